@@ -1,0 +1,15 @@
+# The tool, with the embedded model: the files of models/default, byte for byte (cli/embedded.S).
+file(GLOB cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/*.c)
+if(cli_sources)
+    add_executable(qkv-tool ${cli_sources})
+    set_target_properties(qkv-tool PROPERTIES OUTPUT_NAME qkv)
+    target_link_libraries(qkv-tool PRIVATE qkv_flags qkvview PkgConfig::JANSSON PkgConfig::UTF8PROC)
+    if(EXISTS ${PROJECT_SOURCE_DIR}/models/default/model.safetensors)
+        enable_language(ASM)
+        target_sources(qkv-tool PRIVATE ${PROJECT_SOURCE_DIR}/cli/embedded.S)
+        target_include_directories(qkv-tool PRIVATE ${PROJECT_SOURCE_DIR})
+        target_compile_definitions(qkv-tool PRIVATE QKV_EMBEDDED_MODEL)
+        set_source_files_properties(${PROJECT_SOURCE_DIR}/cli/embedded.S PROPERTIES OBJECT_DEPENDS
+            "${PROJECT_SOURCE_DIR}/models/default/config.json;${PROJECT_SOURCE_DIR}/models/default/vocab.txt;${PROJECT_SOURCE_DIR}/models/default/model.safetensors")
+    endif()
+endif()
