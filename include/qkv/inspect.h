@@ -19,17 +19,19 @@ typedef struct qkv_head_stats {
     char label[24]; /* by the written rules; "" if none holds */
 } qkv_head_stats;
 
-/** Statistics and label of every head for one input of a run that captured: [n_layers * n_heads]. */
+/** Statistics and label of every head for one input of a run that captured: [n_layers *
+ * n_heads]. */
 QKV_API QKV_NODISCARD qkv_status qkv_inspect_heads(const qkv_model *model, const qkv_run *run,
                                                    int64_t b, const qkv_encoding *input,
                                                    qkv_head_stats *stats, qkv_error *error);
 
-/** 1 for tokens that are content words: not special, not punctuation, not in our list of function words; pieces follow
- *  the word they continue. content is [n]. */
+/** 1 for tokens that are content words: not special, not punctuation, not in our list of function
+ *  words; pieces follow the word they continue. content is [n]. */
 QKV_API void qkv_inspect_content(const qkv_tokenizer *tokenizer, const qkv_encoding *input,
                                  uint8_t *content);
 
-/** The layer, head and key where a query puts its largest weight on a content word; key = -1 if there is no such word. */
+/** The layer, head and key where a query puts its largest weight on a content word; key = -1 if
+ * there is no such word. */
 typedef struct qkv_sharpest {
     int64_t layer, head, key;
     float weight;

@@ -7,12 +7,13 @@
  *     qkv_encoding *tokens = NULL;
  *     qkv_run *run = NULL;
  *     if (qkv_model_open("bert-base-uncased", &model, &error) != QKV_OK) …
- *     if (qkv_tokenizer_encode(qkv_model_tokenizer(model), text, strlen(text), NULL, 0, &tokens, &error) != QKV_OK) …
- *     if (qkv_model_run(ctx, model, 1, (const qkv_encoding *const *)&tokens, QKV_RUN_CAPTURE, &run, &error) != QKV_OK) …
- *     const float *hidden = qkv_run_hidden(run, 0, qkv_model_get_info(model)->n_layers);
+ *     if (qkv_tokenizer_encode(qkv_model_tokenizer(model), text, strlen(text), NULL, 0, &tokens,
+ *     &error) != QKV_OK) … if (qkv_model_run(ctx, model, 1, (const qkv_encoding *const *)&tokens,
+ *     QKV_RUN_CAPTURE, &run, &error) != QKV_OK) … const float *hidden = qkv_run_hidden(run, 0,
+ *     qkv_model_get_info(model)->n_layers);
  *
- * Every object is freed by its own function, NULL allowed. A model and a tokenizer are read-only after they are opened
- * and may be used by many threads, each with its own context.
+ * Every object is freed by its own function, NULL allowed. A model and a tokenizer are read-only
+ * after they are opened and may be used by many threads, each with its own context.
  */
 #ifndef QKV_MODEL_H
 #define QKV_MODEL_H
@@ -23,7 +24,7 @@
 extern "C" {
 #endif
 
-/* ---- Tokens ------------------------------------------------------------------------------------------------ */
+/* ---- Tokens ---------------------------------------------------------------------------------- */
 
 typedef struct qkv_tokenizer qkv_tokenizer;
 
@@ -35,7 +36,8 @@ typedef enum qkv_token_role {
     QKV_TOKEN_MASK
 } qkv_token_role;
 
-/** A tokenized text or pair. Arrays of n; begin and end are the token's bytes in the text it comes from. */
+/** A tokenized text or pair. Arrays of n; begin and end are the token's bytes in the text it
+ * comes from. */
 typedef struct qkv_encoding {
     int64_t n;
     int32_t *ids;
@@ -44,11 +46,13 @@ typedef struct qkv_encoding {
     int64_t *begin, *end; /* inserted tokens have an empty range */
 } qkv_encoding;
 
-/** Opens the tokenizer of a model folder: tokenizer.json if there, else vocab.txt with tokenizer_config.json. */
+/** Opens the tokenizer of a model folder: tokenizer.json if there, else vocab.txt with
+ * tokenizer_config.json. */
 QKV_API QKV_NODISCARD qkv_status qkv_tokenizer_open(const char *directory,
                                                     qkv_tokenizer **tokenizer, qkv_error *error);
 
-/** A WordPiece tokenizer from the bytes of a vocab.txt and (nullable) of a tokenizer_config.json. */
+/** A WordPiece tokenizer from the bytes of a vocab.txt and (nullable) of a
+ * tokenizer_config.json. */
 QKV_API QKV_NODISCARD qkv_status qkv_tokenizer_open_memory(const void *vocab, size_t vocab_bytes,
                                                            const void *config, size_t config_bytes,
                                                            qkv_tokenizer **tokenizer,
@@ -56,9 +60,9 @@ QKV_API QKV_NODISCARD qkv_status qkv_tokenizer_open_memory(const void *vocab, si
 QKV_API void qkv_tokenizer_free(qkv_tokenizer *tokenizer);
 
 /**
- * [CLS] text [SEP], or [CLS] text [SEP] pair [SEP]. Texts are UTF-8 and may hold NUL; pair may be NULL.
- * Special tokens written in the text are recognised, in their exact case. Time is linear in the text.
- * @return QKV_OK; QKV_ERR_FORMAT for invalid UTF-8, with the byte offset; QKV_ERR_MEMORY.
+ * [CLS] text [SEP], or [CLS] text [SEP] pair [SEP]. Texts are UTF-8 and may hold NUL; pair may be
+ * NULL. Special tokens written in the text are recognised, in their exact case. Time is linear in
+ * the text. @return QKV_OK; QKV_ERR_FORMAT for invalid UTF-8, with the byte offset; QKV_ERR_MEMORY.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_tokenizer_encode(const qkv_tokenizer *tokenizer,
                                                       const char *text, size_t text_bytes,
@@ -66,7 +70,8 @@ QKV_API QKV_NODISCARD qkv_status qkv_tokenizer_encode(const qkv_tokenizer *token
                                                       qkv_encoding **encoding, qkv_error *error);
 QKV_API void qkv_encoding_free(qkv_encoding *encoding);
 
-/** The number of ids; the bytes of a token (not terminated by NUL; NULL if out of range); the id of a token, or -1. */
+/** The number of ids; the bytes of a token (not terminated by NUL; NULL if out of range); the id
+ * of a token, or -1. */
 QKV_API int32_t qkv_tokenizer_size(const qkv_tokenizer *tokenizer);
 QKV_API const char *qkv_tokenizer_token(const qkv_tokenizer *tokenizer, int32_t id, size_t *bytes);
 QKV_API int32_t qkv_tokenizer_id(const qkv_tokenizer *tokenizer, const char *token, size_t bytes);
@@ -74,7 +79,7 @@ QKV_API int32_t qkv_tokenizer_id(const qkv_tokenizer *tokenizer, const char *tok
 /** The id of a special token, or -1 if the vocabulary lacks it. */
 QKV_API int32_t qkv_tokenizer_special(const qkv_tokenizer *tokenizer, qkv_token_role role);
 
-/* ---- Models ------------------------------------------------------------------------------------------------ */
+/* ---- Models ---------------------------------------------------------------------------------- */
 
 typedef struct qkv_model qkv_model;
 
@@ -89,8 +94,9 @@ typedef struct qkv_model_info {
 } qkv_model_info;
 
 /**
- * Opens a model: a folder with config.json, a .safetensors file in one, or a name in the local Hugging Face cache.
- * Nothing is downloaded. Every byte of the files is checked; messages name the file, the field, the value and the rule.
+ * Opens a model: a folder with config.json, a .safetensors file in one, or a name in the local
+ * Hugging Face cache. Nothing is downloaded. Every byte of the files is checked; messages name the
+ * file, the field, the value and the rule.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_model_open(const char *path_or_name, qkv_model **model,
                                                 qkv_error *error);
@@ -104,10 +110,11 @@ QKV_API void qkv_model_free(qkv_model *model);
 QKV_API const qkv_model_info *qkv_model_get_info(const qkv_model *model);
 QKV_API const qkv_tokenizer *qkv_model_tokenizer(const qkv_model *model);
 
-/** Name of the index-th stored tensor that the model does not use, escaped for printing; NULL past the end. */
+/** Name of the index-th stored tensor that the model does not use, escaped for printing; NULL
+ * past the end. */
 QKV_API const char *qkv_model_unused(const qkv_model *model, int64_t index);
 
-/* ---- Running ----------------------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 typedef struct qkv_run qkv_run;
 
@@ -117,20 +124,21 @@ enum {
 };
 
 /**
- * Runs a model on a batch of encodings of any lengths (each at most max_len, else QKV_ERR_SHAPE). Padding is internal and
- * cannot be seen: each result has the bits of a run alone.
+ * Runs a model on a batch of encodings of any lengths (each at most max_len, else QKV_ERR_SHAPE).
+ * Padding is internal and cannot be seen: each result has the bits of a run alone.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_model_run(qkv_ctx *ctx, const qkv_model *model,
                                                int64_t n_batch, const qkv_encoding *const *inputs,
                                                uint32_t flags, qkv_run **run, qkv_error *error);
 QKV_API void qkv_run_free(qkv_run *run);
 
-/** Hidden states [n][hidden] after layer (0: the embeddings, n_layers: the last); NULL if not kept. */
+/** Hidden states [n][hidden] after layer (0: the embeddings, n_layers: the last); NULL if not
+ * kept. */
 QKV_API const float *qkv_run_hidden(const qkv_run *run, int64_t b, int64_t layer);
 
 /**
- * What attention saw in a layer. q and k are [n_heads][n][head_dim], after the bias and before scaling (after rotation
- * in models that rotate); lse is [n_heads][n]. scale is the factor on q·k.
+ * What attention saw in a layer. q and k are [n_heads][n][head_dim], after the bias and before
+ * scaling (after rotation in models that rotate); lse is [n_heads][n]. scale is the factor on q·k.
  */
 typedef struct qkv_capture {
     const float *q, *k, *lse;
@@ -141,7 +149,8 @@ typedef struct qkv_capture {
 QKV_API QKV_NODISCARD qkv_status qkv_run_capture(const qkv_run *run, int64_t b, int64_t layer,
                                                  qkv_capture *capture, qkv_error *error);
 
-/** The weights of one head, [n][n], recomputed as exp(scale q·k - lse); rows are queries and sum to 1. */
+/** The weights of one head, [n][n], recomputed as exp(scale q·k - lse); rows are queries and sum
+ * to 1. */
 QKV_API QKV_NODISCARD qkv_status qkv_run_weights(const qkv_run *run, int64_t b, int64_t layer,
                                                  int64_t head, float *weights, qkv_error *error);
 
@@ -161,13 +170,14 @@ typedef struct qkv_candidate {
     float probability;
 } qkv_candidate;
 
-/** The likeliest tokens of qkv_model_mlm at a position, best first (ties: smaller id), softmax over the vocabulary. */
+/** The likeliest tokens of qkv_model_mlm at a position, best first (ties: smaller id), softmax
+ * over the vocabulary. */
 QKV_API QKV_NODISCARD qkv_status qkv_model_fill(qkv_ctx *ctx, const qkv_model *model,
                                                 const qkv_run *run, int64_t b, int64_t position,
                                                 int64_t n_candidates, qkv_candidate *candidates,
                                                 qkv_error *error);
 
-/* ---- Training ---------------------------------------------------------------------------------------------- */
+/* ---- Training -------------------------------------------------------------------------------- */
 
 /** What a training run tells while it runs. Rates are over the time since the last report. */
 typedef struct qkv_train_report {
@@ -177,9 +187,9 @@ typedef struct qkv_train_report {
 } qkv_train_report;
 
 /**
- * Trains a BERT-style model: MLM (15 %, of which 80 % [MASK], 10 % random, 10 % kept) and NSP, AdamW, linear warm-up and
- * decay, gradients clipped by their norm. The same options give the same bits for any number of threads and any
- * instruction set of the f32 class.
+ * Trains a BERT-style model: MLM (15 %, of which 80 % [MASK], 10 % random, 10 % kept) and NSP,
+ * AdamW, linear warm-up and decay, gradients clipped by their norm. The same options give the same
+ * bits for any number of threads and any instruction set of the f32 class.
  */
 typedef struct qkv_train_options {
     size_t struct_size;
@@ -198,7 +208,8 @@ typedef struct qkv_train_options {
     void *report_user;
 } qkv_train_options;
 
-/** Fills the defaults: 4 layers, 4 heads, hidden 128, feed-forward 512, batch 128, length 32, rate 1.5e-3 … */
+/** Fills the defaults: 4 layers, 4 heads, hidden 128, feed-forward 512, batch 128, length 32,
+ * rate 1.5e-3 … */
 QKV_API void qkv_train_options_default(qkv_train_options *options);
 QKV_API QKV_NODISCARD qkv_status qkv_train(qkv_ctx *ctx, const qkv_train_options *options,
                                            qkv_error *error);
@@ -221,17 +232,19 @@ typedef struct qkv_eval_report {
     int64_t n_head_probes, n_head_probes_right; /* … and measured on the odd ones */
 } qkv_eval_report;
 
-/** Masks every token of held-out sentences once (of a text file, or those that a grammar holds out). */
+/** Masks every token of held-out sentences once (of a text file, or those that a grammar holds
+ * out). */
 QKV_API QKV_NODISCARD qkv_status qkv_eval(qkv_ctx *ctx, const qkv_model *model, const char *text,
                                           const char *grammar, uint64_t seed,
                                           qkv_eval_report **report, qkv_error *error);
 QKV_API void qkv_eval_report_free(qkv_eval_report *report);
 
-/* ---- Arrays in files --------------------------------------------------------------------------------------- */
+/* ---- Arrays in files ------------------------------------------------------------------------- */
 
 typedef enum qkv_array_type { QKV_ARRAY_F32, QKV_ARRAY_BOOL, QKV_ARRAY_I64 } qkv_array_type;
 
-/** A dense array in row-major order, read from a file; floats of other widths are converted to f32, integers to i64. */
+/** A dense array in row-major order, read from a file; floats of other widths are converted to
+ * f32, integers to i64. */
 typedef struct qkv_array {
     qkv_array_type type;
     int rank;

@@ -11,9 +11,9 @@
  *         fprintf(stderr, "%s\n", qkv_ctx_message(ctx));
  *     qkv_ctx_destroy(ctx);
  *
- * Arrays belong to the caller. Strides are in elements, counts are int64_t, sizes in bytes are size_t.
- * The library never prints, exits, changes the locale or the environment, or installs a signal handler;
- * the floating-point state of the calling thread is left as it was found.
+ * Arrays belong to the caller. Strides are in elements, counts are int64_t, sizes in bytes are
+ * size_t. The library never prints, exits, changes the locale or the environment, or installs a
+ * signal handler; the floating-point state of the calling thread is left as it was found.
  */
 #ifndef QKV_QKV_H
 #define QKV_QKV_H
@@ -40,18 +40,17 @@ extern "C" {
 /** "0.1.0": the version of the library that runs, which may be newer than this header. */
 QKV_API const char *qkv_version(void);
 
-/* ---- Status ------------------------------------------------------------------------------------------------ */
+/* ---- Status ---------------------------------------------------------------------------------- */
 
 /** What a call came to. Values are pinned: they never change meaning. */
 typedef enum qkv_status {
     QKV_OK = 0,
-    QKV_ERR_ARGUMENT = -1, /* a pointer, flag or number that no call may have */
-    QKV_ERR_SHAPE = -2,    /* sizes that do not fit each other */
-    QKV_ERR_STRIDE = -3,   /* strides that are negative, overflow, or make output rows overlap */
-    QKV_ERR_DTYPE = -4,    /* a type, or a mix of types, that is not supported */
-    QKV_ERR_MEMORY = -5,   /* an allocation failed */
-    QKV_ERR_VERSION =
-        -6, /* a struct that is newer than this library and uses what it does not know */
+    QKV_ERR_ARGUMENT = -1,    /* a pointer, flag or number that no call may have */
+    QKV_ERR_SHAPE = -2,       /* sizes that do not fit each other */
+    QKV_ERR_STRIDE = -3,      /* strides that are negative, overflow, or make output rows overlap */
+    QKV_ERR_DTYPE = -4,       /* a type, or a mix of types, that is not supported */
+    QKV_ERR_MEMORY = -5,      /* an allocation failed */
+    QKV_ERR_VERSION = -6,     /* a struct newer than this library that uses what it does not know */
     QKV_ERR_FORMAT = -7,      /* a file that breaks its own format */
     QKV_ERR_LIMIT = -8,       /* legal, but above one of our limits, which the message names */
     QKV_ERR_UNSUPPORTED = -9, /* legal, but not implemented; the message says what */
@@ -64,19 +63,21 @@ typedef enum qkv_status {
 QKV_API const char *qkv_status_name(qkv_status status);
 
 /**
- * Detail of a failure, for functions that have no object to keep it in. Always a nullable last parameter.
- * message names the field, the value and the rule: "o_stride[2] = 60 is less than head_dim_v = 64".
+ * Detail of a failure, for functions that have no object to keep it in. Always a nullable last
+ * parameter. message names the field, the value and the rule: "o_stride[2] = 60 is less than
+ * head_dim_v = 64".
  */
 typedef struct qkv_error {
     qkv_status status;
     char message[500];
 } qkv_error;
 
-/* ---- Context ----------------------------------------------------------------------------------------------- */
+/* ---- Context --------------------------------------------------------------------------------- */
 
 /**
- * Memory. alloc returns bytes of memory aligned to alignment (a power of two), or NULL; release gets the same size
- * back. Both may be called from the calling thread only. Both NULL: aligned_alloc and free.
+ * Memory. alloc returns bytes of memory aligned to alignment (a power of two), or NULL; release
+ * gets the same size back. Both may be called from the calling thread only. Both NULL:
+ * aligned_alloc and free.
  */
 typedef struct qkv_allocator {
     void *(*alloc)(void *user, size_t bytes, size_t alignment);
@@ -85,8 +86,9 @@ typedef struct qkv_allocator {
 } qkv_allocator;
 
 /**
- * A host's own threads. parallel_for calls task(argument, index) once for each index in [0, n_tasks), in any order, on
- * any threads, and returns when all are done. n_threads is how many of them run at once. Results do not depend on it.
+ * A host's own threads. parallel_for calls task(argument, index) once for each index in [0,
+ * n_tasks), in any order, on any threads, and returns when all are done. n_threads is how many of
+ * them run at once. Results do not depend on it.
  */
 typedef struct qkv_executor {
     void (*parallel_for)(void *user, int n_tasks, void (*task)(void *argument, int index),
@@ -100,8 +102,7 @@ typedef struct qkv_ctx qkv_ctx;
 typedef struct qkv_ctx_options {
     size_t struct_size; /* sizeof(qkv_ctx_options), set by QKV_CTX_OPTIONS_INIT */
     int n_threads;      /* 0: the processors that affinity mask and cgroup quota allow */
-    const char
-        *isa; /* "scalar", "avx2", "avx512"; NULL: the environment's QKV_ISA, else the best here */
+    const char *isa;    /* "scalar", "avx2", "avx512"; NULL: QKV_ISA in the environment, or best */
     qkv_allocator allocator;
     qkv_executor executor; /* parallel_for NULL: our own pool, started at the first parallel call */
     qkv_ctx *share_pool; /* NULL, or a context whose threads to share; it may be destroyed first */
@@ -111,14 +112,15 @@ typedef struct qkv_ctx_options {
     { sizeof(qkv_ctx_options), 0, NULL, { NULL, NULL, NULL }, { NULL, 0, NULL }, NULL }
 
 /**
- * Makes a context: the choice of instruction set, an allocator, threads, and an arena that grows to the largest
- * workspace seen. A context serves one call at a time (a second one gets QKV_ERR_BUSY); contexts are cheap.
+ * Makes a context: the choice of instruction set, an allocator, threads, and an arena that grows to
+ * the largest workspace seen. A context serves one call at a time (a second one gets QKV_ERR_BUSY);
+ * contexts are cheap.
  *
  * @param options  NULL for the defaults.
  * @param ctx      receives the context; set to NULL on error.
  * @param error    nullable; receives the reason of a failure.
- * @return QKV_OK; QKV_ERR_ARGUMENT for an unknown isa or one that this processor lacks; QKV_ERR_VERSION;
- *         QKV_ERR_MEMORY.
+ * @return QKV_OK; QKV_ERR_ARGUMENT for an unknown isa or one that this processor lacks;
+ *         QKV_ERR_VERSION; QKV_ERR_MEMORY.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_ctx_create(const qkv_ctx_options *options, qkv_ctx **ctx,
                                                 qkv_error *error);
@@ -126,7 +128,7 @@ QKV_API QKV_NODISCARD qkv_status qkv_ctx_create(const qkv_ctx_options *options, 
 /** Frees everything. NULL is allowed. */
 QKV_API void qkv_ctx_destroy(qkv_ctx *ctx);
 
-/** The text of the last failure on this context, "" after a success. Valid until the next call on it. */
+/** Text of the last failure on this context, "" after a success; valid until the next call. */
 QKV_API const char *qkv_ctx_message(const qkv_ctx *ctx);
 
 /** The instruction set that this context computes with: "avx512". */
@@ -135,27 +137,25 @@ QKV_API const char *qkv_ctx_isa(const qkv_ctx *ctx);
 /** The number of threads that this context uses. */
 QKV_API int qkv_ctx_threads(const qkv_ctx *ctx);
 
-/** The name of the index-th instruction set built into the library and usable here, best last; NULL past the end. */
+/** Name of the index-th instruction set that is usable here, best last; NULL past the end. */
 QKV_API const char *qkv_isa_name(int index);
 
-/* ---- Description of a problem ------------------------------------------------------------------------------ */
+/* ---- Description of a problem ---------------------------------------------------------------- */
 
 typedef enum qkv_dtype { QKV_F32 = 0 } qkv_dtype;
 
 typedef enum qkv_mask_type {
     QKV_MASK_NONE = 0,
     QKV_MASK_BOOL = 1, /* bytes; non-zero: query i may see key j */
-    QKV_MASK_F32 =
-        2 /* added to the score; -INFINITY: may not see; NaN and +INFINITY make the row NaN */
+    QKV_MASK_F32 = 2   /* added to the score; -INFINITY: hidden; NaN, +INFINITY: the row is NaN */
 } qkv_mask_type;
 
-/** What is set in a descriptor. A field without its flag is ignored, so that 0 keeps its meaning. */
+/** What is set in a descriptor. A field without its flag is ignored: 0 keeps its meaning. */
 enum {
-    QKV_SET_SCALE = 1u << 0,   /* scale; otherwise 1/sqrt(head_dim), or 1 if head_dim is 0 */
-    QKV_SET_SOFTCAP = 1u << 1, /* softcap > 0: s becomes softcap * tanh(s / softcap) */
-    QKV_SET_CAUSAL = 1u << 2,  /* j <= i + q_offset */
-    QKV_SET_WINDOW =
-        1u << 3, /* i + q_offset - window_left <= j <= i + q_offset + window_right; -1: unbounded */
+    QKV_SET_SCALE = 1u << 0,    /* scale; otherwise 1/sqrt(head_dim), or 1 if head_dim is 0 */
+    QKV_SET_SOFTCAP = 1u << 1,  /* softcap > 0: s becomes softcap * tanh(s / softcap) */
+    QKV_SET_CAUSAL = 1u << 2,   /* j <= i + q_offset */
+    QKV_SET_WINDOW = 1u << 3,   /* -window_left <= j - (i + q_offset) <= window_right; -1: any */
     QKV_SET_Q_OFFSET = 1u << 4, /* q_offset or q_offsets; otherwise 0 */
     QKV_SET_KV_LEN = 1u << 5,   /* kv_len: keys j >= kv_len[b] are hidden and never read */
     QKV_SET_Q_LEN = 1u << 6,    /* q_len: query rows i >= q_len[b] are neither read nor written */
@@ -163,15 +163,16 @@ enum {
 };
 
 /**
- * Shapes, strides and rules of one attention problem. A query sees a key only if every rule that is set allows it.
+ * Shapes, strides and rules of one attention problem. A query sees a key only if every rule that is
+ * set allows it.
  *
  * Logical shapes, with the channel as the last dimension, whose stride is always 1:
  *     q [n_batch][n_heads][len_q][head_dim]       k [n_batch][n_kv_heads][len_k][head_dim]
  *     o [n_batch][n_heads][len_q][head_dim_v]     v [n_batch][n_kv_heads][len_k][head_dim_v]
  *     lse [n_batch][n_heads][len_q]               mask [n_batch][n_heads][len_q][len_k]
- * Strides are those of batch, head and token (the mask's fourth: key), in elements. Those of inputs are >= 0: 0 repeats,
- * and rows may overlap. Rows of outputs must not overlap. Query head h uses key/value head h / (n_heads / n_kv_heads).
- * head_dim and head_dim_v are at most 65,536.
+ * Strides are those of batch, head and token (the mask's fourth: key), in elements. Those of inputs
+ * are >= 0: 0 repeats, and rows may overlap. Rows of outputs must not overlap. Query head h uses
+ * key/value head h / (n_heads / n_kv_heads). head_dim and head_dim_v are at most 65,536.
  */
 typedef struct qkv_attention_desc {
     size_t struct_size;
@@ -181,8 +182,7 @@ typedef struct qkv_attention_desc {
     int64_t q_stride[3], k_stride[3], v_stride[3], o_stride[3], lse_stride[3];
     float scale, softcap;
     int64_t window_left, window_right;
-    int64_t
-        q_offset; /* position of query 0 among the keys: 0 = top-left, len_k - len_q = bottom-right */
+    int64_t q_offset; /* place of query 0 among the keys: 0 top-left, len_k - len_q bottom-right */
     const int64_t *q_offsets; /* one per batch; NULL: q_offset for all */
     const int64_t *kv_len;    /* one per batch, 0 ... len_k */
     const int64_t *q_len;     /* one per batch, 0 ... len_q */
@@ -193,8 +193,9 @@ typedef struct qkv_attention_desc {
 } qkv_attention_desc;
 
 /**
- * Fills a descriptor for arrays that are dense in the order of their logical shapes, with no flag set.
- * Change strides and set flags afterwards. desc must not be NULL; nothing else is checked here.
+ * Fills a descriptor for arrays that are dense in the order of their logical shapes, with no flag
+ * set. Change strides and set flags afterwards. desc must not be NULL; nothing else is checked
+ * here.
  */
 QKV_API void qkv_attention_desc_contiguous(qkv_attention_desc *desc, int64_t n_batch,
                                            int64_t n_heads, int64_t n_kv_heads, int64_t len_q,
@@ -203,8 +204,7 @@ QKV_API void qkv_attention_desc_contiguous(qkv_attention_desc *desc, int64_t n_b
 /** What one call may be told. All zeros but struct_size, or a NULL pointer: the defaults. */
 typedef struct qkv_call_options {
     size_t struct_size;
-    void
-        *workspace; /* NULL: the context's arena. Otherwise aligned to 64 and of the queried size */
+    void *workspace; /* NULL: the context's arena. Otherwise aligned to 64, of the queried size */
     size_t workspace_bytes;
     const int *cancel; /* polled between tasks; non-zero ends the call with QKV_ERR_CANCELLED */
     void (*progress)(void *user, int64_t done, int64_t total); /* on the calling thread */
@@ -215,8 +215,8 @@ typedef struct qkv_call_options {
     { sizeof(qkv_call_options), NULL, 0, NULL, NULL, NULL }
 
 /**
- * Bytes of workspace that a forward (backward) call with this descriptor needs: a closed formula of shapes,
- * instruction set and number of threads (docs/numerics.md), never len_q x len_k.
+ * Bytes of workspace that a forward (backward) call with this descriptor needs: a closed formula of
+ * shapes, instruction set and number of threads (docs/numerics.md), never len_q x len_k.
  * @return QKV_OK, or what the call itself would return for this descriptor.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_attention_workspace(qkv_ctx *ctx,
@@ -226,40 +226,43 @@ QKV_API QKV_NODISCARD qkv_status qkv_attention_backward_workspace(qkv_ctx *ctx,
                                                                   const qkv_attention_desc *desc,
                                                                   size_t *bytes);
 
-/* ---- Attention --------------------------------------------------------------------------------------------- */
+/* ---- Attention ------------------------------------------------------------------------------- */
 
 /**
  * Scaled dot-product attention, forward pass.
  *
  * For batch b, query head h, its key/value head g = h / (n_heads / n_kv_heads), and query i:
- *     s[j]       = softcap(scale * <q[b,h,i,:], k[b,g,j,:]>) + mask[b,h,i,j]      for every key j that i may see
+ *     s[j]       = softcap(scale * <q[b,h,i,:], k[b,g,j,:]>) + mask[b,h,i,j]    (keys j it may see)
  *     o[b,h,i,:] = sum_j softmax(s)[j] * v[b,g,j,:]
  *     lse[b,h,i] = log(sum_j exp(s[j]))
- * Keys are visited in blocks of 256 with a running maximum and sum (Milakov and Gimelshein 2018; Dao et al. 2022,
- * algorithm 1), so no len_q x len_k array is ever stored.
+ * Keys are visited in blocks of 256 with a running maximum and sum (Milakov and Gimelshein 2018;
+ * Dao et al. 2022, algorithm 1), so no len_q x len_k array is ever stored.
  *
  * Strides and alignment: those of desc; every pointer aligned to its element.
  * Overlap: o and lse must overlap nothing; q, k, v may overlap one another.
- * Special values: a query that sees no key gets o = 0 and lse = -INFINITY, decided by the rules, never by the scores.
- *     What a query may not see cannot influence it, NaN included, and keys that no query may see are never read.
- *     A visible NaN gives NaN in the rows that see it, and only there.
- * Accuracy: |o - exact| <= 2^-24 (4 sqrt(head_dim) max_j |scale| sum|q||k_j| + 4 max|mask| + 4 sqrt(len_k) + 16) max|v|.
- * Determinism: the bits of a row depend on its query, its keys and the options; not on threads, instruction set, batch,
- *     padding or len_q.
+ * Special values: a query that sees no key gets o = 0 and lse = -INFINITY, decided by the rules,
+ *     never by the scores. What a query may not see cannot influence it, NaN included, and keys
+ *     that no query may see are never read. A visible NaN gives NaN in the rows that see it, and
+ *     only there.
+ * Accuracy: |o - exact| <= 2^-24 (4 sqrt(head_dim) max_j |scale| sum|q||k_j| + 4 max|mask|
+ *     + 4 sqrt(len_k) + 16) max|v|.
+ * Determinism: the bits of a row depend on its query, its keys and the options; not on threads,
+ *     instruction set, batch, padding or len_q.
  * Memory: qkv_attention_workspace; nothing is allocated once the context's arena has grown to it.
  * Threads: the context's. One call at a time per context.
  *
  * @param lse   nullable.
  * @param call  nullable.
- * @return QKV_OK, or an error: o and lse are then untouched (QKV_ERR_CANCELLED excepted) and qkv_ctx_message(ctx) names
- *         field, value and rule.
+ * @return QKV_OK, or an error: o and lse are then untouched (QKV_ERR_CANCELLED excepted) and
+ *         qkv_ctx_message(ctx) names field, value and rule.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_attention_forward(qkv_ctx *ctx, const qkv_attention_desc *desc,
                                                        const void *q, const void *k, const void *v,
                                                        void *o, float *lse,
                                                        const qkv_call_options *call);
 
-/** Gradients: those that come in (d_o, d_lse) and those that go out (d_q, d_k, d_v), with strides like the arrays' own. */
+/** Gradients: those that come in (d_o, d_lse) and those that go out (d_q, d_k, d_v), with
+ * strides like the arrays' own. */
 typedef struct qkv_attention_grads {
     size_t struct_size;
     const void *d_o;    /* [n_batch][n_heads][len_q][head_dim_v] */
@@ -273,17 +276,21 @@ QKV_API void qkv_attention_grads_contiguous(qkv_attention_grads *grads,
                                             const qkv_attention_desc *desc);
 
 /**
- * Scaled dot-product attention, backward pass, by recomputing the weights from lse (Dao et al. 2022, algorithm 4).
+ * Scaled dot-product attention, backward pass, by recomputing the weights from lse (Dao et al.
+ * 2022, algorithm 4).
  *
- *     p[i,j]  = exp(s[i,j] - lse[i])                    delta[i] = <d_o[i,:], o[i,:]> - d_lse[i]
- *     d_v[j]  = sum_i p[i,j] d_o[i]                     ds[i,j]  = p[i,j] (<d_o[i], v[j]> - delta[i])
- *     d_q[i]  = scale sum_j ds[i,j] t[i,j] k[j]         d_k[j]   = scale sum_i ds[i,j] t[i,j] q[i]
- * with t = 1 - tanh^2 of the soft cap (1 without one). d_k and d_v sum over the query heads of a key/value head.
- * o and lse are those of the forward call with the same descriptor.
+ *     p[i,j]  = exp(s[i,j] - lse[i])
+ *     delta[i] = <d_o[i,:], o[i,:]> - d_lse[i]
+ *     d_v[j]  = sum_i p[i,j] d_o[i]
+ *     ds[i,j] = p[i,j] (<d_o[i,:], v[j,:]> - delta[i])
+ *     d_q[i]  = scale sum_j ds[i,j] t[i,j] k[j]
+ *     d_k[j]  = scale sum_i ds[i,j] t[i,j] q[i]
+ * with t = 1 - tanh^2 of the soft cap (1 without one). d_k and d_v sum over the query heads of a
+ * key/value head. o and lse are those of the forward call with the same descriptor.
  *
- * Overlap: outputs must overlap nothing. Special values: rows that see no key, and keys that nobody sees, get 0; hidden
- *     K, V, Q and d_o cannot influence a gradient. Query rows at or beyond q_len contribute nothing and their d_q is not
- *     written; keys at or beyond kv_len get 0.
+ * Overlap: outputs must overlap nothing. Special values: rows that see no key, and keys that nobody
+ *     sees, get 0; hidden K, V, Q and d_o cannot influence a gradient. Query rows at or beyond
+ *     q_len contribute nothing and their d_q is not written; keys at or beyond kv_len get 0.
  * Accuracy: at most 4 times the error of the textbook algorithm in f32, plus 16 * 2^-24 max|x|.
  * Determinism, memory, threads, errors: as forward; qkv_attention_backward_workspace.
  */
@@ -298,10 +305,12 @@ QKV_API QKV_NODISCARD qkv_status qkv_attention_backward(qkv_ctx *ctx,
  * Joins results over disjoint sets of keys into the result over their union:
  *     lse = log(sum_p exp(lse_p)),   o = sum_p exp(lse_p - lse) o_p.
  *
- * All arrays have the shapes and strides that desc gives for o and lse; its other fields are checked but not used.
- * A part in which a row saw no key (lse = -INFINITY) does not contribute; if no part saw one, o = 0 and lse = -INFINITY.
+ * All arrays have the shapes and strides that desc gives for o and lse; its other fields are
+ * checked but not used. A part in which a row saw no key (lse = -INFINITY) does not contribute; if
+ * no part saw one, o = 0 and lse = -INFINITY.
  * Overlap: o and lse may be those of one of the parts, and must overlap nothing else.
- * Determinism: parts are added in the order given. Memory: none. Accuracy: that of forward, plus 4 * 2^-24 |lse| max|o|.
+ * Determinism: parts are added in the order given. Memory: none.
+ * Accuracy: that of forward, plus 4 * 2^-24 |lse| max|o|.
  *
  * @param lse  nullable.
  */

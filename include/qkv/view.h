@@ -1,4 +1,5 @@
-/** qkv pictures: heat maps, grids of heads and curves as PNG, by cairo and pango. The same input gives the same bytes. */
+/** qkv pictures: heat maps, grids of heads and curves as PNG, by cairo and pango. The same input
+ * gives the same bytes. */
 #ifndef QKV_VIEW_H
 #define QKV_VIEW_H
 
@@ -10,7 +11,8 @@ extern "C" {
 
 typedef enum qkv_theme { QKV_THEME_LIGHT, QKV_THEME_DARK } qkv_theme;
 
-/** Colour of a weight t in [0, 1] (clamped; NaN: grey), colour-blind safe, monotone in lightness. rgb in 0 … 255. */
+/** Colour of a weight t in [0, 1] (clamped; NaN: grey), colour-blind safe, monotone in
+ * lightness. rgb in 0 … 255. */
 QKV_API void qkv_view_color(double t, qkv_theme theme, uint8_t rgb[3]);
 
 /** One head: rows are queries, columns are keys. Labels are UTF-8, any bytes are shown escaped. */
@@ -28,7 +30,8 @@ typedef struct qkv_heatmap {
 QKV_API QKV_NODISCARD qkv_status qkv_view_heatmap_png(const qkv_heatmap *map, const char *path,
                                                       qkv_error *error);
 
-/** All heads at once: weights is [n_layers][n_heads][n][n], labels [n_layers * n_heads] (nullable entries). */
+/** All heads at once: weights is [n_layers][n_heads][n][n], labels [n_layers * n_heads]
+ * (nullable entries). */
 typedef struct qkv_head_grid {
     size_t struct_size;
     int64_t n_layers, n_heads, n;
