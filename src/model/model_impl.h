@@ -1,0 +1,19 @@
+/** What a qkv_model is. Read-only after it is opened; shared by the store, the architectures and inspection. */
+#ifndef QKVI_MODEL_IMPL_H
+#define QKVI_MODEL_IMPL_H
+
+#include "model/params.h"
+#include "qkv/model.h"
+
+struct qkv_model {
+    qkv_model_info info; /* its strings are those below */
+    char *source;
+    qkv_tokenizer *tokenizer;
+    qkvi_param_table params; /* made by the architecture from info */
+    float *arena;            /* all parameters, in the table's order; ties are not stored twice */
+    struct qkvi_bert_params *bert; /* pointers into arena (arch/bert.h); packed weights if any */
+    char **unused;                 /* escaped names of stored tensors that nobody asked for */
+    int64_t n_unused;
+};
+
+#endif

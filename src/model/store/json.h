@@ -1,0 +1,61 @@
+/**
+ * JSON of untrusted files, by jansson behind a scan of our own.
+ *
+ * jansson spends up to 325 bytes a value and recurses 2048 levels deep, so a small file can cost much memory and stack.
+ * One linear pass that knows strings bounds depth and number of values before jansson sees a byte. Duplicate keys, NUL
+ * in names and invalid UTF-8 are errors of class FORMAT; what exceeds a limit is LIMIT.
+ */
+#ifndef QKVI_STORE_JSON_H
+#define QKVI_STORE_JSON_H
+
+#include <jansson.h>
+
+#include "qkv/qkv.h"
+
+typedef struct qkvi_json_limits {
+    size_t max_bytes;
+    int64_t max_values; /* values, keys not counted; an empty container counts twice */
+    int max_depth;      /* {"a":[1]} has depth 2 */
+    int max_array;      /* entries of an array; 0: no limit of its own */
+    int strict_ends;    /* 1: starts with '{', and after its '}' only spaces (safetensors) */
+} qkvi_json_limits;
+
+/** For config.json and tokenizer_config.json: 1 MiB, 20,000 values, depth 16. tokenizer.json needs more. */
+extern const qkvi_json_limits qkvi_json_limits_config;
+
+/**
+ * Parses an object. file is the name used in messages.
+ * @return QKV_OK with *root to be freed by json_decref; FORMAT; LIMIT; MEMORY. *root is NULL on error.
+ */
+qkv_status qkvi_json_load(const char *file, const void *bytes, size_t n_bytes,
+                          const qkvi_json_limits *limits, json_t **root, qkv_error *error);
+
+/** An object being read: its fields are named "path.field" in messages (path "" at the top). */
+typedef struct qkvi_json_reader {
+    const char *file, *path;
+    const json_t *object;
+    qkv_error *error;
+} qkvi_json_reader;
+
+/*
+ * Checked fields. need_…: absent is an error. take_…: absent or null leaves *value as it was.
+ * Of another JSON type: FORMAT. Integers must lie in [0, 2^31) (FORMAT) and be at most limit (LIMIT).
+ * Strings live as long as the object and hold no NUL.
+ */
+qkv_status qkvi_json_need_int(const qkvi_json_reader *reader, const char *field, int64_t limit,
+                              int64_t *value);
+qkv_status qkvi_json_take_int(const qkvi_json_reader *reader, const char *field, int64_t limit,
+                              int64_t *value);
+qkv_status qkvi_json_take_bool(const qkvi_json_reader *reader, const char *field, int *value);
+qkv_status qkvi_json_take_real(const qkvi_json_reader *reader, const char *field, double *value);
+qkv_status qkvi_json_need_string(const qkvi_json_reader *reader, const char *field,
+                                 const char **value);
+qkv_status qkvi_json_take_string(const qkvi_json_reader *reader, const char *field,
+                                 const char **value);
+/** take_object and take_array give NULL when absent. */
+qkv_status qkvi_json_take_object(const qkvi_json_reader *reader, const char *field,
+                                 const json_t **value);
+qkv_status qkvi_json_take_array(const qkvi_json_reader *reader, const char *field,
+                                const json_t **value);
+
+#endif
