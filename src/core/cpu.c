@@ -1,0 +1,153 @@
+/*
+ * CPUID leaves 1 and 7 with the XCR0 register (Intel SDM vol. 1, 13 and 14.3; the same on AMD), the affinity mask, and
+ * cpu.max (control groups 2) or cpu.cfs_quota_us (version 1) from here up to the root.
+ */
+#include "core/cpu.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATH_BYTES = 2048 }; /* longer paths of control groups are treated as absent */
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+static bool has(uint32_t word, uint32_t bits) { return (word & bits) == bits; }
+
+/* The register state that the system saves: bit 1 xmm, 2 ymm, 5…7 mask and zmm registers. */
+static uint32_t saved_state(void) {
+    uint32_t eax, edx;
+    __asm__ volatile("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0));
+    return eax;
+}
+
+uint32_t qkvi_cpu_features(void) {
+    uint32_t a, b, c, d, features = 0;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !has(c, bit_OSXSAVE | bit_AVX)) return 0;
+    const uint32_t state = saved_state();
+    const bool fma = has(c, bit_FMA | bit_F16C);
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
+    if (fma && has(b, bit_AVX2) && has(state, 0x06)) features |= QKVI_CPU_AVX2;
+    if (features && has(state, 0xE6) &&
+        has(b, bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ)) {
+        features |= QKVI_CPU_AVX512;
+        if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && has(a, bit_AVX512BF16))
+            features |= QKVI_CPU_AVX512BF16;
+    }
+    return features;
+}
+#else
+uint32_t qkvi_cpu_features(void) { return 0; }
+#endif
+
+static int affinity_count(void) {
+    for (int n_cpus = 1024; n_cpus <= 1 << 20; n_cpus *= 4) {
+        cpu_set_t *set = CPU_ALLOC((size_t)n_cpus);
+        if (!set) return 1;
+        const size_t bytes = CPU_ALLOC_SIZE((size_t)n_cpus);
+        const bool ok = sched_getaffinity(0, bytes, set) == 0;
+        const bool too_small = !ok && errno == EINVAL;
+        const int count = ok ? CPU_COUNT_S(bytes, set) : 1;
+        CPU_FREE(set);
+        if (!too_small) return count > 0 ? count : 1;
+    }
+    return 1;
+}
+
+/* The first line of a file, of the path that format and its arguments make; false if there is none. */
+__attribute__((format(printf, 3, 4))) static bool read_line(char *line, size_t line_bytes,
+                                                            const char *format, ...) {
+    char path[PATH_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(path, sizeof path, format, arguments);
+    va_end(arguments);
+    if (length < 0 || (size_t)length >= sizeof path) return false;
+    FILE *file = fopen(path, "re");
+    if (!file) return false;
+    const bool ok = fgets(line, (int)line_bytes, file) != NULL;
+    fclose(file);
+    return ok;
+}
+
+/* quota microseconds of processor time in every period, as processors; 0 for "no limit". */
+static int processors(long long quota, long long period) {
+    if (quota <= 0 || period <= 0) return 0;
+    const long long count = quota / period + (quota % period != 0);
+    return count > INT_MAX ? INT_MAX : (int)count;
+}
+
+static int quota_v2(const char *root, const char *group) {
+    char line[128];
+    long long quota = 0, period = 0;
+    if (!read_line(line, sizeof line, "%s/sys/fs/cgroup%s/cpu.max", root, group)) return 0;
+    return sscanf(line, "%lld %lld", &quota, &period) == 2 ? processors(quota, period) : 0;
+}
+
+static int quota_v1(const char *root, const char *group) {
+    char quota[64], period[64];
+    if (!read_line(quota, sizeof quota, "%s/sys/fs/cgroup/cpu%s/cpu.cfs_quota_us", root, group) ||
+        !read_line(period, sizeof period, "%s/sys/fs/cgroup/cpu%s/cpu.cfs_period_us", root, group))
+        return 0;
+    return processors(atoll(quota), atoll(period));
+}
+
+/* The smallest quota of group and of those above it. group is used up. */
+static int smallest_quota(int (*quota_of)(const char *, const char *), const char *root,
+                          char *group) {
+    int smallest = 0;
+    for (;;) {
+        char *slash = strrchr(group, '/');
+        if (slash && !slash[1]) *slash = 0; /* "/" is "", where the tree is mounted */
+        const int quota = quota_of(root, group);
+        if (quota && (!smallest || quota < smallest)) smallest = quota;
+        slash = strrchr(group, '/');
+        if (!slash) return smallest;
+        *slash = 0;
+    }
+}
+
+/* Does the comma-separated list of controllers (no terminator: it ends at end) contain "cpu"? */
+static bool names_cpu(const char *list, const char *end) {
+    while (list < end) {
+        const char *comma = memchr(list, ',', (size_t)(end - list));
+        const char *stop = comma ? comma : end;
+        if (stop - list == 3 && memcmp(list, "cpu", 3) == 0) return true;
+        list = stop + 1;
+    }
+    return false;
+}
+
+int qkvi_cpu_quota(const char *root) {
+    char path[PATH_BYTES], line[PATH_BYTES];
+    const int length = snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+    if (length < 0 || (size_t)length >= sizeof path) return 0;
+    FILE *file = fopen(path, "re");
+    if (!file) return 0;
+    int smallest = 0;
+    while (fgets(line, sizeof line, file)) { /* "7:cpu,cpuacct:/group", version 2: "0::/group" */
+        line[strcspn(line, "\n")] = 0;
+        char *controllers = strchr(line, ':');
+        char *group = controllers ? strchr(controllers + 1, ':') : NULL;
+        if (!group || group[1] != '/') continue;
+        int quota = 0;
+        if (group == controllers + 1)
+            quota = smallest_quota(quota_v2, root, group + 1);
+        else if (names_cpu(controllers + 1, group))
+            quota = smallest_quota(quota_v1, root, group + 1);
+        if (quota && (!smallest || quota < smallest)) smallest = quota;
+    }
+    fclose(file);
+    return smallest;
+}
+
+int qkvi_cpu_count(void) {
+    const int count = affinity_count(), quota = qkvi_cpu_quota("");
+    return quota && quota < count ? quota : count;
+}
