@@ -1,0 +1,81 @@
+/*
+ * Element types: see elems.h. memcpy reads unaligned bytes; the compiler makes plain loads of it.
+ * f16 to f32 is exact: a normal number moves its fraction up 13 bits and its exponent from bias 15 to 127; a subnormal
+ * is its integer fraction times 2^-24, which f32 holds exactly.
+ */
+#include "model/store/elems.h"
+
+#include <string.h>
+
+size_t qkvi_elem_bytes(qkvi_elem type) {
+    static const uint8_t bytes[] = { 8, 4, 2, 2, 8, 4, 2, 1, 8, 4, 2, 1, 1 };
+    return bytes[type];
+}
+
+int qkvi_elem_is_float(qkvi_elem type) { return type <= QKVI_BF16; }
+
+static float float_of_bits(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static float f32_of_f16(uint16_t half) {
+    const uint32_t sign = (uint32_t)(half & 0x8000u) << 16, fraction = half & 0x3ffu;
+    const uint32_t exponent = (half >> 10) & 31u;
+    if (exponent == 31) return float_of_bits(sign | 0x7f800000u | fraction << 13);
+    if (exponent != 0) return float_of_bits(sign | (exponent + 112) << 23 | fraction << 13);
+    const float magnitude = (float)fraction * 0x1p-24f;
+    return sign ? -magnitude : magnitude;
+}
+
+/* For each element: value is the stored element, of the C type, at index i. */
+#define FOR_EACH(c_type, statement)                                                                \
+    for (size_t i = 0; i < n; i++) {                                                               \
+        c_type value;                                                                              \
+        memcpy(&value, (const char *)source + i * sizeof value, sizeof value);                     \
+        statement;                                                                                 \
+    }                                                                                              \
+    break
+
+void qkvi_elems_to_f32(qkvi_elem type, const void *source, size_t n, float *destination) {
+    switch (type) {
+    case QKVI_F64: FOR_EACH(double, destination[i] = (float)value);
+    case QKVI_F16: FOR_EACH(uint16_t, destination[i] = f32_of_f16(value));
+    case QKVI_BF16: FOR_EACH(uint16_t, destination[i] = float_of_bits((uint32_t)value << 16));
+    case QKVI_F32:
+        if (n) memcpy(destination, source, n * sizeof *destination);
+        break;
+    default: break;
+    }
+}
+
+size_t qkvi_elems_to_i64(qkvi_elem type, const void *source, size_t n, int64_t *destination) {
+    switch (type) {
+    case QKVI_I64: FOR_EACH(int64_t, destination[i] = value);
+    case QKVI_I32: FOR_EACH(int32_t, destination[i] = value);
+    case QKVI_I16: FOR_EACH(int16_t, destination[i] = value);
+    case QKVI_I8: FOR_EACH(int8_t, destination[i] = value);
+    case QKVI_U64:
+        FOR_EACH(uint64_t, {
+            if (value > INT64_MAX) return i;
+            destination[i] = (int64_t)value;
+        });
+    case QKVI_U32: FOR_EACH(uint32_t, destination[i] = value);
+    case QKVI_U16: FOR_EACH(uint16_t, destination[i] = value);
+    case QKVI_U8: FOR_EACH(uint8_t, destination[i] = value);
+    case QKVI_BOOL: FOR_EACH(uint8_t, destination[i] = value != 0);
+    default: break;
+    }
+    return n;
+}
+
+void qkvi_elems_swap(qkvi_elem type, void *elems, size_t n) {
+    const size_t width = qkvi_elem_bytes(type);
+    for (unsigned char *at = elems, *const end = at + n * width; at < end; at += width)
+        for (size_t low = 0, high = width - 1; low < high; low++, high--) {
+            const unsigned char byte = at[low];
+            at[low] = at[high];
+            at[high] = byte;
+        }
+}

@@ -1,0 +1,63 @@
+/**
+ * Whole files and places in them, from untrusted folders; and files that appear complete or not at all.
+ *
+ * Reading is by pread on regular files opened with O_NONBLOCK: a pipe, a device or a folder is an error at once, never a
+ * hang, and a file that shrinks while it is read is an error, never a SIGBUS. The same interface reads bytes in memory.
+ */
+#ifndef QKVI_STORE_FILE_H
+#define QKVI_STORE_FILE_H
+
+#include <stdio.h>
+
+#include "qkv/qkv.h"
+
+/** Bytes that can be read at any offset: an open file, or memory of the caller. */
+typedef struct qkvi_source {
+    char *name; /* for messages, escaped */
+    int fd, is_file;
+    const uint8_t *bytes; /* if it is not a file */
+    uint64_t n_bytes;     /* when it was opened */
+} qkvi_source;
+
+qkv_status qkvi_source_open(const char *path, qkvi_source *source, qkv_error *error);
+qkv_status qkvi_source_memory(const char *name, const void *bytes, size_t n_bytes,
+                              qkvi_source *source, qkv_error *error);
+/** Zeros and closed sources are allowed. */
+void qkvi_source_close(qkvi_source *source);
+
+/** Exactly n bytes at offset; fewer (the file shrank) is an IO error. */
+qkv_status qkvi_source_read(const qkvi_source *source, uint64_t offset, void *destination, size_t n,
+                            qkv_error *error);
+
+/** IO if the file is shorter now than when it was opened. */
+qkv_status qkvi_source_check(const qkvi_source *source, qkv_error *error);
+
+/** A whole file of at most limit bytes (LIMIT), followed by a NUL that n_bytes does not count; to be freed by free(). */
+qkv_status qkvi_file_load(const char *path, size_t limit, char **bytes, size_t *n_bytes,
+                          qkv_error *error);
+
+/** 1 if path is a regular file (links followed). */
+int qkvi_file_exists(const char *path);
+
+/** folder/name as a new string to be freed by free(); NULL without memory. */
+char *qkvi_path_join(const char *folder, const char *name);
+
+/**
+ * A file being written beside its place. Nothing is at path until commit, which flushes, renames and flushes the folder;
+ * an old file there stays valid for those who have it open. After a failed call, and instead of commit, call abort.
+ */
+typedef struct qkvi_writer {
+    FILE *stream;
+    char *path, *temporary;
+} qkvi_writer;
+
+qkv_status qkvi_writer_begin(const char *path, qkvi_writer *writer, qkv_error *error);
+qkv_status qkvi_writer_put(qkvi_writer *writer, const void *bytes, size_t n, qkv_error *error);
+/** Frees the writer, whether it succeeds or not. */
+qkv_status qkvi_writer_commit(qkvi_writer *writer, qkv_error *error);
+void qkvi_writer_abort(qkvi_writer *writer);
+
+/** A whole small file by a writer. */
+qkv_status qkvi_file_save(const char *path, const void *bytes, size_t n, qkv_error *error);
+
+#endif

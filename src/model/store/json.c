@@ -1,0 +1,218 @@
+/*
+ * JSON of untrusted files: the scan, jansson, and checked fields. See json.h.
+ *
+ * The scan looks at each byte once and keeps one bit of state (inside a string or not). It counts 1 + commas + opening
+ * brackets outside strings, which is at least the number of values: a container with n > 0 entries has n - 1 commas and
+ * one bracket. It accepts much that is not JSON; jansson, which comes next, does not.
+ */
+#include "model/store/json.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/status.h"
+
+enum { MAX_DEPTH = 64 };
+
+const qkvi_json_limits qkvi_json_limits_config = { .max_bytes = (size_t)1 << 20,
+                                                   .max_values = 20000,
+                                                   .max_depth = 16 };
+
+/* What the scan has seen so far. entries[d] counts the commas of the open container at depth d. */
+typedef struct scan {
+    const char *file;
+    const qkvi_json_limits *limits;
+    qkv_error *error;
+    int64_t n_values;
+    int depth;
+    int is_array[MAX_DEPTH + 1];
+    int64_t commas[MAX_DEPTH + 1];
+} scan;
+
+static qkv_status scan_open(scan *s, int is_array) {
+    s->n_values++;
+    if (++s->depth > s->limits->max_depth)
+        return qkvi_error_set(s->error, QKV_ERR_FORMAT, "%s: JSON is nested deeper than %d levels",
+                              s->file, s->limits->max_depth);
+    s->is_array[s->depth] = is_array;
+    s->commas[s->depth] = 0;
+    return QKV_OK;
+}
+
+static qkv_status scan_comma(scan *s) {
+    const int max_array = s->limits->max_array;
+    s->n_values++;
+    if (max_array && s->is_array[s->depth] && ++s->commas[s->depth] >= max_array)
+        return qkvi_error_set(s->error, QKV_ERR_LIMIT, "%s: a JSON array has more than %d entries",
+                              s->file, max_array);
+    return QKV_OK;
+}
+
+/* The byte after the string that starts at i (its opening quote), or n. */
+static size_t skip_string(const unsigned char *bytes, size_t n, size_t i) {
+    for (i++; i < n && bytes[i] != '"'; i++)
+        if (bytes[i] == '\\') i++;
+    return i < n ? i + 1 : n;
+}
+
+static qkv_status scan_bytes(scan *s, const unsigned char *bytes, size_t n) {
+    for (size_t i = 0; i < n;) {
+        const unsigned char c = bytes[i];
+        if (c == '"') {
+            i = skip_string(bytes, n, i);
+            continue;
+        }
+        if (c == '{' || c == '[') QKV_TRY(scan_open(s, c == '['));
+        if (c == '}' || c == ']') s->depth -= s->depth > 0;
+        if (c == ',') QKV_TRY(scan_comma(s));
+        if (s->n_values > s->limits->max_values)
+            return qkvi_error_set(s->error, QKV_ERR_LIMIT,
+                                  "%s: JSON has more than %lld values, the limit", s->file,
+                                  (long long)s->limits->max_values);
+        i++;
+    }
+    return QKV_OK;
+}
+
+/* safetensors allows only '{' … '}' and spaces after it. */
+static qkv_status check_ends(const char *file, const unsigned char *bytes, size_t n,
+                             qkv_error *error) {
+    if (n == 0 || bytes[0] != '{')
+        return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: the JSON header does not start with '{'",
+                              file);
+    while (n > 0 && bytes[n - 1] == ' ') n--;
+    if (bytes[n - 1] != '}')
+        return qkvi_error_set(error, QKV_ERR_FORMAT,
+                              "%s: the JSON header does not end with '}' and spaces", file);
+    return QKV_OK;
+}
+
+/* jansson's own words hold raw bytes of the input, so they are escaped. */
+static qkv_status parse_failed(const char *file, const json_error_t *cause, qkv_error *error) {
+    char text[2 * sizeof cause->text];
+    if (json_error_code(cause) == json_error_out_of_memory)
+        return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory to parse the JSON", file);
+    qkvi_escape(text, sizeof text, cause->text, strlen(cause->text));
+    return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: line %d, column %d: %s", file, cause->line,
+                          cause->column, text);
+}
+
+qkv_status qkvi_json_load(const char *file, const void *bytes, size_t n_bytes,
+                          const qkvi_json_limits *limits, json_t **root, qkv_error *error) {
+    scan s = { .file = file, .limits = limits, .error = error, .n_values = 1 };
+    json_error_t cause;
+    *root = NULL;
+    if (limits->max_depth > MAX_DEPTH)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "max_depth = %d is more than %d",
+                              limits->max_depth, MAX_DEPTH);
+    if (n_bytes > limits->max_bytes)
+        return qkvi_error_set(error, QKV_ERR_LIMIT, "%s: %zu bytes of JSON, the limit is %zu", file,
+                              n_bytes, limits->max_bytes);
+    if (limits->strict_ends) QKV_TRY(check_ends(file, bytes, n_bytes, error));
+    QKV_TRY(scan_bytes(&s, bytes, n_bytes));
+    *root = json_loadb(bytes, n_bytes, JSON_REJECT_DUPLICATES, &cause);
+    if (!*root) return parse_failed(file, &cause, error);
+    if (!json_is_object(*root)) {
+        json_decref(*root);
+        *root = NULL;
+        return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: the JSON is not an object", file);
+    }
+    return QKV_OK;
+}
+
+/* ---- Fields ------------------------------------------------------------------------------------------------ */
+
+static const char *type_name(const json_t *value) {
+    static const char *const names[] = { "an object", "an array", "a string", "an integer",
+                                         "a number",  "true",     "false",    "null" };
+    return names[json_typeof(value)];
+}
+
+static qkv_status field_failed(const qkvi_json_reader *reader, const char *field, qkv_status status,
+                               const char *rule) {
+    return qkvi_error_set(reader->error, status, "%s: %s%s%s %s", reader->file, reader->path,
+                          *reader->path ? "." : "", field, rule);
+}
+
+static qkv_status wrong_type(const qkvi_json_reader *reader, const char *field, const json_t *value,
+                             const char *wanted) {
+    return qkvi_error_set(reader->error, QKV_ERR_FORMAT, "%s: %s%s%s is %s, must be %s",
+                          reader->file, reader->path, *reader->path ? "." : "", field,
+                          type_name(value), wanted);
+}
+
+/* The value of a field; NULL if absent or null. */
+static const json_t *find(const qkvi_json_reader *reader, const char *field) {
+    const json_t *value = json_object_get(reader->object, field);
+    return json_is_null(value) ? NULL : value;
+}
+
+qkv_status qkvi_json_take_int(const qkvi_json_reader *reader, const char *field, int64_t limit,
+                              int64_t *value) {
+    const json_t *found = find(reader, field);
+    char rule[96];
+    if (!found) return QKV_OK;
+    if (!json_is_integer(found)) return wrong_type(reader, field, found, "an integer");
+    const long long number = json_integer_value(found);
+    if (number < 0 || number > INT32_MAX) {
+        snprintf(rule, sizeof rule, "= %lld is not between 0 and 2147483647", number);
+        return field_failed(reader, field, QKV_ERR_FORMAT, rule);
+    }
+    if (number > limit) {
+        snprintf(rule, sizeof rule, "= %lld is above the limit %lld", number, (long long)limit);
+        return field_failed(reader, field, QKV_ERR_LIMIT, rule);
+    }
+    *value = number;
+    return QKV_OK;
+}
+
+qkv_status qkvi_json_need_int(const qkvi_json_reader *reader, const char *field, int64_t limit,
+                              int64_t *value) {
+    if (!find(reader, field)) return field_failed(reader, field, QKV_ERR_FORMAT, "is missing");
+    return qkvi_json_take_int(reader, field, limit, value);
+}
+
+qkv_status qkvi_json_take_bool(const qkvi_json_reader *reader, const char *field, int *value) {
+    const json_t *found = find(reader, field);
+    if (!found) return QKV_OK;
+    if (!json_is_boolean(found)) return wrong_type(reader, field, found, "true or false");
+    *value = json_is_true(found);
+    return QKV_OK;
+}
+
+qkv_status qkvi_json_take_real(const qkvi_json_reader *reader, const char *field, double *value) {
+    const json_t *found = find(reader, field);
+    if (!found) return QKV_OK;
+    if (!json_is_number(found)) return wrong_type(reader, field, found, "a number");
+    *value = json_number_value(found);
+    return QKV_OK;
+}
+
+qkv_status qkvi_json_take_string(const qkvi_json_reader *reader, const char *field,
+                                 const char **value) {
+    const json_t *found = find(reader, field);
+    if (!found) return QKV_OK;
+    if (!json_is_string(found)) return wrong_type(reader, field, found, "a string");
+    *value = json_string_value(found);
+    return QKV_OK;
+}
+
+qkv_status qkvi_json_need_string(const qkvi_json_reader *reader, const char *field,
+                                 const char **value) {
+    if (!find(reader, field)) return field_failed(reader, field, QKV_ERR_FORMAT, "is missing");
+    return qkvi_json_take_string(reader, field, value);
+}
+
+qkv_status qkvi_json_take_object(const qkvi_json_reader *reader, const char *field,
+                                 const json_t **value) {
+    *value = find(reader, field);
+    if (!*value || json_is_object(*value)) return QKV_OK;
+    return wrong_type(reader, field, *value, "an object");
+}
+
+qkv_status qkvi_json_take_array(const qkvi_json_reader *reader, const char *field,
+                                const json_t **value) {
+    *value = find(reader, field);
+    if (!*value || json_is_array(*value)) return QKV_OK;
+    return wrong_type(reader, field, *value, "an array");
+}
