@@ -1,0 +1,74 @@
+/**
+ * What the public descriptor means, checked once. Everything below this line works on a qkvi_problem and checks nothing
+ * again: sizes are in range and their products fit, every array it reads or writes lies in the address space, is aligned
+ * to its element, and outputs overlap nothing. Defaults are filled in and flags are gone.
+ *
+ * Checks come in this order, and the first failure is the one reported: struct_size, flags, dtype, sizes, numbers, then
+ * array by array strides, NULL, alignment, and last overlap. No output is touched before all of them have passed.
+ */
+#ifndef QKVI_ATTN_DESC_H
+#define QKVI_ATTN_DESC_H
+
+#include <stdbool.h>
+
+#include "qkv/qkv.h"
+
+#define QKVI_MAX_HEAD_DIM ((int64_t)65536)
+#define QKVI_MAX_SIZE     ((int64_t)1 << 48) /* of any other dimension, and of |q_offset| */
+#define QKVI_NO_WINDOW    ((int64_t)1 << 50) /* position +- this leaves [0, len_k] on both sides */
+#define QKVI_MAX_ROWS                                                                              \
+    ((int64_t)1 << 60) /* n_batch * n_heads * len_q, n_batch * n_kv_heads * len_k */
+
+/** One attention problem. Strides are in elements: batch, head, token (mask: and key). */
+typedef struct qkvi_problem {
+    int64_t n_batch, n_heads, n_kv_heads, len_q, len_k, head_dim, head_dim_v;
+    int64_t heads_per_kv; /* n_heads / n_kv_heads; 0 without heads */
+    int64_t q_stride[3], k_stride[3], v_stride[3], o_stride[3], lse_stride[3];
+    const float *q, *k, *v; /* of workspace queries: NULL, like o and lse */
+    float *o;               /* backward: read only */
+    float *lse;             /* nullable in forward; backward: read only */
+
+    float scale;
+    bool has_softcap;
+    float softcap;
+
+    /* Query i stands at position i + offset and sees keys [position - window_left, position + window_right] of the first
+       min(len_k, kv_len, mask length). Causal is folded into window_right; unbounded is QKVI_NO_WINDOW. See mask.h. */
+    int64_t window_left, window_right;
+    int64_t q_offset;
+    const int64_t *q_offsets, *kv_len, *q_len; /* nullable, n_batch entries in range */
+
+    qkv_mask_type mask_type; /* QKV_MASK_NONE: the five fields below are zero */
+    const void *mask;
+    int64_t mask_stride[4]; /* a last dimension of 1 has become stride 0 */
+    int64_t mask_len_k;     /* keys at or beyond it are hidden; len_k without a mask */
+} qkvi_problem;
+
+/** The gradients of a backward call, with the strides of qkvi_problem's arrays. */
+typedef struct qkvi_grads {
+    const float *d_o, *d_lse; /* d_lse nullable, lse_stride */
+    float *d_q, *d_k, *d_v;
+    int64_t d_o_stride[3], d_q_stride[3], d_k_stride[3], d_v_stride[3];
+} qkvi_grads;
+
+/** Shapes and rules only; pointers of the problem stay NULL. For workspace queries. */
+QKV_NODISCARD qkv_status qkvi_problem_shape(const qkv_attention_desc *desc, qkvi_problem *problem,
+                                            qkv_error *error);
+
+QKV_NODISCARD qkv_status qkvi_problem_forward(const qkv_attention_desc *desc, const void *q,
+                                              const void *k, const void *v, void *o, float *lse,
+                                              qkvi_problem *problem, qkv_error *error);
+
+QKV_NODISCARD qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, const void *q,
+                                               const void *k, const void *v, const void *o,
+                                               const float *lse, const qkv_attention_grads *grads,
+                                               qkvi_problem *problem, qkvi_grads *out,
+                                               qkv_error *error);
+
+/** Only o and lse are arrays here; each may be that of one part, exactly. */
+QKV_NODISCARD qkv_status qkvi_problem_merge(const qkv_attention_desc *desc, int n_parts,
+                                            const void *const *o_parts,
+                                            const float *const *lse_parts, void *o, float *lse,
+                                            qkvi_problem *problem, qkv_error *error);
+
+#endif

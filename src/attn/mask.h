@@ -1,0 +1,82 @@
+/**
+ * Who may see whom, by position: causal, windows, lengths and offsets. The explicit mask is not in here: where there is
+ * one, QKVI_SEE_ALL only means that nothing but the mask hides a key.
+ *
+ * Query i of a batch stands at position p = i + offset and sees the keys
+ *     [max(0, p - left), min(n_keys, p + right + 1))
+ * Both ends never fall as i grows, so the keys seen by a block of queries, and the queries that see a block of keys, are
+ * intervals too, and a block is classified from its first and last row alone. No sum here can overflow: see desc.h.
+ */
+#ifndef QKVI_ATTN_MASK_H
+#define QKVI_ATTN_MASK_H
+
+#include "attn/desc.h"
+
+/** [begin, end); empty when begin >= end, and then begin == end. */
+typedef struct qkvi_range {
+    int64_t begin, end;
+} qkvi_range;
+
+/** The rules of one batch. */
+typedef struct qkvi_rules {
+    int64_t n_queries; /* rows at or beyond it are neither read nor written */
+    int64_t n_keys;    /* keys at or beyond it are hidden and never read */
+    int64_t offset, left, right;
+} qkvi_rules;
+
+typedef enum qkvi_sight { QKVI_SEE_NONE, QKVI_SEE_SOME, QKVI_SEE_ALL } qkvi_sight;
+
+static inline int64_t qkvi_min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t qkvi_max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static inline qkvi_range qkvi_range_clip(int64_t begin, int64_t end, int64_t limit) {
+    const int64_t first = qkvi_min_i64(qkvi_max_i64(begin, 0), limit);
+    const int64_t last = qkvi_min_i64(end, limit);
+    return (qkvi_range){ first, qkvi_max_i64(first, last) };
+}
+
+static inline qkvi_rules qkvi_rules_of(const qkvi_problem *p, int64_t b) {
+    const int64_t n_keys = p->kv_len ? p->kv_len[b] : p->len_k;
+    return (qkvi_rules){
+        .n_queries = p->q_len ? p->q_len[b] : p->len_q,
+        .n_keys = qkvi_min_i64(n_keys, p->mask_len_k),
+        .offset = p->q_offsets ? p->q_offsets[b] : p->q_offset,
+        .left = p->window_left,
+        .right = p->window_right,
+    };
+}
+
+/** Keys that query i may see. */
+static inline qkvi_range qkvi_keys_of(const qkvi_rules *r, int64_t i) {
+    const int64_t position = i + r->offset;
+    return qkvi_range_clip(position - r->left, position + r->right + 1, r->n_keys);
+}
+
+/** The smallest interval of keys that holds all that a query of [begin, end) may see; begin < end. */
+static inline qkvi_range qkvi_keys_of_block(const qkvi_rules *r, int64_t begin, int64_t end) {
+    return qkvi_range_clip(begin + r->offset - r->left, end + r->offset + r->right, r->n_keys);
+}
+
+/** Queries that may see a key of [begin, end), begin < end <= n_keys: all of an interval. */
+static inline qkvi_range qkvi_queries_of_block(const qkvi_rules *r, int64_t begin, int64_t end) {
+    return qkvi_range_clip(begin - r->right - r->offset, end + r->left - r->offset, r->n_queries);
+}
+
+/** What the queries [i0, i1) see of the keys [j0, j1): nothing, everything, or something between. Both are not empty. */
+static inline qkvi_sight qkvi_sight_of(const qkvi_rules *r, int64_t i0, int64_t i1, int64_t j0,
+                                       int64_t j1) {
+    const qkvi_range any = qkvi_keys_of_block(r, i0, i1);
+    if (any.end <= j0 || any.begin >= j1) return QKVI_SEE_NONE;
+    /* All of them see what the first sees at its end and the last at its beginning. */
+    const bool all = qkvi_keys_of(r, i0).end >= j1 && qkvi_keys_of(r, i1 - 1).begin <= j0;
+    return all ? QKVI_SEE_ALL : QKVI_SEE_SOME;
+}
+
+/** The explicit mask's row of a query; key j lies mask_stride[3] * j elements further. */
+static inline const void *qkvi_mask_row(const qkvi_problem *p, int64_t b, int64_t h, int64_t i) {
+    const int64_t at = b * p->mask_stride[0] + h * p->mask_stride[1] + i * p->mask_stride[2];
+    const int64_t bytes = p->mask_type == QKV_MASK_F32 ? (int64_t)sizeof(float) : 1;
+    return (const char *)p->mask + at * bytes;
+}
+
+#endif
