@@ -1,0 +1,80 @@
+/*
+ * Row kernels of the model's layers: part of every kernel table (table.h: `layer`), one body in
+ * tmpl/layer.h.
+ *
+ * Their order of operations is in docs/numerics.md, section Layers: a sum along a row has 32
+ * partial sums (index mod 32) and then the tree 16 + 16, 8, 4, 2, 1; a sum over rows is one chain
+ * in row order. So bits do not depend on the instruction set. n >= 1 is any length; arrays are
+ * dense, rows follow each other, pointers are aligned to a float. An output may be the very input
+ * it is computed from where "in place" is said; otherwise nothing overlaps.
+ */
+#ifndef QKVI_KERNELS_LAYER_H
+#define QKVI_KERNELS_LAYER_H
+
+#include <stdint.h>
+
+/*
+ * One step of AdamW (Loshchilov and Hutter 2019); the caller computes in double what depends on the
+ * step number t.
+ */
+typedef struct qkvi_adamw_step {
+    float grad_scale; /* from clipping */
+    float beta1, one_minus_beta1;
+    float beta2, one_minus_beta2;
+    float decay;      /* 1 - rate * weight_decay */
+    float rate;       /* rate / (1 - beta1^t) */
+    float root_scale; /* 1 / sqrt(1 - beta2^t) */
+    float eps;
+} qkvi_adamw_step;
+
+typedef struct qkvi_layer_kernels {
+    /* y += x */
+    void (*add)(int64_t n, const float *x, float *y);
+    /* y = (a + b) + c */
+    void (*add3)(int64_t n, const float *a, const float *b, const float *c, float *y);
+    /* sum x² */
+    float (*sum_squares)(int64_t n, const float *x);
+    /* y += (x[i0] + x[i1]) + …: rows of n, in the order of index; index NULL: rows 0, 1, … */
+    void (*sum_rows)(int64_t n_rows, const int32_t *index, int64_t n, const float *x, float *y);
+
+    /*
+     * s += residual (if not NULL); y = (s - mu) rstd gamma + beta, in place if wanted; stats[2 row]
+     * = mu, rstd
+     */
+    void (*norm_forward)(int64_t n_rows, int64_t n, const float *residual, const float *gamma,
+                         const float *beta, float eps, float *s, float *y, float *stats);
+    /*
+     * d_s from d_y, in place if wanted; d_gamma and d_beta [n] continue as chains over these rows
+     */
+    void (*norm_backward)(int64_t n_rows, int64_t n, const float *s, const float *stats,
+                          const float *gamma, const float *d_y, float *d_s, float *d_gamma,
+                          float *d_beta);
+
+    /* y = x/2 (1 + erf(x / √2)) */
+    void (*gelu_forward)(int64_t n, const float *x, float *y);
+    /* d_x = d_y ((1 + erf(x / √2)) / 2 + x φ(x)), in place if wanted */
+    void (*gelu_backward)(int64_t n, const float *x, const float *d_y, float *d_x);
+
+    /* y = tanh x; d_x = d_y (1 - y²); both in place if wanted */
+    void (*tanh_forward)(int64_t n, const float *x, float *y);
+    void (*tanh_backward)(int64_t n, const float *y, const float *d_y, float *d_x);
+
+    /*
+     * x becomes e_j = exp(x_j - max x); *sum receives sum_j e_j, *lse the logarithm of sum_j
+     * exp(x_j). So softmax is e / sum, and the cross entropy of a target t is lse - x_t, with x_t
+     * read before the call.
+     */
+    void (*softmax_forward)(int64_t n, float *x, float *sum, float *lse);
+    /*
+     * e becomes factor (e_j / sum - [j = target]): the gradient of factor times the cross entropy
+     */
+    void (*softmax_backward)(int64_t n, int64_t target, float factor, float sum, float *e);
+    /* s becomes exp(scale s_j - lse): attention weights from the scores of one query */
+    void (*weights)(int64_t n, float scale, float lse, float *s);
+
+    /* p, m and v after one step with gradient g */
+    void (*adamw)(int64_t n, const qkvi_adamw_step *step, const float *g, float *p, float *m,
+                  float *v);
+} qkvi_layer_kernels;
+
+#endif
