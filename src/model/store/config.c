@@ -1,0 +1,155 @@
+/*
+ * config.json: see config.h. A field that changes what is computed is honoured or refused, never ignored; limits hold
+ * before anything is allocated. "gelu" is the exact form with erf, for BERT the only one we compute.
+ */
+#include "model/store/config.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/status.h"
+#include "model/store/file.h"
+#include "model/store/json.h"
+
+enum {
+    MAX_LAYERS = 1024,
+    MAX_HIDDEN = 65536,
+    MAX_INTERMEDIATE = 1 << 20,
+    MAX_VOCAB = 1 << 24,
+    MAX_POSITIONS = 1 << 20,
+    MAX_TYPES = 256 /* qkv_encoding.types are bytes */
+};
+
+static qkv_status refuse(const qkvi_json_reader *reader, const char *field, const char *value) {
+    char printable[128];
+    qkvi_escape(printable, sizeof printable, value, strlen(value));
+    return qkvi_error_set(reader->error, QKV_ERR_UNSUPPORTED, "%s: %s '%s' is not supported",
+                          reader->file, field, printable);
+}
+
+/* A string that must be `wanted` if it is there. */
+static qkv_status must_be(const qkvi_json_reader *reader, const char *field, const char *wanted) {
+    const char *value = wanted;
+    QKV_TRY(qkvi_json_take_string(reader, field, &value));
+    return strcmp(value, wanted) == 0 ? QKV_OK : refuse(reader, field, value);
+}
+
+/* A switch that must be `wanted` if it is there. */
+static qkv_status must_be_switch(const qkvi_json_reader *reader, const char *field, int wanted) {
+    int value = wanted;
+    QKV_TRY(qkvi_json_take_bool(reader, field, &value));
+    return value == wanted ? QKV_OK : refuse(reader, field, value ? "true" : "false");
+}
+
+static qkv_status read_kind(const qkvi_json_reader *reader) {
+    const char *type = NULL;
+    QKV_TRY(qkvi_json_take_string(reader, "model_type", &type));
+    if (!type)
+        return qkvi_error_set(reader->error, QKV_ERR_UNSUPPORTED,
+                              "%s: model_type is missing; qkv loads \"bert\"", reader->file);
+    if (strcmp(type, "bert") != 0) return refuse(reader, "model_type", type);
+    QKV_TRY(must_be(reader, "hidden_act", "gelu"));
+    QKV_TRY(must_be(reader, "position_embedding_type", "absolute"));
+    QKV_TRY(must_be_switch(reader, "tie_word_embeddings", 1));
+    QKV_TRY(must_be_switch(reader, "is_decoder", 0));
+    return must_be_switch(reader, "add_cross_attention", 0);
+}
+
+static qkv_status need_size(const qkvi_json_reader *reader, const char *field, int64_t limit,
+                            int64_t *value) {
+    QKV_TRY(qkvi_json_need_int(reader, field, limit, value));
+    if (*value > 0) return QKV_OK;
+    return qkvi_error_set(reader->error, QKV_ERR_SHAPE, "%s: %s = 0 is less than 1", reader->file,
+                          field);
+}
+
+static qkv_status read_sizes(const qkvi_json_reader *reader, qkv_model_info *info) {
+    int64_t kv_heads;
+    QKV_TRY(need_size(reader, "num_hidden_layers", MAX_LAYERS, &info->n_layers));
+    QKV_TRY(need_size(reader, "hidden_size", MAX_HIDDEN, &info->hidden));
+    QKV_TRY(need_size(reader, "num_attention_heads", MAX_HIDDEN, &info->n_heads));
+    QKV_TRY(need_size(reader, "intermediate_size", MAX_INTERMEDIATE, &info->intermediate));
+    QKV_TRY(need_size(reader, "vocab_size", MAX_VOCAB, &info->vocab_size));
+    QKV_TRY(need_size(reader, "max_position_embeddings", MAX_POSITIONS, &info->max_len));
+    info->n_types = 2;
+    QKV_TRY(qkvi_json_take_int(reader, "type_vocab_size", MAX_TYPES, &info->n_types));
+    if (info->n_types == 0)
+        return qkvi_error_set(reader->error, QKV_ERR_SHAPE,
+                              "%s: type_vocab_size = 0 is less than 1", reader->file);
+    if (info->hidden % info->n_heads != 0)
+        return qkvi_error_set(
+            reader->error, QKV_ERR_SHAPE,
+            "%s: hidden_size = %lld is not a multiple of num_attention_heads = %lld", reader->file,
+            (long long)info->hidden, (long long)info->n_heads);
+    kv_heads = info->n_heads;
+    QKV_TRY(qkvi_json_take_int(reader, "num_key_value_heads", MAX_HIDDEN, &kv_heads));
+    if (kv_heads != info->n_heads)
+        return qkvi_error_set(reader->error, QKV_ERR_SHAPE,
+                              "%s: num_key_value_heads = %lld is not num_attention_heads = %lld",
+                              reader->file, (long long)kv_heads, (long long)info->n_heads);
+    info->head_dim = info->hidden / info->n_heads;
+    return QKV_OK;
+}
+
+static qkv_status read_rest(const qkvi_json_reader *reader, qkv_model_info *info) {
+    info->layer_norm_eps = 1e-12;
+    QKV_TRY(qkvi_json_take_real(reader, "layer_norm_eps", &info->layer_norm_eps));
+    if (!(info->layer_norm_eps > 0 && info->layer_norm_eps < 1))
+        return qkvi_error_set(reader->error, QKV_ERR_FORMAT,
+                              "%s: layer_norm_eps = %g is not between 0 and 1", reader->file,
+                              info->layer_norm_eps);
+    return qkvi_json_take_bool(reader, "sinusoidal_positions", &info->sinusoidal_positions);
+}
+
+qkv_status qkvi_config_read(const char *file, const void *bytes, size_t n_bytes,
+                            qkv_model_info *info, qkv_error *error) {
+    json_t *root;
+    memset(info, 0, sizeof *info);
+    QKV_TRY(qkvi_json_load(file, bytes, n_bytes, &qkvi_json_limits_config, &root, error));
+    const qkvi_json_reader reader = { .file = file, .path = "", .object = root, .error = error };
+    qkv_status status = read_kind(&reader);
+    if (status == QKV_OK) status = read_sizes(&reader, info);
+    if (status == QKV_OK) status = read_rest(&reader, info);
+    json_decref(root);
+    return status;
+}
+
+static const char *architecture_class(const qkv_model_info *info) {
+    return info->has_mlm && info->has_nsp ? "BertForPreTraining"
+           : info->has_mlm                ? "BertForMaskedLM"
+                                          : "BertModel";
+}
+
+qkv_status qkvi_config_write(const char *folder, const qkv_model_info *info, qkv_error *error) {
+    static const char format[] = "{\n"
+                                 "  \"architectures\": [\"%s\"],\n"
+                                 "  \"attention_probs_dropout_prob\": 0.0,\n"
+                                 "  \"hidden_act\": \"gelu\",\n"
+                                 "  \"hidden_dropout_prob\": 0.0,\n"
+                                 "  \"hidden_size\": %lld,\n"
+                                 "  \"initializer_range\": 0.02,\n"
+                                 "  \"intermediate_size\": %lld,\n"
+                                 "  \"layer_norm_eps\": %.17g,\n"
+                                 "  \"max_position_embeddings\": %lld,\n"
+                                 "  \"model_type\": \"bert\",\n"
+                                 "  \"num_attention_heads\": %lld,\n"
+                                 "  \"num_hidden_layers\": %lld,\n"
+                                 "  \"pad_token_id\": 0,\n"
+                                 "  \"position_embedding_type\": \"absolute\",\n"
+                                 "  \"sinusoidal_positions\": %s,\n"
+                                 "  \"type_vocab_size\": %lld,\n"
+                                 "  \"vocab_size\": %lld\n"
+                                 "}\n";
+    char text[2048];
+    char *const path = qkvi_path_join(folder, "config.json");
+    if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    const int n = snprintf(text, sizeof text, format, architecture_class(info),
+                           (long long)info->hidden, (long long)info->intermediate,
+                           info->layer_norm_eps, (long long)info->max_len, (long long)info->n_heads,
+                           (long long)info->n_layers, info->sinusoidal_positions ? "true" : "false",
+                           (long long)info->n_types, (long long)info->vocab_size);
+    const qkv_status status = qkvi_file_save(path, text, (size_t)n, error);
+    free(path);
+    return status;
+}

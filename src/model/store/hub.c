@@ -1,0 +1,173 @@
+/*
+ * The files of a model: see hub.h. The cache is that of huggingface_hub:
+ *
+ *     ROOT/models--ORG--NAME/refs/main                 a commit, 40 hexadecimal digits
+ *     ROOT/models--ORG--NAME/snapshots/COMMIT/FILE     usually a link into ../../blobs
+ *
+ * with ROOT = $HF_HUB_CACHE, else $HUGGINGFACE_HUB_CACHE, else $HF_HOME/hub, else ~/.cache/huggingface/hub. Names and
+ * refs are checked before a path is made of them.
+ */
+#include "model/store/hub.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/status.h"
+#include "model/store/file.h"
+
+enum { COMMIT_DIGITS = 40, MAX_REF = 64 };
+
+static qkv_status no_memory(qkv_error *error) {
+    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+}
+
+static int is_folder(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+static int folder_has(const char *folder, const char *name) {
+    char *const path = qkvi_path_join(folder, name);
+    const int there = path && qkvi_file_exists(path);
+    free(path);
+    return there;
+}
+
+static int ends_with(const char *text, const char *ending) {
+    const size_t n = strlen(text), m = strlen(ending);
+    return n > m && strcmp(text + n - m, ending) == 0;
+}
+
+/* ---- A folder ---------------------------------------------------------------------------------------------- */
+
+static qkv_status weights_of(const char *folder, char **weights, qkv_error *error) {
+    char printable[256];
+    qkvi_escape(printable, sizeof printable, folder, strlen(folder));
+    if (folder_has(folder, "model.safetensors")) {
+        *weights = qkvi_path_join(folder, "model.safetensors");
+        return *weights ? QKV_OK : no_memory(error);
+    }
+    if (folder_has(folder, "model.safetensors.index.json"))
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                              "%s: weights in several files (model.safetensors.index.json) are not "
+                              "supported",
+                              printable);
+    if (folder_has(folder, "pytorch_model.bin"))
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                              "%s holds only pytorch_model.bin, a pickle file; qkv reads "
+                              "safetensors. Convert once: python3 tools/bin2safetensors.py %s",
+                              printable, printable);
+    return qkvi_error_set(error, QKV_ERR_IO, "%s: no model.safetensors in this folder", printable);
+}
+
+static char *folder_of(const char *path) {
+    const char *const slash = strrchr(path, '/');
+    if (!slash) return strdup(".");
+    return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+/* ---- The cache --------------------------------------------------------------------------------------------- */
+
+/* NAME or ORG/NAME of letters, digits, '.', '_', '-'; no part starts with '.', none holds "..". */
+static int is_model_name(const char *name) {
+    int slashes = 0;
+    if (strlen(name) > 200 || strstr(name, "..") || strstr(name, "--")) return 0;
+    for (const char *at = name; *at; at++) {
+        const int starts = at == name || at[-1] == '/';
+        if (*at == '/' && (starts || ++slashes > 1 || !at[1])) return 0;
+        if (*at == '.' && starts) return 0;
+        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/", *at))
+            return 0;
+    }
+    return *name != '\0';
+}
+
+static char *cache_root(void) {
+    const char *value = getenv("HF_HUB_CACHE");
+    if (!value || !*value) value = getenv("HUGGINGFACE_HUB_CACHE");
+    if (value && *value) return strdup(value);
+    value = getenv("HF_HOME");
+    if (value && *value) return qkvi_path_join(value, "hub");
+    value = getenv("HOME");
+    return qkvi_path_join(value ? value : "", ".cache/huggingface/hub");
+}
+
+/* ROOT/models--ORG--NAME */
+static char *repository_of(const char *root, const char *name) {
+    char folder[512] = "models--";
+    size_t n = strlen(folder);
+    for (const char *at = name; *at; at++) {
+        folder[n++] = *at == '/' ? '-' : *at;
+        if (*at == '/') folder[n++] = '-';
+    }
+    folder[n] = '\0';
+    return qkvi_path_join(root, folder);
+}
+
+static qkv_status not_cached(const char *root, const char *name, qkv_error *error) {
+    char printable[160], printable_root[200];
+    qkvi_escape(printable, sizeof printable, name, strlen(name));
+    qkvi_escape(printable_root, sizeof printable_root, root, strlen(root));
+    return qkvi_error_set(error, QKV_ERR_IO,
+                          "'%s' is no folder, no .safetensors file, and not in the Hugging Face "
+                          "cache %s; to download it: hf download %s",
+                          printable, printable_root, printable);
+}
+
+/* snapshots/COMMIT of refs/main. */
+static qkv_status snapshot_of(const char *repository, char **folder, qkv_error *error) {
+    char name[16 + COMMIT_DIGITS] = "snapshots/", printable[256];
+    char *commit = NULL;
+    size_t n = 0;
+    char *const path = qkvi_path_join(repository, "refs/main");
+    if (!path) return no_memory(error);
+    const qkv_status status = qkvi_file_load(path, MAX_REF, &commit, &n, error);
+    qkvi_escape(printable, sizeof printable, path, strlen(path));
+    free(path);
+    if (status != QKV_OK) return status;
+    const int is_commit = n == COMMIT_DIGITS && strspn(commit, "0123456789abcdef") == COMMIT_DIGITS;
+    if (is_commit) strcat(name, commit);
+    free(commit);
+    if (!is_commit)
+        return qkvi_error_set(error, QKV_ERR_FORMAT, "%s is not 40 hexadecimal digits", printable);
+    *folder = qkvi_path_join(repository, name);
+    return *folder ? QKV_OK : no_memory(error);
+}
+
+static qkv_status find_cached(const char *name, char **folder, qkv_error *error) {
+    char *const root = cache_root();
+    char *const repository = root ? repository_of(root, is_model_name(name) ? name : "") : NULL;
+    qkv_status status;
+    if (!repository)
+        status = no_memory(error);
+    else if (!is_model_name(name) || !is_folder(repository))
+        status = not_cached(root, name, error);
+    else
+        status = snapshot_of(repository, folder, error);
+    free(repository);
+    free(root);
+    return status;
+}
+
+qkv_status qkvi_hub_find(const char *path_or_name, char **folder, char **weights,
+                         qkv_error *error) {
+    qkv_status status = QKV_OK;
+    *folder = *weights = NULL;
+    if (is_folder(path_or_name)) {
+        *folder = strdup(path_or_name);
+    } else if (ends_with(path_or_name, ".safetensors")) {
+        *folder = folder_of(path_or_name);
+        *weights = strdup(path_or_name);
+        if (!*weights) status = no_memory(error);
+    } else {
+        status = find_cached(path_or_name, folder, error);
+    }
+    if (status == QKV_OK && !*folder) status = no_memory(error);
+    if (status == QKV_OK && !*weights) status = weights_of(*folder, weights, error);
+    if (status == QKV_OK) return QKV_OK;
+    free(*folder);
+    free(*weights);
+    *folder = *weights = NULL;
+    return status;
+}

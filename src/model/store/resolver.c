@@ -1,0 +1,207 @@
+/* Names of stored tensors: see resolver.h for the rules. */
+#include "model/store/resolver.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/status.h"
+
+enum { MAX_SPELLING = 160, MAX_SPELLINGS = 4, MAX_COMPARED = 4096, N_NEAREST = 3 };
+
+static const char prefix[] = "bert.";
+
+static const char *const ties[][2] = {
+    { "bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight" },
+    { "cls.predictions.bias", "cls.predictions.decoder.bias" },
+};
+
+qkv_status qkvi_resolver_make(const qkvi_safetensors *file, qkvi_resolver *resolver,
+                              qkv_error *error) {
+    resolver->file = file;
+    resolver->used = calloc((size_t)file->n_tensors + 1, 1);
+    return resolver->used ? QKV_OK
+                          : qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for tensor names");
+}
+
+void qkvi_resolver_free(qkvi_resolver *resolver) {
+    free(resolver->used);
+    resolver->used = NULL;
+}
+
+/* ---- Spellings --------------------------------------------------------------------------------------------- */
+
+static int ends_with(const char *text, const char *ending) {
+    const size_t n = strlen(text), m = strlen(ending);
+    return n >= m && strcmp(text + n - m, ending) == 0;
+}
+
+/* The older spelling of a layer norm's parameter; 0 if name is none. */
+static int old_layer_norm(const char *name, char spelling[MAX_SPELLING]) {
+    const int is_weight = ends_with(name, "LayerNorm.weight");
+    if (!is_weight && !ends_with(name, "LayerNorm.bias")) return 0;
+    const size_t stem = strlen(name) - strlen(is_weight ? "weight" : "bias");
+    snprintf(spelling, MAX_SPELLING, "%.*s%s", (int)stem, name, is_weight ? "gamma" : "beta");
+    return 1;
+}
+
+/* Rules 1 to 3: all spellings of a name, the likeliest first. */
+static int spellings_of(const char *name, char spellings[MAX_SPELLINGS][MAX_SPELLING]) {
+    const size_t n = strlen(prefix);
+    int count = 2;
+    snprintf(spellings[0], MAX_SPELLING, "%s", name);
+    if (strncmp(name, prefix, n) == 0)
+        snprintf(spellings[1], MAX_SPELLING, "%s", name + n);
+    else
+        snprintf(spellings[1], MAX_SPELLING, "%s%s", prefix, name);
+    for (int s = 0; s < 2; s++) count += old_layer_norm(spellings[s], spellings[count]);
+    return count;
+}
+
+static const qkvi_stored *find_spelled(const qkvi_safetensors *file, const char *name) {
+    char spellings[MAX_SPELLINGS][MAX_SPELLING];
+    const int count = spellings_of(name, spellings);
+    for (int s = 0; s < count; s++) {
+        const qkvi_stored *const tensor = qkvi_safetensors_find(file, spellings[s]);
+        if (tensor) return tensor;
+    }
+    /* An alias is followed once: what it names is stored, or the alias is no help. */
+    for (int s = 0; s < count; s++) {
+        const json_t *const alias = json_object_get(file->metadata, spellings[s]);
+        const char *const target = json_string_value(alias);
+        const qkvi_stored *const tensor = target ? qkvi_safetensors_find(file, target) : NULL;
+        if (tensor) return tensor;
+    }
+    return NULL;
+}
+
+const qkvi_stored *qkvi_resolve(const qkvi_resolver *resolver, const char *name) {
+    const qkvi_stored *tensor = find_spelled(resolver->file, name);
+    for (size_t t = 0; !tensor && t < sizeof ties / sizeof *ties; t++)
+        if (strcmp(name, ties[t][0]) == 0) tensor = find_spelled(resolver->file, ties[t][1]);
+    return tensor;
+}
+
+/* ---- What is missing --------------------------------------------------------------------------------------- */
+
+/* Levenshtein's distance, one row at a time; names longer than MAX_SPELLING are infinitely far. */
+static int distance(const char *a, const char *b) {
+    int row[MAX_SPELLING + 1];
+    const size_t n = strlen(a), m = strlen(b);
+    if (n > MAX_SPELLING || m > MAX_SPELLING) return INT32_MAX;
+    for (size_t j = 0; j <= m; j++) row[j] = (int)j;
+    for (size_t i = 1; i <= n; i++) {
+        int diagonal = row[0];
+        row[0] = (int)i;
+        for (size_t j = 1; j <= m; j++) {
+            const int change = diagonal + (a[i - 1] != b[j - 1]);
+            const int gap = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            diagonal = row[j];
+            row[j] = change < gap ? change : gap;
+        }
+    }
+    return row[m];
+}
+
+/* The N_NEAREST stored names, escaped, as one text. */
+static void nearest_names(const qkvi_safetensors *file, const char *name, char *text,
+                          size_t text_bytes) {
+    const qkvi_stored *best[N_NEAREST] = { NULL };
+    int best_distance[N_NEAREST];
+    size_t at = 0;
+    for (int64_t t = 0; t < file->n_tensors && t < MAX_COMPARED; t++) {
+        const int d = distance(name, file->tensors[t].name);
+        int place = N_NEAREST;
+        while (place > 0 && (!best[place - 1] || d < best_distance[place - 1])) place--;
+        for (int p = N_NEAREST - 1; p > place; p--) {
+            best[p] = best[p - 1];
+            best_distance[p] = best_distance[p - 1];
+        }
+        if (place == N_NEAREST) continue;
+        best[place] = &file->tensors[t];
+        best_distance[place] = d;
+    }
+    snprintf(text, text_bytes, "nothing");
+    for (int p = 0; p < N_NEAREST && best[p] && at < text_bytes; p++) {
+        char printable[100];
+        qkvi_escape(printable, sizeof printable, best[p]->name, strlen(best[p]->name));
+        at += (size_t)snprintf(text + at, text_bytes - at, "%s'%s'", p ? ", " : "", printable);
+    }
+}
+
+static qkv_status missing(const qkvi_safetensors *file, const char *name, qkv_error *error) {
+    char nearest[360];
+    for (int64_t t = 0; t < file->n_tensors; t++)
+        if (ends_with(file->tensors[t].name, "kernel"))
+            return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                                  "%s: tensors are named as in TensorFlow ('…kernel'); convert the "
+                                  "model with transformers first",
+                                  file->source.name);
+    nearest_names(file, name, nearest, sizeof nearest);
+    return qkvi_error_set(error, QKV_ERR_FORMAT,
+                          "%s: tensor '%s' is missing; the nearest names are %s", file->source.name,
+                          name, nearest);
+}
+
+/* ---- Loading ----------------------------------------------------------------------------------------------- */
+
+static qkv_status check_row(const qkvi_safetensors *file, const qkvi_stored *tensor,
+                            const qkvi_param *row, qkv_error *error) {
+    char stored[200], wanted[64], printable[100];
+    int same = tensor->rank == row->rank;
+    for (int d = 0; same && d < row->rank; d++) same = tensor->shape[d] == row->shape[d];
+    if (same && qkvi_elem_is_float(tensor->type)) return QKV_OK;
+    qkvi_escape(printable, sizeof printable, tensor->name, strlen(tensor->name));
+    if (same)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                              "%s: unsupported dtype in tensor '%s': integers are no weights",
+                              file->source.name, printable);
+    return qkvi_error_set(error, QKV_ERR_SHAPE,
+                          "%s: tensor '%s' has shape %s, config.json asks for %s",
+                          file->source.name, printable,
+                          qkvi_shape_text(tensor->rank, tensor->shape, stored, sizeof stored),
+                          qkvi_shape_text(row->rank, row->shape, wanted, sizeof wanted));
+}
+
+qkv_status qkvi_resolver_check(qkvi_resolver *resolver, const qkvi_param_table *table,
+                               qkv_error *error) {
+    for (int64_t r = 0; r < table->n_rows; r++) {
+        const qkvi_stored *const tensor = qkvi_resolve(resolver, table->rows[r].name);
+        if (!tensor) return missing(resolver->file, table->rows[r].name, error);
+        QKV_TRY(check_row(resolver->file, tensor, &table->rows[r], error));
+    }
+    return QKV_OK;
+}
+
+qkv_status qkvi_resolver_load(qkvi_resolver *resolver, const qkvi_param_table *table, float *arena,
+                              qkv_error *error) {
+    for (int64_t r = 0; r < table->n_rows; r++) {
+        const qkvi_stored *const tensor = qkvi_resolve(resolver, table->rows[r].name);
+        resolver->used[tensor - resolver->file->tensors] = 1;
+        QKV_TRY(qkvi_safetensors_read_f32(resolver->file, tensor, arena + table->rows[r].offset,
+                                          error));
+    }
+    return QKV_OK;
+}
+
+static int is_known_extra(const char *name) {
+    for (size_t t = 0; t < sizeof ties / sizeof *ties; t++)
+        if (strcmp(name, ties[t][1]) == 0) return 1;
+    return ends_with(name, "position_ids") || ends_with(name, "token_type_ids");
+}
+
+qkv_status qkvi_resolver_unused(const qkvi_resolver *resolver, char ***names, int64_t *n_names,
+                                qkv_error *error) {
+    const qkvi_safetensors *const file = resolver->file;
+    *n_names = 0;
+    *names = calloc((size_t)file->n_tensors + 1, sizeof **names);
+    if (!*names) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for tensor names");
+    for (int64_t t = 0; t < file->n_tensors; t++) {
+        char printable[200];
+        const char *const name = file->tensors[t].name;
+        if (resolver->used[t] || is_known_extra(name)) continue;
+        char *const copy = strdup(qkvi_escape(printable, sizeof printable, name, strlen(name)));
+        if (!copy) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for tensor names");
+        (*names)[(*n_names)++] = copy;
+    }
+    return QKV_OK;
+}
