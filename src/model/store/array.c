@@ -1,0 +1,205 @@
+/*
+ * qkv_array: dense arrays in files. Stored floats of any width become f32, integers i64, booleans bytes of 0 and 1;
+ * Fortran order is transposed while reading. What is allocated is at most eight times what the file holds.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/status.h"
+#include "model/store/npy.h"
+#include "model/store/safetensors.h"
+#include "qkv/model.h"
+
+_Static_assert(QKVI_MAX_RANK == 8 && QKVI_NPY_MAX_RANK == 8, "the rank of qkv_array.shape");
+
+static size_t width_of(qkv_array_type type) {
+    return type == QKV_ARRAY_F32 ? sizeof(float) : type == QKV_ARRAY_BOOL ? 1 : sizeof(int64_t);
+}
+
+static qkv_array_type type_of(qkvi_elem type) {
+    return qkvi_elem_is_float(type) ? QKV_ARRAY_F32
+           : type == QKVI_BOOL      ? QKV_ARRAY_BOOL
+                                    : QKV_ARRAY_I64;
+}
+
+static qkv_status make_array(qkvi_elem type, int rank, const int64_t *shape, size_t n_elems,
+                             qkv_array **array, qkv_error *error) {
+    size_t bytes;
+    *array = calloc(1, sizeof **array);
+    if (!*array) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for an array");
+    (*array)->type = type_of(type);
+    (*array)->rank = rank;
+    memcpy((*array)->shape, shape, (size_t)rank * sizeof *shape);
+    (*array)->n_elems = (int64_t)n_elems;
+    if (!__builtin_mul_overflow(n_elems, width_of((*array)->type), &bytes))
+        (*array)->data = aligned_alloc(64, (bytes / 64 + 1) * 64);
+    if ((*array)->data) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for an array of %zu elements", n_elems);
+}
+
+/* Stored elements to the array's own. */
+static qkv_status convert(const char *file, qkvi_elem type, const void *stored, size_t n,
+                          qkv_array *array, qkv_error *error) {
+    if (array->type == QKV_ARRAY_F32) {
+        qkvi_elems_to_f32(type, stored, n, array->data);
+    } else if (array->type == QKV_ARRAY_BOOL) {
+        for (size_t i = 0; i < n; i++)
+            ((uint8_t *)array->data)[i] = ((const uint8_t *)stored)[i] != 0;
+    } else {
+        const size_t bad = qkvi_elems_to_i64(type, stored, n, array->data);
+        if (bad < n)
+            return qkvi_error_set(error, QKV_ERR_LIMIT, "%s: element %zu is above 2^63 - 1", file,
+                                  bad);
+    }
+    return QKV_OK;
+}
+
+/* Reads stored bytes, swaps them if need be, and converts. */
+static qkv_status fill_array(const qkvi_source *source, uint64_t begin, qkvi_elem type, int swap,
+                             size_t n, qkv_array *array, qkv_error *error) {
+    void *const stored = malloc(n * qkvi_elem_bytes(type) + 1);
+    if (!stored)
+        return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory to read it", source->name);
+    qkv_status status = qkvi_source_read(source, begin, stored, n * qkvi_elem_bytes(type), error);
+    if (status == QKV_OK && swap) qkvi_elems_swap(type, stored, n);
+    if (status == QKV_OK) status = convert(source->name, type, stored, n, array, error);
+    free(stored);
+    return status;
+}
+
+/* Column-major data of array->shape to row-major: walks the result in order, and the source by its strides. */
+static qkv_status transpose(qkv_array *array, qkv_error *error) {
+    const size_t width = width_of(array->type), n = (size_t)array->n_elems;
+    size_t stride[8], index[8] = { 0 }, at = 0, step = 1;
+    char *const result = aligned_alloc(64, (n * width / 64 + 1) * 64);
+    if (!result) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory to transpose an array");
+    for (int d = 0; d < array->rank; d++) {
+        stride[d] = step;
+        step *= (size_t)array->shape[d];
+    }
+    for (size_t i = 0; i < n; i++) {
+        memcpy(result + i * width, (const char *)array->data + at * width, width);
+        for (int d = array->rank - 1; d >= 0; d--) {
+            at += stride[d];
+            if (++index[d] < (size_t)array->shape[d]) break;
+            at -= stride[d] * index[d];
+            index[d] = 0;
+        }
+    }
+    free(array->data);
+    array->data = result;
+    return QKV_OK;
+}
+
+static qkv_status read_npy(const char *path, qkv_array **array, qkv_error *error) {
+    qkvi_source source;
+    qkvi_npy npy;
+    QKV_TRY(qkvi_source_open(path, &source, error));
+    qkv_status status = qkvi_npy_read_header(&source, &npy, error);
+    if (status == QKV_OK)
+        status = make_array(npy.type, npy.rank, npy.shape, npy.n_elems, array, error);
+    if (status == QKV_OK)
+        status = fill_array(&source, npy.data_begin, npy.type, npy.big_endian, npy.n_elems, *array,
+                            error);
+    if (status == QKV_OK && npy.fortran_order) status = transpose(*array, error);
+    qkvi_source_close(&source);
+    return status;
+}
+
+static qkv_status read_tensor(const qkvi_safetensors *file, const char *name, qkv_array **array,
+                              qkv_error *error) {
+    char printable[200];
+    const qkvi_stored *const tensor = qkvi_safetensors_find(file, name);
+    if (!tensor)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s: there is no tensor '%s'",
+                              file->source.name,
+                              qkvi_escape(printable, sizeof printable, name, strlen(name)));
+    QKV_TRY(make_array(tensor->type, tensor->rank, tensor->shape, tensor->n_elems, array, error));
+    return fill_array(&file->source, tensor->begin, tensor->type, 0, tensor->n_elems, *array,
+                      error);
+}
+
+/* path is FILE:NAME, the colon at file_bytes. */
+static qkv_status read_safetensors(const char *path, size_t file_bytes, qkv_array **array,
+                                   qkv_error *error) {
+    qkvi_safetensors *file;
+    char *const file_path = strndup(path, file_bytes);
+    if (!file_path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    qkv_status status = qkvi_safetensors_open(file_path, &file, error);
+    free(file_path);
+    if (status != QKV_OK) return status;
+    status = read_tensor(file, path + file_bytes + 1, array, error);
+    qkvi_safetensors_close(file);
+    return status;
+}
+
+qkv_status qkv_array_read(const char *path, qkv_array **array, qkv_error *error) {
+    static const char marker[] = ".safetensors:";
+    if (!array) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "array is NULL");
+    *array = NULL;
+    if (!path) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "path is NULL");
+    const char *const colon = strstr(path, marker);
+    const size_t n = strlen(path), without_colon = sizeof marker - 2;
+    if (n >= without_colon && memcmp(path + n - without_colon, marker, without_colon) == 0)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "a .safetensors file holds many arrays: name one as FILE:NAME");
+    const qkv_status status =
+        colon ? read_safetensors(path, (size_t)(colon - path) + without_colon, array, error)
+              : read_npy(path, array, error);
+    if (status != QKV_OK) {
+        qkv_array_free(*array);
+        *array = NULL;
+    }
+    return status;
+}
+
+static qkv_status check_array(const qkv_array *array, size_t *bytes, qkv_error *error) {
+    int64_t n = 1;
+    int overflow = 0;
+    if (array->rank < 0 || array->rank > QKVI_NPY_MAX_RANK)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "rank = %d is not between 0 and %d",
+                              array->rank, QKVI_NPY_MAX_RANK);
+    for (int d = 0; d < array->rank; d++) {
+        if (array->shape[d] < 0)
+            return qkvi_error_set(error, QKV_ERR_SHAPE, "shape[%d] = %lld is negative", d,
+                                  (long long)array->shape[d]);
+        overflow |= __builtin_mul_overflow(n, array->shape[d], &n);
+    }
+    overflow |= __builtin_mul_overflow((size_t)n, width_of(array->type), bytes);
+    if (overflow || n != array->n_elems)
+        return qkvi_error_set(error, QKV_ERR_SHAPE, "n_elems = %lld is not the product of shape",
+                              (long long)array->n_elems);
+    if (n && !array->data) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "data is NULL");
+    return QKV_OK;
+}
+
+qkv_status qkv_array_write(const char *path, const qkv_array *array, qkv_error *error) {
+    static const char *const descr[] = {
+        [QKV_ARRAY_F32] = "<f4", [QKV_ARRAY_BOOL] = "|b1", [QKV_ARRAY_I64] = "<i8"
+    };
+    qkvi_writer writer;
+    size_t bytes, header_bytes;
+    if (!path || !array)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", path ? "array" : "path");
+    QKV_TRY(check_array(array, &bytes, error));
+    char *const header =
+        qkvi_npy_make_header(descr[array->type], array->rank, array->shape, &header_bytes);
+    if (!header) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a header");
+    qkv_status status = qkvi_writer_begin(path, &writer, error);
+    if (status == QKV_OK) {
+        status = qkvi_writer_put(&writer, header, header_bytes, error);
+        if (status == QKV_OK) status = qkvi_writer_put(&writer, array->data, bytes, error);
+        if (status == QKV_OK)
+            status = qkvi_writer_commit(&writer, error);
+        else
+            qkvi_writer_abort(&writer);
+    }
+    free(header);
+    return status;
+}
+
+void qkv_array_free(qkv_array *array) {
+    if (!array) return;
+    free(array->data);
+    free(array);
+}
