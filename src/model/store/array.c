@@ -178,7 +178,7 @@ qkv_status qkv_array_write(const char *path, const qkv_array *array, qkv_error *
         [QKV_ARRAY_F32] = "<f4", [QKV_ARRAY_BOOL] = "|b1", [QKV_ARRAY_I64] = "<i8"
     };
     qkvi_writer writer;
-    size_t bytes, header_bytes;
+    size_t bytes = 0, header_bytes = 0;
     if (!path || !array)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", path ? "array" : "path");
     QKV_TRY(check_array(array, &bytes, error));

@@ -193,7 +193,7 @@ static qkv_status read_preamble(const qkvi_source *source, int *version, size_t 
 
 qkv_status qkvi_npy_read_header(const qkvi_source *source, qkvi_npy *npy, qkv_error *error) {
     parser p = { .file = source->name, .error = error };
-    size_t begin, n;
+    size_t begin = 0, n = 0;
     memset(npy, 0, sizeof *npy);
     QKV_TRY(read_preamble(source, &p.version, &begin, &n, error));
     char *const text = malloc(n + 1);
