@@ -1,0 +1,323 @@
+/*
+ * The double oracle. Slow and plain on purpose; see oracle.h. The formulas are those of include/qkv/qkv.h, in their order.
+ */
+#include "check/oracle.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double EPSILON = 0x1p-24;
+
+static void *zeros(int64_t n, size_t size) {
+    void *p = calloc((size_t)(n > 0 ? n : 1), size);
+    if (!p) {
+        fputs("oracle: out of memory\n", stderr);
+        exit(1);
+    }
+    return p;
+}
+
+static int64_t rows_q(const qkv_attention_desc *d) { return d->n_batch * d->n_heads * d->len_q; }
+static int64_t rows_k(const qkv_attention_desc *d) { return d->n_batch * d->n_kv_heads * d->len_k; }
+static int64_t row_q(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i) {
+    return (b * d->n_heads + h) * d->len_q + i;
+}
+static int64_t row_k(const qkv_attention_desc *d, int64_t b, int64_t g, int64_t j) {
+    return (b * d->n_kv_heads + g) * d->len_k + j;
+}
+static const float *at(const float *x, const int64_t s[3], int64_t b, int64_t h, int64_t i) {
+    return x + b * s[0] + h * s[1] + i * s[2];
+}
+
+/* ---- Rules ------------------------------------------------------------------------------------------------- */
+
+static double scale_of(const qkv_attention_desc *d) {
+    if (d->flags & QKV_SET_SCALE) return (double)d->scale;
+    return d->head_dim ? 1 / sqrt((double)d->head_dim) : 1;
+}
+
+static int64_t mask_index(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i, int64_t j) {
+    const int64_t key = d->mask_len_k == 1 ? 0 : j;
+    return b * d->mask_stride[0] + h * d->mask_stride[1] + i * d->mask_stride[2] +
+           key * d->mask_stride[3];
+}
+
+static double bias(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i, int64_t j) {
+    if (!(d->flags & QKV_SET_MASK) || d->mask_type != QKV_MASK_F32) return 0;
+    return (double)((const float *)d->mask)[mask_index(d, b, h, i, j)];
+}
+
+static int64_t queries_of(const qkv_attention_desc *d, int64_t b) {
+    return d->flags & QKV_SET_Q_LEN ? d->q_len[b] : d->len_q;
+}
+
+int oracle_sees(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i, int64_t j) {
+    int64_t position = i;
+    if (d->flags & QKV_SET_Q_OFFSET) position += d->q_offsets ? d->q_offsets[b] : d->q_offset;
+    if ((d->flags & QKV_SET_CAUSAL) && j > position) return 0;
+    if (d->flags & QKV_SET_WINDOW) {
+        if (d->window_left >= 0 && position - j > d->window_left) return 0;
+        if (d->window_right >= 0 && j - position > d->window_right) return 0;
+    }
+    if ((d->flags & QKV_SET_KV_LEN) && j >= d->kv_len[b]) return 0;
+    if (d->flags & QKV_SET_MASK) {
+        if (d->mask_len_k > 1 && j >= d->mask_len_k) return 0;
+        if (d->mask_type == QKV_MASK_BOOL)
+            return ((const unsigned char *)d->mask)[mask_index(d, b, h, i, j)] != 0;
+        return !(bias(d, b, h, i, j) == -INFINITY);
+    }
+    return 1;
+}
+
+/* ---- One row of scores and weights ------------------------------------------------------------------------- */
+
+typedef struct row {
+    int *sees;
+    double *s, *p, *t; /* score, weight, derivative of the soft cap */
+    double lse;
+    int64_t n_visible;
+    double magnitude, bias, v_max; /* largest |scale| sum|q||k|, |bias|, |v| over visible keys */
+} row;
+
+static row row_new(const qkv_attention_desc *d) {
+    return (row){ .sees = zeros(d->len_k, sizeof(int)),
+                  .s = zeros(d->len_k, sizeof(double)),
+                  .p = zeros(d->len_k, sizeof(double)),
+                  .t = zeros(d->len_k, sizeof(double)) };
+}
+
+static void row_free(row *r) {
+    free(r->sees);
+    free(r->s);
+    free(r->p);
+    free(r->t);
+}
+
+static double largest(double a, double b) { return b > a ? b : a; }
+
+/* An f32 score that overflows is an infinity. */
+static double as_f32_range(double s) { return fabs(s) > FLT_MAX ? copysign(INFINITY, s) : s; }
+
+static void row_score(const qkv_attention_desc *d, const oracle_inputs *in, int64_t b, int64_t h,
+                      int64_t i, int64_t j, row *r) {
+    const int64_t g = h / (d->n_heads / d->n_kv_heads);
+    const float *q = at(in->q, d->q_stride, b, h, i), *k = at(in->k, d->k_stride, b, g, j);
+    const float *v = at(in->v, d->v_stride, b, g, j);
+    double s = 0, size = 0;
+    for (int64_t c = 0; c < d->head_dim; c++) {
+        s += (double)q[c] * (double)k[c];
+        size += fabs((double)q[c] * (double)k[c]);
+    }
+    const double scale = scale_of(d);
+    s = scale == 0 && isfinite(s) ? 0 : as_f32_range(scale * s);
+    r->t[j] = 1;
+    if (d->flags & QKV_SET_SOFTCAP) {
+        const double cap = (double)d->softcap, tanh_s = tanh(s / cap);
+        s = cap * tanh_s;
+        r->t[j] = 1 - tanh_s * tanh_s;
+    }
+    r->s[j] = as_f32_range(s + bias(d, b, h, i, j));
+    r->magnitude = largest(r->magnitude, fabs(scale) * size);
+    r->bias = largest(r->bias, fabs(bias(d, b, h, i, j)));
+    for (int64_t c = 0; c < d->head_dim_v; c++) r->v_max = largest(r->v_max, fabs((double)v[c]));
+}
+
+static void row_run(const qkv_attention_desc *d, const oracle_inputs *in, int64_t b, int64_t h,
+                    int64_t i, row *r) {
+    double m = -INFINITY, sum = 0;
+    int has_nan = 0;
+    r->n_visible = 0;
+    r->magnitude = r->bias = r->v_max = 0;
+    for (int64_t j = 0; j < d->len_k; j++) {
+        r->p[j] = r->s[j] = r->t[j] = 0;
+        r->sees[j] = oracle_sees(d, b, h, i, j);
+        if (!r->sees[j]) continue;
+        r->n_visible++;
+        row_score(d, in, b, h, i, j, r);
+        has_nan |= isnan(r->s[j]);
+        m = largest(m, r->s[j]);
+    }
+    if (r->n_visible == 0) {
+        r->lse = -INFINITY;
+        return;
+    }
+    if (has_nan || isinf(m)) m = NAN; /* a visible NaN, a +inf, or nothing but -inf */
+    for (int64_t j = 0; j < d->len_k; j++)
+        if (r->sees[j]) sum += r->p[j] = exp(r->s[j] - m);
+    for (int64_t j = 0; j < d->len_k; j++) r->p[j] = r->sees[j] ? r->p[j] / sum : 0;
+    r->lse = m + log(sum);
+}
+
+/* ---- Forward ----------------------------------------------------------------------------------------------- */
+
+static void weighted_values(const qkv_attention_desc *d, const float *v, const int64_t stride[3],
+                            int64_t b, int64_t g, const row *r, double *o) {
+    for (int64_t c = 0; c < d->head_dim_v; c++) o[c] = 0;
+    for (int64_t j = 0; j < d->len_k; j++) {
+        const float *x = at(v, stride, b, g, j);
+        for (int64_t c = 0; r->sees[j] && c < d->head_dim_v; c++) o[c] += r->p[j] * (double)x[c];
+    }
+}
+
+void oracle_forward_run(const qkv_attention_desc *d, const oracle_inputs *in, oracle_forward *out) {
+    row r = row_new(d);
+    for (int64_t b = 0; b < d->n_batch; b++)
+        for (int64_t h = 0; h < d->n_heads; h++)
+            for (int64_t i = 0; i < queries_of(d, b); i++) {
+                const int64_t n = row_q(d, b, h, i);
+                row_run(d, in, b, h, i, &r);
+                weighted_values(d, in->v, d->v_stride, b, h / (d->n_heads / d->n_kv_heads), &r,
+                                out->o + n * d->head_dim_v);
+                out->lse[n] = r.lse;
+                const double operands = 4 * sqrt((double)d->head_dim) * r.magnitude + 4 * r.bias;
+                out->o_bound[n] =
+                    EPSILON * (operands + 4 * sqrt((double)r.n_visible) + 16) * r.v_max;
+                out->lse_bound[n] = EPSILON * (operands + 4 * (r.n_visible ? fabs(r.lse) : 0) + 16);
+            }
+    row_free(&r);
+}
+
+/* ---- Backward ---------------------------------------------------------------------------------------------- */
+
+/* The part of the gradients that goes through query i, once its weights are known. */
+static void row_backward(const qkv_attention_desc *d, const oracle_inputs *in, int64_t b, int64_t h,
+                         int64_t i, const row *r, const double *o, oracle_backward *out) {
+    const int64_t g = h / (d->n_heads / d->n_kv_heads);
+    const float *q = at(in->q, d->q_stride, b, h, i);
+    const float *d_o = at(in->d_o, in->d_o_stride, b, h, i);
+    double *d_q = out->d_q + row_q(d, b, h, i) * d->head_dim;
+    double delta = in->d_lse ? -(double)*at(in->d_lse, d->lse_stride, b, h, i) : 0;
+    for (int64_t c = 0; c < d->head_dim_v; c++) delta += (double)d_o[c] * o[c];
+    for (int64_t j = 0; j < d->len_k; j++) {
+        if (!r->sees[j]) continue;
+        const float *k = at(in->k, d->k_stride, b, g, j), *v = at(in->v, d->v_stride, b, g, j);
+        double *d_k = out->d_k + row_k(d, b, g, j) * d->head_dim;
+        double *d_v = out->d_v + row_k(d, b, g, j) * d->head_dim_v;
+        double d_p = 0;
+        for (int64_t c = 0; c < d->head_dim_v; c++) {
+            d_p += (double)d_o[c] * (double)v[c];
+            d_v[c] += r->p[j] * (double)d_o[c];
+        }
+        const double ds = scale_of(d) * r->p[j] * (d_p - delta) * r->t[j];
+        for (int64_t c = 0; c < d->head_dim; c++) {
+            d_q[c] += ds * (double)k[c];
+            d_k[c] += ds * (double)q[c];
+        }
+    }
+}
+
+void oracle_backward_run(const qkv_attention_desc *d, const oracle_inputs *in,
+                         oracle_backward *out) {
+    row r = row_new(d);
+    double *o = zeros(d->head_dim_v, sizeof *o);
+    for (int64_t b = 0; b < d->n_batch; b++)
+        for (int64_t h = 0; h < d->n_heads; h++)
+            for (int64_t i = 0; i < queries_of(d, b); i++) {
+                row_run(d, in, b, h, i, &r);
+                weighted_values(d, in->v, d->v_stride, b, h / (d->n_heads / d->n_kv_heads), &r, o);
+                row_backward(d, in, b, h, i, &r, o, out);
+            }
+    free(o);
+    row_free(&r);
+}
+
+/* ---- The same in f32 --------------------------------------------------------------------------------------- */
+
+typedef struct sums_f32 {
+    float *d_q, *d_k, *d_v;
+} sums_f32;
+
+static float score_f32(const qkv_attention_desc *d, const float *q, const float *k, float extra,
+                       float *t) {
+    float s = 0;
+    for (int64_t c = 0; c < d->head_dim; c++) s += q[c] * k[c];
+    s *= (float)scale_of(d);
+    *t = 1;
+    if (d->flags & QKV_SET_SOFTCAP) {
+        const float tanh_s = tanhf(s / d->softcap);
+        s = d->softcap * tanh_s;
+        *t = 1 - tanh_s * tanh_s;
+    }
+    return s + extra;
+}
+
+static void row_textbook(const qkv_attention_desc *d, const oracle_inputs *in, int64_t b, int64_t h,
+                         int64_t i, sums_f32 *out) {
+    const int64_t g = h / (d->n_heads / d->n_kv_heads);
+    const float *q = at(in->q, d->q_stride, b, h, i), *o = at(in->o, d->o_stride, b, h, i);
+    const float *d_o = at(in->d_o, in->d_o_stride, b, h, i);
+    const float lse = *at(in->lse, d->lse_stride, b, h, i);
+    float *d_q = out->d_q + row_q(d, b, h, i) * d->head_dim;
+    float delta = 0;
+    for (int64_t c = 0; c < d->head_dim_v; c++) delta += d_o[c] * o[c];
+    if (in->d_lse) delta -= *at(in->d_lse, d->lse_stride, b, h, i);
+    for (int64_t j = 0; j < d->len_k; j++) {
+        if (!oracle_sees(d, b, h, i, j)) continue;
+        const float *k = at(in->k, d->k_stride, b, g, j), *v = at(in->v, d->v_stride, b, g, j);
+        float *d_k = out->d_k + row_k(d, b, g, j) * d->head_dim;
+        float *d_v = out->d_v + row_k(d, b, g, j) * d->head_dim_v;
+        float t, d_p = 0;
+        const float p = expf(score_f32(d, q, k, (float)bias(d, b, h, i, j), &t) - lse);
+        for (int64_t c = 0; c < d->head_dim_v; c++) {
+            d_p += d_o[c] * v[c];
+            d_v[c] += p * d_o[c];
+        }
+        const float ds = p * (d_p - delta) * t * (float)scale_of(d);
+        for (int64_t c = 0; c < d->head_dim; c++) {
+            d_q[c] += ds * k[c];
+            d_k[c] += ds * q[c];
+        }
+    }
+}
+
+static void widen(const float *x, int64_t n, double *y) {
+    for (int64_t c = 0; c < n; c++) y[c] = (double)x[c];
+}
+
+void oracle_textbook_f32(const qkv_attention_desc *d, const oracle_inputs *in,
+                         oracle_backward *out) {
+    const int64_t n_q = rows_q(d) * d->head_dim, n_k = rows_k(d) * d->head_dim;
+    const int64_t n_v = rows_k(d) * d->head_dim_v;
+    sums_f32 sums = { zeros(n_q, sizeof(float)), zeros(n_k, sizeof(float)),
+                      zeros(n_v, sizeof(float)) };
+    for (int64_t b = 0; b < d->n_batch; b++)
+        for (int64_t h = 0; h < d->n_heads; h++)
+            for (int64_t i = 0; i < queries_of(d, b); i++) row_textbook(d, in, b, h, i, &sums);
+    widen(sums.d_q, n_q, out->d_q);
+    widen(sums.d_k, n_k, out->d_k);
+    widen(sums.d_v, n_v, out->d_v);
+    free(sums.d_q);
+    free(sums.d_k);
+    free(sums.d_v);
+}
+
+/* ---- Memory ------------------------------------------------------------------------------------------------ */
+
+oracle_forward oracle_forward_new(const qkv_attention_desc *d) {
+    return (oracle_forward){ .o = zeros(rows_q(d) * d->head_dim_v, sizeof(double)),
+                             .lse = zeros(rows_q(d), sizeof(double)),
+                             .o_bound = zeros(rows_q(d), sizeof(double)),
+                             .lse_bound = zeros(rows_q(d), sizeof(double)) };
+}
+
+void oracle_forward_free(oracle_forward *f) {
+    free(f->o);
+    free(f->lse);
+    free(f->o_bound);
+    free(f->lse_bound);
+}
+
+oracle_backward oracle_backward_new(const qkv_attention_desc *d) {
+    return (oracle_backward){ .d_q = zeros(rows_q(d) * d->head_dim, sizeof(double)),
+                              .d_k = zeros(rows_k(d) * d->head_dim, sizeof(double)),
+                              .d_v = zeros(rows_k(d) * d->head_dim_v, sizeof(double)) };
+}
+
+void oracle_backward_free(oracle_backward *g) {
+    free(g->d_q);
+    free(g->d_k);
+    free(g->d_v);
+}

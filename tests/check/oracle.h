@@ -1,0 +1,48 @@
+/*
+ * Attention as a textbook has it, in double, from the public header's formulas alone: one score matrix row at a time, no
+ * blocks, nothing shared with the library. What qkv-check and the property tests compare with.
+ *
+ * Also here: the bounds of docs/numerics.md, built from the operands, and the same textbook formulas of the backward pass in
+ * f32, whose error is the yardstick for gradients.
+ */
+#ifndef QKV_TESTS_ORACLE_H
+#define QKV_TESTS_ORACLE_H
+
+#include "qkv/qkv.h"
+
+/* Dense arrays in the logical shapes of the header. Rows at or beyond q_len hold 0 and mean nothing. */
+typedef struct oracle_forward {
+    double *o, *lse;
+    double *o_bound, *lse_bound; /* per row: how far f32 results may be from them */
+} oracle_forward;
+
+typedef struct oracle_backward {
+    double *d_q, *d_k, *d_v;
+} oracle_backward;
+
+typedef struct oracle_inputs {
+    const float *q, *k, *v;
+    const float *d_o, *d_lse; /* backward; d_lse nullable */
+    int64_t d_o_stride[3];
+    const float *o,
+        *lse; /* oracle_textbook_f32 only: what forward gave, with the descriptor's strides */
+} oracle_inputs;
+
+/* Does query i of head h see key j? Every rule of the descriptor, one after the other. */
+int oracle_sees(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i, int64_t j);
+
+void oracle_forward_run(const qkv_attention_desc *d, const oracle_inputs *in, oracle_forward *out);
+void oracle_backward_run(const qkv_attention_desc *d, const oracle_inputs *in,
+                         oracle_backward *out);
+
+/* The header's backward formulas evaluated from left to right in f32, from the f32 o and lse of a forward call. */
+void oracle_textbook_f32(const qkv_attention_desc *d, const oracle_inputs *in,
+                         oracle_backward *out);
+
+/* Zero-filled results of the right sizes; exits the process when memory is out, like everything in tests. */
+oracle_forward oracle_forward_new(const qkv_attention_desc *d);
+void oracle_forward_free(oracle_forward *f);
+oracle_backward oracle_backward_new(const qkv_attention_desc *d);
+void oracle_backward_free(oracle_backward *g);
+
+#endif
