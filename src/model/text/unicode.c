@@ -1,0 +1,140 @@
+/**
+ * Classes of code points, over libutf8proc and the lists of unicode_exceptions.h.
+ *
+ * libutf8proc is asked for properties of single code points only. Its string functions are not used: STRIPMARK removes
+ * more than category Mn, and its canonical ordering is quadratic in a run of marks.
+ */
+#include "model/text/unicode.h"
+
+#include <utf8proc.h>
+
+#include "model/text/unicode_exceptions.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static int in_ranges(int32_t code, const struct qkvi_range *ranges, size_t n) {
+    size_t low = 0, high = n;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (code > ranges[middle].last)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < n && code >= ranges[low].first;
+}
+
+static int is_white_space(int32_t code, int category) {
+    return (code >= 0x09 && code <= 0x0D) || code == 0x85 || category == UTF8PROC_CATEGORY_ZS ||
+           category == UTF8PROC_CATEGORY_ZL || category == UTF8PROC_CATEGORY_ZP;
+}
+
+static int is_dropped(int32_t code, int category) {
+    switch (category) {
+    case UTF8PROC_CATEGORY_CC: return code != '\t' && code != '\n' && code != '\r';
+    case UTF8PROC_CATEGORY_CF: return !in_ranges(code, qkvi_not_format, COUNT(qkvi_not_format));
+    case UTF8PROC_CATEGORY_CO: return 1;
+    default: return code == 0xFFFD;
+    }
+}
+
+static int is_ascii_punctuation(int32_t code) {
+    return (code >= 33 && code <= 47) || (code >= 58 && code <= 64) || (code >= 91 && code <= 96) ||
+           (code >= 123 && code <= 126);
+}
+
+static int is_punctuation(int32_t code, int category) {
+    if (code < 128) return is_ascii_punctuation(code);
+    if (code == 0x166D || code == 0x111C9) return 1; /* the reference only */
+    return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO &&
+           !in_ranges(code, qkvi_not_punctuation, COUNT(qkvi_not_punctuation));
+}
+
+/* The sixth range begins at 2B920 in the reference; Google's code has 2B820. */
+static int is_ideograph(int32_t code) {
+    return (code >= 0x4E00 && code <= 0x9FFF) || (code >= 0x3400 && code <= 0x4DBF) ||
+           (code >= 0x20000 && code <= 0x2A6DF) || (code >= 0x2A700 && code <= 0x2B73F) ||
+           (code >= 0x2B740 && code <= 0x2B81F) || (code >= 0x2B920 && code <= 0x2CEAF) ||
+           (code >= 0xF900 && code <= 0xFAFF) || (code >= 0x2F800 && code <= 0x2FA1F);
+}
+
+static int is_accent(int32_t code, int category) {
+    if (code == 0x1734) return 1; /* the reference only */
+    return category == UTF8PROC_CATEGORY_MN &&
+           !in_ranges(code, qkvi_not_mark, COUNT(qkvi_not_mark));
+}
+
+unsigned qkvi_char_class(int32_t code) {
+    if ((code >= 'a' && code <= 'z') || (code >= 'A' && code <= 'Z')) return 0;
+    const int category = utf8proc_get_property(code)->category;
+    return (is_white_space(code, category) ? QKVI_CHAR_SPACE : 0u) |
+           (is_dropped(code, category) ? QKVI_CHAR_DROPPED : 0u) |
+           (is_punctuation(code, category) ? QKVI_CHAR_PUNCTUATION : 0u) |
+           (is_ideograph(code) ? QKVI_CHAR_IDEOGRAPH : 0u) |
+           (is_accent(code, category) ? QKVI_CHAR_ACCENT : 0u);
+}
+
+int qkvi_char_lower(int32_t code, int32_t lower[2]) {
+    if (code < 128) {
+        lower[0] = code >= 'A' && code <= 'Z' ? code + 32 : code;
+        return 1;
+    }
+    if (code == 0x0130) { /* the only one that becomes two */
+        lower[0] = 'i';
+        lower[1] = 0x0307;
+        return 2;
+    }
+    for (size_t i = 0; i < COUNT(qkvi_lower_extra); i++) {
+        if (code >= qkvi_lower_extra[i].upper.first && code <= qkvi_lower_extra[i].upper.last) {
+            lower[0] = code + qkvi_lower_extra[i].shift;
+            return 1;
+        }
+    }
+    lower[0] = utf8proc_tolower(code);
+    return 1;
+}
+
+int qkvi_char_decompose(int32_t code, int32_t parts[QKVI_MAX_DECOMPOSITION]) {
+    parts[0] = code;
+    if (code < 0xC0 || code == 0x11938) return 1; /* 11938 does not decompose in the reference */
+    const utf8proc_ssize_t n =
+        utf8proc_decompose_char(code, parts, QKVI_MAX_DECOMPOSITION, UTF8PROC_DECOMPOSE, NULL);
+    if (n < 1 || n > QKVI_MAX_DECOMPOSITION) { /* cannot happen: 4 is Unicode's own limit */
+        parts[0] = code;
+        return 1;
+    }
+    return (int)n;
+}
+
+unsigned qkvi_char_combining(int32_t code) {
+    if (code < 0x300) return 0;
+    const unsigned combining = (unsigned)utf8proc_get_property(code)->combining_class;
+    if (combining && in_ranges(code, qkvi_not_combining, COUNT(qkvi_not_combining))) return 0;
+    return combining;
+}
+
+size_t qkvi_utf8_next(const char *bytes, size_t n, int32_t *code) {
+    const unsigned char first = (unsigned char)bytes[0];
+    if (first < 128) {
+        *code = first;
+        return 1;
+    }
+    const utf8proc_ssize_t length =
+        utf8proc_iterate((const utf8proc_uint8_t *)bytes, n < 4 ? (utf8proc_ssize_t)n : 4, code);
+    return length > 0 ? (size_t)length : 0;
+}
+
+size_t qkvi_utf8_put(int32_t code, char bytes[4]) {
+    return (size_t)utf8proc_encode_char(code, (utf8proc_uint8_t *)bytes);
+}
+
+size_t qkvi_utf8_valid(const char *bytes, size_t n) {
+    size_t at = 0;
+    while (at < n) {
+        int32_t code;
+        const size_t length = qkvi_utf8_next(bytes + at, n - at, &code);
+        if (length == 0) break;
+        at += length;
+    }
+    return at;
+}

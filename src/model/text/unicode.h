@@ -1,0 +1,44 @@
+/**
+ * What a code point is, as the reference tokenizer sees it: classes, lower case, canonical decomposition, order of marks.
+ *
+ * Tables are libutf8proc's; unicode_exceptions.h corrects them where the reference follows another Unicode version.
+ */
+#ifndef QKVI_TEXT_UNICODE_H
+#define QKVI_TEXT_UNICODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    QKVI_CHAR_SPACE = 1u << 0, /* White_Space */
+    QKVI_CHAR_DROPPED =
+        1u << 1, /* cleaning removes it: Cc, Cf, Co, U+0000, U+FFFD, but not \t \n \r */
+    QKVI_CHAR_PUNCTUATION = 1u << 2, /* category P, and every ASCII symbol */
+    QKVI_CHAR_IDEOGRAPH = 1u << 3,   /* a word by itself */
+    QKVI_CHAR_ACCENT = 1u << 4       /* category Mn */
+};
+
+/** The classes of a scalar value, or-ed. */
+unsigned qkvi_char_class(int32_t code);
+
+/** Lower case without context; 1 or 2 code points. Returns how many. */
+int qkvi_char_lower(int32_t code, int32_t lower[2]);
+
+enum { QKVI_MAX_DECOMPOSITION = 4 };
+
+/** Full canonical decomposition (NFD) of one code point. Returns how many, 1 if it does not decompose. */
+int qkvi_char_decompose(int32_t code, int32_t parts[QKVI_MAX_DECOMPOSITION]);
+
+/** The canonical combining class, by which marks are sorted; 0 for what is not reordered. */
+unsigned qkvi_char_combining(int32_t code);
+
+/** Decodes the code point at bytes[0 … n), n > 0. Returns its length, or 0 if it is no UTF-8. */
+size_t qkvi_utf8_next(const char *bytes, size_t n, int32_t *code);
+
+/** Encodes a scalar value. Returns the length, 1 … 4. */
+size_t qkvi_utf8_put(int32_t code, char bytes[4]);
+
+/** The offset of the first byte that is not part of valid UTF-8, or n. */
+size_t qkvi_utf8_valid(const char *bytes, size_t n);
+
+#endif
