@@ -183,6 +183,7 @@ QKV_API QKV_NODISCARD qkv_status qkv_model_fill(qkv_ctx *ctx, const qkv_model *m
 typedef struct qkv_train_report {
     int64_t step, n_steps;
     double loss, mlm_loss, nsp_loss; /* means since the last report */
+    double held_out_loss;            /* of the first 128 pairs that are held out, masked alike */
     double learning_rate, tokens_per_second, seconds, seconds_left;
 } qkv_train_report;
 
