@@ -11,6 +11,9 @@
 #include "model/text/normalize.h"
 #include "qkv/model.h"
 
+/** A word seen so often enters whole while there is room; others leave the last eighth of the room to pieces. */
+enum { QKVI_WHOLE_WORD_COUNT = 1000000 };
+
 /** How often each normalised word was seen. */
 typedef struct qkvi_word_counts qkvi_word_counts;
 
