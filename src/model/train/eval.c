@@ -1,0 +1,147 @@
+/* qkv_eval: sets up, lets the three parts fill the report; and what these share. See eval.h. */
+#include "model/train/eval.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/fpstate.h"
+#include "core/status.h"
+#include "model/train/examples.h"
+
+/* ---- Shared ------------------------------------------------------------------------------------------------ */
+
+qkvi_judgement qkvi_judge(const float *logits, int64_t vocab_size, const int32_t *ids,
+                          int64_t n_ids, int32_t target) {
+    qkvi_judgement judgement = { 0 };
+    double sum = 0;
+    for (int64_t w = 1; w < vocab_size; w++)
+        if (logits[w] > logits[judgement.best]) judgement.best = (int32_t)w;
+    const double max = (double)logits[judgement.best];
+    for (int64_t w = 0; w < vocab_size; w++) sum += exp((double)logits[w] - max);
+    for (int64_t i = 0; i < n_ids; i++) {
+        judgement.mass += exp((double)logits[ids[i]] - max) / sum;
+        judgement.best_admissible |= ids[i] == judgement.best;
+    }
+    judgement.loss = log(sum) + max - (double)logits[target];
+    return judgement;
+}
+
+int64_t qkvi_token_of_span(const qkv_encoding *encoding, qkvi_span span) {
+    int64_t found = -1;
+    for (int64_t t = 0; t < encoding->n; t++) {
+        if (encoding->special[t] || encoding->types[t] != span.half) continue;
+        if (encoding->end[t] <= span.begin || encoding->begin[t] >= span.end) continue;
+        if (found >= 0) return -1;
+        found = t;
+    }
+    return found;
+}
+
+qkv_status qkvi_eval_encode(const qkvi_eval *eval, const qkvi_pair *pair, qkv_encoding **encoding,
+                            qkv_error *error) {
+    QKV_TRY(qkv_tokenizer_encode(eval->model->tokenizer, pair->a, (size_t)pair->a_bytes,
+                                 pair->b_bytes ? pair->b : NULL, (size_t)pair->b_bytes, encoding,
+                                 error));
+    qkvi_encoding_cut(*encoding, eval->model->info.max_len);
+    return QKV_OK;
+}
+
+qkv_status qkvi_eval_logits(qkvi_eval *eval, const int64_t *tokens, uint32_t flags,
+                            qkv_error *error) {
+    const qkv_model_info *const info = &eval->model->info;
+    const int64_t n = eval->batch.view.n_sequences;
+    if (n == 0) return QKV_OK;
+    QKV_TRY(qkvi_bert_forward(eval->ctx, eval->model->bert, &eval->batch.view, flags, eval->pass,
+                              error));
+    const float *const last = qkvi_bert_hidden(eval->pass, info->n_layers);
+    for (int64_t s = 0; s < n; s++)
+        memcpy(eval->hidden + s * info->hidden,
+               last + (qkvi_bert_row(eval->pass, s) + tokens[s]) * info->hidden,
+               (size_t)info->hidden * sizeof(float));
+    return qkvi_bert_mlm(eval->ctx, eval->model->bert, n, eval->hidden, eval->logits, error);
+}
+
+int64_t qkvi_slot_ids(const qkv_tokenizer *tokenizer, const qkvi_slot *slot, int32_t *ids) {
+    int64_t n = 0;
+    for (int32_t w = 0; w < slot->n_words; w++) {
+        const int32_t id = qkv_tokenizer_id(tokenizer, slot->words[w], strlen(slot->words[w]));
+        if (id >= 0) ids[n++] = id;
+    }
+    return n;
+}
+
+/* ---- The public call --------------------------------------------------------------------------------------- */
+
+static qkv_status check_arguments(const qkv_ctx *ctx, const qkv_model *model, const char *text,
+                                  const char *grammar, qkv_error *error) {
+    if (!ctx || !model)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", ctx ? "model" : "ctx");
+    if (!text == !grammar)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "exactly one of text and grammar must be given");
+    if (!model->info.has_mlm)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s has no MLM head to evaluate",
+                              model->source);
+    if (qkv_tokenizer_special(model->tokenizer, QKV_TOKEN_MASK) < 0)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s has no [MASK] token", model->source);
+    return QKV_OK;
+}
+
+static qkv_status make_room(qkvi_eval *eval, qkv_error *error) {
+    const qkv_model_info *const info = &eval->model->info;
+    eval->report = calloc(1, sizeof *eval->report);
+    eval->hidden = qkvi_malloc_array((size_t)(QKVI_EVAL_BATCH * info->hidden), sizeof(float));
+    eval->logits = qkvi_malloc_array((size_t)(QKVI_EVAL_BATCH * info->vocab_size), sizeof(float));
+    if (!eval->report || !eval->hidden || !eval->logits)
+        return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory to evaluate");
+    QKV_TRY(qkvi_batch_make(&eval->batch, QKVI_EVAL_BATCH, info->max_len, error));
+    return qkvi_bert_pass_create(&eval->pass, error);
+}
+
+static qkv_status run_parts(qkvi_eval *eval, qkv_error *error) {
+    QKV_TRY(make_room(eval, error));
+    QKV_TRY(qkvi_eval_blanks(eval, error));
+    if (eval->model->info.has_nsp) QKV_TRY(qkvi_eval_next(eval, error));
+    return qkvi_eval_probes(eval, error);
+}
+
+static qkv_status open_and_run(qkvi_eval *eval, const char *text, const char *grammar,
+                               qkv_error *error) {
+    qkvi_corpus *corpus;
+    if (text)
+        QKV_TRY(qkvi_corpus_open_text(text, &corpus, error));
+    else
+        QKV_TRY(qkvi_corpus_open_grammar(grammar, &corpus, error));
+    eval->corpus = corpus;
+    const qkv_status status = run_parts(eval, error);
+    qkvi_batch_free(&eval->batch);
+    qkvi_bert_pass_free(eval->pass);
+    free(eval->hidden);
+    free(eval->logits);
+    qkvi_corpus_free(corpus);
+    return status;
+}
+
+qkv_status qkv_eval(qkv_ctx *ctx, const qkv_model *model, const char *text, const char *grammar,
+                    uint64_t seed, qkv_eval_report **report, qkv_error *error) {
+    if (!report) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "report is NULL");
+    *report = NULL;
+    QKV_TRY(check_arguments(ctx, model, text, grammar, error));
+    qkvi_eval eval = { .ctx = ctx, .model = model, .seed = seed };
+    const uint32_t saved = qkvi_fpstate_enter();
+    const qkv_status status = open_and_run(&eval, text, grammar, error);
+    qkvi_fpstate_leave(saved);
+    if (status == QKV_OK)
+        *report = eval.report;
+    else
+        qkv_eval_report_free(eval.report);
+    return status;
+}
+
+void qkv_eval_report_free(qkv_eval_report *report) {
+    if (!report) return;
+    free(report->rows);
+    free(report);
+}

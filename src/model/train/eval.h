@@ -1,0 +1,55 @@
+/**
+ * Evaluation, the parts of it: blanks (masked words judged by their admissible sets), next sentences, pronoun probes.
+ * Forward passes run on batches; what is counted does not depend on how examples fall into them.
+ */
+#ifndef QKVI_TRAIN_EVAL_H
+#define QKVI_TRAIN_EVAL_H
+
+#include "model/model_impl.h"
+#include "model/train/batch.h"
+#include "model/train/corpus.h"
+
+typedef struct qkvi_eval {
+    qkv_ctx *ctx;
+    const qkv_model *model;
+    const qkvi_corpus *corpus;
+    uint64_t seed;
+    qkvi_bert_pass *pass;
+    qkvi_batch batch;
+    float *hidden, *logits; /* [QKVI_EVAL_BATCH] rows of hidden and of vocab_size */
+    qkv_eval_report *report;
+} qkvi_eval;
+
+enum { QKVI_EVAL_BATCH = 256 };
+
+/** The best token of a row of logits, and probabilities: of one token, of a set. */
+typedef struct qkvi_judgement {
+    int32_t best;
+    int best_admissible;
+    double mass, loss;
+} qkvi_judgement;
+
+/** ids: the admissible ones; target: the word that stood there, for the loss. */
+qkvi_judgement qkvi_judge(const float *logits, int64_t vocab_size, const int32_t *ids,
+                          int64_t n_ids, int32_t target);
+
+/** The only token of a word in an encoding, or -1 if it has none (cut off) or several. */
+int64_t qkvi_token_of_span(const qkv_encoding *encoding, qkvi_span span);
+
+/** Encodes a pair and cuts it to the model's length. */
+qkv_status qkvi_eval_encode(const qkvi_eval *eval, const qkvi_pair *pair, qkv_encoding **encoding,
+                            qkv_error *error);
+
+/** Runs the batch and computes logits of row i at token tokens[i] of sequence i. */
+qkv_status qkvi_eval_logits(qkvi_eval *eval, const int64_t *tokens, uint32_t flags,
+                            qkv_error *error);
+
+/** The ids of a slot's words, into ids of room for slot->n_words; how many. */
+int64_t qkvi_slot_ids(const qkv_tokenizer *tokenizer, const qkvi_slot *slot, int32_t *ids);
+
+/** Fill report->rows, total, mlm_loss; n_pairs…; n_probes… and the head. */
+qkv_status qkvi_eval_blanks(qkvi_eval *eval, qkv_error *error);
+qkv_status qkvi_eval_next(qkvi_eval *eval, qkv_error *error);
+qkv_status qkvi_eval_probes(qkvi_eval *eval, qkv_error *error);
+
+#endif

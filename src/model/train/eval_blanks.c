@@ -1,0 +1,192 @@
+/*
+ * Blanks: every word of the held-out pairs is masked once, alone, and the model's answer is judged by the set of words
+ * that the grammar admits there. A text has no grammar: there each token is masked, and it alone is admissible.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/status.h"
+#include "model/train/eval.h"
+
+/* A sequence of the batch that waits to be judged. */
+typedef struct blank {
+    int32_t target;
+    size_t first_id, n_ids; /* in blanks.ids */
+    int64_t row;            /* of the report */
+} blank;
+
+typedef struct blanks {
+    qkvi_eval *eval;
+    blank waiting[QKVI_EVAL_BATCH];
+    int64_t tokens[QKVI_EVAL_BATCH];
+    int32_t *ids; /* admissible words of all that wait */
+    size_t n_ids, capacity;
+    double loss;
+} blanks;
+
+/* ---- Rows of the report ------------------------------------------------------------------------------------ */
+
+static qkv_status row_of(qkv_eval_report *report, const char *slot, int64_t *row,
+                         qkv_error *error) {
+    for (*row = 0; *row < report->n_rows; (*row)++)
+        if (strncmp(report->rows[*row].slot, slot, sizeof report->rows->slot - 1) == 0)
+            return QKV_OK;
+    qkv_eval_row *const rows =
+        qkvi_realloc_array(report->rows, (size_t)report->n_rows + 1, sizeof *rows);
+    if (!rows) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the report");
+    report->rows = rows;
+    memset(&rows[report->n_rows], 0, sizeof *rows);
+    snprintf(rows[report->n_rows++].slot, sizeof rows->slot, "%s", slot);
+    return QKV_OK;
+}
+
+static int by_slot(const void *left, const void *right) {
+    return strcmp(((const qkv_eval_row *)left)->slot, ((const qkv_eval_row *)right)->slot);
+}
+
+static void count(qkv_eval_row *row, const qkvi_judgement *judgement, int is_single) {
+    row->n_blanks++;
+    row->n_top1_admissible += judgement->best_admissible;
+    row->n_single += is_single;
+    row->n_top1_single += is_single && judgement->best_admissible;
+    row->mass += judgement->mass;
+}
+
+/* Sums become means. */
+static void finish(qkv_eval_report *report, double loss) {
+    qkv_eval_row *const total = &report->total;
+    snprintf(total->slot, sizeof total->slot, "all");
+    if (report->n_rows) qsort(report->rows, (size_t)report->n_rows, sizeof *report->rows, by_slot);
+    for (int64_t r = 0; r < report->n_rows; r++)
+        report->rows[r].mass /= (double)report->rows[r].n_blanks;
+    if (total->n_blanks == 0) return;
+    total->mass /= (double)total->n_blanks;
+    report->mlm_loss = loss / (double)total->n_blanks;
+}
+
+/* ---- Filling and judging ----------------------------------------------------------------------------------- */
+
+static qkv_status judge_waiting(blanks *b, qkv_error *error) {
+    qkvi_eval *const eval = b->eval;
+    const int64_t n = eval->batch.view.n_sequences, vocab_size = eval->model->info.vocab_size;
+    QKV_TRY(qkvi_eval_logits(eval, b->tokens, 0, error));
+    for (int64_t s = 0; s < n; s++) {
+        const blank *const w = &b->waiting[s];
+        const qkvi_judgement judgement =
+            qkvi_judge(eval->logits + s * vocab_size, vocab_size, b->ids + w->first_id,
+                       (int64_t)w->n_ids, w->target);
+        count(&eval->report->rows[w->row], &judgement, w->n_ids == 1);
+        count(&eval->report->total, &judgement, w->n_ids == 1);
+        b->loss += judgement.loss;
+    }
+    qkvi_batch_clear(&eval->batch);
+    b->n_ids = 0;
+    return QKV_OK;
+}
+
+static qkv_status reserve_ids(blanks *b, size_t n, qkv_error *error) {
+    if (b->n_ids + n <= b->capacity) return QKV_OK;
+    const size_t capacity = 2 * (b->n_ids + n);
+    int32_t *const ids = qkvi_realloc_array(b->ids, capacity, sizeof *ids);
+    if (!ids) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for admissible words");
+    b->ids = ids;
+    b->capacity = capacity;
+    return QKV_OK;
+}
+
+/* Puts the encoding with one token masked into the batch. Its admissible ids have just been appended to b->ids. */
+static qkv_status add_blank(blanks *b, const qkv_encoding *encoding, int64_t token,
+                            const char *slot, size_t n_ids, qkv_error *error) {
+    qkvi_eval *const eval = b->eval;
+    const int64_t s = eval->batch.view.n_sequences;
+    const int64_t first =
+        qkvi_batch_add(&eval->batch, encoding->n, encoding->ids, encoding->types, -1);
+    eval->batch.ids[first + token] = qkv_tokenizer_special(eval->model->tokenizer, QKV_TOKEN_MASK);
+    b->tokens[s] = token;
+    b->waiting[s] = (blank){ encoding->ids[token], b->n_ids, n_ids, 0 };
+    b->n_ids += n_ids;
+    QKV_TRY(row_of(eval->report, slot, &b->waiting[s].row, error));
+    return s + 1 == QKVI_EVAL_BATCH ? judge_waiting(b, error) : QKV_OK;
+}
+
+/* A word of several tokens cannot be filled into one blank: it counts, and counts as missed. */
+static qkv_status count_missed(blanks *b, const qkvi_slot *slot, qkv_error *error) {
+    const qkvi_judgement missed = { 0 };
+    int64_t row;
+    QKV_TRY(row_of(b->eval->report, slot->type, &row, error));
+    count(&b->eval->report->rows[row], &missed, slot->n_words == 1);
+    count(&b->eval->report->total, &missed, slot->n_words == 1);
+    return QKV_OK;
+}
+
+static qkv_status add_slots(blanks *b, const qkv_encoding *encoding, const qkvi_slot *slots,
+                            int32_t n_slots, qkv_error *error) {
+    for (int32_t i = 0; i < n_slots; i++) {
+        const int64_t token = qkvi_token_of_span(encoding, slots[i].span);
+        if (token < 0) {
+            QKV_TRY(count_missed(b, &slots[i], error));
+            continue;
+        }
+        QKV_TRY(reserve_ids(b, (size_t)slots[i].n_words, error));
+        const int64_t n = qkvi_slot_ids(b->eval->model->tokenizer, &slots[i], b->ids + b->n_ids);
+        QKV_TRY(add_blank(b, encoding, token, slots[i].type, (size_t)n, error));
+    }
+    return QKV_OK;
+}
+
+static qkv_status add_tokens(blanks *b, const qkv_encoding *encoding, qkv_error *error) {
+    for (int64_t t = 0; t < encoding->n; t++) {
+        if (encoding->special[t]) continue;
+        QKV_TRY(reserve_ids(b, 1, error));
+        b->ids[b->n_ids] = encoding->ids[t];
+        QKV_TRY(add_blank(b, encoding, t, "token", 1, error));
+    }
+    return QKV_OK;
+}
+
+static qkv_status add_pair(blanks *b, int64_t index, int is_text, qkv_error *error) {
+    const qkvi_eval *const eval = b->eval;
+    qkvi_pair pair;
+    qkvi_slot *slots = NULL;
+    int32_t n_slots = 0;
+    qkv_encoding *encoding = NULL;
+    qkvi_corpus_pair(eval->corpus, QKVI_SPLIT_HELD_OUT, index, eval->seed, &pair);
+    if (!pair.counts_for_mlm || (is_text && !pair.is_next)) return QKV_OK;
+    qkv_status status = qkvi_eval_encode(eval, &pair, &encoding, error);
+    if (status == QKV_OK && !is_text)
+        status = qkvi_corpus_slots(eval->corpus, &pair, &slots, &n_slots, error);
+    if (status == QKV_OK)
+        status = is_text ? add_tokens(b, encoding, error)
+                         : add_slots(b, encoding, slots, n_slots, error);
+    qkvi_slots_free(slots);
+    qkv_encoding_free(encoding);
+    return status;
+}
+
+/* A corpus without probes is a text. */
+static int corpus_is_text(const qkvi_eval *eval) {
+    qkvi_pair pair;
+    return !qkvi_corpus_probe(eval->corpus, 0, eval->seed, &pair);
+}
+
+static qkv_status run(blanks *b, qkv_error *error) {
+    const int64_t n_pairs = qkvi_corpus_held_out_pairs(b->eval->corpus);
+    const int is_text = corpus_is_text(b->eval);
+    qkvi_batch_clear(&b->eval->batch);
+    for (int64_t p = 0; p < n_pairs; p++) QKV_TRY(add_pair(b, p, is_text, error));
+    QKV_TRY(judge_waiting(b, error));
+    finish(b->eval->report, b->loss);
+    return QKV_OK;
+}
+
+qkv_status qkvi_eval_blanks(qkvi_eval *eval, qkv_error *error) {
+    blanks *const b = calloc(1, sizeof *b);
+    if (!b) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory to evaluate");
+    b->eval = eval;
+    const qkv_status status = run(b, error);
+    free(b->ids);
+    free(b);
+    return status;
+}

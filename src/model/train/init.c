@@ -1,0 +1,35 @@
+/* First weights: see trainer.h. A sum of uniform numbers needs no logarithm, so it has the same bits everywhere. */
+#include <math.h>
+#include <string.h>
+
+#include "core/rng.h"
+#include "model/train/trainer.h"
+
+enum { PURPOSE_INIT = 0x696e6974 /* "init" */ };
+
+static const double deviation = 0.02; /* BERT's initializer_range */
+
+/* Eight 16-bit numbers, uniform in 0 … 65535, have mean 4 · 65535 and variance 8 (65536² - 1) / 12. */
+static float normal(uint64_t seed, uint64_t index) {
+    const uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
+    uint32_t words[4] = { 0, PURPOSE_INIT, (uint32_t)index, (uint32_t)(index >> 32) };
+    const double scale = deviation / sqrt(8.0 * (65536.0 * 65536.0 - 1) / 12.0);
+    int64_t sum = -4 * 65535;
+    qkvi_philox(key, words, words);
+    for (int w = 0; w < 4; w++) sum += (words[w] & 65535) + (words[w] >> 16);
+    return (float)((double)sum * scale);
+}
+
+static int ends_with(const char *text, const char *ending) {
+    const size_t n = strlen(text), m = strlen(ending);
+    return n >= m && strcmp(text + n - m, ending) == 0;
+}
+
+void qkvi_init_weights(uint64_t seed, const qkvi_param_table *table, float *params) {
+    for (int64_t r = 0; r < table->n_rows; r++) {
+        const qkvi_param *const row = &table->rows[r];
+        const int is_norm = ends_with(row->name, "LayerNorm.weight");
+        for (size_t i = row->offset; i < row->offset + row->n_elems; i++)
+            params[i] = is_norm ? 1.0f : row->rank == 1 ? 0.0f : normal(seed, i);
+    }
+}

@@ -1,0 +1,50 @@
+/**
+ * A training run in progress. Everything random is a pure function of the seed and of a number (of a weight, of an
+ * example), and everything summed has a fixed order: a run is a function of its options, and one that was stopped and
+ * resumed is the same run.
+ */
+#ifndef QKVI_TRAIN_TRAINER_H
+#define QKVI_TRAIN_TRAINER_H
+
+#include "model/arch/bert.h"
+#include "model/train/adamw.h"
+#include "model/train/batch.h"
+#include "model/train/corpus.h"
+#include "model/train/examples.h"
+
+typedef struct qkvi_trainer {
+    qkv_ctx *ctx;
+    const qkv_train_options *options;
+    qkvi_corpus *corpus;
+    char *vocab; /* the bytes of vocab.txt */
+    size_t vocab_bytes;
+    qkv_tokenizer *tokenizer;
+    qkv_model_info info;
+    qkvi_param_table table;
+    float *params, *grads, *m, *v; /* arenas of the table */
+    qkvi_bert_params *weights, *gradients;
+    qkvi_bert_pass *pass;
+    qkvi_adamw adamw;
+    qkvi_examples examples;
+    qkvi_batch batch;
+    int64_t step; /* steps done */
+} qkvi_trainer;
+
+/**
+ * Weights of a new model: N(0, 0.02²) by a sum of eight uniform numbers, cut off at ±4.9 deviations; biases 0, layer
+ * norms 1 and 0. Number i of the arena is a function of (seed, i).
+ */
+void qkvi_init_weights(uint64_t seed, const qkvi_param_table *table, float *params);
+
+/** Writes config.json, the tokenizer's files and model.safetensors into options->out. */
+qkv_status qkvi_trainer_save(const qkvi_trainer *trainer, qkv_error *error);
+
+/**
+ * checkpoint.safetensors in a folder: weights, both moments, the number of steps done, and the options and corpus that
+ * led there. load refuses a checkpoint of other options (ARGUMENT): it would not be the same run.
+ */
+qkv_status qkvi_checkpoint_save(const qkvi_trainer *trainer, const char *folder, qkv_error *error);
+qkv_status qkvi_checkpoint_load(qkvi_trainer *trainer, const char *folder, qkv_error *error);
+void qkvi_checkpoint_remove(const char *folder);
+
+#endif
