@@ -96,7 +96,7 @@ static qkv_status make_room(qkvi_eval *eval, qkv_error *error) {
     eval->logits = qkvi_malloc_array((size_t)(QKVI_EVAL_BATCH * info->vocab_size), sizeof(float));
     if (!eval->report || !eval->hidden || !eval->logits)
         return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory to evaluate");
-    QKV_TRY(qkvi_batch_make(&eval->batch, QKVI_EVAL_BATCH, info->max_len, error));
+    QKV_TRY(qkvi_feed_make(&eval->batch, QKVI_EVAL_BATCH, info->max_len, error));
     return qkvi_bert_pass_create(&eval->pass, error);
 }
 
@@ -116,7 +116,7 @@ static qkv_status open_and_run(qkvi_eval *eval, const char *text, const char *gr
         QKV_TRY(qkvi_corpus_open_grammar(grammar, &corpus, error));
     eval->corpus = corpus;
     const qkv_status status = run_parts(eval, error);
-    qkvi_batch_free(&eval->batch);
+    qkvi_feed_free(&eval->batch);
     qkvi_bert_pass_free(eval->pass);
     free(eval->hidden);
     free(eval->logits);

@@ -6,8 +6,8 @@
 #define QKVI_TRAIN_EVAL_H
 
 #include "model/model_impl.h"
-#include "model/train/batch.h"
 #include "model/train/corpus.h"
+#include "model/train/feed.h"
 
 typedef struct qkvi_eval {
     qkv_ctx *ctx;
@@ -15,7 +15,7 @@ typedef struct qkvi_eval {
     const qkvi_corpus *corpus;
     uint64_t seed;
     qkvi_bert_pass *pass;
-    qkvi_batch batch;
+    qkvi_feed batch;
     float *hidden, *logits; /* [QKVI_EVAL_BATCH] rows of hidden and of vocab_size */
     qkv_eval_report *report;
 } qkvi_eval;

@@ -81,7 +81,7 @@ static qkv_status judge_waiting(blanks *b, qkv_error *error) {
         count(&eval->report->total, &judgement, w->n_ids == 1);
         b->loss += judgement.loss;
     }
-    qkvi_batch_clear(&eval->batch);
+    qkvi_feed_clear(&eval->batch);
     b->n_ids = 0;
     return QKV_OK;
 }
@@ -102,7 +102,7 @@ static qkv_status add_blank(blanks *b, const qkv_encoding *encoding, int64_t tok
     qkvi_eval *const eval = b->eval;
     const int64_t s = eval->batch.view.n_sequences;
     const int64_t first =
-        qkvi_batch_add(&eval->batch, encoding->n, encoding->ids, encoding->types, -1);
+        qkvi_feed_add(&eval->batch, encoding->n, encoding->ids, encoding->types, -1);
     eval->batch.ids[first + token] = qkv_tokenizer_special(eval->model->tokenizer, QKV_TOKEN_MASK);
     b->tokens[s] = token;
     b->waiting[s] = (blank){ encoding->ids[token], b->n_ids, n_ids, 0 };
@@ -174,7 +174,7 @@ static int corpus_is_text(const qkvi_eval *eval) {
 static qkv_status run(blanks *b, qkv_error *error) {
     const int64_t n_pairs = qkvi_corpus_held_out_pairs(b->eval->corpus);
     const int is_text = corpus_is_text(b->eval);
-    qkvi_batch_clear(&b->eval->batch);
+    qkvi_feed_clear(&b->eval->batch);
     for (int64_t p = 0; p < n_pairs; p++) QKV_TRY(add_pair(b, p, is_text, error));
     QKV_TRY(judge_waiting(b, error));
     finish(b->eval->report, b->loss);

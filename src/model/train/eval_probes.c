@@ -29,20 +29,20 @@ static qkv_status judge_pairs(qkvi_eval *eval, qkv_error *error) {
     for (int64_t s = 0; s < n; s++)
         eval->report->n_pairs_right += (logits[2 * s + 1] > logits[2 * s]) == eval->batch.labels[s];
     eval->report->n_pairs += n;
-    qkvi_batch_clear(&eval->batch);
+    qkvi_feed_clear(&eval->batch);
     return QKV_OK;
 }
 
 qkv_status qkvi_eval_next(qkvi_eval *eval, qkv_error *error) {
     const int64_t n_pairs = qkvi_corpus_held_out_pairs(eval->corpus);
-    qkvi_batch_clear(&eval->batch);
+    qkvi_feed_clear(&eval->batch);
     for (int64_t p = 0; p < n_pairs; p++) {
         qkvi_pair pair;
         qkv_encoding *encoding;
         qkvi_corpus_pair(eval->corpus, QKVI_SPLIT_HELD_OUT, p, eval->seed, &pair);
         if (pair.b_bytes == 0) continue;
         QKV_TRY(qkvi_eval_encode(eval, &pair, &encoding, error));
-        qkvi_batch_add(&eval->batch, encoding->n, encoding->ids, encoding->types, !pair.is_next);
+        qkvi_feed_add(&eval->batch, encoding->n, encoding->ids, encoding->types, !pair.is_next);
         qkv_encoding_free(encoding);
         if (eval->batch.view.n_sequences == QKVI_EVAL_BATCH) QKV_TRY(judge_pairs(eval, error));
     }
@@ -116,7 +116,7 @@ static qkv_status add_probe(probes *all, int64_t index, const qkvi_pair *pair, q
     QKV_TRY(qkvi_eval_encode(eval, pair, &encoding, error));
     const qkv_status status = prepare(eval, pair, encoding, p, error);
     if (status == QKV_OK) {
-        qkvi_batch_add(&eval->batch, encoding->n, encoding->ids, encoding->types, -1);
+        qkvi_feed_add(&eval->batch, encoding->n, encoding->ids, encoding->types, -1);
         all->tokens[s] = p->token;
         p->is_even = index % 2 == 0;
     }
@@ -162,7 +162,7 @@ static void forget_waiting(probes *all) {
         free(all->waiting[s].ids);
     }
     memset(all->waiting, 0, sizeof all->waiting);
-    qkvi_batch_clear(&all->eval->batch);
+    qkvi_feed_clear(&all->eval->batch);
 }
 
 static qkv_status judge_waiting(probes *all, qkv_error *error) {
@@ -195,7 +195,7 @@ static void choose_head(const probes *all) {
 }
 
 static qkv_status run(probes *all, qkv_error *error) {
-    qkvi_batch_clear(&all->eval->batch);
+    qkvi_feed_clear(&all->eval->batch);
     for (int64_t i = 0; i < N_PROBES; i++) {
         qkvi_pair pair;
         if (!qkvi_corpus_probe(all->eval->corpus, i, all->eval->seed, &pair)) break;

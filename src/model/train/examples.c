@@ -138,18 +138,18 @@ static void fill_slot(void *argument, int index) {
 }
 
 qkv_status qkvi_examples_fill(qkv_ctx *ctx, qkvi_examples *examples, qkvi_split split,
-                              int64_t first, int64_t n, qkvi_batch *batch, qkv_error *error) {
+                              int64_t first, int64_t n, qkvi_feed *batch, qkv_error *error) {
     job j = { examples, split, first };
-    qkvi_batch_clear(batch);
+    qkvi_feed_clear(batch);
     qkvi_pool_run(ctx->pool, (int)n, fill_slot, &j);
     for (int64_t s = 0; s < n; s++) {
         const qkvi_example *const slot = &examples->slots[s];
         if (slot->status != QKV_OK)
             return qkvi_error_set(error, slot->status, "pair %lld of the corpus: %s",
                                   (long long)(first + s), slot->error.message);
-        const int64_t token = qkvi_batch_add(batch, slot->n, slot->ids, slot->types, slot->label);
+        const int64_t token = qkvi_feed_add(batch, slot->n, slot->ids, slot->types, slot->label);
         for (int64_t t = 0; t < slot->n_targets; t++)
-            qkvi_batch_target(batch, token + slot->targets[t], slot->target_ids[t]);
+            qkvi_feed_target(batch, token + slot->targets[t], slot->target_ids[t]);
     }
     return QKV_OK;
 }

@@ -8,8 +8,8 @@
 #ifndef QKVI_TRAIN_EXAMPLES_H
 #define QKVI_TRAIN_EXAMPLES_H
 
-#include "model/train/batch.h"
 #include "model/train/corpus.h"
+#include "model/train/feed.h"
 
 typedef struct qkvi_examples {
     const qkvi_corpus *corpus;
@@ -28,7 +28,7 @@ void qkvi_examples_free(qkvi_examples *examples);
 
 /** Fills batch with the pairs first … first + n - 1 of a split. FORMAT for text that is not UTF-8; MEMORY. */
 qkv_status qkvi_examples_fill(qkv_ctx *ctx, qkvi_examples *examples, qkvi_split split,
-                              int64_t first, int64_t n, qkvi_batch *batch, qkv_error *error);
+                              int64_t first, int64_t n, qkvi_feed *batch, qkv_error *error);
 
 /**
  * Cuts an encoding to max_len tokens by dropping the last tokens of the longer text, as BERT does; the special tokens

@@ -159,7 +159,7 @@ static qkv_status make_optimizer(qkvi_trainer *trainer, qkv_error *error) {
     trainer->adamw.clip = options->clip;
     QKV_TRY(qkvi_examples_make(&trainer->examples, trainer->corpus, trainer->tokenizer,
                                options->seed, capacity, options->max_len, error));
-    return qkvi_batch_make(&trainer->batch, capacity, options->max_len, error);
+    return qkvi_feed_make(&trainer->batch, capacity, options->max_len, error);
 }
 
 static qkv_status make_folder(const char *path, qkv_error *error) {
@@ -184,7 +184,7 @@ static qkv_status set_up(qkvi_trainer *trainer, qkv_error *error) {
 }
 
 static void tear_down(qkvi_trainer *trainer) {
-    qkvi_batch_free(&trainer->batch);
+    qkvi_feed_free(&trainer->batch);
     qkvi_examples_free(&trainer->examples);
     qkvi_adamw_free(&trainer->adamw);
     qkvi_bert_pass_free(trainer->pass);

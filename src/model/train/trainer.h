@@ -8,9 +8,9 @@
 
 #include "model/arch/bert.h"
 #include "model/train/adamw.h"
-#include "model/train/batch.h"
 #include "model/train/corpus.h"
 #include "model/train/examples.h"
+#include "model/train/feed.h"
 
 typedef struct qkvi_trainer {
     qkv_ctx *ctx;
@@ -26,7 +26,7 @@ typedef struct qkvi_trainer {
     qkvi_bert_pass *pass;
     qkvi_adamw adamw;
     qkvi_examples examples;
-    qkvi_batch batch;
+    qkvi_feed batch;
     int64_t step; /* steps done */
 } qkvi_trainer;
 

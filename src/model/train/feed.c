@@ -1,5 +1,5 @@
-/* Batches: see batch.h. */
-#include "model/train/batch.h"
+/* Batches: see feed.h. */
+#include "model/train/feed.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "core/alloc.h"
 #include "core/status.h"
 
-qkv_status qkvi_batch_make(qkvi_batch *batch, int64_t capacity, int64_t max_len, qkv_error *error) {
+qkv_status qkvi_feed_make(qkvi_feed *batch, int64_t capacity, int64_t max_len, qkv_error *error) {
     int64_t tokens;
     memset(batch, 0, sizeof *batch);
     if (!qkvi_mul_i64(capacity, max_len, &tokens) || tokens > INT32_MAX)
@@ -24,7 +24,7 @@ qkv_status qkvi_batch_make(qkvi_batch *batch, int64_t capacity, int64_t max_len,
     batch->target_ids = qkvi_malloc_array((size_t)tokens, sizeof *batch->target_ids);
     if (!batch->lengths || !batch->labels || !batch->ids || !batch->types ||
         !batch->target_tokens || !batch->target_ids) {
-        qkvi_batch_free(batch);
+        qkvi_feed_free(batch);
         return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a batch");
     }
     batch->view = (qkvi_bert_batch){ .lengths = batch->lengths,
@@ -36,7 +36,7 @@ qkv_status qkvi_batch_make(qkvi_batch *batch, int64_t capacity, int64_t max_len,
     return QKV_OK;
 }
 
-void qkvi_batch_free(qkvi_batch *batch) {
+void qkvi_feed_free(qkvi_feed *batch) {
     free(batch->lengths);
     free(batch->labels);
     free(batch->ids);
@@ -46,12 +46,12 @@ void qkvi_batch_free(qkvi_batch *batch) {
     memset(batch, 0, sizeof *batch);
 }
 
-void qkvi_batch_clear(qkvi_batch *batch) {
+void qkvi_feed_clear(qkvi_feed *batch) {
     batch->view.n_sequences = batch->view.n_targets = batch->n_tokens = 0;
 }
 
-int64_t qkvi_batch_add(qkvi_batch *batch, int64_t n, const int32_t *ids, const uint8_t *types,
-                       int32_t label) {
+int64_t qkvi_feed_add(qkvi_feed *batch, int64_t n, const int32_t *ids, const uint8_t *types,
+                      int32_t label) {
     const int64_t first = batch->n_tokens, s = batch->view.n_sequences++;
     batch->lengths[s] = n;
     batch->labels[s] = label;
@@ -61,7 +61,7 @@ int64_t qkvi_batch_add(qkvi_batch *batch, int64_t n, const int32_t *ids, const u
     return first;
 }
 
-void qkvi_batch_target(qkvi_batch *batch, int64_t token, int32_t id) {
+void qkvi_feed_target(qkvi_feed *batch, int64_t token, int32_t id) {
     batch->target_tokens[batch->view.n_targets] = token;
     batch->target_ids[batch->view.n_targets++] = id;
 }

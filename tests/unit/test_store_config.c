@@ -1,0 +1,310 @@
+/*
+ * config.json and where models are found: fields honoured, options refused by name, and every way in which a folder, a
+ * file or a cached name can be wrong. ids are those of docs/hostile-inputs.md.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "model/store/config.h"
+#include "model/store/file.h"
+#include "model/store/hub.h"
+#include "model/store/json.h"
+
+/* ---- config.json ------------------------------------------------------------------------------------------- */
+
+#define SIZES                                                                                      \
+    "\"hidden_size\":8,\"num_hidden_layers\":2,\"num_attention_heads\":2,"                         \
+    "\"intermediate_size\":16,\"vocab_size\":30,\"max_position_embeddings\":12"
+#define CONFIG(more) "{\"model_type\":\"bert\"," SIZES more "}"
+/* Later keys would be duplicates, so a changed size stands alone. */
+#define CHANGED(field, value)                                                                      \
+    "{\"model_type\":\"bert\",\"hidden_size\":8,\"" field "\":" value                              \
+    ",\"num_hidden_layers\":2,\"intermediate_size\":16,\"vocab_size\":30,"                         \
+    "\"max_position_embeddings\":12}"
+
+typedef struct config_case {
+    const char *id, *text;
+    qkv_status status;
+    const char *says;
+} config_case;
+
+static const config_case cases[] = {
+    { "valid", CONFIG(""), QKV_OK, "" },
+    { "unknown fields", CONFIG(",\"x\":[1,{\"y\":null}],\"transformers_version\":\"4\""), QKV_OK,
+      "" },
+    { "CF01", CHANGED("num_attention_heads", "3"), QKV_ERR_SHAPE,
+      "hidden_size = 8 is not a multiple of num_attention_heads = 3" },
+    { "CF01", CHANGED("num_attention_heads", "0"), QKV_ERR_SHAPE,
+      "num_attention_heads = 0 is less than 1" },
+    { "CF01", CONFIG(",\"num_key_value_heads\":1"), QKV_ERR_SHAPE,
+      "num_key_value_heads = 1 is not num_attention_heads = 2" },
+    { "CF02", "{\"model_type\":\"bert\",\"hidden_size\":8,\"num_hidden_layers\":1000000000}",
+      QKV_ERR_LIMIT, "num_hidden_layers = 1000000000 is above the limit 1024" },
+    { "CF03", CHANGED("num_attention_heads", "2.0"), QKV_ERR_FORMAT,
+      "num_attention_heads is a number, must be an integer" },
+    { "CF03", CHANGED("num_attention_heads", "2147483648"), QKV_ERR_FORMAT,
+      "= 2147483648 is not between 0 and 2147483647" },
+    { "CF03", CHANGED("num_attention_heads", "-2"), QKV_ERR_FORMAT, "= -2 is not between" },
+    { "CF03", CHANGED("num_attention_heads", "\"2\""), QKV_ERR_FORMAT,
+      "num_attention_heads is a string, must be an integer" },
+    { "CF03", CHANGED("num_attention_heads", "null"), QKV_ERR_FORMAT,
+      "num_attention_heads is missing" },
+    { "CF03", CONFIG(",\"hidden_size\":8"), QKV_ERR_FORMAT, "duplicate" },
+    { "CF04", "{" SIZES "}", QKV_ERR_UNSUPPORTED, "model_type is missing" },
+    { "CF04", "{\"model_type\":\"gpt2\"," SIZES "}", QKV_ERR_UNSUPPORTED,
+      "model_type 'gpt2' is not supported" },
+    { "CF04", "{\"model_type\":7," SIZES "}", QKV_ERR_FORMAT, "model_type is an integer" },
+    { "CF04", CONFIG(",\"hidden_act\":\"gelu_new\""), QKV_ERR_UNSUPPORTED,
+      "hidden_act 'gelu_new' is not supported" },
+    { "CF04", CONFIG(",\"hidden_act\":\"\\u001b[31m\""), QKV_ERR_UNSUPPORTED, "'\\x1b[31m'" },
+    { "CF04", CONFIG(",\"position_embedding_type\":\"relative_key\""), QKV_ERR_UNSUPPORTED,
+      "position_embedding_type 'relative_key' is not supported" },
+    { "CF04", CONFIG(",\"tie_word_embeddings\":false"), QKV_ERR_UNSUPPORTED,
+      "tie_word_embeddings 'false'" },
+    { "CF04", CONFIG(",\"is_decoder\":true"), QKV_ERR_UNSUPPORTED, "is_decoder 'true'" },
+    { "CF07", CONFIG(",\"layer_norm_eps\":0"), QKV_ERR_FORMAT,
+      "layer_norm_eps = 0 is not between" },
+    { "CF07", CONFIG(",\"layer_norm_eps\":-1e-12"), QKV_ERR_FORMAT, "layer_norm_eps = -1e-12" },
+    { "CF07", CONFIG(",\"layer_norm_eps\":NaN"), QKV_ERR_FORMAT, "line 1" },
+    { "CF07", CONFIG(",\"layer_norm_eps\":1e999"), QKV_ERR_FORMAT, "line 1" },
+    { "CF07", CONFIG(",\"layer_norm_eps\":true"), QKV_ERR_FORMAT, "must be a number" },
+    { "types", CONFIG(",\"type_vocab_size\":0"), QKV_ERR_SHAPE, "type_vocab_size = 0" },
+    { "types", CONFIG(",\"type_vocab_size\":257"), QKV_ERR_LIMIT, "above the limit 256" },
+    { "not an object", "[1]", QKV_ERR_FORMAT, "is not an object" },
+    { "not JSON", "{'a': 1}", QKV_ERR_FORMAT, "line 1, column" },
+    { "cut", "{\"model_type\":\"be", QKV_ERR_FORMAT, "line 1" },
+    { "empty", "", QKV_ERR_FORMAT, "config.json: line" },
+};
+
+static void test_configs(void **state) {
+    (void)state;
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        qkv_model_info info;
+        qkv_error error = { QKV_OK, "" };
+        const qkv_status got =
+            qkvi_config_read("config.json", cases[c].text, strlen(cases[c].text), &info, &error);
+        if (got != cases[c].status || !strstr(error.message, cases[c].says))
+            fail_msg("%s: %s \"%s\", expected %s \"%s\"", cases[c].id, qkv_status_name(got),
+                     error.message, qkv_status_name(cases[c].status), cases[c].says);
+    }
+}
+
+static void test_config_fields(void **state) {
+    (void)state;
+    static const char text[] = CONFIG(",\"layer_norm_eps\":1e-5,\"type_vocab_size\":3");
+    qkv_model_info info;
+    qkv_error error;
+    assert_int_equal(qkvi_config_read("c", text, sizeof text - 1, &info, &error), QKV_OK);
+    assert_int_equal(info.hidden, 8);
+    assert_int_equal(info.n_layers, 2);
+    assert_int_equal(info.n_heads, 2);
+    assert_int_equal(info.head_dim, 4);
+    assert_int_equal(info.intermediate, 16);
+    assert_int_equal(info.vocab_size, 30);
+    assert_int_equal(info.max_len, 12);
+    assert_int_equal(info.n_types, 3);
+    assert_true(info.layer_norm_eps == 1e-5);
+}
+
+static void join(char path[300], const char *folder, const char *name) {
+    const int n = snprintf(path, 300, "%s/%s", folder, name);
+    assert_true(n < 300);
+}
+
+static void test_config_round_trip(void **state) {
+    const qkv_model_info written = { .n_layers = 3,
+                                     .n_heads = 2,
+                                     .hidden = 10,
+                                     .head_dim = 5,
+                                     .intermediate = 7,
+                                     .vocab_size = 99,
+                                     .max_len = 48,
+                                     .n_types = 2,
+                                     .layer_norm_eps = 1e-12,
+                                     .sinusoidal_positions = 1 };
+    qkv_model_info read;
+    qkv_error error;
+    char path[300], *text;
+    size_t n;
+    assert_int_equal(qkvi_config_write(*state, &written, &error), QKV_OK);
+    join(path, *state, "config.json");
+    assert_int_equal(qkvi_file_load(path, 4096, &text, &n, &error), QKV_OK);
+    assert_int_equal(qkvi_config_read("c", text, n, &read, &error), QKV_OK);
+    assert_memory_equal(&read, &written, sizeof read);
+    free(text);
+    unlink(path);
+}
+
+/* The scan's limits, which the config's own are. */
+static void test_json_limits(void **state) {
+    (void)state;
+    static const struct {
+        const char *open, *close;
+        int repeats;
+        qkv_status status;
+        const char *says;
+    } texts[] = {
+        { "[", "]", 15, QKV_OK, "" },
+        { "[", "]", 16, QKV_ERR_FORMAT, "deeper than 16 levels" },
+        { "[", "]", 100000, QKV_ERR_FORMAT, "deeper than 16 levels" },
+        { "1,", "", 19000, QKV_OK, "" },
+        { "1,", "", 20000, QKV_ERR_LIMIT, "more than 20000 values" },
+        { "1111111111", "", 110000, QKV_ERR_LIMIT, "the limit is 1048576" },
+    };
+    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
+        char *text = NULL;
+        size_t n = 0;
+        json_t *root;
+        qkv_error error = { QKV_OK, "" };
+        const int is_list = texts[t].open[0] == '1';
+        FILE *const out = open_memstream(&text, &n);
+        fputs(is_list ? "{\"a\":[" : "{\"a\":", out);
+        for (int r = 0; r < texts[t].repeats; r++) fputs(texts[t].open, out);
+        for (int r = 0; r < texts[t].repeats; r++) fputs(texts[t].close, out);
+        fputs(is_list ? "1],\"b\":\"[[[[[[[[[[[[[[[[[[[[[[,\\\",\"}" : "}", out);
+        fclose(out);
+        const qkv_status got =
+            qkvi_json_load("j", text, n, &qkvi_json_limits_config, &root, &error);
+        if (got != texts[t].status || !strstr(error.message, texts[t].says))
+            fail_msg("%zu: %s \"%s\"", t, qkv_status_name(got), error.message);
+        json_decref(root);
+        free(text);
+    }
+}
+
+/* ---- Where models are -------------------------------------------------------------------------------------- */
+
+static void make_file(const char *folder, const char *name, const char *text) {
+    char path[300];
+    join(path, folder, name);
+    FILE *const out = fopen(path, "wb");
+    assert_non_null(out);
+    fputs(text, out);
+    fclose(out);
+}
+
+static void make_directory(const char *folder, const char *name) {
+    char path[300];
+    join(path, folder, name);
+    assert_int_equal(mkdir(path, 0700), 0);
+}
+
+static void expect_none(const char *name, qkv_status status, const char *says) {
+    char *found, *weights;
+    qkv_error error = { QKV_OK, "" };
+    const qkv_status got = qkvi_hub_find(name, &found, &weights, &error);
+    if (got != status || !strstr(error.message, says))
+        fail_msg("%s: %s \"%s\", expected %s \"%s\"", name, qkv_status_name(got), error.message,
+                 qkv_status_name(status), says);
+    assert_null(found);
+    assert_null(weights);
+}
+
+static void expect_found(const char *name, const char *folder, const char *weights) {
+    char *found, *found_weights, path[300];
+    qkv_error error = { QKV_OK, "" };
+    if (qkvi_hub_find(name, &found, &found_weights, &error) != QKV_OK)
+        fail_msg("%s", error.message);
+    assert_string_equal(found, folder);
+    join(path, folder, weights);
+    assert_string_equal(found_weights, path);
+    free(found);
+    free(found_weights);
+}
+
+static void test_folders_and_files(void **state) {
+    char model[300], path[300];
+    make_directory(*state, "model");
+    join(model, *state, "model");
+    expect_none(model, QKV_ERR_IO, "no model.safetensors in this folder");
+    make_file(model, "pytorch_model.bin", "PK");
+    expect_none(model, QKV_ERR_UNSUPPORTED, "python3 tools/bin2safetensors.py");
+    make_file(model, "model.safetensors", "");
+    expect_found(model, model, "model.safetensors");
+    join(path, model, "other.safetensors");
+    expect_found(path, model, "other.safetensors"); /* whether it is there, opening says */
+}
+
+#define COMMIT "0123456789abcdef0123456789abcdef01234567"
+
+static void test_cache(void **state) {
+    char cache[300], repository[300], path[300];
+    make_directory(*state, "cache");
+    join(cache, *state, "cache");
+    setenv("HF_HUB_CACHE", cache, 1);
+    expect_none("org/name", QKV_ERR_IO, "to download it: hf download org/name");
+    expect_none("../name", QKV_ERR_IO, "'../name' is no folder");
+    expect_none("/org/name", QKV_ERR_IO, "'/org/name' is no folder");
+    expect_none("a/b/c", QKV_ERR_IO, "'a/b/c' is no folder");
+    expect_none("a/..", QKV_ERR_IO, "'a/..' is no folder");
+    expect_none("a\nb", QKV_ERR_IO, "'a\\x0ab' is no folder");
+    expect_none("", QKV_ERR_IO, "is no folder");
+    make_directory(cache, "models--org--name");
+    join(repository, cache, "models--org--name");
+    expect_none("org/name", QKV_ERR_IO, "refs/main: cannot open");
+    make_directory(repository, "refs");
+    make_file(repository, "refs/main", "../../../../etc");
+    expect_none("org/name", QKV_ERR_FORMAT, "is not 40 hexadecimal digits");
+    make_file(repository, "refs/main", COMMIT COMMIT);
+    expect_none("org/name", QKV_ERR_LIMIT, "80 bytes, the limit is 64");
+    make_file(repository, "refs/main", COMMIT);
+    expect_none("org/name", QKV_ERR_IO, "no model.safetensors in this folder");
+    make_directory(repository, "snapshots");
+    make_directory(repository, "snapshots/" COMMIT);
+    make_file(repository, "snapshots/" COMMIT "/model.safetensors", "");
+    join(path, repository, "snapshots/" COMMIT);
+    expect_found("org/name", path, "model.safetensors");
+    unsetenv("HF_HUB_CACHE");
+    setenv("HF_HOME", *state, 1);
+    join(path, *state, "hub");
+    assert_int_equal(rename(cache, path), 0);
+    join(path, *state, "hub/models--org--name/snapshots/" COMMIT);
+    expect_found("org/name", path, "model.safetensors");
+    unsetenv("HF_HOME");
+}
+
+static char folder[] = "/tmp/qkv-config-XXXXXX";
+
+static int make_folder(void **state) {
+    *state = mkdtemp(folder);
+    return *state ? 0 : -1;
+}
+
+static int remove_folder(void **state) {
+    static const char *const names[] = {
+        "hub/models--org--name/snapshots/" COMMIT "/model.safetensors",
+        "hub/models--org--name/snapshots/" COMMIT,
+        "hub/models--org--name/snapshots",
+        "hub/models--org--name/refs/main",
+        "hub/models--org--name/refs",
+        "hub/models--org--name",
+        "hub",
+        "model/pytorch_model.bin",
+        "model/model.safetensors",
+        "model",
+    };
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+        char path[300];
+        join(path, *state, names[n]);
+        remove(path);
+    }
+    return rmdir(*state);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_configs),           cmocka_unit_test(test_config_fields),
+        cmocka_unit_test(test_config_round_trip), cmocka_unit_test(test_json_limits),
+        cmocka_unit_test(test_folders_and_files), cmocka_unit_test(test_cache),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
