@@ -69,8 +69,8 @@ QKV_NODISCARD qkv_status qkvi_corpus_open_text(const char *path, qkvi_corpus **c
 void qkvi_corpus_free(qkvi_corpus *corpus);
 
 /* Pair number `index` >= 0 of a split. Cannot fail. `pair` points into itself: do not copy it.
- * Text, held out: pair 2i is line i (is_next = 1), pair 2i + 1 its first half with the second half
- * of another line (is_next = 0); a line without TAB is followed by the next line. */
+ * Text, held out: each line as it is (is_next = 1), then each line with a TAB with the second half of
+ * another (is_next = 0). */
 void qkvi_corpus_pair(const qkvi_corpus *corpus, qkvi_split split, int64_t index, uint64_t seed,
                       qkvi_pair *pair);
 
