@@ -8,7 +8,11 @@
 extern "C" {
 #endif
 
-/** Means over the queries of one head (natural logarithms; docs/statistics.md has each formula). */
+/**
+ * Numbers about one head: means over the queries that are neither [CLS], [SEP] nor [PAD] (over all
+ * queries if there are no others), natural logarithms. docs/statistics.md has each formula. A NaN
+ * weight makes what it enters NaN.
+ */
 typedef struct qkv_head_stats {
     int64_t layer, head;
     double entropy;            /* mean over queries of -sum p ln p */
@@ -16,22 +20,31 @@ typedef struct qkv_head_stats {
     double confidence;         /* mean of the largest weight */
     double mean_distance;      /* mean of sum p |i - j| */
     double mass_cls, mass_sep, mass_punctuation, mass_self, mass_previous, mass_next;
-    char label[24]; /* by the written rules; "" if none holds */
+    /* The first rule of docs/statistics.md that holds: "next", "prev", "[CLS]", "[SEP]",
+     * "punctuation", "broad", "sink", "same-token"; "" if none does. */
+    char label[24];
 } qkv_head_stats;
 
-/** Statistics and label of every head for one input of a run that captured: [n_layers *
- * n_heads]. */
+/**
+ * Statistics and label of every head for input b of a run that captured. stats is [n_layers *
+ * n_heads], layer by layer. input is the encoding that the run was made from. Memory: one n x n
+ * array of floats.
+ */
 QKV_API QKV_NODISCARD qkv_status qkv_inspect_heads(const qkv_model *model, const qkv_run *run,
                                                    int64_t b, const qkv_encoding *input,
                                                    qkv_head_stats *stats, qkv_error *error);
 
-/** 1 for tokens that are content words: not special, not punctuation, not in our list of function
- *  words; pieces follow the word they continue. content is [n]. */
+/**
+ * 1 for tokens of content words: not special, not [UNK], not punctuation, not in our list of
+ * English function words; pieces follow the word they continue. content is [input->n].
+ */
 QKV_API void qkv_inspect_content(const qkv_tokenizer *tokenizer, const qkv_encoding *input,
                                  uint8_t *content);
 
-/** The layer, head and key where a query puts its largest weight on a content word; key = -1 if
- * there is no such word. */
+/**
+ * The layer, head and key where a query puts its largest weight on a content word other than itself
+ * (ties: smaller layer, head, key); key = -1, the rest 0, if there is no such word.
+ */
 typedef struct qkv_sharpest {
     int64_t layer, head, key;
     float weight;

@@ -1,6 +1,7 @@
 /**
- * Tokenizers against PyPI tokenizers: every case of tokenizer/cases.json (tools/tokenizer_cases.py), under twelve settings,
- * from vocab.txt and from tokenizer.json; and the ranges of all their tokens.
+ * Tokenizers against PyPI tokenizers: every case of tokenizer/cases.json
+ * (tools/tokenizer_cases.py), under twelve settings, from vocab.txt and from tokenizer.json; and
+ * the ranges of all their tokens.
  */
 #include <setjmp.h>
 #include <stdarg.h>

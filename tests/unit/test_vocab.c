@@ -1,4 +1,7 @@
-/** Vocabularies made from text: what is in them, that any word can be spelled, determinism, and the files. */
+/**
+ * Vocabularies made from text: what is in them, that any word can be spelled, determinism, and the
+ * files.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,7 @@
-/** A table of counts; see counter.h. The hash is FNV-1a with a final mix (Murmur3's), so that low bits are good. */
+/**
+ * A table of counts; see counter.h. The hash is FNV-1a with a final mix (Murmur3's), so that low
+ * bits are good.
+ */
 #include "model/text/counter.h"
 
 #include <stdlib.h>

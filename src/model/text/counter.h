@@ -1,6 +1,6 @@
 /**
- * Counts of byte strings: an open-addressing hash table whose entries stay in the order of their first appearance, so
- * that walking it never depends on the hash.
+ * Counts of byte strings: an open-addressing hash table whose entries stay in the order of their
+ * first appearance, so that walking it never depends on the hash.
  */
 #ifndef QKVI_TEXT_COUNTER_H
 #define QKVI_TEXT_COUNTER_H
@@ -22,7 +22,10 @@ typedef struct qkvi_counter {
     size_t keys_bytes, keys_capacity;
 } qkvi_counter;
 
-/** Adds to the count of a key, which starts at 0; *entry is its place, if not NULL. MEMORY, LIMIT (2^31 keys). */
+/**
+ * Adds to the count of a key, which starts at 0; *entry is its place, if not NULL. MEMORY, LIMIT
+ * (2^31 keys).
+ */
 qkv_status qkvi_counter_add(qkvi_counter *counter, const void *key, size_t n_bytes, int64_t count,
                             size_t *entry);
 

@@ -1,8 +1,9 @@
 /**
- * Byte-pair merging (Sennrich et al. 2016, algorithm 1) on symbols that carry WordPiece's continuation mark.
+ * Byte-pair merging (Sennrich et al. 2016, algorithm 1) on symbols that carry WordPiece's
+ * continuation mark.
  *
- * The counts of all pairs are kept; a merge walks all words and recounts those that hold the pair. That is
- * O(text) a merge, with a small constant, and needs no queue.
+ * The counts of all pairs are kept; a merge walks all words and recounts those that hold the pair.
+ * That is O(text) a merge, with a small constant, and needs no queue.
  */
 #include "model/text/merges.h"
 

@@ -1,12 +1,16 @@
 /**
  * BERT's normalisation as a pipeline of pushes: each stage hands code points to the next.
  *
- *     qkvi_normalize → push_raw (clean, ideographs, white space) → push_decomposed (order of marks)
- *                    → push_ordered (accents, lower case) → push_lowered (punctuation) → word → emit
+ *     push_raw         clean, ideographs, white space
+ *     push_decomposed  order of marks
+ *     push_ordered     accents, lower case
+ *     push_lowered     punctuation
+ *     end_word         the callback
  *
- * Canonical ordering (Unicode 3.11, D109): within a run of code points of combining class > 0, stable sort by class. Runs
- * wait in `marks` and are sorted by counting, so that a run of any length takes linear time. Every code point carries the
- * raw bytes it came from; a dropped accent is added to the letter before it.
+ * Canonical ordering (Unicode 3.11, D109): within a run of code points of combining class > 0,
+ * stable sort by class. Runs wait in `marks` and are sorted by counting, so that a run of any
+ * length takes linear time. Every code point carries the raw bytes it came from; a dropped accent
+ * is added to the letter before it.
  */
 #include "model/text/normalize.h"
 

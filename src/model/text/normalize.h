@@ -1,10 +1,12 @@
 /**
  * BERT's normalisation and split: raw UTF-8 in, normalised words out, one callback a word.
  *
- *     clean → spaces around ideographs → NFD, drop accents → lower case → split at white space → isolate punctuation
+ *     clean → spaces around ideographs → NFD, drop accents → lower case
+ *           → split at white space → isolate punctuation
  *
- * The reference runs each step over the whole text; here all steps run over one code point at a time, which is the same:
- * only canonical ordering looks beyond one, and it never crosses a code point of combining class 0.
+ * The reference runs each step over the whole text; here all steps run over one code point at a
+ * time, which is the same: only canonical ordering looks beyond one, and it never crosses a code
+ * point of combining class 0.
  */
 #ifndef QKVI_TEXT_NORMALIZE_H
 #define QKVI_TEXT_NORMALIZE_H
@@ -19,12 +21,18 @@ typedef struct qkvi_bert_rules {
     int lowercase;
 } qkvi_bert_rules;
 
-/** A code point of a word: where it starts in the word's bytes, and which bytes of the raw text it comes from. */
+/**
+ * A code point of a word: where it starts in the word's bytes, and which bytes of the raw text it
+ * comes from.
+ */
 typedef struct qkvi_word_char {
     uint32_t offset, begin, end;
 } qkvi_word_char;
 
-/** A normalised word. One of more than max_chars has n_chars = max_chars + 1 and is cut there; the range is whole. */
+/**
+ * A normalised word. One of more than max_chars has n_chars = max_chars + 1 and is cut there; the
+ * range is whole.
+ */
 typedef struct qkvi_word {
     const char *bytes;
     uint32_t n_bytes, n_chars;
@@ -44,8 +52,9 @@ qkvi_normalizer *qkvi_normalizer_create(const qkvi_bert_rules *rules, uint32_t m
 void qkvi_normalizer_free(qkvi_normalizer *normalizer);
 
 /**
- * Walks text[begin … end), which must be valid UTF-8; ranges of words count from text. Time is linear, memory is that of
- * the longest run of combining marks. Returns QKV_OK, QKV_ERR_MEMORY or what the callback returned.
+ * Walks text[begin … end), which must be valid UTF-8; ranges of words count from text. Time is
+ * linear, memory is that of the longest run of combining marks. Returns QKV_OK, QKV_ERR_MEMORY or
+ * what the callback returned.
  */
 qkv_status qkvi_normalize(qkvi_normalizer *normalizer, const char *text, uint32_t begin,
                           uint32_t end);

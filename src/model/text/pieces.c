@@ -90,7 +90,8 @@ qkv_status qkvi_pieces_seal(qkvi_pieces *pieces) {
     return QKV_OK;
 }
 
-/* The first place in [low, high) whose token has a byte >= byte at depth; all there are longer than depth. */
+/* The first place in [low, high) whose token has a byte >= byte at depth; all there are longer than
+ * depth. */
 static int32_t lower_bound(const qkvi_pieces *pieces, int32_t low, int32_t high, int32_t depth,
                            int byte) {
     while (low < high) {

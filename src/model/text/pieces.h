@@ -1,9 +1,10 @@
 /**
- * The tokens of a vocabulary: id → bytes, bytes → id, and the longest token that a text begins with.
+ * The tokens of a vocabulary: id → bytes, bytes → id, and the longest token that a text begins
+ * with.
  *
- * Ids are kept in the byte order of their tokens. A prefix of a token is then an interval of that order, and reading one
- * more byte narrows the interval by binary search. No hash: no seed, no collisions that hostile files could aim at, and
- * the longest match falls out of one walk.
+ * Ids are kept in the byte order of their tokens. A prefix of a token is then an interval of that
+ * order, and reading one more byte narrows the interval by binary search. No hash: no seed, no
+ * collisions that hostile files could aim at, and the longest match falls out of one walk.
  */
 #ifndef QKVI_TEXT_PIECES_H
 #define QKVI_TEXT_PIECES_H
@@ -32,7 +33,9 @@ typedef struct qkvi_prefix {
     int32_t low, high, depth;
 } qkvi_prefix;
 
-/** Gives an id to a token, replacing what the id had. LIMIT for a long token or a large id; MEMORY. */
+/**
+ * Gives an id to a token, replacing what the id had. LIMIT for a long token or a large id; MEMORY.
+ */
 qkv_status qkvi_pieces_add(qkvi_pieces *pieces, int32_t id, const char *bytes, size_t n_bytes);
 /** Sorts. Call once after the last add, before everything below. */
 qkv_status qkvi_pieces_seal(qkvi_pieces *pieces);
@@ -45,8 +48,8 @@ int32_t qkvi_pieces_find(const qkvi_pieces *pieces, const char *bytes, size_t n_
 qkvi_prefix qkvi_pieces_prefix(const qkvi_pieces *pieces, const char *bytes, size_t n_bytes);
 
 /**
- * Of the tokens that begin with prefix, the one whose rest is the longest beginning of bytes; the rest is not empty.
- * Returns its id and the length of the rest, or -1.
+ * Of the tokens that begin with prefix, the one whose rest is the longest beginning of bytes; the
+ * rest is not empty. Returns its id and the length of the rest, or -1.
  */
 int32_t qkvi_pieces_longest(const qkvi_pieces *pieces, qkvi_prefix prefix, const char *bytes,
                             size_t n_bytes, size_t *length);

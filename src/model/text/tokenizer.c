@@ -1,8 +1,9 @@
 /**
- * Text to tokens: the template around the text, the tokens that are cut out of it raw, and WordPiece for what is between.
+ * Text to tokens: the template around the text, the tokens that are cut out of it raw, and
+ * WordPiece for what is between.
  *
- * Order matters and is the reference's: special tokens are found in the raw bytes, before any normalisation, the longest
- * one first; each stretch between two of them is normalised by itself.
+ * Order matters and is the reference's: special tokens are found in the raw bytes, before any
+ * normalisation, the longest one first; each stretch between two of them is normalised by itself.
  */
 #include "model/text/tokenizer.h"
 
@@ -15,7 +16,9 @@
 
 const char *const qkvi_role_names[QKVI_N_ROLES] = { "[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]" };
 
-/* ---- Making ------------------------------------------------------------------------------------------------ */
+/* ---- Making
+ * ------------------------------------------------------------------------------------------------
+ * */
 
 qkv_tokenizer *qkvi_tokenizer_new(void) {
     qkv_tokenizer *tokenizer = calloc(1, sizeof *tokenizer);
@@ -67,7 +70,9 @@ void qkvi_tokenizer_bert_templates(qkv_tokenizer *tokenizer, int32_t cls, int32_
     };
 }
 
-/* ---- Asking ------------------------------------------------------------------------------------------------ */
+/* ---- Asking
+ * ------------------------------------------------------------------------------------------------
+ * */
 
 int32_t qkv_tokenizer_size(const qkv_tokenizer *tokenizer) {
     const int32_t model = tokenizer->model.pieces.n_ids, added = tokenizer->added.n_ids;
@@ -102,7 +107,7 @@ int qkvi_tokenizer_continues(const qkv_tokenizer *tokenizer, int32_t id) {
     return token && bytes > mark_bytes && memcmp(token, tokenizer->model.mark, mark_bytes) == 0;
 }
 
-/* ---- Encoding ---------------------------------------------------------------------------------------------- */
+/* ---- Encoding --------------------------------------------------------------------------------- */
 
 struct token {
     int32_t id;

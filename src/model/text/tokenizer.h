@@ -35,8 +35,9 @@ extern const char *const qkvi_role_names[QKVI_N_ROLES]; /* "[UNK]", … by qkv_t
 qkv_tokenizer *qkvi_tokenizer_new(void);
 
 /**
- * The two steps that end opening, each after the tokens it sorts were added. The first makes the vocabulary usable, so that
- * added tokens can be compared with it; the second the added tokens, and finds the tokens of the roles not set yet.
+ * The two steps that end opening, each after the tokens it sorts were added. The first makes the
+ * vocabulary usable, so that added tokens can be compared with it; the second the added tokens, and
+ * finds the tokens of the roles not set yet.
  */
 qkv_status qkvi_tokenizer_seal_model(qkv_tokenizer *tokenizer, qkv_error *error);
 qkv_status qkvi_tokenizer_seal(qkv_tokenizer *tokenizer, qkv_error *error);

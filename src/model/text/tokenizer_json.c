@@ -5,8 +5,9 @@
  *     model           WordPiece                        pre_tokenizer    BertPreTokenizer
  *     post_processor  BertProcessing or TemplateProcessing
  *
- * What would change ids and is not implemented is refused by its name: other types, added tokens that are normalised,
- * strip white space or stand as single words only. truncation and padding are ignored: nothing is ever cut or padded here.
+ * What would change ids and is not implemented is refused by its name: other types, added tokens
+ * that are normalised, strip white space or stand as single words only. truncation and padding are
+ * ignored: nothing is ever cut or padded here.
  */
 #include <string.h>
 
@@ -71,7 +72,7 @@ static qkv_status read_pre_tokenizer(const struct reader *r) {
     return strcmp(type, "BertPreTokenizer") == 0 ? QKV_OK : refuse(r, "pre_tokenizer", type);
 }
 
-/* ---- Vocabulary -------------------------------------------------------------------------------------------- */
+/* ---- Vocabulary ------------------------------------------------------------------------------- */
 
 static qkv_status add_token(const struct reader *r, qkvi_pieces *pieces, const char *path,
                             const char *token, size_t n_bytes, int64_t id) {
@@ -193,7 +194,7 @@ static qkv_status read_added_tokens(const struct reader *r) {
     return qkvi_tokenizer_seal(r->tokenizer, r->error);
 }
 
-/* ---- What is put around a text ------------------------------------------------------------------------------ */
+/* ---- What is put around a text ---------------------------------------------------------------- */
 
 /* ["[SEP]", 102] */
 static qkv_status read_special_pair(const struct reader *r, const json_t *object, const char *field,
@@ -227,7 +228,8 @@ static qkv_status append_item(const struct reader *r, const char *field, qkvi_te
     return QKV_OK;
 }
 
-/* {"SpecialToken": {"id": "[CLS]", "type_id": 0}}: the ids of special_tokens["[CLS]"], which may be several. */
+/* {"SpecialToken": {"id": "[CLS]", "type_id": 0}}: the ids of special_tokens["[CLS]"], which may be
+ * several. */
 static qkv_status append_special(const struct reader *r, const char *field, const json_t *specials,
                                  const json_t *item, qkvi_template *template) {
     const char *name;

@@ -1,7 +1,9 @@
 /**
- * What a code point is, as the reference tokenizer sees it: classes, lower case, canonical decomposition, order of marks.
+ * What a code point is, as the reference tokenizer sees it: classes, lower case, canonical
+ * decomposition, order of marks.
  *
- * Tables are libutf8proc's; unicode_exceptions.h corrects them where the reference follows another Unicode version.
+ * Tables are libutf8proc's; unicode_exceptions.h corrects them where the reference follows another
+ * Unicode version.
  */
 #ifndef QKVI_TEXT_UNICODE_H
 #define QKVI_TEXT_UNICODE_H
@@ -26,7 +28,10 @@ int qkvi_char_lower(int32_t code, int32_t lower[2]);
 
 enum { QKVI_MAX_DECOMPOSITION = 4 };
 
-/** Full canonical decomposition (NFD) of one code point. Returns how many, 1 if it does not decompose. */
+/**
+ * Full canonical decomposition (NFD) of one code point. Returns how many, 1 if it does not
+ * decompose.
+ */
 int qkvi_char_decompose(int32_t code, int32_t parts[QKVI_MAX_DECOMPOSITION]);
 
 /** The canonical combining class, by which marks are sorted; 0 for what is not reordered. */

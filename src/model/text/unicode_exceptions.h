@@ -1,9 +1,11 @@
 /**
- * Where the reference tokenizer (PyPI tokenizers 0.23.3) and libutf8proc 2.8.0 (Unicode 15.0) differ.
+ * Where the reference tokenizer (PyPI tokenizers 0.23.3) and libutf8proc 2.8.0 (Unicode 15.0)
+ * differ.
  *
- * The reference decides categories and combining classes by older tables and lower case by newer ones. These lists, found
- * by comparing all 1,112,064 scalar values, are complete: with them the two agree everywhere. Ranges are inclusive and
- * ascending. Five single differences are written as code in unicode.c.
+ * The reference decides categories and combining classes by older tables and lower case by newer
+ * ones. These lists, found by comparing all 1,112,064 scalar values, are complete: with them the
+ * two agree everywhere. Ranges are inclusive and ascending. Five single differences are written as
+ * code in unicode.c.
  */
 #ifndef QKVI_TEXT_UNICODE_EXCEPTIONS_H
 #define QKVI_TEXT_UNICODE_EXCEPTIONS_H

@@ -1,13 +1,14 @@
 /**
  * A vocabulary of a given size from counted words.
  *
- * After the special tokens and the characters, frequent words enter whole: a merge that only builds the inside of a word
- * spends an id on a piece that greedy matching then never uses. The last eighth is for pieces, merged from the words that
- * did not enter (from all words, if all did), so that every other word is spelled by few tokens. ASCII letters, digits
- * and punctuation are always there: any English word can be spelled, whatever the text held.
+ * After the special tokens and the characters, frequent words enter whole: a merge that only builds
+ * the inside of a word spends an id on a piece that greedy matching then never uses. The last
+ * eighth is for pieces, merged from the words that did not enter (from all words, if all did), so
+ * that every other word is spelled by few tokens. ASCII letters, digits and punctuation are always
+ * there: any English word can be spelled, whatever the text held.
  *
- * Order: counts descending, then bytes ascending; of equal merges the one of older symbols. Nothing depends on hashing or
- * on the order of the text.
+ * Order: counts descending, then bytes ascending; of equal merges the one of older symbols. Nothing
+ * depends on hashing or on the order of the text.
  */
 #include "model/text/vocab.h"
 
@@ -27,7 +28,7 @@ enum {
 
 const qkvi_bert_rules qkvi_bert_uncased = { 1, 1, 1, 1 };
 
-/* ---- Counting words ---------------------------------------------------------------------------------------- */
+/* ---- Counting words --------------------------------------------------------------------------- */
 
 struct qkvi_word_counts {
     qkvi_normalizer *normalizer;
@@ -74,7 +75,7 @@ qkv_status qkvi_word_counts_add(qkvi_word_counts *counts, const char *text, size
     return qkvi_error_set(error, status, "no memory to count %zu different words", counts->words.n);
 }
 
-/* ---- Choosing tokens --------------------------------------------------------------------------------------- */
+/* ---- Choosing tokens -------------------------------------------------------------------------- */
 
 struct maker {
     const qkvi_word_counts *counts;
@@ -138,7 +139,8 @@ static int continues(const qkvi_bert_rules *rules, const char *bytes, size_t n) 
     return !(class & QKVI_CHAR_PUNCTUATION) && !(rules->split_cjk && (class & QKVI_CHAR_IDEOGRAPH));
 }
 
-/* The commonest characters, in at most half of the vocabulary beyond ASCII; first all alone, then all continuing. */
+/* The commonest characters, in at most half of the vocabulary beyond ASCII; first all alone, then
+ * all continuing. */
 static qkv_status add_characters(struct maker *maker, const qkvi_counter *characters,
                                  const size_t *order) {
     const size_t limit = maker->size / 4;
@@ -168,7 +170,8 @@ static qkv_status add_alphabet(struct maker *maker) {
     return status;
 }
 
-/* Whole words by frequency, until the share of the pieces begins; into it only those that must be whole. */
+/* Whole words by frequency, until the share of the pieces begins; into it only those that must be
+ * whole. */
 static qkv_status add_words(struct maker *maker, const size_t *order) {
     const qkvi_counter *words = &maker->counts->words;
     const size_t last = maker->size - (maker->size - maker->tokens.n) / PIECES_SHARE;

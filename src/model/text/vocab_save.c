@@ -1,4 +1,7 @@
-/** A vocabulary as three files: vocab.txt for everybody, the two JSON files for Hugging Face's libraries. */
+/**
+ * A vocabulary as three files: vocab.txt for everybody, the two JSON files for Hugging Face's
+ * libraries.
+ */
 #include <stdlib.h>
 #include <string.h>
 

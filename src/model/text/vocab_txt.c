@@ -1,8 +1,10 @@
 /**
- * vocab.txt: one token a line, its id is the number of the line from 0; tokenizer_config.json beside it has the switches.
+ * vocab.txt: one token a line, its id is the number of the line from 0; tokenizer_config.json
+ * beside it has the switches.
  *
- * "\n" and "\r\n" end a line, the last one may be missing, an empty line is the empty token, and of equal lines the last
- * one wins. Every line is UTF-8 of at most 1 KiB; found while walking the bytes once.
+ * "\n" and "\r\n" end a line, the last one may be missing, an empty line is the empty token, and of
+ * equal lines the last one wins. Every line is UTF-8 of at most 1 KiB; found while walking the
+ * bytes once.
  */
 #include <string.h>
 
@@ -46,7 +48,7 @@ static qkv_status read_lines(qkv_tokenizer *tokenizer, const char *name, const c
     return QKV_OK;
 }
 
-/* [UNK], [CLS] and [SEP] must be there; those of the five that are there are cut out of raw text. */
+/* [UNK], [CLS] and [SEP] must be there. All of the five that are there are cut out of raw text. */
 static qkv_status add_special(qkv_tokenizer *tokenizer, const char *name, qkv_error *error) {
     for (int role = 0; role < QKVI_N_ROLES; role++) {
         const char *token = qkvi_role_names[role];
@@ -62,7 +64,8 @@ static qkv_status add_special(qkv_tokenizer *tokenizer, const char *name, qkv_er
     return QKV_OK;
 }
 
-/* Classes whose Python code splits text as BERT does; others (MeCab, byte pairs …) would give wrong ids silently. */
+/* Classes whose Python code splits text as BERT does; others (MeCab, byte pairs …) would silently
+ * give wrong ids. */
 static qkv_status check_class(const char *name, const char *class, qkv_error *error) {
     static const char *const known[] = { "BertTokenizer",        "DistilBertTokenizer",
                                          "ElectraTokenizer",     "MobileBertTokenizer",

@@ -1,7 +1,8 @@
 /**
- * Greedy longest match (Song et al. 2021, section 2): tokens after the first carry the continuation mark, so they are
- * looked for among the tokens that begin with it. Every match is a whole number of characters, because tokens and words
- * are both valid UTF-8. A word costs at most max_chars walks, each no longer than the longest token.
+ * Greedy longest match (Song et al. 2021, section 2): tokens after the first carry the continuation
+ * mark, so they are looked for among the tokens that begin with it. Every match is a whole number
+ * of characters, because tokens and words are both valid UTF-8. A word costs at most max_chars
+ * walks, each no longer than the longest token.
  */
 #include "model/text/wordpiece.h"
 

@@ -27,9 +27,10 @@ typedef struct qkvi_word_piece {
 /**
  * Splits a word into out, which has room for max_chars pieces (at least 1); returns how many.
  *
- * A word with more than max_chars code points, or with a place where no token fits, is one [UNK]. Ranges follow one
- * another without overlap: where several tokens come from one character of the raw text (the jamo of a Hangul
- * syllable), the first has its bytes and the others an empty range behind it.
+ * A word with more than max_chars code points, or with a place where no token fits, is one [UNK].
+ * Ranges follow one another without overlap: where several tokens come from one character of the
+ * raw text (the jamo of a Hangul syllable), the first has its bytes and the others an empty range
+ * behind it.
  */
 size_t qkvi_wordpiece_split(const qkvi_wordpiece *model, const qkvi_word *word,
                             qkvi_word_piece *out);

@@ -1,0 +1,84 @@
+/**
+ * Kinds of tokens, and which of them are content words.
+ *
+ * A word is a token and the tokens that continue it; its text is theirs without the continuation
+ * marks. It is a content word if it is not special, not [UNK], not punctuation and not in
+ * function_words.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "inspect/function_words.h"
+#include "inspect/tokens.h"
+#include "model/text/tokenizer.h"
+#include "model/text/unicode.h"
+#include "qkv/inspect.h"
+
+enum { LONGEST_FUNCTION_WORD = 16 };
+
+static int is_punctuation(const char *token, size_t n_bytes) {
+    int32_t code;
+    return n_bytes > 0 && qkvi_utf8_next(token, n_bytes, &code) == n_bytes &&
+           (qkvi_char_class(code) & QKVI_CHAR_PUNCTUATION);
+}
+
+qkvi_token_kind qkvi_token_kind_of(const qkv_tokenizer *tokenizer, int32_t id) {
+    size_t n_bytes = 0;
+    if (id < 0) return QKVI_TOKEN_TEXT;
+    if (id == qkv_tokenizer_special(tokenizer, QKV_TOKEN_CLS)) return QKVI_TOKEN_CLS;
+    if (id == qkv_tokenizer_special(tokenizer, QKV_TOKEN_SEP)) return QKVI_TOKEN_SEP;
+    if (id == qkv_tokenizer_special(tokenizer, QKV_TOKEN_PAD)) return QKVI_TOKEN_PAD;
+    const char *token = qkv_tokenizer_token(tokenizer, id, &n_bytes);
+    return token && is_punctuation(token, n_bytes) ? QKVI_TOKEN_PUNCTUATION : QKVI_TOKEN_TEXT;
+}
+
+static int compare_words(const void *key, const void *entry) {
+    return strcmp(key, *(const char *const *)entry);
+}
+
+int qkvi_is_function_word(const char *word, size_t n_bytes) {
+    char lower[LONGEST_FUNCTION_WORD + 1];
+    if (n_bytes > LONGEST_FUNCTION_WORD) return 0;
+    for (size_t i = 0; i < n_bytes; i++) {
+        lower[i] = (char)(word[i] >= 'A' && word[i] <= 'Z' ? word[i] + 32 : word[i]);
+    }
+    lower[n_bytes] = '\0';
+    return bsearch(lower, qkvi_function_words,
+                   sizeof qkvi_function_words / sizeof qkvi_function_words[0],
+                   sizeof qkvi_function_words[0], compare_words) != NULL;
+}
+
+/* The end of the word that begins at token i. */
+static int64_t word_end(const qkv_tokenizer *tokenizer, const qkv_encoding *input, int64_t i) {
+    for (i++; i < input->n; i++) {
+        if (input->special[i] || !qkvi_tokenizer_continues(tokenizer, input->ids[i])) break;
+    }
+    return i;
+}
+
+static int is_content(const qkv_tokenizer *tokenizer, const qkv_encoding *input, int64_t begin,
+                      int64_t end) {
+    char word[LONGEST_FUNCTION_WORD + 1]; /* one more than any: cut words are no function words */
+    size_t n = 0;
+    const int32_t first = input->ids[begin];
+    if (input->special[begin] || first == qkv_tokenizer_special(tokenizer, QKV_TOKEN_UNK) ||
+        qkvi_token_kind_of(tokenizer, first) != QKVI_TOKEN_TEXT)
+        return 0;
+    for (int64_t i = begin; i < end; i++) {
+        size_t n_bytes = 0;
+        const char *token = qkv_tokenizer_token(tokenizer, input->ids[i], &n_bytes);
+        const size_t mark =
+            qkvi_tokenizer_continues(tokenizer, input->ids[i]) ? strlen(tokenizer->model.mark) : 0;
+        for (size_t k = mark; token && k < n_bytes && n < sizeof word; k++) word[n++] = token[k];
+    }
+    return !qkvi_is_function_word(word, n);
+}
+
+void qkv_inspect_content(const qkv_tokenizer *tokenizer, const qkv_encoding *input,
+                         uint8_t *content) {
+    for (int64_t i = 0; i < input->n;) {
+        const int64_t end = word_end(tokenizer, input, i);
+        const int is = is_content(tokenizer, input, i, end);
+        while (i < end) content[i++] = (uint8_t)is;
+    }
+}
