@@ -99,6 +99,28 @@ static qkv_status count_words(const qkvi_corpus *corpus, qkvi_word_counts *count
     return QKV_OK;
 }
 
+/* A grammar's words must be single tokens, or they could not be filled into a blank. */
+static qkv_status check_words_whole(const qkvi_trainer *trainer, qkv_error *error) {
+    const int64_t n = qkvi_corpus_n_texts(trainer->corpus);
+    char printable[64];
+    int64_t n_split = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t bytes, count;
+        qkv_encoding *encoding;
+        const char *const text = qkvi_corpus_text(trainer->corpus, i, &bytes, &count);
+        QKV_TRY(qkv_tokenizer_encode(trainer->tokenizer, text, (size_t)bytes, NULL, 0, &encoding,
+                                     error));
+        const int whole = encoding->n == 3; /* [CLS] word [SEP] */
+        qkv_encoding_free(encoding);
+        if (!whole && n_split++ == 0) qkvi_escape(printable, sizeof printable, text, (size_t)bytes);
+    }
+    if (n_split == 0) return QKV_OK;
+    return qkvi_error_set(
+        error, QKV_ERR_ARGUMENT,
+        "vocab_size = %lld leaves %lld words of the grammar in pieces, '%s' first",
+        (long long)trainer->options->vocab_size, (long long)n_split, printable);
+}
+
 static qkv_status make_vocabulary(qkvi_trainer *trainer, qkv_error *error) {
     qkvi_word_counts *const counts = qkvi_word_counts_create(&qkvi_bert_uncased);
     if (!counts) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory to count words");
@@ -108,8 +130,9 @@ static qkv_status make_vocabulary(qkvi_trainer *trainer, qkv_error *error) {
                                       &trainer->vocab, &trainer->vocab_bytes, error);
     qkvi_word_counts_free(counts);
     if (status != QKV_OK) return status;
-    return qkv_tokenizer_open_memory(trainer->vocab, trainer->vocab_bytes, NULL, 0,
-                                     &trainer->tokenizer, error);
+    QKV_TRY(qkv_tokenizer_open_memory(trainer->vocab, trainer->vocab_bytes, NULL, 0,
+                                      &trainer->tokenizer, error));
+    return trainer->options->grammar ? check_words_whole(trainer, error) : QKV_OK;
 }
 
 static qkv_model_info make_info(const qkvi_trainer *trainer) {
