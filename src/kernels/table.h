@@ -1,0 +1,47 @@
+/*
+ * The contract of the kernels: one table for each instruction set, constant and complete. What an entry may assume is said
+ * here and only here; below the table nobody checks anything. All tables of the f32 class give the same bits.
+ *
+ * A packed panel holds 32 columns of B, row after row, zeros beyond the last column:
+ *
+ *     B[k][n], n = 70:    panel 0             panel 1             panel 2
+ *                         [k][columns 0…31]   [k][columns 32…63]  [k][columns 64…69, zeros]
+ *
+ * Panels follow each other, are aligned to 64 bytes, and are the same for every instruction set.
+ */
+#ifndef QKVI_KERNELS_TABLE_H
+#define QKVI_KERNELS_TABLE_H
+
+#include <stdint.h>
+
+#include "kernels/layer.h"
+
+enum { QKVI_PANEL = 32 };
+
+typedef struct qkvi_kernels {
+    const char *name; /* "avx2": what QKV_ISA and `qkv info` print */
+    uint32_t need;    /* QKVI_CPU_… bits */
+    int mr;           /* rows of the register tile */
+
+    /*
+     * C[n_rows][n_cols] = A B, or C += A B if add. 1 <= n_rows <= mr, 1 <= n_cols <= 32, k >= 0; b: one packed panel.
+     * A[i][c] lies at a[i * a_row + c * a_col]. Each product is one fmaf chain from 0 in the order of k.
+     */
+    void (*gemm_tile)(int n_rows, int n_cols, int64_t k, const float *a, int64_t a_row,
+                      int64_t a_col, const float *b, float *c, int64_t c_row, int add);
+
+    qkvi_layer_kernels layer;
+} qkvi_kernels;
+
+extern const qkvi_kernels qkvi_kernels_scalar;
+#if defined(__x86_64__)
+extern const qkvi_kernels qkvi_kernels_avx2, qkvi_kernels_avx512;
+#endif
+
+/* The tables that this processor can run, best last; NULL past the end. */
+const qkvi_kernels *qkvi_kernels_at(int index);
+/* The best of them; the one with a name, or NULL. */
+const qkvi_kernels *qkvi_kernels_best(void);
+const qkvi_kernels *qkvi_kernels_named(const char *name);
+
+#endif

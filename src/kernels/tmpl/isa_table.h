@@ -1,0 +1,15 @@
+/* The last include of an isa_<name>.c: puts what the templates made into the one symbol that the object exports. */
+#include "core/cpu.h"
+#include "kernels/table.h"
+#include "kernels/tmpl/vmath.h"
+
+#include "kernels/tmpl/gemm_tile.h"
+#include "kernels/tmpl/layer.h"
+
+const qkvi_kernels ISA_TABLE = {
+    .name = ISA_NAME,
+    .need = ISA_NEED,
+    .mr = V_MR,
+    .gemm_tile = gemm_tile,
+    .layer = LAYER_KERNELS,
+};

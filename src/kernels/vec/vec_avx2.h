@@ -1,0 +1,183 @@
+/*
+ * The vector layer on AVX2 and FMA: 16 lanes are two ymm. vec_scalar.h defines every operation.
+ */
+#ifndef QKVI_VEC_AVX2_H
+#define QKVI_VEC_AVX2_H
+
+#if !defined(__AVX2__) || !defined(__FMA__)
+#error "vec_avx2.h needs -mavx2 -mfma"
+#endif
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#define V_INLINE static inline __attribute__((always_inline, unused))
+#define V_NAME   avx2
+/* Register tile 6 x 16: 12 ymm accumulate, 2 hold a row of B, 1 a broadcast element of A: 15 of 16. */
+#define V_MR 6
+#define V_NV 1
+
+typedef struct {
+    __m256 l, h;
+} vf;
+typedef struct {
+    __m256i l, h;
+} vi;
+typedef struct {
+    __m256 l, h; /* lanes of all ones or all zeros */
+} vm;
+
+/* ---- load and store ---- */
+
+V_INLINE vf vf_set1(float x) { return (vf){ _mm256_set1_ps(x), _mm256_set1_ps(x) }; }
+V_INLINE vf vf_loadu(const float *p) { return (vf){ _mm256_loadu_ps(p), _mm256_loadu_ps(p + 8) }; }
+V_INLINE vf vf_load(const float *p) { return (vf){ _mm256_load_ps(p), _mm256_load_ps(p + 8) }; }
+V_INLINE __m256i v_first(int n) { /* lanes below n */
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+V_INLINE vf vf_load_n(const float *p, int n) {
+    return (vf){ _mm256_maskload_ps(p, v_first(n)), _mm256_maskload_ps(p + 8, v_first(n - 8)) };
+}
+V_INLINE void vf_storeu(float *p, vf a) {
+    _mm256_storeu_ps(p, a.l);
+    _mm256_storeu_ps(p + 8, a.h);
+}
+V_INLINE void vf_store(float *p, vf a) {
+    _mm256_store_ps(p, a.l);
+    _mm256_store_ps(p + 8, a.h);
+}
+V_INLINE void vf_store_n(float *p, vf a, int n) {
+    _mm256_maskstore_ps(p, v_first(n), a.l);
+    _mm256_maskstore_ps(p + 8, v_first(n - 8), a.h);
+}
+
+/* ---- arithmetic ---- */
+
+#define V_BINARY(name, op)                                                                         \
+    V_INLINE vf name(vf a, vf b) { return (vf){ op(a.l, b.l), op(a.h, b.h) }; }
+#define V_TERNARY(name, op)                                                                        \
+    V_INLINE vf name(vf a, vf b, vf c) { return (vf){ op(a.l, b.l, c.l), op(a.h, b.h, c.h) }; }
+V_BINARY(vf_add, _mm256_add_ps)
+V_BINARY(vf_sub, _mm256_sub_ps)
+V_BINARY(vf_mul, _mm256_mul_ps)
+V_BINARY(vf_div, _mm256_div_ps)
+V_BINARY(vf_max, _mm256_max_ps)
+V_BINARY(vf_min, _mm256_min_ps)
+V_TERNARY(vf_fma, _mm256_fmadd_ps)
+V_TERNARY(vf_fms, _mm256_fmsub_ps)
+V_TERNARY(vf_fnma, _mm256_fnmadd_ps)
+V_INLINE vf vf_sqrt(vf a) { return (vf){ _mm256_sqrt_ps(a.l), _mm256_sqrt_ps(a.h) }; }
+
+/* ---- integers and bits ---- */
+
+V_INLINE vi vf_as_vi(vf a) { return (vi){ _mm256_castps_si256(a.l), _mm256_castps_si256(a.h) }; }
+V_INLINE vf vi_as_vf(vi a) { return (vf){ _mm256_castsi256_ps(a.l), _mm256_castsi256_ps(a.h) }; }
+V_INLINE vf vi_to_vf(vi a) { return (vf){ _mm256_cvtepi32_ps(a.l), _mm256_cvtepi32_ps(a.h) }; }
+V_INLINE vi vi_set1(int32_t x) { return (vi){ _mm256_set1_epi32(x), _mm256_set1_epi32(x) }; }
+#define V_INTEGER(name, op)                                                                        \
+    V_INLINE vi name(vi a, vi b) { return (vi){ op(a.l, b.l), op(a.h, b.h) }; }
+V_INTEGER(vi_add, _mm256_add_epi32)
+V_INTEGER(vi_sub, _mm256_sub_epi32)
+V_INTEGER(vi_and, _mm256_and_si256)
+V_INTEGER(vi_or, _mm256_or_si256)
+V_INTEGER(vi_xor, _mm256_xor_si256)
+V_INLINE vi vi_shl(vi a, int n) {
+    return (vi){ _mm256_slli_epi32(a.l, n), _mm256_slli_epi32(a.h, n) };
+}
+V_INLINE vi vi_shr(vi a, int n) {
+    return (vi){ _mm256_srli_epi32(a.l, n), _mm256_srli_epi32(a.h, n) };
+}
+V_INLINE vi vi_sar(vi a, int n) {
+    return (vi){ _mm256_srai_epi32(a.l, n), _mm256_srai_epi32(a.h, n) };
+}
+
+/* ---- truth values ---- */
+
+#define V_COMPARE(name, predicate)                                                                 \
+    V_INLINE vm name(vf a, vf b) {                                                                 \
+        return (vm){ _mm256_cmp_ps(a.l, b.l, predicate), _mm256_cmp_ps(a.h, b.h, predicate) };     \
+    }
+V_COMPARE(vm_lt, _CMP_LT_OQ)
+V_COMPARE(vm_le, _CMP_LE_OQ)
+V_COMPARE(vm_eq, _CMP_EQ_OQ)
+V_COMPARE(vm_ne, _CMP_NEQ_UQ)
+V_COMPARE(vm_nlt, _CMP_NLT_UQ)
+V_INLINE vm vm_and(vm a, vm b) { return (vm){ _mm256_and_ps(a.l, b.l), _mm256_and_ps(a.h, b.h) }; }
+V_INLINE vm vm_or(vm a, vm b) { return (vm){ _mm256_or_ps(a.l, b.l), _mm256_or_ps(a.h, b.h) }; }
+V_INLINE __m256 v_spread(uint32_t bits) { /* 8 bits to 8 lanes */
+    const __m256i each = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    return _mm256_castsi256_ps(
+        _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32((int)bits), each), each));
+}
+V_INLINE vm vm_of_bits(uint32_t bits) { return (vm){ v_spread(bits), v_spread(bits >> 8) }; }
+V_INLINE uint32_t vm_to_bits(vm a) {
+    return (uint32_t)_mm256_movemask_ps(a.l) | (uint32_t)_mm256_movemask_ps(a.h) << 8;
+}
+V_INLINE vf vf_select(vm m, vf a, vf b) {
+    return (vf){ _mm256_blendv_ps(b.l, a.l, m.l), _mm256_blendv_ps(b.h, a.h, m.h) };
+}
+V_INLINE uint32_t v_nonzero_bytes(const uint8_t *p) {
+    const __m128i x = _mm_loadu_si128((const __m128i *)p);
+    return 0xffffu ^ (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(x, _mm_setzero_si128()));
+}
+
+/* ---- across lanes ---- */
+
+V_INLINE float vf_sum(vf a) {
+    const __m256 x = _mm256_add_ps(a.l, a.h);
+    __m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    y = _mm_add_ps(y, _mm_movehl_ps(y, y));
+    return _mm_cvtss_f32(_mm_add_ss(y, _mm_movehdup_ps(y)));
+}
+/* Eight rows of [8][16] to eight lanes: level 8 within a row, then 4, 2, 1 for pairs of rows at once. */
+#define V_ROWS(name, op)                                                                           \
+    V_INLINE __m256 name##_8(const float *p) {                                                     \
+        __m256 x[8], a[4], c[2];                                                                   \
+        _Pragma("GCC unroll 8") for (int i = 0; i < 8; i++) x[i] =                                 \
+            op(_mm256_load_ps(p + 16 * i), _mm256_load_ps(p + 16 * i + 8));                        \
+        _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++) a[i] =                                 \
+            op(_mm256_permute2f128_ps(x[i], x[i + 4], 0x20),                                       \
+               _mm256_permute2f128_ps(x[i], x[i + 4], 0x31)); /* rows i | i + 4 */                 \
+        _Pragma("GCC unroll 2") for (int i = 0; i < 2; i++) c[i] =                                 \
+            op(_mm256_shuffle_ps(a[i], a[i + 2], 0x44),                                            \
+               _mm256_shuffle_ps(a[i], a[i + 2], 0xEE)); /* rows i, i + 2 | i + 4, i + 6 */        \
+        const __m256 d = op(_mm256_shuffle_ps(c[0], c[1], 0x88),                                   \
+                            _mm256_shuffle_ps(c[0], c[1], 0xDD)); /* 0 2 1 3 | 4 6 5 7 */          \
+        return _mm256_permute_ps(d, 0xD8);                                                         \
+    }                                                                                              \
+    V_INLINE vf name(const float *p) { return (vf){ name##_8(p), name##_8(p + 128) }; }
+V_ROWS(vf_sum_rows, _mm256_add_ps)
+V_ROWS(vf_max_rows, _mm256_max_ps)
+
+V_INLINE void v_transpose8(const float *src, int64_t ss, float *dst, int64_t ds) {
+    __m256 a[8], b[8];
+    _Pragma("GCC unroll 8") for (int i = 0; i < 8; i++) a[i] = _mm256_loadu_ps(src + i * ss);
+    _Pragma("GCC unroll 4") for (int i = 0; i < 8; i += 2) {
+        b[i] = _mm256_unpacklo_ps(a[i], a[i + 1]);
+        b[i + 1] = _mm256_unpackhi_ps(a[i], a[i + 1]);
+    }
+    _Pragma("GCC unroll 2") for (int i = 0; i < 8; i += 4) {
+        a[i] = _mm256_shuffle_ps(b[i], b[i + 2], 0x44);
+        a[i + 1] = _mm256_shuffle_ps(b[i], b[i + 2], 0xEE);
+        a[i + 2] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0x44);
+        a[i + 3] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0xEE);
+    }
+    _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++) {
+        _mm256_store_ps(dst + i * ds, _mm256_permute2f128_ps(a[i], a[i + 4], 0x20));
+        _mm256_store_ps(dst + (i + 4) * ds, _mm256_permute2f128_ps(a[i], a[i + 4], 0x31));
+    }
+}
+V_INLINE void v_transpose(const float *src, int64_t src_stride, float *dst, int64_t dst_stride) {
+    for (int r = 0; r < 16; r += 8)
+        for (int c = 0; c < 16; c += 8)
+            v_transpose8(src + r * src_stride + c, src_stride, dst + c * dst_stride + r,
+                         dst_stride);
+}
+V_INLINE void v_prefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T1); }
+
+#undef V_BINARY
+#undef V_TERNARY
+#undef V_INTEGER
+#undef V_COMPARE
+#undef V_ROWS
+#endif

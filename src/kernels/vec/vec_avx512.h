@@ -1,0 +1,137 @@
+/*
+ * The vector layer on AVX-512 (F, BW, VL, DQ): 16 lanes are one zmm, truth values are mask registers. vec_scalar.h
+ * defines every operation.
+ */
+#ifndef QKVI_VEC_AVX512_H
+#define QKVI_VEC_AVX512_H
+
+#if !defined(__AVX512F__) || !defined(__AVX512BW__) || !defined(__AVX512VL__) ||                   \
+    !defined(__AVX512DQ__)
+#error "vec_avx512.h needs -mavx512f -mavx512bw -mavx512vl -mavx512dq"
+#endif
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#define V_INLINE static inline __attribute__((always_inline, unused))
+#define V_NAME   avx512
+/* Register tile 12 x 32: 24 zmm accumulate, 2 hold a row of B, 1 a broadcast element of A: 27 of 32. */
+#define V_MR 12
+#define V_NV 2
+
+typedef __m512 vf;
+typedef __m512i vi;
+typedef __mmask16 vm;
+
+/* ---- load and store ---- */
+
+V_INLINE vf vf_set1(float x) { return _mm512_set1_ps(x); }
+V_INLINE vf vf_loadu(const float *p) { return _mm512_loadu_ps(p); }
+V_INLINE vf vf_load(const float *p) { return _mm512_load_ps(p); }
+V_INLINE vm v_first(int n) { return (vm)((1u << n) - 1u); } /* lanes below n */
+V_INLINE vf vf_load_n(const float *p, int n) { return _mm512_maskz_loadu_ps(v_first(n), p); }
+V_INLINE void vf_storeu(float *p, vf a) { _mm512_storeu_ps(p, a); }
+V_INLINE void vf_store(float *p, vf a) { _mm512_store_ps(p, a); }
+V_INLINE void vf_store_n(float *p, vf a, int n) { _mm512_mask_storeu_ps(p, v_first(n), a); }
+
+/* ---- arithmetic ---- */
+
+V_INLINE vf vf_add(vf a, vf b) { return _mm512_add_ps(a, b); }
+V_INLINE vf vf_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
+V_INLINE vf vf_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
+V_INLINE vf vf_div(vf a, vf b) { return _mm512_div_ps(a, b); }
+V_INLINE vf vf_max(vf a, vf b) { return _mm512_max_ps(a, b); }
+V_INLINE vf vf_min(vf a, vf b) { return _mm512_min_ps(a, b); }
+V_INLINE vf vf_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
+V_INLINE vf vf_fms(vf a, vf b, vf c) { return _mm512_fmsub_ps(a, b, c); }
+V_INLINE vf vf_fnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); }
+V_INLINE vf vf_sqrt(vf a) { return _mm512_sqrt_ps(a); }
+
+/* ---- integers and bits ---- */
+
+V_INLINE vi vf_as_vi(vf a) { return _mm512_castps_si512(a); }
+V_INLINE vf vi_as_vf(vi a) { return _mm512_castsi512_ps(a); }
+V_INLINE vf vi_to_vf(vi a) { return _mm512_cvtepi32_ps(a); }
+V_INLINE vi vi_set1(int32_t x) { return _mm512_set1_epi32(x); }
+V_INLINE vi vi_add(vi a, vi b) { return _mm512_add_epi32(a, b); }
+V_INLINE vi vi_sub(vi a, vi b) { return _mm512_sub_epi32(a, b); }
+V_INLINE vi vi_and(vi a, vi b) { return _mm512_and_si512(a, b); }
+V_INLINE vi vi_or(vi a, vi b) { return _mm512_or_si512(a, b); }
+V_INLINE vi vi_xor(vi a, vi b) { return _mm512_xor_si512(a, b); }
+V_INLINE vi vi_shl(vi a, int n) { return _mm512_slli_epi32(a, (unsigned)n); }
+V_INLINE vi vi_shr(vi a, int n) { return _mm512_srli_epi32(a, (unsigned)n); }
+V_INLINE vi vi_sar(vi a, int n) { return _mm512_srai_epi32(a, (unsigned)n); }
+
+/* ---- truth values ---- */
+
+V_INLINE vm vm_lt(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
+V_INLINE vm vm_le(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }
+V_INLINE vm vm_eq(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+V_INLINE vm vm_ne(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_NEQ_UQ); }
+V_INLINE vm vm_nlt(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_NLT_UQ); }
+V_INLINE vm vm_and(vm a, vm b) { return (vm)(a & b); }
+V_INLINE vm vm_or(vm a, vm b) { return (vm)(a | b); }
+V_INLINE vm vm_of_bits(uint32_t bits) { return (vm)bits; }
+V_INLINE uint32_t vm_to_bits(vm a) { return a; }
+V_INLINE vf vf_select(vm m, vf a, vf b) { return _mm512_mask_blend_ps(m, b, a); }
+V_INLINE uint32_t v_nonzero_bytes(const uint8_t *p) {
+    const __m128i x = _mm_loadu_si128((const __m128i *)p);
+    return _mm_test_epi8_mask(x, x);
+}
+
+/* ---- across lanes ---- */
+
+V_INLINE float vf_sum(vf a) {
+    const __m256 x = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
+    __m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    y = _mm_add_ps(y, _mm_movehl_ps(y, y));
+    return _mm_cvtss_f32(_mm_add_ss(y, _mm_movehdup_ps(y)));
+}
+/* Each level halves the partial values of a row and the number of vectors: 16 vectors, 8, 4, 2, 1. */
+#define V_ROWS(name, op)                                                                           \
+    V_INLINE vf name(const float *p) {                                                             \
+        __m512 a[8], b[4], c[2];                                                                   \
+        _Pragma("GCC unroll 8") for (int i = 0; i < 8; i++) { /* rows i | i + 8 */                 \
+            const __m512 x = _mm512_load_ps(p + 16 * i), y = _mm512_load_ps(p + 16 * (i + 8));     \
+            a[i] = op(_mm512_shuffle_f32x4(x, y, 0x44), _mm512_shuffle_f32x4(x, y, 0xEE));         \
+        }                                                                                          \
+        _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++) b[i] = /* i, i + 8, i + 4, i + 12 */   \
+            op(_mm512_shuffle_f32x4(a[i], a[i + 4], 0x88),                                         \
+               _mm512_shuffle_f32x4(a[i], a[i + 4], 0xDD));                                        \
+        _Pragma("GCC unroll 2") for (int i = 0; i < 2; i++) c[i] =                                 \
+            op(_mm512_shuffle_ps(b[i], b[i + 2], 0x44), _mm512_shuffle_ps(b[i], b[i + 2], 0xEE));  \
+        const __m512 d =                                                                           \
+            op(_mm512_shuffle_ps(c[0], c[1], 0x88), _mm512_shuffle_ps(c[0], c[1], 0xDD));          \
+        /* lane 4g + e holds row {0, 8, 4, 12}[g] + {0, 2, 1, 3}[e] */                             \
+        return _mm512_permutexvar_ps(                                                              \
+            _mm512_setr_epi32(0, 2, 1, 3, 8, 10, 9, 11, 4, 6, 5, 7, 12, 14, 13, 15), d);           \
+    }
+V_ROWS(vf_sum_rows, _mm512_add_ps)
+V_ROWS(vf_max_rows, _mm512_max_ps)
+
+/* Four columns of 16 rows at a time: row i + 4e in 128-bit lane e, then a 4 x 4 transpose within every lane. */
+V_INLINE void v_transpose(const float *src, int64_t src_stride, float *dst, int64_t dst_stride) {
+    _Pragma("GCC unroll 4") for (int g = 0; g < 4; g++) {
+        __m512 a[4];
+        _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++) {
+            const float *s = src + i * src_stride + 4 * g;
+            __m512 x = _mm512_castps128_ps512(_mm_loadu_ps(s));
+            x = _mm512_insertf32x4(x, _mm_loadu_ps(s + 4 * src_stride), 1);
+            x = _mm512_insertf32x4(x, _mm_loadu_ps(s + 8 * src_stride), 2);
+            a[i] = _mm512_insertf32x4(x, _mm_loadu_ps(s + 12 * src_stride), 3);
+        }
+        const __m512d t0 = _mm512_castps_pd(_mm512_unpacklo_ps(a[0], a[1]));
+        const __m512d t1 = _mm512_castps_pd(_mm512_unpackhi_ps(a[0], a[1]));
+        const __m512d t2 = _mm512_castps_pd(_mm512_unpacklo_ps(a[2], a[3]));
+        const __m512d t3 = _mm512_castps_pd(_mm512_unpackhi_ps(a[2], a[3]));
+        float *d = dst + 4 * g * dst_stride;
+        _mm512_store_ps(d, _mm512_castpd_ps(_mm512_unpacklo_pd(t0, t2)));
+        _mm512_store_ps(d + dst_stride, _mm512_castpd_ps(_mm512_unpackhi_pd(t0, t2)));
+        _mm512_store_ps(d + 2 * dst_stride, _mm512_castpd_ps(_mm512_unpacklo_pd(t1, t3)));
+        _mm512_store_ps(d + 3 * dst_stride, _mm512_castpd_ps(_mm512_unpackhi_pd(t1, t3)));
+    }
+}
+V_INLINE void v_prefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T1); }
+
+#undef V_ROWS
+#endif

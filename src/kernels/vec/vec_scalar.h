@@ -1,0 +1,207 @@
+/*
+ * The vector layer, plain C: 16 virtual lanes in arrays. This file is the definition of every operation; vec_avx2.h and
+ * vec_avx512.h have the same names in the same order and the same results for every input (a NaN's bits excepted).
+ *
+ *   vf  16 floats     vi  16 int32     vm  16 truth values
+ *
+ * Invariant: nothing here rounds twice where the definition rounds once: vf_fma is one fmaf. Lane numbers are array
+ * indices; lane 0 is at the lowest address.
+ */
+#ifndef QKVI_VEC_SCALAR_H
+#define QKVI_VEC_SCALAR_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define V_INLINE static inline __attribute__((always_inline, unused))
+#define V_NAME   scalar
+/* Register tile: rows x (16 * vectors) columns. Nothing to win here: 6 x 16, as on AVX2. */
+#define V_MR   6
+#define V_NV   1
+#define V_EACH for (int e = 0; e < 16; e++)
+
+typedef struct {
+    float f[16];
+} vf;
+typedef struct {
+    int32_t i[16];
+} vi;
+typedef struct {
+    uint8_t t[16];
+} vm;
+
+/* ---- load and store: *_n touch the first n of 16 elements only, 0 <= n <= 16, and load zeros beyond them ---- */
+
+V_INLINE vf vf_set1(float x) {
+    vf r;
+    V_EACH r.f[e] = x;
+    return r;
+}
+V_INLINE vf vf_loadu(const float *p) {
+    vf r;
+    memcpy(r.f, p, sizeof r.f);
+    return r;
+}
+V_INLINE vf vf_load(const float *p) { return vf_loadu(p); } /* p aligned to 64 */
+V_INLINE vf vf_load_n(const float *p, int n) {
+    vf r;
+    V_EACH r.f[e] = e < n ? p[e] : 0.0f;
+    return r;
+}
+V_INLINE void vf_storeu(float *p, vf a) { memcpy(p, a.f, sizeof a.f); }
+V_INLINE void vf_store(float *p, vf a) { vf_storeu(p, a); } /* p aligned to 64 */
+V_INLINE void vf_store_n(float *p, vf a, int n) {
+    for (int e = 0; e < n; e++) p[e] = a.f[e];
+}
+
+/* ---- arithmetic, every result rounded once to nearest even ---- */
+
+#define V_BINARY(name, expression)                                                                 \
+    V_INLINE vf name(vf a, vf b) {                                                                 \
+        V_EACH a.f[e] = (expression);                                                              \
+        return a;                                                                                  \
+    }
+V_BINARY(vf_add, a.f[e] + b.f[e])
+V_BINARY(vf_sub, a.f[e] - b.f[e])
+V_BINARY(vf_mul, a.f[e] * b.f[e])
+V_BINARY(vf_div, a.f[e] / b.f[e])
+V_BINARY(vf_max, a.f[e] > b.f[e] ? a.f[e] : b.f[e]) /* b if either is NaN, or both are zeros */
+V_BINARY(vf_min, a.f[e] < b.f[e] ? a.f[e] : b.f[e])
+V_INLINE vf vf_fma(vf a, vf b, vf c) { /* a b + c */
+    V_EACH c.f[e] = fmaf(a.f[e], b.f[e], c.f[e]);
+    return c;
+}
+V_INLINE vf vf_fms(vf a, vf b, vf c) { /* a b - c */
+    V_EACH c.f[e] = fmaf(a.f[e], b.f[e], -c.f[e]);
+    return c;
+}
+V_INLINE vf vf_fnma(vf a, vf b, vf c) { /* c - a b */
+    V_EACH c.f[e] = fmaf(-a.f[e], b.f[e], c.f[e]);
+    return c;
+}
+V_INLINE vf vf_sqrt(vf a) {
+    V_EACH a.f[e] = sqrtf(a.f[e]);
+    return a;
+}
+
+/* ---- integers and bits; sums wrap ---- */
+
+V_INLINE vi vf_as_vi(vf a) { /* the same bits */
+    vi r;
+    memcpy(r.i, a.f, sizeof r.i);
+    return r;
+}
+V_INLINE vf vi_as_vf(vi a) {
+    vf r;
+    memcpy(r.f, a.i, sizeof r.f);
+    return r;
+}
+V_INLINE vf vi_to_vf(vi a) { /* the same number, rounded */
+    vf r;
+    V_EACH r.f[e] = (float)a.i[e];
+    return r;
+}
+V_INLINE vi vi_set1(int32_t x) {
+    vi r;
+    V_EACH r.i[e] = x;
+    return r;
+}
+#define V_INTEGER(name, expression)                                                                \
+    V_INLINE vi name(vi a, vi b) {                                                                 \
+        V_EACH a.i[e] = (int32_t)(expression);                                                     \
+        return a;                                                                                  \
+    }
+V_INTEGER(vi_add, (uint32_t)a.i[e] + (uint32_t)b.i[e])
+V_INTEGER(vi_sub, (uint32_t)a.i[e] - (uint32_t)b.i[e])
+V_INTEGER(vi_and, (uint32_t)a.i[e] & (uint32_t)b.i[e])
+V_INTEGER(vi_or, (uint32_t)a.i[e] | (uint32_t)b.i[e])
+V_INTEGER(vi_xor, (uint32_t)a.i[e] ^ (uint32_t)b.i[e])
+V_INLINE vi vi_shl(vi a, int n) { /* 0 <= n < 32 */
+    V_EACH a.i[e] = (int32_t)((uint32_t)a.i[e] << n);
+    return a;
+}
+V_INLINE vi vi_shr(vi a, int n) { /* zeros come in */
+    V_EACH a.i[e] = (int32_t)((uint32_t)a.i[e] >> n);
+    return a;
+}
+V_INLINE vi vi_sar(vi a, int n) { /* copies of the sign come in */
+    V_EACH a.i[e] >>= n;
+    return a;
+}
+
+/* ---- truth values; a comparison with NaN is false, but vm_nlt and vm_ne are negations and so true ---- */
+
+#define V_COMPARE(name, expression)                                                                \
+    V_INLINE vm name(vf a, vf b) {                                                                 \
+        vm r;                                                                                      \
+        V_EACH r.t[e] = (expression);                                                              \
+        return r;                                                                                  \
+    }
+V_COMPARE(vm_lt, a.f[e] < b.f[e])
+V_COMPARE(vm_le, a.f[e] <= b.f[e])
+V_COMPARE(vm_eq, a.f[e] == b.f[e])
+V_COMPARE(vm_ne, a.f[e] != b.f[e])
+V_COMPARE(vm_nlt, !(a.f[e] < b.f[e]))
+V_INLINE vm vm_and(vm a, vm b) {
+    V_EACH a.t[e] &= b.t[e];
+    return a;
+}
+V_INLINE vm vm_or(vm a, vm b) {
+    V_EACH a.t[e] |= b.t[e];
+    return a;
+}
+V_INLINE vm vm_of_bits(uint32_t bits) { /* lane e: bit e */
+    vm r;
+    V_EACH r.t[e] = (bits >> e) & 1u;
+    return r;
+}
+V_INLINE uint32_t vm_to_bits(vm a) {
+    uint32_t bits = 0;
+    V_EACH bits |= (uint32_t)a.t[e] << e;
+    return bits;
+}
+V_INLINE vf vf_select(vm m, vf a, vf b) { /* m ? a : b */
+    V_EACH a.f[e] = m.t[e] ? a.f[e] : b.f[e];
+    return a;
+}
+V_INLINE uint32_t v_nonzero_bytes(const uint8_t *p) { /* bit e: p[e] != 0, 16 bytes */
+    uint32_t bits = 0;
+    V_EACH bits |= (uint32_t)(p[e] != 0) << e;
+    return bits;
+}
+
+/* ---- across lanes ---- */
+
+V_INLINE float vf_sum(vf a) { /* the tree 8, 4, 2, 1: lane e + lane e + 8, … */
+    for (int w = 8; w; w >>= 1)
+        for (int e = 0; e < w; e++) a.f[e] += a.f[e + w];
+    return a.f[0];
+}
+V_INLINE vf vf_sum_rows(const float *p) { /* lane e: vf_sum of row e of [16][16], aligned to 64 */
+    vf r;
+    V_EACH r.f[e] = vf_sum(vf_loadu(p + 16 * e));
+    return r;
+}
+V_INLINE vf vf_max_rows(const float *p) { /* lane e: the same tree of vf_max */
+    vf r;
+    for (int i = 0; i < 16; i++) {
+        vf a = vf_loadu(p + 16 * i);
+        for (int w = 8; w; w >>= 1)
+            for (int e = 0; e < w; e++) a.f[e] = a.f[e] > a.f[e + w] ? a.f[e] : a.f[e + w];
+        r.f[i] = a.f[0];
+    }
+    return r;
+}
+/* dst[c * dst_stride + r] = src[r * src_stride + c], 16 x 16; dst rows aligned to 64 */
+V_INLINE void v_transpose(const float *src, int64_t src_stride, float *dst, int64_t dst_stride) {
+    for (int r = 0; r < 16; r++)
+        for (int c = 0; c < 16; c++) dst[c * dst_stride + r] = src[r * src_stride + c];
+}
+V_INLINE void v_prefetch(const void *p) { (void)p; } /* into L2; any address is allowed */
+
+#undef V_BINARY
+#undef V_INTEGER
+#undef V_COMPARE
+#undef V_EACH
+#endif
