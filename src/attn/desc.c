@@ -24,10 +24,10 @@ static qkv_status check_size(const char *name, int64_t value, int64_t limit, qkv
     return QKV_OK;
 }
 
+/* c = 0 counts as 1, so that the product of the others is safe, too. */
 static qkv_status check_rows(const char *names, int64_t a, int64_t b, int64_t c, qkv_error *e) {
     int64_t product;
-    if (a == 0 || b == 0 || c == 0) return QKV_OK;
-    if (!qkvi_mul_i64(a, b, &product) || !qkvi_mul_i64(product, c, &product) ||
+    if (!qkvi_mul_i64(a, b, &product) || !qkvi_mul_i64(product, c ? c : 1, &product) ||
         product > QKVI_MAX_ROWS)
         return qkvi_error_set(e, QKV_ERR_SHAPE,
                               "%s = %" PRId64 " * %" PRId64 " * %" PRId64
@@ -220,6 +220,23 @@ static void add_inputs(qkvi_arrays *all, const qkvi_problem *p) {
     mask->elem_bytes = p->mask_type == QKV_MASK_BOOL ? 1 : (int64_t)sizeof(float);
 }
 
+/* An array without elements may be NULL: with strides of 0, every address computed in it is its own. */
+static void rest(const int64_t size[4], int64_t *stride, size_t n_strides) {
+    if (size[0] && size[1] && size[2] && size[3]) return;
+    memset(stride, 0, n_strides * sizeof *stride);
+}
+
+static void rest_empty(qkvi_problem *p) {
+    const shapes s = shapes_of(p);
+    const int64_t mask[4] = { p->n_batch, p->n_heads, p->len_q, p->mask_len_k };
+    rest(s.q, p->q_stride, 3);
+    rest(s.k, p->k_stride, 3);
+    rest(s.v, p->v_stride, 3);
+    rest(s.o, p->o_stride, 3);
+    rest(s.lse, p->lse_stride, 3);
+    rest(mask, p->mask_stride, 4);
+}
+
 /* ---- Entrances --------------------------------------------------------------------------------------------- */
 
 qkv_status qkvi_problem_shape(const qkv_attention_desc *desc, qkvi_problem *p, qkv_error *error) {
@@ -245,7 +262,9 @@ qkv_status qkvi_problem_forward(const qkv_attention_desc *desc, const void *q, c
     add_inputs(&all, p);
     qkvi_arrays_add(&all, "o", o, s.o, p->o_stride, true);
     if (lse) qkvi_arrays_add(&all, "lse", lse, s.lse, p->lse_stride, true);
-    return qkvi_arrays_check(&all, true, error);
+    QKV_TRY(qkvi_arrays_check(&all, true, error));
+    rest_empty(p);
+    return QKV_OK;
 }
 
 qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, const void *q, const void *k,
@@ -281,7 +300,13 @@ qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, const void *q, 
     qkvi_arrays_add(&all, "d_q", grads->d_q, s.q, grads->d_q_stride, true);
     qkvi_arrays_add(&all, "d_k", grads->d_k, s.k, grads->d_k_stride, true);
     qkvi_arrays_add(&all, "d_v", grads->d_v, s.v, grads->d_v_stride, true);
-    return qkvi_arrays_check(&all, true, error);
+    QKV_TRY(qkvi_arrays_check(&all, true, error));
+    rest_empty(p);
+    rest(s.o, out->d_o_stride, 3);
+    rest(s.q, out->d_q_stride, 3);
+    rest(s.k, out->d_k_stride, 3);
+    rest(s.v, out->d_v_stride, 3);
+    return QKV_OK;
 }
 
 /* One part against the outputs. Only an array of its own kind, at the same address, may be shared. */

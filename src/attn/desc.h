@@ -1,7 +1,8 @@
 /**
  * What the public descriptor means, checked once. Everything below this line works on a qkvi_problem and checks nothing
  * again: sizes are in range and their products fit, every array it reads or writes lies in the address space, is aligned
- * to its element, and outputs overlap nothing. Defaults are filled in and flags are gone.
+ * to its element, and outputs overlap nothing. Defaults are filled in and flags are gone. An array without elements may be
+ * NULL and has strides of 0, so that addresses in it can be computed like any other.
  *
  * Checks come in this order, and the first failure is the one reported: struct_size, flags, dtype, sizes, numbers, then
  * array by array strides, NULL, alignment, and last overlap. No output is touched before all of them have passed.

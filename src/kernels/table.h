@@ -14,6 +14,7 @@
 
 #include <stdint.h>
 
+#include "kernels/attend_bwd.h"
 #include "kernels/layer.h"
 
 enum { QKVI_PANEL = 32 };
@@ -30,6 +31,7 @@ typedef struct qkvi_kernels {
     void (*gemm_tile)(int n_rows, int n_cols, int64_t k, const float *a, int64_t a_row,
                       int64_t a_col, const float *b, float *c, int64_t c_row, int add);
 
+    qkvi_bwd_kernels bwd;
     qkvi_layer_kernels layer;
 } qkvi_kernels;
 

@@ -3,6 +3,7 @@
 #include "kernels/table.h"
 #include "kernels/tmpl/vmath.h"
 
+#include "kernels/tmpl/attend_bwd.h"
 #include "kernels/tmpl/gemm_tile.h"
 #include "kernels/tmpl/layer.h"
 
@@ -11,5 +12,6 @@ const qkvi_kernels ISA_TABLE = {
     .need = ISA_NEED,
     .mr = V_MR,
     .gemm_tile = gemm_tile,
+    .bwd = BWD_KERNELS,
     .layer = LAYER_KERNELS,
 };

@@ -1,0 +1,331 @@
+/*
+ * Backward pass: who computes what, in which order. The products are in kernels/tmpl/attend_bwd.h.
+ *
+ * One pass over key blocks (Dao et al. 2022, algorithm 4, with the loops over keys outside): a piece of work is one block of
+ * 256 keys of one key/value head. It walks the query blocks of all query heads that share the head, recomputes P and dS from
+ * lse, sums dK and dV of its keys in scratch, and adds to the dQ of each query block. Different pieces of the same head meet
+ * only there, so the dQ of a query block is handed from key block to key block: block c adds only after block c - 1 has.
+ * Pieces are drawn in this order, so whoever waits waits for one that runs, and the bits depend on nobody's speed.
+ *
+ * Memory: per thread the packed blocks and sums, of a size that does not depend on the lengths; and one counter per query
+ * block where there is more than one key block.
+ */
+#include <assert.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "attn/ctx.h"
+#include "attn/mask.h"
+#include "kernels/table.h"
+
+typedef struct qkvi_bwd_block bwd_block;
+
+/* A thread's scratch. */
+typedef struct slot {
+    float *q, *d_o, *k_t, *v_t, *k;
+    float *d_k, *d_v;
+    float *p, *t, *d_s, *lse, *delta;
+    int32_t *begin, *end;
+    uint32_t *see;
+} slot;
+
+typedef struct pass {
+    const qkvi_problem *p;
+    const qkvi_grads *g;
+    const struct qkvi_kernels *kernels;
+    int64_t n_query_blocks, n_key_blocks, n_pieces;
+    int n_slots;
+    slot *slots;
+    atomic_llong *turn; /* [batch][head][query block]: how many key blocks have added to its d_q */
+    atomic_llong next, done;
+    atomic_bool cancelled;
+    const qkv_call_options *call;
+    pthread_t caller;
+} pass;
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+/* ---- Workspace --------------------------------------------------------------------------------------------- */
+
+/* Channel panels have a fixed number of rows, so that a panel's place is the same for every block. */
+static void lay_out_slot(qkvi_cutter *cutter, const qkvi_problem *p, slot *s) {
+    const int64_t dim = round_up(p->head_dim, QKVI_BWD_PANEL);
+    const int64_t dim_v = round_up(p->head_dim_v, QKVI_BWD_PANEL);
+    const int64_t n_queries = QKVI_BWD_QUERIES, n_keys = QKVI_BWD_KEYS;
+    s->q = qkvi_cut(cutter, n_queries * dim, sizeof(float));
+    s->d_o = qkvi_cut(cutter, n_queries * dim_v, sizeof(float));
+    s->k_t = qkvi_cut(cutter, n_keys * dim, sizeof(float));
+    s->v_t = qkvi_cut(cutter, n_keys * dim_v, sizeof(float));
+    s->k = qkvi_cut(cutter, n_keys * dim, sizeof(float));
+    s->d_k = qkvi_cut(cutter, n_keys * dim, sizeof(float));
+    s->d_v = qkvi_cut(cutter, n_keys * dim_v, sizeof(float));
+    s->p = qkvi_cut(cutter, n_queries * QKVI_BWD_P_ROW, sizeof(float));
+    s->t = p->has_softcap ? qkvi_cut(cutter, n_queries * QKVI_BWD_P_ROW, sizeof(float)) : NULL;
+    s->d_s = qkvi_cut(cutter, n_queries * QKVI_BWD_DS_ROW, sizeof(float));
+    s->lse = qkvi_cut(cutter, n_queries, sizeof(float));
+    s->delta = qkvi_cut(cutter, n_queries, sizeof(float));
+    s->begin = qkvi_cut(cutter, n_queries, sizeof(int32_t));
+    s->end = qkvi_cut(cutter, n_queries, sizeof(int32_t));
+    s->see = qkvi_cut(cutter, n_queries * (n_keys / QKVI_BWD_PANEL), sizeof(uint32_t));
+}
+
+static void plan(pass *x, const qkvi_problem *p, const qkv_ctx *ctx) {
+    const int64_t threads = qkvi_pool_threads(ctx->pool);
+    x->p = p;
+    x->kernels = ctx->kernels;
+    x->n_query_blocks = ceil_div(p->len_q, QKVI_BWD_QUERIES);
+    x->n_key_blocks = qkvi_max_i64(1, ceil_div(p->len_k, QKVI_BWD_KEYS));
+    x->n_pieces = p->n_batch * p->n_kv_heads * x->n_key_blocks;
+    x->n_slots = (int)qkvi_min_i64(threads, x->n_pieces);
+}
+
+static void lay_out(qkvi_cutter *cutter, pass *x) {
+    const qkvi_problem *p = x->p;
+    slot measured;
+    x->slots = qkvi_cut(cutter, x->n_slots, sizeof *x->slots);
+    for (int n = 0; n < x->n_slots; n++)
+        lay_out_slot(cutter, p, x->slots ? &x->slots[n] : &measured);
+    x->turn = NULL;
+    if (x->n_key_blocks > 1)
+        x->turn = qkvi_cut(cutter, p->n_batch * p->n_heads * x->n_query_blocks, sizeof *x->turn);
+}
+
+/* ---- One block of queries against one of keys --------------------------------------------------------------- */
+
+typedef struct piece {
+    int64_t b, g, block, key, n_keys; /* block of keys [key, key + n_keys) */
+    qkvi_rules rules;
+    bool finite; /* k is */
+} piece;
+
+static const float *row_of(const float *x, const int64_t stride[3], int64_t b, int64_t h,
+                           int64_t i) {
+    return x + b * stride[0] + h * stride[1] + i * stride[2];
+}
+
+/* What only depends on the queries: lse, delta and the keys that each sees. */
+static void fill_rows(const pass *x, const piece *w, slot *s, int64_t h, int64_t i0, int64_t n) {
+    const qkvi_problem *p = x->p;
+    const qkvi_grads *g = x->g;
+    for (int64_t r = 0; r < n; r++) {
+        const int64_t i = i0 + r;
+        const qkvi_range keys = qkvi_keys_of(&w->rules, i);
+        s->begin[r] =
+            (int32_t)(qkvi_min_i64(qkvi_max_i64(keys.begin, w->key), w->key + w->n_keys) - w->key);
+        s->end[r] =
+            (int32_t)(qkvi_min_i64(qkvi_max_i64(keys.end, w->key), w->key + w->n_keys) - w->key);
+        s->lse[r] = *row_of(p->lse, p->lse_stride, w->b, h, i);
+    }
+    x->kernels->bwd.delta(row_of(p->o, p->o_stride, w->b, h, i0), p->o_stride[2],
+                          row_of(g->d_o, g->d_o_stride, w->b, h, i0), g->d_o_stride[2], n,
+                          p->head_dim_v, s->delta);
+    for (int64_t r = 0; g->d_lse && r < n; r++)
+        s->delta[r] -= *row_of(g->d_lse, p->lse_stride, w->b, h, i0 + r);
+    for (int64_t r = n; r < QKVI_BWD_QUERIES; r++) s->lse[r] = s->delta[r] = 0;
+}
+
+static void set_mask(const qkvi_problem *p, const piece *w, int64_t h, int64_t i0, bwd_block *a) {
+    if (!p->mask_type) return;
+    const void *row = qkvi_mask_row(p, w->b, h, i0);
+    a->mask_row_stride = p->mask_stride[2];
+    a->mask_key_stride = p->mask_stride[3];
+    if (p->mask_type == QKV_MASK_BOOL)
+        a->mask_bool = (const uint8_t *)row + w->key * p->mask_stride[3];
+    else
+        a->mask_add = (const float *)row + w->key * p->mask_stride[3];
+}
+
+static void zero_rows(float *x, int64_t stride, int64_t n, int64_t dim) {
+    if (dim == 0) return; /* x may be NULL */
+    for (int64_t i = 0; i < n; i++) memset(x + i * stride, 0, (size_t)dim * sizeof *x);
+}
+
+static void wait_for_turn(atomic_llong *turn, int64_t mine) {
+    for (int spins = 0; atomic_load_explicit(turn, memory_order_acquire) != mine;)
+        if (++spins > 64) sched_yield();
+}
+
+/* Queries [i0, i0 + n) of head h against the piece's keys. first: no key block before this one has met them. */
+static void run_block(const pass *x, const piece *w, slot *s, int64_t h, int64_t i0, int64_t n,
+                      int64_t first) {
+    const qkvi_problem *p = x->p;
+    const qkvi_grads *g = x->g;
+    const float *const q = row_of(p->q, p->q_stride, w->b, h, i0);
+    const float *const d_o = row_of(g->d_o, g->d_o_stride, w->b, h, i0);
+    const bool q_finite =
+        x->kernels->bwd.pack_channels(q, p->q_stride[2], n, p->head_dim, QKVI_BWD_QUERIES, s->q);
+    const bool d_o_finite = x->kernels->bwd.pack_channels(d_o, g->d_o_stride[2], n, p->head_dim_v,
+                                                          QKVI_BWD_QUERIES, s->d_o);
+    fill_rows(x, w, s, h, i0, n);
+    const bool all = !p->mask_type && s->begin[n - 1] == 0 && s->end[0] == w->n_keys;
+    bwd_block a = {
+        .head_dim = p->head_dim,
+        .head_dim_v = p->head_dim_v,
+        .n_queries = (int)n,
+        .n_keys = (int)w->n_keys,
+        .q = s->q,
+        .d_o = s->d_o,
+        .k_t = s->k_t,
+        .v_t = s->v_t,
+        .k = s->k,
+        .begin = s->begin,
+        .end = s->end,
+        .lse = s->lse,
+        .delta = s->delta,
+        .scale = p->scale,
+        .softcap = p->softcap,
+        .select = !all && !(q_finite && d_o_finite && w->finite),
+        .p = s->p,
+        .t = s->t,
+        .d_s = s->d_s,
+        .see = s->see,
+        .d_k = s->d_k,
+        .d_v = s->d_v,
+        .d_q = g->d_q + w->b * g->d_q_stride[0] + h * g->d_q_stride[1] + i0 * g->d_q_stride[2],
+        .d_q_stride = g->d_q_stride[2],
+    };
+    set_mask(p, w, h, i0, &a);
+    x->kernels->bwd.keys(&a);
+    const int64_t head = w->b * p->n_heads + h, before = w->block - first;
+    atomic_llong *const turn =
+        x->turn ? x->turn + head * x->n_query_blocks + i0 / QKVI_BWD_QUERIES : NULL;
+    if (turn) wait_for_turn(turn, before);
+    if (before == 0) zero_rows(a.d_q, a.d_q_stride, n, p->head_dim);
+    x->kernels->bwd.queries(&a);
+    if (turn) atomic_store_explicit(turn, before + 1, memory_order_release);
+}
+
+/* ---- A piece: one block of keys ---------------------------------------------------------------------------- */
+
+static void run_head(const pass *x, const piece *w, slot *s, int64_t h) {
+    const qkvi_grads *g = x->g;
+    for (int64_t i0 = 0; i0 < w->rules.n_queries; i0 += QKVI_BWD_QUERIES) {
+        const int64_t n = qkvi_min_i64(QKVI_BWD_QUERIES, w->rules.n_queries - i0);
+        const qkvi_range keys = qkvi_keys_of_block(&w->rules, i0, i0 + n);
+        if (keys.begin == keys.end) { /* nobody else will come by */
+            float *d_q = g->d_q + w->b * g->d_q_stride[0] + h * g->d_q_stride[1];
+            if (w->block == 0)
+                zero_rows(d_q + i0 * g->d_q_stride[2], g->d_q_stride[2], n, x->p->head_dim);
+        } else if (keys.begin < w->key + w->n_keys && keys.end > w->key) {
+            run_block(x, w, s, h, i0, n, keys.begin / QKVI_BWD_KEYS);
+        }
+    }
+}
+
+static void clear_sums(const piece *w, float *sums, int64_t dim) {
+    const size_t rows = (size_t)round_up(w->n_keys, QKVI_BWD_PANEL);
+    for (int64_t d = 0; d < dim; d += QKVI_BWD_PANEL)
+        memset(sums + d * QKVI_BWD_KEYS, 0, rows * QKVI_BWD_PANEL * sizeof *sums);
+}
+
+/* Sums in channel panels, times scale, become rows of the caller's; keys that are hidden from all get zeros. */
+static void store_keys(const piece *w, int64_t len_k, const float *sums, float scale, float *y,
+                       const int64_t stride[3], int64_t dim) {
+    y += w->b * stride[0] + w->g * stride[1] + w->key * stride[2];
+    for (int64_t j = 0; j < w->n_keys; j++)
+        for (int64_t d = 0; d < dim; d += QKVI_BWD_PANEL) {
+            const float *from = sums + d * QKVI_BWD_KEYS + j * QKVI_BWD_PANEL;
+            const int64_t n = qkvi_min_i64(QKVI_BWD_PANEL, dim - d);
+            for (int64_t c = 0; c < n; c++) y[j * stride[2] + d + c] = from[c] * scale;
+        }
+    const int64_t in_block = qkvi_min_i64(QKVI_BWD_KEYS, len_k - w->key);
+    zero_rows(y + w->n_keys * stride[2], stride[2], in_block - w->n_keys, dim);
+}
+
+static void run_piece(const pass *x, slot *s, int64_t index) {
+    const qkvi_problem *p = x->p;
+    const int64_t head = index / x->n_key_blocks;
+    piece w = { .block = index % x->n_key_blocks,
+                .b = head / p->n_kv_heads,
+                .g = head % p->n_kv_heads };
+    w.key = w.block * QKVI_BWD_KEYS;
+    w.rules = qkvi_rules_of(p, w.b);
+    w.n_keys = qkvi_max_i64(0, qkvi_min_i64(QKVI_BWD_KEYS, w.rules.n_keys - w.key));
+    const float *const k = row_of(p->k, p->k_stride, w.b, w.g, w.key);
+    const float *const v = row_of(p->v, p->v_stride, w.b, w.g, w.key);
+    x->kernels->bwd.pack_keys(k, p->k_stride[2], w.n_keys, p->head_dim, s->k_t);
+    x->kernels->bwd.pack_keys(v, p->v_stride[2], w.n_keys, p->head_dim_v, s->v_t);
+    w.finite = x->kernels->bwd.pack_channels(k, p->k_stride[2], w.n_keys, p->head_dim,
+                                             QKVI_BWD_KEYS, s->k);
+    clear_sums(&w, s->d_k, p->head_dim);
+    clear_sums(&w, s->d_v, p->head_dim_v);
+    for (int64_t n = 0; n < p->heads_per_kv; n++) run_head(x, &w, s, w.g * p->heads_per_kv + n);
+    store_keys(&w, p->len_k, s->d_k, p->scale, x->g->d_k, x->g->d_k_stride, p->head_dim);
+    store_keys(&w, p->len_k, s->d_v, 1, x->g->d_v, x->g->d_v_stride, p->head_dim_v);
+}
+
+/* ---- All pieces -------------------------------------------------------------------------------------------- */
+
+static void report_progress(pass *x) {
+    const long long done = atomic_fetch_add(&x->done, 1) + 1;
+    if (x->call && x->call->progress && pthread_equal(pthread_self(), x->caller))
+        x->call->progress(x->call->progress_user, done, x->n_pieces);
+}
+
+/* A piece once drawn is always done: others may wait for it. */
+static void run_task(void *argument, int index) {
+    pass *x = argument;
+    for (;;) {
+        if (x->call && x->call->cancel && *(const volatile int *)x->call->cancel)
+            atomic_store(&x->cancelled, true);
+        if (atomic_load(&x->cancelled)) return;
+        const long long index_of_piece = atomic_fetch_add(&x->next, 1);
+        if (index_of_piece >= x->n_pieces) return;
+        run_piece(x, &x->slots[index], index_of_piece);
+        report_progress(x);
+    }
+}
+
+static qkv_status size_of(pass *x, qkv_ctx *ctx, size_t *bytes) {
+    qkvi_cutter cutter = { 0 };
+    lay_out(&cutter, x);
+    if (cutter.overflow)
+        return qkvi_ctx_fail(ctx, QKV_ERR_MEMORY, "the workspace does not fit the address space");
+    *bytes = cutter.used_bytes;
+    return QKV_OK;
+}
+
+static qkv_status backward(qkv_ctx *ctx, const qkvi_problem *p, const qkvi_grads *g,
+                           const qkv_call_options *call) {
+    pass x = { .g = g, .call = call, .caller = pthread_self() };
+    size_t bytes = 0;
+    void *block;
+    plan(&x, p, ctx);
+    QKV_TRY(size_of(&x, ctx, &bytes));
+    QKV_TRY(qkvi_ctx_workspace(ctx, call, bytes, &block));
+    qkvi_cutter cutter = qkvi_cutter_on(block);
+    lay_out(&cutter, &x);
+    const int64_t n_turns = x.turn ? p->n_batch * p->n_heads * x.n_query_blocks : 0;
+    for (int64_t n = 0; n < n_turns; n++) atomic_init(&x.turn[n], 0);
+    qkvi_pool_run(ctx->pool, x.n_slots, run_task, &x);
+    return atomic_load(&x.cancelled) ? QKV_ERR_CANCELLED : QKV_OK;
+}
+
+qkv_status qkv_attention_backward(qkv_ctx *ctx, const qkv_attention_desc *desc, const void *q,
+                                  const void *k, const void *v, const void *o, const float *lse,
+                                  const qkv_attention_grads *grads, const qkv_call_options *call) {
+    qkvi_problem problem;
+    qkvi_grads g;
+    QKV_TRY(qkvi_ctx_begin(ctx));
+    qkv_status status =
+        qkvi_problem_backward(desc, q, k, v, o, lse, grads, &problem, &g, &ctx->error);
+    if (status == QKV_OK) status = backward(ctx, &problem, &g, call);
+    return qkvi_ctx_end(ctx, status);
+}
+
+qkv_status qkv_attention_backward_workspace(qkv_ctx *ctx, const qkv_attention_desc *desc,
+                                            size_t *bytes) {
+    qkvi_problem problem;
+    QKV_TRY(qkvi_ctx_begin(ctx));
+    qkv_status status = qkvi_problem_shape(desc, &problem, &ctx->error);
+    if (status == QKV_OK && !bytes) status = qkvi_ctx_fail(ctx, QKV_ERR_ARGUMENT, "bytes is NULL");
+    if (status == QKV_OK) {
+        pass x = { .call = NULL };
+        plan(&x, &problem, ctx);
+        status = size_of(&x, ctx, bytes);
+    }
+    return qkvi_ctx_end(ctx, status);
+}

@@ -1,0 +1,83 @@
+/*
+ * The backward pass of attention: what its kernels work on. One block of at most 128 queries of one head against one block
+ * of at most 256 keys, everything packed by the caller. docs/numerics.md states the order of every sum.
+ *
+ *   product          rows     columns   depth     A (broadcast)        B (32 columns wide)
+ *   S  = Q K^T       query    key       channel   Q panels             K^T panel [channel][32 keys]
+ *   dP = dO V^T      query    key       channel   dO panels            V^T panel [channel][32 keys]
+ *   dV += P^T dO     key      channel   query     P, by columns        dO panel [query][32 channels]
+ *   dK += dS^T Q     key      channel   query     dS, by columns       Q panel [query][32 channels]
+ *   dQ += dS K       query    channel   key       dS, by rows          K panel [key][32 channels]
+ *
+ * A is only ever broadcast, so P and dS are never transposed. P lives for one panel of 32 keys, dS for the key block.
+ */
+#ifndef QKVI_KERNELS_ATTEND_BWD_H
+#define QKVI_KERNELS_ATTEND_BWD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    QKVI_BWD_QUERIES = 128, /* a query block: part of the order of dK and dV */
+    QKVI_BWD_DEPTH = 128,   /* keys of one chain of dQ: part of the order of dQ */
+    QKVI_BWD_KEYS = 256,    /* a key block: free, but a multiple of QKVI_BWD_DEPTH */
+    QKVI_BWD_PANEL = 32,
+    QKVI_BWD_P_ROW =
+        QKVI_BWD_PANEL + 16, /* row strides of P and dS: padded, so that a column does not stay */
+    QKVI_BWD_DS_ROW = QKVI_BWD_KEYS + 16, /* in a few sets of L1 */
+};
+
+/*
+ * Panels of channels ("Q panels") are [ceil(dim / 32)][rows][32], where rows is 128 for queries and 256 for keys; panels of
+ * keys are [ceil(n_keys / 32)][dim][32]. All are aligned to 64 and zero in the columns beyond the data. Rows beyond n_queries
+ * up to the next multiple of 4 are readable and of no consequence.
+ */
+struct qkvi_bwd_block {
+    int64_t head_dim, head_dim_v;
+    int n_queries, n_keys;
+    const float *q, *d_o;   /* channel panels */
+    const float *k_t, *v_t; /* key panels */
+    const float *k;         /* channel panels */
+    const int32_t *begin,
+        *end; /* per query: keys [begin, end) of the block are visible; neither ever falls */
+    const float *lse, *delta; /* per query */
+    float scale, softcap;     /* softcap 0: none */
+
+    /* The explicit mask, from its element for query 0 and key 0 of the block; both NULL: none. */
+    const uint8_t *mask_bool;
+    const float *mask_add;
+    int64_t mask_row_stride, mask_key_stride;
+
+    bool
+        select; /* Q, dO or K hold a value that is not finite, and not every query sees every key */
+
+    float *p;   /* [128][P_ROW]  scratch: */
+    float *t;   /* [128][P_ROW]  derivative of the soft cap; NULL without one */
+    float *d_s; /* [128][DS_ROW] */
+    uint32_t *
+        see; /* [128][8]      visible keys, a bit each; where a tile was wholly visible only if select is set */
+
+    float *d_k, *d_v; /* channel panels of keys, added to */
+    float *d_q;       /* rows of the caller's array, added to */
+    int64_t d_q_stride;
+};
+
+/* Part of every kernel table (table.h: `bwd`), one body in tmpl/attend_bwd.h. */
+typedef struct qkvi_bwd_kernels {
+    /*
+     * Channel panels of n rows of x, `rows` of them allotted. n >= 0; x is dense along channels. Returns whether all is
+     * finite.
+     */
+    bool (*pack_channels)(const float *x, int64_t x_stride, int64_t n, int64_t dim, int64_t rows,
+                          float *panels);
+    /* Key panels of n rows of x. */
+    void (*pack_keys)(const float *x, int64_t x_stride, int64_t n, int64_t dim, float *panels);
+    /* delta[i] = <d_o[i], o[i]>, n >= 1 rows of dim */
+    void (*delta)(const float *o, int64_t o_stride, const float *d_o, int64_t d_o_stride, int64_t n,
+                  int64_t dim, float *delta);
+    /* P and dS of a block, added to d_k and d_v; then, with the same block, what dS adds to d_q. */
+    void (*keys)(const struct qkvi_bwd_block *block);
+    void (*queries)(const struct qkvi_bwd_block *block);
+} qkvi_bwd_kernels;
+
+#endif

@@ -1,0 +1,388 @@
+/*
+ * Attention, backward: the block kernel. kernels/attend_bwd.h has the layout, docs/numerics.md the order.
+ *
+ * Forward lines, per query i and visible key j:      s = <q_i, k_j> scale,  s = cap tanh(s / cap),  s += mask
+ *                                                    p = exp(s - lse_i),    o_i += p v_j
+ * Backward:                  dv_j += p do_i          dp = <do_i, v_j>       ds = p (dp - delta_i) t
+ *                            dq_i += ds k_j scale    dk_j += ds q_i scale         t = 1 - tanh(s / cap)^2
+ *
+ * A tile that is wholly visible, without mask or soft cap, has p and ds computed in its registers; any other is stored as
+ * scores and finished row by row. Hidden p and ds are +0, which adds nothing to a chain unless its partner is not finite:
+ * `select` then walks the visible pairs only.
+ */
+#ifndef QKVI_TMPL_ATTEND_BWD_H
+#define QKVI_TMPL_ATTEND_BWD_H
+
+#include <math.h>
+
+#include "kernels/attend_bwd.h"
+
+#define BWD_LOG2E 1.44269504f
+
+/* Register tiles have V_MR rows, or two thirds or one third of it at the end of a block: 12, 8, 4 or 6, 4, 2. */
+#define BWD_THIRD (V_MR / 3)
+
+V_INLINE int bwd_tile_rows(int64_t n) {
+    return n >= V_MR ? V_MR : (int)((n + BWD_THIRD - 1) / BWD_THIRD) * BWD_THIRD;
+}
+
+/* Calls f(rows as a constant, …). */
+#define BWD_TILE(rows, f, ...)                                                                     \
+    do {                                                                                           \
+        if ((rows) == V_MR)                                                                        \
+            f(V_MR, __VA_ARGS__);                                                                  \
+        else if ((rows) == 2 * BWD_THIRD)                                                          \
+            f(2 * BWD_THIRD, __VA_ARGS__);                                                         \
+        else                                                                                       \
+            f(BWD_THIRD, __VA_ARGS__);                                                             \
+    } while (0)
+
+typedef struct qkvi_bwd_block bwd_block;
+
+/* c = A x B from c on, n deep. Element (row i, depth k) of A is a[i * ai + k * ak], row k of B is b[32 k …]. */
+V_INLINE void bwd_product(const int mr, const float *a, int64_t ai, int64_t ak, const float *b,
+                          int64_t n, vf c[V_MR][V_NV]) {
+    _Pragma("GCC unroll 1") for (int64_t k = 0; k < n; k++, a += ak, b += QKVI_BWD_PANEL) {
+        vf row[V_NV];
+        for (int v = 0; v < V_NV; v++) row[v] = vf_load(b + 16 * v);
+        _Pragma("GCC unroll 12") for (int i = 0; i < mr; i++) {
+            const vf x = vf_set1(a[i * ai]);
+            for (int v = 0; v < V_NV; v++) c[i][v] = vf_fma(x, row[v], c[i][v]);
+        }
+    }
+}
+
+V_INLINE void bwd_zero(const int mr, vf c[V_MR][V_NV]) {
+    _Pragma("GCC unroll 12") for (int i = 0; i < mr; i++) for (int v = 0; v < V_NV; v++) c[i][v] =
+        vf_set1(0);
+}
+
+/* c = rows [i, i + mr) of X times panel b, X in channel panels of 128 rows. */
+V_INLINE void bwd_scores(const int mr, const float *x, int64_t i, const float *b, int64_t dim,
+                         vf c[V_MR][V_NV]) {
+    bwd_zero(mr, c);
+    for (int64_t d = 0; d < dim; d += QKVI_BWD_PANEL) {
+        const int64_t n = dim - d < QKVI_BWD_PANEL ? dim - d : QKVI_BWD_PANEL;
+        bwd_product(mr, x + d * QKVI_BWD_QUERIES + i * QKVI_BWD_PANEL, QKVI_BWD_PANEL, 1,
+                    b + d * QKVI_BWD_PANEL, n, c);
+    }
+}
+
+/* ---- Weights: P -------------------------------------------------------------------------------------------- */
+
+/* A tile of P whose keys all rows see, p = exp2((s - lse) log2e), or with finish false the tile of s. */
+V_INLINE void bwd_p_tile(const int mr, const bwd_block *a, int64_t i, int64_t j,
+                         const bool finish) {
+    const vf scale = vf_set1(a->scale), log2e = vf_set1(BWD_LOG2E);
+    for (int half = 0; half < 2; half += V_NV) {
+        vf c[V_MR][V_NV];
+        bwd_scores(mr, a->q, i, a->k_t + j * a->head_dim + 16 * half, a->head_dim, c);
+        float *p = a->p + i * QKVI_BWD_P_ROW + 16 * half;
+        _Pragma("GCC unroll 12") for (int r = 0; r < mr; r++, p += QKVI_BWD_P_ROW) {
+            const vf lse = vf_set1(a->lse[i + r]);
+            for (int v = 0; v < V_NV; v++) {
+                const vf x = vf_mul(c[r][v], scale);
+                vf_store(p + 16 * v, finish ? vf_exp2(vf_mul(vf_sub(x, lse), log2e)) : x);
+            }
+        }
+    }
+}
+
+/* Which of the 16 keys from j on the explicit mask lets query i see, and what it adds to their scores. */
+V_INLINE uint32_t bwd_mask(const bwd_block *a, int64_t i, int64_t j, vf *bias) {
+    float add[16];
+    uint32_t see = 0;
+    const int n = (int)(a->n_keys - j < 16 ? a->n_keys - j : 16);
+    const int64_t at = i * a->mask_row_stride + j * a->mask_key_stride;
+    *bias = vf_set1(0);
+    if (a->mask_bool && a->mask_key_stride == 1 && n == 16)
+        return v_nonzero_bytes(a->mask_bool + at);
+    for (int e = 0; e < 16; e++) {
+        const int64_t key = at + e * a->mask_key_stride;
+        add[e] = e < n && a->mask_add ? a->mask_add[key] : 0;
+        const bool sees = a->mask_bool ? e < n && a->mask_bool[key] : !(add[e] == -INFINITY);
+        see |= (uint32_t)sees << e;
+    }
+    *bias = vf_loadu(add);
+    return see;
+}
+
+/* Bits of lanes [begin, end), for any begin and end. */
+V_INLINE uint32_t bwd_lanes(int64_t begin, int64_t end) {
+    const int64_t from = begin < 0 ? 0 : begin, to = end > 16 ? 16 : end;
+    return from < to ? ((1u << to) - 1u) & ~((1u << from) - 1u) : 0;
+}
+
+/* Row i of P from its scores, 16 keys from j on: every rule; hidden weights are 0. */
+V_INLINE uint32_t bwd_p_row(const bwd_block *a, int64_t i, int64_t j, float *p, float *t) {
+    uint32_t see = bwd_lanes(a->begin[i] - j, a->end[i] - j);
+    vf s = vf_loadu(p);
+    if (a->softcap > 0) {
+        const vf cap = vf_set1(a->softcap), h = vf_tanh(vf_div(s, cap));
+        vf_storeu(t, vf_fnma(h, h, vf_set1(1)));
+        s = vf_mul(cap, h);
+    }
+    if (a->mask_bool || a->mask_add) {
+        vf bias;
+        see &= bwd_mask(a, i, j, &bias);
+        s = vf_add(s, bias);
+    }
+    const vf x = vf_mul(vf_sub(s, vf_set1(a->lse[i])), vf_set1(BWD_LOG2E));
+    vf_storeu(p, vf_select(vm_of_bits(see), vf_exp2(x), vf_set1(0)));
+    return see;
+}
+
+/* ---- Derivatives of the scores: dS ------------------------------------------------------------------------- */
+
+/* A tile of dS whose keys all rows see, ds = p (dp - delta), or with finish false the tile of dp - delta. */
+V_INLINE void bwd_ds_tile(const int mr, const bwd_block *a, int64_t i, int64_t j,
+                          const bool finish) {
+    for (int half = 0; half < 2; half += V_NV) {
+        vf c[V_MR][V_NV];
+        bwd_scores(mr, a->d_o, i, a->v_t + j * a->head_dim_v + 16 * half, a->head_dim_v, c);
+        const float *p = a->p + i * QKVI_BWD_P_ROW + 16 * half;
+        float *d_s = a->d_s + i * QKVI_BWD_DS_ROW + j + 16 * half;
+        _Pragma("GCC unroll 12") for (int r = 0; r < mr;
+                                      r++, p += QKVI_BWD_P_ROW, d_s += QKVI_BWD_DS_ROW) {
+            const vf delta = vf_set1(a->delta[i + r]);
+            for (int v = 0; v < V_NV; v++) {
+                const vf d_p = vf_sub(c[r][v], delta);
+                vf_store(d_s + 16 * v, finish ? vf_mul(d_p, vf_load(p + 16 * v)) : d_p);
+            }
+        }
+    }
+}
+
+V_INLINE void bwd_ds_row(const bwd_block *a, uint32_t see, const float *p, const float *t,
+                         float *d_s) {
+    vf x = vf_mul(vf_loadu(d_s), vf_loadu(p));
+    if (a->softcap > 0) x = vf_mul(x, vf_loadu(t));
+    vf_storeu(d_s, vf_select(vm_of_bits(see), x, vf_set1(0)));
+}
+
+/* ---- A panel of keys --------------------------------------------------------------------------------------- */
+
+/* Do rows [i, i + rows) see all of the panel's keys from j on, with nothing to be done row by row? */
+V_INLINE bool bwd_plain(const bwd_block *a, int64_t i, int64_t j, int rows) {
+    const int64_t last_row = i + rows < a->n_queries ? i + rows - 1 : a->n_queries - 1;
+    const int64_t last_key = j + QKVI_BWD_PANEL < a->n_keys ? j + QKVI_BWD_PANEL : a->n_keys;
+    return !a->select && !(a->softcap > 0) && !a->mask_bool && !a->mask_add &&
+           a->begin[last_row] <= j && a->end[i] >= last_key;
+}
+
+V_INLINE void bwd_rows_of_tile(const bwd_block *a, int64_t i, int64_t j, int rows, bool weights) {
+    for (int64_t r = i; r < i + rows && r < a->n_queries; r++) {
+        uint32_t *see = a->see + r * (QKVI_BWD_KEYS / QKVI_BWD_PANEL) + j / QKVI_BWD_PANEL;
+        float *p = a->p + r * QKVI_BWD_P_ROW, *t = a->t ? a->t + r * QKVI_BWD_P_ROW : NULL;
+        float *d_s = a->d_s + r * QKVI_BWD_DS_ROW + j;
+        if (weights)
+            *see = bwd_p_row(a, r, j, p, t) | bwd_p_row(a, r, j + 16, p + 16, t + 16) << 16;
+        else
+            for (int v = 0; v < 32; v += 16)
+                bwd_ds_row(a, *see >> v & 0xFFFF, p + v, t + v, d_s + v);
+    }
+}
+
+/* P and dS of rows [from, to) and the panel from key j on. */
+static void bwd_weights(const bwd_block *a, int64_t from, int64_t to, int64_t j) {
+    for (int64_t i = from, rows; i < to; i += rows) {
+        rows = bwd_tile_rows(to - i);
+        const bool plain = bwd_plain(a, i, j, (int)rows);
+        BWD_TILE(rows, bwd_p_tile, a, i, j, plain);
+        if (!plain) bwd_rows_of_tile(a, i, j, (int)rows, true);
+    }
+    for (int64_t i = from, rows; i < to; i += rows) {
+        rows = bwd_tile_rows(to - i);
+        const bool plain = bwd_plain(a, i, j, (int)rows);
+        BWD_TILE(rows, bwd_ds_tile, a, i, j, plain);
+        if (!plain) bwd_rows_of_tile(a, i, j, (int)rows, false);
+    }
+}
+
+/* y[rows][32] += X^T B: rows are keys, n queries deep. x[key + query * x_row] */
+V_INLINE void bwd_key_tile(const int mr, const float *x, int64_t x_row, const float *b, int64_t n,
+                           float *y) {
+    for (int half = 0; half < 2; half += V_NV) {
+        vf c[V_MR][V_NV];
+        bwd_zero(mr, c);
+        bwd_product(mr, x, 1, x_row, b + 16 * half, n, c);
+        float *to = y + 16 * half;
+        _Pragma("GCC unroll 12") for (int r = 0; r < mr;
+                                      r++, to += QKVI_BWD_PANEL) for (int v = 0; v < V_NV; v++)
+            vf_store(to + 16 * v, vf_add(vf_load(to + 16 * v), c[r][v]));
+    }
+}
+
+/* The same for one key, over the queries that see it. */
+static void bwd_key_selected(const bwd_block *a, int64_t key, const float *x, int64_t x_row,
+                             const float *b, int64_t from, int64_t to, float *y) {
+    for (int half = 0; half < 32; half += 16) {
+        vf c = vf_set1(0);
+        for (int64_t i = from; i < to; i++) {
+            const uint32_t see = a->see[i * (QKVI_BWD_KEYS / QKVI_BWD_PANEL) + key / 32];
+            if (see >> key % 32 & 1)
+                c = vf_fma(vf_set1(x[i * x_row]), vf_load(b + i * QKVI_BWD_PANEL + half), c);
+        }
+        vf_store(y + half, vf_add(vf_load(y + half), c));
+    }
+}
+
+/* d_k or d_v of the panel from key j on, through queries [from, to). x: P or dS at key j; b: channel panels. */
+static void bwd_keys(const bwd_block *a, const float *x, int64_t x_row, const float *b, int64_t dim,
+                     int64_t from, int64_t to, int64_t j, float *y) {
+    const int64_t n_keys = a->n_keys - j < QKVI_BWD_PANEL ? a->n_keys - j : QKVI_BWD_PANEL;
+    for (int64_t d = 0; d < dim; d += QKVI_BWD_PANEL) {
+        const float *panel = b + d * QKVI_BWD_QUERIES;
+        float *sums = y + d * QKVI_BWD_KEYS + j * QKVI_BWD_PANEL;
+        for (int64_t r = 0, rows; r < n_keys; r += rows) {
+            rows = a->select ? 1 : bwd_tile_rows(n_keys - r);
+            if (a->select)
+                bwd_key_selected(a, j + r, x + r, x_row, panel, from, to,
+                                 sums + r * QKVI_BWD_PANEL);
+            else
+                BWD_TILE(rows, bwd_key_tile, x + from * x_row + r, x_row,
+                         panel + from * QKVI_BWD_PANEL, to - from, sums + r * QKVI_BWD_PANEL);
+        }
+    }
+}
+
+/* P and dS of the block, and what they add to d_k and d_v. */
+static void bwd_block_keys(const bwd_block *a) {
+    for (int64_t j = 0; j < a->n_keys; j += QKVI_BWD_PANEL) {
+        int64_t from = 0, to = a->n_queries; /* the rows that see a key of this panel */
+        while (from < to && a->end[from] <= j) from++;
+        while (to > from && a->begin[to - 1] >= j + QKVI_BWD_PANEL) to--;
+        if (from == to) continue;
+        const int64_t first = from / V_MR * V_MR, last = (to + V_MR - 1) / V_MR * V_MR;
+        bwd_weights(a, first, last < a->n_queries ? last : a->n_queries, j);
+        bwd_keys(a, a->p, QKVI_BWD_P_ROW, a->d_o, a->head_dim_v, from, to, j, a->d_v);
+        bwd_keys(a, a->d_s + j, QKVI_BWD_DS_ROW, a->q, a->head_dim, from, to, j, a->d_k);
+    }
+}
+
+/* ---- dQ ---------------------------------------------------------------------------------------------------- */
+
+/* y += c scale: the first n of 16 elements of the caller's row. */
+V_INLINE void bwd_add_row(float *y, vf c, vf scale, int64_t n) {
+    if (n >= 16)
+        vf_storeu(y, vf_fma(c, scale, vf_loadu(y)));
+    else if (n > 0)
+        vf_store_n(y, vf_fma(c, scale, vf_load_n(y, (int)n)), (int)n);
+}
+
+/* dQ of rows [i, i + mr) of which `used` exist, through keys [from, to) of the block, channels [d, d + 32). */
+V_INLINE void bwd_q_tile(const int mr, const bwd_block *a, int64_t i, int64_t used, int64_t from,
+                         int64_t to, int64_t d) {
+    for (int half = 0; half < 2; half += V_NV) {
+        vf c[V_MR][V_NV];
+        bwd_zero(mr, c);
+        bwd_product(mr, a->d_s + i * QKVI_BWD_DS_ROW + from, QKVI_BWD_DS_ROW, 1,
+                    a->k + d * QKVI_BWD_KEYS + from * QKVI_BWD_PANEL + 16 * half, to - from, c);
+        float *y = a->d_q + i * a->d_q_stride + d + 16 * half;
+        _Pragma("GCC unroll 12") for (int r = 0; r < mr;
+                                      r++, y += a->d_q_stride) for (int v = 0; v < V_NV;
+                                                                    v++) if (r < used)
+            bwd_add_row(y + 16 * v, c[r][v], vf_set1(a->scale), a->head_dim - d - 16 * (half + v));
+    }
+}
+
+static void bwd_q_selected(const bwd_block *a, int64_t i, int64_t from, int64_t to, int64_t d) {
+    for (int half = 0; half < 32; half += 16) {
+        vf c = vf_set1(0);
+        for (int64_t j = from; j < to; j++) {
+            const uint32_t see = a->see[i * (QKVI_BWD_KEYS / QKVI_BWD_PANEL) + j / 32];
+            const float *k = a->k + d * QKVI_BWD_KEYS + j * QKVI_BWD_PANEL + half;
+            if (see >> j % 32 & 1)
+                c = vf_fma(vf_set1(a->d_s[i * QKVI_BWD_DS_ROW + j]), vf_load(k), c);
+        }
+        bwd_add_row(a->d_q + i * a->d_q_stride + d + half, c, vf_set1(a->scale),
+                    a->head_dim - d - half);
+    }
+}
+
+static void bwd_block_queries(const bwd_block *a) {
+    for (int64_t h = 0; h < a->n_keys; h += QKVI_BWD_DEPTH)
+        for (int64_t i = 0, rows; i < a->n_queries; i += rows) {
+            rows = a->select ? 1 : bwd_tile_rows(a->n_queries - i);
+            const int64_t used = rows < a->n_queries - i ? rows : a->n_queries - i;
+            const int64_t from = a->begin[i] > h ? a->begin[i] : h;
+            const int64_t last = a->end[i + used - 1];
+            const int64_t to = last < h + QKVI_BWD_DEPTH ? last : h + QKVI_BWD_DEPTH;
+            for (int64_t d = 0; from < to && d < a->head_dim; d += QKVI_BWD_PANEL)
+                if (a->select)
+                    bwd_q_selected(a, i, from, to, d);
+                else
+                    BWD_TILE(rows, bwd_q_tile, a, i, used, from, to, d);
+        }
+}
+
+/* ---- Packing, and delta ------------------------------------------------------------------------------------ */
+
+/* Rows of x as channel panels [ceil(dim / 32)][rows][32], zeros in the columns beyond dim. Is all of it finite? */
+static bool bwd_pack_channels(const float *x, int64_t x_stride, int64_t n, int64_t dim,
+                              int64_t rows, float *y) {
+    vf sum = vf_set1(0); /* of 0 x: NaN if any x is not finite */
+    for (int64_t i = 0; i < n; i++, x += x_stride)
+        for (int64_t d = 0; d < dim; d += 16) {
+            const int64_t left = dim - d;
+            const vf v = left >= 16 ? vf_loadu(x + d) : vf_load_n(x + d, (int)left);
+            float *to = y + d / 32 * rows * 32 + i * 32 + d % 32;
+            sum = vf_fma(v, vf_set1(0), sum);
+            vf_store(to, v);
+            if (left <= 16 && d % 32 == 0) vf_store(to + 16, vf_set1(0));
+        }
+    return vm_to_bits(vm_ne(sum, sum)) == 0;
+}
+
+/* 16 keys from x on, `keys` of which exist, and 16 channels, `dims` of which exist. y: rows of 32 keys. */
+static void bwd_pack_corner(const float *x, int64_t x_stride, int keys, int dims, float *y) {
+    _Alignas(64) float from[16 * 16], to[16 * 16];
+    for (int r = 0; r < 16; r++)
+        vf_store(from + 16 * r, r < keys ? vf_load_n(x + r * x_stride, dims) : vf_set1(0));
+    v_transpose(from, 16, to, 16);
+    for (int c = 0; c < dims; c++) vf_store(y + c * QKVI_BWD_PANEL, vf_load(to + 16 * c));
+}
+
+/* Rows of x, transposed, as key panels [ceil(n / 32)][dim][32], zeros in the columns beyond n. */
+static void bwd_pack_keys(const float *x, int64_t x_stride, int64_t n, int64_t dim, float *y) {
+    for (int64_t j = 0; j < (n + 31) / 32 * 32; j += 16)
+        for (int64_t d = 0; d < dim; d += 16) {
+            const int keys = (int)(n - j < 16 ? (n > j ? n - j : 0) : 16);
+            const int dims = (int)(dim - d < 16 ? dim - d : 16);
+            const float *from = keys ? x + j * x_stride + d : x;
+            float *to = y + j / 32 * dim * 32 + d * 32 + j % 32;
+            if (keys == 16 && dims == 16)
+                v_transpose(from, x_stride, to, QKVI_BWD_PANEL);
+            else
+                bwd_pack_corner(from, x_stride, keys, dims, to);
+        }
+}
+
+/*
+ * delta_i = <d_o_i, o_i>: one fmaf chain from 0 in channel order, like dP, so that a query that sees a single key (o = v)
+ * gets exactly no gradient. Eight rows at a time, because a chain alone would wait for itself.
+ */
+static void bwd_delta(const float *o, int64_t o_stride, const float *d_o, int64_t d_o_stride,
+                      int64_t n, int64_t dim, float *delta) {
+    for (int64_t i = 0; i < n; i += 8) {
+        const float *x[8], *y[8];
+        float sum[8] = { 0 };
+        for (int r = 0; r < 8; r++) {
+            const int64_t row = i + r < n ? i + r : n - 1;
+            x[r] = o + row * o_stride;
+            y[r] = d_o + row * d_o_stride;
+        }
+        for (int64_t c = 0; c < dim; c++)
+            _Pragma("GCC unroll 8") for (int r = 0; r < 8; r++) sum[r] =
+                fmaf(y[r][c], x[r][c], sum[r]);
+        for (int r = 0; r < 8 && i + r < n; r++) delta[i + r] = sum[r];
+    }
+}
+
+#define BWD_KERNELS                                                                                \
+    {                                                                                              \
+        .pack_channels = bwd_pack_channels, .pack_keys = bwd_pack_keys, .delta = bwd_delta,        \
+        .keys = bwd_block_keys, .queries = bwd_block_queries                                       \
+    }
+
+#endif
