@@ -244,12 +244,18 @@ static float score_f32(const qkv_attention_desc *d, const float *q, const float 
     return s + extra;
 }
 
+static float moved(float x, int ulps) {
+    for (; ulps > 0; ulps--) x = nextafterf(x, INFINITY);
+    for (; ulps < 0; ulps++) x = nextafterf(x, -INFINITY);
+    return x;
+}
+
 static void row_textbook(const qkv_attention_desc *d, const oracle_inputs *in, int64_t b, int64_t h,
-                         int64_t i, sums_f32 *out) {
+                         int64_t i, int lse_ulps, sums_f32 *out) {
     const int64_t g = h / (d->n_heads / d->n_kv_heads);
     const float *q = at(in->q, d->q_stride, b, h, i), *o = at(in->o, d->o_stride, b, h, i);
     const float *d_o = at(in->d_o, in->d_o_stride, b, h, i);
-    const float lse = *at(in->lse, d->lse_stride, b, h, i);
+    const float lse = moved(*at(in->lse, d->lse_stride, b, h, i), lse_ulps);
     float *d_q = out->d_q + row_q(d, b, h, i) * d->head_dim;
     float delta = 0;
     for (int64_t c = 0; c < d->head_dim_v; c++) delta += d_o[c] * o[c];
@@ -277,7 +283,7 @@ static void widen(const float *x, int64_t n, double *y) {
     for (int64_t c = 0; c < n; c++) y[c] = (double)x[c];
 }
 
-void oracle_textbook_f32(const qkv_attention_desc *d, const oracle_inputs *in,
+void oracle_textbook_f32(const qkv_attention_desc *d, const oracle_inputs *in, int lse_ulps,
                          oracle_backward *out) {
     const int64_t n_q = rows_q(d) * d->head_dim, n_k = rows_k(d) * d->head_dim;
     const int64_t n_v = rows_k(d) * d->head_dim_v;
@@ -285,7 +291,8 @@ void oracle_textbook_f32(const qkv_attention_desc *d, const oracle_inputs *in,
                       zeros(n_v, sizeof(float)) };
     for (int64_t b = 0; b < d->n_batch; b++)
         for (int64_t h = 0; h < d->n_heads; h++)
-            for (int64_t i = 0; i < queries_of(d, b); i++) row_textbook(d, in, b, h, i, &sums);
+            for (int64_t i = 0; i < queries_of(d, b); i++)
+                row_textbook(d, in, b, h, i, lse_ulps, &sums);
     widen(sums.d_q, n_q, out->d_q);
     widen(sums.d_k, n_k, out->d_k);
     widen(sums.d_v, n_v, out->d_v);

@@ -35,8 +35,11 @@ void oracle_forward_run(const qkv_attention_desc *d, const oracle_inputs *in, or
 void oracle_backward_run(const qkv_attention_desc *d, const oracle_inputs *in,
                          oracle_backward *out);
 
-/* The header's backward formulas evaluated from left to right in f32, from the f32 o and lse of a forward call. */
-void oracle_textbook_f32(const qkv_attention_desc *d, const oracle_inputs *in,
+/*
+ * The header's backward formulas evaluated from left to right in f32, from the f32 o and lse of a forward call. lse is moved
+ * by lse_ulps units in its last place: no f32 algorithm knows it better than to one of them.
+ */
+void oracle_textbook_f32(const qkv_attention_desc *d, const oracle_inputs *in, int lse_ulps,
                          oracle_backward *out);
 
 /* Zero-filled results of the right sizes; exits the process when memory is out, like everything in tests. */

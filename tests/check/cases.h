@@ -1,0 +1,51 @@
+/*
+ * Random attention problems: one 64-bit seed decides shapes, strides, options, values and where the guard pages lie.
+ */
+#ifndef QKV_TESTS_CASES_H
+#define QKV_TESTS_CASES_H
+
+#include "check/guard.h"
+#include "check/oracle.h"
+
+/* splitmix64 */
+typedef struct rng {
+    uint64_t state;
+} rng;
+
+uint64_t rng_next(rng *r);
+int64_t rng_between(rng *r, int64_t low, int64_t high); /* both included */
+bool rng_chance(rng *r, int percent);
+float rng_normal(rng *r); /* sum of uniforms: mean 0, variance 1, within +-6 */
+
+enum { CASE_MAX_BATCH = 3 };
+
+typedef struct check_case {
+    uint64_t seed;
+    char text[512]; /* what the seed came to, for messages */
+    qkv_attention_desc d;
+    int64_t d_o_stride[3], d_q_stride[3], d_k_stride[3], d_v_stride[3];
+    guarded q, k, v, d_o, d_lse, mask; /* read-only; d_lse and mask may be absent (data NULL) */
+    int64_t q_offsets[CASE_MAX_BATCH], kv_len[CASE_MAX_BATCH], q_len[CASE_MAX_BATCH];
+    bool wants_lse, at_end;
+    bool visible_nan;  /* a value that some query sees is not finite */
+    bool finite_grads; /* gradients may be compared with the oracle */
+} check_case;
+
+void case_make(check_case *c, uint64_t seed);
+void case_free(check_case *c);
+/* The pointers, for the oracle; o and lse are not set. */
+oracle_inputs case_inputs(const check_case *c);
+
+/* A guarded array for an output of this shape and these strides; see output_intact. */
+guarded output_new(const int64_t size[4], const int64_t stride[3], bool at_end);
+/*
+ * Is everything still a canary that is no element of a row that the call may write? rows[b] says how many rows of batch b it
+ * may; NULL: all.
+ */
+bool output_intact(const guarded *g, const int64_t size[4], const int64_t stride[3],
+                   const int64_t *rows);
+
+/* The shape of an array of the case: 'q', 'k', 'v', 'o' or 'l' for lse. */
+void case_shape(const qkv_attention_desc *d, char which, int64_t size[4]);
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * qkv-check: does the library, on this machine, compute what it promises?
+ *
+ * Random problems are run on the scalar build and compared with a double oracle, within the bounds of docs/numerics.md; then
+ * on every instruction set, with random numbers of threads and floating-point modes, and compared with the scalar build bit
+ * by bit. Arrays end or begin at a page without access, and gaps between rows hold canaries. The parts of every kernel
+ * table are compared in the same way. Each case runs in a child process, so that a crash is a failure like any other.
+ */
+#ifndef QKV_TESTS_CHECK_H
+#define QKV_TESTS_CHECK_H
+
+#include <stdio.h>
+
+#include "check/cases.h"
+
+typedef struct check_options {
+    int n_cases;
+    uint64_t seed;   /* of the first case; the others follow from it */
+    bool one;        /* run that one case only, talkatively */
+    const char *isa; /* NULL: all that are usable here */
+} check_options;
+
+/* Writes a report to out; returns the number of failures. */
+int check_run(const check_options *options, FILE *out);
+
+/* ---- Between the files of qkv-check ------------------------------------------------------------------------- */
+
+enum { BOUND_O, BOUND_LSE, BOUND_D_Q, BOUND_D_K, BOUND_D_V, BOUNDS };
+enum { CHECK_MAX_ISAS = 8 };
+
+/* What a child tells its parent, in shared memory. */
+typedef struct check_report {
+    int failures;
+    char message[1024];      /* of the first failure */
+    double fraction[BOUNDS]; /* the largest share of each bound that was used */
+} check_report;
+
+__attribute__((format(printf, 2, 3))) void check_failed(check_report *report, const char *format,
+                                                        ...);
+
+void check_whole(const check_options *options, uint64_t seed, check_report *report);
+void check_parts(const check_options *options, uint64_t seed, check_report *report);
+
+/* The instruction sets to check, "scalar" first. Returns how many. */
+int check_isas(const check_options *options, const char *isas[CHECK_MAX_ISAS]);
+
+/* The same bits, where any NaN equals any NaN. Returns -1, or the index of the first difference. */
+int64_t first_difference(const float *x, const float *y, size_t n);
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * qkv-check: see check.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/check.h"
+
+static int usage(void) {
+    fputs("usage: qkv-check [--cases N] [--seed S] [--isa NAME] [--one SEED]\n", stderr);
+    return 2;
+}
+
+int main(int argc, char **argv) {
+    check_options options = { .n_cases = 500, .seed = 1 };
+    for (int n = 1; n < argc; n += 2) {
+        if (n + 1 == argc) return usage();
+        const char *const name = argv[n], *const value = argv[n + 1];
+        if (strcmp(name, "--cases") == 0)
+            options.n_cases = atoi(value);
+        else if (strcmp(name, "--seed") == 0)
+            options.seed = strtoull(value, NULL, 10);
+        else if (strcmp(name, "--isa") == 0)
+            options.isa = value;
+        else if (strcmp(name, "--one") == 0) {
+            options.one = true;
+            options.seed = strtoull(value, NULL, 10);
+        } else
+            return usage();
+    }
+    return check_run(&options, stdout) ? 1 : 0;
+}
