@@ -1,0 +1,124 @@
+/* Features against the compiler's own detection; processors against affinity and invented control groups. */
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/cpu.h"
+
+static void features_are_those_of_the_compiler(void **state) {
+    (void)state;
+    const uint32_t features = qkvi_cpu_features();
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    const int avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
+                       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+                       __builtin_cpu_supports("avx512dq");
+    assert_int_equal((features & QKVI_CPU_AVX2) != 0, avx2);
+    assert_int_equal((features & QKVI_CPU_AVX512) != 0, avx512);
+    assert_int_equal((features & QKVI_CPU_AVX512BF16) != 0,
+                     avx512 && __builtin_cpu_supports("avx512bf16"));
+#else
+    assert_int_equal(features, 0);
+#endif
+}
+
+static void count_follows_the_affinity_mask(void **state) {
+    (void)state;
+    cpu_set_t before, one;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    assert_true(qkvi_cpu_count() >= 1);
+    assert_true(qkvi_cpu_count() <= CPU_COUNT(&before));
+    size_t cpu = 0;
+    while (!CPU_ISSET(cpu, &before)) cpu++;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    assert_int_equal(qkvi_cpu_count(), 1);
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+}
+
+static char root[200];
+
+static void put(const char *path, const char *text) {
+    char full[400];
+    snprintf(full, sizeof full, "%s%s", root, path);
+    for (char *slash = full + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
+        *slash = 0;
+        mkdir(full, 0700);
+        *slash = '/';
+    }
+    FILE *file = fopen(full, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static int make_root(void **state) {
+    (void)state;
+    strcpy(root, "qkv-cpu-XXXXXX");
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static int remove_root(void **state) {
+    (void)state;
+    char command[300];
+    snprintf(command, sizeof command, "rm -r '%s'", root);
+    return system(command);
+}
+
+static void quota_without_files(void **state) {
+    (void)state;
+    assert_int_equal(qkvi_cpu_quota(root), 0);
+    put("/proc/self/cgroup", "garbage\n:\n::\n0::\n3:cpu\n0::no-slash\n");
+    assert_int_equal(qkvi_cpu_quota(root), 0);
+}
+
+static void quota_version_2(void **state) {
+    (void)state;
+    put("/proc/self/cgroup", "0::/\n");
+    put("/sys/fs/cgroup/cpu.max", "max 100000\n");
+    assert_int_equal(qkvi_cpu_quota(root), 0);
+    put("/sys/fs/cgroup/cpu.max", "250000 100000\n");
+    assert_int_equal(qkvi_cpu_quota(root), 3); /* rounded up */
+    put("/sys/fs/cgroup/cpu.max", "1000 100000\n");
+    assert_int_equal(qkvi_cpu_quota(root), 1);
+    put("/sys/fs/cgroup/cpu.max", "400000 100000\n");
+    put("/proc/self/cgroup", "0::/slice/job\n"); /* the smallest on the way up counts */
+    put("/sys/fs/cgroup/slice/cpu.max", "200000 100000\n");
+    put("/sys/fs/cgroup/slice/job/cpu.max", "max 100000\n");
+    assert_int_equal(qkvi_cpu_quota(root), 2);
+    put("/sys/fs/cgroup/slice/job/cpu.max", "100000 0\n"); /* nonsense is no limit */
+    assert_int_equal(qkvi_cpu_quota(root), 2);
+}
+
+static void quota_version_1(void **state) {
+    (void)state;
+    put("/proc/self/cgroup", "8:cpuset:/other\n7:cpuacct,cpu:/job\n0::/elsewhere\n");
+    put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+    put("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    assert_int_equal(qkvi_cpu_quota(root), 0);
+    put("/sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "150000\n");
+    put("/sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000\n");
+    assert_int_equal(qkvi_cpu_quota(root), 2);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(features_are_those_of_the_compiler),
+        cmocka_unit_test(count_follows_the_affinity_mask),
+        cmocka_unit_test_setup_teardown(quota_without_files, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(quota_version_2, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(quota_version_1, make_root, remove_root),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
