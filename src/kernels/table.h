@@ -32,6 +32,14 @@ typedef struct qkvi_kernels {
                       int64_t a_col, const float *b, float *c, int64_t c_row, int add);
 
     qkvi_bwd_kernels bwd;
+
+    /*
+     * One row of qkv_attention_merge: dim channels at element o_at of every o_parts, its lse at lse_at of every lse_parts.
+     * n_parts >= 1, dim >= 0; o and lse (nullable) may be those of a part.
+     */
+    void (*merge_row)(int n_parts, const void *const *o_parts, const float *const *lse_parts,
+                      int64_t o_at, int64_t lse_at, int64_t dim, float *o, float *lse);
+
     qkvi_layer_kernels layer;
 } qkvi_kernels;
 

@@ -6,6 +6,7 @@
 #include "kernels/tmpl/attend_bwd.h"
 #include "kernels/tmpl/gemm_tile.h"
 #include "kernels/tmpl/layer.h"
+#include "kernels/tmpl/merge.h"
 
 const qkvi_kernels ISA_TABLE = {
     .name = ISA_NAME,
@@ -13,5 +14,6 @@ const qkvi_kernels ISA_TABLE = {
     .mr = V_MR,
     .gemm_tile = gemm_tile,
     .bwd = BWD_KERNELS,
+    .merge_row = merge_row,
     .layer = LAYER_KERNELS,
 };
