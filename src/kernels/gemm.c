@@ -1,0 +1,182 @@
+/*
+ * Matrix products: packing of B, and the loops that keep the register tile fed.
+ *
+ * C is cut into blocks of rows x panels, one task each. Within a block, for every 256 of k:
+ *
+ *     for each panel            32 KiB of packed B, kept in the first-level cache
+ *         for each tile         6 or 12 rows of A, streamed from the second level
+ *
+ * Blocks do not change the order of any sum (gemm.h), so they are free to follow the shape and the number of threads.
+ */
+#include "kernels/gemm.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+
+enum {
+    ROWS_MOST =
+        192, /* of a block: 192 x 256 floats of A are a fifth of a second-level cache of 1 MiB */
+    TASKS_PER_THREAD = 4 /* so that uneven threads end together */
+};
+#define WORTH_A_TASK (1 << 18) /* multiplications, some 2…4 µs: less is not worth waking a thread */
+
+static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+static int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* ---- Packing ------------------------------------------------------------------------------------------------ */
+
+size_t qkvi_gemm_packed_elems(int64_t k, int64_t n) {
+    int64_t padded;
+    size_t elems;
+    if (k < 0 || n < 0 || !qkvi_mul_i64(ceil_div(n, QKVI_PANEL), QKVI_PANEL, &padded) ||
+        !qkvi_mul_size((size_t)k, (size_t)padded, &elems) || elems > PTRDIFF_MAX / sizeof(float))
+        return SIZE_MAX;
+    return elems;
+}
+
+struct pack_job {
+    int64_t k, n, row_stride, col_stride, k_step, n_k_steps;
+    const float *b;
+    float *packed;
+};
+
+/* Rows of B lie in order: copy. n_cols = 32 is spelt out so that it becomes a few vector moves. */
+static void pack_rows(int64_t n_rows, int n_cols, const float *restrict b, int64_t row_stride,
+                      float *restrict panel) {
+    for (int64_t c = 0; c < n_rows; c++) {
+        float *const to = panel + c * QKVI_PANEL;
+        if (n_cols == QKVI_PANEL) {
+            memcpy(to, b + c * row_stride, QKVI_PANEL * sizeof *to);
+            continue;
+        }
+        memcpy(to, b + c * row_stride, (size_t)n_cols * sizeof *to);
+        memset(to + n_cols, 0, (size_t)(QKVI_PANEL - n_cols) * sizeof *to);
+    }
+}
+
+/* Columns of B lie in order (or neither do): transpose, in squares that use whole cache lines on both sides. */
+static void pack_columns(int64_t n_rows, int n_cols, const float *restrict b, int64_t row_stride,
+                         int64_t col_stride, float *restrict panel) {
+    enum { SQUARE = 16 };
+    for (int64_t c0 = 0; c0 < n_rows; c0 += SQUARE) {
+        const int64_t c1 = min_i64(c0 + SQUARE, n_rows);
+        for (int j = 0; j < n_cols; j++)
+            for (int64_t c = c0; c < c1; c++)
+                panel[c * QKVI_PANEL + j] = b[c * row_stride + j * col_stride];
+        for (int64_t c = c0; c < c1; c++)
+            for (int j = n_cols; j < QKVI_PANEL; j++) panel[c * QKVI_PANEL + j] = 0.0f;
+    }
+}
+
+static void pack_task(void *argument, int index) {
+    const struct pack_job *job = argument;
+    const int64_t j0 = index / job->n_k_steps * QKVI_PANEL,
+                  c0 = index % job->n_k_steps * job->k_step;
+    const int n_cols = (int)min_i64(QKVI_PANEL, job->n - j0);
+    const int64_t n_rows = min_i64(job->k_step, job->k - c0);
+    const float *b = job->b + c0 * job->row_stride + j0 * job->col_stride;
+    float *panel = job->packed + j0 * job->k + c0 * QKVI_PANEL;
+    if (job->col_stride == 1)
+        pack_rows(n_rows, n_cols, b, job->row_stride, panel);
+    else
+        pack_columns(n_rows, n_cols, b, job->row_stride, job->col_stride, panel);
+}
+
+void qkvi_gemm_pack_b(qkvi_pool *pool, int64_t k, int64_t n, const float *b, int64_t row_stride,
+                      int64_t col_stride, float *packed) {
+    if (k == 0 || n == 0) return;
+    struct pack_job job = { k, n, row_stride, col_stride, k, 1, b, packed };
+    const int64_t n_panels = ceil_div(n, QKVI_PANEL);
+    job.k_step = k > 4096 ? 4096 : k; /* 512 KiB of a panel */
+    job.n_k_steps = ceil_div(k, job.k_step);
+    const int n_tasks = (int)(n_panels * job.n_k_steps);
+    if (k * n < 1 << 15) pool = NULL; /* 128 KiB are copied sooner than a thread wakes */
+    qkvi_pool_run(pool, n_tasks, pack_task, &job);
+}
+
+/* ---- The product -------------------------------------------------------------------------------------------- */
+
+struct gemm_job {
+    const qkvi_kernels *kernels;
+    int64_t m, n, k;
+    const float *a, *packed_b, *bias;
+    float *c;
+    int64_t a_row, a_col, c_row;
+    int64_t block_rows, block_cols, n_col_blocks;
+    bool accumulate;
+};
+
+struct block {
+    int64_t i0, i1, j0, j1;
+};
+
+static void multiply_panel(const struct gemm_job *job, const struct block *block, int64_t j0,
+                           int64_t k0, int64_t k_len) {
+    const int n_cols = (int)min_i64(QKVI_PANEL, job->n - j0), mr = job->kernels->mr;
+    const float *panel = job->packed_b + j0 * job->k + k0 * QKVI_PANEL;
+    for (int64_t i = block->i0; i < block->i1; i += mr) {
+        const int n_rows = (int)min_i64(mr, block->i1 - i);
+        job->kernels->gemm_tile(n_rows, n_cols, k_len, job->a + i * job->a_row + k0 * job->a_col,
+                                job->a_row, job->a_col, panel, job->c + i * job->c_row + j0,
+                                job->c_row, k0 > 0 || job->accumulate);
+    }
+}
+
+static void add_bias(const struct gemm_job *job, const struct block *block) {
+    const float *restrict bias = job->bias;
+    for (int64_t i = block->i0; i < block->i1; i++) {
+        float *restrict row = job->c + i * job->c_row;
+        for (int64_t j = block->j0; j < block->j1; j++) row[j] += bias[j];
+    }
+}
+
+static void gemm_task(void *argument, int index) {
+    const struct gemm_job *job = argument;
+    const int64_t i0 = index / job->n_col_blocks * job->block_rows;
+    const int64_t j0 = index % job->n_col_blocks * job->block_cols;
+    const struct block block = { i0, min_i64(i0 + job->block_rows, job->m), j0,
+                                 min_i64(j0 + job->block_cols, job->n) };
+    int64_t k0 = 0;
+    do { /* once even if k = 0: C becomes zeros */
+        const int64_t k_len = min_i64(QKVI_GEMM_K_BLOCK, job->k - k0);
+        for (int64_t j = block.j0; j < block.j1; j += QKVI_PANEL)
+            multiply_panel(job, &block, j, k0, k_len);
+        k0 += QKVI_GEMM_K_BLOCK;
+    } while (k0 < job->k);
+    if (job->bias) add_bias(job, &block);
+}
+
+/* Blocks of rows; if those are too few for the threads, then of columns too. */
+static int choose_blocks(struct gemm_job *job, int n_threads) {
+    const int64_t n_panels = ceil_div(job->n, QKVI_PANEL);
+    const int64_t work = job->m * job->n * job->k / WORTH_A_TASK;
+    const int64_t n_wanted = n_threads == 1 ? 1 : min_i64(n_threads * TASKS_PER_THREAD, work);
+    const int64_t n_row_blocks = ceil_div(job->m, ROWS_MOST);
+    job->block_rows = ceil_div(ceil_div(job->m, n_row_blocks), job->kernels->mr) * job->kernels->mr;
+    const int64_t n_col_blocks =
+        min_i64(n_panels, n_wanted <= n_row_blocks ? 1 : ceil_div(n_wanted, n_row_blocks));
+    job->block_cols = ceil_div(n_panels, n_col_blocks) * QKVI_PANEL;
+    job->n_col_blocks = ceil_div(job->n, job->block_cols);
+    return (int)(ceil_div(job->m, job->block_rows) * job->n_col_blocks);
+}
+
+void qkvi_gemm(qkvi_pool *pool, const qkvi_kernels *kernels, int64_t m, int64_t n, int64_t k,
+               const float *a, int64_t a_row_stride, int64_t a_col_stride, const float *packed_b,
+               float *c, int64_t c_row_stride, const float *bias, bool accumulate) {
+    if (m == 0 || n == 0) return;
+    struct gemm_job job = { .kernels = kernels,
+                            .m = m,
+                            .n = n,
+                            .k = k,
+                            .a = a,
+                            .packed_b = packed_b,
+                            .bias = bias,
+                            .c = c,
+                            .a_row = a_row_stride,
+                            .a_col = a_col_stride,
+                            .c_row = c_row_stride,
+                            .accumulate = accumulate };
+    const int n_tasks = choose_blocks(&job, qkvi_pool_threads(pool));
+    qkvi_pool_run(pool, n_tasks, gemm_task, &job);
+}
