@@ -14,10 +14,9 @@
 
 #include <stdint.h>
 
+#include "kernels/attend.h"
 #include "kernels/attend_bwd.h"
 #include "kernels/layer.h"
-
-enum { QKVI_PANEL = 32 };
 
 typedef struct qkvi_kernels {
     const char *name; /* "avx2": what QKV_ISA and `qkv info` print */
@@ -30,6 +29,9 @@ typedef struct qkvi_kernels {
      */
     void (*gemm_tile)(int n_rows, int n_cols, int64_t k, const float *a, int64_t a_row,
                       int64_t a_col, const float *b, float *c, int64_t c_row, int add);
+
+    /* The forward pass of a block of queries: attend.h. */
+    void (*attend_block)(const qkvi_attend *a);
 
     qkvi_bwd_kernels bwd;
 

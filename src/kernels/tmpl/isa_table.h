@@ -3,8 +3,10 @@
 #include "kernels/table.h"
 #include "kernels/tmpl/vmath.h"
 
-#include "kernels/tmpl/attend_bwd.h"
 #include "kernels/tmpl/gemm_tile.h"
+
+#include "kernels/tmpl/attend.h"
+#include "kernels/tmpl/attend_bwd.h"
 #include "kernels/tmpl/layer.h"
 #include "kernels/tmpl/merge.h"
 
@@ -13,6 +15,7 @@ const qkvi_kernels ISA_TABLE = {
     .need = ISA_NEED,
     .mr = V_MR,
     .gemm_tile = gemm_tile,
+    .attend_block = attend_block,
     .bwd = BWD_KERNELS,
     .merge_row = merge_row,
     .layer = LAYER_KERNELS,
