@@ -57,7 +57,7 @@ static qkv_status check_numbers(const qkv_train_options *o, qkv_error *error) {
                              { "max_len", o->max_len, MIN_LEN, 1 << 20 },
                              { "n_steps", o->n_steps, 1, INT32_MAX },
                              { "batch", o->batch, 1, MAX_BATCH },
-                             { "warmup", o->warmup, 0, o->n_steps },
+                             { "warmup", o->warmup, 0, INT32_MAX },
                              { "checkpoint_every", o->checkpoint_every, 0, INT32_MAX },
                              { "report_every", o->report_every, 0, INT32_MAX } };
     for (size_t r = 0; r < sizeof ranges / sizeof *ranges; r++)
