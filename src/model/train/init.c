@@ -1,4 +1,8 @@
-/* First weights: see trainer.h. A sum of uniform numbers needs no logarithm, so it has the same bits everywhere. */
+/*
+ * First weights: see trainer.h. A sum of uniform numbers needs no logarithm, so it has the same bits everywhere.
+ * Sinusoids have entries of size 1, in which words of size 0.02 would drown for thousands of steps: next to them words
+ * begin with the deviation of Vaswani et al. 2017, 1/sqrt(hidden).
+ */
 #include <math.h>
 #include <string.h>
 
@@ -7,10 +11,10 @@
 
 enum { PURPOSE_INIT = 0x696e6974 /* "init" */ };
 
-static const double deviation = 0.02; /* BERT's initializer_range */
+static const double usual_deviation = 0.02; /* BERT's initializer_range */
 
 /* Eight 16-bit numbers, uniform in 0 … 65535, have mean 4 · 65535 and variance 8 (65536² - 1) / 12. */
-static float normal(uint64_t seed, uint64_t index) {
+static float normal(uint64_t seed, uint64_t index, double deviation) {
     const uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
     uint32_t words[4] = { 0, PURPOSE_INIT, (uint32_t)index, (uint32_t)(index >> 32) };
     const double scale = deviation / sqrt(8.0 * (65536.0 * 65536.0 - 1) / 12.0);
@@ -25,11 +29,18 @@ static int ends_with(const char *text, const char *ending) {
     return n >= m && strcmp(text + n - m, ending) == 0;
 }
 
-void qkvi_init_weights(uint64_t seed, const qkvi_param_table *table, float *params) {
+static double deviation_of(const qkvi_param *row, int sinusoidal) {
+    const int is_word = strcmp(row->name, "bert.embeddings.word_embeddings.weight") == 0;
+    return sinusoidal && is_word ? 1 / sqrt((double)row->shape[1]) : usual_deviation;
+}
+
+void qkvi_init_weights(uint64_t seed, int sinusoidal, const qkvi_param_table *table,
+                       float *params) {
     for (int64_t r = 0; r < table->n_rows; r++) {
         const qkvi_param *const row = &table->rows[r];
         const int is_norm = ends_with(row->name, "LayerNorm.weight");
+        const double deviation = deviation_of(row, sinusoidal);
         for (size_t i = row->offset; i < row->offset + row->n_elems; i++)
-            params[i] = is_norm ? 1.0f : row->rank == 1 ? 0.0f : normal(seed, i);
+            params[i] = is_norm ? 1.0f : row->rank == 1 ? 0.0f : normal(seed, i, deviation);
     }
 }

@@ -164,7 +164,7 @@ static qkv_status make_model(qkvi_trainer *t, qkv_error *error) {
     if (!t->params || !t->grads || !t->m || !t->v)
         return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for four times %zu parameters",
                               t->table.n_elems);
-    qkvi_init_weights(t->options->seed, &t->table, t->params);
+    qkvi_init_weights(t->options->seed, t->info.sinusoidal_positions, &t->table, t->params);
     QKV_TRY(qkvi_bert_bind(&t->info, &t->table, t->params, QKVI_BERT_FORWARD | QKVI_BERT_BACKWARD,
                            &t->weights, error));
     QKV_TRY(qkvi_bert_bind(&t->info, &t->table, t->grads, 0, &t->gradients, error));

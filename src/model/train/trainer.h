@@ -32,9 +32,9 @@ typedef struct qkvi_trainer {
 
 /**
  * Weights of a new model: N(0, 0.02²) by a sum of eight uniform numbers, cut off at ±4.9 deviations; biases 0, layer
- * norms 1 and 0. Number i of the arena is a function of (seed, i).
+ * norms 1 and 0. Number i of the arena is a function of (seed, i). With sinusoidal positions words are N(0, 1/hidden).
  */
-void qkvi_init_weights(uint64_t seed, const qkvi_param_table *table, float *params);
+void qkvi_init_weights(uint64_t seed, int sinusoidal, const qkvi_param_table *table, float *params);
 
 /** Writes config.json, the tokenizer's files and model.safetensors into options->out. */
 qkv_status qkvi_trainer_save(const qkvi_trainer *trainer, qkv_error *error);
