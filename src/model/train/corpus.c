@@ -145,7 +145,7 @@ void qkvi_slots_free(qkvi_slot *slots) { free(slots); }
 /* ---- Text for the vocabulary ---- */
 
 int64_t qkvi_corpus_n_texts(const qkvi_corpus *corpus) {
-    return corpus->grammar ? corpus->grammar->n_words : qkvi_text_n_lines(corpus->text);
+    return corpus->grammar ? corpus->grammar->n_said : qkvi_text_n_lines(corpus->text);
 }
 
 const char *qkvi_corpus_text(const qkvi_corpus *corpus, int64_t index, int64_t *bytes,
@@ -154,7 +154,7 @@ const char *qkvi_corpus_text(const qkvi_corpus *corpus, int64_t index, int64_t *
         *count = 1;
         return qkvi_text_line(corpus->text, index, bytes);
     }
-    const char *const word = corpus->grammar->words[index].text;
+    const char *const word = corpus->grammar->words[corpus->grammar->said[index]].text;
     *bytes = (int64_t)strlen(word);
     *count = WHOLE_WORD_COUNT;
     return word;

@@ -72,6 +72,7 @@ typedef struct qkvi_word {
     uint64_t hash;    /* of the key */
     bool is_function; /* listed by a `function` line */
     bool is_content;  /* a form of some lexeme */
+    bool is_said;     /* some frame can say it */
 } qkvi_word;
 
 typedef struct qkvi_class {
@@ -202,6 +203,7 @@ struct qkvi_grammar {
     uint64_t *shown; /* sorted keys of what `shown` lines hold out */
     int32_t n_shown, cap_shown;
     qkvi_urn urns[QKVI_N_URNS];
+    int32_t *said, n_said;     /* the words that frames can say, in their order */
     int32_t article[2];        /* a, an */
     struct qkvi_chunk *chunks; /* strings */
 };
@@ -264,6 +266,8 @@ qkvi_said qkvi_grammar_said(const qkvi_grammar *g, const qkvi_sentence *sentence
  * QKVI_MAX_ALTERNATIVES. */
 int32_t qkvi_element_words(const qkvi_grammar *g, const qkvi_element *element,
                            const qkvi_assignment *assignment, int32_t *words);
+/* Fills `said`, which has room for all words. */
+void qkvi_mark_said(qkvi_grammar *g);
 /* Whether a lexeme has the features that a variable wants. */
 bool qkvi_var_admits(const qkvi_var *var, const qkvi_lexeme *lexeme);
 bool qkvi_domain_has(const qkvi_domain *domain, int32_t lexeme);

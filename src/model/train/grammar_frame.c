@@ -48,6 +48,37 @@ bool qkvi_var_admits(const qkvi_var *var, const qkvi_lexeme *lexeme) {
     return true;
 }
 
+/* Over the whole domain of the element's variable; of an agreeing verb, both of its forms. */
+static void mark_element(qkvi_grammar *g, const qkvi_family *family, const qkvi_element *element) {
+    if (element->kind == QKVI_LITERAL) {
+        for (int32_t i = 0; i < element->n_words; ++i) g->words[element->words[i]].is_said = true;
+        return;
+    }
+    const qkvi_domain *const domain = &family->vars[element->var].domains[QKVI_ANY];
+    for (int32_t i = 0; i < domain->n; ++i) {
+        qkvi_assignment assignment;
+        assignment.lexeme[element->var] = domain->members[i];
+        int32_t word;
+        if (element->kind == QKVI_AGREE) {
+            const int32_t *const forms = g->lexemes[domain->members[i]].forms;
+            g->words[forms[0]].is_said = g->words[forms[1]].is_said = true;
+            continue;
+        }
+        qkvi_element_words(g, element, &assignment, &word);
+        g->words[word].is_said = true;
+    }
+}
+
+void qkvi_mark_said(qkvi_grammar *g) {
+    for (int32_t f = 0; f < g->n_frames; ++f)
+        for (int32_t i = 0; i < g->frames[f].n_elements; ++i)
+            mark_element(g, &g->families[g->frames[f].family],
+                         &g->elements[g->frames[f].first_element + i]);
+    g->n_said = 0;
+    for (int32_t w = 0; w < g->n_words; ++w)
+        if (g->words[w].is_said) g->said[g->n_said++] = w;
+}
+
 static int compare_int32(const void *a, const void *b) {
     const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
     return (x > y) - (x < y);

@@ -314,6 +314,9 @@ static qkv_status read_all(file_reader *f, const char *bytes, size_t n_bytes) {
     if (!f->r.g->n_families)
         return qkvi_reader_fail(&f->r, QKV_ERR_FORMAT, "the grammar has no family");
     QKV_TRY(qkvi_family_end(&f->r));
+    f->r.g->said = qkvi_malloc_array((size_t)f->r.g->n_words, sizeof *f->r.g->said);
+    if (!f->r.g->said) return qkvi_reader_fail(&f->r, QKV_ERR_MEMORY, "out of memory");
+    qkvi_mark_said(f->r.g);
     QKV_TRY(hold_shown(f));
     return qkvi_grammar_urns(&f->r);
 }
@@ -359,6 +362,7 @@ void qkvi_grammar_free(qkvi_grammar *g) {
     free(g->says);
     free(g->families);
     free(g->shown);
+    free(g->said);
     for (int u = 0; u < QKVI_N_URNS; ++u) free(g->urns[u].balls);
     free(g);
 }

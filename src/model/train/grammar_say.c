@@ -228,48 +228,57 @@ static bool make_words(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_say *say
     return true;
 }
 
-/* Draws from an urn until a pair of the split comes out. */
-static void make_pair(const qkvi_grammar *g, qkvi_rng *rng, qkvi_split split, const qkvi_urn *urn,
-                      qkvi_pair *pair) {
-    const bool wants_held = split == QKVI_SPLIT_HELD_OUT && urn != &g->urns[QKVI_URN_SINGLE] &&
-                            urn != &g->urns[QKVI_URN_PAIR];
-    for (;;) {
-        const qkvi_say *const say = &g->says[urn->balls[qkvi_rng_below(rng, (uint32_t)urn->n)]];
-        qkvi_assignment assignment;
-        qkvi_sentence sentence;
-        if (!draw(g, rng, say, &assignment)) continue;
-        if (qkvi_is_held(g, say, &assignment) != wants_held) continue;
-        const bool is_next = !say->is_pair || qkvi_rng_below(rng, 100) >= NEGATIVE_PERCENT;
-        if (!make_words(g, rng, say, &assignment, is_next, &sentence)) continue;
-        if (wants_held && is_next && qkvi_grammar_said(g, &sentence) != QKVI_HELD_OUT) continue;
-        write_text(g, &sentence, pair);
-        pair->is_next = is_next;
-        pair->counts_for_mlm = is_next;
-        pair->has_probe = 0;
-        pair->n_content = 0;
-        if (!say->is_pair) note_probe(g, say, &assignment, &sentence, pair);
-        return;
+/* What the generator wants of a say. */
+typedef struct wish {
+    bool is_held, is_next;
+} wish;
+
+/* Draws a say's variables and words once; false if that gave something else than the wish. */
+static bool try_words(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_say *say, wish w,
+                      qkvi_assignment *assignment, qkvi_sentence *sentence) {
+    if (!draw(g, rng, say, assignment) || qkvi_is_held(g, say, assignment) != w.is_held)
+        return false;
+    if (!make_words(g, rng, say, assignment, w.is_next, sentence)) return false;
+    return !w.is_held || !w.is_next || qkvi_grammar_said(g, sentence) == QKVI_HELD_OUT;
+}
+
+/* The label is drawn before the words, and a say that was drawn is kept until it succeeds: so nothing but
+ * the words tells whether a pair belongs together. (qkvi_grammar_urns has tried that every say can succeed.) */
+static void make_pair(const qkvi_grammar *g, qkvi_rng *rng, int urn, qkvi_pair *pair) {
+    const qkvi_say *const say =
+        &g->says[g->urns[urn].balls[qkvi_rng_below(rng, (uint32_t)g->urns[urn].n)]];
+    const wish w = { urn != QKVI_URN_SINGLE && urn != QKVI_URN_PAIR,
+                     !say->is_pair || qkvi_rng_below(rng, 100) >= NEGATIVE_PERCENT };
+    qkvi_assignment assignment;
+    qkvi_sentence sentence;
+    while (!try_words(g, rng, say, w, &assignment, &sentence)) {
     }
+    write_text(g, &sentence, pair);
+    pair->is_next = w.is_next;
+    pair->counts_for_mlm = w.is_next;
+    pair->has_probe = 0;
+    pair->n_content = 0;
+    if (!say->is_pair) note_probe(g, say, &assignment, &sentence, pair);
 }
 
 void qkvi_grammar_pair(const qkvi_grammar *g, qkvi_split split, int64_t index, uint64_t seed,
                        qkvi_pair *pair) {
     qkvi_rng rng = qkvi_rng_make(seed, (uint32_t)split, (uint64_t)index);
-    const bool held = split == QKVI_SPLIT_HELD_OUT;
-    const qkvi_urn *single = &g->urns[held ? QKVI_URN_HELD_SINGLE : QKVI_URN_SINGLE];
-    const qkvi_urn *both = &g->urns[held ? QKVI_URN_HELD_PAIR : QKVI_URN_PAIR];
-    if (held && !single->n && !both->n) { /* a grammar that holds nothing out */
-        single = &g->urns[QKVI_URN_SINGLE];
-        both = &g->urns[QKVI_URN_PAIR];
+    int single = QKVI_URN_SINGLE, both = QKVI_URN_PAIR;
+    const bool holds_out = g->urns[QKVI_URN_HELD_SINGLE].n || g->urns[QKVI_URN_HELD_PAIR].n;
+    if (split == QKVI_SPLIT_HELD_OUT && holds_out) {
+        single = QKVI_URN_HELD_SINGLE;
+        both = QKVI_URN_HELD_PAIR;
     }
-    const bool alone = single->n && (!both->n || qkvi_rng_below(&rng, 100) < SINGLE_PERCENT);
-    make_pair(g, &rng, split, alone ? single : both, pair);
+    const bool alone =
+        g->urns[single].n && (!g->urns[both].n || qkvi_rng_below(&rng, 100) < SINGLE_PERCENT);
+    make_pair(g, &rng, alone ? single : both, pair);
 }
 
 int qkvi_grammar_probe(const qkvi_grammar *g, int64_t index, uint64_t seed, qkvi_pair *pair) {
     if (!g->urns[QKVI_URN_PROBE].n) return 0;
     qkvi_rng rng = qkvi_rng_make(seed, 2, (uint64_t)index);
-    make_pair(g, &rng, QKVI_SPLIT_HELD_OUT, &g->urns[QKVI_URN_PROBE], pair);
+    make_pair(g, &rng, QKVI_URN_PROBE, pair);
     return 1;
 }
 
@@ -316,25 +325,18 @@ static qkv_status fill_urn(const qkvi_reader *r, int which) {
 }
 
 /* Draws what the generator will want of a say, so that it can never search in vain. */
-static qkv_status try_say(const qkvi_reader *r, int32_t s, bool held) {
+static qkv_status try_say(const qkvi_reader *r, int32_t s, wish w) {
     const qkvi_grammar *const g = r->g;
     const qkvi_say *const say = &g->says[s];
     qkvi_rng rng = qkvi_rng_make(0, 3, (uint64_t)s);
-    bool needs_true = true, needs_false = say->is_pair;
-    for (int32_t i = 0; i < MOST_DRAWS && (needs_true || needs_false); ++i) {
-        qkvi_assignment assignment;
-        qkvi_sentence sentence;
-        if (!draw(g, &rng, say, &assignment) || qkvi_is_held(g, say, &assignment) != held) continue;
-        const bool is_next = needs_true;
-        if (!make_words(g, &rng, say, &assignment, is_next, &sentence)) continue;
-        if (held && is_next && qkvi_grammar_said(g, &sentence) != QKVI_HELD_OUT) continue;
-        *(is_next ? &needs_true : &needs_false) = false;
-    }
-    if (!needs_true && !needs_false) return QKV_OK;
-    return qkvi_reader_fail(r, QKV_ERR_FORMAT, "say %d of family '%s' is never %s%s",
+    qkvi_assignment assignment;
+    qkvi_sentence sentence;
+    for (int32_t i = 0; i < MOST_DRAWS; ++i)
+        if (try_words(g, &rng, say, w, &assignment, &sentence)) return QKV_OK;
+    return qkvi_reader_fail(r, QKV_ERR_FORMAT, "sentence %d of family '%s' is never %s%s",
                             (int)(s - g->families[say->family].first_say + 1),
-                            g->families[say->family].name, held ? "held out" : "drawn",
-                            needs_true ? "" : " with a wrong second half");
+                            g->families[say->family].name, w.is_held ? "held out" : "drawn",
+                            w.is_next ? "" : " with a wrong second half");
 }
 
 qkv_status qkvi_grammar_urns(const qkvi_reader *r) {
@@ -342,10 +344,11 @@ qkv_status qkvi_grammar_urns(const qkvi_reader *r) {
     for (int32_t s = 0; s < r->g->n_says; ++s) {
         qkvi_reader at = *r;
         at.line = r->g->families[r->g->says[s].family].line;
-        if (!r->g->says[s].is_held) QKV_TRY(try_say(&at, s, false));
-        if (belongs(r->g, &r->g->says[s], QKVI_URN_HELD_SINGLE) ||
-            belongs(r->g, &r->g->says[s], QKVI_URN_HELD_PAIR))
-            QKV_TRY(try_say(&at, s, true));
+        const qkvi_say *const say = &r->g->says[s];
+        for (int next = 1; next >= !say->is_pair; --next) {
+            if (!say->is_held) QKV_TRY(try_say(&at, s, (wish){ false, next }));
+            if (can_be_held(r->g, say)) QKV_TRY(try_say(&at, s, (wish){ true, next }));
+        }
     }
     return QKV_OK;
 }
