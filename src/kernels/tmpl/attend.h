@@ -174,6 +174,21 @@ V_INLINE void attend_score_tile(const attend *t, int r0, const float *panel, flo
     }
 }
 
+static void attend_plain_tile(const attend *t, int r0, const float *panel, float *s) {
+    attend_score_tile(t, r0, panel, s);
+    _Pragma("GCC unroll 12") for (int i = 0; i < V_MR; i++) t->seen[r0 + i] = 1.0f;
+}
+
+/* A tile whose scores must be finished or partly hidden: their maxima are taken again. */
+static void attend_other_tile(const attend *t, int r0, int64_t key, const float *panel, float *s) {
+    float before[V_MR * 16];
+    memcpy(before, t->max + 16 * r0, sizeof before);
+    attend_score_tile(t, r0, panel, s);
+    memcpy(t->max + 16 * r0, before, sizeof before);
+    for (int i = 0; i < V_MR && r0 + i < t->a->n_rows; i++)
+        attend_fix_row(t, r0 + i, key, s + i * QKVI_SCORE_ROW);
+}
+
 /* The panels of [block, block + 256) that some row of the tile sees, as keys. */
 V_INLINE attend_span attend_tile_panels(const attend *t, int r0, int64_t block) {
     const int r1 = r0 + V_MR < t->a->n_rows ? r0 + V_MR : t->a->n_rows;
@@ -202,18 +217,10 @@ static void attend_scores(const attend *t, int64_t block) {
             const attend_span span = attend_tile_panels(t, r0, block);
             if (key < span.begin || key >= span.end) continue;
             float *s = t->s + r0 * QKVI_SCORE_ROW + (key - block);
-            const bool plain = attend_is_plain(t, r0, key);
-            vf before[V_MR];
-            if (!plain)
-                for (int i = 0; i < V_MR; i++) before[i] = vf_load(t->max + 16 * (r0 + i));
-            attend_score_tile(t, r0, panel, s);
-            for (int i = 0; i < V_MR && r0 + i < a->n_rows; i++)
-                if (plain) {
-                    t->seen[r0 + i] = 1.0f;
-                } else {
-                    vf_store(t->max + 16 * (r0 + i), before[i]);
-                    attend_fix_row(t, r0 + i, key, s + i * QKVI_SCORE_ROW);
-                }
+            if (attend_is_plain(t, r0, key))
+                attend_plain_tile(t, r0, panel, s);
+            else
+                attend_other_tile(t, r0, key, panel, s);
         }
     }
 }
@@ -229,13 +236,13 @@ V_INLINE void attend_raise(const attend *t, int r) {
     vf_store(t->m + r, vf_select(rises, top, old));
 }
 
-/* p of one row over the panels of its tile, and the 16 + 16 partial sums. */
+/* p of one row over the panels of its tile, and the 16 + 16 partial sums. No exponent passes 8, but for rounding. */
 V_INLINE void attend_exp_row(float *s, int64_t n, float c, float m, float *sum) {
     const vf shift = vf_set1(m > -ATTEND_INF ? -m : 0.0f), factor = vf_set1(c);
     vf sum0 = vf_set1(0.0f), sum1 = vf_set1(0.0f);
     for (int64_t j = 0; j < n; j += 32) {
-        const vf p0 = vf_exp2(vf_fma(vf_load(s + j), factor, shift));
-        const vf p1 = vf_exp2(vf_fma(vf_load(s + j + 16), factor, shift));
+        const vf p0 = vf_exp2_below_128(vf_fma(vf_load(s + j), factor, shift));
+        const vf p1 = vf_exp2_below_128(vf_fma(vf_load(s + j + 16), factor, shift));
         vf_store(s + j, p0);
         vf_store(s + j + 16, p1);
         sum0 = vf_add(sum0, p0);

@@ -9,12 +9,11 @@
 #ifndef QKVI_TMPL_VMATH_H
 #define QKVI_TMPL_VMATH_H
 
-/* 2^x for x < 128. Exactly 0 below 2^-126 and for -inf; NaN stays NaN; 128 and more: +inf. */
-V_INLINE vf vf_exp2(vf x) {
+/* 2^x for x < 128 (beyond: undefined). Exactly 0 below 2^-126 and for -inf; NaN stays NaN. */
+V_INLINE vf vf_exp2_below_128(vf x) {
     const vf magic = vf_set1(12582912.0f);
-    const vf top = vf_min(vf_set1(128.0f), x); /* NaN: x */
-    const vf t = vf_add(top, magic);
-    const vf f = vf_sub(top, vf_sub(t, magic));
+    const vf t = vf_add(x, magic);
+    const vf f = vf_sub(x, vf_sub(t, magic));
     vf p = vf_set1(1.534580806e-04f);
     p = vf_fma(p, f, vf_set1(1.339993090e-03f));
     p = vf_fma(p, f, vf_set1(9.618489072e-03f));
@@ -25,6 +24,9 @@ V_INLINE vf vf_exp2(vf x) {
     const vf y = vi_as_vf(vi_add(vf_as_vi(p), vi_shl(vf_as_vi(t), 23)));
     return vf_select(vm_nlt(x, vf_set1(-126.0f)), y, vf_set1(0.0f));
 }
+
+/* The same for all x: 128 and more give +inf. */
+V_INLINE vf vf_exp2(vf x) { return vf_exp2_below_128(vf_min(vf_set1(128.0f), x)); }
 
 /* log2 x for normal x > 0; 0 and subnormals: -inf; +inf: +inf; negative and NaN: NaN. */
 V_INLINE vf vf_log2(vf x) {
