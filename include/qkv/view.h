@@ -1,5 +1,21 @@
-/** qkv pictures: heat maps, grids of heads and curves as PNG, by cairo and pango. The same input
- * gives the same bytes. */
+/**
+ * qkv pictures: heat maps, grids of heads and curves as PNG, by cairo and pango.
+ *
+ * What all three do:
+ *   Text    Titles, captions and labels are any bytes; what cannot be shown (broken UTF-8, control,
+ *           invisible and direction-changing characters) is shown escaped. NULL is no text. A
+ *           caption wraps, its line breaks stay. Labels always fit: turned, smaller, or without
+ *           their middle. Glyphs come from DejaVu Sans, then from whatever the system has.
+ *   File    Written beside path and renamed, so path holds a whole picture or what it held before.
+ *           It carries title and caption as iTXt chunks "Title" and "Description".
+ *   Bytes   The same input gives the same bytes on one installation, whatever locale and
+ *           environment; another version of cairo, pango or the fonts may give others.
+ *   Memory  4 bytes a pixel, at most 32,767 pixels a side (QKV_ERR_LIMIT). glib ends the process
+ *           if it finds no memory.
+ *   Return  QKV_OK; QKV_ERR_ARGUMENT for a NULL that must not be, an unknown theme or a struct_size
+ *           that is too small; QKV_ERR_VERSION; QKV_ERR_SHAPE; QKV_ERR_LIMIT; QKV_ERR_IO;
+ *           QKV_ERR_MEMORY.
+ */
 #ifndef QKV_VIEW_H
 #define QKV_VIEW_H
 
@@ -11,32 +27,40 @@ extern "C" {
 
 typedef enum qkv_theme { QKV_THEME_LIGHT, QKV_THEME_DARK } qkv_theme;
 
-/** Colour of a weight t in [0, 1] (clamped; NaN: grey), colour-blind safe, monotone in
- * lightness. rgb in 0 … 255. */
+/**
+ * Colour of a weight t in [0, 1] (clamped; NaN: grey): near the page at 0, and from there monotone
+ * in lightness, also for those who do not tell red from green. rgb in 0 … 255.
+ */
 QKV_API void qkv_view_color(double t, qkv_theme theme, uint8_t rgb[3]);
 
-/** One head: rows are queries, columns are keys. Labels are UTF-8, any bytes are shown escaped. */
+/**
+ * One head: rows are queries, columns are keys.
+ *
+ * Colours run from 0 to a round number not below the largest weight; the scale beside the map and a
+ * line that is added to the caption say which. Large cells show their weight in figures. Maps of
+ * more than 4,096 rows or columns are folded: a cell is then the largest of k x k weights, which
+ * the caption says, too.
+ */
 typedef struct qkv_heatmap {
     size_t struct_size;
-    int64_t n_rows, n_cols;
-    const float *weights; /* [n_rows][n_cols] */
-    const char *const *row_labels;
+    int64_t n_rows, n_cols;        /* 1 ... 2^20 */
+    const float *weights;          /* [n_rows][n_cols] */
+    const char *const *row_labels; /* nullable, as are its entries */
     const char *const *col_labels;
-    const char *title,
-        *caption; /* the caption says what a cell means, from which model, layer and head */
+    const char *title;
+    const char *caption; /* what a cell means, from which model, layer and head */
     qkv_theme theme;
 } qkv_heatmap;
 
 QKV_API QKV_NODISCARD qkv_status qkv_view_heatmap_png(const qkv_heatmap *map, const char *path,
                                                       qkv_error *error);
 
-/** All heads at once: weights is [n_layers][n_heads][n][n], labels [n_layers * n_heads]
- * (nullable entries). */
+/** All heads at once, layers down and heads across, on one scale. */
 typedef struct qkv_head_grid {
     size_t struct_size;
     int64_t n_layers, n_heads, n;
-    const float *weights;
-    const char *const *labels;
+    const float *weights;      /* [n_layers][n_heads][n][n] */
+    const char *const *labels; /* [n_layers * n_heads], below each map; nullable, entries too */
     const char *title, *caption;
     qkv_theme theme;
 } qkv_head_grid;
@@ -44,11 +68,11 @@ typedef struct qkv_head_grid {
 QKV_API QKV_NODISCARD qkv_status qkv_view_grid_png(const qkv_head_grid *grid, const char *path,
                                                    qkv_error *error);
 
-/** A curve, such as the loss of a training run: n points, x ascending. */
+/** A curve, such as the loss of a training run. A point that is not finite leaves a gap. */
 typedef struct qkv_curve {
     size_t struct_size;
     int64_t n;
-    const double *x, *y;
+    const double *x, *y; /* [n], x ascending */
     const char *x_label, *y_label, *title, *caption;
     qkv_theme theme;
 } qkv_curve;

@@ -1,0 +1,112 @@
+/**
+ * Cells and scale.
+ *
+ * The top of a scale is a round number, so that its ticks are short and pictures compare. Cells lie
+ * on whole pixels and are drawn without smoothing; the gap between them is the page. A map with
+ * more weights than pixels is folded by its maximum: a sharp look stays sharp.
+ */
+#include "view/cells.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* Tops by which ticks come out round: 0, 0.2 … 1 and so on; times a power of ten. */
+static const struct {
+    double top;
+    int n_steps, decimals;
+} tops[] = { { 0.15, 3, 2 }, { 0.2, 4, 2 }, { 0.3, 3, 1 }, { 0.4, 4, 1 },
+             { 0.5, 5, 1 },  { 0.6, 3, 1 }, { 0.8, 4, 1 }, { 1.0, 5, 1 } };
+
+enum { N_TOPS = sizeof tops / sizeof tops[0], MAX_DECIMALS = 9 };
+
+qkvi_scale qkvi_scale_of(const float *weights, int64_t n) {
+    qkvi_scale scale = { .top = 1, .n_steps = 5, .decimals = 1 };
+    for (int64_t i = 0; i < n; i++) {
+        if (isnan(weights[i])) scale.has_nan = 1;
+        if (isfinite(weights[i]) && weights[i] > scale.largest) scale.largest = weights[i];
+    }
+    const double largest = scale.largest * (1 - 1e-6); /* 0.1f is above 0.1 */
+    double power = 1;                                  /* ten to the -shift */
+    int shift = 0;
+    while (largest > power && shift > -MAX_DECIMALS) power *= 10, shift--;
+    while (largest > 0 && largest <= power / 10 && shift < MAX_DECIMALS - 2) power /= 10, shift++;
+    for (int i = N_TOPS - 1; i >= 0 && largest > 0 && largest <= tops[i].top * power; i--) {
+        scale.top = tops[i].top * power;
+        scale.n_steps = tops[i].n_steps;
+        scale.decimals = tops[i].decimals + shift > 0 ? tops[i].decimals + shift : 0;
+    }
+    return scale;
+}
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+qkvi_cells qkvi_cells_fit(const float *weights, int64_t n_rows, int64_t n_cols, int side, int least,
+                          int most) {
+    qkvi_cells cells = { weights, n_rows, n_cols, 1, most, 0 };
+    const int64_t n = n_rows > n_cols ? n_rows : n_cols;
+    cells.fold = ceil_div(n * least, side > least ? side : least);
+    if (cells.fold < 1) cells.fold = 1;
+    const int64_t fitting = side / ceil_div(n, cells.fold);
+    if (fitting < most) cells.cell = fitting > least ? (int)fitting : least;
+    cells.gap = cells.cell >= 24 ? 2 : cells.cell >= 14 ? 1 : 0;
+    return cells;
+}
+
+int64_t qkvi_cells_rows(const qkvi_cells *cells) { return ceil_div(cells->n_rows, cells->fold); }
+int64_t qkvi_cells_cols(const qkvi_cells *cells) { return ceil_div(cells->n_cols, cells->fold); }
+
+float qkvi_cells_at(const qkvi_cells *cells, int64_t row, int64_t col) {
+    const int64_t i0 = row * cells->fold, j0 = col * cells->fold;
+    float largest = -INFINITY;
+    for (int64_t i = i0; i < i0 + cells->fold && i < cells->n_rows; i++) {
+        for (int64_t j = j0; j < j0 + cells->fold && j < cells->n_cols; j++) {
+            const float weight = cells->weights[i * cells->n_cols + j];
+            if (isnan(weight)) return weight;
+            if (weight > largest) largest = weight;
+        }
+    }
+    return largest;
+}
+
+void qkvi_cells_draw(const qkvi_frame *frame, const qkvi_cells *cells, const qkvi_scale *scale,
+                     double x, double y) {
+    const int64_t rows = qkvi_cells_rows(cells), cols = qkvi_cells_cols(cells);
+    const int side = cells->cell - cells->gap;
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t j = 0; j < cols; j++) {
+            const double t = qkvi_cells_at(cells, i, j) / scale->top;
+            qkvi_frame_fill(frame, qkvi_weight_color(t, frame->theme),
+                            x + (double)(j * cells->cell), y + (double)(i * cells->cell), side,
+                            side);
+        }
+    }
+}
+
+void qkvi_scale_draw(const qkvi_frame *frame, const qkvi_scale *scale, double x, double y,
+                     double height) {
+    enum { WIDTH = 20, TICK = 6 };
+    const double bar = fmin(floor(height), QKVI_SCALE_HEIGHT);
+    for (int i = 0; i < (int)bar; i++) {
+        const double t = 1 - (i + 0.5) / bar;
+        qkvi_frame_fill(frame, qkvi_weight_color(t, frame->theme), x, y + i, WIDTH, 1);
+    }
+    const qkvi_line style = { .size = 19, .color = frame->palette->faint };
+    for (int i = 0; i <= scale->n_steps; i++) {
+        char number[32];
+        const double t = (double)i / scale->n_steps, at = floor(y + (1 - t) * (bar - 1));
+        qkvi_number(number, sizeof number, t * scale->top, i == 0 ? 0 : scale->decimals);
+        qkvi_frame_fill(frame, frame->palette->faint, x + WIDTH + 2, at, TICK, 1);
+        qkvi_line_draw(&frame->type, frame->cr, number, &style, x + WIDTH + TICK + 10, at);
+    }
+}
+
+void qkvi_scale_note(char *text, size_t text_bytes, const qkvi_scale *scale, int64_t fold) {
+    char top[32], largest[32], folded[96] = "";
+    qkvi_number(top, sizeof top, scale->top, scale->top == 1 ? 0 : scale->decimals);
+    qkvi_number(largest, sizeof largest, scale->largest, scale->decimals + 2);
+    if (fold > 1)
+        snprintf(folded, sizeof folded, " A cell shows the largest of %lld \xC3\x97 %lld weights.",
+                 (long long)fold, (long long)fold);
+    snprintf(text, text_bytes, "Colours run from 0 to %s; the largest weight is %s.%s%s", top,
+             largest, folded, scale->has_nan ? " Grey: not a number." : "");
+}

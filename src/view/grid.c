@@ -1,0 +1,136 @@
+/**
+ * All heads at once: one small map each, layers down, heads across, on one common scale.
+ *
+ *                 head 0    head 1    …
+ *     layer 0     map       map                 scale
+ *                 label     label
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/alloc.h"
+#include "core/options.h"
+#include "core/status.h"
+#include "view/cells.h"
+
+enum {
+    TOTAL_SIDE = 1500, /* of all maps side by side, if they can keep … */
+    LEAST_SIDE = 144,  /* … this */
+    MOST_SIDE = 300,
+    MOST_CELL = 40,
+    GUTTER = 30,
+    LABEL_BAND = 34, /* below each map */
+    HEAD_BAND = 40,  /* above the first row */
+    SCALE_GAP = 40,
+    LEAST_BAR = 160,
+    MAX_HEADS = 4096,
+    MAX_N = 1 << 20
+};
+
+/* The measures shared by all maps. */
+struct plan {
+    qkvi_cells cells; /* of the first head */
+    qkvi_scale scale;
+    double left; /* of the layers' names */
+    double map, step_x, step_y;
+};
+
+static void plan_all(const qkvi_frame *frame, const qkv_head_grid *grid, struct plan *plan) {
+    const int64_t n_weights = grid->n_layers * grid->n_heads * grid->n * grid->n;
+    const int64_t side = TOTAL_SIDE / grid->n_heads;
+    const int fitting = (int)(side < LEAST_SIDE ? LEAST_SIDE : side > MOST_SIDE ? MOST_SIDE : side);
+    const qkvi_line name = { .size = 20 };
+    char last[32];
+    snprintf(last, sizeof last, "layer %lld", (long long)(grid->n_layers - 1));
+    plan->scale = qkvi_scale_of(grid->weights, n_weights);
+    plan->cells = qkvi_cells_fit(grid->weights, grid->n, grid->n, fitting, 1, MOST_CELL);
+    plan->map = (double)(qkvi_cells_cols(&plan->cells) * plan->cells.cell - plan->cells.gap);
+    plan->step_x = plan->map + GUTTER;
+    plan->step_y = plan->map + LABEL_BAND + GUTTER / 2.0;
+    plan->left = ceil(qkvi_line_width(&frame->type, last, &name)) + 20;
+}
+
+static void draw_names(const qkvi_frame *frame, const qkv_head_grid *grid, const struct plan *plan,
+                       double x, double y) {
+    char name[32];
+    qkvi_line style = { .size = 20, .color = frame->palette->faint, .align = 1 };
+    for (int64_t layer = 0; layer < grid->n_layers; layer++) {
+        snprintf(name, sizeof name, "layer %lld", (long long)layer);
+        qkvi_line_draw(&frame->type, frame->cr, name, &style, x - 20,
+                       y + (double)layer * plan->step_y + plan->map / 2);
+    }
+    style.align = 0.5;
+    for (int64_t head = 0; head < grid->n_heads; head++) {
+        snprintf(name, sizeof name, "head %lld", (long long)head);
+        qkvi_line_draw(&frame->type, frame->cr, name, &style,
+                       x + (double)head * plan->step_x + plan->map / 2, y - 22);
+    }
+}
+
+static qkv_status draw_maps(const qkvi_frame *frame, const qkv_head_grid *grid,
+                            const struct plan *plan, double x, double y) {
+    const qkvi_line style = {
+        .size = 19, .max_width = plan->map + GUTTER - 8, .color = frame->palette->text, .align = 0.5
+    };
+    for (int64_t i = 0; i < grid->n_layers * grid->n_heads; i++) {
+        const double left = x + (double)(i % grid->n_heads) * plan->step_x;
+        const double top = y + (double)(i / grid->n_heads) * plan->step_y;
+        qkvi_cells cells = plan->cells;
+        cells.weights = grid->weights + i * grid->n * grid->n;
+        qkvi_cells_draw(frame, &cells, &plan->scale, left, top);
+        char *label = qkvi_shown(grid->labels ? grid->labels[i] : NULL);
+        if (label == NULL) return QKV_ERR_MEMORY;
+        qkvi_line_draw(&frame->type, frame->cr, label, &style, left + plan->map / 2,
+                       top + plan->map + LABEL_BAND / 2.0);
+        free(label);
+    }
+    return QKV_OK;
+}
+
+static qkv_status draw(qkvi_frame *frame, const qkv_head_grid *grid, const char *path,
+                       qkv_error *error) {
+    struct plan plan;
+    char note[320];
+    plan_all(frame, grid, &plan);
+    qkvi_scale_note(note, sizeof note, &plan.scale, plan.cells.fold);
+    const double width = (double)grid->n_heads * plan.step_x - GUTTER;
+    const double bar = fmax(plan.map, LEAST_BAR);
+    const double height = fmax((double)grid->n_layers * plan.step_y - GUTTER / 2.0, bar + 10);
+    QKV_TRY(qkvi_frame_begin(frame, grid->title, grid->caption, note,
+                             plan.left + width + SCALE_GAP + QKVI_SCALE_WIDTH, HEAD_BAND + height,
+                             error));
+    const double x = ceil(frame->x + plan.left), y = ceil(frame->y + HEAD_BAND);
+    draw_names(frame, grid, &plan, x, y);
+    if (draw_maps(frame, grid, &plan, x, y) != QKV_OK)
+        return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a label");
+    qkvi_scale_draw(frame, &plan.scale, x + width + SCALE_GAP, y, bar);
+    return qkvi_frame_save(frame, path, error);
+}
+
+static qkv_status check(const qkv_head_grid *grid, const char *path, qkv_error *error) {
+    int64_t n_weights = 0;
+    if (path == NULL || grid->weights == NULL)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", path ? "weights" : "path");
+    if (grid->n_layers < 1 || grid->n_heads < 1 || grid->n_layers > MAX_HEADS ||
+        grid->n_heads > MAX_HEADS || grid->n < 1 || grid->n > MAX_N)
+        return qkvi_error_set(error, QKV_ERR_SHAPE,
+                              "n_layers = %lld, n_heads = %lld, n = %lld: must be 1 to %d, %d, %d",
+                              (long long)grid->n_layers, (long long)grid->n_heads,
+                              (long long)grid->n, MAX_HEADS, MAX_HEADS, MAX_N);
+    if (!qkvi_mul_i64(grid->n_layers * grid->n_heads, grid->n * grid->n, &n_weights))
+        return qkvi_error_set(error, QKV_ERR_SHAPE, "n_layers * n_heads * n * n is above 2^63 - 1");
+    return QKV_OK;
+}
+
+qkv_status qkv_view_grid_png(const qkv_head_grid *given, const char *path, qkv_error *error) {
+    qkv_head_grid grid;
+    if (given == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "grid is NULL");
+    QKV_TRY(qkvi_options_read(&grid, sizeof grid, given, "qkv_head_grid", error));
+    QKV_TRY(check(&grid, path, error));
+    qkvi_frame frame;
+    qkv_status status = qkvi_frame_open(&frame, grid.theme, error);
+    if (status == QKV_OK) status = draw(&frame, &grid, path, error);
+    qkvi_frame_close(&frame);
+    return status;
+}

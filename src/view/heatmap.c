@@ -1,0 +1,202 @@
+/**
+ * The heat map of one head.
+ *
+ *                      column labels, level or turned by 45 degrees
+ *     row labels       cells                                         scale
+ *
+ * Labels always fit: they are level if every column label fits its cell, turned otherwise, smaller
+ * as cells shrink, elided in the middle beyond a width, and where cells are lower than a line of
+ * text only every so many-th row and column is named.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/alloc.h"
+#include "core/options.h"
+#include "core/status.h"
+#include "view/cells.h"
+
+enum {
+    SIDE = 1056,      /* of the cells of a short sentence; longer ones grow … */
+    LONG_SIDE = 2800, /* … to this, by cells of LEAST_READABLE … */
+    HUGE_SIDE = 8192, /* … and then to this, by cells of 2 pixels */
+    LEAST_READABLE = 28,
+    MAX_CELL = 96,
+    MAX_LABEL = 330, /* pixels of a label's width */
+    LABEL_GAP = 16,
+    SCALE_GAP = 48,
+    NUMBERS_FROM = 64, /* cells this large show their weight … */
+    MAX_N = 1 << 20
+};
+
+static const double quarter_turn = -0.78539816339744831; /* 45 degrees up */
+static const double number_floor = 0.125;                /* … if it is this much of the top */
+
+/* Where everything goes, in pixels from the corner of the content. */
+struct plan {
+    qkvi_cells cells;
+    qkvi_scale scale;
+    char **rows, **cols; /* labels as shown, one per weight row and column; NULL: none */
+    qkvi_line row_style, col_style;
+    int64_t stride; /* every stride-th cell is named */
+    double left, top, width, height, overhang;
+};
+
+static void free_labels(char **labels, int64_t n) {
+    for (int64_t i = 0; labels && i < n; i++) free(labels[i]);
+    free(labels);
+}
+
+static qkv_status show_labels(const char *const *labels, int64_t n, char ***shown) {
+    *shown = NULL;
+    if (labels == NULL) return QKV_OK;
+    *shown = qkvi_calloc_array((size_t)n, sizeof **shown);
+    for (int64_t i = 0; *shown && i < n; i++) {
+        (*shown)[i] = qkvi_shown(labels[i]);
+        if ((*shown)[i] == NULL) return QKV_ERR_MEMORY;
+    }
+    return *shown ? QKV_OK : QKV_ERR_MEMORY;
+}
+
+static qkvi_cells fit(const qkv_heatmap *map) {
+    const int64_t n = map->n_rows > map->n_cols ? map->n_rows : map->n_cols;
+    if (n * LEAST_READABLE <= LONG_SIDE) {
+        const int side = n * LEAST_READABLE > SIDE ? (int)n * LEAST_READABLE : SIDE;
+        return qkvi_cells_fit(map->weights, map->n_rows, map->n_cols, side, 1, MAX_CELL);
+    }
+    const int side = n * 2 > LONG_SIDE ? HUGE_SIDE : LONG_SIDE;
+    return qkvi_cells_fit(map->weights, map->n_rows, map->n_cols, side, 2,
+                          side == HUGE_SIDE ? 2 : LEAST_READABLE);
+}
+
+static double widest(const qkvi_frame *frame, char *const *labels, int64_t n, int64_t stride,
+                     const qkvi_line *style) {
+    double width = 0;
+    for (int64_t i = 0; labels && i < n; i += stride)
+        width = fmax(width, qkvi_line_width(&frame->type, labels[i], style));
+    return fmin(ceil(width), MAX_LABEL);
+}
+
+static void plan_labels(const qkvi_frame *frame, const qkv_heatmap *map, struct plan *plan) {
+    const int cell = plan->cells.cell;
+    const double size = fmin(25, fmax(15, floor(cell * 0.62)));
+    const int64_t step = cell >= 20 ? 1 : (20 + cell - 1) / cell;
+    plan->stride = step * plan->cells.fold;
+    plan->row_style = (qkvi_line){
+        .size = size, .max_width = MAX_LABEL, .color = frame->palette->text, .align = 1
+    };
+    plan->col_style = plan->row_style;
+    plan->left = widest(frame, plan->rows, map->n_rows, plan->stride, &plan->row_style) + LABEL_GAP;
+    const double wide = widest(frame, plan->cols, map->n_cols, plan->stride, &plan->col_style);
+    if (wide <= cell - 10) {
+        plan->col_style.align = 0.5;
+        plan->top = size + LABEL_GAP;
+    } else {
+        plan->col_style.align = 0;
+        plan->col_style.turn = quarter_turn;
+        plan->top = ceil((wide + size) * M_SQRT1_2) + LABEL_GAP;
+        plan->overhang = fmax(0, wide * M_SQRT1_2 - cell / 2.0);
+    }
+    if (plan->cols == NULL) plan->top = 0;
+    if (plan->rows == NULL) plan->left = 0;
+}
+
+static void plan_all(const qkvi_frame *frame, const qkv_heatmap *map, struct plan *plan) {
+    plan->cells = fit(map);
+    plan->scale = qkvi_scale_of(map->weights, map->n_rows * map->n_cols);
+    plan_labels(frame, map, plan);
+    plan->width = (double)(qkvi_cells_cols(&plan->cells) * plan->cells.cell);
+    plan->height = (double)(qkvi_cells_rows(&plan->cells) * plan->cells.cell);
+}
+
+static void draw_labels(const qkvi_frame *frame, const struct plan *plan, double x, double y) {
+    const qkvi_cells *cells = &plan->cells;
+    const double half = (cells->cell - cells->gap) / 2.0;
+    for (int64_t i = 0; plan->rows && i < cells->n_rows; i += plan->stride) {
+        const double at = y + (double)(i / cells->fold * cells->cell) + half;
+        qkvi_line_draw(&frame->type, frame->cr, plan->rows[i], &plan->row_style, x - LABEL_GAP, at);
+    }
+    const double lift =
+        plan->col_style.turn != 0 ? LABEL_GAP - 4 : LABEL_GAP / 2.0 + plan->col_style.size / 2;
+    for (int64_t j = 0; plan->cols && j < cells->n_cols; j += plan->stride) {
+        const double at = x + (double)(j / cells->fold * cells->cell) + half;
+        qkvi_line_draw(&frame->type, frame->cr, plan->cols[j], &plan->col_style, at, y - lift);
+    }
+}
+
+/* Weights that matter, written into cells that are large enough. */
+static void draw_numbers(const qkvi_frame *frame, const struct plan *plan, double x, double y) {
+    const qkvi_cells *cells = &plan->cells;
+    if (cells->cell < NUMBERS_FROM) return;
+    const double half = (cells->cell - cells->gap) / 2.0;
+    for (int64_t i = 0; i < cells->n_rows; i++) {
+        for (int64_t j = 0; j < cells->n_cols; j++) {
+            const double weight = qkvi_cells_at(cells, i, j), t = weight / plan->scale.top;
+            if (!(t >= number_floor)) continue;
+            char number[32];
+            qkvi_number(number, sizeof number, weight, plan->scale.top < 0.15 ? 3 : 2);
+            const qkvi_line style = { .size = cells->cell / 4.8,
+                                      .color = qkvi_ink_on(qkvi_weight_color(t, frame->theme)),
+                                      .align = 0.5 };
+            qkvi_line_draw(&frame->type, frame->cr, number, &style,
+                           x + (double)(j * cells->cell) + half,
+                           y + (double)(i * cells->cell) + half);
+        }
+    }
+}
+
+/* Which way to read: in the corner between the labels. */
+static void draw_directions(const qkvi_frame *frame, const struct plan *plan, double x, double y) {
+    const qkvi_line style = { .size = 17, .color = frame->palette->faint, .align = 1 };
+    if (plan->rows == NULL || plan->cols == NULL || plan->top < 60 || plan->left < 110) return;
+    qkvi_line_draw(&frame->type, frame->cr, "key \xE2\x86\x92", &style, x - LABEL_GAP, y - 44);
+    qkvi_line_draw(&frame->type, frame->cr, "query \xE2\x86\x93", &style, x - LABEL_GAP, y - 18);
+}
+
+static qkv_status draw(qkvi_frame *frame, const qkv_heatmap *map, struct plan *plan,
+                       const char *path, qkv_error *error) {
+    char note[320];
+    plan_all(frame, map, plan);
+    qkvi_scale_note(note, sizeof note, &plan->scale, plan->cells.fold);
+    const double scale_height = fmax(plan->height - plan->cells.gap, 160);
+    const double right = fmax(plan->overhang, SCALE_GAP + QKVI_SCALE_WIDTH);
+    QKV_TRY(qkvi_frame_begin(frame, map->title, map->caption, note,
+                             plan->left + plan->width + right,
+                             plan->top + fmax(plan->height, scale_height), error));
+    const double x = ceil(frame->x + plan->left), y = ceil(frame->y + plan->top);
+    qkvi_cells_draw(frame, &plan->cells, &plan->scale, x, y);
+    draw_numbers(frame, plan, x, y);
+    draw_labels(frame, plan, x, y);
+    draw_directions(frame, plan, x, y);
+    qkvi_scale_draw(frame, &plan->scale, x + plan->width + SCALE_GAP, y, scale_height);
+    return qkvi_frame_save(frame, path, error);
+}
+
+static qkv_status check(const qkv_heatmap *map, const char *path, qkv_error *error) {
+    if (path == NULL || map->weights == NULL)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", path ? "weights" : "path");
+    if (map->n_rows < 1 || map->n_cols < 1 || map->n_rows > MAX_N || map->n_cols > MAX_N)
+        return qkvi_error_set(error, QKV_ERR_SHAPE,
+                              "n_rows = %lld, n_cols = %lld: each must be 1 to %d",
+                              (long long)map->n_rows, (long long)map->n_cols, MAX_N);
+    return QKV_OK;
+}
+
+qkv_status qkv_view_heatmap_png(const qkv_heatmap *given, const char *path, qkv_error *error) {
+    qkv_heatmap map;
+    if (given == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "map is NULL");
+    QKV_TRY(qkvi_options_read(&map, sizeof map, given, "qkv_heatmap", error));
+    QKV_TRY(check(&map, path, error));
+    struct plan plan = { 0 };
+    qkvi_frame frame;
+    qkv_status status = qkvi_frame_open(&frame, map.theme, error);
+    if (status == QKV_OK && (show_labels(map.row_labels, map.n_rows, &plan.rows) != QKV_OK ||
+                             show_labels(map.col_labels, map.n_cols, &plan.cols) != QKV_OK))
+        status = qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the labels");
+    if (status == QKV_OK) status = draw(&frame, &map, &plan, path, error);
+    free_labels(plan.rows, map.n_rows);
+    free_labels(plan.cols, map.n_cols);
+    qkvi_frame_close(&frame);
+    return status;
+}

@@ -1,0 +1,30 @@
+/** The two themes: colours of everything that is not a weight, and the ramps of weights. */
+#ifndef QKVI_VIEW_THEME_H
+#define QKVI_VIEW_THEME_H
+
+#include "qkv/view.h"
+
+typedef struct qkvi_rgb {
+    uint8_t r, g, b;
+} qkvi_rgb;
+
+typedef struct qkvi_palette {
+    qkvi_rgb page;   /* the background, also of the gaps between cells */
+    qkvi_rgb strong; /* titles */
+    qkvi_rgb text;   /* labels; contrast with page at least 7 */
+    qkvi_rgb faint;  /* captions, numbers of scales; at least 4.5 */
+    qkvi_rgb line;   /* grid lines and axes */
+    qkvi_rgb mark;   /* the curve */
+} qkvi_palette;
+
+const qkvi_palette *qkvi_palette_of(qkv_theme theme);
+
+qkvi_rgb qkvi_weight_color(double t, qkv_theme theme);
+
+/** Text on a cell of that colour: nearly black or nearly white, whichever contrasts more. */
+qkvi_rgb qkvi_ink_on(qkvi_rgb color);
+
+/** Relative luminance of WCAG 2, 0 … 1. */
+double qkvi_luminance(qkvi_rgb color);
+
+#endif

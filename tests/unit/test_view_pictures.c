@@ -1,0 +1,349 @@
+/**
+ * Pictures as files: cells have the colours of their weights, the same input gives the same bytes,
+ * words are inside, any text draws, and what cannot be written leaves nothing behind.
+ *
+ * Pixels of text are not looked at: they belong to the system's fonts.
+ */
+#include <dirent.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <cairo.h>
+
+#include "model/store/file.h"
+#include "qkv/view.h"
+#include "view/cells.h"
+
+#define FOLDER QKV_TEST_BUILD "/pictures"
+#define FILE_A FOLDER "/a.png"
+#define FILE_B FOLDER "/b.png"
+
+/* fontconfig keeps what it parsed until the process ends; LeakSanitizer asks here. */
+__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void) { return "leak:libfontconfig"; }
+
+static int make_folder(void **state) {
+    (void)state;
+    mkdir(FOLDER, 0777);
+    unlink(FILE_A);
+    unlink(FILE_B);
+    return 0;
+}
+
+static int n_files(const char *folder) {
+    DIR *directory = opendir(folder);
+    int n = 0;
+    assert_non_null(directory);
+    for (const struct dirent *entry; (entry = readdir(directory));) n += entry->d_name[0] != '.';
+    closedir(directory);
+    return n;
+}
+
+/* The bytes of a file, and that it holds all the words given. */
+static char *load(const char *path, size_t *n, const char *words) {
+    char *bytes = NULL;
+    qkv_error error;
+    if (qkvi_file_load(path, 1 << 26, &bytes, n, &error)) fail_msg("%s", error.message);
+    if (words && !memmem(bytes, *n, words, strlen(words))) fail_msg("no \"%s\" inside", words);
+    return bytes;
+}
+
+static void assert_same_files(void) {
+    size_t n_a, n_b;
+    char *a = load(FILE_A, &n_a, NULL), *b = load(FILE_B, &n_b, NULL);
+    assert_int_equal(n_a, n_b);
+    assert_memory_equal(a, b, n_a);
+    free(a);
+    free(b);
+}
+
+/* How many pixels of a picture have a colour. */
+static int64_t count_pixels(const char *path, qkvi_rgb color) {
+    cairo_surface_t *surface = cairo_image_surface_create_from_png(path);
+    assert_int_equal(cairo_surface_status(surface), CAIRO_STATUS_SUCCESS);
+    const unsigned char *data = cairo_image_surface_get_data(surface);
+    const int stride = cairo_image_surface_get_stride(surface);
+    const uint32_t wanted = (uint32_t)color.r << 16 | (uint32_t)color.g << 8 | color.b;
+    int64_t n = 0;
+    for (int y = 0; y < cairo_image_surface_get_height(surface); y++) {
+        for (int x = 0; x < cairo_image_surface_get_width(surface); x++) {
+            uint32_t pixel;
+            memcpy(&pixel, data + (size_t)y * (size_t)stride + 4 * (size_t)x, sizeof pixel);
+            n += (pixel & 0xFFFFFF) == wanted;
+        }
+    }
+    cairo_surface_destroy(surface);
+    return n;
+}
+
+/* ---- Scale and cells ---------------------------------------------------------------------------
+ * */
+
+static void test_scale(void **state) {
+    (void)state;
+    static const struct {
+        float largest;
+        double top;
+        int n_steps, decimals;
+    } rows[] = { { 1, 1, 5, 1 },          { 0.81f, 1, 5, 1 },    { 0.8f, 0.8, 4, 1 },
+                 { 0.41f, 0.5, 5, 1 },    { 0.12f, 0.15, 3, 2 }, { 0.1f, 0.1, 5, 2 },
+                 { 0.013f, 0.015, 3, 3 }, { 0, 1, 5, 1 },        { 1.0000001f, 1, 5, 1 },
+                 { 37, 40, 4, 0 },        { 1e-30f, 0, 0, 0 } };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const float weights[] = { 0, rows[i].largest, -1, NAN, INFINITY };
+        const qkvi_scale scale = qkvi_scale_of(weights, 5);
+        assert_true(scale.has_nan);
+        assert_true(scale.top >= scale.largest * (1 - 1e-6) && scale.top > 0);
+        if (rows[i].n_steps == 0) continue;
+        if (fabs(scale.top - rows[i].top) > 1e-12 || scale.n_steps != rows[i].n_steps ||
+            scale.decimals != rows[i].decimals)
+            fail_msg("%g: 0 ... %g in %d steps of %d decimals", (double)rows[i].largest, scale.top,
+                     scale.n_steps, scale.decimals);
+    }
+}
+
+static void test_fold(void **state) {
+    (void)state;
+    const float weights[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, NAN, 13, 14, 15 };
+    const qkvi_cells cells = qkvi_cells_fit(weights, 3, 5, 6, 2, 10);
+    assert_int_equal(cells.fold, 2);
+    assert_int_equal(cells.cell, 2);
+    assert_int_equal(qkvi_cells_rows(&cells), 2);
+    assert_int_equal(qkvi_cells_cols(&cells), 3);
+    assert_true(qkvi_cells_at(&cells, 0, 0) == 7);
+    assert_true(qkvi_cells_at(&cells, 0, 2) == 10);
+    assert_true(isnan(qkvi_cells_at(&cells, 1, 0)));
+    assert_true(qkvi_cells_at(&cells, 1, 2) == 15);
+}
+
+static void test_numbers(void **state) {
+    (void)state;
+    static const struct {
+        double x;
+        int decimals;
+        const char *text;
+    } rows[] = { { 0.45, 1, "0.5" },  { 0.996, 2, "1.00" },           { -0.001, 2, "0.00" },
+                 { -2.5, 1, "-2.5" }, { 1e14, 0, "100000000000000" }, { 3, 3, "3.000" } };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[40];
+        qkvi_number(text, sizeof text, rows[i].x, rows[i].decimals);
+        assert_string_equal(text, rows[i].text);
+    }
+}
+
+/* ---- Heat maps ---------------------------------------------------------------------------------
+ * */
+
+enum { N = 40 }; /* cells of 28 pixels: no figures in them */
+
+static float weights[N * N];
+static const char *labels[N];
+
+static qkv_heatmap make_map(qkv_theme theme) {
+    for (int i = 0; i < N * N; i++) weights[i] = (float)(i % 7) / 10;
+    for (int i = 0; i < N; i++) labels[i] = i % 3 ? "word" : "##piece";
+    return (qkv_heatmap){ .struct_size = sizeof(qkv_heatmap),
+                          .n_rows = N,
+                          .n_cols = N,
+                          .weights = weights,
+                          .row_labels = labels,
+                          .col_labels = labels,
+                          .title = "Title \xE2\x80\xAE words",
+                          .caption = "First line\nsecond line",
+                          .theme = theme };
+}
+
+static void test_cells(void **state) {
+    (void)state;
+    for (int theme = 0; theme < 2; theme++) {
+        const qkv_heatmap map = make_map((qkv_theme)theme);
+        qkv_error error;
+        if (qkv_view_heatmap_png(&map, FILE_A, &error)) fail_msg("%s", error.message);
+        for (int k = 1; k < 7; k++) { /* the scale shares colours: a few pixels more */
+            const qkvi_rgb color = qkvi_weight_color((float)k / 10 / 0.6, (qkv_theme)theme);
+            int64_t cells = 0;
+            for (int i = 0; i < N * N; i++) cells += i % 7 == k;
+            const int64_t n = count_pixels(FILE_A, color);
+            if (n < cells * 26 * 26 || n > cells * 26 * 26 + 100)
+                fail_msg("theme %d: %lld pixels of weight 0.%d", theme, (long long)n, k);
+        }
+    }
+}
+
+static void test_same_bytes(void **state) {
+    (void)state;
+    const qkv_heatmap map = make_map(QKV_THEME_LIGHT);
+    assert_int_equal(qkv_view_heatmap_png(&map, FILE_A, NULL), QKV_OK);
+    setenv("LANG", "ja_JP.UTF-8", 1);
+    setenv("PANGO_LANGUAGE", "ja", 1);
+    assert_int_equal(qkv_view_heatmap_png(&map, FILE_B, NULL), QKV_OK);
+    assert_same_files();
+    assert_int_equal(n_files(FOLDER), 2);
+}
+
+static void test_words(void **state) {
+    (void)state;
+    const qkv_heatmap map = make_map(QKV_THEME_DARK);
+    size_t n;
+    assert_int_equal(qkv_view_heatmap_png(&map, FILE_A, NULL), QKV_OK);
+    free(load(FILE_A, &n, "Title \\xe2\\x80\\xae words"));
+    free(load(FILE_A, &n,
+              "First line\nsecond line\nColours run from 0 to 0.6; the largest weight "
+              "is 0.600."));
+}
+
+static void test_any_text(void **state) {
+    (void)state;
+    char all[257], many[3000];
+    for (int i = 0; i < 255; i++) all[i] = (char)(i + 1);
+    all[255] = '\0';
+    memset(many, 'm', sizeof many - 1);
+    many[sizeof many - 1] = '\0';
+    const char *const odd[] = { all, many, "", NULL, "\xE6\x97\xA5", "\xD8\xA7\xD9\x84" };
+    const float some[36] = { 0.5f, NAN, INFINITY, -INFINITY, -1, 1e-40f, 3 };
+    qkv_heatmap map = make_map(QKV_THEME_LIGHT);
+    map.n_rows = map.n_cols = 6;
+    map.weights = some;
+    map.row_labels = map.col_labels = odd;
+    map.title = all;
+    map.caption = many;
+    qkv_error error;
+    if (qkv_view_heatmap_png(&map, FILE_A, &error)) fail_msg("%s", error.message);
+    map.row_labels = map.col_labels = NULL;
+    map.title = map.caption = NULL;
+    assert_int_equal(qkv_view_heatmap_png(&map, FILE_A, &error), QKV_OK);
+    assert_true(count_pixels(FILE_A, qkvi_weight_color(NAN, QKV_THEME_LIGHT)) > 0);
+}
+
+static void test_huge(void **state) {
+    (void)state;
+    enum { WIDE = 9000 };
+    float *row = calloc(WIDE, sizeof *row);
+    qkv_heatmap map = make_map(QKV_THEME_LIGHT);
+    size_t n;
+    map.n_rows = 1;
+    map.n_cols = WIDE;
+    map.weights = row;
+    map.row_labels = map.col_labels = NULL;
+    row[4000] = 1;
+    assert_int_equal(qkv_view_heatmap_png(&map, FILE_A, NULL), QKV_OK);
+    free(load(FILE_A, &n, "A cell shows the largest of 3 \xC3\x97 3 weights."));
+    assert_true(count_pixels(FILE_A, qkvi_weight_color(1, QKV_THEME_LIGHT)) >= 4);
+    free(row);
+}
+
+static void assert_map_refused(const qkv_heatmap *map, const char *path, qkv_status status,
+                               const char *words) {
+    qkv_error error = { 0 };
+    const int before = n_files(FOLDER);
+    assert_int_equal(qkv_view_heatmap_png(map, path, &error), status);
+    if (!strstr(error.message, words)) fail_msg("\"%s\" lacks \"%s\"", error.message, words);
+    assert_int_equal(n_files(FOLDER), before);
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    qkv_heatmap map = make_map(QKV_THEME_LIGHT);
+    assert_map_refused(NULL, FILE_A, QKV_ERR_ARGUMENT, "map is NULL");
+    assert_map_refused(&map, NULL, QKV_ERR_ARGUMENT, "path is NULL");
+    assert_map_refused(&map, FOLDER "/none/a.png", QKV_ERR_IO, "none/a.png");
+    assert_map_refused(&map, FOLDER, QKV_ERR_IO, "pictures");
+    map.theme = (qkv_theme)2;
+    assert_map_refused(&map, FILE_A, QKV_ERR_ARGUMENT, "theme = 2");
+    map = make_map(QKV_THEME_LIGHT);
+    map.n_cols = 0;
+    assert_map_refused(&map, FILE_A, QKV_ERR_SHAPE, "n_cols = 0");
+    map.n_cols = INT64_MAX;
+    assert_map_refused(&map, FILE_A, QKV_ERR_SHAPE, "n_cols");
+    map = make_map(QKV_THEME_LIGHT);
+    map.weights = NULL;
+    assert_map_refused(&map, FILE_A, QKV_ERR_ARGUMENT, "weights is NULL");
+    map = make_map(QKV_THEME_LIGHT);
+    map.struct_size--;
+    assert_map_refused(&map, FILE_A, QKV_ERR_ARGUMENT, "struct_size");
+}
+
+/* ---- Grids and curves --------------------------------------------------------------------------
+ * */
+
+static void test_grid(void **state) {
+    (void)state;
+    enum { LAYERS = 2, HEADS = 3, LEN = 5 };
+    float all[LAYERS * HEADS * LEN * LEN] = { 0 };
+    const char *const names[LAYERS * HEADS] = { "prev", NULL, "", "\xFF", "same-token", "broad" };
+    for (int h = 0; h < LAYERS * HEADS; h++) all[h * LEN * LEN + h] = (float)(h + 1) / 10;
+    qkv_head_grid grid = {
+        sizeof grid, LAYERS, HEADS, LEN, all, names, "Grid", NULL, QKV_THEME_DARK
+    };
+    qkv_error error;
+    if (qkv_view_grid_png(&grid, FILE_A, &error)) fail_msg("%s", error.message);
+    if (qkv_view_grid_png(&grid, FILE_B, &error)) fail_msg("%s", error.message);
+    assert_same_files();
+    for (int h = 0; h < LAYERS * HEADS; h++) {
+        const qkvi_rgb color = qkvi_weight_color((float)(h + 1) / 10 / 0.6, QKV_THEME_DARK);
+        assert_true(count_pixels(FILE_A, color) >= 38 * 38);
+    }
+    grid.labels = NULL;
+    assert_int_equal(qkv_view_grid_png(&grid, FILE_A, &error), QKV_OK);
+    grid.n = 0;
+    assert_int_equal(qkv_view_grid_png(&grid, FILE_A, &error), QKV_ERR_SHAPE);
+    grid.n = 1 << 20;
+    grid.n_layers = grid.n_heads = 4096;
+    assert_int_equal(qkv_view_grid_png(&grid, FILE_A, &error), QKV_ERR_SHAPE);
+    assert_int_equal(qkv_view_grid_png(NULL, FILE_A, &error), QKV_ERR_ARGUMENT);
+}
+
+static void test_curve(void **state) {
+    (void)state;
+    double x[100], y[100];
+    for (int i = 0; i < 100; i++) {
+        x[i] = i * 10;
+        y[i] = exp(-i / 20.0);
+    }
+    qkv_curve curve = {
+        sizeof curve, 100, x, y, "step", "loss", "Loss", "caption", QKV_THEME_LIGHT
+    };
+    const qkvi_rgb mark = qkvi_palette_of(QKV_THEME_LIGHT)->mark;
+    qkv_error error;
+    if (qkv_view_curve_png(&curve, FILE_A, &error)) fail_msg("%s", error.message);
+    if (qkv_view_curve_png(&curve, FILE_B, &error)) fail_msg("%s", error.message);
+    assert_same_files();
+    assert_true(count_pixels(FILE_A, mark) > 1500);
+    y[50] = NAN;
+    y[99] = INFINITY;
+    x[98] = NAN;
+    curve.x_label = curve.y_label = curve.title = curve.caption = NULL;
+    assert_int_equal(qkv_view_curve_png(&curve, FILE_A, &error), QKV_OK);
+    curve.n = 1;
+    assert_int_equal(qkv_view_curve_png(&curve, FILE_A, &error), QKV_OK);
+    assert_true(count_pixels(FILE_A, mark) > 50);
+    y[0] = 1e300;
+    assert_int_equal(qkv_view_curve_png(&curve, FILE_A, &error), QKV_OK);
+    curve.n = 0;
+    assert_int_equal(qkv_view_curve_png(&curve, FILE_A, &error), QKV_ERR_SHAPE);
+    curve.y = NULL;
+    assert_int_equal(qkv_view_curve_png(&curve, FILE_A, &error), QKV_ERR_ARGUMENT);
+    assert_non_null(strstr(error.message, "y is NULL"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_scale),      cmocka_unit_test(test_fold),
+        cmocka_unit_test(test_numbers),    cmocka_unit_test(test_cells),
+        cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_words),
+        cmocka_unit_test(test_any_text),   cmocka_unit_test(test_huge),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_grid),
+        cmocka_unit_test(test_curve),
+    };
+    return cmocka_run_group_tests(tests, make_folder, NULL);
+}
