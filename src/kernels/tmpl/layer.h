@@ -2,9 +2,9 @@
  * Row kernels of the layers, one body for every instruction set: see kernels/layer.h for what each
  * does and docs/numerics.md, section Layers, for the order of operations.
  *
- * A sum along a row has 32 partial sums, index mod 32: two vectors, joined as 16 + 16 and then by the
- * tree of vf_sum. Lanes past the end of a row add +0, which changes no partial sum, because one that
- * starts at +0 never becomes -0. Elementwise results do not depend on their lane at all.
+ * A sum along a row has 32 partial sums, index mod 32: two vectors, joined as 16 + 16 and then by
+ * the tree of vf_sum. Lanes past the end of a row add +0, which changes no partial sum, because one
+ * that starts at +0 never becomes -0. Elementwise results do not depend on their lane at all.
  */
 #ifndef QKVI_TMPL_LAYER_H
 #define QKVI_TMPL_LAYER_H
@@ -66,7 +66,9 @@ static float layer_sum_squares(int64_t n, const float *x) {
     return row_sums_join(sum);
 }
 
-/* Eight vectors of a row at a time: the chains of eight times 16 columns hide each other's latency. */
+/*
+ * Eight vectors of a row at a time: the chains of eight times 16 columns hide each other's latency.
+ */
 static void layer_sum_rows(int64_t n_rows, const int32_t *index, int64_t n, const float *x,
                            float *y) {
     int64_t c = 0;

@@ -23,28 +23,21 @@
 #ifndef QKVI_ARCH_BERT_H
 #define QKVI_ARCH_BERT_H
 
-#include "model/layer/layernorm.h"
-#include "model/layer/linear.h"
+#include "model/layer/block.h"
+#include "model/layer/embed.h"
 #include "model/params.h"
 #include "qkv/model.h"
-
-typedef struct qkvi_bert_block {
-    qkvi_linear query, key, value, output;
-    qkvi_layernorm norm1;
-    qkvi_linear up, down;
-    qkvi_layernorm norm2;
-} qkvi_bert_block;
 
 typedef struct qkvi_bert_params {
     int64_t n_layers, n_heads, hidden, head_dim, intermediate, vocab_size, max_len, n_types;
     float eps;
-    float *word, *position, *type; /* [vocab_size], [max_len], [n_types] rows of [hidden] */
+    bool has_pooler, has_mlm, has_nsp;
+    qkvi_embed embed; /* position: owned sinusoids, or learned; NULL: sinusoids have no gradient */
     qkvi_layernorm embed_norm;
-    qkvi_bert_block *blocks;                        /* [n_layers] */
-    int has_pooler, has_mlm, has_nsp, has_position; /* has_position: learned, not sinusoidal */
-    qkvi_linear pooler, transform, decoder, nsp;    /* decoder.weight is word: tied */
+    qkvi_block *blocks;                          /* [n_layers] */
+    qkvi_linear pooler, transform, decoder, nsp; /* decoder.weight is embed.word: tied */
     qkvi_layernorm transform_norm;
-    void *owned[3]; /* blocks, packed weights, sinusoids */
+    float *packed, *sinusoids; /* owned */
 } qkvi_bert_params;
 
 /*
@@ -67,7 +60,7 @@ void qkvi_bert_free(qkvi_bert_params *params);
 /*
  * Packs all weights. ctx may be NULL: one thread (packing does not depend on the instruction set).
  */
-void qkvi_bert_pack(qkv_ctx *ctx, qkvi_bert_params *params);
+void qkvi_bert_pack(qkv_ctx *ctx, const qkvi_bert_params *params);
 
 /* Sequences one after another. Targets and labels are for qkvi_bert_loss only. */
 typedef struct qkvi_bert_batch {
@@ -122,6 +115,7 @@ typedef struct qkvi_bert_losses {
  */
 qkv_status qkvi_bert_loss(qkv_ctx *ctx, const qkvi_bert_params *params,
                           const qkvi_bert_batch *batch, qkvi_bert_pass *pass,
-                          qkvi_bert_params *grads, qkvi_bert_losses *losses, qkv_error *error);
+                          const qkvi_bert_params *grads, qkvi_bert_losses *losses,
+                          qkv_error *error);
 
 #endif

@@ -26,7 +26,7 @@ void qkvi_layernorm_forward(qkv_ctx *ctx, const qkvi_layernorm *layer, float eps
  * d_s from d_y, in place or not; d->gamma and d->beta are stored. scratch holds 2 *
  * qkvi_colsum_elems(n_rows, n) floats.
  */
-void qkvi_layernorm_backward(qkv_ctx *ctx, const qkvi_layernorm *layer, qkvi_layernorm *d,
+void qkvi_layernorm_backward(qkv_ctx *ctx, const qkvi_layernorm *layer, const qkvi_layernorm *d,
                              int64_t n_rows, const float *s, const float *stats, const float *d_y,
                              float *d_s, float *scratch);
 

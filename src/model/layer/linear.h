@@ -4,11 +4,13 @@
  *     x [n_rows][n_in]   W [n_out][n_in]   b [n_out]   y [n_rows][n_out]
  *
  * The matrix kernel wants its right factor in panels. A layer therefore keeps W in up to two packed
- * forms, which are stale until qkvi_linear_pack has seen the weights: `forward` is Wᵀ for y,
- * `backward` is W for d_x.
+ * forms, which are stale until qkvi_linear_pack has seen the weights: `forward` is Wᵀ, for y;
+ * `backward` is W, for d_x.
  */
 #ifndef QKVI_LAYER_LINEAR_H
 #define QKVI_LAYER_LINEAR_H
+
+#include <stdbool.h>
 
 #include "qkv/qkv.h"
 
@@ -20,12 +22,11 @@ typedef struct qkvi_linear {
     float *backward; /* panels of W, n_out x n_in; NULL unless the layer is trained */
 } qkvi_linear;
 
-/* Floats of both packed forms, each a multiple of 16. */
-size_t qkvi_linear_forward_elems(const qkvi_linear *layer);
-size_t qkvi_linear_backward_elems(const qkvi_linear *layer);
-
-/* Fills those packed forms that are not NULL. */
+/* Fills those packed forms that are not NULL. ctx may be NULL: one thread. */
 void qkvi_linear_pack(qkv_ctx *ctx, const qkvi_linear *layer);
+
+/* Panels of x [n_rows][n], n_rows x n, in parallel; qkvi_gemm_packed_elems(n_rows, n) floats. */
+void qkvi_pack_rows(qkv_ctx *ctx, int64_t n_rows, int64_t n, const float *x, float *packed);
 
 /* y = x Wᵀ + b */
 void qkvi_linear_forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *x,
@@ -33,14 +34,14 @@ void qkvi_linear_forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
 
 /* d_x = d_y W, or d_x += d_y W. */
 void qkvi_linear_backward_input(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
-                                const float *d_y, float *d_x, int accumulate);
+                                const float *d_y, float *d_x, bool accumulate);
 
 /*
- * d->weight = d_yᵀ x and d->bias = the column sums of d_y. x comes as B panels (n_rows x n_in),
- * because several layers read the same x; scratch holds qkvi_colsum_elems(n_rows, n_out) floats
- * (rows.h).
+ * d->weight = d_yᵀ x and d->bias = the column sums of d_y. x comes as the panels of qkvi_pack_rows,
+ * because several layers may read the same x; scratch holds qkvi_colsum_elems(n_rows, n_out)
+ * floats.
  */
-void qkvi_linear_backward_params(qkv_ctx *ctx, qkvi_linear *d, int64_t n_rows, const float *d_y,
-                                 const float *x_packed, float *scratch);
+void qkvi_linear_backward_params(qkv_ctx *ctx, const qkvi_linear *d, int64_t n_rows,
+                                 const float *d_y, const float *x_packed, float *scratch);
 
 #endif

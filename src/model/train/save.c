@@ -17,7 +17,7 @@ static qkvi_stored_out sinusoids(const qkvi_trainer *trainer) {
                               .type = QKVI_F32,
                               .rank = 2,
                               .shape = { trainer->info.max_len, trainer->info.hidden },
-                              .data = trainer->weights->position };
+                              .data = trainer->weights->embed.position };
 }
 
 static qkv_status save_weights(const qkvi_trainer *trainer, const char *path, qkv_error *error) {

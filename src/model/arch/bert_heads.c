@@ -1,0 +1,196 @@
+/*
+ * What stands on the encoder: the masked-word head and the next-sentence head, forward for a run,
+ * and forward and backward with the losses for training.
+ *
+ *     MLM   logits = norm(gelu(x Wtᵀ + bt)) Eᵀ + b        E: the word embeddings (tied)
+ *     NSP   logits = tanh(x0 Wpᵀ + bp) Wnᵀ + bn           x0: hidden states of first tokens
+ *
+ * Heads see selected rows only: the masked positions, the first tokens.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "attn/ctx.h"
+#include "core/alloc.h"
+#include "core/fpstate.h"
+#include "kernels/table.h"
+#include "model/arch/bert_pass.h"
+#include "model/layer/act.h"
+#include "model/train/loss.h"
+
+/*
+ * ---- Forward -----------------------------------------------------------------------------------
+ */
+
+static void mlm_forward(qkv_ctx *ctx, const qkvi_bert_params *p, int64_t n, qkvi_mlm_acts *a) {
+    qkvi_linear_forward(ctx, &p->transform, n, a->x, a->u);
+    qkvi_gelu_forward(ctx, n, p->hidden, a->u, a->g);
+    qkvi_layernorm_forward(ctx, &p->transform_norm, p->eps, n, NULL, a->g, a->y, a->stats);
+    qkvi_linear_forward(ctx, &p->decoder, n, a->y, a->logits);
+}
+
+static void nsp_forward(qkv_ctx *ctx, const qkvi_bert_params *p, int64_t n, qkvi_nsp_acts *a) {
+    qkvi_linear_forward(ctx, &p->pooler, n, a->x, a->pooled);
+    qkvi_tanh_forward(ctx, n, p->hidden, a->pooled, a->pooled);
+    qkvi_linear_forward(ctx, &p->nsp, n, a->pooled, a->logits);
+}
+
+qkv_status qkvi_bert_mlm(qkv_ctx *ctx, const qkvi_bert_params *params, int64_t n_rows,
+                         const float *hidden, float *logits, qkv_error *error) {
+    if (!params->has_mlm) return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no MLM head");
+    const size_t elems = (size_t)(n_rows * params->hidden);
+    float *work = qkvi_aligned_array(2 * elems + 2 * (size_t)n_rows, sizeof(float));
+    if (!work) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the MLM head");
+    qkvi_mlm_acts a = { .x = (float *)hidden, .logits = logits };
+    a.u = a.g = work; /* a run keeps nothing */
+    a.y = work + elems;
+    a.stats = work + 2 * elems;
+    const uint32_t saved = qkvi_fpstate_enter();
+    mlm_forward(ctx, params, n_rows, &a);
+    qkvi_fpstate_leave(saved);
+    free(work);
+    return QKV_OK;
+}
+
+qkv_status qkvi_bert_nsp(qkv_ctx *ctx, const qkvi_bert_params *params, int64_t n_rows,
+                         const float *hidden, float *logits, qkv_error *error) {
+    if (!params->has_nsp) return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no NSP head");
+    float *work = qkvi_aligned_array((size_t)(n_rows * params->hidden), sizeof(float));
+    if (!work) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the NSP head");
+    qkvi_nsp_acts a = { .x = (float *)hidden, .pooled = work, .logits = logits };
+    const uint32_t saved = qkvi_fpstate_enter();
+    nsp_forward(ctx, params, n_rows, &a);
+    qkvi_fpstate_leave(saved);
+    free(work);
+    return QKV_OK;
+}
+
+/*
+ * ---- Backward ----------------------------------------------------------------------------------
+ */
+
+/* a->d becomes the gradient of a->x; a->logits is that of the logits. */
+static void mlm_backward(qkv_ctx *ctx, const qkvi_bert_params *p, const qkvi_bert_params *grads,
+                         int64_t n, qkvi_mlm_acts *a, float *packed) {
+    /* logits = y Eᵀ + b */
+    qkvi_pack_rows(ctx, n, p->hidden, a->y, packed);
+    qkvi_linear_backward_params(ctx, &grads->decoder, n, a->logits, packed, a->sums);
+    qkvi_linear_backward_input(ctx, &p->decoder, n, a->logits, a->d, false);
+    /* y = norm(g), g = gelu(u) */
+    qkvi_layernorm_backward(ctx, &p->transform_norm, &grads->transform_norm, n, a->g, a->stats,
+                            a->d, a->d, a->sums);
+    qkvi_gelu_backward(ctx, n, p->hidden, a->u, a->d, a->d);
+    /* u = x Wtᵀ + bt; what y needed is free now */
+    qkvi_pack_rows(ctx, n, p->hidden, a->x, packed);
+    qkvi_linear_backward_params(ctx, &grads->transform, n, a->d, packed, a->sums);
+    qkvi_linear_backward_input(ctx, &p->transform, n, a->d, a->y, false);
+    float *const swap = a->d;
+    a->d = a->y;
+    a->y = swap;
+}
+
+/* a->x becomes its own gradient; a->logits is that of the logits. */
+static void nsp_backward(qkv_ctx *ctx, const qkvi_bert_params *p, const qkvi_bert_params *grads,
+                         int64_t n, const qkvi_nsp_acts *a, const qkvi_mha_scratch *scratch) {
+    float *packed = scratch->packed, *sums = scratch->sums;
+    /* logits = pooled Wnᵀ + bn */
+    qkvi_pack_rows(ctx, n, p->hidden, a->pooled, packed);
+    qkvi_linear_backward_params(ctx, &grads->nsp, n, a->logits, packed, sums);
+    qkvi_linear_backward_input(ctx, &p->nsp, n, a->logits, a->d, false);
+    /* pooled = tanh(x Wpᵀ + bp) */
+    qkvi_tanh_backward(ctx, n, p->hidden, a->pooled, a->d, a->d);
+    qkvi_pack_rows(ctx, n, p->hidden, a->x, packed);
+    qkvi_linear_backward_params(ctx, &grads->pooler, n, a->d, packed, sums);
+    qkvi_linear_backward_input(ctx, &p->pooler, n, a->d, a->x, false);
+}
+
+/*
+ * ---- Losses ------------------------------------------------------------------------------------
+ */
+
+static int64_t target_row(const qkvi_bert_pass *pass, const qkvi_bert_batch *batch, int64_t i) {
+    return pass->rows.row_of_token[batch->target_tokens[i]];
+}
+
+static void copy_row(int64_t hidden, float *to, int64_t to_row, const float *from,
+                     int64_t from_row) {
+    memcpy(to + to_row * hidden, from + from_row * hidden, (size_t)hidden * sizeof *to);
+}
+
+/* Loss of the masked words; pass->mlm.logits becomes the gradient of the logits. */
+static void mlm_loss(qkv_ctx *ctx, const qkvi_bert_params *p, const qkvi_bert_batch *batch,
+                     const float *last, qkvi_bert_pass *pass, qkvi_cross_entropy *loss) {
+    for (int64_t i = 0; i < batch->n_targets; i++)
+        copy_row(p->hidden, pass->mlm.x, i, last, target_row(pass, batch, i));
+    mlm_forward(ctx, p, batch->n_targets, &pass->mlm);
+    qkvi_cross_entropy_rows(ctx, batch->n_targets, p->vocab_size, batch->target_ids,
+                            pass->mlm.logits, pass->row_loss, loss);
+}
+
+static void nsp_loss(qkv_ctx *ctx, const qkvi_bert_params *p, const qkvi_bert_batch *batch,
+                     const float *last, qkvi_bert_pass *pass, qkvi_cross_entropy *loss) {
+    for (int64_t b = 0; b < batch->n_sequences; b++)
+        copy_row(p->hidden, pass->nsp.x, b, last, pass->rows.first_row[b]);
+    nsp_forward(ctx, p, batch->n_sequences, &pass->nsp);
+    qkvi_cross_entropy_rows(ctx, batch->n_sequences, 2, batch->labels, pass->nsp.logits,
+                            pass->row_loss, loss);
+}
+
+static void zero(float *x, int64_t n) {
+    if (x) memset(x, 0, (size_t)n * sizeof *x);
+}
+
+static void zero_linear(const qkvi_linear *d) {
+    zero(d->weight, d->n_in * d->n_out);
+    zero(d->bias, d->n_out);
+}
+
+/* Gradients of the heads, and pass->d: that of the last hidden states. */
+static void heads_backward(qkv_ctx *ctx, const qkvi_bert_params *p, const qkvi_bert_params *grads,
+                           const qkvi_bert_batch *batch, qkvi_bert_pass *pass) {
+    const int64_t h = p->hidden;
+    zero(pass->d, pass->rows.n_rows * h);
+    if (batch->n_targets > 0) {
+        mlm_backward(ctx, p, grads, batch->n_targets, &pass->mlm, pass->scratch.mha.packed);
+        for (int64_t i = 0; i < batch->n_targets; i++)
+            copy_row(h, pass->d, target_row(pass, batch, i), pass->mlm.d, i);
+    } else {
+        zero_linear(&grads->decoder);
+        zero_linear(&grads->transform);
+        zero(grads->transform_norm.gamma, h);
+        zero(grads->transform_norm.beta, h);
+    }
+    if (batch->labels) {
+        nsp_backward(ctx, p, grads, batch->n_sequences, &pass->nsp, &pass->scratch.mha);
+        for (int64_t b = 0; b < batch->n_sequences; b++)
+            ctx->kernels->layer.add(h, pass->nsp.x + b * h, pass->d + pass->rows.first_row[b] * h);
+    } else {
+        zero_linear(&grads->nsp);
+        zero_linear(&grads->pooler);
+    }
+}
+
+static qkv_status loss_and_grads(qkv_ctx *ctx, const qkvi_bert_params *params,
+                                 const qkvi_bert_batch *batch, qkvi_bert_pass *pass,
+                                 const qkvi_bert_params *grads, qkvi_bert_losses *losses) {
+    qkvi_cross_entropy mlm = { 0 }, nsp = { 0 };
+    QKV_TRY(qkvi_encoder_forward(ctx, params, pass));
+    const float *last = qkvi_bert_hidden(pass, params->n_layers);
+    if (batch->n_targets > 0) mlm_loss(ctx, params, batch, last, pass, &mlm);
+    if (batch->labels) nsp_loss(ctx, params, batch, last, pass, &nsp);
+    *losses = (qkvi_bert_losses){ mlm.mean, nsp.mean, mlm.n, mlm.n_right, nsp.n, nsp.n_right };
+    if (!grads) return QKV_OK;
+    heads_backward(ctx, params, grads, batch, pass);
+    return qkvi_encoder_backward(ctx, params, grads, pass);
+}
+
+qkv_status qkvi_bert_loss(qkv_ctx *ctx, const qkvi_bert_params *params,
+                          const qkvi_bert_batch *batch, qkvi_bert_pass *pass,
+                          const qkvi_bert_params *grads, qkvi_bert_losses *losses,
+                          qkv_error *error) {
+    QKV_TRY(qkvi_pass_begin(params, batch, QKVI_KEEP_ALL, pass, error));
+    const uint32_t saved = qkvi_fpstate_enter();
+    const qkv_status status = loss_and_grads(ctx, params, batch, pass, grads, losses);
+    qkvi_fpstate_leave(saved);
+    return qkvi_pass_failed(ctx, status, error);
+}

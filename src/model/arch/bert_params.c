@@ -1,0 +1,292 @@
+/*
+ * The parameters of BERT: one table of names and shapes, and structs of pointers bound to an arena
+ * of that layout. The order of the table is that of the file format's writers: embeddings, blocks,
+ * heads.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/alloc.h"
+#include "core/fpstate.h"
+#include "core/status.h"
+#include "kernels/gemm.h"
+#include "model/arch/bert.h"
+
+enum { MAX_SIZE = 1 << 24 }; /* of any dimension: products of three fit int64_t */
+
+/*
+ * ---- Table -------------------------------------------------------------------------------------
+ */
+
+static qkv_status add_linear(qkvi_param_table *table, const char *name, int64_t n_out, int64_t n_in,
+                             qkv_error *error) {
+    QKV_TRY(qkvi_params_add(table, 2, n_out, n_in, error, "%s.weight", name));
+    return qkvi_params_add(table, 1, n_out, 1, error, "%s.bias", name);
+}
+
+static qkv_status add_norm(qkvi_param_table *table, const char *name, int64_t n, qkv_error *error) {
+    QKV_TRY(qkvi_params_add(table, 1, n, 1, error, "%s.weight", name));
+    return qkvi_params_add(table, 1, n, 1, error, "%s.bias", name);
+}
+
+/* Names of the parts of block l. */
+static const char *block_name(char name[96], int64_t l, const char *part) {
+    snprintf(name, 96, "bert.encoder.layer.%lld.%s", (long long)l, part);
+    return name;
+}
+
+static qkv_status add_block(qkvi_param_table *table, const qkv_model_info *info, int64_t l,
+                            qkv_error *e) {
+    char name[96];
+    const int64_t h = info->hidden, wide = info->intermediate;
+    QKV_TRY(add_linear(table, block_name(name, l, "attention.self.query"), h, h, e));
+    QKV_TRY(add_linear(table, block_name(name, l, "attention.self.key"), h, h, e));
+    QKV_TRY(add_linear(table, block_name(name, l, "attention.self.value"), h, h, e));
+    QKV_TRY(add_linear(table, block_name(name, l, "attention.output.dense"), h, h, e));
+    QKV_TRY(add_norm(table, block_name(name, l, "attention.output.LayerNorm"), h, e));
+    QKV_TRY(add_linear(table, block_name(name, l, "intermediate.dense"), wide, h, e));
+    QKV_TRY(add_linear(table, block_name(name, l, "output.dense"), h, wide, e));
+    return add_norm(table, block_name(name, l, "output.LayerNorm"), h, e);
+}
+
+static qkv_status add_embeddings(qkvi_param_table *table, const qkv_model_info *info,
+                                 qkv_error *e) {
+    const int64_t h = info->hidden;
+    QKV_TRY(qkvi_params_add(table, 2, info->vocab_size, h, e,
+                            "bert.embeddings.word_embeddings.weight"));
+    if (!info->sinusoidal_positions)
+        QKV_TRY(qkvi_params_add(table, 2, info->max_len, h, e,
+                                "bert.embeddings.position_embeddings.weight"));
+    QKV_TRY(qkvi_params_add(table, 2, info->n_types, h, e,
+                            "bert.embeddings.token_type_embeddings.weight"));
+    return add_norm(table, "bert.embeddings.LayerNorm", h, e);
+}
+
+static qkv_status add_heads(qkvi_param_table *table, const qkv_model_info *info, qkv_error *e) {
+    const int64_t h = info->hidden;
+    if (info->has_pooler) QKV_TRY(add_linear(table, "bert.pooler.dense", h, h, e));
+    if (info->has_mlm) {
+        QKV_TRY(qkvi_params_add(table, 1, info->vocab_size, 1, e, "cls.predictions.bias"));
+        QKV_TRY(add_linear(table, "cls.predictions.transform.dense", h, h, e));
+        QKV_TRY(add_norm(table, "cls.predictions.transform.LayerNorm", h, e));
+    }
+    if (info->has_nsp) QKV_TRY(add_linear(table, "cls.seq_relationship", 2, h, e));
+    return QKV_OK;
+}
+
+static qkv_status check_sizes(const qkv_model_info *info, qkv_error *error) {
+    const struct {
+        const char *name;
+        int64_t value;
+    } sizes[] = {
+        { "n_layers", info->n_layers },
+        { "n_heads", info->n_heads },
+        { "hidden", info->hidden },
+        { "head_dim", info->head_dim },
+        { "intermediate", info->intermediate },
+        { "vocab_size", info->vocab_size },
+        { "max_len", info->max_len },
+        { "n_types", info->n_types },
+    };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i].value < 1 || sizes[i].value > MAX_SIZE)
+            return qkvi_error_set(error, QKV_ERR_LIMIT, "%s = %lld is not between 1 and %d",
+                                  sizes[i].name, (long long)sizes[i].value, MAX_SIZE);
+    if (info->n_heads * info->head_dim != info->hidden)
+        return qkvi_error_set(error, QKV_ERR_SHAPE,
+                              "n_heads = %lld times head_dim = %lld is not "
+                              "hidden = %lld",
+                              (long long)info->n_heads, (long long)info->head_dim,
+                              (long long)info->hidden);
+    if (info->has_nsp && !info->has_pooler)
+        return qkvi_error_set(error, QKV_ERR_FORMAT, "the NSP head needs a pooler");
+    return QKV_OK;
+}
+
+qkv_status qkvi_bert_table(const qkv_model_info *info, qkvi_param_table *table, qkv_error *error) {
+    QKV_TRY(check_sizes(info, error));
+    QKV_TRY(add_embeddings(table, info, error));
+    for (int64_t l = 0; l < info->n_layers; l++) QKV_TRY(add_block(table, info, l, error));
+    return add_heads(table, info, error);
+}
+
+/*
+ * ---- Binding -----------------------------------------------------------------------------------
+ */
+
+/* Where pointers come from while a struct is bound. */
+typedef struct binder {
+    const qkvi_param_table *table;
+    float *arena;
+} binder;
+
+static qkvi_linear bind_linear(const binder *b, const char *name, int64_t n_out, int64_t n_in) {
+    return (qkvi_linear){ .n_in = n_in,
+                          .n_out = n_out,
+                          .weight = qkvi_params_at(b->table, b->arena, "%s.weight", name),
+                          .bias = qkvi_params_at(b->table, b->arena, "%s.bias", name) };
+}
+
+static qkvi_layernorm bind_norm(const binder *b, const char *name, int64_t n) {
+    return (qkvi_layernorm){ n, qkvi_params_at(b->table, b->arena, "%s.weight", name),
+                             qkvi_params_at(b->table, b->arena, "%s.bias", name) };
+}
+
+static void bind_block(const binder *b, const qkvi_bert_params *p, int64_t l, qkvi_block *block) {
+    char name[96];
+    const int64_t h = p->hidden, wide = p->intermediate;
+    block->eps = p->eps;
+    block->mha = (qkvi_mha){
+        .n_heads = p->n_heads,
+        .head_dim = p->head_dim,
+        .hidden = h,
+        .query = bind_linear(b, block_name(name, l, "attention.self.query"), h, h),
+        .key = bind_linear(b, block_name(name, l, "attention.self.key"), h, h),
+        .value = bind_linear(b, block_name(name, l, "attention.self.value"), h, h),
+        .output = bind_linear(b, block_name(name, l, "attention.output.dense"), h, h),
+    };
+    block->norm1 = bind_norm(b, block_name(name, l, "attention.output.LayerNorm"), h);
+    block->up = bind_linear(b, block_name(name, l, "intermediate.dense"), wide, h);
+    block->down = bind_linear(b, block_name(name, l, "output.dense"), h, wide);
+    block->norm2 = bind_norm(b, block_name(name, l, "output.LayerNorm"), h);
+}
+
+static void bind_rest(const binder *b, qkvi_bert_params *p) {
+    const int64_t h = p->hidden;
+    p->embed = (qkvi_embed){
+        .hidden = h,
+        .n_words = p->vocab_size,
+        .n_types = p->n_types,
+        .n_positions = p->max_len,
+        .word = qkvi_params_at(b->table, b->arena, "bert.embeddings.word_embeddings.weight"),
+        .type = qkvi_params_at(b->table, b->arena, "bert.embeddings.token_type_embeddings.weight"),
+        .position =
+            qkvi_params_at(b->table, b->arena, "bert.embeddings.position_embeddings.weight"),
+    };
+    p->embed_norm = bind_norm(b, "bert.embeddings.LayerNorm", h);
+    p->pooler = bind_linear(b, "bert.pooler.dense", h, h);
+    p->transform = bind_linear(b, "cls.predictions.transform.dense", h, h);
+    p->transform_norm = bind_norm(b, "cls.predictions.transform.LayerNorm", h);
+    p->decoder = (qkvi_linear){ .n_in = h, .n_out = p->vocab_size, .weight = p->embed.word };
+    p->decoder.bias = qkvi_params_at(b->table, b->arena, "cls.predictions.bias");
+    p->nsp = bind_linear(b, "cls.seq_relationship", 2, h);
+}
+
+/*
+ * ---- Packed weights ----------------------------------------------------------------------------
+ */
+
+typedef void linear_visitor(void *argument, qkvi_linear *layer);
+
+static void each_linear(qkvi_bert_params *p, linear_visitor *visit, void *argument) {
+    for (int64_t l = 0; l < p->n_layers; l++) {
+        qkvi_block *block = &p->blocks[l];
+        visit(argument, &block->mha.query);
+        visit(argument, &block->mha.key);
+        visit(argument, &block->mha.value);
+        visit(argument, &block->mha.output);
+        visit(argument, &block->up);
+        visit(argument, &block->down);
+    }
+    if (p->has_pooler) visit(argument, &p->pooler);
+    if (p->has_nsp) visit(argument, &p->nsp);
+    if (p->has_mlm) {
+        visit(argument, &p->transform);
+        visit(argument, &p->decoder);
+    }
+}
+
+typedef struct cut_packed {
+    unsigned forms;
+    qkvi_cutter cutter;
+} cut_packed;
+
+static void cut_linear(void *argument, qkvi_linear *layer) {
+    cut_packed *c = argument;
+    const size_t forward = qkvi_gemm_packed_elems(layer->n_in, layer->n_out);
+    const size_t backward = qkvi_gemm_packed_elems(layer->n_out, layer->n_in);
+    if (c->forms & QKVI_BERT_FORWARD)
+        layer->forward = qkvi_cut(&c->cutter, (int64_t)forward, sizeof(float));
+    if (c->forms & QKVI_BERT_BACKWARD)
+        layer->backward = qkvi_cut(&c->cutter, (int64_t)backward, sizeof(float));
+}
+
+static qkv_status make_packed(qkvi_bert_params *p, unsigned forms, qkv_error *error) {
+    cut_packed c = { forms, { 0 } };
+    if (!forms) return QKV_OK;
+    each_linear(p, cut_linear, &c);
+    if (!c.cutter.overflow) p->packed = qkvi_aligned_array(c.cutter.used_bytes, 1);
+    if (!p->packed) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for packed weights");
+    c.cutter = qkvi_cutter_on(p->packed);
+    each_linear(p, cut_linear, &c);
+    return QKV_OK;
+}
+
+static void pack_linear(void *argument, qkvi_linear *layer) { qkvi_linear_pack(argument, layer); }
+
+void qkvi_bert_pack(qkv_ctx *ctx, const qkvi_bert_params *params) {
+    qkvi_bert_params p = *params; /* the visitor changes nothing here, but may elsewhere */
+    each_linear(&p, pack_linear, ctx);
+}
+
+/*
+ * ---- Whole structs -----------------------------------------------------------------------------
+ */
+
+static qkv_status make_sinusoids(qkvi_bert_params *p, qkv_error *error) {
+    size_t n;
+    if (qkvi_mul_size((size_t)p->max_len, (size_t)p->hidden, &n))
+        p->sinusoids = qkvi_aligned_array(n, sizeof(float));
+    if (!p->sinusoids) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for positions");
+    const uint32_t saved = qkvi_fpstate_enter();
+    qkvi_sinusoids(p->max_len, p->hidden, p->sinusoids);
+    qkvi_fpstate_leave(saved);
+    p->embed.position = p->sinusoids;
+    return QKV_OK;
+}
+
+static qkv_status bind_all(qkvi_bert_params *p, const binder *b, unsigned packed, bool sinusoidal,
+                           qkv_error *error) {
+    p->blocks = qkvi_calloc_array((size_t)p->n_layers, sizeof *p->blocks);
+    if (!p->blocks) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for layers");
+    for (int64_t l = 0; l < p->n_layers; l++) bind_block(b, p, l, &p->blocks[l]);
+    bind_rest(b, p);
+    if (sinusoidal && packed) QKV_TRY(make_sinusoids(p, error));
+    return make_packed(p, packed, error);
+}
+
+qkv_status qkvi_bert_bind(const qkv_model_info *info, const qkvi_param_table *table, float *arena,
+                          unsigned packed, qkvi_bert_params **params, qkv_error *error) {
+    const binder b = { table, arena };
+    qkvi_bert_params *p = qkvi_calloc_array(1, sizeof *p);
+    *params = NULL;
+    if (!p) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a model");
+    *p = (qkvi_bert_params){
+        .n_layers = info->n_layers,
+        .n_heads = info->n_heads,
+        .hidden = info->hidden,
+        .head_dim = info->head_dim,
+        .intermediate = info->intermediate,
+        .vocab_size = info->vocab_size,
+        .max_len = info->max_len,
+        .n_types = info->n_types,
+        .eps = (float)info->layer_norm_eps,
+        .has_pooler = info->has_pooler,
+        .has_mlm = info->has_mlm,
+        .has_nsp = info->has_nsp,
+    };
+    const qkv_status status = bind_all(p, &b, packed, info->sinusoidal_positions, error);
+    if (status == QKV_OK)
+        *params = p;
+    else
+        qkvi_bert_free(p);
+    return status;
+}
+
+void qkvi_bert_free(qkvi_bert_params *params) {
+    if (!params) return;
+    free(params->blocks);
+    free(params->packed);
+    free(params->sinusoids);
+    free(params);
+}

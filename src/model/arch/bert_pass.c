@@ -1,0 +1,150 @@
+/* Memory of a pass: see bert_pass.h. */
+#include "model/arch/bert_pass.h"
+
+#include <stdlib.h>
+
+#include "core/alloc.h"
+#include "core/status.h"
+#include "model/layer/rows.h"
+
+static float *floats(qkvi_cutter *cutter, int64_t n) { return qkvi_cut(cutter, n, sizeof(float)); }
+
+/* A new array, or the one that an earlier layer no longer needs. */
+static float *again(bool reuse, float *earlier, qkvi_cutter *cutter, int64_t n) {
+    return reuse ? earlier : floats(cutter, n);
+}
+
+static void cut_block(const qkvi_bert_params *p, int64_t l, qkvi_cutter *cutter,
+                      qkvi_bert_pass *pass) {
+    const bool train = pass->keep & QKVI_KEEP_ALL;
+    const bool capture = train || (pass->keep & QKVI_KEEP_CAPTURE);
+    const bool hidden = train || (pass->keep & QKVI_KEEP_HIDDEN);
+    const int64_t n = pass->rows.n_rows, h = n * p->hidden;
+    qkvi_block_acts *a = &pass->acts[l];
+    const qkvi_block_acts *one = l >= 1 ? a - 1 : a, *two = l >= 2 ? a - 2 : a;
+    const bool share = l >= 1 && !train, share_capture = l >= 1 && !capture;
+
+    a->mha.q = again(share_capture, one->mha.q, cutter, h);
+    a->mha.k = again(share_capture, one->mha.k, cutter, h);
+    a->mha.lse = again(share_capture, one->mha.lse, cutter, n * p->n_heads);
+    a->mha.v = again(share, one->mha.v, cutter, h);
+    a->mha.o = again(share, one->mha.o, cutter, h);
+    a->stats1 = again(share, one->stats1, cutter, 2 * n);
+    a->stats2 = again(share, one->stats2, cutter, 2 * n);
+    a->y1 = again(share, one->y1, cutter, h);
+    a->g = again(share, one->g, cutter, n * p->intermediate);
+    a->y2 = again(l >= 2 && !hidden, two->y2, cutter, h);
+    a->s1 = again(!train, a->y1, cutter, h);
+    a->u = again(!train, a->g, cutter, n * p->intermediate);
+    a->s2 = again(!train, a->y2, cutter, h);
+}
+
+static void cut_heads(const qkvi_bert_params *p, const qkvi_bert_batch *batch, qkvi_cutter *cutter,
+                      qkvi_bert_pass *pass) {
+    const int64_t n = batch->n_targets, n_pairs = batch->n_sequences, h = p->hidden;
+    const int64_t vocabulary = qkvi_colsum_elems(n, p->vocab_size);
+    const int64_t norm = 2 * qkvi_colsum_elems(n, h);
+    qkvi_mlm_acts *m = &pass->mlm;
+    float **const rows[] = { &m->x, &m->u, &m->g, &m->y, &m->d };
+    for (int i = 0; i < 5; i++) *rows[i] = floats(cutter, n * h);
+    m->stats = floats(cutter, 2 * n);
+    m->logits = floats(cutter, n * p->vocab_size);
+    m->sums = floats(cutter, vocabulary > norm ? vocabulary : norm);
+
+    pass->nsp.x = floats(cutter, n_pairs * h);
+    pass->nsp.pooled = floats(cutter, n_pairs * h);
+    pass->nsp.d = floats(cutter, n_pairs * h);
+    pass->nsp.logits = floats(cutter, n_pairs * 2);
+    pass->row_loss = floats(cutter, 2 * (n > n_pairs ? n : n_pairs));
+}
+
+static void cut_all(const qkvi_bert_params *p, const qkvi_bert_batch *batch, int64_t n_rows,
+                    qkvi_cutter *cutter, qkvi_bert_pass *pass) {
+    const bool train = pass->keep & QKVI_KEEP_ALL;
+    qkvi_batch_cut(p, batch, n_rows, cutter, &pass->rows);
+    pass->embedded = floats(cutter, n_rows * p->hidden);
+    pass->embed_s = again(!train, pass->embedded, cutter, n_rows * p->hidden);
+    pass->embed_stats = floats(cutter, 2 * n_rows);
+    for (int64_t l = 0; l < p->n_layers; l++) cut_block(p, l, cutter, pass);
+    if (!train) return;
+    cut_heads(p, batch, cutter, pass);
+    pass->d = floats(cutter, n_rows * p->hidden);
+    qkvi_block_scratch_cut(&p->blocks[0], n_rows, cutter, &pass->scratch);
+    pass->embed_scratch =
+        qkvi_cut(cutter, qkvi_embed_scratch_elems(&p->embed, n_rows), sizeof(int32_t));
+}
+
+static qkv_status reserve_acts(qkvi_bert_pass *pass, int64_t n_layers, qkv_error *error) {
+    if (n_layers <= pass->acts_capacity) return QKV_OK;
+    qkvi_block_acts *acts = qkvi_calloc_array((size_t)n_layers, sizeof *acts);
+    if (!acts) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for layers");
+    free(pass->acts);
+    pass->acts = acts;
+    pass->acts_capacity = n_layers;
+    return QKV_OK;
+}
+
+qkv_status qkvi_pass_begin(const qkvi_bert_params *params, const qkvi_bert_batch *batch,
+                           unsigned keep, qkvi_bert_pass *pass, qkv_error *error) {
+    int64_t n_rows;
+    QKV_TRY(qkvi_batch_check(params, batch, &n_rows, error));
+    QKV_TRY(reserve_acts(pass, params->n_layers, error));
+    pass->keep = keep;
+    pass->n_layers = params->n_layers;
+    pass->hidden = params->hidden;
+    qkvi_cutter cutter = { 0 };
+    cut_all(params, batch, n_rows, &cutter, pass);
+    size_t bytes = cutter.used_bytes;
+    if (bytes > pass->arena.block_bytes)
+        bytes += bytes / 16; /* batches of training vary a little */
+    if (cutter.overflow || !qkvi_arena_reserve(&pass->arena, &pass->allocator, bytes))
+        return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for activations of %lld tokens",
+                              (long long)n_rows);
+    cutter = qkvi_cutter_on(pass->arena.block);
+    cut_all(params, batch, n_rows, &cutter, pass);
+    qkvi_batch_sort(params, batch, &pass->rows);
+    return QKV_OK;
+}
+
+qkvi_groups qkvi_pass_groups(const qkvi_bert_pass *pass) {
+    return (qkvi_groups){ pass->rows.n_rows, pass->rows.n_groups, pass->rows.groups };
+}
+
+qkv_status qkvi_bert_pass_create(qkvi_bert_pass **pass, qkv_error *error) {
+    *pass = qkvi_calloc_array(1, sizeof **pass);
+    if (!*pass) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a pass");
+    (*pass)->allocator = qkvi_allocator_resolve((qkv_allocator){ 0 });
+    return QKV_OK;
+}
+
+void qkvi_bert_pass_free(qkvi_bert_pass *pass) {
+    if (!pass) return;
+    qkvi_arena_release(&pass->arena, &pass->allocator);
+    free(pass->acts);
+    free(pass);
+}
+
+int64_t qkvi_bert_row(const qkvi_bert_pass *pass, int64_t sequence) {
+    return pass->rows.first_row[sequence];
+}
+
+const float *qkvi_bert_hidden(const qkvi_bert_pass *pass, int64_t layer) {
+    const bool kept = pass->keep & (QKVI_KEEP_HIDDEN | QKVI_KEEP_ALL);
+    if (layer < 0 || layer > pass->n_layers || (layer < pass->n_layers && !kept)) return NULL;
+    return layer ? pass->acts[layer - 1].y2 : pass->embedded;
+}
+
+static const qkvi_mha_acts *captured(const qkvi_bert_pass *pass, int64_t layer) {
+    const bool kept = pass->keep & (QKVI_KEEP_CAPTURE | QKVI_KEEP_ALL);
+    return kept && layer >= 0 && layer < pass->n_layers ? &pass->acts[layer].mha : NULL;
+}
+
+const float *qkvi_bert_query(const qkvi_bert_pass *pass, int64_t layer) {
+    return captured(pass, layer) ? captured(pass, layer)->q : NULL;
+}
+const float *qkvi_bert_key(const qkvi_bert_pass *pass, int64_t layer) {
+    return captured(pass, layer) ? captured(pass, layer)->k : NULL;
+}
+const float *qkvi_bert_lse(const qkvi_bert_pass *pass, int64_t layer) {
+    return captured(pass, layer) ? captured(pass, layer)->lse : NULL;
+}

@@ -1,0 +1,157 @@
+/*
+ * Embeddings, forward and backward: see embed.h.
+ *
+ * Backward is a scatter: rows that share an index add up. A stable counting sort lists the rows of
+ * every index in row order; each index is then one sum by one thread, in blocks of QKVI_ROW_BLOCK
+ * rows like every sum over rows.
+ */
+#include "model/layer/embed.h"
+
+#include <string.h>
+
+#include "attn/ctx.h"
+#include "kernels/table.h"
+#include "model/layer/rows.h"
+
+/* ---- Sinusoids ---------------------------------------------------------------------------------
+ *
+ * In double, by series, so that no libm decides the bits; the error is a few 1e-16 of the angle,
+ * far below half an ulp of a float.
+ */
+
+#define PI_HALF_HIGH                                                                               \
+    0x1.921fb54400000p+0 /* π/2 = high + low; multiples of high up to 2^20 are exact */
+#define PI_HALF_LOW 0x1.0b4611a626331p-34
+#define LN_10000    0x1.26bb1bbb55516p+3
+
+/* sum of (sign)^m x^(first + 2m) / (first + 2m)! for |x| <= π/4 */
+static double series(double x, int first) {
+    double term = first ? x : 1.0, sum = term;
+    for (int m = first + 2; m < 24; m += 2) {
+        term *= -x * x / (double)((m - 1) * m);
+        sum += term;
+    }
+    return sum;
+}
+
+/* sin (quarter = 0) or cos (quarter = 1) of 0 <= x < 2^20 */
+static double sinusoid(double x, int quarter) {
+    const int64_t turns = (int64_t)(x / (PI_HALF_HIGH + PI_HALF_LOW) + 0.5);
+    const double r = (x - (double)turns * PI_HALF_HIGH) - (double)turns * PI_HALF_LOW;
+    const int64_t q = (turns + quarter) & 3;
+    const double value = series(r, q % 2 == 0);
+    return q < 2 ? value : -value;
+}
+
+/* exp(-x) for 0 <= x < 16, as (exp(-x / 32))^32 */
+static double exp_minus(double x) {
+    double term = 1, sum = 1;
+    for (int m = 1; m < 20; m++) {
+        term *= -x / 32 / m;
+        sum += term;
+    }
+    for (int square = 0; square < 5; square++) sum *= sum;
+    return sum;
+}
+
+void qkvi_sinusoids(int64_t n_positions, int64_t hidden, float *table) {
+    for (int64_t c = 0; c < hidden; c++) {
+        const double exponent = (double)(c - c % 2) / (double)hidden;
+        const double frequency = exp_minus(LN_10000 * exponent);
+        for (int64_t p = 0; p < n_positions; p++)
+            table[p * hidden + c] = (float)sinusoid((double)p * frequency, (int)(c % 2));
+    }
+}
+
+/*
+ * ---- Forward -----------------------------------------------------------------------------------
+ */
+
+typedef struct forward_job {
+    const qkvi_embed *layer;
+    const qkvi_embed_rows *rows;
+    float *s;
+} forward_job;
+
+static void forward_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
+    const forward_job *j = argument;
+    const qkvi_embed *e = j->layer;
+    for (int64_t r = rows.first; r < rows.first + rows.count; r++)
+        ctx->kernels->layer.add3(e->hidden, e->word + j->rows->ids[r] * e->hidden,
+                                 e->type + j->rows->types[r] * e->hidden,
+                                 e->position + j->rows->places[r] * e->hidden,
+                                 j->s + r * e->hidden);
+}
+
+void qkvi_embed_forward(qkv_ctx *ctx, const qkvi_embed *layer, int64_t n_rows,
+                        const qkvi_embed_rows *rows, float *s) {
+    forward_job j = { layer, rows, s };
+    qkvi_rows_run(ctx, n_rows, forward_block, &j);
+}
+
+/*
+ * ---- Backward ----------------------------------------------------------------------------------
+ */
+
+enum { MAX_TASKS = 64 };
+
+typedef struct scatter_job {
+    qkv_ctx *ctx;
+    int64_t hidden, n_slots;
+    int n_tasks;
+    const int32_t *end; /* [n_slots]: rows of slot i are order[end[i - 1]] … order[end[i] - 1] */
+    const int32_t *order; /* [n_rows] */
+    const float *d_s;
+    float *d_table; /* [n_slots][hidden], added to */
+} scatter_job;
+
+static void scatter_task(void *argument, int index) {
+    const scatter_job *j = argument;
+    for (int64_t slot = index; slot < j->n_slots; slot += j->n_tasks) {
+        int32_t row = slot ? j->end[slot - 1] : 0;
+        while (row < j->end[slot]) {
+            const int32_t left = j->end[slot] - row;
+            const int32_t count = left < QKVI_ROW_BLOCK ? left : QKVI_ROW_BLOCK;
+            j->ctx->kernels->layer.sum_rows(count, j->order + row, j->hidden, j->d_s,
+                                            j->d_table + slot * j->hidden);
+            row += count;
+        }
+    }
+}
+
+/* d_table[slots[row]] += d_s[row], in row order. scratch: n_slots + n_rows. */
+static void scatter(qkv_ctx *ctx, int64_t hidden, int64_t n_slots, int64_t n_rows,
+                    const int32_t *slots, const float *d_s, float *d_table, int32_t *scratch) {
+    int32_t *end = scratch, *order = scratch + n_slots, first = 0;
+    memset(end, 0, (size_t)n_slots * sizeof *end);
+    for (int64_t r = 0; r < n_rows; r++) end[slots[r]]++;
+    for (int64_t i = 0; i < n_slots; i++) { /* counts become first places … */
+        const int32_t count = end[i];
+        end[i] = first;
+        first += count;
+    }
+    for (int64_t r = 0; r < n_rows; r++) order[end[slots[r]]++] = (int32_t)r; /* … and ends */
+
+    const int n_tasks = n_slots < MAX_TASKS ? (int)n_slots : MAX_TASKS;
+    scatter_job j = { ctx, hidden, n_slots, n_tasks, end, order, d_s, d_table };
+    qkvi_pool_run(ctx->pool, n_tasks, scatter_task, &j);
+}
+
+int64_t qkvi_embed_scratch_elems(const qkvi_embed *layer, int64_t n_rows) {
+    int64_t n_slots = layer->n_words;
+    if (n_slots < layer->n_positions) n_slots = layer->n_positions;
+    if (n_slots < layer->n_types) n_slots = layer->n_types;
+    return n_slots + n_rows;
+}
+
+void qkvi_embed_backward(qkv_ctx *ctx, const qkvi_embed *d, int64_t n_rows,
+                         const qkvi_embed_rows *rows, const float *d_s, int32_t *scratch) {
+    const int64_t hidden = d->hidden;
+    /* s[row] = (word[id] + type[segment]) + position[place] */
+    scatter(ctx, hidden, d->n_words, n_rows, rows->ids, d_s, d->word, scratch);
+    memset(d->type, 0, (size_t)(d->n_types * hidden) * sizeof *d->type);
+    scatter(ctx, hidden, d->n_types, n_rows, rows->types, d_s, d->type, scratch);
+    if (!d->position) return;
+    memset(d->position, 0, (size_t)(d->n_positions * hidden) * sizeof *d->position);
+    scatter(ctx, hidden, d->n_positions, n_rows, rows->places, d_s, d->position, scratch);
+}

@@ -1,0 +1,39 @@
+/*
+ * Embeddings: every row is the sum of a word's, its segment's and its position's vector; positions
+ * are learned or sinusoids (Vaswani et al. 2017, section 3.5). The layer norm that follows is
+ * apart.
+ *
+ *     s[row] = (word[id] + type[segment]) + position[place]
+ */
+#ifndef QKVI_LAYER_EMBED_H
+#define QKVI_LAYER_EMBED_H
+
+#include "qkv/qkv.h"
+
+typedef struct qkvi_embed {
+    int64_t hidden, n_words, n_types, n_positions;
+    float *word, *type, *position; /* rows of [hidden] */
+} qkvi_embed;
+
+/* What each row is made of: indices that have been checked. */
+typedef struct qkvi_embed_rows {
+    const int32_t *ids, *types, *places;
+} qkvi_embed_rows;
+
+/* table[p][2i] = sin(p w), table[p][2i + 1] = cos(p w), w = 10000^(-2i / hidden); without libm. */
+void qkvi_sinusoids(int64_t n_positions, int64_t hidden, float *table);
+
+void qkvi_embed_forward(qkv_ctx *ctx, const qkvi_embed *layer, int64_t n_rows,
+                        const qkvi_embed_rows *rows, float *s);
+
+/* int32s that qkvi_embed_backward sorts rows in. */
+int64_t qkvi_embed_scratch_elems(const qkvi_embed *layer, int64_t n_rows);
+
+/*
+ * Adds the gradient to d->word, and stores it in d->type and in d->position (NULL: not learned).
+ * Each vector's rows are summed in row order, so nothing depends on threads.
+ */
+void qkvi_embed_backward(qkv_ctx *ctx, const qkvi_embed *d, int64_t n_rows,
+                         const qkvi_embed_rows *rows, const float *d_s, int32_t *scratch);
+
+#endif

@@ -1,0 +1,45 @@
+/*
+ * Linear layer, forward and backward: see linear.h.
+ *
+ * All three products run on the same kernel. Weights and x are packed; d_y and x as left factors
+ * are only broadcast, so d_yᵀ is a matter of strides.
+ */
+#include "model/layer/linear.h"
+
+#include "attn/ctx.h"
+#include "kernels/gemm.h"
+#include "kernels/table.h"
+#include "model/layer/rows.h"
+
+void qkvi_linear_pack(qkv_ctx *ctx, const qkvi_linear *layer) {
+    qkvi_pool *pool = ctx ? ctx->pool : NULL;
+    const int64_t n_in = layer->n_in, n_out = layer->n_out;
+    if (layer->forward) qkvi_gemm_pack_b(pool, n_in, n_out, layer->weight, 1, n_in, layer->forward);
+    if (layer->backward)
+        qkvi_gemm_pack_b(pool, n_out, n_in, layer->weight, n_in, 1, layer->backward);
+}
+
+void qkvi_pack_rows(qkv_ctx *ctx, int64_t n_rows, int64_t n, const float *x, float *packed) {
+    qkvi_gemm_pack_b(ctx->pool, n_rows, n, x, n, 1, packed);
+}
+
+void qkvi_linear_forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *x,
+                         float *y) {
+    qkvi_gemm(ctx->pool, ctx->kernels, n_rows, layer->n_out, layer->n_in, x, layer->n_in, 1,
+              layer->forward, y, layer->n_out, layer->bias, false);
+}
+
+void qkvi_linear_backward_input(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
+                                const float *d_y, float *d_x, bool accumulate) {
+    /* y = x Wᵀ + b */
+    qkvi_gemm(ctx->pool, ctx->kernels, n_rows, layer->n_in, layer->n_out, d_y, layer->n_out, 1,
+              layer->backward, d_x, layer->n_in, NULL, accumulate);
+}
+
+void qkvi_linear_backward_params(qkv_ctx *ctx, const qkvi_linear *d, int64_t n_rows,
+                                 const float *d_y, const float *x_packed, float *scratch) {
+    /* y = x Wᵀ + b */
+    qkvi_gemm(ctx->pool, ctx->kernels, d->n_out, d->n_in, n_rows, d_y, 1, d->n_out, x_packed,
+              d->weight, d->n_in, NULL, false);
+    qkvi_colsum(ctx, n_rows, d->n_out, d_y, scratch, d->bias);
+}

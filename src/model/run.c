@@ -1,0 +1,197 @@
+/*
+ * Running a model: encodings in, hidden states and captures out, and the heads on top of them.
+ *
+ * A run owns the pass that computed it. Captures are copied once into the layout that model.h
+ * promises, [n_heads][n][head_dim] for each input; weights of heads are not kept but computed again
+ * from q, k and lse, with the instruction set of the context that ran.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attn/ctx.h"
+#include "core/alloc.h"
+#include "core/fpstate.h"
+#include "kernels/gemm.h"
+#include "kernels/table.h"
+#include "model/arch/batch.h"
+#include "model/model_impl.h"
+#include "model/run_impl.h"
+
+/*
+ * ---- Batch of encodings ------------------------------------------------------------------------
+ */
+
+typedef struct joined {
+    qkvi_bert_batch batch;
+    int64_t *lengths;
+    int32_t *ids;
+    uint8_t *types;
+} joined;
+
+static void joined_free(joined *j) {
+    free(j->lengths);
+    free(j->ids);
+    free(j->types);
+}
+
+static qkv_status no_memory(qkv_error *error) {
+    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a run");
+}
+
+static qkv_status join_lengths(const qkvi_bert_params *params, int64_t n_batch,
+                               const qkv_encoding *const *inputs, joined *j, int64_t *n_tokens,
+                               qkv_error *error) {
+    if (n_batch > 0) j->lengths = qkvi_malloc_array((size_t)n_batch, sizeof *j->lengths);
+    if (n_batch > 0 && !j->lengths) return no_memory(error);
+    for (int64_t b = 0; b < n_batch; b++) {
+        if (!inputs[b])
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "inputs[%lld] is NULL", (long long)b);
+        j->lengths[b] = inputs[b]->n;
+    }
+    j->batch = (qkvi_bert_batch){ .n_sequences = n_batch, .lengths = j->lengths };
+    return qkvi_batch_check_lengths(params, &j->batch, n_tokens, error);
+}
+
+static qkv_status join(const qkvi_bert_params *params, int64_t n_batch,
+                       const qkv_encoding *const *inputs, joined *j, qkv_error *error) {
+    int64_t n_tokens, at = 0;
+    QKV_TRY(join_lengths(params, n_batch, inputs, j, &n_tokens, error));
+    j->batch.ids = j->ids = qkvi_malloc_array((size_t)n_tokens, sizeof *j->ids);
+    j->batch.types = j->types = qkvi_calloc_array((size_t)n_tokens, sizeof *j->types);
+    if (!j->ids || !j->types) return no_memory(error);
+    for (int64_t b = 0; b < n_batch; at += inputs[b++]->n) {
+        memcpy(j->ids + at, inputs[b]->ids, (size_t)inputs[b]->n * sizeof *j->ids);
+        if (inputs[b]->types) memcpy(j->types + at, inputs[b]->types, (size_t)inputs[b]->n);
+    }
+    return QKV_OK;
+}
+
+/*
+ * ---- Capture -----------------------------------------------------------------------------------
+ */
+
+/* to [n_heads][n][head_dim] = from [n][n_heads][head_dim] */
+static void heads_first(const qkv_run *run, int64_t n, const float *from, float *to) {
+    const int64_t head_dim = run->head_dim, n_heads = run->n_heads;
+    for (int64_t h = 0; h < n_heads; h++)
+        for (int64_t i = 0; i < n; i++)
+            memcpy(to + (h * n + i) * head_dim, from + (i * n_heads + h) * head_dim,
+                   (size_t)head_dim * sizeof *to);
+}
+
+static qkv_status capture(qkv_run *run, qkv_error *error) {
+    const int64_t hidden = run->n_heads * run->head_dim, layer_elems = run->n_rows * hidden;
+    const size_t elems = (size_t)(run->n_layers * layer_elems);
+    run->q = qkvi_aligned_array(elems, sizeof(float));
+    run->k = qkvi_aligned_array(elems, sizeof(float));
+    if (!run->q || !run->k) return no_memory(error);
+    for (int64_t l = 0; l < run->n_layers; l++) {
+        for (int64_t b = 0; b < run->n_batch; b++) {
+            const int64_t at = qkvi_bert_row(run->pass, b) * hidden;
+            float *q = run->q + l * layer_elems + at, *k = run->k + l * layer_elems + at;
+            heads_first(run, run->lengths[b], qkvi_bert_query(run->pass, l) + at, q);
+            heads_first(run, run->lengths[b], qkvi_bert_key(run->pass, l) + at, k);
+        }
+    }
+    return QKV_OK;
+}
+
+/*
+ * ---- Runs --------------------------------------------------------------------------------------
+ */
+
+static qkv_status compute(qkv_ctx *ctx, const qkv_model *model, const joined *j, uint32_t flags,
+                          qkv_run *run, qkv_error *error) {
+    QKV_TRY(qkvi_bert_pass_create(&run->pass, error));
+    QKV_TRY(qkvi_bert_forward(ctx, model->bert, &j->batch, flags, run->pass, error));
+    for (int64_t b = 0; b < run->n_batch; b++) run->n_rows += run->lengths[b];
+    return flags & QKV_RUN_CAPTURE ? capture(run, error) : QKV_OK;
+}
+
+qkv_status qkv_model_run(qkv_ctx *ctx, const qkv_model *model, int64_t n_batch,
+                         const qkv_encoding *const *inputs, uint32_t flags, qkv_run **run,
+                         qkv_error *error) {
+    if (!run) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "run is NULL");
+    *run = NULL;
+    if (!ctx || !model || !inputs)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
+                              !ctx     ? "ctx"
+                              : !model ? "model"
+                                       : "inputs");
+    if (flags & ~(uint32_t)(QKV_RUN_CAPTURE | QKV_RUN_HIDDEN))
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "flags = %#x has unknown bits", flags);
+    qkv_run *r = calloc(1, sizeof *r);
+    if (!r) return no_memory(error);
+    joined j = { 0 };
+    qkv_status status = join(model->bert, n_batch, inputs, &j, error);
+    r->kernels = ctx->kernels;
+    r->n_batch = n_batch;
+    r->n_layers = model->info.n_layers;
+    r->n_heads = model->info.n_heads;
+    r->head_dim = model->info.head_dim;
+    r->lengths = j.lengths;
+    if (status == QKV_OK) status = compute(ctx, model, &j, flags, r, error);
+    j.lengths = NULL; /* the run's now */
+    joined_free(&j);
+    if (status == QKV_OK)
+        *run = r;
+    else
+        qkv_run_free(r);
+    return status;
+}
+
+void qkv_run_free(qkv_run *run) {
+    if (!run) return;
+    qkvi_bert_pass_free(run->pass);
+    free(run->lengths);
+    free(run->q);
+    free(run->k);
+    free(run);
+}
+
+const float *qkv_run_hidden(const qkv_run *run, int64_t b, int64_t layer) {
+    if (!run || b < 0 || b >= run->n_batch) return NULL;
+    const float *hidden = qkvi_bert_hidden(run->pass, layer);
+    return hidden ? hidden + qkvi_bert_row(run->pass, b) * run->n_heads * run->head_dim : NULL;
+}
+
+qkv_status qkv_run_capture(const qkv_run *run, int64_t b, int64_t layer, qkv_capture *capture,
+                           qkv_error *error) {
+    if (!run || !capture)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", run ? "capture" : "run");
+    QKV_TRY(qkvi_check_index("b", b, run->n_batch, error));
+    QKV_TRY(qkvi_check_index("layer", layer, run->n_layers, error));
+    if (!run->q)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the run was made without QKV_RUN_CAPTURE");
+    const int64_t row = qkvi_bert_row(run->pass, b), hidden = run->n_heads * run->head_dim;
+    const int64_t at = (layer * run->n_rows + row) * hidden;
+    *capture = (qkv_capture){ .q = run->q + at,
+                              .k = run->k + at,
+                              .lse = qkvi_bert_lse(run->pass, layer) + row * run->n_heads,
+                              .n_heads = run->n_heads,
+                              .n = run->lengths[b],
+                              .head_dim = run->head_dim,
+                              .scale = (float)(1 / sqrt((double)run->head_dim)) };
+    return QKV_OK;
+}
+
+qkv_status qkv_run_weights(const qkv_run *run, int64_t b, int64_t layer, int64_t head,
+                           float *weights, qkv_error *error) {
+    qkv_capture c;
+    QKV_TRY(qkv_run_capture(run, b, layer, &c, error));
+    QKV_TRY(qkvi_check_index("head", head, c.n_heads, error));
+    if (!weights) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "weights is NULL");
+    float *packed = qkvi_aligned_array(qkvi_gemm_packed_elems(c.head_dim, c.n), sizeof(float));
+    if (!packed) return no_memory(error);
+    const float *q = c.q + head * c.n * c.head_dim, *k = c.k + head * c.n * c.head_dim;
+    const uint32_t saved = qkvi_fpstate_enter();
+    qkvi_gemm_pack_b(NULL, c.head_dim, c.n, k, 1, c.head_dim, packed);
+    qkvi_gemm(NULL, run->kernels, c.n, c.n, c.head_dim, q, c.head_dim, 1, packed, weights, c.n,
+              NULL, false);
+    for (int64_t i = 0; i < c.n; i++)
+        run->kernels->layer.weights(c.n, c.scale, c.lse[head * c.n + i], weights + i * c.n);
+    qkvi_fpstate_leave(saved);
+    free(packed);
+    return QKV_OK;
+}

@@ -1,0 +1,86 @@
+/*
+ * Heads on a finished run: logits of a masked word, its likeliest words, logits of the next
+ * sentence.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/fpstate.h"
+#include "kernels/table.h"
+#include "model/model_impl.h"
+#include "model/run_impl.h"
+
+/* The last hidden state of a token. */
+static qkv_status last_hidden(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
+                              int64_t position, const float **hidden, qkv_error *error) {
+    if (!ctx || !model || !run)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
+                              !ctx     ? "ctx"
+                              : !model ? "model"
+                                       : "run");
+    QKV_TRY(qkvi_check_index("b", b, run->n_batch, error));
+    QKV_TRY(qkvi_check_index("position", position, run->lengths[b], error));
+    *hidden = qkv_run_hidden(run, b, run->n_layers) + position * run->n_heads * run->head_dim;
+    return QKV_OK;
+}
+
+qkv_status qkv_model_mlm(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
+                         int64_t position, float *logits, qkv_error *error) {
+    const float *hidden = NULL;
+    QKV_TRY(last_hidden(ctx, model, run, b, position, &hidden, error));
+    return qkvi_bert_mlm(ctx, model->bert, 1, hidden, logits, error);
+}
+
+qkv_status qkv_model_nsp(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
+                         float logits[2], qkv_error *error) {
+    const float *hidden = NULL;
+    QKV_TRY(last_hidden(ctx, model, run, b, 0, &hidden, error));
+    return qkvi_bert_nsp(ctx, model->bert, 1, hidden, logits, error);
+}
+
+/*
+ * Puts a candidate into the list of the best, which has room for n and holds count; returns the new
+ * count.
+ */
+static int64_t insert(qkv_candidate *list, int64_t count, int64_t n, qkv_candidate new) {
+    int64_t low = 0,
+            high = count; /* after all that are at least as likely: ties keep their order */
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (list[middle].probability >= new.probability)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == n) return count;
+    const int64_t kept = count < n ? count : n - 1;
+    memmove(list + low + 1, list + low, (size_t)(kept - low) * sizeof *list);
+    list[low] = new;
+    return kept + 1;
+}
+
+qkv_status qkv_model_fill(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
+                          int64_t position, int64_t n_candidates, qkv_candidate *candidates,
+                          qkv_error *error) {
+    if (!model) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "model is NULL");
+    const int64_t n_words = model->info.vocab_size;
+    if (n_candidates < 1 || n_candidates > n_words)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "n_candidates = %lld is not between 1 and vocab_size = %lld",
+                              (long long)n_candidates, (long long)n_words);
+    float *logits = qkvi_aligned_array((size_t)n_words, sizeof(float)), sum, lse;
+    if (!logits) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for logits");
+    const qkv_status status = qkv_model_mlm(ctx, model, run, b, position, logits, error);
+    if (status == QKV_OK) {
+        const uint32_t saved = qkvi_fpstate_enter();
+        run->kernels->layer.softmax_forward(n_words, logits, &sum, &lse);
+        int64_t count = 0;
+        for (int64_t id = 0; id < n_words; id++)
+            count = insert(candidates, count, n_candidates,
+                           (qkv_candidate){ (int32_t)id, logits[id] / sum });
+        qkvi_fpstate_leave(saved);
+    }
+    free(logits);
+    return status;
+}

@@ -1,0 +1,24 @@
+/* What a qkv_run is. A run owns the pass that computed it; it never changes once it is made. */
+#ifndef QKVI_MODEL_RUN_IMPL_H
+#define QKVI_MODEL_RUN_IMPL_H
+
+#include "core/status.h"
+#include "model/arch/bert.h"
+
+struct qkv_run {
+    const struct qkvi_kernels *kernels;
+    qkvi_bert_pass *pass;
+    int64_t n_batch, n_layers, n_heads, head_dim, n_rows;
+    int64_t *lengths; /* [n_batch] */
+    float *q, *k; /* [n_layers][n_rows][n_heads head_dim], head by head in each input; or NULL */
+};
+
+/* index in [0, n), or an error that names it */
+static inline qkv_status qkvi_check_index(const char *name, int64_t index, int64_t n,
+                                          qkv_error *error) {
+    if (index >= 0 && index < n) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s = %lld is not between 0 and %lld", name,
+                          (long long)index, (long long)n - 1);
+}
+
+#endif

@@ -1,0 +1,289 @@
+/*
+ * BERT against transformers in float64 (tools/fixtures.py): two tiny random models, a batch of eight
+ * sequences. Hidden states of every layer, weights of every head, logits of both heads, both losses,
+ * every gradient, each within the bound of docs/numerics.md:
+ *
+ *     max|x - y| <= 1e-5 max(max|y|, 0.01 g)      g: the largest |y| of that kind in the model
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "model/arch/bert.h"
+#include "model/model_impl.h"
+#include "model/store/safetensors.h"
+
+typedef struct golden {
+    const char *name;
+    qkv_model *model;
+    qkvi_safetensors *expected;
+    qkv_ctx *ctx;
+    int64_t n_sequences, n_tokens, n_targets;
+    int32_t *lengths, *ids, *types, *target_tokens, *target_ids, *labels;
+    float worst; /* largest share of a bound that was used */
+} golden;
+
+/* ---- Expected values --------------------------------------------------------------------------- */
+
+static const qkvi_stored *find(const golden *g, const char *name) {
+    const qkvi_stored *stored = qkvi_safetensors_find(g->expected, name);
+    if (!stored) fail_msg("%s: expected.safetensors lacks %s", g->name, name);
+    return stored;
+}
+
+static int32_t *read_ints(const golden *g, const char *name, int64_t *n) {
+    const qkvi_stored *stored = find(g, name);
+    int32_t *ints = malloc(stored->n_elems * sizeof *ints + 1);
+    assert_int_equal(stored->type, QKVI_I32);
+    assert_int_equal(qkvi_safetensors_read_raw(g->expected, stored, ints, NULL), QKV_OK);
+    *n = (int64_t)stored->n_elems;
+    return ints;
+}
+
+static float *read_floats(const golden *g, const char *name, size_t n) {
+    const qkvi_stored *stored = find(g, name);
+    float *floats = malloc(n * sizeof *floats + 1);
+    if (stored->n_elems != n) fail_msg("%s: %s has %zu elements", g->name, name, stored->n_elems);
+    assert_int_equal(qkvi_safetensors_read_f32(g->expected, stored, floats, NULL), QKV_OK);
+    return floats;
+}
+
+static float largest(const float *y, size_t n) {
+    float top = 0;
+    for (size_t i = 0; i < n; i++) top = fmaxf(top, fabsf(y[i]));
+    return top;
+}
+
+/* x against the tensor of that name; kind: g of the bound */
+static void compare(golden *g, const char *name, const float *x, size_t n, float kind) {
+    float *y = read_floats(g, name, n);
+    const float bound = 1e-5f * fmaxf(largest(y, n), 0.01f * kind);
+    float error = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(x[i])) fail_msg("%s: %s[%zu] = %g", g->name, name, i, (double)x[i]);
+        error = fmaxf(error, fabsf(x[i] - y[i]));
+    }
+    g->worst = fmaxf(g->worst, error / bound);
+    if (!(error <= bound))
+        fail_msg("%s: %s is off by %g, the bound is %g", g->name, name, (double)error,
+                 (double)bound);
+    free(y);
+}
+
+/* ---- Setup ------------------------------------------------------------------------------------- */
+
+static void open_golden(golden *g, const char *name) {
+    char path[512];
+    qkv_error error;
+    *g = (golden){ .name = name };
+    snprintf(path, sizeof path, QKV_TEST_DATA "/golden/%s", name);
+    if (qkv_model_open(path, &g->model, &error) != QKV_OK) fail_msg("%s", error.message);
+    snprintf(path, sizeof path, QKV_TEST_DATA "/golden/%s/expected.safetensors", name);
+    if (qkvi_safetensors_open(path, &g->expected, &error) != QKV_OK) fail_msg("%s", error.message);
+    assert_int_equal(qkv_ctx_create(NULL, &g->ctx, NULL), QKV_OK);
+    int64_t n;
+    g->lengths = read_ints(g, "lengths", &g->n_sequences);
+    g->ids = read_ints(g, "ids", &g->n_tokens);
+    g->types = read_ints(g, "types", &n);
+    g->target_tokens = read_ints(g, "target_tokens", &g->n_targets);
+    g->target_ids = read_ints(g, "target_ids", &n);
+    g->labels = read_ints(g, "labels", &n);
+}
+
+static void close_golden(golden *g) {
+    int32_t *const ints[] = { g->lengths,       g->ids,        g->types,
+                              g->target_tokens, g->target_ids, g->labels };
+    for (size_t i = 0; i < 6; i++) free(ints[i]);
+    print_message("%s: at most %.3f of the bound\n", g->name, (double)g->worst);
+    qkvi_safetensors_close(g->expected);
+    qkv_model_free(g->model);
+    qkv_ctx_destroy(g->ctx);
+}
+
+/* ---- Running ----------------------------------------------------------------------------------- */
+
+static qkv_run *run_all(golden *g, uint32_t flags) {
+    qkv_encoding *encodings = calloc((size_t)g->n_sequences, sizeof *encodings);
+    const qkv_encoding **inputs = calloc((size_t)g->n_sequences, sizeof *inputs);
+    uint8_t *types = malloc((size_t)g->n_tokens);
+    qkv_error error;
+    qkv_run *run;
+    for (int64_t t = 0; t < g->n_tokens; t++) types[t] = (uint8_t)g->types[t];
+    for (int64_t b = 0, at = 0; b < g->n_sequences; at += g->lengths[b++]) {
+        encodings[b] =
+            (qkv_encoding){ .n = g->lengths[b], .ids = g->ids + at, .types = types + at };
+        inputs[b] = &encodings[b];
+    }
+    if (qkv_model_run(g->ctx, g->model, g->n_sequences, inputs, flags, &run, &error) != QKV_OK)
+        fail_msg("%s", error.message);
+    free(types);
+    free(inputs);
+    free(encodings);
+    return run;
+}
+
+static void check_hidden(golden *g, const qkv_run *run) {
+    const qkv_model_info *info = qkv_model_get_info(g->model);
+    const size_t n = (size_t)(g->n_tokens * info->hidden);
+    float *x = malloc(n * sizeof *x);
+    for (int64_t layer = 0; layer <= info->n_layers; layer++) {
+        char name[64];
+        snprintf(name, sizeof name, "hidden.%d", (int)layer);
+        for (int64_t b = 0, at = 0; b < g->n_sequences; at += g->lengths[b++])
+            memcpy(x + at * info->hidden, qkv_run_hidden(run, b, layer),
+                   (size_t)(g->lengths[b] * info->hidden) * sizeof *x);
+        compare(g, name, x, n, 0);
+    }
+    free(x);
+}
+
+static void check_weights(golden *g, const qkv_run *run) {
+    const qkv_model_info *info = qkv_model_get_info(g->model);
+    size_t n = 0;
+    for (int64_t b = 0; b < g->n_sequences; b++)
+        n += (size_t)(info->n_heads * g->lengths[b] * g->lengths[b]);
+    float *x = malloc(n * sizeof *x);
+    for (int64_t layer = 0; layer < info->n_layers; layer++) {
+        char name[64];
+        float *at = x;
+        snprintf(name, sizeof name, "weights.%d", (int)layer);
+        for (int64_t b = 0; b < g->n_sequences; b++)
+            for (int64_t h = 0; h < info->n_heads; h++, at += g->lengths[b] * g->lengths[b])
+                assert_int_equal(qkv_run_weights(run, b, layer, h, at, NULL), QKV_OK);
+        compare(g, name, x, n, 0);
+    }
+    free(x);
+}
+
+static void check_heads(golden *g, const qkv_run *run) {
+    const size_t n_words = (size_t)qkv_model_get_info(g->model)->vocab_size;
+    const size_t n_mlm = (size_t)g->n_targets * n_words, n_nsp = (size_t)g->n_sequences * 2;
+    float *mlm = malloc(n_mlm * sizeof *mlm), *nsp = malloc(n_nsp * sizeof *nsp);
+    int64_t b = 0, first = 0;
+    for (int64_t i = 0; i < g->n_targets; i++) {
+        while (g->target_tokens[i] >= first + g->lengths[b]) first += g->lengths[b++];
+        assert_int_equal(qkv_model_mlm(g->ctx, g->model, run, b, g->target_tokens[i] - first,
+                                       mlm + (size_t)i * n_words, NULL),
+                         QKV_OK);
+    }
+    for (b = 0; b < g->n_sequences; b++)
+        assert_int_equal(qkv_model_nsp(g->ctx, g->model, run, b, nsp + 2 * b, NULL), QKV_OK);
+    compare(g, "mlm", mlm, n_mlm, 0);
+    compare(g, "nsp", nsp, n_nsp, 0);
+    free(mlm);
+    free(nsp);
+}
+
+static void test_run(void **state) {
+    golden g;
+    open_golden(&g, *state);
+    qkv_run *run = run_all(&g, QKV_RUN_CAPTURE | QKV_RUN_HIDDEN);
+    check_hidden(&g, run);
+    check_weights(&g, run);
+    check_heads(&g, run);
+    qkv_run_free(run);
+    close_golden(&g);
+}
+
+/* What is not kept is not there, and what is left has the same bits. */
+static void test_run_keeps_only_what_is_asked(void **state) {
+    golden g;
+    qkv_capture capture;
+    open_golden(&g, *state);
+    const int64_t n_layers = qkv_model_get_info(g.model)->n_layers;
+    const size_t hidden = (size_t)qkv_model_get_info(g.model)->hidden;
+    qkv_run *all = run_all(&g, QKV_RUN_CAPTURE | QKV_RUN_HIDDEN), *none = run_all(&g, 0);
+    assert_null(qkv_run_hidden(none, 0, 0));
+    assert_int_equal(qkv_run_capture(none, 0, 0, &capture, NULL), QKV_ERR_ARGUMENT);
+    for (int64_t b = 0; b < g.n_sequences; b++)
+        assert_memory_equal(qkv_run_hidden(none, b, n_layers), qkv_run_hidden(all, b, n_layers),
+                            (size_t)g.lengths[b] * hidden * sizeof(float));
+    qkv_run_free(all);
+    qkv_run_free(none);
+    close_golden(&g);
+}
+
+/* ---- Training ---------------------------------------------------------------------------------- */
+
+static void compute_grads(golden *g, float *grads_arena, qkvi_bert_losses *losses) {
+    const qkvi_param_table *table = &g->model->params;
+    qkvi_bert_params *params, *grads;
+    qkvi_bert_pass *pass;
+    qkv_error error;
+    int64_t *lengths = malloc((size_t)g->n_sequences * sizeof *lengths);
+    int64_t *targets = malloc((size_t)g->n_targets * sizeof *targets);
+    uint8_t *types = malloc((size_t)g->n_tokens);
+    for (int64_t b = 0; b < g->n_sequences; b++) lengths[b] = g->lengths[b];
+    for (int64_t i = 0; i < g->n_targets; i++) targets[i] = g->target_tokens[i];
+    for (int64_t t = 0; t < g->n_tokens; t++) types[t] = (uint8_t)g->types[t];
+    const qkvi_bert_batch batch = { g->n_sequences, lengths, g->ids,        types,
+                                    g->n_targets,   targets, g->target_ids, g->labels };
+    assert_int_equal(qkvi_bert_bind(&g->model->info, table, g->model->arena,
+                                    QKVI_BERT_FORWARD | QKVI_BERT_BACKWARD, &params, NULL),
+                     QKV_OK);
+    assert_int_equal(qkvi_bert_bind(&g->model->info, table, grads_arena, 0, &grads, NULL), QKV_OK);
+    assert_int_equal(qkvi_bert_pass_create(&pass, NULL), QKV_OK);
+    qkvi_bert_pack(g->ctx, params);
+    for (int round = 0; round < 2; round++) /* the second must not see what the first left */
+        if (qkvi_bert_loss(g->ctx, params, &batch, pass, grads, losses, &error) != QKV_OK)
+            fail_msg("%s", error.message);
+    qkvi_bert_pass_free(pass);
+    qkvi_bert_free(grads);
+    qkvi_bert_free(params);
+    free(lengths);
+    free(targets);
+    free(types);
+}
+
+static float largest_gradient(const golden *g, const qkvi_param_table *table) {
+    float top = 0;
+    for (int64_t r = 0; r < table->n_rows; r++) {
+        char name[128];
+        snprintf(name, sizeof name, "grad.%s", table->rows[r].name);
+        float *y = read_floats(g, name, table->rows[r].n_elems);
+        top = fmaxf(top, largest(y, table->rows[r].n_elems));
+        free(y);
+    }
+    return top;
+}
+
+static void test_loss_and_gradients(void **state) {
+    golden g;
+    qkvi_bert_losses losses;
+    open_golden(&g, *state);
+    const qkvi_param_table *table = &g.model->params;
+    float *grads = qkvi_params_arena(table);
+    memset(grads, 0x7f, table->n_elems * sizeof *grads); /* must be overwritten */
+    compute_grads(&g, grads, &losses);
+    const float both[2] = { (float)losses.mlm, (float)losses.nsp };
+    compare(&g, "loss.mlm", &both[0], 1, 0);
+    compare(&g, "loss.nsp", &both[1], 1, 0);
+    assert_int_equal(losses.n_mlm, g.n_targets);
+    assert_int_equal(losses.n_nsp, g.n_sequences);
+    const float kind = largest_gradient(&g, table);
+    for (int64_t r = 0; r < table->n_rows; r++) {
+        char name[128];
+        snprintf(name, sizeof name, "grad.%s", table->rows[r].name);
+        compare(&g, name, grads + table->rows[r].offset, table->rows[r].n_elems, kind);
+    }
+    free(grads);
+    close_golden(&g);
+}
+
+int main(void) {
+    char old[] = "bert_old", new[] = "bert_new";
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(test_run, old),
+        cmocka_unit_test_prestate(test_run, new),
+        cmocka_unit_test_prestate(test_run_keeps_only_what_is_asked, old),
+        cmocka_unit_test_prestate(test_run_keeps_only_what_is_asked, new),
+        cmocka_unit_test_prestate(test_loss_and_gradients, old),
+        cmocka_unit_test_prestate(test_loss_and_gradients, new),
+    };
+    return cmocka_run_group_tests_name("bert", tests, NULL, NULL);
+}
