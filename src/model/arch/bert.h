@@ -6,12 +6,12 @@
  * moments are arenas of the same layout. One struct of pointers, qkvi_bert_params, is bound to an
  * arena of parameters or to one of gradients:
  *
- *     qkvi_bert_table(&info, &table, error);                         names, shapes, offsets
+ *     qkvi_bert_table(&info, &table, error);              names, shapes, offsets
  *     qkvi_bert_bind(&info, &table, weights, FORWARD|BACKWARD, &params, error);
  *     qkvi_bert_bind(&info, &table, gradients, 0, &grads, error);
- *     qkvi_bert_pass_create(&pass, error);                           activations; grow to the largest batch seen
+ *     qkvi_bert_pass_create(&pass, error);                activations; grow with the batch
  *     each step:
- *         qkvi_bert_pack(ctx, params);                               after every change of the weights
+ *         qkvi_bert_pack(ctx, params);                    after every change of the weights
  *         qkvi_bert_loss(ctx, params, &batch, pass, grads, &losses, error);
  *         … norm, AdamW over the arenas (kernels/layer.h) …
  *
