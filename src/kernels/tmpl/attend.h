@@ -39,6 +39,7 @@ typedef struct attend {
     float *m, *l, *alpha; /* [row] */
     float *seen;          /* [row]: 1 when the row has a visible key */
     int64_t q_row, o_row; /* strides of q and o above */
+    bool open; /* in this block every row sees every key, and scores are used as they come */
 } attend;
 
 typedef struct attend_span {
@@ -191,6 +192,7 @@ static void attend_other_tile(const attend *t, int r0, int64_t key, const float 
 
 /* The panels of [block, block + 256) that some row of the tile sees, as keys. */
 V_INLINE attend_span attend_tile_panels(const attend *t, int r0, int64_t block) {
+    if (t->open) return (attend_span){ block, block + QKVI_KEY_BLOCK };
     const int r1 = r0 + V_MR < t->a->n_rows ? r0 + V_MR : t->a->n_rows;
     const attend_span keys = attend_keys(t->a, r0, r1, block, block + QKVI_KEY_BLOCK);
     if (keys.begin >= keys.end) return (attend_span){ block, block };
@@ -198,26 +200,26 @@ V_INLINE attend_span attend_tile_panels(const attend *t, int r0, int64_t block) 
                           qkvi_round_up(keys.end, QKVI_PANEL) };
 }
 
-/* Whether every row of the tile sees all of the panel, and scores are used as they come. */
-V_INLINE bool attend_is_plain(const attend *t, int r0, int64_t key) {
+/* Whether all rows [r0, r1) see all of the n keys, and scores are used as they come. */
+V_INLINE bool attend_is_plain(const attend *t, int r0, int r1, int64_t key, int64_t n) {
     const qkvi_attend *a = t->a;
     if (t->finished || a->mask_kind != QKVI_MASK_NONE) return false;
-    const int r1 = r0 + V_MR < a->n_rows ? r0 + V_MR : a->n_rows;
-    const attend_span first = attend_keys(a, r0, r0 + 1, key, key + QKVI_PANEL);
-    const attend_span last = attend_keys(a, r1 - 1, r1, key, key + QKVI_PANEL);
-    return first.end == key + QKVI_PANEL && last.begin == key && last.end == key + QKVI_PANEL;
+    if (r1 > a->n_rows) r1 = a->n_rows;
+    const attend_span first = attend_keys(a, r0, r0 + 1, key, key + n);
+    const attend_span last = attend_keys(a, r1 - 1, r1, key, key + n);
+    return first.end == key + n && last.begin == key && last.end == key + n;
 }
 
 static void attend_scores(const attend *t, int64_t block) {
     const qkvi_attend *a = t->a;
-    for (int r = 0; r < QKVI_QUERY_BLOCK; r++) vf_store(t->max + 16 * r, vf_set1(-ATTEND_INF));
+    for (int r = 0; r < t->n_tile_rows; r++) vf_store(t->max + 16 * r, vf_set1(-ATTEND_INF));
     for (int64_t key = block; key < block + QKVI_KEY_BLOCK; key += QKVI_PANEL) {
         const float *panel = a->k_panels + (key - a->first_key) * a->head_dim;
         for (int r0 = 0; r0 < t->n_tile_rows; r0 += V_MR) {
             const attend_span span = attend_tile_panels(t, r0, block);
             if (key < span.begin || key >= span.end) continue;
             float *s = t->s + r0 * QKVI_SCORE_ROW + (key - block);
-            if (attend_is_plain(t, r0, key))
+            if (t->open || attend_is_plain(t, r0, r0 + V_MR, key, QKVI_PANEL))
                 attend_plain_tile(t, r0, panel, s);
             else
                 attend_other_tile(t, r0, key, panel, s);
@@ -357,6 +359,7 @@ static void attend_block(const qkvi_attend *a) {
     const attend_span keys = attend_keys(a, 0, a->n_rows, 0, a->n_keys);
     const int64_t first = keys.begin / QKVI_KEY_BLOCK * QKVI_KEY_BLOCK;
     for (int64_t block = first; block < keys.end; block += QKVI_KEY_BLOCK) {
+        t.open = attend_is_plain(&t, 0, a->n_rows, block, QKVI_KEY_BLOCK);
         attend_scores(&t, block);
         attend_softmax(&t, block);
         attend_values(&t, block);
