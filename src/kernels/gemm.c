@@ -15,8 +15,9 @@
 #include "core/alloc.h"
 
 enum {
-    ROWS_MOST =
-        192, /* of a block: 192 x 256 floats of A are a fifth of a second-level cache of 1 MiB */
+    /* of a block: with 256 of k, 192 KiB of A and 288 KiB of C, half a second-level cache of 1 MiB */
+    ROWS_MOST = 192,
+    PANELS_MOST = 12,
     TASKS_PER_THREAD = 4 /* so that uneven threads end together */
 };
 #define WORTH_A_TASK (1 << 18) /* multiplications, some 2…4 µs: less is not worth waking a thread */
@@ -147,15 +148,16 @@ static void gemm_task(void *argument, int index) {
     if (job->bias) add_bias(job, &block);
 }
 
-/* Blocks of rows; if those are too few for the threads, then of columns too. */
+/* Blocks that suit the cache; fewer columns in each if those are too few for the threads. */
 static int choose_blocks(struct gemm_job *job, int n_threads) {
-    const int64_t n_panels = ceil_div(job->n, QKVI_PANEL);
+    const int64_t n_panels = ceil_div(job->n, QKVI_PANEL), mr = job->kernels->mr;
     const int64_t work = job->m * job->n * job->k / WORTH_A_TASK;
     const int64_t n_wanted = n_threads == 1 ? 1 : min_i64(n_threads * TASKS_PER_THREAD, work);
     const int64_t n_row_blocks = ceil_div(job->m, ROWS_MOST);
-    job->block_rows = ceil_div(ceil_div(job->m, n_row_blocks), job->kernels->mr) * job->kernels->mr;
-    const int64_t n_col_blocks =
-        min_i64(n_panels, n_wanted <= n_row_blocks ? 1 : ceil_div(n_wanted, n_row_blocks));
+    int64_t n_col_blocks = ceil_div(n_panels, PANELS_MOST);
+    if (n_row_blocks * n_col_blocks < n_wanted)
+        n_col_blocks = min_i64(n_panels, ceil_div(n_wanted, n_row_blocks));
+    job->block_rows = ceil_div(ceil_div(job->m, n_row_blocks), mr) * mr;
     job->block_cols = ceil_div(n_panels, n_col_blocks) * QKVI_PANEL;
     job->n_col_blocks = ceil_div(job->n, job->block_cols);
     return (int)(ceil_div(job->m, job->block_rows) * job->n_col_blocks);

@@ -27,8 +27,7 @@ void qkvi_gemm_pack_b(qkvi_pool *pool, int64_t k, int64_t n, const float *b, int
 
 /*
  * A[i][c] lies at a[i * a_row_stride + c * a_col_stride], C[i][j] at c[i * c_row_stride + j]; C overlaps nothing.
- * bias is nullable. k = 0 is a product of zeros. Allocates nothing but, at times, a scratch copy of a part of A, without
- * which it is only slower.
+ * bias is nullable. k = 0 is a product of zeros.
  */
 void qkvi_gemm(qkvi_pool *pool, const qkvi_kernels *kernels, int64_t m, int64_t n, int64_t k,
                const float *a, int64_t a_row_stride, int64_t a_col_stride, const float *packed_b,
