@@ -16,8 +16,7 @@
 typedef struct check_options {
     int n_cases;
     uint64_t seed;   /* of the first case; the others follow from it */
-    bool one;        /* that one case only, in this process */
-    bool parts;      /* with one: a case of parts */
+    bool one;        /* run that one case only, talkatively */
     const char *isa; /* NULL: all that are usable here */
 } check_options;
 

@@ -7,10 +7,11 @@
 #include "core/alloc.h"
 #include "core/status.h"
 #include "model/store/file.h"
+#include "model/text/vocab.h"
 #include "model/train/corpus_text.h"
 #include "model/train/grammar.h"
 
-enum { HELD_OUT_PAIRS = 1500, WHOLE_WORD_COUNT = 1000000 };
+enum { HELD_OUT_PAIRS = 1500 };
 
 struct qkvi_corpus {
     qkvi_grammar *grammar; /* one of the two */
@@ -144,18 +145,23 @@ void qkvi_slots_free(qkvi_slot *slots) { free(slots); }
 
 /* ---- Text for the vocabulary ---- */
 
+/* Of a grammar: its words, then every printable character, so that other words can be spelled. */
+static const char characters[] =
+    "abcdefghijklmnopqrstuvwxyz0123456789!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
+
 int64_t qkvi_corpus_n_texts(const qkvi_corpus *corpus) {
-    return corpus->grammar ? corpus->grammar->n_said : qkvi_text_n_lines(corpus->text);
+    return corpus->grammar ? corpus->grammar->n_said + (int64_t)sizeof characters - 1
+                           : qkvi_text_n_lines(corpus->text);
 }
 
 const char *qkvi_corpus_text(const qkvi_corpus *corpus, int64_t index, int64_t *bytes,
                              int64_t *count) {
-    if (!corpus->grammar) {
-        *count = 1;
-        return qkvi_text_line(corpus->text, index, bytes);
-    }
-    const char *const word = corpus->grammar->words[corpus->grammar->said[index]].text;
-    *bytes = (int64_t)strlen(word);
-    *count = WHOLE_WORD_COUNT;
-    return word;
+    *count = 1;
+    if (!corpus->grammar) return qkvi_text_line(corpus->text, index, bytes);
+    const qkvi_grammar *const g = corpus->grammar;
+    *bytes = 1;
+    if (index >= g->n_said) return characters + index - g->n_said;
+    *count = QKVI_WHOLE_WORD_COUNT;
+    *bytes = (int64_t)strlen(g->words[g->said[index]].text);
+    return g->words[g->said[index]].text;
 }

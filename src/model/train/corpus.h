@@ -89,7 +89,8 @@ void qkvi_slots_free(qkvi_slot *slots);
 int64_t qkvi_corpus_held_out_pairs(const qkvi_corpus *corpus);
 
 /* Raw text for making the vocabulary: piece `index` of qkvi_corpus_n_texts, with its count. Of a
- * grammar these are all its words, each with a count so high that it becomes one token. */
+ * grammar these are all words that it can say, each with a count so high that it becomes one token, and the printable
+ * characters of ASCII. */
 int64_t qkvi_corpus_n_texts(const qkvi_corpus *corpus);
 const char *qkvi_corpus_text(const qkvi_corpus *corpus, int64_t index, int64_t *bytes,
                              int64_t *count);

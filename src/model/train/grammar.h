@@ -65,7 +65,7 @@ typedef struct qkvi_lexeme {
     int16_t weight;
 } qkvi_lexeme;
 
-typedef struct qkvi_word {
+typedef struct qkvi_grammar_word {
     const char *text, *key; /* as written; in lower case */
     int32_t *uses;          /* lexeme * QKVI_N_FORMS + form, for each form spelled like this */
     int32_t n_uses;
@@ -73,7 +73,7 @@ typedef struct qkvi_word {
     bool is_function; /* listed by a `function` line */
     bool is_content;  /* a form of some lexeme */
     bool is_said;     /* some frame can say it */
-} qkvi_word;
+} qkvi_grammar_word;
 
 typedef struct qkvi_class {
     const char *name, *type; /* its own name; the first of its features: its row in an evaluation */
@@ -178,7 +178,7 @@ enum {
 
 typedef struct qkvi_grammar qkvi_grammar;
 struct qkvi_grammar {
-    qkvi_word *words;
+    qkvi_grammar_word *words;
     int32_t n_words, cap_words;
     int32_t *word_table; /* hash of the key -> word + 1 */
     int32_t n_word_table;

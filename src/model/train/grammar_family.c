@@ -53,12 +53,13 @@ qkv_status qkvi_family_begin(const qkvi_reader *r, const qkvi_token *tokens, int
     for (int32_t f = 0; f < g->n_families; ++f)
         if (qkvi_token_is(tokens[0], g->families[f].name))
             return qkvi_reader_fail(r, QKV_ERR_FORMAT, "the family '%s' is there already",
-                                    qkvi_quote(tokens[0]).text);
-    QKV_TRY(qkvi_grow(r, &g->families, g->n_families, &g->cap_families, sizeof *g->families));
+                                    qkvi_token_quote(tokens[0]).text);
+    QKV_TRY(
+        qkvi_reader_grow(r, &g->families, g->n_families, &g->cap_families, sizeof *g->families));
     qkvi_family *const family = &g->families[g->n_families++];
     *family = (qkvi_family){ .weight = 1, .first_say = g->n_says, .line = r->line };
-    QKV_TRY(qkvi_keep(r, tokens[0].text, tokens[0].bytes, &family->name));
-    family->name_hash = qkvi_hash(family->name, (size_t)tokens[0].bytes);
+    QKV_TRY(qkvi_reader_keep(r, tokens[0].text, tokens[0].bytes, &family->name));
+    family->name_hash = qkvi_word_hash(family->name, (size_t)tokens[0].bytes);
     for (int32_t i = 1; i < n; ++i) {
         if (tokens[i].bytes == 2 && tokens[i].text[0] == '*' && tokens[i].text[1] >= '1' &&
             tokens[i].text[1] <= '9')
@@ -68,8 +69,8 @@ qkv_status qkvi_family_begin(const qkvi_reader *r, const qkvi_token *tokens, int
         else if (family->n_hold == 2)
             return qkvi_reader_fail(r, QKV_ERR_FORMAT, "at most two variables can be held");
         else
-            QKV_TRY(qkvi_keep(r, tokens[i].text, tokens[i].bytes,
-                              &family->hold_names[family->n_hold++]));
+            QKV_TRY(qkvi_reader_keep(r, tokens[i].text, tokens[i].bytes,
+                                     &family->hold_names[family->n_hold++]));
     }
     return QKV_OK;
 }
@@ -90,7 +91,7 @@ static qkv_status want_features(const qkvi_reader *r, qkvi_var *var, qkvi_token 
     int32_t feature, n = 0;
     for (bool more = true; more; ++n) {
         more = split_at(rest, '|', &left, &token);
-        QKV_TRY(qkvi_feature(r, more ? left : rest, false, &feature));
+        QKV_TRY(qkvi_reader_feature(r, more ? left : rest, false, &feature));
         qkvi_features_add(&any, feature);
         rest = token;
     }
@@ -115,7 +116,7 @@ static qkv_status refuse(const qkvi_reader *r, qkvi_var *var, qkvi_token token) 
         return add_relation(
             r, var, (qkvi_relation){ QKVI_RELATION_OTHER_PERSON, find_var(current(r), left), 0 });
     int32_t feature;
-    QKV_TRY(qkvi_feature(r, token, false, &feature));
+    QKV_TRY(qkvi_reader_feature(r, token, false, &feature));
     qkvi_features_add(&var->none, feature);
     return QKV_OK;
 }
@@ -128,9 +129,9 @@ static qkv_status condition(const qkvi_reader *r, qkvi_var *var, qkvi_token toke
     const int32_t other = find_var(current(r), left);
     if (other < 0)
         return qkvi_reader_fail(r, QKV_ERR_FORMAT, "'%s' is not a variable above this line",
-                                qkvi_quote(left).text);
+                                qkvi_token_quote(left).text);
     int32_t link;
-    QKV_TRY(qkvi_link(r, right, false, &link));
+    QKV_TRY(qkvi_reader_link(r, right, false, &link));
     return add_relation(r, var, (qkvi_relation){ QKVI_RELATION_LINK, other, link });
 }
 
@@ -154,7 +155,7 @@ static qkv_status fill_domain(const qkvi_reader *r, const qkvi_var *var, qkvi_ba
                               qkvi_domain *domain) {
     const qkvi_grammar *const g = r->g;
     int32_t bare;
-    QKV_TRY(qkvi_feature(r, (qkvi_token){ "bare", 4 }, true, &bare));
+    QKV_TRY(qkvi_reader_feature(r, (qkvi_token){ "bare", 4 }, true, &bare));
     qkvi_features bare_only = { { 0 } };
     qkvi_features_add(&bare_only, bare);
     for (int32_t pass = 0; pass < 2; ++pass) {
@@ -183,11 +184,11 @@ static qkv_status variable(const qkvi_reader *r, const qkvi_token *tokens, int32
     qkvi_family *const family = current(r);
     if (find_var(family, tokens[0]) >= 0)
         return qkvi_reader_fail(r, QKV_ERR_FORMAT, "the variable '%s' is there already",
-                                qkvi_quote(tokens[0]).text);
+                                qkvi_token_quote(tokens[0]).text);
     if (family->n_vars == QKVI_MAX_VARS)
         return qkvi_reader_fail(r, QKV_ERR_LIMIT, "more than %d variables", QKVI_MAX_VARS);
     qkvi_var *const var = &family->vars[family->n_vars];
-    QKV_TRY(qkvi_keep(r, tokens[0].text, tokens[0].bytes, &var->name));
+    QKV_TRY(qkvi_reader_keep(r, tokens[0].text, tokens[0].bytes, &var->name));
     for (int32_t i = 2; i < n; ++i) QKV_TRY(condition(r, var, tokens[i]));
     ++family->n_vars;
     for (int b = 0; b < QKVI_N_BARENESS; ++b)
@@ -240,7 +241,7 @@ static qkv_status dotted(const qkvi_reader *r, int32_t v, qkvi_token right, qkvi
             return need_form(r, v, f);
         }
     return qkvi_reader_fail(r, QKV_ERR_FORMAT, "'%s' is neither a form nor a column",
-                            qkvi_quote(right).text);
+                            qkvi_token_quote(right).text);
 }
 
 /* "a:Y", "V:X". */
@@ -249,7 +250,7 @@ static qkv_status colon(const qkvi_reader *r, qkvi_token left, qkvi_token right,
     const int32_t other = find_var(current(r), right);
     if (other < 0)
         return qkvi_reader_fail(r, QKV_ERR_FORMAT, "'%s' is not a variable",
-                                qkvi_quote(right).text);
+                                qkvi_token_quote(right).text);
     if (qkvi_token_is(left, "a")) {
         element->kind = QKVI_ARTICLE;
         element->var = (int8_t)other;
@@ -257,7 +258,8 @@ static qkv_status colon(const qkvi_reader *r, qkvi_token left, qkvi_token right,
     }
     const int32_t v = find_var(current(r), left);
     if (v < 0)
-        return qkvi_reader_fail(r, QKV_ERR_FORMAT, "'%s' is not a variable", qkvi_quote(left).text);
+        return qkvi_reader_fail(r, QKV_ERR_FORMAT, "'%s' is not a variable",
+                                qkvi_token_quote(left).text);
     element->kind = QKVI_AGREE;
     element->var = (int8_t)v;
     element->other = (int8_t)other;
@@ -309,13 +311,14 @@ static qkv_status parse_element(const qkvi_reader *r, qkvi_token token, proto_el
     }
     if (proto->is_optional)
         return qkvi_reader_fail(r, QKV_ERR_FORMAT, "'%s' is not a variable",
-                                qkvi_quote(token).text);
+                                qkvi_token_quote(token).text);
     if (token.bytes > 1 && split_at(token, ':', &left, &right))
         return colon(r, left, right, element);
     if (token.bytes > 1 && split_at(token, '.', &left, &right)) {
         if (find_var(current(r), left) >= 0)
             return dotted(r, find_var(current(r), left), right, element);
-        return qkvi_reader_fail(r, QKV_ERR_FORMAT, "'%s' is not a variable", qkvi_quote(left).text);
+        return qkvi_reader_fail(r, QKV_ERR_FORMAT, "'%s' is not a variable",
+                                qkvi_token_quote(left).text);
     }
     return literal(r, token, element);
 }
@@ -328,7 +331,7 @@ static qkv_status add_frame(const qkvi_reader *r, const proto_element *protos, i
     qkvi_grammar *const g = r->g;
     if (g->n_frames == MAX_FRAMES)
         return qkvi_reader_fail(r, QKV_ERR_LIMIT, "more than %d frames", MAX_FRAMES);
-    QKV_TRY(qkvi_grow(r, &g->frames, g->n_frames, &g->cap_frames, sizeof *g->frames));
+    QKV_TRY(qkvi_reader_grow(r, &g->frames, g->n_frames, &g->cap_frames, sizeof *g->frames));
     qkvi_frame frame = { .family = say->family, .say = g->n_says, .first_element = g->n_elements };
     for (int32_t i = 0; i < say->n_optional; ++i)
         frame.bareness[say->optional[i]] = bare >> i & 1 ? QKVI_BARE : QKVI_NOT_BARE;
@@ -345,8 +348,8 @@ static qkv_status add_frame(const qkvi_reader *r, const proto_element *protos, i
             QKV_TRY(literal(r, (qkvi_token){ "the", 3 }, &parts[n_parts++]));
         parts[n_parts++] = protos[i].element;
         for (int32_t k = 0; k < n_parts; ++k) {
-            QKV_TRY(
-                qkvi_grow(r, &g->elements, g->n_elements, &g->cap_elements, sizeof *g->elements));
+            QKV_TRY(qkvi_reader_grow(r, &g->elements, g->n_elements, &g->cap_elements,
+                                     sizeof *g->elements));
             g->elements[g->n_elements++] = parts[k];
             ++frame.n_elements;
         }
@@ -412,7 +415,7 @@ static qkv_status add_say(const qkvi_reader *r, const qkvi_token *tokens, int32_
     QKV_TRY(note_vars(r, protos, n, &say));
     for (uint32_t bare = 0; bare < 1u << say.n_optional; ++bare)
         QKV_TRY(add_frame(r, protos, n, &say, bare));
-    QKV_TRY(qkvi_grow(r, &g->says, g->n_says, &g->cap_says, sizeof *g->says));
+    QKV_TRY(qkvi_reader_grow(r, &g->says, g->n_says, &g->cap_says, sizeof *g->says));
     g->says[g->n_says++] = say;
     current(r)->n_says++;
     return QKV_OK;

@@ -58,7 +58,7 @@ static void mark_element(qkvi_grammar *g, const qkvi_family *family, const qkvi_
     for (int32_t i = 0; i < domain->n; ++i) {
         qkvi_assignment assignment;
         assignment.lexeme[element->var] = domain->members[i];
-        int32_t word;
+        int32_t word = 0;
         if (element->kind == QKVI_AGREE) {
             const int32_t *const forms = g->lexemes[domain->members[i]].forms;
             g->words[forms[0]].is_said = g->words[forms[1]].is_said = true;

@@ -126,7 +126,7 @@ static bool assign(matcher *m, int32_t depth) {
         return true;
     }
     const qkvi_element *const element = &m->elements[m->anchor[v]];
-    const qkvi_word *const word = &m->g->words[m->sentence->words[m->anchor[v]]];
+    const qkvi_grammar_word *const word = &m->g->words[m->sentence->words[m->anchor[v]]];
     int32_t last = -1;
     for (int32_t i = 0; i < word->n_uses; ++i) {
         const int32_t lexeme = word->uses[i] / QKVI_N_FORMS, form = word->uses[i] % QKVI_N_FORMS;

@@ -81,7 +81,7 @@ static qkv_status person(const file_reader *f) {
     if (g->n_persons == QKVI_MAX_PERSONS)
         return qkvi_reader_fail(&f->r, QKV_ERR_LIMIT, "more than %d persons", QKVI_MAX_PERSONS);
     qkvi_person *const p = &g->persons[g->n_persons];
-    QKV_TRY(qkvi_keep(&f->r, f->tokens[1].text, f->tokens[1].bytes, &p->name));
+    QKV_TRY(qkvi_reader_keep(&f->r, f->tokens[1].text, f->tokens[1].bytes, &p->name));
     p->takes_s = qkvi_token_is(f->tokens[1], "he") || qkvi_token_is(f->tokens[1], "she") ||
                  qkvi_token_is(f->tokens[1], "it");
     for (int32_t c = 0; c < QKVI_N_COLUMNS; ++c)
@@ -100,13 +100,14 @@ static int32_t find_person(const qkvi_grammar *g, qkvi_token token) {
 static qkv_status link_of(file_reader *f, qkvi_token token, const char *equals) {
     const qkvi_token name = { token.text, (int32_t)(equals - token.text) };
     int32_t link, feature;
-    QKV_TRY(qkvi_link(&f->r, name, true, &link));
+    QKV_TRY(qkvi_reader_link(&f->r, name, true, &link));
     const char *const end = token.text + token.bytes;
     for (const char *from = equals + 1; from <= end;) {
         const char *to = from;
         while (to < end && *to != '|') ++to;
         if (to == from) return qkvi_reader_fail(&f->r, QKV_ERR_FORMAT, "an empty feature");
-        QKV_TRY(qkvi_feature(&f->r, (qkvi_token){ from, (int32_t)(to - from) }, true, &feature));
+        QKV_TRY(
+            qkvi_reader_feature(&f->r, (qkvi_token){ from, (int32_t)(to - from) }, true, &feature));
         qkvi_features_add(&f->head.links[link], feature);
         from = to + 1;
     }
@@ -131,7 +132,7 @@ static qkv_status class_trait(file_reader *f, qkvi_token token, const char **typ
         return QKV_OK;
     }
     int32_t feature;
-    QKV_TRY(qkvi_feature(&f->r, token, true, &feature));
+    QKV_TRY(qkvi_reader_feature(&f->r, token, true, &feature));
     if (!*type) *type = f->r.g->features[feature];
     qkvi_features_add(&f->head.features, feature);
     return QKV_OK;
@@ -143,14 +144,15 @@ static qkv_status find_class(file_reader *f, qkvi_kind kind, qkvi_token name) {
         if (!qkvi_token_is(name, g->classes[f->head.class_id].name)) continue;
         if (g->classes[f->head.class_id].kind != kind)
             return qkvi_reader_fail(&f->r, QKV_ERR_FORMAT, "'%s' is another kind of word above",
-                                    qkvi_quote(name).text);
+                                    qkvi_token_quote(name).text);
         return QKV_OK;
     }
     if (g->n_classes == MAX_CLASSES)
         return qkvi_reader_fail(&f->r, QKV_ERR_LIMIT, "more than %d classes", MAX_CLASSES);
-    QKV_TRY(qkvi_grow(&f->r, &g->classes, g->n_classes, &g->cap_classes, sizeof *g->classes));
+    QKV_TRY(
+        qkvi_reader_grow(&f->r, &g->classes, g->n_classes, &g->cap_classes, sizeof *g->classes));
     g->classes[g->n_classes] = (qkvi_class){ .kind = kind };
-    QKV_TRY(qkvi_keep(&f->r, name.text, name.bytes, &g->classes[g->n_classes].name));
+    QKV_TRY(qkvi_reader_keep(&f->r, name.text, name.bytes, &g->classes[g->n_classes].name));
     ++g->n_classes;
     return QKV_OK;
 }
@@ -176,7 +178,7 @@ static qkv_status class_line(file_reader *f, qkvi_kind kind) {
     qkvi_class *const class = &f->r.g->classes[f->head.class_id];
     if (!class->type) class->type = type ? type : class->name;
     int32_t own_feature;
-    QKV_TRY(qkvi_feature(&f->r, f->tokens[1], true, &own_feature));
+    QKV_TRY(qkvi_reader_feature(&f->r, f->tokens[1], true, &own_feature));
     qkvi_features_add(&f->head.features, own_feature);
     if (kind == QKVI_KIND_NOUN && !f->head.n_persons) {
         const int32_t it = find_person(f->r.g, (qkvi_token){ "it", 2 });
@@ -215,7 +217,8 @@ static qkv_status directive_line(file_reader *f, const char *text, int32_t bytes
         f->current = FUNCTION_WORDS;
         return function_words(f, 2);
     }
-    return qkvi_reader_fail(&f->r, QKV_ERR_FORMAT, "'%s' is no directive", qkvi_quote(word).text);
+    return qkvi_reader_fail(&f->r, QKV_ERR_FORMAT, "'%s' is no directive",
+                            qkvi_token_quote(word).text);
 }
 
 static qkv_status line(file_reader *f, const char *text, int32_t bytes) {
@@ -256,7 +259,8 @@ static bool hold(void *user, const qkvi_frame *frame, const qkvi_assignment *ass
             qkvi_reader_fail(note->r, QKV_ERR_FORMAT,
                              "the family '%s' says this and cannot hold it out", family->name);
     if (note->status == QKV_OK)
-        note->status = qkvi_grow(note->r, &g->shown, g->n_shown, &g->cap_shown, sizeof *g->shown);
+        note->status =
+            qkvi_reader_grow(note->r, &g->shown, g->n_shown, &g->cap_shown, sizeof *g->shown);
     if (note->status != QKV_OK) return false;
     g->shown[g->n_shown++] = qkvi_hold_key(g, family, assignment);
     return true;

@@ -202,7 +202,7 @@ static void note_probe(const qkvi_grammar *g, const qkvi_say *say,
     const qkvi_element *const elements = g->elements + frame->first_element;
     pair->n_content = 0;
     for (int32_t i = 0; i < sentence->n_a; ++i) {
-        const qkvi_word *const word = &g->words[sentence->words[i]];
+        const qkvi_grammar_word *const word = &g->words[sentence->words[i]];
         if (word->is_content && !word->is_function)
             pair->content[pair->n_content++] = sentence->spans[i];
         if (!elements[i].is_probe) continue;
@@ -316,7 +316,7 @@ static qkv_status fill_urn(const qkvi_reader *r, int which) {
             if (!belongs(g, &g->says[family->first_say + s], which)) continue;
             const int32_t share = URN_SHARE * family->weight / n;
             for (int32_t i = 0; i < (share ? share : 1); ++i) {
-                QKV_TRY(qkvi_grow(r, &urn->balls, urn->n, &capacity, sizeof *urn->balls));
+                QKV_TRY(qkvi_reader_grow(r, &urn->balls, urn->n, &capacity, sizeof *urn->balls));
                 urn->balls[urn->n++] = family->first_say + s;
             }
         }

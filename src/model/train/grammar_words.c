@@ -35,7 +35,7 @@ qkv_status qkvi_reader_fail(const qkvi_reader *r, qkv_status status, const char 
     return qkvi_error_set(r->error, status, "%s:%d: %s", r->name, (int)r->line, text);
 }
 
-qkvi_quoted qkvi_quote(qkvi_token token) {
+qkvi_quoted qkvi_token_quote(qkvi_token token) {
     qkvi_quoted quoted;
     qkvi_escape(quoted.text, sizeof quoted.text, token.text, (size_t)token.bytes);
     return quoted;
@@ -45,7 +45,8 @@ bool qkvi_token_is(qkvi_token token, const char *text) {
     return strlen(text) == (size_t)token.bytes && memcmp(token.text, text, strlen(text)) == 0;
 }
 
-qkv_status qkvi_grow(const qkvi_reader *r, void *array, int32_t n, int32_t *capacity, size_t size) {
+qkv_status qkvi_reader_grow(const qkvi_reader *r, void *array, int32_t n, int32_t *capacity,
+                            size_t size) {
     if (n < *capacity) return QKV_OK;
     const int32_t wanted = *capacity ? 2 * *capacity : 64;
     void *old;
@@ -57,7 +58,8 @@ qkv_status qkvi_grow(const qkvi_reader *r, void *array, int32_t n, int32_t *capa
     return QKV_OK;
 }
 
-qkv_status qkvi_keep(const qkvi_reader *r, const char *text, int32_t bytes, const char **kept) {
+qkv_status qkvi_reader_keep(const qkvi_reader *r, const char *text, int32_t bytes,
+                            const char **kept) {
     struct qkvi_chunk *chunk = r->g->chunks;
     const size_t needed = (size_t)bytes + 1;
     if (!chunk || needed > CHUNK_BYTES - chunk->used) {
@@ -80,7 +82,7 @@ qkv_status qkvi_keep(const qkvi_reader *r, const char *text, int32_t bytes, cons
 
 /* ---- Words ---- */
 
-uint64_t qkvi_hash(const char *text, size_t bytes) {
+uint64_t qkvi_word_hash(const char *text, size_t bytes) {
     uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
     for (size_t i = 0; i < bytes; ++i)
         hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
@@ -91,7 +93,7 @@ static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') 
 
 static int32_t table_slot(const qkvi_grammar *g, const char *key, int32_t bytes) {
     const uint32_t mask = (uint32_t)g->n_word_table - 1;
-    uint32_t slot = (uint32_t)qkvi_hash(key, (size_t)bytes) & mask;
+    uint32_t slot = (uint32_t)qkvi_word_hash(key, (size_t)bytes) & mask;
     for (; g->word_table[slot]; slot = (slot + 1) & mask) {
         const char *const other = g->words[g->word_table[slot] - 1].key;
         if (strncmp(other, key, (size_t)bytes) == 0 && other[bytes] == '\0') break;
@@ -122,7 +124,7 @@ qkv_status qkvi_word_add(const qkvi_reader *r, qkvi_token token, int32_t *word) 
     qkvi_grammar *const g = r->g;
     if (token.bytes == 0 || token.bytes > MAX_WORD_BYTES)
         return qkvi_reader_fail(r, QKV_ERR_LIMIT, "the word '%s' has %d bytes; 1 to %d are allowed",
-                                qkvi_quote(token).text, (int)token.bytes, MAX_WORD_BYTES);
+                                qkvi_token_quote(token).text, (int)token.bytes, MAX_WORD_BYTES);
     char key[MAX_WORD_BYTES];
     for (int32_t i = 0; i < token.bytes; ++i) key[i] = lower(token.text[i]);
     *word = qkvi_word_find(g, key, token.bytes);
@@ -130,10 +132,10 @@ qkv_status qkvi_word_add(const qkvi_reader *r, qkvi_token token, int32_t *word) 
     if (g->n_words == MAX_WORDS)
         return qkvi_reader_fail(r, QKV_ERR_LIMIT, "more than %d words", MAX_WORDS);
     QKV_TRY(table_grow(r));
-    QKV_TRY(qkvi_grow(r, &g->words, g->n_words, &g->cap_words, sizeof *g->words));
-    qkvi_word new_word = { .hash = qkvi_hash(key, (size_t)token.bytes) };
-    QKV_TRY(qkvi_keep(r, token.text, token.bytes, &new_word.text));
-    QKV_TRY(qkvi_keep(r, key, token.bytes, &new_word.key));
+    QKV_TRY(qkvi_reader_grow(r, &g->words, g->n_words, &g->cap_words, sizeof *g->words));
+    qkvi_grammar_word new_word = { .hash = qkvi_word_hash(key, (size_t)token.bytes) };
+    QKV_TRY(qkvi_reader_keep(r, token.text, token.bytes, &new_word.text));
+    QKV_TRY(qkvi_reader_keep(r, key, token.bytes, &new_word.key));
     *word = g->n_words++;
     g->words[*word] = new_word;
     g->word_table[table_slot(g, key, token.bytes)] = *word + 1;
@@ -145,7 +147,7 @@ qkv_status qkvi_words_finish(const qkvi_reader *r) {
     qkvi_grammar *const g = r->g;
     for (int32_t pass = 0; pass < 2; ++pass) {
         for (int32_t w = 0; w < g->n_words; ++w) {
-            qkvi_word *const word = &g->words[w];
+            qkvi_grammar_word *const word = &g->words[w];
             if (pass == 1 && word->n_uses) {
                 word->uses = qkvi_malloc_array((size_t)word->n_uses, sizeof *word->uses);
                 if (!word->uses) return qkvi_reader_fail(r, QKV_ERR_MEMORY, "out of memory");
@@ -155,7 +157,7 @@ qkv_status qkvi_words_finish(const qkvi_reader *r) {
         for (int32_t l = 0; l < g->n_lexemes; ++l)
             for (int32_t f = 0; f < QKVI_N_FORMS; ++f) {
                 if (g->lexemes[l].forms[f] < 0) continue;
-                qkvi_word *const word = &g->words[g->lexemes[l].forms[f]];
+                qkvi_grammar_word *const word = &g->words[g->lexemes[l].forms[f]];
                 word->is_content = true;
                 if (pass == 1) word->uses[word->n_uses] = l * QKVI_N_FORMS + f;
                 word->n_uses++;
@@ -181,20 +183,20 @@ static qkv_status name_index(const qkvi_reader *r, const char *what, const char 
         if (qkvi_token_is(token, names[*index])) return QKV_OK;
     if (!add)
         return qkvi_reader_fail(r, QKV_ERR_FORMAT, "no class has the %s '%s'", what,
-                                qkvi_quote(token).text);
+                                qkvi_token_quote(token).text);
     if (*n == limit)
         return qkvi_reader_fail(r, QKV_ERR_LIMIT, "more than %d %ss", (int)limit, what);
-    QKV_TRY(qkvi_keep(r, token.text, token.bytes, &names[*n]));
+    QKV_TRY(qkvi_reader_keep(r, token.text, token.bytes, &names[*n]));
     *index = (*n)++;
     return QKV_OK;
 }
 
-qkv_status qkvi_feature(const qkvi_reader *r, qkvi_token token, bool add, int32_t *feature) {
+qkv_status qkvi_reader_feature(const qkvi_reader *r, qkvi_token token, bool add, int32_t *feature) {
     return name_index(r, "feature", r->g->features, &r->g->n_features, QKVI_MAX_FEATURES, token,
                       add, feature);
 }
 
-qkv_status qkvi_link(const qkvi_reader *r, qkvi_token token, bool add, int32_t *link) {
+qkv_status qkvi_reader_link(const qkvi_reader *r, qkvi_token token, bool add, int32_t *link) {
     return name_index(r, "link", r->g->links, &r->g->n_links, QKVI_MAX_LINKS, token, add, link);
 }
 
@@ -221,7 +223,7 @@ static qkv_status split_entry(const qkvi_reader *r, qkvi_token entry, qkvi_token
         while (to < end && *to != '/') ++to;
         if (*n_parts == limit)
             return qkvi_reader_fail(r, QKV_ERR_FORMAT, "'%s' has more than %d forms",
-                                    qkvi_quote(entry).text, (int)limit);
+                                    qkvi_token_quote(entry).text, (int)limit);
         parts[(*n_parts)++] = (qkvi_token){ from, (int32_t)(to - from) };
         from = to + 1;
     }
@@ -239,7 +241,7 @@ static qkv_status lexeme_add(const qkvi_reader *r, const qkvi_class_head *head,
     qkvi_grammar *const g = r->g;
     if (g->n_lexemes == MAX_LEXEMES)
         return qkvi_reader_fail(r, QKV_ERR_LIMIT, "more than %d entries", MAX_LEXEMES);
-    QKV_TRY(qkvi_grow(r, &g->lexemes, g->n_lexemes, &g->cap_lexemes, sizeof *g->lexemes));
+    QKV_TRY(qkvi_reader_grow(r, &g->lexemes, g->n_lexemes, &g->cap_lexemes, sizeof *g->lexemes));
     qkvi_lexeme *const lexeme = &g->lexemes[g->n_lexemes++];
     *lexeme = (qkvi_lexeme){ .features = head->features,
                              .person = (int16_t)person,
@@ -250,7 +252,8 @@ static qkv_status lexeme_add(const qkvi_reader *r, const qkvi_class_head *head,
     g->classes[head->class_id].n_lexemes++;
     if (number) {
         int32_t feature;
-        QKV_TRY(qkvi_feature(r, (qkvi_token){ number, (int32_t)strlen(number) }, true, &feature));
+        QKV_TRY(qkvi_reader_feature(r, (qkvi_token){ number, (int32_t)strlen(number) }, true,
+                                    &feature));
         qkvi_features_add(&lexeme->features, feature);
     }
     return QKV_OK;
@@ -265,7 +268,7 @@ static qkv_status noun_add(const qkvi_reader *r, const qkvi_class_head *head, qk
     if (n_parts == 1) QKV_TRY(inflect(r, parts[0], 0, "s", &many));
     if (n_parts == 2 && parts[1].bytes) QKV_TRY(qkvi_word_add(r, parts[1], &many));
     if (one < 0 && many < 0)
-        return qkvi_reader_fail(r, QKV_ERR_FORMAT, "'%s' is no noun", qkvi_quote(entry).text);
+        return qkvi_reader_fail(r, QKV_ERR_FORMAT, "'%s' is no noun", qkvi_token_quote(entry).text);
     const int32_t singular[QKVI_N_FORMS] = { one, one, many, -1, -1 };
     const int32_t plural[QKVI_N_FORMS] = { many, one, many, -1, -1 };
     for (int32_t i = 0; i < head->n_persons && one >= 0; ++i)
@@ -283,7 +286,7 @@ static qkv_status verb_add(const qkvi_reader *r, const qkvi_class_head *head, qk
     int32_t n_parts, forms[QKVI_N_FORMS];
     QKV_TRY(split_entry(r, entry, parts, QKVI_N_FORMS, &n_parts));
     if (!parts[0].bytes)
-        return qkvi_reader_fail(r, QKV_ERR_FORMAT, "'%s' is no verb", qkvi_quote(entry).text);
+        return qkvi_reader_fail(r, QKV_ERR_FORMAT, "'%s' is no verb", qkvi_token_quote(entry).text);
     const bool ends_in_e = parts[0].text[parts[0].bytes - 1] == 'e';
     for (int32_t f = 0; f < QKVI_N_FORMS; ++f) {
         if (f < n_parts && parts[f].bytes)

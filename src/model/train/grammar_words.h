@@ -24,21 +24,23 @@ qkv_status qkvi_reader_fail(const qkvi_reader *r, qkv_status status, const char 
 typedef struct qkvi_quoted {
     char text[64];
 } qkvi_quoted;
-qkvi_quoted qkvi_quote(qkvi_token token);
+qkvi_quoted qkvi_token_quote(qkvi_token token);
 
 bool qkvi_token_is(qkvi_token token, const char *text);
 
 /* Makes room for one more element of *array, which doubles. */
-qkv_status qkvi_grow(const qkvi_reader *r, void *array, int32_t n, int32_t *capacity, size_t size);
+qkv_status qkvi_reader_grow(const qkvi_reader *r, void *array, int32_t n, int32_t *capacity,
+                            size_t size);
 /* A terminated copy that lives as long as the grammar. */
-qkv_status qkvi_keep(const qkvi_reader *r, const char *text, int32_t bytes, const char **kept);
+qkv_status qkvi_reader_keep(const qkvi_reader *r, const char *text, int32_t bytes,
+                            const char **kept);
 
 /* The word spelled so, added if new. */
 qkv_status qkvi_word_add(const qkvi_reader *r, qkvi_token token, int32_t *word);
 
 /* The feature of this name; added if `add`, else an error. */
-qkv_status qkvi_feature(const qkvi_reader *r, qkvi_token token, bool add, int32_t *feature);
-qkv_status qkvi_link(const qkvi_reader *r, qkvi_token token, bool add, int32_t *link);
+qkv_status qkvi_reader_feature(const qkvi_reader *r, qkvi_token token, bool add, int32_t *feature);
+qkv_status qkvi_reader_link(const qkvi_reader *r, qkvi_token token, bool add, int32_t *link);
 
 /* What a class's line says of each of its entries. */
 typedef struct qkvi_class_head {
@@ -57,7 +59,7 @@ qkv_status qkvi_words_finish(const qkvi_reader *r);
 
 void qkvi_words_free(qkvi_grammar *g);
 
-uint64_t qkvi_hash(const char *text, size_t bytes);
+uint64_t qkvi_word_hash(const char *text, size_t bytes);
 
 /* grammar_say.c: the urns, and that every say can be drawn. */
 qkv_status qkvi_grammar_urns(const qkvi_reader *r);
