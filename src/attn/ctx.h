@@ -16,6 +16,8 @@
 #include "core/pool.h"
 #include "core/status.h"
 
+#pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
+
 struct qkvi_kernels;
 
 struct qkv_ctx {
@@ -42,5 +44,7 @@ qkv_status qkvi_ctx_fail(qkv_ctx *ctx, qkv_status status, const char *format, ..
  */
 QKV_NODISCARD qkv_status qkvi_ctx_workspace(qkv_ctx *ctx, const qkv_call_options *call,
                                             size_t bytes, void **workspace);
+
+#pragma GCC visibility pop
 
 #endif

@@ -13,6 +13,8 @@
 
 #include <qkv/qkv.h>
 
+#pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
+
 enum { QKVI_ALIGNMENT = 64 }; /* a cache line, and the widest vector */
 
 /* Each is true, with the result stored, if the result fits; false, with *out unspecified, otherwise. */
@@ -53,5 +55,7 @@ void *qkvi_calloc_array(size_t n, size_t size);
 void *qkvi_realloc_array(void *pointer, size_t n, size_t size);
 /* The same, aligned to QKVI_ALIGNMENT. */
 void *qkvi_aligned_array(size_t n, size_t size);
+
+#pragma GCC visibility pop
 
 #endif

@@ -14,6 +14,8 @@
 
 #include "core/alloc.h"
 
+#pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
+
 typedef struct qkvi_arena {
     void *block;
     size_t block_bytes;
@@ -36,5 +38,7 @@ static inline qkvi_cutter qkvi_cutter_on(void *block) { return (qkvi_cutter){ bl
 
 /* The next n elements of size bytes, aligned to QKVI_ALIGNMENT; NULL when only measuring. */
 void *qkvi_cut(qkvi_cutter *cutter, int64_t n, size_t size);
+
+#pragma GCC visibility pop
 
 #endif

@@ -15,6 +15,8 @@
 
 #include <qkv/qkv.h>
 
+#pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
+
 enum { QKVI_POOL_MAX_THREADS = 1024 };
 
 typedef struct qkvi_pool qkvi_pool;
@@ -35,5 +37,7 @@ int qkvi_pool_threads(const qkvi_pool *pool);
 
 /* Calls task(argument, index) for every index in [0, n_tasks), and returns when all are done. pool may be NULL: serial. */
 void qkvi_pool_run(qkvi_pool *pool, int n_tasks, qkvi_task *task, void *argument);
+
+#pragma GCC visibility pop
 
 #endif

@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
+
 /* out = the four words of block counter under key: ten rounds. out may be counter. */
 void qkvi_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]);
 
@@ -25,5 +27,7 @@ uint32_t qkvi_rng_u32(qkvi_rng *rng);
 uint32_t qkvi_rng_below(qkvi_rng *rng, uint32_t n);
 /* A multiple of 2^-24 in [0, 1). */
 float qkvi_rng_unit(qkvi_rng *rng);
+
+#pragma GCC visibility pop
 
 #endif

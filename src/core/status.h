@@ -9,6 +9,8 @@
 
 #include <qkv/qkv.h>
 
+#pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
+
 #define QKVI_PRINTF(format_index, first_argument)                                                  \
     __attribute__((format(printf, format_index, first_argument)))
 
@@ -31,5 +33,7 @@ qkv_status qkvi_error_vset(qkv_error *error, qkv_status status, const char *form
  * at a character and ends in "...". Always terminates dst, whose size must be at least 4; returns dst.
  */
 char *qkvi_escape(char *dst, size_t dst_bytes, const void *bytes, size_t n_bytes);
+
+#pragma GCC visibility pop
 
 #endif

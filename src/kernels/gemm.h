@@ -16,6 +16,8 @@
 #include "core/pool.h"
 #include "kernels/table.h"
 
+#pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
+
 enum { QKVI_GEMM_K_BLOCK = 256 };
 
 /* Floats that a packed k x n matrix takes: k * n with n rounded up to 32; SIZE_MAX if that does not fit. */
@@ -32,5 +34,7 @@ void qkvi_gemm_pack_b(qkvi_pool *pool, int64_t k, int64_t n, const float *b, int
 void qkvi_gemm(qkvi_pool *pool, const qkvi_kernels *kernels, int64_t m, int64_t n, int64_t k,
                const float *a, int64_t a_row_stride, int64_t a_col_stride, const float *packed_b,
                float *c, int64_t c_row_stride, const float *bias, bool accumulate);
+
+#pragma GCC visibility pop
 
 #endif

@@ -70,8 +70,8 @@ static int run_cases(const char *name, check_function *function, const check_opt
         for (int b = 0; b < BOUNDS; b++) fraction[b] = fmax(fraction[b], report->fraction[b]);
         if (!report->failures) continue;
         failures++;
-        fprintf(out, "FAILED %s, again with --only %s --one %" PRIu64 ": %s\n", name, name, seed,
-                report->message);
+        fprintf(out, "FAILED %s, again with --one-%s %" PRIu64 ": %s\n", name,
+                strcmp(name, "parts") == 0 ? "part" : "case", seed, report->message);
     }
     munmap(report, sizeof *report);
     fprintf(out, "%-5s %d cases, %d failed\n", name, n_cases, failures);
@@ -86,6 +86,10 @@ int check_run(const check_options *options, FILE *out) {
     fprintf(out, "instruction sets:");
     for (int n = 0; n < n_isas; n++) fprintf(out, " %s", isas[n]);
     fprintf(out, "; first seed %" PRIu64 "\n", options->seed);
+    if (!options->one || options->parts)
+        failures += run_cases("parts", check_parts, options, options->one ? 1 : options->n_cases,
+                              out, fraction);
+    if (options->one && options->parts) return failures;
     failures += run_cases("whole", check_whole, options, options->one ? 1 : options->n_cases, out,
                           fraction);
     fprintf(out, "largest share of a bound: o %.3f, lse %.3f, d_q %.3f, d_k %.3f, d_v %.3f\n",

@@ -16,7 +16,8 @@
 typedef struct check_options {
     int n_cases;
     uint64_t seed;   /* of the first case; the others follow from it */
-    bool one;        /* run that one case only, talkatively */
+    bool one;        /* that one case only, in this process */
+    bool parts;      /* with one: a case of parts */
     const char *isa; /* NULL: all that are usable here */
 } check_options;
 

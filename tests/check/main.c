@@ -7,7 +7,9 @@
 #include "check/check.h"
 
 static int usage(void) {
-    fputs("usage: qkv-check [--cases N] [--seed S] [--isa NAME] [--one SEED]\n", stderr);
+    fputs("usage: qkv-check [--cases N] [--seed S] [--isa NAME] [--one-case SEED] [--one-part "
+          "SEED]\n",
+          stderr);
     return 2;
 }
 
@@ -22,8 +24,9 @@ int main(int argc, char **argv) {
             options.seed = strtoull(value, NULL, 10);
         else if (strcmp(name, "--isa") == 0)
             options.isa = value;
-        else if (strcmp(name, "--one") == 0) {
+        else if (strcmp(name, "--one-case") == 0 || strcmp(name, "--one-part") == 0) {
             options.one = true;
+            options.parts = strcmp(name, "--one-part") == 0;
             options.seed = strtoull(value, NULL, 10);
         } else
             return usage();

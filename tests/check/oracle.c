@@ -5,11 +5,13 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const double EPSILON = 0x1p-24;
+static const double UNDERFLOW_STEP = 0x1p-150; /* what rounding loses below the normal numbers */
 
 static void *zeros(int64_t n, size_t size) {
     void *p = calloc((size_t)(n > 0 ? n : 1), size);
@@ -174,7 +176,8 @@ void oracle_forward_run(const qkv_attention_desc *d, const oracle_inputs *in, or
                 out->lse[n] = r.lse;
                 const double operands = 4 * sqrt((double)d->head_dim) * r.magnitude + 4 * r.bias;
                 out->o_bound[n] =
-                    EPSILON * (operands + 4 * sqrt((double)r.n_visible) + 16) * r.v_max;
+                    EPSILON * (operands + 4 * sqrt((double)r.n_visible) + 16) * r.v_max +
+                    UNDERFLOW_STEP * (double)(r.n_visible + 4);
                 out->lse_bound[n] = EPSILON * (operands + 4 * (r.n_visible ? fabs(r.lse) : 0) + 16);
             }
     row_free(&r);
@@ -226,14 +229,28 @@ void oracle_backward_run(const qkv_attention_desc *d, const oracle_inputs *in,
 
 /* ---- The same in f32 --------------------------------------------------------------------------------------- */
 
-typedef struct sums_f32 {
+typedef struct textbook {
+    bool backwards; /* sums over channels */
+    int ulps;       /* by which lse and o are moved, o up and down in turn */
     float *d_q, *d_k, *d_v;
-} sums_f32;
+} textbook;
 
-static float score_f32(const qkv_attention_desc *d, const float *q, const float *k, float extra,
-                       float *t) {
-    float s = 0;
-    for (int64_t c = 0; c < d->head_dim; c++) s += q[c] * k[c];
+static float moved(float x, int ulps) {
+    for (; ulps > 0; ulps--) x = nextafterf(x, INFINITY);
+    for (; ulps < 0; ulps++) x = nextafterf(x, -INFINITY);
+    return x;
+}
+
+static float dot_f32(const textbook *t, const float *x, const float *y, int64_t n, int ulps) {
+    float sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t c = t->backwards ? n - 1 - i : i;
+        sum += x[c] * moved(y[c], c % 2 ? ulps : -ulps);
+    }
+    return sum;
+}
+
+static float score_f32(const qkv_attention_desc *d, float s, float extra, float *t) {
     s *= (float)scale_of(d);
     *t = 1;
     if (d->flags & QKV_SET_SOFTCAP) {
@@ -244,34 +261,26 @@ static float score_f32(const qkv_attention_desc *d, const float *q, const float 
     return s + extra;
 }
 
-static float moved(float x, int ulps) {
-    for (; ulps > 0; ulps--) x = nextafterf(x, INFINITY);
-    for (; ulps < 0; ulps++) x = nextafterf(x, -INFINITY);
-    return x;
-}
-
 static void row_textbook(const qkv_attention_desc *d, const oracle_inputs *in, int64_t b, int64_t h,
-                         int64_t i, int lse_ulps, sums_f32 *out) {
+                         int64_t i, const textbook *out) {
     const int64_t g = h / (d->n_heads / d->n_kv_heads);
     const float *q = at(in->q, d->q_stride, b, h, i), *o = at(in->o, d->o_stride, b, h, i);
     const float *d_o = at(in->d_o, in->d_o_stride, b, h, i);
-    const float lse = moved(*at(in->lse, d->lse_stride, b, h, i), lse_ulps);
+    const float lse = moved(*at(in->lse, d->lse_stride, b, h, i), out->ulps);
     float *d_q = out->d_q + row_q(d, b, h, i) * d->head_dim;
-    float delta = 0;
-    for (int64_t c = 0; c < d->head_dim_v; c++) delta += d_o[c] * o[c];
+    float delta = dot_f32(out, d_o, o, d->head_dim_v, out->ulps);
     if (in->d_lse) delta -= *at(in->d_lse, d->lse_stride, b, h, i);
     for (int64_t j = 0; j < d->len_k; j++) {
         if (!oracle_sees(d, b, h, i, j)) continue;
         const float *k = at(in->k, d->k_stride, b, g, j), *v = at(in->v, d->v_stride, b, g, j);
         float *d_k = out->d_k + row_k(d, b, g, j) * d->head_dim;
         float *d_v = out->d_v + row_k(d, b, g, j) * d->head_dim_v;
-        float t, d_p = 0;
-        const float p = expf(score_f32(d, q, k, (float)bias(d, b, h, i, j), &t) - lse);
-        for (int64_t c = 0; c < d->head_dim_v; c++) {
-            d_p += d_o[c] * v[c];
-            d_v[c] += p * d_o[c];
-        }
+        float t;
+        const float s =
+            score_f32(d, dot_f32(out, q, k, d->head_dim, 0), (float)bias(d, b, h, i, j), &t);
+        const float p = expf(s - lse), d_p = dot_f32(out, d_o, v, d->head_dim_v, 0);
         const float ds = p * (d_p - delta) * t * (float)scale_of(d);
+        for (int64_t c = 0; c < d->head_dim_v; c++) d_v[c] += p * d_o[c];
         for (int64_t c = 0; c < d->head_dim; c++) {
             d_q[c] += ds * k[c];
             d_k[c] += ds * q[c];
@@ -283,22 +292,25 @@ static void widen(const float *x, int64_t n, double *y) {
     for (int64_t c = 0; c < n; c++) y[c] = (double)x[c];
 }
 
-void oracle_textbook_f32(const qkv_attention_desc *d, const oracle_inputs *in, int lse_ulps,
+void oracle_textbook_f32(const qkv_attention_desc *d, const oracle_inputs *in, int which,
                          oracle_backward *out) {
+    static const int ulps[ORACLE_TEXTBOOKS] = { 0, 0, 1, -1 };
     const int64_t n_q = rows_q(d) * d->head_dim, n_k = rows_k(d) * d->head_dim;
     const int64_t n_v = rows_k(d) * d->head_dim_v;
-    sums_f32 sums = { zeros(n_q, sizeof(float)), zeros(n_k, sizeof(float)),
-                      zeros(n_v, sizeof(float)) };
+    const textbook t = { .backwards = which % 2,
+                         .ulps = ulps[which],
+                         .d_q = zeros(n_q, sizeof(float)),
+                         .d_k = zeros(n_k, sizeof(float)),
+                         .d_v = zeros(n_v, sizeof(float)) };
     for (int64_t b = 0; b < d->n_batch; b++)
         for (int64_t h = 0; h < d->n_heads; h++)
-            for (int64_t i = 0; i < queries_of(d, b); i++)
-                row_textbook(d, in, b, h, i, lse_ulps, &sums);
-    widen(sums.d_q, n_q, out->d_q);
-    widen(sums.d_k, n_k, out->d_k);
-    widen(sums.d_v, n_v, out->d_v);
-    free(sums.d_q);
-    free(sums.d_k);
-    free(sums.d_v);
+            for (int64_t i = 0; i < queries_of(d, b); i++) row_textbook(d, in, b, h, i, &t);
+    widen(t.d_q, n_q, out->d_q);
+    widen(t.d_k, n_k, out->d_k);
+    widen(t.d_v, n_v, out->d_v);
+    free(t.d_q);
+    free(t.d_k);
+    free(t.d_v);
 }
 
 /* ---- Memory ------------------------------------------------------------------------------------------------ */

@@ -36,10 +36,12 @@ void oracle_backward_run(const qkv_attention_desc *d, const oracle_inputs *in,
                          oracle_backward *out);
 
 /*
- * The header's backward formulas evaluated from left to right in f32, from the f32 o and lse of a forward call. lse is moved
- * by lse_ulps units in its last place: no f32 algorithm knows it better than to one of them.
+ * The header's backward formulas evaluated in f32, from the f32 o and lse of a forward call. There is more than one such
+ * evaluation, and the error of a small problem is a matter of luck, so there are ORACLE_TEXTBOOKS of them: channels from left
+ * to right or from right to left; o and lse as given, or moved by a unit in the last place, since nobody knows them better.
  */
-void oracle_textbook_f32(const qkv_attention_desc *d, const oracle_inputs *in, int lse_ulps,
+enum { ORACLE_TEXTBOOKS = 4 };
+void oracle_textbook_f32(const qkv_attention_desc *d, const oracle_inputs *in, int which,
                          oracle_backward *out);
 
 /* Zero-filled results of the right sizes; exits the process when memory is out, like everything in tests. */

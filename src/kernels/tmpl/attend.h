@@ -311,10 +311,9 @@ static void attend_values(const attend *t, int64_t block) {
     for (int64_t channel = 0; channel < t->o_row; channel += QKVI_PANEL) {
         const float *strip = values + channel * QKVI_KEY_BLOCK;
         for (int r0 = 0; r0 < t->n_tile_rows; r0 += V_MR) {
-            attend_span span = attend_tile_panels(t, r0, block);
-            if (span.begin == span.end) continue;
-            span.begin = attend_clip(span.begin, a->keys_begin, span.end);
-            span.end = attend_clip(span.end, span.begin, a->n_keys);
+            const int r1 = r0 + V_MR < a->n_rows ? r0 + V_MR : a->n_rows;
+            const attend_span span = attend_keys(a, r0, r1, block, block + QKVI_KEY_BLOCK);
+            if (span.begin >= span.end) continue; /* no panel: keys beside the span are not packed */
             const int64_t n = span.end - span.begin, skip = span.begin - block;
             if (!a->v_nonfinite[at])
                 attend_value_tile(t, r0, t->s + r0 * QKVI_SCORE_ROW + skip, n,

@@ -135,7 +135,7 @@ V_INLINE vi vi_sar(vi a, int n) { /* copies of the sign come in */
 #define V_COMPARE(name, expression)                                                                \
     V_INLINE vm name(vf a, vf b) {                                                                 \
         vm r;                                                                                      \
-        V_EACH r.t[e] = (uint8_t)(expression);                                                           \
+        V_EACH r.t[e] = (uint8_t)(expression);                                                     \
         return r;                                                                                  \
     }
 V_COMPARE(vm_lt, a.f[e] < b.f[e])

@@ -1,0 +1,20 @@
+#!/bin/sh
+# compare.sh LIBRARY: its exported symbols with their versions must be those of symbols.txt. A symbol that went missing breaks
+# programs; a new one is a promise. If the change is meant:  sh tests/abi/compare.sh --print LIBRARY >tests/abi/symbols.txt
+set -eu
+here=$(dirname "$0")
+
+exported() {
+    LC_ALL=C nm --dynamic --defined-only --with-symbol-versions "$1" |
+        LC_ALL=C awk '$2 != "A" { sub(/@@?/, " ", $3); print $3 }' | LC_ALL=C sort
+}
+
+if [ "$1" = --print ]; then
+    exported "$2"
+    exit
+fi
+if ! difference=$(exported "$1" | diff "$here/symbols.txt" -); then
+    echo "exported symbols have changed (<: committed list, >: library):" >&2
+    echo "$difference" >&2
+    exit 1
+fi

@@ -1,0 +1,278 @@
+/*
+ * The parts of every kernel table: the scalar one against its definition where that is a formula of a line, every other against
+ * the scalar one, bit by bit, on arrays that end or begin at a page without access.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/check.h"
+#include "kernels/table.h"
+
+enum { MAX_ARRAYS = 16 };
+
+/* One random call of one part, made once per table. */
+typedef struct trial {
+    const qkvi_kernels *kernels; /* of this call */
+    rng r;                       /* the same for every table, so the same sizes and values */
+    bool at_end;
+    guarded arrays[MAX_ARRAYS];
+    int n_arrays;
+    const char *part;
+    check_report *report;
+    float *result; /* what is compared */
+    size_t n_result;
+} trial;
+
+static float *array(trial *t, int64_t n) {
+    guarded *g = &t->arrays[t->n_arrays++];
+    *g = guarded_new((size_t)n * sizeof(float), t->at_end);
+    return g->data;
+}
+
+static float special(rng *r) {
+    static const float values[] = { 0, -0.0f, 1e-42f, -1e-42f, 3e38f, 88, -88, -104, 1e-30f };
+    return values[rng_between(r, 0, 8)];
+}
+
+static float *input(trial *t, int64_t n) {
+    float *x = array(t, n);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = rng_chance(&t->r, 3) ? special(&t->r) : rng_normal(&t->r);
+    return x;
+}
+
+static float *ordinary(trial *t, int64_t n) {
+    float *x = array(t, n);
+    for (int64_t i = 0; i < n; i++) x[i] = rng_normal(&t->r);
+    return x;
+}
+
+static void result(trial *t, float *x, int64_t n) {
+    t->result = x;
+    t->n_result = (size_t)n;
+}
+
+static int64_t length(trial *t) {
+    return rng_chance(&t->r, 50) ? rng_between(&t->r, 1, 40) : rng_between(&t->r, 1, 300);
+}
+
+static void same(trial *t, float got, float want, int64_t i) {
+    if (first_difference(&got, &want, 1) >= 0)
+        check_failed(t->report, "%s on %s, element %" PRId64 ": %.9g instead of %.9g", t->part,
+                     t->kernels->name, i, (double)got, (double)want);
+}
+
+/* ---- Matrix kernel ----------------------------------------------------------------------------------------- */
+
+static void part_gemm_tile(trial *t) {
+    const int rows = (int)rng_between(&t->r, 1, 12), cols = (int)rng_between(&t->r, 1, 32);
+    const int64_t k = rng_between(&t->r, 0, 200), ldc = cols + rng_between(&t->r, 0, 3);
+    const bool by_rows = rng_chance(&t->r, 50);
+    const int add = rng_chance(&t->r, 50);
+    const int64_t pad = rng_between(&t->r, 0, 2);
+    const int64_t a_row = by_rows ? k + pad : 1, a_col = by_rows ? 1 : rows + pad;
+    const float *a = input(t, k ? (rows - 1) * a_row + (k - 1) * a_col + 1 : 0);
+    const float *b = input(t, 32 * k);
+    float *c = ordinary(t, (rows - 1) * ldc + cols), *before = ordinary(t, (rows - 1) * ldc + cols);
+    memcpy(before, c, (size_t)((rows - 1) * ldc + cols) * sizeof *c);
+    const int mr = t->kernels->mr;
+    for (int i = 0; i < rows; i += mr)
+        t->kernels->gemm_tile(rows - i < mr ? rows - i : mr, cols, k, a + i * a_row, a_row, a_col,
+                              b, c + i * ldc, ldc, add);
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < cols; j++) {
+            float sum = 0;
+            for (int64_t n = 0; n < k; n++)
+                sum = fmaf(a[i * a_row + n * a_col], b[32 * n + j], sum);
+            same(t, c[i * ldc + j], add ? before[i * ldc + j] + sum : sum, i * ldc + j);
+        }
+    result(t, c, (rows - 1) * ldc + cols);
+}
+
+/* ---- Backward ---------------------------------------------------------------------------------------------- */
+
+static void part_pack_channels(trial *t) {
+    const int64_t n = rng_between(&t->r, 0, 128), dim = rng_between(&t->r, 1, 130);
+    const int64_t stride = dim + rng_between(&t->r, 0, 3), panels = (dim + 31) / 32;
+    float *x = ordinary(t, n ? (n - 1) * stride + dim : 0), *y = array(t, panels * 128 * 32);
+    const bool spoil = n && rng_chance(&t->r, 50);
+    if (spoil)
+        x[rng_between(&t->r, 0, n - 1) * stride + rng_between(&t->r, 0, dim - 1)] =
+            rng_chance(&t->r, 50) ? NAN : -INFINITY;
+    const bool finite = t->kernels->bwd.pack_channels(x, stride, n, dim, 128, y);
+    if (finite == spoil) check_failed(t->report, "%s: finite is %d", t->part, finite);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t c = 0; c < panels * 32; c++)
+            same(t, y[c / 32 * 128 * 32 + i * 32 + c % 32], c < dim ? x[i * stride + c] : 0, c);
+    result(t, y, panels * 128 * 32);
+}
+
+static void part_pack_keys(trial *t) {
+    const int64_t n = rng_between(&t->r, 0, 100), dim = rng_between(&t->r, 1, 130);
+    const int64_t stride = dim + rng_between(&t->r, 0, 3), panels = (n + 31) / 32;
+    const float *x = input(t, n ? (n - 1) * stride + dim : 0);
+    float *y = array(t, panels * dim * 32);
+    t->kernels->bwd.pack_keys(x, stride, n, dim, y);
+    for (int64_t j = 0; j < panels * 32; j++)
+        for (int64_t c = 0; c < dim; c++)
+            same(t, y[j / 32 * dim * 32 + c * 32 + j % 32], j < n ? x[j * stride + c] : 0, c);
+    result(t, y, panels * dim * 32);
+}
+
+static void part_delta(trial *t) {
+    const int64_t n = rng_between(&t->r, 1, 40), dim = rng_between(&t->r, 0, 100);
+    const float *o = input(t, n * dim), *d_o = input(t, n * dim);
+    float *delta = array(t, n);
+    t->kernels->bwd.delta(o, dim, d_o, dim, n, dim, delta);
+    for (int64_t i = 0; i < n; i++) {
+        float sum = 0;
+        for (int64_t c = 0; c < dim; c++) sum = fmaf(d_o[i * dim + c], o[i * dim + c], sum);
+        same(t, delta[i], sum, i);
+    }
+    result(t, delta, n);
+}
+
+/* ---- Merge ------------------------------------------------------------------------------------------------- */
+
+static void part_merge_row(trial *t) {
+    enum { PARTS = 5 };
+    const int n_parts = (int)rng_between(&t->r, 1, PARTS);
+    const int64_t dim = rng_between(&t->r, 0, 150);
+    const void *o_parts[PARTS];
+    const float *lse_parts[PARTS];
+    float *y = array(t, dim + 1);
+    for (int p = 0; p < n_parts; p++) {
+        float *lse = array(t, 1);
+        o_parts[p] = ordinary(t, dim);
+        *lse = rng_chance(&t->r, 15) ? -INFINITY : 5 * rng_normal(&t->r);
+        lse_parts[p] = lse;
+    }
+    t->kernels->merge_row(n_parts, o_parts, lse_parts, 0, 0, dim, y, y + dim);
+    double sum = 0;
+    for (int p = 0; p < n_parts; p++) sum += exp((double)*lse_parts[p]);
+    if (sum == 0) same(t, y[dim], -INFINITY, dim);
+    if (sum > 0 && !(fabs((double)y[dim] - log(sum)) <= 0x1p-22 * (4 + fabs(log(sum)))))
+        check_failed(t->report, "merge: lse %.9g, exactly %.17g", (double)y[dim], log(sum));
+    for (int64_t c = 0; c < dim; c++) {
+        double o = 0;
+        for (int p = 0; p < n_parts && sum > 0; p++)
+            o += exp((double)*lse_parts[p]) / sum * (double)((const float *)o_parts[p])[c];
+        if (!(fabs((double)y[c] - o) <= 0x1p-18))
+            check_failed(t->report, "merge: o %.9g, exactly %.17g", (double)y[c], o);
+    }
+    result(t, y, dim + 1);
+}
+
+/* ---- Layers: scalar is tested by the layers' own tests -------------------------------------------------------- */
+
+static void part_norm(trial *t) {
+    const int64_t rows = rng_between(&t->r, 1, 5), n = length(t);
+    const float *residual = rng_chance(&t->r, 50) ? ordinary(t, rows * n) : NULL;
+    const float *gamma = ordinary(t, n), *beta = ordinary(t, n), *d_y = ordinary(t, rows * n);
+    float *s = ordinary(t, rows * n);
+    float *all = ordinary(t, 2 * rows * n + 2 * rows + 2 * n);
+    float *y = all, *d_s = y + rows * n, *stats = d_s + rows * n, *d_gamma = stats + 2 * rows;
+    t->kernels->layer.norm_forward(rows, n, residual, gamma, beta, 1e-12f, s, y, stats);
+    t->kernels->layer.norm_backward(rows, n, s, stats, gamma, d_y, d_s, d_gamma, d_gamma + n);
+    result(t, all, 2 * rows * n + 2 * rows + 2 * n);
+}
+
+static void part_gelu(trial *t) {
+    const int64_t n = length(t);
+    const float *x = input(t, n), *d_y = input(t, n);
+    float *y = array(t, 2 * n);
+    t->kernels->layer.gelu_forward(n, x, y);
+    t->kernels->layer.gelu_backward(n, x, d_y, y + n);
+    result(t, y, 2 * n);
+}
+
+static void part_tanh(trial *t) {
+    const int64_t n = length(t);
+    const float *x = input(t, n), *d_y = input(t, n);
+    float *y = array(t, 2 * n);
+    t->kernels->layer.tanh_forward(n, x, y);
+    t->kernels->layer.tanh_backward(n, y, d_y, y + n);
+    result(t, y, 2 * n);
+}
+
+static void part_softmax(trial *t) {
+    const int64_t n = length(t);
+    float *x = ordinary(t, n), *all = array(t, 2 * n + 2);
+    memcpy(all, x, (size_t)n * sizeof *x);
+    t->kernels->layer.softmax_forward(n, x, all + 2 * n, all + 2 * n + 1);
+    memcpy(all + n, x, (size_t)n * sizeof *x);
+    t->kernels->layer.softmax_backward(n, rng_between(&t->r, 0, n - 1), 0.25f, all[2 * n], all + n);
+    t->kernels->layer.weights(n, 0.3f, all[2 * n + 1], all);
+    result(t, all, 2 * n + 2);
+}
+
+static void part_rows(trial *t) {
+    enum { ROWS = 4 };
+    const int64_t n = length(t);
+    const float *a = input(t, n), *b = input(t, n), *c = input(t, n), *x = input(t, ROWS * n);
+    float *y = ordinary(t, 3 * n + 1);
+    t->kernels->layer.add3(n, a, b, c, y);
+    t->kernels->layer.add(n, a, y + n);
+    t->kernels->layer.sum_rows(ROWS, NULL, n, x, y + 2 * n);
+    y[3 * n] = t->kernels->layer.sum_squares(n, c);
+    result(t, y, 3 * n + 1);
+}
+
+static void part_adamw(trial *t) {
+    const qkvi_adamw_step step = { 0.7f, 0.9f, 0.1f, 0.999f, 0.001f, 0.9999f, 0.01f, 1.3f, 1e-8f };
+    const int64_t n = length(t);
+    const float *g = ordinary(t, n);
+    float *all = ordinary(t, 3 * n);
+    for (int64_t i = 2 * n; i < 3 * n; i++) all[i] *= all[i]; /* v */
+    t->kernels->layer.adamw(n, &step, g, all, all + n, all + 2 * n);
+    result(t, all, 3 * n);
+}
+
+/* ---- All parts on all tables ------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    void (*run)(trial *t);
+} PARTS[] = {
+    { "gemm_tile", part_gemm_tile }, { "pack_channels", part_pack_channels },
+    { "pack_keys", part_pack_keys }, { "delta", part_delta },
+    { "merge_row", part_merge_row }, { "norm", part_norm },
+    { "gelu", part_gelu },           { "tanh", part_tanh },
+    { "softmax", part_softmax },     { "rows", part_rows },
+    { "adamw", part_adamw },
+};
+
+static trial run_part(const qkvi_kernels *kernels, int part, uint64_t seed, check_report *report) {
+    trial t = { .kernels = kernels, .r = { seed + (uint64_t)part * 7919 }, .report = report };
+    t.part = PARTS[part].name;
+    t.at_end = rng_chance(&t.r, 60);
+    PARTS[part].run(&t);
+    for (int n = 0; n < t.n_arrays; n++)
+        if (!guarded_intact(&t.arrays[n]))
+            check_failed(report, "%s on %s wrote next to an array", t.part, kernels->name);
+    return t;
+}
+
+static void free_trial(trial *t) {
+    for (int n = 0; n < t->n_arrays; n++) guarded_free(&t->arrays[n]);
+}
+
+void check_parts(const check_options *options, uint64_t seed, check_report *report) {
+    const char *isas[CHECK_MAX_ISAS];
+    const int n_isas = check_isas(options, isas);
+    for (int part = 0; part < (int)(sizeof PARTS / sizeof *PARTS); part++) {
+        trial scalar = run_part(qkvi_kernels_named(isas[0]), part, seed, report);
+        for (int n = 1; n < n_isas; n++) {
+            trial other = run_part(qkvi_kernels_named(isas[n]), part, seed, report);
+            const int64_t at = first_difference(other.result, scalar.result, scalar.n_result);
+            if (at >= 0)
+                check_failed(report, "%s: element %" PRId64 " is %.9g on %s, %.9g on scalar",
+                             PARTS[part].name, at, (double)other.result[at], isas[n],
+                             (double)scalar.result[at]);
+            free_trial(&other);
+        }
+        free_trial(&scalar);
+    }
+}

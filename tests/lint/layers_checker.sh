@@ -1,0 +1,47 @@
+#!/bin/sh
+# layers_checker.sh CHECKER: small trees with one include each, which the checker must refuse or accept.
+set -eu
+checker=$1
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+n_wrong=0
+
+# expect VERDICT FILE INCLUDE: the verdict (refused or accepted) on a tree in which FILE has the line `#include INCLUDE`
+expect() {
+    rm -rf "${tree:?}"/*
+    mkdir -p "$tree/src/core" "$tree/cli" "$tree/$(dirname "$2")"
+    printf '/* a file */\n  #  include %s\n' "$3" >"$tree/$2"
+    verdict=accepted
+    sh "$checker" "$tree" >/dev/null 2>&1 || verdict=refused
+    [ "$verdict" = "$1" ] || {
+        echo "$2 with #include $3 was $verdict" >&2
+        n_wrong=$((n_wrong + 1))
+    }
+}
+
+expect accepted src/core/a.c '"core/status.h"'
+expect refused src/core/a.c '"kernels/table.h"'
+expect refused src/core/a.h '"attn/ctx.h"'
+expect refused src/core/a.c '<qkv/model.h>'
+expect refused src/core/a.c '"../attn/ctx.h"'
+expect accepted src/kernels/tmpl/a.h '"core/cpu.h"'
+expect refused src/kernels/tmpl/a.h '"attn/desc.h"'
+expect refused src/attn/a.c '"model/run.h"'
+expect refused src/attn/a.c '<jansson.h>'
+expect accepted src/attn/a.c '"kernels/table.h"'
+expect accepted src/model/text/a.c '"attn/ctx.h"'
+expect refused src/model/text/a.c '"inspect/labels.h"'
+expect refused src/model/text/a.c '<cairo.h>'
+expect accepted src/inspect/a.c '"model/model_impl.h"'
+expect refused src/inspect/a.c '"view/color.h"'
+expect refused src/inspect/a.c '<qkv/view.h>'
+expect accepted src/view/a.c '<cairo/cairo.h>'
+expect accepted src/view/a.c '"inspect/stats.h"'
+expect accepted cli/a.c '<qkv/view.h>'
+expect accepted cli/a.c '"args.h"'
+expect accepted cli/a.c '<sys/stat.h>'
+expect refused cli/a.c '"core/status.h"'
+expect refused cli/a.c '"check/check.h"'
+expect accepted cli/cmd_check.c '"check/check.h"'
+expect refused cli/cmd_check.c '"attn/ctx.h"'
+[ "$n_wrong" -eq 0 ]
