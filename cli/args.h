@@ -1,0 +1,85 @@
+/*
+ * Options of the command line: one table per command says name, argument, range, help text and where the
+ * value goes. Parsing, help, and error texts all read that table, so they cannot disagree.
+ */
+#ifndef QKV_CLI_ARGS_H
+#define QKV_CLI_ARGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Values that know whether they were given. A text is given if it is not NULL. */
+struct arg_int {
+    bool set;
+    int64_t value;
+};
+struct arg_real {
+    bool set;
+    double value;
+};
+
+enum arg_kind {
+    ARG_FLAG,   /* bool */
+    ARG_TEXT,   /* const char * */
+    ARG_INT,    /* struct arg_int, min … max */
+    ARG_REAL,   /* struct arg_real, finite */
+    ARG_CHOICE, /* struct arg_int: which of the words of `argument`, "light|dark" */
+};
+
+struct cli_option {
+    const char *name;     /* "--pair", "-o" */
+    const char *argument; /* "TEXT"; NULL for a flag */
+    const char *help;
+    enum arg_kind kind;
+    size_t offset; /* of the value in the command's struct of options */
+    int64_t min, max;
+    bool required;
+};
+
+/* Options that several commands share; a command's struct of options begins with this one. */
+struct cli_common {
+    const char *model, *head, *isa;
+    struct arg_int layer, threads, theme, color;
+    bool truncate, json, jsonl, ascii, quiet, verbose;
+};
+
+enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+
+/* Which of the shared options a command takes. */
+enum {
+    TAKES_MODEL = 1u << 0,    /* --model */
+    TAKES_HEAD = 1u << 1,     /* --head, --layer */
+    TAKES_COMPUTE = 1u << 2,  /* --threads, --isa */
+    TAKES_TERM = 1u << 3,     /* --color, --ascii, --theme */
+    TAKES_TRUNCATE = 1u << 4, /* --truncate */
+    TAKES_JSON = 1u << 5,     /* --json */
+    TAKES_JSONL = 1u << 6,    /* --jsonl */
+    TAKES_QUIET = 1u << 7,    /* --quiet */
+    TAKES_VERBOSE = 1u << 8,  /* -v */
+};
+
+struct cli_command;
+
+/* The index-th option that a command takes, its own first, then the shared ones; NULL past the end. */
+const struct cli_option *args_option(const struct cli_command *command, int index);
+
+/*
+ * Parses argv[0 … argc) into the command's struct of options (zeroed) and moves the words that are no
+ * options to the front of argv, n_words of them. Returns 0, or prints and returns EXIT_USAGE; *help is set
+ * if --help was met, and nothing after it is looked at.
+ */
+int args_parse(const struct cli_command *command, int argc, char **argv, void *options,
+               int *n_words, bool *help);
+
+/* Whole texts only: no spaces, no hexadecimal, no "inf". False if it is no such number, or out of range. */
+bool args_int(const char *text, int64_t min, int64_t max, int64_t *value);
+bool args_real(const char *text, double *value);
+
+/* "3,-1,7": n numbers separated by commas into a new array; NULL with *n = 0 if it is no such list. */
+int64_t *args_int_list(const char *text, int64_t min, int64_t max, int *n);
+
+/* The name nearest to a misspelt one, or NULL if none is near. names ends with NULL. */
+const char *args_nearest(const char *word, const char *const *names);
+
+#endif

@@ -1,0 +1,41 @@
+/* `qkv attend`: its options, and the problem made from them and from files. */
+#ifndef QKV_CLI_ATTEND_H
+#define QKV_CLI_ATTEND_H
+
+#include "cli.h"
+#include "qkv/model.h"
+
+struct attend_options {
+    struct cli_common common;
+    const char *q, *k, *v, *o, *lse, *mask;
+    const char *causal, *window, *kv_len, *q_len, *q_offset;
+    struct arg_real scale, softcap;
+    const char *grad_out, *dq, *dk, *dv;
+};
+
+/* Numbers of the options, read before any file is. Lists hold one number for all batches, or one each. */
+struct attend_rules {
+    enum { CAUSAL_NONE, CAUSAL_TOP_LEFT, CAUSAL_BOTTOM_RIGHT, CAUSAL_OFFSETS } causal;
+    int64_t *offsets, *kv_len, *q_len;
+    int n_offsets, n_kv_len, n_q_len;
+    bool window;
+    int64_t window_left, window_right;
+};
+
+struct attend_problem {
+    qkv_attention_desc desc;
+    qkv_array *q, *k, *v, *mask, *grad_out;
+    int64_t *offsets, *kv_len, *q_len; /* one per batch */
+    int rank;                          /* of the arrays: 2, 3 or 4 */
+};
+
+/* Each returns an exit code, having said what is wrong. */
+int attend_rules_parse(const struct cli_command *command, const struct attend_options *options,
+                       struct attend_rules *rules);
+void attend_rules_free(struct attend_rules *rules);
+
+int attend_problem_read(const struct attend_options *options, const struct attend_rules *rules,
+                        struct attend_problem *problem);
+void attend_problem_free(struct attend_problem *problem);
+
+#endif

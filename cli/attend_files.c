@@ -1,0 +1,191 @@
+/*
+ * Reads the arrays of `qkv attend` and describes the problem that they make. Arrays of rank 4, 3 and 2 are
+ * [B,H,L,D], [H,L,D] and [L,D]; what is missing on the left is 1. A mask is aligned on the right, as in numpy.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attend.h"
+
+static const char *shape_text(const qkv_array *array, char text[200]) {
+    int used = snprintf(text, 200, "[");
+    for (int i = 0; i < array->rank && used < 200; i++)
+        used += snprintf(text + used, (size_t)(200 - used), i ? ",%" PRId64 : "%" PRId64,
+                         array->shape[i]);
+    if (used < 200) snprintf(text + used, (size_t)(200 - used), "]");
+    return text;
+}
+
+static int read_floats(const char *option, const char *path, qkv_array **array) {
+    qkv_error error;
+    if (qkv_array_read(path, array, &error) != QKV_OK) return cli_fail("%s", error.message);
+    if ((*array)->type != QKV_ARRAY_F32)
+        return cli_fail("%s %s: holds %s, not floating-point numbers", option, path,
+                        (*array)->type == QKV_ARRAY_BOOL ? "booleans" : "integers");
+    if ((*array)->rank < 2 || (*array)->rank > 4) {
+        char shape[200];
+        return cli_fail("%s %s: shape %s is none of [B,H,L,D], [H,L,D], [L,D]", option, path,
+                        shape_text(*array, shape));
+    }
+    return EXIT_OK;
+}
+
+/* The size of dimension 0 … 3 (batch, head, token, channel), 1 for those that an array lacks. */
+static int64_t size(const qkv_array *array, int dimension) {
+    const int i = dimension - (4 - array->rank);
+    return i < 0 ? 1 : array->shape[i];
+}
+
+static int mismatch(const char *a_name, const qkv_array *a, const char *b_name, const qkv_array *b,
+                    const char *rule) {
+    char a_shape[200], b_shape[200];
+    return cli_fail("%s has shape %s, %s has %s: %s", a_name, shape_text(a, a_shape), b_name,
+                    shape_text(b, b_shape), rule);
+}
+
+static int check_shapes(const qkv_array *q, const qkv_array *k, const qkv_array *v) {
+    if (q->rank != k->rank) return mismatch("--q", q, "--k", k, "the ranks differ");
+    if (k->rank != v->rank) return mismatch("--k", k, "--v", v, "the ranks differ");
+    if (size(q, 0) != size(k, 0)) return mismatch("--q", q, "--k", k, "the batches differ");
+    if (size(k, 0) != size(v, 0)) return mismatch("--k", k, "--v", v, "the batches differ");
+    if (size(k, 1) != size(v, 1)) return mismatch("--k", k, "--v", v, "the heads differ");
+    if (size(k, 2) != size(v, 2)) return mismatch("--k", k, "--v", v, "the lengths differ");
+    if (size(q, 3) != size(k, 3)) return mismatch("--q", q, "--k", k, "the head sizes differ");
+    if (size(k, 1) == 0 ? size(q, 1) != 0 : size(q, 1) % size(k, 1) != 0)
+        return mismatch("--q", q, "--k", k, "the heads of q are no multiple of those of k");
+    return EXIT_OK;
+}
+
+/* One number per batch from a list of one, or of one per batch. */
+static int per_batch(const char *name, const int64_t *list, int n, int64_t n_batch, int64_t most,
+                     int64_t **values) {
+    if (!list) return EXIT_OK;
+    if (n != 1 && n != n_batch)
+        return cli_fail("%s: %d numbers for %" PRId64 " batches", name, n, n_batch);
+    *values = calloc((size_t)n_batch + 1, sizeof(int64_t));
+    if (!*values) return cli_fail("out of memory");
+    for (int64_t b = 0; b < n_batch; b++) {
+        (*values)[b] = list[n == 1 ? 0 : b];
+        if ((*values)[b] > most)
+            return cli_fail("%s: %" PRId64 " is more than the array's length, %" PRId64, name,
+                            (*values)[b], most);
+    }
+    return EXIT_OK;
+}
+
+static int apply_lists(const struct attend_rules *rules, struct attend_problem *problem) {
+    qkv_attention_desc *desc = &problem->desc;
+    const int64_t n_batch = desc->n_batch;
+    int code = per_batch("--kv-len", rules->kv_len, rules->n_kv_len, n_batch, desc->len_k,
+                         &problem->kv_len);
+    if (!code)
+        code = per_batch("--q-len", rules->q_len, rules->n_q_len, n_batch, desc->len_q,
+                         &problem->q_len);
+    if (!code)
+        code = per_batch(rules->causal ? "--causal" : "--q-offset", rules->offsets,
+                         rules->n_offsets, n_batch, INT64_MAX, &problem->offsets);
+    if (code) return code;
+    if ((desc->kv_len = problem->kv_len)) desc->flags |= QKV_SET_KV_LEN;
+    if ((desc->q_len = problem->q_len)) desc->flags |= QKV_SET_Q_LEN;
+    if ((desc->q_offsets = problem->offsets)) desc->flags |= QKV_SET_Q_OFFSET;
+    return EXIT_OK;
+}
+
+static void apply_rules(const struct attend_options *options, const struct attend_rules *rules,
+                        qkv_attention_desc *desc) {
+    if (rules->causal) desc->flags |= QKV_SET_CAUSAL;
+    if (rules->causal == CAUSAL_BOTTOM_RIGHT) {
+        desc->flags |= QKV_SET_Q_OFFSET;
+        desc->q_offset = desc->len_k - desc->len_q;
+    }
+    if (rules->window) {
+        desc->flags |= QKV_SET_WINDOW;
+        desc->window_left = rules->window_left;
+        desc->window_right = rules->window_right;
+    }
+    if (options->scale.set) {
+        desc->flags |= QKV_SET_SCALE;
+        desc->scale = (float)options->scale.value;
+    }
+    if (options->softcap.set) {
+        desc->flags |= QKV_SET_SOFTCAP;
+        desc->softcap = (float)options->softcap.value;
+    }
+}
+
+/* A dimension of 1 repeats; the last may be shorter than the keys, which hides the rest. */
+static int apply_mask(const char *path, struct attend_problem *problem) {
+    qkv_attention_desc *desc = &problem->desc;
+    qkv_error error;
+    if (!path) return EXIT_OK;
+    if (qkv_array_read(path, &problem->mask, &error) != QKV_OK)
+        return cli_fail("%s", error.message);
+    const qkv_array *mask = problem->mask;
+    char shape[200];
+    shape_text(mask, shape);
+    if (mask->type == QKV_ARRAY_I64)
+        return cli_fail("--mask %s: holds integers, neither booleans nor floating-point numbers",
+                        path);
+    if (mask->rank > 4)
+        return cli_fail("--mask %s: shape %s has more than 4 dimensions", path, shape);
+    const int64_t full[4] = { desc->n_batch, desc->n_heads, desc->len_q, desc->len_k };
+    int64_t stride = 1;
+    for (int d = 3; d >= 0; d--) {
+        const int64_t n = size(mask, d);
+        if (n != 1 && n != full[d] && !(d == 3 && n > 1 && n < full[3]))
+            return cli_fail("--mask %s: shape %s does not broadcast to [%" PRId64 ",%" PRId64
+                            ",%" PRId64 ",%" PRId64 "]",
+                            path, shape, full[0], full[1], full[2], full[3]);
+        desc->mask_stride[d] = n == 1 ? 0 : stride;
+        stride *= n;
+        if (d == 3) desc->mask_len_k = n > 1 ? n : desc->len_k;
+    }
+    desc->flags |= QKV_SET_MASK;
+    desc->mask = mask->data;
+    desc->mask_type = mask->type == QKV_ARRAY_BOOL ? QKV_MASK_BOOL : QKV_MASK_F32;
+    return EXIT_OK;
+}
+
+static int read_gradient(const char *path, struct attend_problem *problem) {
+    if (!path) return EXIT_OK;
+    const int code = read_floats("--grad-out", path, &problem->grad_out);
+    if (code) return code;
+    const qkv_array *grad = problem->grad_out, *q = problem->q;
+    for (int d = 0; d < 4; d++)
+        if (grad->rank != q->rank || size(grad, d) != (d < 3 ? size(q, d) : size(problem->v, 3)))
+            return mismatch("--grad-out", grad, "--q", q,
+                            "it must have the shape of the output, that of q with v's last size");
+    return EXIT_OK;
+}
+
+int attend_problem_read(const struct attend_options *options, const struct attend_rules *rules,
+                        struct attend_problem *problem) {
+    *problem = (struct attend_problem){ 0 };
+    int code = read_floats("--q", options->q, &problem->q);
+    if (!code) code = read_floats("--k", options->k, &problem->k);
+    if (!code) code = read_floats("--v", options->v, &problem->v);
+    if (!code) code = check_shapes(problem->q, problem->k, problem->v);
+    if (code) return code;
+    const qkv_array *q = problem->q, *k = problem->k, *v = problem->v;
+    problem->rank = q->rank;
+    qkv_attention_desc_contiguous(&problem->desc, size(q, 0), size(q, 1), size(k, 1), size(q, 2),
+                                  size(k, 2), size(q, 3), size(v, 3));
+    code = apply_lists(rules, problem);
+    if (code) return code;
+    apply_rules(options, rules, &problem->desc);
+    code = apply_mask(options->mask, problem);
+    return code ? code : read_gradient(options->grad_out, problem);
+}
+
+void attend_problem_free(struct attend_problem *problem) {
+    qkv_array_free(problem->q);
+    qkv_array_free(problem->k);
+    qkv_array_free(problem->v);
+    qkv_array_free(problem->mask);
+    qkv_array_free(problem->grad_out);
+    free(problem->offsets);
+    free(problem->kv_len);
+    free(problem->q_len);
+}

@@ -1,0 +1,106 @@
+/* The options of `qkv attend` that are numbers or words: all mistakes here are usage errors. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "attend.h"
+
+static int list(const struct cli_command *command, const char *name, const char *text, int64_t min,
+                int64_t **values, int *n) {
+    if (!text) return EXIT_OK;
+    *values = args_int_list(text, min, INT64_MAX / 4, n);
+    if (*values) return EXIT_OK;
+    return cli_usage(command, "%s: '%s' is not a list of whole numbers%s", name, text,
+                     min == 0 ? " from 0" : "");
+}
+
+static int parse_window(const struct cli_command *command, const char *text,
+                        struct attend_rules *rules) {
+    if (!text) return EXIT_OK;
+    int n = 0;
+    int64_t *sides = args_int_list(text, -1, INT64_MAX / 4, &n);
+    const bool good = sides && n == 2;
+    if (good) {
+        rules->window = true;
+        rules->window_left = sides[0];
+        rules->window_right = sides[1];
+    }
+    free(sides);
+    return good ? EXIT_OK
+                : cli_usage(command, "--window: '%s' is not LEFT,RIGHT (-1: unbounded)", text);
+}
+
+static int parse_causal(const struct cli_command *command, const struct attend_options *options,
+                        struct attend_rules *rules) {
+    const char *text = options->causal;
+    const int64_t lowest = -INT64_MAX / 4;
+    if (text && options->q_offset)
+        return cli_usage(command,
+                         "--causal names the offset already: not together with --q-offset");
+    if (!text)
+        return list(command, "--q-offset", options->q_offset, lowest, &rules->offsets,
+                    &rules->n_offsets);
+    if (strcmp(text, "top-left") == 0) {
+        rules->causal = CAUSAL_TOP_LEFT;
+    } else if (strcmp(text, "bottom-right") == 0) {
+        rules->causal = CAUSAL_BOTTOM_RIGHT;
+    } else {
+        rules->causal = CAUSAL_OFFSETS;
+        rules->offsets = args_int_list(text, lowest, INT64_MAX / 4, &rules->n_offsets);
+        if (!rules->offsets)
+            return cli_usage(
+                command, "--causal: '%s' is not top-left, bottom-right or a list of offsets", text);
+    }
+    return EXIT_OK;
+}
+
+static bool ends_in_npy(const char *path) {
+    const size_t n = strlen(path);
+    return n > 4 && strcmp(path + n - 4, ".npy") == 0;
+}
+
+static int check_files(const struct cli_command *command, const struct attend_options *options) {
+    const struct {
+        const char *name, *path;
+    } outputs[] = { { "-o", options->o },
+                    { "--lse", options->lse },
+                    { "--dq", options->dq },
+                    { "--dk", options->dk },
+                    { "--dv", options->dv } };
+    for (int i = 0; i < CLI_COUNT(outputs); i++) {
+        const char *path = outputs[i].path;
+        if (path && !ends_in_npy(path))
+            return cli_usage(command, "%s: '%s' does not end in .npy", outputs[i].name, path);
+        for (int j = 0; path && j < i; j++)
+            if (outputs[j].path && strcmp(path, outputs[j].path) == 0)
+                return cli_usage(command, "%s and %s name the same file", outputs[j].name,
+                                 outputs[i].name);
+    }
+    const bool gradients = options->dq || options->dk || options->dv;
+    if (gradients && !options->grad_out)
+        return cli_usage(command, "--dq, --dk and --dv need --grad-out");
+    if (!gradients && options->grad_out)
+        return cli_usage(command, "--grad-out needs one of --dq, --dk, --dv");
+    return EXIT_OK;
+}
+
+int attend_rules_parse(const struct cli_command *command, const struct attend_options *options,
+                       struct attend_rules *rules) {
+    *rules = (struct attend_rules){ 0 };
+    int code = check_files(command, options);
+    if (!code) code = parse_causal(command, options, rules);
+    if (!code) code = parse_window(command, options->window, rules);
+    if (!code)
+        code = list(command, "--kv-len", options->kv_len, 0, &rules->kv_len, &rules->n_kv_len);
+    if (!code) code = list(command, "--q-len", options->q_len, 0, &rules->q_len, &rules->n_q_len);
+    if (!code && options->softcap.set && !(options->softcap.value > 0))
+        code = cli_usage(command, "--softcap: %g is not above 0", options->softcap.value);
+    if (code) attend_rules_free(rules);
+    return code;
+}
+
+void attend_rules_free(struct attend_rules *rules) {
+    free(rules->offsets);
+    free(rules->kv_len);
+    free(rules->q_len);
+    *rules = (struct attend_rules){ 0 };
+}

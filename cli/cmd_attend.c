@@ -1,0 +1,232 @@
+/* `qkv attend`: attention on arrays in files, forward and, with --grad-out, backward. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "attend.h"
+#include "session.h"
+#include "term.h"
+
+/* What is computed; NULL: not asked for, except o and lse, which the gradients need. */
+struct results {
+    float *o, *lse, *dq, *dk, *dv;
+    double seconds;
+};
+
+static float *zeros(int64_t a, int64_t b, int64_t c, int64_t d) {
+    int64_t n = 0;
+    if (__builtin_mul_overflow(a, b, &n) || __builtin_mul_overflow(n, c, &n) ||
+        __builtin_mul_overflow(n, d, &n) || n > INT64_MAX / 8)
+        return NULL;
+    return calloc((size_t)n + 1, sizeof(float));
+}
+
+/* Rows at or beyond --q-len are not computed: o = 0 and lse = -inf, as for a row that sees nothing. */
+static int results_alloc(const struct attend_problem *problem, struct results *results) {
+    const qkv_attention_desc *d = &problem->desc;
+    results->o = zeros(d->n_batch, d->n_heads, d->len_q, d->head_dim_v);
+    results->lse = zeros(d->n_batch, d->n_heads, d->len_q, 1);
+    if (results->lse)
+        for (int64_t i = 0; i < d->n_batch * d->n_heads * d->len_q; i++)
+            results->lse[i] = -INFINITY;
+    if (problem->grad_out) {
+        results->dq = zeros(d->n_batch, d->n_heads, d->len_q, d->head_dim);
+        results->dk = zeros(d->n_batch, d->n_kv_heads, d->len_k, d->head_dim);
+        results->dv = zeros(d->n_batch, d->n_kv_heads, d->len_k, d->head_dim_v);
+        if (!results->dq || !results->dk || !results->dv) return cli_fail("out of memory");
+    }
+    return results->o && results->lse ? EXIT_OK : cli_fail("out of memory");
+}
+
+static void results_free(struct results *results) {
+    free(results->o);
+    free(results->lse);
+    free(results->dq);
+    free(results->dk);
+    free(results->dv);
+}
+
+static void show_progress(void *user, int64_t done, int64_t total) {
+    progress_bar(user, "attend", done, total);
+}
+
+static qkv_status compute(qkv_ctx *ctx, const struct attend_problem *problem, bool quiet,
+                          struct results *results) {
+    struct progress progress;
+    progress_begin(&progress, quiet);
+    qkv_call_options call = QKV_CALL_OPTIONS_INIT;
+    call.cancel = &cli_cancelled;
+    call.progress = show_progress;
+    call.progress_user = &progress;
+    const double start = cli_seconds();
+    const float *q = problem->q->data, *k = problem->k->data, *v = problem->v->data;
+    qkv_status status =
+        qkv_attention_forward(ctx, &problem->desc, q, k, v, results->o, results->lse, &call);
+    if (status == QKV_OK && problem->grad_out) {
+        qkv_attention_grads grads;
+        qkv_attention_grads_contiguous(&grads, &problem->desc);
+        grads.d_o = problem->grad_out->data;
+        grads.d_q = results->dq;
+        grads.d_k = results->dk;
+        grads.d_v = results->dv;
+        status = qkv_attention_backward(ctx, &problem->desc, q, k, v, results->o, results->lse,
+                                        &grads, &call);
+    }
+    results->seconds = cli_seconds() - start;
+    progress_end(&progress);
+    return status;
+}
+
+/* An array of the rank of the inputs; last < 0: without a channel. */
+static int write_array(const char *path, const struct attend_problem *problem, float *data,
+                       int64_t heads, int64_t length, int64_t last) {
+    if (!path) return EXIT_OK;
+    const int64_t shape[4] = { problem->desc.n_batch, heads, length, last };
+    qkv_array array = { .type = QKV_ARRAY_F32, .data = data, .n_elems = 1 };
+    for (int d = 4 - problem->rank; d < (last < 0 ? 3 : 4); d++) {
+        array.shape[array.rank++] = shape[d];
+        array.n_elems *= shape[d];
+    }
+    qkv_error error;
+    if (cli_cancelled) return EXIT_FAILED;
+    return qkv_array_write(path, &array, &error) == QKV_OK ? EXIT_OK
+                                                           : cli_fail("%s", error.message);
+}
+
+static int write_results(const struct attend_options *options, const struct attend_problem *problem,
+                         const struct results *results) {
+    const qkv_attention_desc *d = &problem->desc;
+    int code = write_array(options->o, problem, results->o, d->n_heads, d->len_q, d->head_dim_v);
+    if (!code) code = write_array(options->lse, problem, results->lse, d->n_heads, d->len_q, -1);
+    if (!code)
+        code = write_array(options->dq, problem, results->dq, d->n_heads, d->len_q, d->head_dim);
+    if (!code)
+        code = write_array(options->dk, problem, results->dk, d->n_kv_heads, d->len_k, d->head_dim);
+    if (!code)
+        code =
+            write_array(options->dv, problem, results->dv, d->n_kv_heads, d->len_k, d->head_dim_v);
+    return code;
+}
+
+/* -v: one line on standard error; --json: one object on standard output. */
+static void report(const struct attend_options *options, const qkv_ctx *ctx,
+                   const struct attend_problem *problem, const struct results *results) {
+    const qkv_attention_desc *d = &problem->desc;
+    if (options->common.verbose)
+        fprintf(stderr,
+                "qkv: %" PRId64 " x %" PRId64 " heads, %" PRId64 " queries, %" PRId64
+                " keys: %.3f ms, %s, %d threads\n",
+                d->n_batch, d->n_heads, d->len_q, d->len_k, results->seconds * 1e3,
+                qkv_ctx_isa(ctx), qkv_ctx_threads(ctx));
+    if (!options->common.json) return;
+    json_t *object =
+        json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:i,s:f}", "n_batch", (json_int_t)d->n_batch,
+                  "n_heads", (json_int_t)d->n_heads, "n_kv_heads", (json_int_t)d->n_kv_heads,
+                  "len_q", (json_int_t)d->len_q, "len_k", (json_int_t)d->len_k, "head_dim",
+                  (json_int_t)d->head_dim, "head_dim_v", (json_int_t)d->head_dim_v, "isa",
+                  qkv_ctx_isa(ctx), "threads", qkv_ctx_threads(ctx), "seconds", results->seconds);
+    json_dumpf(object, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
+    putchar('\n');
+    json_decref(object);
+}
+
+static int attend(const struct cli_command *command, const void *data, int n_words, char **words) {
+    (void)n_words, (void)words;
+    const struct attend_options *options = data;
+    cli_catch_interrupts();
+    struct attend_rules rules;
+    struct attend_problem problem = { 0 };
+    struct results results = { 0 };
+    qkv_ctx *ctx = NULL;
+    int code = attend_rules_parse(command, options, &rules);
+    if (!code) code = session_context(command, &options->common, &ctx);
+    if (!code) code = attend_problem_read(options, &rules, &problem);
+    if (!code) code = results_alloc(&problem, &results);
+    if (!code && compute(ctx, &problem, options->common.quiet, &results) != QKV_OK)
+        code = cli_cancelled ? EXIT_FAILED : cli_fail("%s", qkv_ctx_message(ctx));
+    if (!code) code = write_results(options, &problem, &results);
+    if (!code) report(options, ctx, &problem, &results);
+    results_free(&results);
+    attend_problem_free(&problem);
+    attend_rules_free(&rules);
+    qkv_ctx_destroy(ctx);
+    return code;
+}
+
+#define FILE_OPTION(option_name, field_name, is_required, text)                                    \
+    {                                                                                              \
+        .name = option_name, .argument = "F", .help = text, .kind = ARG_TEXT,                      \
+        .offset = offsetof(struct attend_options, field_name), .required = is_required             \
+    }
+
+static const struct cli_option attend_table[] = {
+    FILE_OPTION("--q", q, true, "queries [B,H,Lq,D], [H,Lq,D] or [Lq,D]"),
+    FILE_OPTION("--k", k, true, "keys; may have fewer heads, a divisor of q's (GQA)"),
+    FILE_OPTION("--v", v, true, "values; may have another D than q and k"),
+    FILE_OPTION("-o", o, true, "where the output goes (.npy)"),
+    FILE_OPTION("--lse", lse, false, "where log-sum-exp of each row's scores goes (.npy)"),
+    FILE_OPTION("--mask", mask, false,
+                "a mask, aligned on the right as in numpy: booleans, true may see; or numbers that "
+                "are added to scores. A last dimension n with 1 < n < Lk hides the other keys"),
+    { .name = "--causal",
+      .argument = "WHERE",
+      .help = "query i sees keys up to i + offset: top-left (offset 0), bottom-right (Lk - Lq), an "
+              "offset, or one for each batch: 3,5",
+      .kind = ARG_TEXT,
+      .offset = offsetof(struct attend_options, causal) },
+    { .name = "--window",
+      .argument = "LEFT,RIGHT",
+      .help = "query i sees keys from i + offset - LEFT to i + offset + RIGHT; -1: unbounded",
+      .kind = ARG_TEXT,
+      .offset = offsetof(struct attend_options, window) },
+    { .name = "--kv-len",
+      .argument = "N[,N...]",
+      .help = "keys that exist, in all batches or in each",
+      .kind = ARG_TEXT,
+      .offset = offsetof(struct attend_options, kv_len) },
+    { .name = "--q-len",
+      .argument = "N[,N...]",
+      .help = "queries that exist; the rows of the others are 0, their lse -inf",
+      .kind = ARG_TEXT,
+      .offset = offsetof(struct attend_options, q_len) },
+    { .name = "--q-offset",
+      .argument = "N[,N...]",
+      .help = "position of query 0 among the keys, for --window without --causal",
+      .kind = ARG_TEXT,
+      .offset = offsetof(struct attend_options, q_offset) },
+    { .name = "--scale",
+      .argument = "X",
+      .help = "factor of the scores (default: 1/sqrt(D))",
+      .kind = ARG_REAL,
+      .offset = offsetof(struct attend_options, scale) },
+    { .name = "--softcap",
+      .argument = "X",
+      .help = "scores s become X tanh(s / X)",
+      .kind = ARG_REAL,
+      .offset = offsetof(struct attend_options, softcap) },
+    FILE_OPTION("--grad-out", grad_out, false,
+                "gradient of the output; asks for the backward pass"),
+    FILE_OPTION("--dq", dq, false, "where the gradient of q goes (.npy)"),
+    FILE_OPTION("--dk", dk, false, "where the gradient of k goes (.npy)"),
+    FILE_OPTION("--dv", dv, false, "where the gradient of v goes (.npy)"),
+};
+
+const struct cli_command cmd_attend = {
+    .name = "attend",
+    .summary = "exact attention on arrays in files, and its gradients",
+    .words = "",
+    .details =
+        "Computes softmax(scale q k' + mask) v without ever storing a matrix of Lq x Lk. Inputs F "
+        "are F.npy or F.safetensors:NAME; floating-point types are converted to f32, in which "
+        "everything is computed. A row that sees no key gets 0, and lse -inf. The bits of the "
+        "output depend neither on threads nor on the instruction set.\n\n"
+        "    qkv attend --q q.npy --k k.npy --v v.npy --causal bottom-right -o o.npy",
+    .max_words = 0,
+    .takes = TAKES_COMPUTE | TAKES_JSON | TAKES_QUIET | TAKES_VERBOSE,
+    .options = attend_table,
+    .n_options = CLI_COUNT(attend_table),
+    .options_bytes = sizeof(struct attend_options),
+    .run = attend,
+};

@@ -1,0 +1,59 @@
+/* `qkv eval`: how good is a model? */
+#include "eval_report.h"
+#include "session.h"
+
+struct eval_options {
+    struct cli_common common;
+    const char *text, *grammar;
+    struct arg_int seed;
+};
+
+static int eval(const struct cli_command *command, const void *data, int n_words, char **words) {
+    (void)n_words, (void)words;
+    const struct eval_options *options = data;
+    if (!options->text == !options->grammar)
+        return cli_usage(command, options->text ? "--text and --grammar together: give one of them"
+                                                : "--text or --grammar is missing");
+    struct session session;
+    int code = session_open(&session, command, &options->common);
+    if (code) return code;
+    code = eval_and_print(session.ctx, session.model, options->text, options->grammar,
+                          options->seed.set ? (uint64_t)options->seed.value : 1, &options->common);
+    session_close(&session);
+    return code;
+}
+
+static const struct cli_option eval_table[] = {
+    { .name = "--text",
+      .argument = "F",
+      .help = "a text: a sentence, or two separated by a tab, a line",
+      .kind = ARG_TEXT,
+      .offset = offsetof(struct eval_options, text) },
+    { .name = "--grammar",
+      .argument = "F",
+      .help = "or a grammar: the sentences that it holds out, with the words that fit each blank",
+      .kind = ARG_TEXT,
+      .offset = offsetof(struct eval_options, grammar) },
+    { .name = "--seed",
+      .argument = "N",
+      .help = "seed of what is random (1)",
+      .kind = ARG_INT,
+      .offset = offsetof(struct eval_options, seed),
+      .max = INT64_MAX },
+};
+
+const struct cli_command cmd_eval = {
+    .name = "eval",
+    .summary = "measure a model on text or on a grammar",
+    .words = "",
+    .details = "Masks every token of held-out sentences once and says how often the model fills it "
+               "rightly, by slot type; with a grammar also next-sentence and pronoun scores, and "
+               "how often the best head looks at what a pronoun stands for.\n\n"
+               "    qkv eval --grammar models/default/grammar.txt",
+    .max_words = 0,
+    .takes = TAKES_MODEL | TAKES_COMPUTE | TAKES_JSON | TAKES_QUIET | TAKES_VERBOSE,
+    .options = eval_table,
+    .n_options = CLI_COUNT(eval_table),
+    .options_bytes = sizeof(struct eval_options),
+    .run = eval,
+};

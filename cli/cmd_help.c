@@ -1,0 +1,120 @@
+/* `qkv help`: everything it says comes from the table of commands. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+
+enum { LINE = 80, OPTION_COLUMN = 26 };
+
+/* Prints words so that no line passes LINE and lines after the first begin at the indent. */
+static void print_wrapped(const char *text, int column, int indent) {
+    int spaces = 0; /* before the next word, if it fits */
+    for (;;) {
+        spaces += (int)strspn(text, " ");
+        text += strspn(text, " ");
+        const int length = (int)strcspn(text, " \n");
+        if (length == 0 && *text == '\0') return;
+        if (length == 0) {
+            text++;
+            printf("\n%*s", *text == '\n' ? 0 : indent, "");
+            column = indent;
+            spaces = 0;
+            continue;
+        }
+        if (column + spaces + length > LINE) {
+            printf("\n%*s", indent, "");
+            column = indent;
+            spaces = 0;
+        }
+        printf("%*s%.*s", spaces, "", length, text);
+        column += spaces + length;
+        text += length;
+        spaces = 0;
+    }
+}
+
+static void print_usage(const struct cli_command *command) {
+    printf("usage: qkv %s", command->name);
+    const int indent = 11 + (int)strlen(command->name);
+    int column = indent;
+    const char *words = command->words;
+    if (*words) column += printf(" %s", words);
+    const struct cli_option *option;
+    for (int i = 0; i < command->n_options && (option = args_option(command, i)); i++) {
+        char item[96];
+        const char *argument = option->argument ? option->argument : "";
+        snprintf(item, sizeof item, option->required ? "%s%s%s" : "[%s%s%s]", option->name,
+                 option->argument ? " " : "", argument);
+        if (column + 1 + (int)strlen(item) > LINE) {
+            printf("\n%*s", indent, "");
+            column = indent;
+        }
+        column += printf(" %s", item);
+    }
+    if (args_option(command, command->n_options)) {
+        const char *common = "[common options]";
+        if (column + 1 + (int)strlen(common) > LINE) printf("\n%*s", indent, "");
+        printf(" %s", common);
+    }
+    putchar('\n');
+}
+
+static void print_option(const struct cli_option *option) {
+    int column = printf("  %s", option->name);
+    if (option->argument) column += printf(" %s", option->argument);
+    if (column + 2 > OPTION_COLUMN) {
+        printf("\n%*s", OPTION_COLUMN, "");
+    } else {
+        printf("%*s", OPTION_COLUMN - column, "");
+    }
+    print_wrapped(option->help, OPTION_COLUMN, OPTION_COLUMN);
+    putchar('\n');
+}
+
+static void print_command(const struct cli_command *command) {
+    print_usage(command);
+    putchar('\n');
+    print_wrapped(command->details, 0, 0);
+    putchar('\n');
+    const struct cli_option *option;
+    for (int i = 0; (option = args_option(command, i)); i++) {
+        if (i == 0 && command->n_options) puts("\nOptions:");
+        if (i == command->n_options) puts("\nCommon options:");
+        print_option(option);
+    }
+}
+
+static void print_all(void) {
+    puts("qkv: exact attention, and what it looks at\n\nusage: qkv COMMAND [ARGUMENTS]\n");
+    const struct cli_command *command;
+    for (int i = 0; (command = cli_command_at(i)); i++)
+        printf("  %-10s %s\n", command->name, command->summary);
+    puts("\n'qkv help COMMAND' tells more. '-' is standard input. Results go to standard\n"
+         "output, everything else to standard error. Exit codes: 0, 1 (failed), 2 (usage).");
+}
+
+int help_print(const struct cli_command *command) {
+    if (command)
+        print_command(command);
+    else
+        print_all();
+    return EXIT_OK;
+}
+
+static int help(const struct cli_command *self, const void *options, int n_words, char **words) {
+    (void)options;
+    if (n_words == 0) return help_print(NULL);
+    const struct cli_command *command = cli_command_find(words[0]);
+    if (!command) return cli_usage(self, "unknown command '%s'", words[0]);
+    return help_print(command);
+}
+
+const struct cli_command cmd_help = {
+    .name = "help",
+    .summary = "this list, or a command in full",
+    .words = "[COMMAND]",
+    .details = "Lists the commands, or tells all about one.",
+    .max_words = 1,
+    .options_bytes = sizeof(struct cli_common),
+    .run = help,
+};

@@ -1,0 +1,272 @@
+/* `qkv train`: a small BERT from text or from a grammar, with progress and a picture of the loss. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "eval_report.h"
+#include "qkv/view.h"
+#include "session.h"
+#include "term.h"
+
+struct train_options {
+    struct cli_common common;
+    const char *text, *grammar, *out, *eval;
+    bool resume, sinusoidal;
+    struct arg_int layers, heads, hidden, intermediate, vocab, len;
+    struct arg_int steps, batch, warmup, seed, report_every, checkpoint_every;
+    struct arg_real rate;
+};
+
+struct reporter {
+    const struct cli_common *common;
+    struct progress progress;
+};
+
+/* "1 h 05 min", "3 min 20 s", "8 s" */
+static const char *duration(double seconds, char text[32]) {
+    const long s = seconds > 0 && seconds < 1e9 ? (long)(seconds + 0.5) : 0;
+    if (s >= 3600)
+        snprintf(text, 32, "%ld h %02ld min", s / 3600, s / 60 % 60);
+    else if (s >= 60)
+        snprintf(text, 32, "%ld min %02ld s", s / 60, s % 60);
+    else
+        snprintf(text, 32, "%ld s", s);
+    return text;
+}
+
+static void print_json(const qkv_train_report *report) {
+    json_t *object = json_pack(
+        "{s:I,s:I,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f}", "step", (json_int_t)report->step, "n_steps",
+        (json_int_t)report->n_steps, "loss", report->loss, "mlm_loss", report->mlm_loss, "nsp_loss",
+        report->nsp_loss, "held_out_loss", report->held_out_loss, "learning_rate",
+        report->learning_rate, "tokens_per_second", report->tokens_per_second, "seconds",
+        report->seconds, "seconds_left", report->seconds_left);
+    json_dumpf(object, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
+    putchar('\n');
+    fflush(stdout);
+    json_decref(object);
+}
+
+/* On a terminal one line that is rewritten; elsewhere a line for each report. */
+static int on_report(void *user, const qkv_train_report *report) {
+    struct reporter *self = user;
+    char line[240], left[32];
+    snprintf(line, sizeof line,
+             "step %" PRId64 "/%" PRId64 "  loss %.3f (mlm %.3f, nsp %.3f)  held out %.3f  "
+             "%.0f tokens/s  %s left",
+             report->step, report->n_steps, report->loss, report->mlm_loss, report->nsp_loss,
+             report->held_out_loss, report->tokens_per_second,
+             duration(report->seconds_left, left));
+    if (self->common->json)
+        print_json(report);
+    else if (!self->progress.on)
+        cli_note(self->common->quiet, "%s", line);
+    progress_text(&self->progress, line);
+    return cli_cancelled;
+}
+
+static void fill(const struct train_options *options, qkv_train_options *train) {
+    const struct {
+        const struct arg_int *given;
+        int64_t *field;
+    } numbers[] = {
+        { &options->layers, &train->n_layers },
+        { &options->heads, &train->n_heads },
+        { &options->hidden, &train->hidden },
+        { &options->intermediate, &train->intermediate },
+        { &options->vocab, &train->vocab_size },
+        { &options->len, &train->max_len },
+        { &options->steps, &train->n_steps },
+        { &options->batch, &train->batch },
+        { &options->warmup, &train->warmup },
+        { &options->report_every, &train->report_every },
+        { &options->checkpoint_every, &train->checkpoint_every },
+    };
+    qkv_train_options_default(train);
+    for (int i = 0; i < CLI_COUNT(numbers); i++)
+        if (numbers[i].given->set) *numbers[i].field = numbers[i].given->value;
+    if (options->hidden.set && !options->intermediate.set) train->intermediate = 4 * train->hidden;
+    if (options->steps.set && !options->warmup.set && train->warmup > train->n_steps / 10)
+        train->warmup = train->n_steps / 10;
+    if (options->rate.set) train->learning_rate = options->rate.value;
+    if (options->seed.set) train->seed = (uint64_t)options->seed.value;
+    train->text = options->text;
+    train->grammar = options->grammar;
+    train->out = options->out;
+    train->resume = options->resume ? options->out : NULL;
+    train->sinusoidal_positions = options->sinusoidal;
+}
+
+/* ---- The loss curve ------------------------------------------------------------------------- */
+
+/* Steps and losses of DIR/train_log.tsv, which the trainer writes and a resumed run continues. */
+static int64_t read_log(const char *path, double **steps, double **losses) {
+    FILE *log = fopen(path, "r");
+    int64_t n = 0, room = 0;
+    char line[256];
+    *steps = *losses = NULL;
+    while (log && fgets(line, sizeof line, log)) {
+        double step, loss;
+        if (sscanf(line, "%lf %lf", &step, &loss) != 2) continue;
+        if (n == room) {
+            room = room ? 2 * room : 256;
+            double *a = realloc(*steps, (size_t)room * sizeof(double));
+            if (a) *steps = a;
+            double *b = a ? realloc(*losses, (size_t)room * sizeof(double)) : NULL;
+            if (!b) break;
+            *losses = b;
+        }
+        (*steps)[n] = step;
+        (*losses)[n++] = loss;
+    }
+    if (log) fclose(log);
+    return n;
+}
+
+static int write_curve(const struct train_options *options, const qkv_train_options *train) {
+    char log[2048], path[2048], caption[256];
+    if (snprintf(log, sizeof log, "%s/train_log.tsv", train->out) >= (int)sizeof log ||
+        snprintf(path, sizeof path, "%s/loss.png", train->out) >= (int)sizeof path)
+        return cli_fail("%s: the path is too long", train->out);
+    snprintf(caption, sizeof caption,
+             "%" PRId64 " layers of %" PRId64 " heads, hidden size %" PRId64 ", batches of %" PRId64
+             ", learning rate %g, seed %" PRIu64,
+             train->n_layers, train->n_heads, train->hidden, train->batch, train->learning_rate,
+             train->seed);
+    double *steps, *losses;
+    const qkv_curve curve = {
+        .struct_size = sizeof curve,
+        .n = read_log(log, &steps, &losses),
+        .x = steps,
+        .y = losses,
+        .x_label = "step",
+        .y_label = "loss (MLM + NSP)",
+        .title = "Training loss",
+        .caption = caption,
+        .theme =
+            options->common.theme.set ? (qkv_theme)options->common.theme.value : QKV_THEME_LIGHT,
+    };
+    qkv_error error;
+    const qkv_status status = curve.n > 1 ? qkv_view_curve_png(&curve, path, &error) : QKV_OK;
+    free(steps);
+    free(losses);
+    return status == QKV_OK ? EXIT_OK : cli_fail("%s", error.message);
+}
+
+/* --------------------------------------------------------------------------------------------- */
+
+static int run_training(qkv_ctx *ctx, const struct train_options *options,
+                        const qkv_train_options *train) {
+    const struct cli_common *common = &options->common;
+    struct reporter reporter = { .common = common };
+    qkv_train_options own = *train;
+    own.report = on_report;
+    own.report_user = &reporter;
+    progress_begin(&reporter.progress, common->quiet || common->json);
+    const double start = cli_seconds();
+    qkv_error error;
+    const qkv_status status = qkv_train(ctx, &own, &error);
+    progress_end(&reporter.progress);
+    if (status == QKV_ERR_CANCELLED)
+        return cli_fail("%s: the same command with --resume goes on", error.message);
+    if (status != QKV_OK) return cli_fail("%s", error.message);
+    char time[32];
+    cli_note(common->quiet, "qkv: trained %" PRId64 " steps in %s: %s", own.n_steps,
+             duration(cli_seconds() - start, time), own.out);
+    return EXIT_OK;
+}
+
+static int evaluate(qkv_ctx *ctx, const struct train_options *options,
+                    const qkv_train_options *train) {
+    qkv_model *model = NULL;
+    qkv_error error;
+    if (qkv_model_open(train->out, &model, &error) != QKV_OK) return cli_fail("%s", error.message);
+    const int code = eval_and_print(ctx, model, options->eval, NULL, train->seed, &options->common);
+    qkv_model_free(model);
+    return code;
+}
+
+static int train(const struct cli_command *command, const void *data, int n_words, char **words) {
+    (void)n_words, (void)words;
+    const struct train_options *options = data;
+    if (!options->text == !options->grammar)
+        return cli_usage(command, options->text ? "--text and --grammar together: give one of them"
+                                                : "--text or --grammar is missing");
+    cli_catch_interrupts();
+    qkv_train_options train_options;
+    fill(options, &train_options);
+    qkv_ctx *ctx = NULL;
+    int code = session_context(command, &options->common, &ctx);
+    if (!code) code = run_training(ctx, options, &train_options);
+    if (!code) code = write_curve(options, &train_options);
+    if (!code && options->eval) code = evaluate(ctx, options, &train_options);
+    qkv_ctx_destroy(ctx);
+    return code;
+}
+
+#define TEXT_OPTION(option_name, argument_name, field_name, is_required, text)                     \
+    {                                                                                              \
+        .name = option_name, .argument = argument_name, .help = text, .kind = ARG_TEXT,            \
+        .offset = offsetof(struct train_options, field_name), .required = is_required              \
+    }
+#define NUMBER_OPTION(option_name, field_name, least, most, text)                                  \
+    {                                                                                              \
+        .name = option_name, .argument = "N", .help = text, .kind = ARG_INT,                       \
+        .offset = offsetof(struct train_options, field_name), .min = least, .max = most            \
+    }
+
+static const struct cli_option train_table[] = {
+    TEXT_OPTION("--text", "F", text, false,
+                "a text: a sentence, or two separated by a tab, a line"),
+    TEXT_OPTION("--grammar", "F", grammar, false, "or a grammar that makes sentences"),
+    TEXT_OPTION("--out", "DIR", out, true, "the folder for the model"),
+    { .name = "--resume",
+      .help = "go on where a stopped run left the folder",
+      .kind = ARG_FLAG,
+      .offset = offsetof(struct train_options, resume) },
+    NUMBER_OPTION("--layers", layers, 1, 1000, "layers (4)"),
+    NUMBER_OPTION("--heads", heads, 1, 1000, "heads in each (4)"),
+    NUMBER_OPTION("--hidden", hidden, 1, 65536, "hidden size (128)"),
+    NUMBER_OPTION("--intermediate", intermediate, 1, 1 << 20,
+                  "size of the feed-forward layer (4 x hidden)"),
+    NUMBER_OPTION("--vocab", vocab, 1, 1 << 20, "pieces in the vocabulary (2000)"),
+    NUMBER_OPTION("--len", len, 4, 65536, "tokens in a sequence, at most (32)"),
+    NUMBER_OPTION("--steps", steps, 1, 1 << 30, "steps (3000)"),
+    NUMBER_OPTION("--batch", batch, 1, 1 << 20, "sequences in a step (128)"),
+    { .name = "--lr",
+      .argument = "X",
+      .help = "highest learning rate (0.0015)",
+      .kind = ARG_REAL,
+      .offset = offsetof(struct train_options, rate) },
+    NUMBER_OPTION("--warmup", warmup, 0, 1 << 30, "steps of warm-up (200, at most steps / 10)"),
+    NUMBER_OPTION("--seed", seed, 0, INT64_MAX, "seed of everything random (1)"),
+    NUMBER_OPTION("--report-every", report_every, 1, 1 << 30, "steps between reports (20)"),
+    NUMBER_OPTION("--checkpoint-every", checkpoint_every, 1, 1 << 30,
+                  "steps between checkpoints (500)"),
+    { .name = "--sinusoidal",
+      .help = "fixed positions from sines, instead of learned ones",
+      .kind = ARG_FLAG,
+      .offset = offsetof(struct train_options, sinusoidal) },
+    TEXT_OPTION("--eval", "F", eval, false, "a text to measure the trained model on"),
+};
+
+const struct cli_command cmd_train = {
+    .name = "train",
+    .summary = "train a small BERT on your text",
+    .words = "",
+    .details =
+        "Makes a vocabulary from the text, then trains masked-word and next-sentence prediction "
+        "with AdamW. The folder gets the model, its tokenizer, train_log.tsv and loss.png. The "
+        "same options give the same bits for any number of threads and any instruction set. "
+        "Ctrl-C stops after the next report and keeps a checkpoint for --resume.\n\n"
+        "    qkv train --text sentences.txt --out my-model --steps 1000\n\n"
+        "--json: an object on standard output for each report.",
+    .max_words = 0,
+    .takes = TAKES_COMPUTE | TAKES_JSON | TAKES_QUIET,
+    .options = train_table,
+    .n_options = CLI_COUNT(train_table),
+    .options_bytes = sizeof(struct train_options),
+    .run = train,
+};

@@ -1,0 +1,41 @@
+/* Attention weights as characters: the heat map of one head, and the grid of all heads. */
+#ifndef QKV_CLI_DRAW_H
+#define QKV_CLI_DRAW_H
+
+#include "term.h"
+
+/* weights [n][n], rows are queries; labels are escaped. mark_row and mark_col are set in bold; -1: none. */
+struct map_view {
+    int64_t n;
+    const float *weights;
+    char *const *labels;
+    int64_t mark_row, mark_col;
+};
+
+/* Draws as much as fits: numbers in cells, else squares, else half blocks, else pooled half blocks. */
+void draw_heatmap(struct term *term, const struct map_view *view);
+
+/* All heads as thumbnails of side × side cells: cells is [n_layers][n_heads][side][side]. */
+struct grid_view {
+    int64_t n_layers, n_heads;
+    int side;
+    const float *cells;
+    const char *const *labels; /* [n_layers * n_heads], "" for none */
+    int64_t chosen_layer, chosen_head;
+};
+
+/* The side of a thumbnail that suits the terminal's width, at most n. */
+int grid_side(const struct term *term, int64_t n_heads, int64_t n);
+void draw_grid(struct term *term, const struct grid_view *view);
+
+/* Largest weight of each of side × side tiles of an n × n map. */
+void pool_map(const float *weights, int64_t n, int side, float *cells);
+
+/* One line of text of a picture in half blocks: rows 2 line and 2 line + 1 of cells [rows][columns]. */
+void draw_halves(struct term *term, const float *cells, int rows, int columns, int line,
+                 double largest);
+
+/* Words wrapped to the terminal. */
+void draw_text(struct term *term, const char *text);
+
+#endif

@@ -1,0 +1,119 @@
+/* The grid of all heads: thumbnails in half blocks, two rows of tokens to a line of text. */
+#include <math.h>
+#include <string.h>
+
+#include "draw.h"
+
+enum { GUTTER = 4, LARGEST_SIDE = 14, SMALLEST_SIDE = 5, NAMED = 9 };
+
+static int gap_of(int side) { return side >= NAMED ? 2 : 1; }
+
+/* Heads per band: all of them, unless their thumbnails would be too small. */
+static int heads_per_band(const struct term *term, int64_t n_heads, int side) {
+    int most = (term->width - GUTTER) / (side + gap_of(side));
+    if (most < 1) most = 1;
+    return n_heads < most ? (int)n_heads : most;
+}
+
+int grid_side(const struct term *term, int64_t n_heads, int64_t n) {
+    int64_t side = n < LARGEST_SIDE ? n : LARGEST_SIDE;
+    while (side > SMALLEST_SIDE && heads_per_band(term, n_heads, (int)side) < n_heads) side--;
+    return (int)side;
+}
+
+void pool_map(const float *weights, int64_t n, int side, float *cells) {
+    for (int i = 0; i < side * side; i++) cells[i] = 0;
+    for (int64_t i = 0; i < n; i++) {
+        float *row = cells + (i * side / n) * side;
+        for (int64_t j = 0; j < n; j++) {
+            const float weight = weights[i * n + j];
+            float *cell = &row[j * side / n];
+            if (isnan(weight) || weight > *cell) *cell = weight;
+        }
+    }
+}
+
+void draw_halves(struct term *term, const float *cells, int rows, int columns, int line,
+                 double largest) {
+    const float *upper = cells + (int64_t)2 * line * columns;
+    const float *lower = 2 * line + 1 < rows ? upper + columns : NULL;
+    for (int x = 0; x < columns; x++) {
+        const double a = upper[x] / largest, b = lower ? lower[x] / largest : 0;
+        const double both = b > a || isnan(b) ? b : a;
+        if (term->depth == TERM_PLAIN) {
+            fputs(term_mark(term, both), term->out);
+        } else if (!term->unicode) {
+            term_weight_bg(term, both);
+            fputc(' ', term->out);
+        } else {
+            if (lower) term_weight_bg(term, b);
+            term_weight_fg(term, a);
+            fputs("▀", term->out);
+        }
+    }
+    term_reset(term);
+}
+
+/* "1.2 prev" under a thumbnail, or only "prev" where there is no room. */
+static void print_name(struct term *term, const struct grid_view *view, int64_t layer,
+                       int64_t head) {
+    const char *label = view->labels[layer * view->n_heads + head];
+    const int width = view->side + gap_of(view->side) - 1;
+    char name[64];
+    if (view->side >= NAMED)
+        snprintf(name, sizeof name, "%lld.%lld %s", (long long)layer, (long long)head, label);
+    else
+        snprintf(name, sizeof name, "%s", label);
+    const bool chosen = layer == view->chosen_layer && head == view->chosen_head;
+    term_style(term, chosen ? STYLE_BOLD : STYLE_DIM);
+    if (chosen && term->depth == TERM_PLAIN && view->side >= NAMED)
+        memmove(name + 1, name, strlen(name) + 1), name[0] = '*';
+    term_put(term, name, width, false);
+    term_style(term, STYLE_NONE);
+    fputc(' ', term->out);
+}
+
+static bool has_names(const struct grid_view *view, int64_t layer, int64_t first, int64_t end) {
+    if (view->side >= NAMED) return true;
+    for (int64_t h = first; h < end; h++)
+        if (*view->labels[layer * view->n_heads + h]) return true;
+    return false;
+}
+
+static void draw_layer(struct term *term, const struct grid_view *view, int64_t layer,
+                       int64_t first, int64_t end) {
+    const int64_t thumb = (int64_t)view->side * view->side;
+    for (int line = 0; line < (view->side + 1) / 2; line++) {
+        if (line == 0)
+            fprintf(term->out, "%*lld ", GUTTER - 1, (long long)layer);
+        else
+            fprintf(term->out, "%*s", GUTTER, "");
+        for (int64_t h = first; h < end; h++) {
+            draw_halves(term, view->cells + (layer * view->n_heads + h) * thumb, view->side,
+                        view->side, line, 1);
+            fprintf(term->out, "%*s", gap_of(view->side), "");
+        }
+        term_newline(term);
+    }
+    if (has_names(view, layer, first, end)) {
+        fprintf(term->out, "%*s", GUTTER, "");
+        for (int64_t h = first; h < end; h++) print_name(term, view, layer, h);
+        term_newline(term);
+    }
+}
+
+void draw_grid(struct term *term, const struct grid_view *view) {
+    const int band = heads_per_band(term, view->n_heads, view->side);
+    for (int64_t first = 0; first < view->n_heads; first += band) {
+        const int64_t end = first + band < view->n_heads ? first + band : view->n_heads;
+        fprintf(term->out, "%*s", GUTTER, "");
+        for (int64_t h = first; h < end; h++) {
+            char number[24];
+            snprintf(number, sizeof number, "%lld", (long long)h);
+            term_put(term, number, view->side + gap_of(view->side), false);
+        }
+        term_newline(term);
+        for (int64_t layer = 0; layer < view->n_layers; layer++)
+            draw_layer(term, view, layer, first, end);
+    }
+}

@@ -1,0 +1,26 @@
+/* The model that is part of the binary: the files of models/default, placed there by embedded.S. */
+#include "session.h"
+
+#ifdef QKV_EMBEDDED_MODEL
+
+extern const char qkv_embedded_config[], qkv_embedded_config_end[];
+extern const char qkv_embedded_vocab[], qkv_embedded_vocab_end[];
+extern const char qkv_embedded_weights[], qkv_embedded_weights_end[];
+
+bool embedded_model(qkv_model **model, qkv_status *status, qkv_error *error) {
+    *status = qkv_model_open_memory(
+        qkv_embedded_config, (size_t)(qkv_embedded_config_end - qkv_embedded_config),
+        qkv_embedded_vocab, (size_t)(qkv_embedded_vocab_end - qkv_embedded_vocab),
+        qkv_embedded_weights, (size_t)(qkv_embedded_weights_end - qkv_embedded_weights), model,
+        error);
+    return true;
+}
+
+#else
+
+bool embedded_model(qkv_model **model, qkv_status *status, qkv_error *error) {
+    (void)model, (void)status, (void)error;
+    return false;
+}
+
+#endif

@@ -1,0 +1,208 @@
+/*
+ * Where texts come from, and cutting them to the model's length. Cutting a pair takes tokens from the end of
+ * the longer text until both fit, as `longest_first` does in transformers.
+ */
+#include "input.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TEXT_LIMIT = 64 << 20 };
+
+struct text {
+    char *bytes;
+    size_t n;
+};
+
+qkv_status text_error(qkv_error *error, qkv_status status, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    error->status = status;
+    vsnprintf(error->message, sizeof error->message, format, list);
+    va_end(list);
+    return status;
+}
+
+/* Everything on standard input, without one newline at the end. */
+static qkv_status read_all(struct text *text, qkv_error *error) {
+    size_t room = 4096;
+    *text = (struct text){ malloc(room), 0 };
+    while (text->bytes) {
+        text->n += fread(text->bytes + text->n, 1, room - text->n, stdin);
+        if (text->n < room) break;
+        if (text->n > TEXT_LIMIT)
+            return text_error(error, QKV_ERR_LIMIT, "standard input: longer than %d bytes",
+                              TEXT_LIMIT);
+        char *larger = realloc(text->bytes, room *= 2);
+        if (!larger) free(text->bytes);
+        text->bytes = larger;
+    }
+    if (!text->bytes) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    if (ferror(stdin)) return text_error(error, QKV_ERR_IO, "standard input: %s", strerror(errno));
+    if (text->n > 0 && text->bytes[text->n - 1] == '\n') text->n--;
+    return QKV_OK;
+}
+
+/* ---- Cutting ------------------------------------------------------------------------------- */
+
+static void remove_tokens(qkv_encoding *encoding, int64_t at, int64_t count) {
+    const size_t tail = (size_t)(encoding->n - at - count);
+    memmove(encoding->ids + at, encoding->ids + at + count, tail * sizeof(*encoding->ids));
+    memmove(encoding->types + at, encoding->types + at + count, tail * sizeof(*encoding->types));
+    memmove(encoding->special + at, encoding->special + at + count,
+            tail * sizeof(*encoding->special));
+    memmove(encoding->begin + at, encoding->begin + at + count, tail * sizeof(*encoding->begin));
+    memmove(encoding->end + at, encoding->end + at + count, tail * sizeof(*encoding->end));
+    encoding->n -= count;
+}
+
+/* The layout is [CLS] a [SEP] or [CLS] a [SEP] b [SEP]; returns the place of the first inserted [SEP]. */
+static int64_t first_separator(const qkv_encoding *encoding) {
+    int64_t i = 0;
+    while (i < encoding->n && encoding->types[i] == 0) i++;
+    return i - 1;
+}
+
+static void cut(qkv_encoding *encoding, int64_t max_len) {
+    const int64_t excess = encoding->n - max_len;
+    const int64_t middle = first_separator(encoding);
+    const bool pair = middle < encoding->n - 1;
+    int64_t a = middle - 1, b = pair ? encoding->n - middle - 2 : 0;
+    const int64_t len_a = a, len_b = b;
+    for (int64_t i = 0; i < excess && a + b > 0; i++) {
+        if (a > b)
+            a--;
+        else
+            b -= b > 0;
+    }
+    if (b < len_b) remove_tokens(encoding, middle + 1 + b, len_b - b);
+    if (a < len_a) remove_tokens(encoding, 1 + a, len_a - a);
+}
+
+static qkv_status fit(struct text_job *job, qkv_encoding *encoding, qkv_error *error) {
+    const int64_t max_len = job->session.info->max_len, n = encoding->n;
+    if (!(job->session.command->takes & TAKES_TRUNCATE) || n <= max_len) return QKV_OK;
+    if (!job->session.common->truncate)
+        return text_error(error, QKV_ERR_SHAPE,
+                          "the text has %" PRId64 " tokens, the model takes %" PRId64
+                          ": --truncate cuts it",
+                          n, max_len);
+    cut(encoding, max_len);
+    cli_note(job->session.common->quiet, "qkv: text cut from %" PRId64 " to %" PRId64 " tokens", n,
+             encoding->n);
+    return QKV_OK;
+}
+
+/* ---- One text, or lines of JSON -------------------------------------------------------------- */
+
+static qkv_status answer(struct text_job *job, const struct text *text, const struct text *pair,
+                         json_t **json, qkv_error *error) {
+    qkv_encoding *encoding = NULL;
+    qkv_status status =
+        qkv_tokenizer_encode(job->session.tokenizer, text->bytes, text->n,
+                             pair ? pair->bytes : NULL, pair ? pair->n : 0, &encoding, error);
+    if (status == QKV_OK) status = fit(job, encoding, error);
+    if (status == QKV_OK) status = job->answer(job, encoding, json, error);
+    qkv_encoding_free(encoding);
+    return status;
+}
+
+static int run_words(struct text_job *job, int n_words, char **words) {
+    struct text text[2] = { { NULL, 0 }, { NULL, 0 } }, input = { NULL, 0 };
+    qkv_error error;
+    qkv_status status = QKV_OK;
+    const char *given[2] = { words[0], n_words > 1 ? words[1] : job->pair };
+    for (int i = 0; i < 2 && given[i] && status == QKV_OK; i++) {
+        text[i] = (struct text){ (char *)(uintptr_t)given[i], strlen(given[i]) };
+        if (strcmp(given[i], "-") != 0) continue;
+        if (input.bytes) return cli_usage(job->session.command, "'-' can be read only once");
+        status = read_all(&input, &error);
+        text[i] = input;
+    }
+    json_t *object = NULL;
+    const bool as_json = job->session.common->json;
+    if (status == QKV_OK)
+        status =
+            answer(job, &text[0], given[1] ? &text[1] : NULL, as_json ? &object : NULL, &error);
+    free(input.bytes);
+    if (status != QKV_OK)
+        return job->usage ? cli_usage(job->session.command, "%s", error.message)
+                          : cli_fail("%s", error.message);
+    if (as_json && !json_print(stdout, object)) return EXIT_FAILED;
+    return EXIT_OK;
+}
+
+/* A string, or an array of two. */
+static qkv_status parse_line(const char *line, size_t n, bool needs_pair, struct text text[2],
+                             int *n_texts, json_t **root, qkv_error *error) {
+    json_error_t reason;
+    *root = json_loadb(line, n, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &reason);
+    if (!*root) return text_error(error, QKV_ERR_FORMAT, "%s", reason.text);
+    const json_t *items[2] = { *root, NULL };
+    *n_texts = 1;
+    if (json_is_array(*root) && json_array_size(*root) == 2) {
+        items[0] = json_array_get(*root, 0);
+        items[1] = json_array_get(*root, 1);
+        *n_texts = 2;
+    }
+    for (int i = 0; i < *n_texts; i++)
+        if (!json_is_string(items[i]))
+            return text_error(error, QKV_ERR_FORMAT, "not a string, nor an array of two strings");
+    if (needs_pair && *n_texts < 2)
+        return text_error(error, QKV_ERR_FORMAT, "not an array of two strings");
+    for (int i = 0; i < *n_texts; i++)
+        text[i] = (struct text){ (char *)(uintptr_t)json_string_value(items[i]),
+                                 json_string_length(items[i]) };
+    return QKV_OK;
+}
+
+static bool run_line(struct text_job *job, const char *line, size_t n, int64_t number,
+                     bool *written) {
+    struct text text[2];
+    int n_texts = 0;
+    json_t *root = NULL, *object = NULL;
+    qkv_error error;
+    qkv_status status = parse_line(line, n, job->needs_pair, text, &n_texts, &root, &error);
+    if (status == QKV_OK)
+        status = answer(job, &text[0], n_texts > 1 ? &text[1] : NULL, &object, &error);
+    if (status != QKV_OK) {
+        char message[600];
+        snprintf(message, sizeof message, "line %" PRId64 ": %s", number, error.message);
+        object = json_pack("{s:o}", "error", json_text(message));
+    }
+    *written = json_print(stdout, object) && fflush(stdout) == 0;
+    json_decref(root);
+    return status == QKV_OK;
+}
+
+static int run_lines(struct text_job *job) {
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t n;
+    bool all_well = true, written = true;
+    for (int64_t number = 1; written; number++) {
+        if ((n = getline(&line, &room, stdin)) < 0) break;
+        if (n > 0 && line[n - 1] == '\n') n--;
+        if (!run_line(job, line, (size_t)n, number, &written)) all_well = false;
+    }
+    free(line);
+    if (ferror(stdin)) return cli_fail("standard input: %s", strerror(errno));
+    return all_well && written ? EXIT_OK : EXIT_FAILED;
+}
+
+int text_job_run(struct text_job *job, int n_words, char **words) {
+    const struct cli_command *command = job->session.command;
+    int code;
+    if (!job->session.common->jsonl)
+        code = run_words(job, n_words, words);
+    else if (n_words > 0 || job->pair)
+        code = cli_usage(command, "--jsonl reads texts from standard input, not '%s'",
+                         n_words > 0 ? words[0] : job->pair);
+    else
+        code = run_lines(job);
+    session_close(&job->session);
+    return code;
+}

@@ -1,0 +1,49 @@
+/*
+ * Texts in, answers out: from the command line, from standard input, or line by line with --jsonl. A command
+ * gives a function that answers one text; everything around it is here.
+ */
+#ifndef QKV_CLI_INPUT_H
+#define QKV_CLI_INPUT_H
+
+#include <jansson.h>
+
+#include "session.h"
+
+struct text_job {
+    struct session session;
+    const void *options;
+    const char *pair; /* of --pair; nullable */
+    bool needs_pair;  /* the words are A and B */
+    /*
+     * Answers one text. json NULL: print it. Otherwise: make an object. A text that does not suit the command
+     * is the caller's mistake: set usage.
+     */
+    qkv_status (*answer)(struct text_job *job, const qkv_encoding *input, json_t **json,
+                         qkv_error *error);
+    bool usage;
+};
+
+/* Runs a job over its texts and closes its session. Returns an exit code. */
+int text_job_run(struct text_job *job, int n_words, char **words);
+
+/* Sets *error and returns the status. */
+qkv_status text_error(qkv_error *error, qkv_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* "tokens": the tokens of an encoding as a JSON array. */
+json_t *text_tokens_json(const struct session *session, const qkv_encoding *input);
+
+/* A token of the vocabulary, or any text: escaped if it is not UTF-8. */
+json_t *text_token_json(const struct session *session, int32_t id);
+json_t *json_text(const char *text);
+
+/* A number for JSON, which has no NaN and no infinity: null for those. */
+json_t *json_number(double value);
+
+/* One line of JSON, numbers with 9 significant digits. Takes the reference. False if it cannot be written. */
+bool json_print(FILE *out, json_t *object);
+
+/* Writes an object to a file by way of a temporary name beside it. Takes the reference. */
+qkv_status json_write_file(const char *path, json_t *object, qkv_error *error);
+
+#endif

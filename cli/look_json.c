@@ -1,0 +1,82 @@
+/* What `qkv look` knows, as a JSON object. */
+#include <stdlib.h>
+
+#include "look.h"
+
+static json_t *head_json(const qkv_head_stats *head) {
+    json_t *object = json_pack("{s:I, s:I, s:o}", "layer", (json_int_t)head->layer, "head",
+                               (json_int_t)head->head, "label", json_text(head->label));
+    const struct {
+        const char *name;
+        double value;
+    } numbers[] = {
+        { "entropy", head->entropy },
+        { "entropy_normalized", head->entropy_normalized },
+        { "confidence", head->confidence },
+        { "mean_distance", head->mean_distance },
+        { "mass_cls", head->mass_cls },
+        { "mass_sep", head->mass_sep },
+        { "mass_punctuation", head->mass_punctuation },
+        { "mass_self", head->mass_self },
+        { "mass_previous", head->mass_previous },
+        { "mass_next", head->mass_next },
+    };
+    for (int i = 0; i < CLI_COUNT(numbers); i++)
+        json_object_set_new(object, numbers[i].name, json_number(numbers[i].value));
+    return object;
+}
+
+static json_t *heads_json(const struct look *look) {
+    json_t *heads = json_array();
+    const int64_t n = look->session->info->n_layers * look->session->info->n_heads;
+    for (int64_t i = 0; i < n; i++) json_array_append_new(heads, head_json(&look->stats[i]));
+    return heads;
+}
+
+static json_t *sharpest_json(const struct choice *choice) {
+    if (choice->key < 0) return json_null();
+    return json_pack("{s:I, s:I, s:I, s:I, s:o}", "layer", (json_int_t)choice->layer, "head",
+                     (json_int_t)choice->head, "query", (json_int_t)choice->query, "key",
+                     (json_int_t)choice->key, "weight", json_number((double)choice->weight));
+}
+
+static qkv_status weights_json(const struct look *look, json_t **rows, qkv_error *error) {
+    const int64_t n = look->input->n;
+    float *weights = calloc((size_t)(n * n) + 1, sizeof(float));
+    if (!weights) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    const qkv_status status =
+        qkv_run_weights(look->run, 0, look->choice.layer, look->choice.head, weights, error);
+    *rows = json_array();
+    for (int64_t i = 0; status == QKV_OK && i < n; i++) {
+        json_t *row = json_array();
+        for (int64_t j = 0; j < n; j++)
+            json_array_append_new(row, json_number((double)weights[i * n + j]));
+        json_array_append_new(*rows, row);
+    }
+    free(weights);
+    return status;
+}
+
+qkv_status look_json(const struct look *look, json_t **json, qkv_error *error) {
+    json_t *object = json_object();
+    json_object_set_new(object, "tokens", text_tokens_json(look->session, look->input));
+    json_object_set_new(object, "predictions", predictions_json(look->session, &look->predictions));
+    if (!look->session->info->has_mlm)
+        json_object_set_new(object, "note",
+                            json_string("the model has no MLM head, so it predicts nothing"));
+    json_object_set_new(object, "heads", heads_json(look));
+    json_object_set_new(object, "sharpest", sharpest_json(&look->choice));
+    qkv_status status = QKV_OK;
+    if (look->given) {
+        json_t *rows = NULL;
+        status = weights_json(look, &rows, error);
+        json_object_set_new(object, "layer", json_integer(look->choice.layer));
+        json_object_set_new(object, "head", json_integer(look->choice.head));
+        json_object_set_new(object, "weights", rows);
+    }
+    if (status == QKV_OK)
+        *json = object;
+    else
+        json_decref(object);
+    return status;
+}

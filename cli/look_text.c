@@ -1,0 +1,109 @@
+/* `qkv look` on a terminal: words for [MASK], all heads, and the heat map of one, with a caption. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "draw.h"
+#include "look.h"
+
+static void print_predictions(const struct look *look, struct term *term) {
+    if (!look->session->info->has_mlm) {
+        draw_text(term, "The model has no MLM head, so it predicts nothing.");
+    } else if (look->predictions.n_masks > 0) {
+        predictions_print(look->session, &look->predictions, term);
+    } else {
+        return;
+    }
+    term_newline(term);
+}
+
+/* In bold, and what follows on the same line if the terminal is wide enough. */
+static void heading(struct term *term, const char *text) {
+    term_style(term, STYLE_BOLD);
+    fputs(text, term->out);
+    term_style(term, STYLE_NONE);
+    fputs(term->width < 70 ? "\n" : "  ", term->out);
+}
+
+static qkv_status print_grid(const struct look *look, struct term *term, float *weights,
+                             qkv_error *error) {
+    const qkv_model_info *info = look->session->info;
+    const int64_t n = look->input->n, n_all = info->n_layers * info->n_heads;
+    const int side = grid_side(term, info->n_heads, n);
+    float *cells = calloc((size_t)(n_all * side * side) + 1, sizeof(float));
+    const char **labels = calloc((size_t)n_all + 1, sizeof(*labels));
+    qkv_status status = QKV_OK;
+    if (!cells || !labels) status = text_error(error, QKV_ERR_MEMORY, "out of memory");
+    for (int64_t i = 0; i < n_all && status == QKV_OK; i++) {
+        labels[i] = look->stats[i].label;
+        status =
+            qkv_run_weights(look->run, 0, i / info->n_heads, i % info->n_heads, weights, error);
+        pool_map(weights, n, side, cells + i * side * side);
+    }
+    if (status == QKV_OK) {
+        heading(term, "All heads");
+        draw_text(term, term->depth == TERM_PLAIN
+                            ? "down: layers, across: heads; denser is more, 0 to 1"
+                        : term->theme == QKV_THEME_LIGHT
+                            ? "down: layers, across: heads; darker is more, 0 to 1"
+                            : "down: layers, across: heads; brighter is more, 0 to 1");
+        const struct grid_view view = { info->n_layers,     info->n_heads,    side, cells, labels,
+                                        look->choice.layer, look->choice.head };
+        draw_grid(term, &view);
+        fputc('\n', term->out);
+    }
+    free(cells);
+    free(labels);
+    return status;
+}
+
+static void print_title(const struct look *look, struct term *term) {
+    const struct choice *choice = &look->choice;
+    char text[200];
+    snprintf(text, sizeof text, "Layer %" PRId64 ", head %" PRId64, choice->layer, choice->head);
+    heading(term, text);
+    if (choice->key >= 0) {
+        fprintf(term->out, "%s looks at ", look->labels[choice->query]);
+        term_style(term, STYLE_BOLD);
+        fputs(look->labels[choice->key], term->out);
+        term_style(term, STYLE_NONE);
+        fprintf(term->out, " with %.2f", (double)choice->weight);
+    }
+    fputs("\n", term->out);
+}
+
+static qkv_status print_map(const struct look *look, struct term *term, float *weights,
+                            qkv_error *error) {
+    const struct choice *choice = &look->choice;
+    const qkv_status status =
+        qkv_run_weights(look->run, 0, choice->layer, choice->head, weights, error);
+    if (status != QKV_OK) return status;
+    print_title(look, term);
+    const struct map_view view = { look->input->n, weights, look->labels, choice->query,
+                                   choice->key };
+    draw_heatmap(term, &view);
+    char caption[600];
+    snprintf(
+        caption, sizeof caption,
+        "A cell is the weight, in percent, with which the row's token (query) looks at the "
+        "column's token (key); a row sums to 100. Model: %s. Layers and heads count from 0.%s%s%s",
+        look->session->info->source, look->given ? "" : " Shown is ",
+        look->given ? "" : choice->rule, look->given ? "" : ".");
+    term_style(term, STYLE_DIM);
+    draw_text(term, caption);
+    term_style(term, STYLE_NONE);
+    return QKV_OK;
+}
+
+qkv_status look_print(const struct look *look, qkv_error *error) {
+    struct term term;
+    term_init(&term, stdout, &look->options->common);
+    const int64_t n = look->input->n;
+    float *weights = calloc((size_t)(n * n) + 1, sizeof(float));
+    if (!weights) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    print_predictions(look, &term);
+    qkv_status status = QKV_OK;
+    if (!look->given) status = print_grid(look, &term, weights, error);
+    if (status == QKV_OK) status = print_map(look, &term, weights, error);
+    free(weights);
+    return status;
+}

@@ -1,0 +1,142 @@
+/*
+ * qkv: the tool. The one table of commands, messages, signals, and the exit code.
+ *
+ * Results go to standard output, everything else to standard error. Exit codes: 0; 1, it failed; 2, the
+ * command line is wrong. A closed pipe is a quiet failure. The locale is never set, so numbers have a point.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+static const struct cli_command *const commands[] = {
+    &cmd_look, &cmd_fill, &cmd_next,  &cmd_attend,   &cmd_train,
+    &cmd_eval, &cmd_info, &cmd_bench, &cmd_tokenize, &cmd_help,
+};
+
+int cli_cancelled;
+static volatile sig_atomic_t signal_met;
+
+const struct cli_command *cli_command_at(int index) {
+    return index < CLI_COUNT(commands) ? commands[index] : NULL;
+}
+
+const struct cli_command *cli_command_find(const char *name) {
+    for (int i = 0; i < CLI_COUNT(commands); i++)
+        if (strcmp(commands[i]->name, name) == 0) return commands[i];
+    return NULL;
+}
+
+int cli_fail(const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    fputs("qkv: ", stderr);
+    vfprintf(stderr, format, list);
+    fputc('\n', stderr);
+    va_end(list);
+    return EXIT_FAILED;
+}
+
+int cli_usage(const struct cli_command *command, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    fprintf(stderr, command ? "qkv %s: " : "qkv: ", command ? command->name : "");
+    vfprintf(stderr, format, list);
+    fprintf(stderr, command ? "\nTry 'qkv help %s'.\n" : "\nTry 'qkv help'.\n",
+            command ? command->name : "");
+    va_end(list);
+    return EXIT_USAGE;
+}
+
+void cli_note(bool quiet, const char *format, ...) {
+    if (quiet) return;
+    va_list list;
+    va_start(list, format);
+    vfprintf(stderr, format, list);
+    fputc('\n', stderr);
+    va_end(list);
+}
+
+double cli_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void on_signal(int number) {
+    signal_met = number;
+    __atomic_store_n(&cli_cancelled, 1, __ATOMIC_RELAXED);
+}
+
+/* Reset on the first signal, so that the second one ends the process. */
+void cli_catch_interrupts(void) {
+    struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+static int run(const struct cli_command *command, int argc, char **argv) {
+    void *options = calloc(1, command->options_bytes);
+    if (!options) return cli_fail("out of memory");
+    bool help = false;
+    int n_words = 0;
+    int code = args_parse(command, argc, argv, options, &n_words, &help);
+    if (code == EXIT_OK && help) {
+        code = help_print(command);
+    } else if (code == EXIT_OK && n_words < command->min_words &&
+               !(((struct cli_common *)options)->jsonl)) {
+        code = cli_usage(command, "%s is missing", command->words);
+    } else if (code == EXIT_OK) {
+        code = command->run(command, options, n_words, argv);
+    }
+    free(options);
+    return code;
+}
+
+static int dispatch(int argc, char **argv) {
+    const char *name = argc > 1 ? argv[1] : NULL;
+    if (!name) return cli_usage(NULL, "a command is missing");
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) return help_print(NULL);
+    if (strcmp(name, "--version") == 0) {
+        printf("qkv %s\n", qkv_version());
+        return EXIT_OK;
+    }
+    const struct cli_command *command = cli_command_find(name);
+    if (command) return run(command, argc - 2, argv + 2);
+    const char *names[CLI_COUNT(commands) + 1];
+    for (int i = 0; i < CLI_COUNT(commands); i++) names[i] = commands[i]->name;
+    names[CLI_COUNT(commands)] = NULL;
+    const char *nearest = args_nearest(name, names);
+    if (nearest) return cli_usage(NULL, "unknown command '%s'; did you mean '%s'?", name, nearest);
+    return cli_usage(NULL, "unknown command '%s'", name);
+}
+
+/* Whoever read standard output has gone: nobody is left to tell. */
+static bool reader_gone(void) {
+    struct pollfd pipe = { .fd = STDOUT_FILENO };
+    return poll(&pipe, 1, 0) == 1 && (pipe.revents & POLLERR);
+}
+
+int main(int argc, char **argv) {
+    signal(SIGPIPE, SIG_IGN);
+    int code = dispatch(argc, argv);
+    const bool written = fflush(stdout) == 0 && !ferror(stdout);
+    const int reason = errno;
+    if (cli_cancelled) {
+        fputs("qkv: interrupted\n", stderr);
+        signal(signal_met, SIG_DFL);
+        raise(signal_met);
+    }
+    if (!written) {
+        if (reason != EPIPE && !reader_gone()) cli_fail("standard output: %s", strerror(reason));
+        if (code == EXIT_OK) code = EXIT_FAILED;
+    }
+    return code;
+}

@@ -1,0 +1,27 @@
+/* The likeliest words for every [MASK] of a text. */
+#ifndef QKV_CLI_PREDICT_H
+#define QKV_CLI_PREDICT_H
+
+#include "input.h"
+#include "term.h"
+
+struct predictions {
+    int64_t n_masks, top; /* top: candidates of each, at most the vocabulary */
+    int64_t *positions;
+    qkv_candidate *candidates; /* [n_masks][top] */
+};
+
+int64_t count_masks(const struct session *session, const qkv_encoding *input);
+
+/* Asks the MLM head. Free with predictions_free, also after a failure. */
+qkv_status predictions_make(const struct session *session, const qkv_run *run,
+                            const qkv_encoding *input, int64_t top, struct predictions *predictions,
+                            qkv_error *error);
+void predictions_free(struct predictions *predictions);
+
+void predictions_print(const struct session *session, const struct predictions *predictions,
+                       struct term *term);
+/* [{position, candidates: [{token, id, probability}]}] */
+json_t *predictions_json(const struct session *session, const struct predictions *predictions);
+
+#endif

@@ -1,0 +1,125 @@
+/* Opens what a command works with, and reads --head L.H against the model it opened. */
+#include "session.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "term.h"
+
+static bool isa_known(const char *name) {
+    for (int i = 0; qkv_isa_name(i); i++)
+        if (strcmp(qkv_isa_name(i), name) == 0) return true;
+    return false;
+}
+
+static void isa_list(char *list, size_t bytes) {
+    size_t used = 0;
+    list[0] = '\0';
+    for (int i = 0; qkv_isa_name(i) && used < bytes; i++)
+        used += (size_t)snprintf(list + used, bytes - used, i ? ", %s" : "%s", qkv_isa_name(i));
+}
+
+int session_context(const struct cli_command *command, const struct cli_common *common,
+                    qkv_ctx **ctx) {
+    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    int64_t threads = common->threads.value;
+    const char *variable = getenv("QKV_NUM_THREADS");
+    if (!common->threads.set && variable && *variable && !args_int(variable, 1, 1024, &threads))
+        return cli_usage(command, "QKV_NUM_THREADS: '%s' is not a whole number from 1 to 1024",
+                         variable);
+    const char *isa = common->isa ? common->isa : getenv("QKV_ISA");
+    if (isa && *isa) {
+        char list[128];
+        isa_list(list, sizeof list);
+        if (!isa_known(isa))
+            return cli_usage(command, "%s: '%s' is not one of those usable here: %s",
+                             common->isa ? "--isa" : "QKV_ISA", isa, list);
+        options.isa = isa;
+    }
+    options.n_threads = (int)threads;
+    qkv_error error;
+    if (qkv_ctx_create(&options, ctx, &error) != QKV_OK) return cli_fail("%s", error.message);
+    return EXIT_OK;
+}
+
+static int open_model(struct session *session) {
+    const char *name = session->common->model;
+    if (!name) name = getenv("QKV_MODEL");
+    qkv_error error;
+    if (name && *name) {
+        if (qkv_model_open(name, &session->model, &error) != QKV_OK)
+            return cli_fail("%s", error.message);
+        return EXIT_OK;
+    }
+    qkv_status status = QKV_OK;
+    if (!embedded_model(&session->model, &status, &error))
+        return cli_fail("no model is embedded in this build: name one with --model or QKV_MODEL");
+    return status == QKV_OK ? EXIT_OK : cli_fail("the embedded model: %s", error.message);
+}
+
+int session_open(struct session *session, const struct cli_command *command,
+                 const struct cli_common *common) {
+    *session = (struct session){ .command = command, .common = common };
+    int code = EXIT_OK;
+    if (command->takes & TAKES_COMPUTE) code = session_context(command, common, &session->ctx);
+    if (code == EXIT_OK) code = open_model(session);
+    if (code) {
+        session_close(session);
+        return code;
+    }
+    session->info = qkv_model_get_info(session->model);
+    session->tokenizer = qkv_model_tokenizer(session->model);
+    for (int64_t i = 0; common->verbose && qkv_model_unused(session->model, i); i++)
+        fprintf(stderr, "unused tensor: %s\n", qkv_model_unused(session->model, i));
+    return EXIT_OK;
+}
+
+void session_close(struct session *session) {
+    qkv_model_free(session->model);
+    qkv_ctx_destroy(session->ctx);
+    session->model = NULL;
+    session->ctx = NULL;
+}
+
+char *session_token(const struct session *session, int32_t id) {
+    size_t bytes = 0;
+    const char *token = qkv_tokenizer_token(session->tokenizer, id, &bytes);
+    return term_escape(token ? token : "", token ? bytes : 0);
+}
+
+/* "L.H", or "H" together with --layer L. */
+static bool parse_head(const struct cli_common *common, int64_t *layer, int64_t *head) {
+    char first[24];
+    const char *dot = strchr(common->head, '.');
+    if (!dot) {
+        *layer = common->layer.value;
+        return args_int(common->head, 0, INT32_MAX, head);
+    }
+    if (dot - common->head >= (int)sizeof first) return false;
+    snprintf(first, sizeof first, "%.*s", (int)(dot - common->head), common->head);
+    return args_int(first, 0, INT32_MAX, layer) && args_int(dot + 1, 0, INT32_MAX, head);
+}
+
+int session_head(const struct session *session, bool *given, int64_t *layer, int64_t *head) {
+    const struct cli_common *common = session->common;
+    const struct cli_command *command = session->command;
+    *given = common->head != NULL;
+    if (!common->head && common->layer.set) return cli_usage(command, "--layer without --head");
+    if (!common->head) return EXIT_OK;
+    if (!parse_head(common, layer, head))
+        return cli_usage(command, "--head: '%s' is not L.H or H", common->head);
+    if (!strchr(common->head, '.') && !common->layer.set)
+        return cli_usage(command, "--head %s names no layer: --head L.%s, or --layer L --head %s",
+                         common->head, common->head, common->head);
+    if (common->layer.set && *layer != common->layer.value)
+        return cli_usage(command, "--head %s and --layer %" PRId64 " are different layers",
+                         common->head, common->layer.value);
+    if (*layer >= session->info->n_layers || *head >= session->info->n_heads)
+        return cli_usage(command,
+                         "--head: there is no %" PRId64 ".%" PRId64 ": the model has layers 0 to "
+                         "%" PRId64 ", heads 0 to %" PRId64,
+                         *layer, *head, session->info->n_layers - 1, session->info->n_heads - 1);
+    return EXIT_OK;
+}

@@ -1,0 +1,38 @@
+/* A context and a model, as the common options ask for them. */
+#ifndef QKV_CLI_SESSION_H
+#define QKV_CLI_SESSION_H
+
+#include "cli.h"
+#include "qkv/model.h"
+
+struct session {
+    const struct cli_command *command;
+    const struct cli_common *common;
+    qkv_ctx *ctx;
+    qkv_model *model;
+    const qkv_model_info *info;
+    const qkv_tokenizer *tokenizer;
+};
+
+/* Makes a context by --threads, --isa and their variables. Returns an exit code, having said why. */
+int session_context(const struct cli_command *command, const struct cli_common *common,
+                    qkv_ctx **ctx);
+
+/* Opens the model of --model, QKV_MODEL or this binary; with a context if the command computes. */
+int session_open(struct session *session, const struct cli_command *command,
+                 const struct cli_common *common);
+void session_close(struct session *session);
+
+/* The text of a token, escaped for printing; malloc. */
+char *session_token(const struct session *session, int32_t id);
+
+/*
+ * The head that --head and --layer name: *given tells whether one was named. Returns an exit code, having
+ * said what is wrong.
+ */
+int session_head(const struct session *session, bool *given, int64_t *layer, int64_t *head);
+
+/* The model that is built in, if any (embedded.c). */
+bool embedded_model(qkv_model **model, qkv_status *status, qkv_error *error);
+
+#endif

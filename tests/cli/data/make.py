@@ -1,0 +1,77 @@
+"""Makes the arrays of test_attend.sh: small inputs, and what numpy computes from them in float64.
+
+    python3 tests/cli/data/make.py          (numpy 2; writes beside itself)
+
+Every case is written out in full, [B,H,Lq,Lk] scores and all; the gradients are the textbook formulas.
+"""
+import pathlib
+
+import numpy as np
+
+here = pathlib.Path(__file__).parent
+rng = np.random.default_rng(3)
+B, H, G, LQ, LK, D, DV = 2, 4, 2, 5, 7, 8, 6
+
+
+def save(name, array):
+    np.save(here / f"{name}.npy", array)
+
+
+def attend(q, k, v, visible, bias=0.0, scale=None, softcap=None, grad=None):
+    """o, lse and, with grad, dq, dk, dv; k and v are repeated for the query heads of a group."""
+    group = q.shape[1] // k.shape[1]
+    kk, vv = np.repeat(k, group, 1), np.repeat(v, group, 1)
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    s = scale * q @ kk.swapaxes(-1, -2)
+    slope = np.ones_like(s)
+    if softcap:
+        slope = 1 - np.tanh(s / softcap) ** 2
+        s = softcap * np.tanh(s / softcap)
+    s = np.where(visible, s + bias, -np.inf)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        m = np.maximum(s.max(-1, keepdims=True), -1e300)
+        e = np.exp(s - m)
+        total = e.sum(-1, keepdims=True)
+        p = np.where(total > 0, e / total, 0)
+        lse = (m + np.log(total))[..., 0]
+    lse = np.where(total[..., 0] > 0, lse, -np.inf)
+    o = p @ vv
+    if grad is None:
+        return o, lse
+    dv = p.swapaxes(-1, -2) @ grad
+    ds = p * (grad @ vv.swapaxes(-1, -2) - (grad * o).sum(-1, keepdims=True)) * slope * scale
+    dq, dk = ds @ kk, ds.swapaxes(-1, -2) @ q
+    sum_group = lambda x: x.reshape(x.shape[0], k.shape[1], group, *x.shape[2:]).sum(2)
+    return o, lse, dq, sum_group(dk), sum_group(dv)
+
+
+f32 = lambda *shape: rng.standard_normal(shape).astype(np.float32)
+q, k, v, grad = f32(B, H, LQ, D), f32(B, G, LK, D), f32(B, G, LK, DV), f32(B, H, LQ, DV)
+boolean = rng.random((H, 1, LK)) < 0.7
+additive = f32(LQ, LK)
+short = rng.random((B, 1, LQ, 4)) < 0.7
+for name, array in dict(q=q, k=k, v=v, grad=grad, boolean=boolean, additive=additive, short=short,
+                        q_double=q.astype(np.float64), q_half=q[0, 0].astype(np.float16),
+                        integers=np.arange(12).reshape(3, 4)).items():
+    save(name, array)
+
+q, k, v, grad = (x.astype(np.float64) for x in (q, k, v, grad))
+i, j = np.arange(LQ)[:, None], np.arange(LK)[None, :]
+all_keys = np.ones((B, H, LQ, LK), bool)
+kv_len = np.array([5, 0])[:, None, None, None]
+offsets = np.array([3, -2])[:, None, None, None]
+
+for name, result in dict(
+    plain=attend(q, k, v, all_keys, grad=grad),
+    top_left=attend(q, k, v, all_keys & (j <= i)),
+    bottom_right=attend(q, k, v, all_keys & (j <= i + LK - LQ), grad=grad),
+    offsets=attend(q, k, v, all_keys & (j <= i + offsets)),
+    window=attend(q, k, v, all_keys & (j >= i + 1 - 2) & (j <= i + 1 + 1)),
+    kv_len=attend(q, k, v, all_keys & (j < kv_len), grad=grad),
+    boolean=attend(q, k, v, all_keys & boolean),
+    additive=attend(q, k, v, all_keys, bias=additive.astype(np.float64)),
+    short=attend(q, k, v, all_keys & np.pad(short, [(0, 0)] * 3 + [(0, LK - 4)])),
+    softcap=attend(q, k, v, all_keys, scale=0.5, softcap=1.5, grad=grad),
+).items():
+    for part, array in zip(("o", "lse", "dq", "dk", "dv"), result):
+        save(f"{name}_{part}", array.astype(np.float32))

@@ -1,0 +1,75 @@
+# Shared by the transcripts. Usage of each: sh test_X.sh QKV FOLDER   (UPDATE=1 rewrites expected/*.txt)
+#
+#   run ARGS...          runs the tool with no standard input; output, errors and exit code are kept
+#   feed TEXT ARGS...    the same with TEXT on standard input
+#   code N               the exit code was N
+#   out TEXT, err TEXT   standard output (error) was exactly TEXT
+#   out_like RE, err_like RE   some line of it matches the basic regular expression RE
+#   out_is FILE          standard output was that of expected/FILE.txt
+set -u
+qkv=$1
+folder=$2
+here=$(pwd)
+model=$here/../golden/bert_old
+rm -rf "$folder"
+mkdir -p "$folder"
+unset QKV_MODEL QKV_ISA QKV_NUM_THREADS NO_COLOR COLORTERM COLORFGBG LC_ALL LC_CTYPE
+export LANG=C.UTF-8 TERM=dumb COLUMNS=80
+checks=0
+failures=0
+said=
+
+fail() {
+    failures=$((failures + 1))
+    echo "FAILED: $said"
+    echo "  $1"
+    sed 's/^/  out: /' "$folder/out" | head -20
+    sed 's/^/  err: /' "$folder/err" | head -20
+}
+check() {
+    checks=$((checks + 1))
+    what=$1
+    shift
+    "$@" || fail "$what"
+}
+run() {
+    said="qkv $*"
+    "$qkv" "$@" </dev/null >"$folder/out" 2>"$folder/err"
+    got=$?
+}
+feed() {
+    text=$1
+    shift
+    said="qkv $*  <<< $text"
+    printf '%s\n' "$text" | "$qkv" "$@" >"$folder/out" 2>"$folder/err"
+    got=$?
+}
+code() { check "exit code $got, not $1" test "$got" -eq "$1"; }
+same() { printf '%s\n' "$1" | cmp -s - "$2"; }
+empty() { test ! -s "$1"; }
+out() { check "standard output is not '$1'" same "$1" "$folder/out"; }
+err() { check "standard error is not '$1'" same "$1" "$folder/err"; }
+no_out() { check "standard output is not empty" empty "$folder/out"; }
+no_err() { check "standard error is not empty" empty "$folder/err"; }
+out_like() { check "no line of output like '$1'" grep -q -e "$1" "$folder/out"; }
+err_like() { check "no line of errors like '$1'" grep -q -e "$1" "$folder/err"; }
+out_is() {
+    [ -z "${UPDATE:-}" ] || cp "$folder/out" "expected/$1.txt"
+    check "standard output is not expected/$1.txt" cmp -s "expected/$1.txt" "$folder/out"
+}
+# A usage error: exact message, exit code 2, nothing on standard output.
+usage() {
+    command=$1
+    message=$2
+    shift 2
+    run "$@"
+    code 2
+    no_out
+    err "qkv $command: $message
+Try 'qkv help $command'."
+}
+finish() {
+    echo "$checks checks, $failures failures"
+    test "$failures" -eq 0
+    exit
+}

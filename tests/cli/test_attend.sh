@@ -1,0 +1,134 @@
+# `qkv attend` against what numpy computed in float64 (data/make.py), and its messages.
+. ./lib.sh
+data=$here/data
+export folder
+
+# The numbers of an f32 array of version 1, one a line; and its shape as the file says it.
+numbers() {
+    length=$(od -An -j8 -N2 -tu2 "$1" | tr -d ' ')
+    od -An -v -w4 -tf4 -j$((length + 10)) "$1" | tr -d ' '
+}
+shape() { head -c 300 "$1" | tr -d '\0\n ' | grep -a -o "'shape':([0-9,]*)" | tail -1; }
+
+# near A B: same shape, every number within 2e-6 of the other; infinities are equal.
+near() {
+    said="$said: $(basename "$1")"
+    check "no file $1" test -s "$1"
+    check "shape $(shape "$1"), expected $(shape "$2")" test "$(shape "$1")" = "$(shape "$2")"
+    numbers "$1" >"$folder/a"
+    numbers "$2" >"$folder/b"
+    check "another count of numbers" test "$(wc -l <"$folder/a")" -eq "$(wc -l <"$folder/b")"
+    distance=$(paste "$folder/a" "$folder/b" | awk '
+        $1 != $2 { d = $1 - $2; if (d < 0) d = -d
+                   if ($1 ~ /n/ || $2 ~ /n/) d = 999
+                   if (d > m) m = d }
+        END { print m + 0 }')
+    check "differs by $distance" awk "BEGIN { exit !($distance <= 2e-6) }"
+}
+o=$folder/o.npy
+qkv_arrays="--q $data/q.npy --k $data/k.npy --v $data/v.npy"
+
+# attend CASE OPTIONS...: o and lse
+attend() {
+    name=$1
+    shift
+    rm -f "$folder"/*.npy
+    run attend $qkv_arrays -o "$o" --lse "$folder/lse.npy" "$@"
+    code 0
+    no_out
+    no_err
+    near "$o" "$data/${name}_o.npy"
+    near "$folder/lse.npy" "$data/${name}_lse.npy"
+}
+# gradients CASE OPTIONS...: dq, dk and dv too
+gradients() {
+    attend "$@" --grad-out "$data/grad.npy" --dq "$folder/dq.npy" --dk "$folder/dk.npy" \
+        --dv "$folder/dv.npy"
+    for part in dq dk dv; do near "$folder/$part.npy" "$data/${name}_$part.npy"; done
+}
+
+gradients plain
+gradients plain --isa scalar --threads 2
+attend top_left --causal top-left
+attend top_left --causal 0
+gradients bottom_right --causal bottom-right
+attend bottom_right --causal=2
+attend offsets --causal 3,-2
+attend window --window 2,1 --q-offset 1
+attend window --window 2,1 --q-offset 1,1
+gradients kv_len --kv-len 5,0
+attend boolean --mask "$data/boolean.npy"
+attend additive --mask "$data/additive.npy"
+attend short --mask "$data/short.npy"
+gradients softcap --scale 0.5 --softcap 1.5
+attend plain --window -1,-1
+attend plain --q-len 5 --kv-len 7
+
+# Instruction sets and threads do not change a bit.
+run attend $qkv_arrays -o "$folder/one.npy" --threads 1
+for isa in $("$qkv" info | sed -n 's/^instructions  *\(.*\) (used.*/\1/p'); do
+    run attend $qkv_arrays -o "$folder/$isa.npy" --isa "$isa" --threads 3
+    code 0
+    check "$isa gives other bits" cmp -s "$folder/one.npy" "$folder/$isa.npy"
+done
+
+# float64 is converted; ranks 2 and 3 give results of rank 2 and 3.
+run attend --q "$data/q_double.npy" --k "$data/k.npy" --v "$data/v.npy" -o "$o"
+code 0
+near "$o" "$data/plain_o.npy"
+run attend --q "$data/q_half.npy" --k "$data/q_half.npy" --v "$data/q_half.npy" -o "$o" --lse "$folder/lse.npy"
+code 0
+check "shape $(shape "$o")" test "$(shape "$o")" = "'shape':(5,8)"
+check "shape $(shape "$folder/lse.npy")" test "$(shape "$folder/lse.npy")" = "'shape':(5,)"
+
+# Rows that do not exist are 0 and -inf.
+run attend $qkv_arrays -o "$o" --lse "$folder/lse.npy" --q-len 0
+code 0
+check "rows beyond --q-len" test "$(numbers "$o" | sort -u)" = 0
+check "lse beyond --q-len" test "$(numbers "$folder/lse.npy" | sort -u)" = -inf
+
+run attend $qkv_arrays -o "$o" --json
+code 0
+out_like '^{"n_batch":2,"n_heads":4,"n_kv_heads":2,"len_q":5,"len_k":7,"head_dim":8,"head_dim_v":6,"isa":"[a-z0-9]*","threads":[0-9]*,"seconds":[0-9.e-]*}$'
+run attend $qkv_arrays -o "$o" -v
+err_like '^qkv: 2 x 4 heads, 5 queries, 7 keys: '
+
+# Failures: exit code 1, a message, and no output file.
+broken() {
+    message=$1
+    shift
+    rm -f "$o"
+    run attend "$@" -o "$o"
+    code 1
+    no_out
+    err "qkv: $message"
+    check "an output was written" test ! -e "$o"
+}
+broken "--q has shape [2,4,5,8], --k has [2,4,5,6]: the head sizes differ" \
+    --q "$data/q.npy" --k "$data/grad.npy" --v "$data/grad.npy"
+broken "--k has shape [2,2,7,8], --v has [2,4,5,6]: the heads differ" \
+    --q "$data/q.npy" --k "$data/k.npy" --v "$data/grad.npy"
+broken "--q has shape [2,2,7,8], --k has [2,4,5,8]: the heads of q are no multiple of those of k" \
+    --q "$data/k.npy" --k "$data/q.npy" --v "$data/q.npy"
+broken "--q has shape [5,8], --k has [2,2,7,8]: the ranks differ" \
+    --q "$data/q_half.npy" --k "$data/k.npy" --v "$data/v.npy"
+broken "--q $data/integers.npy: holds integers, not floating-point numbers" \
+    --q "$data/integers.npy" --k "$data/k.npy" --v "$data/v.npy"
+broken "--q $data/boolean.npy: holds booleans, not floating-point numbers" \
+    --q "$data/boolean.npy" --k "$data/k.npy" --v "$data/v.npy"
+broken "--mask $data/integers.npy: holds integers, neither booleans nor floating-point numbers" \
+    $qkv_arrays --mask "$data/integers.npy"
+broken "--mask $data/grad.npy: shape [2,4,5,6] does not broadcast to [2,2,7,7]" \
+    --q "$data/k.npy" --k "$data/k.npy" --v "$data/v.npy" --mask "$data/grad.npy"
+broken "--kv-len: 3 numbers for 2 batches" $qkv_arrays --kv-len 1,2,3
+broken "--kv-len: 8 is more than the array's length, 7" $qkv_arrays --kv-len 8
+broken "--grad-out has shape [2,4,5,8], --q has [2,4,5,8]: it must have the shape of the output, that of q with v's last size" \
+    $qkv_arrays --grad-out "$data/q.npy" --dq "$folder/dq.npy"
+run attend --q "$folder/none.npy" --k "$data/k.npy" --v "$data/v.npy" -o "$o"
+code 1
+err_like '^qkv: .*none.npy.*No such file'
+run attend $qkv_arrays -o "$folder/no/o.npy"
+code 1
+err_like '^qkv: .*no/o.npy'
+check "a temporary file is left" sh -c "! ls '$folder' | grep -q 'npy\.'"
+finish

@@ -1,0 +1,130 @@
+# Help, and what a wrong command line says.
+. ./lib.sh
+
+run help
+code 0
+no_err
+out_is help
+run --help
+code 0
+out_is help
+for command in look fill next attend train eval info bench tokenize help; do
+    run help $command
+    code 0
+    no_err
+    out_is help_$command
+    check "a line of help passes 80 columns" sh -c "! grep -q '.\{81\}' '$folder/out'"
+    run $command --help
+    code 0
+    out_is help_$command
+done
+run --version
+code 0
+out_like '^qkv [0-9]*\.[0-9]*\.[0-9]*$'
+
+run
+code 2
+no_out
+err "qkv: a command is missing
+Try 'qkv help'."
+run lok x
+code 2
+err "qkv: unknown command 'lok'; did you mean 'look'?
+Try 'qkv help'."
+run zzzzzz
+code 2
+err "qkv: unknown command 'zzzzzz'
+Try 'qkv help'."
+
+usage help "unknown command 'frob'" help frob
+usage look "TEXT is missing" look
+usage look "unexpected argument 'was' (put a text in quotes)" look I was
+usage look "unknown option '--haed'; did you mean '--head'?" look x --haed 1.1
+usage look "unknown option '--zzzzzz' ('--' goes before a text that begins with '-')" look --zzzzzz
+usage look "--top: N is missing" look x --top
+usage look "--top: '0' is not a whole number from 1 to 1000" look x --top 0
+usage look "--top: '5x' is not a whole number from 1 to 1000" look x --top=5x
+usage look "--top: ' 5' is not a whole number from 1 to 1000" look x --top ' 5'
+usage look "--top: '99999999999999999999' is not a whole number from 1 to 1000" look x --top 99999999999999999999
+usage look "--json takes no value" look x --json=yes
+usage look "--theme: 'blue' is not one of light|dark" look x --theme blue
+usage look "--pair: an empty value" look x --pair ''
+usage look "-o: 'a.gif' ends neither in .png nor in .json" look x -o a.gif
+usage look "-o: 'png' ends neither in .png nor in .json" look x -o png
+usage look "-o together with --json" look x -o a.png --json
+usage look "--threads: '0' is not a whole number from 1 to 1024" look x --threads 0
+usage look "--head: 'a.b' is not L.H or H" look x --model "$model" --head a.b
+usage look "--head: '-1.0' is not L.H or H" look x --model "$model" --head -1.0
+usage look "--head 1 names no layer: --head L.1, or --layer L --head 1" look x --model "$model" --head 1
+usage look "--head 1.1 and --layer 0 are different layers" look x --model "$model" --head 1.1 --layer 0
+usage look "--layer without --head" look x --model "$model" --layer 1
+usage look "--head: there is no 7.0: the model has layers 0 to 1, heads 0 to 1" look x --model "$model" --head 7.0
+usage next "B is missing" next "a"
+usage fill "there is no [MASK] in the text" fill "a man" --model "$model"
+usage fill "--jsonl reads texts from standard input, not 'x'" fill x --jsonl --model "$model"
+
+usage attend "--q F is missing" attend --k k --v v -o o.npy
+usage attend "-o F is missing" attend --q q --k k --v v
+usage attend "unexpected argument 'x'" attend --q q --k k --v v -o o.npy x
+usage attend "-o: 'o' does not end in .npy" attend --q q --k k --v v -o o
+usage attend "-o and --lse name the same file" attend --q q --k k --v v -o o.npy --lse o.npy
+usage attend "--causal names the offset already: not together with --q-offset" attend --q q --k k --v v -o o.npy --causal top-left --q-offset 3
+usage attend "--causal: 'middle' is not top-left, bottom-right or a list of offsets" attend --q q --k k --v v -o o.npy --causal middle
+usage attend "--window: '3' is not LEFT,RIGHT (-1: unbounded)" attend --q q --k k --v v -o o.npy --window 3
+usage attend "--window: '-2,0' is not LEFT,RIGHT (-1: unbounded)" attend --q q --k k --v v -o o.npy --window -2,0
+usage attend "--kv-len: '-1' is not a list of whole numbers from 0" attend --q q --k k --v v -o o.npy --kv-len -1
+usage attend "--q-len: '1,,2' is not a list of whole numbers from 0" attend --q q --k k --v v -o o.npy --q-len 1,,2
+usage attend "--scale: 'nan' is not a finite number" attend --q q --k k --v v -o o.npy --scale nan
+usage attend "--softcap: 0 is not above 0" attend --q q --k k --v v -o o.npy --softcap 0
+usage attend "--dq, --dk and --dv need --grad-out" attend --q q --k k --v v -o o.npy --dq d.npy
+usage attend "--grad-out needs one of --dq, --dk, --dv" attend --q q --k k --v v -o o.npy --grad-out g
+usage train "--out DIR is missing" train --text t
+usage train "--text or --grammar is missing" train --out d
+usage train "--text and --grammar together: give one of them" train --out d --text t --grammar g
+usage eval "--text or --grammar is missing" eval --model "$model"
+
+# What is not built is unknown.
+for option in --sink --alibi --cu-seqlens --dropout --class --stats --grad-lse; do
+    run attend --q q --k k --v v -o o.npy $option x
+    code 2
+    err_like "^qkv attend: unknown option '$option'"
+done
+
+# Instruction sets and threads by option and by variable.
+run info --isa vax
+code 2
+err_like "^qkv info: --isa: 'vax' is not one of those usable here: scalar"
+QKV_ISA=vax
+export QKV_ISA
+run info
+code 2
+err_like "^qkv info: QKV_ISA: 'vax' is not one of those usable here: scalar"
+unset QKV_ISA
+QKV_NUM_THREADS=many
+export QKV_NUM_THREADS
+run info
+code 2
+err "qkv info: QKV_NUM_THREADS: 'many' is not a whole number from 1 to 1024
+Try 'qkv help info'."
+unset QKV_NUM_THREADS
+run info --isa scalar --threads 3
+code 0
+out_like '^threads       3$'
+out_like '(used: scalar)$'
+
+# A full disk is told, a reader that has gone is not.
+said="qkv help > /dev/full"
+"$qkv" help >/dev/full 2>"$folder/err"
+got=$?
+code 1
+err "qkv: standard output: No space left on device"
+said="qkv help | true"
+{
+    sleep 0.3
+    "$qkv" help 2>"$folder/err"
+    echo $? >"$folder/code"
+} | true
+got=$(cat "$folder/code")
+code 1
+no_err
+finish
