@@ -1,7 +1,7 @@
 /*
- * Parses a command line by the tables of args.h. Long options (`--x VALUE`, `--x=VALUE`), the short -o, -v
- * and -h, `--` to end them, words and options in any order, the last of a repeated option wins. A word that
- * begins with '-' is never taken for a text: that takes `--` before it.
+ * Parses a command line by the tables of args.h. Long options (`--x VALUE`, `--x=VALUE`), the
+ * short -o, -v and -h, `--` to end them, words and options in any order, the last of a repeated
+ * option wins. A word that begins with '-' is never taken for a text: that takes `--` before it.
  */
 #include "args.h"
 
@@ -110,7 +110,10 @@ int64_t *args_int_list(const char *text, int64_t min, int64_t max, int *n) {
     return values;
 }
 
-/* Edits (insert, delete, replace) that turn a into b; words longer than 31 bytes are far from everything. */
+/*
+ * Edits (insert, delete, replace) that turn a into b; words longer than 31 bytes are far from
+ * everything.
+ */
 static int edit_distance(const char *a, const char *b) {
     const int n = (int)strlen(a), m = (int)strlen(b);
     int row[32];

@@ -1,6 +1,7 @@
 /*
- * Options of the command line: one table per command says name, argument, range, help text and where the
- * value goes. Parsing, help, and error texts all read that table, so they cannot disagree.
+ * Options of the command line: one table per command says name, argument, range, help text and
+ * where the value goes. Parsing, help, and error texts all read that table, so they cannot
+ * disagree.
  */
 #ifndef QKV_CLI_ARGS_H
 #define QKV_CLI_ARGS_H
@@ -61,22 +62,31 @@ enum {
 
 struct cli_command;
 
-/* The index-th option that a command takes, its own first, then the shared ones; NULL past the end. */
+/*
+ * The index-th option that a command takes, its own first, then the shared ones; NULL past the
+ * end.
+ */
 const struct cli_option *args_option(const struct cli_command *command, int index);
 
 /*
- * Parses argv[0 … argc) into the command's struct of options (zeroed) and moves the words that are no
- * options to the front of argv, n_words of them. Returns 0, or prints and returns EXIT_USAGE; *help is set
- * if --help was met, and nothing after it is looked at.
+ * Parses argv[0 … argc) into the command's struct of options (zeroed) and moves the words that
+ * are no options to the front of argv, n_words of them. Returns 0, or prints and returns
+ * EXIT_USAGE; *help is set if --help was met, and nothing after it is looked at.
  */
 int args_parse(const struct cli_command *command, int argc, char **argv, void *options,
                int *n_words, bool *help);
 
-/* Whole texts only: no spaces, no hexadecimal, no "inf". False if it is no such number, or out of range. */
+/*
+ * Whole texts only: no spaces, no hexadecimal, no "inf". False if it is no such number, or out of
+ * range.
+ */
 bool args_int(const char *text, int64_t min, int64_t max, int64_t *value);
 bool args_real(const char *text, double *value);
 
-/* "3,-1,7": n numbers separated by commas into a new array; NULL with *n = 0 if it is no such list. */
+/*
+ * "3,-1,7": n numbers separated by commas into a new array; NULL with *n = 0 if it is no such
+ * list.
+ */
 int64_t *args_int_list(const char *text, int64_t min, int64_t max, int *n);
 
 /* The name nearest to a misspelt one, or NULL if none is near. names ends with NULL. */

@@ -13,7 +13,10 @@ struct attend_options {
     const char *grad_out, *dq, *dk, *dv;
 };
 
-/* Numbers of the options, read before any file is. Lists hold one number for all batches, or one each. */
+/*
+ * Numbers of the options, read before any file is. Lists hold one number for all batches, or one
+ * each.
+ */
 struct attend_rules {
     enum { CAUSAL_NONE, CAUSAL_TOP_LEFT, CAUSAL_BOTTOM_RIGHT, CAUSAL_OFFSETS } causal;
     int64_t *offsets, *kv_len, *q_len;

@@ -1,6 +1,7 @@
 /*
- * Reads the arrays of `qkv attend` and describes the problem that they make. Arrays of rank 4, 3 and 2 are
- * [B,H,L,D], [H,L,D] and [L,D]; what is missing on the left is 1. A mask is aligned on the right, as in numpy.
+ * Reads the arrays of `qkv attend` and describes the problem that they make. Arrays of rank 4, 3
+ * and 2 are [B,H,L,D], [H,L,D] and [L,D]; what is missing on the left is 1. A mask is aligned on
+ * the right, as in numpy.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -12,9 +12,10 @@ struct choice {
 };
 
 /*
- * The head in which a [MASK] looks most sharply at a content word. Without a content word: at any other
- * token. Without a [MASK]: the head in which one content word (else one ordinary token, else any token)
- * looks most sharply at another. With `given`, the head is choice->layer and head, and only query and key are looked for.
+ * The head in which a [MASK] looks most sharply at a content word. Without a content word: at any
+ * other token. Without a [MASK]: the head in which one content word (else one ordinary token,
+ * else any token) looks most sharply at another. With `given`, the head is choice->layer and
+ * head, and only query and key are looked for.
  */
 qkv_status choose_head(const struct session *session, const qkv_run *run, const qkv_encoding *input,
                        bool given, struct choice *choice, qkv_error *error);

@@ -34,7 +34,10 @@ const struct cli_command *cli_command_find(const char *name);
 extern const struct cli_command cmd_look, cmd_fill, cmd_next, cmd_attend, cmd_train, cmd_eval,
     cmd_bench, cmd_info, cmd_tokenize, cmd_help;
 
-/* Help on standard output (cmd_help.c): of one command, or of all with command NULL. Returns EXIT_OK. */
+/*
+ * Help on standard output (cmd_help.c): of one command, or of all with command NULL. Returns
+ * EXIT_OK.
+ */
 int help_print(const struct cli_command *command);
 
 /* "qkv: …" on standard error; return EXIT_FAILED. */
@@ -46,9 +49,10 @@ int cli_usage(const struct cli_command *command, const char *format, ...)
 void cli_note(bool quiet, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * Commands that write files ask for this first: then the first Ctrl-C (or SIGTERM) only sets cli_cancelled, and
- * the second one ends the process at once. Calls into the library get its address as their cancel flag, and
- * nothing is written once it is set. main ends the process by the signal, so that a shell sees what happened.
+ * Commands that write files ask for this first: then the first Ctrl-C (or SIGTERM) only sets
+ * cli_cancelled, and the second one ends the process at once. Calls into the library get its
+ * address as their cancel flag, and nothing is written once it is set. main ends the process by
+ * the signal, so that a shell sees what happened.
  */
 void cli_catch_interrupts(void);
 extern int cli_cancelled;

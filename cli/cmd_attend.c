@@ -23,7 +23,10 @@ static float *zeros(int64_t a, int64_t b, int64_t c, int64_t d) {
     return calloc((size_t)n + 1, sizeof(float));
 }
 
-/* Rows at or beyond --q-len are not computed: o = 0 and lse = -inf, as for a row that sees nothing. */
+/*
+ * Rows at or beyond --q-len are not computed: o = 0 and lse = -inf, as for a row that sees
+ * nothing.
+ */
 static int results_alloc(const struct attend_problem *problem, struct results *results) {
     const qkv_attention_desc *d = &problem->desc;
     results->o = zeros(d->n_batch, d->n_heads, d->len_q, d->head_dim_v);

@@ -1,7 +1,8 @@
 /*
- * `qkv bench`: forward, causal and backward attention beside the machine's own FMA peak. Machines drift by
- * several per cent within minutes, so every round measures the peak, then the case; what is compared between
- * builds is the median of their ratios. FLOPs are 2·B·H·Lq·Lk·(D + Dv), half if causal, 2.5 times for backward.
+ * `qkv bench`: forward, causal and backward attention beside the machine's own FMA peak. Machines
+ * drift by several per cent within minutes, so every round measures the peak, then the case; what
+ * is compared between builds is the median of their ratios. FLOPs are 2·B·H·Lq·Lk·(D + Dv), half
+ * if causal, 2.5 times for backward.
  */
 #include <inttypes.h>
 #include <jansson.h>

@@ -1,4 +1,7 @@
-/* `qkv look`: where each token looks. Runs the model once with capture; look_*.c show what came of it. */
+/*
+ * `qkv look`: where each token looks. Runs the model once with capture; look_*.c show what came
+ * of it.
+ */
 #include "look.h"
 
 #include <inttypes.h>

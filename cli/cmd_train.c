@@ -1,4 +1,6 @@
-/* `qkv train`: a small BERT from text or from a grammar, with progress and a picture of the loss. */
+/*
+ * `qkv train`: a small BERT from text or from a grammar, with progress and a picture of the loss.
+ */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>

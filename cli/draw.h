@@ -4,7 +4,10 @@
 
 #include "term.h"
 
-/* weights [n][n], rows are queries; labels are escaped. mark_row and mark_col are set in bold; -1: none. */
+/*
+ * weights [n][n], rows are queries; labels are escaped. mark_row and mark_col are set in bold;
+ * -1: none.
+ */
 struct map_view {
     int64_t n;
     const float *weights;
@@ -12,7 +15,10 @@ struct map_view {
     int64_t mark_row, mark_col;
 };
 
-/* Draws as much as fits: numbers in cells, else squares, else half blocks, else pooled half blocks. */
+/*
+ * Draws as much as fits: numbers in cells, else squares, else half blocks, else pooled half
+ * blocks.
+ */
 void draw_heatmap(struct term *term, const struct map_view *view);
 
 /* All heads as thumbnails of side × side cells: cells is [n_layers][n_heads][side][side]. */
@@ -31,7 +37,10 @@ void draw_grid(struct term *term, const struct grid_view *view);
 /* Largest weight of each of side × side tiles of an n × n map. */
 void pool_map(const float *weights, int64_t n, int side, float *cells);
 
-/* One line of text of a picture in half blocks: rows 2 line and 2 line + 1 of cells [rows][columns]. */
+/*
+ * One line of text of a picture in half blocks: rows 2 line and 2 line + 1 of cells
+ * [rows][columns].
+ */
 void draw_halves(struct term *term, const float *cells, int rows, int columns, int line,
                  double largest);
 

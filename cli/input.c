@@ -1,6 +1,6 @@
 /*
- * Where texts come from, and cutting them to the model's length. Cutting a pair takes tokens from the end of
- * the longer text until both fit, as `longest_first` does in transformers.
+ * Where texts come from, and cutting them to the model's length. Cutting a pair takes tokens from
+ * the end of the longer text until both fit, as `longest_first` does in transformers.
  */
 #include "input.h"
 
@@ -59,7 +59,10 @@ static void remove_tokens(qkv_encoding *encoding, int64_t at, int64_t count) {
     encoding->n -= count;
 }
 
-/* The layout is [CLS] a [SEP] or [CLS] a [SEP] b [SEP]; returns the place of the first inserted [SEP]. */
+/*
+ * The layout is [CLS] a [SEP] or [CLS] a [SEP] b [SEP]; returns the place of the first inserted
+ * [SEP].
+ */
 static int64_t first_separator(const qkv_encoding *encoding) {
     int64_t i = 0;
     while (i < encoding->n && encoding->types[i] == 0) i++;

@@ -1,6 +1,6 @@
 /*
- * Texts in, answers out: from the command line, from standard input, or line by line with --jsonl. A command
- * gives a function that answers one text; everything around it is here.
+ * Texts in, answers out: from the command line, from standard input, or line by line with
+ * --jsonl. A command gives a function that answers one text; everything around it is here.
  */
 #ifndef QKV_CLI_INPUT_H
 #define QKV_CLI_INPUT_H
@@ -15,8 +15,8 @@ struct text_job {
     const char *pair; /* of --pair; nullable */
     bool needs_pair;  /* the words are A and B */
     /*
-     * Answers one text. json NULL: print it. Otherwise: make an object. A text that does not suit the command
-     * is the caller's mistake: set usage.
+     * Answers one text. json NULL: print it. Otherwise: make an object. A text that does not suit
+     * the command is the caller's mistake: set usage.
      */
     qkv_status (*answer)(struct text_job *job, const qkv_encoding *input, json_t **json,
                          qkv_error *error);
@@ -40,7 +40,10 @@ json_t *json_text(const char *text);
 /* A number for JSON, which has no NaN and no infinity: null for those. */
 json_t *json_number(double value);
 
-/* One line of JSON, numbers with 9 significant digits. Takes the reference. False if it cannot be written. */
+/*
+ * One line of JSON, numbers with 9 significant digits. Takes the reference. False if it cannot be
+ * written.
+ */
 bool json_print(FILE *out, json_t *object);
 
 /* Writes an object to a file by way of a temporary name beside it. Takes the reference. */

@@ -1,4 +1,7 @@
-/* JSON as the tool writes it: one line an object, 9 significant digits, null for what JSON cannot say. */
+/*
+ * JSON as the tool writes it: one line an object, 9 significant digits, null for what JSON cannot
+ * say.
+ */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,6 @@
-/* `qkv look` on a terminal: words for [MASK], all heads, and the heat map of one, with a caption. */
+/*
+ * `qkv look` on a terminal: words for [MASK], all heads, and the heat map of one, with a caption.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -1,8 +1,9 @@
 /*
  * qkv: the tool. The one table of commands, messages, signals, and the exit code.
  *
- * Results go to standard output, everything else to standard error. Exit codes: 0; 1, it failed; 2, the
- * command line is wrong. A closed pipe is a quiet failure. The locale is never set, so numbers have a point.
+ * Results go to standard output, everything else to standard error. Exit codes: 0; 1, it failed;
+ * 2, the command line is wrong. A closed pipe is a quiet failure. The locale is never set, so
+ * numbers have a point.
  */
 #include <errno.h>
 #include <poll.h>

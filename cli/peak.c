@@ -1,7 +1,7 @@
 /*
- * FMA peak: independent chains in registers, enough of them to hide the latency (2 FMA a cycle x 4 cycles, with
- * room: 24 of 32 zmm, 12 of 16 ymm). Compiled for its instruction set by attribute, chosen by what the
- * processor has, so that the tool itself stays portable.
+ * FMA peak: independent chains in registers, enough of them to hide the latency (2 FMA a cycle x
+ * 4 cycles, with room: 24 of 32 zmm, 12 of 16 ymm). Compiled for its instruction set by
+ * attribute, chosen by what the processor has, so that the tool itself stays portable.
  */
 #include "peak.h"
 

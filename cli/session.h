@@ -14,7 +14,9 @@ struct session {
     const qkv_tokenizer *tokenizer;
 };
 
-/* Makes a context by --threads, --isa and their variables. Returns an exit code, having said why. */
+/*
+ * Makes a context by --threads, --isa and their variables. Returns an exit code, having said why.
+ */
 int session_context(const struct cli_command *command, const struct cli_common *common,
                     qkv_ctx **ctx);
 
@@ -27,8 +29,8 @@ void session_close(struct session *session);
 char *session_token(const struct session *session, int32_t id);
 
 /*
- * The head that --head and --layer name: *given tells whether one was named. Returns an exit code, having
- * said what is wrong.
+ * The head that --head and --layer name: *given tells whether one was named. Returns an exit
+ * code, having said what is wrong.
  */
 int session_head(const struct session *session, bool *given, int64_t *layer, int64_t *head);
 

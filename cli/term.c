@@ -1,7 +1,7 @@
 /*
- * The terminal: 24-bit colour if COLORTERM says so, else 256 or 16 by TERM, else none. NO_COLOR and --color
- * come before that. Half blocks unless the locale's variables name an encoding other than UTF-8 (setlocale is
- * never called: it would change how numbers are written), or --ascii.
+ * The terminal: 24-bit colour if COLORTERM says so, else 256 or 16 by TERM, else none. NO_COLOR
+ * and --color come before that. Half blocks unless the locale's variables name an encoding other
+ * than UTF-8 (setlocale is never called: it would change how numbers are written), or --ascii.
  */
 #include "term.h"
 

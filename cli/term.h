@@ -1,4 +1,7 @@
-/* What the terminal can do, and the few ways in which the tool uses it: cells, styles, columns, bars. */
+/*
+ * What the terminal can do, and the few ways in which the tool uses it: cells, styles, columns,
+ * bars.
+ */
 #ifndef QKV_CLI_TERM_H
 #define QKV_CLI_TERM_H
 
@@ -41,14 +44,23 @@ const char *term_mark(const struct term *term, double t);
 /* A bar of `width` cells, filled by t. */
 void term_bar(struct term *term, double t, int width);
 
-/* Columns that a text takes, and a text in exactly `width` columns: clipped with an ellipsis, or padded. */
+/*
+ * Columns that a text takes, and a text in exactly `width` columns: clipped with an ellipsis, or
+ * padded.
+ */
 int term_columns(const char *text);
 void term_put(struct term *term, const char *text, int width, bool right_aligned);
 
-/* Text from outside with controls, bidi overrides and broken UTF-8 made visible as \x.. or \u{..}; malloc. */
+/*
+ * Text from outside with controls, bidi overrides and broken UTF-8 made visible as \x.. or
+ * \u{..}; malloc.
+ */
 char *term_escape(const char *bytes, size_t n);
 
-/* A line on a terminal's standard error, rewritten in place; silent elsewhere and in the first second. */
+/*
+ * A line on a terminal's standard error, rewritten in place; silent elsewhere and in the first
+ * second.
+ */
 struct progress {
     bool on, shown;
     double start, last;
