@@ -70,9 +70,9 @@ static int tell_model(const char *name, const struct cli_common *common) {
 
 /* ---- An array ------------------------------------------------------------------------------- */
 
-static bool names_array(const char *name) {
-    const size_t n = strlen(name);
-    return (n > 4 && strcmp(name + n - 4, ".npy") == 0) || strstr(name, ".safetensors:");
+static bool ends_in(const char *name, const char *ending) {
+    const size_t n = strlen(name), m = strlen(ending);
+    return n > m && strcmp(name + n - m, ending) == 0;
 }
 
 static int tell_array(const char *name, const struct cli_common *common) {
@@ -95,6 +95,43 @@ static int tell_array(const char *name, const struct cli_common *common) {
     json_decref(shape);
     qkv_array_free(array);
     return code;
+}
+
+/* ---- A file of tensors ---------------------------------------------------------------------- */
+
+struct tensor_listing {
+    json_t *list; /* NULL: print */
+    int64_t n_tensors;
+};
+
+static void tell_entry(void *user, const qkv_tensor_entry *entry) {
+    struct tensor_listing *listing = user;
+    listing->n_tensors++;
+    json_t *shape = json_array();
+    if (!listing->list) printf("%-5s %s  [", entry->type, entry->name);
+    for (int i = 0; i < entry->rank; i++) {
+        if (!listing->list) printf(i ? ",%" PRId64 : "%" PRId64, entry->shape[i]);
+        json_array_append_new(shape, json_integer(entry->shape[i]));
+    }
+    if (listing->list)
+        json_array_append_new(listing->list,
+                              json_pack("{s:o,s:s,s:O}", "name", json_text(entry->name), "type",
+                                        entry->type, "shape", shape));
+    else
+        puts("]");
+    json_decref(shape);
+}
+
+static int tell_tensors(const char *path, const struct cli_common *common) {
+    struct tensor_listing listing = { .list = common->json ? json_array() : NULL };
+    qkv_error error;
+    if (qkv_tensor_list(path, tell_entry, &listing, &error) != QKV_OK) {
+        json_decref(listing.list);
+        return cli_fail("%s", error.message);
+    }
+    if (common->json) return emit(json_pack("{s:o}", "tensors", listing.list));
+    printf("%" PRId64 " tensors\n", listing.n_tensors);
+    return EXIT_OK;
 }
 
 /* ---- This binary ---------------------------------------------------------------------------- */
@@ -128,9 +165,12 @@ static int tell_self(qkv_ctx *ctx, const struct cli_common *common) {
 
 static int info(const struct cli_command *command, const void *data, int n_words, char **words) {
     const struct info_options *options = data;
-    if (n_words > 0)
-        return names_array(words[0]) ? tell_array(words[0], &options->common)
-                                     : tell_model(words[0], &options->common);
+    if (n_words > 0) {
+        if (ends_in(words[0], ".npy") || strstr(words[0], ".safetensors:"))
+            return tell_array(words[0], &options->common);
+        return ends_in(words[0], ".safetensors") ? tell_tensors(words[0], &options->common)
+                                                 : tell_model(words[0], &options->common);
+    }
     qkv_ctx *ctx = NULL;
     int code = session_context(command, &options->common, &ctx);
     if (!code) code = tell_self(ctx, &options->common);
@@ -143,9 +183,9 @@ const struct cli_command cmd_info = {
     .summary = "about a model, an array, or this binary and machine",
     .words = "[MODEL|FILE]",
     .details = "Without an argument: version, instruction sets, threads, and the embedded model. "
-               "With a model (a folder, a .safetensors file, a name in the Hugging Face cache): "
-               "its sizes and parameters, and with -v the tensors that are not used. With F.npy "
-               "or F.safetensors:NAME: type and shape.",
+               "With a model (a folder, or a name in the Hugging Face cache): its sizes and "
+               "parameters, and with -v the tensors that are not used. With F.safetensors: the "
+               "tensors in it. With F.npy or F.safetensors:NAME: type and shape.",
     .max_words = 1,
     .takes = TAKES_COMPUTE | TAKES_JSON | TAKES_VERBOSE,
     .options_bytes = sizeof(struct info_options),

@@ -1,7 +1,7 @@
 /*
  * The heat map of one head, in the largest form that fits n tokens into the terminal's width:
  *
- *     numbers   a cell of 3 … 9 columns holds its weight in percent; labels above, staggered or upright
+ *     numbers   a cell of 3 … 9 columns holds its weight in percent; labels staggered or upright
  *     squares   two columns a cell
  *     halves    one column and half a line a cell, so that cells stay square; tokens are numbered
  *     pooled    the same, each cell the largest weight of a tile

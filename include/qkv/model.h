@@ -262,6 +262,21 @@ QKV_API QKV_NODISCARD qkv_status qkv_array_write(const char *path, const qkv_arr
                                                  qkv_error *error);
 QKV_API void qkv_array_free(qkv_array *array);
 
+/** A tensor of a .safetensors file as it is stored. */
+typedef struct qkv_tensor_entry {
+    const char *name; /* escaped for printing, cut at 400 bytes */
+    const char *type; /* "F32", "BF16", "I64" … */
+    int rank;
+    int64_t shape[8];
+} qkv_tensor_entry;
+
+/** Checks the header of a .safetensors file and calls visit for each tensor, in byte order of their
+ * names. Entries live until visit returns. */
+QKV_API QKV_NODISCARD qkv_status qkv_tensor_list(const char *path,
+                                                 void (*visit)(void *user,
+                                                               const qkv_tensor_entry *entry),
+                                                 void *user, qkv_error *error);
+
 #ifdef __cplusplus
 }
 #endif

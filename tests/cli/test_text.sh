@@ -180,6 +180,15 @@ code 0
 out_like '^shape  *\[2,2,7,8\]$'
 run info "$here/data/boolean.npy" --json
 out '{"type":"bool","shape":[4,1,7],"n_elems":28}'
+run info "$model/model.safetensors"
+code 0
+out_like '^F32   bert.embeddings.LayerNorm.beta  \[20\]$'
+out_like '^[0-9]* tensors$'
+run info "$model/model.safetensors" --json
+out_like '^{"tensors":\[{"name":"bert.embeddings.LayerNorm.beta","type":"F32","shape":\[20\]},'
+run info "$here/data/k.safetensors"
+code 1
+no_out
 run info "$folder/none"
 code 1
 no_out
