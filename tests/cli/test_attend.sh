@@ -12,18 +12,18 @@ shape() { head -c 300 "$1" | tr -d '\0\n ' | grep -a -o "'shape':([0-9,]*)" | ta
 
 # near A B: same shape, every number within 2e-6 of the other; infinities are equal.
 near() {
-    said="$said: $(basename "$1")"
     check "no file $1" test -s "$1"
-    check "shape $(shape "$1"), expected $(shape "$2")" test "$(shape "$1")" = "$(shape "$2")"
+    test -s "$1" || return
+    check "$1 has $(shape "$1"), expected $(shape "$2")" test "$(shape "$1")" = "$(shape "$2")"
     numbers "$1" >"$folder/a"
     numbers "$2" >"$folder/b"
-    check "another count of numbers" test "$(wc -l <"$folder/a")" -eq "$(wc -l <"$folder/b")"
+    check "$1 has another count of numbers" test "$(wc -l <"$folder/a")" -eq "$(wc -l <"$folder/b")"
     distance=$(paste "$folder/a" "$folder/b" | awk '
         $1 != $2 { d = $1 - $2; if (d < 0) d = -d
                    if ($1 ~ /n/ || $2 ~ /n/) d = 999
                    if (d > m) m = d }
         END { print m + 0 }')
-    check "differs by $distance" awk "BEGIN { exit !($distance <= 2e-6) }"
+    check "$1 differs by $distance" awk "BEGIN { exit !($distance <= 2e-6) }"
 }
 o=$folder/o.npy
 qkv_arrays="--q $data/q.npy --k $data/k.npy --v $data/v.npy"
