@@ -19,6 +19,7 @@ enum { CHAINS_512 = 24, CHAINS_256 = 12 };
 __attribute__((target("avx512f"))) static float spin_512(int64_t rounds) {
     const __m512 a = _mm512_set1_ps(1.0000001F), b = _mm512_set1_ps(1e-9F);
     __m512 c[CHAINS_512];
+#pragma GCC unroll 24
     for (int i = 0; i < CHAINS_512; i++) c[i] = _mm512_set1_ps((float)i);
     for (int64_t r = 0; r < rounds; r++) {
 #pragma GCC unroll 24
@@ -26,6 +27,7 @@ __attribute__((target("avx512f"))) static float spin_512(int64_t rounds) {
         __asm__ volatile("" : "+x"(c[0])); /* keeps rounds apart */
     }
     float sum = 0;
+#pragma GCC unroll 24
     for (int i = 0; i < CHAINS_512; i++) sum += _mm512_cvtss_f32(c[i]);
     return sum;
 }
@@ -33,6 +35,7 @@ __attribute__((target("avx512f"))) static float spin_512(int64_t rounds) {
 __attribute__((target("avx2,fma"))) static float spin_256(int64_t rounds) {
     const __m256 a = _mm256_set1_ps(1.0000001F), b = _mm256_set1_ps(1e-9F);
     __m256 c[CHAINS_256];
+#pragma GCC unroll 12
     for (int i = 0; i < CHAINS_256; i++) c[i] = _mm256_set1_ps((float)i);
     for (int64_t r = 0; r < rounds; r++) {
 #pragma GCC unroll 12
@@ -40,6 +43,7 @@ __attribute__((target("avx2,fma"))) static float spin_256(int64_t rounds) {
         __asm__ volatile("" : "+x"(c[0]));
     }
     float sum = 0;
+#pragma GCC unroll 12
     for (int i = 0; i < CHAINS_256; i++) sum += _mm256_cvtss_f32(c[i]);
     return sum;
 }
