@@ -44,7 +44,4 @@ void pool_map(const float *weights, int64_t n, int side, float *cells);
 void draw_halves(struct term *term, const float *cells, int rows, int columns, int line,
                  double largest);
 
-/* Words wrapped to the terminal. */
-void draw_text(struct term *term, const char *text);
-
 #endif

@@ -206,7 +206,7 @@ static void draw_rows_of_halves(struct term *term, const struct map_view *view,
         const long long tile = (view->n + side - 1) / side;
         snprintf(note, sizeof note,
                  "Pooled: a cell is the largest weight of a tile of %lld x %lld.", tile, tile);
-        draw_text(term, note);
+        term_wrap(term, note);
     }
 }
 
@@ -246,22 +246,4 @@ void draw_heatmap(struct term *term, const struct map_view *view) {
     else
         draw_small(term, view, &layout);
     draw_scale(term, layout.largest);
-}
-
-void draw_text(struct term *term, const char *text) {
-    int column = 0;
-    while (*text) {
-        const size_t length = strcspn(text, " ");
-        char word[256];
-        snprintf(word, sizeof word, "%.*s", (int)length, text);
-        const int columns = term_columns(word);
-        if (column > 0 && column + 1 + columns > term->width) {
-            fputc('\n', term->out);
-            column = 0;
-        }
-        column +=
-            fprintf(term->out, column > 0 ? " %s" : "%s", word) > 0 ? columns + (column > 0) : 0;
-        text += length + (text[length] == ' ');
-    }
-    term_newline(term);
 }

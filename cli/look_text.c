@@ -9,7 +9,7 @@
 
 static void print_predictions(const struct look *look, struct term *term) {
     if (!look->session->info->has_mlm) {
-        draw_text(term, "The model has no MLM head, so it predicts nothing.");
+        term_wrap(term, "The model has no MLM head, so it predicts nothing.");
     } else if (look->predictions.n_masks > 0) {
         predictions_print(look->session, &look->predictions, term);
     } else {
@@ -43,7 +43,7 @@ static qkv_status print_grid(const struct look *look, struct term *term, float *
     }
     if (status == QKV_OK) {
         heading(term, "All heads");
-        draw_text(term, term->depth == TERM_PLAIN
+        term_wrap(term, term->depth == TERM_PLAIN
                             ? "down: layers, across: heads; denser is more, 0 to 1"
                         : term->theme == QKV_THEME_LIGHT
                             ? "down: layers, across: heads; darker is more, 0 to 1"
@@ -91,7 +91,7 @@ static qkv_status print_map(const struct look *look, struct term *term, float *w
         look->session->info->source, look->given ? "" : " Shown is ",
         look->given ? "" : choice->rule, look->given ? "" : ".");
     term_style(term, STYLE_DIM);
-    draw_text(term, caption);
+    term_wrap(term, caption);
     term_style(term, STYLE_NONE);
     return QKV_OK;
 }

@@ -220,6 +220,41 @@ void term_put(struct term *term, const char *text, int width, bool right_aligned
     if (width > 0) fprintf(term->out, "%s%*s", term->unicode ? "…" : "~", width - 1 - used, "");
 }
 
+/* A word, broken wherever the line is full. */
+static int put_broken(struct term *term, const char *word, const char *end, int column) {
+    while (word < end) {
+        const char *next = word;
+        const int columns = next_columns(&next);
+        if (column + columns > term->width) {
+            fputc('\n', term->out);
+            column = 0;
+        }
+        fwrite(word, 1, (size_t)(next - word), term->out);
+        column += columns;
+        word = next;
+    }
+    return column;
+}
+
+void term_wrap(struct term *term, const char *text) {
+    int column = 0;
+    while (*text) {
+        const char *end = text + strcspn(text, " ");
+        int columns = 0;
+        for (const char *c = text; c < end;) columns += next_columns(&c);
+        if (column > 0 && column + 1 + columns > term->width) {
+            fputc('\n', term->out);
+            column = 0;
+        } else if (column > 0) {
+            fputc(' ', term->out);
+            column++;
+        }
+        column = put_broken(term, text, end, column);
+        text = end + (*end == ' ');
+    }
+    term_newline(term);
+}
+
 static bool can_be_shown(utf8proc_int32_t point) {
     switch (utf8proc_category(point)) {
     case UTF8PROC_CATEGORY_CC:

@@ -51,6 +51,9 @@ void term_bar(struct term *term, double t, int width);
 int term_columns(const char *text);
 void term_put(struct term *term, const char *text, int width, bool right_aligned);
 
+/* Words wrapped to the terminal's width; a word that is wider goes on in the next line. */
+void term_wrap(struct term *term, const char *text);
+
 /*
  * Text from outside with controls, bidi overrides and broken UTF-8 made visible as \x.. or
  * \u{..}; malloc.
