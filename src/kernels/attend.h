@@ -1,63 +1,84 @@
 /*
- * The argument of attend_block, the hot call of the forward pass: one block of query rows of one head against all keys that
- * they may see. Keys and values come packed, in the workspace of the head that shares them:
+ * The forward pass of attention: what its kernel works on. One block of at most 96 queries of one head against all keys that
+ * they may see, K and V packed by the caller. docs/numerics.md states the order of every sum.
  *
- *     k_panels  [panel][head_dim][32 keys]                  panel = (key - first_key) / 32
- *     v_panels  [block][strip][256 keys][32 channels]       block = (key - first_key) / 256, strip = channel / 32
+ *   product      rows    columns   depth     A (broadcast)       B (32 columns wide)
+ *   S  = Q K^T   query   key       channel   q, as it lies       key panel [channel][32 keys]
+ *   O += P V     query   channel   key       P, by rows          channel panel [key][32 channels]
  *
- * with zeros in columns without a key or channel; rows of values without a key are not read. first_key is a multiple of 256, so that blocks are those of the written
- * order (docs/numerics.md), aligned to key 0 of the sequence.
+ * Keys are taken in blocks of 256, aligned to key 0 of the sequence. Within one, three sweeps over the queries: scores (a key
+ * panel of 128 head_dim bytes stays in L1 while all row tiles pass), softmax, values (a channel panel of 32 KiB does).
+ *
+ *     k   [panel][head_dim][32 keys]               panel = (key - first_key) / 32
+ *     v   [block][panel][256 keys][32 channels]    block = (key - first_key) / 256, panel = channel / 32
  */
 #ifndef QKVI_KERNELS_ATTEND_H
 #define QKVI_KERNELS_ATTEND_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
     QKVI_PANEL = 32,
-    QKVI_KEY_BLOCK = 256,  /* keys of a block: part of the written order */
+    QKVI_KEY_BLOCK = 256,  /* part of the written order */
     QKVI_QUERY_BLOCK = 96, /* most rows of a call: 8 tiles of 12, 6 groups of 16 lanes; free */
-    QKVI_SCORE_ROW = QKVI_KEY_BLOCK + 16 /* a power of two would put all rows into one cache set */
+    QKVI_SCORE_ROW = QKVI_KEY_BLOCK + 16, /* a power of two would put all rows into one set of L1 */
+    QKVI_ATTEND_TILES = 16                /* most row tiles of a call, of 6 rows or more */
 };
 
-typedef enum qkvi_mask_kind { QKVI_MASK_NONE, QKVI_MASK_BYTES, QKVI_MASK_FLOATS } qkvi_mask_kind;
+/* What a row tile did in the current block of keys. */
+typedef struct qkvi_attend_tile {
+    int first, end; /* panels of the block that it computed: [first, end); first < 0: none */
+    bool partial;   /* some row did not see some key of them */
+    bool started;   /* an earlier block has written its rows of o_sum */
+} qkvi_attend_tile;
+
+/* Scratch of one thread. Lanes and rows beyond the queries of the block hold numbers of no consequence. */
+typedef struct qkvi_attend_scratch {
+    _Alignas(64) float s[QKVI_QUERY_BLOCK * QKVI_SCORE_ROW]; /* scores, then weights */
+    float max[QKVI_QUERY_BLOCK * 16];                        /* 16 partial maxima a row */
+    float sum[QKVI_QUERY_BLOCK * 16];                        /* 16 partial sums of p a row */
+    float m[QKVI_QUERY_BLOCK];     /* the reference, in log2 units; -inf: no score above it yet */
+    float shift[QKVI_QUERY_BLOCK]; /* m, or 0 for -inf */
+    float l[QKVI_QUERY_BLOCK];     /* sum of p */
+    float alpha[QKVI_QUERY_BLOCK]; /* 2^(m before - m now), of this block of keys */
+    int64_t begin[QKVI_QUERY_BLOCK], end[QKVI_QUERY_BLOCK]; /* filled by the caller: see below */
+    qkvi_attend_tile tile[QKVI_ATTEND_TILES];
+} qkvi_attend_scratch;
 
 typedef struct qkvi_attend {
-    int n_rows; /* 1 … QKVI_QUERY_BLOCK */
     int64_t head_dim, head_dim_v;
-    const float *q;
-    int64_t q_row; /* stride of rows */
+    int n_queries;  /* 1 ... QKVI_QUERY_BLOCK */
+    const float *q; /* rows of the caller's array */
+    int64_t q_row;
+    const float *k, *v;
+    int64_t first_key;    /* of the packed ones, a multiple of 256 */
+    const bool *v_finite; /* [block]: all of v that somebody sees is */
+
+    /*
+     * scratch->begin and end: query i may see the keys [begin[i], end[i]), begin <= end; neither ever falls. Panels of k outside
+     * of them are not read; nor are rows of v before the first begin or from the last end on.
+     */
+    qkvi_attend_scratch *scratch;
+    float *o_sum;      /* [n_queries][o_sum_row], aligned to 64, contents undefined */
+    int64_t o_sum_row; /* a multiple of 16, at least head_dim_v rounded up to 32 */
+
+    /* The explicit mask, from its element for query 0 of the block and key 0; both NULL: none. */
+    const uint8_t *mask_bool;
+    const float *mask_add;
+    int64_t mask_row, mask_key; /* strides */
+
+    float scale;   /* not negative, scale log2 e normal: the caller has put the rest into k */
+    float softcap; /* 0: none */
+
     float *o;
     int64_t o_row;
     float *lse; /* nullable */
     int64_t lse_row;
-
-    /* Row r sees the keys [position + r - left, position + r + right] of [0, n_keys). */
-    int64_t position, left, right, n_keys;
-
-    int64_t first_key;  /* of the panels */
-    int64_t keys_begin; /* keys [keys_begin, n_keys) are packed: all that a row sees */
-    const float *k_panels, *v_panels;
-    const uint8_t *v_nonfinite; /* [block]: some value of the block is infinite or NaN */
-
-    float scale, softcap; /* softcap 0: none */
-
-    qkvi_mask_kind mask_kind; /* bytes: non-zero may see; floats: added, -inf may not */
-    const void *mask;         /* element [row 0][key 0] */
-    int64_t mask_row, mask_key;
-
-    float *scratch; /* qkvi_attend_scratch_elems, aligned to 64 */
 } qkvi_attend;
 
 static inline int64_t qkvi_round_up(int64_t x, int64_t multiple) {
     return (x + multiple - 1) / multiple * multiple;
-}
-
-/* q, scores, output, then vectors and numbers of each row. */
-static inline int64_t qkvi_attend_scratch_elems(int64_t head_dim, int64_t head_dim_v) {
-    const int64_t row =
-        qkvi_round_up(head_dim, 16) + QKVI_SCORE_ROW + qkvi_round_up(head_dim_v, 32) + 2 * 16 + 4;
-    return QKVI_QUERY_BLOCK * row;
 }
 
 #endif

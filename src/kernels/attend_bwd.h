@@ -64,14 +64,6 @@ struct qkvi_bwd_block {
 
 /* Part of every kernel table (table.h: `bwd`), one body in tmpl/attend_bwd.h. */
 typedef struct qkvi_bwd_kernels {
-    /*
-     * Channel panels of n rows of x, `rows` of them allotted. n >= 0; x is dense along channels. Returns whether all is
-     * finite.
-     */
-    bool (*pack_channels)(const float *x, int64_t x_stride, int64_t n, int64_t dim, int64_t rows,
-                          float *panels);
-    /* Key panels of n rows of x. */
-    void (*pack_keys)(const float *x, int64_t x_stride, int64_t n, int64_t dim, float *panels);
     /* delta[i] = <d_o[i], o[i]>, n >= 1 rows of dim */
     void (*delta)(const float *o, int64_t o_stride, const float *d_o, int64_t d_o_stride, int64_t n,
                   int64_t dim, float *delta);

@@ -33,6 +33,19 @@ typedef struct qkvi_kernels {
     /* The forward pass of a block of queries: attend.h. */
     void (*attend_block)(const qkvi_attend *a);
 
+    /*
+     * Rows of x as channel panels [ceil(dim / 32)][rows][32], the first n of `rows` filled, zeros beyond channel dim. x is dense
+     * along channels. Returns whether all of it is finite.
+     */
+    bool (*pack_channels)(const float *x, int64_t x_stride, int64_t n, int64_t dim, int64_t rows,
+                          float *panels);
+    /*
+     * Rows [first, end) of x, transposed, as key panels [ceil(end / 32)][dim][32], zeros in the other columns. Panels that lie
+     * wholly below first are left alone.
+     */
+    void (*pack_keys)(const float *x, int64_t x_stride, int64_t first, int64_t end, int64_t dim,
+                      float *panels);
+
     qkvi_bwd_kernels bwd;
 
     /*

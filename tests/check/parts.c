@@ -101,7 +101,7 @@ static void part_pack_channels(trial *t) {
     if (spoil)
         x[rng_between(&t->r, 0, n - 1) * stride + rng_between(&t->r, 0, dim - 1)] =
             rng_chance(&t->r, 50) ? NAN : -INFINITY;
-    const bool finite = t->kernels->bwd.pack_channels(x, stride, n, dim, 128, y);
+    const bool finite = t->kernels->pack_channels(x, stride, n, dim, 128, y);
     if (finite == spoil) check_failed(t->report, "%s: finite is %d", t->part, finite);
     for (int64_t i = 0; i < n; i++)
         for (int64_t c = 0; c < panels * 32; c++)
@@ -111,13 +111,18 @@ static void part_pack_channels(trial *t) {
 
 static void part_pack_keys(trial *t) {
     const int64_t n = rng_between(&t->r, 0, 100), dim = rng_between(&t->r, 1, 130);
+    const int64_t first = rng_chance(&t->r, 50) ? 0 : rng_between(&t->r, 0, n);
     const int64_t stride = dim + rng_between(&t->r, 0, 3), panels = (n + 31) / 32;
-    const float *x = input(t, n ? (n - 1) * stride + dim : 0);
+    float *x = input(t, n ? (n - 1) * stride + dim : 0);
     float *y = array(t, panels * dim * 32);
-    t->kernels->bwd.pack_keys(x, stride, n, dim, y);
+    for (int64_t i = 0; i < first; i++) /* not to be read */
+        for (int64_t c = 0; c < dim; c++) x[i * stride + c] = NAN;
+    memset(y, 0, (size_t)(panels * dim * 32) * sizeof *y);
+    t->kernels->pack_keys(x, stride, first, n, dim, y);
     for (int64_t j = 0; j < panels * 32; j++)
         for (int64_t c = 0; c < dim; c++)
-            same(t, y[j / 32 * dim * 32 + c * 32 + j % 32], j < n ? x[j * stride + c] : 0, c);
+            same(t, y[j / 32 * dim * 32 + c * 32 + j % 32],
+                 j >= first && j < n ? x[j * stride + c] : 0, c);
     result(t, y, panels * dim * 32);
 }
 

@@ -1,369 +1,393 @@
 /*
- * Attention of a block of queries: the f32 class in the written order of docs/numerics.md.
+ * Attention, forward: the block kernel. kernels/attend.h has the layout, docs/numerics.md the order (its steps are quoted).
  *
- *   for each block of 256 keys                                       rows in tiles of V_MR, keys in panels of 32
- *       S = Q K^T        per tile and panel; hidden scores become -inf; 16 running maxima per row
- *       m, alpha         16 rows in lanes: m rises when the block's maximum exceeds it by more than 8
- *       P = 2^(c S - m)  per row, with 32 partial sums;  l = l alpha + sum
- *       O = O alpha + P V   per tile and strip of 32 channels
- *   o = O / l,  lse = (m + log2 l) ln 2
- *
- * Scores are in units where c turns them into log2: the plain dot product with c = |scale| log2 e (a negative scale negates
- * q), or, with a soft cap or an additive mask, the finished score with c = log2 e.
- *
- * Invariants. Panels that no row of a tile sees are neither computed nor read. In a panel that is computed every hidden score
- * is -inf, so its p is +0, and a value that is not finite is never multiplied by such a 0. m = -inf says that no score above
- * -inf was seen; p is then formed with m = 0, which gives 0 for -inf and NaN for NaN.
+ * A tile of scores that all its rows see wholly, without soft cap or additive mask, is finished in registers. Any other is
+ * stored raw and edited row by row: soft cap, mask, and -inf in place of the scores of hidden keys, whatever they were. So
+ * a hidden key has p = 0 exactly. It adds 0 v to the sums of a row, which is nothing as long as v is finite; a partly visible
+ * tile of a key block with other values in V walks the visible keys only.
  */
 #ifndef QKVI_TMPL_ATTEND_H
 #define QKVI_TMPL_ATTEND_H
 
-#include <stdbool.h>
+#include <math.h>
 #include <string.h>
 
 #include "kernels/attend.h"
+#include "kernels/tmpl/gemm_tile.h"
 
-#define ATTEND_INF   __builtin_inff()
 #define ATTEND_LOG2E 1.44269504f
-#define ATTEND_LN2   0.693147182f
-#define ATTEND_RISE  8.0f
+#define ATTEND_LN2   0.693147181f
+#define ATTEND_RISE  8.0f /* log2 by which a maximum must exceed m to become it */
+/* From here on x = s c - m in one rounding could differ from (s c) - m by so much that 2^x over- or underflows. */
+#define ATTEND_LARGE 1048576.0f
 
-/* The state of one call: pointers into its scratch, and what its options come to. */
-typedef struct attend {
-    const qkvi_attend *a;
-    float c;         /* score to log2 units */
-    bool finished;   /* scores carry scale, cap and mask: c = log2 e */
-    int n_tile_rows; /* n_rows, rounded up to tiles; the rows beyond are zeros and never leave */
-    float *q, *s, *o;
-    float *max, *sum;     /* [row][16] */
-    float *m, *l, *alpha; /* [row] */
-    float *seen;          /* [row]: 1 when the row has a visible key */
-    int64_t q_row, o_row; /* strides of q and o above */
-    bool open; /* in this block every row sees every key, and scores are used as they come */
-} attend;
+typedef qkvi_attend attend;
 
-typedef struct attend_span {
-    int64_t begin, end;
-} attend_span;
-
-V_INLINE int64_t attend_clip(int64_t x, int64_t lo, int64_t hi) {
-    return x < lo ? lo : x > hi ? hi : x;
-}
-/* Keys that the rows [r0, r1) may see by position, within [lo, hi). */
-V_INLINE attend_span attend_keys(const qkvi_attend *a, int r0, int r1, int64_t lo, int64_t hi) {
-    const int64_t end = hi < a->n_keys ? hi : a->n_keys;
-    if (end <= lo) return (attend_span){ lo, lo };
-    const int64_t first = attend_clip(a->position + r0 - a->left, lo, end);
-    const int64_t last = attend_clip(a->position + r1 - 1 + a->right + 1, first, end);
-    return (attend_span){ first, last };
+V_INLINE int attend_rows(const attend *a, int i) {
+    return a->n_queries - i < V_MR ? a->n_queries - i : V_MR;
 }
 
-static void attend_begin(attend *t, const qkvi_attend *a) {
-    const int64_t q_row = qkvi_round_up(a->head_dim, 16), o_row = qkvi_round_up(a->head_dim_v, 32);
-    float *next = a->scratch;
-    *t = (attend){ .a = a, .q_row = q_row, .o_row = o_row };
-    t->n_tile_rows = (a->n_rows + V_MR - 1) / V_MR * V_MR;
-    t->q = next, next += QKVI_QUERY_BLOCK * q_row;
-    t->s = next, next += QKVI_QUERY_BLOCK * QKVI_SCORE_ROW;
-    t->o = next, next += QKVI_QUERY_BLOCK * o_row;
-    t->max = next, next += QKVI_QUERY_BLOCK * 16;
-    t->sum = next, next += QKVI_QUERY_BLOCK * 16;
-    t->m = next, next += QKVI_QUERY_BLOCK;
-    t->l = next, next += QKVI_QUERY_BLOCK;
-    t->alpha = next, next += QKVI_QUERY_BLOCK;
-    t->seen = next;
+/* The factor from a stored score to log2 units. */
+V_INLINE float attend_factor(const attend *a) {
+    return a->softcap > 0 || a->mask_add ? ATTEND_LOG2E : a->scale * ATTEND_LOG2E;
+}
 
-    const float magnitude = a->scale < 0.0f ? -a->scale : a->scale;
-    t->c = magnitude * ATTEND_LOG2E;
-    t->finished = a->softcap > 0.0f || a->mask_kind == QKVI_MASK_FLOATS ||
-                  !(t->c >= 1.17549435e-38f && t->c < ATTEND_INF);
-    if (t->finished) t->c = ATTEND_LOG2E;
+/* ---- Who sees whom ------------------------------------------------------------------------------------------ */
 
-    for (int r = 0; r < a->n_rows; r++) {
-        float *to = t->q + r * q_row;
-        memcpy(to, a->q + r * a->q_row, (size_t)a->head_dim * sizeof *to);
-        if (a->scale < 0.0f)
-            for (int64_t d = 0; d < a->head_dim; d++) to[d] = -to[d];
+/* The bits [begin, end) of 32. */
+V_INLINE uint32_t attend_bits(int64_t begin, int64_t end) {
+    const int from = begin < 0 ? 0 : begin > 32 ? 32 : (int)begin;
+    const int to = end < 0 ? 0 : end > 32 ? 32 : (int)end;
+    return from < to ? UINT32_MAX >> (32 - (to - from)) << from : 0;
+}
+
+/* n elements of the additive mask, 1 <= n <= 32, zeros after them. */
+V_INLINE void attend_bias(const attend *a, int i, int64_t j, int n, vf bias[2]) {
+    const float *p = a->mask_add + i * a->mask_row + j * a->mask_key;
+    float x[32] = { 0 };
+    if (a->mask_key == 1) {
+        bias[0] = n >= 16 ? vf_loadu(p) : vf_load_n(p, n);
+        bias[1] = n == 32 ? vf_loadu(p + 16) : vf_load_n(n > 16 ? p + 16 : p, n > 16 ? n - 16 : 0);
+        return;
     }
-    const int n_spare = t->n_tile_rows - a->n_rows;
-    memset(t->q + a->n_rows * q_row, 0, (size_t)(n_spare * q_row) * sizeof(float));
-    memset(t->o, 0, (size_t)(t->n_tile_rows * o_row) * sizeof(float));
-    for (int r = 0; r < QKVI_QUERY_BLOCK; r += 16) {
-        vf_store(t->m + r, vf_set1(-ATTEND_INF));
-        vf_store(t->l + r, vf_set1(0.0f));
-        vf_store(t->seen + r, vf_set1(0.0f));
+    for (int e = 0; e < n; e++) x[e] = p[e * a->mask_key];
+    bias[0] = vf_loadu(x);
+    bias[1] = vf_loadu(x + 16);
+}
+
+/* What the explicit mask lets row i see of the n keys from j on, 1 <= n <= 32. */
+V_INLINE uint32_t attend_mask_bits(const attend *a, int i, int64_t j, int n) {
+    if (a->mask_add) {
+        const vf none = vf_set1(-INFINITY);
+        vf bias[2];
+        attend_bias(a, i, j, n, bias);
+        return vm_to_bits(vm_ne(bias[0], none)) | vm_to_bits(vm_ne(bias[1], none)) << 16;
     }
-}
-
-/* ---- scores ---- */
-
-/* Bits of the 16 keys from `key` on that row r may see by position. */
-V_INLINE uint32_t attend_bits(attend_span row, int64_t key) {
-    const int64_t lo = attend_clip(row.begin - key, 0, 16), hi = attend_clip(row.end - key, 0, 16);
-    return hi <= lo ? 0u : ((1u << hi) - 1u) & ~((1u << lo) - 1u);
-}
-
-static uint32_t attend_mask_bits(const qkvi_attend *a, int r, int64_t key) {
-    const uint8_t *p = (const uint8_t *)a->mask + r * a->mask_row + key * a->mask_key;
-    const int64_t left = a->n_keys - key;
-    if (a->mask_key == 1 && left >= 16) return v_nonzero_bytes(p);
+    const uint8_t *p = a->mask_bool + i * a->mask_row + j * a->mask_key;
+    if (a->mask_key == 1 && n == 32) return v_nonzero_bytes(p) | v_nonzero_bytes(p + 16) << 16;
     uint32_t bits = 0;
-    for (int e = 0; e < 16 && e < left; e++) bits |= (uint32_t)(p[e * a->mask_key] != 0) << e;
+    for (int e = 0; e < n; e++) bits |= (uint32_t)(p[e * a->mask_key] != 0) << e;
     return bits;
 }
 
-V_INLINE vf attend_mask_floats(const qkvi_attend *a, int r, int64_t key) {
-    const float *p = (const float *)a->mask + r * a->mask_row + key * a->mask_key;
-    const int64_t left = a->n_keys - key;
-    if (a->mask_key == 1 && left >= 16) return vf_loadu(p);
-    float lanes[16] = { 0 };
-    for (int e = 0; e < 16 && e < left; e++) lanes[e] = p[e * a->mask_key];
-    return vf_loadu(lanes);
+/* Which of the 32 keys from j on row i sees. */
+V_INLINE uint32_t attend_sees(const attend *a, int i, int64_t j) {
+    const uint32_t bits = attend_bits(a->scratch->begin[i] - j, a->scratch->end[i] - j);
+    if (!bits || !(a->mask_bool || a->mask_add)) return bits;
+    const int64_t left = a->scratch->end[i] - j;
+    return bits & attend_mask_bits(a, i, j, left < 32 ? (int)left : 32);
 }
 
-/* Which of 16 keys row r may see, by position and by a mask of either kind. */
-static uint32_t attend_visible(const qkvi_attend *a, int r, attend_span row, int64_t key) {
-    uint32_t bits = attend_bits(row, key);
-    if (bits && a->mask_kind == QKVI_MASK_BYTES) bits &= attend_mask_bits(a, r, key);
-    if (bits && a->mask_kind == QKVI_MASK_FLOATS)
-        bits &= vm_to_bits(vm_ne(attend_mask_floats(a, r, key), vf_set1(-ATTEND_INF)));
-    return bits;
+static bool attend_sees_any(const attend *a, int i) {
+    for (int64_t j = a->scratch->begin[i] / 32 * 32; j < a->scratch->end[i]; j += 32)
+        if (attend_sees(a, i, j)) return true;
+    return false;
 }
 
-/* scale, soft cap and additive mask, in this order */
-V_INLINE vf attend_finish(const qkvi_attend *a, vf x, int r, int64_t key, uint32_t visible) {
-    x = vf_mul(x, vf_set1(a->scale < 0.0f ? -a->scale : a->scale));
-    if (a->softcap > 0.0f) {
-        const vf cap = vf_set1(a->softcap);
-        x = vf_mul(cap, vf_tanh(vf_div(x, cap)));
-    }
-    if (visible && a->mask_kind == QKVI_MASK_FLOATS) x = vf_add(x, attend_mask_floats(a, r, key));
-    return x;
-}
+/* ---- Scores: step 1 ----------------------------------------------------------------------------------------- */
 
-/* Finishes and hides the 32 scores of row r from `key` on, and takes their maximum. */
-static void attend_fix_row(const attend *t, int r, int64_t key, float *s) {
-    const qkvi_attend *a = t->a;
-    const attend_span row = attend_keys(a, r, r + 1, 0, a->n_keys);
-    vf top = vf_load(t->max + 16 * r);
-    for (int v = 0; v < 2; v++, key += 16, s += 16) {
-        const uint32_t visible = attend_visible(a, r, row, key);
-        vf x = vf_load(s);
-        if (t->finished) x = attend_finish(a, x, r, key, visible);
-        x = vf_select(vm_of_bits(visible), x, vf_set1(-ATTEND_INF));
-        if (visible) t->seen[r] = 1.0f;
-        top = vf_max(x, top);
-        vf_store(s, x);
-    }
-    vf_store(t->max + 16 * r, top);
-}
-
-/* One tile of S: V_MR rows against one panel. */
-V_INLINE void attend_score_tile(const attend *t, int r0, const float *panel, float *s) {
-    const float *q = t->q + r0 * t->q_row;
-    for (int j = 0; j < QKVI_PANEL; j += 16 * V_NV) {
-        vf acc[V_MR][V_NV];
-        tile_product(V_MR, t->a->head_dim, q, t->q_row, 1, panel + j, acc);
-        _Pragma("GCC unroll 12") for (int i = 0; i < V_MR; i++) {
-            vf top = vf_load(t->max + 16 * (r0 + i));
-            _Pragma("GCC unroll 2") for (int v = 0; v < V_NV; v++) {
-                vf_store(s + i * QKVI_SCORE_ROW + j + 16 * v, acc[i][v]);
-                top = vf_max(acc[i][v], top);
-            }
-            vf_store(t->max + 16 * (r0 + i), top);
+/* R rows times the panel of keys: stored, and with finish their maxima begun or continued. */
+V_INLINE void attend_score_tile(const int R, const attend *a, int i, const float *panel, float *s,
+                                float *max, bool finish, bool begin) {
+    for (int at = 0; at < 32; at += 16 * V_NV) {
+        vf c[V_MR][V_NV];
+        tile_zero(R, c);
+        tile_product(R, a->head_dim, a->q + i * a->q_row, a->q_row, 1, panel + at, c);
+        _Pragma("GCC unroll 12") for (int r = 0; r < R; r++)
+            _Pragma("GCC unroll 2") for (int v = 0; v < V_NV; v++)
+                vf_store(s + r * QKVI_SCORE_ROW + at + 16 * v, c[r][v]);
+        if (!finish) continue;
+        _Pragma("GCC unroll 12") for (int r = 0; r < R; r++) {
+            vf top = c[r][0];
+            _Pragma("GCC unroll 2") for (int v = 1; v < V_NV; v++) top = vf_max(top, c[r][v]);
+            if (!begin || at) top = vf_max(vf_load(max + 16 * r), top);
+            vf_store(max + 16 * r, top);
         }
     }
 }
 
-static void attend_plain_tile(const attend *t, int r0, const float *panel, float *s) {
-    attend_score_tile(t, r0, panel, s);
-    _Pragma("GCC unroll 12") for (int i = 0; i < V_MR; i++) t->seen[r0 + i] = 1.0f;
-}
-
-/* A tile whose scores must be finished or partly hidden: their maxima are taken again. */
-static void attend_other_tile(const attend *t, int r0, int64_t key, const float *panel, float *s) {
-    float before[V_MR * 16];
-    memcpy(before, t->max + 16 * r0, sizeof before);
-    attend_score_tile(t, r0, panel, s);
-    memcpy(t->max + 16 * r0, before, sizeof before);
-    for (int i = 0; i < V_MR && r0 + i < t->a->n_rows; i++)
-        attend_fix_row(t, r0 + i, key, s + i * QKVI_SCORE_ROW);
-}
-
-/* The panels of [block, block + 256) that some row of the tile sees, as keys. */
-V_INLINE attend_span attend_tile_panels(const attend *t, int r0, int64_t block) {
-    if (t->open) return (attend_span){ block, block + QKVI_KEY_BLOCK };
-    const int r1 = r0 + V_MR < t->a->n_rows ? r0 + V_MR : t->a->n_rows;
-    const attend_span keys = attend_keys(t->a, r0, r1, block, block + QKVI_KEY_BLOCK);
-    if (keys.begin >= keys.end) return (attend_span){ block, block };
-    return (attend_span){ keys.begin / QKVI_PANEL * QKVI_PANEL,
-                          qkvi_round_up(keys.end, QKVI_PANEL) };
-}
-
-/* Whether all rows [r0, r1) see all of the n keys, and scores are used as they come. */
-V_INLINE bool attend_is_plain(const attend *t, int r0, int r1, int64_t key, int64_t n) {
-    const qkvi_attend *a = t->a;
-    if (t->finished || a->mask_kind != QKVI_MASK_NONE) return false;
-    if (r1 > a->n_rows) r1 = a->n_rows;
-    const attend_span first = attend_keys(a, r0, r0 + 1, key, key + n);
-    const attend_span last = attend_keys(a, r1 - 1, r1, key, key + n);
-    return first.end == key + n && last.begin == key && last.end == key + n;
-}
-
-static void attend_scores(const attend *t, int64_t block) {
-    const qkvi_attend *a = t->a;
-    for (int r = 0; r < t->n_tile_rows; r++) vf_store(t->max + 16 * r, vf_set1(-ATTEND_INF));
-    for (int64_t key = block; key < block + QKVI_KEY_BLOCK; key += QKVI_PANEL) {
-        const float *panel = a->k_panels + (key - a->first_key) * a->head_dim;
-        for (int r0 = 0; r0 < t->n_tile_rows; r0 += V_MR) {
-            const attend_span span = attend_tile_panels(t, r0, block);
-            if (key < span.begin || key >= span.end) continue;
-            float *s = t->s + r0 * QKVI_SCORE_ROW + (key - block);
-            if (t->open || attend_is_plain(t, r0, r0 + V_MR, key, QKVI_PANEL))
-                attend_plain_tile(t, r0, panel, s);
-            else
-                attend_other_tile(t, r0, key, panel, s);
+/* A stored row of 32 raw scores: soft cap, additive mask, -inf for hidden keys; and its maxima. */
+V_INLINE void attend_edit_row(const attend *a, int i, int64_t j, uint32_t see, float *s, float *max,
+                              bool begin) {
+    vf x[2] = { vf_load(s), vf_load(s + 16) }, bias[2] = { vf_set1(0), vf_set1(0) };
+    const vf scale = vf_set1(a->scale);
+    const int64_t left = a->scratch->end[i] - j;
+    if (a->mask_add && see) attend_bias(a, i, j, left < 32 ? (int)left : 32, bias);
+    for (int v = 0; v < 2; v++) {
+        if (a->softcap > 0) {
+            const vf cap = vf_set1(a->softcap);
+            x[v] = vf_mul(cap, vf_tanh(vf_div(vf_mul(x[v], scale), cap)));
+            if (a->mask_add) x[v] = vf_add(x[v], bias[v]);
+        } else if (a->mask_add) {
+            x[v] = vf_fma(x[v], scale, bias[v]);
         }
+        x[v] = vf_select(vm_of_bits(see >> 16 * v & 0xFFFF), x[v], vf_set1(-INFINITY));
+        vf_store(s + 16 * v, x[v]);
     }
+    vf top = vf_max(x[0], x[1]);
+    if (!begin) top = vf_max(vf_load(max), top);
+    vf_store(max, top);
 }
 
-/* ---- softmax ---- */
+#define ATTEND_SCORES(R)                                                                           \
+    static void attend_scores_##R(const attend *a, int i, const float *panel, float *s,            \
+                                  float *max, bool finish, bool begin) {                           \
+        attend_score_tile(R, a, i, panel, s, max, finish, begin);                                  \
+    }
+TILE_EACH(ATTEND_SCORES)
+#define ATTEND_SCORES_NAME(R) attend_scores_##R,
+static void (*const attend_scores_of[])(const attend *, int, const float *, float *, float *, bool,
+                                        bool) = { NULL, TILE_EACH(ATTEND_SCORES_NAME) };
 
-/* m and alpha of 16 rows from the block's maxima. */
-V_INLINE void attend_raise(const attend *t, int r) {
-    const vf old = vf_load(t->m + r);
-    const vf top = vf_mul(vf_max_rows(t->max + 16 * r), vf_set1(t->c));
-    const vm rises = vm_lt(vf_set1(ATTEND_RISE), vf_sub(top, old)); /* -inf - -inf: NaN, no */
-    vf_store(t->alpha + r, vf_select(rises, vf_exp2(vf_sub(old, top)), vf_set1(1.0f)));
-    vf_store(t->m + r, vf_select(rises, top, old));
+/* The tile of rows from i on against the panel from key j on, in the block from key0 on. */
+static void attend_scores_tile(const attend *a, int i, int64_t key0, int64_t j) {
+    qkvi_attend_scratch *w = a->scratch;
+    qkvi_attend_tile *tile = &w->tile[i / V_MR];
+    const int rows = attend_rows(a, i), panel = (int)(j - key0) / 32;
+    float *s = w->s + i * QKVI_SCORE_ROW + (j - key0), *max = w->max + 16 * i;
+    uint32_t see[V_MR], any = UINT32_MAX, all = UINT32_MAX;
+    const bool mask = a->mask_bool || a->mask_add, edit = a->softcap > 0 || a->mask_add;
+    if (mask || a->scratch->begin[i + rows - 1] > j || a->scratch->end[i] < j + 32) {
+        any = 0;
+        for (int r = 0; r < rows; r++) {
+            see[r] = attend_sees(a, i + r, j);
+            any |= see[r];
+            all &= see[r];
+        }
+    } else if (edit) {
+        for (int r = 0; r < rows; r++) see[r] = all;
+    }
+    if (any == 0) { /* between others of its tile it must be a row of hidden keys */
+        for (int r = 0; tile->first >= 0 && r < rows; r++)
+            for (int v = 0; v < 32; v += 16)
+                vf_store(s + r * QKVI_SCORE_ROW + v, vf_set1(-INFINITY));
+        tile->partial = true;
+        return;
+    }
+    const bool begin = tile->first < 0, finish = all == UINT32_MAX && !edit;
+    if (begin) tile->first = panel;
+    tile->end = panel + 1;
+    attend_scores_of[rows](a, i, a->k + (j - a->first_key) * a->head_dim, s, max, finish, begin);
+    if (finish) return;
+    tile->partial |= all != UINT32_MAX;
+    for (int r = 0; r < rows; r++)
+        attend_edit_row(a, i + r, j, see[r], s + r * QKVI_SCORE_ROW, max + 16 * r, begin);
 }
 
-/* p of one row over the panels of its tile, and the 16 + 16 partial sums. No exponent passes 8, but for rounding. */
-V_INLINE void attend_exp_row(float *s, int64_t n, float c, float m, float *sum) {
-    const vf shift = vf_set1(m > -ATTEND_INF ? -m : 0.0f), factor = vf_set1(c);
-    vf sum0 = vf_set1(0.0f), sum1 = vf_set1(0.0f);
-    for (int64_t j = 0; j < n; j += 32) {
-        const vf p0 = vf_exp2_below_128(vf_fma(vf_load(s + j), factor, shift));
-        const vf p1 = vf_exp2_below_128(vf_fma(vf_load(s + j + 16), factor, shift));
+static void attend_scores(const attend *a, int64_t key0, int64_t from, int64_t to) {
+    for (int64_t j = from; j < to; j += 32)
+        for (int i = 0; i < a->n_queries; i += V_MR) {
+            const int last = i + attend_rows(a, i) - 1;
+            if (a->scratch->begin[i] < j + 32 && a->scratch->end[last] > j)
+                attend_scores_tile(a, i, key0, j);
+        }
+}
+
+/* ---- Softmax: steps 3 to 5 ---------------------------------------------------------------------------------- */
+
+/* p = exp2(s c - m) over n scores, a multiple of 32; returns 16 + 16 of the 32 partial sums. */
+V_INLINE vf attend_exp_row(float *s, int n, vf c, vf m, const bool large) {
+    vf sum0 = vf_set1(0), sum1 = sum0;
+    _Pragma("GCC unroll 2") for (int j = 0; j < n; j += 32) {
+        const vf x0 = vf_load(s + j), x1 = vf_load(s + j + 16);
+        const vf p0 = vf_exp2_below_128(large ? vf_sub(vf_mul(x0, c), m) : vf_fms(x0, c, m));
+        const vf p1 = vf_exp2_below_128(large ? vf_sub(vf_mul(x1, c), m) : vf_fms(x1, c, m));
         vf_store(s + j, p0);
         vf_store(s + j + 16, p1);
         sum0 = vf_add(sum0, p0);
         sum1 = vf_add(sum1, p1);
     }
-    vf_store(sum, vf_add(sum0, sum1));
+    return vf_add(sum0, sum1);
 }
 
-static void attend_softmax(const attend *t, int64_t block) {
-    for (int r = 0; r < t->n_tile_rows; r += 16) attend_raise(t, r);
-    for (int r = 0; r < t->n_tile_rows; r++) {
-        const attend_span span = attend_tile_panels(t, r / V_MR * V_MR, block);
-        float *s = t->s + r * QKVI_SCORE_ROW + (span.begin - block);
-        attend_exp_row(s, span.end - span.begin, t->c, t->m[r], t->sum + 16 * r);
-    }
-    for (int r = 0; r < t->n_tile_rows; r += 16) {
-        const vf sum = vf_sum_rows(t->sum + 16 * r);
-        vf_store(t->l + r, vf_fma(vf_load(t->l + r), vf_load(t->alpha + r), sum));
-    }
-}
-
-/* ---- values ---- */
-
-V_INLINE void attend_value_tile(const attend *t, int r0, const float *p, int64_t n,
-                                const float *v_strip, int64_t channel) {
-    for (int j = 0; j < QKVI_PANEL; j += 16 * V_NV) {
-        vf acc[V_MR][V_NV];
-        tile_product(V_MR, n, p, QKVI_SCORE_ROW, 1, v_strip + j, acc);
-        _Pragma("GCC unroll 12") for (int i = 0; i < V_MR; i++) {
-            const vf alpha = vf_set1(t->alpha[r0 + i]);
-            _Pragma("GCC unroll 2") for (int v = 0; v < V_NV; v++) {
-                float *o = t->o + (r0 + i) * t->o_row + channel + j + 16 * v;
-                vf_store(o, vf_fma(vf_load(o), alpha, acc[i][v]));
-            }
-        }
-    }
-}
-
-/* The same for one row of a block whose values are not all finite: hidden keys are left out, not multiplied by 0. */
-static void attend_value_row(const attend *t, int r, int64_t block, attend_span span,
-                             const float *v_strip, int64_t channel) {
-    const attend_span row = attend_keys(t->a, r, r + 1, 0, t->a->n_keys);
-    const float *p = t->s + r * QKVI_SCORE_ROW - block;
-    vf acc[2] = { vf_set1(0.0f), vf_set1(0.0f) };
-    for (int64_t key = span.begin / 16 * 16; key < span.end; key += 16) {
-        const uint32_t visible = attend_visible(t->a, r, row, key);
-        for (int e = 0; e < 16; e++)
-            if (visible >> e & 1)
-                for (int v = 0; v < 2; v++)
-                    acc[v] =
-                        vf_fma(vf_set1(p[key + e]),
-                               vf_load(v_strip + (key + e - block) * QKVI_PANEL + 16 * v), acc[v]);
-    }
-    for (int v = 0; v < 2; v++) {
-        float *o = t->o + r * t->o_row + channel + 16 * v;
-        vf_store(o, vf_fma(vf_load(o), vf_set1(t->alpha[r]), acc[v]));
-    }
-}
-
-static void attend_values(const attend *t, int64_t block) {
-    const qkvi_attend *a = t->a;
-    const int64_t at = (block - a->first_key) / QKVI_KEY_BLOCK;
-    const float *values = a->v_panels + at * QKVI_KEY_BLOCK * t->o_row;
-    for (int64_t channel = 0; channel < t->o_row; channel += QKVI_PANEL) {
-        const float *strip = values + channel * QKVI_KEY_BLOCK;
-        for (int r0 = 0; r0 < t->n_tile_rows; r0 += V_MR) {
-            const int r1 = r0 + V_MR < a->n_rows ? r0 + V_MR : a->n_rows;
-            const attend_span span = attend_keys(a, r0, r1, block, block + QKVI_KEY_BLOCK);
-            if (span.begin >= span.end) continue; /* no panel: keys beside the span are not packed */
-            const int64_t n = span.end - span.begin, skip = span.begin - block;
-            if (!a->v_nonfinite[at])
-                attend_value_tile(t, r0, t->s + r0 * QKVI_SCORE_ROW + skip, n,
-                                  strip + skip * QKVI_PANEL, channel);
+static void attend_exp_rows(const attend *a, int from, int to, float factor) {
+    qkvi_attend_scratch *w = a->scratch;
+    const vf c = vf_set1(factor);
+    for (int i = from; i < to; i++) {
+        const qkvi_attend_tile *tile = &w->tile[i / V_MR];
+        vf sum = vf_set1(0);
+        if (tile->first >= 0) {
+            float *s = w->s + i * QKVI_SCORE_ROW + 32 * tile->first;
+            const int n = 32 * (tile->end - tile->first);
+            const vf m = vf_set1(w->shift[i]);
+            if (fabsf(w->shift[i]) < ATTEND_LARGE)
+                sum = attend_exp_row(s, n, c, m, false);
             else
-                for (int r = r0; r < r0 + V_MR && r < a->n_rows; r++)
-                    attend_value_row(t, r, block, span, strip, channel);
+                sum = attend_exp_row(s, n, c, m, true);
+        }
+        vf_store(w->sum + 16 * i, sum);
+    }
+}
+
+/* 16 rows at a time: new references, weights, sums. */
+static void attend_softmax(const attend *a) {
+    qkvi_attend_scratch *w = a->scratch;
+    const float factor = attend_factor(a);
+    const vf none = vf_set1(-INFINITY);
+    for (int g = 0; g < a->n_queries; g += 16) {
+        const int end = g + 16 < a->n_queries ? g + 16 : a->n_queries;
+        bool any = false;
+        for (int i = g; i < end; i++) {
+            const bool active = w->tile[i / V_MR].first >= 0;
+            if (!active) vf_store(w->max + 16 * i, none);
+            any |= active;
+        }
+        if (!any) continue;
+        const vf top = vf_mul(vf_max_rows(w->max + 16 * g), vf_set1(factor));
+        const vf before = vf_load(w->m + g);
+        const vm rise = vm_lt(vf_add(before, vf_set1(ATTEND_RISE)), top);
+        const vf m = vf_select(rise, top, before);
+        const vf alpha = vf_select(rise, vf_exp2_below_128(vf_sub(before, m)), vf_set1(1));
+        vf_store(w->m + g, m);
+        vf_store(w->alpha + g, alpha);
+        vf_store(w->shift + g, vf_select(vm_eq(m, none), vf_set1(0), m));
+        attend_exp_rows(a, g, end, factor);
+        vf_store(w->l + g, vf_fma(vf_load(w->l + g), alpha, vf_sum_rows(w->sum + 16 * g)));
+    }
+}
+
+/* ---- Values: step 6 ----------------------------------------------------------------------------------------- */
+
+/* O = fma(O, alpha, P V) for R rows and 32 channels, n keys deep. */
+V_INLINE void attend_value_tile(const int R, const float *p, int64_t n, const float *v,
+                                const float *alpha, float *o, int64_t o_row, bool begin) {
+    for (int at = 0; at < 32; at += 16 * V_NV) {
+        vf c[V_MR][V_NV];
+        tile_zero(R, c);
+        tile_product(R, n, p, QKVI_SCORE_ROW, 1, v + at, c);
+        _Pragma("GCC unroll 12") for (int r = 0; r < R; r++) {
+            const vf x = vf_set1(alpha[r]);
+            _Pragma("GCC unroll 2") for (int u = 0; u < V_NV; u++) {
+                float *to = o + r * o_row + at + 16 * u;
+                vf_store(to, begin ? c[r][u] : vf_fma(vf_load(to), x, c[r][u]));
+            }
         }
     }
 }
 
-/* ---- the end of a row ---- */
+#define ATTEND_VALUES(R)                                                                           \
+    static void attend_values_##R(const float *p, int64_t n, const float *v, const float *alpha,   \
+                                  float *o, int64_t o_row, bool begin) {                           \
+        attend_value_tile(R, p, n, v, alpha, o, o_row, begin);                                     \
+    }
+TILE_EACH(ATTEND_VALUES)
+#define ATTEND_VALUES_NAME(R) attend_values_##R,
+static void (*const attend_values_of[])(const float *, int64_t, const float *, const float *,
+                                        float *, int64_t,
+                                        bool) = { NULL, TILE_EACH(ATTEND_VALUES_NAME) };
 
-static void attend_end(const attend *t) {
-    const qkvi_attend *a = t->a;
-    for (int r0 = 0; r0 < a->n_rows; r0 += 16) {
-        float lse[16];
-        const vf m = vf_load(t->m + r0), l = vf_load(t->l + r0);
-        vf_storeu(lse, vf_mul(vf_add(m, vf_log2(l)), vf_set1(ATTEND_LN2)));
-        for (int r = r0; r < r0 + 16 && r < a->n_rows; r++) {
-            float *o = a->o + r * a->o_row;
-            const float *sum = t->o + r * t->o_row;
-            const bool blind = t->seen[r] == 0.0f, lost = !(t->m[r] > -ATTEND_INF);
-            const float nan = __builtin_nanf("");
-            for (int64_t d = 0; d < a->head_dim_v; d += 16) {
-                vf x = vf_div(vf_load(sum + d), vf_set1(t->l[r]));
-                if (lost) x = vf_set1(blind ? 0.0f : nan);
-                const int64_t left = a->head_dim_v - d;
-                if (left >= 16)
-                    vf_storeu(o + d, x);
-                else
-                    vf_store_n(o + d, x, (int)left);
+/* The same for one row, over the keys of [from, to) that it sees. */
+static void attend_values_selected(const attend *a, int i, int64_t key0, int64_t from, int64_t to,
+                                   const float *v, float *o, bool begin) {
+    const float *p = a->scratch->s + i * QKVI_SCORE_ROW - key0;
+    for (int at = 0; at < 32; at += 16) {
+        vf c = vf_set1(0);
+        for (int64_t j = from / 32 * 32; j < to; j += 32)
+            for (uint32_t see = attend_sees(a, i, j); see; see &= see - 1) {
+                const int64_t key = j + __builtin_ctz(see);
+                c = vf_fma(vf_set1(p[key]), vf_load(v + (key - key0) * 32 + at), c);
             }
-            if (a->lse) a->lse[r * a->lse_row] = !lost ? lse[r - r0] : blind ? -ATTEND_INF : nan;
+        if (!begin) c = vf_fma(vf_load(o + at), vf_set1(a->scratch->alpha[i]), c);
+        vf_store(o + at, c);
+    }
+}
+
+static void attend_values(const attend *a, int64_t key0) {
+    qkvi_attend_scratch *w = a->scratch;
+    const bool finite = a->v_finite[(key0 - a->first_key) / QKVI_KEY_BLOCK];
+    const float *block = a->v + (key0 - a->first_key) * qkvi_round_up(a->head_dim_v, 32);
+    for (int64_t d = 0; d < a->head_dim_v; d += 32) {
+        const float *v = block + d * QKVI_KEY_BLOCK;
+        for (int i = 0; i < a->n_queries; i += V_MR) {
+            const qkvi_attend_tile *tile = &w->tile[i / V_MR];
+            if (tile->first < 0) continue;
+            const int rows = attend_rows(a, i);
+            const int64_t first = key0 + 32 * tile->first, last = key0 + 32 * tile->end;
+            const int64_t from = first > a->scratch->begin[i] ? first : a->scratch->begin[i];
+            const int64_t to =
+                last < a->scratch->end[i + rows - 1] ? last : a->scratch->end[i + rows - 1];
+            float *o = a->o_sum + i * a->o_sum_row + d;
+            if (finite || !tile->partial)
+                attend_values_of[rows](w->s + i * QKVI_SCORE_ROW + (from - key0), to - from,
+                                       v + (from - key0) * 32, w->alpha + i, o, a->o_sum_row,
+                                       !tile->started);
+            else
+                for (int r = 0; r < rows; r++)
+                    attend_values_selected(a, i + r, key0, from, to, v, o + r * a->o_sum_row,
+                                           !tile->started);
+        }
+    }
+    for (int t = 0; t * V_MR < a->n_queries; t++) w->tile[t].started |= w->tile[t].first >= 0;
+}
+
+/* ---- The block ---------------------------------------------------------------------------------------------- */
+
+static void attend_begin(const attend *a) {
+    qkvi_attend_scratch *w = a->scratch;
+    const int end = (a->n_queries + 15) / 16 * 16;
+    for (int i = 0; i < end; i += 16) {
+        vf_store(w->m + i, vf_set1(-INFINITY));
+        vf_store(w->l + i, vf_set1(0));
+    }
+    for (int i = a->n_queries; i < end; i++) { /* rows that only fill the last group */
+        vf_store(w->max + 16 * i, vf_set1(-INFINITY));
+        vf_store(w->sum + 16 * i, vf_set1(0));
+    }
+    for (int t = 0; t * V_MR < a->n_queries; t++) w->tile[t].started = false;
+}
+
+/* o = O / l + 0: a zero is positive, whoever skipped what. */
+static void attend_finish_row(const attend *a, int i, const float *sum, float l) {
+    float *o = a->o + i * a->o_row;
+    for (int64_t d = 0; d < a->head_dim_v; d += 16) {
+        const vf x = vf_add(vf_div(vf_load(sum + d), vf_set1(l)), vf_set1(0));
+        if (a->head_dim_v - d >= 16)
+            vf_storeu(o + d, x);
+        else
+            vf_store_n(o + d, x, (int)(a->head_dim_v - d));
+    }
+}
+
+static void attend_fill_row(const attend *a, int i, float x) {
+    for (int64_t d = 0; d < a->head_dim_v; d++) a->o[i * a->o_row + d] = x;
+}
+
+/* Step 7. */
+static void attend_finish(const attend *a) {
+    const qkvi_attend_scratch *w = a->scratch;
+    for (int g = 0; g < a->n_queries; g += 16) {
+        float lse[16];
+        const vf l = vf_load(w->l + g), m = vf_load(w->m + g);
+        vf_storeu(lse, vf_mul(vf_add(m, vf_log2(l)), vf_set1(ATTEND_LN2)));
+        for (int i = g; i < g + 16 && i < a->n_queries; i++) {
+            if (w->m[i] == -INFINITY && w->l[i] == 0) {
+                const bool seen = attend_sees_any(a, i);
+                attend_fill_row(a, i, seen ? NAN : 0);
+                lse[i - g] = seen ? NAN : -INFINITY;
+            } else {
+                attend_finish_row(a, i, a->o_sum + i * a->o_sum_row, w->l[i]);
+            }
+            if (a->lse) a->lse[i * a->lse_row] = lse[i - g];
         }
     }
 }
 
 static void attend_block(const qkvi_attend *a) {
-    attend t;
-    attend_begin(&t, a);
-    const attend_span keys = attend_keys(a, 0, a->n_rows, 0, a->n_keys);
-    const int64_t first = keys.begin / QKVI_KEY_BLOCK * QKVI_KEY_BLOCK;
-    for (int64_t block = first; block < keys.end; block += QKVI_KEY_BLOCK) {
-        t.open = attend_is_plain(&t, 0, a->n_rows, block, QKVI_KEY_BLOCK);
-        attend_scores(&t, block);
-        attend_softmax(&t, block);
-        attend_values(&t, block);
+    const int64_t begin = a->scratch->begin[0] / 32 * 32, end = a->scratch->end[a->n_queries - 1];
+    attend_begin(a);
+    for (int64_t key0 = begin / QKVI_KEY_BLOCK * QKVI_KEY_BLOCK; key0 < end;
+         key0 += QKVI_KEY_BLOCK) {
+        const int64_t from = begin > key0 ? begin : key0;
+        const int64_t to = end < key0 + QKVI_KEY_BLOCK ? end : key0 + QKVI_KEY_BLOCK;
+        for (int t = 0; t * V_MR < a->n_queries; t++) {
+            a->scratch->tile[t].first = -1;
+            a->scratch->tile[t].partial = false;
+        }
+        attend_scores(a, key0, from, to);
+        attend_softmax(a);
+        attend_values(a, key0);
     }
-    attend_end(&t);
+    attend_finish(a);
 }
 
 #endif

@@ -39,32 +39,14 @@ V_INLINE int bwd_tile_rows(int64_t n) {
 
 typedef struct qkvi_bwd_block bwd_block;
 
-/* c = A x B from c on, n deep. Element (row i, depth k) of A is a[i * ai + k * ak], row k of B is b[32 k …]. */
-V_INLINE void bwd_product(const int mr, const float *a, int64_t ai, int64_t ak, const float *b,
-                          int64_t n, vf c[V_MR][V_NV]) {
-    _Pragma("GCC unroll 1") for (int64_t k = 0; k < n; k++, a += ak, b += QKVI_BWD_PANEL) {
-        vf row[V_NV];
-        for (int v = 0; v < V_NV; v++) row[v] = vf_load(b + 16 * v);
-        _Pragma("GCC unroll 12") for (int i = 0; i < mr; i++) {
-            const vf x = vf_set1(a[i * ai]);
-            for (int v = 0; v < V_NV; v++) c[i][v] = vf_fma(x, row[v], c[i][v]);
-        }
-    }
-}
-
-V_INLINE void bwd_zero(const int mr, vf c[V_MR][V_NV]) {
-    _Pragma("GCC unroll 12") for (int i = 0; i < mr; i++) for (int v = 0; v < V_NV; v++) c[i][v] =
-        vf_set1(0);
-}
-
 /* c = rows [i, i + mr) of X times panel b, X in channel panels of 128 rows. */
 V_INLINE void bwd_scores(const int mr, const float *x, int64_t i, const float *b, int64_t dim,
                          vf c[V_MR][V_NV]) {
-    bwd_zero(mr, c);
+    tile_zero(mr, c);
     for (int64_t d = 0; d < dim; d += QKVI_BWD_PANEL) {
         const int64_t n = dim - d < QKVI_BWD_PANEL ? dim - d : QKVI_BWD_PANEL;
-        bwd_product(mr, x + d * QKVI_BWD_QUERIES + i * QKVI_BWD_PANEL, QKVI_BWD_PANEL, 1,
-                    b + d * QKVI_BWD_PANEL, n, c);
+        tile_product(mr, n, x + d * QKVI_BWD_QUERIES + i * QKVI_BWD_PANEL, QKVI_BWD_PANEL, 1,
+                     b + d * QKVI_BWD_PANEL, c);
     }
 }
 
@@ -204,8 +186,8 @@ V_INLINE void bwd_key_tile(const int mr, const float *x, int64_t x_row, const fl
                            float *y) {
     for (int half = 0; half < 2; half += V_NV) {
         vf c[V_MR][V_NV];
-        bwd_zero(mr, c);
-        bwd_product(mr, x, 1, x_row, b + 16 * half, n, c);
+        tile_zero(mr, c);
+        tile_product(mr, n, x, 1, x_row, b + 16 * half, c);
         float *to = y + 16 * half;
         _Pragma("GCC unroll 12") for (int r = 0; r < mr;
                                       r++, to += QKVI_BWD_PANEL) for (int v = 0; v < V_NV; v++)
@@ -275,9 +257,9 @@ V_INLINE void bwd_q_tile(const int mr, const bwd_block *a, int64_t i, int64_t us
                          int64_t to, int64_t d) {
     for (int half = 0; half < 2; half += V_NV) {
         vf c[V_MR][V_NV];
-        bwd_zero(mr, c);
-        bwd_product(mr, a->d_s + i * QKVI_BWD_DS_ROW + from, QKVI_BWD_DS_ROW, 1,
-                    a->k + d * QKVI_BWD_KEYS + from * QKVI_BWD_PANEL + 16 * half, to - from, c);
+        tile_zero(mr, c);
+        tile_product(mr, to - from, a->d_s + i * QKVI_BWD_DS_ROW + from, QKVI_BWD_DS_ROW, 1,
+                     a->k + d * QKVI_BWD_KEYS + from * QKVI_BWD_PANEL + 16 * half, c);
         float *y = a->d_q + i * a->d_q_stride + d + 16 * half;
         _Pragma("GCC unroll 12") for (int r = 0; r < mr;
                                       r++, y += a->d_q_stride) for (int v = 0; v < V_NV;
@@ -316,47 +298,7 @@ static void bwd_block_queries(const bwd_block *a) {
         }
 }
 
-/* ---- Packing, and delta ------------------------------------------------------------------------------------ */
-
-/* Rows of x as channel panels [ceil(dim / 32)][rows][32], zeros in the columns beyond dim. Is all of it finite? */
-static bool bwd_pack_channels(const float *x, int64_t x_stride, int64_t n, int64_t dim,
-                              int64_t rows, float *y) {
-    vf sum = vf_set1(0); /* of 0 x: NaN if any x is not finite */
-    for (int64_t i = 0; i < n; i++, x += x_stride)
-        for (int64_t d = 0; d < dim; d += 16) {
-            const int64_t left = dim - d;
-            const vf v = left >= 16 ? vf_loadu(x + d) : vf_load_n(x + d, (int)left);
-            float *to = y + d / 32 * rows * 32 + i * 32 + d % 32;
-            sum = vf_fma(v, vf_set1(0), sum);
-            vf_store(to, v);
-            if (left <= 16 && d % 32 == 0) vf_store(to + 16, vf_set1(0));
-        }
-    return vm_to_bits(vm_ne(sum, sum)) == 0;
-}
-
-/* 16 keys from x on, `keys` of which exist, and 16 channels, `dims` of which exist. y: rows of 32 keys. */
-static void bwd_pack_corner(const float *x, int64_t x_stride, int keys, int dims, float *y) {
-    _Alignas(64) float from[16 * 16], to[16 * 16];
-    for (int r = 0; r < 16; r++)
-        vf_store(from + 16 * r, r < keys ? vf_load_n(x + r * x_stride, dims) : vf_set1(0));
-    v_transpose(from, 16, to, 16);
-    for (int c = 0; c < dims; c++) vf_store(y + c * QKVI_BWD_PANEL, vf_load(to + 16 * c));
-}
-
-/* Rows of x, transposed, as key panels [ceil(n / 32)][dim][32], zeros in the columns beyond n. */
-static void bwd_pack_keys(const float *x, int64_t x_stride, int64_t n, int64_t dim, float *y) {
-    for (int64_t j = 0; j < (n + 31) / 32 * 32; j += 16)
-        for (int64_t d = 0; d < dim; d += 16) {
-            const int keys = (int)(n - j < 16 ? (n > j ? n - j : 0) : 16);
-            const int dims = (int)(dim - d < 16 ? dim - d : 16);
-            const float *from = keys ? x + j * x_stride + d : x;
-            float *to = y + j / 32 * dim * 32 + d * 32 + j % 32;
-            if (keys == 16 && dims == 16)
-                v_transpose(from, x_stride, to, QKVI_BWD_PANEL);
-            else
-                bwd_pack_corner(from, x_stride, keys, dims, to);
-        }
-}
+/* ---- delta ------------------------------------------------------------------------------------------------- */
 
 /*
  * delta_i = <d_o_i, o_i>: one fmaf chain from 0 in channel order, like dP, so that a query that sees a single key (o = v)
@@ -380,9 +322,6 @@ static void bwd_delta(const float *o, int64_t o_stride, const float *d_o, int64_
 }
 
 #define BWD_KERNELS                                                                                \
-    {                                                                                              \
-        .pack_channels = bwd_pack_channels, .pack_keys = bwd_pack_keys, .delta = bwd_delta,        \
-        .keys = bwd_block_keys, .queries = bwd_block_queries                                       \
-    }
+    { .delta = bwd_delta, .keys = bwd_block_keys, .queries = bwd_block_queries }
 
 #endif

@@ -7,38 +7,55 @@
 #ifndef QKVI_TMPL_GEMM_TILE_H
 #define QKVI_TMPL_GEMM_TILE_H
 
-/* R rows x V_NV vectors of columns: all of B's row in registers, one element of A broadcast at a time. */
-V_INLINE void tile_product(int R, int64_t k, const float *restrict a, int64_t a_row, int64_t a_col,
-                           const float *restrict b, vf acc[V_MR][V_NV]) {
+/* X(R) for every number of rows that a tile may have. */
+#if V_MR == 12
+#define TILE_EACH(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
+#else
+#define TILE_EACH(X) X(1) X(2) X(3) X(4) X(5) X(6)
+#endif
+
+V_INLINE void tile_zero(const int R, vf c[V_MR][V_NV]) {
     _Pragma("GCC unroll 12") for (int i = 0; i < R; i++)
-        _Pragma("GCC unroll 2") for (int v = 0; v < V_NV; v++) acc[i][v] = vf_set1(0.0f);
-    for (int64_t c = 0; c < k; c++) {
+        _Pragma("GCC unroll 2") for (int v = 0; v < V_NV; v++) c[i][v] = vf_set1(0.0f);
+}
+
+/*
+ * c += A B, n deep, for R rows and V_NV vectors of columns. Element (row i, depth k) of A is a[i * a_row + k * a_col]; row k of
+ * B is b[32 * k ...]. Every third row has a pointer of its own, so that x86 reaches the other two with an index register
+ * and twelve rows take four pointers.
+ */
+V_INLINE void tile_product(const int R, int64_t n, const float *a, int64_t a_row, int64_t a_col,
+                           const float *b, vf c[V_MR][V_NV]) {
+    const float *a0 = a, *a3 = a + 3 * a_row, *a6 = a + 6 * a_row, *a9 = a + 9 * a_row;
+    _Pragma("GCC unroll 1") for (int64_t k = 0; k < n; k++) {
         vf row[V_NV];
-        _Pragma("GCC unroll 2") for (int v = 0; v < V_NV; v++) row[v] =
-            vf_load(b + 32 * c + 16 * v);
+        _Pragma("GCC unroll 2") for (int v = 0; v < V_NV; v++) row[v] = vf_load(b + 16 * v);
         _Pragma("GCC unroll 12") for (int i = 0; i < R; i++) {
-            const vf x = vf_set1(a[i * a_row + c * a_col]);
-            _Pragma("GCC unroll 2") for (int v = 0; v < V_NV; v++) acc[i][v] =
-                vf_fma(x, row[v], acc[i][v]);
+            const float *third = i < 3 ? a0 : i < 6 ? a3 : i < 9 ? a6 : a9;
+            const vf x = vf_set1(third[i % 3 * a_row]);
+            _Pragma("GCC unroll 2") for (int v = 0; v < V_NV; v++) c[i][v] =
+                vf_fma(x, row[v], c[i][v]);
         }
+        a0 += a_col, a3 += a_col, a6 += a_col, a9 += a_col, b += 32;
     }
 }
 
-V_INLINE void tile_rows(int R, int n_cols, int64_t k, const float *restrict a, int64_t a_row,
-                        int64_t a_col, const float *restrict b, float *restrict c, int64_t c_row,
-                        int add) {
+V_INLINE void tile_store(int n_cols, vf x, float *c, int add) {
+    if (n_cols >= 16)
+        vf_storeu(c, add ? vf_add(vf_loadu(c), x) : x);
+    else if (n_cols > 0)
+        vf_store_n(c, add ? vf_add(vf_load_n(c, n_cols), x) : x, n_cols);
+}
+
+V_INLINE void tile_rows(const int R, int n_cols, int64_t k, const float *a, int64_t a_row,
+                        int64_t a_col, const float *b, float *c, int64_t c_row, int add) {
     for (int j = 0; j < n_cols; j += 16 * V_NV) {
-        vf acc[V_MR][V_NV];
-        tile_product(R, k, a, a_row, a_col, b + j, acc);
+        vf x[V_MR][V_NV];
+        tile_zero(R, x);
+        tile_product(R, k, a, a_row, a_col, b + j, x);
         _Pragma("GCC unroll 12") for (int i = 0; i < R; i++)
-            _Pragma("GCC unroll 2") for (int v = 0; v < V_NV; v++) {
-            const int at = j + 16 * v, left = n_cols - at;
-            float *out = c + i * c_row + at;
-            if (left >= 16)
-                vf_storeu(out, add ? vf_add(vf_loadu(out), acc[i][v]) : acc[i][v]);
-            else if (left > 0)
-                vf_store_n(out, add ? vf_add(vf_load_n(out, left), acc[i][v]) : acc[i][v], left);
-        }
+            _Pragma("GCC unroll 2") for (int v = 0; v < V_NV; v++)
+                tile_store(n_cols - j - 16 * v, x[i][v], c + i * c_row + j + 16 * v, add);
     }
 }
 
@@ -46,21 +63,8 @@ static void gemm_tile(int n_rows, int n_cols, int64_t k, const float *a, int64_t
                       int64_t a_col, const float *b, float *c, int64_t c_row, int add) {
     switch (n_rows) {
 #define TILE_CASE(R)                                                                               \
-    case R: tile_rows(R, n_cols, k, a, a_row, a_col, b, c, c_row, add); return
-        TILE_CASE(1);
-        TILE_CASE(2);
-        TILE_CASE(3);
-        TILE_CASE(4);
-        TILE_CASE(5);
-        TILE_CASE(6);
-#if V_MR > 6
-        TILE_CASE(7);
-        TILE_CASE(8);
-        TILE_CASE(9);
-        TILE_CASE(10);
-        TILE_CASE(11);
-        TILE_CASE(12);
-#endif
+    case R: tile_rows(R, n_cols, k, a, a_row, a_col, b, c, c_row, add); return;
+        TILE_EACH(TILE_CASE)
 #undef TILE_CASE
     default: return;
     }

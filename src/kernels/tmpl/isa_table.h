@@ -4,6 +4,7 @@
 #include "kernels/tmpl/vmath.h"
 
 #include "kernels/tmpl/gemm_tile.h"
+#include "kernels/tmpl/pack.h"
 
 #include "kernels/tmpl/attend.h"
 #include "kernels/tmpl/attend_bwd.h"
@@ -16,6 +17,8 @@ const qkvi_kernels ISA_TABLE = {
     .mr = V_MR,
     .gemm_tile = gemm_tile,
     .attend_block = attend_block,
+    .pack_channels = pack_channels,
+    .pack_keys = pack_keys,
     .bwd = BWD_KERNELS,
     .merge_row = merge_row,
     .layer = LAYER_KERNELS,

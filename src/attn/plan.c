@@ -1,0 +1,80 @@
+/* See plan.h. None of these choices changes a bit of the result. */
+#include "attn/plan.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "attn/mask.h"
+
+enum {
+    HEADS_PER_THREAD = 4,   /* from so many on, sharing out whole heads is balanced well enough */
+    THREAD_WORK = 1 << 20,  /* products that are worth a thread: 10 us; waking one takes 5 us */
+    MOST_CHANNELS = 1 << 11 /* of o_sum with a full query block; beyond, fewer rows: 768 KiB */
+};
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+static void choose_scale(float scale, qkvi_forward_plan *plan) {
+    const float magnitude = fabsf(scale), in_log2 = magnitude * 1.44269504f;
+    float k_factor = 1;
+    if (scale == 0)
+        k_factor = 0; /* scores are 0, or NaN where q or k is not finite */
+    else if (in_log2 > FLT_MAX)
+        k_factor = 0x1p2f;
+    else if (in_log2 < FLT_MIN)
+        k_factor = 0x1p-64f;
+    plan->k_factor = copysignf(k_factor, scale);
+    plan->scale = scale == 0 ? 1 : magnitude / k_factor;
+}
+
+static int choose_threads(const qkvi_problem *p, int n_threads) {
+    /* A product of heads and rows fits (desc.h); as doubles the rest cannot overflow either. */
+    const double work = (double)(p->n_batch * p->n_heads * p->len_q) * (double)p->len_k *
+                        (double)(p->head_dim + p->head_dim_v);
+    const double worth = 1 + work / THREAD_WORK;
+    return worth < n_threads ? (int)worth : n_threads;
+}
+
+void qkvi_forward_plan_make(const qkvi_problem *p, int n_threads, qkvi_forward_plan *plan) {
+    const int64_t dim_v = qkvi_round_up(p->head_dim_v, QKVI_PANEL);
+    *plan = (qkvi_forward_plan){
+        .n_threads = choose_threads(p, n_threads),
+        .n_heads = p->n_batch * p->n_kv_heads,
+        .query_block = QKVI_QUERY_BLOCK,
+        .o_sum_row = dim_v + 16, /* a power of two would put all rows into one set of L1 */
+    };
+    if (dim_v > MOST_CHANNELS)
+        plan->query_block =
+            (int)qkvi_max_i64(QKVI_QUERY_BLOCK * MOST_CHANNELS / dim_v / 12 * 12, 12);
+    const int64_t threads = plan->n_threads;
+    if (threads == 1 || plan->n_heads >= HEADS_PER_THREAD * threads)
+        plan->n_private = plan->n_heads / threads * threads;
+    plan->n_packs = (int)qkvi_min_i64(threads, plan->n_heads);
+    plan->n_query_blocks = ceil_div(p->len_q, plan->query_block);
+    plan->n_key_blocks = ceil_div(p->len_k, QKVI_KEY_BLOCK);
+    choose_scale(p->scale, plan);
+}
+
+static void lay_out_pack(const qkvi_problem *p, qkvi_cutter *cutter, const qkvi_forward_plan *plan,
+                         qkvi_packed *pack) {
+    const int64_t n_keys = plan->n_key_blocks * QKVI_KEY_BLOCK;
+    const int64_t dim_v = qkvi_round_up(p->head_dim_v, QKVI_PANEL);
+    pack->k = qkvi_cut(cutter, n_keys, (size_t)p->head_dim * sizeof(float));
+    pack->v = qkvi_cut(cutter, n_keys, (size_t)dim_v * sizeof(float));
+    pack->v_finite = qkvi_cut(cutter, plan->n_key_blocks, sizeof(bool));
+}
+
+void qkvi_forward_lay_out(const qkvi_problem *p, qkvi_cutter *cutter, qkvi_forward_plan *plan) {
+    qkvi_packed pack;
+    qkvi_forward_slot slot;
+    plan->packs = qkvi_cut(cutter, plan->n_packs, sizeof *plan->packs);
+    plan->slots = qkvi_cut(cutter, plan->n_threads, sizeof *plan->slots);
+    for (int n = 0; n < plan->n_packs; n++)
+        lay_out_pack(p, cutter, plan, plan->packs ? &plan->packs[n] : &pack);
+    for (int n = 0; n < plan->n_threads; n++) {
+        qkvi_forward_slot *to = plan->slots ? &plan->slots[n] : &slot;
+        to->scratch = qkvi_cut(cutter, 1, sizeof *to->scratch);
+        to->o_sum =
+            qkvi_cut(cutter, plan->query_block, (size_t)plan->o_sum_row * sizeof *to->o_sum);
+    }
+}

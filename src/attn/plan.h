@@ -1,0 +1,49 @@
+/*
+ * The forward pass before it runs: blocks, threads, workspace. A pure function of the problem and the number of threads.
+ *
+ * Workspace, in bytes (docs/numerics.md), pieces rounded up to 64: for each thread a scratch and the sums of o,
+ * rows (V + 16) 4; for each of min(threads, n_batch n_kv_heads) packed heads, with L = len_k rounded up to 256,
+ * 4 L (head_dim + V) + L / 256; V = head_dim_v rounded up to 32.
+ */
+#ifndef QKVI_ATTN_PLAN_H
+#define QKVI_ATTN_PLAN_H
+
+#include "attn/desc.h"
+#include "core/arena.h"
+#include "kernels/attend.h"
+
+/* K and V of one head, ready for the kernel (kernels/attend.h). */
+typedef struct qkvi_packed {
+    float *k, *v;
+    bool *v_finite; /* [key block] */
+} qkvi_packed;
+
+/* What belongs to one thread. */
+typedef struct qkvi_forward_slot {
+    qkvi_attend_scratch *scratch;
+    float *o_sum;
+} qkvi_forward_slot;
+
+typedef struct qkvi_forward_plan {
+    int n_threads;
+    int64_t n_heads; /* key/value heads of all batches */
+    int64_t
+        n_private; /* the first heads: each is one thread's work; of the others all threads share every one */
+    int n_packs;                          /* heads that are packed at the same time */
+    int64_t n_query_blocks, n_key_blocks; /* of a head */
+    int query_block;                      /* rows */
+    int64_t o_sum_row;
+    /* scale = k_factor * scale, with k_factor put into K by packing: the sign, and what keeps scale log2 e normal. */
+    float k_factor, scale;
+
+    qkvi_packed *packs;       /* [n_packs] */
+    qkvi_forward_slot *slots; /* [n_threads] */
+} qkvi_forward_plan;
+
+void qkvi_forward_plan_make(const qkvi_problem *problem, int n_threads, qkvi_forward_plan *plan);
+
+/* Cuts packs and slots; see core/arena.h. */
+void qkvi_forward_lay_out(const qkvi_problem *problem, qkvi_cutter *cutter,
+                          qkvi_forward_plan *plan);
+
+#endif
