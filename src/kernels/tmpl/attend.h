@@ -91,7 +91,7 @@ V_INLINE void attend_score_tile(const int R, const attend *a, int i, const float
                                 float *max, bool finish, bool begin) {
     for (int at = 0; at < 32; at += 16 * V_NV) {
         vf c[V_MR][V_NV];
-        tile_zero(R, c);
+        tile_zero(c);
         tile_product(R, a->head_dim, a->q + i * a->q_row, a->q_row, 1, panel + at, c);
         _Pragma("GCC unroll 12") for (int r = 0; r < R; r++)
             _Pragma("GCC unroll 2") for (int v = 0; v < V_NV; v++)
@@ -253,7 +253,7 @@ V_INLINE void attend_value_tile(const int R, const float *p, int64_t n, const fl
                                 const float *alpha, float *o, int64_t o_row, bool begin) {
     for (int at = 0; at < 32; at += 16 * V_NV) {
         vf c[V_MR][V_NV];
-        tile_zero(R, c);
+        tile_zero(c);
         tile_product(R, n, p, QKVI_SCORE_ROW, 1, v + at, c);
         _Pragma("GCC unroll 12") for (int r = 0; r < R; r++) {
             const vf x = vf_set1(alpha[r]);
