@@ -12,7 +12,7 @@
 #include "core/status.h"
 #include "model/train/grammar_family.h"
 
-enum { MAX_TOKENS = 1024, MAX_CLASSES = 1000, MAX_SHOWN = 1000 };
+enum { MAX_TOKENS = 1024, MAX_SHOWN = 1000 };
 
 typedef enum directive { NOTHING, FUNCTION_WORDS, ENTRIES, FAMILY } directive;
 
@@ -63,130 +63,16 @@ static qkv_status check_bytes(const file_reader *f, const char *text, int32_t by
 
 /* ---- Directives ---- */
 
-static qkv_status function_words(const file_reader *f, int32_t from) {
-    for (int32_t i = from; i < f->n_tokens; ++i) {
-        int32_t word;
-        QKV_TRY(qkvi_word_add(&f->r, f->tokens[i], &word));
-        f->r.g->words[word].is_function = true;
-    }
-    return QKV_OK;
-}
-
-/* "person he : he him his was is has does" */
-static qkv_status person(const file_reader *f) {
-    qkvi_grammar *const g = f->r.g;
-    if (f->n_tokens != 3 + QKVI_N_COLUMNS || !qkvi_token_is(f->tokens[2], ":"))
-        return qkvi_reader_fail(&f->r, QKV_ERR_FORMAT,
-                                "expected 'person NAME : subj obj own was is has does'");
-    if (g->n_persons == QKVI_MAX_PERSONS)
-        return qkvi_reader_fail(&f->r, QKV_ERR_LIMIT, "more than %d persons", QKVI_MAX_PERSONS);
-    qkvi_person *const p = &g->persons[g->n_persons];
-    QKV_TRY(qkvi_reader_keep(&f->r, f->tokens[1].text, f->tokens[1].bytes, &p->name));
-    p->takes_s = qkvi_token_is(f->tokens[1], "he") || qkvi_token_is(f->tokens[1], "she") ||
-                 qkvi_token_is(f->tokens[1], "it");
-    for (int32_t c = 0; c < QKVI_N_COLUMNS; ++c)
-        QKV_TRY(qkvi_word_add(&f->r, f->tokens[3 + c], &p->words[c]));
-    ++g->n_persons;
-    return function_words(f, 3);
-}
-
-static int32_t find_person(const qkvi_grammar *g, qkvi_token token) {
-    for (int32_t p = 0; p < g->n_persons; ++p)
-        if (qkvi_token_is(token, g->persons[p].name)) return p;
-    return -1;
-}
-
-/* "key=feature|feature" */
-static qkv_status link_of(file_reader *f, qkvi_token token, const char *equals) {
-    const qkvi_token name = { token.text, (int32_t)(equals - token.text) };
-    int32_t link, feature;
-    QKV_TRY(qkvi_reader_link(&f->r, name, true, &link));
-    const char *const end = token.text + token.bytes;
-    for (const char *from = equals + 1; from <= end;) {
-        const char *to = from;
-        while (to < end && *to != '|') ++to;
-        if (to == from) return qkvi_reader_fail(&f->r, QKV_ERR_FORMAT, "an empty feature");
-        QKV_TRY(
-            qkvi_reader_feature(&f->r, (qkvi_token){ from, (int32_t)(to - from) }, true, &feature));
-        qkvi_features_add(&f->head.links[link], feature);
-        from = to + 1;
-    }
-    return QKV_OK;
-}
-
-/* One token between '=' and ':': a person, "*3", "key=…" or a feature. */
-static qkv_status class_trait(file_reader *f, qkvi_token token, const char **type) {
-    const char *const equals = memchr(token.text, '=', (size_t)token.bytes);
-    if (equals) return link_of(f, token, equals);
-    if (token.text[0] == '*') {
-        if (token.bytes != 2 || token.text[1] < '1' || token.text[1] > '9')
-            return qkvi_reader_fail(&f->r, QKV_ERR_FORMAT, "a weight is *1 to *9");
-        f->head.weight = token.text[1] - '0';
-        return QKV_OK;
-    }
-    const int32_t p = find_person(f->r.g, token);
-    if (p >= 0) {
-        if (f->head.n_persons == 4)
-            return qkvi_reader_fail(&f->r, QKV_ERR_LIMIT, "more than 4 persons of a class");
-        f->head.persons[f->head.n_persons++] = p;
-        return QKV_OK;
-    }
-    int32_t feature;
-    QKV_TRY(qkvi_reader_feature(&f->r, token, true, &feature));
-    if (!*type) *type = f->r.g->features[feature];
-    qkvi_features_add(&f->head.features, feature);
-    return QKV_OK;
-}
-
-static qkv_status find_class(file_reader *f, qkvi_kind kind, qkvi_token name) {
-    qkvi_grammar *const g = f->r.g;
-    for (f->head.class_id = 0; f->head.class_id < g->n_classes; ++f->head.class_id) {
-        if (!qkvi_token_is(name, g->classes[f->head.class_id].name)) continue;
-        if (g->classes[f->head.class_id].kind != kind)
-            return qkvi_reader_fail(&f->r, QKV_ERR_FORMAT, "'%s' is another kind of word above",
-                                    qkvi_token_quote(name).text);
-        return QKV_OK;
-    }
-    if (g->n_classes == MAX_CLASSES)
-        return qkvi_reader_fail(&f->r, QKV_ERR_LIMIT, "more than %d classes", MAX_CLASSES);
-    QKV_TRY(
-        qkvi_reader_grow(&f->r, &g->classes, g->n_classes, &g->cap_classes, sizeof *g->classes));
-    g->classes[g->n_classes] = (qkvi_class){ .kind = kind };
-    QKV_TRY(qkvi_reader_keep(&f->r, name.text, name.bytes, &g->classes[g->n_classes].name));
-    ++g->n_classes;
-    return QKV_OK;
-}
-
-static qkv_status entries(const file_reader *f, int32_t from) {
-    for (int32_t i = from; i < f->n_tokens; ++i)
-        QKV_TRY(qkvi_entry_add(&f->r, &f->head, f->tokens[i]));
-    return QKV_OK;
-}
-
-/* "noun door = thing opens key=… *2 : door gate box/boxes …" */
 static qkv_status class_line(file_reader *f, qkvi_kind kind) {
-    int32_t colon = 3;
-    while (colon < f->n_tokens && !qkvi_token_is(f->tokens[colon], ":")) ++colon;
-    if (f->n_tokens < 5 || !qkvi_token_is(f->tokens[2], "=") || colon >= f->n_tokens)
-        return qkvi_reader_fail(&f->r, QKV_ERR_FORMAT, "expected 'KIND CLASS = FEATURE … : …'");
-    if (f->r.g->n_families)
-        return qkvi_reader_fail(&f->r, QKV_ERR_FORMAT, "classes come before families");
-    f->head = (qkvi_class_head){ .kind = kind, .weight = 1 };
-    QKV_TRY(find_class(f, kind, f->tokens[1]));
-    const char *type = NULL;
-    for (int32_t i = 3; i < colon; ++i) QKV_TRY(class_trait(f, f->tokens[i], &type));
-    qkvi_class *const class = &f->r.g->classes[f->head.class_id];
-    if (!class->type) class->type = type ? type : class->name;
-    int32_t own_feature;
-    QKV_TRY(qkvi_reader_feature(&f->r, f->tokens[1], true, &own_feature));
-    qkvi_features_add(&f->head.features, own_feature);
-    if (kind == QKVI_KIND_NOUN && !f->head.n_persons) {
-        const int32_t it = find_person(f->r.g, (qkvi_token){ "it", 2 });
-        if (it < 0) return qkvi_reader_fail(&f->r, QKV_ERR_FORMAT, "nouns need 'person it' above");
-        f->head.persons[f->head.n_persons++] = it;
-    }
     f->current = ENTRIES;
-    return entries(f, colon + 1);
+    return qkvi_class_line(&f->r, kind, f->tokens, f->n_tokens, &f->head);
+}
+
+static qkv_status function_line(file_reader *f) {
+    if (f->n_tokens < 2 || !qkvi_token_is(f->tokens[1], ":"))
+        return qkvi_reader_fail(&f->r, QKV_ERR_FORMAT, "expected 'function : WORD …'");
+    f->current = FUNCTION_WORDS;
+    return qkvi_function_words(&f->r, f->tokens + 2, f->n_tokens - 2);
 }
 
 static qkv_status family_line(file_reader *f) {
@@ -195,7 +81,7 @@ static qkv_status family_line(file_reader *f) {
     return qkvi_family_begin(&f->r, f->tokens + 1, f->n_tokens - 1);
 }
 
-static qkv_status shown(file_reader *f, const char *text, int32_t bytes) {
+static qkv_status shown_line_of(file_reader *f, const char *text, int32_t bytes) {
     if (f->n_shown == MAX_SHOWN)
         return qkvi_reader_fail(&f->r, QKV_ERR_LIMIT, "more than %d shown lines", MAX_SHOWN);
     f->shown[f->n_shown++] = (shown_line){ text, (size_t)bytes, f->r.line };
@@ -205,18 +91,13 @@ static qkv_status shown(file_reader *f, const char *text, int32_t bytes) {
 static qkv_status directive_line(file_reader *f, const char *text, int32_t bytes) {
     const qkvi_token word = f->tokens[0];
     f->current = NOTHING;
-    if (qkvi_token_is(word, "person")) return person(f);
+    if (qkvi_token_is(word, "person")) return qkvi_person_line(&f->r, f->tokens, f->n_tokens);
     if (qkvi_token_is(word, "noun")) return class_line(f, QKVI_KIND_NOUN);
     if (qkvi_token_is(word, "verb")) return class_line(f, QKVI_KIND_VERB);
     if (qkvi_token_is(word, "word")) return class_line(f, QKVI_KIND_WORD);
+    if (qkvi_token_is(word, "function")) return function_line(f);
     if (qkvi_token_is(word, "family")) return family_line(f);
-    if (qkvi_token_is(word, "shown")) return shown(f, text + 5, bytes - 5);
-    if (qkvi_token_is(word, "function")) {
-        if (f->n_tokens < 2 || !qkvi_token_is(f->tokens[1], ":"))
-            return qkvi_reader_fail(&f->r, QKV_ERR_FORMAT, "expected 'function : WORD …'");
-        f->current = FUNCTION_WORDS;
-        return function_words(f, 2);
-    }
+    if (qkvi_token_is(word, "shown")) return shown_line_of(f, text + 5, bytes - 5);
     return qkvi_reader_fail(&f->r, QKV_ERR_FORMAT, "'%s' is no directive",
                             qkvi_token_quote(word).text);
 }
@@ -229,8 +110,8 @@ static qkv_status line(file_reader *f, const char *text, int32_t bytes) {
     if (!f->n_tokens) return QKV_OK;
     if (text[0] != ' ' && text[0] != '\t') return directive_line(f, text, bytes);
     switch (f->current) {
-    case FUNCTION_WORDS: return function_words(f, 0);
-    case ENTRIES: return entries(f, 0);
+    case FUNCTION_WORDS: return qkvi_function_words(&f->r, f->tokens, f->n_tokens);
+    case ENTRIES: return qkvi_entries(&f->r, &f->head, f->tokens, f->n_tokens);
     case FAMILY: return qkvi_family_line(&f->r, f->tokens, f->n_tokens);
     case NOTHING: break;
     }

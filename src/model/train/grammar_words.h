@@ -4,6 +4,11 @@
 
 #include "model/train/grammar.h"
 
+enum {
+    QKVI_WORD_BYTES = 32, /* of the longest word */
+    QKVI_MAX_READINGS = 4 /* persons of a class: "he she" */
+};
+
 /* Where the reader is: for messages "grammar.txt:12: …". */
 typedef struct qkvi_reader {
     qkvi_grammar *g;
@@ -47,12 +52,20 @@ typedef struct qkvi_class_head {
     int32_t class_id;
     qkvi_kind kind;
     qkvi_features features, links[QKVI_MAX_LINKS];
-    int32_t persons[4], n_persons; /* an entry becomes one lexeme for each */
+    int32_t persons[QKVI_MAX_READINGS], n_persons; /* an entry becomes one lexeme for each */
     int32_t weight;
 } qkvi_class_head;
 
-/* One entry: "door", "box/boxes", "bread/", "/scissors", "open", "break/breaks/broke/breaking/broken". */
+/* grammar_entry.c. One entry: "door", "box/boxes", "tea/", "/scissors", "open", "close/closes/closed/closing". */
 qkv_status qkvi_entry_add(const qkvi_reader *r, const qkvi_class_head *head, qkvi_token entry);
+
+/* grammar_class.c: whole lines, as tokens. */
+qkv_status qkvi_function_words(const qkvi_reader *r, const qkvi_token *tokens, int32_t n);
+qkv_status qkvi_person_line(const qkvi_reader *r, const qkvi_token *tokens, int32_t n);
+qkv_status qkvi_class_line(const qkvi_reader *r, qkvi_kind kind, const qkvi_token *tokens,
+                           int32_t n, qkvi_class_head *head);
+qkv_status qkvi_entries(const qkvi_reader *r, const qkvi_class_head *head, const qkvi_token *tokens,
+                        int32_t n);
 
 /* After the last entry: fills the words' uses. */
 qkv_status qkvi_words_finish(const qkvi_reader *r);
@@ -61,7 +74,7 @@ void qkvi_words_free(qkvi_grammar *g);
 
 uint64_t qkvi_word_hash(const char *text, size_t bytes);
 
-/* grammar_say.c: the urns, and that every say can be drawn. */
+/* grammar_urn.c: the urns, and that every say can be drawn. */
 qkv_status qkvi_grammar_urns(const qkvi_reader *r);
 
 #endif

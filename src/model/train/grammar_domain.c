@@ -1,0 +1,153 @@
+/* Variables: a line of conditions becomes the list of words that the variable may be.
+ *
+ *     X = person|animal sg !bare V.takes !Y !Y.subj
+ *
+ * Features are decided here once for all; relations to other variables (V.takes, !Y, !Y.subj) are kept and checked for each
+ * assignment. Words that no lexeme of V wants are left out of the list already.
+ */
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/status.h"
+#include "model/train/grammar_family.h"
+
+qkvi_family *qkvi_family_current(const qkvi_reader *r) {
+    return &r->g->families[r->g->n_families - 1];
+}
+
+int32_t qkvi_family_var(const qkvi_family *family, qkvi_token token) {
+    for (int32_t v = 0; v < family->n_vars; ++v)
+        if (qkvi_token_is(token, family->vars[v].name)) return v;
+    return -1;
+}
+
+bool qkvi_token_split(qkvi_token token, char c, qkvi_token *left, qkvi_token *right) {
+    const char *const at = memchr(token.text, c, (size_t)token.bytes);
+    if (!at) return false;
+    *left = (qkvi_token){ token.text, (int32_t)(at - token.text) };
+    *right = (qkvi_token){ at + 1, token.bytes - left->bytes - 1 };
+    return true;
+}
+
+static qkv_status add_relation(const qkvi_reader *r, qkvi_var *var, qkvi_relation relation) {
+    if (var->n_relations == QKVI_MAX_VARS)
+        return qkvi_reader_fail(r, QKV_ERR_LIMIT, "more than %d relations", QKVI_MAX_VARS);
+    var->relations[var->n_relations++] = relation;
+    return QKV_OK;
+}
+
+/* "feature", "this|that". */
+static qkv_status want_features(const qkvi_reader *r, qkvi_var *var, qkvi_token token) {
+    qkvi_features any = { { 0 } };
+    qkvi_token left, rest = token;
+    int32_t feature, n = 0;
+    for (bool more = true; more; ++n) {
+        more = qkvi_token_split(rest, '|', &left, &token);
+        QKV_TRY(qkvi_reader_feature(r, more ? left : rest, false, &feature));
+        qkvi_features_add(&any, feature);
+        rest = token;
+    }
+    if (n == 1) {
+        qkvi_features_add(&var->all, feature);
+        return QKV_OK;
+    }
+    if (var->n_any == QKVI_MAX_ANY)
+        return qkvi_reader_fail(r, QKV_ERR_LIMIT, "more than %d choices of features", QKVI_MAX_ANY);
+    var->any[var->n_any++] = any;
+    return QKV_OK;
+}
+
+/* "!feature", "!Y", "!Y.subj". */
+static qkv_status refuse(const qkvi_reader *r, qkvi_var *var, qkvi_token token) {
+    qkvi_token left, right;
+    const int32_t other = qkvi_family_var(qkvi_family_current(r), token);
+    if (other >= 0)
+        return add_relation(r, var, (qkvi_relation){ QKVI_RELATION_OTHER_WORD, other, 0 });
+    if (qkvi_token_split(token, '.', &left, &right) &&
+        qkvi_family_var(qkvi_family_current(r), left) >= 0 && qkvi_token_is(right, "subj"))
+        return add_relation(r, var,
+                            (qkvi_relation){ QKVI_RELATION_OTHER_PERSON,
+                                             qkvi_family_var(qkvi_family_current(r), left), 0 });
+    int32_t feature;
+    QKV_TRY(qkvi_reader_feature(r, token, false, &feature));
+    qkvi_features_add(&var->none, feature);
+    return QKV_OK;
+}
+
+static qkv_status condition(const qkvi_reader *r, qkvi_var *var, qkvi_token token) {
+    qkvi_token left, right;
+    if (token.text[0] == '!')
+        return refuse(r, var, (qkvi_token){ token.text + 1, token.bytes - 1 });
+    if (!qkvi_token_split(token, '.', &left, &right)) return want_features(r, var, token);
+    const int32_t other = qkvi_family_var(qkvi_family_current(r), left);
+    if (other < 0)
+        return qkvi_reader_fail(r, QKV_ERR_FORMAT, "'%s' is not a variable above this line",
+                                qkvi_token_quote(left).text);
+    int32_t link;
+    QKV_TRY(qkvi_reader_link(r, right, false, &link));
+    return add_relation(r, var, (qkvi_relation){ QKVI_RELATION_LINK, other, link });
+}
+
+/* Whether some lexeme of each variable that `var` is linked to wants this one. */
+static bool is_wanted(const qkvi_reader *r, const qkvi_var *var, const qkvi_lexeme *lexeme) {
+    for (int32_t i = 0; i < var->n_relations; ++i) {
+        const qkvi_relation *const relation = &var->relations[i];
+        if (relation->kind != QKVI_RELATION_LINK) continue;
+        const qkvi_domain *const other =
+            &qkvi_family_current(r)->vars[relation->other].domains[QKVI_ANY];
+        bool wanted = false;
+        for (int32_t k = 0; k < other->n && !wanted; ++k)
+            wanted = qkvi_features_meet(lexeme->features,
+                                        r->g->lexemes[other->members[k]].links[relation->link]);
+        if (!wanted) return false;
+    }
+    return true;
+}
+
+/* Lists the lexemes that a variable admits, and the urn to draw them from. */
+static qkv_status fill_domain(const qkvi_reader *r, const qkvi_var *var, qkvi_bareness bareness,
+                              qkvi_domain *domain) {
+    const qkvi_grammar *const g = r->g;
+    int32_t bare;
+    QKV_TRY(qkvi_reader_feature(r, (qkvi_token){ "bare", 4 }, true, &bare));
+    qkvi_features bare_only = { { 0 } };
+    qkvi_features_add(&bare_only, bare);
+    for (int32_t pass = 0; pass < 2; ++pass) {
+        domain->n = domain->n_urn = 0;
+        for (int32_t l = 0; l < g->n_lexemes; ++l) {
+            const qkvi_lexeme *const lexeme = &g->lexemes[l];
+            const bool is_bare = qkvi_features_meet(lexeme->features, bare_only);
+            if (!qkvi_var_admits(var, lexeme) || !is_wanted(r, var, lexeme) ||
+                (bareness == QKVI_BARE && !is_bare) || (bareness == QKVI_NOT_BARE && is_bare))
+                continue;
+            if (pass == 1) domain->members[domain->n] = l;
+            ++domain->n;
+            for (int32_t i = 0; i < lexeme->weight; ++i, ++domain->n_urn)
+                if (pass == 1) domain->urn[domain->n_urn] = l;
+        }
+        if (pass == 1) break;
+        domain->members = qkvi_malloc_array((size_t)domain->n, sizeof *domain->members);
+        domain->urn = qkvi_malloc_array((size_t)domain->n_urn, sizeof *domain->urn);
+        if (!domain->members || !domain->urn)
+            return qkvi_reader_fail(r, QKV_ERR_MEMORY, "out of memory");
+    }
+    return QKV_OK;
+}
+
+qkv_status qkvi_variable_line(const qkvi_reader *r, const qkvi_token *tokens, int32_t n) {
+    qkvi_family *const family = qkvi_family_current(r);
+    if (qkvi_family_var(family, tokens[0]) >= 0)
+        return qkvi_reader_fail(r, QKV_ERR_FORMAT, "the variable '%s' is there already",
+                                qkvi_token_quote(tokens[0]).text);
+    if (family->n_vars == QKVI_MAX_VARS)
+        return qkvi_reader_fail(r, QKV_ERR_LIMIT, "more than %d variables", QKVI_MAX_VARS);
+    qkvi_var *const var = &family->vars[family->n_vars];
+    QKV_TRY(qkvi_reader_keep(r, tokens[0].text, tokens[0].bytes, &var->name));
+    for (int32_t i = 2; i < n; ++i) QKV_TRY(condition(r, var, tokens[i]));
+    ++family->n_vars;
+    for (int b = 0; b < QKVI_N_BARENESS; ++b)
+        QKV_TRY(fill_domain(r, var, (qkvi_bareness)b, &var->domains[b]));
+    if (var->domains[QKVI_ANY].n == 0)
+        return qkvi_reader_fail(r, QKV_ERR_FORMAT, "no word is what '%s' wants", var->name);
+    return QKV_OK;
+}

@@ -1,0 +1,73 @@
+/* The urns that says are drawn from, and the check that each of their says can be drawn: so the generator never searches in
+ * vain, and a grammar that contradicts itself is refused when it is read.
+ */
+#include "core/status.h"
+#include "model/train/grammar_say.h"
+#include "model/train/grammar_words.h"
+
+enum {
+    MOST_DRAWS = 20000, /* to draw a say at all */
+    URN_SHARE = 840     /* balls of a family of weight 1: divisible by 1 … 8 says */
+};
+
+static bool belongs(const qkvi_grammar *g, const qkvi_say *say, int urn) {
+    switch (urn) {
+    case QKVI_URN_SINGLE: return !say->is_pair && !say->is_held;
+    case QKVI_URN_PAIR: return say->is_pair && !say->is_held;
+    case QKVI_URN_HELD_SINGLE: return !say->is_pair && qkvi_say_can_be_held(g, say);
+    case QKVI_URN_HELD_PAIR: return say->is_pair && qkvi_say_can_be_held(g, say);
+    default: return say->has_probe && qkvi_say_can_be_held(g, say);
+    }
+}
+
+/* Each family puts URN_SHARE * weight balls in, shared by its says. */
+static qkv_status fill_urn(const qkvi_reader *r, int which) {
+    const qkvi_grammar *const g = r->g;
+    qkvi_urn *const urn = &r->g->urns[which];
+    int32_t capacity = 0;
+    for (int32_t f = 0; f < g->n_families; ++f) {
+        const qkvi_family *const family = &g->families[f];
+        int32_t n = 0;
+        for (int32_t s = 0; s < family->n_says; ++s)
+            n += belongs(g, &g->says[family->first_say + s], which);
+        for (int32_t s = 0; s < family->n_says; ++s) {
+            if (!belongs(g, &g->says[family->first_say + s], which)) continue;
+            const int32_t share = URN_SHARE * family->weight / n;
+            for (int32_t i = 0; i < (share ? share : 1); ++i) {
+                QKV_TRY(qkvi_reader_grow(r, &urn->balls, urn->n, &capacity, sizeof *urn->balls));
+                urn->balls[urn->n++] = family->first_say + s;
+            }
+        }
+    }
+    return QKV_OK;
+}
+
+/* Draws what the generator will want of a say, so that it can never search in vain. */
+static qkv_status try_say(const qkvi_reader *r, int32_t s, qkvi_wish w) {
+    const qkvi_grammar *const g = r->g;
+    const qkvi_say *const say = &g->says[s];
+    qkvi_rng rng = qkvi_rng_make(0, 3, (uint64_t)s);
+    qkvi_assignment assignment;
+    qkvi_sentence sentence;
+    for (int32_t i = 0; i < MOST_DRAWS; ++i)
+        if (qkvi_say_try(g, &rng, say, w, &assignment, &sentence)) return QKV_OK;
+    return qkvi_reader_fail(r, QKV_ERR_FORMAT, "sentence %d of family '%s' is never %s%s",
+                            (int)(s - g->families[say->family].first_say + 1),
+                            g->families[say->family].name, w.is_held ? "held out" : "drawn",
+                            w.is_next ? "" : " with a wrong second half");
+}
+
+qkv_status qkvi_grammar_urns(const qkvi_reader *r) {
+    for (int u = 0; u < QKVI_N_URNS; ++u) QKV_TRY(fill_urn(r, u));
+    for (int32_t s = 0; s < r->g->n_says; ++s) {
+        qkvi_reader at = *r;
+        at.line = r->g->families[r->g->says[s].family].line;
+        const qkvi_say *const say = &r->g->says[s];
+        for (int next = 1; next >= !say->is_pair; --next) {
+            if (!say->is_held) QKV_TRY(try_say(&at, s, (qkvi_wish){ false, next }));
+            if (qkvi_say_can_be_held(r->g, say))
+                QKV_TRY(try_say(&at, s, (qkvi_wish){ true, next }));
+        }
+    }
+    return QKV_OK;
+}

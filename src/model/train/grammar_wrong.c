@@ -1,0 +1,98 @@
+/* Pairs that do not belong together, for a reason that the text shows.
+ *
+ * Never because two halves happen not to be listed: either the second half is that of a true pair in which one shared variable
+ * stands for something else (another entity, gender or number), or it is taken from another say and speaks of something that
+ * the first half does not mention. In both cases the grammar is asked whether it could say the result as a true pair; if so it is
+ * drawn again.
+ */
+#include "model/train/grammar_say.h"
+
+enum { FOREIGN_PERCENT = 30 }; /* second half from another say */
+
+/* Relations between variables of the second half only: it must make sense by itself. */
+static bool half_holds(const qkvi_grammar *g, const qkvi_say *say, int half,
+                       const qkvi_assignment *assignment) {
+    const qkvi_family *const family = &g->families[say->family];
+    qkvi_assignment part = *assignment;
+    for (int32_t v = 0; v < family->n_vars; ++v)
+        if (!(say->vars[half] >> v & 1)) part.lexeme[v] = -1;
+    for (int32_t v = 0; v < family->n_vars; ++v)
+        if (part.lexeme[v] >= 0 && !qkvi_relations_hold(g, &family->vars[v], part.lexeme[v], &part))
+            return false;
+    return true;
+}
+
+/* The same pair, but in its second half one shared variable stands for something else. */
+static bool change_entity(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_say *say,
+                          const qkvi_assignment *assignment, qkvi_sentence *sentence) {
+    const uint32_t shared = say->vars[0] & say->vars[1];
+    for (int32_t i = 0; i < QKVI_DRAW_TRIES; ++i) {
+        const int32_t v = (int32_t)qkvi_rng_below(rng, QKVI_MAX_VARS);
+        if (!(shared >> v & 1)) continue;
+        const qkvi_domain *const domain = &g->families[say->family].vars[v].domains[QKVI_ANY];
+        qkvi_assignment other = *assignment;
+        other.lexeme[v] = domain->urn[qkvi_rng_below(rng, (uint32_t)domain->n_urn)];
+        if (!half_holds(g, say, 1, &other)) continue;
+        sentence->n = 0;
+        qkvi_say_half(g, rng, say, 0, assignment, sentence);
+        qkvi_say_half(g, rng, say, 1, &other, sentence);
+        if (!qkvi_grammar_is_pair(g, sentence)) return true;
+    }
+    return false;
+}
+
+/* Whether the first half mentions neither the noun nor anything with the pronoun of `lexeme`. */
+static bool is_unmentioned(const qkvi_grammar *g, const qkvi_element *element,
+                           const qkvi_lexeme *lexeme, const qkvi_assignment *a) {
+    for (int32_t v = 0; v < QKVI_MAX_VARS; ++v) {
+        if (a->lexeme[v] < 0) continue;
+        const qkvi_lexeme *const known = &g->lexemes[a->lexeme[v]];
+        if (element->kind == QKVI_PERSON && known->person == lexeme->person) return false;
+        if (element->kind == QKVI_FORM &&
+            (known->forms[0] == lexeme->forms[0] || known->forms[1] == lexeme->forms[0] ||
+             known->forms[2] == lexeme->forms[0]))
+            return false;
+    }
+    return true;
+}
+
+/* Whether some reference of the second half goes to something that the first does not mention. */
+static bool speaks_of_another(const qkvi_grammar *g, const qkvi_say *say, const qkvi_frame *frame,
+                              const qkvi_assignment *b, const qkvi_assignment *a) {
+    const uint32_t shared = say->vars[0] & say->vars[1];
+    for (int32_t i = frame->n_a; i < frame->n_elements; ++i) {
+        const qkvi_element *const element = &g->elements[frame->first_element + i];
+        if (element->kind != QKVI_FORM && element->kind != QKVI_PERSON) continue;
+        if (element->kind == QKVI_PERSON && element->form > QKVI_OWN) continue;
+        if (!(shared >> element->var & 1)) continue;
+        const qkvi_lexeme *const lexeme = &g->lexemes[b->lexeme[element->var]];
+        if (lexeme->person >= 0 && is_unmentioned(g, element, lexeme, a)) return true;
+    }
+    return false;
+}
+
+/* The first half of one say, the second of another, which speaks of something else. */
+static bool change_subject(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_say *say,
+                           const qkvi_assignment *assignment, qkvi_sentence *sentence) {
+    const qkvi_urn *const urn = &g->urns[QKVI_URN_PAIR];
+    qkvi_assignment first = *assignment, other;
+    for (int32_t v = 0; v < QKVI_MAX_VARS; ++v)
+        if (!(say->vars[0] >> v & 1)) first.lexeme[v] = -1;
+    for (int32_t i = 0; i < QKVI_DRAW_TRIES; ++i) {
+        const qkvi_say *const from = &g->says[urn->balls[qkvi_rng_below(rng, (uint32_t)urn->n)]];
+        if (from == say || !qkvi_say_draw(g, rng, from, &other)) continue;
+        if (!speaks_of_another(g, from, qkvi_say_frame(g, from, &other), &other, &first)) continue;
+        sentence->n = 0;
+        qkvi_say_half(g, rng, say, 0, assignment, sentence);
+        qkvi_say_half(g, rng, from, 1, &other, sentence);
+        if (sentence->n <= QKVI_PAIR_WORDS && !qkvi_grammar_is_pair(g, sentence)) return true;
+    }
+    return false;
+}
+
+bool qkvi_say_wrong(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_say *say,
+                    const qkvi_assignment *assignment, qkvi_sentence *sentence) {
+    return qkvi_rng_below(rng, 100) < FOREIGN_PERCENT
+               ? change_subject(g, rng, say, assignment, sentence)
+               : change_entity(g, rng, say, assignment, sentence);
+}
