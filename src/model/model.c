@@ -1,6 +1,7 @@
 /*
- * Opening a model: config.json promises sizes, the architecture makes its table of parameters from them, the resolver
- * finds and checks each one in the weights file, and only then is memory of their size allocated and filled.
+ * Opening a model: config.json promises sizes, the architecture makes its table of parameters from
+ * them, the resolver finds and checks each one in the weights file, and only then is memory of
+ * their size allocated and filled.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,7 @@
-/** What a qkv_model is. Read-only after it is opened; shared by the store, the architectures and inspection. */
+/**
+ * What a qkv_model is. Read-only after it is opened; shared by the store, the architectures and
+ * inspection.
+ */
 #ifndef QKVI_MODEL_IMPL_H
 #define QKVI_MODEL_IMPL_H
 

@@ -1,6 +1,7 @@
 /*
- * The parameter table: see params.h. Rows are appended in the order of the architecture; each starts on a 64-byte line
- * so that vector kernels may be given any of them, and the gaps are zeros that no kernel reads.
+ * The parameter table: see params.h. Rows are appended in the order of the architecture; each
+ * starts on a 64-byte line so that vector kernels may be given any of them, and the gaps are zeros
+ * that no kernel reads.
  */
 #include "model/params.h"
 

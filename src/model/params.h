@@ -1,9 +1,10 @@
 /**
  * The parameters of an architecture as one table: name, shape, place in one float arena.
  *
- * The table is written once, by the architecture (arch/bert.h), and is what everybody else walks: the loader to know
- * which tensors it wants and which shapes config.json promised, the trainer to lay out parameters, gradients and both
- * moments alike, the writer to store them. Names are those that transformers stores today.
+ * The table is written once, by the architecture (arch/bert.h), and is what everybody else walks:
+ * the loader to know which tensors it wants and which shapes config.json promised, the trainer to
+ * lay out parameters, gradients and both moments alike, the writer to store them. Names are those
+ * that transformers stores today.
  */
 #ifndef QKVI_MODEL_PARAMS_H
 #define QKVI_MODEL_PARAMS_H
@@ -36,7 +37,9 @@ const qkvi_param *qkvi_params_find(const qkvi_param_table *table, const char *na
 float *qkvi_params_at(const qkvi_param_table *table, float *arena, const char *name_format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/** An arena of zeros for the table, aligned to 64 bytes, to be freed by free(); NULL without memory. */
+/**
+ * An arena of zeros for the table, aligned to 64 bytes, to be freed by free(); NULL without memory.
+ */
 float *qkvi_params_arena(const qkvi_param_table *table);
 
 void qkvi_params_free(qkvi_param_table *table);

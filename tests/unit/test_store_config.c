@@ -1,6 +1,6 @@
 /*
- * config.json and where models are found: fields honoured, options refused by name, and every way in which a folder, a
- * file or a cached name can be wrong. ids are those of docs/hostile-inputs.md.
+ * config.json and where models are found: fields honoured, options refused by name, and every way
+ * in which a folder, a file or a cached name can be wrong. ids are those of docs/hostile-inputs.md.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 #include "model/store/hub.h"
 #include "model/store/json.h"
 
-/* ---- config.json ------------------------------------------------------------------------------------------- */
+/* ---- config.json ----------------------------------------------------------------------------- */
 
 #define SIZES                                                                                      \
     "\"hidden_size\":8,\"num_hidden_layers\":2,\"num_attention_heads\":2,"                         \
@@ -181,7 +181,7 @@ static void test_json_limits(void **state) {
     }
 }
 
-/* ---- Where models are -------------------------------------------------------------------------------------- */
+/* ---- Where models are ------------------------------------------------------------------------ */
 
 static void make_file(const char *folder, const char *name, const char *text) {
     char path[300];

@@ -1,6 +1,7 @@
 /*
- * Opening models: the two tiny BERTs of tests/golden under every spelling of their tensors, and each way in which a file
- * can disagree with config.json. Changed checkpoints are made here by writing the tensors again under other names.
+ * Opening models: the two tiny BERTs of tests/golden under every spelling of their tensors, and
+ * each way in which a file can disagree with config.json. Changed checkpoints are made here by
+ * writing the tensors again under other names.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +23,7 @@
 
 enum { MAX_TENSORS = 100 };
 
-/* ---- A checkpoint in memory that can be changed ------------------------------------------------------------ */
+/* ---- A checkpoint in memory that can be changed ---------------------------------------------- */
 
 typedef struct checkpoint {
     qkvi_stored_out tensors[MAX_TENSORS];
@@ -99,7 +100,7 @@ static qkv_status open_with(checkpoint *c, const char *golden, const char *folde
     return status;
 }
 
-/* ---- Valid models ------------------------------------------------------------------------------------------ */
+/* ---- Valid models ---------------------------------------------------------------------------- */
 
 static void test_info(void **state) {
     (void)state;
@@ -200,7 +201,7 @@ static void test_without_heads(void **state) {
     drop(c);
 }
 
-/* ---- Models that are wrong --------------------------------------------------------------------------------- */
+/* ---- Models that are wrong ------------------------------------------------------------------- */
 
 static void expect_error(checkpoint *c, const char *folder, qkv_status status, const char *says) {
     qkv_model *model;

@@ -1,6 +1,7 @@
 /*
- * .npy: what numpy writes is read right, hostile files are refused with the class and the words that name what is wrong,
- * and what we write numpy's own bytes. ids are those of docs/hostile-inputs.md.
+ * .npy: what numpy writes is read right, hostile files are refused with the class and the words
+ * that name what is wrong, and what we write numpy's own bytes. ids are those of
+ * docs/hostile-inputs.md.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +21,7 @@
 
 static char folder[] = "/tmp/qkv-npy-XXXXXX";
 
-/* ---- Files of numpy ---------------------------------------------------------------------------------------- */
+/* ---- Files of numpy -------------------------------------------------------------------------- */
 
 typedef struct valid {
     const char *name;
@@ -107,7 +108,7 @@ static void test_writes_numpy_bytes(void **state) {
     }
 }
 
-/* ---- Hostile files ----------------------------------------------------------------------------------------- */
+/* ---- Hostile files --------------------------------------------------------------------------- */
 
 typedef struct hostile {
     const char *id, *header;
@@ -222,7 +223,7 @@ static void test_hostile_lengths(void **state) {
     expect("NP01", path, QKV_ERR_FORMAT, "is not a .npy file");
 }
 
-/* ---- Arrays in safetensors, and arguments ------------------------------------------------------------------ */
+/* ---- Arrays in safetensors, and arguments ---------------------------------------------------- */
 
 static void test_arrays_in_safetensors(void **state) {
     (void)state;

@@ -1,6 +1,7 @@
 /*
- * safetensors: files of the reference writer are read right and written byte for byte; hostile files are refused with the
- * class and the words that name what is wrong. ids are those of docs/hostile-inputs.md.
+ * safetensors: files of the reference writer are read right and written byte for byte; hostile
+ * files are refused with the class and the words that name what is wrong. ids are those of
+ * docs/hostile-inputs.md.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -19,7 +20,7 @@
 
 #define DATA QKV_TEST_DATA "/unit/store_data/"
 
-/* ---- Hostile headers --------------------------------------------------------------------------------------- */
+/* ---- Hostile headers ------------------------------------------------------------------------- */
 
 typedef struct hostile {
     const char *id, *header;
@@ -165,7 +166,10 @@ static void test_hostile_headers(void **state) {
     }
 }
 
-/* Every prefix of a valid file is refused, and so is every file with one more byte (ST01, ST10, ST28, ST29). */
+/*
+ * Every prefix of a valid file is refused, and so is every file with one more byte (ST01, ST10,
+ * ST28, ST29).
+ */
 static void test_every_length(void **state) {
     (void)state;
     static const char header[] = F32("[2,3]", "[0,24]");
@@ -253,7 +257,7 @@ static void test_many_tensors(void **state) {
     }
 }
 
-/* ---- Files that are none ----------------------------------------------------------------------------------- */
+/* ---- Files that are none --------------------------------------------------------------------- */
 
 static void expect_path(const char *id, const char *path, const char *says) {
     qkvi_safetensors *file;
@@ -305,7 +309,7 @@ static void test_file_that_shrinks(void **state) {
     unlink(path);
 }
 
-/* ---- Valid files ------------------------------------------------------------------------------------------- */
+/* ---- Valid files ----------------------------------------------------------------------------- */
 
 static int64_t pattern(qkvi_elem type, int64_t i) {
     return type == QKVI_BOOL ? i % 3 == 0 : type >= QKVI_U64 ? i % 7 : i % 7 - 3;
@@ -383,7 +387,10 @@ static void test_writes_reference_bytes(void **state) {
     rewrite(*state, DATA "empty.safetensors", NULL, NULL);
 }
 
-/* f16 and bf16 by their bits, with subnormals, infinities and NaN; unaligned data (ST34); NaN accepted (ST35). */
+/*
+ * f16 and bf16 by their bits, with subnormals, infinities and NaN; unaligned data (ST34); NaN
+ * accepted (ST35).
+ */
 static void test_half_types(void **state) {
     (void)state;
     static const uint16_t half[] = { 0x0000, 0x8000, 0x0001, 0x03ff, 0x0400, 0x3c00,

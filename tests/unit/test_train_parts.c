@@ -1,5 +1,6 @@
 /*
- * The parts of a training run, each against its definition: schedule, AdamW in double, first weights, cutting, masking.
+ * The parts of a training run, each against its definition: schedule, AdamW in double, first
+ * weights, cutting, masking.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -18,7 +19,7 @@
 #include "model/train/schedule.h"
 #include "model/train/trainer.h"
 
-/* ---- Schedule ---------------------------------------------------------------------------------------------- */
+/* ---- Schedule -------------------------------------------------------------------------------- */
 
 static void test_schedule(void **state) {
     (void)state;
@@ -33,7 +34,7 @@ static void test_schedule(void **state) {
     assert_true(fabs(qkvi_schedule_power(0.98, 3000) / pow(0.98, 3000) - 1) < 1e-12);
 }
 
-/* ---- AdamW ------------------------------------------------------------------------------------------------- */
+/* ---- AdamW ----------------------------------------------------------------------------------- */
 
 enum { N_ROWS = 4, N_STEPS = 5 };
 
@@ -150,7 +151,7 @@ static void test_adamw(void **state) {
     qkvi_params_free(&table);
 }
 
-/* ---- First weights ----------------------------------------------------------------------------------------- */
+/* ---- First weights --------------------------------------------------------------------------- */
 
 static void test_first_weights(void **state) {
     (void)state;
@@ -177,7 +178,7 @@ static void test_first_weights(void **state) {
     qkvi_params_free(&table);
 }
 
-/* ---- Examples ---------------------------------------------------------------------------------------------- */
+/* ---- Examples -------------------------------------------------------------------------------- */
 
 static const char vocab[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
                             "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\nm\nn\no\np\nq\nr\ns\nt\n";

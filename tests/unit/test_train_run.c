@@ -1,6 +1,7 @@
 /*
- * Whole training runs, of seconds: the same bits on every instruction set, with any threads and after a stop; files that
- * are there afterwards; a text that can be learnt is learnt; options that make no sense are refused.
+ * Whole training runs, of seconds: the same bits on every instruction set, with any threads and
+ * after a stop; files that are there afterwards; a text that can be learnt is learnt; options that
+ * make no sense are refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +21,7 @@
 static char folder[] = "/tmp/qkv-train-XXXXXX";
 static char text_path[64], out_path[64];
 
-/* ---- Helpers ----------------------------------------------------------------------------------------------- */
+/* ---- Helpers --------------------------------------------------------------------------------- */
 
 static qkv_ctx *make_ctx(const char *isa, int n_threads) {
     qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
@@ -84,7 +85,7 @@ static void train(qkv_ctx *ctx, const qkv_train_options *options) {
     if (qkv_train(ctx, options, &error) != QKV_OK) fail_msg("%s", error.message);
 }
 
-/* ---- Bits -------------------------------------------------------------------------------------------------- */
+/* ---- Bits ------------------------------------------------------------------------------------ */
 
 typedef struct result {
     char *model, *log;
@@ -178,7 +179,7 @@ static void test_resume_of_another_run(void **state) {
     qkv_ctx_destroy(ctx);
 }
 
-/* ---- Learning ---------------------------------------------------------------------------------------------- */
+/* ---- Learning -------------------------------------------------------------------------------- */
 
 static int note_loss(void *user, const qkv_train_report *report) {
     *(double *)user = report->loss;
@@ -222,7 +223,7 @@ static void test_learns(void **state) {
     clear_out();
 }
 
-/* ---- Arguments --------------------------------------------------------------------------------------------- */
+/* ---- Arguments ------------------------------------------------------------------------------- */
 
 static void expect_refused(const qkv_train_options *options, qkv_status status, const char *says) {
     qkv_error error = { QKV_OK, "" };

@@ -1,6 +1,7 @@
 /*
- * qkv_array: dense arrays in files. Stored floats of any width become f32, integers i64, booleans bytes of 0 and 1;
- * Fortran order is transposed while reading. What is allocated is at most eight times what the file holds.
+ * qkv_array: dense arrays in files. Stored floats of any width become f32, integers i64, booleans
+ * bytes of 0 and 1; Fortran order is transposed while reading. What is allocated is at most eight
+ * times what the file holds.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +68,10 @@ static qkv_status fill_array(const qkvi_source *source, uint64_t begin, qkvi_ele
     return status;
 }
 
-/* Column-major data of array->shape to row-major: walks the result in order, and the source by its strides. */
+/*
+ * Column-major data of array->shape to row-major: walks the result in order, and the source by its
+ * strides.
+ */
 static qkv_status transpose(qkv_array *array, qkv_error *error) {
     const size_t width = width_of(array->type), n = (size_t)array->n_elems;
     size_t stride[8], index[8] = { 0 }, at = 0, step = 1;

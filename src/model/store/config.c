@@ -1,6 +1,7 @@
 /*
- * config.json: see config.h. A field that changes what is computed is honoured or refused, never ignored; limits hold
- * before anything is allocated. "gelu" is the exact form with erf, for BERT the only one we compute.
+ * config.json: see config.h. A field that changes what is computed is honoured or refused, never
+ * ignored; limits hold before anything is allocated. "gelu" is the exact form with erf, for BERT
+ * the only one we compute.
  */
 #include "model/store/config.h"
 

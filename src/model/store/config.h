@@ -6,7 +6,8 @@
 
 /**
  * Reads the sizes of a BERT. Fills the numbers of *info (no strings, nothing about heads on top).
- * FORMAT (not JSON, wrong type), SHAPE (sizes that do not fit), LIMIT, UNSUPPORTED (another architecture or option).
+ * FORMAT (not JSON, wrong type), SHAPE (sizes that do not fit), LIMIT, UNSUPPORTED (another
+ * architecture or option).
  */
 qkv_status qkvi_config_read(const char *file, const void *bytes, size_t n_bytes,
                             qkv_model_info *info, qkv_error *error);

@@ -1,7 +1,7 @@
 /*
  * Element types: see elems.h. memcpy reads unaligned bytes; the compiler makes plain loads of it.
- * f16 to f32 is exact: a normal number moves its fraction up 13 bits and its exponent from bias 15 to 127; a subnormal
- * is its integer fraction times 2^-24, which f32 holds exactly.
+ * f16 to f32 is exact: a normal number moves its fraction up 13 bits and its exponent from bias 15
+ * to 127; a subnormal is its integer fraction times 2^-24, which f32 holds exactly.
  */
 #include "model/store/elems.h"
 

@@ -1,4 +1,7 @@
-/** Element types of stored arrays and their conversion to f32 and i64. Stored bytes may be unaligned. */
+/**
+ * Element types of stored arrays and their conversion to f32 and i64. Stored bytes may be
+ * unaligned.
+ */
 #ifndef QKVI_STORE_ELEMS_H
 #define QKVI_STORE_ELEMS_H
 
@@ -23,10 +26,16 @@ typedef enum qkvi_elem {
 size_t qkvi_elem_bytes(qkvi_elem type);
 int qkvi_elem_is_float(qkvi_elem type);
 
-/** f64, f32, f16 or bf16 to f32; f64 is rounded to nearest even. source and destination do not overlap. */
+/**
+ * f64, f32, f16 or bf16 to f32; f64 is rounded to nearest even. source and destination do not
+ * overlap.
+ */
 void qkvi_elems_to_f32(qkvi_elem type, const void *source, size_t n, float *destination);
 
-/** Any integer type or bool to i64. @return the index of the first value that does not fit (u64), or n. */
+/**
+ * Any integer type or bool to i64. @return the index of the first value that does not fit (u64), or
+ * n.
+ */
 size_t qkvi_elems_to_i64(qkvi_elem type, const void *source, size_t n, int64_t *destination);
 
 /** Reverses the bytes of each element in place. */

@@ -11,7 +11,7 @@
 
 #include "core/status.h"
 
-/* ---- Reading ----------------------------------------------------------------------------------------------- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 static qkv_status io_failed(const char *name, const char *what, int cause, qkv_error *error) {
     char printable[256], reason[128];
@@ -142,7 +142,7 @@ char *qkvi_path_join(const char *folder, const char *name) {
     return path;
 }
 
-/* ---- Writing ----------------------------------------------------------------------------------------------- */
+/* ---- Writing --------------------------------------------------------------------------------- */
 
 static _Atomic unsigned temporary_count;
 

@@ -1,8 +1,10 @@
 /**
- * Whole files and places in them, from untrusted folders; and files that appear complete or not at all.
+ * Whole files and places in them, from untrusted folders; and files that appear complete or not at
+ * all.
  *
- * Reading is by pread on regular files opened with O_NONBLOCK: a pipe, a device or a folder is an error at once, never a
- * hang, and a file that shrinks while it is read is an error, never a SIGBUS. The same interface reads bytes in memory.
+ * Reading is by pread on regular files opened with O_NONBLOCK: a pipe, a device or a folder is an
+ * error at once, never a hang, and a file that shrinks while it is read is an error, never a
+ * SIGBUS. The same interface reads bytes in memory.
  */
 #ifndef QKVI_STORE_FILE_H
 #define QKVI_STORE_FILE_H
@@ -32,7 +34,10 @@ qkv_status qkvi_source_read(const qkvi_source *source, uint64_t offset, void *de
 /** IO if the file is shorter now than when it was opened. */
 qkv_status qkvi_source_check(const qkvi_source *source, qkv_error *error);
 
-/** A whole file of at most limit bytes (LIMIT), followed by a NUL that n_bytes does not count; to be freed by free(). */
+/**
+ * A whole file of at most limit bytes (LIMIT), followed by a NUL that n_bytes does not count; to be
+ * freed by free().
+ */
 qkv_status qkvi_file_load(const char *path, size_t limit, char **bytes, size_t *n_bytes,
                           qkv_error *error);
 
@@ -43,8 +48,9 @@ int qkvi_file_exists(const char *path);
 char *qkvi_path_join(const char *folder, const char *name);
 
 /**
- * A file being written beside its place. Nothing is at path until commit, which flushes, renames and flushes the folder;
- * an old file there stays valid for those who have it open. After a failed call, and instead of commit, call abort.
+ * A file being written beside its place. Nothing is at path until commit, which flushes, renames
+ * and flushes the folder; an old file there stays valid for those who have it open. After a failed
+ * call, and instead of commit, call abort.
  */
 typedef struct qkvi_writer {
     FILE *stream;

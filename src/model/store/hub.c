@@ -4,8 +4,8 @@
  *     ROOT/models--ORG--NAME/refs/main                 a commit, 40 hexadecimal digits
  *     ROOT/models--ORG--NAME/snapshots/COMMIT/FILE     usually a link into ../../blobs
  *
- * with ROOT = $HF_HUB_CACHE, else $HUGGINGFACE_HUB_CACHE, else $HF_HOME/hub, else ~/.cache/huggingface/hub. Names and
- * refs are checked before a path is made of them.
+ * with ROOT = $HF_HUB_CACHE, else $HUGGINGFACE_HUB_CACHE, else $HF_HOME/hub, else
+ * ~/.cache/huggingface/hub. Names and refs are checked before a path is made of them.
  */
 #include "model/store/hub.h"
 
@@ -39,7 +39,7 @@ static int ends_with(const char *text, const char *ending) {
     return n > m && strcmp(text + n - m, ending) == 0;
 }
 
-/* ---- A folder ---------------------------------------------------------------------------------------------- */
+/* ---- A folder -------------------------------------------------------------------------------- */
 
 static qkv_status weights_of(const char *folder, char **weights, qkv_error *error) {
     char printable[256];
@@ -67,7 +67,7 @@ static char *folder_of(const char *path) {
     return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
 }
 
-/* ---- The cache --------------------------------------------------------------------------------------------- */
+/* ---- The cache ------------------------------------------------------------------------------- */
 
 /* NAME or ORG/NAME of letters, digits, '.', '_', '-'; no part starts with '.', none holds "..". */
 static int is_model_name(const char *name) {

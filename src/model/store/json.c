@@ -1,9 +1,10 @@
 /*
  * JSON of untrusted files: the scan, jansson, and checked fields. See json.h.
  *
- * The scan looks at each byte once and keeps one bit of state (inside a string or not). It counts 1 + commas + opening
- * brackets outside strings, which is at least the number of values: a container with n > 0 entries has n - 1 commas and
- * one bracket. It accepts much that is not JSON; jansson, which comes next, does not.
+ * The scan looks at each byte once and keeps one bit of state (inside a string or not). It counts 1
+ * + commas + opening brackets outside strings, which is at least the number of values: a container
+ * with n > 0 entries has n - 1 commas and one bracket. It accepts much that is not JSON; jansson,
+ * which comes next, does not.
  */
 #include "model/store/json.h"
 
@@ -120,7 +121,7 @@ qkv_status qkvi_json_load(const char *file, const void *bytes, size_t n_bytes,
     return QKV_OK;
 }
 
-/* ---- Fields ------------------------------------------------------------------------------------------------ */
+/* ---- Fields ---------------------------------------------------------------------------------- */
 
 static const char *type_name(const json_t *value) {
     static const char *const names[] = { "an object", "an array", "a string", "an integer",

@@ -1,9 +1,10 @@
 /**
  * JSON of untrusted files, by jansson behind a scan of our own.
  *
- * jansson spends up to 325 bytes a value and recurses 2048 levels deep, so a small file can cost much memory and stack.
- * One linear pass that knows strings bounds depth and number of values before jansson sees a byte. Duplicate keys, NUL
- * in names and invalid UTF-8 are errors of class FORMAT; what exceeds a limit is LIMIT.
+ * jansson spends up to 325 bytes a value and recurses 2048 levels deep, so a small file can cost
+ * much memory and stack. One linear pass that knows strings bounds depth and number of values
+ * before jansson sees a byte. Duplicate keys, NUL in names and invalid UTF-8 are errors of class
+ * FORMAT; what exceeds a limit is LIMIT.
  */
 #ifndef QKVI_STORE_JSON_H
 #define QKVI_STORE_JSON_H
@@ -20,12 +21,16 @@ typedef struct qkvi_json_limits {
     int strict_ends;    /* 1: starts with '{', and after its '}' only spaces (safetensors) */
 } qkvi_json_limits;
 
-/** For config.json and tokenizer_config.json: 1 MiB, 20,000 values, depth 16. tokenizer.json needs more. */
+/**
+ * For config.json and tokenizer_config.json: 1 MiB, 20,000 values, depth 16. tokenizer.json needs
+ * more.
+ */
 extern const qkvi_json_limits qkvi_json_limits_config;
 
 /**
  * Parses an object. file is the name used in messages.
- * @return QKV_OK with *root to be freed by json_decref; FORMAT; LIMIT; MEMORY. *root is NULL on error.
+ * @return QKV_OK with *root to be freed by json_decref; FORMAT; LIMIT; MEMORY. *root is NULL on
+ * error.
  */
 qkv_status qkvi_json_load(const char *file, const void *bytes, size_t n_bytes,
                           const qkvi_json_limits *limits, json_t **root, qkv_error *error);
@@ -38,8 +43,8 @@ typedef struct qkvi_json_reader {
 } qkvi_json_reader;
 
 /*
- * Checked fields. need_…: absent is an error. take_…: absent or null leaves *value as it was.
- * Of another JSON type: FORMAT. Integers must lie in [0, 2^31) (FORMAT) and be at most limit (LIMIT).
+ * Checked fields. need_…: absent is an error. take_…: absent or null leaves *value as it was. Of
+ * another JSON type: FORMAT. Integers must lie in [0, 2^31) (FORMAT) and be at most limit (LIMIT).
  * Strings live as long as the object and hold no NUL.
  */
 qkv_status qkvi_json_need_int(const qkvi_json_reader *reader, const char *field, int64_t limit,

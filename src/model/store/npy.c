@@ -3,7 +3,8 @@
  *
  *     { 'descr': STRING, 'fortran_order': True|False, 'shape': ( [INT {, INT} [,]] ) [,] }
  *
- * with the keys in any order, single or double quotes, and blanks anywhere between tokens. Strings hold no backslash.
+ * with the keys in any order, single or double quotes, and blanks anywhere between tokens. Strings
+ * hold no backslash.
  */
 #include "model/store/npy.h"
 
@@ -16,7 +17,7 @@
 enum { MAX_HEADER = 1 << 16, MAX_STRING = 64, PREAMBLE = 8, ALIGNMENT = 64 };
 static const int64_t max_dimension = (int64_t)1 << 48;
 
-/* ---- Tokens ------------------------------------------------------------------------------------------------ */
+/* ---- Tokens ---------------------------------------------------------------------------------- */
 
 typedef struct parser {
     const char *at, *end;
@@ -92,7 +93,7 @@ static qkv_status take_bool(parser *p, int *value) {
     return QKV_OK;
 }
 
-/* ---- The dict ---------------------------------------------------------------------------------------------- */
+/* ---- The dict -------------------------------------------------------------------------------- */
 
 static qkv_status unsupported(const parser *p, const char *what) {
     char printable[MAX_STRING * 4];
@@ -144,7 +145,7 @@ static qkv_status parse_dict(parser *p, qkvi_npy *npy) {
     return seen[0] && seen[1] && seen[2] ? QKV_OK : failed(p, "a key is missing");
 }
 
-/* ---- The file ---------------------------------------------------------------------------------------------- */
+/* ---- The file -------------------------------------------------------------------------------- */
 
 static qkv_status check_size(const qkvi_source *source, qkvi_npy *npy, qkv_error *error) {
     const uint64_t there = source->n_bytes - npy->data_begin;

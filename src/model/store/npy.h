@@ -1,8 +1,10 @@
 /**
- * .npy: one array of numpy. "\x93NUMPY" | version 1…3 | header length | a Python dict literal | data.
+ * .npy: one array of numpy. "\x93NUMPY" | version 1…3 | header length | a Python dict literal |
+ * data.
  *
- * The header is read by a parser of exactly what numpy writes: three keys, plain strings, True or False, a tuple of
- * integers. The size that it claims must be the size that is there before anything is allocated.
+ * The header is read by a parser of exactly what numpy writes: three keys, plain strings, True or
+ * False, a tuple of integers. The size that it claims must be the size that is there before
+ * anything is allocated.
  */
 #ifndef QKVI_STORE_NPY_H
 #define QKVI_STORE_NPY_H
@@ -24,7 +26,10 @@ typedef struct qkvi_npy {
 /** Reads and checks the header of a whole file. FORMAT, LIMIT, UNSUPPORTED, IO, MEMORY. */
 qkv_status qkvi_npy_read_header(const qkvi_source *source, qkvi_npy *npy, qkv_error *error);
 
-/** A version 1 header, padded so that the data begins at a multiple of 64; to be freed by free(). NULL without memory. */
+/**
+ * A version 1 header, padded so that the data begins at a multiple of 64; to be freed by free().
+ * NULL without memory.
+ */
 char *qkvi_npy_make_header(const char *descr, int rank, const int64_t *shape, size_t *n_bytes);
 
 #endif

@@ -28,7 +28,7 @@ void qkvi_resolver_free(qkvi_resolver *resolver) {
     resolver->used = NULL;
 }
 
-/* ---- Spellings --------------------------------------------------------------------------------------------- */
+/* ---- Spellings ------------------------------------------------------------------------------- */
 
 static int ends_with(const char *text, const char *ending) {
     const size_t n = strlen(text), m = strlen(ending);
@@ -81,7 +81,7 @@ const qkvi_stored *qkvi_resolve(const qkvi_resolver *resolver, const char *name)
     return tensor;
 }
 
-/* ---- What is missing --------------------------------------------------------------------------------------- */
+/* ---- What is missing ------------------------------------------------------------------------- */
 
 /* Levenshtein's distance, one row at a time; names longer than MAX_SPELLING are infinitely far. */
 static int distance(const char *a, const char *b) {
@@ -142,7 +142,7 @@ static qkv_status missing(const qkvi_safetensors *file, const char *name, qkv_er
                           name, nearest);
 }
 
-/* ---- Loading ----------------------------------------------------------------------------------------------- */
+/* ---- Loading --------------------------------------------------------------------------------- */
 
 static qkv_status check_row(const qkvi_safetensors *file, const qkvi_stored *tensor,
                             const qkvi_param *row, qkv_error *error) {

@@ -1,9 +1,12 @@
 /**
- * Which stored tensor is meant by a parameter's name. Published checkpoints spell the same parameter in several ways;
- * the rules, in this order:
+ * Which stored tensor is meant by a parameter's name. Published checkpoints spell the same
+ * parameter in several ways; the rules, in this order:
  *
- *   1 the exact name            2 without or with the prefix "bert."     3 LayerNorm .weight/.bias as .gamma/.beta
- *   4 an alias in __metadata__  5 the other end of a tie (decoder and word embeddings, the two decoder biases)
+ *   1 the exact name
+ *   2 without or with the prefix "bert."
+ *   3 LayerNorm .weight and .bias as .gamma and .beta
+ *   4 an alias in __metadata__
+ *   5 the other end of a tie: decoder and word embeddings, the two decoder biases
  */
 #ifndef QKVI_STORE_RESOLVER_H
 #define QKVI_STORE_RESOLVER_H
@@ -23,7 +26,10 @@ void qkvi_resolver_free(qkvi_resolver *resolver);
 /** The stored tensor of that parameter, or NULL. */
 const qkvi_stored *qkvi_resolve(const qkvi_resolver *resolver, const char *name);
 
-/** Checks that every row is stored with its shape; a missing one is named with the nearest stored names. */
+/**
+ * Checks that every row is stored with its shape; a missing one is named with the nearest stored
+ * names.
+ */
 qkv_status qkvi_resolver_check(qkvi_resolver *resolver, const qkvi_param_table *table,
                                qkv_error *error);
 /** Reads every row into arena; marks what it read as used. */

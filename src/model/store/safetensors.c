@@ -1,7 +1,7 @@
 /*
- * safetensors, read: see safetensors.h. The order of the checks is that of the reference: size, header length, JSON,
- * each tensor alone, then all tensors in order of their offsets. Nothing is believed before it is checked, and nothing
- * of the size of the data is allocated here.
+ * safetensors, read: see safetensors.h. The order of the checks is that of the reference: size,
+ * header length, JSON, each tensor alone, then all tensors in order of their offsets. Nothing is
+ * believed before it is checked, and nothing of the size of the data is allocated here.
  */
 #include "model/store/safetensors.h"
 
@@ -10,9 +10,9 @@
 
 #include "core/status.h"
 #include "model/store/json.h"
+#include "model/store/safetensors_entry.h"
 
 enum { MAX_HEADER = 100000000, MAX_NAME = 1 << 16, CONVERT_BYTES = 1 << 18 };
-static const int64_t max_dimension = (int64_t)1 << 48;
 
 static const qkvi_json_limits header_limits = { .max_bytes = (size_t)16 << 20,
                                                 .max_values = 300000,
@@ -20,135 +20,7 @@ static const qkvi_json_limits header_limits = { .max_bytes = (size_t)16 << 20,
                                                 .max_array = QKVI_MAX_RANK,
                                                 .strict_ends = 1 };
 
-typedef struct dtype_row {
-    const char *name;
-    int type; /* -1: known, but nothing here can hold it */
-} dtype_row;
-
-static const dtype_row dtypes[] = {
-    { "F64", QKVI_F64 },   { "F32", QKVI_F32 },   { "F16", QKVI_F16 }, { "BF16", QKVI_BF16 },
-    { "I64", QKVI_I64 },   { "I32", QKVI_I32 },   { "I16", QKVI_I16 }, { "I8", QKVI_I8 },
-    { "U64", QKVI_U64 },   { "U32", QKVI_U32 },   { "U16", QKVI_U16 }, { "U8", QKVI_U8 },
-    { "BOOL", QKVI_BOOL }, { "C64", -1 },         { "F4", -1 },        { "F6_E2M3", -1 },
-    { "F6_E3M2", -1 },     { "F8_E5M2", -1 },     { "F8_E4M3", -1 },   { "F8_E8M0", -1 },
-    { "F8_E4M3FNUZ", -1 }, { "F8_E5M2FNUZ", -1 },
-};
-
-/* A tensor being read, for messages: "FILE: tensor 'NAME': …". */
-typedef struct place {
-    const char *file;
-    char name[128];
-    qkv_error *error;
-} place;
-
-static place place_of(const char *file, const char *name, qkv_error *error) {
-    place at = { .file = file, .error = error };
-    qkvi_escape(at.name, sizeof at.name, name, strlen(name));
-    return at;
-}
-
-static qkv_status tensor_failed(const place *at, qkv_status status, const char *rule) {
-    return qkvi_error_set(at->error, status, "%s: tensor '%s': %s", at->file, at->name, rule);
-}
-
-const char *qkvi_shape_text(int rank, const int64_t *shape, char *text, size_t text_bytes) {
-    size_t at = 0;
-    for (int d = 0; d < rank && at < text_bytes; d++)
-        at += (size_t)snprintf(text + at, text_bytes - at, "%s%lld", d ? "," : "[",
-                               (long long)shape[d]);
-    if (at < text_bytes) snprintf(text + at, text_bytes - at, rank ? "]" : "[]");
-    return text;
-}
-
-/* ---- One tensor's entry ------------------------------------------------------------------------------------ */
-
-static qkv_status read_dtype(const place *at, const json_t *value, qkvi_stored *tensor) {
-    char rule[160], printable[64];
-    if (!json_is_string(value)) return tensor_failed(at, QKV_ERR_FORMAT, "dtype is not a string");
-    const char *const name = json_string_value(value);
-    qkvi_escape(printable, sizeof printable, name, strlen(name));
-    for (size_t r = 0; r < sizeof dtypes / sizeof *dtypes; r++) {
-        if (strcmp(dtypes[r].name, name) != 0) continue;
-        tensor->type = (qkvi_elem)dtypes[r].type;
-        if (dtypes[r].type >= 0) return QKV_OK;
-        snprintf(rule, sizeof rule, "unsupported dtype %s", printable);
-        return tensor_failed(at, QKV_ERR_UNSUPPORTED, rule);
-    }
-    snprintf(rule, sizeof rule, "unknown dtype '%s'", printable);
-    return tensor_failed(at, QKV_ERR_FORMAT, rule);
-}
-
-/* The elements of a JSON array of non-negative integers. */
-static qkv_status read_integers(const place *at, const json_t *value, const char *field,
-                                int64_t *numbers, int *n_numbers) {
-    char rule[96];
-    if (!json_is_array(value)) {
-        snprintf(rule, sizeof rule, "%s is not an array", field);
-        return tensor_failed(at, QKV_ERR_FORMAT, rule);
-    }
-    *n_numbers = (int)json_array_size(value); /* at most QKVI_MAX_RANK: the scan counted */
-    for (int d = 0; d < *n_numbers; d++) {
-        const json_t *const entry = json_array_get(value, (size_t)d);
-        numbers[d] = json_integer_value(entry);
-        if (json_is_integer(entry) && numbers[d] >= 0) continue;
-        snprintf(rule, sizeof rule, "%s[%d] is not an integer of at least 0", field, d);
-        return tensor_failed(at, QKV_ERR_FORMAT, rule);
-    }
-    return QKV_OK;
-}
-
-static qkv_status read_shape(const place *at, const json_t *value, qkvi_stored *tensor) {
-    size_t elems = 1, bytes;
-    int overflow = 0;
-    QKV_TRY(read_integers(at, value, "shape", tensor->shape, &tensor->rank));
-    for (int d = 0; d < tensor->rank; d++) {
-        overflow |= __builtin_mul_overflow(elems, (size_t)tensor->shape[d], &elems);
-    }
-    overflow |= __builtin_mul_overflow(elems, qkvi_elem_bytes(tensor->type), &bytes);
-    if (overflow) return tensor_failed(at, QKV_ERR_FORMAT, "the product of its shape overflows");
-    for (int d = 0; d < tensor->rank; d++)
-        if (tensor->shape[d] > max_dimension)
-            return tensor_failed(at, QKV_ERR_LIMIT, "a dimension is above the limit 2^48");
-    tensor->n_elems = elems;
-    return QKV_OK;
-}
-
-static qkv_status read_offsets(const place *at, const json_t *value, qkvi_stored *tensor) {
-    int64_t offsets[QKVI_MAX_RANK] = { 0 };
-    int n_offsets;
-    QKV_TRY(read_integers(at, value, "data_offsets", offsets, &n_offsets));
-    if (n_offsets != 2)
-        return tensor_failed(at, QKV_ERR_FORMAT, "data_offsets does not have two entries");
-    if (offsets[1] < offsets[0])
-        return tensor_failed(at, QKV_ERR_FORMAT, "data_offsets end before they begin");
-    tensor->begin = (uint64_t)offsets[0];
-    tensor->end = (uint64_t)offsets[1];
-    return QKV_OK;
-}
-
-static qkv_status read_entry(const place *at, const json_t *entry, qkvi_stored *tensor) {
-    static const char *const fields[] = { "dtype", "shape", "data_offsets" };
-    char rule[96], printable[64];
-    const char *key;
-    json_t *value;
-    if (!json_is_object(entry)) return tensor_failed(at, QKV_ERR_FORMAT, "is not an object");
-    for (int f = 0; f < 3; f++)
-        if (!json_object_get(entry, fields[f])) {
-            snprintf(rule, sizeof rule, "%s is missing", fields[f]);
-            return tensor_failed(at, QKV_ERR_FORMAT, rule);
-        }
-    json_object_foreach((json_t *)(uintptr_t)entry, key, value) {
-        if (!strcmp(key, fields[0]) || !strcmp(key, fields[1]) || !strcmp(key, fields[2])) continue;
-        qkvi_escape(printable, sizeof printable, key, strlen(key));
-        snprintf(rule, sizeof rule, "unknown field '%s'", printable);
-        return tensor_failed(at, QKV_ERR_FORMAT, rule);
-    }
-    QKV_TRY(read_dtype(at, json_object_get(entry, "dtype"), tensor));
-    QKV_TRY(read_shape(at, json_object_get(entry, "shape"), tensor));
-    return read_offsets(at, json_object_get(entry, "data_offsets"), tensor);
-}
-
-/* ---- All entries ------------------------------------------------------------------------------------------- */
+/* ---- All entries ----------------------------------------------------------------------------- */
 
 static qkv_status check_metadata(const char *file, const json_t *metadata, qkv_error *error) {
     const char *key;
@@ -194,8 +66,8 @@ static qkv_status read_entries(qkvi_safetensors *file, json_t *root, qkv_error *
             continue;
         }
         qkvi_stored *const tensor = &file->tensors[file->n_tensors++];
-        const place at = place_of(file->source.name, key, error);
-        QKV_TRY(read_entry(&at, value, tensor));
+        const qkvi_place at = qkvi_place_of(file->source.name, key, error);
+        QKV_TRY(qkvi_read_entry(&at, value, tensor));
         tensor->name = strcpy(name, key);
         name += strlen(key) + 1;
     }
@@ -212,7 +84,10 @@ static int by_name(const void *left, const void *right) {
     return strcmp(((const qkvi_stored *)left)->name, ((const qkvi_stored *)right)->name);
 }
 
-/* Tensors in order of their bytes: no hole, no overlap, each as long as its shape says, and nothing after the last. */
+/*
+ * Tensors in order of their bytes: no hole, no overlap, each as long as its shape says, and nothing
+ * after the last.
+ */
 static qkv_status check_layout(qkvi_safetensors *file, uint64_t data_start, qkv_error *error) {
     const char *const name = file->source.name;
     const uint64_t data_bytes = file->source.n_bytes - data_start;
@@ -220,16 +95,16 @@ static qkv_status check_layout(qkvi_safetensors *file, uint64_t data_start, qkv_
     qsort(file->tensors, (size_t)file->n_tensors, sizeof *file->tensors, by_offset);
     for (int64_t t = 0; t < file->n_tensors; t++) {
         qkvi_stored *const tensor = &file->tensors[t];
-        const place at = place_of(name, tensor->name, error);
+        const qkvi_place at = qkvi_place_of(name, tensor->name, error);
         if (tensor->begin != end)
-            return tensor_failed(&at, QKV_ERR_FORMAT,
-                                 t == 0 ? "is the first but does not begin at 0"
-                                 : tensor->begin < end
-                                     ? "overlaps the tensor before it"
-                                     : "leaves a hole after the tensor before it");
+            return qkvi_tensor_failed(&at, QKV_ERR_FORMAT,
+                                      t == 0 ? "is the first but does not begin at 0"
+                                      : tensor->begin < end
+                                          ? "overlaps the tensor before it"
+                                          : "leaves a hole after the tensor before it");
         if (tensor->end - tensor->begin != tensor->n_elems * qkvi_elem_bytes(tensor->type))
-            return tensor_failed(&at, QKV_ERR_FORMAT,
-                                 "data_offsets do not fit its shape and dtype");
+            return qkvi_tensor_failed(&at, QKV_ERR_FORMAT,
+                                      "data_offsets do not fit its shape and dtype");
         end = tensor->end;
         tensor->begin += data_start;
         tensor->end += data_start;
@@ -319,7 +194,16 @@ void qkvi_safetensors_close(qkvi_safetensors *file) {
     free(file);
 }
 
-/* ---- Data -------------------------------------------------------------------------------------------------- */
+const char *qkvi_shape_text(int rank, const int64_t *shape, char *text, size_t text_bytes) {
+    size_t at = 0;
+    for (int d = 0; d < rank && at < text_bytes; d++)
+        at += (size_t)snprintf(text + at, text_bytes - at, "%s%lld", d ? "," : "[",
+                               (long long)shape[d]);
+    if (at < text_bytes) snprintf(text + at, text_bytes - at, rank ? "]" : "[]");
+    return text;
+}
+
+/* ---- Data ------------------------------------------------------------------------------------ */
 
 const qkvi_stored *qkvi_safetensors_find(const qkvi_safetensors *file, const char *name) {
     const qkvi_stored key = { .name = name };
@@ -337,8 +221,9 @@ qkv_status qkvi_safetensors_read_f32(const qkvi_safetensors *file, const qkvi_st
     const size_t width = qkvi_elem_bytes(tensor->type), chunk = CONVERT_BYTES / width;
     qkv_status status = QKV_OK;
     if (!qkvi_elem_is_float(tensor->type)) {
-        const place at = place_of(file->source.name, tensor->name, error);
-        return tensor_failed(&at, QKV_ERR_UNSUPPORTED, "holds integers where floats are needed");
+        const qkvi_place at = qkvi_place_of(file->source.name, tensor->name, error);
+        return qkvi_tensor_failed(&at, QKV_ERR_UNSUPPORTED,
+                                  "holds integers where floats are needed");
     }
     if (tensor->type == QKVI_F32)
         return qkvi_safetensors_read_raw(file, tensor, destination, error);

@@ -1,10 +1,12 @@
 /**
  * safetensors: named arrays in one file.
  *
- *     u64 N (little-endian) | N bytes of JSON: {"name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}, …} | data
+ *     u64 N (little-endian) | N bytes of JSON | data
+ *     JSON: {"name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}, …}, offsets into data
  *
- * A file that opens has been checked whole: every tensor's bytes are its shape times its type, and together they cover
- * the data section without hole or overlap. Stricter than the reference reader where it is lax (docs/checkpoints.md).
+ * A file that opens has been checked whole: every tensor's bytes are its shape times its type, and
+ * together they cover the data section without hole or overlap. Stricter than the reference reader
+ * where it is lax (docs/checkpoints.md).
  */
 #ifndef QKVI_STORE_SAFETENSORS_H
 #define QKVI_STORE_SAFETENSORS_H
@@ -63,8 +65,9 @@ typedef struct qkvi_stored_out {
 } qkvi_stored_out;
 
 /**
- * Writes a file, atomically, with the bytes that the reference writer (safetensors 0.8.0) gives the same tensors:
- * by type, widest first, then by name. The array is sorted in place. metadata: one key and value, or NULL.
+ * Writes a file, atomically, with the bytes that the reference writer (safetensors 0.8.0) gives the
+ * same tensors: by type, widest first, then by name. The array is sorted in place. metadata: one
+ * key and value, or NULL.
  */
 qkv_status qkvi_safetensors_write(const char *path, qkvi_stored_out *tensors, int64_t n_tensors,
                                   const char *metadata_key, const char *metadata_value,

@@ -1,6 +1,7 @@
 /*
- * safetensors, written: see safetensors.h. The header is compact JSON padded with spaces to a multiple of 8; keys in the
- * order dtype, shape, data_offsets; names as raw UTF-8 with only '"', '\' and control characters escaped.
+ * safetensors, written: see safetensors.h. The header is compact JSON padded with spaces to a
+ * multiple of 8; keys in the order dtype, shape, data_offsets; names as raw UTF-8 with only '"',
+ * '\' and control characters escaped.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,10 @@
 #include "core/status.h"
 #include "model/store/safetensors.h"
 
-/* Rank in the order of the reference writer: U64, I64, F64, F32, U32, I32, BF16, F16, U16, I16, I8, U8, BOOL. */
+/*
+ * Rank in the order of the reference writer: U64, I64, F64, F32, U32, I32, BF16, F16, U16, I16, I8,
+ * U8, BOOL.
+ */
 static const struct {
     const char *name;
     int order;

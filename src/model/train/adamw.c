@@ -1,4 +1,7 @@
-/* AdamW: see adamw.h. What depends on the step is computed once in double; the chunks are the kernel's. */
+/*
+ * AdamW: see adamw.h. What depends on the step is computed once in double; the chunks are the
+ * kernel's.
+ */
 #include "model/train/adamw.h"
 
 #include <math.h>
@@ -10,7 +13,10 @@
 #include "kernels/table.h"
 #include "model/train/schedule.h"
 
-/* 64 KiB of each arena: four of them fit into a second-level cache, and 1 M parameters make 70 chunks to share out. */
+/*
+ * 64 KiB of each arena: four of them fit into a second-level cache, and 1 M parameters make 70
+ * chunks to share out.
+ */
 enum { CHUNK_ELEMS = 16384, MAX_CHUNKS = 1 << 24 };
 
 static int row_decays(const qkvi_param *row) {

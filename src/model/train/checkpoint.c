@@ -1,6 +1,7 @@
 /*
- * Checkpoints: see trainer.h. One safetensors file of three one-dimensional tensors, the arenas, with one metadata entry
- * "qkv_run": "step=N " and a text of every option that the result depends on, which must be the same to go on.
+ * Checkpoints: see trainer.h. One safetensors file of three one-dimensional tensors, the arenas,
+ * with one metadata entry "qkv_run": "step=N " and a text of every option that the result depends
+ * on, which must be the same to go on.
  */
 #include <stdlib.h>
 #include <string.h>

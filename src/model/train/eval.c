@@ -10,7 +10,7 @@
 #include "core/status.h"
 #include "model/train/examples.h"
 
-/* ---- Shared ------------------------------------------------------------------------------------------------ */
+/* ---- Shared ---------------------------------------------------------------------------------- */
 
 qkvi_judgement qkvi_judge(const float *logits, int64_t vocab_size, const int32_t *ids,
                           int64_t n_ids, int32_t target) {
@@ -72,7 +72,7 @@ int64_t qkvi_slot_ids(const qkv_tokenizer *tokenizer, const qkvi_slot *slot, int
     return n;
 }
 
-/* ---- The public call --------------------------------------------------------------------------------------- */
+/* ---- The public call ------------------------------------------------------------------------- */
 
 static qkv_status check_arguments(const qkv_ctx *ctx, const qkv_model *model, const char *text,
                                   const char *grammar, qkv_error *error) {

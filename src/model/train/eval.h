@@ -1,6 +1,7 @@
 /**
- * Evaluation, the parts of it: blanks (masked words judged by their admissible sets), next sentences, pronoun probes.
- * Forward passes run on batches; what is counted does not depend on how examples fall into them.
+ * Evaluation, the parts of it: blanks (masked words judged by their admissible sets), next
+ * sentences, pronoun probes. Forward passes run on batches; what is counted does not depend on how
+ * examples fall into them.
  */
 #ifndef QKVI_TRAIN_EVAL_H
 #define QKVI_TRAIN_EVAL_H

@@ -1,6 +1,7 @@
 /*
- * Blanks: every word of the held-out pairs is masked once, alone, and the model's answer is judged by the set of words
- * that the grammar admits there. A text has no grammar: there each token is masked, and it alone is admissible.
+ * Blanks: every word of the held-out pairs is masked once, alone, and the model's answer is judged
+ * by the set of words that the grammar admits there. A text has no grammar: there each token is
+ * masked, and it alone is admissible.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ typedef struct blanks {
     double loss;
 } blanks;
 
-/* ---- Rows of the report ------------------------------------------------------------------------------------ */
+/* ---- Rows of the report ---------------------------------------------------------------------- */
 
 static qkv_status row_of(qkv_eval_report *report, const char *slot, int64_t *row,
                          qkv_error *error) {
@@ -66,7 +67,7 @@ static void finish(qkv_eval_report *report, double loss) {
     report->mlm_loss = loss / (double)total->n_blanks;
 }
 
-/* ---- Filling and judging ----------------------------------------------------------------------------------- */
+/* ---- Filling and judging --------------------------------------------------------------------- */
 
 static qkv_status judge_waiting(blanks *b, qkv_error *error) {
     qkvi_eval *const eval = b->eval;
@@ -96,7 +97,10 @@ static qkv_status reserve_ids(blanks *b, size_t n, qkv_error *error) {
     return QKV_OK;
 }
 
-/* Puts the encoding with one token masked into the batch. Its admissible ids have just been appended to b->ids. */
+/*
+ * Puts the encoding with one token masked into the batch. Its admissible ids have just been
+ * appended to b->ids.
+ */
 static qkv_status add_blank(blanks *b, const qkv_encoding *encoding, int64_t token,
                             const char *slot, size_t n_ids, qkv_error *error) {
     qkvi_eval *const eval = b->eval;

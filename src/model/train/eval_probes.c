@@ -1,7 +1,8 @@
 /*
- * Next sentences, and pronoun probes: "I was watching the door when [MASK] opened." The answer is right if it is one of
- * the admissible words; a head is right if, among the content words, its largest weight from [MASK] is on the antecedent.
- * The head is chosen by its score on the even probes and reported by its score on the odd ones.
+ * Next sentences, and pronoun probes: "I was watching the door when [MASK] opened." The answer is
+ * right if it is one of the admissible words; a head is right if, among the content words, its
+ * largest weight from [MASK] is on the antecedent. The head is chosen by its score on the even
+ * probes and reported by its score on the odd ones.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 
 enum { N_PROBES = 512 };
 
-/* ---- Next sentence ----------------------------------------------------------------------------------------- */
+/* ---- Next sentence --------------------------------------------------------------------------- */
 
 static qkv_status judge_pairs(qkvi_eval *eval, qkv_error *error) {
     const qkv_model_info *const info = &eval->model->info;
@@ -49,9 +50,12 @@ qkv_status qkvi_eval_next(qkvi_eval *eval, qkv_error *error) {
     return judge_pairs(eval, error);
 }
 
-/* ---- Probes ------------------------------------------------------------------------------------------------ */
+/* ---- Probes ---------------------------------------------------------------------------------- */
 
-/* One probe in the batch: its blank, and what each token is: 0 nothing, 1 content, 2 the antecedent. */
+/*
+ * One probe in the batch: its blank, and what each token is: 0 nothing, 1 content, 2 the
+ * antecedent.
+ */
 typedef struct probe {
     int64_t token, n;
     uint8_t *marks; /* [max_len] */
@@ -124,7 +128,10 @@ static qkv_status add_probe(probes *all, int64_t index, const qkvi_pair *pair, q
     return status;
 }
 
-/* The content token to which the query has the largest score; weights rise with scores, so no softmax is needed. */
+/*
+ * The content token to which the query has the largest score; weights rise with scores, so no
+ * softmax is needed.
+ */
 static int64_t sharpest_token(const qkvi_eval *eval, int64_t sequence, const probe *p,
                               int64_t layer, int64_t head) {
     const qkv_model_info *const info = &eval->model->info;

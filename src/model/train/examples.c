@@ -1,4 +1,7 @@
-/* Training examples: see examples.h. Each slot is filled by one task; the batch is then put together in order. */
+/*
+ * Training examples: see examples.h. Each slot is filled by one task; the batch is then put
+ * together in order.
+ */
 #include "model/train/examples.h"
 
 #include <stdlib.h>
@@ -54,7 +57,7 @@ void qkvi_examples_free(qkvi_examples *examples) {
     memset(examples, 0, sizeof *examples);
 }
 
-/* ---- One example ------------------------------------------------------------------------------------------- */
+/* ---- One example ----------------------------------------------------------------------------- */
 
 static void drop_token(qkv_encoding *e, int64_t at) {
     const size_t after = (size_t)(--e->n - at);
@@ -124,7 +127,7 @@ static void make_example(const qkvi_examples *examples, qkvi_split split, int64_
     qkv_encoding_free(encoding);
 }
 
-/* ---- A batch ----------------------------------------------------------------------------------------------- */
+/* ---- A batch --------------------------------------------------------------------------------- */
 
 typedef struct job {
     const qkvi_examples *examples;

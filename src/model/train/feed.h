@@ -21,7 +21,9 @@ qkv_status qkvi_feed_make(qkvi_feed *batch, int64_t capacity, int64_t max_len, q
 void qkvi_feed_free(qkvi_feed *batch);
 void qkvi_feed_clear(qkvi_feed *batch);
 
-/** Appends a sequence; n <= max_len and there must be room. @return the index of its first token. */
+/**
+ * Appends a sequence; n <= max_len and there must be room. @return the index of its first token.
+ */
 int64_t qkvi_feed_add(qkvi_feed *batch, int64_t n, const int32_t *ids, const uint8_t *types,
                       int32_t label);
 /** The word that stood at a token; tokens in ascending order. */

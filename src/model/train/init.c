@@ -1,7 +1,8 @@
 /*
- * First weights: see trainer.h. A sum of uniform numbers needs no logarithm, so it has the same bits everywhere.
- * Sinusoids have entries of size 1, in which words of size 0.02 would drown for thousands of steps: next to them words
- * begin with the deviation of Vaswani et al. 2017, 1/sqrt(hidden).
+ * First weights: see trainer.h. A sum of uniform numbers needs no logarithm, so it has the same
+ * bits everywhere. Sinusoids have entries of size 1, in which words of size 0.02 would drown for
+ * thousands of steps: next to them words begin with the deviation of Vaswani et al. 2017,
+ * 1/sqrt(hidden).
  */
 #include <math.h>
 #include <string.h>
@@ -13,7 +14,9 @@ enum { PURPOSE_INIT = 0x696e6974 /* "init" */ };
 
 static const double usual_deviation = 0.02; /* BERT's initializer_range */
 
-/* Eight 16-bit numbers, uniform in 0 … 65535, have mean 4 · 65535 and variance 8 (65536² - 1) / 12. */
+/*
+ * Eight 16-bit numbers, uniform in 0 … 65535, have mean 4 · 65535 and variance 8 (65536² - 1) / 12.
+ */
 static float normal(uint64_t seed, uint64_t index, double deviation) {
     const uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
     uint32_t words[4] = { 0, PURPOSE_INIT, (uint32_t)index, (uint32_t)(index >> 32) };

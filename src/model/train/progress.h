@@ -1,6 +1,6 @@
 /**
- * What a run says of itself: sums since the last report, the caller's callback, and train_log.tsv in the folder, which
- * holds no times, so that the same run writes the same log.
+ * What a run says of itself: sums since the last report, the caller's callback, and train_log.tsv
+ * in the folder, which holds no times, so that the same run writes the same log.
  */
 #ifndef QKVI_TRAIN_PROGRESS_H
 #define QKVI_TRAIN_PROGRESS_H

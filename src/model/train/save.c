@@ -1,4 +1,7 @@
-/* The folder of a trained model: see trainer.h. The names and the metadata are those that transformers expects. */
+/*
+ * The folder of a trained model: see trainer.h. The names and the metadata are those that
+ * transformers expects.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +14,10 @@
 
 static const char position_name[] = "bert.embeddings.position_embeddings.weight";
 
-/* Sinusoids are no parameter of ours, but readers that know only learned positions find them stored as such. */
+/*
+ * Sinusoids are no parameter of ours, but readers that know only learned positions find them stored
+ * as such.
+ */
 static qkvi_stored_out sinusoids(const qkvi_trainer *trainer) {
     return (qkvi_stored_out){ .name = position_name,
                               .type = QKVI_F32,

@@ -1,7 +1,7 @@
 /**
- * A training run in progress. Everything random is a pure function of the seed and of a number (of a weight, of an
- * example), and everything summed has a fixed order: a run is a function of its options, and one that was stopped and
- * resumed is the same run.
+ * A training run in progress. Everything random is a pure function of the seed and of a number (of
+ * a weight, of an example), and everything summed has a fixed order: a run is a function of its
+ * options, and one that was stopped and resumed is the same run.
  */
 #ifndef QKVI_TRAIN_TRAINER_H
 #define QKVI_TRAIN_TRAINER_H
@@ -11,6 +11,8 @@
 #include "model/train/corpus.h"
 #include "model/train/examples.h"
 #include "model/train/feed.h"
+
+enum { QKVI_HELD_OUT_PAIRS = 128 }; /* of every report's held-out loss */
 
 typedef struct qkvi_trainer {
     qkv_ctx *ctx;
@@ -30,9 +32,20 @@ typedef struct qkvi_trainer {
     int64_t step; /* steps done */
 } qkvi_trainer;
 
+/** Every rule that options must keep. ARGUMENT, SHAPE. */
+qkv_status qkvi_train_options_check(const qkv_train_options *options, qkv_error *error);
+
 /**
- * Weights of a new model: N(0, 0.02²) by a sum of eight uniform numbers, cut off at ±4.9 deviations; biases 0, layer
- * norms 1 and 0. Number i of the arena is a function of (seed, i). With sinusoidal positions words are N(0, 1/hidden).
+ * Makes everything of a trainer that has ctx and options, and zeros otherwise; resumes if asked to.
+ */
+qkv_status qkvi_trainer_open(qkvi_trainer *trainer, qkv_error *error);
+/** Of one that was opened, or that failed to. */
+void qkvi_trainer_close(qkvi_trainer *trainer);
+
+/**
+ * Weights of a new model: N(0, 0.02²) by a sum of eight uniform numbers, cut off at ±4.9
+ * deviations; biases 0, layer norms 1 and 0. Number i of the arena is a function of (seed, i). With
+ * sinusoidal positions words are N(0, 1/hidden).
  */
 void qkvi_init_weights(uint64_t seed, int sinusoidal, const qkvi_param_table *table, float *params);
 
@@ -40,8 +53,9 @@ void qkvi_init_weights(uint64_t seed, int sinusoidal, const qkvi_param_table *ta
 qkv_status qkvi_trainer_save(const qkvi_trainer *trainer, qkv_error *error);
 
 /**
- * checkpoint.safetensors in a folder: weights, both moments, the number of steps done, and the options and corpus that
- * led there. load refuses a checkpoint of other options (ARGUMENT): it would not be the same run.
+ * checkpoint.safetensors in a folder: weights, both moments, the number of steps done, and the
+ * options and corpus that led there. load refuses a checkpoint of other options (ARGUMENT): it
+ * would not be the same run.
  */
 qkv_status qkvi_checkpoint_save(const qkvi_trainer *trainer, const char *folder, qkv_error *error);
 qkv_status qkvi_checkpoint_load(qkvi_trainer *trainer, const char *folder, qkv_error *error);
