@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "cli.h"
+#include "term.h"
 
 static double share(int64_t part, int64_t whole) {
     return whole > 0 ? (double)part / (double)whole : 0;
@@ -77,8 +78,13 @@ int eval_and_print(qkv_ctx *ctx, const qkv_model *model, const char *text, const
                    uint64_t seed, const struct cli_common *common) {
     qkv_eval_report *report = NULL;
     qkv_error error;
-    if (qkv_eval(ctx, model, text, grammar, seed, &report, &error) != QKV_OK)
-        return cli_fail("%s", error.message);
+    struct progress progress;
+    progress_begin(&progress, common->quiet);
+    progress.last = 0; /* it cannot be asked how far it is, so this is said at once */
+    progress_text(&progress, "measuring ...");
+    const qkv_status status = qkv_eval(ctx, model, text, grammar, seed, &report, &error);
+    progress_end(&progress);
+    if (status != QKV_OK) return cli_fail("%s", error.message);
     if (common->json)
         print_json(report);
     else

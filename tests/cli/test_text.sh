@@ -110,6 +110,28 @@ code 1
 out_like '^{"tokens":\["\[CLS\]","the","man","\[SEP\]","a","\[MASK\]","\[SEP\]"\],"predictions":'
 out_like '^{"error":"line 2: '
 
+# A model without heads still looks, and says that it predicts nothing.
+bare="--model $here/data/bare"
+run look "the man opened a [MASK]." $bare
+code 0
+no_err
+out_like '^The model has no MLM head, so it predicts nothing.$'
+out_like '^Layer 0, head [01]  \[MASK\] looks at '
+run look "the [MASK]" $bare --json
+code 0
+out_like '"predictions":\[\],"note":"the model has no MLM head, so it predicts nothing","heads":\['
+run fill "the [MASK]" $bare
+code 1
+no_out
+err_like '^qkv: .*no MLM head'
+run next "the man" "a door" $bare
+code 1
+no_out
+err_like '^qkv: .*no NSP head'
+run eval $bare --text "$here/lib.sh"
+code 1
+no_out
+
 # look without [MASK], without words, and at text that is longer than the model
 run look "the man opened a door" $m
 code 0

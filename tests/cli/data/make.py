@@ -1,6 +1,6 @@
 """Makes the arrays of test_attend.sh: small inputs, and what numpy computes from them in float64.
 
-    python3 tests/cli/data/make.py          (numpy 2; writes beside itself)
+    python3 tests/cli/data/make.py     (numpy 2, safetensors 0.8; writes beside itself)
 
 Every case is written out in full, [B,H,Lq,Lk] scores and all; the gradients are the textbook formulas.
 """
@@ -75,3 +75,30 @@ for name, result in dict(
 ).items():
     for part, array in zip(("o", "lse", "dq", "dk", "dv"), result):
         save(f"{name}_{part}", array.astype(np.float32))
+
+# A BERT without heads for words and sentences: it can be looked at, and nothing else.
+import json
+
+import safetensors.numpy
+
+HIDDEN, INNER, LENGTH = 8, 12, 16
+words = "[PAD] [UNK] [CLS] [SEP] [MASK] the man opened a door .".split()
+tensors = {f"embeddings.{name}_embeddings.weight": f32(n, HIDDEN)
+           for name, n in (("word", len(words)), ("position", LENGTH), ("token_type", 2))}
+linear = {"attention.self.query": (HIDDEN, HIDDEN), "attention.self.key": (HIDDEN, HIDDEN),
+          "attention.self.value": (HIDDEN, HIDDEN), "attention.output.dense": (HIDDEN, HIDDEN),
+          "intermediate.dense": (INNER, HIDDEN), "output.dense": (HIDDEN, INNER)}
+for name, shape in linear.items():
+    tensors[f"encoder.layer.0.{name}.weight"] = f32(*shape)
+    tensors[f"encoder.layer.0.{name}.bias"] = f32(shape[0])
+for name in ("embeddings.", "encoder.layer.0.attention.output.", "encoder.layer.0.output."):
+    tensors[name + "LayerNorm.weight"] = np.ones(HIDDEN, np.float32)
+    tensors[name + "LayerNorm.bias"] = np.zeros(HIDDEN, np.float32)
+bare = here / "bare"
+bare.mkdir(exist_ok=True)
+safetensors.numpy.save_file(tensors, bare / "model.safetensors", metadata={"format": "pt"})
+(bare / "vocab.txt").write_text("\n".join(words) + "\n")
+(bare / "config.json").write_text(json.dumps(dict(
+    architectures=["BertModel"], model_type="bert", hidden_act="gelu", hidden_size=HIDDEN,
+    num_attention_heads=2, num_hidden_layers=1, intermediate_size=INNER, vocab_size=len(words),
+    max_position_embeddings=LENGTH, type_vocab_size=2, layer_norm_eps=1e-12), indent=2) + "\n")
