@@ -7,6 +7,9 @@
  *         for each tile         6 or 12 rows of A, streamed from the second level
  *
  * Blocks do not change the order of any sum (gemm.h), so they are free to follow the shape and the number of threads.
+ *
+ * A is read where it lies. Copying a block of it into tiles first, as BLIS does, was measured on Zen 5 for rows and columns,
+ * strides of powers of two included, and was slower for every shape (m = 4096, n = k = 768: 68 % of the peak, not 86 %).
  */
 #include "kernels/gemm.h"
 

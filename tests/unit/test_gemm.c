@@ -117,6 +117,7 @@ static void check(const struct problem *p, qkvi_rng *rng) {
     const qkvi_kernels *kernels;
     for (int isa = 0; (kernels = qkvi_kernels_at(isa)); isa++)
         for (size_t t = 0; t < sizeof pools / sizeof *pools; t++) {
+            if (isa == 0 && t != 0 && t != 4) continue; /* scalar is slow: 1 and 16 threads */
             qkvi_gemm_pack_b(pools[t], p->k, p->n, d.b, d.b_row, d.b_col, repacked);
             assert_memory_equal(packed, repacked, packed_elems * sizeof *packed);
             memcpy(c, d.c_before, (size_t)d.c_elems * sizeof *c);
@@ -150,7 +151,7 @@ static void edges(void **state) {
         { 0, 5, 5 },     { 5, 0, 5 },     { 3, 5, 0 },     { 1, 1, 1 },
         { 5, 15, 16 },   { 6, 16, 17 },   { 7, 17, 15 },   { 11, 31, 33 },
         { 12, 32, 1 },   { 13, 33, 255 }, { 23, 63, 256 }, { 25, 65, 257 },
-        { 1, 129, 511 }, { 49, 1, 513 },  { 193, 40, 20 }, { 12, 300, 600 },
+        { 1, 129, 511 }, { 49, 1, 513 },  { 193, 40, 20 }, { 12, 70, 600 },
     };
     qkvi_rng rng = qkvi_rng_make(3, 0, 0);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -176,12 +177,12 @@ static void random_shapes(void **state) {
     }
 }
 
-/* Large enough that work is shared, blocks of rows and of columns both, and parts of A are copied. */
+/* Large enough that work is shared, blocks of rows and of columns both. */
 static void large_shapes(void **state) {
     (void)state;
     qkvi_rng rng = qkvi_rng_make(4, 0, 0);
-    check(&(struct problem){ 400, 200, 300, false, true, false, true }, &rng);
-    check(&(struct problem){ 130, 500, 520, true, false, true, false }, &rng);
+    check(&(struct problem){ 400, 200, 260, false, true, false, true }, &rng);
+    check(&(struct problem){ 130, 400, 270, true, false, true, false }, &rng);
 }
 
 /* NaN and infinity stay in their row and column; zeros that pad a panel must not meet them. */
