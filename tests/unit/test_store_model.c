@@ -186,6 +186,23 @@ static void test_unused(void **state) {
     drop(c);
 }
 
+/* CF08: every other tensor as f64, which holds each f32 exactly. */
+static void test_mixed_types(void **state) {
+    checkpoint *const c = load(OLD);
+    for (int64_t t = 0; t < c->n; t += 2) {
+        size_t n = 1;
+        for (int d = 0; d < c->tensors[t].rank; d++) n *= (size_t)c->tensors[t].shape[d];
+        double *const wide = malloc(n * sizeof *wide);
+        for (size_t i = 0; i < n; i++) wide[i] = (double)((const float *)c->raw[t])[i];
+        free(c->raw[t]);
+        c->raw[t] = wide;
+        c->tensors[t].type = QKVI_F64;
+        c->tensors[t].data = wide;
+    }
+    expect_same_model(c, OLD, *state);
+    drop(c);
+}
+
 static void test_without_heads(void **state) {
     checkpoint *const c = load(OLD);
     qkv_model *model;
@@ -244,6 +261,25 @@ static void test_wrong_models(void **state) {
     expect_error(c, *state, QKV_ERR_FORMAT, "tensor 'bert.pooler.dense.bias' is missing");
 }
 
+/* CF05: a tokenizer with more tokens than the model has rows. */
+static void test_too_many_tokens(void **state) {
+    (void)state;
+    static const char config[] = "{\"model_type\":\"bert\",\"hidden_size\":4,"
+                                 "\"num_hidden_layers\":1,\"num_attention_heads\":1,"
+                                 "\"intermediate_size\":4,\"vocab_size\":5,"
+                                 "\"max_position_embeddings\":4}";
+    static const char vocab[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n";
+    static const char weights[] = "\x02\0\0\0\0\0\0\0{}";
+    qkv_model *model;
+    qkv_error error;
+    assert_int_equal(qkv_model_open_memory(config, sizeof config - 1, vocab, sizeof vocab - 1,
+                                           weights, sizeof weights - 1, &model, &error),
+                     QKV_ERR_SHAPE);
+    assert_string_equal(error.message,
+                        "embedded: the tokenizer has 6 tokens, config.json says vocab_size = 5");
+    assert_null(model);
+}
+
 static void test_no_model(void **state) {
     qkv_model *model = NULL;
     qkv_error error;
@@ -272,8 +308,10 @@ int main(void) {
         cmocka_unit_test(test_spellings),
         cmocka_unit_test(test_ties_and_aliases),
         cmocka_unit_test(test_unused),
+        cmocka_unit_test(test_mixed_types),
         cmocka_unit_test(test_without_heads),
         cmocka_unit_test(test_wrong_models),
+        cmocka_unit_test(test_too_many_tokens),
         cmocka_unit_test(test_no_model),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -3,6 +3,7 @@
  * after a stop; files that are there afterwards; a text that can be learnt is learnt; options that
  * make no sense are refused.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,6 +18,11 @@
 
 #include "model/store/file.h"
 #include "qkv/model.h"
+
+#define FIRST_A  "the red door opened at noon"
+#define FIRST_B  "it was a very old one"
+#define SECOND_A "two dogs barked in my garden"
+#define SECOND_B "they saw some cat run by"
 
 static char folder[] = "/tmp/qkv-train-XXXXXX";
 static char text_path[64], out_path[64];
@@ -186,6 +192,64 @@ static int note_loss(void *user, const qkv_train_report *report) {
     return 0;
 }
 
+/* The same figures through the public calls, one sentence and one [MASK] at a time. */
+typedef struct recount {
+    int64_t n, n_top1;
+    double mass, loss;
+} recount;
+
+static void count_blank(qkv_ctx *ctx, const qkv_model *model, qkv_encoding *encoding, int64_t at,
+                        recount *sums) {
+    const int64_t vocab_size = qkv_model_get_info(model)->vocab_size;
+    const qkv_tokenizer *const tokenizer = qkv_model_tokenizer(model);
+    const int32_t word = encoding->ids[at];
+    qkv_run *run;
+    qkv_error error;
+    qkv_candidate *const all = calloc((size_t)vocab_size, sizeof *all);
+    assert_non_null(all);
+    encoding->ids[at] = qkv_tokenizer_special(tokenizer, QKV_TOKEN_MASK);
+    if (qkv_model_run(ctx, model, 1, (const qkv_encoding *const *)&encoding, 0, &run, &error) ||
+        qkv_model_fill(ctx, model, run, 0, at, vocab_size, all, &error))
+        fail_msg("%s", error.message);
+    for (int64_t c = 0; c < vocab_size; c++)
+        if (all[c].id == word) {
+            sums->n++;
+            sums->n_top1 += c == 0;
+            sums->mass += (double)all[c].probability;
+            sums->loss -= log((double)all[c].probability);
+        }
+    encoding->ids[at] = word;
+    qkv_run_free(run);
+    free(all);
+}
+
+static recount count_again(qkv_ctx *ctx, const qkv_model *model) {
+    static const char *const lines[][2] = { { FIRST_A, FIRST_B }, { SECOND_A, SECOND_B } };
+    recount sums = { 0 };
+    for (int l = 0; l < 2; l++) {
+        const char *const a = lines[l][0], *const b = lines[l][1];
+        qkv_encoding *encoding;
+        qkv_error error;
+        if (qkv_tokenizer_encode(qkv_model_tokenizer(model), a, strlen(a), b, strlen(b), &encoding,
+                                 &error) != QKV_OK)
+            fail_msg("%s", error.message);
+        for (int64_t at = 0; at < encoding->n; at++)
+            if (!encoding->special[at]) count_blank(ctx, model, encoding, at, &sums);
+        qkv_encoding_free(encoding);
+    }
+    return sums;
+}
+
+static void expect_same_figures(qkv_ctx *ctx, const qkv_model *model,
+                                const qkv_eval_report *report) {
+    const recount sums = count_again(ctx, model);
+    const double n = (double)sums.n;
+    assert_int_equal(report->total.n_blanks, sums.n);
+    assert_int_equal(report->total.n_top1_admissible, sums.n_top1);
+    assert_true(fabs(report->total.mass - sums.mass / n) < 1e-6);
+    assert_true(fabs(report->mlm_loss - sums.loss / n) < 1e-5);
+}
+
 static void test_learns(void **state) {
     (void)state;
     qkv_train_options options = small_run();
@@ -217,6 +281,7 @@ static void test_learns(void **state) {
                  (int)report->total.n_blanks, report->mlm_loss);
     assert_true(report->total.mass > 0.7 && report->total.mass <= 1);
     assert_int_equal(report->n_probes, 0);
+    expect_same_figures(ctx, model, report);
     qkv_eval_report_free(report);
     qkv_model_free(model);
     qkv_ctx_destroy(ctx);
@@ -282,8 +347,8 @@ static int make_folder(void **state) {
     snprintf(out_path, sizeof out_path, "%s/out", folder);
     FILE *const out = fopen(text_path, "wb");
     if (!out) return -1;
-    fputs("the red door opened at noon\tit was a very old one\n", out);
-    fputs("two dogs barked in my garden\tthey saw some cat run by\n", out);
+    fputs(FIRST_A "\t" FIRST_B "\n", out);
+    fputs(SECOND_A "\t" SECOND_B "\n", out);
     return fclose(out);
 }
 
