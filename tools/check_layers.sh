@@ -5,10 +5,10 @@
 set -eu
 cd "${1:-$(dirname "$0")/..}"
 
-# includes FOLDER: "file:line:name" of everything it includes, <…> with its brackets
+# includes FOLDER: "file:line:name" of everything it includes, <…> with its brackets; "qkv/…" is read as <qkv/…>
 includes() {
     find "$1" -name '*.[chS]' -exec grep -HnE '^[[:space:]]*#[[:space:]]*include' {} + |
-        sed -E 's/^([^:]*:[0-9]+):[[:space:]]*#[[:space:]]*include[[:space:]]*("([^"]*)"|(<[^>]*>)).*/\1:\3\4/'
+        sed -E 's/^([^:]*:[0-9]+):[[:space:]]*#[[:space:]]*include[[:space:]]*("([^"]*)"|(<[^>]*>)).*/\1:\3\4/; s/:(qkv\/.*)$/:<\1>/'
 }
 
 # forbid FOLDER PATTERN REASON: no include of FOLDER may match the extended regular expression
