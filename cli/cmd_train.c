@@ -26,15 +26,17 @@ struct reporter {
     struct progress progress;
 };
 
-/* "1 h 05 min", "3 min 20 s", "8 s" */
+/* "1 h 05 min", "3 min 20 s", "12 s", "0.3 s" */
 static const char *duration(double seconds, char text[32]) {
     const long s = seconds > 0 && seconds < 1e9 ? (long)(seconds + 0.5) : 0;
     if (s >= 3600)
         snprintf(text, 32, "%ld h %02ld min", s / 3600, s / 60 % 60);
     else if (s >= 60)
         snprintf(text, 32, "%ld min %02ld s", s / 60, s % 60);
-    else
+    else if (s >= 10)
         snprintf(text, 32, "%ld s", s);
+    else
+        snprintf(text, 32, "%.1f s", seconds > 0 ? seconds : 0.0);
     return text;
 }
 

@@ -4,13 +4,19 @@
 
 #include "draw.h"
 
-enum { GUTTER = 4, LARGEST_SIDE = 14, SMALLEST_SIDE = 5, NAMED = 9 };
+enum { GUTTER = 4, LARGEST_SIDE = 14, SMALLEST_SIDE = 5, NAMED = 10 };
 
-static int gap_of(int side) { return side >= NAMED ? 2 : 1; }
+/* Columns from one thumbnail to the next, with room for "1.2 punctuation" if all heads fit then. */
+static int pitch_of(const struct term *term, int64_t n_heads, int side) {
+    static const int roomy[] = { 16, 12, NAMED };
+    for (int i = 0; i < 3; i++)
+        if (roomy[i] > side + 1 && n_heads * roomy[i] <= term->width - GUTTER) return roomy[i];
+    return side + 1;
+}
 
 /* Heads per band: all of them, unless their thumbnails would be too small. */
 static int heads_per_band(const struct term *term, int64_t n_heads, int side) {
-    int most = (term->width - GUTTER) / (side + gap_of(side));
+    int most = (term->width - GUTTER) / pitch_of(term, n_heads, side);
     if (most < 1) most = 1;
     return n_heads < most ? (int)n_heads : most;
 }
@@ -55,32 +61,32 @@ void draw_halves(struct term *term, const float *cells, int rows, int columns, i
 }
 
 /* "1.2 prev" under a thumbnail, or only "prev" where there is no room. */
-static void print_name(struct term *term, const struct grid_view *view, int64_t layer,
+static void print_name(struct term *term, const struct grid_view *view, int pitch, int64_t layer,
                        int64_t head) {
     const char *label = view->labels[layer * view->n_heads + head];
-    const int width = view->side + gap_of(view->side) - 1;
     char name[64];
-    if (view->side >= NAMED)
+    if (pitch >= NAMED)
         snprintf(name, sizeof name, "%lld.%lld %s", (long long)layer, (long long)head, label);
     else
         snprintf(name, sizeof name, "%s", label);
     const bool chosen = layer == view->chosen_layer && head == view->chosen_head;
     term_style(term, chosen ? STYLE_BOLD : STYLE_DIM);
-    if (chosen && term->depth == TERM_PLAIN && view->side >= NAMED)
+    if (chosen && term->depth == TERM_PLAIN && pitch >= NAMED)
         memmove(name + 1, name, strlen(name) + 1), name[0] = '*';
-    term_put(term, name, width, false);
+    term_put(term, name, pitch - 1, false);
     term_style(term, STYLE_NONE);
     fputc(' ', term->out);
 }
 
-static bool has_names(const struct grid_view *view, int64_t layer, int64_t first, int64_t end) {
-    if (view->side >= NAMED) return true;
+static bool has_names(const struct grid_view *view, int pitch, int64_t layer, int64_t first,
+                      int64_t end) {
+    if (pitch >= NAMED) return true;
     for (int64_t h = first; h < end; h++)
         if (*view->labels[layer * view->n_heads + h]) return true;
     return false;
 }
 
-static void draw_layer(struct term *term, const struct grid_view *view, int64_t layer,
+static void draw_layer(struct term *term, const struct grid_view *view, int pitch, int64_t layer,
                        int64_t first, int64_t end) {
     const int64_t thumb = (int64_t)view->side * view->side;
     for (int line = 0; line < (view->side + 1) / 2; line++) {
@@ -91,29 +97,32 @@ static void draw_layer(struct term *term, const struct grid_view *view, int64_t 
         for (int64_t h = first; h < end; h++) {
             draw_halves(term, view->cells + (layer * view->n_heads + h) * thumb, view->side,
                         view->side, line, 1);
-            fprintf(term->out, "%*s", gap_of(view->side), "");
+            fprintf(term->out, "%*s", pitch - view->side, "");
         }
         term_newline(term);
     }
-    if (has_names(view, layer, first, end)) {
+    if (has_names(view, pitch, layer, first, end)) {
         fprintf(term->out, "%*s", GUTTER, "");
-        for (int64_t h = first; h < end; h++) print_name(term, view, layer, h);
+        for (int64_t h = first; h < end; h++) print_name(term, view, pitch, layer, h);
+        term_newline(term);
+    } else if (view->side % 2 == 0) {
         term_newline(term);
     }
 }
 
 void draw_grid(struct term *term, const struct grid_view *view) {
     const int band = heads_per_band(term, view->n_heads, view->side);
+    const int pitch = pitch_of(term, view->n_heads, view->side);
     for (int64_t first = 0; first < view->n_heads; first += band) {
         const int64_t end = first + band < view->n_heads ? first + band : view->n_heads;
         fprintf(term->out, "%*s", GUTTER, "");
         for (int64_t h = first; h < end; h++) {
             char number[24];
             snprintf(number, sizeof number, "%lld", (long long)h);
-            term_put(term, number, view->side + gap_of(view->side), false);
+            term_put(term, number, pitch, false);
         }
         term_newline(term);
         for (int64_t layer = 0; layer < view->n_layers; layer++)
-            draw_layer(term, view, layer, first, end);
+            draw_layer(term, view, pitch, layer, first, end);
     }
 }

@@ -23,8 +23,12 @@ static qkv_status one_head(const struct look *look, float *weights, const char *
         qkv_run_weights(look->run, 0, choice->layer, choice->head, weights, error);
     if (status != QKV_OK) return status;
     const qkv_model_info *info = look->session->info;
-    char title[128], caption[512];
-    snprintf(title, sizeof title, "Layer %" PRId64 ", head %" PRId64, choice->layer, choice->head);
+    char title[256], caption[512];
+    const int used = snprintf(title, sizeof title, "Layer %" PRId64 ", head %" PRId64,
+                              choice->layer, choice->head);
+    if (choice->key >= 0)
+        snprintf(title + used, sizeof title - (size_t)used, ": %.60s looks at %.60s, %.2f",
+                 look->labels[choice->query], look->labels[choice->key], (double)choice->weight);
     snprintf(caption, sizeof caption,
              "Model %s (%s), layer %" PRId64 " of %" PRId64 ", head %" PRId64 " of %" PRId64
              ", counted from 0: %s.",

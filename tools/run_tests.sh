@@ -4,7 +4,7 @@
 # cases: those that cmocka names, and one for each program of another kind. The full output stays in build/<preset>/test.log.
 set -eu
 cd "$(dirname "$0")/.."
-only=${1:-}
+only=${1:-.}
 n_passed=0
 n_failed=0
 
@@ -47,7 +47,7 @@ summary=""
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:strict_string_checks=1}"
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
 run_preset release "$only"
-run_preset asan "^(unit|prop|golden)_.*$only"
+run_preset asan "^(unit|prop|golden)_.*($only)"
 echo "$summary"
 echo "$n_passed passed, $n_failed failed"
 [ "$n_failed" -eq 0 ]

@@ -20,6 +20,8 @@
 #include "attn/mask.h"
 #include "kernels/table.h"
 
+enum { SERIAL_PRODUCTS = 100000 }; /* below it waking a thread costs more than it brings */
+
 typedef struct qkvi_bwd_block bwd_block;
 
 /* A thread's scratch. */
@@ -73,7 +75,9 @@ static void lay_out_slot(qkvi_cutter *cutter, const qkvi_problem *p, slot *s) {
 }
 
 static void plan(pass *x, const qkvi_problem *p, const qkv_ctx *ctx) {
-    const int64_t threads = qkvi_pool_threads(ctx->pool);
+    const double products = (double)(p->n_batch * p->n_heads * p->len_q) * (double)p->len_k *
+                            (double)(p->head_dim + p->head_dim_v);
+    const int64_t threads = products < SERIAL_PRODUCTS ? 1 : qkvi_pool_threads(ctx->pool);
     x->p = p;
     x->kernels = ctx->kernels;
     x->n_query_blocks = ceil_div(p->len_q, QKVI_BWD_QUERIES);
@@ -261,7 +265,7 @@ static void run_piece(const pass *x, slot *s, int64_t index) {
 
 static void report_progress(pass *x) {
     const long long done = atomic_fetch_add(&x->done, 1) + 1;
-    if (x->call && x->call->progress && pthread_equal(pthread_self(), x->caller))
+    if (x->call->progress && pthread_equal(pthread_self(), x->caller))
         x->call->progress(x->call->progress_user, done, x->n_pieces);
 }
 
@@ -269,7 +273,7 @@ static void report_progress(pass *x) {
 static void run_task(void *argument, int index) {
     pass *x = argument;
     for (;;) {
-        if (x->call && x->call->cancel && *(const volatile int *)x->call->cancel)
+        if (x->call->cancel && *(const volatile int *)x->call->cancel)
             atomic_store(&x->cancelled, true);
         if (atomic_load(&x->cancelled)) return;
         const long long index_of_piece = atomic_fetch_add(&x->next, 1);
@@ -301,7 +305,9 @@ static qkv_status backward(qkv_ctx *ctx, const qkvi_problem *p, const qkvi_grads
     const int64_t n_turns = x.turn ? p->n_batch * p->n_heads * x.n_query_blocks : 0;
     for (int64_t n = 0; n < n_turns; n++) atomic_init(&x.turn[n], 0);
     qkvi_pool_run(ctx->pool, x.n_slots, run_task, &x);
-    return atomic_load(&x.cancelled) ? QKV_ERR_CANCELLED : QKV_OK;
+    return atomic_load(&x.cancelled)
+               ? qkvi_ctx_fail(ctx, QKV_ERR_CANCELLED, "cancelled by the caller's flag")
+               : QKV_OK;
 }
 
 qkv_status qkv_attention_backward(qkv_ctx *ctx, const qkv_attention_desc *desc, const void *q,
@@ -309,10 +315,12 @@ qkv_status qkv_attention_backward(qkv_ctx *ctx, const qkv_attention_desc *desc, 
                                   const qkv_attention_grads *grads, const qkv_call_options *call) {
     qkvi_problem problem;
     qkvi_grads g;
+    qkv_call_options options;
     QKV_TRY(qkvi_ctx_begin(ctx));
     qkv_status status =
         qkvi_problem_backward(desc, q, k, v, o, lse, grads, &problem, &g, &ctx->error);
-    if (status == QKV_OK) status = backward(ctx, &problem, &g, call);
+    if (status == QKV_OK) status = qkvi_call_read(call, &options, &ctx->error);
+    if (status == QKV_OK) status = backward(ctx, &problem, &g, &options);
     return qkvi_ctx_end(ctx, status);
 }
 

@@ -339,6 +339,11 @@ qkv_status qkvi_problem_merge(const qkv_attention_desc *desc, int n_parts,
     return QKV_OK;
 }
 
+qkv_status qkvi_call_read(const qkv_call_options *given, qkv_call_options *call, qkv_error *error) {
+    *call = (qkv_call_options)QKV_CALL_OPTIONS_INIT;
+    return given ? qkvi_options_read(call, sizeof *call, given, "call", error) : QKV_OK;
+}
+
 /* ---- Public helpers ---------------------------------------------------------------------------------------- */
 
 /* Strides of a dense [..][n_heads][len][row]. They may wrap for absurd sizes: the checks above find those. */

@@ -72,4 +72,8 @@ QKV_NODISCARD qkv_status qkvi_problem_merge(const qkv_attention_desc *desc, int 
                                             const float *const *lse_parts, void *o, float *lse,
                                             qkvi_problem *problem, qkv_error *error);
 
+/** A caller's call options, nullable, as a struct of this version's size. */
+QKV_NODISCARD qkv_status qkvi_call_read(const qkv_call_options *given, qkv_call_options *call,
+                                        qkv_error *error);
+
 #endif

@@ -125,14 +125,14 @@ static void attend_queries(const pass *x, const head *w, const qkvi_packed *from
 /* ---- Pieces of work ----------------------------------------------------------------------------------------- */
 
 static bool is_cancelled(pass *x) {
-    if (x->call && x->call->cancel && *(const volatile int *)x->call->cancel)
+    if (x->call->cancel && *(const volatile int *)x->call->cancel)
         atomic_store(&x->cancelled, true);
     return atomic_load(&x->cancelled);
 }
 
 static void report_progress(pass *x) {
     const long long done = atomic_fetch_add(&x->done, 1) + 1;
-    if (x->call && x->call->progress && pthread_equal(pthread_self(), x->caller))
+    if (x->call->progress && pthread_equal(pthread_self(), x->caller))
         x->call->progress(x->call->progress_user, done,
                           x->p->n_batch * x->p->n_heads * x->plan.n_query_blocks);
 }
@@ -232,9 +232,11 @@ qkv_status qkv_attention_forward(qkv_ctx *ctx, const qkv_attention_desc *desc, c
                                  const void *k, const void *v, void *o, float *lse,
                                  const qkv_call_options *call) {
     qkvi_problem problem;
+    qkv_call_options options;
     QKV_TRY(qkvi_ctx_begin(ctx));
     qkv_status status = qkvi_problem_forward(desc, q, k, v, o, lse, &problem, &ctx->error);
-    if (status == QKV_OK) status = forward(ctx, &problem, call);
+    if (status == QKV_OK) status = qkvi_call_read(call, &options, &ctx->error);
+    if (status == QKV_OK) status = forward(ctx, &problem, &options);
     return qkvi_ctx_end(ctx, status);
 }
 

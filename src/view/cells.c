@@ -107,6 +107,8 @@ void qkvi_scale_note(char *text, size_t text_bytes, const qkvi_scale *scale, int
     if (fold > 1)
         snprintf(folded, sizeof folded, " A cell shows the largest of %lld \xC3\x97 %lld weights.",
                  (long long)fold, (long long)fold);
-    snprintf(text, text_bytes, "Colours run from 0 to %s; the largest weight is %s.%s%s", top,
-             largest, folded, scale->has_nan ? " Grey: not a number." : "");
+    snprintf(
+        text, text_bytes,
+        "Colours run from 0 to %s; the largest weight is %s.%s%s Weights show mixing, not reasons.",
+        top, largest, folded, scale->has_nan ? " Grey: not a number." : "");
 }

@@ -4,6 +4,7 @@
  */
 #include "check/cases.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -193,10 +194,11 @@ static void make_mask(rng *r, check_case *c) {
     c->mask = guarded_new((size_t)last * (additive ? sizeof(float) : 1), c->at_end);
     const int open = (int)rng_between(r, 0, 9);
     const int percent = open == 0 ? 0 : open == 1 ? 2 : open == 2 ? 100 : 70;
+    const float low = rng_chance(r, 15) ? -FLT_MAX : -INFINITY; /* a number, or hidden */
     for (int64_t n = 0; n < last; n++) {
         const bool sees = rng_chance(r, percent);
         if (additive)
-            ((float *)c->mask.data)[n] = sees ? rng_normal(r) * 3 : -INFINITY;
+            ((float *)c->mask.data)[n] = sees ? rng_normal(r) * 3 : low;
         else
             ((unsigned char *)c->mask.data)[n] = sees ? (unsigned char)rng_between(r, 1, 255) : 0;
     }

@@ -193,9 +193,77 @@ static void oracle_agrees_with_numpy_and_pytorch(void **state) {
     free(r.data);
 }
 
+static float *floats(int64_t n) {
+    float *x = calloc((size_t)n + 1, sizeof *x);
+    assert_non_null(x);
+    return x;
+}
+
+/* The bound of docs/numerics.md for other frameworks; rows that are not written hold 0 on both sides. */
+static void near(const char *name, int n_case, const char *isa, const float *x, const double *y,
+                 int64_t n) {
+    double largest = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (isfinite(y[i])) largest = fmax(largest, fabs(y[i]));
+    for (int64_t i = 0; i < n; i++) {
+        if ((double)x[i] == y[i]) continue;
+        if (!(fabs((double)x[i] - y[i]) <= 1e-5 * fmax(largest, 0.01)))
+            fail_msg("case %d on %s, %s[%lld]: %.9g instead of %.17g", n_case, isa, name,
+                     (long long)i, (double)x[i], y[i]);
+    }
+}
+
+static void run_library(const golden *g, int n_case, qkv_ctx *ctx) {
+    const qkv_attention_desc *d = &g->d;
+    const int64_t rows_q = d->n_batch * d->n_heads * d->len_q;
+    const int64_t rows_k = d->n_batch * d->n_kv_heads * d->len_k;
+    float *o = floats(rows_q * d->head_dim_v), *lse = floats(rows_q);
+    float *d_q = floats(rows_q * d->head_dim), *d_k = floats(rows_k * d->head_dim);
+    float *d_v = floats(rows_k * d->head_dim_v);
+    qkv_attention_grads grads;
+    qkv_attention_grads_contiguous(&grads, d);
+    grads.d_o = g->d_o;
+    grads.d_lse = g->d_lse;
+    grads.d_q = d_q;
+    grads.d_k = d_k;
+    grads.d_v = d_v;
+    if (qkv_attention_forward(ctx, d, g->q, g->k, g->v, o, lse, NULL) != QKV_OK ||
+        qkv_attention_backward(ctx, d, g->q, g->k, g->v, o, lse, &grads, NULL) != QKV_OK)
+        fail_msg("case %d: %s", n_case, qkv_ctx_message(ctx));
+    const char *isa = qkv_ctx_isa(ctx);
+    near("o", n_case, isa, o, g->o, rows_q * d->head_dim_v);
+    near("lse", n_case, isa, lse, g->lse, rows_q);
+    near("d_q", n_case, isa, d_q, g->d_q, rows_q * d->head_dim);
+    near("d_k", n_case, isa, d_k, g->d_k, rows_k * d->head_dim);
+    near("d_v", n_case, isa, d_v, g->d_v, rows_k * d->head_dim_v);
+    float *const all[] = { o, lse, d_q, d_k, d_v };
+    for (int n = 0; n < 5; n++) free(all[n]);
+}
+
+static void library_agrees_with_numpy_and_pytorch(void **state) {
+    (void)state;
+    for (int n_isa = 0; qkv_isa_name(n_isa); n_isa++) {
+        qkv_ctx *ctx = NULL;
+        qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+        options.isa = qkv_isa_name(n_isa);
+        options.n_threads = 2;
+        assert_int_equal(qkv_ctx_create(&options, &ctx, NULL), QKV_OK);
+        reader r = open_cases();
+        const int64_t n_cases = *(const int64_t *)take(&r, 1);
+        for (int n = 0; n < n_cases; n++) {
+            golden g = next_case(&r);
+            run_library(&g, n, ctx);
+            free_case(&g);
+        }
+        free(r.data);
+        qkv_ctx_destroy(ctx);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(oracle_agrees_with_numpy_and_pytorch),
+        cmocka_unit_test(library_agrees_with_numpy_and_pytorch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

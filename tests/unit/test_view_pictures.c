@@ -199,7 +199,7 @@ static void test_words(void **state) {
     free(load(FILE_A, &n, "Title \\xe2\\x80\\xae words"));
     free(load(FILE_A, &n,
               "First line\nsecond line\nColours run from 0 to 0.6; the largest weight "
-              "is 0.600."));
+              "is 0.600. Weights show mixing, not reasons."));
 }
 
 static void test_any_text(void **state) {

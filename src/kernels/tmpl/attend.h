@@ -27,9 +27,12 @@ V_INLINE int attend_rows(const attend *a, int i) {
     return a->n_queries - i < V_MR ? a->n_queries - i : V_MR;
 }
 
+/* Stored scores are finished: scale, soft cap and mask are in them. Their m is a score; that of raw ones is in log2 units. */
+V_INLINE bool attend_edits(const attend *a) { return a->softcap > 0 || a->mask_add; }
+
 /* The factor from a stored score to log2 units. */
 V_INLINE float attend_factor(const attend *a) {
-    return a->softcap > 0 || a->mask_add ? ATTEND_LOG2E : a->scale * ATTEND_LOG2E;
+    return attend_edits(a) ? ATTEND_LOG2E : a->scale * ATTEND_LOG2E;
 }
 
 /* ---- Who sees whom ------------------------------------------------------------------------------------------ */
@@ -91,7 +94,7 @@ V_INLINE void attend_score_tile(const int R, const attend *a, int i, const float
                                 float *max, bool finish, bool begin) {
     for (int at = 0; at < 32; at += 16 * V_NV) {
         vf c[V_MR][V_NV];
-        tile_zero(R, c);
+        tile_zero(c);
         tile_product(R, a->head_dim, a->q + i * a->q_row, a->q_row, 1, panel + at, c);
         _Pragma("GCC unroll 12") for (int r = 0; r < R; r++)
             _Pragma("GCC unroll 2") for (int v = 0; v < V_NV; v++)
@@ -146,7 +149,7 @@ static void attend_scores_tile(const attend *a, int i, int64_t key0, int64_t j) 
     const int rows = attend_rows(a, i), panel = (int)(j - key0) / 32;
     float *s = w->s + i * QKVI_SCORE_ROW + (j - key0), *max = w->max + 16 * i;
     uint32_t see[V_MR], any = UINT32_MAX, all = UINT32_MAX;
-    const bool mask = a->mask_bool || a->mask_add, edit = a->softcap > 0 || a->mask_add;
+    const bool mask = a->mask_bool || a->mask_add, edit = attend_edits(a);
     if (mask || a->scratch->begin[i + rows - 1] > j || a->scratch->end[i] < j + 32) {
         any = 0;
         for (int r = 0; r < rows; r++) {
@@ -185,13 +188,24 @@ static void attend_scores(const attend *a, int64_t key0, int64_t from, int64_t t
 
 /* ---- Softmax: steps 3 to 5 ---------------------------------------------------------------------------------- */
 
-/* p = exp2(s c - m) over n scores, a multiple of 32; returns 16 + 16 of the 32 partial sums. */
-V_INLINE vf attend_exp_row(float *s, int n, vf c, vf m, const bool large) {
+/*
+ * The exponent of p. Finished scores: (s - m) c, since s c may overflow where s is a number, as in a mask of -FLT_MAX. Raw
+ * ones: s c - m.
+ */
+typedef enum attend_kind { ATTEND_RAW, ATTEND_RAW_LARGE, ATTEND_FINISHED } attend_kind;
+
+V_INLINE vf attend_exponent(vf s, vf c, vf m, const attend_kind kind) {
+    if (kind == ATTEND_FINISHED) return vf_mul(vf_sub(s, m), c);
+    return kind == ATTEND_RAW_LARGE ? vf_sub(vf_mul(s, c), m) : vf_fms(s, c, m);
+}
+
+/* p over n scores, a multiple of 32; returns 16 + 16 of the 32 partial sums. */
+V_INLINE vf attend_exp_row(float *s, int n, vf c, vf m, const attend_kind kind) {
     vf sum0 = vf_set1(0), sum1 = sum0;
     _Pragma("GCC unroll 2") for (int j = 0; j < n; j += 32) {
         const vf x0 = vf_load(s + j), x1 = vf_load(s + j + 16);
-        const vf p0 = vf_exp2_below_128(large ? vf_sub(vf_mul(x0, c), m) : vf_fms(x0, c, m));
-        const vf p1 = vf_exp2_below_128(large ? vf_sub(vf_mul(x1, c), m) : vf_fms(x1, c, m));
+        const vf p0 = vf_exp2_below_128(attend_exponent(x0, c, m, kind));
+        const vf p1 = vf_exp2_below_128(attend_exponent(x1, c, m, kind));
         vf_store(s + j, p0);
         vf_store(s + j + 16, p1);
         sum0 = vf_add(sum0, p0);
@@ -210,10 +224,12 @@ static void attend_exp_rows(const attend *a, int from, int to, float factor) {
             float *s = w->s + i * QKVI_SCORE_ROW + 32 * tile->first;
             const int n = 32 * (tile->end - tile->first);
             const vf m = vf_set1(w->shift[i]);
-            if (fabsf(w->shift[i]) < ATTEND_LARGE)
-                sum = attend_exp_row(s, n, c, m, false);
+            if (attend_edits(a))
+                sum = attend_exp_row(s, n, c, m, ATTEND_FINISHED);
+            else if (fabsf(w->shift[i]) < ATTEND_LARGE)
+                sum = attend_exp_row(s, n, c, m, ATTEND_RAW);
             else
-                sum = attend_exp_row(s, n, c, m, true);
+                sum = attend_exp_row(s, n, c, m, ATTEND_RAW_LARGE);
         }
         vf_store(w->sum + 16 * i, sum);
     }
@@ -223,7 +239,10 @@ static void attend_exp_rows(const attend *a, int from, int to, float factor) {
 static void attend_softmax(const attend *a) {
     qkvi_attend_scratch *w = a->scratch;
     const float factor = attend_factor(a);
-    const vf none = vf_set1(-INFINITY);
+    const bool edits = attend_edits(a);
+    const vf none = vf_set1(-INFINITY), unit = vf_set1(edits ? 1 : factor);
+    const vf to_log2 = vf_set1(edits ? factor : 1);
+    const vf rise_by = vf_set1(edits ? ATTEND_RISE * ATTEND_LN2 : ATTEND_RISE);
     for (int g = 0; g < a->n_queries; g += 16) {
         const int end = g + 16 < a->n_queries ? g + 16 : a->n_queries;
         bool any = false;
@@ -233,11 +252,12 @@ static void attend_softmax(const attend *a) {
             any |= active;
         }
         if (!any) continue;
-        const vf top = vf_mul(vf_max_rows(w->max + 16 * g), vf_set1(factor));
+        const vf top = vf_mul(vf_max_rows(w->max + 16 * g), unit);
         const vf before = vf_load(w->m + g);
-        const vm rise = vm_lt(vf_add(before, vf_set1(ATTEND_RISE)), top);
+        const vm rise = vm_lt(vf_add(before, rise_by), top);
         const vf m = vf_select(rise, top, before);
-        const vf alpha = vf_select(rise, vf_exp2_below_128(vf_sub(before, m)), vf_set1(1));
+        const vf fall = vf_mul(vf_sub(before, m), to_log2);
+        const vf alpha = vf_select(rise, vf_exp2_below_128(fall), vf_set1(1));
         vf_store(w->m + g, m);
         vf_store(w->alpha + g, alpha);
         vf_store(w->shift + g, vf_select(vm_eq(m, none), vf_set1(0), m));
@@ -253,7 +273,7 @@ V_INLINE void attend_value_tile(const int R, const float *p, int64_t n, const fl
                                 const float *alpha, float *o, int64_t o_row, bool begin) {
     for (int at = 0; at < 32; at += 16 * V_NV) {
         vf c[V_MR][V_NV];
-        tile_zero(R, c);
+        tile_zero(c);
         tile_product(R, n, p, QKVI_SCORE_ROW, 1, v + at, c);
         _Pragma("GCC unroll 12") for (int r = 0; r < R; r++) {
             const vf x = vf_set1(alpha[r]);
@@ -358,7 +378,8 @@ static void attend_finish(const attend *a) {
     for (int g = 0; g < a->n_queries; g += 16) {
         float lse[16];
         const vf l = vf_load(w->l + g), m = vf_load(w->m + g);
-        vf_storeu(lse, vf_mul(vf_add(m, vf_log2(l)), vf_set1(ATTEND_LN2)));
+        vf_storeu(lse, attend_edits(a) ? vf_fma(vf_log2(l), vf_set1(ATTEND_LN2), m)
+                                       : vf_mul(vf_add(m, vf_log2(l)), vf_set1(ATTEND_LN2)));
         for (int i = g; i < g + 16 && i < a->n_queries; i++) {
             if (w->m[i] == -INFINITY && w->l[i] == 0) {
                 const bool seen = attend_sees_any(a, i);

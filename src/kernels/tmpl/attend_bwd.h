@@ -42,7 +42,7 @@ typedef struct qkvi_bwd_block bwd_block;
 /* c = rows [i, i + mr) of X times panel b, X in channel panels of 128 rows. */
 V_INLINE void bwd_scores(const int mr, const float *x, int64_t i, const float *b, int64_t dim,
                          vf c[V_MR][V_NV]) {
-    tile_zero(mr, c);
+    tile_zero(c);
     for (int64_t d = 0; d < dim; d += QKVI_BWD_PANEL) {
         const int64_t n = dim - d < QKVI_BWD_PANEL ? dim - d : QKVI_BWD_PANEL;
         tile_product(mr, n, x + d * QKVI_BWD_QUERIES + i * QKVI_BWD_PANEL, QKVI_BWD_PANEL, 1,
@@ -186,7 +186,7 @@ V_INLINE void bwd_key_tile(const int mr, const float *x, int64_t x_row, const fl
                            float *y) {
     for (int half = 0; half < 2; half += V_NV) {
         vf c[V_MR][V_NV];
-        tile_zero(mr, c);
+        tile_zero(c);
         tile_product(mr, n, x, 1, x_row, b + 16 * half, c);
         float *to = y + 16 * half;
         _Pragma("GCC unroll 12") for (int r = 0; r < mr;
@@ -257,7 +257,7 @@ V_INLINE void bwd_q_tile(const int mr, const bwd_block *a, int64_t i, int64_t us
                          int64_t to, int64_t d) {
     for (int half = 0; half < 2; half += V_NV) {
         vf c[V_MR][V_NV];
-        tile_zero(mr, c);
+        tile_zero(c);
         tile_product(mr, to - from, a->d_s + i * QKVI_BWD_DS_ROW + from, QKVI_BWD_DS_ROW, 1,
                      a->k + d * QKVI_BWD_KEYS + from * QKVI_BWD_PANEL + 16 * half, c);
         float *y = a->d_q + i * a->d_q_stride + d + 16 * half;

@@ -14,8 +14,9 @@
 #define TILE_EACH(X) X(1) X(2) X(3) X(4) X(5) X(6)
 #endif
 
-V_INLINE void tile_zero(const int R, vf c[V_MR][V_NV]) {
-    _Pragma("GCC unroll 12") for (int i = 0; i < R; i++)
+/* All rows, or compilers fear for those that a smaller tile does not use; they cost nothing there. */
+V_INLINE void tile_zero(vf c[V_MR][V_NV]) {
+    _Pragma("GCC unroll 12") for (int i = 0; i < V_MR; i++)
         _Pragma("GCC unroll 2") for (int v = 0; v < V_NV; v++) c[i][v] = vf_set1(0.0f);
 }
 
@@ -51,7 +52,7 @@ V_INLINE void tile_rows(const int R, int n_cols, int64_t k, const float *a, int6
                         int64_t a_col, const float *b, float *c, int64_t c_row, int add) {
     for (int j = 0; j < n_cols; j += 16 * V_NV) {
         vf x[V_MR][V_NV];
-        tile_zero(R, x);
+        tile_zero(x);
         tile_product(R, k, a, a_row, a_col, b + j, x);
         _Pragma("GCC unroll 12") for (int i = 0; i < R; i++)
             _Pragma("GCC unroll 2") for (int v = 0; v < V_NV; v++)

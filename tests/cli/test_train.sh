@@ -1,0 +1,61 @@
+# train and eval: what a run writes, the same bits for any threads and instruction set, stopping and going on.
+. ./lib.sh
+text=$folder/text.txt
+for who in man woman dog cat girl boy; do
+    for what in door box key house; do
+        printf 'the %s saw the %s .\tit opened when the %s left .\n' $who $what $who
+    done
+done >"$text"
+small="--layers 1 --heads 2 --hidden 16 --vocab 200 --len 24 --batch 8 --steps 30 --report-every 10"
+
+run train --text "$text" --out "$folder/a" $small --threads 1
+code 0
+no_out
+err_like '^step 10/30  loss [0-9.]* (mlm [0-9.]*, nsp [0-9.]*)  held out [0-9.]*  [0-9]* tokens/s  .* left$'
+err_like '^qkv: trained 30 steps in '
+for file in config.json vocab.txt tokenizer.json tokenizer_config.json model.safetensors train_log.tsv loss.png; do
+    check "no $file" test -s "$folder/a/$file"
+done
+run train --text "$text" --out "$folder/b" $small --threads 3 --isa scalar --json --quiet
+code 0
+no_err
+check "three reports" test "$(wc -l <"$folder/out")" -eq 3
+out_like '^{"step":30,"n_steps":30,"loss":[0-9.]*,"mlm_loss":'
+check "other weights with other threads and instructions" cmp -s "$folder/a/model.safetensors" "$folder/b/model.safetensors"
+check "another curve" cmp -s "$folder/a/loss.png" "$folder/b/loss.png"
+
+# Stopped by Ctrl-C: no model, a checkpoint; --resume ends with the same bits.
+said="qkv train, interrupted"
+"$qkv" train --text "$text" --out "$folder/c" $small --steps 30000 --report-every 1 --quiet 2>"$folder/err" &
+process=$!
+sleep 1
+kill -INT $process
+wait $process
+got=$?
+: >"$folder/out"
+code 130
+err_like '^qkv: training was stopped after step [0-9]*: the same command with --resume goes on$'
+err_like '^qkv: interrupted$'
+check "a model was written" test ! -e "$folder/c/model.safetensors"
+
+run eval --model "$folder/a" --text "$text"
+code 0
+no_err
+out_like '^slot  *blanks'
+out_like '^MLM loss [0-9.]*$'
+out_like '^next sentence right  *[0-9.]* %  ([0-9]* of [0-9]*)$'
+run eval --model "$folder/a" --text "$text" --json
+code 0
+out_like '^{"total":{"slot":"all","n_blanks":[0-9]*,.*"mlm_loss":[0-9.]*,"n_pairs":'
+
+run train --text "$folder/none" --out "$folder/d" $small
+code 1
+err_like '^qkv: .*none'
+check "a folder was made" test ! -e "$folder/d"
+run train --text "$text" --out "$folder/d" --hidden 30 --heads 4
+code 1
+err_like '^qkv: .*hidden'
+run eval --model "$folder/a" --grammar "$folder/none"
+code 1
+err_like '^qkv: .*none'
+finish
