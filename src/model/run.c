@@ -125,6 +125,7 @@ qkv_status qkv_model_run(qkv_ctx *ctx, const qkv_model *model, int64_t n_batch,
     if (!r) return no_memory(error);
     joined j = { 0 };
     qkv_status status = join(model->bert, n_batch, inputs, &j, error);
+    r->model = model;
     r->kernels = ctx->kernels;
     r->n_batch = n_batch;
     r->n_layers = model->info.n_layers;

@@ -11,14 +11,18 @@
 #include "model/model_impl.h"
 #include "model/run_impl.h"
 
-/* The last hidden state of a token. */
-static qkv_status last_hidden(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
-                              int64_t position, const float **hidden, qkv_error *error) {
-    if (!ctx || !model || !run)
+/* The last hidden state of a token, if all that a head needs is there. */
+static qkv_status last_hidden(const qkv_ctx *ctx, const qkv_model *model, const qkv_run *run,
+                              int64_t b, int64_t position, const float *logits,
+                              const float **hidden, qkv_error *error) {
+    if (!ctx || !model || !run || !logits)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
                               !ctx     ? "ctx"
                               : !model ? "model"
-                                       : "run");
+                              : !run   ? "run"
+                                       : "logits");
+    if (run->model != model)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the run is one of another model");
     QKV_TRY(qkvi_check_index("b", b, run->n_batch, error));
     QKV_TRY(qkvi_check_index("position", position, run->lengths[b], error));
     *hidden = qkv_run_hidden(run, b, run->n_layers) + position * run->n_heads * run->head_dim;
@@ -28,14 +32,14 @@ static qkv_status last_hidden(qkv_ctx *ctx, const qkv_model *model, const qkv_ru
 qkv_status qkv_model_mlm(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
                          int64_t position, float *logits, qkv_error *error) {
     const float *hidden = NULL;
-    QKV_TRY(last_hidden(ctx, model, run, b, position, &hidden, error));
+    QKV_TRY(last_hidden(ctx, model, run, b, position, logits, &hidden, error));
     return qkvi_bert_mlm(ctx, model->bert, 1, hidden, logits, error);
 }
 
 qkv_status qkv_model_nsp(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
                          float logits[2], qkv_error *error) {
     const float *hidden = NULL;
-    QKV_TRY(last_hidden(ctx, model, run, b, 0, &hidden, error));
+    QKV_TRY(last_hidden(ctx, model, run, b, 0, logits, &hidden, error));
     return qkvi_bert_nsp(ctx, model->bert, 1, hidden, logits, error);
 }
 
@@ -44,8 +48,7 @@ qkv_status qkv_model_nsp(qkv_ctx *ctx, const qkv_model *model, const qkv_run *ru
  * count.
  */
 static int64_t insert(qkv_candidate *list, int64_t count, int64_t n, qkv_candidate new) {
-    int64_t low = 0,
-            high = count; /* after all that are at least as likely: ties keep their order */
+    int64_t low = 0, high = count; /* it goes after all that are at least as likely */
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
         if (list[middle].probability >= new.probability)
@@ -63,7 +66,9 @@ static int64_t insert(qkv_candidate *list, int64_t count, int64_t n, qkv_candida
 qkv_status qkv_model_fill(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
                           int64_t position, int64_t n_candidates, qkv_candidate *candidates,
                           qkv_error *error) {
-    if (!model) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "model is NULL");
+    if (!model || !candidates)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
+                              model ? "candidates" : "model");
     const int64_t n_words = model->info.vocab_size;
     if (n_candidates < 1 || n_candidates > n_words)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT,

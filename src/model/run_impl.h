@@ -6,6 +6,7 @@
 #include "model/arch/bert.h"
 
 struct qkv_run {
+    const qkv_model *model; /* to compare only: the model may be gone */
     const struct qkvi_kernels *kernels;
     qkvi_bert_pass *pass;
     int64_t n_batch, n_layers, n_heads, head_dim, n_rows;

@@ -46,7 +46,10 @@ qkv_status qkvi_encoder_backward(qkv_ctx *ctx, const qkvi_bert_params *params,
 }
 
 qkv_status qkvi_pass_failed(const qkv_ctx *ctx, qkv_status status, qkv_error *error) {
-    return status == QKV_OK ? QKV_OK : qkvi_error_set(error, status, "%s", qkv_ctx_message(ctx));
+    if (status == QKV_OK) return QKV_OK;
+    if (status == QKV_ERR_BUSY) /* then the context's message belongs to the other call */
+        return qkvi_error_set(error, status, "the context is inside another call");
+    return qkvi_error_set(error, status, "%s", qkv_ctx_message(ctx));
 }
 
 qkv_status qkvi_bert_forward(qkv_ctx *ctx, const qkvi_bert_params *params,
