@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Makes the goldens of the model: two tiny random BERTs, run by transformers in float64.
+"""Makes the goldens of the model: three tiny random BERTs, run by transformers in float64.
 
     python3 tools/fixtures.py tests/golden          needs torch, transformers, safetensors
 
 Each folder is a model (config.json, vocab.txt, model.safetensors in f32) and expected.safetensors:
 a batch of sequences one after another, and what float64 arithmetic makes of the f32 weights: hidden
 states of every layer, weights of every head, logits, losses, every gradient. bert_old has the names
-of 2018 (gamma, beta, prefix `bert.`), bert_new those of today without prefix. Sizes are odd on
+of 2018 (gamma, beta, prefix `bert.`), bert_new those of today without prefix; bert_long has long
+sums (many rows, many channels) and only its losses and gradients are kept. Sizes are odd on
 purpose. The tests need no Python; versions are in the files' metadata.
 """
 import json
@@ -30,8 +31,12 @@ MODELS = {
     "bert_new": dict(seed=2, hidden_size=36, num_attention_heads=3, num_hidden_layers=1,
                      intermediate_size=19, vocab_size=41, max_position_embeddings=17,
                      layer_norm_eps=1e-5),
+    "bert_long": dict(seed=3, hidden_size=8, num_attention_heads=2, num_hidden_layers=1,
+                      intermediate_size=261, vocab_size=37, max_position_embeddings=31,
+                      layer_norm_eps=1e-12),
 }
-LENGTHS = [7, 12, 1, 7, 3, 17, 12, 2]
+LENGTHS = {"bert_old": [7, 12, 1, 7, 3, 17, 12, 2], "bert_new": [7, 12, 1, 7, 3, 17, 12, 2],
+           "bert_long": [1 + 7 * b % 31 for b in range(45)]}
 
 
 def vocabulary(size):
@@ -53,14 +58,14 @@ def randomize(model, generator):
             parameter.copy_(value.float().double())
 
 
-def make_batch(config, generator):
-    """Padded arrays for transformers; sequences of several lengths, some equal, one of a single token."""
-    n, longest = len(LENGTHS), max(LENGTHS)
+def make_batch(config, lengths, generator):
+    """Padded arrays for transformers: sequences of several lengths, some equal, one of one token."""
+    n, longest = len(lengths), max(lengths)
     ids = torch.randint(5, config.vocab_size, (n, longest), generator=generator)
     types = torch.zeros(n, longest, dtype=torch.long)
     mask = torch.zeros(n, longest, dtype=torch.long)
     labels = torch.full((n, longest), -100)
-    for b, length in enumerate(LENGTHS):
+    for b, length in enumerate(lengths):
         mask[b, :length] = 1
         ids[b, 0] = 2
         types[b, (length + 1) // 2:length] = b % 2
@@ -76,7 +81,7 @@ def stored_names(state, style):
     for name, tensor in state.items():
         if name.startswith("cls.predictions.decoder."):
             continue  # tied
-        if style == "bert_old":
+        if style != "bert_new":
             name = name.replace("LayerNorm.weight", "LayerNorm.gamma")
             name = name.replace("LayerNorm.bias", "LayerNorm.beta")
         else:
@@ -85,18 +90,18 @@ def stored_names(state, style):
     return names
 
 
-def check_padding(model, ids, types, out):
-    """Each sequence alone gives what the padded batch gave: the oracle itself is right about padding."""
-    for b, length in enumerate(LENGTHS):
+def check_padding(model, lengths, ids, types, out):
+    """Each sequence alone gives what the padded batch gave: the oracle is right about padding."""
+    for b, length in enumerate(lengths):
         alone = model(input_ids=ids[b:b + 1, :length], token_type_ids=types[b:b + 1, :length])
         assert (alone.prediction_logits[0] - out.prediction_logits[b, :length]).abs().max() < 1e-12
 
 
-def expected(model, batch):
+def expected(model, lengths, batch, everything):
     ids, types, mask, labels, is_random = batch
     out = model(input_ids=ids, attention_mask=mask, token_type_ids=types,
                 output_hidden_states=True, output_attentions=True)
-    check_padding(model, ids, types, out)
+    check_padding(model, lengths, ids, types, out)
     real = mask.bool()
     wanted = labels[real] >= 0
     mlm = out.prediction_logits[real][wanted]
@@ -104,16 +109,17 @@ def expected(model, batch):
     nsp_loss = torch.nn.functional.cross_entropy(out.seq_relationship_logits, is_random)
     (mlm_loss + nsp_loss).backward()
 
-    ints = {"lengths": torch.tensor(LENGTHS), "ids": ids[real], "types": types[real],
+    ints = {"lengths": torch.tensor(lengths), "ids": ids[real], "types": types[real],
             "target_tokens": wanted.nonzero()[:, 0], "target_ids": labels[real][wanted],
             "labels": is_random}
-    floats = {"mlm": mlm, "nsp": out.seq_relationship_logits,
-              "loss.mlm": mlm_loss, "loss.nsp": nsp_loss}
-    for layer, hidden in enumerate(out.hidden_states):
-        floats[f"hidden.{layer}"] = hidden[real]
-    for layer, weights in enumerate(out.attentions):
-        parts = [weights[b, :, :n, :n].flatten() for b, n in enumerate(LENGTHS)]
-        floats[f"weights.{layer}"] = torch.cat(parts)
+    floats = {"loss.mlm": mlm_loss, "loss.nsp": nsp_loss}
+    if everything:
+        floats |= {"mlm": mlm, "nsp": out.seq_relationship_logits}
+        for layer, hidden in enumerate(out.hidden_states):
+            floats[f"hidden.{layer}"] = hidden[real]
+        for layer, weights in enumerate(out.attentions):
+            parts = [weights[b, :, :n, :n].flatten() for b, n in enumerate(lengths)]
+            floats[f"weights.{layer}"] = torch.cat(parts)
     for name, parameter in model.named_parameters():
         floats[f"grad.{name}"] = parameter.grad
     tensors = {name: tensor.to(torch.int32).numpy() for name, tensor in ints.items()}
@@ -141,8 +147,10 @@ def main(root):
         (folder / "vocab.txt").write_text("\n".join(vocabulary(config.vocab_size)) + "\n")
         save_file(stored_names(model.state_dict(), style), folder / "model.safetensors",
                   metadata={"format": "pt"})
-        save_file(expected(model, make_batch(config, generator)), folder / "expected.safetensors",
-                  metadata=versions)
+        lengths = LENGTHS[style]
+        tensors = expected(model, lengths, make_batch(config, lengths, generator),
+                           everything=style != "bert_long")
+        save_file(tensors, folder / "expected.safetensors", metadata=versions)
 
 
 if __name__ == "__main__":

@@ -82,9 +82,10 @@ static void heads_first(const qkv_run *run, int64_t n, const float *from, float 
 
 static qkv_status capture(qkv_run *run, qkv_error *error) {
     const int64_t hidden = run->n_heads * run->head_dim, layer_elems = run->n_rows * hidden;
-    const size_t elems = (size_t)(run->n_layers * layer_elems);
-    run->q = qkvi_aligned_array(elems, sizeof(float));
-    run->k = qkvi_aligned_array(elems, sizeof(float));
+    int64_t elems;
+    if (!qkvi_mul_i64(run->n_layers, layer_elems, &elems)) return no_memory(error);
+    run->q = qkvi_aligned_array((size_t)elems, sizeof(float));
+    run->k = qkvi_aligned_array((size_t)elems, sizeof(float));
     if (!run->q || !run->k) return no_memory(error);
     for (int64_t l = 0; l < run->n_layers; l++) {
         for (int64_t b = 0; b < run->n_batch; b++) {

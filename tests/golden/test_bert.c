@@ -1,7 +1,8 @@
 /*
- * BERT against transformers in float64 (tools/fixtures.py): two tiny random models, a batch of eight
- * sequences. Hidden states of every layer, weights of every head, logits of both heads, both losses,
- * every gradient, each within the bound of docs/numerics.md:
+ * BERT against transformers in float64 (tools/fixtures.py): tiny random models, a batch of sequences
+ * of several lengths. Hidden states of every layer, weights of every head, logits of both heads, both
+ * losses, every gradient (of bert_long, whose sums are long, losses and gradients only), each within
+ * the bound of docs/numerics.md:
  *
  *     max|x - y| <= 1e-5 max(max|y|, 0.01 g)      g: the largest |y| of that kind in the model
  */
@@ -276,7 +277,7 @@ static void test_loss_and_gradients(void **state) {
 }
 
 int main(void) {
-    char old[] = "bert_old", new[] = "bert_new";
+    char old[] = "bert_old", new[] = "bert_new", longer[] = "bert_long";
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(test_run, old),
         cmocka_unit_test_prestate(test_run, new),
@@ -284,6 +285,7 @@ int main(void) {
         cmocka_unit_test_prestate(test_run_keeps_only_what_is_asked, new),
         cmocka_unit_test_prestate(test_loss_and_gradients, old),
         cmocka_unit_test_prestate(test_loss_and_gradients, new),
+        cmocka_unit_test_prestate(test_loss_and_gradients, longer),
     };
     return cmocka_run_group_tests_name("bert", tests, NULL, NULL);
 }
