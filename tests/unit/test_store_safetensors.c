@@ -191,8 +191,10 @@ static void test_header_lengths(void **state) {
         const char *says;
     } lengths[] = {
         { "ST02", 100, 64, QKV_ERR_FORMAT, "header length 100 is more than 56" },
-        { "ST03", UINT64_MAX, 64, QKV_ERR_FORMAT, "18446744073709551615 is more than 100000000" },
-        { "ST03", UINT64_MAX - 7, 64, QKV_ERR_FORMAT, "is more than 100000000" },
+        { "ST03", UINT64_MAX, 64, QKV_ERR_FORMAT, "18446744073709551615 is more than 56" },
+        { "ST03", UINT64_MAX - 7, 64, QKV_ERR_FORMAT, "is more than 56" },
+        { "PyTorch", 0x04034b50, 64, QKV_ERR_FORMAT, "a pickle of PyTorch?" },
+        { "PyTorch", 0x5f71287d0280, 64, QKV_ERR_FORMAT, "a pickle of PyTorch?" },
         { "ST04", 100000001, 100000100, QKV_ERR_FORMAT, "is more than 100000000" },
         { "ST04", (16 << 20) + 1, 17 << 20, QKV_ERR_LIMIT, "the limit is 16777216" },
     };

@@ -117,6 +117,13 @@ static qkv_status check_layout(qkvi_safetensors *file, uint64_t data_start, qkv_
     return qkvi_source_check(&file->source, error);
 }
 
+/* What else the file may be, by its first bytes: a zip or a bare pickle, the formats of PyTorch. */
+static const char *hint_of(const uint8_t bytes[8]) {
+    const int is_zip = memcmp(bytes, "PK\3\4", 4) == 0;
+    const int is_pickle = bytes[0] == 0x80 && bytes[1] >= 2 && bytes[1] <= 5;
+    return is_zip || is_pickle ? "; a pickle of PyTorch? tools/bin2safetensors.py converts it" : "";
+}
+
 static qkv_status read_header_length(const qkvi_source *source, uint64_t *length,
                                      qkv_error *error) {
     uint8_t bytes[8];
@@ -126,14 +133,16 @@ static qkv_status read_header_length(const qkvi_source *source, uint64_t *length
                               source->name, (unsigned long long)source->n_bytes);
     QKV_TRY(qkvi_source_read(source, 0, bytes, sizeof bytes, error));
     for (int b = 7; b >= 0; b--) *length = *length << 8 | bytes[b];
-    if (*length > MAX_HEADER || *length > source->n_bytes - sizeof bytes)
-        return qkvi_error_set(
-            error, QKV_ERR_FORMAT, "%s: header length %llu is more than %llu, not safetensors?",
-            source->name, (unsigned long long)*length,
-            (unsigned long long)(*length > MAX_HEADER ? MAX_HEADER : source->n_bytes - 8));
+    const uint64_t there = source->n_bytes - sizeof bytes;
+    const uint64_t most = there < MAX_HEADER ? there : MAX_HEADER;
+    if (*length > most)
+        return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: header length %llu is more than %llu%s",
+                              source->name, (unsigned long long)*length, (unsigned long long)most,
+                              hint_of(bytes));
     if (*length > header_limits.max_bytes)
-        return qkvi_error_set(error, QKV_ERR_LIMIT, "%s: header length %llu, the limit is %zu",
-                              source->name, (unsigned long long)*length, header_limits.max_bytes);
+        return qkvi_error_set(error, QKV_ERR_LIMIT, "%s: header length %llu, the limit is %zu%s",
+                              source->name, (unsigned long long)*length, header_limits.max_bytes,
+                              hint_of(bytes));
     return QKV_OK;
 }
 
