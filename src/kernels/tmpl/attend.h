@@ -87,15 +87,38 @@ static bool attend_sees_any(const attend *a, int i) {
     return false;
 }
 
+/* ---- What comes next ---------------------------------------------------------------------------------------- */
+
+/* The channel panels of the block of keys from key0 on. */
+V_INLINE const float *attend_v(const attend *a, int64_t key0) {
+    return a->v + (key0 - a->first_key) * qkvi_round_up(a->head_dim_v, 32);
+}
+
+/* n floats from p on, spread over so many steps of products. */
+V_INLINE tile_ahead attend_ahead(const float *p, int64_t n, int64_t steps) {
+    return (tile_ahead){ (const char *)p, steps ? (4 * n + steps - 1) / steps : 0 };
+}
+
+/* The key panels of the block after the one from key0 on. */
+V_INLINE tile_ahead attend_next_keys(const attend *a, int64_t key0, int64_t end) {
+    const int64_t next = key0 + QKVI_KEY_BLOCK;
+    const int64_t n = end - next < QKVI_KEY_BLOCK ? end - next : QKVI_KEY_BLOCK;
+    const int64_t n_tiles = (a->n_queries + V_MR - 1) / V_MR * ((a->head_dim_v + 31) / 32);
+    if (n <= 0) return attend_ahead(a->k, 0, 1);
+    return attend_ahead(a->k + (next - a->first_key) * a->head_dim, n * a->head_dim,
+                        n_tiles * QKVI_KEY_BLOCK * (2 / V_NV));
+}
+
 /* ---- Scores: step 1 ----------------------------------------------------------------------------------------- */
 
 /* R rows times the panel of keys: stored, and with finish their maxima begun or continued. */
 V_INLINE void attend_score_tile(const int R, const attend *a, int i, const float *panel, float *s,
-                                float *max, bool finish, bool begin) {
+                                float *max, bool finish, bool begin, tile_ahead ahead) {
     for (int at = 0; at < 32; at += 16 * V_NV) {
         vf c[V_MR][V_NV];
         tile_zero(c);
-        tile_product(R, a->head_dim, a->q + i * a->q_row, a->q_row, 1, panel + at, c);
+        tile_product_ahead(R, a->head_dim, a->q + i * a->q_row, a->q_row, 1, panel + at, c, true,
+                           ahead);
         _Pragma("GCC unroll 12") for (int r = 0; r < R; r++)
             _Pragma("GCC unroll 2") for (int v = 0; v < V_NV; v++)
                 vf_store(s + r * QKVI_SCORE_ROW + at + 16 * v, c[r][v]);
@@ -134,16 +157,16 @@ V_INLINE void attend_edit_row(const attend *a, int i, int64_t j, uint32_t see, f
 
 #define ATTEND_SCORES(R)                                                                           \
     static void attend_scores_##R(const attend *a, int i, const float *panel, float *s,            \
-                                  float *max, bool finish, bool begin) {                           \
-        attend_score_tile(R, a, i, panel, s, max, finish, begin);                                  \
+                                  float *max, bool finish, bool begin, tile_ahead ahead) {         \
+        attend_score_tile(R, a, i, panel, s, max, finish, begin, ahead);                           \
     }
 TILE_EACH(ATTEND_SCORES)
 #define ATTEND_SCORES_NAME(R) attend_scores_##R,
 static void (*const attend_scores_of[])(const attend *, int, const float *, float *, float *, bool,
-                                        bool) = { NULL, TILE_EACH(ATTEND_SCORES_NAME) };
+                                        bool, tile_ahead) = { NULL, TILE_EACH(ATTEND_SCORES_NAME) };
 
 /* The tile of rows from i on against the panel from key j on, in the block from key0 on. */
-static void attend_scores_tile(const attend *a, int i, int64_t key0, int64_t j) {
+static void attend_scores_tile(const attend *a, int i, int64_t key0, int64_t j, tile_ahead *ahead) {
     qkvi_attend_scratch *w = a->scratch;
     qkvi_attend_tile *tile = &w->tile[i / V_MR];
     const int rows = attend_rows(a, i), panel = (int)(j - key0) / 32;
@@ -170,7 +193,9 @@ static void attend_scores_tile(const attend *a, int i, int64_t key0, int64_t j) 
     const bool begin = tile->first < 0, finish = all == UINT32_MAX && !edit;
     if (begin) tile->first = panel;
     tile->end = panel + 1;
-    attend_scores_of[rows](a, i, a->k + (j - a->first_key) * a->head_dim, s, max, finish, begin);
+    attend_scores_of[rows](a, i, a->k + (j - a->first_key) * a->head_dim, s, max, finish, begin,
+                           *ahead);
+    ahead->at += ahead->step * a->head_dim * (2 / V_NV);
     if (finish) return;
     tile->partial |= all != UINT32_MAX;
     for (int r = 0; r < rows; r++)
@@ -178,11 +203,14 @@ static void attend_scores_tile(const attend *a, int i, int64_t key0, int64_t j) 
 }
 
 static void attend_scores(const attend *a, int64_t key0, int64_t from, int64_t to) {
+    const int64_t n_tiles = (a->n_queries + V_MR - 1) / V_MR * ((to - from + 31) / 32);
+    tile_ahead ahead = attend_ahead(attend_v(a, key0), attend_v(a, to) - attend_v(a, key0),
+                                    n_tiles * a->head_dim * (2 / V_NV));
     for (int64_t j = from; j < to; j += 32)
         for (int i = 0; i < a->n_queries; i += V_MR) {
             const int last = i + attend_rows(a, i) - 1;
             if (a->scratch->begin[i] < j + 32 && a->scratch->end[last] > j)
-                attend_scores_tile(a, i, key0, j);
+                attend_scores_tile(a, i, key0, j, &ahead);
         }
 }
 
@@ -270,11 +298,12 @@ static void attend_softmax(const attend *a) {
 
 /* O = fma(O, alpha, P V) for R rows and 32 channels, n keys deep. */
 V_INLINE void attend_value_tile(const int R, const float *p, int64_t n, const float *v,
-                                const float *alpha, float *o, int64_t o_row, bool begin) {
+                                const float *alpha, float *o, int64_t o_row, bool begin,
+                                tile_ahead ahead) {
     for (int at = 0; at < 32; at += 16 * V_NV) {
         vf c[V_MR][V_NV];
         tile_zero(c);
-        tile_product(R, n, p, QKVI_SCORE_ROW, 1, v + at, c);
+        tile_product_ahead(R, n, p, QKVI_SCORE_ROW, 1, v + at, c, true, ahead);
         _Pragma("GCC unroll 12") for (int r = 0; r < R; r++) {
             const vf x = vf_set1(alpha[r]);
             _Pragma("GCC unroll 2") for (int u = 0; u < V_NV; u++) {
@@ -287,14 +316,14 @@ V_INLINE void attend_value_tile(const int R, const float *p, int64_t n, const fl
 
 #define ATTEND_VALUES(R)                                                                           \
     static void attend_values_##R(const float *p, int64_t n, const float *v, const float *alpha,   \
-                                  float *o, int64_t o_row, bool begin) {                           \
-        attend_value_tile(R, p, n, v, alpha, o, o_row, begin);                                     \
+                                  float *o, int64_t o_row, bool begin, tile_ahead ahead) {         \
+        attend_value_tile(R, p, n, v, alpha, o, o_row, begin, ahead);                              \
     }
 TILE_EACH(ATTEND_VALUES)
 #define ATTEND_VALUES_NAME(R) attend_values_##R,
 static void (*const attend_values_of[])(const float *, int64_t, const float *, const float *,
-                                        float *, int64_t,
-                                        bool) = { NULL, TILE_EACH(ATTEND_VALUES_NAME) };
+                                        float *, int64_t, bool,
+                                        tile_ahead) = { NULL, TILE_EACH(ATTEND_VALUES_NAME) };
 
 /* The same for one row, over the keys of [from, to) that it sees. */
 static void attend_values_selected(const attend *a, int i, int64_t key0, int64_t from, int64_t to,
@@ -312,10 +341,11 @@ static void attend_values_selected(const attend *a, int i, int64_t key0, int64_t
     }
 }
 
-static void attend_values(const attend *a, int64_t key0) {
+static void attend_values(const attend *a, int64_t key0, int64_t end) {
     qkvi_attend_scratch *w = a->scratch;
     const bool finite = a->v_finite[(key0 - a->first_key) / QKVI_KEY_BLOCK];
-    const float *block = a->v + (key0 - a->first_key) * qkvi_round_up(a->head_dim_v, 32);
+    const float *block = attend_v(a, key0);
+    tile_ahead ahead = attend_next_keys(a, key0, end);
     for (int64_t d = 0; d < a->head_dim_v; d += 32) {
         const float *v = block + d * QKVI_KEY_BLOCK;
         for (int i = 0; i < a->n_queries; i += V_MR) {
@@ -327,14 +357,16 @@ static void attend_values(const attend *a, int64_t key0) {
             const int64_t to =
                 last < a->scratch->end[i + rows - 1] ? last : a->scratch->end[i + rows - 1];
             float *o = a->o_sum + i * a->o_sum_row + d;
-            if (finite || !tile->partial)
+            if (finite || !tile->partial) {
                 attend_values_of[rows](w->s + i * QKVI_SCORE_ROW + (from - key0), to - from,
                                        v + (from - key0) * 32, w->alpha + i, o, a->o_sum_row,
-                                       !tile->started);
-            else
+                                       !tile->started, ahead);
+                ahead.at += ahead.step * (to - from) * (2 / V_NV);
+            } else {
                 for (int r = 0; r < rows; r++)
                     attend_values_selected(a, i + r, key0, from, to, v, o + r * a->o_sum_row,
                                            !tile->started);
+            }
         }
     }
     for (int t = 0; t * V_MR < a->n_queries; t++) w->tile[t].started |= w->tile[t].first >= 0;
@@ -406,7 +438,7 @@ static void attend_block(const qkvi_attend *a) {
         }
         attend_scores(a, key0, from, to);
         attend_softmax(a);
-        attend_values(a, key0);
+        attend_values(a, key0, end);
     }
     attend_finish(a);
 }

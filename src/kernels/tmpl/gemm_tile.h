@@ -7,6 +7,9 @@
 #ifndef QKVI_TMPL_GEMM_TILE_H
 #define QKVI_TMPL_GEMM_TILE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 /* X(R) for every number of rows that a tile may have. */
 #if V_MR == 12
 #define TILE_EACH(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
@@ -20,17 +23,25 @@ V_INLINE void tile_zero(vf c[V_MR][V_NV]) {
         _Pragma("GCC unroll 2") for (int v = 0; v < V_NV; v++) c[i][v] = vf_set1(0.0f);
 }
 
+/* Memory that will be needed soon, fetched into L2 a few bytes per step of a product. step 0: nothing. */
+typedef struct tile_ahead {
+    const char *at;
+    int64_t step; /* bytes */
+} tile_ahead;
+
 /*
  * c += A B, n deep, for R rows and V_NV vectors of columns. Element (row i, depth k) of A is a[i * a_row + k * a_col]; row k of
  * B is b[32 * k ...]. Every third row has a pointer of its own, so that x86 reaches the other two with an index register
  * and twelve rows take four pointers.
  */
-V_INLINE void tile_product(const int R, int64_t n, const float *a, int64_t a_row, int64_t a_col,
-                           const float *b, vf c[V_MR][V_NV]) {
+V_INLINE void tile_product_ahead(const int R, int64_t n, const float *a, int64_t a_row,
+                                 int64_t a_col, const float *b, vf c[V_MR][V_NV], const bool fetch,
+                                 tile_ahead ahead) {
     const float *a0 = a, *a3 = a + 3 * a_row, *a6 = a + 6 * a_row, *a9 = a + 9 * a_row;
     _Pragma("GCC unroll 1") for (int64_t k = 0; k < n; k++) {
         vf row[V_NV];
         _Pragma("GCC unroll 2") for (int v = 0; v < V_NV; v++) row[v] = vf_load(b + 16 * v);
+        if (fetch) v_prefetch(ahead.at), ahead.at += ahead.step;
         _Pragma("GCC unroll 12") for (int i = 0; i < R; i++) {
             const float *third = i < 3 ? a0 : i < 6 ? a3 : i < 9 ? a6 : a9;
             const vf x = vf_set1(third[i % 3 * a_row]);
@@ -39,6 +50,11 @@ V_INLINE void tile_product(const int R, int64_t n, const float *a, int64_t a_row
         }
         a0 += a_col, a3 += a_col, a6 += a_col, a9 += a_col, b += 32;
     }
+}
+
+V_INLINE void tile_product(const int R, int64_t n, const float *a, int64_t a_row, int64_t a_col,
+                           const float *b, vf c[V_MR][V_NV]) {
+    tile_product_ahead(R, n, a, a_row, a_col, b, c, false, (tile_ahead){ NULL, 0 });
 }
 
 V_INLINE void tile_store(int n_cols, vf x, float *c, int add) {

@@ -21,8 +21,8 @@ V_INLINE vf vf_exp2_below_128(vf x) {
     p = vf_fma(p, f, vf_set1(2.402264625e-01f));
     p = vf_fma(p, f, vf_set1(6.931471825e-01f));
     p = vf_fma(p, f, vf_set1(1.0f));
-    const vf y = vi_as_vf(vi_add(vf_as_vi(p), vi_shl(vf_as_vi(t), 23)));
-    return vf_select(vm_nlt(x, vf_set1(-126.0f)), y, vf_set1(0.0f));
+    const vm normal = vm_nlt(x, vf_set1(-126.0f));
+    return vi_as_vf(vi_add_if(normal, vf_as_vi(p), vi_shl(vf_as_vi(t), 23)));
 }
 
 /* The same for all x: 128 and more give +inf. */

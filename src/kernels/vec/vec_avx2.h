@@ -116,6 +116,10 @@ V_INLINE uint32_t vm_to_bits(vm a) {
 V_INLINE vf vf_select(vm m, vf a, vf b) {
     return (vf){ _mm256_blendv_ps(b.l, a.l, m.l), _mm256_blendv_ps(b.h, a.h, m.h) };
 }
+V_INLINE vi vi_add_if(vm m, vi a, vi b) {
+    return (vi){ _mm256_and_si256(_mm256_castps_si256(m.l), _mm256_add_epi32(a.l, b.l)),
+                 _mm256_and_si256(_mm256_castps_si256(m.h), _mm256_add_epi32(a.h, b.h)) };
+}
 V_INLINE uint32_t v_nonzero_bytes(const uint8_t *p) {
     const __m128i x = _mm_loadu_si128((const __m128i *)p);
     return 0xffffu ^ (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(x, _mm_setzero_si128()));

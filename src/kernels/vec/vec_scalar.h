@@ -166,6 +166,10 @@ V_INLINE vf vf_select(vm m, vf a, vf b) { /* m ? a : b */
     V_EACH a.f[e] = m.t[e] ? a.f[e] : b.f[e];
     return a;
 }
+V_INLINE vi vi_add_if(vm m, vi a, vi b) { /* m ? a + b : 0 */
+    V_EACH a.i[e] = m.t[e] ? (int32_t)((uint32_t)a.i[e] + (uint32_t)b.i[e]) : 0;
+    return a;
+}
 V_INLINE uint32_t v_nonzero_bytes(const uint8_t *p) { /* bit e: p[e] != 0, 16 bytes */
     uint32_t bits = 0;
     V_EACH bits |= (uint32_t)(p[e] != 0) << e;
