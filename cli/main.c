@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "term.h"
 
 static const struct cli_command *const commands[] = {
     &cmd_look, &cmd_fill, &cmd_next,  &cmd_attend,   &cmd_train,
@@ -34,12 +35,23 @@ const struct cli_command *cli_command_find(const char *name) {
     return NULL;
 }
 
+/*
+ * Names of files and words of the command line may hold anything: what could steer a terminal is
+ * escaped.
+ */
+static void say(const char *format, va_list list) {
+    char text[1200];
+    vsnprintf(text, sizeof text, format, list);
+    char *escaped = term_escape(text, strlen(text));
+    fprintf(stderr, "%s\n", escaped ? escaped : "out of memory");
+    free(escaped);
+}
+
 int cli_fail(const char *format, ...) {
     va_list list;
     va_start(list, format);
     fputs("qkv: ", stderr);
-    vfprintf(stderr, format, list);
-    fputc('\n', stderr);
+    say(format, list);
     va_end(list);
     return EXIT_FAILED;
 }
@@ -48,8 +60,8 @@ int cli_usage(const struct cli_command *command, const char *format, ...) {
     va_list list;
     va_start(list, format);
     fprintf(stderr, command ? "qkv %s: " : "qkv: ", command ? command->name : "");
-    vfprintf(stderr, format, list);
-    fprintf(stderr, command ? "\nTry 'qkv help %s'.\n" : "\nTry 'qkv help'.\n",
+    say(format, list);
+    fprintf(stderr, command ? "Try 'qkv help %s'.\n" : "Try 'qkv help'.\n",
             command ? command->name : "");
     va_end(list);
     return EXIT_USAGE;
@@ -59,8 +71,7 @@ void cli_note(bool quiet, const char *format, ...) {
     if (quiet) return;
     va_list list;
     va_start(list, format);
-    vfprintf(stderr, format, list);
-    fputc('\n', stderr);
+    say(format, list);
     va_end(list);
 }
 

@@ -46,6 +46,7 @@ usage look "--top: '0' is not a whole number from 1 to 1000" look x --top 0
 usage look "--top: '5x' is not a whole number from 1 to 1000" look x --top=5x
 usage look "--top: ' 5' is not a whole number from 1 to 1000" look x --top ' 5'
 usage look "--top: '99999999999999999999' is not a whole number from 1 to 1000" look x --top 99999999999999999999
+usage look "--top: '\u{1b}[31m' is not a whole number from 1 to 1000" look x --top "$(printf '\033[31m')"
 usage look "--json takes no value" look x --json=yes
 usage look "--theme: 'blue' is not one of light|dark" look x --theme blue
 usage look "--pair: an empty value" look x --pair ''
