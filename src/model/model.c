@@ -40,6 +40,8 @@ static qkv_status load_params(qkv_model *model, qkvi_resolver *resolver, qkv_err
         return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for %zu parameters",
                               model->source, model->params.n_elems);
     QKV_TRY(qkvi_resolver_load(resolver, &model->params, model->arena, error));
+    if (model->info.sinusoidal_positions) /* stored for other readers; ours computes them */
+        qkvi_resolver_skip(resolver, "bert.embeddings.position_embeddings.weight");
     for (int64_t r = 0; r < model->params.n_rows; r++)
         model->info.n_parameters += (int64_t)model->params.rows[r].n_elems;
     QKV_TRY(qkvi_resolver_unused(resolver, &model->unused, &model->n_unused, error));

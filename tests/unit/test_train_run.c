@@ -270,6 +270,7 @@ static void test_learns(void **state) {
     train(ctx, &options);
     if (qkv_model_open(out_path, &model, &error) != QKV_OK) fail_msg("%s", error.message);
     assert_true(qkv_model_get_info(model)->sinusoidal_positions);
+    assert_null(qkv_model_unused(model, 0));
     if (qkv_eval(ctx, model, text_path, NULL, 1, &report, &error) != QKV_OK)
         fail_msg("%s", error.message);
     assert_int_equal(report->n_rows, 1);

@@ -183,6 +183,11 @@ qkv_status qkvi_resolver_load(qkvi_resolver *resolver, const qkvi_param_table *t
     return QKV_OK;
 }
 
+void qkvi_resolver_skip(qkvi_resolver *resolver, const char *name) {
+    const qkvi_stored *const tensor = qkvi_resolve(resolver, name);
+    if (tensor) resolver->used[tensor - resolver->file->tensors] = 1;
+}
+
 static int is_known_extra(const char *name) {
     for (size_t t = 0; t < sizeof ties / sizeof *ties; t++)
         if (strcmp(name, ties[t][1]) == 0) return 1;

@@ -36,6 +36,9 @@ qkv_status qkvi_resolver_check(qkvi_resolver *resolver, const qkvi_param_table *
 qkv_status qkvi_resolver_load(qkvi_resolver *resolver, const qkvi_param_table *table, float *arena,
                               qkv_error *error);
 
+/** Counts the tensor of that name, if there is one, as used although nobody reads it. */
+void qkvi_resolver_skip(qkvi_resolver *resolver, const char *name);
+
 /** Escaped names of the tensors that nobody used and that are not known buffers or ties. */
 qkv_status qkvi_resolver_unused(const qkvi_resolver *resolver, char ***names, int64_t *n_names,
                                 qkv_error *error);
