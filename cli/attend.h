@@ -3,7 +3,7 @@
 #define QKV_CLI_ATTEND_H
 
 #include "cli.h"
-#include "qkv/model.h"
+#include <qkv/model.h>
 
 struct attend_options {
     struct cli_common common;

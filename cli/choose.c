@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "input.h"
-#include "qkv/inspect.h"
+#include <qkv/inspect.h>
 
 /* from[i], to[j]: whether token i may be the one that looks, token j the one looked at. */
 struct search {

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "args.h"
-#include "qkv/qkv.h"
+#include <qkv/qkv.h>
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 

@@ -183,8 +183,17 @@ static void print_head(const qkv_ctx *ctx, int rounds) {
     printf("%-30s %11s %8s %9s %9s %8s\n", "case", "ms", "+- %", "GFLOP/s", "peak", "share %");
 }
 
-static int run_suite(qkv_ctx *ctx, int rounds, bool as_json, json_t *list) {
+/* A case is run if its name holds one of the words, or if there are none. */
+static bool wanted(const struct bench_case *c, int n_words, char **words) {
+    for (int i = 0; i < n_words; i++)
+        if (strstr(c->name, words[i])) return true;
+    return n_words == 0;
+}
+
+static int run_suite(qkv_ctx *ctx, int rounds, int n_words, char **words, bool as_json,
+                     json_t *list) {
     for (int i = 0; i < CLI_COUNT(cases); i++) {
+        if (!wanted(&cases[i], n_words, words)) continue;
         struct bench bench = { .ctx = ctx };
         struct measurement result;
         if (!bench_make(&bench, &cases[i])) return cli_fail("out of memory");
@@ -201,8 +210,10 @@ static int run_suite(qkv_ctx *ctx, int rounds, bool as_json, json_t *list) {
 
 static int run_bench(const struct cli_command *command, const void *data, int n_words,
                      char **words) {
-    (void)n_words, (void)words;
     const struct bench_options *options = data;
+    int n_wanted = 0;
+    for (int i = 0; i < CLI_COUNT(cases); i++) n_wanted += wanted(&cases[i], n_words, words);
+    if (n_wanted == 0) return cli_usage(command, "no case has '%s' in its name", words[0]);
     struct cli_common common = options->common;
     const char *variable = getenv("QKV_NUM_THREADS");
     if (!common.threads.set && !(variable && *variable))
@@ -213,7 +224,7 @@ static int run_bench(const struct cli_command *command, const void *data, int n_
     const int rounds = options->rounds.set ? (int)options->rounds.value : 9;
     json_t *list = json_array();
     if (!common.json) print_head(ctx, rounds);
-    code = run_suite(ctx, rounds, common.json, list);
+    code = run_suite(ctx, rounds, n_words, words, common.json, list);
     if (!code && common.json) {
         json_t *object = json_pack("{s:s,s:i,s:i,s:s?,s:O}", "isa", qkv_ctx_isa(ctx), "threads",
                                    qkv_ctx_threads(ctx), "rounds", rounds, "peak_of", peak_name(),
@@ -240,13 +251,15 @@ static const struct cli_option bench_table[] = {
 const struct cli_command cmd_bench = {
     .name = "bench",
     .summary = "speed of attention here, beside this machine's peak",
-    .words = "",
-    .details = "Measures forward, causal and backward attention on one thread (or --threads), each "
-               "round beside the machine's own peak of fused multiply-adds. 'share' is the median "
-               "of their ratios: the figure to compare, since clocks drift. '+- %' is the distance "
-               "of the quartiles of the time. GFLOP counts 4 B H L L D, half of it if causal, 2.5 "
-               "times for backward.",
-    .max_words = 0,
+    .words = "[CASE...]",
+    .details =
+        "Measures forward, causal and backward attention on one thread (or --threads), each "
+        "round beside the machine's own peak of fused multiply-adds. 'share' is the median "
+        "of their ratios: the figure to compare, since clocks drift. '+- %' is the distance "
+        "of the quartiles of the time. GFLOP counts 4 B H L L D, half of it if causal, 2.5 "
+        "times for backward. CASE: only the cases with one of these words in their names.\n\n"
+        "    qkv bench causal --rounds 21",
+    .max_words = 16,
     .takes = TAKES_COMPUTE | TAKES_JSON,
     .options = bench_table,
     .n_options = CLI_COUNT(bench_table),

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "eval_report.h"
-#include "qkv/view.h"
 #include "session.h"
 #include "term.h"
+#include <qkv/view.h>
 
 struct train_options {
     struct cli_common common;

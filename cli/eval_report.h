@@ -3,7 +3,7 @@
 #define QKV_CLI_EVAL_REPORT_H
 
 #include "args.h"
-#include "qkv/model.h"
+#include <qkv/model.h>
 
 /* Exactly one of text and grammar. Prints a table, or JSON; returns an exit code. */
 int eval_and_print(qkv_ctx *ctx, const qkv_model *model, const char *text, const char *grammar,

@@ -4,7 +4,7 @@
 
 #include "choose.h"
 #include "predict.h"
-#include "qkv/inspect.h"
+#include <qkv/inspect.h>
 
 struct look_options {
     struct cli_common common;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "look.h"
-#include "qkv/view.h"
+#include <qkv/view.h>
 
 enum { PICTURE_LIMIT = 1 << 30 };
 

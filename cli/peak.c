@@ -67,23 +67,29 @@ static double flops_per_round(void) { return 0; }
 
 #endif
 
+enum { ROUNDS = 20000 }; /* of the chains, about 0.1 ms */
+
 struct worker {
     pthread_t thread;
     double seconds, rate;
     volatile float sink;
 };
 
+/* Rate of one window of about a millisecond. */
+static double window_rate(struct worker *worker) {
+    enum { CALLS = 10 };
+    const double start = cli_seconds();
+    for (int i = 0; i < CALLS; i++) worker->sink = spin(ROUNDS);
+    return CALLS * (double)ROUNDS * flops_per_round() / (cli_seconds() - start) / 1e9;
+}
+
 static void *work(void *argument) {
-    enum { ROUNDS = 20000 }; /* about 0.1 ms between looks at the clock */
     struct worker *worker = argument;
-    int64_t rounds = 0;
-    double start = cli_seconds(), now = start;
-    while (now - start < worker->seconds) {
-        worker->sink = spin(ROUNDS);
-        rounds += ROUNDS;
-        now = cli_seconds();
+    const double start = cli_seconds();
+    while (cli_seconds() - start < worker->seconds) {
+        const double rate = window_rate(worker);
+        if (rate > worker->rate) worker->rate = rate;
     }
-    worker->rate = (double)rounds * flops_per_round() / (now - start) / 1e9;
     return NULL;
 }
 

@@ -3,7 +3,7 @@
 #define QKV_CLI_SESSION_H
 
 #include "cli.h"
-#include "qkv/model.h"
+#include <qkv/model.h>
 
 struct session {
     const struct cli_command *command;

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "args.h"
-#include "qkv/view.h"
+#include <qkv/view.h>
 
 enum term_depth { TERM_PLAIN, TERM_16, TERM_256, TERM_TRUE };
 

@@ -191,6 +191,23 @@ done
 COLUMNS=80
 TERM=dumb
 
+# The embedded model, where there is one
+if "$qkv" info | grep -q 'none is embedded'; then
+    run look "the man"
+    code 1
+    no_out
+    err "qkv: no model is embedded in this build: name one with --model or QKV_MODEL"
+else
+    run look "I was watching the [MASK] when it opened."
+    code 0
+    no_err
+    out_like '^\[MASK\]$'
+    out_like '^Layer [0-9], head [0-9]  \[MASK\] looks at '
+    run info --json
+    code 0
+    out_like '"embedded":{"architecture":"bert","source":"embedded"'
+fi
+
 # info
 run info "$model"
 code 0
