@@ -10,7 +10,6 @@
  * Memory: per thread the packed blocks and sums, of a size that does not depend on the lengths; and one counter per query
  * block where there is more than one key block.
  */
-#include <assert.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

@@ -2,6 +2,7 @@
  * Whole calls: forward and backward of one random problem. The scalar build against the oracle, everything else against the
  * scalar build.
  */
+#include <cpuid.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -42,11 +43,25 @@ static void outputs_free(outputs *x) {
 
 /* ---- Running ----------------------------------------------------------------------------------------------- */
 
+/*
+ * Are upper halves of vector registers in use? XGETBV with ECX = 1 tells which register state is not at its initial value;
+ * component 2 is the upper halves of ymm0 to ymm15. Left so, they would slow down the caller's SSE code.
+ */
+static bool upper_halves_in_use(void) {
+    unsigned a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return false;
+    if (!__get_cpuid_count(13, 1, &a, &b, &c, &d) || !(a >> 2 & 1)) return false;
+    __asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(1));
+    return a >> 2 & 1;
+}
+
 static bool check_status(qkv_status status, const char *call, const setup *s, const qkv_ctx *ctx,
                          check_report *report) {
     if (_mm_getcsr() != s->mxcsr)
         check_failed(report, "%s on %s changed MXCSR from 0x%x to 0x%x", call, s->isa, s->mxcsr,
                      _mm_getcsr());
+    if (upper_halves_in_use())
+        check_failed(report, "%s on %s left upper halves of registers in use", call, s->isa);
     if (status != QKV_OK)
         check_failed(report, "%s on %s: %s: %s", call, s->isa, qkv_status_name(status),
                      qkv_ctx_message(ctx));
