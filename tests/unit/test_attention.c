@@ -207,6 +207,28 @@ static void extreme_masks(void **state) {
     free(w);
 }
 
+/* A visible key is not hidden because its score overflows: -inf beside numbers has weight 0, alone it is NaN; +inf is NaN. */
+static void overflowing_scores(void **state) {
+    (void)state;
+    world *w = world_new();
+    w->d.flags = QKV_SET_SCALE | QKV_SET_CAUSAL;
+    w->d.scale = 1;
+    for (int c = 0; c < D; c++) {
+        w->k[c] = -3e20f;              /* key 0, seen by all rows of heads 0 and 1 */
+        w->q[c] = w->q[D + c] = 3e20f; /* row 0 sees only it, row 1 also key 1 */
+        w->q[LQ * D + c] = -3e20f;     /* row 0 of head 1 */
+        w->k[D + c] = 0;
+    }
+    world *a = answer_of(w);
+    assert_true(isnan(a->lse[0]) && isnan(a->o[0]) && isnan(a->d_q[0]));
+    assert_true(a->lse[1] == 0);
+    assert_memory_equal(a->o + DV, w->v + DV, DV * sizeof(float)); /* the value of key 1 */
+    assert_true(isnan(a->lse[LQ]) && isnan(a->o[LQ * DV]));
+    assert_true(isfinite(a->lse[2 * LQ]) && isfinite(a->o[2 * LQ * DV]));
+    free(a);
+    free(w);
+}
+
 static void windows_wider_than_the_keys(void **state) {
     (void)state;
     world *w = world_new(), *a = answer_of(w), *b;
@@ -513,6 +535,7 @@ int main(void) {
         cmocka_unit_test(nothing_to_do),
         cmocka_unit_test(any_byte_but_zero_sees),
         cmocka_unit_test(extreme_masks),
+        cmocka_unit_test(overflowing_scores),
         cmocka_unit_test(windows_wider_than_the_keys),
         cmocka_unit_test(workspace_of_the_caller),
         cmocka_unit_test(nothing_is_allocated_once_warm),
