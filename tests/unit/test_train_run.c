@@ -24,6 +24,8 @@
 #define SECOND_A "two dogs barked in my garden"
 #define SECOND_B "they saw some cat run by"
 
+#define TEXT FIRST_A "\t" FIRST_B "\n" SECOND_A "\t" SECOND_B "\n"
+
 static char folder[] = "/tmp/qkv-train-XXXXXX";
 static char text_path[64], out_path[64];
 
@@ -37,6 +39,13 @@ static qkv_ctx *make_ctx(const char *isa, int n_threads) {
     options.n_threads = n_threads;
     if (qkv_ctx_create(&options, &ctx, &error) != QKV_OK) fail_msg("%s", error.message);
     return ctx;
+}
+
+static void write_text(const char *text) {
+    FILE *const out = fopen(text_path, "wb");
+    assert_non_null(out);
+    fputs(text, out);
+    assert_int_equal(fclose(out), 0);
 }
 
 /* A small run: 2 layers of 2 heads, six steps. */
@@ -179,6 +188,10 @@ static void test_resume_of_another_run(void **state) {
     assert_int_equal(qkv_train(ctx, &options, &error), QKV_ERR_ARGUMENT);
     assert_non_null(strstr(error.message, "other options or another corpus"));
     options.seed = 7;
+    write_text(FIRST_B "\t" FIRST_A "\n" SECOND_A "\t" SECOND_B "\n"); /* the same words */
+    assert_int_equal(qkv_train(ctx, &options, &error), QKV_ERR_ARGUMENT);
+    assert_non_null(strstr(error.message, "other options or another corpus"));
+    write_text(TEXT);
     options.resume = folder;
     assert_int_equal(qkv_train(ctx, &options, &error), QKV_ERR_IO);
     clear_out();
@@ -346,11 +359,8 @@ static int make_folder(void **state) {
     if (!*state) return -1;
     snprintf(text_path, sizeof text_path, "%s/text", folder);
     snprintf(out_path, sizeof out_path, "%s/out", folder);
-    FILE *const out = fopen(text_path, "wb");
-    if (!out) return -1;
-    fputs(FIRST_A "\t" FIRST_B "\n", out);
-    fputs(SECOND_A "\t" SECOND_B "\n", out);
-    return fclose(out);
+    write_text(TEXT);
+    return 0;
 }
 
 static int remove_folder(void **state) {

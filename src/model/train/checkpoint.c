@@ -11,15 +11,18 @@
 #include "model/store/safetensors.h"
 #include "model/train/trainer.h"
 
-enum { RUN_BYTES = 1024 };
+enum { RUN_BYTES = 1024, MAX_CORPUS = 1 << 30 };
 static const char file_name[] = "checkpoint.safetensors", run_key[] = "qkv_run";
 
-/* FNV-1a over the vocabulary stands for the corpus: another text has other words. */
-static uint64_t fingerprint(const qkvi_trainer *trainer) {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < trainer->vocab_bytes; i++)
-        hash = (hash ^ (unsigned char)trainer->vocab[i]) * 0x100000001b3u;
-    return hash;
+qkv_status qkvi_corpus_fingerprint(const char *path, uint64_t *fingerprint, qkv_error *error) {
+    char *bytes;
+    size_t n;
+    QKV_TRY(qkvi_file_load(path, MAX_CORPUS, &bytes, &n, error));
+    *fingerprint = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < n; i++)
+        *fingerprint = (*fingerprint ^ (unsigned char)bytes[i]) * 0x100000001b3u;
+    free(bytes);
+    return QKV_OK;
 }
 
 /* "… options …": what must not change between a run and its continuation. */
@@ -29,7 +32,7 @@ static void run_text(const qkvi_trainer *trainer, char text[RUN_BYTES]) {
              "%s corpus=%016llx layers=%lld heads=%lld hidden=%lld intermediate=%lld vocab=%lld "
              "len=%lld steps=%lld batch=%lld warmup=%lld rate=%.17g decay=%.17g beta1=%.17g "
              "beta2=%.17g clip=%.17g seed=%llu sinusoidal=%d",
-             o->text ? "text" : "grammar", (unsigned long long)fingerprint(trainer),
+             o->text ? "text" : "grammar", (unsigned long long)trainer->fingerprint,
              (long long)o->n_layers, (long long)o->n_heads, (long long)o->hidden,
              (long long)o->intermediate, (long long)o->vocab_size, (long long)o->max_len,
              (long long)o->n_steps, (long long)o->batch, (long long)o->warmup, o->learning_rate,

@@ -29,7 +29,8 @@ typedef struct qkvi_trainer {
     qkvi_adamw adamw;
     qkvi_examples examples;
     qkvi_feed batch;
-    int64_t step; /* steps done */
+    uint64_t fingerprint; /* of the corpus file */
+    int64_t step;         /* steps done */
 } qkvi_trainer;
 
 /** Every rule that options must keep. ARGUMENT, SHAPE. */
@@ -60,5 +61,8 @@ qkv_status qkvi_trainer_save(const qkvi_trainer *trainer, qkv_error *error);
 qkv_status qkvi_checkpoint_save(const qkvi_trainer *trainer, const char *folder, qkv_error *error);
 qkv_status qkvi_checkpoint_load(qkvi_trainer *trainer, const char *folder, qkv_error *error);
 void qkvi_checkpoint_remove(const char *folder);
+
+/** FNV-1a of a file's bytes: tells one corpus from another, not friend from foe. */
+qkv_status qkvi_corpus_fingerprint(const char *path, uint64_t *fingerprint, qkv_error *error);
 
 #endif

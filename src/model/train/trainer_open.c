@@ -118,6 +118,8 @@ qkv_status qkvi_trainer_open(qkvi_trainer *trainer, qkv_error *error) {
         QKV_TRY(qkvi_corpus_open_text(options->text, &trainer->corpus, error));
     else
         QKV_TRY(qkvi_corpus_open_grammar(options->grammar, &trainer->corpus, error));
+    QKV_TRY(qkvi_corpus_fingerprint(options->text ? options->text : options->grammar,
+                                    &trainer->fingerprint, error));
     QKV_TRY(make_vocabulary(trainer, error));
     QKV_TRY(make_model(trainer, error));
     QKV_TRY(make_optimizer(trainer, error));
