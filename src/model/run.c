@@ -18,9 +18,7 @@
 #include "model/model_impl.h"
 #include "model/run_impl.h"
 
-/*
- * ---- Batch of encodings ------------------------------------------------------------------------
- */
+/* ---- Batch of encodings ---------------------------------------------------------------------- */
 
 typedef struct joined {
     qkvi_bert_batch batch;
@@ -67,9 +65,7 @@ static qkv_status join(const qkvi_bert_params *params, int64_t n_batch,
     return QKV_OK;
 }
 
-/*
- * ---- Capture -----------------------------------------------------------------------------------
- */
+/* ---- Capture --------------------------------------------------------------------------------- */
 
 /* to [n_heads][n][head_dim] = from [n][n_heads][head_dim] */
 static void heads_first(const qkv_run *run, int64_t n, const float *from, float *to) {
@@ -98,9 +94,7 @@ static qkv_status capture(qkv_run *run, qkv_error *error) {
     return QKV_OK;
 }
 
-/*
- * ---- Runs --------------------------------------------------------------------------------------
- */
+/* ---- Runs ------------------------------------------------------------------------------------ */
 
 static qkv_status compute(qkv_ctx *ctx, const qkv_model *model, const joined *j, uint32_t flags,
                           qkv_run *run, qkv_error *error) {

@@ -5,9 +5,7 @@
 
 #include "core/status.h"
 
-/*
- * ---- Check -------------------------------------------------------------------------------------
- */
+/* ---- Check ----------------------------------------------------------------------------------- */
 
 qkv_status qkvi_batch_check_lengths(const qkvi_bert_params *params, const qkvi_bert_batch *batch,
                                     int64_t *n_rows, qkv_error *error) {
@@ -79,9 +77,7 @@ qkv_status qkvi_batch_check(const qkvi_bert_params *params, const qkvi_bert_batc
     return QKV_OK;
 }
 
-/*
- * ---- Sort --------------------------------------------------------------------------------------
- */
+/* ---- Sort ------------------------------------------------------------------------------------ */
 
 void qkvi_batch_cut(const qkvi_bert_params *params, const qkvi_bert_batch *batch, int64_t n_rows,
                     qkvi_cutter *cutter, qkvi_batch_rows *rows) {

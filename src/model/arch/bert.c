@@ -13,6 +13,12 @@ static qkvi_embed_rows embed_rows(const qkvi_bert_pass *pass) {
     return (qkvi_embed_rows){ pass->rows.ids, pass->rows.types, pass->rows.places };
 }
 
+/* Training needs the last block for the rows that heads read. */
+static const qkvi_pick *pick_of(const qkvi_bert_pass *pass, int64_t layer) {
+    const bool train = pass->keep & QKVI_KEEP_ALL;
+    return train && layer == pass->n_layers - 1 ? &pass->pick : NULL;
+}
+
 qkv_status qkvi_encoder_forward(qkv_ctx *ctx, const qkvi_bert_params *params,
                                 qkvi_bert_pass *pass) {
     const int64_t n = pass->rows.n_rows;
@@ -23,7 +29,8 @@ qkv_status qkvi_encoder_forward(qkv_ctx *ctx, const qkvi_bert_params *params,
                            pass->embedded, pass->embed_stats);
     const float *x = pass->embedded;
     for (int64_t l = 0; l < params->n_layers; l++) {
-        QKV_TRY(qkvi_block_forward(ctx, &params->blocks[l], &groups, x, &pass->acts[l]));
+        QKV_TRY(qkvi_block_forward(ctx, &params->blocks[l], &groups, pick_of(pass, l), x,
+                                   &pass->acts[l]));
         x = pass->acts[l].y2;
     }
     return QKV_OK;
@@ -36,8 +43,8 @@ qkv_status qkvi_encoder_backward(qkv_ctx *ctx, const qkvi_bert_params *params,
     const qkvi_embed_rows rows = embed_rows(pass);
     for (int64_t l = params->n_layers - 1; l >= 0; l--) {
         const float *x = l ? pass->acts[l - 1].y2 : pass->embedded;
-        QKV_TRY(qkvi_block_backward(ctx, &params->blocks[l], &grads->blocks[l], &groups, x,
-                                    &pass->acts[l], pass->d, &pass->scratch));
+        QKV_TRY(qkvi_block_backward(ctx, &params->blocks[l], &grads->blocks[l], &groups,
+                                    pick_of(pass, l), x, &pass->acts[l], pass->d, &pass->scratch));
     }
     qkvi_layernorm_backward(ctx, &params->embed_norm, &grads->embed_norm, n, pass->embed_s,
                             pass->embed_stats, pass->d, pass->d, pass->scratch.mha.sums);

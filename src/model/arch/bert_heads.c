@@ -10,17 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attn/ctx.h"
 #include "core/alloc.h"
 #include "core/fpstate.h"
-#include "kernels/table.h"
+#include "core/status.h"
 #include "model/arch/bert_pass.h"
 #include "model/layer/act.h"
 #include "model/train/loss.h"
 
-/*
- * ---- Forward -----------------------------------------------------------------------------------
- */
+/* ---- Forward --------------------------------------------------------------------------------- */
 
 static void mlm_forward(qkv_ctx *ctx, const qkvi_bert_params *p, int64_t n, qkvi_mlm_acts *a) {
     qkvi_linear_forward(ctx, &p->transform, n, a->x, a->u);
@@ -65,13 +62,11 @@ qkv_status qkvi_bert_nsp(qkv_ctx *ctx, const qkvi_bert_params *params, int64_t n
     return QKV_OK;
 }
 
-/*
- * ---- Backward ----------------------------------------------------------------------------------
- */
+/* ---- Backward -------------------------------------------------------------------------------- */
 
-/* a->d becomes the gradient of a->x; a->logits is that of the logits. */
+/* a->d_x, from a->logits that hold the gradient of the logits. */
 static void mlm_backward(qkv_ctx *ctx, const qkvi_bert_params *p, const qkvi_bert_params *grads,
-                         int64_t n, qkvi_mlm_acts *a, float *packed) {
+                         int64_t n, const qkvi_mlm_acts *a, float *packed) {
     /* logits = y Eᵀ + b */
     qkvi_pack_rows(ctx, n, p->hidden, a->y, packed);
     qkvi_linear_backward_params(ctx, &grads->decoder, n, a->logits, packed, a->sums);
@@ -80,16 +75,12 @@ static void mlm_backward(qkv_ctx *ctx, const qkvi_bert_params *p, const qkvi_ber
     qkvi_layernorm_backward(ctx, &p->transform_norm, &grads->transform_norm, n, a->g, a->stats,
                             a->d, a->d, a->sums);
     qkvi_gelu_backward(ctx, n, p->hidden, a->u, a->d, a->d);
-    /* u = x Wtᵀ + bt; what y needed is free now */
+    /* u = x Wtᵀ + bt */
     qkvi_pack_rows(ctx, n, p->hidden, a->x, packed);
     qkvi_linear_backward_params(ctx, &grads->transform, n, a->d, packed, a->sums);
-    qkvi_linear_backward_input(ctx, &p->transform, n, a->d, a->y, false);
-    float *const swap = a->d;
-    a->d = a->y;
-    a->y = swap;
+    qkvi_linear_backward_input(ctx, &p->transform, n, a->d, a->d_x, false);
 }
 
-/* a->x becomes its own gradient; a->logits is that of the logits. */
 static void nsp_backward(qkv_ctx *ctx, const qkvi_bert_params *p, const qkvi_bert_params *grads,
                          int64_t n, const qkvi_nsp_acts *a, const qkvi_mha_scratch *scratch) {
     float *packed = scratch->packed, *sums = scratch->sums;
@@ -101,86 +92,64 @@ static void nsp_backward(qkv_ctx *ctx, const qkvi_bert_params *p, const qkvi_ber
     qkvi_tanh_backward(ctx, n, p->hidden, a->pooled, a->d, a->d);
     qkvi_pack_rows(ctx, n, p->hidden, a->x, packed);
     qkvi_linear_backward_params(ctx, &grads->pooler, n, a->d, packed, sums);
-    qkvi_linear_backward_input(ctx, &p->pooler, n, a->d, a->x, false);
+    qkvi_linear_backward_input(ctx, &p->pooler, n, a->d, a->d_x, false);
+}
+
+/* ---- Losses ---------------------------------------------------------------------------------- */
+
+static void zero_linear(const qkvi_linear *d) {
+    memset(d->weight, 0, (size_t)(d->n_in * d->n_out) * sizeof *d->weight);
+    if (d->bias) memset(d->bias, 0, (size_t)d->n_out * sizeof *d->bias);
 }
 
 /*
- * ---- Losses ------------------------------------------------------------------------------------
+ * The rows that heads read, first those of targets, then first tokens; the last block picks them.
  */
-
-static int64_t target_row(const qkvi_bert_pass *pass, const qkvi_bert_batch *batch, int64_t i) {
-    return pass->rows.row_of_token[batch->target_tokens[i]];
-}
-
-static void copy_row(int64_t hidden, float *to, int64_t to_row, const float *from,
-                     int64_t from_row) {
-    memcpy(to + to_row * hidden, from + from_row * hidden, (size_t)hidden * sizeof *to);
-}
-
-/* Loss of the masked words; pass->mlm.logits becomes the gradient of the logits. */
-static void mlm_loss(qkv_ctx *ctx, const qkvi_bert_params *p, const qkvi_bert_batch *batch,
-                     const float *last, qkvi_bert_pass *pass, qkvi_cross_entropy *loss) {
+static void wanted_rows(const qkvi_bert_batch *batch, qkvi_bert_pass *pass) {
+    int32_t *rows = pass->pick.rows;
     for (int64_t i = 0; i < batch->n_targets; i++)
-        copy_row(p->hidden, pass->mlm.x, i, last, target_row(pass, batch, i));
-    mlm_forward(ctx, p, batch->n_targets, &pass->mlm);
-    qkvi_cross_entropy_rows(ctx, batch->n_targets, p->vocab_size, batch->target_ids,
-                            pass->mlm.logits, pass->row_loss, loss);
+        *rows++ = pass->rows.row_of_token[batch->target_tokens[i]];
+    for (int64_t b = 0; b < pass->n_labels; b++) *rows++ = (int32_t)pass->rows.first_row[b];
 }
 
-static void nsp_loss(qkv_ctx *ctx, const qkvi_bert_params *p, const qkvi_bert_batch *batch,
-                     const float *last, qkvi_bert_pass *pass, qkvi_cross_entropy *loss) {
-    for (int64_t b = 0; b < batch->n_sequences; b++)
-        copy_row(p->hidden, pass->nsp.x, b, last, pass->rows.first_row[b]);
-    nsp_forward(ctx, p, batch->n_sequences, &pass->nsp);
-    qkvi_cross_entropy_rows(ctx, batch->n_sequences, 2, batch->labels, pass->nsp.logits,
-                            pass->row_loss, loss);
+/* Losses; logits become their gradients. A head without rows is a head of zero rows. */
+static void heads_forward(qkv_ctx *ctx, const qkvi_bert_params *p, const qkvi_bert_batch *batch,
+                          qkvi_bert_pass *pass, qkvi_bert_losses *losses) {
+    qkvi_cross_entropy mlm = { 0 }, nsp = { 0 };
+    if (p->has_mlm) {
+        mlm_forward(ctx, p, batch->n_targets, &pass->mlm);
+        qkvi_cross_entropy_rows(ctx, batch->n_targets, p->vocab_size, batch->target_ids,
+                                pass->mlm.logits, pass->row_loss, &mlm);
+    }
+    if (p->has_nsp) {
+        nsp_forward(ctx, p, pass->n_labels, &pass->nsp);
+        qkvi_cross_entropy_rows(ctx, pass->n_labels, 2, batch->labels, pass->nsp.logits,
+                                pass->row_loss, &nsp);
+    }
+    *losses = (qkvi_bert_losses){ mlm.mean, nsp.mean, mlm.n, mlm.n_right, nsp.n, nsp.n_right };
 }
 
-static void zero(float *x, int64_t n) {
-    if (x) memset(x, 0, (size_t)n * sizeof *x);
-}
-
-static void zero_linear(const qkvi_linear *d) {
-    zero(d->weight, d->n_in * d->n_out);
-    zero(d->bias, d->n_out);
-}
-
-/* Gradients of the heads, and pass->d: that of the last hidden states. */
+/* Gradients of the heads, and pass->pick.d: that of the rows they read. */
 static void heads_backward(qkv_ctx *ctx, const qkvi_bert_params *p, const qkvi_bert_params *grads,
-                           const qkvi_bert_batch *batch, qkvi_bert_pass *pass) {
-    const int64_t h = p->hidden;
-    zero(pass->d, pass->rows.n_rows * h);
-    if (batch->n_targets > 0) {
-        mlm_backward(ctx, p, grads, batch->n_targets, &pass->mlm, pass->scratch.mha.packed);
-        for (int64_t i = 0; i < batch->n_targets; i++)
-            copy_row(h, pass->d, target_row(pass, batch, i), pass->mlm.d, i);
-    } else {
+                           int64_t n_targets, const qkvi_bert_pass *pass) {
+    if (p->has_mlm)
+        mlm_backward(ctx, p, grads, n_targets, &pass->mlm, pass->scratch.mha.packed);
+    else
         zero_linear(&grads->decoder);
-        zero_linear(&grads->transform);
-        zero(grads->transform_norm.gamma, h);
-        zero(grads->transform_norm.beta, h);
-    }
-    if (batch->labels) {
-        nsp_backward(ctx, p, grads, batch->n_sequences, &pass->nsp, &pass->scratch.mha);
-        for (int64_t b = 0; b < batch->n_sequences; b++)
-            ctx->kernels->layer.add(h, pass->nsp.x + b * h, pass->d + pass->rows.first_row[b] * h);
-    } else {
-        zero_linear(&grads->nsp);
+    if (p->has_nsp)
+        nsp_backward(ctx, p, grads, pass->n_labels, &pass->nsp, &pass->scratch.mha);
+    else if (p->has_pooler)
         zero_linear(&grads->pooler);
-    }
 }
 
 static qkv_status loss_and_grads(qkv_ctx *ctx, const qkvi_bert_params *params,
                                  const qkvi_bert_batch *batch, qkvi_bert_pass *pass,
                                  const qkvi_bert_params *grads, qkvi_bert_losses *losses) {
-    qkvi_cross_entropy mlm = { 0 }, nsp = { 0 };
+    wanted_rows(batch, pass);
     QKV_TRY(qkvi_encoder_forward(ctx, params, pass));
-    const float *last = qkvi_bert_hidden(pass, params->n_layers);
-    if (batch->n_targets > 0) mlm_loss(ctx, params, batch, last, pass, &mlm);
-    if (batch->labels) nsp_loss(ctx, params, batch, last, pass, &nsp);
-    *losses = (qkvi_bert_losses){ mlm.mean, nsp.mean, mlm.n, mlm.n_right, nsp.n, nsp.n_right };
+    heads_forward(ctx, params, batch, pass, losses);
     if (!grads) return QKV_OK;
-    heads_backward(ctx, params, grads, batch, pass);
+    heads_backward(ctx, params, grads, batch->n_targets, pass);
     return qkvi_encoder_backward(ctx, params, grads, pass);
 }
 

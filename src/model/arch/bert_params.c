@@ -14,9 +14,7 @@
 
 enum { MAX_SIZE = 1 << 24 }; /* of any dimension: products of three fit int64_t */
 
-/*
- * ---- Table -------------------------------------------------------------------------------------
- */
+/* ---- Table ----------------------------------------------------------------------------------- */
 
 static qkv_status add_linear(qkvi_param_table *table, const char *name, int64_t n_out, int64_t n_in,
                              qkv_error *error) {
@@ -110,9 +108,7 @@ qkv_status qkvi_bert_table(const qkv_model_info *info, qkvi_param_table *table, 
     return add_heads(table, info, error);
 }
 
-/*
- * ---- Binding -----------------------------------------------------------------------------------
- */
+/* ---- Binding --------------------------------------------------------------------------------- */
 
 /* Where pointers come from while a struct is bound. */
 typedef struct binder {
@@ -172,9 +168,7 @@ static void bind_rest(const binder *b, qkvi_bert_params *p) {
     p->nsp = bind_linear(b, "cls.seq_relationship", 2, h);
 }
 
-/*
- * ---- Packed weights ----------------------------------------------------------------------------
- */
+/* ---- Packed weights -------------------------------------------------------------------------- */
 
 typedef void linear_visitor(void *argument, qkvi_linear *layer);
 
@@ -229,9 +223,7 @@ void qkvi_bert_pack(qkv_ctx *ctx, const qkvi_bert_params *params) {
     each_linear(&p, pack_linear, ctx);
 }
 
-/*
- * ---- Whole structs -----------------------------------------------------------------------------
- */
+/* ---- Whole structs --------------------------------------------------------------------------- */
 
 static qkv_status make_sinusoids(qkvi_bert_params *p, qkv_error *error) {
     size_t n;

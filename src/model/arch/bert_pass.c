@@ -20,6 +20,8 @@ static void cut_block(const qkvi_bert_params *p, int64_t l, qkvi_cutter *cutter,
     const bool capture = train || (pass->keep & QKVI_KEEP_CAPTURE);
     const bool hidden = train || (pass->keep & QKVI_KEEP_HIDDEN);
     const int64_t n = pass->rows.n_rows, h = n * p->hidden;
+    const int64_t n_rest = train && l == p->n_layers - 1 ? pass->pick.n : n;
+    const int64_t rest = n_rest * p->hidden, wide = n_rest * p->intermediate;
     qkvi_block_acts *a = &pass->acts[l];
     const qkvi_block_acts *one = l >= 1 ? a - 1 : a, *two = l >= 2 ? a - 2 : a;
     const bool share = l >= 1 && !train, share_capture = l >= 1 && !capture;
@@ -29,33 +31,46 @@ static void cut_block(const qkvi_bert_params *p, int64_t l, qkvi_cutter *cutter,
     a->mha.lse = again(share_capture, one->mha.lse, cutter, n * p->n_heads);
     a->mha.v = again(share, one->mha.v, cutter, h);
     a->mha.o = again(share, one->mha.o, cutter, h);
-    a->stats1 = again(share, one->stats1, cutter, 2 * n);
-    a->stats2 = again(share, one->stats2, cutter, 2 * n);
-    a->y1 = again(share, one->y1, cutter, h);
-    a->g = again(share, one->g, cutter, n * p->intermediate);
-    a->y2 = again(l >= 2 && !hidden, two->y2, cutter, h);
-    a->s1 = again(!train, a->y1, cutter, h);
-    a->u = again(!train, a->g, cutter, n * p->intermediate);
-    a->s2 = again(!train, a->y2, cutter, h);
+    a->stats1 = again(share, one->stats1, cutter, 2 * n_rest);
+    a->stats2 = again(share, one->stats2, cutter, 2 * n_rest);
+    a->y1 = again(share, one->y1, cutter, rest);
+    a->g = again(share, one->g, cutter, wide);
+    a->y2 = again(l >= 2 && !hidden, two->y2, cutter, rest);
+    a->s1 = again(!train, a->y1, cutter, rest);
+    a->u = again(!train, a->g, cutter, wide);
+    a->s2 = again(!train, a->y2, cutter, rest);
 }
 
-static void cut_heads(const qkvi_bert_params *p, const qkvi_bert_batch *batch, qkvi_cutter *cutter,
+static void cut_heads(const qkvi_bert_params *p, int64_t n_targets, qkvi_cutter *cutter,
                       qkvi_bert_pass *pass) {
-    const int64_t n = batch->n_targets, n_pairs = batch->n_sequences, h = p->hidden;
+    const int64_t n = n_targets, n_labels = pass->n_labels, h = p->hidden;
     const int64_t vocabulary = qkvi_colsum_elems(n, p->vocab_size);
     const int64_t norm = 2 * qkvi_colsum_elems(n, h);
     qkvi_mlm_acts *m = &pass->mlm;
-    float **const rows[] = { &m->x, &m->u, &m->g, &m->y, &m->d };
-    for (int i = 0; i < 5; i++) *rows[i] = floats(cutter, n * h);
+    float **const rows[] = { &m->u, &m->g, &m->y, &m->d };
+    for (int i = 0; i < 4; i++) *rows[i] = floats(cutter, n * h);
     m->stats = floats(cutter, 2 * n);
     m->logits = floats(cutter, n * p->vocab_size);
     m->sums = floats(cutter, vocabulary > norm ? vocabulary : norm);
 
-    pass->nsp.x = floats(cutter, n_pairs * h);
-    pass->nsp.pooled = floats(cutter, n_pairs * h);
-    pass->nsp.d = floats(cutter, n_pairs * h);
-    pass->nsp.logits = floats(cutter, n_pairs * 2);
-    pass->row_loss = floats(cutter, 2 * (n > n_pairs ? n : n_pairs));
+    pass->nsp.pooled = floats(cutter, n_labels * h);
+    pass->nsp.d = floats(cutter, n_labels * h);
+    pass->nsp.logits = floats(cutter, n_labels * 2);
+    pass->row_loss = floats(cutter, 2 * (n > n_labels ? n : n_labels));
+}
+
+static void cut_training(const qkvi_bert_params *p, const qkvi_bert_batch *batch,
+                         qkvi_cutter *cutter, qkvi_bert_pass *pass) {
+    const int64_t n_rows = pass->rows.n_rows, n_picked = pass->pick.n;
+    float **const picked[] = { &pass->pick.o, &pass->pick.x, &pass->pick.d };
+    for (int i = 0; i < 3; i++) *picked[i] = floats(cutter, n_picked * p->hidden);
+    pass->pick.rows = qkvi_cut(cutter, n_picked, sizeof *pass->pick.rows);
+    cut_heads(p, batch->n_targets, cutter, pass);
+    pass->d = floats(cutter, n_rows * p->hidden);
+    qkvi_block_scratch_cut(&p->blocks[0], n_rows > n_picked ? n_rows : n_picked, cutter,
+                           &pass->scratch);
+    pass->embed_scratch =
+        qkvi_cut(cutter, qkvi_embed_scratch_elems(&p->embed, n_rows), sizeof(int32_t));
 }
 
 static void cut_all(const qkvi_bert_params *p, const qkvi_bert_batch *batch, int64_t n_rows,
@@ -66,12 +81,16 @@ static void cut_all(const qkvi_bert_params *p, const qkvi_bert_batch *batch, int
     pass->embed_s = again(!train, pass->embedded, cutter, n_rows * p->hidden);
     pass->embed_stats = floats(cutter, 2 * n_rows);
     for (int64_t l = 0; l < p->n_layers; l++) cut_block(p, l, cutter, pass);
-    if (!train) return;
-    cut_heads(p, batch, cutter, pass);
-    pass->d = floats(cutter, n_rows * p->hidden);
-    qkvi_block_scratch_cut(&p->blocks[0], n_rows, cutter, &pass->scratch);
-    pass->embed_scratch =
-        qkvi_cut(cutter, qkvi_embed_scratch_elems(&p->embed, n_rows), sizeof(int32_t));
+    if (train) cut_training(p, batch, cutter, pass);
+}
+
+/* The heads read from, and give gradients to, the rows that the last block picks. */
+static void join_heads(const qkvi_bert_params *p, int64_t n_targets, qkvi_bert_pass *pass) {
+    const float *last = pass->acts[p->n_layers - 1].y2;
+    pass->mlm.x = last;
+    pass->mlm.d_x = pass->pick.d;
+    pass->nsp.x = last + n_targets * p->hidden;
+    pass->nsp.d_x = pass->pick.d + n_targets * p->hidden;
 }
 
 static qkv_status reserve_acts(qkvi_bert_pass *pass, int64_t n_layers, qkv_error *error) {
@@ -92,6 +111,8 @@ qkv_status qkvi_pass_begin(const qkvi_bert_params *params, const qkvi_bert_batch
     pass->keep = keep;
     pass->n_layers = params->n_layers;
     pass->hidden = params->hidden;
+    pass->n_labels = batch->labels ? batch->n_sequences : 0;
+    pass->pick.n = batch->n_targets + pass->n_labels;
     qkvi_cutter cutter = { 0 };
     cut_all(params, batch, n_rows, &cutter, pass);
     size_t bytes = cutter.used_bytes;
@@ -103,6 +124,7 @@ qkv_status qkvi_pass_begin(const qkvi_bert_params *params, const qkvi_bert_batch
     cutter = qkvi_cutter_on(pass->arena.block);
     cut_all(params, batch, n_rows, &cutter, pass);
     qkvi_batch_sort(params, batch, &pass->rows);
+    if (keep & QKVI_KEEP_ALL) join_heads(params, batch->n_targets, pass);
     return QKV_OK;
 }
 
@@ -129,8 +151,9 @@ int64_t qkvi_bert_row(const qkvi_bert_pass *pass, int64_t sequence) {
 }
 
 const float *qkvi_bert_hidden(const qkvi_bert_pass *pass, int64_t layer) {
-    const bool kept = pass->keep & (QKVI_KEEP_HIDDEN | QKVI_KEEP_ALL);
-    if (layer < 0 || layer > pass->n_layers || (layer < pass->n_layers && !kept)) return NULL;
+    const bool train = pass->keep & QKVI_KEEP_ALL; /* has all layers but the last */
+    const bool kept = layer == pass->n_layers ? !train : train || (pass->keep & QKVI_KEEP_HIDDEN);
+    if (layer < 0 || layer > pass->n_layers || !kept) return NULL;
     return layer ? pass->acts[layer - 1].y2 : pass->embedded;
 }
 

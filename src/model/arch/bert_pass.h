@@ -15,18 +15,21 @@ enum {
     QKVI_KEEP_ALL = 1u << 16             /* whatever the backward pass reads */
 };
 
-/* The heads over selected rows, see bert_loss.c. n: MLM targets, or sequences. */
+/* The heads over the rows they read, see bert_heads.c. n: MLM targets, or first tokens. */
 typedef struct qkvi_mlm_acts {
-    float *x, *u, *g, *y; /* [n][hidden] rows, transform, gelu, norm */
-    float *stats;         /* [n][2] */
-    float *logits;        /* [n][vocab_size], then their gradient */
-    float *d;             /* [n][hidden] */
-    float *sums;          /* column sums of a product with the vocabulary */
+    const float *x;   /* [n][hidden] */
+    float *u, *g, *y; /* [n][hidden] transform, gelu, norm */
+    float *stats;     /* [n][2] */
+    float *logits;    /* [n][vocab_size], then their gradient */
+    float *d, *d_x;   /* [n][hidden] gradients, of x at last */
+    float *sums;      /* column sums of a product with the vocabulary */
 } qkvi_mlm_acts;
 
 typedef struct qkvi_nsp_acts {
-    float *x, *pooled, *d; /* [n][hidden] first tokens, pooler, gradient */
-    float *logits;         /* [n][2], then their gradient */
+    const float *x; /* [n][hidden] */
+    float *pooled;  /* [n][hidden] */
+    float *logits;  /* [n][2], then their gradient */
+    float *d, *d_x; /* [n][hidden] gradients, of x at last */
 } qkvi_nsp_acts;
 
 struct qkvi_bert_pass {
@@ -39,10 +42,12 @@ struct qkvi_bert_pass {
     qkvi_block_acts *acts;                   /* [n_layers], from malloc */
     int64_t acts_capacity;
 
-    /* The rest is for qkvi_bert_loss. */
+    /* The rest is for qkvi_bert_loss, which needs the last hidden states of a few rows only. */
+    int64_t n_labels; /* first tokens that the NSP head reads: n_sequences or 0 */
+    qkvi_pick pick;   /* n_targets rows for the MLM head, n_labels for the other */
     qkvi_mlm_acts mlm;
     qkvi_nsp_acts nsp;
-    float *row_loss; /* [max(n_targets, n_sequences)][2] */
+    float *row_loss; /* [max(n_targets, n_labels)][2] */
     float *d;        /* [n_rows][hidden] */
     qkvi_block_scratch scratch;
     int32_t *embed_scratch;
@@ -54,10 +59,7 @@ qkvi_groups qkvi_pass_groups(const qkvi_bert_pass *pass);
 qkv_status qkvi_pass_begin(const qkvi_bert_params *params, const qkvi_bert_batch *batch,
                            unsigned keep, qkvi_bert_pass *pass, qkv_error *error);
 
-/*
- * Encoder over a pass that has begun. pass->d comes into backward as the gradient of the last
- * layer.
- */
+/* Encoder over a pass that has begun. Backward starts from pass->pick.d. */
 qkv_status qkvi_encoder_forward(qkv_ctx *ctx, const qkvi_bert_params *params, qkvi_bert_pass *pass);
 qkv_status qkvi_encoder_backward(qkv_ctx *ctx, const qkvi_bert_params *params,
                                  const qkvi_bert_params *grads, qkvi_bert_pass *pass);

@@ -63,9 +63,7 @@ void qkvi_sinusoids(int64_t n_positions, int64_t hidden, float *table) {
     }
 }
 
-/*
- * ---- Forward -----------------------------------------------------------------------------------
- */
+/* ---- Forward --------------------------------------------------------------------------------- */
 
 typedef struct forward_job {
     const qkvi_embed *layer;
@@ -89,9 +87,7 @@ void qkvi_embed_forward(qkv_ctx *ctx, const qkvi_embed *layer, int64_t n_rows,
     qkvi_rows_run(ctx, n_rows, forward_block, &j);
 }
 
-/*
- * ---- Backward ----------------------------------------------------------------------------------
- */
+/* ---- Backward -------------------------------------------------------------------------------- */
 
 enum { MAX_TASKS = 64 };
 

@@ -16,7 +16,7 @@ static qkv_attention_desc describe(const qkvi_mha *layer, const qkvi_group *grou
 }
 
 qkv_status qkvi_mha_forward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_groups *groups,
-                            const float *x, qkvi_mha_acts *acts, float *y) {
+                            const float *x, qkvi_mha_acts *acts) {
     qkvi_linear_forward(ctx, &layer->query, groups->n_rows, x, acts->q);
     qkvi_linear_forward(ctx, &layer->key, groups->n_rows, x, acts->k);
     qkvi_linear_forward(ctx, &layer->value, groups->n_rows, x, acts->v);
@@ -29,7 +29,6 @@ qkv_status qkvi_mha_forward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_grou
             acts->lse + group->first_row * layer->n_heads, NULL);
         if (status != QKV_OK) return status;
     }
-    qkvi_linear_forward(ctx, &layer->output, groups->n_rows, acts->o, y);
     return QKV_OK;
 }
 
@@ -53,14 +52,9 @@ static qkv_status attention_backward(qkv_ctx *ctx, const qkvi_mha *layer, const 
 
 qkv_status qkvi_mha_backward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_mha *d,
                              const qkvi_groups *groups, const float *x, const qkvi_mha_acts *acts,
-                             const float *d_y, float *d_x, const qkvi_mha_scratch *scratch) {
+                             float *d_x, const qkvi_mha_scratch *scratch) {
     const int64_t n_rows = groups->n_rows, hidden = layer->hidden;
     float *packed = scratch->packed, *sums = scratch->sums;
-
-    /* y = o Woᵀ + bo */
-    qkvi_pack_rows(ctx, n_rows, hidden, acts->o, packed);
-    qkvi_linear_backward_params(ctx, &d->output, n_rows, d_y, packed, sums);
-    qkvi_linear_backward_input(ctx, &layer->output, n_rows, d_y, scratch->d_o, false);
 
     /* o = softmax(q kᵀ / √head_dim) v */
     for (int64_t g = 0; g < groups->n_groups; g++) {

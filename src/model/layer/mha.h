@@ -3,7 +3,9 @@
  *
  *     q, k, v = x Wqᵀ + bq, x Wkᵀ + bk, x Wvᵀ + bv        head h of a row: channels h head_dim …
  *     o       = softmax(q kᵀ / √head_dim) v               for each sequence and head
- *     y       = o Woᵀ + bo
+ *
+ * The output projection y = o Woᵀ + bo has its weights here but is computed by the block, which may
+ * want it for some rows only.
  *
  * Sequences follow each other in the rows, sorted by length. Attention is called once for each
  * group of equal length, with strides into the rows; so its cost has no padding in it.
@@ -40,13 +42,13 @@ typedef struct qkvi_mha_scratch {
     float *sums;                  /* qkvi_colsum_elems(n_rows, hidden) */
 } qkvi_mha_scratch;
 
-/* y [n_rows][hidden] from x [n_rows][hidden]. Fails only if attention does. */
+/* acts from x [n_rows][hidden]. Fails only if attention does. */
 qkv_status qkvi_mha_forward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_groups *groups,
-                            const float *x, qkvi_mha_acts *acts, float *y);
+                            const float *x, qkvi_mha_acts *acts);
 
-/* d_x += the gradient through q, k and v. d_x may be d_y: the residual path around the layer. */
+/* From scratch->d_o, the gradient of o: d_x += the gradient of x. */
 qkv_status qkvi_mha_backward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_mha *d,
                              const qkvi_groups *groups, const float *x, const qkvi_mha_acts *acts,
-                             const float *d_y, float *d_x, const qkvi_mha_scratch *scratch);
+                             float *d_x, const qkvi_mha_scratch *scratch);
 
 #endif
