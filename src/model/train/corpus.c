@@ -73,7 +73,7 @@ int64_t qkvi_corpus_held_out_pairs(const qkvi_corpus *corpus) {
     return corpus->grammar ? HELD_OUT_PAIRS : qkvi_text_n_pairs(corpus->text);
 }
 
-/* ---- Slots ----------------------------------------------------------------------------------- */
+/* ---- Slots ---- */
 
 typedef struct first_parse {
     const qkvi_frame *frame;
@@ -143,7 +143,7 @@ qkv_status qkvi_corpus_slots(const qkvi_corpus *corpus, const qkvi_pair *pair, q
 
 void qkvi_slots_free(qkvi_slot *slots) { free(slots); }
 
-/* ---- Text for the vocabulary ----------------------------------------------------------------- */
+/* ---- Text for the vocabulary ---- */
 
 /* Of a grammar: its words, then every printable character, so that other words can be spelled. */
 static const char characters[] =

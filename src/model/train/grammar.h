@@ -285,7 +285,7 @@ void qkvi_grammar_pair(const qkvi_grammar *g, qkvi_split split, int64_t index, u
                        qkvi_pair *pair);
 int qkvi_grammar_probe(const qkvi_grammar *g, int64_t index, uint64_t seed, qkvi_pair *pair);
 
-/* ---- features -------------------------------------------------------------------------------- */
+/* ---- features ---- */
 
 static inline bool qkvi_features_meet(qkvi_features a, qkvi_features b) {
     return ((a.bits[0] & b.bits[0]) | (a.bits[1] & b.bits[1])) != 0;

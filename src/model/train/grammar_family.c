@@ -43,7 +43,7 @@ qkv_status qkvi_family_begin(const qkvi_reader *r, const qkvi_token *tokens, int
     return QKV_OK;
 }
 
-/* ---- Says ------------------------------------------------------------------------------------ */
+/* ---- Says ---- */
 
 /* Appends one frame: optional variable i is bare where bit i of `bare` is set. */
 static qkv_status add_frame(const qkvi_reader *r, const qkvi_proto_element *protos, int32_t n,

@@ -26,7 +26,7 @@ typedef struct qkvi_matcher {
     void *user;
 } matcher;
 
-/* ---- Sentences ------------------------------------------------------------------------------- */
+/* ---- Sentences ---- */
 
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
@@ -70,7 +70,7 @@ bool qkvi_grammar_split(const qkvi_grammar *g, const char *a, int64_t a_bytes, c
     return !b || split_half(g, b, b_bytes, 1, sentence);
 }
 
-/* ---- Matching -------------------------------------------------------------------------------- */
+/* ---- Matching ---- */
 
 static bool fits(const matcher *m, int32_t i) {
     const int32_t word = m->sentence->words[i];
@@ -187,7 +187,7 @@ void qkvi_grammar_match(const qkvi_grammar *g, const qkvi_sentence *sentence, in
     }
 }
 
-/* ---- What the callers ask -------------------------------------------------------------------- */
+/* ---- What the callers ask ---- */
 
 static bool note_pair(void *user, const qkvi_frame *frame, const qkvi_assignment *assignment) {
     (void)frame;

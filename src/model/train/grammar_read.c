@@ -32,7 +32,7 @@ typedef struct file_reader {
     int32_t n_shown;
 } file_reader;
 
-/* ---- Lines ----------------------------------------------------------------------------------- */
+/* ---- Lines ---- */
 
 static qkv_status tokenize(file_reader *f, const char *text, int32_t bytes) {
     f->n_tokens = 0;
@@ -61,7 +61,7 @@ static qkv_status check_bytes(const file_reader *f, const char *text, int32_t by
     return QKV_OK;
 }
 
-/* ---- Directives ------------------------------------------------------------------------------ */
+/* ---- Directives ---- */
 
 static qkv_status class_line(file_reader *f, qkvi_kind kind) {
     f->current = ENTRIES;
@@ -118,7 +118,7 @@ static qkv_status line(file_reader *f, const char *text, int32_t bytes) {
     return qkvi_reader_fail(&f->r, QKV_ERR_FORMAT, "an indented line continues nothing");
 }
 
-/* ---- After the last line --------------------------------------------------------------------- */
+/* ---- After the last line ---- */
 
 typedef struct shown_note {
     const qkvi_reader *r;

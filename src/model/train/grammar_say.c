@@ -12,7 +12,7 @@ enum {
     NEGATIVE_PERCENT = 50 /* of the pairs */
 };
 
-/* ---- Writing --------------------------------------------------------------------------------- */
+/* ---- Writing ---- */
 
 static bool hugs_left(const char *word) {
     return word[1] == '\0' && strchr(".,?!;:", word[0]) != NULL;
@@ -42,7 +42,7 @@ static void write_text(const qkvi_grammar *g, qkvi_sentence *sentence, qkvi_pair
     pair->b_bytes = at - a_bytes;
 }
 
-/* ---- One pair -------------------------------------------------------------------------------- */
+/* ---- One pair ---- */
 
 static void note_probe(const qkvi_grammar *g, const qkvi_say *say,
                        const qkvi_assignment *assignment, const qkvi_sentence *sentence,

@@ -77,7 +77,7 @@ qkv_status qkvi_reader_keep(const qkvi_reader *r, const char *text, int32_t byte
     return QKV_OK;
 }
 
-/* ---- Words ----------------------------------------------------------------------------------- */
+/* ---- Words ---- */
 
 uint64_t qkvi_word_hash(const char *text, size_t bytes) {
     uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
@@ -172,7 +172,7 @@ void qkvi_words_free(qkvi_grammar *g) {
     }
 }
 
-/* ---- Features and links ---------------------------------------------------------------------- */
+/* ---- Features and links ---- */
 
 static qkv_status name_index(const qkvi_reader *r, const char *what, const char **names, int32_t *n,
                              int32_t limit, qkvi_token token, bool add, int32_t *index) {
