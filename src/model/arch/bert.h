@@ -86,7 +86,10 @@ qkv_status qkvi_bert_forward(qkv_ctx *ctx, const qkvi_bert_params *params,
                              const qkvi_bert_batch *batch, uint32_t flags, qkvi_bert_pass *pass,
                              qkv_error *error);
 
-/* What qkvi_bert_forward left in pass, until its next use. Rows of one sequence are consecutive. */
+/*
+ * What qkvi_bert_forward left in pass, until its next use; NULL for what was not kept. Rows of one
+ * sequence are consecutive. (qkvi_bert_loss does not compute all rows of the last layer.)
+ */
 int64_t qkvi_bert_row(const qkvi_bert_pass *pass, int64_t sequence);      /* its first row */
 const float *qkvi_bert_hidden(const qkvi_bert_pass *pass, int64_t layer); /* [rows][hidden] */
 const float *qkvi_bert_query(const qkvi_bert_pass *pass, int64_t layer);  /* [rows][hidden] */
