@@ -7,6 +7,12 @@
 
 #include <string.h>
 
+const char *qkvi_elem_name(qkvi_elem type) {
+    static const char *const names[] = { "F64", "F32", "F16", "BF16", "I64", "I32", "I16",
+                                         "I8",  "U64", "U32", "U16",  "U8",  "BOOL" };
+    return names[type];
+}
+
 size_t qkvi_elem_bytes(qkvi_elem type) {
     static const uint8_t bytes[] = { 8, 4, 2, 2, 8, 4, 2, 1, 8, 4, 2, 1, 1 };
     return bytes[type];

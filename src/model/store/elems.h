@@ -23,6 +23,10 @@ typedef enum qkvi_elem {
     QKVI_BOOL
 } qkvi_elem;
 
+enum { QKVI_N_ELEMS = QKVI_BOOL + 1 };
+
+/** "F32": as safetensors spells it. */
+const char *qkvi_elem_name(qkvi_elem type);
 size_t qkvi_elem_bytes(qkvi_elem type);
 int qkvi_elem_is_float(qkvi_elem type);
 

@@ -5,13 +5,6 @@
 #include "model/store/safetensors.h"
 #include "qkv/model.h"
 
-static const char *const type_names[] = {
-    [QKVI_F64] = "F64",   [QKVI_F32] = "F32", [QKVI_F16] = "F16", [QKVI_BF16] = "BF16",
-    [QKVI_I64] = "I64",   [QKVI_I32] = "I32", [QKVI_I16] = "I16", [QKVI_I8] = "I8",
-    [QKVI_U64] = "U64",   [QKVI_U32] = "U32", [QKVI_U16] = "U16", [QKVI_U8] = "U8",
-    [QKVI_BOOL] = "BOOL",
-};
-
 qkv_status qkv_tensor_list(const char *path, void (*visit)(void *user, const qkv_tensor_entry *),
                            void *user, qkv_error *error) {
     qkvi_safetensors *file;
@@ -23,7 +16,7 @@ qkv_status qkv_tensor_list(const char *path, void (*visit)(void *user, const qkv
         char name[400];
         qkv_tensor_entry entry = { .name = name, .rank = tensor->rank };
         qkvi_escape(name, sizeof name, tensor->name, strlen(tensor->name));
-        entry.type = type_names[tensor->type];
+        entry.type = qkvi_elem_name(tensor->type);
         memcpy(entry.shape, tensor->shape, (size_t)tensor->rank * sizeof *entry.shape);
         visit(user, &entry);
     }

@@ -7,19 +7,10 @@
 
 static const int64_t max_dimension = (int64_t)1 << 48;
 
-typedef struct dtype_row {
-    const char *name;
-    int type; /* -1: known, but nothing here can hold it */
-} dtype_row;
-
-static const dtype_row dtypes[] = {
-    { "F64", QKVI_F64 },   { "F32", QKVI_F32 },   { "F16", QKVI_F16 }, { "BF16", QKVI_BF16 },
-    { "I64", QKVI_I64 },   { "I32", QKVI_I32 },   { "I16", QKVI_I16 }, { "I8", QKVI_I8 },
-    { "U64", QKVI_U64 },   { "U32", QKVI_U32 },   { "U16", QKVI_U16 }, { "U8", QKVI_U8 },
-    { "BOOL", QKVI_BOOL }, { "C64", -1 },         { "F4", -1 },        { "F6_E2M3", -1 },
-    { "F6_E3M2", -1 },     { "F8_E5M2", -1 },     { "F8_E4M3", -1 },   { "F8_E8M0", -1 },
-    { "F8_E4M3FNUZ", -1 }, { "F8_E5M2FNUZ", -1 },
-};
+/* Known to the format, but nothing here can hold them. */
+static const char *const unsupported[] = { "C64",     "F4",          "F6_E2M3",
+                                           "F6_E3M2", "F8_E5M2",     "F8_E4M3",
+                                           "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ" };
 
 qkvi_place qkvi_place_of(const char *file, const char *name, qkv_error *error) {
     qkvi_place at = { .file = file, .error = error };
@@ -36,14 +27,17 @@ static qkv_status read_dtype(const qkvi_place *at, const json_t *value, qkvi_sto
     if (!json_is_string(value))
         return qkvi_tensor_failed(at, QKV_ERR_FORMAT, "dtype is not a string");
     const char *const name = json_string_value(value);
+    for (int type = 0; type < QKVI_N_ELEMS; type++)
+        if (strcmp(qkvi_elem_name((qkvi_elem)type), name) == 0) {
+            tensor->type = (qkvi_elem)type;
+            return QKV_OK;
+        }
+    for (size_t u = 0; u < sizeof unsupported / sizeof *unsupported; u++)
+        if (strcmp(unsupported[u], name) == 0) {
+            snprintf(rule, sizeof rule, "unsupported dtype %s", name);
+            return qkvi_tensor_failed(at, QKV_ERR_UNSUPPORTED, rule);
+        }
     qkvi_escape(printable, sizeof printable, name, strlen(name));
-    for (size_t r = 0; r < sizeof dtypes / sizeof *dtypes; r++) {
-        if (strcmp(dtypes[r].name, name) != 0) continue;
-        tensor->type = (qkvi_elem)dtypes[r].type;
-        if (dtypes[r].type >= 0) return QKV_OK;
-        snprintf(rule, sizeof rule, "unsupported dtype %s", printable);
-        return qkvi_tensor_failed(at, QKV_ERR_UNSUPPORTED, rule);
-    }
     snprintf(rule, sizeof rule, "unknown dtype '%s'", printable);
     return qkvi_tensor_failed(at, QKV_ERR_FORMAT, rule);
 }

@@ -9,24 +9,16 @@
 #include "core/status.h"
 #include "model/store/safetensors.h"
 
-/*
- * Rank in the order of the reference writer: U64, I64, F64, F32, U32, I32, BF16, F16, U16, I16, I8,
- * U8, BOOL.
- */
-static const struct {
-    const char *name;
-    int order;
-} dtypes[] = {
-    [QKVI_F64] = { "F64", 2 },    [QKVI_F32] = { "F32", 3 }, [QKVI_F16] = { "F16", 7 },
-    [QKVI_BF16] = { "BF16", 6 },  [QKVI_I64] = { "I64", 1 }, [QKVI_I32] = { "I32", 5 },
-    [QKVI_I16] = { "I16", 9 },    [QKVI_I8] = { "I8", 10 },  [QKVI_U64] = { "U64", 0 },
-    [QKVI_U32] = { "U32", 4 },    [QKVI_U16] = { "U16", 8 }, [QKVI_U8] = { "U8", 11 },
-    [QKVI_BOOL] = { "BOOL", 12 },
+/* The reference writer's order of types: U64 I64 F64 F32 U32 I32 BF16 F16 U16 I16 I8 U8 BOOL. */
+static const uint8_t type_rank[QKVI_N_ELEMS] = {
+    [QKVI_U64] = 0, [QKVI_I64] = 1,  [QKVI_F64] = 2,   [QKVI_F32] = 3, [QKVI_U32] = 4,
+    [QKVI_I32] = 5, [QKVI_BF16] = 6, [QKVI_F16] = 7,   [QKVI_U16] = 8, [QKVI_I16] = 9,
+    [QKVI_I8] = 10, [QKVI_U8] = 11,  [QKVI_BOOL] = 12,
 };
 
 static int in_file_order(const void *left, const void *right) {
     const qkvi_stored_out *const a = left, *const b = right;
-    const int difference = dtypes[a->type].order - dtypes[b->type].order;
+    const int difference = type_rank[a->type] - type_rank[b->type];
     return difference ? difference : strcmp(a->name, b->name);
 }
 
@@ -55,7 +47,7 @@ static size_t data_bytes(const qkvi_stored_out *tensor) {
 
 static void put_entry(FILE *out, const qkvi_stored_out *tensor, size_t begin) {
     put_string(out, tensor->name);
-    fprintf(out, ":{\"dtype\":\"%s\",\"shape\":[", dtypes[tensor->type].name);
+    fprintf(out, ":{\"dtype\":\"%s\",\"shape\":[", qkvi_elem_name(tensor->type));
     for (int d = 0; d < tensor->rank; d++)
         fprintf(out, "%s%lld", d ? "," : "", (long long)tensor->shape[d]);
     fprintf(out, "],\"data_offsets\":[%zu,%zu]}", begin, begin + data_bytes(tensor));
