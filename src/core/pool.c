@@ -16,6 +16,7 @@
 #include "core/pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -26,8 +27,10 @@
 #include "core/fpstate.h"
 
 enum {
-    SPIN_ROUNDS = 2000
-}; /* about 20…40 µs of `pause`: longer than the gap between two products of a layer */
+    SPIN_ROUNDS =
+        2000, /* about 50 µs of `pause`: longer than the gap between two products of a layer */
+    YIELD_EVERY = 100 /* rounds */
+};
 
 struct qkvi_pool {
     qkv_allocator allocator;
@@ -61,10 +64,15 @@ static pthread_once_t generation_once = PTHREAD_ONCE_INIT;
 static void count_generation(void) { atomic_fetch_add(&process_generation, 1); }
 static void watch_forks(void) { pthread_atfork(NULL, NULL, count_generation); }
 
-static void spin_pause(void) {
+/*
+ * One round of waiting. Now and then the processor is offered to others: a worker that was woken on the poster's own
+ * processor would otherwise spin in his way (on a loaded machine of two processors an empty job took 55 µs; now 0.1).
+ */
+static void spin_pause(int round) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #endif
+    if (round % YIELD_EVERY == YIELD_EVERY - 1) sched_yield();
 }
 
 /* ---- Running tasks ------------------------------------------------------------------------------------------ */
@@ -103,7 +111,7 @@ static bool must_wake(qkvi_pool *pool) {
 static void await_work(qkvi_pool *pool) {
     for (int round = 0; round < pool->spin_rounds; round++) {
         if (must_wake(pool)) return;
-        spin_pause();
+        spin_pause(round);
     }
     pthread_mutex_lock(&pool->mutex);
     atomic_fetch_add(&pool->sleepers, 1);
@@ -170,7 +178,7 @@ static void wake_workers(qkvi_pool *pool, int n_wanted) {
 static void await_end(qkvi_pool *pool) {
     for (int round = 0; round < pool->spin_rounds; round++) {
         if (atomic_load(&pool->unfinished) == 0) return;
-        spin_pause();
+        spin_pause(round);
     }
     pthread_mutex_lock(&pool->mutex);
     atomic_store(&pool->caller_sleeps, 1);
