@@ -17,6 +17,7 @@
 
 #include "attn/ctx.h"
 #include "attn/mask.h"
+#include "attn/seen.h"
 #include "kernels/table.h"
 
 enum { SERIAL_PRODUCTS = 100000 }; /* below it waking a thread costs more than it brings */
@@ -159,9 +160,9 @@ static void run_block(const pass *x, const piece *w, slot *s, int64_t h, int64_t
     const float *const q = row_of(p->q, p->q_stride, w->b, h, i0);
     const float *const d_o = row_of(g->d_o, g->d_o_stride, w->b, h, i0);
     const bool q_finite =
-        x->kernels->pack_channels(q, p->q_stride[2], n, p->head_dim, QKVI_BWD_QUERIES, s->q);
+        x->kernels->pack_channels(q, p->q_stride[2], n, p->head_dim, QKVI_BWD_QUERIES, NULL, s->q);
     const bool d_o_finite = x->kernels->pack_channels(d_o, g->d_o_stride[2], n, p->head_dim_v,
-                                                      QKVI_BWD_QUERIES, s->d_o);
+                                                      QKVI_BWD_QUERIES, NULL, s->d_o);
     fill_rows(x, w, s, h, i0, n);
     const bool all = !p->mask_type && s->begin[n - 1] == 0 && s->end[0] == w->n_keys;
     bwd_block a = {
@@ -249,10 +250,12 @@ static void run_piece(const pass *x, slot *s, int64_t index) {
     w.n_keys = qkvi_max_i64(0, qkvi_min_i64(QKVI_BWD_KEYS, w.rules.n_keys - w.key));
     const float *const k = row_of(p->k, p->k_stride, w.b, w.g, w.key);
     const float *const v = row_of(p->v, p->v_stride, w.b, w.g, w.key);
-    x->kernels->pack_keys(k, p->k_stride[2], 0, w.n_keys, p->head_dim, s->k_t);
-    x->kernels->pack_keys(v, p->v_stride[2], 0, w.n_keys, p->head_dim_v, s->v_t);
-    w.finite =
-        x->kernels->pack_channels(k, p->k_stride[2], w.n_keys, p->head_dim, QKVI_BWD_KEYS, s->k);
+    uint32_t see[QKVI_SEEN_WORDS];
+    qkvi_seen(p, x->kernels, &w.rules, w.b, w.g, w.key, w.n_keys, see);
+    x->kernels->pack_keys(k, p->k_stride[2], w.n_keys, p->head_dim, see, s->k_t);
+    x->kernels->pack_keys(v, p->v_stride[2], w.n_keys, p->head_dim_v, see, s->v_t);
+    w.finite = x->kernels->pack_channels(k, p->k_stride[2], w.n_keys, p->head_dim, QKVI_BWD_KEYS,
+                                         see, s->k);
     clear_sums(&w, s->d_k, p->head_dim);
     clear_sums(&w, s->d_v, p->head_dim_v);
     for (int64_t n = 0; n < p->heads_per_kv; n++) run_head(x, &w, s, w.g * p->heads_per_kv + n);

@@ -12,9 +12,8 @@
 #include <stdatomic.h>
 
 #include "attn/ctx.h"
-#include "attn/mask.h"
 #include "attn/plan.h"
-#include "kernels/table.h"
+#include "attn/seen.h"
 
 typedef struct pass {
     const qkvi_problem *p;
@@ -54,39 +53,23 @@ static void scale_panels(float *panels, int64_t n, float factor) {
 /* Block number `index` of the head's keys, if it has so many. Reads only what somebody sees. */
 static void pack_block(const pass *x, const head *w, int64_t index, const qkvi_packed *to) {
     const qkvi_problem *p = x->p;
-    const int64_t block = w->first_key + index * QKVI_KEY_BLOCK;
-    const int64_t begin = qkvi_max_i64(block, w->keys.begin);
-    const int64_t end = qkvi_min_i64(block + QKVI_KEY_BLOCK, w->keys.end);
-    if (begin >= end) return;
-    const float *k = p->k + w->b * p->k_stride[0] + w->g * p->k_stride[1];
-    const float *v = p->v + w->b * p->v_stride[0] + w->g * p->v_stride[1];
-    float *keys = to->k + (block - w->first_key) * p->head_dim;
-    float *values = to->v + (block - w->first_key) * qkvi_round_up(p->head_dim_v, QKVI_PANEL);
-    x->kernels->pack_keys(k + block * p->k_stride[2], p->k_stride[2], begin - block, end - block,
-                          p->head_dim, keys);
+    const int64_t key = w->first_key + index * QKVI_KEY_BLOCK;
+    const int64_t n = qkvi_min_i64(QKVI_KEY_BLOCK, w->keys.end - key);
+    uint32_t see[QKVI_SEEN_WORDS];
+    if (n <= 0) return;
+    qkvi_seen(p, x->kernels, &w->rules, w->b, w->g, key, n, see);
+    const float *k = p->k + w->b * p->k_stride[0] + w->g * p->k_stride[1] + key * p->k_stride[2];
+    const float *v = p->v + w->b * p->v_stride[0] + w->g * p->v_stride[1] + key * p->v_stride[2];
+    float *keys = to->k + (key - w->first_key) * p->head_dim;
+    float *values = to->v + (key - w->first_key) * qkvi_round_up(p->head_dim_v, QKVI_PANEL);
+    x->kernels->pack_keys(k, p->k_stride[2], n, p->head_dim, see, keys);
     if (x->plan.k_factor != 1)
-        scale_panels(
-            keys + (begin - block) / QKVI_PANEL * QKVI_PANEL * p->head_dim,
-            (qkvi_round_up(end - block, QKVI_PANEL) - (begin - block) / QKVI_PANEL * QKVI_PANEL) *
-                p->head_dim,
-            x->plan.k_factor);
-    to->v_finite[index] = x->kernels->pack_channels(v + begin * p->v_stride[2], p->v_stride[2],
-                                                    end - begin, p->head_dim_v, QKVI_KEY_BLOCK,
-                                                    values + (begin - block) * QKVI_PANEL);
+        scale_panels(keys, qkvi_round_up(n, QKVI_PANEL) * p->head_dim, x->plan.k_factor);
+    to->v_finite[index] =
+        x->kernels->pack_channels(v, p->v_stride[2], n, p->head_dim_v, QKVI_KEY_BLOCK, see, values);
 }
 
 /* ---- A block of queries ------------------------------------------------------------------------------------- */
-
-static void set_mask(const qkvi_problem *p, const head *w, int64_t h, int64_t i, qkvi_attend *a) {
-    if (p->mask_type == QKV_MASK_NONE) return;
-    const void *row = qkvi_mask_row(p, w->b, h, i);
-    if (p->mask_type == QKV_MASK_F32)
-        a->mask_add = row;
-    else
-        a->mask_bool = row;
-    a->mask_row = p->mask_stride[2];
-    a->mask_key = p->mask_stride[3];
-}
 
 static void attend_queries(const pass *x, const head *w, const qkvi_packed *from, int thread,
                            int64_t h, int64_t i0) {
@@ -105,6 +88,7 @@ static void attend_queries(const pass *x, const head *w, const qkvi_packed *from
         .scratch = slot->scratch,
         .o_sum = slot->o_sum,
         .o_sum_row = x->plan.o_sum_row,
+        .mask = qkvi_mask_from(p, w->b, h, i0, 0),
         .scale = x->plan.scale,
         .softcap = p->has_softcap ? p->softcap : 0,
         .o = p->o + w->b * p->o_stride[0] + h * p->o_stride[1] + i0 * p->o_stride[2],
@@ -113,7 +97,6 @@ static void attend_queries(const pass *x, const head *w, const qkvi_packed *from
     };
     if (p->lse)
         a.lse = p->lse + w->b * p->lse_stride[0] + h * p->lse_stride[1] + i0 * p->lse_stride[2];
-    set_mask(p, w, h, i0, &a);
     for (int i = 0; i < a.n_queries; i++) {
         const qkvi_range keys = qkvi_keys_of(&w->rules, i0 + i);
         slot->scratch->begin[i] = keys.begin;

@@ -26,6 +26,13 @@ enum {
     QKVI_ATTEND_TILES = 16                /* most row tiles of a call, of 6 rows or more */
 };
 
+/* The explicit mask of a head, from some element on. Both NULL: none. */
+typedef struct qkvi_mask {
+    const uint8_t *bools; /* 0: may not see */
+    const float *adds;    /* -inf: may not see */
+    int64_t row, key;     /* strides, for either */
+} qkvi_mask;
+
 /* What a row tile did in the current block of keys. */
 typedef struct qkvi_attend_tile {
     int first, end; /* panels of the block that it computed: [first, end); first < 0: none */
@@ -63,10 +70,7 @@ typedef struct qkvi_attend {
     float *o_sum;      /* [n_queries][o_sum_row], aligned to 64, contents undefined */
     int64_t o_sum_row; /* a multiple of 16, at least head_dim_v rounded up to 32 */
 
-    /* The explicit mask, from its element for query 0 of the block and key 0; both NULL: none. */
-    const uint8_t *mask_bool;
-    const float *mask_add;
-    int64_t mask_row, mask_key; /* strides */
+    qkvi_mask mask; /* from its element for query 0 of the block and key 0 on */
 
     float scale;   /* not negative, scale log2 e normal: the caller has put the rest into k */
     float softcap; /* 0: none */

@@ -34,17 +34,22 @@ typedef struct qkvi_kernels {
     void (*attend_block)(const qkvi_attend *a);
 
     /*
-     * Rows of x as channel panels [ceil(dim / 32)][rows][32], the first n of `rows` filled, zeros beyond channel dim. x is dense
-     * along channels. Returns whether all of it is finite.
+     * Packing of n rows of x, dense along channels. see: a bit for each row, 32 to a word, NULL for all; rows without a bit are not
+     * read and are zeros. So is everything beyond the last row or channel, up to the end of the panel.
+     * pack_channels: [ceil(dim / 32)][rows][32 channels], the first n of `rows` filled; returns whether what was read is finite.
+     * pack_keys: [ceil(n / 32)][dim][32 rows].
      */
     bool (*pack_channels)(const float *x, int64_t x_stride, int64_t n, int64_t dim, int64_t rows,
-                          float *panels);
-    /*
-     * Rows [first, end) of x, transposed, as key panels [ceil(end / 32)][dim][32], zeros in the other columns. Panels that lie
-     * wholly below first are left alone.
-     */
-    void (*pack_keys)(const float *x, int64_t x_stride, int64_t first, int64_t end, int64_t dim,
+                          const uint32_t *see, float *panels);
+    void (*pack_keys)(const float *x, int64_t x_stride, int64_t n, int64_t dim, const uint32_t *see,
                       float *panels);
+
+    /*
+     * Which of n_keys <= 32 keys the mask lets a row see that may see them: rows i < n_rows may see the keys
+     * [begin + i, end + i). Reads no more of it than it takes to know.
+     */
+    uint32_t (*mask_any)(const qkvi_mask *mask, int64_t n_rows, int n_keys, int64_t begin,
+                         int64_t end);
 
     qkvi_bwd_kernels bwd;
 

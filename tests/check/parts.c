@@ -93,37 +93,77 @@ static void part_gemm_tile(trial *t) {
 
 /* ---- Backward ---------------------------------------------------------------------------------------------- */
 
+/* Which of n rows to read, in words, or NULL for all; the others hold NaN, since nobody may look. */
+static const uint32_t *some(trial *t, float *x, int64_t stride, int64_t n, int64_t dim,
+                            uint32_t words[8]) {
+    if (rng_chance(&t->r, 50)) return NULL;
+    for (int w = 0; w < 8; w++)
+        words[w] = rng_chance(&t->r, 50) ? UINT32_MAX : (uint32_t)rng_next(&t->r);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t c = 0; !(words[i / 32] >> i % 32 & 1) && c < dim; c++) x[i * stride + c] = NAN;
+    return words;
+}
+
+static bool has(const uint32_t *words, int64_t i) { return !words || words[i / 32] >> i % 32 & 1; }
+
 static void part_pack_channels(trial *t) {
     const int64_t n = rng_between(&t->r, 0, 128), dim = rng_between(&t->r, 1, 130);
     const int64_t stride = dim + rng_between(&t->r, 0, 3), panels = (dim + 31) / 32;
     float *x = ordinary(t, n ? (n - 1) * stride + dim : 0), *y = array(t, panels * 128 * 32);
-    const bool spoil = n && rng_chance(&t->r, 50);
+    uint32_t words[8];
+    const uint32_t *see = some(t, x, stride, n, dim, words);
+    const int64_t bad = n ? rng_between(&t->r, 0, n - 1) : 0;
+    const bool spoil = n && has(see, bad) && rng_chance(&t->r, 50);
     if (spoil)
-        x[rng_between(&t->r, 0, n - 1) * stride + rng_between(&t->r, 0, dim - 1)] =
-            rng_chance(&t->r, 50) ? NAN : -INFINITY;
-    const bool finite = t->kernels->pack_channels(x, stride, n, dim, 128, y);
+        x[bad * stride + rng_between(&t->r, 0, dim - 1)] = rng_chance(&t->r, 50) ? NAN : -INFINITY;
+    const bool finite = t->kernels->pack_channels(x, stride, n, dim, 128, see, y);
     if (finite == spoil) check_failed(t->report, "%s: finite is %d", t->part, finite);
     for (int64_t i = 0; i < n; i++)
         for (int64_t c = 0; c < panels * 32; c++)
-            same(t, y[c / 32 * 128 * 32 + i * 32 + c % 32], c < dim ? x[i * stride + c] : 0, c);
+            same(t, y[c / 32 * 128 * 32 + i * 32 + c % 32],
+                 c < dim && has(see, i) ? x[i * stride + c] : 0, c);
     result(t, y, panels * 128 * 32);
 }
 
 static void part_pack_keys(trial *t) {
     const int64_t n = rng_between(&t->r, 0, 100), dim = rng_between(&t->r, 1, 130);
-    const int64_t first = rng_chance(&t->r, 50) ? 0 : rng_between(&t->r, 0, n);
     const int64_t stride = dim + rng_between(&t->r, 0, 3), panels = (n + 31) / 32;
-    float *x = input(t, n ? (n - 1) * stride + dim : 0);
-    float *y = array(t, panels * dim * 32);
-    for (int64_t i = 0; i < first; i++) /* not to be read */
-        for (int64_t c = 0; c < dim; c++) x[i * stride + c] = NAN;
-    memset(y, 0, (size_t)(panels * dim * 32) * sizeof *y);
-    t->kernels->pack_keys(x, stride, first, n, dim, y);
+    float *x = input(t, n ? (n - 1) * stride + dim : 0), *y = array(t, panels * dim * 32);
+    uint32_t words[8];
+    const uint32_t *see = some(t, x, stride, n, dim, words);
+    t->kernels->pack_keys(x, stride, n, dim, see, y);
     for (int64_t j = 0; j < panels * 32; j++)
         for (int64_t c = 0; c < dim; c++)
             same(t, y[j / 32 * dim * 32 + c * 32 + j % 32],
-                 j >= first && j < n ? x[j * stride + c] : 0, c);
+                 j < n && has(see, j) ? x[j * stride + c] : 0, c);
     result(t, y, panels * dim * 32);
+}
+
+static void part_mask_any(trial *t) {
+    const int64_t n_rows = rng_between(&t->r, 1, 40);
+    const int n_keys = (int)rng_between(&t->r, 1, 32);
+    const int64_t key = rng_between(&t->r, 0, 2), row = rng_chance(&t->r, 30) ? 0 : n_keys * key;
+    const int64_t begin = rng_between(&t->r, -60, 30), end = begin + rng_between(&t->r, 0, 60);
+    const int64_t n = (n_rows - 1) * row + (n_keys - 1) * key + 1, rare = rng_between(&t->r, 0, 99);
+    float *adds = array(t, n), *seen = array(t, n_keys);
+    guarded *g = &t->arrays[t->n_arrays++];
+    *g = guarded_new((size_t)n, t->at_end);
+    uint8_t *bools = (uint8_t *)g->data;
+    const bool boolean = rng_chance(&t->r, 50);
+    for (int64_t e = 0; e < n; e++) {
+        bools[e] = rng_chance(&t->r, (int)rare) ? 2 : 0;
+        adds[e] = bools[e] ? rng_normal(&t->r) : -INFINITY;
+    }
+    const qkvi_mask mask = { boolean ? bools : NULL, boolean ? NULL : adds, row, key };
+    const uint32_t bits = t->kernels->mask_any(&mask, n_rows, n_keys, begin, end);
+    for (int j = 0; j < 32; j++) {
+        bool want = false;
+        for (int64_t i = 0; j < n_keys && i < n_rows; i++)
+            want |= j >= begin + i && j < end + i && bools[i * row + j * key];
+        if (j < n_keys) seen[j] = (float)(bits >> j & 1);
+        if ((bits >> j & 1) != want) check_failed(t->report, "%s: key %d", t->part, j);
+    }
+    result(t, seen, n_keys);
 }
 
 static void part_delta(trial *t) {
@@ -242,11 +282,11 @@ static const struct {
     void (*run)(trial *t);
 } PARTS[] = {
     { "gemm_tile", part_gemm_tile }, { "pack_channels", part_pack_channels },
-    { "pack_keys", part_pack_keys }, { "delta", part_delta },
-    { "merge_row", part_merge_row }, { "norm", part_norm },
-    { "gelu", part_gelu },           { "tanh", part_tanh },
-    { "softmax", part_softmax },     { "rows", part_rows },
-    { "adamw", part_adamw },
+    { "pack_keys", part_pack_keys }, { "mask_any", part_mask_any },
+    { "delta", part_delta },         { "merge_row", part_merge_row },
+    { "norm", part_norm },           { "gelu", part_gelu },
+    { "tanh", part_tanh },           { "softmax", part_softmax },
+    { "rows", part_rows },           { "adamw", part_adamw },
 };
 
 static trial run_part(const qkvi_kernels *kernels, int part, uint64_t seed, check_report *report) {

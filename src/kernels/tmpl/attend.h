@@ -14,6 +14,7 @@
 
 #include "kernels/attend.h"
 #include "kernels/tmpl/gemm_tile.h"
+#include "kernels/tmpl/mask_bits.h"
 
 #define ATTEND_LOG2E 1.44269504f
 #define ATTEND_LN2   0.693147181f
@@ -28,7 +29,7 @@ V_INLINE int attend_rows(const attend *a, int i) {
 }
 
 /* Stored scores are finished: scale, soft cap and mask are in them. Their m is a score; that of raw ones is in log2 units. */
-V_INLINE bool attend_edits(const attend *a) { return a->softcap > 0 || a->mask_add; }
+V_INLINE bool attend_edits(const attend *a) { return a->softcap > 0 || a->mask.adds; }
 
 /* The factor from a stored score to log2 units. */
 V_INLINE float attend_factor(const attend *a) {
@@ -37,48 +38,12 @@ V_INLINE float attend_factor(const attend *a) {
 
 /* ---- Who sees whom ------------------------------------------------------------------------------------------ */
 
-/* The bits [begin, end) of 32. */
-V_INLINE uint32_t attend_bits(int64_t begin, int64_t end) {
-    const int from = begin < 0 ? 0 : begin > 32 ? 32 : (int)begin;
-    const int to = end < 0 ? 0 : end > 32 ? 32 : (int)end;
-    return from < to ? UINT32_MAX >> (32 - (to - from)) << from : 0;
-}
-
-/* n elements of the additive mask, 1 <= n <= 32, zeros after them. */
-V_INLINE void attend_bias(const attend *a, int i, int64_t j, int n, vf bias[2]) {
-    const float *p = a->mask_add + i * a->mask_row + j * a->mask_key;
-    float x[32] = { 0 };
-    if (a->mask_key == 1) {
-        bias[0] = n >= 16 ? vf_loadu(p) : vf_load_n(p, n);
-        bias[1] = n == 32 ? vf_loadu(p + 16) : vf_load_n(n > 16 ? p + 16 : p, n > 16 ? n - 16 : 0);
-        return;
-    }
-    for (int e = 0; e < n; e++) x[e] = p[e * a->mask_key];
-    bias[0] = vf_loadu(x);
-    bias[1] = vf_loadu(x + 16);
-}
-
-/* What the explicit mask lets row i see of the n keys from j on, 1 <= n <= 32. */
-V_INLINE uint32_t attend_mask_bits(const attend *a, int i, int64_t j, int n) {
-    if (a->mask_add) {
-        const vf none = vf_set1(-INFINITY);
-        vf bias[2];
-        attend_bias(a, i, j, n, bias);
-        return vm_to_bits(vm_ne(bias[0], none)) | vm_to_bits(vm_ne(bias[1], none)) << 16;
-    }
-    const uint8_t *p = a->mask_bool + i * a->mask_row + j * a->mask_key;
-    if (a->mask_key == 1 && n == 32) return v_nonzero_bytes(p) | v_nonzero_bytes(p + 16) << 16;
-    uint32_t bits = 0;
-    for (int e = 0; e < n; e++) bits |= (uint32_t)(p[e * a->mask_key] != 0) << e;
-    return bits;
-}
-
 /* Which of the 32 keys from j on row i sees. */
 V_INLINE uint32_t attend_sees(const attend *a, int i, int64_t j) {
-    const uint32_t bits = attend_bits(a->scratch->begin[i] - j, a->scratch->end[i] - j);
-    if (!bits || !(a->mask_bool || a->mask_add)) return bits;
+    const uint32_t bits = mask_range(a->scratch->begin[i] - j, a->scratch->end[i] - j);
+    if (!bits || !mask_is_set(&a->mask)) return bits;
     const int64_t left = a->scratch->end[i] - j;
-    return bits & attend_mask_bits(a, i, j, left < 32 ? (int)left : 32);
+    return bits & mask_bits(&a->mask, i, j, left < 32 ? (int)left : 32);
 }
 
 static bool attend_sees_any(const attend *a, int i) {
@@ -138,13 +103,13 @@ V_INLINE void attend_edit_row(const attend *a, int i, int64_t j, uint32_t see, f
     vf x[2] = { vf_load(s), vf_load(s + 16) }, bias[2] = { vf_set1(0), vf_set1(0) };
     const vf scale = vf_set1(a->scale);
     const int64_t left = a->scratch->end[i] - j;
-    if (a->mask_add && see) attend_bias(a, i, j, left < 32 ? (int)left : 32, bias);
+    if (a->mask.adds && see) mask_adds(&a->mask, i, j, left < 32 ? (int)left : 32, bias);
     for (int v = 0; v < 2; v++) {
         if (a->softcap > 0) {
             const vf cap = vf_set1(a->softcap);
             x[v] = vf_mul(cap, vf_tanh(vf_div(vf_mul(x[v], scale), cap)));
-            if (a->mask_add) x[v] = vf_add(x[v], bias[v]);
-        } else if (a->mask_add) {
+            if (a->mask.adds) x[v] = vf_add(x[v], bias[v]);
+        } else if (a->mask.adds) {
             x[v] = vf_fma(x[v], scale, bias[v]);
         }
         x[v] = vf_select(vm_of_bits(see >> 16 * v & 0xFFFF), x[v], vf_set1(-INFINITY));
@@ -172,7 +137,7 @@ static void attend_scores_tile(const attend *a, int i, int64_t key0, int64_t j, 
     const int rows = attend_rows(a, i), panel = (int)(j - key0) / 32;
     float *s = w->s + i * QKVI_SCORE_ROW + (j - key0), *max = w->max + 16 * i;
     uint32_t see[V_MR], any = UINT32_MAX, all = UINT32_MAX;
-    const bool mask = a->mask_bool || a->mask_add, edit = attend_edits(a);
+    const bool mask = mask_is_set(&a->mask), edit = attend_edits(a);
     if (mask || a->scratch->begin[i + rows - 1] > j || a->scratch->end[i] < j + 32) {
         any = 0;
         for (int r = 0; r < rows; r++) {

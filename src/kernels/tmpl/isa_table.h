@@ -19,6 +19,7 @@ const qkvi_kernels ISA_TABLE = {
     .attend_block = attend_block,
     .pack_channels = pack_channels,
     .pack_keys = pack_keys,
+    .mask_any = mask_any,
     .bwd = BWD_KERNELS,
     .merge_row = merge_row,
     .layer = LAYER_KERNELS,

@@ -1,0 +1,50 @@
+/* See seen.h. */
+#include "attn/seen.h"
+
+qkvi_mask qkvi_mask_from(const qkvi_problem *p, int64_t b, int64_t h, int64_t i, int64_t j) {
+    qkvi_mask mask = { .row = p->mask_stride[2], .key = p->mask_stride[3] };
+    if (p->mask_type == QKV_MASK_NONE) return mask;
+    const void *row = qkvi_mask_row(p, b, h, i);
+    if (p->mask_type == QKV_MASK_F32)
+        mask.adds = (const float *)row + j * mask.key;
+    else
+        mask.bools = (const uint8_t *)row + j * mask.key;
+    return mask;
+}
+
+static uint32_t bits_of(int64_t begin, int64_t end) {
+    uint32_t bits = 0;
+    for (int64_t j = begin; j < end; j++) bits |= 1u << j;
+    return bits;
+}
+
+/* Of n <= 32 keys from j on, those that the mask lets some query of head h see that position lets see them. */
+static uint32_t seen_by_head(const qkvi_problem *p, const qkvi_kernels *kernels,
+                             const qkvi_rules *r, int64_t b, int64_t h, int64_t j, int n) {
+    const qkvi_range rows = qkvi_queries_of_block(r, j, j + n);
+    if (rows.begin == rows.end) return 0;
+    const qkvi_mask mask = qkvi_mask_from(p, b, h, rows.begin, j);
+    const int64_t position = rows.begin + r->offset - j, n_rows = rows.end - rows.begin;
+    const int64_t begin = position - r->left, end = position + r->right + 1;
+    if (mask.row == 0) /* one row for all queries, who together see an interval */
+        return kernels->mask_any(&mask, 1, n, begin, end + n_rows - 1);
+    return kernels->mask_any(&mask, n_rows, n, begin, end);
+}
+
+void qkvi_seen(const qkvi_problem *p, const qkvi_kernels *kernels, const qkvi_rules *r, int64_t b,
+               int64_t g, int64_t key, int64_t n_keys, uint32_t see[QKVI_SEEN_WORDS]) {
+    const qkvi_range keys =
+        r->n_queries > 0 ? qkvi_keys_of_block(r, 0, r->n_queries) : (qkvi_range){ 0, 0 };
+    /* All heads alike: one of them speaks for the others. */
+    const int64_t n_heads = p->mask_stride[1] == 0 ? 1 : p->heads_per_kv;
+    for (int w = 0; w < QKVI_SEEN_WORDS; w++) {
+        const int64_t j = key + 32 * w, n = qkvi_min_i64(32, key + n_keys - j);
+        see[w] = 0;
+        if (n <= 0) continue;
+        const uint32_t within =
+            bits_of(qkvi_max_i64(keys.begin - j, 0), qkvi_min_i64(keys.end - j, n));
+        if (!p->mask_type) see[w] = within;
+        for (int64_t h = 0; p->mask_type && h < n_heads && see[w] != within; h++)
+            see[w] |= seen_by_head(p, kernels, r, b, g * p->heads_per_kv + h, j, (int)n);
+    }
+}

@@ -1,0 +1,22 @@
+/*
+ * Which keys anybody sees. Keys that nobody sees are never read: they may be missing, or hold what they like.
+ */
+#ifndef QKVI_ATTN_SEEN_H
+#define QKVI_ATTN_SEEN_H
+
+#include "attn/mask.h"
+#include "kernels/table.h"
+
+enum { QKVI_SEEN_WORDS = QKVI_KEY_BLOCK / 32 };
+
+/*
+ * see: a bit for each of the keys [key, key + n_keys), n_keys <= 256: does some query of some head that shares key/value
+ * head g see it? Bits beyond n_keys are clear. Reads the explicit mask up to the first query that sees a key.
+ */
+void qkvi_seen(const qkvi_problem *problem, const qkvi_kernels *kernels, const qkvi_rules *rules,
+               int64_t b, int64_t g, int64_t key, int64_t n_keys, uint32_t see[QKVI_SEEN_WORDS]);
+
+/* The mask from its element for query i and key j on. */
+qkvi_mask qkvi_mask_from(const qkvi_problem *problem, int64_t b, int64_t h, int64_t i, int64_t j);
+
+#endif
