@@ -76,8 +76,9 @@ typedef struct qkv_error {
 
 /**
  * Memory. alloc returns bytes of memory aligned to alignment (a power of two), or NULL; release
- * gets the same size back. Both may be called from the calling thread only. Both NULL:
- * aligned_alloc and free.
+ * gets the same size back. Both may be called from the calling thread only, and must work
+ * until the last context that shares threads with this one is destroyed. Both NULL: aligned_alloc
+ * and free.
  */
 typedef struct qkv_allocator {
     void *(*alloc)(void *user, size_t bytes, size_t alignment);
@@ -101,11 +102,13 @@ typedef struct qkv_ctx qkv_ctx;
 
 typedef struct qkv_ctx_options {
     size_t struct_size; /* sizeof(qkv_ctx_options), set by QKV_CTX_OPTIONS_INIT */
-    int n_threads;      /* 0: the processors that affinity mask and cgroup quota allow */
+    int n_threads;      /* 1 ... 1024, the caller's included; 0: QKV_NUM_THREADS in the environment,
+                           or the processors that affinity mask and cgroup quota allow */
     const char *isa;    /* "scalar", "avx2", "avx512"; NULL: QKV_ISA in the environment, or best */
     qkv_allocator allocator;
     qkv_executor executor; /* parallel_for NULL: our own pool, started at the first parallel call */
-    qkv_ctx *share_pool; /* NULL, or a context whose threads to share; it may be destroyed first */
+    qkv_ctx *share_pool; /* NULL, or a context whose threads (and their number) to share; it may be
+                            destroyed first */
 } qkv_ctx_options;
 
 #define QKV_CTX_OPTIONS_INIT                                                                       \
