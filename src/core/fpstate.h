@@ -31,7 +31,7 @@ static inline void qkvi_fpstate_leave(uint32_t saved) {
     _mm_setcsr(saved);
 }
 #else
-#include <fenv.h>
+/* not yet on other processors */
 
 static inline uint32_t qkvi_fpstate_enter(void) { return 0; }
 static inline void qkvi_fpstate_leave(uint32_t saved) { (void)saved; }
