@@ -77,8 +77,11 @@ V_INLINE uint32_t bwd_mask(const bwd_block *a, int64_t i, int64_t j, vf *bias) {
     const int n = (int)(a->n_keys - j < 16 ? a->n_keys - j : 16);
     const int64_t at = i * a->mask_row_stride + j * a->mask_key_stride;
     *bias = vf_set1(0);
-    if (a->mask_bool && a->mask_key_stride == 1 && n == 16)
-        return v_nonzero_bytes(a->mask_bool + at);
+    if (a->mask_key_stride == 1 && n == 16) {
+        if (a->mask_bool) return v_nonzero_bytes(a->mask_bool + at);
+        *bias = vf_loadu(a->mask_add + at);
+        return vm_to_bits(vm_ne(*bias, vf_set1(-INFINITY)));
+    }
     for (int e = 0; e < 16; e++) {
         const int64_t key = at + e * a->mask_key_stride;
         add[e] = e < n && a->mask_add ? a->mask_add[key] : 0;
