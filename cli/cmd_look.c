@@ -54,7 +54,8 @@ static qkv_status look_make(struct look *look, qkv_error *error) {
     if (status == QKV_OK)
         status = qkv_inspect_heads(session->model, look->run, 0, look->input, look->stats, error);
     if (status == QKV_OK)
-        status = choose_head(session, look->run, look->input, look->given, &look->choice, error);
+        status = choose_head(session, look->run, look->input, look->stats, look->given,
+                             &look->choice, error);
     return status;
 }
 
