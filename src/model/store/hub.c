@@ -27,11 +27,12 @@ static int is_folder(const char *path) {
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-static int folder_has(const char *folder, const char *name) {
+static qkv_status folder_has(const char *folder, const char *name, int *there, qkv_error *error) {
     char *const path = qkvi_path_join(folder, name);
-    const int there = path && qkvi_file_exists(path);
+    if (!path) return no_memory(error);
+    *there = qkvi_file_exists(path);
     free(path);
-    return there;
+    return QKV_OK;
 }
 
 static int ends_with(const char *text, const char *ending) {
@@ -41,24 +42,32 @@ static int ends_with(const char *text, const char *ending) {
 
 /* ---- A folder -------------------------------------------------------------------------------- */
 
-static qkv_status weights_of(const char *folder, char **weights, qkv_error *error) {
+/* Why a folder without model.safetensors is of no use. */
+static qkv_status refuse_folder(const char *folder, qkv_error *error) {
     char printable[256];
+    int has_index = 0, has_pickle = 0;
     qkvi_escape(printable, sizeof printable, folder, strlen(folder));
-    if (folder_has(folder, "model.safetensors")) {
-        *weights = qkvi_path_join(folder, "model.safetensors");
-        return *weights ? QKV_OK : no_memory(error);
-    }
-    if (folder_has(folder, "model.safetensors.index.json"))
+    QKV_TRY(folder_has(folder, "model.safetensors.index.json", &has_index, error));
+    QKV_TRY(folder_has(folder, "pytorch_model.bin", &has_pickle, error));
+    if (has_index)
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
                               "%s: weights in several files (model.safetensors.index.json) are not "
                               "supported",
                               printable);
-    if (folder_has(folder, "pytorch_model.bin"))
+    if (has_pickle)
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
                               "%s holds only pytorch_model.bin, a pickle file; qkv reads "
                               "safetensors. Convert once: python3 tools/bin2safetensors.py %s",
                               printable, printable);
     return qkvi_error_set(error, QKV_ERR_IO, "%s: no model.safetensors in this folder", printable);
+}
+
+static qkv_status weights_of(const char *folder, char **weights, qkv_error *error) {
+    int there = 0;
+    QKV_TRY(folder_has(folder, "model.safetensors", &there, error));
+    if (!there) return refuse_folder(folder, error);
+    *weights = qkvi_path_join(folder, "model.safetensors");
+    return *weights ? QKV_OK : no_memory(error);
 }
 
 static char *folder_of(const char *path) {

@@ -91,7 +91,8 @@ static qkv_status check_ends(const char *file, const unsigned char *bytes, size_
 /* jansson's own words hold raw bytes of the input, so they are escaped. */
 static qkv_status parse_failed(const char *file, const json_error_t *cause, qkv_error *error) {
     char text[2 * sizeof cause->text];
-    if (json_error_code(cause) == json_error_out_of_memory)
+    /* Out of memory in its buffers jansson says nothing at all. */
+    if (json_error_code(cause) == json_error_out_of_memory || cause->text[0] == '\0')
         return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory to parse the JSON", file);
     qkvi_escape(text, sizeof text, cause->text, strlen(cause->text));
     return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: line %d, column %d: %s", file, cause->line,
