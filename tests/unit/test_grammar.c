@@ -304,6 +304,34 @@ static void test_errors(void **state) {
     }
 }
 
+/* Files made to take for ever are refused: words with very many readings, and domains of very many words. */
+static void test_expensive_files(void **state) {
+    (void)state;
+    enum { BYTES = 1 << 20 };
+    char *const text = malloc(BYTES);
+    qkv_error error = { 0 };
+    qkvi_grammar *g;
+    assert_non_null(text);
+
+    size_t n = 0;
+    for (int c = 0; c < 300; ++c)
+        n += (size_t)snprintf(text + n, BYTES - n, "word c%d = f : same\n", c % 100);
+    n +=
+        (size_t)snprintf(text + n, BYTES - n, "family g\n  X = f\n  Y = f\n  Z = f\n  say X Y Z\n");
+    assert_int_equal(qkvi_grammar_parse("test", text, n, &g, &error), QKV_ERR_LIMIT);
+    assert_non_null(strstr(error.message, "too ambiguous"));
+
+    n = (size_t)snprintf(text, BYTES, "word c = f *9 :");
+    for (int w = 0; w < 20000; ++w) n += (size_t)snprintf(text + n, BYTES - n, "\n  w%d", w);
+    n += (size_t)snprintf(text + n, BYTES - n, "\n");
+    for (int f = 0; f < 100; ++f)
+        n += (size_t)snprintf(text + n, BYTES - n, "family f%d\n  X = f\n  say X\n", f);
+    assert_true(n < BYTES);
+    assert_int_equal(qkvi_grammar_parse("test", text, n, &g, &error), QKV_ERR_LIMIT);
+    assert_non_null(strstr(error.message, "the variables have more than"));
+    free(text);
+}
+
 /* Any bytes give a grammar or a message; sanitizers watch. */
 static void test_mutated_files(void **state) {
     (void)state;
@@ -340,6 +368,7 @@ int main(void) {
         cmocka_unit_test(test_sets_are_exact),
         cmocka_unit_test(test_shown),
         cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_expensive_files),
         cmocka_unit_test(test_mutated_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

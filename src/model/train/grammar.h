@@ -30,7 +30,7 @@ enum {
     QKVI_MAX_LINKS = 8,
     QKVI_MAX_PERSONS = 16,
     QKVI_MAX_VARS = 12,
-    QKVI_MAX_ANY = 4,          /* conditions "this or that feature" of one variable */
+    QKVI_MAX_ANY = 8, /* conditions "this or that feature" of one variable, links included */
     QKVI_MAX_ALTERNATIVES = 8, /* of one element: when|while|until */
     QKVI_N_FORMS = 5,
     QKVI_HELD_ONE_IN = 8,
@@ -68,7 +68,7 @@ typedef struct qkvi_lexeme {
 typedef struct qkvi_grammar_word {
     const char *text, *key; /* as written; in lower case */
     int32_t *uses;          /* lexeme * QKVI_N_FORMS + form, for each form spelled like this */
-    int32_t n_uses;
+    int32_t n_uses, n_lexemes;
     uint64_t hash;    /* of the key */
     bool is_function; /* listed by a `function` line */
     bool is_content;  /* a form of some lexeme */
@@ -115,6 +115,7 @@ typedef struct qkvi_var {
     qkvi_relation relations[QKVI_MAX_VARS];
     int32_t n_relations;
     qkvi_domain domains[QKVI_N_BARENESS];
+    int32_t most_alike; /* lexemes of one spelling: how many readings a visible word can have */
 } qkvi_var;
 
 typedef enum qkvi_element_kind {
@@ -203,6 +204,7 @@ struct qkvi_grammar {
     uint64_t *shown; /* sorted keys of what `shown` lines hold out */
     int32_t n_shown, cap_shown;
     qkvi_urn urns[QKVI_N_URNS];
+    int32_t n_domain_entries;
     int32_t *said, n_said;     /* the words that frames can say, in their order */
     int32_t article[2];        /* a, an */
     struct qkvi_chunk *chunks; /* strings */

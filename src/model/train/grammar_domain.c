@@ -11,6 +11,8 @@
 #include "core/status.h"
 #include "model/train/grammar_family.h"
 
+enum { MAX_DOMAIN_ENTRIES = 1 << 22 }; /* of all variables together, counted with their weights */
+
 qkvi_family *qkvi_family_current(const qkvi_reader *r) {
     return &r->g->families[r->g->n_families - 1];
 }
@@ -36,6 +38,13 @@ static qkv_status add_relation(const qkvi_reader *r, qkvi_var *var, qkvi_relatio
     return QKV_OK;
 }
 
+static qkv_status add_any(const qkvi_reader *r, qkvi_var *var, qkvi_features any) {
+    if (var->n_any == QKVI_MAX_ANY)
+        return qkvi_reader_fail(r, QKV_ERR_LIMIT, "more than %d choices of features", QKVI_MAX_ANY);
+    var->any[var->n_any++] = any;
+    return QKV_OK;
+}
+
 /* "feature", "this|that". */
 static qkv_status want_features(const qkvi_reader *r, qkvi_var *var, qkvi_token token) {
     qkvi_features any = { { 0 } };
@@ -51,10 +60,7 @@ static qkv_status want_features(const qkvi_reader *r, qkvi_var *var, qkvi_token 
         qkvi_features_add(&var->all, feature);
         return QKV_OK;
     }
-    if (var->n_any == QKVI_MAX_ANY)
-        return qkvi_reader_fail(r, QKV_ERR_LIMIT, "more than %d choices of features", QKVI_MAX_ANY);
-    var->any[var->n_any++] = any;
-    return QKV_OK;
+    return add_any(r, var, any);
 }
 
 /* "!feature", "!Y", "!Y.subj". */
@@ -74,6 +80,21 @@ static qkv_status refuse(const qkvi_reader *r, qkvi_var *var, qkvi_token token) 
     return QKV_OK;
 }
 
+/* "V.takes": besides the relation, what no V wants is left out from the start. */
+static qkv_status add_link(const qkvi_reader *r, qkvi_var *var, int32_t other, qkvi_token name) {
+    const qkvi_domain *const domain = &qkvi_family_current(r)->vars[other].domains[QKVI_ANY];
+    int32_t link;
+    QKV_TRY(qkvi_reader_link(r, name, false, &link));
+    qkvi_features wanted = { { 0 } };
+    for (int32_t i = 0; i < domain->n; ++i) {
+        const qkvi_features some = r->g->lexemes[domain->members[i]].links[link];
+        wanted.bits[0] |= some.bits[0];
+        wanted.bits[1] |= some.bits[1];
+    }
+    QKV_TRY(add_any(r, var, wanted));
+    return add_relation(r, var, (qkvi_relation){ QKVI_RELATION_LINK, other, link });
+}
+
 static qkv_status condition(const qkvi_reader *r, qkvi_var *var, qkvi_token token) {
     qkvi_token left, right;
     if (token.text[0] == '!')
@@ -83,25 +104,7 @@ static qkv_status condition(const qkvi_reader *r, qkvi_var *var, qkvi_token toke
     if (other < 0)
         return qkvi_reader_fail(r, QKV_ERR_FORMAT, "'%s' is not a variable above this line",
                                 qkvi_token_quote(left).text);
-    int32_t link;
-    QKV_TRY(qkvi_reader_link(r, right, false, &link));
-    return add_relation(r, var, (qkvi_relation){ QKVI_RELATION_LINK, other, link });
-}
-
-/* Whether some lexeme of each variable that `var` is linked to wants this one. */
-static bool is_wanted(const qkvi_reader *r, const qkvi_var *var, const qkvi_lexeme *lexeme) {
-    for (int32_t i = 0; i < var->n_relations; ++i) {
-        const qkvi_relation *const relation = &var->relations[i];
-        if (relation->kind != QKVI_RELATION_LINK) continue;
-        const qkvi_domain *const other =
-            &qkvi_family_current(r)->vars[relation->other].domains[QKVI_ANY];
-        bool wanted = false;
-        for (int32_t k = 0; k < other->n && !wanted; ++k)
-            wanted = qkvi_features_meet(lexeme->features,
-                                        r->g->lexemes[other->members[k]].links[relation->link]);
-        if (!wanted) return false;
-    }
-    return true;
+    return add_link(r, var, other, right);
 }
 
 /* Lists the lexemes that a variable admits, and the urn to draw them from. */
@@ -117,8 +120,8 @@ static qkv_status fill_domain(const qkvi_reader *r, const qkvi_var *var, qkvi_ba
         for (int32_t l = 0; l < g->n_lexemes; ++l) {
             const qkvi_lexeme *const lexeme = &g->lexemes[l];
             const bool is_bare = qkvi_features_meet(lexeme->features, bare_only);
-            if (!qkvi_var_admits(var, lexeme) || !is_wanted(r, var, lexeme) ||
-                (bareness == QKVI_BARE && !is_bare) || (bareness == QKVI_NOT_BARE && is_bare))
+            if (!qkvi_var_admits(var, lexeme) || (bareness == QKVI_BARE && !is_bare) ||
+                (bareness == QKVI_NOT_BARE && is_bare))
                 continue;
             if (pass == 1) domain->members[domain->n] = l;
             ++domain->n;
@@ -126,12 +129,27 @@ static qkv_status fill_domain(const qkvi_reader *r, const qkvi_var *var, qkvi_ba
                 if (pass == 1) domain->urn[domain->n_urn] = l;
         }
         if (pass == 1) break;
+        r->g->n_domain_entries += domain->n_urn;
+        if (r->g->n_domain_entries > MAX_DOMAIN_ENTRIES)
+            return qkvi_reader_fail(r, QKV_ERR_LIMIT, "the variables have more than %d words",
+                                    MAX_DOMAIN_ENTRIES);
         domain->members = qkvi_malloc_array((size_t)domain->n, sizeof *domain->members);
         domain->urn = qkvi_malloc_array((size_t)domain->n_urn, sizeof *domain->urn);
         if (!domain->members || !domain->urn)
             return qkvi_reader_fail(r, QKV_ERR_MEMORY, "out of memory");
     }
     return QKV_OK;
+}
+
+/* The most lexemes that share a spelling with one of the domain. */
+static int32_t most_alike(const qkvi_grammar *g, const qkvi_domain *domain) {
+    int32_t most = 1;
+    for (int32_t i = 0; i < domain->n; ++i)
+        for (int32_t f = 0; f < QKVI_N_FORMS; ++f) {
+            const int32_t w = g->lexemes[domain->members[i]].forms[f];
+            if (w >= 0 && g->words[w].n_lexemes > most) most = g->words[w].n_lexemes;
+        }
+    return most;
 }
 
 qkv_status qkvi_variable_line(const qkvi_reader *r, const qkvi_token *tokens, int32_t n) {
@@ -149,5 +167,6 @@ qkv_status qkvi_variable_line(const qkvi_reader *r, const qkvi_token *tokens, in
         QKV_TRY(fill_domain(r, var, (qkvi_bareness)b, &var->domains[b]));
     if (var->domains[QKVI_ANY].n == 0)
         return qkvi_reader_fail(r, QKV_ERR_FORMAT, "no word is what '%s' wants", var->name);
+    var->most_alike = most_alike(r->g, &var->domains[QKVI_ANY]);
     return QKV_OK;
 }

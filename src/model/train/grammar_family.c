@@ -11,7 +11,13 @@
 
 #include "core/status.h"
 
-enum { MAX_FAMILIES = 1000, MAX_SAYS = 10000, MAX_FRAMES = 20000, MAX_OPTIONAL = 4 };
+enum {
+    MAX_FAMILIES = 1000,
+    MAX_SAYS = 10000,
+    MAX_FRAMES = 20000,
+    MAX_OPTIONAL = 4,
+    MAX_READINGS = 1 << 16
+};
 
 qkv_status qkvi_family_begin(const qkvi_reader *r, const qkvi_token *tokens, int32_t n) {
     qkvi_grammar *const g = r->g;
@@ -100,6 +106,12 @@ static qkv_status note_vars(const qkvi_reader *r, const qkvi_proto_element *prot
     }
     if (n_bars != say->is_pair || (say->is_pair && (protos[0].is_bar || protos[n - 1].is_bar)))
         return qkvi_reader_fail(r, QKV_ERR_FORMAT, "a pair has one '|' inside, a say none");
+    int64_t n_readings = 1;
+    for (int32_t v = 0; v < QKVI_MAX_VARS && n_readings <= MAX_READINGS; ++v)
+        if ((say->vars[0] | say->vars[1]) >> v & 1)
+            n_readings *= qkvi_family_current(r)->vars[v].most_alike;
+    if (n_readings > MAX_READINGS)
+        return qkvi_reader_fail(r, QKV_ERR_LIMIT, "the words of this are too ambiguous");
     const uint32_t hidden = (say->vars[0] | say->vars[1]) & ~shown;
     if (hidden)
         return qkvi_reader_fail(r, QKV_ERR_FORMAT, "the variable '%s' never shows itself",

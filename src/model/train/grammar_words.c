@@ -156,7 +156,12 @@ qkv_status qkvi_words_finish(const qkvi_reader *r) {
                 if (g->lexemes[l].forms[f] < 0) continue;
                 qkvi_grammar_word *const word = &g->words[g->lexemes[l].forms[f]];
                 word->is_content = true;
-                if (pass == 1) word->uses[word->n_uses] = l * QKVI_N_FORMS + f;
+                const int32_t use = l * QKVI_N_FORMS + f;
+                if (pass == 1) {
+                    word->uses[word->n_uses] = use;
+                    word->n_lexemes +=
+                        word->n_uses == 0 || word->uses[word->n_uses - 1] / QKVI_N_FORMS != l;
+                }
                 word->n_uses++;
             }
     }
