@@ -105,6 +105,37 @@ static void attend_queries(const pass *x, const head *w, const qkvi_packed *from
     x->kernels->attend_block(&a);
 }
 
+/* ---- What comes next ---------------------------------------------------------------------------------------- */
+
+/* Longer sequences spend so long on a head that waiting for the next costs nothing, and need the cache for themselves. */
+enum { FETCH_ROWS = 512 };
+
+static qkvi_fetch fetch_rows(const float *x, const int64_t stride[3], int64_t b, int64_t h,
+                             qkvi_range rows, int64_t dim) {
+    const int64_t n = rows.end - rows.begin;
+    return (qkvi_fetch){
+        .at = (const char *)(x + b * stride[0] + h * stride[1] + rows.begin * stride[2]),
+        .row_bytes = stride[2] * (int64_t)sizeof(float),
+        .n_rows = n <= FETCH_ROWS ? n : 0,
+        .lines = n <= FETCH_ROWS ? (dim * (int64_t)sizeof(float) + 63) / 64 : 0,
+    };
+}
+
+/* While a thread attends to a head, its slot has the next one's K, V and Q fetched. */
+static void announce(const pass *x, int64_t index, qkvi_attend_scratch *scratch) {
+    const qkvi_problem *p = x->p;
+    scratch->fetching = QKVI_FETCHES;
+    if (index >= x->plan.n_private) return;
+    const head w = head_at(p, index);
+    const qkvi_range rows = { 0, w.rules.n_queries };
+    scratch->fetch[0] = fetch_rows(p->k, p->k_stride, w.b, w.g, w.keys, p->head_dim);
+    scratch->fetch[1] = fetch_rows(p->v, p->v_stride, w.b, w.g, w.keys, p->head_dim_v);
+    scratch->fetch[2] =
+        fetch_rows(p->q, p->q_stride, w.b, w.g * p->heads_per_kv, rows, p->head_dim);
+    scratch->fetching = 0;
+    scratch->fetched_rows = scratch->fetched_lines = 0;
+}
+
 /* ---- Pieces of work ----------------------------------------------------------------------------------------- */
 
 static bool is_cancelled(pass *x) {
@@ -133,14 +164,15 @@ static void attend_piece(pass *x, int64_t first, int64_t n_wave, const qkvi_pack
     report_progress(x);
 }
 
-/* Whole heads, packed by the thread that attends. */
+/* Whole heads, packed by the thread that attends. Each is drawn while the one before it is under way. */
 static void run_private(void *argument, int thread) {
     pass *x = argument;
     const int64_t n_pieces = x->p->heads_per_kv * x->plan.n_query_blocks;
-    while (!is_cancelled(x)) {
-        const int64_t index = atomic_fetch_add(&x->next, 1);
-        if (index >= x->plan.n_private) return;
+    int64_t index = atomic_fetch_add(&x->next, 1), next;
+    for (; index < x->plan.n_private && !is_cancelled(x); index = next) {
         const head w = head_at(x->p, index);
+        next = atomic_fetch_add(&x->next, 1);
+        announce(x, next, x->plan.slots[thread].scratch);
         for (int64_t n = 0; n < x->plan.n_key_blocks; n++)
             pack_block(x, &w, n, &x->plan.packs[thread]);
         for (int64_t n = 0; n < n_pieces && !is_cancelled(x); n++)
@@ -164,6 +196,7 @@ static void attend_shared(void *argument, int thread) {
     while (!is_cancelled(x)) {
         const int64_t nth = atomic_fetch_add(&x->next, 1);
         if (nth >= n_pieces) return;
+        x->plan.slots[thread].scratch->fetching = QKVI_FETCHES;
         attend_piece(x, x->wave, x->n_wave, x->plan.packs, nth, thread);
     }
 }

@@ -23,7 +23,8 @@ enum {
     QKVI_KEY_BLOCK = 256,  /* part of the written order */
     QKVI_QUERY_BLOCK = 96, /* most rows of a call: 8 tiles of 12, 6 groups of 16 lanes; free */
     QKVI_SCORE_ROW = QKVI_KEY_BLOCK + 16, /* a power of two would put all rows into one set of L1 */
-    QKVI_ATTEND_TILES = 16                /* most row tiles of a call, of 6 rows or more */
+    QKVI_FETCHES = 3,
+    QKVI_ATTEND_TILES = 16 /* most row tiles of a call, of 6 rows or more */
 };
 
 /* The explicit mask of a head, from some element on. Both NULL: none. */
@@ -40,6 +41,13 @@ typedef struct qkvi_attend_tile {
     bool started;   /* an earlier block has written its rows of o_sum */
 } qkvi_attend_tile;
 
+/* Rows of memory that somebody will read soon: `lines` cache lines of each. */
+typedef struct qkvi_fetch {
+    const char *at;
+    int64_t row_bytes; /* stride */
+    int64_t n_rows, lines;
+} qkvi_fetch;
+
 /* Scratch of one thread. Lanes and rows beyond the queries of the block hold numbers of no consequence. */
 typedef struct qkvi_attend_scratch {
     _Alignas(64) float s[QKVI_QUERY_BLOCK * QKVI_SCORE_ROW]; /* scores, then weights */
@@ -51,6 +59,11 @@ typedef struct qkvi_attend_scratch {
     float alpha[QKVI_QUERY_BLOCK]; /* 2^(m before - m now), of this block of keys */
     int64_t begin[QKVI_QUERY_BLOCK], end[QKVI_QUERY_BLOCK]; /* filled by the caller: see below */
     qkvi_attend_tile tile[QKVI_ATTEND_TILES];
+
+    /* What to fetch into L2 while values are summed, if nothing is nearer: filled by the caller, eaten by attend_block. */
+    qkvi_fetch fetch[QKVI_FETCHES];
+    int fetching;                        /* the entry under way; QKVI_FETCHES: none */
+    int64_t fetched_rows, fetched_lines; /* of it */
 } qkvi_attend_scratch;
 
 typedef struct qkvi_attend {

@@ -64,7 +64,19 @@ V_INLINE tile_ahead attend_ahead(const float *p, int64_t n, int64_t steps) {
     return (tile_ahead){ (const char *)p, steps ? (4 * n + steps - 1) / steps : 0 };
 }
 
-/* The key panels of the block after the one from key0 on. */
+/* The next n rows, a line each, of what the caller wants to be fetched: line by line, since a product has one stride. */
+V_INLINE tile_ahead attend_fetch(qkvi_attend_scratch *w, int64_t n) {
+    if (w->fetching == QKVI_FETCHES) return (tile_ahead){ (const char *)w, 0 };
+    const qkvi_fetch *f = &w->fetch[w->fetching];
+    const tile_ahead ahead = { f->at + w->fetched_rows * f->row_bytes + 64 * w->fetched_lines,
+                               f->row_bytes };
+    w->fetched_rows += n;
+    if (w->fetched_rows >= f->n_rows) w->fetched_rows = 0, w->fetched_lines++;
+    if (w->fetched_lines >= f->lines) w->fetched_lines = 0, w->fetching++;
+    return ahead;
+}
+
+/* The key panels of the block after the one from key0 on; step 0: there is none. */
 V_INLINE tile_ahead attend_next_keys(const attend *a, int64_t key0, int64_t end) {
     const int64_t next = key0 + QKVI_KEY_BLOCK;
     const int64_t n = end - next < QKVI_KEY_BLOCK ? end - next : QKVI_KEY_BLOCK;
@@ -310,6 +322,7 @@ static void attend_values(const attend *a, int64_t key0, int64_t end) {
     qkvi_attend_scratch *w = a->scratch;
     const bool finite = a->v_finite[(key0 - a->first_key) / QKVI_KEY_BLOCK];
     const float *block = attend_v(a, key0);
+    const bool last_block = key0 + QKVI_KEY_BLOCK >= end;
     tile_ahead ahead = attend_next_keys(a, key0, end);
     for (int64_t d = 0; d < a->head_dim_v; d += 32) {
         const float *v = block + d * QKVI_KEY_BLOCK;
@@ -323,6 +336,7 @@ static void attend_values(const attend *a, int64_t key0, int64_t end) {
                 last < a->scratch->end[i + rows - 1] ? last : a->scratch->end[i + rows - 1];
             float *o = a->o_sum + i * a->o_sum_row + d;
             if (finite || !tile->partial) {
+                if (last_block) ahead = attend_fetch(w, to - from);
                 attend_values_of[rows](w->s + i * QKVI_SCORE_ROW + (from - key0), to - from,
                                        v + (from - key0) * 32, w->alpha + i, o, a->o_sum_row,
                                        !tile->started, ahead);

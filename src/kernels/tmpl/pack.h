@@ -32,6 +32,10 @@ static bool pack_channels(const float *x, int64_t x_stride, int64_t n, int64_t d
 /* 16 rows of x, of which those of `see` exist, and 16 channels, of which `dims` exist. y: rows of 32 keys. */
 static void pack_corner(const float *x, int64_t x_stride, uint32_t see, int dims, float *y) {
     _Alignas(64) float from[16 * 16], to[16 * 16];
+    if (see == 0) {
+        for (int c = 0; c < dims; c++) vf_store(y + 32 * c, vf_set1(0));
+        return;
+    }
     for (int r = 0; r < 16; r++)
         vf_store(from + 16 * r, see >> r & 1 ? vf_load_n(x + r * x_stride, dims) : vf_set1(0));
     v_transpose(from, 16, to, 16);
