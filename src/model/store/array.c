@@ -182,23 +182,17 @@ qkv_status qkv_array_write(const char *path, const qkv_array *array, qkv_error *
         [QKV_ARRAY_F32] = "<f4", [QKV_ARRAY_BOOL] = "|b1", [QKV_ARRAY_I64] = "<i8"
     };
     qkvi_writer writer;
+    char header[QKVI_NPY_HEADER];
     size_t bytes = 0, header_bytes = 0;
     if (!path || !array)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", path ? "array" : "path");
     QKV_TRY(check_array(array, &bytes, error));
-    char *const header =
-        qkvi_npy_make_header(descr[array->type], array->rank, array->shape, &header_bytes);
-    if (!header) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a header");
-    qkv_status status = qkvi_writer_begin(path, &writer, error);
-    if (status == QKV_OK) {
-        status = qkvi_writer_put(&writer, header, header_bytes, error);
-        if (status == QKV_OK) status = qkvi_writer_put(&writer, array->data, bytes, error);
-        if (status == QKV_OK)
-            status = qkvi_writer_commit(&writer, error);
-        else
-            qkvi_writer_abort(&writer);
-    }
-    free(header);
+    qkvi_npy_make_header(descr[array->type], array->rank, array->shape, header, &header_bytes);
+    QKV_TRY(qkvi_writer_begin(path, &writer, error));
+    qkv_status status = qkvi_writer_put(&writer, header, header_bytes, error);
+    if (status == QKV_OK) status = qkvi_writer_put(&writer, array->data, bytes, error);
+    if (status == QKV_OK) return qkvi_writer_commit(&writer, error);
+    qkvi_writer_abort(&writer);
     return status;
 }
 

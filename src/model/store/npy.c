@@ -208,21 +208,20 @@ qkv_status qkvi_npy_read_header(const qkvi_source *source, qkvi_npy *npy, qkv_er
     return status == QKV_OK ? check_size(source, npy, error) : status;
 }
 
-char *qkvi_npy_make_header(const char *descr, int rank, const int64_t *shape, size_t *n_bytes) {
-    char *header = NULL;
-    FILE *const out = open_memstream(&header, n_bytes);
-    if (!out) return NULL;
-    fwrite("\x93NUMPY\x01\0\0\0", 1, PREAMBLE + 2, out);
-    fprintf(out, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
-    for (int d = 0; d < rank; d++) fprintf(out, "%s%lld", d ? ", " : "", (long long)shape[d]);
-    fprintf(out, "%s), }", rank == 1 ? "," : "");
-    while ((ftell(out) + 1) % ALIGNMENT) fputc(' ', out);
-    fputc('\n', out);
-    if (fclose(out) != 0) {
-        free(header);
-        return NULL;
-    }
+void qkvi_npy_make_header(const char *descr, int rank, const int64_t *shape,
+                          char header[QKVI_NPY_HEADER], size_t *n_bytes) {
+    static const char magic[] = "\x93NUMPY\x01\0\0"; /* and half of the length */
+    char *const end = header + QKVI_NPY_HEADER;
+    memcpy(header, magic, sizeof magic);
+    char *at = header + PREAMBLE + 2;
+    at += snprintf(at, (size_t)(end - at), "{'descr': '%s', 'fortran_order': False, 'shape': (",
+                   descr);
+    for (int d = 0; d < rank; d++)
+        at += snprintf(at, (size_t)(end - at), "%s%lld", d ? ", " : "", (long long)shape[d]);
+    at += snprintf(at, (size_t)(end - at), "%s), }", rank == 1 ? "," : "");
+    while ((at + 1 - header) % ALIGNMENT) *at++ = ' ';
+    *at++ = '\n';
+    *n_bytes = (size_t)(at - header);
     header[8] = (char)((*n_bytes - PREAMBLE - 2) & 255);
     header[9] = (char)((*n_bytes - PREAMBLE - 2) >> 8);
-    return header;
 }

@@ -26,10 +26,10 @@ typedef struct qkvi_npy {
 /** Reads and checks the header of a whole file. FORMAT, LIMIT, UNSUPPORTED, IO, MEMORY. */
 qkv_status qkvi_npy_read_header(const qkvi_source *source, qkvi_npy *npy, qkv_error *error);
 
-/**
- * A version 1 header, padded so that the data begins at a multiple of 64; to be freed by free().
- * NULL without memory.
- */
-char *qkvi_npy_make_header(const char *descr, int rank, const int64_t *shape, size_t *n_bytes);
+enum { QKVI_NPY_HEADER = 512 }; /* room for any that we write: 8 dimensions of 19 digits */
+
+/** A version 1 header, padded so that the data begins at a multiple of 64. */
+void qkvi_npy_make_header(const char *descr, int rank, const int64_t *shape,
+                          char header[QKVI_NPY_HEADER], size_t *n_bytes);
 
 #endif

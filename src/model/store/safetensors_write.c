@@ -70,7 +70,7 @@ static void put_header(FILE *out, const qkvi_stored_out *tensors, int64_t n_tens
         offset += data_bytes(&tensors[t]);
     }
     fputc('}', out);
-    while (ftell(out) % 8) fputc(' ', out);
+    for (long bytes = ftell(out); bytes > 0 && bytes % 8; bytes++) fputc(' ', out);
 }
 
 static qkv_status put_file(qkvi_writer *writer, const char *header, size_t header_bytes,
@@ -84,21 +84,32 @@ static qkv_status put_file(qkvi_writer *writer, const char *header, size_t heade
     return QKV_OK;
 }
 
+/* The header as a new string; its bytes are a multiple of 8. */
+static qkv_status make_header(const qkvi_stored_out *tensors, int64_t n_tensors,
+                              const char *metadata_key, const char *metadata_value, char **header,
+                              size_t *header_bytes, qkv_error *error) {
+    *header = NULL;
+    FILE *const out = open_memstream(header, header_bytes);
+    int failed = !out;
+    if (out) {
+        put_header(out, tensors, n_tensors, metadata_key, metadata_value);
+        failed = ferror(out);
+        failed |= fclose(out) != 0;
+    }
+    if (!failed && *header) return QKV_OK;
+    free(*header);
+    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a header");
+}
+
 qkv_status qkvi_safetensors_write(const char *path, qkvi_stored_out *tensors, int64_t n_tensors,
                                   const char *metadata_key, const char *metadata_value,
                                   qkv_error *error) {
     qkvi_writer writer;
-    char *header = NULL;
+    char *header;
     size_t header_bytes = 0;
     if (n_tensors) qsort(tensors, (size_t)n_tensors, sizeof *tensors, in_file_order);
-    FILE *const out = open_memstream(&header, &header_bytes);
-    if (!out) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a header");
-    put_header(out, tensors, n_tensors, metadata_key, metadata_value);
-    const int failed = ferror(out);
-    if (fclose(out) != 0 || failed) {
-        free(header);
-        return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a header");
-    }
+    QKV_TRY(make_header(tensors, n_tensors, metadata_key, metadata_value, &header, &header_bytes,
+                        error));
     qkv_status status = qkvi_writer_begin(path, &writer, error);
     if (status == QKV_OK) {
         status = put_file(&writer, header, header_bytes, tensors, n_tensors, error);
