@@ -65,10 +65,10 @@ out_like '^{"predictions":\[{"position":2,'
 out_like '^{"error":"line 2: there is no \[MASK\] in the text"}$'
 
 # next
-run next "the man left." "he opened the door." $m --json
+run next "the man left." "he admired the museum." $m --json
 code 0
 out_like "^{\"is_next\":$number}$"
-run next "the man left." "he opened the door." $m
+run next "the man left." "he admired the museum." $m
 code 0
 out_like '^[01]\.[0-9]\{4\}  B '
 feed '["the man","he left"]
@@ -78,10 +78,10 @@ out_like '^{"is_next":'
 out_like '^{"error":"line 2: not an array of two strings"}$'
 
 # look
-run look "the man opened the [MASK]." $m --json
+run look "the [MASK] opened a man." $m --json
 code 0
 head="{\"layer\":[01],\"head\":[01],\"label\":\"[^\"]*\",\"entropy\":$number,\"entropy_normalized\":$number,\"confidence\":$number,[^}]*}"
-out_like "^{\"tokens\":\[\"\[CLS\]\",\"the\",\"man\",\"opened\",\"the\",\"\[MASK\]\",\".\",\"\[SEP\]\"\],\"predictions\":\[{\"position\":5,\"candidates\":\[$five\]}\],\"heads\":\[$head,$head,$head,$head\],\"sharpest\":{\"layer\":[01],\"head\":[01],\"query\":5,\"key\":[0-9],\"weight\":$number}}$"
+out_like "^{\"tokens\":\[\"\[CLS\]\",\"the\",\"\[MASK\]\",\"opened\",\"a\",\"man\",\".\",\"\[SEP\]\"\],\"predictions\":\[{\"position\":2,\"candidates\":\[$five\]}\],\"heads\":\[$head,$head,$head,$head\],\"sharpest\":{\"layer\":[01],\"head\":[01],\"query\":2,\"key\":[0-9],\"weight\":$number}}$"
 run look "the [MASK]" $m --json --head 1.0
 row="\[$number,$number,$number,$number\]"
 out_like "\"layer\":1,\"head\":0,\"weights\":\[$row,$row,$row,$row\]}$"
@@ -153,7 +153,7 @@ out_like '^{"tokens":\["\[CLS\]","the","\[SEP\]","the","man",.*"man","the","\[SE
 
 # The terminal: 24 bits, 256 and 16 colours, none, ASCII
 escape=$(printf '\033')
-look() { run look "the man opened the [MASK]." $m "$@"; }
+look() { run look "the [MASK] opened a man." $m "$@"; }
 colored() { check "no colour '$1'" grep -q "$escape\[$1" "$folder/out"; }
 plain() { check "an escape sequence" sh -c "! grep -q '$escape' '$folder/out'"; }
 narrow() { check "a line passes $1 columns" sh -c "! sed 's/$escape\[[0-9;]*m//g' '$folder/out' | grep -q '.\{$(($1 + 1))\}'"; }
