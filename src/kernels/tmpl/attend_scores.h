@@ -1,0 +1,192 @@
+/*
+ * Attention, forward: scores of a block of queries and 256 keys (docs/numerics.md, steps 1 to 3).
+ *
+ * A tile of scores that all its rows see wholly, without soft cap or additive mask, is finished in registers, its row maxima
+ * too. Any other is stored raw and edited row by row: soft cap, mask, and -inf in place of the scores of hidden keys,
+ * whatever they were. Tiles of which nobody sees anything are not computed.
+ */
+#ifndef QKVI_TMPL_ATTEND_SCORES_H
+#define QKVI_TMPL_ATTEND_SCORES_H
+
+#include <math.h>
+
+#include "kernels/attend.h"
+#include "kernels/tmpl/gemm_tile.h"
+#include "kernels/tmpl/mask_bits.h"
+
+#define ATTEND_LOG2E 1.44269504f
+#define ATTEND_LN2   0.693147181f
+#define ATTEND_RISE  8.0f /* log2 by which a maximum must exceed m to become it */
+/* From here on x = s c - m in one rounding could differ from (s c) - m by so much that 2^x over- or underflows. */
+#define ATTEND_LARGE 1048576.0f
+
+typedef qkvi_attend attend;
+
+V_INLINE int attend_rows(const attend *a, int i) {
+    return a->n_queries - i < V_MR ? a->n_queries - i : V_MR;
+}
+
+/* Stored scores are finished: scale, soft cap and mask are in them. Their m is a score; that of raw ones is in log2 units. */
+V_INLINE bool attend_edits(const attend *a) { return a->softcap > 0 || a->mask.adds; }
+
+/* The factor from a stored score to log2 units. */
+V_INLINE float attend_factor(const attend *a) {
+    return attend_edits(a) ? ATTEND_LOG2E : a->scale * ATTEND_LOG2E;
+}
+
+/* ---- Who sees whom ------------------------------------------------------------------------------------------ */
+
+/* Which of the 32 keys from j on row i sees. */
+V_INLINE uint32_t attend_sees(const attend *a, int i, int64_t j) {
+    const uint32_t bits = mask_range(a->scratch->begin[i] - j, a->scratch->end[i] - j);
+    if (!bits || !mask_is_set(&a->mask)) return bits;
+    const int64_t left = a->scratch->end[i] - j;
+    return bits & mask_bits(&a->mask, i, j, left < 32 ? (int)left : 32);
+}
+
+static bool attend_sees_any(const attend *a, int i) {
+    for (int64_t j = a->scratch->begin[i] / 32 * 32; j < a->scratch->end[i]; j += 32)
+        if (attend_sees(a, i, j)) return true;
+    return false;
+}
+
+/* ---- What comes next ---------------------------------------------------------------------------------------- */
+
+/* The channel panels of the block of keys from key0 on. */
+V_INLINE const float *attend_v(const attend *a, int64_t key0) {
+    return a->v + (key0 - a->first_key) * qkvi_round_up(a->head_dim_v, 32);
+}
+
+/* n floats from p on, spread over so many steps of products. */
+V_INLINE tile_ahead attend_ahead(const float *p, int64_t n, int64_t steps) {
+    return (tile_ahead){ (const char *)p, steps ? (4 * n + steps - 1) / steps : 0 };
+}
+
+/* The next n rows, a line each, of what the caller wants to be fetched: line by line, since a product has one stride. */
+V_INLINE tile_ahead attend_fetch(qkvi_attend_scratch *w, int64_t n) {
+    if (w->fetching == QKVI_FETCHES) return (tile_ahead){ (const char *)w, 0 };
+    const qkvi_fetch *f = &w->fetch[w->fetching];
+    const tile_ahead ahead = { f->at + w->fetched_rows * f->row_bytes + 64 * w->fetched_lines,
+                               f->row_bytes };
+    w->fetched_rows += n;
+    if (w->fetched_rows >= f->n_rows) w->fetched_rows = 0, w->fetched_lines++;
+    if (w->fetched_lines >= f->lines) w->fetched_lines = 0, w->fetching++;
+    return ahead;
+}
+
+/* The key panels of the block after the one from key0 on; step 0: there is none. */
+V_INLINE tile_ahead attend_next_keys(const attend *a, int64_t key0, int64_t end) {
+    const int64_t next = key0 + QKVI_KEY_BLOCK;
+    const int64_t n = end - next < QKVI_KEY_BLOCK ? end - next : QKVI_KEY_BLOCK;
+    const int64_t n_tiles = (a->n_queries + V_MR - 1) / V_MR * ((a->head_dim_v + 31) / 32);
+    if (n <= 0) return attend_ahead(a->k, 0, 1);
+    return attend_ahead(a->k + (next - a->first_key) * a->head_dim, n * a->head_dim,
+                        n_tiles * QKVI_KEY_BLOCK * (2 / V_NV));
+}
+
+/* ---- Scores ----------------------------------------------------------------------------------------- */
+
+/* R rows times the panel of keys: stored, and with finish their maxima begun or continued. */
+V_INLINE void attend_score_tile(const int R, const attend *a, int i, const float *panel, float *s,
+                                float *max, bool finish, bool begin, tile_ahead ahead) {
+    for (int at = 0; at < 32; at += 16 * V_NV) {
+        vf c[V_MR][V_NV];
+        tile_zero(c);
+        tile_product_ahead(R, a->head_dim, a->q + i * a->q_row, a->q_row, 1, panel + at, c, true,
+                           ahead);
+        _Pragma("GCC unroll 12") for (int r = 0; r < R; r++)
+            _Pragma("GCC unroll 2") for (int v = 0; v < V_NV; v++)
+                vf_store(s + r * QKVI_SCORE_ROW + at + 16 * v, c[r][v]);
+        if (!finish) continue;
+        _Pragma("GCC unroll 12") for (int r = 0; r < R; r++) {
+            vf top = c[r][0];
+            _Pragma("GCC unroll 2") for (int v = 1; v < V_NV; v++) top = vf_max(top, c[r][v]);
+            if (!begin || at) top = vf_max(vf_load(max + 16 * r), top);
+            vf_store(max + 16 * r, top);
+        }
+    }
+}
+
+/* A stored row of 32 raw scores: soft cap, additive mask, -inf for hidden keys; and its maxima. */
+V_INLINE void attend_edit_row(const attend *a, int i, int64_t j, uint32_t see, float *s, float *max,
+                              bool begin) {
+    vf x[2] = { vf_load(s), vf_load(s + 16) }, bias[2] = { vf_set1(0), vf_set1(0) };
+    const vf scale = vf_set1(a->scale);
+    const int64_t left = a->scratch->end[i] - j;
+    if (a->mask.adds && see) mask_adds(&a->mask, i, j, left < 32 ? (int)left : 32, bias);
+    for (int v = 0; v < 2; v++) {
+        if (a->softcap > 0) {
+            const vf cap = vf_set1(a->softcap);
+            x[v] = vf_mul(cap, vf_tanh(vf_div(vf_mul(x[v], scale), cap)));
+            if (a->mask.adds) x[v] = vf_add(x[v], bias[v]);
+        } else if (a->mask.adds) {
+            x[v] = vf_fma(x[v], scale, bias[v]);
+        }
+        x[v] = vf_select(vm_of_bits(see >> 16 * v & 0xFFFF), x[v], vf_set1(-INFINITY));
+        vf_store(s + 16 * v, x[v]);
+    }
+    vf top = vf_max(x[0], x[1]);
+    if (!begin) top = vf_max(vf_load(max), top);
+    vf_store(max, top);
+}
+
+#define ATTEND_SCORES(R)                                                                           \
+    static void attend_scores_##R(const attend *a, int i, const float *panel, float *s,            \
+                                  float *max, bool finish, bool begin, tile_ahead ahead) {         \
+        attend_score_tile(R, a, i, panel, s, max, finish, begin, ahead);                           \
+    }
+TILE_EACH(ATTEND_SCORES)
+#define ATTEND_SCORES_NAME(R) attend_scores_##R,
+static void (*const attend_scores_of[])(const attend *, int, const float *, float *, float *, bool,
+                                        bool, tile_ahead) = { NULL, TILE_EACH(ATTEND_SCORES_NAME) };
+
+/* The tile of rows from i on against the panel from key j on, in the block from key0 on. */
+static void attend_scores_tile(const attend *a, int i, int64_t key0, int64_t j, tile_ahead *ahead) {
+    qkvi_attend_scratch *w = a->scratch;
+    qkvi_attend_tile *tile = &w->tile[i / V_MR];
+    const int rows = attend_rows(a, i), panel = (int)(j - key0) / 32;
+    float *s = w->s + i * QKVI_SCORE_ROW + (j - key0), *max = w->max + 16 * i;
+    uint32_t see[V_MR], any = UINT32_MAX, all = UINT32_MAX;
+    const bool mask = mask_is_set(&a->mask), edit = attend_edits(a);
+    if (mask || a->scratch->begin[i + rows - 1] > j || a->scratch->end[i] < j + 32) {
+        any = 0;
+        for (int r = 0; r < rows; r++) {
+            see[r] = attend_sees(a, i + r, j);
+            any |= see[r];
+            all &= see[r];
+        }
+    } else if (edit) {
+        for (int r = 0; r < rows; r++) see[r] = all;
+    }
+    if (any == 0) { /* between others of its tile it must be a row of hidden keys */
+        for (int r = 0; tile->first >= 0 && r < rows; r++)
+            for (int v = 0; v < 32; v += 16)
+                vf_store(s + r * QKVI_SCORE_ROW + v, vf_set1(-INFINITY));
+        tile->partial = true;
+        return;
+    }
+    const bool begin = tile->first < 0, finish = all == UINT32_MAX && !edit;
+    if (begin) tile->first = panel;
+    tile->end = panel + 1;
+    attend_scores_of[rows](a, i, a->k + (j - a->first_key) * a->head_dim, s, max, finish, begin,
+                           *ahead);
+    ahead->at += ahead->step * a->head_dim * (2 / V_NV);
+    if (finish) return;
+    tile->partial |= all != UINT32_MAX;
+    for (int r = 0; r < rows; r++)
+        attend_edit_row(a, i + r, j, see[r], s + r * QKVI_SCORE_ROW, max + 16 * r, begin);
+}
+
+static void attend_scores(const attend *a, int64_t key0, int64_t from, int64_t to) {
+    const int64_t n_tiles = (a->n_queries + V_MR - 1) / V_MR * ((to - from + 31) / 32);
+    tile_ahead ahead = attend_ahead(attend_v(a, key0), attend_v(a, to) - attend_v(a, key0),
+                                    n_tiles * a->head_dim * (2 / V_NV));
+    for (int64_t j = from; j < to; j += 32)
+        for (int i = 0; i < a->n_queries; i += V_MR) {
+            const int last = i + attend_rows(a, i) - 1;
+            if (a->scratch->begin[i] < j + 32 && a->scratch->end[last] > j)
+                attend_scores_tile(a, i, key0, j, &ahead);
+        }
+}
+
+#endif
