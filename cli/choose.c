@@ -17,7 +17,9 @@ struct search {
     const qkv_head_stats *stats; /* of every head */
 };
 
-/* A head that follows positions puts nearly all its weight on a neighbour, whatever the words say. */
+/*
+ * A head that follows positions puts nearly all its weight on a neighbour, whatever the words say.
+ */
 static bool follows_positions(const qkv_head_stats *stats) {
     return strcmp(stats->label, "next") == 0 || strcmp(stats->label, "prev") == 0;
 }

@@ -14,9 +14,10 @@ struct choice {
 
 /*
  * The head in which a [MASK] looks most sharply at a content word; heads labelled next or prev are
- * left out unless there are no others. Without a content word: at any other token. Without a [MASK]: the head in which one content word (else one ordinary token,
- * else any token) looks most sharply at another. With `given`, the head is choice->layer and
- * head, and only query and key are looked for. stats: of every head.
+ * left out unless there are no others. Without a content word: at any other token. Without a
+ * [MASK]: the head in which one content word (else one ordinary token, else any token) looks most
+ * sharply at another. With `given`, the head is choice->layer and head, and only query and key are
+ * looked for. stats: of every head.
  */
 qkv_status choose_head(const struct session *session, const qkv_run *run, const qkv_encoding *input,
                        const qkv_head_stats *stats, bool given, struct choice *choice,

@@ -6,8 +6,8 @@
 const char *peak_name(void);
 
 /*
- * GFLOP/s of n_threads threads, each multiplying and adding in registers for about `seconds`; the best
- * millisecond of each counts, because a ceiling is not lowered by what else runs.
+ * GFLOP/s of n_threads threads, each multiplying and adding in registers for about `seconds`; the
+ * best millisecond of each counts, because a ceiling is not lowered by what else runs.
  */
 double peak_measure(int n_threads, double seconds);
 

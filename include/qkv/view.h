@@ -37,9 +37,9 @@ QKV_API void qkv_view_color(double t, qkv_theme theme, uint8_t rgb[3]);
  * One head: rows are queries, columns are keys.
  *
  * Colours run from 0 to a round number not below the largest weight; the scale beside the map and a
- * line that is added to the caption say which, and that weights show mixing, not reasons. Large cells show their weight in figures. Maps of
- * more than 4,096 rows or columns are folded: a cell is then the largest of k x k weights, which
- * the caption says, too.
+ * line that is added to the caption say which, and that weights show mixing, not reasons. Large
+ * cells show their weight in figures. Maps of more than 4,096 rows or columns are folded: a cell is
+ * then the largest of k x k weights, which the caption says, too.
  */
 typedef struct qkv_heatmap {
     size_t struct_size;

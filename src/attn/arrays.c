@@ -1,8 +1,9 @@
 /*
  * Checks of the arrays of a call.
  *
- * Outputs are kept apart from everything by address ranges, with one refinement: arrays that interleave under a common
- * stride, like the q, k and v of a packed [token][3][head][channel] buffer, are seen to be apart.
+ * Outputs are kept apart from everything by address ranges, with one refinement: arrays that
+ * interleave under a common stride, like the q, k and v of a packed [token][3][head][channel]
+ * buffer, are seen to be apart.
  */
 #include "attn/arrays.h"
 
@@ -48,7 +49,10 @@ static qkv_status check_strides(qkvi_array *a, qkv_error *e) {
     return QKV_OK;
 }
 
-/* Rows of outputs are apart if each dimension, from the closest to the widest, steps over all that lies inside it. */
+/*
+ * Rows of outputs are apart if each dimension, from the closest to the widest, steps over all that
+ * lies inside it.
+ */
 static qkv_status check_rows_apart(const qkvi_array *a, qkv_error *e) {
     bool used[4] = { false };
     int64_t inner = 1;
@@ -85,7 +89,10 @@ static qkv_status check_pointer(const qkvi_array *a, qkv_error *e) {
     return QKV_OK;
 }
 
-/* How far the elements of a reach inside one period, the other strides being multiples of it; -1 if more than a period. */
+/*
+ * How far the elements of a reach inside one period, the other strides being multiples of it; -1 if
+ * more than a period.
+ */
 static int64_t reach(const qkvi_array *a, int64_t period_bytes) {
     int64_t bytes = a->elem_bytes;
     for (int i = 0; i < 4; i++) {
@@ -96,7 +103,10 @@ static int64_t reach(const qkvi_array *a, int64_t period_bytes) {
     return bytes <= period_bytes ? bytes : -1;
 }
 
-/* Do a and b keep to different parts of a common period? Enough for packed layouts; false when in doubt. */
+/*
+ * Do a and b keep to different parts of a common period? Enough for packed layouts; false when in
+ * doubt.
+ */
 static bool interleave(const qkvi_array *a, const qkvi_array *b) {
     for (int i = 0; i < 4; i++) {
         if (a->size[i] < 2 || !a->stride[i]) continue;

@@ -1,6 +1,6 @@
 /*
- * The arrays of one call as a list, so that one function checks them all: strides, NULL, alignment, the address space,
- * rows of outputs apart, outputs apart from everything.
+ * The arrays of one call as a list, so that one function checks them all: strides, NULL, alignment,
+ * the address space, rows of outputs apart, outputs apart from everything.
  */
 #ifndef QKVI_ATTN_ARRAYS_H
 #define QKVI_ATTN_ARRAYS_H

@@ -1,14 +1,16 @@
 /*
  * Backward pass: who computes what, in which order. The products are in kernels/tmpl/attend_bwd.h.
  *
- * One pass over key blocks (Dao et al. 2022, algorithm 4, with the loops over keys outside): a piece of work is one block of
+ * One pass over key blocks (Dao et al. 2022, algorithm 4, with the loops over keys outside): a
+ * piece of work is one block of
  * 256 keys of one key/value head. It walks the query blocks of all query heads that share the head, recomputes P and dS from
- * lse, sums dK and dV of its keys in scratch, and adds to the dQ of each query block. Different pieces of the same head meet
- * only there, so the dQ of a query block is handed from key block to key block: block c adds only after block c - 1 has.
- * Pieces are drawn in this order, so whoever waits waits for one that runs, and the bits depend on nobody's speed.
+ * lse, sums dK and dV of its keys in scratch, and adds to the dQ of each query block. Different
+ * pieces of the same head meet only there, so the dQ of a query block is handed from key block to
+ * key block: block c adds only after block c - 1 has. Pieces are drawn in this order, so whoever
+ * waits waits for one that runs, and the bits depend on nobody's speed.
  *
- * Memory: per thread the packed blocks and sums, of a size that does not depend on the lengths; and one counter per query
- * block where there is more than one key block.
+ * Memory: per thread the packed blocks and sums, of a size that does not depend on the lengths; and
+ * one counter per query block where there is more than one key block.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -50,9 +52,11 @@ typedef struct pass {
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
-/* ---- Workspace --------------------------------------------------------------------------------------------- */
+/* ---- Workspace ------------------------------------------------------------------------------- */
 
-/* Channel panels have a fixed number of rows, so that a panel's place is the same for every block. */
+/*
+ * Channel panels have a fixed number of rows, so that a panel's place is the same for every block.
+ */
 static void lay_out_slot(qkvi_cutter *cutter, const qkvi_problem *p, slot *s) {
     const int64_t dim = round_up(p->head_dim, QKVI_BWD_PANEL);
     const int64_t dim_v = round_up(p->head_dim_v, QKVI_BWD_PANEL);
@@ -97,7 +101,7 @@ static void lay_out(qkvi_cutter *cutter, pass *x) {
         x->turn = qkvi_cut(cutter, p->n_batch * p->n_heads * x->n_query_blocks, sizeof *x->turn);
 }
 
-/* ---- One block of queries against one of keys --------------------------------------------------------------- */
+/* ---- One block of queries against one of keys ------------------------------------------------ */
 
 typedef struct piece {
     int64_t b, g, block, key, n_keys; /* block of keys [key, key + n_keys) */
@@ -152,7 +156,10 @@ static void wait_for_turn(atomic_llong *turn, int64_t mine) {
         if (++spins > 64) sched_yield();
 }
 
-/* Queries [i0, i0 + n) of head h against the piece's keys. first: no key block before this one has met them. */
+/*
+ * Queries [i0, i0 + n) of head h against the piece's keys. first: no key block before this one has
+ * met them.
+ */
 static void run_block(const pass *x, const piece *w, slot *s, int64_t h, int64_t i0, int64_t n,
                       int64_t first) {
     const qkvi_problem *p = x->p;
@@ -202,7 +209,7 @@ static void run_block(const pass *x, const piece *w, slot *s, int64_t h, int64_t
     if (turn) atomic_store_explicit(turn, before + 1, memory_order_release);
 }
 
-/* ---- A piece: one block of keys ---------------------------------------------------------------------------- */
+/* ---- A piece: one block of keys -------------------------------------------------------------- */
 
 static void run_head(const pass *x, const piece *w, slot *s, int64_t h) {
     const qkvi_grads *g = x->g;
@@ -225,7 +232,10 @@ static void clear_sums(const piece *w, float *sums, int64_t dim) {
         memset(sums + d * QKVI_BWD_KEYS, 0, rows * QKVI_BWD_PANEL * sizeof *sums);
 }
 
-/* Sums in channel panels, times scale, become rows of the caller's; keys that are hidden from all get zeros. */
+/*
+ * Sums in channel panels, times scale, become rows of the caller's; keys that are hidden from all
+ * get zeros.
+ */
 static void store_keys(const piece *w, int64_t len_k, const float *sums, float scale, float *y,
                        const int64_t stride[3], int64_t dim) {
     y += w->b * stride[0] + w->g * stride[1] + w->key * stride[2];
@@ -263,7 +273,7 @@ static void run_piece(const pass *x, slot *s, int64_t index) {
     store_keys(&w, p->len_k, s->d_v, 1, x->g->d_v, x->g->d_v_stride, p->head_dim_v);
 }
 
-/* ---- All pieces -------------------------------------------------------------------------------------------- */
+/* ---- All pieces ------------------------------------------------------------------------------ */
 
 static void report_progress(pass *x) {
     const long long done = atomic_fetch_add(&x->done, 1) + 1;

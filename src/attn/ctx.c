@@ -1,5 +1,6 @@
 /*
- * Contexts: what options and environment choose is checked here, once, and kept. Nothing global remembers anything.
+ * Contexts: what options and environment choose is checked here, once, and kept. Nothing global
+ * remembers anything.
  */
 #include "attn/ctx.h"
 
@@ -12,7 +13,7 @@
 #include "core/options.h"
 #include "kernels/table.h"
 
-/* ---- Choices ------------------------------------------------------------------------------------------------ */
+/* ---- Choices --------------------------------------------------------------------------------- */
 
 /* "scalar, avx2, avx512": what can run here. */
 static const char *list_isas(char *text, size_t text_bytes) {
@@ -90,7 +91,7 @@ static qkv_status check_allocator(const qkv_allocator *allocator, qkv_error *err
                           allocator->alloc ? "alloc" : "release");
 }
 
-/* ---- Life --------------------------------------------------------------------------------------------------- */
+/* ---- Life ------------------------------------------------------------------------------------ */
 
 qkv_status qkv_ctx_create(const qkv_ctx_options *given, qkv_ctx **out, qkv_error *error) {
     if (!out) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "ctx is NULL");
@@ -141,7 +142,7 @@ const char *qkv_isa_name(int index) {
     return kernels ? kernels->name : NULL;
 }
 
-/* ---- A call ------------------------------------------------------------------------------------------------- */
+/* ---- A call ---------------------------------------------------------------------------------- */
 
 qkv_status qkvi_ctx_begin(qkv_ctx *ctx) {
     if (!ctx) return QKV_ERR_ARGUMENT;

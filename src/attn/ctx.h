@@ -4,8 +4,9 @@
  *     QKV_TRY(qkvi_ctx_begin(ctx));
  *     return qkvi_ctx_end(ctx, do_the_work(ctx, …));       where failures say `return qkvi_ctx_fail(ctx, status, …)`
  *
- * begin takes the context (or returns QKV_ERR_BUSY), clears its message and sets the default floating-point state; end
- * undoes it. Between them the context belongs to the caller's thread, and qkvi_ctx_workspace may be used.
+ * begin takes the context (or returns QKV_ERR_BUSY), clears its message and sets the default
+ * floating-point state; end undoes it. Between them the context belongs to the caller's thread, and
+ * qkvi_ctx_workspace may be used.
  */
 #ifndef QKVI_ATTN_CTX_H
 #define QKVI_ATTN_CTX_H
@@ -30,7 +31,10 @@ struct qkv_ctx {
     atomic_bool busy;
 };
 
-/* QKV_ERR_ARGUMENT for NULL, QKV_ERR_BUSY inside another call: then the context is untouched, its message too. */
+/*
+ * QKV_ERR_ARGUMENT for NULL, QKV_ERR_BUSY inside another call: then the context is untouched, its
+ * message too.
+ */
 QKV_NODISCARD qkv_status qkvi_ctx_begin(qkv_ctx *ctx);
 /* Returns status. A failure whose text nobody has set gets the name of its status. */
 qkv_status qkvi_ctx_end(qkv_ctx *ctx, qkv_status status);
@@ -39,8 +43,8 @@ qkv_status qkvi_ctx_fail(qkv_ctx *ctx, qkv_status status, const char *format, ..
     QKVI_PRINTF(3, 4);
 
 /*
- * The workspace of a call: the caller's (call is nullable) if it brought one, which must be large enough and aligned to 64,
- * otherwise bytes of the context's arena.
+ * The workspace of a call: the caller's (call is nullable) if it brought one, which must be large
+ * enough and aligned to 64, otherwise bytes of the context's arena.
  */
 QKV_NODISCARD qkv_status qkvi_ctx_workspace(qkv_ctx *ctx, const qkv_call_options *call,
                                             size_t bytes, void **workspace);

@@ -1,6 +1,6 @@
 /*
- * From the public descriptor to a qkvi_problem: sizes, numbers and lengths are checked here, and every array of a call,
- * mask and lengths included, is listed for arrays.c to check.
+ * From the public descriptor to a qkvi_problem: sizes, numbers and lengths are checked here, and
+ * every array of a call, mask and lengths included, is listed for arrays.c to check.
  */
 #include "attn/desc.h"
 
@@ -13,7 +13,7 @@
 #include "core/alloc.h"
 #include "core/options.h"
 
-/* ---- Sizes and numbers ------------------------------------------------------------------------------------- */
+/* ---- Sizes and numbers ----------------------------------------------------------------------- */
 
 static qkv_status check_size(const char *name, int64_t value, int64_t limit, qkv_error *e) {
     if (value < 0)
@@ -85,7 +85,7 @@ static qkv_status fill_numbers(const qkv_attention_desc *d, qkvi_problem *p, qkv
     return QKV_OK;
 }
 
-/* ---- Values per batch -------------------------------------------------------------------------------------- */
+/* ---- Values per batch ------------------------------------------------------------------------ */
 
 static qkv_status check_each(const char *name, const int64_t *value, int64_t n, int64_t low,
                              int64_t high, qkv_error *e) {
@@ -180,7 +180,7 @@ static qkv_status fill_problem(const qkv_attention_desc *given, qkvi_problem *p,
     return fill_mask(d, p, e);
 }
 
-/* ---- Arrays ------------------------------------------------------------------------------------------------ */
+/* ---- Arrays ---------------------------------------------------------------------------------- */
 
 static void add_lengths(qkvi_arrays *all, const char *name, const int64_t *data, int64_t n) {
     const int64_t size[4] = { 1, 1, 1, n }, stride[3] = { 0 };
@@ -220,7 +220,10 @@ static void add_inputs(qkvi_arrays *all, const qkvi_problem *p) {
     mask->elem_bytes = p->mask_type == QKV_MASK_BOOL ? 1 : (int64_t)sizeof(float);
 }
 
-/* An array without elements may be NULL: with strides of 0, every address computed in it is its own. */
+/*
+ * An array without elements may be NULL: with strides of 0, every address computed in it is its
+ * own.
+ */
 static void rest(const int64_t size[4], int64_t *stride, size_t n_strides) {
     if (size[0] && size[1] && size[2] && size[3]) return;
     memset(stride, 0, n_strides * sizeof *stride);
@@ -237,7 +240,7 @@ static void rest_empty(qkvi_problem *p) {
     rest(mask, p->mask_stride, 4);
 }
 
-/* ---- Entrances --------------------------------------------------------------------------------------------- */
+/* ---- Entrances ------------------------------------------------------------------------------- */
 
 qkv_status qkvi_problem_shape(const qkv_attention_desc *desc, qkvi_problem *p, qkv_error *error) {
     qkvi_arrays all = { .count = 0 };
@@ -309,7 +312,9 @@ qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, const void *q, 
     return QKV_OK;
 }
 
-/* One part against the outputs. Only an array of its own kind, at the same address, may be shared. */
+/*
+ * One part against the outputs. Only an array of its own kind, at the same address, may be shared.
+ */
 static qkv_status check_part(const qkvi_problem *p, int n, const void *o_part,
                              const float *lse_part, qkv_error *error) {
     qkvi_arrays all = { .count = 0 };
@@ -344,9 +349,12 @@ qkv_status qkvi_call_read(const qkv_call_options *given, qkv_call_options *call,
     return given ? qkvi_options_read(call, sizeof *call, given, "call", error) : QKV_OK;
 }
 
-/* ---- Public helpers ---------------------------------------------------------------------------------------- */
+/* ---- Public helpers -------------------------------------------------------------------------- */
 
-/* Strides of a dense [..][n_heads][len][row]. They may wrap for absurd sizes: the checks above find those. */
+/*
+ * Strides of a dense [..][n_heads][len][row]. They may wrap for absurd sizes: the checks above find
+ * those.
+ */
 static void dense(int64_t stride[3], int64_t n_heads, int64_t len, int64_t row) {
     stride[2] = row;
     stride[1] = (int64_t)((uint64_t)len * (uint64_t)row);

@@ -1,11 +1,13 @@
 /**
- * What the public descriptor means, checked once. Everything below this line works on a qkvi_problem and checks nothing
- * again: sizes are in range and their products fit, every array it reads or writes lies in the address space, is aligned
- * to its element, and outputs overlap nothing. Defaults are filled in and flags are gone. An array without elements may be
- * NULL and has strides of 0, so that addresses in it can be computed like any other.
+ * What the public descriptor means, checked once. Everything below this line works on a
+ * qkvi_problem and checks nothing again: sizes are in range and their products fit, every array it
+ * reads or writes lies in the address space, is aligned to its element, and outputs overlap
+ * nothing. Defaults are filled in and flags are gone. An array without elements may be NULL and has
+ * strides of 0, so that addresses in it can be computed like any other.
  *
- * Checks come in this order, and the first failure is the one reported: struct_size, flags, dtype, sizes, numbers, then
- * array by array strides, NULL, alignment, and last overlap. No output is touched before all of them have passed.
+ * Checks come in this order, and the first failure is the one reported: struct_size, flags, dtype,
+ * sizes, numbers, then array by array strides, NULL, alignment, and last overlap. No output is
+ * touched before all of them have passed.
  */
 #ifndef QKVI_ATTN_DESC_H
 #define QKVI_ATTN_DESC_H
@@ -33,8 +35,11 @@ typedef struct qkvi_problem {
     bool has_softcap;
     float softcap;
 
-    /* Query i stands at position i + offset and sees keys [position - window_left, position + window_right] of the first
-       min(len_k, kv_len, mask length). Causal is folded into window_right; unbounded is QKVI_NO_WINDOW. See mask.h. */
+    /*
+     * Query i stands at position i + offset and sees keys [position - window_left, position +
+     * window_right] of the first min(len_k, kv_len, mask length). Causal is folded into
+     * window_right; unbounded is QKVI_NO_WINDOW. See mask.h.
+     */
     int64_t window_left, window_right;
     int64_t q_offset;
     const int64_t *q_offsets, *kv_len, *q_len; /* nullable, n_batch entries in range */

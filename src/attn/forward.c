@@ -1,10 +1,11 @@
 /*
  * Forward pass: who computes what. The arithmetic is in kernels/tmpl/attend.h, the sizes in plan.c.
  *
- * K and V of a key/value head are packed once and shared by all query blocks of all query heads of its group. Where there are
- * many heads, a thread takes a head at a time, packs it and attends; the heads that are left over when every thread has had
- * as many as the others, or all where there are few, are packed by all threads together, who then share out the query
- * blocks, the last first, because under a causal mask these are the longest.
+ * K and V of a key/value head are packed once and shared by all query blocks of all query heads of
+ * its group. Where there are many heads, a thread takes a head at a time, packs it and attends; the
+ * heads that are left over when every thread has had as many as the others, or all where there are
+ * few, are packed by all threads together, who then share out the query blocks, the last first,
+ * because under a causal mask these are the longest.
  *
  * A row's result depends on its query, its keys and the options alone: nothing here forms a sum.
  */
@@ -44,7 +45,7 @@ static head head_at(const qkvi_problem *p, int64_t index) {
     return w;
 }
 
-/* ---- Packing ------------------------------------------------------------------------------------------------ */
+/* ---- Packing --------------------------------------------------------------------------------- */
 
 static void scale_panels(float *panels, int64_t n, float factor) {
     for (int64_t e = 0; e < n; e++) panels[e] *= factor;
@@ -69,7 +70,7 @@ static void pack_block(const pass *x, const head *w, int64_t index, const qkvi_p
         x->kernels->pack_channels(v, p->v_stride[2], n, p->head_dim_v, QKVI_KEY_BLOCK, see, values);
 }
 
-/* ---- A block of queries ------------------------------------------------------------------------------------- */
+/* ---- A block of queries ---------------------------------------------------------------------- */
 
 static void attend_queries(const pass *x, const head *w, const qkvi_packed *from, int thread,
                            int64_t h, int64_t i0) {
@@ -105,9 +106,12 @@ static void attend_queries(const pass *x, const head *w, const qkvi_packed *from
     x->kernels->attend_block(&a);
 }
 
-/* ---- What comes next ---------------------------------------------------------------------------------------- */
+/* ---- What comes next ------------------------------------------------------------------------- */
 
-/* Longer sequences spend so long on a head that waiting for the next costs nothing, and need the cache for themselves. */
+/*
+ * Longer sequences spend so long on a head that waiting for the next costs nothing, and need the
+ * cache for themselves.
+ */
 enum { FETCH_ROWS = 512 };
 
 static qkvi_fetch fetch_rows(const float *x, const int64_t stride[3], int64_t b, int64_t h,
@@ -136,7 +140,7 @@ static void announce(const pass *x, int64_t index, qkvi_attend_scratch *scratch)
     scratch->fetched_rows = scratch->fetched_lines = 0;
 }
 
-/* ---- Pieces of work ----------------------------------------------------------------------------------------- */
+/* ---- Pieces of work -------------------------------------------------------------------------- */
 
 static bool is_cancelled(pass *x) {
     if (x->call->cancel && *(const volatile int *)x->call->cancel)
@@ -151,7 +155,10 @@ static void report_progress(pass *x) {
                           x->p->n_batch * x->p->n_heads * x->plan.n_query_blocks);
 }
 
-/* Query block `nth` of those of n_wave heads, packed in packs: blocks from last to first, then heads. */
+/*
+ * Query block `nth` of those of n_wave heads, packed in packs: blocks from last to first, then
+ * heads.
+ */
 static void attend_piece(pass *x, int64_t first, int64_t n_wave, const qkvi_packed *packs,
                          int64_t nth, int thread) {
     const int64_t n_heads = n_wave * x->p->heads_per_kv, n = nth % n_heads;
@@ -164,7 +171,10 @@ static void attend_piece(pass *x, int64_t first, int64_t n_wave, const qkvi_pack
     report_progress(x);
 }
 
-/* Whole heads, packed by the thread that attends. Each is drawn while the one before it is under way. */
+/*
+ * Whole heads, packed by the thread that attends. Each is drawn while the one before it is under
+ * way.
+ */
 static void run_private(void *argument, int thread) {
     pass *x = argument;
     const int64_t n_pieces = x->p->heads_per_kv * x->plan.n_query_blocks;
@@ -217,7 +227,7 @@ static void run(pass *x, qkvi_pool *pool) {
     }
 }
 
-/* ---- The call ----------------------------------------------------------------------------------------------- */
+/* ---- The call -------------------------------------------------------------------------------- */
 
 static qkv_status plan(qkv_ctx *ctx, const qkvi_problem *p, qkvi_forward_plan *plan,
                        size_t *bytes) {

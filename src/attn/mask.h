@@ -1,11 +1,12 @@
 /**
- * Who may see whom, by position: causal, windows, lengths and offsets. The explicit mask is not in here: where there is
- * one, QKVI_SEE_ALL only means that nothing but the mask hides a key.
+ * Who may see whom, by position: causal, windows, lengths and offsets. The explicit mask is not in
+ * here: where there is one, QKVI_SEE_ALL only means that nothing but the mask hides a key.
  *
  * Query i of a batch stands at position p = i + offset and sees the keys
  *     [max(0, p - left), min(n_keys, p + right + 1))
- * Both ends never fall as i grows, so the keys seen by a block of queries, and the queries that see a block of keys, are
- * intervals too, and a block is classified from its first and last row alone. No sum here can overflow: see desc.h.
+ * Both ends never fall as i grows, so the keys seen by a block of queries, and the queries that see
+ * a block of keys, are intervals too, and a block is classified from its first and last row alone.
+ * No sum here can overflow: see desc.h.
  */
 #ifndef QKVI_ATTN_MASK_H
 #define QKVI_ATTN_MASK_H
@@ -52,7 +53,9 @@ static inline qkvi_range qkvi_keys_of(const qkvi_rules *r, int64_t i) {
     return qkvi_range_clip(position - r->left, position + r->right + 1, r->n_keys);
 }
 
-/** The smallest interval of keys that holds all that a query of [begin, end) may see; begin < end. */
+/**
+ * The smallest interval of keys that holds all that a query of [begin, end) may see; begin < end.
+ */
 static inline qkvi_range qkvi_keys_of_block(const qkvi_rules *r, int64_t begin, int64_t end) {
     return qkvi_range_clip(begin + r->offset - r->left, end + r->offset + r->right, r->n_keys);
 }
@@ -62,7 +65,10 @@ static inline qkvi_range qkvi_queries_of_block(const qkvi_rules *r, int64_t begi
     return qkvi_range_clip(begin - r->right - r->offset, end + r->left - r->offset, r->n_queries);
 }
 
-/** What the queries [i0, i1) see of the keys [j0, j1): nothing, everything, or something between. Both are not empty. */
+/**
+ * What the queries [i0, i1) see of the keys [j0, j1): nothing, everything, or something between.
+ * Both are not empty.
+ */
 static inline qkvi_sight qkvi_sight_of(const qkvi_rules *r, int64_t i0, int64_t i1, int64_t j0,
                                        int64_t j1) {
     const qkvi_range any = qkvi_keys_of_block(r, i0, i1);

@@ -1,5 +1,6 @@
 /*
- * Joining results over disjoint sets of keys. The row is in kernels/tmpl/merge.h; here rows are shared out.
+ * Joining results over disjoint sets of keys. The row is in kernels/tmpl/merge.h; here rows are
+ * shared out.
  */
 #include "attn/ctx.h"
 #include "attn/desc.h"

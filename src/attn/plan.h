@@ -1,8 +1,10 @@
 /*
- * The forward pass before it runs: blocks, threads, workspace. A pure function of the problem and the number of threads.
+ * The forward pass before it runs: blocks, threads, workspace. A pure function of the problem and
+ * the number of threads.
  *
- * Workspace, in bytes (docs/numerics.md), pieces rounded up to 64: for each thread a scratch and the sums of o,
- * rows (V + 16) 4; for each of min(threads, n_batch n_kv_heads) packed heads, with L = len_k rounded up to 256,
+ * Workspace, in bytes (docs/numerics.md), pieces rounded up to 64: for each thread a scratch and
+ * the sums of o, rows (V + 16) 4; for each of min(threads, n_batch n_kv_heads) packed heads, with L
+ * = len_k rounded up to 256,
  * 4 L (head_dim + V) + L / 256; V = head_dim_v rounded up to 32.
  */
 #ifndef QKVI_ATTN_PLAN_H
@@ -33,7 +35,10 @@ typedef struct qkvi_forward_plan {
     int64_t n_query_blocks, n_key_blocks; /* of a head */
     int query_block;                      /* rows */
     int64_t o_sum_row;
-    /* scale = k_factor * scale, with k_factor put into K by packing: the sign, and what keeps scale log2 e normal. */
+    /*
+     * scale = k_factor * scale, with k_factor put into K by packing: the sign, and what keeps scale
+     * log2 e normal.
+     */
     float k_factor, scale;
 
     qkvi_packed *packs;       /* [n_packs] */

@@ -18,7 +18,10 @@ static uint32_t bits_of(int64_t begin, int64_t end) {
     return bits;
 }
 
-/* Of n <= 32 keys from j on, those that the mask lets some query of head h see that position lets see them. */
+/*
+ * Of n <= 32 keys from j on, those that the mask lets some query of head h see that position lets
+ * see them.
+ */
 static uint32_t seen_by_head(const qkvi_problem *p, const qkvi_kernels *kernels,
                              const qkvi_rules *r, int64_t b, int64_t h, int64_t j, int n) {
     const qkvi_range rows = qkvi_queries_of_block(r, j, j + n);

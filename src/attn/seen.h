@@ -1,5 +1,6 @@
 /*
- * Which keys anybody sees. Keys that nobody sees are never read: they may be missing, or hold what they like.
+ * Which keys anybody sees. Keys that nobody sees are never read: they may be missing, or hold what
+ * they like.
  */
 #ifndef QKVI_ATTN_SEEN_H
 #define QKVI_ATTN_SEEN_H
@@ -10,8 +11,9 @@
 enum { QKVI_SEEN_WORDS = QKVI_KEY_BLOCK / 32 };
 
 /*
- * see: a bit for each of the keys [key, key + n_keys), n_keys <= 256: does some query of some head that shares key/value
- * head g see it? Bits beyond n_keys are clear. Reads the explicit mask up to the first query that sees a key.
+ * see: a bit for each of the keys [key, key + n_keys), n_keys <= 256: does some query of some head
+ * that shares key/value head g see it? Bits beyond n_keys are clear. Reads the explicit mask up to
+ * the first query that sees a key.
  */
 void qkvi_seen(const qkvi_problem *problem, const qkvi_kernels *kernels, const qkvi_rules *rules,
                int64_t b, int64_t g, int64_t key, int64_t n_keys, uint32_t see[QKVI_SEEN_WORDS]);

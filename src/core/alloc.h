@@ -1,8 +1,10 @@
 /*
- * Memory: products that cannot wrap, the context's allocator, and plain arrays for code that has no context.
+ * Memory: products that cannot wrap, the context's allocator, and plain arrays for code that has no
+ * context.
  *
- * Every allocation of a context goes through its qkv_allocator, which is always complete here: qkvi_allocator_resolve has
- * replaced the two NULLs of the default. Arrays of qkvi_malloc_array and its sisters come from malloc; release with free.
+ * Every allocation of a context goes through its qkv_allocator, which is always complete here:
+ * qkvi_allocator_resolve has replaced the two NULLs of the default. Arrays of qkvi_malloc_array and
+ * its sisters come from malloc; release with free.
  */
 #ifndef QKVI_CORE_ALLOC_H
 #define QKVI_CORE_ALLOC_H
@@ -17,7 +19,10 @@
 
 enum { QKVI_ALIGNMENT = 64 }; /* a cache line, and the widest vector */
 
-/* Each is true, with the result stored, if the result fits; false, with *out unspecified, otherwise. */
+/*
+ * Each is true, with the result stored, if the result fits; false, with *out unspecified,
+ * otherwise.
+ */
 static inline bool qkvi_mul_i64(int64_t a, int64_t b, int64_t *out) {
     return !__builtin_mul_overflow(a, b, out);
 }
@@ -49,7 +54,10 @@ void *qkvi_alloc(const qkv_allocator *allocator, size_t bytes);
 /* NULL is allowed. bytes is what qkvi_alloc was given. */
 void qkvi_release(const qkv_allocator *allocator, void *pointer, size_t bytes);
 
-/* n elements of size bytes, or NULL when memory or size_t is too small; never NULL merely because n is 0. */
+/*
+ * n elements of size bytes, or NULL when memory or size_t is too small; never NULL merely because n
+ * is 0.
+ */
 void *qkvi_malloc_array(size_t n, size_t size);
 void *qkvi_calloc_array(size_t n, size_t size);
 void *qkvi_realloc_array(void *pointer, size_t n, size_t size);

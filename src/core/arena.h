@@ -1,8 +1,9 @@
 /*
  * Workspace: one block that grows between calls, cut into aligned pieces.
  *
- * A function that lays out a workspace runs twice over the same code: once on an empty cutter, to learn the size, and
- * once on the block. So the size that is queried and the size that is used cannot differ.
+ * A function that lays out a workspace runs twice over the same code: once on an empty cutter, to
+ * learn the size, and once on the block. So the size that is queried and the size that is used
+ * cannot differ.
  *
  *     qkvi_cutter cutter = { 0 };
  *     lay_out(&cutter, …);                              every piece is NULL, cutter.used_bytes is the answer
@@ -22,8 +23,9 @@ typedef struct qkvi_arena {
 } qkvi_arena;
 
 /*
- * A block of at least bytes, aligned to QKVI_ALIGNMENT, with contents undefined; NULL when there is no memory, and the
- * arena is then empty. The block before it is gone if it was smaller: pointers into it do not survive a call.
+ * A block of at least bytes, aligned to QKVI_ALIGNMENT, with contents undefined; NULL when there is
+ * no memory, and the arena is then empty. The block before it is gone if it was smaller: pointers
+ * into it do not survive a call.
  */
 void *qkvi_arena_reserve(qkvi_arena *arena, const qkv_allocator *allocator, size_t bytes);
 void qkvi_arena_release(qkvi_arena *arena, const qkv_allocator *allocator);

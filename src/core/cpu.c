@@ -1,6 +1,7 @@
 /*
- * CPUID leaves 1 and 7 with the XCR0 register (Intel SDM vol. 1, 13 and 14.3; the same on AMD), the affinity mask, and
- * cpu.max (control groups 2) or cpu.cfs_quota_us (version 1) from here up to the root.
+ * CPUID leaves 1 and 7 with the XCR0 register (Intel SDM vol. 1, 13 and 14.3; the same on AMD), the
+ * affinity mask, and cpu.max (control groups 2) or cpu.cfs_quota_us (version 1) from here up to the
+ * root.
  */
 #include "core/cpu.h"
 
@@ -60,7 +61,9 @@ static int affinity_count(void) {
     return 1;
 }
 
-/* The first line of a file, of the path that format and its arguments make; false if there is none. */
+/*
+ * The first line of a file, of the path that format and its arguments make; false if there is none.
+ */
 __attribute__((format(printf, 3, 4))) static bool read_line(char *line, size_t line_bytes,
                                                             const char *format, ...) {
     char path[PATH_BYTES];

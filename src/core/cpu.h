@@ -1,27 +1,37 @@
 /*
- * What this machine lets us use: instruction sets, with the operating system's support, and processors.
+ * What this machine lets us use: instruction sets, with the operating system's support, and
+ * processors.
  */
 #ifndef QKVI_CORE_CPU_H
 #define QKVI_CORE_CPU_H
 
 #include <stdint.h>
 
-/* Groups of features as the kernels need them. A bit is set only if the system also saves the registers. */
+/*
+ * Groups of features as the kernels need them. A bit is set only if the system also saves the
+ * registers.
+ */
 enum {
     QKVI_CPU_AVX2 = 1u << 0,      /* AVX2, FMA, F16C */
     QKVI_CPU_AVX512 = 1u << 1,    /* AVX-512 F, BW, VL, DQ, and all of QKVI_CPU_AVX2 */
     QKVI_CPU_AVX512BF16 = 1u << 2 /* VDPBF16PS, and all of QKVI_CPU_AVX512 */
 };
 
-/* The features of this processor. Asks it every time (microseconds under a hypervisor): keep the answer. */
+/*
+ * The features of this processor. Asks it every time (microseconds under a hypervisor): keep the
+ * answer.
+ */
 uint32_t qkvi_cpu_features(void);
 
-/* Processors that this process may use: its affinity mask, and the quotas of its control groups. At least 1. */
+/*
+ * Processors that this process may use: its affinity mask, and the quotas of its control groups. At
+ * least 1.
+ */
 int qkvi_cpu_count(void);
 
 /*
- * The smallest processor quota on the path of this process's control group (version 1 or 2), rounded up; 0 if there is
- * none. root is put before /proc and /sys: "" but in tests.
+ * The smallest processor quota on the path of this process's control group (version 1 or 2),
+ * rounded up; 0 if there is none. root is put before /proc and /sys: "" but in tests.
  */
 int qkvi_cpu_quota(const char *root);
 

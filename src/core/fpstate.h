@@ -1,13 +1,14 @@
 /*
- * The floating-point environment. Results must not depend on what the host has set: flush-to-zero, denormals-are-zero and
- * rounding modes are common in audio and game code, and new threads inherit them. So whoever computes does
+ * The floating-point environment. Results must not depend on what the host has set: flush-to-zero,
+ * denormals-are-zero and rounding modes are common in audio and game code, and new threads inherit
+ * them. So whoever computes does
  *
  *     const uint32_t saved = qkvi_fpstate_enter();
  *     …
  *     qkvi_fpstate_leave(saved);
  *
- * qkvi_pool_run does it around every task, qkvi_ctx_begin and _end around every call. The exception flags of the host come
- * back as they were, too.
+ * qkvi_pool_run does it around every task, qkvi_ctx_begin and _end around every call. The exception
+ * flags of the host come back as they were, too.
  */
 #ifndef QKVI_CORE_FPSTATE_H
 #define QKVI_CORE_FPSTATE_H
@@ -19,7 +20,10 @@
 
 enum { QKVI_MXCSR_DEFAULT = 0x1F80 }; /* round to nearest, all exceptions masked, FTZ and DAZ off */
 
-/* The fences keep the compiler from moving loads and stores of results over the change; calls do the rest. */
+/*
+ * The fences keep the compiler from moving loads and stores of results over the change; calls do
+ * the rest.
+ */
 static inline uint32_t qkvi_fpstate_enter(void) {
     const uint32_t saved = _mm_getcsr();
     _mm_setcsr(QKVI_MXCSR_DEFAULT);

@@ -1,17 +1,20 @@
 /*
  * The thread pool.
  *
- * A job is posted by storing its number of tasks in `left`. Whoever lowers `left` from l to l − 1 owns task n_tasks − l, and
- * only then reads the job's other fields: they cannot change before that task is finished. Therefore the caller waits for
- * tasks, never for threads; one that wakes too late finds `left` at 0, or helps with the next job. `unfinished` counts
- * down to the end of the job.
+ * A job is posted by storing its number of tasks in `left`. Whoever lowers `left` from l to l − 1
+ * owns task n_tasks − l, and only then reads the job's other fields: they cannot change before that
+ * task is finished. Therefore the caller waits for tasks, never for threads; one that wakes too
+ * late finds `left` at 0, or helps with the next job. `unfinished` counts down to the end of the
+ * job.
  *
- * Sleep: a worker spins for a moment, then counts itself in `sleepers` and waits on a condition until left > 0. The
- * poster stores `left`, then reads `sleepers`; the worker does it the other way round; both are sequentially consistent,
- * so one of them sees the other. The caller's wait for the last task is built the same way, with `caller_sleeps`.
+ * Sleep: a worker spins for a moment, then counts itself in `sleepers` and waits on a condition
+ * until left > 0. The poster stores `left`, then reads `sleepers`; the worker does it the other way
+ * round; both are sequentially consistent, so one of them sees the other. The caller's wait for the
+ * last task is built the same way, with `caller_sleeps`.
  *
- * Fork: `state` is generation << 1 | busy, and the generation of the process grows in every child. A state of another
- * generation, busy or not, was left behind by the parent: whoever replaces it owns the pool alone and sets it up again.
+ * Fork: `state` is generation << 1 | busy, and the generation of the process grows in every child.
+ * A state of another generation, busy or not, was left behind by the parent: whoever replaces it
+ * owns the pool alone and sets it up again.
  */
 #include "core/pool.h"
 
@@ -65,8 +68,9 @@ static void count_generation(void) { atomic_fetch_add(&process_generation, 1); }
 static void watch_forks(void) { pthread_atfork(NULL, NULL, count_generation); }
 
 /*
- * One round of waiting. Now and then the processor is offered to others: a worker that was woken on the poster's own
- * processor would otherwise spin in his way (on a loaded machine of two processors an empty job took 55 µs; now 0.1).
+ * One round of waiting. Now and then the processor is offered to others: a worker that was woken on
+ * the poster's own processor would otherwise spin in his way (on a loaded machine of two processors
+ * an empty job took 55 µs; now 0.1).
  */
 static void spin_pause(int round) {
 #if defined(__x86_64__)
@@ -75,7 +79,7 @@ static void spin_pause(int round) {
     if (round % YIELD_EVERY == YIELD_EVERY - 1) sched_yield();
 }
 
-/* ---- Running tasks ------------------------------------------------------------------------------------------ */
+/* ---- Running tasks --------------------------------------------------------------------------- */
 
 static void finish_one(qkvi_pool *pool) {
     if (atomic_fetch_sub(&pool->unfinished, 1) != 1) return;
@@ -102,7 +106,7 @@ static void run_serial(int n_tasks, qkvi_task *task, void *argument) {
     qkvi_fpstate_leave(saved);
 }
 
-/* ---- Workers ------------------------------------------------------------------------------------------------ */
+/* ---- Workers --------------------------------------------------------------------------------- */
 
 static bool must_wake(qkvi_pool *pool) {
     return atomic_load(&pool->left) > 0 || atomic_load(&pool->stop);
@@ -163,7 +167,7 @@ static void stop_threads(qkvi_pool *pool) {
     pthread_mutex_destroy(&pool->mutex);
 }
 
-/* ---- A job -------------------------------------------------------------------------------------------------- */
+/* ---- A job ----------------------------------------------------------------------------------- */
 
 static void wake_workers(qkvi_pool *pool, int n_wanted) {
     if (atomic_load(&pool->sleepers) == 0) return;
@@ -238,7 +242,7 @@ void qkvi_pool_run(qkvi_pool *pool, int n_tasks, qkvi_task *task, void *argument
     atomic_store(&pool->state, generation << 1);
 }
 
-/* ---- Life --------------------------------------------------------------------------------------------------- */
+/* ---- Life ------------------------------------------------------------------------------------ */
 
 qkvi_pool *qkvi_pool_create(const qkv_allocator *allocator, int n_threads,
                             const qkv_executor *executor) {

@@ -1,5 +1,6 @@
 /*
- * Philox 4x32-10. Constants: the paper's section 4.3; test vectors: the authors' Random123 distribution (kat_vectors).
+ * Philox 4x32-10. Constants: the paper's section 4.3; test vectors: the authors' Random123
+ * distribution (kat_vectors).
  */
 #include "core/rng.h"
 
@@ -36,7 +37,10 @@ uint32_t qkvi_rng_u32(qkvi_rng *rng) {
     return rng->words[4 - rng->n_left--];
 }
 
-/* Lemire 2019, "Fast random integer generation in an interval": multiply, and reject the few that would bias. */
+/*
+ * Lemire 2019, "Fast random integer generation in an interval": multiply, and reject the few that
+ * would bias.
+ */
 uint32_t qkvi_rng_below(qkvi_rng *rng, uint32_t n) {
     uint64_t product = (uint64_t)qkvi_rng_u32(rng) * n;
     if ((uint32_t)product < n) {

@@ -1,7 +1,7 @@
 /*
- * Random numbers as a pure function: Philox 4x32-10 (Salmon, Moraes, Dror and Shaw 2011, "Parallel random numbers: as easy
- * as 1, 2, 3"). The same (key, counter) gives the same four words on every machine and in any order of evaluation, so
- * nothing depends on threads.
+ * Random numbers as a pure function: Philox 4x32-10 (Salmon, Moraes, Dror and Shaw 2011, "Parallel
+ * random numbers: as easy as 1, 2, 3"). The same (key, counter) gives the same four words on every
+ * machine and in any order of evaluation, so nothing depends on threads.
  */
 #ifndef QKVI_CORE_RNG_H
 #define QKVI_CORE_RNG_H
@@ -13,13 +13,18 @@
 /* out = the four words of block counter under key: ten rounds. out may be counter. */
 void qkvi_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t out[4]);
 
-/* A stream of words: the key is seed, the counter is {block number, purpose, index low, index high}. */
+/*
+ * A stream of words: the key is seed, the counter is {block number, purpose, index low, index
+ * high}.
+ */
 typedef struct qkvi_rng {
     uint32_t key[2], counter[4], words[4];
     int n_left; /* words not yet given out, taken from the front */
 } qkvi_rng;
 
-/* The stream for (seed, purpose, index): streams that differ in any of the three are independent. */
+/*
+ * The stream for (seed, purpose, index): streams that differ in any of the three are independent.
+ */
 qkvi_rng qkvi_rng_make(uint64_t seed, uint32_t purpose, uint64_t index);
 
 uint32_t qkvi_rng_u32(qkvi_rng *rng);

@@ -50,7 +50,10 @@ qkv_status qkvi_error_set(qkv_error *error, qkv_status status, const char *forma
     return status;
 }
 
-/* Length of the valid UTF-8 sequence at s (Unicode 15, table 3-7), its code point in *code; 0 if there is none. */
+/*
+ * Length of the valid UTF-8 sequence at s (Unicode 15, table 3-7), its code point in *code; 0 if
+ * there is none.
+ */
 static size_t utf8_length(const unsigned char *s, size_t n, uint32_t *code) {
     if (s[0] < 0x80) {
         *code = s[0];

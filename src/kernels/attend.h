@@ -1,13 +1,15 @@
 /*
- * The forward pass of attention: what its kernel works on. One block of at most 96 queries of one head against all keys that
- * they may see, K and V packed by the caller. docs/numerics.md states the order of every sum.
+ * The forward pass of attention: what its kernel works on. One block of at most 96 queries of one
+ * head against all keys that they may see, K and V packed by the caller. docs/numerics.md states
+ * the order of every sum.
  *
  *   product      rows    columns   depth     A (broadcast)       B (32 columns wide)
  *   S  = Q K^T   query   key       channel   q, as it lies       key panel [channel][32 keys]
  *   O += P V     query   channel   key       P, by rows          channel panel [key][32 channels]
  *
- * Keys are taken in blocks of 256, aligned to key 0 of the sequence. Within one, three sweeps over the queries: scores (a key
- * panel of 128 head_dim bytes stays in L1 while all row tiles pass), softmax, values (a channel panel of 32 KiB does).
+ * Keys are taken in blocks of 256, aligned to key 0 of the sequence. Within one, three sweeps over
+ * the queries: scores (a key panel of 128 head_dim bytes stays in L1 while all row tiles pass),
+ * softmax, values (a channel panel of 32 KiB does).
  *
  *     k   [panel][head_dim][32 keys]               panel = (key - first_key) / 32
  *     v   [block][panel][256 keys][32 channels]    block = (key - first_key) / 256, panel = channel / 32
@@ -48,7 +50,10 @@ typedef struct qkvi_fetch {
     int64_t n_rows, lines;
 } qkvi_fetch;
 
-/* Scratch of one thread. Lanes and rows beyond the queries of the block hold numbers of no consequence. */
+/*
+ * Scratch of one thread. Lanes and rows beyond the queries of the block hold numbers of no
+ * consequence.
+ */
 typedef struct qkvi_attend_scratch {
     _Alignas(64) float s[QKVI_QUERY_BLOCK * QKVI_SCORE_ROW]; /* scores, then weights */
     float max[QKVI_QUERY_BLOCK * 16];                        /* 16 partial maxima a row */
@@ -60,7 +65,10 @@ typedef struct qkvi_attend_scratch {
     int64_t begin[QKVI_QUERY_BLOCK], end[QKVI_QUERY_BLOCK]; /* filled by the caller: see below */
     qkvi_attend_tile tile[QKVI_ATTEND_TILES];
 
-    /* What to fetch into L2 while values are summed, if nothing is nearer: filled by the caller, eaten by attend_block. */
+    /*
+     * What to fetch into L2 while values are summed, if nothing is nearer: filled by the caller,
+     * eaten by attend_block.
+     */
     qkvi_fetch fetch[QKVI_FETCHES];
     int fetching;                        /* the entry under way; QKVI_FETCHES: none */
     int64_t fetched_rows, fetched_lines; /* of it */
@@ -76,8 +84,9 @@ typedef struct qkvi_attend {
     const bool *v_finite; /* [block]: all of v that somebody sees is */
 
     /*
-     * scratch->begin and end: query i may see the keys [begin[i], end[i]), begin <= end; neither ever falls. Panels of k outside
-     * of them are not read; nor are rows of v before the first begin or from the last end on.
+     * scratch->begin and end: query i may see the keys [begin[i], end[i]), begin <= end; neither
+     * ever falls. Panels of k outside of them are not read; nor are rows of v before the first
+     * begin or from the last end on.
      */
     qkvi_attend_scratch *scratch;
     float *o_sum;      /* [n_queries][o_sum_row], aligned to 64, contents undefined */

@@ -1,6 +1,7 @@
 /*
- * The backward pass of attention: what its kernels work on. One block of at most 128 queries of one head against one block
- * of at most 256 keys, everything packed by the caller. docs/numerics.md states the order of every sum.
+ * The backward pass of attention: what its kernels work on. One block of at most 128 queries of one
+ * head against one block of at most 256 keys, everything packed by the caller. docs/numerics.md
+ * states the order of every sum.
  *
  *   product          rows     columns   depth     A (broadcast)        B (32 columns wide)
  *   S  = Q K^T       query    key       channel   Q panels             K^T panel [channel][32 keys]
@@ -9,7 +10,8 @@
  *   dK += dS^T Q     key      channel   query     dS, by columns       Q panel [query][32 channels]
  *   dQ += dS K       query    channel   key       dS, by rows          K panel [key][32 channels]
  *
- * A is only ever broadcast, so P and dS are never transposed. P lives for one panel of 32 keys, dS for the key block.
+ * A is only ever broadcast, so P and dS are never transposed. P lives for one panel of 32 keys, dS
+ * for the key block.
  */
 #ifndef QKVI_KERNELS_ATTEND_BWD_H
 #define QKVI_KERNELS_ATTEND_BWD_H
@@ -28,9 +30,10 @@ enum {
 };
 
 /*
- * Panels of channels ("Q panels") are [ceil(dim / 32)][rows][32], where rows is 128 for queries and 256 for keys; panels of
- * keys are [ceil(n_keys / 32)][dim][32]. All are aligned to 64 and zero in the columns beyond the data. Rows beyond n_queries
- * up to the next multiple of 4 are readable and of no consequence.
+ * Panels of channels ("Q panels") are [ceil(dim / 32)][rows][32], where rows is 128 for queries and
+ * 256 for keys; panels of keys are [ceil(n_keys / 32)][dim][32]. All are aligned to 64 and zero in
+ * the columns beyond the data. Rows beyond n_queries up to the next multiple of 4 are readable and
+ * of no consequence.
  */
 struct qkvi_bwd_block {
     int64_t head_dim, head_dim_v;

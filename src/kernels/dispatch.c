@@ -1,4 +1,7 @@
-/* Which tables there are, and which of them this processor can run. Nothing is cached: a context keeps its choice. */
+/*
+ * Which tables there are, and which of them this processor can run. Nothing is cached: a context
+ * keeps its choice.
+ */
 #include <stddef.h>
 #include <string.h>
 

@@ -6,10 +6,12 @@
  *     for each panel            32 KiB of packed B, kept in the first-level cache
  *         for each tile         6 or 12 rows of A, streamed from the second level
  *
- * Blocks do not change the order of any sum (gemm.h), so they are free to follow the shape and the number of threads.
+ * Blocks do not change the order of any sum (gemm.h), so they are free to follow the shape and the
+ * number of threads.
  *
- * A is read where it lies. Copying a block of it into tiles first, as BLIS does, was measured on Zen 5 for rows and columns,
- * strides of powers of two included, and was slower for every shape (m = 4096, n = k = 768: 68 % of the peak, not 86 %).
+ * A is read where it lies. Copying a block of it into tiles first, as BLIS does, was measured on
+ * Zen 5 for rows and columns, strides of powers of two included, and was slower for every shape (m
+ * = 4096, n = k = 768: 68 % of the peak, not 86 %).
  */
 #include "kernels/gemm.h"
 
@@ -18,7 +20,9 @@
 #include "core/alloc.h"
 
 enum {
-    /* of a block: with 256 of k, 192 KiB of A and 288 KiB of C, half a second-level cache of 1 MiB */
+    /*
+     * of a block: with 256 of k, 192 KiB of A and 288 KiB of C, half a second-level cache of 1 MiB
+     */
     ROWS_MOST = 192,
     PANELS_MOST = 12,
     TASKS_PER_THREAD = 4 /* so that uneven threads end together */
@@ -28,7 +32,7 @@ enum {
 static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 static int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* ---- Packing ------------------------------------------------------------------------------------------------ */
+/* ---- Packing --------------------------------------------------------------------------------- */
 
 size_t qkvi_gemm_packed_elems(int64_t k, int64_t n) {
     int64_t padded;
@@ -59,7 +63,10 @@ static void pack_rows(int64_t n_rows, int n_cols, const float *restrict b, int64
     }
 }
 
-/* Columns of B lie in order (or neither do): transpose, in squares that use whole cache lines on both sides. */
+/*
+ * Columns of B lie in order (or neither do): transpose, in squares that use whole cache lines on
+ * both sides.
+ */
 static void pack_columns(int64_t n_rows, int n_cols, const float *restrict b, int64_t row_stride,
                          int64_t col_stride, float *restrict panel) {
     enum { SQUARE = 16 };
@@ -99,7 +106,7 @@ void qkvi_gemm_pack_b(qkvi_pool *pool, int64_t k, int64_t n, const float *b, int
     qkvi_pool_run(pool, n_tasks, pack_task, &job);
 }
 
-/* ---- The product -------------------------------------------------------------------------------------------- */
+/* ---- The product ----------------------------------------------------------------------------- */
 
 struct gemm_job {
     const qkvi_kernels *kernels;

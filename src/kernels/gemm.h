@@ -1,11 +1,13 @@
 /*
  * Matrix products of any size: the threaded loops around the register tile of kernels/table.h.
  *
- * C[m][n] = A[m][k] B[k][n] (+ C) (+ bias[n]), with B packed beforehand into panels of 32 columns (kernels/table.h).
+ * C[m][n] = A[m][k] B[k][n] (+ C) (+ bias[n]), with B packed beforehand into panels of 32 columns
+ * (kernels/table.h).
  *
- * The order of operations is a contract, the same for every instruction set, shape and number of threads: k in blocks of
- * QKVI_GEMM_K_BLOCK, each one fmaf chain from 0 in the order of k; blocks are added to C in order, the first stored (or
- * added to C when accumulating); the bias is added last. Threads split m and n, never k.
+ * The order of operations is a contract, the same for every instruction set, shape and number of
+ * threads: k in blocks of QKVI_GEMM_K_BLOCK, each one fmaf chain from 0 in the order of k; blocks
+ * are added to C in order, the first stored (or added to C when accumulating); the bias is added
+ * last. Threads split m and n, never k.
  */
 #ifndef QKVI_KERNELS_GEMM_H
 #define QKVI_KERNELS_GEMM_H
@@ -20,16 +22,22 @@
 
 enum { QKVI_GEMM_K_BLOCK = 256 };
 
-/* Floats that a packed k x n matrix takes: k * n with n rounded up to 32; SIZE_MAX if that does not fit. */
+/*
+ * Floats that a packed k x n matrix takes: k * n with n rounded up to 32; SIZE_MAX if that does not
+ * fit.
+ */
 size_t qkvi_gemm_packed_elems(int64_t k, int64_t n);
 
-/* Packs B, whose element [c][j] lies at b[c * row_stride + j * col_stride]; packed is aligned to 64 bytes. pool may be NULL. */
+/*
+ * Packs B, whose element [c][j] lies at b[c * row_stride + j * col_stride]; packed is aligned to 64
+ * bytes. pool may be NULL.
+ */
 void qkvi_gemm_pack_b(qkvi_pool *pool, int64_t k, int64_t n, const float *b, int64_t row_stride,
                       int64_t col_stride, float *packed);
 
 /*
- * A[i][c] lies at a[i * a_row_stride + c * a_col_stride], C[i][j] at c[i * c_row_stride + j]; C overlaps nothing.
- * bias is nullable. k = 0 is a product of zeros.
+ * A[i][c] lies at a[i * a_row_stride + c * a_col_stride], C[i][j] at c[i * c_row_stride + j]; C
+ * overlaps nothing. bias is nullable. k = 0 is a product of zeros.
  */
 void qkvi_gemm(qkvi_pool *pool, const qkvi_kernels *kernels, int64_t m, int64_t n, int64_t k,
                const float *a, int64_t a_row_stride, int64_t a_col_stride, const float *packed_b,

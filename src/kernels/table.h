@@ -1,6 +1,7 @@
 /*
- * The contract of the kernels: one table for each instruction set, constant and complete. What an entry may assume is said
- * here and only here; below the table nobody checks anything. All tables of the f32 class give the same bits.
+ * The contract of the kernels: one table for each instruction set, constant and complete. What an
+ * entry may assume is said here and only here; below the table nobody checks anything. All tables
+ * of the f32 class give the same bits.
  *
  * A packed panel holds 32 columns of B, row after row, zeros beyond the last column:
  *
@@ -24,8 +25,9 @@ typedef struct qkvi_kernels {
     int mr;           /* rows of the register tile */
 
     /*
-     * C[n_rows][n_cols] = A B, or C += A B if add. 1 <= n_rows <= mr, 1 <= n_cols <= 32, k >= 0; b: one packed panel.
-     * A[i][c] lies at a[i * a_row + c * a_col]. Each product is one fmaf chain from 0 in the order of k.
+     * C[n_rows][n_cols] = A B, or C += A B if add. 1 <= n_rows <= mr, 1 <= n_cols <= 32, k >= 0; b:
+     * one packed panel. A[i][c] lies at a[i * a_row + c * a_col]. Each product is one fmaf chain
+     * from 0 in the order of k.
      */
     void (*gemm_tile)(int n_rows, int n_cols, int64_t k, const float *a, int64_t a_row,
                       int64_t a_col, const float *b, float *c, int64_t c_row, int add);
@@ -34,10 +36,11 @@ typedef struct qkvi_kernels {
     void (*attend_block)(const qkvi_attend *a);
 
     /*
-     * Packing of n rows of x, dense along channels. see: a bit for each row, 32 to a word, NULL for all; rows without a bit are not
-     * read and are zeros. So is everything beyond the last row or channel, up to the end of the panel.
-     * pack_channels: [ceil(dim / 32)][rows][32 channels], the first n of `rows` filled; returns whether what was read is finite.
-     * pack_keys: [ceil(n / 32)][dim][32 rows].
+     * Packing of n rows of x, dense along channels. see: a bit for each row, 32 to a word, NULL for
+     * all; rows without a bit are not read and are zeros. So is everything beyond the last row or
+     * channel, up to the end of the panel. pack_channels: [ceil(dim / 32)][rows][32 channels], the
+     * first n of `rows` filled; returns whether what was read is finite. pack_keys: [ceil(n /
+     * 32)][dim][32 rows].
      */
     bool (*pack_channels)(const float *x, int64_t x_stride, int64_t n, int64_t dim, int64_t rows,
                           const uint32_t *see, float *panels);
@@ -45,8 +48,8 @@ typedef struct qkvi_kernels {
                       float *panels);
 
     /*
-     * Which of n_keys <= 32 keys the mask lets a row see that may see them: rows i < n_rows may see the keys
-     * [begin + i, end + i). Reads no more of it than it takes to know.
+     * Which of n_keys <= 32 keys the mask lets a row see that may see them: rows i < n_rows may see
+     * the keys [begin + i, end + i). Reads no more of it than it takes to know.
      */
     uint32_t (*mask_any)(const qkvi_mask *mask, int64_t n_rows, int n_keys, int64_t begin,
                          int64_t end);
@@ -54,8 +57,9 @@ typedef struct qkvi_kernels {
     qkvi_bwd_kernels bwd;
 
     /*
-     * One row of qkv_attention_merge: dim channels at element o_at of every o_parts, its lse at lse_at of every lse_parts.
-     * n_parts >= 1, dim >= 0; o and lse (nullable) may be those of a part.
+     * One row of qkv_attention_merge: dim channels at element o_at of every o_parts, its lse at
+     * lse_at of every lse_parts. n_parts >= 1, dim >= 0; o and lse (nullable) may be those of a
+     * part.
      */
     void (*merge_row)(int n_parts, const void *const *o_parts, const float *const *lse_parts,
                       int64_t o_at, int64_t lse_at, int64_t dim, float *o, float *lse);

@@ -1,6 +1,6 @@
 /*
- * Making random problems. Shapes are small more often than large; every option is set in a part of the cases; what no
- * query may see is NaN, and the gaps between rows are NaN canaries.
+ * Making random problems. Shapes are small more often than large; every option is set in a part of
+ * the cases; what no query may see is NaN, and the gaps between rows are NaN canaries.
  */
 #include "check/cases.h"
 
@@ -30,7 +30,7 @@ float rng_normal(rng *r) {
     return sum - 6;
 }
 
-/* ---- Shapes and options ------------------------------------------------------------------------------------ */
+/* ---- Shapes and options ---------------------------------------------------------------------- */
 
 static int64_t random_length(rng *r) {
     const int64_t kind = rng_between(r, 0, 99);
@@ -66,7 +66,9 @@ static void random_shape(rng *r, qkv_attention_desc *d) {
                                   head_dim_v);
 }
 
-/* Batch, head and token in a random order, rows with a gap; an input may repeat along a dimension. */
+/*
+ * Batch, head and token in a random order, rows with a gap; an input may repeat along a dimension.
+ */
 static void random_strides(rng *r, const int64_t size[4], bool input, int64_t stride[3]) {
     static const int order[][3] = { { 2, 1, 0 }, { 2, 1, 0 }, { 1, 2, 0 }, { 1, 0, 2 } };
     const int *const o = order[rng_between(r, 0, 3)];
@@ -138,7 +140,7 @@ static void random_options(rng *r, check_case *c) {
     d->q_len = c->q_len;
 }
 
-/* ---- Values ------------------------------------------------------------------------------------------------ */
+/* ---- Values ---------------------------------------------------------------------------------- */
 
 enum { NORMAL, EQUAL, ONE_HOT, LARGE, DOMINATING, SUBNORMAL, CANCELLING, PATTERNS };
 static const char *const PATTERN_NAMES[] = { "normal",          "equal",      "one-hot",
@@ -207,9 +209,12 @@ static void make_mask(rng *r, check_case *c) {
     d->mask = c->mask.data;
 }
 
-/* ---- Values that are not finite ---------------------------------------------------------------------------- */
+/* ---- Values that are not finite -------------------------------------------------------------- */
 
-/* Is element token of head hk (a key/value head) of an array with these strides shared with any other? */
+/*
+ * Is element token of head hk (a key/value head) of an array with these strides shared with any
+ * other?
+ */
 static bool key_seen_by_any(const qkv_attention_desc *d, int64_t b, int64_t g, int64_t j) {
     const int64_t per_group = d->n_heads / d->n_kv_heads;
     for (int64_t h = g * per_group; h < (g + 1) * per_group; h++)
@@ -280,7 +285,7 @@ static void poison_one(rng *r, check_case *c) {
     c->visible_nan = true;
 }
 
-/* ---- The case ---------------------------------------------------------------------------------------------- */
+/* ---- The case -------------------------------------------------------------------------------- */
 
 static void describe(check_case *c, const char *pattern) {
     const qkv_attention_desc *d = &c->d;
@@ -331,7 +336,7 @@ oracle_inputs case_inputs(const check_case *c) {
     return in;
 }
 
-/* ---- Outputs ----------------------------------------------------------------------------------------------- */
+/* ---- Outputs --------------------------------------------------------------------------------- */
 
 guarded output_new(const int64_t size[4], const int64_t stride[3], bool at_end) {
     int64_t elems = size[3];

@@ -1,5 +1,6 @@
 /*
- * Random attention problems: one 64-bit seed decides shapes, strides, options, values and where the guard pages lie.
+ * Random attention problems: one 64-bit seed decides shapes, strides, options, values and where the
+ * guard pages lie.
  */
 #ifndef QKV_TESTS_CASES_H
 #define QKV_TESTS_CASES_H
@@ -39,8 +40,8 @@ oracle_inputs case_inputs(const check_case *c);
 /* A guarded array for an output of this shape and these strides; see output_intact. */
 guarded output_new(const int64_t size[4], const int64_t stride[3], bool at_end);
 /*
- * Is everything still a canary that is no element of a row that the call may write? rows[b] says how many rows of batch b it
- * may; NULL: all.
+ * Is everything still a canary that is no element of a row that the call may write? rows[b] says
+ * how many rows of batch b it may; NULL: all.
  */
 bool output_intact(const guarded *g, const int64_t size[4], const int64_t stride[3],
                    const int64_t *rows);

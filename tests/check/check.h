@@ -1,10 +1,12 @@
 /*
  * qkv-check: does the library, on this machine, compute what it promises?
  *
- * Random problems are run on the scalar build and compared with a double oracle, within the bounds of docs/numerics.md; then
- * on every instruction set, with random numbers of threads and floating-point modes, and compared with the scalar build bit
- * by bit. Arrays end or begin at a page without access, and gaps between rows hold canaries. The parts of every kernel
- * table are compared in the same way. Each case runs in a child process, so that a crash is a failure like any other.
+ * Random problems are run on the scalar build and compared with a double oracle, within the bounds
+ * of docs/numerics.md; then on every instruction set, with random numbers of threads and
+ * floating-point modes, and compared with the scalar build bit by bit. Arrays end or begin at a
+ * page without access, and gaps between rows hold canaries. The parts of every kernel table are
+ * compared in the same way. Each case runs in a child process, so that a crash is a failure like
+ * any other.
  */
 #ifndef QKV_TESTS_CHECK_H
 #define QKV_TESTS_CHECK_H
@@ -24,7 +26,7 @@ typedef struct check_options {
 /* Writes a report to out; returns the number of failures. */
 int check_run(const check_options *options, FILE *out);
 
-/* ---- Between the files of qkv-check ------------------------------------------------------------------------- */
+/* ---- Between the files of qkv-check ---------------------------------------------------------- */
 
 enum { BOUND_O, BOUND_LSE, BOUND_D_Q, BOUND_D_K, BOUND_D_V, BOUNDS };
 enum { CHECK_MAX_ISAS = 8 };

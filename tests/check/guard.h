@@ -1,5 +1,6 @@
 /*
- * Memory that notices: an array that ends at, or begins after, a page without access, in a mapping full of canaries.
+ * Memory that notices: an array that ends at, or begins after, a page without access, in a mapping
+ * full of canaries.
  */
 #ifndef QKV_TESTS_GUARD_H
 #define QKV_TESTS_GUARD_H
@@ -16,7 +17,9 @@ typedef struct guarded {
 
 enum { CANARY_BYTE = 0xFF }; /* four of them are a NaN, so that reading one shows, too */
 
-/* At the end of its pages (flush with the guard page) or at their beginning. Filled with canaries. */
+/*
+ * At the end of its pages (flush with the guard page) or at their beginning. Filled with canaries.
+ */
 guarded guarded_new(size_t bytes, bool at_end);
 void guarded_free(guarded *g);
 /* From now on a write is a crash. */

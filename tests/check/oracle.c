@@ -1,5 +1,6 @@
 /*
- * The double oracle. Slow and plain on purpose; see oracle.h. The formulas are those of include/qkv/qkv.h, in their order.
+ * The double oracle. Slow and plain on purpose; see oracle.h. The formulas are those of
+ * include/qkv/qkv.h, in their order.
  */
 #include "check/oracle.h"
 
@@ -34,7 +35,7 @@ static const float *at(const float *x, const int64_t s[3], int64_t b, int64_t h,
     return x + b * s[0] + h * s[1] + i * s[2];
 }
 
-/* ---- Rules ------------------------------------------------------------------------------------------------- */
+/* ---- Rules ----------------------------------------------------------------------------------- */
 
 static double scale_of(const qkv_attention_desc *d) {
     if (d->flags & QKV_SET_SCALE) return (double)d->scale;
@@ -74,7 +75,7 @@ int oracle_sees(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i, in
     return 1;
 }
 
-/* ---- One row of scores and weights ------------------------------------------------------------------------- */
+/* ---- One row of scores and weights ----------------------------------------------------------- */
 
 typedef struct row {
     int *sees;
@@ -153,7 +154,7 @@ static void row_run(const qkv_attention_desc *d, const oracle_inputs *in, int64_
     r->lse = m + log(sum);
 }
 
-/* ---- Forward ----------------------------------------------------------------------------------------------- */
+/* ---- Forward --------------------------------------------------------------------------------- */
 
 static void weighted_values(const qkv_attention_desc *d, const float *v, const int64_t stride[3],
                             int64_t b, int64_t g, const row *r, double *o) {
@@ -183,7 +184,7 @@ void oracle_forward_run(const qkv_attention_desc *d, const oracle_inputs *in, or
     row_free(&r);
 }
 
-/* ---- Backward ---------------------------------------------------------------------------------------------- */
+/* ---- Backward -------------------------------------------------------------------------------- */
 
 /* The part of the gradients that goes through query i, once its weights are known. */
 static void row_backward(const qkv_attention_desc *d, const oracle_inputs *in, int64_t b, int64_t h,
@@ -227,7 +228,7 @@ void oracle_backward_run(const qkv_attention_desc *d, const oracle_inputs *in,
     row_free(&r);
 }
 
-/* ---- The same in f32 --------------------------------------------------------------------------------------- */
+/* ---- The same in f32 ------------------------------------------------------------------------- */
 
 typedef struct textbook {
     bool backwards; /* sums over channels */
@@ -313,7 +314,7 @@ void oracle_textbook_f32(const qkv_attention_desc *d, const oracle_inputs *in, i
     free(t.d_v);
 }
 
-/* ---- Memory ------------------------------------------------------------------------------------------------ */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 oracle_forward oracle_forward_new(const qkv_attention_desc *d) {
     return (oracle_forward){ .o = zeros(rows_q(d) * d->head_dim_v, sizeof(double)),

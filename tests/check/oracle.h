@@ -1,16 +1,20 @@
 /*
- * Attention as a textbook has it, in double, from the public header's formulas alone: one score matrix row at a time, no
- * blocks, nothing shared with the library. What qkv-check and the property tests compare with.
+ * Attention as a textbook has it, in double, from the public header's formulas alone: one score
+ * matrix row at a time, no blocks, nothing shared with the library. What qkv-check and the property
+ * tests compare with.
  *
- * Also here: the bounds of docs/numerics.md, built from the operands, and the same textbook formulas of the backward pass in
- * f32, whose error is the yardstick for gradients.
+ * Also here: the bounds of docs/numerics.md, built from the operands, and the same textbook
+ * formulas of the backward pass in f32, whose error is the yardstick for gradients.
  */
 #ifndef QKV_TESTS_ORACLE_H
 #define QKV_TESTS_ORACLE_H
 
 #include "qkv/qkv.h"
 
-/* Dense arrays in the logical shapes of the header. Rows at or beyond q_len hold 0 and mean nothing. */
+/*
+ * Dense arrays in the logical shapes of the header. Rows at or beyond q_len hold 0 and mean
+ * nothing.
+ */
 typedef struct oracle_forward {
     double *o, *lse;
     double *o_bound, *lse_bound; /* per row: how far f32 results may be from them */
@@ -36,15 +40,19 @@ void oracle_backward_run(const qkv_attention_desc *d, const oracle_inputs *in,
                          oracle_backward *out);
 
 /*
- * The header's backward formulas evaluated in f32, from the f32 o and lse of a forward call. There is more than one such
- * evaluation, and the error of a small problem is a matter of luck, so there are ORACLE_TEXTBOOKS of them: channels from left
- * to right or from right to left; o and lse as given, or moved by a unit in the last place, since nobody knows them better.
+ * The header's backward formulas evaluated in f32, from the f32 o and lse of a forward call. There
+ * is more than one such evaluation, and the error of a small problem is a matter of luck, so there
+ * are ORACLE_TEXTBOOKS of them: channels from left to right or from right to left; o and lse as
+ * given, or moved by a unit in the last place, since nobody knows them better.
  */
 enum { ORACLE_TEXTBOOKS = 4 };
 void oracle_textbook_f32(const qkv_attention_desc *d, const oracle_inputs *in, int which,
                          oracle_backward *out);
 
-/* Zero-filled results of the right sizes; exits the process when memory is out, like everything in tests. */
+/*
+ * Zero-filled results of the right sizes; exits the process when memory is out, like everything in
+ * tests.
+ */
 oracle_forward oracle_forward_new(const qkv_attention_desc *d);
 void oracle_forward_free(oracle_forward *f);
 oracle_backward oracle_backward_new(const qkv_attention_desc *d);

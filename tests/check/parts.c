@@ -1,6 +1,7 @@
 /*
- * The parts of every kernel table: the scalar one against its definition where that is a formula of a line, every other against
- * the scalar one, bit by bit, on arrays that end or begin at a page without access.
+ * The parts of every kernel table: the scalar one against its definition where that is a formula of
+ * a line, every other against the scalar one, bit by bit, on arrays that end or begin at a page
+ * without access.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -64,7 +65,7 @@ static void same(trial *t, float got, float want, int64_t i) {
                      t->kernels->name, i, (double)got, (double)want);
 }
 
-/* ---- Matrix kernel ----------------------------------------------------------------------------------------- */
+/* ---- Matrix kernel --------------------------------------------------------------------------- */
 
 static void part_gemm_tile(trial *t) {
     const int rows = (int)rng_between(&t->r, 1, 12), cols = (int)rng_between(&t->r, 1, 32);
@@ -91,9 +92,11 @@ static void part_gemm_tile(trial *t) {
     result(t, c, (rows - 1) * ldc + cols);
 }
 
-/* ---- Backward ---------------------------------------------------------------------------------------------- */
+/* ---- Backward -------------------------------------------------------------------------------- */
 
-/* Which of n rows to read, in words, or NULL for all; the others hold NaN, since nobody may look. */
+/*
+ * Which of n rows to read, in words, or NULL for all; the others hold NaN, since nobody may look.
+ */
 static const uint32_t *some(trial *t, float *x, int64_t stride, int64_t n, int64_t dim,
                             uint32_t words[8]) {
     if (rng_chance(&t->r, 50)) return NULL;
@@ -179,7 +182,7 @@ static void part_delta(trial *t) {
     result(t, delta, n);
 }
 
-/* ---- Merge ------------------------------------------------------------------------------------------------- */
+/* ---- Merge ----------------------------------------------------------------------------------- */
 
 static void part_merge_row(trial *t) {
     enum { PARTS = 5 };
@@ -210,7 +213,7 @@ static void part_merge_row(trial *t) {
     result(t, y, dim + 1);
 }
 
-/* ---- Layers: scalar is tested by the layers' own tests -------------------------------------------------------- */
+/* ---- Layers: scalar is tested by the layers' own tests --------------------------------------- */
 
 static void part_norm(trial *t) {
     const int64_t rows = rng_between(&t->r, 1, 5), n = length(t);
@@ -275,7 +278,7 @@ static void part_adamw(trial *t) {
     result(t, all, 3 * n);
 }
 
-/* ---- All parts on all tables ------------------------------------------------------------------------------- */
+/* ---- All parts on all tables ----------------------------------------------------------------- */
 
 static const struct {
     const char *name;

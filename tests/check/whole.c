@@ -1,6 +1,6 @@
 /*
- * Whole calls: forward and backward of one random problem. The scalar build against the oracle, everything else against the
- * scalar build.
+ * Whole calls: forward and backward of one random problem. The scalar build against the oracle,
+ * everything else against the scalar build.
  */
 #include <cpuid.h>
 #include <inttypes.h>
@@ -41,11 +41,12 @@ static void outputs_free(outputs *x) {
     guarded_free(&x->d_v);
 }
 
-/* ---- Running ----------------------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 /*
- * Are upper halves of vector registers in use? XGETBV with ECX = 1 tells which register state is not at its initial value;
- * component 2 is the upper halves of ymm0 to ymm15. Left so, they would slow down the caller's SSE code.
+ * Are upper halves of vector registers in use? XGETBV with ECX = 1 tells which register state is
+ * not at its initial value; component 2 is the upper halves of ymm0 to ymm15. Left so, they would
+ * slow down the caller's SSE code.
  */
 static bool upper_halves_in_use(void) {
     unsigned a, b, c, d;
@@ -128,7 +129,7 @@ static bool run(const check_case *c, const setup *s, outputs *x, check_report *r
     return ok;
 }
 
-/* ---- Against the scalar build ------------------------------------------------------------------------------ */
+/* ---- Against the scalar build ---------------------------------------------------------------- */
 
 int64_t first_difference(const float *x, const float *y, size_t n) {
     if (n == 0 || memcmp(x, y, n * sizeof *x) == 0) return -1;
@@ -153,7 +154,7 @@ static void compare_bits(const outputs *x, const outputs *y, const setup *s, che
     }
 }
 
-/* ---- Against the oracle ------------------------------------------------------------------------------------ */
+/* ---- Against the oracle ---------------------------------------------------------------------- */
 
 /* Position of element (b, h, i, c) in an array of the case. */
 static int64_t place(const int64_t stride[3], int64_t b, int64_t h, int64_t i) {
@@ -233,7 +234,9 @@ static void compare_gradient(const check_case *c, int which, const guarded *ours
             }
 }
 
-/* 4 times the largest error of the textbook's f32 formulas, plus 16 epsilon of the largest value. */
+/*
+ * 4 times the largest error of the textbook's f32 formulas, plus 16 epsilon of the largest value.
+ */
 static void compare_backward(const check_case *c, const outputs *x, check_report *report) {
     oracle_inputs in = case_inputs(c);
     int64_t size[3][4], n[3];
@@ -263,7 +266,7 @@ static void compare_backward(const check_case *c, const outputs *x, check_report
     oracle_backward_free(&textbook);
 }
 
-/* ---- One case ---------------------------------------------------------------------------------------------- */
+/* ---- One case -------------------------------------------------------------------------------- */
 
 void check_whole(const check_options *options, uint64_t seed, check_report *report) {
     /* default; flush-to-zero and denormals-are-zero; round up; all of it */

@@ -1,6 +1,7 @@
 /*
- * Attention against float64 results of numpy (forward) and PyTorch (gradients), made by tools/attention_cases.py, which also
- * describes the file. First the double oracle of qkv-check, which must agree to double precision; then the library.
+ * Attention against float64 results of numpy (forward) and PyTorch (gradients), made by
+ * tools/attention_cases.py, which also describes the file. First the double oracle of qkv-check,
+ * which must agree to double precision; then the library.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -58,7 +59,7 @@ static reader open_cases(void) {
     return r;
 }
 
-/* ---- The inputs, by the script's hash ---------------------------------------------------------------------- */
+/* ---- The inputs, by the script's hash -------------------------------------------------------- */
 
 static uint64_t mix(uint64_t x) {
     x += 0x9E3779B97F4A7C15u;
@@ -151,7 +152,7 @@ static void free_case(golden *g) {
     free(g->mask);
 }
 
-/* ---- Tests ------------------------------------------------------------------------------------------------- */
+/* ---- Tests ----------------------------------------------------------------------------------- */
 
 static void same(const char *name, int n_case, const double *x, const double *y, int64_t n,
                  double tolerance) {
@@ -199,7 +200,10 @@ static float *floats(int64_t n) {
     return x;
 }
 
-/* The bound of docs/numerics.md for other frameworks; rows that are not written hold 0 on both sides. */
+/*
+ * The bound of docs/numerics.md for other frameworks; rows that are not written hold 0 on both
+ * sides.
+ */
 static void near(const char *name, int n_case, const char *isa, const float *x, const double *y,
                  int64_t n) {
     double largest = 0;

@@ -1,8 +1,8 @@
 /*
- * BERT against transformers in float64 (tools/fixtures.py): tiny random models, a batch of sequences
- * of several lengths. Hidden states of every layer, weights of every head, logits of both heads, both
- * losses, every gradient (of bert_long, whose sums are long, losses and gradients only), each within
- * the bound of docs/numerics.md:
+ * BERT against transformers in float64 (tools/fixtures.py): tiny random models, a batch of
+ * sequences of several lengths. Hidden states of every layer, weights of every head, logits of both
+ * heads, both losses, every gradient (of bert_long, whose sums are long, losses and gradients
+ * only), each within the bound of docs/numerics.md:
  *
  *     max|x - y| <= 1e-5 max(max|y|, 0.01 g)      g: the largest |y| of that kind in the model
  */
@@ -29,7 +29,7 @@ typedef struct golden {
     float worst; /* largest share of a bound that was used */
 } golden;
 
-/* ---- Expected values --------------------------------------------------------------------------- */
+/* ---- Expected values ------------------------------------------------------------------------- */
 
 static const qkvi_stored *find(const golden *g, const char *name) {
     const qkvi_stored *stored = qkvi_safetensors_find(g->expected, name);
@@ -76,7 +76,7 @@ static void compare(golden *g, const char *name, const float *x, size_t n, float
     free(y);
 }
 
-/* ---- Setup ------------------------------------------------------------------------------------- */
+/* ---- Setup ----------------------------------------------------------------------------------- */
 
 static void open_golden(golden *g, const char *name) {
     char path[512];
@@ -106,7 +106,7 @@ static void close_golden(golden *g) {
     qkv_ctx_destroy(g->ctx);
 }
 
-/* ---- Running ----------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 static qkv_run *run_all(golden *g, uint32_t flags) {
     qkv_encoding *encodings = calloc((size_t)g->n_sequences, sizeof *encodings);
@@ -209,7 +209,7 @@ static void test_run_keeps_only_what_is_asked(void **state) {
     close_golden(&g);
 }
 
-/* ---- Training ---------------------------------------------------------------------------------- */
+/* ---- Training -------------------------------------------------------------------------------- */
 
 static void compute_grads(golden *g, float *grads_arena, qkvi_bert_losses *losses) {
     const qkvi_param_table *table = &g->model->params;

@@ -1,4 +1,6 @@
-/* Compiled, never run: the public headers together, in C99, C17 and C++17, with every initializer. */
+/*
+ * Compiled, never run: the public headers together, in C99, C17 and C++17, with every initializer.
+ */
 #include <qkv/view.h>
 
 #include <qkv/inspect.h>

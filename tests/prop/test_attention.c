@@ -1,6 +1,7 @@
 /*
- * Properties of attention: what must hold between two calls, whatever the numbers. Where the contract promises the same bits
- * they are compared as bits, otherwise within the bounds of docs/numerics.md. Every instruction set in turn.
+ * Properties of attention: what must hold between two calls, whatever the numbers. Where the
+ * contract promises the same bits they are compared as bits, otherwise within the bounds of
+ * docs/numerics.md. Every instruction set in turn.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -120,7 +121,7 @@ static double bound_of(const problem *p, double *lse_bound) {
 
 static rng random_of(uint64_t stream) { return (rng){ seed + stream }; }
 
-/* ---- Scores and keys --------------------------------------------------------------------------------------- */
+/* ---- Scores and keys ------------------------------------------------------------------------- */
 
 static void shifting_scores_shifts_lse_only(void) {
     rng r = random_of(1);
@@ -220,7 +221,7 @@ static void constant_values_come_back(void) {
     problem_free(&p);
 }
 
-/* ---- The same rules said in another way -------------------------------------------------------------------- */
+/* ---- The same rules said in another way ------------------------------------------------------ */
 
 static void causal_is_an_explicit_mask(void) {
     rng r = random_of(5);
@@ -282,7 +283,7 @@ static void groups_are_repeated_heads(void) {
     problem_free(&s);
 }
 
-/* ---- Bits depend on nothing else --------------------------------------------------------------------------- */
+/* ---- Bits depend on nothing else ------------------------------------------------------------- */
 
 /* A padded batch against its members alone, in shapes of their own. */
 static void padding_and_batch_change_no_bit(void) {
@@ -371,11 +372,11 @@ static void threads_change_no_bit(void) {
     }
 }
 
-/* ---- NaN --------------------------------------------------------------------------------------------------- */
+/* ---- NaN ------------------------------------------------------------------------------------- */
 
 /*
- * A key (in K and V) or a query (in Q and d_o) that is all NaN, in the middle of a causal window problem: rows that do not see
- * it keep their bits, rows that do are NaN.
+ * A key (in K and V) or a query (in Q and d_o) that is all NaN, in the middle of a causal window
+ * problem: rows that do not see it keep their bits, rows that do are NaN.
  */
 static void nan_stays_where_it_is_seen(void) {
     enum { L = 150, D = 16, KEY = 70, LEFT = 40 };
@@ -423,7 +424,7 @@ static void nan_stays_where_it_is_seen(void) {
     problem_free(&s);
 }
 
-/* ---- Derivatives ------------------------------------------------------------------------------------------- */
+/* ---- Derivatives ----------------------------------------------------------------------------- */
 
 static double loss(const problem *p) {
     const oracle_inputs in = { .q = p->q, .k = p->k, .v = p->v };
@@ -474,7 +475,7 @@ static void gradients_are_derivatives(void) {
     }
 }
 
-/* ---- All on every instruction set -------------------------------------------------------------------------- */
+/* ---- All on every instruction set ------------------------------------------------------------ */
 
 static void on_every_isa(void **state) {
     void (*const property)(void) = *(void (**)(void)) * state;

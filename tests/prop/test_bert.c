@@ -23,7 +23,7 @@ enum { N_SEQUENCES = 40, LONGEST = 19, N_WORDS = 75 };
 
 static uint64_t seed = 4711;
 
-/* ---- Random models and batches ----------------------------------------------------------------- */
+/* ---- Random models and batches --------------------------------------------------------------- */
 
 static const qkv_model_info small_model = { .n_layers = 2,
                                             .n_heads = 3,
@@ -128,7 +128,7 @@ static qkvi_bert_losses compute(setup *s, qkv_ctx *ctx, int with_grads) {
     return losses;
 }
 
-/* ---- Same bits --------------------------------------------------------------------------------- */
+/* ---- Same bits ------------------------------------------------------------------------------- */
 
 static void test_batch_equals_single_runs(void **state) {
     (void)state;
@@ -197,7 +197,7 @@ static void test_training_has_the_same_bits_everywhere(void **state) {
     free_setup(s);
 }
 
-/* ---- Positions --------------------------------------------------------------------------------- */
+/* ---- Positions ------------------------------------------------------------------------------- */
 
 static void test_sinusoids_are_the_formula(void **state) {
     (void)state;
@@ -245,7 +245,7 @@ static void test_sinusoidal_model_equals_learned_one(void **state) {
     free_setup(fixed);
 }
 
-/* ---- Derivatives ------------------------------------------------------------------------------- */
+/* ---- Derivatives ----------------------------------------------------------------------------- */
 
 /* Loss at weights + step * direction. */
 static double loss_along(setup *s, qkv_ctx *ctx, const float *origin, const float *direction,
@@ -257,8 +257,9 @@ static double loss_along(setup *s, qkv_ctx *ctx, const float *origin, const floa
 }
 
 /*
- * One direction per tensor, so that a wrong gradient cannot hide among others. Four-point differences;
- * the tolerance is that of their rounding: losses are means of floats, good to about 1e-7.
+ * One direction per tensor, so that a wrong gradient cannot hide among others. Four-point
+ * differences; the tolerance is that of their rounding: losses are means of floats, good to about
+ * 1e-7.
  */
 static void test_gradient_is_the_derivative(void **state) {
     (void)state;
@@ -297,7 +298,7 @@ static void test_gradient_is_the_derivative(void **state) {
     free_setup(s);
 }
 
-/* ---- Refusals ---------------------------------------------------------------------------------- */
+/* ---- Refusals -------------------------------------------------------------------------------- */
 
 static void expect_refusal(setup *s, qkv_ctx *ctx, qkv_status wanted, const char *text) {
     qkvi_bert_losses losses;

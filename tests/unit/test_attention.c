@@ -1,6 +1,7 @@
 /*
- * The calls of attention at their edges: empty shapes, the caller's workspace, cancelling, memory that runs out, forks, small
- * stacks, arrays beyond 2^31 elements. What they compute is tested by qkv-check, prop_attention and golden_attention.
+ * The calls of attention at their edges: empty shapes, the caller's workspace, cancelling, memory
+ * that runs out, forks, small stacks, arrays beyond 2^31 elements. What they compute is tested by
+ * qkv-check, prop_attention and golden_attention.
  */
 #include <float.h>
 #include <math.h>
@@ -89,7 +90,7 @@ static bool same_outputs(const world *x, const world *y) {
     return memcmp(x->o, y->o, sizeof *x - offsetof(world, o)) == 0;
 }
 
-/* ---- Shapes without elements ------------------------------------------------------------------------------- */
+/* ---- Shapes without elements ----------------------------------------------------------------- */
 
 static void no_keys(void **state) {
     (void)state;
@@ -151,7 +152,7 @@ static void nothing_to_do(void **state) {
     }
 }
 
-/* ---- Masks at their edges ---------------------------------------------------------------------------------- */
+/* ---- Masks at their edges -------------------------------------------------------------------- */
 
 static void any_byte_but_zero_sees(void **state) {
     (void)state;
@@ -174,7 +175,10 @@ static void any_byte_but_zero_sees(void **state) {
     free(w);
 }
 
-/* Finite values, also -FLT_MAX, are numbers; +inf and NaN make the row NaN; -inf everywhere empties it. */
+/*
+ * Finite values, also -FLT_MAX, are numbers; +inf and NaN make the row NaN; -inf everywhere empties
+ * it.
+ */
 static void extreme_masks(void **state) {
     (void)state;
     static float mask[LQ * LK];
@@ -207,7 +211,10 @@ static void extreme_masks(void **state) {
     free(w);
 }
 
-/* A visible key is not hidden because its score overflows: -inf beside numbers has weight 0, alone it is NaN; +inf is NaN. */
+/*
+ * A visible key is not hidden because its score overflows: -inf beside numbers has weight 0, alone
+ * it is NaN; +inf is NaN.
+ */
 static void overflowing_scores(void **state) {
     (void)state;
     world *w = world_new();
@@ -242,7 +249,7 @@ static void windows_wider_than_the_keys(void **state) {
     free(w);
 }
 
-/* ---- The workspace ----------------------------------------------------------------------------------------- */
+/* ---- The workspace --------------------------------------------------------------------------- */
 
 static void workspace_of_the_caller(void **state) {
     (void)state;
@@ -345,7 +352,7 @@ static void the_nth_allocation_fails(void **state) {
     free(w);
 }
 
-/* ---- Cancelling and progress ------------------------------------------------------------------------------- */
+/* ---- Cancelling and progress ----------------------------------------------------------------- */
 
 typedef struct watch {
     qkv_ctx *ctx;
@@ -409,7 +416,7 @@ static void lse_may_be_null(void **state) {
     free(w);
 }
 
-/* ---- Processes, threads and stacks ------------------------------------------------------------------------- */
+/* ---- Processes, threads and stacks ----------------------------------------------------------- */
 
 /* The child of a fork uses the parent's context, whose threads it does not have. */
 static void after_a_fork(void **state) {
@@ -487,7 +494,7 @@ static void a_host_without_threads(void **state) {
     free(w);
 }
 
-/* ---- Beyond 2^31 elements ---------------------------------------------------------------------------------- */
+/* ---- Beyond 2^31 elements -------------------------------------------------------------------- */
 
 /* Batches, heads and tokens 2^31 and more elements apart, in mappings that are almost all holes. */
 static void far_apart_in_memory(void **state) {

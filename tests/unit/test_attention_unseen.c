@@ -1,7 +1,7 @@
 /*
- * Keys that nobody sees are never read. Every row of K and V has a page of its own; under random rules, those that no query
- * sees, by the definition, lose all access, and the results must be the ones from before. Also: the workspace is the
- * formula of docs/numerics.md.
+ * Keys that nobody sees are never read. Every row of K and V has a page of its own; under random
+ * rules, those that no query sees, by the definition, lose all access, and the results must be the
+ * ones from before. Also: the workspace is the formula of docs/numerics.md.
  */
 #include <math.h>
 #include <setjmp.h>

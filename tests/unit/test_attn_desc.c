@@ -1,6 +1,6 @@
 /*
- * What the descriptor's checks refuse, with the exact text, and what they make of what they accept. Nothing here computes:
- * the pointers only have to be plausible.
+ * What the descriptor's checks refuse, with the exact text, and what they make of what they accept.
+ * Nothing here computes: the pointers only have to be plausible.
  */
 #include <float.h>
 #include <math.h>
@@ -315,7 +315,9 @@ static void overlaps(void **state) {
     backward(w, QKV_ERR_ARGUMENT, "d_q, an output, overlaps kv_len");
 }
 
-/* q, k, v, o as columns of one [token][16 * n] buffer: apart, though their address ranges overlap. */
+/*
+ * q, k, v, o as columns of one [token][16 * n] buffer: apart, though their address ranges overlap.
+ */
 static void packed_columns_are_apart(void **state) {
     (void)state;
     enum { HEADS = 2, HEAD = 8, HIDDEN = HEADS * HEAD, TOKENS = 5 };

@@ -1,4 +1,7 @@
-/* Features against the compiler's own detection; processors against affinity and invented control groups. */
+/*
+ * Features against the compiler's own detection; processors against affinity and invented control
+ * groups.
+ */
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>

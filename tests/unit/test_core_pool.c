@@ -1,4 +1,7 @@
-/* The pool: every index once, concurrency, nesting, sharing, fork, no threads to be had, floating-point state. */
+/*
+ * The pool: every index once, concurrency, nesting, sharing, fork, no threads to be had,
+ * floating-point state.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -72,7 +75,10 @@ static void each_index_once(void **state) {
     qkvi_pool_release(NULL);
 }
 
-/* Thousands of short jobs, with pauses on both sides of the time that a worker spins before it sleeps. */
+/*
+ * Thousands of short jobs, with pauses on both sides of the time that a worker spins before it
+ * sleeps.
+ */
 static void many_short_jobs(void **state) {
     (void)state;
     for (int n_threads = 2; n_threads <= 4; n_threads++) {
@@ -90,7 +96,10 @@ static void meet(void *argument, int index) {
     pthread_barrier_wait(argument);
 }
 
-/* As many tasks as threads, each of which waits for all others: a pool that ran them one by one would never return. */
+/*
+ * As many tasks as threads, each of which waits for all others: a pool that ran them one by one
+ * would never return.
+ */
 static void tasks_run_at_the_same_time(void **state) {
     (void)state;
     for (int n_threads = 2; n_threads <= 16; n_threads += 7) {
@@ -159,7 +168,7 @@ static void fewer_threads_than_wanted(void **state) {
     }
 }
 
-/* ---- Fork --------------------------------------------------------------------------------------------------- */
+/* ---- Fork ------------------------------------------------------------------------------------ */
 
 static void expect_child_exits_with_0(pid_t child) {
     int status = -1;
@@ -169,7 +178,10 @@ static void expect_child_exits_with_0(pid_t child) {
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* In a child: serial at worst, but right; and its tasks run at the same time, so it has threads of its own. */
+/*
+ * In a child: serial at worst, but right; and its tasks run at the same time, so it has threads of
+ * its own.
+ */
 _Noreturn static void check_in_child(qkvi_pool *pool) {
     alarm(60);
     bool ok = runs_each_index_once(pool, 100);
@@ -231,7 +243,10 @@ static void *run_gate(void *argument) {
     return NULL;
 }
 
-/* Another thread is inside a call at the moment of the fork, so the child finds a pool that nobody will ever free. */
+/*
+ * Another thread is inside a call at the moment of the fork, so the child finds a pool that nobody
+ * will ever free.
+ */
 static void a_fork_while_busy(void **state) {
     (void)state;
     struct gate gate = { make_pool(3), 0, false };
@@ -246,7 +261,7 @@ static void a_fork_while_busy(void **state) {
     qkvi_pool_release(gate.pool);
 }
 
-/* ---- What the host has set ---------------------------------------------------------------------------------- */
+/* ---- What the host has set ------------------------------------------------------------------- */
 
 struct host {
     pthread_barrier_t barrier;
@@ -296,7 +311,10 @@ static void floating_point_state_and_signals_are_the_hosts(void **state) {
     }
 }
 
-/* A host that runs each task on a thread of its own, the last first, with the smallest stack that we promise to need. */
+/*
+ * A host that runs each task on a thread of its own, the last first, with the smallest stack that
+ * we promise to need.
+ */
 struct hosted {
     void (*task)(void *, int);
     void *argument;
@@ -350,7 +368,7 @@ static void a_host_lends_its_threads(void **state) {
     qkvi_pool_release(pool);
 }
 
-/* ---- Memory ------------------------------------------------------------------------------------------------- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 static int n_alive, n_allocations;
 

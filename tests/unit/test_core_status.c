@@ -88,7 +88,10 @@ static void escapes(void **state) {
     assert_string_equal(qkvi_escape(text, sizeof text, "a\0b", 3), "a\\x00b");
 }
 
-/* Whatever the size, the text is a prefix of the whole one, cut between characters, and says that it was cut. */
+/*
+ * Whatever the size, the text is a prefix of the whole one, cut between characters, and says that
+ * it was cut.
+ */
 static void cut_texts_end_in_dots(void **state) {
     (void)state;
     static const char bytes[] = "a\xC3\xA9\x01z\\\xE6\xBC\xA2!";

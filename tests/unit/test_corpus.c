@@ -1,4 +1,7 @@
-/* The embedded model's grammar and its corpus: sizes, determinism, what is held out, admissible sets; and text corpora. */
+/*
+ * The embedded model's grammar and its corpus: sizes, determinism, what is held out, admissible
+ * sets; and text corpora.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -251,8 +254,10 @@ typedef struct quotation {
     size_t bytes;
 } quotation;
 
-/* All between two quotes of a line, alone and with what stands in quotes before it (qkv next "A" "B"); returns how often that is
- * something that the grammar holds out. */
+/*
+ * All between two quotes of a line, alone and with what stands in quotes before it (qkv next "A"
+ * "B"); returns how often that is something that the grammar holds out.
+ */
 static int check_quotations(const char *path) {
     char *text;
     size_t n;

@@ -1,4 +1,7 @@
-/* Contexts: defaults, options, environment, failing memory, sharing of threads, the bracket of a call. */
+/*
+ * Contexts: defaults, options, environment, failing memory, sharing of threads, the bracket of a
+ * call.
+ */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -117,7 +120,7 @@ static void numbers_of_threads(void **state) {
     expect_refusal(&options, QKV_ERR_ARGUMENT, "n_threads = 1025");
 }
 
-/* ---- Memory ------------------------------------------------------------------------------------------------- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 struct counter {
     int n_alive, n_calls, fail_at;
@@ -201,7 +204,7 @@ static void workspace_of_the_caller(void **state) {
     qkv_ctx_destroy(ctx);
 }
 
-/* ---- Options of other versions ------------------------------------------------------------------------------ */
+/* ---- Options of other versions --------------------------------------------------------------- */
 
 static void newer_options(void **state) {
     (void)state;
@@ -221,7 +224,7 @@ static void newer_options(void **state) {
     expect_refusal(&newer.known, QKV_ERR_ARGUMENT, "qkv_ctx_options.struct_size = 0");
 }
 
-/* ---- Sharing ------------------------------------------------------------------------------------------------ */
+/* ---- Sharing --------------------------------------------------------------------------------- */
 
 static void note_index(void *argument, int index) { ((int *)argument)[index]++; }
 
@@ -265,7 +268,7 @@ static void the_hosts_threads(void **state) {
     expect_refusal(&options, QKV_ERR_ARGUMENT, "executor.n_threads = 0");
 }
 
-/* ---- The bracket -------------------------------------------------------------------------------------------- */
+/* ---- The bracket ----------------------------------------------------------------------------- */
 
 static void one_call_at_a_time(void **state) {
     (void)state;

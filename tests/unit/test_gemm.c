@@ -1,6 +1,7 @@
 /*
- * The matrix product against a plain statement of its order of operations (memcmp: every instruction set, thread counts,
- * strides of A and B, accumulation, bias), and that statement against double within the bound of a chain of k roundings.
+ * The matrix product against a plain statement of its order of operations (memcmp: every
+ * instruction set, thread counts, strides of A and B, accumulation, bias), and that statement
+ * against double within the bound of a chain of k roundings.
  */
 #include <float.h>
 #include <math.h>
@@ -144,7 +145,10 @@ static void options_of(struct problem *p, unsigned bits) {
     p->with_bias = bits & 8;
 }
 
-/* Both sides of every edge: register tile, panel, block of k, block of rows; zeros; with all sixteen kinds of options. */
+/*
+ * Both sides of every edge: register tile, panel, block of k, block of rows; zeros; with all
+ * sixteen kinds of options.
+ */
 static void edges(void **state) {
     (void)state;
     static const int16_t sizes[][3] = {

@@ -1,4 +1,7 @@
-/* Grammars: admissible sets against hand-written and exhaustively collected ones, what is held out, and broken files. */
+/*
+ * Grammars: admissible sets against hand-written and exhaustively collected ones, what is held out,
+ * and broken files.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -150,7 +153,9 @@ static short_sentence shorten(const qkvi_sentence *s) {
     return out;
 }
 
-/* The grammars are so small that so many draws say everything: each sentence some 20 times or more. */
+/*
+ * The grammars are so small that so many draws say everything: each sentence some 20 times or more.
+ */
 static said_list say_all(const qkvi_grammar *g) {
     said_list list = { calloc(DRAWS, sizeof *list.sentences), 0 };
     static qkvi_pair pair;
@@ -177,7 +182,10 @@ static bool is_said(const said_list *list, const qkvi_sentence *s) {
     return bsearch(&key, list->sentences, (size_t)list->n, sizeof key, compare_sentences) != NULL;
 }
 
-/* Every word of the grammar in every place of every sentence: it is in the set exactly when the result is said. */
+/*
+ * Every word of the grammar in every place of every sentence: it is in the set exactly when the
+ * result is said.
+ */
 static void check_sets(const char *text, int32_t n_expected) {
     qkvi_grammar *const g = parse(text);
     said_list list = say_all(g);
@@ -205,7 +213,9 @@ static void check_sets(const char *text, int32_t n_expected) {
 
 static void test_sets_are_exact(void **state) {
     (void)state;
-    /* 9 subjects x 2 conjunctions x 33 (noun, verb, pronoun), 32 (noun, verb), 9 subjects x 26 (verb, thing) */
+    /*
+     * 9 subjects x 2 conjunctions x 33 (noun, verb, pronoun), 32 (noun, verb), 9 subjects x 26 (verb, thing)
+     */
     check_sets(watching, 9 * 2 * 33 + 32 + 9 * 26);
     /* 9 subjects x 10 things, 10 (subject, pronoun) x 10 things, 9 x 10 */
     check_sets(pairs, 90 + 100 + 90);
@@ -304,7 +314,10 @@ static void test_errors(void **state) {
     }
 }
 
-/* Files made to take for ever are refused: words with very many readings, and domains of very many words. */
+/*
+ * Files made to take for ever are refused: words with very many readings, and domains of very many
+ * words.
+ */
 static void test_expensive_files(void **state) {
     (void)state;
     enum { BYTES = 1 << 20 };

@@ -1,7 +1,7 @@
 /*
  * Row kernels of the layers: against double precision within bounds made of the operands, and with
- * the same bits on every instruction set as on the first (scalar). Rows end at a page that may not be
- * touched, so that reading or writing past a row is a crash.
+ * the same bits on every instruction set as on the first (scalar). Rows end at a page that may not
+ * be touched, so that reading or writing past a row is a crash.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -29,7 +29,7 @@ static int n_isas;
 
 static const qkvi_layer_kernels *kernels(int isa) { return &contexts[isa]->kernels->layer; }
 
-/* ---- Memory and numbers ------------------------------------------------------------------------ */
+/* ---- Memory and numbers ---------------------------------------------------------------------- */
 
 enum { N_BUFFERS = 16 };
 static struct {
@@ -84,7 +84,7 @@ static void expect_same(const char *what, int isa, const float *got, const float
                      (double)got[i], contexts[0]->kernels->name, (double)first[i]);
 }
 
-/* ---- The tests, each called with rows of n ----------------------------------------------------- */
+/* ---- The tests, each called with rows of n --------------------------------------------------- */
 
 static void check_sums(int64_t n, qkvi_rng *rng) {
     const int64_t n_rows = 1 + qkvi_rng_below(rng, MAX_ROWS);
@@ -314,7 +314,7 @@ static void check_adamw(int64_t n, qkvi_rng *rng) {
     }
 }
 
-/* ---- Driver ------------------------------------------------------------------------------------ */
+/* ---- Driver ---------------------------------------------------------------------------------- */
 
 typedef void check_fn(int64_t n, qkvi_rng *rng);
 

@@ -58,7 +58,7 @@ static void expect(fixture *f, qkv_status got, qkv_status wanted, const char *te
     f->error = (qkv_error){ 0 };
 }
 
-/* ---- Refusals ---------------------------------------------------------------------------------- */
+/* ---- Refusals -------------------------------------------------------------------------------- */
 
 static void test_run_refuses(void **state) {
     fixture *f = *state;
@@ -144,7 +144,7 @@ static void test_looking_refuses(void **state) {
     qkv_run_free(NULL);
 }
 
-/* ---- Weights ----------------------------------------------------------------------------------- */
+/* ---- Weights --------------------------------------------------------------------------------- */
 
 static void test_weights_are_softmax_of_the_capture(void **state) {
     fixture *f = *state;
@@ -173,7 +173,7 @@ static void test_weights_are_softmax_of_the_capture(void **state) {
     }
 }
 
-/* ---- Candidates -------------------------------------------------------------------------------- */
+/* ---- Candidates ------------------------------------------------------------------------------ */
 
 static void test_candidates_are_sorted_and_sum_to_one(void **state) {
     fixture *f = *state;

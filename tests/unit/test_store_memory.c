@@ -26,7 +26,7 @@
 #define STORE  QKV_TEST_DATA "/unit/store_data/"
 #define GOLDEN QKV_TEST_DATA "/golden/bert_old"
 
-/* ---- malloc that fails on demand --------------------------------------------------------------- */
+/* ---- malloc that fails on demand ------------------------------------------------------------- */
 
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t n, size_t bytes);
@@ -79,7 +79,7 @@ void free(void *pointer) {
 }
 #pragma GCC visibility pop
 
-/* ---- The sweep --------------------------------------------------------------------------------- */
+/* ---- The sweep ------------------------------------------------------------------------------- */
 
 /* A call that allocates, and frees what it got when it succeeds. */
 typedef qkv_status call(qkv_error *error);

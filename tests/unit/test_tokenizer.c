@@ -229,7 +229,7 @@ static void test_long_words(void **state) {
     qkv_tokenizer_free(tokenizer);
 }
 
-/* ---- tokenizer.json --------------------------------------------------------------------------- */
+/* ---- tokenizer.json -------------------------------------------------------------------------- */
 
 #define NORMALIZER "\"normalizer\":{\"type\":\"BertNormalizer\"}"
 #define PRE        "\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}"

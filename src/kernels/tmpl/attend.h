@@ -1,22 +1,24 @@
 /*
- * Attention, forward: the block kernel. kernels/attend.h has the layout, docs/numerics.md the order, whose steps are quoted.
+ * Attention, forward: the block kernel. kernels/attend.h has the layout, docs/numerics.md the
+ * order, whose steps are quoted.
  *
  *     for each block of 256 keys:   scores S (attend_scores.h)   m, P = 2^(S - m), l   O = O alpha + P V
  *     at the end:                   o = O / l,   lse
  *
- * A hidden key has the score -inf and so p = 0 exactly. It adds 0 v to the sums of a row, which is nothing as long as v is
- * finite; a partly visible tile of a key block with other values in V walks the visible keys only.
+ * A hidden key has the score -inf and so p = 0 exactly. It adds 0 v to the sums of a row, which is
+ * nothing as long as v is finite; a partly visible tile of a key block with other values in V walks
+ * the visible keys only.
  */
 #ifndef QKVI_TMPL_ATTEND_H
 #define QKVI_TMPL_ATTEND_H
 
 #include "kernels/tmpl/attend_scores.h"
 
-/* ---- Softmax: steps 4 to 6 ---------------------------------------------------------------------------------- */
+/* ---- Softmax: steps 4 to 6 ------------------------------------------------------------------- */
 
 /*
- * The exponent of p. Finished scores: (s - m) c, since s c may overflow where s is a number, as in a mask of -FLT_MAX. Raw
- * ones: s c - m.
+ * The exponent of p. Finished scores: (s - m) c, since s c may overflow where s is a number, as in
+ * a mask of -FLT_MAX. Raw ones: s c - m.
  */
 typedef enum attend_kind { ATTEND_RAW, ATTEND_RAW_LARGE, ATTEND_FINISHED } attend_kind;
 
@@ -92,7 +94,7 @@ static void attend_softmax(const attend *a) {
     }
 }
 
-/* ---- Values: step 7 ----------------------------------------------------------------------------------------- */
+/* ---- Values: step 7 -------------------------------------------------------------------------- */
 
 /* O = fma(O, alpha, P V) for R rows and 32 channels, n keys deep. */
 V_INLINE void attend_value_tile(const int R, const float *p, int64_t n, const float *v,
@@ -172,7 +174,7 @@ static void attend_values(const attend *a, int64_t key0, int64_t end) {
     for (int t = 0; t * V_MR < a->n_queries; t++) w->tile[t].started |= w->tile[t].first >= 0;
 }
 
-/* ---- The block ---------------------------------------------------------------------------------------------- */
+/* ---- The block ------------------------------------------------------------------------------- */
 
 static void attend_begin(const attend *a) {
     qkvi_attend_scratch *w = a->scratch;

@@ -1,14 +1,16 @@
 /*
- * Attention, backward: the block kernel. kernels/attend_bwd.h has the layout, docs/numerics.md the order.
+ * Attention, backward: the block kernel. kernels/attend_bwd.h has the layout, docs/numerics.md the
+ * order.
  *
- * Forward lines, per query i and visible key j:      s = <q_i, k_j> scale,  s = cap tanh(s / cap),  s += mask
+ * Forward lines, per query i and visible key j:      s = <q_i, k_j> scale,  s = cap tanh(s / cap),
+ * s += mask
  *                                                    p = exp(s - lse_i),    o_i += p v_j
  * Backward:                  dv_j += p do_i          dp = <do_i, v_j>       ds = p (dp - delta_i) t
  *                            dq_i += ds k_j scale    dk_j += ds q_i scale         t = 1 - tanh(s / cap)^2
  *
- * A tile that is wholly visible, without mask or soft cap, has p and ds computed in its registers; any other is stored as
- * scores and finished row by row. Hidden p and ds are +0, which adds nothing to a chain unless its partner is not finite:
- * `select` then walks the visible pairs only.
+ * A tile that is wholly visible, without mask or soft cap, has p and ds computed in its registers;
+ * any other is stored as scores and finished row by row. Hidden p and ds are +0, which adds nothing
+ * to a chain unless its partner is not finite: `select` then walks the visible pairs only.
  */
 #ifndef QKVI_TMPL_ATTEND_BWD_H
 #define QKVI_TMPL_ATTEND_BWD_H
@@ -19,7 +21,10 @@
 
 #define BWD_LOG2E 1.44269504f
 
-/* Register tiles have V_MR rows, or two thirds or one third of it at the end of a block: 12, 8, 4 or 6, 4, 2. */
+/*
+ * Register tiles have V_MR rows, or two thirds or one third of it at the end of a block: 12, 8, 4
+ * or 6, 4, 2.
+ */
 #define BWD_THIRD (V_MR / 3)
 
 V_INLINE int bwd_tile_rows(int64_t n) {
@@ -50,9 +55,12 @@ V_INLINE void bwd_scores(const int mr, const float *x, int64_t i, const float *b
     }
 }
 
-/* ---- Weights: P -------------------------------------------------------------------------------------------- */
+/* ---- Weights: P ------------------------------------------------------------------------------ */
 
-/* A tile of P whose keys all rows see, p = exp2((s - lse) log2e), or with finish false the tile of s. */
+/*
+ * A tile of P whose keys all rows see, p = exp2((s - lse) log2e), or with finish false the tile of
+ * s.
+ */
 V_INLINE void bwd_p_tile(const int mr, const bwd_block *a, int64_t i, int64_t j,
                          const bool finish) {
     const vf scale = vf_set1(a->scale), log2e = vf_set1(BWD_LOG2E);
@@ -70,7 +78,10 @@ V_INLINE void bwd_p_tile(const int mr, const bwd_block *a, int64_t i, int64_t j,
     }
 }
 
-/* Which of the 16 keys from j on the explicit mask lets query i see, and what it adds to their scores. */
+/*
+ * Which of the 16 keys from j on the explicit mask lets query i see, and what it adds to their
+ * scores.
+ */
 V_INLINE uint32_t bwd_mask(const bwd_block *a, int64_t i, int64_t j, vf *bias) {
     float add[16];
     uint32_t see = 0;
@@ -117,9 +128,12 @@ V_INLINE uint32_t bwd_p_row(const bwd_block *a, int64_t i, int64_t j, float *p, 
     return see;
 }
 
-/* ---- Derivatives of the scores: dS ------------------------------------------------------------------------- */
+/* ---- Derivatives of the scores: dS ----------------------------------------------------------- */
 
-/* A tile of dS whose keys all rows see, ds = p (dp - delta), or with finish false the tile of dp - delta. */
+/*
+ * A tile of dS whose keys all rows see, ds = p (dp - delta), or with finish false the tile of dp -
+ * delta.
+ */
 V_INLINE void bwd_ds_tile(const int mr, const bwd_block *a, int64_t i, int64_t j,
                           const bool finish) {
     for (int half = 0; half < 2; half += V_NV) {
@@ -145,9 +159,11 @@ V_INLINE void bwd_ds_row(const bwd_block *a, uint32_t see, const float *p, const
     vf_storeu(d_s, vf_select(vm_of_bits(see), x, vf_set1(0)));
 }
 
-/* ---- A panel of keys --------------------------------------------------------------------------------------- */
+/* ---- A panel of keys ------------------------------------------------------------------------- */
 
-/* Do rows [i, i + rows) see all of the panel's keys from j on, with nothing to be done row by row? */
+/*
+ * Do rows [i, i + rows) see all of the panel's keys from j on, with nothing to be done row by row?
+ */
 V_INLINE bool bwd_plain(const bwd_block *a, int64_t i, int64_t j, int rows) {
     const int64_t last_row = i + rows < a->n_queries ? i + rows - 1 : a->n_queries - 1;
     const int64_t last_key = j + QKVI_BWD_PANEL < a->n_keys ? j + QKVI_BWD_PANEL : a->n_keys;
@@ -212,7 +228,10 @@ static void bwd_key_selected(const bwd_block *a, int64_t key, const float *x, in
     }
 }
 
-/* d_k or d_v of the panel from key j on, through queries [from, to). x: P or dS at key j; b: channel panels. */
+/*
+ * d_k or d_v of the panel from key j on, through queries [from, to). x: P or dS at key j; b:
+ * channel panels.
+ */
 static void bwd_keys(const bwd_block *a, const float *x, int64_t x_row, const float *b, int64_t dim,
                      int64_t from, int64_t to, int64_t j, float *y) {
     const int64_t n_keys = a->n_keys - j < QKVI_BWD_PANEL ? a->n_keys - j : QKVI_BWD_PANEL;
@@ -245,7 +264,7 @@ static void bwd_block_keys(const bwd_block *a) {
     }
 }
 
-/* ---- dQ ---------------------------------------------------------------------------------------------------- */
+/* ---- dQ -------------------------------------------------------------------------------------- */
 
 /* y += c scale: the first n of 16 elements of the caller's row. */
 V_INLINE void bwd_add_row(float *y, vf c, vf scale, int64_t n) {
@@ -255,7 +274,10 @@ V_INLINE void bwd_add_row(float *y, vf c, vf scale, int64_t n) {
         vf_store_n(y, vf_fma(c, scale, vf_load_n(y, (int)n)), (int)n);
 }
 
-/* dQ of rows [i, i + mr) of which `used` exist, through keys [from, to) of the block, channels [d, d + 32). */
+/*
+ * dQ of rows [i, i + mr) of which `used` exist, through keys [from, to) of the block, channels [d,
+ * d + 32).
+ */
 V_INLINE void bwd_q_tile(const int mr, const bwd_block *a, int64_t i, int64_t used, int64_t from,
                          int64_t to, int64_t d) {
     for (int half = 0; half < 2; half += V_NV) {
@@ -301,11 +323,12 @@ static void bwd_block_queries(const bwd_block *a) {
         }
 }
 
-/* ---- delta ------------------------------------------------------------------------------------------------- */
+/* ---- delta ----------------------------------------------------------------------------------- */
 
 /*
- * delta_i = <d_o_i, o_i>: one fmaf chain from 0 in channel order, like dP, so that a query that sees a single key (o = v)
- * gets exactly no gradient. Eight rows at a time, because a chain alone would wait for itself.
+ * delta_i = <d_o_i, o_i>: one fmaf chain from 0 in channel order, like dP, so that a query that
+ * sees a single key (o = v) gets exactly no gradient. Eight rows at a time, because a chain alone
+ * would wait for itself.
  */
 static void bwd_delta(const float *o, int64_t o_stride, const float *d_o, int64_t d_o_stride,
                       int64_t n, int64_t dim, float *delta) {

@@ -1,9 +1,10 @@
 /*
  * Attention, forward: scores of a block of queries and 256 keys (docs/numerics.md, steps 1 to 3).
  *
- * A tile of scores that all its rows see wholly, without soft cap or additive mask, is finished in registers, its row maxima
- * too. Any other is stored raw and edited row by row: soft cap, mask, and -inf in place of the scores of hidden keys,
- * whatever they were. Tiles of which nobody sees anything are not computed.
+ * A tile of scores that all its rows see wholly, without soft cap or additive mask, is finished in
+ * registers, its row maxima too. Any other is stored raw and edited row by row: soft cap, mask, and
+ * -inf in place of the scores of hidden keys, whatever they were. Tiles of which nobody sees
+ * anything are not computed.
  */
 #ifndef QKVI_TMPL_ATTEND_SCORES_H
 #define QKVI_TMPL_ATTEND_SCORES_H
@@ -17,7 +18,10 @@
 #define ATTEND_LOG2E 1.44269504f
 #define ATTEND_LN2   0.693147181f
 #define ATTEND_RISE  8.0f /* log2 by which a maximum must exceed m to become it */
-/* From here on x = s c - m in one rounding could differ from (s c) - m by so much that 2^x over- or underflows. */
+/*
+ * From here on x = s c - m in one rounding could differ from (s c) - m by so much that 2^x over- or
+ * underflows.
+ */
 #define ATTEND_LARGE 1048576.0f
 
 typedef qkvi_attend attend;
@@ -26,7 +30,10 @@ V_INLINE int attend_rows(const attend *a, int i) {
     return a->n_queries - i < V_MR ? a->n_queries - i : V_MR;
 }
 
-/* Stored scores are finished: scale, soft cap and mask are in them. Their m is a score; that of raw ones is in log2 units. */
+/*
+ * Stored scores are finished: scale, soft cap and mask are in them. Their m is a score; that of raw
+ * ones is in log2 units.
+ */
 V_INLINE bool attend_edits(const attend *a) { return a->softcap > 0 || a->mask.adds; }
 
 /* The factor from a stored score to log2 units. */
@@ -34,7 +41,7 @@ V_INLINE float attend_factor(const attend *a) {
     return attend_edits(a) ? ATTEND_LOG2E : a->scale * ATTEND_LOG2E;
 }
 
-/* ---- Who sees whom ------------------------------------------------------------------------------------------ */
+/* ---- Who sees whom --------------------------------------------------------------------------- */
 
 /* Which of the 32 keys from j on row i sees. */
 V_INLINE uint32_t attend_sees(const attend *a, int i, int64_t j) {
@@ -50,7 +57,7 @@ static bool attend_sees_any(const attend *a, int i) {
     return false;
 }
 
-/* ---- What comes next ---------------------------------------------------------------------------------------- */
+/* ---- What comes next ------------------------------------------------------------------------- */
 
 /* The channel panels of the block of keys from key0 on. */
 V_INLINE const float *attend_v(const attend *a, int64_t key0) {
@@ -62,7 +69,10 @@ V_INLINE tile_ahead attend_ahead(const float *p, int64_t n, int64_t steps) {
     return (tile_ahead){ (const char *)p, steps ? (4 * n + steps - 1) / steps : 0 };
 }
 
-/* The next n rows, a line each, of what the caller wants to be fetched: line by line, since a product has one stride. */
+/*
+ * The next n rows, a line each, of what the caller wants to be fetched: line by line, since a
+ * product has one stride.
+ */
 V_INLINE tile_ahead attend_fetch(qkvi_attend_scratch *w, int64_t n) {
     if (w->fetching == QKVI_FETCHES) return (tile_ahead){ (const char *)w, 0 };
     const qkvi_fetch *f = &w->fetch[w->fetching];
@@ -84,7 +94,7 @@ V_INLINE tile_ahead attend_next_keys(const attend *a, int64_t key0, int64_t end)
                         n_tiles * QKVI_KEY_BLOCK * (2 / V_NV));
 }
 
-/* ---- Scores ----------------------------------------------------------------------------------------- */
+/* ---- Scores ---------------------------------------------------------------------------------- */
 
 /* R rows times the panel of keys: stored, and with finish their maxima begun or continued. */
 V_INLINE void attend_score_tile(const int R, const attend *a, int i, const float *panel, float *s,

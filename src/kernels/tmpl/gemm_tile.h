@@ -1,8 +1,9 @@
 /*
  * The matrix kernel: C[rows][32] (+)= A[rows][k] B[k][32], B a packed panel.
  *
- * Every element of the product is one fmaf chain from 0 in the order of k, whatever the tile: so tiles may differ between
- * instruction sets and the bits do not. A is only ever broadcast, so it may lie by rows or by columns.
+ * Every element of the product is one fmaf chain from 0 in the order of k, whatever the tile: so
+ * tiles may differ between instruction sets and the bits do not. A is only ever broadcast, so it
+ * may lie by rows or by columns.
  */
 #ifndef QKVI_TMPL_GEMM_TILE_H
 #define QKVI_TMPL_GEMM_TILE_H
@@ -17,22 +18,27 @@
 #define TILE_EACH(X) X(1) X(2) X(3) X(4) X(5) X(6)
 #endif
 
-/* All rows, or compilers fear for those that a smaller tile does not use; they cost nothing there. */
+/*
+ * All rows, or compilers fear for those that a smaller tile does not use; they cost nothing there.
+ */
 V_INLINE void tile_zero(vf c[V_MR][V_NV]) {
     _Pragma("GCC unroll 12") for (int i = 0; i < V_MR; i++)
         _Pragma("GCC unroll 2") for (int v = 0; v < V_NV; v++) c[i][v] = vf_set1(0.0f);
 }
 
-/* Memory that will be needed soon, fetched into L2 a few bytes per step of a product. step 0: nothing. */
+/*
+ * Memory that will be needed soon, fetched into L2 a few bytes per step of a product. step 0:
+ * nothing.
+ */
 typedef struct tile_ahead {
     const char *at;
     int64_t step; /* bytes */
 } tile_ahead;
 
 /*
- * c += A B, n deep, for R rows and V_NV vectors of columns. Element (row i, depth k) of A is a[i * a_row + k * a_col]; row k of
- * B is b[32 * k ...]. Every third row has a pointer of its own, so that x86 reaches the other two with an index register
- * and twelve rows take four pointers.
+ * c += A B, n deep, for R rows and V_NV vectors of columns. Element (row i, depth k) of A is a[i *
+ * a_row + k * a_col]; row k of B is b[32 * k ...]. Every third row has a pointer of its own, so
+ * that x86 reaches the other two with an index register and twelve rows take four pointers.
  */
 V_INLINE void tile_product_ahead(const int R, int64_t n, const float *a, int64_t a_row,
                                  int64_t a_col, const float *b, vf c[V_MR][V_NV], const bool fetch,

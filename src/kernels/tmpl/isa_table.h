@@ -1,4 +1,7 @@
-/* The last include of an isa_<name>.c: puts what the templates made into the one symbol that the object exports. */
+/*
+ * The last include of an isa_<name>.c: puts what the templates made into the one symbol that the
+ * object exports.
+ */
 #include "core/cpu.h"
 #include "kernels/table.h"
 #include "kernels/tmpl/vmath.h"

@@ -1,5 +1,6 @@
 /*
- * The explicit mask, 32 keys of a row at a time: which it lets be seen, what it adds. Reads no element but those.
+ * The explicit mask, 32 keys of a row at a time: which it lets be seen, what it adds. Reads no
+ * element but those.
  */
 #ifndef QKVI_TMPL_MASK_BITS_H
 #define QKVI_TMPL_MASK_BITS_H
@@ -17,7 +18,10 @@ V_INLINE uint32_t mask_range(int64_t begin, int64_t end) {
     return from < to ? UINT32_MAX >> (32 - (to - from)) << from : 0;
 }
 
-/* What an additive mask adds to the scores of row i and the n keys from j on, 1 <= n <= 32; zeros after them. */
+/*
+ * What an additive mask adds to the scores of row i and the n keys from j on, 1 <= n <= 32; zeros
+ * after them.
+ */
 V_INLINE void mask_adds(const qkvi_mask *m, int64_t i, int64_t j, int n, vf add[2]) {
     const float *p = m->adds + i * m->row + j * m->key;
     float x[32] = { 0 };

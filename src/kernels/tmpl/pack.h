@@ -1,6 +1,7 @@
 /*
- * Packing: the only place where rows and columns end in the middle of a vector, and the only one that could read too far.
- * Reads nothing but the rows and channels it is told of; everything else in a panel is zero.
+ * Packing: the only place where rows and columns end in the middle of a vector, and the only one
+ * that could read too far. Reads nothing but the rows and channels it is told of; everything else
+ * in a panel is zero.
  */
 #ifndef QKVI_TMPL_PACK_H
 #define QKVI_TMPL_PACK_H
@@ -29,7 +30,9 @@ static bool pack_channels(const float *x, int64_t x_stride, int64_t n, int64_t d
     return vm_to_bits(vm_ne(sum, sum)) == 0;
 }
 
-/* 16 rows of x, of which those of `see` exist, and 16 channels, of which `dims` exist. y: rows of 32 keys. */
+/*
+ * 16 rows of x, of which those of `see` exist, and 16 channels, of which `dims` exist. y: rows of 32 keys.
+ */
 static void pack_corner(const float *x, int64_t x_stride, uint32_t see, int dims, float *y) {
     _Alignas(64) float from[16 * 16], to[16 * 16];
     if (see == 0) {

@@ -13,7 +13,9 @@
 
 #define V_INLINE static inline __attribute__((always_inline, unused))
 #define V_NAME   avx2
-/* Register tile 6 x 16: 12 ymm accumulate, 2 hold a row of B, 1 a broadcast element of A: 15 of 16. */
+/*
+ * Register tile 6 x 16: 12 ymm accumulate, 2 hold a row of B, 1 a broadcast element of A: 15 of 16.
+ */
 #define V_MR 6
 #define V_NV 1
 
@@ -133,7 +135,10 @@ V_INLINE float vf_sum(vf a) {
     y = _mm_add_ps(y, _mm_movehl_ps(y, y));
     return _mm_cvtss_f32(_mm_add_ss(y, _mm_movehdup_ps(y)));
 }
-/* Eight rows of [8][16] to eight lanes: level 8 within a row, then 4, 2, 1 for pairs of rows at once. */
+/*
+ * Eight rows of [8][16] to eight lanes: level 8 within a row, then 4, 2, 1 for pairs of rows at
+ * once.
+ */
 #define V_ROWS(name, op)                                                                           \
     V_INLINE __m256 name##_8(const float *p) {                                                     \
         __m256 x[8], a[4], c[2];                                                                   \

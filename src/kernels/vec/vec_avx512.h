@@ -1,6 +1,6 @@
 /*
- * The vector layer on AVX-512 (F, BW, VL, DQ): 16 lanes are one zmm, truth values are mask registers. vec_scalar.h
- * defines every operation.
+ * The vector layer on AVX-512 (F, BW, VL, DQ): 16 lanes are one zmm, truth values are mask
+ * registers. vec_scalar.h defines every operation.
  */
 #ifndef QKVI_VEC_AVX512_H
 #define QKVI_VEC_AVX512_H
@@ -15,7 +15,10 @@
 
 #define V_INLINE static inline __attribute__((always_inline, unused))
 #define V_NAME   avx512
-/* Register tile 12 x 32: 24 zmm accumulate, 2 hold a row of B, 1 a broadcast element of A: 27 of 32. */
+/*
+ * Register tile 12 x 32: 24 zmm accumulate, 2 hold a row of B, 1 a broadcast element of A: 27 of
+ * 32.
+ */
 #define V_MR 12
 #define V_NV 2
 
@@ -88,7 +91,9 @@ V_INLINE float vf_sum(vf a) {
     y = _mm_add_ps(y, _mm_movehl_ps(y, y));
     return _mm_cvtss_f32(_mm_add_ss(y, _mm_movehdup_ps(y)));
 }
-/* Each level halves the partial values of a row and the number of vectors: 16 vectors, 8, 4, 2, 1. */
+/*
+ * Each level halves the partial values of a row and the number of vectors: 16 vectors, 8, 4, 2, 1.
+ */
 #define V_ROWS(name, op)                                                                           \
     V_INLINE vf name(const float *p) {                                                             \
         __m512 a[8], b[4], c[2];                                                                   \
@@ -110,7 +115,10 @@ V_INLINE float vf_sum(vf a) {
 V_ROWS(vf_sum_rows, _mm512_add_ps)
 V_ROWS(vf_max_rows, _mm512_max_ps)
 
-/* Four columns of 16 rows at a time: row i + 4e in 128-bit lane e, then a 4 x 4 transpose within every lane. */
+/*
+ * Four columns of 16 rows at a time: row i + 4e in 128-bit lane e, then a 4 x 4 transpose within
+ * every lane.
+ */
 V_INLINE void v_transpose(const float *src, int64_t src_stride, float *dst, int64_t dst_stride) {
     _Pragma("GCC unroll 4") for (int g = 0; g < 4; g++) {
         __m512 a[4];

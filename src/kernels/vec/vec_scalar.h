@@ -1,11 +1,12 @@
 /*
- * The vector layer, plain C: 16 virtual lanes in arrays. This file is the definition of every operation; vec_avx2.h and
- * vec_avx512.h have the same names in the same order and the same results for every input (a NaN's bits excepted).
+ * The vector layer, plain C: 16 virtual lanes in arrays. This file is the definition of every
+ * operation; vec_avx2.h and vec_avx512.h have the same names in the same order and the same results
+ * for every input (a NaN's bits excepted).
  *
  *   vf  16 floats     vi  16 int32     vm  16 truth values
  *
- * Invariant: nothing here rounds twice where the definition rounds once: vf_fma is one fmaf. Lane numbers are array
- * indices; lane 0 is at the lowest address.
+ * Invariant: nothing here rounds twice where the definition rounds once: vf_fma is one fmaf. Lane
+ * numbers are array indices; lane 0 is at the lowest address.
  */
 #ifndef QKVI_VEC_SCALAR_H
 #define QKVI_VEC_SCALAR_H
@@ -14,7 +15,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Not always: code inlined and unrolled over 16 lanes takes the compiler 20 seconds and runs no faster. */
+/*
+ * Not always: code inlined and unrolled over 16 lanes takes the compiler 20 seconds and runs no
+ * faster.
+ */
 #define V_INLINE static inline __attribute__((unused))
 #define V_NAME   scalar
 /* Register tile: rows x (16 * vectors) columns. Nothing to win here: 6 x 16, as on AVX2. */
@@ -32,7 +36,7 @@ typedef struct {
     uint8_t t[16];
 } vm;
 
-/* ---- load and store: *_n touch the first n of 16 elements only, 0 <= n <= 16, and load zeros beyond them ---- */
+/* ---- load and store: *_n touch the first n of 16 elements only, 0 <= n <= 16, and load zeros beyond them  */
 
 V_INLINE vf vf_set1(float x) {
     vf r;
@@ -131,7 +135,7 @@ V_INLINE vi vi_sar(vi a, int n) { /* copies of the sign come in */
     return a;
 }
 
-/* ---- truth values; a comparison with NaN is false, but vm_nlt and vm_ne are negations and so true ---- */
+/* ---- truth values; a comparison with NaN is false, but vm_nlt and vm_ne are negations and so true  */
 
 #define V_COMPARE(name, expression)                                                                \
     V_INLINE vm name(vf a, vf b) {                                                                 \

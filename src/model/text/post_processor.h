@@ -7,8 +7,9 @@
 #include "model/text/tokenizer.h"
 
 /**
- * Fills the templates of a tokenizer whose vocabularies are sealed. name is the file's, for messages.
- * UNSUPPORTED for a type that is neither BertProcessing nor TemplateProcessing; FORMAT; LIMIT.
+ * Fills the templates of a tokenizer whose vocabularies are sealed. name is the file's, for
+ * messages. UNSUPPORTED for a type that is neither BertProcessing nor TemplateProcessing; FORMAT;
+ * LIMIT.
  */
 qkv_status qkvi_post_processor_read(const char *name, const json_t *object, const char *type,
                                     qkv_tokenizer *tokenizer, qkv_error *error);

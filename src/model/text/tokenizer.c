@@ -107,7 +107,7 @@ int qkvi_tokenizer_continues(const qkv_tokenizer *tokenizer, int32_t id) {
     return token && bytes > mark_bytes && memcmp(token, tokenizer->model.mark, mark_bytes) == 0;
 }
 
-/* ---- Encoding --------------------------------------------------------------------------------- */
+/* ---- Encoding -------------------------------------------------------------------------------- */
 
 struct token {
     int32_t id;

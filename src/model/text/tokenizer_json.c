@@ -72,7 +72,7 @@ static qkv_status read_pre_tokenizer(const struct reader *r) {
     return strcmp(type, "BertPreTokenizer") == 0 ? QKV_OK : refuse(r, "pre_tokenizer", type);
 }
 
-/* ---- Vocabulary ------------------------------------------------------------------------------- */
+/* ---- Vocabulary ------------------------------------------------------------------------------ */
 
 static qkv_status add_token(const struct reader *r, qkvi_pieces *pieces, const char *path,
                             const char *token, size_t n_bytes, int64_t id) {

@@ -28,7 +28,7 @@ enum {
 
 const qkvi_bert_rules qkvi_bert_uncased = { 1, 1, 1, 1 };
 
-/* ---- Counting words --------------------------------------------------------------------------- */
+/* ---- Counting words -------------------------------------------------------------------------- */
 
 struct qkvi_word_counts {
     qkvi_normalizer *normalizer;
@@ -75,7 +75,7 @@ qkv_status qkvi_word_counts_add(qkvi_word_counts *counts, const char *text, size
     return qkvi_error_set(error, status, "no memory to count %zu different words", counts->words.n);
 }
 
-/* ---- Choosing tokens -------------------------------------------------------------------------- */
+/* ---- Choosing tokens ------------------------------------------------------------------------- */
 
 struct maker {
     const qkvi_word_counts *counts;

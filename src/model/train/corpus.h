@@ -1,8 +1,9 @@
-/* Training text as numbered pairs: pair number `index` is a pure function of (seed, split, index).
+/*
+ * Training text as numbered pairs: pair number `index` is a pure function of (seed, split, index).
  *
- * A corpus is a grammar (docs/grammar.md) or a text file. A grammar speaks without end and knows, for
- * every word of a sentence, which words could stand in its place (the admissible set). A text file
- * has one sentence per line, or sentence TAB following sentence.
+ * A corpus is a grammar (docs/grammar.md) or a text file. A grammar speaks without end and knows,
+ * for every word of a sentence, which words could stand in its place (the admissible set). A text
+ * file has one sentence per line, or sentence TAB following sentence.
  *
  * A corpus is read-only after it is opened and may be used by many threads.
  *
@@ -68,9 +69,11 @@ QKV_NODISCARD qkv_status qkvi_corpus_open_text(const char *path, qkvi_corpus **c
                                                qkv_error *error);
 void qkvi_corpus_free(qkvi_corpus *corpus);
 
-/* Pair number `index` >= 0 of a split. Cannot fail. `pair` points into itself: do not copy it.
- * Text, held out: each line as it is (is_next = 1), then each line with a TAB with the second half of
- * another (is_next = 0). */
+/*
+ * Pair number `index` >= 0 of a split. Cannot fail. `pair` points into itself: do not copy it.
+ * Text, held out: each line as it is (is_next = 1), then each line with a TAB with the second half
+ * of another (is_next = 0).
+ */
 void qkvi_corpus_pair(const qkvi_corpus *corpus, qkvi_split split, int64_t index, uint64_t seed,
                       qkvi_pair *pair);
 
@@ -88,9 +91,11 @@ void qkvi_slots_free(qkvi_slot *slots);
 /* The number of held-out pairs that an evaluation should read (text: all of them). */
 int64_t qkvi_corpus_held_out_pairs(const qkvi_corpus *corpus);
 
-/* Raw text for making the vocabulary: piece `index` of qkvi_corpus_n_texts, with its count. Of a
- * grammar these are all words that it can say, each with a count so high that it becomes one token, and the printable
- * characters of ASCII. */
+/*
+ * Raw text for making the vocabulary: piece `index` of qkvi_corpus_n_texts, with its count. Of a
+ * grammar these are all words that it can say, each with a count so high that it becomes one token,
+ * and the printable characters of ASCII.
+ */
 int64_t qkvi_corpus_n_texts(const qkvi_corpus *corpus);
 const char *qkvi_corpus_text(const qkvi_corpus *corpus, int64_t index, int64_t *bytes,
                              int64_t *count);

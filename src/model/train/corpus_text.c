@@ -107,7 +107,9 @@ int64_t qkvi_text_n_pairs(const qkvi_text *text) {
     return text->n_lines + (text->n_tabbed > 1 ? text->n_tabbed : 0);
 }
 
-/* A tabbed line other than `line`: the one `offset` places further on, 0 <= offset < n_tabbed - 1. */
+/*
+ * A tabbed line other than `line`: the one `offset` places further on, 0 <= offset < n_tabbed - 1.
+ */
 static int64_t another(const qkvi_text *text, int64_t line, int64_t offset) {
     int64_t low = 0, high = text->n_tabbed;
     while (low < high) {

@@ -1,4 +1,5 @@
-/* A grammar: words with features, and frames that say which words go together (docs/grammar.md).
+/*
+ * A grammar: words with features, and frames that say which words go together (docs/grammar.md).
  *
  *   word     an inflected form as it is written, with its lower-case key; "opened"
  *   lexeme   what a class lists: up to five words (forms), a set of features, the row of the person
@@ -245,9 +246,11 @@ int32_t qkvi_word_find(const qkvi_grammar *g, const char *key, int32_t bytes);
 bool qkvi_grammar_split(const qkvi_grammar *g, const char *a, int64_t a_bytes, const char *b,
                         int64_t b_bytes, qkvi_sentence *sentence);
 
-/* Calls visit for every frame and assignment that say the sentence; visit returns false to stop.
- * At most one word may be masked. part 0: sentences and pairs as they are; 1, 2: the sentence, which
- * has one half, as the first or second half of a pair. */
+/*
+ * Calls visit for every frame and assignment that say the sentence; visit returns false to stop. At
+ * most one word may be masked. part 0: sentences and pairs as they are; 1, 2: the sentence, which
+ * has one half, as the first or second half of a pair.
+ */
 typedef bool (*qkvi_visit)(void *user, const qkvi_frame *frame, const qkvi_assignment *assignment);
 void qkvi_grammar_match(const qkvi_grammar *g, const qkvi_sentence *sentence, int part,
                         qkvi_visit visit, void *user);

@@ -62,7 +62,9 @@ static qkv_status link_trait(const qkvi_reader *r, qkvi_token token, const char 
     return QKV_OK;
 }
 
-/* One token between '=' and ':': a link, a weight, a person or a feature. *type: the first feature. */
+/*
+ * One token between '=' and ':': a link, a weight, a person or a feature. *type: the first feature.
+ */
 static qkv_status class_trait(const qkvi_reader *r, qkvi_token token, qkvi_class_head *head,
                               const char **type) {
     const char *const equals = memchr(token.text, '=', (size_t)token.bytes);

@@ -1,9 +1,11 @@
-/* Variables: a line of conditions becomes the list of words that the variable may be.
+/*
+ * Variables: a line of conditions becomes the list of words that the variable may be.
  *
  *     X = person|animal sg !bare V.takes !Y !Y.subj
  *
- * Features are decided here once for all; relations to other variables (V.takes, !Y, !Y.subj) are kept and checked for each
- * assignment. Words that no lexeme of V wants are left out of the list already.
+ * Features are decided here once for all; relations to other variables (V.takes, !Y, !Y.subj) are
+ * kept and checked for each assignment. Words that no lexeme of V wants are left out of the list
+ * already.
  */
 #include <string.h>
 

@@ -1,12 +1,16 @@
-/* Drawing what a say says: a lexeme for each variable in the order of the family, each from those that stand in their relations
- * to the ones before; then the words. Bad luck is answered by drawing again, so all that the grammar allows is possible, and what
- * is drawn depends on the stream alone.
+/*
+ * Drawing what a say says: a lexeme for each variable in the order of the family, each from those
+ * that stand in their relations to the ones before; then the words. Bad luck is answered by drawing
+ * again, so all that the grammar allows is possible, and what is drawn depends on the stream alone.
  */
 #include "model/train/grammar_say.h"
 
 static uint32_t say_vars(const qkvi_say *say) { return say->vars[0] | say->vars[1]; }
 
-/* Draws a lexeme that stands in its relations to the assigned variables; false after QKVI_DRAW_TRIES. */
+/*
+ * Draws a lexeme that stands in its relations to the assigned variables; false after
+ * QKVI_DRAW_TRIES.
+ */
 static bool draw_var(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_var *var, int32_t *lexeme,
                      const qkvi_assignment *assignment) {
     const qkvi_domain *const domain = &var->domains[QKVI_ANY];

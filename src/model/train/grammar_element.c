@@ -1,9 +1,12 @@
-/* Elements: one token of a say becomes a literal, a form of a variable, or something that agrees with one.
+/*
+ * Elements: one token of a say becomes a literal, a form of a variable, or something that agrees
+ * with one.
  *
  *     when|until   X   V.past   Y.subj*   V:X   a:Y   <X>   |
  *
- * Checked here, so that nothing below needs to: every name is declared, every form and person that an element names exists for
- * each lexeme of the domain, and every literal is in a class or a `function` line.
+ * Checked here, so that nothing below needs to: every name is declared, every form and person that
+ * an element names exists for each lexeme of the domain, and every literal is in a class or a
+ * `function` line.
  */
 #include "core/status.h"
 #include "model/train/grammar_family.h"

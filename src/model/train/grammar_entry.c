@@ -1,6 +1,8 @@
-/* Entries of a class become lexemes: an entry is inflected, and each reading is one lexeme.
+/*
+ * Entries of a class become lexemes: an entry is inflected, and each reading is one lexeme.
  *
- * Regular English only: plural +s; verbs +s, +ed, +ing, dropping a final e. Everything else is spelled out in the file.
+ * Regular English only: plural +s; verbs +s, +ed, +ing, dropping a final e. Everything else is
+ * spelled out in the file.
  */
 #include <string.h>
 

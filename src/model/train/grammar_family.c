@@ -1,9 +1,10 @@
-/* Families: their heads, and their says compiled into frames.
+/*
+ * Families: their heads, and their says compiled into frames.
  *
  *     say <X> V.past the Y because Y.subj* Y.was Q .     two frames: "the X …" and "X …"
  *
- * Checked here: every variable of a say shows itself in it, a pair has two halves with a variable in common, and a text
- * fits QKVI_PAIR_WORDS.
+ * Checked here: every variable of a say shows itself in it, a pair has two halves with a variable
+ * in common, and a text fits QKVI_PAIR_WORDS.
  */
 #include "model/train/grammar_family.h"
 

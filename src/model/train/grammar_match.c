@@ -1,11 +1,12 @@
-/* Reading a sentence back: which frames and lexemes say it, with at most one word masked.
+/*
+ * Reading a sentence back: which frames and lexemes say it, with at most one word masked.
  *
  * A frame fits if its literals are the words at their places and some assignment of lexemes to its
- * variables gives all the other words. Every variable shows itself in some element (checked when the
- * grammar is read), so an unmasked word names its few candidates (word->uses); only a variable whose
- * every showing is masked runs through its whole domain, and that is at most one. The admissible set
- * of the masked word is then exact: the union of what its element may be, over all frames and
- * assignments that give the other words.
+ * variables gives all the other words. Every variable shows itself in some element (checked when
+ * the grammar is read), so an unmasked word names its few candidates (word->uses); only a variable
+ * whose every showing is masked runs through its whole domain, and that is at most one. The
+ * admissible set of the masked word is then exact: the union of what its element may be, over all
+ * frames and assignments that give the other words.
  */
 #include "model/train/grammar.h"
 

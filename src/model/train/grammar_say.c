@@ -1,6 +1,8 @@
-/* Making a pair: draws a say, then its words, then writes them as text with the places of each.
+/*
+ * Making a pair: draws a say, then its words, then writes them as text with the places of each.
  *
- * Everything is drawn from one Philox stream per (seed, split, index), so a pair is a pure function of these three.
+ * Everything is drawn from one Philox stream per (seed, split, index), so a pair is a pure function
+ * of these three.
  */
 #include <assert.h>
 #include <string.h>
@@ -63,8 +65,11 @@ static void note_probe(const qkvi_grammar *g, const qkvi_say *say,
     }
 }
 
-/* The label is drawn before the words, and a say that was drawn is kept until it succeeds: so nothing but
- * the words tells whether a pair belongs together. (qkvi_grammar_urns has tried that every say can succeed.) */
+/*
+ * The label is drawn before the words, and a say that was drawn is kept until it succeeds: so
+ * nothing but the words tells whether a pair belongs together. (qkvi_grammar_urns has tried that
+ * every say can succeed.)
+ */
 static void make_pair(const qkvi_grammar *g, qkvi_rng *rng, int urn, qkvi_pair *pair) {
     const qkvi_say *const say =
         &g->says[g->urns[urn].balls[qkvi_rng_below(rng, (uint32_t)g->urns[urn].n)]];

@@ -30,7 +30,10 @@ bool qkvi_say_can_be_held(const qkvi_grammar *g, const qkvi_say *say);
 
 /* ---- grammar_wrong.c ---- */
 
-/* The words of a pair that does not belong together and begins like this one; false if the draw was unlucky. */
+/*
+ * The words of a pair that does not belong together and begins like this one; false if the draw was
+ * unlucky.
+ */
 bool qkvi_say_wrong(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_say *say,
                     const qkvi_assignment *assignment, qkvi_sentence *sentence);
 

@@ -1,5 +1,7 @@
-/* The urns that says are drawn from, and the check that each of their says can be drawn: so the generator never searches in
- * vain, and a grammar that contradicts itself is refused when it is read.
+/*
+ * The urns that says are drawn from, and the check that each of their says can be drawn: so the
+ * generator never searches in vain, and a grammar that contradicts itself is refused when it is
+ * read.
  */
 #include "core/status.h"
 #include "model/train/grammar_say.h"

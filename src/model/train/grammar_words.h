@@ -1,4 +1,6 @@
-/* The lexicon of a grammar while it is read: strings, words, features, classes and their entries. */
+/*
+ * The lexicon of a grammar while it is read: strings, words, features, classes and their entries.
+ */
 #ifndef QKV_MODEL_TRAIN_GRAMMAR_WORDS_H
 #define QKV_MODEL_TRAIN_GRAMMAR_WORDS_H
 
@@ -56,7 +58,10 @@ typedef struct qkvi_class_head {
     int32_t weight;
 } qkvi_class_head;
 
-/* grammar_entry.c. One entry: "door", "box/boxes", "tea/", "/scissors", "open", "close/closes/closed/closing". */
+/*
+ * grammar_entry.c. One entry: "door", "box/boxes", "tea/", "/scissors", "open",
+ * "close/closes/closed/closing".
+ */
 qkv_status qkvi_entry_add(const qkvi_reader *r, const qkvi_class_head *head, qkvi_token entry);
 
 /* grammar_class.c: whole lines, as tokens. */

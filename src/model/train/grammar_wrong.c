@@ -1,9 +1,11 @@
-/* Pairs that do not belong together, for a reason that the text shows.
+/*
+ * Pairs that do not belong together, for a reason that the text shows.
  *
- * Never because two halves happen not to be listed: either the second half is that of a true pair in which one shared variable
- * stands for something else (another entity, gender or number), or it is taken from another say and speaks of something that
- * the first half does not mention. In both cases the grammar is asked whether it could say the result as a true pair; if so it is
- * drawn again.
+ * Never because two halves happen not to be listed: either the second half is that of a true pair
+ * in which one shared variable stands for something else (another entity, gender or number), or it
+ * is taken from another say and speaks of something that the first half does not mention. In both
+ * cases the grammar is asked whether it could say the result as a true pair; if so it is drawn
+ * again.
  */
 #include "model/train/grammar_say.h"
 
