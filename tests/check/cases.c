@@ -229,9 +229,18 @@ static bool repeats(const int64_t size[4], const int64_t stride[3]) {
     return false;
 }
 
+/* With any sign and payload: what computes with bits must not take it for a number. */
+static float some_nan(rng *r) {
+    const uint32_t bits =
+        0x7fc00000u | (uint32_t)rng_next(r) % 0x400000u | (rng_chance(r, 50) ? 0x80000000u : 0);
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 static float not_finite(rng *r) {
     const int64_t kind = rng_between(r, 0, 2);
-    return kind == 0 ? NAN : kind == 1 ? INFINITY : -INFINITY;
+    return kind == 0 ? some_nan(r) : kind == 1 ? INFINITY : -INFINITY;
 }
 
 static void poison_row(rng *r, float *row, int64_t n) {

@@ -3,8 +3,7 @@
  * has the same bits. Coefficients are weighted minimax fits in double, rounded to float;
  * docs/numerics.md has the errors measured.
  *
- * exp2: x = n + f with n the nearest integer (adding and subtracting 1.5·2^23), 2^f by degree 6, n
- * added to the exponent. log2: x = 2^e m, m in [√½, √2); f = m - 1; log2 m = f P(f), degree 9. erf,
+ * exp2: x = n + f with n the nearest integer, 2^f by degree 6, n added to the exponent. log2: x = 2^e m, m in [√½, √2); f = m - 1; log2 m = f P(f), degree 9. erf,
  * tanh: odd polynomials near 0; beyond, 1 - erfc(a) with log2 erfc by a polynomial, and 1 - 2/(e^2a
  * + 1).
  */
@@ -13,9 +12,8 @@
 
 /* 2^x for x < 128 (beyond: undefined). Exactly 0 below 2^-126 and for -inf; NaN stays NaN. */
 V_INLINE vf vf_exp2_below_128(vf x) {
-    const vf magic = vf_set1(12582912.0f);
-    const vf t = vf_add(x, magic);
-    const vf f = vf_sub(x, vf_sub(t, magic));
+    const vf n = vf_round(x);
+    const vf f = vf_sub(x, n);
     vf p = vf_set1(1.534580806e-04f);
     p = vf_fma(p, f, vf_set1(1.339993090e-03f));
     p = vf_fma(p, f, vf_set1(9.618489072e-03f));
@@ -23,8 +21,7 @@ V_INLINE vf vf_exp2_below_128(vf x) {
     p = vf_fma(p, f, vf_set1(2.402264625e-01f));
     p = vf_fma(p, f, vf_set1(6.931471825e-01f));
     p = vf_fma(p, f, vf_set1(1.0f));
-    const vm normal = vm_nlt(x, vf_set1(-126.0f));
-    return vi_as_vf(vi_add_if(normal, vf_as_vi(p), vi_shl(vf_as_vi(t), 23)));
+    return vf_scale_if(vm_nlt(x, vf_set1(-126.0f)), p, n);
 }
 
 /* The same for all x: 128 and more give +inf. */

@@ -70,6 +70,8 @@ V_TERNARY(vf_fms, _mm256_fmsub_ps)
 V_TERNARY(vf_fnma, _mm256_fnmadd_ps)
 V_INLINE vf vf_sqrt(vf a) { return (vf){ _mm256_sqrt_ps(a.l), _mm256_sqrt_ps(a.h) }; }
 
+V_INLINE vf vf_round(vf a) { return (vf){ _mm256_round_ps(a.l, 8), _mm256_round_ps(a.h, 8) }; }
+
 /* ---- integers and bits ---- */
 
 V_INLINE vi vf_as_vi(vf a) { return (vi){ _mm256_castps_si256(a.l), _mm256_castps_si256(a.h) }; }
@@ -118,9 +120,13 @@ V_INLINE uint32_t vm_to_bits(vm a) {
 V_INLINE vf vf_select(vm m, vf a, vf b) {
     return (vf){ _mm256_blendv_ps(b.l, a.l, m.l), _mm256_blendv_ps(b.h, a.h, m.h) };
 }
-V_INLINE vi vi_add_if(vm m, vi a, vi b) {
-    return (vi){ _mm256_and_si256(_mm256_castps_si256(m.l), _mm256_add_epi32(a.l, b.l)),
-                 _mm256_and_si256(_mm256_castps_si256(m.h), _mm256_add_epi32(a.h, b.h)) };
+V_INLINE __m256 v_scale(__m256 m, __m256 a, __m256 n) { /* NaN becomes the integer 2^31 and that 0 */
+    const __m256i exponent = _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23);
+    const __m256i bits = _mm256_add_epi32(_mm256_castps_si256(a), exponent);
+    return _mm256_and_ps(m, _mm256_castsi256_ps(bits));
+}
+V_INLINE vf vf_scale_if(vm m, vf a, vf n) {
+    return (vf){ v_scale(m.l, a.l, n.l), v_scale(m.h, a.h, n.h) };
 }
 V_INLINE uint32_t v_nonzero_bytes(const uint8_t *p) {
     const __m128i x = _mm_loadu_si128((const __m128i *)p);

@@ -50,6 +50,8 @@ V_INLINE vf vf_fms(vf a, vf b, vf c) { return _mm512_fmsub_ps(a, b, c); }
 V_INLINE vf vf_fnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); }
 V_INLINE vf vf_sqrt(vf a) { return _mm512_sqrt_ps(a); }
 
+V_INLINE vf vf_round(vf a) { return _mm512_roundscale_ps(a, 8); }
+
 /* ---- integers and bits ---- */
 
 V_INLINE vi vf_as_vi(vf a) { return _mm512_castps_si512(a); }
@@ -77,7 +79,7 @@ V_INLINE vm vm_or(vm a, vm b) { return (vm)(a | b); }
 V_INLINE vm vm_of_bits(uint32_t bits) { return (vm)bits; }
 V_INLINE uint32_t vm_to_bits(vm a) { return a; }
 V_INLINE vf vf_select(vm m, vf a, vf b) { return _mm512_mask_blend_ps(m, b, a); }
-V_INLINE vi vi_add_if(vm m, vi a, vi b) { return _mm512_maskz_add_epi32(m, a, b); }
+V_INLINE vf vf_scale_if(vm m, vf a, vf n) { return _mm512_maskz_scalef_ps(m, a, n); }
 V_INLINE uint32_t v_nonzero_bytes(const uint8_t *p) {
     const __m128i x = _mm_loadu_si128((const __m128i *)p);
     return _mm_test_epi8_mask(x, x);

@@ -90,6 +90,11 @@ V_INLINE vf vf_sqrt(vf a) {
     return a;
 }
 
+V_INLINE vf vf_round(vf a) { /* to the nearest integer, even in a tie; |a| < 2^22, an infinity or NaN */
+    V_EACH a.f[e] = (a.f[e] + 12582912.0f) - 12582912.0f; /* 1.5 2^23 */
+    return a;
+}
+
 /* ---- integers and bits; sums wrap ---- */
 
 V_INLINE vi vf_as_vi(vf a) { /* the same bits */
@@ -170,8 +175,15 @@ V_INLINE vf vf_select(vm m, vf a, vf b) { /* m ? a : b */
     V_EACH a.f[e] = m.t[e] ? a.f[e] : b.f[e];
     return a;
 }
-V_INLINE vi vi_add_if(vm m, vi a, vi b) { /* m ? a + b : 0 */
-    V_EACH a.i[e] = m.t[e] ? (int32_t)((uint32_t)a.i[e] + (uint32_t)b.i[e]) : 0;
+/* m ? a 2^n : 0, where n is an integer and neither a nor the result subnormal; for n NaN, a is NaN and stays so. */
+V_INLINE vf vf_scale_if(vm m, vf a, vf n) {
+    V_EACH {
+        uint32_t bits;
+        memcpy(&bits, &a.f[e], sizeof bits);
+        if (m.t[e] && n.f[e] == n.f[e]) bits += (uint32_t)(int32_t)n.f[e] << 23;
+        if (!m.t[e]) bits = 0;
+        memcpy(&a.f[e], &bits, sizeof bits);
+    }
     return a;
 }
 V_INLINE uint32_t v_nonzero_bytes(const uint8_t *p) { /* bit e: p[e] != 0, 16 bytes */
