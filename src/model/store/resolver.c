@@ -40,7 +40,10 @@ static int old_layer_norm(const char *name, char spelling[MAX_SPELLING]) {
     const int is_weight = ends_with(name, "LayerNorm.weight");
     if (!is_weight && !ends_with(name, "LayerNorm.bias")) return 0;
     const size_t stem = strlen(name) - strlen(is_weight ? "weight" : "bias");
-    snprintf(spelling, MAX_SPELLING, "%.*s%s", (int)stem, name, is_weight ? "gamma" : "beta");
+    const char *const old = is_weight ? "gamma" : "beta";
+    if (stem + strlen(old) >= MAX_SPELLING) return 0;
+    memcpy(spelling, name, stem);
+    strcpy(spelling + stem, old);
     return 1;
 }
 
