@@ -40,10 +40,7 @@ static int old_layer_norm(const char *name, char spelling[MAX_SPELLING]) {
     const int is_weight = ends_with(name, "LayerNorm.weight");
     if (!is_weight && !ends_with(name, "LayerNorm.bias")) return 0;
     const size_t stem = strlen(name) - strlen(is_weight ? "weight" : "bias");
-    const char *const old = is_weight ? "gamma" : "beta";
-    if (stem + strlen(old) >= MAX_SPELLING) return 0;
-    memcpy(spelling, name, stem);
-    strcpy(spelling + stem, old);
+    snprintf(spelling, MAX_SPELLING, "%.*s%s", (int)stem, name, is_weight ? "gamma" : "beta");
     return 1;
 }
 
@@ -56,7 +53,12 @@ static int spellings_of(const char *name, char spellings[MAX_SPELLINGS][MAX_SPEL
         snprintf(spellings[1], MAX_SPELLING, "%s", name + n);
     else
         snprintf(spellings[1], MAX_SPELLING, "%s%s", prefix, name);
-    for (int s = 0; s < 2; s++) count += old_layer_norm(spellings[s], spellings[count]);
+    for (int s = 0; s < 2; s++) {
+        char modern
+            [MAX_SPELLING]; /* a copy: gcc cannot tell that rows of one array do not overlap */
+        memcpy(modern, spellings[s], sizeof modern);
+        count += old_layer_norm(modern, spellings[count]);
+    }
     return count;
 }
 
