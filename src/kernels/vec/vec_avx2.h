@@ -120,7 +120,8 @@ V_INLINE uint32_t vm_to_bits(vm a) {
 V_INLINE vf vf_select(vm m, vf a, vf b) {
     return (vf){ _mm256_blendv_ps(b.l, a.l, m.l), _mm256_blendv_ps(b.h, a.h, m.h) };
 }
-V_INLINE __m256 v_scale(__m256 m, __m256 a, __m256 n) { /* NaN becomes the integer 2^31 and that 0 */
+V_INLINE __m256 v_scale(__m256 m, __m256 a,
+                        __m256 n) { /* NaN becomes the integer 2^31 and that 0 */
     const __m256i exponent = _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23);
     const __m256i bits = _mm256_add_epi32(_mm256_castps_si256(a), exponent);
     return _mm256_and_ps(m, _mm256_castsi256_ps(bits));

@@ -90,7 +90,8 @@ V_INLINE vf vf_sqrt(vf a) {
     return a;
 }
 
-V_INLINE vf vf_round(vf a) { /* to the nearest integer, even in a tie; |a| < 2^22, an infinity or NaN */
+V_INLINE vf
+vf_round(vf a) { /* to the nearest integer, even in a tie; |a| < 2^22, an infinity or NaN */
     V_EACH a.f[e] = (a.f[e] + 12582912.0f) - 12582912.0f; /* 1.5 2^23 */
     return a;
 }
