@@ -15,7 +15,7 @@
 
 #include "model/store/file.h"
 #include "model/train/corpus.h"
-#include "model/train/grammar.h"
+#include "model/grammar/grammar.h"
 
 #define GRAMMAR QKV_TEST_ROOT "/models/default/grammar.txt"
 

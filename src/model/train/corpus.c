@@ -9,7 +9,7 @@
 #include "model/store/file.h"
 #include "model/text/vocab.h"
 #include "model/train/corpus_text.h"
-#include "model/train/grammar.h"
+#include "model/grammar/grammar.h"
 
 enum { HELD_OUT_PAIRS = 1500 };
 

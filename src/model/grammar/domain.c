@@ -11,7 +11,7 @@
 
 #include "core/alloc.h"
 #include "core/status.h"
-#include "model/train/grammar_family.h"
+#include "model/grammar/family.h"
 
 enum { MAX_DOMAIN_ENTRIES = 1 << 22 }; /* of all variables together, counted with their weights */
 

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "model/train/grammar_say.h"
+#include "model/grammar/say.h"
 
 enum {
     SINGLE_PERCENT = 40,  /* sentences alone; the rest are pairs */

@@ -4,7 +4,7 @@
  * half full. A word's `uses` lists every form of every lexeme that is spelled like it, so that a
  * sentence is read back without search: the matcher looks up the word and gets its lexemes.
  */
-#include "model/train/grammar_words.h"
+#include "model/grammar/words.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -11,20 +11,21 @@
  *
  * Every element is exactly one word, and every variable shows itself in some element. So what may
  * stand in one place, given all the others, is found by matching: the other words name the lexemes
- * of all variables but one, and that one runs through its domain (grammar_match.c).
+ * of all variables but one, and that one runs through its domain (match.c).
  *
  * A say of a family is held out when the words of the family's `hold` variables are (a hash of the
  * family's name and these words, one in eight; or a `shown` line), or when it is marked `held`.
  */
-#ifndef QKV_MODEL_TRAIN_GRAMMAR_H
-#define QKV_MODEL_TRAIN_GRAMMAR_H
+#ifndef QKV_MODEL_GRAMMAR_H
+#define QKV_MODEL_GRAMMAR_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "core/rng.h"
-#include "model/train/corpus.h"
+#include "model/grammar/pair.h"
+#include "qkv/model.h"
 
 enum {
     QKVI_MAX_FEATURES = 128,
@@ -229,14 +230,14 @@ typedef enum qkvi_said {
     QKVI_TRAINED
 } qkvi_said;
 
-/* ---- grammar_read.c: from bytes ---- */
+/* ---- read.c: from bytes ---- */
 
 /* name is for messages. */
 QKV_NODISCARD qkv_status qkvi_grammar_parse(const char *name, const char *bytes, size_t n_bytes,
                                             qkvi_grammar **grammar, qkv_error *error);
 void qkvi_grammar_free(qkvi_grammar *grammar);
 
-/* ---- grammar_match.c: which words fit ---- */
+/* ---- match.c: which words fit ---- */
 
 /* The word with this lower-case key, or -1. */
 int32_t qkvi_word_find(const qkvi_grammar *g, const char *key, int32_t bytes);
@@ -265,7 +266,7 @@ int32_t qkvi_grammar_admissible(const qkvi_grammar *g, const qkvi_sentence *sent
 /* Whether training can say the sentence: alone, as a pair, or as half of a pair. */
 qkvi_said qkvi_grammar_said(const qkvi_grammar *g, const qkvi_sentence *sentence);
 
-/* ---- grammar_frame.c: elements ---- */
+/* ---- say_frame.c: elements ---- */
 
 /* The words that an element may be under an assignment; returns their number, at most
  * QKVI_MAX_ALTERNATIVES. */
@@ -284,7 +285,7 @@ bool qkvi_is_held(const qkvi_grammar *g, const qkvi_say *say, const qkvi_assignm
 uint64_t qkvi_hold_key(const qkvi_grammar *g, const qkvi_family *family,
                        const qkvi_assignment *assignment);
 
-/* ---- grammar_say.c: making pairs ---- */
+/* ---- say.c: making pairs ---- */
 
 void qkvi_grammar_pair(const qkvi_grammar *g, qkvi_split split, int64_t index, uint64_t seed,
                        qkvi_pair *pair);

@@ -9,7 +9,7 @@
  * `function` line.
  */
 #include "core/status.h"
-#include "model/train/grammar_family.h"
+#include "model/grammar/family.h"
 
 static const char *const column_names[QKVI_N_COLUMNS] = { "subj", "obj", "own", "was",
                                                           "is",   "has", "does" };

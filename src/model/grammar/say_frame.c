@@ -1,6 +1,6 @@
 /* What elements say and what variables admit: the meaning of the compiled tables, shared by the
  * matcher (which reads a sentence) and the generator (which makes one). */
-#include "model/train/grammar.h"
+#include "model/grammar/grammar.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * that stand in their relations to the ones before; then the words. Bad luck is answered by drawing
  * again, so all that the grammar allows is possible, and what is drawn depends on the stream alone.
  */
-#include "model/train/grammar_say.h"
+#include "model/grammar/say.h"
 
 static uint32_t say_vars(const qkvi_say *say) { return say->vars[0] | say->vars[1]; }
 

@@ -1,10 +1,10 @@
 /*
  * The lexicon of a grammar while it is read: strings, words, features, classes and their entries.
  */
-#ifndef QKV_MODEL_TRAIN_GRAMMAR_WORDS_H
-#define QKV_MODEL_TRAIN_GRAMMAR_WORDS_H
+#ifndef QKV_MODEL_GRAMMAR_WORDS_H
+#define QKV_MODEL_GRAMMAR_WORDS_H
 
-#include "model/train/grammar.h"
+#include "model/grammar/grammar.h"
 
 enum {
     QKVI_WORD_BYTES = 32, /* of the longest word */
@@ -59,12 +59,12 @@ typedef struct qkvi_class_head {
 } qkvi_class_head;
 
 /*
- * grammar_entry.c. One entry: "door", "box/boxes", "tea/", "/scissors", "open",
+ * entry.c. One entry: "door", "box/boxes", "tea/", "/scissors", "open",
  * "close/closes/closed/closing".
  */
 qkv_status qkvi_entry_add(const qkvi_reader *r, const qkvi_class_head *head, qkvi_token entry);
 
-/* grammar_class.c: whole lines, as tokens. */
+/* class.c: whole lines, as tokens. */
 qkv_status qkvi_function_words(const qkvi_reader *r, const qkvi_token *tokens, int32_t n);
 qkv_status qkvi_person_line(const qkvi_reader *r, const qkvi_token *tokens, int32_t n);
 qkv_status qkvi_class_line(const qkvi_reader *r, qkvi_kind kind, const qkvi_token *tokens,
@@ -79,7 +79,7 @@ void qkvi_words_free(qkvi_grammar *g);
 
 uint64_t qkvi_word_hash(const char *text, size_t bytes);
 
-/* grammar_urn.c: the urns, and that every say can be drawn. */
+/* urn.c: the urns, and that every say can be drawn. */
 qkv_status qkvi_grammar_urns(const qkvi_reader *r);
 
 #endif

@@ -1,10 +1,10 @@
 /* Families while they are read: their variables, and their says compiled into frames. */
-#ifndef QKV_MODEL_TRAIN_GRAMMAR_FAMILY_H
-#define QKV_MODEL_TRAIN_GRAMMAR_FAMILY_H
+#ifndef QKV_MODEL_GRAMMAR_FAMILY_H
+#define QKV_MODEL_GRAMMAR_FAMILY_H
 
-#include "model/train/grammar_words.h"
+#include "model/grammar/words.h"
 
-/* ---- grammar_family.c ---- */
+/* ---- family.c ---- */
 
 /* "family NAME [hold V [W]] [*N]": tokens after the first. Hold names are looked up at the end. */
 qkv_status qkvi_family_begin(const qkvi_reader *r, const qkvi_token *tokens, int32_t n);
@@ -13,7 +13,7 @@ qkv_status qkvi_family_line(const qkvi_reader *r, const qkvi_token *tokens, int3
 /* After the last line of the last family: hold variables and checks. */
 qkv_status qkvi_family_end(const qkvi_reader *r);
 
-/* ---- grammar_domain.c ---- */
+/* ---- domain.c ---- */
 
 /* The family that is being read, and its variable of this name, or -1. */
 qkvi_family *qkvi_family_current(const qkvi_reader *r);
@@ -23,7 +23,7 @@ bool qkvi_token_split(qkvi_token token, char c, qkvi_token *left, qkvi_token *ri
 /* "V = …" */
 qkv_status qkvi_variable_line(const qkvi_reader *r, const qkvi_token *tokens, int32_t n);
 
-/* ---- grammar_element.c ---- */
+/* ---- element.c ---- */
 
 /* One token of a say before <X> is expanded. */
 typedef struct qkvi_proto_element {

@@ -6,7 +6,7 @@
  * Checked here: every variable of a say shows itself in it, a pair has two halves with a variable
  * in common, and a text fits QKVI_PAIR_WORDS.
  */
-#include "model/train/grammar_family.h"
+#include "model/grammar/family.h"
 
 #include <string.h>
 

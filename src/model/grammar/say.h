@@ -1,8 +1,8 @@
 /* Between the files that make text: drawing, halves, wrong pairs. */
-#ifndef QKV_MODEL_TRAIN_GRAMMAR_SAY_H
-#define QKV_MODEL_TRAIN_GRAMMAR_SAY_H
+#ifndef QKV_MODEL_GRAMMAR_SAY_H
+#define QKV_MODEL_GRAMMAR_SAY_H
 
-#include "model/train/grammar.h"
+#include "model/grammar/grammar.h"
 
 enum { QKVI_DRAW_TRIES = 40 }; /* before a draw is given up and begun anew */
 
@@ -11,7 +11,7 @@ typedef struct qkvi_wish {
     bool is_held, is_next;
 } qkvi_wish;
 
-/* ---- grammar_draw.c ---- */
+/* ---- draw.c ---- */
 
 /* Draws a lexeme for each variable of a say; false if that found no lexeme for one. */
 bool qkvi_say_draw(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_say *say,
@@ -28,7 +28,7 @@ bool qkvi_say_try(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_say *say, qkv
 /* Whether some of what the say says can be held out. */
 bool qkvi_say_can_be_held(const qkvi_grammar *g, const qkvi_say *say);
 
-/* ---- grammar_wrong.c ---- */
+/* ---- wrong.c ---- */
 
 /*
  * The words of a pair that does not belong together and begins like this one; false if the draw was

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/status.h"
-#include "model/train/grammar_words.h"
+#include "model/grammar/words.h"
 
 enum { MAX_CLASSES = 1000 };
 

@@ -7,7 +7,7 @@
  * cases the grammar is asked whether it could say the result as a true pair; if so it is drawn
  * again.
  */
-#include "model/train/grammar_say.h"
+#include "model/grammar/say.h"
 
 enum { FOREIGN_PERCENT = 30 }; /* second half from another say */
 

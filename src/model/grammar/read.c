@@ -10,7 +10,7 @@
 
 #include "core/alloc.h"
 #include "core/status.h"
-#include "model/train/grammar_family.h"
+#include "model/grammar/family.h"
 
 enum { MAX_TOKENS = 1024, MAX_SHOWN = 1000 };
 

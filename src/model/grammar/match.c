@@ -8,7 +8,7 @@
  * admissible set of the masked word is then exact: the union of what its element may be, over all
  * frames and assignments that give the other words.
  */
-#include "model/train/grammar.h"
+#include "model/grammar/grammar.h"
 
 #include <string.h>
 

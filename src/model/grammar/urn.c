@@ -4,8 +4,8 @@
  * read.
  */
 #include "core/status.h"
-#include "model/train/grammar_say.h"
-#include "model/train/grammar_words.h"
+#include "model/grammar/say.h"
+#include "model/grammar/words.h"
 
 enum {
     MOST_DRAWS = 20000, /* to draw a say at all */
