@@ -36,7 +36,14 @@ struct cli_option {
     size_t offset; /* of the value in the command's struct of options */
     int64_t min, max;
     bool required;
+    const char *suggest; /* for completions */
 };
+
+/*
+ * What a shell suggests for a value, or for the words of a command: "a|b|c", these words; "/",
+ * folders; ".npy .csv", files that end so; "/ .npy", both; "*", any file; "@heads", the heads of
+ * the model; "@commands". NULL: nothing. An ARG_CHOICE needs none.
+ */
 
 /* Options that several commands share; a command's struct of options begins with this one. */
 struct cli_common {

@@ -18,7 +18,8 @@ struct cli_command {
     const char *words;   /* "TEXT", "A B", "" */
     const char *details; /* paragraphs for `qkv help CMD` */
     int min_words, max_words;
-    unsigned takes; /* TAKES_… */
+    const char *suggest; /* for the words: as in args.h */
+    unsigned takes;      /* TAKES_… */
     const struct cli_option *options;
     int n_options;
     size_t options_bytes; /* of its struct, which begins with a struct cli_common */

@@ -158,19 +158,23 @@ static int attend(const struct cli_command *command, const void *data, int n_wor
     return code;
 }
 
-#define FILE_OPTION(option_name, field_name, is_required, text)                                    \
+#define IN_FILE  ".npy .safetensors"
+#define OUT_FILE ".npy"
+#define FILE_OPTION(option_name, field_name, is_required, endings, text)                           \
     {                                                                                              \
         .name = option_name, .argument = "F", .help = text, .kind = ARG_TEXT,                      \
-        .offset = offsetof(struct attend_options, field_name), .required = is_required             \
+        .offset = offsetof(struct attend_options, field_name), .required = is_required,            \
+        .suggest = endings                                                                         \
     }
 
 static const struct cli_option attend_table[] = {
-    FILE_OPTION("--q", q, true, "queries [B,H,Lq,D], [H,Lq,D] or [Lq,D]"),
-    FILE_OPTION("--k", k, true, "keys; may have fewer heads, a divisor of q's (GQA)"),
-    FILE_OPTION("--v", v, true, "values; may have another D than q and k"),
-    FILE_OPTION("-o", o, true, "where the output goes (.npy)"),
-    FILE_OPTION("--lse", lse, false, "where log-sum-exp of each row's scores goes (.npy)"),
-    FILE_OPTION("--mask", mask, false,
+    FILE_OPTION("--q", q, true, IN_FILE, "queries [B,H,Lq,D], [H,Lq,D] or [Lq,D]"),
+    FILE_OPTION("--k", k, true, IN_FILE, "keys; may have fewer heads, a divisor of q's (GQA)"),
+    FILE_OPTION("--v", v, true, IN_FILE, "values; may have another D than q and k"),
+    FILE_OPTION("-o", o, true, OUT_FILE, "where the output goes (.npy)"),
+    FILE_OPTION("--lse", lse, false, OUT_FILE,
+                "where log-sum-exp of each row's scores goes (.npy)"),
+    FILE_OPTION("--mask", mask, false, IN_FILE,
                 "a mask, aligned on the right as in numpy: booleans, true may see; or numbers that "
                 "are added to scores. A last dimension n with 1 < n < Lk hides the other keys"),
     { .name = "--causal",
@@ -178,7 +182,8 @@ static const struct cli_option attend_table[] = {
       .help = "query i sees keys up to i + offset: top-left (offset 0), bottom-right (Lk - Lq), an "
               "offset, or one for each batch: 3,5",
       .kind = ARG_TEXT,
-      .offset = offsetof(struct attend_options, causal) },
+      .offset = offsetof(struct attend_options, causal),
+      .suggest = "top-left|bottom-right" },
     { .name = "--window",
       .argument = "LEFT,RIGHT",
       .help = "query i sees keys from i + offset - LEFT to i + offset + RIGHT; -1: unbounded",
@@ -209,11 +214,11 @@ static const struct cli_option attend_table[] = {
       .help = "scores s become X tanh(s / X)",
       .kind = ARG_REAL,
       .offset = offsetof(struct attend_options, softcap) },
-    FILE_OPTION("--grad-out", grad_out, false,
+    FILE_OPTION("--grad-out", grad_out, false, IN_FILE,
                 "gradient of the output; asks for the backward pass"),
-    FILE_OPTION("--dq", dq, false, "where the gradient of q goes (.npy)"),
-    FILE_OPTION("--dk", dk, false, "where the gradient of k goes (.npy)"),
-    FILE_OPTION("--dv", dv, false, "where the gradient of v goes (.npy)"),
+    FILE_OPTION("--dq", dq, false, OUT_FILE, "where the gradient of q goes (.npy)"),
+    FILE_OPTION("--dk", dk, false, OUT_FILE, "where the gradient of k goes (.npy)"),
+    FILE_OPTION("--dv", dv, false, OUT_FILE, "where the gradient of v goes (.npy)"),
 };
 
 const struct cli_command cmd_attend = {

@@ -273,6 +273,7 @@ const struct cli_command cmd_bench = {
         "times for backward. CASE: only the cases with one of these words in their names.\n\n"
         "    qkv bench causal --rounds 21",
     .max_words = 16,
+    .suggest = "forward|causal|backward",
     .takes = TAKES_COMPUTE | TAKES_JSON,
     .options = bench_table,
     .n_options = CLI_COUNT(bench_table),

@@ -3,7 +3,14 @@
 #include <string.h>
 
 #include "cli.h"
+#include "help_formats.h"
 
+struct help_options {
+    struct cli_common common;
+    struct arg_int format;
+};
+
+enum { FORMAT_TEXT, FORMAT_SCDOC, FORMAT_BASH, FORMAT_ZSH, FORMAT_FISH };
 enum { LINE = 80, OPTION_COLUMN = 26 };
 
 /* Prints words so that no line passes LINE and lines after the first begin at the indent. */
@@ -101,20 +108,43 @@ int help_print(const struct cli_command *command) {
     return EXIT_OK;
 }
 
-static int help(const struct cli_command *self, const void *options, int n_words, char **words) {
-    (void)options;
-    if (n_words == 0) return help_print(NULL);
-    const struct cli_command *command = cli_command_find(words[0]);
-    if (!command) return cli_usage(self, "unknown command '%s'", words[0]);
-    return help_print(command);
+static int help(const struct cli_command *self, const void *data, int n_words, char **words) {
+    const struct help_options *options = data;
+    const struct cli_command *command = n_words ? cli_command_find(words[0]) : NULL;
+    if (n_words && !command) return cli_usage(self, "unknown command '%s'", words[0]);
+    const int64_t format = options->format.value;
+    if (command && format >= FORMAT_BASH)
+        return cli_usage(self, "a completion is for all commands, not for '%s'", words[0]);
+    switch (format) {
+    case FORMAT_SCDOC: help_scdoc(command); return EXIT_OK;
+    case FORMAT_BASH: help_bash(); return EXIT_OK;
+    case FORMAT_ZSH: help_zsh(); return EXIT_OK;
+    case FORMAT_FISH: help_fish(); return EXIT_OK;
+    default: return help_print(command);
+    }
 }
+
+static const struct cli_option help_table[] = {
+    { .name = "--format",
+      .argument = "text|scdoc|bash|zsh|fish",
+      .help =
+          "how it is written (default: text). scdoc: the parts of a manual page that the program "
+          "decides; bash, zsh, fish: the completion for that shell",
+      .kind = ARG_CHOICE,
+      .offset = offsetof(struct help_options, format) },
+};
 
 const struct cli_command cmd_help = {
     .name = "help",
     .summary = "this list, or a command in full",
     .words = "[COMMAND]",
-    .details = "Lists the commands, or tells all about one.",
+    .details = "Lists the commands, or tells all about one.\n\n"
+               "    qkv help look\n"
+               "    qkv help --format bash > ~/.local/share/bash-completion/completions/qkv",
     .max_words = 1,
-    .options_bytes = sizeof(struct cli_common),
+    .suggest = "@commands",
+    .options = help_table,
+    .n_options = CLI_COUNT(help_table),
+    .options_bytes = sizeof(struct help_options),
     .run = help,
 };

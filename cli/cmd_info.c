@@ -187,6 +187,7 @@ const struct cli_command cmd_info = {
                "parameters, and with -v the tensors that are not used. With F.safetensors: the "
                "tensors in it. With F.npy or F.safetensors:NAME: type and shape.",
     .max_words = 1,
+    .suggest = "/ .safetensors .npy",
     .takes = TAKES_COMPUTE | TAKES_JSON | TAKES_VERBOSE,
     .options_bytes = sizeof(struct info_options),
     .run = info,

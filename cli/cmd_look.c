@@ -148,7 +148,8 @@ static const struct cli_option look_table[] = {
       .help = "write a picture (.png: all heads, or the one of --head) or the numbers (.json) "
               "instead",
       .kind = ARG_TEXT,
-      .offset = offsetof(struct look_options, out) },
+      .offset = offsetof(struct look_options, out),
+      .suggest = ".png .json" },
 };
 
 const struct cli_command cmd_look = {

@@ -210,10 +210,11 @@ static int train(const struct cli_command *command, const void *data, int n_word
     return code;
 }
 
-#define TEXT_OPTION(option_name, argument_name, field_name, is_required, text)                     \
+#define TEXT_OPTION(option_name, argument_name, field_name, is_required, what, text)               \
     {                                                                                              \
         .name = option_name, .argument = argument_name, .help = text, .kind = ARG_TEXT,            \
-        .offset = offsetof(struct train_options, field_name), .required = is_required              \
+        .offset = offsetof(struct train_options, field_name), .required = is_required,             \
+        .suggest = what                                                                            \
     }
 #define NUMBER_OPTION(option_name, field_name, least, most, text)                                  \
     {                                                                                              \
@@ -222,10 +223,10 @@ static int train(const struct cli_command *command, const void *data, int n_word
     }
 
 static const struct cli_option train_table[] = {
-    TEXT_OPTION("--text", "F", text, false,
+    TEXT_OPTION("--text", "F", text, false, "*",
                 "a text: a sentence, or two separated by a tab, a line"),
-    TEXT_OPTION("--grammar", "F", grammar, false, "or a grammar that makes sentences"),
-    TEXT_OPTION("--out", "DIR", out, true, "the folder for the model"),
+    TEXT_OPTION("--grammar", "F", grammar, false, ".txt", "or a grammar that makes sentences"),
+    TEXT_OPTION("--out", "DIR", out, true, "/", "the folder for the model"),
     { .name = "--resume",
       .help = "go on where a stopped run left the folder",
       .kind = ARG_FLAG,
@@ -253,7 +254,7 @@ static const struct cli_option train_table[] = {
       .help = "fixed positions from sines, instead of learned ones",
       .kind = ARG_FLAG,
       .offset = offsetof(struct train_options, sinusoidal) },
-    TEXT_OPTION("--eval", "F", eval, false, "a text to measure the trained model on"),
+    TEXT_OPTION("--eval", "F", eval, false, "*", "a text to measure the trained model on"),
 };
 
 const struct cli_command cmd_train = {

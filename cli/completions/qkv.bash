@@ -1,0 +1,168 @@
+# Completion of qkv for bash, made by `qkv help --format bash`. It needs nothing but bash.
+
+# The heads L.H of the model in use, as `qkv info` counts them.
+_qkv_heads() {
+    local i model=${QKV_MODEL-} name layers heads
+    for ((i = 2; i < COMP_CWORD - 1; i++)); do
+        [[ ${COMP_WORDS[i]} == --model ]] || continue
+        model=${COMP_WORDS[i + 1]}
+        [[ $model != '=' ]] || model=${COMP_WORDS[i + 2]}
+    done
+    "${COMP_WORDS[0]}" info -- ${model:+"$model"} 2>/dev/null |
+        while read -r name layers _ heads _; do
+            [[ $name == layers ]] || continue
+            for ((i = 0; i < layers * heads; i++)); do
+                echo "$((i / heads)).$((i % heads))"
+            done
+        done
+}
+
+# _qkv_suggest WHAT WORD: what may stand for a word. WHAT: a|b|c, words; /, folders; .npy, files
+# that end so; *, files; @heads; @commands.
+_qkv_suggest() {
+    local part parts
+    read -ra parts <<<"$1"
+    for part in "${parts[@]}"; do
+        case $part in
+        '*') compgen -f -- "$2" ;;
+        /) compgen -d -- "$2" ;;
+        .*) compgen -d -- "$2"; compgen -f -X "!*$part" -- "$2" ;;
+        @heads) compgen -W "$(_qkv_heads)" -- "$2" ;;
+        @commands) compgen -W "$_qkv_commands" -- "$2" ;;
+        *) compgen -W "${part//|/ }" -- "$2" ;;
+        esac
+    done | sort -u
+}
+
+_qkv_commands='look fill next attend train eval info bench tokenize help'
+
+# _qkv_options COMMAND
+_qkv_options() {
+    case $1 in
+    look) echo "--pair --top -o --model --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    fill) echo "--pair --top --model --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    next) echo "--model --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    attend) echo "--q --k --v -o --lse --mask --causal --window --kv-len --q-len --q-offset --scale --softcap --grad-out --dq --dk --dv --json --threads --isa --quiet -v --help" ;;
+    train) echo "--text --grammar --out --resume --layers --heads --hidden --intermediate --vocab --len --steps --batch --lr --warmup --seed --report-every --checkpoint-every --sinusoidal --eval --json --threads --isa --quiet --help" ;;
+    eval) echo "--text --grammar --seed --model --json --threads --isa --quiet -v --help" ;;
+    info) echo "--json --threads --isa -v --help" ;;
+    bench) echo "--rounds --json --threads --isa --help" ;;
+    tokenize) echo "--pair --model --json --jsonl -v --help" ;;
+    help) echo "--format --help" ;;
+    esac
+}
+
+# _qkv_value COMMAND OPTION: what the option takes; fails if it takes no value
+_qkv_value() {
+    case "$1 $2" in
+    'look --pair') echo '' ;;
+    'look --top') echo '' ;;
+    'look -o') echo '.png .json' ;;
+    'look --model') echo '/ .safetensors' ;;
+    'look --head') echo '@heads' ;;
+    'look --layer') echo '' ;;
+    'look --theme') echo 'light|dark' ;;
+    'look --color') echo 'auto|always|never' ;;
+    'look --threads') echo '' ;;
+    'look --isa') echo 'scalar|avx2|avx512' ;;
+    'look ') echo '' ;;
+    'fill --pair') echo '' ;;
+    'fill --top') echo '' ;;
+    'fill --model') echo '/ .safetensors' ;;
+    'fill --theme') echo 'light|dark' ;;
+    'fill --color') echo 'auto|always|never' ;;
+    'fill --threads') echo '' ;;
+    'fill --isa') echo 'scalar|avx2|avx512' ;;
+    'fill ') echo '' ;;
+    'next --model') echo '/ .safetensors' ;;
+    'next --theme') echo 'light|dark' ;;
+    'next --color') echo 'auto|always|never' ;;
+    'next --threads') echo '' ;;
+    'next --isa') echo 'scalar|avx2|avx512' ;;
+    'next ') echo '' ;;
+    'attend --q') echo '.npy .safetensors' ;;
+    'attend --k') echo '.npy .safetensors' ;;
+    'attend --v') echo '.npy .safetensors' ;;
+    'attend -o') echo '.npy' ;;
+    'attend --lse') echo '.npy' ;;
+    'attend --mask') echo '.npy .safetensors' ;;
+    'attend --causal') echo 'top-left|bottom-right' ;;
+    'attend --window') echo '' ;;
+    'attend --kv-len') echo '' ;;
+    'attend --q-len') echo '' ;;
+    'attend --q-offset') echo '' ;;
+    'attend --scale') echo '' ;;
+    'attend --softcap') echo '' ;;
+    'attend --grad-out') echo '.npy .safetensors' ;;
+    'attend --dq') echo '.npy' ;;
+    'attend --dk') echo '.npy' ;;
+    'attend --dv') echo '.npy' ;;
+    'attend --threads') echo '' ;;
+    'attend --isa') echo 'scalar|avx2|avx512' ;;
+    'train --text') echo '*' ;;
+    'train --grammar') echo '.txt' ;;
+    'train --out') echo '/' ;;
+    'train --layers') echo '' ;;
+    'train --heads') echo '' ;;
+    'train --hidden') echo '' ;;
+    'train --intermediate') echo '' ;;
+    'train --vocab') echo '' ;;
+    'train --len') echo '' ;;
+    'train --steps') echo '' ;;
+    'train --batch') echo '' ;;
+    'train --lr') echo '' ;;
+    'train --warmup') echo '' ;;
+    'train --seed') echo '' ;;
+    'train --report-every') echo '' ;;
+    'train --checkpoint-every') echo '' ;;
+    'train --eval') echo '*' ;;
+    'train --threads') echo '' ;;
+    'train --isa') echo 'scalar|avx2|avx512' ;;
+    'eval --text') echo '*' ;;
+    'eval --grammar') echo '.txt' ;;
+    'eval --seed') echo '' ;;
+    'eval --model') echo '/ .safetensors' ;;
+    'eval --threads') echo '' ;;
+    'eval --isa') echo 'scalar|avx2|avx512' ;;
+    'info --threads') echo '' ;;
+    'info --isa') echo 'scalar|avx2|avx512' ;;
+    'info ') echo '/ .safetensors .npy' ;;
+    'bench --rounds') echo '' ;;
+    'bench --threads') echo '' ;;
+    'bench --isa') echo 'scalar|avx2|avx512' ;;
+    'bench ') echo 'forward|causal|backward' ;;
+    'tokenize --pair') echo '' ;;
+    'tokenize --model') echo '/ .safetensors' ;;
+    'tokenize ') echo '' ;;
+    'help --format') echo 'text|scdoc|bash|zsh|fish' ;;
+    'help ') echo '@commands' ;;
+    *) return 1 ;;
+    esac
+}
+
+_qkv() {
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} i what
+    COMPREPLY=()
+    if ((COMP_CWORD == 1)); then
+        mapfile -t COMPREPLY < <(compgen -W "$_qkv_commands --help --version" -- "$word")
+        return
+    fi
+    # --option=value comes in three words
+    if [[ $word == '=' ]]; then
+        word=
+    elif [[ $before == '=' ]]; then
+        before=${COMP_WORDS[COMP_CWORD - 2]}
+    fi
+    for ((i = 2; i < COMP_CWORD; i++)); do
+        [[ ${COMP_WORDS[i]} != -- ]] || return
+    done
+    if what=$(_qkv_value "${COMP_WORDS[1]}" "$before"); then
+        :
+    elif [[ $word == -* ]] || ! what=$(_qkv_value "${COMP_WORDS[1]}" ''); then
+        mapfile -t COMPREPLY < <(compgen -W "$(_qkv_options "${COMP_WORDS[1]}")" -- "$word")
+        return
+    fi
+    case $what in */* | *.* | '*') compopt -o filenames 2>/dev/null ;; esac
+    mapfile -t COMPREPLY < <(_qkv_suggest "$what" "$word")
+}
+complete -F _qkv qkv

@@ -1,0 +1,197 @@
+# Completion of qkv for fish, made by `qkv help --format fish`.
+
+# True while no command is there yet; __qkv_command NAME: while that command is there.
+function __qkv_no_command
+    test (count (commandline -opc)) -eq 1
+end
+
+function __qkv_command
+    set -l words (commandline -opc)
+    test (count $words) -gt 1; and test $words[2] = $argv[1]
+end
+
+# The heads L.H of the model in use, as `qkv info` counts them.
+function __qkv_heads
+    set -l words (commandline -opc)
+    set -l model $QKV_MODEL
+    for i in (seq 2 (count $words))
+        switch $words[$i]
+            case --model
+                set model $words[(math $i + 1)]
+            case '--model=*'
+                set model (string replace -- --model= '' $words[$i])
+        end
+    end
+    set -l sizes (qkv info -- $model 2>/dev/null | string match -r '^layers +(\d+) of (\d+)')
+    test (count $sizes) -eq 3; or return
+    for layer in (seq 0 (math $sizes[2] - 1))
+        for head in (seq 0 (math $sizes[3] - 1))
+            echo $layer.$head
+        end
+    end
+end
+
+# __qkv_files ENDING...: folders, and files that end so.
+function __qkv_files
+    set -l word (commandline -ct | string replace -r -- '^--[^=]*=' '')
+    set -l endings (string escape --style=regex -- $argv)
+    complete -C "__qkv_any_file $word" | string match -r -- "^.*(?:/|"(string join '|' $endings)")(?:\t.*)?\$"
+end
+
+complete -c qkv -f
+complete -c qkv -n __qkv_no_command -l help -d 'the list of commands'
+complete -c qkv -n __qkv_no_command -l version -d 'the version'
+complete -c qkv -n __qkv_no_command -a look -d 'where each token looks'
+complete -c qkv -n __qkv_no_command -a fill -d 'words for each [MASK], with probabilities'
+complete -c qkv -n __qkv_no_command -a next -d 'does sentence B follow sentence A?'
+complete -c qkv -n __qkv_no_command -a attend -d 'exact attention on arrays in files, and its gradients'
+complete -c qkv -n __qkv_no_command -a train -d 'train a small BERT on your text'
+complete -c qkv -n __qkv_no_command -a eval -d 'measure a model on text or on a grammar'
+complete -c qkv -n __qkv_no_command -a info -d 'about a model, an array, or this binary and machine'
+complete -c qkv -n __qkv_no_command -a bench -d 'speed of attention here, beside this machine\'s peak'
+complete -c qkv -n __qkv_no_command -a tokenize -d 'the tokens that the model sees'
+complete -c qkv -n __qkv_no_command -a help -d 'this list, or a command in full'
+
+function __qkv_commands
+    echo look
+    echo fill
+    echo next
+    echo attend
+    echo train
+    echo eval
+    echo info
+    echo bench
+    echo tokenize
+    echo help
+end
+
+complete -c qkv -n '__qkv_command look' -l pair -x -d 'a second text, which the model sees as the next sentence'
+complete -c qkv -n '__qkv_command look' -l top -x -d 'how many words for each [MASK]'
+complete -c qkv -n '__qkv_command look' -s o -x -k -a '(__qkv_files .png .json)' -d 'write a picture'
+complete -c qkv -n '__qkv_command look' -l model -x -k -a '(__qkv_files .safetensors)' -d 'a folder with config.json, a .safetensors file in one, or a name in the local Hugging Face cache'
+complete -c qkv -n '__qkv_command look' -l head -x -a '(__qkv_heads)' -d 'one head'
+complete -c qkv -n '__qkv_command look' -l layer -x -d 'the layer of --head'
+complete -c qkv -n '__qkv_command look' -l theme -x -a 'light dark' -d 'for what background'
+complete -c qkv -n '__qkv_command look' -l color -x -a 'auto always never' -d 'colour'
+complete -c qkv -n '__qkv_command look' -l ascii -d 'nothing but ASCII in drawings'
+complete -c qkv -n '__qkv_command look' -l truncate -d 'cut a text that is longer than the model takes'
+complete -c qkv -n '__qkv_command look' -l json -d 'one JSON object on standard output'
+complete -c qkv -n '__qkv_command look' -l jsonl -d 'read a JSON string, or a pair of them, from each line of standard input and write a JSON object for each'
+complete -c qkv -n '__qkv_command look' -l threads -x -d 'threads'
+complete -c qkv -n '__qkv_command look' -l isa -x -a 'scalar avx2 avx512' -d 'instruction set'
+complete -c qkv -n '__qkv_command look' -l quiet -d 'no remarks and no progress on standard error'
+complete -c qkv -n '__qkv_command look' -s v -d 'more detail on standard error'
+complete -c qkv -n '__qkv_command look' -l help -d 'options and what they mean'
+
+complete -c qkv -n '__qkv_command fill' -l pair -x -d 'a second text, which the model sees as the next sentence'
+complete -c qkv -n '__qkv_command fill' -l top -x -d 'how many words for each blank'
+complete -c qkv -n '__qkv_command fill' -l model -x -k -a '(__qkv_files .safetensors)' -d 'a folder with config.json, a .safetensors file in one, or a name in the local Hugging Face cache'
+complete -c qkv -n '__qkv_command fill' -l theme -x -a 'light dark' -d 'for what background'
+complete -c qkv -n '__qkv_command fill' -l color -x -a 'auto always never' -d 'colour'
+complete -c qkv -n '__qkv_command fill' -l ascii -d 'nothing but ASCII in drawings'
+complete -c qkv -n '__qkv_command fill' -l truncate -d 'cut a text that is longer than the model takes'
+complete -c qkv -n '__qkv_command fill' -l json -d 'one JSON object on standard output'
+complete -c qkv -n '__qkv_command fill' -l jsonl -d 'read a JSON string, or a pair of them, from each line of standard input and write a JSON object for each'
+complete -c qkv -n '__qkv_command fill' -l threads -x -d 'threads'
+complete -c qkv -n '__qkv_command fill' -l isa -x -a 'scalar avx2 avx512' -d 'instruction set'
+complete -c qkv -n '__qkv_command fill' -l quiet -d 'no remarks and no progress on standard error'
+complete -c qkv -n '__qkv_command fill' -s v -d 'more detail on standard error'
+complete -c qkv -n '__qkv_command fill' -l help -d 'options and what they mean'
+
+complete -c qkv -n '__qkv_command next' -l model -x -k -a '(__qkv_files .safetensors)' -d 'a folder with config.json, a .safetensors file in one, or a name in the local Hugging Face cache'
+complete -c qkv -n '__qkv_command next' -l theme -x -a 'light dark' -d 'for what background'
+complete -c qkv -n '__qkv_command next' -l color -x -a 'auto always never' -d 'colour'
+complete -c qkv -n '__qkv_command next' -l ascii -d 'nothing but ASCII in drawings'
+complete -c qkv -n '__qkv_command next' -l truncate -d 'cut a text that is longer than the model takes'
+complete -c qkv -n '__qkv_command next' -l json -d 'one JSON object on standard output'
+complete -c qkv -n '__qkv_command next' -l jsonl -d 'read a JSON string, or a pair of them, from each line of standard input and write a JSON object for each'
+complete -c qkv -n '__qkv_command next' -l threads -x -d 'threads'
+complete -c qkv -n '__qkv_command next' -l isa -x -a 'scalar avx2 avx512' -d 'instruction set'
+complete -c qkv -n '__qkv_command next' -l quiet -d 'no remarks and no progress on standard error'
+complete -c qkv -n '__qkv_command next' -s v -d 'more detail on standard error'
+complete -c qkv -n '__qkv_command next' -l help -d 'options and what they mean'
+
+complete -c qkv -n '__qkv_command attend' -l q -x -k -a '(__qkv_files .npy .safetensors)' -d 'queries [B,H,Lq,D], [H,Lq,D] or [Lq,D]'
+complete -c qkv -n '__qkv_command attend' -l k -x -k -a '(__qkv_files .npy .safetensors)' -d 'keys'
+complete -c qkv -n '__qkv_command attend' -l v -x -k -a '(__qkv_files .npy .safetensors)' -d 'values'
+complete -c qkv -n '__qkv_command attend' -s o -x -k -a '(__qkv_files .npy)' -d 'where the output goes'
+complete -c qkv -n '__qkv_command attend' -l lse -x -k -a '(__qkv_files .npy)' -d 'where log-sum-exp of each row\'s scores goes'
+complete -c qkv -n '__qkv_command attend' -l mask -x -k -a '(__qkv_files .npy .safetensors)' -d 'a mask, aligned on the right as in numpy'
+complete -c qkv -n '__qkv_command attend' -l causal -x -a 'top-left bottom-right' -d 'query i sees keys up to i + offset'
+complete -c qkv -n '__qkv_command attend' -l window -x -d 'query i sees keys from i + offset - LEFT to i + offset + RIGHT'
+complete -c qkv -n '__qkv_command attend' -l kv-len -x -d 'keys that exist, in all batches or in each'
+complete -c qkv -n '__qkv_command attend' -l q-len -x -d 'queries that exist'
+complete -c qkv -n '__qkv_command attend' -l q-offset -x -d 'position of query 0 among the keys, for --window without --causal'
+complete -c qkv -n '__qkv_command attend' -l scale -x -d 'factor of the scores'
+complete -c qkv -n '__qkv_command attend' -l softcap -x -d 'scores s become X tanh(s / X)'
+complete -c qkv -n '__qkv_command attend' -l grad-out -x -k -a '(__qkv_files .npy .safetensors)' -d 'gradient of the output'
+complete -c qkv -n '__qkv_command attend' -l dq -x -k -a '(__qkv_files .npy)' -d 'where the gradient of q goes'
+complete -c qkv -n '__qkv_command attend' -l dk -x -k -a '(__qkv_files .npy)' -d 'where the gradient of k goes'
+complete -c qkv -n '__qkv_command attend' -l dv -x -k -a '(__qkv_files .npy)' -d 'where the gradient of v goes'
+complete -c qkv -n '__qkv_command attend' -l json -d 'one JSON object on standard output'
+complete -c qkv -n '__qkv_command attend' -l threads -x -d 'threads'
+complete -c qkv -n '__qkv_command attend' -l isa -x -a 'scalar avx2 avx512' -d 'instruction set'
+complete -c qkv -n '__qkv_command attend' -l quiet -d 'no remarks and no progress on standard error'
+complete -c qkv -n '__qkv_command attend' -s v -d 'more detail on standard error'
+complete -c qkv -n '__qkv_command attend' -l help -d 'options and what they mean'
+
+complete -c qkv -n '__qkv_command train' -l text -x -a '(__fish_complete_path)' -d 'a text'
+complete -c qkv -n '__qkv_command train' -l grammar -x -k -a '(__qkv_files .txt)' -d 'or a grammar that makes sentences'
+complete -c qkv -n '__qkv_command train' -l out -x -a '(__fish_complete_directories)' -d 'the folder for the model'
+complete -c qkv -n '__qkv_command train' -l resume -d 'go on where a stopped run left the folder'
+complete -c qkv -n '__qkv_command train' -l layers -x -d 'layers'
+complete -c qkv -n '__qkv_command train' -l heads -x -d 'heads in each'
+complete -c qkv -n '__qkv_command train' -l hidden -x -d 'hidden size'
+complete -c qkv -n '__qkv_command train' -l intermediate -x -d 'size of the feed-forward layer'
+complete -c qkv -n '__qkv_command train' -l vocab -x -d 'pieces in the vocabulary'
+complete -c qkv -n '__qkv_command train' -l len -x -d 'tokens in a sequence, at most'
+complete -c qkv -n '__qkv_command train' -l steps -x -d 'steps'
+complete -c qkv -n '__qkv_command train' -l batch -x -d 'sequences in a step'
+complete -c qkv -n '__qkv_command train' -l lr -x -d 'highest learning rate'
+complete -c qkv -n '__qkv_command train' -l warmup -x -d 'steps of warm-up'
+complete -c qkv -n '__qkv_command train' -l seed -x -d 'seed of everything random'
+complete -c qkv -n '__qkv_command train' -l report-every -x -d 'steps between reports'
+complete -c qkv -n '__qkv_command train' -l checkpoint-every -x -d 'steps between checkpoints'
+complete -c qkv -n '__qkv_command train' -l sinusoidal -d 'fixed positions from sines, instead of learned ones'
+complete -c qkv -n '__qkv_command train' -l eval -x -a '(__fish_complete_path)' -d 'a text to measure the trained model on'
+complete -c qkv -n '__qkv_command train' -l json -d 'one JSON object on standard output'
+complete -c qkv -n '__qkv_command train' -l threads -x -d 'threads'
+complete -c qkv -n '__qkv_command train' -l isa -x -a 'scalar avx2 avx512' -d 'instruction set'
+complete -c qkv -n '__qkv_command train' -l quiet -d 'no remarks and no progress on standard error'
+complete -c qkv -n '__qkv_command train' -l help -d 'options and what they mean'
+
+complete -c qkv -n '__qkv_command eval' -l text -x -a '(__fish_complete_path)' -d 'a text'
+complete -c qkv -n '__qkv_command eval' -l grammar -x -k -a '(__qkv_files .txt)' -d 'or a grammar'
+complete -c qkv -n '__qkv_command eval' -l seed -x -d 'seed of what is random'
+complete -c qkv -n '__qkv_command eval' -l model -x -k -a '(__qkv_files .safetensors)' -d 'a folder with config.json, a .safetensors file in one, or a name in the local Hugging Face cache'
+complete -c qkv -n '__qkv_command eval' -l json -d 'one JSON object on standard output'
+complete -c qkv -n '__qkv_command eval' -l threads -x -d 'threads'
+complete -c qkv -n '__qkv_command eval' -l isa -x -a 'scalar avx2 avx512' -d 'instruction set'
+complete -c qkv -n '__qkv_command eval' -l quiet -d 'no remarks and no progress on standard error'
+complete -c qkv -n '__qkv_command eval' -s v -d 'more detail on standard error'
+complete -c qkv -n '__qkv_command eval' -l help -d 'options and what they mean'
+
+complete -c qkv -n '__qkv_command info' -l json -d 'one JSON object on standard output'
+complete -c qkv -n '__qkv_command info' -l threads -x -d 'threads'
+complete -c qkv -n '__qkv_command info' -l isa -x -a 'scalar avx2 avx512' -d 'instruction set'
+complete -c qkv -n '__qkv_command info' -s v -d 'more detail on standard error'
+complete -c qkv -n '__qkv_command info' -k -a '(__qkv_files .safetensors .npy)'
+complete -c qkv -n '__qkv_command info' -l help -d 'options and what they mean'
+
+complete -c qkv -n '__qkv_command bench' -l rounds -x -d 'rounds of each case'
+complete -c qkv -n '__qkv_command bench' -l json -d 'one JSON object on standard output'
+complete -c qkv -n '__qkv_command bench' -l threads -x -d 'threads'
+complete -c qkv -n '__qkv_command bench' -l isa -x -a 'scalar avx2 avx512' -d 'instruction set'
+complete -c qkv -n '__qkv_command bench' -a 'forward causal backward'
+complete -c qkv -n '__qkv_command bench' -l help -d 'options and what they mean'
+
+complete -c qkv -n '__qkv_command tokenize' -l pair -x -d 'a second text'
+complete -c qkv -n '__qkv_command tokenize' -l model -x -k -a '(__qkv_files .safetensors)' -d 'a folder with config.json, a .safetensors file in one, or a name in the local Hugging Face cache'
+complete -c qkv -n '__qkv_command tokenize' -l json -d 'one JSON object on standard output'
+complete -c qkv -n '__qkv_command tokenize' -l jsonl -d 'read a JSON string, or a pair of them, from each line of standard input and write a JSON object for each'
+complete -c qkv -n '__qkv_command tokenize' -s v -d 'more detail on standard error'
+complete -c qkv -n '__qkv_command tokenize' -l help -d 'options and what they mean'
+
+complete -c qkv -n '__qkv_command help' -l format -x -a 'text scdoc bash zsh fish' -d 'how it is written'
+complete -c qkv -n '__qkv_command help' -a '(__qkv_commands)'
+complete -c qkv -n '__qkv_command help' -l help -d 'options and what they mean'
