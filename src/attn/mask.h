@@ -12,6 +12,7 @@
 #define QKVI_ATTN_MASK_H
 
 #include "attn/desc.h"
+#include "core/ints.h"
 
 /** [begin, end); empty when begin >= end, and then begin == end. */
 typedef struct qkvi_range {
@@ -26,9 +27,6 @@ typedef struct qkvi_rules {
 } qkvi_rules;
 
 typedef enum qkvi_sight { QKVI_SEE_NONE, QKVI_SEE_SOME, QKVI_SEE_ALL } qkvi_sight;
-
-static inline int64_t qkvi_min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t qkvi_max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
 
 static inline qkvi_range qkvi_range_clip(int64_t begin, int64_t end, int64_t limit) {
     const int64_t first = qkvi_min_i64(qkvi_max_i64(begin, 0), limit);

@@ -12,8 +12,6 @@ enum {
     MOST_CHANNELS = 1 << 11 /* of o_sum with a full query block; beyond, fewer rows: 768 KiB */
 };
 
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 static void choose_scale(float scale, qkvi_forward_plan *plan) {
     const float magnitude = fabsf(scale), in_log2 = magnitude * 1.44269504f;
     float k_factor = 1;
@@ -50,8 +48,8 @@ void qkvi_forward_plan_make(const qkvi_problem *p, int n_threads, qkvi_forward_p
     if (threads == 1 || plan->n_heads >= HEADS_PER_THREAD * threads)
         plan->n_private = plan->n_heads / threads * threads;
     plan->n_packs = (int)qkvi_min_i64(threads, plan->n_heads);
-    plan->n_query_blocks = ceil_div(p->len_q, plan->query_block);
-    plan->n_key_blocks = ceil_div(p->len_k, QKVI_KEY_BLOCK);
+    plan->n_query_blocks = qkvi_ceil_div(p->len_q, plan->query_block);
+    plan->n_key_blocks = qkvi_ceil_div(p->len_k, QKVI_KEY_BLOCK);
     choose_scale(p->scale, plan);
 }
 

@@ -20,6 +20,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/ints.h"
+
 enum {
     QKVI_PANEL = 32,
     QKVI_KEY_BLOCK = 256,  /* part of the written order */
@@ -102,9 +104,5 @@ typedef struct qkvi_attend {
     float *lse; /* nullable */
     int64_t lse_row;
 } qkvi_attend;
-
-static inline int64_t qkvi_round_up(int64_t x, int64_t multiple) {
-    return (x + multiple - 1) / multiple * multiple;
-}
 
 #endif

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/ints.h"
 
 enum {
     /*
@@ -29,15 +30,12 @@ enum {
 };
 #define WORTH_A_TASK (1 << 18) /* multiplications, some 2…4 µs: less is not worth waking a thread */
 
-static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-static int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* ---- Packing --------------------------------------------------------------------------------- */
 
 size_t qkvi_gemm_packed_elems(int64_t k, int64_t n) {
     int64_t padded;
     size_t elems;
-    if (k < 0 || n < 0 || !qkvi_mul_i64(ceil_div(n, QKVI_PANEL), QKVI_PANEL, &padded) ||
+    if (k < 0 || n < 0 || !qkvi_mul_i64(qkvi_ceil_div(n, QKVI_PANEL), QKVI_PANEL, &padded) ||
         !qkvi_mul_size((size_t)k, (size_t)padded, &elems) || elems > PTRDIFF_MAX / sizeof(float))
         return SIZE_MAX;
     return elems;
@@ -71,7 +69,7 @@ static void pack_columns(int64_t n_rows, int n_cols, const float *restrict b, in
                          int64_t col_stride, float *restrict panel) {
     enum { SQUARE = 16 };
     for (int64_t c0 = 0; c0 < n_rows; c0 += SQUARE) {
-        const int64_t c1 = min_i64(c0 + SQUARE, n_rows);
+        const int64_t c1 = qkvi_min_i64(c0 + SQUARE, n_rows);
         for (int j = 0; j < n_cols; j++)
             for (int64_t c = c0; c < c1; c++)
                 panel[c * QKVI_PANEL + j] = b[c * row_stride + j * col_stride];
@@ -84,8 +82,8 @@ static void pack_task(void *argument, int index) {
     const struct pack_job *job = argument;
     const int64_t j0 = index / job->n_k_steps * QKVI_PANEL,
                   c0 = index % job->n_k_steps * job->k_step;
-    const int n_cols = (int)min_i64(QKVI_PANEL, job->n - j0);
-    const int64_t n_rows = min_i64(job->k_step, job->k - c0);
+    const int n_cols = (int)qkvi_min_i64(QKVI_PANEL, job->n - j0);
+    const int64_t n_rows = qkvi_min_i64(job->k_step, job->k - c0);
     const float *b = job->b + c0 * job->row_stride + j0 * job->col_stride;
     float *panel = job->packed + j0 * job->k + c0 * QKVI_PANEL;
     if (job->col_stride == 1)
@@ -98,9 +96,9 @@ void qkvi_gemm_pack_b(qkvi_pool *pool, int64_t k, int64_t n, const float *b, int
                       int64_t col_stride, float *packed) {
     if (k == 0 || n == 0) return;
     struct pack_job job = { k, n, row_stride, col_stride, k, 1, b, packed };
-    const int64_t n_panels = ceil_div(n, QKVI_PANEL);
+    const int64_t n_panels = qkvi_ceil_div(n, QKVI_PANEL);
     job.k_step = k > 4096 ? 4096 : k; /* 512 KiB of a panel */
-    job.n_k_steps = ceil_div(k, job.k_step);
+    job.n_k_steps = qkvi_ceil_div(k, job.k_step);
     const int n_tasks = (int)(n_panels * job.n_k_steps);
     if (k * n < 1 << 15) pool = NULL; /* 128 KiB are copied sooner than a thread wakes */
     qkvi_pool_run(pool, n_tasks, pack_task, &job);
@@ -124,10 +122,10 @@ struct block {
 
 static void multiply_panel(const struct gemm_job *job, const struct block *block, int64_t j0,
                            int64_t k0, int64_t k_len) {
-    const int n_cols = (int)min_i64(QKVI_PANEL, job->n - j0), mr = job->kernels->mr;
+    const int n_cols = (int)qkvi_min_i64(QKVI_PANEL, job->n - j0), mr = job->kernels->mr;
     const float *panel = job->packed_b + j0 * job->k + k0 * QKVI_PANEL;
     for (int64_t i = block->i0; i < block->i1; i += mr) {
-        const int n_rows = (int)min_i64(mr, block->i1 - i);
+        const int n_rows = (int)qkvi_min_i64(mr, block->i1 - i);
         job->kernels->gemm_tile(n_rows, n_cols, k_len, job->a + i * job->a_row + k0 * job->a_col,
                                 job->a_row, job->a_col, panel, job->c + i * job->c_row + j0,
                                 job->c_row, k0 > 0 || job->accumulate);
@@ -146,11 +144,11 @@ static void gemm_task(void *argument, int index) {
     const struct gemm_job *job = argument;
     const int64_t i0 = index / job->n_col_blocks * job->block_rows;
     const int64_t j0 = index % job->n_col_blocks * job->block_cols;
-    const struct block block = { i0, min_i64(i0 + job->block_rows, job->m), j0,
-                                 min_i64(j0 + job->block_cols, job->n) };
+    const struct block block = { i0, qkvi_min_i64(i0 + job->block_rows, job->m), j0,
+                                 qkvi_min_i64(j0 + job->block_cols, job->n) };
     int64_t k0 = 0;
     do { /* once even if k = 0: C becomes zeros */
-        const int64_t k_len = min_i64(QKVI_GEMM_K_BLOCK, job->k - k0);
+        const int64_t k_len = qkvi_min_i64(QKVI_GEMM_K_BLOCK, job->k - k0);
         for (int64_t j = block.j0; j < block.j1; j += QKVI_PANEL)
             multiply_panel(job, &block, j, k0, k_len);
         k0 += QKVI_GEMM_K_BLOCK;
@@ -160,17 +158,17 @@ static void gemm_task(void *argument, int index) {
 
 /* Blocks that suit the cache; fewer columns in each if those are too few for the threads. */
 static int choose_blocks(struct gemm_job *job, int n_threads) {
-    const int64_t n_panels = ceil_div(job->n, QKVI_PANEL), mr = job->kernels->mr;
+    const int64_t n_panels = qkvi_ceil_div(job->n, QKVI_PANEL), mr = job->kernels->mr;
     const int64_t work = job->m * job->n * job->k / WORTH_A_TASK;
-    const int64_t n_wanted = n_threads == 1 ? 1 : min_i64(n_threads * TASKS_PER_THREAD, work);
-    const int64_t n_row_blocks = ceil_div(job->m, ROWS_MOST);
-    int64_t n_col_blocks = ceil_div(n_panels, PANELS_MOST);
+    const int64_t n_wanted = n_threads == 1 ? 1 : qkvi_min_i64(n_threads * TASKS_PER_THREAD, work);
+    const int64_t n_row_blocks = qkvi_ceil_div(job->m, ROWS_MOST);
+    int64_t n_col_blocks = qkvi_ceil_div(n_panels, PANELS_MOST);
     if (n_row_blocks * n_col_blocks < n_wanted)
-        n_col_blocks = min_i64(n_panels, ceil_div(n_wanted, n_row_blocks));
-    job->block_rows = ceil_div(ceil_div(job->m, n_row_blocks), mr) * mr;
-    job->block_cols = ceil_div(n_panels, n_col_blocks) * QKVI_PANEL;
-    job->n_col_blocks = ceil_div(job->n, job->block_cols);
-    return (int)(ceil_div(job->m, job->block_rows) * job->n_col_blocks);
+        n_col_blocks = qkvi_min_i64(n_panels, qkvi_ceil_div(n_wanted, n_row_blocks));
+    job->block_rows = qkvi_ceil_div(qkvi_ceil_div(job->m, n_row_blocks), mr) * mr;
+    job->block_cols = qkvi_ceil_div(n_panels, n_col_blocks) * QKVI_PANEL;
+    job->n_col_blocks = qkvi_ceil_div(job->n, job->block_cols);
+    return (int)(qkvi_ceil_div(job->m, job->block_rows) * job->n_col_blocks);
 }
 
 void qkvi_gemm(qkvi_pool *pool, const qkvi_kernels *kernels, int64_t m, int64_t n, int64_t k,

@@ -10,6 +10,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "core/ints.h"
+
 /* Tops by which ticks come out round: 0, 0.2 … 1 and so on; times a power of ten. */
 static const struct {
     double top;
@@ -38,22 +40,24 @@ qkvi_scale qkvi_scale_of(const float *weights, int64_t n) {
     return scale;
 }
 
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 qkvi_cells qkvi_cells_fit(const float *weights, int64_t n_rows, int64_t n_cols, int side, int least,
                           int most) {
     qkvi_cells cells = { weights, n_rows, n_cols, 1, most, 0 };
     const int64_t n = n_rows > n_cols ? n_rows : n_cols;
-    cells.fold = ceil_div(n * least, side > least ? side : least);
+    cells.fold = qkvi_ceil_div(n * least, side > least ? side : least);
     if (cells.fold < 1) cells.fold = 1;
-    const int64_t fitting = side / ceil_div(n, cells.fold);
+    const int64_t fitting = side / qkvi_ceil_div(n, cells.fold);
     if (fitting < most) cells.cell = fitting > least ? (int)fitting : least;
     cells.gap = cells.cell >= 24 ? 2 : cells.cell >= 14 ? 1 : 0;
     return cells;
 }
 
-int64_t qkvi_cells_rows(const qkvi_cells *cells) { return ceil_div(cells->n_rows, cells->fold); }
-int64_t qkvi_cells_cols(const qkvi_cells *cells) { return ceil_div(cells->n_cols, cells->fold); }
+int64_t qkvi_cells_rows(const qkvi_cells *cells) {
+    return qkvi_ceil_div(cells->n_rows, cells->fold);
+}
+int64_t qkvi_cells_cols(const qkvi_cells *cells) {
+    return qkvi_ceil_div(cells->n_cols, cells->fold);
+}
 
 float qkvi_cells_at(const qkvi_cells *cells, int64_t row, int64_t col) {
     const int64_t i0 = row * cells->fold, j0 = col * cells->fold;
