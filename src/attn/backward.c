@@ -12,14 +12,12 @@
  * Memory: per thread the packed blocks and sums, of a size that does not depend on the lengths; and
  * one counter per query block where there is more than one key block.
  */
-#include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <string.h>
 
-#include "attn/ctx.h"
 #include "attn/mask.h"
 #include "attn/seen.h"
+#include "attn/watch.h"
 #include "kernels/table.h"
 
 enum { SERIAL_PRODUCTS = 100000 }; /* below it waking a thread costs more than it brings */
@@ -43,14 +41,9 @@ typedef struct pass {
     int n_slots;
     slot *slots;
     atomic_llong *turn; /* [batch][head][query block]: how many key blocks have added to its d_q */
-    atomic_llong next, done;
-    atomic_bool cancelled;
-    const qkv_call_options *call;
-    pthread_t caller;
+    atomic_llong next;
+    qkvi_watch watch; /* of pieces */
 } pass;
-
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-static int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 /* ---- Workspace ------------------------------------------------------------------------------- */
 
@@ -58,8 +51,8 @@ static int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
  * Channel panels have a fixed number of rows, so that a panel's place is the same for every block.
  */
 static void lay_out_slot(qkvi_cutter *cutter, const qkvi_problem *p, slot *s) {
-    const int64_t dim = round_up(p->head_dim, QKVI_BWD_PANEL);
-    const int64_t dim_v = round_up(p->head_dim_v, QKVI_BWD_PANEL);
+    const int64_t dim = qkvi_round_up(p->head_dim, QKVI_BWD_PANEL);
+    const int64_t dim_v = qkvi_round_up(p->head_dim_v, QKVI_BWD_PANEL);
     const int64_t n_queries = QKVI_BWD_QUERIES, n_keys = QKVI_BWD_KEYS;
     s->q = qkvi_cut(cutter, n_queries * dim, sizeof(float));
     s->d_o = qkvi_cut(cutter, n_queries * dim_v, sizeof(float));
@@ -84,8 +77,8 @@ static void plan(pass *x, const qkvi_problem *p, const qkv_ctx *ctx) {
     const int64_t threads = products < SERIAL_PRODUCTS ? 1 : qkvi_pool_threads(ctx->pool);
     x->p = p;
     x->kernels = ctx->kernels;
-    x->n_query_blocks = ceil_div(p->len_q, QKVI_BWD_QUERIES);
-    x->n_key_blocks = qkvi_max_i64(1, ceil_div(p->len_k, QKVI_BWD_KEYS));
+    x->n_query_blocks = qkvi_ceil_div(p->len_q, QKVI_BWD_QUERIES);
+    x->n_key_blocks = qkvi_max_i64(1, qkvi_ceil_div(p->len_k, QKVI_BWD_KEYS));
     x->n_pieces = p->n_batch * p->n_kv_heads * x->n_key_blocks;
     x->n_slots = (int)qkvi_min_i64(threads, x->n_pieces);
 }
@@ -227,7 +220,7 @@ static void run_head(const pass *x, const piece *w, slot *s, int64_t h) {
 }
 
 static void clear_sums(const piece *w, float *sums, int64_t dim) {
-    const size_t rows = (size_t)round_up(w->n_keys, QKVI_BWD_PANEL);
+    const size_t rows = (size_t)qkvi_round_up(w->n_keys, QKVI_BWD_PANEL);
     for (int64_t d = 0; d < dim; d += QKVI_BWD_PANEL)
         memset(sums + d * QKVI_BWD_KEYS, 0, rows * QKVI_BWD_PANEL * sizeof *sums);
 }
@@ -275,23 +268,14 @@ static void run_piece(const pass *x, slot *s, int64_t index) {
 
 /* ---- All pieces ------------------------------------------------------------------------------ */
 
-static void report_progress(pass *x) {
-    const long long done = atomic_fetch_add(&x->done, 1) + 1;
-    if (x->call->progress && pthread_equal(pthread_self(), x->caller))
-        x->call->progress(x->call->progress_user, done, x->n_pieces);
-}
-
 /* A piece once drawn is always done: others may wait for it. */
 static void run_task(void *argument, int index) {
     pass *x = argument;
-    for (;;) {
-        if (x->call->cancel && *(const volatile int *)x->call->cancel)
-            atomic_store(&x->cancelled, true);
-        if (atomic_load(&x->cancelled)) return;
+    while (!qkvi_watch_cancelled(&x->watch)) {
         const long long index_of_piece = atomic_fetch_add(&x->next, 1);
         if (index_of_piece >= x->n_pieces) return;
         run_piece(x, &x->slots[index], index_of_piece);
-        report_progress(x);
+        qkvi_watch_done_one(&x->watch);
     }
 }
 
@@ -306,7 +290,7 @@ static qkv_status size_of(pass *x, qkv_ctx *ctx, size_t *bytes) {
 
 static qkv_status backward(qkv_ctx *ctx, const qkvi_problem *p, const qkvi_grads *g,
                            const qkv_call_options *call) {
-    pass x = { .g = g, .call = call, .caller = pthread_self() };
+    pass x = { .g = g };
     size_t bytes = 0;
     void *block;
     plan(&x, p, ctx);
@@ -316,10 +300,9 @@ static qkv_status backward(qkv_ctx *ctx, const qkvi_problem *p, const qkvi_grads
     lay_out(&cutter, &x);
     const int64_t n_turns = x.turn ? p->n_batch * p->n_heads * x.n_query_blocks : 0;
     for (int64_t n = 0; n < n_turns; n++) atomic_init(&x.turn[n], 0);
+    x.watch = qkvi_watch_begin(call, x.n_pieces);
     qkvi_pool_run(ctx->pool, x.n_slots, run_task, &x);
-    return atomic_load(&x.cancelled)
-               ? qkvi_ctx_fail(ctx, QKV_ERR_CANCELLED, "cancelled by the caller's flag")
-               : QKV_OK;
+    return qkvi_watch_end(&x.watch, ctx);
 }
 
 qkv_status qkv_attention_backward(qkv_ctx *ctx, const qkv_attention_desc *desc, const void *q,
@@ -343,7 +326,7 @@ qkv_status qkv_attention_backward_workspace(qkv_ctx *ctx, const qkv_attention_de
     qkv_status status = qkvi_problem_shape(desc, &problem, &ctx->error);
     if (status == QKV_OK && !bytes) status = qkvi_ctx_fail(ctx, QKV_ERR_ARGUMENT, "bytes is NULL");
     if (status == QKV_OK) {
-        pass x = { .call = NULL };
+        pass x = { .g = NULL };
         plan(&x, &problem, ctx);
         status = size_of(&x, ctx, bytes);
     }

@@ -9,24 +9,18 @@
  *
  * A row's result depends on its query, its keys and the options alone: nothing here forms a sum.
  */
-#include <pthread.h>
-#include <stdatomic.h>
-
-#include "attn/ctx.h"
 #include "attn/plan.h"
 #include "attn/seen.h"
+#include "attn/watch.h"
 
 typedef struct pass {
     const qkvi_problem *p;
     const qkvi_kernels *kernels;
-    const qkv_call_options *call;
     qkvi_forward_plan plan;
     int64_t wave;      /* first of the heads that all threads work on now */
     int n_wave;        /* how many */
     atomic_llong next; /* piece of work to be drawn */
-    atomic_llong done; /* query blocks */
-    atomic_bool cancelled;
-    pthread_t caller;
+    qkvi_watch watch;  /* of query blocks */
 } pass;
 
 /* One key/value head of one batch, and what its queries see. */
@@ -142,19 +136,6 @@ static void announce(const pass *x, int64_t index, qkvi_attend_scratch *scratch)
 
 /* ---- Pieces of work -------------------------------------------------------------------------- */
 
-static bool is_cancelled(pass *x) {
-    if (x->call->cancel && *(const volatile int *)x->call->cancel)
-        atomic_store(&x->cancelled, true);
-    return atomic_load(&x->cancelled);
-}
-
-static void report_progress(pass *x) {
-    const long long done = atomic_fetch_add(&x->done, 1) + 1;
-    if (x->call->progress && pthread_equal(pthread_self(), x->caller))
-        x->call->progress(x->call->progress_user, done,
-                          x->p->n_batch * x->p->n_heads * x->plan.n_query_blocks);
-}
-
 /*
  * Query block `nth` of those of n_wave heads, packed in packs: blocks from last to first, then
  * heads.
@@ -168,7 +149,7 @@ static void attend_piece(pass *x, int64_t first, int64_t n_wave, const qkvi_pack
     const int64_t h = w.g * x->p->heads_per_kv + n % x->p->heads_per_kv;
     if (i0 < w.rules.n_queries)
         attend_queries(x, &w, &packs[n / x->p->heads_per_kv], thread, h, i0);
-    report_progress(x);
+    qkvi_watch_done_one(&x->watch);
 }
 
 /*
@@ -179,13 +160,13 @@ static void run_private(void *argument, int thread) {
     pass *x = argument;
     const int64_t n_pieces = x->p->heads_per_kv * x->plan.n_query_blocks;
     int64_t index = atomic_fetch_add(&x->next, 1), next;
-    for (; index < x->plan.n_private && !is_cancelled(x); index = next) {
+    for (; index < x->plan.n_private && !qkvi_watch_cancelled(&x->watch); index = next) {
         const head w = head_at(x->p, index);
         next = atomic_fetch_add(&x->next, 1);
         announce(x, next, x->plan.slots[thread].scratch);
         for (int64_t n = 0; n < x->plan.n_key_blocks; n++)
             pack_block(x, &w, n, &x->plan.packs[thread]);
-        for (int64_t n = 0; n < n_pieces && !is_cancelled(x); n++)
+        for (int64_t n = 0; n < n_pieces && !qkvi_watch_cancelled(&x->watch); n++)
             attend_piece(x, index, 1, &x->plan.packs[thread], n, thread);
     }
 }
@@ -203,7 +184,7 @@ static void pack_shared(void *argument, int thread) {
 static void attend_shared(void *argument, int thread) {
     pass *x = argument;
     const int64_t n_pieces = x->n_wave * x->p->heads_per_kv * x->plan.n_query_blocks;
-    while (!is_cancelled(x)) {
+    while (!qkvi_watch_cancelled(&x->watch)) {
         const int64_t nth = atomic_fetch_add(&x->next, 1);
         if (nth >= n_pieces) return;
         x->plan.slots[thread].scratch->fetching = QKVI_FETCHES;
@@ -219,7 +200,7 @@ static void run_phase(pass *x, qkvi_pool *pool, void (*task)(void *, int)) {
 static void run(pass *x, qkvi_pool *pool) {
     if (x->plan.n_query_blocks == 0 || x->p->heads_per_kv == 0) return;
     if (x->plan.n_private > 0) run_phase(x, pool, run_private);
-    for (x->wave = x->plan.n_private; x->wave < x->plan.n_heads && !is_cancelled(x);
+    for (x->wave = x->plan.n_private; x->wave < x->plan.n_heads && !qkvi_watch_cancelled(&x->watch);
          x->wave += x->n_wave) {
         x->n_wave = (int)qkvi_min_i64(x->plan.n_packs, x->plan.n_heads - x->wave);
         run_phase(x, pool, pack_shared);
@@ -241,17 +222,16 @@ static qkv_status plan(qkv_ctx *ctx, const qkvi_problem *p, qkvi_forward_plan *p
 }
 
 static qkv_status forward(qkv_ctx *ctx, const qkvi_problem *p, const qkv_call_options *call) {
-    pass x = { .p = p, .kernels = ctx->kernels, .call = call, .caller = pthread_self() };
+    pass x = { .p = p, .kernels = ctx->kernels };
     size_t bytes = 0;
     void *block;
     QKV_TRY(plan(ctx, p, &x.plan, &bytes));
     QKV_TRY(qkvi_ctx_workspace(ctx, call, bytes, &block));
     qkvi_cutter cutter = qkvi_cutter_on(block);
     qkvi_forward_lay_out(p, &cutter, &x.plan);
+    x.watch = qkvi_watch_begin(call, p->n_batch * p->n_heads * x.plan.n_query_blocks);
     run(&x, ctx->pool);
-    return atomic_load(&x.cancelled)
-               ? qkvi_ctx_fail(ctx, QKV_ERR_CANCELLED, "cancelled by the caller's flag")
-               : QKV_OK;
+    return qkvi_watch_end(&x.watch, ctx);
 }
 
 qkv_status qkv_attention_forward(qkv_ctx *ctx, const qkv_attention_desc *desc, const void *q,
