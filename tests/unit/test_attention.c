@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "check/check.h"
+#include "counting_allocator.h"
 
 enum { B = 2, H = 4, G = 2, LQ = 33, LK = 300, D = 16, DV = 24 };
 
@@ -285,40 +286,22 @@ static void workspace_of_the_caller(void **state) {
     free(w);
 }
 
-typedef struct counter {
-    long n_allocs, fail_at; /* the fail_at-th allocation fails; 0: none */
-    long live;
-} counter;
-
-static void *counted_alloc(void *user, size_t bytes, size_t alignment) {
-    counter *c = user;
-    if (++c->n_allocs == c->fail_at) return NULL;
-    c->live++;
-    return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-}
-
-static void counted_release(void *user, void *pointer, size_t bytes) {
-    (void)bytes;
-    ((counter *)user)->live -= pointer != NULL;
-    free(pointer);
-}
-
 static void nothing_is_allocated_once_warm(void **state) {
     (void)state;
-    counter count = { 0 };
-    const qkv_allocator allocator = { counted_alloc, counted_release, &count };
+    counting_allocator count = { 0 };
+    const qkv_allocator allocator = counting_allocator_of(&count);
     world *w = world_new();
     qkv_ctx *ctx = context_with(&allocator, 2);
     for (int n = 0; n < 2; n++) {
         assert_int_equal(forward(ctx, w, NULL), QKV_OK);
         assert_int_equal(backward(ctx, w, NULL), QKV_OK);
     }
-    const long before = count.n_allocs;
+    const int64_t before = count.n_calls;
     assert_int_equal(forward(ctx, w, NULL), QKV_OK);
     assert_int_equal(backward(ctx, w, NULL), QKV_OK);
-    assert_int_equal(count.n_allocs, before);
+    assert_int_equal(count.n_calls, before);
     qkv_ctx_destroy(ctx);
-    assert_int_equal(count.live, 0);
+    assert_int_equal(count.n_alive, 0);
     free(w);
 }
 
@@ -328,15 +311,15 @@ static void the_nth_allocation_fails(void **state) {
     world *w = world_new(), *a = answer_of(w);
     bool failed = true;
     for (long n = 1; failed; n++) {
-        counter count = { .fail_at = n };
+        counting_allocator count = { .fail_at = n };
         qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
         qkv_ctx *ctx = NULL;
         options.n_threads = 2;
-        options.allocator = (qkv_allocator){ counted_alloc, counted_release, &count };
+        options.allocator = counting_allocator_of(&count);
         qkv_status status = qkv_ctx_create(&options, &ctx, NULL);
         if (status == QKV_OK) status = forward(ctx, w, NULL);
         if (status == QKV_OK) status = backward(ctx, w, NULL);
-        failed = count.n_allocs >= n;
+        failed = count.n_calls >= n;
         /* a thread that cannot be made is one thread less, not an error */
         assert_true(status == QKV_OK || (failed && status == QKV_ERR_MEMORY));
         if (ctx && status != QKV_OK) {
@@ -345,7 +328,7 @@ static void the_nth_allocation_fails(void **state) {
         }
         if (ctx) assert_true(same_outputs(w, a));
         qkv_ctx_destroy(ctx);
-        assert_int_equal(count.live, 0);
+        assert_int_equal(count.n_alive, 0);
         assert_true(n < 100);
     }
     free(a);

@@ -11,6 +11,7 @@
 #include "core/alloc.h"
 #include "core/arena.h"
 #include "core/options.h"
+#include "counting_allocator.h"
 
 static void products_do_not_wrap(void **state) {
     (void)state;
@@ -54,31 +55,10 @@ static void arrays_have_checked_sizes(void **state) {
     free(empty);
 }
 
-struct counter {
-    int n_alive, n_calls, fail_at; /* the fail_at-th allocation fails; 0: none */
-    size_t bytes_alive;
-};
-
-static void *counting_alloc(void *user, size_t bytes, size_t alignment) {
-    struct counter *counter = user;
-    assert_int_equal(alignment, QKVI_ALIGNMENT);
-    if (++counter->n_calls == counter->fail_at) return NULL;
-    counter->n_alive++;
-    counter->bytes_alive += bytes;
-    return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-}
-
-static void counting_release(void *user, void *pointer, size_t bytes) {
-    struct counter *counter = user;
-    counter->n_alive--;
-    counter->bytes_alive -= bytes; /* wraps if a size is not the one that was allocated */
-    free(pointer);
-}
-
 static void arena_grows_and_stays(void **state) {
     (void)state;
-    struct counter counter = { 0 };
-    const qkv_allocator allocator = { counting_alloc, counting_release, &counter };
+    counting_allocator counter = { 0 };
+    const qkv_allocator allocator = counting_allocator_of(&counter);
     qkvi_arena arena = { 0 };
     void *block = qkvi_arena_reserve(&arena, &allocator, 1000);
     assert_non_null(block);

@@ -22,6 +22,7 @@
 #include "core/alloc.h"
 #include "core/fpstate.h"
 #include "core/pool.h"
+#include "counting_allocator.h"
 
 /* The program's own pthread_create comes before the C library's: it can be told to fail. */
 static atomic_int creations_allowed = 1 << 20;
@@ -370,36 +371,17 @@ static void a_host_lends_its_threads(void **state) {
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-static int n_alive, n_allocations;
-
-static void *counting_alloc(void *user, size_t bytes, size_t alignment) {
-    (void)user;
-    n_alive++, n_allocations++;
-    return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-}
-
-static void counting_release(void *user, void *pointer, size_t bytes) {
-    (void)user;
-    (void)bytes;
-    n_alive--;
-    free(pointer);
-}
-
-static void *no_alloc(void *user, size_t bytes, size_t alignment) {
-    (void)user, (void)bytes, (void)alignment;
-    return NULL;
-}
-
 static void allocates_once(void **state) {
     (void)state;
-    const qkv_allocator counting = { counting_alloc, counting_release, NULL };
+    counting_allocator counter = { 0 };
+    const qkv_allocator counting = counting_allocator_of(&counter);
     qkvi_pool *pool = qkvi_pool_create(&counting, 3, NULL);
     for (int i = 0; i < 10; i++) assert_true(runs_each_index_once(pool, 10));
-    assert_int_equal(n_allocations, 1);
+    assert_int_equal(counter.n_calls, 1);
     qkvi_pool_release(pool);
-    assert_int_equal(n_alive, 0);
-    const qkv_allocator none = { no_alloc, counting_release, NULL };
-    assert_null(qkvi_pool_create(&none, 3, NULL));
+    assert_int_equal(counter.n_alive, 0);
+    counter.fail_at = 2;
+    assert_null(qkvi_pool_create(&counting, 3, NULL));
 }
 
 int main(void) {

@@ -15,6 +15,7 @@
 #include "attn/ctx.h"
 #include "core/cpu.h"
 #include "core/fpstate.h"
+#include "counting_allocator.h"
 #include "kernels/table.h"
 
 static qkv_error error;
@@ -122,33 +123,13 @@ static void numbers_of_threads(void **state) {
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-struct counter {
-    int n_alive, n_calls, fail_at;
-    size_t bytes_alive;
-};
-
-static void *counting_alloc(void *user, size_t bytes, size_t alignment) {
-    struct counter *counter = user;
-    if (++counter->n_calls == counter->fail_at) return NULL;
-    counter->n_alive++;
-    counter->bytes_alive += bytes;
-    return aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-}
-
-static void counting_release(void *user, void *pointer, size_t bytes) {
-    struct counter *counter = user;
-    counter->n_alive--;
-    counter->bytes_alive -= bytes;
-    free(pointer);
-}
-
 static void all_memory_comes_from_the_allocator(void **state) {
     (void)state;
-    struct counter counter = { 0 };
+    counting_allocator counter = { 0 };
     qkv_ctx *ctx = NULL;
     qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
     options.n_threads = 3;
-    options.allocator = (qkv_allocator){ counting_alloc, counting_release, &counter };
+    options.allocator = counting_allocator_of(&counter);
     int n_failures = 0;
     for (counter.fail_at = 1; create(&options, &ctx) != QKV_OK; counter.fail_at++) {
         assert_int_equal(error.status, QKV_ERR_MEMORY);
@@ -164,7 +145,7 @@ static void all_memory_comes_from_the_allocator(void **state) {
     void *workspace = NULL, *again = NULL;
     assert_int_equal(qkvi_ctx_begin(ctx), QKV_OK);
     assert_int_equal(qkvi_ctx_workspace(ctx, NULL, 10000, &workspace), QKV_OK);
-    const int n_calls = counter.n_calls;
+    const int64_t n_calls = counter.n_calls;
     assert_int_equal(qkvi_ctx_workspace(ctx, NULL, 9000, &again), QKV_OK);
     assert_ptr_equal(workspace, again);
     assert_int_equal(counter.n_calls, n_calls); /* grown once, then steady */
