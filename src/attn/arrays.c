@@ -17,11 +17,22 @@ qkvi_array *qkvi_arrays_add(qkvi_arrays *all, const char *name, const void *data
                             const int64_t size[4], const int64_t stride[3], bool output) {
     assert(all->count < QKVI_MAX_ARRAYS);
     qkvi_array *a = &all->list[all->count++];
-    *a = (qkvi_array){ .name = name, .data = data, .elem_bytes = sizeof(float), .output = output };
+    *a = (qkvi_array){ .name = name,
+                       .data = data,
+                       .elem_bytes = sizeof(float),
+                       .output = output,
+                       .role = "an output" };
     memcpy(a->size, size, sizeof a->size);
     memcpy(a->stride, stride, 3 * sizeof *stride);
     a->stride[3] = 1;
     return a;
+}
+
+void qkvi_arrays_add_scratch(qkvi_arrays *all, const char *name, const void *data, int64_t bytes) {
+    const int64_t size[4] = { 1, 1, 1, bytes }, stride[3] = { bytes, bytes, bytes };
+    qkvi_array *a = qkvi_arrays_add(all, name, data, size, stride, true);
+    a->elem_bytes = 1;
+    a->role = "scratch memory";
 }
 
 static bool is_empty(const qkvi_array *a) {
@@ -142,7 +153,7 @@ qkv_status qkvi_arrays_check(qkvi_arrays *all, bool pointers, qkv_error *e) {
             const qkvi_array *a = &all->list[i], *b = &all->list[j];
             const bool twins = b->twin == a->data && b->data == a->data;
             if (a->output && i != j && !twins && overlap(a, b))
-                return qkvi_error_set(e, QKV_ERR_ARGUMENT, "%s, an output, overlaps %s", a->name,
+                return qkvi_error_set(e, QKV_ERR_ARGUMENT, "%s, %s, overlaps %s", a->name, a->role,
                                       b->name);
         }
     return QKV_OK;

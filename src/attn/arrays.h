@@ -20,6 +20,7 @@ typedef struct qkvi_array {
     int64_t stride[4]; /* in elements */
     int64_t elem_bytes;
     bool output;
+    const char *role;   /* of an output, for messages */
     const void *twin;   /* the output with which it may coincide exactly; NULL: none */
     int64_t span_bytes; /* first element to the end of the last; 0: empty. Filled by the check. */
 } qkvi_array;
@@ -32,6 +33,9 @@ typedef struct qkvi_arrays {
 /* Adds an array of floats whose last stride is 1, and returns it for what is special about it. */
 qkvi_array *qkvi_arrays_add(qkvi_arrays *all, const char *name, const void *data,
                             const int64_t size[4], const int64_t stride[3], bool output);
+
+/* Adds bytes that the call may write as it likes, at data, which is not NULL. */
+void qkvi_arrays_add_scratch(qkvi_arrays *all, const char *name, const void *data, int64_t bytes);
 
 /* Without pointers, only what strides alone can get wrong is checked. */
 qkv_status qkvi_arrays_check(qkvi_arrays *all, bool pointers, qkv_error *error);

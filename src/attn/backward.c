@@ -312,9 +312,10 @@ qkv_status qkv_attention_backward(qkv_ctx *ctx, const qkv_attention_desc *desc, 
     qkvi_grads g;
     qkv_call_options options;
     QKV_TRY(qkvi_ctx_begin(ctx));
-    qkv_status status =
-        qkvi_problem_backward(desc, q, k, v, o, lse, grads, &problem, &g, &ctx->error);
-    if (status == QKV_OK) status = qkvi_call_read(call, &options, &ctx->error);
+    qkv_status status = qkvi_call_read(call, &options, &ctx->error);
+    if (status == QKV_OK)
+        status = qkvi_problem_backward(desc, q, k, v, o, lse, grads, &options, &problem, &g,
+                                       &ctx->error);
     if (status == QKV_OK) status = backward(ctx, &problem, &g, &options);
     return qkvi_ctx_end(ctx, status);
 }

@@ -220,6 +220,16 @@ static void add_inputs(qkvi_arrays *all, const qkvi_problem *p) {
     mask->elem_bytes = p->mask_type == QKV_MASK_BOOL ? 1 : (int64_t)sizeof(float);
 }
 
+/* The caller's workspace, if he brought one. call is nullable. */
+static qkv_status add_workspace(qkvi_arrays *all, const qkv_call_options *call, qkv_error *e) {
+    if (!call || !call->workspace) return QKV_OK;
+    if (call->workspace_bytes > (uint64_t)QKVI_MAX_SPAN)
+        return qkvi_error_set(e, QKV_ERR_ARGUMENT, "workspace_bytes = %zu is greater than %" PRId64,
+                              call->workspace_bytes, QKVI_MAX_SPAN);
+    qkvi_arrays_add_scratch(all, "workspace", call->workspace, (int64_t)call->workspace_bytes);
+    return QKV_OK;
+}
+
 /*
  * An array without elements may be NULL: with strides of 0, every address computed in it is its
  * own.
@@ -252,10 +262,11 @@ qkv_status qkvi_problem_shape(const qkv_attention_desc *desc, qkvi_problem *p, q
 }
 
 qkv_status qkvi_problem_forward(const qkv_attention_desc *desc, const void *q, const void *k,
-                                const void *v, void *o, float *lse, qkvi_problem *p,
-                                qkv_error *error) {
+                                const void *v, void *o, float *lse, const qkv_call_options *call,
+                                qkvi_problem *p, qkv_error *error) {
     qkvi_arrays all = { .count = 0 };
     QKV_TRY(fill_problem(desc, p, error));
+    QKV_TRY(add_workspace(&all, call, error));
     const shapes s = shapes_of(p);
     p->q = q;
     p->k = k;
@@ -272,14 +283,15 @@ qkv_status qkvi_problem_forward(const qkv_attention_desc *desc, const void *q, c
 
 qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, const void *q, const void *k,
                                  const void *v, const void *o, const float *lse,
-                                 const qkv_attention_grads *given, qkvi_problem *p, qkvi_grads *out,
-                                 qkv_error *error) {
+                                 const qkv_attention_grads *given, const qkv_call_options *call,
+                                 qkvi_problem *p, qkvi_grads *out, qkv_error *error) {
     qkvi_arrays all = { .count = 0 };
     qkv_attention_grads copy;
     const qkv_attention_grads *grads = &copy;
     QKV_TRY(fill_problem(desc, p, error));
     if (!given) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "grads is NULL");
     QKV_TRY(qkvi_options_read(&copy, sizeof copy, given, "grads", error));
+    QKV_TRY(add_workspace(&all, call, error));
     const shapes s = shapes_of(p);
     p->q = q;
     p->k = k;
@@ -341,6 +353,7 @@ qkv_status qkvi_problem_merge(const qkv_attention_desc *desc, int n_parts,
     p->o = o;
     p->lse = lse;
     for (int n = 0; n < n_parts; n++) QKV_TRY(check_part(p, n, o_parts[n], lse_parts[n], error));
+    rest_empty(p);
     return QKV_OK;
 }
 

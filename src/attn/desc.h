@@ -6,7 +6,8 @@
  * strides of 0, so that addresses in it can be computed like any other.
  *
  * Checks come in this order, and the first failure is the one reported: struct_size, flags, dtype,
- * sizes, numbers, then array by array strides, NULL, alignment, and last overlap. No output is
+ * sizes, numbers, the workspace's size, then array by array strides, NULL, alignment, and last
+ * overlap, also with the caller's workspace. No output is
  * touched before all of them have passed.
  */
 #ifndef QKVI_ATTN_DESC_H
@@ -63,13 +64,14 @@ QKV_NODISCARD qkv_status qkvi_problem_shape(const qkv_attention_desc *desc, qkvi
 
 QKV_NODISCARD qkv_status qkvi_problem_forward(const qkv_attention_desc *desc, const void *q,
                                               const void *k, const void *v, void *o, float *lse,
-                                              qkvi_problem *problem, qkv_error *error);
+                                              const qkv_call_options *call, qkvi_problem *problem,
+                                              qkv_error *error);
 
 QKV_NODISCARD qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, const void *q,
                                                const void *k, const void *v, const void *o,
                                                const float *lse, const qkv_attention_grads *grads,
-                                               qkvi_problem *problem, qkvi_grads *out,
-                                               qkv_error *error);
+                                               const qkv_call_options *call, qkvi_problem *problem,
+                                               qkvi_grads *out, qkv_error *error);
 
 /** Only o and lse are arrays here; each may be that of one part, exactly. */
 QKV_NODISCARD qkv_status qkvi_problem_merge(const qkv_attention_desc *desc, int n_parts,

@@ -240,8 +240,9 @@ qkv_status qkv_attention_forward(qkv_ctx *ctx, const qkv_attention_desc *desc, c
     qkvi_problem problem;
     qkv_call_options options;
     QKV_TRY(qkvi_ctx_begin(ctx));
-    qkv_status status = qkvi_problem_forward(desc, q, k, v, o, lse, &problem, &ctx->error);
-    if (status == QKV_OK) status = qkvi_call_read(call, &options, &ctx->error);
+    qkv_status status = qkvi_call_read(call, &options, &ctx->error);
+    if (status == QKV_OK)
+        status = qkvi_problem_forward(desc, q, k, v, o, lse, &options, &problem, &ctx->error);
     if (status == QKV_OK) status = forward(ctx, &problem, &options);
     return qkvi_ctx_end(ctx, status);
 }

@@ -60,19 +60,19 @@ static void says(qkv_status got, qkv_status want, const qkv_error *error, const 
 
 static void forward(world *w, qkv_status want, const char *text) {
     qkv_error error = { QKV_OK, "" };
-    says(qkvi_problem_forward(&w->d, w->q, w->k, w->v, w->o, w->lse, &w->p, &error), want, &error,
-         text);
+    says(qkvi_problem_forward(&w->d, w->q, w->k, w->v, w->o, w->lse, NULL, &w->p, &error), want,
+         &error, text);
 }
 
 static void forward_on(world *w, const void *q, const void *k, const void *v, void *o, float *lse,
                        qkv_status want, const char *text) {
     qkv_error error = { QKV_OK, "" };
-    says(qkvi_problem_forward(&w->d, q, k, v, o, lse, &w->p, &error), want, &error, text);
+    says(qkvi_problem_forward(&w->d, q, k, v, o, lse, NULL, &w->p, &error), want, &error, text);
 }
 
 static void backward(world *w, qkv_status want, const char *text) {
     qkv_error error = { QKV_OK, "" };
-    says(qkvi_problem_backward(&w->d, w->q, w->k, w->v, w->o, w->lse, &w->grads, &w->p, &w->g,
+    says(qkvi_problem_backward(&w->d, w->q, w->k, w->v, w->o, w->lse, &w->grads, NULL, &w->p, &w->g,
                                &error),
          want, &error, text);
 }
@@ -122,11 +122,11 @@ static void versions(void **state) {
     w = fresh();
     w->grads.struct_size = 1;
     qkvi_grads g;
+    assert_int_equal(qkvi_problem_backward(&w->d, w->q, w->k, w->v, w->o, w->lse, &w->grads, NULL,
+                                           &w->p, &g, &error),
+                     QKV_ERR_ARGUMENT);
     assert_int_equal(
-        qkvi_problem_backward(&w->d, w->q, w->k, w->v, w->o, w->lse, &w->grads, &w->p, &g, &error),
-        QKV_ERR_ARGUMENT);
-    assert_int_equal(
-        qkvi_problem_backward(&w->d, w->q, w->k, w->v, w->o, w->lse, NULL, &w->p, &g, &error),
+        qkvi_problem_backward(&w->d, w->q, w->k, w->v, w->o, w->lse, NULL, NULL, &w->p, &g, &error),
         QKV_ERR_ARGUMENT);
     assert_string_equal(error.message, "grads is NULL");
 }
