@@ -1,6 +1,6 @@
 #!/bin/sh
-# What `./dev test [REGEX]` runs: every test of the release build, then the unit, property and golden tests under
-# AddressSanitizer and UndefinedBehaviorSanitizer. With REGEX, only the tests whose name matches. The last line counts single
+# What `./dev test [REGEX]` runs: every test of the release build, then the unit, property, golden and hostile tests
+# under AddressSanitizer and UndefinedBehaviorSanitizer. With REGEX, only the tests whose name matches. The last line counts single
 # cases: those that cmocka names, and one for each program of another kind. The full output stays in build/<preset>/test.log.
 set -eu
 cd "$(dirname "$0")/.."
@@ -49,7 +49,7 @@ summary=""
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:strict_string_checks=1}"
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
 run_preset release "$only"
-run_preset asan "^(unit|prop|golden)_.*($only)"
+run_preset asan "^(unit|prop|golden|hostile)_.*($only)"
 echo "$summary"
 echo "$n_passed passed, $n_failed failed"
 [ "$n_failed" -eq 0 ] && [ "$n_passed" -gt 0 ]
