@@ -93,7 +93,7 @@ static bool same_outputs(const world *x, const world *y) {
 
 /* ---- Shapes without elements ----------------------------------------------------------------- */
 
-static void no_keys(void **state) {
+static void AT02_no_keys(void **state) {
     (void)state;
     world *w = world_new();
     qkv_ctx *ctx = context(2);
@@ -113,7 +113,7 @@ static void no_keys(void **state) {
     free(w);
 }
 
-static void no_channels_means_equal_scores(void **state) {
+static void AT02_no_channels_means_equal_scores(void **state) {
     (void)state;
     world *w = world_new();
     qkv_ctx *ctx = context(2);
@@ -129,7 +129,7 @@ static void no_channels_means_equal_scores(void **state) {
     free(w);
 }
 
-static void nothing_to_do(void **state) {
+static void AT02_nothing_to_do(void **state) {
     (void)state;
     for (int which = 0; which < 4; which++) {
         world *w = world_new();
@@ -155,7 +155,7 @@ static void nothing_to_do(void **state) {
 
 /* ---- Masks at their edges -------------------------------------------------------------------- */
 
-static void any_byte_but_zero_sees(void **state) {
+static void AT12a_any_byte_but_zero_sees(void **state) {
     (void)state;
     unsigned char ones[LK], others[LK];
     world *w = world_new(), *a;
@@ -180,7 +180,7 @@ static void any_byte_but_zero_sees(void **state) {
  * Finite values, also -FLT_MAX, are numbers; +inf and NaN make the row NaN; -inf everywhere empties
  * it.
  */
-static void extreme_masks(void **state) {
+static void AT12b_extreme_masks(void **state) {
     (void)state;
     static float mask[LQ * LK];
     world *w = world_new();
@@ -216,7 +216,7 @@ static void extreme_masks(void **state) {
  * A visible key is not hidden because its score overflows: -inf beside numbers has weight 0, alone
  * it is NaN; +inf is NaN.
  */
-static void overflowing_scores(void **state) {
+static void AT14_overflowing_scores(void **state) {
     (void)state;
     world *w = world_new();
     w->d.flags = QKV_SET_SCALE | QKV_SET_CAUSAL;
@@ -237,7 +237,7 @@ static void overflowing_scores(void **state) {
     free(w);
 }
 
-static void windows_wider_than_the_keys(void **state) {
+static void AT16_windows_wider_than_the_keys(void **state) {
     (void)state;
     world *w = world_new(), *a = answer_of(w), *b;
     w->d.flags = QKV_SET_WINDOW;
@@ -252,7 +252,7 @@ static void windows_wider_than_the_keys(void **state) {
 
 /* ---- The workspace --------------------------------------------------------------------------- */
 
-static void workspace_of_the_caller(void **state) {
+static void AT18_workspace_of_the_caller(void **state) {
     (void)state;
     world *w = world_new(), *a = answer_of(w);
     qkv_ctx *ctx = context(3);
@@ -306,7 +306,7 @@ static void nothing_is_allocated_once_warm(void **state) {
 }
 
 /* Every allocation fails once; the context stays usable, and nothing leaks. */
-static void the_nth_allocation_fails(void **state) {
+static void AT24_the_nth_allocation_fails(void **state) {
     (void)state;
     world *w = world_new(), *a = answer_of(w);
     bool failed = true;
@@ -357,7 +357,7 @@ static void note_progress(void *user, int64_t done, int64_t total) {
     x->stop = 1;
 }
 
-static void progress_and_cancel(void **state) {
+static void AT22_progress_and_cancel(void **state) {
     (void)state;
     world *w = world_new();
     for (int n = 0; n < 2; n++) {
@@ -384,7 +384,7 @@ static void progress_and_cancel(void **state) {
     free(w);
 }
 
-static void lse_may_be_null(void **state) {
+static void AT01_lse_may_be_null(void **state) {
     (void)state;
     world *w = world_new(), *a = answer_of(w);
     qkv_ctx *ctx = context(2);
@@ -402,7 +402,7 @@ static void lse_may_be_null(void **state) {
 /* ---- Processes, threads and stacks ----------------------------------------------------------- */
 
 /* The child of a fork uses the parent's context, whose threads it does not have. */
-static void after_a_fork(void **state) {
+static void AT22_after_a_fork(void **state) {
     (void)state;
     world *w = world_new(), *a = answer_of(w);
     qkv_ctx *ctx = context(3);
@@ -432,7 +432,7 @@ static void *run_both(void *argument) {
     return ok ? w : NULL;
 }
 
-static void many_callers_with_small_stacks(void **state) {
+static void AT22_many_callers_with_small_stacks(void **state) {
     (void)state;
     enum { CALLERS = 4 };
     pthread_t threads[CALLERS];
@@ -462,7 +462,7 @@ static void one_by_one(void *user, int n_tasks, void (*task)(void *, int), void 
     for (int n = n_tasks - 1; n >= 0; n--) task(argument, n);
 }
 
-static void a_host_without_threads(void **state) {
+static void AT22_a_host_without_threads(void **state) {
     (void)state;
     world *w = world_new(), *a = answer_of(w);
     qkv_ctx *ctx = NULL;
@@ -480,7 +480,7 @@ static void a_host_without_threads(void **state) {
 /* ---- Beyond 2^31 elements -------------------------------------------------------------------- */
 
 /* Batches, heads and tokens 2^31 and more elements apart, in mappings that are almost all holes. */
-static void far_apart_in_memory(void **state) {
+static void AT05_far_apart_in_memory(void **state) {
     (void)state;
     enum { TOKENS = 3, DIM = 8 };
     const int64_t far[3] = { 3000000011, 2200000003, 150000001 };
@@ -520,22 +520,22 @@ static void far_apart_in_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_keys),
-        cmocka_unit_test(no_channels_means_equal_scores),
-        cmocka_unit_test(nothing_to_do),
-        cmocka_unit_test(any_byte_but_zero_sees),
-        cmocka_unit_test(extreme_masks),
-        cmocka_unit_test(overflowing_scores),
-        cmocka_unit_test(windows_wider_than_the_keys),
-        cmocka_unit_test(workspace_of_the_caller),
+        cmocka_unit_test(AT02_no_keys),
+        cmocka_unit_test(AT02_no_channels_means_equal_scores),
+        cmocka_unit_test(AT02_nothing_to_do),
+        cmocka_unit_test(AT12a_any_byte_but_zero_sees),
+        cmocka_unit_test(AT12b_extreme_masks),
+        cmocka_unit_test(AT14_overflowing_scores),
+        cmocka_unit_test(AT16_windows_wider_than_the_keys),
+        cmocka_unit_test(AT18_workspace_of_the_caller),
         cmocka_unit_test(nothing_is_allocated_once_warm),
-        cmocka_unit_test(the_nth_allocation_fails),
-        cmocka_unit_test(progress_and_cancel),
-        cmocka_unit_test(lse_may_be_null),
-        cmocka_unit_test(after_a_fork),
-        cmocka_unit_test(many_callers_with_small_stacks),
-        cmocka_unit_test(a_host_without_threads),
-        cmocka_unit_test(far_apart_in_memory),
+        cmocka_unit_test(AT24_the_nth_allocation_fails),
+        cmocka_unit_test(AT22_progress_and_cancel),
+        cmocka_unit_test(AT01_lse_may_be_null),
+        cmocka_unit_test(AT22_after_a_fork),
+        cmocka_unit_test(AT22_many_callers_with_small_stacks),
+        cmocka_unit_test(AT22_a_host_without_threads),
+        cmocka_unit_test(AT05_far_apart_in_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -166,7 +166,7 @@ static void one_case(qkv_ctx *ctx, uint64_t seed, int *n_hidden) {
     world_free(w);
 }
 
-static void hidden_keys_are_not_read(void **state) {
+static void AT13b_hidden_keys_are_not_read(void **state) {
     (void)state;
     qkv_ctx *ctx = NULL;
     int n_hidden = 0;
@@ -220,7 +220,7 @@ static void workspace_is_the_formula(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hidden_keys_are_not_read),
+        cmocka_unit_test(AT13b_hidden_keys_are_not_read),
         cmocka_unit_test(workspace_is_the_formula),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -131,7 +131,7 @@ static void versions(void **state) {
     assert_string_equal(error.message, "grads is NULL");
 }
 
-static void sizes(void **state) {
+static void AT03_AT09_AT10_sizes(void **state) {
     (void)state;
     REFUSED(w->d.flags = 0x100, QKV_ERR_VERSION, "flags = 0x100 has bits outside of 0xff");
     REFUSED(w->d.dtype = (qkv_dtype)7, QKV_ERR_DTYPE, "dtype = 7 is not QKV_F32");
@@ -151,7 +151,7 @@ static void sizes(void **state) {
             "1152921504606846976");
 }
 
-static void numbers(void **state) {
+static void AT11_AT16_numbers(void **state) {
     (void)state;
     const uint32_t scale = QKV_SET_SCALE, cap = QKV_SET_SOFTCAP, window = QKV_SET_WINDOW;
     ACCEPTED((w->d.flags = scale, w->d.scale = 0));
@@ -183,7 +183,7 @@ static void numbers(void **state) {
     assert_true(w->p.scale == 1.0f);
 }
 
-static void lengths(void **state) {
+static void AT03_lengths(void **state) {
     (void)state;
     REFUSED(w->d.flags = QKV_SET_KV_LEN, QKV_ERR_ARGUMENT,
             "kv_len is NULL, but QKV_SET_KV_LEN is set");
@@ -213,7 +213,7 @@ static void lengths(void **state) {
             "q_offsets[0] = 9223372036854775807 is not in [-281474976710656, 281474976710656]");
 }
 
-static void masks(void **state) {
+static void AT12_masks(void **state) {
     (void)state;
     forward(masked(QKV_MASK_BOOL), QKV_OK, "");
     forward(masked(QKV_MASK_F32), QKV_OK, "");
@@ -245,7 +245,7 @@ static void masks(void **state) {
     forward(w, QKV_ERR_ARGUMENT, "o, an output, overlaps mask");
 }
 
-static void pointers(void **state) {
+static void AT01_AT07_pointers(void **state) {
     (void)state;
     world *w = fresh();
     forward_on(w, NULL, w->k, w->v, w->o, w->lse, QKV_ERR_ARGUMENT,
@@ -271,7 +271,7 @@ static void pointers(void **state) {
     forward_on(w, NULL, NULL, w->v, w->o, NULL, QKV_OK, "");
 }
 
-static void strides(void **state) {
+static void AT03_AT04_strides(void **state) {
     (void)state;
     REFUSED(w->d.q_stride[1] = -8, QKV_ERR_STRIDE, "q_stride[1] = -8 is negative");
     REFUSED(w->d.k_stride[0] = INT64_MAX, QKV_ERR_STRIDE,
@@ -296,7 +296,7 @@ static void strides(void **state) {
     forward(w, QKV_OK, "");
 }
 
-static void overlaps(void **state) {
+static void AT06_overlaps(void **state) {
     (void)state;
     world *w = fresh();
     forward_on(w, w->q, w->k, w->v, w->q, NULL, QKV_ERR_ARGUMENT, "o, an output, overlaps q");
@@ -318,7 +318,7 @@ static void overlaps(void **state) {
 /*
  * q, k, v, o as columns of one [token][16 * n] buffer: apart, though their address ranges overlap.
  */
-static void packed_columns_are_apart(void **state) {
+static void AT06_packed_columns_are_apart(void **state) {
     (void)state;
     enum { HEADS = 2, HEAD = 8, HIDDEN = HEADS * HEAD, TOKENS = 5 };
     static float x[TOKENS][4 * HIDDEN];
@@ -339,7 +339,7 @@ static void packed_columns_are_apart(void **state) {
                "o, an output, overlaps k");
 }
 
-static void merging(void **state) {
+static void AT01_AT06_merging(void **state) {
     (void)state;
     world *w = fresh();
     qkv_error error;
@@ -396,7 +396,7 @@ static void check_rules(const qkvi_rules *r) {
                 }
 }
 
-static void who_sees_whom(void **state) {
+static void AT15_AT16_who_sees_whom(void **state) {
     (void)state;
     const int64_t windows[] = { 0, 1, 3, QKVI_NO_WINDOW };
     for (int64_t offset = -8; offset <= 8; offset++)
@@ -418,18 +418,12 @@ static void who_sees_whom(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_right_problem_passes),
-        cmocka_unit_test(versions),
-        cmocka_unit_test(sizes),
-        cmocka_unit_test(numbers),
-        cmocka_unit_test(lengths),
-        cmocka_unit_test(masks),
-        cmocka_unit_test(pointers),
-        cmocka_unit_test(strides),
-        cmocka_unit_test(overlaps),
-        cmocka_unit_test(packed_columns_are_apart),
-        cmocka_unit_test(merging),
-        cmocka_unit_test(who_sees_whom),
+        cmocka_unit_test(a_right_problem_passes), cmocka_unit_test(versions),
+        cmocka_unit_test(AT03_AT09_AT10_sizes),   cmocka_unit_test(AT11_AT16_numbers),
+        cmocka_unit_test(AT03_lengths),           cmocka_unit_test(AT12_masks),
+        cmocka_unit_test(AT01_AT07_pointers),     cmocka_unit_test(AT03_AT04_strides),
+        cmocka_unit_test(AT06_overlaps),          cmocka_unit_test(AT06_packed_columns_are_apart),
+        cmocka_unit_test(AT01_AT06_merging),      cmocka_unit_test(AT15_AT16_who_sees_whom),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

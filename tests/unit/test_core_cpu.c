@@ -35,7 +35,7 @@ static void features_are_those_of_the_compiler(void **state) {
 #endif
 }
 
-static void count_follows_the_affinity_mask(void **state) {
+static void AT25_count_follows_the_affinity_mask(void **state) {
     (void)state;
     cpu_set_t before, one;
     assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
@@ -79,14 +79,14 @@ static int remove_root(void **state) {
     return system(command);
 }
 
-static void quota_without_files(void **state) {
+static void AT25_quota_without_files(void **state) {
     (void)state;
     assert_int_equal(qkvi_cpu_quota(root), 0);
     put("/proc/self/cgroup", "garbage\n:\n::\n0::\n3:cpu\n0::no-slash\n");
     assert_int_equal(qkvi_cpu_quota(root), 0);
 }
 
-static void quota_version_2(void **state) {
+static void AT25_quota_version_2(void **state) {
     (void)state;
     put("/proc/self/cgroup", "0::/\n");
     put("/sys/fs/cgroup/cpu.max", "max 100000\n");
@@ -104,7 +104,7 @@ static void quota_version_2(void **state) {
     assert_int_equal(qkvi_cpu_quota(root), 2);
 }
 
-static void quota_version_1(void **state) {
+static void AT25_quota_version_1(void **state) {
     (void)state;
     put("/proc/self/cgroup", "8:cpuset:/other\n7:cpuacct,cpu:/job\n0::/elsewhere\n");
     put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
@@ -118,10 +118,10 @@ static void quota_version_1(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(features_are_those_of_the_compiler),
-        cmocka_unit_test(count_follows_the_affinity_mask),
-        cmocka_unit_test_setup_teardown(quota_without_files, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(quota_version_2, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(quota_version_1, make_root, remove_root),
+        cmocka_unit_test(AT25_count_follows_the_affinity_mask),
+        cmocka_unit_test_setup_teardown(AT25_quota_without_files, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(AT25_quota_version_2, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(AT25_quota_version_1, make_root, remove_root),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,7 +124,7 @@ static void run_inside(void *argument, int index) {
     if (runs_each_index_once(nest->pool, 50)) atomic_fetch_add(&nest->n_right, 1);
 }
 
-static void nested_calls_are_serial(void **state) {
+static void AT22_nested_calls_are_serial(void **state) {
     (void)state;
     struct nest nest = { make_pool(4), 0 };
     qkvi_pool_run(nest.pool, 20, run_inside, &nest);
@@ -140,7 +140,7 @@ static void *run_from_another_thread(void *argument) {
 }
 
 /* The last of them to finish ends the threads, whoever made the pool. */
-static void a_pool_is_shared(void **state) {
+static void AT22_a_pool_is_shared(void **state) {
     (void)state;
     enum { N_CALLERS = 4 };
     struct nest nest = { make_pool(3), 0 };
@@ -154,7 +154,7 @@ static void a_pool_is_shared(void **state) {
     assert_int_equal(nest.n_right, 300 * N_CALLERS);
 }
 
-static void fewer_threads_than_wanted(void **state) {
+static void AT23_fewer_threads_than_wanted(void **state) {
     (void)state;
     for (int n_allowed = 0; n_allowed < 4; n_allowed++) {
         qkvi_pool *pool = make_pool(8);
@@ -197,7 +197,7 @@ _Noreturn static void check_in_child(qkvi_pool *pool) {
     _exit(ok ? 0 : 1);
 }
 
-static void a_child_makes_its_own_threads(void **state) {
+static void AT22_a_child_makes_its_own_threads(void **state) {
     (void)state;
     for (int run_before = 0; run_before <= 1; run_before++) {
         qkvi_pool *pool = make_pool(3);
@@ -211,7 +211,7 @@ static void a_child_makes_its_own_threads(void **state) {
     }
 }
 
-static void a_child_may_just_release(void **state) {
+static void AT22_a_child_may_just_release(void **state) {
     (void)state;
     qkvi_pool *pool = make_pool(3);
     assert_true(runs_each_index_once(pool, 100));
@@ -248,7 +248,7 @@ static void *run_gate(void *argument) {
  * Another thread is inside a call at the moment of the fork, so the child finds a pool that nobody
  * will ever free.
  */
-static void a_fork_while_busy(void **state) {
+static void AT22_a_fork_while_busy(void **state) {
     (void)state;
     struct gate gate = { make_pool(3), 0, false };
     pthread_t caller;
@@ -303,7 +303,7 @@ static void with_host_state(qkvi_pool *pool, int n_tasks) {
     pthread_barrier_destroy(&host.barrier);
 }
 
-static void floating_point_state_and_signals_are_the_hosts(void **state) {
+static void AT21_floating_point_state_and_signals_are_the_hosts(void **state) {
     (void)state;
     for (int n_threads = 1; n_threads <= 4; n_threads++) {
         qkvi_pool *pool = make_pool(n_threads);
@@ -352,7 +352,7 @@ static void parallel_for(void *user, int n_tasks, void (*task)(void *argument, i
     pthread_attr_destroy(&attributes);
 }
 
-static void a_host_lends_its_threads(void **state) {
+static void AT22_a_host_lends_its_threads(void **state) {
     (void)state;
     int n_calls = 0;
     const qkv_executor executor = { parallel_for, 6, &n_calls };
@@ -391,14 +391,14 @@ int main(void) {
         cmocka_unit_test(each_index_once),
         cmocka_unit_test(many_short_jobs),
         cmocka_unit_test(tasks_run_at_the_same_time),
-        cmocka_unit_test(nested_calls_are_serial),
-        cmocka_unit_test(a_pool_is_shared),
-        cmocka_unit_test(fewer_threads_than_wanted),
-        cmocka_unit_test(a_child_makes_its_own_threads),
-        cmocka_unit_test(a_child_may_just_release),
-        cmocka_unit_test(a_fork_while_busy),
-        cmocka_unit_test(floating_point_state_and_signals_are_the_hosts),
-        cmocka_unit_test(a_host_lends_its_threads),
+        cmocka_unit_test(AT22_nested_calls_are_serial),
+        cmocka_unit_test(AT22_a_pool_is_shared),
+        cmocka_unit_test(AT23_fewer_threads_than_wanted),
+        cmocka_unit_test(AT22_a_child_makes_its_own_threads),
+        cmocka_unit_test(AT22_a_child_may_just_release),
+        cmocka_unit_test(AT22_a_fork_while_busy),
+        cmocka_unit_test(AT21_floating_point_state_and_signals_are_the_hosts),
+        cmocka_unit_test(AT22_a_host_lends_its_threads),
         cmocka_unit_test(allocates_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,7 +123,7 @@ static void numbers_of_threads(void **state) {
 
 /* ---- Memory ---------------------------------------------------------------------------------- */
 
-static void all_memory_comes_from_the_allocator(void **state) {
+static void AT24_all_memory_comes_from_the_allocator(void **state) {
     (void)state;
     counting_allocator counter = { 0 };
     qkv_ctx *ctx = NULL;
@@ -251,7 +251,7 @@ static void the_hosts_threads(void **state) {
 
 /* ---- The bracket ----------------------------------------------------------------------------- */
 
-static void one_call_at_a_time(void **state) {
+static void AT22_one_call_at_a_time(void **state) {
     (void)state;
     qkv_ctx *ctx;
     assert_int_equal(qkvi_ctx_begin(NULL), QKV_ERR_ARGUMENT);
@@ -273,7 +273,7 @@ static void one_call_at_a_time(void **state) {
 }
 
 #if defined(__x86_64__)
-static void floating_point_state_is_restored(void **state) {
+static void AT21_floating_point_state_is_restored(void **state) {
     (void)state;
     qkv_ctx *ctx;
     assert_int_equal(create(NULL, &ctx), QKV_OK);
@@ -314,7 +314,7 @@ static void *contend(void *argument) {
     return NULL;
 }
 
-static void only_one_of_many_callers_is_inside(void **state) {
+static void AT22_only_one_of_many_callers_is_inside(void **state) {
     (void)state;
     enum { N_CALLERS = 4 };
     struct contest contest = { 0 };
@@ -339,16 +339,16 @@ int main(void) {
         TEST(every_isa_by_name),
         TEST(unknown_isas),
         TEST(numbers_of_threads),
-        TEST(all_memory_comes_from_the_allocator),
+        TEST(AT24_all_memory_comes_from_the_allocator),
         TEST(workspace_of_the_caller),
         TEST(newer_options),
         TEST(a_shared_pool_outlives_its_maker),
         TEST(the_hosts_threads),
-        TEST(one_call_at_a_time),
+        TEST(AT22_one_call_at_a_time),
 #if defined(__x86_64__)
-        TEST(floating_point_state_is_restored),
+        TEST(AT21_floating_point_state_is_restored),
 #endif
-        TEST(only_one_of_many_callers_is_inside),
+        TEST(AT22_only_one_of_many_callers_is_inside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
