@@ -38,6 +38,7 @@ static const struct bench_case cases[] = {
     { "causal   L4096 D128", 1, 1, 1, 4096, 128, true, false },
     { "causal   H12 L1024 D64", 1, 12, 12, 1024, 64, true, false },
     { "causal   H32:8 L2048 D128", 1, 32, 8, 2048, 128, true, false },
+    { "backward L4096 D64", 1, 1, 1, 4096, 64, false, true },
     { "backward H4 L2048 D64", 1, 4, 4, 2048, 64, false, true },
     { "backward H4 L2048 D128 causal", 1, 4, 4, 2048, 128, true, true },
 };
