@@ -11,6 +11,7 @@
  */
 #include "attn/plan.h"
 #include "attn/seen.h"
+#include "attn/small.h"
 #include "attn/watch.h"
 
 typedef struct pass {
@@ -152,6 +153,17 @@ static void attend_piece(pass *x, int64_t first, int64_t n_wave, const qkvi_pack
     qkvi_watch_done_one(&x->watch);
 }
 
+/* A head short enough for the kernel for sentences; false: it is not, or not ordinary. */
+static bool attend_sentence(pass *x, const head *w, int thread) {
+    if (!x->plan.small || !qkvi_small_rules(&w->rules) ||
+        !qkvi_small_head(x->p, x->kernels, &w->rules, w->b, w->g, x->plan.scale,
+                         x->plan.slots[thread].scratch))
+        return false;
+    for (int64_t n = 0; n < x->p->heads_per_kv * x->plan.n_query_blocks; n++)
+        qkvi_watch_done_one(&x->watch);
+    return true;
+}
+
 /*
  * Whole heads, packed by the thread that attends. Each is drawn while the one before it is under
  * way.
@@ -163,6 +175,7 @@ static void run_private(void *argument, int thread) {
     for (; index < x->plan.n_private && !qkvi_watch_cancelled(&x->watch); index = next) {
         const head w = head_at(x->p, index);
         next = atomic_fetch_add(&x->next, 1);
+        if (attend_sentence(x, &w, thread)) continue;
         announce(x, next, x->plan.slots[thread].scratch);
         for (int64_t n = 0; n < x->plan.n_key_blocks; n++)
             pack_block(x, &w, n, &x->plan.packs[thread]);

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "attn/mask.h"
+#include "attn/small.h"
 
 enum {
     HEADS_PER_THREAD = 4,   /* from so many on, sharing out whole heads is balanced well enough */
@@ -51,6 +52,7 @@ void qkvi_forward_plan_make(const qkvi_problem *p, int n_threads, qkvi_forward_p
     plan->n_query_blocks = qkvi_ceil_div(p->len_q, plan->query_block);
     plan->n_key_blocks = qkvi_ceil_div(p->len_k, QKVI_KEY_BLOCK);
     choose_scale(p->scale, plan);
+    plan->small = qkvi_small_problem(p, plan);
 }
 
 static void lay_out_pack(const qkvi_problem *p, qkvi_cutter *cutter, const qkvi_forward_plan *plan,

@@ -40,6 +40,7 @@ typedef struct qkvi_forward_plan {
      * log2 e normal.
      */
     float k_factor, scale;
+    bool small; /* heads of sentences may take the kernel for them: small.h */
 
     qkvi_packed *packs;       /* [n_packs] */
     qkvi_forward_slot *slots; /* [n_threads] */

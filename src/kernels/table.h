@@ -36,6 +36,12 @@ typedef struct qkvi_kernels {
     void (*attend_block)(const qkvi_attend *a);
 
     /*
+     * The same for a sentence, unpacked. false: some row is not ordinary (sees no key, overflows,
+     * NaN), and all of o and lse must be computed by attend_block.
+     */
+    bool (*attend_small)(const qkvi_attend_small *a);
+
+    /*
      * Packing of n rows of x, dense along channels. see: a bit for each row, 32 to a word, NULL for
      * all; rows without a bit are not read and are zeros. So is everything beyond the last row or
      * channel, up to the end of the panel. pack_channels: [ceil(dim / 32)][rows][32 channels], the

@@ -142,6 +142,43 @@ static void part_pack_keys(trial *t) {
     result(t, y, panels * dim * 32);
 }
 
+static void part_attend_small(trial *t) {
+    const int n_queries = (int)rng_between(&t->r, 1, 16), n_keys = (int)rng_between(&t->r, 1, 16);
+    const int64_t dim = 16 * rng_between(&t->r, 1, 5), dim_v = 32 * rng_between(&t->r, 1, 3);
+    const int64_t gap = rng_between(&t->r, 0, 3);
+    uint16_t see[QKVI_SMALL];
+    for (int j = 0; j < n_keys; j++) {
+        see[j] = (uint16_t)(rng_chance(&t->r, 50) ? 0xFFFF : rng_between(&t->r, 0, 0xFFFF));
+        see[j] |= (uint16_t)(0xFFFF << n_queries);
+    }
+    const bool odd = rng_chance(&t->r, 10);
+    float *(*const values)(trial *, int64_t) = odd ? input : ordinary;
+    float *o = ordinary(t, n_queries * (dim_v + gap) + n_queries + 1);
+    const qkvi_attend_small a = {
+        .head_dim = dim,
+        .head_dim_v = dim_v,
+        .n_queries = n_queries,
+        .n_keys = n_keys,
+        .q = values(t, n_queries * (dim + gap) - gap),
+        .k = values(t, n_keys * (dim + gap) - gap),
+        .v = values(t, n_keys * (dim_v + gap) - gap),
+        .q_row = dim + gap,
+        .k_row = dim + gap,
+        .v_row = dim_v + gap,
+        .see = see,
+        .work = aligned_alloc(64, (size_t)(QKVI_SMALL_WORK + 32 * dim) * sizeof(float)),
+        .factor = 0.18f,
+        .o = o,
+        .o_row = dim_v + gap,
+        .lse = o + n_queries * (dim_v + gap),
+        .lse_row = 1,
+    };
+    const bool done = t->kernels->attend_small(&a);
+    free(a.work);
+    o[n_queries * (dim_v + gap) + n_queries] = done;
+    result(t, o, n_queries * (dim_v + gap) + n_queries + 1);
+}
+
 static void part_mask_any(trial *t) {
     const int64_t n_rows = rng_between(&t->r, 1, 40);
     const int n_keys = (int)rng_between(&t->r, 1, 32);
@@ -284,12 +321,19 @@ static const struct {
     const char *name;
     void (*run)(trial *t);
 } PARTS[] = {
-    { "gemm_tile", part_gemm_tile }, { "pack_channels", part_pack_channels },
-    { "pack_keys", part_pack_keys }, { "mask_any", part_mask_any },
-    { "delta", part_delta },         { "merge_row", part_merge_row },
-    { "norm", part_norm },           { "gelu", part_gelu },
-    { "tanh", part_tanh },           { "softmax", part_softmax },
-    { "rows", part_rows },           { "adamw", part_adamw },
+    { "gemm_tile", part_gemm_tile },
+    { "pack_channels", part_pack_channels },
+    { "pack_keys", part_pack_keys },
+    { "mask_any", part_mask_any },
+    { "delta", part_delta },
+    { "merge_row", part_merge_row },
+    { "norm", part_norm },
+    { "gelu", part_gelu },
+    { "tanh", part_tanh },
+    { "softmax", part_softmax },
+    { "rows", part_rows },
+    { "adamw", part_adamw },
+    { "attend_small", part_attend_small },
 };
 
 static trial run_part(const qkvi_kernels *kernels, int part, uint64_t seed, check_report *report) {

@@ -10,6 +10,7 @@
 #include "kernels/tmpl/pack.h"
 
 #include "kernels/tmpl/attend.h"
+#include "kernels/tmpl/attend_small.h"
 #include "kernels/tmpl/attend_bwd.h"
 #include "kernels/tmpl/layer.h"
 #include "kernels/tmpl/merge.h"
@@ -20,6 +21,7 @@ const qkvi_kernels ISA_TABLE = {
     .mr = V_MR,
     .gemm_tile = gemm_tile,
     .attend_block = attend_block,
+    .attend_small = attend_small,
     .pack_channels = pack_channels,
     .pack_keys = pack_keys,
     .mask_any = mask_any,

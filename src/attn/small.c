@@ -1,0 +1,61 @@
+/* See small.h; the arithmetic is in kernels/tmpl/attend_small.h. */
+#include "attn/small.h"
+
+enum { MOST_CHANNELS = 512 }; /* of a query, so that a transposed block fits the scratch */
+
+_Static_assert(QKVI_SMALL_WORK + 32 * MOST_CHANNELS <= QKVI_QUERY_BLOCK * QKVI_SCORE_ROW,
+               "the work area is the scratch's scores");
+
+bool qkvi_small_problem(const qkvi_problem *p, const qkvi_forward_plan *plan) {
+    return !p->mask && !p->has_softcap && plan->k_factor == 1 && p->head_dim % 16 == 0 &&
+           p->head_dim > 0 && p->head_dim <= MOST_CHANNELS && p->head_dim_v % 32 == 0 &&
+           p->head_dim_v > 0;
+}
+
+bool qkvi_small_rules(const qkvi_rules *r) {
+    if (r->n_queries < 1 || r->n_queries > QKVI_SMALL) return false;
+    const qkvi_range keys = qkvi_keys_of_block(r, 0, r->n_queries);
+    return keys.begin == 0 && keys.end >= 1 && keys.end <= QKVI_SMALL;
+}
+
+/* For each key the queries that see it, and all lanes beyond the last query. */
+static int see_keys(const qkvi_rules *r, uint16_t see[QKVI_SMALL]) {
+    const int n_keys = (int)qkvi_keys_of_block(r, 0, r->n_queries).end;
+    const bool all = qkvi_sight_of(r, 0, r->n_queries, 0, n_keys) == QKVI_SEE_ALL;
+    for (int j = 0; j < n_keys; j++)
+        see[j] = all ? UINT16_MAX : (uint16_t)(UINT16_MAX << r->n_queries);
+    for (int i = 0; !all && i < r->n_queries; i++) {
+        const qkvi_range keys = qkvi_keys_of(r, i);
+        for (int64_t j = keys.begin; j < keys.end; j++) see[j] |= (uint16_t)(1u << i);
+    }
+    return n_keys;
+}
+
+bool qkvi_small_head(const qkvi_problem *p, const qkvi_kernels *kernels, const qkvi_rules *rules,
+                     int64_t b, int64_t g, float scale, qkvi_attend_scratch *scratch) {
+    uint16_t see[QKVI_SMALL];
+    qkvi_attend_small a = {
+        .head_dim = p->head_dim,
+        .head_dim_v = p->head_dim_v,
+        .n_queries = (int)rules->n_queries,
+        .n_keys = see_keys(rules, see),
+        .k = p->k + b * p->k_stride[0] + g * p->k_stride[1],
+        .v = p->v + b * p->v_stride[0] + g * p->v_stride[1],
+        .q_row = p->q_stride[2],
+        .k_row = p->k_stride[2],
+        .v_row = p->v_stride[2],
+        .see = see,
+        .work = scratch->s,
+        .factor = scale * 1.44269504f,
+        .o_row = p->o_stride[2],
+        .lse_row = p->lse_stride[2],
+    };
+    for (int64_t n = 0; n < p->heads_per_kv; n++) {
+        const int64_t h = g * p->heads_per_kv + n;
+        a.q = p->q + b * p->q_stride[0] + h * p->q_stride[1];
+        a.o = p->o + b * p->o_stride[0] + h * p->o_stride[1];
+        if (p->lse) a.lse = p->lse + b * p->lse_stride[0] + h * p->lse_stride[1];
+        if (!kernels->attend_small(&a)) return false;
+    }
+    return true;
+}

@@ -1,0 +1,138 @@
+/*
+ * Attention, forward, of a sentence: at most 16 queries and 16 keys, where packing K and V would
+ * cost more than it saves. Queries are lanes, so maximum, exp2 and sums need no shuffles:
+ *
+ *     S^T = K Q^T    rows: keys as they lie, columns: 16 queries, Q transposed into the work area
+ *     p, l           vertical; the 32 partial sums of the written order hold one key each here
+ *     O = P V        rows: queries, columns: channels of V as it lies
+ *
+ * The order is that of attend.h, and so are the bits, as long as every row has an ordinary
+ * reference m and a finite result. Any other row is left to attend_block, which knows all cases.
+ */
+#ifndef QKVI_TMPL_ATTEND_SMALL_H
+#define QKVI_TMPL_ATTEND_SMALL_H
+
+#include "kernels/attend.h"
+#include "kernels/tmpl/attend_scores.h"
+
+typedef qkvi_attend_small small;
+
+/* [channel][32], of which the first 16 are used: the layout that pack_corner writes. */
+static void small_transpose(const small *a, float *qt) {
+    const uint32_t rows = (1u << a->n_queries) - 1;
+    for (int64_t c = 0; c < a->head_dim; c += 16) {
+        if (a->n_queries == 16)
+            v_transpose(a->q + c, a->q_row, qt + 32 * c, 32);
+        else
+            pack_corner(a->q + c, a->q_row, rows, 16, qt + 32 * c);
+    }
+}
+
+/* R keys against 16 queries: a chain over channels each. */
+#define SMALL_SCORES(R)                                                                            \
+    static void small_scores_##R(const float *k, int64_t k_row, int64_t dim, const float *qt,      \
+                                 float *s) {                                                       \
+        const float *k0 = k, *k3 = k + 3 * k_row, *k6 = k + 6 * k_row, *k9 = k + 9 * k_row;        \
+        vf c[V_MR];                                                                                \
+        _Pragma("GCC unroll 12") for (int j = 0; j < V_MR; j++) c[j] = vf_set1(0);                 \
+        for (int64_t d = 0; d < dim; d++) {                                                        \
+            const vf q = vf_load(qt + 32 * d);                                                     \
+            _Pragma("GCC unroll 12") for (int j = 0; j < R; j++) {                                 \
+                const float *third = j < 3 ? k0 : j < 6 ? k3 : j < 9 ? k6 : k9;                    \
+                c[j] = vf_fma(vf_set1(third[j % 3 * k_row]), q, c[j]);                             \
+            }                                                                                      \
+            k0++, k3++, k6++, k9++;                                                                \
+        }                                                                                          \
+        _Pragma("GCC unroll 12") for (int j = 0; j < R; j++) vf_store(s + 16 * j, c[j]);           \
+    }
+TILE_EACH(SMALL_SCORES)
+#define SMALL_SCORES_NAME(R) small_scores_##R,
+static void (*const small_scores_of[])(const float *, int64_t, int64_t, const float *,
+                                       float *) = { NULL, TILE_EACH(SMALL_SCORES_NAME) };
+
+/* s: scores, then p, [16 keys][16 queries]. Returns whether every reference is ordinary. */
+static bool small_softmax(const small *a, float *s, vf *l, vf *lse) {
+    const vf none = vf_set1(-INFINITY), c = vf_set1(a->factor);
+    vf top = none;
+    for (int j = 0; j < a->n_keys; j++) {
+        const vf x = vf_select(vm_of_bits(a->see[j]), vf_load(s + 16 * j), none);
+        vf_store(s + 16 * j, x);
+        top = vf_max(x, top);
+    }
+    const vf m = vf_mul(top, c);
+    const vf magnitude = vf_max(m, vf_sub(vf_set1(0), m));
+    if (vm_to_bits(vm_lt(magnitude, vf_set1(ATTEND_LARGE))) != 0xFFFF) return false;
+    for (int j = 0; j < a->n_keys; j++) {
+        const vf x = attend_exponent(vf_load(s + 16 * j), c, m, ATTEND_RAW);
+        vf_store(s + 16 * j, vf_exp2_below_128(x));
+    }
+    for (int j = a->n_keys; j < 16; j++) vf_store(s + 16 * j, vf_set1(0));
+    vf sum[8];
+    _Pragma("GCC unroll 8") for (int j = 0; j < 8; j++) sum[j] =
+        vf_add(vf_load(s + 16 * j), vf_load(s + 16 * (j + 8)));
+    _Pragma("GCC unroll 3") for (int half = 4; half > 0; half /= 2)
+        _Pragma("GCC unroll 4") for (int j = 0; j < half; j++) sum[j] =
+            vf_add(sum[j], sum[j + half]);
+    *l = sum[0];
+    *lse = vf_mul(vf_add(m, vf_log2(sum[0])), vf_set1(ATTEND_LN2));
+    return true;
+}
+
+/*
+ * R queries: o = P V / l + 0 for 16 V_NV channels at a time. Adds 0 times what it stored to `zero`:
+ * NaN where some of it is not finite.
+ */
+#define SMALL_VALUES(R)                                                                            \
+    static void small_values_##R(const small *a, const float *p, const float *l, float *o,         \
+                                 float *zero) {                                                    \
+        for (int64_t d = 0; d < a->head_dim_v; d += 16 * V_NV) {                                   \
+            const float *v = a->v + d;                                                             \
+            vf c[V_MR][V_NV];                                                                      \
+            tile_zero(c);                                                                          \
+            for (int j = 0; j < a->n_keys; j++, v += a->v_row) {                                   \
+                vf row[V_NV];                                                                      \
+                _Pragma("GCC unroll 2") for (int u = 0; u < V_NV; u++) row[u] =                    \
+                    vf_loadu(v + 16 * u);                                                          \
+                _Pragma("GCC unroll 12") for (int i = 0; i < R; i++) {                             \
+                    const vf x = vf_set1(p[16 * j + i]);                                           \
+                    _Pragma("GCC unroll 2") for (int u = 0; u < V_NV; u++) c[i][u] =               \
+                        vf_fma(x, row[u], c[i][u]);                                                \
+                }                                                                                  \
+            }                                                                                      \
+            vf all = vf_set1(0);                                                                   \
+            _Pragma("GCC unroll 12") for (int i = 0; i < R; i++)                                   \
+                _Pragma("GCC unroll 2") for (int u = 0; u < V_NV; u++) {                           \
+                const vf x = vf_add(vf_div(c[i][u], vf_set1(l[i])), vf_set1(0));                   \
+                vf_storeu(o + i * a->o_row + d + 16 * u, x);                                       \
+                all = vf_fma(x, vf_set1(0), all);                                                  \
+            }                                                                                      \
+            vf_store(zero, vf_add(vf_load(zero), all));                                            \
+        }                                                                                          \
+    }
+TILE_EACH(SMALL_VALUES)
+#define SMALL_VALUES_NAME(R) small_values_##R,
+static void (*const small_values_of[])(const small *, const float *, const float *, float *,
+                                       float *) = { NULL, TILE_EACH(SMALL_VALUES_NAME) };
+
+/* table.h */
+static bool attend_small(const small *a) {
+    float *s = a->work, *l = s + 16 * 16, *lse = l + 16, *zero = lse + 16, *qt = zero + 16;
+    vf sum, log_sum;
+    small_transpose(a, qt);
+    for (int j = 0; j < a->n_keys; j += V_MR) {
+        const int rows = a->n_keys - j < V_MR ? a->n_keys - j : V_MR;
+        small_scores_of[rows](a->k + j * a->k_row, a->k_row, a->head_dim, qt, s + 16 * j);
+    }
+    if (!small_softmax(a, s, &sum, &log_sum)) return false;
+    vf_store(l, sum);
+    vf_store(lse, log_sum);
+    vf_store(zero, vf_set1(0));
+    for (int i = 0; i < a->n_queries; i += V_MR) {
+        const int rows = a->n_queries - i < V_MR ? a->n_queries - i : V_MR;
+        small_values_of[rows](a, s + i, l + i, a->o + i * a->o_row, zero);
+    }
+    for (int i = 0; a->lse && i < a->n_queries; i++) a->lse[i * a->lse_row] = lse[i];
+    return vm_to_bits(vm_ne(vf_load(zero), vf_load(zero))) == 0;
+}
+
+#endif
