@@ -26,12 +26,23 @@ static char *escaped_copy(const char *name) {
     return strdup(printable);
 }
 
+/*
+ * procfs and its like call their files regular and say 0 bytes, whatever they give when read. Their
+ * bytes are made on the spot, so no size can be relied on.
+ */
+static int is_made_on_the_spot(const qkvi_source *source) {
+    char byte;
+    return source->n_bytes == 0 && pread(source->fd, &byte, 1, 0) != 0;
+}
+
 static qkv_status examine(const char *path, qkvi_source *source, qkv_error *error) {
     struct stat status;
     if (fstat(source->fd, &status) != 0) return io_failed(path, "cannot examine", errno, error);
     if (S_ISDIR(status.st_mode)) return io_failed(path, "cannot read", EISDIR, error);
     if (!S_ISREG(status.st_mode)) return io_failed(path, "is not a regular file", EINVAL, error);
     source->n_bytes = (uint64_t)status.st_size;
+    if (is_made_on_the_spot(source))
+        return io_failed(path, "is not a regular file", EINVAL, error);
     source->name = escaped_copy(path);
     return source->name ? QKV_OK
                         : qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a file name");
