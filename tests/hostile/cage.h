@@ -1,0 +1,79 @@
+/**
+ * Hostile files, each read in a cage: a child process that may take one second of CPU and 100 MB of
+ * address space beyond what it began with, and dies if it takes more. A case is a row of a table
+ * and becomes a cmocka test named by its id and its words, so that a report says which promise of
+ * docs/hostile-inputs.md broke.
+ *
+ * Of a refusal are checked: its class, a piece of its text, that the file is named, that nothing in
+ * it could move a terminal's cursor, and that no object is left. Under a sanitizer, which needs
+ * more memory than any limit and looks for leaks itself, cases run in the test's own process.
+ */
+#ifndef QKV_TESTS_HOSTILE_CAGE_H
+#define QKV_TESTS_HOSTILE_CAGE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "qkv/qkv.h"
+
+/** prefix, then piece n times, then suffix. */
+typedef struct hostile_repeat {
+    const char *prefix, *piece, *suffix;
+    int n;
+} hostile_repeat;
+
+typedef struct hostile_file {
+    const char *id, *what; /* "ST13", "a name twice" */
+    qkv_status status;
+    const char *says; /* a piece of the message; "" if it is accepted */
+    void (*make)(FILE *out, const struct hostile_file *file);
+    const char *text; /* what make writes from; its meaning is the family's */
+    size_t n_text;
+    int64_t number, data_bytes;
+    const hostile_repeat *repeat;
+} hostile_file;
+
+/** How the files of a table are read. Returns what the reader returned. */
+typedef struct hostile_family {
+    const char *name, *file_name;
+    qkv_status (*read)(const char *path, qkv_error *error);
+    const hostile_file *files;
+    size_t n_files;
+} hostile_family;
+
+/**
+ * Makes each file, reads it in a cage, and runs the other tests, whose state is the folder.
+ * Prints the number of cases and the most that one of them took. @return for main.
+ */
+int hostile_main(const hostile_family *family, const struct CMUnitTest *others, size_t n_others);
+
+/** What an attempt returns that finds a promise broken by itself: a class that no reader gives. */
+#define HOSTILE_BROKEN QKV_ERR_VERSION
+
+/** A single case, for the other tests: attempt runs in a cage, and its outcome is checked. */
+typedef qkv_status hostile_attempt(const void *input, qkv_error *error);
+void hostile_expect(const char *label, hostile_attempt *attempt, const void *input,
+                    qkv_status status, const char *says);
+
+/** 0 under a sanitizer: attempts run in the process of the test. */
+extern const int hostile_is_forked;
+
+/** "folder/name" of this run. */
+const char *hostile_path(char path[512], const char *name);
+
+/** Byte number `at` of every file that is made up of data. */
+static inline uint8_t hostile_byte(uint64_t at) { return (uint8_t)(at * 7 + 1); }
+
+/** Text as it stands. */
+void hostile_make_text(FILE *out, const hostile_file *file);
+/** The repeat as it stands. */
+void hostile_make_repeat(FILE *out, const hostile_file *file);
+
+#define HOSTILE_TEXT(words) .text = (words), .n_text = sizeof(words) - 1
+
+#endif
