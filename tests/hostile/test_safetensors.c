@@ -5,6 +5,7 @@
  */
 #include "hostile/safetensors_cases.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -272,10 +273,15 @@ static void *read_on_stack(void *data) {
     return NULL;
 }
 
+/*
+ * The heap that glibc reserves for a new thread is most of what a cage allows, so the thread shares
+ * the first.
+ */
 static qkv_status read_on_small_stack(const void *path, qkv_error *error) {
-    small_stack job = { path, error, HOSTILE_BROKEN };
+    small_stack job = { .path = path, .error = error, .status = HOSTILE_BROKEN };
     pthread_attr_t attributes;
     pthread_t thread;
+    mallopt(M_ARENA_MAX, 1);
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, 64 << 10);
     if (pthread_create(&thread, &attributes, read_on_stack, &job) == 0) pthread_join(thread, NULL);

@@ -41,8 +41,7 @@ static qkv_status examine(const char *path, qkvi_source *source, qkv_error *erro
     if (S_ISDIR(status.st_mode)) return io_failed(path, "cannot read", EISDIR, error);
     if (!S_ISREG(status.st_mode)) return io_failed(path, "is not a regular file", EINVAL, error);
     source->n_bytes = (uint64_t)status.st_size;
-    if (is_made_on_the_spot(source))
-        return io_failed(path, "is not a regular file", EINVAL, error);
+    if (is_made_on_the_spot(source)) return io_failed(path, "is not a regular file", EINVAL, error);
     source->name = escaped_copy(path);
     return source->name ? QKV_OK
                         : qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a file name");
