@@ -173,7 +173,7 @@ static void assert_range(const qkv_encoding *encoding, int64_t token, int64_t be
 static void test_ranges(void **state) {
     (void)state;
     qkv_tokenizer *tokenizer = open_text(BASE "caf\n##e\nx\n.\n\xE1\x84\x92\n##\xE1\x85\xA1\n"
-                                              "##\xE1\x86\xAB\n",
+                                              "##\xE1\x86\xAB\n##\xE0\xB3\x95\n",
                                          NULL);
     /*                                        0   4       6 7     12 13 14 */
     qkv_encoding *encoding = encode(tokenizer, " CAF\xC3\x89 x[MASK]x.", 16);
@@ -194,6 +194,11 @@ static void test_ranges(void **state) {
     assert_range(encoding, 1, 0, 3);
     assert_range(encoding, 2, 3, 3);
     assert_range(encoding, 3, 3, 3);
+    qkv_encoding_free(encoding);
+    encoding = encode(tokenizer, "x\xE0\xB3\x87", 4); /* U+0CC7: an accent, dropped, and U+0CD5 */
+    assert_int_equal(encoding->n, 4);
+    assert_range(encoding, 1, 0, 1);
+    assert_range(encoding, 2, 1, 4);
     qkv_encoding_free(encoding);
     qkv_tokenizer_free(tokenizer);
 }

@@ -168,11 +168,24 @@ static qkv_status push_space(qkvi_normalizer *n) {
     return end_word(n);
 }
 
+static int are_accents(const int32_t *codes, int count) {
+    int i = 0;
+    while (i < count && (qkvi_char_class(codes[i]) & QKVI_CHAR_ACCENT)) i++;
+    return i == count;
+}
+
+/*
+ * The bytes of a character belong to its parts that stay. One of them may follow an accent (U+0CC7
+ * begins with U+0CBF, which is dropped): that must not give the bytes to the letter before.
+ */
 static qkv_status push_char(qkvi_normalizer *n, int32_t code, uint32_t begin, uint32_t end) {
     if (!n->rules.strip_accents) return push_ordered(n, code, begin, end);
     int32_t parts[QKVI_MAX_DECOMPOSITION];
-    const int count = qkvi_char_decompose(code, parts);
-    for (int i = 0; i < count; i++) QKV_TRY(push_decomposed(n, parts[i], begin, end));
+    const int count = qkvi_char_decompose(code, parts), stays = !are_accents(parts, count);
+    for (int i = 0; i < count; i++) {
+        const int empty = stays && are_accents(&parts[i], 1);
+        QKV_TRY(push_decomposed(n, parts[i], begin, empty ? begin : end));
+    }
     return QKV_OK;
 }
 
