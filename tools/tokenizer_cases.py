@@ -1,23 +1,29 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/tokenizer: what PyPI tokenizers does with about 1,700 strings under twelve settings.
+"""Makes tests/golden/tokenizer: what PyPI tokenizers does with text.
 
-    python3 tools/tokenizer_cases.py tests/golden/tokenizer
+    python3 tools/tokenizer_cases.py tests/golden/tokenizer           writes everything (two minutes)
+    python3 tools/tokenizer_cases.py tests/golden/tokenizer --show I  prints tokens and ranges of string I of strings.z
 
-Needs the package tokenizers; its version is written into cases.json. The vocabulary is made here: words, pieces, and
+Needs the package tokenizers; its version is written into the files. The vocabulary is made here: words, pieces, and
 characters of every Unicode category with their ## forms. Files:
 
     vocab.txt       the vocabulary
     tokenizer.json  the same as the package saves it, lower case on, with TemplateProcessing
     cases.json      {"tokenizers": version, "settings": […], "cases": [[text, which, [ids, …]], …], "pairs": [[a, b, ids, types], …]}
                     ids are without [CLS] and [SEP]; which[s] is the index of the ids of setting s
+    unicode.z       every code point under 24 settings (tokenizer_table.py), deflated
+    strings.z       20,000 random strings under the twelve settings, deflated: their alphabet and a hash for each (random_strings)
 """
 import json
 import pathlib
 import random
+import struct
 import sys
 import unicodedata
+import zlib
 
 import tokenizers
+import tokenizer_table
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -93,23 +99,94 @@ def by_category():
     return pools
 
 
-def random_strings(rng, pools, few):
-    """Mostly from the few characters that the vocabulary knows, some from all of Unicode."""
-    names = sorted(pools)
-    ascii_text = "abcdeXYZ 019 .,!'-"
-    for i in range(1600):
+class Draws:
+    """The same numbers as in tests/golden/test_strings.c: Knuth's MMIX generator."""
+
+    def __init__(self, seed):
+        self.state = seed
+
+    def below(self, n):
+        self.state = (self.state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
+        return (self.state >> 33) % n
+
+
+ASCII_TEXT = "abcdeXYZ 019 .,!'-"
+N_STRINGS, SEED = 20000, 3
+
+
+def random_strings(vocabulary, alphabet):
+    """Pieces of the vocabulary, special tokens among them, characters of an alphabet, and now and then any scalar value."""
+    draws = Draws(SEED)
+    for _ in range(N_STRINGS):
         text = ""
-        for _ in range(rng.randint(1, 10)):
-            draw = rng.random()
-            if draw < 0.30:
-                text += rng.choice(ascii_text)
-            elif draw < 0.35:
-                text += rng.choice(SPECIAL + WORDS[:12])
-            elif draw < 0.92:
-                text += rng.choice(few)
+        for _ in range(1 + draws.below(12)):
+            what = draws.below(100)
+            if what < 25:
+                text += ASCII_TEXT[draws.below(len(ASCII_TEXT))]
+            elif what < 30:
+                text += SPECIAL[draws.below(len(SPECIAL))]
+            elif what < 60:
+                text += vocabulary[draws.below(len(vocabulary))].removeprefix("##")
+            elif what < 95:
+                text += alphabet[draws.below(len(alphabet))]
             else:
-                text += rng.choice(pools[rng.choice(names)])
+                code = draws.below(0x110000 - 0x800)
+                text += chr(code if code < 0xD800 else code + 0x800)
         yield text
+
+
+def is_sorted(text):
+    """Marks are in canonical order, so that the package's ranges are where the bytes are."""
+    nfd = normalizers.NFD()
+    return nfd.normalize_str(text) == "".join(nfd.normalize_str(c) for c in text)
+
+
+def tokens_of(maker, text):
+    """ids, ranges in bytes; of several tokens made from one character the first has its bytes."""
+    starts = [0]
+    for c in text:
+        starts.append(starts[-1] + len(c.encode("utf-8")))
+    coded = maker.encode(text, add_special_tokens=False)
+    ranges, last = [], 0
+    for begin, end in coded.offsets:
+        begin = max(starts[begin], last)
+        last = max(starts[end], begin)
+        ranges.append((begin, last))
+    return coded.ids, ranges
+
+
+def hash_string(text, makers):
+    """FNV-1a, a number at a time, of n, ids and ranges under every setting; bit 0 says if ranges are in it."""
+    with_ranges = is_sorted(text)
+    result = 0x811C9DC5
+    for maker in makers:
+        ids, ranges = tokens_of(maker, text)
+        numbers = [len(ids)] + ids
+        if with_ranges:
+            numbers += [x for pair in ranges for x in pair]
+        for number in numbers:
+            result = (result ^ number) * 0x01000193 % (1 << 32)
+    return result & ~1 | with_ranges
+
+
+def strings_file(vocabulary, alphabet, makers):
+    """u32, little-endian: how many characters, the characters, how many strings, the hashes."""
+    hashes = [hash_string(text, makers) for text in random_strings(vocabulary, alphabet)]
+    numbers = [len(alphabet)] + [ord(c) for c in alphabet] + [len(hashes)] + hashes
+    return zlib.compress(struct.pack("<%dI" % len(numbers), *numbers), 9)
+
+
+def show(folder, index):
+    vocabulary = (folder / "vocab.txt").read_text(encoding="utf-8").split("\n")[:-1]
+    numbers = zlib.decompress((folder / "strings.z").read_bytes())
+    count = struct.unpack_from("<I", numbers)[0]
+    alphabet = "".join(map(chr, struct.unpack_from("<%dI" % count, numbers, 4)))
+    text = list(random_strings(vocabulary, alphabet))[index]
+    print(ascii(text), "" if is_sorted(text) else "(marks change places: ranges are not compared)")
+    for setting in SETTINGS:
+        print(setting)
+        for token, begin_end in zip(*tokens_of(make_tokenizer(vocabulary, setting), text)):
+            print("   ", token, ascii(vocabulary[token]), *begin_end)
 
 
 def normalizer(setting):
@@ -165,7 +242,6 @@ def main(folder):
     few = [c for name in sorted(pools) for c in rng.sample(pools[name], min(20, len(pools[name])))] + list(ODD)
     vocabulary = make_vocabulary(rng, few)
     makers = [make_tokenizer(vocabulary, setting) for setting in SETTINGS]
-    texts = list(hand_picked()) + list(random_strings(rng, pools, few))
     pairs = []
     for a, b in [("hello", "the door"), ("", ""), ("a", ""), ("[MASK] x", "y. [SEP]"), ("caf\u00e9", "\u4e2d\u6587")]:
         both = makers[0].encode(a, b)
@@ -178,9 +254,14 @@ def main(folder):
     with open(folder / "cases.json", "w", encoding="ascii") as file:
         head = {"tokenizers": tokenizers.__version__, "settings": SETTINGS, "pairs": pairs}
         file.write(json.dumps(head)[:-1] + ', "cases": [\n')
-        lines = [json.dumps(case_of(text, makers), separators=(",", ":")) for text in texts]
+        lines = [json.dumps(case_of(text, makers), separators=(",", ":")) for text in hand_picked()]
         file.write(",\n".join(lines) + "\n]}\n")
+    (folder / "strings.z").write_bytes(strings_file(vocabulary, "".join(few), makers))
+    (folder / "unicode.z").write_bytes(tokenizer_table.table())
 
 
 if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]))
+    if sys.argv[2:3] == ["--show"]:
+        show(pathlib.Path(sys.argv[1]), int(sys.argv[3]))
+    else:
+        main(pathlib.Path(sys.argv[1]))

@@ -1,7 +1,7 @@
 /**
  * Tokenizers against PyPI tokenizers: every case of tokenizer/cases.json
- * (tools/tokenizer_cases.py), under twelve settings, from vocab.txt and from tokenizer.json; and
- * the ranges of all their tokens.
+ * (tools/tokenizer_cases.py), picked by hand, under twelve settings, from vocab.txt and from
+ * tokenizer.json. Random strings are in test_strings.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,7 +90,7 @@ static void test_settings(void **state) {
     const json_t *settings = json_object_get(root, "settings");
     const json_t *cases = json_object_get(root, "cases");
     assert_int_equal(json_array_size(settings), 12);
-    assert_true(json_array_size(cases) >= 1500);
+    assert_true(json_array_size(cases) >= 40);
     for (size_t s = 0; s < json_array_size(settings); s++) {
         qkv_tokenizer *tokenizer = open_with(json_array_get(settings, s));
         check_cases(tokenizer, cases, s);
