@@ -257,10 +257,28 @@ typedef struct qkv_array {
 /** Reads F.npy or F.safetensors:NAME. */
 QKV_API QKV_NODISCARD qkv_status qkv_array_read(const char *path, qkv_array **array,
                                                 qkv_error *error);
-/** Writes a .npy of version 1 to a temporary name beside path, then renames it. */
+/** Writes a .npy of version 1, as qkv_file_write does. */
 QKV_API QKV_NODISCARD qkv_status qkv_array_write(const char *path, const qkv_array *array,
                                                  qkv_error *error);
+/**
+ * Writes n arrays to n files: all of them are written beside their places before the first one is
+ * put there, so a failure such as a full disk leaves every old file as it was. Only where putting a
+ * written file in its place fails can those before it be new already.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_arrays_write(int n, const char *const *paths,
+                                                  const qkv_array *const *arrays, qkv_error *error);
 QKV_API void qkv_array_free(qkv_array *array);
+
+/**
+ * Writes a file whole or not at all, as everything here that writes files does: it has no name
+ * until it is complete and on the disk (a temporary name beside path where the file system knows no
+ * files without one), and then takes the place of the old one, with its permissions. Links are
+ * followed and stay. A pipe or a device is written to as it is.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_file_write(const char *path, const void *bytes, size_t n_bytes,
+                                                qkv_error *error);
+/** Whether a file could be written to path now: for a long computation to ask before it begins. */
+QKV_API QKV_NODISCARD qkv_status qkv_file_writable(const char *path, qkv_error *error);
 
 /** A tensor of a .safetensors file as it is stored. */
 typedef struct qkv_tensor_entry {

@@ -13,7 +13,7 @@
 
 _Static_assert(QKVI_MAX_RANK == 8 && QKVI_NPY_MAX_RANK == 8, "the rank of qkv_array.shape");
 
-static size_t width_of(qkv_array_type type) {
+size_t qkvi_array_width(qkv_array_type type) {
     return type == QKV_ARRAY_F32 ? sizeof(float) : type == QKV_ARRAY_BOOL ? 1 : sizeof(int64_t);
 }
 
@@ -32,7 +32,7 @@ static qkv_status make_array(qkvi_elem type, int rank, const int64_t *shape, siz
     (*array)->rank = rank;
     memcpy((*array)->shape, shape, (size_t)rank * sizeof *shape);
     (*array)->n_elems = (int64_t)n_elems;
-    if (!__builtin_mul_overflow(n_elems, width_of((*array)->type), &bytes))
+    if (!__builtin_mul_overflow(n_elems, qkvi_array_width((*array)->type), &bytes))
         (*array)->data = aligned_alloc(64, (bytes / 64 + 1) * 64);
     if ((*array)->data) return QKV_OK;
     return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for an array of %zu elements", n_elems);
@@ -73,7 +73,7 @@ static qkv_status fill_array(const qkvi_source *source, uint64_t begin, qkvi_ele
  * strides.
  */
 static qkv_status transpose(qkv_array *array, qkv_error *error) {
-    const size_t width = width_of(array->type), n = (size_t)array->n_elems;
+    const size_t width = qkvi_array_width(array->type), n = (size_t)array->n_elems;
     size_t stride[8], index[8] = { 0 }, at = 0, step = 1;
     char *const result = aligned_alloc(64, (n * width / 64 + 1) * 64);
     if (!result) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory to transpose an array");
@@ -154,45 +154,6 @@ qkv_status qkv_array_read(const char *path, qkv_array **array, qkv_error *error)
         qkv_array_free(*array);
         *array = NULL;
     }
-    return status;
-}
-
-static qkv_status check_array(const qkv_array *array, size_t *bytes, qkv_error *error) {
-    int64_t n = 1;
-    int overflow = 0;
-    if (array->rank < 0 || array->rank > QKVI_NPY_MAX_RANK)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "rank = %d is not between 0 and %d",
-                              array->rank, QKVI_NPY_MAX_RANK);
-    for (int d = 0; d < array->rank; d++) {
-        if (array->shape[d] < 0)
-            return qkvi_error_set(error, QKV_ERR_SHAPE, "shape[%d] = %lld is negative", d,
-                                  (long long)array->shape[d]);
-        overflow |= __builtin_mul_overflow(n, array->shape[d], &n);
-    }
-    overflow |= __builtin_mul_overflow((size_t)n, width_of(array->type), bytes);
-    if (overflow || n != array->n_elems)
-        return qkvi_error_set(error, QKV_ERR_SHAPE, "n_elems = %lld is not the product of shape",
-                              (long long)array->n_elems);
-    if (n && !array->data) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "data is NULL");
-    return QKV_OK;
-}
-
-qkv_status qkv_array_write(const char *path, const qkv_array *array, qkv_error *error) {
-    static const char *const descr[] = {
-        [QKV_ARRAY_F32] = "<f4", [QKV_ARRAY_BOOL] = "|b1", [QKV_ARRAY_I64] = "<i8"
-    };
-    qkvi_writer writer;
-    char header[QKVI_NPY_HEADER];
-    size_t bytes = 0, header_bytes = 0;
-    if (!path || !array)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", path ? "array" : "path");
-    QKV_TRY(check_array(array, &bytes, error));
-    qkvi_npy_make_header(descr[array->type], array->rank, array->shape, header, &header_bytes);
-    QKV_TRY(qkvi_writer_begin(path, &writer, error));
-    qkv_status status = qkvi_writer_put(&writer, header, header_bytes, error);
-    if (status == QKV_OK) status = qkvi_writer_put(&writer, array->data, bytes, error);
-    if (status == QKV_OK) return qkvi_writer_commit(&writer, error);
-    qkvi_writer_abort(&writer);
     return status;
 }
 

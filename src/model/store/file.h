@@ -47,21 +47,33 @@ int qkvi_file_exists(const char *path);
 /** folder/name as a new string to be freed by free(); NULL without memory. */
 char *qkvi_path_join(const char *folder, const char *name);
 
+/** "NAME, escaped: WHAT: the reason of errno". */
+qkv_status qkvi_io_failed(const char *name, const char *what, int cause, qkv_error *error);
+
 /**
- * A file being written beside its place. Nothing is at path until commit, which flushes, renames
- * and flushes the folder; an old file there stays valid for those who have it open. After a failed
- * call, and instead of commit, call abort.
+ * A file being written beside its place (writer.c). It has no name until publish, so whatever ends
+ * the process leaves nothing behind; where the file system cannot do that it has the temporary name
+ * PATH.PID-COUNT.tmp. Publishing puts it in its place in one step: others see the old file or the
+ * new one, and who has the old one open keeps it. It gets the old one's permissions. Links are
+ * followed and stay. A pipe or a device is written to as it is.
  */
 typedef struct qkvi_writer {
     FILE *stream;
-    char *path, *temporary;
+    char *path, *target; /* as given; where its links lead */
+    char *temporary;     /* NULL: no name yet */
+    int direct;          /* a pipe or a device */
 } qkvi_writer;
 
 qkv_status qkvi_writer_begin(const char *path, qkvi_writer *writer, qkv_error *error);
 qkv_status qkvi_writer_put(qkvi_writer *writer, const void *bytes, size_t n, qkv_error *error);
-/** Frees the writer, whether it succeeds or not. */
+/** Flushes to the disk: what can fail for want of space fails here, and path is as it was. */
+qkv_status qkvi_writer_finish(qkvi_writer *writer, qkv_error *error);
+/** After finish: the file is at its place. */
+qkv_status qkvi_writer_publish(qkvi_writer *writer, qkv_error *error);
+/** Ends the writer in any case; a file that was not published is gone. */
+void qkvi_writer_end(qkvi_writer *writer);
+/** Finish, publish and end. */
 qkv_status qkvi_writer_commit(qkvi_writer *writer, qkv_error *error);
-void qkvi_writer_abort(qkvi_writer *writer);
 
 /** A whole small file by a writer. */
 qkv_status qkvi_file_save(const char *path, const void *bytes, size_t n, qkv_error *error);

@@ -11,6 +11,7 @@
 
 #include "model/store/elems.h"
 #include "model/store/file.h"
+#include "qkv/model.h"
 
 enum { QKVI_NPY_MAX_RANK = 8 };
 
@@ -31,5 +32,8 @@ enum { QKVI_NPY_HEADER = 512 }; /* room for any that we write: 8 dimensions of 1
 /** A version 1 header, padded so that the data begins at a multiple of 64. */
 void qkvi_npy_make_header(const char *descr, int rank, const int64_t *shape,
                           char header[QKVI_NPY_HEADER], size_t *n_bytes);
+
+/** Bytes of an element in memory. */
+size_t qkvi_array_width(qkv_array_type type);
 
 #endif

@@ -116,7 +116,7 @@ qkv_status qkvi_safetensors_write(const char *path, qkvi_stored_out *tensors, in
         if (status == QKV_OK)
             status = qkvi_writer_commit(&writer, error);
         else
-            qkvi_writer_abort(&writer);
+            qkvi_writer_end(&writer);
     }
     free(header);
     return status;

@@ -1,0 +1,227 @@
+/*
+ * Writing files: see file.h.
+ *
+ * An unnamed file (O_TMPFILE) in the target's folder gets a name by linkat. linkat does not replace
+ * an old file, rename does: so where there is one, the new file is linked to a temporary name
+ * first.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/status.h"
+#include "model/store/file.h"
+#include "qkv/model.h"
+
+enum { MAX_LINKS = 40, ATTEMPTS = 100 };
+
+static _Atomic unsigned temporary_count;
+
+/* The folder of a path, to be freed; NULL without memory. */
+static char *folder_of(const char *path) {
+    const char *const slash = strrchr(path, '/');
+    return slash == path ? strdup("/")
+           : slash       ? strndup(path, (size_t)(slash - path))
+                         : strdup(".");
+}
+
+/* One link resolved: NULL with errno 0 if path is no link. */
+static char *follow_link(const char *path) {
+    char buffer[4096];
+    const ssize_t n = readlink(path, buffer, sizeof buffer - 1);
+    errno = n < 0 ? 0 : errno;
+    if (n < 0) return NULL;
+    buffer[n] = '\0';
+    if (buffer[0] == '/') return strdup(buffer);
+    char *const folder = folder_of(path);
+    char *const whole = folder ? qkvi_path_join(folder, buffer) : NULL;
+    free(folder);
+    if (!whole) errno = ENOMEM;
+    return whole;
+}
+
+/* Where a path leads, through links, also to a file that does not exist yet. */
+static qkv_status resolve(qkvi_writer *writer, qkv_error *error) {
+    writer->target = strdup(writer->path);
+    for (int n = 0; writer->target; n++) {
+        char *const next = follow_link(writer->target);
+        if (!next && errno == 0) return QKV_OK;
+        free(writer->target);
+        writer->target = next;
+        if (n == MAX_LINKS) return qkvi_io_failed(writer->path, "cannot write", ELOOP, error);
+    }
+    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+}
+
+static int stream_from(qkvi_writer *writer, int fd) {
+    writer->stream = fd < 0 ? NULL : fdopen(fd, "wb");
+    if (fd >= 0 && !writer->stream) close(fd);
+    return writer->stream != NULL;
+}
+
+static void name_of_stream(const qkvi_writer *writer, char name[40]) {
+    snprintf(name, 40, "/proc/self/fd/%d", fileno(writer->stream));
+}
+
+/* 0 where the file system, or a missing /proc, does not let a file get its name later. */
+static int open_unnamed(qkvi_writer *writer) {
+    char *const folder = folder_of(writer->target), name[40];
+    const int fd = folder ? open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666) : -1;
+    free(folder);
+    if (!stream_from(writer, fd)) return 0;
+    name_of_stream(writer, name);
+    if (access(name, F_OK) == 0) return 1;
+    fclose(writer->stream);
+    writer->stream = NULL;
+    return 0;
+}
+
+/* Calls make with temporary names until one is new. Returns what it does, -1 with errno. */
+static int with_temporary(qkvi_writer *writer, int (*make)(const qkvi_writer *writer)) {
+    const size_t bytes = strlen(writer->target) + 48;
+    int result = -1;
+    writer->temporary = malloc(bytes);
+    if (!writer->temporary) return -1;
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        snprintf(writer->temporary, bytes, "%s.%ld-%u.tmp", writer->target, (long)getpid(),
+                 atomic_fetch_add(&temporary_count, 1));
+        result = make(writer);
+        if (result >= 0 || errno != EEXIST) break;
+    }
+    if (result >= 0) return result;
+    const int cause = errno;
+    free(writer->temporary);
+    writer->temporary = NULL;
+    errno = cause;
+    return -1;
+}
+
+static int create_temporary(const qkvi_writer *writer) {
+    return open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+}
+
+static int link_to(const qkvi_writer *writer, const char *path) {
+    char name[40];
+    name_of_stream(writer, name);
+    return linkat(AT_FDCWD, name, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+}
+
+static int link_temporary(const qkvi_writer *writer) { return link_to(writer, writer->temporary); }
+
+static qkv_status open_stream(qkvi_writer *writer, qkv_error *error) {
+    struct stat old;
+    const int exists = stat(writer->target, &old) == 0;
+    const mode_t permissions = exists ? old.st_mode & 0777 : 0;
+    if (exists && S_ISDIR(old.st_mode))
+        return qkvi_io_failed(writer->path, "cannot write", EISDIR, error);
+    if (exists && !S_ISREG(old.st_mode)) {
+        writer->direct = 1;
+        const int fd = open(writer->target, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+        return stream_from(writer, fd) ? QKV_OK
+                                       : qkvi_io_failed(writer->path, "cannot open", errno, error);
+    }
+    if (!open_unnamed(writer) && !stream_from(writer, with_temporary(writer, create_temporary)))
+        return qkvi_io_failed(writer->path, "cannot create a file beside it", errno, error);
+    if (exists && fchmod(fileno(writer->stream), permissions) != 0)
+        return qkvi_io_failed(writer->path, "cannot create a file beside it", errno, error);
+    return QKV_OK;
+}
+
+qkv_status qkvi_writer_begin(const char *path, qkvi_writer *writer, qkv_error *error) {
+    memset(writer, 0, sizeof *writer);
+    writer->path = strdup(path);
+    qkv_status status = writer->path
+                            ? resolve(writer, error)
+                            : qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    if (status == QKV_OK) status = open_stream(writer, error);
+    if (status != QKV_OK) qkvi_writer_end(writer);
+    return status;
+}
+
+qkv_status qkvi_writer_put(qkvi_writer *writer, const void *bytes, size_t n, qkv_error *error) {
+    if (n == 0 || fwrite(bytes, 1, n, writer->stream) == n) return QKV_OK;
+    return qkvi_io_failed(writer->path, "cannot write", errno, error);
+}
+
+qkv_status qkvi_writer_finish(qkvi_writer *writer, qkv_error *error) {
+    if (fflush(writer->stream) == 0 && (writer->direct || fsync(fileno(writer->stream)) == 0))
+        return QKV_OK;
+    return qkvi_io_failed(writer->path, "cannot write", errno, error);
+}
+
+/* Gives the file its place; 0, or -1 with errno. */
+static int put_in_place(qkvi_writer *writer) {
+    if (!writer->temporary) {
+        if (link_to(writer, writer->target) == 0) return 0;
+        if (errno != EEXIST || with_temporary(writer, link_temporary) < 0) return -1;
+    }
+    if (rename(writer->temporary, writer->target) != 0) return -1;
+    free(writer->temporary);
+    writer->temporary = NULL;
+    return 0;
+}
+
+/* Flushes the folder, so that the new name survives a power cut; 0, or an errno. */
+static int sync_folder(const char *path) {
+    char *const folder = folder_of(path);
+    const int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    free(folder);
+    if (fd < 0) return 0; /* a folder that may be written but not read */
+    const int cause = fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
+    close(fd);
+    return cause;
+}
+
+qkv_status qkvi_writer_publish(qkvi_writer *writer, qkv_error *error) {
+    int cause = 0;
+    if (!writer->direct) cause = put_in_place(writer) == 0 ? sync_folder(writer->target) : errno;
+    return cause ? qkvi_io_failed(writer->path, "cannot write", cause, error) : QKV_OK;
+}
+
+void qkvi_writer_end(qkvi_writer *writer) {
+    if (writer->stream) fclose(writer->stream);
+    if (writer->temporary) unlink(writer->temporary);
+    free(writer->temporary);
+    free(writer->target);
+    free(writer->path);
+    memset(writer, 0, sizeof *writer);
+}
+
+qkv_status qkvi_writer_commit(qkvi_writer *writer, qkv_error *error) {
+    qkv_status status = qkvi_writer_finish(writer, error);
+    if (status == QKV_OK) status = qkvi_writer_publish(writer, error);
+    qkvi_writer_end(writer);
+    return status;
+}
+
+qkv_status qkvi_file_save(const char *path, const void *bytes, size_t n, qkv_error *error) {
+    qkvi_writer writer;
+    QKV_TRY(qkvi_writer_begin(path, &writer, error));
+    const qkv_status status = qkvi_writer_put(&writer, bytes, n, error);
+    if (status == QKV_OK) return qkvi_writer_commit(&writer, error);
+    qkvi_writer_end(&writer);
+    return status;
+}
+
+/* ---- For everybody --------------------------------------------------------------------------- */
+
+qkv_status qkv_file_write(const char *path, const void *bytes, size_t n_bytes, qkv_error *error) {
+    if (!path || (!bytes && n_bytes))
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", path ? "bytes" : "path");
+    return qkvi_file_save(path, bytes, n_bytes, error);
+}
+
+qkv_status qkv_file_writable(const char *path, qkv_error *error) {
+    struct stat old;
+    qkvi_writer writer;
+    if (!path) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "path is NULL");
+    if (stat(path, &old) == 0 && !S_ISREG(old.st_mode) && !S_ISDIR(old.st_mode))
+        return QKV_OK; /* opening a pipe would wait for its reader */
+    QKV_TRY(qkvi_writer_begin(path, &writer, error));
+    qkvi_writer_end(&writer);
+    return QKV_OK;
+}
