@@ -153,7 +153,7 @@ static int write_curve(const struct train_options *options, const qkv_train_opti
             options->common.theme.set ? (qkv_theme)options->common.theme.value : QKV_THEME_LIGHT,
     };
     qkv_error error;
-    const qkv_status status = curve.n > 1 ? qkv_view_curve_png(&curve, path, &error) : QKV_OK;
+    const qkv_status status = curve.n > 1 ? qkv_view_curve_write(&curve, path, &error) : QKV_OK;
     free(steps);
     free(losses);
     return status == QKV_OK ? EXIT_OK : cli_fail("%s", error.message);

@@ -1,19 +1,25 @@
 /**
- * qkv pictures: heat maps, grids of heads and curves as PNG, by cairo and pango.
+ * qkv pictures: heat maps, grids of heads and curves as PNG, SVG or PDF, by cairo and pango.
  *
  * What all three do:
  *   Text    Titles, captions and labels are any bytes; what cannot be shown (broken UTF-8, control,
  *           invisible and direction-changing characters) is shown escaped. NULL is no text. A
  *           caption wraps, its line breaks stay. Labels always fit: turned, smaller, or without
  *           their middle. Glyphs come from DejaVu Sans, then from whatever the system has.
- *   File    Written beside path and renamed, so path holds a whole picture or what it held before.
- *           It carries title and caption as iTXt chunks "Title" and "Description".
+ *   File    Its ending decides: .png, .svg or .pdf. Written beside path and renamed, so path holds
+ *           a whole picture or what it held before. Title and caption are in it: a PNG has iTXt
+ *           chunks "Title" and "Description", an SVG <title> and <desc>, a PDF Title and Subject.
+ *   Size    A PNG has 192 pixels to the inch; SVG and PDF have the same size in inches. Text in
+ *           them can be searched and selected: a PDF embeds the glyphs that it shows, an SVG has
+ *           them as outlines, with the same text unseen above. Maps of up to 10,000 cells are
+ *           vectors, larger ones and those without gaps between cells are images.
  *   Bytes   The same input gives the same bytes on one installation, whatever locale and
- *           environment; another version of cairo, pango or the fonts may give others.
- *   Memory  4 bytes a pixel, at most 32,767 pixels a side (QKV_ERR_LIMIT). glib ends the process
- *           if it finds no memory.
- *   Return  QKV_OK; QKV_ERR_ARGUMENT for a NULL that must not be, an unknown theme or a struct_size
- *           that is too small; QKV_ERR_VERSION; QKV_ERR_SHAPE; QKV_ERR_LIMIT; QKV_ERR_IO;
+ *           environment; another version of cairo, pango or the fonts may give others. A PDF
+ *           holds no date.
+ *   Memory  4 bytes a pixel of a PNG; no picture has more than 32,767 pixels a side
+ *           (QKV_ERR_LIMIT). glib ends the process if it finds no memory.
+ *   Return  QKV_OK; QKV_ERR_ARGUMENT for a NULL that must not be, an unknown ending or theme or a
+ *           struct_size that is too small; QKV_ERR_VERSION; QKV_ERR_SHAPE; QKV_ERR_LIMIT; QKV_ERR_IO;
  *           QKV_ERR_MEMORY.
  */
 #ifndef QKV_VIEW_H
@@ -52,8 +58,8 @@ typedef struct qkv_heatmap {
     qkv_theme theme;
 } qkv_heatmap;
 
-QKV_API QKV_NODISCARD qkv_status qkv_view_heatmap_png(const qkv_heatmap *map, const char *path,
-                                                      qkv_error *error);
+QKV_API QKV_NODISCARD qkv_status qkv_view_heatmap_write(const qkv_heatmap *map, const char *path,
+                                                        qkv_error *error);
 
 /** All heads at once, layers down and heads across, on one scale. */
 typedef struct qkv_head_grid {
@@ -65,8 +71,8 @@ typedef struct qkv_head_grid {
     qkv_theme theme;
 } qkv_head_grid;
 
-QKV_API QKV_NODISCARD qkv_status qkv_view_grid_png(const qkv_head_grid *grid, const char *path,
-                                                   qkv_error *error);
+QKV_API QKV_NODISCARD qkv_status qkv_view_grid_write(const qkv_head_grid *grid, const char *path,
+                                                     qkv_error *error);
 
 /** A curve, such as the loss of a training run. A point that is not finite leaves a gap. */
 typedef struct qkv_curve {
@@ -77,8 +83,8 @@ typedef struct qkv_curve {
     qkv_theme theme;
 } qkv_curve;
 
-QKV_API QKV_NODISCARD qkv_status qkv_view_curve_png(const qkv_curve *curve, const char *path,
-                                                    qkv_error *error);
+QKV_API QKV_NODISCARD qkv_status qkv_view_curve_write(const qkv_curve *curve, const char *path,
+                                                      qkv_error *error);
 
 #ifdef __cplusplus
 }

@@ -72,18 +72,47 @@ float qkvi_cells_at(const qkvi_cells *cells, int64_t row, int64_t col) {
     return largest;
 }
 
+/* In a vector picture cells without gaps would show seams, and very many would be slow. */
+static int better_as_image(const qkvi_frame *frame, const qkvi_cells *cells) {
+    enum { MOST_RECTANGLES = 10000 };
+    return frame->format != QKVI_PNG &&
+           (cells->gap == 0 || qkvi_cells_rows(cells) * qkvi_cells_cols(cells) > MOST_RECTANGLES);
+}
+
+static void draw_image(const qkvi_frame *frame, cairo_surface_t *image, double x, double y) {
+    cairo_set_source_surface(frame->cr, image, x, y);
+    cairo_pattern_set_filter(cairo_get_source(frame->cr), CAIRO_FILTER_NEAREST);
+    cairo_paint(frame->cr);
+    cairo_surface_destroy(image);
+}
+
+/* An image of the cells, on the page's colour; NULL if they are rectangles. */
+static cairo_surface_t *make_image(const qkvi_frame *frame, const qkvi_cells *cells) {
+    if (!better_as_image(frame, cells)) return NULL;
+    const int width = (int)qkvi_cells_cols(cells) * cells->cell - cells->gap;
+    const int height = (int)qkvi_cells_rows(cells) * cells->cell - cells->gap;
+    cairo_surface_t *image = cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height);
+    qkvi_image_fill(image, frame->palette->page, 0, 0, width, height);
+    return image;
+}
+
 void qkvi_cells_draw(const qkvi_frame *frame, const qkvi_cells *cells, const qkvi_scale *scale,
                      double x, double y) {
     const int64_t rows = qkvi_cells_rows(cells), cols = qkvi_cells_cols(cells);
     const int side = cells->cell - cells->gap;
+    cairo_surface_t *image = make_image(frame, cells);
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t j = 0; j < cols; j++) {
             const double t = qkvi_cells_at(cells, i, j) / scale->top;
-            qkvi_frame_fill(frame, qkvi_weight_color(t, frame->theme),
-                            x + (double)(j * cells->cell), y + (double)(i * cells->cell), side,
-                            side);
+            const qkvi_rgb color = qkvi_weight_color(t, frame->theme);
+            const double left = (double)(j * cells->cell), top = (double)(i * cells->cell);
+            if (image)
+                qkvi_image_fill(image, color, left, top, side, side);
+            else
+                qkvi_frame_fill(frame, color, x + left, y + top, side, side);
         }
     }
+    if (image) draw_image(frame, image, x, y);
 }
 
 void qkvi_scale_draw(const qkvi_frame *frame, const qkvi_scale *scale, double x, double y,
@@ -92,7 +121,8 @@ void qkvi_scale_draw(const qkvi_frame *frame, const qkvi_scale *scale, double x,
     const double bar = fmin(floor(height), QKVI_SCALE_HEIGHT);
     for (int i = 0; i < (int)bar; i++) {
         const double t = 1 - (i + 0.5) / bar;
-        qkvi_frame_fill(frame, qkvi_weight_color(t, frame->theme), x, y + i, WIDTH, 1);
+        const int overlap = i + 1 < (int)bar; /* of the next strip: no seams in a vector picture */
+        qkvi_frame_fill(frame, qkvi_weight_color(t, frame->theme), x, y + i, WIDTH, 1 + overlap);
     }
     const qkvi_line style = { .size = 19, .color = frame->palette->faint };
     for (int i = 0; i <= scale->n_steps; i++) {

@@ -40,7 +40,10 @@ int64_t qkvi_cells_cols(const qkvi_cells *cells);
 /** The weight that a cell shows; NaN if any under it is. */
 float qkvi_cells_at(const qkvi_cells *cells, int64_t row, int64_t col);
 
-/** Draws all cells with their top left corner at (x, y), whole pixels. */
+/**
+ * Draws all cells with their top left corner at (x, y), whole pixels: as rectangles, or as an image
+ * where that is better.
+ */
 void qkvi_cells_draw(const qkvi_frame *frame, const qkvi_cells *cells, const qkvi_scale *scale,
                      double x, double y);
 

@@ -144,8 +144,7 @@ static qkv_status draw_axis_names(const qkvi_frame *frame, const qkv_curve *curv
     return done ? QKV_OK : QKV_ERR_MEMORY;
 }
 
-static qkv_status draw(qkvi_frame *frame, const qkv_curve *curve, const char *path,
-                       qkv_error *error) {
+static qkv_status draw(qkvi_frame *frame, const qkv_curve *curve, qkv_error *error) {
     enum { NAME_BAND = 56, RIGHT = 96 };
     const qkvi_line numbers = { .size = 19 };
     const struct axis x_axis = axis_of(curve->x, curve->y, curve->n, 8);
@@ -159,7 +158,7 @@ static qkv_status draw(qkvi_frame *frame, const qkv_curve *curve, const char *pa
     draw_last(frame, curve, &x_axis, &y_axis, x, y);
     if (draw_axis_names(frame, curve, x, y) != QKV_OK)
         return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the axis names");
-    return qkvi_frame_save(frame, path, error);
+    return qkvi_frame_save(frame, error);
 }
 
 static qkv_status check(const qkv_curve *curve, const char *path, qkv_error *error) {
@@ -174,14 +173,14 @@ static qkv_status check(const qkv_curve *curve, const char *path, qkv_error *err
     return QKV_OK;
 }
 
-qkv_status qkv_view_curve_png(const qkv_curve *given, const char *path, qkv_error *error) {
+qkv_status qkv_view_curve_write(const qkv_curve *given, const char *path, qkv_error *error) {
     qkv_curve curve;
     if (given == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "curve is NULL");
     QKV_TRY(qkvi_options_read(&curve, sizeof curve, given, "qkv_curve", error));
     QKV_TRY(check(&curve, path, error));
     qkvi_frame frame;
-    qkv_status status = qkvi_frame_open(&frame, curve.theme, error);
-    if (status == QKV_OK) status = draw(&frame, &curve, path, error);
+    qkv_status status = qkvi_frame_open(&frame, path, curve.theme, error);
+    if (status == QKV_OK) status = draw(&frame, &curve, error);
     qkvi_frame_close(&frame);
     return status;
 }

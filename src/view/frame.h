@@ -1,5 +1,5 @@
 /**
- * What all pictures share: margins, a title above, a caption below, and the PNG file.
+ * What all pictures share: margins, a title above, a caption below, and the file.
  *
  *     margin
  *     title
@@ -10,6 +10,7 @@
 #ifndef QKVI_VIEW_FRAME_H
 #define QKVI_VIEW_FRAME_H
 
+#include "view/sheet.h"
 #include "view/type.h"
 
 typedef struct qkvi_frame {
@@ -17,13 +18,18 @@ typedef struct qkvi_frame {
     char *title, *caption; /* as shown */
     const qkvi_palette *palette;
     qkv_theme theme;
-    cairo_surface_t *surface;
-    cairo_t *cr;
-    double x, y; /* of the content */
+    const char *path;
+    qkvi_format format;
+    qkvi_sheet sheet; /* from begin on */
+    cairo_t *cr;      /* its */
+    double x, y;      /* of the content */
 } qkvi_frame;
 
-/** Opens the fonts, so that the content can be measured. Close it in any case. */
-qkv_status qkvi_frame_open(qkvi_frame *frame, qkv_theme theme, qkv_error *error);
+/**
+ * Opens the fonts, so that the content can be measured. The ending of path says which file it will
+ * be. Close it in any case.
+ */
+qkv_status qkvi_frame_open(qkvi_frame *frame, const char *path, qkv_theme theme, qkv_error *error);
 
 /**
  * Makes the picture and draws title and caption. notes (nullable) are added to the caption: what
@@ -32,11 +38,11 @@ qkv_status qkvi_frame_open(qkvi_frame *frame, qkv_theme theme, qkv_error *error)
 qkv_status qkvi_frame_begin(qkvi_frame *frame, const char *title, const char *caption,
                             const char *notes, double width, double height, qkv_error *error);
 
-/** Writes path, complete or not at all. */
-qkv_status qkvi_frame_save(qkvi_frame *frame, const char *path, qkv_error *error);
+/** Writes the path, complete or not at all. */
+qkv_status qkvi_frame_save(qkvi_frame *frame, qkv_error *error);
 void qkvi_frame_close(qkvi_frame *frame);
 
-/** A rectangle of whole pixels, written directly: a long text has millions of cells. */
+/** A rectangle of whole pixels. */
 void qkvi_frame_fill(const qkvi_frame *frame, qkvi_rgb color, double x, double y, double width,
                      double height);
 

@@ -88,8 +88,7 @@ static qkv_status draw_maps(const qkvi_frame *frame, const qkv_head_grid *grid,
     return QKV_OK;
 }
 
-static qkv_status draw(qkvi_frame *frame, const qkv_head_grid *grid, const char *path,
-                       qkv_error *error) {
+static qkv_status draw(qkvi_frame *frame, const qkv_head_grid *grid, qkv_error *error) {
     struct plan plan;
     char note[320];
     plan_all(frame, grid, &plan);
@@ -105,7 +104,7 @@ static qkv_status draw(qkvi_frame *frame, const qkv_head_grid *grid, const char 
     if (draw_maps(frame, grid, &plan, x, y) != QKV_OK)
         return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a label");
     qkvi_scale_draw(frame, &plan.scale, x + width + SCALE_GAP, y, bar);
-    return qkvi_frame_save(frame, path, error);
+    return qkvi_frame_save(frame, error);
 }
 
 static qkv_status check(const qkv_head_grid *grid, const char *path, qkv_error *error) {
@@ -123,14 +122,14 @@ static qkv_status check(const qkv_head_grid *grid, const char *path, qkv_error *
     return QKV_OK;
 }
 
-qkv_status qkv_view_grid_png(const qkv_head_grid *given, const char *path, qkv_error *error) {
+qkv_status qkv_view_grid_write(const qkv_head_grid *given, const char *path, qkv_error *error) {
     qkv_head_grid grid;
     if (given == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "grid is NULL");
     QKV_TRY(qkvi_options_read(&grid, sizeof grid, given, "qkv_head_grid", error));
     QKV_TRY(check(&grid, path, error));
     qkvi_frame frame;
-    qkv_status status = qkvi_frame_open(&frame, grid.theme, error);
-    if (status == QKV_OK) status = draw(&frame, &grid, path, error);
+    qkv_status status = qkvi_frame_open(&frame, path, grid.theme, error);
+    if (status == QKV_OK) status = draw(&frame, &grid, error);
     qkvi_frame_close(&frame);
     return status;
 }

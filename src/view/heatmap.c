@@ -155,7 +155,7 @@ static void draw_directions(const qkvi_frame *frame, const struct plan *plan, do
 }
 
 static qkv_status draw(qkvi_frame *frame, const qkv_heatmap *map, struct plan *plan,
-                       const char *path, qkv_error *error) {
+                       qkv_error *error) {
     char note[320];
     plan_all(frame, map, plan);
     qkvi_scale_note(note, sizeof note, &plan->scale, plan->cells.fold);
@@ -170,7 +170,7 @@ static qkv_status draw(qkvi_frame *frame, const qkv_heatmap *map, struct plan *p
     draw_labels(frame, plan, x, y);
     draw_directions(frame, plan, x, y);
     qkvi_scale_draw(frame, &plan->scale, x + plan->width + SCALE_GAP, y, scale_height);
-    return qkvi_frame_save(frame, path, error);
+    return qkvi_frame_save(frame, error);
 }
 
 static qkv_status check(const qkv_heatmap *map, const char *path, qkv_error *error) {
@@ -183,18 +183,18 @@ static qkv_status check(const qkv_heatmap *map, const char *path, qkv_error *err
     return QKV_OK;
 }
 
-qkv_status qkv_view_heatmap_png(const qkv_heatmap *given, const char *path, qkv_error *error) {
+qkv_status qkv_view_heatmap_write(const qkv_heatmap *given, const char *path, qkv_error *error) {
     qkv_heatmap map;
     if (given == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "map is NULL");
     QKV_TRY(qkvi_options_read(&map, sizeof map, given, "qkv_heatmap", error));
     QKV_TRY(check(&map, path, error));
     struct plan plan = { 0 };
     qkvi_frame frame;
-    qkv_status status = qkvi_frame_open(&frame, map.theme, error);
+    qkv_status status = qkvi_frame_open(&frame, path, map.theme, error);
     if (status == QKV_OK && (show_labels(map.row_labels, map.n_rows, &plan.rows) != QKV_OK ||
                              show_labels(map.col_labels, map.n_cols, &plan.cols) != QKV_OK))
         status = qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the labels");
-    if (status == QKV_OK) status = draw(&frame, &map, &plan, path, error);
+    if (status == QKV_OK) status = draw(&frame, &map, &plan, error);
     free_labels(plan.rows, map.n_rows);
     free_labels(plan.cols, map.n_cols);
     qkvi_frame_close(&frame);

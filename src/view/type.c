@@ -8,6 +8,7 @@
 
 #include "core/alloc.h"
 #include "core/status.h"
+#include "view/svg.h"
 
 static const char families[] = "DejaVu Sans, sans-serif";
 static const double cap_height = 0.729; /* of DejaVu Sans, in its size */
@@ -31,7 +32,7 @@ qkv_status qkvi_type_open(qkvi_type *type, qkv_error *error) {
 void qkvi_type_close(qkvi_type *type) {
     if (type->context) g_object_unref(type->context);
     if (type->map) g_object_unref(type->map);
-    *type = (qkvi_type){ NULL, NULL };
+    *type = (qkvi_type){ 0 };
 }
 
 char *qkvi_shown(const char *bytes) {
@@ -129,9 +130,15 @@ void qkvi_line_draw(const qkvi_type *type, cairo_t *cr, const char *text, const 
     const double left = (double)logical.x / PANGO_SCALE,
                  width = (double)logical.width / PANGO_SCALE;
     const double baseline = (double)pango_layout_get_baseline(layout) / PANGO_SCALE;
-    cairo_move_to(cr, -left - line->align * width, cap_height / 2 * line->size - baseline);
+    const double dx = -left - line->align * width, dy = cap_height / 2 * line->size;
+    cairo_move_to(cr, dx, dy - baseline);
     pango_cairo_show_layout(cr, layout);
     cairo_restore(cr);
+    if (type->words) {
+        const qkvi_svg_place place = { x,          y,    dx + left, dy, line->turn * 180 / M_PI,
+                                       line->size, width };
+        qkvi_svg_word(type->words, text, strlen(text), &place);
+    }
     g_object_unref(layout);
 }
 
@@ -144,6 +151,25 @@ double qkvi_paragraph_height(const qkvi_type *type, const char *text, const qkvi
     return *text ? ceil((double)logical.height / PANGO_SCALE) : 0;
 }
 
+/* The lines of a paragraph as words of an SVG. */
+static void add_lines(qkvi_bytes *words, PangoLayout *layout, const char *text, double size,
+                      double x, double y) {
+    PangoLayoutIter *at = pango_layout_get_iter(layout);
+    do {
+        const PangoLayoutLine *line = pango_layout_iter_get_line_readonly(at);
+        PangoRectangle logical;
+        pango_layout_iter_get_line_extents(at, NULL, &logical);
+        const double left = (double)logical.x / PANGO_SCALE;
+        const double baseline = (double)pango_layout_iter_get_baseline(at) / PANGO_SCALE;
+        const qkvi_svg_place place = { .x = x + left,
+                                       .y = y + baseline,
+                                       .size = size,
+                                       .width = (double)logical.width / PANGO_SCALE };
+        if (line) qkvi_svg_word(words, text + line->start_index, (size_t)line->length, &place);
+    } while (pango_layout_iter_next_line(at));
+    pango_layout_iter_free(at);
+}
+
 void qkvi_paragraph_draw(const qkvi_type *type, cairo_t *cr, const char *text,
                          const qkvi_line *style, double width, double x, double y) {
     PangoLayout *layout = make_paragraph(type, text, style, width);
@@ -151,5 +177,6 @@ void qkvi_paragraph_draw(const qkvi_type *type, cairo_t *cr, const char *text,
     cairo_move_to(cr, x, y);
     pango_cairo_update_layout(cr, layout);
     pango_cairo_show_layout(cr, layout);
+    if (type->words) add_lines(type->words, layout, text, style->size, x, y);
     g_object_unref(layout);
 }

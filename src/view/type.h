@@ -4,6 +4,7 @@
 
 #include <pango/pangocairo.h>
 
+#include "view/bytes.h"
 #include "view/theme.h"
 
 /**
@@ -14,6 +15,7 @@
 typedef struct qkvi_type {
     PangoFontMap *map;
     PangoContext *context;
+    qkvi_bytes *words; /* where each line that is drawn goes once more, for an SVG; nullable */
 } qkvi_type;
 
 qkv_status qkvi_type_open(qkvi_type *type, qkv_error *error);

@@ -168,7 +168,7 @@ static void test_cells(void **state) {
     for (int theme = 0; theme < 2; theme++) {
         const qkv_heatmap map = make_map((qkv_theme)theme);
         qkv_error error;
-        if (qkv_view_heatmap_png(&map, FILE_A, &error)) fail_msg("%s", error.message);
+        if (qkv_view_heatmap_write(&map, FILE_A, &error)) fail_msg("%s", error.message);
         for (int k = 1; k < 7; k++) { /* the scale shares colours: a few pixels more */
             const qkvi_rgb color = qkvi_weight_color((float)k / 10 / 0.6, (qkv_theme)theme);
             int64_t cells = 0;
@@ -183,10 +183,10 @@ static void test_cells(void **state) {
 static void test_same_bytes(void **state) {
     (void)state;
     const qkv_heatmap map = make_map(QKV_THEME_LIGHT);
-    assert_int_equal(qkv_view_heatmap_png(&map, FILE_A, NULL), QKV_OK);
+    assert_int_equal(qkv_view_heatmap_write(&map, FILE_A, NULL), QKV_OK);
     setenv("LANG", "ja_JP.UTF-8", 1);
     setenv("PANGO_LANGUAGE", "ja", 1);
-    assert_int_equal(qkv_view_heatmap_png(&map, FILE_B, NULL), QKV_OK);
+    assert_int_equal(qkv_view_heatmap_write(&map, FILE_B, NULL), QKV_OK);
     assert_same_files();
     assert_int_equal(n_files(FOLDER), 2);
 }
@@ -195,7 +195,7 @@ static void test_words(void **state) {
     (void)state;
     const qkv_heatmap map = make_map(QKV_THEME_DARK);
     size_t n;
-    assert_int_equal(qkv_view_heatmap_png(&map, FILE_A, NULL), QKV_OK);
+    assert_int_equal(qkv_view_heatmap_write(&map, FILE_A, NULL), QKV_OK);
     free(load(FILE_A, &n, "Title \\xe2\\x80\\xae words"));
     free(load(FILE_A, &n,
               "First line\nsecond line\nColours run from 0 to 0.6; the largest weight "
@@ -218,10 +218,10 @@ static void test_any_text(void **state) {
     map.title = all;
     map.caption = many;
     qkv_error error;
-    if (qkv_view_heatmap_png(&map, FILE_A, &error)) fail_msg("%s", error.message);
+    if (qkv_view_heatmap_write(&map, FILE_A, &error)) fail_msg("%s", error.message);
     map.row_labels = map.col_labels = NULL;
     map.title = map.caption = NULL;
-    assert_int_equal(qkv_view_heatmap_png(&map, FILE_A, &error), QKV_OK);
+    assert_int_equal(qkv_view_heatmap_write(&map, FILE_A, &error), QKV_OK);
     assert_true(count_pixels(FILE_A, qkvi_weight_color(NAN, QKV_THEME_LIGHT)) > 0);
 }
 
@@ -236,7 +236,7 @@ static void test_huge(void **state) {
     map.weights = row;
     map.row_labels = map.col_labels = NULL;
     row[4000] = 1;
-    assert_int_equal(qkv_view_heatmap_png(&map, FILE_A, NULL), QKV_OK);
+    assert_int_equal(qkv_view_heatmap_write(&map, FILE_A, NULL), QKV_OK);
     free(load(FILE_A, &n, "A cell shows the largest of 3 \xC3\x97 3 weights."));
     assert_true(count_pixels(FILE_A, qkvi_weight_color(1, QKV_THEME_LIGHT)) >= 4);
     free(row);
@@ -246,7 +246,7 @@ static void assert_map_refused(const qkv_heatmap *map, const char *path, qkv_sta
                                const char *words) {
     qkv_error error = { 0 };
     const int before = n_files(FOLDER);
-    assert_int_equal(qkv_view_heatmap_png(map, path, &error), status);
+    assert_int_equal(qkv_view_heatmap_write(map, path, &error), status);
     if (!strstr(error.message, words)) fail_msg("\"%s\" lacks \"%s\"", error.message, words);
     assert_int_equal(n_files(FOLDER), before);
 }
@@ -257,7 +257,13 @@ static void test_refused(void **state) {
     assert_map_refused(NULL, FILE_A, QKV_ERR_ARGUMENT, "map is NULL");
     assert_map_refused(&map, NULL, QKV_ERR_ARGUMENT, "path is NULL");
     assert_map_refused(&map, FOLDER "/none/a.png", QKV_ERR_IO, "none/a.png");
-    assert_map_refused(&map, FOLDER, QKV_ERR_IO, "pictures");
+    mkdir(FOLDER "/folder.png", 0777);
+    assert_map_refused(&map, FOLDER "/folder.png", QKV_ERR_IO,
+                       "folder.png: cannot write: Is a dir");
+    rmdir(FOLDER "/folder.png");
+    assert_map_refused(&map, FOLDER "/a.gif", QKV_ERR_ARGUMENT,
+                       "a.gif' does not end in .png, .svg");
+    assert_map_refused(&map, "png", QKV_ERR_ARGUMENT, "'png' does not end in");
     map.theme = (qkv_theme)2;
     assert_map_refused(&map, FILE_A, QKV_ERR_ARGUMENT, "theme = 2");
     map = make_map(QKV_THEME_LIGHT);
@@ -286,21 +292,21 @@ static void test_grid(void **state) {
         sizeof grid, LAYERS, HEADS, LEN, all, names, "Grid", NULL, QKV_THEME_DARK
     };
     qkv_error error;
-    if (qkv_view_grid_png(&grid, FILE_A, &error)) fail_msg("%s", error.message);
-    if (qkv_view_grid_png(&grid, FILE_B, &error)) fail_msg("%s", error.message);
+    if (qkv_view_grid_write(&grid, FILE_A, &error)) fail_msg("%s", error.message);
+    if (qkv_view_grid_write(&grid, FILE_B, &error)) fail_msg("%s", error.message);
     assert_same_files();
     for (int h = 0; h < LAYERS * HEADS; h++) {
         const qkvi_rgb color = qkvi_weight_color((float)(h + 1) / 10 / 0.6, QKV_THEME_DARK);
         assert_true(count_pixels(FILE_A, color) >= 38 * 38);
     }
     grid.labels = NULL;
-    assert_int_equal(qkv_view_grid_png(&grid, FILE_A, &error), QKV_OK);
+    assert_int_equal(qkv_view_grid_write(&grid, FILE_A, &error), QKV_OK);
     grid.n = 0;
-    assert_int_equal(qkv_view_grid_png(&grid, FILE_A, &error), QKV_ERR_SHAPE);
+    assert_int_equal(qkv_view_grid_write(&grid, FILE_A, &error), QKV_ERR_SHAPE);
     grid.n = 1 << 20;
     grid.n_layers = grid.n_heads = 4096;
-    assert_int_equal(qkv_view_grid_png(&grid, FILE_A, &error), QKV_ERR_SHAPE);
-    assert_int_equal(qkv_view_grid_png(NULL, FILE_A, &error), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_view_grid_write(&grid, FILE_A, &error), QKV_ERR_SHAPE);
+    assert_int_equal(qkv_view_grid_write(NULL, FILE_A, &error), QKV_ERR_ARGUMENT);
 }
 
 static void test_curve(void **state) {
@@ -315,24 +321,24 @@ static void test_curve(void **state) {
     };
     const qkvi_rgb mark = qkvi_palette_of(QKV_THEME_LIGHT)->mark;
     qkv_error error;
-    if (qkv_view_curve_png(&curve, FILE_A, &error)) fail_msg("%s", error.message);
-    if (qkv_view_curve_png(&curve, FILE_B, &error)) fail_msg("%s", error.message);
+    if (qkv_view_curve_write(&curve, FILE_A, &error)) fail_msg("%s", error.message);
+    if (qkv_view_curve_write(&curve, FILE_B, &error)) fail_msg("%s", error.message);
     assert_same_files();
     assert_true(count_pixels(FILE_A, mark) > 1500);
     y[50] = NAN;
     y[99] = INFINITY;
     x[98] = NAN;
     curve.x_label = curve.y_label = curve.title = curve.caption = NULL;
-    assert_int_equal(qkv_view_curve_png(&curve, FILE_A, &error), QKV_OK);
+    assert_int_equal(qkv_view_curve_write(&curve, FILE_A, &error), QKV_OK);
     curve.n = 1;
-    assert_int_equal(qkv_view_curve_png(&curve, FILE_A, &error), QKV_OK);
+    assert_int_equal(qkv_view_curve_write(&curve, FILE_A, &error), QKV_OK);
     assert_true(count_pixels(FILE_A, mark) > 50);
     y[0] = 1e300;
-    assert_int_equal(qkv_view_curve_png(&curve, FILE_A, &error), QKV_OK);
+    assert_int_equal(qkv_view_curve_write(&curve, FILE_A, &error), QKV_OK);
     curve.n = 0;
-    assert_int_equal(qkv_view_curve_png(&curve, FILE_A, &error), QKV_ERR_SHAPE);
+    assert_int_equal(qkv_view_curve_write(&curve, FILE_A, &error), QKV_ERR_SHAPE);
     curve.y = NULL;
-    assert_int_equal(qkv_view_curve_png(&curve, FILE_A, &error), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_view_curve_write(&curve, FILE_A, &error), QKV_ERR_ARGUMENT);
     assert_non_null(strstr(error.message, "y is NULL"));
 }
 
