@@ -82,35 +82,49 @@ static qkv_status compute(qkv_ctx *ctx, const struct attend_problem *problem, bo
     return status;
 }
 
-/* An array of the rank of the inputs; last < 0: without a channel. */
-static int write_array(const char *path, const struct attend_problem *problem, float *data,
-                       int64_t heads, int64_t length, int64_t last) {
-    if (!path) return EXIT_OK;
-    const int64_t shape[4] = { problem->desc.n_batch, heads, length, last };
-    qkv_array array = { .type = QKV_ARRAY_F32, .data = data, .n_elems = 1 };
-    for (int d = 4 - problem->rank; d < (last < 0 ? 3 : 4); d++) {
+/* One of the files to write; path NULL: not asked for. */
+struct output {
+    const char *path;
+    float *data;
+    int64_t heads, length, last; /* last < 0: without a channel */
+};
+
+/* An array of the rank of the inputs. */
+static qkv_array array_of(const struct attend_problem *problem, const struct output *output) {
+    const int64_t shape[4] = { problem->desc.n_batch, output->heads, output->length, output->last };
+    qkv_array array = { .type = QKV_ARRAY_F32, .data = output->data, .n_elems = 1 };
+    for (int d = 4 - problem->rank; d < (output->last < 0 ? 3 : 4); d++) {
         array.shape[array.rank++] = shape[d];
         array.n_elems *= shape[d];
     }
-    qkv_error error;
-    if (cli_cancelled) return EXIT_FAILED;
-    return qkv_array_write(path, &array, &error) == QKV_OK ? EXIT_OK
-                                                           : cli_fail("%s", error.message);
+    return array;
 }
 
+/* All of them, or none. */
 static int write_results(const struct attend_options *options, const struct attend_problem *problem,
                          const struct results *results) {
     const qkv_attention_desc *d = &problem->desc;
-    int code = write_array(options->o, problem, results->o, d->n_heads, d->len_q, d->head_dim_v);
-    if (!code) code = write_array(options->lse, problem, results->lse, d->n_heads, d->len_q, -1);
-    if (!code)
-        code = write_array(options->dq, problem, results->dq, d->n_heads, d->len_q, d->head_dim);
-    if (!code)
-        code = write_array(options->dk, problem, results->dk, d->n_kv_heads, d->len_k, d->head_dim);
-    if (!code)
-        code =
-            write_array(options->dv, problem, results->dv, d->n_kv_heads, d->len_k, d->head_dim_v);
-    return code;
+    const struct output outputs[] = {
+        { options->o, results->o, d->n_heads, d->len_q, d->head_dim_v },
+        { options->lse, results->lse, d->n_heads, d->len_q, -1 },
+        { options->dq, results->dq, d->n_heads, d->len_q, d->head_dim },
+        { options->dk, results->dk, d->n_kv_heads, d->len_k, d->head_dim },
+        { options->dv, results->dv, d->n_kv_heads, d->len_k, d->head_dim_v },
+    };
+    qkv_array arrays[CLI_COUNT(outputs)];
+    const qkv_array *written[CLI_COUNT(outputs)];
+    const char *paths[CLI_COUNT(outputs)];
+    int n = 0;
+    for (int i = 0; i < CLI_COUNT(outputs); i++) {
+        if (!outputs[i].path) continue;
+        arrays[n] = array_of(problem, &outputs[i]);
+        written[n] = &arrays[n];
+        paths[n++] = outputs[i].path;
+    }
+    qkv_error error;
+    if (cli_cancelled) return EXIT_FAILED;
+    return qkv_arrays_write(n, paths, written, &error) == QKV_OK ? EXIT_OK
+                                                                 : cli_fail("%s", error.message);
 }
 
 /* -v: one line on standard error; --json: one object on standard output. */

@@ -15,14 +15,27 @@ struct look_job {
     int64_t layer, head;
 };
 
-enum { OUT_NONE, OUT_PNG, OUT_JSON, OUT_UNKNOWN };
+static qkv_status write_json(const struct look *look, const char *path, qkv_error *error) {
+    json_t *object = NULL;
+    const qkv_status status = look_json(look, &object, error);
+    if (status != QKV_OK) return status;
+    return json_write_file(path, object, error);
+}
 
-static int out_kind(const char *path) {
-    if (!path) return OUT_NONE;
+/* What -o can write, by the file's ending. */
+static const struct output {
+    const char *ending;
+    qkv_status (*write)(const struct look *look, const char *path, qkv_error *error);
+} outputs[] = {
+    { ".png", look_picture }, { ".svg", look_picture }, { ".pdf", look_picture },
+    { ".json", write_json },  { ".csv", look_csv },     { ".npy", look_npy },
+};
+
+static const struct output *output_of(const char *path) {
     const char *dot = strrchr(path, '.');
-    if (dot && strcmp(dot, ".png") == 0) return OUT_PNG;
-    if (dot && strcmp(dot, ".json") == 0) return OUT_JSON;
-    return OUT_UNKNOWN;
+    for (int i = 0; dot && i < CLI_COUNT(outputs); i++)
+        if (strcmp(dot, outputs[i].ending) == 0) return &outputs[i];
+    return NULL;
 }
 
 static qkv_status make_labels(struct look *look, qkv_error *error) {
@@ -67,20 +80,13 @@ static void look_free(struct look *look) {
     qkv_run_free(look->run);
 }
 
-static qkv_status write_json(const struct look *look, qkv_error *error) {
-    json_t *object = NULL;
-    const qkv_status status = look_json(look, &object, error);
-    if (status != QKV_OK) return status;
-    return json_write_file(look->options->out, object, error);
-}
-
 /* One line about what was written, and how to see one head. */
 static void tell_written(const struct look *look) {
     const struct choice *choice = &look->choice;
     const struct look_options *options = look->options;
     if (options->common.quiet) return;
     fprintf(stderr, "qkv: wrote %s", options->out);
-    if (!look->given && out_kind(options->out) == OUT_PNG)
+    if (!look->given && output_of(options->out)->write == look_picture)
         fprintf(stderr, ", all heads; try --head %" PRId64 ".%" PRId64 ": %s", choice->layer,
                 choice->head, choice->rule);
     fputc('\n', stderr);
@@ -101,8 +107,7 @@ static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t
     } else if (status == QKV_OK && options->out && cli_cancelled) {
         status = text_error(error, QKV_ERR_CANCELLED, "nothing was written");
     } else if (status == QKV_OK && options->out) {
-        status = out_kind(options->out) == OUT_PNG ? look_png(&look, options->out, error)
-                                                   : write_json(&look, error);
+        status = output_of(options->out)->write(&look, options->out, error);
         if (status == QKV_OK) tell_written(&look);
     } else if (status == QKV_OK) {
         status = look_print(&look, error);
@@ -113,8 +118,9 @@ static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t
 
 static int look(const struct cli_command *command, const void *data, int n_words, char **words) {
     const struct look_options *options = data;
-    if (out_kind(options->out) == OUT_UNKNOWN)
-        return cli_usage(command, "-o: '%s' ends neither in .png nor in .json", options->out);
+    if (options->out && !output_of(options->out))
+        return cli_usage(command, "-o: '%s' ends in none of .png .svg .pdf .json .csv .npy",
+                         options->out);
     if (options->out && (options->common.json || options->common.jsonl))
         return cli_usage(command, "-o together with %s",
                          options->common.json ? "--json" : "--jsonl");
@@ -145,8 +151,8 @@ static const struct cli_option look_table[] = {
       .max = 1000 },
     { .name = "-o",
       .argument = "FILE",
-      .help = "write a picture (.png: all heads, or the one of --head) or the numbers (.json) "
-              "instead",
+      .help = "write a file instead, of all heads or of the one of --head: a picture (.png, .svg, "
+              ".pdf), the weights (.npy, .csv) or what --json prints (.json)",
       .kind = ARG_TEXT,
       .offset = offsetof(struct look_options, out),
       .suggest = ".png .json" },
@@ -164,6 +170,10 @@ const struct cli_command cmd_look = {
         "look (queries), columns those looked at (keys).\n\n"
         "    qkv look \"I was watching the [MASK] when it opened.\"\n"
         "    qkv look \"I was watching the [MASK] when it opened.\" --head 1.2 -o head.png\n\n"
+        "-o FILE.npy holds the weights, [layers, heads, n, n], with --head [n, n]. FILE.csv "
+        "has a line for each weight, layer,head,query,key,weight; with --head a line for each "
+        "query, and the tokens as first line and column. FILE.svg and FILE.pdf have text that can "
+        "be searched.\n\n"
         "--json: {\"tokens\", \"predictions\", \"heads\": [{\"layer\", \"head\", \"label\", "
         "\"entropy\", ...}], \"sharpest\"}, with --head also \"weights\", a row for each query.",
     .min_words = 1,

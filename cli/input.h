@@ -46,7 +46,7 @@ json_t *json_number(double value);
  */
 bool json_print(FILE *out, json_t *object);
 
-/* Writes an object to a file by way of a temporary name beside it. Takes the reference. */
+/* Writes an object to a file, whole or not at all. Takes the reference. */
 qkv_status json_write_file(const char *path, json_t *object, qkv_error *error);
 
 #endif

@@ -2,12 +2,9 @@
  * JSON as the tool writes it: one line an object, 9 significant digits, null for what JSON cannot
  * say.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "input.h"
 #include "term.h"
@@ -48,24 +45,12 @@ bool json_print(FILE *out, json_t *object) {
 }
 
 qkv_status json_write_file(const char *path, json_t *object, qkv_error *error) {
-    char temporary[4096];
-    const int length = snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
-    const int file = length < (int)sizeof temporary ? mkstemp(temporary) : -1;
-    FILE *out = file >= 0 ? fdopen(file, "w") : NULL;
-    if (!out) {
-        const int reason = length < (int)sizeof temporary ? errno : ENAMETOOLONG;
-        if (file >= 0) close(file), unlink(temporary);
-        json_decref(object);
-        return text_error(error, QKV_ERR_IO, "%s: %s", path, strerror(reason));
-    }
-    bool good = json_print(out, object) && fflush(out) == 0;
-    const mode_t mask = umask(0);
-    umask(mask);
-    good = good && fchmod(file, 0666 & ~mask) == 0 && fsync(file) == 0;
-    good = fclose(out) == 0 && good;
-    good = good && rename(temporary, path) == 0;
-    if (good) return QKV_OK;
-    text_error(error, QKV_ERR_IO, "%s: %s", path, strerror(errno));
-    unlink(temporary);
-    return QKV_ERR_IO;
+    char *line = object ? json_dumps(object, STYLE) : NULL;
+    const size_t n = line ? strlen(line) : 0;
+    json_decref(object);
+    if (!line) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    line[n] = '\n'; /* in the place of the NUL */
+    const qkv_status status = qkv_file_write(path, line, n + 1, error);
+    free(line);
+    return status;
 }

@@ -28,7 +28,26 @@ struct look {
 qkv_status look_print(const struct look *look, qkv_error *error);
 /* As an object (look_json.c). */
 qkv_status look_json(const struct look *look, json_t **json, qkv_error *error);
-/* As a picture: of the named head, else of all heads (look_png.c). */
-qkv_status look_png(const struct look *look, const char *path, qkv_error *error);
+
+/* ---- Files: of the named head, else of all heads --------------------------------------------- */
+
+/* A picture, by the path's ending: .png, .svg or .pdf (look_picture.c). */
+qkv_status look_picture(const struct look *look, const char *path, qkv_error *error);
+/* [n, n] of the named head, else [layers, heads, n, n] (look_table.c). */
+qkv_status look_npy(const struct look *look, const char *path, qkv_error *error);
+/*
+ * The named head: a row for each query, with tokens as the first row and column. All heads: a row
+ * for each weight, layer,head,query,key,weight (look_table.c).
+ */
+qkv_status look_csv(const struct look *look, const char *path, qkv_error *error);
+
+enum { WEIGHTS_LIMIT = 1 << 28, CSV_LIMIT = 1 << 24 };
+
+/*
+ * The weights that a file holds in a new array, at most `limit` of them; otherwise, says what else
+ * to do, and `advice`.
+ */
+qkv_status look_weights(const struct look *look, int64_t limit, const char *advice, float **weights,
+                        qkv_error *error);
 
 #endif

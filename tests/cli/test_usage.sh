@@ -50,8 +50,8 @@ usage look "--top: '\u{1b}[31m' is not a whole number from 1 to 1000" look x --t
 usage look "--json takes no value" look x --json=yes
 usage look "--theme: 'blue' is not one of light|dark" look x --theme blue
 usage look "--pair: an empty value" look x --pair ''
-usage look "-o: 'a.gif' ends neither in .png nor in .json" look x -o a.gif
-usage look "-o: 'png' ends neither in .png nor in .json" look x -o png
+usage look "-o: 'a.gif' ends in none of .png .svg .pdf .json .csv .npy" look x -o a.gif
+usage look "-o: 'png' ends in none of .png .svg .pdf .json .csv .npy" look x -o png
 usage look "-o together with --json" look x -o a.png --json
 usage look "--threads: '0' is not a whole number from 1 to 1024" look x --threads 0
 usage look "--head: 'a.b' is not L.H or H" look x --model "$model" --head a.b

@@ -1,0 +1,117 @@
+/*
+ * The weights of `qkv look` as tables: .npy and .csv. CSV quotes as RFC 4180 says, its lines end in
+ * a line feed, and a weight has the 9 significant digits that give its float back.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "look.h"
+
+static int64_t n_heads(const struct look *look) {
+    return look->given ? 1 : look->session->info->n_layers * look->session->info->n_heads;
+}
+
+qkv_status look_weights(const struct look *look, int64_t limit, const char *advice, float **weights,
+                        qkv_error *error) {
+    const int64_t n = look->input->n, heads = n_heads(look), across = look->session->info->n_heads;
+    const int64_t first = look->given ? look->choice.layer * across + look->choice.head : 0;
+    if (n > 0 && heads > limit / n / n)
+        return text_error(error, QKV_ERR_LIMIT,
+                          "%" PRId64 " heads of %" PRId64 " x %" PRId64
+                          " weights are more than the limit of %" PRId64 " weights%s%s",
+                          heads, n, n, limit, look->given ? "" : ": name one head with --head",
+                          advice);
+    *weights = malloc((size_t)(heads * n * n) * sizeof(float) + 1);
+    if (!*weights) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    for (int64_t i = 0; i < heads; i++) {
+        const int64_t layer = (first + i) / across, head = (first + i) % across;
+        const qkv_status status =
+            qkv_run_weights(look->run, 0, layer, head, *weights + i * n * n, error);
+        if (status == QKV_OK) continue;
+        free(*weights);
+        return status;
+    }
+    return QKV_OK;
+}
+
+qkv_status look_npy(const struct look *look, const char *path, qkv_error *error) {
+    float *weights;
+    qkv_status status = look_weights(look, WEIGHTS_LIMIT, "", &weights, error);
+    if (status != QKV_OK) return status;
+    const qkv_model_info *info = look->session->info;
+    const int64_t n = look->input->n;
+    const qkv_array array = { .type = QKV_ARRAY_F32,
+                              .rank = look->given ? 2 : 4,
+                              .shape = { look->given ? n : info->n_layers,
+                                         look->given ? n : info->n_heads, n, n },
+                              .n_elems = n_heads(look) * n * n,
+                              .data = weights };
+    status = qkv_array_write(path, &array, error);
+    free(weights);
+    return status;
+}
+
+/* ---- CSV ------------------------------------------------------------------------------------- */
+
+/* In quotes if it holds a comma, a quote or a line break; a quote inside is doubled. */
+static void put_field(FILE *out, const char *text, size_t n) {
+    bool plain = true;
+    for (size_t i = 0; i < n; i++) plain = plain && !strchr(",\"\r\n", text[i]);
+    if (!plain) fputc('"', out);
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] == '"') fputc('"', out);
+        fputc(text[i], out);
+    }
+    if (!plain) fputc('"', out);
+}
+
+/* A token as JSON has it: escaped only if it is not UTF-8. */
+static void put_token(FILE *out, const struct look *look, int64_t i) {
+    json_t *token = text_token_json(look->session, look->input->ids[i]);
+    if (token) put_field(out, json_string_value(token), json_string_length(token));
+    json_decref(token);
+}
+
+static void put_one_head(FILE *out, const struct look *look, const float *weights) {
+    const int64_t n = look->input->n;
+    fputs("query", out);
+    for (int64_t j = 0; j < n; j++) {
+        fputc(',', out);
+        put_token(out, look, j);
+    }
+    fputc('\n', out);
+    for (int64_t i = 0; i < n; i++) {
+        put_token(out, look, i);
+        for (int64_t j = 0; j < n; j++) fprintf(out, ",%.9g", (double)weights[i * n + j]);
+        fputc('\n', out);
+    }
+}
+
+static void put_all_heads(FILE *out, const struct look *look, const float *weights) {
+    const int64_t n = look->input->n, across = look->session->info->n_heads;
+    fputs("layer,head,query,key,weight\n", out);
+    for (int64_t h = 0; h < n_heads(look); h++)
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < n; j++)
+                fprintf(out, "%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%.9g\n", h / across,
+                        h % across, i, j, (double)weights[(h * n + i) * n + j]);
+}
+
+qkv_status look_csv(const struct look *look, const char *path, qkv_error *error) {
+    float *weights;
+    qkv_status status = look_weights(
+        look, CSV_LIMIT, look->given ? ": write .npy" : ", or write .npy", &weights, error);
+    if (status != QKV_OK) return status;
+    char *text = NULL;
+    size_t n_bytes = 0;
+    FILE *out = open_memstream(&text, &n_bytes);
+    if (out && look->given) put_one_head(out, look, weights);
+    if (out && !look->given) put_all_heads(out, look, weights);
+    const bool made = out && !ferror(out);
+    status = out && fclose(out) == 0 && made ? qkv_file_write(path, text, n_bytes, error)
+                                             : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    free(text);
+    free(weights);
+    return status;
+}
