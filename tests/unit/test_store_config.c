@@ -281,8 +281,8 @@ static int make_folder(void **state) {
 
 static int remove_folder(void **state) {
     static const char *const names[] = {
-        "hub/models--org--name/snapshots/" COMMIT "/model.safetensors",
-        "hub/models--org--name/snapshots/" COMMIT,
+        ("hub/models--org--name/snapshots/" COMMIT "/model.safetensors"),
+        ("hub/models--org--name/snapshots/" COMMIT),
         "hub/models--org--name/snapshots",
         "hub/models--org--name/refs/main",
         "hub/models--org--name/refs",

@@ -20,8 +20,9 @@
 
 #include "model/store/safetensors.h"
 #include "qkv/model.h"
+#include "sanitizers.h"
 
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__)
+#if defined(__GLIBC__) && !UNDER_ASAN && !UNDER_TSAN
 
 #define STORE  QKV_TEST_DATA "/unit/store_data/"
 #define GOLDEN QKV_TEST_DATA "/golden/bert_old"
