@@ -1,16 +1,48 @@
 #!/bin/sh
-# check_spills.sh BUILD: the tile kernels of the vector instruction sets keep their accumulators in registers: no instruction of
-# theirs moves a vector to or from the stack.
+# check_spills.sh BUILD: the tile kernels of the vector instruction sets keep their accumulators in registers. Compiled by gcc,
+# no instruction of theirs moves a vector to or from the stack; compiled by clang, none inside the innermost loops that
+# multiply and add (it may park a finished tile on its way to memory). Below %rbp there are locals, above it there are none.
 set -eu
 build=$1
 failed=0
 for isa in avx2 avx512; do
     object=$(find "$build/CMakeFiles/qkv.dir" -name "isa_$isa.c.o" 2>/dev/null | head -1)
     [ -n "$object" ] || continue
-    spills=$(objdump -d --no-show-raw-insn "$object" | awk '
-        /^[0-9a-f]+ <.*>:$/ { name = $2; tile = name ~ /<(attend_scores|attend_values|small_scores|small_values)_[0-9]+>|<gemm_tile>/; n += tile }
-        tile && /[yz]mm/ && /\(%r[sb]p[,)]/ { print name, $0 }
-        END { if (!n) print "no tile kernel found in", "'"$object"'" }')
+    if objdump -s -j .comment "$object" | cut -c 45- | tr -d '\n' | grep -q clang; then whole=0; else whole=1; fi
+    spills=$(objdump -d --no-show-raw-insn "$object" | awk -v whole="$whole" -v object="$object" '
+        function hex(text,  n, k) {
+            for (k = 1; k <= length(text); k++) n = 16 * n + index("0123456789abcdef", substr(text, k, 1)) - 1
+            return n
+        }
+        # A backward jump closes a loop; one without another inside it is innermost. Prints the spills that count.
+        function report(  k, l, inner) {
+            for (k = 1; k <= n_spills; k++) {
+                inner = whole
+                for (l = 1; l <= n_loops && !inner; l++)
+                    inner = first[l] <= at[k] && at[k] <= last[l] && sums[l]
+                if (inner) print name, line[k]
+            }
+            n_spills = n_loops = n_sums = 0
+        }
+        /^[0-9a-f]+ <.*>:$/ {
+            report()
+            name = $2
+            tile = name ~ /<(attend_scores|attend_values|small_scores|small_values)_[0-9]+>|<gemm_tile>/
+            n_tiles += tile
+        }
+        !tile || !/^ / { next }
+        { sub(/:$/, "", $1); here = hex($1) }
+        /[yz]mm/ && /(\(%rsp[,)]|-0x[0-9a-f]*\(%rbp[,)])/ { at[++n_spills] = here; line[n_spills] = $0 }
+        /vfmadd/ { sum_at[++n_sums] = here }
+        $2 ~ /^j/ && hex($3) <= here {
+            n_loops++
+            first[n_loops] = hex($3)
+            last[n_loops] = here
+            sums[n_loops] = 0
+            for (l = 1; l <= n_sums; l++) if (sum_at[l] >= first[n_loops]) sums[n_loops] = 1
+            for (l = 1; l < n_loops; l++) if (first[l] > first[n_loops]) sums[n_loops] = 0
+        }
+        END { report(); if (!n_tiles) print "no tile kernel found in", object }')
     [ -z "$spills" ] && continue
     printf '%s\n' "$spills" >&2
     failed=1

@@ -30,7 +30,7 @@ V_INLINE vf attend_exponent(vf s, vf c, vf m, const attend_kind kind) {
 /* p over n scores, a multiple of 32; returns 16 + 16 of the 32 partial sums. */
 V_INLINE vf attend_exp_row(float *s, int n, vf c, vf m, const attend_kind kind) {
     vf sum0 = vf_set1(0), sum1 = sum0;
-    _Pragma("GCC unroll 2") for (int j = 0; j < n; j += 32) {
+    V_UNROLL_BY(2) for (int j = 0; j < n; j += 32) {
         const vf x0 = vf_load(s + j), x1 = vf_load(s + j + 16);
         const vf p0 = vf_exp2_below_128(attend_exponent(x0, c, m, kind));
         const vf p1 = vf_exp2_below_128(attend_exponent(x1, c, m, kind));
@@ -104,9 +104,9 @@ V_INLINE void attend_value_tile(const int R, const float *p, int64_t n, const fl
         vf c[V_MR][V_NV];
         tile_zero(c);
         tile_product_ahead(R, n, p, QKVI_SCORE_ROW, 1, v + at, c, true, ahead);
-        _Pragma("GCC unroll 12") for (int r = 0; r < R; r++) {
+        V_UNROLL(12) for (int r = 0; r < R; r++) {
             const vf x = vf_set1(alpha[r]);
-            _Pragma("GCC unroll 2") for (int u = 0; u < V_NV; u++) {
+            V_UNROLL(2) for (int u = 0; u < V_NV; u++) {
                 float *to = o + r * o_row + at + 16 * u;
                 vf_store(to, begin ? c[r][u] : vf_fma(vf_load(to), x, c[r][u]));
             }

@@ -68,9 +68,9 @@ V_INLINE void bwd_p_tile(const int mr, const bwd_block *a, int64_t i, int64_t j,
         vf c[V_MR][V_NV];
         bwd_scores(mr, a->q, i, a->k_t + j * a->head_dim + 16 * half, a->head_dim, c);
         float *p = a->p + i * QKVI_BWD_P_ROW + 16 * half;
-        _Pragma("GCC unroll 12") for (int r = 0; r < mr; r++, p += QKVI_BWD_P_ROW) {
+        V_UNROLL(12) for (int r = 0; r < mr; r++, p += QKVI_BWD_P_ROW) {
             const vf lse = vf_set1(a->lse[i + r]);
-            for (int v = 0; v < V_NV; v++) {
+            V_UNROLL(2) for (int v = 0; v < V_NV; v++) {
                 const vf x = vf_mul(c[r][v], scale);
                 vf_store(p + 16 * v, finish ? vf_exp2(vf_mul(vf_sub(x, lse), log2e)) : x);
             }
@@ -141,10 +141,9 @@ V_INLINE void bwd_ds_tile(const int mr, const bwd_block *a, int64_t i, int64_t j
         bwd_scores(mr, a->d_o, i, a->v_t + j * a->head_dim_v + 16 * half, a->head_dim_v, c);
         const float *p = a->p + i * QKVI_BWD_P_ROW + 16 * half;
         float *d_s = a->d_s + i * QKVI_BWD_DS_ROW + j + 16 * half;
-        _Pragma("GCC unroll 12") for (int r = 0; r < mr;
-                                      r++, p += QKVI_BWD_P_ROW, d_s += QKVI_BWD_DS_ROW) {
+        V_UNROLL(12) for (int r = 0; r < mr; r++, p += QKVI_BWD_P_ROW, d_s += QKVI_BWD_DS_ROW) {
             const vf delta = vf_set1(a->delta[i + r]);
-            for (int v = 0; v < V_NV; v++) {
+            V_UNROLL(2) for (int v = 0; v < V_NV; v++) {
                 const vf d_p = vf_sub(c[r][v], delta);
                 vf_store(d_s + 16 * v, finish ? vf_mul(d_p, vf_load(p + 16 * v)) : d_p);
             }
@@ -208,9 +207,11 @@ V_INLINE void bwd_key_tile(const int mr, const float *x, int64_t x_row, const fl
         tile_zero(c);
         tile_product(mr, n, x, 1, x_row, b + 16 * half, c);
         float *to = y + 16 * half;
-        _Pragma("GCC unroll 12") for (int r = 0; r < mr;
-                                      r++, to += QKVI_BWD_PANEL) for (int v = 0; v < V_NV; v++)
-            vf_store(to + 16 * v, vf_add(vf_load(to + 16 * v), c[r][v]));
+        V_UNROLL(12) for (int r = 0; r < mr; r++, to += QKVI_BWD_PANEL) {
+            V_UNROLL(2) for (int v = 0; v < V_NV; v++) {
+                vf_store(to + 16 * v, vf_add(vf_load(to + 16 * v), c[r][v]));
+            }
+        }
     }
 }
 
@@ -286,10 +287,13 @@ V_INLINE void bwd_q_tile(const int mr, const bwd_block *a, int64_t i, int64_t us
         tile_product(mr, to - from, a->d_s + i * QKVI_BWD_DS_ROW + from, QKVI_BWD_DS_ROW, 1,
                      a->k + d * QKVI_BWD_KEYS + from * QKVI_BWD_PANEL + 16 * half, c);
         float *y = a->d_q + i * a->d_q_stride + d + 16 * half;
-        _Pragma("GCC unroll 12") for (int r = 0; r < mr;
-                                      r++, y += a->d_q_stride) for (int v = 0; v < V_NV;
-                                                                    v++) if (r < used)
-            bwd_add_row(y + 16 * v, c[r][v], vf_set1(a->scale), a->head_dim - d - 16 * (half + v));
+        V_UNROLL(12) for (int r = 0; r < mr; r++, y += a->d_q_stride) {
+            if (r >= used) continue;
+            V_UNROLL(2) for (int v = 0; v < V_NV; v++) {
+                const int64_t left = a->head_dim - d - 16 * (half + v);
+                bwd_add_row(y + 16 * v, c[r][v], vf_set1(a->scale), left);
+            }
+        }
     }
 }
 
@@ -341,8 +345,7 @@ static void bwd_delta(const float *o, int64_t o_stride, const float *d_o, int64_
             y[r] = d_o + row * d_o_stride;
         }
         for (int64_t c = 0; c < dim; c++)
-            _Pragma("GCC unroll 8") for (int r = 0; r < 8; r++) sum[r] =
-                fmaf(y[r][c], x[r][c], sum[r]);
+            V_UNROLL(8) for (int r = 0; r < 8; r++) sum[r] = fmaf(y[r][c], x[r][c], sum[r]);
         for (int r = 0; r < 8 && i + r < n; r++) delta[i + r] = sum[r];
     }
 }

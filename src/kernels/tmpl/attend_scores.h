@@ -104,13 +104,14 @@ V_INLINE void attend_score_tile(const int R, const attend *a, int i, const float
         tile_zero(c);
         tile_product_ahead(R, a->head_dim, a->q + i * a->q_row, a->q_row, 1, panel + at, c, true,
                            ahead);
-        _Pragma("GCC unroll 12") for (int r = 0; r < R; r++)
-            _Pragma("GCC unroll 2") for (int v = 0; v < V_NV; v++)
-                vf_store(s + r * QKVI_SCORE_ROW + at + 16 * v, c[r][v]);
+        V_UNROLL(12) for (int r = 0; r < R; r++) {
+            V_UNROLL(2)
+            for (int v = 0; v < V_NV; v++) vf_store(s + r * QKVI_SCORE_ROW + at + 16 * v, c[r][v]);
+        }
         if (!finish) continue;
-        _Pragma("GCC unroll 12") for (int r = 0; r < R; r++) {
+        V_UNROLL(12) for (int r = 0; r < R; r++) {
             vf top = c[r][0];
-            _Pragma("GCC unroll 2") for (int v = 1; v < V_NV; v++) top = vf_max(top, c[r][v]);
+            V_UNROLL(2) for (int v = 1; v < V_NV; v++) top = vf_max(top, c[r][v]);
             if (!begin || at) top = vf_max(vf_load(max + 16 * r), top);
             vf_store(max + 16 * r, top);
         }

@@ -34,16 +34,16 @@ static void small_transpose(const small *a, float *qt) {
                                  float *s) {                                                       \
         const float *k0 = k, *k3 = k + 3 * k_row, *k6 = k + 6 * k_row, *k9 = k + 9 * k_row;        \
         vf c[V_MR];                                                                                \
-        _Pragma("GCC unroll 12") for (int j = 0; j < V_MR; j++) c[j] = vf_set1(0);                 \
+        V_UNROLL(12) for (int j = 0; j < V_MR; j++) c[j] = vf_set1(0);                             \
         for (int64_t d = 0; d < dim; d++) {                                                        \
             const vf q = vf_load(qt + 32 * d);                                                     \
-            _Pragma("GCC unroll 12") for (int j = 0; j < R; j++) {                                 \
+            V_UNROLL(12) for (int j = 0; j < R; j++) {                                             \
                 const float *third = j < 3 ? k0 : j < 6 ? k3 : j < 9 ? k6 : k9;                    \
                 c[j] = vf_fma(vf_set1(third[j % 3 * k_row]), q, c[j]);                             \
             }                                                                                      \
             k0++, k3++, k6++, k9++;                                                                \
         }                                                                                          \
-        _Pragma("GCC unroll 12") for (int j = 0; j < R; j++) vf_store(s + 16 * j, c[j]);           \
+        V_UNROLL(12) for (int j = 0; j < R; j++) vf_store(s + 16 * j, c[j]);                       \
     }
 TILE_EACH(SMALL_SCORES)
 #define SMALL_SCORES_NAME(R) small_scores_##R,
@@ -68,11 +68,11 @@ static bool small_softmax(const small *a, float *s, vf *l, vf *lse) {
     }
     for (int j = a->n_keys; j < 16; j++) vf_store(s + 16 * j, vf_set1(0));
     vf sum[8];
-    _Pragma("GCC unroll 8") for (int j = 0; j < 8; j++) sum[j] =
-        vf_add(vf_load(s + 16 * j), vf_load(s + 16 * (j + 8)));
-    _Pragma("GCC unroll 3") for (int half = 4; half > 0; half /= 2)
-        _Pragma("GCC unroll 4") for (int j = 0; j < half; j++) sum[j] =
-            vf_add(sum[j], sum[j + half]);
+    V_UNROLL(8)
+    for (int j = 0; j < 8; j++) sum[j] = vf_add(vf_load(s + 16 * j), vf_load(s + 16 * (j + 8)));
+    V_UNROLL_BY(3) for (int half = 4; half > 0; half /= 2) {
+        V_UNROLL_BY(4) for (int j = 0; j < half; j++) sum[j] = vf_add(sum[j], sum[j + half]);
+    }
     *l = sum[0];
     *lse = vf_mul(vf_add(m, vf_log2(sum[0])), vf_set1(ATTEND_LN2));
     return true;
@@ -91,17 +91,15 @@ static bool small_softmax(const small *a, float *s, vf *l, vf *lse) {
             tile_zero(c);                                                                          \
             for (int j = 0; j < a->n_keys; j++, v += a->v_row) {                                   \
                 vf row[V_NV];                                                                      \
-                _Pragma("GCC unroll 2") for (int u = 0; u < V_NV; u++) row[u] =                    \
-                    vf_loadu(v + 16 * u);                                                          \
-                _Pragma("GCC unroll 12") for (int i = 0; i < R; i++) {                             \
+                V_UNROLL(2) for (int u = 0; u < V_NV; u++) row[u] = vf_loadu(v + 16 * u);          \
+                V_UNROLL(12) for (int i = 0; i < R; i++) {                                         \
                     const vf x = vf_set1(p[16 * j + i]);                                           \
-                    _Pragma("GCC unroll 2") for (int u = 0; u < V_NV; u++) c[i][u] =               \
-                        vf_fma(x, row[u], c[i][u]);                                                \
+                    V_UNROLL(2)                                                                    \
+                    for (int u = 0; u < V_NV; u++) c[i][u] = vf_fma(x, row[u], c[i][u]);           \
                 }                                                                                  \
             }                                                                                      \
             vf all = vf_set1(0);                                                                   \
-            _Pragma("GCC unroll 12") for (int i = 0; i < R; i++)                                   \
-                _Pragma("GCC unroll 2") for (int u = 0; u < V_NV; u++) {                           \
+            V_UNROLL(12) for (int i = 0; i < R; i++) V_UNROLL(2) for (int u = 0; u < V_NV; u++) {  \
                 const vf x = vf_add(vf_div(c[i][u], vf_set1(l[i])), vf_set1(0));                   \
                 vf_storeu(o + i * a->o_row + d + 16 * u, x);                                       \
                 all = vf_fma(x, vf_set1(0), all);                                                  \

@@ -22,8 +22,9 @@
  * All rows, or compilers fear for those that a smaller tile does not use; they cost nothing there.
  */
 V_INLINE void tile_zero(vf c[V_MR][V_NV]) {
-    _Pragma("GCC unroll 12") for (int i = 0; i < V_MR; i++)
-        _Pragma("GCC unroll 2") for (int v = 0; v < V_NV; v++) c[i][v] = vf_set1(0.0f);
+    V_UNROLL(12) for (int i = 0; i < V_MR; i++) {
+        V_UNROLL(2) for (int v = 0; v < V_NV; v++) c[i][v] = vf_set1(0.0f);
+    }
 }
 
 /*
@@ -44,15 +45,14 @@ V_INLINE void tile_product_ahead(const int R, int64_t n, const float *a, int64_t
                                  int64_t a_col, const float *b, vf c[V_MR][V_NV], const bool fetch,
                                  tile_ahead ahead) {
     const float *a0 = a, *a3 = a + 3 * a_row, *a6 = a + 6 * a_row, *a9 = a + 9 * a_row;
-    _Pragma("GCC unroll 1") for (int64_t k = 0; k < n; k++) {
+    V_UNROLL_BY(1) for (int64_t k = 0; k < n; k++) {
         vf row[V_NV];
-        _Pragma("GCC unroll 2") for (int v = 0; v < V_NV; v++) row[v] = vf_load(b + 16 * v);
+        V_UNROLL(2) for (int v = 0; v < V_NV; v++) row[v] = vf_load(b + 16 * v);
         if (fetch) v_prefetch(ahead.at), ahead.at += ahead.step;
-        _Pragma("GCC unroll 12") for (int i = 0; i < R; i++) {
+        V_UNROLL(12) for (int i = 0; i < R; i++) {
             const float *third = i < 3 ? a0 : i < 6 ? a3 : i < 9 ? a6 : a9;
             const vf x = vf_set1(third[i % 3 * a_row]);
-            _Pragma("GCC unroll 2") for (int v = 0; v < V_NV; v++) c[i][v] =
-                vf_fma(x, row[v], c[i][v]);
+            V_UNROLL(2) for (int v = 0; v < V_NV; v++) c[i][v] = vf_fma(x, row[v], c[i][v]);
         }
         a0 += a_col, a3 += a_col, a6 += a_col, a9 += a_col, b += 32;
     }
@@ -76,9 +76,11 @@ V_INLINE void tile_rows(const int R, int n_cols, int64_t k, const float *a, int6
         vf x[V_MR][V_NV];
         tile_zero(x);
         tile_product(R, k, a, a_row, a_col, b + j, x);
-        _Pragma("GCC unroll 12") for (int i = 0; i < R; i++)
-            _Pragma("GCC unroll 2") for (int v = 0; v < V_NV; v++)
+        V_UNROLL(12) for (int i = 0; i < R; i++) {
+            V_UNROLL(2)
+            for (int v = 0; v < V_NV; v++)
                 tile_store(n_cols - j - 16 * v, x[i][v], c + i * c_row + j + 16 * v, add);
+        }
     }
 }
 

@@ -74,13 +74,13 @@ static void layer_sum_rows(int64_t n_rows, const int32_t *index, int64_t n, cons
     int64_t c = 0;
     for (; c + 128 <= n; c += 128) {
         vf sum[8];
-        _Pragma("GCC unroll 8") for (int e = 0; e < 8; e++) sum[e] = vf_set1(0.0f);
+        V_UNROLL(8) for (int e = 0; e < 8; e++) sum[e] = vf_set1(0.0f);
         for (int64_t r = 0; r < n_rows; r++) {
             const float *row = x + (index ? index[r] : r) * n + c;
-            _Pragma("GCC unroll 8") for (int e = 0; e < 8; e++) sum[e] =
-                vf_add(sum[e], vf_loadu(row + 16 * e));
+            V_UNROLL(8) for (int e = 0; e < 8; e++) sum[e] = vf_add(sum[e], vf_loadu(row + 16 * e));
         }
-        _Pragma("GCC unroll 8") for (int e = 0; e < 8; e++)
+        V_UNROLL(8)
+        for (int e = 0; e < 8; e++)
             vf_storeu(y + c + 16 * e, vf_add(vf_loadu(y + c + 16 * e), sum[e]));
     }
     for (int64_t left = n - c; left > 0; c += 16, left -= 16) {

@@ -11,6 +11,8 @@
 #include <immintrin.h>
 #include <stdint.h>
 
+#include "kernels/vec/unroll.h"
+
 #define V_INLINE static inline __attribute__((always_inline, unused))
 #define V_NAME   avx2
 /*
@@ -149,14 +151,17 @@ V_INLINE float vf_sum(vf a) {
 #define V_ROWS(name, op)                                                                           \
     V_INLINE __m256 name##_8(const float *p) {                                                     \
         __m256 x[8], a[4], c[2];                                                                   \
-        _Pragma("GCC unroll 8") for (int i = 0; i < 8; i++) x[i] =                                 \
-            op(_mm256_load_ps(p + 16 * i), _mm256_load_ps(p + 16 * i + 8));                        \
-        _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++) a[i] =                                 \
-            op(_mm256_permute2f128_ps(x[i], x[i + 4], 0x20),                                       \
-               _mm256_permute2f128_ps(x[i], x[i + 4], 0x31)); /* rows i | i + 4 */                 \
-        _Pragma("GCC unroll 2") for (int i = 0; i < 2; i++) c[i] =                                 \
-            op(_mm256_shuffle_ps(a[i], a[i + 2], 0x44),                                            \
-               _mm256_shuffle_ps(a[i], a[i + 2], 0xEE)); /* rows i, i + 2 | i + 4, i + 6 */        \
+        V_UNROLL(8)                                                                                \
+        for (int i = 0; i < 8; i++)                                                                \
+            x[i] = op(_mm256_load_ps(p + 16 * i), _mm256_load_ps(p + 16 * i + 8));                 \
+        V_UNROLL(4)                                                                                \
+        for (int i = 0; i < 4; i++)                                                                \
+            a[i] = op(_mm256_permute2f128_ps(x[i], x[i + 4], 0x20),                                \
+                      _mm256_permute2f128_ps(x[i], x[i + 4], 0x31)); /* rows i | i + 4 */          \
+        V_UNROLL(2)                                                                                \
+        for (int i = 0; i < 2; i++)                                                                \
+            c[i] = op(_mm256_shuffle_ps(a[i], a[i + 2], 0x44),                                     \
+                      _mm256_shuffle_ps(a[i], a[i + 2], 0xEE)); /* rows i, i + 2 | i + 4, i + 6 */ \
         const __m256 d = op(_mm256_shuffle_ps(c[0], c[1], 0x88),                                   \
                             _mm256_shuffle_ps(c[0], c[1], 0xDD)); /* 0 2 1 3 | 4 6 5 7 */          \
         return _mm256_permute_ps(d, 0xD8);                                                         \
@@ -167,18 +172,18 @@ V_ROWS(vf_max_rows, _mm256_max_ps)
 
 V_INLINE void v_transpose8(const float *src, int64_t ss, float *dst, int64_t ds) {
     __m256 a[8], b[8];
-    _Pragma("GCC unroll 8") for (int i = 0; i < 8; i++) a[i] = _mm256_loadu_ps(src + i * ss);
-    _Pragma("GCC unroll 4") for (int i = 0; i < 8; i += 2) {
+    V_UNROLL(8) for (int i = 0; i < 8; i++) a[i] = _mm256_loadu_ps(src + i * ss);
+    V_UNROLL(4) for (int i = 0; i < 8; i += 2) {
         b[i] = _mm256_unpacklo_ps(a[i], a[i + 1]);
         b[i + 1] = _mm256_unpackhi_ps(a[i], a[i + 1]);
     }
-    _Pragma("GCC unroll 2") for (int i = 0; i < 8; i += 4) {
+    V_UNROLL(2) for (int i = 0; i < 8; i += 4) {
         a[i] = _mm256_shuffle_ps(b[i], b[i + 2], 0x44);
         a[i + 1] = _mm256_shuffle_ps(b[i], b[i + 2], 0xEE);
         a[i + 2] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0x44);
         a[i + 3] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0xEE);
     }
-    _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++) {
+    V_UNROLL(4) for (int i = 0; i < 4; i++) {
         _mm256_store_ps(dst + i * ds, _mm256_permute2f128_ps(a[i], a[i + 4], 0x20));
         _mm256_store_ps(dst + (i + 4) * ds, _mm256_permute2f128_ps(a[i], a[i + 4], 0x31));
     }

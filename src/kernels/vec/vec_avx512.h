@@ -13,6 +13,8 @@
 #include <immintrin.h>
 #include <stdint.h>
 
+#include "kernels/vec/unroll.h"
+
 #define V_INLINE static inline __attribute__((always_inline, unused))
 #define V_NAME   avx512
 /*
@@ -99,15 +101,19 @@ V_INLINE float vf_sum(vf a) {
 #define V_ROWS(name, op)                                                                           \
     V_INLINE vf name(const float *p) {                                                             \
         __m512 a[8], b[4], c[2];                                                                   \
-        _Pragma("GCC unroll 8") for (int i = 0; i < 8; i++) { /* rows i | i + 8 */                 \
+        V_UNROLL(8) for (int i = 0; i < 8; i++) { /* rows i | i + 8 */                             \
             const __m512 x = _mm512_load_ps(p + 16 * i), y = _mm512_load_ps(p + 16 * (i + 8));     \
             a[i] = op(_mm512_shuffle_f32x4(x, y, 0x44), _mm512_shuffle_f32x4(x, y, 0xEE));         \
         }                                                                                          \
-        _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++) b[i] = /* i, i + 8, i + 4, i + 12 */   \
-            op(_mm512_shuffle_f32x4(a[i], a[i + 4], 0x88),                                         \
-               _mm512_shuffle_f32x4(a[i], a[i + 4], 0xDD));                                        \
-        _Pragma("GCC unroll 2") for (int i = 0; i < 2; i++) c[i] =                                 \
-            op(_mm512_shuffle_ps(b[i], b[i + 2], 0x44), _mm512_shuffle_ps(b[i], b[i + 2], 0xEE));  \
+        V_UNROLL(4)                                                                                \
+        for (int i = 0; i < 4; i++)                                                                \
+            b[i] = /* i, i + 8, i + 4, i + 12 */                                                   \
+                op(_mm512_shuffle_f32x4(a[i], a[i + 4], 0x88),                                     \
+                   _mm512_shuffle_f32x4(a[i], a[i + 4], 0xDD));                                    \
+        V_UNROLL(2)                                                                                \
+        for (int i = 0; i < 2; i++)                                                                \
+            c[i] = op(_mm512_shuffle_ps(b[i], b[i + 2], 0x44),                                     \
+                      _mm512_shuffle_ps(b[i], b[i + 2], 0xEE));                                    \
         const __m512 d =                                                                           \
             op(_mm512_shuffle_ps(c[0], c[1], 0x88), _mm512_shuffle_ps(c[0], c[1], 0xDD));          \
         /* lane 4g + e holds row {0, 8, 4, 12}[g] + {0, 2, 1, 3}[e] */                             \
@@ -122,9 +128,9 @@ V_ROWS(vf_max_rows, _mm512_max_ps)
  * every lane.
  */
 V_INLINE void v_transpose(const float *src, int64_t src_stride, float *dst, int64_t dst_stride) {
-    _Pragma("GCC unroll 4") for (int g = 0; g < 4; g++) {
+    V_UNROLL(4) for (int g = 0; g < 4; g++) {
         __m512 a[4];
-        _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++) {
+        V_UNROLL(4) for (int i = 0; i < 4; i++) {
             const float *s = src + i * src_stride + 4 * g;
             __m512 x = _mm512_castps128_ps512(_mm_loadu_ps(s));
             x = _mm512_insertf32x4(x, _mm_loadu_ps(s + 4 * src_stride), 1);

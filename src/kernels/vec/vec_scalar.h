@@ -15,6 +15,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#define V_UNROLL_HINT /* without inlining, the number of turns is no constant */
+#include "kernels/vec/unroll.h"
+
 /*
  * Not always: code inlined and unrolled over 16 lanes takes the compiler 20 seconds and runs no
  * faster.
