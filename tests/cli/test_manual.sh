@@ -1,0 +1,131 @@
+# Manual pages: there is one for each command; what the table of commands decides is what the table says; examples work and
+# print what the page shows; variables and references are complete. UPDATE=1 writes what the table and the tool say anew.
+. ./lib.sh
+man=$here/../../cli/man
+PATH=$(dirname "$qkv"):$PATH
+
+# section FILE NAME: the lines of a section of a page
+section() { awk -v want="# $2" '/^# /{ on = $0 == want } on' "$1"; }
+# adopt PAGE MADE: the page with its title, and the sections that are in both, from what was made
+adopt() {
+    awk 'NR == FNR { if (NR == 1) title = $0; if (/^# /) name = $0; if (name) made[name] = made[name] $0 "\n"; next }
+        FNR == 1 { print title; next }
+        /^# / { skip = $0 in made; if (skip) printf "%s%s", made[$0], "\n" }
+        !skip' "$2" "$1" | cat -s >"$folder/adopted" && cp "$folder/adopted" "$1"
+}
+# compare PAGE [COMMAND]: the parts of a page that the table decides
+compare() {
+    page=$1
+    shift
+    run help --format scdoc "$@"
+    code 0
+    no_err
+    cp "$folder/out" "$folder/made"
+    [ -z "${UPDATE:-}" ] || adopt "$page" "$folder/made"
+    check "the title of $page" test "$(head -1 "$page")" = "$(head -1 "$folder/made")"
+    for name in $(sed -n 's/^# //p' "$folder/made"); do
+        section "$page" "$name" | sed '${/^$/d}' >"$folder/there"
+        section "$folder/made" "$name" | sed '${/^$/d}' >"$folder/wanted"
+        check "$name of $page is not what the table says" cmp -s "$folder/there" "$folder/wanted"
+    done
+}
+compare "$man/qkv.1.scd"
+commands=$("$qkv" help | sed -n 's/^  \([a-z]*\) .*/\1/p')
+for command in $commands; do
+    said="the page of $command"
+    check "there is no page" test -f "$man/qkv-$command.1.scd" && compare "$man/qkv-$command.1.scd" "$command"
+done
+for page in "$man"/qkv-*.1.scd; do
+    command=${page##*/qkv-}
+    said=$page
+    check "a page of no command" "$qkv" help "${command%.1.scd}" >/dev/null 2>&1
+done
+
+# Every page that is named is there, or a page of another project.
+said="references"
+for name in $(cat "$man"/*.scd | grep -oE '\*?qkv(-[a-z]+)?\*?\([13]\)' | tr -d '*' | sort -u); do
+    check "there is no page $name" test -f "$man/$(echo "$name" | tr '(' . | tr -d ')').scd"
+done
+# Every variable that is read is in qkv(1).
+said="variables"
+for name in $(grep -rhoE '(getenv|env)\("[A-Z_]+"\)' "$here"/../../cli "$here"/../../src | sed 's/.*"\(.*\)".*/\1/' | sort -u); do
+    check "qkv(1) does not tell about $name" grep -q "^\*.*$name\*" "$man/qkv.1.scd"
+done
+
+# The twelve lines of qkv(3) and of README are those of the example; the functions that it names are in the headers.
+said="qkv(3)"
+code=$(section "$man/qkv.3.scd" EXAMPLES | sed -n '/^```/,/^```/{/^```/d;s/\\\\/\\/g;p;}')
+check "not twelve lines" test "$(printf '%s\n' "$code" | wc -l)" -eq 12
+contains() { case "$(cat "$1")" in *"$2"*) ;; *) return 1 ;; esac; }
+check "the function is not in forward_12_lines.c" contains "$here/../../examples/forward_12_lines.c" "$(printf '%s\n' "$code" | sed 1d)"
+check "the twelve lines are not in README.md" contains "$here/../../README.md" "$code"
+for name in $(tr -d '\\' <"$man/qkv.3.scd" | grep -o 'qkv_[a-z_]*' | sort -u); do
+    check "$name is in no header" grep -rqw "$name" "$here/../../include/qkv"
+done
+
+# Examples: a line "$ COMMAND" in a block is run; the lines below it, if any, are its output, but for spaces at the end.
+prepare() {
+    rm -rf "$folder/examples"
+    mkdir -p "$folder/examples/home"
+    cd "$folder/examples" || exit 1
+    for name in q k v; do cp "$here/data/$name.npy" .; done
+    cp "$here/data/grad.npy" g.npy
+    cp "$here/../../models/default/grammar.txt" .
+    cp -r "$model" model
+    for who in man woman dog cat girl boy; do
+        for what in door box key house; do
+            printf 'the %s saw the %s .\tit opened when the %s left .\n' $who $what $who
+        done
+    done >sentences.txt
+    HOME=$folder/examples/home
+    export HOME
+}
+show() { [ -z "${UPDATE:-}" ] || printf '%s\n' "$1" >>"$folder/shown"; }
+end_command() {
+    [ -n "$command" ] || return 0
+    sed 's/ *$//' "$folder/out" >"$folder/plain"
+    if [ -s "$folder/expected" ]; then
+        [ -z "${UPDATE:-}" ] || cat "$folder/plain" >>"$folder/shown"
+        [ -n "${UPDATE:-}" ] || check "it prints something else" cmp -s "$folder/expected" "$folder/plain"
+    fi
+    command=
+}
+try_page() {
+    : >"$folder/shown"
+    command='' block='' part=''
+    while IFS= read -r line; do
+        case $part$block$line in
+        *'```') end_command ;;
+        'EXAMPLESon$ '*)
+            end_command
+            command=${line#??}
+            said="${1##*/}: $command"
+            : >"$folder/expected"
+            # a backslash stands before one that is meant
+            printf '%s\n' "$command" | sed 's/\\\\/\\/g' >"$folder/command"
+            bash "$folder/command" </dev/null >"$folder/out" 2>"$folder/err"
+            got=$?
+            code 0
+            tried=$((tried + 1))
+            ;;
+        EXAMPLESon*)
+            if [ -n "$command" ]; then
+                printf '%s\n' "$line" >>"$folder/expected"
+                continue
+            fi
+            ;;
+        esac
+        show "$line"
+        case $line in
+        '```') [ "$block" = on ] && block='' || block=on ;;
+        '# '*) part=${line#??} ;;
+        esac
+    done <"$1"
+    [ -z "${UPDATE:-}" ] || cp "$folder/shown" "$1"
+}
+tried=0
+prepare
+for page in "$man"/*.scd; do try_page "$page"; done
+said="examples"
+check "only $tried commands in all examples" test "$tried" -ge 20
+finish
