@@ -155,7 +155,7 @@ static const struct cli_option look_table[] = {
               ".pdf), the weights (.npy, .csv) or what --json prints (.json)",
       .kind = ARG_TEXT,
       .offset = offsetof(struct look_options, out),
-      .suggest = ".png .json" },
+      .suggest = ".png .svg .pdf .npy .csv .json" },
 };
 
 const struct cli_command cmd_look = {

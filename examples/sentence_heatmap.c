@@ -2,7 +2,7 @@
  * From a sentence to a picture: tokens, a run of a model that keeps what its heads saw, the head in
  * which [MASK] looks most sharply at a content word, the weights of that head, a heat map.
  *
- *     sentence_heatmap MODEL PICTURE.png
+ *     sentence_heatmap MODEL PICTURE
  */
 #include <stdio.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static qkv_status draw(const qkv_model *model, const qkv_run *run, const qkv_enc
                               .row_labels = labels,
                               .col_labels = labels,
                               .title = title };
-    return qkv_view_heatmap_png(&map, path, &error);
+    return qkv_view_heatmap_write(&map, path, &error);
 }
 
 int main(int argc, char **argv) {
@@ -56,7 +56,7 @@ int main(int argc, char **argv) {
     qkv_model *model = NULL;
     qkv_encoding *tokens = NULL;
     qkv_run *run = NULL;
-    if (argc != 3) return fputs("usage: sentence_heatmap MODEL PICTURE.png\n", stderr), 2;
+    if (argc != 3) return fputs("usage: sentence_heatmap MODEL PICTURE\n", stderr), 2;
     qkv_status status = qkv_ctx_create(NULL, &ctx, &error);
     if (status == QKV_OK) status = qkv_model_open(argv[1], &model, &error);
     if (status == QKV_OK)
