@@ -92,7 +92,7 @@ static void print_command(const struct cli_command *command) {
 }
 
 static void print_all(void) {
-    puts("qkv: exact attention, and what it looks at\n\nusage: qkv COMMAND [ARGUMENTS]\n");
+    puts("qkv: " HELP_TAGLINE "\n\nusage: qkv COMMAND [ARGUMENTS]\n");
     const struct cli_command *command;
     for (int i = 0; (command = cli_command_at(i)); i++)
         printf("  %-10s %s\n", command->name, command->summary);

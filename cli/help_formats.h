@@ -7,6 +7,8 @@
 
 #include "cli.h"
 
+#define HELP_TAGLINE "exact attention, and what it looks at"
+
 /* The option's first clause, for one line beside it: where its help has " (", "; ", ": " or ". ". */
 int help_brief_length(const char *help);
 

@@ -70,12 +70,12 @@ static void write_options(const struct cli_command *command) {
         write_option_name(option);
         write_wrapped(option->help, "\t");
     }
-    puts("\n*--help*\n\tthis in short, and nothing else");
+    puts("\n*-h*, *--help*\n\tthis in short, and nothing else");
 }
 
 static void write_all(void) {
     write_title(NULL);
-    puts("\n# NAME\n\nqkv - exact attention, and what it looks at");
+    puts("\n# NAME\n\nqkv - " HELP_TAGLINE);
     puts("\n# SYNOPSIS\n\n*qkv* _COMMAND_ [arguments]");
     puts("\n# COMMANDS");
     const struct cli_command *command;
@@ -83,7 +83,7 @@ static void write_all(void) {
         printf("\n*qkv-%s*(1)", command->name);
         write_wrapped(command->summary, "\t");
     }
-    puts("\n# OPTIONS\n\n*--help*\n\tthe list of commands\n\n*--version*\n\tthe version");
+    puts("\n# OPTIONS\n\n*-h*, *--help*\n\tthe list of commands\n\n*--version*\n\tthe version");
 }
 
 void help_scdoc(const struct cli_command *command) {

@@ -2,7 +2,8 @@
 # print what the page shows; variables and references are complete. UPDATE=1 writes what the table and the tool say anew.
 . ./lib.sh
 man=$here/../../cli/man
-PATH=$(dirname "$qkv"):$PATH
+folder=$(cd "$folder" && pwd) # examples run in a folder of their own
+PATH=$(cd "$(dirname "$qkv")" && pwd):$PATH
 
 # section FILE NAME: the lines of a section of a page
 section() { awk -v want="# $2" '/^# /{ on = $0 == want } on' "$1"; }
