@@ -68,7 +68,7 @@ static int on_report(void *user, const qkv_train_report *report) {
     else if (!self->progress.on)
         cli_note(self->common->quiet, "%s", line);
     progress_text(&self->progress, line);
-    return cli_cancelled;
+    return 0;
 }
 
 static void fill(const struct train_options *options, qkv_train_options *train) {
@@ -168,6 +168,7 @@ static int run_training(qkv_ctx *ctx, const struct train_options *options,
     qkv_train_options own = *train;
     own.report = on_report;
     own.report_user = &reporter;
+    own.cancel = &cli_cancelled;
     progress_begin(&reporter.progress, common->quiet || common->json);
     const double start = cli_seconds();
     qkv_error error;
@@ -205,7 +206,7 @@ static int train(const struct cli_command *command, const void *data, int n_word
     int code = session_context(command, &options->common, &ctx);
     if (!code) code = run_training(ctx, options, &train_options);
     if (!code) code = write_curve(options, &train_options);
-    if (!code && options->eval) code = evaluate(ctx, options, &train_options);
+    if (!code && options->eval && !cli_cancelled) code = evaluate(ctx, options, &train_options);
     qkv_ctx_destroy(ctx);
     return code;
 }
@@ -249,7 +250,7 @@ static const struct cli_option train_table[] = {
     NUMBER_OPTION("--seed", seed, 0, INT64_MAX, "seed of everything random (1)"),
     NUMBER_OPTION("--report-every", report_every, 1, 1 << 30, "steps between reports (20)"),
     NUMBER_OPTION("--checkpoint-every", checkpoint_every, 1, 1 << 30,
-                  "steps between checkpoints (500)"),
+                  "steps between checkpoints (100)"),
     { .name = "--sinusoidal",
       .help = "fixed positions from sines, instead of learned ones",
       .kind = ARG_FLAG,
@@ -265,7 +266,8 @@ const struct cli_command cmd_train = {
         "Makes a vocabulary from the text, then trains masked-word and next-sentence prediction "
         "with AdamW. The folder gets the model, its tokenizer, train_log.tsv and loss.png. The "
         "same options give the same bits for any number of threads and any instruction set. "
-        "Ctrl-C stops after the next report and keeps a checkpoint for --resume.\n\n"
+        "Ctrl-C stops after the current step and keeps a checkpoint; the same command with "
+        "--resume goes on from it, also after a crash, and ends with the same bits.\n\n"
         "    qkv train --text sentences.txt --out my-model --steps 1000\n\n"
         "--json: an object on standard output for each report.",
     .max_words = 0,

@@ -191,6 +191,10 @@ typedef struct qkv_train_report {
  * Trains a BERT-style model: MLM (15 %, of which 80 % [MASK], 10 % random, 10 % kept) and NSP,
  * AdamW, linear warm-up and decay, gradients clipped by their norm. The same options give the same
  * bits for any number of threads and any instruction set of the f32 class.
+ *
+ * A run that was stopped by report or cancel, and one that was killed, leaves a checkpoint in out.
+ * The same options with resume go on from it and end with the same bits. QKV_ERR_ARGUMENT, naming
+ * what differs: it is of another run; or it is of this very run, but resume is NULL.
  */
 typedef struct qkv_train_options {
     size_t struct_size;
@@ -199,7 +203,7 @@ typedef struct qkv_train_options {
     const char *out;     /* the folder to write */
     const char *resume;  /* nullable: a folder written by a run that was stopped */
     int64_t n_layers, n_heads, hidden, intermediate, vocab_size, max_len;
-    int64_t n_steps, batch, warmup, checkpoint_every, report_every;
+    int64_t n_steps, batch, warmup, checkpoint_every, report_every; /* every 0: never */
     double learning_rate, weight_decay, beta1, beta2, clip;
     uint64_t seed;
     int sinusoidal_positions;
@@ -207,6 +211,7 @@ typedef struct qkv_train_options {
         void *user,
         const qkv_train_report *report); /* nullable; non-zero stops with QKV_ERR_CANCELLED */
     void *report_user;
+    const int *cancel; /* nullable; asked after each step: non-zero stops with QKV_ERR_CANCELLED */
 } qkv_train_options;
 
 /** Fills the defaults: 4 layers, 4 heads, hidden 128, feed-forward 512, batch 128, length 32,

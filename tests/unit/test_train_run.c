@@ -1,7 +1,7 @@
 /*
- * Whole training runs, of seconds: the same bits on every instruction set, with any threads and
- * after a stop; files that are there afterwards; a text that can be learnt is learnt; options that
- * make no sense are refused.
+ * Whole training runs, of seconds: the same bits on every instruction set and with any threads; a
+ * text that can be learnt is learnt; options that make no sense are refused. Stops are in
+ * test_train_resume.c.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -11,118 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
-#include "model/store/file.h"
-#include "qkv/model.h"
-
-#define FIRST_A  "the red door opened at noon"
-#define FIRST_B  "it was a very old one"
-#define SECOND_A "two dogs barked in my garden"
-#define SECOND_B "they saw some cat run by"
-
-#define TEXT FIRST_A "\t" FIRST_B "\n" SECOND_A "\t" SECOND_B "\n"
-
-static char folder[] = "/tmp/qkv-train-XXXXXX";
-static char text_path[64], out_path[64];
-
-/* ---- Helpers --------------------------------------------------------------------------------- */
-
-static qkv_ctx *make_ctx(const char *isa, int n_threads) {
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
-    qkv_ctx *ctx;
-    qkv_error error;
-    options.isa = isa;
-    options.n_threads = n_threads;
-    if (qkv_ctx_create(&options, &ctx, &error) != QKV_OK) fail_msg("%s", error.message);
-    return ctx;
-}
-
-static void write_text(const char *text) {
-    FILE *const out = fopen(text_path, "wb");
-    assert_non_null(out);
-    fputs(text, out);
-    assert_int_equal(fclose(out), 0);
-}
-
-/* A small run: 2 layers of 2 heads, six steps. */
-static qkv_train_options small_run(void) {
-    qkv_train_options options;
-    qkv_train_options_default(&options);
-    options.text = text_path;
-    options.out = out_path;
-    options.n_layers = 2;
-    options.n_heads = 2;
-    options.hidden = 20;
-    options.intermediate = 36;
-    options.vocab_size = 200;
-    options.max_len = 16;
-    options.n_steps = 6;
-    options.batch = 12;
-    options.warmup = 2;
-    options.report_every = 2;
-    options.seed = 7;
-    return options;
-}
-
-static char *slurp(const char *name, size_t *n) {
-    char path[128], *bytes;
-    qkv_error error;
-    snprintf(path, sizeof path, "%s/%s", out_path, name);
-    if (qkvi_file_load(path, 1 << 24, &bytes, n, &error) != QKV_OK) fail_msg("%s", error.message);
-    return bytes;
-}
-
-static int exists(const char *name) {
-    char path[128];
-    snprintf(path, sizeof path, "%s/%s", out_path, name);
-    return qkvi_file_exists(path);
-}
-
-static void clear_out(void) {
-    static const char *const names[] = { "config.json",           "vocab.txt",
-                                         "tokenizer.json",        "tokenizer_config.json",
-                                         "model.safetensors",     "train_log.tsv",
-                                         "checkpoint.safetensors" };
-    for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
-        char path[128];
-        snprintf(path, sizeof path, "%s/%s", out_path, names[n]);
-        unlink(path);
-    }
-    rmdir(out_path); /* fails if anything else is left, and so does the folder's at the end */
-}
-
-static void train(qkv_ctx *ctx, const qkv_train_options *options) {
-    qkv_error error;
-    if (qkv_train(ctx, options, &error) != QKV_OK) fail_msg("%s", error.message);
-}
+#include "tiny_run.h"
 
 /* ---- Bits ------------------------------------------------------------------------------------ */
-
-typedef struct result {
-    char *model, *log;
-    size_t n_model, n_log;
-} result;
-
-static result take_result(void) {
-    result r;
-    r.model = slurp("model.safetensors", &r.n_model);
-    r.log = slurp("train_log.tsv", &r.n_log);
-    clear_out();
-    return r;
-}
-
-static void expect_same(result got, const result *expected, const char *what) {
-    if (got.n_model != expected->n_model || memcmp(got.model, expected->model, got.n_model) != 0)
-        fail_msg("%s: another model", what);
-    if (got.n_log != expected->n_log || memcmp(got.log, expected->log, got.n_log) != 0)
-        fail_msg("%s: another log:\n%s", what, got.log);
-    free(got.model);
-    free(got.log);
-}
 
 static void test_same_bits(void **state) {
     (void)state;
@@ -140,62 +34,6 @@ static void test_same_bits(void **state) {
         }
     free(expected.model);
     free(expected.log);
-}
-
-static int stop_at(void *user, const qkv_train_report *report) {
-    return report->step >= *(const int64_t *)user;
-}
-
-/* Stopped after each of the reports, then resumed: the run that was never stopped. */
-static void test_resume(void **state) {
-    (void)state;
-    qkv_train_options options = small_run();
-    qkv_error error;
-    qkv_ctx *const ctx = make_ctx(NULL, 2);
-    train(ctx, &options);
-    const result expected = take_result();
-    for (int64_t stop = 2; stop <= 4; stop += 2) {
-        options = small_run();
-        options.report = stop_at;
-        options.report_user = &stop;
-        assert_int_equal(qkv_train(ctx, &options, &error), QKV_ERR_CANCELLED);
-        assert_non_null(strstr(error.message, "stopped after step"));
-        assert_true(exists("checkpoint.safetensors"));
-        assert_false(exists("model.safetensors"));
-        options = small_run();
-        options.resume = out_path;
-        train(ctx, &options);
-        assert_false(exists("checkpoint.safetensors"));
-        expect_same(take_result(), &expected, "resumed");
-    }
-    free(expected.model);
-    free(expected.log);
-    qkv_ctx_destroy(ctx);
-}
-
-static void test_resume_of_another_run(void **state) {
-    (void)state;
-    qkv_train_options options = small_run();
-    int64_t stop = 2;
-    qkv_error error;
-    qkv_ctx *const ctx = make_ctx(NULL, 1);
-    options.report = stop_at;
-    options.report_user = &stop;
-    assert_int_equal(qkv_train(ctx, &options, &error), QKV_ERR_CANCELLED);
-    options.report = NULL;
-    options.resume = out_path;
-    options.seed = 8;
-    assert_int_equal(qkv_train(ctx, &options, &error), QKV_ERR_ARGUMENT);
-    assert_non_null(strstr(error.message, "other options or another corpus"));
-    options.seed = 7;
-    write_text(FIRST_B "\t" FIRST_A "\n" SECOND_A "\t" SECOND_B "\n"); /* the same words */
-    assert_int_equal(qkv_train(ctx, &options, &error), QKV_ERR_ARGUMENT);
-    assert_non_null(strstr(error.message, "other options or another corpus"));
-    write_text(TEXT);
-    options.resume = folder;
-    assert_int_equal(qkv_train(ctx, &options, &error), QKV_ERR_IO);
-    clear_out();
-    qkv_ctx_destroy(ctx);
 }
 
 /* ---- Learning -------------------------------------------------------------------------------- */
@@ -353,27 +191,9 @@ static void test_bad_eval(void **state) {
     qkv_ctx_destroy(ctx);
 }
 
-/* Four sentences in which every word follows from the others, each often. */
-static int make_folder(void **state) {
-    *state = mkdtemp(folder);
-    if (!*state) return -1;
-    snprintf(text_path, sizeof text_path, "%s/text", folder);
-    snprintf(out_path, sizeof out_path, "%s/out", folder);
-    write_text(TEXT);
-    return 0;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    unlink(text_path);
-    return rmdir(folder);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_resume_of_another_run),
         cmocka_unit_test(test_learns),
         cmocka_unit_test(test_bad_options),
         cmocka_unit_test(test_bad_eval),

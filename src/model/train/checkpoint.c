@@ -1,101 +1,141 @@
 /*
  * Checkpoints: see trainer.h. One safetensors file of three one-dimensional tensors, the arenas,
- * with one metadata entry "qkv_run": "step=N " and a text of every option that the result depends
- * on, which must be the same to go on.
+ * with one metadata entry, "qkv_run": run_fields.h. It is written beside its place and renamed, so
+ * that a killed run leaves the checkpoint before or the new one. A file with any byte changed is
+ * refused, or is the same checkpoint: the line has a checksum, and has those of the arenas.
  */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/status.h"
 #include "model/store/safetensors.h"
-#include "model/train/trainer.h"
+#include "model/train/run_fields.h"
 
-enum { RUN_BYTES = 1024, MAX_CORPUS = 1 << 30 };
+enum { MAX_CORPUS = 1 << 30 };
 static const char file_name[] = "checkpoint.safetensors", run_key[] = "qkv_run";
 
 qkv_status qkvi_corpus_fingerprint(const char *path, uint64_t *fingerprint, qkv_error *error) {
     char *bytes;
     size_t n;
     QKV_TRY(qkvi_file_load(path, MAX_CORPUS, &bytes, &n, error));
-    *fingerprint = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < n; i++)
-        *fingerprint = (*fingerprint ^ (unsigned char)bytes[i]) * 0x100000001b3u;
+    *fingerprint = qkvi_hash(QKVI_HASH_START, bytes, n);
     free(bytes);
     return QKV_OK;
 }
 
-/* "… options …": what must not change between a run and its continuation. */
-static void run_text(const qkvi_trainer *trainer, char text[RUN_BYTES]) {
-    const qkv_train_options *const o = trainer->options;
-    snprintf(text, RUN_BYTES,
-             "%s corpus=%016llx layers=%lld heads=%lld hidden=%lld intermediate=%lld vocab=%lld "
-             "len=%lld steps=%lld batch=%lld warmup=%lld rate=%.17g decay=%.17g beta1=%.17g "
-             "beta2=%.17g clip=%.17g seed=%llu sinusoidal=%d",
-             o->text ? "text" : "grammar", (unsigned long long)trainer->fingerprint,
-             (long long)o->n_layers, (long long)o->n_heads, (long long)o->hidden,
-             (long long)o->intermediate, (long long)o->vocab_size, (long long)o->max_len,
-             (long long)o->n_steps, (long long)o->batch, (long long)o->warmup, o->learning_rate,
-             o->weight_decay, o->beta1, o->beta2, o->clip, (unsigned long long)o->seed,
-             o->sinusoidal_positions);
-}
-
 static char *checkpoint_path(const char *folder) { return qkvi_path_join(folder, file_name); }
+
+static uint64_t hash_arena(const qkvi_trainer *trainer, const float *arena) {
+    return qkvi_hash(QKVI_HASH_START, arena, trainer->table.n_elems * sizeof *arena);
+}
 
 qkv_status qkvi_checkpoint_save(const qkvi_trainer *trainer, const char *folder, qkv_error *error) {
     const int64_t n = (int64_t)trainer->table.n_elems;
     qkvi_stored_out arenas[] = { { "adam.m", QKVI_F32, 1, { n }, trainer->m },
                                  { "adam.v", QKVI_F32, 1, { n }, trainer->v },
                                  { "weights", QKVI_F32, 1, { n }, trainer->params } };
-    char options[RUN_BYTES], run[RUN_BYTES + 32];
+    qkvi_run_fields fields;
+    char text[QKVI_RUN_BYTES];
     char *const path = checkpoint_path(folder);
     if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
-    run_text(trainer, options);
-    snprintf(run, sizeof run, "step=%lld %s", (long long)trainer->step, options);
-    const qkv_status status = qkvi_safetensors_write(path, arenas, 3, run_key, run, error);
+    qkvi_run_fields_of(trainer, &fields);
+    fields.bits[QKVI_RUN_WEIGHTS] = hash_arena(trainer, trainer->params);
+    fields.bits[QKVI_RUN_M] = hash_arena(trainer, trainer->m);
+    fields.bits[QKVI_RUN_V] = hash_arena(trainer, trainer->v);
+    qkvi_run_fields_print(&fields, text);
+    const qkv_status status = qkvi_safetensors_write(path, arenas, 3, run_key, text, error);
     free(path);
     return status;
 }
 
-static qkv_status read_arena(const qkvi_safetensors *file, const char *name, size_t n, float *arena,
-                             qkv_error *error) {
+static qkv_status read_arena(const qkvi_trainer *trainer, const qkvi_safetensors *file,
+                             const char *name, uint64_t hash, float *arena, qkv_error *error) {
+    const size_t n = trainer->table.n_elems;
     const qkvi_stored *const tensor = qkvi_safetensors_find(file, name);
     if (!tensor || tensor->rank != 1 || tensor->n_elems != n || tensor->type != QKVI_F32)
         return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: no tensor '%s' of %zu floats",
                               file->source.name, name, n);
-    return qkvi_safetensors_read_f32(file, tensor, arena, error);
+    QKV_TRY(qkvi_safetensors_read_raw(file, tensor, arena, error));
+    if (hash_arena(trainer, arena) == hash) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: is damaged: the checksum of '%s' is another",
+                          file->source.name, name);
+}
+
+static qkv_status check_progress(const qkvi_run_fields *run, const char *name, qkv_error *error) {
+    const uint64_t step = run->bits[QKVI_RUN_STEP], steps = run->bits[QKVI_RUN_STEPS];
+    if (step <= steps && run->bits[QKVI_RUN_SUM_STEPS] <= step &&
+        run->bits[QKVI_RUN_SUM_TOKENS] <= INT64_MAX)
+        return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: step %llu of %llu cannot be", name,
+                          (unsigned long long)step, (unsigned long long)steps);
+}
+
+/* The line of a checkpoint, if it is one of this run. */
+static qkv_status read_run(const qkvi_trainer *trainer, const qkvi_safetensors *file,
+                           qkvi_run_fields *run, qkv_error *error) {
+    const char *const name = file->source.name;
+    const char *const text = json_string_value(json_object_get(file->metadata, run_key));
+    qkvi_run_fields ours;
+    if (!text || file->n_tensors != 3)
+        return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: is not a checkpoint", name);
+    qkvi_run_fields_of(trainer, &ours);
+    QKV_TRY(qkvi_run_fields_parse(name, text, run, error));
+    QKV_TRY(qkvi_run_fields_match(name, run, &ours, error));
+    return check_progress(run, name, error);
 }
 
 static qkv_status read_checkpoint(qkvi_trainer *trainer, const qkvi_safetensors *file,
                                   qkv_error *error) {
-    char options[RUN_BYTES];
-    const char *const run = json_string_value(json_object_get(file->metadata, run_key));
-    long long step = -1;
-    int begin = 0;
-    if (!run || sscanf(run, "step=%lld %n", &step, &begin) != 1 || begin == 0 || step < 0 ||
-        step > trainer->options->n_steps)
-        return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: is not a checkpoint", file->source.name);
-    run_text(trainer, options);
-    if (strcmp(run + begin, options) != 0)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
-                              "%s: was written with other options or another corpus",
-                              file->source.name);
-    const size_t n = trainer->table.n_elems;
-    QKV_TRY(read_arena(file, "weights", n, trainer->params, error));
-    QKV_TRY(read_arena(file, "adam.m", n, trainer->m, error));
-    QKV_TRY(read_arena(file, "adam.v", n, trainer->v, error));
-    trainer->step = step;
+    qkvi_run_fields run;
+    QKV_TRY(read_run(trainer, file, &run, error));
+    const uint64_t *const bits = run.bits;
+    QKV_TRY(read_arena(trainer, file, "weights", bits[QKVI_RUN_WEIGHTS], trainer->params, error));
+    QKV_TRY(read_arena(trainer, file, "adam.m", bits[QKVI_RUN_M], trainer->m, error));
+    QKV_TRY(read_arena(trainer, file, "adam.v", bits[QKVI_RUN_V], trainer->v, error));
+    trainer->step = (int64_t)bits[QKVI_RUN_STEP];
+    trainer->sums = (qkvi_train_sums){ .n_steps = (int64_t)bits[QKVI_RUN_SUM_STEPS],
+                                       .n_tokens = (int64_t)bits[QKVI_RUN_SUM_TOKENS],
+                                       .mlm = qkvi_bits_real(bits[QKVI_RUN_SUM_MLM]),
+                                       .nsp = qkvi_bits_real(bits[QKVI_RUN_SUM_NSP]) };
     return QKV_OK;
+}
+
+static qkv_status open_checkpoint(const char *folder, qkvi_safetensors **file, qkv_error *error) {
+    char printable[400];
+    char *const path = checkpoint_path(folder);
+    if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    const qkv_status status =
+        access(path, F_OK) == 0
+            ? qkvi_safetensors_open(path, file, error)
+            : qkvi_error_set(error, QKV_ERR_IO,
+                             "%s: is not there: no run was stopped here, or it was finished",
+                             qkvi_escape(printable, sizeof printable, path, strlen(path)));
+    free(path);
+    return status;
 }
 
 qkv_status qkvi_checkpoint_load(qkvi_trainer *trainer, const char *folder, qkv_error *error) {
     qkvi_safetensors *file;
-    char *const path = checkpoint_path(folder);
-    if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
-    qkv_status status = qkvi_safetensors_open(path, &file, error);
-    free(path);
-    if (status != QKV_OK) return status;
-    status = read_checkpoint(trainer, file, error);
+    QKV_TRY(open_checkpoint(folder, &file, error));
+    const qkv_status status = read_checkpoint(trainer, file, error);
+    qkvi_safetensors_close(file);
+    return status;
+}
+
+qkv_status qkvi_checkpoint_none(const qkvi_trainer *trainer, const char *folder, qkv_error *error) {
+    qkvi_safetensors *file;
+    qkvi_run_fields run;
+    qkv_status status = QKV_OK;
+    if (open_checkpoint(folder, &file, NULL) != QKV_OK) return QKV_OK;
+    if (read_run(trainer, file, &run, NULL) == QKV_OK)
+        status = qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                                "%s: this run was stopped after step %llu: resume it, or remove "
+                                "the file to begin anew",
+                                file->source.name, (unsigned long long)run.bits[QKVI_RUN_STEP]);
     qkvi_safetensors_close(file);
     return status;
 }
@@ -104,4 +144,31 @@ void qkvi_checkpoint_remove(const char *folder) {
     char *const path = checkpoint_path(folder);
     if (path) unlink(path);
     free(path);
+}
+
+/* NAME.PID-COUNT.tmp, of a file that was being written when its process was killed: qkvi_writer. */
+static int is_left_over(const char *entry) {
+    static const char *const names[] = {
+        file_name,   "model.safetensors", "train_log.tsv",        "config.json",
+        "vocab.txt", "tokenizer.json",    "tokenizer_config.json"
+    };
+    for (size_t f = 0; f < sizeof names / sizeof *names; f++) {
+        const size_t n = strlen(names[f]);
+        if (strncmp(entry, names[f], n) != 0 || entry[n] != '.') continue;
+        const char *const number = entry + n + 1;
+        const size_t n_digits = strspn(number, "0123456789");
+        if (n_digits == 0 || number[n_digits] != '-') continue;
+        if (strcmp(number + n_digits + 1 + strspn(number + n_digits + 1, "0123456789"), ".tmp") ==
+            0)
+            return 1;
+    }
+    return 0;
+}
+
+void qkvi_checkpoint_sweep(const char *folder) {
+    DIR *const list = opendir(folder);
+    const struct dirent *entry;
+    while (list && (entry = readdir(list)))
+        if (is_left_over(entry->d_name)) unlinkat(dirfd(list), entry->d_name, 0);
+    if (list) closedir(list);
 }

@@ -30,28 +30,35 @@ static void keep_lines(FILE *log, const char *text, int64_t step) {
     }
 }
 
-qkv_status qkvi_progress_begin(const char *folder, int64_t step, qkvi_progress *progress,
-                               qkv_error *error) {
+/* The log as it was at step, in place of the old one. */
+static qkv_status begin_log(const char *path, int64_t step, qkv_error *error) {
     char *old = NULL;
     size_t old_bytes;
+    qkvi_writer writer;
+    if (step > 0 && qkvi_file_load(path, MAX_LOG, &old, &old_bytes, NULL) != QKV_OK) old = NULL;
+    qkv_status status = qkvi_writer_begin(path, &writer, error);
+    if (status == QKV_OK) {
+        fputs(header, writer.stream);
+        if (old) keep_lines(writer.stream, old, step);
+        status = qkvi_writer_commit(&writer, error);
+    }
+    free(old);
+    return status;
+}
+
+qkv_status qkvi_progress_begin(const char *folder, int64_t step, qkvi_progress *progress,
+                               qkv_error *error) {
     memset(progress, 0, sizeof *progress);
     char *const path = qkvi_path_join(folder, "train_log.tsv");
     if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
-    if (step > 0 && qkvi_file_load(path, MAX_LOG, &old, &old_bytes, NULL) != QKV_OK) old = NULL;
-    progress->log = fopen(path, "we");
-    if (!progress->log) {
-        free(old);
-        free(path);
-        return qkvi_error_set(error, QKV_ERR_IO, "cannot write train_log.tsv: %s", strerror(errno));
-    }
-    fputs(header, progress->log);
-    if (old) keep_lines(progress->log, old, step);
-    fflush(progress->log);
-    free(old);
+    qkv_status status = begin_log(path, step, error);
+    if (status == QKV_OK && !(progress->log = fopen(path, "ae")))
+        status =
+            qkvi_error_set(error, QKV_ERR_IO, "cannot write train_log.tsv: %s", strerror(errno));
     free(path);
     progress->first_step = step;
     progress->started = progress->reported = now();
-    return QKV_OK;
+    return status;
 }
 
 void qkvi_progress_end(qkvi_progress *progress) {
@@ -59,38 +66,47 @@ void qkvi_progress_end(qkvi_progress *progress) {
     progress->log = NULL;
 }
 
-void qkvi_progress_add(qkvi_progress *progress, const qkvi_bert_losses *losses, int64_t n_tokens) {
-    progress->n_steps++;
-    progress->n_tokens += n_tokens;
-    progress->mlm += losses->mlm;
-    progress->nsp += losses->nsp;
+void qkvi_progress_add(qkvi_progress *progress, qkvi_trainer *trainer,
+                       const qkvi_bert_losses *losses) {
+    progress->n_tokens += trainer->batch.n_tokens;
+    trainer->sums.n_steps++;
+    trainer->sums.n_tokens += trainer->batch.n_tokens;
+    trainer->sums.mlm += losses->mlm;
+    trainer->sums.nsp += losses->nsp;
 }
 
-qkv_status qkvi_progress_report(qkvi_progress *progress, const qkvi_trainer *trainer, double rate,
+static qkv_status log_line(FILE *log, const qkv_train_report *report, int64_t n_tokens,
+                           qkv_error *error) {
+    fprintf(log, "%lld\t%.6f\t%.6f\t%.6f\t%.6f\t%.6g\t%lld\n", (long long)report->step,
+            report->loss, report->mlm_loss, report->nsp_loss, report->held_out_loss,
+            report->learning_rate, (long long)n_tokens);
+    if (fflush(log) == 0) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_IO, "cannot write train_log.tsv: %s", strerror(errno));
+}
+
+qkv_status qkvi_progress_report(qkvi_progress *progress, qkvi_trainer *trainer, double rate,
                                 double held_out_loss, qkv_error *error) {
     const qkv_train_options *const options = trainer->options;
-    const double time = now(), steps = (double)(progress->n_steps ? progress->n_steps : 1);
+    const qkvi_train_sums sums = trainer->sums;
+    const double time = now(), steps = (double)(sums.n_steps ? sums.n_steps : 1);
     const double done = (double)(trainer->step - progress->first_step);
     const double per_step = (time - progress->started) / (done > 0 ? done : 1);
     const qkv_train_report report = {
         .step = trainer->step,
         .n_steps = options->n_steps,
-        .loss = (progress->mlm + progress->nsp) / steps,
-        .mlm_loss = progress->mlm / steps,
-        .nsp_loss = progress->nsp / steps,
+        .loss = (sums.mlm + sums.nsp) / steps,
+        .mlm_loss = sums.mlm / steps,
+        .nsp_loss = sums.nsp / steps,
         .held_out_loss = held_out_loss,
         .learning_rate = rate,
         .tokens_per_second = (double)progress->n_tokens / (time - progress->reported + 1e-9),
         .seconds = time - progress->started,
         .seconds_left = per_step * (double)(options->n_steps - trainer->step)
     };
-    fprintf(progress->log, "%lld\t%.6f\t%.6f\t%.6f\t%.6f\t%.6g\t%lld\n", (long long)report.step,
-            report.loss, report.mlm_loss, report.nsp_loss, report.held_out_loss,
-            report.learning_rate, (long long)progress->n_tokens);
-    fflush(progress->log);
-    progress->n_steps = progress->n_tokens = 0;
-    progress->mlm = progress->nsp = 0;
+    progress->n_tokens = 0;
     progress->reported = time;
+    trainer->sums = (qkvi_train_sums){ 0 };
+    QKV_TRY(log_line(progress->log, &report, sums.n_tokens, error));
     if (options->report && options->report(options->report_user, &report) != 0)
         return qkvi_error_set(error, QKV_ERR_CANCELLED, "training was stopped after step %lld",
                               (long long)report.step);

@@ -15,7 +15,7 @@ void qkv_train_options_default(qkv_train_options *options) {
                                     .n_steps = 3000,
                                     .batch = 128,
                                     .warmup = 200,
-                                    .checkpoint_every = 500,
+                                    .checkpoint_every = 100,
                                     .report_every = 20,
                                     .learning_rate = 1.5e-3,
                                     .weight_decay = 0.01,

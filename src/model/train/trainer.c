@@ -27,7 +27,7 @@ static qkv_status run_step(qkvi_trainer *t, qkvi_progress *progress, double rate
                               "%g may help",
                               (long long)t->step + 1, t->options->learning_rate);
     qkvi_bert_pack(t->ctx, t->weights);
-    qkvi_progress_add(progress, &losses, t->batch.n_tokens);
+    qkvi_progress_add(progress, t, &losses);
     t->step++;
     return QKV_OK;
 }
@@ -48,6 +48,14 @@ static int is_due(const qkvi_trainer *t, int64_t every) {
     return every > 0 && (t->step % every == 0 || t->step == t->options->n_steps);
 }
 
+/* The caller's flag, asked after each step. */
+static qkv_status check_cancel(const qkvi_trainer *t, qkv_error *error) {
+    const int *const cancel = t->options->cancel;
+    if (!cancel || !*(const volatile int *)cancel || t->step == t->options->n_steps) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_CANCELLED, "training was stopped after step %lld",
+                          (long long)t->step);
+}
+
 static qkv_status run_steps(qkvi_trainer *t, qkvi_progress *progress, qkv_error *error) {
     const qkv_train_options *const o = t->options;
     while (t->step < o->n_steps) {
@@ -59,6 +67,7 @@ static qkv_status run_steps(qkvi_trainer *t, qkvi_progress *progress, qkv_error 
             QKV_TRY(held_out_loss(t, &loss, error));
             status = qkvi_progress_report(progress, t, rate, loss, error);
         }
+        if (status == QKV_OK) status = check_cancel(t, error);
         if (status == QKV_ERR_CANCELLED || is_due(t, o->checkpoint_every))
             QKV_TRY(qkvi_checkpoint_save(t, o->out, error));
         if (status != QKV_OK) return status;

@@ -14,6 +14,12 @@
 
 enum { QKVI_HELD_OUT_PAIRS = 128 }; /* of every report's held-out loss */
 
+/** What a report tells, since the one before: a part of a run, for reports must not depend on stops. */
+typedef struct qkvi_train_sums {
+    int64_t n_steps, n_tokens;
+    double mlm, nsp; /* sums of the steps' means */
+} qkvi_train_sums;
+
 typedef struct qkvi_trainer {
     qkv_ctx *ctx;
     const qkv_train_options *options;
@@ -31,6 +37,7 @@ typedef struct qkvi_trainer {
     qkvi_feed batch;
     uint64_t fingerprint; /* of the corpus file */
     int64_t step;         /* steps done */
+    qkvi_train_sums sums;
 } qkvi_trainer;
 
 /** Every rule that options must keep. ARGUMENT, SHAPE. */
@@ -54,13 +61,20 @@ void qkvi_init_weights(uint64_t seed, int sinusoidal, const qkvi_param_table *ta
 qkv_status qkvi_trainer_save(const qkvi_trainer *trainer, qkv_error *error);
 
 /**
- * checkpoint.safetensors in a folder: weights, both moments, the number of steps done, and the
- * options and corpus that led there. load refuses a checkpoint of other options (ARGUMENT): it
- * would not be the same run.
+ * checkpoint.safetensors in a folder: weights, both moments, the number of steps done, the sums, and
+ * the options and corpus that led there. load refuses a checkpoint of other options (ARGUMENT,
+ * naming them: it would not be the same run), and a damaged one (FORMAT).
  */
 qkv_status qkvi_checkpoint_save(const qkvi_trainer *trainer, const char *folder, qkv_error *error);
 qkv_status qkvi_checkpoint_load(qkvi_trainer *trainer, const char *folder, qkv_error *error);
 void qkvi_checkpoint_remove(const char *folder);
+/**
+ * Before a run begins anew: ARGUMENT if the folder has a checkpoint of the very same run, which
+ * would be lost.
+ */
+qkv_status qkvi_checkpoint_none(const qkvi_trainer *trainer, const char *folder, qkv_error *error);
+/** Removes what a killed run left half written. */
+void qkvi_checkpoint_sweep(const char *folder);
 
 /** FNV-1a of a file's bytes: tells one corpus from another, not friend from foe. */
 qkv_status qkvi_corpus_fingerprint(const char *path, uint64_t *fingerprint, qkv_error *error);

@@ -123,8 +123,13 @@ qkv_status qkvi_trainer_open(qkvi_trainer *trainer, qkv_error *error) {
     QKV_TRY(make_vocabulary(trainer, error));
     QKV_TRY(make_model(trainer, error));
     QKV_TRY(make_optimizer(trainer, error));
+    if (options->resume)
+        QKV_TRY(qkvi_checkpoint_load(trainer, options->resume, error));
+    else
+        QKV_TRY(qkvi_checkpoint_none(trainer, options->out, error));
     QKV_TRY(make_folder(options->out, error));
-    if (options->resume) QKV_TRY(qkvi_checkpoint_load(trainer, options->resume, error));
+    qkvi_checkpoint_sweep(options->out);
+    if (!options->resume) qkvi_checkpoint_remove(options->out);
     qkvi_bert_pack(trainer->ctx, trainer->weights);
     return QKV_OK;
 }

@@ -1,0 +1,161 @@
+/* A run in one line of text: see run_fields.h. */
+#include "model/train/run_fields.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/status.h"
+
+enum kind { WHOLE, REAL, HASH };
+
+/* Options have the names that the tool gives them. */
+static const struct {
+    const char *name;
+    enum kind kind;
+} known[QKVI_RUN_FIELDS] = {
+    [QKVI_RUN_STEP] = { "step", WHOLE },
+    [QKVI_RUN_SUM_STEPS] = { "sum_steps", WHOLE },
+    [QKVI_RUN_SUM_TOKENS] = { "sum_tokens", WHOLE },
+    [QKVI_RUN_SUM_MLM] = { "sum_mlm", REAL },
+    [QKVI_RUN_SUM_NSP] = { "sum_nsp", REAL },
+    [QKVI_RUN_WEIGHTS] = { "weights", HASH },
+    [QKVI_RUN_M] = { "adam.m", HASH },
+    [QKVI_RUN_V] = { "adam.v", HASH },
+    [QKVI_RUN_GRAMMAR] = { "grammar", WHOLE },
+    [QKVI_RUN_CORPUS] = { "corpus", HASH },
+    [QKVI_RUN_LAYERS] = { "layers", WHOLE },
+    [QKVI_RUN_HEADS] = { "heads", WHOLE },
+    [QKVI_RUN_HIDDEN] = { "hidden", WHOLE },
+    [QKVI_RUN_INTERMEDIATE] = { "intermediate", WHOLE },
+    [QKVI_RUN_VOCAB] = { "vocab", WHOLE },
+    [QKVI_RUN_LEN] = { "len", WHOLE },
+    [QKVI_RUN_STEPS] = { "steps", WHOLE },
+    [QKVI_RUN_BATCH] = { "batch", WHOLE },
+    [QKVI_RUN_WARMUP] = { "warmup", WHOLE },
+    [QKVI_RUN_LR] = { "lr", REAL },
+    [QKVI_RUN_DECAY] = { "weight_decay", REAL },
+    [QKVI_RUN_BETA1] = { "beta1", REAL },
+    [QKVI_RUN_BETA2] = { "beta2", REAL },
+    [QKVI_RUN_CLIP] = { "clip", REAL },
+    [QKVI_RUN_SEED] = { "seed", WHOLE },
+    [QKVI_RUN_SINUSOIDAL] = { "sinusoidal", WHOLE },
+};
+static const char check_name[] = "check=";
+
+uint64_t qkvi_real_bits(double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+double qkvi_bits_real(uint64_t bits) {
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+uint64_t qkvi_hash(uint64_t hash, const void *bytes, size_t n) {
+    const unsigned char *const b = bytes;
+    for (size_t i = 0; i < n; i++) hash = (hash ^ b[i]) * 0x100000001b3u;
+    return hash;
+}
+
+void qkvi_run_fields_of(const qkvi_trainer *trainer, qkvi_run_fields *fields) {
+    const qkv_train_options *const o = trainer->options;
+    *fields = (qkvi_run_fields){ {
+        [QKVI_RUN_STEP] = (uint64_t)trainer->step,
+        [QKVI_RUN_SUM_STEPS] = (uint64_t)trainer->sums.n_steps,
+        [QKVI_RUN_SUM_TOKENS] = (uint64_t)trainer->sums.n_tokens,
+        [QKVI_RUN_SUM_MLM] = qkvi_real_bits(trainer->sums.mlm),
+        [QKVI_RUN_SUM_NSP] = qkvi_real_bits(trainer->sums.nsp),
+        [QKVI_RUN_GRAMMAR] = o->grammar != NULL,
+        [QKVI_RUN_CORPUS] = trainer->fingerprint,
+        [QKVI_RUN_LAYERS] = (uint64_t)o->n_layers,
+        [QKVI_RUN_HEADS] = (uint64_t)o->n_heads,
+        [QKVI_RUN_HIDDEN] = (uint64_t)o->hidden,
+        [QKVI_RUN_INTERMEDIATE] = (uint64_t)o->intermediate,
+        [QKVI_RUN_VOCAB] = (uint64_t)o->vocab_size,
+        [QKVI_RUN_LEN] = (uint64_t)o->max_len,
+        [QKVI_RUN_STEPS] = (uint64_t)o->n_steps,
+        [QKVI_RUN_BATCH] = (uint64_t)o->batch,
+        [QKVI_RUN_WARMUP] = (uint64_t)o->warmup,
+        [QKVI_RUN_LR] = qkvi_real_bits(o->learning_rate),
+        [QKVI_RUN_DECAY] = qkvi_real_bits(o->weight_decay),
+        [QKVI_RUN_BETA1] = qkvi_real_bits(o->beta1),
+        [QKVI_RUN_BETA2] = qkvi_real_bits(o->beta2),
+        [QKVI_RUN_CLIP] = qkvi_real_bits(o->clip),
+        [QKVI_RUN_SEED] = o->seed,
+        [QKVI_RUN_SINUSOIDAL] = o->sinusoidal_positions != 0,
+    } };
+}
+
+/* ---- Text ------------------------------------------------------------------------------------ */
+
+void qkvi_run_fields_print(const qkvi_run_fields *fields, char text[QKVI_RUN_BYTES]) {
+    size_t n = 0;
+    for (int f = 0; f < QKVI_RUN_FIELDS; f++) {
+        const unsigned long long bits = fields->bits[f];
+        n += (size_t)snprintf(text + n, QKVI_RUN_BYTES - n,
+                              known[f].kind == WHOLE ? "%s=%llu " : "%s=%016llx ", known[f].name,
+                              bits);
+    }
+    snprintf(text + n, QKVI_RUN_BYTES - n, "%s%016llx", check_name,
+             (unsigned long long)qkvi_hash(QKVI_HASH_START, text, n));
+}
+
+/* "NAME=NUMBER ", exactly as it is printed; NULL if it is not that. */
+static const char *take(const char *text, const char *name, enum kind kind, uint64_t *bits) {
+    const size_t n_name = strlen(name);
+    const char *const number = text + n_name + 1;
+    if (strncmp(text, name, n_name) != 0 || text[n_name] != '=') return NULL;
+    const size_t n = strspn(number, kind == WHOLE ? "0123456789" : "0123456789abcdef");
+    if (n == 0 || n > 20 || number[n] != ' ') return NULL;
+    *bits = strtoull(number, NULL, kind == WHOLE ? 10 : 16);
+    return number + n + 1;
+}
+
+qkv_status qkvi_run_fields_parse(const char *name, const char *text, qkvi_run_fields *fields,
+                                 qkv_error *error) {
+    char check[sizeof check_name + 16];
+    const char *at = text;
+    for (int f = 0; at && f < QKVI_RUN_FIELDS; f++)
+        at = take(at, known[f].name, known[f].kind, &fields->bits[f]);
+    if (!at)
+        return qkvi_error_set(error, QKV_ERR_FORMAT,
+                              "%s: is damaged, or the checkpoint of another version", name);
+    snprintf(check, sizeof check, "%s%016llx", check_name,
+             (unsigned long long)qkvi_hash(QKVI_HASH_START, text, (size_t)(at - text)));
+    if (strcmp(at, check) == 0) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_FORMAT,
+                          "%s: is damaged: the checksum of its line of options is another", name);
+}
+
+/* ---- Comparing ------------------------------------------------------------------------------- */
+
+static int print_difference(char *text, size_t n_bytes, int field, uint64_t stored, uint64_t ours) {
+    const char *const name = known[field].name;
+    if (field == QKVI_RUN_GRAMMAR)
+        return snprintf(text, n_bytes, stored ? "a grammar, not a text" : "a text, not a grammar");
+    if (field == QKVI_RUN_CORPUS) return snprintf(text, n_bytes, "another corpus");
+    if (known[field].kind == REAL)
+        return snprintf(text, n_bytes, "%s %.9g, not %.9g", name, qkvi_bits_real(stored),
+                        qkvi_bits_real(ours));
+    return snprintf(text, n_bytes, "%s %llu, not %llu", name, (unsigned long long)stored,
+                    (unsigned long long)ours);
+}
+
+qkv_status qkvi_run_fields_match(const char *name, const qkvi_run_fields *stored,
+                                 const qkvi_run_fields *ours, qkv_error *error) {
+    char list[400] = "";
+    size_t n = 0;
+    for (int f = QKVI_RUN_GRAMMAR; f < QKVI_RUN_FIELDS; f++) {
+        if (stored->bits[f] == ours->bits[f]) continue;
+        if (n > 0 && n < sizeof list) n += (size_t)snprintf(list + n, sizeof list - n, "; ");
+        if (n < sizeof list)
+            n += (size_t)print_difference(list + n, sizeof list - n, f, stored->bits[f],
+                                          ours->bits[f]);
+    }
+    if (n == 0) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s: is of another run: %s", name, list);
+}
