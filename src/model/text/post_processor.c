@@ -65,7 +65,9 @@ static qkv_status append_special(const struct reader *r, const char *field, cons
     for (size_t i = 0; i < json_array_size(ids); i++) {
         const json_t *value = json_array_get(ids, i);
         const json_int_t id = json_is_integer(value) ? json_integer_value(value) : -1;
-        if (id < 0 || id >= qkv_tokenizer_size(r->tokenizer))
+        size_t n_bytes;
+        if (id < 0 || id > INT32_MAX ||
+            !qkv_tokenizer_token(r->tokenizer, (int32_t)id, &n_bytes)) /* ids may have gaps */
             return template_failed(r, field, "an id of special_tokens is not in the vocabulary");
         QKV_TRY(append_item(r, field, template, id, type));
     }
