@@ -36,8 +36,10 @@ static uint32_t seen_by_head(const qkvi_problem *p, const qkvi_kernels *kernels,
 
 void qkvi_seen(const qkvi_problem *p, const qkvi_kernels *kernels, const qkvi_rules *r, int64_t b,
                int64_t g, int64_t key, int64_t n_keys, uint32_t see[QKVI_SEEN_WORDS]) {
-    const qkvi_range keys =
-        r->n_queries > 0 ? qkvi_keys_of_block(r, 0, r->n_queries) : (qkvi_range){ 0, 0 };
+    /* Without heads there are no queries, and the mask, without elements, may be NULL. */
+    const qkvi_range keys = r->n_queries > 0 && p->heads_per_kv > 0
+                                ? qkvi_keys_of_block(r, 0, r->n_queries)
+                                : (qkvi_range){ 0, 0 };
     /* All heads alike: one of them speaks for the others. */
     const int64_t n_heads = p->mask_stride[1] == 0 ? 1 : p->heads_per_kv;
     for (int w = 0; w < QKVI_SEEN_WORDS; w++) {
