@@ -1,0 +1,49 @@
+/*
+ * Bytes as an attention problem. A fixed head gives small sizes, rules and the seed of the values;
+ * edits follow, each of which puts any number into any field: sizes, strides, flags, struct_size.
+ */
+#ifndef QKV_FUZZ_ATTENTION_CASE_H
+#define QKV_FUZZ_ATTENTION_CASE_H
+
+#include "fuzz/fuzz.h"
+
+enum { CASE_MOST_BATCHES = 64 }; /* with values of their own for each batch */
+
+typedef struct attention_case {
+    qkv_attention_desc desc; /* mask: NULL */
+    qkv_attention_grads grads;
+    int64_t q_offsets[CASE_MOST_BATCHES], kv_len[CASE_MOST_BATCHES], q_len[CASE_MOST_BATCHES];
+    bool wants_lse, wants_d_lse;
+    uint8_t shift; /* elements before each array: its alignment */
+    uint8_t style; /* of the values */
+    uint64_t seed;
+} attention_case;
+
+void attention_case_read(const uint8_t *bytes, size_t n_bytes, attention_case *c);
+
+/* An array of a case: what its shape and strides promise, and nothing more. */
+typedef struct attention_array {
+    int64_t size[4], stride[4];
+    size_t elem_bytes, n_elems;
+    void *block, *data;
+} attention_array;
+
+/* Lays out, without memory; false if a stride is negative or there are too many elements. */
+bool attention_array_plan(const int64_t size[4], const int64_t stride[3], int64_t last_stride,
+                          size_t elem_bytes, attention_array *array);
+void attention_array_alloc(attention_array *array, uint8_t shift);
+void attention_array_free(attention_array *array);
+
+/* Values of an input: mostly small numbers; by style also zeros, huge, infinite and NaN ones. */
+void attention_array_fill(attention_array *array, uint8_t style, uint64_t seed);
+
+/* Outputs begin as canaries. */
+void attention_array_clear(attention_array *array);
+/*
+ * The elements of rows i < rows[b] (NULL: of all rows) were written, all else was not.
+ */
+void attention_array_check(const attention_array *array, const int64_t *rows);
+/* The same bits, or NaN in both. */
+bool attention_array_same(const attention_array *a, const attention_array *b);
+
+#endif
