@@ -242,6 +242,11 @@ void qkvi_grammar_free(qkvi_grammar *grammar);
 /* The word with this lower-case key, or -1. */
 int32_t qkvi_word_find(const qkvi_grammar *g, const char *key, int32_t bytes);
 
+/* A word of its own, wherever it stands. */
+static inline bool qkvi_is_punctuation(char c) {
+    return c == '.' || c == ',' || c == '?' || c == '!' || c == ';' || c == ':' || c == '"';
+}
+
 /* Splits a text into lower-case words and punctuation; "[MASK]" is a masked word. b may be NULL.
  * False if there are more than QKVI_PAIR_WORDS. */
 bool qkvi_grammar_split(const qkvi_grammar *g, const char *a, int64_t a_bytes, const char *b,

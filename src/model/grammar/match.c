@@ -31,10 +31,6 @@ typedef struct qkvi_matcher {
 
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-static bool is_punctuation(char c) {
-    return c == '.' || c == ',' || c == '?' || c == '!' || c == ';' || c == ':' || c == '"';
-}
-
 static int32_t word_of(const qkvi_grammar *g, const char *text, int64_t bytes) {
     char key[QKVI_PAIR_BYTES];
     if (bytes == 6 && memcmp(text, "[MASK]", 6) == 0) return -1;
@@ -53,8 +49,8 @@ static bool split_half(const qkvi_grammar *g, const char *text, int64_t bytes, i
             continue;
         }
         int64_t end = i + 1;
-        if (!is_punctuation(text[i]))
-            while (end < bytes && !is_space(text[end]) && !is_punctuation(text[end])) ++end;
+        if (!qkvi_is_punctuation(text[i]))
+            while (end < bytes && !is_space(text[end]) && !qkvi_is_punctuation(text[end])) ++end;
         if (s->n == QKVI_PAIR_WORDS || end > INT32_MAX) return false;
         s->words[s->n] = word_of(g, text + i, end - i);
         s->spans[s->n++] = (qkvi_span){ half, (int32_t)i, (int32_t)end };

@@ -117,11 +117,22 @@ static qkv_status table_grow(const qkvi_reader *r) {
     return QKV_OK;
 }
 
+/* A sentence that was said must split into the same words again. */
+static qkv_status check_one_word(const qkvi_reader *r, qkvi_token token) {
+    bool good = !qkvi_token_is(token, "[MASK]");
+    for (int32_t i = 0; i < token.bytes && token.bytes > 1; ++i)
+        good &= !qkvi_is_punctuation(token.text[i]);
+    if (good) return QKV_OK;
+    return qkvi_reader_fail(r, QKV_ERR_FORMAT, "'%s' is not one word of a sentence",
+                            qkvi_token_quote(token).text);
+}
+
 qkv_status qkvi_word_add(const qkvi_reader *r, qkvi_token token, int32_t *word) {
     qkvi_grammar *const g = r->g;
     if (token.bytes == 0 || token.bytes > QKVI_WORD_BYTES)
         return qkvi_reader_fail(r, QKV_ERR_LIMIT, "the word '%s' has %d bytes; 1 to %d are allowed",
                                 qkvi_token_quote(token).text, (int)token.bytes, QKVI_WORD_BYTES);
+    QKV_TRY(check_one_word(r, token));
     char key[QKVI_WORD_BYTES];
     for (int32_t i = 0; i < token.bytes; ++i) key[i] = lower(token.text[i]);
     *word = qkvi_word_find(g, key, token.bytes);
