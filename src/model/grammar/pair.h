@@ -10,8 +10,9 @@ typedef enum qkvi_split {
 } qkvi_split;
 
 enum {
-    QKVI_PAIR_BYTES = 1024, /* longest text of one pair that a grammar says, both halves */
-    QKVI_PAIR_WORDS = 48    /* most words of one pair that a grammar says */
+    QKVI_PAIR_WORDS = 48, /* most words of one pair that a grammar says, both halves */
+    QKVI_WORD_BYTES = 32, /* of the longest of them */
+    QKVI_PAIR_BYTES = QKVI_PAIR_WORDS * (QKVI_WORD_BYTES + 1) + 1 /* of their text: spaces, a NUL */
 };
 
 /* The bytes [begin, end) of text `half` (0: a, 1: b). */

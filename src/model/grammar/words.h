@@ -6,10 +6,7 @@
 
 #include "model/grammar/grammar.h"
 
-enum {
-    QKVI_WORD_BYTES = 32, /* of the longest word */
-    QKVI_MAX_READINGS = 4 /* persons of a class: "he she" */
-};
+enum { QKVI_MAX_READINGS = 4 }; /* persons of a class: "he she" */
 
 /* Where the reader is: for messages "grammar.txt:12: …". */
 typedef struct qkvi_reader {
