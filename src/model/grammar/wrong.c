@@ -73,6 +73,11 @@ static bool speaks_of_another(const qkvi_grammar *g, const qkvi_say *say, const 
     return false;
 }
 
+/* Whether the first half of one frame and the second of another fit a sentence together. */
+static bool fit_together(const qkvi_frame *a, const qkvi_frame *b) {
+    return a->n_a + (b->n_elements - b->n_a) <= QKVI_PAIR_WORDS;
+}
+
 /* The first half of one say, the second of another, which speaks of something else. */
 static bool change_subject(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_say *say,
                            const qkvi_assignment *assignment, qkvi_sentence *sentence) {
@@ -83,11 +88,13 @@ static bool change_subject(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_say 
     for (int32_t i = 0; i < QKVI_DRAW_TRIES; ++i) {
         const qkvi_say *const from = &g->says[urn->balls[qkvi_rng_below(rng, (uint32_t)urn->n)]];
         if (from == say || !qkvi_say_draw(g, rng, from, &other)) continue;
-        if (!speaks_of_another(g, from, qkvi_say_frame(g, from, &other), &other, &first)) continue;
+        const qkvi_frame *const frame = qkvi_say_frame(g, from, &other);
+        if (!speaks_of_another(g, from, frame, &other, &first)) continue;
+        if (!fit_together(qkvi_say_frame(g, say, assignment), frame)) continue;
         sentence->n = 0;
         qkvi_say_half(g, rng, say, 0, assignment, sentence);
         qkvi_say_half(g, rng, from, 1, &other, sentence);
-        if (sentence->n <= QKVI_PAIR_WORDS && !qkvi_grammar_is_pair(g, sentence)) return true;
+        if (!qkvi_grammar_is_pair(g, sentence)) return true;
     }
     return false;
 }
