@@ -61,6 +61,8 @@ static qkv_status try_say(const qkvi_reader *r, int32_t s, qkvi_wish w) {
 
 qkv_status qkvi_grammar_urns(const qkvi_reader *r) {
     for (int u = 0; u < QKVI_N_URNS; ++u) QKV_TRY(fill_urn(r, u));
+    if (!r->g->urns[QKVI_URN_SINGLE].n && !r->g->urns[QKVI_URN_PAIR].n)
+        return qkvi_reader_fail(r, QKV_ERR_FORMAT, "every sentence is held, none is left to train");
     for (int32_t s = 0; s < r->g->n_says; ++s) {
         qkvi_reader at = *r;
         at.line = r->g->families[r->g->says[s].family].line;

@@ -83,6 +83,7 @@ static bool change_subject(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_say 
                            const qkvi_assignment *assignment, qkvi_sentence *sentence) {
     const qkvi_urn *const urn = &g->urns[QKVI_URN_PAIR];
     qkvi_assignment first = *assignment, other;
+    if (!urn->n) return false; /* all pairs are held */
     for (int32_t v = 0; v < QKVI_MAX_VARS; ++v)
         if (!(say->vars[0] >> v & 1)) first.lexeme[v] = -1;
     for (int32_t i = 0; i < QKVI_DRAW_TRIES; ++i) {
