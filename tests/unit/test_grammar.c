@@ -302,6 +302,9 @@ static void test_errors(void **state) {
           "test:5: the grammar cannot say" },
         { "word a = b : c\nfamily f\n  X = b\n  say X\nshown c\n", "cannot hold it out" },
         { "word a = b : 0123456789012345678901234567890123\n", "1 to 32 are allowed" },
+        { "word a = b : o.k\n", "test:1: 'o.k' is not one word of a sentence" },
+        { "function : [MASK]\n", "test:1: '[MASK]' is not one word of a sentence" },
+        { "word a = b : c\nfamily f\n  X = b\n  held say X\n", "none is left to train" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
         qkv_error error = { 0 };
