@@ -181,6 +181,8 @@ static void refuse(const attention_case *c, const qkv_attention_desc *desc, qkv_
     qkv_status status = qkv_attention_forward(ctx, desc, at, at + 16, at + 32, at + 48, NULL, NULL);
     FUZZ_CHECK(!accepted(ctx, status));
     FUZZ_CHECK(status == expected || expected == QKV_ERR_MEMORY);
+    /* Rows of o: backward only reads them. */
+    if (strstr(qkv_ctx_message(ctx), "rows would overlap")) return;
     status =
         qkv_attention_backward(ctx, desc, at, at + 16, at + 32, at + 48, at + 56, &grads, NULL);
     FUZZ_CHECK(!accepted(ctx, status));
