@@ -32,7 +32,7 @@ for isa in avx2 avx512; do
         }
         !tile || !/^ / { next }
         { sub(/:$/, "", $1); here = hex($1) }
-        /[yz]mm/ && /(\(%rsp[,)]|-0x[0-9a-f]*\(%rbp[,)])/ { at[++n_spills] = here; line[n_spills] = $0 }
+        /[yz]mm/ && !/vbroadcast/ && /(\(%rsp[,)]|-0x[0-9a-f]*\(%rbp[,)])/ { at[++n_spills] = here; line[n_spills] = $0 }
         /vfmadd/ { sum_at[++n_sums] = here }
         $2 ~ /^j/ && hex($3) <= here {
             n_loops++

@@ -53,7 +53,7 @@ const char *hostile_path(char path[512], const char *name) {
 
 static void limit(int resource, rlim_t most) {
     const struct rlimit both = { most, most };
-    if (setrlimit(resource, &both) != 0) _exit(99);
+    if (setrlimit((__rlimit_resource_t)resource, &both) != 0) _exit(99);
 }
 
 /* Bytes of address space that this process has. */
