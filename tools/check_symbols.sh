@@ -1,8 +1,9 @@
 #!/bin/sh
 # check_symbols.sh BUILD: an object of one instruction set exports its table and nothing else (else the linker could pick its
 # copy of a shared function for a processor that lacks the instructions); libraries define only qkv_… and qkvi_…;
-# everything that the other libraries take from libqkv is exported by libqkv.so.
+# everything that one library takes from another is exported by its shared form.
 set -eu
+export LC_ALL=C
 here=$(cd "$(dirname "$0")/.." && pwd)
 build=$1
 failed=0
@@ -12,7 +13,7 @@ fail() {
 }
 
 # defined FILE: "object symbol" of every global definition in an archive
-defined() { LC_ALL=C nm -A -g --defined-only "$1" 2>/dev/null | sed -E 's/^[^:]*:([^:]*):.* ([^ ]+)$/\1 \2/'; }
+defined() { nm -A -g --defined-only "$1" 2>/dev/null | sed -E 's/^[^:]*:([^:]*):.* ([^ ]+)$/\1 \2/'; }
 
 for source in "$here"/src/kernels/isa_*.c; do
     object=$(basename "$source")
@@ -28,14 +29,19 @@ for library in libqkv libqkvmodel libqkvview; do
     [ -z "$strangers" ] || fail "$library defines names that are not ours: $(echo $strangers)"
 done
 
-exported=$(LC_ALL=C nm --dynamic --defined-only "$build/libqkv.so" | awk '{ sub(/@.*/, "", $3); print $3 }' | sort -u)
-ours=$(defined "$build/libqkv.a" | awk '{ print $2 }' | sort -u)
-for library in libqkvmodel libqkvview; do
+# Sorted lists of names: what a library defines, what it needs, what its shared form offers.
+names() { sort -u >"$lists/$1"; }
+lists=$(mktemp -d)
+trap 'rm -rf "$lists"' EXIT
+for library in libqkv libqkvmodel libqkvview; do
     [ -f "$build/$library.a" ] || continue
-    for symbol in $(LC_ALL=C nm -u "$build/$library.a" 2>/dev/null | awk '{ print $2 }' | sort -u); do
-        printf '%s\n' "$ours" | grep -qx "$symbol" || continue
-        printf '%s\n' "$exported" | grep -qx "$symbol" ||
-            fail "$library needs $symbol, which libqkv.so hides: its header lacks the visibility pragma"
-    done
+    defined "$build/$library.a" | awk '{ print $2 }' | names $library.defined
+    nm -u "$build/$library.a" 2>/dev/null | awk '$1 == "U" { print $2 }' | names $library.needed
+    nm --dynamic --defined-only "$build/$library.so" | awk '{ sub(/@.*/, "", $3); print $3 }' | names $library.offered
+done
+for pair in libqkvmodel:libqkv libqkvview:libqkv libqkvview:libqkvmodel; do
+    user=${pair%:*} provider=${pair#*:}
+    hidden=$(comm -12 "$lists/$user.needed" "$lists/$provider.defined" | comm -23 - "$lists/$provider.offered")
+    [ -z "$hidden" ] || fail "$user needs what $provider.so hides, for lack of the visibility pragma:" $hidden
 done
 exit $failed

@@ -30,5 +30,6 @@ step build ./dev build release
 step headers check_headers
 step symbols tools/check_symbols.sh build/release
 step spills tools/check_spills.sh build/release
+step baseline tools/check_baseline.sh build/release
 echo "lint: $n_failed failed"
 [ "$n_failed" -eq 0 ]

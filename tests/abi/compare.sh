@@ -1,6 +1,7 @@
 #!/bin/sh
-# compare.sh LIBRARY: its exported symbols with their versions must be those of symbols.txt. A symbol that went missing breaks
-# programs; a new one is a promise. If the change is meant:  sh tests/abi/compare.sh --print LIBRARY >tests/abi/symbols.txt
+# compare.sh LIBRARY: its exported symbols with their versions must be those of LIBNAME.symbols here. A symbol that went missing
+# breaks programs; a new one is a promise. If the change is meant:
+#     sh tests/abi/compare.sh --print LIBRARY >tests/abi/LIBNAME.symbols
 set -eu
 here=$(dirname "$0")
 
@@ -13,8 +14,9 @@ if [ "$1" = --print ]; then
     exported "$2"
     exit
 fi
-if ! difference=$(exported "$1" | diff "$here/symbols.txt" -); then
-    echo "exported symbols have changed (<: committed list, >: library):" >&2
+name=$(basename "$1")
+if ! difference=$(exported "$1" | diff "$here/${name%%.*}.symbols" -); then
+    echo "exported symbols of $name have changed (<: committed list, >: library):" >&2
     echo "$difference" >&2
     exit 1
 fi

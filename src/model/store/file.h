@@ -75,7 +75,9 @@ void qkvi_writer_end(qkvi_writer *writer);
 /** Finish, publish and end. */
 qkv_status qkvi_writer_commit(qkvi_writer *writer, qkv_error *error);
 
+#pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
 /** A whole small file by a writer. */
 qkv_status qkvi_file_save(const char *path, const void *bytes, size_t n, qkv_error *error);
+#pragma GCC visibility pop
 
 #endif

@@ -1,0 +1,34 @@
+# What programs of others need: headers, a .pc file for each library, and the package that find_package(qkv) finds. Every path
+# in them is relative to the file itself, so the installed tree may be moved. The libraries' own rules are where they are made;
+# the manual's are in manual.cmake.
+include(CMakePackageConfigHelpers)
+
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/qkv DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+if(TARGET qkv-tool)
+    install(TARGETS qkv-tool)
+endif()
+
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/qkv)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/qkv-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(EXPORT qkv-targets NAMESPACE qkv:: DESTINATION ${package_folder})
+install(FILES ${PROJECT_SOURCE_DIR}/cmake/qkv-config.cmake ${PROJECT_BINARY_DIR}/qkv-config-version.cmake
+    DESTINATION ${package_folder})
+
+# qkv_pkg_config(NAME DESCRIPTION REQUIRES … REQUIRES_PRIVATE … LIBS_PRIVATE …)
+function(qkv_pkg_config name description)
+    cmake_parse_arguments(ARG "" "" "REQUIRES;REQUIRES_PRIVATE;LIBS_PRIVATE" ${ARGN})
+    foreach(field REQUIRES REQUIRES_PRIVATE LIBS_PRIVATE)
+        list(JOIN ARG_${field} " " ${field})
+    endforeach()
+    set(folder /${CMAKE_INSTALL_LIBDIR}/pkgconfig) # up from here to the prefix
+    file(RELATIVE_PATH up ${folder} /)
+    string(REGEX REPLACE "/$" "" up "${up}")
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/library.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
+    install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endfunction()
+
+qkv_pkg_config(qkv "Exact scaled dot-product attention" LIBS_PRIVATE -lm -pthread)
+qkv_pkg_config(qkvmodel "Small transformer models and what their heads look at"
+    REQUIRES "qkv = ${PROJECT_VERSION}" REQUIRES_PRIVATE jansson libutf8proc zlib LIBS_PRIVATE -lm)
+qkv_pkg_config(qkvview "Pictures of attention"
+    REQUIRES "qkvmodel = ${PROJECT_VERSION}" REQUIRES_PRIVATE pangocairo cairo zlib LIBS_PRIVATE -lm)
