@@ -248,7 +248,7 @@ QKV_API QKV_NODISCARD qkv_status qkv_attention_backward_workspace(qkv_ctx *ctx,
  *     that no query may see are never read. A visible NaN gives NaN in the rows that see it, and
  *     only there.
  * Accuracy: |o - exact| <= 2^-24 (4 sqrt(head_dim) max_j |scale| sum|q||k_j| + 4 max|mask|
- *     + 4 sqrt(len_k) + 16) max|v|.
+ *     + 4 sqrt(len_k) + 16) max|v|, as long as 256 len_k max|v| is a float.
  * Determinism: the bits of a row depend on its query, its keys and the options; not on threads,
  *     instruction set, batch, padding or len_q.
  * Memory: qkv_attention_workspace; nothing is allocated once the context's arena has grown to it.

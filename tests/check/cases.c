@@ -326,10 +326,30 @@ void case_make(check_case *c, uint64_t seed) {
     if (rng_chance(r, 35)) make_mask(r, c);
     poison_hidden(r, c);
     if (rng_chance(r, 15)) poison_one(r, c);
+    case_seal(c);
+    describe(c, PATTERN_NAMES[pattern]);
+}
+
+void case_dense(check_case *c, const qkv_attention_desc *d, uint64_t seed, bool at_end) {
+    qkv_attention_grads g;
+    rng r = { seed };
+    *c = (check_case){ .seed = seed, .d = *d, .at_end = at_end };
+    qkv_attention_grads_contiguous(&g, d);
+    memcpy(c->d_o_stride, g.d_o_stride, sizeof c->d_o_stride);
+    memcpy(c->d_q_stride, g.d_q_stride, sizeof c->d_q_stride);
+    memcpy(c->d_k_stride, g.d_k_stride, sizeof c->d_k_stride);
+    memcpy(c->d_v_stride, g.d_v_stride, sizeof c->d_v_stride);
+    c->q = input_new(&r, c, 'q', c->d.q_stride, NORMAL);
+    c->k = input_new(&r, c, 'k', c->d.k_stride, NORMAL);
+    c->v = input_new(&r, c, 'v', c->d.v_stride, NORMAL);
+    c->d_o = input_new(&r, c, 'o', c->d_o_stride, NORMAL);
+    c->d_lse = input_new(&r, c, 'l', c->d.lse_stride, NORMAL);
+}
+
+void case_seal(check_case *c) {
     const guarded *const inputs[] = { &c->q, &c->k, &c->v, &c->d_o, &c->d_lse, &c->mask };
     for (int n = 0; n < 6; n++)
         if (inputs[n]->map) guarded_read_only(inputs[n]);
-    describe(c, PATTERN_NAMES[pattern]);
 }
 
 void case_free(check_case *c) {

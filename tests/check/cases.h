@@ -33,6 +33,15 @@ typedef struct check_case {
 } check_case;
 
 void case_make(check_case *c, uint64_t seed);
+
+/*
+ * Cases by hand: dense arrays of normal values in the shapes of d, each flush with a guard page at
+ * its end or its beginning. Change values, options and strides of d that repeat, then seal: inputs
+ * become read-only. d may point to a mask of the caller's.
+ */
+void case_dense(check_case *c, const qkv_attention_desc *d, uint64_t seed, bool at_end);
+void case_seal(check_case *c);
+
 void case_free(check_case *c);
 /* The pointers, for the oracle; o and lse are not set. */
 oracle_inputs case_inputs(const check_case *c);

@@ -41,6 +41,18 @@ typedef struct check_report {
 __attribute__((format(printf, 2, 3))) void check_failed(check_report *report, const char *format,
                                                         ...);
 
+/*
+ * Forward and backward of one case: the scalar build against the oracle, every instruction set with
+ * random numbers of threads and floating-point modes against the scalar build. seed decides these.
+ */
+void check_case_everywhere(const check_options *options, const check_case *c, uint64_t seed,
+                           check_report *report);
+
+/*
+ * Are upper halves of vector registers in use? Left so, they would slow down the caller's SSE code.
+ */
+bool upper_halves_in_use(void);
+
 void check_whole(const check_options *options, uint64_t seed, check_report *report);
 void check_parts(const check_options *options, uint64_t seed, check_report *report);
 

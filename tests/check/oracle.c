@@ -101,8 +101,15 @@ static void row_free(row *r) {
 
 static double largest(double a, double b) { return b > a ? b : a; }
 
-/* An f32 score that overflows is an infinity. */
-static double as_f32_range(double s) { return fabs(s) > FLT_MAX ? copysign(INFINITY, s) : s; }
+/*
+ * An f32 score that overflows is an infinity; in log2 units where there is neither soft cap nor
+ * additive mask.
+ */
+static double as_f32_range(const qkv_attention_desc *d, double s) {
+    const bool additive = d->flags & QKV_SET_MASK && d->mask_type == QKV_MASK_F32;
+    const bool raw = !additive && !(d->flags & QKV_SET_SOFTCAP);
+    return fabs(s) > (raw ? FLT_MAX / 1.44269504 : FLT_MAX) ? copysign(INFINITY, s) : s;
+}
 
 static void row_score(const qkv_attention_desc *d, const oracle_inputs *in, int64_t b, int64_t h,
                       int64_t i, int64_t j, row *r) {
@@ -115,14 +122,14 @@ static void row_score(const qkv_attention_desc *d, const oracle_inputs *in, int6
         size += fabs((double)q[c] * (double)k[c]);
     }
     const double scale = scale_of(d);
-    s = scale == 0 && isfinite(s) ? 0 : as_f32_range(scale * s);
+    s = scale == 0 && isfinite(s) ? 0 : as_f32_range(d, scale * s);
     r->t[j] = 1;
     if (d->flags & QKV_SET_SOFTCAP) {
         const double cap = (double)d->softcap, tanh_s = tanh(s / cap);
         s = cap * tanh_s;
         r->t[j] = 1 - tanh_s * tanh_s;
     }
-    r->s[j] = as_f32_range(s + bias(d, b, h, i, j));
+    r->s[j] = as_f32_range(d, s + bias(d, b, h, i, j));
     r->magnitude = largest(r->magnitude, fabs(scale) * size);
     r->bias = largest(r->bias, fabs(bias(d, b, h, i, j)));
     for (int64_t c = 0; c < d->head_dim_v; c++) r->v_max = largest(r->v_max, fabs((double)v[c]));
