@@ -14,77 +14,17 @@
 
 #include <cmocka.h>
 
+#include "attention_problem.h"
 #include "check/check.h"
-
-/* A dense problem with its arrays. */
-typedef struct problem {
-    qkv_attention_desc d;
-    float *q, *k, *v, *d_o, *o, *lse, *d_q, *d_k, *d_v;
-} problem;
 
 static uint64_t seed = 20240607;
 static const char *isa; /* of the contexts below */
 
-static int64_t rows_q(const problem *p) { return p->d.n_batch * p->d.n_heads * p->d.len_q; }
-static int64_t rows_k(const problem *p) { return p->d.n_batch * p->d.n_kv_heads * p->d.len_k; }
-static int64_t n_q(const problem *p) { return rows_q(p) * p->d.head_dim; }
-static int64_t n_k(const problem *p) { return rows_k(p) * p->d.head_dim; }
-static int64_t n_v(const problem *p) { return rows_k(p) * p->d.head_dim_v; }
-static int64_t n_o(const problem *p) { return rows_q(p) * p->d.head_dim_v; }
-
-static float *floats(int64_t n) {
-    float *x = calloc((size_t)n + 1, sizeof *x);
-    assert_non_null(x);
-    return x;
-}
-
-static float *normals(rng *r, int64_t n) {
-    float *x = floats(n);
-    for (int64_t i = 0; i < n; i++) x[i] = rng_normal(r);
-    return x;
-}
-
-static problem problem_new(rng *r, int64_t n_batch, int64_t n_heads, int64_t n_kv_heads,
-                           int64_t len_q, int64_t len_k, int64_t dim, int64_t dim_v) {
-    problem p;
-    qkv_attention_desc_contiguous(&p.d, n_batch, n_heads, n_kv_heads, len_q, len_k, dim, dim_v);
-    p.q = normals(r, n_q(&p));
-    p.k = normals(r, n_k(&p));
-    p.v = normals(r, n_v(&p));
-    p.d_o = normals(r, n_o(&p));
-    p.o = floats(n_o(&p));
-    p.lse = floats(rows_q(&p));
-    p.d_q = floats(n_q(&p));
-    p.d_k = floats(n_k(&p));
-    p.d_v = floats(n_v(&p));
-    return p;
-}
-
-static void problem_free(problem *p) {
-    float *const all[] = { p->q, p->k, p->v, p->d_o, p->o, p->lse, p->d_q, p->d_k, p->d_v };
-    for (size_t n = 0; n < sizeof all / sizeof *all; n++) free(all[n]);
-}
-
-static qkv_ctx *context(int n_threads) {
-    qkv_ctx *ctx = NULL;
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
-    options.isa = isa;
-    options.n_threads = n_threads;
-    assert_int_equal(qkv_ctx_create(&options, &ctx, NULL), QKV_OK);
-    return ctx;
-}
+static qkv_ctx *context(int n_threads) { return context_on(isa, n_threads); }
 
 static void run_with(problem *p, int n_threads) {
     qkv_ctx *ctx = context(n_threads);
-    qkv_attention_grads g;
-    qkv_attention_grads_contiguous(&g, &p->d);
-    g.d_o = p->d_o;
-    g.d_q = p->d_q;
-    g.d_k = p->d_k;
-    g.d_v = p->d_v;
-    if (qkv_attention_forward(ctx, &p->d, p->q, p->k, p->v, p->o, p->lse, NULL) != QKV_OK ||
-        qkv_attention_backward(ctx, &p->d, p->q, p->k, p->v, p->o, p->lse, &g, NULL) != QKV_OK)
-        fail_msg("%s", qkv_ctx_message(ctx));
+    problem_run(ctx, p);
     qkv_ctx_destroy(ctx);
 }
 
