@@ -1,7 +1,7 @@
 /*
  * The calls of attention at their edges: empty shapes, the caller's workspace, cancelling, memory
- * that runs out, forks, small stacks, arrays beyond 2^31 elements. What they compute is tested by
- * qkv-check, prop_attention and golden_attention.
+ * that runs out, forks, small stacks. What they compute is tested by qkv-check, prop_attention and
+ * golden_attention; more hostile arguments are in tests/hostile.
  */
 #include <float.h>
 #include <math.h>
@@ -12,7 +12,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -476,47 +475,6 @@ static void AT22_a_host_without_threads(void **state) {
     free(w);
 }
 
-/* ---- Beyond 2^31 elements -------------------------------------------------------------------- */
-
-/* Batches, heads and tokens 2^31 and more elements apart, in mappings that are almost all holes. */
-static void AT05_far_apart_in_memory(void **state) {
-    (void)state;
-    enum { TOKENS = 3, DIM = 8 };
-    const int64_t far[3] = { 3000000011, 2200000003, 150000001 };
-    const size_t bytes = (size_t)(far[0] + far[1] + TOKENS * far[2]) * sizeof(float);
-    float *x[4], near[3][4 * TOKENS * DIM], o[4 * TOKENS * DIM];
-    qkv_attention_desc d, dense;
-    rng r = { 9 };
-    for (int n = 0; n < 4; n++) {
-        x[n] = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (x[n] == MAP_FAILED) skip();
-    }
-    qkv_attention_desc_contiguous(&dense, 2, 2, 2, TOKENS, TOKENS, DIM, DIM);
-    d = dense;
-    memcpy(d.q_stride, far, sizeof far);
-    memcpy(d.k_stride, far, sizeof far);
-    memcpy(d.v_stride, far, sizeof far);
-    memcpy(d.o_stride, far, sizeof far);
-    for (int n = 0; n < 3; n++)
-        for (int64_t i = 0; i < 4 * TOKENS * DIM; i++) {
-            const int64_t row = i / DIM, at = row / (2 * TOKENS) * far[0] +
-                                              row / TOKENS % 2 * far[1] + row % TOKENS * far[2];
-            x[n][at + i % DIM] = near[n][i] = rng_normal(&r);
-        }
-    qkv_ctx *ctx = context(2);
-    assert_int_equal(qkv_attention_forward(ctx, &d, x[0], x[1], x[2], x[3], NULL, NULL), QKV_OK);
-    assert_int_equal(qkv_attention_forward(ctx, &dense, near[0], near[1], near[2], o, NULL, NULL),
-                     QKV_OK);
-    for (int64_t i = 0; i < 4 * TOKENS * DIM; i++) {
-        const int64_t row = i / DIM, at = row / (2 * TOKENS) * far[0] + row / TOKENS % 2 * far[1] +
-                                          row % TOKENS * far[2];
-        assert_true(x[3][at + i % DIM] == o[i]);
-    }
-    qkv_ctx_destroy(ctx);
-    for (int n = 0; n < 4; n++) munmap(x[n], bytes);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(AT02_no_keys),
@@ -534,7 +492,6 @@ int main(void) {
         cmocka_unit_test(AT22_after_a_fork),
         cmocka_unit_test(AT22_many_callers_with_small_stacks),
         cmocka_unit_test(AT22_a_host_without_threads),
-        cmocka_unit_test(AT05_far_apart_in_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
