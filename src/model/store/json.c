@@ -67,9 +67,11 @@ static qkv_status scan_bytes(scan *s, const unsigned char *bytes, size_t n) {
         if (c == '}' || c == ']') s->depth -= s->depth > 0;
         if (c == ',') QKV_TRY(scan_comma(s));
         if (s->n_values > s->limits->max_values)
-            return qkvi_error_set(s->error, QKV_ERR_LIMIT,
-                                  "%s: JSON has more than %lld values, the limit", s->file,
-                                  (long long)s->limits->max_values);
+            return qkvi_error_set(
+                s->error, QKV_ERR_LIMIT, "%s: JSON has more than %lld values, the limit%s%s%s",
+                s->file, (long long)s->limits->max_values, s->limits->raised_by ? " (" : "",
+                s->limits->raised_by ? s->limits->raised_by : "",
+                s->limits->raised_by ? " raises it)" : "");
         i++;
     }
     return QKV_OK;

@@ -15,10 +15,11 @@
 
 typedef struct qkvi_json_limits {
     size_t max_bytes;
-    int64_t max_values; /* values, keys not counted; an empty container counts twice */
-    int max_depth;      /* {"a":[1]} has depth 2 */
-    int max_array;      /* entries of an array; 0: no limit of its own */
-    int strict_ends;    /* 1: starts with '{', and after its '}' only spaces (safetensors) */
+    int64_t max_values;    /* values, keys not counted; an empty container counts twice */
+    int max_depth;         /* {"a":[1]} has depth 2 */
+    int max_array;         /* entries of an array; 0: no limit of its own */
+    const char *raised_by; /* what raises max_values, for messages; NULL: nothing does */
+    int strict_ends;       /* 1: starts with '{', and after its '}' only spaces (safetensors) */
 } qkvi_json_limits;
 
 /**

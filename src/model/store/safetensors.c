@@ -11,14 +11,10 @@
 #include "core/status.h"
 #include "model/store/json.h"
 #include "model/store/safetensors_entry.h"
+#include "model/store/safetensors_header.h"
+#include "model/store/safetensors_layout.h"
 
-enum { MAX_HEADER = 100000000, MAX_NAME = 1 << 16, CONVERT_BYTES = 1 << 18 };
-
-static const qkvi_json_limits header_limits = { .max_bytes = (size_t)16 << 20,
-                                                .max_values = 300000,
-                                                .max_depth = 4,
-                                                .max_array = QKVI_MAX_RANK,
-                                                .strict_ends = 1 };
+enum { CONVERT_BYTES = 1 << 18 };
 
 /* ---- All entries ----------------------------------------------------------------------------- */
 
@@ -42,10 +38,10 @@ static qkv_status allocate_entries(qkvi_safetensors *file, json_t *root, qkv_err
     json_t *value;
     json_object_foreach(root, key, value) {
         const size_t n = strlen(key);
-        if (n > MAX_NAME)
+        if (n > QKVI_MAX_NAME)
             return qkvi_error_set(error, QKV_ERR_LIMIT,
                                   "%s: a tensor name has %zu bytes, the limit is %d",
-                                  file->source.name, n, MAX_NAME);
+                                  file->source.name, n, QKVI_MAX_NAME);
         name_bytes += n + 1;
     }
     file->tensors = calloc(json_object_size(root) + 1, sizeof *file->tensors);
@@ -74,89 +70,51 @@ static qkv_status read_entries(qkvi_safetensors *file, json_t *root, qkv_error *
     return QKV_OK;
 }
 
-static int by_offset(const void *left, const void *right) {
-    const qkvi_stored *const a = left, *const b = right;
-    if (a->begin != b->begin) return a->begin < b->begin ? -1 : 1;
-    return a->end < b->end ? -1 : a->end > b->end;
-}
-
 static int by_name(const void *left, const void *right) {
     return strcmp(((const qkvi_stored *)left)->name, ((const qkvi_stored *)right)->name);
 }
 
-/*
- * Tensors in order of their bytes: no hole, no overlap, each as long as its shape says, and nothing
- * after the last.
- */
+typedef struct loading {
+    qkvi_safetensors *file;
+    qkv_error *error;
+} loading;
+
+/* The loader ends at the first fault. */
+static qkv_status refuse(void *user, const qkvi_layout_fault *fault) {
+    const loading *const job = user;
+    if (!fault->tensor)
+        return qkvi_error_set(job->error, QKV_ERR_FORMAT, "%s: %s", job->file->source.name,
+                              fault->text);
+    const qkvi_place at = qkvi_place_of(job->file->source.name, fault->tensor->name, job->error);
+    return qkvi_tensor_failed(&at, QKV_ERR_FORMAT, fault->text);
+}
+
+/* All tensors together; then their offsets count from the start of the file. */
 static qkv_status check_layout(qkvi_safetensors *file, uint64_t data_start, qkv_error *error) {
-    const char *const name = file->source.name;
-    const uint64_t data_bytes = file->source.n_bytes - data_start;
-    uint64_t end = 0;
-    qsort(file->tensors, (size_t)file->n_tensors, sizeof *file->tensors, by_offset);
+    loading job = { file, error };
+    QKV_TRY(qkvi_check_layout(file->tensors, file->n_tensors, file->source.n_bytes - data_start,
+                              refuse, &job));
     for (int64_t t = 0; t < file->n_tensors; t++) {
-        qkvi_stored *const tensor = &file->tensors[t];
-        const qkvi_place at = qkvi_place_of(name, tensor->name, error);
-        if (tensor->begin != end)
-            return qkvi_tensor_failed(&at, QKV_ERR_FORMAT,
-                                      t == 0 ? "is the first but does not begin at 0"
-                                      : tensor->begin < end
-                                          ? "overlaps the tensor before it"
-                                          : "leaves a hole after the tensor before it");
-        if (tensor->end - tensor->begin != tensor->n_elems * qkvi_elem_bytes(tensor->type))
-            return qkvi_tensor_failed(&at, QKV_ERR_FORMAT,
-                                      "data_offsets do not fit its shape and dtype");
-        end = tensor->end;
-        tensor->begin += data_start;
-        tensor->end += data_start;
+        file->tensors[t].begin += data_start;
+        file->tensors[t].end += data_start;
     }
-    if (end != data_bytes)
-        return qkvi_error_set(error, QKV_ERR_FORMAT,
-                              "%s: %llu bytes of data, but its tensors need %llu", name,
-                              (unsigned long long)data_bytes, (unsigned long long)end);
     qsort(file->tensors, (size_t)file->n_tensors, sizeof *file->tensors, by_name);
     return qkvi_source_check(&file->source, error);
 }
 
-/* What else the file may be, by its first bytes: a zip or a bare pickle, the formats of PyTorch. */
-static const char *hint_of(const uint8_t bytes[8]) {
-    const int is_zip = memcmp(bytes, "PK\3\4", 4) == 0;
-    const int is_pickle = bytes[0] == 0x80 && bytes[1] >= 2 && bytes[1] <= 5;
-    return is_zip || is_pickle ? "; a pickle of PyTorch? tools/bin2safetensors.py converts it" : "";
-}
-
-static qkv_status read_header_length(const qkvi_source *source, uint64_t *length,
-                                     qkv_error *error) {
-    uint8_t bytes[8];
-    *length = 0;
-    if (source->n_bytes < sizeof bytes)
-        return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: %llu bytes are too few for safetensors",
-                              source->name, (unsigned long long)source->n_bytes);
-    QKV_TRY(qkvi_source_read(source, 0, bytes, sizeof bytes, error));
-    for (int b = 7; b >= 0; b--) *length = *length << 8 | bytes[b];
-    const uint64_t there = source->n_bytes - sizeof bytes;
-    const uint64_t most = there < MAX_HEADER ? there : MAX_HEADER;
-    if (*length > most)
-        return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: header length %llu is more than %llu%s",
-                              source->name, (unsigned long long)*length, (unsigned long long)most,
-                              hint_of(bytes));
-    if (*length > header_limits.max_bytes)
-        return qkvi_error_set(error, QKV_ERR_LIMIT, "%s: header length %llu, the limit is %zu%s",
-                              source->name, (unsigned long long)*length, header_limits.max_bytes,
-                              hint_of(bytes));
-    return QKV_OK;
-}
-
 static qkv_status read_file(qkvi_safetensors *file, qkv_error *error) {
     const qkvi_source *const source = &file->source;
+    qkvi_json_limits limits;
     uint64_t length;
     json_t *root = NULL;
-    QKV_TRY(read_header_length(source, &length, error));
+    QKV_TRY(qkvi_header_limits(&limits, error));
+    QKV_TRY(qkvi_header_length(source, &limits, &length, error));
     char *const header = malloc((size_t)length + 1);
     if (!header)
         return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for its header", source->name);
     qkv_status status = qkvi_source_read(source, 8, header, (size_t)length, error);
     if (status == QKV_OK)
-        status = qkvi_json_load(source->name, header, (size_t)length, &header_limits, &root, error);
+        status = qkvi_json_load(source->name, header, (size_t)length, &limits, &root, error);
     free(header);
     if (status == QKV_OK) status = read_entries(file, root, error);
     if (status == QKV_OK) status = check_layout(file, 8 + length, error);

@@ -16,7 +16,7 @@
 #include "model/store/elems.h"
 #include "model/store/file.h"
 
-enum { QKVI_MAX_RANK = 8 };
+enum { QKVI_MAX_RANK = 8, QKVI_MAX_NAME = 1 << 16 };
 
 typedef struct qkvi_stored {
     const char *name; /* raw bytes: escape before printing */
