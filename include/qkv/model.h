@@ -114,6 +114,23 @@ QKV_API const qkv_tokenizer *qkv_model_tokenizer(const qkv_model *model);
  * past the end. */
 QKV_API const char *qkv_model_unused(const qkv_model *model, int64_t index);
 
+/** The index-th sentence about what was accepted but is odd, escaped for printing: a vocabulary
+ * that has a token twice (the last wins), rows of the embedding that no token has. NULL past the
+ * end. */
+QKV_API const char *qkv_model_warning(const qkv_model *model, int64_t index);
+
+/** A parameter that holds values that are no numbers. */
+typedef struct qkv_not_finite {
+    const char *tensor; /* its name as transformers writes it */
+    int64_t n_nan, n_inf;
+} qkv_not_finite;
+
+/** Looks at every parameter and calls visit for each that holds a NaN or an infinity; returns how
+ * many do. Models load with them: one row of an embedding may be bad and never used. */
+QKV_API int64_t qkv_model_check_finite(const qkv_model *model,
+                                       void (*visit)(void *user, const qkv_not_finite *found),
+                                       void *user);
+
 /* ---- Running --------------------------------------------------------------------------------- */
 
 typedef struct qkv_run qkv_run;

@@ -48,7 +48,7 @@ static qkv_status load_params(qkv_model *model, qkvi_resolver *resolver, qkv_err
     QKV_TRY(qkvi_bert_bind(&model->info, &model->params, model->arena, QKVI_BERT_FORWARD,
                            &model->bert, error));
     qkvi_bert_pack(NULL, model->bert);
-    return QKV_OK;
+    return qkvi_model_warn(model, error);
 }
 
 static qkv_status load_weights(qkv_model *model, const qkvi_safetensors *file, qkv_error *error) {
@@ -153,6 +153,7 @@ void qkv_model_free(qkv_model *model) {
     qkvi_params_free(&model->params);
     for (int64_t u = 0; u < model->n_unused; u++) free(model->unused[u]);
     free(model->unused);
+    for (int w = 0; w < model->n_warnings; w++) free(model->warnings[w]);
     free(model->arena);
     free(model->source);
     free(model);

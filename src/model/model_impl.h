@@ -8,6 +8,8 @@
 #include "model/params.h"
 #include "qkv/model.h"
 
+enum { QKVI_MODEL_WARNINGS = 2 };
+
 struct qkv_model {
     qkv_model_info info; /* its strings are those below */
     char *source;
@@ -17,6 +19,11 @@ struct qkv_model {
     struct qkvi_bert_params *bert; /* pointers into arena (arch/bert.h); packed weights if any */
     char **unused;                 /* escaped names of stored tensors that nobody asked for */
     int64_t n_unused;
+    char *warnings[QKVI_MODEL_WARNINGS]; /* one of each kind at most */
+    int n_warnings;
 };
+
+/** Finds out what was accepted but is odd. MEMORY. */
+qkv_status qkvi_model_warn(qkv_model *model, qkv_error *error);
 
 #endif

@@ -165,7 +165,7 @@ static void test_file(void **state) {
     assert_int_equal(fclose(out), 0);
     snprintf(label, sizeof label, "%s %s", file->id, file->what);
     hostile_expect(label, read_path, path, file->status, file->says);
-    if (file->status != QKV_OK && !strstr(run.shared->error.message, run.family->file_name))
+    if (file->status != QKV_OK && !strstr(run.shared->error.message, folder))
         fail_msg("%s: \"%s\" does not name the file", label, run.shared->error.message);
     unlink(path);
 }
@@ -174,12 +174,15 @@ static int make_folder(void **state) {
     run.shared =
         mmap(NULL, sizeof *run.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     (void)state; /* cmocka would put it in the place of every test's own */
-    return mkdtemp(folder) && run.shared != MAP_FAILED ? 0 : -1;
+    if (!mkdtemp(folder) || run.shared == MAP_FAILED) return -1;
+    if (run.family->begin) run.family->begin();
+    return 0;
 }
 
 /* Fails if a file was left. */
 static int remove_folder(void **state) {
     (void)state;
+    if (run.family->end) run.family->end();
     return rmdir(folder);
 }
 
@@ -197,7 +200,7 @@ int hostile_main(const hostile_family *family, const struct CMUnitTest *others, 
     }
     for (size_t o = 0; o < n_others; o++) {
         tests[family->n_files + o] = others[o];
-        tests[family->n_files + o].initial_state = folder;
+        if (!others[o].initial_state) tests[family->n_files + o].initial_state = folder;
     }
     const int failed = _cmocka_run_group_tests(family->name, tests, family->n_files + n_others,
                                                make_folder, remove_folder);

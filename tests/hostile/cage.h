@@ -44,10 +44,11 @@ typedef struct hostile_family {
     qkv_status (*read)(const char *path, qkv_error *error);
     const hostile_file *files;
     size_t n_files;
+    void (*begin)(void), (*end)(void); /* put and remove what lies beside the files; or NULL */
 } hostile_family;
 
 /**
- * Makes each file, reads it in a cage, and runs the other tests, whose state is the folder.
+ * Makes each file, reads it in a cage, and runs the other tests, whose state is the folder if they bring none.
  * Prints the number of cases and the most that one of them took. @return for main.
  */
 int hostile_main(const hostile_family *family, const struct CMUnitTest *others, size_t n_others);

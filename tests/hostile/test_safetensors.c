@@ -169,6 +169,42 @@ static void test_not_finite(void **state) {
     unlink(path);
 }
 
+/* ---- ST31: the limit raised ------------------------------------------------------------------ */
+
+static qkv_status read_with(const void *limit, qkv_error *error) {
+    char path[512];
+    setenv("QKV_MAX_TENSORS", limit, 1);
+    const qkv_status status = read_file(hostile_path(path, "many.safetensors"), error);
+    unsetenv("QKV_MAX_TENSORS");
+    return status;
+}
+
+/* 100,000 tensors where so many are asked for. What the limit keeps out of memory is then let in. */
+static void test_raised_limit(void **state) {
+    (void)state;
+    char path[512];
+    qkvi_safetensors *file;
+    qkv_error error;
+    write_case(hostile_path(path, "many.safetensors"), "100,000 tensors");
+    setenv("QKV_MAX_TENSORS", "100000", 1);
+    if (qkvi_safetensors_open(path, &file, &error)) fail_msg("%s", error.message);
+    assert_int_equal(file->n_tensors, 100000);
+    assert_non_null(qkvi_safetensors_find(file, "layer.00099999.weight"));
+    qkvi_safetensors_close(file);
+    unsetenv("QKV_MAX_TENSORS");
+    hostile_expect("ST31 100,000 tensors, the limit raised too little", read_with, "20000",
+                   QKV_ERR_LIMIT, "more than 320000 values, the limit (QKV_MAX_TENSORS raises it)");
+    hostile_expect("ST31 a limit below the default", read_with, "1", QKV_ERR_LIMIT,
+                   "more than 300000 values");
+    hostile_expect("ST31 no limit given", read_with, "", QKV_ERR_LIMIT, "more than 300000 values");
+    static const char *const wrong[] = { "0",        "-1", "1e6",      " 5",
+                                         "10000001", "1 ", "x\x1b[2J", "99999999999999999999" };
+    for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++)
+        hostile_expect("ST31 a limit that is no number", read_with, wrong[w], QKV_ERR_ARGUMENT,
+                       "is not a whole number from 1 to 10000000");
+    unlink(path);
+}
+
 /* ---- ST37, ST38: files that change ----------------------------------------------------------- */
 
 static off_t size_of(const char *path) {
@@ -340,8 +376,13 @@ static void test_atomic_write(void **state) {
 }
 
 int main(void) {
-    const hostile_family family = { "hostile_safetensors", "hostile.safetensors", read_file,
-                                    safetensors_cases, n_safetensors_cases };
+    const hostile_family family = { "hostile_safetensors",
+                                    "hostile.safetensors",
+                                    read_file,
+                                    safetensors_cases,
+                                    n_safetensors_cases,
+                                    NULL,
+                                    NULL };
     const struct CMUnitTest others[] = {
         { "ST01 ST28 every length", test_every_length, NULL, NULL, NULL },
         { "ST32 names are bytes", test_names, NULL, NULL, NULL },
@@ -352,6 +393,7 @@ int main(void) {
         { "ST39 no permission", test_no_permission, NULL, NULL, NULL },
         { "ST11 small stacks", test_small_stack, NULL, NULL, NULL },
         { "ST41 saving over a file in use", test_atomic_write, NULL, NULL, NULL },
+        { "ST31 the limit raised", test_raised_limit, NULL, NULL, NULL }, /* last: it takes much */
     };
     return hostile_main(&family, others, sizeof others / sizeof *others);
 }

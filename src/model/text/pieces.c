@@ -81,10 +81,14 @@ qkv_status qkvi_pieces_seal(qkvi_pieces *pieces) {
     }
     qsort_r(sorted, (size_t)n, sizeof *sorted, compare_ids, pieces);
     int32_t kept = 0;
+    pieces->first_hidden = -1;
     for (int32_t i = 0; i < n; i++) {
-        if (i + 1 < n && same_token(pieces, sorted[i], sorted[i + 1])) continue;
-        sorted[kept++] = sorted[i];
+        const int is_hidden = i + 1 < n && same_token(pieces, sorted[i], sorted[i + 1]);
+        if (is_hidden && (pieces->first_hidden < 0 || sorted[i] < pieces->first_hidden))
+            pieces->first_hidden = sorted[i];
+        if (!is_hidden) sorted[kept++] = sorted[i];
     }
+    pieces->n_hidden = n - kept;
     pieces->sorted = sorted;
     pieces->n_sorted = kept;
     return QKV_OK;

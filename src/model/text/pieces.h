@@ -26,6 +26,7 @@ typedef struct qkvi_pieces {
     int32_t n_ids, ids_capacity;
     int32_t *sorted; /* ids in the order of their bytes; of equal tokens only the last id */
     int32_t n_sorted;
+    int32_t n_hidden, first_hidden; /* ids whose token has a later id too; the lowest, or -1 */
 } qkvi_pieces;
 
 /** The tokens that begin with some bytes: sorted[low … high), and how many bytes. */

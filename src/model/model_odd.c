@@ -1,0 +1,73 @@
+/*
+ * What is odd about a model that opens: found once when it is opened (warnings), or when somebody
+ * asks (values that are no numbers).
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/status.h"
+#include "model/model_impl.h"
+#include "model/text/tokenizer.h"
+
+static qkv_status add(qkv_model *model, const char *text, qkv_error *error) {
+    char *const copy = strdup(text);
+    if (!copy) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a warning");
+    model->warnings[model->n_warnings++] = copy;
+    return QKV_OK;
+}
+
+static qkv_status warn_of_hidden(qkv_model *model, qkv_error *error) {
+    const qkvi_pieces *const pieces = &model->tokenizer->model.pieces;
+    char token[128], text[400];
+    if (pieces->n_hidden == 0) return QKV_OK;
+    const struct qkvi_piece first = pieces->tokens[pieces->first_hidden];
+    const char *const bytes = pieces->bytes + first.offset;
+    snprintf(
+        text, sizeof text,
+        "%d of %d tokens are in the vocabulary again with a later id, which is used; the first "
+        "is '%s', ids %d and %d",
+        (int)pieces->n_hidden, (int)pieces->n_ids,
+        qkvi_escape(token, sizeof token, bytes, (size_t)first.length), (int)pieces->first_hidden,
+        (int)qkvi_pieces_find(pieces, bytes, (size_t)first.length));
+    return add(model, text, error);
+}
+
+static qkv_status warn_of_padding(qkv_model *model, qkv_error *error) {
+    const int64_t rows = model->info.vocab_size, tokens = qkv_tokenizer_size(model->tokenizer);
+    char text[200];
+    if (rows <= tokens) return QKV_OK;
+    snprintf(text, sizeof text,
+             "%lld rows of the embedding have no token: config.json says vocab_size = %lld, the "
+             "tokenizer has %lld",
+             (long long)(rows - tokens), (long long)rows, (long long)tokens);
+    return add(model, text, error);
+}
+
+qkv_status qkvi_model_warn(qkv_model *model, qkv_error *error) {
+    QKV_TRY(warn_of_hidden(model, error));
+    return warn_of_padding(model, error);
+}
+
+const char *qkv_model_warning(const qkv_model *model, int64_t index) {
+    return index >= 0 && index < model->n_warnings ? model->warnings[index] : NULL;
+}
+
+int64_t qkv_model_check_finite(const qkv_model *model,
+                               void (*visit)(void *user, const qkv_not_finite *found), void *user) {
+    int64_t n_found = 0;
+    for (int64_t r = 0; r < model->params.n_rows; r++) {
+        const qkvi_param *const row = &model->params.rows[r];
+        const float *const values = model->arena + row->offset;
+        qkv_not_finite found = { .tensor = row->name };
+        for (size_t i = 0; i < row->n_elems; i++) {
+            found.n_nan += isnan(values[i]) != 0;
+            found.n_inf += isinf(values[i]) != 0;
+        }
+        if (found.n_nan + found.n_inf == 0) continue;
+        n_found++;
+        visit(user, &found);
+    }
+    return n_found;
+}
