@@ -49,14 +49,14 @@ struct cli_option {
 struct cli_common {
     const char *model, *head, *isa;
     struct arg_int layer, threads, theme, color;
-    bool truncate, json, jsonl, ascii, quiet, verbose;
+    bool truncate, json, jsonl, ascii, quiet, verbose, check_finite;
 };
 
 enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
 /* Which of the shared options a command takes. */
 enum {
-    TAKES_MODEL = 1u << 0,    /* --model */
+    TAKES_MODEL = 1u << 0,    /* --model, --check-finite */
     TAKES_HEAD = 1u << 1,     /* --head, --layer */
     TAKES_COMPUTE = 1u << 2,  /* --threads, --isa */
     TAKES_TERM = 1u << 3,     /* --color, --ascii, --theme */
@@ -65,6 +65,7 @@ enum {
     TAKES_JSONL = 1u << 6,    /* --jsonl */
     TAKES_QUIET = 1u << 7,    /* --quiet */
     TAKES_VERBOSE = 1u << 8,  /* -v */
+    TAKES_FINITE = 1u << 9,   /* --check-finite, without --model */
 };
 
 struct cli_command;

@@ -60,6 +60,7 @@ static int tell_model(const char *name, const struct cli_common *common) {
     qkv_error error;
     if (qkv_model_open(name, &model, &error) != QKV_OK) return cli_fail("%s", error.message);
     int code = EXIT_OK;
+    session_warn(model, common);
     if (common->json)
         code = emit(model_json(model));
     else
@@ -142,6 +143,7 @@ static int tell_self(qkv_ctx *ctx, const struct cli_common *common) {
     qkv_error error;
     if (!embedded_model(&model, &status, &error)) model = NULL;
     if (status != QKV_OK) return cli_fail("the embedded model: %s", error.message);
+    if (model) session_warn(model, common);
     int code = EXIT_OK;
     if (common->json) {
         json_t *names = json_array();
@@ -188,7 +190,7 @@ const struct cli_command cmd_info = {
                "tensors in it. With F.npy or F.safetensors:NAME: type and shape.",
     .max_words = 1,
     .suggest = "/ .safetensors .npy",
-    .takes = TAKES_COMPUTE | TAKES_JSON | TAKES_VERBOSE,
+    .takes = TAKES_FINITE | TAKES_COMPUTE | TAKES_JSON | TAKES_VERBOSE,
     .options_bytes = sizeof(struct info_options),
     .run = info,
 };

@@ -59,6 +59,19 @@ static int open_model(struct session *session) {
     return status == QKV_OK ? EXIT_OK : cli_fail("the embedded model: %s", error.message);
 }
 
+static void warn_of_weights(void *user, const qkv_not_finite *found) {
+    const struct cli_common *common = user;
+    cli_note(common->quiet, "qkv: warning: weights '%s' hold %" PRId64 " NaN, %" PRId64 " infinite",
+             found->tensor, found->n_nan, found->n_inf);
+}
+
+void session_warn(const qkv_model *model, const struct cli_common *common) {
+    for (int64_t i = 0; qkv_model_warning(model, i); i++)
+        cli_note(common->quiet, "qkv: warning: %s", qkv_model_warning(model, i));
+    if (common->check_finite)
+        qkv_model_check_finite(model, warn_of_weights, (void *)(uintptr_t)common);
+}
+
 int session_open(struct session *session, const struct cli_command *command,
                  const struct cli_common *common) {
     *session = (struct session){ .command = command, .common = common };
@@ -71,6 +84,7 @@ int session_open(struct session *session, const struct cli_command *command,
     }
     session->info = qkv_model_get_info(session->model);
     session->tokenizer = qkv_model_tokenizer(session->model);
+    session_warn(session->model, common);
     for (int64_t i = 0; common->verbose && qkv_model_unused(session->model, i); i++)
         fprintf(stderr, "unused tensor: %s\n", qkv_model_unused(session->model, i));
     return EXIT_OK;

@@ -25,6 +25,12 @@ int session_open(struct session *session, const struct cli_command *command,
                  const struct cli_common *common);
 void session_close(struct session *session);
 
+/*
+ * Warnings on standard error, unless quiet, of what is odd about a model; with --check-finite also
+ * of its weights.
+ */
+void session_warn(const qkv_model *model, const struct cli_common *common);
+
 /* The text of a token, escaped for printing; malloc. */
 char *session_token(const struct session *session, int32_t id);
 
