@@ -27,7 +27,7 @@ static const struct {
         ARG_TEXT, COMMON(model), 0, 0, false, "/ .safetensors" } },
     { TAKES_MODEL | TAKES_FINITE,
       { "--check-finite", NULL, "warn of NaN and infinity among the weights", ARG_FLAG,
-        COMMON(check_finite), 0, 0, false } },
+        COMMON(check_finite), 0, 0, false, NULL } },
     { TAKES_HEAD,
       { "--head", "L.H", "one head: layer and head from 0; or a head number, with --layer",
         ARG_TEXT, COMMON(head), 0, 0, false, "@heads" } },

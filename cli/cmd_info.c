@@ -19,10 +19,12 @@ static int emit(json_t *object) { return json_print(stdout, object) ? EXIT_OK : 
 
 static json_t *model_json(const qkv_model *model) {
     const qkv_model_info *info = qkv_model_get_info(model);
-    json_t *unused = json_array();
+    json_t *unused = json_array(), *warnings = json_array();
+    for (int64_t i = 0; qkv_model_warning(model, i); i++)
+        json_array_append_new(warnings, json_text(qkv_model_warning(model, i)));
     for (int64_t i = 0; qkv_model_unused(model, i); i++)
         json_array_append_new(unused, json_text(qkv_model_unused(model, i)));
-    return json_pack("{s:s,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:f,s:b,s:b,s:b,s:b,s:o}",
+    return json_pack("{s:s,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:f,s:b,s:b,s:b,s:b,s:o,s:o}",
                      "architecture", info->architecture, "source", json_text(info->source),
                      "n_layers", (json_int_t)info->n_layers, "n_heads", (json_int_t)info->n_heads,
                      "hidden", (json_int_t)info->hidden, "head_dim", (json_int_t)info->head_dim,
@@ -31,7 +33,7 @@ static json_t *model_json(const qkv_model *model) {
                      (json_int_t)info->n_types, "n_parameters", (json_int_t)info->n_parameters,
                      "layer_norm_eps", info->layer_norm_eps, "has_mlm", info->has_mlm, "has_nsp",
                      info->has_nsp, "has_pooler", info->has_pooler, "sinusoidal_positions",
-                     info->sinusoidal_positions, "unused", unused);
+                     info->sinusoidal_positions, "unused", unused, "warnings", warnings);
 }
 
 static void print_model(const qkv_model *model, bool verbose) {
@@ -168,10 +170,13 @@ static int tell_self(qkv_ctx *ctx, const struct cli_common *common) {
 static int info(const struct cli_command *command, const void *data, int n_words, char **words) {
     const struct info_options *options = data;
     if (n_words > 0) {
-        if (ends_in(words[0], ".npy") || strstr(words[0], ".safetensors:"))
-            return tell_array(words[0], &options->common);
-        return ends_in(words[0], ".safetensors") ? tell_tensors(words[0], &options->common)
-                                                 : tell_model(words[0], &options->common);
+        const bool is_array = ends_in(words[0], ".npy") || strstr(words[0], ".safetensors:");
+        if (!is_array && !ends_in(words[0], ".safetensors"))
+            return tell_model(words[0], &options->common);
+        if (options->common.check_finite)
+            return cli_usage(command, "--check-finite looks at models, not at arrays");
+        return is_array ? tell_array(words[0], &options->common)
+                        : tell_tensors(words[0], &options->common);
     }
     qkv_ctx *ctx = NULL;
     int code = session_context(command, &options->common, &ctx);

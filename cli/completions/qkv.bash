@@ -39,15 +39,15 @@ _qkv_commands='look fill next attend train eval info bench tokenize help'
 # _qkv_options COMMAND
 _qkv_options() {
     case $1 in
-    look) echo "--pair --top -o --model --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
-    fill) echo "--pair --top --model --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
-    next) echo "--model --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    look) echo "--pair --top -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    fill) echo "--pair --top --model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    next) echo "--model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     attend) echo "--q --k --v -o --lse --mask --causal --window --kv-len --q-len --q-offset --scale --softcap --grad-out --dq --dk --dv --json --threads --isa --quiet -v --help" ;;
     train) echo "--text --grammar --out --resume --layers --heads --hidden --intermediate --vocab --len --steps --batch --lr --warmup --seed --report-every --checkpoint-every --sinusoidal --eval --json --threads --isa --quiet --help" ;;
-    eval) echo "--text --grammar --seed --model --json --threads --isa --quiet -v --help" ;;
-    info) echo "--json --threads --isa -v --help" ;;
+    eval) echo "--text --grammar --seed --model --check-finite --json --threads --isa --quiet -v --help" ;;
+    info) echo "--check-finite --json --threads --isa -v --help" ;;
     bench) echo "--rounds --json --threads --isa --help" ;;
-    tokenize) echo "--pair --model --json --jsonl -v --help" ;;
+    tokenize) echo "--pair --model --check-finite --json --jsonl -v --help" ;;
     help) echo "--format --help" ;;
     esac
 }

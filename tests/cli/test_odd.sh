@@ -1,0 +1,63 @@
+# Models that are odd but load: what is said of them, and that it goes to standard error.
+. ./lib.sh
+odd=$folder/odd
+mkdir "$odd"
+cp "$model/config.json" "$model/model.safetensors" "$odd"
+
+# VO01b: the last line says what line 6 says
+sed '$d' "$model/vocab.txt" >"$odd/vocab.txt"
+echo the >>"$odd/vocab.txt"
+run tokenize "the man" --model "$odd" --json
+code 0
+out '{"ids":[2,52,10,3],"tokens":["[CLS]","the","man","[SEP]"]}'
+err "qkv: warning: 1 of 53 tokens are in the vocabulary again with a later id, which is used; the first is 'the', ids 5 and 52"
+run fill "the [MASK]" --model "$odd" --json --quiet
+code 0
+no_err
+
+# CF05: three rows of the embedding that no token has
+sed '51,$d' "$model/vocab.txt" >"$odd/vocab.txt"
+run info "$odd"
+code 0
+err "qkv: warning: 3 rows of the embedding have no token: config.json says vocab_size = 53, the tokenizer has 50"
+run info "$odd" --json
+code 0
+out_like '"warnings":\["3 rows of the embedding have no token: config.json says vocab_size = 53, the tokenizer has 50"\]}$'
+run fill "the [MASK]" --top 53 --model "$odd" --quiet # rows without a token are candidates, too
+code 0
+no_err
+cp "$model/vocab.txt" "$odd"
+echo more >>"$odd/vocab.txt"
+run info "$odd"
+code 1
+no_out
+err "qkv: $odd: the tokenizer has 54 tokens, config.json says vocab_size = 53"
+
+# ST35: weights that are no numbers
+cp "$model/vocab.txt" "$odd"
+run fill "the [MASK]" --model "$odd" --check-finite --json
+code 0
+no_err
+size=$(wc -c <"$odd/model.safetensors")
+printf '\000\000\300\177' | dd of="$odd/model.safetensors" bs=1 seek=$((size - 4)) conv=notrunc 2>/dev/null
+run info "$odd"
+code 0
+no_err
+run info "$odd" --check-finite
+code 0
+err_like "^qkv: warning: weights '[a-zA-Z._0-9]*' hold 1 NaN, 0 infinite$"
+run tokenize "the" --model "$odd" --check-finite --json
+code 0
+out '{"ids":[2,5,3],"tokens":["[CLS]","the","[SEP]"]}'
+err_like "^qkv: warning: weights "
+usage info "--check-finite looks at models, not at arrays" info "$odd/model.safetensors" --check-finite
+usage info "--check-finite looks at models, not at arrays" info data/q.npy --check-finite
+
+# ST31: more tensors than the limit, and a limit that is none
+QKV_MAX_TENSORS=many
+export QKV_MAX_TENSORS
+run info "$model"
+code 1
+err "qkv: QKV_MAX_TENSORS: 'many' is not a whole number from 1 to 10000000"
+unset QKV_MAX_TENSORS
+finish
