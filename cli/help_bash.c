@@ -19,7 +19,7 @@ static const char head[] =
     "    done\n"
     "    \"${COMP_WORDS[0]}\" info -- ${model:+\"$model\"} 2>/dev/null |\n"
     "        while read -r name layers _ heads _; do\n"
-    "            [[ $name == layers ]] || continue\n"
+    "            [[ $name == layers && $layers$heads =~ ^[0-9]+$ ]] || continue\n"
     "            for ((i = 0; i < layers * heads; i++)); do\n"
     "                echo \"$((i / heads)).$((i % heads))\"\n"
     "            done\n"

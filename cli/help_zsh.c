@@ -6,25 +6,26 @@
 
 #define IN_SPEC "[]:\\" /* what _arguments would read */
 
-static const char head[] = "#compdef qkv\n"
-                           "# Completion of qkv for zsh, made by `qkv help --format zsh`.\n"
-                           "\n"
-                           "# The heads L.H of the model in use, as `qkv info` counts them.\n"
-                           "_qkv_heads() {\n"
-                           "    local i line model=${opt_args[--model]:-${QKV_MODEL-}}\n"
-                           "    local -a fields heads\n"
-                           "    local counted=\"$(_call_program heads qkv info -- "
-                           "${model:+${(q)${(Q)model}}} 2>/dev/null)\"\n"
-                           "    for line in ${(f)counted}; do\n"
-                           "        fields=(${=line})\n"
-                           "        [[ $fields[1] == layers ]] || continue\n"
-                           "        for ((i = 0; i < fields[2] * fields[4]; i++)); do\n"
-                           "            heads+=($((i / fields[4])).$((i % fields[4])))\n"
-                           "        done\n"
-                           "    done\n"
-                           "    compadd -a heads\n"
-                           "}\n"
-                           "\n";
+static const char head[] =
+    "#compdef qkv\n"
+    "# Completion of qkv for zsh, made by `qkv help --format zsh`.\n"
+    "\n"
+    "# The heads L.H of the model in use, as `qkv info` counts them.\n"
+    "_qkv_heads() {\n"
+    "    local i line model=${opt_args[--model]:-${QKV_MODEL-}}\n"
+    "    local -a fields heads\n"
+    "    local counted=\"$(_call_program heads qkv info -- "
+    "${model:+${(q)${(Q)model}}} 2>/dev/null)\"\n"
+    "    for line in ${(f)counted}; do\n"
+    "        fields=(${=line})\n"
+    "        [[ $fields[1] == layers && $fields[2]$fields[4] == <-> ]] || continue\n"
+    "        for ((i = 0; i < fields[2] * fields[4]; i++)); do\n"
+    "            heads+=($((i / fields[4])).$((i % fields[4])))\n"
+    "        done\n"
+    "    done\n"
+    "    compadd -a heads\n"
+    "}\n"
+    "\n";
 
 static const char middle[] =
     "_qkv() {\n"

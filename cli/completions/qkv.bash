@@ -10,7 +10,7 @@ _qkv_heads() {
     done
     "${COMP_WORDS[0]}" info -- ${model:+"$model"} 2>/dev/null |
         while read -r name layers _ heads _; do
-            [[ $name == layers ]] || continue
+            [[ $name == layers && $layers$heads =~ ^[0-9]+$ ]] || continue
             for ((i = 0; i < layers * heads; i++)); do
                 echo "$((i / heads)).$((i % heads))"
             done
