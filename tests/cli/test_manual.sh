@@ -55,6 +55,9 @@ done
 
 # The twelve lines of qkv(3) and of README are those of the example; the functions that it names are in the headers.
 said="qkv(3)"
+title="qkv(3) \"$("$qkv" --version)\" \"Manual of qkv\""
+[ -z "${UPDATE:-}" ] || sed -i "1s/.*/$title/" "$man/qkv.3.scd"
+check "the title" test "$(head -1 "$man/qkv.3.scd")" = "$title"
 code=$(section "$man/qkv.3.scd" EXAMPLES | sed -n '/^```/,/^```/{/^```/d;s/\\\\/\\/g;p;}')
 check "not twelve lines" test "$(printf '%s\n' "$code" | wc -l)" -eq 12
 contains() { case "$(cat "$1")" in *"$2"*) ;; *) return 1 ;; esac; }
