@@ -13,18 +13,21 @@ static void write_plain(const char *text, int length) {
     help_write_escaped(text, length, "\\*_`<>~", "\\");
 }
 
-/* Words of at most COLUMNS in a row; what begins a line in scdoc's eyes is escaped. */
+/*
+ * Words of at most COLUMNS in a row; what begins a line in scdoc's eyes is escaped. No line begins
+ * with a dot: scdoc would lose it, or leave troff to read a request.
+ */
 static void write_wrapped(const char *text, const char *margin) {
     int column = 0;
     for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
         const int length = (int)strcspn(text, " ");
-        if (column > 0 && column + 1 + length > COLUMNS) column = 0;
+        if (column + 1 + length > COLUMNS && *text != '.') column = 0;
         if (column > 0) {
             column += printf(" ");
         } else {
             printf("\n%s", margin);
             column = TAB * (int)strlen(margin);
-            if (strchr("-#|[]:;.", *text)) putchar('\\');
+            if (strchr("-#|[]:;", *text)) putchar('\\');
         }
         write_plain(text, length);
         column += length;

@@ -13,6 +13,7 @@ for page in "$man"/*.scd; do
     name=$(basename "$page" .scd)
     n=$((n + 1))
     {
+        awk '/^```/ { block = !block } !block && /^\t*\\?[.]/ { print FNR ": begins with a dot: scdoc loses it" }' "$page"
         "$scdoc" <"$page" >"$folder/$name" || echo "scdoc fails"
         [ -s "$folder/$name" ] || echo "nothing was made"
         if command -v man >/dev/null; then
