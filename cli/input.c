@@ -2,20 +2,13 @@
  * Where texts come from, and cutting them to the model's length. Cutting a pair takes tokens from
  * the end of the longer text until both fit, as `longest_first` does in transformers.
  */
-#include "input.h"
+#include "jsonl.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { TEXT_LIMIT = 64 << 20 };
-
-struct text {
-    char *bytes;
-    size_t n;
-};
 
 qkv_status text_error(qkv_error *error, qkv_status status, const char *format, ...) {
     va_list list;
@@ -32,10 +25,10 @@ static qkv_status read_all(struct text *text, qkv_error *error) {
     *text = (struct text){ malloc(room), 0 };
     while (text->bytes) {
         text->n += fread(text->bytes + text->n, 1, room - text->n, stdin);
-        if (text->n < room) break;
         if (text->n > TEXT_LIMIT)
             return text_error(error, QKV_ERR_LIMIT, "standard input: longer than %d bytes",
                               TEXT_LIMIT);
+        if (text->n < room) break;
         char *larger = realloc(text->bytes, room *= 2);
         if (!larger) free(text->bytes);
         text->bytes = larger;
@@ -46,45 +39,6 @@ static qkv_status read_all(struct text *text, qkv_error *error) {
     return QKV_OK;
 }
 
-/* ---- Cutting ------------------------------------------------------------------------------- */
-
-static void remove_tokens(qkv_encoding *encoding, int64_t at, int64_t count) {
-    const size_t tail = (size_t)(encoding->n - at - count);
-    memmove(encoding->ids + at, encoding->ids + at + count, tail * sizeof(*encoding->ids));
-    memmove(encoding->types + at, encoding->types + at + count, tail * sizeof(*encoding->types));
-    memmove(encoding->special + at, encoding->special + at + count,
-            tail * sizeof(*encoding->special));
-    memmove(encoding->begin + at, encoding->begin + at + count, tail * sizeof(*encoding->begin));
-    memmove(encoding->end + at, encoding->end + at + count, tail * sizeof(*encoding->end));
-    encoding->n -= count;
-}
-
-/*
- * The layout is [CLS] a [SEP] or [CLS] a [SEP] b [SEP]; returns the place of the first inserted
- * [SEP].
- */
-static int64_t first_separator(const qkv_encoding *encoding) {
-    int64_t i = 0;
-    while (i < encoding->n && encoding->types[i] == 0) i++;
-    return i - 1;
-}
-
-static void cut(qkv_encoding *encoding, int64_t max_len) {
-    const int64_t excess = encoding->n - max_len;
-    const int64_t middle = first_separator(encoding);
-    const bool pair = middle < encoding->n - 1;
-    int64_t a = middle - 1, b = pair ? encoding->n - middle - 2 : 0;
-    const int64_t len_a = a, len_b = b;
-    for (int64_t i = 0; i < excess && a + b > 0; i++) {
-        if (a > b)
-            a--;
-        else
-            b -= b > 0;
-    }
-    if (b < len_b) remove_tokens(encoding, middle + 1 + b, len_b - b);
-    if (a < len_a) remove_tokens(encoding, 1 + a, len_a - a);
-}
-
 static qkv_status fit(struct text_job *job, qkv_encoding *encoding, qkv_error *error) {
     const int64_t max_len = job->session.info->max_len, n = encoding->n;
     if (!(job->session.command->takes & TAKES_TRUNCATE) || n <= max_len) return QKV_OK;
@@ -93,7 +47,7 @@ static qkv_status fit(struct text_job *job, qkv_encoding *encoding, qkv_error *e
                           "the text has %" PRId64 " tokens, the model takes %" PRId64
                           ": --truncate cuts it",
                           n, max_len);
-    cut(encoding, max_len);
+    qkv_encoding_cut(encoding, max_len);
     cli_note(job->session.common->quiet, "qkv: text cut from %" PRId64 " to %" PRId64 " tokens", n,
              encoding->n);
     return QKV_OK;
@@ -138,60 +92,39 @@ static int run_words(struct text_job *job, int n_words, char **words) {
     return EXIT_OK;
 }
 
-/* A string, or an array of two. */
-static qkv_status parse_line(const char *line, size_t n, bool needs_pair, struct text text[2],
-                             int *n_texts, json_t **root, qkv_error *error) {
-    json_error_t reason;
-    *root = json_loadb(line, n, JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &reason);
-    if (!*root) return text_error(error, QKV_ERR_FORMAT, "%s", reason.text);
-    const json_t *items[2] = { *root, NULL };
-    *n_texts = 1;
-    if (json_is_array(*root) && json_array_size(*root) == 2) {
-        items[0] = json_array_get(*root, 0);
-        items[1] = json_array_get(*root, 1);
-        *n_texts = 2;
-    }
-    for (int i = 0; i < *n_texts; i++)
-        if (!json_is_string(items[i]))
-            return text_error(error, QKV_ERR_FORMAT, "not a string, nor an array of two strings");
-    if (needs_pair && *n_texts < 2)
-        return text_error(error, QKV_ERR_FORMAT, "not an array of two strings");
-    for (int i = 0; i < *n_texts; i++)
-        text[i] = (struct text){ (char *)(uintptr_t)json_string_value(items[i]),
-                                 json_string_length(items[i]) };
-    return QKV_OK;
-}
-
-static bool run_line(struct text_job *job, const char *line, size_t n, int64_t number,
-                     bool *written) {
+static qkv_status answer_line(struct text_job *job, const struct text *line, json_t **object,
+                              qkv_error *error) {
     struct text text[2];
     int n_texts = 0;
-    json_t *root = NULL, *object = NULL;
-    qkv_error error;
-    qkv_status status = parse_line(line, n, job->needs_pair, text, &n_texts, &root, &error);
+    json_t *root = NULL;
+    qkv_status status = jsonl_parse(line, text, &n_texts, &root, error);
+    if (status == QKV_OK && job->needs_pair && n_texts < 2)
+        status = text_error(error, QKV_ERR_FORMAT, "not an array of two strings");
     if (status == QKV_OK)
-        status = answer(job, &text[0], n_texts > 1 ? &text[1] : NULL, &object, &error);
-    if (status != QKV_OK) {
-        char message[600];
-        snprintf(message, sizeof message, "line %" PRId64 ": %s", number, error.message);
-        object = json_pack("{s:o}", "error", json_text(message));
-    }
-    *written = json_print(stdout, object) && fflush(stdout) == 0;
+        status = answer(job, &text[0], n_texts > 1 ? &text[1] : NULL, object, error);
     json_decref(root);
-    return status == QKV_OK;
+    return status;
 }
 
+/* Every line has its answer, if only {"error": ...}. */
 static int run_lines(struct text_job *job) {
-    char *line = NULL;
-    size_t room = 0;
-    ssize_t n;
+    struct jsonl lines = { .number = 0 };
+    qkv_status status = QKV_OK;
+    qkv_error error;
     bool all_well = true, written = true;
-    for (int64_t number = 1; written; number++) {
-        if ((n = getline(&line, &room, stdin)) < 0) break;
-        if (n > 0 && line[n - 1] == '\n') n--;
-        if (!run_line(job, line, (size_t)n, number, &written)) all_well = false;
+    while (written && jsonl_next(&lines, &status, &error)) {
+        json_t *object = NULL;
+        if (status == QKV_OK) status = answer_line(job, &lines.line, &object, &error);
+        if (status != QKV_OK) {
+            char message[600];
+            snprintf(message, sizeof message, "line %" PRId64 ": %s", lines.number, error.message);
+            json_decref(object);
+            object = json_pack("{s:o}", "error", json_text(message));
+            all_well = false;
+        }
+        written = json_print(stdout, object) && fflush(stdout) == 0;
     }
-    free(line);
+    free(lines.line.bytes);
     if (ferror(stdin)) return cli_fail("standard input: %s", strerror(errno));
     return all_well && written ? EXIT_OK : EXIT_FAILED;
 }

@@ -70,6 +70,13 @@ QKV_API QKV_NODISCARD qkv_status qkv_tokenizer_encode(const qkv_tokenizer *token
                                                       qkv_encoding **encoding, qkv_error *error);
 QKV_API void qkv_encoding_free(qkv_encoding *encoding);
 
+/**
+ * Cuts an encoding to max_len tokens by dropping the last tokens of the longer text, of the second
+ * one if both are as long: what transformers calls longest_first. [CLS] and [SEP] stay, also where
+ * they alone are more than max_len.
+ */
+QKV_API void qkv_encoding_cut(qkv_encoding *encoding, int64_t max_len);
+
 /** The number of ids; the bytes of a token (not terminated by NUL; NULL if out of range); the id
  * of a token, or -1. */
 QKV_API int32_t qkv_tokenizer_size(const qkv_tokenizer *tokenizer);

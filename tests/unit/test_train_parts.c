@@ -200,7 +200,7 @@ static void expect_cut(const qkv_tokenizer *tokenizer, const char *a, const char
     assert_int_equal(
         qkv_tokenizer_encode(tokenizer, a, strlen(a), b, b ? strlen(b) : 0, &encoding, &error),
         QKV_OK);
-    qkvi_encoding_cut(encoding, max_len);
+    qkv_encoding_cut(encoding, max_len);
     for (int64_t t = 0; t < encoding->n; t++) {
         size_t n;
         const char *const token = qkv_tokenizer_token(tokenizer, encoding->ids[t], &n);
@@ -209,6 +209,29 @@ static void expect_cut(const qkv_tokenizer *tokenizer, const char *a, const char
     }
     assert_string_equal(text, expected);
     qkv_encoding_free(encoding);
+}
+
+/* All small pairs, against dropping one token at a time. */
+static void expect_all_cuts(const qkv_tokenizer *tokenizer) {
+    static const char letters[] = "a b c d e f g h";
+    for (size_t n_a = 0; n_a <= 8; n_a++)
+        for (size_t n_b = 1; n_b <= 8; n_b++)
+            for (int64_t max_len = 3; max_len <= 20; max_len++) {
+                qkv_encoding *encoding;
+                qkv_error error;
+                size_t a = n_a, b = n_b;
+                while ((int64_t)(a + b) + 3 > max_len && a + b > 0) --*(a > b ? &a : &b);
+                assert_int_equal(qkv_tokenizer_encode(tokenizer, letters, n_a ? 2 * n_a - 1 : 0,
+                                                      letters, 2 * n_b - 1, &encoding, &error),
+                                 QKV_OK);
+                qkv_encoding_cut(encoding, max_len);
+                assert_int_equal(encoding->n, a + b + 3);
+                assert_int_equal(encoding->types[a + 1], 0);
+                assert_int_equal(encoding->types[a + 2], 1);
+                if (b > 0) assert_int_equal(encoding->end[a + b + 1], 2 * b - 1);
+                if (a > 0) assert_int_equal(encoding->end[a], 2 * a - 1);
+                qkv_encoding_free(encoding);
+            }
 }
 
 static void test_cut(void **state) {
@@ -220,6 +243,8 @@ static void test_cut(void **state) {
     expect_cut(tokenizer, "a", "b c d e", 6, "[CLS]0a0[SEP]0b1c1[SEP]1");
     expect_cut(tokenizer, "a b c", "d e f", 7, "[CLS]0a0b0[SEP]0d1e1[SEP]1");
     expect_cut(tokenizer, "a b c", "d e f", 5, "[CLS]0a0[SEP]0d1[SEP]1");
+    expect_cut(tokenizer, "a b c", NULL, 1, "[CLS]0[SEP]0");
+    expect_all_cuts(tokenizer);
     qkv_tokenizer_free(tokenizer);
 }
 

@@ -44,7 +44,7 @@ qkv_status qkvi_eval_encode(const qkvi_eval *eval, const qkvi_pair *pair, qkv_en
     QKV_TRY(qkv_tokenizer_encode(eval->model->tokenizer, pair->a, (size_t)pair->a_bytes,
                                  pair->b_bytes ? pair->b : NULL, (size_t)pair->b_bytes, encoding,
                                  error));
-    qkvi_encoding_cut(*encoding, eval->model->info.max_len);
+    qkv_encoding_cut(*encoding, eval->model->info.max_len);
     return QKV_OK;
 }
 

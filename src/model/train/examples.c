@@ -59,24 +59,6 @@ void qkvi_examples_free(qkvi_examples *examples) {
 
 /* ---- One example ----------------------------------------------------------------------------- */
 
-static void drop_token(qkv_encoding *e, int64_t at) {
-    const size_t after = (size_t)(--e->n - at);
-    memmove(e->ids + at, e->ids + at + 1, after * sizeof *e->ids);
-    memmove(e->types + at, e->types + at + 1, after * sizeof *e->types);
-    memmove(e->special + at, e->special + at + 1, after * sizeof *e->special);
-    memmove(e->begin + at, e->begin + at + 1, after * sizeof *e->begin);
-    memmove(e->end + at, e->end + at + 1, after * sizeof *e->end);
-}
-
-void qkvi_encoding_cut(qkv_encoding *encoding, int64_t max_len) {
-    while (encoding->n > max_len) {
-        int64_t n_first = 0;
-        while (n_first < encoding->n && encoding->types[n_first] == 0) n_first++;
-        const int64_t n_second = encoding->n - n_first; /* [CLS] first [SEP], second [SEP] */
-        drop_token(encoding, n_first - 2 > n_second - 1 ? n_first - 2 : encoding->n - 2);
-    }
-}
-
 /* A token that is not one of the five special ones. */
 static int32_t random_token(qkvi_rng *rng, const qkv_tokenizer *tokenizer) {
     const uint32_t size = (uint32_t)qkv_tokenizer_size(tokenizer);
@@ -115,7 +97,7 @@ static void make_example(const qkvi_examples *examples, qkvi_split split, int64_
                                         pair.b_bytes ? pair.b : NULL, (size_t)pair.b_bytes,
                                         &encoding, &slot->error);
     if (slot->status != QKV_OK) return;
-    qkvi_encoding_cut(encoding, examples->max_len);
+    qkv_encoding_cut(encoding, examples->max_len);
     slot->n = encoding->n;
     slot->n_targets = 0;
     slot->label = pair.b_bytes == 0 ? -1 : !pair.is_next;

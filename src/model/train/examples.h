@@ -34,10 +34,4 @@ void qkvi_examples_free(qkvi_examples *examples);
 qkv_status qkvi_examples_fill(qkv_ctx *ctx, qkvi_examples *examples, qkvi_split split,
                               int64_t first, int64_t n, qkvi_feed *batch, qkv_error *error);
 
-/**
- * Cuts an encoding to max_len tokens by dropping the last tokens of the longer text, as BERT does;
- * the special tokens around them stay. max_len >= 5.
- */
-void qkvi_encoding_cut(qkv_encoding *encoding, int64_t max_len);
-
 #endif
