@@ -13,6 +13,7 @@
 #include "core/rng.h"
 #include "core/status.h"
 #include "model/store/file.h"
+#include "model/text/unicode.h"
 
 enum { TEXT_BYTES = 1 << 30, LINE_BYTES = 1 << 20 };
 
@@ -42,6 +43,11 @@ static qkv_status split_lines(const char *name, const char *bytes, int64_t n_byt
         if (end - from > LINE_BYTES)
             return qkvi_error_set(error, QKV_ERR_LIMIT, "%s:%lld: a line of more than %d bytes",
                                   name, (long long)number, LINE_BYTES);
+        const size_t n_valid = qkvi_utf8_valid(bytes + from, (size_t)(end - from));
+        if (n_valid < (size_t)(end - from))
+            return qkvi_error_set(error, QKV_ERR_FORMAT,
+                                  "%s:%lld: not valid UTF-8 at byte %zu of the line", name,
+                                  (long long)number, n_valid);
         int64_t first = from;
         while (first < end && (bytes[first] == ' ' || bytes[first] == '\t')) ++first;
         if (first < end) {
