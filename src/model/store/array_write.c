@@ -50,6 +50,20 @@ static qkv_status write_beside(const char *path, const qkv_array *array, qkvi_wr
     return qkvi_writer_finish(writer, error);
 }
 
+/* Two results in one file: one of them would be lost. */
+static qkv_status check_distinct(int n, const qkvi_writer *writers, qkv_error *error) {
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < i; j++)
+            if (qkvi_writer_same(&writers[i], &writers[j])) {
+                char a[200], b[200];
+                return qkvi_error_set(
+                    error, QKV_ERR_ARGUMENT, "%s and %s are the same file",
+                    qkvi_escape(a, sizeof a, writers[j].path, strlen(writers[j].path)),
+                    qkvi_escape(b, sizeof b, writers[i].path, strlen(writers[i].path)));
+            }
+    return QKV_OK;
+}
+
 qkv_status qkv_arrays_write(int n, const char *const *paths, const qkv_array *const *arrays,
                             qkv_error *error) {
     if (n < 0 || (n > 0 && (!paths || !arrays)))
@@ -62,6 +76,7 @@ qkv_status qkv_arrays_write(int n, const char *const *paths, const qkv_array *co
     qkv_status status = QKV_OK;
     for (int i = 0; i < n && status == QKV_OK; i++)
         status = write_beside(paths[i], arrays[i], &writers[i], error);
+    if (status == QKV_OK) status = check_distinct(n, writers, error);
     for (int i = 0; i < n && status == QKV_OK; i++)
         status = qkvi_writer_publish(&writers[i], error);
     for (int i = 0; i < n; i++) qkvi_writer_end(&writers[i]);

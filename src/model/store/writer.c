@@ -182,6 +182,24 @@ qkv_status qkvi_writer_publish(qkvi_writer *writer, qkv_error *error) {
     return cause ? qkvi_io_failed(writer->path, "cannot write", cause, error) : QKV_OK;
 }
 
+static const char *name_in_folder(const char *path) {
+    const char *const slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+int qkvi_writer_same(const qkvi_writer *a, const qkvi_writer *b) {
+    struct stat status[2] = { 0 };
+    if (a->direct || b->direct) return 0;
+    if (strcmp(name_in_folder(a->target), name_in_folder(b->target)) != 0) return 0;
+    for (int i = 0; i < 2; i++) {
+        char *const folder = folder_of(i ? b->target : a->target);
+        const int found = folder && stat(folder, &status[i]) == 0;
+        free(folder);
+        if (!found) return 0;
+    }
+    return status[0].st_dev == status[1].st_dev && status[0].st_ino == status[1].st_ino;
+}
+
 void qkvi_writer_end(qkvi_writer *writer) {
     if (writer->stream) fclose(writer->stream);
     if (writer->temporary) unlink(writer->temporary);
