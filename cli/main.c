@@ -2,10 +2,11 @@
  * qkv: the tool. The one table of commands, messages, signals, and the exit code.
  *
  * Results go to standard output, everything else to standard error. Exit codes: 0; 1, it failed;
- * 2, the command line is wrong. A closed pipe is a quiet failure. The locale is never set, so
- * numbers have a point.
+ * 2, the command line is wrong; after a signal, that signal (130 and 143 in a shell). A closed pipe
+ * is a quiet failure. The locale is never set, so numbers have a point.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -136,8 +137,19 @@ static bool reader_gone(void) {
     return poll(&pipe, 1, 0) == 1 && (pipe.revents & POLLERR);
 }
 
+/*
+ * Descriptors 0 to 2 stay what they are called: were one closed, the next file that is opened would
+ * get its number, and a message could end in a model. What is opened instead cannot be used.
+ */
+static void keep_standard_streams(void) {
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0) open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int main(int argc, char **argv) {
-    signal(SIGPIPE, SIG_IGN);
+    keep_standard_streams();
+    signal(SIGPIPE, SIG_IGN); /* writing fails instead, and so it does beyond a limit of size */
+    signal(SIGXFSZ, SIG_IGN);
     int code = dispatch(argc, argv);
     const bool written = fflush(stdout) == 0 && !ferror(stdout);
     const int reason = errno;
