@@ -32,6 +32,12 @@ struct attend_problem {
     int rank;                          /* of the arrays: 2, 3 or 4 */
 };
 
+/* What is computed; NULL: not asked for, except o and lse, which the gradients need. */
+struct attend_results {
+    float *o, *lse, *dq, *dk, *dv;
+    double seconds;
+};
+
 /* Each returns an exit code, having said what is wrong. */
 int attend_rules_parse(const struct cli_command *command, const struct attend_options *options,
                        struct attend_rules *rules);
@@ -40,5 +46,11 @@ void attend_rules_free(struct attend_rules *rules);
 int attend_problem_read(const struct attend_options *options, const struct attend_rules *rules,
                         struct attend_problem *problem);
 void attend_problem_free(struct attend_problem *problem);
+
+/* Before the computation: can all files be written? What can be known now should not cost an hour. */
+int attend_outputs_check(const struct attend_options *options);
+/* All files that were asked for, or none. */
+int attend_outputs_write(const struct attend_options *options, const struct attend_problem *problem,
+                         const struct attend_results *results);
 
 #endif

@@ -9,12 +9,6 @@
 #include "session.h"
 #include "term.h"
 
-/* What is computed; NULL: not asked for, except o and lse, which the gradients need. */
-struct results {
-    float *o, *lse, *dq, *dk, *dv;
-    double seconds;
-};
-
 static float *zeros(int64_t a, int64_t b, int64_t c, int64_t d) {
     int64_t n = 0;
     if (__builtin_mul_overflow(a, b, &n) || __builtin_mul_overflow(n, c, &n) ||
@@ -27,7 +21,7 @@ static float *zeros(int64_t a, int64_t b, int64_t c, int64_t d) {
  * Rows at or beyond --q-len are not computed: o = 0 and lse = -inf, as for a row that sees
  * nothing.
  */
-static int results_alloc(const struct attend_problem *problem, struct results *results) {
+static int results_alloc(const struct attend_problem *problem, struct attend_results *results) {
     const qkv_attention_desc *d = &problem->desc;
     results->o = zeros(d->n_batch, d->n_heads, d->len_q, d->head_dim_v);
     results->lse = zeros(d->n_batch, d->n_heads, d->len_q, 1);
@@ -43,7 +37,7 @@ static int results_alloc(const struct attend_problem *problem, struct results *r
     return results->o && results->lse ? EXIT_OK : cli_fail("out of memory");
 }
 
-static void results_free(struct results *results) {
+static void results_free(struct attend_results *results) {
     free(results->o);
     free(results->lse);
     free(results->dq);
@@ -56,7 +50,7 @@ static void show_progress(void *user, int64_t done, int64_t total) {
 }
 
 static qkv_status compute(qkv_ctx *ctx, const struct attend_problem *problem, bool quiet,
-                          struct results *results) {
+                          struct attend_results *results) {
     struct progress progress;
     progress_begin(&progress, quiet);
     qkv_call_options call = QKV_CALL_OPTIONS_INIT;
@@ -82,54 +76,9 @@ static qkv_status compute(qkv_ctx *ctx, const struct attend_problem *problem, bo
     return status;
 }
 
-/* One of the files to write; path NULL: not asked for. */
-struct output {
-    const char *path;
-    float *data;
-    int64_t heads, length, last; /* last < 0: without a channel */
-};
-
-/* An array of the rank of the inputs. */
-static qkv_array array_of(const struct attend_problem *problem, const struct output *output) {
-    const int64_t shape[4] = { problem->desc.n_batch, output->heads, output->length, output->last };
-    qkv_array array = { .type = QKV_ARRAY_F32, .data = output->data, .n_elems = 1 };
-    for (int d = 4 - problem->rank; d < (output->last < 0 ? 3 : 4); d++) {
-        array.shape[array.rank++] = shape[d];
-        array.n_elems *= shape[d];
-    }
-    return array;
-}
-
-/* All of them, or none. */
-static int write_results(const struct attend_options *options, const struct attend_problem *problem,
-                         const struct results *results) {
-    const qkv_attention_desc *d = &problem->desc;
-    const struct output outputs[] = {
-        { options->o, results->o, d->n_heads, d->len_q, d->head_dim_v },
-        { options->lse, results->lse, d->n_heads, d->len_q, -1 },
-        { options->dq, results->dq, d->n_heads, d->len_q, d->head_dim },
-        { options->dk, results->dk, d->n_kv_heads, d->len_k, d->head_dim },
-        { options->dv, results->dv, d->n_kv_heads, d->len_k, d->head_dim_v },
-    };
-    qkv_array arrays[CLI_COUNT(outputs)];
-    const qkv_array *written[CLI_COUNT(outputs)];
-    const char *paths[CLI_COUNT(outputs)];
-    int n = 0;
-    for (int i = 0; i < CLI_COUNT(outputs); i++) {
-        if (!outputs[i].path) continue;
-        arrays[n] = array_of(problem, &outputs[i]);
-        written[n] = &arrays[n];
-        paths[n++] = outputs[i].path;
-    }
-    qkv_error error;
-    if (cli_cancelled) return EXIT_FAILED;
-    return qkv_arrays_write(n, paths, written, &error) == QKV_OK ? EXIT_OK
-                                                                 : cli_fail("%s", error.message);
-}
-
 /* -v: one line on standard error; --json: one object on standard output. */
 static void report(const struct attend_options *options, const qkv_ctx *ctx,
-                   const struct attend_problem *problem, const struct results *results) {
+                   const struct attend_problem *problem, const struct attend_results *results) {
     const qkv_attention_desc *d = &problem->desc;
     if (options->common.verbose)
         fprintf(stderr,
@@ -155,15 +104,16 @@ static int attend(const struct cli_command *command, const void *data, int n_wor
     cli_catch_interrupts();
     struct attend_rules rules;
     struct attend_problem problem = { 0 };
-    struct results results = { 0 };
+    struct attend_results results = { 0 };
     qkv_ctx *ctx = NULL;
     int code = attend_rules_parse(command, options, &rules);
     if (!code) code = session_context(command, &options->common, &ctx);
     if (!code) code = attend_problem_read(options, &rules, &problem);
     if (!code) code = results_alloc(&problem, &results);
+    if (!code) code = attend_outputs_check(options);
     if (!code && compute(ctx, &problem, options->common.quiet, &results) != QKV_OK)
         code = cli_cancelled ? EXIT_FAILED : cli_fail("%s", qkv_ctx_message(ctx));
-    if (!code) code = write_results(options, &problem, &results);
+    if (!code) code = attend_outputs_write(options, &problem, &results);
     if (!code) report(options, ctx, &problem, &results);
     results_free(&results);
     attend_problem_free(&problem);
@@ -243,7 +193,9 @@ const struct cli_command cmd_attend = {
         "Computes softmax(scale q k' + mask) v without ever storing a matrix of Lq x Lk. Inputs F "
         "are F.npy or F.safetensors:NAME; floating-point types are converted to f32, in which "
         "everything is computed. A row that sees no key gets 0, and lse -inf. The bits of the "
-        "output depend neither on threads nor on the instruction set.\n\n"
+        "output depend neither on threads nor on the instruction set. Either all files that were "
+        "asked for "
+        "are written, or none.\n\n"
         "    qkv attend --q q.npy --k k.npy --v v.npy --causal bottom-right -o o.npy",
     .max_words = 0,
     .takes = TAKES_COMPUTE | TAKES_JSON | TAKES_QUIET | TAKES_VERBOSE,

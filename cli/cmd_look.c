@@ -131,6 +131,9 @@ static int look(const struct cli_command *command, const void *data, int n_words
     int code = session_open(session, command, data);
     if (code) return code;
     code = session_head(session, &job.given, &job.layer, &job.head);
+    qkv_error error;
+    if (code == EXIT_OK && options->out && qkv_file_writable(options->out, &error) != QKV_OK)
+        code = cli_fail("%s", error.message);
     if (code == EXIT_OK) return text_job_run(&job.texts, n_words, words);
     session_close(session);
     return code;

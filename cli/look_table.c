@@ -18,10 +18,10 @@ qkv_status look_weights(const struct look *look, int64_t limit, const char *advi
     const int64_t first = look->given ? look->choice.layer * across + look->choice.head : 0;
     if (n > 0 && heads > limit / n / n)
         return text_error(error, QKV_ERR_LIMIT,
-                          "%" PRId64 " heads of %" PRId64 " x %" PRId64
+                          "%" PRId64 " head%s of %" PRId64 " x %" PRId64
                           " weights are more than the limit of %" PRId64 " weights%s%s",
-                          heads, n, n, limit, look->given ? "" : ": name one head with --head",
-                          advice);
+                          heads, heads == 1 ? "" : "s", n, n, limit,
+                          heads == 1 ? "" : ": name one head with --head", advice);
     *weights = malloc((size_t)(heads * n * n) * sizeof(float) + 1);
     if (!*weights) return text_error(error, QKV_ERR_MEMORY, "out of memory");
     for (int64_t i = 0; i < heads; i++) {
@@ -100,8 +100,7 @@ static void put_all_heads(FILE *out, const struct look *look, const float *weigh
 
 qkv_status look_csv(const struct look *look, const char *path, qkv_error *error) {
     float *weights;
-    qkv_status status = look_weights(
-        look, CSV_LIMIT, look->given ? ": write .npy" : ", or write .npy", &weights, error);
+    qkv_status status = look_weights(look, CSV_LIMIT, "; .npy holds more", &weights, error);
     if (status != QKV_OK) return status;
     char *text = NULL;
     size_t n_bytes = 0;

@@ -1,0 +1,55 @@
+/* The files that `qkv attend` writes: all that were asked for, or none. */
+#include "attend.h"
+
+/* path NULL: not asked for. */
+struct output {
+    const char *path;
+    float *data;
+    int64_t heads, length, last; /* last < 0: without a channel */
+};
+
+int attend_outputs_check(const struct attend_options *options) {
+    const char *const paths[] = { options->o, options->lse, options->dq, options->dk, options->dv };
+    qkv_error error;
+    for (int i = 0; i < CLI_COUNT(paths); i++)
+        if (paths[i] && qkv_file_writable(paths[i], &error) != QKV_OK)
+            return cli_fail("%s", error.message);
+    return EXIT_OK;
+}
+
+/* An array of the rank of the inputs. */
+static qkv_array array_of(const struct attend_problem *problem, const struct output *output) {
+    const int64_t shape[4] = { problem->desc.n_batch, output->heads, output->length, output->last };
+    qkv_array array = { .type = QKV_ARRAY_F32, .data = output->data, .n_elems = 1 };
+    for (int d = 4 - problem->rank; d < (output->last < 0 ? 3 : 4); d++) {
+        array.shape[array.rank++] = shape[d];
+        array.n_elems *= shape[d];
+    }
+    return array;
+}
+
+int attend_outputs_write(const struct attend_options *options, const struct attend_problem *problem,
+                         const struct attend_results *results) {
+    const qkv_attention_desc *d = &problem->desc;
+    const struct output outputs[] = {
+        { options->o, results->o, d->n_heads, d->len_q, d->head_dim_v },
+        { options->lse, results->lse, d->n_heads, d->len_q, -1 },
+        { options->dq, results->dq, d->n_heads, d->len_q, d->head_dim },
+        { options->dk, results->dk, d->n_kv_heads, d->len_k, d->head_dim },
+        { options->dv, results->dv, d->n_kv_heads, d->len_k, d->head_dim_v },
+    };
+    qkv_array arrays[CLI_COUNT(outputs)];
+    const qkv_array *written[CLI_COUNT(outputs)];
+    const char *paths[CLI_COUNT(outputs)];
+    int n = 0;
+    for (int i = 0; i < CLI_COUNT(outputs); i++) {
+        if (!outputs[i].path) continue;
+        arrays[n] = array_of(problem, &outputs[i]);
+        written[n] = &arrays[n];
+        paths[n++] = outputs[i].path;
+    }
+    qkv_error error;
+    if (cli_cancelled) return EXIT_FAILED;
+    return qkv_arrays_write(n, paths, written, &error) == QKV_OK ? EXIT_OK
+                                                                 : cli_fail("%s", error.message);
+}
