@@ -14,16 +14,27 @@ static const char families[] = "DejaVu Sans, sans-serif";
 static const double cap_height = 0.729; /* of DejaVu Sans, in its size */
 static const float line_spacing = 1.32f;
 
-qkv_status qkvi_type_open(qkvi_type *type, qkv_error *error) {
-    type->map = pango_cairo_font_map_new();
-    if (type->map == NULL) return qkvi_error_set(error, QKV_ERR_MEMORY, "no font map");
-    type->context = pango_font_map_create_context(type->map);
+/*
+ * Options, or copies of them, for which cairo finds no memory are other options, and say so only
+ * when asked.
+ */
+static qkv_status set_options(PangoContext *context, qkv_error *error) {
     cairo_font_options_t *options = cairo_font_options_create();
     cairo_font_options_set_antialias(options, CAIRO_ANTIALIAS_GRAY);
     cairo_font_options_set_hint_style(options, CAIRO_HINT_STYLE_NONE);
     cairo_font_options_set_hint_metrics(options, CAIRO_HINT_METRICS_OFF);
-    pango_cairo_context_set_font_options(type->context, options);
+    pango_cairo_context_set_font_options(context, options);
+    const cairo_font_options_t *const taken = pango_cairo_context_get_font_options(context);
+    const int done = taken && cairo_font_options_equal(taken, options);
     cairo_font_options_destroy(options);
+    return done ? QKV_OK : qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for font options");
+}
+
+qkv_status qkvi_type_open(qkvi_type *type, qkv_error *error) {
+    type->map = pango_cairo_font_map_new();
+    if (type->map == NULL) return qkvi_error_set(error, QKV_ERR_MEMORY, "no font map");
+    type->context = pango_font_map_create_context(type->map);
+    QKV_TRY(set_options(type->context, error));
     pango_context_set_language(type->context, pango_language_from_string("en"));
     pango_context_set_round_glyph_positions(type->context, FALSE);
     return QKV_OK;
