@@ -1,0 +1,255 @@
+/*
+ * Models and runs: the middle of qkv/model.h. The embedded model, its file alone, a model of the
+ * Hugging Face cache, one whose file has unused tensors, and a name that is nowhere.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "model/store/file.h"
+#include "oom/calls.h"
+#include "qkv/model.h"
+
+#define DEFAULT QKV_TEST_ROOT "/models/default"
+#define SMALL   QKV_TEST_DATA "/golden/bert_old"
+#define COMMIT  "0123456789abcdef0123456789abcdef01234567"
+
+typedef struct bytes {
+    char *at;
+    size_t n;
+} bytes;
+
+static bytes config, vocab, weights;
+static qkv_model *opened, *model;
+static qkv_ctx *ctx;
+static qkv_encoding *inputs[2];
+static qkv_run *run, *captured;
+static float *logits, *attention;
+static qkv_candidate candidates[5];
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+static qkv_status open_model(const char *name, qkv_error *error) {
+    opened = model; /* must become NULL or a model */
+    const qkv_status status = qkv_model_open(name, &opened, error);
+    oom_claim(status == QKV_OK || !opened, "model is NULL after a failure");
+    return status;
+}
+
+static qkv_status open_default(qkv_error *error) { return open_model(DEFAULT, error); }
+static qkv_status open_small(qkv_error *error) { return open_model(SMALL, error); }
+static qkv_status open_file(qkv_error *error) {
+    return open_model(SMALL "/model.safetensors", error);
+}
+static qkv_status open_cached(qkv_error *error) { return open_model("some/model", error); }
+
+static qkv_status open_nothing(qkv_error *error) {
+    const qkv_status status = open_model("no/such-model", error);
+    return status == QKV_ERR_IO ? QKV_OK : status;
+}
+
+static qkv_status open_memory(qkv_error *error) {
+    opened = model;
+    const qkv_status status = qkv_model_open_memory(config.at, config.n, vocab.at, vocab.n,
+                                                    weights.at, weights.n, &opened, error);
+    oom_claim(status == QKV_OK || !opened, "model is NULL after a failure");
+    return status;
+}
+
+static uint64_t take_run(void);
+
+/* What it says of itself, and what it computes. */
+static uint64_t take_model(void) {
+    if (!opened) return 1;
+    const qkv_model_info *const info = qkv_model_get_info(opened);
+    const qkv_encoding *const input = inputs[0];
+    qkv_error error;
+    uint64_t hash = oom_hash(0, &info->n_parameters, sizeof info->n_parameters);
+    for (int64_t u = 0; qkv_model_unused(opened, u); u++)
+        hash = oom_hash_text(hash, qkv_model_unused(opened, u));
+    oom_must(qkv_model_run(ctx, opened, 1, &input, 0, &run, &error), &error);
+    const uint64_t last = take_run();
+    qkv_run_free(run);
+    run = NULL;
+    return oom_hash(hash, &last, sizeof last);
+}
+
+static void drop_model(void) {
+    qkv_model_free(opened);
+    opened = NULL;
+}
+
+/* ---- Running --------------------------------------------------------------------------------- */
+
+/* An arena that has not grown yet. */
+static void new_ctx(void) {
+    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    qkv_error error;
+    options.n_threads = 2;
+    oom_must(qkv_ctx_create(&options, &ctx, &error), &error);
+}
+
+static void drop_ctx(void) {
+    qkv_ctx_destroy(ctx);
+    ctx = NULL;
+}
+
+static qkv_status run_flags(uint32_t flags, qkv_error *error) {
+    run = captured; /* must become NULL or a run */
+    const qkv_status status =
+        qkv_model_run(ctx, model, 2, (const qkv_encoding *const *)inputs, flags, &run, error);
+    oom_claim(status == QKV_OK || !run, "run is NULL after a failure");
+    return status;
+}
+
+static qkv_status run_plain(qkv_error *error) { return run_flags(0, error); }
+static qkv_status run_all(qkv_error *error) {
+    return run_flags(QKV_RUN_CAPTURE | QKV_RUN_HIDDEN, error);
+}
+
+static uint64_t hash_capture(uint64_t hash, const qkv_capture *c) {
+    const size_t n = (size_t)(c->n_heads * c->n), dim = (size_t)c->head_dim;
+    hash = oom_hash(hash, c->q, n * dim * sizeof(float));
+    hash = oom_hash(hash, c->k, n * dim * sizeof(float));
+    return oom_hash(hash, c->lse, n * sizeof(float));
+}
+
+/* Of the model that it was made with: the one just opened, or the one that stays. */
+static uint64_t take_run(void) {
+    const qkv_model_info *const info = qkv_model_get_info(opened ? opened : model);
+    uint64_t hash = 0;
+    for (int64_t layer = 0; layer <= info->n_layers; layer++) {
+        qkv_capture c;
+        const float *const hidden = qkv_run_hidden(run, 0, layer);
+        if (hidden)
+            hash = oom_hash(hash, hidden, (size_t)(inputs[0]->n * info->hidden) * sizeof *hidden);
+        if (layer < info->n_layers && qkv_run_capture(run, 0, layer, &c, NULL) == QKV_OK)
+            hash = hash_capture(hash, &c);
+    }
+    return hash;
+}
+
+static void drop_run(void) {
+    qkv_run_free(run);
+    run = NULL;
+    drop_ctx();
+}
+
+/* ---- Questions to a run ---------------------------------------------------------------------- */
+
+static qkv_capture last;
+
+static qkv_status capture(qkv_error *error) {
+    return qkv_run_capture(captured, 1, 0, &last, error);
+}
+static uint64_t take_capture(void) { return hash_capture(0, &last); }
+
+static size_t n_weights(void) { return (size_t)(inputs[1]->n * inputs[1]->n); }
+static qkv_status find_weights(qkv_error *error) {
+    return qkv_run_weights(captured, 1, 0, 1, attention, error);
+}
+static uint64_t take_weights(void) {
+    return oom_hash(0, attention, n_weights() * sizeof *attention);
+}
+
+static qkv_status mlm(qkv_error *error) {
+    return qkv_model_mlm(ctx, model, captured, 1, 2, logits, error);
+}
+static uint64_t take_mlm(void) {
+    return oom_hash(0, logits, (size_t)qkv_model_get_info(model)->vocab_size * sizeof *logits);
+}
+
+static qkv_status nsp(qkv_error *error) {
+    return qkv_model_nsp(ctx, model, captured, 1, logits, error);
+}
+static uint64_t take_nsp(void) { return oom_hash(0, logits, 2 * sizeof *logits); }
+
+static qkv_status fill(qkv_error *error) {
+    return qkv_model_fill(ctx, model, captured, 1, 2, 5, candidates, error);
+}
+static uint64_t take_fill(void) { return oom_hash(0, candidates, sizeof candidates); }
+
+/* ---- Setup ----------------------------------------------------------------------------------- */
+
+static void load(bytes *b, const char *path) {
+    qkv_error error;
+    oom_must(qkvi_file_load(path, 1 << 24, &b->at, &b->n, &error), &error);
+}
+
+/* FOLDER/models--some--model with its snapshot, a link to the small model's folder. */
+static void make_cache(void) {
+    static const char *const folders[] = { "models--some--model", "models--some--model/refs",
+                                           "models--some--model/snapshots" };
+    char path[256];
+    for (size_t f = 0; f < sizeof folders / sizeof *folders; f++) {
+        oom_path(path, folders[f]);
+        oom_claim(mkdir(path, 0777) == 0, "a folder of the cache can be made");
+    }
+    oom_path(path, "models--some--model/refs/main");
+    oom_put(path, COMMIT, strlen(COMMIT));
+    oom_path(path, "models--some--model/snapshots/" COMMIT);
+    oom_claim(symlink(SMALL, path) == 0, "a link can be made");
+    setenv("HF_HUB_CACHE", oom_folder, 1);
+}
+
+static void set_up(void) {
+    static const char *const texts[] = { "The man [MASK] the door.", "It opened when she left." };
+    qkv_error error;
+    load(&config, DEFAULT "/config.json");
+    load(&vocab, DEFAULT "/vocab.txt");
+    load(&weights, DEFAULT "/model.safetensors");
+    make_cache();
+    oom_must(qkv_model_open(SMALL, &model, &error), &error);
+    for (int i = 0; i < 2; i++)
+        oom_must(qkv_tokenizer_encode(qkv_model_tokenizer(model), texts[i], strlen(texts[i]), NULL,
+                                      0, &inputs[i], &error),
+                 &error);
+    logits = malloc((size_t)qkv_model_get_info(model)->vocab_size * sizeof *logits);
+    attention = malloc(n_weights() * sizeof *attention);
+    oom_claim(logits && attention, "there is memory for a test");
+    new_ctx();
+    oom_must(qkv_model_run(ctx, model, 2, (const qkv_encoding *const *)inputs, QKV_RUN_CAPTURE,
+                           &captured, &error),
+             &error);
+    drop_ctx();
+}
+
+static void tear_down(void) {
+    qkv_run_free(captured);
+    qkv_model_free(model);
+    for (int i = 0; i < 2; i++) qkv_encoding_free(inputs[i]);
+    free(logits);
+    free(attention);
+    free(config.at);
+    free(vocab.at);
+    free(weights.at);
+}
+
+static void drop_opened(void) {
+    drop_model();
+    drop_ctx();
+}
+
+static const oom_call calls[] = {
+    { "qkv_model_open", "the embedded model's folder", new_ctx, open_default, take_model,
+      drop_opened, OOM_IO, 0 },
+    { "qkv_model_open", "a small model", new_ctx, open_small, take_model, drop_opened, OOM_IO, 0 },
+    { "qkv_model_open", "a file", new_ctx, open_file, take_model, drop_opened, OOM_IO, 0 },
+    { "qkv_model_open", "a name of the cache", new_ctx, open_cached, take_model, drop_opened,
+      OOM_IO, 0 },
+    { "qkv_model_open", "a name that is nowhere", new_ctx, open_nothing, take_model, drop_opened, 0,
+      0 },
+    { "qkv_model_open_memory", "the embedded model", new_ctx, open_memory, take_model, drop_opened,
+      0, 0 },
+    { "qkv_model_run", "two texts", new_ctx, run_plain, take_run, drop_run, 0, 0 },
+    { "qkv_model_run", "all kept", new_ctx, run_all, take_run, drop_run, 0, 0 },
+    { "qkv_run_capture", "a layer", NULL, capture, take_capture, NULL, 0, 0 },
+    { "qkv_run_weights", "a head", NULL, find_weights, take_weights, NULL, 0, 0 },
+    { "qkv_model_mlm", "a position", new_ctx, mlm, take_mlm, drop_ctx, 0, 0 },
+    { "qkv_model_nsp", "a text", new_ctx, nsp, take_nsp, drop_ctx, 0, 0 },
+    { "qkv_model_fill", "five words", new_ctx, fill, take_fill, drop_ctx, 0, 0 },
+};
+
+const oom_group oom_model = { "model", calls, sizeof calls / sizeof *calls, set_up, tear_down };

@@ -1,0 +1,82 @@
+/* Arrays and lists of tensors: the last part of qkv/model.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "oom/calls.h"
+#include "qkv/model.h"
+
+#define DATA QKV_TEST_DATA "/unit/store_data/"
+
+static qkv_array *array;
+static char path[256];
+static uint64_t listed;
+
+static qkv_status read(const char *from, qkv_error *error) {
+    static qkv_array none;
+    array = &none; /* must become NULL or an array */
+    const qkv_status status = qkv_array_read(from, &array, error);
+    oom_claim(status == QKV_OK || !array, "array is NULL after a failure");
+    return status;
+}
+
+static qkv_status read_npy(qkv_error *error) { return read(DATA "f4_fortran.npy", error); }
+static qkv_status read_integers(qkv_error *error) { return read(DATA "i4_big.npy", error); }
+static qkv_status read_tensor(qkv_error *error) {
+    return read(DATA "mixed.safetensors:half", error);
+}
+
+static uint64_t take_array(void) {
+    const size_t bytes = array->type == QKV_ARRAY_BOOL ? 1 : array->type == QKV_ARRAY_F32 ? 4 : 8;
+    const uint64_t hash = oom_hash(0, array->shape, (size_t)array->rank * sizeof *array->shape);
+    return oom_hash(hash, array->data, (size_t)array->n_elems * bytes);
+}
+
+static void drop_array(void) {
+    qkv_array_free(array);
+    array = NULL;
+}
+
+/* A file is there already: it must be whole, the old or the new one. */
+static void put_old(void) {
+    oom_path(path, "out.npy");
+    oom_put(path, "old", 3);
+}
+
+static void put_none(void) {
+    oom_path(path, "out.npy");
+    oom_put(path, NULL, 0);
+}
+
+static qkv_status write(qkv_error *error) {
+    float data[6] = { 1, 2, 3, 4, 5, 6 };
+    const qkv_array given = { QKV_ARRAY_F32, 2, { 2, 3 }, 6, data };
+    return qkv_array_write(path, &given, error);
+}
+
+static uint64_t take_file(void) { return oom_hash_path(path); }
+static void drop_file(void) { oom_put(path, NULL, 0); }
+
+static void visit(void *user, const qkv_tensor_entry *entry) {
+    uint64_t *const hash = user;
+    *hash = oom_hash_text(*hash, entry->name);
+    *hash = oom_hash_text(*hash, entry->type);
+    *hash = oom_hash(*hash, entry->shape, (size_t)entry->rank * sizeof *entry->shape);
+}
+
+static qkv_status list(qkv_error *error) {
+    listed = 0;
+    return qkv_tensor_list(DATA "mixed.safetensors", visit, &listed, error);
+}
+
+static uint64_t take_list(void) { return listed; }
+
+static const oom_call calls[] = {
+    { "qkv_array_read", "npy, transposed", NULL, read_npy, take_array, drop_array, OOM_IO, 0 },
+    { "qkv_array_read", "npy, integers", NULL, read_integers, take_array, drop_array, OOM_IO, 0 },
+    { "qkv_array_read", "safetensors", NULL, read_tensor, take_array, drop_array, OOM_IO, 0 },
+    { "qkv_array_write", "a new file", put_none, write, take_file, drop_file, OOM_IO, 0 },
+    { "qkv_array_write", "over a file", put_old, write, take_file, drop_file, OOM_IO, 0 },
+    { "qkv_tensor_list", "mixed", NULL, list, take_list, NULL, OOM_IO, 0 },
+};
+
+const oom_group oom_store = { "store", calls, sizeof calls / sizeof *calls, NULL, NULL };

@@ -1,0 +1,102 @@
+/* Tokenizers: qkv/model.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/store/file.h"
+#include "oom/calls.h"
+#include "qkv/model.h"
+
+#define TOKENIZER_FOLDER QKV_TEST_DATA "/golden/tokenizer" /* tokenizer.json and vocab.txt */
+#define VOCAB_FOLDER     QKV_TEST_DATA "/golden/bert_old"  /* vocab.txt alone */
+
+static const char text[] = "The man, who \xE1\xB8\x8B\xCC\xA3 watched [MASK] the \xE4\xB8\xAD d\xC3"
+                           "\xB6or: unbelievably watchingwatching a\xCC\x81\xCC\xA3.";
+static const char pair[] = "It opened.";
+
+static qkv_tokenizer *tokenizer, *fixed;
+static qkv_encoding *encoding;
+static char *vocab;
+static size_t vocab_bytes;
+
+static qkv_status open_folder(const char *path, qkv_error *error) {
+    tokenizer = fixed; /* must become NULL or a tokenizer */
+    const qkv_status status = qkv_tokenizer_open(path, &tokenizer, error);
+    oom_claim(status == QKV_OK || !tokenizer, "tokenizer is NULL after a failure");
+    return status;
+}
+
+static qkv_status open_json(qkv_error *error) { return open_folder(TOKENIZER_FOLDER, error); }
+static qkv_status open_vocab(qkv_error *error) { return open_folder(VOCAB_FOLDER, error); }
+
+static qkv_status open_memory(qkv_error *error) {
+    static const char config[] = "{\"do_lower_case\": false}";
+    tokenizer = fixed;
+    const qkv_status status =
+        qkv_tokenizer_open_memory(vocab, vocab_bytes, config, sizeof config - 1, &tokenizer, error);
+    oom_claim(status == QKV_OK || !tokenizer, "tokenizer is NULL after a failure");
+    return status;
+}
+
+static uint64_t take_tokenizer(void) {
+    uint64_t hash = 0;
+    for (int32_t id = 0; id < qkv_tokenizer_size(tokenizer); id++) {
+        size_t bytes;
+        const char *const token = qkv_tokenizer_token(tokenizer, id, &bytes);
+        hash = oom_hash(hash, token, bytes);
+        const int32_t found = qkv_tokenizer_id(tokenizer, token, bytes);
+        hash = oom_hash(hash, &found, sizeof found);
+    }
+    return hash;
+}
+
+static void drop_tokenizer(void) {
+    qkv_tokenizer_free(tokenizer);
+    tokenizer = NULL;
+}
+
+static qkv_status encode(qkv_error *error) {
+    static qkv_encoding none;
+    encoding = &none; /* must become NULL or an encoding */
+    const qkv_status status =
+        qkv_tokenizer_encode(fixed, text, sizeof text - 1, pair, sizeof pair - 1, &encoding, error);
+    oom_claim(status == QKV_OK || !encoding, "encoding is NULL after a failure");
+    return status;
+}
+
+static uint64_t take_encoding(void) {
+    const size_t n = (size_t)encoding->n;
+    uint64_t hash = oom_hash(0, encoding->ids, n * sizeof *encoding->ids);
+    hash = oom_hash(hash, encoding->types, n);
+    hash = oom_hash(hash, encoding->special, n);
+    hash = oom_hash(hash, encoding->begin, n * sizeof *encoding->begin);
+    return oom_hash(hash, encoding->end, n * sizeof *encoding->end);
+}
+
+static void drop_encoding(void) {
+    qkv_encoding_free(encoding);
+    encoding = NULL;
+}
+
+static void set_up(void) {
+    qkv_error error;
+    oom_must(qkvi_file_load(VOCAB_FOLDER "/vocab.txt", 1 << 20, &vocab, &vocab_bytes, &error),
+             &error);
+    oom_must(qkv_tokenizer_open(TOKENIZER_FOLDER, &fixed, &error), &error);
+}
+
+static void tear_down(void) {
+    qkv_tokenizer_free(fixed);
+    free(vocab);
+}
+
+static const oom_call calls[] = {
+    { "qkv_tokenizer_open", "tokenizer.json", NULL, open_json, take_tokenizer, drop_tokenizer,
+      OOM_IO, 0 },
+    { "qkv_tokenizer_open", "vocab.txt", NULL, open_vocab, take_tokenizer, drop_tokenizer, OOM_IO,
+      0 },
+    { "qkv_tokenizer_open_memory", "with a config", NULL, open_memory, take_tokenizer,
+      drop_tokenizer, 0, 0 },
+    { "qkv_tokenizer_encode", "a pair", NULL, encode, take_encoding, drop_encoding, 0, 0 },
+};
+
+const oom_group oom_text = { "text", calls, sizeof calls / sizeof *calls, set_up, tear_down };

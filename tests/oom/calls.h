@@ -1,0 +1,11 @@
+/* The groups of calls, one file each. Together they must have every public function that returns a
+ * status: complete.sh compares. */
+#ifndef OOM_CALLS_H
+#define OOM_CALLS_H
+
+#include "oom/sweep.h"
+
+extern const oom_group oom_attention, oom_text, oom_store, oom_model, oom_inspect, oom_train,
+    oom_view;
+
+#endif
