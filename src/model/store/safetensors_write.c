@@ -3,9 +3,11 @@
  * multiple of 8; keys in the order dtype, shape, data_offsets; names as raw UTF-8 with only '"',
  * '\' and control characters escaped.
  */
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/status.h"
 #include "model/store/safetensors.h"
 
@@ -22,21 +24,59 @@ static int in_file_order(const void *left, const void *right) {
     return difference ? difference : strcmp(a->name, b->name);
 }
 
-static void put_string(FILE *out, const char *text) {
-    static const char short_names[] = "btn.fr"; /* 8 … 13; 11 has none */
-    fputc('"', out);
-    for (; *text; text++) {
-        const unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
-            fprintf(out, "\\%c", c);
-        else if (c >= 8 && c <= 13 && c != 11)
-            fprintf(out, "\\%c", short_names[c - 8]);
-        else if (c < 32)
-            fprintf(out, "\\u%04x", c);
-        else
-            fputc(c, out);
+/*
+ * The header while it grows. A failure stays until the end. (A memory stream of the C library would
+ * forget it: glibc's drops what it has no room for and says so to nobody but the call that put it.)
+ */
+typedef struct text {
+    char *bytes;
+    size_t n, capacity;
+    int failed;
+} text;
+
+static void put_bytes(text *out, const char *bytes, size_t n) {
+    if (!out->failed && out->capacity - out->n < n) {
+        const size_t capacity = 2 * out->capacity + n;
+        char *const grown = qkvi_realloc_array(out->bytes, capacity, 1);
+        out->failed = !grown;
+        if (grown) {
+            out->bytes = grown;
+            out->capacity = capacity;
+        }
     }
-    fputc('"', out);
+    if (out->failed) return;
+    memcpy(out->bytes + out->n, bytes, n);
+    out->n += n;
+}
+
+static void put_char(text *out, char c) { put_bytes(out, &c, 1); }
+static void put_text(text *out, const char *more) { put_bytes(out, more, strlen(more)); }
+
+/* Of at most 79 characters: numbers and names of types. */
+QKVI_PRINTF(2, 3) static void put(text *out, const char *format, ...) {
+    char small[80];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(small, sizeof small, format, arguments);
+    va_end(arguments);
+    put_text(out, small);
+}
+
+static void put_string(text *out, const char *string) {
+    static const char short_names[] = "btn.fr"; /* 8 … 13; 11 has none */
+    put_char(out, '"');
+    for (; *string; string++) {
+        const unsigned char c = (unsigned char)*string;
+        if (c == '"' || c == '\\')
+            put(out, "\\%c", c);
+        else if (c >= 8 && c <= 13 && c != 11)
+            put(out, "\\%c", short_names[c - 8]);
+        else if (c < 32)
+            put(out, "\\u%04x", c);
+        else
+            put_char(out, (char)c);
+    }
+    put_char(out, '"');
 }
 
 static size_t data_bytes(const qkvi_stored_out *tensor) {
@@ -45,32 +85,32 @@ static size_t data_bytes(const qkvi_stored_out *tensor) {
     return bytes;
 }
 
-static void put_entry(FILE *out, const qkvi_stored_out *tensor, size_t begin) {
+static void put_entry(text *out, const qkvi_stored_out *tensor, size_t begin) {
     put_string(out, tensor->name);
-    fprintf(out, ":{\"dtype\":\"%s\",\"shape\":[", qkvi_elem_name(tensor->type));
+    put(out, ":{\"dtype\":\"%s\",\"shape\":[", qkvi_elem_name(tensor->type));
     for (int d = 0; d < tensor->rank; d++)
-        fprintf(out, "%s%lld", d ? "," : "", (long long)tensor->shape[d]);
-    fprintf(out, "],\"data_offsets\":[%zu,%zu]}", begin, begin + data_bytes(tensor));
+        put(out, "%s%lld", d ? "," : "", (long long)tensor->shape[d]);
+    put(out, "],\"data_offsets\":[%zu,%zu]}", begin, begin + data_bytes(tensor));
 }
 
-static void put_header(FILE *out, const qkvi_stored_out *tensors, int64_t n_tensors,
+static void put_header(text *out, const qkvi_stored_out *tensors, int64_t n_tensors,
                        const char *metadata_key, const char *metadata_value) {
     size_t offset = 0;
-    fputc('{', out);
+    put_char(out, '{');
     if (metadata_key) {
-        fputs("\"__metadata__\":{", out);
+        put_text(out, "\"__metadata__\":{");
         put_string(out, metadata_key);
-        fputc(':', out);
+        put_char(out, ':');
         put_string(out, metadata_value);
-        fputc('}', out);
+        put_char(out, '}');
     }
     for (int64_t t = 0; t < n_tensors; t++) {
-        if (t || metadata_key) fputc(',', out);
+        if (t || metadata_key) put_char(out, ',');
         put_entry(out, &tensors[t], offset);
         offset += data_bytes(&tensors[t]);
     }
-    fputc('}', out);
-    for (long bytes = ftell(out); bytes > 0 && bytes % 8; bytes++) fputc(' ', out);
+    put_char(out, '}');
+    while (out->n % 8 && !out->failed) put_char(out, ' ');
 }
 
 static qkv_status put_file(qkvi_writer *writer, const char *header, size_t header_bytes,
@@ -84,40 +124,23 @@ static qkv_status put_file(qkvi_writer *writer, const char *header, size_t heade
     return QKV_OK;
 }
 
-/* The header as a new string; its bytes are a multiple of 8. */
-static qkv_status make_header(const qkvi_stored_out *tensors, int64_t n_tensors,
-                              const char *metadata_key, const char *metadata_value, char **header,
-                              size_t *header_bytes, qkv_error *error) {
-    *header = NULL;
-    FILE *const out = open_memstream(header, header_bytes);
-    int failed = !out;
-    if (out) {
-        put_header(out, tensors, n_tensors, metadata_key, metadata_value);
-        failed = ferror(out);
-        failed |= fclose(out) != 0;
-    }
-    if (!failed && *header) return QKV_OK;
-    free(*header);
-    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a header");
-}
-
 qkv_status qkvi_safetensors_write(const char *path, qkvi_stored_out *tensors, int64_t n_tensors,
                                   const char *metadata_key, const char *metadata_value,
                                   qkv_error *error) {
     qkvi_writer writer;
-    char *header;
-    size_t header_bytes = 0;
+    text header = { 0 };
     if (n_tensors) qsort(tensors, (size_t)n_tensors, sizeof *tensors, in_file_order);
-    QKV_TRY(make_header(tensors, n_tensors, metadata_key, metadata_value, &header, &header_bytes,
-                        error));
-    qkv_status status = qkvi_writer_begin(path, &writer, error);
+    put_header(&header, tensors, n_tensors, metadata_key, metadata_value);
+    qkv_status status = header.failed
+                            ? qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a header")
+                            : qkvi_writer_begin(path, &writer, error);
     if (status == QKV_OK) {
-        status = put_file(&writer, header, header_bytes, tensors, n_tensors, error);
+        status = put_file(&writer, header.bytes, header.n, tensors, n_tensors, error);
         if (status == QKV_OK)
             status = qkvi_writer_commit(&writer, error);
         else
             qkvi_writer_end(&writer);
     }
-    free(header);
+    free(header.bytes);
     return status;
 }
