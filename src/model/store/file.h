@@ -60,7 +60,9 @@ qkv_status qkvi_io_failed(const char *name, const char *what, int cause, qkv_err
 typedef struct qkvi_writer {
     FILE *stream;
     char *path, *target; /* as given; where its links lead */
-    char *temporary;     /* NULL: no name yet */
+    char *folder;        /* of the target */
+    char *temporary;     /* room for a temporary name … */
+    int has_temporary;   /* … which the file has */
     int direct;          /* a pipe or a device */
 } qkvi_writer;
 

@@ -19,6 +19,7 @@
 
 enum { MAX_LINKS = 40, ATTEMPTS = 100 };
 
+static const size_t name_bytes = 48; /* of ".PID-COUNT.tmp" */
 static _Atomic unsigned temporary_count;
 
 /* The folder of a path, to be freed; NULL without memory. */
@@ -29,32 +30,48 @@ static char *folder_of(const char *path) {
                          : strdup(".");
 }
 
-/* One link resolved: NULL with errno 0 if path is no link. */
-static char *follow_link(const char *path) {
+/* One link resolved: *next is NULL if path is no link. 0 without memory. */
+static int follow_link(const char *path, char **next) {
     char buffer[4096];
     const ssize_t n = readlink(path, buffer, sizeof buffer - 1);
-    errno = n < 0 ? 0 : errno;
-    if (n < 0) return NULL;
+    *next = NULL;
+    if (n < 0) return 1;
     buffer[n] = '\0';
-    if (buffer[0] == '/') return strdup(buffer);
-    char *const folder = folder_of(path);
-    char *const whole = folder ? qkvi_path_join(folder, buffer) : NULL;
+    char *const folder = buffer[0] == '/' ? NULL : folder_of(path);
+    if (buffer[0] == '/')
+        *next = strdup(buffer);
+    else if (folder)
+        *next = qkvi_path_join(folder, buffer);
     free(folder);
-    if (!whole) errno = ENOMEM;
-    return whole;
+    return *next != NULL;
+}
+
+static qkv_status no_memory(qkv_error *error) {
+    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
 }
 
 /* Where a path leads, through links, also to a file that does not exist yet. */
 static qkv_status resolve(qkvi_writer *writer, qkv_error *error) {
     writer->target = strdup(writer->path);
     for (int n = 0; writer->target; n++) {
-        char *const next = follow_link(writer->target);
-        if (!next && errno == 0) return QKV_OK;
+        char *next;
+        if (!follow_link(writer->target, &next)) return no_memory(error);
+        if (!next) return QKV_OK;
         free(writer->target);
         writer->target = next;
         if (n == MAX_LINKS) return qkvi_io_failed(writer->path, "cannot write", ELOOP, error);
     }
-    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    return no_memory(error);
+}
+
+/* All the memory that a writer needs, so that nothing that comes later can lack it. */
+static qkv_status name_paths(const char *path, qkvi_writer *writer, qkv_error *error) {
+    writer->path = strdup(path);
+    if (!writer->path) return no_memory(error);
+    QKV_TRY(resolve(writer, error));
+    writer->folder = folder_of(writer->target);
+    writer->temporary = malloc(strlen(writer->target) + name_bytes);
+    return writer->folder && writer->temporary ? QKV_OK : no_memory(error);
 }
 
 static int stream_from(qkvi_writer *writer, int fd) {
@@ -69,9 +86,8 @@ static void name_of_stream(const qkvi_writer *writer, char name[40]) {
 
 /* 0 where the file system, or a missing /proc, does not let a file get its name later. */
 static int open_unnamed(qkvi_writer *writer) {
-    char *const folder = folder_of(writer->target), name[40];
-    const int fd = folder ? open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666) : -1;
-    free(folder);
+    char name[40];
+    const int fd = open(writer->folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
     if (!stream_from(writer, fd)) return 0;
     name_of_stream(writer, name);
     if (access(name, F_OK) == 0) return 1;
@@ -82,22 +98,15 @@ static int open_unnamed(qkvi_writer *writer) {
 
 /* Calls make with temporary names until one is new. Returns what it does, -1 with errno. */
 static int with_temporary(qkvi_writer *writer, int (*make)(const qkvi_writer *writer)) {
-    const size_t bytes = strlen(writer->target) + 48;
     int result = -1;
-    writer->temporary = malloc(bytes);
-    if (!writer->temporary) return -1;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        snprintf(writer->temporary, bytes, "%s.%ld-%u.tmp", writer->target, (long)getpid(),
-                 atomic_fetch_add(&temporary_count, 1));
+        snprintf(writer->temporary, strlen(writer->target) + name_bytes, "%s.%ld-%u.tmp",
+                 writer->target, (long)getpid(), atomic_fetch_add(&temporary_count, 1));
         result = make(writer);
         if (result >= 0 || errno != EEXIST) break;
     }
-    if (result >= 0) return result;
-    const int cause = errno;
-    free(writer->temporary);
-    writer->temporary = NULL;
-    errno = cause;
-    return -1;
+    writer->has_temporary = result >= 0;
+    return result;
 }
 
 static int create_temporary(const qkvi_writer *writer) {
@@ -133,10 +142,7 @@ static qkv_status open_stream(qkvi_writer *writer, qkv_error *error) {
 
 qkv_status qkvi_writer_begin(const char *path, qkvi_writer *writer, qkv_error *error) {
     memset(writer, 0, sizeof *writer);
-    writer->path = strdup(path);
-    qkv_status status = writer->path
-                            ? resolve(writer, error)
-                            : qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    qkv_status status = name_paths(path, writer, error);
     if (status == QKV_OK) status = open_stream(writer, error);
     if (status != QKV_OK) qkvi_writer_end(writer);
     return status;
@@ -155,21 +161,18 @@ qkv_status qkvi_writer_finish(qkvi_writer *writer, qkv_error *error) {
 
 /* Gives the file its place; 0, or -1 with errno. */
 static int put_in_place(qkvi_writer *writer) {
-    if (!writer->temporary) {
+    if (!writer->has_temporary) {
         if (link_to(writer, writer->target) == 0) return 0;
         if (errno != EEXIST || with_temporary(writer, link_temporary) < 0) return -1;
     }
     if (rename(writer->temporary, writer->target) != 0) return -1;
-    free(writer->temporary);
-    writer->temporary = NULL;
+    writer->has_temporary = 0;
     return 0;
 }
 
 /* Flushes the folder, so that the new name survives a power cut; 0, or an errno. */
-static int sync_folder(const char *path) {
-    char *const folder = folder_of(path);
-    const int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    free(folder);
+static int sync_folder(const char *folder) {
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return 0; /* a folder that may be written but not read */
     const int cause = fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
     close(fd);
@@ -178,7 +181,7 @@ static int sync_folder(const char *path) {
 
 qkv_status qkvi_writer_publish(qkvi_writer *writer, qkv_error *error) {
     int cause = 0;
-    if (!writer->direct) cause = put_in_place(writer) == 0 ? sync_folder(writer->target) : errno;
+    if (!writer->direct) cause = put_in_place(writer) == 0 ? sync_folder(writer->folder) : errno;
     return cause ? qkvi_io_failed(writer->path, "cannot write", cause, error) : QKV_OK;
 }
 
@@ -202,8 +205,9 @@ int qkvi_writer_same(const qkvi_writer *a, const qkvi_writer *b) {
 
 void qkvi_writer_end(qkvi_writer *writer) {
     if (writer->stream) fclose(writer->stream);
-    if (writer->temporary) unlink(writer->temporary);
+    if (writer->has_temporary) unlink(writer->temporary);
     free(writer->temporary);
+    free(writer->folder);
     free(writer->target);
     free(writer->path);
     memset(writer, 0, sizeof *writer);
