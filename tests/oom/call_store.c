@@ -1,7 +1,9 @@
 /* Arrays and lists of tensors: the last part of qkv/model.h. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/store/safetensors.h"
 #include "oom/calls.h"
 #include "qkv/model.h"
 
@@ -53,7 +55,49 @@ static qkv_status write(qkv_error *error) {
     return qkv_array_write(path, &given, error);
 }
 
-static uint64_t take_file(void) { return oom_hash_path(path); }
+/* Two files at once, of which the second is there already. */
+static char second[256];
+
+static void put_second(void) {
+    put_none();
+    oom_path(second, "second.npy");
+    oom_put(second, "old", 3);
+}
+
+static qkv_status write_two(qkv_error *error) {
+    int64_t data[2] = { 1, 2 };
+    const qkv_array given = { QKV_ARRAY_I64, 1, { 2 }, 2, data };
+    const char *const paths[] = { path, second };
+    const qkv_array *const arrays[] = { &given, &given };
+    return qkv_arrays_write(2, paths, arrays, error);
+}
+
+static uint64_t take_two(void) { return oom_hash_file(path) + oom_hash_file(second); }
+
+static void drop_two(void) {
+    oom_put(path, NULL, 0);
+    oom_put(second, NULL, 0);
+}
+
+static qkv_status write_bytes(qkv_error *error) { return qkv_file_write(path, "new", 3, error); }
+
+static qkv_status ask_writable(qkv_error *error) { return qkv_file_writable(path, error); }
+
+/* The trainer's weights; a header that no first buffer holds. */
+enum { N_TENSORS = 300 };
+
+static qkv_status write_tensors(qkv_error *error) {
+    static float data[2] = { 1, 2 };
+    static char names[N_TENSORS][48];
+    static qkvi_stored_out tensors[N_TENSORS];
+    for (int t = 0; t < N_TENSORS; t++) {
+        snprintf(names[t], sizeof names[t], "tensor %03d of many with a long \"name\"", t);
+        tensors[t] = (qkvi_stored_out){ names[t], QKVI_F32, 1, { t % 3 }, data };
+    }
+    return qkvi_safetensors_write(path, tensors, N_TENSORS, "key", "value", error);
+}
+
+static uint64_t take_file(void) { return oom_hash_file(path); }
 static void drop_file(void) { oom_put(path, NULL, 0); }
 
 static void visit(void *user, const qkv_tensor_entry *entry) {
@@ -76,6 +120,12 @@ static const oom_call calls[] = {
     { "qkv_array_read", "safetensors", NULL, read_tensor, take_array, drop_array, OOM_IO, 0 },
     { "qkv_array_write", "a new file", put_none, write, take_file, drop_file, OOM_IO, 0 },
     { "qkv_array_write", "over a file", put_old, write, take_file, drop_file, OOM_IO, 0 },
+    { "qkv_arrays_write", "two files", put_second, write_two, take_two, drop_two,
+      OOM_IO | OOM_SEVERAL, 0 },
+    { "qkv_file_write", "over a file", put_old, write_bytes, take_file, drop_file, OOM_IO, 0 },
+    { "qkv_file_writable", "a new file", put_none, ask_writable, take_file, drop_file, OOM_IO, 0 },
+    { "qkvi_safetensors_write", "many tensors", put_old, write_tensors, take_file, drop_file,
+      OOM_IO, 0 },
     { "qkv_tensor_list", "mixed", NULL, list, take_list, NULL, OOM_IO, 0 },
 };
 

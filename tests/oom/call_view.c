@@ -25,29 +25,29 @@ static void put_none(void) {
     oom_put(path, NULL, 0);
 }
 
-static uint64_t take_picture(void) { return oom_hash_path(path); }
+static uint64_t take_picture(void) { return oom_hash_file(path); }
 
 static qkv_status heatmap(qkv_error *error) {
     const qkv_heatmap map = { sizeof map, N,     N,       weights,       labels,
                               labels,     title, caption, QKV_THEME_DARK };
-    return qkv_view_heatmap_png(&map, path, error);
+    return qkv_view_heatmap_write(&map, path, error);
 }
 
 static qkv_status bare_heatmap(qkv_error *error) {
     const qkv_heatmap map = { sizeof map, N, N, weights, NULL, NULL, NULL, NULL, QKV_THEME_LIGHT };
-    return qkv_view_heatmap_png(&map, path, error);
+    return qkv_view_heatmap_write(&map, path, error);
 }
 
 static qkv_status grid(qkv_error *error) {
     const qkv_head_grid given = { sizeof given, LAYERS,  HEADS,          N, weights, heads,
                                   title,        caption, QKV_THEME_LIGHT };
-    return qkv_view_grid_png(&given, path, error);
+    return qkv_view_grid_write(&given, path, error);
 }
 
 static qkv_status curve(qkv_error *error) {
     const qkv_curve given = { sizeof given, POINTS,         x, y, "step", "loss", title,
                               caption,      QKV_THEME_LIGHT };
-    return qkv_view_curve_png(&given, path, error);
+    return qkv_view_curve_write(&given, path, error);
 }
 
 static void set_up(void) {
@@ -59,13 +59,13 @@ static void set_up(void) {
 }
 
 static const oom_call calls[] = {
-    { "qkv_view_heatmap_png", "all of it", put_old, heatmap, take_picture, put_none,
+    { "qkv_view_heatmap_write", "all of it", put_old, heatmap, take_picture, put_none,
       OOM_IO | OOM_CACHES | OOM_SLOW, 0 },
-    { "qkv_view_heatmap_png", "weights only", put_none, bare_heatmap, take_picture, put_none,
+    { "qkv_view_heatmap_write", "weights only", put_none, bare_heatmap, take_picture, put_none,
       OOM_CACHES | OOM_SLOW, 0 },
-    { "qkv_view_grid_png", "all of it", put_old, grid, take_picture, put_none,
+    { "qkv_view_grid_write", "all of it", put_old, grid, take_picture, put_none,
       OOM_IO | OOM_CACHES | OOM_SLOW, 0 },
-    { "qkv_view_curve_png", "all of it", put_old, curve, take_picture, put_none,
+    { "qkv_view_curve_write", "all of it", put_old, curve, take_picture, put_none,
       OOM_IO | OOM_CACHES | OOM_SLOW, 0 },
 };
 

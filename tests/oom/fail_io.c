@@ -40,9 +40,10 @@ int __wrap_open(const char *path, int flags, ...);
 int __wrap_open(const char *path, int flags, ...) {
     va_list arguments;
     va_start(arguments, flags);
-    const mode_t mode = flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
+    const bool makes = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE;
+    const mode_t mode = makes ? va_arg(arguments, mode_t) : 0;
     va_end(arguments);
-    return refuses(flags & O_CREAT ? ENOSPC : EIO) ? -1 : __real_open(path, flags, mode);
+    return refuses(makes ? ENOSPC : EIO) ? -1 : __real_open(path, flags, mode);
 }
 
 ssize_t __real_pread(int fd, void *bytes, size_t n, off_t offset);
@@ -91,6 +92,12 @@ int __real_rename(const char *from, const char *to);
 int __wrap_rename(const char *from, const char *to);
 int __wrap_rename(const char *from, const char *to) {
     return refuses(EIO) ? -1 : __real_rename(from, to);
+}
+
+int __real_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);
+int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);
+int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags) {
+    return refuses(ENOSPC) ? -1 : __real_linkat(from_fd, from, to_fd, to, flags);
 }
 
 int __real_mkdir(const char *path, mode_t mode);

@@ -21,32 +21,48 @@ uint64_t oom_hash_text(uint64_t hash, const char *text) {
     return text ? oom_hash(hash, text, strlen(text) + 1) : oom_hash(hash, "", 0);
 }
 
-static uint64_t hash_file(uint64_t hash, const char *path) {
+uint64_t oom_hash_file(const char *path) {
     char bytes[4096];
     size_t n;
+    uint64_t hash = oom_hash_text(0, path);
     FILE *const file = fopen(path, "rb");
-    if (!file) return oom_hash_text(hash, "cannot be opened");
+    if (!file) return 0;
     while ((n = fread(bytes, 1, sizeof bytes, file)) > 0) hash = oom_hash(hash, bytes, n);
     fclose(file);
     return hash;
 }
 
-/* Names in a folder are hashed in order; a folder's own are added up, so that no order is needed. */
-uint64_t oom_hash_path(const char *path) {
+static void list_folder(const char *path, oom_files *files) {
     char inner[512];
     struct stat status;
-    uint64_t sum = 0;
-    if (lstat(path, &status) != 0) return 0;
-    if (!S_ISDIR(status.st_mode)) return hash_file(0, path);
     DIR *const folder = opendir(path);
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
         if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
         snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name);
-        const uint64_t content = oom_hash_path(inner);
-        sum += oom_hash(oom_hash_text(0, entry->d_name), &content, sizeof content);
+        const bool is_folder = lstat(inner, &status) == 0 && S_ISDIR(status.st_mode);
+        oom_claim(files->n < 64, "few files are written");
+        files->hashes[files->n++] = is_folder ? oom_hash_text(0, inner) : oom_hash_file(inner);
+        if (is_folder) list_folder(inner, files);
     }
     if (folder) closedir(folder);
-    return oom_hash(0, &sum, sizeof sum);
+}
+
+oom_files oom_list_files(void) {
+    oom_files files = { .n = 0 };
+    list_folder(oom_folder, &files);
+    return files;
+}
+
+bool oom_has_file(const oom_files *files, uint64_t hash) {
+    for (int i = 0; i < files->n; i++)
+        if (files->hashes[i] == hash) return true;
+    return false;
+}
+
+bool oom_same_files(const oom_files *a, const oom_files *b) {
+    bool same = a->n == b->n;
+    for (int i = 0; i < a->n; i++) same &= oom_has_file(b, a->hashes[i]);
+    return same;
 }
 
 /* A link goes, what it leads to stays. */

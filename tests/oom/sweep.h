@@ -22,6 +22,8 @@ enum {
     OOM_IO = 1u << 0, /* sweep reading and writing, too */
     /* Libraries fill caches: blocks are lost only if they are lost each time. */
     OOM_CACHES = 1u << 1,
+    OOM_SEVERAL =
+        1u << 3,       /* writes several files: each is whole, but some may be old, others new */
     OOM_SLOW = 1u << 2 /* made again after every 7th site only */
 };
 
@@ -63,8 +65,18 @@ extern char oom_folder[]; /* an empty folder of this process; what is left in it
 /* FNV-1a: oom_hash(oom_hash(0, …), …) */
 uint64_t oom_hash(uint64_t hash, const void *bytes, size_t n);
 uint64_t oom_hash_text(uint64_t hash, const char *text); /* NULL is allowed */
-/* Names and contents of what is at path, folders with all that is in them. */
-uint64_t oom_hash_path(const char *path);
+/* A file's name and bytes, or 0 if there is none. */
+uint64_t oom_hash_file(const char *path);
+
+/* Everything in oom_folder: a hash of name and bytes for each. */
+typedef struct oom_files {
+    int n;
+    uint64_t hashes[64];
+} oom_files;
+
+oom_files oom_list_files(void);
+bool oom_has_file(const oom_files *files, uint64_t hash);
+bool oom_same_files(const oom_files *a, const oom_files *b);
 /* A file of n bytes, or nothing at path for bytes = NULL; folders and their files are removed. */
 void oom_put(const char *path, const void *bytes, size_t n);
 /* path within oom_folder */
