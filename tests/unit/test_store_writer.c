@@ -71,7 +71,7 @@ static void replace(void) {
     assert_file(FILE_A, "old");
     assert_int_equal(chmod(FILE_A, 0600), 0);
     assert_int_equal(qkvi_writer_begin(FILE_A, &writer, NULL), QKV_OK);
-    assert_int_equal(writer.temporary != NULL, named);
+    assert_int_equal(writer.has_temporary, named);
     assert_int_equal(n_files(), 1 + named);
     assert_int_equal(qkvi_writer_put(&writer, "new", 3, NULL), QKV_OK);
     assert_int_equal(qkvi_writer_finish(&writer, NULL), QKV_OK);
