@@ -318,8 +318,8 @@ static void test_errors(void **state) {
 }
 
 /*
- * Files made to take for ever are refused: words with very many readings, and domains of very many
- * words.
+ * Files made to take for ever are refused: words with very many readings, domains of very many
+ * words, and very many sentences that are held out by their rarest word.
  */
 static void test_expensive_files(void **state) {
     (void)state;
@@ -345,6 +345,15 @@ static void test_expensive_files(void **state) {
     assert_true(n < BYTES);
     assert_int_equal(qkvi_grammar_parse("test", text, n, &g, &error), QKV_ERR_LIMIT);
     assert_non_null(strstr(error.message, "the variables have more than"));
+
+    n = (size_t)snprintf(text, BYTES, "word a = often x *9 :");
+    for (int w = 0; w < 900; ++w) n += (size_t)snprintf(text + n, BYTES - n, " w%d", w);
+    n += (size_t)snprintf(text + n, BYTES - n, "\nword b = x : rare\nfamily f\n X = x\n");
+    for (int s = 0; s < 5000; ++s) n += (size_t)snprintf(text + n, BYTES - n, " held say X X\n");
+    n += (size_t)snprintf(text + n, BYTES - n, "family g\n X = often\n say X X\n");
+    assert_true(n < BYTES);
+    assert_int_equal(qkvi_grammar_parse("test", text, n, &g, &error), QKV_ERR_LIMIT);
+    assert_non_null(strstr(error.message, "or of words too rare"));
     free(text);
 }
 

@@ -8,8 +8,10 @@
 #include "model/grammar/words.h"
 
 enum {
-    MOST_DRAWS = 20000, /* to draw a say at all */
-    URN_SHARE = 840     /* balls of a family of weight 1: divisible by 1 … 8 says */
+    MOST_DRAWS = 20000,  /* to draw a say at all */
+    MOST_WORK = 1 << 26, /* to draw all of them: frames looked at, and as many for a draw itself: */
+    DRAW_WORK = 64,
+    URN_SHARE = 840 /* balls of a family of weight 1: divisible by 1 … 8 says */
 };
 
 static bool belongs(const qkvi_grammar *g, const qkvi_say *say, int urn) {
@@ -44,15 +46,35 @@ static qkv_status fill_urn(const qkvi_reader *r, int which) {
     return QKV_OK;
 }
 
-/* Draws what the generator will want of a say, so that it can never search in vain. */
-static qkv_status try_say(const qkvi_reader *r, int32_t s, qkvi_wish w) {
+/*
+ * A draw's share of MOST_WORK: all frames are looked at for what is held out, if it is reached, and
+ * again and again for what does not belong together.
+ */
+static int64_t work_of(const qkvi_grammar *g, const qkvi_say *say, qkvi_wish w) {
+    int64_t work = DRAW_WORK;
+    if (w.is_held) work += say->is_held ? g->n_frames : g->n_frames / QKVI_HELD_ONE_IN;
+    if (!w.is_next) work += (int64_t)QKVI_DRAW_TRIES * g->n_frames;
+    return work;
+}
+
+/*
+ * Draws what the generator will want of a say, so that it can never search in vain. *work_left is
+ * for all says: a file may be made to take for ever.
+ */
+static qkv_status try_say(const qkvi_reader *r, int32_t s, qkvi_wish w, int64_t *work_left) {
     const qkvi_grammar *const g = r->g;
     const qkvi_say *const say = &g->says[s];
     qkvi_rng rng = qkvi_rng_make(0, 3, (uint64_t)s);
     qkvi_assignment assignment;
     qkvi_sentence sentence;
-    for (int32_t i = 0; i < MOST_DRAWS; ++i)
+    for (int32_t i = 0; i < MOST_DRAWS; ++i) {
+        *work_left -= work_of(g, say, w);
+        if (*work_left < 0)
+            return qkvi_reader_fail(
+                r, QKV_ERR_LIMIT,
+                "the sentences are too many, or of words too rare, to draw each of them");
         if (qkvi_say_try(g, &rng, say, w, &assignment, &sentence)) return QKV_OK;
+    }
     return qkvi_reader_fail(r, QKV_ERR_FORMAT, "sentence %d of family '%s' is never %s%s",
                             (int)(s - g->families[say->family].first_say + 1),
                             g->families[say->family].name, w.is_held ? "held out" : "drawn",
@@ -63,14 +85,15 @@ qkv_status qkvi_grammar_urns(const qkvi_reader *r) {
     for (int u = 0; u < QKVI_N_URNS; ++u) QKV_TRY(fill_urn(r, u));
     if (!r->g->urns[QKVI_URN_SINGLE].n && !r->g->urns[QKVI_URN_PAIR].n)
         return qkvi_reader_fail(r, QKV_ERR_FORMAT, "every sentence is held, none is left to train");
+    int64_t work_left = MOST_WORK;
     for (int32_t s = 0; s < r->g->n_says; ++s) {
         qkvi_reader at = *r;
         at.line = r->g->families[r->g->says[s].family].line;
         const qkvi_say *const say = &r->g->says[s];
         for (int next = 1; next >= !say->is_pair; --next) {
-            if (!say->is_held) QKV_TRY(try_say(&at, s, (qkvi_wish){ false, next }));
+            if (!say->is_held) QKV_TRY(try_say(&at, s, (qkvi_wish){ false, next }, &work_left));
             if (qkvi_say_can_be_held(r->g, say))
-                QKV_TRY(try_say(&at, s, (qkvi_wish){ true, next }));
+                QKV_TRY(try_say(&at, s, (qkvi_wish){ true, next }, &work_left));
         }
     }
     return QKV_OK;
