@@ -238,8 +238,8 @@ static void store_keys(const piece *w, int64_t len_k, const float *sums, float s
             const int64_t n = qkvi_min_i64(QKVI_BWD_PANEL, dim - d);
             for (int64_t c = 0; c < n; c++) y[j * stride[2] + d + c] = from[c] * scale;
         }
-    const int64_t in_block = qkvi_min_i64(QKVI_BWD_KEYS, len_k - w->key);
-    zero_rows(y + w->n_keys * stride[2], stride[2], in_block - w->n_keys, dim);
+    const int64_t hidden = qkvi_min_i64(QKVI_BWD_KEYS, len_k - w->key) - w->n_keys;
+    if (hidden > 0) zero_rows(y + w->n_keys * stride[2], stride[2], hidden, dim);
 }
 
 static void run_piece(const pass *x, slot *s, int64_t index) {

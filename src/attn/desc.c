@@ -231,15 +231,17 @@ static qkv_status add_workspace(qkvi_arrays *all, const qkv_call_options *call, 
 }
 
 /*
- * An array without elements may be NULL: with strides of 0, every address computed in it is its
- * own.
+ * A stride that leads nowhere may be any number: it becomes 0, so that an address computed past the
+ * end of its dimension does not wrap. An array without elements may be NULL: with strides of 0,
+ * every address computed in it is its own.
  */
-static void rest(const int64_t size[4], int64_t *stride, size_t n_strides) {
-    if (size[0] && size[1] && size[2] && size[3]) return;
-    memset(stride, 0, n_strides * sizeof *stride);
+static void rest(const int64_t size[4], int64_t *stride, int n_strides) {
+    const bool empty = !size[0] || !size[1] || !size[2] || !size[3];
+    for (int i = 0; i < n_strides; i++)
+        if (empty || size[i] == 1) stride[i] = 0;
 }
 
-static void rest_empty(qkvi_problem *p) {
+static void rest_strides(qkvi_problem *p) {
     const shapes s = shapes_of(p);
     const int64_t mask[4] = { p->n_batch, p->n_heads, p->len_q, p->mask_len_k };
     rest(s.q, p->q_stride, 3);
@@ -277,7 +279,7 @@ qkv_status qkvi_problem_forward(const qkv_attention_desc *desc, const void *q, c
     qkvi_arrays_add(&all, "o", o, s.o, p->o_stride, true);
     if (lse) qkvi_arrays_add(&all, "lse", lse, s.lse, p->lse_stride, true);
     QKV_TRY(qkvi_arrays_check(&all, true, error));
-    rest_empty(p);
+    rest_strides(p);
     return QKV_OK;
 }
 
@@ -316,7 +318,7 @@ qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, const void *q, 
     qkvi_arrays_add(&all, "d_k", grads->d_k, s.k, grads->d_k_stride, true);
     qkvi_arrays_add(&all, "d_v", grads->d_v, s.v, grads->d_v_stride, true);
     QKV_TRY(qkvi_arrays_check(&all, true, error));
-    rest_empty(p);
+    rest_strides(p);
     rest(s.o, out->d_o_stride, 3);
     rest(s.q, out->d_q_stride, 3);
     rest(s.k, out->d_k_stride, 3);
@@ -353,7 +355,7 @@ qkv_status qkvi_problem_merge(const qkv_attention_desc *desc, int n_parts,
     p->o = o;
     p->lse = lse;
     for (int n = 0; n < n_parts; n++) QKV_TRY(check_part(p, n, o_parts[n], lse_parts[n], error));
-    rest_empty(p);
+    rest_strides(p);
     return QKV_OK;
 }
 
