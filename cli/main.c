@@ -19,8 +19,8 @@
 #include "term.h"
 
 static const struct cli_command *const commands[] = {
-    &cmd_look, &cmd_fill, &cmd_next,  &cmd_attend,   &cmd_train,
-    &cmd_eval, &cmd_info, &cmd_bench, &cmd_tokenize, &cmd_help,
+    &cmd_look, &cmd_fill,  &cmd_next,  &cmd_attend,   &cmd_train, &cmd_eval,
+    &cmd_info, &cmd_bench, &cmd_check, &cmd_tokenize, &cmd_help,
 };
 
 int cli_cancelled;

@@ -8,17 +8,15 @@
 
 #include "term.h"
 
-static bool isa_known(const char *name) {
-    for (int i = 0; qkv_isa_name(i); i++)
-        if (strcmp(qkv_isa_name(i), name) == 0) return true;
-    return false;
-}
-
-static void isa_list(char *list, size_t bytes) {
+int session_isa(const struct cli_command *command, const char *source, const char *isa) {
+    char list[128] = "";
     size_t used = 0;
-    list[0] = '\0';
-    for (int i = 0; qkv_isa_name(i) && used < bytes; i++)
-        used += (size_t)snprintf(list + used, bytes - used, i ? ", %s" : "%s", qkv_isa_name(i));
+    for (int i = 0; qkv_isa_name(i) && used < sizeof list; i++) {
+        if (strcmp(qkv_isa_name(i), isa) == 0) return EXIT_OK;
+        used +=
+            (size_t)snprintf(list + used, sizeof list - used, i ? ", %s" : "%s", qkv_isa_name(i));
+    }
+    return cli_usage(command, "%s: '%s' is not one of those usable here: %s", source, isa, list);
 }
 
 int session_context(const struct cli_command *command, const struct cli_common *common,
@@ -31,11 +29,8 @@ int session_context(const struct cli_command *command, const struct cli_common *
                          variable);
     const char *isa = common->isa ? common->isa : getenv("QKV_ISA");
     if (isa && *isa) {
-        char list[128];
-        isa_list(list, sizeof list);
-        if (!isa_known(isa))
-            return cli_usage(command, "%s: '%s' is not one of those usable here: %s",
-                             common->isa ? "--isa" : "QKV_ISA", isa, list);
+        const int code = session_isa(command, common->isa ? "--isa" : "QKV_ISA", isa);
+        if (code) return code;
         options.isa = isa;
     }
     options.n_threads = (int)threads;

@@ -20,6 +20,9 @@ struct session {
 int session_context(const struct cli_command *command, const struct cli_common *common,
                     qkv_ctx **ctx);
 
+/* Is an instruction set usable here? source: "--isa", "QKV_ISA". Returns an exit code, too. */
+int session_isa(const struct cli_command *command, const char *source, const char *isa);
+
 /* Opens the model of --model, QKV_MODEL or this binary; with a context if the command computes. */
 int session_open(struct session *session, const struct cli_command *command,
                  const struct cli_common *common);

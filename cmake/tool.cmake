@@ -1,9 +1,17 @@
+# The check of kernels, which is part of the tool: the library against a double oracle, and against itself on every
+# instruction set.
+set(check_sources cases.c check.c guard.c oracle.c parts.c whole.c)
+list(TRANSFORM check_sources PREPEND ${PROJECT_SOURCE_DIR}/tests/check/)
+add_library(qkvcheck STATIC ${check_sources})
+target_link_libraries(qkvcheck PRIVATE qkv_flags PUBLIC qkv m)
+target_include_directories(qkvcheck PUBLIC ${PROJECT_SOURCE_DIR}/tests)
+
 # The tool, with the embedded model: the files of models/default, byte for byte (cli/embedded.S).
 file(GLOB cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/*.c)
 if(cli_sources)
     add_executable(qkv-tool ${cli_sources})
     set_target_properties(qkv-tool PROPERTIES OUTPUT_NAME qkv)
-    target_link_libraries(qkv-tool PRIVATE qkv_flags qkvview PkgConfig::JANSSON PkgConfig::UTF8PROC)
+    target_link_libraries(qkv-tool PRIVATE qkv_flags qkvview qkvcheck PkgConfig::JANSSON PkgConfig::UTF8PROC)
     if(EXISTS ${PROJECT_SOURCE_DIR}/models/default/model.safetensors)
         enable_language(ASM)
         target_sources(qkv-tool PRIVATE ${PROJECT_SOURCE_DIR}/cli/embedded.S)

@@ -34,7 +34,7 @@ _qkv_suggest() {
     done | sort -u
 }
 
-_qkv_commands='look fill next attend train eval info bench tokenize help'
+_qkv_commands='look fill next attend train eval info bench check tokenize help'
 
 # _qkv_options COMMAND
 _qkv_options() {
@@ -47,6 +47,7 @@ _qkv_options() {
     eval) echo "--text --grammar --seed --model --check-finite --json --threads --isa --quiet -v --help" ;;
     info) echo "--check-finite --json --threads --isa -v --help" ;;
     bench) echo "--rounds --json --threads --isa --help" ;;
+    check) echo "--cases --seed --isa --json --quiet --help" ;;
     tokenize) echo "--pair --model --check-finite --json --jsonl -v --help" ;;
     help) echo "--format --help" ;;
     esac
@@ -131,6 +132,9 @@ _qkv_value() {
     'bench --threads') echo '' ;;
     'bench --isa') echo 'scalar|avx2|avx512' ;;
     'bench ') echo 'forward|causal|backward' ;;
+    'check --cases') echo '' ;;
+    'check --seed') echo '' ;;
+    'check --isa') echo '' ;;
     'tokenize --pair') echo '' ;;
     'tokenize --model') echo '/ .safetensors' ;;
     'tokenize ') echo '' ;;

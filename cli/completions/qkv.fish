@@ -49,6 +49,7 @@ complete -c qkv -n __qkv_no_command -a train -d 'train a small BERT on your text
 complete -c qkv -n __qkv_no_command -a eval -d 'measure a model on text or on a grammar'
 complete -c qkv -n __qkv_no_command -a info -d 'about a model, an array, or this binary and machine'
 complete -c qkv -n __qkv_no_command -a bench -d 'speed of attention here, beside this machine\'s peak'
+complete -c qkv -n __qkv_no_command -a check -d 'does attention compute on this machine what it promises?'
 complete -c qkv -n __qkv_no_command -a tokenize -d 'the tokens that the model sees'
 complete -c qkv -n __qkv_no_command -a help -d 'this list, or a command in full'
 
@@ -61,6 +62,7 @@ function __qkv_commands
     echo eval
     echo info
     echo bench
+    echo check
     echo tokenize
     echo help
 end
@@ -189,6 +191,13 @@ complete -c qkv -n '__qkv_command bench' -l threads -x -d 'threads'
 complete -c qkv -n '__qkv_command bench' -l isa -x -a 'scalar avx2 avx512' -d 'instruction set'
 complete -c qkv -n '__qkv_command bench' -a 'forward causal backward'
 complete -c qkv -n '__qkv_command bench' -l help -d 'options and what they mean'
+
+complete -c qkv -n '__qkv_command check' -l cases -x -d 'cases of each kind'
+complete -c qkv -n '__qkv_command check' -l seed -x -d 'seed of the first case'
+complete -c qkv -n '__qkv_command check' -l isa -x -d 'only this instruction set, beside scalar code'
+complete -c qkv -n '__qkv_command check' -l json -d 'one JSON object on standard output'
+complete -c qkv -n '__qkv_command check' -l quiet -d 'no remarks and no progress on standard error'
+complete -c qkv -n '__qkv_command check' -l help -d 'options and what they mean'
 
 complete -c qkv -n '__qkv_command tokenize' -l pair -x -d 'a second text'
 complete -c qkv -n '__qkv_command tokenize' -l model -x -k -a '(__qkv_files .safetensors)' -d 'a folder with config.json, a .safetensors file in one, or a name in the local Hugging Face cache'

@@ -1,5 +1,5 @@
 /*
- * The run of qkv-check: children, seeds, and the report. See check.h.
+ * The run: children, seeds, and the report. See check.h.
  */
 #include "check/check.h"
 
@@ -13,6 +13,9 @@
 #include <unistd.h>
 
 enum { CASE_SECONDS = 120 };
+
+const char *const check_bound_names[BOUNDS] = { "o", "lse", "d_q", "d_k", "d_v" };
+const char *const check_kind_names[CHECK_KINDS] = { "parts", "whole" };
 
 typedef void check_function(const check_options *options, uint64_t seed, check_report *report);
 
@@ -58,42 +61,61 @@ static void guarded_call(check_function *function, const check_options *options,
         check_failed(report, "%s", WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "it exited");
 }
 
-static int run_cases(const char *name, check_function *function, const check_options *options,
-                     int n_cases, FILE *out, double fraction[BOUNDS]) {
-    check_report *const report =
-        mmap(NULL, sizeof *report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    int failures = 0;
-    if (report == MAP_FAILED) return 1;
-    for (int n = 0; n < n_cases; n++) {
-        const uint64_t seed = options->seed + (uint64_t)n;
-        guarded_call(function, options, seed, report);
-        for (int b = 0; b < BOUNDS; b++) fraction[b] = fmax(fraction[b], report->fraction[b]);
-        if (!report->failures) continue;
-        failures++;
-        fprintf(out, "FAILED %s, again with --one-%s %" PRIu64 ": %s\n", name,
-                strcmp(name, "parts") == 0 ? "part" : "case", seed, report->message);
+static void tell_failure(const check_options *options, int kind, uint64_t seed,
+                         const check_report *report, check_summary *summary) {
+    const int before = summary->n_failed[CHECK_PARTS] + summary->n_failed[CHECK_WHOLE];
+    summary->n_failed[kind]++;
+    if (before == 0) {
+        summary->first_kind = kind;
+        summary->first_seed = seed;
+        memcpy(summary->first_message, report->message, sizeof report->message);
     }
-    munmap(report, sizeof *report);
-    fprintf(out, "%-5s %d cases, %d failed\n", name, n_cases, failures);
-    return failures;
+    if (options->failures)
+        fprintf(options->failures, "FAILED %s, seed %" PRIu64 ": %s\n", check_kind_names[kind],
+                seed, report->message);
 }
 
-int check_run(const check_options *options, FILE *out) {
-    const char *isas[CHECK_MAX_ISAS];
-    const int n_isas = check_isas(options, isas);
-    double fraction[BOUNDS] = { 0 };
-    int failures = 0;
+static void run_cases(const check_options *options, int kind, check_summary *summary) {
+    check_report *const report =
+        mmap(NULL, sizeof *report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    const int n_cases = options->one ? 1 : options->n_cases;
+    if (report == MAP_FAILED) {
+        const check_report none = { 1, "no memory for a report", { 0 } };
+        tell_failure(options, kind, options->seed, &none, summary);
+        return;
+    }
+    for (int n = 0; n < n_cases; n++) {
+        const uint64_t seed = options->seed + (uint64_t)n;
+        guarded_call(kind == CHECK_PARTS ? check_parts : check_whole, options, seed, report);
+        summary->n_cases[kind]++;
+        for (int b = 0; b < BOUNDS; b++)
+            summary->fraction[b] = fmax(summary->fraction[b], report->fraction[b]);
+        if (report->failures) tell_failure(options, kind, seed, report, summary);
+        if (options->progress)
+            options->progress(options->user, (int64_t)kind * n_cases + n + 1,
+                              (int64_t)CHECK_KINDS * n_cases);
+    }
+    munmap(report, sizeof *report);
+}
+
+int check_run(const check_options *options, check_summary *summary) {
+    memset(summary, 0, sizeof *summary);
+    summary->n_isas = check_isas(options, summary->isas);
+    for (int kind = 0; kind < CHECK_KINDS; kind++)
+        if (!options->one || options->parts == (kind == CHECK_PARTS))
+            run_cases(options, kind, summary);
+    return summary->n_failed[CHECK_PARTS] + summary->n_failed[CHECK_WHOLE];
+}
+
+void check_print(const check_summary *summary, FILE *out) {
     fprintf(out, "instruction sets:");
-    for (int n = 0; n < n_isas; n++) fprintf(out, " %s", isas[n]);
-    fprintf(out, "; first seed %" PRIu64 "\n", options->seed);
-    if (!options->one || options->parts)
-        failures += run_cases("parts", check_parts, options, options->one ? 1 : options->n_cases,
-                              out, fraction);
-    if (options->one && options->parts) return failures;
-    failures += run_cases("whole", check_whole, options, options->one ? 1 : options->n_cases, out,
-                          fraction);
-    fprintf(out, "largest share of a bound: o %.3f, lse %.3f, d_q %.3f, d_k %.3f, d_v %.3f\n",
-            fraction[BOUND_O], fraction[BOUND_LSE], fraction[BOUND_D_Q], fraction[BOUND_D_K],
-            fraction[BOUND_D_V]);
-    return failures;
+    for (int n = 0; n < summary->n_isas; n++) fprintf(out, " %s", summary->isas[n]);
+    fputc('\n', out);
+    for (int kind = 0; kind < CHECK_KINDS; kind++)
+        fprintf(out, "%-5s %d cases, %d failed\n", check_kind_names[kind], summary->n_cases[kind],
+                summary->n_failed[kind]);
+    fprintf(out, "largest share of a bound:");
+    for (int b = 0; b < BOUNDS; b++)
+        fprintf(out, "%s %s %.3f", b ? "," : "", check_bound_names[b], summary->fraction[b]);
+    fputc('\n', out);
 }

@@ -1,5 +1,5 @@
 /*
- * qkv-check: does the library, on this machine, compute what it promises?
+ * The check of kernels, as qkv-check and `qkv check` run it: does the library, on this machine, compute what it promises?
  *
  * Random problems are run on the scalar build and compared with a double oracle, within the bounds
  * of docs/numerics.md; then on every instruction set, with random numbers of threads and
@@ -15,21 +15,41 @@
 
 #include "check/cases.h"
 
+enum { BOUND_O, BOUND_LSE, BOUND_D_Q, BOUND_D_K, BOUND_D_V, BOUNDS };
+extern const char *const check_bound_names[BOUNDS];
+
+enum { CHECK_PARTS, CHECK_WHOLE, CHECK_KINDS }; /* of kernel tables; forward and backward calls */
+extern const char *const check_kind_names[CHECK_KINDS];
+
+enum { CHECK_MAX_ISAS = 8 };
+
 typedef struct check_options {
-    int n_cases;
+    int n_cases;     /* of each kind */
     uint64_t seed;   /* of the first case; the others follow from it */
     bool one;        /* that one case only, in this process */
     bool parts;      /* with one: a case of parts */
     const char *isa; /* NULL: all that are usable here */
+    FILE *failures;  /* where each failure is told at once; nullable */
+    void (*progress)(void *user, int64_t done, int64_t total); /* nullable */
+    void *user;
 } check_options;
 
-/* Writes a report to out; returns the number of failures. */
-int check_run(const check_options *options, FILE *out);
+typedef struct check_summary {
+    const char *isas[CHECK_MAX_ISAS]; /* that ran, "scalar" first */
+    int n_isas;
+    int n_cases[CHECK_KINDS], n_failed[CHECK_KINDS];
+    double fraction[BOUNDS]; /* the largest share of each bound that was used */
+    int first_kind;          /* of the first failure, if there is one */
+    uint64_t first_seed;
+    char first_message[1024];
+} check_summary;
+
+/* Returns the number of failures. */
+int check_run(const check_options *options, check_summary *summary);
+/* Instruction sets, counts and shares, a line each. */
+void check_print(const check_summary *summary, FILE *out);
 
 /* ---- Between the files of qkv-check ---------------------------------------------------------- */
-
-enum { BOUND_O, BOUND_LSE, BOUND_D_Q, BOUND_D_K, BOUND_D_V, BOUNDS };
-enum { CHECK_MAX_ISAS = 8 };
 
 /* What a child tells its parent, in shared memory. */
 typedef struct check_report {

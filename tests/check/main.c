@@ -1,6 +1,7 @@
 /*
  * qkv-check: see check.h.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,8 @@ static int usage(void) {
 }
 
 int main(int argc, char **argv) {
-    check_options options = { .n_cases = 500, .seed = 1 };
+    check_options options = { .n_cases = 500, .seed = 1, .failures = stdout };
+    check_summary summary;
     for (int n = 1; n < argc; n += 2) {
         if (n + 1 == argc) return usage();
         const char *const name = argv[n], *const value = argv[n + 1];
@@ -31,5 +33,9 @@ int main(int argc, char **argv) {
         } else
             return usage();
     }
-    return check_run(&options, stdout) ? 1 : 0;
+    printf("first seed %" PRIu64 "; a failure again with --one-part SEED or --one-case SEED\n",
+           options.seed);
+    const int failures = check_run(&options, &summary);
+    check_print(&summary, stdout);
+    return failures ? 1 : 0;
 }

@@ -11,7 +11,6 @@
 #include "check/check.h"
 
 static const double EPSILON = 0x1p-24;
-static const char *const BOUND_NAMES[] = { "o", "lse", "d_q", "d_k", "d_v" };
 
 typedef struct outputs {
     guarded o, lse, d_q, d_k, d_v;
@@ -148,7 +147,7 @@ static void compare_bits(const outputs *x, const outputs *y, const setup *s, che
             check_failed(report,
                          "%s with %d threads, mxcsr 0x%x: %s at element %" PRId64
                          " is %.9g, on scalar %.9g",
-                         s->isa, s->n_threads, s->mxcsr, BOUND_NAMES[n], at, (double)ours[at],
+                         s->isa, s->n_threads, s->mxcsr, check_bound_names[n], at, (double)ours[at],
                          (double)scalar[at]);
     }
 }
@@ -173,7 +172,8 @@ static void within(check_report *report, int which, double ours, double exact, d
         check_failed(report,
                      "%s[%" PRId64 "][%" PRId64 "][%" PRId64 "][%" PRId64
                      "] = %.9g, exactly %.17g; error %.3g, bound %.3g",
-                     BOUND_NAMES[which], at[0], at[1], at[2], at[3], ours, exact, error, bound);
+                     check_bound_names[which], at[0], at[1], at[2], at[3], ours, exact, error,
+                     bound);
 }
 
 static void compare_forward(const check_case *c, const outputs *x, check_report *report) {

@@ -1,0 +1,128 @@
+/*
+ * `qkv check`: does the library, on this machine, compute what it promises? The test of kernels
+ * (tests/check) as a command: the one file of the tool that sees more than the public headers.
+ */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+
+#include "check/check.h"
+#include "session.h"
+#include "term.h"
+
+enum { DEFAULT_CASES = 500 };
+
+struct check_command_options {
+    struct cli_common common;
+    const char *isa;
+    struct arg_int seed, cases;
+};
+
+static void show_progress(void *user, int64_t done, int64_t total) {
+    progress_bar(user, "check", done, total);
+}
+
+/* What to say to see a failure again. */
+static void print_failure(const struct check_command_options *options,
+                          const check_summary *summary) {
+    printf("\nfirst failure: %s, seed %" PRIu64 ": %s\nagain with: qkv check --seed %" PRIu64
+           " --cases 1",
+           check_kind_names[summary->first_kind], summary->first_seed, summary->first_message,
+           summary->first_seed);
+    if (options->isa) printf(" --isa %s", options->isa);
+    putchar('\n');
+}
+
+static json_t *failure_json(const check_summary *summary) {
+    const int failed = summary->n_failed[CHECK_PARTS] + summary->n_failed[CHECK_WHOLE];
+    if (failed == 0) return json_null();
+    return json_pack("{s:s,s:I,s:s}", "kind", check_kind_names[summary->first_kind], "seed",
+                     (json_int_t)summary->first_seed, "message", summary->first_message);
+}
+
+static void print_json(const check_summary *summary, uint64_t seed) {
+    json_t *isas = json_array(), *shares = json_object(), *object = json_object();
+    for (int n = 0; n < summary->n_isas; n++)
+        json_array_append_new(isas, json_string(summary->isas[n]));
+    json_object_set_new(object, "isas", isas);
+    json_object_set_new(object, "seed", json_integer((json_int_t)seed));
+    for (int kind = 0; kind < CHECK_KINDS; kind++)
+        json_object_set_new(object, check_kind_names[kind],
+                            json_pack("{s:i,s:i}", "n_cases", summary->n_cases[kind], "n_failed",
+                                      summary->n_failed[kind]));
+    for (int b = 0; b < BOUNDS; b++)
+        json_object_set_new(shares, check_bound_names[b], json_real(summary->fraction[b]));
+    json_object_set_new(object, "largest_share_of_bound", shares);
+    json_object_set_new(object, "first_failure", failure_json(summary));
+    json_dumpf(object, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
+    putchar('\n');
+    json_decref(object);
+}
+
+static int check(const struct cli_command *command, const void *data, int n_words, char **words) {
+    (void)n_words, (void)words;
+    const struct check_command_options *options = data;
+    const int code = options->isa ? session_isa(command, "--isa", options->isa) : EXIT_OK;
+    if (code) return code;
+    struct progress progress;
+    check_summary summary;
+    const check_options run = {
+        .n_cases = options->cases.set ? (int)options->cases.value : DEFAULT_CASES,
+        .seed = options->seed.set ? (uint64_t)options->seed.value : 1,
+        .isa = options->isa,
+        .progress = show_progress,
+        .user = &progress,
+    };
+    progress_begin(&progress, options->common.quiet);
+    const int failures = check_run(&run, &summary);
+    progress_end(&progress);
+    if (options->common.json) {
+        print_json(&summary, run.seed);
+    } else {
+        check_print(&summary, stdout);
+        if (failures) print_failure(options, &summary);
+    }
+    return failures ? EXIT_FAILED : EXIT_OK;
+}
+
+static const struct cli_option check_table[] = {
+    { .name = "--cases",
+      .argument = "N",
+      .help = "cases of each kind (500)",
+      .kind = ARG_INT,
+      .offset = offsetof(struct check_command_options, cases),
+      .min = 1,
+      .max = 1000000 },
+    { .name = "--seed",
+      .argument = "N",
+      .help = "seed of the first case; the others have the next ones (1)",
+      .kind = ARG_INT,
+      .offset = offsetof(struct check_command_options, seed),
+      .max = INT64_MAX / 2 },
+    { .name = "--isa",
+      .argument = "NAME",
+      .help = "only this instruction set, beside scalar code (default: all that are usable here)",
+      .kind = ARG_TEXT,
+      .offset = offsetof(struct check_command_options, isa) },
+};
+
+const struct cli_command cmd_check = {
+    .name = "check",
+    .summary = "does attention compute on this machine what it promises?",
+    .words = "",
+    .details =
+        "Runs random problems forward and backward. Scalar code is compared with a textbook in "
+        "double precision, within the bounds that are promised; every other instruction set, with "
+        "random numbers of threads, with scalar code, bit by bit ('whole'). Then the pieces that "
+        "kernels are made of, in the same way ('parts'). Arrays end at memory without access, and "
+        "each case is a process of its own: a crash is a failure like any other. Printed is the "
+        "largest share of each bound that was used, and the first failure with its seed, which "
+        "repeats it. Exit code: 0 if nothing failed, otherwise 1.\n\n"
+        "    qkv check --cases 50",
+    .max_words = 0,
+    .takes = TAKES_JSON | TAKES_QUIET,
+    .options = check_table,
+    .n_options = CLI_COUNT(check_table),
+    .options_bytes = sizeof(struct check_command_options),
+    .run = check,
+};

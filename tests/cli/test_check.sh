@@ -1,0 +1,35 @@
+# `qkv check`: what it prints, that a seed repeats it, and its options.
+. ./lib.sh
+share='[0-9]\.[0-9]\{3\}'
+shares="o $share, lse $share, d_q $share, d_k $share, d_v $share"
+
+run check --cases 8
+code 0
+no_err
+isas=$("$qkv" info | sed -n 's/^instructions  *\(.*\) (used.*/\1/p')
+out_like "^instruction sets: $isas\$"
+out_like '^parts 8 cases, 0 failed$'
+out_like '^whole 8 cases, 0 failed$'
+out_like "^largest share of a bound: $shares\$"
+cp "$folder/out" "$folder/first"
+run check --cases 8 --seed 1
+check "the same seed gives something else" cmp -s "$folder/first" "$folder/out"
+run check --cases 8 --seed 9000
+code 0
+check "another seed gives the same" sh -c "! cmp -s '$folder/first' '$folder/out'"
+check "a bound is passed" sh -c "! grep -q ' [1-9]\.' '$folder/out'"
+
+run check --cases 2 --isa scalar --json
+code 0
+no_err
+number='[0-9][0-9.e-]*'
+out_like "^{\"isas\":\[\"scalar\"\],\"seed\":1,\"parts\":{\"n_cases\":2,\"n_failed\":0},\"whole\":{\"n_cases\":2,\"n_failed\":0},\"largest_share_of_bound\":{\"o\":$number,\"lse\":$number,\"d_q\":$number,\"d_k\":$number,\"d_v\":$number},\"first_failure\":null}\$"
+
+run check --isa vax
+code 2
+no_out
+err_like "^qkv check: --isa: 'vax' is not one of those usable here: scalar"
+usage check "--cases: '0' is not a whole number from 1 to 1000000" check --cases 0
+usage check "--seed: '-1' is not a whole number from 0 to 4611686018427387903" check --seed -1
+usage check "unexpected argument 'x'" check x
+finish

@@ -1,0 +1,85 @@
+/**
+ * The run of the kernel check: a case that crashes, exits, or says no is a failure with its seed,
+ * and the others go on. check_whole is replaced here; parts run as they are.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+#include "check/check.h"
+
+enum { CRASHES = 13, EXITS = 15, FAILS = 17 };
+
+void __wrap_check_whole(const check_options *options, uint64_t seed, check_report *report);
+void __wrap_check_whole(const check_options *options, uint64_t seed, check_report *report) {
+    (void)options;
+    report->fraction[BOUND_LSE] = (double)seed / 100;
+    if (seed == CRASHES) {
+        guarded page = guarded_new(16, true);
+        ((volatile char *)page.data)[16] = 1;
+    }
+    if (seed == EXITS) exit(3);
+    if (seed == FAILS) check_failed(report, "element %d", 5);
+}
+
+struct seen {
+    int64_t calls, done, total;
+};
+
+static void on_progress(void *user, int64_t done, int64_t total) {
+    struct seen *seen = user;
+    assert_true(done == seen->done + 1);
+    *seen = (struct seen){ seen->calls + 1, done, total };
+}
+
+static void test_failures(void **state) {
+    (void)state;
+    struct seen seen = { 0, 0, 0 };
+    char *told = NULL;
+    size_t n_told = 0;
+    FILE *failures = open_memstream(&told, &n_told);
+    check_summary summary;
+    const check_options options = {
+        .n_cases = 10, .seed = 10, .failures = failures, .progress = on_progress, .user = &seen
+    };
+    assert_int_equal(check_run(&options, &summary), 3);
+    fclose(failures);
+    assert_int_equal(summary.n_cases[CHECK_PARTS], 10);
+    assert_int_equal(summary.n_failed[CHECK_PARTS], 0);
+    assert_int_equal(summary.n_cases[CHECK_WHOLE], 10);
+    assert_int_equal(summary.n_failed[CHECK_WHOLE], 3);
+    assert_int_equal(summary.first_kind, CHECK_WHOLE);
+    assert_int_equal(summary.first_seed, CRASHES);
+    /* under AddressSanitizer a crash ends by exit */
+    assert_true(!strcmp(summary.first_message, "Segmentation fault") ||
+                !strcmp(summary.first_message, "it exited"));
+    assert_true(summary.fraction[BOUND_LSE] > 0.1899 && summary.fraction[BOUND_LSE] < 0.1901);
+    assert_string_equal(summary.isas[0], "scalar");
+    assert_int_equal(seen.calls, 20);
+    assert_int_equal(seen.total, 20);
+    assert_non_null(strstr(told, "FAILED whole, seed 13: "));
+    assert_non_null(strstr(told, "FAILED whole, seed 15: it exited\n"));
+    assert_non_null(strstr(told, "FAILED whole, seed 17: element 5\n"));
+    free(told);
+}
+
+static void test_one_isa(void **state) {
+    (void)state;
+    check_summary summary;
+    const check_options options = { .n_cases = 1, .seed = 1, .isa = "scalar" };
+    assert_int_equal(check_run(&options, &summary), 0);
+    assert_int_equal(summary.n_isas, 1);
+    assert_string_equal(summary.first_message, "");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_failures),
+                                        cmocka_unit_test(test_one_isa) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
