@@ -4,11 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "info.h"
 #include "input.h"
 #include "session.h"
 
 struct info_options {
     struct cli_common common;
+    bool strict;
 };
 
 static const char *yes(int flag) { return flag ? "yes" : "no"; }
@@ -72,11 +74,6 @@ static int tell_model(const char *name, const struct cli_common *common) {
 }
 
 /* ---- An array ------------------------------------------------------------------------------- */
-
-static bool ends_in(const char *name, const char *ending) {
-    const size_t n = strlen(name), m = strlen(ending);
-    return n > m && strcmp(name + n - m, ending) == 0;
-}
 
 static int tell_array(const char *name, const struct cli_common *common) {
     static const char *const types[] = { "f32", "bool", "i64" };
@@ -170,20 +167,29 @@ static int tell_self(qkv_ctx *ctx, const struct cli_common *common) {
 static int info(const struct cli_command *command, const void *data, int n_words, char **words) {
     const struct info_options *options = data;
     if (n_words > 0) {
-        const bool is_array = ends_in(words[0], ".npy") || strstr(words[0], ".safetensors:");
-        if (!is_array && !ends_in(words[0], ".safetensors"))
+        if (options->strict) return info_strict(command, words[0], &options->common);
+        const bool is_array = info_ends_in(words[0], ".npy") || strstr(words[0], ".safetensors:");
+        if (!is_array && !info_ends_in(words[0], ".safetensors"))
             return tell_model(words[0], &options->common);
         if (options->common.check_finite)
             return cli_usage(command, "--check-finite looks at models, not at arrays");
         return is_array ? tell_array(words[0], &options->common)
                         : tell_tensors(words[0], &options->common);
     }
+    if (options->strict) return cli_usage(command, "--strict needs a .safetensors file");
     qkv_ctx *ctx = NULL;
     int code = session_context(command, &options->common, &ctx);
     if (!code) code = tell_self(ctx, &options->common);
     qkv_ctx_destroy(ctx);
     return code;
 }
+
+static const struct cli_option info_table[] = {
+    { .name = "--strict",
+      .help = "audit a .safetensors file: list all that a strict reader minds about it",
+      .kind = ARG_FLAG,
+      .offset = offsetof(struct info_options, strict) },
+};
 
 const struct cli_command cmd_info = {
     .name = "info",
@@ -192,10 +198,17 @@ const struct cli_command cmd_info = {
     .details = "Without an argument: version, instruction sets, threads, and the embedded model. "
                "With a model (a folder, or a name in the Hugging Face cache): its sizes and "
                "parameters, and with -v the tensors that are not used. With F.safetensors: the "
-               "tensors in it. With F.npy or F.safetensors:NAME: type and shape.",
+               "tensors in it. With F.npy or F.safetensors:NAME: type and shape.\n\n"
+               "With --strict and F.safetensors: everything about the file that a strict reader "
+               "minds, though others may load it: keys that are there twice, holes, overlaps, "
+               "bytes that no tensor has, names that do not look like what they are, fields that "
+               "nobody knows, data that is not aligned, NaN and infinity. A line each, with the "
+               "rule and the byte where it shows; exit code 1 if there is any.",
     .max_words = 1,
     .suggest = "/ .safetensors .npy",
     .takes = TAKES_FINITE | TAKES_COMPUTE | TAKES_JSON | TAKES_VERBOSE,
+    .options = info_table,
+    .n_options = CLI_COUNT(info_table),
     .options_bytes = sizeof(struct info_options),
     .run = info,
 };

@@ -45,7 +45,7 @@ _qkv_options() {
     attend) echo "--q --k --v -o --lse --mask --causal --window --kv-len --q-len --q-offset --scale --softcap --grad-out --dq --dk --dv --json --threads --isa --quiet -v --help" ;;
     train) echo "--text --grammar --out --resume --layers --heads --hidden --intermediate --vocab --len --steps --batch --lr --warmup --seed --report-every --checkpoint-every --sinusoidal --eval --json --threads --isa --quiet --help" ;;
     eval) echo "--text --grammar --seed --model --check-finite --json --threads --isa --quiet -v --help" ;;
-    info) echo "--check-finite --json --threads --isa -v --help" ;;
+    info) echo "--strict --check-finite --json --threads --isa -v --help" ;;
     bench) echo "--rounds --json --threads --isa --help" ;;
     check) echo "--cases --seed --isa --json --quiet --help" ;;
     tokenize) echo "--pair --model --check-finite --json --jsonl -v --help" ;;

@@ -177,6 +177,7 @@ complete -c qkv -n '__qkv_command eval' -l quiet -d 'no remarks and no progress 
 complete -c qkv -n '__qkv_command eval' -s v -d 'more detail on standard error'
 complete -c qkv -n '__qkv_command eval' -l help -d 'options and what they mean'
 
+complete -c qkv -n '__qkv_command info' -l strict -d 'audit a .safetensors file'
 complete -c qkv -n '__qkv_command info' -l check-finite -d 'warn of NaN and infinity among the weights'
 complete -c qkv -n '__qkv_command info' -l json -d 'one JSON object on standard output'
 complete -c qkv -n '__qkv_command info' -l threads -x -d 'threads'

@@ -324,6 +324,28 @@ QKV_API QKV_NODISCARD qkv_status qkv_tensor_list(const char *path,
                                                                const qkv_tensor_entry *entry),
                                                  void *user, qkv_error *error);
 
+/** What a strict reader minds about a .safetensors file, though other readers may load it. */
+typedef struct qkv_finding {
+    const char *rule;   /* "duplicate-key", "hole" …: docs/hostile-inputs.md has them all */
+    const char *tensor; /* escaped for printing, cut at 400 bytes; NULL if it is no one tensor's */
+    const char *text;   /* what is wrong, escaped */
+    uint64_t offset;    /* in the file: where it shows */
+} qkv_finding;
+
+typedef struct qkv_audit {
+    uint64_t n_bytes;
+    int64_t n_tensors, n_findings;
+} qkv_audit;
+
+/** Reads a whole .safetensors file and calls visit for all that is wrong with it, as far as it can
+ * be read, and not only for the first; findings live until visit returns. Every file without
+ * findings opens. @return QKV_OK, with findings or without; an error if the file cannot be audited:
+ * IO, MEMORY, or LIMIT where its header is above our limits. */
+QKV_API QKV_NODISCARD qkv_status qkv_tensor_audit(const char *path,
+                                                  void (*visit)(void *user,
+                                                                const qkv_finding *finding),
+                                                  void *user, qkv_audit *audit, qkv_error *error);
+
 #ifdef __cplusplus
 }
 #endif

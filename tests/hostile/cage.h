@@ -36,6 +36,8 @@ typedef struct hostile_file {
     size_t n_text;
     int64_t number, data_bytes;
     const hostile_repeat *repeat;
+    const char *rules; /* of the audit's findings, by commas; NULL: it fails as the loader does;
+                          "!text": with that text */
 } hostile_file;
 
 /** How the files of a table are read. Returns what the reader returned. */

@@ -142,7 +142,7 @@ static const hostile_file cases[] = {
     { "NP06", "rank 8", QKV_OK, "", V1(F4("(1,1,1,1,1,1,1,1)")), DATA(4) },
     { "NP06", "rank 9", QKV_ERR_LIMIT, "more than 8 dimensions", V1(F4("(1,1,1,1,1,1,1,1,1)")),
       DATA(4) },
-    { "NP07", "34 GB claimed by 80 bytes", QKV_ERR_FORMAT, "80 are there",
+    { "NP07", "34 GB claimed, 80 bytes there", QKV_ERR_FORMAT, "80 are there",
       V1("{'descr': '<f8', 'fortran_order': False, 'shape': (65536, 65536), }"), DATA(80) },
 };
 

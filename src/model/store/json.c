@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "model/store/json_walk.h"
 
 enum { MAX_DEPTH = 64 };
 
@@ -49,18 +50,11 @@ static qkv_status scan_comma(scan *s) {
     return QKV_OK;
 }
 
-/* The byte after the string that starts at i (its opening quote), or n. */
-static size_t skip_string(const unsigned char *bytes, size_t n, size_t i) {
-    for (i++; i < n && bytes[i] != '"'; i++)
-        if (bytes[i] == '\\') i++;
-    return i < n ? i + 1 : n;
-}
-
 static qkv_status scan_bytes(scan *s, const unsigned char *bytes, size_t n) {
     for (size_t i = 0; i < n;) {
         const unsigned char c = bytes[i];
         if (c == '"') {
-            i = skip_string(bytes, n, i);
+            i = qkvi_json_skip_string((const char *)bytes, n, i);
             continue;
         }
         if (c == '{' || c == '[') QKV_TRY(scan_open(s, c == '['));
@@ -75,6 +69,15 @@ static qkv_status scan_bytes(scan *s, const unsigned char *bytes, size_t n) {
         i++;
     }
     return QKV_OK;
+}
+
+qkv_status qkvi_json_scan(const char *file, const void *bytes, size_t n_bytes,
+                          const qkvi_json_limits *limits, qkv_error *error) {
+    scan s = { .file = file, .limits = limits, .error = error, .n_values = 1 };
+    if (limits->max_depth > MAX_DEPTH)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "max_depth = %d is more than %d",
+                              limits->max_depth, MAX_DEPTH);
+    return scan_bytes(&s, bytes, n_bytes);
 }
 
 /* safetensors allows only '{' … '}' and spaces after it. */
@@ -103,17 +106,13 @@ static qkv_status parse_failed(const char *file, const json_error_t *cause, qkv_
 
 qkv_status qkvi_json_load(const char *file, const void *bytes, size_t n_bytes,
                           const qkvi_json_limits *limits, json_t **root, qkv_error *error) {
-    scan s = { .file = file, .limits = limits, .error = error, .n_values = 1 };
     json_error_t cause;
     *root = NULL;
-    if (limits->max_depth > MAX_DEPTH)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "max_depth = %d is more than %d",
-                              limits->max_depth, MAX_DEPTH);
     if (n_bytes > limits->max_bytes)
         return qkvi_error_set(error, QKV_ERR_LIMIT, "%s: %zu bytes of JSON, the limit is %zu", file,
                               n_bytes, limits->max_bytes);
     if (limits->strict_ends) QKV_TRY(check_ends(file, bytes, n_bytes, error));
-    QKV_TRY(scan_bytes(&s, bytes, n_bytes));
+    QKV_TRY(qkvi_json_scan(file, bytes, n_bytes, limits, error));
     *root = json_loadb(bytes, n_bytes, JSON_REJECT_DUPLICATES, &cause);
     if (!*root) return parse_failed(file, &cause, error);
     if (!json_is_object(*root)) {

@@ -36,6 +36,10 @@ extern const qkvi_json_limits qkvi_json_limits_config;
 qkv_status qkvi_json_load(const char *file, const void *bytes, size_t n_bytes,
                           const qkvi_json_limits *limits, json_t **root, qkv_error *error);
 
+/** The scan alone, for those that parse by other means: FORMAT above max_depth; LIMIT. */
+qkv_status qkvi_json_scan(const char *file, const void *bytes, size_t n_bytes,
+                          const qkvi_json_limits *limits, qkv_error *error);
+
 /** An object being read: its fields are named "path.field" in messages (path "" at the top). */
 typedef struct qkvi_json_reader {
     const char *file, *path;

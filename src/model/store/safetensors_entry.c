@@ -5,6 +5,8 @@
 
 #include "core/status.h"
 
+const char *const qkvi_entry_fields[QKVI_ENTRY_FIELDS] = { "dtype", "shape", "data_offsets" };
+
 static const int64_t max_dimension = (int64_t)1 << 48;
 
 /* Known to the format, but nothing here can hold them. */
@@ -19,10 +21,11 @@ qkvi_place qkvi_place_of(const char *file, const char *name, qkv_error *error) {
 }
 
 qkv_status qkvi_tensor_failed(const qkvi_place *at, qkv_status status, const char *rule) {
+    if (!at->file) return qkvi_error_set(at->error, status, "%s", rule);
     return qkvi_error_set(at->error, status, "%s: tensor '%s': %s", at->file, at->name, rule);
 }
 
-static qkv_status read_dtype(const qkvi_place *at, const json_t *value, qkvi_stored *tensor) {
+qkv_status qkvi_read_dtype(const qkvi_place *at, const json_t *value, qkvi_stored *tensor) {
     char rule[160], printable[64];
     if (!json_is_string(value))
         return qkvi_tensor_failed(at, QKV_ERR_FORMAT, "dtype is not a string");
@@ -50,7 +53,11 @@ static qkv_status read_integers(const qkvi_place *at, const json_t *value, const
         snprintf(rule, sizeof rule, "%s is not an array", field);
         return qkvi_tensor_failed(at, QKV_ERR_FORMAT, rule);
     }
-    *n_numbers = (int)json_array_size(value); /* at most QKVI_MAX_RANK: the scan counted */
+    if (json_array_size(value) > QKVI_MAX_RANK) {
+        snprintf(rule, sizeof rule, "%s has more than %d entries", field, QKVI_MAX_RANK);
+        return qkvi_tensor_failed(at, QKV_ERR_LIMIT, rule);
+    }
+    *n_numbers = (int)json_array_size(value);
     for (int d = 0; d < *n_numbers; d++) {
         const json_t *const entry = json_array_get(value, (size_t)d);
         numbers[d] = json_integer_value(entry);
@@ -61,7 +68,7 @@ static qkv_status read_integers(const qkvi_place *at, const json_t *value, const
     return QKV_OK;
 }
 
-static qkv_status read_shape(const qkvi_place *at, const json_t *value, qkvi_stored *tensor) {
+qkv_status qkvi_read_shape(const qkvi_place *at, const json_t *value, qkvi_stored *tensor) {
     size_t elems = 1, bytes;
     int overflow = 0;
     QKV_TRY(read_integers(at, value, "shape", tensor->shape, &tensor->rank));
@@ -78,9 +85,9 @@ static qkv_status read_shape(const qkvi_place *at, const json_t *value, qkvi_sto
     return QKV_OK;
 }
 
-static qkv_status read_offsets(const qkvi_place *at, const json_t *value, qkvi_stored *tensor) {
+qkv_status qkvi_read_offsets(const qkvi_place *at, const json_t *value, qkvi_stored *tensor) {
     int64_t offsets[QKVI_MAX_RANK] = { 0 };
-    int n_offsets;
+    int n_offsets = 0;
     QKV_TRY(read_integers(at, value, "data_offsets", offsets, &n_offsets));
     if (n_offsets != 2)
         return qkvi_tensor_failed(at, QKV_ERR_FORMAT, "data_offsets does not have two entries");
@@ -92,12 +99,12 @@ static qkv_status read_offsets(const qkvi_place *at, const json_t *value, qkvi_s
 }
 
 qkv_status qkvi_read_entry(const qkvi_place *at, const json_t *entry, qkvi_stored *tensor) {
-    static const char *const fields[] = { "dtype", "shape", "data_offsets" };
+    const char *const *const fields = qkvi_entry_fields;
     char rule[96], printable[64];
     const char *key;
     json_t *value;
     if (!json_is_object(entry)) return qkvi_tensor_failed(at, QKV_ERR_FORMAT, "is not an object");
-    for (int f = 0; f < 3; f++)
+    for (int f = 0; f < QKVI_ENTRY_FIELDS; f++)
         if (!json_object_get(entry, fields[f])) {
             snprintf(rule, sizeof rule, "%s is missing", fields[f]);
             return qkvi_tensor_failed(at, QKV_ERR_FORMAT, rule);
@@ -108,7 +115,7 @@ qkv_status qkvi_read_entry(const qkvi_place *at, const json_t *entry, qkvi_store
         snprintf(rule, sizeof rule, "unknown field '%s'", printable);
         return qkvi_tensor_failed(at, QKV_ERR_FORMAT, rule);
     }
-    QKV_TRY(read_dtype(at, json_object_get(entry, "dtype"), tensor));
-    QKV_TRY(read_shape(at, json_object_get(entry, "shape"), tensor));
-    return read_offsets(at, json_object_get(entry, "data_offsets"), tensor);
+    QKV_TRY(qkvi_read_dtype(at, json_object_get(entry, "dtype"), tensor));
+    QKV_TRY(qkvi_read_shape(at, json_object_get(entry, "shape"), tensor));
+    return qkvi_read_offsets(at, json_object_get(entry, "data_offsets"), tensor);
 }

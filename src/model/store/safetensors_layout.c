@@ -59,7 +59,7 @@ qkv_status qkvi_check_layout(qkvi_stored *tensors, int64_t n_tensors, uint64_t d
                              qkv_status (*visit)(void *user, const qkvi_layout_fault *fault),
                              void *user) {
     layout all = { visit, user, 0 };
-    qsort(tensors, (size_t)n_tensors, sizeof *tensors, by_offset);
+    if (n_tensors > 0) qsort(tensors, (size_t)n_tensors, sizeof *tensors, by_offset);
     for (int64_t t = 0; t < n_tensors; t++) {
         QKV_TRY(check_place(&all, &tensors[t], t == 0));
         QKV_TRY(check_size(&all, &tensors[t]));

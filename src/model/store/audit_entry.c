@@ -1,0 +1,152 @@
+/* The audit of the members of a header: tensors one by one, and the metadata. See audit.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/status.h"
+#include "model/store/audit.h"
+#include "model/store/safetensors_entry.h"
+
+static const char metadata_key[] = "__metadata__";
+
+/* The value of a span, or NULL having told why; *is_memory: because there was none. */
+static json_t *parse(qkvi_audit *audit, qkvi_json_span span, const char *shown, int *is_memory) {
+    json_error_t cause;
+    char text[2 * sizeof cause.text];
+    json_t *const value =
+        json_loadb(audit->header + span.begin, span.end - span.begin, JSON_DECODE_ANY, &cause);
+    *is_memory = !value && (json_error_code(&cause) == json_error_out_of_memory || !*cause.text);
+    if (!value && !*is_memory)
+        qkvi_audit_find(audit, "not-json", 8 + span.begin, shown, "%s",
+                        qkvi_escape(text, sizeof text, cause.text, strlen(cause.text)));
+    return value;
+}
+
+/* ---- A tensor -------------------------------------------------------------------------------- */
+
+/* The keys of an object inside the root. */
+typedef struct inner {
+    qkvi_audit *audit;
+    const char *shown;
+    qkvi_keys keys;
+} inner;
+
+static qkv_status add_inner(void *user, qkvi_json_span key, qkvi_json_span value) {
+    inner *const object = user;
+    (void)value;
+    return qkvi_audit_add_key(object->audit, &object->keys, key, object->shown);
+}
+
+/* Keys that come twice; what is no JSON is told when the value is parsed. */
+static qkv_status walk_inner(inner *object, qkvi_json_span span) {
+    qkvi_audit *const audit = object->audit;
+    size_t at = span.begin;
+    int is_broken;
+    QKV_TRY(qkvi_json_walk(audit->header, span.end, &at, &is_broken, add_inner, object));
+    return qkvi_audit_duplicates(audit, &object->keys, object->shown);
+}
+
+static void tell_unknown(const inner *object) {
+    for (int64_t k = 0; k < object->keys.n; k++) {
+        const qkvi_key *const key = &object->keys.at[k];
+        int is_known = 0;
+        for (int f = 0; f < QKVI_ENTRY_FIELDS; f++)
+            is_known |= strcmp(key->bytes, qkvi_entry_fields[f]) == 0;
+        if (!is_known)
+            qkvi_audit_find(object->audit, "unknown-field", key->offset, object->shown,
+                            "unknown field '%s'", key->shown);
+    }
+}
+
+/* One field by the loader's check. 1 if it is good. */
+static int check_field(const inner *object, const json_t *entry, int field, uint64_t offset,
+                       qkvi_stored *tensor) {
+    static qkv_status (*const readers[])(const qkvi_place *, const json_t *,
+                                         qkvi_stored *) = { qkvi_read_dtype, qkvi_read_shape,
+                                                            qkvi_read_offsets };
+    static const char *const rules[] = { "dtype", "shape", "offsets" };
+    const char *const name = qkvi_entry_fields[field];
+    const json_t *const value = json_object_get(entry, name);
+    qkv_error error;
+    const qkvi_place at = { .error = &error };
+    if (!value)
+        qkvi_audit_find(object->audit, "missing-field", offset, object->shown, "%s is missing",
+                        name);
+    else if (readers[field](&at, value, tensor) != QKV_OK)
+        qkvi_audit_find(object->audit, rules[field], offset, object->shown, "%s", error.message);
+    else
+        return 1;
+    return 0;
+}
+
+static qkv_status append_tensor(qkvi_audit *audit, const qkvi_stored *tensor) {
+    const size_t n = (size_t)audit->n_tensors;
+    if ((n & (n - 1)) == 0) { /* full at each power of two */
+        const size_t more = n ? 2 * n : 1;
+        qkvi_stored *const tensors = qkvi_realloc_array(audit->tensors, more, sizeof *tensors);
+        if (tensors) audit->tensors = tensors;
+        int64_t *const keys = qkvi_realloc_array(audit->tensor_keys, more, sizeof *keys);
+        if (keys) audit->tensor_keys = keys;
+        if (!tensors || !keys) return qkvi_audit_no_memory(audit);
+    }
+    audit->tensors[n] = *tensor;
+    audit->tensor_keys[n] = audit->keys.n - 1;
+    audit->n_tensors++;
+    return QKV_OK;
+}
+
+static qkv_status check_entry(inner *object, const json_t *entry, uint64_t offset) {
+    qkvi_stored tensor = { .name = object->shown, .type = QKVI_U8 };
+    if (!json_is_object(entry)) {
+        object->audit->is_complete = 0;
+        qkvi_audit_find(object->audit, "not-a-tensor", offset, object->shown, "is not an object");
+        return QKV_OK;
+    }
+    tell_unknown(object);
+    const int has_type = check_field(object, entry, 0, offset, &tensor);
+    const int has_shape = check_field(object, entry, 1, offset, &tensor);
+    if (!check_field(object, entry, 2, offset, &tensor)) {
+        object->audit->is_complete = 0;
+        return QKV_OK;
+    }
+    if (!has_type || !has_shape) {
+        tensor.type = QKVI_U8;
+        tensor.n_elems = (size_t)(tensor.end - tensor.begin);
+    }
+    return append_tensor(object->audit, &tensor);
+}
+
+/* ---- Members of the root --------------------------------------------------------------------- */
+
+static void check_metadata(qkvi_audit *audit, const json_t *metadata, uint64_t offset) {
+    const char *key;
+    json_t *value;
+    char shown[128];
+    if (!json_is_object(metadata)) {
+        qkvi_audit_find(audit, "metadata", offset, NULL, "__metadata__ is not an object");
+        return;
+    }
+    json_object_foreach((json_t *)(uintptr_t)metadata, key, value) if (!json_is_string(value))
+        qkvi_audit_find(audit, "metadata", offset, NULL,
+                        "the value of '%s' in __metadata__ is not a string",
+                        qkvi_escape(shown, sizeof shown, key, strlen(key)));
+}
+
+qkv_status qkvi_audit_member(void *user, qkvi_json_span key, qkvi_json_span span) {
+    qkvi_audit *const audit = user;
+    QKV_TRY(qkvi_audit_add_key(audit, &audit->keys, key, NULL));
+    const qkvi_key *const name = &audit->keys.at[audit->keys.n - 1];
+    const int is_metadata =
+        strcmp(name->bytes, metadata_key) == 0 && name->n == strlen(name->bytes);
+    inner object = { .audit = audit, .shown = is_metadata ? NULL : name->shown };
+    int is_memory = 0;
+    qkv_status status = walk_inner(&object, span);
+    json_t *const value = status == QKV_OK ? parse(audit, span, object.shown, &is_memory) : NULL;
+    if (is_memory) status = qkvi_audit_no_memory(audit);
+    if (!value && !is_metadata) audit->is_complete = 0;
+    if (value && is_metadata) check_metadata(audit, value, name->offset);
+    if (value && !is_metadata) status = check_entry(&object, value, name->offset);
+    json_decref(value);
+    qkvi_keys_free(&object.keys);
+    return status;
+}
