@@ -103,7 +103,8 @@ static const struct cli_option check_table[] = {
       .argument = "NAME",
       .help = "only this instruction set, beside scalar code (default: all that are usable here)",
       .kind = ARG_TEXT,
-      .offset = offsetof(struct check_command_options, isa) },
+      .offset = offsetof(struct check_command_options, isa),
+      .suggest = "scalar|avx2|avx512" },
 };
 
 const struct cli_command cmd_check = {

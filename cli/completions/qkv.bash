@@ -134,7 +134,7 @@ _qkv_value() {
     'bench ') echo 'forward|causal|backward' ;;
     'check --cases') echo '' ;;
     'check --seed') echo '' ;;
-    'check --isa') echo '' ;;
+    'check --isa') echo 'scalar|avx2|avx512' ;;
     'tokenize --pair') echo '' ;;
     'tokenize --model') echo '/ .safetensors' ;;
     'tokenize ') echo '' ;;

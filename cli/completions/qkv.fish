@@ -195,7 +195,7 @@ complete -c qkv -n '__qkv_command bench' -l help -d 'options and what they mean'
 
 complete -c qkv -n '__qkv_command check' -l cases -x -d 'cases of each kind'
 complete -c qkv -n '__qkv_command check' -l seed -x -d 'seed of the first case'
-complete -c qkv -n '__qkv_command check' -l isa -x -d 'only this instruction set, beside scalar code'
+complete -c qkv -n '__qkv_command check' -l isa -x -a 'scalar avx2 avx512' -d 'only this instruction set, beside scalar code'
 complete -c qkv -n '__qkv_command check' -l json -d 'one JSON object on standard output'
 complete -c qkv -n '__qkv_command check' -l quiet -d 'no remarks and no progress on standard error'
 complete -c qkv -n '__qkv_command check' -l help -d 'options and what they mean'

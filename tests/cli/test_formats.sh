@@ -14,7 +14,7 @@ for pair in bash:qkv.bash zsh:_qkv fish:qkv.fish; do
     no_err
     is_committed "$cli/completions/${pair#*:}"
 done
-check "an option that takes a file suggests none" sh -c "! grep -E ':(F|FILE|DIR[^:]*): ' '$cli/completions/_qkv'"
+check "an option that takes a file or a name suggests none" sh -c "! grep -E ':(F|FILE|NAME|DIR[^:]*): ' '$cli/completions/_qkv'"
 
 usage help "a completion is for all commands, not for 'look'" help look --format bash
 usage help "--format: 'pdf' is not one of text|scdoc|bash|zsh|fish" help --format pdf
