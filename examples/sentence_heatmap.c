@@ -23,15 +23,16 @@ static qkv_status draw(const qkv_model *model, const qkv_run *run, const qkv_enc
     const char *labels[MOST];
     const qkv_tokenizer *tokenizer = qkv_model_tokenizer(model);
     qkv_sharpest best;
-    int64_t mask = 0;
+    uint8_t mask[MOST], words[MOST];
     for (int64_t i = 0; i < tokens->n; i++) {
         size_t bytes = 0;
         const char *token = qkv_tokenizer_token(tokenizer, tokens->ids[i], &bytes);
         snprintf(text[i], sizeof text[i], "%.*s", (int)bytes, token);
         labels[i] = text[i];
-        if (tokens->ids[i] == qkv_tokenizer_special(tokenizer, QKV_TOKEN_MASK)) mask = i;
+        mask[i] = tokens->ids[i] == qkv_tokenizer_special(tokenizer, QKV_TOKEN_MASK);
     }
-    qkv_status status = qkv_inspect_sharpest(model, run, 0, tokens, mask, &best, &error);
+    qkv_inspect_content(tokenizer, tokens, words);
+    qkv_status status = qkv_inspect_sharpest(model, run, 0, NULL, mask, words, &best, &error);
     if (status == QKV_OK && best.key < 0) {
         snprintf(error.message, sizeof error.message, "the model knows no word of the sentence");
         return QKV_ERR_UNSUPPORTED;
@@ -39,7 +40,7 @@ static qkv_status draw(const qkv_model *model, const qkv_run *run, const qkv_enc
     if (status == QKV_OK) status = qkv_run_weights(run, 0, best.layer, best.head, weights, &error);
     if (status != QKV_OK) return status;
     snprintf(title, sizeof title, "Layer %d, head %d", (int)best.layer, (int)best.head);
-    printf("%s: %s looks at %s with %.2f\n", title, labels[mask], labels[best.key],
+    printf("%s: %s looks at %s with %.2f\n", title, labels[best.query], labels[best.key],
            (double)best.weight);
     const qkv_heatmap map = { .struct_size = sizeof map,
                               .n_rows = tokens->n,

@@ -42,18 +42,21 @@ QKV_API void qkv_inspect_content(const qkv_tokenizer *tokenizer, const qkv_encod
                                  uint8_t *content);
 
 /**
- * The layer, head and key where a query puts its largest weight on a content word other than itself
- * (ties: smaller layer, head, key); key = -1, the rest 0, if there is no such word.
+ * Where one token looks most sharply at another: the largest weight over the heads that `heads`
+ * marks ([n_layers * n_heads], layer by layer), from a query that `from` marks to a key that `to`
+ * marks ([n] of the run's input b), the query itself aside. NULL marks all. Of equal weights the
+ * one with the smaller layer, head, query, key; query = key = -1, the rest 0, if nothing is left.
+ * qkv_inspect_content gives marks of words that say something. Memory: one n x n array of floats.
  */
 typedef struct qkv_sharpest {
-    int64_t layer, head, key;
+    int64_t layer, head, query, key;
     float weight;
 } qkv_sharpest;
 
 QKV_API QKV_NODISCARD qkv_status qkv_inspect_sharpest(const qkv_model *model, const qkv_run *run,
-                                                      int64_t b, const qkv_encoding *input,
-                                                      int64_t query, qkv_sharpest *sharpest,
-                                                      qkv_error *error);
+                                                      int64_t b, const uint8_t *heads,
+                                                      const uint8_t *from, const uint8_t *to,
+                                                      qkv_sharpest *sharpest, qkv_error *error);
 
 #ifdef __cplusplus
 }

@@ -1,8 +1,6 @@
 /**
- * From a run that captured to numbers about its heads: every head's statistics, and where a query
- * looks most sharply.
+ * From a run that captured to the statistics of every head.
  */
-#include <math.h>
 #include <stdlib.h>
 
 #include "core/alloc.h"
@@ -14,7 +12,7 @@
 /* The weights of one head and the kinds of the tokens, for an input that fits the run. */
 struct work {
     float *weights; /* [n][n] */
-    uint8_t *kinds, *content;
+    uint8_t *kinds;
 };
 
 static qkv_status check(const qkv_model *model, const qkv_run *run, int64_t b,
@@ -38,8 +36,7 @@ static qkv_status begin(const qkv_encoding *input, struct work *work, qkv_error 
     if (qkvi_mul_i64(input->n, input->n, &n_weights))
         work->weights = qkvi_malloc_array((size_t)n_weights, sizeof *work->weights);
     work->kinds = qkvi_malloc_array((size_t)input->n, 1);
-    work->content = qkvi_malloc_array((size_t)input->n, 1);
-    if (work->weights && work->kinds && work->content) return QKV_OK;
+    if (work->weights && work->kinds) return QKV_OK;
     return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for %lld x %lld weights",
                           (long long)input->n, (long long)input->n);
 }
@@ -47,7 +44,6 @@ static qkv_status begin(const qkv_encoding *input, struct work *work, qkv_error 
 static void end(struct work *work) {
     free(work->weights);
     free(work->kinds);
-    free(work->content);
 }
 
 static qkv_status all_heads(const qkv_model *model, const qkv_run *run, int64_t b,
@@ -73,58 +69,6 @@ qkv_status qkv_inspect_heads(const qkv_model *model, const qkv_run *run, int64_t
     QKV_TRY(check(model, run, b, input, stats, error));
     qkv_status status = begin(input, &work, error);
     if (status == QKV_OK) status = all_heads(model, run, b, input, &work, stats, error);
-    end(&work);
-    return status;
-}
-
-/* q·k scaled minus lse: the logarithm of one weight. */
-static double log_weight(const qkv_capture *capture, int64_t head, int64_t i, int64_t j) {
-    const int64_t dim = capture->head_dim;
-    const float *q = capture->q + (head * capture->n + i) * dim;
-    const float *k = capture->k + (head * capture->n + j) * dim;
-    double score = 0;
-    for (int64_t c = 0; c < dim; c++) score += (double)q[c] * k[c];
-    return (double)capture->scale * score - capture->lse[head * capture->n + i];
-}
-
-/* Only the query's own row of each head is computed: O(n) a head, not O(n^2). */
-static qkv_status find_sharpest(const qkv_model *model, const qkv_run *run, int64_t b,
-                                const qkv_encoding *input, int64_t query, struct work *work,
-                                qkv_sharpest *sharpest, qkv_error *error) {
-    const int64_t n_layers = qkv_model_get_info(model)->n_layers;
-    double best = -INFINITY;
-    qkv_inspect_content(qkv_model_tokenizer(model), input, work->content);
-    for (int64_t layer = 0; layer < n_layers; layer++) {
-        qkv_capture capture;
-        QKV_TRY(qkv_run_capture(run, b, layer, &capture, error));
-        for (int64_t head = 0; head < capture.n_heads; head++) {
-            for (int64_t j = 0; j < input->n; j++) {
-                if (!work->content[j] || j == query) continue;
-                const double weight = log_weight(&capture, head, query, j);
-                if (!(weight > best)) continue;
-                best = weight;
-                *sharpest = (qkv_sharpest){ layer, head, j, 0 };
-            }
-        }
-    }
-    if (sharpest->key < 0) return QKV_OK;
-    QKV_TRY(qkv_run_weights(run, b, sharpest->layer, sharpest->head, work->weights, error));
-    sharpest->weight = work->weights[query * input->n + sharpest->key];
-    return QKV_OK;
-}
-
-qkv_status qkv_inspect_sharpest(const qkv_model *model, const qkv_run *run, int64_t b,
-                                const qkv_encoding *input, int64_t query, qkv_sharpest *sharpest,
-                                qkv_error *error) {
-    struct work work;
-    QKV_TRY(check(model, run, b, input, sharpest, error));
-    *sharpest = (qkv_sharpest){ 0, 0, -1, 0 };
-    if (query < 0 || query >= input->n)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "query = %lld is not in 0 ... %lld",
-                              (long long)query, (long long)input->n - 1);
-    qkv_status status = begin(input, &work, error);
-    if (status == QKV_OK)
-        status = find_sharpest(model, run, b, input, query, &work, sharpest, error);
     end(&work);
     return status;
 }

@@ -29,7 +29,7 @@ static qkv_status heads(qkv_error *error) {
 static uint64_t take_heads(void) { return oom_hash(0, stats, stats_bytes()); }
 
 static qkv_status find_sharpest(qkv_error *error) {
-    return qkv_inspect_sharpest(model, run, 0, input, 5, &sharpest, error);
+    return qkv_inspect_sharpest(model, run, 0, NULL, NULL, NULL, &sharpest, error);
 }
 static uint64_t take_sharpest(void) { return oom_hash(0, &sharpest, sizeof sharpest); }
 

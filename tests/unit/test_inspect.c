@@ -272,30 +272,56 @@ static void test_sharpest(void **state) {
     (void)state;
     const int32_t tokens[] = { CLS, THE, DOOR, MASK, WATCH, SEP };
     const qkv_encoding input = input_of(6, tokens);
+    const uint8_t mask[6] = { 0, 0, 0, 1, 0, 0 }, watch[6] = { 0, 0, 0, 0, 1, 0 };
+    const uint8_t first_layer[4] = { 1, 1, 0, 0 };
+    uint8_t content[6];
     qkv_sharpest sharpest;
-    qkv_error error;
     begin_run(6);
     *log_weight(1, 1, 3, 2) = logf(0.4f);
     *log_weight(0, 1, 3, 1) = logf(0.9f); /* a function word */
     *log_weight(0, 0, 3, 5) = logf(0.9f); /* special */
     *log_weight(0, 0, 4, 4) = logf(0.9f); /* itself */
-    *log_weight(1, 0, 2, 4) = logf(0.9f); /* another query */
-    assert_int_equal(qkv_inspect_sharpest(&model, &run, 0, &input, 3, &sharpest, &error), QKV_OK);
-    assert_true(sharpest.layer == 1 && sharpest.head == 1 && sharpest.key == 2);
-    near(sharpest.weight, 0.4);
-    assert_int_equal(qkv_inspect_sharpest(&model, &run, 0, &input, 4, &sharpest, &error), QKV_OK);
-    assert_true(sharpest.layer == 0 && sharpest.head == 0 && sharpest.key == 2); /* a tie */
+    *log_weight(1, 0, 2, 4) = logf(0.8f); /* another query */
+    *log_weight(0, 0, 1, 0) = NAN;
+    qkv_inspect_content(qkv_model_tokenizer(&model), &input, content);
+    const struct {
+        const uint8_t *heads, *from, *to;
+        qkv_sharpest expected;
+    } rows[] = {
+        { NULL, mask, content, { 1, 1, 3, 2, 0.4f } },
+        { NULL, watch, content, { 0, 0, 4, 2, 1.0f / 6 } }, /* a tie */
+        { NULL, content, content, { 1, 0, 2, 4, 0.8f } },
+        { NULL, NULL, NULL, { 0, 0, 3, 5, 0.9f } },
+        { first_layer, mask, content, { 0, 0, 3, 2, 1.0f / 6 } },
+        { NULL, watch, watch, { 0, 0, -1, -1, 0 } },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const qkv_sharpest *want = &rows[i].expected;
+        assert_int_equal(qkv_inspect_sharpest(&model, &run, 0, rows[i].heads, rows[i].from,
+                                              rows[i].to, &sharpest, NULL),
+                         QKV_OK);
+        if (sharpest.layer != want->layer || sharpest.head != want->head ||
+            sharpest.query != want->query || sharpest.key != want->key)
+            fail_msg("row %zu: head %d.%d, %d at %d", i, (int)sharpest.layer, (int)sharpest.head,
+                     (int)sharpest.query, (int)sharpest.key);
+        near(sharpest.weight, want->weight);
+    }
 }
 
 static void test_nothing_sharp(void **state) {
     (void)state;
-    const int32_t tokens[] = { CLS, THE, IT, SEP };
-    const qkv_encoding input = input_of(4, tokens);
+    const uint8_t none[4] = { 0, 0, 0, 0 };
     qkv_sharpest sharpest;
-    qkv_error error;
     begin_run(4);
-    assert_int_equal(qkv_inspect_sharpest(&model, &run, 0, &input, 1, &sharpest, &error), QKV_OK);
-    assert_int_equal(sharpest.key, -1);
+    for (int i = 0; i < 3; i++) {
+        memset(&sharpest, 7, sizeof sharpest);
+        assert_int_equal(qkv_inspect_sharpest(&model, &run, 0, i == 0 ? none : NULL,
+                                              i == 1 ? none : NULL, i == 2 ? none : NULL, &sharpest,
+                                              NULL),
+                         QKV_OK);
+        assert_true(sharpest.key == -1 && sharpest.query == -1);
+        assert_true(sharpest.layer == 0 && sharpest.head == 0 && sharpest.weight == 0);
+    }
 }
 
 static void test_refused(void **state) {
@@ -311,9 +337,13 @@ static void test_refused(void **state) {
     assert_int_equal(qkv_inspect_heads(NULL, &run, 0, &input, stats, &error), QKV_ERR_ARGUMENT);
     assert_int_equal(qkv_inspect_heads(&model, &run, 0, &input, NULL, &error), QKV_ERR_ARGUMENT);
     begin_run(4);
-    assert_int_equal(qkv_inspect_sharpest(&model, &run, 0, &input, 4, &sharpest, &error),
+    assert_int_equal(qkv_inspect_sharpest(&model, &run, 1, NULL, NULL, NULL, &sharpest, &error),
                      QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_inspect_sharpest(&model, &run, 0, &input, -1, &sharpest, &error),
+    assert_int_equal(qkv_inspect_sharpest(NULL, &run, 0, NULL, NULL, NULL, &sharpest, &error),
+                     QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_inspect_sharpest(&model, NULL, 0, NULL, NULL, NULL, &sharpest, &error),
+                     QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_inspect_sharpest(&model, &run, 0, NULL, NULL, NULL, NULL, &error),
                      QKV_ERR_ARGUMENT);
 }
 
