@@ -180,6 +180,40 @@ code 0
 check "an output over its input" cmp -s "$folder/good.npy" "$d/q.npy"
 only q.npy
 
+# ---- A model -----------------------------------------------------------------------------------
+
+# A folder with a model: training anew either replaces all of it or leaves all of it, whichever of its files cannot be written.
+clean
+for who in man woman dog; do
+    for what in door box key; do printf 'the %s saw the %s .\tit opened when the %s left .\n' $who $what $who; done
+done >"$folder/text"
+small="--text $folder/text --layers 1 --heads 2 --len 24 --batch 4 --steps 2 --report-every 1 --quiet"
+run train $small --hidden 16 --vocab 150 --out "$d/model"
+code 0
+cp -r "$d/model" "$folder/before"
+files="config.json vocab.txt tokenizer.json tokenizer_config.json model.safetensors"
+for full in $files; do
+    rm -f "$d/model/$full"
+    ln -s /dev/full "$d/model/$full"
+    run train $small --hidden 32 --vocab 160 --out "$d/model"
+    code 1
+    no_out
+    err_like "^qkv: .*/model/$full: cannot write: No space left on device$"
+    rm "$d/model/$full"
+    cp "$folder/before/$full" "$d/model/$full"
+    for name in $files; do check "another $name, with $full full" cmp -s "$folder/before/$name" "$d/model/$name"; done
+    check "a temporary file is left" sh -c "! ls -A '$d/model' | grep -q tmp"
+    rm -f "$d/model/checkpoint.safetensors"
+done
+old "$d/file"
+run train $small --hidden 16 --vocab 150 --out "$d/file"
+code 1
+err_like '^qkv: .*: Not a directory$'
+is_old "$d/file"
+run train $small --hidden 16 --vocab 150 --out "$d/no/model"
+code 1
+err_like '^qkv: .*: No such file or directory$'
+
 # ---- Signals ----------------------------------------------------------------------------------
 
 # interrupt SIGNAL ARGS...: the tool in the background, and the signal once it catches those (0.3 s later, as it waits or

@@ -172,7 +172,9 @@ static void test_files(void **state) {
     size_t n_bytes;
     char *vocab = make(200, 0, &n_bytes);
     mkdir(folder, 0777);
-    if (qkvi_tokenizer_save(folder, vocab, n_bytes, &qkvi_bert_uncased, 48, &error))
+    qkvi_files files = { .folder = folder };
+    if (qkvi_tokenizer_save(&files, vocab, n_bytes, &qkvi_bert_uncased, 48, &error) ||
+        qkvi_files_commit(&files, &error))
         fail_msg("%s", error.message);
     qkv_tokenizer *tokenizer = open_vocab(vocab, n_bytes), *json = NULL, *text = NULL;
     assert_int_equal(qkv_tokenizer_open(folder, &json, &error), QKV_OK);

@@ -122,7 +122,7 @@ static const char *architecture_class(const qkv_model_info *info) {
                                           : "BertModel";
 }
 
-qkv_status qkvi_config_write(const char *folder, const qkv_model_info *info, qkv_error *error) {
+qkv_status qkvi_config_write(qkvi_files *files, const qkv_model_info *info, qkv_error *error) {
     static const char format[] = "{\n"
                                  "  \"architectures\": [\"%s\"],\n"
                                  "  \"attention_probs_dropout_prob\": 0.0,\n"
@@ -143,14 +143,10 @@ qkv_status qkvi_config_write(const char *folder, const qkv_model_info *info, qkv
                                  "  \"vocab_size\": %lld\n"
                                  "}\n";
     char text[2048];
-    char *const path = qkvi_path_join(folder, "config.json");
-    if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
     const int n = snprintf(text, sizeof text, format, architecture_class(info),
                            (long long)info->hidden, (long long)info->intermediate,
                            info->layer_norm_eps, (long long)info->max_len, (long long)info->n_heads,
                            (long long)info->n_layers, info->sinusoidal_positions ? "true" : "false",
                            (long long)info->n_types, (long long)info->vocab_size);
-    const qkv_status status = qkvi_file_save(path, text, (size_t)n, error);
-    free(path);
-    return status;
+    return qkvi_files_add(files, "config.json", text, (size_t)n, error);
 }

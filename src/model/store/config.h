@@ -2,6 +2,7 @@
 #ifndef QKVI_STORE_CONFIG_H
 #define QKVI_STORE_CONFIG_H
 
+#include "model/store/file.h"
 #include "qkv/model.h"
 
 /**
@@ -12,7 +13,7 @@
 qkv_status qkvi_config_read(const char *file, const void *bytes, size_t n_bytes,
                             qkv_model_info *info, qkv_error *error);
 
-/** Writes folder/config.json with the fields that transformers needs to load the model. */
-qkv_status qkvi_config_write(const char *folder, const qkv_model_info *info, qkv_error *error);
+/** Adds config.json to files, with the fields that transformers needs to load the model. */
+qkv_status qkvi_config_write(qkvi_files *files, const qkv_model_info *info, qkv_error *error);
 
 #endif

@@ -82,6 +82,26 @@ qkv_status qkvi_writer_commit(qkvi_writer *writer, qkv_error *error);
 #pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
 /** A whole small file by a writer. */
 qkv_status qkvi_file_save(const char *path, const void *bytes, size_t n, qkv_error *error);
+
+/**
+ * Files that appear together (files.c): each is written beside its place, then all are finished,
+ * and only then published; two names of one file are an ARGUMENT error. Set folder, or NULL for
+ * names that are paths; end it after a failed call, and instead of commit.
+ */
+typedef struct qkvi_files {
+    const char *folder;
+    qkvi_writer *writers;
+    int n;
+} qkvi_files;
+
+/** A new file; the writer is valid until the next one is begun, and ends with the files. */
+qkv_status qkvi_files_begin(qkvi_files *files, const char *name, qkvi_writer **writer,
+                            qkv_error *error);
+qkv_status qkvi_files_add(qkvi_files *files, const char *name, const void *bytes, size_t n,
+                          qkv_error *error);
+/** Ends the files, whether it succeeds or not. */
+qkv_status qkvi_files_commit(qkvi_files *files, qkv_error *error);
+void qkvi_files_end(qkvi_files *files);
 #pragma GCC visibility pop
 
 #endif

@@ -65,10 +65,14 @@ typedef struct qkvi_stored_out {
 } qkvi_stored_out;
 
 /**
- * Writes a file, atomically, with the bytes that the reference writer (safetensors 0.8.0) gives the
+ * Puts a file with the bytes that the reference writer (safetensors 0.8.0) gives the
  * same tensors: by type, widest first, then by name. The array is sorted in place. metadata: one
  * key and value, or NULL.
  */
+qkv_status qkvi_safetensors_put(qkvi_writer *writer, qkvi_stored_out *tensors, int64_t n_tensors,
+                                const char *metadata_key, const char *metadata_value,
+                                qkv_error *error);
+/** The same as a file of its own. */
 qkv_status qkvi_safetensors_write(const char *path, qkvi_stored_out *tensors, int64_t n_tensors,
                                   const char *metadata_key, const char *metadata_value,
                                   qkv_error *error);

@@ -124,23 +124,27 @@ static qkv_status put_file(qkvi_writer *writer, const char *header, size_t heade
     return QKV_OK;
 }
 
+qkv_status qkvi_safetensors_put(qkvi_writer *writer, qkvi_stored_out *tensors, int64_t n_tensors,
+                                const char *metadata_key, const char *metadata_value,
+                                qkv_error *error) {
+    text header = { 0 };
+    if (n_tensors) qsort(tensors, (size_t)n_tensors, sizeof *tensors, in_file_order);
+    put_header(&header, tensors, n_tensors, metadata_key, metadata_value);
+    const qkv_status status =
+        header.failed ? qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a header")
+                      : put_file(writer, header.bytes, header.n, tensors, n_tensors, error);
+    free(header.bytes);
+    return status;
+}
+
 qkv_status qkvi_safetensors_write(const char *path, qkvi_stored_out *tensors, int64_t n_tensors,
                                   const char *metadata_key, const char *metadata_value,
                                   qkv_error *error) {
     qkvi_writer writer;
-    text header = { 0 };
-    if (n_tensors) qsort(tensors, (size_t)n_tensors, sizeof *tensors, in_file_order);
-    put_header(&header, tensors, n_tensors, metadata_key, metadata_value);
-    qkv_status status = header.failed
-                            ? qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a header")
-                            : qkvi_writer_begin(path, &writer, error);
-    if (status == QKV_OK) {
-        status = put_file(&writer, header.bytes, header.n, tensors, n_tensors, error);
-        if (status == QKV_OK)
-            status = qkvi_writer_commit(&writer, error);
-        else
-            qkvi_writer_end(&writer);
-    }
-    free(header.bytes);
+    QKV_TRY(qkvi_writer_begin(path, &writer, error));
+    const qkv_status status =
+        qkvi_safetensors_put(&writer, tensors, n_tensors, metadata_key, metadata_value, error);
+    if (status == QKV_OK) return qkvi_writer_commit(&writer, error);
+    qkvi_writer_end(&writer);
     return status;
 }

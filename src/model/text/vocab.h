@@ -10,6 +10,7 @@
 #ifndef QKVI_TEXT_VOCAB_H
 #define QKVI_TEXT_VOCAB_H
 
+#include "model/store/file.h"
 #include "model/text/normalize.h"
 #include "qkv/model.h"
 
@@ -49,10 +50,10 @@ QKV_NODISCARD qkv_status qkvi_wordpiece_train(const qkvi_word_counts *counts, in
                                               char **vocab, size_t *vocab_bytes, qkv_error *error);
 
 /**
- * Writes vocab.txt, tokenizer.json and tokenizer_config.json into a folder that exists, each
- * complete or not at all. PyPI tokenizers and transformers read them to the same ids.
+ * Adds vocab.txt, tokenizer.json and tokenizer_config.json to files. PyPI tokenizers and
+ * transformers read them to the same ids.
  */
-QKV_NODISCARD qkv_status qkvi_tokenizer_save(const char *folder, const char *vocab,
+QKV_NODISCARD qkv_status qkvi_tokenizer_save(qkvi_files *files, const char *vocab,
                                              size_t vocab_bytes, const qkvi_bert_rules *rules,
                                              int64_t max_len, qkv_error *error);
 

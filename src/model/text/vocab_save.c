@@ -77,34 +77,25 @@ static json_t *make_config(const qkvi_bert_rules *rules, int64_t max_len) {
                      "[PAD]", "cls_token", "[CLS]", "mask_token", "[MASK]");
 }
 
-static qkv_status save(const char *folder, const char *name, const void *bytes, size_t n_bytes,
-                       qkv_error *error) {
-    char *path = qkvi_path_join(folder, name);
-    if (path == NULL) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
-    const qkv_status status = qkvi_file_save(path, bytes, n_bytes, error);
-    free(path);
-    return status;
-}
-
 /* Takes root, which may be NULL for want of memory. */
-static qkv_status save_json(const char *folder, const char *name, json_t *root, qkv_error *error) {
+static qkv_status save_json(qkvi_files *files, const char *name, json_t *root, qkv_error *error) {
     char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
     json_decref(root);
     if (text == NULL) return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for JSON", name);
-    const qkv_status status = save(folder, name, text, strlen(text), error);
+    const qkv_status status = qkvi_files_add(files, name, text, strlen(text), error);
     free(text);
     return status;
 }
 
-qkv_status qkvi_tokenizer_save(const char *folder, const char *vocab, size_t vocab_bytes,
+qkv_status qkvi_tokenizer_save(qkvi_files *files, const char *vocab, size_t vocab_bytes,
                                const qkvi_bert_rules *rules, int64_t max_len, qkv_error *error) {
     qkv_tokenizer *tokenizer = NULL;
     QKV_TRY(qkv_tokenizer_open_memory(vocab, vocab_bytes, NULL, 0, &tokenizer, error));
-    qkv_status status = save(folder, "vocab.txt", vocab, vocab_bytes, error);
+    qkv_status status = qkvi_files_add(files, "vocab.txt", vocab, vocab_bytes, error);
     if (status == QKV_OK)
-        status = save_json(folder, "tokenizer.json", make_tokenizer(tokenizer, rules), error);
+        status = save_json(files, "tokenizer.json", make_tokenizer(tokenizer, rules), error);
     if (status == QKV_OK)
-        status = save_json(folder, "tokenizer_config.json", make_config(rules, max_len), error);
+        status = save_json(files, "tokenizer_config.json", make_config(rules, max_len), error);
     qkv_tokenizer_free(tokenizer);
     return status;
 }

@@ -26,7 +26,7 @@ static qkvi_stored_out sinusoids(const qkvi_trainer *trainer) {
                               .data = trainer->weights->embed.position };
 }
 
-static qkv_status save_weights(const qkvi_trainer *trainer, const char *path, qkv_error *error) {
+static qkv_status add_weights(qkvi_files *files, const qkvi_trainer *trainer, qkv_error *error) {
     const qkvi_param_table *const table = &trainer->table;
     qkvi_stored_out *const tensors = qkvi_calloc_array((size_t)table->n_rows + 1, sizeof *tensors);
     int64_t n = 0;
@@ -40,19 +40,22 @@ static qkv_status save_weights(const qkvi_trainer *trainer, const char *path, qk
                                         .data = trainer->params + row->offset };
     }
     if (trainer->info.sinusoidal_positions) tensors[n++] = sinusoids(trainer);
-    const qkv_status status = qkvi_safetensors_write(path, tensors, n, "format", "pt", error);
+    qkvi_writer *writer;
+    qkv_status status = qkvi_files_begin(files, "model.safetensors", &writer, error);
+    if (status == QKV_OK) status = qkvi_safetensors_put(writer, tensors, n, "format", "pt", error);
     free(tensors);
     return status;
 }
 
+/* A folder that holds a model already has all of the new one after it, or all of the old one. */
 qkv_status qkvi_trainer_save(const qkvi_trainer *trainer, qkv_error *error) {
-    const char *const folder = trainer->options->out;
-    QKV_TRY(qkvi_config_write(folder, &trainer->info, error));
-    QKV_TRY(qkvi_tokenizer_save(folder, trainer->vocab, trainer->vocab_bytes, &qkvi_bert_uncased,
-                                trainer->info.max_len, error));
-    char *const path = qkvi_path_join(folder, "model.safetensors");
-    if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
-    const qkv_status status = save_weights(trainer, path, error);
-    free(path);
+    qkvi_files files = { .folder = trainer->options->out };
+    qkv_status status = add_weights(&files, trainer, error);
+    if (status == QKV_OK) status = qkvi_config_write(&files, &trainer->info, error);
+    if (status == QKV_OK)
+        status = qkvi_tokenizer_save(&files, trainer->vocab, trainer->vocab_bytes,
+                                     &qkvi_bert_uncased, trainer->info.max_len, error);
+    if (status == QKV_OK) return qkvi_files_commit(&files, error);
+    qkvi_files_end(&files);
     return status;
 }
