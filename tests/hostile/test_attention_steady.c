@@ -1,0 +1,168 @@
+/*
+ * The steady state allocates nothing: 100 times forward, backward and merge after the first make no
+ * call of the context's allocator and none of malloc and its sisters, which this program replaces,
+ * on any thread; and with a workspace of the caller's and no threads to start, not even the first
+ * call does. Under AddressSanitizer, which brings its own malloc, only the allocator is counted.
+ */
+#include "hostile/attention_job.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "counting_allocator.h"
+
+static atomic_long n_mallocs; /* calls of malloc and its sisters, on all threads */
+
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__)
+enum { MALLOC_IS_OURS = 1 };
+
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t n, size_t bytes);
+void *__libc_realloc(void *pointer, size_t bytes);
+void *__libc_memalign(size_t alignment, size_t bytes);
+
+static void *counted(void *pointer) {
+    atomic_fetch_add(&n_mallocs, 1);
+    return pointer;
+}
+
+#pragma GCC visibility push(default) /* the C library must see them */
+void *malloc(size_t bytes) { return counted(__libc_malloc(bytes)); }
+void *calloc(size_t n, size_t bytes) { return counted(__libc_calloc(n, bytes)); }
+void *realloc(void *pointer, size_t bytes) { return counted(__libc_realloc(pointer, bytes)); }
+void *aligned_alloc(size_t alignment, size_t bytes) {
+    return counted(__libc_memalign(alignment, bytes));
+}
+void *memalign(size_t alignment, size_t bytes);
+void *memalign(size_t alignment, size_t bytes) {
+    return counted(__libc_memalign(alignment, bytes));
+}
+int posix_memalign(void **pointer, size_t alignment, size_t bytes) {
+    *pointer = counted(__libc_memalign(alignment, bytes));
+    return *pointer ? 0 : ENOMEM;
+}
+#pragma GCC visibility pop
+#else
+enum { MALLOC_IS_OURS = 0 };
+#endif
+
+enum { REPEATS = 100 };
+
+static void malloc_is_counted(void **state) {
+    (void)state;
+    if (!MALLOC_IS_OURS) skip();
+    const long before = atomic_load(&n_mallocs);
+    void *volatile a = malloc(10), *volatile b = aligned_alloc(64, 64);
+    FILE *file = fopen("/dev/null", "r"); /* the C library's own */
+    assert_true(a && b && file);
+    assert_true(atomic_load(&n_mallocs) >= before + 3);
+    fclose(file);
+    free(a), free(b);
+}
+
+/* A quarter of it keeps three threads busy. */
+static job quarter_new(void) {
+    job j = job_new();
+    j.p.d.n_batch = 1;
+    j.p.d.n_heads = 2;
+    j.p.d.n_kv_heads = 1;
+    return j;
+}
+
+static void steady(const char *isa, int n_threads) {
+    counting_allocator counter = { 0 };
+    job j = quarter_new(), answer = quarter_new();
+    qkv_ctx *ctx = NULL;
+    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    options.isa = isa;
+    options.n_threads = n_threads;
+    options.allocator = counting_allocator_of(&counter);
+    assert_int_equal(qkv_ctx_create(&options, &ctx, NULL), QKV_OK);
+    assert_int_equal(job_do(ctx, &answer), QKV_OK);
+    const int64_t calls = counter.n_calls;
+    const long mallocs = atomic_load(&n_mallocs);
+    qkv_status status = QKV_OK;
+    for (int n = 0; n < REPEATS && status == QKV_OK; n++) status = job_do(ctx, &j);
+    const long more = atomic_load(&n_mallocs) - mallocs;
+    assert_int_equal(status, QKV_OK);
+    assert_int_equal(counter.n_calls, calls);
+    assert_int_equal(more, 0);
+    assert_true(job_same(&j, &answer));
+    qkv_ctx_destroy(ctx);
+    assert_int_equal(counter.n_alive, 0);
+    job_free(&j);
+    job_free(&answer);
+}
+
+static void nothing_after_the_first_call(void **state) {
+    (void)state;
+    for (int n = 0; qkv_isa_name(n); n++)
+        for (int threads = 1; threads <= 3; threads += 2) steady(qkv_isa_name(n), threads);
+}
+
+/* Smaller problems afterwards need nothing either, nor do refused calls. */
+static void nothing_for_smaller_problems(void **state) {
+    (void)state;
+    job j = job_new(), small = job_new();
+    qkv_ctx *ctx = context_on(NULL, 3);
+    assert_int_equal(job_do(ctx, &j), QKV_OK);
+    const long mallocs = atomic_load(&n_mallocs);
+    qkv_status status = QKV_OK, refused = QKV_ERR_SHAPE;
+    for (int64_t len = 1; len < 64 && status == QKV_OK && refused == QKV_ERR_SHAPE; len += 7) {
+        small.p.d.len_q = len;
+        small.p.d.len_k = 8 * len;
+        status = job_do(ctx, &small);
+        small.p.d.len_k = -1;
+        refused = problem_call(ctx, &small.p);
+    }
+    const long more = atomic_load(&n_mallocs) - mallocs;
+    assert_int_equal(status, QKV_OK);
+    assert_int_equal(refused, QKV_ERR_SHAPE);
+    assert_int_equal(more, 0);
+    qkv_ctx_destroy(ctx);
+    small.p.d = j.p.d;
+    job_free(&small);
+    job_free(&j);
+}
+
+static void nothing_at_all_with_a_workspace(void **state) {
+    (void)state;
+    for (int n = 0; qkv_isa_name(n); n++) {
+        job answer = job_answer(), j = job_new();
+        const problem *p = &j.p;
+        const qkv_attention_grads g = grads_of(p);
+        qkv_ctx *ctx = context_on(qkv_isa_name(n), 1);
+        size_t bytes[2];
+        qkv_call_options call = QKV_CALL_OPTIONS_INIT;
+        assert_int_equal(qkv_attention_workspace(ctx, &p->d, &bytes[0]), QKV_OK);
+        assert_int_equal(qkv_attention_backward_workspace(ctx, &p->d, &bytes[1]), QKV_OK);
+        call.workspace_bytes = bytes[0] > bytes[1] ? bytes[0] : bytes[1];
+        call.workspace = aligned_alloc(64, call.workspace_bytes);
+        assert_non_null(call.workspace);
+        const long mallocs = atomic_load(&n_mallocs);
+        const qkv_status forward =
+            qkv_attention_forward(ctx, &p->d, p->q, p->k, p->v, p->o, p->lse, &call);
+        const qkv_status backward =
+            qkv_attention_backward(ctx, &p->d, p->q, p->k, p->v, p->o, p->lse, &g, &call);
+        const long more = atomic_load(&n_mallocs) - mallocs;
+        assert_int_equal(forward, QKV_OK);
+        assert_int_equal(backward, QKV_OK);
+        assert_int_equal(more, 0);
+        assert_memory_equal(p->d_k, answer.p.d_k, (size_t)n_k(p) * sizeof(float));
+        free(call.workspace);
+        qkv_ctx_destroy(ctx);
+        job_free(&j);
+        job_free(&answer);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(malloc_is_counted),
+        cmocka_unit_test(nothing_after_the_first_call),
+        cmocka_unit_test(nothing_for_smaller_problems),
+        cmocka_unit_test(nothing_at_all_with_a_workspace),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
