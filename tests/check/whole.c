@@ -212,16 +212,6 @@ static double largest_value(const double *exact, int64_t n) {
     return largest;
 }
 
-/*
- * Where the textbook overflows on finite inputs, its error is infinite. So it is with scores of
- * 1e10, whose lse has lost in f32 what tells them apart.
- */
-static bool overflows(const check_case *c, const double *textbook, const double *exact, int64_t n) {
-    for (int64_t i = 0; !c->visible_nan && i < n; i++)
-        if (isfinite(exact[i]) && !isfinite(textbook[i])) return true;
-    return false;
-}
-
 static void compare_gradient(const check_case *c, int which, const guarded *ours,
                              const int64_t stride[3], const double *exact, double bound,
                              check_report *report) {
@@ -262,17 +252,14 @@ static void compare_backward(const check_case *c, const outputs *x, check_report
     const double *const f32[3] = { textbook.d_q, textbook.d_k, textbook.d_v };
     for (int which = 0; which < ORACLE_TEXTBOOKS; which++) {
         oracle_textbook_f32(&c->d, &in, which, &textbook);
-        for (int a = 0; a < 3; a++) {
+        for (int a = 0; a < 3; a++)
             error[a] = fmax(error[a], largest_error(f32[a], right[a], n[a]));
-            if (overflows(c, f32[a], right[a], n[a])) error[a] = INFINITY;
-        }
     }
     const guarded *const ours[3] = { &x->d_q, &x->d_k, &x->d_v };
     const int64_t *const stride[3] = { c->d_q_stride, c->d_k_stride, c->d_v_stride };
     for (int a = 0; a < 3; a++) {
         const double bound = 4 * error[a] + 16 * EPSILON * largest_value(right[a], n[a]);
-        if (isfinite(bound))
-            compare_gradient(c, BOUND_D_Q + a, ours[a], stride[a], right[a], bound, report);
+        compare_gradient(c, BOUND_D_Q + a, ours[a], stride[a], right[a], bound, report);
     }
     oracle_backward_free(&exact);
     oracle_backward_free(&textbook);
@@ -293,7 +280,7 @@ void check_case_everywhere(const check_options *options, const check_case *c, ui
     const setup first = { isas[0], 1, modes[0] };
     if (run(c, &first, &scalar, report)) {
         compare_forward(c, &scalar, report);
-        compare_backward(c, &scalar, report);
+        if (!c->forward_only) compare_backward(c, &scalar, report);
         for (int n = 0; n < n_isas; n++) {
             const setup s = { isas[n], (int)rng_between(&r, 1, 16), modes[rng_between(&r, 0, 7)] };
             if (!run(c, &s, &other, report)) continue;
