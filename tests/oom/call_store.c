@@ -114,6 +114,37 @@ static qkv_status list(qkv_error *error) {
 
 static uint64_t take_list(void) { return listed; }
 
+/* Names that are compared in normal form, a key that is there twice, values that are read. */
+static void put_odd(void) {
+    static const char header[] =
+        "{\"\xc3\xa9\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
+        "\"e\\u0301\":{\"dtype\":\"F32\",\"shape\":[1],\"x\":0,\"data_offsets\":[4,8]},"
+        "\"e\\u0301\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}";
+    enum { HEADER = sizeof header - 1 };
+    _Static_assert(HEADER < 256, "the length is one byte");
+    char bytes[8 + HEADER + 8] = { (char)HEADER };
+    memcpy(bytes + 8, header, HEADER);
+    oom_put(path, bytes, sizeof bytes);
+}
+
+static void visit_finding(void *user, const qkv_finding *finding) {
+    uint64_t *const hash = user;
+    *hash = oom_hash_text(*hash, finding->rule);
+    *hash = oom_hash_text(*hash, finding->text);
+}
+
+static qkv_status audit_clean(qkv_error *error) {
+    qkv_audit result;
+    listed = 0;
+    return qkv_tensor_audit(DATA "mixed.safetensors", visit_finding, &listed, &result, error);
+}
+
+static qkv_status audit_odd(qkv_error *error) {
+    qkv_audit result;
+    listed = 0;
+    return qkv_tensor_audit(path, visit_finding, &listed, &result, error);
+}
+
 static const oom_call calls[] = {
     { "qkv_array_read", "npy, transposed", NULL, read_npy, take_array, drop_array, OOM_IO, 0 },
     { "qkv_array_read", "npy, integers", NULL, read_integers, take_array, drop_array, OOM_IO, 0 },
@@ -127,6 +158,8 @@ static const oom_call calls[] = {
     { "qkvi_safetensors_write", "many tensors", put_old, write_tensors, take_file, drop_file,
       OOM_IO, 0 },
     { "qkv_tensor_list", "mixed", NULL, list, take_list, NULL, OOM_IO, 0 },
+    { "qkv_tensor_audit", "mixed", NULL, audit_clean, take_list, NULL, OOM_IO, 0 },
+    { "qkv_tensor_audit", "odd names", put_odd, audit_odd, take_list, drop_file, OOM_IO, 0 },
 };
 
 const oom_group oom_store = { "store", calls, sizeof calls / sizeof *calls, NULL, NULL };
