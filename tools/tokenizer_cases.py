@@ -3,6 +3,7 @@
 
     python3 tools/tokenizer_cases.py tests/golden/tokenizer           writes everything (two minutes)
     python3 tools/tokenizer_cases.py tests/golden/tokenizer --show I  prints tokens and ranges of string I of strings.z
+    python3 tools/tokenizer_cases.py tests/golden/tokenizer --strings N SEED FILE   N other strings, for golden_strings FILE
 
 Needs the package tokenizers; its version is written into the files. The vocabulary is made here: words, pieces, and
 characters of every Unicode category with their ## forms. Files:
@@ -114,10 +115,10 @@ ASCII_TEXT = "abcdeXYZ 019 .,!'-"
 N_STRINGS, SEED = 20000, 3
 
 
-def random_strings(vocabulary, alphabet):
+def random_strings(vocabulary, alphabet, n, seed):
     """Pieces of the vocabulary, special tokens among them, characters of an alphabet, and now and then any scalar value."""
-    draws = Draws(SEED)
-    for _ in range(N_STRINGS):
+    draws = Draws(seed)
+    for _ in range(n):
         text = ""
         for _ in range(1 + draws.below(12)):
             what = draws.below(100)
@@ -137,6 +138,8 @@ def random_strings(vocabulary, alphabet):
 
 def is_sorted(text):
     """Marks are in canonical order, so that the package's ranges are where the bytes are."""
+    clean = normalizers.BertNormalizer(clean_text=True, handle_chinese_chars=False, strip_accents=False, lowercase=False)
+    text = clean.normalize_str(text)
     nfd = normalizers.NFD()
     return nfd.normalize_str(text) == "".join(nfd.normalize_str(c) for c in text)
 
@@ -169,19 +172,29 @@ def hash_string(text, makers):
     return result & ~1 | with_ranges
 
 
-def strings_file(vocabulary, alphabet, makers):
-    """u32, little-endian: how many characters, the characters, how many strings, the hashes."""
-    hashes = [hash_string(text, makers) for text in random_strings(vocabulary, alphabet)]
-    numbers = [len(alphabet)] + [ord(c) for c in alphabet] + [len(hashes)] + hashes
+def strings_file(vocabulary, alphabet, makers, n, seed):
+    """u32, little-endian: the seed, how many characters, the characters, how many strings, the hashes."""
+    hashes = [hash_string(text, makers) for text in random_strings(vocabulary, alphabet, n, seed)]
+    numbers = [seed, len(alphabet)] + [ord(c) for c in alphabet] + [n] + hashes
     return zlib.compress(struct.pack("<%dI" % len(numbers), *numbers), 9)
 
 
-def show(folder, index):
+def read_alphabet(folder):
+    """Of the files that are there: the vocabulary and the alphabet of the strings."""
     vocabulary = (folder / "vocab.txt").read_text(encoding="utf-8").split("\n")[:-1]
     numbers = zlib.decompress((folder / "strings.z").read_bytes())
-    count = struct.unpack_from("<I", numbers)[0]
-    alphabet = "".join(map(chr, struct.unpack_from("<%dI" % count, numbers, 4)))
-    text = list(random_strings(vocabulary, alphabet))[index]
+    count = struct.unpack_from("<I", numbers, 4)[0]
+    return vocabulary, "".join(map(chr, struct.unpack_from("<%dI" % count, numbers, 8)))
+
+
+def more_strings(folder, n, seed):
+    vocabulary, alphabet = read_alphabet(folder)
+    return strings_file(vocabulary, alphabet, [make_tokenizer(vocabulary, s) for s in SETTINGS], n, seed)
+
+
+def show(folder, index):
+    vocabulary, alphabet = read_alphabet(folder)
+    text = list(random_strings(vocabulary, alphabet, N_STRINGS, SEED))[index]
     print(ascii(text), "" if is_sorted(text) else "(marks change places: ranges are not compared)")
     for setting in SETTINGS:
         print(setting)
@@ -256,12 +269,14 @@ def main(folder):
         file.write(json.dumps(head)[:-1] + ', "cases": [\n')
         lines = [json.dumps(case_of(text, makers), separators=(",", ":")) for text in hand_picked()]
         file.write(",\n".join(lines) + "\n]}\n")
-    (folder / "strings.z").write_bytes(strings_file(vocabulary, "".join(few), makers))
+    (folder / "strings.z").write_bytes(strings_file(vocabulary, "".join(few), makers, N_STRINGS, SEED))
     (folder / "unicode.z").write_bytes(tokenizer_table.table())
 
 
 if __name__ == "__main__":
     if sys.argv[2:3] == ["--show"]:
         show(pathlib.Path(sys.argv[1]), int(sys.argv[3]))
+    elif sys.argv[2:3] == ["--strings"]:
+        pathlib.Path(sys.argv[5]).write_bytes(more_strings(pathlib.Path(sys.argv[1]), int(sys.argv[3]), int(sys.argv[4])))
     else:
         main(pathlib.Path(sys.argv[1]))

@@ -235,6 +235,31 @@ static void test_free_options(void **state) {
     clear_out();
 }
 
+/* Going on in another folder: the stopped one keeps its files. */
+static void test_another_folder(void **state) {
+    (void)state;
+    qkv_train_options options = tiny_run();
+    char stopped[64];
+    const result expected = uninterrupted(&options);
+    qkv_ctx *const ctx = any_ctx();
+    const int raised = 1;
+    qkv_error error;
+    options.cancel = &raised;
+    for (int step = 1; step <= 5; step++) /* one report is in the log */
+        assert_int_equal(run_on(options, &error), QKV_ERR_CANCELLED);
+    snprintf(stopped, sizeof stopped, "%s/stopped", folder);
+    assert_int_equal(rename(out_path, stopped), 0);
+    options = tiny_run();
+    options.resume = stopped;
+    train(ctx, &options);
+    expect_same(take_result(), &expected, "in another folder");
+    assert_int_equal(rename(stopped, out_path), 0);
+    assert_true(exists(checkpoint));
+    clear_out();
+    free_result(&expected);
+    qkv_ctx_destroy(ctx);
+}
+
 /* Without resume the same run is not begun anew by mistake; another one is. */
 static void test_begin_anew(void **state) {
     (void)state;
@@ -392,8 +417,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_a_step_at_a_time), cmocka_unit_test(test_random_stops),
         cmocka_unit_test(test_killed),           cmocka_unit_test(test_other_options),
         cmocka_unit_test(test_free_options),     cmocka_unit_test(test_begin_anew),
-        cmocka_unit_test(test_damaged),          cmocka_unit_test(test_forged),
-        cmocka_unit_test(test_no_file),
+        cmocka_unit_test(test_another_folder),   cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_forged),           cmocka_unit_test(test_no_file),
     };
     draws = argc > 1 ? strtoull(argv[1], NULL, 10) : (uint64_t)time(NULL);
     print_message("seed %llu\n", (unsigned long long)draws);

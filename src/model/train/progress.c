@@ -30,33 +30,43 @@ static void keep_lines(FILE *log, const char *text, int64_t step) {
     }
 }
 
-/* The log as it was at step, in place of the old one. */
-static qkv_status begin_log(const char *path, int64_t step, qkv_error *error) {
+static char *log_path(const char *folder) { return qkvi_path_join(folder, "train_log.tsv"); }
+
+/* The log of the folder that is resumed; NULL if there is none. */
+static char *load_old(const qkv_train_options *options) {
+    char *const path = options->resume ? log_path(options->resume) : NULL;
     char *old = NULL;
-    size_t old_bytes;
+    size_t n_bytes;
+    if (path && qkvi_file_load(path, MAX_LOG, &old, &n_bytes, NULL) != QKV_OK) old = NULL;
+    free(path);
+    return old;
+}
+
+/* The log as it was at the step, in place of what is there. */
+static qkv_status begin_log(const char *path, const qkvi_trainer *trainer, qkv_error *error) {
+    char *const old = load_old(trainer->options);
     qkvi_writer writer;
-    if (step > 0 && qkvi_file_load(path, MAX_LOG, &old, &old_bytes, NULL) != QKV_OK) old = NULL;
     qkv_status status = qkvi_writer_begin(path, &writer, error);
     if (status == QKV_OK) {
         fputs(header, writer.stream);
-        if (old) keep_lines(writer.stream, old, step);
+        if (old) keep_lines(writer.stream, old, trainer->step);
         status = qkvi_writer_commit(&writer, error);
     }
     free(old);
     return status;
 }
 
-qkv_status qkvi_progress_begin(const char *folder, int64_t step, qkvi_progress *progress,
+qkv_status qkvi_progress_begin(const qkvi_trainer *trainer, qkvi_progress *progress,
                                qkv_error *error) {
     memset(progress, 0, sizeof *progress);
-    char *const path = qkvi_path_join(folder, "train_log.tsv");
+    char *const path = log_path(trainer->options->out);
     if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
-    qkv_status status = begin_log(path, step, error);
+    qkv_status status = begin_log(path, trainer, error);
     if (status == QKV_OK && !(progress->log = fopen(path, "ae")))
         status =
             qkvi_error_set(error, QKV_ERR_IO, "cannot write train_log.tsv: %s", strerror(errno));
     free(path);
-    progress->first_step = step;
+    progress->first_step = trainer->step;
     progress->started = progress->reported = now();
     return status;
 }

@@ -15,8 +15,11 @@ typedef struct qkvi_progress {
     double started, reported;     /* seconds of the monotonic clock */
 } qkvi_progress;
 
-/** Begins the log, or continues it after the lines up to step (a resumed run). IO, MEMORY. */
-qkv_status qkvi_progress_begin(const char *folder, int64_t step, qkvi_progress *progress,
+/**
+ * Begins the log of a run that has done some steps, with the lines up to there of the log that the
+ * resumed folder has. IO, MEMORY.
+ */
+qkv_status qkvi_progress_begin(const qkvi_trainer *trainer, qkvi_progress *progress,
                                qkv_error *error);
 void qkvi_progress_end(qkvi_progress *progress);
 

@@ -78,7 +78,7 @@ static qkv_status run_steps(qkvi_trainer *t, qkvi_progress *progress, qkv_error 
 static qkv_status train(qkvi_trainer *trainer, qkv_error *error) {
     qkvi_progress progress;
     QKV_TRY(qkvi_trainer_open(trainer, error));
-    QKV_TRY(qkvi_progress_begin(trainer->options->out, trainer->step, &progress, error));
+    QKV_TRY(qkvi_progress_begin(trainer, &progress, error));
     const qkv_status status = run_steps(trainer, &progress, error);
     qkvi_progress_end(&progress);
     if (status != QKV_OK) return status;
