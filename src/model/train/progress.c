@@ -33,27 +33,21 @@ static void keep_lines(FILE *log, const char *text, int64_t step) {
 static char *log_path(const char *folder) { return qkvi_path_join(folder, "train_log.tsv"); }
 
 /* The log of the folder that is resumed; NULL if there is none. */
-static char *load_old(const qkv_train_options *options) {
+static void load_old(const qkv_train_options *options, char **old) {
     char *const path = options->resume ? log_path(options->resume) : NULL;
-    char *old = NULL;
     size_t n_bytes;
-    if (path && qkvi_file_load(path, MAX_LOG, &old, &n_bytes, NULL) != QKV_OK) old = NULL;
+    *old = NULL;
+    if (path && qkvi_file_load(path, MAX_LOG, old, &n_bytes, NULL) != QKV_OK) *old = NULL;
     free(path);
-    return old;
 }
 
 /* The log as it was at the step, in place of what is there. */
-static qkv_status begin_log(const char *path, const qkvi_trainer *trainer, qkv_error *error) {
-    char *const old = load_old(trainer->options);
+static qkv_status begin_log(const char *path, const char *old, int64_t step, qkv_error *error) {
     qkvi_writer writer;
-    qkv_status status = qkvi_writer_begin(path, &writer, error);
-    if (status == QKV_OK) {
-        fputs(header, writer.stream);
-        if (old) keep_lines(writer.stream, old, trainer->step);
-        status = qkvi_writer_commit(&writer, error);
-    }
-    free(old);
-    return status;
+    QKV_TRY(qkvi_writer_begin(path, &writer, error));
+    fputs(header, writer.stream);
+    if (old) keep_lines(writer.stream, old, step);
+    return qkvi_writer_commit(&writer, error);
 }
 
 qkv_status qkvi_progress_begin(const qkvi_trainer *trainer, qkvi_progress *progress,
@@ -61,7 +55,10 @@ qkv_status qkvi_progress_begin(const qkvi_trainer *trainer, qkvi_progress *progr
     memset(progress, 0, sizeof *progress);
     char *const path = log_path(trainer->options->out);
     if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
-    qkv_status status = begin_log(path, trainer, error);
+    char *old;
+    load_old(trainer->options, &old);
+    qkv_status status = begin_log(path, old, trainer->step, error);
+    free(old);
     if (status == QKV_OK && !(progress->log = fopen(path, "ae")))
         status =
             qkvi_error_set(error, QKV_ERR_IO, "cannot write train_log.tsv: %s", strerror(errno));
