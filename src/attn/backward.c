@@ -149,6 +149,13 @@ static void wait_for_turn(atomic_llong *turn, int64_t mine) {
         if (++spins > 64) sched_yield();
 }
 
+/* Channel panels of n rows: zeros up to the next multiple of 4, which tiles may read. */
+static void zero_beyond(float *panels, int64_t n, int64_t dim) {
+    const size_t bytes = (size_t)(qkvi_round_up(n, 4) - n) * QKVI_BWD_PANEL * sizeof *panels;
+    for (int64_t d = 0; d < dim && bytes; d += QKVI_BWD_PANEL)
+        memset(panels + d * QKVI_BWD_QUERIES + n * QKVI_BWD_PANEL, 0, bytes);
+}
+
 /*
  * Queries [i0, i0 + n) of head h against the piece's keys. first: no key block before this one has
  * met them.
@@ -163,6 +170,8 @@ static void run_block(const pass *x, const piece *w, slot *s, int64_t h, int64_t
         x->kernels->pack_channels(q, p->q_stride[2], n, p->head_dim, QKVI_BWD_QUERIES, NULL, s->q);
     const bool d_o_finite = x->kernels->pack_channels(d_o, g->d_o_stride[2], n, p->head_dim_v,
                                                       QKVI_BWD_QUERIES, NULL, s->d_o);
+    zero_beyond(s->q, n, p->head_dim);
+    zero_beyond(s->d_o, n, p->head_dim_v);
     fill_rows(x, w, s, h, i0, n);
     const bool all = !p->mask_type && s->begin[n - 1] == 0 && s->end[0] == w->n_keys;
     bwd_block a = {

@@ -32,8 +32,7 @@ enum {
 /*
  * Panels of channels ("Q panels") are [ceil(dim / 32)][rows][32], where rows is 128 for queries and
  * 256 for keys; panels of keys are [ceil(n_keys / 32)][dim][32]. All are aligned to 64 and zero in
- * the columns beyond the data. Rows beyond n_queries up to the next multiple of 4 are readable and
- * of no consequence.
+ * the columns beyond the data. Rows beyond n_queries up to the next multiple of 4 are zero too.
  */
 struct qkvi_bwd_block {
     int64_t head_dim, head_dim_v;
