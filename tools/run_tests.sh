@@ -10,17 +10,6 @@ no_tests=error # an empty suite is a failure, unless it was asked for
 n_passed=0
 n_failed=0
 
-# Reads CTest's log: "passed failed" in cases. A program that failed without naming a failed case counts as one failure.
-count_cases() {
-    awk '
-        / Testing: / { ok = bad = 0 }
-        /^\[ +OK \] / { ok++ }
-        /^\[  FAILED  \] [0-9]+ test/ { bad = $4 }
-        /^Test Passed\./ { passed += ok ? ok : 1; ended = 1 }
-        /^Test (Failed|Timeout|Skipped|Not Run)/ { passed += ok; failed += bad ? bad : 1; ended = 1 }
-        END { print passed + 0, failed + 0 }' "$1"
-}
-
 # run_preset PRESET REGEX: builds, tests, adds to the totals
 run_preset() {
     preset=$1
@@ -34,7 +23,7 @@ run_preset() {
     passed=0 failed=0
     if [ -f "$log" ]; then
         read -r passed failed <<COUNTS
-$(count_cases "$log")
+$(sh tools/count_cases.sh "$log")
 COUNTS
         cp "$log" "build/$preset/test.log"
     fi

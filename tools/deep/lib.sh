@@ -1,0 +1,19 @@
+# Shared by the steps (sourced).
+jobs=$(nproc 2>/dev/null || echo 2)
+
+# preset_tests PRESET CTEST_ARGUMENTS…: builds the preset, runs tests of it, adds the cases to n_cases. At most two at a time:
+# some start threads of their own.
+n_cases=0
+preset_tests() {
+    preset=$1
+    shift
+    ./dev build "$preset"
+    last=build/$preset/Testing/Temporary/LastTest.log
+    rm -f "$last"
+    ctest --preset "$preset" --no-tests=error -j 2 "$@"
+    read -r passed failed <<COUNTS
+$(sh tools/count_cases.sh "$last")
+COUNTS
+    [ "$failed" -eq 0 ]
+    n_cases=$((n_cases + passed))
+}
