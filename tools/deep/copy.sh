@@ -1,7 +1,9 @@
-# Makes "build/deep/a copy of the source" and its release build, without tests; what others see of the project.
-copy="build/deep/a copy of the source"
-rm -rf "$copy"
-mkdir -p "$copy"
-tar -c --exclude=./build --exclude=./.git . | tar -x -C "$copy"
+# copy.sh FOLDER: copies the source to FOLDER and makes its release build, without tests and without a compiler's cache: what
+# others get.
+rm -rf "$1"
+mkdir -p "$1"
+tar -c --exclude=./build --exclude=./.git . | tar -x -C "$1"
 export CCACHE_DISABLE=1
-(cd "$copy" && cmake --preset release -DQKV_TESTS=OFF && cmake --build --preset release)
+cd "$1"
+cmake --preset release -DQKV_TESTS=OFF
+cmake --build --preset release

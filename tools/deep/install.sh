@@ -1,7 +1,7 @@
 # The copy with spaces in its path, installed, moved and used by strangers' programs; and built within a stranger's project.
 . tools/deep/lib.sh
 copy="build/deep/a copy of the source"
-[ -x "$copy/build/release/qkv" ] || sh tools/deep/copy.sh
+[ -x "$copy/build/release/qkv" ] || sh -eu tools/deep/copy.sh "$copy" # reproducible.sh has left it
 sh tests/install/run.sh "$copy/build/release" "build/deep/an installed tree" | tee build/deep/install.cases
 read -r n_cases _ <<COUNT
 $(tail -n 1 build/deep/install.cases)
@@ -15,4 +15,5 @@ for kind in shared static; do
     "$inside/attend_c_$kind"
     n_cases=$((n_cases + 1))
 done
+rm -rf "$copy"
 echo "$n_cases cases"

@@ -1,12 +1,12 @@
-# The same source at another place, of another length and with spaces, without any cache: the same bytes in every library and
-# in the tool.
+# The same source at two places, of different lengths and one with spaces: the same bytes in every library and in the tool.
 . tools/deep/lib.sh
-./dev build release
-sh tools/deep/copy.sh
-copy="build/deep/a copy of the source"
+one=build/deep/copy other="build/deep/a copy of the source"
+sh -eu tools/deep/copy.sh "$one"
+sh -eu tools/deep/copy.sh "$other"
 for file in libqkv.a libqkvmodel.a libqkvview.a libqkv.so libqkvmodel.so libqkvview.so qkv; do
-    cmp "build/release/$file" "$copy/build/release/$file"
-    sha256sum "$copy/build/release/$file"
+    cmp "$one/build/release/$file" "$other/build/release/$file"
+    sha256sum "$one/build/release/$file"
     n_cases=$((n_cases + 1))
 done
+rm -rf "$one"
 echo "$n_cases cases"
