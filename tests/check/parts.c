@@ -149,7 +149,7 @@ static void part_attend_small(trial *t) {
     uint16_t see[QKVI_SMALL];
     for (int j = 0; j < n_keys; j++) {
         see[j] = (uint16_t)(rng_chance(&t->r, 50) ? 0xFFFF : rng_between(&t->r, 0, 0xFFFF));
-        see[j] |= (uint16_t)(0xFFFF << n_queries);
+        see[j] |= (uint16_t)(0xFFFFu << n_queries);
     }
     const bool odd = rng_chance(&t->r, 10);
     float *(*const values)(trial *, int64_t) = odd ? input : ordinary;
