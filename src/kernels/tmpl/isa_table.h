@@ -10,8 +10,8 @@
 #include "kernels/tmpl/pack.h"
 
 #include "kernels/tmpl/attend.h"
-#include "kernels/tmpl/attend_small.h"
 #include "kernels/tmpl/attend_bwd.h"
+#include "kernels/tmpl/attend_small.h"
 #include "kernels/tmpl/layer.h"
 #include "kernels/tmpl/merge.h"
 
