@@ -150,19 +150,25 @@ typedef enum qkv_dtype { QKV_F32 = 0 } qkv_dtype;
 typedef enum qkv_mask_type {
     QKV_MASK_NONE = 0,
     QKV_MASK_BOOL = 1, /* bytes; non-zero: query i may see key j */
-    QKV_MASK_F32 = 2   /* added to the score; -INFINITY: hidden; NaN, +INFINITY: the row is NaN */
+    QKV_MASK_F32 = 2,  /* added to the score; -INFINITY: hidden; NaN, +INFINITY: the row is NaN */
+    QKV_MASK_BITS = 3  /* like BOOL, key j in bit j % 8 of byte j / 8; strides in bytes, key 1 */
 } qkv_mask_type;
 
 /** What is set in a descriptor. A field without its flag is ignored: 0 keeps its meaning. */
 enum {
-    QKV_SET_SCALE = 1u << 0,    /* scale; otherwise 1/sqrt(head_dim), or 1 if head_dim is 0 */
-    QKV_SET_SOFTCAP = 1u << 1,  /* softcap > 0: s becomes softcap * tanh(s / softcap) */
-    QKV_SET_CAUSAL = 1u << 2,   /* j <= i + q_offset */
-    QKV_SET_WINDOW = 1u << 3,   /* -window_left <= j - (i + q_offset) <= window_right; -1: any */
-    QKV_SET_Q_OFFSET = 1u << 4, /* q_offset or q_offsets; otherwise 0 */
-    QKV_SET_KV_LEN = 1u << 5,   /* kv_len: keys j >= kv_len[b] are hidden and never read */
-    QKV_SET_Q_LEN = 1u << 6,    /* q_len: query rows i >= q_len[b] are neither read nor written */
-    QKV_SET_MASK = 1u << 7      /* mask, mask_type, mask_stride, mask_len_k */
+    QKV_SET_SCALE = 1u << 0,      /* scale; otherwise 1/sqrt(head_dim), or 1 if head_dim is 0 */
+    QKV_SET_SOFTCAP = 1u << 1,    /* softcap > 0: s becomes softcap * tanh(s / softcap) */
+    QKV_SET_CAUSAL = 1u << 2,     /* j <= i + q_offset */
+    QKV_SET_WINDOW = 1u << 3,     /* -window_left <= j - (i + q_offset) <= window_right; -1: any */
+    QKV_SET_Q_OFFSET = 1u << 4,   /* q_offset or q_offsets; otherwise 0 */
+    QKV_SET_KV_LEN = 1u << 5,     /* kv_len: keys j >= kv_len[b] are hidden and never read */
+    QKV_SET_Q_LEN = 1u << 6,      /* q_len: query rows i >= q_len[b] are neither read nor written */
+    QKV_SET_MASK = 1u << 7,       /* mask, mask_type, mask_stride, mask_len_k */
+    QKV_SET_PREFIX_LEN = 1u << 8, /* with causal: j < prefix_len[b] or j <= i + q_offset */
+    QKV_SET_CHUNK = 1u << 9,      /* chunk: floor((i + q_offset) / chunk) == floor(j / chunk) */
+    QKV_SET_SEGMENTS = 1u << 10,  /* seg_q, seg_k: seg_q[b][i] == seg_k[b][j] */
+    QKV_SET_ALIBI = 1u << 11,     /* alibi_slopes: slope[h] * (j - i - q_offset) joins the mask */
+    QKV_SET_SINKS = 1u << 12      /* sinks: a score of no key, part of the sum and of lse only */
 };
 
 /**
@@ -191,8 +197,15 @@ typedef struct qkv_attention_desc {
     const int64_t *q_len;     /* one per batch, 0 ... len_q */
     const void *mask;
     qkv_mask_type mask_type;
-    int64_t mask_stride[4]; /* 0 broadcasts */
-    int64_t mask_len_k;     /* the mask's last dimension: keys beyond it are hidden; 0: len_k */
+    int64_t mask_stride[4];    /* 0 broadcasts */
+    int64_t mask_len_k;        /* the mask's last dimension: keys beyond it are hidden; 0: len_k */
+    const int64_t *prefix_len; /* one per batch, 0 ... len_k (prefix-LM: Raffel et al. 2020) */
+    int64_t chunk;             /* at least 1; keys 0 ... chunk - 1 are the first */
+    const int32_t *seg_q,
+        *seg_k; /* [n_batch][len_q], [n_batch][len_k]: documents of a packed row */
+    int64_t seg_q_stride, seg_k_stride; /* of the batch; tokens are dense; 0 broadcasts */
+    const float *alibi_slopes;          /* [n_heads]; 0: none for that head (Press et al. 2022) */
+    const float *sinks;                 /* [n_heads], a logit each (Xiao et al. 2024; gpt-oss) */
 } qkv_attention_desc;
 
 /**
@@ -272,6 +285,7 @@ typedef struct qkv_attention_grads {
     const float *d_lse; /* nullable; lse_stride of the descriptor */
     void *d_q, *d_k, *d_v;
     int64_t d_o_stride[3], d_q_stride[3], d_k_stride[3], d_v_stride[3];
+    float *d_sinks; /* [n_heads], nullable; with QKV_SET_SINKS */
 } qkv_attention_grads;
 
 /** Fills the strides for dense arrays in the shapes of desc, with all pointers NULL. */

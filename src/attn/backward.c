@@ -15,6 +15,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "attn/backward_rows.h"
 #include "attn/mask.h"
 #include "attn/seen.h"
 #include "attn/watch.h"
@@ -102,15 +103,8 @@ typedef struct piece {
     bool finite; /* k is */
 } piece;
 
-static const float *row_of(const float *x, const int64_t stride[3], int64_t b, int64_t h,
-                           int64_t i) {
-    return x + b * stride[0] + h * stride[1] + i * stride[2];
-}
-
-/* What only depends on the queries: lse, delta and the keys that each sees. */
+/* lse, delta and the keys that each query sees. */
 static void fill_rows(const pass *x, const piece *w, slot *s, int64_t h, int64_t i0, int64_t n) {
-    const qkvi_problem *p = x->p;
-    const qkvi_grads *g = x->g;
     for (int64_t r = 0; r < n; r++) {
         const int64_t i = i0 + r;
         const qkvi_range keys = qkvi_keys_of(&w->rules, i);
@@ -118,25 +112,8 @@ static void fill_rows(const pass *x, const piece *w, slot *s, int64_t h, int64_t
             (int32_t)(qkvi_min_i64(qkvi_max_i64(keys.begin, w->key), w->key + w->n_keys) - w->key);
         s->end[r] =
             (int32_t)(qkvi_min_i64(qkvi_max_i64(keys.end, w->key), w->key + w->n_keys) - w->key);
-        s->lse[r] = *row_of(p->lse, p->lse_stride, w->b, h, i);
     }
-    x->kernels->bwd.delta(row_of(p->o, p->o_stride, w->b, h, i0), p->o_stride[2],
-                          row_of(g->d_o, g->d_o_stride, w->b, h, i0), g->d_o_stride[2], n,
-                          p->head_dim_v, s->delta);
-    for (int64_t r = 0; g->d_lse && r < n; r++)
-        s->delta[r] -= *row_of(g->d_lse, p->lse_stride, w->b, h, i0 + r);
-    for (int64_t r = n; r < QKVI_BWD_QUERIES; r++) s->lse[r] = s->delta[r] = 0;
-}
-
-static void set_mask(const qkvi_problem *p, const piece *w, int64_t h, int64_t i0, bwd_block *a) {
-    if (!p->mask_type) return;
-    const void *row = qkvi_mask_row(p, w->b, h, i0);
-    a->mask_row_stride = p->mask_stride[2];
-    a->mask_key_stride = p->mask_stride[3];
-    if (p->mask_type == QKV_MASK_BOOL)
-        a->mask_bool = (const uint8_t *)row + w->key * p->mask_stride[3];
-    else
-        a->mask_add = (const float *)row + w->key * p->mask_stride[3];
+    qkvi_backward_rows(x->p, x->g, x->kernels, w->b, h, i0, n, s->lse, s->delta);
 }
 
 static void zero_rows(float *x, int64_t stride, int64_t n, int64_t dim) {
@@ -164,8 +141,8 @@ static void run_block(const pass *x, const piece *w, slot *s, int64_t h, int64_t
                       int64_t first) {
     const qkvi_problem *p = x->p;
     const qkvi_grads *g = x->g;
-    const float *const q = row_of(p->q, p->q_stride, w->b, h, i0);
-    const float *const d_o = row_of(g->d_o, g->d_o_stride, w->b, h, i0);
+    const float *const q = qkvi_row(p->q, p->q_stride, w->b, h, i0);
+    const float *const d_o = qkvi_row(g->d_o, g->d_o_stride, w->b, h, i0);
     const bool q_finite =
         x->kernels->pack_channels(q, p->q_stride[2], n, p->head_dim, QKVI_BWD_QUERIES, NULL, s->q);
     const bool d_o_finite = x->kernels->pack_channels(d_o, g->d_o_stride[2], n, p->head_dim_v,
@@ -173,7 +150,7 @@ static void run_block(const pass *x, const piece *w, slot *s, int64_t h, int64_t
     zero_beyond(s->q, n, p->head_dim);
     zero_beyond(s->d_o, n, p->head_dim_v);
     fill_rows(x, w, s, h, i0, n);
-    const bool all = !p->mask_type && s->begin[n - 1] == 0 && s->end[0] == w->n_keys;
+    const bool all = !qkvi_hides(p) && s->begin[n - 1] == 0 && s->end[0] == w->n_keys;
     bwd_block a = {
         .head_dim = p->head_dim,
         .head_dim_v = p->head_dim_v,
@@ -190,6 +167,7 @@ static void run_block(const pass *x, const piece *w, slot *s, int64_t h, int64_t
         .delta = s->delta,
         .scale = p->scale,
         .softcap = p->softcap,
+        .mask = qkvi_mask_from(p, w->b, h, i0, w->key),
         .select = !all && !(q_finite && d_o_finite && w->finite),
         .p = s->p,
         .t = s->t,
@@ -200,7 +178,6 @@ static void run_block(const pass *x, const piece *w, slot *s, int64_t h, int64_t
         .d_q = g->d_q + w->b * g->d_q_stride[0] + h * g->d_q_stride[1] + i0 * g->d_q_stride[2],
         .d_q_stride = g->d_q_stride[2],
     };
-    set_mask(p, w, h, i0, &a);
     x->kernels->bwd.keys(&a);
     const int64_t head = w->b * p->n_heads + h, before = w->block - first;
     atomic_llong *const turn =
@@ -260,8 +237,8 @@ static void run_piece(const pass *x, slot *s, int64_t index) {
     w.key = w.block * QKVI_BWD_KEYS;
     w.rules = qkvi_rules_of(p, w.b);
     w.n_keys = qkvi_max_i64(0, qkvi_min_i64(QKVI_BWD_KEYS, w.rules.n_keys - w.key));
-    const float *const k = row_of(p->k, p->k_stride, w.b, w.g, w.key);
-    const float *const v = row_of(p->v, p->v_stride, w.b, w.g, w.key);
+    const float *const k = qkvi_row(p->k, p->k_stride, w.b, w.g, w.key);
+    const float *const v = qkvi_row(p->v, p->v_stride, w.b, w.g, w.key);
     uint32_t see[QKVI_SEEN_WORDS];
     qkvi_seen(p, x->kernels, &w.rules, w.b, w.g, w.key, w.n_keys, see);
     x->kernels->pack_keys(k, p->k_stride[2], w.n_keys, p->head_dim, see, s->k_t);
@@ -311,6 +288,7 @@ static qkv_status backward(qkv_ctx *ctx, const qkvi_problem *p, const qkvi_grads
     for (int64_t n = 0; n < n_turns; n++) atomic_init(&x.turn[n], 0);
     x.watch = qkvi_watch_begin(call, x.n_pieces);
     qkvi_pool_run(ctx->pool, x.n_slots, run_task, &x);
+    qkvi_backward_sinks(p, g, x.kernels);
     return qkvi_watch_end(&x.watch, ctx);
 }
 

@@ -11,6 +11,7 @@
 
 #include "attn/arrays.h"
 #include "core/alloc.h"
+#include "core/ints.h"
 #include "core/options.h"
 
 /* ---- Sizes and numbers ----------------------------------------------------------------------- */
@@ -81,7 +82,14 @@ static qkv_status fill_numbers(const qkv_attention_desc *d, qkvi_problem *p, qkv
         QKV_TRY(check_window("window_left", d->window_left, &p->window_left, e));
         QKV_TRY(check_window("window_right", d->window_right, &p->window_right, e));
     }
-    if (d->flags & QKV_SET_CAUSAL) p->window_right = 0;
+    p->causal = d->flags & QKV_SET_CAUSAL;
+    if (d->flags & QKV_SET_CHUNK) {
+        if (d->chunk < 1 || d->chunk > QKVI_MAX_SIZE)
+            return qkvi_error_set(e, QKV_ERR_ARGUMENT,
+                                  "chunk = %" PRId64 " is not in [1, %" PRId64 "]", d->chunk,
+                                  QKVI_MAX_SIZE);
+        p->chunk = d->chunk;
+    }
     return QKV_OK;
 }
 
@@ -125,16 +133,28 @@ static qkv_status fill_lengths(const qkv_attention_desc *d, qkvi_problem *p, qkv
         p->q_len = d->q_len;
         if (n) QKV_TRY(check_each("q_len", p->q_len, n, 0, d->len_q, e));
     }
+    if (d->flags & QKV_SET_PREFIX_LEN) {
+        if (!p->causal)
+            return qkvi_error_set(e, QKV_ERR_ARGUMENT,
+                                  "QKV_SET_PREFIX_LEN is set without QKV_SET_CAUSAL");
+        if (!d->prefix_len && n)
+            return qkvi_error_set(e, QKV_ERR_ARGUMENT,
+                                  "prefix_len is NULL, but QKV_SET_PREFIX_LEN is set");
+        p->prefix_len = d->prefix_len;
+        if (n) QKV_TRY(check_each("prefix_len", p->prefix_len, n, 0, d->len_k, e));
+    }
     return QKV_OK;
 }
 
 static qkv_status fill_mask(const qkv_attention_desc *d, qkvi_problem *p, qkv_error *e) {
     p->mask_len_k = d->len_k;
     if (!(d->flags & QKV_SET_MASK)) return QKV_OK;
-    if (d->mask_type != QKV_MASK_BOOL && d->mask_type != QKV_MASK_F32)
-        return qkvi_error_set(e, QKV_ERR_DTYPE,
-                              "mask_type = %d is neither QKV_MASK_BOOL nor QKV_MASK_F32",
-                              (int)d->mask_type);
+    if (d->mask_type != QKV_MASK_BOOL && d->mask_type != QKV_MASK_F32 &&
+        d->mask_type != QKV_MASK_BITS)
+        return qkvi_error_set(
+            e, QKV_ERR_DTYPE,
+            "mask_type = %d is none of QKV_MASK_BOOL, QKV_MASK_F32, QKV_MASK_BITS",
+            (int)d->mask_type);
     QKV_TRY(check_size("mask_len_k", d->mask_len_k, QKVI_MAX_SIZE, e));
     const bool repeats = d->mask_len_k == 1;
     if (d->mask_len_k > d->len_k && !repeats)
@@ -144,13 +164,49 @@ static qkv_status fill_mask(const qkv_attention_desc *d, qkvi_problem *p, qkv_er
     p->mask_type = d->mask_type;
     p->mask = d->mask;
     memcpy(p->mask_stride, d->mask_stride, sizeof p->mask_stride);
+    if (p->mask_type == QKV_MASK_BITS && !repeats && p->mask_stride[3] != 1)
+        return qkvi_error_set(e, QKV_ERR_STRIDE,
+                              "mask_stride[3] = %" PRId64 " is not 1, the bits of a row are dense",
+                              p->mask_stride[3]);
     if (repeats) p->mask_stride[3] = 0;
     if (d->mask_len_k > 1) p->mask_len_k = d->mask_len_k;
     return QKV_OK;
 }
 
+/* Segments, ALiBi and sinks: pointers, which arrays.c checks with the others. */
+static void fill_heads(const qkv_attention_desc *d, qkvi_problem *p) {
+    if (d->flags & QKV_SET_SEGMENTS) {
+        p->seg_q = d->seg_q;
+        p->seg_k = d->seg_k;
+        p->seg_q_stride = d->seg_q_stride;
+        p->seg_k_stride = d->seg_k_stride;
+    }
+    if (d->flags & QKV_SET_ALIBI) p->alibi_slopes = d->alibi_slopes;
+    if (d->flags & QKV_SET_SINKS) p->sinks = d->sinks;
+}
+
+/* A flag that is set needs its array, unless it has no elements. */
+static qkv_status require_arrays(const qkv_attention_desc *d, qkv_error *e) {
+    const struct {
+        uint32_t flag;
+        const char *flag_name, *name;
+        const void *data;
+        bool has_elements;
+    } list[] = {
+        { QKV_SET_SEGMENTS, "QKV_SET_SEGMENTS", "seg_q", d->seg_q, d->n_batch && d->len_q },
+        { QKV_SET_SEGMENTS, "QKV_SET_SEGMENTS", "seg_k", d->seg_k, d->n_batch && d->len_k },
+        { QKV_SET_ALIBI, "QKV_SET_ALIBI", "alibi_slopes", d->alibi_slopes, d->n_heads },
+        { QKV_SET_SINKS, "QKV_SET_SINKS", "sinks", d->sinks, d->n_heads },
+    };
+    for (size_t n = 0; n < sizeof list / sizeof *list; n++)
+        if (d->flags & list[n].flag && !list[n].data && list[n].has_elements)
+            return qkvi_error_set(e, QKV_ERR_ARGUMENT, "%s is NULL, but %s is set", list[n].name,
+                                  list[n].flag_name);
+    return QKV_OK;
+}
+
 static qkv_status fill_problem(const qkv_attention_desc *given, qkvi_problem *p, qkv_error *e) {
-    const uint32_t known = (QKV_SET_MASK << 1) - 1;
+    const uint32_t known = (QKV_SET_SINKS << 1) - 1;
     qkv_attention_desc copy;
     const qkv_attention_desc *d = &copy;
     memset(p, 0, sizeof *p);
@@ -177,6 +233,8 @@ static qkv_status fill_problem(const qkv_attention_desc *given, qkvi_problem *p,
     memcpy(p->lse_stride, d->lse_stride, sizeof p->lse_stride);
     QKV_TRY(fill_numbers(d, p, e));
     QKV_TRY(fill_lengths(d, p, e));
+    fill_heads(d, p);
+    QKV_TRY(require_arrays(d, e));
     return fill_mask(d, p, e);
 }
 
@@ -186,6 +244,17 @@ static void add_lengths(qkvi_arrays *all, const char *name, const int64_t *data,
     const int64_t size[4] = { 1, 1, 1, n }, stride[3] = { 0 };
     if (!data) return;
     qkvi_arrays_add(all, name, data, size, stride, false)->elem_bytes = sizeof *data;
+}
+
+static void add_heads(qkvi_arrays *all, const char *name, const float *data, int64_t n) {
+    const int64_t size[4] = { 1, 1, 1, n }, stride[3] = { 0 };
+    if (data) qkvi_arrays_add(all, name, data, size, stride, false);
+}
+
+static void add_segments(qkvi_arrays *all, const char *name, const int32_t *data, int64_t n_batch,
+                         int64_t stride, int64_t len) {
+    const int64_t size[4] = { n_batch, 1, 1, len }, strides[3] = { stride, 0, 0 };
+    if (data) qkvi_arrays_add(all, name, data, size, strides, false)->elem_bytes = sizeof *data;
 }
 
 /* The shapes of a problem, as every array has them. */
@@ -213,11 +282,18 @@ static void add_inputs(qkvi_arrays *all, const qkvi_problem *p) {
     add_lengths(all, "q_offsets", p->q_offsets, p->n_batch);
     add_lengths(all, "kv_len", p->kv_len, p->n_batch);
     add_lengths(all, "q_len", p->q_len, p->n_batch);
+    add_lengths(all, "prefix_len", p->prefix_len, p->n_batch);
+    add_heads(all, "alibi_slopes", p->alibi_slopes, p->n_heads);
+    add_heads(all, "sinks", p->sinks, p->n_heads);
+    add_segments(all, "seg_q", p->seg_q, p->n_batch, p->seg_q_stride, p->len_q);
+    add_segments(all, "seg_k", p->seg_k, p->n_batch, p->seg_k_stride, p->len_k);
     if (!p->mask_type) return;
-    const int64_t size[4] = { p->n_batch, p->n_heads, p->len_q, p->mask_len_k };
+    const bool bits = p->mask_type == QKV_MASK_BITS;
+    const int64_t size[4] = { p->n_batch, p->n_heads, p->len_q,
+                              bits ? qkvi_ceil_div(p->mask_len_k, 8) : p->mask_len_k };
     qkvi_array *mask = qkvi_arrays_add(all, "mask", p->mask, size, p->mask_stride, false);
     mask->stride[3] = p->mask_stride[3];
-    mask->elem_bytes = p->mask_type == QKV_MASK_BOOL ? 1 : (int64_t)sizeof(float);
+    mask->elem_bytes = p->mask_type == QKV_MASK_F32 ? (int64_t)sizeof(float) : 1;
 }
 
 /* The caller's workspace, if he brought one. call is nullable. */
@@ -304,7 +380,8 @@ qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, const void *q, 
                          .d_lse = grads->d_lse,
                          .d_q = grads->d_q,
                          .d_k = grads->d_k,
-                         .d_v = grads->d_v };
+                         .d_v = grads->d_v,
+                         .d_sinks = grads->d_sinks };
     memcpy(out->d_o_stride, grads->d_o_stride, sizeof out->d_o_stride);
     memcpy(out->d_q_stride, grads->d_q_stride, sizeof out->d_q_stride);
     memcpy(out->d_k_stride, grads->d_k_stride, sizeof out->d_k_stride);
@@ -317,6 +394,12 @@ qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, const void *q, 
     qkvi_arrays_add(&all, "d_q", grads->d_q, s.q, grads->d_q_stride, true);
     qkvi_arrays_add(&all, "d_k", grads->d_k, s.k, grads->d_k_stride, true);
     qkvi_arrays_add(&all, "d_v", grads->d_v, s.v, grads->d_v_stride, true);
+    if (grads->d_sinks) {
+        const int64_t size[4] = { 1, 1, 1, p->n_heads }, stride[3] = { 0 };
+        if (!p->sinks && p->n_heads)
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "d_sinks is set without QKV_SET_SINKS");
+        qkvi_arrays_add(&all, "d_sinks", grads->d_sinks, size, stride, true);
+    }
     QKV_TRY(qkvi_arrays_check(&all, true, error));
     rest_strides(p);
     rest(s.o, out->d_o_stride, 3);

@@ -37,11 +37,13 @@ typedef struct qkvi_problem {
     float softcap;
 
     /*
-     * Query i stands at position i + offset and sees keys [position - window_left, position +
-     * window_right] of the first min(len_k, kv_len, mask length). Causal is folded into
-     * window_right; unbounded is QKVI_NO_WINDOW. See mask.h.
+     * Who sees whom by position: see mask.h. Query i stands at position i + offset; keys are the
+     * first min(len_k, kv_len, mask length). An unbounded side of the window is QKVI_NO_WINDOW.
      */
     int64_t window_left, window_right;
+    bool causal;
+    const int64_t *prefix_len; /* nullable, n_batch entries in range */
+    int64_t chunk;             /* 0: none */
     int64_t q_offset;
     const int64_t *q_offsets, *kv_len, *q_len; /* nullable, n_batch entries in range */
 
@@ -49,12 +51,17 @@ typedef struct qkvi_problem {
     const void *mask;
     int64_t mask_stride[4]; /* a last dimension of 1 has become stride 0 */
     int64_t mask_len_k;     /* keys at or beyond it are hidden; len_k without a mask */
+
+    const int32_t *seg_q, *seg_k; /* both NULL: no segments */
+    int64_t seg_q_stride, seg_k_stride;
+    const float *alibi_slopes, *sinks; /* nullable, n_heads entries */
 } qkvi_problem;
 
 /** The gradients of a backward call, with the strides of qkvi_problem's arrays. */
 typedef struct qkvi_grads {
     const float *d_o, *d_lse; /* d_lse nullable, lse_stride */
     float *d_q, *d_k, *d_v;
+    float *d_sinks; /* nullable */
     int64_t d_o_stride[3], d_q_stride[3], d_k_stride[3], d_v_stride[3];
 } qkvi_grads;
 

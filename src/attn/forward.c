@@ -87,6 +87,8 @@ static void attend_queries(const pass *x, const head *w, const qkvi_packed *from
         .mask = qkvi_mask_from(p, w->b, h, i0, 0),
         .scale = x->plan.scale,
         .softcap = p->has_softcap ? p->softcap : 0,
+        .has_sink = p->sinks,
+        .sink = p->sinks ? p->sinks[h] : 0,
         .o = p->o + w->b * p->o_stride[0] + h * p->o_stride[1] + i0 * p->o_stride[2],
         .o_row = p->o_stride[2],
         .lse_row = p->lse_stride[2],

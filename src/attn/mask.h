@@ -1,12 +1,15 @@
 /**
- * Who may see whom, by position: causal, windows, lengths and offsets. The explicit mask is not in
- * here: where there is one, QKVI_SEE_ALL only means that nothing but the mask hides a key.
+ * Who may see whom, by position: causal with or without a prefix, windows, chunks, lengths and
+ * offsets. The explicit mask and segments are not in here: where there are any, QKVI_SEE_ALL only
+ * means that nothing but them hides a key.
  *
- * Query i of a batch stands at position p = i + offset and sees the keys
- *     [max(0, p - left), min(n_keys, p + right + 1))
+ * Query i of a batch stands at position p = i + offset and sees the keys of an interval, in which
+ * c = floor(p / chunk) chunk:
+ *     from  max(0, p - left, c)    up to  min(n_keys, p + right, max(p, prefix - 1), c + chunk - 1)
  * Both ends never fall as i grows, so the keys seen by a block of queries, and the queries that see
  * a block of keys, are intervals too, and a block is classified from its first and last row alone.
- * No sum here can overflow: see desc.h.
+ * A query whose own position is a key sees it, so the intervals of neighbours leave no gap. No sum
+ * here can overflow: see desc.h.
  */
 #ifndef QKVI_ATTN_MASK_H
 #define QKVI_ATTN_MASK_H
@@ -24,6 +27,8 @@ typedef struct qkvi_rules {
     int64_t n_queries; /* rows at or beyond it are neither read nor written */
     int64_t n_keys;    /* keys at or beyond it are hidden and never read */
     int64_t offset, left, right;
+    int64_t causal_end; /* causal: keys before max(p + 1, causal_end); QKVI_NO_WINDOW: not causal */
+    int64_t chunk;      /* 0: none */
 } qkvi_rules;
 
 typedef enum qkvi_sight { QKVI_SEE_NONE, QKVI_SEE_SOME, QKVI_SEE_ALL } qkvi_sight;
@@ -42,25 +47,57 @@ static inline qkvi_rules qkvi_rules_of(const qkvi_problem *p, int64_t b) {
         .offset = p->q_offsets ? p->q_offsets[b] : p->q_offset,
         .left = p->window_left,
         .right = p->window_right,
+        .causal_end = !p->causal      ? QKVI_NO_WINDOW
+                      : p->prefix_len ? p->prefix_len[b]
+                                      : 0,
+        .chunk = p->chunk,
     };
+}
+
+/** What query i may see, ends not clipped to the keys that there are. */
+static inline qkvi_range qkvi_span_of(const qkvi_rules *r, int64_t i) {
+    const int64_t at = i + r->offset;
+    qkvi_range keys = { at - r->left,
+                        qkvi_min_i64(at + r->right + 1, qkvi_max_i64(at + 1, r->causal_end)) };
+    if (r->chunk) {
+        const int64_t begin = (at - (at % r->chunk + r->chunk) % r->chunk);
+        keys.begin = qkvi_max_i64(keys.begin, begin);
+        keys.end = qkvi_min_i64(keys.end, begin + r->chunk);
+    }
+    return keys;
 }
 
 /** Keys that query i may see. */
 static inline qkvi_range qkvi_keys_of(const qkvi_rules *r, int64_t i) {
-    const int64_t position = i + r->offset;
-    return qkvi_range_clip(position - r->left, position + r->right + 1, r->n_keys);
+    const qkvi_range keys = qkvi_span_of(r, i);
+    return qkvi_range_clip(keys.begin, keys.end, r->n_keys);
 }
 
 /**
  * The smallest interval of keys that holds all that a query of [begin, end) may see; begin < end.
  */
 static inline qkvi_range qkvi_keys_of_block(const qkvi_rules *r, int64_t begin, int64_t end) {
-    return qkvi_range_clip(begin + r->offset - r->left, end + r->offset + r->right, r->n_keys);
+    return qkvi_range_clip(qkvi_span_of(r, begin).begin, qkvi_span_of(r, end - 1).end, r->n_keys);
+}
+
+/** The first query whose interval ends after a key, or (if `begins`) begins at it or later. */
+static inline int64_t qkvi_first_query(const qkvi_rules *r, int64_t key, bool begins) {
+    int64_t low = 0, high = r->n_queries;
+    while (low < high) {
+        const int64_t i = low + (high - low) / 2;
+        const qkvi_range keys = qkvi_span_of(r, i);
+        if (begins ? keys.begin >= key : keys.end > key)
+            high = i;
+        else
+            low = i + 1;
+    }
+    return low;
 }
 
 /** Queries that may see a key of [begin, end), begin < end <= n_keys: all of an interval. */
 static inline qkvi_range qkvi_queries_of_block(const qkvi_rules *r, int64_t begin, int64_t end) {
-    return qkvi_range_clip(begin - r->right - r->offset, end + r->left - r->offset, r->n_queries);
+    const int64_t first = qkvi_first_query(r, begin, false);
+    return (qkvi_range){ first, qkvi_max_i64(first, qkvi_first_query(r, end, true)) };
 }
 
 /**
@@ -76,7 +113,10 @@ static inline qkvi_sight qkvi_sight_of(const qkvi_rules *r, int64_t i0, int64_t 
     return all ? QKVI_SEE_ALL : QKVI_SEE_SOME;
 }
 
-/** The explicit mask's row of a query; key j lies mask_stride[3] * j elements further. */
+/**
+ * The explicit mask's row of a query; key j lies mask_stride[3] * j elements further, a bit mask's
+ * in byte j / 8.
+ */
 static inline const void *qkvi_mask_row(const qkvi_problem *p, int64_t b, int64_t h, int64_t i) {
     const int64_t at = b * p->mask_stride[0] + h * p->mask_stride[1] + i * p->mask_stride[2];
     const int64_t bytes = p->mask_type == QKV_MASK_F32 ? (int64_t)sizeof(float) : 1;

@@ -3,10 +3,20 @@
 
 qkvi_mask qkvi_mask_from(const qkvi_problem *p, int64_t b, int64_t h, int64_t i, int64_t j) {
     qkvi_mask mask = { .row = p->mask_stride[2], .key = p->mask_stride[3] };
+    if (p->seg_k) {
+        mask.seg_q = p->seg_q + b * p->seg_q_stride + i;
+        mask.seg_k = p->seg_k + b * p->seg_k_stride + j;
+    }
+    if (p->alibi_slopes) {
+        mask.slope = p->alibi_slopes[h];
+        mask.distance = j - i - (p->q_offsets ? p->q_offsets[b] : p->q_offset);
+    }
     if (p->mask_type == QKV_MASK_NONE) return mask;
     const void *row = qkvi_mask_row(p, b, h, i);
     if (p->mask_type == QKV_MASK_F32)
         mask.adds = (const float *)row + j * mask.key;
+    else if (p->mask_type == QKV_MASK_BITS)
+        mask.bits = (const uint8_t *)row + j / 8 * mask.key;
     else
         mask.bools = (const uint8_t *)row + j * mask.key;
     return mask;
@@ -27,11 +37,19 @@ static uint32_t seen_by_head(const qkvi_problem *p, const qkvi_kernels *kernels,
     const qkvi_range rows = qkvi_queries_of_block(r, j, j + n);
     if (rows.begin == rows.end) return 0;
     const qkvi_mask mask = qkvi_mask_from(p, b, h, rows.begin, j);
-    const int64_t position = rows.begin + r->offset - j, n_rows = rows.end - rows.begin;
-    const int64_t begin = position - r->left, end = position + r->right + 1;
-    if (mask.row == 0) /* one row for all queries, who together see an interval */
-        return kernels->mask_any(&mask, 1, n, begin, end + n_rows - 1);
-    return kernels->mask_any(&mask, n_rows, n, begin, end);
+    const qkvi_range keys = qkvi_keys_of_block(r, rows.begin, rows.end);
+    if (mask.row == 0 && !p->seg_k) /* one row for all queries, who together see an interval */
+        return kernels->mask_any(&mask, 1, n, keys.begin - j, keys.end - j);
+    const qkvi_range first = qkvi_span_of(r, rows.begin);
+    if (!r->chunk && (r->causal_end <= 0 || r->causal_end == QKVI_NO_WINDOW)) /* a key a row */
+        return kernels->mask_any(&mask, rows.end - rows.begin, n, first.begin - j, first.end - j);
+    uint32_t any = 0;
+    for (int64_t i = rows.begin; i < rows.end && any != bits_of(0, n); i++) {
+        const qkvi_mask row = qkvi_mask_from(p, b, h, i, j);
+        const qkvi_range own = qkvi_keys_of(r, i);
+        any |= kernels->mask_any(&row, 1, n, own.begin - j, own.end - j);
+    }
+    return any;
 }
 
 void qkvi_seen(const qkvi_problem *p, const qkvi_kernels *kernels, const qkvi_rules *r, int64_t b,
@@ -48,8 +66,8 @@ void qkvi_seen(const qkvi_problem *p, const qkvi_kernels *kernels, const qkvi_ru
         if (n <= 0) continue;
         const uint32_t within =
             bits_of(qkvi_max_i64(keys.begin - j, 0), qkvi_min_i64(keys.end - j, n));
-        if (!p->mask_type) see[w] = within;
-        for (int64_t h = 0; p->mask_type && h < n_heads && see[w] != within; h++)
+        if (!qkvi_hides(p)) see[w] = within;
+        for (int64_t h = 0; qkvi_hides(p) && h < n_heads && see[w] != within; h++)
             see[w] |= seen_by_head(p, kernels, r, b, g * p->heads_per_kv + h, j, (int)n);
     }
 }

@@ -18,7 +18,10 @@ enum { QKVI_SEEN_WORDS = QKVI_KEY_BLOCK / 32 };
 void qkvi_seen(const qkvi_problem *problem, const qkvi_kernels *kernels, const qkvi_rules *rules,
                int64_t b, int64_t g, int64_t key, int64_t n_keys, uint32_t see[QKVI_SEEN_WORDS]);
 
-/* The mask from its element for query i and key j on. */
+/* Whether anything but positions hides keys. */
+static inline bool qkvi_hides(const qkvi_problem *p) { return p->mask_type || p->seg_k; }
+
+/* Mask, segments and ALiBi from query i and key j on. */
 qkvi_mask qkvi_mask_from(const qkvi_problem *problem, int64_t b, int64_t h, int64_t i, int64_t j);
 
 #endif

@@ -1,15 +1,17 @@
 /* See small.h; the arithmetic is in kernels/tmpl/attend_small.h. */
 #include "attn/small.h"
 
+#include "attn/seen.h"
+
 enum { MOST_CHANNELS = 512 }; /* of a query, so that a transposed block fits the scratch */
 
 _Static_assert(QKVI_SMALL_WORK + 32 * MOST_CHANNELS <= QKVI_QUERY_BLOCK * QKVI_SCORE_ROW,
                "the work area is the scratch's scores");
 
 bool qkvi_small_problem(const qkvi_problem *p, const qkvi_forward_plan *plan) {
-    return !p->mask && !p->has_softcap && plan->k_factor == 1 && p->head_dim % 16 == 0 &&
-           p->head_dim > 0 && p->head_dim <= MOST_CHANNELS && p->head_dim_v % 32 == 0 &&
-           p->head_dim_v > 0;
+    return !qkvi_hides(p) && !p->alibi_slopes && !p->sinks && !p->has_softcap &&
+           plan->k_factor == 1 && p->head_dim % 16 == 0 && p->head_dim > 0 &&
+           p->head_dim <= MOST_CHANNELS && p->head_dim_v % 32 == 0 && p->head_dim_v > 0;
 }
 
 bool qkvi_small_rules(const qkvi_rules *r) {

@@ -31,11 +31,18 @@ enum {
     QKVI_ATTEND_TILES = 16 /* most row tiles of a call, of 6 rows or more */
 };
 
-/* The explicit mask of a head, from some element on. Both NULL: none. */
+/*
+ * What hides keys and biases scores beside positions, of one head, from query 0 and key 0 of a
+ * block on. At most one of the first three is set.
+ */
 typedef struct qkvi_mask {
     const uint8_t *bools; /* 0: may not see */
+    const uint8_t *bits;  /* least significant first, 0: may not see; row in bytes, key 1 or 0 */
     const float *adds;    /* -inf: may not see */
     int64_t row, key;     /* strides, for either */
+    const int32_t *seg_q, *seg_k; /* equal: may see; NULL: no segments */
+    float slope;                  /* slope (distance + j - i) is added: ALiBi; 0: nothing is */
+    int64_t distance;
 } qkvi_mask;
 
 /* What a row tile did in the current block of keys. */
@@ -94,10 +101,12 @@ typedef struct qkvi_attend {
     float *o_sum;      /* [n_queries][o_sum_row], aligned to 64, contents undefined */
     int64_t o_sum_row; /* a multiple of 16, at least head_dim_v rounded up to 32 */
 
-    qkvi_mask mask; /* from its element for query 0 of the block and key 0 on */
+    qkvi_mask mask; /* from query 0 of the block and key 0 of the sequence on */
 
     float scale;   /* not negative, scale log2 e normal: the caller has put the rest into k */
     float softcap; /* 0: none */
+    bool has_sink;
+    float sink; /* a score of no key */
 
     float *o;
     int64_t o_row;

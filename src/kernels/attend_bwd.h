@@ -19,6 +19,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kernels/attend.h"
+
 enum {
     QKVI_BWD_QUERIES = 128, /* a query block: part of the order of dK and dV */
     QKVI_BWD_DEPTH = 128,   /* keys of one chain of dQ: part of the order of dQ */
@@ -45,10 +47,7 @@ struct qkvi_bwd_block {
     const float *lse, *delta; /* per query */
     float scale, softcap;     /* softcap 0: none */
 
-    /* The explicit mask, from its element for query 0 and key 0 of the block; both NULL: none. */
-    const uint8_t *mask_bool;
-    const float *mask_add;
-    int64_t mask_row_stride, mask_key_stride;
+    qkvi_mask mask; /* from query 0 and key 0 of the block on */
 
     bool
         select; /* Q, dO or K hold a value that is not finite, and not every query sees every key */
@@ -69,6 +68,9 @@ typedef struct qkvi_bwd_kernels {
     /* delta[i] = <d_o[i], o[i]>, n >= 1 rows of dim */
     void (*delta)(const float *o, int64_t o_stride, const float *d_o, int64_t d_o_stride, int64_t n,
                   int64_t dim, float *delta);
+    /* A chain over n <= 128 queries of -exp(sink - lse) delta; lse and delta aligned to 64, with
+     * anything beyond n. */
+    float (*sink)(int n, float sink, const float *lse, const float *delta);
     /* P and dS of a block, added to d_k and d_v; then, with the same block, what dS adds to d_q. */
     void (*keys)(const struct qkvi_bwd_block *block);
     void (*queries)(const struct qkvi_bwd_block *block);

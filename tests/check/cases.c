@@ -134,6 +134,13 @@ static void random_options(rng *r, check_case *c) {
         c->kv_len[b] = rng_chance(r, 15) ? 0 : rng_between(r, 0, d->len_k);
         c->q_len[b] = rng_between(r, 0, d->len_q);
     }
+    for (int b = 0; b < CASE_MAX_BATCH; b++) c->prefix_len[b] = rng_between(r, 0, d->len_k);
+    if (d->flags & QKV_SET_CAUSAL && rng_chance(r, 25)) d->flags |= QKV_SET_PREFIX_LEN;
+    d->prefix_len = c->prefix_len;
+    if (rng_chance(r, 15)) {
+        d->flags |= QKV_SET_CHUNK;
+        d->chunk = rng_chance(r, 30) ? rng_between(r, 1, 4) : rng_between(r, 1, d->len_k + 2);
+    }
     if (rng_chance(r, 25)) d->flags |= QKV_SET_KV_LEN;
     if (rng_chance(r, 20)) d->flags |= QKV_SET_Q_LEN;
     d->kv_len = c->kv_len;
@@ -178,16 +185,19 @@ static guarded input_new(rng *r, check_case *c, char which, const int64_t stride
 /* Keeps one mask in three fully open or fully closed for some rows. */
 static void make_mask(rng *r, check_case *c) {
     qkv_attention_desc *d = &c->d;
-    const bool additive = rng_chance(r, 50);
+    static const qkv_mask_type types[] = { QKV_MASK_F32, QKV_MASK_BOOL, QKV_MASK_BITS };
+    d->mask_type = types[rng_between(r, 0, 2)];
+    const bool additive = d->mask_type == QKV_MASK_F32, bits = d->mask_type == QKV_MASK_BITS;
     int64_t size[4] = { d->n_batch, d->n_heads, d->len_q, d->len_k };
     if (d->len_k > 1 && rng_chance(r, 20)) d->mask_len_k = rng_between(r, 1, d->len_k);
     if (d->mask_len_k) size[3] = d->mask_len_k;
     if (rng_chance(r, 8)) size[3] = d->mask_len_k = 1;
+    if (bits) size[3] = (size[3] + 7) / 8;
     for (int n = 0; n < 3; n++)
         if (rng_chance(r, 30)) size[n] = size[n] ? 1 : 0;
-    int64_t step = rng_chance(r, 15) ? 2 : 1;
+    int64_t step = !bits && rng_chance(r, 15) ? 2 : 1;
     for (int n = 3; n >= 0; n--) {
-        d->mask_stride[n] = size[n] == 1 ? 0 : step;
+        d->mask_stride[n] = size[n] == 1 && !(bits && n == 3) ? 0 : step;
         step = step * size[n] + rng_between(r, 0, 2);
     }
     int64_t last = 1;
@@ -205,8 +215,56 @@ static void make_mask(rng *r, check_case *c) {
             ((unsigned char *)c->mask.data)[n] = sees ? (unsigned char)rng_between(r, 1, 255) : 0;
     }
     d->flags |= QKV_SET_MASK;
-    d->mask_type = additive ? QKV_MASK_F32 : QKV_MASK_BOOL;
     d->mask = c->mask.data;
+}
+
+static guarded segments_new(rng *r, const check_case *c, int64_t len, int64_t *stride) {
+    const int64_t rows = rng_chance(r, 30) ? 1 : c->d.n_batch;
+    *stride = rows == 1 ? 0 : len + rng_between(r, 0, 3);
+    guarded g =
+        guarded_new(len ? (size_t)((rows - 1) * *stride + len) * sizeof(int32_t) : 0, c->at_end);
+    const bool sorted = rng_chance(r, 60);
+    for (int64_t b = 0; len && b < rows; b++) {
+        int32_t id = -1;
+        for (int64_t i = 0; i < len; i++) {
+            if (sorted)
+                id += rng_chance(r, 5);
+            else
+                id = (int32_t)rng_between(r, 0, 2);
+            ((int32_t *)g.data)[b * *stride + i] = id;
+        }
+    }
+    return g;
+}
+
+static guarded per_head(rng *r, const check_case *c, float size) {
+    guarded g = guarded_new((size_t)c->d.n_heads * sizeof(float), c->at_end);
+    for (int64_t h = 0; h < c->d.n_heads; h++)
+        ((float *)g.data)[h] = rng_chance(r, 20) ? 0 : size * rng_normal(r);
+    return g;
+}
+
+/* Segments, ALiBi, sinks. */
+static void make_modifiers(rng *r, check_case *c) {
+    qkv_attention_desc *d = &c->d;
+    if (rng_chance(r, 15)) {
+        d->flags |= QKV_SET_SEGMENTS;
+        c->seg_q = segments_new(r, c, d->len_q, &d->seg_q_stride);
+        c->seg_k = segments_new(r, c, d->len_k, &d->seg_k_stride);
+        d->seg_q = c->seg_q.data;
+        d->seg_k = c->seg_k.data;
+    }
+    if (rng_chance(r, 15)) {
+        d->flags |= QKV_SET_ALIBI;
+        c->slopes = per_head(r, c, 0.3f);
+        d->alibi_slopes = c->slopes.data;
+    }
+    if (rng_chance(r, 15)) {
+        d->flags |= QKV_SET_SINKS;
+        c->sinks = per_head(r, c, rng_chance(r, 20) ? 50 : 2);
+        if (rng_chance(r, 10)) ((float *)c->sinks.data)[0] = -INFINITY;
+        d->sinks = c->sinks.data;
+    }
 }
 
 /* ---- Values that are not finite -------------------------------------------------------------- */
@@ -308,6 +366,13 @@ static void describe(check_case *c, const char *pattern) {
              d->mask_len_k, pattern, c->visible_nan ? ", NaN" : "");
 }
 
+enum { CASE_INPUTS = 10 };
+static void inputs_of(check_case *c, guarded *list[CASE_INPUTS]) {
+    guarded *const all[CASE_INPUTS] = { &c->q,    &c->k,     &c->v,     &c->d_o,    &c->d_lse,
+                                        &c->mask, &c->seg_q, &c->seg_k, &c->slopes, &c->sinks };
+    memcpy(list, all, sizeof all);
+}
+
 void case_make(check_case *c, uint64_t seed) {
     rng random = { seed }, *r = &random;
     memset(c, 0, sizeof *c);
@@ -324,6 +389,7 @@ void case_make(check_case *c, uint64_t seed) {
     c->d_o = input_new(r, c, 'o', c->d_o_stride, pattern);
     if (rng_chance(r, 40)) c->d_lse = input_new(r, c, 'l', c->d.lse_stride, NORMAL);
     if (rng_chance(r, 35)) make_mask(r, c);
+    make_modifiers(r, c);
     poison_hidden(r, c);
     if (rng_chance(r, 15)) poison_one(r, c);
     case_seal(c);
@@ -347,14 +413,16 @@ void case_dense(check_case *c, const qkv_attention_desc *d, uint64_t seed, bool 
 }
 
 void case_seal(check_case *c) {
-    const guarded *const inputs[] = { &c->q, &c->k, &c->v, &c->d_o, &c->d_lse, &c->mask };
-    for (int n = 0; n < 6; n++)
+    guarded *inputs[CASE_INPUTS];
+    inputs_of(c, inputs);
+    for (int n = 0; n < CASE_INPUTS; n++)
         if (inputs[n]->map) guarded_read_only(inputs[n]);
 }
 
 void case_free(check_case *c) {
-    guarded *const inputs[] = { &c->q, &c->k, &c->v, &c->d_o, &c->d_lse, &c->mask };
-    for (int n = 0; n < 6; n++) guarded_free(inputs[n]);
+    guarded *inputs[CASE_INPUTS];
+    inputs_of(c, inputs);
+    for (int n = 0; n < CASE_INPUTS; n++) guarded_free(inputs[n]);
 }
 
 oracle_inputs case_inputs(const check_case *c) {

@@ -25,8 +25,10 @@ typedef struct check_case {
     char text[512]; /* what the seed came to, for messages */
     qkv_attention_desc d;
     int64_t d_o_stride[3], d_q_stride[3], d_k_stride[3], d_v_stride[3];
-    guarded q, k, v, d_o, d_lse, mask; /* read-only; d_lse and mask may be absent (data NULL) */
+    /* Read-only; from d_lse on they may be absent (data NULL). */
+    guarded q, k, v, d_o, d_lse, mask, seg_q, seg_k, slopes, sinks;
     int64_t q_offsets[CASE_MAX_BATCH], kv_len[CASE_MAX_BATCH], q_len[CASE_MAX_BATCH];
+    int64_t prefix_len[CASE_MAX_BATCH];
     bool wants_lse, at_end;
     bool visible_nan; /* a value that some query sees is not finite */
     /* Gradients have no bound: scores beyond 2^20, which lse in f32 cannot tell apart. */

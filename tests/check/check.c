@@ -14,7 +14,7 @@
 
 enum { CASE_SECONDS = 120 };
 
-const char *const check_bound_names[BOUNDS] = { "o", "lse", "d_q", "d_k", "d_v" };
+const char *const check_bound_names[BOUNDS] = { "o", "lse", "d_q", "d_k", "d_v", "d_sinks" };
 const char *const check_kind_names[CHECK_KINDS] = { "parts", "whole" };
 
 typedef void check_function(const check_options *options, uint64_t seed, check_report *report);

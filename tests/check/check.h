@@ -15,7 +15,7 @@
 
 #include "check/cases.h"
 
-enum { BOUND_O, BOUND_LSE, BOUND_D_Q, BOUND_D_K, BOUND_D_V, BOUNDS };
+enum { BOUND_O, BOUND_LSE, BOUND_D_Q, BOUND_D_K, BOUND_D_V, BOUND_D_SINKS, BOUNDS };
 extern const char *const check_bound_names[BOUNDS];
 
 enum { CHECK_PARTS, CHECK_WHOLE, CHECK_KINDS }; /* of kernel tables; forward and backward calls */

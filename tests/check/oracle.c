@@ -42,15 +42,29 @@ static double scale_of(const qkv_attention_desc *d) {
     return d->head_dim ? 1 / sqrt((double)d->head_dim) : 1;
 }
 
+static int64_t position_of(const qkv_attention_desc *d, int64_t b, int64_t i) {
+    if (!(d->flags & QKV_SET_Q_OFFSET)) return i;
+    return i + (d->q_offsets ? d->q_offsets[b] : d->q_offset);
+}
+
 static int64_t mask_index(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i, int64_t j) {
     const int64_t key = d->mask_len_k == 1 ? 0 : j;
     return b * d->mask_stride[0] + h * d->mask_stride[1] + i * d->mask_stride[2] +
            key * d->mask_stride[3];
 }
 
-static double bias(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i, int64_t j) {
+static double mask_bias(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i, int64_t j) {
     if (!(d->flags & QKV_SET_MASK) || d->mask_type != QKV_MASK_F32) return 0;
     return (double)((const float *)d->mask)[mask_index(d, b, h, i, j)];
+}
+
+static double alibi(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i, int64_t j) {
+    if (!(d->flags & QKV_SET_ALIBI)) return 0;
+    return (double)d->alibi_slopes[h] * (double)(j - position_of(d, b, i));
+}
+
+static double sink_of(const qkv_attention_desc *d, int64_t h) {
+    return d->flags & QKV_SET_SINKS ? (double)d->sinks[h] : -INFINITY;
 }
 
 static int64_t queries_of(const qkv_attention_desc *d, int64_t b) {
@@ -58,19 +72,32 @@ static int64_t queries_of(const qkv_attention_desc *d, int64_t b) {
 }
 
 int oracle_sees(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i, int64_t j) {
-    int64_t position = i;
-    if (d->flags & QKV_SET_Q_OFFSET) position += d->q_offsets ? d->q_offsets[b] : d->q_offset;
-    if ((d->flags & QKV_SET_CAUSAL) && j > position) return 0;
+    const int64_t position = position_of(d, b, i);
+    const bool in_prefix = d->flags & QKV_SET_PREFIX_LEN && j < d->prefix_len[b];
+    if ((d->flags & QKV_SET_CAUSAL) && j > position && !in_prefix) return 0;
+    if (d->flags & QKV_SET_CHUNK) {
+        const double chunk = (double)d->chunk;
+        if (floor((double)position / chunk) != floor((double)j / chunk)) return 0;
+    }
     if (d->flags & QKV_SET_WINDOW) {
         if (d->window_left >= 0 && position - j > d->window_left) return 0;
         if (d->window_right >= 0 && j - position > d->window_right) return 0;
     }
     if ((d->flags & QKV_SET_KV_LEN) && j >= d->kv_len[b]) return 0;
+    if (d->flags & QKV_SET_SEGMENTS &&
+        d->seg_q[b * d->seg_q_stride + i] != d->seg_k[b * d->seg_k_stride + j])
+        return 0;
     if (d->flags & QKV_SET_MASK) {
         if (d->mask_len_k > 1 && j >= d->mask_len_k) return 0;
+        if (d->mask_type == QKV_MASK_BITS) {
+            const int64_t row =
+                b * d->mask_stride[0] + h * d->mask_stride[1] + i * d->mask_stride[2];
+            const int64_t key = d->mask_len_k == 1 ? 0 : j;
+            return ((const unsigned char *)d->mask)[row + key / 8] >> key % 8 & 1;
+        }
         if (d->mask_type == QKV_MASK_BOOL)
             return ((const unsigned char *)d->mask)[mask_index(d, b, h, i, j)] != 0;
-        return !(bias(d, b, h, i, j) == -INFINITY);
+        return !(mask_bias(d, b, h, i, j) == -INFINITY);
     }
     return 1;
 }
@@ -129,16 +156,18 @@ static void row_score(const qkv_attention_desc *d, const oracle_inputs *in, int6
         s = cap * tanh_s;
         r->t[j] = 1 - tanh_s * tanh_s;
     }
-    r->s[j] = as_f32_range(d, s + bias(d, b, h, i, j));
+    const double mask = mask_bias(d, b, h, i, j), slope = alibi(d, b, h, i, j);
+    r->s[j] = as_f32_range(d, s + (mask + slope));
     r->magnitude = largest(r->magnitude, fabs(scale) * size);
-    r->bias = largest(r->bias, fabs(bias(d, b, h, i, j)));
+    r->bias = largest(r->bias, fabs(mask) + fabs(slope));
     for (int64_t c = 0; c < d->head_dim_v; c++) r->v_max = largest(r->v_max, fabs((double)v[c]));
 }
 
 static void row_run(const qkv_attention_desc *d, const oracle_inputs *in, int64_t b, int64_t h,
                     int64_t i, row *r) {
-    double m = -INFINITY, sum = 0;
-    int has_nan = 0;
+    const double sink = sink_of(d, h);
+    double m = sink, sum = 0;
+    int has_nan = isnan(sink);
     r->n_visible = 0;
     r->magnitude = r->bias = r->v_max = 0;
     for (int64_t j = 0; j < d->len_k; j++) {
@@ -151,12 +180,14 @@ static void row_run(const qkv_attention_desc *d, const oracle_inputs *in, int64_
         m = largest(m, r->s[j]);
     }
     if (r->n_visible == 0) {
-        r->lse = -INFINITY;
+        r->lse = sink;
         return;
     }
+    if (isfinite(sink)) r->bias = largest(r->bias, fabs(sink));
     if (has_nan || isinf(m)) m = NAN; /* a visible NaN, a +inf, or nothing but -inf */
     for (int64_t j = 0; j < d->len_k; j++)
         if (r->sees[j]) sum += r->p[j] = exp(r->s[j] - m);
+    sum += exp(sink - m);
     for (int64_t j = 0; j < d->len_k; j++) r->p[j] = r->sees[j] ? r->p[j] / sum : 0;
     r->lse = m + log(sum);
 }
@@ -193,6 +224,13 @@ void oracle_forward_run(const qkv_attention_desc *d, const oracle_inputs *in, or
 
 /* ---- Backward -------------------------------------------------------------------------------- */
 
+/* What weights below 2^-126, which count as 0, can take from a gradient. */
+static void note_flushed(oracle_backward *out, double d_s, const float *x, int64_t n) {
+    double most = 1;
+    for (int64_t c = 0; c < n; c++) most = largest(most, fabs((double)x[c]));
+    if (isfinite(d_s * most)) out->flushed += 0x1p-126 * fabs(d_s) * most;
+}
+
 /* The part of the gradients that goes through query i, once its weights are known. */
 static void row_backward(const qkv_attention_desc *d, const oracle_inputs *in, int64_t b, int64_t h,
                          int64_t i, const row *r, const double *o, oracle_backward *out) {
@@ -202,6 +240,10 @@ static void row_backward(const qkv_attention_desc *d, const oracle_inputs *in, i
     double *d_q = out->d_q + row_q(d, b, h, i) * d->head_dim;
     double delta = in->d_lse ? -(double)*at(in->d_lse, d->lse_stride, b, h, i) : 0;
     for (int64_t c = 0; c < d->head_dim_v; c++) delta += (double)d_o[c] * o[c];
+    if (!(sink_of(d, h) == -INFINITY)) {
+        out->d_sinks[h] -= exp(sink_of(d, h) - r->lse) * delta;
+        note_flushed(out, delta, NULL, 0);
+    }
     for (int64_t j = 0; j < d->len_k; j++) {
         if (!r->sees[j]) continue;
         const float *k = at(in->k, d->k_stride, b, g, j), *v = at(in->v, d->v_stride, b, g, j);
@@ -212,7 +254,12 @@ static void row_backward(const qkv_attention_desc *d, const oracle_inputs *in, i
             d_p += (double)d_o[c] * (double)v[c];
             d_v[c] += r->p[j] * (double)d_o[c];
         }
-        const double ds = scale_of(d) * r->p[j] * (d_p - delta) * r->t[j];
+        const double slope = scale_of(d) * (d_p - delta) * r->t[j], ds = slope * r->p[j];
+        if (r->p[j] < 0x1p-120) {
+            note_flushed(out, slope, k, d->head_dim);
+            note_flushed(out, slope, q, d->head_dim);
+            note_flushed(out, 1, d_o, d->head_dim_v);
+        }
         for (int64_t c = 0; c < d->head_dim; c++) {
             d_q[c] += ds * (double)k[c];
             d_k[c] += ds * (double)q[c];
@@ -240,7 +287,7 @@ void oracle_backward_run(const qkv_attention_desc *d, const oracle_inputs *in,
 typedef struct textbook {
     bool backwards; /* sums over channels */
     int ulps;       /* by which lse and o are moved, o up and down in turn */
-    float *d_q, *d_k, *d_v;
+    float *d_q, *d_k, *d_v, *d_sinks;
 } textbook;
 
 static float moved(float x, int ulps) {
@@ -278,14 +325,16 @@ static void row_textbook(const qkv_attention_desc *d, const oracle_inputs *in, i
     float *d_q = out->d_q + row_q(d, b, h, i) * d->head_dim;
     float delta = dot_f32(out, d_o, o, d->head_dim_v, out->ulps);
     if (in->d_lse) delta -= *at(in->d_lse, d->lse_stride, b, h, i);
+    if (d->flags & QKV_SET_SINKS && !(d->sinks[h] == -INFINITY))
+        out->d_sinks[h] -= expf(d->sinks[h] - lse) * delta;
     for (int64_t j = 0; j < d->len_k; j++) {
         if (!oracle_sees(d, b, h, i, j)) continue;
         const float *k = at(in->k, d->k_stride, b, g, j), *v = at(in->v, d->v_stride, b, g, j);
         float *d_k = out->d_k + row_k(d, b, g, j) * d->head_dim;
         float *d_v = out->d_v + row_k(d, b, g, j) * d->head_dim_v;
         float t;
-        const float s =
-            score_f32(d, dot_f32(out, q, k, d->head_dim, 0), (float)bias(d, b, h, i, j), &t);
+        const float extra = (float)mask_bias(d, b, h, i, j) + (float)alibi(d, b, h, i, j);
+        const float s = score_f32(d, dot_f32(out, q, k, d->head_dim, 0), extra, &t);
         const float p = expf(s - lse), d_p = dot_f32(out, d_o, v, d->head_dim_v, 0);
         const float ds = p * (d_p - delta) * t * (float)scale_of(d);
         for (int64_t c = 0; c < d->head_dim_v; c++) d_v[c] += p * d_o[c];
@@ -309,13 +358,16 @@ void oracle_textbook_f32(const qkv_attention_desc *d, const oracle_inputs *in, i
                          .ulps = ulps[which],
                          .d_q = zeros(n_q, sizeof(float)),
                          .d_k = zeros(n_k, sizeof(float)),
-                         .d_v = zeros(n_v, sizeof(float)) };
+                         .d_v = zeros(n_v, sizeof(float)),
+                         .d_sinks = zeros(d->n_heads, sizeof(float)) };
     for (int64_t b = 0; b < d->n_batch; b++)
         for (int64_t h = 0; h < d->n_heads; h++)
             for (int64_t i = 0; i < queries_of(d, b); i++) row_textbook(d, in, b, h, i, &t);
     widen(t.d_q, n_q, out->d_q);
     widen(t.d_k, n_k, out->d_k);
     widen(t.d_v, n_v, out->d_v);
+    widen(t.d_sinks, d->n_heads, out->d_sinks);
+    free(t.d_sinks);
     free(t.d_q);
     free(t.d_k);
     free(t.d_v);
@@ -340,11 +392,13 @@ void oracle_forward_free(oracle_forward *f) {
 oracle_backward oracle_backward_new(const qkv_attention_desc *d) {
     return (oracle_backward){ .d_q = zeros(rows_q(d) * d->head_dim, sizeof(double)),
                               .d_k = zeros(rows_k(d) * d->head_dim, sizeof(double)),
-                              .d_v = zeros(rows_k(d) * d->head_dim_v, sizeof(double)) };
+                              .d_v = zeros(rows_k(d) * d->head_dim_v, sizeof(double)),
+                              .d_sinks = zeros(d->n_heads, sizeof(double)) };
 }
 
 void oracle_backward_free(oracle_backward *g) {
     free(g->d_q);
     free(g->d_k);
     free(g->d_v);
+    free(g->d_sinks);
 }

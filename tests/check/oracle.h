@@ -21,7 +21,8 @@ typedef struct oracle_forward {
 } oracle_forward;
 
 typedef struct oracle_backward {
-    double *d_q, *d_k, *d_v;
+    double *d_q, *d_k, *d_v, *d_sinks;
+    double flushed; /* by how much weights below 2^-126, which count as 0, may change any of them */
 } oracle_backward;
 
 typedef struct oracle_inputs {

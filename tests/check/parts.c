@@ -179,27 +179,46 @@ static void part_attend_small(trial *t) {
     result(t, o, n_queries * (dim_v + gap) + n_queries + 1);
 }
 
+/* Every kind of explicit mask, with and without segments, by its definition. */
 static void part_mask_any(trial *t) {
+    enum { BOOLS, ADDS, BITS, NONE };
+    const int kind = (int)rng_between(&t->r, BOOLS, NONE), n_keys = (int)rng_between(&t->r, 1, 32);
     const int64_t n_rows = rng_between(&t->r, 1, 40);
-    const int n_keys = (int)rng_between(&t->r, 1, 32);
-    const int64_t key = rng_between(&t->r, 0, 2), row = rng_chance(&t->r, 30) ? 0 : n_keys * key;
+    const int64_t key = kind == BITS ? 1 : rng_between(&t->r, 0, 2);
+    const int64_t width = kind == BITS ? (n_keys + 7) / 8 : (n_keys - 1) * key + 1;
+    const int64_t row = rng_chance(&t->r, 30) ? 0 : width;
     const int64_t begin = rng_between(&t->r, -60, 30), end = begin + rng_between(&t->r, 0, 60);
-    const int64_t n = (n_rows - 1) * row + (n_keys - 1) * key + 1, rare = rng_between(&t->r, 0, 99);
+    const int64_t n = (n_rows - 1) * row + width, rare = rng_between(&t->r, 0, 99);
     float *adds = array(t, n), *seen = array(t, n_keys);
+    int32_t *seg_q = (int32_t *)array(t, n_rows), *seg_k = (int32_t *)array(t, n_keys);
     guarded *g = &t->arrays[t->n_arrays++];
     *g = guarded_new((size_t)n, t->at_end);
-    uint8_t *bools = (uint8_t *)g->data;
-    const bool boolean = rng_chance(&t->r, 50);
+    uint8_t *bytes = (uint8_t *)g->data;
     for (int64_t e = 0; e < n; e++) {
-        bools[e] = rng_chance(&t->r, (int)rare) ? 2 : 0;
-        adds[e] = bools[e] ? rng_normal(&t->r) : -INFINITY;
+        const bool sees = rng_chance(&t->r, (int)rare);
+        bytes[e] = kind == BITS ? (uint8_t)rng_next(&t->r) : sees ? 2 : 0;
+        adds[e] = sees ? rng_normal(&t->r) : -INFINITY;
     }
-    const qkvi_mask mask = { boolean ? bools : NULL, boolean ? NULL : adds, row, key };
+    for (int64_t i = 0; i < n_rows; i++) seg_q[i] = (int32_t)rng_between(&t->r, -1, 1);
+    for (int64_t j = 0; j < n_keys; j++) seg_k[j] = (int32_t)rng_between(&t->r, -1, 1);
+    const bool segments = rng_chance(&t->r, 30);
+    const qkvi_mask mask = { .bools = kind == BOOLS ? bytes : NULL,
+                             .bits = kind == BITS ? bytes : NULL,
+                             .adds = kind == ADDS ? adds : NULL,
+                             .row = row,
+                             .key = key,
+                             .seg_q = segments ? seg_q : NULL,
+                             .seg_k = segments ? seg_k : NULL };
     const uint32_t bits = t->kernels->mask_any(&mask, n_rows, n_keys, begin, end);
     for (int j = 0; j < 32; j++) {
         bool want = false;
-        for (int64_t i = 0; j < n_keys && i < n_rows; i++)
-            want |= j >= begin + i && j < end + i && bools[i * row + j * key];
+        for (int64_t i = 0; j < n_keys && i < n_rows; i++) {
+            const bool open = kind == BOOLS  ? bytes[i * row + j * key] != 0
+                              : kind == ADDS ? !(adds[i * row + j * key] == -INFINITY)
+                              : kind == BITS ? bytes[i * row + j / 8] >> j % 8 & 1
+                                             : true;
+            want |= open && j >= begin + i && j < end + i && (!segments || seg_q[i] == seg_k[j]);
+        }
         if (j < n_keys) seen[j] = (float)(bits >> j & 1);
         if ((bits >> j & 1) != want) check_failed(t->report, "%s: key %d", t->part, j);
     }

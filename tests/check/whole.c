@@ -14,6 +14,7 @@ static const double EPSILON = 0x1p-24;
 
 typedef struct outputs {
     guarded o, lse, d_q, d_k, d_v;
+    guarded d_sinks; /* [n_heads]; zeros without sinks */
 } outputs;
 
 typedef struct setup {
@@ -29,7 +30,8 @@ static outputs outputs_new(const check_case *c) {
                       .lse = output_new(size[1], c->d.lse_stride, c->at_end),
                       .d_q = output_new(size[2], c->d_q_stride, c->at_end),
                       .d_k = output_new(size[3], c->d_k_stride, c->at_end),
-                      .d_v = output_new(size[4], c->d_v_stride, c->at_end) };
+                      .d_v = output_new(size[4], c->d_v_stride, c->at_end),
+                      .d_sinks = guarded_new((size_t)c->d.n_heads * sizeof(float), c->at_end) };
 }
 
 static void outputs_free(outputs *x) {
@@ -38,6 +40,7 @@ static void outputs_free(outputs *x) {
     guarded_free(&x->d_q);
     guarded_free(&x->d_k);
     guarded_free(&x->d_v);
+    guarded_free(&x->d_sinks);
 }
 
 /* ---- Running --------------------------------------------------------------------------------- */
@@ -110,6 +113,7 @@ static bool run(const check_case *c, const setup *s, outputs *x, check_report *r
     grads.d_q = x->d_q.data;
     grads.d_k = x->d_k.data;
     grads.d_v = x->d_v.data;
+    if (c->d.flags & QKV_SET_SINKS) grads.d_sinks = x->d_sinks.data;
 
     const unsigned saved = _mm_getcsr();
     _mm_setcsr(s->mxcsr);
@@ -138,9 +142,9 @@ int64_t first_difference(const float *x, const float *y, size_t n) {
 }
 
 static void compare_bits(const outputs *x, const outputs *y, const setup *s, check_report *report) {
-    const guarded *const a[] = { &x->o, &x->lse, &x->d_q, &x->d_k, &x->d_v };
-    const guarded *const b[] = { &y->o, &y->lse, &y->d_q, &y->d_k, &y->d_v };
-    for (int n = 0; n < 5; n++) {
+    const guarded *const a[] = { &x->o, &x->lse, &x->d_q, &x->d_k, &x->d_v, &x->d_sinks };
+    const guarded *const b[] = { &y->o, &y->lse, &y->d_q, &y->d_k, &y->d_v, &y->d_sinks };
+    for (int n = 0; n < 6; n++) {
         const float *const ours = a[n]->data, *const scalar = b[n]->data;
         const int64_t at = first_difference(ours, scalar, a[n]->bytes / sizeof(float));
         if (at >= 0)
@@ -233,13 +237,24 @@ static void compare_gradient(const check_case *c, int which, const guarded *ours
             }
 }
 
+static void compare_sinks(const check_case *c, const float *ours, const double *exact, double bound,
+                          check_report *report) {
+    bound += 16 * EPSILON * largest_value(exact, c->d.n_heads);
+    for (int64_t h = 0; h < c->d.n_heads; h++) {
+        const int64_t at[4] = { 0, h, 0, 0 };
+        const double got = (double)ours[h];
+        const double want = !isfinite(exact[h]) && !isfinite(got) ? got : exact[h];
+        within(report, BOUND_D_SINKS, got, want, bound, at);
+    }
+}
+
 /*
  * 4 times the largest error of the textbook's f32 formulas, plus 16 epsilon of the largest value.
  */
 static void compare_backward(const check_case *c, const outputs *x, check_report *report) {
     oracle_inputs in = case_inputs(c);
     int64_t size[3][4], n[3];
-    double error[3] = { 0 };
+    double error[3] = { 0 }, sinks_error = 0;
     in.o = x->o.data;
     in.lse = x->lse.data;
     for (int a = 0; a < 3; a++) {
@@ -254,13 +269,18 @@ static void compare_backward(const check_case *c, const outputs *x, check_report
         oracle_textbook_f32(&c->d, &in, which, &textbook);
         for (int a = 0; a < 3; a++)
             error[a] = fmax(error[a], largest_error(f32[a], right[a], n[a]));
+        sinks_error =
+            fmax(sinks_error, largest_error(textbook.d_sinks, exact.d_sinks, c->d.n_heads));
     }
     const guarded *const ours[3] = { &x->d_q, &x->d_k, &x->d_v };
     const int64_t *const stride[3] = { c->d_q_stride, c->d_k_stride, c->d_v_stride };
     for (int a = 0; a < 3; a++) {
-        const double bound = 4 * error[a] + 16 * EPSILON * largest_value(right[a], n[a]);
+        const double bound =
+            4 * error[a] + 16 * EPSILON * largest_value(right[a], n[a]) + exact.flushed;
         compare_gradient(c, BOUND_D_Q + a, ours[a], stride[a], right[a], bound, report);
     }
+    if (c->d.flags & QKV_SET_SINKS)
+        compare_sinks(c, x->d_sinks.data, exact.d_sinks, 4 * sinks_error + exact.flushed, report);
     oracle_backward_free(&exact);
     oracle_backward_free(&textbook);
 }

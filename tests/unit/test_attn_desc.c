@@ -366,7 +366,10 @@ static void AT01_AT06_merging(void **state) {
 /* mask.h against the definition, for every small rule. */
 static bool may_see(const qkvi_rules *r, int64_t i, int64_t j) {
     const int64_t p = i + r->offset;
-    return j < r->n_keys && j >= p - r->left && j <= p + r->right;
+    if (r->chunk && floor((double)p / (double)r->chunk) != floor((double)j / (double)r->chunk))
+        return false;
+    return j < r->n_keys && j >= p - r->left && j <= p + r->right &&
+           (j <= p || j < r->causal_end);
 }
 
 static void check_rules(const qkvi_rules *r) {
@@ -398,21 +401,22 @@ static void check_rules(const qkvi_rules *r) {
 
 static void AT15_AT16_who_sees_whom(void **state) {
     (void)state;
-    const int64_t windows[] = { 0, 1, 3, QKVI_NO_WINDOW };
+    const int64_t windows[] = { 0, 1, 3, QKVI_NO_WINDOW }, causal_ends[] = { 0, 2, QKVI_NO_WINDOW };
     for (int64_t offset = -8; offset <= 8; offset++)
-        for (int left = 0; left < 4; left++)
-            for (int right = 0; right < 4; right++)
-                for (int64_t n_keys = 0; n_keys <= 5; n_keys++) {
-                    const qkvi_rules r = { .n_queries = 6,
-                                           .n_keys = n_keys,
-                                           .offset = offset,
-                                           .left = windows[left],
-                                           .right = windows[right] };
-                    check_rules(&r);
-                }
-    const qkvi_rules far = { 6, 5, QKVI_MAX_SIZE, QKVI_NO_WINDOW, QKVI_NO_WINDOW };
+        for (int rule = 0; rule < 4 * 4 * 3 * 4; rule++)
+            for (int64_t n_keys = 0; n_keys <= 5; n_keys++) {
+                const qkvi_rules r = { .n_queries = 6,
+                                       .n_keys = n_keys,
+                                       .offset = offset,
+                                       .left = windows[rule % 4],
+                                       .right = windows[rule / 4 % 4],
+                                       .causal_end = causal_ends[rule / 16 % 3],
+                                       .chunk = rule / 48 };
+                check_rules(&r);
+            }
+    const qkvi_rules far = { 6, 5, QKVI_MAX_SIZE, QKVI_NO_WINDOW, QKVI_NO_WINDOW, QKVI_NO_WINDOW, 0 };
     assert_int_equal(qkvi_sight_of(&far, 0, 6, 0, 5), QKVI_SEE_ALL);
-    const qkvi_rules low = { 6, 5, -QKVI_MAX_SIZE, QKVI_NO_WINDOW, QKVI_NO_WINDOW };
+    const qkvi_rules low = { 6, 5, -QKVI_MAX_SIZE, QKVI_NO_WINDOW, QKVI_NO_WINDOW, QKVI_NO_WINDOW, 0 };
     assert_int_equal(qkvi_sight_of(&low, 0, 6, 0, 5), QKVI_SEE_ALL);
 }
 

@@ -190,11 +190,32 @@ static void attend_begin(const attend *a) {
     for (int t = 0; t * V_MR < a->n_queries; t++) w->tile[t].started = false;
 }
 
-/* o = O / l + 0: a zero is positive, whoever skipped what. */
-static void attend_finish_row(const attend *a, int i, const float *sum, float l) {
+/*
+ * Step 8: the sink is a last block of one score and no value. m and l of 16 rows become those with
+ * it; returns alpha.
+ */
+V_INLINE vf attend_sink(const attend *a, vf *m, vf *l) {
+    const bool edits = attend_edits(a);
+    const vf none = vf_set1(-INFINITY), to_log2 = vf_set1(edits ? ATTEND_LOG2E : 1);
+    const vf rise_by = vf_set1(edits ? ATTEND_RISE * ATTEND_LN2 : ATTEND_RISE);
+    const vf u = vf_set1(edits ? a->sink : a->sink * ATTEND_LOG2E), before = *m;
+    const vm rise = vm_lt(vf_add(before, rise_by), u);
+    *m = vf_select(rise, u, before);
+    const vf fall = vf_mul(vf_sub(before, *m), to_log2);
+    const vf alpha = vf_select(rise, vf_exp2_below_128(fall), vf_set1(1));
+    const vf shift = vf_select(vm_eq(*m, none), vf_set1(0), *m);
+    const vf p = vf_exp2_below_128(vf_mul(vf_sub(u, shift), to_log2));
+    *l = vf_fma(*l, alpha, p);
+    return alpha;
+}
+
+/* o = O alpha / l + 0: a zero is positive, whoever skipped what. */
+static void attend_finish_row(const attend *a, int i, const float *sum, float alpha, float l) {
     float *o = a->o + i * a->o_row;
     for (int64_t d = 0; d < a->head_dim_v; d += 16) {
-        const vf x = vf_add(vf_div(vf_load(sum + d), vf_set1(l)), vf_set1(0));
+        vf x = vf_load(sum + d);
+        if (a->has_sink) x = vf_mul(x, vf_set1(alpha));
+        x = vf_add(vf_div(x, vf_set1(l)), vf_set1(0));
         if (a->head_dim_v - d >= 16)
             vf_storeu(o + d, x);
         else
@@ -206,22 +227,29 @@ static void attend_fill_row(const attend *a, int i, float x) {
     for (int64_t d = 0; d < a->head_dim_v; d++) a->o[i * a->o_row + d] = x;
 }
 
-/* Step 8. */
+/* A row whose every score is -inf, or that has none. Returns its lse. */
+static float attend_finish_empty(const attend *a, int i) {
+    const bool seen = attend_sees_any(a, i), sink = a->has_sink && !(a->sink == -INFINITY);
+    attend_fill_row(a, i, seen && !sink ? NAN : 0);
+    return sink ? a->sink : seen ? NAN : -INFINITY;
+}
+
+/* Step 9. */
 static void attend_finish(const attend *a) {
-    const qkvi_attend_scratch *w = a->scratch;
+    qkvi_attend_scratch *w = a->scratch;
     for (int g = 0; g < a->n_queries; g += 16) {
-        float lse[16];
-        const vf l = vf_load(w->l + g), m = vf_load(w->m + g);
+        float lse[16], sums[16], alphas[16];
+        vf l = vf_load(w->l + g), m = vf_load(w->m + g), alpha = vf_set1(1);
+        if (a->has_sink) alpha = attend_sink(a, &m, &l);
+        vf_storeu(alphas, alpha);
+        vf_storeu(sums, l);
         vf_storeu(lse, attend_edits(a) ? vf_fma(vf_log2(l), vf_set1(ATTEND_LN2), m)
                                        : vf_mul(vf_add(m, vf_log2(l)), vf_set1(ATTEND_LN2)));
         for (int i = g; i < g + 16 && i < a->n_queries; i++) {
-            if (w->m[i] == -INFINITY && w->l[i] == 0) {
-                const bool seen = attend_sees_any(a, i);
-                attend_fill_row(a, i, seen ? NAN : 0);
-                lse[i - g] = seen ? NAN : -INFINITY;
-            } else {
-                attend_finish_row(a, i, a->o_sum + i * a->o_sum_row, w->l[i]);
-            }
+            if (w->m[i] == -INFINITY && w->l[i] == 0)
+                lse[i - g] = attend_finish_empty(a, i);
+            else
+                attend_finish_row(a, i, a->o_sum + i * a->o_sum_row, alphas[i - g], sums[i - g]);
             if (a->lse) a->lse[i * a->lse_row] = lse[i - g];
         }
     }

@@ -18,6 +18,7 @@
 #include <math.h>
 
 #include "kernels/attend_bwd.h"
+#include "kernels/tmpl/mask_bits.h"
 
 #define BWD_LOG2E 1.44269504f
 
@@ -78,53 +79,26 @@ V_INLINE void bwd_p_tile(const int mr, const bwd_block *a, int64_t i, int64_t j,
     }
 }
 
-/*
- * Which of the 16 keys from j on the explicit mask lets query i see, and what it adds to their
- * scores.
- */
-V_INLINE uint32_t bwd_mask(const bwd_block *a, int64_t i, int64_t j, vf *bias) {
-    float add[16];
-    uint32_t see = 0;
-    const int n = (int)(a->n_keys - j < 16 ? a->n_keys - j : 16);
-    const int64_t at = i * a->mask_row_stride + j * a->mask_key_stride;
-    *bias = vf_set1(0);
-    if (a->mask_key_stride == 1 && n == 16) {
-        if (a->mask_bool) return v_nonzero_bytes(a->mask_bool + at);
-        *bias = vf_loadu(a->mask_add + at);
-        return vm_to_bits(vm_ne(*bias, vf_set1(-INFINITY)));
-    }
-    for (int e = 0; e < 16; e++) {
-        const int64_t key = at + e * a->mask_key_stride;
-        add[e] = e < n && a->mask_add ? a->mask_add[key] : 0;
-        const bool sees = a->mask_bool ? e < n && a->mask_bool[key] : !(add[e] == -INFINITY);
-        see |= (uint32_t)sees << e;
-    }
-    *bias = vf_loadu(add);
-    return see;
-}
-
-/* Bits of lanes [begin, end), for any begin and end. */
-V_INLINE uint32_t bwd_lanes(int64_t begin, int64_t end) {
-    const int64_t from = begin < 0 ? 0 : begin, to = end > 16 ? 16 : end;
-    return from < to ? ((1u << to) - 1u) & ~((1u << from) - 1u) : 0;
-}
-
-/* Row i of P from its scores, 16 keys from j on: every rule; hidden weights are 0. */
+/* Row i of P from its scores, 32 keys from j on: every rule; hidden weights are 0. */
 V_INLINE uint32_t bwd_p_row(const bwd_block *a, int64_t i, int64_t j, float *p, float *t) {
-    uint32_t see = bwd_lanes(a->begin[i] - j, a->end[i] - j);
-    vf s = vf_loadu(p);
-    if (a->softcap > 0) {
-        const vf cap = vf_set1(a->softcap), h = vf_tanh(vf_div(s, cap));
-        vf_storeu(t, vf_fnma(h, h, vf_set1(1)));
-        s = vf_mul(cap, h);
+    const int n = (int)(a->n_keys - j < 32 ? a->n_keys - j : 32);
+    const bool biases = mask_biases(&a->mask);
+    uint32_t see = mask_range(a->begin[i] - j, a->end[i] - j);
+    vf bias[2] = { vf_set1(0), vf_set1(0) };
+    if (see && mask_hides(&a->mask)) see &= mask_bits(&a->mask, i, j, n);
+    if (biases) mask_adds(&a->mask, i, j, n, bias);
+    for (int v = 0; v < 2; v++) {
+        vf s = vf_loadu(p + 16 * v);
+        if (a->softcap > 0) {
+            const vf cap = vf_set1(a->softcap), h = vf_tanh(vf_div(s, cap));
+            vf_storeu(t + 16 * v, vf_fnma(h, h, vf_set1(1)));
+            s = vf_mul(cap, h);
+        }
+        if (biases) s = vf_add(s, bias[v]);
+        const vf x = vf_mul(vf_sub(s, vf_set1(a->lse[i])), vf_set1(BWD_LOG2E));
+        const vm seen = vm_of_bits(see >> 16 * v & 0xFFFF);
+        vf_storeu(p + 16 * v, vf_select(seen, vf_exp2(x), vf_set1(0)));
     }
-    if (a->mask_bool || a->mask_add) {
-        vf bias;
-        see &= bwd_mask(a, i, j, &bias);
-        s = vf_add(s, bias);
-    }
-    const vf x = vf_mul(vf_sub(s, vf_set1(a->lse[i])), vf_set1(BWD_LOG2E));
-    vf_storeu(p, vf_select(vm_of_bits(see), vf_exp2(x), vf_set1(0)));
     return see;
 }
 
@@ -166,7 +140,7 @@ V_INLINE void bwd_ds_row(const bwd_block *a, uint32_t see, const float *p, const
 V_INLINE bool bwd_plain(const bwd_block *a, int64_t i, int64_t j, int rows) {
     const int64_t last_row = i + rows < a->n_queries ? i + rows - 1 : a->n_queries - 1;
     const int64_t last_key = j + QKVI_BWD_PANEL < a->n_keys ? j + QKVI_BWD_PANEL : a->n_keys;
-    return !a->select && !(a->softcap > 0) && !a->mask_bool && !a->mask_add &&
+    return !a->select && !(a->softcap > 0) && !mask_hides(&a->mask) && !mask_biases(&a->mask) &&
            a->begin[last_row] <= j && a->end[i] >= last_key;
 }
 
@@ -176,7 +150,7 @@ V_INLINE void bwd_rows_of_tile(const bwd_block *a, int64_t i, int64_t j, int row
         float *p = a->p + r * QKVI_BWD_P_ROW, *t = a->t ? a->t + r * QKVI_BWD_P_ROW : NULL;
         float *d_s = a->d_s + r * QKVI_BWD_DS_ROW + j;
         if (weights)
-            *see = bwd_p_row(a, r, j, p, t) | bwd_p_row(a, r, j + 16, p + 16, t + 16) << 16;
+            *see = bwd_p_row(a, r, j, p, t);
         else
             for (int v = 0; v < 32; v += 16)
                 bwd_ds_row(a, *see >> v & 0xFFFF, p + v, t + v, d_s + v);
@@ -350,7 +324,17 @@ static void bwd_delta(const float *o, int64_t o_stride, const float *d_o, int64_
     }
 }
 
+static float bwd_sink(int n, float sink, const float *lse, const float *delta) {
+    float p[16], sum = 0;
+    for (int i = 0; i < n; i += 16) {
+        const vf x = vf_mul(vf_sub(vf_set1(sink), vf_load(lse + i)), vf_set1(BWD_LOG2E));
+        vf_storeu(p, vf_exp2(x));
+        for (int r = 0; r < 16 && i + r < n; r++) sum = fmaf(-p[r], delta[i + r], sum);
+    }
+    return sum;
+}
+
 #define BWD_KERNELS                                                                                \
-    { .delta = bwd_delta, .keys = bwd_block_keys, .queries = bwd_block_queries }
+    { .delta = bwd_delta, .sink = bwd_sink, .keys = bwd_block_keys, .queries = bwd_block_queries }
 
 #endif

@@ -34,7 +34,7 @@ V_INLINE int attend_rows(const attend *a, int i) {
  * Stored scores are finished: scale, soft cap and mask are in them. Their m is a score; that of raw
  * ones is in log2 units.
  */
-V_INLINE bool attend_edits(const attend *a) { return a->softcap > 0 || a->mask.adds; }
+V_INLINE bool attend_edits(const attend *a) { return a->softcap > 0 || mask_biases(&a->mask); }
 
 /* The factor from a stored score to log2 units. */
 V_INLINE float attend_factor(const attend *a) {
@@ -46,7 +46,7 @@ V_INLINE float attend_factor(const attend *a) {
 /* Which of the 32 keys from j on row i sees. */
 V_INLINE uint32_t attend_sees(const attend *a, int i, int64_t j) {
     const uint32_t bits = mask_range(a->scratch->begin[i] - j, a->scratch->end[i] - j);
-    if (!bits || !mask_is_set(&a->mask)) return bits;
+    if (!bits || !mask_hides(&a->mask)) return bits;
     const int64_t left = a->scratch->end[i] - j;
     return bits & mask_bits(&a->mask, i, j, left < 32 ? (int)left : 32);
 }
@@ -124,13 +124,14 @@ V_INLINE void attend_edit_row(const attend *a, int i, int64_t j, uint32_t see, f
     vf x[2] = { vf_load(s), vf_load(s + 16) }, bias[2] = { vf_set1(0), vf_set1(0) };
     const vf scale = vf_set1(a->scale);
     const int64_t left = a->scratch->end[i] - j;
-    if (a->mask.adds && see) mask_adds(&a->mask, i, j, left < 32 ? (int)left : 32, bias);
+    const bool biases = mask_biases(&a->mask);
+    if (biases && see) mask_adds(&a->mask, i, j, left < 32 ? (int)left : 32, bias);
     for (int v = 0; v < 2; v++) {
         if (a->softcap > 0) {
             const vf cap = vf_set1(a->softcap);
             x[v] = vf_mul(cap, vf_tanh(vf_div(vf_mul(x[v], scale), cap)));
-            if (a->mask.adds) x[v] = vf_add(x[v], bias[v]);
-        } else if (a->mask.adds) {
+            if (biases) x[v] = vf_add(x[v], bias[v]);
+        } else if (biases) {
             x[v] = vf_fma(x[v], scale, bias[v]);
         }
         x[v] = vf_select(vm_of_bits(see >> 16 * v & 0xFFFF), x[v], vf_set1(-INFINITY));
@@ -158,7 +159,7 @@ static void attend_scores_tile(const attend *a, int i, int64_t key0, int64_t j, 
     const int rows = attend_rows(a, i), panel = (int)(j - key0) / 32;
     float *s = w->s + i * QKVI_SCORE_ROW + (j - key0), *max = w->max + 16 * i;
     uint32_t see[V_MR], any = UINT32_MAX, all = UINT32_MAX;
-    const bool mask = mask_is_set(&a->mask), edit = attend_edits(a);
+    const bool mask = mask_hides(&a->mask), edit = attend_edits(a);
     if (mask || a->scratch->begin[i + rows - 1] > j || a->scratch->end[i] < j + 32) {
         any = 0;
         for (int r = 0; r < rows; r++) {

@@ -1,6 +1,6 @@
 /*
- * The explicit mask, 32 keys of a row at a time: which it lets be seen, what it adds. Reads no
- * element but those.
+ * Masks, segments and ALiBi, 32 keys of a row at a time: which may be seen, what is added. Reads no
+ * element but those of the keys asked for.
  */
 #ifndef QKVI_TMPL_MASK_BITS_H
 #define QKVI_TMPL_MASK_BITS_H
@@ -9,7 +9,8 @@
 
 #include "kernels/attend.h"
 
-V_INLINE bool mask_is_set(const qkvi_mask *m) { return m->bools || m->adds; }
+V_INLINE bool mask_hides(const qkvi_mask *m) { return m->bools || m->bits || m->adds || m->seg_k; }
+V_INLINE bool mask_biases(const qkvi_mask *m) { return m->adds || m->slope != 0; }
 
 /* The bits [begin, end) of 32. */
 V_INLINE uint32_t mask_range(int64_t begin, int64_t end) {
@@ -18,11 +19,8 @@ V_INLINE uint32_t mask_range(int64_t begin, int64_t end) {
     return from < to ? UINT32_MAX >> (32 - (to - from)) << from : 0;
 }
 
-/*
- * What an additive mask adds to the scores of row i and the n keys from j on, 1 <= n <= 32; zeros
- * after them.
- */
-V_INLINE void mask_adds(const qkvi_mask *m, int64_t i, int64_t j, int n, vf add[2]) {
+/* The additive mask of row i and the n keys from j on, 1 <= n <= 32; zeros after them. */
+V_INLINE void mask_load(const qkvi_mask *m, int64_t i, int64_t j, int n, vf add[2]) {
     const float *p = m->adds + i * m->row + j * m->key;
     float x[32] = { 0 };
     if (m->key == 1) {
@@ -35,19 +33,57 @@ V_INLINE void mask_adds(const qkvi_mask *m, int64_t i, int64_t j, int n, vf add[
     add[1] = vf_loadu(x + 16);
 }
 
-/* Which of the n keys from j on a mask of either kind lets row i see, 1 <= n <= 32. */
-V_INLINE uint32_t mask_bits(const qkvi_mask *m, int64_t i, int64_t j, int n) {
+/* slope times the distance of keys from j on, each rounded to a float first. */
+V_INLINE void mask_alibi(const qkvi_mask *m, int64_t i, int64_t j, vf add[2]) {
+    enum { EXACT = (1 << 24) - 32 }; /* up to here all integers are floats */
+    static const float lane[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
+    const int64_t first = m->distance + j - i;
+    float x[16];
+    for (int v = 0; v < 2; v++) {
+        const int64_t from = first + 16 * v;
+        vf distance = vf_add(vf_set1((float)from), vf_loadu(lane));
+        if (from > EXACT || from < -EXACT) {
+            for (int e = 0; e < 16; e++) x[e] = (float)(from + e);
+            distance = vf_loadu(x);
+        }
+        add[v] = vf_mul(vf_set1(m->slope), distance);
+    }
+}
+
+/* What is added to the scores of row i and the n keys from j on, 1 <= n <= 32. */
+V_INLINE void mask_adds(const qkvi_mask *m, int64_t i, int64_t j, int n, vf add[2]) {
+    vf alibi[2];
+    if (m->adds) mask_load(m, i, j, n, add);
+    if (m->slope == 0) return;
+    mask_alibi(m, i, j, alibi);
+    for (int v = 0; v < 2; v++) add[v] = m->adds ? vf_add(add[v], alibi[v]) : alibi[v];
+}
+
+V_INLINE uint32_t mask_explicit(const qkvi_mask *m, int64_t i, int64_t j, int n) {
+    uint32_t bits = 0;
     if (m->adds) {
         const vf none = vf_set1(-INFINITY);
         vf add[2];
-        mask_adds(m, i, j, n, add);
-        return (vm_to_bits(vm_ne(add[0], none)) | vm_to_bits(vm_ne(add[1], none)) << 16) &
-               mask_range(0, n);
+        mask_load(m, i, j, n, add);
+        return (vm_to_bits(vm_ne(add[0], none)) | vm_to_bits(vm_ne(add[1], none)) << 16);
+    }
+    if (m->bits) {
+        const uint8_t *p = m->bits + i * m->row;
+        if (m->key == 0) return p[0] & 1 ? UINT32_MAX : 0;
+        for (int e = 0; e < n; e += 8) bits |= (uint32_t)p[(j + e) / 8] << e;
+        return bits;
     }
     const uint8_t *p = m->bools + i * m->row + j * m->key;
     if (m->key == 1 && n == 32) return v_nonzero_bytes(p) | v_nonzero_bytes(p + 16) << 16;
-    uint32_t bits = 0;
     for (int e = 0; e < n; e++) bits |= (uint32_t)(p[e * m->key] != 0) << e;
+    return bits;
+}
+
+/* Which of the n keys from j on, a multiple of 8, row i may see, 1 <= n <= 32. */
+V_INLINE uint32_t mask_bits(const qkvi_mask *m, int64_t i, int64_t j, int n) {
+    uint32_t bits = mask_range(0, n);
+    if (m->seg_k) bits &= v_equal(m->seg_k + j, m->seg_q[i], n);
+    if (bits && (m->bools || m->bits || m->adds)) bits &= mask_explicit(m, i, j, n);
     return bits;
 }
 

@@ -131,6 +131,17 @@ V_INLINE __m256 v_scale(__m256 m, __m256 a,
 V_INLINE vf vf_scale_if(vm m, vf a, vf n) {
     return (vf){ v_scale(m.l, a.l, n.l), v_scale(m.h, a.h, n.h) };
 }
+V_INLINE uint32_t v_equal(const int32_t *p, int32_t x, int n) {
+    uint32_t bits = 0;
+    int e = 0;
+    for (; e + 8 <= n; e += 8) {
+        const __m256i y = _mm256_loadu_si256((const __m256i *)(p + e));
+        const __m256i same = _mm256_cmpeq_epi32(y, _mm256_set1_epi32(x));
+        bits |= (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(same)) << e;
+    }
+    for (; e < n; e++) bits |= (uint32_t)(p[e] == x) << e;
+    return bits;
+}
 V_INLINE uint32_t v_nonzero_bytes(const uint8_t *p) {
     const __m128i x = _mm_loadu_si128((const __m128i *)p);
     return 0xffffu ^ (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(x, _mm_setzero_si128()));

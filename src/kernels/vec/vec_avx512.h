@@ -82,6 +82,14 @@ V_INLINE vm vm_of_bits(uint32_t bits) { return (vm)bits; }
 V_INLINE uint32_t vm_to_bits(vm a) { return a; }
 V_INLINE vf vf_select(vm m, vf a, vf b) { return _mm512_mask_blend_ps(m, b, a); }
 V_INLINE vf vf_scale_if(vm m, vf a, vf n) { return _mm512_maskz_scalef_ps(m, a, n); }
+V_INLINE uint32_t v_equal(const int32_t *p, int32_t x, int n) {
+    const __m512i same = _mm512_set1_epi32(x);
+    const __mmask16 low = v_first(n < 16 ? n : 16), high = v_first(n > 16 ? n - 16 : 0);
+    const __m512i a = _mm512_maskz_loadu_epi32(low, p);
+    const __m512i b = _mm512_maskz_loadu_epi32(high, high ? p + 16 : p);
+    return (uint32_t)_mm512_mask_cmpeq_epi32_mask(low, a, same) |
+           (uint32_t)_mm512_mask_cmpeq_epi32_mask(high, b, same) << 16;
+}
 V_INLINE uint32_t v_nonzero_bytes(const uint8_t *p) {
     const __m128i x = _mm_loadu_si128((const __m128i *)p);
     return _mm_test_epi8_mask(x, x);

@@ -190,6 +190,12 @@ V_INLINE vf vf_scale_if(vm m, vf a, vf n) {
     }
     return a;
 }
+/* Which of n <= 32 integers equal x: a bit each. Reads no other. */
+V_INLINE uint32_t v_equal(const int32_t *p, int32_t x, int n) {
+    uint32_t bits = 0;
+    for (int e = 0; e < n; e++) bits |= (uint32_t)(p[e] == x) << e;
+    return bits;
+}
 V_INLINE uint32_t v_nonzero_bytes(const uint8_t *p) { /* bit e: p[e] != 0, 16 bytes */
     uint32_t bits = 0;
     V_EACH bits |= (uint32_t)(p[e] != 0) << e;

@@ -1,0 +1,38 @@
+/* See backward_rows.h. */
+#include "attn/backward_rows.h"
+
+#include <math.h>
+
+#include "attn/mask.h"
+
+void qkvi_backward_rows(const qkvi_problem *p, const qkvi_grads *g, const qkvi_kernels *kernels,
+                        int64_t b, int64_t h, int64_t i0, int64_t n, float *lse, float *delta) {
+    for (int64_t r = 0; r < n; r++) lse[r] = *qkvi_row(p->lse, p->lse_stride, b, h, i0 + r);
+    kernels->bwd.delta(qkvi_row(p->o, p->o_stride, b, h, i0), p->o_stride[2],
+                       qkvi_row(g->d_o, g->d_o_stride, b, h, i0), g->d_o_stride[2], n,
+                       p->head_dim_v, delta);
+    for (int64_t r = 0; g->d_lse && r < n; r++)
+        delta[r] -= *qkvi_row(g->d_lse, p->lse_stride, b, h, i0 + r);
+    for (int64_t r = n; r < QKVI_BWD_QUERIES; r++) lse[r] = delta[r] = 0;
+}
+
+static float sink_of_head(const qkvi_problem *p, const qkvi_grads *g, const qkvi_kernels *kernels,
+                          int64_t h) {
+    _Alignas(64) float lse[QKVI_BWD_QUERIES], delta[QKVI_BWD_QUERIES];
+    float sum = 0;
+    if (p->sinks[h] == -INFINITY) return 0;
+    for (int64_t b = 0; b < p->n_batch; b++) {
+        const int64_t n_queries = qkvi_rules_of(p, b).n_queries;
+        for (int64_t i0 = 0; i0 < n_queries; i0 += QKVI_BWD_QUERIES) {
+            const int64_t n = qkvi_min_i64(QKVI_BWD_QUERIES, n_queries - i0);
+            qkvi_backward_rows(p, g, kernels, b, h, i0, n, lse, delta);
+            sum += kernels->bwd.sink((int)n, p->sinks[h], lse, delta);
+        }
+    }
+    return sum;
+}
+
+void qkvi_backward_sinks(const qkvi_problem *p, const qkvi_grads *g, const qkvi_kernels *kernels) {
+    for (int64_t h = 0; g->d_sinks && h < p->n_heads; h++)
+        g->d_sinks[h] = sink_of_head(p, g, kernels, h);
+}
