@@ -251,16 +251,18 @@ QKV_API QKV_NODISCARD qkv_status qkv_attention_backward_workspace(qkv_ctx *ctx,
  *     s[j]       = softcap(scale * <q[b,h,i,:], k[b,g,j,:]>) + mask[b,h,i,j]    (keys j it may see)
  *     o[b,h,i,:] = sum_j softmax(s)[j] * v[b,g,j,:]
  *     lse[b,h,i] = log(sum_j exp(s[j]))
+ * ALiBi adds slope[h] (j - i - q_offset) to s[j]; a sink adds exp(sink[h]) to the sums, in the
+ * softmax as in lse, and nothing to o.
  * Keys are visited in blocks of 256 with a running maximum and sum (Milakov and Gimelshein 2018;
  * Dao et al. 2022, algorithm 1), so no len_q x len_k array is ever stored.
  *
  * Strides and alignment: those of desc; every pointer aligned to its element.
  * Overlap: o and lse must overlap nothing; q, k, v may overlap one another.
- * Special values: a query that sees no key gets o = 0 and lse = -INFINITY, decided by the rules,
- *     never by the scores. What a query may not see cannot influence it, NaN included, and keys
+ * Special values: a query that sees no key gets o = 0 and lse = -INFINITY (its sink, if there is
+ *     one), decided by the rules, never by the scores. What a query may not see cannot influence it, NaN included, and keys
  *     that no query may see are never read. A visible NaN gives NaN in the rows that see it, and
  *     only there.
- * Accuracy: |o - exact| <= 2^-24 (4 sqrt(head_dim) max_j |scale| sum|q||k_j| + 4 max|mask|
+ * Accuracy: |o - exact| <= 2^-24 (4 sqrt(head_dim) max_j |scale| sum|q||k_j| + 4 max|added|
  *     + 4 sqrt(len_k) + 16) max|v|, as long as 256 len_k max|v| is a float.
  * Determinism: the bits of a row depend on its query, its keys and the options; not on threads,
  *     instruction set, batch, padding or len_q.
@@ -302,6 +304,7 @@ QKV_API void qkv_attention_grads_contiguous(qkv_attention_grads *grads,
  *     ds[i,j] = p[i,j] (<d_o[i,:], v[j,:]> - delta[i])
  *     d_q[i]  = scale sum_j ds[i,j] t[i,j] k[j]
  *     d_k[j]  = scale sum_i ds[i,j] t[i,j] q[i]
+ *     d_sinks[h] = -sum_b sum_i exp(sink[h] - lse[i]) delta[i]
  * with t = 1 - tanh^2 of the soft cap (1 without one). d_k and d_v sum over the query heads of a
  * key/value head. o and lse are those of the forward call with the same descriptor.
  *

@@ -130,11 +130,12 @@ static double largest(double a, double b) { return b > a ? b : a; }
 
 /*
  * An f32 score that overflows is an infinity; in log2 units where there is neither soft cap nor
- * additive mask.
+ * anything added.
  */
-static double as_f32_range(const qkv_attention_desc *d, double s) {
+static double as_f32_range(const qkv_attention_desc *d, int64_t h, double s) {
     const bool additive = d->flags & QKV_SET_MASK && d->mask_type == QKV_MASK_F32;
-    const bool raw = !additive && !(d->flags & QKV_SET_SOFTCAP);
+    const bool alibi_too = d->flags & QKV_SET_ALIBI && d->alibi_slopes[h] != 0;
+    const bool raw = !additive && !alibi_too && !(d->flags & QKV_SET_SOFTCAP);
     return fabs(s) > (raw ? FLT_MAX / 1.44269504 : FLT_MAX) ? copysign(INFINITY, s) : s;
 }
 
@@ -149,7 +150,7 @@ static void row_score(const qkv_attention_desc *d, const oracle_inputs *in, int6
         size += fabs((double)q[c] * (double)k[c]);
     }
     const double scale = scale_of(d);
-    s = scale == 0 && isfinite(s) ? 0 : as_f32_range(d, scale * s);
+    s = scale == 0 && isfinite(s) ? 0 : as_f32_range(d, h, scale * s);
     r->t[j] = 1;
     if (d->flags & QKV_SET_SOFTCAP) {
         const double cap = (double)d->softcap, tanh_s = tanh(s / cap);
@@ -157,7 +158,7 @@ static void row_score(const qkv_attention_desc *d, const oracle_inputs *in, int6
         r->t[j] = 1 - tanh_s * tanh_s;
     }
     const double mask = mask_bias(d, b, h, i, j), slope = alibi(d, b, h, i, j);
-    r->s[j] = as_f32_range(d, s + (mask + slope));
+    r->s[j] = as_f32_range(d, h, s + (mask + slope));
     r->magnitude = largest(r->magnitude, fabs(scale) * size);
     r->bias = largest(r->bias, fabs(mask) + fabs(slope));
     for (int64_t c = 0; c < d->head_dim_v; c++) r->v_max = largest(r->v_max, fabs((double)v[c]));

@@ -133,7 +133,7 @@ static void versions(void **state) {
 
 static void AT03_AT09_AT10_sizes(void **state) {
     (void)state;
-    REFUSED(w->d.flags = 0x100, QKV_ERR_VERSION, "flags = 0x100 has bits outside of 0xff");
+    REFUSED(w->d.flags = 0x2000, QKV_ERR_VERSION, "flags = 0x2000 has bits outside of 0x1fff");
     REFUSED(w->d.dtype = (qkv_dtype)7, QKV_ERR_DTYPE, "dtype = 7 is not QKV_F32");
     REFUSED(w->d.n_batch = -1, QKV_ERR_SHAPE, "n_batch = -1 is negative");
     REFUSED(w->d.n_heads = -4, QKV_ERR_SHAPE, "n_heads = -4 is negative");
@@ -174,10 +174,11 @@ static void AT11_AT16_numbers(void **state) {
     world *w = fresh();
     w->d.flags = window | QKV_SET_CAUSAL;
     w->d.window_left = INT64_MAX;
-    w->d.window_right = 7;
+    w->d.window_right = 7; /* causal is another rule */
     forward(w, QKV_OK, "");
     assert_int_equal(w->p.window_left, QKVI_NO_WINDOW);
-    assert_int_equal(w->p.window_right, 0);
+    assert_int_equal(w->p.window_right, 7);
+    assert_true(w->p.causal);
     w->d.head_dim = 0;
     forward(w, QKV_OK, "");
     assert_true(w->p.scale == 1.0f);
@@ -218,7 +219,7 @@ static void AT12_masks(void **state) {
     forward(masked(QKV_MASK_BOOL), QKV_OK, "");
     forward(masked(QKV_MASK_F32), QKV_OK, "");
     forward(masked(QKV_MASK_NONE), QKV_ERR_DTYPE,
-            "mask_type = 0 is neither QKV_MASK_BOOL nor QKV_MASK_F32");
+            "mask_type = 0 is none of QKV_MASK_BOOL, QKV_MASK_F32, QKV_MASK_BITS");
     world *w = masked(QKV_MASK_F32);
     w->d.mask_len_k = LK + 1;
     forward(w, QKV_ERR_SHAPE, "mask_len_k = 6 is greater than len_k = 5");
@@ -368,8 +369,7 @@ static bool may_see(const qkvi_rules *r, int64_t i, int64_t j) {
     const int64_t p = i + r->offset;
     if (r->chunk && floor((double)p / (double)r->chunk) != floor((double)j / (double)r->chunk))
         return false;
-    return j < r->n_keys && j >= p - r->left && j <= p + r->right &&
-           (j <= p || j < r->causal_end);
+    return j < r->n_keys && j >= p - r->left && j <= p + r->right && (j <= p || j < r->causal_end);
 }
 
 static void check_rules(const qkvi_rules *r) {
@@ -414,20 +414,103 @@ static void AT15_AT16_who_sees_whom(void **state) {
                                        .chunk = rule / 48 };
                 check_rules(&r);
             }
-    const qkvi_rules far = { 6, 5, QKVI_MAX_SIZE, QKVI_NO_WINDOW, QKVI_NO_WINDOW, QKVI_NO_WINDOW, 0 };
+    const qkvi_rules far = {
+        6, 5, QKVI_MAX_SIZE, QKVI_NO_WINDOW, QKVI_NO_WINDOW, QKVI_NO_WINDOW, 0
+    };
     assert_int_equal(qkvi_sight_of(&far, 0, 6, 0, 5), QKVI_SEE_ALL);
-    const qkvi_rules low = { 6, 5, -QKVI_MAX_SIZE, QKVI_NO_WINDOW, QKVI_NO_WINDOW, QKVI_NO_WINDOW, 0 };
+    const qkvi_rules low = {
+        6, 5, -QKVI_MAX_SIZE, QKVI_NO_WINDOW, QKVI_NO_WINDOW, QKVI_NO_WINDOW, 0
+    };
     assert_int_equal(qkvi_sight_of(&low, 0, 6, 0, 5), QKVI_SEE_ALL);
+}
+
+static void prefixes_and_chunks(void **state) {
+    (void)state;
+    const uint32_t prefix = QKV_SET_PREFIX_LEN | QKV_SET_CAUSAL;
+    REFUSED(w->d.flags = QKV_SET_PREFIX_LEN, QKV_ERR_ARGUMENT,
+            "QKV_SET_PREFIX_LEN is set without QKV_SET_CAUSAL");
+    REFUSED(w->d.flags = prefix, QKV_ERR_ARGUMENT,
+            "prefix_len is NULL, but QKV_SET_PREFIX_LEN is set");
+    REFUSED((w->d.flags = prefix, w->d.prefix_len = w->lengths, w->lengths[1] = -1), QKV_ERR_SHAPE,
+            "prefix_len[1] = -1 is not in [0, 5]");
+    REFUSED((w->d.flags = prefix, w->d.prefix_len = w->lengths, w->lengths[1] = 6), QKV_ERR_SHAPE,
+            "prefix_len[1] = 6 is not in [0, 5]");
+    ACCEPTED((w->d.flags = prefix, w->d.prefix_len = w->lengths, w->lengths[1] = 5));
+    REFUSED((w->d.flags = QKV_SET_CHUNK, w->d.chunk = 0), QKV_ERR_ARGUMENT,
+            "chunk = 0 is not in [1, 281474976710656]");
+    REFUSED((w->d.flags = QKV_SET_CHUNK, w->d.chunk = INT64_MIN), QKV_ERR_ARGUMENT,
+            "chunk = -9223372036854775808 is not in [1, 281474976710656]");
+    REFUSED((w->d.flags = QKV_SET_CHUNK, w->d.chunk = INT64_MAX), QKV_ERR_ARGUMENT,
+            "chunk = 9223372036854775807 is not in [1, 281474976710656]");
+    ACCEPTED((w->d.flags = QKV_SET_CHUNK, w->d.chunk = QKVI_MAX_SIZE));
+    ACCEPTED(w->d.chunk = -1); /* no flag */
+}
+
+static void segments_slopes_and_sinks(void **state) {
+    (void)state;
+    static const int32_t ids[B * LK + 1];
+    static const float numbers[H + 1];
+    REFUSED(w->d.flags = QKV_SET_SEGMENTS, QKV_ERR_ARGUMENT,
+            "seg_q is NULL, but QKV_SET_SEGMENTS is set");
+    REFUSED((w->d.flags = QKV_SET_SEGMENTS, w->d.seg_q = ids), QKV_ERR_ARGUMENT,
+            "seg_k is NULL, but QKV_SET_SEGMENTS is set");
+    REFUSED((w->d.flags = QKV_SET_SEGMENTS, w->d.seg_q = w->d.seg_k = ids, w->d.seg_k_stride = -1),
+            QKV_ERR_STRIDE, "seg_k_stride[0] = -1 is negative");
+    REFUSED((w->d.flags = QKV_SET_SEGMENTS, w->d.seg_q = ids,
+             w->d.seg_k = (const int32_t *)((const char *)ids + 2)),
+            QKV_ERR_ARGUMENT, "seg_k is not aligned to its element, 4 bytes");
+    ACCEPTED(
+        (w->d.flags = QKV_SET_SEGMENTS, w->d.seg_q = w->d.seg_k = ids, w->d.seg_k_stride = LK));
+    REFUSED((w->d.flags = QKV_SET_SEGMENTS, w->d.seg_q = (const int32_t *)(const void *)w->o,
+             w->d.seg_k = ids),
+            QKV_ERR_ARGUMENT, "o, an output, overlaps seg_q");
+    REFUSED(w->d.flags = QKV_SET_ALIBI, QKV_ERR_ARGUMENT,
+            "alibi_slopes is NULL, but QKV_SET_ALIBI is set");
+    REFUSED(w->d.flags = QKV_SET_SINKS, QKV_ERR_ARGUMENT,
+            "sinks is NULL, but QKV_SET_SINKS is set");
+    REFUSED((w->d.flags = QKV_SET_SINKS, w->d.sinks = w->lse), QKV_ERR_ARGUMENT,
+            "lse, an output, overlaps sinks");
+    ACCEPTED(
+        (w->d.flags = QKV_SET_ALIBI | QKV_SET_SINKS, w->d.alibi_slopes = w->d.sinks = numbers));
+    world *w = fresh();
+    static float d_sinks[H];
+    w->grads.d_sinks = d_sinks;
+    backward(w, QKV_ERR_ARGUMENT, "d_sinks is set without QKV_SET_SINKS");
+    w->d.flags = QKV_SET_SINKS;
+    w->d.sinks = d_sinks;
+    backward(w, QKV_ERR_ARGUMENT, "d_sinks, an output, overlaps sinks");
+    w->d.sinks = numbers;
+    backward(w, QKV_OK, "");
+}
+
+static void bit_masks(void **state) {
+    (void)state;
+    world *w = masked(QKV_MASK_BITS);
+    w->d.mask_stride[2] = 1;
+    forward(w, QKV_OK, "");
+    w->d.mask_stride[3] = 2;
+    forward(w, QKV_ERR_STRIDE, "mask_stride[3] = 2 is not 1, the bits of a row are dense");
+    w->d.mask_len_k = 1;
+    forward(w, QKV_OK, "");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_right_problem_passes), cmocka_unit_test(versions),
-        cmocka_unit_test(AT03_AT09_AT10_sizes),   cmocka_unit_test(AT11_AT16_numbers),
-        cmocka_unit_test(AT03_lengths),           cmocka_unit_test(AT12_masks),
-        cmocka_unit_test(AT01_AT07_pointers),     cmocka_unit_test(AT03_AT04_strides),
-        cmocka_unit_test(AT06_overlaps),          cmocka_unit_test(AT06_packed_columns_are_apart),
-        cmocka_unit_test(AT01_AT06_merging),      cmocka_unit_test(AT15_AT16_who_sees_whom),
+        cmocka_unit_test(prefixes_and_chunks),
+        cmocka_unit_test(segments_slopes_and_sinks),
+        cmocka_unit_test(bit_masks),
+        cmocka_unit_test(a_right_problem_passes),
+        cmocka_unit_test(versions),
+        cmocka_unit_test(AT03_AT09_AT10_sizes),
+        cmocka_unit_test(AT11_AT16_numbers),
+        cmocka_unit_test(AT03_lengths),
+        cmocka_unit_test(AT12_masks),
+        cmocka_unit_test(AT01_AT07_pointers),
+        cmocka_unit_test(AT03_AT04_strides),
+        cmocka_unit_test(AT06_overlaps),
+        cmocka_unit_test(AT06_packed_columns_are_apart),
+        cmocka_unit_test(AT01_AT06_merging),
+        cmocka_unit_test(AT15_AT16_who_sees_whom),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
