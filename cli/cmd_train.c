@@ -207,6 +207,8 @@ static int train(const struct cli_command *command, const void *data, int n_word
     if (!code) code = run_training(ctx, options, &train_options);
     if (!code) code = write_curve(options, &train_options);
     if (!code && options->eval && !cli_cancelled) code = evaluate(ctx, options, &train_options);
+    /* An interruption that came too late to stop anything is none. */
+    if (!code && !options->eval) __atomic_store_n(&cli_cancelled, 0, __ATOMIC_RELAXED);
     qkv_ctx_destroy(ctx);
     return code;
 }
