@@ -15,7 +15,7 @@
 #include "model/store/file.h"
 #include "qkv/model.h"
 
-enum { N_MUTATIONS = 20000, PURPOSE = 78, HEAD = 900 };
+enum { N_MUTATIONS = 20000, PURPOSE = 78 };
 #define AUDITED QKV_ERR_DTYPE /* a class that no audit gives: its message is the list of rules */
 
 /* Rules by commas, each once. The headers of most cases end anywhere, so that one is left out. */
@@ -130,8 +130,8 @@ static void check_agreement(int number, const char *bytes, size_t n, int64_t cou
                  qkv_status_name(loaded), error.message);
     if (loaded == QKV_OK && *strict)
         fail_msg("mutation %d opens, but for the audit it has %s", number, strict);
-    if (loaded != QKV_OK && audited == QKV_OK && audit.n_findings == 0)
-        fail_msg("mutation %d is called clean, but does not open", number);
+    if (loaded != QKV_OK && audited == QKV_OK && !*strict)
+        fail_msg("mutation %d does not open, but no finding says why", number);
     if (strncmp(strict, "refused", 7) == 0)
         fail_msg("mutation %d: the audit missed what the loader says: %s", number, strict);
     counts[loaded == QKV_OK]++;
@@ -141,11 +141,12 @@ static void check_agreement(int number, const char *bytes, size_t n, int64_t cou
  * A few bytes of the header changed, or one put in or taken out, which the header's length follows
  * in most cases, so that what comes after it still means something.
  */
-static size_t mutate(char *bytes, size_t n, qkvi_rng *rng) {
+static size_t mutate(char *bytes, size_t n, uint32_t head, qkvi_rng *rng) {
     static const char pool[] = "{}[](),:\"\\ \n0123456789-.eEtfnulFDIx\x00\xff\x80";
     for (uint32_t change = 1 + qkvi_rng_below(rng, 3); change > 0; change--) {
-        const size_t at = qkvi_rng_below(rng, 20) ? 8 + qkvi_rng_below(rng, HEAD)
-                                                  : qkvi_rng_below(rng, (uint32_t)n);
+        const size_t any = qkvi_rng_below(rng, 20) ? 8 + qkvi_rng_below(rng, head)
+                                                   : qkvi_rng_below(rng, (uint32_t)n);
+        const size_t at = any % n;
         const char byte = pool[qkvi_rng_below(rng, sizeof pool - 1)];
         const uint32_t kind = qkvi_rng_below(rng, 8);
         if (kind == 0) {
@@ -160,22 +161,18 @@ static size_t mutate(char *bytes, size_t n, qkvi_rng *rng) {
     return n;
 }
 
-static void test_mutations(void **state) {
-    (void)state;
+static void mutate_file(const char *path, int n_mutations, int64_t counts[2]) {
     char *bytes;
     size_t n;
     qkv_error error;
-    int64_t counts[2] = { 0 };
-    assert_int_equal(qkvi_file_load(QKV_TEST_DATA "/unit/store_data/mixed.safetensors", 1 << 20,
-                                    &bytes, &n, &error),
-                     QKV_OK);
-    assert_true(n > 8 + HEAD + 4);
-    for (int number = 0; number < N_MUTATIONS; number++) {
+    if (qkvi_file_load(path, 1 << 20, &bytes, &n, &error)) fail_msg("%s", error.message);
+    const uint32_t head = (uint32_t)(uint8_t)bytes[0] + ((uint32_t)(uint8_t)bytes[1] << 8);
+    for (int number = 0; number < n_mutations; number++) {
         qkvi_rng rng = qkvi_rng_make(1, PURPOSE, (uint64_t)number);
         char *const room = malloc(n + 4);
         assert_non_null(room);
         memcpy(room, bytes, n);
-        const size_t n_mutant = mutate(room, n, &rng);
+        const size_t n_mutant = mutate(room, n, head, &rng);
         char *const mutant = malloc(n_mutant); /* exact: a sanitizer sees the first byte beyond */
         assert_non_null(mutant);
         memcpy(mutant, room, n_mutant);
@@ -183,8 +180,16 @@ static void test_mutations(void **state) {
         free(mutant);
         free(room);
     }
-    assert_true(counts[0] > N_MUTATIONS / 10 && counts[1] > N_MUTATIONS / 100);
     free(bytes);
+}
+
+/* Of a file without findings, where the loader has the last word, and of one that has some. */
+static void test_mutations(void **state) {
+    (void)state;
+    int64_t counts[2] = { 0 };
+    mutate_file(QKV_TEST_DATA "/unit/store_data/metadata.safetensors", N_MUTATIONS, counts);
+    mutate_file(QKV_TEST_DATA "/unit/store_data/mixed.safetensors", N_MUTATIONS, counts);
+    assert_true(counts[0] > N_MUTATIONS / 5 && counts[1] > N_MUTATIONS / 50);
 }
 
 int main(void) {
