@@ -7,10 +7,12 @@
 
 struct attend_options {
     struct cli_common common;
-    const char *q, *k, *v, *o, *lse, *mask;
-    const char *causal, *window, *kv_len, *q_len, *q_offset;
+    const char *q, *k, *v, *o, *lse, *mask, *mask_bits;
+    const char *causal, *prefix, *window, *kv_len, *q_len, *q_offset;
+    struct arg_int chunk;
+    const char *segments, *segments_q, *alibi, *sink;
     struct arg_real scale, softcap;
-    const char *grad_out, *dq, *dk, *dv;
+    const char *grad_out, *grad_lse, *dq, *dk, *dv, *dsink;
 };
 
 /*
@@ -19,22 +21,24 @@ struct attend_options {
  */
 struct attend_rules {
     enum { CAUSAL_NONE, CAUSAL_TOP_LEFT, CAUSAL_BOTTOM_RIGHT, CAUSAL_OFFSETS } causal;
-    int64_t *offsets, *kv_len, *q_len;
-    int n_offsets, n_kv_len, n_q_len;
+    int64_t *offsets, *kv_len, *q_len, *prefix;
+    int n_offsets, n_kv_len, n_q_len, n_prefix;
     bool window;
     int64_t window_left, window_right;
 };
 
 struct attend_problem {
     qkv_attention_desc desc;
-    qkv_array *q, *k, *v, *mask, *grad_out;
-    int64_t *offsets, *kv_len, *q_len; /* one per batch */
-    int rank;                          /* of the arrays: 2, 3 or 4 */
+    qkv_array *q, *k, *v, *mask, *alibi, *sink, *grad_out, *grad_lse;
+    int64_t *offsets, *kv_len, *q_len, *prefix; /* one per batch */
+    int32_t *seg_q, *seg_k;
+    uint8_t *bits; /* --mask-bits */
+    int rank;      /* of the arrays: 2, 3 or 4 */
 };
 
 /* What is computed; NULL: not asked for, except o and lse, which the gradients need. */
 struct attend_results {
-    float *o, *lse, *dq, *dk, *dv;
+    float *o, *lse, *dq, *dk, *dv, *dsink;
     double seconds;
 };
 
@@ -46,6 +50,14 @@ void attend_rules_free(struct attend_rules *rules);
 int attend_problem_read(const struct attend_options *options, const struct attend_rules *rules,
                         struct attend_problem *problem);
 void attend_problem_free(struct attend_problem *problem);
+
+/* Segments, bits, slopes, sinks and the gradient of lse. */
+int attend_modifiers_read(const struct attend_options *options, struct attend_problem *problem);
+
+/* "[2,4,5]" */
+const char *attend_shape_text(const qkv_array *array, char text[200]);
+/* The size of dimension 0 ... 3 (batch, head, token, channel), 1 for those that an array lacks. */
+int64_t attend_size(const qkv_array *array, int dimension);
 
 /* Before the computation: can all files be written? What can be known now should not cost an hour. */
 int attend_outputs_check(const struct attend_options *options);

@@ -10,7 +10,7 @@
 
 #include "attend.h"
 
-static const char *shape_text(const qkv_array *array, char text[200]) {
+const char *attend_shape_text(const qkv_array *array, char text[200]) {
     int used = snprintf(text, 200, "[");
     for (int i = 0; i < array->rank && used < 200; i++)
         used += snprintf(text + used, (size_t)(200 - used), i ? ",%" PRId64 : "%" PRId64,
@@ -28,13 +28,12 @@ static int read_floats(const char *option, const char *path, qkv_array **array) 
     if ((*array)->rank < 2 || (*array)->rank > 4) {
         char shape[200];
         return cli_fail("%s %s: shape %s is none of [B,H,L,D], [H,L,D], [L,D]", option, path,
-                        shape_text(*array, shape));
+                        attend_shape_text(*array, shape));
     }
     return EXIT_OK;
 }
 
-/* The size of dimension 0 … 3 (batch, head, token, channel), 1 for those that an array lacks. */
-static int64_t size(const qkv_array *array, int dimension) {
+int64_t attend_size(const qkv_array *array, int dimension) {
     const int i = dimension - (4 - array->rank);
     return i < 0 ? 1 : array->shape[i];
 }
@@ -42,19 +41,25 @@ static int64_t size(const qkv_array *array, int dimension) {
 static int mismatch(const char *a_name, const qkv_array *a, const char *b_name, const qkv_array *b,
                     const char *rule) {
     char a_shape[200], b_shape[200];
-    return cli_fail("%s has shape %s, %s has %s: %s", a_name, shape_text(a, a_shape), b_name,
-                    shape_text(b, b_shape), rule);
+    return cli_fail("%s has shape %s, %s has %s: %s", a_name, attend_shape_text(a, a_shape), b_name,
+                    attend_shape_text(b, b_shape), rule);
 }
 
 static int check_shapes(const qkv_array *q, const qkv_array *k, const qkv_array *v) {
     if (q->rank != k->rank) return mismatch("--q", q, "--k", k, "the ranks differ");
     if (k->rank != v->rank) return mismatch("--k", k, "--v", v, "the ranks differ");
-    if (size(q, 0) != size(k, 0)) return mismatch("--q", q, "--k", k, "the batches differ");
-    if (size(k, 0) != size(v, 0)) return mismatch("--k", k, "--v", v, "the batches differ");
-    if (size(k, 1) != size(v, 1)) return mismatch("--k", k, "--v", v, "the heads differ");
-    if (size(k, 2) != size(v, 2)) return mismatch("--k", k, "--v", v, "the lengths differ");
-    if (size(q, 3) != size(k, 3)) return mismatch("--q", q, "--k", k, "the head sizes differ");
-    if (size(k, 1) == 0 ? size(q, 1) != 0 : size(q, 1) % size(k, 1) != 0)
+    if (attend_size(q, 0) != attend_size(k, 0))
+        return mismatch("--q", q, "--k", k, "the batches differ");
+    if (attend_size(k, 0) != attend_size(v, 0))
+        return mismatch("--k", k, "--v", v, "the batches differ");
+    if (attend_size(k, 1) != attend_size(v, 1))
+        return mismatch("--k", k, "--v", v, "the heads differ");
+    if (attend_size(k, 2) != attend_size(v, 2))
+        return mismatch("--k", k, "--v", v, "the lengths differ");
+    if (attend_size(q, 3) != attend_size(k, 3))
+        return mismatch("--q", q, "--k", k, "the head sizes differ");
+    if (attend_size(k, 1) == 0 ? attend_size(q, 1) != 0
+                               : attend_size(q, 1) % attend_size(k, 1) != 0)
         return mismatch("--q", q, "--k", k, "the heads of q are no multiple of those of k");
     return EXIT_OK;
 }
@@ -87,7 +92,11 @@ static int apply_lists(const struct attend_rules *rules, struct attend_problem *
     if (!code)
         code = per_batch(rules->causal ? "--causal" : "--q-offset", rules->offsets,
                          rules->n_offsets, n_batch, INT64_MAX, &problem->offsets);
+    if (!code)
+        code = per_batch("--prefix", rules->prefix, rules->n_prefix, n_batch, desc->len_k,
+                         &problem->prefix);
     if (code) return code;
+    if ((desc->prefix_len = problem->prefix)) desc->flags |= QKV_SET_PREFIX_LEN;
     if ((desc->kv_len = problem->kv_len)) desc->flags |= QKV_SET_KV_LEN;
     if ((desc->q_len = problem->q_len)) desc->flags |= QKV_SET_Q_LEN;
     if ((desc->q_offsets = problem->offsets)) desc->flags |= QKV_SET_Q_OFFSET;
@@ -105,6 +114,10 @@ static void apply_rules(const struct attend_options *options, const struct atten
         desc->flags |= QKV_SET_WINDOW;
         desc->window_left = rules->window_left;
         desc->window_right = rules->window_right;
+    }
+    if (options->chunk.set) {
+        desc->flags |= QKV_SET_CHUNK;
+        desc->chunk = options->chunk.value;
     }
     if (options->scale.set) {
         desc->flags |= QKV_SET_SCALE;
@@ -125,7 +138,7 @@ static int apply_mask(const char *path, struct attend_problem *problem) {
         return cli_fail("%s", error.message);
     const qkv_array *mask = problem->mask;
     char shape[200];
-    shape_text(mask, shape);
+    attend_shape_text(mask, shape);
     if (mask->type == QKV_ARRAY_I64)
         return cli_fail("--mask %s: holds integers, neither booleans nor floating-point numbers",
                         path);
@@ -134,7 +147,7 @@ static int apply_mask(const char *path, struct attend_problem *problem) {
     const int64_t full[4] = { desc->n_batch, desc->n_heads, desc->len_q, desc->len_k };
     int64_t stride = 1;
     for (int d = 3; d >= 0; d--) {
-        const int64_t n = size(mask, d);
+        const int64_t n = attend_size(mask, d);
         if (n != 1 && n != full[d] && !(d == 3 && n > 1 && n < full[3]))
             return cli_fail("--mask %s: shape %s does not broadcast to [%" PRId64 ",%" PRId64
                             ",%" PRId64 ",%" PRId64 "]",
@@ -155,7 +168,8 @@ static int read_gradient(const char *path, struct attend_problem *problem) {
     if (code) return code;
     const qkv_array *grad = problem->grad_out, *q = problem->q;
     for (int d = 0; d < 4; d++)
-        if (grad->rank != q->rank || size(grad, d) != (d < 3 ? size(q, d) : size(problem->v, 3)))
+        if (grad->rank != q->rank ||
+            attend_size(grad, d) != (d < 3 ? attend_size(q, d) : attend_size(problem->v, 3)))
             return mismatch("--grad-out", grad, "--q", q,
                             "it must have the shape of the output, that of q with v's last size");
     return EXIT_OK;
@@ -171,12 +185,14 @@ int attend_problem_read(const struct attend_options *options, const struct atten
     if (code) return code;
     const qkv_array *q = problem->q, *k = problem->k, *v = problem->v;
     problem->rank = q->rank;
-    qkv_attention_desc_contiguous(&problem->desc, size(q, 0), size(q, 1), size(k, 1), size(q, 2),
-                                  size(k, 2), size(q, 3), size(v, 3));
+    qkv_attention_desc_contiguous(&problem->desc, attend_size(q, 0), attend_size(q, 1),
+                                  attend_size(k, 1), attend_size(q, 2), attend_size(k, 2),
+                                  attend_size(q, 3), attend_size(v, 3));
     code = apply_lists(rules, problem);
     if (code) return code;
     apply_rules(options, rules, &problem->desc);
     code = apply_mask(options->mask, problem);
+    if (!code) code = attend_modifiers_read(options, problem);
     return code ? code : read_gradient(options->grad_out, problem);
 }
 
@@ -185,8 +201,15 @@ void attend_problem_free(struct attend_problem *problem) {
     qkv_array_free(problem->k);
     qkv_array_free(problem->v);
     qkv_array_free(problem->mask);
+    qkv_array_free(problem->alibi);
+    qkv_array_free(problem->sink);
     qkv_array_free(problem->grad_out);
+    qkv_array_free(problem->grad_lse);
     free(problem->offsets);
     free(problem->kv_len);
     free(problem->q_len);
+    free(problem->prefix);
+    free(problem->seg_q);
+    free(problem->seg_k);
+    free(problem->bits);
 }

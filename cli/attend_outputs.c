@@ -5,11 +5,12 @@
 struct output {
     const char *path;
     float *data;
-    int64_t heads, length, last; /* last < 0: without a channel */
+    int64_t heads, length, last; /* last < 0: without a channel; length < 0: heads alone */
 };
 
 int attend_outputs_check(const struct attend_options *options) {
-    const char *const paths[] = { options->o, options->lse, options->dq, options->dk, options->dv };
+    const char *const paths[] = { options->o,  options->lse, options->dq,
+                                  options->dk, options->dv,  options->dsink };
     qkv_error error;
     for (int i = 0; i < CLI_COUNT(paths); i++)
         if (paths[i] && qkv_file_writable(paths[i], &error) != QKV_OK)
@@ -21,6 +22,11 @@ int attend_outputs_check(const struct attend_options *options) {
 static qkv_array array_of(const struct attend_problem *problem, const struct output *output) {
     const int64_t shape[4] = { problem->desc.n_batch, output->heads, output->length, output->last };
     qkv_array array = { .type = QKV_ARRAY_F32, .data = output->data, .n_elems = 1 };
+    if (output->length < 0) {
+        array.rank = 1;
+        array.shape[0] = array.n_elems = output->heads;
+        return array;
+    }
     for (int d = 4 - problem->rank; d < (output->last < 0 ? 3 : 4); d++) {
         array.shape[array.rank++] = shape[d];
         array.n_elems *= shape[d];
@@ -37,6 +43,7 @@ int attend_outputs_write(const struct attend_options *options, const struct atte
         { options->dq, results->dq, d->n_heads, d->len_q, d->head_dim },
         { options->dk, results->dk, d->n_kv_heads, d->len_k, d->head_dim },
         { options->dv, results->dv, d->n_kv_heads, d->len_k, d->head_dim_v },
+        { options->dsink, results->dsink, d->n_heads, -1, -1 },
     };
     qkv_array arrays[CLI_COUNT(outputs)];
     const qkv_array *written[CLI_COUNT(outputs)];

@@ -61,11 +61,9 @@ static bool ends_in_npy(const char *path) {
 static int check_files(const struct cli_command *command, const struct attend_options *options) {
     const struct {
         const char *name, *path;
-    } outputs[] = { { "-o", options->o },
-                    { "--lse", options->lse },
-                    { "--dq", options->dq },
-                    { "--dk", options->dk },
-                    { "--dv", options->dv } };
+    } outputs[] = { { "-o", options->o },    { "--lse", options->lse },
+                    { "--dq", options->dq }, { "--dk", options->dk },
+                    { "--dv", options->dv }, { "--dsink", options->dsink } };
     for (int i = 0; i < CLI_COUNT(outputs); i++) {
         const char *path = outputs[i].path;
         if (path && !ends_in_npy(path))
@@ -75,11 +73,20 @@ static int check_files(const struct cli_command *command, const struct attend_op
                 return cli_usage(command, "%s and %s name the same file", outputs[j].name,
                                  outputs[i].name);
     }
-    const bool gradients = options->dq || options->dk || options->dv;
+    const bool gradients = options->dq || options->dk || options->dv || options->dsink;
     if (gradients && !options->grad_out)
-        return cli_usage(command, "--dq, --dk and --dv need --grad-out");
+        return cli_usage(command, "--dq, --dk, --dv and --dsink need --grad-out");
     if (!gradients && options->grad_out)
-        return cli_usage(command, "--grad-out needs one of --dq, --dk, --dv");
+        return cli_usage(command, "--grad-out needs one of --dq, --dk, --dv, --dsink");
+    if (options->grad_lse && !options->grad_out)
+        return cli_usage(command, "--grad-lse needs --grad-out");
+    if (options->dsink && !options->sink) return cli_usage(command, "--dsink needs --sink");
+    if (options->segments_q && !options->segments)
+        return cli_usage(command, "--segments-q needs --segments");
+    if (options->mask && options->mask_bits)
+        return cli_usage(command, "--mask and --mask-bits are the same mask: give one");
+    if (options->prefix && !options->causal)
+        return cli_usage(command, "--prefix needs --causal: without it every key is seen anyway");
     return EXIT_OK;
 }
 
@@ -91,6 +98,8 @@ int attend_rules_parse(const struct cli_command *command, const struct attend_op
     if (!code) code = parse_window(command, options->window, rules);
     if (!code)
         code = list(command, "--kv-len", options->kv_len, 0, &rules->kv_len, &rules->n_kv_len);
+    if (!code)
+        code = list(command, "--prefix", options->prefix, 0, &rules->prefix, &rules->n_prefix);
     if (!code) code = list(command, "--q-len", options->q_len, 0, &rules->q_len, &rules->n_q_len);
     if (!code && options->softcap.set && !(options->softcap.value > 0))
         code = cli_usage(command, "--softcap: %g is not above 0", options->softcap.value);
@@ -102,5 +111,6 @@ void attend_rules_free(struct attend_rules *rules) {
     free(rules->offsets);
     free(rules->kv_len);
     free(rules->q_len);
+    free(rules->prefix);
     *rules = (struct attend_rules){ 0 };
 }

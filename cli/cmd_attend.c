@@ -32,7 +32,9 @@ static int results_alloc(const struct attend_problem *problem, struct attend_res
         results->dq = zeros(d->n_batch, d->n_heads, d->len_q, d->head_dim);
         results->dk = zeros(d->n_batch, d->n_kv_heads, d->len_k, d->head_dim);
         results->dv = zeros(d->n_batch, d->n_kv_heads, d->len_k, d->head_dim_v);
-        if (!results->dq || !results->dk || !results->dv) return cli_fail("out of memory");
+        results->dsink = zeros(d->n_heads, 1, 1, 1);
+        if (!results->dq || !results->dk || !results->dv || !results->dsink)
+            return cli_fail("out of memory");
     }
     return results->o && results->lse ? EXIT_OK : cli_fail("out of memory");
 }
@@ -43,6 +45,7 @@ static void results_free(struct attend_results *results) {
     free(results->dq);
     free(results->dk);
     free(results->dv);
+    free(results->dsink);
 }
 
 static void show_progress(void *user, int64_t done, int64_t total) {
@@ -68,6 +71,8 @@ static qkv_status compute(qkv_ctx *ctx, const struct attend_problem *problem, bo
         grads.d_q = results->dq;
         grads.d_k = results->dk;
         grads.d_v = results->dv;
+        if (problem->grad_lse) grads.d_lse = problem->grad_lse->data;
+        if (problem->sink) grads.d_sinks = results->dsink;
         status = qkv_attention_backward(ctx, &problem->desc, q, k, v, results->o, results->lse,
                                         &grads, &call);
     }
@@ -141,6 +146,8 @@ static const struct cli_option attend_table[] = {
     FILE_OPTION("--mask", mask, false, IN_FILE,
                 "a mask, aligned on the right as in numpy: booleans, true may see; or numbers that "
                 "are added to scores. A last dimension n with 1 < n < Lk hides the other keys"),
+    FILE_OPTION("--mask-bits", mask_bits, false, IN_FILE,
+                "a boolean mask as bytes of 8 keys, the least significant bit first"),
     { .name = "--causal",
       .argument = "WHERE",
       .help = "query i sees keys up to i + offset: top-left (offset 0), bottom-right (Lk - Lq), an "
@@ -148,11 +155,27 @@ static const struct cli_option attend_table[] = {
       .kind = ARG_TEXT,
       .offset = offsetof(struct attend_options, causal),
       .suggest = "top-left|bottom-right" },
+    { .name = "--prefix",
+      .argument = "N[,N...]",
+      .help = "with --causal: the first N keys are seen by all, in all batches or in each",
+      .kind = ARG_TEXT,
+      .offset = offsetof(struct attend_options, prefix) },
     { .name = "--window",
       .argument = "LEFT,RIGHT",
       .help = "query i sees keys from i + offset - LEFT to i + offset + RIGHT; -1: unbounded",
       .kind = ARG_TEXT,
       .offset = offsetof(struct attend_options, window) },
+    { .name = "--chunk",
+      .argument = "N",
+      .help = "query i sees the keys of its own chunk of N, that of i + offset",
+      .kind = ARG_INT,
+      .min = 1,
+      .max = INT64_C(1) << 48,
+      .offset = offsetof(struct attend_options, chunk) },
+    FILE_OPTION("--segments", segments, false, IN_FILE,
+                "integers [B,Lk] or [Lk]: queries see the keys of their own segment (document)"),
+    FILE_OPTION("--segments-q", segments_q, false, IN_FILE,
+                "the queries' segments, [B,Lq] or [Lq], where they are not those of the keys"),
     { .name = "--kv-len",
       .argument = "N[,N...]",
       .help = "keys that exist, in all batches or in each",
@@ -165,7 +188,7 @@ static const struct cli_option attend_table[] = {
       .offset = offsetof(struct attend_options, q_len) },
     { .name = "--q-offset",
       .argument = "N[,N...]",
-      .help = "position of query 0 among the keys, for --window without --causal",
+      .help = "position of query 0 among the keys, for --window, --chunk and --alibi without --causal",
       .kind = ARG_TEXT,
       .offset = offsetof(struct attend_options, q_offset) },
     { .name = "--scale",
@@ -178,11 +201,17 @@ static const struct cli_option attend_table[] = {
       .help = "scores s become X tanh(s / X)",
       .kind = ARG_REAL,
       .offset = offsetof(struct attend_options, softcap) },
+    FILE_OPTION("--alibi", alibi, false, IN_FILE,
+                "slopes [H]: slope (j - i - offset) is added to the score of query i and key j"),
+    FILE_OPTION("--sink", sink, false, IN_FILE,
+                "scores [H] of no key: part of every row's softmax and lse, not of the output"),
     FILE_OPTION("--grad-out", grad_out, false, IN_FILE,
                 "gradient of the output; asks for the backward pass"),
+    FILE_OPTION("--grad-lse", grad_lse, false, IN_FILE, "gradient of lse, if it has one"),
     FILE_OPTION("--dq", dq, false, OUT_FILE, "where the gradient of q goes (.npy)"),
     FILE_OPTION("--dk", dk, false, OUT_FILE, "where the gradient of k goes (.npy)"),
     FILE_OPTION("--dv", dv, false, OUT_FILE, "where the gradient of v goes (.npy)"),
+    FILE_OPTION("--dsink", dsink, false, OUT_FILE, "where the gradient of the sinks goes (.npy)"),
 };
 
 const struct cli_command cmd_attend = {

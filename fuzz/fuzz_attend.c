@@ -68,7 +68,7 @@ double cli_seconds(void) { return 0; }
 
 /* ---- Files of our own ------------------------------------------------------------------------ */
 
-enum { N_OUTPUTS = 5 };
+enum { N_OUTPUTS = 6 };
 enum { FILE_Q, FILE_KV, FILE_BOOL, FILE_ADD, FILE_INTEGERS, N_FILES };
 
 static char folder[PATH_BYTES];
@@ -132,12 +132,19 @@ static void attend(struct attend_options *options) {
     replace(&options->k, FILE_KV);
     replace(&options->v, FILE_KV);
     replace(&options->mask, FILE_BOOL);
+    replace(&options->mask_bits, FILE_INTEGERS);
+    replace(&options->segments, FILE_INTEGERS);
+    replace(&options->segments_q, FILE_INTEGERS);
+    replace(&options->alibi, FILE_ADD);
+    replace(&options->sink, FILE_ADD);
     replace(&options->grad_out, FILE_Q);
+    replace(&options->grad_lse, FILE_ADD);
     replace_output(&options->o, 0);
     replace_output(&options->lse, 1);
     replace_output(&options->dq, 2);
     replace_output(&options->dk, 3);
     replace_output(&options->dv, 4);
+    replace_output(&options->dsink, 5);
     options->common.quiet = true;
     options->common.verbose = false;
     if (options->common.threads.value > 2) options->common.threads.value = 2;

@@ -61,6 +61,16 @@ attend boolean --mask "$data/boolean.npy"
 attend additive --mask "$data/additive.npy"
 attend short --mask "$data/short.npy"
 gradients softcap --scale 0.5 --softcap 1.5
+gradients prefix --causal 0 --prefix 4,0
+gradients chunk --chunk 3 --q-offset 1
+gradients segments --segments "$data/segments_k.npy" --segments-q "$data/segments_q.npy"
+gradients bits --mask-bits "$data/bits.npy"
+gradients alibi --causal bottom-right --alibi "$data/alibi.npy"
+gradients sink --causal -1 --sink "$data/sink.npy" --grad-lse "$data/grad_lse.npy" --dsink "$folder/dsink.npy"
+near "$folder/dsink.npy" "$data/sink_dsink.npy"
+run attend --q "$data/q.npy" --k "$data/k_square.npy" --v "$data/v_square.npy" --segments "$data/segments.npy" -o "$o"
+code 0
+near "$o" "$data/documents_o.npy"
 attend plain --window -1,-1
 attend plain --q-len 5 --kv-len 7
 
@@ -131,6 +141,19 @@ broken "--mask $data/integers.npy: holds integers, neither booleans nor floating
     $qkv_arrays --mask "$data/integers.npy"
 broken "--mask $data/grad.npy: shape [2,4,5,6] does not broadcast to [2,2,7,7]" \
     --q "$data/k.npy" --k "$data/k.npy" --v "$data/v.npy" --mask "$data/grad.npy"
+broken "--segments: 5 queries and 7 keys: name the queries' segments with --segments-q" \
+    $qkv_arrays --segments "$data/segments_k.npy"
+broken "--segments $data/segments_q.npy: shape [2,5] is neither [B,L] nor [L], B = 2, L = 7" \
+    $qkv_arrays --segments "$data/segments_q.npy"
+broken "--segments $data/sink.npy: does not hold integers" $qkv_arrays --segments "$data/sink.npy"
+broken "--mask-bits $data/segments_k.npy: shape [2,7] does not broadcast to [2,4,5,1], the last of them bytes of 8 keys" \
+    $qkv_arrays --mask-bits "$data/segments_k.npy"
+broken "--alibi $data/additive.npy: shape [5,7] is not [H], H = 4" $qkv_arrays --alibi "$data/additive.npy"
+broken "--sink $data/segments.npy: does not hold floating-point numbers" \
+    $qkv_arrays --sink "$data/segments.npy"
+broken "--grad-lse $data/sink.npy: shape [4] is not that of lse, q's without the last" \
+    $qkv_arrays --grad-out "$data/grad.npy" --grad-lse "$data/sink.npy" --dq "$folder/dq.npy"
+broken "--prefix: 8 is more than the array's length, 7" $qkv_arrays --causal 0 --prefix 8
 broken "--kv-len: 3 numbers for 2 batches" $qkv_arrays --kv-len 1,2,3
 broken "--kv-len: 8 is more than the array's length, 7" $qkv_arrays --kv-len 8
 broken "--grad-out has shape [2,4,5,8], --q has [2,4,5,8]: it must have the shape of the output, that of q with v's last size" \

@@ -77,8 +77,15 @@ usage attend "--kv-len: '-1' is not a list of whole numbers from 0" attend --q q
 usage attend "--q-len: '1,,2' is not a list of whole numbers from 0" attend --q q --k k --v v -o o.npy --q-len 1,,2
 usage attend "--scale: 'nan' is not a finite number" attend --q q --k k --v v -o o.npy --scale nan
 usage attend "--softcap: 0 is not above 0" attend --q q --k k --v v -o o.npy --softcap 0
-usage attend "--dq, --dk and --dv need --grad-out" attend --q q --k k --v v -o o.npy --dq d.npy
-usage attend "--grad-out needs one of --dq, --dk, --dv" attend --q q --k k --v v -o o.npy --grad-out g
+usage attend "--dq, --dk, --dv and --dsink need --grad-out" attend --q q --k k --v v -o o.npy --dq d.npy
+usage attend "--grad-out needs one of --dq, --dk, --dv, --dsink" attend --q q --k k --v v -o o.npy --grad-out g
+usage attend "--grad-lse needs --grad-out" attend --q q --k k --v v -o o.npy --grad-lse g
+usage attend "--dsink needs --sink" attend --q q --k k --v v -o o.npy --grad-out g --dsink d.npy
+usage attend "--segments-q needs --segments" attend --q q --k k --v v -o o.npy --segments-q s
+usage attend "--mask and --mask-bits are the same mask: give one" \
+    attend --q q --k k --v v -o o.npy --mask m --mask-bits m
+usage attend "--prefix needs --causal: without it every key is seen anyway" \
+    attend --q q --k k --v v -o o.npy --prefix 3
 usage train "--out DIR is missing" train --text t
 usage train "--text or --grammar is missing" train --out d
 usage train "--text and --grammar together: give one of them" train --out d --text t --grammar g
@@ -87,7 +94,7 @@ usage eval "--text or --grammar is missing" eval --model "$model"
 usage bench "no case has 'sideways' in its name" bench sideways
 
 # What is not built is unknown.
-for option in --sink --alibi --cu-seqlens --dropout --class --stats --grad-lse; do
+for option in --cu-seqlens --block-mask --dropout --class --stats --explain; do
     run attend --q q --k k --v v -o o.npy $option x
     code 2
     err_like "^qkv attend: unknown option '$option'"

@@ -17,8 +17,9 @@ def save(name, array):
     np.save(here / f"{name}.npy", array)
 
 
-def attend(q, k, v, visible, bias=0.0, scale=None, softcap=None, grad=None):
-    """o, lse and, with grad, dq, dk, dv; k and v are repeated for the query heads of a group."""
+def attend(q, k, v, visible, bias=0.0, scale=None, softcap=None, grad=None, sink=None,
+           grad_lse=0.0):
+    """o, lse and, with grad, dq, dk, dv (and dsink); k and v are repeated for the query heads of a group."""
     group = q.shape[1] // k.shape[1]
     kk, vv = np.repeat(k, group, 1), np.repeat(v, group, 1)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
@@ -30,19 +31,28 @@ def attend(q, k, v, visible, bias=0.0, scale=None, softcap=None, grad=None):
     s = np.where(visible, s + bias, -np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):
         m = np.maximum(s.max(-1, keepdims=True), -1e300)
+        if sink is not None:
+            m = np.maximum(m, sink[:, None, None])
         e = np.exp(s - m)
         total = e.sum(-1, keepdims=True)
+        if sink is not None:
+            total = total + np.exp(sink[:, None, None] - m)
         p = np.where(total > 0, e / total, 0)
         lse = (m + np.log(total))[..., 0]
-    lse = np.where(total[..., 0] > 0, lse, -np.inf)
+    lse = np.where(total[..., 0] > 0, lse, -np.inf)  # with a sink, total is never 0
     o = p @ vv
     if grad is None:
         return o, lse
     dv = p.swapaxes(-1, -2) @ grad
-    ds = p * (grad @ vv.swapaxes(-1, -2) - (grad * o).sum(-1, keepdims=True)) * slope * scale
+    delta = (grad * o).sum(-1, keepdims=True) - np.expand_dims(grad_lse, -1)
+    ds = p * (grad @ vv.swapaxes(-1, -2) - delta) * slope * scale
     dq, dk = ds @ kk, ds.swapaxes(-1, -2) @ q
     sum_group = lambda x: x.reshape(x.shape[0], k.shape[1], group, *x.shape[2:]).sum(2)
-    return o, lse, dq, sum_group(dk), sum_group(dv)
+    result = o, lse, dq, sum_group(dk), sum_group(dv)
+    if sink is None:
+        return result
+    weight = np.exp(sink[:, None] - lse)
+    return *result, -(weight * delta[..., 0]).sum((0, 2))
 
 
 f32 = lambda *shape: rng.standard_normal(shape).astype(np.float32)
@@ -74,6 +84,36 @@ for name, result in dict(
     softcap=attend(q, k, v, all_keys, scale=0.5, softcap=1.5, grad=grad),
 ).items():
     for part, array in zip(("o", "lse", "dq", "dk", "dv"), result):
+        save(f"{name}_{part}", array.astype(np.float32))
+
+# Prefixes, chunks, segments, packed bits, ALiBi and sinks, from inputs of their own.
+more = np.random.default_rng(4)
+segments_k = more.integers(0, 2, (B, LK))
+segments_q = more.integers(0, 2, (B, LQ))
+segments = np.array([0, 0, 1, 1, 2])
+bits = more.integers(0, 256, (H, LQ, 1))
+alibi = np.array([0.5, 0.25, 0, -0.125], np.float32)
+sink = np.array([0.5, -1, 3, 0], np.float32)
+grad_lse = more.standard_normal((B, H, LQ)).astype(np.float32)
+for name, array in dict(segments_k=segments_k, segments_q=segments_q, segments=segments, bits=bits, alibi=alibi,
+                        sink=sink, grad_lse=grad_lse, k_square=k[:, :, :LQ].astype(np.float32),
+                        v_square=v[:, :, :LQ].astype(np.float32)).items():
+    save(name, array)
+prefix = np.array([4, 0])[:, None, None, None]
+of_segment = segments_q[:, None, :, None] == segments_k[:, None, None, :]
+of_bits = (bits[None, :, :, 0, None] >> np.arange(LK)) & 1 == 1
+slopes = alibi.astype(np.float64)[:, None, None]
+for name, result in dict(
+    prefix=attend(q, k, v, all_keys & ((j <= i) | (j < prefix)), grad=grad),
+    chunk=attend(q, k, v, all_keys & ((i + 1) // 3 == j // 3), grad=grad),
+    segments=attend(q, k, v, all_keys & of_segment, grad=grad),
+    documents=attend(q, k[:, :, :LQ], v[:, :, :LQ], segments[:, None] == segments),
+    bits=attend(q, k, v, all_keys & of_bits, grad=grad),
+    alibi=attend(q, k, v, all_keys & (j <= i + 2), bias=slopes * (j - i - 2), grad=grad),
+    sink=attend(q, k, v, all_keys & (j <= i - 1), grad=grad, sink=sink.astype(np.float64),
+                grad_lse=grad_lse.astype(np.float64)),
+).items():
+    for part, array in zip(("o", "lse", "dq", "dk", "dv", "dsink"), result):
         save(f"{name}_{part}", array.astype(np.float32))
 
 # A BERT without heads for words and sentences: it can be looked at, and nothing else.
