@@ -39,18 +39,25 @@ fuzz() {
     return 1
 }
 
-# minimise PARSER: inputs that libFuzzer named by their hash are chosen anew, the others stay
+# counters PARSER: whether an edge that is met more often counts as reached anew; where inputs are long, that would keep too many
+counters() {
+    case $1 in
+    grammar | model | tokenizer | vocab) echo -use_counters=0 ;;
+    *) echo -use_counters=1 ;;
+    esac
+}
+
+# minimise PARSER: inputs with telling names stay; those that are named by their hash are chosen anew, for what is left to reach
 minimise() {
-    new=build/fuzz/minimal/$1 named=build/fuzz/named/$1
-    rm -rf "$new" "$named"
-    mkdir -p "$new" "$named" "build/fuzz/corpus/$1"
-    find "fuzz/corpus/$1" -type f | grep -vE '/[0-9a-f]{12}$' | xargs -r -d '\n' cp -t "$named"
-    "build/fuzz/fuzz_$1" -merge=1 "$new" "$named" "fuzz/corpus/$1" "build/fuzz/corpus/$1" >"build/fuzz/merge_$1.log" 2>&1
+    kept=build/fuzz/minimal/$1
+    rm -rf "$kept"
+    mkdir -p "$kept" "build/fuzz/corpus/$1"
+    find "fuzz/corpus/$1" -type f | grep -vE '/[0-9a-f]{12}$' | xargs -r -d '\n' cp -t "$kept"
+    "build/fuzz/fuzz_$1" -set_cover_merge=1 "$(counters "$1")" "$kept" "fuzz/corpus/$1" "build/fuzz/corpus/$1" \
+        >"build/fuzz/merge_$1.log" 2>&1
     find "fuzz/corpus/$1" -type f | grep -E '/[0-9a-f]{12}$' | xargs -r -d '\n' rm
-    for input in "$new"/*; do
-        hash=$(basename "$input" | cut -c1-12)
-        found=$(for file in "$named"/*; do ! cmp -s "$file" "$input" || echo "$file"; done | head -1)
-        [ -n "$found" ] || cp "$input" "fuzz/corpus/$1/$hash"
+    for input in $(ls "$kept" | grep -E '^[0-9a-f]{40}$'); do
+        cp "$kept/$input" "fuzz/corpus/$1/$(echo "$input" | cut -c1-12)"
     done
     echo "$1: $(find "fuzz/corpus/$1" -type f | wc -l) inputs, $(du -sb "fuzz/corpus/$1" | cut -f1) bytes"
 }
