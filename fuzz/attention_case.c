@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ELEMS = 1 << 15, MOST_EDITS = 12, CANARY = 0xa5 };
+enum { MOST_ELEMS = 1 << 15, MOST_EDITS = 12 };
 
 /* ---- Bytes to a problem ---------------------------------------------------------------------- */
 
@@ -172,14 +172,15 @@ void attention_array_fill(attention_array *array, uint8_t style, uint64_t seed) 
     }
 }
 
-void attention_array_clear(attention_array *array) {
-    memset(array->data, CANARY, array->n_elems * array->elem_bytes);
+void attention_array_clear(attention_array *array, uint8_t canary) {
+    array->canary = canary;
+    memset(array->data, canary, array->n_elems * array->elem_bytes);
 }
 
 static bool is_canary(const attention_array *array, size_t at) {
     const uint8_t *const bytes = (const uint8_t *)array->data + at * array->elem_bytes;
     for (size_t i = 0; i < array->elem_bytes; i++)
-        if (bytes[i] != CANARY) return false;
+        if (bytes[i] != array->canary) return false;
     return true;
 }
 

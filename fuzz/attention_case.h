@@ -25,6 +25,7 @@ void attention_case_read(const uint8_t *bytes, size_t n_bytes, attention_case *c
 typedef struct attention_array {
     int64_t size[4], stride[4];
     size_t elem_bytes, n_elems;
+    uint8_t canary; /* of an output */
     void *block, *data;
 } attention_array;
 
@@ -37,8 +38,8 @@ void attention_array_free(attention_array *array);
 /* Values of an input: mostly small numbers; by style also zeros, huge, infinite and NaN ones. */
 void attention_array_fill(attention_array *array, uint8_t style, uint64_t seed);
 
-/* Outputs begin as canaries. */
-void attention_array_clear(attention_array *array);
+/* Outputs begin as canaries; not all with the same, for an output may become an input. */
+void attention_array_clear(attention_array *array, uint8_t canary);
 /*
  * The elements of rows i < rows[b] (NULL: of all rows) were written, all else was not.
  */

@@ -1,7 +1,7 @@
 /*
  * An attention descriptor. Hostile ones are refused, by the calls as by their workspace queries, in
- * clear words and without a touch of any array. What is accepted and small runs, forward and
- * backward, on arrays and a workspace of exactly the promised sizes, on every instruction set and
+ * clear words and without a touch of any array. What is accepted and small runs, forward, backward
+ * and merge, on arrays and a workspace of exactly the promised sizes, on every instruction set and
  * on three threads: the bits are those of the first run, and nothing else is written.
  */
 #include <stdlib.h>
@@ -39,11 +39,11 @@ static bool accepted(const qkv_ctx *ctx, qkv_status status) {
 
 /* ---- A run ----------------------------------------------------------------------------------- */
 
-enum { Q, K, V, D_O, D_LSE, MASK, O, LSE, D_Q, D_K, D_V, N_ARRAYS };
+enum { Q, K, V, D_O, D_LSE, MASK, O, LSE, D_Q, D_K, D_V, MERGED_O, MERGED_LSE, N_ARRAYS };
 
 typedef struct run {
     attention_array a[N_ARRAYS];
-    qkv_status forward, backward;
+    qkv_status forward, backward, merge;
 } run;
 
 static bool plan_arrays(const attention_case *c, run *x) {
@@ -65,6 +65,8 @@ static bool plan_arrays(const attention_case *c, run *x) {
                                 d->mask_type == QKV_MASK_BOOL ? 1 : f, &x->a[MASK]) &&
            attention_array_plan(o, d->o_stride, 1, f, &x->a[O]) &&
            attention_array_plan(lse, d->lse_stride, 1, f, &x->a[LSE]) &&
+           attention_array_plan(o, d->o_stride, 1, f, &x->a[MERGED_O]) &&
+           attention_array_plan(lse, d->lse_stride, 1, f, &x->a[MERGED_LSE]) &&
            attention_array_plan(q, g->d_q_stride, 1, f, &x->a[D_Q]) &&
            attention_array_plan(k, g->d_k_stride, 1, f, &x->a[D_K]) &&
            attention_array_plan(v, g->d_v_stride, 1, f, &x->a[D_V]);
@@ -76,7 +78,7 @@ static void fill_arrays(const attention_case *c, run *x) {
         if (i < O)
             attention_array_fill(&x->a[i], c->style, c->seed + (uint64_t)i);
         else
-            attention_array_clear(&x->a[i]);
+            attention_array_clear(&x->a[i], i < MERGED_O ? 0xa5 : 0x5a);
     }
 }
 
@@ -110,6 +112,15 @@ static void compute(qkv_ctx *ctx, const attention_case *c, const size_t workspac
     accepted(ctx, x->backward);
 }
 
+/* The output with itself, and what the caller had left in rows that it did not ask for. */
+static void merge(qkv_ctx *ctx, const attention_case *c, run *x) {
+    const void *const o[] = { x->a[O].data, x->a[O].data };
+    const float *const lse[] = { x->a[LSE].data, x->a[LSE].data };
+    x->merge =
+        qkv_attention_merge(ctx, &c->desc, 2, o, lse, x->a[MERGED_O].data, x->a[MERGED_LSE].data);
+    accepted(ctx, x->merge);
+}
+
 /* What a run wrote, and what it left alone. */
 static void check_run(const attention_case *c, const run *x) {
     static const int64_t none[CASE_MOST_BATCHES];
@@ -121,6 +132,8 @@ static void check_run(const attention_case *c, const run *x) {
     attention_array_check(&x->a[D_Q], backward ? rows : none);
     attention_array_check(&x->a[D_K], backward ? NULL : none);
     attention_array_check(&x->a[D_V], backward ? NULL : none);
+    attention_array_check(&x->a[MERGED_O], x->merge == QKV_OK ? NULL : none);
+    attention_array_check(&x->a[MERGED_LSE], x->merge == QKV_OK ? NULL : none);
 }
 
 static bool is_small(const qkv_attention_desc *d) {
@@ -146,6 +159,7 @@ static bool run_on(qkv_ctx *ctx, const attention_case *c, run *x) {
         return false;
     fill_arrays(c, x);
     compute(ctx, c, workspace, x);
+    merge(ctx, c, x);
     check_run(c, x);
     return true;
 }
@@ -156,6 +170,7 @@ static void run_everywhere(const attention_case *c) {
     for (int n = 1; n < n_contexts; n++) {
         if (!run_on(contexts[n], c, &other)) continue;
         FUZZ_CHECK(other.forward == first.forward && other.backward == first.backward);
+        FUZZ_CHECK(other.merge == first.merge);
         for (int i = O; i < N_ARRAYS; i++)
             FUZZ_CHECK(attention_array_same(&other.a[i], &first.a[i]));
         free_arrays(&other);
