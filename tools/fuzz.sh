@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:strict_string_checks=1:quarantine_size_mb=16}"
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
 
-parsers() { ls fuzz/fuzz_*.c | sed 's|fuzz/fuzz_\(.*\)\.c|\1|'; }
+parsers() { find fuzz -name 'fuzz_*.c' | sed 's|fuzz/fuzz_\(.*\)\.c|\1|' | sort; }
 
 # longest PARSER: the longest input that is tried, in bytes
 longest() {
@@ -56,8 +56,8 @@ minimise() {
     "build/fuzz/fuzz_$1" -set_cover_merge=1 "$(counters "$1")" "$kept" "fuzz/corpus/$1" "build/fuzz/corpus/$1" \
         >"build/fuzz/merge_$1.log" 2>&1
     find "fuzz/corpus/$1" -type f | grep -E '/[0-9a-f]{12}$' | xargs -r -d '\n' rm
-    for input in $(ls "$kept" | grep -E '^[0-9a-f]{40}$'); do
-        cp "$kept/$input" "fuzz/corpus/$1/$(echo "$input" | cut -c1-12)"
+    find "$kept" -type f | grep -E '/[0-9a-f]{40}$' | while IFS= read -r input; do
+        cp "$input" "fuzz/corpus/$1/$(basename "$input" | cut -c1-12)"
     done
     echo "$1: $(find "fuzz/corpus/$1" -type f | wc -l) inputs, $(du -sb "fuzz/corpus/$1" | cut -f1) bytes"
 }
