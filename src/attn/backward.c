@@ -72,6 +72,12 @@ static void lay_out_slot(qkvi_cutter *cutter, const qkvi_problem *p, slot *s) {
     s->see = qkvi_cut(cutter, n_queries * (n_keys / QKVI_BWD_PANEL), sizeof(uint32_t));
 }
 
+/* Whether some gradient has elements: sizes beside a 0 may be so huge that no loop over them ends. */
+static bool has_outputs(const qkvi_problem *p) {
+    const bool d_q = p->heads_per_kv && p->len_q && p->head_dim;
+    return d_q || (p->len_k && (p->head_dim || p->head_dim_v));
+}
+
 static void plan(pass *x, const qkvi_problem *p, const qkv_ctx *ctx) {
     const double products = (double)(p->n_batch * p->n_heads * p->len_q) * (double)p->len_k *
                             (double)(p->head_dim + p->head_dim_v);
@@ -80,7 +86,7 @@ static void plan(pass *x, const qkvi_problem *p, const qkv_ctx *ctx) {
     x->kernels = ctx->kernels;
     x->n_query_blocks = qkvi_ceil_div(p->len_q, QKVI_BWD_QUERIES);
     x->n_key_blocks = qkvi_max_i64(1, qkvi_ceil_div(p->len_k, QKVI_BWD_KEYS));
-    x->n_pieces = p->n_batch * p->n_kv_heads * x->n_key_blocks;
+    x->n_pieces = has_outputs(p) ? p->n_batch * p->n_kv_heads * x->n_key_blocks : 0;
     x->n_slots = (int)qkvi_min_i64(threads, x->n_pieces);
 }
 

@@ -214,6 +214,7 @@ static void run_phase(pass *x, qkvi_pool *pool, void (*task)(void *, int)) {
 
 static void run(pass *x, qkvi_pool *pool) {
     if (x->plan.n_query_blocks == 0 || x->p->heads_per_kv == 0) return;
+    if (x->p->head_dim_v == 0 && !x->p->lse) return; /* nothing to write */
     if (x->plan.n_private > 0) run_phase(x, pool, run_private);
     for (x->wave = x->plan.n_private; x->wave < x->plan.n_heads && !qkvi_watch_cancelled(&x->watch);
          x->wave += x->n_wave) {

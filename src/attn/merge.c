@@ -39,7 +39,7 @@ qkv_status qkv_attention_merge(qkv_ctx *ctx, const qkv_attention_desc *desc, int
     QKV_TRY(qkvi_ctx_begin(ctx));
     const qkv_status status =
         qkvi_problem_merge(desc, n_parts, o_parts, lse_parts, o, lse, &problem, &ctx->error);
-    if (status == QKV_OK) {
+    if (status == QKV_OK && (problem.head_dim_v > 0 || lse)) { /* else there is nothing to write */
         merge x = { .p = &problem,
                     .kernels = ctx->kernels,
                     .n_parts = n_parts,

@@ -285,6 +285,34 @@ static void AT18_workspace_of_the_caller(void **state) {
     free(w);
 }
 
+/* Sizes beside a 0 that no loop would get through: what has nothing to write ends at once. */
+static void nothing_to_write_takes_no_time(void **state) {
+    (void)state;
+    static const int64_t sizes[][7] = { { 1, 0, (int64_t)1 << 40, 7, 19, 0, 0 },
+                                        { 1, 0, (int64_t)1 << 40, 7, 0, 8, 8 },
+                                        { 1, (int64_t)1 << 40, 4, 1, 1, 0, 0 },
+                                        { 4, 4, 4, (int64_t)1 << 40, 1, 0, 0 } };
+    qkv_ctx *ctx = context(2);
+    for (size_t n = 0; n < sizeof sizes / sizeof *sizes; n++) {
+        const int64_t *const size = sizes[n];
+        const float lse = 0;
+        const void *const o_parts[] = { NULL };
+        const float *const lse_parts[] = { &lse };
+        qkv_attention_desc d;
+        qkv_attention_grads grads;
+        qkv_attention_desc_contiguous(&d, size[0], size[1], size[2], size[3], size[4], size[5],
+                                      size[6]);
+        memset(d.lse_stride, 0, sizeof d.lse_stride);
+        qkv_attention_grads_contiguous(&grads, &d);
+        assert_int_equal(qkv_attention_forward(ctx, &d, NULL, NULL, NULL, NULL, NULL, NULL),
+                         QKV_OK);
+        assert_int_equal(
+            qkv_attention_backward(ctx, &d, NULL, NULL, NULL, NULL, &lse, &grads, NULL), QKV_OK);
+        assert_int_equal(qkv_attention_merge(ctx, &d, 1, o_parts, lse_parts, NULL, NULL), QKV_OK);
+    }
+    qkv_ctx_destroy(ctx);
+}
+
 static void nothing_is_allocated_once_warm(void **state) {
     (void)state;
     counting_allocator count = { 0 };
@@ -485,6 +513,7 @@ int main(void) {
         cmocka_unit_test(AT14_overflowing_scores),
         cmocka_unit_test(AT16_windows_wider_than_the_keys),
         cmocka_unit_test(AT18_workspace_of_the_caller),
+        cmocka_unit_test(nothing_to_write_takes_no_time),
         cmocka_unit_test(nothing_is_allocated_once_warm),
         cmocka_unit_test(AT24_the_nth_allocation_fails),
         cmocka_unit_test(AT22_progress_and_cancel),
