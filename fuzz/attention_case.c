@@ -44,8 +44,12 @@ static void edit(fuzz_reader *r, attention_case *c) {
         strides[place % 9][place / 9 % 3] = value;
     } else if (place < 0xe0) {
         d->mask_stride[place % 4] = value;
-    } else if (place < 0xf0) {
+    } else if (place < 0xe8) {
         d->flags = (uint32_t)value;
+    } else if (place < 0xf0) {
+        *(place % 3 == 0   ? &d->chunk
+          : place % 3 == 1 ? &d->seg_q_stride
+                           : &d->seg_k_stride) = value;
     } else if (place < 0xf4) {
         d->dtype = (qkv_dtype)(int)value;
     } else if (place < 0xf8) {
@@ -76,8 +80,11 @@ static void fill_lengths(attention_case *c) {
         c->q_len[b] = value_of(&state, 0, d->len_q < 4096 ? d->len_q : 4096);
         c->q_offsets[b] = value_of(&state, -50, 700);
     }
+    for (int64_t b = 0; b < d->n_batch; b++)
+        c->prefix_len[b] = value_of(&state, 0, d->len_k < 4096 ? d->len_k : 4096);
     d->kv_len = c->kv_len;
     d->q_len = c->q_len;
+    d->prefix_len = c->prefix_len;
     if (c->seed & 1) d->q_offsets = c->q_offsets;
 }
 
@@ -85,11 +92,12 @@ static void fill_lengths(attention_case *c) {
 static void shape_mask(attention_case *c, uint8_t repeats, uint8_t shorter) {
     qkv_attention_desc *const d = &c->desc;
     const int64_t size[4] = { d->n_batch, d->n_heads, d->len_q, d->len_k - shorter % 8 };
+    const bool bits = d->mask_type == QKV_MASK_BITS;
     int64_t stride = 1;
     for (int i = 3; i >= 0; i--) {
         const bool one = repeats >> i & 1;
         d->mask_stride[i] = one ? 0 : stride;
-        if (!one) stride *= size[i];
+        if (!one) stride *= i == 3 && bits ? (size[3] + 7) / 8 : size[i];
     }
     d->mask_len_k = repeats & 8 ? 1 : size[3];
 }
@@ -109,7 +117,7 @@ void attention_case_read(const uint8_t *bytes, size_t n_bytes, attention_case *c
     const uint8_t choices = fuzz_byte(&r);
     c->wants_lse = !(choices & 1);
     c->wants_d_lse = choices & 2;
-    d->mask_type = choices & 4 ? QKV_MASK_F32 : QKV_MASK_BOOL;
+    d->mask_type = choices & 4 ? QKV_MASK_F32 : choices & 8 ? QKV_MASK_BITS : QKV_MASK_BOOL;
     shape_mask(c, choices >> 4, fuzz_byte(&r));
     c->style = fuzz_byte(&r);
     c->shift = fuzz_byte(&r) % 16;
@@ -119,6 +127,11 @@ void attention_case_read(const uint8_t *bytes, size_t n_bytes, attention_case *c
     d->scale = number_of(fuzz_byte(&r));
     d->softcap = number_of(fuzz_byte(&r));
     c->seed = fuzz_u64(&r);
+    d->flags |= (uint32_t)(c->seed >> 56) % 32 * QKV_SET_PREFIX_LEN; /* and the flags after it */
+    c->wants_d_sinks = c->seed >> 61 & 1 && d->flags & QKV_SET_SINKS;
+    d->chunk = (int64_t)(c->seed >> 48 & 255);
+    d->seg_q_stride = c->seed >> 62 & 1 ? 0 : len_q;
+    d->seg_k_stride = c->seed >> 63 ? 0 : len_k;
     for (int n = 0; n < MOST_EDITS && r.left; n++) edit(&r, c);
     fill_lengths(c);
 }
@@ -169,6 +182,16 @@ void attention_array_fill(attention_array *array, uint8_t style, uint64_t seed) 
                 random >> 60 < (uint64_t)(style >> 4) ? 0 : (uint8_t)random;
         else
             ((float *)array->data)[i] = value_of_style(style, random);
+    }
+}
+
+void attention_array_fill_segments(attention_array *array, uint64_t seed) {
+    static const int32_t ids[] = { 0, 1, -1, INT32_MIN };
+    int32_t id = 0;
+    for (size_t i = 0; i < array->n_elems; i++) {
+        const uint64_t random = next_random(&seed);
+        if (random % 8 == 0) id = ids[random / 8 % 4];
+        ((int32_t *)array->data)[i] = id;
     }
 }
 

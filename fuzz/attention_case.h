@@ -10,10 +10,11 @@
 enum { CASE_MOST_BATCHES = 64 }; /* with values of their own for each batch */
 
 typedef struct attention_case {
-    qkv_attention_desc desc; /* mask: NULL */
+    qkv_attention_desc desc; /* mask, segments, slopes and sinks: NULL */
     qkv_attention_grads grads;
     int64_t q_offsets[CASE_MOST_BATCHES], kv_len[CASE_MOST_BATCHES], q_len[CASE_MOST_BATCHES];
-    bool wants_lse, wants_d_lse;
+    int64_t prefix_len[CASE_MOST_BATCHES];
+    bool wants_lse, wants_d_lse, wants_d_sinks;
     uint8_t shift; /* elements before each array: its alignment */
     uint8_t style; /* of the values */
     uint64_t seed;
@@ -37,6 +38,8 @@ void attention_array_free(attention_array *array);
 
 /* Values of an input: mostly small numbers; by style also zeros, huge, infinite and NaN ones. */
 void attention_array_fill(attention_array *array, uint8_t style, uint64_t seed);
+/* Runs of equal numbers, int32_t. */
+void attention_array_fill_segments(attention_array *array, uint64_t seed);
 
 /* Outputs begin as canaries; not all with the same, for an output may become an input. */
 void attention_array_clear(attention_array *array, uint8_t canary);

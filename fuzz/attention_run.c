@@ -1,0 +1,145 @@
+/* See attention_run.h. */
+#include "fuzz/attention_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_WORKSPACE = 8 << 20 };
+
+bool attention_accepted(const qkv_ctx *ctx, qkv_status status) {
+    qkv_error error = { .status = status };
+    strncpy(error.message, qkv_ctx_message(ctx), sizeof error.message - 1);
+    return fuzz_accepted(status, &error);
+}
+
+static bool plan_arrays(const attention_case *c, attention_run *x) {
+    const qkv_attention_desc *d = &c->desc;
+    const qkv_attention_grads *g = &c->grads;
+    const size_t f = sizeof(float);
+    const int64_t b = d->n_batch, h = d->n_heads;
+    const int64_t q[4] = { b, h, d->len_q, d->head_dim }, o[4] = { b, h, d->len_q, d->head_dim_v };
+    const int64_t k[4] = { b, d->n_kv_heads, d->len_k, d->head_dim };
+    const int64_t v[4] = { b, d->n_kv_heads, d->len_k, d->head_dim_v };
+    const int64_t lse[4] = { b, h, d->len_q, 1 };
+    const int64_t mask_len = d->mask_len_k > 1 ? d->mask_len_k : d->len_k;
+    const bool bits = d->mask_type == QKV_MASK_BITS;
+    const int64_t mask[4] = { b, h, d->len_q, bits ? (mask_len + 7) / 8 : mask_len };
+    const int64_t heads[4] = { 1, 1, 1, h }, seg_q[4] = { b, 1, 1, d->len_q };
+    const int64_t seg_k[4] = { b, 1, 1, d->len_k }, none[3] = { 0 };
+    const int64_t seg_q_stride[3] = { d->seg_q_stride }, seg_k_stride[3] = { d->seg_k_stride };
+    return attention_array_plan(heads, none, 1, f, &x->a[SLOPES]) &&
+           attention_array_plan(heads, none, 1, f, &x->a[SINKS]) &&
+           attention_array_plan(heads, none, 1, f, &x->a[D_SINKS]) &&
+           attention_array_plan(seg_q, seg_q_stride, 1, sizeof(int32_t), &x->a[SEG_Q]) &&
+           attention_array_plan(seg_k, seg_k_stride, 1, sizeof(int32_t), &x->a[SEG_K]) &&
+           attention_array_plan(q, d->q_stride, 1, f, &x->a[Q]) &&
+           attention_array_plan(k, d->k_stride, 1, f, &x->a[K]) &&
+           attention_array_plan(v, d->v_stride, 1, f, &x->a[V]) &&
+           attention_array_plan(o, g->d_o_stride, 1, f, &x->a[D_O]) &&
+           attention_array_plan(lse, d->lse_stride, 1, f, &x->a[D_LSE]) &&
+           attention_array_plan(mask, d->mask_stride, d->mask_len_k == 1 ? 0 : d->mask_stride[3],
+                                d->mask_type == QKV_MASK_F32 ? f : 1, &x->a[MASK]) &&
+           attention_array_plan(o, d->o_stride, 1, f, &x->a[O]) &&
+           attention_array_plan(lse, d->lse_stride, 1, f, &x->a[LSE]) &&
+           attention_array_plan(o, d->o_stride, 1, f, &x->a[MERGED_O]) &&
+           attention_array_plan(lse, d->lse_stride, 1, f, &x->a[MERGED_LSE]) &&
+           attention_array_plan(q, g->d_q_stride, 1, f, &x->a[D_Q]) &&
+           attention_array_plan(k, g->d_k_stride, 1, f, &x->a[D_K]) &&
+           attention_array_plan(v, g->d_v_stride, 1, f, &x->a[D_V]);
+}
+
+static void fill_arrays(const attention_case *c, attention_run *x) {
+    for (int i = 0; i < N_ARRAYS; i++) {
+        attention_array_alloc(&x->a[i], c->shift);
+        if (i == SEG_Q || i == SEG_K)
+            attention_array_fill_segments(&x->a[i], c->seed + (uint64_t)i);
+        else if (i < O)
+            attention_array_fill(&x->a[i], c->style, c->seed + (uint64_t)i);
+        else
+            attention_array_clear(&x->a[i], i < MERGED_O ? 0xa5 : 0x5a);
+    }
+}
+
+static qkv_call_options with_workspace(size_t n_bytes) {
+    qkv_call_options call = QKV_CALL_OPTIONS_INIT;
+    FUZZ_CHECK(posix_memalign(&call.workspace, 64, n_bytes ? n_bytes : 1) == 0);
+    call.workspace_bytes = n_bytes;
+    memset(call.workspace, 0xff, n_bytes); /* nothing may be expected of it */
+    return call;
+}
+
+static void compute(qkv_ctx *ctx, const attention_case *c, const size_t workspace[2],
+                    attention_run *x) {
+    qkv_attention_desc desc = c->desc;
+    desc.mask = x->a[MASK].data;
+    desc.alibi_slopes = x->a[SLOPES].data;
+    desc.sinks = x->a[SINKS].data;
+    desc.seg_q = x->a[SEG_Q].data;
+    desc.seg_k = x->a[SEG_K].data;
+    const float *const q = x->a[Q].data, *const k = x->a[K].data, *const v = x->a[V].data;
+    float *const o = x->a[O].data, *const lse = x->a[LSE].data;
+    qkv_call_options call = with_workspace(workspace[0]);
+    x->forward = qkv_attention_forward(ctx, &desc, q, k, v, o, c->wants_lse ? lse : NULL, &call);
+    free(call.workspace);
+    x->backward = x->forward;
+    if (!attention_accepted(ctx, x->forward) || !c->wants_lse) return;
+    qkv_attention_grads grads = c->grads;
+    grads.d_o = x->a[D_O].data;
+    grads.d_lse = c->wants_d_lse ? x->a[D_LSE].data : NULL;
+    grads.d_q = x->a[D_Q].data;
+    grads.d_k = x->a[D_K].data;
+    grads.d_v = x->a[D_V].data;
+    grads.d_sinks = c->wants_d_sinks ? x->a[D_SINKS].data : NULL;
+    call = with_workspace(workspace[1]);
+    x->backward = qkv_attention_backward(ctx, &desc, q, k, v, o, lse, &grads, &call);
+    free(call.workspace);
+    attention_accepted(ctx, x->backward);
+}
+
+/* The output with itself, and what the caller had left in rows that it did not ask for. */
+static void merge(qkv_ctx *ctx, const attention_case *c, attention_run *x) {
+    const void *const o[] = { x->a[O].data, x->a[O].data };
+    const float *const lse[] = { x->a[LSE].data, x->a[LSE].data };
+    x->merge =
+        qkv_attention_merge(ctx, &c->desc, 2, o, lse, x->a[MERGED_O].data, x->a[MERGED_LSE].data);
+    attention_accepted(ctx, x->merge);
+}
+
+/* What a run wrote, and what it left alone. */
+static void check_run(const attention_case *c, const attention_run *x) {
+    static const int64_t none[CASE_MOST_BATCHES];
+    const int64_t *const rows = c->desc.flags & QKV_SET_Q_LEN ? c->q_len : NULL;
+    const bool forward = x->forward == QKV_OK, backward = c->wants_lse && x->backward == QKV_OK;
+    FUZZ_CHECK(forward || x->forward == QKV_ERR_STRIDE); /* of lse: no workspace depends on it */
+    attention_array_check(&x->a[O], forward ? rows : none);
+    attention_array_check(&x->a[LSE], forward && c->wants_lse ? rows : none);
+    attention_array_check(&x->a[D_Q], backward ? rows : none);
+    attention_array_check(&x->a[D_K], backward ? NULL : none);
+    attention_array_check(&x->a[D_V], backward ? NULL : none);
+    attention_array_check(&x->a[D_SINKS], backward && c->wants_d_sinks ? NULL : none);
+    attention_array_check(&x->a[MERGED_O], x->merge == QKV_OK ? NULL : none);
+    attention_array_check(&x->a[MERGED_LSE], x->merge == QKV_OK ? NULL : none);
+}
+
+void attention_run_free(attention_run *x) {
+    for (int i = 0; i < N_ARRAYS; i++) attention_array_free(&x->a[i]);
+}
+
+bool attention_run_on(qkv_ctx *ctx, const attention_case *c, attention_run *x) {
+    size_t workspace[2];
+    memset(x, 0, sizeof *x);
+    FUZZ_CHECK(qkv_attention_workspace(ctx, &c->desc, &workspace[0]) == QKV_OK);
+    FUZZ_CHECK(qkv_attention_backward_workspace(ctx, &c->desc, &workspace[1]) == QKV_OK);
+    if (workspace[0] > MOST_WORKSPACE || workspace[1] > MOST_WORKSPACE || !plan_arrays(c, x))
+        return false;
+    fill_arrays(c, x);
+    compute(ctx, c, workspace, x);
+    merge(ctx, c, x);
+    check_run(c, x);
+    return true;
+}
+
+void attention_run_compare(const attention_run *x, const attention_run *y) {
+    FUZZ_CHECK(x->forward == y->forward && x->backward == y->backward && x->merge == y->merge);
+    for (int i = O; i < N_ARRAYS; i++) FUZZ_CHECK(attention_array_same(&x->a[i], &y->a[i]));
+}

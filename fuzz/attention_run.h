@@ -1,0 +1,49 @@
+/*
+ * One case on one context: its arrays, of exactly the promised sizes, what the calls said, and what
+ * they wrote.
+ */
+#ifndef QKV_FUZZ_ATTENTION_RUN_H
+#define QKV_FUZZ_ATTENTION_RUN_H
+
+#include "fuzz/attention_case.h"
+
+enum {
+    Q,
+    K,
+    V,
+    D_O,
+    D_LSE,
+    MASK,
+    SLOPES,
+    SINKS,
+    SEG_Q,
+    SEG_K, /* and outputs: */
+    O,
+    LSE,
+    D_Q,
+    D_K,
+    D_V,
+    D_SINKS,
+    MERGED_O,
+    MERGED_LSE,
+    N_ARRAYS
+};
+
+typedef struct attention_run {
+    attention_array a[N_ARRAYS];
+    qkv_status forward, backward, merge;
+} attention_run;
+
+/* Whether a call on a context succeeded; a failure has a message. */
+bool attention_accepted(const qkv_ctx *ctx, qkv_status status);
+
+/*
+ * Forward, backward and merge, and a check of what was written and what was left alone; false,
+ * without arrays, if the problem is too large for this context.
+ */
+bool attention_run_on(qkv_ctx *ctx, const attention_case *c, attention_run *x);
+void attention_run_free(attention_run *x);
+/* The same statuses and the same bits. */
+void attention_run_compare(const attention_run *x, const attention_run *y);
+
+#endif
