@@ -17,7 +17,8 @@ static const rlim_t most_seconds = 1;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 const int hostile_is_forked = 0;
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) ||                         \
+    __has_feature(thread_sanitizer)
 const int hostile_is_forked = 0;
 #else
 const int hostile_is_forked = 1;

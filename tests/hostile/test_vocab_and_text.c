@@ -69,6 +69,8 @@ static qkv_status read_vocab(const char *path, qkv_error *error) {
     return QKV_OK;
 }
 
+static qkv_status read_json(const void *path, qkv_error *error) { return read_vocab(path, error); }
+
 static qkv_tokenizer *open_vocab(const char *vocab) {
     qkv_tokenizer *tokenizer;
     qkv_error error;
@@ -92,6 +94,49 @@ static void test_vocabularies(void **state) {
     assert_int_equal(qkv_tokenizer_id(tokenizer, "a", 1), 9);   /* VO01b: the last wins */
     assert_int_equal(qkv_tokenizer_id(tokenizer, "last", 4), 10);
     qkv_tokenizer_free(tokenizer);
+}
+
+/* ---- tokenizer.json -------------------------------------------------------------------------- */
+
+/* What jansson would need the most memory for: the scan refuses it before. */
+static void test_tokenizer_json(void **state) {
+    (void)state;
+    static const struct {
+        const char *what, *prefix, *piece, *suffix;
+        int n;
+        qkv_status status;
+        const char *says;
+    } rows[] = {
+        { "a million objects", "{\"a\":{\"b\":0", ",\"k\":{}", "}}", 1000000, QKV_ERR_LIMIT,
+          "more than 30000 objects and arrays, the limit" },
+        { "a million arrays", "{\"a\":[0", ",[]", "]}", 1000000, QKV_ERR_LIMIT,
+          "more than 30000 objects and arrays, the limit" },
+        { "a million numbers", "{\"a\":[0", ",0", "]}", 1000000, QKV_ERR_LIMIT,
+          "more than 600000 values, the limit" },
+        { "as many numbers as may be", "{\"a\":[0", ",0", "]}", 599990, QKV_ERR_UNSUPPORTED,
+          "normalizer" },
+        { "as many objects as may be", "{\"a\":[0", ",{}", "]}", 29990, QKV_ERR_UNSUPPORTED,
+          "normalizer" },
+        { "a million '['", "{\"a\":", "[", "}", 1000000, QKV_ERR_FORMAT, "deeper than 64 levels" },
+        { "a string of 16 MB", "{\"a\":\"", "0123456789", "\"}", 1600000, QKV_ERR_UNSUPPORTED,
+          "normalizer" },
+        { "a string of 60 MB", "{\"a\":\"", "0123456789", "\"}", 6000000, QKV_ERR_LIMIT,
+          "the limit is 16777216" },
+        { "a string of 70 MB", "{\"a\":\"", "0123456789", "\"}", 7000000, QKV_ERR_LIMIT,
+          "the limit is 67108864" },
+    };
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        char path[512], label[100];
+        FILE *const out = fopen(hostile_path(path, "tokenizer.json"), "wb");
+        assert_non_null(out);
+        fputs(rows[r].prefix, out);
+        for (int i = 0; i < rows[r].n; i++) fputs(rows[r].piece, out);
+        fputs(rows[r].suffix, out);
+        fclose(out);
+        snprintf(label, sizeof label, "tokenizer.json: %s", rows[r].what);
+        hostile_expect(label, read_json, path, rows[r].status, rows[r].says);
+        unlink(path);
+    }
 }
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
@@ -233,21 +278,22 @@ static void test_text(void **state) {
 }
 
 int main(void) {
-    enum { N_TEXTS = sizeof texts / sizeof *texts };
+    enum { N_OTHERS = 2, N_TEXTS = sizeof texts / sizeof *texts };
     const hostile_family family = { "hostile_vocab_and_text",     "vocab.txt", read_vocab, cases,
                                     sizeof cases / sizeof *cases, NULL,        NULL };
-    static struct CMUnitTest others[1 + N_TEXTS] = {
+    static struct CMUnitTest others[N_OTHERS + N_TEXTS] = {
+        { "tokenizer.json", test_tokenizer_json, NULL, NULL, NULL },
         { "VO01a VO01b what is accepted", test_vocabularies, NULL, NULL, NULL },
     };
     static char labels[N_TEXTS][200];
     for (int t = 0; t < N_TEXTS; t++) {
         snprintf(labels[t], sizeof labels[t], "%s %s", texts[t].id, texts[t].what);
-        others[1 + t] =
+        others[N_OTHERS + t] =
             (struct CMUnitTest){ labels[t], test_text, NULL, NULL, (void *)(uintptr_t)&texts[t] };
     }
     qkv_tokenizer *const tokenizer = open_vocab(WORDS);
     words = tokenizer;
-    const int failed = hostile_main(&family, others, 1 + N_TEXTS);
+    const int failed = hostile_main(&family, others, N_OTHERS + N_TEXTS);
     qkv_tokenizer_free(tokenizer);
     return failed;
 }

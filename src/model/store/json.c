@@ -25,14 +25,19 @@ typedef struct scan {
     const char *file;
     const qkvi_json_limits *limits;
     qkv_error *error;
-    int64_t n_values;
+    int64_t n_values, n_containers;
     int depth;
     int is_array[MAX_DEPTH + 1];
     int64_t commas[MAX_DEPTH + 1];
 } scan;
 
 static qkv_status scan_open(scan *s, int is_array) {
+    const int64_t max_containers = s->limits->max_containers;
     s->n_values++;
+    if (++s->n_containers > max_containers && max_containers)
+        return qkvi_error_set(s->error, QKV_ERR_LIMIT,
+                              "%s: JSON has more than %lld objects and arrays, the limit", s->file,
+                              (long long)max_containers);
     if (++s->depth > s->limits->max_depth)
         return qkvi_error_set(s->error, QKV_ERR_FORMAT, "%s: JSON is nested deeper than %d levels",
                               s->file, s->limits->max_depth);

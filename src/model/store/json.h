@@ -15,11 +15,12 @@
 
 typedef struct qkvi_json_limits {
     size_t max_bytes;
-    int64_t max_values;    /* values, keys not counted; an empty container counts twice */
-    int max_depth;         /* {"a":[1]} has depth 2 */
-    int max_array;         /* entries of an array; 0: no limit of its own */
-    const char *raised_by; /* what raises max_values, for messages; NULL: nothing does */
-    int strict_ends;       /* 1: starts with '{', and after its '}' only spaces (safetensors) */
+    int64_t max_values;     /* values, keys not counted; an empty container counts twice */
+    int64_t max_containers; /* objects and arrays; 0: no limit of their own */
+    int max_depth;          /* {"a":[1]} has depth 2 */
+    int max_array;          /* entries of an array; 0: no limit of its own */
+    const char *raised_by;  /* what raises max_values, for messages; NULL: nothing does */
+    int strict_ends;        /* 1: starts with '{', and after its '}' only spaces (safetensors) */
 } qkvi_json_limits;
 
 /**

@@ -15,9 +15,10 @@
 #include "model/store/json.h"
 #include "model/text/post_processor.h"
 
-static const qkvi_json_limits tokenizer_limits = { .max_bytes = (size_t)64 << 20,
-                                                   .max_values = 2000000,
-                                                   .max_depth = 64 };
+/* Half a million tokens fit. What is refused costs less than a second and 100 MB. */
+static const qkvi_json_limits tokenizer_limits = {
+    .max_bytes = (size_t)16 << 20, .max_values = 600000, .max_containers = 30000, .max_depth = 64
+};
 
 enum { ADDED_MAX_BYTES = 256 }; /* bounds the walk at each byte of a text */
 
