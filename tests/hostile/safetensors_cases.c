@@ -77,6 +77,13 @@ void make_many_tensors(FILE *out, const hostile_file *file) {
     if (ftruncate(fileno(out), (off_t)(8 + length + 4 * n)) != 0) abort();
 }
 
+/* {"0000000":{},"0000001":{}, …}: what takes the most memory for its values. */
+static void make_many_objects(FILE *out, const hostile_file *file) {
+    put_length(out, (uint64_t)file->number * 13 + 1);
+    for (int64_t t = 0; t < file->number; t++) fprintf(out, "%c\"%07d\":{}", t ? ',' : '{', (int)t);
+    fputc('}', out);
+}
+
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
 #define HEADER(words)       .make = make_header, HOSTILE_TEXT(words)
@@ -138,6 +145,14 @@ const hostile_file safetensors_cases[] = {
     { "ST04", "4 MB of empty objects in an array", QKV_ERR_LIMIT, "more than 8 entries",
       REPEATED("{\"t\":[", "{},", "{}]}", 1 << 20), .rules = "!more than 300000 values" },
 
+    { "ST04", "as many empty objects as may be", QKV_ERR_FORMAT, "dtype is missing",
+      make_many_objects, .number = 149990, .rules = "missing-field" },
+    { "ST04", "a string of 16 MB in the metadata", QKV_OK, "",
+      REPEATED("{\"__metadata__\":{\"a\":\"", "0123456789", "\"}}", 1600000), .rules = "" },
+    { "ST04", "as many strings as may be in the metadata", QKV_ERR_FORMAT, "duplicate",
+      REPEATED("{\"__metadata__\":{\"a\":\"\"",
+               ",\"b\":\"0123456789012345678901234567890123456789\"", "}}", 299000),
+      .rules = "duplicate-key" },
     { "ST05", "a header of no bytes", QKV_ERR_FORMAT, "does not start with '{'", HEADER(""),
       .rules = "not-json" },
     { "ST05", "no tensors", QKV_OK, "", HEADER("{}"), .rules = "" },
