@@ -23,12 +23,12 @@ bool qkvi_small_rules(const qkvi_rules *r) {
 /* For each key the queries that see it, and all lanes beyond the last query. */
 static int see_keys(const qkvi_rules *r, uint16_t see[QKVI_SMALL]) {
     const int n_keys = (int)qkvi_keys_of_block(r, 0, r->n_queries).end;
+    const uint16_t beyond = (uint16_t)((uint32_t)UINT16_MAX << r->n_queries);
     const bool all = qkvi_sight_of(r, 0, r->n_queries, 0, n_keys) == QKVI_SEE_ALL;
-    for (int j = 0; j < n_keys; j++)
-        see[j] = all ? UINT16_MAX : (uint16_t)(UINT16_MAX << r->n_queries);
+    for (int j = 0; j < n_keys; j++) see[j] = all ? UINT16_MAX : beyond;
     for (int i = 0; !all && i < r->n_queries; i++) {
         const qkvi_range keys = qkvi_keys_of(r, i);
-        for (int64_t j = keys.begin; j < keys.end; j++) see[j] |= (uint16_t)(1u << i);
+        for (int64_t j = keys.begin; j < keys.end; j++) see[j] = (uint16_t)(see[j] | 1u << i);
     }
     return n_keys;
 }
