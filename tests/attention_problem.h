@@ -15,6 +15,18 @@
 
 #include "check/cases.h"
 
+/* Under AddressSanitizer everything is several times slower, and malloc is not the C library's. */
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
 typedef struct problem {
     qkv_attention_desc d;
     float *q, *k, *v, *d_o, *o, *lse, *d_q, *d_k, *d_v;

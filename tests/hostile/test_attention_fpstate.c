@@ -98,7 +98,7 @@ static void host_with_modes(void *user, int n_tasks, void (*task)(void *, int), 
 
 static void every_mode(qkv_ctx *ctx, const job *answer) {
     job j = job_new();
-    for (int n = 0; n < MODES; n++) {
+    for (int n = 0; n < MODES; n += SANITIZED ? 5 : 1) {
         job_clear(&j);
         in_mode(ctx, &j, do_job, mode(n), "a job");
         assert_true(job_same(&j, answer));

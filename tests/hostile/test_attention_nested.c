@@ -12,7 +12,7 @@
 
 #include "attn/ctx.h"
 
-enum { PATIENCE = 240, CALLERS = 8, ROUNDS = 2 };
+enum { PATIENCE = 240, CALLERS = SANITIZED ? 4 : 8, ROUNDS = SANITIZED ? 1 : 2 };
 
 static job answer;
 
@@ -125,11 +125,7 @@ static void AT22_many_threads_on_one_context(void **state) {
 
 /* ---- Small stacks ---------------------------------------------------------------------------- */
 
-#if defined(__SANITIZE_ADDRESS__)
-enum { SMALL_STACK = 1 << 20 }; /* its frames are several times as large */
-#else
-enum { SMALL_STACK = 64 << 10 };
-#endif
+enum { SMALL_STACK = SANITIZED ? 1 << 20 : 64 << 10 }; /* its frames are several times as large */
 
 static void AT22_small_stacks(void **state) {
     (void)state;

@@ -14,7 +14,7 @@
 
 static atomic_long n_mallocs; /* calls of malloc and its sisters, on all threads */
 
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__)
+#if defined(__GLIBC__) && !SANITIZED
 enum { MALLOC_IS_OURS = 1 };
 
 void *__libc_malloc(size_t bytes);
@@ -47,7 +47,7 @@ int posix_memalign(void **pointer, size_t alignment, size_t bytes) {
 enum { MALLOC_IS_OURS = 0 };
 #endif
 
-enum { REPEATS = 100 };
+enum { REPEATS = SANITIZED ? 10 : 100 };
 
 static void malloc_is_counted(void **state) {
     (void)state;
