@@ -188,7 +188,8 @@ static const struct cli_option attend_table[] = {
       .offset = offsetof(struct attend_options, q_len) },
     { .name = "--q-offset",
       .argument = "N[,N...]",
-      .help = "position of query 0 among the keys, for --window, --chunk and --alibi without --causal",
+      .help =
+          "position of query 0 among the keys, for --window, --chunk and --alibi without --causal",
       .kind = ARG_TEXT,
       .offset = offsetof(struct attend_options, q_offset) },
     { .name = "--scale",
