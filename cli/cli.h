@@ -58,6 +58,12 @@ void cli_note(bool quiet, const char *format, ...) __attribute__((format(printf,
 void cli_catch_interrupts(void);
 extern int cli_cancelled;
 
+/*
+ * Sends what was printed. False if that, or anything printed before, could not be written: then
+ * main says why, and nobody needs to print more.
+ */
+bool cli_flush(void);
+
 double cli_seconds(void); /* monotonic clock */
 
 #endif

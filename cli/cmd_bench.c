@@ -186,7 +186,6 @@ static void print_case(const struct bench_case *c, const struct measurement *m) 
         printf(" %8.1f\n", m->share * 100);
     else
         printf(" %8s\n", "-");
-    fflush(stdout);
 }
 
 static void print_head(const qkv_ctx *ctx, int rounds) {
@@ -217,6 +216,7 @@ static int run_suite(qkv_ctx *ctx, int rounds, int n_words, char **words, bool a
             json_array_append_new(list, case_json(&cases[i], &result));
         else
             print_case(&cases[i], &result);
+        if (!cli_flush()) return EXIT_FAILED;
     }
     return EXIT_OK;
 }

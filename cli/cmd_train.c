@@ -49,7 +49,7 @@ static void print_json(const qkv_train_report *report) {
         report->seconds, "seconds_left", report->seconds_left);
     json_dumpf(object, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
     putchar('\n');
-    fflush(stdout);
+    cli_flush();
     json_decref(object);
 }
 

@@ -122,7 +122,7 @@ static int run_lines(struct text_job *job) {
             object = json_pack("{s:o}", "error", json_text(message));
             all_well = false;
         }
-        written = json_print(stdout, object) && fflush(stdout) == 0;
+        written = json_print(stdout, object) && cli_flush();
     }
     free(lines.line.bytes);
     if (ferror(stdin)) return cli_fail("standard input: %s", strerror(errno));

@@ -76,6 +76,14 @@ void cli_note(bool quiet, const char *format, ...) {
     va_end(list);
 }
 
+static int output_reason; /* errno of the first failure of standard output */
+
+bool cli_flush(void) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) return true;
+    if (!output_reason) output_reason = errno;
+    return false;
+}
+
 double cli_seconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -151,15 +159,15 @@ int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN); /* writing fails instead, and so it does beyond a limit of size */
     signal(SIGXFSZ, SIG_IGN);
     int code = dispatch(argc, argv);
-    const bool written = fflush(stdout) == 0 && !ferror(stdout);
-    const int reason = errno;
+    const bool written = cli_flush();
     if (cli_cancelled) {
         fputs("qkv: interrupted\n", stderr);
         signal(signal_met, SIG_DFL);
         raise(signal_met);
     }
     if (!written) {
-        if (reason != EPIPE && !reader_gone()) cli_fail("standard output: %s", strerror(reason));
+        if (output_reason != EPIPE && !reader_gone())
+            cli_fail("standard output: %s", strerror(output_reason));
         if (code == EXIT_OK) code = EXIT_FAILED;
     }
     return code;

@@ -65,6 +65,7 @@ int cli_usage(const struct cli_command *command, const char *format, ...) {
 void cli_note(bool quiet, const char *format, ...) { (void)quiet, (void)format; }
 void cli_catch_interrupts(void) {}
 double cli_seconds(void) { return 0; }
+bool cli_flush(void) { return true; }
 
 /* ---- Files of our own ------------------------------------------------------------------------ */
 

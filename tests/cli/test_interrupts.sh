@@ -333,4 +333,11 @@ for closed in "<&-" ">&-" "2>&-" "<&- >&- 2>&-"; do
     check "a closed descriptor changed the file" cmp -s "$folder/good.json" "$d/x.json"
     only x.json
 done
+# A log that stays open must not become standard output.
+said="qkv train --json >&-"
+"$qkv" train $small --hidden 16 --vocab 150 --out "$d/model" --json >&- 2>"$folder/err"
+got=$?
+code 1
+err_like '^qkv: standard output: Bad file descriptor$'
+check "reports in the log" sh -c "! grep -q '{' '$d/model/train_log.tsv'"
 finish
