@@ -6,10 +6,10 @@
 
 #include "core/alloc.h"
 #include "core/status.h"
+#include "model/grammar/grammar.h"
 #include "model/store/file.h"
 #include "model/text/vocab.h"
 #include "model/train/corpus_text.h"
-#include "model/grammar/grammar.h"
 
 enum { HELD_OUT_PAIRS = 1500 };
 
