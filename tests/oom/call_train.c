@@ -1,3 +1,224 @@
+/*
+ * Training and evaluation, of the smallest kind: two steps on a text and on a grammar, a checkpoint
+ * after each, the model saved over another one; and a run that goes on from a checkpoint. The log
+ * and the checkpoint may stay behind a run that failed; the model's files are those of before.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
 #include "oom/calls.h"
 #include "qkv/model.h"
-const oom_group oom_train = { "train", NULL, 0, NULL, NULL };
+
+static const char text[] = "the red door opened at noon\tit was a very old one\n"
+                           "two dogs barked in my garden\tthey saw some cat run by\n";
+static const char grammar[] = "person it : it it its was is has does\n"
+                              "person he : he him his was is has does\n"
+                              "person she : she her her was is has does\n"
+                              "person they : they them their were are have do\n"
+                              "function : . , ? the a an when until did not\n"
+                              "noun door = thing opens : door box/boxes hatch/hatches\n"
+                              "noun woman = person actor she : girl woman/women\n"
+                              "word name = actor bare she : Anna\n"
+                              "word name = actor bare he : Tom\n"
+                              "verb event = by=opens : open close/closes/closed/closing\n"
+                              "family watching hold X Y\n"
+                              "  V = event\n"
+                              "  Y = V.by\n"
+                              "  X = actor\n"
+                              "  pair <X> opened the Y . | X.subj closed Y.obj .\n"
+                              "  say <X> X.was opening the Y when Y.subj* V.past .\n"
+                              "  held say <X> X.was opening the Y until Y.subj* V.past .\n";
+static const char *const model_files[] = { "config.json", "vocab.txt", "tokenizer.json",
+                                           "tokenizer_config.json", "model.safetensors" };
+
+static qkv_ctx *ctx;
+static qkv_model *text_model, *grammar_model;
+static qkv_eval_report *report;
+static char text_path[256], grammar_path[256], out_path[256];
+
+/* ---- Training -------------------------------------------------------------------------------- */
+
+static void out_file(char path[512], const char *name) {
+    snprintf(path, 512, "%s/%s", out_path, name);
+}
+
+static void put_empty_folder(void) {
+    oom_put(out_path, NULL, 0);
+    oom_claim(mkdir(out_path, 0777) == 0, "a folder can be made");
+}
+
+static void put_old_model(void) {
+    char path[512];
+    put_empty_folder();
+    for (size_t f = 0; f < sizeof model_files / sizeof *model_files; f++) {
+        out_file(path, model_files[f]);
+        oom_put(path, "old", 3);
+    }
+}
+
+static void drop_out(void) { oom_put(out_path, NULL, 0); }
+
+static int stop(void *user, const qkv_train_report *progress) {
+    (void)user;
+    return progress->step == 1;
+}
+
+static qkv_train_options small_run(void) {
+    qkv_train_options options;
+    qkv_train_options_default(&options);
+    options.out = out_path;
+    options.n_layers = 1;
+    options.n_heads = 2;
+    options.hidden = 8;
+    options.intermediate = 12;
+    options.vocab_size = 250;
+    options.max_len = 20;
+    options.n_steps = 2;
+    options.batch = 2;
+    options.warmup = 1;
+    options.report_every = 1;
+    options.checkpoint_every = 1;
+    return options;
+}
+
+static qkv_status train_on_text(qkv_error *error) {
+    qkv_train_options options = small_run();
+    options.text = text_path;
+    return qkv_train(ctx, &options, error);
+}
+
+static qkv_status train_on_grammar(qkv_error *error) {
+    qkv_train_options options = small_run();
+    options.grammar = grammar_path;
+    options.sinusoidal_positions = 1;
+    return qkv_train(ctx, &options, error);
+}
+
+/* A run that was stopped after its first step. */
+static void put_stopped(void) {
+    qkv_train_options options = small_run();
+    qkv_error error;
+    options.text = text_path;
+    options.report = stop;
+    put_empty_folder();
+    const qkv_status status = qkv_train(ctx, &options, &error);
+    oom_must(status == QKV_ERR_CANCELLED ? QKV_OK : status, &error);
+}
+
+static qkv_status resume(qkv_error *error) {
+    qkv_train_options options = small_run();
+    options.text = text_path;
+    options.resume = out_path;
+    return qkv_train(ctx, &options, error);
+}
+
+static qkv_status train_until_stopped(qkv_error *error) {
+    qkv_train_options options = small_run();
+    options.text = text_path;
+    options.report = stop;
+    const qkv_status status = qkv_train(ctx, &options, error);
+    return status == QKV_ERR_CANCELLED ? QKV_OK : status;
+}
+
+/* The files, the log, and that no checkpoint is left of a run that was finished. */
+static uint64_t take_out(void) {
+    static const char *const others[] = { "train_log.tsv", "checkpoint.safetensors" };
+    char path[512];
+    uint64_t sum = 0;
+    for (size_t f = 0; f < sizeof model_files / sizeof *model_files; f++) {
+        out_file(path, model_files[f]);
+        sum += oom_hash_file(path);
+    }
+    for (size_t f = 0; f < sizeof others / sizeof *others; f++) {
+        out_file(path, others[f]);
+        sum += oom_hash_file(path);
+    }
+    return sum;
+}
+
+/* ---- Evaluation ------------------------------------------------------------------------------ */
+
+static qkv_status evaluate(const qkv_model *model, const char *on_text, const char *on_grammar,
+                           qkv_error *error) {
+    static qkv_eval_report none;
+    report = &none; /* must become NULL or a report */
+    const qkv_status status = qkv_eval(ctx, model, on_text, on_grammar, 1, &report, error);
+    oom_claim(status == QKV_OK || !report, "report is NULL after a failure");
+    return status;
+}
+
+static qkv_status eval_text(qkv_error *error) {
+    return evaluate(text_model, text_path, NULL, error);
+}
+static qkv_status eval_grammar(qkv_error *error) {
+    return evaluate(grammar_model, NULL, grammar_path, error);
+}
+
+static uint64_t hash_row(uint64_t hash, const qkv_eval_row *row) {
+    hash = oom_hash_text(hash, row->slot);
+    hash = oom_hash(hash, &row->n_blanks, sizeof row->n_blanks);
+    hash = oom_hash(hash, &row->n_top1_admissible, sizeof row->n_top1_admissible);
+    return oom_hash(hash, &row->mass, sizeof row->mass);
+}
+
+static uint64_t take_report(void) {
+    uint64_t hash = hash_row(0, &report->total);
+    for (int64_t r = 0; r < report->n_rows; r++) hash = hash_row(hash, &report->rows[r]);
+    const int64_t counts[] = { report->n_pairs,       report->n_pairs_right,
+                               report->n_probes,      report->n_probes_right,
+                               report->n_head_probes, report->n_head_probes_right,
+                               report->head_layer,    report->head_index };
+    hash = oom_hash(hash, counts, sizeof counts);
+    return oom_hash(hash, &report->mlm_loss, sizeof report->mlm_loss);
+}
+
+static void drop_report(void) {
+    qkv_eval_report_free(report);
+    report = NULL;
+}
+
+/* ---- Setup ----------------------------------------------------------------------------------- */
+
+static void set_up(void) {
+    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    qkv_error error;
+    options.n_threads =
+        1; /* texts are encoded on all of them: here, where the sweep sees them all */
+    oom_path(text_path, "text");
+    oom_path(grammar_path, "grammar");
+    oom_path(out_path, "out");
+    oom_put(text_path, text, strlen(text));
+    oom_put(grammar_path, grammar, strlen(grammar));
+    oom_must(qkv_ctx_create(&options, &ctx, &error), &error);
+    oom_must(train_on_text(&error), &error);
+    oom_must(qkv_model_open(out_path, &text_model, &error), &error);
+    drop_out();
+    oom_must(train_on_grammar(&error), &error);
+    oom_must(qkv_model_open(out_path, &grammar_model, &error), &error);
+    drop_out();
+    oom_unwatched = "train_log.tsv checkpoint.safetensors";
+}
+
+static void tear_down(void) {
+    qkv_model_free(text_model);
+    qkv_model_free(grammar_model);
+    qkv_ctx_destroy(ctx);
+}
+
+enum { FLAGS = OOM_IO | OOM_SEVERAL | OOM_SLOW };
+
+static const oom_call calls[] = {
+    { "qkv_train", "on a text", put_old_model, train_on_text, take_out, drop_out, FLAGS, 0 },
+    { "qkv_train", "on a grammar", put_empty_folder, train_on_grammar, take_out, drop_out, FLAGS,
+      150 },
+    { "qkv_train", "resumed", put_stopped, resume, take_out, drop_out, FLAGS, 150 },
+    { "qkv_train", "stopped", put_empty_folder, train_until_stopped, take_out, drop_out, FLAGS,
+      150 },
+    { "qkv_eval", "on a text", NULL, eval_text, take_report, drop_report, OOM_IO | OOM_SLOW, 0 },
+    { "qkv_eval", "on a grammar", NULL, eval_grammar, take_report, drop_report, OOM_IO | OOM_SLOW,
+      150 },
+};
+
+const oom_group oom_train = { "train", calls, sizeof calls / sizeof *calls, set_up, tear_down };

@@ -15,15 +15,22 @@ static float weights[LAYERS * HEADS * N * N];
 static double x[POINTS], y[POINTS];
 static char path[256];
 
-static void put_old(void) {
-    oom_path(path, "out.png");
+/* A file is there already: it must be whole, the old or the new one. */
+static void put(const char *name) {
+    oom_path(path, name);
     oom_put(path, "old", 3);
 }
+
+static void put_png(void) { put("out.png"); }
+static void put_svg(void) { put("out.svg"); }
+static void put_pdf(void) { put("out.pdf"); }
 
 static void put_none(void) {
     oom_path(path, "out.png");
     oom_put(path, NULL, 0);
 }
+
+static void drop(void) { oom_put(path, NULL, 0); }
 
 static uint64_t take_picture(void) { return oom_hash_file(path); }
 
@@ -58,15 +65,20 @@ static void set_up(void) {
     }
 }
 
+enum { PNG = OOM_IO | OOM_SLOW | OOM_CACHES, OTHER = OOM_IO | OOM_SLOW | OOM_LEAKY, MANY = 40 };
+
 static const oom_call calls[] = {
-    { "qkv_view_heatmap_write", "all of it", put_old, heatmap, take_picture, put_none,
-      OOM_IO | OOM_CACHES | OOM_SLOW, 0 },
-    { "qkv_view_heatmap_write", "weights only", put_none, bare_heatmap, take_picture, put_none,
-      OOM_CACHES | OOM_SLOW, 0 },
-    { "qkv_view_grid_write", "all of it", put_old, grid, take_picture, put_none,
-      OOM_IO | OOM_CACHES | OOM_SLOW, 0 },
-    { "qkv_view_curve_write", "all of it", put_old, curve, take_picture, put_none,
-      OOM_IO | OOM_CACHES | OOM_SLOW, 0 },
+    { "qkv_view_heatmap_write", "png", put_png, heatmap, take_picture, drop, PNG, 0 },
+    { "qkv_view_heatmap_write", "svg", put_svg, heatmap, take_picture, drop, OTHER, MANY },
+    { "qkv_view_heatmap_write", "pdf", put_pdf, heatmap, take_picture, drop, OTHER, MANY },
+    { "qkv_view_heatmap_write", "weights only", put_none, bare_heatmap, take_picture, drop, PNG,
+      0 },
+    { "qkv_view_grid_write", "png", put_png, grid, take_picture, drop, PNG, 0 },
+    { "qkv_view_grid_write", "svg", put_svg, grid, take_picture, drop, OTHER, MANY },
+    { "qkv_view_grid_write", "pdf", put_pdf, grid, take_picture, drop, OTHER, MANY },
+    { "qkv_view_curve_write", "png", put_png, curve, take_picture, drop, PNG, 0 },
+    { "qkv_view_curve_write", "svg", put_svg, curve, take_picture, drop, OTHER, MANY },
+    { "qkv_view_curve_write", "pdf", put_pdf, curve, take_picture, drop, OTHER, MANY },
 };
 
 const oom_group oom_view = { "view", calls, sizeof calls / sizeof *calls, set_up, NULL };

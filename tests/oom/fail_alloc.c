@@ -23,13 +23,14 @@
  *   pango, harfbuzz, fontconfig, freetype     draw nothing where a glyph should be, or another
  *               font, and tell nobody; pango does not ask cairo whether it could, either.
  *   cairo_stroke     of 1.16 goes on with an outline that it had no memory for, past its end.
+ *   cairo_surface_finish     leaves a part of a PDF out, and its status says nothing.
  * What else we ask of cairo ourselves fails, and what cairo asks of pixman, libpng and zlib for us.
  */
 static const char *const exempt_names[] = { "/libjansson.",    "/libglib-",    "/libgobject-",
                                             "/libgio-",        "/libpango",    "/libharfbuzz.",
                                             "/libfontconfig.", "/libfreetype." };
 
-enum { MAX_RANGES = 32, MAX_CALLERS = 40, STROKE_BYTES = 32 /* less than it is long */ };
+enum { MAX_RANGES = 32, MAX_CALLERS = 40, FUNCTION_BYTES = 64 };
 typedef struct range {
     uintptr_t begin, end;
 } range;
@@ -46,15 +47,15 @@ static int n_refused_at;
 static int note_library(struct dl_phdr_info *info, size_t bytes, void *unused) {
     (void)bytes;
     (void)unused;
-    bool is_exempt = false;
+    bool is_named = false;
     for (size_t e = 0; e < sizeof exempt_names / sizeof *exempt_names; e++)
-        is_exempt |= strstr(info->dlpi_name, exempt_names[e]) != NULL;
+        is_named |= strstr(info->dlpi_name, exempt_names[e]) != NULL;
     for (int p = 0; p < info->dlpi_phnum; p++) {
         const ElfW(Phdr) *const part = &info->dlpi_phdr[p];
         if (part->p_type != PT_LOAD || !(part->p_flags & PF_X)) continue;
         const uintptr_t begin = info->dlpi_addr + part->p_vaddr;
         if (!info->dlpi_name[0]) ours = (range){ begin, begin + part->p_memsz };
-        if (is_exempt && n_exempt < MAX_RANGES - 1)
+        if (is_named && n_exempt < MAX_RANGES - 2)
             exempt[n_exempt++] = (range){ begin, begin + part->p_memsz };
     }
     return 0;
@@ -64,25 +65,36 @@ static bool is_within(range r, const void *address) {
     return (uintptr_t)address >= r.begin && (uintptr_t)address < r.end;
 }
 
+static bool is_exempt(const void *address) {
+    for (int e = 0; e < n_exempt; e++)
+        if (is_within(exempt[e], address)) return true;
+    return false;
+}
+
 /* Is an exempt library among the callers? Not if we ask ourselves, though it may have called us. */
 static bool is_granted(const void *caller) {
     void *callers[MAX_CALLERS];
     if (is_within(ours, caller)) return false;
+    if (is_exempt(caller)) return true;
     armed = false; /* for backtrace */
     const int n = backtrace(callers, MAX_CALLERS);
     armed = true;
     for (int c = 0; c < n; c++)
-        for (int e = 0; e < n_exempt; e++)
-            if (is_within(exempt[e], callers[c])) return true;
+        if (is_exempt(callers[c])) return true;
     return false;
+}
+
+/* Of a function the beginning: it calls others from there. */
+static void exempt_function(uintptr_t begin) {
+    exempt[n_exempt++] = (range){ begin, begin + FUNCTION_BYTES };
 }
 
 void fail_alloc_start(void) {
     n_exempt = 0;
     backtrace(refused_at, 1); /* loads a library the first time */
     dl_iterate_phdr(note_library, NULL);
-    const uintptr_t stroke = (uintptr_t)&cairo_stroke;
-    exempt[n_exempt++] = (range){ stroke, stroke + STROKE_BYTES };
+    exempt_function((uintptr_t)&cairo_stroke);
+    exempt_function((uintptr_t)&cairo_surface_finish);
 }
 
 void fail_alloc_arm(int64_t n, bool from_on) {

@@ -20,11 +20,13 @@
 
 enum {
     OOM_IO = 1u << 0, /* sweep reading and writing, too */
-    /* Libraries fill caches: blocks are lost only if they are lost each time. */
-    OOM_CACHES = 1u << 1,
     OOM_SEVERAL =
-        1u << 3,       /* writes several files: each is whole, but some may be old, others new */
-    OOM_SLOW = 1u << 2 /* made again after every 7th site only */
+        1u << 1,        /* writes several files: each is whole, but some may be old, others new */
+    OOM_SLOW = 1u << 2, /* made again after every 7th site only */
+    /* Libraries fill caches: blocks are lost only if they are lost each time. */
+    OOM_CACHES = 1u << 3,
+    /* cairo loses blocks of its own when it cannot make or finish an SVG or a PDF. */
+    OOM_LEAKY = 1u << 4
 };
 
 /*
@@ -73,6 +75,8 @@ typedef struct oom_files {
     int n;
     uint64_t hashes[64];
 } oom_files;
+
+extern const char *oom_unwatched; /* names of files that are not listed, as one text */
 
 oom_files oom_list_files(void);
 bool oom_has_file(const oom_files *files, uint64_t hash);
