@@ -6,6 +6,7 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,11 @@ qkv_status qkvi_corpus_fingerprint(const char *path, uint64_t *fingerprint, qkv_
     return QKV_OK;
 }
 
-static char *checkpoint_path(const char *folder) { return qkvi_path_join(folder, file_name); }
+/* Without memory, so that a run that is finished can always remove it; "" if it is too long. */
+static const char *checkpoint_path(const char *folder, char path[PATH_MAX]) {
+    const int n = snprintf(path, PATH_MAX, "%s/%s", folder, file_name);
+    return n > 0 && n < PATH_MAX ? path : "";
+}
 
 static uint64_t hash_arena(const qkvi_trainer *trainer, const float *arena) {
     return qkvi_hash(QKVI_HASH_START, arena, trainer->table.n_elems * sizeof *arena);
@@ -39,17 +44,13 @@ qkv_status qkvi_checkpoint_save(const qkvi_trainer *trainer, const char *folder,
                                  { "adam.v", QKVI_F32, 1, { n }, trainer->v },
                                  { "weights", QKVI_F32, 1, { n }, trainer->params } };
     qkvi_run_fields fields;
-    char text[QKVI_RUN_BYTES];
-    char *const path = checkpoint_path(folder);
-    if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    char text[QKVI_RUN_BYTES], path[PATH_MAX];
     qkvi_run_fields_of(trainer, &fields);
     fields.bits[QKVI_RUN_WEIGHTS] = hash_arena(trainer, trainer->params);
     fields.bits[QKVI_RUN_M] = hash_arena(trainer, trainer->m);
     fields.bits[QKVI_RUN_V] = hash_arena(trainer, trainer->v);
     qkvi_run_fields_print(&fields, text);
-    const qkv_status status = qkvi_safetensors_write(path, arenas, 3, run_key, text, error);
-    free(path);
-    return status;
+    return qkvi_safetensors_write(checkpoint_path(folder, path), arenas, 3, run_key, text, error);
 }
 
 static qkv_status read_arena(const qkvi_trainer *trainer, const qkvi_safetensors *file,
@@ -105,17 +106,12 @@ static qkv_status read_checkpoint(qkvi_trainer *trainer, const qkvi_safetensors 
 }
 
 static qkv_status open_checkpoint(const char *folder, qkvi_safetensors **file, qkv_error *error) {
-    char printable[400];
-    char *const path = checkpoint_path(folder);
-    if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
-    const qkv_status status =
-        access(path, F_OK) == 0
-            ? qkvi_safetensors_open(path, file, error)
-            : qkvi_error_set(error, QKV_ERR_IO,
-                             "%s: is not there: no run was stopped here, or it was finished",
-                             qkvi_escape(printable, sizeof printable, path, strlen(path)));
-    free(path);
-    return status;
+    char printable[400], buffer[PATH_MAX];
+    const char *const path = checkpoint_path(folder, buffer);
+    if (access(path, F_OK) == 0) return qkvi_safetensors_open(path, file, error);
+    return qkvi_error_set(error, QKV_ERR_IO,
+                          "%s: is not there: no run was stopped here, or it was finished",
+                          qkvi_escape(printable, sizeof printable, path, strlen(path)));
 }
 
 qkv_status qkvi_checkpoint_load(qkvi_trainer *trainer, const char *folder, qkv_error *error) {
@@ -129,8 +125,11 @@ qkv_status qkvi_checkpoint_load(qkvi_trainer *trainer, const char *folder, qkv_e
 qkv_status qkvi_checkpoint_none(const qkvi_trainer *trainer, const char *folder, qkv_error *error) {
     qkvi_safetensors *file;
     qkvi_run_fields run;
-    qkv_status status = QKV_OK;
-    if (open_checkpoint(folder, &file, NULL) != QKV_OK) return QKV_OK;
+    char path[PATH_MAX];
+    if (access(checkpoint_path(folder, path), F_OK) != 0) return QKV_OK;
+    qkv_status status = open_checkpoint(folder, &file, error);
+    if (status == QKV_ERR_MEMORY || status == QKV_ERR_IO) return status;
+    if (status != QKV_OK) return QKV_OK; /* no checkpoint that anyone could resume */
     if (read_run(trainer, file, &run, NULL) == QKV_OK)
         status = qkvi_error_set(error, QKV_ERR_ARGUMENT,
                                 "%s: this run was stopped after step %llu: resume it, or remove "
@@ -141,9 +140,8 @@ qkv_status qkvi_checkpoint_none(const qkvi_trainer *trainer, const char *folder,
 }
 
 void qkvi_checkpoint_remove(const char *folder) {
-    char *const path = checkpoint_path(folder);
-    if (path) unlink(path);
-    free(path);
+    char path[PATH_MAX];
+    unlink(checkpoint_path(folder, path));
 }
 
 /* NAME.PID-COUNT.tmp, of a file that was being written when its process was killed: qkvi_writer. */

@@ -20,48 +20,58 @@ static double now(void) {
 }
 
 /* Copies the lines of an old log whose step is at most step. */
-static void keep_lines(FILE *log, const char *text, int64_t step) {
+static qkv_status keep_lines(qkvi_writer *log, const char *text, int64_t step, qkv_error *error) {
     const char *line = strchr(text, '\n');
     while (line && *++line) {
         const char *const end = strchr(line, '\n');
-        if (!end || strtoll(line, NULL, 10) > step) return;
-        fwrite(line, 1, (size_t)(end + 1 - line), log);
+        if (!end || strtoll(line, NULL, 10) > step) break;
+        QKV_TRY(qkvi_writer_put(log, line, (size_t)(end + 1 - line), error));
         line = end;
     }
+    return QKV_OK;
 }
 
 static char *log_path(const char *folder) { return qkvi_path_join(folder, "train_log.tsv"); }
 
+static qkv_status no_memory(qkv_error *error) {
+    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+}
+
 /* The log of the folder that is resumed; NULL if there is none. */
-static void load_old(const qkv_train_options *options, char **old) {
-    char *const path = options->resume ? log_path(options->resume) : NULL;
+static qkv_status load_old(const qkv_train_options *options, char **old, qkv_error *error) {
+    qkv_status status = QKV_OK;
     size_t n_bytes;
     *old = NULL;
-    if (path && qkvi_file_load(path, MAX_LOG, old, &n_bytes, NULL) != QKV_OK) *old = NULL;
+    if (!options->resume) return QKV_OK;
+    char *const path = log_path(options->resume);
+    if (!path) return no_memory(error);
+    if (qkvi_file_exists(path)) status = qkvi_file_load(path, MAX_LOG, old, &n_bytes, error);
     free(path);
+    return status;
 }
 
 /* The log as it was at the step, in place of what is there. */
 static qkv_status begin_log(const char *path, const char *old, int64_t step, qkv_error *error) {
     qkvi_writer writer;
     QKV_TRY(qkvi_writer_begin(path, &writer, error));
-    fputs(header, writer.stream);
-    if (old) keep_lines(writer.stream, old, step);
-    return qkvi_writer_commit(&writer, error);
+    qkv_status status = qkvi_writer_put(&writer, header, strlen(header), error);
+    if (status == QKV_OK && old) status = keep_lines(&writer, old, step, error);
+    if (status == QKV_OK) return qkvi_writer_commit(&writer, error);
+    qkvi_writer_end(&writer);
+    return status;
 }
 
 qkv_status qkvi_progress_begin(const qkvi_trainer *trainer, qkvi_progress *progress,
                                qkv_error *error) {
     memset(progress, 0, sizeof *progress);
     char *const path = log_path(trainer->options->out);
-    if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    if (!path) return no_memory(error);
     char *old;
-    load_old(trainer->options, &old);
-    qkv_status status = begin_log(path, old, trainer->step, error);
+    qkv_status status = load_old(trainer->options, &old, error);
+    if (status == QKV_OK) status = begin_log(path, old, trainer->step, error);
     free(old);
     if (status == QKV_OK && !(progress->log = fopen(path, "ae")))
-        status =
-            qkvi_error_set(error, QKV_ERR_IO, "cannot write train_log.tsv: %s", strerror(errno));
+        status = qkvi_io_failed(path, "cannot write", errno, error);
     free(path);
     progress->first_step = trainer->step;
     progress->started = progress->reported = now();
