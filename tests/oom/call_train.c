@@ -212,13 +212,13 @@ enum { FLAGS = OOM_IO | OOM_SEVERAL | OOM_SLOW };
 static const oom_call calls[] = {
     { "qkv_train", "on a text", put_old_model, train_on_text, take_out, drop_out, FLAGS, 0 },
     { "qkv_train", "on a grammar", put_empty_folder, train_on_grammar, take_out, drop_out, FLAGS,
-      150 },
-    { "qkv_train", "resumed", put_stopped, resume, take_out, drop_out, FLAGS, 150 },
+      100 },
+    { "qkv_train", "resumed", put_stopped, resume, take_out, drop_out, FLAGS, 100 },
     { "qkv_train", "stopped", put_empty_folder, train_until_stopped, take_out, drop_out, FLAGS,
-      150 },
+      100 },
     { "qkv_eval", "on a text", NULL, eval_text, take_report, drop_report, OOM_IO | OOM_SLOW, 0 },
     { "qkv_eval", "on a grammar", NULL, eval_grammar, take_report, drop_report, OOM_IO | OOM_SLOW,
-      150 },
+      100 },
 };
 
 const oom_group oom_train = { "train", calls, sizeof calls / sizeof *calls, set_up, tear_down };
