@@ -119,6 +119,18 @@ for kind in $kinds; do
     code 1
     said_of "$file" '.'
 
+    if [ "$(id -u)" -ne 0 ]; then # root may write everywhere
+        clean
+        old "$d/$file"
+        chmod 555 "$d"
+        write $kind "$d/$file"
+        code 1
+        err_like '^qkv: .*/\(x\|o\)\.[a-z]*: .*: Permission denied$'
+        is_old "$d/$file"
+        only "$file"
+        chmod 755 "$d"
+    fi
+
     # A full disk: a device that is full, and a limit of size.
     clean
     ln -s /dev/full "$d/$file"
