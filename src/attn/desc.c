@@ -1,17 +1,14 @@
 /*
- * From the public descriptor to a qkvi_problem: sizes, numbers and lengths are checked here, and
- * every array of a call, mask and lengths included, is listed for arrays.c to check.
+ * From the public descriptor to a qkvi_problem: sizes, numbers and lengths are checked and defaults
+ * filled in. The arrays of a call are problem.c's.
  */
 #include "attn/desc.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "attn/arrays.h"
 #include "core/alloc.h"
-#include "core/ints.h"
 #include "core/options.h"
 
 /* ---- Sizes and numbers ----------------------------------------------------------------------- */
@@ -205,7 +202,7 @@ static qkv_status require_arrays(const qkv_attention_desc *d, qkv_error *e) {
     return QKV_OK;
 }
 
-static qkv_status fill_problem(const qkv_attention_desc *given, qkvi_problem *p, qkv_error *e) {
+qkv_status qkvi_problem_read(const qkv_attention_desc *given, qkvi_problem *p, qkv_error *e) {
     const uint32_t known = (QKV_SET_SINKS << 1) - 1;
     qkv_attention_desc copy;
     const qkv_attention_desc *d = &copy;
@@ -237,216 +234,6 @@ static qkv_status fill_problem(const qkv_attention_desc *given, qkvi_problem *p,
     QKV_TRY(require_arrays(d, e));
     return fill_mask(d, p, e);
 }
-
-/* ---- Arrays ---------------------------------------------------------------------------------- */
-
-static void add_lengths(qkvi_arrays *all, const char *name, const int64_t *data, int64_t n) {
-    const int64_t size[4] = { 1, 1, 1, n }, stride[3] = { 0 };
-    if (!data) return;
-    qkvi_arrays_add(all, name, data, size, stride, false)->elem_bytes = sizeof *data;
-}
-
-static void add_heads(qkvi_arrays *all, const char *name, const float *data, int64_t n) {
-    const int64_t size[4] = { 1, 1, 1, n }, stride[3] = { 0 };
-    if (data) qkvi_arrays_add(all, name, data, size, stride, false);
-}
-
-static void add_segments(qkvi_arrays *all, const char *name, const int32_t *data, int64_t n_batch,
-                         int64_t stride, int64_t len) {
-    const int64_t size[4] = { n_batch, 1, 1, len }, strides[3] = { stride, 0, 0 };
-    if (data) qkvi_arrays_add(all, name, data, size, strides, false)->elem_bytes = sizeof *data;
-}
-
-/* The shapes of a problem, as every array has them. */
-typedef struct shapes {
-    int64_t q[4], k[4], v[4], o[4], lse[4];
-} shapes;
-
-static shapes shapes_of(const qkvi_problem *p) {
-    const int64_t b = p->n_batch, h = p->n_heads, g = p->n_kv_heads, d = p->head_dim;
-    return (shapes){
-        .q = { b, h, p->len_q, d },
-        .k = { b, g, p->len_k, d },
-        .v = { b, g, p->len_k, p->head_dim_v },
-        .o = { b, h, p->len_q, p->head_dim_v },
-        .lse = { b, h, p->len_q, 1 },
-    };
-}
-
-/* What every call reads. */
-static void add_inputs(qkvi_arrays *all, const qkvi_problem *p) {
-    const shapes s = shapes_of(p);
-    qkvi_arrays_add(all, "q", p->q, s.q, p->q_stride, false);
-    qkvi_arrays_add(all, "k", p->k, s.k, p->k_stride, false);
-    qkvi_arrays_add(all, "v", p->v, s.v, p->v_stride, false);
-    add_lengths(all, "q_offsets", p->q_offsets, p->n_batch);
-    add_lengths(all, "kv_len", p->kv_len, p->n_batch);
-    add_lengths(all, "q_len", p->q_len, p->n_batch);
-    add_lengths(all, "prefix_len", p->prefix_len, p->n_batch);
-    add_heads(all, "alibi_slopes", p->alibi_slopes, p->n_heads);
-    add_heads(all, "sinks", p->sinks, p->n_heads);
-    add_segments(all, "seg_q", p->seg_q, p->n_batch, p->seg_q_stride, p->len_q);
-    add_segments(all, "seg_k", p->seg_k, p->n_batch, p->seg_k_stride, p->len_k);
-    if (!p->mask_type) return;
-    const bool bits = p->mask_type == QKV_MASK_BITS;
-    const int64_t size[4] = { p->n_batch, p->n_heads, p->len_q,
-                              bits ? qkvi_ceil_div(p->mask_len_k, 8) : p->mask_len_k };
-    qkvi_array *mask = qkvi_arrays_add(all, "mask", p->mask, size, p->mask_stride, false);
-    mask->stride[3] = p->mask_stride[3];
-    mask->elem_bytes = p->mask_type == QKV_MASK_F32 ? (int64_t)sizeof(float) : 1;
-}
-
-/* The caller's workspace, if he brought one. call is nullable. */
-static qkv_status add_workspace(qkvi_arrays *all, const qkv_call_options *call, qkv_error *e) {
-    if (!call || !call->workspace) return QKV_OK;
-    if (call->workspace_bytes > (uint64_t)QKVI_MAX_SPAN)
-        return qkvi_error_set(e, QKV_ERR_ARGUMENT, "workspace_bytes = %zu is greater than %" PRId64,
-                              call->workspace_bytes, QKVI_MAX_SPAN);
-    qkvi_arrays_add_scratch(all, "workspace", call->workspace, (int64_t)call->workspace_bytes);
-    return QKV_OK;
-}
-
-/*
- * A stride that leads nowhere may be any number: it becomes 0, so that an address computed past the
- * end of its dimension does not wrap. An array without elements may be NULL: with strides of 0,
- * every address computed in it is its own.
- */
-static void rest(const int64_t size[4], int64_t *stride, int n_strides) {
-    const bool empty = !size[0] || !size[1] || !size[2] || !size[3];
-    for (int i = 0; i < n_strides; i++)
-        if (empty || size[i] == 1) stride[i] = 0;
-}
-
-static void rest_strides(qkvi_problem *p) {
-    const shapes s = shapes_of(p);
-    const int64_t mask[4] = { p->n_batch, p->n_heads, p->len_q, p->mask_len_k };
-    rest(s.q, p->q_stride, 3);
-    rest(s.k, p->k_stride, 3);
-    rest(s.v, p->v_stride, 3);
-    rest(s.o, p->o_stride, 3);
-    rest(s.lse, p->lse_stride, 3);
-    rest(mask, p->mask_stride, 4);
-}
-
-/* ---- Entrances ------------------------------------------------------------------------------- */
-
-qkv_status qkvi_problem_shape(const qkv_attention_desc *desc, qkvi_problem *p, qkv_error *error) {
-    qkvi_arrays all = { .count = 0 };
-    QKV_TRY(fill_problem(desc, p, error));
-    const shapes s = shapes_of(p);
-    add_inputs(&all, p);
-    qkvi_arrays_add(&all, "o", NULL, s.o, p->o_stride, true);
-    return qkvi_arrays_check(&all, false, error);
-}
-
-qkv_status qkvi_problem_forward(const qkv_attention_desc *desc, const void *q, const void *k,
-                                const void *v, void *o, float *lse, const qkv_call_options *call,
-                                qkvi_problem *p, qkv_error *error) {
-    qkvi_arrays all = { .count = 0 };
-    QKV_TRY(fill_problem(desc, p, error));
-    QKV_TRY(add_workspace(&all, call, error));
-    const shapes s = shapes_of(p);
-    p->q = q;
-    p->k = k;
-    p->v = v;
-    p->o = o;
-    p->lse = lse;
-    add_inputs(&all, p);
-    qkvi_arrays_add(&all, "o", o, s.o, p->o_stride, true);
-    if (lse) qkvi_arrays_add(&all, "lse", lse, s.lse, p->lse_stride, true);
-    QKV_TRY(qkvi_arrays_check(&all, true, error));
-    rest_strides(p);
-    return QKV_OK;
-}
-
-qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, const void *q, const void *k,
-                                 const void *v, const void *o, const float *lse,
-                                 const qkv_attention_grads *given, const qkv_call_options *call,
-                                 qkvi_problem *p, qkvi_grads *out, qkv_error *error) {
-    qkvi_arrays all = { .count = 0 };
-    qkv_attention_grads copy;
-    const qkv_attention_grads *grads = &copy;
-    QKV_TRY(fill_problem(desc, p, error));
-    if (!given) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "grads is NULL");
-    QKV_TRY(qkvi_options_read(&copy, sizeof copy, given, "grads", error));
-    QKV_TRY(add_workspace(&all, call, error));
-    const shapes s = shapes_of(p);
-    p->q = q;
-    p->k = k;
-    p->v = v;
-    p->o = (float *)(uintptr_t)o; /* read only in backward */
-    p->lse = (float *)(uintptr_t)lse;
-    *out = (qkvi_grads){ .d_o = grads->d_o,
-                         .d_lse = grads->d_lse,
-                         .d_q = grads->d_q,
-                         .d_k = grads->d_k,
-                         .d_v = grads->d_v,
-                         .d_sinks = grads->d_sinks };
-    memcpy(out->d_o_stride, grads->d_o_stride, sizeof out->d_o_stride);
-    memcpy(out->d_q_stride, grads->d_q_stride, sizeof out->d_q_stride);
-    memcpy(out->d_k_stride, grads->d_k_stride, sizeof out->d_k_stride);
-    memcpy(out->d_v_stride, grads->d_v_stride, sizeof out->d_v_stride);
-    add_inputs(&all, p);
-    qkvi_arrays_add(&all, "o", o, s.o, p->o_stride, false);
-    qkvi_arrays_add(&all, "lse", lse, s.lse, p->lse_stride, false);
-    qkvi_arrays_add(&all, "d_o", grads->d_o, s.o, grads->d_o_stride, false);
-    if (grads->d_lse) qkvi_arrays_add(&all, "d_lse", grads->d_lse, s.lse, p->lse_stride, false);
-    qkvi_arrays_add(&all, "d_q", grads->d_q, s.q, grads->d_q_stride, true);
-    qkvi_arrays_add(&all, "d_k", grads->d_k, s.k, grads->d_k_stride, true);
-    qkvi_arrays_add(&all, "d_v", grads->d_v, s.v, grads->d_v_stride, true);
-    if (grads->d_sinks) {
-        const int64_t size[4] = { 1, 1, 1, p->n_heads }, stride[3] = { 0 };
-        if (!p->sinks && p->n_heads)
-            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "d_sinks is set without QKV_SET_SINKS");
-        qkvi_arrays_add(&all, "d_sinks", grads->d_sinks, size, stride, true);
-    }
-    QKV_TRY(qkvi_arrays_check(&all, true, error));
-    rest_strides(p);
-    rest(s.o, out->d_o_stride, 3);
-    rest(s.q, out->d_q_stride, 3);
-    rest(s.k, out->d_k_stride, 3);
-    rest(s.v, out->d_v_stride, 3);
-    return QKV_OK;
-}
-
-/*
- * One part against the outputs. Only an array of its own kind, at the same address, may be shared.
- */
-static qkv_status check_part(const qkvi_problem *p, int n, const void *o_part,
-                             const float *lse_part, qkv_error *error) {
-    qkvi_arrays all = { .count = 0 };
-    const shapes s = shapes_of(p);
-    char o_name[32], lse_name[32];
-    snprintf(o_name, sizeof o_name, "o_parts[%d]", n);
-    snprintf(lse_name, sizeof lse_name, "lse_parts[%d]", n);
-    qkvi_arrays_add(&all, "o", p->o, s.o, p->o_stride, true);
-    if (p->lse) qkvi_arrays_add(&all, "lse", p->lse, s.lse, p->lse_stride, true);
-    qkvi_arrays_add(&all, o_name, o_part, s.o, p->o_stride, false)->twin = p->o;
-    qkvi_arrays_add(&all, lse_name, lse_part, s.lse, p->lse_stride, false)->twin = p->lse;
-    return qkvi_arrays_check(&all, true, error);
-}
-
-qkv_status qkvi_problem_merge(const qkv_attention_desc *desc, int n_parts,
-                              const void *const *o_parts, const float *const *lse_parts, void *o,
-                              float *lse, qkvi_problem *p, qkv_error *error) {
-    QKV_TRY(fill_problem(desc, p, error));
-    if (n_parts < 1)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "n_parts = %d is less than 1", n_parts);
-    if (!o_parts || !lse_parts)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
-                              o_parts ? "lse_parts" : "o_parts");
-    p->o = o;
-    p->lse = lse;
-    for (int n = 0; n < n_parts; n++) QKV_TRY(check_part(p, n, o_parts[n], lse_parts[n], error));
-    rest_strides(p);
-    return QKV_OK;
-}
-
-qkv_status qkvi_call_read(const qkv_call_options *given, qkv_call_options *call, qkv_error *error) {
-    *call = (qkv_call_options)QKV_CALL_OPTIONS_INIT;
-    return given ? qkvi_options_read(call, sizeof *call, given, "call", error) : QKV_OK;
-}
-
 /* ---- Public helpers -------------------------------------------------------------------------- */
 
 /*

@@ -65,6 +65,10 @@ typedef struct qkvi_grads {
     int64_t d_o_stride[3], d_q_stride[3], d_k_stride[3], d_v_stride[3];
 } qkvi_grads;
 
+/** The descriptor alone: sizes, numbers, lengths, defaults. Arrays are not looked at. */
+QKV_NODISCARD qkv_status qkvi_problem_read(const qkv_attention_desc *desc, qkvi_problem *problem,
+                                           qkv_error *error);
+
 /** Shapes and rules only; pointers of the problem stay NULL. For workspace queries. */
 QKV_NODISCARD qkv_status qkvi_problem_shape(const qkv_attention_desc *desc, qkvi_problem *problem,
                                             qkv_error *error);

@@ -14,28 +14,13 @@
 
 #include <cmocka.h>
 
-#include "attention_problem.h"
-#include "check/check.h"
+#include "every_isa.h"
 
 static uint64_t seed = 20240607;
-static const char *isa; /* of the contexts below */
 
 static qkv_ctx *context(int n_threads) { return context_on(isa, n_threads); }
 
-static void run_with(problem *p, int n_threads) {
-    qkv_ctx *ctx = context(n_threads);
-    problem_run(ctx, p);
-    qkv_ctx_destroy(ctx);
-}
-
 static void run(problem *p) { run_with(p, 1); }
-
-static void same_bits(const char *name, const float *x, const float *y, int64_t n) {
-    const int64_t at = first_difference(x, y, (size_t)n);
-    if (at >= 0)
-        fail_msg("%s, %s[%lld]: %.9g and %.9g", isa, name, (long long)at, (double)x[at],
-                 (double)y[at]);
-}
 
 static void close_to(const char *name, const float *x, const float *y, int64_t n, double bound) {
     for (int64_t i = 0; i < n; i++)
@@ -414,18 +399,6 @@ static void gradients_are_derivatives(void) {
         problem_free(&p);
     }
 }
-
-/* ---- All on every instruction set ------------------------------------------------------------ */
-
-static void on_every_isa(void **state) {
-    void (*const property)(void) = *(void (**)(void)) * state;
-    for (int n = 0; (isa = qkv_isa_name(n)); n++) property();
-}
-
-#define PROPERTY(name)                                                                             \
-    {                                                                                              \
-#name, on_every_isa, NULL, NULL, &(void (*[1])(void)) { name }                             \
-    }
 
 int main(int argc, char **argv) {
     if (argc > 1) seed = strtoull(argv[1], NULL, 10);

@@ -8,26 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "attention_problem.h"
-#include "check/check.h"
+#include "every_isa.h"
 
 enum { B = 2, H = 4, G = 2, MOST = 300 };
 
 static uint64_t seed = 20261122;
-static const char *isa;
 
-static void run(problem *p) {
-    qkv_ctx *ctx = context_on(isa, 2);
-    problem_run(ctx, p);
-    qkv_ctx_destroy(ctx);
-}
-
-static void same_bits(const char *name, const float *x, const float *y, int64_t n) {
-    const int64_t at = first_difference(x, y, (size_t)n);
-    if (at >= 0)
-        fail_msg("%s, %s[%lld]: %.9g and %.9g", isa, name, (long long)at, (double)x[at],
-                 (double)y[at]);
-}
+static void run(problem *p) { run_with(p, 2); }
 
 /* The same inputs, other outputs. */
 static problem twin_of(const problem *p) {
@@ -229,16 +216,6 @@ static void sinks(void) {
     for (size_t n = 0; n < sizeof own / sizeof *own; n++) free(own[n]);
     problem_free(&p);
 }
-
-static void on_every_isa(void **state) {
-    void (*const property)(void) = *(void (**)(void)) * state;
-    for (int n = 0; (isa = qkv_isa_name(n)); n++) property();
-}
-
-#define PROPERTY(name)                                                                             \
-    {                                                                                              \
-#name, on_every_isa, NULL, NULL, &(void (*[1])(void)) { name }                             \
-    }
 
 int main(int argc, char **argv) {
     if (argc > 1) seed = strtoull(argv[1], NULL, 10);
