@@ -34,6 +34,7 @@ enum { UNTOUCHED = 0xA5 };
 typedef struct world_outputs {
     float o[B * H * LQ * DV], lse[B * H * LQ];
     float d_q[B * H * LQ * D], d_k[B * G * LK * D], d_v[B * G * LK * DV];
+    float d_sinks[H];
     size_t bytes;
 } world_outputs;
 
@@ -61,6 +62,8 @@ typedef struct world {
     float mask_f32[B * H * LQ * LK];
     unsigned char mask_bool[B * H * LQ * LK];
     int64_t lengths[B + 1];
+    int32_t seg_q_data[B * LQ + 1], seg_k_data[B * LK + 1];
+    float slopes[H + 1], sinks[H + 1];
     world_outputs out;
 } world;
 
@@ -109,6 +112,19 @@ static inline world *fresh_masked(qkv_mask_type type) {
     w->d.mask = type == QKV_MASK_F32 ? (const void *)w->mask_f32 : w->mask_bool;
     memcpy(w->d.mask_stride, stride, sizeof stride);
     memset(w->mask_bool, 1, sizeof w->mask_bool);
+    return w;
+}
+
+/* Every option that has an array: a world in which each call reads all that it can. */
+static inline world *fresh_with_options(void) {
+    world *w = fresh_masked(QKV_MASK_F32);
+    w->d.flags |= QKV_SET_KV_LEN | QKV_SET_Q_LEN | QKV_SET_Q_OFFSET | QKV_SET_CAUSAL |
+                  QKV_SET_PREFIX_LEN | QKV_SET_SEGMENTS | QKV_SET_ALIBI | QKV_SET_SINKS;
+    w->d.kv_len = w->d.q_len = w->d.q_offsets = w->d.prefix_len = w->lengths;
+    w->d.seg_q = w->seg_q_data, w->d.seg_k = w->seg_k_data;
+    w->d.seg_q_stride = LQ, w->d.seg_k_stride = LK;
+    w->d.alibi_slopes = w->slopes, w->d.sinks = w->sinks;
+    w->g.d_sinks = w->out.d_sinks;
     return w;
 }
 

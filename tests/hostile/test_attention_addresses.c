@@ -17,13 +17,9 @@
 /* The world is made anew, so its pointer is named by where it lies in it. */
 static void refuse_unaligned(int calls, size_t field, const char *name, int element) {
     for (int by = 1; by < element; by++) {
-        world *w = fresh();
+        world *w = fresh_with_options();
         char text[128], *data;
         void *const at = (char *)w + field;
-        w->d.kv_len = w->d.q_len = w->d.q_offsets = w->lengths;
-        w->d.flags = QKV_SET_KV_LEN | QKV_SET_Q_LEN | QKV_SET_Q_OFFSET | QKV_SET_MASK;
-        w->d.mask_type = QKV_MASK_F32;
-        w->d.mask = w->mask_f32;
         memcpy(&data, at, sizeof data);
         data += by;
         memcpy(at, &data, sizeof data);
@@ -44,6 +40,12 @@ static void AT07_unaligned_pointers(void **state) {
     UNALIGNED(EVERY, d.kv_len, "kv_len", 8);
     UNALIGNED(EVERY, d.q_len, "q_len", 8);
     UNALIGNED(EVERY, d.q_offsets, "q_offsets", 8);
+    UNALIGNED(EVERY, d.prefix_len, "prefix_len", 8);
+    UNALIGNED(COMPUTE, d.seg_q, "seg_q", 4);
+    UNALIGNED(COMPUTE, d.seg_k, "seg_k", 4);
+    UNALIGNED(COMPUTE, d.alibi_slopes, "alibi_slopes", 4);
+    UNALIGNED(COMPUTE, d.sinks, "sinks", 4);
+    UNALIGNED(BACKWARD, g.d_sinks, "d_sinks", 4);
     UNALIGNED(FORWARD | MERGE, o, "o", 4);
     UNALIGNED(FORWARD | MERGE, lse, "lse", 4);
     UNALIGNED(BACKWARD, saved_o, "o", 4);
