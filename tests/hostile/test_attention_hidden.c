@@ -17,14 +17,17 @@ enum { B = 2, H = 4, G = 2, D = 16, DV = 32, GROUP = H / G, MOST_LQ = 23, MOST_L
 static const int64_t LENGTHS[2][2] = { { MOST_LQ, MOST_LK }, { 14, 16 } };
 static int64_t LQ, LK;
 
-enum { WAYS = 13, POISONS = SANITIZED ? 4 : 16 };
+enum { WAYS = 18, POISONS = SANITIZED ? 4 : 16 };
 
 static const char *isa;
 
 /* A problem with its rules, the arrays that these point to, and a copy to poison. */
 typedef struct world {
     problem p, x;
-    int64_t kv_len[B], q_len[B], q_offsets[B];
+    int64_t kv_len[B], q_len[B], q_offsets[B], prefix_len[B];
+    int32_t seg_q[B * MOST_LQ], seg_k[B * MOST_LK];
+    float slopes[H], sinks[H];
+    unsigned char bits[B * H * MOST_LQ * (MOST_LK / 8 + 1)];
     unsigned char bools[B * H * MOST_LQ * MOST_LK];
     float adds[B * H * MOST_LQ * MOST_LK];
 } world;
@@ -35,7 +38,9 @@ static void set_mask(world *w, qkv_mask_type type, int64_t batch, int64_t head, 
     const int64_t stride[4] = { batch, head, row, 1 };
     w->p.d.flags |= QKV_SET_MASK;
     w->p.d.mask_type = type;
-    w->p.d.mask = type == QKV_MASK_BOOL ? (const void *)w->bools : w->adds;
+    w->p.d.mask = type == QKV_MASK_BOOL   ? (const void *)w->bools
+                  : type == QKV_MASK_BITS ? (const void *)w->bits
+                                          : w->adds;
     memcpy(w->p.d.mask_stride, stride, sizeof stride);
 }
 
@@ -72,6 +77,28 @@ static void hide(world *w, int way) {
         d->flags = QKV_SET_CAUSAL | QKV_SET_Q_OFFSET;
         d->q_offsets = w->q_offsets;
         break;
+    case 12:
+        d->flags = QKV_SET_SEGMENTS;
+        d->seg_q = w->seg_q, d->seg_k = w->seg_k;
+        d->seg_q_stride = LQ, d->seg_k_stride = LK;
+        break;
+    case 13:
+        d->flags = QKV_SET_CHUNK | QKV_SET_Q_OFFSET;
+        d->chunk = LK / 3;
+        d->q_offset = LK / 2;
+        break;
+    case 14:
+        d->flags = QKV_SET_CAUSAL | QKV_SET_PREFIX_LEN;
+        d->prefix_len = w->prefix_len;
+        break;
+    case 15:
+        set_mask(w, QKV_MASK_BITS, H * LQ * ((LK + 7) / 8), LQ * ((LK + 7) / 8), (LK + 7) / 8);
+        break;
+    case 16:
+        d->flags = QKV_SET_CAUSAL | QKV_SET_ALIBI | QKV_SET_SINKS;
+        d->alibi_slopes = w->slopes;
+        d->sinks = w->sinks;
+        break;
     default:
         set_mask(w, QKV_MASK_BOOL, H * LQ * LK, LQ * LK, LK);
         d->flags |= QKV_SET_CAUSAL | QKV_SET_KV_LEN | QKV_SET_Q_LEN | QKV_SET_Q_OFFSET;
@@ -91,6 +118,12 @@ static world *world_new(int way) {
     w->kv_len[0] = LK * 7 / 15, w->kv_len[1] = LK * 29 / 30;
     w->q_len[0] = 5, w->q_len[1] = LQ;
     w->q_offsets[0] = -LQ, w->q_offsets[1] = LK / 3;
+    w->prefix_len[0] = LK / 2, w->prefix_len[1] = 3;
+    for (int h = 0; h < H; h++)
+        w->slopes[h] = h ? 0.1f * (float)h : 0, w->sinks[h] = (float)(h - 1);
+    for (int64_t t = 0; t < B * LQ; t++) w->seg_q[t] = (int32_t)(t / 4 % 5);
+    for (int64_t t = 0; t < B * LK; t++) w->seg_k[t] = (int32_t)(t / 3 % 7); /* 5, 6: unseen */
+    for (size_t e = 0; e < sizeof w->bits; e++) w->bits[e] = e % 3 ? (unsigned char)(e * 29) : 0;
     for (int e = 0; e < B * H * LQ * LK; e++) {
         const bool row_sees = e / LK % 11 != 7; /* a row in eleven sees nothing */
         w->bools[e] = row_sees && rng_chance(&r, 40) ? (unsigned char)rng_between(&r, 1, 255) : 0;
