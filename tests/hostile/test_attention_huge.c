@@ -71,7 +71,11 @@ static void fill_mask(qkv_mask_type type, void *dense, void *far) {
         for (int64_t j = 0; j < L; j++) {
             const bool hidden = (row * L + j) % 4 == 1;
             const float value = hidden ? -INFINITY : 0.25f * (float)(row % 5);
-            if (type == QKV_MASK_BOOL) {
+            if (type == QKV_MASK_BITS) { /* L bits in a byte */
+                unsigned char *const bits = (unsigned char *)dense + row;
+                *bits = (unsigned char)(j == 0 ? !hidden : *bits | !hidden << j);
+                ((unsigned char *)far)[place(row)] = *bits;
+            } else if (type == QKV_MASK_BOOL) {
                 ((unsigned char *)dense)[row * L + j] = !hidden;
                 ((unsigned char *)far)[place(row) + j] = !hidden;
             } else {
@@ -82,7 +86,8 @@ static void fill_mask(qkv_mask_type type, void *dense, void *far) {
 
 static void far_problem(qkv_mask_type type, float *const far[FAR_ARRAYS]) {
     static float dense_mask[ROWS * L];
-    const int64_t dense_stride[3] = { H * L * L, L * L, L };
+    const int64_t in_row = type == QKV_MASK_BITS ? 1 : L;
+    const int64_t dense_stride[3] = { H * L * in_row, L * in_row, in_row };
     rng r = { 9 };
     problem p = problem_new(&r, B, H, H, L, L, DIM, DIM), x = p;
     qkv_attention_grads g = grads_of(&p);
@@ -144,6 +149,7 @@ static void AT05_rows_far_apart(void **state) {
         far_problem(QKV_MASK_NONE, far);
         far_problem(QKV_MASK_BOOL, far);
         far_problem(QKV_MASK_F32, far);
+        far_problem(QKV_MASK_BITS, far);
         far_merge(far);
     }
     for (int n = 0; n < FAR_ARRAYS; n++) munmap(far[n], FAR_BYTES);
@@ -164,6 +170,12 @@ static void check_far_keys(float *k, float *workspace, size_t workspace_bytes, i
     p.d.k_stride[2] = p.d.v_stride[2] = 1;
     p.d.flags = QKV_SET_WINDOW | QKV_SET_Q_OFFSET | QKV_SET_CAUSAL;
     p.d.window_left = 30;
+    if (offset % 3 == 0) { /* distances and chunks are those of the near problem, too */
+        static const float slope = 0.3f;
+        p.d.flags |= QKV_SET_ALIBI | QKV_SET_CHUNK;
+        p.d.alibi_slopes = &slope;
+        p.d.chunk = 64;
+    }
     x.d = p.d;
     p.d.q_offset = offset - first;
     assert_int_equal(qkv_attention_forward(ctx, &p.d, p.q, k + first, k + first, p.o, p.lse, NULL),
@@ -191,7 +203,7 @@ static void AT05_more_keys_than_32_bits_count(void **state) {
     float *k = holes(k_bytes), *workspace = holes(most);
     if (!k || !workspace) skip();
     static const int64_t offsets[] = { ((int64_t)1 << 31) - 40, ((int64_t)1 << 31) + 1000,
-                                       ((int64_t)1 << 32) - 50, ((int64_t)1 << 32) + 3000 };
+                                       ((int64_t)1 << 32) - 50, ((int64_t)1 << 32) + 3002 };
     for (int n = 0; (isa = qkv_isa_name(n)); n++)
         for (int o = 0; o < 4; o++) check_far_keys(k, workspace, most, len_k, offsets[o]);
     munmap(k, k_bytes);
