@@ -23,7 +23,7 @@ static bool plan_arrays(const attention_case *c, attention_run *x) {
     const int64_t lse[4] = { b, h, d->len_q, 1 };
     const int64_t mask_len = d->mask_len_k > 1 ? d->mask_len_k : d->len_k;
     const bool bits = d->mask_type == QKV_MASK_BITS;
-    const int64_t mask[4] = { b, h, d->len_q, bits ? (mask_len + 7) / 8 : mask_len };
+    const int64_t mask[4] = { b, h, d->len_q, bits ? mask_len / 8 + (mask_len % 8 > 0) : mask_len };
     const int64_t heads[4] = { 1, 1, 1, h }, seg_q[4] = { b, 1, 1, d->len_q };
     const int64_t seg_k[4] = { b, 1, 1, d->len_k }, none[3] = { 0 };
     const int64_t seg_q_stride[3] = { d->seg_q_stride }, seg_k_stride[3] = { d->seg_k_stride };
