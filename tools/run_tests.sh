@@ -38,7 +38,7 @@ summary=""
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:strict_string_checks=1}"
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
 run_preset release "$only"
-run_preset asan "^(unit|prop|golden|fuzz|hostile)_.*($only)"
+run_preset asan "^(unit|prop|golden|fuzz|hostile|oom)_.*($only)"
 echo "$summary"
 echo "$n_passed passed, $n_failed failed"
 [ "$n_failed" -eq 0 ] && [ "$n_passed" -gt 0 ]

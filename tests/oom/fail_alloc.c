@@ -119,6 +119,12 @@ const bool fail_alloc_works = true;
 
 #if defined(OOM_SANITIZED)
 #define REAL(name) __interceptor_##name
+
+/* What other libraries lose: cairo when it fails (OOM_LEAKY), the others at any time. */
+const char *__lsan_default_suppressions(void);
+__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void) {
+    return "leak:libcairo\nleak:libfontconfig\nleak:_dl_map_object_deps\n";
+}
 #else
 #define REAL(name) __libc_##name
 #endif
