@@ -1,5 +1,5 @@
 #!/bin/sh
-# What `./dev test [REGEX]` runs: every test of the release build, then the unit, property, golden and hostile tests
+# What `./dev test [REGEX]` runs: every test of the release build, then the unit, property, golden, hostile and memory tests
 # under AddressSanitizer and UndefinedBehaviorSanitizer. With REGEX, only the tests whose name matches. The last line counts single
 # cases: those that cmocka names, and one for each program of another kind. The full output stays in build/<preset>/test.log.
 set -eu

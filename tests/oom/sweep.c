@@ -120,9 +120,7 @@ static bool disturb(const attempt *a) {
     return n_failed > 0;
 }
 
-/*
- * Caches grow, and pango's threads end when they like; a leak is there each time.
- */
+/* Caches grow, and pango's threads end when they like; a leak is there each time. */
 static bool disturb_with_caches(const attempt *a) {
     int64_t lost = 0;
     bool failed = false;
