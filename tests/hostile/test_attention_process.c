@@ -236,7 +236,7 @@ __attribute__((visibility("default"))) FILE *fopen(const char *path, const char 
 }
 
 static void put(const char *path, const char *text) {
-    char full[4096];
+    char full[2048];
     snprintf(full, sizeof full, "%s%s", folder, path);
     for (char *slash = full + strlen(folder) + 1; (slash = strchr(slash, '/')); slash++) {
         *slash = 0;
