@@ -15,15 +15,21 @@
 
 #include "check/cases.h"
 
-/* Under AddressSanitizer everything is several times slower, and malloc is not the C library's. */
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
+/*
+ * Under sanitizers everything is several times slower, and malloc is not the C library's.
+ * ThreadSanitizer has a thread of its own, and loses count of threads after a fork.
+ */
+#if !defined(__has_feature)
+#define __has_feature(feature) 0
 #endif
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+#define THREADS_SANITIZED 1
+#else
+#define THREADS_SANITIZED 0
 #endif
-#ifndef SANITIZED
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer) || THREADS_SANITIZED
+#define SANITIZED 1
+#else
 #define SANITIZED 0
 #endif
 

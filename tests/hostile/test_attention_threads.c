@@ -49,6 +49,7 @@ static job answer;
 /* A thread that has been joined may be seen for a moment longer. */
 static int threads_now(void) {
     int n = 0;
+    if (THREADS_SANITIZED) return 0;
     DIR *tasks = opendir("/proc/self/task");
     assert_non_null(tasks);
     for (struct dirent *entry; (entry = readdir(tasks));) n += entry->d_name[0] != '.';
@@ -77,7 +78,8 @@ static void one_failure(const char *isa, int n_threads, int n, bool all, bool sh
     assert_true(job_right(shared ? sharer : ctx, &answer));
     const int asked = atomic_load(&n_creations);
     assert_int_equal(asked, n < n_threads ? n : n_threads - 1);
-    assert_int_equal(threads_now(), n_before + (n < n_threads ? n - 1 : n_threads - 1));
+    if (!THREADS_SANITIZED)
+        assert_int_equal(threads_now(), n_before + (n < n_threads ? n - 1 : n_threads - 1));
     assert_true(job_right(shared ? ctx : sharer, &answer)); /* still failing */
     disarm();
     for (int turn = 0; turn < 3; turn++) assert_true(job_right(turn % 2 ? sharer : ctx, &answer));
@@ -110,7 +112,7 @@ static void AT23_a_new_context_tries_again(void **state) {
     disarm();
     qkv_ctx *rich = context_on(NULL, 4);
     assert_true(job_right(rich, &answer) && job_right(poor, &answer));
-    assert_int_equal(threads_now(), n_before + 3);
+    if (!THREADS_SANITIZED) assert_int_equal(threads_now(), n_before + 3);
     qkv_ctx_destroy(rich);
     qkv_ctx_destroy(poor);
     no_more_threads_than(n_before);
