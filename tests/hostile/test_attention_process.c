@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sanitizers.h"
+
 enum { PATIENCE = 120 };
 
 static job answer;
@@ -81,6 +83,7 @@ _Noreturn static void check_in_child(qkv_ctx *busy, qkv_ctx *sharer) {
 
 static void AT22_fork_while_another_thread_is_inside(void **state) {
     (void)state;
+    if (UNDER_TSAN) skip(); /* it dies of threads in such a child: "dup thread with used id" */
     if (THREADS_SANITIZED) skip();
     for (int n = 0; qkv_isa_name(n); n++)
         for (int threads = 1; threads <= 3; threads++) {
@@ -182,6 +185,7 @@ static void *exit_from_here(void *unused) {
 /* how: 0 exit with the pool not started, 1 with its threads, 2 from another thread */
 static void AT22_calls_in_exit_handlers(void **state) {
     (void)state;
+    if (UNDER_TSAN) skip(); /* it dies of threads in such a child: "dup thread with used id" */
     if (THREADS_SANITIZED) skip(); /* the handlers run in a child */
     for (int n = 0; (isa = qkv_isa_name(n)); n++)
         for (int how = 0; how < 3; how++) {

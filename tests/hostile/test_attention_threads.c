@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "counting_allocator.h"
+#include "sanitizers.h"
 
 /* ---- pthread_create that fails on demand ----------------------------------------------------- */
 
@@ -94,6 +95,7 @@ static void one_failure(const char *isa, int n_threads, int n, bool all, bool sh
 
 static void AT23_the_nth_creation_fails(void **state) {
     (void)state;
+    if (UNDER_TSAN) skip(); /* it makes a thread of its own */
     static const int n_threads[] = { 2, 3, SANITIZED ? 4 : 8 };
     for (int i = 0; qkv_isa_name(i); i++)
         for (int t = 0; t < 3; t++)

@@ -1,9 +1,10 @@
-# The library at other levels of optimisation than those of the presets: the same bits, the same bounds, no warnings.
+# The library at other levels of optimisation than those of the presets: the same bits, the same bounds, no warnings but
+# for large stack frames, which are small where code is optimized.
 . tools/deep/lib.sh
 for pair in gcc:-Og gcc:-O1 clang:-Og clang:-O2; do
     build=build/level/${pair%:*}${pair#*:}
     cmake -S . -B "$build" -G Ninja -DQKV_TESTS=ON "-DCMAKE_C_COMPILER=${pair%:*}" -DCMAKE_BUILD_TYPE=None \
-        "-DCMAKE_C_FLAGS=${pair#*:} -Werror"
+        "-DCMAKE_C_FLAGS=${pair#*:} -Werror -Wno-error=frame-larger-than"
     cmake --build "$build" --target qkv-check
     echo "== $pair"
     "$build/qkv-check" --cases 300
