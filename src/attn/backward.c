@@ -317,7 +317,7 @@ qkv_status qkv_attention_backward_workspace(qkv_ctx *ctx, const qkv_attention_de
                                             size_t *bytes) {
     qkvi_problem problem;
     QKV_TRY(qkvi_ctx_begin(ctx));
-    qkv_status status = qkvi_problem_shape(desc, &problem, &ctx->error);
+    qkv_status status = qkvi_problem_shape(desc, false, &problem, &ctx->error);
     if (status == QKV_OK && !bytes) status = qkvi_ctx_fail(ctx, QKV_ERR_ARGUMENT, "bytes is NULL");
     if (status == QKV_OK) {
         pass x = { .g = NULL };

@@ -70,8 +70,8 @@ QKV_NODISCARD qkv_status qkvi_problem_read(const qkv_attention_desc *desc, qkvi_
                                            qkv_error *error);
 
 /** Shapes and rules only; pointers of the problem stay NULL. For workspace queries. */
-QKV_NODISCARD qkv_status qkvi_problem_shape(const qkv_attention_desc *desc, qkvi_problem *problem,
-                                            qkv_error *error);
+QKV_NODISCARD qkv_status qkvi_problem_shape(const qkv_attention_desc *desc, bool writes_o,
+                                            qkvi_problem *problem, qkv_error *error);
 
 QKV_NODISCARD qkv_status qkvi_problem_forward(const qkv_attention_desc *desc, const void *q,
                                               const void *k, const void *v, void *o, float *lse,

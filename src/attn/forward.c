@@ -267,7 +267,7 @@ qkv_status qkv_attention_workspace(qkv_ctx *ctx, const qkv_attention_desc *desc,
     qkvi_problem problem;
     qkvi_forward_plan made;
     QKV_TRY(qkvi_ctx_begin(ctx));
-    qkv_status status = qkvi_problem_shape(desc, &problem, &ctx->error);
+    qkv_status status = qkvi_problem_shape(desc, true, &problem, &ctx->error);
     if (status == QKV_OK && !bytes) status = qkvi_ctx_fail(ctx, QKV_ERR_ARGUMENT, "bytes is NULL");
     if (status == QKV_OK) status = plan(ctx, &problem, &made, bytes);
     return qkvi_ctx_end(ctx, status);

@@ -103,12 +103,13 @@ static void rest_strides(qkvi_problem *p) {
 
 /* ---- Entrances ------------------------------------------------------------------------------- */
 
-qkv_status qkvi_problem_shape(const qkv_attention_desc *desc, qkvi_problem *p, qkv_error *error) {
+qkv_status qkvi_problem_shape(const qkv_attention_desc *desc, bool writes_o, qkvi_problem *p,
+                              qkv_error *error) {
     qkvi_arrays all = { .count = 0 };
     QKV_TRY(qkvi_problem_read(desc, p, error));
     const shapes s = shapes_of(p);
     add_inputs(&all, p);
-    qkvi_arrays_add(&all, "o", NULL, s.o, p->o_stride, true);
+    qkvi_arrays_add(&all, "o", NULL, s.o, p->o_stride, writes_o);
     return qkvi_arrays_check(&all, false, error);
 }
 

@@ -98,7 +98,7 @@ static void a_right_problem_passes(void **state) {
     backward(w, QKV_OK, "");
     assert_ptr_equal(w->g.d_k, w->d_k);
     qkv_error error;
-    assert_int_equal(qkvi_problem_shape(&w->d, &w->p, &error), QKV_OK);
+    assert_int_equal(qkvi_problem_shape(&w->d, true, &w->p, &error), QKV_OK);
     assert_null(w->p.q);
 }
 
@@ -112,13 +112,13 @@ static void versions(void **state) {
     newer.d = w->d;
     newer.d.struct_size = sizeof newer;
     qkv_error error = { QKV_OK, "" };
-    assert_int_equal(qkvi_problem_shape(&newer.d, &w->p, &error), QKV_OK);
+    assert_int_equal(qkvi_problem_shape(&newer.d, true, &w->p, &error), QKV_OK);
     newer.tail[2] = 1;
-    assert_int_equal(qkvi_problem_shape(&newer.d, &w->p, &error), QKV_ERR_VERSION);
-    assert_int_equal(qkvi_problem_shape(NULL, &w->p, &error), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkvi_problem_shape(&newer.d, true, &w->p, &error), QKV_ERR_VERSION);
+    assert_int_equal(qkvi_problem_shape(NULL, true, &w->p, &error), QKV_ERR_ARGUMENT);
     assert_string_equal(error.message, "desc is NULL");
     w->d.struct_size = 8;
-    assert_int_equal(qkvi_problem_shape(&w->d, &w->p, &error), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkvi_problem_shape(&w->d, true, &w->p, &error), QKV_ERR_ARGUMENT);
     w = fresh();
     w->grads.struct_size = 1;
     qkvi_grads g;
