@@ -120,10 +120,13 @@ const bool fail_alloc_works = true;
 #if defined(OOM_SANITIZED)
 #define REAL(name) __interceptor_##name
 
-/* What other libraries lose: cairo when it fails (OOM_LEAKY), the others at any time. */
+/*
+ * What other libraries lose: cairo when it fails (OOM_LEAKY), the others at any time. The loader is
+ * named by its file: its functions have names only where its debugging symbols are installed.
+ */
 const char *__lsan_default_suppressions(void);
 __attribute__((visibility("default"))) const char *__lsan_default_suppressions(void) {
-    return "leak:libcairo\nleak:libfontconfig\nleak:_dl_map_object_deps\n";
+    return "leak:libcairo\nleak:libfontconfig\nleak:ld-linux\n";
 }
 #else
 #define REAL(name) __libc_##name
