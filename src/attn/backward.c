@@ -294,7 +294,7 @@ static qkv_status backward(qkv_ctx *ctx, const qkvi_problem *p, const qkvi_grads
     for (int64_t n = 0; n < n_turns; n++) atomic_init(&x.turn[n], 0);
     x.watch = qkvi_watch_begin(call, x.n_pieces);
     qkvi_pool_run(ctx->pool, x.n_slots, run_task, &x);
-    qkvi_backward_sinks(p, g, x.kernels);
+    if (!qkvi_watch_cancelled(&x.watch)) qkvi_backward_sinks(p, g, x.kernels);
     return qkvi_watch_end(&x.watch, ctx);
 }
 

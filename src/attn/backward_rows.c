@@ -20,7 +20,7 @@ static float sink_of_head(const qkvi_problem *p, const qkvi_grads *g, const qkvi
                           int64_t h) {
     _Alignas(64) float lse[QKVI_BWD_QUERIES], delta[QKVI_BWD_QUERIES];
     float sum = 0;
-    if (p->sinks[h] == -INFINITY) return 0;
+    if (p->sinks[h] == -INFINITY || p->len_q == 0) return 0; /* batches may be 2^48 then */
     for (int64_t b = 0; b < p->n_batch; b++) {
         const int64_t n_queries = qkvi_rules_of(p, b).n_queries;
         for (int64_t i0 = 0; i0 < n_queries; i0 += QKVI_BWD_QUERIES) {

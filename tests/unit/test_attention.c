@@ -313,6 +313,25 @@ static void nothing_to_write_takes_no_time(void **state) {
     qkv_ctx_destroy(ctx);
 }
 
+/* The same for the gradient of sinks: a sum over 2^40 batches without a query is 0 at once. */
+static void sinks_without_queries_take_no_time(void **state) {
+    (void)state;
+    const float sink = 1;
+    float d_sink = 7;
+    qkv_ctx *ctx = context(1);
+    qkv_attention_desc d;
+    qkv_attention_grads grads;
+    qkv_attention_desc_contiguous(&d, (int64_t)1 << 40, 1, 1, 0, 0, 8, 8);
+    qkv_attention_grads_contiguous(&grads, &d);
+    d.flags = QKV_SET_SINKS;
+    d.sinks = &sink;
+    grads.d_sinks = &d_sink;
+    assert_int_equal(qkv_attention_backward(ctx, &d, NULL, NULL, NULL, NULL, NULL, &grads, NULL),
+                     QKV_OK);
+    assert_true(d_sink == 0);
+    qkv_ctx_destroy(ctx);
+}
+
 static void nothing_is_allocated_once_warm(void **state) {
     (void)state;
     counting_allocator count = { 0 };
@@ -514,6 +533,7 @@ int main(void) {
         cmocka_unit_test(AT16_windows_wider_than_the_keys),
         cmocka_unit_test(AT18_workspace_of_the_caller),
         cmocka_unit_test(nothing_to_write_takes_no_time),
+        cmocka_unit_test(sinks_without_queries_take_no_time),
         cmocka_unit_test(nothing_is_allocated_once_warm),
         cmocka_unit_test(AT24_the_nth_allocation_fails),
         cmocka_unit_test(AT22_progress_and_cancel),
