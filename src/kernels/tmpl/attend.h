@@ -63,14 +63,25 @@ static void attend_exp_rows(const attend *a, int from, int to, float factor) {
     }
 }
 
+/* Step 4 for 16 rows whose greatest u is `top`: *m becomes their new reference; returns alpha. */
+V_INLINE vf attend_raise(bool edits, vf top, vf *m) {
+    const vf rise_by = vf_set1(edits ? ATTEND_RISE * ATTEND_LN2 : ATTEND_RISE);
+    const vf to_log2 = vf_set1(edits ? ATTEND_LOG2E : 1), before = *m;
+    const vm rise = vm_lt(vf_add(before, rise_by), top);
+    *m = vf_select(rise, top, before);
+    const vf fall = vf_mul(vf_sub(before, *m), to_log2);
+    return vf_select(rise, vf_exp2_below_128(fall), vf_set1(1));
+}
+
+/* The reference as step 5 subtracts it: 0 while there is none. */
+V_INLINE vf attend_shift(vf m) { return vf_select(vm_eq(m, vf_set1(-INFINITY)), vf_set1(0), m); }
+
 /* 16 rows at a time: new references, weights, sums. */
 static void attend_softmax(const attend *a) {
     qkvi_attend_scratch *w = a->scratch;
     const float factor = attend_factor(a);
     const bool edits = attend_edits(a);
     const vf none = vf_set1(-INFINITY), unit = vf_set1(edits ? 1 : factor);
-    const vf to_log2 = vf_set1(edits ? factor : 1);
-    const vf rise_by = vf_set1(edits ? ATTEND_RISE * ATTEND_LN2 : ATTEND_RISE);
     for (int g = 0; g < a->n_queries; g += 16) {
         const int end = g + 16 < a->n_queries ? g + 16 : a->n_queries;
         bool any = false;
@@ -81,14 +92,11 @@ static void attend_softmax(const attend *a) {
         }
         if (!any) continue;
         const vf top = vf_mul(vf_max_rows(w->max + 16 * g), unit);
-        const vf before = vf_load(w->m + g);
-        const vm rise = vm_lt(vf_add(before, rise_by), top);
-        const vf m = vf_select(rise, top, before);
-        const vf fall = vf_mul(vf_sub(before, m), to_log2);
-        const vf alpha = vf_select(rise, vf_exp2_below_128(fall), vf_set1(1));
+        vf m = vf_load(w->m + g);
+        const vf alpha = attend_raise(edits, top, &m);
         vf_store(w->m + g, m);
         vf_store(w->alpha + g, alpha);
-        vf_store(w->shift + g, vf_select(vm_eq(m, none), vf_set1(0), m));
+        vf_store(w->shift + g, attend_shift(m));
         attend_exp_rows(a, g, end, factor);
         vf_store(w->l + g, vf_fma(vf_load(w->l + g), alpha, vf_sum_rows(w->sum + 16 * g)));
     }
@@ -196,15 +204,10 @@ static void attend_begin(const attend *a) {
  */
 V_INLINE vf attend_sink(const attend *a, vf *m, vf *l) {
     const bool edits = attend_edits(a);
-    const vf none = vf_set1(-INFINITY), to_log2 = vf_set1(edits ? ATTEND_LOG2E : 1);
-    const vf rise_by = vf_set1(edits ? ATTEND_RISE * ATTEND_LN2 : ATTEND_RISE);
-    const vf u = vf_set1(edits ? a->sink : a->sink * ATTEND_LOG2E), before = *m;
-    const vm rise = vm_lt(vf_add(before, rise_by), u);
-    *m = vf_select(rise, u, before);
-    const vf fall = vf_mul(vf_sub(before, *m), to_log2);
-    const vf alpha = vf_select(rise, vf_exp2_below_128(fall), vf_set1(1));
-    const vf shift = vf_select(vm_eq(*m, none), vf_set1(0), *m);
-    const vf p = vf_exp2_below_128(vf_mul(vf_sub(u, shift), to_log2));
+    const vf u = vf_set1(edits ? a->sink : a->sink * ATTEND_LOG2E);
+    const vf alpha = attend_raise(edits, u, m);
+    const vf to_log2 = vf_set1(edits ? ATTEND_LOG2E : 1);
+    const vf p = vf_exp2_below_128(vf_mul(vf_sub(u, attend_shift(*m)), to_log2));
     *l = vf_fma(*l, alpha, p);
     return alpha;
 }
