@@ -145,13 +145,26 @@ QKV_API const char *qkv_isa_name(int index);
 
 /* ---- Description of a problem ---------------------------------------------------------------- */
 
-typedef enum qkv_dtype { QKV_F32 = 0 } qkv_dtype;
+typedef enum qkv_dtype {
+    QKV_F32 = 0,
+    QKV_BF16 = 1, /* the upper half of a float */
+    QKV_F16 = 2   /* IEEE binary16 */
+} qkv_dtype;
+
+/** Which operations 16-bit inputs are computed with; docs/numerics.md has the order of each. */
+typedef enum qkv_class {
+    QKV_CLASS_AUTO = 0, /* dp for bf16 where the processor is fast at it, otherwise f32 */
+    QKV_CLASS_F32 = 1,  /* converted to floats, which is exact, while packing */
+    QKV_CLASS_DP = 2    /* bf16 only: dot products of pairs (VDPBF16PS), weights rounded to bf16 */
+} qkv_class;
 
 typedef enum qkv_mask_type {
     QKV_MASK_NONE = 0,
     QKV_MASK_BOOL = 1, /* bytes; non-zero: query i may see key j */
     QKV_MASK_F32 = 2,  /* added to the score; -INFINITY: hidden; NaN, +INFINITY: the row is NaN */
-    QKV_MASK_BITS = 3  /* like BOOL, key j in bit j % 8 of byte j / 8; strides in bytes, key 1 */
+    QKV_MASK_BITS = 3, /* like BOOL, key j in bit j % 8 of byte j / 8; strides in bytes, key 1 */
+    QKV_MASK_BF16 = 4, /* like F32, in 16 bits */
+    QKV_MASK_F16 = 5
 } qkv_mask_type;
 
 /** What is set in a descriptor. A field without its flag is ignored: 0 keeps its meaning. */
@@ -168,7 +181,12 @@ enum {
     QKV_SET_CHUNK = 1u << 9,      /* chunk: floor((i + q_offset) / chunk) == floor(j / chunk) */
     QKV_SET_SEGMENTS = 1u << 10,  /* seg_q, seg_k: seg_q[b][i] == seg_k[b][j] */
     QKV_SET_ALIBI = 1u << 11,     /* alibi_slopes: slope[h] * (j - i - q_offset) joins the mask */
-    QKV_SET_SINKS = 1u << 12      /* sinks: a score of no key, part of the sum and of lse only */
+    QKV_SET_SINKS = 1u << 12,     /* sinks: a score of no key, part of the sum and of lse only */
+    QKV_SET_O_DTYPE = 1u << 13,   /* o_dtype: QKV_F32 or dtype; otherwise o has dtype */
+    QKV_SET_CU_SEQLENS =
+        1u << 14, /* cu_seqlens_q, cu_seqlens_k: batches packed one after another */
+    QKV_SET_BLOCK_MASK = 1u << 15, /* block_len, block_offsets, block_index: visible blocks */
+    QKV_SET_DROPOUT = 1u << 16     /* dropout, dropout_seed */
 };
 
 /**
@@ -206,6 +224,25 @@ typedef struct qkv_attention_desc {
     int64_t seg_q_stride, seg_k_stride; /* of the batch; tokens are dense; 0 broadcasts */
     const float *alibi_slopes;          /* [n_heads]; 0: none for that head (Press et al. 2022) */
     const float *sinks;                 /* [n_heads], a logit each (Xiao et al. 2024; gpt-oss) */
+    qkv_dtype o_dtype;
+    qkv_class arithmetic;
+    /*
+     * [n_batch + 1], from 0, never falling: batch b is rows cu[b] ... cu[b + 1] - 1 of arrays whose
+     * batch stride is 0; no sequence is longer than len_q, len_k.
+     */
+    const int64_t *cu_seqlens_q, *cu_seqlens_k;
+    /*
+     * Query i sees key j only if block i / block_len has j / block_len in its list: the elements
+     * block_offsets[b][h][block] ... block_offsets[b][h][block + 1] - 1 of block_index, strictly
+     * ascending. block_offsets: [n_batch][n_heads][ceil(len_q / block_len) + 1], its rows dense.
+     */
+    int64_t block_len; /* 32, 64, 96 or 128 */
+    const int64_t *block_offsets;
+    int64_t block_offsets_stride[2]; /* batch, head; 0 broadcasts */
+    const int32_t *block_index;
+    float dropout; /* 0 ... 1: the share of weights that become 0 (Srivastava et al. 2014) */
+    uint64_t
+        dropout_seed; /* with b, h, i, j it decides which: Philox 4x32-10 (Salmon et al. 2011) */
 } qkv_attention_desc;
 
 /**
@@ -288,6 +325,8 @@ typedef struct qkv_attention_grads {
     void *d_q, *d_k, *d_v;
     int64_t d_o_stride[3], d_q_stride[3], d_k_stride[3], d_v_stride[3];
     float *d_sinks; /* [n_heads], nullable; with QKV_SET_SINKS */
+    float *d_mask;  /* nullable; with an additive mask, summed where d_mask_stride is 0 */
+    int64_t d_mask_stride[4];
 } qkv_attention_grads;
 
 /** Fills the strides for dense arrays in the shapes of desc, with all pointers NULL. */

@@ -214,6 +214,9 @@ qkv_status qkvi_problem_read(const qkv_attention_desc *given, qkvi_problem *p, q
                               (unsigned)d->flags, (unsigned)known);
     if (d->dtype != QKV_F32)
         return qkvi_error_set(e, QKV_ERR_DTYPE, "dtype = %d is not QKV_F32", (int)d->dtype);
+    if (d->arithmetic != QKV_CLASS_AUTO && d->arithmetic != QKV_CLASS_F32)
+        return qkvi_error_set(e, QKV_ERR_UNSUPPORTED, "arithmetic = %d is not QKV_CLASS_F32",
+                              (int)d->arithmetic);
     QKV_TRY(check_sizes(d, e));
     p->n_batch = d->n_batch;
     p->n_heads = d->n_heads;
