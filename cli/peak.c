@@ -1,108 +1,85 @@
-/*
- * FMA peak: independent chains in registers, enough of them to hide the latency (2 FMA a cycle x
- * 4 cycles, with room: 24 of 32 zmm, 12 of 16 ymm). Compiled for its instruction set by
- * attribute, chosen by what the processor has, so that the tool itself stays portable.
- */
+/* See peak.h. Threads run the loops of peak_loops.c side by side, in windows of about a millisecond. */
 #include "peak.h"
 
 #include <pthread.h>
-#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-
-enum { CHAINS_512 = 24, CHAINS_256 = 12 };
-
-__attribute__((target("avx512f"))) static float spin_512(int64_t rounds) {
-    const __m512 a = _mm512_set1_ps(1.0000001F), b = _mm512_set1_ps(1e-9F);
-    __m512 c[CHAINS_512];
-#pragma GCC unroll 24
-    for (int i = 0; i < CHAINS_512; i++) c[i] = _mm512_set1_ps((float)i);
-    for (int64_t r = 0; r < rounds; r++) {
-#pragma GCC unroll 24
-        for (int i = 0; i < CHAINS_512; i++) c[i] = _mm512_fmadd_ps(a, c[i], b);
-        __asm__ volatile("" : "+x"(c[0])); /* keeps rounds apart */
-    }
-    float sum = 0;
-#pragma GCC unroll 24
-    for (int i = 0; i < CHAINS_512; i++) sum += _mm512_cvtss_f32(c[i]);
-    return sum;
-}
-
-__attribute__((target("avx2,fma"))) static float spin_256(int64_t rounds) {
-    const __m256 a = _mm256_set1_ps(1.0000001F), b = _mm256_set1_ps(1e-9F);
-    __m256 c[CHAINS_256];
-#pragma GCC unroll 12
-    for (int i = 0; i < CHAINS_256; i++) c[i] = _mm256_set1_ps((float)i);
-    for (int64_t r = 0; r < rounds; r++) {
-#pragma GCC unroll 12
-        for (int i = 0; i < CHAINS_256; i++) c[i] = _mm256_fmadd_ps(a, c[i], b);
-        __asm__ volatile("" : "+x"(c[0]));
-    }
-    float sum = 0;
-#pragma GCC unroll 12
-    for (int i = 0; i < CHAINS_256; i++) sum += _mm256_cvtss_f32(c[i]);
-    return sum;
-}
-
-static bool has_512(void) { return __builtin_cpu_supports("avx512f"); }
-static bool has_256(void) {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
-
-const char *peak_name(void) { return has_512() ? "avx512" : has_256() ? "avx2" : NULL; }
-
-static float spin(int64_t rounds) { return has_512() ? spin_512(rounds) : spin_256(rounds); }
-
-static double flops_per_round(void) { return has_512() ? CHAINS_512 * 16 * 2 : CHAINS_256 * 8 * 2; }
-
-#else
-
-const char *peak_name(void) { return NULL; }
-static float spin(int64_t rounds) { return (float)rounds; }
-static double flops_per_round(void) { return 0; }
-
-#endif
-
-enum { ROUNDS = 20000 }; /* of the chains, about 0.1 ms */
+enum {
+    ROUNDS = 200000,         /* of the chains: about a millisecond */
+    WINDOW_BYTES = 32 << 20, /* of reading */
+    CHUNK_BYTES = 1024       /* threads read multiples of it */
+};
 
 struct worker {
     pthread_t thread;
+    const struct peak *peak;
+    int index;
     double seconds, rate;
     volatile float sink;
+    volatile uint64_t sum;
 };
 
-/* Rate of one window of about a millisecond. */
-static double window_rate(struct worker *worker) {
-    enum { CALLS = 10 };
-    const double start = cli_seconds();
-    for (int i = 0; i < CALLS; i++) worker->sink = spin(ROUNDS);
-    return CALLS * (double)ROUNDS * flops_per_round() / (cli_seconds() - start) / 1e9;
+const char *peak_name(enum peak_kind kind) {
+    return kind == PEAK_FMA ? peak_fma_name() : kind == PEAK_DP ? peak_dp_name() : "read";
+}
+
+bool peak_open(struct peak *peak, enum peak_kind kind, int n_threads, size_t bytes) {
+    const size_t step = (size_t)n_threads * CHUNK_BYTES;
+    *peak = (struct peak){ .kind = kind, .n_threads = n_threads };
+    if (kind != PEAK_READ) return true;
+    peak->bytes = (bytes + step - 1) / step * step;
+    peak->memory = aligned_alloc(64, peak->bytes);
+    if (peak->memory) memset(peak->memory, 1, peak->bytes);
+    return peak->memory;
+}
+
+void peak_close(struct peak *peak) {
+    free(peak->memory);
+    peak->memory = NULL;
+}
+
+/* Reads the worker's part of the array as often as makes a window; returns bytes. */
+static double read_window(struct worker *worker) {
+    const size_t part = worker->peak->bytes / (size_t)worker->peak->n_threads;
+    const char *from = worker->peak->memory + (size_t)worker->index * part;
+    const size_t times = (WINDOW_BYTES + part - 1) / part;
+    for (size_t i = 0; i < times; i++) worker->sum += peak_read(from, part);
+    return (double)times * (double)part;
+}
+
+/* Does the work of a window; returns how much it was. */
+static double window(struct worker *worker) {
+    switch (worker->peak->kind) {
+    case PEAK_READ: return read_window(worker);
+    case PEAK_DP: worker->sink = peak_dp(ROUNDS); return ROUNDS * peak_dp_round();
+    default: worker->sink = peak_fma(ROUNDS); return ROUNDS * peak_fma_round();
+    }
 }
 
 static void *work(void *argument) {
     struct worker *worker = argument;
-    const double start = cli_seconds();
-    while (cli_seconds() - start < worker->seconds) {
-        const double rate = window_rate(worker);
+    const double end = cli_seconds() + worker->seconds;
+    double start;
+    while ((start = cli_seconds()) < end) {
+        const double amount = window(worker);
+        const double rate = amount / (cli_seconds() - start) / 1e9;
         if (rate > worker->rate) worker->rate = rate;
     }
     return NULL;
 }
 
-double peak_measure(int n_threads, double seconds) {
-    struct worker *workers = calloc((size_t)n_threads, sizeof(*workers));
+double peak_measure(const struct peak *peak, double seconds) {
+    if (!peak_name(peak->kind)) return 0;
+    struct worker *workers = calloc((size_t)peak->n_threads, sizeof *workers);
     double rate = 0;
     int started = 1;
-    if (!workers || !peak_name()) {
-        free(workers);
-        return 0;
-    }
-    for (int i = 0; i < n_threads; i++) workers[i].seconds = seconds;
-    while (started < n_threads &&
+    if (!workers) return 0;
+    for (int i = 0; i < peak->n_threads; i++)
+        workers[i] = (struct worker){ .peak = peak, .index = i, .seconds = seconds };
+    while (started < peak->n_threads &&
            pthread_create(&workers[started].thread, NULL, work, &workers[started]) == 0)
         started++;
     work(&workers[0]);

@@ -46,7 +46,7 @@ _qkv_options() {
     train) echo "--text --grammar --out --resume --layers --heads --hidden --intermediate --vocab --len --steps --batch --lr --warmup --seed --report-every --checkpoint-every --sinusoidal --eval --json --threads --isa --quiet --help" ;;
     eval) echo "--text --grammar --seed --model --check-finite --json --threads --isa --quiet -v --help" ;;
     info) echo "--strict --check-finite --json --threads --isa -v --help" ;;
-    bench) echo "--rounds --json --threads --isa --help" ;;
+    bench) echo "--rounds --list --json --compare --from --fail-above --threads --isa --help" ;;
     check) echo "--cases --seed --isa --json --quiet --help" ;;
     tokenize) echo "--pair --model --check-finite --json --jsonl -v --help" ;;
     help) echo "--format --help" ;;
@@ -138,9 +138,13 @@ _qkv_value() {
     'info --isa') echo 'scalar|avx2|avx512' ;;
     'info ') echo '/ .safetensors .npy' ;;
     'bench --rounds') echo '' ;;
+    'bench --json') echo '.json' ;;
+    'bench --compare') echo '.json' ;;
+    'bench --from') echo '.json' ;;
+    'bench --fail-above') echo '' ;;
     'bench --threads') echo '' ;;
     'bench --isa') echo 'scalar|avx2|avx512' ;;
-    'bench ') echo 'forward|causal|backward' ;;
+    'bench ') echo 'forward|causal|masks|gqa|backward|small' ;;
     'check --cases') echo '' ;;
     'check --seed') echo '' ;;
     'check --isa') echo 'scalar|avx2|avx512' ;;

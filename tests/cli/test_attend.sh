@@ -103,17 +103,6 @@ out_like '^{"n_batch":2,"n_heads":4,"n_kv_heads":2,"len_q":5,"len_k":7,"head_dim
 run attend $qkv_arrays -o "$o" -v
 err_like '^qkv: 2 x 4 heads, 5 queries, 7 keys: '
 
-# bench: one small case, as a table and as JSON
-run bench L11 --rounds 1
-code 0
-no_err
-out_like '^case  *ms  *+- %  *GFLOP/s  *peak  *share %$'
-out_like '^forward  H12 L11 D64  *[0-9.]*  *[0-9.]*  *[0-9.]*  *[0-9.]*  *[0-9.-]*$'
-check "one case" test "$(grep -c D64 "$folder/out")" -eq 1
-run bench L11 --rounds 1 --json
-code 0
-out_like '^{"isa":"[a-z0-9]*","threads":1,"rounds":1,"peak_of":[a-z0-9"]*,"cases":\[{"case":"forward  H12 L11 D64","seconds":[0-9.e-]*,"spread":[0-9.e-]*,"gflops":[0-9.e-]*,"peak_gflops":[0-9.e-]*,"share":[0-9.e-]*}\]}$'
-
 # Failures: exit code 1, a message, and no output file.
 broken() {
     message=$1

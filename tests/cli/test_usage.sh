@@ -91,8 +91,6 @@ usage train "--text or --grammar is missing" train --out d
 usage train "--text and --grammar together: give one of them" train --out d --text t --grammar g
 usage eval "--text or --grammar is missing" eval --model "$model"
 
-usage bench "no case has 'sideways' in its name" bench sideways
-
 # What is not built is unknown.
 for option in --cu-seqlens --block-mask --dropout --class --stats --explain; do
     run attend --q q --k k --v v -o o.npy $option x

@@ -1,0 +1,77 @@
+/* What hides keys from queries in the cases of `qkv bench`. Masks hide one key in ten, at random. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+
+enum { WINDOW = 512, DOCUMENT = 512 };
+
+bool bench_causal(struct bench *bench) {
+    bench->desc.flags |= QKV_SET_CAUSAL;
+    bench->pairs /= 2;
+    return true;
+}
+
+/* Causal, and no further back than WINDOW. */
+bool bench_window(struct bench *bench) {
+    const double n = (double)bench->desc.len_q, seen = WINDOW + 1;
+    bench->desc.flags |= QKV_SET_WINDOW;
+    bench->desc.window_left = WINDOW;
+    bench->desc.window_right = 0;
+    bench->pairs = n * seen - seen * (seen - 1) / 2;
+    return true;
+}
+
+/* Documents of DOCUMENT tokens, one after the other. */
+bool bench_segments(struct bench *bench) {
+    const int64_t n = bench->desc.len_k;
+    int32_t *segments = malloc((size_t)n * sizeof *segments);
+    bench->rule = segments;
+    if (!segments) return false;
+    for (int64_t j = 0; j < n; j++) segments[j] = (int32_t)(j / DOCUMENT);
+    bench->desc.flags |= QKV_SET_SEGMENTS;
+    bench->desc.seg_q = bench->desc.seg_k = segments;
+    bench->pairs = (double)n * DOCUMENT;
+    return true;
+}
+
+static bool hidden(uint32_t *state) { return bench_random(state) < (1U << 24) / 10; }
+
+/* A mask of all batches and heads, [1][1][queries][keys], `elements` to a row. */
+static void *mask_of(struct bench *bench, qkv_mask_type type, int64_t elements, size_t bytes) {
+    bench->rule = calloc((size_t)(bench->desc.len_q * elements), bytes);
+    bench->desc.flags |= QKV_SET_MASK;
+    bench->desc.mask = bench->rule;
+    bench->desc.mask_type = type;
+    bench->desc.mask_stride[2] = elements;
+    bench->desc.mask_stride[3] = 1;
+    return bench->rule;
+}
+
+bool bench_bools(struct bench *bench) {
+    const int64_t n = bench->desc.len_q * bench->desc.len_k;
+    uint8_t *mask = mask_of(bench, QKV_MASK_BOOL, bench->desc.len_k, 1);
+    uint32_t state = 1;
+    for (int64_t i = 0; mask && i < n; i++) mask[i] = !hidden(&state);
+    return mask;
+}
+
+bool bench_bits(struct bench *bench) {
+    const int64_t row = (bench->desc.len_k + 7) / 8, n = bench->desc.len_q * row;
+    uint8_t *mask = mask_of(bench, QKV_MASK_BITS, row, 1);
+    uint32_t state = 1;
+    for (int64_t i = 0; mask && i < n; i++)
+        for (int bit = 0; bit < 8; bit++)
+            if (!hidden(&state)) mask[i] = (uint8_t)(mask[i] | 1U << bit);
+    return mask;
+}
+
+/* -inf hides, 0 does not. */
+bool bench_numbers(struct bench *bench) {
+    const int64_t n = bench->desc.len_q * bench->desc.len_k;
+    float *mask = mask_of(bench, QKV_MASK_F32, bench->desc.len_k, sizeof *mask);
+    uint32_t state = 1;
+    for (int64_t i = 0; mask && i < n; i++) mask[i] = hidden(&state) ? -INFINITY : 0;
+    return mask;
+}
