@@ -27,7 +27,7 @@ enum {
     QKVI_KEY_BLOCK = 256,  /* part of the written order */
     QKVI_QUERY_BLOCK = 96, /* most rows of a call: 8 tiles of 12, 6 groups of 16 lanes; free */
     QKVI_SCORE_ROW = QKVI_KEY_BLOCK + 16, /* a power of two would put all rows into one set of L1 */
-    QKVI_FETCHES = 3,
+    QKVI_FETCHES = 4,
     QKVI_ATTEND_TILES = 16 /* most row tiles of a call, of 6 rows or more */
 };
 
@@ -57,6 +57,7 @@ typedef struct qkvi_fetch {
     const char *at;
     int64_t row_bytes; /* stride */
     int64_t n_rows, lines;
+    int64_t row, line; /* the next; line == lines: done */
 } qkvi_fetch;
 
 /*
@@ -75,12 +76,10 @@ typedef struct qkvi_attend_scratch {
     qkvi_attend_tile tile[QKVI_ATTEND_TILES];
 
     /*
-     * What to fetch into L2 while values are summed, if nothing is nearer: filled by the caller,
-     * eaten by attend_block.
+     * What to fetch into L2 in the last block of keys, while values are summed: filled by the
+     * caller, eaten by attend_block.
      */
     qkvi_fetch fetch[QKVI_FETCHES];
-    int fetching;                        /* the entry under way; QKVI_FETCHES: none */
-    int64_t fetched_rows, fetched_lines; /* of it */
 } qkvi_attend_scratch;
 
 typedef struct qkvi_attend {

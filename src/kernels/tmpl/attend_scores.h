@@ -74,13 +74,12 @@ V_INLINE tile_ahead attend_ahead(const float *p, int64_t n, int64_t steps) {
  * product has one stride.
  */
 V_INLINE tile_ahead attend_fetch(qkvi_attend_scratch *w, int64_t n) {
-    if (w->fetching == QKVI_FETCHES) return (tile_ahead){ (const char *)w, 0 };
-    const qkvi_fetch *f = &w->fetch[w->fetching];
-    const tile_ahead ahead = { f->at + w->fetched_rows * f->row_bytes + 64 * w->fetched_lines,
-                               f->row_bytes };
-    w->fetched_rows += n;
-    if (w->fetched_rows >= f->n_rows) w->fetched_rows = 0, w->fetched_lines++;
-    if (w->fetched_lines >= f->lines) w->fetched_lines = 0, w->fetching++;
+    qkvi_fetch *f = w->fetch;
+    while (f < w->fetch + QKVI_FETCHES && f->line == f->lines) f++;
+    if (f == w->fetch + QKVI_FETCHES) return (tile_ahead){ (const char *)w, 0 };
+    const tile_ahead ahead = { f->at + f->row * f->row_bytes + 64 * f->line, f->row_bytes };
+    f->row += n;
+    if (f->row >= f->n_rows) f->row = 0, f->line++;
     return ahead;
 }
 

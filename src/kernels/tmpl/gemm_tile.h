@@ -45,7 +45,7 @@ V_INLINE void tile_product_ahead(const int R, int64_t n, const float *a, int64_t
                                  int64_t a_col, const float *b, vf c[V_MR][V_NV], const bool fetch,
                                  tile_ahead ahead) {
     const float *a0 = a, *a3 = a + 3 * a_row, *a6 = a + 6 * a_row, *a9 = a + 9 * a_row;
-    V_UNROLL_BY(1) for (int64_t k = 0; k < n; k++) {
+    V_UNROLL_BY(2) for (int64_t k = 0; k < n; k++) {
         vf row[V_NV];
         V_UNROLL(2) for (int v = 0; v < V_NV; v++) row[v] = vf_load(b + 16 * v);
         if (fetch) v_prefetch(ahead.at), ahead.at += ahead.step;
