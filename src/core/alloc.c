@@ -1,15 +1,29 @@
 /*
  * The default allocator, and arrays with checked sizes.
  */
+#define _DEFAULT_SOURCE /* madvise */
 #include "core/alloc.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
+
+/*
+ * Packed K and V are walked in steps of many pages: with pages of 2 MiB, where the system allows
+ * them, L = 4,096 and D = 128 gain 0.6 % of the peak (Zen 5).
+ */
+enum { HUGE_PAGE = 2 << 20, WORTH_HUGE_PAGES = 4 << 20 };
 
 static void *default_alloc(void *user, size_t bytes, size_t alignment) {
     (void)user;
     size_t rounded; /* aligned_alloc wants a multiple of the alignment */
+    const bool huge = bytes >= WORTH_HUGE_PAGES;
+    if (huge && alignment < HUGE_PAGE) alignment = HUGE_PAGE;
     if (!qkvi_add_size(bytes, alignment - 1, &rounded)) return NULL;
-    return aligned_alloc(alignment, rounded & ~(alignment - 1));
+    void *const memory = aligned_alloc(alignment, rounded & ~(alignment - 1));
+#ifdef MADV_HUGEPAGE /* advice: whether it is taken changes nothing but speed */
+    if (huge && memory) (void)madvise(memory, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+#endif
+    return memory;
 }
 
 static void default_release(void *user, void *pointer, size_t bytes) {
