@@ -289,7 +289,9 @@ QKV_API QKV_NODISCARD qkv_status qkv_attention_backward_workspace(qkv_ctx *ctx,
  *     o[b,h,i,:] = sum_j softmax(s)[j] * v[b,g,j,:]
  *     lse[b,h,i] = log(sum_j exp(s[j]))
  * ALiBi adds slope[h] (j - i - q_offset) to s[j]; a sink adds exp(sink[h]) to the sums, in the
- * softmax as in lse, and nothing to o.
+ * softmax as in lse, and nothing to o. Dropout multiplies the weight of v[j] in o by 0 or by
+ * 1 / (1 - dropout), a pure function of dropout_seed, b, h, i and j (docs/numerics.md); lse does not
+ * change. 0 drops nothing; with 1, o is 0.
  * Keys are visited in blocks of 256 with a running maximum and sum (Milakov and Gimelshein 2018;
  * Dao et al. 2022, algorithm 1), so no len_q x len_k array is ever stored.
  *
@@ -300,9 +302,10 @@ QKV_API QKV_NODISCARD qkv_status qkv_attention_backward_workspace(qkv_ctx *ctx,
  *     that no query may see are never read. A visible NaN gives NaN in the rows that see it, and
  *     only there.
  * Accuracy: |o - exact| <= 2^-24 (4 sqrt(head_dim) max_j |scale| sum|q||k_j| + 4 max|added|
- *     + 4 sqrt(len_k) + 16) max|v|, as long as 256 len_k max|v| is a float.
- * Determinism: the bits of a row depend on its query, its keys and the options; not on threads,
- *     instruction set, batch, padding or len_q.
+ *     + 4 sqrt(len_k) + 16) max|v|, as long as 256 len_k max|v| is a float. With dropout, divided by
+ *     1 - dropout.
+ * Determinism: the bits of a row depend on its query, its keys and the options (with dropout, on b,
+ *     h and i too); not on threads, instruction set, batch, padding or len_q.
  * Memory: qkv_attention_workspace; nothing is allocated once the context's arena has grown to it.
  * Threads: the context's. One call at a time per context.
  *

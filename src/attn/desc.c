@@ -58,6 +58,20 @@ static qkv_status check_window(const char *name, int64_t value, int64_t *out, qk
     return QKV_OK;
 }
 
+/* Words below floor(dropout 2^32) drop their weight; where there is none, nothing is done. */
+static qkv_status fill_dropout(const qkv_attention_desc *d, qkvi_problem *p, qkv_error *e) {
+    if (!(d->flags & QKV_SET_DROPOUT)) return QKV_OK;
+    if (!(d->dropout >= 0 && d->dropout <= 1))
+        return qkvi_error_set(e, QKV_ERR_ARGUMENT, "dropout = %g is not in [0, 1]",
+                              (double)d->dropout);
+    const uint64_t threshold = (uint64_t)((double)d->dropout * 0x1p32);
+    p->has_dropout = threshold > 0;
+    p->dropout = d->dropout;
+    p->dropout_last = (uint32_t)(threshold - 1);
+    p->dropout_seed = d->dropout_seed;
+    return QKV_OK;
+}
+
 static qkv_status fill_numbers(const qkv_attention_desc *d, qkvi_problem *p, qkv_error *e) {
     p->scale = d->head_dim ? (float)(1 / sqrt((double)d->head_dim)) : 1.0f;
     if (d->flags & QKV_SET_SCALE) {
@@ -87,7 +101,7 @@ static qkv_status fill_numbers(const qkv_attention_desc *d, qkvi_problem *p, qkv
                                   QKVI_MAX_SIZE);
         p->chunk = d->chunk;
     }
-    return QKV_OK;
+    return fill_dropout(d, p, e);
 }
 
 /* ---- Values per batch ------------------------------------------------------------------------ */
@@ -203,7 +217,7 @@ static qkv_status require_arrays(const qkv_attention_desc *d, qkv_error *e) {
 }
 
 qkv_status qkvi_problem_read(const qkv_attention_desc *given, qkvi_problem *p, qkv_error *e) {
-    const uint32_t known = (QKV_SET_SINKS << 1) - 1;
+    const uint32_t known = ((QKV_SET_SINKS << 1) - 1) | QKV_SET_DROPOUT;
     qkv_attention_desc copy;
     const qkv_attention_desc *d = &copy;
     memset(p, 0, sizeof *p);

@@ -55,6 +55,11 @@ typedef struct qkvi_problem {
     const int32_t *seg_q, *seg_k; /* both NULL: no segments */
     int64_t seg_q_stride, seg_k_stride;
     const float *alibi_slopes, *sinks; /* nullable, n_heads entries */
+
+    bool has_dropout;      /* some weight may be dropped: dropout.h */
+    float dropout;         /* share */
+    uint32_t dropout_last; /* the greatest word that drops its weight */
+    uint64_t dropout_seed;
 } qkvi_problem;
 
 /** The gradients of a backward call, with the strides of qkvi_problem's arrays. */

@@ -11,6 +11,7 @@
  */
 #include <string.h>
 
+#include "attn/dropout.h"
 #include "attn/plan.h"
 #include "attn/seen.h"
 #include "attn/small.h"
@@ -108,6 +109,7 @@ static void attend_queries(const pass *x, const head *w, const qkvi_packed *from
                            int64_t h, int64_t i0) {
     const qkvi_problem *p = x->p;
     const qkvi_forward_slot *slot = &x->plan.slots[thread];
+    qkvi_dropout dropout;
     qkvi_attend a = {
         .head_dim = p->head_dim,
         .head_dim_v = p->head_dim_v,
@@ -122,6 +124,7 @@ static void attend_queries(const pass *x, const head *w, const qkvi_packed *from
         .o_sum = slot->o_sum,
         .o_sum_row = x->plan.o_sum_row,
         .mask = qkvi_mask_from(p, w->b, h, i0, 0),
+        .dropout = qkvi_dropout_from(p, w->b, h, i0, 0, &dropout),
         .scale = x->plan.scale,
         .softcap = p->has_softcap ? p->softcap : 0,
         .has_sink = p->sinks,

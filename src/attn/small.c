@@ -9,7 +9,7 @@ _Static_assert(QKVI_SMALL_WORK + 32 * MOST_CHANNELS <= QKVI_QUERY_BLOCK * QKVI_S
                "the work area is the scratch's scores");
 
 bool qkvi_small_problem(const qkvi_problem *p, const qkvi_forward_plan *plan) {
-    return !qkvi_hides(p) && !p->alibi_slopes && !p->sinks && !p->has_softcap &&
+    return !qkvi_hides(p) && !p->alibi_slopes && !p->sinks && !p->has_softcap && !p->has_dropout &&
            plan->k_factor == 1 && p->head_dim % 16 == 0 && p->head_dim > 0 &&
            p->head_dim <= MOST_CHANNELS && p->head_dim_v % 32 == 0 && p->head_dim_v > 0;
 }

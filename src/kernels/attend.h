@@ -45,6 +45,19 @@ typedef struct qkvi_mask {
     int64_t distance;
 } qkvi_mask;
 
+/*
+ * Dropout of one head: which weights become 0. tmpl/dropout.h makes the words; a weight whose word
+ * is at most `last` is dropped.
+ */
+typedef struct qkvi_dropout {
+    uint32_t key[10][2]; /* of each round */
+    uint32_t last;
+    uint32_t head[2]; /* b n_heads + h, low and high half */
+    int64_t row, col; /* query 0 and key 0 of the block; col is a multiple of 32 */
+    float kept;       /* 1 - dropout; 0: nothing is left */
+    float factor;     /* 1 / kept, or 0 */
+} qkvi_dropout;
+
 /* What a row tile did in the current block of keys. */
 typedef struct qkvi_attend_tile {
     int first, end; /* panels of the block that it computed: [first, end); first < 0: none */
@@ -100,7 +113,8 @@ typedef struct qkvi_attend {
     float *o_sum;      /* [n_queries][o_sum_row], aligned to 64, contents undefined */
     int64_t o_sum_row; /* a multiple of 16, at least head_dim_v rounded up to 32 */
 
-    qkvi_mask mask; /* from query 0 of the block and key 0 of the sequence on */
+    qkvi_mask mask;              /* from query 0 of the block and key 0 of the sequence on */
+    const qkvi_dropout *dropout; /* likewise; NULL: none */
 
     float scale;   /* not negative, scale log2 e normal: the caller has put the rest into k */
     float softcap; /* 0: none */

@@ -13,6 +13,7 @@
 #define QKVI_TMPL_ATTEND_H
 
 #include "kernels/tmpl/attend_scores.h"
+#include "kernels/tmpl/dropout.h"
 
 /* ---- Softmax: steps 4 to 6 ------------------------------------------------------------------- */
 
@@ -102,6 +103,20 @@ static void attend_softmax(const attend *a) {
     }
 }
 
+/* ---- Dropout --------------------------------------------------------------------------------- */
+
+/* Dropped weights become 0, after their sum; where a value is not finite they are left out. */
+static void attend_drop(const attend *a, int64_t key0) {
+    qkvi_attend_scratch *w = a->scratch;
+    for (int i = 0; i < a->n_queries; i++) {
+        qkvi_attend_tile *tile = &w->tile[i / V_MR];
+        if (tile->first < 0) continue;
+        tile->partial = true;
+        dropout_row(a->dropout, i, key0 + 32 * tile->first, 32 * (tile->end - tile->first),
+                    w->s + i * QKVI_SCORE_ROW + 32 * tile->first);
+    }
+}
+
 /* ---- Values: step 7 -------------------------------------------------------------------------- */
 
 /* O = fma(O, alpha, P V) for R rows and 32 channels, n keys deep. */
@@ -133,14 +148,20 @@ static void (*const attend_values_of[])(const float *, int64_t, const float *, c
                                         float *, int64_t, bool,
                                         tile_ahead) = { NULL, TILE_EACH(ATTEND_VALUES_NAME) };
 
-/* The same for one row, over the keys of [from, to) that it sees. */
+/* Which of the 32 keys from j on take part in the sum of values of row i. */
+V_INLINE uint32_t attend_takes(const attend *a, int i, int64_t j) {
+    const uint32_t see = attend_sees(a, i, j);
+    return see && a->dropout ? see & dropout_bits(a->dropout, i, j) : see;
+}
+
+/* The same for one row, over the keys of [from, to) that take part. */
 static void attend_values_selected(const attend *a, int i, int64_t key0, int64_t from, int64_t to,
                                    const float *v, float *o, bool begin) {
     const float *p = a->scratch->s + i * QKVI_SCORE_ROW - key0;
     for (int at = 0; at < 32; at += 16) {
         vf c = vf_set1(0);
         for (int64_t j = from / 32 * 32; j < to; j += 32)
-            for (uint32_t see = attend_sees(a, i, j); see; see &= see - 1) {
+            for (uint32_t see = attend_takes(a, i, j); see; see &= see - 1) {
                 const int64_t key = j + __builtin_ctz(see);
                 c = vf_fma(vf_set1(p[key]), vf_load(v + (key - key0) * 32 + at), c);
             }
@@ -245,7 +266,7 @@ static void attend_finish(const attend *a) {
         vf l = vf_load(w->l + g), m = vf_load(w->m + g), alpha = vf_set1(1);
         if (a->has_sink) alpha = attend_sink(a, &m, &l);
         vf_storeu(alphas, alpha);
-        vf_storeu(sums, l);
+        vf_storeu(sums, a->dropout ? vf_mul(l, vf_set1(a->dropout->kept)) : l);
         vf_storeu(lse, attend_edits(a) ? vf_fma(vf_log2(l), vf_set1(ATTEND_LN2), m)
                                        : vf_mul(vf_add(m, vf_log2(l)), vf_set1(ATTEND_LN2)));
         for (int i = g; i < g + 16 && i < a->n_queries; i++) {
@@ -253,6 +274,7 @@ static void attend_finish(const attend *a) {
                 lse[i - g] = attend_finish_empty(a, i);
             else
                 attend_finish_row(a, i, a->o_sum + i * a->o_sum_row, alphas[i - g], sums[i - g]);
+            if (a->dropout && a->dropout->kept == 0) attend_fill_row(a, i, 0);
             if (a->lse) a->lse[i * a->lse_row] = lse[i - g];
         }
     }
@@ -271,6 +293,7 @@ static void attend_block(const qkvi_attend *a) {
         }
         attend_scores(a, key0, from, to);
         attend_softmax(a);
+        if (a->dropout) attend_drop(a, key0);
         attend_values(a, key0, end);
     }
     attend_finish(a);

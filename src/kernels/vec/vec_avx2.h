@@ -80,6 +80,10 @@ V_INLINE vi vf_as_vi(vf a) { return (vi){ _mm256_castps_si256(a.l), _mm256_castp
 V_INLINE vf vi_as_vf(vi a) { return (vf){ _mm256_castsi256_ps(a.l), _mm256_castsi256_ps(a.h) }; }
 V_INLINE vf vi_to_vf(vi a) { return (vf){ _mm256_cvtepi32_ps(a.l), _mm256_cvtepi32_ps(a.h) }; }
 V_INLINE vi vi_set1(int32_t x) { return (vi){ _mm256_set1_epi32(x), _mm256_set1_epi32(x) }; }
+V_INLINE vi vi_loadu(const int32_t *p) {
+    return (vi){ _mm256_loadu_si256((const __m256i *)p),
+                 _mm256_loadu_si256((const __m256i *)(p + 8)) };
+}
 #define V_INTEGER(name, op)                                                                        \
     V_INLINE vi name(vi a, vi b) { return (vi){ op(a.l, b.l), op(a.h, b.h) }; }
 V_INTEGER(vi_add, _mm256_add_epi32)
@@ -97,6 +101,15 @@ V_INLINE vi vi_sar(vi a, int n) {
     return (vi){ _mm256_srai_epi32(a.l, n), _mm256_srai_epi32(a.h, n) };
 }
 
+V_INTEGER(vi_mul_even, _mm256_mul_epu32)
+V_INLINE vi vi_odd(vi a) { return (vi){ _mm256_srli_epi64(a.l, 32), _mm256_srli_epi64(a.h, 32) }; }
+V_INLINE vi vi_evens(vi a, vi b) {
+    return (vi){ _mm256_blend_epi32(a.l, _mm256_slli_epi64(b.l, 32), 0xAA),
+                 _mm256_blend_epi32(a.h, _mm256_slli_epi64(b.h, 32), 0xAA) };
+}
+V_INTEGER(vi_firsts, _mm256_unpacklo_epi64)
+V_INTEGER(vi_lasts, _mm256_unpackhi_epi64)
+
 /* ---- truth values ---- */
 
 #define V_COMPARE(name, predicate)                                                                 \
@@ -108,6 +121,12 @@ V_COMPARE(vm_le, _CMP_LE_OQ)
 V_COMPARE(vm_eq, _CMP_EQ_OQ)
 V_COMPARE(vm_ne, _CMP_NEQ_UQ)
 V_COMPARE(vm_nlt, _CMP_NLT_UQ)
+V_INLINE __m256 v_above(__m256i a, __m256i b) { /* as signed numbers, 2^31 less */
+    const __m256i half = _mm256_set1_epi32(INT32_MIN);
+    return _mm256_castsi256_ps(
+        _mm256_cmpgt_epi32(_mm256_xor_si256(a, half), _mm256_xor_si256(b, half)));
+}
+V_INLINE vm vm_above(vi a, vi b) { return (vm){ v_above(a.l, b.l), v_above(a.h, b.h) }; }
 V_INLINE vm vm_and(vm a, vm b) { return (vm){ _mm256_and_ps(a.l, b.l), _mm256_and_ps(a.h, b.h) }; }
 V_INLINE vm vm_or(vm a, vm b) { return (vm){ _mm256_or_ps(a.l, b.l), _mm256_or_ps(a.h, b.h) }; }
 V_INLINE __m256 v_spread(uint32_t bits) { /* 8 bits to 8 lanes */

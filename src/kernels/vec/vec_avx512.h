@@ -60,6 +60,7 @@ V_INLINE vi vf_as_vi(vf a) { return _mm512_castps_si512(a); }
 V_INLINE vf vi_as_vf(vi a) { return _mm512_castsi512_ps(a); }
 V_INLINE vf vi_to_vf(vi a) { return _mm512_cvtepi32_ps(a); }
 V_INLINE vi vi_set1(int32_t x) { return _mm512_set1_epi32(x); }
+V_INLINE vi vi_loadu(const int32_t *p) { return _mm512_loadu_si512(p); }
 V_INLINE vi vi_add(vi a, vi b) { return _mm512_add_epi32(a, b); }
 V_INLINE vi vi_sub(vi a, vi b) { return _mm512_sub_epi32(a, b); }
 V_INLINE vi vi_and(vi a, vi b) { return _mm512_and_si512(a, b); }
@@ -69,6 +70,12 @@ V_INLINE vi vi_shl(vi a, int n) { return _mm512_slli_epi32(a, (unsigned)n); }
 V_INLINE vi vi_shr(vi a, int n) { return _mm512_srli_epi32(a, (unsigned)n); }
 V_INLINE vi vi_sar(vi a, int n) { return _mm512_srai_epi32(a, (unsigned)n); }
 
+V_INLINE vi vi_mul_even(vi a, vi b) { return _mm512_mul_epu32(a, b); }
+V_INLINE vi vi_odd(vi a) { return _mm512_srli_epi64(a, 32); }
+V_INLINE vi vi_evens(vi a, vi b) { return _mm512_mask_shuffle_epi32(a, 0xAAAA, b, _MM_PERM_CCAA); }
+V_INLINE vi vi_firsts(vi a, vi b) { return _mm512_unpacklo_epi64(a, b); }
+V_INLINE vi vi_lasts(vi a, vi b) { return _mm512_unpackhi_epi64(a, b); }
+
 /* ---- truth values ---- */
 
 V_INLINE vm vm_lt(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
@@ -76,6 +83,7 @@ V_INLINE vm vm_le(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ); }
 V_INLINE vm vm_eq(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
 V_INLINE vm vm_ne(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_NEQ_UQ); }
 V_INLINE vm vm_nlt(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_NLT_UQ); }
+V_INLINE vm vm_above(vi a, vi b) { return _mm512_cmpgt_epu32_mask(a, b); }
 V_INLINE vm vm_and(vm a, vm b) { return (vm)(a & b); }
 V_INLINE vm vm_or(vm a, vm b) { return (vm)(a | b); }
 V_INLINE vm vm_of_bits(uint32_t bits) { return (vm)bits; }

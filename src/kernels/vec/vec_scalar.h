@@ -121,6 +121,11 @@ V_INLINE vi vi_set1(int32_t x) {
     V_EACH r.i[e] = x;
     return r;
 }
+V_INLINE vi vi_loadu(const int32_t *p) {
+    vi r;
+    memcpy(r.i, p, sizeof r.i);
+    return r;
+}
 #define V_INTEGER(name, expression)                                                                \
     V_INLINE vi name(vi a, vi b) {                                                                 \
         V_EACH a.i[e] = (int32_t)(expression);                                                     \
@@ -144,6 +149,47 @@ V_INLINE vi vi_sar(vi a, int n) { /* copies of the sign come in */
     return a;
 }
 
+/*
+ * Lanes 2e and 2e + 1 as an unsigned integer of 64 bits, low half first: vi_mul_even is the product
+ * of lanes 2e, vi_odd lane 2e + 1 alone, vi_evens lane 2e of a and of b.
+ */
+V_INLINE vi vi_mul_even(vi a, vi b) {
+    for (int e = 0; e < 16; e += 2) {
+        const uint64_t product = (uint64_t)(uint32_t)a.i[e] * (uint32_t)b.i[e];
+        a.i[e] = (int32_t)(uint32_t)product;
+        a.i[e + 1] = (int32_t)(uint32_t)(product >> 32);
+    }
+    return a;
+}
+V_INLINE vi vi_odd(vi a) {
+    for (int e = 0; e < 16; e += 2) {
+        a.i[e] = a.i[e + 1];
+        a.i[e + 1] = 0;
+    }
+    return a;
+}
+V_INLINE vi vi_evens(vi a, vi b) {
+    for (int e = 0; e < 16; e += 2) a.i[e + 1] = b.i[e];
+    return a;
+}
+/* Of each four lanes the first two, or the last two, of a and then of b. */
+V_INLINE vi vi_firsts(vi a, vi b) {
+    for (int e = 0; e < 16; e += 4) {
+        a.i[e + 2] = b.i[e];
+        a.i[e + 3] = b.i[e + 1];
+    }
+    return a;
+}
+V_INLINE vi vi_lasts(vi a, vi b) {
+    for (int e = 0; e < 16; e += 4) {
+        a.i[e] = a.i[e + 2];
+        a.i[e + 1] = a.i[e + 3];
+        a.i[e + 2] = b.i[e + 2];
+        a.i[e + 3] = b.i[e + 3];
+    }
+    return a;
+}
+
 /* ---- truth values; a comparison with NaN is false, but vm_nlt and vm_ne are negations and so true  */
 
 #define V_COMPARE(name, expression)                                                                \
@@ -157,6 +203,11 @@ V_COMPARE(vm_le, a.f[e] <= b.f[e])
 V_COMPARE(vm_eq, a.f[e] == b.f[e])
 V_COMPARE(vm_ne, a.f[e] != b.f[e])
 V_COMPARE(vm_nlt, !(a.f[e] < b.f[e]))
+V_INLINE vm vm_above(vi a, vi b) { /* a > b, unsigned */
+    vm r;
+    V_EACH r.t[e] = (uint32_t)a.i[e] > (uint32_t)b.i[e];
+    return r;
+}
 V_INLINE vm vm_and(vm a, vm b) {
     V_EACH a.t[e] &= b.t[e];
     return a;
