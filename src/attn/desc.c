@@ -224,8 +224,8 @@ qkv_status qkvi_problem_read(const qkv_attention_desc *given, qkvi_problem *p, q
     if (!given) return qkvi_error_set(e, QKV_ERR_ARGUMENT, "desc is NULL");
     QKV_TRY(qkvi_options_read(&copy, sizeof copy, given, "desc", e));
     if (d->flags & ~known)
-        return qkvi_error_set(e, QKV_ERR_VERSION, "flags = 0x%x has bits outside of 0x%x",
-                              (unsigned)d->flags, (unsigned)known);
+        return qkvi_error_set(e, QKV_ERR_VERSION, "flags = 0x%x has the unknown bits 0x%x",
+                              (unsigned)d->flags, (unsigned)(d->flags & ~known));
     if (d->dtype != QKV_F32)
         return qkvi_error_set(e, QKV_ERR_DTYPE, "dtype = %d is not QKV_F32", (int)d->dtype);
     if (d->arithmetic != QKV_CLASS_AUTO && d->arithmetic != QKV_CLASS_F32)

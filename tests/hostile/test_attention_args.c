@@ -387,6 +387,23 @@ static void AT11_scales(void **state) {
     ACCEPT(EVERY, (w->d.flags = QKV_SET_SOFTCAP, w->d.softcap = FLT_MAX));
 }
 
+static void AT17_dropout_out_of_range(void **state) {
+    (void)state;
+    static const float shares[] = { -FLT_TRUE_MIN, -1,       1 + FLT_EPSILON, 2,
+                                    FLT_MAX,       INFINITY, -INFINITY,       NAN };
+    for (size_t n = 0; n < sizeof shares / sizeof *shares; n++) {
+        char text[160];
+        snprintf(text, sizeof text, "dropout = %g is not in [0, 1]", (double)shares[n]);
+        REFUSE(EVERY, (w->d.flags = QKV_SET_DROPOUT, w->d.dropout = shares[n]), QKV_ERR_ARGUMENT,
+               text);
+        ACCEPT(EVERY, w->d.dropout = shares[n]); /* no flag */
+    }
+    for (int n = 0; n <= 4; n++)
+        ACCEPT(EVERY & ~BACKWARD, (w->d.flags = QKV_SET_DROPOUT, w->d.dropout = (float)n / 4,
+                                   w->d.dropout_seed = UINT64_MAX));
+    ACCEPT(EVERY, (w->d.flags = QKV_SET_DROPOUT, w->d.dropout = -0.0f));
+}
+
 /* ---- AT15, AT16: places ---------------------------------------------------------------------- */
 
 static void AT15_offsets_out_of_range(void **state) {
@@ -424,10 +441,10 @@ static void AT16_windows_out_of_range(void **state) {
 
 static void versions_and_flags(void **state) {
     (void)state;
-    REFUSE(EVERY, w->d.flags = 1u << 13, QKV_ERR_VERSION,
-           "flags = 0x2000 has bits outside of 0x1fff");
+    REFUSE(EVERY, w->d.flags = 1u << 17 | QKV_SET_CAUSAL, QKV_ERR_VERSION,
+           "flags = 0x20004 has the unknown bits 0x20000");
     REFUSE(EVERY, w->d.flags = 1u << 31, QKV_ERR_VERSION,
-           "flags = 0x80000000 has bits outside of 0x1fff");
+           "flags = 0x80000000 has the unknown bits 0x80000000");
     world *w = fresh();
     char text[160];
     w->d.struct_size = 0;
@@ -473,6 +490,7 @@ int main(void) {
         cmocka_unit_test(AT11_scales),
         cmocka_unit_test(AT15_offsets_out_of_range),
         cmocka_unit_test(AT16_windows_out_of_range),
+        cmocka_unit_test(AT17_dropout_out_of_range),
         cmocka_unit_test(versions_and_flags),
     };
     return cmocka_run_group_tests(tests, make_world_ctx, destroy_world_ctx);

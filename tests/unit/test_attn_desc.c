@@ -133,7 +133,7 @@ static void versions(void **state) {
 
 static void AT03_AT09_AT10_sizes(void **state) {
     (void)state;
-    REFUSED(w->d.flags = 0x2000, QKV_ERR_VERSION, "flags = 0x2000 has bits outside of 0x1fff");
+    REFUSED(w->d.flags = 0x20004, QKV_ERR_VERSION, "flags = 0x20004 has the unknown bits 0x20000");
     REFUSED(w->d.dtype = (qkv_dtype)7, QKV_ERR_DTYPE, "dtype = 7 is not QKV_F32");
     REFUSED(w->d.n_batch = -1, QKV_ERR_SHAPE, "n_batch = -1 is negative");
     REFUSED(w->d.n_heads = -4, QKV_ERR_SHAPE, "n_heads = -4 is negative");
