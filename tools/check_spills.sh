@@ -2,14 +2,15 @@
 # check_spills.sh BUILD: the tile kernels of the vector instruction sets keep their accumulators in registers. Compiled by gcc,
 # no instruction of theirs moves a vector to or from the stack; compiled by clang, none inside the innermost loops that
 # multiply and add (it may park a finished tile on its way to memory). Below %rbp there are locals, above it there are none.
+# Tiles of class dp count where they are made of its instruction.
 set -eu
 build=$1
 failed=0
-for isa in avx2 avx512; do
+for isa in avx2 avx512 avx512bf16; do
     object=$(find "$build/CMakeFiles/qkv.dir" -name "isa_$isa.c.o" 2>/dev/null | head -1)
     [ -n "$object" ] || continue
     if objdump -s -j .comment "$object" | cut -c 45- | tr -d '\n' | grep -q clang; then whole=0; else whole=1; fi
-    spills=$(objdump -d --no-show-raw-insn "$object" | awk -v whole="$whole" -v object="$object" '
+    spills=$(objdump -d --no-show-raw-insn "$object" | awk -v isa="$isa" -v whole="$whole" -v object="$object" '
         function hex(text,  n, k) {
             for (k = 1; k <= length(text); k++) n = 16 * n + index("0123456789abcdef", substr(text, k, 1)) - 1
             return n
@@ -28,12 +29,13 @@ for isa in avx2 avx512; do
             report()
             name = $2
             tile = name ~ /<(attend_scores|attend_values|small_scores|small_values)_[0-9]+>|<gemm_tile>/
+            if (isa == "avx512bf16") tile = tile || name ~ /<(dp_scores|dp_values)_[0-9]+>|<dp_tile>/
             n_tiles += tile
         }
         !tile || !/^ / { next }
         { sub(/:$/, "", $1); here = hex($1) }
         /[yz]mm/ && !/vbroadcast/ && /(\(%rsp[,)]|-0x[0-9a-f]*\(%rbp[,)])/ { at[++n_spills] = here; line[n_spills] = $0 }
-        /vfmadd/ { sum_at[++n_sums] = here }
+        /vfmadd|vdpbf16ps/ { sum_at[++n_sums] = here }
         $2 ~ /^j/ && hex($3) <= here {
             n_loops++
             first[n_loops] = hex($3)

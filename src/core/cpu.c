@@ -28,6 +28,12 @@ static uint32_t saved_state(void) {
     return eax;
 }
 
+static bool is_amd(void) {
+    uint32_t a, b, c, d;
+    return __get_cpuid(0, &a, &b, &c, &d) && b == signature_AMD_ebx && c == signature_AMD_ecx &&
+           d == signature_AMD_edx;
+}
+
 uint32_t qkvi_cpu_features(void) {
     uint32_t a, b, c, d, features = 0;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !has(c, bit_OSXSAVE | bit_AVX)) return 0;
@@ -39,7 +45,7 @@ uint32_t qkvi_cpu_features(void) {
         has(b, bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ)) {
         features |= QKVI_CPU_AVX512;
         if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && has(a, bit_AVX512BF16))
-            features |= QKVI_CPU_AVX512BF16;
+            features |= QKVI_CPU_AVX512BF16 | (is_amd() ? QKVI_CPU_FAST_DP : 0);
     }
     return features;
 }

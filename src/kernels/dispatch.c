@@ -13,6 +13,7 @@ static const qkvi_kernels *const tables[] = {
 #if defined(__x86_64__)
     &qkvi_kernels_avx2,
     &qkvi_kernels_avx512,
+    &qkvi_kernels_avx512bf16,
 #endif
 };
 enum { N_TABLES = sizeof tables / sizeof tables[0] };

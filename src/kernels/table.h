@@ -23,6 +23,7 @@ typedef struct qkvi_kernels {
     const char *name; /* "avx2": what QKV_ISA and `qkv info` print */
     uint32_t need;    /* QKVI_CPU_… bits */
     int mr;           /* rows of the register tile */
+    uint32_t fast_dp; /* QKVI_CPU_… bits with which class dp outruns class f32; 0: never */
 
     /*
      * C[n_rows][n_cols] = A B, or C += A B if add. 1 <= n_rows <= mr, 1 <= n_cols <= 32, k >= 0; b:
@@ -31,6 +32,14 @@ typedef struct qkvi_kernels {
      */
     void (*gemm_tile)(int n_rows, int n_cols, int64_t k, const float *a, int64_t a_row,
                       int64_t a_col, const float *b, float *c, int64_t c_row, int add);
+
+    /*
+     * Class dp: C[n_rows][n_cols] continues its chains by n_pairs steps of v_dp (tmpl/dp.h). Row i
+     * of A is pairs of bf16 from a + 2 i a_row on, at any address; b: one panel of pairs,
+     * [pair][32 columns].
+     */
+    void (*dp_tile)(int n_rows, int n_cols, int64_t n_pairs, const uint16_t *a, int64_t a_row,
+                    const uint32_t *b, float *c, int64_t c_row);
 
     /* The forward pass of a block of queries: attend.h. */
     void (*attend_block)(const qkvi_attend *a);
@@ -75,7 +84,7 @@ typedef struct qkvi_kernels {
 
 extern const qkvi_kernels qkvi_kernels_scalar;
 #if defined(__x86_64__)
-extern const qkvi_kernels qkvi_kernels_avx2, qkvi_kernels_avx512;
+extern const qkvi_kernels qkvi_kernels_avx2, qkvi_kernels_avx512, qkvi_kernels_avx512bf16;
 #endif
 
 /* The tables that this processor can run, best last; NULL past the end. */

@@ -30,6 +30,8 @@ static void features_are_those_of_the_compiler(void **state) {
     assert_int_equal((features & QKVI_CPU_AVX512) != 0, avx512);
     assert_int_equal((features & QKVI_CPU_AVX512BF16) != 0,
                      avx512 && __builtin_cpu_supports("avx512bf16"));
+    assert_int_equal((features & QKVI_CPU_FAST_DP) != 0,
+                     avx512 && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_is("amd"));
 #else
     assert_int_equal(features, 0);
 #endif

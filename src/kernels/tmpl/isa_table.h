@@ -6,6 +6,7 @@
 #include "kernels/table.h"
 #include "kernels/tmpl/vmath.h"
 
+#include "kernels/tmpl/dp.h"
 #include "kernels/tmpl/gemm_tile.h"
 #include "kernels/tmpl/pack.h"
 
@@ -15,11 +16,17 @@
 #include "kernels/tmpl/layer.h"
 #include "kernels/tmpl/merge.h"
 
+#ifndef ISA_FAST_DP
+#define ISA_FAST_DP 0
+#endif
+
 const qkvi_kernels ISA_TABLE = {
     .name = ISA_NAME,
     .need = ISA_NEED,
     .mr = V_MR,
+    .fast_dp = ISA_FAST_DP,
     .gemm_tile = gemm_tile,
+    .dp_tile = dp_tile,
     .attend_block = attend_block,
     .attend_small = attend_small,
     .pack_channels = pack_channels,

@@ -54,6 +54,13 @@ V_INLINE vf vf_sqrt(vf a) { return _mm512_sqrt_ps(a); }
 
 V_INLINE vf vf_round(vf a) { return _mm512_roundscale_ps(a, 8); }
 
+/* ---- pairs of bf16: tmpl/dp.h ---- */
+
+#ifdef __AVX512BF16__
+#define V_HAS_DP
+V_INLINE vf v_dp(vf c, vi a, vi b) { return _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b); }
+#endif
+
 /* ---- integers and bits ---- */
 
 V_INLINE vi vf_as_vi(vf a) { return _mm512_castps_si512(a); }

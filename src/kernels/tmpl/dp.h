@@ -1,0 +1,136 @@
+/*
+ * Class dp: sums of products of bf16 in pairs, as the instruction VDPBF16PS defines them. A pair is
+ * 32 bits, its first (even) element in the lower half. One step, for each lane:
+ *
+ *     c = fma(a odd, b odd, c)      then      c = fma(a even, b even, c)
+ *
+ * Products are exact, each sum is rounded once to nearest even; a subnormal a, b or c counts as a
+ * zero of its sign, and a sum that is below 2^-126 after rounding becomes one. Here is a model of
+ * that, the same bits from vf_fma, for instruction sets without the instruction: slow, but exact.
+ *
+ * fma rounds to multiples of 2^-149, so only where it says exactly 2^-126 it may have rounded up
+ * something that with all 24 bits is still below: there the sum is formed once more, 2^100 times as
+ * large. Its c is below 2^-101 then, or nothing would have remained, so nothing overflows.
+ *
+ * Source: Intel 64 and IA-32 Architectures Software Developer's Manual, VDPBF16PS; the instruction
+ * itself (tests/unit/test_attention_dp.c).
+ */
+#ifndef QKVI_TMPL_DP_H
+#define QKVI_TMPL_DP_H
+
+#include <string.h>
+
+#include "kernels/tmpl/gemm_tile.h"
+
+#define DP_LEAST_NORMAL 1.17549435e-38f
+
+#ifndef V_HAS_DP
+
+V_INLINE vf dp_magnitude(vf x) { return vi_as_vf(vi_and(vf_as_vi(x), vi_set1(0x7fffffff))); }
+V_INLINE vf dp_signed_zero(vf x) { return vi_as_vf(vi_and(vf_as_vi(x), vi_set1(INT32_MIN))); }
+
+/* A subnormal becomes a zero of its sign. */
+V_INLINE vf dp_flush(vf x) {
+    const vm tiny = vm_lt(dp_magnitude(x), vf_set1(DP_LEAST_NORMAL));
+    return vf_select(tiny, dp_signed_zero(x), x);
+}
+
+/* a, b and c are not subnormal. */
+V_INLINE vf dp_fma(vf a, vf b, vf c) {
+    const vf least = vf_set1(DP_LEAST_NORMAL);
+    const vf up = vf_set1(0x1p50f), up_twice = vf_set1(0x1p100f);
+    const vf sum = vf_fma(a, b, c);
+    const vm edge = vm_eq(dp_magnitude(sum), least);
+    if (vm_to_bits(edge) == 0) return dp_flush(sum);
+    const vf larger = vf_fma(vf_mul(a, up), vf_mul(b, up), vf_mul(c, up_twice));
+    const vm below = vm_lt(dp_magnitude(larger), vf_mul(least, up_twice));
+    return vf_select(vm_and(edge, below), dp_signed_zero(sum), dp_flush(sum));
+}
+
+V_INLINE vf v_dp(vf c, vi a, vi b) {
+    const vi upper = vi_set1(-65536); /* 0xFFFF0000 */
+    const vf a1 = dp_flush(vi_as_vf(vi_and(a, upper))), a0 = dp_flush(vi_as_vf(vi_shl(a, 16)));
+    const vf b1 = dp_flush(vi_as_vf(vi_and(b, upper))), b0 = dp_flush(vi_as_vf(vi_shl(b, 16)));
+    return dp_fma(a0, b0, dp_fma(a1, b1, dp_flush(c)));
+}
+
+#endif
+
+/* Sixteen pairs from p on, and one pair in all lanes. */
+V_INLINE vi dp_load(const void *p) { return vf_as_vi(vf_loadu(p)); }
+V_INLINE vi dp_set1(const void *p) {
+    int32_t pair;
+    memcpy(&pair, p, sizeof pair);
+    return vi_set1(pair);
+}
+
+/*
+ * c continues its chains by n steps of A B, for R rows and V_NV vectors of columns. Row i of A is
+ * pairs from a + i a_row bytes on, at any address; row k of B is b[32 * k ...]. The pointers are
+ * those of tile_product_ahead. Of the model there is nothing to keep in registers: chain by chain.
+ */
+#ifdef V_HAS_DP
+V_INLINE void dp_product(const int R, int64_t n, const void *a, int64_t a_row, const uint32_t *b,
+                         vf c[V_MR][V_NV], tile_ahead ahead) {
+    const char *a0 = a, *a3 = a0 + 3 * a_row, *a6 = a0 + 6 * a_row, *a9 = a0 + 9 * a_row;
+    V_UNROLL_BY(1) for (int64_t k = 0; k < n; k++) {
+        vi row[V_NV];
+        V_UNROLL(2) for (int v = 0; v < V_NV; v++) row[v] = dp_load(b + 16 * v);
+        if (ahead.step) v_prefetch(ahead.at), ahead.at += ahead.step;
+        V_UNROLL(12) for (int i = 0; i < R; i++) {
+            const char *third = i < 3 ? a0 : i < 6 ? a3 : i < 9 ? a6 : a9;
+            const vi x = dp_set1(third + i % 3 * a_row);
+            V_UNROLL(2) for (int v = 0; v < V_NV; v++) c[i][v] = v_dp(c[i][v], x, row[v]);
+        }
+        a0 += 4, a3 += 4, a6 += 4, a9 += 4, b += 32;
+    }
+}
+#else
+static void dp_product(int R, int64_t n, const void *a, int64_t a_row, const uint32_t *b,
+                       vf c[V_MR][V_NV], tile_ahead ahead) {
+    (void)ahead;
+    for (int i = 0; i < R; i++)
+        for (int v = 0; v < V_NV; v++) {
+            const char *pair = (const char *)a + i * a_row;
+            vf sum = c[i][v];
+            for (int64_t k = 0; k < n; k++)
+                sum = v_dp(sum, dp_set1(pair + 4 * k), dp_load(b + 32 * k + 16 * v));
+            c[i][v] = sum;
+        }
+}
+#endif
+
+V_INLINE void dp_rows(const int R, int n_cols, int64_t n, const uint16_t *a, int64_t a_row,
+                      const uint32_t *b, float *c, int64_t c_row) {
+    for (int j = 0; j < n_cols; j += 16 * V_NV) {
+        vf x[V_MR][V_NV];
+        tile_zero(x);
+        V_UNROLL(12) for (int i = 0; i < R; i++) {
+            V_UNROLL(2) for (int v = 0; v < V_NV; v++) {
+                const int left = n_cols - j - 16 * v;
+                const float *from = c + i * c_row + j + 16 * v;
+                if (left > 0) x[i][v] = left >= 16 ? vf_loadu(from) : vf_load_n(from, left);
+            }
+        }
+        dp_product(R, n, a, a_row * (int64_t)sizeof *a, b + j, x, (tile_ahead){ NULL, 0 });
+        V_UNROLL(12) for (int i = 0; i < R; i++) {
+            V_UNROLL(2)
+            for (int v = 0; v < V_NV; v++)
+                tile_store(n_cols - j - 16 * v, x[i][v], c + i * c_row + j + 16 * v, 0);
+        }
+    }
+}
+
+/* table.h */
+static void dp_tile(int n_rows, int n_cols, int64_t n_pairs, const uint16_t *a, int64_t a_row,
+                    const uint32_t *b, float *c, int64_t c_row) {
+    switch (n_rows) {
+#define DP_CASE(R)                                                                                 \
+    case R: dp_rows(R, n_cols, n_pairs, a, a_row, b, c, c_row); return;
+        TILE_EACH(DP_CASE)
+#undef DP_CASE
+    default: return;
+    }
+}
+
+#endif
