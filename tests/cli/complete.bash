@@ -41,7 +41,7 @@ suggests dark,light look text --theme ''
 suggests light look text --theme l
 suggests light look text --theme = l
 suggests dark,light look text --theme =
-suggests avx2,avx512 look text --isa a
+suggests avx2,avx512,avx512bf16 look text --isa a
 suggests bottom-right,top-left attend --causal ''
 suggests 'models,q of mine.npy,weights.safetensors' attend --q ''
 suggests 'q of mine.npy' attend --q q
