@@ -200,6 +200,13 @@ enum {
  * Strides are those of batch, head and token (the mask's fourth: key), in elements. Those of inputs
  * are >= 0: 0 repeats, and rows may overlap. Rows of outputs must not overlap. Query head h uses
  * key/value head h / (n_heads / n_kv_heads). head_dim and head_dim_v are at most 65,536.
+ *
+ * Packed sequences (QKV_SET_CU_SEQLENS) have no batch dimension in q, k, v, o, lse and their
+ * gradients, but rows: q [n_heads][cu_seqlens_q[n_batch]][head_dim]. Their batch strides must be 0
+ * (qkv_attention_desc_contiguous sets others). Work is shared out by their real lengths; results of
+ * a sequence have the bits that it gets alone. Masks, segments, offsets and lengths keep their
+ * n_batch, len_q and len_k and count from the beginning of each sequence, which q_len and kv_len may
+ * shorten.
  */
 typedef struct qkv_attention_desc {
     size_t struct_size;

@@ -38,10 +38,12 @@ typedef struct pass {
     const qkvi_problem *p;
     const qkvi_grads *g;
     const struct qkvi_kernels *kernels;
-    int64_t n_query_blocks, n_key_blocks, n_pieces;
+    int64_t n_turns;      /* query blocks of a head, in all batches */
+    int64_t n_key_blocks; /* of a key/value head, in all batches */
+    int64_t n_pieces;
     int n_slots;
     slot *slots;
-    atomic_llong *turn; /* [batch][head][query block]: how many key blocks have added to its d_q */
+    atomic_llong *turn; /* [head][query block]: how many key blocks have added to its d_q */
     atomic_llong next;
     qkvi_watch watch; /* of pieces */
 } pass;
@@ -74,19 +76,26 @@ static void lay_out_slot(qkvi_cutter *cutter, const qkvi_problem *p, slot *s) {
 
 /* Whether some gradient has elements: sizes beside a 0 may be so huge that no loop over them ends. */
 static bool has_outputs(const qkvi_problem *p) {
-    const bool d_q = p->heads_per_kv && p->len_q && p->head_dim;
-    return d_q || (p->len_k && (p->head_dim || p->head_dim_v));
+    const bool d_q = p->heads_per_kv && qkvi_rows_q(p) && p->head_dim;
+    return d_q || (qkvi_rows_k(p) && (p->head_dim || p->head_dim_v));
+}
+
+/* Numbers of the first blocks of a batch: sequence.h. */
+static int64_t query_block(const qkvi_problem *p, int64_t b) {
+    return qkvi_first_block(p->cu_q, p->len_q, QKVI_BWD_QUERIES, b);
+}
+static int64_t key_block(const qkvi_problem *p, int64_t b) {
+    return qkvi_first_block(p->cu_k, p->len_k, QKVI_BWD_KEYS, b);
 }
 
 static void plan(pass *x, const qkvi_problem *p, const qkv_ctx *ctx) {
-    const double products = (double)(p->n_batch * p->n_heads * p->len_q) * (double)p->len_k *
-                            (double)(p->head_dim + p->head_dim_v);
+    const double products = qkvi_pairs(p) * (double)(p->head_dim + p->head_dim_v);
     const int64_t threads = products < SERIAL_PRODUCTS ? 1 : qkvi_pool_threads(ctx->pool);
     x->p = p;
     x->kernels = ctx->kernels;
-    x->n_query_blocks = qkvi_ceil_div(p->len_q, QKVI_BWD_QUERIES);
-    x->n_key_blocks = qkvi_max_i64(1, qkvi_ceil_div(p->len_k, QKVI_BWD_KEYS));
-    x->n_pieces = has_outputs(p) ? p->n_batch * p->n_kv_heads * x->n_key_blocks : 0;
+    x->n_turns = qkvi_rows_q(p) ? query_block(p, p->n_batch) : 0;
+    x->n_key_blocks = has_outputs(p) ? key_block(p, p->n_batch) : 0;
+    x->n_pieces = p->n_kv_heads * x->n_key_blocks;
     x->n_slots = (int)qkvi_min_i64(threads, x->n_pieces);
 }
 
@@ -97,8 +106,8 @@ static void lay_out(qkvi_cutter *cutter, pass *x) {
     for (int n = 0; n < x->n_slots; n++)
         lay_out_slot(cutter, p, x->slots ? &x->slots[n] : &measured);
     x->turn = NULL;
-    if (x->n_key_blocks > 1)
-        x->turn = qkvi_cut(cutter, p->n_batch * p->n_heads * x->n_query_blocks, sizeof *x->turn);
+    if (p->len_k > QKVI_BWD_KEYS)
+        x->turn = qkvi_cut(cutter, p->n_heads * x->n_turns, sizeof *x->turn);
 }
 
 /* ---- One block of queries against one of keys ------------------------------------------------ */
@@ -147,8 +156,8 @@ static void run_block(const pass *x, const piece *w, slot *s, int64_t h, int64_t
                       int64_t first) {
     const qkvi_problem *p = x->p;
     const qkvi_grads *g = x->g;
-    const float *const q = qkvi_row(p->q, p->q_stride, w->b, h, i0);
-    const float *const d_o = qkvi_row(g->d_o, g->d_o_stride, w->b, h, i0);
+    const float *const q = p->q + qkvi_q_at(p, p->q_stride, w->b, h, i0);
+    const float *const d_o = g->d_o + qkvi_q_at(p, g->d_o_stride, w->b, h, i0);
     const bool q_finite =
         x->kernels->pack_channels(q, p->q_stride[2], n, p->head_dim, QKVI_BWD_QUERIES, NULL, s->q);
     const bool d_o_finite = x->kernels->pack_channels(d_o, g->d_o_stride[2], n, p->head_dim_v,
@@ -181,13 +190,13 @@ static void run_block(const pass *x, const piece *w, slot *s, int64_t h, int64_t
         .see = s->see,
         .d_k = s->d_k,
         .d_v = s->d_v,
-        .d_q = g->d_q + w->b * g->d_q_stride[0] + h * g->d_q_stride[1] + i0 * g->d_q_stride[2],
+        .d_q = g->d_q + qkvi_q_at(p, g->d_q_stride, w->b, h, i0),
         .d_q_stride = g->d_q_stride[2],
     };
     x->kernels->bwd.keys(&a);
-    const int64_t head = w->b * p->n_heads + h, before = w->block - first;
+    const int64_t before = w->block - first;
     atomic_llong *const turn =
-        x->turn ? x->turn + head * x->n_query_blocks + i0 / QKVI_BWD_QUERIES : NULL;
+        x->turn ? x->turn + h * x->n_turns + query_block(p, w->b) + i0 / QKVI_BWD_QUERIES : NULL;
     if (turn) wait_for_turn(turn, before);
     if (before == 0) zero_rows(a.d_q, a.d_q_stride, n, p->head_dim);
     x->kernels->bwd.queries(&a);
@@ -202,9 +211,9 @@ static void run_head(const pass *x, const piece *w, slot *s, int64_t h) {
         const int64_t n = qkvi_min_i64(QKVI_BWD_QUERIES, w->rules.n_queries - i0);
         const qkvi_range keys = qkvi_keys_of_block(&w->rules, i0, i0 + n);
         if (keys.begin == keys.end) { /* nobody else will come by */
-            float *d_q = g->d_q + w->b * g->d_q_stride[0] + h * g->d_q_stride[1];
             if (w->block == 0)
-                zero_rows(d_q + i0 * g->d_q_stride[2], g->d_q_stride[2], n, x->p->head_dim);
+                zero_rows(g->d_q + qkvi_q_at(x->p, g->d_q_stride, w->b, h, i0), g->d_q_stride[2], n,
+                          x->p->head_dim);
         } else if (keys.begin < w->key + w->n_keys && keys.end > w->key) {
             run_block(x, w, s, h, i0, n, keys.begin / QKVI_BWD_KEYS);
         }
@@ -221,9 +230,10 @@ static void clear_sums(const piece *w, float *sums, int64_t dim) {
  * Sums in channel panels, times scale, become rows of the caller's; keys that are hidden from all
  * get zeros.
  */
-static void store_keys(const piece *w, int64_t len_k, const float *sums, float scale, float *y,
-                       const int64_t stride[3], int64_t dim) {
-    y += w->b * stride[0] + w->g * stride[1] + w->key * stride[2];
+static void store_keys(const piece *w, const qkvi_problem *p, const float *sums, float scale,
+                       float *y, const int64_t stride[3], int64_t dim) {
+    const int64_t len_k = qkvi_len_k(p, w->b);
+    y += qkvi_k_at(p, stride, w->b, w->g, w->key);
     for (int64_t j = 0; j < w->n_keys; j++)
         for (int64_t d = 0; d < dim; d += QKVI_BWD_PANEL) {
             const float *from = sums + d * QKVI_BWD_KEYS + j * QKVI_BWD_PANEL;
@@ -234,17 +244,26 @@ static void store_keys(const piece *w, int64_t len_k, const float *sums, float s
     if (hidden > 0) zero_rows(y + w->n_keys * stride[2], stride[2], hidden, dim);
 }
 
+/* Pieces go by batch, then key/value head, then block of keys. */
+static piece piece_at(const qkvi_problem *p, int64_t index) {
+    const int64_t b =
+        qkvi_batch_of_block(p->cu_k, p->len_k, QKVI_BWD_KEYS, p->n_batch, index / p->n_kv_heads);
+    const int64_t first = key_block(p, b), n = key_block(p, b + 1) - first;
+    index -= first * p->n_kv_heads;
+    return (piece){ .b = b,
+                    .g = index / n,
+                    .block = index % n,
+                    .key = index % n * QKVI_BWD_KEYS,
+                    .rules = qkvi_rules_of(p, b) };
+}
+
 static void run_piece(const pass *x, slot *s, int64_t index) {
     const qkvi_problem *p = x->p;
-    const int64_t head = index / x->n_key_blocks;
-    piece w = { .block = index % x->n_key_blocks,
-                .b = head / p->n_kv_heads,
-                .g = head % p->n_kv_heads };
-    w.key = w.block * QKVI_BWD_KEYS;
-    w.rules = qkvi_rules_of(p, w.b);
+    piece w = piece_at(p, index);
+    if (w.key > 0 && w.key >= qkvi_len_k(p, w.b)) return;
     w.n_keys = qkvi_max_i64(0, qkvi_min_i64(QKVI_BWD_KEYS, w.rules.n_keys - w.key));
-    const float *const k = qkvi_row(p->k, p->k_stride, w.b, w.g, w.key);
-    const float *const v = qkvi_row(p->v, p->v_stride, w.b, w.g, w.key);
+    const float *const k = p->k + qkvi_k_at(p, p->k_stride, w.b, w.g, w.key);
+    const float *const v = p->v + qkvi_k_at(p, p->v_stride, w.b, w.g, w.key);
     uint32_t see[QKVI_SEEN_WORDS];
     qkvi_seen(p, x->kernels, &w.rules, w.b, w.g, w.key, w.n_keys, see);
     x->kernels->pack_keys(k, p->k_stride[2], w.n_keys, p->head_dim, see, s->k_t);
@@ -254,8 +273,8 @@ static void run_piece(const pass *x, slot *s, int64_t index) {
     clear_sums(&w, s->d_k, p->head_dim);
     clear_sums(&w, s->d_v, p->head_dim_v);
     for (int64_t n = 0; n < p->heads_per_kv; n++) run_head(x, &w, s, w.g * p->heads_per_kv + n);
-    store_keys(&w, p->len_k, s->d_k, p->scale, x->g->d_k, x->g->d_k_stride, p->head_dim);
-    store_keys(&w, p->len_k, s->d_v, 1, x->g->d_v, x->g->d_v_stride, p->head_dim_v);
+    store_keys(&w, p, s->d_k, p->scale, x->g->d_k, x->g->d_k_stride, p->head_dim);
+    store_keys(&w, p, s->d_v, 1, x->g->d_v, x->g->d_v_stride, p->head_dim_v);
 }
 
 /* ---- All pieces ------------------------------------------------------------------------------ */
@@ -290,7 +309,7 @@ static qkv_status backward(qkv_ctx *ctx, const qkvi_problem *p, const qkvi_grads
     QKV_TRY(qkvi_ctx_workspace(ctx, call, bytes, &block));
     qkvi_cutter cutter = qkvi_cutter_on(block);
     lay_out(&cutter, &x);
-    const int64_t n_turns = x.turn ? p->n_batch * p->n_heads * x.n_query_blocks : 0;
+    const int64_t n_turns = x.turn ? p->n_heads * x.n_turns : 0;
     for (int64_t n = 0; n < n_turns; n++) atomic_init(&x.turn[n], 0);
     x.watch = qkvi_watch_begin(call, x.n_pieces);
     qkvi_pool_run(ctx->pool, x.n_slots, run_task, &x);

@@ -7,12 +7,12 @@
 
 void qkvi_backward_rows(const qkvi_problem *p, const qkvi_grads *g, const qkvi_kernels *kernels,
                         int64_t b, int64_t h, int64_t i0, int64_t n, float *lse, float *delta) {
-    for (int64_t r = 0; r < n; r++) lse[r] = *qkvi_row(p->lse, p->lse_stride, b, h, i0 + r);
-    kernels->bwd.delta(qkvi_row(p->o, p->o_stride, b, h, i0), p->o_stride[2],
-                       qkvi_row(g->d_o, g->d_o_stride, b, h, i0), g->d_o_stride[2], n,
+    const int64_t lse_at = qkvi_q_at(p, p->lse_stride, b, h, i0), lse_row = p->lse_stride[2];
+    for (int64_t r = 0; r < n; r++) lse[r] = p->lse[lse_at + r * lse_row];
+    kernels->bwd.delta(p->o + qkvi_q_at(p, p->o_stride, b, h, i0), p->o_stride[2],
+                       g->d_o + qkvi_q_at(p, g->d_o_stride, b, h, i0), g->d_o_stride[2], n,
                        p->head_dim_v, delta);
-    for (int64_t r = 0; g->d_lse && r < n; r++)
-        delta[r] -= *qkvi_row(g->d_lse, p->lse_stride, b, h, i0 + r);
+    for (int64_t r = 0; g->d_lse && r < n; r++) delta[r] -= g->d_lse[lse_at + r * lse_row];
     for (int64_t r = n; r < QKVI_BWD_QUERIES; r++) lse[r] = delta[r] = 0;
 }
 
@@ -20,7 +20,7 @@ static float sink_of_head(const qkvi_problem *p, const qkvi_grads *g, const qkvi
                           int64_t h) {
     _Alignas(64) float lse[QKVI_BWD_QUERIES], delta[QKVI_BWD_QUERIES];
     float sum = 0;
-    if (p->sinks[h] == -INFINITY || p->len_q == 0) return 0; /* batches may be 2^48 then */
+    if (p->sinks[h] == -INFINITY || qkvi_rows_q(p) == 0) return 0; /* batches may be 2^48 then */
     for (int64_t b = 0; b < p->n_batch; b++) {
         const int64_t n_queries = qkvi_rules_of(p, b).n_queries;
         for (int64_t i0 = 0; i0 < n_queries; i0 += QKVI_BWD_QUERIES) {

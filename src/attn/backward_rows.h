@@ -2,13 +2,8 @@
 #ifndef QKV_ATTN_BACKWARD_ROWS_H
 #define QKV_ATTN_BACKWARD_ROWS_H
 
-#include "attn/desc.h"
+#include "attn/sequence.h"
 #include "kernels/table.h"
-
-static inline const float *qkvi_row(const float *x, const int64_t stride[3], int64_t b, int64_t h,
-                                    int64_t i) {
-    return x + b * stride[0] + h * stride[1] + i * stride[2];
-}
 
 /* lse and delta = <d_o, o> - d_lse of queries [i0, i0 + n); zeros up to QKVI_BWD_QUERIES. */
 void qkvi_backward_rows(const qkvi_problem *problem, const qkvi_grads *grads,

@@ -157,6 +157,73 @@ static qkv_status fill_lengths(const qkv_attention_desc *d, qkvi_problem *p, qkv
     return QKV_OK;
 }
 
+/* ---- Packed sequences ------------------------------------------------------------------------ */
+
+static qkv_status check_cu(const char *name, const char *limit_name, const int64_t *cu, int64_t n,
+                           int64_t limit, qkv_error *e) {
+    if (!cu)
+        return qkvi_error_set(e, QKV_ERR_ARGUMENT, "%s is NULL, but QKV_SET_CU_SEQLENS is set",
+                              name);
+    if ((uintptr_t)cu % sizeof *cu)
+        return qkvi_error_set(e, QKV_ERR_ARGUMENT, "%s is not aligned to its element, %zu bytes",
+                              name, sizeof *cu);
+    if (cu[0] != 0)
+        return qkvi_error_set(e, QKV_ERR_SHAPE, "%s[0] = %" PRId64 " is not 0", name, cu[0]);
+    for (int64_t b = 0; b < n; b++) {
+        if (cu[b + 1] < cu[b])
+            return qkvi_error_set(e, QKV_ERR_SHAPE,
+                                  "%s[%" PRId64 "] = %" PRId64 " is less than the %" PRId64
+                                  " before it",
+                                  name, b + 1, cu[b + 1], cu[b]);
+        if (cu[b + 1] - cu[b] > limit)
+            return qkvi_error_set(e, QKV_ERR_SHAPE,
+                                  "%s[%" PRId64 "] = %" PRId64 " is %" PRId64
+                                  " after the one before it, which is greater than %s = %" PRId64,
+                                  name, b + 1, cu[b + 1], cu[b + 1] - cu[b], limit_name, limit);
+    }
+    return QKV_OK;
+}
+
+/* A length per batch that may only shorten its sequence. */
+static qkv_status check_shortens(const char *name, const int64_t *value, const char *what,
+                                 const int64_t *cu, int64_t n, qkv_error *e) {
+    for (int64_t b = 0; value && b < n; b++)
+        if (value[b] > cu[b + 1] - cu[b])
+            return qkvi_error_set(e, QKV_ERR_SHAPE,
+                                  "%s[%" PRId64 "] = %" PRId64 " is greater than the %" PRId64
+                                  " %s of its sequence",
+                                  name, b, value[b], cu[b + 1] - cu[b], what);
+    return QKV_OK;
+}
+
+qkv_status qkvi_check_packed_stride(const qkvi_problem *p, const char *name,
+                                    const int64_t stride[3], qkv_error *e) {
+    if (p->cu_q && stride[0] != 0)
+        return qkvi_error_set(e, QKV_ERR_STRIDE,
+                              "%s_stride[0] = %" PRId64
+                              " is not 0, packed sequences have no stride of the batch",
+                              name, stride[0]);
+    return QKV_OK;
+}
+
+static qkv_status fill_packed(const qkv_attention_desc *d, qkvi_problem *p, qkv_error *e) {
+    const int64_t n = d->n_batch, *const cu_q = d->cu_seqlens_q, *const cu_k = d->cu_seqlens_k;
+    if (!(d->flags & QKV_SET_CU_SEQLENS)) return QKV_OK;
+    QKV_TRY(check_cu("cu_seqlens_q", "len_q", cu_q, n, d->len_q, e));
+    QKV_TRY(check_cu("cu_seqlens_k", "len_k", cu_k, n, d->len_k, e));
+    QKV_TRY(check_shortens("q_len", p->q_len, "queries", cu_q, n, e));
+    QKV_TRY(check_shortens("kv_len", p->kv_len, "keys", cu_k, n, e));
+    p->cu_q = cu_q;
+    p->cu_k = cu_k;
+    QKV_TRY(qkvi_check_packed_stride(p, "q", p->q_stride, e));
+    QKV_TRY(qkvi_check_packed_stride(p, "k", p->k_stride, e));
+    QKV_TRY(qkvi_check_packed_stride(p, "v", p->v_stride, e));
+    QKV_TRY(qkvi_check_packed_stride(p, "o", p->o_stride, e));
+    return qkvi_check_packed_stride(p, "lse", p->lse_stride, e);
+}
+
+/* ---- Masks, segments, heads ------------------------------------------------------------------ */
+
 static qkv_status fill_mask(const qkv_attention_desc *d, qkvi_problem *p, qkv_error *e) {
     p->mask_len_k = d->len_k;
     if (!(d->flags & QKV_SET_MASK)) return QKV_OK;
@@ -217,7 +284,7 @@ static qkv_status require_arrays(const qkv_attention_desc *d, qkv_error *e) {
 }
 
 qkv_status qkvi_problem_read(const qkv_attention_desc *given, qkvi_problem *p, qkv_error *e) {
-    const uint32_t known = ((QKV_SET_SINKS << 1) - 1) | QKV_SET_DROPOUT;
+    const uint32_t known = ((QKV_SET_SINKS << 1) - 1) | QKV_SET_CU_SEQLENS | QKV_SET_DROPOUT;
     qkv_attention_desc copy;
     const qkv_attention_desc *d = &copy;
     memset(p, 0, sizeof *p);
@@ -247,6 +314,7 @@ qkv_status qkvi_problem_read(const qkv_attention_desc *given, qkvi_problem *p, q
     memcpy(p->lse_stride, d->lse_stride, sizeof p->lse_stride);
     QKV_TRY(fill_numbers(d, p, e));
     QKV_TRY(fill_lengths(d, p, e));
+    QKV_TRY(fill_packed(d, p, e));
     fill_heads(d, p);
     QKV_TRY(require_arrays(d, e));
     return fill_mask(d, p, e);

@@ -27,6 +27,8 @@
 typedef struct qkvi_problem {
     int64_t n_batch, n_heads, n_kv_heads, len_q, len_k, head_dim, head_dim_v;
     int64_t heads_per_kv; /* n_heads / n_kv_heads; 0 without heads */
+    const int64_t *cu_q,
+        *cu_k; /* packed sequences: sequence.h; both NULL: every batch has len_q, len_k */
     int64_t q_stride[3], k_stride[3], v_stride[3], o_stride[3], lse_stride[3];
     const float *q, *k, *v; /* of workspace queries: NULL, like o and lse */
     float *o;               /* backward: read only */
@@ -94,6 +96,10 @@ QKV_NODISCARD qkv_status qkvi_problem_merge(const qkv_attention_desc *desc, int 
                                             const void *const *o_parts,
                                             const float *const *lse_parts, void *o, float *lse,
                                             qkvi_problem *problem, qkv_error *error);
+
+/** Arrays of packed sequences have no stride of the batch. */
+QKV_NODISCARD qkv_status qkvi_check_packed_stride(const qkvi_problem *problem, const char *name,
+                                                  const int64_t stride[3], qkv_error *error);
 
 /** A caller's call options, nullable, as a struct of this version's size. */
 QKV_NODISCARD qkv_status qkvi_call_read(const qkv_call_options *given, qkv_call_options *call,

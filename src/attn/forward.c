@@ -9,6 +9,7 @@
  *
  * A row's result depends on its query, its keys and the options alone: nothing here forms a sum.
  */
+#include <math.h>
 #include <string.h>
 
 #include "attn/dropout.h"
@@ -21,10 +22,10 @@ typedef struct pass {
     const qkvi_problem *p;
     const qkvi_kernels *kernels;
     qkvi_forward_plan plan;
-    int64_t wave;      /* first of the heads that all threads work on now */
-    int n_wave;        /* how many */
-    atomic_llong next; /* piece of work to be drawn */
-    qkvi_watch watch;  /* of query blocks */
+    int n_wave; /* heads that all threads work on now: those in packs */
+    int64_t wave_query_blocks, wave_key_blocks; /* of the longest of them */
+    atomic_llong next;                          /* piece of work to be drawn */
+    qkvi_watch watch;                           /* of query blocks */
 } pass;
 
 /* One key/value head of one batch, and what its queries see. */
@@ -43,6 +44,15 @@ static head head_at(const qkvi_problem *p, int64_t index) {
     return w;
 }
 
+static int64_t key_blocks(const head *w) {
+    return qkvi_ceil_div(w->keys.end - w->first_key, QKVI_KEY_BLOCK);
+}
+
+/* Those that q_len leaves without a row included. */
+static int64_t query_blocks(const pass *x, const head *w) {
+    return qkvi_ceil_div(qkvi_len_q(x->p, w->b), x->plan.query_block);
+}
+
 /* ---- Packing --------------------------------------------------------------------------------- */
 
 static void scale_panels(float *panels, int64_t n, float factor) {
@@ -57,8 +67,8 @@ static void pack_block(const pass *x, const head *w, int64_t index, const qkvi_p
     uint32_t see[QKVI_SEEN_WORDS];
     if (n <= 0) return;
     qkvi_seen(p, x->kernels, &w->rules, w->b, w->g, key, n, see);
-    const float *k = p->k + w->b * p->k_stride[0] + w->g * p->k_stride[1] + key * p->k_stride[2];
-    const float *v = p->v + w->b * p->v_stride[0] + w->g * p->v_stride[1] + key * p->v_stride[2];
+    const float *k = p->k + qkvi_k_at(p, p->k_stride, w->b, w->g, key);
+    const float *v = p->v + qkvi_k_at(p, p->v_stride, w->b, w->g, key);
     float *keys = to->k + (key - w->first_key) * p->head_dim;
     float *values = to->v + (key - w->first_key) * qkvi_round_up(p->head_dim_v, QKVI_PANEL);
     x->kernels->pack_keys(k, p->k_stride[2], n, p->head_dim, see, keys);
@@ -77,12 +87,11 @@ static void pack_block(const pass *x, const head *w, int64_t index, const qkvi_p
  */
 enum { MOST_FETCHED = 768 << 10 };
 
-static qkvi_fetch fetch_rows(const float *x, const int64_t stride[3], int64_t b, int64_t h,
-                             qkvi_range rows, int64_t dim) {
-    const int64_t n = rows.end - rows.begin, row_bytes = dim * (int64_t)sizeof(float);
+static qkvi_fetch fetch_rows(const float *x, int64_t stride, int64_t n, int64_t dim) {
+    const int64_t row_bytes = dim * (int64_t)sizeof(float);
     return (qkvi_fetch){
-        .at = (const char *)(x + b * stride[0] + h * stride[1] + rows.begin * stride[2]),
-        .row_bytes = stride[2] * (int64_t)sizeof(float),
+        .at = (const char *)x,
+        .row_bytes = stride * (int64_t)sizeof(float),
         .n_rows = n,
         .lines = n > 0 && n <= MOST_FETCHED / qkvi_max_i64(row_bytes, 1)
                      ? qkvi_ceil_div(row_bytes, 64)
@@ -94,13 +103,15 @@ static qkvi_fetch fetch_rows(const float *x, const int64_t stride[3], int64_t b,
 static void announce(const pass *x, int64_t index, qkvi_attend_scratch *scratch) {
     const qkvi_problem *p = x->p;
     memset(scratch->fetch, 0, sizeof scratch->fetch);
-    if (index >= x->plan.n_private) return;
+    if (index >= x->plan.n_private || qkvi_forward_shared(p, &x->plan, index)) return;
     const head w = head_at(p, index);
-    const qkvi_range rows = { 0, w.rules.n_queries };
-    scratch->fetch[1] = fetch_rows(p->k, p->k_stride, w.b, w.g, w.keys, p->head_dim);
-    scratch->fetch[2] = fetch_rows(p->v, p->v_stride, w.b, w.g, w.keys, p->head_dim_v);
-    scratch->fetch[3] =
-        fetch_rows(p->q, p->q_stride, w.b, w.g * p->heads_per_kv, rows, p->head_dim);
+    const int64_t key = w.keys.begin, n_keys = w.keys.end - key, h = w.g * p->heads_per_kv;
+    scratch->fetch[1] = fetch_rows(p->k + qkvi_k_at(p, p->k_stride, w.b, w.g, key), p->k_stride[2],
+                                   n_keys, p->head_dim);
+    scratch->fetch[2] = fetch_rows(p->v + qkvi_k_at(p, p->v_stride, w.b, w.g, key), p->v_stride[2],
+                                   n_keys, p->head_dim_v);
+    scratch->fetch[3] = fetch_rows(p->q + qkvi_q_at(p, p->q_stride, w.b, h, 0), p->q_stride[2],
+                                   w.rules.n_queries, p->head_dim);
 }
 
 /* ---- A block of queries ---------------------------------------------------------------------- */
@@ -114,7 +125,7 @@ static void attend_queries(const pass *x, const head *w, const qkvi_packed *from
         .head_dim = p->head_dim,
         .head_dim_v = p->head_dim_v,
         .n_queries = (int)qkvi_min_i64(x->plan.query_block, w->rules.n_queries - i0),
-        .q = p->q + w->b * p->q_stride[0] + h * p->q_stride[1] + i0 * p->q_stride[2],
+        .q = p->q + qkvi_q_at(p, p->q_stride, w->b, h, i0),
         .q_row = p->q_stride[2],
         .k = from->k,
         .v = from->v,
@@ -129,37 +140,35 @@ static void attend_queries(const pass *x, const head *w, const qkvi_packed *from
         .softcap = p->has_softcap ? p->softcap : 0,
         .has_sink = p->sinks,
         .sink = p->sinks ? p->sinks[h] : 0,
-        .o = p->o + w->b * p->o_stride[0] + h * p->o_stride[1] + i0 * p->o_stride[2],
+        .o = p->o + qkvi_q_at(p, p->o_stride, w->b, h, i0),
         .o_row = p->o_stride[2],
         .lse_row = p->lse_stride[2],
     };
-    if (p->lse)
-        a.lse = p->lse + w->b * p->lse_stride[0] + h * p->lse_stride[1] + i0 * p->lse_stride[2];
+    if (p->lse) a.lse = p->lse + qkvi_q_at(p, p->lse_stride, w->b, h, i0);
     for (int i = 0; i < a.n_queries; i++) {
         const qkvi_range keys = qkvi_keys_of(&w->rules, i0 + i);
         slot->scratch->begin[i] = keys.begin;
         slot->scratch->end[i] = keys.end;
     }
-    slot->scratch->fetch[0] =
-        fetch_rows(p->o, p->o_stride, w->b, h, (qkvi_range){ i0, i0 + a.n_queries }, p->head_dim_v);
+    slot->scratch->fetch[0] = fetch_rows(a.o, a.o_row, a.n_queries, p->head_dim_v);
     x->kernels->attend_block(&a);
 }
 
 /* ---- Pieces of work -------------------------------------------------------------------------- */
 
 /*
- * Query block `nth` of those of n_wave heads, packed in packs: blocks from last to first, then
- * heads.
+ * Query block `nth` of those of n_packs heads, the longest of which has n_blocks: blocks from last
+ * to first, then heads.
  */
-static void attend_piece(pass *x, int64_t first, int64_t n_wave, const qkvi_packed *packs,
+static void attend_piece(pass *x, const qkvi_packed *packs, int64_t n_packs, int64_t n_blocks,
                          int64_t nth, int thread) {
-    const int64_t n_heads = n_wave * x->p->heads_per_kv, n = nth % n_heads;
-    const int64_t block = x->plan.n_query_blocks - 1 - nth / n_heads;
-    const int64_t i0 = block * x->plan.query_block;
-    const head w = head_at(x->p, first + n / x->p->heads_per_kv);
+    const int64_t n_heads = n_packs * x->p->heads_per_kv, n = nth % n_heads;
+    const qkvi_packed *pack = &packs[n / x->p->heads_per_kv];
+    const int64_t block = n_blocks - 1 - nth / n_heads, i0 = block * x->plan.query_block;
+    const head w = head_at(x->p, pack->head);
     const int64_t h = w.g * x->p->heads_per_kv + n % x->p->heads_per_kv;
-    if (i0 < w.rules.n_queries)
-        attend_queries(x, &w, &packs[n / x->p->heads_per_kv], thread, h, i0);
+    if (block >= query_blocks(x, &w)) return;
+    if (i0 < w.rules.n_queries) attend_queries(x, &w, pack, thread, h, i0);
     qkvi_watch_done_one(&x->watch);
 }
 
@@ -169,7 +178,7 @@ static bool attend_sentence(pass *x, const head *w, int thread) {
         !qkvi_small_head(x->p, x->kernels, &w->rules, w->b, w->g, x->plan.scale,
                          x->plan.slots[thread].scratch))
         return false;
-    for (int64_t n = 0; n < x->p->heads_per_kv * x->plan.n_query_blocks; n++)
+    for (int64_t n = 0; n < x->p->heads_per_kv * query_blocks(x, w); n++)
         qkvi_watch_done_one(&x->watch);
     return true;
 }
@@ -180,39 +189,41 @@ static bool attend_sentence(pass *x, const head *w, int thread) {
  */
 static void run_private(void *argument, int thread) {
     pass *x = argument;
-    const int64_t n_pieces = x->p->heads_per_kv * x->plan.n_query_blocks;
+    qkvi_packed *pack = &x->plan.packs[thread];
     int64_t index = atomic_fetch_add(&x->next, 1), next;
     for (; index < x->plan.n_private && !qkvi_watch_cancelled(&x->watch); index = next) {
         const head w = head_at(x->p, index);
+        const int64_t n_blocks = query_blocks(x, &w), n_pieces = x->p->heads_per_kv * n_blocks;
         next = atomic_fetch_add(&x->next, 1);
+        if (qkvi_forward_shared(x->p, &x->plan, index)) continue;
         if (attend_sentence(x, &w, thread)) continue;
         announce(x, next, x->plan.slots[thread].scratch);
-        for (int64_t n = 0; n < x->plan.n_key_blocks; n++)
-            pack_block(x, &w, n, &x->plan.packs[thread]);
+        pack->head = index;
+        for (int64_t n = 0; n < key_blocks(&w); n++) pack_block(x, &w, n, pack);
         for (int64_t n = 0; n < n_pieces && !qkvi_watch_cancelled(&x->watch); n++)
-            attend_piece(x, index, 1, &x->plan.packs[thread], n, thread);
+            attend_piece(x, pack, 1, n_blocks, n, thread);
     }
 }
 
 static void pack_shared(void *argument, int thread) {
     pass *x = argument;
     (void)thread;
-    for (int64_t n; n = atomic_fetch_add(&x->next, 1), n < x->n_wave * x->plan.n_key_blocks;) {
-        const int64_t which = n / x->plan.n_key_blocks;
-        const head w = head_at(x->p, x->wave + which);
-        pack_block(x, &w, n % x->plan.n_key_blocks, &x->plan.packs[which]);
+    for (int64_t n; n = atomic_fetch_add(&x->next, 1), n < x->n_wave * x->wave_key_blocks;) {
+        const qkvi_packed *pack = &x->plan.packs[n / x->wave_key_blocks];
+        const head w = head_at(x->p, pack->head);
+        pack_block(x, &w, n % x->wave_key_blocks, pack);
     }
 }
 
 static void attend_shared(void *argument, int thread) {
     pass *x = argument;
-    const int64_t n_pieces = x->n_wave * x->p->heads_per_kv * x->plan.n_query_blocks;
+    const int64_t n_pieces = x->n_wave * x->p->heads_per_kv * x->wave_query_blocks;
     while (!qkvi_watch_cancelled(&x->watch)) {
         const int64_t nth = atomic_fetch_add(&x->next, 1);
         if (nth >= n_pieces) return;
         memset(x->plan.slots[thread].scratch->fetch, 0,
                sizeof x->plan.slots[thread].scratch->fetch);
-        attend_piece(x, x->wave, x->n_wave, x->plan.packs, nth, thread);
+        attend_piece(x, x->plan.packs, x->n_wave, x->wave_query_blocks, nth, thread);
     }
 }
 
@@ -221,13 +232,26 @@ static void run_phase(pass *x, qkvi_pool *pool, void (*task)(void *, int)) {
     qkvi_pool_run(pool, x->plan.n_threads, task, x);
 }
 
+/* The next heads that all threads share, from *index on, as many as can be packed. */
+static bool next_wave(pass *x, int64_t *index) {
+    x->n_wave = 0;
+    x->wave_query_blocks = x->wave_key_blocks = 0;
+    for (; *index < x->plan.n_heads && x->n_wave < x->plan.n_packs; ++*index) {
+        if (!qkvi_forward_shared(x->p, &x->plan, *index)) continue;
+        const head w = head_at(x->p, *index);
+        x->plan.packs[x->n_wave++].head = *index;
+        x->wave_query_blocks = qkvi_max_i64(x->wave_query_blocks, query_blocks(x, &w));
+        x->wave_key_blocks = qkvi_max_i64(x->wave_key_blocks, key_blocks(&w));
+    }
+    return x->n_wave > 0;
+}
+
 static void run(pass *x, qkvi_pool *pool) {
-    if (x->plan.n_query_blocks == 0 || x->p->heads_per_kv == 0) return;
+    if (qkvi_rows_q(x->p) == 0 || x->p->heads_per_kv == 0) return;
     if (x->p->head_dim_v == 0 && !x->p->lse) return; /* nothing to write */
     if (x->plan.n_private > 0) run_phase(x, pool, run_private);
-    for (x->wave = x->plan.n_private; x->wave < x->plan.n_heads && !qkvi_watch_cancelled(&x->watch);
-         x->wave += x->n_wave) {
-        x->n_wave = (int)qkvi_min_i64(x->plan.n_packs, x->plan.n_heads - x->wave);
+    int64_t index = x->plan.most_pairs < INFINITY ? 0 : x->plan.n_private;
+    while (!qkvi_watch_cancelled(&x->watch) && next_wave(x, &index)) {
         run_phase(x, pool, pack_shared);
         run_phase(x, pool, attend_shared);
     }
@@ -254,7 +278,7 @@ static qkv_status forward(qkv_ctx *ctx, const qkvi_problem *p, const qkv_call_op
     QKV_TRY(qkvi_ctx_workspace(ctx, call, bytes, &block));
     qkvi_cutter cutter = qkvi_cutter_on(block);
     qkvi_forward_lay_out(p, &cutter, &x.plan);
-    x.watch = qkvi_watch_begin(call, p->n_batch * p->n_heads * x.plan.n_query_blocks);
+    x.watch = qkvi_watch_begin(call, p->n_heads * x.plan.n_query_blocks);
     run(&x, ctx->pool);
     return qkvi_watch_end(&x.watch, ctx);
 }

@@ -3,7 +3,7 @@
  * shared out.
  */
 #include "attn/ctx.h"
-#include "attn/desc.h"
+#include "attn/sequence.h"
 #include "kernels/table.h"
 
 typedef struct merge {
@@ -18,12 +18,12 @@ typedef struct merge {
 static void merge_rows(void *argument, int index) {
     const merge *x = argument;
     const qkvi_problem *p = x->p;
-    const int64_t rows = p->n_batch * p->n_heads * p->len_q;
+    const int64_t len = qkvi_rows_q(p), rows = qkvi_n_arrays(p) * p->n_heads * len;
     const int64_t share = rows / x->n_tasks, extra = rows % x->n_tasks;
     const int64_t first = index * share + (index < extra ? index : extra);
     const int64_t end = first + share + (index < extra);
     for (int64_t row = first; row < end; row++) {
-        const int64_t i = row % p->len_q, head = row / p->len_q;
+        const int64_t i = row % len, head = row / len;
         const int64_t h = head % p->n_heads, b = head / p->n_heads;
         const int64_t o_at = b * p->o_stride[0] + h * p->o_stride[1] + i * p->o_stride[2];
         const int64_t lse_at = b * p->lse_stride[0] + h * p->lse_stride[1] + i * p->lse_stride[2];

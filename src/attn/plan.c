@@ -8,8 +8,9 @@
 #include "attn/small.h"
 
 enum {
-    HEADS_PER_THREAD = 4,   /* from so many on, sharing out whole heads is balanced well enough */
-    THREAD_WORK = 1 << 20,  /* products that are worth a thread: 10 us; waking one takes 5 us */
+    HEADS_PER_THREAD = 4,  /* from so many on, sharing out whole heads is balanced well enough */
+    PARTS_PER_THREAD = 8,  /* packed sequences: no thread takes more than such a part of it alone */
+    THREAD_WORK = 1 << 20, /* products that are worth a thread: 10 us; waking one takes 5 us */
     MOST_CHANNELS = 1 << 11 /* of o_sum with a full query block; beyond, fewer rows: 768 KiB */
 };
 
@@ -27,11 +28,16 @@ static void choose_scale(float scale, qkvi_forward_plan *plan) {
 }
 
 static int choose_threads(const qkvi_problem *p, int n_threads) {
-    /* A product of heads and rows fits (desc.h); as doubles the rest cannot overflow either. */
-    const double work = (double)(p->n_batch * p->n_heads * p->len_q) * (double)p->len_k *
-                        (double)(p->head_dim + p->head_dim_v);
+    const double work = qkvi_pairs(p) * (double)(p->head_dim + p->head_dim_v);
     const double worth = 1 + work / THREAD_WORK;
     return worth < n_threads ? (int)worth : n_threads;
+}
+
+static int64_t count_query_blocks(const qkvi_problem *p, int64_t rows) {
+    int64_t n = 0;
+    if (!p->cu_q) return p->n_batch * qkvi_ceil_div(p->len_q, rows);
+    for (int64_t b = 0; b < p->n_batch; b++) n += qkvi_ceil_div(qkvi_len_q(p, b), rows);
+    return n;
 }
 
 void qkvi_forward_plan_make(const qkvi_problem *p, int n_threads, qkvi_forward_plan *plan) {
@@ -46,10 +52,15 @@ void qkvi_forward_plan_make(const qkvi_problem *p, int n_threads, qkvi_forward_p
         plan->query_block =
             (int)qkvi_max_i64(QKVI_QUERY_BLOCK * MOST_CHANNELS / dim_v / 12 * 12, 12);
     const int64_t threads = plan->n_threads;
-    if (threads == 1 || plan->n_heads >= HEADS_PER_THREAD * threads)
+    plan->most_pairs = INFINITY;
+    if (p->cu_q && threads > 1) {
+        plan->n_private = plan->n_heads;
+        plan->most_pairs =
+            qkvi_pairs(p) / (double)p->heads_per_kv / (double)threads / PARTS_PER_THREAD;
+    } else if (threads == 1 || plan->n_heads >= HEADS_PER_THREAD * threads)
         plan->n_private = plan->n_heads / threads * threads;
     plan->n_packs = (int)qkvi_min_i64(threads, plan->n_heads);
-    plan->n_query_blocks = qkvi_ceil_div(p->len_q, plan->query_block);
+    plan->n_query_blocks = count_query_blocks(p, plan->query_block);
     plan->n_key_blocks = qkvi_ceil_div(p->len_k, QKVI_KEY_BLOCK);
     choose_scale(p->scale, plan);
     plan->small = qkvi_small_problem(p, plan);

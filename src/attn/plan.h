@@ -10,7 +10,9 @@
 #ifndef QKVI_ATTN_PLAN_H
 #define QKVI_ATTN_PLAN_H
 
-#include "attn/desc.h"
+#include <math.h>
+
+#include "attn/sequence.h"
 #include "core/arena.h"
 #include "kernels/attend.h"
 
@@ -18,6 +20,7 @@
 typedef struct qkvi_packed {
     float *k, *v;
     bool *v_finite; /* [key block] */
+    int64_t head;   /* which it is */
 } qkvi_packed;
 
 /* What belongs to one thread. */
@@ -29,11 +32,16 @@ typedef struct qkvi_forward_slot {
 typedef struct qkvi_forward_plan {
     int n_threads;
     int64_t n_heads; /* key/value heads of all batches */
-    int64_t
-        n_private; /* the first heads: each is one thread's work; of the others all threads share every one */
-    int n_packs;                          /* heads that are packed at the same time */
-    int64_t n_query_blocks, n_key_blocks; /* of a head */
-    int query_block;                      /* rows */
+    /*
+     * The first heads, each one thread's work, unless its sequence has more pairs of query and key
+     * than most_pairs; of the others all threads share every one.
+     */
+    int64_t n_private;
+    double most_pairs;
+    int n_packs;            /* heads that are packed at the same time */
+    int64_t n_query_blocks; /* of a head, in all batches */
+    int64_t n_key_blocks;   /* of a head, in a batch of len_k */
+    int query_block;        /* rows */
     int64_t o_sum_row;
     /*
      * scale = k_factor * scale, with k_factor put into K by packing: the sign, and what keeps scale
@@ -47,6 +55,14 @@ typedef struct qkvi_forward_plan {
 } qkvi_forward_plan;
 
 void qkvi_forward_plan_make(const qkvi_problem *problem, int n_threads, qkvi_forward_plan *plan);
+
+/* Do all threads share this head? */
+static inline bool qkvi_forward_shared(const qkvi_problem *p, const qkvi_forward_plan *plan,
+                                       int64_t head) {
+    if (head >= plan->n_private || plan->most_pairs == INFINITY) return head >= plan->n_private;
+    const int64_t b = head / p->n_kv_heads;
+    return (double)qkvi_len_q(p, b) * (double)qkvi_len_k(p, b) > plan->most_pairs;
+}
 
 /* Cuts packs and slots; see core/arena.h. */
 void qkvi_forward_lay_out(const qkvi_problem *problem, qkvi_cutter *cutter,

@@ -8,7 +8,7 @@
 
 #include "attn/arrays.h"
 #include "attn/desc.h"
-#include "core/ints.h"
+#include "attn/sequence.h"
 #include "core/options.h"
 
 /* ---- Arrays ---------------------------------------------------------------------------------- */
@@ -36,13 +36,14 @@ typedef struct shapes {
 } shapes;
 
 static shapes shapes_of(const qkvi_problem *p) {
-    const int64_t b = p->n_batch, h = p->n_heads, g = p->n_kv_heads, d = p->head_dim;
+    const int64_t b = qkvi_n_arrays(p), h = p->n_heads, g = p->n_kv_heads, d = p->head_dim;
+    const int64_t rows_q = qkvi_rows_q(p), rows_k = qkvi_rows_k(p);
     return (shapes){
-        .q = { b, h, p->len_q, d },
-        .k = { b, g, p->len_k, d },
-        .v = { b, g, p->len_k, p->head_dim_v },
-        .o = { b, h, p->len_q, p->head_dim_v },
-        .lse = { b, h, p->len_q, 1 },
+        .q = { b, h, rows_q, d },
+        .k = { b, g, rows_k, d },
+        .v = { b, g, rows_k, p->head_dim_v },
+        .o = { b, h, rows_q, p->head_dim_v },
+        .lse = { b, h, rows_q, 1 },
     };
 }
 
@@ -56,6 +57,8 @@ static void add_inputs(qkvi_arrays *all, const qkvi_problem *p) {
     add_lengths(all, "kv_len", p->kv_len, p->n_batch);
     add_lengths(all, "q_len", p->q_len, p->n_batch);
     add_lengths(all, "prefix_len", p->prefix_len, p->n_batch);
+    add_lengths(all, "cu_seqlens_q", p->cu_q, p->n_batch + 1);
+    add_lengths(all, "cu_seqlens_k", p->cu_k, p->n_batch + 1);
     add_heads(all, "alibi_slopes", p->alibi_slopes, p->n_heads);
     add_heads(all, "sinks", p->sinks, p->n_heads);
     add_segments(all, "seg_q", p->seg_q, p->n_batch, p->seg_q_stride, p->len_q);
@@ -163,6 +166,10 @@ qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, const void *q, 
     memcpy(out->d_q_stride, grads->d_q_stride, sizeof out->d_q_stride);
     memcpy(out->d_k_stride, grads->d_k_stride, sizeof out->d_k_stride);
     memcpy(out->d_v_stride, grads->d_v_stride, sizeof out->d_v_stride);
+    QKV_TRY(qkvi_check_packed_stride(p, "d_o", grads->d_o_stride, error));
+    QKV_TRY(qkvi_check_packed_stride(p, "d_q", grads->d_q_stride, error));
+    QKV_TRY(qkvi_check_packed_stride(p, "d_k", grads->d_k_stride, error));
+    QKV_TRY(qkvi_check_packed_stride(p, "d_v", grads->d_v_stride, error));
     add_inputs(&all, p);
     qkvi_arrays_add(&all, "o", o, s.o, p->o_stride, false);
     qkvi_arrays_add(&all, "lse", lse, s.lse, p->lse_stride, false);

@@ -41,8 +41,8 @@ bool qkvi_small_head(const qkvi_problem *p, const qkvi_kernels *kernels, const q
         .head_dim_v = p->head_dim_v,
         .n_queries = (int)rules->n_queries,
         .n_keys = see_keys(rules, see),
-        .k = p->k + b * p->k_stride[0] + g * p->k_stride[1],
-        .v = p->v + b * p->v_stride[0] + g * p->v_stride[1],
+        .k = p->k + qkvi_k_at(p, p->k_stride, b, g, 0),
+        .v = p->v + qkvi_k_at(p, p->v_stride, b, g, 0),
         .q_row = p->q_stride[2],
         .k_row = p->k_stride[2],
         .v_row = p->v_stride[2],
@@ -54,9 +54,9 @@ bool qkvi_small_head(const qkvi_problem *p, const qkvi_kernels *kernels, const q
     };
     for (int64_t n = 0; n < p->heads_per_kv; n++) {
         const int64_t h = g * p->heads_per_kv + n;
-        a.q = p->q + b * p->q_stride[0] + h * p->q_stride[1];
-        a.o = p->o + b * p->o_stride[0] + h * p->o_stride[1];
-        if (p->lse) a.lse = p->lse + b * p->lse_stride[0] + h * p->lse_stride[1];
+        a.q = p->q + qkvi_q_at(p, p->q_stride, b, h, 0);
+        a.o = p->o + qkvi_q_at(p, p->o_stride, b, h, 0);
+        if (p->lse) a.lse = p->lse + qkvi_q_at(p, p->lse_stride, b, h, 0);
         if (!kernels->attend_small(&a)) return false;
     }
     return true;
