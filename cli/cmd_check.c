@@ -53,6 +53,8 @@ static void print_json(const check_summary *summary, uint64_t seed) {
     for (int b = 0; b < BOUNDS; b++)
         json_object_set_new(shares, check_bound_names[b], json_real(summary->fraction[b]));
     json_object_set_new(object, "largest_share_of_bound", shares);
+    json_object_set_new(object, "compared", json_integer(summary->compared));
+    json_object_set_new(object, "mismatches", json_integer(summary->mismatches));
     json_object_set_new(object, "first_failure", failure_json(summary));
     json_dumpf(object, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
     putchar('\n');

@@ -1,41 +1,37 @@
 /*
- * Random attention problems: one 64-bit seed decides shapes, strides, options, values and where the
- * guard pages lie.
+ * Attention problems: from a seed alone, or from a recipe and a seed, which decide shapes, strides,
+ * options, values and where the guard pages lie. What no query may see is NaN, and so are the gaps
+ * between rows.
  */
 #ifndef QKV_TESTS_CASES_H
 #define QKV_TESTS_CASES_H
 
 #include "check/guard.h"
+#include "check/layout.h"
 #include "check/oracle.h"
+#include "check/recipe.h"
 
-/* splitmix64 */
-typedef struct rng {
-    uint64_t state;
-} rng;
-
-uint64_t rng_next(rng *r);
-int64_t rng_between(rng *r, int64_t low, int64_t high); /* both included */
-bool rng_chance(rng *r, int percent);
-float rng_normal(rng *r); /* sum of uniforms: mean 0, variance 1, within +-6 */
-
-enum { CASE_MAX_BATCH = 3 };
+enum { CASE_MAX_BATCH = 4 };
 
 typedef struct check_case {
     uint64_t seed;
     char text[512]; /* what the seed came to, for messages */
     qkv_attention_desc d;
     int64_t d_o_stride[3], d_q_stride[3], d_k_stride[3], d_v_stride[3];
+    int64_t d_mask_stride[4];
     /* Read-only; from d_lse on they may be absent (data NULL). */
     guarded q, k, v, d_o, d_lse, mask, seg_q, seg_k, slopes, sinks;
+    guarded cu_q, cu_k, block_offsets, block_index;
     int64_t q_offsets[CASE_MAX_BATCH], kv_len[CASE_MAX_BATCH], q_len[CASE_MAX_BATCH];
     int64_t prefix_len[CASE_MAX_BATCH];
-    bool wants_lse, at_end;
+    bool wants_d_mask, at_end;
     bool visible_nan; /* a value that some query sees is not finite */
     /* Gradients have no bound: scores beyond 2^20, which lse in f32 cannot tell apart. */
     bool forward_only;
 } check_case;
 
 void case_make(check_case *c, uint64_t seed);
+void case_make_of(check_case *c, const recipe *x, uint64_t seed);
 
 /*
  * Cases by hand: dense arrays of normal values in the shapes of d, each flush with a guard page at
@@ -49,16 +45,21 @@ void case_free(check_case *c);
 /* The pointers, for the oracle; o and lse are not set. */
 oracle_inputs case_inputs(const check_case *c);
 
-/* A guarded array for an output of this shape and these strides; see output_intact. */
-guarded output_new(const int64_t size[4], const int64_t stride[3], bool at_end);
-/*
- * Is everything still a canary that is no element of a row that the call may write? rows[b] says
- * how many rows of batch b it may; NULL: all.
- */
-bool output_intact(const guarded *g, const int64_t size[4], const int64_t stride[3],
-                   const int64_t *rows);
+/* ---- Between the files that make cases ------------------------------------------------------- */
 
-/* The shape of an array of the case: 'q', 'k', 'v', 'o' or 'l' for lse. */
-void case_shape(const qkv_attention_desc *d, char which, int64_t size[4]);
+/* Shape, packed sequences and strides; options of positions and numbers. */
+void case_shape(rng *r, check_case *c, const recipe *x);
+void case_strides(rng *r, check_case *c);
+void case_options(rng *r, check_case *c, const recipe *x);
+/* Explicit mask; segments, block mask; ALiBi, sinks, dropout. */
+void case_mask(rng *r, check_case *c, const recipe *x);
+void case_modifiers(rng *r, check_case *c, const recipe *x);
+
+/* Values; the name of their pattern. */
+const char *case_values(rng *r, check_case *c);
+/* Keys that nobody sees and query rows that do not count become rubbish. */
+void case_poison_hidden(rng *r, check_case *c);
+/* One row of one array becomes rubbish that some may see and others may not. */
+void case_poison_one(rng *r, check_case *c);
 
 #endif

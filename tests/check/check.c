@@ -14,7 +14,9 @@
 
 enum { CASE_SECONDS = 120 };
 
-const char *const check_bound_names[BOUNDS] = { "o", "lse", "d_q", "d_k", "d_v", "d_sinks" };
+const char *const check_bound_names[BOUNDS] = {
+    "o", "lse", "d_q", "d_k", "d_v", "d_sinks", "d_mask"
+};
 const char *const check_kind_names[CHECK_KINDS] = { "parts", "whole" };
 
 typedef void check_function(const check_options *options, uint64_t seed, check_report *report);
@@ -80,7 +82,7 @@ static void run_cases(const check_options *options, int kind, check_summary *sum
         mmap(NULL, sizeof *report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     const int n_cases = options->one ? 1 : options->n_cases;
     if (report == MAP_FAILED) {
-        const check_report none = { 1, "no memory for a report", { 0 } };
+        const check_report none = { .failures = 1, .message = "no memory for a report" };
         tell_failure(options, kind, options->seed, &none, summary);
         return;
     }
@@ -90,6 +92,8 @@ static void run_cases(const check_options *options, int kind, check_summary *sum
         summary->n_cases[kind]++;
         for (int b = 0; b < BOUNDS; b++)
             summary->fraction[b] = fmax(summary->fraction[b], report->fraction[b]);
+        summary->compared += report->compared;
+        summary->mismatches += report->mismatches;
         if (report->failures) tell_failure(options, kind, seed, report, summary);
         if (options->progress)
             options->progress(options->user, (int64_t)kind * n_cases + n + 1,
@@ -117,5 +121,6 @@ void check_print(const check_summary *summary, FILE *out) {
     fprintf(out, "largest share of a bound:");
     for (int b = 0; b < BOUNDS; b++)
         fprintf(out, "%s %s %.3f", b ? "," : "", check_bound_names[b], summary->fraction[b]);
-    fputc('\n', out);
+    fprintf(out, "\nsame bits: %" PRId64 " comparisons, %" PRId64 " mismatches\n",
+            summary->compared, summary->mismatches);
 }

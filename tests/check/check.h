@@ -13,9 +13,10 @@
 
 #include <stdio.h>
 
-#include "check/cases.h"
+#include "check/outputs.h"
 
-enum { BOUND_O, BOUND_LSE, BOUND_D_Q, BOUND_D_K, BOUND_D_V, BOUND_D_SINKS, BOUNDS };
+/* In the order of the arrays of outputs. */
+enum { BOUND_O, BOUND_LSE, BOUND_D_Q, BOUND_D_K, BOUND_D_V, BOUND_D_SINKS, BOUND_D_MASK, BOUNDS };
 extern const char *const check_bound_names[BOUNDS];
 
 enum { CHECK_PARTS, CHECK_WHOLE, CHECK_KINDS }; /* of kernel tables; forward and backward calls */
@@ -39,7 +40,9 @@ typedef struct check_summary {
     int n_isas;
     int n_cases[CHECK_KINDS], n_failed[CHECK_KINDS];
     double fraction[BOUNDS]; /* the largest share of each bound that was used */
-    int first_kind;          /* of the first failure, if there is one */
+    /* Arrays that were compared bit by bit with those of scalar code, and those that differed. */
+    int64_t compared, mismatches;
+    int first_kind; /* of the first failure, if there is one */
     uint64_t first_seed;
     char first_message[1024];
 } check_summary;
@@ -54,8 +57,9 @@ void check_print(const check_summary *summary, FILE *out);
 /* What a child tells its parent, in shared memory. */
 typedef struct check_report {
     int failures;
-    char message[1024];      /* of the first failure */
-    double fraction[BOUNDS]; /* the largest share of each bound that was used */
+    char message[1024];           /* of the first failure */
+    double fraction[BOUNDS];      /* the largest share of each bound that was used */
+    int64_t compared, mismatches; /* arrays, bit by bit */
 } check_report;
 
 __attribute__((format(printf, 2, 3))) void check_failed(check_report *report, const char *format,
@@ -68,18 +72,23 @@ __attribute__((format(printf, 2, 3))) void check_failed(check_report *report, co
 void check_case_everywhere(const check_options *options, const check_case *c, uint64_t seed,
                            check_report *report);
 
-/*
- * Are upper halves of vector registers in use? Left so, they would slow down the caller's SSE code.
- */
-bool upper_halves_in_use(void);
-
 void check_whole(const check_options *options, uint64_t seed, check_report *report);
 void check_parts(const check_options *options, uint64_t seed, check_report *report);
 
 /* The instruction sets to check, "scalar" first. Returns how many. */
 int check_isas(const check_options *options, const char *isas[CHECK_MAX_ISAS]);
 
+/* Within the bounds? The results of scalar code, against the oracle. */
+void compare_forward(const check_case *c, const outputs *x, check_report *report);
+void compare_backward(const check_case *c, const outputs *x, check_report *report);
+
+/* What a backward call gets, with the arrays and strides of the case. */
+qkv_attention_grads outputs_grads(const check_case *c, const outputs *x);
+/* Adds to the message of a failure what the case was. */
+void check_tell_case(check_report *report, const check_case *c);
+
 /* The same bits, where any NaN equals any NaN. Returns -1, or the index of the first difference. */
 int64_t first_difference(const float *x, const float *y, size_t n);
+int64_t first_difference_of(elem_type type, const void *x, const void *y, size_t n);
 
 #endif

@@ -4,16 +4,18 @@
  * tests compare with.
  *
  * Also here: the bounds of docs/numerics.md, built from the operands, and the same textbook
- * formulas of the backward pass in f32, whose error is the yardstick for gradients.
+ * formulas in f32, whose error is the yardstick where no bound is built from operands.
  */
 #ifndef QKV_TESTS_ORACLE_H
 #define QKV_TESTS_ORACLE_H
 
+#include <stdbool.h>
+
 #include "qkv/qkv.h"
 
 /*
- * Dense arrays in the logical shapes of the header. Rows at or beyond q_len hold 0 and mean
- * nothing.
+ * Dense arrays in the logical shapes of the header. Rows at or beyond q_len, or the end of a
+ * sequence, hold 0 and mean nothing.
  */
 typedef struct oracle_forward {
     double *o, *lse;
@@ -22,15 +24,18 @@ typedef struct oracle_forward {
 
 typedef struct oracle_backward {
     double *d_q, *d_k, *d_v, *d_sinks;
+    double *d_mask; /* [n_batch][n_heads][len_q][len_k], not summed; NULL without additive mask */
     double flushed; /* by how much weights below 2^-126, which count as 0, may change any of them */
 } oracle_backward;
 
+/* Arrays of the descriptor's types and strides. */
 typedef struct oracle_inputs {
-    const float *q, *k, *v;
-    const float *d_o, *d_lse; /* backward; d_lse nullable */
+    const void *q, *k, *v;
+    const void *d_o;    /* backward, of o's type */
+    const float *d_lse; /* nullable */
     int64_t d_o_stride[3];
-    const float *o,
-        *lse; /* oracle_textbook_f32 only: what forward gave, with the descriptor's strides */
+    const void *o; /* textbooks of the backward pass only: what forward gave */
+    const float *lse;
 } oracle_inputs;
 
 /* Does query i of head h see key j? Every rule of the descriptor, one after the other. */
@@ -41,7 +46,7 @@ void oracle_backward_run(const qkv_attention_desc *d, const oracle_inputs *in,
                          oracle_backward *out);
 
 /*
- * The header's backward formulas evaluated in f32, from the f32 o and lse of a forward call. There
+ * The header's backward formulas evaluated in f32, from the o and lse of a forward call. There
  * is more than one such evaluation, and the error of a small problem is a matter of luck, so there
  * are ORACLE_TEXTBOOKS of them: channels from left to right or from right to left; o and lse as
  * given, or moved by a unit in the last place, since nobody knows them better.

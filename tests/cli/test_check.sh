@@ -1,7 +1,7 @@
 # `qkv check`: what it prints, that a seed repeats it, and its options.
 . ./lib.sh
 share='[0-9]\.[0-9]\{3\}'
-shares="o $share, lse $share, d_q $share, d_k $share, d_v $share, d_sinks $share"
+shares="o $share, lse $share, d_q $share, d_k $share, d_v $share, d_sinks $share, d_mask $share"
 
 run check --cases 8
 code 0
@@ -11,6 +11,7 @@ out_like "^instruction sets: $isas\$"
 out_like '^parts 8 cases, 0 failed$'
 out_like '^whole 8 cases, 0 failed$'
 out_like "^largest share of a bound: $shares\$"
+out_like "^same bits: [1-9][0-9]* comparisons, 0 mismatches\$"
 cp "$folder/out" "$folder/first"
 run check --cases 8 --seed 1
 check "the same seed gives something else" cmp -s "$folder/first" "$folder/out"
@@ -23,7 +24,7 @@ run check --cases 2 --isa scalar --json
 code 0
 no_err
 number='[0-9][0-9.e-]*'
-out_like "^{\"isas\":\[\"scalar\"\],\"seed\":1,\"parts\":{\"n_cases\":2,\"n_failed\":0},\"whole\":{\"n_cases\":2,\"n_failed\":0},\"largest_share_of_bound\":{\"o\":$number,\"lse\":$number,\"d_q\":$number,\"d_k\":$number,\"d_v\":$number,\"d_sinks\":$number},\"first_failure\":null}\$"
+out_like "^{\"isas\":\[\"scalar\"\],\"seed\":1,\"parts\":{\"n_cases\":2,\"n_failed\":0},\"whole\":{\"n_cases\":2,\"n_failed\":0},\"largest_share_of_bound\":{\"o\":$number,\"lse\":$number,\"d_q\":$number,\"d_k\":$number,\"d_v\":$number,\"d_sinks\":$number,\"d_mask\":$number},\"compared\":[1-9][0-9]*,\"mismatches\":0,\"first_failure\":null}\$"
 
 run check --isa vax
 code 2

@@ -14,6 +14,7 @@
 #include <xmmintrin.h>
 
 #include "check/check.h"
+#include "check/host_state.h"
 
 enum { MASKED = 0x1F80, DAZ_FTZ = 0x8040, ALL_FLAGS = 0x3F, MODES = 16 };
 

@@ -1,0 +1,19 @@
+/*
+ * Random numbers of the checks: splitmix64, so that a seed repeats a case on any machine.
+ */
+#ifndef QKV_TESTS_CHANCE_H
+#define QKV_TESTS_CHANCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct rng {
+    uint64_t state;
+} rng;
+
+uint64_t rng_next(rng *r);
+int64_t rng_between(rng *r, int64_t low, int64_t high); /* both included */
+bool rng_chance(rng *r, int percent);
+float rng_normal(rng *r); /* sum of uniforms: mean 0, variance 1, within +-6 */
+
+#endif

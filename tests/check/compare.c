@@ -1,0 +1,170 @@
+/*
+ * Results of the scalar build against the oracle, within the bounds of docs/numerics.md.
+ *
+ * Forward: the bound of the operands, plus the rounding to o's type. Gradients: 4 times the largest
+ * error of the textbook's f32 formulas, plus 16 epsilon of the largest value, plus the rounding.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "check/check.h"
+#include "check/rules.h"
+
+static const double EPSILON = 0x1p-24;
+
+/* ---- One number ------------------------------------------------------------------------------ */
+
+static void within(check_report *report, int which, elem_type type, double ours, double exact,
+                   double bound, const int64_t at[4]) {
+    /* f32 has its rounding in the bound. Beyond the range of the type an infinity is right. */
+    const bool narrow = type != ELEMENT_F32;
+    if (isfinite(exact) && narrow) {
+        const double edge = fabs(exact) + bound;
+        if (isinf(ours) && isinf(element_rounded(type, edge)) && signbit(ours) == signbit(exact))
+            return;
+        bound += element_ulp(type, edge) / 2;
+    }
+    const double error = fabs(ours - exact);
+    bool good = isnan(exact) ? isnan(ours) : !isfinite(exact) ? !isfinite(ours) : isfinite(ours);
+    if (exact == -INFINITY && which == BOUND_LSE) good = ours == -INFINITY;
+    if (good && isfinite(exact)) {
+        good = error <= bound;
+        if (error > 0) report->fraction[which] = fmax(report->fraction[which], error / bound);
+    }
+    if (!good)
+        check_failed(report,
+                     "%s[%" PRId64 "][%" PRId64 "][%" PRId64 "][%" PRId64
+                     "] = %.9g, exactly %.17g; error %.3g, bound %.3g",
+                     check_bound_names[which], at[0], at[1], at[2], at[3], ours, exact, error,
+                     bound);
+}
+
+/* Which of infinity and NaN a gradient is depends on what underflows: both are right. */
+static double either_way(double got, double exact) {
+    return !isfinite(exact) && !isfinite(got) ? got : exact;
+}
+
+/* ---- Forward --------------------------------------------------------------------------------- */
+
+void compare_forward(const check_case *c, const outputs *x, check_report *report) {
+    const qkv_attention_desc *d = &c->d;
+    const oracle_inputs in = case_inputs(c);
+    const elem_type type = element_of_o(d);
+    oracle_forward f = oracle_forward_new(d);
+    oracle_forward_run(d, &in, &f);
+    for (int64_t b = 0; b < d->n_batch; b++)
+        for (int64_t h = 0; h < d->n_heads; h++)
+            for (int64_t i = 0; i < layout_queries(d, b); i++) {
+                const int64_t n = (b * d->n_heads + h) * d->len_q + i;
+                int64_t at[4] = { b, h, i, 0 };
+                const int64_t o = layout_place(d, 'o', d->o_stride, b, h, i);
+                const int64_t lse = layout_place(d, 'l', d->lse_stride, b, h, i);
+                within(report, BOUND_LSE, ELEMENT_F32, element_get(x->lse.data, ELEMENT_F32, lse),
+                       f.lse[n], f.lse_bound[n], at);
+                for (; at[3] < d->head_dim_v; at[3]++)
+                    within(report, BOUND_O, type, element_get(x->o.data, type, o + at[3]),
+                           f.o[n * d->head_dim_v + at[3]], f.o_bound[n], at);
+            }
+    oracle_forward_free(&f);
+}
+
+/* ---- Backward -------------------------------------------------------------------------------- */
+
+/* The gradients of a call as dense arrays of n doubles, in the order of the bounds from d_q on. */
+enum { GRADIENTS = BOUNDS - BOUND_D_Q };
+typedef struct gradients {
+    const double *x[GRADIENTS];
+} gradients;
+
+static gradients gradients_of(const oracle_backward *g) {
+    return (gradients){ { g->d_q, g->d_k, g->d_v, g->d_sinks, g->d_mask } };
+}
+
+static void sizes_of(const qkv_attention_desc *d, const oracle_backward *g, int64_t n[GRADIENTS]) {
+    for (int a = 0; a < 3; a++) {
+        int64_t size[4];
+        layout_shape(d, "qkv"[a], size);
+        n[a] = size[0] * size[1] * size[2] * size[3];
+    }
+    n[3] = d->flags & QKV_SET_SINKS ? d->n_heads : 0;
+    n[4] = g->d_mask ? d->n_batch * d->n_heads * d->len_q * d->len_k : 0;
+}
+
+/* The textbook's error, largest over its results; those that are not finite do not count. */
+static double largest_error(const double *textbook, const double *exact, int64_t n) {
+    double error = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (isfinite(exact[i]) && isfinite(textbook[i]))
+            error = fmax(error, fabs(textbook[i] - exact[i]));
+    return error;
+}
+
+static double largest_value(const double *exact, int64_t n) {
+    double largest = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (isfinite(exact[i])) largest = fmax(largest, fabs(exact[i]));
+    return largest;
+}
+
+static void compare_rows(const check_case *c, char which, const outputs *x, const double *exact,
+                         double bound, check_report *report) {
+    const qkv_attention_desc *const d = &c->d;
+    const int bound_of = which == 'q' ? BOUND_D_Q : which == 'k' ? BOUND_D_K : BOUND_D_V;
+    const guarded *const g = outputs_at(x, bound_of);
+    const int64_t *const stride = which == 'q'   ? c->d_q_stride
+                                  : which == 'k' ? c->d_k_stride
+                                                 : c->d_v_stride;
+    const elem_type type = (elem_type)d->dtype;
+    int64_t size[4];
+    layout_shape(d, which, size);
+    for (int64_t b = 0; b < size[0]; b++)
+        for (int64_t h = 0; h < size[1]; h++) {
+            const int64_t rows = which == 'q' ? layout_queries(d, b) : layout_rows(d, which, b);
+            for (int64_t i = 0; i < rows; i++) {
+                const int64_t from = layout_place(d, which, stride, b, h, i);
+                const double *y = exact + ((b * size[1] + h) * size[2] + i) * size[3];
+                int64_t at[4] = { b, h, i, 0 };
+                for (; at[3] < size[3]; at[3]++) {
+                    const double got = element_get(g->data, type, from + at[3]);
+                    within(report, bound_of, type, got, either_way(got, y[at[3]]), bound, at);
+                }
+            }
+        }
+}
+
+static void compare_sinks(const check_case *c, const outputs *x, const double *exact, double bound,
+                          check_report *report) {
+    for (int64_t h = 0; c->d.flags & QKV_SET_SINKS && h < c->d.n_heads; h++) {
+        const int64_t at[4] = { 0, h, 0, 0 };
+        const double got = element_get(x->d_sinks.data, ELEMENT_F32, h);
+        within(report, BOUND_D_SINKS, ELEMENT_F32, got, either_way(got, exact[h]), bound, at);
+    }
+}
+
+/*
+ * 4 times the largest error of the textbook, plus 16 epsilon of the largest value, for each array.
+ */
+void compare_backward(const check_case *c, const outputs *x, check_report *report) {
+    const qkv_attention_desc *const d = &c->d;
+    oracle_inputs in = case_inputs(c);
+    double bound[GRADIENTS] = { 0 };
+    int64_t n[GRADIENTS];
+    in.o = x->o.data;
+    in.lse = x->lse.data;
+    oracle_backward exact = oracle_backward_new(d), textbook = oracle_backward_new(d);
+    oracle_backward_run(d, &in, &exact);
+    sizes_of(d, &exact, n);
+    const gradients right = gradients_of(&exact), f32 = gradients_of(&textbook);
+    for (int which = 0; which < ORACLE_TEXTBOOKS; which++) {
+        oracle_textbook_f32(d, &in, which, &textbook);
+        for (int a = 0; a < GRADIENTS; a++)
+            bound[a] = fmax(bound[a], 4 * largest_error(f32.x[a], right.x[a], n[a]));
+    }
+    for (int a = 0; a < GRADIENTS; a++)
+        bound[a] += 16 * EPSILON * largest_value(right.x[a], n[a]) + exact.flushed;
+    for (int a = 0; a < 3; a++) compare_rows(c, "qkv"[a], x, right.x[a], bound[a], report);
+    compare_sinks(c, x, right.x[3], bound[3], report);
+    oracle_backward_free(&exact);
+    oracle_backward_free(&textbook);
+}

@@ -1,0 +1,43 @@
+/*
+ * Elements of arrays, of every type, as doubles: exact when read, rounded once, to nearest even,
+ * when written. From the definitions of the formats (significand, range), with nothing from the
+ * library, whose conversions are what is checked.
+ */
+#ifndef QKV_TESTS_ELEMENTS_H
+#define QKV_TESTS_ELEMENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "qkv/qkv.h"
+
+/* Those of qkv_dtype have its numbers. */
+typedef enum elem_type {
+    ELEMENT_F32 = QKV_F32,
+    ELEMENT_BF16 = QKV_BF16,
+    ELEMENT_F16 = QKV_F16,
+    ELEMENT_F64 = 64
+} elem_type;
+
+const char *element_name(elem_type type);
+size_t element_bytes(elem_type type);
+
+double element_get(const void *x, elem_type type, int64_t at);
+/* A NaN becomes the type's quiet one, of the same sign. */
+void element_set(void *x, elem_type type, int64_t at, double value);
+
+/* Any NaN: signalling ones, too. payload decides sign and digits. */
+void element_set_nan(void *x, elem_type type, int64_t at, uint64_t payload);
+
+/* x rounded to the type, to nearest even; beyond its range an infinity. */
+double element_rounded(elem_type type, double x);
+/* The distance from |x| to the next number of the type; of finite x. */
+double element_ulp(elem_type type, double x);
+/* A 16-bit type's bits as a number. */
+double element_of_bits(elem_type type, uint16_t bits);
+
+/* The type of o, by its descriptor. */
+elem_type element_of_o(const qkv_attention_desc *d);
+
+#endif

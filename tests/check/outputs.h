@@ -1,0 +1,35 @@
+/*
+ * What a call writes: arrays full of canaries, between pages without access, and afterwards the
+ * question whether anything but their rows was written.
+ */
+#ifndef QKV_TESTS_OUTPUTS_H
+#define QKV_TESTS_OUTPUTS_H
+
+#include "check/cases.h"
+
+/* The type of the array with this letter. */
+elem_type output_element(const qkv_attention_desc *d, char which);
+
+guarded output_new(const qkv_attention_desc *d, char which, const int64_t stride[3], bool at_end);
+/* Is everything still a canary that is no element of a row that counts? */
+bool output_intact(const qkv_attention_desc *d, char which, const guarded *g,
+                   const int64_t stride[3]);
+
+typedef struct outputs {
+    guarded o, lse, d_q, d_k, d_v;
+    guarded d_sinks; /* [n_heads]; canaries without sinks */
+    guarded d_mask;  /* where the case wants it; its gaps, and hidden columns, are canaries */
+} outputs;
+
+enum { OUTPUTS = 7 };
+
+outputs outputs_new(const check_case *c);
+void outputs_free(outputs *x);
+/* The n-th, in the order of the struct, with its type. */
+const guarded *outputs_at(const outputs *x, int n);
+elem_type outputs_element(const qkv_attention_desc *d, int n);
+
+/* The name of the first array that was written outside of its rows; NULL: none. */
+const char *outputs_spoilt(const check_case *c, const outputs *x);
+
+#endif

@@ -1,0 +1,24 @@
+/*
+ * The rules of a descriptor for one query and one key, from the header alone: who sees whom, and
+ * what is added to a score.
+ */
+#ifndef QKV_TESTS_RULES_H
+#define QKV_TESTS_RULES_H
+
+#include <stdbool.h>
+
+#include "qkv/qkv.h"
+
+double rule_scale(const qkv_attention_desc *d);
+/* Is there an explicit mask that is added to scores? */
+bool rule_adds(const qkv_attention_desc *d);
+/* Of the explicit mask; -INFINITY hides. */
+double rule_bias(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i, int64_t j);
+/* Of ALiBi. */
+double rule_distance(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i, int64_t j);
+/* -INFINITY: none. */
+double rule_sink(const qkv_attention_desc *d, int64_t h);
+/* Every rule, one after the other; see oracle_sees. */
+bool rule_sees(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i, int64_t j);
+
+#endif
