@@ -244,22 +244,33 @@ static void store_keys(const piece *w, const qkvi_problem *p, const float *sums,
     if (hidden > 0) zero_rows(y + w->n_keys * stride[2], stride[2], hidden, dim);
 }
 
-/* Pieces go by batch, then key/value head, then block of keys. */
-static piece piece_at(const qkvi_problem *p, int64_t index) {
+/*
+ * Pieces go by batch, then key/value head, then block of keys. Where later keys have later queries
+ * only, neighbours of one head would begin together, and the second wait for the first from then
+ * on: there, as many heads as there are threads take turns (causal, H4 L2048 D128, two threads: 71
+ * -> 78 % of the peak; without causality it costs 2 %, since Q and dO are read twice).
+ */
+static piece piece_at(const pass *x, int64_t index) {
+    const qkvi_problem *p = x->p;
     const int64_t b =
         qkvi_batch_of_block(p->cu_k, p->len_k, QKVI_BWD_KEYS, p->n_batch, index / p->n_kv_heads);
     const int64_t first = key_block(p, b), n = key_block(p, b + 1) - first;
+    const bool staggered = p->causal || p->window_left < QKVI_NO_WINDOW;
+    const int64_t most = staggered ? x->n_slots : 1;
     index -= first * p->n_kv_heads;
+    const int64_t g = index / (most * n) * most;
+    const int64_t together = qkvi_min_i64(most, p->n_kv_heads - g);
+    index -= g * n;
     return (piece){ .b = b,
-                    .g = index / n,
-                    .block = index % n,
-                    .key = index % n * QKVI_BWD_KEYS,
+                    .g = g + index % together,
+                    .block = index / together,
+                    .key = index / together * QKVI_BWD_KEYS,
                     .rules = qkvi_rules_of(p, b) };
 }
 
 static void run_piece(const pass *x, slot *s, int64_t index) {
     const qkvi_problem *p = x->p;
-    piece w = piece_at(p, index);
+    piece w = piece_at(x, index);
     if (w.key > 0 && w.key >= qkvi_len_k(p, w.b)) return;
     w.n_keys = qkvi_max_i64(0, qkvi_min_i64(QKVI_BWD_KEYS, w.rules.n_keys - w.key));
     const float *const k = p->k + qkvi_k_at(p, p->k_stride, w.b, w.g, w.key);
