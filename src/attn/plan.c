@@ -14,17 +14,17 @@ enum {
     MOST_CHANNELS = 1 << 11 /* of o_sum with a full query block; beyond, fewer rows: 768 KiB */
 };
 
-static void choose_scale(float scale, qkvi_forward_plan *plan) {
+void qkvi_split_scale(float scale, float *factor, float *rest) {
     const float magnitude = fabsf(scale), in_log2 = magnitude * 1.44269504f;
-    float k_factor = 1;
+    float x = 1;
     if (scale == 0)
-        k_factor = 0; /* scores are 0, or NaN where q or k is not finite */
+        x = 0; /* scores are 0, or NaN where q or k is not finite */
     else if (in_log2 > FLT_MAX)
-        k_factor = 0x1p2f;
+        x = 0x1p2f;
     else if (in_log2 < FLT_MIN)
-        k_factor = 0x1p-64f;
-    plan->k_factor = copysignf(k_factor, scale);
-    plan->scale = scale == 0 ? 1 : magnitude / k_factor;
+        x = 0x1p-64f;
+    *factor = copysignf(x, scale);
+    *rest = scale == 0 ? 1 : magnitude / x;
 }
 
 static int choose_threads(const qkvi_problem *p, int n_threads) {
@@ -62,7 +62,7 @@ void qkvi_forward_plan_make(const qkvi_problem *p, int n_threads, qkvi_forward_p
     plan->n_packs = (int)qkvi_min_i64(threads, plan->n_heads);
     plan->n_query_blocks = count_query_blocks(p, plan->query_block);
     plan->n_key_blocks = qkvi_ceil_div(p->len_k, QKVI_KEY_BLOCK);
-    choose_scale(p->scale, plan);
+    qkvi_split_scale(p->scale, &plan->k_factor, &plan->scale);
     plan->small = qkvi_small_problem(p, plan);
 }
 

@@ -54,6 +54,9 @@ typedef struct qkvi_forward_plan {
     qkvi_forward_slot *slots; /* [n_threads] */
 } qkvi_forward_plan;
 
+/* scale = factor * rest, such that rest is positive and rest log2 e normal. */
+void qkvi_split_scale(float scale, float *factor, float *rest);
+
 void qkvi_forward_plan_make(const qkvi_problem *problem, int n_threads, qkvi_forward_plan *plan);
 
 /* Do all threads share this head? */

@@ -8,7 +8,9 @@
 
 #include "attn/arrays.h"
 #include "attn/desc.h"
+#include "attn/kv_view.h"
 #include "attn/sequence.h"
+#include "core/ints.h"
 #include "core/options.h"
 
 /* ---- Arrays ---------------------------------------------------------------------------------- */
@@ -47,12 +49,8 @@ static shapes shapes_of(const qkvi_problem *p) {
     };
 }
 
-/* What every call reads. */
-static void add_inputs(qkvi_arrays *all, const qkvi_problem *p) {
-    const shapes s = shapes_of(p);
-    qkvi_arrays_add(all, "q", p->q, s.q, p->q_stride, false);
-    qkvi_arrays_add(all, "k", p->k, s.k, p->k_stride, false);
-    qkvi_arrays_add(all, "v", p->v, s.v, p->v_stride, false);
+/* Lengths, segments, mask and what else belongs to the rules. */
+static void add_rules(qkvi_arrays *all, const qkvi_problem *p) {
     add_lengths(all, "q_offsets", p->q_offsets, p->n_batch);
     add_lengths(all, "kv_len", p->kv_len, p->n_batch);
     add_lengths(all, "q_len", p->q_len, p->n_batch);
@@ -70,6 +68,15 @@ static void add_inputs(qkvi_arrays *all, const qkvi_problem *p) {
     qkvi_array *mask = qkvi_arrays_add(all, "mask", p->mask, size, p->mask_stride, false);
     mask->stride[3] = p->mask_stride[3];
     mask->elem_bytes = p->mask_type == QKV_MASK_F32 ? (int64_t)sizeof(float) : 1;
+}
+
+/* What every call but decode reads. */
+static void add_inputs(qkvi_arrays *all, const qkvi_problem *p) {
+    const shapes s = shapes_of(p);
+    qkvi_arrays_add(all, "q", p->q, s.q, p->q_stride, false);
+    qkvi_arrays_add(all, "k", p->k, s.k, p->k_stride, false);
+    qkvi_arrays_add(all, "v", p->v, s.v, p->v_stride, false);
+    add_rules(all, p);
 }
 
 /* The caller's workspace, if he brought one. call is nullable. */
@@ -134,6 +141,57 @@ qkv_status qkvi_problem_forward(const qkv_attention_desc *desc, const void *q, c
     QKV_TRY(qkvi_arrays_check(&all, true, error));
     rest_strides(p);
     return QKV_OK;
+}
+
+/* What has no meaning for stored keys is refused by name. */
+static qkv_status read_decode(const qkv_attention_desc *desc, qkvi_problem *p, qkv_error *error) {
+    static const struct {
+        uint32_t flag;
+        const char *text;
+    } refused[] = {
+        { QKV_SET_CU_SEQLENS, "QKV_SET_CU_SEQLENS: decode takes sequences by n_batch and kv_len" },
+        { QKV_SET_BLOCK_MASK, "QKV_SET_BLOCK_MASK: decode has no block masks" },
+        { QKV_SET_DROPOUT, "QKV_SET_DROPOUT: decode has no dropout" },
+    };
+    QKV_TRY(qkvi_problem_read(desc, p, error));
+    for (size_t n = 0; n < sizeof refused / sizeof *refused; n++)
+        if (desc->flags & refused[n].flag)
+            return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s", refused[n].text);
+    return QKV_OK;
+}
+
+qkv_status qkvi_problem_decode_shape(const qkv_attention_desc *desc, qkvi_problem *p,
+                                     qkv_error *error) {
+    qkvi_arrays all = { .count = 0 };
+    QKV_TRY(read_decode(desc, p, error));
+    const shapes s = shapes_of(p);
+    qkvi_arrays_add(&all, "q", NULL, s.q, p->q_stride, false);
+    add_rules(&all, p);
+    qkvi_arrays_add(&all, "o", NULL, s.o, p->o_stride, true);
+    return qkvi_arrays_check(&all, false, error);
+}
+
+qkv_status qkvi_problem_decode(const qkv_attention_desc *desc, const void *q,
+                               const qkv_kv_view *view, void *o, float *lse,
+                               const qkv_call_options *call, qkvi_problem *p, qkvi_kv *kv,
+                               qkv_error *error) {
+    qkvi_arrays all = { .count = 0 };
+    QKV_TRY(read_decode(desc, p, error));
+    QKV_TRY(add_workspace(&all, call, error));
+    const shapes s = shapes_of(p);
+    p->q = q;
+    p->o = o;
+    p->lse = lse;
+    qkvi_arrays_add(&all, "q", p->q, s.q, p->q_stride, false);
+    QKV_TRY(qkvi_kv_read(view, p, &all, kv, error));
+    add_rules(&all, p);
+    qkvi_arrays_add(&all, "o", o, s.o, p->o_stride, true);
+    if (lse) qkvi_arrays_add(&all, "lse", lse, s.lse, p->lse_stride, true);
+    QKV_TRY(qkvi_arrays_check(&all, true, error));
+    memset(p->k_stride, 0, sizeof p->k_stride);
+    memset(p->v_stride, 0, sizeof p->v_stride);
+    rest_strides(p);
+    return qkvi_kv_check(kv, p, error);
 }
 
 qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, const void *q, const void *k,

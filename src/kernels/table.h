@@ -17,6 +17,7 @@
 
 #include "kernels/attend.h"
 #include "kernels/attend_bwd.h"
+#include "kernels/decode.h"
 #include "kernels/layer.h"
 
 typedef struct qkvi_kernels {
@@ -70,6 +71,15 @@ typedef struct qkvi_kernels {
                          int64_t end);
 
     qkvi_bwd_kernels bwd;
+
+    /*
+     * Decode: decode.h. split fills a->part with the keys [first_key, end_key); join adds `next`,
+     * of later keys, to it; finish writes o and lse of all rows from it. The last two use neither
+     * keys nor scratch.
+     */
+    void (*decode_split)(const qkvi_decode *a);
+    void (*decode_join)(const qkvi_decode *a, const qkvi_decode_part *next);
+    void (*decode_finish)(const qkvi_decode *a);
 
     /*
      * One row of qkv_attention_merge: dim channels at element o_at of every o_parts, its lse at

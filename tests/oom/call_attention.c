@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <qkv/kv.h>
+
 #include "oom/calls.h"
 
 enum { HEADS = 2, LEN = 70, DIM = 8, N = HEADS * LEN * DIM, N_LSE = HEADS * LEN };
@@ -94,6 +96,10 @@ static qkv_status size_backward(qkv_error *error) {
     return told(qkv_attention_backward_workspace(ctx, &desc, &bytes), error);
 }
 
+static qkv_status size_decode(qkv_error *error) {
+    return told(qkv_attention_decode_workspace(ctx, &desc, &bytes), error);
+}
+
 static uint64_t take_bytes(void) { return oom_hash(0, &bytes, sizeof bytes); }
 
 static void expect_untouched(qkv_status status, const float *x, int n) {
@@ -103,6 +109,17 @@ static void expect_untouched(qkv_status status, const float *x, int n) {
 
 static qkv_status forward(qkv_error *error) {
     const qkv_status status = qkv_attention_forward(ctx, &desc, q, k, v, o, lse, NULL);
+    expect_untouched(status, o, N);
+    expect_untouched(status, lse, N_LSE);
+    return told(status, error);
+}
+
+static qkv_status decode(qkv_error *error) {
+    qkv_kv_view view;
+    qkv_kv_view_contiguous(&view, &desc, QKV_F32);
+    view.k = k;
+    view.v = v;
+    const qkv_status status = qkv_attention_decode(ctx, &desc, q, &view, o, lse, NULL);
     expect_untouched(status, o, N);
     expect_untouched(status, lse, N_LSE);
     return told(status, error);
@@ -158,6 +175,9 @@ static const oom_call calls[] = {
     { "qkv_attention_workspace", "70 tokens", new_ctx, size_forward, take_bytes, drop_ctx, 0, 0 },
     { "qkv_attention_backward_workspace", "70 tokens", new_ctx, size_backward, take_bytes, drop_ctx,
       0, 0 },
+    { "qkv_attention_decode_workspace", "70 tokens", new_ctx, size_decode, take_bytes, drop_ctx, 0,
+      0 },
+    { "qkv_attention_decode", "70 tokens", new_outputs, decode, take_forward, drop_ctx, 0, 0 },
     { "qkv_attention_forward", "70 tokens", new_outputs, forward, take_forward, drop_ctx, 0, 0 },
     { "qkv_attention_backward", "70 tokens", new_outputs, backward, take_backward, drop_ctx, 0, 0 },
     { "qkv_attention_merge", "two parts", new_outputs, merge, take_forward, drop_ctx, 0, 0 },

@@ -223,14 +223,19 @@ static void attend_begin(const attend *a) {
  * Step 8: the sink is a last block of one score and no value. m and l of 16 rows become those with
  * it; returns alpha.
  */
-V_INLINE vf attend_sink(const attend *a, vf *m, vf *l) {
-    const bool edits = attend_edits(a);
-    const vf u = vf_set1(edits ? a->sink : a->sink * ATTEND_LOG2E);
+V_INLINE vf attend_sink(bool edits, float sink, vf *m, vf *l) {
+    const vf u = vf_set1(edits ? sink : sink * ATTEND_LOG2E);
     const vf alpha = attend_raise(edits, u, m);
     const vf to_log2 = vf_set1(edits ? ATTEND_LOG2E : 1);
     const vf p = vf_exp2_below_128(vf_mul(vf_sub(u, attend_shift(*m)), to_log2));
     *l = vf_fma(*l, alpha, p);
     return alpha;
+}
+
+/* Step 9: lse of 16 rows. */
+V_INLINE vf attend_lse(bool edits, vf m, vf l) {
+    const vf ln2 = vf_set1(ATTEND_LN2), log_l = vf_log2(l);
+    return edits ? vf_fma(log_l, ln2, m) : vf_mul(vf_add(m, log_l), ln2);
 }
 
 /* o = O alpha / l + 0: a zero is positive, whoever skipped what. */
@@ -264,11 +269,10 @@ static void attend_finish(const attend *a) {
     for (int g = 0; g < a->n_queries; g += 16) {
         float lse[16], sums[16], alphas[16];
         vf l = vf_load(w->l + g), m = vf_load(w->m + g), alpha = vf_set1(1);
-        if (a->has_sink) alpha = attend_sink(a, &m, &l);
+        if (a->has_sink) alpha = attend_sink(attend_edits(a), a->sink, &m, &l);
         vf_storeu(alphas, alpha);
         vf_storeu(sums, a->dropout ? vf_mul(l, vf_set1(a->dropout->kept)) : l);
-        vf_storeu(lse, attend_edits(a) ? vf_fma(vf_log2(l), vf_set1(ATTEND_LN2), m)
-                                       : vf_mul(vf_add(m, vf_log2(l)), vf_set1(ATTEND_LN2)));
+        vf_storeu(lse, attend_lse(attend_edits(a), m, l));
         for (int i = g; i < g + 16 && i < a->n_queries; i++) {
             if (w->m[i] == -INFINITY && w->l[i] == 0)
                 lse[i - g] = attend_finish_empty(a, i);

@@ -13,6 +13,7 @@
 #include "kernels/tmpl/attend.h"
 #include "kernels/tmpl/attend_bwd.h"
 #include "kernels/tmpl/attend_small.h"
+#include "kernels/tmpl/decode.h"
 #include "kernels/tmpl/layer.h"
 #include "kernels/tmpl/merge.h"
 
@@ -33,6 +34,9 @@ const qkvi_kernels ISA_TABLE = {
     .pack_keys = pack_keys,
     .mask_any = mask_any,
     .bwd = BWD_KERNELS,
+    .decode_split = decode_split,
+    .decode_join = decode_join,
+    .decode_finish = decode_finish,
     .merge_row = merge_row,
     .layer = LAYER_KERNELS,
 };

@@ -1,0 +1,157 @@
+/* See kv_view.h. */
+#include "attn/kv_view.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "attn/mask.h"
+#include "core/options.h"
+
+static qkv_status check_multiple(const char *name, int64_t value, int64_t of, qkv_error *e) {
+    if (value < 0 || value > QKVI_MAX_SIZE || value % of)
+        return qkvi_error_set(e, QKV_ERR_SHAPE,
+                              "%s = %" PRId64 " is not a multiple of %" PRId64 " in [0, %" PRId64
+                              "]",
+                              name, value, of, QKVI_MAX_SIZE);
+    return QKV_OK;
+}
+
+static qkv_status check_sizes(const qkv_kv_view *view, qkv_error *e) {
+    if (view->dtype != QKV_F32)
+        return qkvi_error_set(e, QKV_ERR_DTYPE, "view.dtype = %d is not QKV_F32", (int)view->dtype);
+    QKV_TRY(check_multiple("view.page_len", view->page_len, QKVI_DECODE_GROUP, e));
+    QKV_TRY(check_multiple("view.ring_len", view->ring_len,
+                           view->page_len ? view->page_len : QKVI_DECODE_GROUP, e));
+    if (view->page_len && (view->n_pages < 0 || view->n_pages > INT32_MAX))
+        return qkvi_error_set(e, QKV_ERR_SHAPE,
+                              "view.n_pages = %" PRId64 " is not in [0, %" PRId64 "]",
+                              view->n_pages, (int64_t)INT32_MAX);
+    return QKV_OK;
+}
+
+/* A stride that leads nowhere may be any number: it becomes 0 (see problem.c). */
+static void add_rows(qkvi_arrays *all, const char *name, const void *data, const int64_t size[4],
+                     int64_t stride[3], int64_t elem_bytes) {
+    qkvi_arrays_add(all, name, data, size, stride, false)->elem_bytes = elem_bytes;
+    const bool empty = !size[0] || !size[1] || !size[2] || !size[3];
+    for (int i = 0; i < 3; i++)
+        if (empty || (size[i] == 1 && stride[i] > 0)) stride[i] = 0;
+}
+
+static void add_arrays(const qkvi_problem *p, qkvi_arrays *all, qkvi_kv *kv) {
+    const int64_t b = p->n_batch, g = p->n_kv_heads, page = kv->place.page_len;
+    const int64_t len = kv->place.ring_len ? kv->place.ring_len : p->len_k;
+    const int64_t k[4] = { page ? kv->n_pages : b, g, page ? page : len, p->head_dim };
+    const int64_t v[4] = { k[0], g, k[2], p->head_dim_v };
+    add_rows(all, "view.k", kv->k, k, kv->k_stride, kv->elem_bytes);
+    add_rows(all, "view.v", kv->v, v, kv->v_stride, kv->elem_bytes);
+    if (page) {
+        const int64_t size[4] = { b, 1, 1, qkvi_ceil_div(len, page) };
+        const int64_t stride[3] = { kv->pages_stride, 0, 0 };
+        qkvi_arrays_add(all, "view.pages", kv->place.pages, size, stride, false)->elem_bytes =
+            sizeof *kv->place.pages;
+    }
+    if (kv->first) {
+        const int64_t size[4] = { 1, 1, 1, b }, stride[3] = { 0 };
+        qkvi_arrays_add(all, "view.first", kv->first, size, stride, false)->elem_bytes =
+            sizeof *kv->first;
+    }
+}
+
+qkv_status qkvi_kv_read(const qkv_kv_view *given, const qkvi_problem *p, qkvi_arrays *all,
+                        qkvi_kv *kv, qkv_error *e) {
+    qkv_kv_view copy;
+    const qkv_kv_view *view = &copy;
+    if (!given) return qkvi_error_set(e, QKV_ERR_ARGUMENT, "view is NULL");
+    QKV_TRY(qkvi_options_read(&copy, sizeof copy, given, "view", e));
+    QKV_TRY(check_sizes(view, e));
+    *kv = (qkvi_kv){
+        .storage = QKVI_STORE_F32,
+        .elem_bytes = sizeof(float),
+        .k = view->k,
+        .v = view->v,
+        .place = { .ring_len = view->ring_len,
+                   .pages = view->page_len ? view->pages : NULL,
+                   .page_len = view->page_len },
+        .pages_stride = view->pages_stride,
+        .n_pages = view->n_pages,
+        .first = view->first,
+    };
+    memcpy(kv->k_stride, view->k_stride, sizeof kv->k_stride);
+    memcpy(kv->v_stride, view->v_stride, sizeof kv->v_stride);
+    add_arrays(p, all, kv);
+    return QKV_OK;
+}
+
+/* ---- Contents -------------------------------------------------------------------------------- */
+
+/* The first token of batch b that is still there. */
+static int64_t first_of(const qkvi_kv *kv, const qkvi_problem *p, int64_t b) {
+    const int64_t len = p->kv_len ? p->kv_len[b] : p->len_k;
+    const int64_t in_ring = kv->place.ring_len ? len - kv->place.ring_len : 0;
+    return qkvi_max_i64(qkvi_max_i64(in_ring, kv->first ? kv->first[b] : 0), 0);
+}
+
+static qkv_status check_pages(const qkvi_kv *kv, int64_t b, qkvi_range keys, qkv_error *e) {
+    const int64_t page = kv->place.page_len, n_ring = kv->place.ring_len / page;
+    const int32_t *row = kv->place.pages + b * kv->pages_stride;
+    int64_t from = keys.begin / page, to = qkvi_ceil_div(keys.end, page);
+    if (n_ring && to - from >= n_ring) from = 0, to = n_ring;
+    for (int64_t n = from; n < to; n++) {
+        const int64_t at = n_ring ? n % n_ring : n;
+        if (row[at] < 0 || row[at] >= kv->n_pages)
+            return qkvi_error_set(e, QKV_ERR_SHAPE,
+                                  "view.pages[%" PRId64 "][%" PRId64 "] = %" PRId32
+                                  " is not in [0, %" PRId64 ")",
+                                  b, at, row[at], kv->n_pages);
+    }
+    return QKV_OK;
+}
+
+qkv_status qkvi_kv_check(const qkvi_kv *kv, const qkvi_problem *p, qkv_error *e) {
+    for (int64_t b = 0; b < p->n_batch; b++) {
+        const qkvi_rules rules = qkvi_rules_of(p, b);
+        if (rules.n_queries <= 0 || p->n_heads == 0) continue;
+        const qkvi_range keys = qkvi_keys_of_block(&rules, 0, rules.n_queries);
+        if (keys.begin == keys.end) continue;
+        const int64_t first = first_of(kv, p, b);
+        if (keys.begin < first)
+            return qkvi_error_set(e, QKV_ERR_SHAPE,
+                                  "batch %" PRId64 " may see key %" PRId64 ", but its first one %s "
+                                  "is %" PRId64,
+                                  b, keys.begin,
+                                  kv->place.ring_len ? "in the ring" : "that is there", first);
+        if (kv->place.page_len) QKV_TRY(check_pages(kv, b, keys, e));
+    }
+    return QKV_OK;
+}
+
+/* ---- For the kernel -------------------------------------------------------------------------- */
+
+static qkvi_kv_rows rows_of(const char *at, const int64_t stride[3], int64_t elem_bytes,
+                            int64_t batch, int64_t g) {
+    return (qkvi_kv_rows){ .at = at + (batch * stride[0] + g * stride[1]) * elem_bytes,
+                           .row_bytes = stride[2] * elem_bytes,
+                           .page_bytes = stride[0] * elem_bytes };
+}
+
+void qkvi_kv_rows_of(const qkvi_kv *kv, int64_t b, int64_t g, qkvi_kv_rows *k, qkvi_kv_rows *v,
+                     qkvi_kv_place *place) {
+    const int64_t batch = kv->place.page_len ? 0 : b;
+    *k = rows_of(kv->k, kv->k_stride, kv->elem_bytes, batch, g);
+    *v = rows_of(kv->v, kv->v_stride, kv->elem_bytes, batch, g);
+    *place = kv->place;
+    if (place->pages) place->pages += b * kv->pages_stride;
+}
+
+void qkv_kv_view_contiguous(qkv_kv_view *view, const qkv_attention_desc *desc, qkv_dtype dtype) {
+    /* They may wrap for absurd sizes: the checks of a call find those. */
+    const uint64_t heads = (uint64_t)desc->n_kv_heads, len = (uint64_t)desc->len_k;
+    const uint64_t k = len * (uint64_t)desc->head_dim, v = len * (uint64_t)desc->head_dim_v;
+    *view = (qkv_kv_view){
+        .struct_size = sizeof *view,
+        .dtype = dtype,
+        .k_stride = { (int64_t)(heads * k), (int64_t)k, desc->head_dim },
+        .v_stride = { (int64_t)(heads * v), (int64_t)v, desc->head_dim_v },
+    };
+}

@@ -1,0 +1,197 @@
+/*
+ * Decode: who sees whom, and scores (docs/numerics.md, Decode, steps 1 to 3). kernels/decode.h has
+ * the layout.
+ *
+ * A group of 16 keys times 4, 2 or 1 rows: 16 sums at a time, whose 16 x 16 lanes are one tree of
+ * shuffles. K rows of a group of which nobody sees some, or whose length is no multiple of 16, are
+ * first copied to the stage, with zeros for what may not be read; so the product has no edges.
+ */
+#ifndef QKVI_TMPL_DECODE_SCORE_H
+#define QKVI_TMPL_DECODE_SCORE_H
+
+#include <string.h>
+
+#include "kernels/decode.h"
+#include "kernels/tmpl/attend.h"
+
+enum {
+    DECODE_AHEAD = 8192, /* bytes of the stream being read that are on their way */
+    DECODE_ALL = 0xFFFF
+};
+
+/* Register tiles: rows, vectors of channels of V, sums of scores at a time. */
+#if V_MR == 12
+enum { DECODE_R = 4, DECODE_W = 4, DECODE_SUMS = 16 };
+#else
+enum { DECODE_R = 2, DECODE_W = 2, DECODE_SUMS = 4 };
+#endif
+
+typedef qkvi_decode decode;
+
+/* 16 elements from channel c on. */
+V_INLINE vf decode_load(const char *row, int64_t c, const qkvi_storage type) {
+    (void)type;
+    return vf_loadu((const float *)row + c);
+}
+
+V_INLINE int64_t decode_elem_bytes(const qkvi_storage type) {
+    (void)type;
+    return sizeof(float);
+}
+
+/* ---- Where and who --------------------------------------------------------------------------- */
+
+/* The row of K or V of key j, and which scale it has. */
+V_INLINE const char *decode_row_at(const decode *a, const qkvi_kv_rows *x, int64_t j,
+                                   int64_t *scale_at) {
+    const int64_t slot = a->place.ring_len ? j % a->place.ring_len : j;
+    int64_t page = 0, token = slot;
+    if (a->place.pages) {
+        page = a->place.pages[slot / a->place.page_len];
+        token = slot % a->place.page_len;
+    }
+    *scale_at = page * x->scale_page + token * x->scale_row;
+    return x->at + page * x->page_bytes + token * x->row_bytes;
+}
+
+/*
+ * Groups [from, to) of the block from key0 on: their places, and what each row sees of them. Does
+ * any row see a key?
+ */
+static bool decode_look(const decode *a, int64_t key0, int from, int to) {
+    qkvi_decode_scratch *w = a->scratch;
+    bool some = false;
+    for (int g = from; g < to; g++) {
+        const int64_t j = key0 + QKVI_DECODE_GROUP * g;
+        w->k_at[g] = decode_row_at(a, &a->k, j, &w->k_scale_at[g]);
+        w->v_at[g] = decode_row_at(a, &a->v, j, &w->v_scale_at[g]);
+        uint32_t any = 0, all = DECODE_ALL;
+        for (int r = 0; r < a->n_rows; r++) {
+            const qkvi_decode_row *row = &a->rows[r];
+            uint32_t see = mask_range(row->begin - j, row->end - j) & DECODE_ALL;
+            const int64_t left = row->end - j;
+            if (see && mask_hides(&row->mask))
+                see &= mask_bits(&row->mask, 0, j, left < 16 ? (int)left : 16);
+            w->see[r][g] = (uint16_t)see;
+            any |= see;
+            all &= see;
+            if (see) a->part->seen |= 1u << r;
+        }
+        w->any[g] = (uint16_t)any;
+        w->all[g] = (uint16_t)all;
+        some |= any != 0;
+    }
+    return some;
+}
+
+/* What will be read after group g of the same stream: K, then V of a block, then the next K. */
+typedef struct decode_ahead {
+    const char *const *at, *const *next; /* groups of this stream, and of the one after it */
+    int to, next_from, next_to, distance;
+    int64_t row_bytes, next_row_bytes;
+} decode_ahead;
+
+/* The group `distance` further on; NULL: none is known. */
+V_INLINE const char *decode_next(const decode_ahead *x, int g, int64_t *row_bytes) {
+    const int n = g + x->distance, m = n - x->to + x->next_from;
+    *row_bytes = n < x->to ? x->row_bytes : x->next_row_bytes;
+    if (n < x->to) return x->at[n];
+    return m < x->next_to ? x->next[m] : NULL;
+}
+
+V_INLINE int decode_distance(int64_t row_bytes) {
+    const int64_t groups = DECODE_AHEAD / (QKVI_DECODE_GROUP * (row_bytes ? row_bytes : 1));
+    return groups < 1 ? 1 : groups > QKVI_DECODE_GROUPS ? QKVI_DECODE_GROUPS : (int)groups;
+}
+
+/* Rows [row, row + n) of a group, `bytes` of each. at NULL: nothing. */
+V_INLINE void decode_fetch(const char *at, int64_t row_bytes, int64_t bytes, int row, int n) {
+    if (!at) return;
+    for (int e = row; e < row + n; e++)
+        for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(at + e * row_bytes + b, 0, 3);
+}
+
+/* The rows of a group that have a bit in `see`, zeros for the others and beyond `bytes`. */
+static const char *decode_stage(const decode *a, const char *at, int64_t row_bytes, int64_t bytes,
+                                int64_t padded_bytes, uint32_t see) {
+    for (int e = 0; e < QKVI_DECODE_GROUP; e++) {
+        char *to = a->stage + e * padded_bytes;
+        const int64_t n = see >> e & 1 ? bytes : 0;
+        if (n) memcpy(to, at + e * row_bytes, (size_t)n);
+        memset(to + n, 0, (size_t)(padded_bytes - n));
+    }
+    return a->stage;
+}
+
+/* ---- Scores ---------------------------------------------------------------------------------- */
+
+/* R rows times K keys: 16 lanes of each sum go to t[row][keys][16]. */
+V_INLINE void decode_products(const int R, const int K, const float *q, int64_t q_row,
+                              const char *k, int64_t k_row, float *t, int keys,
+                              const qkvi_storage type) {
+    vf c[DECODE_SUMS];
+    V_UNROLL(16) for (int n = 0; n < R * K; n++) c[n] = vf_set1(0);
+    for (int64_t d = 0; d < q_row; d += 16) {
+        vf x[4];
+        V_UNROLL(4) for (int r = 0; r < R; r++) x[r] = vf_load(q + r * q_row + d);
+        V_UNROLL(16) for (int e = 0; e < K; e++) {
+            const vf y = decode_load(k + e * k_row, d, type);
+            V_UNROLL(4) for (int r = 0; r < R; r++) c[r * K + e] = vf_fma(x[r], y, c[r * K + e]);
+        }
+    }
+    V_UNROLL(4) for (int r = 0; r < R; r++) {
+        V_UNROLL(16) for (int e = 0; e < K; e++) vf_store(t + 16 * (r * keys + e), c[r * K + e]);
+    }
+}
+
+/* R rows times a group; R is 1, 2 or 4. */
+V_INLINE void decode_group_scores(const int R, const decode *a, int row, const char *k,
+                                  int64_t k_row, float *s, const char *ahead, int64_t ahead_row,
+                                  int64_t bytes, const qkvi_storage type) {
+    const int keys = 16 / R, tile = DECODE_SUMS / R;
+    const float *q = a->q + row * a->q_row;
+    _Alignas(64) float t[16 * 16], x[16];
+    for (int e = 0; e < QKVI_DECODE_GROUP; e += keys) {
+        decode_fetch(ahead, ahead_row, bytes, e, keys);
+        for (int n = 0; n < keys; n += tile)
+            decode_products(R, tile, q, a->q_row, k + (e + n) * k_row, k_row, t + 16 * n, keys,
+                            type);
+        vf_store(x, vf_sum_rows(t));
+        V_UNROLL(4)
+        for (int r = 0; r < R; r++)
+            memcpy(s + r * QKVI_DECODE_SCORE_ROW + e, x + r * keys, (size_t)keys * sizeof(float));
+    }
+}
+
+V_INLINE void decode_scores_of(const decode *a, int from, int to, const decode_ahead *ahead,
+                               const qkvi_storage type) {
+    qkvi_decode_scratch *w = a->scratch;
+    const int64_t bytes = a->head_dim * decode_elem_bytes(type);
+    const int64_t padded = a->q_row * decode_elem_bytes(type);
+    for (int g = from; g < to; g++) {
+        if (!w->any[g]) continue;
+        const char *k = w->k_at[g];
+        int64_t k_row = a->k.row_bytes, next_row;
+        const char *next = decode_next(ahead, g, &next_row);
+        if (w->any[g] != DECODE_ALL || bytes != padded) {
+            k = decode_stage(a, k, k_row, bytes, padded, w->any[g]);
+            k_row = padded;
+        }
+        for (int r = 0; r < a->n_rows; next = NULL) {
+            float *s = w->s + r * QKVI_DECODE_SCORE_ROW + QKVI_DECODE_GROUP * g;
+            const int left = a->n_rows - r;
+            if (DECODE_R >= 4 && left >= 4) {
+                decode_group_scores(4, a, r, k, k_row, s, next, next_row, bytes, type);
+                r += 4;
+            } else if (left >= 2) {
+                decode_group_scores(2, a, r, k, k_row, s, next, next_row, bytes, type);
+                r += 2;
+            } else {
+                decode_group_scores(1, a, r, k, k_row, s, next, next_row, bytes, type);
+                r += 1;
+            }
+        }
+    }
+}
+
+#endif
