@@ -2,6 +2,8 @@
 #ifndef QKV_CLI_ATTEND_H
 #define QKV_CLI_ATTEND_H
 
+#include <jansson.h>
+
 #include "cli.h"
 #include <qkv/model.h>
 
@@ -13,6 +15,7 @@ struct attend_options {
     const char *segments, *segments_q, *alibi, *sink;
     struct arg_real scale, softcap;
     const char *grad_out, *grad_lse, *dq, *dk, *dv, *dsink;
+    bool explain;
 };
 
 /*
@@ -53,6 +56,12 @@ void attend_problem_free(struct attend_problem *problem);
 
 /* Segments, bits, slopes, sinks and the gradient of lse. */
 int attend_modifiers_read(const struct attend_options *options, struct attend_problem *problem);
+
+/*
+ * Which path the forward pass, and with --grad-out the backward pass, takes: printed, or added to
+ * json if it is not NULL.
+ */
+int attend_explain(qkv_ctx *ctx, const struct attend_problem *problem, json_t *json);
 
 /* "[2,4,5]" */
 const char *attend_shape_text(const qkv_array *array, char text[200]);

@@ -64,8 +64,12 @@ static int check_files(const struct cli_command *command, const struct attend_op
     } outputs[] = { { "-o", options->o },    { "--lse", options->lse },
                     { "--dq", options->dq }, { "--dk", options->dk },
                     { "--dv", options->dv }, { "--dsink", options->dsink } };
+    if (!options->o && !options->explain) return cli_usage(command, "-o F is missing");
     for (int i = 0; i < CLI_COUNT(outputs); i++) {
         const char *path = outputs[i].path;
+        if (path && !options->o)
+            return cli_usage(command, "%s needs -o: --explain alone computes nothing",
+                             outputs[i].name);
         if (path && !ends_in_npy(path))
             return cli_usage(command, "%s: '%s' does not end in .npy", outputs[i].name, path);
         for (int j = 0; path && j < i; j++)
@@ -76,7 +80,7 @@ static int check_files(const struct cli_command *command, const struct attend_op
     const bool gradients = options->dq || options->dk || options->dv || options->dsink;
     if (gradients && !options->grad_out)
         return cli_usage(command, "--dq, --dk, --dv and --dsink need --grad-out");
-    if (!gradients && options->grad_out)
+    if (!gradients && options->grad_out && options->o)
         return cli_usage(command, "--grad-out needs one of --dq, --dk, --dv, --dsink");
     if (options->grad_lse && !options->grad_out)
         return cli_usage(command, "--grad-lse needs --grad-out");

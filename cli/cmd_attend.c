@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "attend.h"
+#include "input.h"
 #include "session.h"
 #include "term.h"
 
@@ -81,7 +82,7 @@ static qkv_status compute(qkv_ctx *ctx, const struct attend_problem *problem, bo
     return status;
 }
 
-/* -v: one line on standard error; --json: one object on standard output. */
+/* -v: one line on standard error. */
 static void report(const struct attend_options *options, const qkv_ctx *ctx,
                    const struct attend_problem *problem, const struct attend_results *results) {
     const qkv_attention_desc *d = &problem->desc;
@@ -91,16 +92,35 @@ static void report(const struct attend_options *options, const qkv_ctx *ctx,
                 " keys: %.3f ms, %s, %d threads\n",
                 d->n_batch, d->n_heads, d->len_q, d->len_k, results->seconds * 1e3,
                 qkv_ctx_isa(ctx), qkv_ctx_threads(ctx));
-    if (!options->common.json) return;
-    json_t *object =
-        json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:i,s:f}", "n_batch", (json_int_t)d->n_batch,
-                  "n_heads", (json_int_t)d->n_heads, "n_kv_heads", (json_int_t)d->n_kv_heads,
-                  "len_q", (json_int_t)d->len_q, "len_k", (json_int_t)d->len_k, "head_dim",
-                  (json_int_t)d->head_dim, "head_dim_v", (json_int_t)d->head_dim_v, "isa",
-                  qkv_ctx_isa(ctx), "threads", qkv_ctx_threads(ctx), "seconds", results->seconds);
-    json_dumpf(object, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
-    putchar('\n');
-    json_decref(object);
+}
+
+static json_t *problem_json(const qkv_ctx *ctx, const qkv_attention_desc *d) {
+    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:i}", "n_batch", (json_int_t)d->n_batch,
+                     "n_heads", (json_int_t)d->n_heads, "n_kv_heads", (json_int_t)d->n_kv_heads,
+                     "len_q", (json_int_t)d->len_q, "len_k", (json_int_t)d->len_k, "head_dim",
+                     (json_int_t)d->head_dim, "head_dim_v", (json_int_t)d->head_dim_v, "isa",
+                     qkv_ctx_isa(ctx), "threads", qkv_ctx_threads(ctx));
+}
+
+/* What is asked for: --explain, -o, or both. */
+static int attend_problem(const struct attend_options *options, qkv_ctx *ctx,
+                          const struct attend_problem *problem) {
+    struct attend_results results = { 0 };
+    json_t *json = options->common.json ? problem_json(ctx, &problem->desc) : NULL;
+    int code = options->explain ? attend_explain(ctx, problem, json) : EXIT_OK;
+    if (!code && options->o) {
+        code = results_alloc(problem, &results);
+        if (!code) code = attend_outputs_check(options);
+        if (!code && compute(ctx, problem, options->common.quiet, &results) != QKV_OK)
+            code = cli_cancelled ? EXIT_FAILED : cli_fail("%s", qkv_ctx_message(ctx));
+        if (!code) code = attend_outputs_write(options, problem, &results);
+        if (!code) report(options, ctx, problem, &results);
+        if (json) json_object_set_new(json, "seconds", json_real(results.seconds));
+        results_free(&results);
+    }
+    if (!code && json && !json_print(stdout, json_incref(json))) code = EXIT_FAILED;
+    json_decref(json);
+    return code;
 }
 
 static int attend(const struct cli_command *command, const void *data, int n_words, char **words) {
@@ -109,18 +129,11 @@ static int attend(const struct cli_command *command, const void *data, int n_wor
     cli_catch_interrupts();
     struct attend_rules rules;
     struct attend_problem problem = { 0 };
-    struct attend_results results = { 0 };
     qkv_ctx *ctx = NULL;
     int code = attend_rules_parse(command, options, &rules);
     if (!code) code = session_context(command, &options->common, &ctx);
     if (!code) code = attend_problem_read(options, &rules, &problem);
-    if (!code) code = results_alloc(&problem, &results);
-    if (!code) code = attend_outputs_check(options);
-    if (!code && compute(ctx, &problem, options->common.quiet, &results) != QKV_OK)
-        code = cli_cancelled ? EXIT_FAILED : cli_fail("%s", qkv_ctx_message(ctx));
-    if (!code) code = attend_outputs_write(options, &problem, &results);
-    if (!code) report(options, ctx, &problem, &results);
-    results_free(&results);
+    if (!code) code = attend_problem(options, ctx, &problem);
     attend_problem_free(&problem);
     attend_rules_free(&rules);
     qkv_ctx_destroy(ctx);
@@ -140,7 +153,8 @@ static const struct cli_option attend_table[] = {
     FILE_OPTION("--q", q, true, IN_FILE, "queries [B,H,Lq,D], [H,Lq,D] or [Lq,D]"),
     FILE_OPTION("--k", k, true, IN_FILE, "keys; may have fewer heads, a divisor of q's (GQA)"),
     FILE_OPTION("--v", v, true, IN_FILE, "values; may have another D than q and k"),
-    FILE_OPTION("-o", o, true, OUT_FILE, "where the output goes (.npy)"),
+    FILE_OPTION("-o", o, false, OUT_FILE,
+                "where the output goes (.npy); only --explain works without it"),
     FILE_OPTION("--lse", lse, false, OUT_FILE,
                 "where log-sum-exp of each row's scores goes (.npy)"),
     FILE_OPTION("--mask", mask, false, IN_FILE,
@@ -213,6 +227,11 @@ static const struct cli_option attend_table[] = {
     FILE_OPTION("--dk", dk, false, OUT_FILE, "where the gradient of k goes (.npy)"),
     FILE_OPTION("--dv", dv, false, OUT_FILE, "where the gradient of v goes (.npy)"),
     FILE_OPTION("--dsink", dsink, false, OUT_FILE, "where the gradient of the sinks goes (.npy)"),
+    { .name = "--explain",
+      .help = "say which path the computation takes, and why: kernel, instruction set, blocks, "
+              "threads, memory",
+      .kind = ARG_FLAG,
+      .offset = offsetof(struct attend_options, explain) },
 };
 
 const struct cli_command cmd_attend = {

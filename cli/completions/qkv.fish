@@ -142,6 +142,7 @@ complete -c qkv -n '__qkv_command attend' -l dq -x -k -a '(__qkv_files .npy)' -d
 complete -c qkv -n '__qkv_command attend' -l dk -x -k -a '(__qkv_files .npy)' -d 'where the gradient of k goes'
 complete -c qkv -n '__qkv_command attend' -l dv -x -k -a '(__qkv_files .npy)' -d 'where the gradient of v goes'
 complete -c qkv -n '__qkv_command attend' -l dsink -x -k -a '(__qkv_files .npy)' -d 'where the gradient of the sinks goes'
+complete -c qkv -n '__qkv_command attend' -l explain -d 'say which path the computation takes, and why'
 complete -c qkv -n '__qkv_command attend' -l json -d 'one JSON object on standard output'
 complete -c qkv -n '__qkv_command attend' -l threads -x -d 'threads'
 complete -c qkv -n '__qkv_command attend' -l isa -x -a 'scalar avx2 avx512 avx512bf16' -d 'instruction set'

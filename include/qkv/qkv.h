@@ -286,6 +286,71 @@ QKV_API QKV_NODISCARD qkv_status qkv_attention_backward_workspace(qkv_ctx *ctx,
                                                                   const qkv_attention_desc *desc,
                                                                   size_t *bytes);
 
+/* ---- What will run --------------------------------------------------------------------------- */
+
+typedef enum qkv_pass { QKV_PASS_FORWARD = 0, QKV_PASS_BACKWARD = 1 } qkv_pass;
+
+enum { QKV_REASON_BYTES = 192 };
+
+/**
+ * How a call is computed, and why so. struct_size and pass are the caller's (QKV_ATTENTION_PLAN_INIT,
+ * then pass); the rest is written by qkv_attention_explain. Names and numbers are those of this
+ * version on this processor: they are for reading, and may be others in the next.
+ */
+typedef struct qkv_attention_plan {
+    size_t struct_size;
+    qkv_pass pass;
+    /*
+     * "attend_block", "attend_small" (heads of at most 16 queries and 16 keys, without packing),
+     * "attend_small, attend_block" (some heads this, some that), "attend_bwd"; "none": there is
+     * nothing to compute.
+     */
+    const char *kernel;
+    const char *isa;        /* "avx512": as qkv_ctx_isa */
+    const char *arithmetic; /* "f32": the class, of which all instruction sets have the same bits */
+    int n_threads;          /* that take part */
+    int query_block, key_block; /* queries and keys that a kernel works on at a time */
+    int tile_rows, tile_keys;   /* of the scores that it keeps in registers */
+    int packed_heads;           /* key/value heads whose K and V are packed at the same time */
+    /* Key/value heads of all batches: done by one thread each; by all together; by attend_small. */
+    int64_t own_heads, shared_heads, small_heads;
+    int64_t n_tasks; /* pieces of work that threads draw */
+    /*
+     * Where no query sees a key is left out in pieces of skip_rows queries and skip_keys keys. How
+     * many there are, of the heads that attend_small does not take, by position alone (what an
+     * explicit mask or segments hide is found out while computing): those in which all queries see
+     * all keys, some, none. -1: they are too many to be counted.
+     */
+    int skip_rows, skip_keys;
+    int64_t pieces_full, pieces_partial, pieces_hidden;
+    size_t workspace_bytes; /* what qkv_attention_workspace says, or ..._backward_workspace */
+    size_t packed_bytes;    /* of one key/value head: panels of 32 keys, and of 32 channels */
+    char kernel_reason[QKV_REASON_BYTES], isa_reason[QKV_REASON_BYTES],
+        arithmetic_reason[QKV_REASON_BYTES], block_reason[QKV_REASON_BYTES],
+        thread_reason[QKV_REASON_BYTES], sharing_reason[QKV_REASON_BYTES],
+        packing_reason[QKV_REASON_BYTES], skip_reason[QKV_REASON_BYTES],
+        workspace_reason[QKV_REASON_BYTES];
+} qkv_attention_plan;
+
+#define QKV_ATTENTION_PLAN_INIT                                                                    \
+    {                                                                                              \
+        sizeof(qkv_attention_plan), QKV_PASS_FORWARD, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+            0, 0, 0, 0, 0, 0, 0, 0, "", "", "", "", "", "", "", "", ""                             \
+    }
+
+/**
+ * Which path a call with this descriptor takes: kernel, instruction set, class, blocks, threads,
+ * workspace, each with its reason. It is read off the plan that the call itself makes, from shapes and
+ * rules alone; arrays are not looked at. One thing depends on values: attend_small hands a head back to
+ * attend_block, with the same bits, if one of its rows is not finite.
+ * Memory: none. Threads: none are woken. Time: grows with len_q, not with len_q x len_k.
+ *
+ * @param plan  written only if the call succeeds.
+ * @return QKV_OK, or what the call itself would return for this descriptor.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_attention_explain(qkv_ctx *ctx, const qkv_attention_desc *desc,
+                                                       qkv_attention_plan *plan);
+
 /* ---- Attention ------------------------------------------------------------------------------- */
 
 /**

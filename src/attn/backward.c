@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "attn/backward_rows.h"
+#include "attn/explain.h"
 #include "attn/mask.h"
 #include "attn/seen.h"
 #include "attn/watch.h"
@@ -41,6 +42,7 @@ typedef struct pass {
     int64_t n_turns;      /* query blocks of a head, in all batches */
     int64_t n_key_blocks; /* of a key/value head, in all batches */
     int64_t n_pieces;
+    bool serial;
     int n_slots;
     slot *slots;
     atomic_llong *turn; /* [head][query block]: how many key blocks have added to its d_q */
@@ -90,7 +92,8 @@ static int64_t key_block(const qkvi_problem *p, int64_t b) {
 
 static void plan(pass *x, const qkvi_problem *p, const qkv_ctx *ctx) {
     const double products = qkvi_pairs(p) * (double)(p->head_dim + p->head_dim_v);
-    const int64_t threads = products < SERIAL_PRODUCTS ? 1 : qkvi_pool_threads(ctx->pool);
+    x->serial = products < SERIAL_PRODUCTS;
+    const int64_t threads = x->serial ? 1 : qkvi_pool_threads(ctx->pool);
     x->p = p;
     x->kernels = ctx->kernels;
     x->n_turns = qkvi_rows_q(p) ? query_block(p, p->n_batch) : 0;
@@ -310,6 +313,15 @@ static qkv_status size_of(pass *x, qkv_ctx *ctx, size_t *bytes) {
     return QKV_OK;
 }
 
+qkv_status qkvi_backward_plan_of(qkv_ctx *ctx, const qkvi_problem *p, qkvi_backward_plan *made) {
+    pass x = { .g = NULL };
+    plan(&x, p, ctx);
+    made->n_threads = x.n_slots;
+    made->n_pieces = x.n_pieces;
+    made->serial = x.serial;
+    return size_of(&x, ctx, &made->bytes);
+}
+
 static qkv_status backward(qkv_ctx *ctx, const qkvi_problem *p, const qkvi_grads *g,
                            const qkv_call_options *call) {
     pass x = { .g = g };
@@ -349,10 +361,8 @@ qkv_status qkv_attention_backward_workspace(qkv_ctx *ctx, const qkv_attention_de
     QKV_TRY(qkvi_ctx_begin(ctx));
     qkv_status status = qkvi_problem_shape(desc, false, &problem, &ctx->error);
     if (status == QKV_OK && !bytes) status = qkvi_ctx_fail(ctx, QKV_ERR_ARGUMENT, "bytes is NULL");
-    if (status == QKV_OK) {
-        pass x = { .g = NULL };
-        plan(&x, &problem, ctx);
-        status = size_of(&x, ctx, bytes);
-    }
+    qkvi_backward_plan made = { 0 };
+    if (status == QKV_OK) status = qkvi_backward_plan_of(ctx, &problem, &made);
+    if (status == QKV_OK) *bytes = made.bytes;
     return qkvi_ctx_end(ctx, status);
 }

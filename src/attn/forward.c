@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "attn/dropout.h"
+#include "attn/explain.h"
 #include "attn/plan.h"
 #include "attn/seen.h"
 #include "attn/small.h"
@@ -174,7 +175,7 @@ static void attend_piece(pass *x, const qkvi_packed *packs, int64_t n_packs, int
 
 /* A head short enough for the kernel for sentences; false: it is not, or not ordinary. */
 static bool attend_sentence(pass *x, const head *w, int thread) {
-    if (!x->plan.small || !qkvi_small_rules(&w->rules) ||
+    if (x->plan.small_unfit || !qkvi_small_rules(&w->rules) ||
         !qkvi_small_head(x->p, x->kernels, &w->rules, w->b, w->g, x->plan.scale,
                          x->plan.slots[thread].scratch))
         return false;
@@ -247,8 +248,7 @@ static bool next_wave(pass *x, int64_t *index) {
 }
 
 static void run(pass *x, qkvi_pool *pool) {
-    if (qkvi_rows_q(x->p) == 0 || x->p->heads_per_kv == 0) return;
-    if (x->p->head_dim_v == 0 && !x->p->lse) return; /* nothing to write */
+    if (!qkvi_forward_works(x->p, x->p->lse)) return;
     if (x->plan.n_private > 0) run_phase(x, pool, run_private);
     int64_t index = x->plan.most_pairs < INFINITY ? 0 : x->plan.n_private;
     while (!qkvi_watch_cancelled(&x->watch) && next_wave(x, &index)) {
@@ -259,8 +259,8 @@ static void run(pass *x, qkvi_pool *pool) {
 
 /* ---- The call -------------------------------------------------------------------------------- */
 
-static qkv_status plan(qkv_ctx *ctx, const qkvi_problem *p, qkvi_forward_plan *plan,
-                       size_t *bytes) {
+qkv_status qkvi_forward_plan_of(qkv_ctx *ctx, const qkvi_problem *p, qkvi_forward_plan *plan,
+                                size_t *bytes) {
     qkvi_cutter cutter = { 0 };
     qkvi_forward_plan_make(p, qkvi_pool_threads(ctx->pool), plan);
     qkvi_forward_lay_out(p, &cutter, plan);
@@ -274,7 +274,7 @@ static qkv_status forward(qkv_ctx *ctx, const qkvi_problem *p, const qkv_call_op
     pass x = { .p = p, .kernels = ctx->kernels };
     size_t bytes = 0;
     void *block;
-    QKV_TRY(plan(ctx, p, &x.plan, &bytes));
+    QKV_TRY(qkvi_forward_plan_of(ctx, p, &x.plan, &bytes));
     QKV_TRY(qkvi_ctx_workspace(ctx, call, bytes, &block));
     qkvi_cutter cutter = qkvi_cutter_on(block);
     qkvi_forward_lay_out(p, &cutter, &x.plan);
@@ -302,6 +302,6 @@ qkv_status qkv_attention_workspace(qkv_ctx *ctx, const qkv_attention_desc *desc,
     QKV_TRY(qkvi_ctx_begin(ctx));
     qkv_status status = qkvi_problem_shape(desc, true, &problem, &ctx->error);
     if (status == QKV_OK && !bytes) status = qkvi_ctx_fail(ctx, QKV_ERR_ARGUMENT, "bytes is NULL");
-    if (status == QKV_OK) status = plan(ctx, &problem, &made, bytes);
+    if (status == QKV_OK) status = qkvi_forward_plan_of(ctx, &problem, &made, bytes);
     return qkvi_ctx_end(ctx, status);
 }

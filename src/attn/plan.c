@@ -80,7 +80,7 @@ void qkvi_forward_plan_make(const qkvi_problem *p, int n_threads, qkvi_forward_p
     plan->n_query_blocks = count_query_blocks(p, plan->query_block);
     plan->n_key_blocks = qkvi_ceil_div(p->len_k, QKVI_KEY_BLOCK);
     qkvi_split_scale(p->scale, &plan->k_factor, &plan->scale);
-    plan->small = qkvi_small_problem(p, plan);
+    plan->small_unfit = qkvi_small_unfit(p, plan);
 }
 
 static void lay_out_pack(const qkvi_problem *p, qkvi_cutter *cutter, const qkvi_forward_plan *plan,

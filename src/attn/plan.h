@@ -48,7 +48,7 @@ typedef struct qkvi_forward_plan {
      * log2 e normal.
      */
     float k_factor, scale;
-    bool small; /* heads of sentences may take the kernel for them: small.h */
+    const char *small_unfit; /* NULL: heads of sentences may take the kernel for them: small.h */
 
     qkvi_packed *packs;       /* [n_packs] */
     qkvi_forward_slot *slots; /* [n_threads] */
@@ -56,6 +56,11 @@ typedef struct qkvi_forward_plan {
 
 /* scale = factor * rest, such that rest is positive and rest log2 e normal. */
 void qkvi_split_scale(float scale, float *factor, float *rest);
+
+/* Is there anything to write? */
+static inline bool qkvi_forward_works(const qkvi_problem *p, bool lse) {
+    return qkvi_rows_q(p) > 0 && p->heads_per_kv > 0 && (p->head_dim_v > 0 || lse);
+}
 
 void qkvi_forward_plan_make(const qkvi_problem *problem, int n_threads, qkvi_forward_plan *plan);
 

@@ -8,10 +8,17 @@ enum { MOST_CHANNELS = 512 }; /* of a query, so that a transposed block fits the
 _Static_assert(QKVI_SMALL_WORK + 32 * MOST_CHANNELS <= QKVI_QUERY_BLOCK * QKVI_SCORE_ROW,
                "the work area is the scratch's scores");
 
-bool qkvi_small_problem(const qkvi_problem *p, const qkvi_forward_plan *plan) {
-    return !qkvi_hides(p) && !p->alibi_slopes && !p->sinks && !p->has_softcap && !p->has_dropout &&
-           plan->k_factor == 1 && p->head_dim % 16 == 0 && p->head_dim > 0 &&
-           p->head_dim <= MOST_CHANNELS && p->head_dim_v % 32 == 0 && p->head_dim_v > 0;
+const char *qkvi_small_unfit(const qkvi_problem *p, const qkvi_forward_plan *plan) {
+    if (qkvi_hides(p)) return "a mask or segments";
+    if (p->alibi_slopes) return "ALiBi";
+    if (p->sinks) return "sinks";
+    if (p->has_softcap) return "a soft cap";
+    if (p->has_dropout) return "dropout";
+    if (plan->k_factor != 1) return "a scale that is 0, negative or extreme";
+    if (p->head_dim % 16 || p->head_dim == 0 || p->head_dim > MOST_CHANNELS)
+        return "a head_dim that is no multiple of 16 up to 512";
+    return p->head_dim_v % 32 || p->head_dim_v == 0 ? "a head_dim_v that is no multiple of 32"
+                                                    : NULL;
 }
 
 bool qkvi_small_rules(const qkvi_rules *r) {

@@ -9,8 +9,8 @@
 #include "attn/plan.h"
 #include "kernels/table.h"
 
-/* Whether a head of this problem may be tried at all. */
-bool qkvi_small_problem(const qkvi_problem *problem, const qkvi_forward_plan *plan);
+/* NULL if heads of this problem may be tried; otherwise what it has that the kernel cannot do. */
+const char *qkvi_small_unfit(const qkvi_problem *problem, const qkvi_forward_plan *plan);
 
 /* Whether the heads of a batch with these rules are short enough. */
 bool qkvi_small_rules(const qkvi_rules *rules);

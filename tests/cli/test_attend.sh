@@ -103,6 +103,25 @@ out_like '^{"n_batch":2,"n_heads":4,"n_kv_heads":2,"len_q":5,"len_k":7,"head_dim
 run attend $qkv_arrays -o "$o" -v
 err_like '^qkv: 2 x 4 heads, 5 queries, 7 keys: '
 
+# --explain: what would run, with -o also what it gives
+run attend $qkv_arrays --explain --isa scalar --threads 1 --causal bottom-right
+code 0
+no_err
+out_is explain
+run attend $qkv_arrays --explain --isa scalar --threads 1 --grad-out "$data/grad.npy" --json
+code 0
+no_err
+out_is explain_json
+run attend $qkv_arrays --explain --isa scalar --threads 3 -o "$o" --json
+code 0
+near "$o" "$data/plain_o.npy"
+out_like '"threads":3,"forward":{"kernel":"attend_block","isa":"scalar","arithmetic":"f32","threads":1,.*},"seconds":[0-9.e-]*}$'
+rm -f "$o"
+run attend $qkv_arrays --explain --q-len 0
+code 0
+out_like '^  kernel  *attend_block$'
+check "--explain wrote a file" test ! -e "$o"
+
 # Failures: exit code 1, a message, and no output file.
 broken() {
     message=$1

@@ -66,6 +66,9 @@ usage fill "--jsonl reads texts from standard input, not 'x'" fill x --jsonl --m
 
 usage attend "--q F is missing" attend --k k --v v -o o.npy
 usage attend "-o F is missing" attend --q q --k k --v v
+usage attend "--lse needs -o: --explain alone computes nothing" attend --q q --k k --v v --explain --lse l.npy
+usage attend "--dq needs -o: --explain alone computes nothing" \
+    attend --q q --k k --v v --explain --grad-out g --dq l.npy
 usage attend "unexpected argument 'x'" attend --q q --k k --v v -o o.npy x
 usage attend "-o: 'o' does not end in .npy" attend --q q --k k --v v -o o
 usage attend "-o and --lse name the same file" attend --q q --k k --v v -o o.npy --lse o.npy
@@ -92,7 +95,7 @@ usage train "--text and --grammar together: give one of them" train --out d --te
 usage eval "--text or --grammar is missing" eval --model "$model"
 
 # What is not built is unknown.
-for option in --cu-seqlens --block-mask --dropout --class --stats --explain; do
+for option in --cu-seqlens --block-mask --dropout --class --stats; do
     run attend --q q --k k --v v -o o.npy $option x
     code 2
     err_like "^qkv attend: unknown option '$option'"

@@ -128,6 +128,22 @@ static inline world *fresh_with_options(void) {
     return w;
 }
 
+/* A query of the workspace, which qkv_attention_explain answers or refuses in the same words. */
+static qkv_status world_bytes(world *w, const qkv_attention_desc *d, qkv_pass pass) {
+    qkv_attention_plan plan = QKV_ATTENTION_PLAN_INIT;
+    char says[sizeof(qkv_error)];
+    plan.pass = pass;
+    const qkv_status got = pass == QKV_PASS_FORWARD
+                               ? qkv_attention_workspace(world_ctx, d, w->bytes)
+                               : qkv_attention_backward_workspace(world_ctx, d, w->bytes);
+    if (!w->bytes) return got;
+    strcpy(says, qkv_ctx_message(world_ctx));
+    assert_int_equal(qkv_attention_explain(world_ctx, d, &plan), got);
+    assert_string_equal(qkv_ctx_message(world_ctx), says);
+    if (got == QKV_OK) assert_int_equal(plan.workspace_bytes, *w->bytes);
+    return got;
+}
+
 static qkv_status world_call(world *w, int which) {
     const qkv_attention_desc *const d = w->no_desc ? NULL : &w->d;
     const qkv_attention_grads *const g = w->no_grads ? NULL : &w->g;
@@ -140,8 +156,8 @@ static qkv_status world_call(world *w, int which) {
     case MERGE:
         return qkv_attention_merge(world_ctx, d, w->n_parts, w->o_parts_at, w->lse_parts_at, w->o,
                                    w->lse);
-    case FORWARD_BYTES: return qkv_attention_workspace(world_ctx, d, w->bytes);
-    default: return qkv_attention_backward_workspace(world_ctx, d, w->bytes);
+    case FORWARD_BYTES: return world_bytes(w, d, QKV_PASS_FORWARD);
+    default: return world_bytes(w, d, QKV_PASS_BACKWARD);
     }
 }
 

@@ -17,6 +17,7 @@ static qkv_attention_desc desc;
 static qkv_attention_grads grads;
 static qkv_ctx *ctx, *shared;
 static size_t bytes;
+static qkv_attention_plan plan;
 
 /* ---- An allocator of the caller, which counts its bytes -------------------------------------- */
 
@@ -100,6 +101,16 @@ static qkv_status size_decode(qkv_error *error) {
     return told(qkv_attention_decode_workspace(ctx, &desc, &bytes), error);
 }
 
+static qkv_status explain(qkv_error *error) {
+    plan = (qkv_attention_plan)QKV_ATTENTION_PLAN_INIT;
+    return told(qkv_attention_explain(ctx, &desc, &plan), error);
+}
+
+static uint64_t take_plan(void) {
+    return oom_hash(oom_hash_text(0, plan.kernel), &plan.workspace_bytes,
+                    sizeof plan.workspace_bytes);
+}
+
 static uint64_t take_bytes(void) { return oom_hash(0, &bytes, sizeof bytes); }
 
 static void expect_untouched(qkv_status status, const float *x, int n) {
@@ -178,6 +189,7 @@ static const oom_call calls[] = {
     { "qkv_attention_decode_workspace", "70 tokens", new_ctx, size_decode, take_bytes, drop_ctx, 0,
       0 },
     { "qkv_attention_decode", "70 tokens", new_outputs, decode, take_forward, drop_ctx, 0, 0 },
+    { "qkv_attention_explain", "70 tokens", new_ctx, explain, take_plan, drop_ctx, 0, 0 },
     { "qkv_attention_forward", "70 tokens", new_outputs, forward, take_forward, drop_ctx, 0, 0 },
     { "qkv_attention_backward", "70 tokens", new_outputs, backward, take_backward, drop_ctx, 0, 0 },
     { "qkv_attention_merge", "two parts", new_outputs, merge, take_forward, drop_ctx, 0, 0 },

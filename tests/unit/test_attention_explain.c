@@ -1,0 +1,361 @@
+/*
+ * What qkv_attention_explain says is what runs: random problems are computed with kernels that count
+ * their calls and classify, row by row, what they are given, and with an executor that counts its tasks.
+ *     unit_attention_explain [SEED]
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "attn/ctx.h"
+#include "check/check.h"
+#include "kernels/table.h"
+
+static uint64_t seed = 20250601;
+
+/* ---- What runs ------------------------------------------------------------------------------- */
+
+static struct ran {
+    int64_t blocks, small, refused; /* calls; those of attend_small that were handed back */
+    int64_t keys;                   /* of bwd.keys */
+    int64_t full, partial;          /* pieces */
+    int tasks;                      /* the most that the executor was given at once */
+} ran;
+
+static const qkvi_kernels *real;
+
+static bool sees(const qkvi_attend *a, int i, int64_t from, int64_t to, bool all) {
+    const int64_t begin = a->scratch->begin[i], end = a->scratch->end[i];
+    return all ? begin <= from && end >= to : begin < end && begin < to && end > from;
+}
+
+static void counting_block(const qkvi_attend *a) {
+    int64_t last = 0;
+    for (int i = 0; i < a->n_queries; i++)
+        if (a->scratch->end[i] > last) last = a->scratch->end[i];
+    for (int i0 = 0; i0 < a->n_queries; i0 += real->mr)
+        for (int64_t j = 0; j < last; j += QKVI_PANEL) {
+            bool any = false, all = true;
+            for (int i = i0; i < i0 + real->mr && i < a->n_queries; i++) {
+                any |= sees(a, i, j, j + QKVI_PANEL, false);
+                all &= sees(a, i, j, j + QKVI_PANEL, true);
+            }
+            ran.full += all;
+            ran.partial += any && !all;
+        }
+    ran.blocks++;
+    real->attend_block(a);
+}
+
+static bool counting_small(const qkvi_attend_small *a) {
+    const bool done = real->attend_small(a);
+    ran.small++;
+    ran.refused += !done;
+    return done;
+}
+
+static void counting_keys(const struct qkvi_bwd_block *a) {
+    bool all = true;
+    for (int i = 0; i < a->n_queries; i++) all &= a->begin[i] == 0 && a->end[i] == a->n_keys;
+    ran.keys++;
+    ran.full += all;
+    ran.partial += !all;
+    real->bwd.keys(a);
+}
+
+static void counting_executor(void *user, int n_tasks, void (*task)(void *, int), void *argument) {
+    (void)user;
+    if (n_tasks > ran.tasks) ran.tasks = n_tasks;
+    for (int n = 0; n < n_tasks; n++) task(argument, n);
+}
+
+static qkv_ctx *counting_context(const char *isa, int n_threads, qkvi_kernels *counting) {
+    qkv_ctx *ctx = NULL;
+    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    options.isa = isa;
+    options.executor = (qkv_executor){ counting_executor, n_threads, NULL };
+    assert_int_equal(qkv_ctx_create(&options, &ctx, NULL), QKV_OK);
+    real = ctx->kernels;
+    *counting = *real;
+    counting->attend_block = counting_block;
+    counting->attend_small = counting_small;
+    counting->bwd.keys = counting_keys;
+    ctx->kernels = counting;
+    return ctx;
+}
+
+/* ---- One problem ----------------------------------------------------------------------------- */
+
+static qkv_attention_plan explain(qkv_ctx *ctx, const qkv_attention_desc *d, qkv_pass pass) {
+    qkv_attention_plan plan = QKV_ATTENTION_PLAN_INIT;
+    plan.pass = pass;
+    if (qkv_attention_explain(ctx, d, &plan) != QKV_OK) fail_msg("%s", qkv_ctx_message(ctx));
+    assert_int_equal(plan.struct_size, sizeof plan);
+    assert_int_equal(plan.pass, pass);
+    assert_ptr_equal(plan.isa, qkv_ctx_isa(ctx));
+    const char *const reasons[] = {
+        plan.kernel_reason,  plan.isa_reason,    plan.arithmetic_reason,
+        plan.block_reason,   plan.thread_reason, plan.sharing_reason,
+        plan.packing_reason, plan.skip_reason,   plan.workspace_reason
+    };
+    for (size_t n = 0; n < sizeof reasons / sizeof *reasons; n++)
+        if (strcmp(plan.kernel, "none") != 0) assert_true(strlen(reasons[n]) > 8);
+    for (size_t n = 0; n < sizeof reasons / sizeof *reasons; n++)
+        assert_true(strlen(reasons[n]) < QKV_REASON_BYTES - 1); /* none is cut short */
+    return plan;
+}
+
+#define SAME(a, b)                                                                                 \
+    do {                                                                                           \
+        if ((int64_t)(a) != (int64_t)(b))                                                          \
+            fail_msg("%s\n%s: %s = %lld, %s = %lld", c->text, qkv_ctx_isa(ctx), #a,                \
+                     (long long)(a), #b, (long long)(b));                                          \
+    } while (0)
+
+/* Exactly so much workspace is enough, and a byte less is not. */
+static qkv_call_options workspace(size_t bytes, void **memory) {
+    qkv_call_options call = QKV_CALL_OPTIONS_INIT;
+    call.workspace_bytes = bytes;
+    call.workspace = *memory = aligned_alloc(64, bytes / 64 * 64 + 64);
+    assert_non_null(*memory);
+    return call;
+}
+
+/* Pieces of all heads that attend_block does: those of each sequence are its own. */
+static int64_t all_pieces(const qkv_attention_desc *d) {
+    int64_t n = 0;
+    for (int64_t b = 0; b < d->n_batch; b++)
+        n += (layout_rows(d, 'q', b) + real->mr - 1) / real->mr *
+             ((layout_rows(d, 'k', b) + QKVI_PANEL - 1) / QKVI_PANEL);
+    return n * d->n_heads;
+}
+
+static void check_forward(qkv_ctx *ctx, const check_case *c, const outputs *x) {
+    const qkv_attention_desc *d = &c->d;
+    const qkv_attention_plan plan = explain(ctx, d, QKV_PASS_FORWARD);
+    const int64_t group = d->n_kv_heads ? d->n_heads / d->n_kv_heads : 0;
+    void *memory;
+    qkv_call_options call = workspace(plan.workspace_bytes, &memory);
+    memset(&ran, 0, sizeof ran);
+    if (qkv_attention_forward(ctx, d, c->q.data, c->k.data, c->v.data, x->o.data, x->lse.data,
+                              &call) != QKV_OK)
+        fail_msg("%s: %s", c->text, qkv_ctx_message(ctx));
+    if (call.workspace_bytes > 0) {
+        call.workspace_bytes--;
+        assert_int_equal(qkv_attention_forward(ctx, d, c->q.data, c->k.data, c->v.data, x->o.data,
+                                               x->lse.data, &call),
+                         QKV_ERR_ARGUMENT);
+    }
+    free(memory);
+    if (strcmp(plan.kernel, "none") == 0) {
+        SAME(ran.blocks + ran.small, 0);
+        SAME(plan.n_threads, 0);
+        return;
+    }
+    SAME(plan.n_threads, ran.tasks ? ran.tasks : 1); /* a single task needs no executor */
+    SAME(plan.own_heads + plan.shared_heads, d->n_batch * d->n_kv_heads);
+    if (ran.refused) return; /* a row that is not finite: both kernels ran */
+    SAME(plan.small_heads * group, ran.small);
+    SAME(plan.pieces_full, ran.full);
+    SAME(plan.pieces_partial, ran.partial);
+    const int64_t heads = d->n_batch * d->n_heads - plan.small_heads * group;
+    if (plan.small_heads == 0 && plan.query_block % real->mr == 0)
+        SAME(plan.pieces_full + plan.pieces_partial + plan.pieces_hidden, all_pieces(d));
+    SAME(strstr(plan.kernel, "attend_small") != NULL, plan.small_heads > 0);
+    SAME(strstr(plan.kernel, "attend_block") != NULL, heads > 0);
+}
+
+static void check_backward(qkv_ctx *ctx, const check_case *c, const outputs *x) {
+    const qkv_attention_desc *d = &c->d;
+    const qkv_attention_plan plan = explain(ctx, d, QKV_PASS_BACKWARD);
+    const qkv_attention_grads grads = outputs_grads(c, x);
+    void *memory;
+    const qkv_call_options call = workspace(plan.workspace_bytes, &memory);
+    memset(&ran, 0, sizeof ran);
+    if (qkv_attention_backward(ctx, d, c->q.data, c->k.data, c->v.data, x->o.data, x->lse.data,
+                               &grads, &call) != QKV_OK)
+        fail_msg("%s: %s", c->text, qkv_ctx_message(ctx));
+    free(memory);
+    SAME(plan.n_threads, ran.tasks ? ran.tasks : plan.n_tasks > 0);
+    SAME(plan.pieces_full + plan.pieces_partial, ran.keys);
+    SAME(plan.pieces_full, ran.full);
+}
+
+static void one_case(const char *isa, uint64_t case_seed) {
+    check_case c;
+    rng r = { case_seed };
+    qkvi_kernels counting;
+    case_make(&c, case_seed);
+    qkv_ctx *ctx = counting_context(isa, (int)rng_between(&r, 1, 5), &counting);
+    outputs x = outputs_new(&c);
+    check_forward(ctx, &c, &x);
+    check_backward(ctx, &c, &x);
+    outputs_free(&x);
+    qkv_ctx_destroy(ctx);
+    case_free(&c);
+}
+
+static void the_plan_is_what_runs(void **state) {
+    (void)state;
+    for (int n = 0; qkv_isa_name(n); n++)
+        for (uint64_t turn = 0; turn < 400; turn++) one_case(qkv_isa_name(n), seed + turn);
+}
+
+/* ---- By hand --------------------------------------------------------------------------------- */
+
+static qkv_ctx *context(int n_threads) {
+    qkv_ctx *ctx = NULL;
+    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    options.n_threads = n_threads;
+    assert_int_equal(qkv_ctx_create(&options, &ctx, NULL), QKV_OK);
+    return ctx;
+}
+
+static void known_problems(void **state) {
+    (void)state;
+    qkv_ctx *ctx = context(4);
+    qkv_attention_desc d;
+    qkv_attention_desc_contiguous(&d, 1, 12, 12, 11, 11, 64, 64); /* a sentence */
+    qkv_attention_plan plan = explain(ctx, &d, QKV_PASS_FORWARD);
+    assert_string_equal(plan.kernel, "attend_small");
+    assert_string_equal(plan.arithmetic, "f32");
+    assert_int_equal(plan.small_heads, 12);
+    assert_int_equal(plan.n_threads, 1);
+    const float slopes[12] = { 0 };
+    d.flags = QKV_SET_ALIBI;
+    d.alibi_slopes = slopes;
+    plan = explain(ctx, &d, QKV_PASS_FORWARD);
+    assert_string_equal(plan.kernel, "attend_block");
+    assert_string_equal(plan.kernel_reason, "attend_small cannot do ALiBi");
+
+    qkv_attention_desc_contiguous(&d, 1, 9, 9, 4096, 4096, 64, 64); /* heads left over */
+    d.flags = QKV_SET_CAUSAL;
+    plan = explain(ctx, &d, QKV_PASS_FORWARD);
+    assert_int_equal(plan.n_threads, 4);
+    assert_int_equal(plan.own_heads + plan.shared_heads, 9);
+    const int64_t pieces = plan.pieces_full + plan.pieces_partial + plan.pieces_hidden;
+    assert_true(plan.pieces_hidden > pieces * 48 / 100 && plan.pieces_hidden < pieces / 2);
+    assert_true(plan.pieces_partial < pieces / 100);
+    plan = explain(ctx, &d, QKV_PASS_BACKWARD);
+    assert_string_equal(plan.kernel, "attend_bwd");
+    assert_int_equal(plan.pieces_hidden, 9 * (16 * 15)); /* 32 x 16 blocks of 128 x 256 */
+    assert_int_equal(plan.pieces_partial, 9 * 32);
+    qkv_ctx_destroy(ctx);
+}
+
+/* ---- What is refused, and what is huge -------------------------------------------------------- */
+
+static void refuse(qkv_ctx *ctx, const qkv_attention_desc *d, qkv_attention_plan *plan,
+                   qkv_status status, const char *text) {
+    qkv_attention_plan before;
+    if (plan) before = *plan;
+    assert_int_equal(qkv_attention_explain(ctx, d, plan), status);
+    assert_string_equal(qkv_ctx_message(ctx), text);
+    if (plan) assert_memory_equal(&before, plan, sizeof before);
+}
+
+static void refusals(void **state) {
+    (void)state;
+    char text[200];
+    qkv_ctx *ctx = context(2);
+    qkv_attention_desc d;
+    qkv_attention_plan plan = QKV_ATTENTION_PLAN_INIT;
+    qkv_attention_desc_contiguous(&d, 1, 2, 2, 5, 5, 8, 8);
+    assert_int_equal(qkv_attention_explain(NULL, &d, &plan), QKV_ERR_ARGUMENT);
+    refuse(ctx, &d, NULL, QKV_ERR_ARGUMENT, "plan is NULL");
+    refuse(ctx, NULL, &plan, QKV_ERR_ARGUMENT, "desc is NULL");
+    plan.pass = (qkv_pass)7;
+    refuse(ctx, &d, &plan, QKV_ERR_ARGUMENT, "plan.pass = 7 is no qkv_pass");
+    plan.pass = QKV_PASS_FORWARD;
+    plan.struct_size = 8;
+    snprintf(text, sizeof text,
+             "plan.struct_size = 8 is less than %zu, the smallest there is; fill it from its _INIT",
+             sizeof plan);
+    refuse(ctx, &d, &plan, QKV_ERR_ARGUMENT, text);
+    plan.struct_size = sizeof plan;
+    d.n_kv_heads = 3;
+    refuse(ctx, &d, &plan, QKV_ERR_SHAPE, "n_heads = 2 is not a multiple of n_kv_heads = 3");
+    qkv_ctx_destroy(ctx);
+}
+
+/* A program that was compiled with a later version's header. */
+static void larger_structs(void **state) {
+    (void)state;
+    qkv_ctx *ctx = context(2);
+    qkv_attention_desc d;
+    struct {
+        qkv_attention_plan plan;
+        unsigned char later[64];
+    } given = { .plan = QKV_ATTENTION_PLAN_INIT };
+    qkv_attention_desc_contiguous(&d, 1, 2, 2, 5, 5, 8, 8);
+    given.plan.struct_size = sizeof given;
+    assert_int_equal(qkv_attention_explain(ctx, &d, &given.plan), QKV_OK);
+    assert_int_equal(given.plan.struct_size, sizeof given);
+    for (size_t n = 0; n < sizeof given.later; n++) assert_int_equal(given.later[n], 0);
+    given.later[3] = 1;
+    assert_int_equal(qkv_attention_explain(ctx, &d, &given.plan), QKV_ERR_VERSION);
+    qkv_ctx_destroy(ctx);
+}
+
+static void nothing_to_compute(void **state) {
+    (void)state;
+    qkv_ctx *ctx = context(2);
+    qkv_attention_desc d;
+    const int64_t none[][5] = { { 0, 2, 5, 5, 8 }, { 2, 0, 5, 5, 8 }, { 2, 2, 0, 0, 8 } };
+    for (size_t n = 0; n < sizeof none / sizeof *none; n++)
+        for (int pass = 0; pass < 2; pass++) {
+            qkv_attention_desc_contiguous(&d, none[n][0], none[n][1], none[n][1], none[n][2],
+                                          none[n][3], none[n][4], none[n][4]);
+            const qkv_attention_plan plan = explain(ctx, &d, (qkv_pass)pass);
+            assert_string_equal(plan.kernel, "none");
+            assert_int_equal(plan.n_tasks + plan.pieces_full + plan.pieces_partial, 0);
+        }
+    qkv_ctx_destroy(ctx);
+}
+
+/* Sizes near the limits answer at once. */
+static void huge_problems(void **state) {
+    (void)state;
+    const int64_t most = INT64_C(1) << 48;
+    const int64_t sizes[][4] = { { 1, 1, most, most }, { most, 1, 4096, 4096 },
+                                 { 1, most, 4096, 1 }, { 1, 1, 1, most },
+                                 { 1, 1, most, 1 },    { most, 1, 1, 1 } };
+    qkv_ctx *ctx = context(2);
+    for (size_t n = 0; n < sizeof sizes / sizeof *sizes; n++)
+        for (int pass = 0; pass < 2; pass++) {
+            qkv_attention_desc d;
+            qkv_attention_plan plan = QKV_ATTENTION_PLAN_INIT;
+            size_t bytes;
+            const int64_t *s = sizes[n];
+            qkv_attention_desc_contiguous(&d, s[0], s[1], s[1], s[2], s[3], 16, 32);
+            d.flags = QKV_SET_CAUSAL;
+            plan.pass = (qkv_pass)pass;
+            const qkv_status status = qkv_attention_explain(ctx, &d, &plan);
+            assert_int_equal(status, pass ? qkv_attention_backward_workspace(ctx, &d, &bytes)
+                                          : qkv_attention_workspace(ctx, &d, &bytes));
+            if (status != QKV_OK) continue;
+            assert_int_equal(plan.workspace_bytes, bytes);
+            assert_true(plan.pieces_full >= -1 && plan.pieces_hidden >= -1);
+        }
+    qkv_ctx_destroy(ctx);
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1) seed = strtoull(argv[1], NULL, 10);
+    printf("seed %llu\n", (unsigned long long)seed);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_plan_is_what_runs),
+        cmocka_unit_test(known_problems),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(larger_structs),
+        cmocka_unit_test(nothing_to_compute),
+        cmocka_unit_test(huge_problems),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
