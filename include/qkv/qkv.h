@@ -419,8 +419,9 @@ QKV_API void qkv_attention_grads_contiguous(qkv_attention_grads *grads,
  *     d_q[i]  = scale sum_j ds[i,j] t[i,j] k[j]
  *     d_k[j]  = scale sum_i ds[i,j] t[i,j] q[i]
  *     d_sinks[h] = -sum_b sum_i exp(sink[h] - lse[i]) delta[i]
- * with t = 1 - tanh^2 of the soft cap (1 without one). d_k and d_v sum over the query heads of a
- * key/value head. o and lse are those of the forward call with the same descriptor.
+ * with t = 1 - tanh^2 of the soft cap (1 without one). With dropout, p in d_v and <d_o[i,:], v[j,:]>
+ * in ds are multiplied by what forward multiplied the weight of v[j] by. d_k and d_v sum over the
+ * query heads of a key/value head. o and lse are those of the forward call with the same descriptor.
  *
  * Overlap: outputs must overlap nothing. Special values: rows that see no key, and keys that nobody
  *     sees, get 0; hidden K, V, Q and d_o cannot influence a gradient. Query rows at or beyond

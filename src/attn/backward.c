@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "attn/backward_rows.h"
+#include "attn/dropout.h"
 #include "attn/explain.h"
 #include "attn/mask.h"
 #include "attn/seen.h"
@@ -32,7 +33,7 @@ typedef struct slot {
     float *d_k, *d_v;
     float *p, *t, *d_s, *lse, *delta;
     int32_t *begin, *end;
-    uint32_t *see;
+    uint32_t *see, *keep;
 } slot;
 
 typedef struct pass {
@@ -74,6 +75,7 @@ static void lay_out_slot(qkvi_cutter *cutter, const qkvi_problem *p, slot *s) {
     s->begin = qkvi_cut(cutter, n_queries, sizeof(int32_t));
     s->end = qkvi_cut(cutter, n_queries, sizeof(int32_t));
     s->see = qkvi_cut(cutter, n_queries * (n_keys / QKVI_BWD_PANEL), sizeof(uint32_t));
+    s->keep = p->has_dropout ? qkvi_cut(cutter, n_queries, sizeof(uint32_t)) : NULL;
 }
 
 /* Whether some gradient has elements: sizes beside a 0 may be so huge that no loop over them ends. */
@@ -168,7 +170,9 @@ static void run_block(const pass *x, const piece *w, slot *s, int64_t h, int64_t
     zero_beyond(s->q, n, p->head_dim);
     zero_beyond(s->d_o, n, p->head_dim_v);
     fill_rows(x, w, s, h, i0, n);
-    const bool all = !qkvi_hides(p) && s->begin[n - 1] == 0 && s->end[0] == w->n_keys;
+    qkvi_dropout dropout;
+    const bool all =
+        !qkvi_hides(p) && !p->has_dropout && s->begin[n - 1] == 0 && s->end[0] == w->n_keys;
     bwd_block a = {
         .head_dim = p->head_dim,
         .head_dim_v = p->head_dim_v,
@@ -186,11 +190,13 @@ static void run_block(const pass *x, const piece *w, slot *s, int64_t h, int64_t
         .scale = p->scale,
         .softcap = p->softcap,
         .mask = qkvi_mask_from(p, w->b, h, i0, w->key),
+        .dropout = qkvi_dropout_from(p, w->b, h, i0, w->key, &dropout),
         .select = !all && !(q_finite && d_o_finite && w->finite),
         .p = s->p,
         .t = s->t,
         .d_s = s->d_s,
         .see = s->see,
+        .keep = s->keep,
         .d_k = s->d_k,
         .d_v = s->d_v,
         .d_q = g->d_q + qkvi_q_at(p, g->d_q_stride, w->b, h, i0),
@@ -288,7 +294,7 @@ static void run_piece(const pass *x, slot *s, int64_t index) {
     clear_sums(&w, s->d_v, p->head_dim_v);
     for (int64_t n = 0; n < p->heads_per_kv; n++) run_head(x, &w, s, w.g * p->heads_per_kv + n);
     store_keys(&w, p, s->d_k, p->scale, x->g->d_k, x->g->d_k_stride, p->head_dim);
-    store_keys(&w, p, s->d_v, 1, x->g->d_v, x->g->d_v_stride, p->head_dim_v);
+    store_keys(&w, p, s->d_v, qkvi_dropout_factor(p), x->g->d_v, x->g->d_v_stride, p->head_dim_v);
 }
 
 /* ---- All pieces ------------------------------------------------------------------------------ */

@@ -5,13 +5,12 @@ const qkvi_dropout *qkvi_dropout_from(const qkvi_problem *p, int64_t b, int64_t 
                                       int64_t j, qkvi_dropout *d) {
     if (!p->has_dropout) return NULL;
     const uint64_t head = (uint64_t)(b * p->n_heads + h);
-    const float kept = 1 - p->dropout;
     *d = (qkvi_dropout){ .last = p->dropout_last,
                          .head = { (uint32_t)head, (uint32_t)(head >> 32) },
                          .row = i,
                          .col = j,
-                         .kept = kept,
-                         .factor = kept > 0 ? 1 / kept : 0 };
+                         .kept = 1 - p->dropout,
+                         .factor = qkvi_dropout_factor(p) };
     for (uint32_t round = 0; round < 10; round++) {
         d->key[round][0] = (uint32_t)p->dropout_seed + round * 0x9E3779B9;
         d->key[round][1] = (uint32_t)(p->dropout_seed >> 32) + round * 0xBB67AE85;

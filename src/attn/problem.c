@@ -204,8 +204,6 @@ qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, const void *q, 
     QKV_TRY(qkvi_problem_read(desc, p, error));
     if (!given) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "grads is NULL");
     QKV_TRY(qkvi_options_read(&copy, sizeof copy, given, "grads", error));
-    if (p->has_dropout)
-        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "backward with QKV_SET_DROPOUT");
     if (grads->d_mask) return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "d_mask is not NULL");
     QKV_TRY(add_workspace(&all, call, error));
     const shapes s = shapes_of(p);

@@ -47,14 +47,17 @@ struct qkvi_bwd_block {
     const float *lse, *delta; /* per query */
     float scale, softcap;     /* softcap 0: none */
 
-    qkvi_mask mask; /* from query 0 and key 0 of the block on */
+    qkvi_mask mask;              /* from query 0 and key 0 of the block on */
+    const qkvi_dropout *dropout; /* likewise; NULL: none */
 
     bool
-        select; /* Q, dO or K hold a value that is not finite, and not every query sees every key */
+        select; /* Q, dO or K hold a value that is not finite, and not every query sees and keeps every key */
 
     float *p;   /* [128][P_ROW]  scratch: */
     float *t;   /* [128][P_ROW]  derivative of the soft cap; NULL without one */
     float *d_s; /* [128][DS_ROW] */
+    uint32_t
+        *keep; /* [128]         weights kept of the panel under way, a bit each; with dropout */
     uint32_t *
         see; /* [128][8]      visible keys, a bit each; where a tile was wholly visible only if select is set */
 

@@ -399,8 +399,8 @@ static void AT17_dropout_out_of_range(void **state) {
         ACCEPT(EVERY, w->d.dropout = shares[n]); /* no flag */
     }
     for (int n = 0; n <= 4; n++)
-        ACCEPT(EVERY & ~BACKWARD, (w->d.flags = QKV_SET_DROPOUT, w->d.dropout = (float)n / 4,
-                                   w->d.dropout_seed = UINT64_MAX));
+        ACCEPT(EVERY, (w->d.flags = QKV_SET_DROPOUT, w->d.dropout = (float)n / 4,
+                       w->d.dropout_seed = UINT64_MAX));
     ACCEPT(EVERY, (w->d.flags = QKV_SET_DROPOUT, w->d.dropout = -0.0f));
 }
 

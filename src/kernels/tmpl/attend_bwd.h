@@ -8,6 +8,10 @@
  * Backward:                  dv_j += p do_i          dp = <do_i, v_j>       ds = p (dp - delta_i) t
  *                            dq_i += ds k_j scale    dk_j += ds q_i scale         t = 1 - tanh(s / cap)^2
  *
+ * With dropout:              dv_j += w do_i           w = keep p / (1 - dropout)
+ *                            ds = p (keep dp / (1 - dropout) - delta_i) t
+ * where the caller divides the sum of dv.
+ *
  * A tile that is wholly visible, without mask or soft cap, has p and ds computed in its registers;
  * any other is stored as scores and finished row by row. Hidden p and ds are +0, which adds nothing
  * to a chain unless its partner is not finite: `select` then walks the visible pairs only.
@@ -18,6 +22,7 @@
 #include <math.h>
 
 #include "kernels/attend_bwd.h"
+#include "kernels/tmpl/dropout.h"
 #include "kernels/tmpl/mask_bits.h"
 
 #define BWD_LOG2E 1.44269504f
@@ -106,7 +111,7 @@ V_INLINE uint32_t bwd_p_row(const bwd_block *a, int64_t i, int64_t j, float *p, 
 
 /*
  * A tile of dS whose keys all rows see, ds = p (dp - delta), or with finish false the tile of dp -
- * delta.
+ * delta; with dropout that of dp.
  */
 V_INLINE void bwd_ds_tile(const int mr, const bwd_block *a, int64_t i, int64_t j,
                           const bool finish) {
@@ -116,7 +121,7 @@ V_INLINE void bwd_ds_tile(const int mr, const bwd_block *a, int64_t i, int64_t j
         const float *p = a->p + i * QKVI_BWD_P_ROW + 16 * half;
         float *d_s = a->d_s + i * QKVI_BWD_DS_ROW + j + 16 * half;
         V_UNROLL(12) for (int r = 0; r < mr; r++, p += QKVI_BWD_P_ROW, d_s += QKVI_BWD_DS_ROW) {
-            const vf delta = vf_set1(a->delta[i + r]);
+            const vf delta = vf_set1(a->dropout ? 0 : a->delta[i + r]);
             V_UNROLL(2) for (int v = 0; v < V_NV; v++) {
                 const vf d_p = vf_sub(c[r][v], delta);
                 vf_store(d_s + 16 * v, finish ? vf_mul(d_p, vf_load(p + 16 * v)) : d_p);
@@ -130,6 +135,25 @@ V_INLINE void bwd_ds_row(const bwd_block *a, uint32_t see, const float *p, const
     vf x = vf_mul(vf_loadu(d_s), vf_loadu(p));
     if (a->softcap > 0) x = vf_mul(x, vf_loadu(t));
     vf_storeu(d_s, vf_select(vm_of_bits(see), x, vf_set1(0)));
+}
+
+/*
+ * The same with dropout, ds = p (keep dp / (1 - dropout) - delta), for row i and 32 keys from j on;
+ * then weights that are not kept become 0.
+ */
+V_INLINE void bwd_drop_row(const bwd_block *a, int64_t i, int64_t j, uint32_t see, float *p,
+                           const float *t, float *d_s) {
+    const vf factor = vf_set1(a->dropout->factor), delta = vf_set1(a->delta[i]), zero = vf_set1(0);
+    vm kept[2];
+    dropout_keeps(a->dropout, i, j, kept);
+    a->keep[i] = vm_to_bits(kept[0]) | vm_to_bits(kept[1]) << 16;
+    for (int v = 0; v < 2; v++) {
+        const vf weight = vf_loadu(p + 16 * v), d_p = vf_loadu(d_s + 16 * v);
+        vf x = vf_mul(vf_fms(vf_select(kept[v], d_p, zero), factor, delta), weight);
+        if (a->softcap > 0) x = vf_mul(x, vf_loadu(t + 16 * v));
+        vf_storeu(d_s + 16 * v, vf_select(vm_of_bits(see >> 16 * v & 0xFFFF), x, zero));
+        vf_storeu(p + 16 * v, vf_select(kept[v], weight, zero));
+    }
 }
 
 /* ---- A panel of keys ------------------------------------------------------------------------- */
@@ -157,6 +181,15 @@ V_INLINE void bwd_rows_of_tile(const bwd_block *a, int64_t i, int64_t j, int row
     }
 }
 
+/* dS and kept P of the rows [i, i + rows); plain: every weight is seen. */
+static void bwd_drop_rows(const bwd_block *a, int64_t i, int64_t j, int rows, bool plain) {
+    for (int64_t r = i; r < i + rows && r < a->n_queries; r++) {
+        const uint32_t see = a->see[r * (QKVI_BWD_KEYS / QKVI_BWD_PANEL) + j / QKVI_BWD_PANEL];
+        bwd_drop_row(a, r, j, plain ? UINT32_MAX : see, a->p + r * QKVI_BWD_P_ROW,
+                     a->t ? a->t + r * QKVI_BWD_P_ROW : NULL, a->d_s + r * QKVI_BWD_DS_ROW + j);
+    }
+}
+
 /* P and dS of rows [from, to) and the panel from key j on. */
 static void bwd_weights(const bwd_block *a, int64_t from, int64_t to, int64_t j) {
     for (int64_t i = from, rows; i < to; i += rows) {
@@ -168,8 +201,11 @@ static void bwd_weights(const bwd_block *a, int64_t from, int64_t to, int64_t j)
     for (int64_t i = from, rows; i < to; i += rows) {
         rows = bwd_tile_rows(to - i);
         const bool plain = bwd_plain(a, i, j, (int)rows);
-        BWD_TILE(rows, bwd_ds_tile, a, i, j, plain);
-        if (!plain) bwd_rows_of_tile(a, i, j, (int)rows, false);
+        BWD_TILE(rows, bwd_ds_tile, a, i, j, plain && !a->dropout);
+        if (a->dropout)
+            bwd_drop_rows(a, i, j, (int)rows, plain);
+        else if (!plain)
+            bwd_rows_of_tile(a, i, j, (int)rows, false);
     }
 }
 
@@ -189,13 +225,15 @@ V_INLINE void bwd_key_tile(const int mr, const float *x, int64_t x_row, const fl
     }
 }
 
-/* The same for one key, over the queries that see it. */
+/* The same for one key, over the queries that see it and, with keep, keep its weight. */
 static void bwd_key_selected(const bwd_block *a, int64_t key, const float *x, int64_t x_row,
-                             const float *b, int64_t from, int64_t to, float *y) {
+                             const float *b, const uint32_t *keep, int64_t from, int64_t to,
+                             float *y) {
     for (int half = 0; half < 32; half += 16) {
         vf c = vf_set1(0);
         for (int64_t i = from; i < to; i++) {
-            const uint32_t see = a->see[i * (QKVI_BWD_KEYS / QKVI_BWD_PANEL) + key / 32];
+            uint32_t see = a->see[i * (QKVI_BWD_KEYS / QKVI_BWD_PANEL) + key / 32];
+            if (keep) see &= keep[i];
             if (see >> key % 32 & 1)
                 c = vf_fma(vf_set1(x[i * x_row]), vf_load(b + i * QKVI_BWD_PANEL + half), c);
         }
@@ -205,10 +243,10 @@ static void bwd_key_selected(const bwd_block *a, int64_t key, const float *x, in
 
 /*
  * d_k or d_v of the panel from key j on, through queries [from, to). x: P or dS at key j; b:
- * channel panels.
+ * channel panels; keep: which of P are kept, or NULL.
  */
 static void bwd_keys(const bwd_block *a, const float *x, int64_t x_row, const float *b, int64_t dim,
-                     int64_t from, int64_t to, int64_t j, float *y) {
+                     const uint32_t *keep, int64_t from, int64_t to, int64_t j, float *y) {
     const int64_t n_keys = a->n_keys - j < QKVI_BWD_PANEL ? a->n_keys - j : QKVI_BWD_PANEL;
     for (int64_t d = 0; d < dim; d += QKVI_BWD_PANEL) {
         const float *panel = b + d * QKVI_BWD_QUERIES;
@@ -216,7 +254,7 @@ static void bwd_keys(const bwd_block *a, const float *x, int64_t x_row, const fl
         for (int64_t r = 0, rows; r < n_keys; r += rows) {
             rows = a->select ? 1 : bwd_tile_rows(n_keys - r);
             if (a->select)
-                bwd_key_selected(a, j + r, x + r, x_row, panel, from, to,
+                bwd_key_selected(a, j + r, x + r, x_row, panel, keep, from, to,
                                  sums + r * QKVI_BWD_PANEL);
             else
                 BWD_TILE(rows, bwd_key_tile, x + from * x_row + r, x_row,
@@ -234,8 +272,9 @@ static void bwd_block_keys(const bwd_block *a) {
         if (from == to) continue;
         const int64_t first = from / V_MR * V_MR, last = (to + V_MR - 1) / V_MR * V_MR;
         bwd_weights(a, first, last < a->n_queries ? last : a->n_queries, j);
-        bwd_keys(a, a->p, QKVI_BWD_P_ROW, a->d_o, a->head_dim_v, from, to, j, a->d_v);
-        bwd_keys(a, a->d_s + j, QKVI_BWD_DS_ROW, a->q, a->head_dim, from, to, j, a->d_k);
+        bwd_keys(a, a->p, QKVI_BWD_P_ROW, a->d_o, a->head_dim_v, a->dropout ? a->keep : NULL, from,
+                 to, j, a->d_v);
+        bwd_keys(a, a->d_s + j, QKVI_BWD_DS_ROW, a->q, a->head_dim, NULL, from, to, j, a->d_k);
     }
 }
 
