@@ -60,7 +60,7 @@ static const struct {
         ARG_INT, COMMON(threads), 1, 1024, false, NULL } },
     { TAKES_COMPUTE,
       { "--isa", "NAME", "instruction set (QKV_ISA; default: the best here; `qkv info` lists them)",
-        ARG_TEXT, COMMON(isa), 0, 0, false, "scalar|avx2|avx512|avx512bf16" } },
+        ARG_TEXT, COMMON(isa), 0, 0, false, "scalar|avx2|avx512|avx512bf16|neon" } },
     { TAKES_QUIET,
       { "--quiet", NULL, "no remarks and no progress on standard error", ARG_FLAG, COMMON(quiet), 0,
         0, false, NULL } },

@@ -106,7 +106,7 @@ static const struct cli_option check_table[] = {
       .help = "only this instruction set, beside scalar code (default: all that are usable here)",
       .kind = ARG_TEXT,
       .offset = offsetof(struct check_command_options, isa),
-      .suggest = "scalar|avx2|avx512|avx512bf16" },
+      .suggest = "scalar|avx2|avx512|avx512bf16|neon" },
 };
 
 const struct cli_command cmd_check = {

@@ -104,7 +104,7 @@ typedef struct qkv_ctx_options {
     size_t struct_size; /* sizeof(qkv_ctx_options), set by QKV_CTX_OPTIONS_INIT */
     int n_threads;      /* 1 ... 1024, the caller's included; 0: QKV_NUM_THREADS in the environment,
                            or the processors that affinity mask and cgroup quota allow */
-    const char *isa;    /* "scalar", "avx2", "avx512"; NULL: QKV_ISA in the environment, or best */
+    const char *isa;    /* "scalar", "avx2", "neon", ...; NULL: QKV_ISA in the environment, or best */
     qkv_allocator allocator;
     qkv_executor executor; /* parallel_for NULL: our own pool, started at the first parallel call */
     qkv_ctx *share_pool; /* NULL, or a context whose threads (and their number) to share; it may be

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 
 #include "core/arena.h"
+#include "core/fpstate.h"
 #include "core/pool.h"
 #include "core/status.h"
 
@@ -27,7 +28,7 @@ struct qkv_ctx {
     qkvi_pool *pool;
     qkvi_arena arena;
     qkv_error error; /* of the last call */
-    uint32_t saved_fpstate;
+    qkvi_fpstate saved_fpstate;
     atomic_bool busy;
 };
 

@@ -1,6 +1,6 @@
 /*
- * CPUID leaves 1 and 7 with the XCR0 register (Intel SDM vol. 1, 13 and 14.3; the same on AMD), the
- * affinity mask, and cpu.max (control groups 2) or cpu.cfs_quota_us (version 1) from here up to the
+ * CPUID leaves 1 and 7 with the XCR0 register (Intel SDM vol. 1, 13 and 14.3; the same on AMD), on
+ * AArch64 what the kernel says in AT_HWCAP; the affinity mask, and cpu.max (control groups 2) or cpu.cfs_quota_us (version 1) from here up to the
  * root.
  */
 #include "core/cpu.h"
@@ -49,6 +49,10 @@ uint32_t qkvi_cpu_features(void) {
     }
     return features;
 }
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
+
+uint32_t qkvi_cpu_features(void) { return getauxval(AT_HWCAP) & HWCAP_ASIMD ? QKVI_CPU_NEON : 0; }
 #else
 uint32_t qkvi_cpu_features(void) { return 0; }
 #endif

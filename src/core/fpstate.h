@@ -3,7 +3,7 @@
  * denormals-are-zero and rounding modes are common in audio and game code, and new threads inherit
  * them. So whoever computes does
  *
- *     const uint32_t saved = qkvi_fpstate_enter();
+ *     const qkvi_fpstate saved = qkvi_fpstate_enter();
  *     …
  *     qkvi_fpstate_leave(saved);
  *
@@ -18,27 +18,51 @@
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 
-enum { QKVI_MXCSR_DEFAULT = 0x1F80 }; /* round to nearest, all exceptions masked, FTZ and DAZ off */
+typedef uint32_t qkvi_fpstate;       /* MXCSR */
+#define QKVI_FPSTATE_DEFAULT 0x1F80u /* to nearest, all exceptions masked, FTZ and DAZ off */
+
+static inline qkvi_fpstate qkvi_fpstate_get(void) { return _mm_getcsr(); }
+static inline void qkvi_fpstate_set(qkvi_fpstate state) { _mm_setcsr(state); }
+
+#elif defined(__aarch64__)
+
+typedef uint64_t qkvi_fpstate; /* FPCR, modes and traps, and above it FPSR, flags */
+#define QKVI_FPSTATE_DEFAULT 0u /* to nearest, no traps, FZ and FZ16 off, NaNs keep their payload */
+
+static inline qkvi_fpstate qkvi_fpstate_get(void) {
+    uint64_t modes, flags;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(modes));
+    __asm__ volatile("mrs %0, fpsr" : "=r"(flags));
+    return (modes & UINT32_MAX) | flags << 32;
+}
+static inline void qkvi_fpstate_set(qkvi_fpstate state) {
+    const uint64_t modes = state & UINT32_MAX, flags = state >> 32;
+    __asm__ volatile("msr fpcr, %0" : : "r"(modes));
+    __asm__ volatile("msr fpsr, %0" : : "r"(flags));
+}
+
+#else
+/* Elsewhere the host has to leave the modes as they are. */
+typedef uint32_t qkvi_fpstate;
+#define QKVI_FPSTATE_DEFAULT 0u
+
+static inline qkvi_fpstate qkvi_fpstate_get(void) { return QKVI_FPSTATE_DEFAULT; }
+static inline void qkvi_fpstate_set(qkvi_fpstate state) { (void)state; }
+#endif
 
 /*
  * The fences keep the compiler from moving loads and stores of results over the change; calls do
  * the rest.
  */
-static inline uint32_t qkvi_fpstate_enter(void) {
-    const uint32_t saved = _mm_getcsr();
-    _mm_setcsr(QKVI_MXCSR_DEFAULT);
+static inline qkvi_fpstate qkvi_fpstate_enter(void) {
+    const qkvi_fpstate saved = qkvi_fpstate_get();
+    qkvi_fpstate_set(QKVI_FPSTATE_DEFAULT);
     __asm__ volatile("" ::: "memory");
     return saved;
 }
-static inline void qkvi_fpstate_leave(uint32_t saved) {
+static inline void qkvi_fpstate_leave(qkvi_fpstate saved) {
     __asm__ volatile("" ::: "memory");
-    _mm_setcsr(saved);
+    qkvi_fpstate_set(saved);
 }
-#else
-/* not yet on other processors */
-
-static inline uint32_t qkvi_fpstate_enter(void) { return 0; }
-static inline void qkvi_fpstate_leave(uint32_t saved) { (void)saved; }
-#endif
 
 #endif

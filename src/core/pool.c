@@ -75,6 +75,8 @@ static void watch_forks(void) { pthread_atfork(NULL, NULL, count_generation); }
 static void spin_pause(int round) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb"); /* `yield` is nothing on most of them */
 #endif
     if (round % YIELD_EVERY == YIELD_EVERY - 1) sched_yield();
 }
@@ -101,7 +103,7 @@ static void drain(qkvi_pool *pool) {
 }
 
 static void run_serial(int n_tasks, qkvi_task *task, void *argument) {
-    const uint32_t saved = qkvi_fpstate_enter();
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
     for (int index = 0; index < n_tasks; index++) task(argument, index);
     qkvi_fpstate_leave(saved);
 }
@@ -198,7 +200,7 @@ static void run_on_threads(qkvi_pool *pool, int n_tasks, qkvi_task *task, void *
     atomic_store(&pool->unfinished, n_tasks);
     atomic_store(&pool->left, n_tasks); /* from here on the workers see the job */
     wake_workers(pool, n_tasks - 1);
-    const uint32_t saved = qkvi_fpstate_enter();
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
     drain(pool);
     qkvi_fpstate_leave(saved);
     await_end(pool);
@@ -212,7 +214,7 @@ struct hosted_job {
 
 static void hosted_task(void *argument, int index) {
     const struct hosted_job *job = argument;
-    const uint32_t saved = qkvi_fpstate_enter();
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
     job->task(job->argument, index);
     qkvi_fpstate_leave(saved);
 }

@@ -14,6 +14,8 @@ static const qkvi_kernels *const tables[] = {
     &qkvi_kernels_avx2,
     &qkvi_kernels_avx512,
     &qkvi_kernels_avx512bf16,
+#elif defined(__aarch64__)
+    &qkvi_kernels_neon,
 #endif
 };
 enum { N_TABLES = sizeof tables / sizeof tables[0] };

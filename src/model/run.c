@@ -181,7 +181,7 @@ qkv_status qkv_run_weights(const qkv_run *run, int64_t b, int64_t layer, int64_t
     float *packed = qkvi_aligned_array(qkvi_gemm_packed_elems(c.head_dim, c.n), sizeof(float));
     if (!packed) return no_memory(error);
     const float *q = c.q + head * c.n * c.head_dim, *k = c.k + head * c.n * c.head_dim;
-    const uint32_t saved = qkvi_fpstate_enter();
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
     qkvi_gemm_pack_b(NULL, c.head_dim, c.n, k, 1, c.head_dim, packed);
     qkvi_gemm(NULL, run->kernels, c.n, c.n, c.head_dim, q, c.head_dim, 1, packed, weights, c.n,
               NULL, false);

@@ -78,7 +78,7 @@ qkv_status qkv_model_fill(qkv_ctx *ctx, const qkv_model *model, const qkv_run *r
     if (!logits) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for logits");
     const qkv_status status = qkv_model_mlm(ctx, model, run, b, position, logits, error);
     if (status == QKV_OK) {
-        const uint32_t saved = qkvi_fpstate_enter();
+        const qkvi_fpstate saved = qkvi_fpstate_enter();
         run->kernels->layer.softmax_forward(n_words, logits, &sum, &lse);
         int64_t count = 0;
         for (int64_t id = 0; id < n_words; id++)

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { HOST_MODES = 8 };
-/* Number n: to nearest, down, up, to zero; from 4 on with subnormal numbers as zeros. */
+enum { HOST_MODES = 8 }; /* those without traps */
+/* Number n of fpmodes.h. */
 uint64_t host_modes_of(int n);
 uint64_t host_modes(void);
 void host_modes_set(uint64_t modes);

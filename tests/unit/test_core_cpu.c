@@ -32,6 +32,8 @@ static void features_are_those_of_the_compiler(void **state) {
                      avx512 && __builtin_cpu_supports("avx512bf16"));
     assert_int_equal((features & QKVI_CPU_FAST_DP) != 0,
                      avx512 && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_is("amd"));
+#elif defined(__aarch64__)
+    assert_int_equal(features, QKVI_CPU_NEON); /* part of the architecture */
 #else
     assert_int_equal(features, 0);
 #endif

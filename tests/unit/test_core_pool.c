@@ -20,9 +20,9 @@
 #include <dlfcn.h>
 
 #include "core/alloc.h"
-#include "core/fpstate.h"
 #include "core/pool.h"
 #include "counting_allocator.h"
+#include "fpmodes.h"
 #include "sanitizers.h"
 
 /* The program's own pthread_create comes before the C library's: it can be told to fail. */
@@ -284,9 +284,7 @@ struct host {
 static void look_around(void *argument, int index) {
     struct host *host = argument;
     (void)index;
-#if defined(__x86_64__)
-    if (_mm_getcsr() != QKVI_MXCSR_DEFAULT) atomic_fetch_add(&host->n_wrong_state, 1);
-#endif
+    if (qkvi_fpstate_get() != QKVI_FPSTATE_DEFAULT) atomic_fetch_add(&host->n_wrong_state, 1);
     sigset_t set;
     pthread_sigmask(SIG_BLOCK, NULL, &set);
     if (!pthread_equal(pthread_self(), host->caller) && !sigismember(&set, SIGUSR1))
@@ -297,18 +295,12 @@ static void look_around(void *argument, int index) {
 static void with_host_state(qkvi_pool *pool, int n_tasks) {
     struct host host = { .caller = pthread_self() };
     pthread_barrier_init(&host.barrier, NULL, (unsigned)n_tasks);
-#if defined(__x86_64__)
-    const uint32_t before = _mm_getcsr();
-    /* flush to zero, denormals are zero, round up, and two exception flags raised */
-    const uint32_t odd = QKVI_MXCSR_DEFAULT | 0x8000 | 0x0040 | 0x4000 | 0x0021;
-    _mm_setcsr(odd);
+    const qkvi_fpstate before = qkvi_fpstate_get();
+    const qkvi_fpstate odd = fpmode_set(7); /* to zero, flushes to zero, all flags raised */
     qkvi_pool_run(pool, n_tasks, look_around, &host);
-    const uint32_t after = _mm_getcsr();
-    _mm_setcsr(before);
+    const qkvi_fpstate after = qkvi_fpstate_get();
+    qkvi_fpstate_set(before);
     assert_int_equal(after, odd);
-#else
-    qkvi_pool_run(pool, n_tasks, look_around, &host);
-#endif
     assert_int_equal(host.n_wrong_state, 0);
     assert_int_equal(host.n_open_signals, 0);
     pthread_barrier_destroy(&host.barrier);
@@ -335,9 +327,7 @@ struct hosted {
 
 static void *hosted_main(void *argument) {
     struct hosted *hosted = argument;
-#if defined(__x86_64__)
-    _mm_setcsr(QKVI_MXCSR_DEFAULT | 0x8040);
-#endif
+    fpmode_set(4);
     hosted->task(hosted->argument, hosted->index);
     return NULL;
 }

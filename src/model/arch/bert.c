@@ -67,7 +67,7 @@ qkv_status qkvi_bert_forward(qkv_ctx *ctx, const qkvi_bert_params *params,
     inputs.labels = NULL;
     QKV_TRY(
         qkvi_pass_begin(params, &inputs, flags & (QKV_RUN_CAPTURE | QKV_RUN_HIDDEN), pass, error));
-    const uint32_t saved = qkvi_fpstate_enter();
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
     const qkv_status status = qkvi_encoder_forward(ctx, params, pass);
     qkvi_fpstate_leave(saved);
     return qkvi_pass_failed(ctx, status, error);

@@ -42,7 +42,7 @@ qkv_status qkvi_bert_mlm(qkv_ctx *ctx, const qkvi_bert_params *params, int64_t n
     a.u = a.g = work; /* a run keeps nothing */
     a.y = work + elems;
     a.stats = work + 2 * elems;
-    const uint32_t saved = qkvi_fpstate_enter();
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
     mlm_forward(ctx, params, n_rows, &a);
     qkvi_fpstate_leave(saved);
     free(work);
@@ -55,7 +55,7 @@ qkv_status qkvi_bert_nsp(qkv_ctx *ctx, const qkvi_bert_params *params, int64_t n
     float *work = qkvi_aligned_array((size_t)(n_rows * params->hidden), sizeof(float));
     if (!work) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the NSP head");
     qkvi_nsp_acts a = { .x = (float *)hidden, .pooled = work, .logits = logits };
-    const uint32_t saved = qkvi_fpstate_enter();
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
     nsp_forward(ctx, params, n_rows, &a);
     qkvi_fpstate_leave(saved);
     free(work);
@@ -158,7 +158,7 @@ qkv_status qkvi_bert_loss(qkv_ctx *ctx, const qkvi_bert_params *params,
                           const qkvi_bert_params *grads, qkvi_bert_losses *losses,
                           qkv_error *error) {
     QKV_TRY(qkvi_pass_begin(params, batch, QKVI_KEEP_ALL, pass, error));
-    const uint32_t saved = qkvi_fpstate_enter();
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
     const qkv_status status = loss_and_grads(ctx, params, batch, pass, grads, losses);
     qkvi_fpstate_leave(saved);
     return qkvi_pass_failed(ctx, status, error);

@@ -230,7 +230,7 @@ static qkv_status make_sinusoids(qkvi_bert_params *p, qkv_error *error) {
     if (qkvi_mul_size((size_t)p->max_len, (size_t)p->hidden, &n))
         p->sinusoids = qkvi_aligned_array(n, sizeof(float));
     if (!p->sinusoids) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for positions");
-    const uint32_t saved = qkvi_fpstate_enter();
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
     qkvi_sinusoids(p->max_len, p->hidden, p->sinusoids);
     qkvi_fpstate_leave(saved);
     p->embed.position = p->sinusoids;

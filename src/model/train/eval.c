@@ -130,7 +130,7 @@ qkv_status qkv_eval(qkv_ctx *ctx, const qkv_model *model, const char *text, cons
     *report = NULL;
     QKV_TRY(check_arguments(ctx, model, text, grammar, error));
     qkvi_eval eval = { .ctx = ctx, .model = model, .seed = seed };
-    const uint32_t saved = qkvi_fpstate_enter();
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
     const qkv_status status = open_and_run(&eval, text, grammar, error);
     qkvi_fpstate_leave(saved);
     if (status == QKV_OK)

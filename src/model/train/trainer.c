@@ -94,7 +94,7 @@ qkv_status qkv_train(qkv_ctx *ctx, const qkv_train_options *options, qkv_error *
     QKV_TRY(qkvi_options_read(&own, sizeof own, options, "qkv_train_options", error));
     QKV_TRY(qkvi_train_options_check(&own, error));
     qkvi_trainer trainer = { .ctx = ctx, .options = &own };
-    const uint32_t saved = qkvi_fpstate_enter();
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
     const qkv_status status = train(&trainer, error);
     qkvi_trainer_close(&trainer);
     qkvi_fpstate_leave(saved);

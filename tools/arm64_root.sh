@@ -1,0 +1,24 @@
+#!/bin/sh
+# arm64_root.sh FOLDER: Debian's arm64 packages that qkv is built and tested with, unpacked into FOLDER/root, for a cross compiler
+# and for qemu-aarch64 -L. Nothing is installed: apt-get gets lists and a cache of its own in FOLDER, and keeps the system's sources.
+set -eu
+packages="libc6-dev libjansson-dev libutf8proc-dev zlib1g-dev libcairo2-dev libpango1.0-dev libcmocka-dev fontconfig-config fonts-dejavu-core"
+mkdir -p "$1"
+folder=$(cd "$1" && pwd)
+stamp="$folder/packages"
+[ "$(cat "$stamp" 2>/dev/null)" = "$packages" ] && exit 0
+rm -rf "$folder/root" "$stamp"
+mkdir -p "$folder/root" "$folder/lists/partial" "$folder/cache/archives/partial"
+: >"$folder/status" # nothing is installed there: every dependency is fetched
+
+own_apt_get() {
+    apt-get -qq -o Dir::State="$folder" -o Dir::State::status="$folder/status" -o Dir::Cache="$folder/cache" \
+        -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o APT::Sandbox::User="$(id -un)" -o Debug::NoLocking=1 "$@"
+}
+own_apt_get update
+own_apt_get install --download-only -y --no-install-recommends $packages
+for package in "$folder"/cache/archives/*.deb; do
+    dpkg-deb -x "$package" "$folder/root"
+done
+rm -rf "$folder/cache"
+printf '%s\n' "$packages" >"$stamp"

@@ -1,0 +1,35 @@
+# AArch64: everything cross-compiled by gcc, warnings are errors; run under qemu-user: NEON has the bits of scalar code, and the
+# tool writes the bytes that it writes here. The kernels by clang, too. No spills. (Left out are tests that take minutes, and those
+# that fork while threads run: qemu aborts.)
+. tools/deep/lib.sh
+tools/arm64_root.sh build/arm64
+./dev build release
+fast='^(golden_(attention|bert|tokenizer)|prop_(attention|store_mutations)|hostile_attention_fpstate'
+fast="$fast|unit_(attention_(check|unseen)|attn_desc|core_(cpu|memory|rng|status)|ctx|gemm|inspect|layer_kernels|run|store_.*|train_parts|vocab))\$"
+preset_tests aarch64 -R "$fast"
+build=build/aarch64
+emulated="qemu-aarch64 -L build/arm64/root"
+folder=build/deep/arm64
+rm -rf "$folder"
+mkdir -p "$folder"
+. tools/deep/outputs.sh
+
+$emulated "$build/qkv" info | grep "used: neon"
+case_ok "neon is what AArch64 takes"
+outputs native build/release/qkv
+for isa in scalar neon; do
+    (export QKV_ISA=$isa && outputs "$isa" $emulated "$build/qkv")
+    same_as_native "$isa"
+done
+$emulated "$build/qkv-check" --cases 100
+n_cases=$((n_cases + 200))
+
+cmake --preset aarch64 -B build/aarch64-clang -DCMAKE_C_COMPILER=clang -DQKV_TESTS=ON
+cmake --build build/aarch64-clang --target qkv-check
+$emulated build/aarch64-clang/qkv-check --cases 30
+n_cases=$((n_cases + 60))
+for compiled in "$build" build/aarch64-clang; do
+    sh tools/check_spills.sh "$compiled"
+    case_ok "$compiled: no spills"
+done
+echo "$n_cases cases"

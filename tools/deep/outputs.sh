@@ -1,0 +1,25 @@
+# What the tool computes here, file by file, to be compared with what it computes on other processors (sourced).
+data=tests/cli/data
+text="I was watching the [MASK] when it opened."
+gradients="--grad-out $data/grad.npy --causal bottom-right"
+arrays() { echo "--q $data/q.npy --k $data/k.npy --v $data/v.npy -o $1.o.npy --lse $1.lse.npy --dq $1.dq.npy --dk $1.dk.npy --dv $1.dv.npy"; }
+case_ok() {
+    echo "ok: $*"
+    n_cases=$((n_cases + 1))
+}
+
+# outputs PREFIX COMMAND…: the files of PREFIX, made by the tool that the command runs
+outputs() {
+    to=$folder/$1
+    shift
+    "$@" look "$text" >"$to.look"
+    "$@" look --json "$text" >"$to.json"
+    "$@" attend $(arrays "$to") $gradients
+    "$@" attend --threads 2 --softcap 3 $(arrays "$to.capped") --grad-out $data/grad.npy
+}
+same_as_native() {
+    for file in "$folder"/native.*; do
+        cmp "$file" "$folder/$1${file#"$folder/native"}"
+        case_ok "$1: ${file##*/} is the native one"
+    done
+}
