@@ -50,10 +50,10 @@ void case_options(rng *r, check_case *c, const recipe *x) {
     add_positions(r, c, x);
     if (recipe_has(x, FEATURE_KV_LEN)) d->flags |= QKV_SET_KV_LEN;
     if (recipe_has(x, FEATURE_Q_LEN)) d->flags |= QKV_SET_Q_LEN;
-    for (int b = 0; b < CASE_MAX_BATCH; b++) {
+    for (int64_t b = 0; b < d->n_batch; b++) {
         c->q_offsets[b] = rng_between(r, -30, 30);
-        c->kv_len[b] = rng_chance(r, 15) ? 0 : rng_between(r, 0, d->len_k);
-        c->q_len[b] = rng_between(r, 0, d->len_q);
+        c->kv_len[b] = rng_chance(r, 15) ? 0 : rng_between(r, 0, layout_rows(d, 'k', b));
+        c->q_len[b] = rng_between(r, 0, layout_rows(d, 'q', b));
         c->prefix_len[b] = rng_between(r, 0, d->len_k);
     }
     d->kv_len = c->kv_len;

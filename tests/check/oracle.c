@@ -73,8 +73,8 @@ static void backward_pair(const qkv_attention_desc *d, const operands *x, int64_
     const double p = run->r.p[j], keep = run->r.keep[j];
     double d_p = 0;
     for (int64_t c = 0; c < d->head_dim_v; c++) {
-        d_p += d_o[c] * v[c] * keep;
-        d_v[c] += p * keep * d_o[c];
+        d_p += keep > 0 ? d_o[c] * v[c] * keep : 0;
+        d_v[c] += keep > 0 ? p * keep * d_o[c] : 0;
     }
     const double slope = (d_p - delta) * run->r.t[j], ds = rule_scale(d) * slope * p;
     if (out->d_mask) out->d_mask[at_q * d->len_k + j] = (d_p - delta) * p;

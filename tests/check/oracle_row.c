@@ -63,7 +63,7 @@ static void row_score(const qkv_attention_desc *d, const operands *x, int64_t b,
     r->magnitude = largest(r->magnitude, fabs(scale) * size);
     r->bias = largest(r->bias, fabs(mask) + fabs(slope));
     for (int64_t c = 0; c < d->head_dim_v; c++)
-        r->v_max = largest(r->v_max, fabs(v[c]) * r->keep[j]);
+        if (r->keep[j] > 0) r->v_max = largest(r->v_max, fabs(v[c]) * r->keep[j]);
 }
 
 void row_run(const qkv_attention_desc *d, const operands *x, int64_t b, int64_t h, int64_t i,
@@ -99,8 +99,12 @@ void row_values(const qkv_attention_desc *d, const operands *x, int64_t b, int64
                 double *o) {
     for (int64_t c = 0; c < d->head_dim_v; c++) o[c] = 0;
     for (int64_t j = 0; j < d->len_k; j++) {
-        if (!r->sees[j]) continue;
+        if (!r->sees[j] || r->keep[j] == 0) continue; /* a dropped weight is exactly 0 */
         const double *const v = x->v + oracle_row_k(d, b, h, j) * d->head_dim_v;
         for (int64_t c = 0; c < d->head_dim_v; c++) o[c] += r->p[j] * r->keep[j] * v[c];
     }
+    /* The sum of all weights is in every o, but for one that is 0 by decree. */
+    const bool none = d->flags & QKV_SET_DROPOUT && d->dropout == 1;
+    for (int64_t c = 0; isnan(r->lse) && r->n_visible && !none && c < d->head_dim_v; c++)
+        o[c] = NAN;
 }

@@ -20,7 +20,7 @@ static const struct {
     [FEATURE_SINKS] = { "sinks", 15, true },
     [FEATURE_SOFTCAP] = { "soft cap", 20, true },
     [FEATURE_DROPOUT] = { "dropout", 15, false },
-    [FEATURE_VARLEN] = { "varlen", 15, false },
+    [FEATURE_VARLEN] = { "varlen", 15, true },
     [FEATURE_GQA] = { "GQA", 45, true },
     [FEATURE_DV] = { "Dv != D", 30, true },
     [FEATURE_SCALE] = { "scale", 25, true },

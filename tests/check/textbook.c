@@ -52,10 +52,10 @@ static void textbook_pair(const qkv_attention_desc *d, const operands *x, int64_
     const float extra = (float)rule_bias(d, b, h, i, j) + (float)rule_distance(d, b, h, i, j);
     const float s = score_f32(d, dot_f32(out, q, k, d->head_dim, ELEMENT_F32, 0), extra, &t);
     const float p = expf(s - lse);
-    const float d_p = dot_f32(out, d_o, v, d->head_dim_v, ELEMENT_F32, 0) * keep;
+    const float d_p = keep > 0 ? dot_f32(out, d_o, v, d->head_dim_v, ELEMENT_F32, 0) * keep : 0;
     const float d_s = p * (d_p - delta), ds = d_s * t * (float)rule_scale(d);
     if (out->d_mask) out->d_mask[at_q * d->len_k + j] = d_s;
-    for (int64_t c = 0; c < d->head_dim_v; c++)
+    for (int64_t c = 0; keep > 0 && c < d->head_dim_v; c++)
         out->d_v[at_k * d->head_dim_v + c] += p * keep * (float)d_o[c];
     for (int64_t c = 0; c < d->head_dim; c++) {
         out->d_q[at_q * d->head_dim + c] += ds * (float)k[c];
