@@ -78,6 +78,18 @@ void check_parts(const check_options *options, uint64_t seed, check_report *repo
 /* The instruction sets to check, "scalar" first. Returns how many. */
 int check_isas(const check_options *options, const char *isas[CHECK_MAX_ISAS]);
 
+typedef struct check_setup {
+    const char *isa;
+    int n_threads;
+    uint64_t modes; /* of the host, during the calls */
+} check_setup;
+
+/* Forward and backward; false, with nothing to free, if one of them failed. */
+bool check_call(const check_case *c, const check_setup *s, outputs *x, check_report *report);
+/* One of the batches in a call of its own: the same bits as in `all`. */
+void check_alone(const check_case *c, const check_setup *s, const outputs *all, rng *r,
+                 check_report *report);
+
 /* Within the bounds? The results of scalar code, against the oracle. */
 void compare_forward(const check_case *c, const outputs *x, check_report *report);
 void compare_backward(const check_case *c, const outputs *x, check_report *report);

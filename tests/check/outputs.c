@@ -68,6 +68,12 @@ elem_type outputs_element(const qkv_attention_desc *d, int n) {
     return n == 0 ? element_of_o(d) : n >= 2 && n <= 4 ? (elem_type)d->dtype : ELEMENT_F32;
 }
 
+size_t outputs_mask_bytes(const qkv_attention_desc *d) {
+    return d->mask_type == QKV_MASK_F32                                    ? 4
+           : d->mask_type == QKV_MASK_BF16 || d->mask_type == QKV_MASK_F16 ? 2
+                                                                           : 1;
+}
+
 void outputs_free(outputs *x) {
     guarded *const all[OUTPUTS] = { &x->o,   &x->lse,     &x->d_q,   &x->d_k,
                                     &x->d_v, &x->d_sinks, &x->d_mask };

@@ -29,6 +29,9 @@ void outputs_free(outputs *x);
 const guarded *outputs_at(const outputs *x, int n);
 elem_type outputs_element(const qkv_attention_desc *d, int n);
 
+/* Bytes of an element of the explicit mask; of 8 packed bits, 1. */
+size_t outputs_mask_bytes(const qkv_attention_desc *d);
+
 /* The name of the first array that was written outside of its rows; NULL: none. */
 const char *outputs_spoilt(const check_case *c, const outputs *x);
 

@@ -9,16 +9,10 @@
 #include "check/check.h"
 #include "check/host_state.h"
 
-typedef struct setup {
-    const char *isa;
-    int n_threads;
-    uint64_t modes; /* the host's, during the calls */
-} setup;
-
 /* ---- Running --------------------------------------------------------------------------------- */
 
-static bool check_status(qkv_status status, const char *call, const setup *s, const qkv_ctx *ctx,
-                         check_report *report) {
+static bool check_status(qkv_status status, const char *call, const check_setup *s,
+                         const qkv_ctx *ctx, check_report *report) {
     if (host_modes() != s->modes)
         check_failed(report,
                      "%s on %s changed the floating-point modes from 0x%" PRIx64 " to 0x%" PRIx64,
@@ -49,7 +43,7 @@ qkv_attention_grads outputs_grads(const check_case *c, const outputs *x) {
     return grads;
 }
 
-static bool call_both(qkv_ctx *ctx, const check_case *c, const setup *s, const outputs *x,
+static bool call_both(qkv_ctx *ctx, const check_case *c, const check_setup *s, const outputs *x,
                       check_report *report) {
     const qkv_attention_grads grads = outputs_grads(c, x);
     const uint64_t saved = host_modes();
@@ -66,7 +60,7 @@ static bool call_both(qkv_ctx *ctx, const check_case *c, const setup *s, const o
     return ok;
 }
 
-static bool run(const check_case *c, const setup *s, outputs *x, check_report *report) {
+bool check_call(const check_case *c, const check_setup *s, outputs *x, check_report *report) {
     qkv_ctx *ctx = NULL;
     qkv_error error = { QKV_OK, "" };
     qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
@@ -102,8 +96,8 @@ int64_t first_difference_of(elem_type type, const void *x, const void *y, size_t
     return -1;
 }
 
-static void compare_bits(const check_case *c, const outputs *x, const outputs *y, const setup *s,
-                         check_report *report) {
+static void compare_bits(const check_case *c, const outputs *x, const outputs *y,
+                         const check_setup *s, check_report *report) {
     for (int n = 0; n < OUTPUTS; n++) {
         const elem_type type = outputs_element(&c->d, n);
         const guarded *const ours = outputs_at(x, n), *const scalar = outputs_at(y, n);
@@ -129,15 +123,16 @@ void check_case_everywhere(const check_options *options, const check_case *c, ui
     outputs scalar, other;
     const char *isas[CHECK_MAX_ISAS];
     const int n_isas = check_isas(options, isas);
-    const setup first = { isas[0], 1, host_modes_of(0) };
-    if (!run(c, &first, &scalar, report)) return;
+    const check_setup first = { isas[0], 1, host_modes_of(0) };
+    if (!check_call(c, &first, &scalar, report)) return;
     compare_forward(c, &scalar, report);
     if (!c->forward_only) compare_backward(c, &scalar, report);
     for (int n = 0; n < n_isas; n++) {
-        const setup s = { isas[n], (int)rng_between(&r, 1, 16),
-                          host_modes_of((int)rng_between(&r, 0, HOST_MODES - 1)) };
-        if (!run(c, &s, &other, report)) continue;
+        const check_setup s = { isas[n], (int)rng_between(&r, 1, 16),
+                                host_modes_of((int)rng_between(&r, 0, HOST_MODES - 1)) };
+        if (!check_call(c, &s, &other, report)) continue;
         compare_bits(c, &other, &scalar, &s, report);
+        if (n == n_isas - 1) check_alone(c, &s, &other, &r, report);
         outputs_free(&other);
     }
     outputs_free(&scalar);
