@@ -17,7 +17,7 @@ enum { CASE_SECONDS = 120 };
 const char *const check_bound_names[BOUNDS] = {
     "o", "lse", "d_q", "d_k", "d_v", "d_sinks", "d_mask"
 };
-const char *const check_kind_names[CHECK_KINDS] = { "parts", "whole" };
+const char *const check_kind_names[CHECK_KINDS] = { "parts", "whole", "pairs" };
 
 typedef void check_function(const check_options *options, uint64_t seed, check_report *report);
 
@@ -63,9 +63,15 @@ static void guarded_call(check_function *function, const check_options *options,
         check_failed(report, "%s", WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "it exited");
 }
 
+int check_failures(const check_summary *summary) {
+    int n = 0;
+    for (int kind = 0; kind < CHECK_KINDS; kind++) n += summary->n_failed[kind];
+    return n;
+}
+
 static void tell_failure(const check_options *options, int kind, uint64_t seed,
                          const check_report *report, check_summary *summary) {
-    const int before = summary->n_failed[CHECK_PARTS] + summary->n_failed[CHECK_WHOLE];
+    const int before = check_failures(summary);
     summary->n_failed[kind]++;
     if (before == 0) {
         summary->first_kind = kind;
@@ -77,50 +83,68 @@ static void tell_failure(const check_options *options, int kind, uint64_t seed,
                 seed, report->message);
 }
 
-static void run_cases(const check_options *options, int kind, check_summary *summary) {
+static void add_report(int kind, int n, const check_report *report, check_summary *summary) {
+    double share = 0;
+    summary->n_cases[kind]++;
+    for (int b = 0; b < BOUNDS; b++) {
+        share = fmax(share, report->fraction[b]);
+        summary->fraction[b] = fmax(summary->fraction[b], report->fraction[b]);
+    }
+    summary->compared += report->compared;
+    summary->mismatches += report->mismatches;
+    if (kind != CHECK_PAIRS) return;
+    check_cell *const cell = &summary->pairs[n % PAIRS][n / PAIRS % TYPES];
+    cell->n_cases++;
+    cell->n_failed += report->failures != 0;
+    cell->numbers += report->numbers;
+    cell->share = fmax(cell->share, share);
+}
+
+/* Is there such a case? Among the pairs, some are not. */
+static bool has_case(int kind, int n) {
+    if (kind != CHECK_PAIRS) return true;
+    const pair p = pair_of(n % PAIRS);
+    return type_exists(n / PAIRS % TYPES) && pair_exists(p) && !pair_refusal(p);
+}
+
+static int count_of(const check_options *options, int kind) {
+    return kind == CHECK_PAIRS ? options->n_pairs * PAIRS * TYPES : options->n_cases;
+}
+
+static void run_cases(const check_options *options, int kind, int64_t before,
+                      check_summary *summary) {
+    static check_function *const functions[CHECK_KINDS] = { check_parts, check_whole, check_pair };
     check_report *const report =
         mmap(NULL, sizeof *report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    const int n_cases = options->one ? 1 : options->n_cases;
+    const int n_cases = options->one ? 1 : count_of(options, kind);
+    int64_t total = 0;
     if (report == MAP_FAILED) {
         const check_report none = { .failures = 1, .message = "no memory for a report" };
         tell_failure(options, kind, options->seed, &none, summary);
         return;
     }
+    for (int k = 0; k < CHECK_KINDS; k++) total += count_of(options, k);
     for (int n = 0; n < n_cases; n++) {
-        const uint64_t seed = options->seed + (uint64_t)n;
-        guarded_call(kind == CHECK_PARTS ? check_parts : check_whole, options, seed, report);
-        summary->n_cases[kind]++;
-        for (int b = 0; b < BOUNDS; b++)
-            summary->fraction[b] = fmax(summary->fraction[b], report->fraction[b]);
-        summary->compared += report->compared;
-        summary->mismatches += report->mismatches;
-        if (report->failures) tell_failure(options, kind, seed, report, summary);
-        if (options->progress)
-            options->progress(options->user, (int64_t)kind * n_cases + n + 1,
-                              (int64_t)CHECK_KINDS * n_cases);
+        const uint64_t seed = options->one          ? options->seed
+                              : kind == CHECK_PAIRS ? pair_seed(options->seed, n)
+                                                    : options->seed + (uint64_t)n;
+        if (options->one || has_case(kind, n)) {
+            guarded_call(functions[kind], options, seed, report);
+            add_report(kind, n, report, summary);
+            if (report->failures) tell_failure(options, kind, seed, report, summary);
+        }
+        if (options->progress) options->progress(options->user, before + n + 1, total);
     }
     munmap(report, sizeof *report);
 }
 
 int check_run(const check_options *options, check_summary *summary) {
+    int64_t before = 0;
     memset(summary, 0, sizeof *summary);
     summary->n_isas = check_isas(options, summary->isas);
-    for (int kind = 0; kind < CHECK_KINDS; kind++)
-        if (!options->one || options->parts == (kind == CHECK_PARTS))
-            run_cases(options, kind, summary);
-    return summary->n_failed[CHECK_PARTS] + summary->n_failed[CHECK_WHOLE];
-}
-
-void check_print(const check_summary *summary, FILE *out) {
-    fprintf(out, "instruction sets:");
-    for (int n = 0; n < summary->n_isas; n++) fprintf(out, " %s", summary->isas[n]);
-    fputc('\n', out);
-    for (int kind = 0; kind < CHECK_KINDS; kind++)
-        fprintf(out, "%-5s %d cases, %d failed\n", check_kind_names[kind], summary->n_cases[kind],
-                summary->n_failed[kind]);
-    fprintf(out, "largest share of a bound:");
-    for (int b = 0; b < BOUNDS; b++)
-        fprintf(out, "%s %s %.3f", b ? "," : "", check_bound_names[b], summary->fraction[b]);
-    fprintf(out, "\nsame bits: %" PRId64 " comparisons, %" PRId64 " mismatches\n",
-            summary->compared, summary->mismatches);
+    for (int kind = 0; kind < CHECK_KINDS; kind++) {
+        if (!options->one || options->kind == kind) run_cases(options, kind, before, summary);
+        before += count_of(options, kind);
+    }
+    return check_failures(summary);
 }

@@ -14,26 +14,36 @@
 #include <stdio.h>
 
 #include "check/outputs.h"
+#include "check/pairs.h"
 
 /* In the order of the arrays of outputs. */
 enum { BOUND_O, BOUND_LSE, BOUND_D_Q, BOUND_D_K, BOUND_D_V, BOUND_D_SINKS, BOUND_D_MASK, BOUNDS };
 extern const char *const check_bound_names[BOUNDS];
 
-enum { CHECK_PARTS, CHECK_WHOLE, CHECK_KINDS }; /* of kernel tables; forward and backward calls */
+/* Of kernel tables; random forward and backward calls; those with every pair of features. */
+enum { CHECK_PARTS, CHECK_WHOLE, CHECK_PAIRS, CHECK_KINDS };
 extern const char *const check_kind_names[CHECK_KINDS];
 
 enum { CHECK_MAX_ISAS = 8 };
 
 typedef struct check_options {
-    int n_cases;     /* of each kind */
+    int n_cases;     /* of parts and whole calls */
+    int n_pairs;     /* of each pair, in each type: so many sizes */
     uint64_t seed;   /* of the first case; the others follow from it */
     bool one;        /* that one case only, in this process */
-    bool parts;      /* with one: a case of parts */
+    int kind;        /* with one: its kind */
     const char *isa; /* NULL: all that are usable here */
     FILE *failures;  /* where each failure is told at once; nullable */
     void (*progress)(void *user, int64_t done, int64_t total); /* nullable */
     void *user;
 } check_options;
+
+/* What was compared in one type, for one pair. */
+typedef struct check_cell {
+    int n_cases, n_failed;
+    int64_t numbers; /* with the oracle */
+    double share;    /* the largest of any bound */
+} check_cell;
 
 typedef struct check_summary {
     const char *isas[CHECK_MAX_ISAS]; /* that ran, "scalar" first */
@@ -42,6 +52,7 @@ typedef struct check_summary {
     double fraction[BOUNDS]; /* the largest share of each bound that was used */
     /* Arrays that were compared bit by bit with those of scalar code, and those that differed. */
     int64_t compared, mismatches;
+    check_cell pairs[PAIRS][TYPES];
     int first_kind; /* of the first failure, if there is one */
     uint64_t first_seed;
     char first_message[1024];
@@ -49,8 +60,13 @@ typedef struct check_summary {
 
 /* Returns the number of failures. */
 int check_run(const check_options *options, check_summary *summary);
+int check_failures(const check_summary *summary);
 /* Instruction sets, counts and shares, a line each. */
 void check_print(const check_summary *summary, FILE *out);
+/* Every pair on a line: for each type the numbers that were compared and the largest share. */
+void check_print_pairs(const check_summary *summary, FILE *out);
+/* All pairs of a type; n_cases counts pairs. */
+check_cell check_pairs_of_type(const check_summary *summary, int type);
 
 /* ---- Between the files of qkv-check ---------------------------------------------------------- */
 
@@ -60,6 +76,7 @@ typedef struct check_report {
     char message[1024];           /* of the first failure */
     double fraction[BOUNDS];      /* the largest share of each bound that was used */
     int64_t compared, mismatches; /* arrays, bit by bit */
+    int64_t numbers;              /* compared with the oracle */
 } check_report;
 
 __attribute__((format(printf, 2, 3))) void check_failed(check_report *report, const char *format,
@@ -74,6 +91,10 @@ void check_case_everywhere(const check_options *options, const check_case *c, ui
 
 void check_whole(const check_options *options, uint64_t seed, check_report *report);
 void check_parts(const check_options *options, uint64_t seed, check_report *report);
+
+/* Of a pair: the seed of the run, and which pair, type and size. */
+uint64_t pair_seed(uint64_t run, int n);
+void check_pair(const check_options *options, uint64_t seed, check_report *report);
 
 /* The instruction sets to check, "scalar" first. Returns how many. */
 int check_isas(const check_options *options, const char *isas[CHECK_MAX_ISAS]);

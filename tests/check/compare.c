@@ -17,6 +17,7 @@ static const double EPSILON = 0x1p-24;
 
 static void within(check_report *report, int which, elem_type type, double ours, double exact,
                    double bound, const int64_t at[4]) {
+    report->numbers++;
     /* f32 has its rounding in the bound. Beyond the range of the type an infinity is right. */
     const bool narrow = type != ELEMENT_F32;
     if (isfinite(exact) && narrow) {
