@@ -10,38 +10,45 @@
 #include "session.h"
 #include "term.h"
 
-enum { DEFAULT_CASES = 500 };
+enum { DEFAULT_CASES = 500, DEFAULT_PAIRS = 1 };
 
 struct check_command_options {
     struct cli_common common;
     const char *isa;
-    struct arg_int seed, cases;
+    struct arg_int seed, cases, pairs;
+    bool table;
 };
 
 static void show_progress(void *user, int64_t done, int64_t total) {
     progress_bar(user, "check", done, total);
 }
 
+static int pairs_of(const struct check_command_options *options) {
+    return options->pairs.set ? (int)options->pairs.value : DEFAULT_PAIRS;
+}
+
 /* What to say to see a failure again. */
 static void print_failure(const struct check_command_options *options,
                           const check_summary *summary) {
+    const bool of_pair = summary->first_kind == CHECK_PAIRS;
+    const uint64_t seed = summary->first_seed;
     printf("\nfirst failure: %s, seed %" PRIu64 ": %s\nagain with: qkv check --seed %" PRIu64
-           " --cases 1",
-           check_kind_names[summary->first_kind], summary->first_seed, summary->first_message,
-           summary->first_seed);
+           " --cases 1 --pairs %d",
+           check_kind_names[summary->first_kind], seed, summary->first_message,
+           of_pair ? pair_run(seed) : seed, of_pair ? pairs_of(options) : 0);
     if (options->isa) printf(" --isa %s", options->isa);
     putchar('\n');
 }
 
 static json_t *failure_json(const check_summary *summary) {
-    const int failed = summary->n_failed[CHECK_PARTS] + summary->n_failed[CHECK_WHOLE];
-    if (failed == 0) return json_null();
+    if (check_failures(summary) == 0) return json_null();
     return json_pack("{s:s,s:I,s:s}", "kind", check_kind_names[summary->first_kind], "seed",
                      (json_int_t)summary->first_seed, "message", summary->first_message);
 }
 
 static void print_json(const check_summary *summary, uint64_t seed) {
-    json_t *isas = json_array(), *shares = json_object(), *object = json_object();
+    json_t *isas = json_array(), *shares = json_object(), *types = json_object();
+    json_t *object = json_object();
     for (int n = 0; n < summary->n_isas; n++)
         json_array_append_new(isas, json_string(summary->isas[n]));
     json_object_set_new(object, "isas", isas);
@@ -50,6 +57,14 @@ static void print_json(const check_summary *summary, uint64_t seed) {
         json_object_set_new(object, check_kind_names[kind],
                             json_pack("{s:i,s:i}", "n_cases", summary->n_cases[kind], "n_failed",
                                       summary->n_failed[kind]));
+    for (int type = 0; type < TYPES; type++) {
+        const check_cell all = check_pairs_of_type(summary, type);
+        if (all.n_cases)
+            json_object_set_new(types, check_types[type].name,
+                                json_pack("{s:i,s:I,s:f}", "n_pairs", all.n_cases, "n_numbers",
+                                          (json_int_t)all.numbers, "largest_share", all.share));
+    }
+    json_object_set_new(object, "pairs_of_type", types);
     for (int b = 0; b < BOUNDS; b++)
         json_object_set_new(shares, check_bound_names[b], json_real(summary->fraction[b]));
     json_object_set_new(object, "largest_share_of_bound", shares);
@@ -67,9 +82,10 @@ static int check(const struct cli_command *command, const void *data, int n_word
     const int code = options->isa ? session_isa(command, "--isa", options->isa) : EXIT_OK;
     if (code) return code;
     struct progress progress;
-    check_summary summary;
+    static check_summary summary; /* a table: large */
     const check_options run = {
         .n_cases = options->cases.set ? (int)options->cases.value : DEFAULT_CASES,
+        .n_pairs = pairs_of(options),
         .seed = options->seed.set ? (uint64_t)options->seed.value : 1,
         .isa = options->isa,
         .progress = show_progress,
@@ -81,6 +97,7 @@ static int check(const struct cli_command *command, const void *data, int n_word
     if (options->common.json) {
         print_json(&summary, run.seed);
     } else {
+        if (options->table) check_print_pairs(&summary, stdout);
         check_print(&summary, stdout);
         if (failures) print_failure(options, &summary);
     }
@@ -90,11 +107,21 @@ static int check(const struct cli_command *command, const void *data, int n_word
 static const struct cli_option check_table[] = {
     { .name = "--cases",
       .argument = "N",
-      .help = "cases of each kind (500)",
+      .help = "cases of parts and of whole calls (500)",
       .kind = ARG_INT,
       .offset = offsetof(struct check_command_options, cases),
       .min = 1,
       .max = 1000000 },
+    { .name = "--pairs",
+      .argument = "N",
+      .help = "sizes of each pair of features, in each type (1); 0: no pairs",
+      .kind = ARG_INT,
+      .offset = offsetof(struct check_command_options, pairs),
+      .max = PAIR_SIZES },
+    { .name = "--table",
+      .help = "also every pair on a line",
+      .kind = ARG_FLAG,
+      .offset = offsetof(struct check_command_options, table) },
     { .name = "--seed",
       .argument = "N",
       .help = "seed of the first case; the others have the next ones (1)",
@@ -116,8 +143,10 @@ const struct cli_command cmd_check = {
     .details =
         "Runs random problems forward and backward. Scalar code is compared with a textbook in "
         "double precision, within the bounds that are promised; every other instruction set, with "
-        "random numbers of threads, with scalar code, bit by bit ('whole'). Then the pieces that "
-        "kernels are made of, in the same way ('parts'). Arrays end at memory without access, and "
+        "random numbers of threads, with scalar code, bit by bit ('whole'); so does each batch "
+        "alone. The same for every pair of features, in every type, in sizes that cross the edges "
+        "of blocks ('pairs'), and for the pieces that kernels are made of ('parts'). Arrays end at "
+        "memory without access, and "
         "each case is a process of its own: a crash is a failure like any other. Printed is the "
         "largest share of each bound that was used, and the first failure with its seed, which "
         "repeats it. Exit code: 0 if nothing failed, otherwise 1.\n\n"

@@ -47,7 +47,7 @@ _qkv_options() {
     eval) echo "--text --grammar --seed --model --check-finite --json --threads --isa --quiet -v --help" ;;
     info) echo "--strict --check-finite --json --threads --isa -v --help" ;;
     bench) echo "--rounds --list --json --compare --from --fail-above --threads --isa --help" ;;
-    check) echo "--cases --seed --isa --json --quiet --help" ;;
+    check) echo "--cases --pairs --table --seed --isa --json --quiet --help" ;;
     tokenize) echo "--pair --model --check-finite --json --jsonl -v --help" ;;
     help) echo "--format --help" ;;
     esac
@@ -146,6 +146,7 @@ _qkv_value() {
     'bench --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
     'bench ') echo 'forward|causal|masks|gqa|backward|small' ;;
     'check --cases') echo '' ;;
+    'check --pairs') echo '' ;;
     'check --seed') echo '' ;;
     'check --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
     'tokenize --pair') echo '' ;;

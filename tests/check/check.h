@@ -94,6 +94,7 @@ void check_parts(const check_options *options, uint64_t seed, check_report *repo
 
 /* Of a pair: the seed of the run, and which pair, type and size. */
 uint64_t pair_seed(uint64_t run, int n);
+uint64_t pair_run(uint64_t seed);
 void check_pair(const check_options *options, uint64_t seed, check_report *report);
 
 /* The instruction sets to check, "scalar" first. Returns how many. */

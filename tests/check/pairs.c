@@ -46,11 +46,12 @@ enum { RUN_SHIFT = 20 };
 _Static_assert(PAIRS *TYPES *PAIR_SIZES < 1 << RUN_SHIFT, "a case of a run has its own seed");
 
 uint64_t pair_seed(uint64_t run, int n) { return run << RUN_SHIFT | (uint64_t)n; }
+uint64_t pair_run(uint64_t seed) { return seed >> RUN_SHIFT; }
 
 void check_pair(const check_options *options, uint64_t seed, check_report *report) {
     const int n = (int)(seed % (1u << RUN_SHIFT));
     const int index = n % PAIRS, type = n / PAIRS % TYPES;
-    const int size = n / PAIRS / TYPES + 5 * index + 3 * type + (int)(seed >> RUN_SHIFT) % 7;
+    const int size = n / PAIRS / TYPES + 5 * index + 3 * type + (int)(pair_run(seed) % 7);
     rng r = { seed };
     const recipe x = pair_recipe(pair_of(index), type, size, &r);
     check_case c;

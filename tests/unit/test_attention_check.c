@@ -46,7 +46,7 @@ static void test_failures(void **state) {
     char *told = NULL;
     size_t n_told = 0;
     FILE *failures = open_memstream(&told, &n_told);
-    check_summary summary;
+    static check_summary summary;
     const check_options options = {
         .n_cases = 10, .seed = 10, .failures = failures, .progress = on_progress, .user = &seen
     };
@@ -71,15 +71,38 @@ static void test_failures(void **state) {
 
 static void test_one_isa(void **state) {
     (void)state;
-    check_summary summary;
+    static check_summary summary;
     const check_options options = { .n_cases = 1, .seed = 1, .isa = "scalar" };
     assert_int_equal(check_run(&options, &summary), 0);
     assert_int_equal(summary.n_isas, 1);
     assert_string_equal(summary.first_message, "");
 }
 
+/* Each pair once; those that cannot be written down are exactly these. */
+static void test_pairs(void **state) {
+    static const feature refused[][2] = { { FEATURE_MASK_BOOL, FEATURE_MASK_BITS },
+                                          { FEATURE_MASK_BOOL, FEATURE_MASK_ADDED },
+                                          { FEATURE_MASK_BITS, FEATURE_MASK_ADDED } };
+    (void)state;
+    int n_refused = 0, at = 0;
+    for (int a = 0; a < FEATURE_PAIRED; a++)
+        for (int b = a; b < FEATURE_PAIRED; b++, at++) {
+            const pair p = pair_of(at);
+            assert_int_equal(p.a, a);
+            assert_int_equal(p.b, b);
+            if (!pair_refusal(p)) continue;
+            assert_in_range(n_refused, 0, 2);
+            assert_int_equal(p.a, refused[n_refused][0]);
+            assert_int_equal(p.b, refused[n_refused][1]);
+            n_refused++;
+        }
+    assert_int_equal(at, PAIRS);
+    assert_int_equal(n_refused, 3);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_failures),
+                                        cmocka_unit_test(test_pairs),
                                         cmocka_unit_test(test_one_isa) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
