@@ -10,10 +10,11 @@
 
 #include "cli.h"
 #include "peak.h"
+#include <qkv/kv.h>
 
 enum { BENCH_MOST_ROUNDS = 101 };
 
-enum bench_call { BENCH_FORWARD, BENCH_BACKWARD, BENCH_BOTH };
+enum bench_call { BENCH_FORWARD, BENCH_BACKWARD, BENCH_BOTH, BENCH_DECODE };
 
 /* Arrays of a case, filled once. */
 struct bench {
@@ -21,19 +22,21 @@ struct bench {
     enum bench_call call;
     qkv_attention_desc desc;
     qkv_attention_grads grads;
+    qkv_kv_view view; /* of k and v, for BENCH_DECODE */
     void *q, *k, *v, *o;
     float *lse;
-    void *memory; /* of all of them */
-    void *rule;   /* malloc: what a rule needs, such as a mask */
-    double pairs; /* of a query and a key that are counted, of one head of one batch */
-    double bytes; /* that a call must read and write at least once */
+    void *memory;    /* of all of them */
+    void *rule;      /* malloc: what a rule needs, such as a mask */
+    double pairs;    /* of a query and a key that are counted, of one head of one batch */
+    double bytes;    /* that a call must read and write at least once */
+    double kv_bytes; /* those of k and v */
 };
 
 /* sizes: batch, heads, key/value heads, queries, keys, channels of q and k, of v. */
 struct bench_case {
     const char *name; /* its first word is the suite */
     enum bench_call call;
-    qkv_dtype dtype;
+    qkv_dtype dtype; /* of all arrays; BENCH_DECODE: of k and v, where q has no such type */
     int64_t sizes[7];
     /*
      * Sets flags and arrays of bench->desc, and bench->pairs if it hides keys. False: no memory.
@@ -55,6 +58,8 @@ void bench_free(struct bench *bench);
 bool bench_causal(struct bench *bench);
 bool bench_window(struct bench *bench);
 bool bench_segments(struct bench *bench);
+bool bench_packed(struct bench *bench);
+bool bench_packed_causal(struct bench *bench);
 bool bench_bools(struct bench *bench);
 bool bench_bits(struct bench *bench);
 bool bench_numbers(struct bench *bench);
@@ -82,6 +87,11 @@ struct bench_result {
  */
 qkv_status bench_measure(struct bench *bench, const struct bench_case *c, int rounds,
                          struct bench_result *result);
+
+/* The parts of it: one call; operations of a call; what bounds it: decode is bound by reading K and V. */
+qkv_status bench_call_once(const struct bench *bench);
+double bench_operations(const struct bench *bench);
+enum peak_kind bench_peak_of(const struct bench *bench);
 
 /* Resident memory of this process in bytes: now, and the most since bench_memory_mark. -1: unknown. */
 double bench_memory_mark(void);

@@ -9,6 +9,7 @@
 #define F  BENCH_FORWARD
 #define B  BENCH_BACKWARD
 #define FB BENCH_BOTH
+#define D  BENCH_DECODE
 
 /* clang-format off: a line is a case */
 static const struct bench_case cases[] = {
@@ -48,6 +49,19 @@ static const struct bench_case cases[] = {
       { 1, 32, 8, 2048, 2048, 128, 128 },
       bench_causal },
     { "gqa f32 H32:1 L1024 D64", F, QKV_F32, { 1, 32, 1, 1024, 1024, 64, 64 }, NULL },
+    { "decode f32 H32:8 L8192 D128", D, QKV_F32, { 1, 32, 8, 1, 8192, 128, 128 }, NULL },
+    { "decode f32 H12 L1024 D64", D, QKV_F32, { 1, 12, 12, 1, 1024, 64, 64 }, NULL },
+    { "decode f32 B16 H32:8 L1024 D128", D, QKV_F32, { 16, 32, 8, 1, 1024, 128, 128 }, NULL },
+    { "varlen f32 B16 H12 L64-1024 D64",
+      F,
+      QKV_F32,
+      { 16, 12, 12, 1024, 1024, 64, 64 },
+      bench_packed },
+    { "varlen f32 B16 H12 L64-1024 D64 causal",
+      F,
+      QKV_F32,
+      { 16, 12, 12, 1024, 1024, 64, 64 },
+      bench_packed_causal },
     { "backward f32 H1 L4096 D64", B, QKV_F32, { 1, 1, 1, 4096, 4096, 64, 64 }, NULL },
     { "backward f32 H4 L2048 D64", B, QKV_F32, { 1, 4, 4, 2048, 2048, 64, 64 }, NULL },
     { "backward f32 H4 L2048 D128 causal",

@@ -21,9 +21,12 @@ static qkv_status backward(const struct bench *bench, const qkv_call_options *ca
                                   bench->lse, &bench->grads, call);
 }
 
-static qkv_status call_once(const struct bench *bench) {
+qkv_status bench_call_once(const struct bench *bench) {
     qkv_call_options call = QKV_CALL_OPTIONS_INIT;
     call.cancel = &cli_cancelled;
+    if (bench->call == BENCH_DECODE)
+        return qkv_attention_decode(bench->ctx, &bench->desc, bench->q, &bench->view, bench->o,
+                                    bench->lse, &call);
     qkv_status status = QKV_OK;
     if (bench->call != BENCH_BACKWARD) status = forward(bench, &call);
     if (status == QKV_OK && bench->call != BENCH_FORWARD) status = backward(bench, &call);
@@ -42,7 +45,7 @@ static qkv_status time_calls(const struct bench *bench, int *calls, double *seco
     for (;;) {
         const double start = bench_seconds(bench);
         for (int i = 0; i < *calls; i++) {
-            const qkv_status status = call_once(bench);
+            const qkv_status status = bench_call_once(bench);
             if (status != QKV_OK) return status;
         }
         *seconds = bench_seconds(bench) - start;
@@ -63,20 +66,26 @@ static double quantile(const double *sorted, int n, double q) {
 }
 
 /* 2 operations a pair, channel and product: 2 products forward, 5 backward. */
-static double operations(const struct bench *bench) {
+double bench_operations(const struct bench *bench) {
     const qkv_attention_desc *d = &bench->desc;
     const double heads = (double)(d->n_batch * d->n_heads);
     const double once = 2 * heads * bench->pairs * (double)(d->head_dim + d->head_dim_v);
-    const double times[] = { 1, 2.5, 3.5 };
+    const double times[] = { 1, 2.5, 3.5, 1 }; /* of enum bench_call */
     return once * times[bench->call];
+}
+
+enum peak_kind bench_peak_of(const struct bench *bench) {
+    return bench->call == BENCH_DECODE ? PEAK_READ : PEAK_FMA;
 }
 
 static qkv_status workspace(const struct bench *bench, double *bytes) {
     size_t forward_bytes = 0, backward_bytes = 0;
     qkv_status status = QKV_OK;
-    if (bench->call != BENCH_BACKWARD)
+    if (bench->call == BENCH_DECODE)
+        status = qkv_attention_decode_workspace(bench->ctx, &bench->desc, &forward_bytes);
+    else if (bench->call != BENCH_BACKWARD)
         status = qkv_attention_workspace(bench->ctx, &bench->desc, &forward_bytes);
-    if (status == QKV_OK && bench->call != BENCH_FORWARD)
+    if (status == QKV_OK && (bench->call == BENCH_BACKWARD || bench->call == BENCH_BOTH))
         status = qkv_attention_backward_workspace(bench->ctx, &bench->desc, &backward_bytes);
     *bytes = (double)(forward_bytes > backward_bytes ? forward_bytes : backward_bytes);
     return status;
@@ -88,7 +97,7 @@ static qkv_status workspace(const struct bench *bench, double *bytes) {
  */
 static qkv_status first_call(const struct bench *bench, struct bench_result *result) {
     const double before = bench_memory_mark();
-    qkv_status status = call_once(bench);
+    qkv_status status = bench_call_once(bench);
     result->memory_bytes = before < 0 ? -1 : bench_memory_peak() - before;
     if (status == QKV_OK && bench->call == BENCH_BACKWARD) status = forward(bench, NULL);
     return status;
@@ -108,15 +117,15 @@ static void summarise(int n, double *seconds, double *peaks, double *shares,
 qkv_status bench_measure(struct bench *bench, const struct bench_case *c, int rounds,
                          struct bench_result *result) {
     double seconds[BENCH_MOST_ROUNDS], peaks[BENCH_MOST_ROUNDS], shares[BENCH_MOST_ROUNDS];
-    const double gflop = operations(bench) / 1e9, gbyte = bench->bytes / 1e9;
+    const double gflop = bench_operations(bench) / 1e9, gbyte = bench->bytes / 1e9;
     struct peak peak;
     int calls = 1;
-    *result = (struct bench_result){ .name = c->name, .peak_of = PEAK_FMA };
+    *result = (struct bench_result){ .name = c->name, .peak_of = bench_peak_of(bench) };
     qkv_status status = workspace(bench, &result->workspace_bytes);
     if (status == QKV_OK) status = first_call(bench, result);
     if (status == QKV_OK) status = time_calls(bench, &calls, &seconds[0]);
     if (status != QKV_OK) return status;
-    if (!peak_open(&peak, result->peak_of, qkv_ctx_threads(bench->ctx), (size_t)bench->bytes))
+    if (!peak_open(&peak, result->peak_of, qkv_ctx_threads(bench->ctx), (size_t)bench->kv_bytes))
         return QKV_ERR_MEMORY;
     const double amount = result->peak_of == PEAK_READ ? gbyte : gflop;
     for (int r = 0; r < rounds && status == QKV_OK; r++) {

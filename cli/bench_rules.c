@@ -36,6 +36,37 @@ bool bench_segments(struct bench *bench) {
     return true;
 }
 
+/*
+ * Sequences of len_q / n_batch, twice as much, … len_q tokens, packed one after another: arrays are
+ * fuller than they need be.
+ */
+bool bench_packed(struct bench *bench) {
+    qkv_attention_desc *d = &bench->desc;
+    int64_t *cu = calloc((size_t)d->n_batch + 1, sizeof *cu);
+    bench->rule = cu;
+    if (!cu) return false;
+    bench->pairs = 0;
+    for (int64_t b = 0; b < d->n_batch; b++) {
+        const int64_t n = d->len_q * (b + 1) / d->n_batch;
+        cu[b + 1] = cu[b] + n;
+        bench->pairs += (double)n * (double)n / (double)d->n_batch;
+    }
+    const int64_t all = cu[d->n_batch];
+    const int64_t q[] = { 0, all * d->head_dim, d->head_dim };
+    const int64_t v[] = { 0, all * d->head_dim_v, d->head_dim_v }, lse[] = { 0, all, 1 };
+    bench->bytes *= (double)all / (double)(d->n_batch * d->len_q);
+    memcpy(d->q_stride, q, sizeof q);
+    memcpy(d->k_stride, q, sizeof q);
+    memcpy(d->v_stride, v, sizeof v);
+    memcpy(d->o_stride, v, sizeof v);
+    memcpy(d->lse_stride, lse, sizeof lse);
+    d->flags |= QKV_SET_CU_SEQLENS;
+    d->cu_seqlens_q = d->cu_seqlens_k = cu;
+    return true;
+}
+
+bool bench_packed_causal(struct bench *bench) { return bench_packed(bench) && bench_causal(bench); }
+
 static bool hidden(uint32_t *state) { return bench_random(state) < (1U << 24) / 10; }
 
 /* A mask of all batches and heads, [1][1][queries][keys], `elements` to a row. */

@@ -112,7 +112,7 @@ float peak_dp(int64_t rounds) { return (float)rounds; }
 
 #endif
 
-enum { LINE = 64, AHEAD = 4096, STEP = 256 };
+enum { LINE = 64, AHEAD = 8192, STEP = 256 };
 
 /* One word of each cache line brings all of it. */
 uint64_t peak_read(const char *bytes, size_t n) {

@@ -21,3 +21,13 @@ if(cli_sources)
             "${PROJECT_SOURCE_DIR}/models/default/config.json;${PROJECT_SOURCE_DIR}/models/default/vocab.txt;${PROJECT_SOURCE_DIR}/models/default/model.safetensors")
     endif()
 endif()
+
+# What bench/peers.py loads: the cases of `qkv bench` beside the library.
+if(QKV_TESTS)
+    set(peers_sources cli/bench_cases.c cli/bench_arrays.c cli/bench_rules.c cli/bench_measure.c cli/bench_memory.c cli/peak.c
+        cli/peak_loops.c bench/peers_shim.c)
+    list(TRANSFORM peers_sources PREPEND ${PROJECT_SOURCE_DIR}/)
+    add_library(peers MODULE ${peers_sources})
+    target_include_directories(peers PRIVATE ${PROJECT_SOURCE_DIR})
+    target_link_libraries(peers PRIVATE qkv_flags qkv PkgConfig::JANSSON)
+endif()
