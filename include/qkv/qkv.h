@@ -104,7 +104,7 @@ typedef struct qkv_ctx_options {
     size_t struct_size; /* sizeof(qkv_ctx_options), set by QKV_CTX_OPTIONS_INIT */
     int n_threads;      /* 1 ... 1024, the caller's included; 0: QKV_NUM_THREADS in the environment,
                            or the processors that affinity mask and cgroup quota allow */
-    const char *isa;    /* "scalar", "avx2", "neon", ...; NULL: QKV_ISA in the environment, or best */
+    const char *isa; /* "scalar", "avx2", "neon", ...; NULL: QKV_ISA in the environment, or best */
     qkv_allocator allocator;
     qkv_executor executor; /* parallel_for NULL: our own pool, started at the first parallel call */
     qkv_ctx *share_pool; /* NULL, or a context whose threads (and their number) to share; it may be
@@ -288,7 +288,11 @@ QKV_API QKV_NODISCARD qkv_status qkv_attention_backward_workspace(qkv_ctx *ctx,
 
 /* ---- What will run --------------------------------------------------------------------------- */
 
-typedef enum qkv_pass { QKV_PASS_FORWARD = 0, QKV_PASS_BACKWARD = 1 } qkv_pass;
+typedef enum qkv_pass {
+    QKV_PASS_FORWARD = 0,
+    QKV_PASS_BACKWARD = 1,
+    QKV_PASS_DECODE = 2 /* qkv_attention_decode: kv.h */
+} qkv_pass;
 
 enum { QKV_REASON_BYTES = 192 };
 
@@ -302,14 +306,15 @@ typedef struct qkv_attention_plan {
     qkv_pass pass;
     /*
      * "attend_block", "attend_small" (heads of at most 16 queries and 16 keys, without packing),
-     * "attend_small, attend_block" (some heads this, some that), "attend_bwd"; "none": there is
-     * nothing to compute.
+     * "attend_small, attend_block" (some heads this, some that), "attend_bwd", "decode_split";
+     * "none": there is nothing to compute.
      */
     const char *kernel;
     const char *isa;        /* "avx512": as qkv_ctx_isa */
     const char *arithmetic; /* "f32": the class, of which all instruction sets have the same bits */
     int n_threads;          /* that take part */
-    int query_block, key_block; /* queries and keys that a kernel works on at a time */
+    int query_block, key_block; /* queries (decode: of all heads that share keys) and keys that a
+                                   kernel works on at a time */
     int tile_rows, tile_keys;   /* of the scores that it keeps in registers */
     int packed_heads;           /* key/value heads whose K and V are packed at the same time */
     /* Key/value heads of all batches: done by one thread each; by all together; by attend_small. */
@@ -323,7 +328,7 @@ typedef struct qkv_attention_plan {
      */
     int skip_rows, skip_keys;
     int64_t pieces_full, pieces_partial, pieces_hidden;
-    size_t workspace_bytes; /* what qkv_attention_workspace says, or ..._backward_workspace */
+    size_t workspace_bytes; /* what qkv_attention_workspace says, ..._backward_, ..._decode_ */
     size_t packed_bytes;    /* of one key/value head: panels of 32 keys, and of 32 channels */
     char kernel_reason[QKV_REASON_BYTES], isa_reason[QKV_REASON_BYTES],
         arithmetic_reason[QKV_REASON_BYTES], block_reason[QKV_REASON_BYTES],

@@ -180,7 +180,8 @@ static void run(decode_call *x, qkvi_pool *pool) {
 
 /* ---- The call -------------------------------------------------------------------------------- */
 
-static qkv_status plan(qkv_ctx *ctx, const qkvi_problem *p, qkvi_decode_plan *plan, size_t *bytes) {
+qkv_status qkvi_decode_plan_of(qkv_ctx *ctx, const qkvi_problem *p, qkvi_decode_plan *plan,
+                               size_t *bytes) {
     qkvi_cutter cutter = { 0 };
     qkvi_decode_plan_make(p, qkvi_pool_threads(ctx->pool), plan);
     qkvi_decode_lay_out(&cutter, plan);
@@ -195,7 +196,7 @@ static qkv_status decode(qkv_ctx *ctx, const qkvi_problem *p, const qkvi_kv *kv,
     decode_call x = { .p = p, .kv = kv, .kernels = ctx->kernels };
     size_t bytes = 0;
     void *block;
-    QKV_TRY(plan(ctx, p, &x.plan, &bytes));
+    QKV_TRY(qkvi_decode_plan_of(ctx, p, &x.plan, &bytes));
     QKV_TRY(qkvi_ctx_workspace(ctx, call, bytes, &block));
     qkvi_cutter cutter = qkvi_cutter_on(block);
     qkvi_decode_lay_out(&cutter, &x.plan);
@@ -225,6 +226,6 @@ qkv_status qkv_attention_decode_workspace(qkv_ctx *ctx, const qkv_attention_desc
     QKV_TRY(qkvi_ctx_begin(ctx));
     qkv_status status = qkvi_problem_decode_shape(desc, &problem, &ctx->error);
     if (status == QKV_OK && !bytes) status = qkvi_ctx_fail(ctx, QKV_ERR_ARGUMENT, "bytes is NULL");
-    if (status == QKV_OK) status = plan(ctx, &problem, &made, bytes);
+    if (status == QKV_OK) status = qkvi_decode_plan_of(ctx, &problem, &made, bytes);
     return qkvi_ctx_end(ctx, status);
 }

@@ -12,6 +12,7 @@
 
 #include <stdatomic.h>
 
+#include "attn/ctx.h"
 #include "attn/desc.h"
 #include "core/arena.h"
 #include "kernels/decode.h"
@@ -42,6 +43,10 @@ typedef struct qkvi_decode_plan {
 } qkvi_decode_plan;
 
 void qkvi_decode_plan_make(const qkvi_problem *problem, int n_threads, qkvi_decode_plan *plan);
+
+/* The plan of a call on this context, and its workspace. */
+QKV_NODISCARD qkv_status qkvi_decode_plan_of(qkv_ctx *ctx, const qkvi_problem *problem,
+                                             qkvi_decode_plan *plan, size_t *bytes);
 
 /* Cuts slots, parts and counters; see core/arena.h. */
 void qkvi_decode_lay_out(qkvi_cutter *cutter, qkvi_decode_plan *plan);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attn/kv_view.h"
 #include "attn/seen.h"
 #include "core/options.h"
 #include "kernels/attend_bwd.h"
@@ -192,6 +193,56 @@ static qkv_status explain_backward(qkv_ctx *ctx, const qkvi_problem *p, qkv_atte
     return QKV_OK;
 }
 
+/* ---- Decode ---------------------------------------------------------------------------------- */
+
+static void explain_decode_work(const qkv_ctx *ctx, const qkvi_problem *p,
+                                const qkvi_decode_plan *plan, qkv_attention_plan *out) {
+    const int there = qkvi_pool_threads(ctx->pool);
+    const int64_t heads = p->n_batch * p->n_kv_heads;
+    out->n_threads = plan->n_threads;
+    if (plan->n_threads < there)
+        say(out->thread_reason, "of %d: more would cost more to wake than they would do", there);
+    else
+        say(out->thread_reason, "all that the context has");
+    out->own_heads = plan->shared ? 0 : heads;
+    out->shared_heads = heads - out->own_heads;
+    out->n_tasks = plan->n_units * (plan->shared ? plan->n_splits : 1);
+    if (plan->shared)
+        say(out->sharing_reason,
+            "few heads: threads draw splits of %d keys; who ends the last one joins them",
+            QKVI_DECODE_SPLIT);
+    else if (plan->n_threads > 1)
+        say(out->sharing_reason, "each thread draws blocks of rows, and joins their splits itself");
+    else
+        say(out->sharing_reason, "one thread does one block of rows after the other");
+}
+
+static qkv_status explain_decode(qkv_ctx *ctx, const qkvi_problem *p, qkv_attention_plan *out) {
+    qkvi_decode_plan plan;
+    QKV_TRY(qkvi_decode_plan_of(ctx, p, &plan, &out->workspace_bytes));
+    explain_isa(ctx, out);
+    out->kernel = "decode_split";
+    say(out->kernel_reason,
+        "the only one there is: K and V where they lie, once for %" PRId64 " query head%s",
+        p->heads_per_kv, plural(p->heads_per_kv));
+    explain_decode_work(ctx, p, &plan, out);
+    out->query_block = out->tile_rows = out->skip_rows = plan.n_rows;
+    out->key_block = QKVI_DECODE_BLOCK;
+    out->tile_keys = QKVI_DECODE_GROUP;
+    out->skip_keys = QKVI_DECODE_SPLIT;
+    say(out->block_reason,
+        "rows are queries times heads that share keys; blocks and splits of keys are "
+        "part of the written order");
+    say(out->packing_reason, "nothing is packed");
+    say(out->workspace_reason, "rows and sums of %d thread%s%s", plan.n_threads,
+        plural(plan.n_threads), plan.shared ? ", and a part for every split" : "");
+    if (plan.n_units == 0)
+        explain_nothing(out);
+    else
+        explain_pieces(p, qkvi_decode_pieces_of(p, &plan), out);
+    return QKV_OK;
+}
+
 /* ---- The call -------------------------------------------------------------------------------- */
 
 static qkv_status explain(qkv_ctx *ctx, const qkv_attention_desc *desc, qkv_attention_plan *plan) {
@@ -199,13 +250,23 @@ static qkv_status explain(qkv_ctx *ctx, const qkv_attention_desc *desc, qkv_atte
     qkv_attention_plan given, made = QKV_ATTENTION_PLAN_INIT;
     if (!plan) return qkvi_ctx_fail(ctx, QKV_ERR_ARGUMENT, "plan is NULL");
     QKV_TRY(qkvi_options_read(&given, sizeof given, plan, "plan", &ctx->error));
-    if (given.pass != QKV_PASS_FORWARD && given.pass != QKV_PASS_BACKWARD)
+    switch (given.pass) {
+    case QKV_PASS_FORWARD:
+        QKV_TRY(qkvi_problem_shape(desc, true, &problem, &ctx->error));
+        QKV_TRY(explain_forward(ctx, &problem, &made));
+        break;
+    case QKV_PASS_BACKWARD:
+        QKV_TRY(qkvi_problem_shape(desc, false, &problem, &ctx->error));
+        QKV_TRY(explain_backward(ctx, &problem, &made));
+        break;
+    case QKV_PASS_DECODE:
+        QKV_TRY(qkvi_problem_decode_shape(desc, &problem, &ctx->error));
+        QKV_TRY(explain_decode(ctx, &problem, &made));
+        break;
+    default:
         return qkvi_ctx_fail(ctx, QKV_ERR_ARGUMENT, "plan.pass = %d is no qkv_pass",
                              (int)given.pass);
-    const bool forward = given.pass == QKV_PASS_FORWARD;
-    QKV_TRY(qkvi_problem_shape(desc, forward, &problem, &ctx->error));
-    QKV_TRY(forward ? explain_forward(ctx, &problem, &made)
-                    : explain_backward(ctx, &problem, &made));
+    }
     made.struct_size = plan->struct_size;
     made.pass = given.pass;
     *plan = made;

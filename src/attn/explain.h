@@ -6,6 +6,7 @@
 #define QKVI_ATTN_EXPLAIN_H
 
 #include "attn/ctx.h"
+#include "attn/decode_plan.h"
 #include "attn/plan.h"
 #include "attn/small.h"
 
@@ -35,6 +36,9 @@ typedef struct qkvi_pieces {
 
 qkvi_pieces qkvi_pieces_of(const qkvi_problem *problem, const qkvi_forward_plan *small, int block,
                            int rows, int keys, bool ragged);
+
+/* The same for the rows and splits of a decode call. */
+qkvi_pieces qkvi_decode_pieces_of(const qkvi_problem *problem, const qkvi_decode_plan *plan);
 
 /* Key/value heads that one thread does alone, and those of them that attend_small takes. */
 int64_t qkvi_own_heads(const qkvi_problem *problem, const qkvi_forward_plan *plan);

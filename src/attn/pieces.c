@@ -104,3 +104,34 @@ qkvi_pieces qkvi_pieces_of(const qkvi_problem *p, const qkvi_forward_plan *small
     }
     return all;
 }
+
+/* Rows of a block are all heads of some queries, the first and the last of them perhaps in part. */
+static qkvi_pieces decode_pieces_of_head(const qkvi_problem *p, const qkvi_decode_plan *plan,
+                                         int64_t b) {
+    const qkvi_rules r = qkvi_rules_of(p, b);
+    const int64_t rows = r.n_queries * p->heads_per_kv, heads = p->heads_per_kv;
+    qkvi_pieces pieces = { 0, 0, 0 };
+    for (int64_t row = 0; row < rows; row += plan->n_rows) {
+        const int64_t end = qkvi_min_i64(row + plan->n_rows, rows);
+        count_row(&r, row / heads, qkvi_ceil_div(end, heads), QKVI_DECODE_SPLIT, true, &pieces);
+    }
+    pieces.hidden = plan->n_row_blocks * qkvi_ceil_div(p->len_k, QKVI_DECODE_SPLIT) - pieces.full -
+                    pieces.partial;
+    return pieces;
+}
+
+qkvi_pieces qkvi_decode_pieces_of(const qkvi_problem *p, const qkvi_decode_plan *plan) {
+    const int64_t n_batches = batches_alike(p) ? 1 : p->n_batch;
+    const double n_rows = (double)plan->n_row_blocks * (double)n_batches;
+    const double n = (double)plan->n_units * ((double)p->len_k / QKVI_DECODE_SPLIT + 1);
+    if (n_rows > MOST_ROWS || n > MOST_PIECES) return (qkvi_pieces){ -1, -1, -1 };
+    const int64_t times = batches_alike(p) ? p->n_batch * p->n_kv_heads : p->n_kv_heads;
+    qkvi_pieces all = { 0, 0, 0 };
+    for (int64_t b = 0; plan->n_units > 0 && b < n_batches; b++) {
+        const qkvi_pieces one = decode_pieces_of_head(p, plan, b);
+        all.full += one.full * times;
+        all.partial += one.partial * times;
+        all.hidden += one.hidden * times;
+    }
+    return all;
+}

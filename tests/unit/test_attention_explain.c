@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "attn/ctx.h"
-#include "check/check.h"
+#include "decode_case.h"
 #include "kernels/table.h"
 
 static uint64_t seed = 20250601;
@@ -25,6 +25,7 @@ static struct ran {
     int64_t blocks, small, refused; /* calls; those of attend_small that were handed back */
     int64_t keys;                   /* of bwd.keys */
     int64_t full, partial;          /* pieces */
+    int64_t n_keys;                 /* that there are: set before a decode call */
     int tasks;                      /* the most that the executor was given at once */
 } ran;
 
@@ -69,16 +70,30 @@ static void counting_keys(const struct qkvi_bwd_block *a) {
     real->bwd.keys(a);
 }
 
+static void counting_split(const qkvi_decode *a) {
+    bool all = true, any = false;
+    for (int r = 0; r < a->n_rows; r++) {
+        all &= a->rows[r].begin <= a->first_key && a->rows[r].end >= a->end_key;
+        any |= a->rows[r].begin < a->end_key && a->rows[r].end > a->first_key;
+    }
+    const bool whole = a->first_key % QKVI_DECODE_SPLIT == 0 &&
+                       (a->end_key % QKVI_DECODE_SPLIT == 0 || a->end_key == ran.n_keys);
+    assert_true(any);
+    ran.full += all && whole;
+    ran.partial += !(all && whole);
+    real->decode_split(a);
+}
+
 static void counting_executor(void *user, int n_tasks, void (*task)(void *, int), void *argument) {
     (void)user;
     if (n_tasks > ran.tasks) ran.tasks = n_tasks;
     for (int n = 0; n < n_tasks; n++) task(argument, n);
 }
 
-static qkv_ctx *counting_context(const char *isa, int n_threads, qkvi_kernels *counting) {
+static qkv_ctx *counting_context(const char *on, int n_threads, qkvi_kernels *counting) {
     qkv_ctx *ctx = NULL;
     qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
-    options.isa = isa;
+    options.isa = on;
     options.executor = (qkv_executor){ counting_executor, n_threads, NULL };
     assert_int_equal(qkv_ctx_create(&options, &ctx, NULL), QKV_OK);
     real = ctx->kernels;
@@ -86,6 +101,7 @@ static qkv_ctx *counting_context(const char *isa, int n_threads, qkvi_kernels *c
     counting->attend_block = counting_block;
     counting->attend_small = counting_small;
     counting->bwd.keys = counting_keys;
+    counting->decode_split = counting_split;
     ctx->kernels = counting;
     return ctx;
 }
@@ -187,12 +203,12 @@ static void check_backward(qkv_ctx *ctx, const check_case *c, const outputs *x) 
     SAME(plan.pieces_full, ran.full);
 }
 
-static void one_case(const char *isa, uint64_t case_seed) {
+static void one_case(const char *on, uint64_t case_seed) {
     check_case c;
     rng r = { case_seed };
     qkvi_kernels counting;
     case_make(&c, case_seed);
-    qkv_ctx *ctx = counting_context(isa, (int)rng_between(&r, 1, 5), &counting);
+    qkv_ctx *ctx = counting_context(on, (int)rng_between(&r, 1, 5), &counting);
     outputs x = outputs_new(&c);
     check_forward(ctx, &c, &x);
     check_backward(ctx, &c, &x);
@@ -205,6 +221,42 @@ static void the_plan_is_what_runs(void **state) {
     (void)state;
     for (int n = 0; qkv_isa_name(n); n++)
         for (uint64_t turn = 0; turn < 400; turn++) one_case(qkv_isa_name(n), seed + turn);
+}
+
+/* Every rule with every rule; kv_len is the same for all, so that the end of the keys is known. */
+static void the_decode_plan_is_what_runs(void **state) {
+    (void)state;
+    rng r = { seed };
+    for (int n = 0; qkv_isa_name(n); n++)
+        for (int turn = 0; turn < RULES * RULES; turn++) {
+            qkvi_kernels counting;
+            qkv_ctx *ctx = counting_context(qkv_isa_name(n), (int)rng_between(&r, 1, 5), &counting);
+            const int a = turn % RULES, b = turn / RULES % RULES;
+            decode_case *c = malloc(sizeof *c);
+            assert_non_null(c);
+            *c = decode_case_new(&r, a, b, 3000);
+            decode_case_rules(c, &r, a, b);
+            qkv_attention_desc *d = &c->p.d;
+            c->kv_len[1] = c->kv_len[0];
+            const qkv_attention_plan plan = explain(ctx, d, QKV_PASS_DECODE);
+            const qkv_kv_view view = decode_view(c, turn % 2);
+            void *memory;
+            const qkv_call_options call = workspace(plan.workspace_bytes, &memory);
+            memset(&ran, 0, sizeof ran);
+            ran.n_keys = d->flags & QKV_SET_KV_LEN ? c->kv_len[0] : d->len_k;
+            if (qkv_attention_decode(ctx, d, c->p.q, &view, c->p.o, c->p.lse, &call) != QKV_OK)
+                fail_msg("%s", qkv_ctx_message(ctx));
+            if (plan.pieces_full != ran.full || plan.pieces_partial != ran.partial ||
+                plan.n_threads != (ran.tasks ? ran.tasks : 1))
+                fail_msg("%s, %s: %lld full, %lld partial, %d threads instead of %lld, %lld, %d",
+                         rule_names[a], rule_names[b], (long long)ran.full, (long long)ran.partial,
+                         ran.tasks, (long long)plan.pieces_full, (long long)plan.pieces_partial,
+                         plan.n_threads);
+            free(memory);
+            decode_case_free(c);
+            free(c);
+            qkv_ctx_destroy(ctx);
+        }
 }
 
 /* ---- By hand --------------------------------------------------------------------------------- */
@@ -309,7 +361,7 @@ static void nothing_to_compute(void **state) {
     qkv_attention_desc d;
     const int64_t none[][5] = { { 0, 2, 5, 5, 8 }, { 2, 0, 5, 5, 8 }, { 2, 2, 0, 0, 8 } };
     for (size_t n = 0; n < sizeof none / sizeof *none; n++)
-        for (int pass = 0; pass < 2; pass++) {
+        for (int pass = 0; pass < 3; pass++) {
             qkv_attention_desc_contiguous(&d, none[n][0], none[n][1], none[n][1], none[n][2],
                                           none[n][3], none[n][4], none[n][4]);
             const qkv_attention_plan plan = explain(ctx, &d, (qkv_pass)pass);
@@ -328,7 +380,7 @@ static void huge_problems(void **state) {
                                  { 1, 1, most, 1 },    { most, 1, 1, 1 } };
     qkv_ctx *ctx = context(2);
     for (size_t n = 0; n < sizeof sizes / sizeof *sizes; n++)
-        for (int pass = 0; pass < 2; pass++) {
+        for (int pass = 0; pass < 3; pass++) {
             qkv_attention_desc d;
             qkv_attention_plan plan = QKV_ATTENTION_PLAN_INIT;
             size_t bytes;
@@ -337,8 +389,9 @@ static void huge_problems(void **state) {
             d.flags = QKV_SET_CAUSAL;
             plan.pass = (qkv_pass)pass;
             const qkv_status status = qkv_attention_explain(ctx, &d, &plan);
-            assert_int_equal(status, pass ? qkv_attention_backward_workspace(ctx, &d, &bytes)
-                                          : qkv_attention_workspace(ctx, &d, &bytes));
+            assert_int_equal(status, pass == 0   ? qkv_attention_workspace(ctx, &d, &bytes)
+                                     : pass == 1 ? qkv_attention_backward_workspace(ctx, &d, &bytes)
+                                                 : qkv_attention_decode_workspace(ctx, &d, &bytes));
             if (status != QKV_OK) continue;
             assert_int_equal(plan.workspace_bytes, bytes);
             assert_true(plan.pieces_full >= -1 && plan.pieces_hidden >= -1);
@@ -350,11 +403,9 @@ int main(int argc, char **argv) {
     if (argc > 1) seed = strtoull(argv[1], NULL, 10);
     printf("seed %llu\n", (unsigned long long)seed);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_plan_is_what_runs),
-        cmocka_unit_test(known_problems),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(larger_structs),
-        cmocka_unit_test(nothing_to_compute),
+        cmocka_unit_test(the_plan_is_what_runs), cmocka_unit_test(the_decode_plan_is_what_runs),
+        cmocka_unit_test(known_problems),        cmocka_unit_test(refusals),
+        cmocka_unit_test(larger_structs),        cmocka_unit_test(nothing_to_compute),
         cmocka_unit_test(huge_problems),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
