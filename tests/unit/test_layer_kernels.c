@@ -255,8 +255,7 @@ static void check_softmax(int64_t n, qkvi_rng *rng) {
     const float *x = random_row(0, n, scale, rng);
     float *first[4] = { NULL };
     double top = -INFINITY, total = 0;
-    for (int64_t j = 0; j < n; j++) /* fmax here breaks gcc 12 for AArch64 */
-        if ((double)x[j] > top) top = (double)x[j];
+    for (int64_t j = 0; j < n; j++) top = fmax(top, (double)x[j]);
     for (int64_t j = 0; j < n; j++) total += exp((double)x[j] - top);
     const double size = 8 + 4 * (double)scale * 4 + (double)n / 32;
     for (int isa = 0; isa < n_isas; isa++) {

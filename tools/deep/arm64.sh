@@ -4,7 +4,7 @@
 . tools/deep/lib.sh
 tools/arm64_root.sh build/arm64
 ./dev build release
-fast='^(golden_(attention|bert|tokenizer)|prop_(attention|store_mutations)|hostile_attention_fpstate'
+fast='^(golden_(attention|bert|tokenizer)|prop_(attention|store_mutations)'
 fast="$fast|unit_(attention_(check|unseen)|attn_desc|core_(cpu|memory|rng|status)|ctx|gemm|inspect|layer_kernels|run|store_.*|train_parts|vocab))\$"
 preset_tests aarch64 -R "$fast"
 build=build/aarch64

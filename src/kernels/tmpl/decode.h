@@ -119,7 +119,12 @@ V_INLINE void decode_value_tile(const int R, const int W, const decode *a, int r
     const float *p = a->scratch->s + row * QKVI_DECODE_SCORE_ROW + QKVI_DECODE_GROUP * g;
     float *sum = a->block + row * a->o_row + c0;
     const int64_t bytes = W * 16 * decode_elem_bytes(type);
-    vf c[DECODE_R][DECODE_W];
+    vf c[DECODE_R][DECODE_W], x[DECODE_W];
+    /* those that a narrower tile does not use, too, or gcc for AArch64 fears for them */
+    V_UNROLL(4) for (int u = 0; u < DECODE_W; u++) {
+        x[u] = vf_set1(0);
+        V_UNROLL(4) for (int r = 0; r < DECODE_R; r++) c[r][u] = vf_set1(0);
+    }
     V_UNROLL(4) for (int r = 0; r < R; r++) {
         V_UNROLL(4)
         for (int u = 0; u < W; u++)
@@ -127,7 +132,6 @@ V_INLINE void decode_value_tile(const int R, const int W, const decode *a, int r
     }
     if (ahead) ahead += c0 * decode_elem_bytes(type);
     for (int e = 0; e < QKVI_DECODE_GROUP; e++) {
-        vf x[DECODE_W];
         decode_fetch(ahead, ahead_row, bytes, e, 1);
         V_UNROLL(4)
         for (int u = 0; u < W; u++) x[u] = decode_load(v + e * v_row, c0 + 16 * u, type);
