@@ -19,7 +19,7 @@ static const struct {
     [FEATURE_ALIBI] = { "ALiBi", 15, true },
     [FEATURE_SINKS] = { "sinks", 15, true },
     [FEATURE_SOFTCAP] = { "soft cap", 20, true },
-    [FEATURE_DROPOUT] = { "dropout", 15, false },
+    [FEATURE_DROPOUT] = { "dropout", 15, true },
     [FEATURE_VARLEN] = { "varlen", 15, true },
     [FEATURE_GQA] = { "GQA", 45, true },
     [FEATURE_DV] = { "Dv != D", 30, true },
