@@ -107,7 +107,7 @@ static int check(const struct cli_command *command, const void *data, int n_word
 static const struct cli_option check_table[] = {
     { .name = "--cases",
       .argument = "N",
-      .help = "cases of parts and of whole calls (500)",
+      .help = "cases of parts, whole calls and decode (500)",
       .kind = ARG_INT,
       .offset = offsetof(struct check_command_options, cases),
       .min = 1,
@@ -145,9 +145,10 @@ const struct cli_command cmd_check = {
         "double precision, within the bounds that are promised; every other instruction set, with "
         "random numbers of threads, with scalar code, bit by bit ('whole'); so does each batch "
         "alone. The same for every pair of features, in every type, in sizes that cross the edges "
-        "of blocks ('pairs'), and for the pieces that kernels are made of ('parts'). Arrays end at "
-        "memory without access, and "
-        "each case is a process of its own: a crash is a failure like any other. Printed is the "
+        "of blocks ('pairs'), for stored keys and values in pages and rings ('decode'), and for "
+        "the "
+        "pieces that kernels are made of ('parts'). Arrays end at memory without access, and each "
+        "case is a process of its own: a crash is a failure like any other. Printed is the "
         "largest share of each bound that was used, and the first failure with its seed, which "
         "repeats it. Exit code: 0 if nothing failed, otherwise 1.\n\n"
         "    qkv check --cases 50",

@@ -52,6 +52,10 @@ static guarded input_new(rng *r, check_case *c, char which, const int64_t stride
     return g;
 }
 
+guarded case_array(rng *r, check_case *c, char which, const int64_t stride[3]) {
+    return input_new(r, c, which, stride, NORMAL);
+}
+
 static void values_of(rng *r, check_case *c, int pattern, bool wants_d_lse) {
     c->q = input_new(r, c, 'q', c->d.q_stride, pattern);
     c->k = input_new(r, c, 'k', c->d.k_stride, pattern);

@@ -14,7 +14,7 @@ static int add_text(check_case *c, int used, const char *text) {
     return used + (room > 1 ? snprintf(c->text + used, (size_t)room, "%s", text) : 0);
 }
 
-static void describe(check_case *c, const recipe *x, const char *pattern) {
+void case_describe(check_case *c, const recipe *x, const char *pattern) {
     const qkv_attention_desc *d = &c->d;
     int used = snprintf(
         c->text, sizeof c->text,
@@ -52,7 +52,7 @@ void case_make_of(check_case *c, const recipe *x, uint64_t seed) {
     case_poison_hidden(r, c);
     if (rng_chance(r, 12)) case_poison_one(r, c);
     case_seal(c);
-    describe(c, x, pattern);
+    case_describe(c, x, pattern);
 }
 
 void case_make(check_case *c, uint64_t seed) {
@@ -76,6 +76,8 @@ void case_free(check_case *c) {
 
 oracle_inputs case_inputs(const check_case *c) {
     oracle_inputs in = { .q = c->q.data, .k = c->k.data, .v = c->v.data };
+    in.k_dense = c->k_dense;
+    in.v_dense = c->v_dense;
     in.d_o = c->d_o.data;
     in.d_lse = c->d_lse.data;
     memcpy(in.d_o_stride, c->d_o_stride, sizeof in.d_o_stride);

@@ -24,6 +24,7 @@ typedef struct check_case {
     guarded cu_q, cu_k, block_offsets, block_index;
     int64_t q_offsets[CASE_MAX_BATCH], kv_len[CASE_MAX_BATCH], q_len[CASE_MAX_BATCH];
     int64_t prefix_len[CASE_MAX_BATCH];
+    const double *k_dense, *v_dense; /* stored elsewhere: what the oracle gets; or NULL */
     bool wants_d_mask, at_end;
     bool visible_nan; /* a value that some query sees is not finite */
     /* Gradients have no bound: scores beyond 2^20, which lse in f32 cannot tell apart. */
@@ -55,6 +56,10 @@ void case_options(rng *r, check_case *c, const recipe *x);
 void case_mask(rng *r, check_case *c, const recipe *x);
 void case_modifiers(rng *r, check_case *c, const recipe *x);
 
+/* One array of normal values. */
+guarded case_array(rng *r, check_case *c, char which, const int64_t stride[3]);
+/* Writes text. */
+void case_describe(check_case *c, const recipe *x, const char *pattern);
 /* Values; the name of their pattern. */
 const char *case_values(rng *r, check_case *c);
 /* Keys that nobody sees and query rows that do not count become rubbish. */

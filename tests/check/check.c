@@ -17,7 +17,7 @@ enum { CASE_SECONDS = 120 };
 const char *const check_bound_names[BOUNDS] = {
     "o", "lse", "d_q", "d_k", "d_v", "d_sinks", "d_mask"
 };
-const char *const check_kind_names[CHECK_KINDS] = { "parts", "whole", "pairs" };
+const char *const check_kind_names[CHECK_KINDS] = { "parts", "whole", "decode", "pairs" };
 
 typedef void check_function(const check_options *options, uint64_t seed, check_report *report);
 
@@ -113,7 +113,8 @@ static int count_of(const check_options *options, int kind) {
 
 static void run_cases(const check_options *options, int kind, int64_t before,
                       check_summary *summary) {
-    static check_function *const functions[CHECK_KINDS] = { check_parts, check_whole, check_pair };
+    static check_function *const functions[CHECK_KINDS] = { check_parts, check_whole, check_decode,
+                                                            check_pair };
     check_report *const report =
         mmap(NULL, sizeof *report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     const int n_cases = options->one ? 1 : count_of(options, kind);

@@ -20,14 +20,17 @@
 enum { BOUND_O, BOUND_LSE, BOUND_D_Q, BOUND_D_K, BOUND_D_V, BOUND_D_SINKS, BOUND_D_MASK, BOUNDS };
 extern const char *const check_bound_names[BOUNDS];
 
-/* Of kernel tables; random forward and backward calls; those with every pair of features. */
-enum { CHECK_PARTS, CHECK_WHOLE, CHECK_PAIRS, CHECK_KINDS };
+/*
+ * Of kernel tables; random forward and backward calls; of decode; calls with every pair of
+ * features.
+ */
+enum { CHECK_PARTS, CHECK_WHOLE, CHECK_DECODE, CHECK_PAIRS, CHECK_KINDS };
 extern const char *const check_kind_names[CHECK_KINDS];
 
 enum { CHECK_MAX_ISAS = 8 };
 
 typedef struct check_options {
-    int n_cases;     /* of parts and whole calls */
+    int n_cases;     /* of parts, whole calls and decode */
     int n_pairs;     /* of each pair, in each type: so many sizes */
     uint64_t seed;   /* of the first case; the others follow from it */
     bool one;        /* that one case only, in this process */
@@ -91,6 +94,7 @@ void check_case_everywhere(const check_options *options, const check_case *c, ui
 
 void check_whole(const check_options *options, uint64_t seed, check_report *report);
 void check_parts(const check_options *options, uint64_t seed, check_report *report);
+void check_decode(const check_options *options, uint64_t seed, check_report *report);
 
 /* Of a pair: the seed of the run, and which pair, type and size. */
 uint64_t pair_seed(uint64_t run, int n);
@@ -106,6 +110,14 @@ typedef struct check_setup {
     uint64_t modes; /* of the host, during the calls */
 } check_setup;
 
+/* NULL, and a failure, if there is none. */
+qkv_ctx *check_context(const check_setup *s, check_report *report);
+/* QKV_OK, and the host's state as it was? */
+bool check_status(qkv_status status, const char *call, const check_setup *s, const qkv_ctx *ctx,
+                  check_report *report);
+/* x of this setup against y of scalar code. */
+void compare_bits(const check_case *c, const outputs *x, const outputs *y, const check_setup *s,
+                  check_report *report);
 /* Forward and backward; false, with nothing to free, if one of them failed. */
 bool check_call(const check_case *c, const check_setup *s, outputs *x, check_report *report);
 /* One of the batches in a call of its own: the same bits as in `all`. */

@@ -42,11 +42,22 @@ static double *dense(const qkv_attention_desc *d, char which, const void *x, ele
     return y;
 }
 
+static double *keys(const qkv_attention_desc *d, char which, const void *x, const double *given,
+                    const int64_t stride[3]) {
+    int64_t size[4];
+    if (!given) return dense(d, which, x, (elem_type)d->dtype, stride);
+    layout_shape(d, which, size);
+    const int64_t n = size[0] * size[1] * size[2] * size[3];
+    double *const y = oracle_zeros(n, sizeof *y);
+    for (int64_t at = 0; at < n; at++) y[at] = given[at];
+    return y;
+}
+
 operands operands_new(const qkv_attention_desc *d, const oracle_inputs *in) {
     const elem_type type = (elem_type)d->dtype, o_type = element_of_o(d);
     return (operands){ .q = dense(d, 'q', in->q, type, d->q_stride),
-                       .k = dense(d, 'k', in->k, type, d->k_stride),
-                       .v = dense(d, 'v', in->v, type, d->v_stride),
+                       .k = keys(d, 'k', in->k, in->k_dense, d->k_stride),
+                       .v = keys(d, 'v', in->v, in->v_dense, d->v_stride),
                        .d_o = dense(d, 'o', in->d_o, o_type, in->d_o_stride),
                        .d_lse = dense(d, 'l', in->d_lse, ELEMENT_F32, d->lse_stride),
                        .o = dense(d, 'o', in->o, o_type, d->o_stride),

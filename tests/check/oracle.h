@@ -31,8 +31,9 @@ typedef struct oracle_backward {
 /* Arrays of the descriptor's types and strides. */
 typedef struct oracle_inputs {
     const void *q, *k, *v;
-    const void *d_o;    /* backward, of o's type */
-    const float *d_lse; /* nullable */
+    const double *k_dense, *v_dense; /* instead of k and v, in the logical shapes; or NULL */
+    const void *d_o;                 /* backward, of o's type */
+    const float *d_lse;              /* nullable */
     int64_t d_o_stride[3];
     const void *o; /* textbooks of the backward pass only: what forward gave */
     const float *lse;

@@ -23,7 +23,7 @@ void check_print(const check_summary *summary, FILE *out) {
     for (int n = 0; n < summary->n_isas; n++) fprintf(out, " %s", summary->isas[n]);
     fputc('\n', out);
     for (int kind = 0; kind < CHECK_KINDS; kind++)
-        fprintf(out, "%-5s %d cases, %d failed\n", check_kind_names[kind], summary->n_cases[kind],
+        fprintf(out, "%-6s %d cases, %d failed\n", check_kind_names[kind], summary->n_cases[kind],
                 summary->n_failed[kind]);
     for (int type = 0; type < TYPES; type++) {
         const check_cell all = check_pairs_of_type(summary, type);

@@ -11,8 +11,8 @@
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
-static bool check_status(qkv_status status, const char *call, const check_setup *s,
-                         const qkv_ctx *ctx, check_report *report) {
+bool check_status(qkv_status status, const char *call, const check_setup *s, const qkv_ctx *ctx,
+                  check_report *report) {
     if (host_modes() != s->modes)
         check_failed(report,
                      "%s on %s changed the floating-point modes from 0x%" PRIx64 " to 0x%" PRIx64,
@@ -60,16 +60,20 @@ static bool call_both(qkv_ctx *ctx, const check_case *c, const check_setup *s, c
     return ok;
 }
 
-bool check_call(const check_case *c, const check_setup *s, outputs *x, check_report *report) {
+qkv_ctx *check_context(const check_setup *s, check_report *report) {
     qkv_ctx *ctx = NULL;
     qkv_error error = { QKV_OK, "" };
     qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
     options.isa = s->isa;
     options.n_threads = s->n_threads;
-    if (qkv_ctx_create(&options, &ctx, &error) != QKV_OK) {
+    if (qkv_ctx_create(&options, &ctx, &error) != QKV_OK)
         check_failed(report, "qkv_ctx_create for %s: %s", s->isa, error.message);
-        return false;
-    }
+    return ctx;
+}
+
+bool check_call(const check_case *c, const check_setup *s, outputs *x, check_report *report) {
+    qkv_ctx *const ctx = check_context(s, report);
+    if (!ctx) return false;
     *x = outputs_new(c);
     const bool ok = call_both(ctx, c, s, x, report);
     qkv_ctx_destroy(ctx);
@@ -96,8 +100,8 @@ int64_t first_difference_of(elem_type type, const void *x, const void *y, size_t
     return -1;
 }
 
-static void compare_bits(const check_case *c, const outputs *x, const outputs *y,
-                         const check_setup *s, check_report *report) {
+void compare_bits(const check_case *c, const outputs *x, const outputs *y, const check_setup *s,
+                  check_report *report) {
     for (int n = 0; n < OUTPUTS; n++) {
         const elem_type type = outputs_element(&c->d, n);
         const guarded *const ours = outputs_at(x, n), *const scalar = outputs_at(y, n);
