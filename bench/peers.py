@@ -110,6 +110,7 @@ def open_library(path):
         ("shim_sizes", None, [ctypes.c_void_p, ctypes.c_void_p]),
         ("shim_array", ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_int]),
         ("shim_isa", ctypes.c_char_p, [ctypes.c_void_p]),
+        ("shim_arithmetic", ctypes.c_char_p, [ctypes.c_void_p]),
     ]:
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
@@ -325,6 +326,8 @@ def measure(library, case, n_threads, rounds):
     result = {
         "case": case,
         "threads": n_threads,
+        "isa": library.shim_isa(ours.handle).decode(),
+        "arithmetic": library.shim_arithmetic(ours.handle).decode(),
         "unit": "GB/s" if ours.call_of == DECODE else "GFLOP/s",
         "amount": amount,
         "seconds": {"qkv": median(mine)},
@@ -349,7 +352,7 @@ def figure(result, name):
     seconds = result["seconds"].get(name)
     if seconds is None:
         return "–"
-    if seconds < 1e-4:
+    if result["seconds"]["qkv"] < 1e-4:
         return f"{seconds * 1e6:.1f} µs"
     rate = result["amount"] / seconds / 1e9
     if result["unit"] == "GB/s":

@@ -22,6 +22,7 @@ struct shim {
     qkv_ctx *ctx;
     struct bench bench;
     struct peak peak;
+    qkv_attention_plan plan;
     const struct bench_case *c;
 };
 
@@ -35,6 +36,7 @@ double shim_kv_bytes(const struct shim *shim);
 void shim_sizes(const struct shim *shim, int64_t sizes[9]);
 const void *shim_array(const struct shim *shim, int index);
 const char *shim_isa(const struct shim *shim);
+const char *shim_arithmetic(const struct shim *shim);
 #pragma GCC visibility pop
 
 /* The case with this name; NULL: there is none, or no memory. Cases are never freed. */
@@ -48,8 +50,9 @@ struct shim *shim_open(const char *name, int n_threads) {
         return NULL;
     shim->c = bench_case_at(n);
     if (!bench_make(&shim->bench, shim->ctx, shim->c)) return NULL;
+    if (bench_explain(&shim->bench, &shim->plan) != QKV_OK) return NULL;
     const size_t bytes = (size_t)shim->bench.kv_bytes;
-    return peak_open(&shim->peak, bench_peak_of(&shim->bench), n_threads, bytes) ? shim : NULL;
+    return peak_open(&shim->peak, bench_peak_of(&shim->plan), n_threads, bytes) ? shim : NULL;
 }
 
 /* NULL: it worked; otherwise why not. */
@@ -84,3 +87,5 @@ const void *shim_array(const struct shim *shim, int index) {
 }
 
 const char *shim_isa(const struct shim *shim) { return qkv_ctx_isa(shim->ctx); }
+
+const char *shim_arithmetic(const struct shim *shim) { return shim->plan.arithmetic; }

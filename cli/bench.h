@@ -79,6 +79,7 @@ struct bench_result {
     double workspace_bytes,
         memory_bytes; /* the queried, and what the process grew by; -1: unknown */
     enum peak_kind peak_of;
+    const char *kernel, *arithmetic; /* as the library explains it */
 };
 
 /*
@@ -88,10 +89,14 @@ struct bench_result {
 qkv_status bench_measure(struct bench *bench, const struct bench_case *c, int rounds,
                          struct bench_result *result);
 
-/* The parts of it: one call; operations of a call; what bounds it: decode is bound by reading K and V. */
+/*
+ * The parts of it: one call; operations of a call; which path it takes (of two passes, the backward
+ * one); what bounds that: decode reads K and V, everything else multiplies in its class.
+ */
 qkv_status bench_call_once(const struct bench *bench);
 double bench_operations(const struct bench *bench);
-enum peak_kind bench_peak_of(const struct bench *bench);
+qkv_status bench_explain(const struct bench *bench, qkv_attention_plan *plan);
+enum peak_kind bench_peak_of(const qkv_attention_plan *plan);
 
 /* Resident memory of this process in bytes: now, and the most since bench_memory_mark. -1: unknown. */
 double bench_memory_mark(void);

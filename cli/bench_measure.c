@@ -4,6 +4,7 @@
  * peak measured beside it, and what counts is the median of the rounds' ratios.
  */
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "bench.h"
@@ -74,8 +75,17 @@ double bench_operations(const struct bench *bench) {
     return once * times[bench->call];
 }
 
-enum peak_kind bench_peak_of(const struct bench *bench) {
-    return bench->call == BENCH_DECODE ? PEAK_READ : PEAK_FMA;
+qkv_status bench_explain(const struct bench *bench, qkv_attention_plan *plan) {
+    static const qkv_pass passes[] = { QKV_PASS_FORWARD, QKV_PASS_BACKWARD, QKV_PASS_BACKWARD,
+                                       QKV_PASS_DECODE }; /* of enum bench_call */
+    *plan = (qkv_attention_plan)QKV_ATTENTION_PLAN_INIT;
+    plan->pass = passes[bench->call];
+    return qkv_attention_explain(bench->ctx, &bench->desc, plan);
+}
+
+enum peak_kind bench_peak_of(const qkv_attention_plan *plan) {
+    if (plan->pass == QKV_PASS_DECODE) return PEAK_READ;
+    return strcmp(plan->arithmetic, "dp") == 0 ? PEAK_DP : PEAK_FMA;
 }
 
 static qkv_status workspace(const struct bench *bench, double *bytes) {
@@ -120,8 +130,14 @@ qkv_status bench_measure(struct bench *bench, const struct bench_case *c, int ro
     const double gflop = bench_operations(bench) / 1e9, gbyte = bench->bytes / 1e9;
     struct peak peak;
     int calls = 1;
-    *result = (struct bench_result){ .name = c->name, .peak_of = bench_peak_of(bench) };
-    qkv_status status = workspace(bench, &result->workspace_bytes);
+    qkv_attention_plan plan;
+    *result = (struct bench_result){ .name = c->name };
+    qkv_status status = bench_explain(bench, &plan);
+    if (status != QKV_OK) return status;
+    result->peak_of = bench_peak_of(&plan);
+    result->kernel = plan.kernel;
+    result->arithmetic = plan.arithmetic;
+    status = workspace(bench, &result->workspace_bytes);
     if (status == QKV_OK) status = first_call(bench, result);
     if (status == QKV_OK) status = time_calls(bench, &calls, &seconds[0]);
     if (status != QKV_OK) return status;
