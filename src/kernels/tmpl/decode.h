@@ -112,13 +112,32 @@ static void decode_softmax(const decode *a, int64_t key0, int from, int to) {
 
 /* ---- Values: step 7 -------------------------------------------------------------------------- */
 
+enum { DECODE_HALF = 8 };
+
+/* What is fetched while values are summed: `lines` of each row, one row after the other. */
+typedef struct decode_cursor {
+    const char *at;
+    int64_t row_bytes;
+    int left, lines;
+} decode_cursor;
+
+V_INLINE void decode_fetch_some(decode_cursor *x, const int n) {
+    if (x->left <= 0) {
+        x->at += x->row_bytes - 64 * (x->lines - x->left);
+        x->left = x->lines;
+    }
+    V_UNROLL(4) for (int b = 0; b < n; b++) __builtin_prefetch(x->at + 64 * b, 0, 3);
+    x->at += 64 * n;
+    x->left -= n;
+}
+
 /* block += P V for R rows, W vectors of channels and a group of keys. */
-V_INLINE void decode_value_tile(const int R, const int W, const decode *a, int row, int g,
+V_INLINE void decode_value_tile(const int R, const int W, const decode *a, int row, int g, int e0,
                                 const char *v, int64_t v_row, int64_t c0, bool begin,
-                                const char *ahead, int64_t ahead_row, const qkvi_storage type) {
+                                decode_cursor *x0, const qkvi_storage type) {
     const float *p = a->scratch->s + row * QKVI_DECODE_SCORE_ROW + QKVI_DECODE_GROUP * g;
     float *sum = a->block + row * a->o_row + c0;
-    const int64_t bytes = W * 16 * decode_elem_bytes(type);
+    const int64_t bytes = 16 * W * decode_elem_bytes(type);
     vf c[DECODE_R][DECODE_W], x[DECODE_W];
     /* those that a narrower tile does not use, too, or gcc for AArch64 fears for them */
     V_UNROLL(4) for (int u = 0; u < DECODE_W; u++) {
@@ -130,9 +149,8 @@ V_INLINE void decode_value_tile(const int R, const int W, const decode *a, int r
         for (int u = 0; u < W; u++)
             c[r][u] = begin ? vf_set1(0) : vf_load(sum + r * a->o_row + 16 * u);
     }
-    if (ahead) ahead += c0 * decode_elem_bytes(type);
-    for (int e = 0; e < QKVI_DECODE_GROUP; e++) {
-        decode_fetch(ahead, ahead_row, bytes, e, 1);
+    V_UNROLL(8) for (int e = e0; e < e0 + DECODE_HALF; e++) {
+        if (row == 0) decode_fetch_some(x0, bytes < 64 ? 1 : (int)(bytes / 64));
         V_UNROLL(4)
         for (int u = 0; u < W; u++) x[u] = decode_load(v + e * v_row, c0 + 16 * u, type);
         V_UNROLL(4) for (int r = 0; r < R; r++) {
@@ -145,19 +163,19 @@ V_INLINE void decode_value_tile(const int R, const int W, const decode *a, int r
     }
 }
 
-V_INLINE void decode_value_rows(const int W, const decode *a, int g, const char *v, int64_t v_row,
-                                int64_t c0, bool begin, const char *ahead, int64_t ahead_row,
+V_INLINE void decode_value_rows(const int W, const decode *a, int g, int e0, const char *v,
+                                int64_t v_row, int64_t c0, bool begin, decode_cursor *x,
                                 const qkvi_storage type) {
-    for (int r = 0; r < a->n_rows; ahead = NULL) {
+    for (int r = 0; r < a->n_rows;) {
         const int left = a->n_rows - r;
         if (DECODE_R >= 4 && left >= 4) {
-            decode_value_tile(DECODE_R, W, a, r, g, v, v_row, c0, begin, ahead, ahead_row, type);
+            decode_value_tile(DECODE_R, W, a, r, g, e0, v, v_row, c0, begin, x, type);
             r += 4;
         } else if (left >= 2) {
-            decode_value_tile(2, W, a, r, g, v, v_row, c0, begin, ahead, ahead_row, type);
+            decode_value_tile(2, W, a, r, g, e0, v, v_row, c0, begin, x, type);
             r += 2;
         } else {
-            decode_value_tile(1, W, a, r, g, v, v_row, c0, begin, ahead, ahead_row, type);
+            decode_value_tile(1, W, a, r, g, e0, v, v_row, c0, begin, x, type);
             r += 1;
         }
     }
@@ -197,10 +215,17 @@ V_INLINE void decode_values_of(const decode *a, int from, int to, const decode_a
             for (int r = 0; r < a->n_rows; r++)
                 decode_value_selected(a, r, g, v, v_row, begin, type);
         } else {
-            for (; c0 + 16 * DECODE_W <= a->o_row; c0 += 16 * DECODE_W)
-                decode_value_rows(DECODE_W, a, g, v, v_row, c0, begin, next, next_row, type);
-            for (; c0 < a->o_row; c0 += 16)
-                decode_value_rows(1, a, g, v, v_row, c0, begin, next, next_row, type);
+            const int lines = (int)(bytes + 63) / 64;
+            decode_cursor x = { next ? next : v, next ? next_row : 0, lines, lines };
+            for (int e0 = 0; e0 < QKVI_DECODE_GROUP; e0 += DECODE_HALF) {
+                const bool first = begin && e0 == 0;
+                for (c0 = 0; c0 + 16 * DECODE_W <= a->o_row; c0 += 16 * DECODE_W) {
+                    decode_value_rows(DECODE_W, a, g, e0, v, v_row, c0, first, &x, type);
+                }
+                for (; c0 < a->o_row; c0 += 16) {
+                    decode_value_rows(1, a, g, e0, v, v_row, c0, first, &x, type);
+                }
+            }
         }
         begin = false;
     }

@@ -54,6 +54,51 @@ V_INLINE const char *decode_row_at(const decode *a, const qkvi_kv_rows *x, int64
     return x->at + page * x->page_bytes + token * x->row_bytes;
 }
 
+/* Do all rows see all keys of [begin, end)? */
+static bool decode_all_see(const decode *a, int64_t begin, int64_t end) {
+    for (int r = 0; r < a->n_rows; r++) {
+        const qkvi_decode_row *row = &a->rows[r];
+        if (row->begin > begin || row->end < end || mask_hides(&row->mask)) return false;
+    }
+    return true;
+}
+
+/* What each row sees of group g, whose first key is j. */
+static void decode_look_at(const decode *a, int64_t j, int g) {
+    qkvi_decode_scratch *w = a->scratch;
+    uint32_t any = 0, all = DECODE_ALL;
+    for (int r = 0; r < a->n_rows; r++) {
+        const qkvi_decode_row *row = &a->rows[r];
+        uint32_t see = mask_range(row->begin - j, row->end - j) & DECODE_ALL;
+        const int64_t left = row->end - j;
+        if (see && mask_hides(&row->mask))
+            see &= mask_bits(&row->mask, 0, j, left < 16 ? (int)left : 16);
+        w->see[r][g] = (uint16_t)see;
+        any |= see;
+        all &= see;
+        if (see) a->part->seen |= 1u << r;
+    }
+    w->any[g] = (uint16_t)any;
+    w->all[g] = (uint16_t)all;
+}
+
+/* The places of groups [from, to) of the block from key0 on. */
+static void decode_places(const decode *a, int64_t key0, int from, int to) {
+    qkvi_decode_scratch *w = a->scratch;
+    for (int g = from; g < to; g++) {
+        const int64_t j = key0 + QKVI_DECODE_GROUP * g;
+        if (!a->place.pages && !a->place.ring_len && g > from) {
+            w->k_at[g] = w->k_at[g - 1] + QKVI_DECODE_GROUP * a->k.row_bytes;
+            w->v_at[g] = w->v_at[g - 1] + QKVI_DECODE_GROUP * a->v.row_bytes;
+            w->k_scale_at[g] = w->k_scale_at[g - 1] + QKVI_DECODE_GROUP * a->k.scale_row;
+            w->v_scale_at[g] = w->v_scale_at[g - 1] + QKVI_DECODE_GROUP * a->v.scale_row;
+            continue;
+        }
+        w->k_at[g] = decode_row_at(a, &a->k, j, &w->k_scale_at[g]);
+        w->v_at[g] = decode_row_at(a, &a->v, j, &w->v_scale_at[g]);
+    }
+}
+
 /*
  * Groups [from, to) of the block from key0 on: their places, and what each row sees of them. Does
  * any row see a key?
@@ -61,25 +106,17 @@ V_INLINE const char *decode_row_at(const decode *a, const qkvi_kv_rows *x, int64
 static bool decode_look(const decode *a, int64_t key0, int from, int to) {
     qkvi_decode_scratch *w = a->scratch;
     bool some = false;
+    decode_places(a, key0, from, to);
+    if (decode_all_see(a, key0 + QKVI_DECODE_GROUP * from, key0 + QKVI_DECODE_GROUP * to)) {
+        for (int r = 0; r < a->n_rows; r++) memset(w->see[r], 0xFF, sizeof w->see[r]);
+        memset(w->any, 0xFF, sizeof w->any);
+        memset(w->all, 0xFF, sizeof w->all);
+        a->part->seen = UINT32_MAX >> (QKVI_DECODE_ROWS - a->n_rows);
+        return true;
+    }
     for (int g = from; g < to; g++) {
-        const int64_t j = key0 + QKVI_DECODE_GROUP * g;
-        w->k_at[g] = decode_row_at(a, &a->k, j, &w->k_scale_at[g]);
-        w->v_at[g] = decode_row_at(a, &a->v, j, &w->v_scale_at[g]);
-        uint32_t any = 0, all = DECODE_ALL;
-        for (int r = 0; r < a->n_rows; r++) {
-            const qkvi_decode_row *row = &a->rows[r];
-            uint32_t see = mask_range(row->begin - j, row->end - j) & DECODE_ALL;
-            const int64_t left = row->end - j;
-            if (see && mask_hides(&row->mask))
-                see &= mask_bits(&row->mask, 0, j, left < 16 ? (int)left : 16);
-            w->see[r][g] = (uint16_t)see;
-            any |= see;
-            all &= see;
-            if (see) a->part->seen |= 1u << r;
-        }
-        w->any[g] = (uint16_t)any;
-        w->all[g] = (uint16_t)all;
-        some |= any != 0;
+        decode_look_at(a, key0 + QKVI_DECODE_GROUP * g, g);
+        some |= w->any[g] != 0;
     }
     return some;
 }
@@ -107,8 +144,15 @@ V_INLINE int decode_distance(int64_t row_bytes) {
 /* Rows [row, row + n) of a group, `bytes` of each. at NULL: nothing. */
 V_INLINE void decode_fetch(const char *at, int64_t row_bytes, int64_t bytes, int row, int n) {
     if (!at) return;
-    for (int e = row; e < row + n; e++)
-        for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(at + e * row_bytes + b, 0, 3);
+    at += row * row_bytes;
+    if (row_bytes == bytes) bytes *= n, n = 1;
+    for (int e = 0; e < n; e++, at += row_bytes) {
+        const char *line = at, *const end = at + bytes;
+        for (; end - line >= 512; line += 512) {
+            V_UNROLL(8) for (int b = 0; b < 512; b += 64) __builtin_prefetch(line + b, 0, 3);
+        }
+        for (; line < end; line += 64) __builtin_prefetch(line, 0, 3);
+    }
 }
 
 /* The rows of a group that have a bit in `see`, zeros for the others and beyond `bytes`. */
@@ -131,7 +175,7 @@ V_INLINE void decode_products(const int R, const int K, const float *q, int64_t 
                               const qkvi_storage type) {
     vf c[DECODE_SUMS];
     V_UNROLL(16) for (int n = 0; n < R * K; n++) c[n] = vf_set1(0);
-    for (int64_t d = 0; d < q_row; d += 16) {
+    V_UNROLL_BY(8) for (int64_t d = 0; d < q_row; d += 16) {
         vf x[4];
         V_UNROLL(4) for (int r = 0; r < R; r++) x[r] = vf_load(q + r * q_row + d);
         V_UNROLL(16) for (int e = 0; e < K; e++) {
