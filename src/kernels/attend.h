@@ -79,7 +79,7 @@ typedef struct qkvi_fetch {
  */
 typedef struct qkvi_attend_scratch {
     _Alignas(64) float s[QKVI_QUERY_BLOCK * QKVI_SCORE_ROW]; /* scores, then weights */
-    float max[QKVI_QUERY_BLOCK * 16];                        /* 16 partial maxima a row */
+    float max[QKVI_QUERY_BLOCK * 16];                        /* 16 or 4 partial maxima a row */
     float sum[QKVI_QUERY_BLOCK * 16];                        /* 16 partial sums of p a row */
     float m[QKVI_QUERY_BLOCK];     /* the reference, in log2 units; -inf: no score above it yet */
     float shift[QKVI_QUERY_BLOCK]; /* m, or 0 for -inf */

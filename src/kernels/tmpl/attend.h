@@ -82,17 +82,17 @@ static void attend_softmax(const attend *a) {
     qkvi_attend_scratch *w = a->scratch;
     const float factor = attend_factor(a);
     const bool edits = attend_edits(a);
-    const vf none = vf_set1(-INFINITY), unit = vf_set1(edits ? 1 : factor);
+    const vf unit = vf_set1(edits ? 1 : factor);
     for (int g = 0; g < a->n_queries; g += 16) {
         const int end = g + 16 < a->n_queries ? g + 16 : a->n_queries;
         bool any = false;
-        for (int i = g; i < end; i++) {
+        for (int i = g; i < end; i += V_TOPS) {
             const bool active = w->tile[i / V_MR].first >= 0;
-            if (!active) vf_store(w->max + 16 * i, none);
+            if (!active) attend_no_max(w, i, i + 1);
             any |= active;
         }
         if (!any) continue;
-        const vf top = vf_mul(vf_max_rows(w->max + 16 * g), unit);
+        const vf top = vf_mul(attend_max_rows(w, g), unit);
         vf m = vf_load(w->m + g);
         const vf alpha = attend_raise(edits, top, &m);
         vf_store(w->m + g, m);
@@ -212,10 +212,9 @@ static void attend_begin(const attend *a) {
         vf_store(w->m + i, vf_set1(-INFINITY));
         vf_store(w->l + i, vf_set1(0));
     }
-    for (int i = a->n_queries; i < end; i++) { /* rows that only fill the last group */
-        vf_store(w->max + 16 * i, vf_set1(-INFINITY));
-        vf_store(w->sum + 16 * i, vf_set1(0));
-    }
+    /* rows that only fill the last group */
+    attend_no_max(w, (a->n_queries + V_TOPS - 1) / V_TOPS * V_TOPS, end);
+    for (int i = a->n_queries; i < end; i++) vf_store(w->sum + 16 * i, vf_set1(0));
     for (int t = 0; t * V_MR < a->n_queries; t++) w->tile[t].started = false;
 }
 

@@ -93,6 +93,46 @@ V_INLINE tile_ahead attend_next_keys(const attend *a, int64_t key0, int64_t end)
                         n_tiles * QKVI_KEY_BLOCK * (2 / V_NV));
 }
 
+/* ---- Maxima of rows -------------------------------------------------------------------------- */
+
+/*
+ * scratch->max holds 16 partial maxima of each row, or 4 of each where four rows share a vector
+ * (V_TOPS 4): tiles and groups of 16 rows begin at multiples of four then.
+ */
+#ifndef V_TOPS
+#define V_TOPS 1
+#endif
+
+V_INLINE float *attend_max(qkvi_attend_scratch *w, int i) { return w->max + 16 / V_TOPS * i; }
+
+/* The maxima of the R rows of a tile, of all of which there is something in top. */
+V_INLINE void attend_keep_max(const int R, const vf top[V_MR], float *max, bool begin) {
+#if V_TOPS == 4
+    V_UNROLL(3) for (int r = 0; r < R; r += 4) {
+        const vf x = vf_max_four(top[r], top[r + 1], top[r + 2], top[r + 3]);
+        vf_store(max + 4 * r, begin ? x : vf_max(vf_load(max + 4 * r), x));
+    }
+#else
+    V_UNROLL(12)
+    for (int r = 0; r < R; r++)
+        vf_store(max + 16 * r, begin ? top[r] : vf_max(vf_load(max + 16 * r), top[r]));
+#endif
+}
+
+/* Rows from i to end, whose vectors they share with nobody, have none. */
+V_INLINE void attend_no_max(qkvi_attend_scratch *w, int i, int end) {
+    for (; i < end; i += V_TOPS) vf_store(attend_max(w, i), vf_set1(-INFINITY));
+}
+
+/* Lane e: the maximum of row g + e, g a multiple of 16. */
+V_INLINE vf attend_max_rows(qkvi_attend_scratch *w, int g) {
+#if V_TOPS == 4
+    return vf_max_rest(attend_max(w, g));
+#else
+    return vf_max_rows(attend_max(w, g));
+#endif
+}
+
 /* ---- Scores ---------------------------------------------------------------------------------- */
 
 /* R rows times the panel of keys: stored, and with finish their maxima begun or continued. */
@@ -108,18 +148,19 @@ V_INLINE void attend_score_tile(const int R, const attend *a, int i, const float
             for (int v = 0; v < V_NV; v++) vf_store(s + r * QKVI_SCORE_ROW + at + 16 * v, c[r][v]);
         }
         if (!finish) continue;
-        V_UNROLL(12) for (int r = 0; r < R; r++) {
-            vf top = c[r][0];
-            V_UNROLL(2) for (int v = 1; v < V_NV; v++) top = vf_max(top, c[r][v]);
-            if (!begin || at) top = vf_max(vf_load(max + 16 * r), top);
-            vf_store(max + 16 * r, top);
+        vf top[V_MR];
+        V_UNROLL(12) for (int r = 0; r < V_MR; r++) {
+            top[r] = c[r][0];
+            V_UNROLL(2) for (int v = 1; v < V_NV; v++) top[r] = vf_max(top[r], c[r][v]);
         }
+        attend_keep_max(R, top, max, begin && !at);
     }
 }
 
-/* A stored row of 32 raw scores: soft cap, additive mask, -inf for hidden keys; and its maxima. */
-V_INLINE void attend_edit_row(const attend *a, int i, int64_t j, uint32_t see, float *s, float *max,
-                              bool begin) {
+/*
+ * A stored row of 32 raw scores: soft cap, additive mask, -inf for hidden keys. Returns 16 maxima.
+ */
+V_INLINE vf attend_edit_row(const attend *a, int i, int64_t j, uint32_t see, float *s) {
     vf x[2] = { vf_load(s), vf_load(s + 16) }, bias[2] = { vf_set1(0), vf_set1(0) };
     const vf scale = vf_set1(a->scale);
     const int64_t left = a->scratch->end[i] - j;
@@ -136,9 +177,7 @@ V_INLINE void attend_edit_row(const attend *a, int i, int64_t j, uint32_t see, f
         x[v] = vf_select(vm_of_bits(see >> 16 * v & 0xFFFF), x[v], vf_set1(-INFINITY));
         vf_store(s + 16 * v, x[v]);
     }
-    vf top = vf_max(x[0], x[1]);
-    if (!begin) top = vf_max(vf_load(max), top);
-    vf_store(max, top);
+    return vf_max(x[0], x[1]);
 }
 
 #define ATTEND_SCORES(R)                                                                           \
@@ -156,7 +195,7 @@ static void attend_scores_tile(const attend *a, int i, int64_t key0, int64_t j, 
     qkvi_attend_scratch *w = a->scratch;
     qkvi_attend_tile *tile = &w->tile[i / V_MR];
     const int rows = attend_rows(a, i), panel = (int)(j - key0) / 32;
-    float *s = w->s + i * QKVI_SCORE_ROW + (j - key0), *max = w->max + 16 * i;
+    float *s = w->s + i * QKVI_SCORE_ROW + (j - key0), *max = attend_max(w, i);
     uint32_t see[V_MR], any = UINT32_MAX, all = UINT32_MAX;
     const bool mask = mask_hides(&a->mask), edit = attend_edits(a);
     if (mask || a->scratch->begin[i + rows - 1] > j || a->scratch->end[i] < j + 32) {
@@ -184,8 +223,11 @@ static void attend_scores_tile(const attend *a, int i, int64_t key0, int64_t j, 
     ahead->at += ahead->step * a->head_dim * (2 / V_NV);
     if (finish) return;
     tile->partial |= all != UINT32_MAX;
+    vf top[V_MR];
     for (int r = 0; r < rows; r++)
-        attend_edit_row(a, i + r, j, see[r], s + r * QKVI_SCORE_ROW, max + 16 * r, begin);
+        top[r] = attend_edit_row(a, i + r, j, see[r], s + r * QKVI_SCORE_ROW);
+    for (int r = rows; r < V_MR; r++) top[r] = vf_set1(0);
+    attend_keep_max(rows, top, max, begin);
 }
 
 static void attend_scores(const attend *a, int64_t key0, int64_t from, int64_t to) {

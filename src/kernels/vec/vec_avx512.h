@@ -144,7 +144,27 @@ V_INLINE float vf_sum(vf a) {
             _mm512_setr_epi32(0, 2, 1, 3, 8, 10, 9, 11, 4, 6, 5, 7, 12, 14, 13, 15), d);           \
     }
 V_ROWS(vf_sum_rows, _mm512_add_ps)
-V_ROWS(vf_max_rows, _mm512_max_ps)
+
+/*
+ * The first two levels of vf_max_rows for four rows, so that a register tile has a fourth of the
+ * maxima to store: of 36 stores after it some waited, of 27 none does. Lanes 4e … 4e + 3: row e.
+ */
+#define V_TOPS 4
+V_INLINE vf vf_max_four(vf a, vf b, vf c, vf d) {
+    const vf x = vf_max(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xEE));
+    const vf y = vf_max(_mm512_shuffle_f32x4(c, d, 0x44), _mm512_shuffle_f32x4(c, d, 0xEE));
+    return vf_max(_mm512_shuffle_f32x4(x, y, 0x88), _mm512_shuffle_f32x4(x, y, 0xDD));
+}
+/* The other two, for 16 rows: p is four of those vectors. */
+V_INLINE vf vf_max_rest(const float *p) {
+    const vf a = vf_load(p), b = vf_load(p + 16), c = vf_load(p + 32), d = vf_load(p + 48);
+    const vf x = vf_max(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xEE));
+    const vf y = vf_max(_mm512_shuffle_ps(c, d, 0x44), _mm512_shuffle_ps(c, d, 0xEE));
+    const vf z = vf_max(_mm512_shuffle_ps(x, y, 0x88), _mm512_shuffle_ps(x, y, 0xDD));
+    /* lane 4g + e holds row 4e + g */
+    return _mm512_permutexvar_ps(
+        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), z);
+}
 
 /*
  * Four columns of 16 rows at a time: row i + 4e in 128-bit lane e, then a 4 x 4 transpose within
