@@ -47,7 +47,7 @@ static json_t *failure_json(const check_summary *summary) {
 }
 
 static void print_json(const check_summary *summary, uint64_t seed) {
-    json_t *isas = json_array(), *shares = json_object(), *types = json_object();
+    json_t *isas = json_array(), *shares = json_object(), *columns = json_object();
     json_t *object = json_object();
     for (int n = 0; n < summary->n_isas; n++)
         json_array_append_new(isas, json_string(summary->isas[n]));
@@ -57,14 +57,17 @@ static void print_json(const check_summary *summary, uint64_t seed) {
         json_object_set_new(object, check_kind_names[kind],
                             json_pack("{s:i,s:i}", "n_cases", summary->n_cases[kind], "n_failed",
                                       summary->n_failed[kind]));
-    for (int type = 0; type < TYPES; type++) {
-        const check_cell all = check_pairs_of_type(summary, type);
+    for (int at = 0; at < COLUMNS; at++) {
+        const pair_column *const of = &check_columns[at];
+        const check_cell all = check_pairs_of(summary, at);
+        char name[32];
+        snprintf(name, sizeof name, "%s%s", of->decode ? "decode " : "", of->name);
         if (all.n_cases)
-            json_object_set_new(types, check_types[type].name,
+            json_object_set_new(columns, name,
                                 json_pack("{s:i,s:I,s:f}", "n_pairs", all.n_cases, "n_numbers",
                                           (json_int_t)all.numbers, "largest_share", all.share));
     }
-    json_object_set_new(object, "pairs_of_type", types);
+    json_object_set_new(object, "pairs_of", columns);
     for (int b = 0; b < BOUNDS; b++)
         json_object_set_new(shares, check_bound_names[b], json_real(summary->fraction[b]));
     json_object_set_new(object, "largest_share_of_bound", shares);
@@ -114,7 +117,7 @@ static const struct cli_option check_table[] = {
       .max = 1000000 },
     { .name = "--pairs",
       .argument = "N",
-      .help = "sizes of each pair of features, in each type (1); 0: no pairs",
+      .help = "sizes of each pair of features, in each column (1); 0: none",
       .kind = ARG_INT,
       .offset = offsetof(struct check_command_options, pairs),
       .max = PAIR_SIZES },

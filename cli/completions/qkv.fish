@@ -208,7 +208,7 @@ complete -c qkv -n '__qkv_command bench' -a 'forward causal masks gqa decode var
 complete -c qkv -n '__qkv_command bench' -l help -d 'options and what they mean'
 
 complete -c qkv -n '__qkv_command check' -l cases -x -d 'cases of parts, whole calls and decode'
-complete -c qkv -n '__qkv_command check' -l pairs -x -d 'sizes of each pair of features, in each type'
+complete -c qkv -n '__qkv_command check' -l pairs -x -d 'sizes of each pair of features, in each column'
 complete -c qkv -n '__qkv_command check' -l table -d 'also every pair on a line'
 complete -c qkv -n '__qkv_command check' -l seed -x -d 'seed of the first case'
 complete -c qkv -n '__qkv_command check' -l isa -x -a 'scalar avx2 avx512 avx512bf16 neon' -d 'only this instruction set, beside scalar code'

@@ -93,22 +93,20 @@ static void add_report(int kind, int n, const check_report *report, check_summar
     summary->compared += report->compared;
     summary->mismatches += report->mismatches;
     if (kind != CHECK_PAIRS) return;
-    check_cell *const cell = &summary->pairs[n % PAIRS][n / PAIRS % TYPES];
+    check_cell *const cell = &summary->pairs[n % PAIRS][n / PAIRS % COLUMNS];
     cell->n_cases++;
     cell->n_failed += report->failures != 0;
     cell->numbers += report->numbers;
     cell->share = fmax(cell->share, share);
 }
 
-/* Is there such a case? Among the pairs, some are not. */
+/* Among the pairs, some are no case. */
 static bool has_case(int kind, int n) {
-    if (kind != CHECK_PAIRS) return true;
-    const pair p = pair_of(n % PAIRS);
-    return type_exists(n / PAIRS % TYPES) && pair_exists(p) && !pair_refusal(p);
+    return kind != CHECK_PAIRS || pair_exists(pair_of(n % PAIRS), n / PAIRS % COLUMNS);
 }
 
 static int count_of(const check_options *options, int kind) {
-    return kind == CHECK_PAIRS ? options->n_pairs * PAIRS * TYPES : options->n_cases;
+    return kind == CHECK_PAIRS ? options->n_pairs * PAIRS * COLUMNS : options->n_cases;
 }
 
 static void run_cases(const check_options *options, int kind, int64_t before,

@@ -31,7 +31,7 @@ enum { CHECK_MAX_ISAS = 8 };
 
 typedef struct check_options {
     int n_cases;     /* of parts, whole calls and decode */
-    int n_pairs;     /* of each pair, in each type: so many sizes */
+    int n_pairs;     /* of each pair, in each column: so many sizes */
     uint64_t seed;   /* of the first case; the others follow from it */
     bool one;        /* that one case only, in this process */
     int kind;        /* with one: its kind */
@@ -41,7 +41,7 @@ typedef struct check_options {
     void *user;
 } check_options;
 
-/* What was compared in one type, for one pair. */
+/* What was compared in one column, for one pair. */
 typedef struct check_cell {
     int n_cases, n_failed;
     int64_t numbers; /* with the oracle */
@@ -55,7 +55,7 @@ typedef struct check_summary {
     double fraction[BOUNDS]; /* the largest share of each bound that was used */
     /* Arrays that were compared bit by bit with those of scalar code, and those that differed. */
     int64_t compared, mismatches;
-    check_cell pairs[PAIRS][TYPES];
+    check_cell pairs[PAIRS][COLUMNS];
     int first_kind; /* of the first failure, if there is one */
     uint64_t first_seed;
     char first_message[1024];
@@ -68,8 +68,8 @@ int check_failures(const check_summary *summary);
 void check_print(const check_summary *summary, FILE *out);
 /* Every pair on a line: for each type the numbers that were compared and the largest share. */
 void check_print_pairs(const check_summary *summary, FILE *out);
-/* All pairs of a type; n_cases counts pairs. */
-check_cell check_pairs_of_type(const check_summary *summary, int type);
+/* All pairs of a column; n_cases counts pairs. */
+check_cell check_pairs_of(const check_summary *summary, int column);
 
 /* ---- Between the files of qkv-check ---------------------------------------------------------- */
 
@@ -95,6 +95,10 @@ void check_case_everywhere(const check_options *options, const check_case *c, ui
 void check_whole(const check_options *options, uint64_t seed, check_report *report);
 void check_parts(const check_options *options, uint64_t seed, check_report *report);
 void check_decode(const check_options *options, uint64_t seed, check_report *report);
+void check_whole_of(const check_options *options, const recipe *x, uint64_t seed,
+                    check_report *report);
+void check_decode_of(const check_options *options, const recipe *x, elem_type stored, uint64_t seed,
+                     check_report *report);
 
 /* Of a pair: the seed of the run, and which pair, type and size. */
 uint64_t pair_seed(uint64_t run, int n);

@@ -14,7 +14,7 @@
 
 typedef struct decode_case {
     check_case c; /* without k and v */
-    stored kv;
+    kv_stored kv;
     int layout;
 } decode_case;
 
@@ -93,7 +93,7 @@ static bool decode_call(const check_case *c, const qkv_kv_view *view, const chec
 /* The same tokens, contiguous. */
 static void check_contiguous(const decode_case *x, const check_setup *s, const outputs *scalar,
                              check_report *report) {
-    stored copy = stored_contiguous(&x->c, &x->kv);
+    kv_stored copy = stored_contiguous(&x->c, &x->kv);
     outputs other;
     if (decode_call(&x->c, &copy.view, s, &other, report)) {
         compare_bits(&x->c, &other, scalar, s, report);
@@ -123,13 +123,19 @@ static void decode_everywhere(const check_options *options, const decode_case *x
     outputs_free(&scalar);
 }
 
-void check_decode(const check_options *options, uint64_t seed, check_report *report) {
-    rng r = { seed };
-    const recipe y = random_decode(&r);
+void check_decode_of(const check_options *options, const recipe *y, elem_type stored, uint64_t seed,
+                     check_report *report) {
+    rng r = { seed ^ 0x1A40 };
     decode_case x;
-    decode_make(&x, &y, (int)rng_between(&r, 0, LAYOUTS - 1), ELEMENT_F32, seed);
+    decode_make(&x, y, (int)rng_between(&r, 0, LAYOUTS - 1), stored, seed);
     if (options->one) printf("layout %d: %s\n", x.layout, x.c.text);
     decode_everywhere(options, &x, seed, report);
     check_tell_case(report, &x.c);
     decode_free(&x);
+}
+
+void check_decode(const check_options *options, uint64_t seed, check_report *report) {
+    rng r = { seed };
+    const recipe y = random_decode(&r);
+    check_decode_of(options, &y, ELEMENT_F32, seed, report);
 }

@@ -87,7 +87,7 @@ static void array_strides(rng *r, const int64_t size[4], int64_t stride[3]) {
  * A table in which pages may stand more than once; entries that no query sees by its length are
  * no pages at all.
  */
-static void make_table(rng *r, const check_case *c, stored *s) {
+static void make_table(rng *r, const check_case *c, kv_stored *s) {
     static const int32_t rubbish[] = { -1, INT32_MIN, INT32_MAX };
     const int64_t n = table_len(c, &s->view), rows = rng_chance(r, 15) ? 1 : c->d.n_batch;
     s->view.pages_stride = rows == 1 ? 0 : n + rng_between(r, 0, 3);
@@ -110,7 +110,7 @@ static void make_table(rng *r, const check_case *c, stored *s) {
     s->view.pages = table;
 }
 
-static void choose_layout(rng *r, const check_case *c, int layout, int64_t ring_len, stored *s) {
+static void choose_layout(rng *r, const check_case *c, int layout, int64_t ring_len, kv_stored *s) {
     s->view.ring_len = ring_len;
     if (layout == LAYOUT_PAGES) s->view.page_len = 16 * rng_between(r, 1, 5);
     if (layout == LAYOUT_PAGED_RING) s->view.page_len = ring_len % 32 ? 16 : 32;
@@ -133,7 +133,8 @@ static guarded array_new(const check_case *c, const qkv_kv_view *view, char whic
 }
 
 /* Values of the tokens that somebody sees; the rest stays what it is, NaN. */
-static void fill(rng *r, const check_case *c, const stored *s, char which, const guarded *array) {
+static void fill(rng *r, const check_case *c, const kv_stored *s, char which,
+                 const guarded *array) {
     const elem_type type = (elem_type)s->view.dtype;
     const int64_t *const stride = which == 'k' ? s->view.k_stride : s->view.v_stride;
     int64_t size[4];
@@ -148,7 +149,7 @@ static void fill(rng *r, const check_case *c, const stored *s, char which, const
             }
 }
 
-static double *read_back(const check_case *c, const stored *s, char which, const void *array) {
+static double *read_back(const check_case *c, const kv_stored *s, char which, const void *array) {
     const elem_type type = (elem_type)s->view.dtype;
     const int64_t *const stride = which == 'k' ? s->view.k_stride : s->view.v_stride;
     int64_t size[4];
@@ -166,7 +167,7 @@ static double *read_back(const check_case *c, const stored *s, char which, const
     return dense;
 }
 
-static void seal(stored *s) {
+static void seal(kv_stored *s) {
     guarded *const all[] = { &s->k, &s->v, &s->pages, &s->first };
     for (size_t n = 0; n < sizeof all / sizeof *all; n++)
         if (all[n]->map) guarded_read_only(all[n]);
@@ -175,8 +176,8 @@ static void seal(stored *s) {
     s->view.pages = s->pages.data;
 }
 
-stored stored_new(rng *r, const check_case *c, elem_type type, int layout, int64_t ring_len) {
-    stored s = { .view = { .struct_size = sizeof s.view, .dtype = (qkv_dtype)type } };
+kv_stored stored_new(rng *r, const check_case *c, elem_type type, int layout, int64_t ring_len) {
+    kv_stored s = { .view = { .struct_size = sizeof s.view, .dtype = (qkv_dtype)type } };
     choose_layout(r, c, layout, ring_len, &s);
     s.k = array_new(c, &s.view, 'k');
     s.v = array_new(c, &s.view, 'v');
@@ -197,16 +198,16 @@ static guarded copied(const check_case *c, elem_type type, const double *dense, 
     return g;
 }
 
-stored stored_contiguous(const check_case *c, const stored *like) {
+kv_stored stored_contiguous(const check_case *c, const kv_stored *like) {
     const elem_type type = (elem_type)like->view.dtype;
-    stored s = { .k = copied(c, type, like->k_dense, 'k'),
-                 .v = copied(c, type, like->v_dense, 'v') };
+    kv_stored s = { .k = copied(c, type, like->k_dense, 'k'),
+                    .v = copied(c, type, like->v_dense, 'v') };
     qkv_kv_view_contiguous(&s.view, &c->d, like->view.dtype);
     seal(&s);
     return s;
 }
 
-void stored_free(stored *s) {
+void stored_free(kv_stored *s) {
     guarded_free(&s->k);
     guarded_free(&s->v);
     guarded_free(&s->pages);

@@ -11,20 +11,20 @@
 
 enum layout_kind { LAYOUT_CONTIGUOUS, LAYOUT_PAGES, LAYOUT_RING, LAYOUT_PAGED_RING, LAYOUTS };
 
-typedef struct stored {
+typedef struct kv_stored {
     qkv_kv_view view;
     guarded k, v, pages, first;
     double *k_dense, *v_dense; /* [n_batch][n_kv_heads][len_k][channels] */
-} stored;
+} kv_stored;
 
 /*
  * Random values; a ring or `first` need a case whose queries do not see what is not there:
  * stored_limits makes it so, before the case's arrays are made.
  */
 void stored_limits(rng *r, check_case *c, int layout, int64_t *ring_len);
-stored stored_new(rng *r, const check_case *c, elem_type type, int layout, int64_t ring_len);
+kv_stored stored_new(rng *r, const check_case *c, elem_type type, int layout, int64_t ring_len);
 /* The same tokens, contiguous. */
-stored stored_contiguous(const check_case *c, const stored *like);
-void stored_free(stored *s);
+kv_stored stored_contiguous(const check_case *c, const kv_stored *like);
+void stored_free(kv_stored *s);
 
 #endif

@@ -6,10 +6,10 @@
 
 #include "check/check.h"
 
-check_cell check_pairs_of_type(const check_summary *summary, int type) {
+check_cell check_pairs_of(const check_summary *summary, int column) {
     check_cell all = { 0, 0, 0, 0 };
     for (int n = 0; n < PAIRS; n++) {
-        const check_cell *const cell = &summary->pairs[n][type];
+        const check_cell *const cell = &summary->pairs[n][column];
         all.n_cases += cell->n_cases > 0;
         all.n_failed += cell->n_failed;
         all.numbers += cell->numbers;
@@ -25,11 +25,12 @@ void check_print(const check_summary *summary, FILE *out) {
     for (int kind = 0; kind < CHECK_KINDS; kind++)
         fprintf(out, "%-6s %d cases, %d failed\n", check_kind_names[kind], summary->n_cases[kind],
                 summary->n_failed[kind]);
-    for (int type = 0; type < TYPES; type++) {
-        const check_cell all = check_pairs_of_type(summary, type);
+    for (int at = 0; at < COLUMNS; at++) {
+        const check_cell all = check_pairs_of(summary, at);
         if (all.n_cases)
-            fprintf(out, "  in %-7s %d pairs, %" PRId64 " numbers, largest share %.3f\n",
-                    check_types[type].name, all.n_cases, all.numbers, all.share);
+            fprintf(out, "  %-6s %-9s %d pairs, %" PRId64 " numbers, largest share %.3f\n",
+                    check_columns[at].decode ? "decode" : "in", check_columns[at].name, all.n_cases,
+                    all.numbers, all.share);
     }
     fprintf(out, "largest share of a bound:");
     for (int b = 0; b < BOUNDS; b++)
@@ -46,11 +47,11 @@ static void print_pair(const check_summary *summary, int n, FILE *out) {
         fprintf(out, "  none: %s\n", refusal);
         return;
     }
-    for (int type = 0; type < TYPES; type++) {
-        const check_cell *const cell = &summary->pairs[n][type];
-        if (!type_exists(type)) continue;
+    for (int at = 0; at < COLUMNS; at++) {
+        const check_cell *const cell = &summary->pairs[n][at];
+        if (!check_columns[at].exists) continue;
         if (cell->n_failed)
-            fprintf(out, "  %9s", "FAILED");
+            fprintf(out, " %14s", "FAILED");
         else if (cell->n_cases)
             fprintf(out, " %8" PRId64 " %.3f", cell->numbers, cell->share);
         else
@@ -61,9 +62,8 @@ static void print_pair(const check_summary *summary, int n, FILE *out) {
 
 void check_print_pairs(const check_summary *summary, FILE *out) {
     fprintf(out, "%-21s", "pair");
-    for (int type = 0; type < TYPES; type++)
-        if (type_exists(type)) fprintf(out, " %8s share", check_types[type].name);
+    for (int at = 0; at < COLUMNS; at++)
+        if (check_columns[at].exists) fprintf(out, " %8s share", check_columns[at].name);
     fputc('\n', out);
-    for (int n = 0; n < PAIRS; n++)
-        if (pair_exists(pair_of(n))) print_pair(summary, n, out);
+    for (int n = 0; n < PAIRS; n++) print_pair(summary, n, out);
 }

@@ -142,13 +142,20 @@ void check_case_everywhere(const check_options *options, const check_case *c, ui
     outputs_free(&scalar);
 }
 
-void check_whole(const check_options *options, uint64_t seed, check_report *report) {
+void check_whole_of(const check_options *options, const recipe *x, uint64_t seed,
+                    check_report *report) {
     check_case c;
-    case_make(&c, seed);
+    case_make_of(&c, x, seed);
     if (options->one) printf("%s\n", c.text);
     check_case_everywhere(options, &c, seed, report);
     check_tell_case(report, &c);
     case_free(&c);
+}
+
+void check_whole(const check_options *options, uint64_t seed, check_report *report) {
+    rng r = { seed };
+    const recipe x = recipe_random(&r);
+    check_whole_of(options, &x, seed, report);
 }
 
 void check_tell_case(check_report *report, const check_case *c) {

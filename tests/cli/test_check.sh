@@ -25,13 +25,13 @@ run check --cases 2 --pairs 0 --isa scalar --json
 code 0
 no_err
 number='[0-9][0-9.e-]*'
-out_like "^{\"isas\":\[\"scalar\"\],\"seed\":1,\"parts\":{\"n_cases\":2,\"n_failed\":0},\"whole\":{\"n_cases\":2,\"n_failed\":0},\"decode\":{\"n_cases\":2,\"n_failed\":0},\"pairs\":{\"n_cases\":0,\"n_failed\":0},\"pairs_of_type\":{},\"largest_share_of_bound\":{\"o\":$number,\"lse\":$number,\"d_q\":$number,\"d_k\":$number,\"d_v\":$number,\"d_sinks\":$number,\"d_mask\":$number},\"compared\":[1-9][0-9]*,\"mismatches\":0,\"first_failure\":null}\$"
+out_like "^{\"isas\":\[\"scalar\"\],\"seed\":1,\"parts\":{\"n_cases\":2,\"n_failed\":0},\"whole\":{\"n_cases\":2,\"n_failed\":0},\"decode\":{\"n_cases\":2,\"n_failed\":0},\"pairs\":{\"n_cases\":0,\"n_failed\":0},\"pairs_of\":{},\"largest_share_of_bound\":{\"o\":$number,\"lse\":$number,\"d_q\":$number,\"d_k\":$number,\"d_v\":$number,\"d_sinks\":$number,\"d_mask\":$number},\"compared\":[1-9][0-9]*,\"mismatches\":0,\"first_failure\":null}\$"
 
 run check --cases 1 --isa scalar --table
 code 0
 no_err
 out_like '^pairs  [1-9][0-9]* cases, 0 failed$'
-out_like '^  in f32  *[1-9][0-9]* pairs, [1-9][0-9]* numbers, largest share 0\.[0-9]\{3\}$'
+out_like '^  in     f32  *[1-9][0-9]* pairs, [1-9][0-9]* numbers, largest share 0\.[0-9]\{3\}$'
 out_like '^bit mask   GQA  *[1-9][0-9]* 0\.[0-9]\{3\}'
 out_like '^bool mask  bit mask    none: a call has one explicit mask'
 run check --isa vax
