@@ -60,9 +60,9 @@ typedef struct qkvi_dropout {
 
 /* What a row tile did in the current block of keys. */
 typedef struct qkvi_attend_tile {
-    int first, end; /* panels of the block that it computed: [first, end); first < 0: none */
-    bool partial;   /* some row did not see some key of them */
-    bool started;   /* an earlier block has written its rows of o_sum */
+    uint32_t panels; /* of the block that it computed, a bit each: the others no row sees */
+    bool partial;    /* some row did not see some key of them */
+    bool started;    /* an earlier block has written its rows of o_sum */
 } qkvi_attend_tile;
 
 /* Rows of memory that somebody will read soon: `lines` cache lines of each. */

@@ -28,17 +28,20 @@ V_INLINE vf attend_exponent(vf s, vf c, vf m, const attend_kind kind) {
     return kind == ATTEND_RAW_LARGE ? vf_sub(vf_mul(s, c), m) : vf_fms(s, c, m);
 }
 
-/* p over n scores, a multiple of 32; returns 16 + 16 of the 32 partial sums. */
-V_INLINE vf attend_exp_row(float *s, int n, vf c, vf m, const attend_kind kind) {
+/* p over the scores of these panels; returns 16 + 16 of the 32 partial sums. */
+V_INLINE vf attend_exp_row(float *s, uint32_t panels, vf c, vf m, const attend_kind kind) {
     vf sum0 = vf_set1(0), sum1 = sum0;
-    V_UNROLL_BY(2) for (int j = 0; j < n; j += 32) {
-        const vf x0 = vf_load(s + j), x1 = vf_load(s + j + 16);
-        const vf p0 = vf_exp2_below_128(attend_exponent(x0, c, m, kind));
-        const vf p1 = vf_exp2_below_128(attend_exponent(x1, c, m, kind));
-        vf_store(s + j, p0);
-        vf_store(s + j + 16, p1);
-        sum0 = vf_add(sum0, p0);
-        sum1 = vf_add(sum1, p1);
+    while (panels) {
+        const attend_run run = attend_next_run(&panels);
+        V_UNROLL_BY(2) for (int j = run.from; j < run.to; j += 32) {
+            const vf x0 = vf_load(s + j), x1 = vf_load(s + j + 16);
+            const vf p0 = vf_exp2_below_128(attend_exponent(x0, c, m, kind));
+            const vf p1 = vf_exp2_below_128(attend_exponent(x1, c, m, kind));
+            vf_store(s + j, p0);
+            vf_store(s + j + 16, p1);
+            sum0 = vf_add(sum0, p0);
+            sum1 = vf_add(sum1, p1);
+        }
     }
     return vf_add(sum0, sum1);
 }
@@ -47,18 +50,17 @@ static void attend_exp_rows(const attend *a, int from, int to, float factor) {
     qkvi_attend_scratch *w = a->scratch;
     const vf c = vf_set1(factor);
     for (int i = from; i < to; i++) {
-        const qkvi_attend_tile *tile = &w->tile[i / V_MR];
+        const uint32_t panels = w->tile[i / V_MR].panels;
         vf sum = vf_set1(0);
-        if (tile->first >= 0) {
-            float *s = w->s + i * QKVI_SCORE_ROW + 32 * tile->first;
-            const int n = 32 * (tile->end - tile->first);
+        if (panels) {
+            float *s = w->s + i * QKVI_SCORE_ROW;
             const vf m = vf_set1(w->shift[i]);
             if (attend_edits(a))
-                sum = attend_exp_row(s, n, c, m, ATTEND_FINISHED);
+                sum = attend_exp_row(s, panels, c, m, ATTEND_FINISHED);
             else if (fabsf(w->shift[i]) < ATTEND_LARGE)
-                sum = attend_exp_row(s, n, c, m, ATTEND_RAW);
+                sum = attend_exp_row(s, panels, c, m, ATTEND_RAW);
             else
-                sum = attend_exp_row(s, n, c, m, ATTEND_RAW_LARGE);
+                sum = attend_exp_row(s, panels, c, m, ATTEND_RAW_LARGE);
         }
         vf_store(w->sum + 16 * i, sum);
     }
@@ -87,7 +89,7 @@ static void attend_softmax(const attend *a) {
         const int end = g + 16 < a->n_queries ? g + 16 : a->n_queries;
         bool any = false;
         for (int i = g; i < end; i += V_TOPS) {
-            const bool active = w->tile[i / V_MR].first >= 0;
+            const bool active = w->tile[i / V_MR].panels;
             if (!active) attend_no_max(w, i, i + 1);
             any |= active;
         }
@@ -110,23 +112,31 @@ static void attend_drop(const attend *a, int64_t key0) {
     qkvi_attend_scratch *w = a->scratch;
     for (int i = 0; i < a->n_queries; i++) {
         qkvi_attend_tile *tile = &w->tile[i / V_MR];
-        if (tile->first < 0) continue;
-        tile->partial = true;
-        dropout_row(a->dropout, i, key0 + 32 * tile->first, 32 * (tile->end - tile->first),
-                    w->s + i * QKVI_SCORE_ROW + 32 * tile->first);
+        tile->partial |= tile->panels != 0;
+        for (uint32_t panels = tile->panels; panels;) {
+            const attend_run run = attend_next_run(&panels);
+            dropout_row(a->dropout, i, key0 + run.from, run.to - run.from,
+                        w->s + i * QKVI_SCORE_ROW + run.from);
+        }
     }
 }
 
 /* ---- Values: step 7 -------------------------------------------------------------------------- */
 
-/* O = fma(O, alpha, P V) for R rows and 32 channels, n keys deep. */
-V_INLINE void attend_value_tile(const int R, const float *p, int64_t n, const float *v,
-                                const float *alpha, float *o, int64_t o_row, bool begin,
-                                tile_ahead ahead) {
+/*
+ * O = fma(O, alpha, P V) for R rows and 32 channels, over the keys of the panels that lie in `in`.
+ */
+V_INLINE void attend_value_tile(const int R, const float *p, uint32_t panels, attend_run in,
+                                const float *v, const float *alpha, float *o, int64_t o_row,
+                                bool begin, tile_ahead ahead) {
     for (int at = 0; at < 32; at += 16 * V_NV) {
         vf c[V_MR][V_NV];
         tile_zero(c);
-        tile_product_ahead(R, n, p, QKVI_SCORE_ROW, 1, v + at, c, true, ahead);
+        for (uint32_t left = panels; left;) {
+            const attend_run run = attend_clip(attend_next_run(&left), in);
+            tile_product_ahead(R, run.to - run.from, p + run.from, QKVI_SCORE_ROW, 1,
+                               v + 32 * run.from + at, c, true, ahead);
+        }
         V_UNROLL(12) for (int r = 0; r < R; r++) {
             const vf x = vf_set1(alpha[r]);
             V_UNROLL(2) for (int u = 0; u < V_NV; u++) {
@@ -138,14 +148,15 @@ V_INLINE void attend_value_tile(const int R, const float *p, int64_t n, const fl
 }
 
 #define ATTEND_VALUES(R)                                                                           \
-    static void attend_values_##R(const float *p, int64_t n, const float *v, const float *alpha,   \
-                                  float *o, int64_t o_row, bool begin, tile_ahead ahead) {         \
-        attend_value_tile(R, p, n, v, alpha, o, o_row, begin, ahead);                              \
+    static void attend_values_##R(const float *p, uint32_t panels, attend_run in, const float *v,  \
+                                  const float *alpha, float *o, int64_t o_row, bool begin,         \
+                                  tile_ahead ahead) {                                              \
+        attend_value_tile(R, p, panels, in, v, alpha, o, o_row, begin, ahead);                     \
     }
 TILE_EACH(ATTEND_VALUES)
 #define ATTEND_VALUES_NAME(R) attend_values_##R,
-static void (*const attend_values_of[])(const float *, int64_t, const float *, const float *,
-                                        float *, int64_t, bool,
+static void (*const attend_values_of[])(const float *, uint32_t, attend_run, const float *,
+                                        const float *, float *, int64_t, bool,
                                         tile_ahead) = { NULL, TILE_EACH(ATTEND_VALUES_NAME) };
 
 /* Which of the 32 keys from j on take part in the sum of values of row i. */
@@ -154,17 +165,19 @@ V_INLINE uint32_t attend_takes(const attend *a, int i, int64_t j) {
     return see && a->dropout ? see & dropout_bits(a->dropout, i, j) : see;
 }
 
-/* The same for one row, over the keys of [from, to) that take part. */
-static void attend_values_selected(const attend *a, int i, int64_t key0, int64_t from, int64_t to,
+/* The same for one row, over the keys of the panels that take part. */
+static void attend_values_selected(const attend *a, int i, int64_t key0, uint32_t panels,
                                    const float *v, float *o, bool begin) {
-    const float *p = a->scratch->s + i * QKVI_SCORE_ROW - key0;
+    const float *p = a->scratch->s + i * QKVI_SCORE_ROW;
     for (int at = 0; at < 32; at += 16) {
         vf c = vf_set1(0);
-        for (int64_t j = from / 32 * 32; j < to; j += 32)
-            for (uint32_t see = attend_takes(a, i, j); see; see &= see - 1) {
-                const int64_t key = j + __builtin_ctz(see);
-                c = vf_fma(vf_set1(p[key]), vf_load(v + (key - key0) * 32 + at), c);
+        for (uint32_t left = panels; left; left &= left - 1) {
+            const int first = 32 * __builtin_ctz(left);
+            for (uint32_t see = attend_takes(a, i, key0 + first); see; see &= see - 1) {
+                const int key = first + __builtin_ctz(see);
+                c = vf_fma(vf_set1(p[key]), vf_load(v + key * 32 + at), c);
             }
+        }
         if (!begin) c = vf_fma(vf_load(o + at), vf_set1(a->scratch->alpha[i]), c);
         vf_store(o + at, c);
     }
@@ -180,27 +193,24 @@ static void attend_values(const attend *a, int64_t key0, int64_t end) {
         const float *v = block + d * QKVI_KEY_BLOCK;
         for (int i = 0; i < a->n_queries; i += V_MR) {
             const qkvi_attend_tile *tile = &w->tile[i / V_MR];
-            if (tile->first < 0) continue;
+            if (!tile->panels) continue;
             const int rows = attend_rows(a, i);
-            const int64_t first = key0 + 32 * tile->first, last = key0 + 32 * tile->end;
-            const int64_t from = first > a->scratch->begin[i] ? first : a->scratch->begin[i];
-            const int64_t to =
-                last < a->scratch->end[i + rows - 1] ? last : a->scratch->end[i + rows - 1];
             float *o = a->o_sum + i * a->o_sum_row + d;
             if (finite || !tile->partial) {
-                if (last_block) ahead = attend_fetch(w, to - from);
-                attend_values_of[rows](w->s + i * QKVI_SCORE_ROW + (from - key0), to - from,
-                                       v + (from - key0) * 32, w->alpha + i, o, a->o_sum_row,
-                                       !tile->started, ahead);
-                ahead.at += ahead.step * (to - from) * (2 / V_NV);
+                const attend_run in = attend_within(w->begin[i], w->end[i + rows - 1], key0);
+                const int64_t n = attend_depth(tile->panels, in);
+                if (last_block) ahead = attend_fetch(w, n);
+                attend_values_of[rows](w->s + i * QKVI_SCORE_ROW, tile->panels, in, v, w->alpha + i,
+                                       o, a->o_sum_row, !tile->started, ahead);
+                ahead.at += ahead.step * n * (2 / V_NV);
             } else {
                 for (int r = 0; r < rows; r++)
-                    attend_values_selected(a, i + r, key0, from, to, v, o + r * a->o_sum_row,
+                    attend_values_selected(a, i + r, key0, tile->panels, v, o + r * a->o_sum_row,
                                            !tile->started);
             }
         }
     }
-    for (int t = 0; t * V_MR < a->n_queries; t++) w->tile[t].started |= w->tile[t].first >= 0;
+    for (int t = 0; t * V_MR < a->n_queries; t++) w->tile[t].started |= w->tile[t].panels != 0;
 }
 
 /* ---- The block ------------------------------------------------------------------------------- */
@@ -291,7 +301,7 @@ static void attend_block(const qkvi_attend *a) {
         const int64_t from = begin > key0 ? begin : key0;
         const int64_t to = end < key0 + QKVI_KEY_BLOCK ? end : key0 + QKVI_KEY_BLOCK;
         for (int t = 0; t * V_MR < a->n_queries; t++) {
-            a->scratch->tile[t].first = -1;
+            a->scratch->tile[t].panels = 0;
             a->scratch->tile[t].partial = false;
         }
         attend_scores(a, key0, from, to);

@@ -41,6 +41,40 @@ V_INLINE float attend_factor(const attend *a) {
     return attend_edits(a) ? ATTEND_LOG2E : a->scale * ATTEND_LOG2E;
 }
 
+/* ---- Panels of a block of keys --------------------------------------------------------------- */
+
+/* Keys [from, to) of a block. */
+typedef struct attend_run {
+    int from, to;
+} attend_run;
+
+/* The first of the runs that panels form, taken off them; they are not 0. */
+V_INLINE attend_run attend_next_run(uint32_t *panels) {
+    const int first = __builtin_ctz(*panels), end = first + __builtin_ctz(~(*panels >> first));
+    *panels &= UINT32_MAX << end;
+    return (attend_run){ 32 * first, 32 * end };
+}
+
+V_INLINE attend_run attend_clip(attend_run run, attend_run in) {
+    return (attend_run){ run.from > in.from ? run.from : in.from, run.to < in.to ? run.to : in.to };
+}
+
+/* Keys [begin, end) of the sequence in the block from key0 on. */
+V_INLINE attend_run attend_within(int64_t begin, int64_t end, int64_t key0) {
+    return (attend_run){ begin > key0 ? (int)(begin - key0) : 0,
+                         end < key0 + QKVI_KEY_BLOCK ? (int)(end - key0) : QKVI_KEY_BLOCK };
+}
+
+/* Keys of the panels that lie in `in`. */
+V_INLINE int64_t attend_depth(uint32_t panels, attend_run in) {
+    int64_t n = 0;
+    while (panels) {
+        const attend_run run = attend_clip(attend_next_run(&panels), in);
+        n += run.to - run.from;
+    }
+    return n;
+}
+
 /* ---- Who sees whom --------------------------------------------------------------------------- */
 
 /* Which of the 32 keys from j on row i sees. */
@@ -49,6 +83,25 @@ V_INLINE uint32_t attend_sees(const attend *a, int i, int64_t j) {
     if (!bits || !mask_hides(&a->mask)) return bits;
     const int64_t left = a->scratch->end[i] - j;
     return bits & mask_bits(&a->mask, i, j, left < 32 ? (int)left : 32);
+}
+
+/* The same of several rows. true: s->adds holds the additive mask, if there is one. */
+V_INLINE bool attend_see_rows(const attend *a, int i, int rows, int64_t j, mask_sight *s) {
+    const int64_t *begin = a->scratch->begin + i, *end = a->scratch->end + i;
+    const int next = i + V_MR < a->n_queries ? i + V_MR : 0;
+    if (begin[rows - 1] <= j && end[0] >= j + 32 && mask_is_dense(&a->mask)) {
+        mask_see_rows(&a->mask, i, rows, j, s);
+        mask_fetch_rows(&a->mask, next, rows, next ? j : j + 32);
+        return true;
+    }
+    s->any = 0, s->all = UINT32_MAX;
+    for (int r = 0; r < rows; r++) {
+        const uint32_t bits = attend_sees(a, i + r, j);
+        s->see[r] = bits;
+        s->any |= bits;
+        s->all &= bits;
+    }
+    return false;
 }
 
 static bool attend_sees_any(const attend *a, int i) {
@@ -135,19 +188,51 @@ V_INLINE vf attend_max_rows(qkvi_attend_scratch *w, int g) {
 
 /* ---- Scores ---------------------------------------------------------------------------------- */
 
-/* R rows times the panel of keys: stored, and with finish their maxima begun or continued. */
+/*
+ * What becomes of a tile in registers. Of one that is finished there the maxima are begun or
+ * continued.
+ */
+typedef enum attend_end {
+    ATTEND_AS_IT_IS, /* finished: all rows see all keys */
+    ATTEND_HIDE,     /* finished: sight->see */
+    ATTEND_ADD,      /* finished: sight->adds, too */
+    ATTEND_EDIT      /* raw, each row is edited afterwards */
+} attend_end;
+
+/* One vector of row r: the 16 keys from `at` on of a panel. */
+V_INLINE vf attend_end_of(vf c, const mask_sight *sight, int r, int at, vf scale, attend_end end) {
+    if (end == ATTEND_ADD) c = vf_fma(c, scale, vf_load(sight->adds[r] + at));
+    return vf_select(vm_of_bits(sight->see[r] >> at & 0xFFFF), c, vf_set1(-INFINITY));
+}
+
+/* R rows times the panel of keys, stored. */
 V_INLINE void attend_score_tile(const int R, const attend *a, int i, const float *panel, float *s,
-                                float *max, bool finish, bool begin, tile_ahead ahead) {
+                                float *max, attend_end end, const mask_sight *sight, bool begin,
+                                tile_ahead ahead) {
     for (int at = 0; at < 32; at += 16 * V_NV) {
         vf c[V_MR][V_NV];
         tile_zero(c);
         tile_product_ahead(R, a->head_dim, a->q + i * a->q_row, a->q_row, 1, panel + at, c, true,
                            ahead);
+        if (end == ATTEND_HIDE) {
+            V_UNROLL(12) for (int r = 0; r < R; r++) {
+                V_UNROLL(2)
+                for (int v = 0; v < V_NV; v++)
+                    c[r][v] = attend_end_of(c[r][v], sight, r, at + 16 * v, c[r][v], ATTEND_HIDE);
+            }
+        } else if (end == ATTEND_ADD) {
+            const vf scale = vf_set1(a->scale);
+            V_UNROLL(12) for (int r = 0; r < R; r++) {
+                V_UNROLL(2)
+                for (int v = 0; v < V_NV; v++)
+                    c[r][v] = attend_end_of(c[r][v], sight, r, at + 16 * v, scale, ATTEND_ADD);
+            }
+        }
         V_UNROLL(12) for (int r = 0; r < R; r++) {
             V_UNROLL(2)
             for (int v = 0; v < V_NV; v++) vf_store(s + r * QKVI_SCORE_ROW + at + 16 * v, c[r][v]);
         }
-        if (!finish) continue;
+        if (end == ATTEND_EDIT) continue;
         vf top[V_MR];
         V_UNROLL(12) for (int r = 0; r < V_MR; r++) {
             top[r] = c[r][0];
@@ -182,13 +267,22 @@ V_INLINE vf attend_edit_row(const attend *a, int i, int64_t j, uint32_t see, flo
 
 #define ATTEND_SCORES(R)                                                                           \
     static void attend_scores_##R(const attend *a, int i, const float *panel, float *s,            \
-                                  float *max, bool finish, bool begin, tile_ahead ahead) {         \
-        attend_score_tile(R, a, i, panel, s, max, finish, begin, ahead);                           \
+                                  float *max, attend_end end, const mask_sight *sight, bool begin, \
+                                  tile_ahead ahead) {                                              \
+        attend_score_tile(R, a, i, panel, s, max, end, sight, begin, ahead);                       \
     }
 TILE_EACH(ATTEND_SCORES)
 #define ATTEND_SCORES_NAME(R) attend_scores_##R,
-static void (*const attend_scores_of[])(const attend *, int, const float *, float *, float *, bool,
-                                        bool, tile_ahead) = { NULL, TILE_EACH(ATTEND_SCORES_NAME) };
+static void (*const attend_scores_of[])(const attend *, int, const float *, float *, float *,
+                                        attend_end, const mask_sight *, bool,
+                                        tile_ahead) = { NULL, TILE_EACH(ATTEND_SCORES_NAME) };
+
+/* What is to be done with a tile whose rows see it so; dense: sight has the additive mask. */
+V_INLINE attend_end attend_end_for(const attend *a, const mask_sight *sight, bool dense) {
+    if (!attend_edits(a)) return sight->all == UINT32_MAX ? ATTEND_AS_IT_IS : ATTEND_HIDE;
+    const bool only_adds = a->mask.adds && a->mask.slope == 0 && !(a->softcap > 0);
+    return dense && only_adds ? ATTEND_ADD : ATTEND_EDIT;
+}
 
 /* The tile of rows from i on against the panel from key j on, in the block from key0 on. */
 static void attend_scores_tile(const attend *a, int i, int64_t key0, int64_t j, tile_ahead *ahead) {
@@ -196,36 +290,26 @@ static void attend_scores_tile(const attend *a, int i, int64_t key0, int64_t j, 
     qkvi_attend_tile *tile = &w->tile[i / V_MR];
     const int rows = attend_rows(a, i), panel = (int)(j - key0) / 32;
     float *s = w->s + i * QKVI_SCORE_ROW + (j - key0), *max = attend_max(w, i);
-    uint32_t see[V_MR], any = UINT32_MAX, all = UINT32_MAX;
-    const bool mask = mask_hides(&a->mask), edit = attend_edits(a);
-    if (mask || a->scratch->begin[i + rows - 1] > j || a->scratch->end[i] < j + 32) {
-        any = 0;
-        for (int r = 0; r < rows; r++) {
-            see[r] = attend_sees(a, i + r, j);
-            any |= see[r];
-            all &= see[r];
-        }
-    } else if (edit) {
-        for (int r = 0; r < rows; r++) see[r] = all;
+    mask_sight sight;
+    bool dense = false;
+    if (mask_hides(&a->mask) || w->begin[i + rows - 1] > j || w->end[i] < j + 32) {
+        dense = attend_see_rows(a, i, rows, j, &sight);
+        if (sight.any == 0) return;
+    } else {
+        sight.all = UINT32_MAX;
+        for (int r = 0; attend_edits(a) && r < rows; r++) sight.see[r] = UINT32_MAX;
     }
-    if (any == 0) { /* between others of its tile it must be a row of hidden keys */
-        for (int r = 0; tile->first >= 0 && r < rows; r++)
-            for (int v = 0; v < 32; v += 16)
-                vf_store(s + r * QKVI_SCORE_ROW + v, vf_set1(-INFINITY));
-        tile->partial = true;
-        return;
-    }
-    const bool begin = tile->first < 0, finish = all == UINT32_MAX && !edit;
-    if (begin) tile->first = panel;
-    tile->end = panel + 1;
-    attend_scores_of[rows](a, i, a->k + (j - a->first_key) * a->head_dim, s, max, finish, begin,
-                           *ahead);
+    const attend_end end = attend_end_for(a, &sight, dense);
+    const bool begin = tile->panels == 0;
+    tile->panels |= 1u << panel;
+    tile->partial |= sight.all != UINT32_MAX;
+    attend_scores_of[rows](a, i, a->k + (j - a->first_key) * a->head_dim, s, max, end, &sight,
+                           begin, *ahead);
     ahead->at += ahead->step * a->head_dim * (2 / V_NV);
-    if (finish) return;
-    tile->partial |= all != UINT32_MAX;
+    if (end != ATTEND_EDIT) return;
     vf top[V_MR];
     for (int r = 0; r < rows; r++)
-        top[r] = attend_edit_row(a, i + r, j, see[r], s + r * QKVI_SCORE_ROW);
+        top[r] = attend_edit_row(a, i + r, j, sight.see[r], s + r * QKVI_SCORE_ROW);
     for (int r = rows; r < V_MR; r++) top[r] = vf_set1(0);
     attend_keep_max(rows, top, max, begin);
 }

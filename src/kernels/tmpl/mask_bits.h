@@ -6,6 +6,7 @@
 #define QKVI_TMPL_MASK_BITS_H
 
 #include <math.h>
+#include <string.h>
 
 #include "kernels/attend.h"
 
@@ -85,6 +86,73 @@ V_INLINE uint32_t mask_bits(const qkvi_mask *m, int64_t i, int64_t j, int n) {
     if (m->seg_k) bits &= v_equal(m->seg_k + j, m->seg_q[i], n);
     if (bits && (m->bools || m->bits || m->adds)) bits &= mask_explicit(m, i, j, n);
     return bits;
+}
+
+/* Is there nothing to repeat along keys? */
+V_INLINE bool mask_is_dense(const qkvi_mask *m) {
+    return m->key == 1 || !(m->bools || m->bits || m->adds);
+}
+
+/*
+ * What several rows see of the 32 keys from j on, dense along keys: each, some of them, all of
+ * them. With an additive mask its values, too.
+ */
+typedef struct mask_sight {
+    uint32_t any, all, see[V_MR];
+    _Alignas(64) float adds[V_MR][32];
+} mask_sight;
+
+/* Row i of the explicit mask; its values go to `adds`. */
+V_INLINE uint32_t mask_dense_row(const qkvi_mask *m, int64_t i, int64_t j, float *adds) {
+    const vf none = vf_set1(-INFINITY);
+    if (m->bools) {
+        const uint8_t *p = m->bools + i * m->row + j;
+        return v_nonzero_bytes(p) | v_nonzero_bytes(p + 16) << 16;
+    }
+    if (m->bits) {
+        uint32_t bits;
+        memcpy(&bits, m->bits + i * m->row + j / 8, sizeof bits);
+        return bits;
+    }
+    const float *p = m->adds + i * m->row + j;
+    const vf x = vf_loadu(p), y = vf_loadu(p + 16);
+    vf_store(adds, x);
+    vf_store(adds + 16, y);
+    return vm_to_bits(vm_ne(x, none)) | vm_to_bits(vm_ne(y, none)) << 16;
+}
+
+/*
+ * Neighbours often are of one segment. Everything in one loop: a vector that is loaded from words
+ * just stored would wait for them.
+ */
+V_INLINE void mask_see_rows(const qkvi_mask *m, int64_t i, int rows, int64_t j, mask_sight *s) {
+    const bool is_explicit = m->bools || m->bits || m->adds;
+    uint32_t same = UINT32_MAX, any = 0, all = UINT32_MAX;
+    for (int r = 0; r < rows; r++) {
+        if (m->seg_k && (r == 0 || m->seg_q[i + r] != m->seg_q[i + r - 1]))
+            same = v_equal(m->seg_k + j, m->seg_q[i + r], 32);
+        const uint32_t bits = is_explicit ? same & mask_dense_row(m, i + r, j, s->adds[r]) : same;
+        s->see[r] = bits;
+        any |= bits;
+        all &= bits;
+    }
+    s->any = any;
+    s->all = all;
+}
+
+/* Fetches what mask_see_rows will read: rows of a mask lie far apart. Any address is allowed. */
+V_INLINE void mask_fetch_rows(const qkvi_mask *m, int64_t i, int rows, int64_t j) {
+    const int64_t bytes = m->adds ? (int64_t)sizeof(float) : 1;
+    const uintptr_t at = (uintptr_t)(m->adds    ? (const void *)m->adds
+                                     : m->bools ? m->bools
+                                                : m->bits);
+    uintptr_t p = at + (uintptr_t)(i * m->row * bytes + (m->bits ? j / 8 : j * bytes));
+    for (int r = 0; at && r < rows; r++, p += (uintptr_t)(m->row * bytes)) {
+        v_prefetch((const void *)p);
+        if (!m->adds) continue;
+        v_prefetch((const void *)(p + 64));
+        v_prefetch((const void *)(p + 127));
+    }
 }
 
 /* table.h */
