@@ -197,7 +197,7 @@ static int64_t formula(const qkv_attention_desc *d, int64_t threads) {
         while (all * n % t) n++;
         r = (d->len_q + n - 1) / n;
     }
-    return up(32 * p, 64) + up(16 * t, 64) + t * (120192 + up(4 * r * (v + 16), 64)) +
+    return up(32 * p, 64) + up(16 * t, 64) + t * (120128 + up(4 * r * (v + 16), 64)) +
            p * (up(4 * l * d->head_dim, 64) + 4 * l * v + up(l / 256, 64));
 }
 
