@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/half.h"
+
 enum { MOST_ELEMS = 1 << 15, MOST_EDITS = 12 };
 
 /* ---- Bytes to a problem ---------------------------------------------------------------------- */
@@ -51,7 +53,7 @@ static void edit(fuzz_reader *r, attention_case *c) {
           : place % 3 == 1 ? &d->seg_q_stride
                            : &d->seg_k_stride) = value;
     } else if (place < 0xf4) {
-        d->dtype = (qkv_dtype)(int)value;
+        *(place % 2 ? &d->o_dtype : &d->dtype) = (qkv_dtype)(int)value;
     } else if (place < 0xf8) {
         d->mask_type = (qkv_mask_type)(int)value;
     } else {
@@ -128,6 +130,8 @@ void attention_case_read(const uint8_t *bytes, size_t n_bytes, attention_case *c
     d->softcap = number_of(fuzz_byte(&r));
     c->seed = fuzz_u64(&r);
     d->flags |= (uint32_t)(c->seed >> 56) % 32 * QKV_SET_PREFIX_LEN; /* and the flags after it */
+    if ((c->seed >> 40 & 7) <= QKV_F16) d->dtype = (qkv_dtype)(c->seed >> 40 & 7);
+    if (c->seed >> 43 & 1) d->flags |= QKV_SET_O_DTYPE; /* QKV_F32 */
     c->wants_d_sinks = c->seed >> 61 & 1 && d->flags & QKV_SET_SINKS;
     d->chunk = (int64_t)(c->seed >> 48 & 255);
     d->seg_q_stride = c->seed >> 62 & 1 ? 0 : len_q;
@@ -155,6 +159,13 @@ bool attention_array_plan(const int64_t size[4], const int64_t stride[3], int64_
     return true;
 }
 
+bool attention_array_plan_typed(const int64_t size[4], const int64_t stride[3], qkv_dtype type,
+                                attention_array *array) {
+    const bool fits = attention_array_plan(size, stride, 1, (size_t)qkvi_dtype_bytes(type), array);
+    array->type = type;
+    return fits;
+}
+
 void attention_array_alloc(attention_array *array, uint8_t shift) {
     const size_t before = shift * array->elem_bytes;
     array->block = fuzz_alloc(before + array->n_elems * array->elem_bytes);
@@ -180,6 +191,10 @@ void attention_array_fill(attention_array *array, uint8_t style, uint64_t seed) 
         if (array->elem_bytes == 1)
             ((uint8_t *)array->data)[i] =
                 random >> 60 < (uint64_t)(style >> 4) ? 0 : (uint8_t)random;
+        else if (array->elem_bytes == 2)
+            ((uint16_t *)array->data)[i] = array->type == QKV_F16
+                                               ? qkvi_f16_of_f32(value_of_style(style, random))
+                                               : qkvi_bf16_of_f32(value_of_style(style, random));
         else
             ((float *)array->data)[i] = value_of_style(style, random);
     }
@@ -216,14 +231,23 @@ void attention_array_check(const attention_array *array, const int64_t *rows) {
             for (int64_t i = 0; i < (rows ? rows[b] : size[2]); i++)
                 for (int64_t c = 0; c < size[3]; c++)
                     may[b * stride[0] + h * stride[1] + i * stride[2] + c * stride[3]] = 1;
-    for (size_t at = 0; at < array->n_elems; at++) FUZZ_CHECK(is_canary(array, at) == !may[at]);
+    for (size_t at = 0; at < array->n_elems; at++) { /* 16 bits may be a canary's by chance */
+        if (array->elem_bytes > 2 || !may[at]) FUZZ_CHECK(is_canary(array, at) == !may[at]);
+    }
     free(may);
 }
 
+static bool is_nan(const attention_array *array, size_t at) {
+    if (array->elem_bytes != 2) return isnan(((const float *)array->data)[at]);
+    const uint16_t x = ((const uint16_t *)array->data)[at];
+    return isnan(array->type == QKV_F16 ? qkvi_f32_of_f16(x) : qkvi_f32_of_bf16(x));
+}
+
 bool attention_array_same(const attention_array *a, const attention_array *b) {
-    const float *const x = a->data, *const y = b->data;
-    if (memcmp(x, y, a->n_elems * sizeof *x) == 0) return true;
+    const char *const x = a->data, *const y = b->data;
+    const size_t n = a->elem_bytes;
+    if (memcmp(x, y, a->n_elems * n) == 0) return true;
     for (size_t i = 0; i < a->n_elems; i++)
-        if (memcmp(&x[i], &y[i], sizeof *x) != 0 && !(isnan(x[i]) && isnan(y[i]))) return false;
+        if (memcmp(x + i * n, y + i * n, n) != 0 && !(is_nan(a, i) && is_nan(b, i))) return false;
     return true;
 }

@@ -26,6 +26,7 @@ void attention_case_read(const uint8_t *bytes, size_t n_bytes, attention_case *c
 typedef struct attention_array {
     int64_t size[4], stride[4];
     size_t elem_bytes, n_elems;
+    qkv_dtype type; /* of elements of two bytes */
     uint8_t canary; /* of an output */
     void *block, *data;
 } attention_array;
@@ -33,6 +34,9 @@ typedef struct attention_array {
 /* Lays out, without memory; false if a stride is negative or there are too many elements. */
 bool attention_array_plan(const int64_t size[4], const int64_t stride[3], int64_t last_stride,
                           size_t elem_bytes, attention_array *array);
+/* The same of a type; the last stride is 1. */
+bool attention_array_plan_typed(const int64_t size[4], const int64_t stride[3], qkv_dtype type,
+                                attention_array *array);
 void attention_array_alloc(attention_array *array, uint8_t shift);
 void attention_array_free(attention_array *array);
 

@@ -16,6 +16,7 @@ static bool plan_arrays(const attention_case *c, attention_run *x) {
     const qkv_attention_desc *d = &c->desc;
     const qkv_attention_grads *g = &c->grads;
     const size_t f = sizeof(float);
+    const qkv_dtype o_type = d->flags & QKV_SET_O_DTYPE ? d->o_dtype : d->dtype;
     const int64_t b = d->n_batch, h = d->n_heads;
     const int64_t q[4] = { b, h, d->len_q, d->head_dim }, o[4] = { b, h, d->len_q, d->head_dim_v };
     const int64_t k[4] = { b, d->n_kv_heads, d->len_k, d->head_dim };
@@ -32,20 +33,20 @@ static bool plan_arrays(const attention_case *c, attention_run *x) {
            attention_array_plan(heads, none, 1, f, &x->a[D_SINKS]) &&
            attention_array_plan(seg_q, seg_q_stride, 1, sizeof(int32_t), &x->a[SEG_Q]) &&
            attention_array_plan(seg_k, seg_k_stride, 1, sizeof(int32_t), &x->a[SEG_K]) &&
-           attention_array_plan(q, d->q_stride, 1, f, &x->a[Q]) &&
-           attention_array_plan(k, d->k_stride, 1, f, &x->a[K]) &&
-           attention_array_plan(v, d->v_stride, 1, f, &x->a[V]) &&
-           attention_array_plan(o, g->d_o_stride, 1, f, &x->a[D_O]) &&
+           attention_array_plan_typed(q, d->q_stride, d->dtype, &x->a[Q]) &&
+           attention_array_plan_typed(k, d->k_stride, d->dtype, &x->a[K]) &&
+           attention_array_plan_typed(v, d->v_stride, d->dtype, &x->a[V]) &&
+           attention_array_plan_typed(o, g->d_o_stride, o_type, &x->a[D_O]) &&
            attention_array_plan(lse, d->lse_stride, 1, f, &x->a[D_LSE]) &&
            attention_array_plan(mask, d->mask_stride, d->mask_len_k == 1 ? 0 : d->mask_stride[3],
                                 d->mask_type == QKV_MASK_F32 ? f : 1, &x->a[MASK]) &&
-           attention_array_plan(o, d->o_stride, 1, f, &x->a[O]) &&
+           attention_array_plan_typed(o, d->o_stride, o_type, &x->a[O]) &&
            attention_array_plan(lse, d->lse_stride, 1, f, &x->a[LSE]) &&
-           attention_array_plan(o, d->o_stride, 1, f, &x->a[MERGED_O]) &&
+           attention_array_plan_typed(o, d->o_stride, o_type, &x->a[MERGED_O]) &&
            attention_array_plan(lse, d->lse_stride, 1, f, &x->a[MERGED_LSE]) &&
-           attention_array_plan(q, g->d_q_stride, 1, f, &x->a[D_Q]) &&
-           attention_array_plan(k, g->d_k_stride, 1, f, &x->a[D_K]) &&
-           attention_array_plan(v, g->d_v_stride, 1, f, &x->a[D_V]);
+           attention_array_plan_typed(q, g->d_q_stride, d->dtype, &x->a[D_Q]) &&
+           attention_array_plan_typed(k, g->d_k_stride, d->dtype, &x->a[D_K]) &&
+           attention_array_plan_typed(v, g->d_v_stride, d->dtype, &x->a[D_V]);
 }
 
 static void fill_arrays(const attention_case *c, attention_run *x) {
@@ -76,8 +77,9 @@ static void compute(qkv_ctx *ctx, const attention_case *c, const size_t workspac
     desc.sinks = x->a[SINKS].data;
     desc.seg_q = x->a[SEG_Q].data;
     desc.seg_k = x->a[SEG_K].data;
-    const float *const q = x->a[Q].data, *const k = x->a[K].data, *const v = x->a[V].data;
-    float *const o = x->a[O].data, *const lse = x->a[LSE].data;
+    const void *const q = x->a[Q].data, *const k = x->a[K].data, *const v = x->a[V].data;
+    void *const o = x->a[O].data;
+    float *const lse = x->a[LSE].data;
     qkv_call_options call = with_workspace(workspace[0]);
     x->forward = qkv_attention_forward(ctx, &desc, q, k, v, o, c->wants_lse ? lse : NULL, &call);
     free(call.workspace);

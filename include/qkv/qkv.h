@@ -197,6 +197,7 @@ enum {
  *     q [n_batch][n_heads][len_q][head_dim]       k [n_batch][n_kv_heads][len_k][head_dim]
  *     o [n_batch][n_heads][len_q][head_dim_v]     v [n_batch][n_kv_heads][len_k][head_dim_v]
  *     lse [n_batch][n_heads][len_q]               mask [n_batch][n_heads][len_q][len_k]
+ * q, k and v have dtype, o has o_dtype if QKV_SET_O_DTYPE is set and dtype if not, lse is float.
  * Strides are those of batch, head and token (the mask's fourth: key), in elements. Those of inputs
  * are >= 0: 0 repeats, and rows may overlap. Rows of outputs must not overlap. Query head h uses
  * key/value head h / (n_heads / n_kv_heads). head_dim and head_dim_v are at most 65,536.
@@ -372,6 +373,8 @@ QKV_API QKV_NODISCARD qkv_status qkv_attention_explain(qkv_ctx *ctx, const qkv_a
  * Keys are visited in blocks of 256 with a running maximum and sum (Milakov and Gimelshein 2018;
  * Dao et al. 2022, algorithm 1), so no len_q x len_k array is ever stored.
  *
+ * Types: q, k, v: desc->dtype; o: o_dtype. 16-bit inputs become floats, which is exact, and a 16-bit
+ *     o is rounded once, to nearest even: the bits of the call on floats, rounded (class f32).
  * Strides and alignment: those of desc; every pointer aligned to its element.
  * Overlap: o and lse must overlap nothing; q, k, v may overlap one another.
  * Special values: a query that sees no key gets o = 0 and lse = -INFINITY (its sink, if there is
@@ -379,7 +382,8 @@ QKV_API QKV_NODISCARD qkv_status qkv_attention_explain(qkv_ctx *ctx, const qkv_a
  *     that no query may see are never read. A visible NaN gives NaN in the rows that see it, and
  *     only there.
  * Accuracy: |o - exact| <= 2^-24 (4 sqrt(head_dim) max_j |scale| sum|q||k_j| + 4 max|added|
- *     + 4 sqrt(len_k) + 16) max|v|, as long as 256 len_k max|v| is a float. With dropout, divided by
+ *     + 4 sqrt(len_k) + 16) max|v|, as long as 256 len_k max|v| is a float; a 16-bit o is within half
+ *     a unit in its last place of that. With dropout, divided by
  *     1 - dropout.
  * Determinism: the bits of a row depend on its query, its keys and the options (with dropout, on b,
  *     h and i too); not on threads, instruction set, batch, padding or len_q.
@@ -396,8 +400,10 @@ QKV_API QKV_NODISCARD qkv_status qkv_attention_forward(qkv_ctx *ctx, const qkv_a
                                                        void *o, float *lse,
                                                        const qkv_call_options *call);
 
-/** Gradients: those that come in (d_o, d_lse) and those that go out (d_q, d_k, d_v), with
- * strides like the arrays' own. */
+/**
+ * Gradients: those that come in (d_o, d_lse) and those that go out (d_q, d_k, d_v), with strides
+ * like the arrays' own. d_o has the type of o, d_q, d_k and d_v that of q, k and v.
+ */
 typedef struct qkv_attention_grads {
     size_t struct_size;
     const void *d_o;    /* [n_batch][n_heads][len_q][head_dim_v] */
@@ -428,10 +434,13 @@ QKV_API void qkv_attention_grads_contiguous(qkv_attention_grads *grads,
  * in ds are multiplied by what forward multiplied the weight of v[j] by. d_k and d_v sum over the
  * query heads of a key/value head. o and lse are those of the forward call with the same descriptor.
  *
+ * Types: everything is summed in floats; 16-bit gradients are rounded once, when their sums are
+ *     complete.
  * Overlap: outputs must overlap nothing. Special values: rows that see no key, and keys that nobody
  *     sees, get 0; hidden K, V, Q and d_o cannot influence a gradient. Query rows at or beyond
  *     q_len contribute nothing and their d_q is not written; keys at or beyond kv_len get 0.
- * Accuracy: at most 4 times the error of the textbook algorithm in f32, plus 16 * 2^-24 max|x|.
+ * Accuracy: at most 4 times the error of the textbook algorithm in f32, plus 16 * 2^-24 max|x|; of
+ *     16-bit gradients half a unit in their last place more.
  * Determinism, memory, threads, errors: as forward; qkv_attention_backward_workspace.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_attention_backward(qkv_ctx *ctx,
@@ -445,7 +454,7 @@ QKV_API QKV_NODISCARD qkv_status qkv_attention_backward(qkv_ctx *ctx,
  * Joins results over disjoint sets of keys into the result over their union:
  *     lse = log(sum_p exp(lse_p)),   o = sum_p exp(lse_p - lse) o_p.
  *
- * All arrays have the shapes and strides that desc gives for o and lse; its other fields are
+ * All arrays have the shapes, strides and types that desc gives for o and lse; its other fields are
  * checked but not used. A part in which a row saw no key (lse = -INFINITY) does not contribute; if
  * no part saw one, o = 0 and lse = -INFINITY.
  * Overlap: o and lse may be those of one of the parts, and must overlap nothing else.

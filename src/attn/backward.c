@@ -10,12 +10,14 @@
  * waits waits for one that runs, and the bits depend on nobody's speed.
  *
  * Memory: per thread the packed blocks and sums, of a size that does not depend on the lengths; and
- * one counter per query block where there is more than one key block.
+ * one counter per query block where there is more than one key block. With gradients of 16 bits,
+ * sums of d_q of the heads that are under way (d_q_sums.h).
  */
 #include <sched.h>
 #include <string.h>
 
 #include "attn/backward_rows.h"
+#include "attn/d_q_sums.h"
 #include "attn/dropout.h"
 #include "attn/explain.h"
 #include "attn/mask.h"
@@ -47,6 +49,7 @@ typedef struct pass {
     int n_slots;
     slot *slots;
     atomic_llong *turn; /* [head][query block]: how many key blocks have added to its d_q */
+    qkvi_d_q_sums d_q;
     atomic_llong next;
     qkvi_watch watch; /* of pieces */
 } pass;
@@ -92,6 +95,11 @@ static int64_t key_block(const qkvi_problem *p, int64_t b) {
     return qkvi_first_block(p->cu_k, p->len_k, QKVI_BWD_KEYS, b);
 }
 
+/* Later keys have later queries only: pieces of several heads take turns. See piece_at. */
+static bool takes_turns(const qkvi_problem *p) {
+    return p->causal || p->window_left < QKVI_NO_WINDOW;
+}
+
 static void plan(pass *x, const qkvi_problem *p, const qkv_ctx *ctx) {
     const double products = qkvi_pairs(p) * (double)(p->head_dim + p->head_dim_v);
     x->serial = products < SERIAL_PRODUCTS;
@@ -113,6 +121,8 @@ static void lay_out(qkvi_cutter *cutter, pass *x) {
     x->turn = NULL;
     if (p->len_k > QKVI_BWD_KEYS)
         x->turn = qkvi_cut(cutter, p->n_heads * x->n_turns, sizeof *x->turn);
+    const int64_t at_once = (int64_t)x->n_slots * (takes_turns(p) ? 2 : 1); /* d_q_sums.h */
+    qkvi_d_q_lay_out(cutter, p, qkvi_min_i64(at_once, p->n_batch * p->n_kv_heads), &x->d_q);
 }
 
 /* ---- One block of queries against one of keys ------------------------------------------------ */
@@ -120,7 +130,8 @@ static void lay_out(qkvi_cutter *cutter, pass *x) {
 typedef struct piece {
     int64_t b, g, block, key, n_keys; /* block of keys [key, key + n_keys) */
     qkvi_rules rules;
-    bool finite; /* k is */
+    bool finite;          /* k is */
+    qkvi_d_q_place *sums; /* of the d_q of its queries; NULL: they are summed where they belong */
 } piece;
 
 /* lse, delta and the keys that each query sees. */
@@ -136,9 +147,11 @@ static void fill_rows(const pass *x, const piece *w, slot *s, int64_t h, int64_t
     qkvi_backward_rows(x->p, x->g, x->kernels, w->b, h, i0, n, s->lse, s->delta);
 }
 
-static void zero_rows(float *x, int64_t stride, int64_t n, int64_t dim) {
+static void zero_rows(void *x, qkv_dtype type, int64_t stride, int64_t n, int64_t dim) {
+    const int64_t bytes = qkvi_dtype_bytes(type);
     if (dim == 0) return; /* x may be NULL */
-    for (int64_t i = 0; i < n; i++) memset(x + i * stride, 0, (size_t)dim * sizeof *x);
+    for (int64_t i = 0; i < n; i++)
+        memset((char *)x + i * stride * bytes, 0, (size_t)(dim * bytes));
 }
 
 static void wait_for_turn(atomic_llong *turn, int64_t mine) {
@@ -153,20 +166,34 @@ static void zero_beyond(float *panels, int64_t n, int64_t dim) {
         memset(panels + d * QKVI_BWD_QUERIES + n * QKVI_BWD_PANEL, 0, bytes);
 }
 
-/*
- * Queries [i0, i0 + n) of head h against the piece's keys. first: no key block before this one has
- * met them.
- */
-static void run_block(const pass *x, const piece *w, slot *s, int64_t h, int64_t i0, int64_t n,
-                      int64_t first) {
+/* d_q of the block from query i0 on: the caller's rows, or sums of the head. */
+static void place_d_q(const pass *x, const piece *w, int64_t h, int64_t i0, bwd_block *a) {
     const qkvi_problem *p = x->p;
     const qkvi_grads *g = x->g;
-    const float *const q = p->q + qkvi_q_at(p, p->q_stride, w->b, h, i0);
-    const float *const d_o = g->d_o + qkvi_q_at(p, g->d_o_stride, w->b, h, i0);
-    const bool q_finite =
-        x->kernels->pack_channels(q, p->q_stride[2], n, p->head_dim, QKVI_BWD_QUERIES, NULL, s->q);
-    const bool d_o_finite = x->kernels->pack_channels(d_o, g->d_o_stride[2], n, p->head_dim_v,
-                                                      QKVI_BWD_QUERIES, NULL, s->d_o);
+    if (w->sums) {
+        const int64_t row = (h - w->g * p->heads_per_kv) * p->len_q + i0;
+        a->d_q = w->sums->rows + row * p->head_dim;
+        a->d_q_stride = p->head_dim;
+    } else {
+        a->d_q = qkvi_elem(g->d_q, QKV_F32, qkvi_q_at(p, g->d_q_stride, w->b, h, i0));
+        a->d_q_stride = g->d_q_stride[2];
+    }
+}
+
+/*
+ * Queries [i0, i0 + n) of head h against the piece's keys. Of the blocks of keys they meet first to
+ * last, this one included.
+ */
+static void run_block(const pass *x, const piece *w, slot *s, int64_t h, int64_t i0, int64_t n,
+                      int64_t first, int64_t last) {
+    const qkvi_problem *p = x->p;
+    const qkvi_grads *g = x->g;
+    const void *const q = qkvi_elem(p->q, p->dtype, qkvi_q_at(p, p->q_stride, w->b, h, i0));
+    const void *const d_o = qkvi_elem(g->d_o, p->o_dtype, qkvi_q_at(p, g->d_o_stride, w->b, h, i0));
+    const bool q_finite = x->kernels->pack_channels[p->dtype](q, p->q_stride[2], n, p->head_dim,
+                                                              QKVI_BWD_QUERIES, NULL, s->q);
+    const bool d_o_finite = x->kernels->pack_channels[p->o_dtype](
+        d_o, g->d_o_stride[2], n, p->head_dim_v, QKVI_BWD_QUERIES, NULL, s->d_o);
     zero_beyond(s->q, n, p->head_dim);
     zero_beyond(s->d_o, n, p->head_dim_v);
     fill_rows(x, w, s, h, i0, n);
@@ -199,16 +226,20 @@ static void run_block(const pass *x, const piece *w, slot *s, int64_t h, int64_t
         .keep = s->keep,
         .d_k = s->d_k,
         .d_v = s->d_v,
-        .d_q = g->d_q + qkvi_q_at(p, g->d_q_stride, w->b, h, i0),
-        .d_q_stride = g->d_q_stride[2],
     };
+    place_d_q(x, w, h, i0, &a);
     x->kernels->bwd.keys(&a);
     const int64_t before = w->block - first;
     atomic_llong *const turn =
         x->turn ? x->turn + h * x->n_turns + query_block(p, w->b) + i0 / QKVI_BWD_QUERIES : NULL;
     if (turn) wait_for_turn(turn, before);
-    if (before == 0) zero_rows(a.d_q, a.d_q_stride, n, p->head_dim);
+    if (before == 0) zero_rows(a.d_q, QKV_F32, a.d_q_stride, n, p->head_dim);
     x->kernels->bwd.queries(&a);
+    if (w->sums && w->block == last)
+        x->kernels->store_rows[p->dtype](
+            a.d_q, a.d_q_stride, n, p->head_dim, 1,
+            qkvi_elem(g->d_q, p->dtype, qkvi_q_at(p, g->d_q_stride, w->b, h, i0)),
+            g->d_q_stride[2]);
     if (turn) atomic_store_explicit(turn, before + 1, memory_order_release);
 }
 
@@ -220,11 +251,14 @@ static void run_head(const pass *x, const piece *w, slot *s, int64_t h) {
         const int64_t n = qkvi_min_i64(QKVI_BWD_QUERIES, w->rules.n_queries - i0);
         const qkvi_range keys = qkvi_keys_of_block(&w->rules, i0, i0 + n);
         if (keys.begin == keys.end) { /* nobody else will come by */
+            const qkvi_problem *p = x->p;
+            const qkv_dtype type = p->dtype;
             if (w->block == 0)
-                zero_rows(g->d_q + qkvi_q_at(x->p, g->d_q_stride, w->b, h, i0), g->d_q_stride[2], n,
-                          x->p->head_dim);
+                zero_rows(qkvi_elem(g->d_q, type, qkvi_q_at(p, g->d_q_stride, w->b, h, i0)), type,
+                          g->d_q_stride[2], n, x->p->head_dim);
         } else if (keys.begin < w->key + w->n_keys && keys.end > w->key) {
-            run_block(x, w, s, h, i0, n, keys.begin / QKVI_BWD_KEYS);
+            run_block(x, w, s, h, i0, n, keys.begin / QKVI_BWD_KEYS,
+                      (keys.end - 1) / QKVI_BWD_KEYS);
         }
     }
 }
@@ -239,18 +273,18 @@ static void clear_sums(const piece *w, float *sums, int64_t dim) {
  * Sums in channel panels, times scale, become rows of the caller's; keys that are hidden from all
  * get zeros.
  */
-static void store_keys(const piece *w, const qkvi_problem *p, const float *sums, float scale,
-                       float *y, const int64_t stride[3], int64_t dim) {
-    const int64_t len_k = qkvi_len_k(p, w->b);
-    y += qkvi_k_at(p, stride, w->b, w->g, w->key);
-    for (int64_t j = 0; j < w->n_keys; j++)
-        for (int64_t d = 0; d < dim; d += QKVI_BWD_PANEL) {
-            const float *from = sums + d * QKVI_BWD_KEYS + j * QKVI_BWD_PANEL;
-            const int64_t n = qkvi_min_i64(QKVI_BWD_PANEL, dim - d);
-            for (int64_t c = 0; c < n; c++) y[j * stride[2] + d + c] = from[c] * scale;
-        }
-    const int64_t hidden = qkvi_min_i64(QKVI_BWD_KEYS, len_k - w->key) - w->n_keys;
-    if (hidden > 0) zero_rows(y + w->n_keys * stride[2], stride[2], hidden, dim);
+static void store_keys(const pass *x, const piece *w, const float *sums, float scale, void *array,
+                       const int64_t stride[3], int64_t dim) {
+    const qkvi_problem *p = x->p;
+    const qkv_dtype type = p->dtype;
+    char *y = qkvi_elem(array, type, qkvi_k_at(p, stride, w->b, w->g, w->key));
+    for (int64_t d = 0; d < dim; d += QKVI_BWD_PANEL)
+        x->kernels->store_rows[type](sums + d * QKVI_BWD_KEYS, QKVI_BWD_PANEL, w->n_keys,
+                                     qkvi_min_i64(QKVI_BWD_PANEL, dim - d), scale,
+                                     y + d * qkvi_dtype_bytes(type), stride[2]);
+    const int64_t hidden = qkvi_min_i64(QKVI_BWD_KEYS, qkvi_len_k(p, w->b) - w->key) - w->n_keys;
+    if (hidden > 0)
+        zero_rows(y + w->n_keys * stride[2] * qkvi_dtype_bytes(type), type, stride[2], hidden, dim);
 }
 
 /*
@@ -264,8 +298,7 @@ static piece piece_at(const pass *x, int64_t index) {
     const int64_t b =
         qkvi_batch_of_block(p->cu_k, p->len_k, QKVI_BWD_KEYS, p->n_batch, index / p->n_kv_heads);
     const int64_t first = key_block(p, b), n = key_block(p, b + 1) - first;
-    const bool staggered = p->causal || p->window_left < QKVI_NO_WINDOW;
-    const int64_t most = staggered ? x->n_slots : 1;
+    const int64_t most = takes_turns(p) ? x->n_slots : 1;
     index -= first * p->n_kv_heads;
     const int64_t g = index / (most * n) * most;
     const int64_t together = qkvi_min_i64(most, p->n_kv_heads - g);
@@ -277,24 +310,34 @@ static piece piece_at(const pass *x, int64_t index) {
                     .rules = qkvi_rules_of(p, b) };
 }
 
+/* Of the pieces of a head, those have a part that have a key; the first has one in any case. */
+static qkvi_d_q_place *enter_d_q(const pass *x, const piece *w) {
+    const qkvi_problem *p = x->p;
+    const int64_t n_blocks = qkvi_ceil_div(qkvi_len_k(p, w->b), QKVI_BWD_KEYS);
+    return qkvi_d_q_enter(&x->d_q, w->b * p->n_kv_heads + w->g, w->block,
+                          qkvi_max_i64(n_blocks, 1));
+}
+
 static void run_piece(const pass *x, slot *s, int64_t index) {
     const qkvi_problem *p = x->p;
     piece w = piece_at(x, index);
     if (w.key > 0 && w.key >= qkvi_len_k(p, w.b)) return;
     w.n_keys = qkvi_max_i64(0, qkvi_min_i64(QKVI_BWD_KEYS, w.rules.n_keys - w.key));
-    const float *const k = p->k + qkvi_k_at(p, p->k_stride, w.b, w.g, w.key);
-    const float *const v = p->v + qkvi_k_at(p, p->v_stride, w.b, w.g, w.key);
+    const void *const k = qkvi_elem(p->k, p->dtype, qkvi_k_at(p, p->k_stride, w.b, w.g, w.key));
+    const void *const v = qkvi_elem(p->v, p->dtype, qkvi_k_at(p, p->v_stride, w.b, w.g, w.key));
     uint32_t see[QKVI_SEEN_WORDS];
     qkvi_seen(p, x->kernels, &w.rules, w.b, w.g, w.key, w.n_keys, see);
-    x->kernels->pack_keys(k, p->k_stride[2], w.n_keys, p->head_dim, see, s->k_t);
-    x->kernels->pack_keys(v, p->v_stride[2], w.n_keys, p->head_dim_v, see, s->v_t);
-    w.finite = x->kernels->pack_channels(k, p->k_stride[2], w.n_keys, p->head_dim, QKVI_BWD_KEYS,
-                                         see, s->k);
+    x->kernels->pack_keys[p->dtype](k, p->k_stride[2], w.n_keys, p->head_dim, see, s->k_t);
+    x->kernels->pack_keys[p->dtype](v, p->v_stride[2], w.n_keys, p->head_dim_v, see, s->v_t);
+    w.finite = x->kernels->pack_channels[p->dtype](k, p->k_stride[2], w.n_keys, p->head_dim,
+                                                   QKVI_BWD_KEYS, see, s->k);
+    w.sums = enter_d_q(x, &w);
     clear_sums(&w, s->d_k, p->head_dim);
     clear_sums(&w, s->d_v, p->head_dim_v);
     for (int64_t n = 0; n < p->heads_per_kv; n++) run_head(x, &w, s, w.g * p->heads_per_kv + n);
-    store_keys(&w, p, s->d_k, p->scale, x->g->d_k, x->g->d_k_stride, p->head_dim);
-    store_keys(&w, p, s->d_v, qkvi_dropout_factor(p), x->g->d_v, x->g->d_v_stride, p->head_dim_v);
+    qkvi_d_q_leave(w.sums);
+    store_keys(x, &w, s->d_k, p->scale, x->g->d_k, x->g->d_k_stride, p->head_dim);
+    store_keys(x, &w, s->d_v, qkvi_dropout_factor(p), x->g->d_v, x->g->d_v_stride, p->head_dim_v);
 }
 
 /* ---- All pieces ------------------------------------------------------------------------------ */
@@ -340,6 +383,7 @@ static qkv_status backward(qkv_ctx *ctx, const qkvi_problem *p, const qkvi_grads
     lay_out(&cutter, &x);
     const int64_t n_turns = x.turn ? p->n_heads * x.n_turns : 0;
     for (int64_t n = 0; n < n_turns; n++) atomic_init(&x.turn[n], 0);
+    qkvi_d_q_begin(&x.d_q);
     x.watch = qkvi_watch_begin(call, x.n_pieces);
     qkvi_pool_run(ctx->pool, x.n_slots, run_task, &x);
     if (!qkvi_watch_cancelled(&x.watch)) qkvi_backward_sinks(p, g, x.kernels);

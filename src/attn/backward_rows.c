@@ -8,10 +8,12 @@
 void qkvi_backward_rows(const qkvi_problem *p, const qkvi_grads *g, const qkvi_kernels *kernels,
                         int64_t b, int64_t h, int64_t i0, int64_t n, float *lse, float *delta) {
     const int64_t lse_at = qkvi_q_at(p, p->lse_stride, b, h, i0), lse_row = p->lse_stride[2];
+    const qkv_dtype type = p->o_dtype;
     for (int64_t r = 0; r < n; r++) lse[r] = p->lse[lse_at + r * lse_row];
-    kernels->bwd.delta(p->o + qkvi_q_at(p, p->o_stride, b, h, i0), p->o_stride[2],
-                       g->d_o + qkvi_q_at(p, g->d_o_stride, b, h, i0), g->d_o_stride[2], n,
-                       p->head_dim_v, delta);
+    kernels->bwd.delta[type](qkvi_elem(p->o, type, qkvi_q_at(p, p->o_stride, b, h, i0)),
+                             p->o_stride[2],
+                             qkvi_elem(g->d_o, type, qkvi_q_at(p, g->d_o_stride, b, h, i0)),
+                             g->d_o_stride[2], n, p->head_dim_v, delta);
     for (int64_t r = 0; g->d_lse && r < n; r++) delta[r] -= g->d_lse[lse_at + r * lse_row];
     for (int64_t r = n; r < QKVI_BWD_QUERIES; r++) lse[r] = delta[r] = 0;
 }

@@ -59,7 +59,7 @@ static void fill_row(const decode_call *x, const decode_unit *u, int r, qkvi_dec
         .mask = qkvi_mask_from(p, u->b, h, i, 0),
         .has_sink = p->sinks,
         .sink = p->sinks ? p->sinks[h] : 0,
-        .o = p->o + u->b * p->o_stride[0] + h * p->o_stride[1] + i * p->o_stride[2],
+        .o = (float *)p->o + u->b * p->o_stride[0] + h * p->o_stride[1] + i * p->o_stride[2],
     };
     if (p->lse)
         row->lse = p->lse + u->b * p->lse_stride[0] + h * p->lse_stride[1] + i * p->lse_stride[2];
@@ -70,7 +70,8 @@ static void pack_row(const decode_call *x, const decode_unit *u, int r, float *t
     const qkvi_problem *p = x->p;
     const int64_t i = (u->first_row + r) / p->heads_per_kv;
     const int64_t h = u->g * p->heads_per_kv + (u->first_row + r) % p->heads_per_kv;
-    const float *q = p->q + u->b * p->q_stride[0] + h * p->q_stride[1] + i * p->q_stride[2];
+    const float *q =
+        (const float *)p->q + u->b * p->q_stride[0] + h * p->q_stride[1] + i * p->q_stride[2];
     for (int64_t c = 0; c < p->head_dim; c++) to[c] = q[c] * x->plan.q_factor;
     for (int64_t c = p->head_dim; c < x->plan.q_row; c++) to[c] = 0;
 }

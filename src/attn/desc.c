@@ -283,8 +283,34 @@ static qkv_status require_arrays(const qkv_attention_desc *d, qkv_error *e) {
     return QKV_OK;
 }
 
+static qkv_status fill_types(const qkv_attention_desc *d, qkvi_problem *p, qkv_error *e) {
+    if (d->dtype != QKV_F32 && d->dtype != QKV_BF16 && d->dtype != QKV_F16)
+        return qkvi_error_set(e, QKV_ERR_DTYPE, "dtype = %d is none of QKV_F32, QKV_BF16, QKV_F16",
+                              (int)d->dtype);
+    p->dtype = p->o_dtype = d->dtype;
+    if (d->flags & QKV_SET_O_DTYPE) {
+        if (d->o_dtype != QKV_F32 && d->o_dtype != d->dtype)
+            return qkvi_error_set(e, QKV_ERR_DTYPE,
+                                  "o_dtype = %d is neither QKV_F32 nor dtype = %d", (int)d->o_dtype,
+                                  (int)d->dtype);
+        p->o_dtype = d->o_dtype;
+    }
+    if (d->arithmetic == QKV_CLASS_AUTO || d->arithmetic == QKV_CLASS_F32) return QKV_OK;
+    if (d->arithmetic != QKV_CLASS_DP)
+        return qkvi_error_set(
+            e, QKV_ERR_ARGUMENT,
+            "arithmetic = %d is none of QKV_CLASS_AUTO, QKV_CLASS_F32, QKV_CLASS_DP",
+            (int)d->arithmetic);
+    if (d->dtype != QKV_BF16)
+        return qkvi_error_set(e, QKV_ERR_UNSUPPORTED,
+                              "arithmetic = QKV_CLASS_DP needs dtype = QKV_BF16, not %d",
+                              (int)d->dtype);
+    return qkvi_error_set(e, QKV_ERR_UNSUPPORTED, "arithmetic = QKV_CLASS_DP is not implemented");
+}
+
 qkv_status qkvi_problem_read(const qkv_attention_desc *given, qkvi_problem *p, qkv_error *e) {
-    const uint32_t known = ((QKV_SET_SINKS << 1) - 1) | QKV_SET_CU_SEQLENS | QKV_SET_DROPOUT;
+    const uint32_t known =
+        ((QKV_SET_SINKS << 1) - 1) | QKV_SET_O_DTYPE | QKV_SET_CU_SEQLENS | QKV_SET_DROPOUT;
     qkv_attention_desc copy;
     const qkv_attention_desc *d = &copy;
     memset(p, 0, sizeof *p);
@@ -293,11 +319,7 @@ qkv_status qkvi_problem_read(const qkv_attention_desc *given, qkvi_problem *p, q
     if (d->flags & ~known)
         return qkvi_error_set(e, QKV_ERR_VERSION, "flags = 0x%x has the unknown bits 0x%x",
                               (unsigned)d->flags, (unsigned)(d->flags & ~known));
-    if (d->dtype != QKV_F32)
-        return qkvi_error_set(e, QKV_ERR_DTYPE, "dtype = %d is not QKV_F32", (int)d->dtype);
-    if (d->arithmetic != QKV_CLASS_AUTO && d->arithmetic != QKV_CLASS_F32)
-        return qkvi_error_set(e, QKV_ERR_UNSUPPORTED, "arithmetic = %d is not QKV_CLASS_F32",
-                              (int)d->arithmetic);
+    QKV_TRY(fill_types(d, p, e));
     QKV_TRY(check_sizes(d, e));
     p->n_batch = d->n_batch;
     p->n_heads = d->n_heads;

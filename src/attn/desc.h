@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 
+#include "core/half.h"
 #include "qkv/qkv.h"
 
 #define QKVI_MAX_HEAD_DIM ((int64_t)65536)
@@ -30,9 +31,10 @@ typedef struct qkvi_problem {
     const int64_t *cu_q,
         *cu_k; /* packed sequences: sequence.h; both NULL: every batch has len_q, len_k */
     int64_t q_stride[3], k_stride[3], v_stride[3], o_stride[3], lse_stride[3];
-    const float *q, *k, *v; /* of workspace queries: NULL, like o and lse */
-    float *o;               /* backward: read only */
-    float *lse;             /* nullable in forward; backward: read only */
+    qkv_dtype dtype, o_dtype; /* of q, k, v; of o */
+    const void *q, *k, *v;    /* of workspace queries: NULL, like o and lse */
+    void *o;                  /* backward: read only */
+    float *lse;               /* nullable in forward; backward: read only */
 
     float scale;
     bool has_softcap;
@@ -66,11 +68,17 @@ typedef struct qkvi_problem {
 
 /** The gradients of a backward call, with the strides of qkvi_problem's arrays. */
 typedef struct qkvi_grads {
-    const float *d_o, *d_lse; /* d_lse nullable, lse_stride */
-    float *d_q, *d_k, *d_v;
-    float *d_sinks; /* nullable */
+    const void *d_o;       /* of o_dtype */
+    const float *d_lse;    /* nullable, lse_stride */
+    void *d_q, *d_k, *d_v; /* of dtype */
+    float *d_sinks;        /* nullable */
     int64_t d_o_stride[3], d_q_stride[3], d_k_stride[3], d_v_stride[3];
 } qkvi_grads;
+
+/** Element number `at` of an array, which is the caller's to write if the caller of this may. */
+static inline void *qkvi_elem(const void *x, qkv_dtype type, int64_t at) {
+    return (char *)(uintptr_t)x + at * qkvi_dtype_bytes(type);
+}
 
 /** The descriptor alone: sizes, numbers, lengths, defaults. Arrays are not looked at. */
 QKV_NODISCARD qkv_status qkvi_problem_read(const qkv_attention_desc *desc, qkvi_problem *problem,

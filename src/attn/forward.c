@@ -68,15 +68,15 @@ static void pack_block(const pass *x, const head *w, int64_t index, const qkvi_p
     uint32_t see[QKVI_SEEN_WORDS];
     if (n <= 0) return;
     qkvi_seen(p, x->kernels, &w->rules, w->b, w->g, key, n, see);
-    const float *k = p->k + qkvi_k_at(p, p->k_stride, w->b, w->g, key);
-    const float *v = p->v + qkvi_k_at(p, p->v_stride, w->b, w->g, key);
+    const void *k = qkvi_elem(p->k, p->dtype, qkvi_k_at(p, p->k_stride, w->b, w->g, key));
+    const void *v = qkvi_elem(p->v, p->dtype, qkvi_k_at(p, p->v_stride, w->b, w->g, key));
     float *keys = to->k + (key - w->first_key) * p->head_dim;
     float *values = to->v + (key - w->first_key) * qkvi_round_up(p->head_dim_v, QKVI_PANEL);
-    x->kernels->pack_keys(k, p->k_stride[2], n, p->head_dim, see, keys);
+    x->kernels->pack_keys[p->dtype](k, p->k_stride[2], n, p->head_dim, see, keys);
     if (x->plan.k_factor != 1)
         scale_panels(keys, qkvi_round_up(n, QKVI_PANEL) * p->head_dim, x->plan.k_factor);
-    to->v_finite[index] =
-        x->kernels->pack_channels(v, p->v_stride[2], n, p->head_dim_v, QKVI_KEY_BLOCK, see, values);
+    to->v_finite[index] = x->kernels->pack_channels[p->dtype](v, p->v_stride[2], n, p->head_dim_v,
+                                                              QKVI_KEY_BLOCK, see, values);
 }
 
 /* ---- What comes next ------------------------------------------------------------------------- */
@@ -88,11 +88,12 @@ static void pack_block(const pass *x, const head *w, int64_t index, const qkvi_p
  */
 enum { MOST_FETCHED = 768 << 10 };
 
-static qkvi_fetch fetch_rows(const float *x, int64_t stride, int64_t n, int64_t dim) {
-    const int64_t row_bytes = dim * (int64_t)sizeof(float);
+static qkvi_fetch fetch_rows(const void *x, qkv_dtype type, int64_t stride, int64_t n,
+                             int64_t dim) {
+    const int64_t row_bytes = dim * qkvi_dtype_bytes(type);
     return (qkvi_fetch){
-        .at = (const char *)x,
-        .row_bytes = stride * (int64_t)sizeof(float),
+        .at = x,
+        .row_bytes = stride * qkvi_dtype_bytes(type),
         .n_rows = n,
         .lines = n > 0 && n <= MOST_FETCHED / qkvi_max_i64(row_bytes, 1)
                      ? qkvi_ceil_div(row_bytes, 64)
@@ -107,15 +108,35 @@ static void announce(const pass *x, int64_t index, qkvi_attend_scratch *scratch)
     if (index >= x->plan.n_private || qkvi_forward_shared(p, &x->plan, index)) return;
     const head w = head_at(p, index);
     const int64_t key = w.keys.begin, n_keys = w.keys.end - key, h = w.g * p->heads_per_kv;
-    scratch->fetch[1] = fetch_rows(p->k + qkvi_k_at(p, p->k_stride, w.b, w.g, key), p->k_stride[2],
-                                   n_keys, p->head_dim);
-    scratch->fetch[2] = fetch_rows(p->v + qkvi_k_at(p, p->v_stride, w.b, w.g, key), p->v_stride[2],
-                                   n_keys, p->head_dim_v);
-    scratch->fetch[3] = fetch_rows(p->q + qkvi_q_at(p, p->q_stride, w.b, h, 0), p->q_stride[2],
-                                   w.rules.n_queries, p->head_dim);
+    const void *k = qkvi_elem(p->k, p->dtype, qkvi_k_at(p, p->k_stride, w.b, w.g, key));
+    const void *v = qkvi_elem(p->v, p->dtype, qkvi_k_at(p, p->v_stride, w.b, w.g, key));
+    const void *q = qkvi_elem(p->q, p->dtype, qkvi_q_at(p, p->q_stride, w.b, h, 0));
+    scratch->fetch[1] = fetch_rows(k, p->dtype, p->k_stride[2], n_keys, p->head_dim);
+    scratch->fetch[2] = fetch_rows(v, p->dtype, p->v_stride[2], n_keys, p->head_dim_v);
+    scratch->fetch[3] = fetch_rows(q, p->dtype, p->q_stride[2], w.rules.n_queries, p->head_dim);
 }
 
 /* ---- A block of queries ---------------------------------------------------------------------- */
+
+/* Queries of 16 bits are converted into the slot; o of 16 bits is finished in o_sum. */
+static void place_queries(const pass *x, const qkvi_forward_slot *slot, const void *q, void *o,
+                          qkvi_attend *a) {
+    const qkvi_problem *p = x->p;
+    a->q = q;
+    a->q_row = p->q_stride[2];
+    a->o = o;
+    a->o_row = p->o_stride[2];
+    if (p->dtype != QKV_F32) {
+        x->kernels->load_rows[p->dtype](q, p->q_stride[2], a->n_queries, p->head_dim, slot->q,
+                                        x->plan.q_row);
+        a->q = slot->q;
+        a->q_row = x->plan.q_row;
+    }
+    if (p->o_dtype != QKV_F32) {
+        a->o = slot->o_sum;
+        a->o_row = x->plan.o_sum_row;
+    }
+}
 
 static void attend_queries(const pass *x, const head *w, const qkvi_packed *from, int thread,
                            int64_t h, int64_t i0) {
@@ -126,8 +147,6 @@ static void attend_queries(const pass *x, const head *w, const qkvi_packed *from
         .head_dim = p->head_dim,
         .head_dim_v = p->head_dim_v,
         .n_queries = (int)qkvi_min_i64(x->plan.query_block, w->rules.n_queries - i0),
-        .q = p->q + qkvi_q_at(p, p->q_stride, w->b, h, i0),
-        .q_row = p->q_stride[2],
         .k = from->k,
         .v = from->v,
         .first_key = w->first_key,
@@ -141,8 +160,6 @@ static void attend_queries(const pass *x, const head *w, const qkvi_packed *from
         .softcap = p->has_softcap ? p->softcap : 0,
         .has_sink = p->sinks,
         .sink = p->sinks ? p->sinks[h] : 0,
-        .o = p->o + qkvi_q_at(p, p->o_stride, w->b, h, i0),
-        .o_row = p->o_stride[2],
         .lse_row = p->lse_stride[2],
     };
     if (p->lse) a.lse = p->lse + qkvi_q_at(p, p->lse_stride, w->b, h, i0);
@@ -151,8 +168,14 @@ static void attend_queries(const pass *x, const head *w, const qkvi_packed *from
         slot->scratch->begin[i] = keys.begin;
         slot->scratch->end[i] = keys.end;
     }
-    slot->scratch->fetch[0] = fetch_rows(a.o, a.o_row, a.n_queries, p->head_dim_v);
+    void *o = qkvi_elem(p->o, p->o_dtype, qkvi_q_at(p, p->o_stride, w->b, h, i0));
+    place_queries(x, slot, qkvi_elem(p->q, p->dtype, qkvi_q_at(p, p->q_stride, w->b, h, i0)), o,
+                  &a);
+    slot->scratch->fetch[0] = fetch_rows(o, p->o_dtype, p->o_stride[2], a.n_queries, p->head_dim_v);
     x->kernels->attend_block(&a);
+    if (p->o_dtype != QKV_F32)
+        x->kernels->store_rows[p->o_dtype](a.o, a.o_row, a.n_queries, p->head_dim_v, 1, o,
+                                           p->o_stride[2]);
 }
 
 /* ---- Pieces of work -------------------------------------------------------------------------- */
@@ -176,8 +199,7 @@ static void attend_piece(pass *x, const qkvi_packed *packs, int64_t n_packs, int
 /* A head short enough for the kernel for sentences; false: it is not, or not ordinary. */
 static bool attend_sentence(pass *x, const head *w, int thread) {
     if (x->plan.small_unfit || !qkvi_small_rules(&w->rules) ||
-        !qkvi_small_head(x->p, x->kernels, &w->rules, w->b, w->g, x->plan.scale,
-                         x->plan.slots[thread].scratch))
+        !qkvi_small_head(x->p, x->kernels, &x->plan, &w->rules, w->b, w->g, thread))
         return false;
     for (int64_t n = 0; n < x->p->heads_per_kv * query_blocks(x, w); n++)
         qkvi_watch_done_one(&x->watch);

@@ -61,6 +61,7 @@ void qkvi_forward_plan_make(const qkvi_problem *p, int n_threads, qkvi_forward_p
         .n_heads = p->n_batch * p->n_kv_heads,
         .query_block = QKVI_QUERY_BLOCK,
         .o_sum_row = dim_v + 16, /* a power of two would put all rows into one set of L1 */
+        .q_row = qkvi_round_up(p->head_dim, 16) + 16,
     };
     if (dim_v > MOST_CHANNELS)
         plan->query_block =
@@ -104,5 +105,8 @@ void qkvi_forward_lay_out(const qkvi_problem *p, qkvi_cutter *cutter, qkvi_forwa
         to->scratch = qkvi_cut(cutter, 1, sizeof *to->scratch);
         to->o_sum =
             qkvi_cut(cutter, plan->query_block, (size_t)plan->o_sum_row * sizeof *to->o_sum);
+        to->q = p->dtype == QKV_F32
+                    ? NULL
+                    : qkvi_cut(cutter, plan->query_block, (size_t)plan->q_row * sizeof *to->q);
     }
 }

@@ -5,7 +5,8 @@
  * Workspace, in bytes (docs/numerics.md), pieces rounded up to 64: for each thread a scratch and
  * the sums of o, rows (V + 16) 4; for each of min(threads, n_batch n_kv_heads) packed heads, with L
  * = len_k rounded up to 256,
- * 4 L (head_dim + V) + L / 256; V = head_dim_v rounded up to 32.
+ * 4 L (head_dim + V) + L / 256; V = head_dim_v rounded up to 32. For q of 16 bits, a thread has
+ * rows of (head_dim rounded up to 16, and 16) 4 more.
  */
 #ifndef QKVI_ATTN_PLAN_H
 #define QKVI_ATTN_PLAN_H
@@ -27,6 +28,7 @@ typedef struct qkvi_packed {
 typedef struct qkvi_forward_slot {
     qkvi_attend_scratch *scratch;
     float *o_sum;
+    float *q; /* [query_block][q_row]: queries of 16 bits as floats; NULL for f32 */
 } qkvi_forward_slot;
 
 typedef struct qkvi_forward_plan {
@@ -42,7 +44,7 @@ typedef struct qkvi_forward_plan {
     int64_t n_query_blocks; /* of a head, in all batches */
     int64_t n_key_blocks;   /* of a head, in a batch of len_k */
     int query_block;        /* rows */
-    int64_t o_sum_row;
+    int64_t o_sum_row, q_row;
     /*
      * scale = k_factor * scale, with k_factor put into K by packing: the sign, and what keeps scale
      * log2 e normal.

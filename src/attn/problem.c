@@ -49,6 +49,12 @@ static shapes shapes_of(const qkvi_problem *p) {
     };
 }
 
+/* An array of dtype or o_dtype, whose last stride is 1. */
+static void add_typed(qkvi_arrays *all, const char *name, const void *data, qkv_dtype type,
+                      const int64_t size[4], const int64_t stride[3], bool output) {
+    qkvi_arrays_add(all, name, data, size, stride, output)->elem_bytes = qkvi_dtype_bytes(type);
+}
+
 /* Lengths, segments, mask and what else belongs to the rules. */
 static void add_rules(qkvi_arrays *all, const qkvi_problem *p) {
     add_lengths(all, "q_offsets", p->q_offsets, p->n_batch);
@@ -73,9 +79,9 @@ static void add_rules(qkvi_arrays *all, const qkvi_problem *p) {
 /* What every call but decode reads. */
 static void add_inputs(qkvi_arrays *all, const qkvi_problem *p) {
     const shapes s = shapes_of(p);
-    qkvi_arrays_add(all, "q", p->q, s.q, p->q_stride, false);
-    qkvi_arrays_add(all, "k", p->k, s.k, p->k_stride, false);
-    qkvi_arrays_add(all, "v", p->v, s.v, p->v_stride, false);
+    add_typed(all, "q", p->q, p->dtype, s.q, p->q_stride, false);
+    add_typed(all, "k", p->k, p->dtype, s.k, p->k_stride, false);
+    add_typed(all, "v", p->v, p->dtype, s.v, p->v_stride, false);
     add_rules(all, p);
 }
 
@@ -119,7 +125,7 @@ qkv_status qkvi_problem_shape(const qkv_attention_desc *desc, bool writes_o, qkv
     QKV_TRY(qkvi_problem_read(desc, p, error));
     const shapes s = shapes_of(p);
     add_inputs(&all, p);
-    qkvi_arrays_add(&all, "o", NULL, s.o, p->o_stride, writes_o);
+    add_typed(&all, "o", NULL, p->o_dtype, s.o, p->o_stride, writes_o);
     return qkvi_arrays_check(&all, false, error);
 }
 
@@ -136,7 +142,7 @@ qkv_status qkvi_problem_forward(const qkv_attention_desc *desc, const void *q, c
     p->o = o;
     p->lse = lse;
     add_inputs(&all, p);
-    qkvi_arrays_add(&all, "o", o, s.o, p->o_stride, true);
+    add_typed(&all, "o", o, p->o_dtype, s.o, p->o_stride, true);
     if (lse) qkvi_arrays_add(&all, "lse", lse, s.lse, p->lse_stride, true);
     QKV_TRY(qkvi_arrays_check(&all, true, error));
     rest_strides(p);
@@ -157,6 +163,9 @@ static qkv_status read_decode(const qkv_attention_desc *desc, qkvi_problem *p, q
     for (size_t n = 0; n < sizeof refused / sizeof *refused; n++)
         if (desc->flags & refused[n].flag)
             return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s", refused[n].text);
+    if (p->dtype != QKV_F32)
+        return qkvi_error_set(error, QKV_ERR_DTYPE, "dtype = %d is not QKV_F32, as decode needs",
+                              (int)p->dtype);
     return QKV_OK;
 }
 
@@ -210,7 +219,7 @@ qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, const void *q, 
     p->q = q;
     p->k = k;
     p->v = v;
-    p->o = (float *)(uintptr_t)o; /* read only in backward */
+    p->o = (void *)(uintptr_t)o; /* read only in backward */
     p->lse = (float *)(uintptr_t)lse;
     *out = (qkvi_grads){ .d_o = grads->d_o,
                          .d_lse = grads->d_lse,
@@ -227,13 +236,13 @@ qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, const void *q, 
     QKV_TRY(qkvi_check_packed_stride(p, "d_k", grads->d_k_stride, error));
     QKV_TRY(qkvi_check_packed_stride(p, "d_v", grads->d_v_stride, error));
     add_inputs(&all, p);
-    qkvi_arrays_add(&all, "o", o, s.o, p->o_stride, false);
+    add_typed(&all, "o", o, p->o_dtype, s.o, p->o_stride, false);
     qkvi_arrays_add(&all, "lse", lse, s.lse, p->lse_stride, false);
-    qkvi_arrays_add(&all, "d_o", grads->d_o, s.o, grads->d_o_stride, false);
+    add_typed(&all, "d_o", grads->d_o, p->o_dtype, s.o, grads->d_o_stride, false);
     if (grads->d_lse) qkvi_arrays_add(&all, "d_lse", grads->d_lse, s.lse, p->lse_stride, false);
-    qkvi_arrays_add(&all, "d_q", grads->d_q, s.q, grads->d_q_stride, true);
-    qkvi_arrays_add(&all, "d_k", grads->d_k, s.k, grads->d_k_stride, true);
-    qkvi_arrays_add(&all, "d_v", grads->d_v, s.v, grads->d_v_stride, true);
+    add_typed(&all, "d_q", grads->d_q, p->dtype, s.q, grads->d_q_stride, true);
+    add_typed(&all, "d_k", grads->d_k, p->dtype, s.k, grads->d_k_stride, true);
+    add_typed(&all, "d_v", grads->d_v, p->dtype, s.v, grads->d_v_stride, true);
     if (grads->d_sinks) {
         const int64_t size[4] = { 1, 1, 1, p->n_heads }, stride[3] = { 0 };
         if (!p->sinks && p->n_heads)
@@ -259,9 +268,11 @@ static qkv_status check_part(const qkvi_problem *p, int n, const void *o_part,
     char o_name[32], lse_name[32];
     snprintf(o_name, sizeof o_name, "o_parts[%d]", n);
     snprintf(lse_name, sizeof lse_name, "lse_parts[%d]", n);
-    qkvi_arrays_add(&all, "o", p->o, s.o, p->o_stride, true);
+    add_typed(&all, "o", p->o, p->o_dtype, s.o, p->o_stride, true);
     if (p->lse) qkvi_arrays_add(&all, "lse", p->lse, s.lse, p->lse_stride, true);
-    qkvi_arrays_add(&all, o_name, o_part, s.o, p->o_stride, false)->twin = p->o;
+    qkvi_array *part = qkvi_arrays_add(&all, o_name, o_part, s.o, p->o_stride, false);
+    part->elem_bytes = qkvi_dtype_bytes(p->o_dtype);
+    part->twin = p->o;
     qkvi_arrays_add(&all, lse_name, lse_part, s.lse, p->lse_stride, false)->twin = p->lse;
     return qkvi_arrays_check(&all, true, error);
 }

@@ -14,6 +14,8 @@ const char *qkvi_small_unfit(const qkvi_problem *p, const qkvi_forward_plan *pla
     if (p->sinks) return "sinks";
     if (p->has_softcap) return "a soft cap";
     if (p->has_dropout) return "dropout";
+    if (p->dtype != QKV_F32 && plan->query_block < QKVI_SMALL)
+        return "a head_dim_v beyond the rows of a thread";
     if (plan->k_factor != 1) return "a scale that is 0, negative or extreme";
     if (p->head_dim % 16 || p->head_dim == 0 || p->head_dim > MOST_CHANNELS)
         return "a head_dim that is no multiple of 16 up to 512";
@@ -40,31 +42,51 @@ static int see_keys(const qkvi_rules *r, uint16_t see[QKVI_SMALL]) {
     return n_keys;
 }
 
-bool qkvi_small_head(const qkvi_problem *p, const qkvi_kernels *kernels, const qkvi_rules *rules,
-                     int64_t b, int64_t g, float scale, qkvi_attend_scratch *scratch) {
+/* n rows as floats: where they lie, or, of 16 bits, in `to`. */
+static const float *floats(const qkvi_problem *p, const qkvi_kernels *kernels, const void *x,
+                           int64_t *stride, int n, int64_t dim, float *to) {
+    if (p->dtype == QKV_F32) return x;
+    kernels->load_rows[p->dtype](x, *stride, n, dim, to, dim);
+    *stride = dim;
+    return to;
+}
+
+bool qkvi_small_head(const qkvi_problem *p, const qkvi_kernels *kernels,
+                     const qkvi_forward_plan *plan, const qkvi_rules *rules, int64_t b, int64_t g,
+                     int thread) {
+    const qkvi_forward_slot *slot = &plan->slots[thread];
+    const qkvi_packed *pack = &plan->packs[thread]; /* holds unpacked rows here, if anything */
     uint16_t see[QKVI_SMALL];
     qkvi_attend_small a = {
         .head_dim = p->head_dim,
         .head_dim_v = p->head_dim_v,
         .n_queries = (int)rules->n_queries,
         .n_keys = see_keys(rules, see),
-        .k = p->k + qkvi_k_at(p, p->k_stride, b, g, 0),
-        .v = p->v + qkvi_k_at(p, p->v_stride, b, g, 0),
-        .q_row = p->q_stride[2],
         .k_row = p->k_stride[2],
         .v_row = p->v_stride[2],
         .see = see,
-        .work = scratch->s,
-        .factor = scale * 1.44269504f,
+        .work = slot->scratch->s,
+        .factor = plan->scale * 1.44269504f,
         .o_row = p->o_stride[2],
         .lse_row = p->lse_stride[2],
     };
+    a.k = floats(p, kernels, qkvi_elem(p->k, p->dtype, qkvi_k_at(p, p->k_stride, b, g, 0)),
+                 &a.k_row, a.n_keys, p->head_dim, pack->k);
+    a.v = floats(p, kernels, qkvi_elem(p->v, p->dtype, qkvi_k_at(p, p->v_stride, b, g, 0)),
+                 &a.v_row, a.n_keys, p->head_dim_v, pack->v);
+    if (p->o_dtype != QKV_F32) a.o_row = plan->o_sum_row;
     for (int64_t n = 0; n < p->heads_per_kv; n++) {
         const int64_t h = g * p->heads_per_kv + n;
-        a.q = p->q + qkvi_q_at(p, p->q_stride, b, h, 0);
-        a.o = p->o + qkvi_q_at(p, p->o_stride, b, h, 0);
+        void *o = qkvi_elem(p->o, p->o_dtype, qkvi_q_at(p, p->o_stride, b, h, 0));
+        a.q_row = p->q_stride[2];
+        a.q = floats(p, kernels, qkvi_elem(p->q, p->dtype, qkvi_q_at(p, p->q_stride, b, h, 0)),
+                     &a.q_row, a.n_queries, p->head_dim, slot->q);
+        a.o = p->o_dtype == QKV_F32 ? o : slot->o_sum;
         if (p->lse) a.lse = p->lse + qkvi_q_at(p, p->lse_stride, b, h, 0);
         if (!kernels->attend_small(&a)) return false;
+        if (p->o_dtype != QKV_F32)
+            kernels->store_rows[p->o_dtype](a.o, a.o_row, a.n_queries, p->head_dim_v, 1, o,
+                                            p->o_stride[2]);
     }
     return true;
 }

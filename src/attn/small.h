@@ -17,7 +17,7 @@ bool qkvi_small_rules(const qkvi_rules *rules);
 
 /* Attends to the query heads of key/value head g. false: it is work for the general path. */
 bool qkvi_small_head(const qkvi_problem *problem, const qkvi_kernels *kernels,
-                     const qkvi_rules *rules, int64_t b, int64_t g, float scale,
-                     qkvi_attend_scratch *scratch);
+                     const qkvi_forward_plan *plan, const qkvi_rules *rules, int64_t b, int64_t g,
+                     int thread);
 
 #endif

@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/half.h"
 #include "kernels/attend.h"
 
 enum {
@@ -68,9 +69,9 @@ struct qkvi_bwd_block {
 
 /* Part of every kernel table (table.h: `bwd`), one body in tmpl/attend_bwd.h. */
 typedef struct qkvi_bwd_kernels {
-    /* delta[i] = <d_o[i], o[i]>, n >= 1 rows of dim */
-    void (*delta)(const float *o, int64_t o_stride, const float *d_o, int64_t d_o_stride, int64_t n,
-                  int64_t dim, float *delta);
+    /* delta[i] = <d_o[i], o[i]>, n >= 1 rows of dim, by their type */
+    void (*delta[QKVI_N_DTYPES])(const void *o, int64_t o_stride, const void *d_o,
+                                 int64_t d_o_stride, int64_t n, int64_t dim, float *delta);
     /* A chain over n <= 128 queries of -exp(sink - lse) delta; lse and delta aligned to 64, with
      * anything beyond n. */
     float (*sink)(int n, float sink, const float *lse, const float *delta);

@@ -15,6 +15,7 @@
 
 #include <stdint.h>
 
+#include "core/half.h"
 #include "kernels/attend.h"
 #include "kernels/attend_bwd.h"
 #include "kernels/decode.h"
@@ -52,16 +53,22 @@ typedef struct qkvi_kernels {
     bool (*attend_small)(const qkvi_attend_small *a);
 
     /*
-     * Packing of n rows of x, dense along channels. see: a bit for each row, 32 to a word, NULL for
-     * all; rows without a bit are not read and are zeros. So is everything beyond the last row or
-     * channel, up to the end of the panel. pack_channels: [ceil(dim / 32)][rows][32 channels], the
-     * first n of `rows` filled; returns whether what was read is finite. pack_keys: [ceil(n /
-     * 32)][dim][32 rows].
+     * Packing of n rows of x, dense along channels, by their type. see: a bit for each row, 32 to a
+     * word, NULL for all; rows without a bit are not read and are zeros. So is everything beyond
+     * the last row or channel, up to the end of the panel. pack_channels: [ceil(dim / 32)][rows][32
+     * channels], the first n of `rows` filled; returns whether what was read is finite. pack_keys:
+     * [ceil(n / 32)][dim][32 rows].
      */
-    bool (*pack_channels)(const float *x, int64_t x_stride, int64_t n, int64_t dim, int64_t rows,
-                          const uint32_t *see, float *panels);
-    void (*pack_keys)(const float *x, int64_t x_stride, int64_t n, int64_t dim, const uint32_t *see,
-                      float *panels);
+    bool (*pack_channels[QKVI_N_DTYPES])(const void *x, int64_t x_stride, int64_t n, int64_t dim,
+                                         int64_t rows, const uint32_t *see, float *panels);
+    void (*pack_keys[QKVI_N_DTYPES])(const void *x, int64_t x_stride, int64_t n, int64_t dim,
+                                     const uint32_t *see, float *panels);
+
+    /* n rows of dim elements of a type to floats, and floats, times factor, to them: rounded once. */
+    void (*load_rows[QKVI_N_DTYPES])(const void *x, int64_t x_stride, int64_t n, int64_t dim,
+                                     float *y, int64_t y_stride);
+    void (*store_rows[QKVI_N_DTYPES])(const float *x, int64_t x_stride, int64_t n, int64_t dim,
+                                      float factor, void *y, int64_t y_stride);
 
     /*
      * Which of n_keys <= 32 keys the mask lets a row see that may see them: rows i < n_rows may see
@@ -84,10 +91,11 @@ typedef struct qkvi_kernels {
     /*
      * One row of qkv_attention_merge: dim channels at element o_at of every o_parts, its lse at
      * lse_at of every lse_parts. n_parts >= 1, dim >= 0; o and lse (nullable) may be those of a
-     * part.
+     * part. By the type of o.
      */
-    void (*merge_row)(int n_parts, const void *const *o_parts, const float *const *lse_parts,
-                      int64_t o_at, int64_t lse_at, int64_t dim, float *o, float *lse);
+    void (*merge_row[QKVI_N_DTYPES])(int n_parts, const void *const *o_parts,
+                                     const float *const *lse_parts, int64_t o_at, int64_t lse_at,
+                                     int64_t dim, void *o, float *lse);
 
     qkvi_layer_kernels layer;
 } qkvi_kernels;

@@ -119,7 +119,7 @@ static void part_pack_channels(trial *t) {
     const bool spoil = n && has(see, bad) && rng_chance(&t->r, 50);
     if (spoil)
         x[bad * stride + rng_between(&t->r, 0, dim - 1)] = rng_chance(&t->r, 50) ? NAN : -INFINITY;
-    const bool finite = t->kernels->pack_channels(x, stride, n, dim, 128, see, y);
+    const bool finite = t->kernels->pack_channels[QKV_F32](x, stride, n, dim, 128, see, y);
     if (finite == spoil) check_failed(t->report, "%s: finite is %d", t->part, finite);
     for (int64_t i = 0; i < n; i++)
         for (int64_t c = 0; c < panels * 32; c++)
@@ -134,7 +134,7 @@ static void part_pack_keys(trial *t) {
     float *x = input(t, n ? (n - 1) * stride + dim : 0), *y = array(t, panels * dim * 32);
     uint32_t words[8];
     const uint32_t *see = some(t, x, stride, n, dim, words);
-    t->kernels->pack_keys(x, stride, n, dim, see, y);
+    t->kernels->pack_keys[QKV_F32](x, stride, n, dim, see, y);
     for (int64_t j = 0; j < panels * 32; j++)
         for (int64_t c = 0; c < dim; c++)
             same(t, y[j / 32 * dim * 32 + c * 32 + j % 32],
@@ -229,7 +229,7 @@ static void part_delta(trial *t) {
     const int64_t n = rng_between(&t->r, 1, 40), dim = rng_between(&t->r, 0, 100);
     const float *o = input(t, n * dim), *d_o = input(t, n * dim);
     float *delta = array(t, n);
-    t->kernels->bwd.delta(o, dim, d_o, dim, n, dim, delta);
+    t->kernels->bwd.delta[QKV_F32](o, dim, d_o, dim, n, dim, delta);
     for (int64_t i = 0; i < n; i++) {
         float sum = 0;
         for (int64_t c = 0; c < dim; c++) sum = fmaf(d_o[i * dim + c], o[i * dim + c], sum);
@@ -253,7 +253,7 @@ static void part_merge_row(trial *t) {
         *lse = rng_chance(&t->r, 15) ? -INFINITY : 5 * rng_normal(&t->r);
         lse_parts[p] = lse;
     }
-    t->kernels->merge_row(n_parts, o_parts, lse_parts, 0, 0, dim, y, y + dim);
+    t->kernels->merge_row[QKV_F32](n_parts, o_parts, lse_parts, 0, 0, dim, y, y + dim);
     double sum = 0;
     for (int p = 0; p < n_parts; p++) sum += exp((double)*lse_parts[p]);
     if (sum == 0) same(t, y[dim], -INFINITY, dim);

@@ -347,8 +347,34 @@ static void AT09_heads_that_do_not_divide(void **state) {
 
 static void AT10_types_and_dimensions(void **state) {
     (void)state;
-    REFUSE(EVERY, w->d.dtype = (qkv_dtype)1, QKV_ERR_DTYPE, "dtype = 1 is not QKV_F32");
-    REFUSE(EVERY, w->d.dtype = (qkv_dtype)-1, QKV_ERR_DTYPE, "dtype = -1 is not QKV_F32");
+    static const char *const none = "dtype = %d is none of QKV_F32, QKV_BF16, QKV_F16";
+    static const int types[] = { 3, 4, 7, -1, INT32_MIN, INT32_MAX };
+    for (size_t n = 0; n < sizeof types / sizeof *types; n++) {
+        char text[160];
+        snprintf(text, sizeof text, none, types[n]);
+        REFUSE(EVERY, w->d.dtype = (qkv_dtype)types[n], QKV_ERR_DTYPE, text);
+        snprintf(text, sizeof text, "o_dtype = %d is neither QKV_F32 nor dtype = 0", types[n]);
+        REFUSE(EVERY, (w->d.flags = QKV_SET_O_DTYPE, w->d.o_dtype = (qkv_dtype)types[n]),
+               QKV_ERR_DTYPE, text);
+        ACCEPT(EVERY, w->d.o_dtype = (qkv_dtype)types[n]); /* no flag */
+        snprintf(text, sizeof text,
+                 "arithmetic = %d is none of QKV_CLASS_AUTO, QKV_CLASS_F32, QKV_CLASS_DP",
+                 types[n]);
+        REFUSE(EVERY, w->d.arithmetic = (qkv_class)types[n], QKV_ERR_ARGUMENT, text);
+    }
+    REFUSE(EVERY, (w->d.flags = QKV_SET_O_DTYPE, w->d.dtype = QKV_BF16, w->d.o_dtype = QKV_F16),
+           QKV_ERR_DTYPE, "o_dtype = 2 is neither QKV_F32 nor dtype = 1");
+    REFUSE(EVERY, (w->d.flags = QKV_SET_O_DTYPE, w->d.o_dtype = QKV_BF16), QKV_ERR_DTYPE,
+           "o_dtype = 1 is neither QKV_F32 nor dtype = 0");
+    REFUSE(EVERY, w->d.arithmetic = QKV_CLASS_DP, QKV_ERR_UNSUPPORTED,
+           "arithmetic = QKV_CLASS_DP needs dtype = QKV_BF16, not 0");
+    REFUSE(EVERY, (w->d.arithmetic = QKV_CLASS_DP, w->d.dtype = QKV_F16), QKV_ERR_UNSUPPORTED,
+           "arithmetic = QKV_CLASS_DP needs dtype = QKV_BF16, not 2");
+    ACCEPT(EVERY, w->d.arithmetic = QKV_CLASS_F32);
+    for (int type = QKV_BF16; type <= QKV_F16; type++) {
+        ACCEPT(EVERY, w->d.dtype = (qkv_dtype)type);
+        ACCEPT(EVERY, (w->d.flags = QKV_SET_O_DTYPE, w->d.dtype = (qkv_dtype)type));
+    }
     REFUSE(EVERY, w->d.head_dim = 65537, QKV_ERR_SHAPE, "head_dim = 65537 is greater than 65536");
     REFUSE(EVERY, w->d.head_dim_v = 65537, QKV_ERR_SHAPE,
            "head_dim_v = 65537 is greater than 65536");

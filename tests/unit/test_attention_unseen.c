@@ -197,7 +197,8 @@ static int64_t formula(const qkv_attention_desc *d, int64_t threads) {
         while (all * n % t) n++;
         r = (d->len_q + n - 1) / n;
     }
-    return up(32 * p, 64) + up(16 * t, 64) + t * (120128 + up(4 * r * (v + 16), 64)) +
+    const int64_t q = d->dtype == QKV_F32 ? 0 : up(4 * r * (up(d->head_dim, 16) + 16), 64);
+    return up(32 * p, 64) + up(24 * t, 64) + t * (120128 + up(4 * r * (v + 16), 64) + q) +
            p * (up(4 * l * d->head_dim, 64) + 4 * l * v + up(l / 256, 64));
 }
 
@@ -217,6 +218,7 @@ static void workspace_is_the_formula(void **state) {
                                           rng_between(&r, 0, 400), rng_between(&r, 0, 2000),
                                           rng_between(&r, 0, 300),
                                           rng_between(&r, 0, n % 10 ? 200 : 65536));
+            d.dtype = (qkv_dtype)(n % 3);
             assert_int_equal(qkv_attention_workspace(ctx, &d, &bytes), QKV_OK);
             assert_int_equal(bytes, formula(&d, threads));
         }

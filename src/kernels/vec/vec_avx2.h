@@ -1,11 +1,11 @@
 /*
- * The vector layer on AVX2 and FMA: 16 lanes are two ymm. vec_scalar.h defines every operation.
+ * The vector layer on AVX2, FMA and F16C: 16 lanes are two ymm. vec_scalar.h defines every operation.
  */
 #ifndef QKVI_VEC_AVX2_H
 #define QKVI_VEC_AVX2_H
 
-#if !defined(__AVX2__) || !defined(__FMA__)
-#error "vec_avx2.h needs -mavx2 -mfma"
+#if !defined(__AVX2__) || !defined(__FMA__) || !defined(__F16C__)
+#error "vec_avx2.h needs -mavx2 -mfma -mf16c"
 #endif
 
 #include <immintrin.h>
@@ -54,6 +54,53 @@ V_INLINE void vf_store_n(float *p, vf a, int n) {
     _mm256_maskstore_ps(p, v_first(n), a.l);
     _mm256_maskstore_ps(p + 8, v_first(n - 8), a.h);
 }
+
+/* ---- 16-bit types: 16 of them are one ymm ---- */
+
+V_INLINE vf v_from_bf16(__m256i x) {
+    const __m256i l = _mm256_cvtepu16_epi32(_mm256_castsi256_si128(x));
+    const __m256i h = _mm256_cvtepu16_epi32(_mm256_extracti128_si256(x, 1));
+    return (vf){ _mm256_castsi256_ps(_mm256_slli_epi32(l, 16)),
+                 _mm256_castsi256_ps(_mm256_slli_epi32(h, 16)) };
+}
+V_INLINE __m256i v_round_bf16(__m256 a) { /* in the lower half of each lane */
+    const __m256i bits = _mm256_castps_si256(a), upper = _mm256_srli_epi32(bits, 16);
+    const __m256i odd = _mm256_and_si256(upper, _mm256_set1_epi32(1));
+    const __m256i up = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7FFF)));
+    const __m256i quiet = _mm256_or_si256(upper, _mm256_set1_epi32(0x40));
+    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(a, a, _CMP_UNORD_Q));
+    return _mm256_blendv_epi8(_mm256_srli_epi32(up, 16), quiet, nan);
+}
+V_INLINE __m256i v_to_bf16(vf a) {
+    const __m256i packed = _mm256_packus_epi32(v_round_bf16(a.l), v_round_bf16(a.h));
+    return _mm256_permute4x64_epi64(packed, 0xD8); /* packing works within 128 bits */
+}
+V_INLINE vf v_from_f16(__m256i x) {
+    return (vf){ _mm256_cvtph_ps(_mm256_castsi256_si128(x)),
+                 _mm256_cvtph_ps(_mm256_extracti128_si256(x, 1)) };
+}
+V_INLINE __m256i v_to_f16(vf a) { /* 0: nearest even */
+    return _mm256_set_m128i(_mm256_cvtps_ph(a.h, 0), _mm256_cvtps_ph(a.l, 0));
+}
+#define V_HALF(type)                                                                               \
+    V_INLINE vf vf_loadu_##type(const uint16_t *p) {                                               \
+        return v_from_##type(_mm256_loadu_si256((const __m256i *)p));                              \
+    }                                                                                              \
+    V_INLINE vf vf_load_##type##_n(const uint16_t *p, int n) {                                     \
+        uint16_t all[16] = { 0 };                                                                  \
+        for (int e = 0; e < n; e++) all[e] = p[e];                                                 \
+        return vf_loadu_##type(all);                                                               \
+    }                                                                                              \
+    V_INLINE void vf_storeu_##type(uint16_t *p, vf a) {                                            \
+        _mm256_storeu_si256((__m256i *)p, v_to_##type(a));                                         \
+    }                                                                                              \
+    V_INLINE void vf_store_##type##_n(uint16_t *p, vf a, int n) {                                  \
+        uint16_t all[16];                                                                          \
+        vf_storeu_##type(all, a);                                                                  \
+        for (int e = 0; e < n; e++) p[e] = all[e];                                                 \
+    }
+V_HALF(bf16)
+V_HALF(f16)
 
 /* ---- arithmetic ---- */
 
@@ -226,6 +273,7 @@ V_INLINE void v_transpose(const float *src, int64_t src_stride, float *dst, int6
 }
 V_INLINE void v_prefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T1); }
 
+#undef V_HALF
 #undef V_BINARY
 #undef V_TERNARY
 #undef V_INTEGER

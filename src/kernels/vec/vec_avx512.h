@@ -39,6 +39,38 @@ V_INLINE void vf_storeu(float *p, vf a) { _mm512_storeu_ps(p, a); }
 V_INLINE void vf_store(float *p, vf a) { _mm512_store_ps(p, a); }
 V_INLINE void vf_store_n(float *p, vf a, int n) { _mm512_mask_storeu_ps(p, v_first(n), a); }
 
+/* ---- 16-bit types ---- */
+
+V_INLINE vf v_from_bf16(__m256i x) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
+}
+V_INLINE __m256i v_to_bf16(vf a) {
+    const __m512i bits = _mm512_castps_si512(a), upper = _mm512_srli_epi32(bits, 16);
+    const __m512i odd = _mm512_and_si512(upper, _mm512_set1_epi32(1));
+    const __m512i up = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF)));
+    const __mmask16 nan = _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
+    const __m512i rounded = _mm512_srli_epi32(up, 16);
+    return _mm512_cvtepi32_epi16(
+        _mm512_mask_or_epi32(rounded, nan, upper, _mm512_set1_epi32(0x40)));
+}
+V_INLINE vf v_from_f16(__m256i x) { return _mm512_cvtph_ps(x); }
+V_INLINE __m256i v_to_f16(vf a) { return _mm512_cvtps_ph(a, 8); } /* nearest even, no exceptions */
+#define V_HALF(type)                                                                               \
+    V_INLINE vf vf_loadu_##type(const uint16_t *p) {                                               \
+        return v_from_##type(_mm256_loadu_si256((const __m256i *)p));                              \
+    }                                                                                              \
+    V_INLINE vf vf_load_##type##_n(const uint16_t *p, int n) {                                     \
+        return v_from_##type(_mm256_maskz_loadu_epi16(v_first(n), p));                             \
+    }                                                                                              \
+    V_INLINE void vf_storeu_##type(uint16_t *p, vf a) {                                            \
+        _mm256_storeu_si256((__m256i *)p, v_to_##type(a));                                         \
+    }                                                                                              \
+    V_INLINE void vf_store_##type##_n(uint16_t *p, vf a, int n) {                                  \
+        _mm256_mask_storeu_epi16(p, v_first(n), v_to_##type(a));                                   \
+    }
+V_HALF(bf16)
+V_HALF(f16)
+
 /* ---- arithmetic ---- */
 
 V_INLINE vf vf_add(vf a, vf b) { return _mm512_add_ps(a, b); }
@@ -193,5 +225,6 @@ V_INLINE void v_transpose(const float *src, int64_t src_stride, float *dst, int6
 }
 V_INLINE void v_prefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T1); }
 
+#undef V_HALF
 #undef V_ROWS
 #endif

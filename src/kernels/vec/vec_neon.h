@@ -78,6 +78,44 @@ V_INLINE void vf_store_n(float *p, vf x, int n) {
     v_store_n(p + 12, x.d, n - 12);
 }
 
+/* ---- 16-bit types ---- */
+
+V_INLINE float32x4_t v_widen_bf16(uint16x4_t x) {
+    return vreinterpretq_f32_u32(vshlq_n_u32(vmovl_u16(x), 16));
+}
+V_INLINE uint16x4_t v_round_bf16(float32x4_t x) {
+    const uint32x4_t bits = vreinterpretq_u32_f32(x), upper = vshrq_n_u32(bits, 16);
+    const uint32x4_t odd = vandq_u32(upper, vdupq_n_u32(1));
+    const uint32x4_t up = vaddq_u32(bits, vaddq_u32(odd, vdupq_n_u32(0x7FFF)));
+    const uint32x4_t quiet = vorrq_u32(upper, vdupq_n_u32(0x40));
+    return vmovn_u32(vbslq_u32(vceqq_f32(x, x), vshrq_n_u32(up, 16), quiet));
+}
+V_INLINE float32x4_t v_widen_f16(uint16x4_t x) { return vcvt_f32_f16(vreinterpret_f16_u16(x)); }
+V_INLINE uint16x4_t v_round_f16(float32x4_t x) { return vreinterpret_u16_f16(vcvt_f16_f32(x)); }
+#define V_HALF(type)                                                                               \
+    V_INLINE vf vf_loadu_##type(const uint16_t *p) {                                               \
+        return (vf){ v_widen_##type(vld1_u16(p)), v_widen_##type(vld1_u16(p + 4)),                 \
+                     v_widen_##type(vld1_u16(p + 8)), v_widen_##type(vld1_u16(p + 12)) };          \
+    }                                                                                              \
+    V_INLINE vf vf_load_##type##_n(const uint16_t *p, int n) {                                     \
+        uint16_t all[16] = { 0 };                                                                  \
+        for (int e = 0; e < n; e++) all[e] = p[e];                                                 \
+        return vf_loadu_##type(all);                                                               \
+    }                                                                                              \
+    V_INLINE void vf_storeu_##type(uint16_t *p, vf x) {                                            \
+        vst1_u16(p, v_round_##type(x.a));                                                          \
+        vst1_u16(p + 4, v_round_##type(x.b));                                                      \
+        vst1_u16(p + 8, v_round_##type(x.c));                                                      \
+        vst1_u16(p + 12, v_round_##type(x.d));                                                     \
+    }                                                                                              \
+    V_INLINE void vf_store_##type##_n(uint16_t *p, vf x, int n) {                                  \
+        uint16_t all[16];                                                                          \
+        vf_storeu_##type(all, x);                                                                  \
+        for (int e = 0; e < n; e++) p[e] = all[e];                                                 \
+    }
+V_HALF(bf16)
+V_HALF(f16)
+
 /* ---- arithmetic ---- */
 
 #define V_UNARY(type, name, from, op)                                                              \
@@ -275,6 +313,7 @@ V_INLINE void v_transpose(const float *src, int64_t src_stride, float *dst, int6
 }
 V_INLINE void v_prefetch(const void *p) { __builtin_prefetch(p, 0, 2); }
 
+#undef V_HALF
 #undef V_UNARY
 #undef V_BINARY
 #undef V_TERNARY

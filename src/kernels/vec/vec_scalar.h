@@ -16,6 +16,7 @@
 #include <string.h>
 
 #define V_UNROLL_HINT /* without inlining, the number of turns is no constant */
+#include "core/half.h"
 #include "kernels/vec/unroll.h"
 
 /*
@@ -62,6 +63,22 @@ V_INLINE void vf_store(float *p, vf a) { vf_storeu(p, a); } /* p aligned to 64 *
 V_INLINE void vf_store_n(float *p, vf a, int n) {
     for (int e = 0; e < n; e++) p[e] = a.f[e];
 }
+
+/* ---- 16-bit types: to floats exactly, back rounded once to nearest even (core/half.h) ---- */
+
+#define V_HALF(type)                                                                               \
+    V_INLINE vf vf_load_##type##_n(const uint16_t *p, int n) {                                     \
+        vf r = vf_set1(0);                                                                         \
+        for (int e = 0; e < n; e++) r.f[e] = qkvi_f32_of_##type(p[e]);                             \
+        return r;                                                                                  \
+    }                                                                                              \
+    V_INLINE void vf_store_##type##_n(uint16_t *p, vf a, int n) {                                  \
+        for (int e = 0; e < n; e++) p[e] = qkvi_##type##_of_f32(a.f[e]);                           \
+    }                                                                                              \
+    V_INLINE vf vf_loadu_##type(const uint16_t *p) { return vf_load_##type##_n(p, 16); }           \
+    V_INLINE void vf_storeu_##type(uint16_t *p, vf a) { vf_store_##type##_n(p, a, 16); }
+V_HALF(bf16)
+V_HALF(f16)
 
 /* ---- arithmetic, every result rounded once to nearest even ---- */
 
@@ -282,6 +299,7 @@ V_INLINE void v_transpose(const float *src, int64_t src_stride, float *dst, int6
 }
 V_INLINE void v_prefetch(const void *p) { (void)p; } /* into L2; any address is allowed */
 
+#undef V_HALF
 #undef V_BINARY
 #undef V_INTEGER
 #undef V_COMPARE

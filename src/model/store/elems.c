@@ -1,11 +1,11 @@
 /*
  * Element types: see elems.h. memcpy reads unaligned bytes; the compiler makes plain loads of it.
- * f16 to f32 is exact: a normal number moves its fraction up 13 bits and its exponent from bias 15
- * to 127; a subnormal is its integer fraction times 2^-24, which f32 holds exactly.
  */
 #include "model/store/elems.h"
 
 #include <string.h>
+
+#include "core/half.h"
 
 const char *qkvi_elem_name(qkvi_elem type) {
     static const char *const names[] = { "F64", "F32", "F16", "BF16", "I64", "I32", "I16",
@@ -20,21 +20,6 @@ size_t qkvi_elem_bytes(qkvi_elem type) {
 
 int qkvi_elem_is_float(qkvi_elem type) { return type <= QKVI_BF16; }
 
-static float float_of_bits(uint32_t bits) {
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static float f32_of_f16(uint16_t half) {
-    const uint32_t sign = (uint32_t)(half & 0x8000u) << 16, fraction = half & 0x3ffu;
-    const uint32_t exponent = (half >> 10) & 31u;
-    if (exponent == 31) return float_of_bits(sign | 0x7f800000u | fraction << 13);
-    if (exponent != 0) return float_of_bits(sign | (exponent + 112) << 23 | fraction << 13);
-    const float magnitude = (float)fraction * 0x1p-24f;
-    return sign ? -magnitude : magnitude;
-}
-
 /* For each element: value is the stored element, of the C type, at index i. */
 #define FOR_EACH(c_type, statement)                                                                \
     for (size_t i = 0; i < n; i++) {                                                               \
@@ -47,8 +32,8 @@ static float f32_of_f16(uint16_t half) {
 void qkvi_elems_to_f32(qkvi_elem type, const void *source, size_t n, float *destination) {
     switch (type) {
     case QKVI_F64: FOR_EACH(double, destination[i] = (float)value);
-    case QKVI_F16: FOR_EACH(uint16_t, destination[i] = f32_of_f16(value));
-    case QKVI_BF16: FOR_EACH(uint16_t, destination[i] = float_of_bits((uint32_t)value << 16));
+    case QKVI_F16: FOR_EACH(uint16_t, destination[i] = qkvi_f32_of_f16(value));
+    case QKVI_BF16: FOR_EACH(uint16_t, destination[i] = qkvi_f32_of_bf16(value));
     case QKVI_F32:
         if (n) memcpy(destination, source, n * sizeof *destination);
         break;
