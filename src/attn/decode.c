@@ -48,7 +48,16 @@ static decode_unit unit_at(const decode_call *x, int64_t index) {
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
-static void fill_row(const decode_call *x, const decode_unit *u, int r, qkvi_decode_row *row) {
+/* Where the unit's row r is in an array of queries, in elements. */
+static int64_t row_at(const decode_call *x, const decode_unit *u, int r, const int64_t stride[3]) {
+    const int64_t i = (u->first_row + r) / x->p->heads_per_kv;
+    const int64_t h = u->g * x->p->heads_per_kv + (u->first_row + r) % x->p->heads_per_kv;
+    return u->b * stride[0] + h * stride[1] + i * stride[2];
+}
+
+/* o of 16 bits is finished in the slot's block; finish_unit rounds it. */
+static void fill_row(const decode_call *x, const decode_unit *u, int r,
+                     const qkvi_decode_slot *slot, qkvi_decode_row *row) {
     const qkvi_problem *p = x->p;
     const int64_t i = (u->first_row + r) / p->heads_per_kv;
     const int64_t h = u->g * p->heads_per_kv + (u->first_row + r) % p->heads_per_kv;
@@ -59,20 +68,18 @@ static void fill_row(const decode_call *x, const decode_unit *u, int r, qkvi_dec
         .mask = qkvi_mask_from(p, u->b, h, i, 0),
         .has_sink = p->sinks,
         .sink = p->sinks ? p->sinks[h] : 0,
-        .o = (float *)p->o + u->b * p->o_stride[0] + h * p->o_stride[1] + i * p->o_stride[2],
+        .o = p->o_dtype == QKV_F32 ? (float *)p->o + row_at(x, u, r, p->o_stride)
+                                   : slot->block + r * x->plan.o_row,
     };
-    if (p->lse)
-        row->lse = p->lse + u->b * p->lse_stride[0] + h * p->lse_stride[1] + i * p->lse_stride[2];
+    if (p->lse) row->lse = p->lse + row_at(x, u, r, p->lse_stride);
 }
 
 /* A row of q times the factor, zeros after it. */
 static void pack_row(const decode_call *x, const decode_unit *u, int r, float *to) {
     const qkvi_problem *p = x->p;
-    const int64_t i = (u->first_row + r) / p->heads_per_kv;
-    const int64_t h = u->g * p->heads_per_kv + (u->first_row + r) % p->heads_per_kv;
-    const float *q =
-        (const float *)p->q + u->b * p->q_stride[0] + h * p->q_stride[1] + i * p->q_stride[2];
-    for (int64_t c = 0; c < p->head_dim; c++) to[c] = q[c] * x->plan.q_factor;
+    x->kernels->load_rows[p->dtype](qkvi_elem(p->q, p->dtype, row_at(x, u, r, p->q_stride)), 0, 1,
+                                    p->head_dim, to, 0);
+    for (int64_t c = 0; c < p->head_dim; c++) to[c] *= x->plan.q_factor;
     for (int64_t c = p->head_dim; c < x->plan.q_row; c++) to[c] = 0;
 }
 
@@ -98,10 +105,19 @@ static qkvi_decode prepare(const decode_call *x, const decode_unit *u, int threa
     };
     qkvi_kv_rows_of(x->kv, u->b, u->g, &a.k, &a.v, &a.place);
     for (int r = 0; r < u->n_rows; r++) {
-        fill_row(x, u, r, &slot->rows[r]);
+        fill_row(x, u, r, slot, &slot->rows[r]);
         pack_row(x, u, r, slot->q + r * a.q_row);
     }
     return a;
+}
+
+static void finish_unit(const decode_call *x, const decode_unit *u, const qkvi_decode *a) {
+    const qkvi_problem *p = x->p;
+    x->kernels->decode_finish(a);
+    for (int r = 0; p->o_dtype != QKV_F32 && r < u->n_rows; r++)
+        x->kernels->store_rows[p->o_dtype](
+            a->rows[r].o, 0, 1, p->head_dim_v, 1,
+            qkvi_elem(p->o, p->o_dtype, row_at(x, u, r, p->o_stride)), 0);
 }
 
 static void run_split(const decode_call *x, const decode_unit *u, qkvi_decode *a, int64_t split,
@@ -132,7 +148,7 @@ static void run_private(void *argument, int thread) {
                 if (split > u.from) x->kernels->decode_join(&a, parts[1]);
             }
             a.part = parts[0];
-            x->kernels->decode_finish(&a);
+            finish_unit(x, &u, &a);
         }
         qkvi_watch_done_one(&x->watch);
     }
@@ -164,7 +180,7 @@ static void run_shared(void *argument, int thread) {
         a.part = part_at(x, index, 0);
         for (int64_t m = 1; m < n_pieces(&u); m++)
             x->kernels->decode_join(&a, part_at(x, index, m));
-        x->kernels->decode_finish(&a);
+        finish_unit(x, &u, &a);
         qkvi_watch_done_one(&x->watch);
     }
 }

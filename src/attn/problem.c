@@ -163,9 +163,6 @@ static qkv_status read_decode(const qkv_attention_desc *desc, qkvi_problem *p, q
     for (size_t n = 0; n < sizeof refused / sizeof *refused; n++)
         if (desc->flags & refused[n].flag)
             return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s", refused[n].text);
-    if (p->dtype != QKV_F32)
-        return qkvi_error_set(error, QKV_ERR_DTYPE, "dtype = %d is not QKV_F32, as decode needs",
-                              (int)p->dtype);
     return QKV_OK;
 }
 
@@ -174,9 +171,9 @@ qkv_status qkvi_problem_decode_shape(const qkv_attention_desc *desc, qkvi_proble
     qkvi_arrays all = { .count = 0 };
     QKV_TRY(read_decode(desc, p, error));
     const shapes s = shapes_of(p);
-    qkvi_arrays_add(&all, "q", NULL, s.q, p->q_stride, false);
+    add_typed(&all, "q", NULL, p->dtype, s.q, p->q_stride, false);
     add_rules(&all, p);
-    qkvi_arrays_add(&all, "o", NULL, s.o, p->o_stride, true);
+    add_typed(&all, "o", NULL, p->o_dtype, s.o, p->o_stride, true);
     return qkvi_arrays_check(&all, false, error);
 }
 
@@ -191,10 +188,10 @@ qkv_status qkvi_problem_decode(const qkv_attention_desc *desc, const void *q,
     p->q = q;
     p->o = o;
     p->lse = lse;
-    qkvi_arrays_add(&all, "q", p->q, s.q, p->q_stride, false);
+    add_typed(&all, "q", p->q, p->dtype, s.q, p->q_stride, false);
     QKV_TRY(qkvi_kv_read(view, p, &all, kv, error));
     add_rules(&all, p);
-    qkvi_arrays_add(&all, "o", o, s.o, p->o_stride, true);
+    add_typed(&all, "o", o, p->o_dtype, s.o, p->o_stride, true);
     if (lse) qkvi_arrays_add(&all, "lse", lse, s.lse, p->lse_stride, true);
     QKV_TRY(qkvi_arrays_check(&all, true, error));
     memset(p->k_stride, 0, sizeof p->k_stride);
