@@ -223,15 +223,20 @@ static void the_plan_is_what_runs(void **state) {
         for (uint64_t turn = 0; turn < 400; turn++) one_case(qkv_isa_name(n), seed + turn);
 }
 
+static bool is_mask(int rule) {
+    return rule == RULE_BOOL || rule == RULE_BITS || rule == RULE_ADDED;
+}
+
 /* Every rule with every rule; kv_len is the same for all, so that the end of the keys is known. */
 static void the_decode_plan_is_what_runs(void **state) {
     (void)state;
     rng r = { seed };
     for (int n = 0; qkv_isa_name(n); n++)
         for (int turn = 0; turn < RULES * RULES; turn++) {
+            const int a = turn % RULES, b = turn / RULES;
+            if (a != b && is_mask(a) && is_mask(b)) continue; /* there is one mask */
             qkvi_kernels counting;
             qkv_ctx *ctx = counting_context(qkv_isa_name(n), (int)rng_between(&r, 1, 5), &counting);
-            const int a = turn % RULES, b = turn / RULES % RULES;
             decode_case *c = malloc(sizeof *c);
             assert_non_null(c);
             *c = decode_case_new(&r, a, b, 3000);
