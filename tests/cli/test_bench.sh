@@ -2,6 +2,7 @@
 . ./lib.sh
 data=$here/data
 file=$folder/x.json
+one="small f32 H12 L11 D64" # a case by its whole name
 
 # ---- Cases ------------------------------------------------------------------------------------
 
@@ -23,7 +24,7 @@ code 0
 out_like '^small f32 H12 L11 D64$'
 out_like '^causal f32 '
 
-run bench L11 --rounds 1
+run bench "$one" --rounds 1
 code 0
 no_err
 out_like '^isa [a-z0-9]*, 1 thread; medians of 1 rounds; peaks: '
@@ -36,19 +37,19 @@ check "one case" test "$(grep -c D64 "$folder/out")" -eq 1
 number='[0-9][0-9.e+-]*'
 maybe="\($number\|null\)"
 object="^{\"qkv\":\"[0-9.]*\",\"isa\":\"[a-z0-9]*\",\"threads\":1,\"rounds\":2,\"cases\":\[{\"case\":\"small f32 H12 L11 D64\",\"kernel\":\"attend_small\",\"arithmetic\":\"f32\",\"seconds\":$number,\"spread\":$number,\"gflops\":$number,\"gb_per_second\":$number,\"peak_of\":[A-Za-z0-9 \"]*,\"peak\":$maybe,\"share\":$maybe,\"workspace_bytes\":$number,\"memory_bytes\":$maybe}\]}\$"
-run bench L11 --rounds 2 --json -
+run bench "$one" --rounds 2 --json -
 code 0
 no_err
 out_like "$object"
 check "more than one line" test "$(wc -l <"$folder/out")" -eq 1
-run bench L11 --rounds 2 --json "$file"
+run bench "$one" --rounds 2 --json "$file"
 code 0
 out_like '^small f32 H12 L11 D64 '
 check "the file is not the object" grep -q "$object" "$file"
-run bench L11 --rounds 1 --compare "$file"
+run bench "$one" --rounds 1 --compare "$file"
 code 0
 out_like '^small f32 H12 L11 D64  *[0-9.]*  *[0-9.]* '
-run bench L11 --rounds 1 --json "$folder/none/x.json"
+run bench "$one" --rounds 1 --json "$folder/none/x.json"
 code 1
 no_out
 err_like '^qkv: .*none/x.json'
