@@ -44,11 +44,17 @@ typedef struct qkv_kv_view {
     int64_t pages_stride; /* of the batch; 0 broadcasts */
     int64_t ring_len;     /* a multiple of 16, and of page_len; 0: no ring */
     const int64_t *first; /* nullable, [n_batch]: tokens before it are no longer there */
+    /*
+     * QKV_I8: a channel is its element times the scale of its token, in the place of k (v) that the
+     * strides of batch or page, head and token name.
+     */
+    const float *k_scale, *v_scale;
+    int64_t k_scale_stride[3], v_scale_stride[3];
 } qkv_kv_view;
 
 /**
- * Fills a view of contiguous K and V that are dense in the shapes of desc, with k and v NULL. Set
- * page_len or ring_len afterwards and the strides fit pages or a ring only if you change them.
+ * Fills a view of contiguous K and V (and scales) that are dense in the shapes of desc, with all
+ * pointers NULL. Whoever sets page_len or ring_len afterwards must set their strides, too.
  */
 QKV_API void qkv_kv_view_contiguous(qkv_kv_view *view, const qkv_attention_desc *desc,
                                     qkv_dtype dtype);

@@ -148,7 +148,8 @@ QKV_API const char *qkv_isa_name(int index);
 typedef enum qkv_dtype {
     QKV_F32 = 0,
     QKV_BF16 = 1, /* the upper half of a float */
-    QKV_F16 = 2   /* IEEE binary16 */
+    QKV_F16 = 2,  /* IEEE binary16 */
+    QKV_I8 = 3    /* stored keys and values only (qkv/kv.h): int8_t, with a scale for each token */
 } qkv_dtype;
 
 /** Which operations 16-bit inputs are computed with; docs/numerics.md has the order of each. */

@@ -17,8 +17,10 @@ static qkv_status check_multiple(const char *name, int64_t value, int64_t of, qk
 }
 
 static qkv_status check_sizes(const qkv_kv_view *view, qkv_error *e) {
-    if (view->dtype != QKV_F32)
-        return qkvi_error_set(e, QKV_ERR_DTYPE, "view.dtype = %d is not QKV_F32", (int)view->dtype);
+    if ((int)view->dtype < QKV_F32 || view->dtype > QKV_I8)
+        return qkvi_error_set(e, QKV_ERR_DTYPE,
+                              "view.dtype = %d is none of QKV_F32, QKV_BF16, QKV_F16, QKV_I8",
+                              (int)view->dtype);
     QKV_TRY(check_multiple("view.page_len", view->page_len, QKVI_DECODE_GROUP, e));
     QKV_TRY(check_multiple("view.ring_len", view->ring_len,
                            view->page_len ? view->page_len : QKVI_DECODE_GROUP, e));
@@ -45,6 +47,11 @@ static void add_arrays(const qkvi_problem *p, qkvi_arrays *all, qkvi_kv *kv) {
     const int64_t v[4] = { k[0], g, k[2], p->head_dim_v };
     add_rows(all, "view.k", kv->k, k, kv->k_stride, kv->elem_bytes);
     add_rows(all, "view.v", kv->v, v, kv->v_stride, kv->elem_bytes);
+    if (kv->storage == QKVI_STORE_I8) {
+        const int64_t scales[4] = { k[0], g, k[2], 1 };
+        add_rows(all, "view.k_scale", kv->k_scale, scales, kv->k_scale_stride, sizeof(float));
+        add_rows(all, "view.v_scale", kv->v_scale, scales, kv->v_scale_stride, sizeof(float));
+    }
     if (page) {
         const int64_t size[4] = { b, 1, 1, qkvi_ceil_div(len, page) };
         const int64_t stride[3] = { kv->pages_stride, 0, 0 };
@@ -66,8 +73,8 @@ qkv_status qkvi_kv_read(const qkv_kv_view *given, const qkvi_problem *p, qkvi_ar
     QKV_TRY(qkvi_options_read(&copy, sizeof copy, given, "view", e));
     QKV_TRY(check_sizes(view, e));
     *kv = (qkvi_kv){
-        .storage = QKVI_STORE_F32,
-        .elem_bytes = sizeof(float),
+        .storage = (qkvi_storage)view->dtype,
+        .elem_bytes = qkvi_storage_bytes(view->dtype),
         .k = view->k,
         .v = view->v,
         .place = { .ring_len = view->ring_len,
@@ -76,7 +83,11 @@ qkv_status qkvi_kv_read(const qkv_kv_view *given, const qkvi_problem *p, qkvi_ar
         .pages_stride = view->pages_stride,
         .n_pages = view->n_pages,
         .first = view->first,
+        .k_scale = view->k_scale,
+        .v_scale = view->v_scale,
     };
+    memcpy(kv->k_scale_stride, view->k_scale_stride, sizeof kv->k_scale_stride);
+    memcpy(kv->v_scale_stride, view->v_scale_stride, sizeof kv->v_scale_stride);
     memcpy(kv->k_stride, view->k_stride, sizeof kv->k_stride);
     memcpy(kv->v_stride, view->v_stride, sizeof kv->v_stride);
     add_arrays(p, all, kv);
@@ -135,11 +146,22 @@ static qkvi_kv_rows rows_of(const char *at, const int64_t stride[3], int64_t ele
                            .page_bytes = stride[0] * elem_bytes };
 }
 
+static void add_scales(qkvi_kv_rows *rows, const float *scale, const int64_t stride[3],
+                       int64_t batch, int64_t g) {
+    rows->scale = scale + batch * stride[0] + g * stride[1];
+    rows->scale_row = stride[2];
+    rows->scale_page = stride[0];
+}
+
 void qkvi_kv_rows_of(const qkvi_kv *kv, int64_t b, int64_t g, qkvi_kv_rows *k, qkvi_kv_rows *v,
                      qkvi_kv_place *place) {
     const int64_t batch = kv->place.page_len ? 0 : b;
     *k = rows_of(kv->k, kv->k_stride, kv->elem_bytes, batch, g);
     *v = rows_of(kv->v, kv->v_stride, kv->elem_bytes, batch, g);
+    if (kv->storage == QKVI_STORE_I8) {
+        add_scales(k, kv->k_scale, kv->k_scale_stride, batch, g);
+        add_scales(v, kv->v_scale, kv->v_scale_stride, batch, g);
+    }
     *place = kv->place;
     if (place->pages) place->pages += b * kv->pages_stride;
 }
@@ -153,5 +175,7 @@ void qkv_kv_view_contiguous(qkv_kv_view *view, const qkv_attention_desc *desc, q
         .dtype = dtype,
         .k_stride = { (int64_t)(heads * k), (int64_t)k, desc->head_dim },
         .v_stride = { (int64_t)(heads * v), (int64_t)v, desc->head_dim_v },
+        .k_scale_stride = { (int64_t)(heads * len), desc->len_k, 1 },
+        .v_scale_stride = { (int64_t)(heads * len), desc->len_k, 1 },
     };
 }

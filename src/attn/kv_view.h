@@ -18,7 +18,14 @@ typedef struct qkvi_kv {
     qkvi_kv_place place;              /* pages: of batch 0 */
     int64_t pages_stride, n_pages;
     const int64_t *first; /* nullable */
+    const float *k_scale, *v_scale; /* QKVI_STORE_I8 */
+    int64_t k_scale_stride[3], v_scale_stride[3];
 } qkvi_kv;
+
+/** Bytes of an element of K or V. */
+static inline int64_t qkvi_storage_bytes(qkv_dtype dtype) {
+    return dtype == QKV_F32 ? 4 : dtype == QKV_I8 ? 1 : 2;
+}
 
 /** The caller's view, its arrays added to `all`. Pages are not looked at. */
 QKV_NODISCARD qkv_status qkvi_kv_read(const qkv_kv_view *view, const qkvi_problem *problem,

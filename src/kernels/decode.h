@@ -28,7 +28,13 @@ enum {
 };
 
 /* How K and V are stored: the numbers of qkv_dtype. */
-typedef enum qkvi_storage { QKVI_STORE_F32 = 0, QKVI_STORES } qkvi_storage;
+typedef enum qkvi_storage {
+    QKVI_STORE_F32 = 0,
+    QKVI_STORE_BF16 = 1,
+    QKVI_STORE_F16 = 2,
+    QKVI_STORE_I8 = 3, /* with a scale for each token */
+    QKVI_STORES
+} qkvi_storage;
 
 /* Rows of K or of V of one key/value head of one sequence. */
 typedef struct qkvi_kv_rows {

@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "core/half.h"
 #include "decode_case.h"
 
 static uint64_t seed = 20261201;
@@ -228,6 +229,82 @@ static void queries_are_alone(void **state) {
     decode_case_free(&c);
 }
 
+/* ---- Types ----------------------------------------------------------------------------------- */
+
+static const int type_bytes[] = { 4, 2, 2, 1 };
+
+/* x in a type, with scales of rows for int8; x becomes exactly what is stored. */
+static void *stored_as(qkv_dtype type, rng *r, float *x, int64_t rows, int64_t dim, float *scale) {
+    char *y = malloc((size_t)(rows * dim * type_bytes[type]) + 1);
+    assert_non_null(y);
+    for (int64_t row = 0; row < rows; row++) {
+        scale[row] = ldexpf(1, (int)rng_between(r, -8, -3)); /* products with it are exact */
+        for (int64_t e = row * dim; e < (row + 1) * dim; e++) {
+            uint16_t half = 0;
+            if (type == QKV_BF16) half = qkvi_bf16_of_f32(x[e]), x[e] = qkvi_f32_of_bf16(half);
+            if (type == QKV_F16) half = qkvi_f16_of_f32(x[e]), x[e] = qkvi_f32_of_f16(half);
+            if (type == QKV_BF16 || type == QKV_F16) memcpy(y + 2 * e, &half, sizeof half);
+            if (type == QKV_F32) memcpy(y + 4 * e, &x[e], sizeof *x);
+            if (type != QKV_I8) continue;
+            const signed char byte = (signed char)rng_between(r, -128, 127);
+            memcpy(y + e, &byte, 1);
+            x[e] = (float)byte * scale[row];
+        }
+    }
+    return y;
+}
+
+/* A stored type gives the bits of the floats that it stands for, and q and o theirs. */
+static void types_are_their_floats(void **state) {
+    (void)state;
+    static const int rules[] = { RULE_CAUSAL, RULE_BOOL, RULE_ALIBI, RULE_KV_LEN, RULE_WINDOW };
+    for (int turn = 0; turn < 20; turn++) {
+        rng r = { seed + 5000 + (uint64_t)turn };
+        const qkv_dtype type = (qkv_dtype)(turn % 4), own = (qkv_dtype)(turn / 2 % 3);
+        decode_case c = decode_case_new(&r, RULE_GQA, RULE_DV, 1100);
+        qkv_attention_desc *d = &c.p.d;
+        decode_case_rule(&c, &r, rules[turn % 5]);
+        float *scales = floats(2 * rows_k(&c.p)), *unused = floats(rows_q(&c.p));
+        void *k = stored_as(type, &r, c.p.k, rows_k(&c.p), d->head_dim, scales);
+        void *v = stored_as(type, &r, c.p.v, rows_k(&c.p), d->head_dim_v, scales + rows_k(&c.p));
+        void *q = stored_as(own, &r, c.p.q, rows_q(&c.p), d->head_dim, unused);
+        results x = run_on("scalar", 1, &c, false);
+        qkv_kv_view view;
+        qkv_kv_view_contiguous(&view, d, type);
+        view.k = k;
+        view.v = v;
+        view.k_scale = scales;
+        view.v_scale = scales + rows_k(&c.p);
+        d->dtype = own;
+        for (int n = 0; qkv_isa_name(n); n++)
+            for (int to_own = 0; to_own < 2; to_own++) {
+                float *lse = floats(rows_q(&c.p)), *o = floats(n_o(&c.p));
+                qkv_ctx *ctx = context_on(qkv_isa_name(n), 1 + turn % 4);
+                d->flags &= ~(uint32_t)QKV_SET_O_DTYPE;
+                if (!to_own) d->flags |= QKV_SET_O_DTYPE;
+                d->o_dtype = QKV_F32;
+                if (qkv_attention_decode(ctx, d, q, &view, o, lse, NULL) != QKV_OK)
+                    fail_msg("%s", qkv_ctx_message(ctx));
+                qkv_ctx_destroy(ctx);
+                isa = qkv_isa_name(n);
+                same_bits("lse", x.lse, lse, rows_q(&c.p));
+                if (!to_own || own == QKV_F32) same_bits("o", x.o, o, n_o(&c.p));
+                for (int64_t e = 0; to_own && own != QKV_F32 && e < n_o(&c.p); e++) {
+                    uint16_t half;
+                    memcpy(&half, (char *)o + 2 * e, sizeof half);
+                    assert_int_equal(half, own == QKV_BF16 ? qkvi_bf16_of_f32(x.o[e])
+                                                           : qkvi_f16_of_f32(x.o[e]));
+                }
+                free(lse);
+                free(o);
+            }
+        void *const own_arrays[] = { k, v, q, scales, unused };
+        for (int n = 0; n < 5; n++) free(own_arrays[n]);
+        results_free(&x);
+        decode_case_free(&c);
+    }
+}
+
 /* One token after the other against the causal forward pass over all of them. */
 static void steps_are_the_causal_pass(void **state) {
     (void)state;
@@ -285,6 +362,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(shapes),
         cmocka_unit_test(rings),
         cmocka_unit_test(queries_are_alone),
+        cmocka_unit_test(types_are_their_floats),
         cmocka_unit_test(steps_are_the_causal_pass),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

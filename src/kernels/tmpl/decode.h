@@ -33,6 +33,16 @@ V_INLINE vf decode_finished(const decode *a, const qkvi_decode_row *row, int64_t
     return biases ? vf_fma(x, scale, bias[0]) : x;
 }
 
+/* The scales of a group's tokens; 1 for those without a bit in `see`, which are not read. */
+V_INLINE vf decode_scales(const qkvi_kv_rows *x, int64_t at, uint32_t see) {
+    const float *scale = x->scale + at;
+    float each[16];
+    if (see == DECODE_ALL && x->scale_row == 1) return vf_loadu(scale);
+    for (int e = 0; e < QKVI_DECODE_GROUP; e++)
+        each[e] = see >> e & 1 ? scale[e * x->scale_row] : 1;
+    return vf_loadu(each);
+}
+
 /* Row r, groups [from, to): scores as the softmax takes them, and its maxima. */
 static void decode_edit_row(const decode *a, int r, int64_t key0, int from, int to) {
     qkvi_decode_scratch *w = a->scratch;
@@ -45,9 +55,10 @@ static void decode_edit_row(const decode *a, int r, int64_t key0, int from, int 
         const uint32_t see = w->see[r][g];
         vf x = vf_set1(-INFINITY);
         if (see) x = vf_load(at);
+        if (see && a->k.scale) x = vf_mul(x, decode_scales(&a->k, w->k_scale_at[g], see));
         if (see && edits) x = decode_finished(a, row, key0 + QKVI_DECODE_GROUP * g, x);
         if (see != DECODE_ALL) x = vf_select(vm_of_bits(see), x, vf_set1(-INFINITY));
-        if (see != DECODE_ALL || edits) vf_store(at, x);
+        if (see != DECODE_ALL || edits || a->k.scale) vf_store(at, x);
         top = vf_max(top, x);
     }
     vf_store(w->max + 16 * r, top);
@@ -100,12 +111,23 @@ static void decode_raise_row(const decode *a, int r) {
     w->shift[r] = one[0];
 }
 
+/* Step 6: weights that have been summed, times their tokens' scales. */
+static void decode_scale_row(const decode *a, int r, int from, int to) {
+    qkvi_decode_scratch *w = a->scratch;
+    for (int g = from; g < to; g++) {
+        float *p = w->s + r * QKVI_DECODE_SCORE_ROW + QKVI_DECODE_GROUP * g;
+        const uint32_t see = w->see[r][g];
+        if (see) vf_store(p, vf_mul(vf_load(p), decode_scales(&a->v, w->v_scale_at[g], see)));
+    }
+}
+
 static void decode_softmax(const decode *a, int64_t key0, int from, int to) {
     qkvi_decode_scratch *w = a->scratch;
     for (int r = 0; r < a->n_rows; r++) {
         decode_edit_row(a, r, key0, from, to);
         decode_raise_row(a, r);
         decode_weigh_row(a, r, from, to);
+        if (a->v.scale) decode_scale_row(a, r, from, to);
         w->l[r] = fmaf(w->l[r], w->alpha[r], vf_sum(vf_load(w->sum + 16 * r)));
     }
 }
@@ -252,10 +274,15 @@ static void decode_add_block(const decode *a, bool first) {
         decode_values_of(a, from, to, x, type);                                                    \
     }
 DECODE_STORE(f32, QKVI_STORE_F32)
+DECODE_STORE(bf16, QKVI_STORE_BF16)
+DECODE_STORE(f16, QKVI_STORE_F16)
+DECODE_STORE(i8, QKVI_STORE_I8)
 
 typedef void decode_pass(const decode *, int, int, const decode_ahead *);
-static decode_pass *const decode_scores_in[QKVI_STORES] = { decode_scores_f32 };
-static decode_pass *const decode_values_in[QKVI_STORES] = { decode_values_f32 };
+static decode_pass *const decode_scores_in[QKVI_STORES] = { decode_scores_f32, decode_scores_bf16,
+                                                            decode_scores_f16, decode_scores_i8 };
+static decode_pass *const decode_values_in[QKVI_STORES] = { decode_values_f32, decode_values_bf16,
+                                                            decode_values_f16, decode_values_i8 };
 
 /* The first groups of K after the block of keys that ends at `end`; returns how many are held. */
 static int decode_look_ahead(const decode *a, int64_t end) {

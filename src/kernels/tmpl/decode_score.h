@@ -30,13 +30,14 @@ typedef qkvi_decode decode;
 
 /* 16 elements from channel c on. */
 V_INLINE vf decode_load(const char *row, int64_t c, const qkvi_storage type) {
-    (void)type;
+    if (type == QKVI_STORE_BF16) return vf_loadu_bf16((const uint16_t *)row + c);
+    if (type == QKVI_STORE_F16) return vf_loadu_f16((const uint16_t *)row + c);
+    if (type == QKVI_STORE_I8) return vf_loadu_i8((const int8_t *)row + c);
     return vf_loadu((const float *)row + c);
 }
 
 V_INLINE int64_t decode_elem_bytes(const qkvi_storage type) {
-    (void)type;
-    return sizeof(float);
+    return type == QKVI_STORE_F32 ? 4 : type == QKVI_STORE_I8 ? 1 : 2;
 }
 
 /* ---- Where and who --------------------------------------------------------------------------- */
@@ -173,7 +174,7 @@ static const char *decode_stage(const decode *a, const char *at, int64_t row_byt
 V_INLINE void decode_products(const int R, const int K, const float *q, int64_t q_row,
                               const char *k, int64_t k_row, float *t, int keys,
                               const qkvi_storage type) {
-    vf c[DECODE_SUMS];
+    vf c[16]; /* R K of them; all, or compilers fear for those beyond */
     V_UNROLL(16) for (int n = 0; n < R * K; n++) c[n] = vf_set1(0);
     V_UNROLL_BY(8) for (int64_t d = 0; d < q_row; d += 16) {
         vf x[4];

@@ -42,6 +42,11 @@ V_INLINE __m256i v_first(int n) { /* lanes below n */
 V_INLINE vf vf_load_n(const float *p, int n) {
     return (vf){ _mm256_maskload_ps(p, v_first(n)), _mm256_maskload_ps(p + 8, v_first(n - 8)) };
 }
+V_INLINE vf vf_loadu_i8(const int8_t *p) {
+    const __m128i x = _mm_loadu_si128((const __m128i *)p);
+    return (vf){ _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x)),
+                 _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(x, 8))) };
+}
 V_INLINE void vf_storeu(float *p, vf a) {
     _mm256_storeu_ps(p, a.l);
     _mm256_storeu_ps(p + 8, a.h);

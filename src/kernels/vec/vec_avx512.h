@@ -35,6 +35,9 @@ V_INLINE vf vf_loadu(const float *p) { return _mm512_loadu_ps(p); }
 V_INLINE vf vf_load(const float *p) { return _mm512_load_ps(p); }
 V_INLINE vm v_first(int n) { return (vm)((1u << n) - 1u); } /* lanes below n */
 V_INLINE vf vf_load_n(const float *p, int n) { return _mm512_maskz_loadu_ps(v_first(n), p); }
+V_INLINE vf vf_loadu_i8(const int8_t *p) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
+}
 V_INLINE void vf_storeu(float *p, vf a) { _mm512_storeu_ps(p, a); }
 V_INLINE void vf_store(float *p, vf a) { _mm512_store_ps(p, a); }
 V_INLINE void vf_store_n(float *p, vf a, int n) { _mm512_mask_storeu_ps(p, v_first(n), a); }

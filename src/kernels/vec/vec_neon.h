@@ -55,6 +55,14 @@ V_INLINE vf vf_load_n(const float *p, int n) {
     return (vf){ v_load_n(p, n), v_load_n(p + 4, n - 4), v_load_n(p + 8, n - 8),
                  v_load_n(p + 12, n - 12) };
 }
+V_INLINE vf vf_loadu_i8(const int8_t *p) {
+    const int8x16_t x = vld1q_s8(p);
+    const int16x8_t low = vmovl_s8(vget_low_s8(x)), high = vmovl_s8(vget_high_s8(x));
+    return (vf){ vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))),
+                 vcvtq_f32_s32(vmovl_s16(vget_high_s16(low))),
+                 vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))),
+                 vcvtq_f32_s32(vmovl_s16(vget_high_s16(high))) };
+}
 V_INLINE void vf_storeu(float *p, vf x) {
     vst1q_f32(p, x.a);
     vst1q_f32(p + 4, x.b);

@@ -58,6 +58,11 @@ V_INLINE vf vf_load_n(const float *p, int n) {
     V_EACH r.f[e] = e < n ? p[e] : 0.0f;
     return r;
 }
+V_INLINE vf vf_loadu_i8(const int8_t *p) { /* 16 small integers */
+    vf r;
+    V_EACH r.f[e] = (float)p[e];
+    return r;
+}
 V_INLINE void vf_storeu(float *p, vf a) { memcpy(p, a.f, sizeof a.f); }
 V_INLINE void vf_store(float *p, vf a) { vf_storeu(p, a); } /* p aligned to 64 */
 V_INLINE void vf_store_n(float *p, vf a, int n) {
