@@ -17,7 +17,7 @@ typedef struct qkvi_kv {
     int64_t k_stride[3], v_stride[3]; /* batch or page, head, token */
     qkvi_kv_place place;              /* pages: of batch 0 */
     int64_t pages_stride, n_pages;
-    const int64_t *first; /* nullable */
+    const int64_t *first;           /* nullable */
     const float *k_scale, *v_scale; /* QKVI_STORE_I8 */
     int64_t k_scale_stride[3], v_scale_stride[3];
 } qkvi_kv;
