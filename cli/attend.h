@@ -14,7 +14,8 @@ struct attend_options {
     struct arg_int chunk;
     const char *segments, *segments_q, *alibi, *sink;
     struct arg_real scale, softcap;
-    const char *grad_out, *grad_lse, *dq, *dk, *dv, *dsink;
+    const char *grad_out, *grad_lse, *dq, *dk, *dv, *dsink, *dmask;
+    const char *dropout;
     bool explain;
 };
 
@@ -28,6 +29,9 @@ struct attend_rules {
     int n_offsets, n_kv_len, n_q_len, n_prefix;
     bool window;
     int64_t window_left, window_right;
+    bool drops;
+    double dropout;
+    int64_t dropout_seed;
 };
 
 struct attend_problem {
@@ -41,7 +45,7 @@ struct attend_problem {
 
 /* What is computed; NULL: not asked for, except o and lse, which the gradients need. */
 struct attend_results {
-    float *o, *lse, *dq, *dk, *dv, *dsink;
+    float *o, *lse, *dq, *dk, *dv, *dsink, *dmask;
     double seconds;
 };
 

@@ -119,6 +119,11 @@ static void apply_rules(const struct attend_options *options, const struct atten
         desc->flags |= QKV_SET_CHUNK;
         desc->chunk = options->chunk.value;
     }
+    if (rules->drops) {
+        desc->flags |= QKV_SET_DROPOUT;
+        desc->dropout = (float)rules->dropout;
+        desc->dropout_seed = (uint64_t)rules->dropout_seed;
+    }
     if (options->scale.set) {
         desc->flags |= QKV_SET_SCALE;
         desc->scale = (float)options->scale.value;
@@ -192,6 +197,8 @@ int attend_problem_read(const struct attend_options *options, const struct atten
     if (code) return code;
     apply_rules(options, rules, &problem->desc);
     code = apply_mask(options->mask, problem);
+    if (!code && options->dmask && problem->desc.mask_type == QKV_MASK_BOOL)
+        code = cli_fail("--dmask: %s holds booleans, which have no gradient", options->mask);
     if (!code) code = attend_modifiers_read(options, problem);
     return code ? code : read_gradient(options->grad_out, problem);
 }

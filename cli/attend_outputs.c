@@ -1,4 +1,6 @@
 /* The files that `qkv attend` writes: all that were asked for, or none. */
+#include <string.h>
+
 #include "attend.h"
 
 /* path NULL: not asked for. */
@@ -6,11 +8,12 @@ struct output {
     const char *path;
     float *data;
     int64_t heads, length, last; /* last < 0: without a channel; length < 0: heads alone */
+    const qkv_array *like;       /* an input that has the shape, or NULL: that of the three */
 };
 
 int attend_outputs_check(const struct attend_options *options) {
-    const char *const paths[] = { options->o,  options->lse, options->dq,
-                                  options->dk, options->dv,  options->dsink };
+    const char *const paths[] = { options->o,  options->lse,   options->dq,   options->dk,
+                                  options->dv, options->dsink, options->dmask };
     qkv_error error;
     for (int i = 0; i < CLI_COUNT(paths); i++)
         if (paths[i] && qkv_file_writable(paths[i], &error) != QKV_OK)
@@ -22,6 +25,12 @@ int attend_outputs_check(const struct attend_options *options) {
 static qkv_array array_of(const struct attend_problem *problem, const struct output *output) {
     const int64_t shape[4] = { problem->desc.n_batch, output->heads, output->length, output->last };
     qkv_array array = { .type = QKV_ARRAY_F32, .data = output->data, .n_elems = 1 };
+    if (output->like) {
+        array.rank = output->like->rank;
+        array.n_elems = output->like->n_elems;
+        memcpy(array.shape, output->like->shape, sizeof array.shape);
+        return array;
+    }
     if (output->length < 0) {
         array.rank = 1;
         array.shape[0] = array.n_elems = output->heads;
@@ -38,12 +47,13 @@ int attend_outputs_write(const struct attend_options *options, const struct atte
                          const struct attend_results *results) {
     const qkv_attention_desc *d = &problem->desc;
     const struct output outputs[] = {
-        { options->o, results->o, d->n_heads, d->len_q, d->head_dim_v },
-        { options->lse, results->lse, d->n_heads, d->len_q, -1 },
-        { options->dq, results->dq, d->n_heads, d->len_q, d->head_dim },
-        { options->dk, results->dk, d->n_kv_heads, d->len_k, d->head_dim },
-        { options->dv, results->dv, d->n_kv_heads, d->len_k, d->head_dim_v },
-        { options->dsink, results->dsink, d->n_heads, -1, -1 },
+        { options->o, results->o, d->n_heads, d->len_q, d->head_dim_v, NULL },
+        { options->lse, results->lse, d->n_heads, d->len_q, -1, NULL },
+        { options->dq, results->dq, d->n_heads, d->len_q, d->head_dim, NULL },
+        { options->dk, results->dk, d->n_kv_heads, d->len_k, d->head_dim, NULL },
+        { options->dv, results->dv, d->n_kv_heads, d->len_k, d->head_dim_v, NULL },
+        { options->dsink, results->dsink, d->n_heads, -1, -1, NULL },
+        { options->dmask, results->dmask, -1, -1, -1, problem->mask },
     };
     qkv_array arrays[CLI_COUNT(outputs)];
     const qkv_array *written[CLI_COUNT(outputs)];

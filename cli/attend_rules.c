@@ -29,6 +29,22 @@ static int parse_window(const struct cli_command *command, const char *text,
                 : cli_usage(command, "--window: '%s' is not LEFT,RIGHT (-1: unbounded)", text);
 }
 
+/* P,SEED */
+static int parse_dropout(const struct cli_command *command, const char *text,
+                         struct attend_rules *rules) {
+    if (!text) return EXIT_OK;
+    const char *comma = strchr(text, ',');
+    char *const share = comma ? strndup(text, (size_t)(comma - text)) : NULL;
+    rules->drops = share && args_real(share, &rules->dropout) && rules->dropout >= 0 &&
+                   rules->dropout <= 1 && args_int(comma + 1, 0, INT64_MAX, &rules->dropout_seed);
+    free(share);
+    return rules->drops ? EXIT_OK
+                        : cli_usage(command,
+                                    "--dropout: '%s' is not P,SEED, P from 0 to 1 and SEED a "
+                                    "whole number from 0",
+                                    text);
+}
+
 static int parse_causal(const struct cli_command *command, const struct attend_options *options,
                         struct attend_rules *rules) {
     const char *text = options->causal;
@@ -61,9 +77,10 @@ static bool ends_in_npy(const char *path) {
 static int check_files(const struct cli_command *command, const struct attend_options *options) {
     const struct {
         const char *name, *path;
-    } outputs[] = { { "-o", options->o },    { "--lse", options->lse },
-                    { "--dq", options->dq }, { "--dk", options->dk },
-                    { "--dv", options->dv }, { "--dsink", options->dsink } };
+    } outputs[] = { { "-o", options->o },         { "--lse", options->lse },
+                    { "--dq", options->dq },      { "--dk", options->dk },
+                    { "--dv", options->dv },      { "--dsink", options->dsink },
+                    { "--dmask", options->dmask } };
     if (!options->o && !options->explain) return cli_usage(command, "-o F is missing");
     for (int i = 0; i < CLI_COUNT(outputs); i++) {
         const char *path = outputs[i].path;
@@ -77,14 +94,16 @@ static int check_files(const struct cli_command *command, const struct attend_op
                 return cli_usage(command, "%s and %s name the same file", outputs[j].name,
                                  outputs[i].name);
     }
-    const bool gradients = options->dq || options->dk || options->dv || options->dsink;
+    const bool gradients =
+        options->dq || options->dk || options->dv || options->dsink || options->dmask;
     if (gradients && !options->grad_out)
-        return cli_usage(command, "--dq, --dk, --dv and --dsink need --grad-out");
+        return cli_usage(command, "--dq, --dk, --dv, --dsink and --dmask need --grad-out");
     if (!gradients && options->grad_out && options->o)
-        return cli_usage(command, "--grad-out needs one of --dq, --dk, --dv, --dsink");
+        return cli_usage(command, "--grad-out needs one of --dq, --dk, --dv, --dsink, --dmask");
     if (options->grad_lse && !options->grad_out)
         return cli_usage(command, "--grad-lse needs --grad-out");
     if (options->dsink && !options->sink) return cli_usage(command, "--dsink needs --sink");
+    if (options->dmask && !options->mask) return cli_usage(command, "--dmask needs --mask");
     if (options->segments_q && !options->segments)
         return cli_usage(command, "--segments-q needs --segments");
     if (options->mask && options->mask_bits)
@@ -99,6 +118,7 @@ int attend_rules_parse(const struct cli_command *command, const struct attend_op
     *rules = (struct attend_rules){ 0 };
     int code = check_files(command, options);
     if (!code) code = parse_causal(command, options, rules);
+    if (!code) code = parse_dropout(command, options->dropout, rules);
     if (!code) code = parse_window(command, options->window, rules);
     if (!code)
         code = list(command, "--kv-len", options->kv_len, 0, &rules->kv_len, &rules->n_kv_len);

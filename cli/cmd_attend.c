@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "attend.h"
 #include "input.h"
@@ -22,7 +23,8 @@ static float *zeros(int64_t a, int64_t b, int64_t c, int64_t d) {
  * Rows at or beyond --q-len are not computed: o = 0 and lse = -inf, as for a row that sees
  * nothing.
  */
-static int results_alloc(const struct attend_problem *problem, struct attend_results *results) {
+static int results_alloc(const struct attend_options *options, const struct attend_problem *problem,
+                         struct attend_results *results) {
     const qkv_attention_desc *d = &problem->desc;
     results->o = zeros(d->n_batch, d->n_heads, d->len_q, d->head_dim_v);
     results->lse = zeros(d->n_batch, d->n_heads, d->len_q, 1);
@@ -37,6 +39,10 @@ static int results_alloc(const struct attend_problem *problem, struct attend_res
         if (!results->dq || !results->dk || !results->dv || !results->dsink)
             return cli_fail("out of memory");
     }
+    if (options->dmask) {
+        results->dmask = zeros(problem->mask->n_elems, 1, 1, 1);
+        if (!results->dmask) return cli_fail("out of memory");
+    }
     return results->o && results->lse ? EXIT_OK : cli_fail("out of memory");
 }
 
@@ -47,6 +53,7 @@ static void results_free(struct attend_results *results) {
     free(results->dk);
     free(results->dv);
     free(results->dsink);
+    free(results->dmask);
 }
 
 static void show_progress(void *user, int64_t done, int64_t total) {
@@ -74,6 +81,8 @@ static qkv_status compute(qkv_ctx *ctx, const struct attend_problem *problem, bo
         grads.d_v = results->dv;
         if (problem->grad_lse) grads.d_lse = problem->grad_lse->data;
         if (problem->sink) grads.d_sinks = results->dsink;
+        grads.d_mask = results->dmask; /* summed where the mask repeats: strides of 0 */
+        memcpy(grads.d_mask_stride, problem->desc.mask_stride, sizeof grads.d_mask_stride);
         status = qkv_attention_backward(ctx, &problem->desc, q, k, v, results->o, results->lse,
                                         &grads, &call);
     }
@@ -109,7 +118,7 @@ static int attend_problem(const struct attend_options *options, qkv_ctx *ctx,
     json_t *json = options->common.json ? problem_json(ctx, &problem->desc) : NULL;
     int code = options->explain ? attend_explain(ctx, problem, json) : EXIT_OK;
     if (!code && options->o) {
-        code = results_alloc(problem, &results);
+        code = results_alloc(options, problem, &results);
         if (!code) code = attend_outputs_check(options);
         if (!code && compute(ctx, problem, options->common.quiet, &results) != QKV_OK)
             code = cli_cancelled ? EXIT_FAILED : cli_fail("%s", qkv_ctx_message(ctx));
@@ -220,6 +229,12 @@ static const struct cli_option attend_table[] = {
                 "slopes [H]: slope (j - i - offset) is added to the score of query i and key j"),
     FILE_OPTION("--sink", sink, false, IN_FILE,
                 "scores [H] of no key: part of every row's softmax and lse, not of the output"),
+    { .name = "--dropout",
+      .argument = "P,SEED",
+      .help = "each weight becomes 0 with probability P, the others are divided by 1 - P; SEED, "
+              "batch, head, query and key decide which (Philox 4x32-10)",
+      .kind = ARG_TEXT,
+      .offset = offsetof(struct attend_options, dropout) },
     FILE_OPTION("--grad-out", grad_out, false, IN_FILE,
                 "gradient of the output; asks for the backward pass"),
     FILE_OPTION("--grad-lse", grad_lse, false, IN_FILE, "gradient of lse, if it has one"),
@@ -227,6 +242,8 @@ static const struct cli_option attend_table[] = {
     FILE_OPTION("--dk", dk, false, OUT_FILE, "where the gradient of k goes (.npy)"),
     FILE_OPTION("--dv", dv, false, OUT_FILE, "where the gradient of v goes (.npy)"),
     FILE_OPTION("--dsink", dsink, false, OUT_FILE, "where the gradient of the sinks goes (.npy)"),
+    FILE_OPTION("--dmask", dmask, false, OUT_FILE,
+                "where the gradient of a mask of numbers goes (.npy), in the mask's shape"),
     { .name = "--explain",
       .help = "say which path the computation takes, and why: kernel, instruction set, blocks, "
               "threads, memory",

@@ -412,11 +412,14 @@ typedef struct qkv_attention_grads {
     void *d_q, *d_k, *d_v;
     int64_t d_o_stride[3], d_q_stride[3], d_k_stride[3], d_v_stride[3];
     float *d_sinks; /* [n_heads], nullable; with QKV_SET_SINKS */
-    float *d_mask;  /* nullable; with an additive mask, summed where d_mask_stride is 0 */
+    float *d_mask;  /* nullable; the shape of an additive mask, summed where d_mask_stride is 0 */
     int64_t d_mask_stride[4];
 } qkv_attention_grads;
 
-/** Fills the strides for dense arrays in the shapes of desc, with all pointers NULL. */
+/**
+ * Fills the strides for dense arrays in the shapes of desc, with all pointers NULL. d_mask gets the
+ * shape of the mask, 0 where the mask's stride is 0.
+ */
 QKV_API void qkv_attention_grads_contiguous(qkv_attention_grads *grads,
                                             const qkv_attention_desc *desc);
 
@@ -431,9 +434,13 @@ QKV_API void qkv_attention_grads_contiguous(qkv_attention_grads *grads,
  *     d_q[i]  = scale sum_j ds[i,j] t[i,j] k[j]
  *     d_k[j]  = scale sum_i ds[i,j] t[i,j] q[i]
  *     d_sinks[h] = -sum_b sum_i exp(sink[h] - lse[i]) delta[i]
+ *     d_mask[b,h,i,j] = ds[i,j]; 0 for keys that i does not see and rows at or beyond q_len
  * with t = 1 - tanh^2 of the soft cap (1 without one). With dropout, p in d_v and <d_o[i,:], v[j,:]>
  * in ds are multiplied by what forward multiplied the weight of v[j] by. d_k and d_v sum over the
- * query heads of a key/value head. o and lse are those of the forward call with the same descriptor.
+ * query heads of a key/value head. d_mask sums over the dimensions in which d_mask_stride is 0, and
+ * over all keys for a mask whose last dimension is 1; where only the mask repeats, d_mask has the
+ * terms. It costs another pass over the scores, and no memory. o and lse are those of the forward
+ * call with the same descriptor.
  *
  * Types: everything is summed in floats; 16-bit gradients are rounded once, when their sums are
  *     complete.

@@ -16,6 +16,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "attn/backward_mask.h"
 #include "attn/backward_rows.h"
 #include "attn/d_q_sums.h"
 #include "attn/dropout.h"
@@ -27,16 +28,8 @@
 
 enum { SERIAL_PRODUCTS = 100000 }; /* below it waking a thread costs more than it brings */
 
-typedef struct qkvi_bwd_block bwd_block;
-
-/* A thread's scratch. */
-typedef struct slot {
-    float *q, *d_o, *k_t, *v_t, *k;
-    float *d_k, *d_v;
-    float *p, *t, *d_s, *lse, *delta;
-    int32_t *begin, *end;
-    uint32_t *see, *keep;
-} slot;
+typedef qkvi_bwd_slot slot;
+typedef qkvi_bwd_piece piece;
 
 typedef struct pass {
     const qkvi_problem *p;
@@ -55,31 +48,6 @@ typedef struct pass {
 } pass;
 
 /* ---- Workspace ------------------------------------------------------------------------------- */
-
-/*
- * Channel panels have a fixed number of rows, so that a panel's place is the same for every block.
- */
-static void lay_out_slot(qkvi_cutter *cutter, const qkvi_problem *p, slot *s) {
-    const int64_t dim = qkvi_round_up(p->head_dim, QKVI_BWD_PANEL);
-    const int64_t dim_v = qkvi_round_up(p->head_dim_v, QKVI_BWD_PANEL);
-    const int64_t n_queries = QKVI_BWD_QUERIES, n_keys = QKVI_BWD_KEYS;
-    s->q = qkvi_cut(cutter, n_queries * dim, sizeof(float));
-    s->d_o = qkvi_cut(cutter, n_queries * dim_v, sizeof(float));
-    s->k_t = qkvi_cut(cutter, n_keys * dim, sizeof(float));
-    s->v_t = qkvi_cut(cutter, n_keys * dim_v, sizeof(float));
-    s->k = qkvi_cut(cutter, n_keys * dim, sizeof(float));
-    s->d_k = qkvi_cut(cutter, n_keys * dim, sizeof(float));
-    s->d_v = qkvi_cut(cutter, n_keys * dim_v, sizeof(float));
-    s->p = qkvi_cut(cutter, n_queries * QKVI_BWD_P_ROW, sizeof(float));
-    s->t = p->has_softcap ? qkvi_cut(cutter, n_queries * QKVI_BWD_P_ROW, sizeof(float)) : NULL;
-    s->d_s = qkvi_cut(cutter, n_queries * QKVI_BWD_DS_ROW, sizeof(float));
-    s->lse = qkvi_cut(cutter, n_queries, sizeof(float));
-    s->delta = qkvi_cut(cutter, n_queries, sizeof(float));
-    s->begin = qkvi_cut(cutter, n_queries, sizeof(int32_t));
-    s->end = qkvi_cut(cutter, n_queries, sizeof(int32_t));
-    s->see = qkvi_cut(cutter, n_queries * (n_keys / QKVI_BWD_PANEL), sizeof(uint32_t));
-    s->keep = p->has_dropout ? qkvi_cut(cutter, n_queries, sizeof(uint32_t)) : NULL;
-}
 
 /* Whether some gradient has elements: sizes beside a 0 may be so huge that no loop over them ends. */
 static bool has_outputs(const qkvi_problem *p) {
@@ -110,6 +78,7 @@ static void plan(pass *x, const qkvi_problem *p, const qkv_ctx *ctx) {
     x->n_key_blocks = has_outputs(p) ? key_block(p, p->n_batch) : 0;
     x->n_pieces = p->n_kv_heads * x->n_key_blocks;
     x->n_slots = (int)qkvi_min_i64(threads, x->n_pieces);
+    if (x->n_slots == 0 && qkvi_adds(p)) x->n_slots = 1; /* d_mask may have elements even so */
 }
 
 static void lay_out(qkvi_cutter *cutter, pass *x) {
@@ -117,7 +86,7 @@ static void lay_out(qkvi_cutter *cutter, pass *x) {
     slot measured;
     x->slots = qkvi_cut(cutter, x->n_slots, sizeof *x->slots);
     for (int n = 0; n < x->n_slots; n++)
-        lay_out_slot(cutter, p, x->slots ? &x->slots[n] : &measured);
+        qkvi_bwd_lay_out_slot(cutter, p, x->slots ? &x->slots[n] : &measured);
     x->turn = NULL;
     if (p->len_k > QKVI_BWD_KEYS)
         x->turn = qkvi_cut(cutter, p->n_heads * x->n_turns, sizeof *x->turn);
@@ -126,26 +95,6 @@ static void lay_out(qkvi_cutter *cutter, pass *x) {
 }
 
 /* ---- One block of queries against one of keys ------------------------------------------------ */
-
-typedef struct piece {
-    int64_t b, g, block, key, n_keys; /* block of keys [key, key + n_keys) */
-    qkvi_rules rules;
-    bool finite;          /* k is */
-    qkvi_d_q_place *sums; /* of the d_q of its queries; NULL: they are summed where they belong */
-} piece;
-
-/* lse, delta and the keys that each query sees. */
-static void fill_rows(const pass *x, const piece *w, slot *s, int64_t h, int64_t i0, int64_t n) {
-    for (int64_t r = 0; r < n; r++) {
-        const int64_t i = i0 + r;
-        const qkvi_range keys = qkvi_keys_of(&w->rules, i);
-        s->begin[r] =
-            (int32_t)(qkvi_min_i64(qkvi_max_i64(keys.begin, w->key), w->key + w->n_keys) - w->key);
-        s->end[r] =
-            (int32_t)(qkvi_min_i64(qkvi_max_i64(keys.end, w->key), w->key + w->n_keys) - w->key);
-    }
-    qkvi_backward_rows(x->p, x->g, x->kernels, w->b, h, i0, n, s->lse, s->delta);
-}
 
 static void zero_rows(void *x, qkv_dtype type, int64_t stride, int64_t n, int64_t dim) {
     const int64_t bytes = qkvi_dtype_bytes(type);
@@ -159,15 +108,9 @@ static void wait_for_turn(atomic_llong *turn, int64_t mine) {
         if (++spins > 64) sched_yield();
 }
 
-/* Channel panels of n rows: zeros up to the next multiple of 4, which tiles may read. */
-static void zero_beyond(float *panels, int64_t n, int64_t dim) {
-    const size_t bytes = (size_t)(qkvi_round_up(n, 4) - n) * QKVI_BWD_PANEL * sizeof *panels;
-    for (int64_t d = 0; d < dim && bytes; d += QKVI_BWD_PANEL)
-        memset(panels + d * QKVI_BWD_QUERIES + n * QKVI_BWD_PANEL, 0, bytes);
-}
-
 /* d_q of the block from query i0 on: the caller's rows, or sums of the head. */
-static void place_d_q(const pass *x, const piece *w, int64_t h, int64_t i0, bwd_block *a) {
+static void place_d_q(const pass *x, const piece *w, int64_t h, int64_t i0,
+                      struct qkvi_bwd_block *a) {
     const qkvi_problem *p = x->p;
     const qkvi_grads *g = x->g;
     if (w->sums) {
@@ -188,45 +131,8 @@ static void run_block(const pass *x, const piece *w, slot *s, int64_t h, int64_t
                       int64_t first, int64_t last) {
     const qkvi_problem *p = x->p;
     const qkvi_grads *g = x->g;
-    const void *const q = qkvi_elem(p->q, p->dtype, qkvi_q_at(p, p->q_stride, w->b, h, i0));
-    const void *const d_o = qkvi_elem(g->d_o, p->o_dtype, qkvi_q_at(p, g->d_o_stride, w->b, h, i0));
-    const bool q_finite = x->kernels->pack_channels[p->dtype](q, p->q_stride[2], n, p->head_dim,
-                                                              QKVI_BWD_QUERIES, NULL, s->q);
-    const bool d_o_finite = x->kernels->pack_channels[p->o_dtype](
-        d_o, g->d_o_stride[2], n, p->head_dim_v, QKVI_BWD_QUERIES, NULL, s->d_o);
-    zero_beyond(s->q, n, p->head_dim);
-    zero_beyond(s->d_o, n, p->head_dim_v);
-    fill_rows(x, w, s, h, i0, n);
     qkvi_dropout dropout;
-    const bool all =
-        !qkvi_hides(p) && !p->has_dropout && s->begin[n - 1] == 0 && s->end[0] == w->n_keys;
-    bwd_block a = {
-        .head_dim = p->head_dim,
-        .head_dim_v = p->head_dim_v,
-        .n_queries = (int)n,
-        .n_keys = (int)w->n_keys,
-        .q = s->q,
-        .d_o = s->d_o,
-        .k_t = s->k_t,
-        .v_t = s->v_t,
-        .k = s->k,
-        .begin = s->begin,
-        .end = s->end,
-        .lse = s->lse,
-        .delta = s->delta,
-        .scale = p->scale,
-        .softcap = p->softcap,
-        .mask = qkvi_mask_from(p, w->b, h, i0, w->key),
-        .dropout = qkvi_dropout_from(p, w->b, h, i0, w->key, &dropout),
-        .select = !all && !(q_finite && d_o_finite && w->finite),
-        .p = s->p,
-        .t = s->t,
-        .d_s = s->d_s,
-        .see = s->see,
-        .keep = s->keep,
-        .d_k = s->d_k,
-        .d_v = s->d_v,
-    };
+    struct qkvi_bwd_block a = qkvi_bwd_open(p, g, x->kernels, w, s, h, i0, n, &dropout);
     place_d_q(x, w, h, i0, &a);
     x->kernels->bwd.keys(&a);
     const int64_t before = w->block - first;
@@ -322,15 +228,7 @@ static void run_piece(const pass *x, slot *s, int64_t index) {
     const qkvi_problem *p = x->p;
     piece w = piece_at(x, index);
     if (w.key > 0 && w.key >= qkvi_len_k(p, w.b)) return;
-    w.n_keys = qkvi_max_i64(0, qkvi_min_i64(QKVI_BWD_KEYS, w.rules.n_keys - w.key));
-    const void *const k = qkvi_elem(p->k, p->dtype, qkvi_k_at(p, p->k_stride, w.b, w.g, w.key));
-    const void *const v = qkvi_elem(p->v, p->dtype, qkvi_k_at(p, p->v_stride, w.b, w.g, w.key));
-    uint32_t see[QKVI_SEEN_WORDS];
-    qkvi_seen(p, x->kernels, &w.rules, w.b, w.g, w.key, w.n_keys, see);
-    x->kernels->pack_keys[p->dtype](k, p->k_stride[2], w.n_keys, p->head_dim, see, s->k_t);
-    x->kernels->pack_keys[p->dtype](v, p->v_stride[2], w.n_keys, p->head_dim_v, see, s->v_t);
-    w.finite = x->kernels->pack_channels[p->dtype](k, p->k_stride[2], w.n_keys, p->head_dim,
-                                                   QKVI_BWD_KEYS, see, s->k);
+    qkvi_bwd_pack_keys(p, x->kernels, &w, s);
     w.sums = enter_d_q(x, &w);
     clear_sums(&w, s->d_k, p->head_dim);
     clear_sums(&w, s->d_v, p->head_dim_v);
@@ -384,8 +282,9 @@ static qkv_status backward(qkv_ctx *ctx, const qkvi_problem *p, const qkvi_grads
     const int64_t n_turns = x.turn ? p->n_heads * x.n_turns : 0;
     for (int64_t n = 0; n < n_turns; n++) atomic_init(&x.turn[n], 0);
     qkvi_d_q_begin(&x.d_q);
-    x.watch = qkvi_watch_begin(call, x.n_pieces);
+    x.watch = qkvi_watch_begin(call, x.n_pieces + qkvi_backward_mask_pieces(g));
     qkvi_pool_run(ctx->pool, x.n_slots, run_task, &x);
+    qkvi_backward_mask(ctx->pool, p, g, x.kernels, x.n_slots, x.slots, &x.watch);
     if (!qkvi_watch_cancelled(&x.watch)) qkvi_backward_sinks(p, g, x.kernels);
     return qkvi_watch_end(&x.watch, ctx);
 }

@@ -247,6 +247,7 @@ static qkv_status fill_mask(const qkv_attention_desc *d, qkvi_problem *p, qkv_er
                               "mask_stride[3] = %" PRId64 " is not 1, the bits of a row are dense",
                               p->mask_stride[3]);
     if (repeats) p->mask_stride[3] = 0;
+    p->mask_repeats = repeats;
     if (d->mask_len_k > 1) p->mask_len_k = d->mask_len_k;
     return QKV_OK;
 }
@@ -372,10 +373,23 @@ void qkv_attention_desc_contiguous(qkv_attention_desc *desc, int64_t n_batch, in
     dense(desc->lse_stride, n_heads, len_q, 1);
 }
 
+/* Dense, and 0 where the mask repeats. */
+static void dense_mask(int64_t stride[4], const qkv_attention_desc *desc) {
+    const int64_t len_k = desc->mask_len_k ? desc->mask_len_k : desc->len_k;
+    const int64_t size[4] = { desc->n_batch, desc->n_heads, desc->len_q, len_k };
+    uint64_t elems = 1;
+    for (int n = 3; n >= 0; n--) {
+        if (desc->mask_stride[n] == 0 || (n == 3 && desc->mask_len_k == 1)) continue;
+        stride[n] = (int64_t)elems;
+        elems *= (uint64_t)size[n];
+    }
+}
+
 void qkv_attention_grads_contiguous(qkv_attention_grads *grads, const qkv_attention_desc *desc) {
     *grads = (qkv_attention_grads){ .struct_size = sizeof *grads };
     dense(grads->d_q_stride, desc->n_heads, desc->len_q, desc->head_dim);
     dense(grads->d_k_stride, desc->n_kv_heads, desc->len_k, desc->head_dim);
     dense(grads->d_v_stride, desc->n_kv_heads, desc->len_k, desc->head_dim_v);
     dense(grads->d_o_stride, desc->n_heads, desc->len_q, desc->head_dim_v);
+    if (desc->flags & QKV_SET_MASK) dense_mask(grads->d_mask_stride, desc);
 }

@@ -55,6 +55,7 @@ typedef struct qkvi_problem {
     const void *mask;
     int64_t mask_stride[4]; /* a last dimension of 1 has become stride 0 */
     int64_t mask_len_k;     /* keys at or beyond it are hidden; len_k without a mask */
+    bool mask_repeats;      /* its last dimension is 1, and stands for all keys */
 
     const int32_t *seg_q, *seg_k; /* both NULL: no segments */
     int64_t seg_q_stride, seg_k_stride;
@@ -66,12 +67,17 @@ typedef struct qkvi_problem {
     uint64_t dropout_seed;
 } qkvi_problem;
 
+/** Is there an additive mask? */
+static inline bool qkvi_adds(const qkvi_problem *p) { return p->mask_type == QKV_MASK_F32; }
+
 /** The gradients of a backward call, with the strides of qkvi_problem's arrays. */
 typedef struct qkvi_grads {
-    const void *d_o;       /* of o_dtype */
-    const float *d_lse;    /* nullable, lse_stride */
-    void *d_q, *d_k, *d_v; /* of dtype */
-    float *d_sinks;        /* nullable */
+    const void *d_o;                          /* of o_dtype */
+    const float *d_lse;                       /* nullable, lse_stride */
+    void *d_q, *d_k, *d_v;                    /* of dtype */
+    float *d_sinks;                           /* nullable */
+    float *d_mask;                            /* nullable */
+    int64_t d_mask_size[4], d_mask_stride[4]; /* the mask's shape; 1 where it is summed */
     int64_t d_o_stride[3], d_q_stride[3], d_k_stride[3], d_v_stride[3];
 } qkvi_grads;
 

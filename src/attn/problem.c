@@ -200,6 +200,26 @@ qkv_status qkvi_problem_decode(const qkv_attention_desc *desc, const void *q,
     return qkvi_kv_check(kv, p, error);
 }
 
+/* The gradient of the mask has its shape, but one element in dimensions that are summed. */
+static qkv_status add_d_mask(qkvi_arrays *all, const qkvi_problem *p,
+                             const qkv_attention_grads *grads, qkvi_grads *out, qkv_error *error) {
+    const int64_t len_k = p->mask_repeats ? 1 : p->mask_len_k;
+    const int64_t shape[4] = { p->n_batch, p->n_heads, p->len_q, len_k };
+    if (!grads->d_mask) return QKV_OK;
+    if (!qkvi_adds(p))
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "d_mask is set without an additive mask");
+    out->d_mask = grads->d_mask;
+    for (int n = 0; n < 4; n++) {
+        out->d_mask_stride[n] = grads->d_mask_stride[n];
+        out->d_mask_size[n] = grads->d_mask_stride[n] || !shape[n] ? shape[n] : 1;
+    }
+    qkvi_array *a =
+        qkvi_arrays_add(all, "d_mask", grads->d_mask, out->d_mask_size, grads->d_mask_stride, true);
+    a->stride[3] = grads->d_mask_stride[3];
+    rest(out->d_mask_size, out->d_mask_stride, 4);
+    return QKV_OK;
+}
+
 qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, const void *q, const void *k,
                                  const void *v, const void *o, const float *lse,
                                  const qkv_attention_grads *given, const qkv_call_options *call,
@@ -210,7 +230,6 @@ qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, const void *q, 
     QKV_TRY(qkvi_problem_read(desc, p, error));
     if (!given) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "grads is NULL");
     QKV_TRY(qkvi_options_read(&copy, sizeof copy, given, "grads", error));
-    if (grads->d_mask) return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "d_mask is not NULL");
     QKV_TRY(add_workspace(&all, call, error));
     const shapes s = shapes_of(p);
     p->q = q;
@@ -246,6 +265,7 @@ qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, const void *q, 
             return qkvi_error_set(error, QKV_ERR_ARGUMENT, "d_sinks is set without QKV_SET_SINKS");
         qkvi_arrays_add(&all, "d_sinks", grads->d_sinks, size, stride, true);
     }
+    QKV_TRY(add_d_mask(&all, p, grads, out, error));
     QKV_TRY(qkvi_arrays_check(&all, true, error));
     rest_strides(p);
     rest(s.o, out->d_o_stride, 3);

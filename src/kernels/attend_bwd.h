@@ -47,6 +47,7 @@ struct qkvi_bwd_block {
         *end; /* per query: keys [begin, end) of the block are visible; neither ever falls */
     const float *lse, *delta; /* per query */
     float scale, softcap;     /* softcap 0: none */
+    bool capped;              /* dS is wanted without the derivative of the soft cap */
 
     qkvi_mask mask;              /* from query 0 and key 0 of the block on */
     const qkvi_dropout *dropout; /* likewise; NULL: none */
@@ -78,6 +79,12 @@ typedef struct qkvi_bwd_kernels {
     /* P and dS of a block, added to d_k and d_v; then, with the same block, what dS adds to d_q. */
     void (*keys)(const struct qkvi_bwd_block *block);
     void (*queries)(const struct qkvi_bwd_block *block);
+    /*
+     * dS of a block with an additive mask, without the derivative of the soft cap: the gradient of
+     * the mask, into d_s, rows of DS_ROW. sum_keys: a sum per row, in its first element;
+     * sum_queries: the first row is the sum of all. Writes p, t, see and keep too, no gradient.
+     */
+    void (*mask)(const struct qkvi_bwd_block *block, bool sum_queries, bool sum_keys);
 } qkvi_bwd_kernels;
 
 #endif

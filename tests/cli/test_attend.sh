@@ -71,6 +71,12 @@ near "$folder/dsink.npy" "$data/sink_dsink.npy"
 run attend --q "$data/q.npy" --k "$data/k_square.npy" --v "$data/v_square.npy" --segments "$data/segments.npy" -o "$o"
 code 0
 near "$o" "$data/documents_o.npy"
+gradients dropout --causal bottom-right --dropout 0.3,1099511627783
+attend plain --dropout 0,5
+gradients dmask --mask "$data/additive.npy" --dmask "$folder/dmask.npy"
+near "$folder/dmask.npy" "$data/dmask_dmask.npy"
+gradients dcolumns --mask "$data/columns.npy" --softcap 1.5 --dropout 0.5,3 --dmask "$folder/dmask.npy"
+near "$folder/dmask.npy" "$data/dcolumns_dmask.npy"
 attend plain --window -1,-1
 attend plain --q-len 5 --kv-len 7
 
@@ -135,6 +141,8 @@ broken() {
 }
 broken "--q has shape [2,4,5,8], --k has [2,4,5,6]: the head sizes differ" \
     --q "$data/q.npy" --k "$data/grad.npy" --v "$data/grad.npy"
+broken "--dmask: $data/boolean.npy holds booleans, which have no gradient" \
+    $qkv_arrays --mask "$data/boolean.npy" --grad-out "$data/grad.npy" --dmask "$folder/dmask.npy"
 broken "--k has shape [2,2,7,8], --v has [2,4,5,6]: the heads differ" \
     --q "$data/q.npy" --k "$data/k.npy" --v "$data/grad.npy"
 broken "--q has shape [2,2,7,8], --k has [2,4,5,8]: the heads of q are no multiple of those of k" \

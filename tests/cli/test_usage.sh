@@ -80,10 +80,15 @@ usage attend "--kv-len: '-1' is not a list of whole numbers from 0" attend --q q
 usage attend "--q-len: '1,,2' is not a list of whole numbers from 0" attend --q q --k k --v v -o o.npy --q-len 1,,2
 usage attend "--scale: 'nan' is not a finite number" attend --q q --k k --v v -o o.npy --scale nan
 usage attend "--softcap: 0 is not above 0" attend --q q --k k --v v -o o.npy --softcap 0
-usage attend "--dq, --dk, --dv and --dsink need --grad-out" attend --q q --k k --v v -o o.npy --dq d.npy
-usage attend "--grad-out needs one of --dq, --dk, --dv, --dsink" attend --q q --k k --v v -o o.npy --grad-out g
+usage attend "--dq, --dk, --dv, --dsink and --dmask need --grad-out" attend --q q --k k --v v -o o.npy --dq d.npy
+usage attend "--grad-out needs one of --dq, --dk, --dv, --dsink, --dmask" attend --q q --k k --v v -o o.npy --grad-out g
 usage attend "--grad-lse needs --grad-out" attend --q q --k k --v v -o o.npy --grad-lse g
 usage attend "--dsink needs --sink" attend --q q --k k --v v -o o.npy --grad-out g --dsink d.npy
+usage attend "--dmask needs --mask" attend --q q --k k --v v -o o.npy --grad-out g --dmask d.npy
+for text in 0.5 0.5, ,1 1.5,1 -0.1,1 nan,1 0.5,-1 0.5,x 0.5,1,2; do
+    usage attend "--dropout: '$text' is not P,SEED, P from 0 to 1 and SEED a whole number from 0" \
+        attend --q q --k k --v v -o o.npy "--dropout=$text"
+done
 usage attend "--segments-q needs --segments" attend --q q --k k --v v -o o.npy --segments-q s
 usage attend "--mask and --mask-bits are the same mask: give one" \
     attend --q q --k k --v v -o o.npy --mask m --mask-bits m
@@ -95,7 +100,7 @@ usage train "--text and --grammar together: give one of them" train --out d --te
 usage eval "--text or --grammar is missing" eval --model "$model"
 
 # What is not built is unknown.
-for option in --cu-seqlens --block-mask --dropout --class --stats; do
+for option in --cu-seqlens --block-mask --class --stats; do
     run attend --q q --k k --v v -o o.npy $option x
     code 2
     err_like "^qkv attend: unknown option '$option'"

@@ -34,7 +34,7 @@ enum { UNTOUCHED = 0xA5 };
 typedef struct world_outputs {
     float o[B * H * LQ * DV], lse[B * H * LQ];
     float d_q[B * H * LQ * D], d_k[B * G * LK * D], d_v[B * G * LK * DV];
-    float d_sinks[H];
+    float d_sinks[H], d_mask[B * H * LQ * LK];
     size_t bytes;
 } world_outputs;
 
@@ -125,6 +125,8 @@ static inline world *fresh_with_options(void) {
     w->d.seg_q_stride = LQ, w->d.seg_k_stride = LK;
     w->d.alibi_slopes = w->slopes, w->d.sinks = w->sinks;
     w->g.d_sinks = w->out.d_sinks;
+    w->g.d_mask = w->out.d_mask;
+    memcpy(w->g.d_mask_stride, w->d.mask_stride, sizeof w->g.d_mask_stride);
     return w;
 }
 
@@ -170,7 +172,8 @@ static const char *call_name(int which) {
 }
 
 static void refuse(world *w, int calls, qkv_status want, const char *text) {
-    const world before = *w;
+    static world before; /* too large for a stack */
+    before = *w;
     for (int which = 1; which < EVERY; which *= 2) {
         if (!(calls & which)) continue;
         const qkv_status got = world_call(w, which);

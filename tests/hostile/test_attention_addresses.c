@@ -46,6 +46,7 @@ static void AT07_unaligned_pointers(void **state) {
     UNALIGNED(COMPUTE, d.alibi_slopes, "alibi_slopes", 4);
     UNALIGNED(COMPUTE, d.sinks, "sinks", 4);
     UNALIGNED(BACKWARD, g.d_sinks, "d_sinks", 4);
+    UNALIGNED(BACKWARD, g.d_mask, "d_mask", 4);
     UNALIGNED(FORWARD | MERGE, o, "o", 4);
     UNALIGNED(FORWARD | MERGE, lse, "lse", 4);
     UNALIGNED(BACKWARD, saved_o, "o", 4);

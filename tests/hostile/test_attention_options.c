@@ -46,6 +46,49 @@ static void AT01_null_is_fine_without_elements(void **state) {
     ACCEPT(EVERY, (w->d.flags = all, w->d.n_batch = w->d.n_heads = w->d.n_kv_heads = 0));
 }
 
+/* The gradient of a mask needs one that is added, and rows of its own, but for sums. */
+static void AT03_AT04_gradient_of_the_mask(void **state) {
+    (void)state;
+    static const qkv_mask_type not_added[] = { QKV_MASK_BOOL, QKV_MASK_BITS };
+    const char *const text = "d_mask is set without an additive mask";
+    REFUSE(BACKWARD, w->g.d_mask = w->out.d_mask, QKV_ERR_ARGUMENT, text);
+    for (int n = 0; n < 2; n++) {
+        world *w = fresh_masked(not_added[n]);
+        w->g.d_mask = w->out.d_mask;
+        refuse(w, BACKWARD, QKV_ERR_ARGUMENT, text);
+    }
+    for (int n = 0; n < 4; n++) {
+        char message[128];
+        world *w = fresh_with_options();
+        w->g.d_mask_stride[n] = -1;
+        snprintf(message, sizeof message, "d_mask_stride[%d] = -1 is negative", n);
+        refuse(w, BACKWARD, QKV_ERR_STRIDE, message);
+        w = fresh_with_options();
+        w->g.d_mask_stride[n] = INT64_MAX / 2;
+        snprintf(message, sizeof message,
+                 "d_mask_stride[%d] = %" PRId64 " times %d overflows the address space", n,
+                 w->g.d_mask_stride[n], (int[]){ B, H, LQ, LK }[n] - 1);
+        refuse(w, BACKWARD, QKV_ERR_STRIDE, message);
+        w = fresh_with_options();
+        w->g.d_mask_stride[n] = 0;
+        accept(w, BACKWARD);
+    }
+    world *w = fresh_with_options();
+    w->g.d_mask_stride[2] = LK - 1;
+    refuse(w, BACKWARD, QKV_ERR_STRIDE,
+           "d_mask_stride[2] = 4 is less than 5, the elements that it steps over: rows would "
+           "overlap");
+    w->g.d_mask_stride[3] = 0;
+    accept(w, BACKWARD);
+    w = fresh_with_options();
+    w->d.mask_len_k = 1; /* d_mask has one key too, whatever its stride */
+    w->g.d_mask_stride[3] = INT64_MAX;
+    accept(w, BACKWARD);
+    w = fresh_with_options();
+    w->g.d_mask = (float *)(uintptr_t)w->d.mask;
+    refuse(w, BACKWARD, QKV_ERR_ARGUMENT, "d_mask, an output, overlaps mask");
+}
+
 static void AT03_numbers_of_options(void **state) {
     (void)state;
     for (int b = 0; b < B; b++) {
@@ -265,6 +308,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(AT01_null_arrays_of_options),
         cmocka_unit_test(AT01_null_is_fine_without_elements),
+        cmocka_unit_test(AT03_AT04_gradient_of_the_mask),
         cmocka_unit_test(AT03_numbers_of_options),
         cmocka_unit_test(AT03_AT04_strides_of_options),
         cmocka_unit_test(AT12a_bits_of_masks),

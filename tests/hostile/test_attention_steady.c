@@ -101,6 +101,41 @@ static void nothing_after_the_first_call(void **state) {
         for (int threads = 1; threads <= 3; threads += 2) steady(qkv_isa_name(n), threads);
 }
 
+/* Nor do dropout and the gradient of a mask, on their own context. */
+static void nothing_for_dropout_and_masks(void **state) {
+    (void)state;
+    job j = quarter_new();
+    problem *const p = &j.p;
+    const int64_t len_k = p->d.len_k, stride[4] = { 0, p->d.len_q * len_k, len_k, 1 };
+    rng r = { 18 };
+    float *const mask = normals(&r, p->d.n_heads * p->d.len_q * len_k);
+    float *const d_mask = floats(p->d.n_heads * p->d.len_q * len_k);
+    p->d.flags |= QKV_SET_MASK | QKV_SET_DROPOUT | QKV_SET_SOFTCAP;
+    p->d.mask = mask;
+    p->d.mask_type = QKV_MASK_F32;
+    memcpy(p->d.mask_stride, stride, sizeof stride);
+    p->d.softcap = 5;
+    p->d.dropout = 0.25f;
+    qkv_attention_grads g = grads_of(p);
+    g.d_mask = d_mask;
+    memcpy(g.d_mask_stride, stride, sizeof stride);
+    qkv_ctx *ctx = context_on(NULL, 3);
+    qkv_status status = problem_call(ctx, p);
+    const long mallocs = atomic_load(&n_mallocs);
+    for (int n = 0; n < REPEATS && status == QKV_OK; n++) {
+        status = problem_call(ctx, p);
+        if (status == QKV_OK)
+            status = qkv_attention_backward(ctx, &p->d, p->q, p->k, p->v, p->o, p->lse, &g, NULL);
+    }
+    const long more = atomic_load(&n_mallocs) - mallocs;
+    assert_int_equal(status, QKV_OK);
+    assert_int_equal(more, 0);
+    qkv_ctx_destroy(ctx);
+    free(mask);
+    free(d_mask);
+    job_free(&j);
+}
+
 /* Smaller problems afterwards need nothing either, nor do refused calls. */
 static void nothing_for_smaller_problems(void **state) {
     (void)state;
@@ -161,6 +196,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(malloc_is_counted),
         cmocka_unit_test(nothing_after_the_first_call),
+        cmocka_unit_test(nothing_for_dropout_and_masks),
         cmocka_unit_test(nothing_for_smaller_problems),
         cmocka_unit_test(nothing_at_all_with_a_workspace),
     };

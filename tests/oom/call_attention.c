@@ -12,7 +12,7 @@
 enum { HEADS = 2, LEN = 70, DIM = 8, N = HEADS * LEN * DIM, N_LSE = HEADS * LEN };
 
 static float q[N], k[N], v[N], o[N], lse[N_LSE], other_o[N], other_lse[N_LSE], d_o[N], d_q[N],
-    d_k[N], d_v[N];
+    d_k[N], d_v[N], mask[LEN * LEN], d_mask[LEN * LEN];
 static qkv_attention_desc desc;
 static qkv_attention_grads grads;
 static qkv_ctx *ctx, *shared;
@@ -79,6 +79,7 @@ static void new_outputs(void) {
     new_ctx();
     for (int i = 0; i < N; i++) o[i] = d_q[i] = d_k[i] = d_v[i] = 7;
     for (int i = 0; i < N_LSE; i++) lse[i] = 7;
+    for (int i = 0; i < LEN * LEN; i++) d_mask[i] = 7;
 }
 
 /* What a context says is its error. */
@@ -151,6 +152,29 @@ static uint64_t take_backward(void) {
     return oom_hash(oom_hash(oom_hash(0, d_q, sizeof d_q), d_k, sizeof d_k), d_v, sizeof d_v);
 }
 
+/* With dropout, an additive mask and its gradient. */
+static qkv_status backward_of_mask(qkv_error *error) {
+    qkv_attention_desc d = desc;
+    qkv_attention_grads g = grads;
+    d.flags |= QKV_SET_MASK | QKV_SET_DROPOUT;
+    d.mask = mask;
+    d.mask_type = QKV_MASK_F32;
+    d.mask_stride[2] = LEN;
+    d.mask_stride[3] = 1;
+    d.dropout = 0.5f;
+    g.d_mask = d_mask;
+    memcpy(g.d_mask_stride, d.mask_stride, sizeof g.d_mask_stride);
+    const qkv_status status =
+        qkv_attention_backward(ctx, &d, q, k, v, other_o, other_lse, &g, NULL);
+    expect_untouched(status, d_q, N);
+    expect_untouched(status, d_mask, LEN * LEN);
+    return told(status, error);
+}
+
+static uint64_t take_backward_of_mask(void) {
+    return oom_hash(take_backward(), d_mask, sizeof d_mask);
+}
+
 static qkv_status merge(qkv_error *error) {
     const void *const o_parts[] = { other_o, v };
     const float *const lse_parts[] = { other_lse, q };
@@ -192,6 +216,8 @@ static const oom_call calls[] = {
     { "qkv_attention_explain", "70 tokens", new_ctx, explain, take_plan, drop_ctx, 0, 0 },
     { "qkv_attention_forward", "70 tokens", new_outputs, forward, take_forward, drop_ctx, 0, 0 },
     { "qkv_attention_backward", "70 tokens", new_outputs, backward, take_backward, drop_ctx, 0, 0 },
+    { "qkv_attention_backward", "70 tokens, dropout, gradient of the mask", new_outputs,
+      backward_of_mask, take_backward_of_mask, drop_ctx, 0, 0 },
     { "qkv_attention_merge", "two parts", new_outputs, merge, take_forward, drop_ctx, 0, 0 },
 };
 

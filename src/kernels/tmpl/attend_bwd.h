@@ -131,10 +131,12 @@ V_INLINE void bwd_ds_tile(const int mr, const bwd_block *a, int64_t i, int64_t j
     }
 }
 
+V_INLINE bool bwd_through_cap(const bwd_block *a) { return a->softcap > 0 && !a->capped; }
+
 V_INLINE void bwd_ds_row(const bwd_block *a, uint32_t see, const float *p, const float *t,
                          float *d_s) {
     vf x = vf_mul(vf_loadu(d_s), vf_loadu(p));
-    if (a->softcap > 0) x = vf_mul(x, vf_loadu(t));
+    if (bwd_through_cap(a)) x = vf_mul(x, vf_loadu(t));
     vf_storeu(d_s, vf_select(vm_of_bits(see), x, vf_set1(0)));
 }
 
@@ -151,7 +153,7 @@ V_INLINE void bwd_drop_row(const bwd_block *a, int64_t i, int64_t j, uint32_t se
     for (int v = 0; v < 2; v++) {
         const vf weight = vf_loadu(p + 16 * v), d_p = vf_loadu(d_s + 16 * v);
         vf x = vf_mul(vf_fms(vf_select(kept[v], d_p, zero), factor, delta), weight);
-        if (a->softcap > 0) x = vf_mul(x, vf_loadu(t + 16 * v));
+        if (bwd_through_cap(a)) x = vf_mul(x, vf_loadu(t + 16 * v));
         vf_storeu(d_s + 16 * v, vf_select(vm_of_bits(see >> 16 * v & 0xFFFF), x, zero));
         vf_storeu(p + 16 * v, vf_select(kept[v], weight, zero));
     }
@@ -279,6 +281,44 @@ static void bwd_block_keys(const bwd_block *a) {
     }
 }
 
+/* ---- The gradient of the mask ---------------------------------------------------------------- */
+
+V_INLINE void bwd_zero_panel(const bwd_block *a, int64_t from, int64_t to, int64_t j) {
+    for (int64_t i = from; i < to; i++)
+        for (int v = 0; v < 32; v += 16) vf_store(a->d_s + i * QKVI_BWD_DS_ROW + j + v, vf_set1(0));
+}
+
+/* Row i becomes its sum: 32 partial sums, then a tree. */
+V_INLINE void bwd_sum_row(const bwd_block *a, int64_t i) {
+    float *row = a->d_s + i * QKVI_BWD_DS_ROW;
+    vf sum0 = vf_load(row), sum1 = vf_load(row + 16);
+    for (int64_t j = QKVI_BWD_PANEL; j < a->n_keys; j += QKVI_BWD_PANEL) {
+        sum0 = vf_add(sum0, vf_load(row + j));
+        sum1 = vf_add(sum1, vf_load(row + j + 16));
+    }
+    row[0] = vf_sum(vf_add(sum0, sum1));
+}
+
+/* table.h */
+static void bwd_block_mask(const bwd_block *a, bool sum_queries, bool sum_keys) {
+    for (int64_t j = 0; j < a->n_keys; j += QKVI_BWD_PANEL) {
+        int64_t from = 0, to = a->n_queries; /* the rows that see a key of this panel */
+        while (from < to && a->end[from] <= j) from++;
+        while (to > from && a->begin[to - 1] >= j + QKVI_BWD_PANEL) to--;
+        const int64_t first = from / V_MR * V_MR;
+        if (from < to) bwd_weights(a, first, to, j);
+        bwd_zero_panel(a, 0, from < to ? first : a->n_queries, j);
+        if (from < to) bwd_zero_panel(a, to, a->n_queries, j);
+    }
+    for (int64_t i = 0; sum_keys && i < a->n_queries; i++) bwd_sum_row(a, i);
+    const int64_t n = sum_keys ? 1 : qkvi_round_up(a->n_keys, 16);
+    for (int64_t i = 1; sum_queries && i < a->n_queries; i++)
+        for (int64_t j = 0; j < n; j += 16) {
+            float *sum = a->d_s + j;
+            vf_store(sum, vf_add(vf_load(sum), vf_load(sum + i * QKVI_BWD_DS_ROW)));
+        }
+}
+
 /* ---- dQ -------------------------------------------------------------------------------------- */
 
 /* y += c scale: the first n of 16 elements of the caller's row. */
@@ -400,7 +440,7 @@ static float bwd_sink(int n, float sink, const float *lse, const float *delta) {
 #define BWD_KERNELS                                                                                \
     {                                                                                              \
         .delta = EACH_TYPE(bwd_delta), .sink = bwd_sink, .keys = bwd_block_keys,                   \
-        .queries = bwd_block_queries                                                               \
+        .queries = bwd_block_queries, .mask = bwd_block_mask                                       \
     }
 
 #endif

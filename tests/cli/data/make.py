@@ -18,8 +18,9 @@ def save(name, array):
 
 
 def attend(q, k, v, visible, bias=0.0, scale=None, softcap=None, grad=None, sink=None,
-           grad_lse=0.0):
-    """o, lse and, with grad, dq, dk, dv (and dsink); k and v are repeated for the query heads of a group."""
+           grad_lse=0.0, keep=1.0, wants_bias=False):
+    """o, lse and, with grad, dq, dk, dv (and dsink, or the gradient of the bias before any sum); k and v are repeated for
+    the query heads of a group. keep: what dropout multiplies the weights by."""
     group = q.shape[1] // k.shape[1]
     kk, vv = np.repeat(k, group, 1), np.repeat(v, group, 1)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
@@ -40,15 +41,19 @@ def attend(q, k, v, visible, bias=0.0, scale=None, softcap=None, grad=None, sink
         p = np.where(total > 0, e / total, 0)
         lse = (m + np.log(total))[..., 0]
     lse = np.where(total[..., 0] > 0, lse, -np.inf)  # with a sink, total is never 0
-    o = p @ vv
+    w = p * keep
+    o = w @ vv
     if grad is None:
         return o, lse
-    dv = p.swapaxes(-1, -2) @ grad
+    dv = w.swapaxes(-1, -2) @ grad
     delta = (grad * o).sum(-1, keepdims=True) - np.expand_dims(grad_lse, -1)
-    ds = p * (grad @ vv.swapaxes(-1, -2) - delta) * slope * scale
+    dbias = p * (keep * (grad @ vv.swapaxes(-1, -2)) - delta)
+    ds = dbias * slope * scale
     dq, dk = ds @ kk, ds.swapaxes(-1, -2) @ q
     sum_group = lambda x: x.reshape(x.shape[0], k.shape[1], group, *x.shape[2:]).sum(2)
     result = o, lse, dq, sum_group(dk), sum_group(dv)
+    if wants_bias:
+        return *result, dbias
     if sink is None:
         return result
     weight = np.exp(sink[:, None] - lse)
@@ -115,6 +120,44 @@ for name, result in dict(
 ).items():
     for part, array in zip(("o", "lse", "dq", "dk", "dv", "dsink"), result):
         save(f"{name}_{part}", array.astype(np.float32))
+
+# Dropout, its words computed here by Philox 4x32-10 (Salmon, Moraes, Dror and Shaw 2011), and the gradient of masks.
+def philox(key, counter):
+    """Four arrays of words from two words of key and four arrays of counters."""
+    key = [np.uint64(x) for x in key]
+    c = [np.asarray(x, np.uint64) for x in counter]
+    low, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
+    for _ in range(10):
+        a, b = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
+        c = [(b >> shift) ^ c[1] ^ key[0], b & low, (a >> shift) ^ c[3] ^ key[1], a & low]
+        key = [(key[0] + np.uint64(0x9E3779B9)) & low, (key[1] + np.uint64(0xBB67AE85)) & low]
+    return c
+
+
+assert [int(x) for x in philox((0, 0), (0, 0, 0, 0))] == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+
+
+def keep(share, seed):
+    """What the weights [B,H,LQ,LK] are multiplied by."""
+    bb, hh, ii, jj = np.meshgrid(np.arange(B), np.arange(H), np.arange(LQ), np.arange(LK), indexing="ij")
+    words = np.choose(jj % 4, philox((seed & 0xFFFFFFFF, seed >> 32), (jj // 4, ii, bb * H + hh, np.zeros_like(bb))))
+    return (words >= int(float(np.float32(share)) * 2.0**32)) / (1 - float(np.float32(share)))
+
+
+columns = np.random.default_rng(5).standard_normal((H, 1, LK)).astype(np.float32)
+save("columns", columns)
+for name, bias, result in (
+    ("dropout", None, attend(q, k, v, all_keys & (j <= i + 2), grad=grad, keep=keep(0.3, 2**40 + 7))),
+    ("dmask", additive, attend(q, k, v, all_keys, bias=additive.astype(np.float64), grad=grad, wants_bias=True)),
+    ("dcolumns", columns, attend(q, k, v, all_keys, bias=columns.astype(np.float64), grad=grad, keep=keep(0.5, 3),
+                                 softcap=1.5, wants_bias=True)),
+):
+    for part, array in zip(("o", "lse", "dq", "dk", "dv"), result):
+        save(f"{name}_{part}", array.astype(np.float32))
+    if bias is not None:
+        shape = (1,) * (4 - bias.ndim) + bias.shape
+        summed = result[5].sum(tuple(n for n in range(4) if shape[n] == 1), keepdims=True)
+        save(f"{name}_dmask", summed.reshape(bias.shape).astype(np.float32))
 
 # A BERT without heads for words and sentences: it can be looked at, and nothing else.
 import json

@@ -1,0 +1,110 @@
+/* See backward_block.h. */
+#include "attn/backward_block.h"
+
+#include <string.h>
+
+#include "attn/backward_rows.h"
+#include "attn/dropout.h"
+#include "attn/seen.h"
+
+/*
+ * Channel panels have a fixed number of rows, so that a panel's place is the same for every block.
+ */
+void qkvi_bwd_lay_out_slot(qkvi_cutter *cutter, const qkvi_problem *p, qkvi_bwd_slot *s) {
+    const int64_t dim = qkvi_round_up(p->head_dim, QKVI_BWD_PANEL);
+    const int64_t dim_v = qkvi_round_up(p->head_dim_v, QKVI_BWD_PANEL);
+    const int64_t n_queries = QKVI_BWD_QUERIES, n_keys = QKVI_BWD_KEYS;
+    s->q = qkvi_cut(cutter, n_queries * dim, sizeof(float));
+    s->d_o = qkvi_cut(cutter, n_queries * dim_v, sizeof(float));
+    s->k_t = qkvi_cut(cutter, n_keys * dim, sizeof(float));
+    s->v_t = qkvi_cut(cutter, n_keys * dim_v, sizeof(float));
+    s->k = qkvi_cut(cutter, n_keys * dim, sizeof(float));
+    s->d_k = qkvi_cut(cutter, n_keys * dim, sizeof(float));
+    s->d_v = qkvi_cut(cutter, n_keys * dim_v, sizeof(float));
+    s->p = qkvi_cut(cutter, n_queries * QKVI_BWD_P_ROW, sizeof(float));
+    s->t = p->has_softcap ? qkvi_cut(cutter, n_queries * QKVI_BWD_P_ROW, sizeof(float)) : NULL;
+    s->d_s = qkvi_cut(cutter, n_queries * QKVI_BWD_DS_ROW, sizeof(float));
+    s->lse = qkvi_cut(cutter, n_queries, sizeof(float));
+    s->delta = qkvi_cut(cutter, n_queries, sizeof(float));
+    s->begin = qkvi_cut(cutter, n_queries, sizeof(int32_t));
+    s->end = qkvi_cut(cutter, n_queries, sizeof(int32_t));
+    s->see = qkvi_cut(cutter, n_queries * (n_keys / QKVI_BWD_PANEL), sizeof(uint32_t));
+    s->keep = p->has_dropout ? qkvi_cut(cutter, n_queries, sizeof(uint32_t)) : NULL;
+}
+
+void qkvi_bwd_pack_keys(const qkvi_problem *p, const qkvi_kernels *kernels, qkvi_bwd_piece *w,
+                        const qkvi_bwd_slot *s) {
+    w->n_keys = qkvi_max_i64(0, qkvi_min_i64(QKVI_BWD_KEYS, w->rules.n_keys - w->key));
+    const void *const k = qkvi_elem(p->k, p->dtype, qkvi_k_at(p, p->k_stride, w->b, w->g, w->key));
+    const void *const v = qkvi_elem(p->v, p->dtype, qkvi_k_at(p, p->v_stride, w->b, w->g, w->key));
+    uint32_t see[QKVI_SEEN_WORDS];
+    qkvi_seen(p, kernels, &w->rules, w->b, w->g, w->key, w->n_keys, see);
+    kernels->pack_keys[p->dtype](k, p->k_stride[2], w->n_keys, p->head_dim, see, s->k_t);
+    kernels->pack_keys[p->dtype](v, p->v_stride[2], w->n_keys, p->head_dim_v, see, s->v_t);
+    w->finite = kernels->pack_channels[p->dtype](k, p->k_stride[2], w->n_keys, p->head_dim,
+                                                 QKVI_BWD_KEYS, see, s->k);
+}
+
+/* The keys of the piece that each query sees. */
+static void fill_rows(const qkvi_bwd_piece *w, const qkvi_bwd_slot *s, int64_t i0, int64_t n) {
+    for (int64_t r = 0; r < n; r++) {
+        const int64_t i = i0 + r;
+        const qkvi_range keys = qkvi_keys_of(&w->rules, i);
+        s->begin[r] =
+            (int32_t)(qkvi_min_i64(qkvi_max_i64(keys.begin, w->key), w->key + w->n_keys) - w->key);
+        s->end[r] =
+            (int32_t)(qkvi_min_i64(qkvi_max_i64(keys.end, w->key), w->key + w->n_keys) - w->key);
+    }
+}
+
+/* Channel panels of n rows: zeros up to the next multiple of 4, which tiles may read. */
+static void zero_beyond(float *panels, int64_t n, int64_t dim) {
+    const size_t bytes = (size_t)(qkvi_round_up(n, 4) - n) * QKVI_BWD_PANEL * sizeof *panels;
+    for (int64_t d = 0; d < dim && bytes; d += QKVI_BWD_PANEL)
+        memset(panels + d * QKVI_BWD_QUERIES + n * QKVI_BWD_PANEL, 0, bytes);
+}
+
+struct qkvi_bwd_block qkvi_bwd_open(const qkvi_problem *p, const qkvi_grads *g,
+                                    const qkvi_kernels *kernels, const qkvi_bwd_piece *w,
+                                    const qkvi_bwd_slot *s, int64_t h, int64_t i0, int64_t n,
+                                    qkvi_dropout *dropout) {
+    const void *const q = qkvi_elem(p->q, p->dtype, qkvi_q_at(p, p->q_stride, w->b, h, i0));
+    const void *const d_o = qkvi_elem(g->d_o, p->o_dtype, qkvi_q_at(p, g->d_o_stride, w->b, h, i0));
+    const bool q_finite = kernels->pack_channels[p->dtype](q, p->q_stride[2], n, p->head_dim,
+                                                           QKVI_BWD_QUERIES, NULL, s->q);
+    const bool d_o_finite = kernels->pack_channels[p->o_dtype](
+        d_o, g->d_o_stride[2], n, p->head_dim_v, QKVI_BWD_QUERIES, NULL, s->d_o);
+    zero_beyond(s->q, n, p->head_dim);
+    zero_beyond(s->d_o, n, p->head_dim_v);
+    fill_rows(w, s, i0, n);
+    qkvi_backward_rows(p, g, kernels, w->b, h, i0, n, s->lse, s->delta);
+    const bool all =
+        !qkvi_hides(p) && !p->has_dropout && s->begin[n - 1] == 0 && s->end[0] == w->n_keys;
+    return (struct qkvi_bwd_block){
+        .head_dim = p->head_dim,
+        .head_dim_v = p->head_dim_v,
+        .n_queries = (int)n,
+        .n_keys = (int)w->n_keys,
+        .q = s->q,
+        .d_o = s->d_o,
+        .k_t = s->k_t,
+        .v_t = s->v_t,
+        .k = s->k,
+        .begin = s->begin,
+        .end = s->end,
+        .lse = s->lse,
+        .delta = s->delta,
+        .scale = p->scale,
+        .softcap = p->softcap,
+        .mask = qkvi_mask_from(p, w->b, h, i0, w->key),
+        .dropout = qkvi_dropout_from(p, w->b, h, i0, w->key, dropout),
+        .select = !all && !(q_finite && d_o_finite && w->finite),
+        .p = s->p,
+        .t = s->t,
+        .d_s = s->d_s,
+        .see = s->see,
+        .keep = s->keep,
+        .d_k = s->d_k,
+        .d_v = s->d_v,
+    };
+}
