@@ -12,13 +12,14 @@ uint32_t bench_random(uint32_t *state) {
     return *state >> 8;
 }
 
-static size_t type_bytes(qkv_dtype type) { return type == QKV_F32 ? 4 : 2; }
+static size_t type_bytes(qkv_dtype type) { return type == QKV_F32 ? 4 : type == QKV_I8 ? 1 : 2; }
 
 /*
  * Numbers between -1 and 1 in every type: random bits, with an exponent of one of the eight binades
  * below 1. n: of 4 bytes.
  */
 static void fill(uint32_t *words, int64_t n, qkv_dtype type) {
+    if (type == QKV_I8) type = QKV_F32; /* any bytes do, and scales are floats */
     const uint32_t keep = type == QKV_F32    ? 0x807FFFFFU
                           : type == QKV_BF16 ? 0x807F807FU
                                              : 0x83FF83FFU;
@@ -40,67 +41,82 @@ static bool has_gradients(enum bench_call call) {
     return call == BENCH_BACKWARD || call == BENCH_BOTH;
 }
 
-/* q, k, v, o, d_o, d_q, d_k, d_v, lse */
-enum { N_ARRAYS = 9 };
+enum bench_array {
+    A_Q,
+    A_K,
+    A_V,
+    A_O,
+    A_D_O,
+    A_D_Q,
+    A_D_K,
+    A_D_V,
+    A_LSE,
+    A_K_SCALE,
+    A_V_SCALE,
+    N_ARRAYS
+};
 
-static void set_pointers(struct bench *bench, const size_t bytes[N_ARRAYS]) {
-    char *at[N_ARRAYS], *next = bench->memory;
-    for (int i = 0; i < N_ARRAYS; next += bytes[i++]) at[i] = next;
-    bench->q = at[0];
-    bench->k = at[1];
-    bench->v = at[2];
-    bench->o = at[3];
-    bench->grads.d_o = at[4];
-    bench->grads.d_q = at[5];
-    bench->grads.d_k = at[6];
-    bench->grads.d_v = at[7];
-    bench->lse = (float *)(void *)at[8];
+/* Bytes of array number i of n elements; 0 if this case has none. */
+static size_t array_bytes(const struct bench_case *c, int i, int64_t n) {
+    const bool gradient = i >= A_D_O && i <= A_D_V, kv = i == A_K || i == A_V;
+    if (gradient && !has_gradients(c->call)) return 0;
+    if (i >= A_K_SCALE && c->dtype != QKV_I8) return 0;
+    if (i >= A_LSE || (c->dtype == QKV_I8 && !kv)) return room(n, sizeof(float));
+    return room(n, type_bytes(c->dtype));
 }
 
 /* Inputs are read once, outputs written once; a backward call reads o and lse too. */
 static double traffic(enum bench_call call, const size_t bytes[N_ARRAYS]) {
     double inputs = 0, gradients = 0;
-    for (int i = 0; i < 3; i++) inputs += (double)bytes[i];
-    for (int i = 4; i < 8; i++) gradients += (double)bytes[i];
-    const double forward = inputs + (double)bytes[3] + (double)bytes[8];
+    for (int i = A_Q; i <= A_V; i++) inputs += (double)bytes[i];
+    for (int i = A_K_SCALE; i < N_ARRAYS; i++) inputs += (double)bytes[i];
+    for (int i = A_D_O; i <= A_D_V; i++) gradients += (double)bytes[i];
+    const double forward = inputs + (double)bytes[A_O] + (double)bytes[A_LSE];
     if (!has_gradients(call)) return forward;
     return forward + gradients + (call == BENCH_BOTH ? forward : 0);
+}
+
+/* Descriptor, view and gradients, dense, and where everything lies. */
+static void describe(struct bench *bench, const struct bench_case *c,
+                     const size_t bytes[N_ARRAYS]) {
+    const int64_t *s = c->sizes;
+    char *at[N_ARRAYS], *next = bench->memory;
+    for (int i = 0; i < N_ARRAYS; next += bytes[i++]) at[i] = next;
+    qkv_attention_desc_contiguous(&bench->desc, s[0], s[1], s[2], s[3], s[4], s[5], s[6]);
+    bench->desc.dtype = c->dtype == QKV_I8 ? QKV_F32 : c->dtype;
+    qkv_kv_view_contiguous(&bench->view, &bench->desc, c->dtype);
+    qkv_attention_grads_contiguous(&bench->grads, &bench->desc);
+    bench->q = at[A_Q];
+    bench->view.k = bench->k = at[A_K];
+    bench->view.v = bench->v = at[A_V];
+    bench->o = at[A_O];
+    bench->lse = (float *)(void *)at[A_LSE];
+    bench->grads.d_o = at[A_D_O];
+    bench->grads.d_q = at[A_D_Q];
+    bench->grads.d_k = at[A_D_K];
+    bench->grads.d_v = at[A_D_V];
+    if (c->dtype != QKV_I8) return;
+    bench->view.k_scale = (float *)(void *)at[A_K_SCALE];
+    bench->view.v_scale = (float *)(void *)at[A_V_SCALE];
 }
 
 bool bench_make(struct bench *bench, qkv_ctx *ctx, const struct bench_case *c) {
     const int64_t *s = c->sizes;
     const int64_t rows_q = s[0] * s[1] * s[3], rows_k = s[0] * s[2] * s[4];
-    const int64_t n[N_ARRAYS] = { rows_q * s[5], rows_k * s[5], rows_k * s[6],
-                                  rows_q * s[6], rows_q * s[6], rows_q * s[5],
-                                  rows_k * s[5], rows_k * s[6], rows_q };
+    const int64_t n[N_ARRAYS] = { rows_q * s[5], rows_k * s[5], rows_k * s[6], rows_q * s[6],
+                                  rows_q * s[6], rows_q * s[5], rows_k * s[5], rows_k * s[6],
+                                  rows_q,        rows_k,        rows_k };
     size_t bytes[N_ARRAYS], all = 0;
-    for (int i = 0; i < N_ARRAYS; i++) {
-        const bool gradient = i >= 4 && i < 8;
-        bytes[i] = room(n[i], i == 8 ? sizeof(float) : type_bytes(c->dtype));
-        if (gradient && !has_gradients(c->call)) bytes[i] = 0;
-        all += bytes[i];
-    }
+    for (int i = 0; i < N_ARRAYS; i++) all += bytes[i] = array_bytes(c, i, n[i]);
     *bench = (struct bench){ .ctx = ctx,
                              .call = c->call,
                              .memory = aligned_alloc(64, all),
                              .pairs = (double)s[3] * (double)s[4],
-                             .bytes = traffic(c->call, bytes),
-                             .kv_bytes = (double)(bytes[1] + bytes[2]) };
+                             .bytes = traffic(c->call, bytes) };
+    bench->kv_bytes = (double)(bytes[A_K] + bytes[A_V] + bytes[A_K_SCALE] + bytes[A_V_SCALE]);
     if (!bench->memory) return false;
     fill(bench->memory, (int64_t)(all / sizeof(uint32_t)), c->dtype);
-    set_pointers(bench, bytes);
-    qkv_attention_desc_contiguous(&bench->desc, s[0], s[1], s[2], s[3], s[4], s[5], s[6]);
-    bench->desc.dtype = c->dtype;
-    qkv_kv_view_contiguous(&bench->view, &bench->desc, c->dtype);
-    bench->view.k = bench->k;
-    bench->view.v = bench->v;
-    qkv_attention_grads strides;
-    qkv_attention_grads_contiguous(&strides, &bench->desc);
-    strides.d_o = bench->grads.d_o;
-    strides.d_q = bench->grads.d_q;
-    strides.d_k = bench->grads.d_k;
-    strides.d_v = bench->grads.d_v;
-    bench->grads = strides;
+    describe(bench, c, bytes);
     if (!c->rule || c->rule(bench)) return true;
     bench_free(bench);
     return false;
