@@ -61,13 +61,14 @@ static void mask_values(rng *r, check_case *c, int64_t n_elems) {
     }
 }
 
-/* Dense in the mask's shape, 0 where the mask repeats, and now and then elsewhere. */
-static void gradient_strides(rng *r, check_case *c, const int64_t size[4]) {
-    int64_t step = rng_chance(r, 15) ? 2 : 1;
+/* Sums where the mask repeats, mostly, and now and then elsewhere. */
+static void gradient_strides(rng *r, check_case *c, const int64_t mask_size[4]) {
+    int64_t size[4], step = rng_chance(r, 15) ? 2 : 1;
+    layout_mask(&c->d, size);
     for (int n = 3; n >= 0; n--) {
-        const bool sums = size[n] == 1 || rng_chance(r, 10);
+        const bool sums = rng_chance(r, mask_size[n] == 1 ? 70 : 10);
         c->d_mask_stride[n] = sums ? 0 : step;
-        step = sums ? step : step * size[n] + rng_between(r, 0, 2);
+        step = sums ? step : step * (size[n] ? size[n] : 1) + rng_between(r, 0, 2);
     }
 }
 
@@ -78,5 +79,7 @@ void case_mask(rng *r, check_case *c, const recipe *x) {
     const int64_t n_elems = mask_shape(r, c, size);
     mask_values(r, c, n_elems);
     c->d.mask = c->mask.data;
-    if (rule_adds(&c->d)) gradient_strides(r, c, size);
+    if (!rule_adds(&c->d)) return;
+    c->wants_d_mask = gradients_of_masks && rng_chance(r, 70);
+    gradient_strides(r, c, size);
 }

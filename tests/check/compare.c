@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "check/check.h"
+#include "check/mask_gradient.h"
 #include "check/rules.h"
 
 static const double EPSILON = 0x1p-24;
@@ -79,17 +80,17 @@ typedef struct gradients {
 } gradients;
 
 static gradients gradients_of(const oracle_backward *g) {
-    return (gradients){ { g->d_q, g->d_k, g->d_v, g->d_sinks, g->d_mask } };
+    return (gradients){ { g->d_q, g->d_k, g->d_v, g->d_sinks, g->d_mask_sum } };
 }
 
-static void sizes_of(const qkv_attention_desc *d, const oracle_backward *g, int64_t n[GRADIENTS]) {
+static void sizes_of(const check_case *c, int64_t n[GRADIENTS]) {
     for (int a = 0; a < 3; a++) {
         int64_t size[4];
-        layout_shape(d, "qkv"[a], size);
+        layout_shape(&c->d, "qkv"[a], size);
         n[a] = size[0] * size[1] * size[2] * size[3];
     }
-    n[3] = d->flags & QKV_SET_SINKS ? d->n_heads : 0;
-    n[4] = g->d_mask ? d->n_batch * d->n_heads * d->len_q * d->len_k : 0;
+    n[3] = c->d.flags & QKV_SET_SINKS ? c->d.n_heads : 0;
+    n[4] = c->wants_d_mask ? mask_gradient_elems(c) : 0;
 }
 
 /* The textbook's error, largest over its results; those that are not finite do not count. */
@@ -143,6 +144,20 @@ static void compare_sinks(const check_case *c, const outputs *x, const double *e
     }
 }
 
+/* Each element that there is, once. */
+static void compare_mask(const check_case *c, const outputs *x, const double *exact, double bound,
+                         check_report *report) {
+    const int64_t n = mask_gradient_elems(c);
+    for (int64_t e = 0; e < n; e++) {
+        const int64_t at[4] = { 0, 0, 0, e };
+        const double got = element_get(x->d_mask.data, ELEMENT_F32, e);
+        if (!mask_gradient_gap(exact[e]))
+            within(report, BOUND_D_MASK, ELEMENT_F32, got, either_way(got, exact[e]), bound, at);
+        else if (((const uint32_t *)x->d_mask.data)[e] != UINT32_MAX)
+            check_failed(report, "d_mask was written in a gap, at element %" PRId64, e);
+    }
+}
+
 /*
  * 4 times the largest error of the textbook, plus 16 epsilon of the largest value, for each array.
  */
@@ -155,17 +170,21 @@ void compare_backward(const check_case *c, const outputs *x, check_report *repor
     in.lse = x->lse.data;
     oracle_backward exact = oracle_backward_new(d), textbook = oracle_backward_new(d);
     oracle_backward_run(d, &in, &exact);
-    sizes_of(d, &exact, n);
-    const gradients right = gradients_of(&exact), f32 = gradients_of(&textbook);
+    mask_gradient_sum(c, &exact, false);
+    sizes_of(c, n);
     for (int which = 0; which < ORACLE_TEXTBOOKS; which++) {
         oracle_textbook_f32(d, &in, which, &textbook);
+        mask_gradient_sum(c, &textbook, true);
+        const gradients right = gradients_of(&exact), f32 = gradients_of(&textbook);
         for (int a = 0; a < GRADIENTS; a++)
             bound[a] = fmax(bound[a], 4 * largest_error(f32.x[a], right.x[a], n[a]));
     }
+    const gradients right = gradients_of(&exact);
     for (int a = 0; a < GRADIENTS; a++)
         bound[a] += 16 * EPSILON * largest_value(right.x[a], n[a]) + exact.flushed;
     for (int a = 0; a < 3; a++) compare_rows(c, "qkv"[a], x, right.x[a], bound[a], report);
     compare_sinks(c, x, right.x[3], bound[3], report);
+    if (c->wants_d_mask) compare_mask(c, x, right.x[4], bound[4], report);
     oracle_backward_free(&exact);
     oracle_backward_free(&textbook);
 }

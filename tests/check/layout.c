@@ -24,6 +24,13 @@ void layout_storage(const qkv_attention_desc *d, char which, int64_t size[4]) {
     size[2] = starts[d->n_batch];
 }
 
+void layout_mask(const qkv_attention_desc *d, int64_t size[4]) {
+    size[0] = d->n_batch;
+    size[1] = d->n_heads;
+    size[2] = d->len_q;
+    size[3] = d->mask_len_k ? d->mask_len_k : d->len_k;
+}
+
 int64_t layout_rows(const qkv_attention_desc *d, char which, int64_t b) {
     const int64_t *const starts = starts_of(d, which);
     if (starts) return starts[b + 1] - starts[b];

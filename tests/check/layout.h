@@ -18,6 +18,9 @@ void layout_shape(const qkv_attention_desc *d, char which, int64_t size[4]);
 /* Of the array in memory: packed sequences are one batch of all rows. */
 void layout_storage(const qkv_attention_desc *d, char which, int64_t size[4]);
 
+/* Of an added mask, where nothing repeats but a last dimension of 1. */
+void layout_mask(const qkv_attention_desc *d, int64_t size[4]);
+
 /* Rows of batch b that there are, and those that count: q_len and kv_len shorten them. */
 int64_t layout_rows(const qkv_attention_desc *d, char which, int64_t b);
 int64_t layout_queries(const qkv_attention_desc *d, int64_t b);

@@ -152,4 +152,5 @@ void oracle_backward_free(oracle_backward *g) {
     free(g->d_v);
     free(g->d_sinks);
     free(g->d_mask);
+    free(g->d_mask_sum);
 }

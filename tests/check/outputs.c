@@ -39,9 +39,9 @@ bool output_intact(const qkv_attention_desc *d, char which, const guarded *g,
 /* ---- All of a call --------------------------------------------------------------------------- */
 
 static guarded d_mask_new(const check_case *c) {
-    const int64_t size[4] = { c->d.n_batch, c->d.n_heads, c->d.len_q, c->d.len_k };
+    int64_t size[4], last = 1;
     if (!c->wants_d_mask) return (guarded){ .data = NULL };
-    int64_t last = 1;
+    layout_mask(&c->d, size);
     for (int n = 0; n < 4; n++)
         last = size[n] && last ? last + (size[n] - 1) * c->d_mask_stride[n] : 0;
     return guarded_new((size_t)last * sizeof(float), c->at_end);

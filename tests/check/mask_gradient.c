@@ -1,0 +1,64 @@
+/* See mask_gradient.h. */
+#include "check/mask_gradient.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/oracle_row.h"
+#include "check/rules.h"
+
+/* A NaN that no sum gives. */
+static double gap(void) {
+    const uint64_t bits = 0x7FF8000000000BADu;
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+bool mask_gradient_gap(double x) {
+    const double y = gap();
+    return memcmp(&x, &y, sizeof x) == 0;
+}
+
+int64_t mask_gradient_elems(const check_case *c) {
+    int64_t size[4], last = 1;
+    layout_mask(&c->d, size);
+    for (int n = 0; n < 4; n++)
+        last = size[n] && last ? last + (size[n] - 1) * c->d_mask_stride[n] : 0;
+    return last;
+}
+
+static double *element_of(const check_case *c, double *sum, int64_t b, int64_t h, int64_t i,
+                          int64_t j) {
+    const int64_t *const s = c->d_mask_stride;
+    const int64_t key = c->d.mask_len_k == 1 ? 0 : j;
+    return sum + b * s[0] + h * s[1] + i * s[2] + key * s[3];
+}
+
+static void add_row(const check_case *c, const oracle_backward *g, int64_t b, int64_t h, int64_t i,
+                    bool in_floats, double *sum) {
+    const qkv_attention_desc *const d = &c->d;
+    const double *const from = g->d_mask + oracle_row_q(d, b, h, i) * d->len_k;
+    const bool exists = i < layout_queries(d, b);
+    for (int64_t j = 0; j < d->len_k; j++) {
+        if (d->mask_len_k > 1 && j >= d->mask_len_k) return;
+        double *const to = element_of(c, sum, b, h, i, j);
+        if (mask_gradient_gap(*to)) *to = 0;
+        if (!exists || !rule_sees(d, b, h, i, j)) continue;
+        *to = in_floats ? (double)((float)*to + (float)from[j]) : *to + from[j];
+    }
+}
+
+void mask_gradient_sum(const check_case *c, oracle_backward *g, bool in_floats) {
+    const qkv_attention_desc *const d = &c->d;
+    free(g->d_mask_sum);
+    g->d_mask_sum = NULL;
+    if (!c->wants_d_mask) return;
+    const int64_t n = mask_gradient_elems(c);
+    g->d_mask_sum = oracle_zeros(n, sizeof(double));
+    for (int64_t e = 0; e < n; e++) g->d_mask_sum[e] = gap();
+    for (int64_t b = 0; b < d->n_batch; b++)
+        for (int64_t h = 0; h < d->n_heads; h++)
+            for (int64_t i = 0; i < d->len_q; i++) add_row(c, g, b, h, i, in_floats, g->d_mask_sum);
+}

@@ -1,0 +1,17 @@
+/*
+ * The gradient of an added mask, summed where its strides are 0: from the gradients of all pairs of
+ * a query and a key, which the oracle has.
+ */
+#ifndef QKV_TESTS_MASK_GRADIENT_H
+#define QKV_TESTS_MASK_GRADIENT_H
+
+#include "check/cases.h"
+
+/* Elements up to the end of the last one, gaps included. */
+int64_t mask_gradient_elems(const check_case *c);
+/* d_mask_sum of d_mask, in the layout of the case; in floats, as a textbook would, or not. */
+void mask_gradient_sum(const check_case *c, oracle_backward *g, bool in_floats);
+/* Is this no element, but a gap? */
+bool mask_gradient_gap(double x);
+
+#endif
