@@ -9,6 +9,8 @@
 #include "check/cases.h"
 #include "check/rules.h"
 
+static const bool gradients_of_masks = false; /* in the library? */
+
 static bool bits_of(const qkv_attention_desc *d) { return d->mask_type == QKV_MASK_BITS; }
 
 static void mask_type(rng *r, check_case *c, const recipe *x) {

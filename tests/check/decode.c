@@ -28,10 +28,20 @@ static int64_t random_len_k(rng *r) {
     return rng_between(r, 1100, 3000);
 }
 
+/* A column of the pairs: types of queries, and of what is stored. */
+static const pair_column *random_column(rng *r) {
+    for (;;) {
+        const pair_column *const x = &check_columns[rng_between(r, 0, COLUMNS - 1)];
+        if (x->exists && x->decode) return x;
+    }
+}
+
 /* Decode has no dropout and no packed sequences, and blocks are of forward's queries. */
-static recipe random_decode(rng *r) {
+static recipe random_decode(rng *r, const pair_column *of) {
     static const feature without[] = { FEATURE_DROPOUT, FEATURE_VARLEN, FEATURE_BLOCK_MASK };
     recipe x = recipe_random(r);
+    x.type = of->type;
+    x.o_f32 = check_types[of->type].type != ELEMENT_F32 && rng_chance(r, 30);
     for (size_t n = 0; n < sizeof without / sizeof *without; n++) x.features &= ~(1u << without[n]);
     if (rng_chance(r, 40)) x.features |= 1u << FEATURE_KV_LEN;
     x.len_q = rng_chance(r, 50) ? 1 : rng_between(r, 0, rng_chance(r, 80) ? 8 : 20);
@@ -136,6 +146,7 @@ void check_decode_of(const check_options *options, const recipe *y, elem_type st
 
 void check_decode(const check_options *options, uint64_t seed, check_report *report) {
     rng r = { seed };
-    const recipe y = random_decode(&r);
-    check_decode_of(options, &y, ELEMENT_F32, seed, report);
+    const pair_column *const of = random_column(&r);
+    const recipe y = random_decode(&r, of);
+    check_decode_of(options, &y, of->stored, seed, report);
 }

@@ -47,7 +47,7 @@ typedef struct kind_of_type {
 enum { TYPES = 4 };
 extern const kind_of_type check_types[TYPES]; /* f32, bf16, f16, bf16 in class dp */
 bool type_exists(int type);
-extern const bool added_masks_of_16_bits, gradients_of_masks;
+extern const bool added_masks_of_16_bits;
 
 typedef struct recipe {
     uint32_t features; /* bit f: feature f */
