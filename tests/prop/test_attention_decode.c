@@ -354,6 +354,37 @@ static void steps_are_the_causal_pass(void **state) {
     problem_free(&p);
 }
 
+/* A row without a key: lse is the sink itself, as in forward, whatever the sink is. */
+static void sink_of_no_key(void **state) {
+    static const float sinks[] = { -61.9228134f, 100.1f, 3e38f, INFINITY, NAN, -INFINITY };
+    enum { H = sizeof sinks / sizeof *sinks, D = 3, L = 5 };
+    (void)state;
+    for (int n = 0; qkv_isa_name(n); n++) {
+        rng r = { seed + 5000 };
+        const int64_t none = 0;
+        problem p = problem_new(&r, 1, H, H, 1, L, D, D);
+        qkv_ctx *ctx = context_on(qkv_isa_name(n), 1);
+        results x = results_of(&p);
+        qkv_kv_view view;
+        p.d.flags = QKV_SET_KV_LEN | QKV_SET_SINKS;
+        p.d.kv_len = &none;
+        p.d.sinks = sinks;
+        qkv_kv_view_contiguous(&view, &p.d, QKV_F32);
+        view.k = p.k;
+        view.v = p.v;
+        decode_or_fail(ctx, &p.d, p.q, &view, x.o, x.lse);
+        assert_int_equal(qkv_attention_forward(ctx, &p.d, p.q, p.k, p.v, p.o, p.lse, NULL), QKV_OK);
+        assert_memory_equal(x.o, p.o, sizeof(float) * H * D);
+        for (int h = 0; h < H; h++) {
+            assert_true(x.lse[h] == sinks[h] || (isnan(x.lse[h]) && isnan(sinks[h])));
+            assert_true(p.lse[h] == sinks[h] || (isnan(p.lse[h]) && isnan(sinks[h])));
+        }
+        qkv_ctx_destroy(ctx);
+        results_free(&x);
+        problem_free(&p);
+    }
+}
+
 int main(int argc, char **argv) {
     if (argc > 1) seed = strtoull(argv[1], NULL, 10);
     printf("seed %llu\n", (unsigned long long)seed);
@@ -364,6 +395,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(queries_are_alone),
         cmocka_unit_test(types_are_their_floats),
         cmocka_unit_test(steps_are_the_causal_pass),
+        cmocka_unit_test(sink_of_no_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

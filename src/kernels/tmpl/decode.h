@@ -402,19 +402,16 @@ static void decode_finish(const decode *a) {
         const qkvi_decode_row *row = &a->rows[r];
         const bool edits = decode_edits(a, row), seen = part->seen >> r & 1;
         vf m = vf_set1(seen ? part->m[r] : -INFINITY), l = vf_set1(seen ? part->l[r] : 0);
+        const bool empty = decode_first(m) == -INFINITY && decode_first(l) == 0;
         vf alpha = vf_set1(1);
         float lse;
         if (row->has_sink) alpha = attend_sink(edits, row->sink, &m, &l);
-        const float sum = decode_first(l);
-        if (decode_first(m) == -INFINITY && sum == 0) {
+        if (empty) { /* its sink, not what a base of 2 makes of it */
             const bool sink = row->has_sink && !(row->sink == -INFINITY);
             decode_fill_row(a, row, seen && !sink ? NAN : 0);
             lse = sink ? row->sink : seen ? NAN : -INFINITY;
-        } else if (!seen) {
-            decode_fill_row(a, row, isnan(sum) ? NAN : 0);
-            lse = decode_first(attend_lse(edits, m, l));
         } else {
-            decode_finish_row(a, r, decode_first(alpha), sum);
+            decode_finish_row(a, r, decode_first(alpha), decode_first(l));
             lse = decode_first(attend_lse(edits, m, l));
         }
         if (row->lse) *row->lse = lse;
