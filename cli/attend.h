@@ -11,7 +11,7 @@ struct attend_options {
     struct cli_common common;
     const char *q, *k, *v, *o, *lse, *mask, *mask_bits;
     const char *causal, *prefix, *window, *kv_len, *q_len, *q_offset;
-    struct arg_int chunk;
+    struct arg_int chunk, dtype, arithmetic; /* of qkv_dtype, of qkv_class */
     const char *segments, *segments_q, *alibi, *sink;
     struct arg_real scale, softcap;
     const char *grad_out, *grad_lse, *dq, *dk, *dv, *dsink, *dmask;
@@ -45,7 +45,8 @@ struct attend_problem {
 
 /* What is computed; NULL: not asked for, except o and lse, which the gradients need. */
 struct attend_results {
-    float *o, *lse, *dq, *dk, *dv, *dsink, *dmask;
+    void *o, *dq, *dk, *dv; /* of the problem's type */
+    float *lse, *dsink, *dmask;
     double seconds;
 };
 
@@ -67,6 +68,8 @@ int attend_modifiers_read(const struct attend_options *options, struct attend_pr
  */
 int attend_explain(qkv_ctx *ctx, const struct attend_problem *problem, json_t *json);
 
+/* The type of arrays that hold a type's elements. */
+qkv_array_type attend_array_type(qkv_dtype dtype);
 /* "[2,4,5]" */
 const char *attend_shape_text(const qkv_array *array, char text[200]);
 /* The size of dimension 0 ... 3 (batch, head, token, channel), 1 for those that an array lacks. */

@@ -19,10 +19,16 @@ const char *attend_shape_text(const qkv_array *array, char text[200]) {
     return text;
 }
 
-static int read_floats(const char *option, const char *path, qkv_array **array) {
+qkv_array_type attend_array_type(qkv_dtype dtype) {
+    return dtype == QKV_BF16 ? QKV_ARRAY_BF16 : dtype == QKV_F16 ? QKV_ARRAY_F16 : QKV_ARRAY_F32;
+}
+
+/* Floating-point numbers, rounded to the type that is computed with. */
+static int read_floats(const char *option, const char *path, qkv_dtype dtype, qkv_array **array) {
     qkv_error error;
-    if (qkv_array_read(path, array, &error) != QKV_OK) return cli_fail("%s", error.message);
-    if ((*array)->type != QKV_ARRAY_F32)
+    if (qkv_array_read_as(path, attend_array_type(dtype), array, &error) != QKV_OK)
+        return cli_fail("%s", error.message);
+    if ((*array)->type != attend_array_type(dtype))
         return cli_fail("%s %s: holds %s, not floating-point numbers", option, path,
                         (*array)->type == QKV_ARRAY_BOOL ? "booleans" : "integers");
     if ((*array)->rank < 2 || (*array)->rank > 4) {
@@ -169,7 +175,7 @@ static int apply_mask(const char *path, struct attend_problem *problem) {
 
 static int read_gradient(const char *path, struct attend_problem *problem) {
     if (!path) return EXIT_OK;
-    const int code = read_floats("--grad-out", path, &problem->grad_out);
+    const int code = read_floats("--grad-out", path, problem->desc.dtype, &problem->grad_out);
     if (code) return code;
     const qkv_array *grad = problem->grad_out, *q = problem->q;
     for (int d = 0; d < 4; d++)
@@ -183,9 +189,10 @@ static int read_gradient(const char *path, struct attend_problem *problem) {
 int attend_problem_read(const struct attend_options *options, const struct attend_rules *rules,
                         struct attend_problem *problem) {
     *problem = (struct attend_problem){ 0 };
-    int code = read_floats("--q", options->q, &problem->q);
-    if (!code) code = read_floats("--k", options->k, &problem->k);
-    if (!code) code = read_floats("--v", options->v, &problem->v);
+    const qkv_dtype dtype = (qkv_dtype)options->dtype.value;
+    int code = read_floats("--q", options->q, dtype, &problem->q);
+    if (!code) code = read_floats("--k", options->k, dtype, &problem->k);
+    if (!code) code = read_floats("--v", options->v, dtype, &problem->v);
     if (!code) code = check_shapes(problem->q, problem->k, problem->v);
     if (code) return code;
     const qkv_array *q = problem->q, *k = problem->k, *v = problem->v;
@@ -193,6 +200,8 @@ int attend_problem_read(const struct attend_options *options, const struct atten
     qkv_attention_desc_contiguous(&problem->desc, attend_size(q, 0), attend_size(q, 1),
                                   attend_size(k, 1), attend_size(q, 2), attend_size(k, 2),
                                   attend_size(q, 3), attend_size(v, 3));
+    problem->desc.dtype = dtype;
+    problem->desc.arithmetic = (qkv_class)options->arithmetic.value;
     code = apply_lists(rules, problem);
     if (code) return code;
     apply_rules(options, rules, &problem->desc);

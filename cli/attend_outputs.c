@@ -6,7 +6,8 @@
 /* path NULL: not asked for. */
 struct output {
     const char *path;
-    float *data;
+    void *data;
+    qkv_array_type type;
     int64_t heads, length, last; /* last < 0: without a channel; length < 0: heads alone */
     const qkv_array *like;       /* an input that has the shape, or NULL: that of the three */
 };
@@ -24,7 +25,7 @@ int attend_outputs_check(const struct attend_options *options) {
 /* An array of the rank of the inputs. */
 static qkv_array array_of(const struct attend_problem *problem, const struct output *output) {
     const int64_t shape[4] = { problem->desc.n_batch, output->heads, output->length, output->last };
-    qkv_array array = { .type = QKV_ARRAY_F32, .data = output->data, .n_elems = 1 };
+    qkv_array array = { .type = output->type, .data = output->data, .n_elems = 1 };
     if (output->like) {
         array.rank = output->like->rank;
         array.n_elems = output->like->n_elems;
@@ -46,14 +47,15 @@ static qkv_array array_of(const struct attend_problem *problem, const struct out
 int attend_outputs_write(const struct attend_options *options, const struct attend_problem *problem,
                          const struct attend_results *results) {
     const qkv_attention_desc *d = &problem->desc;
+    const qkv_array_type type = attend_array_type(d->dtype);
     const struct output outputs[] = {
-        { options->o, results->o, d->n_heads, d->len_q, d->head_dim_v, NULL },
-        { options->lse, results->lse, d->n_heads, d->len_q, -1, NULL },
-        { options->dq, results->dq, d->n_heads, d->len_q, d->head_dim, NULL },
-        { options->dk, results->dk, d->n_kv_heads, d->len_k, d->head_dim, NULL },
-        { options->dv, results->dv, d->n_kv_heads, d->len_k, d->head_dim_v, NULL },
-        { options->dsink, results->dsink, d->n_heads, -1, -1, NULL },
-        { options->dmask, results->dmask, -1, -1, -1, problem->mask },
+        { options->o, results->o, type, d->n_heads, d->len_q, d->head_dim_v, NULL },
+        { options->lse, results->lse, QKV_ARRAY_F32, d->n_heads, d->len_q, -1, NULL },
+        { options->dq, results->dq, type, d->n_heads, d->len_q, d->head_dim, NULL },
+        { options->dk, results->dk, type, d->n_kv_heads, d->len_k, d->head_dim, NULL },
+        { options->dv, results->dv, type, d->n_kv_heads, d->len_k, d->head_dim_v, NULL },
+        { options->dsink, results->dsink, QKV_ARRAY_F32, d->n_heads, -1, -1, NULL },
+        { options->dmask, results->dmask, QKV_ARRAY_F32, -1, -1, -1, problem->mask },
     };
     qkv_array arrays[CLI_COUNT(outputs)];
     const qkv_array *written[CLI_COUNT(outputs)];

@@ -69,7 +69,7 @@ static qkv_status compute(qkv_ctx *ctx, const struct attend_problem *problem, bo
     call.progress = show_progress;
     call.progress_user = &progress;
     const double start = cli_seconds();
-    const float *q = problem->q->data, *k = problem->k->data, *v = problem->v->data;
+    const void *q = problem->q->data, *k = problem->k->data, *v = problem->v->data;
     qkv_status status =
         qkv_attention_forward(ctx, &problem->desc, q, k, v, results->o, results->lse, &call);
     if (status == QKV_OK && problem->grad_out) {
@@ -244,6 +244,19 @@ static const struct cli_option attend_table[] = {
     FILE_OPTION("--dsink", dsink, false, OUT_FILE, "where the gradient of the sinks goes (.npy)"),
     FILE_OPTION("--dmask", dmask, false, OUT_FILE,
                 "where the gradient of a mask of numbers goes (.npy), in the mask's shape"),
+    { .name = "--dtype",
+      .argument = "f32|bf16|f16",
+      .help = "the type to which q, k, v and --grad-out are rounded and in which the output and "
+              "gradients are written (bf16 as f32 arrays, because .npy lacks it; with bf16, .npy "
+              "of the type <V2 are read, too). lse and --dsink stay f32 (default: f32)",
+      .kind = ARG_CHOICE,
+      .offset = offsetof(struct attend_options, dtype) },
+    { .name = "--class",
+      .argument = "auto|f32",
+      .help = "with what 16-bit inputs are computed; f32: converted, which is exact, and the "
+              "result rounded once (default: auto, the fastest here)",
+      .kind = ARG_CHOICE,
+      .offset = offsetof(struct attend_options, arithmetic) },
     { .name = "--explain",
       .help = "say which path the computation takes, and why: kernel, instruction set, blocks, "
               "threads, memory",
@@ -257,8 +270,9 @@ const struct cli_command cmd_attend = {
     .words = "",
     .details =
         "Computes softmax(scale q k' + mask) v without ever storing a matrix of Lq x Lk. Inputs F "
-        "are F.npy or F.safetensors:NAME; floating-point types are converted to f32, in which "
-        "everything is computed. A row that sees no key gets 0, and lse -inf. The bits of the "
+        "are F.npy or F.safetensors:NAME; floating-point types are converted to --dtype, f32 if "
+        "there "
+        "is none. A row that sees no key gets 0, and lse -inf. The bits of the "
         "output depend neither on threads nor on the instruction set. Either all files that were "
         "asked for "
         "are written, or none.\n\n"

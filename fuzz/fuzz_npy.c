@@ -8,7 +8,8 @@
 #include "model/store/npy.h"
 
 static size_t width_of(qkv_array_type type) {
-    return type == QKV_ARRAY_F32 ? sizeof(float) : type == QKV_ARRAY_BOOL ? 1 : sizeof(int64_t);
+    static const size_t width[] = { 4, 1, 8, 2, 2 }; /* by qkv_array_type */
+    return width[type];
 }
 
 static void check(const qkv_array *array, const char *path) {
@@ -30,12 +31,15 @@ static void check(const qkv_array *array, const char *path) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
     const char *const path = fuzz_file(bytes, n_bytes);
+    static const qkv_array_type floats[] = { QKV_ARRAY_F32, QKV_ARRAY_BF16, QKV_ARRAY_F16 };
     qkv_array *array;
     qkv_error error;
-    if (fuzz_accepted(qkv_array_read(path, &array, &error), &error))
-        check(array, path);
-    else
-        FUZZ_CHECK(!array);
-    qkv_array_free(array);
+    for (int n = 0; n < 3; n++) {
+        if (fuzz_accepted(qkv_array_read_as(path, floats[n], &array, &error), &error))
+            check(array, path);
+        else
+            FUZZ_CHECK(!array);
+        qkv_array_free(array);
+    }
     return 0;
 }

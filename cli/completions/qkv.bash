@@ -42,7 +42,7 @@ _qkv_options() {
     look) echo "--pair --top -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     fill) echo "--pair --top --model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     next) echo "--model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
-    attend) echo "--q --k --v -o --lse --mask --mask-bits --causal --prefix --window --chunk --segments --segments-q --kv-len --q-len --q-offset --scale --softcap --alibi --sink --dropout --grad-out --grad-lse --dq --dk --dv --dsink --dmask --explain --json --threads --isa --quiet -v --help" ;;
+    attend) echo "--q --k --v -o --lse --mask --mask-bits --causal --prefix --window --chunk --segments --segments-q --kv-len --q-len --q-offset --scale --softcap --alibi --sink --dropout --grad-out --grad-lse --dq --dk --dv --dsink --dmask --dtype --class --explain --json --threads --isa --quiet -v --help" ;;
     train) echo "--text --grammar --out --resume --layers --heads --hidden --intermediate --vocab --len --steps --batch --lr --warmup --seed --report-every --checkpoint-every --sinusoidal --eval --json --threads --isa --quiet --help" ;;
     eval) echo "--text --grammar --seed --model --check-finite --json --threads --isa --quiet -v --help" ;;
     info) echo "--strict --check-finite --json --threads --isa -v --help" ;;
@@ -109,6 +109,8 @@ _qkv_value() {
     'attend --dv') echo '.npy' ;;
     'attend --dsink') echo '.npy' ;;
     'attend --dmask') echo '.npy' ;;
+    'attend --dtype') echo 'f32|bf16|f16' ;;
+    'attend --class') echo 'auto|f32' ;;
     'attend --threads') echo '' ;;
     'attend --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
     'train --text') echo '*' ;;

@@ -271,10 +271,18 @@ QKV_API void qkv_eval_report_free(qkv_eval_report *report);
 
 /* ---- Arrays in files ------------------------------------------------------------------------- */
 
-typedef enum qkv_array_type { QKV_ARRAY_F32, QKV_ARRAY_BOOL, QKV_ARRAY_I64 } qkv_array_type;
+typedef enum qkv_array_type {
+    QKV_ARRAY_F32,
+    QKV_ARRAY_BOOL,
+    QKV_ARRAY_I64,
+    QKV_ARRAY_BF16, /* uint16_t, as in qkv_dtype; written as f32, because .npy has no bf16 */
+    QKV_ARRAY_F16
+} qkv_array_type;
 
-/** A dense array in row-major order, read from a file; floats of other widths are converted to
- * f32, integers to i64. */
+/**
+ * A dense array in row-major order, read from a file; floats of other widths are converted to f32,
+ * integers to i64.
+ */
 typedef struct qkv_array {
     qkv_array_type type;
     int rank;
@@ -286,6 +294,14 @@ typedef struct qkv_array {
 /** Reads F.npy or F.safetensors:NAME. */
 QKV_API QKV_NODISCARD qkv_status qkv_array_read(const char *path, qkv_array **array,
                                                 qkv_error *error);
+/**
+ * The same, with floats of every width as floats: QKV_ARRAY_F32, QKV_ARRAY_BF16 or QKV_ARRAY_F16,
+ * rounded once, to nearest even, where they do not fit. An .npy of the type `<V2`, two bytes that
+ * say nothing more, is what ml_dtypes writes for bf16: it is read if floats is QKV_ARRAY_BF16, and
+ * refused otherwise.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_array_read_as(const char *path, qkv_array_type floats,
+                                                   qkv_array **array, qkv_error *error);
 /** Writes a .npy of version 1, as qkv_file_write does. */
 QKV_API QKV_NODISCARD qkv_status qkv_array_write(const char *path, const qkv_array *array,
                                                  qkv_error *error);

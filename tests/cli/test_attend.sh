@@ -3,23 +3,34 @@
 data=$here/data
 export folder
 
-# The numbers of an f32 array of version 1, one a line; and its shape as the file says it.
+# The numbers of an f32 or f16 array of version 1, one a line; and its shape as the file says it.
 numbers() {
     length=$(od -An -j8 -N2 -tu2 "$1" | tr -d ' ')
-    od -An -v -w4 -tf4 -j$((length + 10)) "$1" | tr -d ' '
+    if [ "$(type "$1")" = f2 ]; then
+        od -An -v -w2 -tu2 -j$((length + 10)) "$1" | awk '{
+            e = int($1 / 1024) % 32; f = $1 % 1024
+            x = e ? (1024 + f) * 2 ^ (e - 25) : f * 2 ^ -24
+            print $1 < 32768 ? x : -x }'
+    else
+        od -An -v -w4 -tf4 -j$((length + 10)) "$1" | tr -d ' '
+    fi
 }
+type() { head -c 300 "$1" | grep -a -o "'descr': '<[a-zA-Z0-9]*" | tail -1 | tail -c 3; }
 shape() { head -c 300 "$1" | tr -d '\0\n ' | grep -a -o "'shape':([0-9,]*)" | tail -1; }
 
-# near A B: same shape, every number within 2e-6 of the other; infinities are equal.
+# near A B [SHARE]: same type and shape, every number within 2e-6 of the other, and SHARE of it more; infinities are
+# equal.
 near() {
     check "no file $1" test -s "$1"
     test -s "$1" || return
+    check "$1 has the type $(type "$1"), expected $(type "$2")" test "$(type "$1")" = "$(type "$2")"
     check "$1 has $(shape "$1"), expected $(shape "$2")" test "$(shape "$1")" = "$(shape "$2")"
     numbers "$1" >"$folder/a"
     numbers "$2" >"$folder/b"
     check "$1 has another count of numbers" test "$(wc -l <"$folder/a")" -eq "$(wc -l <"$folder/b")"
-    distance=$(paste "$folder/a" "$folder/b" | awk '
+    distance=$(paste "$folder/a" "$folder/b" | awk -v share="${3:-0}" '
         $1 != $2 { d = $1 - $2; if (d < 0) d = -d
+                   d -= share * ($2 < 0 ? -$2 : $2)
                    if ($1 ~ /n/ || $2 ~ /n/) d = 999
                    if (d > m) m = d }
         END { print m + 0 }')
@@ -79,6 +90,43 @@ gradients dcolumns --mask "$data/columns.npy" --softcap 1.5 --dropout 0.5,3 --dm
 near "$folder/dmask.npy" "$data/dcolumns_dmask.npy"
 attend plain --window -1,-1
 attend plain --q-len 5 --kv-len 7
+
+# Types of 16 bits: what numpy rounds, within a unit in the last place; outputs in the type, bf16 as f32.
+typed() {
+    type=$1 share=$2
+    shift 2
+    rm -f "$folder"/*.npy
+    run attend "$@" --dtype "$type" --class f32 --causal bottom-right -o "$o" --lse "$folder/lse.npy" \
+        --grad-out "$data/grad.npy" --dq "$folder/dq.npy" --dk "$folder/dk.npy" --dv "$folder/dv.npy"
+    code 0
+    no_out
+    no_err
+    near "$folder/lse.npy" "$data/${type}_lse.npy"
+    for part in o dq dk dv; do near "$folder/$part.npy" "$data/${type}_$part.npy" "$share"; done
+}
+typed f16 0.001 $qkv_arrays
+typed bf16 0.008 $qkv_arrays
+typed bf16 0.008 --q "$data/q_untyped.npy" --k "$data/halves.safetensors:k" --v "$data/v.npy"
+typed f16 0.001 --q "$data/q_swapped.npy" --k "$data/k.npy" --v "$data/halves.safetensors:v"
+typed bf16 0.008 --q "$data/q_double.npy" --k "$data/k.npy" --v "$data/v.npy" --threads 3 --isa scalar
+run attend $qkv_arrays --dtype f32 -o "$folder/f32.npy"
+code 0
+run attend $qkv_arrays --class f32 -o "$o"
+code 0
+check "--dtype f32 is not the default" cmp -s "$folder/f32.npy" "$o"
+run attend --q "$data/q_swapped.npy" --k "$data/k.npy" --v "$data/v.npy" -o "$o"
+code 0
+check "NP05: big-endian floats differ" cmp -s "$folder/f32.npy" "$o"
+for type in f32 f16; do
+    run attend --q "$data/q_untyped.npy" --k "$data/k.npy" --v "$data/v.npy" --dtype $type -o "$o"
+    code 1
+    err "qkv: $data/q_untyped.npy: npy type <V2 is not supported, unless it is said to be bf16"
+done
+run attend $qkv_arrays --dtype f64 -o "$o"
+code 2
+run attend $qkv_arrays --dtype f16 --explain --isa scalar --threads 1
+code 0
+out_like 'q, k, v of 16 bits become f32 on the way, which is exact'
 
 # Instruction sets and threads do not change a bit.
 run attend $qkv_arrays -o "$folder/one.npy" --threads 1

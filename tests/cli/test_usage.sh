@@ -49,6 +49,8 @@ usage look "--top: '99999999999999999999' is not a whole number from 1 to 1000" 
 usage look "--top: '\u{1b}[31m' is not a whole number from 1 to 1000" look x --top "$(printf '\033[31m')"
 usage look "--json takes no value" look x --json=yes
 usage look "--theme: 'blue' is not one of light|dark" look x --theme blue
+usage attend "--dtype: 'f64' is not one of f32|bf16|f16" attend --q q --k k --v v -o o.npy --dtype f64
+usage attend "--class: 'x' is not one of auto|f32" attend --q q --k k --v v -o o.npy --class x
 usage look "--pair: an empty value" look x --pair ''
 usage look "-o: 'a.gif' ends in none of .png .svg .pdf .json .csv .npy" look x -o a.gif
 usage look "-o: 'png' ends in none of .png .svg .pdf .json .csv .npy" look x -o png
@@ -100,7 +102,7 @@ usage train "--text and --grammar together: give one of them" train --out d --te
 usage eval "--text or --grammar is missing" eval --model "$model"
 
 # What is not built is unknown.
-for option in --cu-seqlens --block-mask --class --stats; do
+for option in --cu-seqlens --block-mask --stats; do
     run attend --q q --k k --v v -o o.npy $option x
     code 2
     err_like "^qkv attend: unknown option '$option'"

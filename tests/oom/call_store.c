@@ -13,14 +13,22 @@ static qkv_array *array;
 static char path[256];
 static uint64_t listed;
 
-static qkv_status read(const char *from, qkv_error *error) {
+static qkv_status read_as(const char *from, qkv_array_type floats, qkv_error *error) {
     static qkv_array none;
     array = &none; /* must become NULL or an array */
-    const qkv_status status = qkv_array_read(from, &array, error);
+    const qkv_status status = floats == QKV_ARRAY_F32
+                                  ? qkv_array_read(from, &array, error)
+                                  : qkv_array_read_as(from, floats, &array, error);
     oom_claim(status == QKV_OK || !array, "array is NULL after a failure");
     return status;
 }
 
+static qkv_status read(const char *from, qkv_error *error) {
+    return read_as(from, QKV_ARRAY_F32, error);
+}
+static qkv_status read_bf16(qkv_error *error) {
+    return read_as(DATA "f4_fortran.npy", QKV_ARRAY_BF16, error);
+}
 static qkv_status read_npy(qkv_error *error) { return read(DATA "f4_fortran.npy", error); }
 static qkv_status read_integers(qkv_error *error) { return read(DATA "i4_big.npy", error); }
 static qkv_status read_tensor(qkv_error *error) {
@@ -28,7 +36,8 @@ static qkv_status read_tensor(qkv_error *error) {
 }
 
 static uint64_t take_array(void) {
-    const size_t bytes = array->type == QKV_ARRAY_BOOL ? 1 : array->type == QKV_ARRAY_F32 ? 4 : 8;
+    static const size_t width[] = { 4, 1, 8, 2, 2 }; /* by qkv_array_type */
+    const size_t bytes = width[array->type];
     const uint64_t hash = oom_hash(0, array->shape, (size_t)array->rank * sizeof *array->shape);
     return oom_hash(hash, array->data, (size_t)array->n_elems * bytes);
 }
@@ -149,6 +158,8 @@ static const oom_call calls[] = {
     { "qkv_array_read", "npy, transposed", NULL, read_npy, take_array, drop_array, OOM_IO, 0 },
     { "qkv_array_read", "npy, integers", NULL, read_integers, take_array, drop_array, OOM_IO, 0 },
     { "qkv_array_read", "safetensors", NULL, read_tensor, take_array, drop_array, OOM_IO, 0 },
+    { "qkv_array_read_as", "npy, transposed, as bf16", NULL, read_bf16, take_array, drop_array,
+      OOM_IO, 0 },
     { "qkv_array_write", "a new file", put_none, write, take_file, drop_file, OOM_IO, 0 },
     { "qkv_array_write", "over a file", put_old, write, take_file, drop_file, OOM_IO, 0 },
     { "qkv_arrays_write", "two files", put_second, write_two, take_two, drop_two,

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "model/store/elems.h"
 #include "model/store/file.h"
 #include "qkv/model.h"
 
@@ -107,6 +108,70 @@ static void test_writes_numpy_bytes(void **state) {
     }
 }
 
+/* ---- Types of 16 bits ------------------------------------------------------------------------ */
+
+/* Doubles so close to the middle of two numbers that a float would be the middle. */
+static void test_doubles_are_rounded_once(void **state) {
+    (void)state;
+    static const struct {
+        qkvi_elem half;
+        double lower, upper; /* neighbours, with encodings one apart */
+        uint16_t bits;       /* of the lower */
+    } pairs[] = {
+        { QKVI_F16, 1, 1 + 0x1p-10, 0x3C00 }, { QKVI_F16, 1 + 0x1p-10, 1 + 0x1p-9, 0x3C01 },
+        { QKVI_F16, 0, 0x1p-24, 0 },          { QKVI_F16, 65504, 65536, 0x7BFF },
+        { QKVI_BF16, 1, 1 + 0x1p-7, 0x3F80 }, { QKVI_BF16, 1 + 0x1p-7, 1 + 0x1p-6, 0x3F81 },
+        { QKVI_BF16, 0, 0x1p-133, 0 },        { QKVI_BF16, 0x1.fep127, 0x1p128, 0x7F7F }
+    };
+    for (size_t n = 0; n < sizeof pairs / sizeof *pairs; n++) {
+        const double middle = (pairs[n].lower + pairs[n].upper) / 2, step = middle * 0x1p-50;
+        const double values[] = { middle - step, middle, middle + step, 1e300, 0.0 };
+        const unsigned even = pairs[n].bits + pairs[n].bits % 2u;
+        const unsigned infinity = pairs[n].half == QKVI_F16 ? 0x7C00 : 0x7F80;
+        const unsigned expected[] = { pairs[n].bits, even, pairs[n].bits + 1u, infinity, 0 };
+        for (int v = 0; v < 5; v++)
+            for (unsigned sign = 0; sign < 2; sign++) {
+                const double value = sign ? -values[v] : values[v];
+                uint16_t got;
+                qkvi_elems_to_half(QKVI_F64, &value, 1, pairs[n].half, &got);
+                assert_int_equal(got, expected[v] | sign << 15);
+            }
+    }
+}
+
+static void test_types_of_16_bits(void **state) {
+    char path[512];
+    qkv_array *array, *again;
+    qkv_error error = { QKV_OK, "" };
+    uint16_t data[6] = { 0, 0x3F80, 0xBFC0, 0x7F80, 1, 0x8000 }; /* as bf16 */
+    static const float floats[6] = { 0, 1, -1.5f, 0, 0x1p-133f, -0.0f };
+    qkv_array given = { QKV_ARRAY_BF16, 2, { 2, 3 }, 6, data };
+    snprintf(path, sizeof path, "%s/half.npy", (const char *)*state);
+    assert_int_equal(qkv_array_write(path, &given, &error), QKV_OK);
+    assert_int_equal(qkv_array_read(path, &array, &error), QKV_OK);
+    assert_int_equal(array->type, QKV_ARRAY_F32);
+    for (int i = 0; i < 6; i++)
+        if (i != 3) assert_true(((float *)array->data)[i] == floats[i]);
+    assert_int_equal(qkv_array_read_as(path, QKV_ARRAY_BF16, &again, &error), QKV_OK);
+    assert_int_equal(again->type, QKV_ARRAY_BF16);
+    assert_memory_equal(again->data, data, sizeof data);
+    qkv_array_free(array);
+    qkv_array_free(again);
+    given.type = QKV_ARRAY_F16;
+    assert_int_equal(qkv_array_write(path, &given, &error), QKV_OK);
+    assert_int_equal(qkv_array_read_as(path, QKV_ARRAY_F16, &again, &error), QKV_OK);
+    assert_memory_equal(again->data, data, sizeof data);
+    qkv_array_free(again);
+    assert_int_equal(qkv_array_read_as(path, QKV_ARRAY_I64, &again, &error), QKV_ERR_ARGUMENT);
+    assert_string_equal(error.message, "floats = 2 is none of QKV_ARRAY_F32, QKV_ARRAY_BF16, "
+                                       "QKV_ARRAY_F16");
+    assert_null(again);
+    given.type = (qkv_array_type)5;
+    assert_int_equal(qkv_array_write(path, &given, &error), QKV_ERR_ARGUMENT);
+    assert_string_equal(error.message, "type = 5 is no qkv_array_type");
+    unlink(path);
+}
+
 /* ---- Arrays in safetensors, and arguments ---------------------------------------------------- */
 
 static void test_arrays_in_safetensors(void **state) {
@@ -163,6 +228,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reads_numpy),
         cmocka_unit_test(test_writes_numpy_bytes),
+        cmocka_unit_test(test_doubles_are_rounded_once),
+        cmocka_unit_test(test_types_of_16_bits),
         cmocka_unit_test(test_arrays_in_safetensors),
         cmocka_unit_test(test_bad_arguments),
     };

@@ -9,6 +9,9 @@
 static qkv_status check_array(const qkv_array *array, size_t *bytes, qkv_error *error) {
     int64_t n = 1;
     int overflow = 0;
+    if ((unsigned)array->type > QKV_ARRAY_F16)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "type = %d is no qkv_array_type",
+                              (int)array->type);
     if (array->rank < 0 || array->rank > QKVI_NPY_MAX_RANK)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "rank = %d is not between 0 and %d",
                               array->rank, QKVI_NPY_MAX_RANK);
@@ -26,10 +29,22 @@ static qkv_status check_array(const qkv_array *array, size_t *bytes, qkv_error *
     return QKV_OK;
 }
 
+/* bf16 as f32, which is exact: .npy has no type for it. */
+static qkv_status put_bf16(qkvi_writer *writer, const uint16_t *data, int64_t n, qkv_error *error) {
+    float floats[1024];
+    for (int64_t i = 0, part; i < n; i += part) {
+        part = n - i < 1024 ? n - i : 1024;
+        qkvi_elems_to_f32(QKVI_BF16, data + i, (size_t)part, floats);
+        QKV_TRY(qkvi_writer_put(writer, floats, (size_t)part * sizeof *floats, error));
+    }
+    return QKV_OK;
+}
+
 static qkv_status add_array(qkvi_files *files, const char *path, const qkv_array *array,
                             qkv_error *error) {
     static const char *const descr[] = {
-        [QKV_ARRAY_F32] = "<f4", [QKV_ARRAY_BOOL] = "|b1", [QKV_ARRAY_I64] = "<i8"
+        [QKV_ARRAY_F32] = "<f4",  [QKV_ARRAY_BOOL] = "|b1", [QKV_ARRAY_I64] = "<i8",
+        [QKV_ARRAY_BF16] = "<f4", [QKV_ARRAY_F16] = "<f2",
     };
     qkvi_writer *writer;
     char header[QKVI_NPY_HEADER];
@@ -40,6 +55,7 @@ static qkv_status add_array(qkvi_files *files, const char *path, const qkv_array
     qkvi_npy_make_header(descr[array->type], array->rank, array->shape, header, &header_bytes);
     QKV_TRY(qkvi_files_begin(files, path, &writer, error));
     QKV_TRY(qkvi_writer_put(writer, header, header_bytes, error));
+    if (array->type == QKV_ARRAY_BF16) return put_bf16(writer, array->data, array->n_elems, error);
     return qkvi_writer_put(writer, array->data, bytes, error);
 }
 

@@ -3,6 +3,7 @@
  */
 #include "model/store/elems.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "core/half.h"
@@ -38,6 +39,36 @@ void qkvi_elems_to_f32(qkvi_elem type, const void *source, size_t n, float *dest
         if (n) memcpy(destination, source, n * sizeof *destination);
         break;
     default: break;
+    }
+}
+
+/*
+ * The float next to value towards 0 with its last bit set, unless value is one: what the last bit
+ * stands for survives, so that rounding once more, to far fewer bits, is as if it were the first
+ * time (Boldo and Melquiond 2008).
+ */
+static float odd_f32(double value) {
+    const float nearest = (float)value;
+    uint32_t bits = qkvi_bits_of_float(nearest);
+    if ((double)nearest == value || value != value) return nearest;
+    const bool away = value < 0 ? (double)nearest < value : (double)nearest > value;
+    return qkvi_float_of_bits((bits - away) | 1);
+}
+
+void qkvi_elems_to_half(qkvi_elem type, const void *source, size_t n, qkvi_elem half,
+                        uint16_t *destination) {
+    const size_t width = qkvi_elem_bytes(type);
+    for (size_t i = 0; i < n; i++) {
+        float value;
+        double wide;
+        const char *const at = (const char *)source + i * width;
+        if (type == QKVI_F64) {
+            memcpy(&wide, at, sizeof wide);
+            value = odd_f32(wide);
+        } else {
+            qkvi_elems_to_f32(type, at, 1, &value);
+        }
+        destination[i] = half == QKVI_F16 ? qkvi_f16_of_f32(value) : qkvi_bf16_of_f32(value);
     }
 }
 

@@ -36,6 +36,10 @@ int qkvi_elem_is_float(qkvi_elem type);
  */
 void qkvi_elems_to_f32(qkvi_elem type, const void *source, size_t n, float *destination);
 
+/** The same to bf16 or f16, rounded once to nearest even. */
+void qkvi_elems_to_half(qkvi_elem type, const void *source, size_t n, qkvi_elem half,
+                        uint16_t *destination);
+
 /**
  * Any integer type or bool to i64. @return the index of the first value that does not fit (u64), or
  * n.

@@ -115,6 +115,11 @@ static qkv_status take_descr(parser *p, qkvi_npy *npy) {
     QKV_TRY(take_string(p, text));
     if (!*text || !strchr("<>|=", *text)) return failed(p, "descr has no byte order");
     npy->big_endian = *text == '>';
+    if (strcmp(text, "<V2") == 0) {
+        npy->untyped = 1;
+        npy->type = QKVI_BF16;
+        return QKV_OK;
+    }
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         if (strcmp(types[t].name, text + 1) == 0) {
             npy->type = types[t].type;

@@ -18,9 +18,9 @@ def save(name, array):
 
 
 def attend(q, k, v, visible, bias=0.0, scale=None, softcap=None, grad=None, sink=None,
-           grad_lse=0.0, keep=1.0, wants_bias=False):
+           grad_lse=0.0, keep=1.0, wants_bias=False, stored=lambda o: o):
     """o, lse and, with grad, dq, dk, dv (and dsink, or the gradient of the bias before any sum); k and v are repeated for
-    the query heads of a group. keep: what dropout multiplies the weights by."""
+    the query heads of a group. keep: what dropout multiplies the weights by. stored: o as the gradients find it."""
     group = q.shape[1] // k.shape[1]
     kk, vv = np.repeat(k, group, 1), np.repeat(v, group, 1)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
@@ -46,7 +46,7 @@ def attend(q, k, v, visible, bias=0.0, scale=None, softcap=None, grad=None, sink
     if grad is None:
         return o, lse
     dv = w.swapaxes(-1, -2) @ grad
-    delta = (grad * o).sum(-1, keepdims=True) - np.expand_dims(grad_lse, -1)
+    delta = (grad * stored(o)).sum(-1, keepdims=True) - np.expand_dims(grad_lse, -1)
     dbias = p * (keep * (grad @ vv.swapaxes(-1, -2)) - delta)
     ds = dbias * slope * scale
     dq, dk = ds @ kk, ds.swapaxes(-1, -2) @ q
@@ -158,6 +158,31 @@ for name, bias, result in (
         shape = (1,) * (4 - bias.ndim) + bias.shape
         summed = result[5].sum(tuple(n for n in range(4) if shape[n] == 1), keepdims=True)
         save(f"{name}_dmask", summed.reshape(bias.shape).astype(np.float32))
+# Types of 16 bits: inputs rounded to them, the rest in float64, results rounded.
+def bf16(x):
+    bits = x.astype(np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+round_bf16 = lambda x: (bf16(x).astype(np.uint32) << 16).view(np.float32)
+round_f16 = lambda x: x.astype(np.float16)
+for name, rounded in dict(bf16=round_bf16, f16=round_f16).items():
+    as64 = lambda x: rounded(x).astype(np.float64)
+    result = attend(as64(q), as64(k), as64(v), all_keys & (j <= i + 2), grad=as64(grad), stored=as64)
+    for part, array in zip(("o", "lse", "dq", "dk", "dv"), result):
+        save(f"{name}_{part}", array.astype(np.float32) if part == "lse" else rounded(array))
+save("q_swapped", q.astype(">f4"))
+with open(here / "q_untyped.npy", "wb") as file:  # as ml_dtypes has it saved
+    np.lib.format.write_array_header_1_0(file, dict(descr="<V2", fortran_order=False, shape=q.shape))
+    file.write(bf16(q).tobytes())
+halves = [("k", "BF16", bf16(k)), ("v", "F16", v.astype(np.float16))]
+ends = np.cumsum([0] + [array.nbytes for _, _, array in halves])
+header = ",".join(f'"{name}":{{"dtype":"{dtype}","shape":{list(array.shape)},"data_offsets":[{ends[n]},{ends[n + 1]}]}}'
+                  for n, (name, dtype, array) in enumerate(halves)).replace(" ", "")
+header = ("{" + header + "}").encode()
+header += b" " * (-len(header) % 8)
+(here / "halves.safetensors").write_bytes(
+    len(header).to_bytes(8, "little") + header + b"".join(array.tobytes() for _, _, array in halves))
 
 # A BERT without heads for words and sentences: it can be looked at, and nothing else.
 import json
