@@ -28,6 +28,10 @@ static qkv_status check_sizes(const qkv_kv_view *view, qkv_error *e) {
         return qkvi_error_set(e, QKV_ERR_SHAPE,
                               "view.n_pages = %" PRId64 " is not in [0, %" PRId64 "]",
                               view->n_pages, (int64_t)INT32_MAX);
+    if (view->page_len && (view->row_pages < 0 || view->row_pages > QKVI_MAX_SIZE))
+        return qkvi_error_set(e, QKV_ERR_SHAPE,
+                              "view.row_pages = %" PRId64 " is not in [0, %" PRId64 "]",
+                              view->row_pages, QKVI_MAX_SIZE);
     return QKV_OK;
 }
 
@@ -53,7 +57,9 @@ static void add_arrays(const qkvi_problem *p, qkvi_arrays *all, qkvi_kv *kv) {
         add_rows(all, "view.v_scale", kv->v_scale, scales, kv->v_scale_stride, sizeof(float));
     }
     if (page) {
-        const int64_t size[4] = { b, 1, 1, qkvi_ceil_div(len, page) };
+        const int64_t all_pages = qkvi_ceil_div(len, page);
+        if (!kv->row_pages || kv->row_pages > all_pages) kv->row_pages = all_pages;
+        const int64_t size[4] = { b, 1, 1, kv->row_pages };
         const int64_t stride[3] = { kv->pages_stride, 0, 0 };
         qkvi_arrays_add(all, "view.pages", kv->place.pages, size, stride, false)->elem_bytes =
             sizeof *kv->place.pages;
@@ -81,6 +87,7 @@ qkv_status qkvi_kv_read(const qkv_kv_view *given, const qkvi_problem *p, qkvi_ar
                    .pages = view->page_len ? view->pages : NULL,
                    .page_len = view->page_len },
         .pages_stride = view->pages_stride,
+        .row_pages = view->row_pages,
         .n_pages = view->n_pages,
         .first = view->first,
         .k_scale = view->k_scale,
@@ -110,6 +117,11 @@ static qkv_status check_pages(const qkvi_kv *kv, int64_t b, qkvi_range keys, qkv
     if (n_ring && to - from >= n_ring) from = 0, to = n_ring;
     for (int64_t n = from; n < to; n++) {
         const int64_t at = n_ring ? n % n_ring : n;
+        if (at >= kv->row_pages)
+            return qkvi_error_set(e, QKV_ERR_SHAPE,
+                                  "batch %" PRId64 " may see key %" PRId64 ", beyond the %" PRId64
+                                  " pages of its row",
+                                  b, keys.end - 1, kv->row_pages);
         if (row[at] < 0 || row[at] >= kv->n_pages)
             return qkvi_error_set(e, QKV_ERR_SHAPE,
                                   "view.pages[%" PRId64 "][%" PRId64 "] = %" PRId32

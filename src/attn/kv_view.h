@@ -16,7 +16,7 @@ typedef struct qkvi_kv {
     const char *k, *v;
     int64_t k_stride[3], v_stride[3]; /* batch or page, head, token */
     qkvi_kv_place place;              /* pages: of batch 0 */
-    int64_t pages_stride, n_pages;
+    int64_t pages_stride, row_pages, n_pages;
     const int64_t *first;           /* nullable */
     const float *k_scale, *v_scale; /* QKVI_STORE_I8 */
     int64_t k_scale_stride[3], v_scale_stride[3];
