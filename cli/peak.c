@@ -17,7 +17,8 @@ struct worker {
     pthread_t thread;
     const struct peak *peak;
     int index;
-    double seconds, rate;
+    double seconds, rate;   /* rate: of the best window */
+    double amount, elapsed; /* of all windows */
     volatile float sink;
     volatile uint64_t sum;
 };
@@ -65,10 +66,21 @@ static void *work(void *argument) {
     double start;
     while ((start = cli_seconds()) < end) {
         const double amount = window(worker);
-        const double rate = amount / (cli_seconds() - start) / 1e9;
+        const double elapsed = cli_seconds() - start, rate = amount / elapsed / 1e9;
         if (rate > worker->rate) worker->rate = rate;
+        worker->amount += amount;
+        worker->elapsed += elapsed;
     }
     return NULL;
+}
+
+/*
+ * Threads share the memory: the best window of one is that in which another did not read. Their
+ * average is what they get together.
+ */
+static double rate_of(const struct peak *peak, const struct worker *worker) {
+    if (peak->kind != PEAK_READ || peak->n_threads == 1) return worker->rate;
+    return worker->elapsed > 0 ? worker->amount / worker->elapsed / 1e9 : 0;
 }
 
 double peak_measure(const struct peak *peak, double seconds) {
@@ -84,7 +96,7 @@ double peak_measure(const struct peak *peak, double seconds) {
         started++;
     work(&workers[0]);
     for (int i = 1; i < started; i++) pthread_join(workers[i].thread, NULL);
-    for (int i = 0; i < started; i++) rate += workers[i].rate;
+    for (int i = 0; i < started; i++) rate += rate_of(peak, &workers[i]);
     free(workers);
     return rate;
 }

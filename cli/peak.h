@@ -29,7 +29,8 @@ void peak_close(struct peak *peak);
 
 /*
  * 1e9 operations or bytes a second, of all threads together, running for about `seconds`. The best
- * window of each thread counts, because a ceiling is not lowered by what else runs. 0: unknown.
+ * window of each thread counts, because a ceiling is not lowered by what else runs; of threads that
+ * read, the average. 0: unknown.
  */
 double peak_measure(const struct peak *peak, double seconds);
 
