@@ -9,7 +9,7 @@
 #include "check/cases.h"
 #include "check/rules.h"
 
-static const bool gradients_of_masks = false; /* in the library? */
+static const bool gradients_of_masks = true; /* in the library? */
 
 static bool bits_of(const qkv_attention_desc *d) { return d->mask_type == QKV_MASK_BITS; }
 

@@ -15,6 +15,7 @@ static format format_of(elem_type type) {
     switch (type) {
     case ELEMENT_BF16: return (format){ "bf16", 2, 8, -126, 0x1.FEp127 };
     case ELEMENT_F16: return (format){ "f16", 2, 11, -14, 65504 };
+    case ELEMENT_I8: return (format){ "i8", 1, 8, 0, 127 };
     case ELEMENT_F64: return (format){ "f64", 8, 53, -1022, 0x1.FFFFFFFFFFFFFp1023 };
     default: return (format){ "f32", 4, 24, -126, 0x1.FFFFFEp127 };
     }
@@ -68,6 +69,7 @@ double element_get(const void *x, elem_type type, int64_t at) {
     switch (type) {
     case ELEMENT_F32: return (double)((const float *)x)[at];
     case ELEMENT_F64: return ((const double *)x)[at];
+    case ELEMENT_I8: return ((const int8_t *)x)[at];
     default: return element_of_bits(type, ((const uint16_t *)x)[at]);
     }
 }
@@ -76,6 +78,7 @@ void element_set(void *x, elem_type type, int64_t at, double value) {
     switch (type) {
     case ELEMENT_F32: ((float *)x)[at] = (float)value; break;
     case ELEMENT_F64: ((double *)x)[at] = value; break;
+    case ELEMENT_I8: ((int8_t *)x)[at] = (int8_t)value; break;
     default: ((uint16_t *)x)[at] = bits_of(type, value);
     }
 }

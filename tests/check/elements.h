@@ -17,7 +17,7 @@ typedef enum elem_type {
     ELEMENT_F32 = QKV_F32,
     ELEMENT_BF16 = QKV_BF16,
     ELEMENT_F16 = QKV_F16,
-    ELEMENT_I8 = 3, /* a whole number; of stored keys and values, with a scale per row */
+    ELEMENT_I8 = QKV_I8, /* a whole number; of stored keys and values, with a scale per row */
     ELEMENT_F64 = 64
 } elem_type;
 

@@ -20,6 +20,19 @@ static void array_size(const check_case *c, const qkv_kv_view *view, char which,
     }
 }
 
+/* K or V, with the scales of its tokens if it has any. */
+typedef struct half {
+    char which;
+    const int64_t *stride, *scale_stride;
+    const guarded *array, *scale;
+} half;
+
+static half half_of(const kv_stored *s, char which) {
+    const qkv_kv_view *const v = &s->view;
+    return which == 'k' ? (half){ 'k', v->k_stride, v->k_scale_stride, &s->k, &s->k_scale }
+                        : (half){ 'v', v->v_stride, v->v_scale_stride, &s->v, &s->v_scale };
+}
+
 /* Entries of a batch's page table. */
 static int64_t table_len(const check_case *c, const qkv_kv_view *view) {
     const int64_t len = view->ring_len ? view->ring_len : c->d.len_k;
@@ -120,6 +133,9 @@ static void choose_layout(rng *r, const check_case *c, int layout, int64_t ring_
     array_strides(r, size, s->view.k_stride);
     array_size(c, &s->view, 'v', size);
     array_strides(r, size, s->view.v_stride);
+    size[3] = 1;
+    array_strides(r, size, s->view.k_scale_stride);
+    array_strides(r, size, s->view.v_scale_stride);
 }
 
 /* ---- Values ---------------------------------------------------------------------------------- */
@@ -132,77 +148,125 @@ static guarded array_new(const check_case *c, const qkv_kv_view *view, char whic
                        c->at_end);
 }
 
-/* Values of the tokens that somebody sees; the rest stays what it is, NaN. */
-static void fill(rng *r, const check_case *c, const kv_stored *s, char which,
-                 const guarded *array) {
-    const elem_type type = (elem_type)s->view.dtype;
-    const int64_t *const stride = which == 'k' ? s->view.k_stride : s->view.v_stride;
+static guarded scales_new(const check_case *c, const qkv_kv_view *view, char which) {
     int64_t size[4];
-    layout_shape(&c->d, which, size);
-    for (int64_t b = 0; b < size[0]; b++)
-        for (int64_t g = 0; g < size[1]; g++)
-            for (int64_t j = 0; j < size[2]; j++) {
-                if (!is_there(c, &s->view, b, j) || !seen_by_any(c, b, g, j)) continue;
-                const int64_t at = place_of(&s->view, stride, b, g, j);
-                for (int64_t ch = 0; ch < size[3]; ch++)
-                    element_set(array->data, type, at + ch, (double)rng_normal(r));
-            }
+    if (view->dtype != QKV_I8) return (guarded){ .data = NULL };
+    array_size(c, view, which, size);
+    size[3] = 1;
+    const int64_t *const stride = which == 'k' ? view->k_scale_stride : view->v_scale_stride;
+    return guarded_new((size_t)layout_elems(size, stride) * sizeof(float), c->at_end);
 }
 
-static double *read_back(const check_case *c, const kv_stored *s, char which, const void *array) {
-    const elem_type type = (elem_type)s->view.dtype;
-    const int64_t *const stride = which == 'k' ? s->view.k_stride : s->view.v_stride;
+static void arrays_new(const check_case *c, kv_stored *s) {
+    s->k = array_new(c, &s->view, 'k');
+    s->v = array_new(c, &s->view, 'v');
+    s->k_scale = scales_new(c, &s->view, 'k');
+    s->v_scale = scales_new(c, &s->view, 'v');
+}
+
+static void fill_token(rng *r, elem_type type, const half *x, int64_t at, int64_t at_scale,
+                       int64_t n) {
+    const bool whole = type == ELEMENT_I8;
+    for (int64_t c = 0; c < n; c++)
+        element_set(x->array->data, type, at + c,
+                    whole ? (double)rng_between(r, -128, 127) : (double)rng_normal(r));
+    if (whole) ((float *)x->scale->data)[at_scale] = 0.01f * rng_normal(r);
+}
+
+typedef void token_function(rng *r, const check_case *c, const kv_stored *s, const half *x,
+                            int64_t b, int64_t g, int64_t j, void *argument);
+
+static void for_each_token(rng *r, const check_case *c, const kv_stored *s, char which,
+                           token_function *function, void *argument) {
+    const half x = half_of(s, which);
     int64_t size[4];
     layout_shape(&c->d, which, size);
-    double *const dense = oracle_zeros(size[0] * size[1] * size[2] * size[3], sizeof *dense);
     for (int64_t b = 0; b < size[0]; b++)
         for (int64_t g = 0; g < size[1]; g++)
-            for (int64_t j = 0; j < size[2]; j++) {
-                double *const to = dense + ((b * size[1] + g) * size[2] + j) * size[3];
-                const bool there = is_there(c, &s->view, b, j);
-                const int64_t at = there ? place_of(&s->view, stride, b, g, j) : 0;
-                for (int64_t ch = 0; ch < size[3]; ch++)
-                    to[ch] = there ? element_get(array, type, at + ch) : (double)NAN;
-            }
+            for (int64_t j = 0; j < size[2]; j++)
+                if (is_there(c, &s->view, b, j)) function(r, c, s, &x, b, g, j, argument);
+}
+
+/* Values of the tokens that somebody sees; the rest stays what it is, NaN. */
+static void fill(rng *r, const check_case *c, const kv_stored *s, const half *x, int64_t b,
+                 int64_t g, int64_t j, void *argument) {
+    (void)argument;
+    if (!seen_by_any(c, b, g, j)) return;
+    fill_token(r, (elem_type)s->view.dtype, x, place_of(&s->view, x->stride, b, g, j),
+               place_of(&s->view, x->scale_stride, b, g, j),
+               x->which == 'k' ? c->d.head_dim : c->d.head_dim_v);
+}
+
+static void read_token(rng *r, const check_case *c, const kv_stored *s, const half *x, int64_t b,
+                       int64_t g, int64_t j, void *argument) {
+    const elem_type type = (elem_type)s->view.dtype;
+    const int64_t n = x->which == 'k' ? c->d.head_dim : c->d.head_dim_v;
+    double *const to = (double *)argument + ((b * c->d.n_kv_heads + g) * c->d.len_k + j) * n;
+    const int64_t at = place_of(&s->view, x->stride, b, g, j);
+    (void)r;
+    double scale = 1;
+    if (type == ELEMENT_I8)
+        scale =
+            element_get(x->scale->data, ELEMENT_F32, place_of(&s->view, x->scale_stride, b, g, j));
+    for (int64_t ch = 0; ch < n; ch++) to[ch] = element_get(x->array->data, type, at + ch) * scale;
+}
+
+/* What is not there is NaN. */
+static double *read_back(const check_case *c, const kv_stored *s, char which) {
+    int64_t size[4];
+    layout_shape(&c->d, which, size);
+    const int64_t n = size[0] * size[1] * size[2] * size[3];
+    double *const dense = oracle_zeros(n, sizeof *dense);
+    for (int64_t at = 0; at < n; at++) dense[at] = (double)NAN;
+    for_each_token(NULL, c, s, which, read_token, dense);
     return dense;
 }
 
 static void seal(kv_stored *s) {
-    guarded *const all[] = { &s->k, &s->v, &s->pages, &s->first };
+    guarded *const all[] = { &s->k, &s->v, &s->pages, &s->first, &s->k_scale, &s->v_scale };
     for (size_t n = 0; n < sizeof all / sizeof *all; n++)
         if (all[n]->map) guarded_read_only(all[n]);
     s->view.k = s->k.data;
     s->view.v = s->v.data;
     s->view.pages = s->pages.data;
+    s->view.k_scale = s->k_scale.data;
+    s->view.v_scale = s->v_scale.data;
 }
 
 kv_stored stored_new(rng *r, const check_case *c, elem_type type, int layout, int64_t ring_len) {
     kv_stored s = { .view = { .struct_size = sizeof s.view, .dtype = (qkv_dtype)type } };
     choose_layout(r, c, layout, ring_len, &s);
-    s.k = array_new(c, &s.view, 'k');
-    s.v = array_new(c, &s.view, 'v');
-    fill(r, c, &s, 'k', &s.k);
-    fill(r, c, &s, 'v', &s.v);
-    s.k_dense = read_back(c, &s, 'k', s.k.data);
-    s.v_dense = read_back(c, &s, 'v', s.v.data);
+    arrays_new(c, &s);
+    for_each_token(r, c, &s, 'k', fill, NULL);
+    for_each_token(r, c, &s, 'v', fill, NULL);
+    s.k_dense = read_back(c, &s, 'k');
+    s.v_dense = read_back(c, &s, 'v');
     seal(&s);
     return s;
 }
 
-static guarded copied(const check_case *c, elem_type type, const double *dense, char which) {
-    int64_t size[4];
-    layout_shape(&c->d, which, size);
-    const int64_t n = size[0] * size[1] * size[2] * size[3];
-    guarded g = guarded_new((size_t)n * element_bytes(type), !c->at_end);
-    for (int64_t at = 0; at < n; at++) element_set(g.data, type, at, dense[at]);
-    return g;
+/* Bytes, and a scale, from where the token is in `like`. */
+static void copy_token(rng *r, const check_case *c, const kv_stored *like, const half *x, int64_t b,
+                       int64_t g, int64_t j, void *argument) {
+    const kv_stored *const s = argument;
+    const half y = half_of(s, x->which);
+    const int64_t bytes = (int64_t)element_bytes((elem_type)s->view.dtype);
+    const int64_t n = x->which == 'k' ? c->d.head_dim : c->d.head_dim_v;
+    (void)r;
+    memcpy((char *)y.array->data + place_of(&s->view, y.stride, b, g, j) * bytes,
+           (char *)x->array->data + place_of(&like->view, x->stride, b, g, j) * bytes,
+           (size_t)(n * bytes));
+    if (y.scale->data)
+        ((float *)y.scale->data)[place_of(&s->view, y.scale_stride, b, g, j)] =
+            ((float *)x->scale->data)[place_of(&like->view, x->scale_stride, b, g, j)];
 }
 
 kv_stored stored_contiguous(const check_case *c, const kv_stored *like) {
-    const elem_type type = (elem_type)like->view.dtype;
-    kv_stored s = { .k = copied(c, type, like->k_dense, 'k'),
-                    .v = copied(c, type, like->v_dense, 'v') };
+    kv_stored s = { .view = { .struct_size = 0 } };
     qkv_kv_view_contiguous(&s.view, &c->d, like->view.dtype);
+    arrays_new(c, &s);
+    for_each_token(NULL, c, like, 'k', copy_token, &s);
+    for_each_token(NULL, c, like, 'v', copy_token, &s);
     seal(&s);
     return s;
 }
@@ -212,6 +276,8 @@ void stored_free(kv_stored *s) {
     guarded_free(&s->v);
     guarded_free(&s->pages);
     guarded_free(&s->first);
+    guarded_free(&s->k_scale);
+    guarded_free(&s->v_scale);
     free(s->k_dense);
     free(s->v_dense);
 }

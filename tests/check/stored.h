@@ -13,7 +13,7 @@ enum layout_kind { LAYOUT_CONTIGUOUS, LAYOUT_PAGES, LAYOUT_RING, LAYOUT_PAGED_RI
 
 typedef struct kv_stored {
     qkv_kv_view view;
-    guarded k, v, pages, first;
+    guarded k, v, pages, first, k_scale, v_scale;
     double *k_dense, *v_dense; /* [n_batch][n_kv_heads][len_k][channels] */
 } kv_stored;
 
