@@ -4,6 +4,7 @@ file(GLOB check_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/check/*.c)
 list(FILTER check_sources EXCLUDE REGEX "/main\\.c$")
 add_library(qkvcheck STATIC ${check_sources})
 target_link_libraries(qkvcheck PRIVATE qkv_flags PUBLIC qkv m)
+target_compile_options(qkvcheck PRIVATE ${test_options})
 target_include_directories(qkvcheck PUBLIC ${PROJECT_SOURCE_DIR}/tests)
 
 # The tool, with the embedded model: the files of models/default, byte for byte (cli/embedded.S).

@@ -25,7 +25,7 @@ void case_describe(check_case *c, const recipe *x, const char *pattern) {
         d->len_q, d->len_k, d->head_dim, d->head_dim_v, (double)d->scale, (double)d->softcap,
         d->window_left, d->window_right, d->q_offset, d->q_offsets ? "s" : "", (int)d->mask_type,
         d->mask_len_k, d->block_len, (double)d->dropout, pattern, c->visible_nan ? ", NaN" : "");
-    for (int f = 0; f < FEATURES; f++)
+    for (feature f = 0; f < FEATURES; f++)
         if (recipe_has(x, f)) used = add_text(c, add_text(c, used, " "), feature_name(f));
 }
 
