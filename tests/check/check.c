@@ -92,6 +92,7 @@ static void add_report(int kind, int n, const check_report *report, check_summar
     }
     summary->compared += report->compared;
     summary->mismatches += report->mismatches;
+    summary->digest = digest_joined(summary->digest, report->digest);
     if (kind != CHECK_PAIRS) return;
     check_cell *const cell = &summary->pairs[n % PAIRS][n / PAIRS % COLUMNS];
     cell->n_cases++;

@@ -55,6 +55,7 @@ typedef struct check_summary {
     double fraction[BOUNDS]; /* the largest share of each bound that was used */
     /* Arrays that were compared bit by bit with those of scalar code, and those that differed. */
     int64_t compared, mismatches;
+    uint64_t digest; /* of the results of scalar code: the same on every processor */
     check_cell pairs[PAIRS][COLUMNS];
     int first_kind; /* of the first failure, if there is one */
     uint64_t first_seed;
@@ -80,6 +81,7 @@ typedef struct check_report {
     double fraction[BOUNDS];      /* the largest share of each bound that was used */
     int64_t compared, mismatches; /* arrays, bit by bit */
     int64_t numbers;              /* compared with the oracle */
+    uint64_t digest;              /* of the results of scalar code */
 } check_report;
 
 __attribute__((format(printf, 2, 3))) void check_failed(check_report *report, const char *format,
@@ -131,6 +133,11 @@ void check_alone(const check_case *c, const check_setup *s, const outputs *all, 
 /* Within the bounds? The results of scalar code, against the oracle. */
 void compare_forward(const check_case *c, const outputs *x, check_report *report);
 void compare_backward(const check_case *c, const outputs *x, check_report *report);
+
+/* Results of scalar code join the digest of a case, and that another digest. */
+void digest_add(check_report *report, elem_type type, const void *data, size_t n);
+void digest_outputs(check_report *report, const check_case *c, const outputs *x);
+uint64_t digest_joined(uint64_t digest, uint64_t other);
 
 /* What a backward call gets, with the arrays and strides of the case. */
 qkv_attention_grads outputs_grads(const check_case *c, const outputs *x);

@@ -120,6 +120,7 @@ static void decode_everywhere(const check_options *options, const decode_case *x
     const int n_isas = check_isas(options, isas);
     const check_setup first = { isas[0], 1, host_modes_of(0) };
     if (!decode_call(&x->c, &x->kv.view, &first, &scalar, report)) return;
+    digest_outputs(report, &x->c, &scalar);
     compare_forward(&x->c, &scalar, report);
     for (int n = 0; n < n_isas; n++) {
         const check_setup s = { isas[n], (int)rng_between(&r, 1, 16),

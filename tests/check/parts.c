@@ -375,6 +375,7 @@ void check_parts(const check_options *options, uint64_t seed, check_report *repo
     const int n_isas = check_isas(options, isas);
     for (int part = 0; part < (int)(sizeof PARTS / sizeof *PARTS); part++) {
         trial scalar = run_part(qkvi_kernels_named(isas[0]), part, seed, report);
+        digest_add(report, ELEMENT_F32, scalar.result, scalar.n_result);
         for (int n = 1; n < n_isas; n++) {
             trial other = run_part(qkvi_kernels_named(isas[n]), part, seed, report);
             const int64_t at = first_difference(other.result, scalar.result, scalar.n_result);

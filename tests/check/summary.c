@@ -37,6 +37,7 @@ void check_print(const check_summary *summary, FILE *out) {
         fprintf(out, "%s %s %.3f", b ? "," : "", check_bound_names[b], summary->fraction[b]);
     fprintf(out, "\nsame bits: %" PRId64 " comparisons, %" PRId64 " mismatches\n",
             summary->compared, summary->mismatches);
+    fprintf(out, "digest of the results: %016" PRIx64 "\n", summary->digest);
 }
 
 static void print_pair(const check_summary *summary, int n, FILE *out) {

@@ -129,6 +129,7 @@ void check_case_everywhere(const check_options *options, const check_case *c, ui
     const int n_isas = check_isas(options, isas);
     const check_setup first = { isas[0], 1, host_modes_of(0) };
     if (!check_call(c, &first, &scalar, report)) return;
+    digest_outputs(report, c, &scalar);
     compare_forward(c, &scalar, report);
     if (!c->forward_only) compare_backward(c, &scalar, report);
     for (int n = 0; n < n_isas; n++) {

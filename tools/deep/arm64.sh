@@ -21,13 +21,19 @@ for isa in scalar neon; do
     (export QKV_ISA=$isa && outputs "$isa" $emulated "$build/qkv")
     same_as_native "$isa"
 done
-$emulated "$build/qkv-check" --cases 100
-n_cases=$((n_cases + 200))
-
+# checked N BUILD: N cases of each kind; all results have the digest that they have here
+checked() {
+    build/release/qkv-check --isa scalar --cases "$1" | tail -n 1 >"$folder/native.digest"
+    $emulated "$2/qkv-check" --cases "$1" | tee "$folder/check"
+    tail -n 1 "$folder/check" | cmp - "$folder/native.digest"
+    case_ok "$2: $(cat "$folder/native.digest"), here, too"
+    n_cases=$((n_cases + $(awk '$3 == "cases," { n += $2 } END { print n }' "$folder/check")))
+}
+checked 60 "$build"
 cmake --preset aarch64 -B build/aarch64-clang -DCMAKE_C_COMPILER=clang -DQKV_TESTS=ON
 cmake --build build/aarch64-clang --target qkv-check
-$emulated build/aarch64-clang/qkv-check --cases 30
-n_cases=$((n_cases + 60))
+checked 20 build/aarch64-clang
+
 for compiled in "$build" build/aarch64-clang; do
     sh tools/check_spills.sh "$compiled"
     case_ok "$compiled: no spills"
