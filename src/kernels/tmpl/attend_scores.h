@@ -158,18 +158,15 @@ V_INLINE tile_ahead attend_next_keys(const attend *a, int64_t key0, int64_t end)
 
 V_INLINE float *attend_max(qkvi_attend_scratch *w, int i) { return w->max + 16 / V_TOPS * i; }
 
-/* The maxima of the R rows of a tile, of all of which there is something in top. */
-V_INLINE void attend_keep_max(const int R, const vf top[V_MR], float *max, bool begin) {
+/* The maxima of row r of a tile, and of all rows that share its vector. */
+V_INLINE void attend_keep_max(int r, const vf top[V_MR], float *max, bool begin) {
 #if V_TOPS == 4
-    V_UNROLL(3) for (int r = 0; r < R; r += 4) {
-        const vf x = vf_max_four(top[r], top[r + 1], top[r + 2], top[r + 3]);
-        vf_store(max + 4 * r, begin ? x : vf_max(vf_load(max + 4 * r), x));
-    }
+    const vf x = vf_max_four(top[r], top[r + 1], top[r + 2], top[r + 3]);
 #else
-    V_UNROLL(12)
-    for (int r = 0; r < R; r++)
-        vf_store(max + 16 * r, begin ? top[r] : vf_max(vf_load(max + 16 * r), top[r]));
+    const vf x = top[r];
 #endif
+    float *to = max + 16 / V_TOPS * r;
+    vf_store(to, begin ? x : vf_max(vf_load(to), x));
 }
 
 /* Rows from i to end, whose vectors they share with nobody, have none. */
@@ -238,7 +235,8 @@ V_INLINE void attend_score_tile(const int R, const attend *a, int i, const float
             top[r] = c[r][0];
             V_UNROLL(2) for (int v = 1; v < V_NV; v++) top[r] = vf_max(top[r], c[r][v]);
         }
-        attend_keep_max(R, top, max, begin && !at);
+        V_UNROLL(12)
+        for (int r = 0; r < R; r += V_TOPS) attend_keep_max(r, top, max, begin && !at);
     }
 }
 
@@ -311,7 +309,7 @@ static void attend_scores_tile(const attend *a, int i, int64_t key0, int64_t j, 
     for (int r = 0; r < rows; r++)
         top[r] = attend_edit_row(a, i + r, j, sight.see[r], s + r * QKVI_SCORE_ROW);
     for (int r = rows; r < V_MR; r++) top[r] = vf_set1(0);
-    attend_keep_max(rows, top, max, begin);
+    for (int r = 0; r < rows; r += V_TOPS) attend_keep_max(r, top, max, begin);
 }
 
 static void attend_scores(const attend *a, int64_t key0, int64_t from, int64_t to) {

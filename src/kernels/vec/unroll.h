@@ -9,7 +9,10 @@
 
 #define V_PRAGMA(words) _Pragma(#words)
 
-#if defined(__clang__) && !defined(V_UNROLL_HINT)
+#if defined(__clang__) && defined(V_UNROLL_HINT) /* it would warn of each that it leaves alone */
+#define V_UNROLL(n)
+#define V_UNROLL_BY(n)
+#elif defined(__clang__)
 #define V_UNROLL(n)    V_PRAGMA(clang loop unroll(full))    /* a loop of n turns at most */
 #define V_UNROLL_BY(n) V_PRAGMA(clang loop unroll_count(n)) /* n turns at a time */
 #else
