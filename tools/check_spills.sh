@@ -2,7 +2,9 @@
 # check_spills.sh BUILD: the tile kernels of the vector instruction sets keep their accumulators in registers. Compiled by gcc,
 # no instruction of theirs moves a vector to or from the stack; compiled by clang, none inside the innermost loops that
 # multiply and add (it may park a finished tile on its way to memory). Below %rbp there are locals, above it there are none.
-# (Of scores the loops count in both: a tile that is finished with a mask takes more registers than there are. Saving the lower halves of v8 to v15, as AArch64 demands of functions, moves d registers.)
+# Of
+# scores the loops count in both: a tile that is finished with a mask takes more registers than there are. (Saving the lower
+# halves of v8 to v15, as AArch64 demands of functions, moves d registers.)
 # Tiles of class dp count where they are made of its instruction.
 set -eu
 build=$1

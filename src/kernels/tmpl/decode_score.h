@@ -174,10 +174,10 @@ static const char *decode_stage(const decode *a, const char *at, int64_t row_byt
 V_INLINE void decode_products(const int R, const int K, const float *q, int64_t q_row,
                               const char *k, int64_t k_row, float *t, int keys,
                               const qkvi_storage type) {
-    vf c[16]; /* R K of them; all, or compilers fear for those beyond */
+    vf c[16], x[4]; /* R K, and R, of them; all, or compilers fear for those beyond */
+    V_UNROLL(4) for (int r = 0; r < 4; r++) x[r] = vf_set1(0);
     V_UNROLL(16) for (int n = 0; n < R * K; n++) c[n] = vf_set1(0);
     V_UNROLL_BY(8) for (int64_t d = 0; d < q_row; d += 16) {
-        vf x[4];
         V_UNROLL(4) for (int r = 0; r < R; r++) x[r] = vf_load(q + r * q_row + d);
         V_UNROLL(16) for (int e = 0; e < K; e++) {
             const vf y = decode_load(k + e * k_row, d, type);
