@@ -45,7 +45,7 @@ static void edit(fuzz_reader *r, attention_case *c) {
     } else if (place < 0xc0) {
         strides[place % 9][place / 9 % 3] = value;
     } else if (place < 0xe0) {
-        d->mask_stride[place % 4] = value;
+        (place & 4 ? d->mask_stride : c->grads.d_mask_stride)[place % 4] = value;
     } else if (place < 0xe8) {
         d->flags = (uint32_t)value;
     } else if (place < 0xf0) {
@@ -102,6 +102,7 @@ static void shape_mask(attention_case *c, uint8_t repeats, uint8_t shorter) {
         if (!one) stride *= i == 3 && bits ? (size[3] + 7) / 8 : size[i];
     }
     d->mask_len_k = repeats & 8 ? 1 : size[3];
+    memcpy(c->grads.d_mask_stride, d->mask_stride, sizeof d->mask_stride);
 }
 
 void attention_case_read(const uint8_t *bytes, size_t n_bytes, attention_case *c) {
@@ -133,6 +134,10 @@ void attention_case_read(const uint8_t *bytes, size_t n_bytes, attention_case *c
     if ((c->seed >> 40 & 7) <= QKV_F16) d->dtype = (qkv_dtype)(c->seed >> 40 & 7);
     if (c->seed >> 43 & 1) d->flags |= QKV_SET_O_DTYPE; /* QKV_F32 */
     c->wants_d_sinks = c->seed >> 61 & 1 && d->flags & QKV_SET_SINKS;
+    c->wants_d_mask = c->seed >> 44 & 1;
+    if ((c->seed >> 45 & 3) == 0) d->flags |= QKV_SET_DROPOUT;
+    d->dropout = (float)(c->seed >> 32 & 255) / 255;
+    d->dropout_seed = c->seed;
     d->chunk = (int64_t)(c->seed >> 48 & 255);
     d->seg_q_stride = c->seed >> 62 & 1 ? 0 : len_q;
     d->seg_k_stride = c->seed >> 63 ? 0 : len_k;

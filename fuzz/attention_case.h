@@ -14,7 +14,7 @@ typedef struct attention_case {
     qkv_attention_grads grads;
     int64_t q_offsets[CASE_MOST_BATCHES], kv_len[CASE_MOST_BATCHES], q_len[CASE_MOST_BATCHES];
     int64_t prefix_len[CASE_MOST_BATCHES];
-    bool wants_lse, wants_d_lse, wants_d_sinks;
+    bool wants_lse, wants_d_lse, wants_d_sinks, wants_d_mask;
     uint8_t shift; /* elements before each array: its alignment */
     uint8_t style; /* of the values */
     uint64_t seed;

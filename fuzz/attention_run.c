@@ -12,6 +12,21 @@ bool attention_accepted(const qkv_ctx *ctx, qkv_status status) {
     return fuzz_accepted(status, &error);
 }
 
+static bool wants_d_mask(const attention_case *c) {
+    return c->wants_d_mask && c->desc.flags & QKV_SET_MASK && c->desc.mask_type == QKV_MASK_F32;
+}
+
+/* The mask's shape, one element where the gradient is summed. */
+static bool plan_d_mask(const attention_case *c, attention_run *x) {
+    const qkv_attention_desc *d = &c->desc;
+    const int64_t *stride = c->grads.d_mask_stride;
+    int64_t size[4] = { d->n_batch, d->n_heads, d->len_q,
+                        d->mask_len_k ? d->mask_len_k : d->len_k };
+    for (int n = 0; n < 4; n++)
+        if (stride[n] == 0 && size[n] > 0) size[n] = 1;
+    return attention_array_plan(size, stride, stride[3], sizeof(float), &x->a[D_MASK]);
+}
+
 static bool plan_arrays(const attention_case *c, attention_run *x) {
     const qkv_attention_desc *d = &c->desc;
     const qkv_attention_grads *g = &c->grads;
@@ -28,7 +43,8 @@ static bool plan_arrays(const attention_case *c, attention_run *x) {
     const int64_t heads[4] = { 1, 1, 1, h }, seg_q[4] = { b, 1, 1, d->len_q };
     const int64_t seg_k[4] = { b, 1, 1, d->len_k }, none[3] = { 0 };
     const int64_t seg_q_stride[3] = { d->seg_q_stride }, seg_k_stride[3] = { d->seg_k_stride };
-    return attention_array_plan(heads, none, 1, f, &x->a[SLOPES]) &&
+    return (!wants_d_mask(c) || plan_d_mask(c, x)) &&
+           attention_array_plan(heads, none, 1, f, &x->a[SLOPES]) &&
            attention_array_plan(heads, none, 1, f, &x->a[SINKS]) &&
            attention_array_plan(heads, none, 1, f, &x->a[D_SINKS]) &&
            attention_array_plan(seg_q, seg_q_stride, 1, sizeof(int32_t), &x->a[SEG_Q]) &&
@@ -92,6 +108,7 @@ static void compute(qkv_ctx *ctx, const attention_case *c, const size_t workspac
     grads.d_k = x->a[D_K].data;
     grads.d_v = x->a[D_V].data;
     grads.d_sinks = c->wants_d_sinks ? x->a[D_SINKS].data : NULL;
+    grads.d_mask = wants_d_mask(c) ? x->a[D_MASK].data : NULL;
     call = with_workspace(workspace[1]);
     x->backward = qkv_attention_backward(ctx, &desc, q, k, v, o, lse, &grads, &call);
     free(call.workspace);
@@ -119,6 +136,7 @@ static void check_run(const attention_case *c, const attention_run *x) {
     attention_array_check(&x->a[D_K], backward ? NULL : none);
     attention_array_check(&x->a[D_V], backward ? NULL : none);
     attention_array_check(&x->a[D_SINKS], backward && c->wants_d_sinks ? NULL : none);
+    attention_array_check(&x->a[D_MASK], backward && wants_d_mask(c) ? NULL : none);
     attention_array_check(&x->a[MERGED_O], x->merge == QKV_OK ? NULL : none);
     attention_array_check(&x->a[MERGED_LSE], x->merge == QKV_OK ? NULL : none);
 }

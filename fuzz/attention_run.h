@@ -24,6 +24,7 @@ enum {
     D_K,
     D_V,
     D_SINKS,
+    D_MASK,
     MERGED_O,
     MERGED_LSE,
     N_ARRAYS

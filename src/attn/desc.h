@@ -68,7 +68,10 @@ typedef struct qkvi_problem {
 } qkvi_problem;
 
 /** Is there an additive mask? */
-static inline bool qkvi_adds(const qkvi_problem *p) { return p->mask_type == QKV_MASK_F32; }
+static inline bool qkvi_adds(const qkvi_problem *p) {
+    return p->mask_type == QKV_MASK_F32 || p->mask_type == QKV_MASK_BF16 ||
+           p->mask_type == QKV_MASK_F16;
+}
 
 /** The gradients of a backward call, with the strides of qkvi_problem's arrays. */
 typedef struct qkvi_grads {
