@@ -111,6 +111,7 @@ qkv_status qkv_ctx_create(const qkv_ctx_options *given, qkv_ctx **out, qkv_error
     memset(ctx, 0, sizeof *ctx);
     ctx->allocator = allocator;
     ctx->kernels = kernels;
+    ctx->fast_dp = (kernels->fast_dp & qkvi_cpu_features()) != 0;
     atomic_init(&ctx->busy, false);
     ctx->pool = options.share_pool ? qkvi_pool_retain(options.share_pool->pool)
                                    : qkvi_pool_create(&allocator, n_threads, &options.executor);

@@ -25,6 +25,7 @@ struct qkvi_kernels;
 struct qkv_ctx {
     qkv_allocator allocator; /* complete: see core/alloc.h */
     const struct qkvi_kernels *kernels;
+    bool fast_dp; /* class dp outruns class f32 here: QKV_CLASS_AUTO takes it for bf16 */
     qkvi_pool *pool;
     qkvi_arena arena;
     qkv_error error; /* of the last call */

@@ -296,6 +296,7 @@ static qkv_status fill_types(const qkv_attention_desc *d, qkvi_problem *p, qkv_e
                                   (int)d->dtype);
         p->o_dtype = d->o_dtype;
     }
+    p->arithmetic = d->arithmetic;
     if (d->arithmetic == QKV_CLASS_AUTO || d->arithmetic == QKV_CLASS_F32) return QKV_OK;
     if (d->arithmetic != QKV_CLASS_DP)
         return qkvi_error_set(
@@ -306,7 +307,7 @@ static qkv_status fill_types(const qkv_attention_desc *d, qkvi_problem *p, qkv_e
         return qkvi_error_set(e, QKV_ERR_UNSUPPORTED,
                               "arithmetic = QKV_CLASS_DP needs dtype = QKV_BF16, not %d",
                               (int)d->dtype);
-    return qkvi_error_set(e, QKV_ERR_UNSUPPORTED, "arithmetic = QKV_CLASS_DP is not implemented");
+    return QKV_OK;
 }
 
 qkv_status qkvi_problem_read(const qkv_attention_desc *given, qkvi_problem *p, qkv_error *e) {

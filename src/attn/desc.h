@@ -32,9 +32,10 @@ typedef struct qkvi_problem {
         *cu_k; /* packed sequences: sequence.h; both NULL: every batch has len_q, len_k */
     int64_t q_stride[3], k_stride[3], v_stride[3], o_stride[3], lse_stride[3];
     qkv_dtype dtype, o_dtype; /* of q, k, v; of o */
-    const void *q, *k, *v;    /* of workspace queries: NULL, like o and lse */
-    void *o;                  /* backward: read only */
-    float *lse;               /* nullable in forward; backward: read only */
+    qkv_class arithmetic;
+    const void *q, *k, *v; /* of workspace queries: NULL, like o and lse */
+    void *o;               /* backward: read only */
+    float *lse;            /* nullable in forward; backward: read only */
 
     float scale;
     bool has_softcap;

@@ -60,6 +60,20 @@ static void scale_panels(float *panels, int64_t n, float factor) {
     for (int64_t e = 0; e < n; e++) panels[e] *= factor;
 }
 
+static uint32_t scale_bf16(uint32_t x, float factor) {
+    return qkvi_bf16_of_f32(qkvi_f32_of_bf16((uint16_t)x) * factor);
+}
+
+/* The same of pairs. */
+static void scale_pairs(float *panels, int64_t n, float factor) {
+    for (int64_t e = 0; e < n; e++) {
+        const uint32_t pair = qkvi_bits_of_float(panels[e]);
+        const uint32_t first = scale_bf16(pair & 0xFFFF, factor);
+        const uint32_t scaled = first | scale_bf16(pair >> 16, factor) << 16;
+        memcpy(panels + e, &scaled, sizeof scaled);
+    }
+}
+
 /* Block number `index` of the head's keys, if it has so many. Reads only what somebody sees. */
 static void pack_block(const pass *x, const head *w, int64_t index, const qkvi_packed *to) {
     const qkvi_problem *p = x->p;
@@ -70,13 +84,20 @@ static void pack_block(const pass *x, const head *w, int64_t index, const qkvi_p
     qkvi_seen(p, x->kernels, &w->rules, w->b, w->g, key, n, see);
     const void *k = qkvi_elem(p->k, p->dtype, qkvi_k_at(p, p->k_stride, w->b, w->g, key));
     const void *v = qkvi_elem(p->v, p->dtype, qkvi_k_at(p, p->v_stride, w->b, w->g, key));
-    float *keys = to->k + (key - w->first_key) * p->head_dim;
-    float *values = to->v + (key - w->first_key) * qkvi_round_up(p->head_dim_v, QKVI_PANEL);
-    x->kernels->pack_keys[p->dtype](k, p->k_stride[2], n, p->head_dim, see, keys);
+    const int64_t at = key - w->first_key, depth = x->plan.k_depth;
+    float *keys = to->k + at * depth, *values = to->v + at * x->plan.v_depth;
+    if (x->plan.dp) {
+        x->kernels->pack_key_pairs(k, p->k_stride[2], n, p->head_dim, see, keys);
+        to->v_finite[index] = x->kernels->pack_channel_pairs(v, p->v_stride[2], n, p->head_dim_v,
+                                                             QKVI_KEY_BLOCK, see, values);
+    } else {
+        x->kernels->pack_keys[p->dtype](k, p->k_stride[2], n, p->head_dim, see, keys);
+        to->v_finite[index] = x->kernels->pack_channels[p->dtype](
+            v, p->v_stride[2], n, p->head_dim_v, QKVI_KEY_BLOCK, see, values);
+    }
     if (x->plan.k_factor != 1)
-        scale_panels(keys, qkvi_round_up(n, QKVI_PANEL) * p->head_dim, x->plan.k_factor);
-    to->v_finite[index] = x->kernels->pack_channels[p->dtype](v, p->v_stride[2], n, p->head_dim_v,
-                                                              QKVI_KEY_BLOCK, see, values);
+        (x->plan.dp ? scale_pairs : scale_panels)(keys, qkvi_round_up(n, QKVI_PANEL) * depth,
+                                                  x->plan.k_factor);
 }
 
 /* ---- What comes next ------------------------------------------------------------------------- */
@@ -118,7 +139,7 @@ static void announce(const pass *x, int64_t index, qkvi_attend_scratch *scratch)
 
 /* ---- A block of queries ---------------------------------------------------------------------- */
 
-/* Queries of 16 bits are converted into the slot; o of 16 bits is finished in o_sum. */
+/* Queries of 16 bits are converted into the slot but in class dp; o of 16 bits is finished in o_sum. */
 static void place_queries(const pass *x, const qkvi_forward_slot *slot, const void *q, void *o,
                           qkvi_attend *a) {
     const qkvi_problem *p = x->p;
@@ -126,7 +147,7 @@ static void place_queries(const pass *x, const qkvi_forward_slot *slot, const vo
     a->q_row = p->q_stride[2];
     a->o = o;
     a->o_row = p->o_stride[2];
-    if (p->dtype != QKV_F32) {
+    if (slot->q) {
         x->kernels->load_rows[p->dtype](q, p->q_stride[2], a->n_queries, p->head_dim, slot->q,
                                         x->plan.q_row);
         a->q = slot->q;
@@ -146,6 +167,7 @@ static void attend_queries(const pass *x, const head *w, const qkvi_packed *from
     qkvi_attend a = {
         .head_dim = p->head_dim,
         .head_dim_v = p->head_dim_v,
+        .dp = x->plan.dp,
         .n_queries = (int)qkvi_min_i64(x->plan.query_block, w->rules.n_queries - i0),
         .k = from->k,
         .v = from->v,
@@ -284,7 +306,8 @@ static void run(pass *x, qkvi_pool *pool) {
 qkv_status qkvi_forward_plan_of(qkv_ctx *ctx, const qkvi_problem *p, qkvi_forward_plan *plan,
                                 size_t *bytes) {
     qkvi_cutter cutter = { 0 };
-    qkvi_forward_plan_make(p, qkvi_pool_threads(ctx->pool), plan);
+    const bool dp = qkvi_uses_dp(p, ctx->fast_dp);
+    qkvi_forward_plan_make(p, qkvi_pool_threads(ctx->pool), dp, plan);
     qkvi_forward_lay_out(p, &cutter, plan);
     if (cutter.overflow)
         return qkvi_ctx_fail(ctx, QKV_ERR_MEMORY, "the workspace does not fit the address space");

@@ -54,7 +54,8 @@ static int even_rows(const qkvi_problem *p, int rows, int64_t threads) {
     return (int)qkvi_ceil_div(p->len_q, n_blocks);
 }
 
-void qkvi_forward_plan_make(const qkvi_problem *p, int n_threads, qkvi_forward_plan *plan) {
+void qkvi_forward_plan_make(const qkvi_problem *p, int n_threads, bool dp,
+                            qkvi_forward_plan *plan) {
     const int64_t dim_v = qkvi_round_up(p->head_dim_v, QKVI_PANEL);
     *plan = (qkvi_forward_plan){
         .n_threads = choose_threads(p, n_threads),
@@ -62,6 +63,9 @@ void qkvi_forward_plan_make(const qkvi_problem *p, int n_threads, qkvi_forward_p
         .query_block = QKVI_QUERY_BLOCK,
         .o_sum_row = dim_v + 16, /* a power of two would put all rows into one set of L1 */
         .q_row = qkvi_round_up(p->head_dim, 16) + 16,
+        .dp = dp,
+        .k_depth = dp ? qkvi_ceil_div(p->head_dim, 2) : p->head_dim,
+        .v_depth = dp ? dim_v / 2 : dim_v,
     };
     if (dim_v > MOST_CHANNELS)
         plan->query_block =
@@ -84,12 +88,10 @@ void qkvi_forward_plan_make(const qkvi_problem *p, int n_threads, qkvi_forward_p
     plan->small_unfit = qkvi_small_unfit(p, plan);
 }
 
-static void lay_out_pack(const qkvi_problem *p, qkvi_cutter *cutter, const qkvi_forward_plan *plan,
-                         qkvi_packed *pack) {
+static void lay_out_pack(qkvi_cutter *cutter, const qkvi_forward_plan *plan, qkvi_packed *pack) {
     const int64_t n_keys = plan->n_key_blocks * QKVI_KEY_BLOCK;
-    const int64_t dim_v = qkvi_round_up(p->head_dim_v, QKVI_PANEL);
-    pack->k = qkvi_cut(cutter, n_keys, (size_t)p->head_dim * sizeof(float));
-    pack->v = qkvi_cut(cutter, n_keys, (size_t)dim_v * sizeof(float));
+    pack->k = qkvi_cut(cutter, n_keys, (size_t)plan->k_depth * sizeof(float));
+    pack->v = qkvi_cut(cutter, n_keys, (size_t)plan->v_depth * sizeof(float));
     pack->v_finite = qkvi_cut(cutter, plan->n_key_blocks, sizeof(bool));
 }
 
@@ -99,13 +101,13 @@ void qkvi_forward_lay_out(const qkvi_problem *p, qkvi_cutter *cutter, qkvi_forwa
     plan->packs = qkvi_cut(cutter, plan->n_packs, sizeof *plan->packs);
     plan->slots = qkvi_cut(cutter, plan->n_threads, sizeof *plan->slots);
     for (int n = 0; n < plan->n_packs; n++)
-        lay_out_pack(p, cutter, plan, plan->packs ? &plan->packs[n] : &pack);
+        lay_out_pack(cutter, plan, plan->packs ? &plan->packs[n] : &pack);
     for (int n = 0; n < plan->n_threads; n++) {
         qkvi_forward_slot *to = plan->slots ? &plan->slots[n] : &slot;
         to->scratch = qkvi_cut(cutter, 1, sizeof *to->scratch);
         to->o_sum =
             qkvi_cut(cutter, plan->query_block, (size_t)plan->o_sum_row * sizeof *to->o_sum);
-        to->q = p->dtype == QKV_F32
+        to->q = p->dtype == QKV_F32 || plan->dp
                     ? NULL
                     : qkvi_cut(cutter, plan->query_block, (size_t)plan->q_row * sizeof *to->q);
     }

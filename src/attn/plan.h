@@ -6,7 +6,8 @@
  * the sums of o, rows (V + 16) 4; for each of min(threads, n_batch n_kv_heads) packed heads, with L
  * = len_k rounded up to 256,
  * 4 L (head_dim + V) + L / 256; V = head_dim_v rounded up to 32. For q of 16 bits, a thread has
- * rows of (head_dim rounded up to 16, and 16) 4 more.
+ * rows of (head_dim rounded up to 16, and 16) 4 more. In class dp it has not, and a packed head has
+ * 2 L (head_dim rounded up to 2, and V) + L / 256.
  */
 #ifndef QKVI_ATTN_PLAN_H
 #define QKVI_ATTN_PLAN_H
@@ -16,6 +17,11 @@
 #include "attn/sequence.h"
 #include "core/arena.h"
 #include "kernels/attend.h"
+
+/* Whether bf16 is computed in class dp, or converted to class f32: asked for, or where it is fast. */
+static inline bool qkvi_uses_dp(const qkvi_problem *p, bool fast) {
+    return p->dtype == QKV_BF16 && (p->arithmetic ? p->arithmetic == QKV_CLASS_DP : fast);
+}
 
 /* K and V of one head, ready for the kernel (kernels/attend.h). */
 typedef struct qkvi_packed {
@@ -28,7 +34,7 @@ typedef struct qkvi_packed {
 typedef struct qkvi_forward_slot {
     qkvi_attend_scratch *scratch;
     float *o_sum;
-    float *q; /* [query_block][q_row]: queries of 16 bits as floats; NULL for f32 */
+    float *q; /* [query_block][q_row]: queries of 16 bits as floats in class f32, or NULL */
 } qkvi_forward_slot;
 
 typedef struct qkvi_forward_plan {
@@ -45,6 +51,8 @@ typedef struct qkvi_forward_plan {
     int64_t n_key_blocks;   /* of a head, in a batch of len_k */
     int query_block;        /* rows */
     int64_t o_sum_row, q_row;
+    bool dp;
+    int64_t k_depth, v_depth; /* words of a key in packed K and V */
     /*
      * scale = k_factor * scale, with k_factor put into K by packing: the sign, and what keeps scale
      * log2 e normal.
@@ -64,7 +72,8 @@ static inline bool qkvi_forward_works(const qkvi_problem *p, bool lse) {
     return qkvi_rows_q(p) > 0 && p->heads_per_kv > 0 && (p->head_dim_v > 0 || lse);
 }
 
-void qkvi_forward_plan_make(const qkvi_problem *problem, int n_threads, qkvi_forward_plan *plan);
+void qkvi_forward_plan_make(const qkvi_problem *problem, int n_threads, bool dp,
+                            qkvi_forward_plan *plan);
 
 /* Do all threads share this head? */
 static inline bool qkvi_forward_shared(const qkvi_problem *p, const qkvi_forward_plan *plan,

@@ -13,6 +13,11 @@
  *
  *     k   [panel][head_dim][32 keys]               panel = (key - first_key) / 32
  *     v   [block][panel][256 keys][32 channels]    block = (key - first_key) / 256, panel = channel / 32
+ *
+ * In class dp a word is not a float but a pair of bf16, of neighbours along the depth, the first in
+ * its lower half: two channels of a key in k, two keys of a channel in v. Half as many words:
+ *
+ *     k   [panel][ceil(head_dim / 2)][32 keys]     v   [block][panel][128 pairs of keys][32 channels]
  */
 #ifndef QKVI_KERNELS_ATTEND_H
 #define QKVI_KERNELS_ATTEND_H
@@ -84,6 +89,8 @@ typedef struct qkvi_attend_scratch {
     float m[QKVI_QUERY_BLOCK];     /* the reference, in log2 units; -inf: no score above it yet */
     float shift[QKVI_QUERY_BLOCK]; /* m, or 0 for -inf */
     float l[QKVI_QUERY_BLOCK];     /* sum of p */
+    float l_dp[QKVI_QUERY_BLOCK];  /* class dp: sum of p as they were rounded */
+    float rounded[16 * 16];        /* 16 partial sums of those, of 16 rows */
     float alpha[QKVI_QUERY_BLOCK]; /* 2^(m before - m now), of this block of keys */
     int64_t begin[QKVI_QUERY_BLOCK], end[QKVI_QUERY_BLOCK]; /* filled by the caller: see below */
     qkvi_attend_tile tile[QKVI_ATTEND_TILES];
@@ -97,9 +104,10 @@ typedef struct qkvi_attend_scratch {
 
 typedef struct qkvi_attend {
     int64_t head_dim, head_dim_v;
-    int n_queries;  /* 1 ... QKVI_QUERY_BLOCK */
-    const float *q; /* rows of the caller's array */
-    int64_t q_row;
+    bool dp;       /* class dp: q is bf16, k and v are pairs */
+    int n_queries; /* 1 ... QKVI_QUERY_BLOCK */
+    const void *q; /* rows of the caller's array */
+    int64_t q_row; /* in elements */
     const float *k, *v;
     int64_t first_key;    /* of the packed ones, a multiple of 256 */
     const bool *v_finite; /* [block]: all of v that somebody sees is */

@@ -36,11 +36,11 @@ typedef struct qkvi_kernels {
                       int64_t a_col, const float *b, float *c, int64_t c_row, int add);
 
     /*
-     * Class dp: C[n_rows][n_cols] continues its chains by n_pairs steps of v_dp (tmpl/dp.h). Row i
-     * of A is pairs of bf16 from a + 2 i a_row on, at any address; b: one panel of pairs,
-     * [pair][32 columns].
+     * Class dp: C[n_rows][n_cols] continues its chains by A B, n elements deep, two at a step of
+     * v_dp (tmpl/dp.h). Row i of A is bf16 from a + i a_row on; b: one panel of pairs,
+     * [ceil(n / 2)][32 columns], the last one's upper halves 0 where n is odd.
      */
-    void (*dp_tile)(int n_rows, int n_cols, int64_t n_pairs, const uint16_t *a, int64_t a_row,
+    void (*dp_tile)(int n_rows, int n_cols, int64_t n, const uint16_t *a, int64_t a_row,
                     const uint32_t *b, float *c, int64_t c_row);
 
     /* The forward pass of a block of queries: attend.h. */
@@ -63,6 +63,16 @@ typedef struct qkvi_kernels {
                                          int64_t rows, const uint32_t *see, float *panels);
     void (*pack_keys[QKVI_N_DTYPES])(const void *x, int64_t x_stride, int64_t n, int64_t dim,
                                      const uint32_t *see, float *panels);
+
+    /*
+     * The same of bf16 for class dp, as pairs (kernels/attend.h): pack_channel_pairs [ceil(dim /
+     * 32)][rows / 2][32 channels], rows even, ceil(n / 2) of them filled; pack_key_pairs [ceil(n /
+     * 32)][ceil(dim / 2)][32 rows].
+     */
+    bool (*pack_channel_pairs)(const uint16_t *x, int64_t x_stride, int64_t n, int64_t dim,
+                               int64_t rows, const uint32_t *see, float *panels);
+    void (*pack_key_pairs)(const uint16_t *x, int64_t x_stride, int64_t n, int64_t dim,
+                           const uint32_t *see, float *panels);
 
     /* n rows of dim elements of a type to floats, and floats, times factor, to them: rounded once. */
     void (*load_rows[QKVI_N_DTYPES])(const void *x, int64_t x_stride, int64_t n, int64_t dim,

@@ -6,10 +6,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "check/layout.h"
 #include "check/oracle_row.h"
 #include "check/rules.h"
 
 static const double EPSILON = 0x1p-24;
+static const double LEAST_NORMAL = 0x1p-126;
 static const double UNDERFLOW_STEP = 0x1p-150; /* what rounding loses below the normal numbers */
 
 int oracle_sees(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i, int64_t j) {
@@ -22,6 +24,35 @@ typedef struct forward_run {
     row r;
     oracle_forward *out;
 } forward_run;
+
+/*
+ * Class dp: each weight is rounded by 2^-9 of itself, which moves their mean by at most as much of
+ * the greatest value; with dropout the sum that is divided by moves on its own. What falls below
+ * 2^-126 in a sum of products is lost.
+ */
+static void add_rounded_weights(const qkv_attention_desc *d, const row *r, int64_t n,
+                                oracle_forward *out) {
+    const bool drops = d->flags & QKV_SET_DROPOUT && d->dropout < 1;
+    const double lost = LEAST_NORMAL * (double)d->head_dim * fabs(rule_scale(d));
+    out->o_bound[n] += ((drops ? 0x1p-8 : 0x1p-9) + 2 * lost) * r->v_max;
+    out->o_bound[n] +=
+        LEAST_NORMAL * (double)(r->n_visible + 4) / (drops ? 1 - (double)d->dropout : 1);
+    out->lse_bound[n] += lost;
+}
+
+/* Subnormal operands of class dp are zeros. */
+static void flush_array(const qkv_attention_desc *d, char which, double *x) {
+    int64_t size[4];
+    layout_shape(d, which, size);
+    for (int64_t n = 0; n < size[0] * size[1] * size[2] * size[3]; n++)
+        if (fabs(x[n]) < LEAST_NORMAL) x[n] = 0;
+}
+
+static void flush(const qkv_attention_desc *d, operands *x) {
+    flush_array(d, 'q', x->q);
+    flush_array(d, 'k', x->k);
+    flush_array(d, 'v', x->v);
+}
 
 static void forward_row(const qkv_attention_desc *d, const operands *x, int64_t b, int64_t h,
                         int64_t i, void *argument) {
@@ -36,11 +67,13 @@ static void forward_row(const qkv_attention_desc *d, const operands *x, int64_t 
     out->o_bound[n] = EPSILON * (products + 4 * sqrt((double)r->n_visible) + 16) * r->v_max +
                       UNDERFLOW_STEP * (double)(r->n_visible + 4);
     out->lse_bound[n] = EPSILON * (products + 4 * (r->n_visible ? fabs(r->lse) : 0) + 16);
+    if (d->arithmetic == QKV_CLASS_DP) add_rounded_weights(d, r, n, out);
 }
 
 void oracle_forward_run(const qkv_attention_desc *d, const oracle_inputs *in, oracle_forward *out) {
     operands x = operands_new(d, in);
     forward_run run = { row_new(d), out };
+    if (d->arithmetic == QKV_CLASS_DP) flush(d, &x);
     for_each_row(d, &x, forward_row, &run);
     row_free(&run.r);
     operands_free(&x);

@@ -1,6 +1,7 @@
 /*
  * A step of class dp on every instruction set against its definition, written here in doubles and
  * rounded by hand, bit by bit (of NaNs the position): edge values in every place, then random bits.
+ * And the panels that steps are fed with.
  */
 #include <float.h>
 #include <math.h>
@@ -77,7 +78,7 @@ static void compare(const qkvi_kernels *k, const uint32_t *a, const uint32_t b[C
     memcpy(panel, b, sizeof panel);
     memcpy(rows, a, (size_t)k->mr * sizeof *a);
     memcpy(got, c, (size_t)k->mr * COLS * sizeof *got);
-    k->dp_tile(k->mr, COLS, 1, rows, 2, panel, got, COLS);
+    k->dp_tile(k->mr, COLS, 2, rows, 2, panel, got, COLS);
     for (int e = 0; e < k->mr * COLS; e++) {
         const float want = step(c[e], a[e / COLS], b[e % COLS]);
         if (bits_of(got[e]) == bits_of(want) || (isnan(got[e]) && isnan(want))) continue;
@@ -182,23 +183,24 @@ static void tiles_have_every_size(void **state) {
         rng r = { 21 };
         for (int rows = 1; rows <= k->mr; rows++)
             for (int cols = 1; cols <= COLS; cols++) {
-                const int depth = (int)rng_between(&r, 0, 9);
-                guarded ga = guarded_new((size_t)(rows * (2 * depth + 1)) * 2, true);
-                guarded gb = guarded_new((size_t)depth * COLS * 4, false);
+                const int depth = (int)rng_between(&r, 0, 9), pairs = (depth + 1) / 2;
+                guarded ga = guarded_new((size_t)(rows * depth) * 2, true);
+                guarded gb = guarded_new((size_t)pairs * COLS * 4, false);
                 guarded gc = guarded_new((size_t)(rows * cols) * 4, true);
                 uint16_t *a = (uint16_t *)ga.data;
                 uint32_t *b = (uint32_t *)gb.data;
                 float *c = gc.data, want[12 * COLS];
-                for (int e = 0; e < rows * (2 * depth + 1); e++) a[e] = (uint16_t)any_half(&r, 2);
-                for (int e = 0; e < depth * COLS; e++) b[e] = any_half(&r, 2) << 16 | 0x3F80;
+                for (int e = 0; e < rows * depth; e++) a[e] = (uint16_t)any_half(&r, 2);
+                for (int e = 0; e < pairs * COLS; e++)
+                    b[e] = any_half(&r, 2) | (e / COLS < depth / 2 ? any_half(&r, 2) << 16 : 0);
                 for (int e = 0; e < rows * cols; e++) want[e] = c[e] = any_float(&r, 2);
                 for (int e = 0; e < rows * cols; e++)
-                    for (int d = 0; d < depth; d++) {
-                        uint32_t pair;
-                        memcpy(&pair, a + e / cols * (2 * depth + 1) + 2 * d, sizeof pair);
-                        want[e] = step(want[e], pair, b[COLS * d + e % cols]);
+                    for (int d = 0; d < depth; d += 2) {
+                        const uint16_t *at = a + e / cols * depth + d;
+                        const uint32_t pair = at[0] | (d + 1 < depth ? (uint32_t)at[1] << 16 : 0);
+                        want[e] = step(want[e], pair, b[COLS * (d / 2) + e % cols]);
                     }
-                k->dp_tile(rows, cols, depth, a, 2 * depth + 1, b, c, cols);
+                k->dp_tile(rows, cols, depth, a, depth, b, c, cols);
                 assert_memory_equal(c, want, (size_t)(rows * cols) * sizeof *c);
                 guarded_free(&ga);
                 guarded_free(&gb);
@@ -207,12 +209,72 @@ static void tiles_have_every_size(void **state) {
     }
 }
 
+/* ---- Packing --------------------------------------------------------------------------------- */
+
+/* Rows that nobody sees hold NaN: nobody may look. Returns which are seen; NULL: all. */
+static const uint32_t *some(rng *r, uint16_t *x, int64_t n, int64_t stride, int64_t dim,
+                            uint32_t words[8]) {
+    if (rng_chance(r, 50)) return NULL;
+    for (int w = 0; w < 8; w++) words[w] = (uint32_t)rng_next(r);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t c = 0; !(words[i / 32] >> i % 32 & 1) && c < dim; c++)
+            x[i * stride + c] = 0x7FC0;
+    return words;
+}
+
+static uint32_t element(const uint16_t *x, int64_t n, int64_t stride, int64_t dim,
+                        const uint32_t *see, int64_t i, int64_t c) {
+    const bool there = i < n && c < dim && (!see || see[i / 32] >> i % 32 & 1);
+    return there ? x[i * stride + c] : 0;
+}
+
+/* Every word of the panels by their definition, and rows read exactly. */
+static void panels_are_their_definition(void **state) {
+    (void)state;
+    const qkvi_kernels *k;
+    for (int t = 0; (k = qkvi_kernels_at(t)); t++) {
+        rng r = { 22 };
+        for (int round = 0; round < 300; round++) {
+            const int64_t n = rng_between(&r, 1, 200), dim = rng_between(&r, 1, 130);
+            const int64_t stride = dim + rng_between(&r, 0, 3), depth = (dim + 1) / 2;
+            const int64_t elems = (n - 1) * stride + dim, strips = (dim + 31) / 32;
+            guarded gx = guarded_new((size_t)elems * 2, round % 2);
+            guarded gk = guarded_new((size_t)((n + 31) / 32 * depth * 32) * 4, true);
+            guarded gv = guarded_new((size_t)(strips * 128 * 32) * 4, true);
+            uint16_t *x = (uint16_t *)gx.data;
+            for (int64_t e = 0; e < elems; e++) x[e] = (uint16_t)any_half(&r, 2);
+            uint32_t words[8], *keys = gk.data, *values = gv.data;
+            const uint32_t *see = some(&r, x, n, stride, dim, words);
+            const bool finite = k->pack_channel_pairs(x, stride, n, dim, 256, see, gv.data);
+            assert_true(finite);
+            k->pack_key_pairs(x, stride, n, dim, see, gk.data);
+            for (int64_t j = 0; j < (n + 31) / 32 * 32; j++)
+                for (int64_t c = 0; c < dim; c += 2) {
+                    const uint32_t want = element(x, n, stride, dim, see, j, c) |
+                                          element(x, n, stride, dim, see, j, c + 1) << 16;
+                    assert_int_equal(keys[(j / 32 * depth + c / 2) * 32 + j % 32], want);
+                }
+            for (int64_t j = 0; j < n; j += 2)
+                for (int64_t c = 0; c < strips * 32; c++) {
+                    const uint32_t want = element(x, n, stride, dim, see, j, c) |
+                                          element(x, n, stride, dim, see, j + 1, c) << 16;
+                    assert_int_equal(values[(c / 32 * 128 + j / 2) * 32 + c % 32], want);
+                }
+            const int64_t row = rng_between(&r, 0, n - 1);
+            if (!see || see[row / 32] >> row % 32 & 1) {
+                x[row * stride + dim - 1] = 0xFF80;
+                assert_false(k->pack_channel_pairs(x, stride, n, dim, 256, see, gv.data));
+            }
+            guarded_free(&gx), guarded_free(&gk), guarded_free(&gv);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_step_is_its_definition),
-        cmocka_unit_test(edges_meet),
-        cmocka_unit_test(a_sum_is_small_after_rounding),
-        cmocka_unit_test(tiles_have_every_size),
+        cmocka_unit_test(a_step_is_its_definition),      cmocka_unit_test(edges_meet),
+        cmocka_unit_test(a_sum_is_small_after_rounding), cmocka_unit_test(tiles_have_every_size),
+        cmocka_unit_test(panels_are_their_definition),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

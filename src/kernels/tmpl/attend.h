@@ -13,6 +13,7 @@
 #define QKVI_TMPL_ATTEND_H
 
 #include "kernels/tmpl/attend_scores.h"
+#include "kernels/tmpl/dp.h"
 #include "kernels/tmpl/dropout.h"
 
 /* ---- Softmax: steps 4 to 6 ------------------------------------------------------------------- */
@@ -46,23 +47,68 @@ V_INLINE vf attend_exp_row(float *s, uint32_t panels, vf c, vf m, const attend_k
     return vf_add(sum0, sum1);
 }
 
-static void attend_exp_rows(const attend *a, int from, int to, float factor) {
+/*
+ * The same in class dp, where weights are rounded to bf16 after they were summed: the pair of keys
+ * j, j + 1 becomes word j / 2 of the row, over scores that have been read. They are summed once
+ * more as they are then: 16 partial sums.
+ */
+V_INLINE vf dp_exp_row(float *s, uint32_t panels, vf c, vf m, const attend_kind kind,
+                       float *rounded) {
+    vf sum0 = vf_set1(0), sum1 = sum0, sum = sum0;
+    while (panels) {
+        const attend_run run = attend_next_run(&panels);
+        V_UNROLL_BY(2) for (int j = run.from; j < run.to; j += 32) {
+            const vf x0 = vf_load(s + j), x1 = vf_load(s + j + 16);
+            const vf p0 = dp_exp2_below_128(attend_exponent(x0, c, m, kind));
+            const vf p1 = dp_exp2_below_128(attend_exponent(x1, c, m, kind));
+            sum = v_dp(sum, dp_store((uint16_t *)s + j, p0, p1), vi_set1(DP_ONES));
+            sum0 = vf_add(sum0, p0);
+            sum1 = vf_add(sum1, p1);
+        }
+    }
+    vf_store(rounded, sum);
+    return vf_add(sum0, sum1);
+}
+
+V_INLINE void attend_exp_rows_of(const bool dp, const attend_kind kind, const attend *a, int from,
+                                 int to, float factor) {
     qkvi_attend_scratch *w = a->scratch;
     const vf c = vf_set1(factor);
     for (int i = from; i < to; i++) {
         const uint32_t panels = w->tile[i / V_MR].panels;
-        vf sum = vf_set1(0);
-        if (panels) {
-            float *s = w->s + i * QKVI_SCORE_ROW;
-            const vf m = vf_set1(w->shift[i]);
-            if (attend_edits(a))
-                sum = attend_exp_row(s, panels, c, m, ATTEND_FINISHED);
-            else if (fabsf(w->shift[i]) < ATTEND_LARGE)
-                sum = attend_exp_row(s, panels, c, m, ATTEND_RAW);
-            else
-                sum = attend_exp_row(s, panels, c, m, ATTEND_RAW_LARGE);
-        }
-        vf_store(w->sum + 16 * i, sum);
+        float *s = w->s + i * QKVI_SCORE_ROW;
+        const vf m = vf_set1(w->shift[i]);
+        vf_store(w->sum + 16 * i, dp ? dp_exp_row(s, panels, c, m, kind, w->rounded + i % 16 * 16)
+                                     : attend_exp_row(s, panels, c, m, kind));
+    }
+}
+
+/* Each a function of its own, or there are not enough registers for the constants of all. */
+#define ATTEND_EXP(name, dp, kind)                                                                 \
+    static __attribute__((noinline)) void name(const attend *a, int from, int to, float factor) {  \
+        attend_exp_rows_of(dp, kind, a, from, to, factor);                                         \
+    }
+ATTEND_EXP(attend_exp_raw, false, ATTEND_RAW)
+ATTEND_EXP(attend_exp_large, false, ATTEND_RAW_LARGE)
+ATTEND_EXP(attend_exp_finished, false, ATTEND_FINISHED)
+ATTEND_EXP(dp_exp_raw, true, ATTEND_RAW)
+ATTEND_EXP(dp_exp_large, true, ATTEND_RAW_LARGE)
+ATTEND_EXP(dp_exp_finished, true, ATTEND_FINISHED)
+static void (*const attend_exp_of[2][3])(const attend *, int, int, float) = {
+    { attend_exp_raw, attend_exp_large, attend_exp_finished },
+    { dp_exp_raw, dp_exp_large, dp_exp_finished }
+};
+
+V_INLINE attend_kind attend_kind_of(const attend *a, int i) {
+    if (attend_edits(a)) return ATTEND_FINISHED;
+    return fabsf(a->scratch->shift[i]) < ATTEND_LARGE ? ATTEND_RAW : ATTEND_RAW_LARGE;
+}
+
+static void attend_exp_rows(const attend *a, int from, int to, float factor) {
+    for (int i = from, next; i < to; i = next) {
+        const attend_kind kind = attend_kind_of(a, i);
+        for (next = i + 1; next < to && attend_kind_of(a, next) == kind;) next++;
+        attend_exp_of[a->dp][kind](a, i, next, factor);
     }
 }
 
@@ -102,10 +148,20 @@ static void attend_softmax(const attend *a) {
         vf_store(w->shift + g, attend_shift(m));
         attend_exp_rows(a, g, end, factor);
         vf_store(w->l + g, vf_fma(vf_load(w->l + g), alpha, vf_sum_rows(w->sum + 16 * g)));
+        if (a->dp)
+            vf_store(w->l_dp + g, vf_fma(vf_load(w->l_dp + g), alpha, vf_sum_rows(w->rounded)));
     }
 }
 
 /* ---- Dropout --------------------------------------------------------------------------------- */
+
+/* n pairs of weights of row i from key j on, likewise; n a multiple of 16. */
+static void dp_drop_row(const qkvi_dropout *d, int64_t i, int64_t j, int n, float *p) {
+    for (int e = 0; e < n; e += 16) {
+        uint32_t kept = dropout_bits(d, i, j + 2 * e);
+        for (int w = e; w < e + 16; w++, kept >>= 2) dp_keep(p + w, kept & 3);
+    }
+}
 
 /* Dropped weights become 0, after their sum; where a value is not finite they are left out. */
 static void attend_drop(const attend *a, int64_t key0) {
@@ -115,8 +171,10 @@ static void attend_drop(const attend *a, int64_t key0) {
         tile->partial |= tile->panels != 0;
         for (uint32_t panels = tile->panels; panels;) {
             const attend_run run = attend_next_run(&panels);
-            dropout_row(a->dropout, i, key0 + run.from, run.to - run.from,
-                        w->s + i * QKVI_SCORE_ROW + run.from);
+            const int64_t key = key0 + run.from;
+            const int n = (run.to - run.from) >> a->dp;
+            (a->dp ? dp_drop_row : dropout_row)(a->dropout, i, key, n,
+                                                w->s + i * QKVI_SCORE_ROW + (run.from >> a->dp));
         }
     }
 }
@@ -124,18 +182,24 @@ static void attend_drop(const attend *a, int64_t key0) {
 /* ---- Values: step 7 -------------------------------------------------------------------------- */
 
 /*
- * O = fma(O, alpha, P V) for R rows and 32 channels, over the keys of the panels that lie in `in`.
+ * O = fma(O, alpha, P V) for R rows and 32 channels, over the keys of the panels that lie in `in`;
+ * in class dp its ends are even.
  */
-V_INLINE void attend_value_tile(const int R, const float *p, uint32_t panels, attend_run in,
-                                const float *v, const float *alpha, float *o, int64_t o_row,
-                                bool begin, tile_ahead ahead) {
+V_INLINE void attend_value_tile(const bool dp, const int R, const float *p, uint32_t panels,
+                                attend_run in, const float *v, const float *alpha, float *o,
+                                int64_t o_row, bool begin, tile_ahead ahead) {
     for (int at = 0; at < 32; at += 16 * V_NV) {
         vf c[V_MR][V_NV];
         tile_zero(c);
         for (uint32_t left = panels; left;) {
             const attend_run run = attend_clip(attend_next_run(&left), in);
-            tile_product_ahead(R, run.to - run.from, p + run.from, QKVI_SCORE_ROW, 1,
-                               v + 32 * run.from + at, c, true, ahead);
+            if (dp)
+                dp_product(R, run.to - run.from, p + run.from / 2,
+                           QKVI_SCORE_ROW * (int64_t)sizeof *p,
+                           (const uint32_t *)v + 16 * run.from + at, c, ahead);
+            else
+                tile_product_ahead(R, run.to - run.from, p + run.from, QKVI_SCORE_ROW, 1,
+                                   v + 32 * run.from + at, c, true, ahead);
         }
         V_UNROLL(12) for (int r = 0; r < R; r++) {
             const vf x = vf_set1(alpha[r]);
@@ -151,18 +215,43 @@ V_INLINE void attend_value_tile(const int R, const float *p, uint32_t panels, at
     static void attend_values_##R(const float *p, uint32_t panels, attend_run in, const float *v,  \
                                   const float *alpha, float *o, int64_t o_row, bool begin,         \
                                   tile_ahead ahead) {                                              \
-        attend_value_tile(R, p, panels, in, v, alpha, o, o_row, begin, ahead);                     \
+        attend_value_tile(false, R, p, panels, in, v, alpha, o, o_row, begin, ahead);              \
+    }                                                                                              \
+    static void dp_values_##R(const float *p, uint32_t panels, attend_run in, const float *v,      \
+                              const float *alpha, float *o, int64_t o_row, bool begin,             \
+                              tile_ahead ahead) {                                                  \
+        attend_value_tile(true, R, p, panels, in, v, alpha, o, o_row, begin, ahead);               \
     }
 TILE_EACH(ATTEND_VALUES)
 #define ATTEND_VALUES_NAME(R) attend_values_##R,
-static void (*const attend_values_of[])(const float *, uint32_t, attend_run, const float *,
-                                        const float *, float *, int64_t, bool,
-                                        tile_ahead) = { NULL, TILE_EACH(ATTEND_VALUES_NAME) };
+#define DP_VALUES_NAME(R)     dp_values_##R,
+static void (*const attend_values_of[2][V_MR + 1])(
+    const float *, uint32_t, attend_run, const float *, const float *, float *, int64_t, bool,
+    tile_ahead) = { { NULL, TILE_EACH(ATTEND_VALUES_NAME) }, { NULL, TILE_EACH(DP_VALUES_NAME) } };
 
 /* Which of the 32 keys from j on take part in the sum of values of row i. */
 V_INLINE uint32_t attend_takes(const attend *a, int i, int64_t j) {
     const uint32_t see = attend_sees(a, i, j);
     return see && a->dropout ? see & dropout_bits(a->dropout, i, j) : see;
+}
+
+/* c + P V over those of 32 keys that take part. */
+V_INLINE vf attend_selected(uint32_t take, const float *p, const float *v, vf c) {
+    for (; take; take &= take - 1) {
+        const int key = __builtin_ctz(take);
+        c = vf_fma(vf_set1(p[key]), vf_load(v + 32 * key), c);
+    }
+    return c;
+}
+
+/* The same of pairs: of one that takes part by half, the other half is a zero. */
+V_INLINE vf dp_selected(uint32_t take, const float *p, const float *v, vf c) {
+    for (int pair = 0; take; pair++, take >>= 2) {
+        if (!(take & 3)) continue;
+        const vi half = vi_set1((int32_t)dp_half(take));
+        c = v_dp(c, dp_set1(p + pair), vi_and(dp_load(v + 32 * pair), half));
+    }
+    return c;
 }
 
 /* The same for one row, over the keys of the panels that take part. */
@@ -173,10 +262,11 @@ static void attend_values_selected(const attend *a, int i, int64_t key0, uint32_
         vf c = vf_set1(0);
         for (uint32_t left = panels; left; left &= left - 1) {
             const int first = 32 * __builtin_ctz(left);
-            for (uint32_t see = attend_takes(a, i, key0 + first); see; see &= see - 1) {
-                const int key = first + __builtin_ctz(see);
-                c = vf_fma(vf_set1(p[key]), vf_load(v + key * 32 + at), c);
-            }
+            const uint32_t take = attend_takes(a, i, key0 + first);
+            if (a->dp)
+                c = dp_selected(take, p + first / 2, v + 16 * first + at, c);
+            else
+                c = attend_selected(take, p + first, v + 32 * first + at, c);
         }
         if (!begin) c = vf_fma(vf_load(o + at), vf_set1(a->scratch->alpha[i]), c);
         vf_store(o + at, c);
@@ -190,18 +280,19 @@ static void attend_values(const attend *a, int64_t key0, int64_t end) {
     const bool last_block = key0 + QKVI_KEY_BLOCK >= end;
     tile_ahead ahead = attend_next_keys(a, key0, end);
     for (int64_t d = 0; d < a->head_dim_v; d += 32) {
-        const float *v = block + d * QKVI_KEY_BLOCK;
+        const float *v = block + (d * QKVI_KEY_BLOCK >> a->dp);
         for (int i = 0; i < a->n_queries; i += V_MR) {
             const qkvi_attend_tile *tile = &w->tile[i / V_MR];
             if (!tile->panels) continue;
             const int rows = attend_rows(a, i);
             float *o = a->o_sum + i * a->o_sum_row + d;
             if (finite || !tile->partial) {
-                const attend_run in = attend_within(w->begin[i], w->end[i + rows - 1], key0);
-                const int64_t n = attend_depth(tile->panels, in);
+                attend_run in = attend_within(w->begin[i], w->end[i + rows - 1], key0);
+                if (a->dp) in.from -= in.from % 2, in.to += in.to % 2; /* others have weight 0 */
+                const int64_t n = attend_depth(tile->panels, in) >> a->dp;
                 if (last_block) ahead = attend_fetch(w, n);
-                attend_values_of[rows](w->s + i * QKVI_SCORE_ROW, tile->panels, in, v, w->alpha + i,
-                                       o, a->o_sum_row, !tile->started, ahead);
+                attend_values_of[a->dp][rows](w->s + i * QKVI_SCORE_ROW, tile->panels, in, v,
+                                              w->alpha + i, o, a->o_sum_row, !tile->started, ahead);
                 ahead.at += ahead.step * n * (2 / V_NV);
             } else {
                 for (int r = 0; r < rows; r++)
@@ -221,22 +312,29 @@ static void attend_begin(const attend *a) {
     for (int i = 0; i < end; i += 16) {
         vf_store(w->m + i, vf_set1(-INFINITY));
         vf_store(w->l + i, vf_set1(0));
+        vf_store(w->l_dp + i, vf_set1(0));
     }
     /* rows that only fill the last group */
     attend_no_max(w, (a->n_queries + V_TOPS - 1) / V_TOPS * V_TOPS, end);
-    for (int i = a->n_queries; i < end; i++) vf_store(w->sum + 16 * i, vf_set1(0));
+    for (int i = a->n_queries; i < end; i++) {
+        vf_store(w->sum + 16 * i, vf_set1(0));
+        vf_store(w->rounded + i % 16 * 16, vf_set1(0));
+    }
     for (int t = 0; t * V_MR < a->n_queries; t++) w->tile[t].started = false;
 }
 
-/*
- * Step 8: the sink is a last block of one score and no value. m and l of 16 rows become those with
- * it; returns alpha.
- */
-V_INLINE vf attend_sink(bool edits, float sink, vf *m, vf *l) {
+/* Step 8: the sink is a last block of one score and no value. m and alpha of 16 rows become its. */
+V_INLINE vf attend_sink_weight(bool edits, float sink, vf *m, vf *alpha) {
     const vf u = vf_set1(edits ? sink : sink * ATTEND_LOG2E);
-    const vf alpha = attend_raise(edits, u, m);
+    *alpha = attend_raise(edits, u, m);
     const vf to_log2 = vf_set1(edits ? ATTEND_LOG2E : 1);
-    const vf p = vf_exp2_below_128(vf_mul(vf_sub(u, attend_shift(*m)), to_log2));
+    return vf_exp2_below_128(vf_mul(vf_sub(u, attend_shift(*m)), to_log2));
+}
+
+/* And l; returns alpha. */
+V_INLINE vf attend_sink(bool edits, float sink, vf *m, vf *l) {
+    vf alpha;
+    const vf p = attend_sink_weight(edits, sink, m, &alpha);
     *l = vf_fma(*l, alpha, p);
     return alpha;
 }
@@ -278,9 +376,14 @@ static void attend_finish(const attend *a) {
     for (int g = 0; g < a->n_queries; g += 16) {
         float lse[16], sums[16], alphas[16];
         vf l = vf_load(w->l + g), m = vf_load(w->m + g), alpha = vf_set1(1);
-        if (a->has_sink) alpha = attend_sink(attend_edits(a), a->sink, &m, &l);
+        vf sum = a->dp ? vf_load(w->l_dp + g) : l; /* what o is divided by */
+        if (a->has_sink) {
+            const vf p = attend_sink_weight(attend_edits(a), a->sink, &m, &alpha);
+            l = vf_fma(l, alpha, p);
+            sum = vf_fma(sum, alpha, p);
+        }
         vf_storeu(alphas, alpha);
-        vf_storeu(sums, a->dropout ? vf_mul(l, vf_set1(a->dropout->kept)) : l);
+        vf_storeu(sums, a->dropout ? vf_mul(sum, vf_set1(a->dropout->kept)) : sum);
         vf_storeu(lse, attend_lse(attend_edits(a), m, l));
         for (int i = g; i < g + 16 && i < a->n_queries; i++) {
             if (w->m[i] == -INFINITY && w->l[i] == 0)

@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "kernels/attend.h"
+#include "kernels/tmpl/dp.h"
 #include "kernels/tmpl/gemm_tile.h"
 #include "kernels/tmpl/mask_bits.h"
 
@@ -110,14 +111,23 @@ static bool attend_sees_any(const attend *a, int i) {
     return false;
 }
 
-/* ---- What comes next ------------------------------------------------------------------------- */
+/* ---- Words of k and v: kernels/attend.h ------------------------------------------------------ */
+
+/* Of a key in its panel. */
+V_INLINE int64_t attend_k_words(const attend *a) { return (a->head_dim + a->dp) >> a->dp; }
+
+V_INLINE const float *attend_k(const attend *a, int64_t key) {
+    return a->k + (key - a->first_key) * attend_k_words(a);
+}
 
 /* The channel panels of the block of keys from key0 on. */
 V_INLINE const float *attend_v(const attend *a, int64_t key0) {
-    return a->v + (key0 - a->first_key) * qkvi_round_up(a->head_dim_v, 32);
+    return a->v + ((key0 - a->first_key) * qkvi_round_up(a->head_dim_v, 32) >> a->dp);
 }
 
-/* n floats from p on, spread over so many steps of products. */
+/* ---- What comes next ------------------------------------------------------------------------- */
+
+/* n words from p on, spread over so many steps of products. */
 V_INLINE tile_ahead attend_ahead(const float *p, int64_t n, int64_t steps) {
     return (tile_ahead){ (const char *)p, steps ? (4 * n + steps - 1) / steps : 0 };
 }
@@ -142,8 +152,8 @@ V_INLINE tile_ahead attend_next_keys(const attend *a, int64_t key0, int64_t end)
     const int64_t n = end - next < QKVI_KEY_BLOCK ? end - next : QKVI_KEY_BLOCK;
     const int64_t n_tiles = (a->n_queries + V_MR - 1) / V_MR * ((a->head_dim_v + 31) / 32);
     if (n <= 0) return attend_ahead(a->k, 0, 1);
-    return attend_ahead(a->k + (next - a->first_key) * a->head_dim, n * a->head_dim,
-                        n_tiles * QKVI_KEY_BLOCK * (2 / V_NV));
+    return attend_ahead(attend_k(a, next), n * attend_k_words(a),
+                        n_tiles * (QKVI_KEY_BLOCK >> a->dp) * (2 / V_NV));
 }
 
 /* ---- Maxima of rows -------------------------------------------------------------------------- */
@@ -203,14 +213,18 @@ V_INLINE vf attend_end_of(vf c, const mask_sight *sight, int r, int at, vf scale
 }
 
 /* R rows times the panel of keys, stored. */
-V_INLINE void attend_score_tile(const int R, const attend *a, int i, const float *panel, float *s,
-                                float *max, attend_end end, const mask_sight *sight, bool begin,
-                                tile_ahead ahead) {
+V_INLINE void attend_score_tile(const bool dp, const int R, const attend *a, int i,
+                                const float *panel, float *s, float *max, attend_end end,
+                                const mask_sight *sight, bool begin, tile_ahead ahead) {
     for (int at = 0; at < 32; at += 16 * V_NV) {
         vf c[V_MR][V_NV];
         tile_zero(c);
-        tile_product_ahead(R, a->head_dim, a->q + i * a->q_row, a->q_row, 1, panel + at, c, true,
-                           ahead);
+        if (dp)
+            dp_product(R, a->head_dim, (const uint16_t *)a->q + i * a->q_row, 2 * a->q_row,
+                       (const uint32_t *)panel + at, c, ahead);
+        else
+            tile_product_ahead(R, a->head_dim, (const float *)a->q + i * a->q_row, a->q_row, 1,
+                               panel + at, c, true, ahead);
         if (end == ATTEND_HIDE) {
             V_UNROLL(12) for (int r = 0; r < R; r++) {
                 V_UNROLL(2)
@@ -267,13 +281,19 @@ V_INLINE vf attend_edit_row(const attend *a, int i, int64_t j, uint32_t see, flo
     static void attend_scores_##R(const attend *a, int i, const float *panel, float *s,            \
                                   float *max, attend_end end, const mask_sight *sight, bool begin, \
                                   tile_ahead ahead) {                                              \
-        attend_score_tile(R, a, i, panel, s, max, end, sight, begin, ahead);                       \
+        attend_score_tile(false, R, a, i, panel, s, max, end, sight, begin, ahead);                \
+    }                                                                                              \
+    static void dp_scores_##R(const attend *a, int i, const float *panel, float *s, float *max,    \
+                              attend_end end, const mask_sight *sight, bool begin,                 \
+                              tile_ahead ahead) {                                                  \
+        attend_score_tile(true, R, a, i, panel, s, max, end, sight, begin, ahead);                 \
     }
 TILE_EACH(ATTEND_SCORES)
 #define ATTEND_SCORES_NAME(R) attend_scores_##R,
-static void (*const attend_scores_of[])(const attend *, int, const float *, float *, float *,
-                                        attend_end, const mask_sight *, bool,
-                                        tile_ahead) = { NULL, TILE_EACH(ATTEND_SCORES_NAME) };
+#define DP_SCORES_NAME(R)     dp_scores_##R,
+static void (*const attend_scores_of[2][V_MR + 1])(
+    const attend *, int, const float *, float *, float *, attend_end, const mask_sight *, bool,
+    tile_ahead) = { { NULL, TILE_EACH(ATTEND_SCORES_NAME) }, { NULL, TILE_EACH(DP_SCORES_NAME) } };
 
 /* What is to be done with a tile whose rows see it so; dense: sight has the additive mask. */
 V_INLINE attend_end attend_end_for(const attend *a, const mask_sight *sight, bool dense) {
@@ -301,9 +321,8 @@ static void attend_scores_tile(const attend *a, int i, int64_t key0, int64_t j, 
     const bool begin = tile->panels == 0;
     tile->panels |= 1u << panel;
     tile->partial |= sight.all != UINT32_MAX;
-    attend_scores_of[rows](a, i, a->k + (j - a->first_key) * a->head_dim, s, max, end, &sight,
-                           begin, *ahead);
-    ahead->at += ahead->step * a->head_dim * (2 / V_NV);
+    attend_scores_of[a->dp][rows](a, i, attend_k(a, j), s, max, end, &sight, begin, *ahead);
+    ahead->at += ahead->step * attend_k_words(a) * (2 / V_NV);
     if (end != ATTEND_EDIT) return;
     vf top[V_MR];
     for (int r = 0; r < rows; r++)
@@ -315,7 +334,7 @@ static void attend_scores_tile(const attend *a, int i, int64_t key0, int64_t j, 
 static void attend_scores(const attend *a, int64_t key0, int64_t from, int64_t to) {
     const int64_t n_tiles = (a->n_queries + V_MR - 1) / V_MR * ((to - from + 31) / 32);
     tile_ahead ahead = attend_ahead(attend_v(a, key0), attend_v(a, to) - attend_v(a, key0),
-                                    n_tiles * a->head_dim * (2 / V_NV));
+                                    n_tiles * attend_k_words(a) * (2 / V_NV));
     for (int64_t j = from; j < to; j += 32)
         for (int i = 0; i < a->n_queries; i += V_MR) {
             const int last = i + attend_rows(a, i) - 1;

@@ -23,6 +23,7 @@
 #include "kernels/tmpl/gemm_tile.h"
 
 #define DP_LEAST_NORMAL 1.17549435e-38f
+#define DP_ONES         0x3F803F80 /* a pair */
 
 #ifndef V_HAS_DP
 
@@ -64,19 +65,77 @@ V_INLINE vi dp_set1(const void *p) {
     return vi_set1(pair);
 }
 
+/* Stores floats rounded to bf16, sixteen and the next sixteen, and returns their pairs. */
+#ifndef V_HAS_DP
+V_INLINE vi dp_store(uint16_t *p, vf x0, vf x1) {
+    vf_storeu_bf16(p, x0);
+    vf_storeu_bf16(p + 16, x1);
+    return dp_load(p);
+}
+#endif
+
+/* Of a pair the first element (bit 0), the second (bit 1), or both. */
+V_INLINE uint32_t dp_half(uint32_t bits) {
+    return (bits & 1 ? 0xFFFFu : 0) | (bits & 2 ? 0xFFFF0000u : 0);
+}
+
+/* The others become 0. */
+V_INLINE void dp_keep(void *p, uint32_t bits) {
+    uint32_t pair;
+    memcpy(&pair, p, sizeof pair);
+    pair &= dp_half(bits);
+    memcpy(p, &pair, sizeof pair);
+}
+
 /*
- * c continues its chains by n steps of A B, for R rows and V_NV vectors of columns. Row i of A is
- * pairs from a + i a_row bytes on, at any address; row k of B is b[32 * k ...]. The pointers are
- * those of tile_product_ahead. Of the model there is nothing to keep in registers: chain by chain.
+ * 2^x like vf_exp2_below_128, by degree 5: 1.6e-7 is nothing where 2^-9 follows, and lse, whose
+ * sum is not rounded to bf16, is nearly as exact as with degree 6.
+ */
+V_INLINE vf dp_exp2_below_128(vf x) {
+    const vf n = vf_round(x);
+    const vf f = vf_sub(x, n);
+    vf p = vf_set1(1.326472731e-03f);
+    p = vf_fma(p, f, vf_set1(9.671512991e-03f));
+    p = vf_fma(p, f, vf_set1(5.550733581e-02f));
+    p = vf_fma(p, f, vf_set1(2.402224243e-01f));
+    p = vf_fma(p, f, vf_set1(6.931470037e-01f));
+    p = vf_fma(p, f, vf_set1(1.0f));
+    return vf_scale_if(vm_nlt(x, vf_set1(-126.0f)), p, n);
+}
+
+/* An element and a zero. */
+V_INLINE vi dp_set1_half(const void *p) {
+    uint16_t half;
+    memcpy(&half, p, sizeof half);
+    return vi_set1(half);
+}
+
+/*
+ * c continues its chains by a depth of n elements of A B, for R rows and V_NV vectors of columns.
+ * Row i of A is elements from a + i a_row bytes on, at any address; row k of B is b[32 * k ...],
+ * its last pair half of zeros where n is odd: then nothing beyond A's last element is read. The
+ * pointers are those of tile_product_ahead. Of the model there is nothing to keep in registers.
  */
 #ifdef V_HAS_DP
+V_INLINE void dp_last(const int R, const char *a0, int64_t a_row, const uint32_t *b,
+                      vf c[V_MR][V_NV]) {
+    const char *a3 = a0 + 3 * a_row, *a6 = a0 + 6 * a_row, *a9 = a0 + 9 * a_row;
+    vi row[V_NV];
+    V_UNROLL(2) for (int v = 0; v < V_NV; v++) row[v] = dp_load(b + 16 * v);
+    V_UNROLL(12) for (int i = 0; i < R; i++) {
+        const char *third = (i < 3 ? a0 : i < 6 ? a3 : i < 9 ? a6 : a9) + i % 3 * a_row;
+        const vi x = dp_set1_half(third);
+        V_UNROLL(2) for (int v = 0; v < V_NV; v++) c[i][v] = v_dp(c[i][v], x, row[v]);
+    }
+}
+
 V_INLINE void dp_product(const int R, int64_t n, const void *a, int64_t a_row, const uint32_t *b,
                          vf c[V_MR][V_NV], tile_ahead ahead) {
     const char *a0 = a, *a3 = a0 + 3 * a_row, *a6 = a0 + 6 * a_row, *a9 = a0 + 9 * a_row;
-    V_UNROLL_BY(1) for (int64_t k = 0; k < n; k++) {
+    V_UNROLL_BY(2) for (int64_t k = 0; k < n / 2; k++) {
         vi row[V_NV];
         V_UNROLL(2) for (int v = 0; v < V_NV; v++) row[v] = dp_load(b + 16 * v);
-        if (ahead.step) v_prefetch(ahead.at), ahead.at += ahead.step;
+        v_prefetch(ahead.at), ahead.at += ahead.step;
         V_UNROLL(12) for (int i = 0; i < R; i++) {
             const char *third = i < 3 ? a0 : i < 6 ? a3 : i < 9 ? a6 : a9;
             const vi x = dp_set1(third + i % 3 * a_row);
@@ -84,6 +143,7 @@ V_INLINE void dp_product(const int R, int64_t n, const void *a, int64_t a_row, c
         }
         a0 += 4, a3 += 4, a6 += 4, a9 += 4, b += 32;
     }
+    if (n % 2) dp_last(R, a0, a_row, b, c);
 }
 #else
 static void dp_product(int R, int64_t n, const void *a, int64_t a_row, const uint32_t *b,
@@ -91,10 +151,12 @@ static void dp_product(int R, int64_t n, const void *a, int64_t a_row, const uin
     (void)ahead;
     for (int i = 0; i < R; i++)
         for (int v = 0; v < V_NV; v++) {
-            const char *pair = (const char *)a + i * a_row;
+            const char *at = (const char *)a + i * a_row;
             vf sum = c[i][v];
-            for (int64_t k = 0; k < n; k++)
-                sum = v_dp(sum, dp_set1(pair + 4 * k), dp_load(b + 32 * k + 16 * v));
+            for (int64_t k = 0; k < n; k += 2) {
+                const vi x = k + 1 < n ? dp_set1(at + 2 * k) : dp_set1_half(at + 2 * k);
+                sum = v_dp(sum, x, dp_load(b + 16 * k + 16 * v));
+            }
             c[i][v] = sum;
         }
 }
@@ -112,7 +174,8 @@ V_INLINE void dp_rows(const int R, int n_cols, int64_t n, const uint16_t *a, int
                 if (left > 0) x[i][v] = left >= 16 ? vf_loadu(from) : vf_load_n(from, left);
             }
         }
-        dp_product(R, n, a, a_row * (int64_t)sizeof *a, b + j, x, (tile_ahead){ NULL, 0 });
+        dp_product(R, n, a, a_row * (int64_t)sizeof *a, b + j, x,
+                   (tile_ahead){ (const char *)a, 0 });
         V_UNROLL(12) for (int i = 0; i < R; i++) {
             V_UNROLL(2)
             for (int v = 0; v < V_NV; v++)
@@ -122,11 +185,11 @@ V_INLINE void dp_rows(const int R, int n_cols, int64_t n, const uint16_t *a, int
 }
 
 /* table.h */
-static void dp_tile(int n_rows, int n_cols, int64_t n_pairs, const uint16_t *a, int64_t a_row,
+static void dp_tile(int n_rows, int n_cols, int64_t n, const uint16_t *a, int64_t a_row,
                     const uint32_t *b, float *c, int64_t c_row) {
     switch (n_rows) {
 #define DP_CASE(R)                                                                                 \
-    case R: dp_rows(R, n_cols, n_pairs, a, a_row, b, c, c_row); return;
+    case R: dp_rows(R, n_cols, n, a, a_row, b, c, c_row); return;
         TILE_EACH(DP_CASE)
 #undef DP_CASE
     default: return;

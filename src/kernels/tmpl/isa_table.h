@@ -9,6 +9,7 @@
 #include "kernels/tmpl/dp.h"
 #include "kernels/tmpl/gemm_tile.h"
 #include "kernels/tmpl/pack.h"
+#include "kernels/tmpl/pack_dp.h"
 
 #include "kernels/tmpl/attend.h"
 #include "kernels/tmpl/attend_bwd.h"
@@ -32,6 +33,8 @@ const qkvi_kernels ISA_TABLE = {
     .attend_small = attend_small,
     .pack_channels = EACH_TYPE(pack_channels),
     .pack_keys = EACH_TYPE(pack_keys),
+    .pack_channel_pairs = pack_channel_pairs,
+    .pack_key_pairs = pack_key_pairs,
     .load_rows = EACH_TYPE(load_rows),
     .store_rows = EACH_TYPE(store_rows),
     .mask_any = mask_any,

@@ -94,6 +94,11 @@ V_INLINE vf vf_round(vf a) { return _mm512_roundscale_ps(a, 8); }
 #ifdef __AVX512BF16__
 #define V_HAS_DP
 V_INLINE vf v_dp(vf c, vi a, vi b) { return _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b); }
+V_INLINE vi dp_store(uint16_t *p, vf x0, vf x1) {
+    const vi pairs = (vi)_mm512_cvtne2ps_pbh(x1, x0);
+    _mm512_storeu_si512(p, pairs);
+    return pairs;
+}
 #endif
 
 /* ---- integers and bits ---- */
