@@ -52,8 +52,10 @@ static void edit(fuzz_reader *r, attention_case *c) {
         *(place % 3 == 0   ? &d->chunk
           : place % 3 == 1 ? &d->seg_q_stride
                            : &d->seg_k_stride) = value;
-    } else if (place < 0xf4) {
+    } else if (place < 0xf3) {
         *(place % 2 ? &d->o_dtype : &d->dtype) = (qkv_dtype)(int)value;
+    } else if (place < 0xf4) {
+        d->arithmetic = value == QKV_CLASS_AUTO ? QKV_CLASS_F32 : (qkv_class)(int)value;
     } else if (place < 0xf8) {
         d->mask_type = (qkv_mask_type)(int)value;
     } else {
@@ -132,6 +134,8 @@ void attention_case_read(const uint8_t *bytes, size_t n_bytes, attention_case *c
     c->seed = fuzz_u64(&r);
     d->flags |= (uint32_t)(c->seed >> 56) % 32 * QKV_SET_PREFIX_LEN; /* and the flags after it */
     if ((c->seed >> 40 & 7) <= QKV_F16) d->dtype = (qkv_dtype)(c->seed >> 40 & 7);
+    /* Never the one that the instruction set decides: all are to have the same bits. */
+    d->arithmetic = d->dtype == QKV_BF16 && c->seed >> 44 & 1 ? QKV_CLASS_DP : QKV_CLASS_F32;
     if (c->seed >> 43 & 1) d->flags |= QKV_SET_O_DTYPE; /* QKV_F32 */
     c->wants_d_sinks = c->seed >> 61 & 1 && d->flags & QKV_SET_SINKS;
     c->wants_d_mask = c->seed >> 44 & 1;

@@ -312,9 +312,9 @@ typedef struct qkv_attention_plan {
      * "none": there is nothing to compute.
      */
     const char *kernel;
-    const char *isa;        /* "avx512": as qkv_ctx_isa */
-    const char *arithmetic; /* "f32": the class, of which all instruction sets have the same bits */
-    int n_threads;          /* that take part */
+    const char *isa;            /* "avx512": as qkv_ctx_isa */
+    const char *arithmetic;     /* "f32", "dp": the class, whose bits all instruction sets have */
+    int n_threads;              /* that take part */
     int query_block, key_block; /* queries (decode: of all heads that share keys) and keys that a
                                    kernel works on at a time */
     int tile_rows, tile_keys;   /* of the scores that it keeps in registers */

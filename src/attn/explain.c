@@ -22,18 +22,26 @@ static const char *plural(int64_t n) { return n == 1 ? "" : "s"; }
 
 /* ---- What both passes have ------------------------------------------------------------------- */
 
-static void explain_isa(const qkv_ctx *ctx, const qkvi_problem *p, qkv_attention_plan *out) {
+static void explain_class(const qkv_ctx *ctx, const qkvi_problem *p, bool dp,
+                          qkv_attention_plan *out) {
+    out->arithmetic = dp ? "dp" : "f32";
+    if (dp)
+        say(out->arithmetic_reason, "%s: dot products of pairs of bf16, weights rounded to bf16",
+            p->arithmetic == QKV_CLASS_DP ? "asked for" : "this processor is fast at it");
+    else if (p->dtype == QKV_F32)
+        say(out->arithmetic_reason,
+            "q, k, v are f32: f32 multiply-adds, each in its written order");
+    else
+        say(out->arithmetic_reason, "q, k, v of 16 bits become f32 on the way, which is exact%s",
+            qkvi_uses_dp(p, ctx->fast_dp) ? "; class dp is for forward alone" : "");
+}
+
+static void explain_isa(const qkv_ctx *ctx, qkv_attention_plan *out) {
     out->isa = ctx->kernels->name;
     if (ctx->kernels == qkvi_kernels_best())
         say(out->isa_reason, "the best that this build has and this processor can run");
     else
         say(out->isa_reason, "asked for: this build and processor have a better one");
-    out->arithmetic = "f32";
-    if (p->dtype == QKV_F32)
-        say(out->arithmetic_reason,
-            "q, k, v are f32: f32 multiply-adds, each in its written order");
-    else
-        say(out->arithmetic_reason, "q, k, v of 16 bits become f32 on the way, which is exact");
 }
 
 static void explain_pieces(const qkvi_problem *p, qkvi_pieces pieces, qkv_attention_plan *out) {
@@ -122,9 +130,8 @@ static void explain_forward_threads(const qkv_ctx *ctx, const qkvi_problem *p,
 static void explain_forward_packing(const qkvi_problem *p, const qkvi_forward_plan *plan,
                                     qkv_attention_plan *out) {
     const int64_t n_keys = plan->n_key_blocks * QKVI_KEY_BLOCK;
-    const int64_t dims = p->head_dim + qkvi_round_up(p->head_dim_v, QKVI_PANEL);
     out->packed_heads = plan->n_packs;
-    out->packed_bytes = (size_t)(n_keys * dims) * sizeof(float);
+    out->packed_bytes = (size_t)(n_keys * (plan->k_depth + plan->v_depth)) * sizeof(float);
     if (out->small_heads == plan->n_heads)
         say(out->packing_reason, "attend_small reads K and V where they are");
     else if (p->heads_per_kv > 1)
@@ -141,7 +148,8 @@ static qkv_status explain_forward(qkv_ctx *ctx, const qkvi_problem *p, qkv_atten
     const int rows = ctx->kernels->mr;
     QKV_TRY(qkvi_forward_plan_of(ctx, p, &plan, &out->workspace_bytes));
     out->small_heads = qkvi_small_heads(p, &plan);
-    explain_isa(ctx, p, out);
+    explain_isa(ctx, out);
+    explain_class(ctx, p, plan.dp, out);
     explain_forward_kernel(&plan, out);
     explain_forward_blocks(p, &plan, rows, out);
     explain_forward_threads(ctx, p, &plan, out);
@@ -163,7 +171,8 @@ static qkv_status explain_backward(qkv_ctx *ctx, const qkvi_problem *p, qkv_atte
     const int64_t dims = 2 * qkvi_round_up(p->head_dim, QKVI_BWD_PANEL) +
                          qkvi_round_up(p->head_dim_v, QKVI_BWD_PANEL);
     QKV_TRY(qkvi_backward_plan_of(ctx, p, &plan));
-    explain_isa(ctx, p, out);
+    explain_isa(ctx, out);
+    explain_class(ctx, p, false, out);
     out->kernel = "attend_bwd";
     say(out->kernel_reason, "the only one there is: one pass over key blocks, five products");
     out->n_threads = plan.n_threads;
@@ -224,7 +233,8 @@ static void explain_decode_work(const qkv_ctx *ctx, const qkvi_problem *p,
 static qkv_status explain_decode(qkv_ctx *ctx, const qkvi_problem *p, qkv_attention_plan *out) {
     qkvi_decode_plan plan;
     QKV_TRY(qkvi_decode_plan_of(ctx, p, &plan, &out->workspace_bytes));
-    explain_isa(ctx, p, out);
+    explain_isa(ctx, out);
+    explain_class(ctx, p, false, out);
     out->kernel = "decode_split";
     say(out->kernel_reason,
         "the only one there is: K and V where they lie, once for %" PRId64 " query head%s",

@@ -197,9 +197,11 @@ static int64_t formula(const qkv_attention_desc *d, int64_t threads) {
         while (all * n % t) n++;
         r = (d->len_q + n - 1) / n;
     }
-    const int64_t q = d->dtype == QKV_F32 ? 0 : up(4 * r * (up(d->head_dim, 16) + 16), 64);
-    return up(32 * p, 64) + up(24 * t, 64) + t * (120128 + up(4 * r * (v + 16), 64) + q) +
-           p * (up(4 * l * d->head_dim, 64) + 4 * l * v + up(l / 256, 64));
+    const bool dp = d->arithmetic == QKV_CLASS_DP;
+    const int64_t words = dp ? up(d->head_dim, 2) / 2 + v / 2 : d->head_dim + v;
+    const int64_t q = d->dtype == QKV_F32 || dp ? 0 : up(4 * r * (up(d->head_dim, 16) + 16), 64);
+    return up(32 * p, 64) + up(24 * t, 64) + t * (121536 + up(4 * r * (v + 16), 64) + q) +
+           p * (4 * l * words + up(l / 256, 64));
 }
 
 static void workspace_is_the_formula(void **state) {
@@ -219,6 +221,7 @@ static void workspace_is_the_formula(void **state) {
                                           rng_between(&r, 0, 300),
                                           rng_between(&r, 0, n % 10 ? 200 : 65536));
             d.dtype = (qkv_dtype)(n % 3);
+            d.arithmetic = d.dtype == QKV_BF16 && n % 2 ? QKV_CLASS_DP : QKV_CLASS_F32;
             assert_int_equal(qkv_attention_workspace(ctx, &d, &bytes), QKV_OK);
             assert_int_equal(bytes, formula(&d, threads));
         }
