@@ -62,6 +62,52 @@ static void AT07_unaligned_pointers(void **state) {
     UNALIGNED(MERGE, lse_parts[1], "lse_parts[1]", 4);
 }
 
+/* Elements of two bytes lie at even addresses, and arrays are as long as these. */
+static void AT07_elements_of_two_bytes(void **state) {
+    static const struct {
+        int calls;
+        size_t field;
+        const char *name;
+    } list[] = { { COMPUTE, offsetof(world, q), "q" },
+                 { COMPUTE, offsetof(world, k), "k" },
+                 { COMPUTE, offsetof(world, v), "v" },
+                 { FORWARD | MERGE, offsetof(world, o), "o" },
+                 { BACKWARD, offsetof(world, saved_o), "o" },
+                 { BACKWARD, offsetof(world, g.d_o), "d_o" },
+                 { BACKWARD, offsetof(world, g.d_q), "d_q" },
+                 { BACKWARD, offsetof(world, g.d_k), "d_k" },
+                 { BACKWARD, offsetof(world, g.d_v), "d_v" },
+                 { MERGE, offsetof(world, o_parts[1]), "o_parts[1]" } };
+    (void)state;
+    for (int type = QKV_BF16; type <= QKV_F16; type++)
+        for (size_t n = 0; n < sizeof list / sizeof *list; n++)
+            for (int by = 1; by <= 3; by++) {
+                world *w = fresh();
+                char text[128], *data;
+                void *const at = (char *)w + list[n].field;
+                w->d.dtype = (qkv_dtype)type;
+                memcpy(&data, at, sizeof data);
+                data += by;
+                memcpy(at, &data, sizeof data);
+                snprintf(text, sizeof text, "%s is not aligned to its element, 2 bytes",
+                         list[n].name);
+                if (by % 2)
+                    refuse(w, list[n].calls, QKV_ERR_ARGUMENT, text);
+                else
+                    accept(w, list[n].calls);
+            }
+    for (int bytes = -2; bytes <= 0; bytes += 2) { /* o right behind q, or one element too early */
+        world *w = fresh();
+        w->d.dtype = QKV_F16;
+        w->q = w->out.d_q;
+        w->o = (char *)w->out.d_q + B * H * LQ * D * 2 + bytes;
+        if (bytes)
+            refuse(w, FORWARD, QKV_ERR_ARGUMENT, "o, an output, overlaps q");
+        else
+            accept(w, FORWARD);
+    }
+}
+
 static void AT07_boolean_masks_lie_anywhere(void **state) {
     (void)state;
     for (int by = 0; by < 16; by++) {
@@ -213,6 +259,7 @@ static void AT08_pages_without_access_beside_merge(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(AT07_unaligned_pointers),
+        cmocka_unit_test(AT07_elements_of_two_bytes),
         cmocka_unit_test(AT07_boolean_masks_lie_anywhere),
         cmocka_unit_test(AT07_any_address_of_an_element),
         cmocka_unit_test(AT08_pages_without_access_beside_every_array),

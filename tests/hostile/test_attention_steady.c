@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "core/half.h"
 #include "counting_allocator.h"
 
 static atomic_long n_mallocs; /* calls of malloc and its sisters, on all threads */
@@ -136,6 +137,34 @@ static void nothing_for_dropout_and_masks(void **state) {
     job_free(&j);
 }
 
+/* Floats become bf16, in place. */
+static void halve(float *x, int64_t n) {
+    for (int64_t i = 0; i < n; i++) ((uint16_t *)(void *)x)[i] = qkvi_bf16_of_f32(x[i]);
+}
+
+/* Nor do conversions of 16-bit types, and sums of their gradients. */
+static void nothing_for_types_of_16_bits(void **state) {
+    (void)state;
+    job j = quarter_new();
+    problem *const p = &j.p;
+    halve(p->q, n_q(p));
+    halve(p->k, n_k(p));
+    halve(p->v, n_v(p));
+    halve(p->d_o, n_o(p));
+    p->d.dtype = QKV_BF16;
+    p->d.arithmetic = QKV_CLASS_F32;
+    p->d.flags |= QKV_SET_CAUSAL;
+    qkv_ctx *ctx = context_on(NULL, 3);
+    qkv_status status = problem_call(ctx, p);
+    const long mallocs = atomic_load(&n_mallocs);
+    for (int n = 0; n < REPEATS && status == QKV_OK; n++) status = problem_call(ctx, p);
+    const long more = atomic_load(&n_mallocs) - mallocs;
+    assert_int_equal(status, QKV_OK);
+    assert_int_equal(more, 0);
+    qkv_ctx_destroy(ctx);
+    job_free(&j);
+}
+
 /* Smaller problems afterwards need nothing either, nor do refused calls. */
 static void nothing_for_smaller_problems(void **state) {
     (void)state;
@@ -197,6 +226,7 @@ int main(void) {
         cmocka_unit_test(malloc_is_counted),
         cmocka_unit_test(nothing_after_the_first_call),
         cmocka_unit_test(nothing_for_dropout_and_masks),
+        cmocka_unit_test(nothing_for_types_of_16_bits),
         cmocka_unit_test(nothing_for_smaller_problems),
         cmocka_unit_test(nothing_at_all_with_a_workspace),
     };

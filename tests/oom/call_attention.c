@@ -175,6 +175,17 @@ static uint64_t take_backward_of_mask(void) {
     return oom_hash(take_backward(), d_mask, sizeof d_mask);
 }
 
+/* The bytes of floats, as f16: any numbers do. */
+static qkv_status both_of_16_bits(qkv_error *error) {
+    qkv_attention_desc d = desc;
+    d.dtype = QKV_F16;
+    qkv_status status = qkv_attention_forward(ctx, &d, q, k, v, o, lse, NULL);
+    expect_untouched(status, o, N);
+    if (status == QKV_OK) status = qkv_attention_backward(ctx, &d, q, k, v, o, lse, &grads, NULL);
+    expect_untouched(status, d_q, N);
+    return told(status, error);
+}
+
 static qkv_status merge(qkv_error *error) {
     const void *const o_parts[] = { other_o, v };
     const float *const lse_parts[] = { other_lse, q };
@@ -218,6 +229,8 @@ static const oom_call calls[] = {
     { "qkv_attention_backward", "70 tokens", new_outputs, backward, take_backward, drop_ctx, 0, 0 },
     { "qkv_attention_backward", "70 tokens, dropout, gradient of the mask", new_outputs,
       backward_of_mask, take_backward_of_mask, drop_ctx, 0, 0 },
+    { "qkv_attention_backward", "70 tokens of 16 bits", new_outputs, both_of_16_bits, take_backward,
+      drop_ctx, 0, 0 },
     { "qkv_attention_merge", "two parts", new_outputs, merge, take_forward, drop_ctx, 0, 0 },
 };
 
