@@ -25,7 +25,13 @@ struct bench {
     qkv_kv_view view; /* of k and v, for BENCH_DECODE */
     void *q, *k, *v, *o;
     float *lse;
-    void *memory;    /* of all of them */
+    void *memory; /* of all of them */
+    /*
+     * Decode reads K and V once: where they are larger than a cache, a call takes the next of so
+     * many copies of everything, so that none is found in one.
+     */
+    int n_copies, copy;
+    size_t copy_bytes;
     void *rule;      /* malloc: what a rule needs, such as a mask */
     double pairs;    /* of a query and a key that are counted, of one head of one batch */
     double bytes;    /* that a call must read and write at least once */
@@ -93,7 +99,7 @@ qkv_status bench_measure(struct bench *bench, const struct bench_case *c, int ro
  * The parts of it: one call; operations of a call; which path it takes (of two passes, the backward
  * one); what bounds that: decode reads K and V, everything else multiplies in its class.
  */
-qkv_status bench_call_once(const struct bench *bench);
+qkv_status bench_call_once(struct bench *bench);
 double bench_operations(const struct bench *bench);
 qkv_status bench_explain(const struct bench *bench, qkv_attention_plan *plan);
 enum peak_kind bench_peak_of(const qkv_attention_plan *plan);

@@ -100,6 +100,12 @@ static void describe(struct bench *bench, const struct bench_case *c,
     bench->view.v_scale = (float *)(void *)at[A_V_SCALE];
 }
 
+enum { CACHE = 16 << 20, COPIES = 256 << 20 }; /* bytes: of what a cache may hold; of all copies */
+
+static int count_copies(const struct bench_case *c, double kv_bytes) {
+    return c->call == BENCH_DECODE && kv_bytes > CACHE ? (int)(COPIES / kv_bytes) + 1 : 1;
+}
+
 bool bench_make(struct bench *bench, qkv_ctx *ctx, const struct bench_case *c) {
     const int64_t *s = c->sizes;
     const int64_t rows_q = s[0] * s[1] * s[3], rows_k = s[0] * s[2] * s[4];
@@ -108,14 +114,20 @@ bool bench_make(struct bench *bench, qkv_ctx *ctx, const struct bench_case *c) {
                                   rows_q,        rows_k,        rows_k };
     size_t bytes[N_ARRAYS], all = 0;
     for (int i = 0; i < N_ARRAYS; i++) all += bytes[i] = array_bytes(c, i, n[i]);
+    const double kv_bytes = (double)(bytes[A_K] + bytes[A_V] + bytes[A_K_SCALE] + bytes[A_V_SCALE]);
+    const int n_copies = count_copies(c, kv_bytes);
     *bench = (struct bench){ .ctx = ctx,
                              .call = c->call,
-                             .memory = aligned_alloc(64, all),
+                             .memory = aligned_alloc(64, all * (size_t)n_copies),
+                             .n_copies = n_copies,
+                             .copy_bytes = all,
                              .pairs = (double)s[3] * (double)s[4],
-                             .bytes = traffic(c->call, bytes) };
-    bench->kv_bytes = (double)(bytes[A_K] + bytes[A_V] + bytes[A_K_SCALE] + bytes[A_V_SCALE]);
+                             .bytes = traffic(c->call, bytes),
+                             .kv_bytes = kv_bytes };
     if (!bench->memory) return false;
     fill(bench->memory, (int64_t)(all / sizeof(uint32_t)), c->dtype);
+    for (size_t copy = 1; copy < (size_t)n_copies; copy++)
+        memcpy((char *)bench->memory + copy * all, bench->memory, all);
     describe(bench, c, bytes);
     if (!c->rule || c->rule(bench)) return true;
     bench_free(bench);

@@ -22,12 +22,22 @@ static qkv_status backward(const struct bench *bench, const qkv_call_options *ca
                                   bench->lse, &bench->grads, call);
 }
 
-qkv_status bench_call_once(const struct bench *bench) {
+static qkv_status decode(struct bench *bench, const qkv_call_options *call) {
+    const size_t at = (size_t)bench->copy * bench->copy_bytes;
+    qkv_kv_view view = bench->view;
+    view.k = (const char *)view.k + at;
+    view.v = (const char *)view.v + at;
+    if (view.k_scale) view.k_scale += at / sizeof *view.k_scale;
+    if (view.v_scale) view.v_scale += at / sizeof *view.v_scale;
+    bench->copy = (bench->copy + 1) % bench->n_copies;
+    return qkv_attention_decode(bench->ctx, &bench->desc, bench->q, &view, bench->o, bench->lse,
+                                call);
+}
+
+qkv_status bench_call_once(struct bench *bench) {
     qkv_call_options call = QKV_CALL_OPTIONS_INIT;
     call.cancel = &cli_cancelled;
-    if (bench->call == BENCH_DECODE)
-        return qkv_attention_decode(bench->ctx, &bench->desc, bench->q, &bench->view, bench->o,
-                                    bench->lse, &call);
+    if (bench->call == BENCH_DECODE) return decode(bench, &call);
     qkv_status status = QKV_OK;
     if (bench->call != BENCH_BACKWARD) status = forward(bench, &call);
     if (status == QKV_OK && bench->call != BENCH_FORWARD) status = backward(bench, &call);
@@ -42,7 +52,7 @@ static double bench_seconds(const struct bench *bench) {
 }
 
 /* Seconds of one call, from as many calls as take a round. */
-static qkv_status time_calls(const struct bench *bench, int *calls, double *seconds) {
+static qkv_status time_calls(struct bench *bench, int *calls, double *seconds) {
     for (;;) {
         const double start = bench_seconds(bench);
         for (int i = 0; i < *calls; i++) {
@@ -105,7 +115,7 @@ static qkv_status workspace(const struct bench *bench, double *bytes) {
  * The first call: its context is new, so that all it needs is allocated now. A backward call alone
  * then gets the o and lse that it wants.
  */
-static qkv_status first_call(const struct bench *bench, struct bench_result *result) {
+static qkv_status first_call(struct bench *bench, struct bench_result *result) {
     const double before = bench_memory_mark();
     qkv_status status = bench_call_once(bench);
     result->memory_bytes = before < 0 ? -1 : bench_memory_peak() - before;
@@ -141,7 +151,8 @@ qkv_status bench_measure(struct bench *bench, const struct bench_case *c, int ro
     if (status == QKV_OK) status = first_call(bench, result);
     if (status == QKV_OK) status = time_calls(bench, &calls, &seconds[0]);
     if (status != QKV_OK) return status;
-    if (!peak_open(&peak, result->peak_of, qkv_ctx_threads(bench->ctx), (size_t)bench->kv_bytes))
+    if (!peak_open(&peak, result->peak_of, qkv_ctx_threads(bench->ctx),
+                   (size_t)bench->kv_bytes * (size_t)bench->n_copies))
         return QKV_ERR_MEMORY;
     const double amount = result->peak_of == PEAK_READ ? gbyte : gflop;
     for (int r = 0; r < rounds && status == QKV_OK; r++) {
