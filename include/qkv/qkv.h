@@ -244,6 +244,7 @@ typedef struct qkv_attention_desc {
      * Query i sees key j only if block i / block_len has j / block_len in its list: the elements
      * block_offsets[b][h][block] ... block_offsets[b][h][block + 1] - 1 of block_index, strictly
      * ascending. block_offsets: [n_batch][n_heads][ceil(len_q / block_len) + 1], its rows dense.
+     * Hidden blocks cost nothing, and no memory: time goes with the blocks that are listed.
      */
     int64_t block_len; /* 32, 64, 96 or 128 */
     const int64_t *block_offsets;

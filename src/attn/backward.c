@@ -18,6 +18,7 @@
 
 #include "attn/backward_mask.h"
 #include "attn/backward_rows.h"
+#include "attn/blocks.h"
 #include "attn/d_q_sums.h"
 #include "attn/dropout.h"
 #include "attn/explain.h"
@@ -41,7 +42,7 @@ typedef struct pass {
     bool serial;
     int n_slots;
     slot *slots;
-    atomic_llong *turn; /* [head][query block]: how many key blocks have added to its d_q */
+    atomic_llong *turn; /* [head][query block]: 1 + the last key block that added to its d_q */
     qkvi_d_q_sums d_q;
     atomic_llong next;
     qkvi_watch watch; /* of pieces */
@@ -124,47 +125,70 @@ static void place_d_q(const pass *x, const piece *w, int64_t h, int64_t i0,
 }
 
 /*
- * Queries [i0, i0 + n) of head h against the piece's keys. Of the blocks of keys they meet first to
- * last, this one included.
+ * Queries [i0, i0 + n) of head h against the piece's keys. before: the last key block before this
+ * one that meets them, -1: none; is_last: there is none after it.
  */
 static void run_block(const pass *x, const piece *w, slot *s, int64_t h, int64_t i0, int64_t n,
-                      int64_t first, int64_t last) {
+                      int64_t before, bool is_last) {
     const qkvi_problem *p = x->p;
     const qkvi_grads *g = x->g;
     qkvi_dropout dropout;
     struct qkvi_bwd_block a = qkvi_bwd_open(p, g, x->kernels, w, s, h, i0, n, &dropout);
     place_d_q(x, w, h, i0, &a);
     x->kernels->bwd.keys(&a);
-    const int64_t before = w->block - first;
     atomic_llong *const turn =
         x->turn ? x->turn + h * x->n_turns + query_block(p, w->b) + i0 / QKVI_BWD_QUERIES : NULL;
-    if (turn) wait_for_turn(turn, before);
-    if (before == 0) zero_rows(a.d_q, QKV_F32, a.d_q_stride, n, p->head_dim);
+    if (turn) wait_for_turn(turn, before + 1);
+    if (before < 0) zero_rows(a.d_q, QKV_F32, a.d_q_stride, n, p->head_dim);
     x->kernels->bwd.queries(&a);
-    if (w->sums && w->block == last)
+    if (w->sums && is_last)
         x->kernels->store_rows[p->dtype](
             a.d_q, a.d_q_stride, n, p->head_dim, 1,
             qkvi_elem(g->d_q, p->dtype, qkvi_q_at(p, g->d_q_stride, w->b, h, i0)),
             g->d_q_stride[2]);
-    if (turn) atomic_store_explicit(turn, before + 1, memory_order_release);
+    if (turn) atomic_store_explicit(turn, w->block + 1, memory_order_release);
 }
 
 /* ---- A piece: one block of keys -------------------------------------------------------------- */
+
+/*
+ * Does the block mask show queries [i0, i1) nothing at all of the key blocks first to last? Asked
+ * for the first piece of a head.
+ */
+static bool meets_none(const qkvi_problem *p, const piece *w, int64_t h, int64_t i0, int64_t i1,
+                       int64_t first, int64_t last) {
+    if (!p->block_len || w->block > 0) return false;
+    const int64_t shown = qkvi_blocks_from(p, w->b, h, i0, i1, first);
+    return shown < 0 || shown > last;
+}
+
+/* run_block, if the block mask lets it. Position lets the queries meet key blocks first to last. */
+static void meet(const pass *x, const piece *w, slot *s, int64_t h, int64_t i0, int64_t n,
+                 int64_t first, int64_t last) {
+    const qkvi_problem *p = x->p;
+    int64_t before = w->block - 1, after = w->block + 1;
+    if (p->block_len) {
+        if (qkvi_blocks_from(p, w->b, h, i0, i0 + n, w->block) != w->block) return;
+        before = qkvi_blocks_before(p, w->b, h, i0, i0 + n, w->block);
+        after = qkvi_blocks_from(p, w->b, h, i0, i0 + n, after);
+    }
+    run_block(x, w, s, h, i0, n, before < first ? -1 : before, after < 0 || after > last);
+}
 
 static void run_head(const pass *x, const piece *w, slot *s, int64_t h) {
     const qkvi_grads *g = x->g;
     for (int64_t i0 = 0; i0 < w->rules.n_queries; i0 += QKVI_BWD_QUERIES) {
         const int64_t n = qkvi_min_i64(QKVI_BWD_QUERIES, w->rules.n_queries - i0);
         const qkvi_range keys = qkvi_keys_of_block(&w->rules, i0, i0 + n);
-        if (keys.begin == keys.end) { /* nobody else will come by */
+        const int64_t first = keys.begin / QKVI_BWD_KEYS, last = (keys.end - 1) / QKVI_BWD_KEYS;
+        if (keys.begin == keys.end || meets_none(x->p, w, h, i0, i0 + n, first, last)) {
             const qkvi_problem *p = x->p;
             const qkv_dtype type = p->dtype;
-            if (w->block == 0)
+            if (w->block == 0) /* nobody else will come by */
                 zero_rows(qkvi_elem(g->d_q, type, qkvi_q_at(p, g->d_q_stride, w->b, h, i0)), type,
                           g->d_q_stride[2], n, x->p->head_dim);
         } else if (keys.begin < w->key + w->n_keys && keys.end > w->key) {
-            run_block(x, w, s, h, i0, n, keys.begin / QKVI_BWD_KEYS,
-                      (keys.end - 1) / QKVI_BWD_KEYS);
+            meet(x, w, s, h, i0, n, first, last);
         }
     }
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "attn/backward_rows.h"
+#include "attn/blocks.h"
 #include "attn/dropout.h"
 #include "attn/seen.h"
 
@@ -64,6 +65,13 @@ static void zero_beyond(float *panels, int64_t n, int64_t dim) {
         memset(panels + d * QKVI_BWD_QUERIES + n * QKVI_BWD_PANEL, 0, bytes);
 }
 
+/* What the block mask shows the 32 queries of a group; groups beyond the last see as it does. */
+static uint32_t panels_of(const qkvi_problem *p, const qkvi_bwd_piece *w, int64_t h, int64_t i0,
+                          int64_t n, int group) {
+    const int64_t i = i0 + qkvi_min_i64(32 * group, (n - 1) / 32 * 32);
+    return p->block_len ? qkvi_blocks_panels(p, w->b, h, i, w->key) : UINT32_MAX;
+}
+
 struct qkvi_bwd_block qkvi_bwd_open(const qkvi_problem *p, const qkvi_grads *g,
                                     const qkvi_kernels *kernels, const qkvi_bwd_piece *w,
                                     const qkvi_bwd_slot *s, int64_t h, int64_t i0, int64_t n,
@@ -80,7 +88,7 @@ struct qkvi_bwd_block qkvi_bwd_open(const qkvi_problem *p, const qkvi_grads *g,
     qkvi_backward_rows(p, g, kernels, w->b, h, i0, n, s->lse, s->delta);
     const bool all =
         !qkvi_hides(p) && !p->has_dropout && s->begin[n - 1] == 0 && s->end[0] == w->n_keys;
-    return (struct qkvi_bwd_block){
+    struct qkvi_bwd_block a = {
         .head_dim = p->head_dim,
         .head_dim_v = p->head_dim_v,
         .n_queries = (int)n,
@@ -107,4 +115,7 @@ struct qkvi_bwd_block qkvi_bwd_open(const qkvi_problem *p, const qkvi_grads *g,
         .d_k = s->d_k,
         .d_v = s->d_v,
     };
+    for (int group = 0; group < QKVI_BWD_QUERIES / 32; group++)
+        a.panels[group] = panels_of(p, w, h, i0, n, group);
+    return a;
 }

@@ -252,6 +252,19 @@ static qkv_status fill_mask(const qkv_attention_desc *d, qkvi_problem *p, qkv_er
     return QKV_OK;
 }
 
+/* Lists are blocks.c's to check, after their addresses. */
+static qkv_status fill_blocks(const qkv_attention_desc *d, qkvi_problem *p, qkv_error *e) {
+    if (!(d->flags & QKV_SET_BLOCK_MASK)) return QKV_OK;
+    if (d->block_len != 32 && d->block_len != 64 && d->block_len != 96 && d->block_len != 128)
+        return qkvi_error_set(e, QKV_ERR_ARGUMENT,
+                              "block_len = %" PRId64 " is none of 32, 64, 96, 128", d->block_len);
+    p->block_len = d->block_len;
+    p->block_offsets = d->block_offsets;
+    p->block_index = d->block_index;
+    memcpy(p->block_offsets_stride, d->block_offsets_stride, sizeof p->block_offsets_stride);
+    return QKV_OK;
+}
+
 /* Segments, ALiBi and sinks: pointers, which arrays.c checks with the others. */
 static void fill_heads(const qkv_attention_desc *d, qkvi_problem *p) {
     if (d->flags & QKV_SET_SEGMENTS) {
@@ -276,6 +289,8 @@ static qkv_status require_arrays(const qkv_attention_desc *d, qkv_error *e) {
         { QKV_SET_SEGMENTS, "QKV_SET_SEGMENTS", "seg_k", d->seg_k, d->n_batch && d->len_k },
         { QKV_SET_ALIBI, "QKV_SET_ALIBI", "alibi_slopes", d->alibi_slopes, d->n_heads },
         { QKV_SET_SINKS, "QKV_SET_SINKS", "sinks", d->sinks, d->n_heads },
+        { QKV_SET_BLOCK_MASK, "QKV_SET_BLOCK_MASK", "block_offsets", d->block_offsets,
+          d->n_batch && d->n_heads },
     };
     for (size_t n = 0; n < sizeof list / sizeof *list; n++)
         if (d->flags & list[n].flag && !list[n].data && list[n].has_elements)
@@ -311,8 +326,8 @@ static qkv_status fill_types(const qkv_attention_desc *d, qkvi_problem *p, qkv_e
 }
 
 qkv_status qkvi_problem_read(const qkv_attention_desc *given, qkvi_problem *p, qkv_error *e) {
-    const uint32_t known =
-        ((QKV_SET_SINKS << 1) - 1) | QKV_SET_O_DTYPE | QKV_SET_CU_SEQLENS | QKV_SET_DROPOUT;
+    const uint32_t known = ((QKV_SET_SINKS << 1) - 1) | QKV_SET_O_DTYPE | QKV_SET_CU_SEQLENS |
+                           QKV_SET_BLOCK_MASK | QKV_SET_DROPOUT;
     qkv_attention_desc copy;
     const qkv_attention_desc *d = &copy;
     memset(p, 0, sizeof *p);
@@ -341,6 +356,7 @@ qkv_status qkvi_problem_read(const qkv_attention_desc *given, qkvi_problem *p, q
     QKV_TRY(fill_packed(d, p, e));
     fill_heads(d, p);
     QKV_TRY(require_arrays(d, e));
+    QKV_TRY(fill_blocks(d, p, e));
     return fill_mask(d, p, e);
 }
 /* ---- Public helpers -------------------------------------------------------------------------- */

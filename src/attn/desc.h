@@ -58,6 +58,11 @@ typedef struct qkvi_problem {
     int64_t mask_len_k;     /* keys at or beyond it are hidden; len_k without a mask */
     bool mask_repeats;      /* its last dimension is 1, and stands for all keys */
 
+    int64_t block_len; /* of the block mask: blocks.h; 0: none, the three fields below are zero */
+    const int64_t *block_offsets;
+    int64_t block_offsets_stride[2];
+    const int32_t *block_index;
+
     const int32_t *seg_q, *seg_k; /* both NULL: no segments */
     int64_t seg_q_stride, seg_k_stride;
     const float *alibi_slopes, *sinks; /* nullable, n_heads entries */

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attn/blocks.h"
 #include "attn/dropout.h"
 #include "attn/explain.h"
 #include "attn/plan.h"
@@ -86,18 +87,26 @@ static void pack_block(const pass *x, const head *w, int64_t index, const qkvi_p
     const void *v = qkvi_elem(p->v, p->dtype, qkvi_k_at(p, p->v_stride, w->b, w->g, key));
     const int64_t at = key - w->first_key, depth = x->plan.k_depth;
     float *keys = to->k + at * depth, *values = to->v + at * x->plan.v_depth;
+    to->v_finite[index] = true;
     if (x->plan.dp) {
         x->kernels->pack_key_pairs(k, p->k_stride[2], n, p->head_dim, see, keys);
         to->v_finite[index] = x->kernels->pack_channel_pairs(v, p->v_stride[2], n, p->head_dim_v,
                                                              QKVI_KEY_BLOCK, see, values);
-    } else {
-        x->kernels->pack_keys[p->dtype](k, p->k_stride[2], n, p->head_dim, see, keys);
-        to->v_finite[index] = x->kernels->pack_channels[p->dtype](
-            v, p->v_stride[2], n, p->head_dim_v, QKVI_KEY_BLOCK, see, values);
+        if (x->plan.k_factor != 1)
+            scale_pairs(keys, qkvi_round_up(n, QKVI_PANEL) * depth, x->plan.k_factor);
+        return;
     }
-    if (x->plan.k_factor != 1)
-        (x->plan.dp ? scale_pairs : scale_panels)(keys, qkvi_round_up(n, QKVI_PANEL) * depth,
-                                                  x->plan.k_factor);
+    for (int word, end = 0; qkvi_seen_next(see, end, &word, &end);) { /* nobody reads the others */
+        const int64_t j = 32 * word, rows = qkvi_min_i64(32 * end, n) - j;
+        float *panels = keys + j * depth;
+        x->kernels->pack_keys[p->dtype](qkvi_elem(k, p->dtype, j * p->k_stride[2]), p->k_stride[2],
+                                        rows, p->head_dim, see + word, panels);
+        to->v_finite[index] &= x->kernels->pack_channels[p->dtype](
+            qkvi_elem(v, p->dtype, j * p->v_stride[2]), p->v_stride[2], rows, p->head_dim_v,
+            QKVI_KEY_BLOCK, see + word, values + j * QKVI_PANEL);
+        if (x->plan.k_factor != 1)
+            scale_panels(panels, qkvi_round_up(rows, QKVI_PANEL) * depth, x->plan.k_factor);
+    }
 }
 
 /* ---- What comes next ------------------------------------------------------------------------- */
@@ -177,6 +186,7 @@ static void attend_queries(const pass *x, const head *w, const qkvi_packed *from
         .o_sum = slot->o_sum,
         .o_sum_row = x->plan.o_sum_row,
         .mask = qkvi_mask_from(p, w->b, h, i0, 0),
+        .block_len = p->block_len,
         .dropout = qkvi_dropout_from(p, w->b, h, i0, 0, &dropout),
         .scale = x->plan.scale,
         .softcap = p->has_softcap ? p->softcap : 0,
@@ -185,6 +195,8 @@ static void attend_queries(const pass *x, const head *w, const qkvi_packed *from
         .lse_row = p->lse_stride[2],
     };
     if (p->lse) a.lse = p->lse + qkvi_q_at(p, p->lse_stride, w->b, h, i0);
+    for (int i = 0; p->block_len && i < a.n_queries; i += 32)
+        a.blocks[i / 32] = qkvi_blocks_of(p, w->b, h, i0 + i);
     for (int i = 0; i < a.n_queries; i++) {
         const qkvi_range keys = qkvi_keys_of(&w->rules, i0 + i);
         slot->scratch->begin[i] = keys.begin;

@@ -78,9 +78,11 @@ void qkvi_forward_plan_make(const qkvi_problem *p, int n_threads, bool dp,
             qkvi_pairs(p) / (double)p->heads_per_kv / (double)threads / PARTS_PER_THREAD;
     } else if (threads == 1 || plan->n_heads >= HEADS_PER_THREAD * threads) {
         plan->n_private = plan->n_heads / threads * threads;
-    } else {
+    } else if (!p->block_len) {
         plan->query_block = even_rows(p, plan->query_block, threads);
     }
+    if (p->block_len) /* so that 32 rows have one list */
+        plan->query_block = (int)qkvi_max_i64(32, plan->query_block / 32 * 32);
     plan->n_packs = (int)qkvi_min_i64(threads, plan->n_heads);
     plan->n_query_blocks = count_query_blocks(p, plan->query_block);
     plan->n_key_blocks = qkvi_ceil_div(p->len_k, QKVI_KEY_BLOCK);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "attn/arrays.h"
+#include "attn/blocks.h"
 #include "attn/desc.h"
 #include "attn/kv_view.h"
 #include "attn/sequence.h"
@@ -67,6 +68,14 @@ static void add_rules(qkvi_arrays *all, const qkvi_problem *p) {
     add_heads(all, "sinks", p->sinks, p->n_heads);
     add_segments(all, "seg_q", p->seg_q, p->n_batch, p->seg_q_stride, p->len_q);
     add_segments(all, "seg_k", p->seg_k, p->n_batch, p->seg_k_stride, p->len_k);
+    if (p->block_len) {
+        const int64_t *const strides = p->block_offsets_stride;
+        const int64_t n_rows = qkvi_ceil_div(p->len_q, p->block_len) + 1;
+        const int64_t size[4] = { p->n_batch, p->n_heads, 1, n_rows };
+        const int64_t stride[3] = { strides[0], strides[1], 0 };
+        qkvi_arrays_add(all, "block_offsets", p->block_offsets, size, stride, false)->elem_bytes =
+            sizeof *p->block_offsets;
+    }
     if (!p->mask_type) return;
     const bool bits = p->mask_type == QKV_MASK_BITS;
     const int64_t size[4] = { p->n_batch, p->n_heads, p->len_q,
@@ -115,6 +124,8 @@ static void rest_strides(qkvi_problem *p) {
     rest(s.o, p->o_stride, 3);
     rest(s.lse, p->lse_stride, 3);
     rest(mask, p->mask_stride, 4);
+    if (p->n_batch == 1) p->block_offsets_stride[0] = 0;
+    if (p->n_heads == 1) p->block_offsets_stride[1] = 0;
 }
 
 /* ---- Entrances ------------------------------------------------------------------------------- */
@@ -145,6 +156,7 @@ qkv_status qkvi_problem_forward(const qkv_attention_desc *desc, const void *q, c
     add_typed(&all, "o", o, p->o_dtype, s.o, p->o_stride, true);
     if (lse) qkvi_arrays_add(&all, "lse", lse, s.lse, p->lse_stride, true);
     QKV_TRY(qkvi_arrays_check(&all, true, error));
+    QKV_TRY(qkvi_blocks_check(p, &all, error));
     rest_strides(p);
     return QKV_OK;
 }
@@ -267,6 +279,7 @@ qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, const void *q, 
     }
     QKV_TRY(add_d_mask(&all, p, grads, out, error));
     QKV_TRY(qkvi_arrays_check(&all, true, error));
+    QKV_TRY(qkvi_blocks_check(p, &all, error));
     rest_strides(p);
     rest(s.o, out->d_o_stride, 3);
     rest(s.q, out->d_q_stride, 3);

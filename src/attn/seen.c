@@ -1,6 +1,10 @@
 /* See seen.h. */
 #include "attn/seen.h"
 
+#include <string.h>
+
+#include "attn/blocks.h"
+
 qkvi_mask qkvi_mask_from(const qkvi_problem *p, int64_t b, int64_t h, int64_t i, int64_t j) {
     qkvi_mask mask = { .row = p->mask_stride[2], .key = p->mask_stride[3] };
     if (p->seg_k) {
@@ -29,13 +33,16 @@ static uint32_t bits_of(int64_t begin, int64_t end) {
 }
 
 /*
- * Of n <= 32 keys from j on, those that the mask lets some query of head h see that position lets
- * see them.
+ * Of n <= 32 keys from j on, those that mask and segments let some query of `among` of head h see
+ * that position lets see them.
  */
-static uint32_t seen_by_head(const qkvi_problem *p, const qkvi_kernels *kernels,
-                             const qkvi_rules *r, int64_t b, int64_t h, int64_t j, int n) {
-    const qkvi_range rows = qkvi_queries_of_block(r, j, j + n);
-    if (rows.begin == rows.end) return 0;
+static uint32_t seen_by_rows(const qkvi_problem *p, const qkvi_kernels *kernels,
+                             const qkvi_rules *r, int64_t b, int64_t h, qkvi_range among, int64_t j,
+                             int n) {
+    qkvi_range rows = qkvi_queries_of_block(r, j, j + n);
+    rows.begin = qkvi_max_i64(rows.begin, among.begin);
+    rows.end = qkvi_min_i64(rows.end, among.end);
+    if (rows.begin >= rows.end) return 0;
     const qkvi_mask mask = qkvi_mask_from(p, b, h, rows.begin, j);
     const qkvi_range keys = qkvi_keys_of_block(r, rows.begin, rows.end);
     if (mask.row == 0 && !p->seg_k) /* one row for all queries, who together see an interval */
@@ -52,22 +59,47 @@ static uint32_t seen_by_head(const qkvi_problem *p, const qkvi_kernels *kernels,
     return any;
 }
 
+/* Adds to see what queries of head h see through the block mask; within: what they may at most. */
+static void seen_through_blocks(const qkvi_problem *p, const qkvi_kernels *kernels,
+                                const qkvi_rules *r, int64_t b, int64_t h, int64_t key,
+                                const uint32_t *within, uint32_t *see) {
+    for (int64_t i = 0; i < r->n_queries; i = qkvi_blocks_after(p, i)) {
+        const qkvi_range rows = { i, qkvi_min_i64(qkvi_blocks_after(p, i), r->n_queries) };
+        uint32_t panels = qkvi_blocks_panels(p, b, h, i, key);
+        for (; panels; panels &= panels - 1) {
+            const int w = __builtin_ctz(panels);
+            const int64_t j = key + 32 * w;
+            if (see[w] == within[w]) continue;
+            see[w] |= within[w] & seen_by_rows(p, kernels, r, b, h, rows, j,
+                                               (int)qkvi_min_i64(32, r->n_keys - j));
+        }
+    }
+}
+
+/* All heads alike: one of them speaks for the others. */
+static int64_t heads_to_ask(const qkvi_problem *p) {
+    const bool alike = p->mask_stride[1] == 0 && (!p->block_len || p->block_offsets_stride[1] == 0);
+    return alike ? qkvi_min_i64(1, p->heads_per_kv) : p->heads_per_kv;
+}
+
 void qkvi_seen(const qkvi_problem *p, const qkvi_kernels *kernels, const qkvi_rules *r, int64_t b,
                int64_t g, int64_t key, int64_t n_keys, uint32_t see[QKVI_SEEN_WORDS]) {
     /* Without heads there are no queries, and the mask, without elements, may be NULL. */
     const qkvi_range keys = r->n_queries > 0 && p->heads_per_kv > 0
                                 ? qkvi_keys_of_block(r, 0, r->n_queries)
                                 : (qkvi_range){ 0, 0 };
-    /* All heads alike: one of them speaks for the others. */
-    const int64_t n_heads = p->mask_stride[1] == 0 ? 1 : p->heads_per_kv;
+    const qkvi_range all = { 0, r->n_queries };
+    const int64_t n_heads = heads_to_ask(p), h0 = g * p->heads_per_kv;
+    uint32_t within[QKVI_SEEN_WORDS];
     for (int w = 0; w < QKVI_SEEN_WORDS; w++) {
         const int64_t j = key + 32 * w, n = qkvi_min_i64(32, key + n_keys - j);
-        see[w] = 0;
-        if (n <= 0) continue;
-        const uint32_t within =
-            bits_of(qkvi_max_i64(keys.begin - j, 0), qkvi_min_i64(keys.end - j, n));
-        if (!qkvi_hides(p)) see[w] = within;
-        for (int64_t h = 0; qkvi_hides(p) && h < n_heads && see[w] != within; h++)
-            see[w] |= seen_by_head(p, kernels, r, b, g * p->heads_per_kv + h, j, (int)n);
+        within[w] = bits_of(qkvi_max_i64(keys.begin - j, 0), qkvi_min_i64(keys.end - j, n));
+        see[w] = qkvi_hides(p) ? 0 : within[w];
+        for (int64_t h = 0; qkvi_hides(p) && !p->block_len && h < n_heads && see[w] != within[w];
+             h++)
+            see[w] |= seen_by_rows(p, kernels, r, b, h0 + h, all, j, (int)n);
     }
+    for (int64_t h = 0; p->block_len && h < n_heads; h++)
+        if (memcmp(see, within, sizeof within) != 0)
+            seen_through_blocks(p, kernels, r, b, h0 + h, key, within, see);
 }

@@ -19,7 +19,18 @@ void qkvi_seen(const qkvi_problem *problem, const qkvi_kernels *kernels, const q
                int64_t b, int64_t g, int64_t key, int64_t n_keys, uint32_t see[QKVI_SEEN_WORDS]);
 
 /* Whether anything but positions hides keys. */
-static inline bool qkvi_hides(const qkvi_problem *p) { return p->mask_type || p->seg_k; }
+static inline bool qkvi_hides(const qkvi_problem *p) {
+    return p->mask_type || p->seg_k || p->block_len;
+}
+
+/* Words of `see` from `from` on that show a key: [*begin, *end), the next of such; false: none. */
+static inline bool qkvi_seen_next(const uint32_t see[QKVI_SEEN_WORDS], int from, int *begin,
+                                  int *end) {
+    while (from < QKVI_SEEN_WORDS && see[from] == 0) from++;
+    *begin = *end = from;
+    while (*end < QKVI_SEEN_WORDS && see[*end] != 0) ++*end;
+    return *begin < *end;
+}
 
 /* Mask, segments and ALiBi from query i and key j on. */
 qkvi_mask qkvi_mask_from(const qkvi_problem *problem, int64_t b, int64_t h, int64_t i, int64_t j);

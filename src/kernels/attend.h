@@ -63,6 +63,26 @@ typedef struct qkvi_dropout {
     float factor;     /* 1 / kept, or 0 */
 } qkvi_dropout;
 
+/* Ascending numbers of blocks of keys: those that a block of queries sees. */
+typedef struct qkvi_block_list {
+    const int32_t *at, *end;
+} qkvi_block_list;
+
+/*
+ * Panels of 32 keys, of the 8 from key0 on, that lie in listed blocks, a bit each. Takes blocks off
+ * the list that end there; block_len is a multiple of 32.
+ */
+static inline uint32_t qkvi_block_panels(qkvi_block_list *list, int64_t block_len, int64_t key0) {
+    uint32_t panels = 0;
+    for (; list->at < list->end; list->at++) {
+        const int64_t from = (*list->at * block_len - key0) / 32, to = from + block_len / 32;
+        if (from >= 8) break;
+        for (int64_t n = from < 0 ? 0 : from; n < to && n < 8; n++) panels |= 1u << n;
+        if (to > 8) break;
+    }
+    return panels;
+}
+
 /* What a row tile did in the current block of keys. */
 typedef struct qkvi_attend_tile {
     uint32_t panels; /* of the block that it computed, a bit each: the others no row sees */
@@ -94,6 +114,7 @@ typedef struct qkvi_attend_scratch {
     float alpha[QKVI_QUERY_BLOCK]; /* 2^(m before - m now), of this block of keys */
     int64_t begin[QKVI_QUERY_BLOCK], end[QKVI_QUERY_BLOCK]; /* filled by the caller: see below */
     qkvi_attend_tile tile[QKVI_ATTEND_TILES];
+    uint32_t panels[QKVI_QUERY_BLOCK / 32]; /* of the block of keys, that 32 rows may see */
 
     /*
      * What to fetch into L2 in the last block of keys, while values are summed: filled by the
@@ -121,8 +142,10 @@ typedef struct qkvi_attend {
     float *o_sum;      /* [n_queries][o_sum_row], aligned to 64, contents undefined */
     int64_t o_sum_row; /* a multiple of 16, at least head_dim_v rounded up to 32 */
 
-    qkvi_mask mask;              /* from query 0 of the block and key 0 of the sequence on */
-    const qkvi_dropout *dropout; /* likewise; NULL: none */
+    qkvi_mask mask;    /* from query 0 of the block and key 0 of the sequence on */
+    int64_t block_len; /* of the block mask; 0: none */
+    qkvi_block_list blocks[QKVI_QUERY_BLOCK / 32]; /* of 32 queries each */
+    const qkvi_dropout *dropout;                   /* likewise; NULL: none */
 
     float scale;   /* not negative, scale log2 e normal: the caller has put the rest into k */
     float softcap; /* 0: none */

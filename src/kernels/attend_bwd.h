@@ -49,7 +49,9 @@ struct qkvi_bwd_block {
     float scale, softcap;     /* softcap 0: none */
     bool capped;              /* dS is wanted without the derivative of the soft cap */
 
-    qkvi_mask mask;              /* from query 0 and key 0 of the block on */
+    qkvi_mask mask; /* from query 0 and key 0 of the block on */
+    /* Of 32 queries each, the panels that the block mask shows; beyond n_queries like those before. */
+    uint32_t panels[QKVI_BWD_QUERIES / 32];
     const qkvi_dropout *dropout; /* likewise; NULL: none */
 
     bool

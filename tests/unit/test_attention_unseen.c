@@ -200,7 +200,7 @@ static int64_t formula(const qkv_attention_desc *d, int64_t threads) {
     const bool dp = d->arithmetic == QKV_CLASS_DP;
     const int64_t words = dp ? up(d->head_dim, 2) / 2 + v / 2 : d->head_dim + v;
     const int64_t q = d->dtype == QKV_F32 || dp ? 0 : up(4 * r * (up(d->head_dim, 16) + 16), 64);
-    return up(32 * p, 64) + up(24 * t, 64) + t * (121536 + up(4 * r * (v + 16), 64) + q) +
+    return up(32 * p, 64) + up(24 * t, 64) + t * (121600 + up(4 * r * (v + 16), 64) + q) +
            p * (4 * l * words + up(l / 256, 64));
 }
 

@@ -12,6 +12,8 @@
 #ifndef QKVI_TMPL_ATTEND_H
 #define QKVI_TMPL_ATTEND_H
 
+#include <string.h>
+
 #include "kernels/tmpl/attend_scores.h"
 #include "kernels/tmpl/dp.h"
 #include "kernels/tmpl/dropout.h"
@@ -396,13 +398,37 @@ static void attend_finish(const attend *a) {
     }
 }
 
+/*
+ * What the block mask shows of the block of keys from key0 on. Returns the first key from which on
+ * it shows something: key0, or that of a later block.
+ */
+static int64_t attend_next_shown(const attend *a, qkvi_block_list *blocks, int64_t key0) {
+    int64_t next = INT64_MAX;
+    bool any = false;
+    for (int g = 0; 32 * g < a->n_queries; g++) {
+        attend_panels(a, &blocks[g], g, key0);
+        any |= a->scratch->panels[g] != 0;
+        if (a->block_len && blocks[g].at < blocks[g].end && *blocks[g].at * a->block_len < next)
+            next = *blocks[g].at * a->block_len;
+    }
+    return any ? key0 : next;
+}
+
 static void attend_block(const qkvi_attend *a) {
+    qkvi_block_list blocks[QKVI_QUERY_BLOCK / 32];
     const int64_t begin = a->scratch->begin[0] / 32 * 32, end = a->scratch->end[a->n_queries - 1];
     attend_begin(a);
+    memcpy(blocks, a->blocks, sizeof blocks);
     for (int64_t key0 = begin / QKVI_KEY_BLOCK * QKVI_KEY_BLOCK; key0 < end;
          key0 += QKVI_KEY_BLOCK) {
         const int64_t from = begin > key0 ? begin : key0;
         const int64_t to = end < key0 + QKVI_KEY_BLOCK ? end : key0 + QKVI_KEY_BLOCK;
+        const int64_t shown = attend_next_shown(a, blocks, key0);
+        if (shown >= end) break;
+        if (shown > key0) {
+            key0 = shown / QKVI_KEY_BLOCK * QKVI_KEY_BLOCK - QKVI_KEY_BLOCK;
+            continue;
+        }
         for (int t = 0; t * V_MR < a->n_queries; t++) {
             a->scratch->tile[t].panels = 0;
             a->scratch->tile[t].partial = false;

@@ -81,16 +81,27 @@ V_INLINE int64_t attend_depth(uint32_t panels, attend_run in) {
 /* Which of the 32 keys from j on row i sees. */
 V_INLINE uint32_t attend_sees(const attend *a, int i, int64_t j) {
     const uint32_t bits = mask_range(a->scratch->begin[i] - j, a->scratch->end[i] - j);
+    if (!(a->scratch->panels[i / 32] >> (j / 32 & 7) & 1)) return 0;
     if (!bits || !mask_hides(&a->mask)) return bits;
     const int64_t left = a->scratch->end[i] - j;
     return bits & mask_bits(&a->mask, i, j, left < 32 ? (int)left : 32);
+}
+
+typedef enum attend_show { ATTEND_SHOW_NONE, ATTEND_SHOW_SOME, ATTEND_SHOW_ALL } attend_show;
+
+/* Does the block mask show these rows, V_MR at most, the panel from key j on? */
+V_INLINE attend_show attend_show_panel(const attend *a, int i, int rows, int64_t j) {
+    const uint32_t *panels = a->scratch->panels, bit = 1u << (j / 32 & 7);
+    const bool first = panels[i / 32] & bit, last = panels[(i + rows - 1) / 32] & bit;
+    return first && last ? ATTEND_SHOW_ALL : first || last ? ATTEND_SHOW_SOME : ATTEND_SHOW_NONE;
 }
 
 /* The same of several rows. true: s->adds holds the additive mask, if there is one. */
 V_INLINE bool attend_see_rows(const attend *a, int i, int rows, int64_t j, mask_sight *s) {
     const int64_t *begin = a->scratch->begin + i, *end = a->scratch->end + i;
     const int next = i + V_MR < a->n_queries ? i + V_MR : 0;
-    if (begin[rows - 1] <= j && end[0] >= j + 32 && mask_is_dense(&a->mask)) {
+    if (begin[rows - 1] <= j && end[0] >= j + 32 && mask_is_dense(&a->mask) &&
+        attend_show_panel(a, i, rows, j) == ATTEND_SHOW_ALL) {
         mask_see_rows(&a->mask, i, rows, j, s);
         mask_fetch_rows(&a->mask, next, rows, next ? j : j + 32);
         return true;
@@ -105,9 +116,20 @@ V_INLINE bool attend_see_rows(const attend *a, int i, int rows, int64_t j, mask_
     return false;
 }
 
+/* Which panels of the block from key0 on the block mask shows 32 rows. */
+V_INLINE void attend_panels(const attend *a, qkvi_block_list *blocks, int group, int64_t key0) {
+    a->scratch->panels[group] =
+        a->block_len ? qkvi_block_panels(blocks, a->block_len, key0) : UINT32_MAX;
+}
+
 static bool attend_sees_any(const attend *a, int i) {
-    for (int64_t j = a->scratch->begin[i] / 32 * 32; j < a->scratch->end[i]; j += 32)
-        if (attend_sees(a, i, j)) return true;
+    const int64_t begin = a->scratch->begin[i] / QKVI_KEY_BLOCK * QKVI_KEY_BLOCK;
+    qkvi_block_list blocks = a->blocks[i / 32];
+    for (int64_t key0 = begin; key0 < a->scratch->end[i]; key0 += QKVI_KEY_BLOCK) {
+        attend_panels(a, &blocks, i / 32, key0);
+        for (int64_t j = key0; j < key0 + QKVI_KEY_BLOCK; j += 32)
+            if (attend_sees(a, i, j)) return true;
+    }
     return false;
 }
 
@@ -310,7 +332,10 @@ static void attend_scores_tile(const attend *a, int i, int64_t key0, int64_t j, 
     float *s = w->s + i * QKVI_SCORE_ROW + (j - key0), *max = attend_max(w, i);
     mask_sight sight;
     bool dense = false;
-    if (mask_hides(&a->mask) || w->begin[i + rows - 1] > j || w->end[i] < j + 32) {
+    const attend_show show = attend_show_panel(a, i, rows, j);
+    if (show == ATTEND_SHOW_NONE) return;
+    if (mask_hides(&a->mask) || show == ATTEND_SHOW_SOME || w->begin[i + rows - 1] > j ||
+        w->end[i] < j + 32) {
         dense = attend_see_rows(a, i, rows, j, &sight);
         if (sight.any == 0) return;
     } else {
