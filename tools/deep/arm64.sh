@@ -23,8 +23,8 @@ for isa in scalar neon; do
 done
 # checked N BUILD: N cases of each kind; all results have the digest that they have here
 checked() {
-    build/release/qkv-check --isa scalar --cases "$1" | tail -n 1 >"$folder/native.digest"
-    $emulated "$2/qkv-check" --cases "$1" | tee "$folder/check"
+    build/release/qkv-check --isa scalar --cases "$1" --pairs 0 | tail -n 1 >"$folder/native.digest"
+    $emulated "$2/qkv-check" --cases "$1" --pairs 0 | tee "$folder/check"
     tail -n 1 "$folder/check" | cmp - "$folder/native.digest"
     case_ok "$2: $(cat "$folder/native.digest"), here, too"
     n_cases=$((n_cases + $(awk '$3 == "cases," { n += $2 } END { print n }' "$folder/check")))
