@@ -11,7 +11,7 @@ enum { MOST_ELEMS = 1 << 15, MOST_EDITS = 12 };
 
 /* ---- Bytes to a problem ---------------------------------------------------------------------- */
 
-static uint64_t next_random(uint64_t *state) { /* splitmix64 */
+uint64_t attention_next_random(uint64_t *state) { /* splitmix64 */
     uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
@@ -69,9 +69,9 @@ static float number_of(uint8_t byte) {
 }
 
 /* A value per batch: in [low, high], or now and then not. */
-static int64_t value_of(uint64_t *state, int64_t low, int64_t high) {
-    const uint64_t random = next_random(state);
-    if (random % 64 == 0) return (int64_t)next_random(state) >> random / 64 % 64;
+int64_t attention_value(uint64_t *state, int64_t low, int64_t high) {
+    const uint64_t random = attention_next_random(state);
+    if (random % 64 == 0) return (int64_t)attention_next_random(state) >> random / 64 % 64;
     return high <= low ? low : low + (int64_t)(random / 64 % (uint64_t)(high - low + 1));
 }
 
@@ -80,12 +80,12 @@ static void fill_lengths(attention_case *c) {
     uint64_t state = c->seed;
     if (d->n_batch < 0 || d->n_batch > CASE_MOST_BATCHES) return;
     for (int64_t b = 0; b < d->n_batch; b++) {
-        c->kv_len[b] = value_of(&state, 0, d->len_k < 4096 ? d->len_k : 4096);
-        c->q_len[b] = value_of(&state, 0, d->len_q < 4096 ? d->len_q : 4096);
-        c->q_offsets[b] = value_of(&state, -50, 700);
+        c->kv_len[b] = attention_value(&state, 0, d->len_k < 4096 ? d->len_k : 4096);
+        c->q_len[b] = attention_value(&state, 0, d->len_q < 4096 ? d->len_q : 4096);
+        c->q_offsets[b] = attention_value(&state, -50, 700);
     }
     for (int64_t b = 0; b < d->n_batch; b++)
-        c->prefix_len[b] = value_of(&state, 0, d->len_k < 4096 ? d->len_k : 4096);
+        c->prefix_len[b] = attention_value(&state, 0, d->len_k < 4096 ? d->len_k : 4096);
     d->kv_len = c->kv_len;
     d->q_len = c->q_len;
     d->prefix_len = c->prefix_len;
@@ -147,6 +147,7 @@ void attention_case_read(const uint8_t *bytes, size_t n_bytes, attention_case *c
     d->seg_k_stride = c->seed >> 63 ? 0 : len_k;
     for (int n = 0; n < MOST_EDITS && r.left; n++) edit(&r, c);
     fill_lengths(c);
+    attention_rules_read(c);
 }
 
 /* ---- Arrays ---------------------------------------------------------------------------------- */
@@ -196,7 +197,7 @@ static float value_of_style(uint8_t style, uint64_t random) {
 void attention_array_fill(attention_array *array, uint8_t style, uint64_t seed) {
     uint64_t state = seed;
     for (size_t i = 0; i < array->n_elems; i++) {
-        const uint64_t random = next_random(&state);
+        const uint64_t random = attention_next_random(&state);
         if (array->elem_bytes == 1)
             ((uint8_t *)array->data)[i] =
                 random >> 60 < (uint64_t)(style >> 4) ? 0 : (uint8_t)random;
@@ -213,7 +214,7 @@ void attention_array_fill_segments(attention_array *array, uint64_t seed) {
     static const int32_t ids[] = { 0, 1, -1, INT32_MIN };
     int32_t id = 0;
     for (size_t i = 0; i < array->n_elems; i++) {
-        const uint64_t random = next_random(&seed);
+        const uint64_t random = attention_next_random(&seed);
         if (random % 8 == 0) id = ids[random / 8 % 4];
         ((int32_t *)array->data)[i] = id;
     }
@@ -231,15 +232,24 @@ static bool is_canary(const attention_array *array, size_t at) {
     return true;
 }
 
-void attention_array_check(const attention_array *array, const int64_t *rows) {
+/* What a call may write: row i of sequence b lies at row starts[b] + i. */
+static void mark_rows(const attention_array *array, int64_t b, int64_t first, int64_t n,
+                      uint8_t *may) {
     const int64_t *const size = array->size, *const stride = array->stride;
+    for (int64_t h = 0; h < size[1]; h++)
+        for (int64_t i = first; i < first + n; i++)
+            for (int64_t c = 0; c < size[3]; c++)
+                may[b * stride[0] + h * stride[1] + i * stride[2] + c * stride[3]] = 1;
+}
+
+void attention_array_check(const attention_array *array, const int64_t *starts, int64_t n_batch,
+                           const int64_t *rows) {
     uint8_t *const may = calloc(array->n_elems + 1, 1);
     FUZZ_CHECK(may);
-    for (int64_t b = 0; array->n_elems && b < size[0]; b++)
-        for (int64_t h = 0; h < size[1]; h++)
-            for (int64_t i = 0; i < (rows ? rows[b] : size[2]); i++)
-                for (int64_t c = 0; c < size[3]; c++)
-                    may[b * stride[0] + h * stride[1] + i * stride[2] + c * stride[3]] = 1;
+    for (int64_t b = 0; array->n_elems && b < (starts ? n_batch : array->size[0]); b++) {
+        const int64_t all = starts ? starts[b + 1] - starts[b] : array->size[2];
+        mark_rows(array, starts ? 0 : b, starts ? starts[b] : 0, rows ? rows[b] : all, may);
+    }
     for (size_t at = 0; at < array->n_elems; at++) { /* 16 bits may be a canary's by chance */
         if (array->elem_bytes > 2 || !may[at]) FUZZ_CHECK(is_canary(array, at) == !may[at]);
     }

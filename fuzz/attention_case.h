@@ -7,13 +7,20 @@
 
 #include "fuzz/fuzz.h"
 
-enum { CASE_MOST_BATCHES = 64 }; /* with values of their own for each batch */
+enum {
+    CASE_MOST_BATCHES = 64, /* with values of their own for each batch */
+    CASE_MOST_OFFSETS = 4096,
+    CASE_MOST_BLOCKS = 4096
+};
 
 typedef struct attention_case {
     qkv_attention_desc desc; /* mask, segments, slopes and sinks: NULL */
     qkv_attention_grads grads;
     int64_t q_offsets[CASE_MOST_BATCHES], kv_len[CASE_MOST_BATCHES], q_len[CASE_MOST_BATCHES];
     int64_t prefix_len[CASE_MOST_BATCHES];
+    int64_t cu_q[CASE_MOST_BATCHES + 1], cu_k[CASE_MOST_BATCHES + 1];
+    int64_t block_offsets[CASE_MOST_OFFSETS];
+    int32_t block_index[CASE_MOST_BLOCKS];
     bool wants_lse, wants_d_lse, wants_d_sinks, wants_d_mask;
     uint8_t shift; /* elements before each array: its alignment */
     uint8_t style; /* of the values */
@@ -21,6 +28,17 @@ typedef struct attention_case {
 } attention_case;
 
 void attention_case_read(const uint8_t *bytes, size_t n_bytes, attention_case *c);
+
+/* Numbers of a case beyond its bytes: a function of its seed. */
+uint64_t attention_next_random(uint64_t *state);
+/* In [low, high], or now and then not. */
+int64_t attention_value(uint64_t *state, int64_t low, int64_t high);
+
+/* Packed sequences and block masks: see attention_rules.c. */
+void attention_rules_read(attention_case *c);
+/* Rows of q (of k): in memory, over all sequences. */
+int64_t attention_rows(const attention_case *c, bool keys);
+bool attention_packed(const attention_case *c);
 
 /* An array of a case: what its shape and strides promise, and nothing more. */
 typedef struct attention_array {
@@ -48,9 +66,11 @@ void attention_array_fill_segments(attention_array *array, uint64_t seed);
 /* Outputs begin as canaries; not all with the same, for an output may become an input. */
 void attention_array_clear(attention_array *array, uint8_t canary);
 /*
- * The elements of rows i < rows[b] (NULL: of all rows) were written, all else was not.
+ * The elements of rows i < rows[b] (NULL: of all rows) were written, all else was not. starts: where
+ * the sequences of n_batch begin in an array of packed ones; NULL: each is a batch.
  */
-void attention_array_check(const attention_array *array, const int64_t *rows);
+void attention_array_check(const attention_array *array, const int64_t *starts, int64_t n_batch,
+                           const int64_t *rows);
 /* The same bits, or NaN in both. */
 bool attention_array_same(const attention_array *a, const attention_array *b);
 

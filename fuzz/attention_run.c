@@ -27,16 +27,24 @@ static bool plan_d_mask(const attention_case *c, attention_run *x) {
     return attention_array_plan(size, stride, stride[3], sizeof(float), &x->a[D_MASK]);
 }
 
+static size_t mask_bytes(const qkv_attention_desc *d) {
+    return d->mask_type == QKV_MASK_F32                                    ? sizeof(float)
+           : d->mask_type == QKV_MASK_BF16 || d->mask_type == QKV_MASK_F16 ? 2
+                                                                           : 1;
+}
+
 static bool plan_arrays(const attention_case *c, attention_run *x) {
     const qkv_attention_desc *d = &c->desc;
     const qkv_attention_grads *g = &c->grads;
     const size_t f = sizeof(float);
     const qkv_dtype o_type = d->flags & QKV_SET_O_DTYPE ? d->o_dtype : d->dtype;
-    const int64_t b = d->n_batch, h = d->n_heads;
-    const int64_t q[4] = { b, h, d->len_q, d->head_dim }, o[4] = { b, h, d->len_q, d->head_dim_v };
-    const int64_t k[4] = { b, d->n_kv_heads, d->len_k, d->head_dim };
-    const int64_t v[4] = { b, d->n_kv_heads, d->len_k, d->head_dim_v };
-    const int64_t lse[4] = { b, h, d->len_q, 1 };
+    const int64_t b = d->n_batch, h = d->n_heads, arrays = attention_packed(c) ? 1 : b;
+    const int64_t rows_q = attention_rows(c, false), rows_k = attention_rows(c, true);
+    const int64_t q[4] = { arrays, h, rows_q, d->head_dim };
+    const int64_t o[4] = { arrays, h, rows_q, d->head_dim_v };
+    const int64_t k[4] = { arrays, d->n_kv_heads, rows_k, d->head_dim };
+    const int64_t v[4] = { arrays, d->n_kv_heads, rows_k, d->head_dim_v };
+    const int64_t lse[4] = { arrays, h, rows_q, 1 };
     const int64_t mask_len = d->mask_len_k > 1 ? d->mask_len_k : d->len_k;
     const bool bits = d->mask_type == QKV_MASK_BITS;
     const int64_t mask[4] = { b, h, d->len_q, bits ? mask_len / 8 + (mask_len % 8 > 0) : mask_len };
@@ -55,7 +63,7 @@ static bool plan_arrays(const attention_case *c, attention_run *x) {
            attention_array_plan_typed(o, g->d_o_stride, o_type, &x->a[D_O]) &&
            attention_array_plan(lse, d->lse_stride, 1, f, &x->a[D_LSE]) &&
            attention_array_plan(mask, d->mask_stride, d->mask_len_k == 1 ? 0 : d->mask_stride[3],
-                                d->mask_type == QKV_MASK_F32 ? f : 1, &x->a[MASK]) &&
+                                mask_bytes(d), &x->a[MASK]) &&
            attention_array_plan_typed(o, d->o_stride, o_type, &x->a[O]) &&
            attention_array_plan(lse, d->lse_stride, 1, f, &x->a[LSE]) &&
            attention_array_plan_typed(o, d->o_stride, o_type, &x->a[MERGED_O]) &&
@@ -130,15 +138,20 @@ static void check_run(const attention_case *c, const attention_run *x) {
     const int64_t *const rows = c->desc.flags & QKV_SET_Q_LEN ? c->q_len : NULL;
     const bool forward = x->forward == QKV_OK, backward = c->wants_lse && x->backward == QKV_OK;
     FUZZ_CHECK(forward || x->forward == QKV_ERR_STRIDE); /* of lse: no workspace depends on it */
-    attention_array_check(&x->a[O], forward ? rows : none);
-    attention_array_check(&x->a[LSE], forward && c->wants_lse ? rows : none);
-    attention_array_check(&x->a[D_Q], backward ? rows : none);
-    attention_array_check(&x->a[D_K], backward ? NULL : none);
-    attention_array_check(&x->a[D_V], backward ? NULL : none);
-    attention_array_check(&x->a[D_SINKS], backward && c->wants_d_sinks ? NULL : none);
-    attention_array_check(&x->a[D_MASK], backward && wants_d_mask(c) ? NULL : none);
-    attention_array_check(&x->a[MERGED_O], x->merge == QKV_OK ? NULL : none);
-    attention_array_check(&x->a[MERGED_LSE], x->merge == QKV_OK ? NULL : none);
+    const int64_t *const packed_q = attention_packed(c) ? c->cu_q : NULL;
+    const int64_t *const packed_k = attention_packed(c) ? c->cu_k : NULL;
+    const int64_t n = c->desc.n_batch;
+    const int64_t *const all = forward ? rows : none, *const back = backward ? rows : none;
+    const int64_t *const keys = backward ? NULL : none;
+    attention_array_check(&x->a[O], packed_q, n, all);
+    attention_array_check(&x->a[LSE], packed_q, n, c->wants_lse ? all : none);
+    attention_array_check(&x->a[D_Q], packed_q, n, back);
+    attention_array_check(&x->a[D_K], packed_k, n, keys);
+    attention_array_check(&x->a[D_V], packed_k, n, keys);
+    attention_array_check(&x->a[D_SINKS], NULL, 1, backward && c->wants_d_sinks ? NULL : none);
+    attention_array_check(&x->a[D_MASK], NULL, n, backward && wants_d_mask(c) ? NULL : none);
+    attention_array_check(&x->a[MERGED_O], NULL, n, x->merge == QKV_OK ? NULL : none);
+    attention_array_check(&x->a[MERGED_LSE], NULL, n, x->merge == QKV_OK ? NULL : none);
 }
 
 void attention_run_free(attention_run *x) {

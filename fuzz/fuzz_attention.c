@@ -90,7 +90,7 @@ static qkv_attention_desc *as_claimed(const attention_case *c) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
     static const _Alignas(8) uint8_t somewhere[64];
-    attention_case c;
+    static attention_case c;
     size_t workspace;
     if (!n_contexts) make_contexts();
     attention_case_read(bytes, n_bytes, &c);
@@ -101,7 +101,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
     const qkv_status status = qkv_attention_workspace(contexts[0], desc, &workspace);
     const bool good = attention_accepted(contexts[0], status);
     if (!good) refuse(&c, desc, status);
-    c.desc.struct_size = sizeof c.desc; /* what lies behind was all zeros, if it is good */
+    /* What lies behind was all zeros, if it is good, and what it does not have counts as zero. */
+    if (c.desc.struct_size < sizeof c.desc)
+        memset((char *)&c.desc + c.desc.struct_size, 0, sizeof c.desc - c.desc.struct_size);
+    c.desc.struct_size = sizeof c.desc;
     if (good && is_small(&c.desc)) run_everywhere(&c);
     free(desc);
     return 0;

@@ -23,7 +23,7 @@ static int kind_of(const char *name) {
 }
 
 int main(int argc, char **argv) {
-    check_options options = { .n_cases = 300, .n_pairs = 1, .seed = 1, .failures = stdout };
+    check_options options = { .n_cases = 150, .n_pairs = 1, .seed = 1, .failures = stdout };
     static check_summary summary;
     int table = 0;
     for (int n = 1; n < argc; n += 2) {
