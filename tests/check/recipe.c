@@ -14,7 +14,7 @@ static const struct {
     [FEATURE_MASK_BOOL] = { "bool mask", 12, true },
     [FEATURE_MASK_BITS] = { "bit mask", 12, true },
     [FEATURE_MASK_ADDED] = { "added mask", 15, true },
-    [FEATURE_BLOCK_MASK] = { "block mask", 15, false },
+    [FEATURE_BLOCK_MASK] = { "block mask", 15, true },
     [FEATURE_SEGMENTS] = { "segments", 15, true },
     [FEATURE_ALIBI] = { "ALiBi", 15, true },
     [FEATURE_SINKS] = { "sinks", 15, true },
