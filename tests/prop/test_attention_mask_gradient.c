@@ -250,6 +250,49 @@ static void it_stands_alone(void) {
     masked_free(&m);
 }
 
+/* A list of visible blocks is a mask of -inf: the same gradient, summed or not. */
+static void blocks_are_hidden(void) {
+    enum { LEN = 300, BLOCK = 32, ROWS = (LEN + BLOCK - 1) / BLOCK };
+    static int64_t offsets[ROWS + 1];
+    static int32_t index[ROWS * ROWS];
+    rng r = { seed + 6 };
+    for (int turn = 0; turn < 8; turn++) {
+        const int ways = turn % 2 ? 4 : 0; /* 4: one row for all queries */
+        masked m = masked_new(&r, 0, LEN, LEN, 16);
+        int64_t stride[4];
+        memcpy(stride, m.stride, sizeof stride);
+        if (ways) stride[0] = 2 * LEN, stride[1] = LEN, stride[2] = 0;
+        float *const want = floats(m.n_elems), *const mask = normals(&r, m.n_elems);
+        memcpy(mask, m.mask, (size_t)m.n_elems * sizeof *mask);
+        options(&r, &m, turn);
+        int64_t n = 0;
+        for (int64_t row = 0; row < ROWS; row++) {
+            offsets[row] = n;
+            for (int32_t col = 0; col < ROWS; col++) {
+                if (rng_chance(&r, 50)) {
+                    index[n++] = col;
+                    continue;
+                }
+                for (int64_t e = 0; e < m.n_elems; e++)
+                    if (e / LEN % LEN / BLOCK == row && e % LEN / BLOCK == col) mask[e] = -INFINITY;
+            }
+        }
+        offsets[ROWS] = n;
+        m.p.d.mask = mask;
+        run_gradient(&m, isa, 2, want, stride);
+        m.p.d.mask = m.mask;
+        m.p.d.flags |= QKV_SET_BLOCK_MASK;
+        m.p.d.block_len = BLOCK;
+        m.p.d.block_offsets = offsets;
+        m.p.d.block_index = index;
+        run_gradient(&m, isa, 2, m.d_mask, stride);
+        same_bits("d_mask", want, m.d_mask, ways ? B * H * LEN : m.n_elems);
+        free(want);
+        free(mask);
+        masked_free(&m);
+    }
+}
+
 /* A mask shorter than the keys; no channels at all; a head without keys, as sum and not. */
 static void odd_shapes(void) {
     rng r = { seed + 5 };
@@ -287,9 +330,13 @@ int main(int argc, char **argv) {
     if (argc > 1) seed = strtoull(argv[1], NULL, 10);
     printf("seed %llu\n", (unsigned long long)seed);
     const struct CMUnitTest tests[] = {
-        PROPERTY(every_way_to_broadcast), PROPERTY(sums_have_their_order),
-        PROPERTY(bits_are_the_same),      cmocka_unit_test(it_is_the_slope),
-        PROPERTY(it_stands_alone),        PROPERTY(odd_shapes),
+        PROPERTY(every_way_to_broadcast),
+        PROPERTY(sums_have_their_order),
+        PROPERTY(bits_are_the_same),
+        cmocka_unit_test(it_is_the_slope),
+        PROPERTY(it_stands_alone),
+        PROPERTY(blocks_are_hidden),
+        PROPERTY(odd_shapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
