@@ -51,7 +51,7 @@ struct shim *shim_open(const char *name, int n_threads) {
     shim->c = bench_case_at(n);
     if (!bench_make(&shim->bench, shim->ctx, shim->c)) return NULL;
     if (bench_explain(&shim->bench, &shim->plan) != QKV_OK) return NULL;
-    const size_t bytes = (size_t)shim->bench.kv_bytes;
+    const size_t bytes = (size_t)shim->bench.kv_bytes * (size_t)shim->bench.n_copies;
     return peak_open(&shim->peak, bench_peak_of(&shim->plan), n_threads, bytes) ? shim : NULL;
 }
 

@@ -64,6 +64,7 @@ void bench_free(struct bench *bench);
 bool bench_causal(struct bench *bench);
 bool bench_window(struct bench *bench);
 bool bench_segments(struct bench *bench);
+bool bench_blocks(struct bench *bench);
 bool bench_packed(struct bench *bench);
 bool bench_packed_causal(struct bench *bench);
 bool bench_bools(struct bench *bench);

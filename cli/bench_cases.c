@@ -34,6 +34,7 @@ static const struct bench_case cases[] = { /* a line is a case */
     { "masks f32 H12 L1024 D64 additive", F, QKV_F32, { 1, 12, 12, 1024, 1024, 64, 64 }, bench_numbers },
     { "masks f32 H12 L4096 D64 window", F, QKV_F32, { 1, 12, 12, 4096, 4096, 64, 64 }, bench_window },
     { "masks f32 H12 L4096 D64 segments", F, QKV_F32, { 1, 12, 12, 4096, 4096, 64, 64 }, bench_segments },
+    { "masks f32 H12 L4096 D64 blocks", F, QKV_F32, { 1, 12, 12, 4096, 4096, 64, 64 }, bench_blocks },
     { "masks bf16 H12 L1024 D64 bool", F, QKV_BF16, { 1, 12, 12, 1024, 1024, 64, 64 }, bench_bools },
     { "gqa f32 H32:8 L2048 D128 causal", F, QKV_F32, { 1, 32, 8, 2048, 2048, 128, 128 }, bench_causal },
     { "gqa f32 H32:1 L1024 D64", F, QKV_F32, { 1, 32, 1, 1024, 1024, 64, 64 }, NULL },

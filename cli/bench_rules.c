@@ -5,7 +5,7 @@
 
 #include "bench.h"
 
-enum { WINDOW = 512, DOCUMENT = 512 };
+enum { WINDOW = 512, DOCUMENT = 512, BLOCK = 64 };
 
 bool bench_causal(struct bench *bench) {
     bench->desc.flags |= QKV_SET_CAUSAL;
@@ -33,6 +33,30 @@ bool bench_segments(struct bench *bench) {
     bench->desc.flags |= QKV_SET_SEGMENTS;
     bench->desc.seg_q = bench->desc.seg_k = segments;
     bench->pairs = (double)n * DOCUMENT;
+    return true;
+}
+
+/* One block of BLOCK x BLOCK in four, at random, and the diagonal; the same for all heads. */
+bool bench_blocks(struct bench *bench) {
+    qkv_attention_desc *d = &bench->desc;
+    const int64_t rows = (d->len_q + BLOCK - 1) / BLOCK, columns = (d->len_k + BLOCK - 1) / BLOCK;
+    const size_t offset_bytes = (size_t)(rows + 1) * sizeof(int64_t);
+    int64_t *offsets = calloc(1, offset_bytes + (size_t)(rows * columns) * sizeof(int32_t));
+    bench->rule = offsets;
+    if (!offsets) return false;
+    int32_t *index = (int32_t *)(void *)(offsets + rows + 1);
+    uint32_t state = 1;
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t n = offsets[r];
+        for (int64_t c = 0; c < columns; c++)
+            if (c == r || bench_random(&state) < (1U << 24) / 4) index[n++] = (int32_t)c;
+        offsets[r + 1] = n;
+    }
+    d->flags |= QKV_SET_BLOCK_MASK;
+    d->block_len = BLOCK;
+    d->block_offsets = offsets;
+    d->block_index = index;
+    bench->pairs = (double)offsets[rows] * BLOCK * BLOCK; /* lengths are multiples of BLOCK */
     return true;
 }
 

@@ -51,8 +51,12 @@ static void explain_pieces(const qkvi_problem *p, qkvi_pieces pieces, qkv_attent
     if (pieces.full < 0)
         say(out->skip_reason, "too many queries and keys to count");
     else if (qkvi_hides(p))
-        say(out->skip_reason, "positions decide; %s may hide more, found out while computing",
-            p->seg_k ? p->mask_type ? "mask and segments" : "segments" : "the mask");
+        say(out->skip_reason, "positions decide; %s%s%s may hide more, found out while computing",
+            p->block_len ? "the list of blocks" : "",
+            p->block_len && (p->mask_type || p->seg_k) ? ", " : "",
+            p->seg_k       ? p->mask_type ? "mask and segments" : "segments"
+            : p->mask_type ? "the mask"
+                           : "");
     else
         say(out->skip_reason, "positions alone decide who sees whom");
 }
