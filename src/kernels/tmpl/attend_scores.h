@@ -193,12 +193,13 @@ V_INLINE float *attend_max(qkvi_attend_scratch *w, int i) { return w->max + 16 /
 /* The maxima of row r of a tile, and of all rows that share its vector. */
 V_INLINE void attend_keep_max(int r, const vf top[V_MR], float *max, bool begin) {
 #if V_TOPS == 4
-    const vf x = vf_max_four(top[r], top[r + 1], top[r + 2], top[r + 3]);
+    vf x = vf_max_four(top[r], top[r + 1], top[r + 2], top[r + 3]);
 #else
-    const vf x = top[r];
+    vf x = top[r];
 #endif
     float *to = max + 16 / V_TOPS * r;
-    vf_store(to, begin ? x : vf_max(vf_load(to), x));
+    if (!begin) x = vf_max(vf_load(to), x);
+    vf_store(to, x);
 }
 
 /* Rows from i to end, whose vectors they share with nobody, have none. */
