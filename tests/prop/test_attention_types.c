@@ -11,7 +11,7 @@
 #include "core/half.h"
 #include "every_isa.h"
 
-enum { CASES = SANITIZED ? 24 : 160 };
+enum { CASES = SANITIZED ? 24 : 100 };
 
 static uint16_t half_of(qkv_dtype type, float x) {
     return type == QKV_BF16 ? qkvi_bf16_of_f32(x) : qkvi_f16_of_f32(x);
@@ -136,15 +136,17 @@ static void random_problems_have_the_bits_of_floats(void) {
  */
 static void chosen_shapes_have_the_bits_of_floats(void) {
     static const int64_t shapes[][7] = {
-        { 2, 4, 4, 11, 11, 64, 64 },    { 1, 6, 2, 16, 16, 32, 96 },
-        { 3, 2, 1, 1, 9, 512, 32 },     { 1, 1, 1, 5, 7, 16, 20000 },
-        { 1, 1, 1, 40, 30, 32, 5000 },  { 1, 8, 2, 300, 700, 64, 64 },
-        { 2, 3, 1, 130, 1100, 40, 72 }, { 1, 1, 1, 1, 2000, 128, 128 },
-        { 4, 2, 2, 260, 257, 33, 31 },  { 1, 1, 1, 700, 3, 80, 80 },
-        { 3, 7, 7, 300, 900, 16, 16 },  { 2, 12, 3, 150, 600, 32, 32 },
+        { 1, 6, 2, 16, 16, 32, 96 },    { 2, 4, 4, 130, 600, 16, 16 },
+        { 2, 4, 4, 11, 11, 64, 64 },    { 3, 2, 1, 1, 9, 512, 32 },
+        { 1, 1, 1, 5, 7, 16, 20000 },   { 1, 1, 1, 40, 30, 32, 5000 },
+        { 1, 8, 2, 300, 700, 64, 64 },  { 2, 3, 1, 130, 1100, 40, 72 },
+        { 1, 1, 1, 1, 2000, 128, 128 }, { 4, 2, 2, 260, 257, 33, 31 },
+        { 1, 1, 1, 700, 3, 80, 80 },    { 3, 7, 7, 300, 900, 16, 16 },
+        { 2, 12, 3, 150, 600, 32, 32 },
     };
     rng r = { 3 };
-    for (size_t n = SANITIZED; n < sizeof shapes / sizeof *shapes; n += SANITIZED ? 3 : 1)
+    const size_t n_shapes = SANITIZED ? 2 : sizeof shapes / sizeof *shapes;
+    for (size_t n = 0; n < n_shapes; n++)
         for (int type = QKV_BF16; type <= QKV_F16; type++) {
             const int64_t *s = shapes[n];
             check_case c;
