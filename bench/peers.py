@@ -42,7 +42,7 @@ F32, BF16, F16 = 0, 1, 2
 FORWARD, BACKWARD, BOTH, DECODE = range(4)
 ROUND_SECONDS = 0.03
 PEAK_SECONDS = 0.01
-PAUSE_SECONDS = 0.01  # between contenders: threads that spin for more work give up
+PAUSE_SECONDS = 0.06  # between contenders: threads that spin for more work give up
 
 
 # ---- Ours --------------------------------------------------------------------------------------
