@@ -227,12 +227,11 @@ static qkv_status fill_packed(const qkv_attention_desc *d, qkvi_problem *p, qkv_
 static qkv_status fill_mask(const qkv_attention_desc *d, qkvi_problem *p, qkv_error *e) {
     p->mask_len_k = d->len_k;
     if (!(d->flags & QKV_SET_MASK)) return QKV_OK;
-    if (d->mask_type != QKV_MASK_BOOL && d->mask_type != QKV_MASK_F32 &&
-        d->mask_type != QKV_MASK_BITS)
-        return qkvi_error_set(
-            e, QKV_ERR_DTYPE,
-            "mask_type = %d is none of QKV_MASK_BOOL, QKV_MASK_F32, QKV_MASK_BITS",
-            (int)d->mask_type);
+    if (d->mask_type < QKV_MASK_BOOL || d->mask_type > QKV_MASK_F16)
+        return qkvi_error_set(e, QKV_ERR_DTYPE,
+                              "mask_type = %d is none of QKV_MASK_BOOL, QKV_MASK_F32, "
+                              "QKV_MASK_BITS, QKV_MASK_BF16, QKV_MASK_F16",
+                              (int)d->mask_type);
     QKV_TRY(check_size("mask_len_k", d->mask_len_k, QKVI_MAX_SIZE, e));
     const bool repeats = d->mask_len_k == 1;
     if (d->mask_len_k > d->len_k && !repeats)

@@ -79,6 +79,18 @@ static inline bool qkvi_adds(const qkvi_problem *p) {
            p->mask_type == QKV_MASK_F16;
 }
 
+/** The type of an additive mask. */
+static inline qkv_dtype qkvi_adds_type(const qkvi_problem *p) {
+    return p->mask_type == QKV_MASK_BF16  ? QKV_BF16
+           : p->mask_type == QKV_MASK_F16 ? QKV_F16
+                                          : QKV_F32;
+}
+
+/** Bytes of an element of the explicit mask. */
+static inline int64_t qkvi_mask_bytes(const qkvi_problem *p) {
+    return qkvi_adds(p) ? qkvi_dtype_bytes(qkvi_adds_type(p)) : 1;
+}
+
 /** The gradients of a backward call, with the strides of qkvi_problem's arrays. */
 typedef struct qkvi_grads {
     const void *d_o;                          /* of o_dtype */

@@ -118,7 +118,7 @@ static inline qkvi_sight qkvi_sight_of(const qkvi_rules *r, int64_t i0, int64_t 
  */
 static inline const void *qkvi_mask_row(const qkvi_problem *p, int64_t b, int64_t h, int64_t i) {
     const int64_t at = b * p->mask_stride[0] + h * p->mask_stride[1] + i * p->mask_stride[2];
-    const int64_t bytes = p->mask_type == QKV_MASK_F32 ? (int64_t)sizeof(float) : 1;
+    const int64_t bytes = qkvi_mask_bytes(p);
     return (const char *)p->mask + at * bytes;
 }
 

@@ -82,7 +82,7 @@ static void add_rules(qkvi_arrays *all, const qkvi_problem *p) {
                               bits ? qkvi_ceil_div(p->mask_len_k, 8) : p->mask_len_k };
     qkvi_array *mask = qkvi_arrays_add(all, "mask", p->mask, size, p->mask_stride, false);
     mask->stride[3] = p->mask_stride[3];
-    mask->elem_bytes = p->mask_type == QKV_MASK_F32 ? (int64_t)sizeof(float) : 1;
+    mask->elem_bytes = qkvi_mask_bytes(p);
 }
 
 /* What every call but decode reads. */

@@ -17,8 +17,9 @@ qkvi_mask qkvi_mask_from(const qkvi_problem *p, int64_t b, int64_t h, int64_t i,
     }
     if (p->mask_type == QKV_MASK_NONE) return mask;
     const void *row = qkvi_mask_row(p, b, h, i);
-    if (p->mask_type == QKV_MASK_F32)
-        mask.adds = (const float *)row + j * mask.key;
+    mask.adds_type = qkvi_adds_type(p);
+    if (qkvi_adds(p))
+        mask.adds = qkvi_elem(row, mask.adds_type, j * mask.key);
     else if (p->mask_type == QKV_MASK_BITS)
         mask.bits = (const uint8_t *)row + j / 8 * mask.key;
     else

@@ -43,8 +43,9 @@ enum {
 typedef struct qkvi_mask {
     const uint8_t *bools; /* 0: may not see */
     const uint8_t *bits;  /* least significant first, 0: may not see; row in bytes, key 1 or 0 */
-    const float *adds;    /* -inf: may not see */
-    int64_t row, key;     /* strides, for either */
+    const void *adds;     /* -inf: may not see */
+    qkv_dtype adds_type;
+    int64_t row, key;             /* strides, for either */
     const int32_t *seg_q, *seg_k; /* equal: may see; NULL: no segments */
     float slope;                  /* slope (distance + j - i) is added: ALiBi; 0: nothing is */
     int64_t distance;

@@ -36,7 +36,7 @@ const kind_of_type check_types[TYPES] = { { "f32", ELEMENT_F32, QKV_CLASS_F32 },
                                           { "bf16 dp", ELEMENT_BF16, QKV_CLASS_DP } };
 
 static const bool types_exist[TYPES] = { true, true, true, true };
-const bool added_masks_of_16_bits = false;
+const bool added_masks_of_16_bits = true;
 
 const char *feature_name(feature f) { return features[f].name; }
 bool feature_exists(feature f) { return features[f].exists; }

@@ -381,10 +381,12 @@ static void AT10_types_and_dimensions(void **state) {
            "head_dim_v = 65537 is greater than 65536");
     world *w = fresh_masked(QKV_MASK_NONE);
     refuse(w, EVERY, QKV_ERR_DTYPE,
-           "mask_type = 0 is none of QKV_MASK_BOOL, QKV_MASK_F32, QKV_MASK_BITS");
-    w = fresh_masked((qkv_mask_type)4);
+           "mask_type = 0 is none of QKV_MASK_BOOL, QKV_MASK_F32, QKV_MASK_BITS, "
+           "QKV_MASK_BF16, QKV_MASK_F16");
+    w = fresh_masked((qkv_mask_type)6);
     refuse(w, EVERY, QKV_ERR_DTYPE,
-           "mask_type = 4 is none of QKV_MASK_BOOL, QKV_MASK_F32, QKV_MASK_BITS");
+           "mask_type = 6 is none of QKV_MASK_BOOL, QKV_MASK_F32, QKV_MASK_BITS, "
+           "QKV_MASK_BF16, QKV_MASK_F16");
     accept((w = fresh(), w->d.head_dim_v = 1, w), EVERY);
 }
 

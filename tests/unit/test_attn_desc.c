@@ -220,7 +220,8 @@ static void AT12_masks(void **state) {
     forward(masked(QKV_MASK_BOOL), QKV_OK, "");
     forward(masked(QKV_MASK_F32), QKV_OK, "");
     forward(masked(QKV_MASK_NONE), QKV_ERR_DTYPE,
-            "mask_type = 0 is none of QKV_MASK_BOOL, QKV_MASK_F32, QKV_MASK_BITS");
+            "mask_type = 0 is none of QKV_MASK_BOOL, QKV_MASK_F32, QKV_MASK_BITS, "
+            "QKV_MASK_BF16, QKV_MASK_F16");
     world *w = masked(QKV_MASK_F32);
     w->d.mask_len_k = LK + 1;
     forward(w, QKV_ERR_SHAPE, "mask_len_k = 6 is greater than len_k = 5");

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "kernels/attend.h"
+#include "kernels/tmpl/pack.h"
 
 V_INLINE bool mask_hides(const qkvi_mask *m) { return m->bools || m->bits || m->adds || m->seg_k; }
 V_INLINE bool mask_biases(const qkvi_mask *m) { return m->adds || m->slope != 0; }
@@ -20,16 +21,25 @@ V_INLINE uint32_t mask_range(int64_t begin, int64_t end) {
     return from < to ? UINT32_MAX >> (32 - (to - from)) << from : 0;
 }
 
+/* n <= 16 elements of the additive mask, of any type, as floats; zeros after them. */
+V_INLINE vf mask_load_16(const qkvi_mask *m, const void *p, int n) {
+    if (m->adds_type == QKV_F32) return pack_load(QKV_F32, p, n);
+    return m->adds_type == QKV_BF16 ? pack_load(QKV_BF16, p, n) : pack_load(QKV_F16, p, n);
+}
+
 /* The additive mask of row i and the n keys from j on, 1 <= n <= 32; zeros after them. */
 V_INLINE void mask_load(const qkvi_mask *m, int64_t i, int64_t j, int n, vf add[2]) {
-    const float *p = m->adds + i * m->row + j * m->key;
-    float x[32] = { 0 };
+    const void *p = pack_at(m->adds_type, m->adds, i * m->row + j * m->key);
+    float x[32] = { 0 }, one[16];
     if (m->key == 1) {
-        add[0] = n >= 16 ? vf_loadu(p) : vf_load_n(p, n);
-        add[1] = n == 32 ? vf_loadu(p + 16) : vf_load_n(n > 16 ? p + 16 : p, n > 16 ? n - 16 : 0);
+        add[0] = mask_load_16(m, p, pack_left(n));
+        add[1] = n > 16 ? mask_load_16(m, pack_at(m->adds_type, p, 16), n - 16) : vf_set1(0);
         return;
     }
-    for (int e = 0; e < n; e++) x[e] = p[e * m->key];
+    for (int e = 0; e < n; e++) {
+        vf_storeu(one, mask_load_16(m, pack_at(m->adds_type, p, e * m->key), 1));
+        x[e] = one[0];
+    }
     add[0] = vf_loadu(x);
     add[1] = vf_loadu(x + 16);
 }
@@ -114,8 +124,8 @@ V_INLINE uint32_t mask_dense_row(const qkvi_mask *m, int64_t i, int64_t j, float
         memcpy(&bits, m->bits + i * m->row + j / 8, sizeof bits);
         return bits;
     }
-    const float *p = m->adds + i * m->row + j;
-    const vf x = vf_loadu(p), y = vf_loadu(p + 16);
+    const void *p = pack_at(m->adds_type, m->adds, i * m->row + j);
+    const vf x = mask_load_16(m, p, 16), y = mask_load_16(m, pack_at(m->adds_type, p, 16), 16);
     vf_store(adds, x);
     vf_store(adds + 16, y);
     return vm_to_bits(vm_ne(x, none)) | vm_to_bits(vm_ne(y, none)) << 16;
@@ -142,14 +152,12 @@ V_INLINE void mask_see_rows(const qkvi_mask *m, int64_t i, int rows, int64_t j, 
 
 /* Fetches what mask_see_rows will read: rows of a mask lie far apart. Any address is allowed. */
 V_INLINE void mask_fetch_rows(const qkvi_mask *m, int64_t i, int rows, int64_t j) {
-    const int64_t bytes = m->adds ? (int64_t)sizeof(float) : 1;
-    const uintptr_t at = (uintptr_t)(m->adds    ? (const void *)m->adds
-                                     : m->bools ? m->bools
-                                                : m->bits);
+    const int64_t bytes = m->adds ? qkvi_dtype_bytes(m->adds_type) : 1;
+    const uintptr_t at = (uintptr_t)(m->adds ? m->adds : m->bools ? m->bools : m->bits);
     uintptr_t p = at + (uintptr_t)(i * m->row * bytes + (m->bits ? j / 8 : j * bytes));
     for (int r = 0; at && r < rows; r++, p += (uintptr_t)(m->row * bytes)) {
         v_prefetch((const void *)p);
-        if (!m->adds) continue;
+        if (bytes < 4) continue;
         v_prefetch((const void *)(p + 64));
         v_prefetch((const void *)(p + 127));
     }
