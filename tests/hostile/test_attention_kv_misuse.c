@@ -94,7 +94,8 @@ static void sizes_that_lie(void **state) {
     o.page_len = 1 << 20;
     o.n_pages = INT32_MAX;
     refuse_sizes(o, QKV_ERR_MEMORY, "the cache does not fit the address space");
-    assert_int_equal(qkv_kv_cache_create(ctx, NULL, &cache), QKV_ERR_ARGUMENT);
+    qkv_kv_cache *none;
+    assert_int_equal(qkv_kv_cache_create(ctx, NULL, &none), QKV_ERR_ARGUMENT);
     assert_int_equal(qkv_kv_cache_create(ctx, &o, NULL), QKV_ERR_ARGUMENT);
     qkv_kv_cache_destroy(NULL);
 }

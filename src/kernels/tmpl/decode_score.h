@@ -142,17 +142,11 @@ V_INLINE int decode_distance(int64_t row_bytes) {
     return groups < 1 ? 1 : groups > QKVI_DECODE_GROUPS ? QKVI_DECODE_GROUPS : (int)groups;
 }
 
-/* Rows [row, row + n) of a group, `bytes` of each. at NULL: nothing. */
-V_INLINE void decode_fetch(const char *at, int64_t row_bytes, int64_t bytes, int row, int n) {
-    if (!at) return;
-    at += row * row_bytes;
-    if (row_bytes == bytes) bytes *= n, n = 1;
-    for (int e = 0; e < n; e++, at += row_bytes) {
-        const char *line = at, *const end = at + bytes;
-        for (; end - line >= 512; line += 512) {
-            V_UNROLL(8) for (int b = 0; b < 512; b += 64) __builtin_prefetch(line + b, 0, 3);
-        }
-        for (; line < end; line += 64) __builtin_prefetch(line, 0, 3);
+/* n rows of `bytes` each. */
+V_INLINE void decode_fetch(const char *at, int64_t row_bytes, int64_t bytes, int n) {
+    V_UNROLL(16) for (int e = 0; e < n; e++) {
+        V_UNROLL_BY(8)
+        for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(at + e * row_bytes + b, 0, 3);
     }
 }
 
@@ -191,13 +185,11 @@ V_INLINE void decode_products(const int R, const int K, const float *q, int64_t 
 
 /* R rows times a group; R is 1, 2 or 4. */
 V_INLINE void decode_group_scores(const int R, const decode *a, int row, const char *k,
-                                  int64_t k_row, float *s, const char *ahead, int64_t ahead_row,
-                                  int64_t bytes, const qkvi_storage type) {
+                                  int64_t k_row, float *s, const qkvi_storage type) {
     const int keys = 16 / R, tile = DECODE_SUMS / R;
     const float *q = a->q + row * a->q_row;
     _Alignas(64) float t[16 * 16], x[16];
     for (int e = 0; e < QKVI_DECODE_GROUP; e += keys) {
-        decode_fetch(ahead, ahead_row, bytes, e, keys);
         for (int n = 0; n < keys; n += tile)
             decode_products(R, tile, q, a->q_row, k + (e + n) * k_row, k_row, t + 16 * n, keys,
                             type);
@@ -208,34 +200,87 @@ V_INLINE void decode_group_scores(const int R, const decode *a, int row, const c
     }
 }
 
+/*
+ * All tiles of DECODE_R rows times n keys that lie one after the other and that somebody sees. From
+ * `turn` bytes on, what is to be fetched lies `jump` bytes further. dim: head_dim, if it is one that
+ * this is compiled for and rows are dense; otherwise 0. Without loops inside a tile, more loads are under way.
+ */
+V_INLINE void decode_run_scores(const int64_t dim, const decode *a, const char *k, int n, float *s,
+                                int64_t turn, int64_t jump, const qkvi_storage type) {
+    const int keys = 16 / DECODE_R, tile = DECODE_SUMS / DECODE_R;
+    const int64_t q_row = dim ? dim : a->q_row, bytes = q_row * decode_elem_bytes(type);
+    const int64_t k_row = dim ? bytes : a->k.row_bytes;
+    const int64_t ahead = decode_distance(k_row) * QKVI_DECODE_GROUP * k_row;
+    _Alignas(64) float t[16 * 16], x[16];
+    for (int e = 0; e < n; e += keys, k += keys * k_row) {
+        decode_fetch(k + ahead + (e * k_row + ahead < turn ? 0 : jump), k_row, bytes, keys);
+        for (int r = 0; r + DECODE_R <= a->n_rows; r += DECODE_R) {
+            for (int m = 0; m < keys; m += tile)
+                decode_products(DECODE_R, tile, a->q + r * q_row, q_row, k + m * k_row, k_row,
+                                t + 16 * m, keys, type);
+            vf_store(x, vf_sum_rows(t));
+            V_UNROLL(4)
+            for (int i = 0; i < DECODE_R; i++)
+                memcpy(s + (r + i) * QKVI_DECODE_SCORE_ROW + e, x + i * keys,
+                       (size_t)keys * sizeof(float));
+        }
+    }
+}
+
+/* Rows from r on times a group. */
+V_INLINE void decode_rows_scores(const decode *a, int r, int g, const char *k, int64_t k_row,
+                                 const qkvi_storage type) {
+    while (r < a->n_rows) {
+        float *s = a->scratch->s + r * QKVI_DECODE_SCORE_ROW + QKVI_DECODE_GROUP * g;
+        const int left = a->n_rows - r;
+        if (DECODE_R >= 4 && left >= 4) {
+            decode_group_scores(4, a, r, k, k_row, s, type);
+            r += 4;
+        } else if (left >= 2) {
+            decode_group_scores(2, a, r, k, k_row, s, type);
+            r += 2;
+        } else {
+            decode_group_scores(1, a, r, k, k_row, s, type);
+            r += 1;
+        }
+    }
+}
+
+/* Groups from g on that lie one after the other and of which every key is seen; their end. */
+static int decode_run_end(const decode *a, int g, int to) {
+    const qkvi_decode_scratch *w = a->scratch;
+    const int64_t bytes = QKVI_DECODE_GROUP * a->k.row_bytes;
+    for (g++; g < to && w->any[g] == DECODE_ALL && w->k_at[g] == w->k_at[g - 1] + bytes;) g++;
+    return g;
+}
+
 V_INLINE void decode_scores_of(const decode *a, int from, int to, const decode_ahead *ahead,
                                const qkvi_storage type) {
     qkvi_decode_scratch *w = a->scratch;
-    const int64_t bytes = a->head_dim * decode_elem_bytes(type);
+    const int64_t k_row = a->k.row_bytes, bytes = a->head_dim * decode_elem_bytes(type);
     const int64_t padded = a->q_row * decode_elem_bytes(type);
-    for (int g = from; g < to; g++) {
-        if (!w->any[g]) continue;
+    for (int g = from, end; g < to; g = end) {
         const char *k = w->k_at[g];
-        int64_t k_row = a->k.row_bytes, next_row;
-        const char *next = decode_next(ahead, g, &next_row);
+        end = g + 1;
+        if (!w->any[g]) continue;
         if (w->any[g] != DECODE_ALL || bytes != padded) {
             k = decode_stage(a, k, k_row, bytes, padded, w->any[g]);
-            k_row = padded;
+            decode_rows_scores(a, 0, g, k, padded, type);
+            continue;
         }
-        for (int r = 0; r < a->n_rows; next = NULL) {
-            float *s = w->s + r * QKVI_DECODE_SCORE_ROW + QKVI_DECODE_GROUP * g;
-            const int left = a->n_rows - r;
-            if (DECODE_R >= 4 && left >= 4) {
-                decode_group_scores(4, a, r, k, k_row, s, next, next_row, bytes, type);
-                r += 4;
-            } else if (left >= 2) {
-                decode_group_scores(2, a, r, k, k_row, s, next, next_row, bytes, type);
-                r += 2;
-            } else {
-                decode_group_scores(1, a, r, k, k_row, s, next, next_row, bytes, type);
-                r += 1;
-            }
-        }
+        end = decode_run_end(a, g, to);
+        const char *const next = end < to ? w->k_at[end] : ahead->next[ahead->next_from];
+        const int n = QKVI_DECODE_GROUP * (end - g);
+        const int64_t turn = n * k_row, jump = next - (k + turn);
+        float *s = w->s + QKVI_DECODE_GROUP * g;
+        if (a->q_row == 128 && k_row == bytes)
+            decode_run_scores(128, a, k, n, s, turn, jump, type);
+        else if (a->q_row == 64 && k_row == bytes)
+            decode_run_scores(64, a, k, n, s, turn, jump, type);
+        else
+            decode_run_scores(0, a, k, n, s, turn, jump, type);
+        for (int m = g; m < end && a->n_rows % DECODE_R; m++)
+            decode_rows_scores(a, a->n_rows / DECODE_R * DECODE_R, m, w->k_at[m], k_row, type);
     }
 }
 
