@@ -1,0 +1,151 @@
+/*
+ * Decode: where keys lie, who sees whom, and what is fetched ahead. kernels/decode.h has the layout.
+ *
+ * For each group of 16 keys of a block: the address of its rows in K and V, and a bit for each key
+ * that a row sees. A block that all rows see wholly is looked at once.
+ */
+#ifndef QKVI_TMPL_DECODE_LOOK_H
+#define QKVI_TMPL_DECODE_LOOK_H
+
+#include <string.h>
+
+#include "kernels/decode.h"
+#include "kernels/tmpl/attend.h"
+
+enum {
+    DECODE_AHEAD = 8192, /* bytes of the stream being read that are on their way */
+    DECODE_ALL = 0xFFFF
+};
+
+/* Register tiles: rows, vectors of channels of V, sums of scores at a time. */
+#if V_MR == 12
+enum { DECODE_R = 4, DECODE_W = 4, DECODE_SUMS = 16 };
+#else
+enum { DECODE_R = 2, DECODE_W = 2, DECODE_SUMS = 4 };
+#endif
+
+typedef qkvi_decode decode;
+
+/* 16 elements from channel c on. */
+V_INLINE vf decode_load(const char *row, int64_t c, const qkvi_storage type) {
+    if (type == QKVI_STORE_BF16) return vf_loadu_bf16((const uint16_t *)row + c);
+    if (type == QKVI_STORE_F16) return vf_loadu_f16((const uint16_t *)row + c);
+    if (type == QKVI_STORE_I8) return vf_loadu_i8((const int8_t *)row + c);
+    return vf_loadu((const float *)row + c);
+}
+
+V_INLINE int64_t decode_elem_bytes(const qkvi_storage type) {
+    return type == QKVI_STORE_F32 ? 4 : type == QKVI_STORE_I8 ? 1 : 2;
+}
+
+/* ---- Where and who --------------------------------------------------------------------------- */
+
+/* The row of K or V of key j, and which scale it has. */
+V_INLINE const char *decode_row_at(const decode *a, const qkvi_kv_rows *x, int64_t j,
+                                   int64_t *scale_at) {
+    const int64_t slot = a->place.ring_len ? j % a->place.ring_len : j;
+    int64_t page = 0, token = slot;
+    if (a->place.pages) {
+        page = a->place.pages[slot / a->place.page_len];
+        token = slot % a->place.page_len;
+    }
+    *scale_at = page * x->scale_page + token * x->scale_row;
+    return x->at + page * x->page_bytes + token * x->row_bytes;
+}
+
+/* Do all rows see all keys of [begin, end)? */
+static bool decode_all_see(const decode *a, int64_t begin, int64_t end) {
+    for (int r = 0; r < a->n_rows; r++) {
+        const qkvi_decode_row *row = &a->rows[r];
+        if (row->begin > begin || row->end < end || mask_hides(&row->mask)) return false;
+    }
+    return true;
+}
+
+/* What each row sees of group g, whose first key is j. */
+static void decode_look_at(const decode *a, int64_t j, int g) {
+    qkvi_decode_scratch *w = a->scratch;
+    uint32_t any = 0, all = DECODE_ALL;
+    for (int r = 0; r < a->n_rows; r++) {
+        const qkvi_decode_row *row = &a->rows[r];
+        uint32_t see = mask_range(row->begin - j, row->end - j) & DECODE_ALL;
+        const int64_t left = row->end - j;
+        if (see && mask_hides(&row->mask))
+            see &= mask_bits(&row->mask, 0, j, left < 16 ? (int)left : 16);
+        w->see[r][g] = (uint16_t)see;
+        any |= see;
+        all &= see;
+        if (see) a->part->seen |= 1u << r;
+    }
+    w->any[g] = (uint16_t)any;
+    w->all[g] = (uint16_t)all;
+}
+
+/* The places of groups [from, to) of the block from key0 on. */
+static void decode_places(const decode *a, int64_t key0, int from, int to) {
+    qkvi_decode_scratch *w = a->scratch;
+    for (int g = from; g < to; g++) {
+        const int64_t j = key0 + QKVI_DECODE_GROUP * g;
+        if (!a->place.pages && !a->place.ring_len && g > from) {
+            w->k_at[g] = w->k_at[g - 1] + QKVI_DECODE_GROUP * a->k.row_bytes;
+            w->v_at[g] = w->v_at[g - 1] + QKVI_DECODE_GROUP * a->v.row_bytes;
+            w->k_scale_at[g] = w->k_scale_at[g - 1] + QKVI_DECODE_GROUP * a->k.scale_row;
+            w->v_scale_at[g] = w->v_scale_at[g - 1] + QKVI_DECODE_GROUP * a->v.scale_row;
+            continue;
+        }
+        w->k_at[g] = decode_row_at(a, &a->k, j, &w->k_scale_at[g]);
+        w->v_at[g] = decode_row_at(a, &a->v, j, &w->v_scale_at[g]);
+    }
+}
+
+/*
+ * Groups [from, to) of the block from key0 on: their places, and what each row sees of them. Does
+ * any row see a key?
+ */
+static bool decode_look(const decode *a, int64_t key0, int from, int to) {
+    qkvi_decode_scratch *w = a->scratch;
+    bool some = false;
+    decode_places(a, key0, from, to);
+    if (decode_all_see(a, key0 + QKVI_DECODE_GROUP * from, key0 + QKVI_DECODE_GROUP * to)) {
+        for (int r = 0; r < a->n_rows; r++) memset(w->see[r], 0xFF, sizeof w->see[r]);
+        memset(w->any, 0xFF, sizeof w->any);
+        memset(w->all, 0xFF, sizeof w->all);
+        a->part->seen = UINT32_MAX >> (QKVI_DECODE_ROWS - a->n_rows);
+        return true;
+    }
+    for (int g = from; g < to; g++) {
+        decode_look_at(a, key0 + QKVI_DECODE_GROUP * g, g);
+        some |= w->any[g] != 0;
+    }
+    return some;
+}
+
+/* What will be read after group g of the same stream: K, then V of a block, then the next K. */
+typedef struct decode_ahead {
+    const char *const *at, *const *next; /* groups of this stream, and of the one after it */
+    int to, next_from, next_to, distance;
+    int64_t row_bytes, next_row_bytes;
+} decode_ahead;
+
+/* The group `distance` further on; NULL: none is known. */
+V_INLINE const char *decode_next(const decode_ahead *x, int g, int64_t *row_bytes) {
+    const int n = g + x->distance, m = n - x->to + x->next_from;
+    *row_bytes = n < x->to ? x->row_bytes : x->next_row_bytes;
+    if (n < x->to) return x->at[n];
+    return m < x->next_to ? x->next[m] : NULL;
+}
+
+V_INLINE int decode_distance(int64_t row_bytes) {
+    const int64_t groups = DECODE_AHEAD / (QKVI_DECODE_GROUP * (row_bytes ? row_bytes : 1));
+    return groups < 1 ? 1 : groups > QKVI_DECODE_GROUPS ? QKVI_DECODE_GROUPS : (int)groups;
+}
+
+/* n rows of `bytes` each. */
+V_INLINE void decode_fetch(const char *at, int64_t row_bytes, int64_t bytes, int n) {
+    V_UNROLL(16) for (int e = 0; e < n; e++) {
+        V_UNROLL_BY(8)
+        for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(at + e * row_bytes + b, 0, 3);
+    }
+}
+
+#endif
