@@ -110,7 +110,7 @@ _qkv_value() {
     'attend --dsink') echo '.npy' ;;
     'attend --dmask') echo '.npy' ;;
     'attend --dtype') echo 'f32|bf16|f16' ;;
-    'attend --class') echo 'auto|f32' ;;
+    'attend --class') echo 'auto|f32|dp' ;;
     'attend --threads') echo '' ;;
     'attend --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
     'train --text') echo '*' ;;
