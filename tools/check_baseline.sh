@@ -1,12 +1,12 @@
 #!/bin/sh
 # check_baseline.sh BUILD: only the objects of an instruction set use its registers; everything else runs on any x86-64. A name
-# with a v in front, or a ymm or zmm register, is AVX or later. (cli/peak.c measures each set, in functions made for it, and asks
+# with a v in front, or a ymm or zmm register, is AVX or later. (cli/peak_loops.c measures each set, in functions made for it, and asks
 # the processor first. tzcnt is how compilers spell bsf.)
 set -eu
 build=$1
 failed=0
 for library in qkv qkvmodel qkvview qkv-tool; do
-    find "$build/CMakeFiles/$library.dir" -name '*.o' ! -name 'isa_avx*' ! -name 'peak.c.o'
+    find "$build/CMakeFiles/$library.dir" -name '*.o' ! -name 'isa_avx*' ! -name 'peak_loops.c.o'
 done >"$build/baseline.objects"
 [ "$(grep -c . "$build/baseline.objects")" -gt 50 ] || {
     echo "check_baseline: hardly any objects in $build" >&2

@@ -2,10 +2,9 @@
 # check_spills.sh BUILD: the tile kernels of the vector instruction sets keep their accumulators in registers. Compiled by gcc,
 # no instruction of theirs moves a vector to or from the stack; compiled by clang, none inside the innermost loops that
 # multiply and add (it may park a finished tile on its way to memory). Below %rbp there are locals, above it there are none.
-# Of
-# scores the loops count in both: a tile that is finished with a mask takes more registers than there are. (Saving the lower
-# halves of v8 to v15, as AArch64 demands of functions, moves d registers.)
-# Tiles of class dp count where they are made of its instruction.
+# Of scores the loops count in both: a tile that is finished with maxima or a mask takes more registers than there are. (Saving
+# the lower halves of v8 to v15, as AArch64 demands of functions, moves d registers.) Tiles of class dp count where they are
+# made of its instruction.
 set -eu
 build=$1
 failed=0 n_objects=0
@@ -31,10 +30,10 @@ for isa in avx2 avx512 avx512bf16 neon; do
             for (k = 1; k <= length(text); k++) n = 16 * n + index("0123456789abcdef", substr(text, k, 1)) - 1
             return n
         }
-        # A backward jump closes a loop; one without another inside it is innermost. Prints the spills that count.
+        # A conditional jump backward closes a loop; one without another inside it is innermost. Prints the spills that count.
         function report(  k, l, inner) {
             for (k = 1; k <= n_spills; k++) {
-                inner = whole && name !~ /attend_scores/
+                inner = whole && name !~ /(attend|dp)_scores/
                 for (l = 1; l <= n_loops && !inner; l++)
                     inner = first[l] <= at[k] && at[k] <= last[l] && sums[l]
                 if (inner) print name, line[k]
@@ -52,7 +51,7 @@ for isa in avx2 avx512 avx512bf16 neon; do
         { sub(/:$/, "", $1); here = hex($1) }
         $0 ~ ENVIRON["spill"] && !/vbroadcast/ { at[++n_spills] = here; line[n_spills] = $0 }
         $0 ~ ENVIRON["sum"] { sum_at[++n_sums] = here }
-        $2 ~ /^(j|b\.|b$|cbn?z|tbn?z)/ { # its target is the last word, but for the name of the place
+        $2 ~ /^(j[^m]|b\.|cbn?z|tbn?z)/ { # its target is the last word, but for the name of the place
             to = $0
             sub(/ <.*/, "", to)
             sub(/.*[ \t]/, "", to)

@@ -18,10 +18,13 @@ defined() { nm -A -g --defined-only "$1" 2>/dev/null | sed -E 's/^[^:]*:([^:]*):
 for source in "$here"/src/kernels/isa_*.c; do
     object=$(basename "$source")
     isa=${object#isa_}
+    ar t "$build/libqkv.a" | grep -qx "$object.o" || continue # of another processor
     symbols=$(defined "$build/libqkv.a" | awk -v object="$object.o" '$1 == object { print $2 }')
     [ "$symbols" = "qkvi_kernels_${isa%.c}" ] ||
         fail "$object exports $(echo $symbols), not just qkvi_kernels_${isa%.c}"
 done
+
+[ "$(ar t "$build/libqkv.a" | grep -c '^isa_')" -ge 2 ] || fail "hardly any instruction set in $build/libqkv.a"
 
 for library in libqkv libqkvmodel libqkvview; do
     [ -f "$build/$library.a" ] || continue
