@@ -10,6 +10,8 @@
 struct attend_options {
     struct cli_common common;
     const char *q, *k, *v, *o, *lse, *mask, *mask_bits;
+    const char *cu_seqlens, *cu_seqlens_k, *block_mask;
+    struct arg_int block_len;
     const char *causal, *prefix, *window, *kv_len, *q_len, *q_offset;
     struct arg_int chunk, dtype, arithmetic; /* of qkv_dtype, of qkv_class */
     const char *segments, *segments_q, *alibi, *sink;
@@ -39,8 +41,11 @@ struct attend_problem {
     qkv_array *q, *k, *v, *mask, *alibi, *sink, *grad_out, *grad_lse;
     int64_t *offsets, *kv_len, *q_len, *prefix; /* one per batch */
     int32_t *seg_q, *seg_k;
-    uint8_t *bits; /* --mask-bits */
-    int rank;      /* of the arrays: 2, 3 or 4 */
+    uint8_t *bits;          /* --mask-bits */
+    qkv_array *cu_q, *cu_k; /* cu_k NULL: as cu_q */
+    int64_t *block_offsets;
+    int32_t *block_index;
+    int rank; /* of the arrays: 2, 3 or 4 */
 };
 
 /* What is computed; NULL: not asked for, except o and lse, which the gradients need. */
@@ -58,6 +63,13 @@ void attend_rules_free(struct attend_rules *rules);
 int attend_problem_read(const struct attend_options *options, const struct attend_rules *rules,
                         struct attend_problem *problem);
 void attend_problem_free(struct attend_problem *problem);
+
+/*
+ * --cu-seqlens: what was one batch becomes as many as there are sequences. --block-mask: as lists.
+ */
+int attend_packed_read(const struct attend_options *options, const struct attend_rules *rules,
+                       struct attend_problem *problem);
+int attend_blocks_read(const struct attend_options *options, struct attend_problem *problem);
 
 /* Segments, bits, slopes, sinks and the gradient of lse. */
 int attend_modifiers_read(const struct attend_options *options, struct attend_problem *problem);

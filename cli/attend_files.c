@@ -202,12 +202,14 @@ int attend_problem_read(const struct attend_options *options, const struct atten
                                   attend_size(q, 3), attend_size(v, 3));
     problem->desc.dtype = dtype;
     problem->desc.arithmetic = (qkv_class)options->arithmetic.value;
-    code = apply_lists(rules, problem);
+    code = attend_packed_read(options, rules, problem);
+    if (!code) code = apply_lists(rules, problem);
     if (code) return code;
     apply_rules(options, rules, &problem->desc);
     code = apply_mask(options->mask, problem);
     if (!code && options->dmask && problem->desc.mask_type == QKV_MASK_BOOL)
         code = cli_fail("--dmask: %s holds booleans, which have no gradient", options->mask);
+    if (!code) code = attend_blocks_read(options, problem);
     if (!code) code = attend_modifiers_read(options, problem);
     return code ? code : read_gradient(options->grad_out, problem);
 }
@@ -228,4 +230,8 @@ void attend_problem_free(struct attend_problem *problem) {
     free(problem->seg_q);
     free(problem->seg_k);
     free(problem->bits);
+    qkv_array_free(problem->cu_q);
+    qkv_array_free(problem->cu_k);
+    free(problem->block_offsets);
+    free(problem->block_index);
 }

@@ -112,12 +112,12 @@ static int apply_bits(const char *path, struct attend_problem *problem) {
 
 static int read_grad_lse(const char *path, struct attend_problem *problem) {
     if (!path) return EXIT_OK;
-    const qkv_attention_desc *d = &problem->desc;
     const int code =
         read_array("--grad-lse", path, QKV_ARRAY_F32, "floating-point numbers", &problem->grad_lse);
     if (code) return code;
     const qkv_array *grad = problem->grad_lse;
-    const int64_t full[3] = { d->n_batch, d->n_heads, d->len_q };
+    const qkv_array *q = problem->q;
+    const int64_t full[3] = { attend_size(q, 0), attend_size(q, 1), attend_size(q, 2) };
     bool fits = grad->rank == problem->rank - 1;
     for (int n = 0; fits && n < grad->rank; n++) fits = grad->shape[n] == full[3 - grad->rank + n];
     char shape[200];

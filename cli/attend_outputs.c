@@ -24,7 +24,8 @@ int attend_outputs_check(const struct attend_options *options) {
 
 /* An array of the rank of the inputs. */
 static qkv_array array_of(const struct attend_problem *problem, const struct output *output) {
-    const int64_t shape[4] = { problem->desc.n_batch, output->heads, output->length, output->last };
+    const int64_t shape[4] = { attend_size(problem->q, 0), output->heads, output->length,
+                               output->last };
     qkv_array array = { .type = output->type, .data = output->data, .n_elems = 1 };
     if (output->like) {
         array.rank = output->like->rank;
@@ -47,13 +48,14 @@ static qkv_array array_of(const struct attend_problem *problem, const struct out
 int attend_outputs_write(const struct attend_options *options, const struct attend_problem *problem,
                          const struct attend_results *results) {
     const qkv_attention_desc *d = &problem->desc;
+    const int64_t rows_q = attend_size(problem->q, 2), rows_k = attend_size(problem->k, 2);
     const qkv_array_type type = attend_array_type(d->dtype);
     const struct output outputs[] = {
-        { options->o, results->o, type, d->n_heads, d->len_q, d->head_dim_v, NULL },
-        { options->lse, results->lse, QKV_ARRAY_F32, d->n_heads, d->len_q, -1, NULL },
-        { options->dq, results->dq, type, d->n_heads, d->len_q, d->head_dim, NULL },
-        { options->dk, results->dk, type, d->n_kv_heads, d->len_k, d->head_dim, NULL },
-        { options->dv, results->dv, type, d->n_kv_heads, d->len_k, d->head_dim_v, NULL },
+        { options->o, results->o, type, d->n_heads, rows_q, d->head_dim_v, NULL },
+        { options->lse, results->lse, QKV_ARRAY_F32, d->n_heads, rows_q, -1, NULL },
+        { options->dq, results->dq, type, d->n_heads, rows_q, d->head_dim, NULL },
+        { options->dk, results->dk, type, d->n_kv_heads, rows_k, d->head_dim, NULL },
+        { options->dv, results->dv, type, d->n_kv_heads, rows_k, d->head_dim_v, NULL },
         { options->dsink, results->dsink, QKV_ARRAY_F32, d->n_heads, -1, -1, NULL },
         { options->dmask, results->dmask, QKV_ARRAY_F32, -1, -1, -1, problem->mask },
     };

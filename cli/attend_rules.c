@@ -106,6 +106,10 @@ static int check_files(const struct cli_command *command, const struct attend_op
     if (options->dmask && !options->mask) return cli_usage(command, "--dmask needs --mask");
     if (options->segments_q && !options->segments)
         return cli_usage(command, "--segments-q needs --segments");
+    if (options->cu_seqlens_k && !options->cu_seqlens)
+        return cli_usage(command, "--cu-seqlens-k needs --cu-seqlens");
+    if (options->block_len.set && !options->block_mask)
+        return cli_usage(command, "--block-len needs --block-mask");
     if (options->mask && options->mask_bits)
         return cli_usage(command, "--mask and --mask-bits are the same mask: give one");
     if (options->prefix && !options->causal)

@@ -26,15 +26,16 @@ static float *zeros(int64_t a, int64_t b, int64_t c, int64_t d) {
 static int results_alloc(const struct attend_options *options, const struct attend_problem *problem,
                          struct attend_results *results) {
     const qkv_attention_desc *d = &problem->desc;
-    results->o = zeros(d->n_batch, d->n_heads, d->len_q, d->head_dim_v);
-    results->lse = zeros(d->n_batch, d->n_heads, d->len_q, 1);
+    const int64_t n_batch = attend_size(problem->q, 0), rows_q = attend_size(problem->q, 2);
+    const int64_t rows_k = attend_size(problem->k, 2);
+    results->o = zeros(n_batch, d->n_heads, rows_q, d->head_dim_v);
+    results->lse = zeros(n_batch, d->n_heads, rows_q, 1);
     if (results->lse)
-        for (int64_t i = 0; i < d->n_batch * d->n_heads * d->len_q; i++)
-            results->lse[i] = -INFINITY;
+        for (int64_t i = 0; i < n_batch * d->n_heads * rows_q; i++) results->lse[i] = -INFINITY;
     if (problem->grad_out) {
-        results->dq = zeros(d->n_batch, d->n_heads, d->len_q, d->head_dim);
-        results->dk = zeros(d->n_batch, d->n_kv_heads, d->len_k, d->head_dim);
-        results->dv = zeros(d->n_batch, d->n_kv_heads, d->len_k, d->head_dim_v);
+        results->dq = zeros(n_batch, d->n_heads, rows_q, d->head_dim);
+        results->dk = zeros(n_batch, d->n_kv_heads, rows_k, d->head_dim);
+        results->dv = zeros(n_batch, d->n_kv_heads, rows_k, d->head_dim_v);
         results->dsink = zeros(d->n_heads, 1, 1, 1);
         if (!results->dq || !results->dk || !results->dv || !results->dsink)
             return cli_fail("out of memory");
@@ -74,7 +75,12 @@ static qkv_status compute(qkv_ctx *ctx, const struct attend_problem *problem, bo
         qkv_attention_forward(ctx, &problem->desc, q, k, v, results->o, results->lse, &call);
     if (status == QKV_OK && problem->grad_out) {
         qkv_attention_grads grads;
-        qkv_attention_grads_contiguous(&grads, &problem->desc);
+        const qkv_attention_desc *d = &problem->desc;
+        qkv_attention_grads_contiguous(&grads, d);
+        memcpy(grads.d_o_stride, d->o_stride, sizeof d->o_stride); /* packed sequences: as they */
+        memcpy(grads.d_q_stride, d->q_stride, sizeof d->q_stride);
+        memcpy(grads.d_k_stride, d->k_stride, sizeof d->k_stride);
+        memcpy(grads.d_v_stride, d->v_stride, sizeof d->v_stride);
         grads.d_o = problem->grad_out->data;
         grads.d_q = results->dq;
         grads.d_k = results->dk;
@@ -171,6 +177,22 @@ static const struct cli_option attend_table[] = {
                 "are added to scores. A last dimension n with 1 < n < Lk hides the other keys"),
     FILE_OPTION("--mask-bits", mask_bits, false, IN_FILE,
                 "a boolean mask as bytes of 8 keys, the least significant bit first"),
+    FILE_OPTION("--block-mask", block_mask, false, IN_FILE,
+                "booleans, one for each block of queries and of keys, aligned on the right: blocks "
+                "that are false are hidden, and not computed"),
+    { .name = "--block-len",
+      .argument = "N",
+      .help = "queries and keys of a block of --block-mask: 32, 64, 96 or 128 (default: 64)",
+      .kind = ARG_INT,
+      .min = 32,
+      .max = 128,
+      .offset = offsetof(struct attend_options, block_len) },
+    FILE_OPTION("--cu-seqlens", cu_seqlens, false, IN_FILE,
+                "integers [N+1]: rows from the n-th to the next are a sequence of its own, of N "
+                "packed one after another; the arrays have one batch, everything that is given for "
+                "each batch is for each sequence, and masks count from its beginning"),
+    FILE_OPTION("--cu-seqlens-k", cu_seqlens_k, false, IN_FILE,
+                "the same for k and v, where it is not that of q"),
     { .name = "--causal",
       .argument = "WHERE",
       .help = "query i sees keys up to i + offset: top-left (offset 0), bottom-right (Lk - Lq), an "

@@ -135,6 +135,9 @@ static void attend(struct attend_options *options) {
     replace(&options->mask, FILE_BOOL);
     replace(&options->mask_bits, FILE_INTEGERS);
     replace(&options->segments, FILE_INTEGERS);
+    replace(&options->cu_seqlens, FILE_INTEGERS);
+    replace(&options->cu_seqlens_k, FILE_INTEGERS);
+    replace(&options->block_mask, FILE_BOOL);
     replace(&options->segments_q, FILE_INTEGERS);
     replace(&options->alibi, FILE_ADD);
     replace(&options->sink, FILE_ADD);

@@ -42,7 +42,7 @@ _qkv_options() {
     look) echo "--pair --top -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     fill) echo "--pair --top --model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     next) echo "--model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
-    attend) echo "--q --k --v -o --lse --mask --mask-bits --causal --prefix --window --chunk --segments --segments-q --kv-len --q-len --q-offset --scale --softcap --alibi --sink --dropout --grad-out --grad-lse --dq --dk --dv --dsink --dmask --dtype --class --explain --json --threads --isa --quiet -v --help" ;;
+    attend) echo "--q --k --v -o --lse --mask --mask-bits --block-mask --block-len --cu-seqlens --cu-seqlens-k --causal --prefix --window --chunk --segments --segments-q --kv-len --q-len --q-offset --scale --softcap --alibi --sink --dropout --grad-out --grad-lse --dq --dk --dv --dsink --dmask --dtype --class --explain --json --threads --isa --quiet -v --help" ;;
     train) echo "--text --grammar --out --resume --layers --heads --hidden --intermediate --vocab --len --steps --batch --lr --warmup --seed --report-every --checkpoint-every --sinusoidal --eval --json --threads --isa --quiet --help" ;;
     eval) echo "--text --grammar --seed --model --check-finite --json --threads --isa --quiet -v --help" ;;
     info) echo "--strict --check-finite --json --threads --isa -v --help" ;;
@@ -88,6 +88,10 @@ _qkv_value() {
     'attend --lse') echo '.npy' ;;
     'attend --mask') echo '.npy .safetensors' ;;
     'attend --mask-bits') echo '.npy .safetensors' ;;
+    'attend --block-mask') echo '.npy .safetensors' ;;
+    'attend --block-len') echo '' ;;
+    'attend --cu-seqlens') echo '.npy .safetensors' ;;
+    'attend --cu-seqlens-k') echo '.npy .safetensors' ;;
     'attend --causal') echo 'top-left|bottom-right' ;;
     'attend --prefix') echo '' ;;
     'attend --window') echo '' ;;

@@ -91,6 +91,23 @@ near "$folder/dmask.npy" "$data/dcolumns_dmask.npy"
 attend plain --window -1,-1
 attend plain --q-len 5 --kv-len 7
 
+# lists NAME OPTIONS...: arrays, output and gradients of that name
+lists() {
+    name=$1
+    shift
+    rm -f "$folder"/*.npy
+    run attend --q "$data/${name}_q.npy" --k "$data/${name}_k.npy" --v "$data/${name}_v.npy" \
+        -o "$o" --lse "$folder/lse.npy" --grad-out "$data/${name}_grad.npy" --dq "$folder/dq.npy" \
+        --dk "$folder/dk.npy" --dv "$folder/dv.npy" "$@"
+    code 0
+    no_err
+    for part in o lse dq dk dv; do near "$folder/$part.npy" "$data/${name}_$part.npy"; done
+}
+lists packed --cu-seqlens "$data/cu_q.npy" --cu-seqlens-k "$data/cu_k.npy" --causal bottom-right
+lists packed --cu-seqlens "$data/cu_q.npy" --cu-seqlens-k "$data/cu_k.npy" --causal 1,5,0 --kv-len 4,5,7
+lists blocks --block-mask "$data/blocks.npy" --block-len 32
+lists blocks --block-mask "$data/blocks.npy" --block-len 32 --isa scalar --threads 3
+
 # Types of 16 bits: what numpy rounds, within a unit in the last place; outputs in the type, bf16 as f32.
 typed() {
     type=$1 share=$2
@@ -205,6 +222,19 @@ broken "--mask $data/integers.npy: holds integers, neither booleans nor floating
     $qkv_arrays --mask "$data/integers.npy"
 broken "--mask $data/grad.npy: shape [2,4,5,6] does not broadcast to [2,2,7,7]" \
     --q "$data/k.npy" --k "$data/k.npy" --v "$data/v.npy" --mask "$data/grad.npy"
+packed="--q $data/packed_q.npy --k $data/packed_k.npy --v $data/packed_v.npy"
+broken "--cu-seqlens: 10 queries and 16 keys: name where the keys' sequences begin with --cu-seqlens-k" \
+    $packed --cu-seqlens "$data/cu_q.npy"
+broken "--cu-seqlens $data/cu_k.npy: ends with 16, but the arrays have 10 rows" \
+    $packed --cu-seqlens "$data/cu_k.npy" --cu-seqlens-k "$data/cu_k.npy"
+broken "--cu-seqlens: --q has 2 batches; sequences are packed in one" $qkv_arrays --cu-seqlens "$data/cu_q.npy"
+broken "--cu-seqlens $data/segments_q.npy: shape [2,5] is not [N + 1]" \
+    $packed --cu-seqlens "$data/segments_q.npy" --cu-seqlens-k "$data/cu_k.npy"
+broken "--cu-seqlens $data/segments.npy: ends with 2, but the arrays have 10 rows" \
+    $packed --cu-seqlens "$data/segments.npy" --cu-seqlens-k "$data/cu_k.npy"
+broken "--block-mask $data/blocks.npy: shape [2,3,3] does not broadcast to [1,2,2,2], blocks of 64 queries and keys (--block-len)" \
+    --q "$data/blocks_q.npy" --k "$data/blocks_k.npy" --v "$data/blocks_v.npy" --block-mask "$data/blocks.npy"
+broken "--block-mask $data/segments.npy: does not hold booleans" $qkv_arrays --block-mask "$data/segments.npy"
 broken "--segments: 5 queries and 7 keys: name the queries' segments with --segments-q" \
     $qkv_arrays --segments "$data/segments_k.npy"
 broken "--segments $data/segments_q.npy: shape [2,5] is neither [B,L] nor [L], B = 2, L = 7" \

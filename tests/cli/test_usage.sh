@@ -92,6 +92,8 @@ for text in 0.5 0.5, ,1 1.5,1 -0.1,1 nan,1 0.5,-1 0.5,x 0.5,1,2; do
         attend --q q --k k --v v -o o.npy "--dropout=$text"
 done
 usage attend "--segments-q needs --segments" attend --q q --k k --v v -o o.npy --segments-q s
+usage attend "--cu-seqlens-k needs --cu-seqlens" attend --q q --k k --v v -o o.npy --cu-seqlens-k s
+usage attend "--block-len needs --block-mask" attend --q q --k k --v v -o o.npy --block-len 32
 usage attend "--mask and --mask-bits are the same mask: give one" \
     attend --q q --k k --v v -o o.npy --mask m --mask-bits m
 usage attend "--prefix needs --causal: without it every key is seen anyway" \
@@ -102,7 +104,7 @@ usage train "--text and --grammar together: give one of them" train --out d --te
 usage eval "--text or --grammar is missing" eval --model "$model"
 
 # What is not built is unknown.
-for option in --cu-seqlens --block-mask --stats; do
+for option in --stats; do
     run attend --q q --k k --v v -o o.npy $option x
     code 2
     err_like "^qkv attend: unknown option '$option'"

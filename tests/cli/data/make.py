@@ -210,3 +210,29 @@ safetensors.numpy.save_file(tensors, bare / "model.safetensors", metadata={"form
     architectures=["BertModel"], model_type="bert", hidden_act="gelu", hidden_size=HIDDEN,
     num_attention_heads=2, num_hidden_layers=1, intermediate_size=INNER, vocab_size=len(words),
     max_position_embeddings=LENGTH, type_vocab_size=2, layer_norm_eps=1e-12), indent=2) + "\n")
+
+# Packed sequences, one of them without queries, and visible blocks of 32.
+rng = np.random.default_rng(6)
+cu_q, cu_k = np.array([0, 3, 3, 10]), np.array([0, 4, 9, 16])
+pq, pgrad = (rng.standard_normal((H, cu_q[-1], n)).astype(np.float32) for n in (D, DV))
+pk, pv = (rng.standard_normal((G, cu_k[-1], n)).astype(np.float32) for n in (D, DV))
+for name, array in dict(cu_q=cu_q, cu_k=cu_k, packed_q=pq, packed_k=pk, packed_v=pv, packed_grad=pgrad).items():
+    save(name, array)
+parts = []
+for b in range(3):
+    rows, keys = slice(cu_q[b], cu_q[b + 1]), slice(cu_k[b], cu_k[b + 1])
+    one = [x[None].astype(np.float64) for x in (pq[:, rows], pk[:, keys], pv[:, keys], pgrad[:, rows])]
+    n, m = one[0].shape[2], one[1].shape[2]
+    parts.append(attend(*one[:3], np.arange(m) <= np.arange(n)[:, None] + m - n, grad=one[3]))
+for n, part in enumerate(("o", "lse", "dq", "dk", "dv")):
+    save(f"packed_{part}", np.concatenate([x[n][0] for x in parts], 1).astype(np.float32))
+
+L = 70
+bq, bk, bv, bgrad = (rng.standard_normal((2, L, 4)).astype(np.float32) for _ in range(4))
+blocks = np.array([[[1, 0, 1], [0, 0, 0], [0, 1, 1]], [[0, 1, 0], [1, 1, 1], [0, 0, 1]]], bool)
+for name, array in dict(blocks=blocks, blocks_q=bq, blocks_k=bk, blocks_v=bv, blocks_grad=bgrad).items():
+    save(name, array)
+seen = blocks.repeat(32, 1).repeat(32, 2)[:, :L, :L]
+result = attend(*(x[None].astype(np.float64) for x in (bq, bk, bv)), seen[None], grad=bgrad[None].astype(np.float64))
+for part, array in zip(("o", "lse", "dq", "dk", "dv"), result):
+    save(f"blocks_{part}", array[0].astype(np.float32))
