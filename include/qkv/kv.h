@@ -86,7 +86,7 @@ QKV_API void qkv_kv_view_contiguous(qkv_kv_view *view, const qkv_attention_desc 
  * @return QKV_OK, or an error: o and lse are then untouched (QKV_ERR_CANCELLED excepted). As
  *         forward; QKV_ERR_SHAPE for lengths that are no multiples, for a page that is not in
  *         [0, n_pages) and for a query that may see a token before `first`; QKV_ERR_UNSUPPORTED for
- *         dropout, for packed sequences (give each sequence its kv_len) and for block masks.
+ *         dropout and for packed sequences (give each sequence its kv_len).
  */
 QKV_API QKV_NODISCARD qkv_status qkv_attention_decode(qkv_ctx *ctx, const qkv_attention_desc *desc,
                                                       const void *q, const qkv_kv_view *view,

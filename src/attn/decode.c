@@ -2,6 +2,7 @@
  * Decode: a few queries against stored keys and values. Units of work are made in decode_plan.c,
  * the view of K and V is kv_view.c's, sums are in kernels/tmpl/decode.h.
  */
+#include "attn/blocks.h"
 #include "attn/ctx.h"
 #include "attn/decode_plan.h"
 #include "attn/kv_view.h"
@@ -71,6 +72,7 @@ static void fill_row(const decode_call *x, const decode_unit *u, int r,
         .o = p->o_dtype == QKV_F32 ? (float *)p->o + row_at(x, u, r, p->o_stride)
                                    : slot->block + r * x->plan.o_row,
     };
+    if (p->block_len) row->blocks = qkvi_blocks_of(p, u->b, h, i);
     if (p->lse) row->lse = p->lse + row_at(x, u, r, p->lse_stride);
 }
 
@@ -98,6 +100,7 @@ static qkvi_decode prepare(const decode_call *x, const decode_unit *u, int threa
         .storage = x->kv->storage,
         .scale = x->plan.scale,
         .softcap = p->has_softcap ? p->softcap : 0,
+        .block_len = p->block_len,
         .scratch = slot->scratch,
         .block = slot->block,
         .stage = slot->stage,

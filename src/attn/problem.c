@@ -168,7 +168,6 @@ static qkv_status read_decode(const qkv_attention_desc *desc, qkvi_problem *p, q
         const char *text;
     } refused[] = {
         { QKV_SET_CU_SEQLENS, "QKV_SET_CU_SEQLENS: decode takes sequences by n_batch and kv_len" },
-        { QKV_SET_BLOCK_MASK, "QKV_SET_BLOCK_MASK: decode has no block masks" },
         { QKV_SET_DROPOUT, "QKV_SET_DROPOUT: decode has no dropout" },
     };
     QKV_TRY(qkvi_problem_read(desc, p, error));
@@ -206,6 +205,7 @@ qkv_status qkvi_problem_decode(const qkv_attention_desc *desc, const void *q,
     add_typed(&all, "o", o, p->o_dtype, s.o, p->o_stride, true);
     if (lse) qkvi_arrays_add(&all, "lse", lse, s.lse, p->lse_stride, true);
     QKV_TRY(qkvi_arrays_check(&all, true, error));
+    QKV_TRY(qkvi_blocks_check(p, &all, error));
     memset(p->k_stride, 0, sizeof p->k_stride);
     memset(p->v_stride, 0, sizeof p->v_stride);
     rest_strides(p);

@@ -54,8 +54,9 @@ typedef struct qkvi_kv_place {
 
 /* One query of one head. */
 typedef struct qkvi_decode_row {
-    int64_t begin, end; /* keys that it may see by position */
-    qkvi_mask mask;     /* from its own query and key 0 on */
+    int64_t begin, end;     /* keys that it may see by position */
+    qkvi_mask mask;         /* from its own query and key 0 on */
+    qkvi_block_list blocks; /* with block_len: those of keys that it sees */
     bool has_sink;
     float sink; /* a score of no key */
     float *o;
@@ -96,8 +97,9 @@ typedef struct qkvi_decode {
     qkvi_kv_rows k, v;
     qkvi_kv_place place;
 
-    float scale;   /* not negative, scale log2 e normal: the caller has put the rest into q */
-    float softcap; /* 0: none */
+    float scale;       /* not negative, scale log2 e normal: the caller has put the rest into q */
+    float softcap;     /* 0: none */
+    int64_t block_len; /* of the block mask, a multiple of 32; 0: none */
 
     qkvi_decode_scratch *scratch;
     float *block;  /* [row][o_row], for the sums of a block */

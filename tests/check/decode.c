@@ -36,9 +36,9 @@ static const pair_column *random_column(rng *r) {
     }
 }
 
-/* Decode has no dropout and no packed sequences, and blocks are of forward's queries. */
+/* Decode has no dropout and no packed sequences. */
 static recipe random_decode(rng *r, const pair_column *of) {
-    static const feature without[] = { FEATURE_DROPOUT, FEATURE_VARLEN, FEATURE_BLOCK_MASK };
+    static const feature without[] = { FEATURE_DROPOUT, FEATURE_VARLEN };
     recipe x = recipe_random(r);
     x.type = of->type;
     x.o_f32 = check_types[of->type].type != ELEMENT_F32 && rng_chance(r, 30);

@@ -28,7 +28,7 @@ const pair_column check_columns[COLUMNS] = {
 };
 
 static bool decode_has(feature f) {
-    return f != FEATURE_DROPOUT && f != FEATURE_VARLEN && f != FEATURE_BLOCK_MASK;
+    return f != FEATURE_DROPOUT && f != FEATURE_VARLEN;
 }
 
 bool pair_exists(pair p, int column) {

@@ -55,6 +55,7 @@ V_INLINE const char *decode_row_at(const decode *a, const qkvi_kv_rows *x, int64
 
 /* Do all rows see all keys of [begin, end)? */
 static bool decode_all_see(const decode *a, int64_t begin, int64_t end) {
+    if (a->block_len) return false;
     for (int r = 0; r < a->n_rows; r++) {
         const qkvi_decode_row *row = &a->rows[r];
         if (row->begin > begin || row->end < end || mask_hides(&row->mask)) return false;
@@ -62,7 +63,21 @@ static bool decode_all_see(const decode *a, int64_t begin, int64_t end) {
     return true;
 }
 
-/* What each row sees of group g, whose first key is j. */
+/* Is block n in the list? By bisection: rows see few of the groups that others see. */
+static bool decode_lists(const qkvi_block_list *list, int64_t n) {
+    const int32_t *low = list->at, *high = list->end;
+    while (low < high) {
+        const int32_t *const middle = low + (high - low) / 2;
+        if (*middle == n) return true;
+        if (*middle < n)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return false;
+}
+
+/* What each row sees of group g, whose first key is j: all of it lies in one block of the mask. */
 static void decode_look_at(const decode *a, int64_t j, int g) {
     qkvi_decode_scratch *w = a->scratch;
     uint32_t any = 0, all = DECODE_ALL;
@@ -70,6 +85,7 @@ static void decode_look_at(const decode *a, int64_t j, int g) {
         const qkvi_decode_row *row = &a->rows[r];
         uint32_t see = mask_range(row->begin - j, row->end - j) & DECODE_ALL;
         const int64_t left = row->end - j;
+        if (see && a->block_len && !decode_lists(&row->blocks, j / a->block_len)) see = 0;
         if (see && mask_hides(&row->mask))
             see &= mask_bits(&row->mask, 0, j, left < 16 ? (int)left : 16);
         w->see[r][g] = (uint16_t)see;
