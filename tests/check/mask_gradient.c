@@ -39,12 +39,17 @@ static double *element_of(const check_case *c, double *sum, int64_t b, int64_t h
 static void add_row(const check_case *c, const oracle_backward *g, int64_t b, int64_t h, int64_t i,
                     bool in_floats, double *sum) {
     const qkv_attention_desc *const d = &c->d;
+    int64_t size[4];
+    layout_mask(d, size);
+    for (int64_t e = 0; e < size[3]; e++) { /* also where there is no key */
+        double *const to = element_of(c, sum, b, h, i, e);
+        if (mask_gradient_gap(*to)) *to = 0;
+    }
     const double *const from = g->d_mask + oracle_row_q(d, b, h, i) * d->len_k;
     const bool exists = i < layout_queries(d, b);
     for (int64_t j = 0; j < d->len_k; j++) {
         if (d->mask_len_k > 1 && j >= d->mask_len_k) return;
         double *const to = element_of(c, sum, b, h, i, j);
-        if (mask_gradient_gap(*to)) *to = 0;
         if (!exists || !rule_sees(d, b, h, i, j)) continue;
         *to = in_floats ? (double)((float)*to + (float)from[j]) : *to + from[j];
     }
