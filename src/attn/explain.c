@@ -135,7 +135,8 @@ static void explain_forward_packing(const qkvi_problem *p, const qkvi_forward_pl
                                     qkv_attention_plan *out) {
     const int64_t n_keys = plan->n_key_blocks * QKVI_KEY_BLOCK;
     out->packed_heads = plan->n_packs;
-    out->packed_bytes = (size_t)(n_keys * (plan->k_depth + plan->v_depth)) * sizeof(float);
+    if (plan->n_packs > 0) /* then it is part of a workspace that fits; without heads it may not */
+        out->packed_bytes = (size_t)(n_keys * (plan->k_depth + plan->v_depth)) * sizeof(float);
     if (out->small_heads == plan->n_heads)
         say(out->packing_reason, "attend_small reads K and V where they are");
     else if (p->heads_per_kv > 1)
