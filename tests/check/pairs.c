@@ -27,9 +27,7 @@ const pair_column check_columns[COLUMNS] = {
     { "bf16", 1, true, ELEMENT_BF16, true },    { "f16", 2, true, ELEMENT_F16, true },
 };
 
-static bool decode_has(feature f) {
-    return f != FEATURE_DROPOUT && f != FEATURE_VARLEN;
-}
+static bool decode_has(feature f) { return f != FEATURE_DROPOUT && f != FEATURE_VARLEN; }
 
 bool pair_exists(pair p, int column) {
     const bool decode = check_columns[column].decode;
