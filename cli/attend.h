@@ -86,6 +86,19 @@ qkv_array_type attend_array_type(qkv_dtype dtype);
 const char *attend_shape_text(const qkv_array *array, char text[200]);
 /* The size of dimension 0 ... 3 (batch, head, token, channel), 1 for those that an array lacks. */
 int64_t attend_size(const qkv_array *array, int dimension);
+/* An array whose elements are of `type`: floats, integers or booleans. */
+int attend_read_array(const char *option, const char *path, qkv_array_type type, qkv_array **array);
+
+/* What an array, aligned on the right, has to cover. */
+struct attend_fit {
+    int64_t full[4];
+    int n_repeat;       /* so many dimensions on the left may be 1, or missing, and repeat */
+    bool may_end_early; /* the last one may be shorter */
+    const char *note;   /* ends the message; nullable */
+};
+/* The strides of the array's elements, 0 where it repeats. */
+int attend_broadcast(const char *option, const char *path, const qkv_array *array,
+                     const struct attend_fit *fit, int64_t stride[4]);
 
 /* Before the computation: can all files be written? What can be known now should not cost an hour. */
 int attend_outputs_check(const struct attend_options *options);

@@ -1,27 +1,11 @@
 /*
  * Reads the arrays of `qkv attend` and describes the problem that they make. Arrays of rank 4, 3
- * and 2 are [B,H,L,D], [H,L,D] and [L,D]; what is missing on the left is 1. A mask is aligned on
- * the right, as in numpy.
+ * and 2 are [B,H,L,D], [H,L,D] and [L,D]; what is missing on the left is 1.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "attend.h"
-
-const char *attend_shape_text(const qkv_array *array, char text[200]) {
-    int used = snprintf(text, 200, "[");
-    for (int i = 0; i < array->rank && used < 200; i++)
-        used += snprintf(text + used, (size_t)(200 - used), i ? ",%" PRId64 : "%" PRId64,
-                         array->shape[i]);
-    if (used < 200) snprintf(text + used, (size_t)(200 - used), "]");
-    return text;
-}
-
-qkv_array_type attend_array_type(qkv_dtype dtype) {
-    return dtype == QKV_BF16 ? QKV_ARRAY_BF16 : dtype == QKV_F16 ? QKV_ARRAY_F16 : QKV_ARRAY_F32;
-}
 
 /* Floating-point numbers, rounded to the type that is computed with. */
 static int read_floats(const char *option, const char *path, qkv_dtype dtype, qkv_array **array) {
@@ -37,11 +21,6 @@ static int read_floats(const char *option, const char *path, qkv_dtype dtype, qk
                         attend_shape_text(*array, shape));
     }
     return EXIT_OK;
-}
-
-int64_t attend_size(const qkv_array *array, int dimension) {
-    const int i = dimension - (4 - array->rank);
-    return i < 0 ? 1 : array->shape[i];
 }
 
 static int mismatch(const char *a_name, const qkv_array *a, const char *b_name, const qkv_array *b,
@@ -148,25 +127,19 @@ static int apply_mask(const char *path, struct attend_problem *problem) {
     if (qkv_array_read(path, &problem->mask, &error) != QKV_OK)
         return cli_fail("%s", error.message);
     const qkv_array *mask = problem->mask;
-    char shape[200];
-    attend_shape_text(mask, shape);
     if (mask->type == QKV_ARRAY_I64)
         return cli_fail("--mask %s: holds integers, neither booleans nor floating-point numbers",
                         path);
+    char shape[200];
     if (mask->rank > 4)
-        return cli_fail("--mask %s: shape %s has more than 4 dimensions", path, shape);
-    const int64_t full[4] = { desc->n_batch, desc->n_heads, desc->len_q, desc->len_k };
-    int64_t stride = 1;
-    for (int d = 3; d >= 0; d--) {
-        const int64_t n = attend_size(mask, d);
-        if (n != 1 && n != full[d] && !(d == 3 && n > 1 && n < full[3]))
-            return cli_fail("--mask %s: shape %s does not broadcast to [%" PRId64 ",%" PRId64
-                            ",%" PRId64 ",%" PRId64 "]",
-                            path, shape, full[0], full[1], full[2], full[3]);
-        desc->mask_stride[d] = n == 1 ? 0 : stride;
-        stride *= n;
-        if (d == 3) desc->mask_len_k = n > 1 ? n : desc->len_k;
-    }
+        return cli_fail("--mask %s: shape %s has more than 4 dimensions", path,
+                        attend_shape_text(mask, shape));
+    const struct attend_fit fit = { { desc->n_batch, desc->n_heads, desc->len_q, desc->len_k },
+                                    .n_repeat = 4,
+                                    .may_end_early = true };
+    const int code = attend_broadcast("--mask", path, mask, &fit, desc->mask_stride);
+    if (code) return code;
+    desc->mask_len_k = attend_size(mask, 3) > 1 ? attend_size(mask, 3) : desc->len_k;
     desc->flags |= QKV_SET_MASK;
     desc->mask = mask->data;
     desc->mask_type = mask->type == QKV_ARRAY_BOOL ? QKV_MASK_BOOL : QKV_MASK_F32;

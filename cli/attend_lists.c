@@ -3,6 +3,7 @@
  * blocks of keys a block of queries sees.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "attend.h"
@@ -12,11 +13,9 @@
 /* [n + 1] integers from 0 to `rows`, never falling; *longest is the greatest step. */
 static int read_starts(const char *option, const char *path, int64_t rows, qkv_array **array,
                        int64_t *longest) {
-    qkv_error error;
     char shape[200];
-    if (qkv_array_read(path, array, &error) != QKV_OK) return cli_fail("%s", error.message);
-    if ((*array)->type != QKV_ARRAY_I64)
-        return cli_fail("%s %s: does not hold integers", option, path);
+    const int code = attend_read_array(option, path, QKV_ARRAY_I64, array);
+    if (code) return code;
     if ((*array)->rank != 1 || (*array)->shape[0] < 1)
         return cli_fail("%s %s: shape %s is not [N + 1]", option, path,
                         attend_shape_text(*array, shape));
@@ -84,19 +83,14 @@ int attend_packed_read(const struct attend_options *options, const struct attend
 
 static int check_blocks(const char *path, const qkv_array *blocks, const int64_t full[4],
                         int64_t block_len) {
-    char shape[200];
-    if (blocks->type != QKV_ARRAY_BOOL)
-        return cli_fail("--block-mask %s: does not hold booleans", path);
-    for (int n = 0; n < 4; n++) {
-        const int64_t size = attend_size(blocks, n);
-        if (blocks->rank < 2 || blocks->rank > 4 || (size != full[n] && (n > 1 || size != 1)))
-            return cli_fail("--block-mask %s: shape %s does not broadcast to [%" PRId64 ",%" PRId64
-                            ",%" PRId64 ",%" PRId64 "], blocks of %" PRId64
-                            " queries and keys (--block-len)",
-                            path, attend_shape_text(blocks, shape), full[0], full[1], full[2],
-                            full[3], block_len);
-    }
-    return EXIT_OK;
+    char note[80];
+    int64_t stride[4]; /* lists have their own */
+    snprintf(note, sizeof note, ", blocks of %" PRId64 " queries and keys (--block-len)",
+             block_len);
+    const struct attend_fit fit = { { full[0], full[1], full[2], full[3] },
+                                    .n_repeat = 2,
+                                    .note = note };
+    return attend_broadcast("--block-mask", path, blocks, &fit, stride);
 }
 
 /* Rows of booleans become lists of what is true. */
@@ -120,10 +114,9 @@ int attend_blocks_read(const struct attend_options *options, struct attend_probl
     const int64_t full[4] = { d->n_batch, d->n_heads, (d->len_q + len - 1) / len,
                               (d->len_k + len - 1) / len };
     qkv_array *blocks = NULL;
-    qkv_error error;
     if (!path) return EXIT_OK;
-    if (qkv_array_read(path, &blocks, &error) != QKV_OK) return cli_fail("%s", error.message);
-    int code = check_blocks(path, blocks, full, len);
+    int code = attend_read_array("--block-mask", path, QKV_ARRAY_BOOL, &blocks);
+    if (!code) code = check_blocks(path, blocks, full, len);
     const int64_t n_lists = code ? 0 : attend_size(blocks, 0) * attend_size(blocks, 1);
     const int64_t n_rows = n_lists * full[2];
     if (!code) {

@@ -8,20 +8,11 @@
 
 #include "attend.h"
 
-/* Reads an array whose elements are of `type` and whose last dimension is `length`. */
-static int read_array(const char *option, const char *path, qkv_array_type type, const char *what,
-                      qkv_array **array) {
-    qkv_error error;
-    if (qkv_array_read(path, array, &error) != QKV_OK) return cli_fail("%s", error.message);
-    if ((*array)->type != type) return cli_fail("%s %s: does not hold %s", option, path, what);
-    return EXIT_OK;
-}
-
 /* One number for each head. */
 static int read_per_head(const char *option, const char *path, int64_t n_heads, qkv_array **array,
                          const float **values) {
     if (!path) return EXIT_OK;
-    const int code = read_array(option, path, QKV_ARRAY_F32, "floating-point numbers", array);
+    const int code = attend_read_array(option, path, QKV_ARRAY_F32, array);
     if (code) return code;
     char shape[200];
     if ((*array)->rank != 1 || (*array)->shape[0] != n_heads)
@@ -36,7 +27,7 @@ static int read_segments(const char *option, const char *path, int64_t n_batch, 
                          int32_t **ids, int64_t *stride) {
     qkv_array *array = NULL;
     char shape[200];
-    int code = read_array(option, path, QKV_ARRAY_I64, "integers", &array);
+    int code = attend_read_array(option, path, QKV_ARRAY_I64, &array);
     const int64_t *values = code ? NULL : array->data;
     if (!code && (array->rank < 1 || array->rank > 2 || array->shape[array->rank - 1] != length ||
                   (array->rank == 2 && array->shape[0] != n_batch && array->shape[0] != 1)))
@@ -79,23 +70,16 @@ static int apply_segments(const struct attend_options *options, struct attend_pr
 static int apply_bits(const char *path, struct attend_problem *problem) {
     qkv_attention_desc *d = &problem->desc;
     if (!path) return EXIT_OK;
-    int code = read_array("--mask-bits", path, QKV_ARRAY_I64, "integers", &problem->mask);
+    int code = attend_read_array("--mask-bits", path, QKV_ARRAY_I64, &problem->mask);
     if (code) return code;
     const qkv_array *mask = problem->mask;
-    const int64_t full[4] = { d->n_batch, d->n_heads, d->len_q,
-                              d->len_k / 8 + (d->len_k % 8 != 0) };
-    char shape[200];
-    int64_t stride = 1;
-    for (int n = 3; n >= 0; n--) {
-        const int64_t size = attend_size(mask, n);
-        if (mask->rank < 1 || mask->rank > 4 || (size != full[n] && (n == 3 || size != 1)))
-            return cli_fail("--mask-bits %s: shape %s does not broadcast to [%" PRId64 ",%" PRId64
-                            ",%" PRId64 ",%" PRId64 "], the last of them bytes of 8 keys",
-                            path, attend_shape_text(mask, shape), full[0], full[1], full[2],
-                            full[3]);
-        d->mask_stride[n] = size == 1 && n < 3 ? 0 : stride;
-        stride *= size;
-    }
+    const struct attend_fit fit = {
+        { d->n_batch, d->n_heads, d->len_q, d->len_k / 8 + (d->len_k % 8 != 0) },
+        .n_repeat = 3,
+        .note = ", the last of them bytes of 8 keys",
+    };
+    code = attend_broadcast("--mask-bits", path, mask, &fit, d->mask_stride);
+    if (code) return code;
     problem->bits = malloc((size_t)mask->n_elems + 1);
     if (!problem->bits) return cli_fail("out of memory");
     for (int64_t n = 0; n < mask->n_elems; n++) {
@@ -112,8 +96,7 @@ static int apply_bits(const char *path, struct attend_problem *problem) {
 
 static int read_grad_lse(const char *path, struct attend_problem *problem) {
     if (!path) return EXIT_OK;
-    const int code =
-        read_array("--grad-lse", path, QKV_ARRAY_F32, "floating-point numbers", &problem->grad_lse);
+    const int code = attend_read_array("--grad-lse", path, QKV_ARRAY_F32, &problem->grad_lse);
     if (code) return code;
     const qkv_array *grad = problem->grad_lse;
     const qkv_array *q = problem->q;
