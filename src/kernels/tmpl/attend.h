@@ -101,16 +101,20 @@ static void (*const attend_exp_of[2][3])(const attend *, int, int, float) = {
     { dp_exp_raw, dp_exp_large, dp_exp_finished }
 };
 
-V_INLINE attend_kind attend_kind_of(const attend *a, int i) {
-    if (attend_edits(a)) return ATTEND_FINISHED;
-    return fabsf(a->scratch->shift[i]) < ATTEND_LARGE ? ATTEND_RAW : ATTEND_RAW_LARGE;
-}
-
-static void attend_exp_rows(const attend *a, int from, int to, float factor) {
-    for (int i = from, next; i < to; i = next) {
-        const attend_kind kind = attend_kind_of(a, i);
-        for (next = i + 1; next < to && attend_kind_of(a, next) == kind;) next++;
-        attend_exp_of[a->dp][kind](a, i, next, factor);
+/* Rows from g, a multiple of 16, to end: runs of one kind. */
+static void attend_exp_rows(const attend *a, int g, int end, float factor) {
+    if (attend_edits(a)) {
+        attend_exp_of[a->dp][ATTEND_FINISHED](a, g, end, factor);
+        return;
+    }
+    const vf m = vf_load(a->scratch->shift + g), size = vf_max(m, vf_sub(vf_set1(0), m));
+    const uint32_t raw = vm_to_bits(vm_lt(size, vf_set1(ATTEND_LARGE)));
+    for (int i = g, next; i < end; i = next) {
+        const bool is_raw = raw >> (i - g) & 1;
+        const uint64_t others = (is_raw ? ~(uint64_t)raw : raw | UINT64_C(1) << 16) >> (i - g);
+        next = i + __builtin_ctzll(others);
+        if (next > end) next = end;
+        attend_exp_of[a->dp][is_raw ? ATTEND_RAW : ATTEND_RAW_LARGE](a, i, next, factor);
     }
 }
 

@@ -318,6 +318,26 @@ static void (*const attend_scores_of[2][V_MR + 1])(
     const attend *, int, const float *, float *, float *, attend_end, const mask_sight *, bool,
     tile_ahead) = { { NULL, TILE_EACH(ATTEND_SCORES_NAME) }, { NULL, TILE_EACH(DP_SCORES_NAME) } };
 
+/* Whole tiles of rows [rows.from, rows.to) against a panel that they see wholly, nothing edited. */
+V_INLINE void attend_score_tiles(const bool dp, const attend *a, attend_run rows,
+                                 const float *panel, float *s, bool begin, tile_ahead ahead) {
+    for (int i = rows.from; i < rows.to; i += V_MR) {
+        attend_score_tile(dp, V_MR, a, i, panel, s + i * QKVI_SCORE_ROW, attend_max(a->scratch, i),
+                          ATTEND_AS_IT_IS, NULL, begin, ahead);
+        ahead.at += ahead.step * attend_k_words(a) * (2 / V_NV);
+    }
+}
+
+static void attend_scores_whole(const attend *a, attend_run rows, const float *panel, float *s,
+                                bool begin, tile_ahead ahead) {
+    attend_score_tiles(false, a, rows, panel, s, begin, ahead);
+}
+
+static void dp_scores_whole(const attend *a, attend_run rows, const float *panel, float *s,
+                            bool begin, tile_ahead ahead) {
+    attend_score_tiles(true, a, rows, panel, s, begin, ahead);
+}
+
 /* What is to be done with a tile whose rows see it so; dense: sight has the additive mask. */
 V_INLINE attend_end attend_end_for(const attend *a, const mask_sight *sight, bool dense) {
     if (!attend_edits(a)) return sight->all == UINT32_MAX ? ATTEND_AS_IT_IS : ATTEND_HIDE;
@@ -357,15 +377,41 @@ static void attend_scores_tile(const attend *a, int i, int64_t key0, int64_t j, 
     for (int r = 0; r < rows; r += V_TOPS) attend_keep_max(r, top, max, begin);
 }
 
+/*
+ * Rows of whole tiles that see the keys from `from` to `to` wholly, nothing edited: one run, since
+ * begin and end of rows never fall.
+ */
+static attend_run attend_whole_rows(const attend *a, int64_t key0, int64_t from, int64_t to) {
+    qkvi_attend_scratch *w = a->scratch;
+    const uint32_t panels = mask_range((from - key0) / 32, (to - key0) / 32);
+    attend_run rows = { 0, a->n_queries / V_MR * V_MR };
+    if (attend_edits(a) || mask_hides(&a->mask)) return (attend_run){ 0, 0 };
+    for (int i = 0; i < rows.to; i += 32)
+        if (panels & ~w->panels[i / 32]) return (attend_run){ 0, 0 };
+    while (rows.from < rows.to && w->end[rows.from] < to) rows.from += V_MR;
+    while (rows.from < rows.to && w->begin[rows.to - 1] > from) rows.to -= V_MR;
+    for (int i = rows.from; i < rows.to; i += V_MR) w->tile[i / V_MR].panels = panels;
+    return rows;
+}
+
 static void attend_scores(const attend *a, int64_t key0, int64_t from, int64_t to) {
-    const int64_t n_tiles = (a->n_queries + V_MR - 1) / V_MR * ((to - from + 31) / 32);
+    const int64_t words = attend_k_words(a),
+                  n_tiles = (a->n_queries + V_MR - 1) / V_MR * ((to - from + 31) / 32);
+    const int64_t whole_to = to / 32 * 32; /* a last panel that is not full is hidden in part */
+    const attend_run whole = attend_whole_rows(a, key0, from, whole_to);
     tile_ahead ahead = attend_ahead(attend_v(a, key0), attend_v(a, to) - attend_v(a, key0),
-                                    n_tiles * attend_k_words(a) * (2 / V_NV));
+                                    n_tiles * words * (2 / V_NV));
     for (int64_t j = from; j < to; j += 32)
         for (int i = 0; i < a->n_queries; i += V_MR) {
             const int last = i + attend_rows(a, i) - 1;
-            if (a->scratch->begin[i] < j + 32 && a->scratch->end[last] > j)
+            if (i == whole.from && i < whole.to && j < whole_to) {
+                (a->dp ? dp_scores_whole : attend_scores_whole)(
+                    a, whole, attend_k(a, j), a->scratch->s + (j - key0), j == from, ahead);
+                ahead.at += ahead.step * words * (2 / V_NV) * ((whole.to - i) / V_MR);
+                i = whole.to - V_MR;
+            } else if (a->scratch->begin[i] < j + 32 && a->scratch->end[last] > j) {
                 attend_scores_tile(a, i, key0, j, &ahead);
+            }
         }
 }
 
