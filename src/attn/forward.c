@@ -52,7 +52,7 @@ static int64_t key_blocks(const head *w) {
 
 /* Those that q_len leaves without a row included. */
 static int64_t query_blocks(const pass *x, const head *w) {
-    return qkvi_ceil_div(qkvi_len_q(x->p, w->b), x->plan.query_block);
+    return qkvi_forward_blocks(&x->plan, qkvi_len_q(x->p, w->b));
 }
 
 /* ---- Packing --------------------------------------------------------------------------------- */
@@ -169,15 +169,17 @@ static void place_queries(const pass *x, const qkvi_forward_slot *slot, const vo
 }
 
 static void attend_queries(const pass *x, const head *w, const qkvi_packed *from, int thread,
-                           int64_t h, int64_t i0) {
+                           int64_t h, int64_t block) {
     const qkvi_problem *p = x->p;
+    const int64_t i0 = qkvi_forward_row(&x->plan, block);
+    const int64_t end = qkvi_min_i64(qkvi_forward_row(&x->plan, block + 1), w->rules.n_queries);
     const qkvi_forward_slot *slot = &x->plan.slots[thread];
     qkvi_dropout dropout;
     qkvi_attend a = {
         .head_dim = p->head_dim,
         .head_dim_v = p->head_dim_v,
         .dp = x->plan.dp,
-        .n_queries = (int)qkvi_min_i64(x->plan.query_block, w->rules.n_queries - i0),
+        .n_queries = (int)(end - i0),
         .k = from->k,
         .v = from->v,
         .first_key = w->first_key,
@@ -222,11 +224,12 @@ static void attend_piece(pass *x, const qkvi_packed *packs, int64_t n_packs, int
                          int64_t nth, int thread) {
     const int64_t n_heads = n_packs * x->p->heads_per_kv, n = nth % n_heads;
     const qkvi_packed *pack = &packs[n / x->p->heads_per_kv];
-    const int64_t block = n_blocks - 1 - nth / n_heads, i0 = block * x->plan.query_block;
+    const int64_t block = n_blocks - 1 - nth / n_heads;
     const head w = head_at(x->p, pack->head);
     const int64_t h = w.g * x->p->heads_per_kv + n % x->p->heads_per_kv;
     if (block >= query_blocks(x, &w)) return;
-    if (i0 < w.rules.n_queries) attend_queries(x, &w, pack, thread, h, i0);
+    if (qkvi_forward_row(&x->plan, block) < w.rules.n_queries)
+        attend_queries(x, &w, pack, thread, h, block);
     qkvi_watch_done_one(&x->watch);
 }
 

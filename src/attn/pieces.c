@@ -35,11 +35,11 @@ int64_t qkvi_own_heads(const qkvi_problem *p, const qkvi_forward_plan *plan) {
 
 int64_t qkvi_forward_tasks(const qkvi_problem *p, const qkvi_forward_plan *plan) {
     int64_t own = plan->n_private, blocks = 0; /* of the heads that all share */
-    if (!p->cu_q) blocks = (plan->n_heads - own) * qkvi_ceil_div(p->len_q, plan->query_block);
+    if (!p->cu_q) blocks = (plan->n_heads - own) * qkvi_forward_blocks(plan, p->len_q);
     for (int64_t b = 0; p->cu_q && p->n_kv_heads && b < p->n_batch; b++) {
         const int64_t shared = p->n_kv_heads - own_heads_of(p, plan, b);
         own -= shared;
-        blocks += shared * qkvi_ceil_div(qkvi_len_q(p, b), plan->query_block);
+        blocks += shared * qkvi_forward_blocks(plan, qkvi_len_q(p, b));
     }
     return own + blocks * p->heads_per_kv;
 }

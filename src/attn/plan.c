@@ -11,6 +11,7 @@ enum {
     HEADS_PER_THREAD = 4,  /* from so many on, sharing out whole heads is balanced well enough */
     PARTS_PER_THREAD = 8,  /* packed sequences: no thread takes more than such a part of it alone */
     THREAD_WORK = 1 << 20, /* products that are worth a thread: 10 us; waking one takes 5 us */
+    SHORT_BLOCK = 24,      /* rows: whole tiles of 12, 8 and 6 */
     MANY_BLOCKS = 64,      /* a thread: from so many on, one more or less makes no difference */
     MOST_CHANNELS = 1 << 11 /* of o_sum with a full query block; beyond, fewer rows: 768 KiB */
 };
@@ -34,33 +35,39 @@ static int choose_threads(const qkvi_problem *p, int n_threads) {
     return worth < n_threads ? (int)worth : n_threads;
 }
 
-static int64_t count_query_blocks(const qkvi_problem *p, int64_t rows) {
+static int64_t count_query_blocks(const qkvi_problem *p, const qkvi_forward_plan *plan) {
     int64_t n = 0;
-    if (!p->cu_q) return p->n_batch * qkvi_ceil_div(p->len_q, rows);
-    for (int64_t b = 0; b < p->n_batch; b++) n += qkvi_ceil_div(qkvi_len_q(p, b), rows);
+    if (!p->cu_q) return p->n_batch * qkvi_forward_blocks(plan, p->len_q);
+    for (int64_t b = 0; b < p->n_batch; b++) n += qkvi_forward_blocks(plan, qkvi_len_q(p, b));
     return n;
 }
 
 /*
- * Rows of a block where threads share out the blocks of a few heads: such that every thread gets as
- * many. 43 blocks of 96 for two threads (L = 4,096) would leave one of them idle for 2 % of the
- * time; 44 of 94 take as long as 43 of 96.
+ * Where threads share out the blocks of a few heads, the first blocks, which are drawn last, are
+ * short, and as many as even out who had one block more before: 43 blocks of 96 (L = 4,096) would
+ * leave one of two threads idle for 2 % of the time.
  */
-static int even_rows(const qkvi_problem *p, int rows, int64_t threads) {
-    const int64_t n_heads = p->n_batch * p->n_heads;
-    int64_t n_blocks = qkvi_ceil_div(p->len_q, rows);
-    if (n_heads == 0 || n_blocks == 0 || n_heads * n_blocks >= MANY_BLOCKS * threads) return rows;
-    while (n_heads * n_blocks % threads != 0) n_blocks++;
-    return (int)qkvi_ceil_div(p->len_q, n_blocks);
+static void shorten_blocks(const qkvi_problem *p, qkvi_forward_plan *plan) {
+    const int64_t n_heads = qkvi_min_i64(plan->n_heads, plan->n_packs) * p->heads_per_kv;
+    const int64_t n_blocks = qkvi_ceil_div(p->len_q, plan->query_block);
+    if (n_heads == 0 || plan->query_block < SHORT_BLOCK ||
+        n_heads * n_blocks >= (int64_t)MANY_BLOCKS * plan->n_threads)
+        return;
+    const int64_t rows = qkvi_ceil_div((int64_t)plan->query_block * plan->n_threads, n_heads);
+    plan->short_block = SHORT_BLOCK;
+    plan->n_short = (int)qkvi_ceil_div(rows, SHORT_BLOCK);
 }
 
 void qkvi_forward_plan_make(const qkvi_problem *p, int n_threads, bool dp,
                             qkvi_forward_plan *plan) {
     const int64_t dim_v = qkvi_round_up(p->head_dim_v, QKVI_PANEL);
+    const int64_t threads = choose_threads(p, n_threads), n_heads = p->n_batch * p->n_kv_heads;
     *plan = (qkvi_forward_plan){
-        .n_threads = choose_threads(p, n_threads),
-        .n_heads = p->n_batch * p->n_kv_heads,
+        .n_threads = (int)threads,
+        .n_heads = n_heads,
+        .n_packs = (int)qkvi_min_i64(threads, n_heads),
         .query_block = QKVI_QUERY_BLOCK,
+        .short_block = QKVI_QUERY_BLOCK,
         .o_sum_row = dim_v + 16, /* a power of two would put all rows into one set of L1 */
         .q_row = qkvi_round_up(p->head_dim, 16) + 16,
         .dp = dp,
@@ -70,7 +77,6 @@ void qkvi_forward_plan_make(const qkvi_problem *p, int n_threads, bool dp,
     if (dim_v > MOST_CHANNELS)
         plan->query_block =
             (int)qkvi_max_i64(QKVI_QUERY_BLOCK * MOST_CHANNELS / dim_v / 12 * 12, 12);
-    const int64_t threads = plan->n_threads;
     plan->most_pairs = INFINITY;
     if (p->cu_q && threads > 1) {
         plan->n_private = plan->n_heads;
@@ -79,12 +85,11 @@ void qkvi_forward_plan_make(const qkvi_problem *p, int n_threads, bool dp,
     } else if (threads == 1 || plan->n_heads >= HEADS_PER_THREAD * threads) {
         plan->n_private = plan->n_heads / threads * threads;
     } else if (!p->block_len) {
-        plan->query_block = even_rows(p, plan->query_block, threads);
+        shorten_blocks(p, plan);
     }
     if (p->block_len) /* so that 32 rows have one list */
         plan->query_block = (int)qkvi_max_i64(32, plan->query_block / 32 * 32);
-    plan->n_packs = (int)qkvi_min_i64(threads, plan->n_heads);
-    plan->n_query_blocks = count_query_blocks(p, plan->query_block);
+    plan->n_query_blocks = count_query_blocks(p, plan);
     plan->n_key_blocks = qkvi_ceil_div(p->len_k, QKVI_KEY_BLOCK);
     qkvi_split_scale(p->scale, &plan->k_factor, &plan->scale);
     plan->small_unfit = qkvi_small_unfit(p, plan);

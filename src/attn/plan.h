@@ -49,7 +49,8 @@ typedef struct qkvi_forward_plan {
     int n_packs;            /* heads that are packed at the same time */
     int64_t n_query_blocks; /* of a head, in all batches */
     int64_t n_key_blocks;   /* of a head, in a batch of len_k */
-    int query_block;        /* rows */
+    int query_block;        /* rows; of the first n_short blocks of a head short_block */
+    int n_short, short_block;
     int64_t o_sum_row, q_row;
     bool dp;
     int64_t k_depth, v_depth; /* words of a key in packed K and V */
@@ -74,6 +75,19 @@ static inline bool qkvi_forward_works(const qkvi_problem *p, bool lse) {
 
 void qkvi_forward_plan_make(const qkvi_problem *problem, int n_threads, bool dp,
                             qkvi_forward_plan *plan);
+
+/* The first row of a block of queries: of block n, where n blocks end. */
+static inline int64_t qkvi_forward_row(const qkvi_forward_plan *plan, int64_t block) {
+    const int64_t n = qkvi_min_i64(block, plan->n_short);
+    return n * plan->short_block + (block - n) * plan->query_block;
+}
+
+/* Blocks of so many rows. */
+static inline int64_t qkvi_forward_blocks(const qkvi_forward_plan *plan, int64_t rows) {
+    const int64_t in_short = qkvi_min_i64(rows, (int64_t)plan->n_short * plan->short_block);
+    return qkvi_ceil_div(in_short, plan->short_block) +
+           qkvi_ceil_div(rows - in_short, plan->query_block);
+}
 
 /* Do all threads share this head? */
 static inline bool qkvi_forward_shared(const qkvi_problem *p, const qkvi_forward_plan *plan,
