@@ -278,11 +278,10 @@ static void pack_shared(void *argument, int thread) {
 static void attend_shared(void *argument, int thread) {
     pass *x = argument;
     const int64_t n_pieces = x->n_wave * x->p->heads_per_kv * x->wave_query_blocks;
+    announce(x, x->plan.n_private, x->plan.slots[thread].scratch); /* no head of its own is next */
     while (!qkvi_watch_cancelled(&x->watch)) {
         const int64_t nth = atomic_fetch_add(&x->next, 1);
         if (nth >= n_pieces) return;
-        memset(x->plan.slots[thread].scratch->fetch, 0,
-               sizeof x->plan.slots[thread].scratch->fetch);
         attend_piece(x, x->plan.packs, x->n_wave, x->wave_query_blocks, nth, thread);
     }
 }
