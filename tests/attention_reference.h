@@ -4,7 +4,7 @@
  *     w = keep p / (1 - dropout)   o = sum_j w v   d_v = sum_i w d_o   d_mask = ds
  *     ds = w <d_o, v> - p delta    delta = sum_j w <d_o, v> - d_lse
  *
- * Philox is written anew from the paper; which keys are seen is the oracle's knowledge.
+ * Which keys are seen and which weights are kept is the oracle's knowledge.
  */
 #ifndef QKV_TESTS_ATTENTION_REFERENCE_H
 #define QKV_TESTS_ATTENTION_REFERENCE_H
@@ -13,34 +13,7 @@
 #include <string.h>
 
 #include "attention_problem.h"
-
-static inline void reference_philox(const uint32_t key[2], const uint32_t counter[4],
-                                    uint32_t out[4]) {
-    uint32_t k[2] = { key[0], key[1] }, x[4];
-    memcpy(x, counter, sizeof x);
-    for (int round = 0; round < 10; round++) {
-        const uint64_t a = x[0] * (uint64_t)3528531795u, b = x[2] * (uint64_t)3449720151u;
-        const uint32_t next[4] = { (uint32_t)(b >> 32) ^ x[1] ^ k[0], (uint32_t)b,
-                                   (uint32_t)(a >> 32) ^ x[3] ^ k[1], (uint32_t)a };
-        memcpy(x, next, sizeof x);
-        k[0] += 2654435769u;
-        k[1] += 3144134277u;
-    }
-    memcpy(out, x, sizeof x);
-}
-
-static inline bool reference_keeps(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i,
-                                   int64_t j) {
-    const uint64_t head = (uint64_t)(b * d->n_heads + h);
-    const uint32_t key[2] = { (uint32_t)d->dropout_seed, (uint32_t)(d->dropout_seed >> 32) };
-    const uint32_t counter[4] = { (uint32_t)(j / 4), (uint32_t)i, (uint32_t)head,
-                                  (uint32_t)(head >> 32) ^ (uint32_t)(i >> 32) ^
-                                      (uint32_t)(j >> 34) << 16 };
-    uint32_t word[4];
-    if (!(d->flags & QKV_SET_DROPOUT)) return true;
-    reference_philox(key, counter, word);
-    return (double)word[j % 4] >= floor((double)d->dropout * 4294967296.0);
-}
+#include "check/philox.h"
 
 /* Dense; d_mask [b][h][i][j] before any sum. o_bound: per row, how far o may be (numerics.md). */
 typedef struct reference {
@@ -79,8 +52,8 @@ static inline double reference_dot(const float *x, const float *y, int64_t n, bo
 
 /* One key of a row. */
 typedef struct reference_pair {
-    bool sees, keeps;
-    double s, t, p, w, d_p;
+    bool sees;
+    double keep, s, t, p, w, d_p; /* keep: as dropout_factor */
 } reference_pair;
 
 static inline double reference_scale(const qkv_attention_desc *d) {
@@ -110,7 +83,7 @@ static inline double reference_scores(const problem *p, int64_t b, int64_t h, in
             bias = (double)((const float *)d->mask)[b * s[0] + h * s[1] + i * s[2] + key * s[3]];
         }
         x.s += bias;
-        x.keeps = reference_keeps(d, b, h, i, j);
+        x.keep = dropout_factor(d, b, h, i, j);
         pair[j] = x;
         if (!x.sees) continue;
         const double products = reference_dot(q, k, d->head_dim, true) * fabs(reference_scale(d));
@@ -120,7 +93,6 @@ static inline double reference_scores(const problem *p, int64_t b, int64_t h, in
 }
 
 static inline double reference_weights(const qkv_attention_desc *d, reference_pair *pair) {
-    const double kept = d->flags & QKV_SET_DROPOUT ? 1 - (double)d->dropout : 1;
     double m = -INFINITY, sum = 0;
     for (int64_t j = 0; j < d->len_k; j++)
         if (pair[j].sees) m = fmax(m, pair[j].s);
@@ -128,7 +100,7 @@ static inline double reference_weights(const qkv_attention_desc *d, reference_pa
         if (pair[j].sees) sum += exp(pair[j].s - m);
     for (int64_t j = 0; j < d->len_k; j++) {
         pair[j].p = pair[j].sees ? exp(pair[j].s - m) / sum : 0;
-        pair[j].w = pair[j].keeps ? pair[j].p / kept : 0;
+        pair[j].w = pair[j].p * pair[j].keep;
     }
     return sum > 0 ? m + log(sum) : -INFINITY;
 }

@@ -21,8 +21,8 @@ void philox4x32_10(const uint32_t counter[4], const uint32_t key[2], uint32_t wo
 double dropout_factor(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i, int64_t j) {
     if (!(d->flags & QKV_SET_DROPOUT)) return 1;
     const uint64_t head = (uint64_t)(b * d->n_heads + h);
-    const uint32_t counter[4] = { (uint32_t)(j / 4), (uint32_t)i, (uint32_t)head,
-                                  (uint32_t)(head >> 32) };
+    const uint32_t high = (uint32_t)(head >> 32) ^ (uint32_t)(i >> 32) ^ (uint32_t)(j >> 34) << 16;
+    const uint32_t counter[4] = { (uint32_t)(j / 4), (uint32_t)i, (uint32_t)head, high };
     const uint32_t key[2] = { (uint32_t)d->dropout_seed, (uint32_t)(d->dropout_seed >> 32) };
     uint32_t word[4];
     philox4x32_10(counter, key, word);

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "attn/dropout.h"
-#include "core/rng.h"
+#include "check/philox.h"
 #include "kernels/table.h"
 
 enum { ROWS = 20, KEYS = QKVI_KEY_BLOCK };
@@ -20,15 +20,6 @@ enum { ROWS = 20, KEYS = QKVI_KEY_BLOCK };
 static qkvi_attend_scratch scratch;
 static _Alignas(64) float values[KEYS * KEYS]; /* [panel][key][32 channels]: a channel each */
 static _Alignas(64) float sums[ROWS * (KEYS + 16)], o[ROWS * KEYS];
-
-/* docs/numerics.md, section Dropout */
-static bool kept(uint64_t seed, uint64_t head, uint64_t i, uint64_t j, uint32_t threshold) {
-    const uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
-    uint32_t word[4] = { (uint32_t)(j / 4), (uint32_t)i, (uint32_t)head,
-                         (uint32_t)(head >> 32) ^ (uint32_t)(i >> 32) ^ (uint32_t)(j >> 34 << 16) };
-    qkvi_philox(key, word, word);
-    return word[j % 4] >= threshold;
-}
 
 static void run(const qkvi_kernels *kernels, const qkvi_dropout *dropout) {
     static const bool finite[1] = { true };
@@ -63,25 +54,27 @@ static void high_halves_of_counters(void **state) {
         { 0, 0, 1, 17, ((int64_t)1 << 34) - 256 },
         { 0, 0, 1, ((int64_t)5 << 32) - 3, ((int64_t)77 << 34) + 512 },
     };
-    const uint64_t seed = 0x0123456789ABCDEF;
+    qkv_attention_desc wanted = { .flags = QKV_SET_DROPOUT,
+                                  .dropout = 0.25f,
+                                  .dropout_seed = 0x0123456789ABCDEF };
     (void)state;
     for (int n = 0; n < KEYS; n++) values[n / 32 * 32 * KEYS + n * 32 + n % 32] = 1;
     for (size_t n = 0; n < sizeof at / sizeof *at; n++) {
         const qkvi_problem p = { .n_heads = at[n].n_heads,
                                  .has_dropout = true,
-                                 .dropout = 0.25f,
+                                 .dropout = wanted.dropout,
                                  .dropout_last = (1u << 30) - 1,
-                                 .dropout_seed = seed };
+                                 .dropout_seed = wanted.dropout_seed };
         qkvi_dropout d;
-        const uint64_t head = (uint64_t)(at[n].b * at[n].n_heads + at[n].h);
+        wanted.n_heads = at[n].n_heads;
         const qkvi_dropout *dropout =
             qkvi_dropout_from(&p, at[n].b, at[n].h, at[n].row, at[n].col, &d);
         for (int k = 0; qkvi_kernels_at(k); k++) {
             run(qkvi_kernels_at(k), dropout);
             for (int i = 0; i < ROWS; i++)
                 for (int j = 0; j < KEYS; j++) {
-                    const bool want = kept(seed, head, (uint64_t)(at[n].row + i),
-                                           (uint64_t)(at[n].col + j), 1u << 30);
+                    const bool want =
+                        dropout_factor(&wanted, at[n].b, at[n].h, at[n].row + i, at[n].col + j) > 0;
                     if ((o[i * KEYS + j] != 0) != want)
                         fail_msg("%s: place %d, row %d, key %d", qkvi_kernels_at(k)->name, (int)n,
                                  i, j);
