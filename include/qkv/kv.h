@@ -96,6 +96,8 @@ QKV_API QKV_NODISCARD qkv_status qkv_attention_decode(qkv_ctx *ctx, const qkv_at
 /**
  * Bytes of workspace that qkv_attention_decode needs with this descriptor, for any view: a closed
  * formula of shapes, window and number of threads (docs/numerics.md).
+ * @return QKV_OK, or what the call itself would return for this descriptor; a view's faults, and wrong
+ *         lists of blocks, are refused by the call alone.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_attention_decode_workspace(qkv_ctx *ctx,
                                                                 const qkv_attention_desc *desc,

@@ -280,7 +280,8 @@ typedef struct qkv_call_options {
 /**
  * Bytes of workspace that a forward (backward) call with this descriptor needs: a closed formula of
  * shapes, instruction set and number of threads (docs/numerics.md), never len_q x len_k.
- * @return QKV_OK, or what the call itself would return for this descriptor.
+ * @return QKV_OK, or what the call itself would return for this descriptor; but block_offsets and
+ *         block_index are not read here, so that wrong ones are refused by the call alone.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_attention_workspace(qkv_ctx *ctx,
                                                          const qkv_attention_desc *desc,
@@ -354,7 +355,7 @@ typedef struct qkv_attention_plan {
  * Memory: none. Threads: none are woken. Time: grows with len_q, not with len_q x len_k.
  *
  * @param plan  written only if the call succeeds.
- * @return QKV_OK, or what the call itself would return for this descriptor.
+ * @return QKV_OK, or what qkv_attention_workspace would return for this descriptor.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_attention_explain(qkv_ctx *ctx, const qkv_attention_desc *desc,
                                                        qkv_attention_plan *plan);
