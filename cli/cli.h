@@ -11,7 +11,7 @@
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-/* One row of the table in main.c, from which help, usage errors and the parser come. */
+/* One row of the table in commands.c, from which help, usage errors and the parser come. */
 struct cli_command {
     const char *name;
     const char *summary; /* one line for `qkv help` */
@@ -28,9 +28,13 @@ struct cli_command {
 
 #define CLI_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-/* The table: n-th command, NULL past the end; and by name. */
+/*
+ * The table: n-th command, NULL past the end; by name; and the name of a command that is most like
+ * another word, NULL if none is.
+ */
 const struct cli_command *cli_command_at(int index);
 const struct cli_command *cli_command_find(const char *name);
+const char *cli_command_nearest(const char *name);
 
 extern const struct cli_command cmd_look, cmd_fill, cmd_next, cmd_attend, cmd_train, cmd_eval,
     cmd_bench, cmd_check, cmd_info, cmd_tokenize, cmd_help;

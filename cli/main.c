@@ -1,5 +1,6 @@
 /*
- * qkv: the tool. The one table of commands, messages, signals, and the exit code.
+ * qkv: the tool. From the command line to a command (commands.c); messages, signals, and the exit
+ * code.
  *
  * Results go to standard output, everything else to standard error. Exit codes: 0; 1, it failed;
  * 2, the command line is wrong; after a signal, that signal (130 and 143 in a shell). A closed pipe
@@ -18,23 +19,8 @@
 #include "cli.h"
 #include "term.h"
 
-static const struct cli_command *const commands[] = {
-    &cmd_look, &cmd_fill,  &cmd_next,  &cmd_attend,   &cmd_train, &cmd_eval,
-    &cmd_info, &cmd_bench, &cmd_check, &cmd_tokenize, &cmd_help,
-};
-
 int cli_cancelled;
 static volatile sig_atomic_t signal_met;
-
-const struct cli_command *cli_command_at(int index) {
-    return index < CLI_COUNT(commands) ? commands[index] : NULL;
-}
-
-const struct cli_command *cli_command_find(const char *name) {
-    for (int i = 0; i < CLI_COUNT(commands); i++)
-        if (strcmp(commands[i]->name, name) == 0) return commands[i];
-    return NULL;
-}
 
 /*
  * Names of files and words of the command line may hold anything: what could steer a terminal is
@@ -131,10 +117,7 @@ static int dispatch(int argc, char **argv) {
     }
     const struct cli_command *command = cli_command_find(name);
     if (command) return run(command, argc - 2, argv + 2);
-    const char *names[CLI_COUNT(commands) + 1];
-    for (int i = 0; i < CLI_COUNT(commands); i++) names[i] = commands[i]->name;
-    names[CLI_COUNT(commands)] = NULL;
-    const char *nearest = args_nearest(name, names);
+    const char *nearest = cli_command_nearest(name);
     if (nearest) return cli_usage(NULL, "unknown command '%s'; did you mean '%s'?", name, nearest);
     return cli_usage(NULL, "unknown command '%s'", name);
 }

@@ -18,22 +18,7 @@ enum { MOST_ARGUMENTS = 64, MOST_BYTES = 4096, PATH_BYTES = 64 };
 
 /* ---- What main.c gives the commands ---------------------------------------------------------- */
 
-static const struct cli_command *const commands[] = {
-    &cmd_look, &cmd_fill, &cmd_next,  &cmd_attend,   &cmd_train,
-    &cmd_eval, &cmd_info, &cmd_bench, &cmd_tokenize, &cmd_help,
-};
-
 int cli_cancelled;
-
-const struct cli_command *cli_command_at(int index) {
-    return index < CLI_COUNT(commands) ? commands[index] : NULL;
-}
-
-const struct cli_command *cli_command_find(const char *name) {
-    for (int i = 0; i < CLI_COUNT(commands); i++)
-        if (strcmp(commands[i]->name, name) == 0) return commands[i];
-    return NULL;
-}
 
 /* What would be said holds nothing that steers a terminal. */
 static void say(const char *format, va_list list) {
