@@ -4,17 +4,14 @@
  * report; on stacks of 64 KiB. Each gives the right bits or a clean error; an alarm ends what hangs.
  * Forks and exit handlers are in test_attention_process.c.
  */
-#include "hostile/attention_job.h"
+#include "hostile/attention_answer.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <unistd.h>
 
 #include "attn/ctx.h"
 
-enum { PATIENCE = 240, CALLERS = SANITIZED ? 4 : 8, ROUNDS = SANITIZED ? 1 : 2 };
-
-static job answer;
+enum { CALLERS = SANITIZED ? 4 : 8, ROUNDS = SANITIZED ? 1 : 2 };
 
 static qkv_ctx *context_with(qkv_ctx_options options) {
     qkv_ctx *ctx = NULL;
@@ -247,9 +244,7 @@ static void AT22_calls_from_a_task_of_the_pool(void **state) {
     for (int n = 0; qkv_isa_name(n); n++) {
         nest x = { .n_right = 0 };
         qkv_ctx *maker = context_on(qkv_isa_name(n), 4);
-        qkv_ctx_options options = options_for(qkv_isa_name(n), 0);
-        options.share_pool = maker;
-        for (int c = 0; c < 4; c++) x.contexts[c] = context_with(options);
+        for (int c = 0; c < 4; c++) x.contexts[c] = context_sharing(qkv_isa_name(n), maker);
         qkvi_pool_run(maker->pool, 4, call_in_task, &x);
         assert_int_equal(x.n_right, 4);
         for (int c = 0; c < 4; c++) qkv_ctx_destroy(x.contexts[c]);
@@ -279,9 +274,7 @@ static void AT22_calls_from_a_progress_report(void **state) {
     for (int n = 0; qkv_isa_name(n); n++)
         for (int threads = 1; threads <= 4; threads += 3) {
             reporter x = { .own = context_on(qkv_isa_name(n), threads), .right = true };
-            qkv_ctx_options options = options_for(qkv_isa_name(n), 0);
-            options.share_pool = x.own;
-            x.sharer = context_with(options);
+            x.sharer = context_sharing(qkv_isa_name(n), x.own);
             qkv_call_options call = QKV_CALL_OPTIONS_INIT;
             call.progress = call_in_report;
             call.progress_user = &x;
@@ -301,26 +294,6 @@ static void AT22_calls_from_a_progress_report(void **state) {
             job_free(&j);
         }
 }
-
-static int patience(void **state) {
-    (void)state;
-    alarm(PATIENCE); /* each test anew */
-    return 0;
-}
-
-static int make_answer(void **state) {
-    (void)state;
-    answer = job_answer();
-    return 0;
-}
-
-static int free_answer(void **state) {
-    (void)state;
-    job_free(&answer);
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup(name, patience)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -4,7 +4,7 @@
  * tests/unit/test_attention.c, the pool alone in test_core_pool.c, the files of control groups in
  * test_core_cpu.c.
  */
-#include "hostile/attention_job.h"
+#include "hostile/attention_answer.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -13,26 +13,15 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "sanitizers.h"
 
-enum { PATIENCE = 120 };
-
-static job answer;
+enum { CHILDS_PATIENCE = PATIENCE / 2 };
 
 static bool exits_with_0(pid_t child) {
     int status = -1;
     return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) &&
            WEXITSTATUS(status) == 0;
-}
-
-static qkv_ctx *sharing(qkv_ctx *maker) {
-    qkv_ctx *ctx = NULL;
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
-    options.share_pool = maker;
-    assert_int_equal(qkv_ctx_create(&options, &ctx, NULL), QKV_OK);
-    return ctx;
 }
 
 /* ---- Fork ------------------------------------------------------------------------------------ */
@@ -70,7 +59,7 @@ static void *call_and_hold(void *argument) {
  */
 _Noreturn static void check_in_child(qkv_ctx *busy, qkv_ctx *sharer) {
     size_t bytes;
-    alarm(PATIENCE);
+    alarm(CHILDS_PATIENCE);
     bool right = qkv_attention_workspace(busy, &answer.p.d, &bytes) == QKV_ERR_BUSY;
     right = right && job_right(sharer, &answer) && job_right(sharer, &answer);
     const pid_t grandchild = fork();
@@ -88,7 +77,7 @@ static void AT22_fork_while_another_thread_is_inside(void **state) {
     for (int n = 0; qkv_isa_name(n); n++)
         for (int threads = 1; threads <= 3; threads++) {
             holder x = { .ctx = context_on(qkv_isa_name(n), threads) };
-            qkv_ctx *sharer = sharing(x.ctx);
+            qkv_ctx *sharer = context_sharing(NULL, x.ctx);
             pthread_t thread;
             /* A beginning thread holds locks of AddressSanitizer, which a child would inherit. */
             if (SANITIZED) assert_true(job_right(x.ctx, &answer));
@@ -131,7 +120,7 @@ static void AT22_fork_from_a_progress_report(void **state) {
         qkv_call_options call = QKV_CALL_OPTIONS_INIT;
         job j = job_new();
         const problem *p = &j.p;
-        x.sharer = sharing(x.own);
+        x.sharer = context_sharing(NULL, x.own);
         call.progress = fork_in_report;
         call.progress_user = &x;
         assert_int_equal(qkv_attention_forward(x.own, &p->d, p->q, p->k, p->v, p->o, p->lse, &call),
@@ -151,7 +140,7 @@ static void AT22_children_of_children(void **state) {
     assert_true(job_right(ctx, &answer));
     const pid_t first = fork();
     if (first == 0) {
-        alarm(PATIENCE);
+        alarm(CHILDS_PATIENCE);
         for (int depth = 1;; depth++) {
             const bool right = job_right(ctx, &answer);
             const pid_t next = right && depth < DEPTH ? fork() : -1;
@@ -195,7 +184,7 @@ static void AT22_calls_in_exit_handlers(void **state) {
             const pid_t child = fork();
             if (child == 0) {
                 pthread_t thread;
-                alarm(PATIENCE);
+                alarm(CHILDS_PATIENCE);
                 kept = context_on(isa, 3);
                 if (how > 0 && !job_right(kept, &answer)) _exit(3);
                 atexit(call_at_exit);
@@ -214,7 +203,7 @@ static void AT22_exit_while_another_thread_is_inside(void **state) {
         fflush(NULL);
         const pid_t child = fork();
         if (child == 0) {
-            alarm(PATIENCE);
+            alarm(CHILDS_PATIENCE);
             static holder x;
             pthread_t thread;
             x.ctx = context_on(isa, 1);
@@ -334,26 +323,6 @@ static void AT25_the_environment_comes_first(void **state) {
     unsetenv("QKV_NUM_THREADS");
     assert_int_equal(default_threads(), 1);
 }
-
-static int patience(void **state) {
-    (void)state;
-    alarm(2 * PATIENCE);
-    return 0;
-}
-
-static int make_answer(void **state) {
-    (void)state;
-    answer = job_answer();
-    return 0;
-}
-
-static int free_answer(void **state) {
-    (void)state;
-    job_free(&answer);
-    return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup(name, patience)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -4,7 +4,7 @@
  * leaks, no thread stays behind, and later calls still work. The pool alone is in
  * tests/unit/test_core_pool.c.
  */
-#include "hostile/attention_job.h"
+#include "hostile/attention_answer.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -44,8 +44,6 @@ static void arm(int n, bool all) {
 static void disarm(void) { arm(1 << 20, true); }
 
 /* ---- The cases ------------------------------------------------------------------------------- */
-
-static job answer;
 
 /* A thread that has been joined may be seen for a moment longer. */
 static int threads_now(void) {
@@ -120,23 +118,10 @@ static void AT23_a_new_context_tries_again(void **state) {
     no_more_threads_than(n_before);
 }
 
-static int make_answer(void **state) {
-    (void)state;
-    alarm(300); /* a deadlock is a failure */
-    answer = job_answer();
-    return 0;
-}
-
-static int free_answer(void **state) {
-    (void)state;
-    job_free(&answer);
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(AT23_the_nth_creation_fails),
-        cmocka_unit_test(AT23_a_new_context_tries_again),
+        TEST(AT23_the_nth_creation_fails),
+        TEST(AT23_a_new_context_tries_again),
     };
     return cmocka_run_group_tests(tests, make_answer, free_answer);
 }
