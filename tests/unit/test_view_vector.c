@@ -21,14 +21,10 @@
 #include <cairo.h>
 
 #include "model/store/file.h"
-#include "qkv/view.h"
+#include "odd_map.h"
 #include "view/theme.h"
 
 #define FOLDER QKV_TEST_BUILD "/vectors"
-
-/* fontconfig keeps what it parsed until the process ends; LeakSanitizer asks here. */
-__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) { return "leak:libfontconfig"; }
 
 enum { N = 40, CELL = 26, PITCH = 28 }; /* pixels a side, without and with the gap */
 
@@ -243,23 +239,12 @@ static void test_grid_and_curve(void **state) {
 /* Labels of any bytes, a map of one cell, and one that is folded. */
 static void test_any_input(void **state) {
     (void)state;
-    char all[256], many[3000];
-    for (int i = 0; i < 255; i++) all[i] = (char)(i + 1);
-    all[255] = '\0';
-    memset(many, 'm', sizeof many - 1);
-    many[sizeof many - 1] = '\0';
-    const char *const odd[] = { all, many, "", NULL, "\xE6\x97\xA5", "\xD8\xA7\xD9\x84" };
-    const float some[36] = { 0.5f, NAN, INFINITY, -INFINITY, -1, 1e-40f, 3 };
     float *row = calloc(9000, sizeof *row);
     static const char *const paths[] = { FOLDER "/d.svg", FOLDER "/d.pdf" };
     for (int i = 0; i < 2; i++) {
         qkv_heatmap map = make_map(i);
         size_t n;
-        map.n_rows = map.n_cols = 6;
-        map.weights = some;
-        map.row_labels = map.col_labels = odd;
-        map.title = all;
-        map.caption = many;
+        make_odd(&map);
         char *bytes = draw(&map, paths[i], &n);
         if (i == 0) assert_nests(bytes);
         free(bytes);
