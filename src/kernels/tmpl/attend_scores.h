@@ -235,6 +235,15 @@ V_INLINE vf attend_end_of(vf c, const mask_sight *sight, int r, int at, vf scale
     return vf_select(vm_of_bits(sight->see[r] >> at & 0xFFFF), c, vf_set1(-INFINITY));
 }
 
+/*
+ * The vectors of a row are the first and the last. Of a loop over them clang makes a memcpy, and
+ * then keeps c in memory from the first product on.
+ */
+V_INLINE void attend_store_row(const vf c[V_NV], float *s) {
+    vf_store(s, c[0]);
+    vf_store(s + 16 * (V_NV - 1), c[V_NV - 1]);
+}
+
 /* R rows times the panel of keys, stored. */
 V_INLINE void attend_score_tile(const bool dp, const int R, const attend *a, int i,
                                 const float *panel, float *s, float *max, attend_end end,
@@ -262,10 +271,8 @@ V_INLINE void attend_score_tile(const bool dp, const int R, const attend *a, int
                     c[r][v] = attend_end_of(c[r][v], sight, r, at + 16 * v, scale, ATTEND_ADD);
             }
         }
-        V_UNROLL(12) for (int r = 0; r < R; r++) {
-            V_UNROLL(2)
-            for (int v = 0; v < V_NV; v++) vf_store(s + r * QKVI_SCORE_ROW + at + 16 * v, c[r][v]);
-        }
+        V_UNROLL(12)
+        for (int r = 0; r < R; r++) attend_store_row(c[r], s + r * QKVI_SCORE_ROW + at);
         if (end == ATTEND_EDIT) continue;
         vf top[V_MR];
         V_UNROLL(12) for (int r = 0; r < V_MR; r++) {

@@ -119,12 +119,11 @@ V_INLINE vi dp_set1_half(const void *p) {
 #ifdef V_HAS_DP
 V_INLINE void dp_last(const int R, const char *a0, int64_t a_row, const uint32_t *b,
                       vf c[V_MR][V_NV]) {
-    const char *a3 = a0 + 3 * a_row, *a6 = a0 + 6 * a_row, *a9 = a0 + 9 * a_row;
+    const char *const third[4] = { a0, a0 + 3 * a_row, a0 + 6 * a_row, a0 + 9 * a_row };
     vi row[V_NV];
     V_UNROLL(2) for (int v = 0; v < V_NV; v++) row[v] = dp_load(b + 16 * v);
     V_UNROLL(12) for (int i = 0; i < R; i++) {
-        const char *third = (i < 3 ? a0 : i < 6 ? a3 : i < 9 ? a6 : a9) + i % 3 * a_row;
-        const vi x = dp_set1_half(third);
+        const vi x = dp_set1_half(third[i / 3] + i % 3 * a_row);
         V_UNROLL(2) for (int v = 0; v < V_NV; v++) c[i][v] = v_dp(c[i][v], x, row[v]);
     }
 }
@@ -133,12 +132,12 @@ V_INLINE void dp_product(const int R, int64_t n, const void *a, int64_t a_row, c
                          vf c[V_MR][V_NV], tile_ahead ahead) {
     const char *a0 = a, *a3 = a0 + 3 * a_row, *a6 = a0 + 6 * a_row, *a9 = a0 + 9 * a_row;
     V_UNROLL_BY(2) for (int64_t k = 0; k < n / 2; k++) {
+        const char *const third[4] = { a0, a3, a6, a9 };
         vi row[V_NV];
         V_UNROLL(2) for (int v = 0; v < V_NV; v++) row[v] = dp_load(b + 16 * v);
         v_prefetch(ahead.at), ahead.at += ahead.step;
         V_UNROLL(12) for (int i = 0; i < R; i++) {
-            const char *third = i < 3 ? a0 : i < 6 ? a3 : i < 9 ? a6 : a9;
-            const vi x = dp_set1(third + i % 3 * a_row);
+            const vi x = dp_set1(third[i / 3] + i % 3 * a_row);
             V_UNROLL(2) for (int v = 0; v < V_NV; v++) c[i][v] = v_dp(c[i][v], x, row[v]);
         }
         a0 += 4, a3 += 4, a6 += 4, a9 += 4, b += 32;

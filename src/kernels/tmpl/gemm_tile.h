@@ -39,19 +39,21 @@ typedef struct tile_ahead {
 /*
  * c += A B, n deep, for R rows and V_NV vectors of columns. Element (row i, depth k) of A is a[i *
  * a_row + k * a_col]; row k of B is b[32 * k ...]. Every third row has a pointer of its own, so
- * that x86 reaches the other two with an index register and twelve rows take four pointers.
+ * that x86 reaches the other two with an index register and twelve rows take four pointers. They
+ * are looked up: of a choice by i < 6 clang makes a second end of a loop of seven rows, which it
+ * then unrolls too late to keep c in registers.
  */
 V_INLINE void tile_product_ahead(const int R, int64_t n, const float *a, int64_t a_row,
                                  int64_t a_col, const float *b, vf c[V_MR][V_NV], const bool fetch,
                                  tile_ahead ahead) {
     const float *a0 = a, *a3 = a + 3 * a_row, *a6 = a + 6 * a_row, *a9 = a + 9 * a_row;
     V_UNROLL_BY(2) for (int64_t k = 0; k < n; k++) {
+        const float *const third[4] = { a0, a3, a6, a9 };
         vf row[V_NV];
         V_UNROLL(2) for (int v = 0; v < V_NV; v++) row[v] = vf_load(b + 16 * v);
         if (fetch) v_prefetch(ahead.at), ahead.at += ahead.step;
         V_UNROLL(12) for (int i = 0; i < R; i++) {
-            const float *third = i < 3 ? a0 : i < 6 ? a3 : i < 9 ? a6 : a9;
-            const vf x = vf_set1(third[i % 3 * a_row]);
+            const vf x = vf_set1(third[i / 3][i % 3 * a_row]);
             V_UNROLL(2) for (int v = 0; v < V_NV; v++) c[i][v] = vf_fma(x, row[v], c[i][v]);
         }
         a0 += a_col, a3 += a_col, a6 += a_col, a9 += a_col, b += 32;
