@@ -191,12 +191,6 @@ static int64_t formula(const qkv_attention_desc *d, int64_t threads) {
     const int64_t heads = d->n_batch * d->n_kv_heads, p = t < heads ? t : heads;
     int64_t r = 96;
     if (v > 2048) r = 96 * 2048 / v / 12 * 12 < 12 ? 12 : 96 * 2048 / v / 12 * 12;
-    const int64_t blocks = (d->len_q + r - 1) / r, all = d->n_batch * d->n_heads;
-    if (t > 1 && heads < 4 * t && blocks > 0 && all * blocks < 64 * t) {
-        int64_t n = blocks;
-        while (all * n % t) n++;
-        r = (d->len_q + n - 1) / n;
-    }
     const bool dp = d->arithmetic == QKV_CLASS_DP;
     const int64_t words = dp ? up(d->head_dim, 2) / 2 + v / 2 : d->head_dim + v;
     const int64_t q = d->dtype == QKV_F32 || dp ? 0 : up(4 * r * (up(d->head_dim, 16) + 16), 64);
