@@ -14,7 +14,6 @@ const char *qkvi_small_unfit(const qkvi_problem *p, const qkvi_forward_plan *pla
     if (p->sinks) return "sinks";
     if (p->has_softcap) return "a soft cap";
     if (p->has_dropout) return "dropout";
-    if (plan->dp) return "class dp";
     if (p->dtype != QKV_F32 && plan->query_block < QKVI_SMALL)
         return "a head_dim_v beyond the rows of a thread";
     if (plan->k_factor != 1) return "a scale that is 0, negative or extreme";
@@ -43,10 +42,10 @@ static int see_keys(const qkvi_rules *r, uint16_t see[QKVI_SMALL]) {
     return n_keys;
 }
 
-/* n rows as floats: where they lie, or, of 16 bits, in `to`. */
-static const float *floats(const qkvi_problem *p, const qkvi_kernels *kernels, const void *x,
-                           int64_t *stride, int n, int64_t dim, float *to) {
-    if (p->dtype == QKV_F32) return x;
+/* n rows as floats: where they lie, or, of 16 bits, in `to`; in class dp always where they lie. */
+static const void *floats(const qkvi_problem *p, const qkvi_kernels *kernels, const void *x,
+                          int64_t *stride, int n, int64_t dim, float *to) {
+    if (p->dtype == QKV_F32 || !to) return x;
     kernels->load_rows[p->dtype](x, *stride, n, dim, to, dim);
     *stride = dim;
     return to;
@@ -61,6 +60,7 @@ bool qkvi_small_head(const qkvi_problem *p, const qkvi_kernels *kernels,
     qkvi_attend_small a = {
         .head_dim = p->head_dim,
         .head_dim_v = p->head_dim_v,
+        .dp = plan->dp,
         .n_queries = (int)rules->n_queries,
         .n_keys = see_keys(rules, see),
         .k_row = p->k_stride[2],
@@ -68,13 +68,18 @@ bool qkvi_small_head(const qkvi_problem *p, const qkvi_kernels *kernels,
         .see = see,
         .work = slot->scratch->s,
         .factor = plan->scale * 1.44269504f,
+        .o_sum = slot->o_sum,
+        .o_sum_row = plan->o_sum_row,
         .o_row = p->o_stride[2],
         .lse_row = p->lse_stride[2],
     };
     a.k = floats(p, kernels, qkvi_elem(p->k, p->dtype, qkvi_k_at(p, p->k_stride, b, g, 0)),
-                 &a.k_row, a.n_keys, p->head_dim, pack->k);
-    a.v = floats(p, kernels, qkvi_elem(p->v, p->dtype, qkvi_k_at(p, p->v_stride, b, g, 0)),
-                 &a.v_row, a.n_keys, p->head_dim_v, pack->v);
+                 &a.k_row, a.n_keys, p->head_dim, plan->dp ? NULL : pack->k);
+    const void *v = qkvi_elem(p->v, p->dtype, qkvi_k_at(p, p->v_stride, b, g, 0));
+    a.v = plan->dp ? pack->v : floats(p, kernels, v, &a.v_row, a.n_keys, p->head_dim_v, pack->v);
+    if (plan->dp)
+        kernels->pack_channel_pairs(v, p->v_stride[2], a.n_keys, p->head_dim_v, QKVI_SMALL, NULL,
+                                    pack->v);
     if (p->o_dtype != QKV_F32) a.o_row = plan->o_sum_row;
     for (int64_t n = 0; n < p->heads_per_kv; n++) {
         const int64_t h = g * p->heads_per_kv + n;

@@ -163,16 +163,23 @@ typedef struct qkvi_attend {
  * A head with at most 16 queries and 16 keys, from arrays that nobody packed (tmpl/attend_small.h):
  * no explicit mask, no soft cap, every key seen by some query of the head.
  */
-enum { QKVI_SMALL = 16, QKVI_SMALL_WORK = 16 * 16 + 3 * 16 }; /* and 32 head_dim floats */
+enum {
+    QKVI_SMALL = 16,
+    QKVI_SMALL_WORK = 16 * QKVI_SCORE_ROW + 16 * 16 + 4 * 16 /* and 32 head_dim floats */
+};
 
 typedef struct qkvi_attend_small {
     int64_t head_dim, head_dim_v; /* multiples of 16 and of 32 */
+    bool dp;                      /* class dp: q and k are bf16, v are pairs */
     int n_queries, n_keys;        /* 1 ... 16 */
-    const float *q, *k, *v;
-    int64_t q_row, k_row, v_row;
-    const uint16_t *see; /* [key]: bit i: query i sees it; set beyond the last query */
-    float *work;         /* QKVI_SMALL_WORK + 32 head_dim, aligned to 64 */
-    float factor;        /* scale log2 e, a positive normal number */
+    const void *q, *k;
+    const float *v; /* rows as they lie; class dp: channel panels [8 pairs of keys][32 channels] */
+    int64_t q_row, k_row, v_row; /* of v in class f32 only */
+    const uint16_t *see;         /* [key]: bit i: query i sees it; set beyond the last query */
+    float *work;                 /* QKVI_SMALL_WORK + 32 head_dim, aligned to 64 */
+    float factor;                /* scale log2 e, a positive normal number */
+    float *o_sum;                /* class dp: [n_queries][o_sum_row], aligned to 64; may be o */
+    int64_t o_sum_row;
     float *o;
     int64_t o_row;
     float *lse; /* nullable */

@@ -1,7 +1,7 @@
 /*
  * Sentences: at most 16 queries and keys take a kernel of their own, and an explicit mask that hides
  * nothing takes them back to the general one. Both must give the same bits, whatever the lengths,
- * rules and values, and neither may read a key beyond a batch's length.
+ * rules, types and values, and neither may read a key beyond a batch's length.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -57,6 +57,17 @@ static void choose_rules(rng *r, qkv_attention_desc *d, int64_t kv_len[B]) {
     }
 }
 
+/* The types, and the numbers as those. */
+static void choose_types(rng *r, qkv_attention_desc *d, arrays *a) {
+    float *const x[] = { a->q, a->k, a->v };
+    d->dtype = (qkv_dtype)rng_between(r, QKV_F32, QKV_F16);
+    if (d->dtype == QKV_BF16 && rng_chance(r, 70)) d->arithmetic = QKV_CLASS_DP;
+    if (d->dtype == QKV_F32) return;
+    if (rng_chance(r, 50)) d->flags |= QKV_SET_O_DTYPE; /* f32 */
+    for (int n = 0; n < 3; n++) /* in place: element i is written where i / 2 was read */
+        for (int64_t i = 0; i < N; i++) element_set(x[n], (elem_type)d->dtype, i, (double)x[n][i]);
+}
+
 static void forward(qkv_ctx *ctx, const qkv_attention_desc *d, arrays *a) {
     memset(a->o, 0x55, sizeof a->o);
     memset(a->lse, 0x55, sizeof a->lse);
@@ -77,6 +88,7 @@ static void one_case(rng *r, qkv_ctx *ctx, arrays *a, arrays *other) {
     fill(r, a->k, scale);
     fill(r, a->v, scale);
     if (rng_chance(r, 20)) spoil(r, rng_chance(r, 50) ? a->v : rng_chance(r, 50) ? a->q : a->k);
+    choose_types(r, &d, a);
     *other = *a;
     forward(ctx, &d, a);
     d.flags |= QKV_SET_MASK;
@@ -84,10 +96,12 @@ static void one_case(rng *r, qkv_ctx *ctx, arrays *a, arrays *other) {
     d.mask = &everything;
     memset(d.mask_stride, 0, sizeof d.mask_stride);
     forward(ctx, &d, other);
-    const int64_t o_at = first_difference(a->o, other->o, (size_t)(B * H * d.len_q * dim_v));
+    const int64_t o_at =
+        first_difference_of(element_of_o(&d), a->o, other->o, (size_t)(B * H * d.len_q * dim_v));
     const int64_t lse_at = first_difference(a->lse, other->lse, (size_t)(B * H * d.len_q));
     if (o_at >= 0 || lse_at >= 0)
-        fail_msg("%s: o differs at %lld, lse at %lld", qkv_ctx_isa(ctx), (long long)o_at,
+        fail_msg("%s, %s, class %d: o differs at %lld, lse at %lld", qkv_ctx_isa(ctx),
+                 element_name((elem_type)d.dtype), (int)d.arithmetic, (long long)o_at,
                  (long long)lse_at);
 }
 

@@ -8,24 +8,34 @@
  *
  * The order is that of attend.h, and so are the bits, as long as every row has an ordinary
  * reference m and a finite result. Any other row is left to attend_block, which knows all cases.
+ * In class dp, Q is transposed and P and V are laid out by pairs; the rest is the same.
  */
 #ifndef QKVI_TMPL_ATTEND_SMALL_H
 #define QKVI_TMPL_ATTEND_SMALL_H
 
 #include "kernels/attend.h"
-#include "kernels/tmpl/attend_scores.h"
+#include "kernels/tmpl/attend.h"
+#include "kernels/tmpl/pack_dp.h"
 
 typedef qkvi_attend_small small;
 
-/* [channel][32], of which the first 16 are used: the layout that pack_corner writes. */
+/* [channel or pair][32], of which the first 16 are used: the layout that pack_corner writes. */
 static void small_transpose(const small *a, float *qt) {
     const uint32_t rows = (1u << a->n_queries) - 1;
+    const float *q = a->q;
     for (int64_t c = 0; c < a->head_dim; c += 16) {
         if (a->n_queries == 16)
-            v_transpose(a->q + c, a->q_row, qt + 32 * c, 32);
+            v_transpose(q + c, a->q_row, qt + 32 * c, 32);
         else
-            pack_corner(a->q + c, a->q_row, rows, 16, qt + 32 * c);
+            pack_corner(q + c, a->q_row, rows, 16, qt + 32 * c);
     }
+}
+
+static void dp_small_transpose(const small *a, float *qt) {
+    const uint32_t rows = (1u << a->n_queries) - 1;
+    const uint16_t *q = a->q;
+    for (int64_t c = 0; c < a->head_dim; c += 32)
+        pack_dp_corner(q + c, a->q_row, rows, a->head_dim - c, qt + 16 * c);
 }
 
 /* R keys against 16 queries: a chain over channels each. */
@@ -44,14 +54,25 @@ static void small_transpose(const small *a, float *qt) {
             k0++, k3++, k6++, k9++;                                                                \
         }                                                                                          \
         V_UNROLL(12) for (int j = 0; j < R; j++) vf_store(s + 16 * j, c[j]);                       \
+    }                                                                                              \
+    static void dp_small_scores_##R(const uint16_t *k, int64_t k_row, int64_t dim,                 \
+                                    const float *qt, float *s) {                                   \
+        vf c[V_MR][V_NV];                                                                          \
+        tile_zero(c);                                                                              \
+        dp_product(R, dim, k, k_row *(int64_t)sizeof *k, (const uint32_t *)qt, c,                  \
+                   (tile_ahead){ (const char *)qt, 0 });                                           \
+        V_UNROLL(12) for (int j = 0; j < R; j++) vf_store(s + 16 * j, c[j][0]);                    \
     }
 TILE_EACH(SMALL_SCORES)
 #define SMALL_SCORES_NAME(R) small_scores_##R,
 static void (*const small_scores_of[])(const float *, int64_t, int64_t, const float *,
                                        float *) = { NULL, TILE_EACH(SMALL_SCORES_NAME) };
+#define DP_SMALL_SCORES_NAME(R) dp_small_scores_##R,
+static void (*const dp_small_scores_of[])(const uint16_t *, int64_t, int64_t, const float *,
+                                          float *) = { NULL, TILE_EACH(DP_SMALL_SCORES_NAME) };
 
 /* s: scores, then p, [16 keys][16 queries]. Returns whether every reference is ordinary. */
-static bool small_softmax(const small *a, float *s, vf *l, vf *lse) {
+V_INLINE bool small_softmax(const bool dp, const small *a, float *s, vf *l, vf *lse) {
     const vf none = vf_set1(-INFINITY), c = vf_set1(a->factor);
     vf top = none;
     for (int j = 0; j < a->n_keys; j++) {
@@ -64,7 +85,7 @@ static bool small_softmax(const small *a, float *s, vf *l, vf *lse) {
     if (vm_to_bits(vm_lt(magnitude, vf_set1(ATTEND_LARGE))) != 0xFFFF) return false;
     for (int j = 0; j < a->n_keys; j++) {
         const vf x = attend_exponent(vf_load(s + 16 * j), c, m, ATTEND_RAW);
-        vf_store(s + 16 * j, vf_exp2_below_128(x));
+        vf_store(s + 16 * j, dp ? dp_exp2_below_128(x) : vf_exp2_below_128(x));
     }
     for (int j = a->n_keys; j < 16; j++) vf_store(s + 16 * j, vf_set1(0));
     vf sum[8];
@@ -112,16 +133,90 @@ TILE_EACH(SMALL_VALUES)
 static void (*const small_values_of[])(const small *, const float *, const float *, float *,
                                        float *) = { NULL, TILE_EACH(SMALL_VALUES_NAME) };
 
+/* p, at least 2^-126 or 0, rounded to bf16: in the lower half of each lane. */
+V_INLINE vi dp_small_round(vf p) {
+    const vi x = vf_as_vi(p), odd = vi_and(vi_shr(x, 16), vi_set1(1));
+    return vi_shr(vi_add(vi_add(x, vi_set1(0x7FFF)), odd), 16);
+}
+
+/* p by rows of pairs, rounded, in `rows` as attend_values reads them; returns their sums. */
+static vf dp_small_pairs(const float *p, float *rows) {
+    float *columns = rows + 16 * QKVI_SCORE_ROW;
+    vf sum[8];
+    for (int j = 0; j < 8; j++) {
+        const vi first = dp_small_round(vf_load(p + 32 * j));
+        const vi second = dp_small_round(vf_load(p + 32 * j + 16));
+        const vi pair = vi_or(first, vi_shl(second, 16));
+        sum[j] = v_dp(vf_set1(0), pair, vi_set1(DP_ONES));
+        vf_store(columns + 16 * j, vi_as_vf(pair));
+        vf_store(columns + 16 * (j + 8), vf_set1(0));
+    }
+    v_transpose(columns, 16, rows, QKVI_SCORE_ROW);
+    V_UNROLL_BY(3) for (int half = 4; half > 0; half /= 2) {
+        V_UNROLL_BY(4) for (int j = 0; j < half; j++) sum[j] = vf_add(sum[j], sum[j + half]);
+    }
+    return sum[0];
+}
+
+/* o = P V / l + 0 and `zero`, as small_values. */
+static void dp_small_values(const small *a, const float *rows, const float *l, float *zero) {
+    const attend_run keys = { 0, (a->n_keys + 1) / 2 * 2 };
+    vf all = vf_set1(0);
+    for (int64_t d = 0; d < a->head_dim_v; d += 32)
+        for (int i = 0; i < a->n_queries; i += V_MR) {
+            const int n = a->n_queries - i < V_MR ? a->n_queries - i : V_MR;
+            attend_values_of[true][n](rows + i * QKVI_SCORE_ROW, 1, keys, a->v + 8 * d, l,
+                                      a->o_sum + i * a->o_sum_row + d, a->o_sum_row, true,
+                                      (tile_ahead){ (const char *)rows, 0 });
+        }
+    for (int i = 0; i < a->n_queries; i++)
+        for (int64_t d = 0; d < a->head_dim_v; d += 16) {
+            const vf sum = vf_load(a->o_sum + i * a->o_sum_row + d);
+            const vf x = vf_add(vf_div(sum, vf_set1(l[i])), vf_set1(0));
+            vf_storeu(a->o + i * a->o_row + d, x);
+            all = vf_fma(x, vf_set1(0), all);
+        }
+    vf_store(zero, all);
+}
+
+static void small_put_lse(const small *a, const float *lse) {
+    for (int i = 0; a->lse && i < a->n_queries; i++) a->lse[i * a->lse_row] = lse[i];
+}
+
+static bool small_is_finite(const float *zero) {
+    return vm_to_bits(vm_ne(vf_load(zero), vf_load(zero))) == 0;
+}
+
+static bool dp_small(const small *a) {
+    float *s = a->work, *l = s + 16 * 16, *lse = l + 16, *zero = lse + 16;
+    float *rows = zero + 16, *qt = rows + 16 * (QKVI_SCORE_ROW + 16);
+    vf sum, log_sum;
+    dp_small_transpose(a, qt);
+    for (int j = 0; j < a->n_keys; j += V_MR) {
+        const int n = a->n_keys - j < V_MR ? a->n_keys - j : V_MR;
+        dp_small_scores_of[n]((const uint16_t *)a->k + j * a->k_row, a->k_row, a->head_dim, qt,
+                              s + 16 * j);
+    }
+    if (!small_softmax(true, a, s, &sum, &log_sum)) return false;
+    vf_store(l, dp_small_pairs(s, rows));
+    vf_store(lse, log_sum);
+    dp_small_values(a, rows, l, zero);
+    small_put_lse(a, lse);
+    return small_is_finite(zero);
+}
+
 /* table.h */
 static bool attend_small(const small *a) {
     float *s = a->work, *l = s + 16 * 16, *lse = l + 16, *zero = lse + 16, *qt = zero + 16;
+    const float *k = a->k;
     vf sum, log_sum;
+    if (a->dp) return dp_small(a);
     small_transpose(a, qt);
     for (int j = 0; j < a->n_keys; j += V_MR) {
         const int rows = a->n_keys - j < V_MR ? a->n_keys - j : V_MR;
-        small_scores_of[rows](a->k + j * a->k_row, a->k_row, a->head_dim, qt, s + 16 * j);
+        small_scores_of[rows](k + j * a->k_row, a->k_row, a->head_dim, qt, s + 16 * j);
     }
-    if (!small_softmax(a, s, &sum, &log_sum)) return false;
+    if (!small_softmax(false, a, s, &sum, &log_sum)) return false;
     vf_store(l, sum);
     vf_store(lse, log_sum);
     vf_store(zero, vf_set1(0));
@@ -129,8 +224,8 @@ static bool attend_small(const small *a) {
         const int rows = a->n_queries - i < V_MR ? a->n_queries - i : V_MR;
         small_values_of[rows](a, s + i, l + i, a->o + i * a->o_row, zero);
     }
-    for (int i = 0; a->lse && i < a->n_queries; i++) a->lse[i * a->lse_row] = lse[i];
-    return vm_to_bits(vm_ne(vf_load(zero), vf_load(zero))) == 0;
+    small_put_lse(a, lse);
+    return small_is_finite(zero);
 }
 
 #endif
