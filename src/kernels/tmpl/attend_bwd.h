@@ -12,152 +12,15 @@
  *                            ds = p (keep dp / (1 - dropout) - delta_i) t
  * where the caller divides the sum of dv.
  *
- * A tile that is wholly visible, without mask or soft cap, has p and ds computed in its registers;
- * any other is stored as scores and finished row by row. Hidden p and ds are +0, which adds nothing
- * to a chain unless its partner is not finite: `select` then walks the visible pairs only.
+ * P and dS of a panel of keys: attend_bwd_scores.h; here are the sums over them, and delta in
+ * attend_bwd_delta.h. Hidden p and ds are +0, which adds nothing to a chain unless its partner is
+ * not finite: `select` then walks the visible pairs only.
  */
 #ifndef QKVI_TMPL_ATTEND_BWD_H
 #define QKVI_TMPL_ATTEND_BWD_H
 
-#include <math.h>
-
-#include "kernels/attend_bwd.h"
-#include "kernels/tmpl/dropout.h"
-#include "kernels/tmpl/mask_bits.h"
-#include "kernels/tmpl/pack.h"
-
-#define BWD_LOG2E 1.44269504f
-
-/*
- * Register tiles have V_MR rows, or two thirds or one third of it at the end of a block: 12, 8, 4
- * or 6, 4, 2.
- */
-#define BWD_THIRD (V_MR / 3)
-
-V_INLINE int bwd_tile_rows(int64_t n) {
-    return n >= V_MR ? V_MR : (int)((n + BWD_THIRD - 1) / BWD_THIRD) * BWD_THIRD;
-}
-
-/* Calls f(rows as a constant, …). */
-#define BWD_TILE(rows, f, ...)                                                                     \
-    do {                                                                                           \
-        if ((rows) == V_MR)                                                                        \
-            f(V_MR, __VA_ARGS__);                                                                  \
-        else if ((rows) == 2 * BWD_THIRD)                                                          \
-            f(2 * BWD_THIRD, __VA_ARGS__);                                                         \
-        else                                                                                       \
-            f(BWD_THIRD, __VA_ARGS__);                                                             \
-    } while (0)
-
-typedef struct qkvi_bwd_block bwd_block;
-
-/* c = rows [i, i + mr) of X times panel b, X in channel panels of 128 rows. */
-V_INLINE void bwd_scores(const int mr, const float *x, int64_t i, const float *b, int64_t dim,
-                         vf c[V_MR][V_NV]) {
-    tile_zero(c);
-    for (int64_t d = 0; d < dim; d += QKVI_BWD_PANEL) {
-        const int64_t n = dim - d < QKVI_BWD_PANEL ? dim - d : QKVI_BWD_PANEL;
-        tile_product(mr, n, x + d * QKVI_BWD_QUERIES + i * QKVI_BWD_PANEL, QKVI_BWD_PANEL, 1,
-                     b + d * QKVI_BWD_PANEL, c);
-    }
-}
-
-/* ---- Weights: P ------------------------------------------------------------------------------ */
-
-/*
- * A tile of P whose keys all rows see, p = exp2((s - lse) log2e), or with finish false the tile of
- * s.
- */
-V_INLINE void bwd_p_tile(const int mr, const bwd_block *a, int64_t i, int64_t j,
-                         const bool finish) {
-    const vf scale = vf_set1(a->scale), log2e = vf_set1(BWD_LOG2E);
-    for (int half = 0; half < 2; half += V_NV) {
-        vf c[V_MR][V_NV];
-        bwd_scores(mr, a->q, i, a->k_t + j * a->head_dim + 16 * half, a->head_dim, c);
-        float *p = a->p + i * QKVI_BWD_P_ROW + 16 * half;
-        V_UNROLL(12) for (int r = 0; r < mr; r++, p += QKVI_BWD_P_ROW) {
-            const vf lse = vf_set1(a->lse[i + r]);
-            V_UNROLL(2) for (int v = 0; v < V_NV; v++) {
-                const vf x = vf_mul(c[r][v], scale);
-                vf_store(p + 16 * v, finish ? vf_exp2(vf_mul(vf_sub(x, lse), log2e)) : x);
-            }
-        }
-    }
-}
-
-/* Row i of P from its scores, 32 keys from j on: every rule; hidden weights are 0. */
-V_INLINE uint32_t bwd_p_row(const bwd_block *a, int64_t i, int64_t j, float *p, float *t) {
-    const int n = (int)(a->n_keys - j < 32 ? a->n_keys - j : 32);
-    const bool biases = mask_biases(&a->mask);
-    uint32_t see = mask_range(a->begin[i] - j, a->end[i] - j);
-    vf bias[2] = { vf_set1(0), vf_set1(0) };
-    if (see && mask_hides(&a->mask)) see &= mask_bits(&a->mask, i, j, n);
-    if (biases) mask_adds(&a->mask, i, j, n, bias);
-    for (int v = 0; v < 2; v++) {
-        vf s = vf_loadu(p + 16 * v);
-        if (a->softcap > 0) {
-            const vf cap = vf_set1(a->softcap), h = vf_tanh(vf_div(s, cap));
-            vf_storeu(t + 16 * v, vf_fnma(h, h, vf_set1(1)));
-            s = vf_mul(cap, h);
-        }
-        if (biases) s = vf_add(s, bias[v]);
-        const vf x = vf_mul(vf_sub(s, vf_set1(a->lse[i])), vf_set1(BWD_LOG2E));
-        const vm seen = vm_of_bits(see >> 16 * v & 0xFFFF);
-        vf_storeu(p + 16 * v, vf_select(seen, vf_exp2(x), vf_set1(0)));
-    }
-    return see;
-}
-
-/* ---- Derivatives of the scores: dS ----------------------------------------------------------- */
-
-/*
- * A tile of dS whose keys all rows see, ds = p (dp - delta), or with finish false the tile of dp -
- * delta; with dropout that of dp.
- */
-V_INLINE void bwd_ds_tile(const int mr, const bwd_block *a, int64_t i, int64_t j,
-                          const bool finish) {
-    for (int half = 0; half < 2; half += V_NV) {
-        vf c[V_MR][V_NV];
-        bwd_scores(mr, a->d_o, i, a->v_t + j * a->head_dim_v + 16 * half, a->head_dim_v, c);
-        const float *p = a->p + i * QKVI_BWD_P_ROW + 16 * half;
-        float *d_s = a->d_s + i * QKVI_BWD_DS_ROW + j + 16 * half;
-        V_UNROLL(12) for (int r = 0; r < mr; r++, p += QKVI_BWD_P_ROW, d_s += QKVI_BWD_DS_ROW) {
-            const vf delta = vf_set1(a->dropout ? 0 : a->delta[i + r]);
-            V_UNROLL(2) for (int v = 0; v < V_NV; v++) {
-                const vf d_p = vf_sub(c[r][v], delta);
-                vf_store(d_s + 16 * v, finish ? vf_mul(d_p, vf_load(p + 16 * v)) : d_p);
-            }
-        }
-    }
-}
-
-V_INLINE bool bwd_through_cap(const bwd_block *a) { return a->softcap > 0 && !a->capped; }
-
-V_INLINE void bwd_ds_row(const bwd_block *a, uint32_t see, const float *p, const float *t,
-                         float *d_s) {
-    vf x = vf_mul(vf_loadu(d_s), vf_loadu(p));
-    if (bwd_through_cap(a)) x = vf_mul(x, vf_loadu(t));
-    vf_storeu(d_s, vf_select(vm_of_bits(see), x, vf_set1(0)));
-}
-
-/*
- * The same with dropout, ds = p (keep dp / (1 - dropout) - delta), for row i and 32 keys from j on;
- * then weights that are not kept become 0.
- */
-V_INLINE void bwd_drop_row(const bwd_block *a, int64_t i, int64_t j, uint32_t see, float *p,
-                           const float *t, float *d_s) {
-    const vf factor = vf_set1(a->dropout->factor), delta = vf_set1(a->delta[i]), zero = vf_set1(0);
-    vm kept[2];
-    dropout_keeps(a->dropout, i, j, kept);
-    a->keep[i] = vm_to_bits(kept[0]) | vm_to_bits(kept[1]) << 16;
-    for (int v = 0; v < 2; v++) {
-        const vf weight = vf_loadu(p + 16 * v), d_p = vf_loadu(d_s + 16 * v);
-        vf x = vf_mul(vf_fms(vf_select(kept[v], d_p, zero), factor, delta), weight);
-        if (bwd_through_cap(a)) x = vf_mul(x, vf_loadu(t + 16 * v));
-        vf_storeu(d_s + 16 * v, vf_select(vm_of_bits(see >> 16 * v & 0xFFFF), x, zero));
-        vf_storeu(p + 16 * v, vf_select(kept[v], weight, zero));
-    }
-}
+#include "kernels/tmpl/attend_bwd_delta.h"
+#include "kernels/tmpl/attend_bwd_scores.h"
 
 /* ---- What the block mask shows --------------------------------------------------------------- */
 
@@ -206,58 +69,7 @@ V_INLINE int64_t bwd_alike(const bwd_block *a, int64_t i) {
     return 32 * g < a->n_queries ? 32 * g : a->n_queries;
 }
 
-/* ---- A panel of keys ------------------------------------------------------------------------- */
-
-/*
- * Do rows [i, i + rows) see all of the panel's keys from j on, with nothing to be done row by row?
- */
-V_INLINE bool bwd_plain(const bwd_block *a, int64_t i, int64_t j, int rows) {
-    const int64_t last_row = i + rows < a->n_queries ? i + rows - 1 : a->n_queries - 1;
-    const int64_t last_key = j + QKVI_BWD_PANEL < a->n_keys ? j + QKVI_BWD_PANEL : a->n_keys;
-    return !a->select && !(a->softcap > 0) && !mask_hides(&a->mask) && !mask_biases(&a->mask) &&
-           a->begin[last_row] <= j && a->end[i] >= last_key;
-}
-
-V_INLINE void bwd_rows_of_tile(const bwd_block *a, int64_t i, int64_t j, int rows, bool weights) {
-    for (int64_t r = i; r < i + rows && r < a->n_queries; r++) {
-        uint32_t *see = a->see + r * (QKVI_BWD_KEYS / QKVI_BWD_PANEL) + j / QKVI_BWD_PANEL;
-        float *p = a->p + r * QKVI_BWD_P_ROW, *t = a->t ? a->t + r * QKVI_BWD_P_ROW : NULL;
-        float *d_s = a->d_s + r * QKVI_BWD_DS_ROW + j;
-        if (weights)
-            *see = bwd_p_row(a, r, j, p, t);
-        else
-            for (int v = 0; v < 32; v += 16)
-                bwd_ds_row(a, *see >> v & 0xFFFF, p + v, t + v, d_s + v);
-    }
-}
-
-/* dS and kept P of the rows [i, i + rows); plain: every weight is seen. */
-static void bwd_drop_rows(const bwd_block *a, int64_t i, int64_t j, int rows, bool plain) {
-    for (int64_t r = i; r < i + rows && r < a->n_queries; r++) {
-        const uint32_t see = a->see[r * (QKVI_BWD_KEYS / QKVI_BWD_PANEL) + j / QKVI_BWD_PANEL];
-        bwd_drop_row(a, r, j, plain ? UINT32_MAX : see, a->p + r * QKVI_BWD_P_ROW,
-                     a->t ? a->t + r * QKVI_BWD_P_ROW : NULL, a->d_s + r * QKVI_BWD_DS_ROW + j);
-    }
-}
-
-/* P and dS of rows [from, to) and the panel from key j on. */
-static void bwd_weights(const bwd_block *a, int64_t from, int64_t to, int64_t j) {
-    for (int64_t i = from, rows; i < to; i += rows) {
-        rows = bwd_tile_rows(to - i);
-        const bool plain = bwd_plain(a, i, j, (int)rows);
-        BWD_TILE(rows, bwd_p_tile, a, i, j, plain);
-        if (!plain) bwd_rows_of_tile(a, i, j, (int)rows, true);
-    }
-    for (int64_t i = from, rows; i < to; i += rows) {
-        rows = bwd_tile_rows(to - i);
-        const bool plain = bwd_plain(a, i, j, (int)rows);
-        BWD_TILE(rows, bwd_ds_tile, a, i, j, plain && !a->dropout);
-        if (a->dropout)
-            bwd_drop_rows(a, i, j, (int)rows, plain);
-        else if (!plain)
-            bwd_rows_of_tile(a, i, j, (int)rows, false);
-    }
-}
+/* ---- dK and dV ------------------------------------------------------------------------------- */
 
 /* y[rows][32] += X^T B: rows are keys, through these queries. x[key + query * x_row] */
 V_INLINE void bwd_key_tile(const int mr, const float *x, int64_t x_row, const float *b,
@@ -457,62 +269,6 @@ static void bwd_block_queries(const bwd_block *a) {
             end = bwd_alike(a, i);
             bwd_queries_alike(a, i, end, h);
         }
-}
-
-/* ---- delta ----------------------------------------------------------------------------------- */
-
-enum { BWD_DELTA_CHANNELS = 64 }; /* of 16 bits that are converted at a time */
-
-/* n elements of a row as floats: where they lie, or in `to`. */
-V_INLINE const float *bwd_floats(const qkv_dtype type, const void *x, int64_t n, float *to) {
-    if (type == QKV_F32) return x;
-    load_rows_of(type, x, 0, 1, n, to, 0);
-    return to;
-}
-
-/*
- * delta_i = <d_o_i, o_i>: one fmaf chain from 0 in channel order, like dP, so that a query that
- * sees a single key (o = v) gets exactly no gradient. Eight rows at a time, because a chain alone
- * would wait for itself.
- */
-V_INLINE void bwd_delta_of(const qkv_dtype type, const void *o, int64_t o_stride, const void *d_o,
-                           int64_t d_o_stride, int64_t n, int64_t dim, float *delta) {
-    float converted[2][8][BWD_DELTA_CHANNELS];
-    const int64_t step = type == QKV_F32 ? dim : BWD_DELTA_CHANNELS;
-    for (int64_t i = 0; i < n; i += 8) {
-        float sum[8] = { 0 };
-        for (int64_t d = 0; d < dim; d += step) {
-            const int64_t channels = dim - d < step ? dim - d : step;
-            const float *x[8], *y[8];
-            for (int r = 0; r < 8; r++) {
-                const int64_t row = i + r < n ? i + r : n - 1;
-                x[r] = bwd_floats(type, pack_at(type, o, row * o_stride + d), channels,
-                                  converted[0][r]);
-                y[r] = bwd_floats(type, pack_at(type, d_o, row * d_o_stride + d), channels,
-                                  converted[1][r]);
-            }
-            for (int64_t c = 0; c < channels; c++)
-                V_UNROLL(8) for (int r = 0; r < 8; r++) sum[r] = fmaf(y[r][c], x[r][c], sum[r]);
-        }
-        for (int r = 0; r < 8 && i + r < n; r++) delta[i + r] = sum[r];
-    }
-}
-
-#define BWD_DELTA(name, type)                                                                      \
-    static void bwd_delta_##name(const void *o, int64_t o_stride, const void *d_o,                 \
-                                 int64_t d_o_stride, int64_t n, int64_t dim, float *delta) {       \
-        bwd_delta_of(type, o, o_stride, d_o, d_o_stride, n, dim, delta);                           \
-    }
-PACK_EACH_TYPE(BWD_DELTA)
-
-static float bwd_sink(int n, float sink, const float *lse, const float *delta) {
-    float p[16], sum = 0;
-    for (int i = 0; i < n; i += 16) {
-        const vf x = vf_mul(vf_sub(vf_set1(sink), vf_load(lse + i)), vf_set1(BWD_LOG2E));
-        vf_storeu(p, vf_exp2(x));
-        for (int r = 0; r < 16 && i + r < n; r++) sum = fmaf(-p[r], delta[i + r], sum);
-    }
-    return sum;
 }
 
 #define BWD_KERNELS                                                                                \
