@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lost_by_others.h"
+
 /*
  * A request is granted if one of these libraries is among its callers:
  *   jansson     2.14 loses characters when its token buffer cannot grow, and then reads and writes
@@ -121,12 +123,11 @@ const bool fail_alloc_works = true;
 #define REAL(name) __interceptor_##name
 
 /*
- * What other libraries lose: cairo when it fails (OOM_LEAKY), the others at any time. The loader is
- * named by its file: its functions have names only where its debugging symbols are installed.
+ * Beside the others cairo when it fails (OOM_LEAKY), and the loader, which is named by its file:
+ * its functions have names only where its debugging symbols are installed.
  */
-const char *__lsan_default_suppressions(void);
-__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void) {
-    return "leak:libcairo\nleak:libfontconfig\nleak:ld-linux\n";
+const char *__lsan_default_suppressions(void) {
+    return LOST_BY_OTHERS "leak:libcairo\nleak:ld-linux\n";
 }
 #else
 #define REAL(name) __libc_##name

@@ -8,11 +8,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "lost_by_others.h"
 #include "qkv/view.h"
 
-/* fontconfig keeps what it parsed until the process ends; LeakSanitizer asks here. */
-__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) { return "leak:libfontconfig"; }
+const char *__lsan_default_suppressions(void) { return LOST_BY_OTHERS; }
 
 static inline void make_odd(qkv_heatmap *map) {
     static char all[256], many[3000];
