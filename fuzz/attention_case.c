@@ -148,6 +148,7 @@ void attention_case_read(const uint8_t *bytes, size_t n_bytes, attention_case *c
     for (int n = 0; n < MOST_EDITS && r.left; n++) edit(&r, c);
     fill_lengths(c);
     attention_rules_read(c);
+    attention_view_read(c);
 }
 
 /* ---- Arrays ---------------------------------------------------------------------------------- */

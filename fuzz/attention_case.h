@@ -5,6 +5,8 @@
 #ifndef QKV_FUZZ_ATTENTION_CASE_H
 #define QKV_FUZZ_ATTENTION_CASE_H
 
+#include <qkv/kv.h>
+
 #include "fuzz/fuzz.h"
 
 enum {
@@ -21,6 +23,8 @@ typedef struct attention_case {
     int64_t cu_q[CASE_MOST_BATCHES + 1], cu_k[CASE_MOST_BATCHES + 1];
     int64_t block_offsets[CASE_MOST_OFFSETS];
     int32_t block_index[CASE_MOST_BLOCKS];
+    qkv_kv_view view; /* of decode; pointers are NULL */
+    bool has_first, plain_view;
     bool wants_lse, wants_d_lse, wants_d_sinks, wants_d_mask;
     uint8_t shift; /* elements before each array: its alignment */
     uint8_t style; /* of the values */
@@ -73,5 +77,16 @@ void attention_array_check(const attention_array *array, const int64_t *starts, 
                            const int64_t *rows);
 /* The same bits, or NaN in both. */
 bool attention_array_same(const attention_array *a, const attention_array *b);
+
+/*
+ * Keys and values as decode finds them: see attention_view.c. A view is laid out as it says of
+ * itself; false if it is too large, or says what no array can be.
+ */
+void attention_view_read(attention_case *c);
+bool attention_view_plan(const attention_case *c, attention_array *k, attention_array *v,
+                         attention_array *k_scale, attention_array *v_scale, attention_array *pages,
+                         attention_array *first);
+/* Pages and first tokens: mostly in range. */
+void attention_view_fill(const attention_case *c, attention_array *pages, attention_array *first);
 
 #endif

@@ -68,6 +68,8 @@ static bool plan_arrays(const attention_case *c, attention_run *x) {
            attention_array_plan(lse, d->lse_stride, 1, f, &x->a[LSE]) &&
            attention_array_plan_typed(o, d->o_stride, o_type, &x->a[MERGED_O]) &&
            attention_array_plan(lse, d->lse_stride, 1, f, &x->a[MERGED_LSE]) &&
+           attention_array_plan_typed(o, d->o_stride, o_type, &x->a[DECODED_O]) &&
+           attention_array_plan(lse, d->lse_stride, 1, f, &x->a[DECODED_LSE]) &&
            attention_array_plan_typed(q, g->d_q_stride, d->dtype, &x->a[D_Q]) &&
            attention_array_plan_typed(k, g->d_k_stride, d->dtype, &x->a[D_K]) &&
            attention_array_plan_typed(v, g->d_v_stride, d->dtype, &x->a[D_V]);
@@ -78,11 +80,14 @@ static void fill_arrays(const attention_case *c, attention_run *x) {
         attention_array_alloc(&x->a[i], c->shift);
         if (i == SEG_Q || i == SEG_K)
             attention_array_fill_segments(&x->a[i], c->seed + (uint64_t)i);
+        else if (i == PAGES || i == FIRST)
+            continue;
         else if (i < O)
             attention_array_fill(&x->a[i], c->style, c->seed + (uint64_t)i);
         else
             attention_array_clear(&x->a[i], i < MERGED_O ? 0xa5 : 0x5a);
     }
+    attention_view_fill(c, &x->a[PAGES], &x->a[FIRST]);
 }
 
 static qkv_call_options with_workspace(size_t n_bytes) {
@@ -93,14 +98,20 @@ static qkv_call_options with_workspace(size_t n_bytes) {
     return call;
 }
 
-static void compute(qkv_ctx *ctx, const attention_case *c, const size_t workspace[2],
-                    attention_run *x) {
+/* The descriptor with its arrays. */
+static qkv_attention_desc described(const attention_case *c, const attention_run *x) {
     qkv_attention_desc desc = c->desc;
     desc.mask = x->a[MASK].data;
     desc.alibi_slopes = x->a[SLOPES].data;
     desc.sinks = x->a[SINKS].data;
     desc.seg_q = x->a[SEG_Q].data;
     desc.seg_k = x->a[SEG_K].data;
+    return desc;
+}
+
+static void compute(qkv_ctx *ctx, const attention_case *c, const size_t workspace[2],
+                    attention_run *x) {
+    const qkv_attention_desc desc = described(c, x);
     const void *const q = x->a[Q].data, *const k = x->a[K].data, *const v = x->a[V].data;
     void *const o = x->a[O].data;
     float *const lse = x->a[LSE].data;
@@ -132,6 +143,30 @@ static void merge(qkv_ctx *ctx, const attention_case *c, attention_run *x) {
     attention_accepted(ctx, x->merge);
 }
 
+/* Over the case's view, mostly without its dropout: that is refused, and so are packed sequences. */
+static void decode(qkv_ctx *ctx, const attention_case *c, attention_run *x) {
+    qkv_attention_desc desc = described(c, x);
+    if (c->seed % 8) desc.flags &= ~(uint32_t)QKV_SET_DROPOUT;
+    const bool refused = desc.flags & (QKV_SET_DROPOUT | QKV_SET_CU_SEQLENS);
+    size_t workspace = 0;
+    const qkv_status status = qkv_attention_decode_workspace(ctx, &desc, &workspace);
+    FUZZ_CHECK(attention_accepted(ctx, status) == !refused);
+    if (!x->decodes) return;
+    qkv_kv_view view = c->view;
+    view.k = x->a[VIEW_K].data;
+    view.v = x->a[VIEW_V].data;
+    view.k_scale = x->a[K_SCALE].data;
+    view.v_scale = x->a[V_SCALE].data;
+    view.pages = x->a[PAGES].data;
+    view.first = c->has_first ? x->a[FIRST].data : NULL;
+    const qkv_call_options call = with_workspace(workspace);
+    x->decode = qkv_attention_decode(ctx, &desc, x->a[Q].data, &view, x->a[DECODED_O].data,
+                                     c->wants_lse ? x->a[DECODED_LSE].data : NULL, &call);
+    free(call.workspace);
+    FUZZ_CHECK(!attention_accepted(ctx, x->decode) || !refused);
+    if (c->plain_view && !refused) FUZZ_CHECK(x->decode == x->forward);
+}
+
 /* What a run wrote, and what it left alone. */
 static void check_run(const attention_case *c, const attention_run *x) {
     static const int64_t none[CASE_MOST_BATCHES];
@@ -154,6 +189,9 @@ static void check_run(const attention_case *c, const attention_run *x) {
     attention_array_check(&x->a[D_MASK], NULL, n, backward && wants_d_mask(c) ? NULL : none);
     attention_array_check(&x->a[MERGED_O], NULL, n, x->merge == QKV_OK ? NULL : none);
     attention_array_check(&x->a[MERGED_LSE], NULL, n, x->merge == QKV_OK ? NULL : none);
+    const int64_t *const decoded = x->decodes && x->decode == QKV_OK ? rows : none;
+    attention_array_check(&x->a[DECODED_O], packed_q, n, decoded);
+    attention_array_check(&x->a[DECODED_LSE], packed_q, n, c->wants_lse ? decoded : none);
 }
 
 void attention_run_free(attention_run *x) {
@@ -167,14 +205,18 @@ bool attention_run_on(qkv_ctx *ctx, const attention_case *c, attention_run *x) {
     FUZZ_CHECK(qkv_attention_backward_workspace(ctx, &c->desc, &workspace[1]) == QKV_OK);
     if (workspace[0] > MOST_WORKSPACE || workspace[1] > MOST_WORKSPACE || !plan_arrays(c, x))
         return false;
+    x->decodes = attention_view_plan(c, &x->a[VIEW_K], &x->a[VIEW_V], &x->a[K_SCALE],
+                                     &x->a[V_SCALE], &x->a[PAGES], &x->a[FIRST]);
     fill_arrays(c, x);
     compute(ctx, c, workspace, x);
     merge(ctx, c, x);
+    decode(ctx, c, x);
     check_run(c, x);
     return true;
 }
 
 void attention_run_compare(const attention_run *x, const attention_run *y) {
-    FUZZ_CHECK(x->forward == y->forward && x->backward == y->backward && x->merge == y->merge);
+    FUZZ_CHECK(x->forward == y->forward && x->backward == y->backward);
+    FUZZ_CHECK(x->merge == y->merge && x->decode == y->decode);
     for (int i = O; i < N_ARRAYS; i++) FUZZ_CHECK(attention_array_same(&x->a[i], &y->a[i]));
 }

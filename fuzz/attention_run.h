@@ -17,7 +17,13 @@ enum {
     SLOPES,
     SINKS,
     SEG_Q,
-    SEG_K, /* and outputs: */
+    SEG_K,
+    VIEW_K, /* what decode reads */
+    VIEW_V,
+    K_SCALE,
+    V_SCALE,
+    PAGES,
+    FIRST, /* and outputs: */
     O,
     LSE,
     D_Q,
@@ -27,19 +33,22 @@ enum {
     D_MASK,
     MERGED_O,
     MERGED_LSE,
+    DECODED_O,
+    DECODED_LSE,
     N_ARRAYS
 };
 
 typedef struct attention_run {
     attention_array a[N_ARRAYS];
-    qkv_status forward, backward, merge;
+    qkv_status forward, backward, merge, decode;
+    bool decodes; /* the view is not too large */
 } attention_run;
 
 /* Whether a call on a context succeeded; a failure has a message. */
 bool attention_accepted(const qkv_ctx *ctx, qkv_status status);
 
 /*
- * Forward, backward and merge, and a check of what was written and what was left alone; false,
+ * Forward, backward, merge and decode, and a check of what was written and what was left alone; false,
  * without arrays, if the problem is too large for this context.
  */
 bool attention_run_on(qkv_ctx *ctx, const attention_case *c, attention_run *x);
