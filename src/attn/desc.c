@@ -1,6 +1,7 @@
 /*
- * From the public descriptor to a qkvi_problem: sizes, numbers and lengths are checked and defaults
- * filled in. The arrays of a call are problem.c's.
+ * From the public descriptor to a qkvi_problem: types, sizes, numbers and masks are checked and
+ * defaults filled in. Lists with an entry per batch are desc_lengths.c's, the arrays of a call
+ * problem.c's.
  */
 #include "attn/desc.h"
 
@@ -8,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attn/desc_lengths.h"
 #include "core/alloc.h"
 #include "core/options.h"
 
@@ -102,124 +104,6 @@ static qkv_status fill_numbers(const qkv_attention_desc *d, qkvi_problem *p, qkv
         p->chunk = d->chunk;
     }
     return fill_dropout(d, p, e);
-}
-
-/* ---- Values per batch ------------------------------------------------------------------------ */
-
-static qkv_status check_each(const char *name, const int64_t *value, int64_t n, int64_t low,
-                             int64_t high, qkv_error *e) {
-    if ((uintptr_t)value % sizeof *value)
-        return qkvi_error_set(e, QKV_ERR_ARGUMENT, "%s is not aligned to its element, %zu bytes",
-                              name, sizeof *value);
-    for (int64_t b = 0; b < n; b++)
-        if (value[b] < low || value[b] > high)
-            return qkvi_error_set(e, QKV_ERR_SHAPE,
-                                  "%s[%" PRId64 "] = %" PRId64 " is not in [%" PRId64 ", %" PRId64
-                                  "]",
-                                  name, b, value[b], low, high);
-    return QKV_OK;
-}
-
-static qkv_status fill_lengths(const qkv_attention_desc *d, qkvi_problem *p, qkv_error *e) {
-    const int64_t n = d->n_batch;
-    if (d->flags & QKV_SET_Q_OFFSET) {
-        p->q_offset = d->q_offset;
-        p->q_offsets = d->q_offsets;
-        if (p->q_offsets)
-            QKV_TRY(check_each("q_offsets", p->q_offsets, n, -QKVI_MAX_SIZE, QKVI_MAX_SIZE, e));
-        else if (p->q_offset < -QKVI_MAX_SIZE || p->q_offset > QKVI_MAX_SIZE)
-            return qkvi_error_set(e, QKV_ERR_SHAPE,
-                                  "q_offset = %" PRId64 " is not in [%" PRId64 ", %" PRId64 "]",
-                                  p->q_offset, -QKVI_MAX_SIZE, QKVI_MAX_SIZE);
-    }
-    if (d->flags & QKV_SET_KV_LEN) {
-        if (!d->kv_len && n)
-            return qkvi_error_set(e, QKV_ERR_ARGUMENT, "kv_len is NULL, but QKV_SET_KV_LEN is set");
-        p->kv_len = d->kv_len;
-        if (n) QKV_TRY(check_each("kv_len", p->kv_len, n, 0, d->len_k, e));
-    }
-    if (d->flags & QKV_SET_Q_LEN) {
-        if (!d->q_len && n)
-            return qkvi_error_set(e, QKV_ERR_ARGUMENT, "q_len is NULL, but QKV_SET_Q_LEN is set");
-        p->q_len = d->q_len;
-        if (n) QKV_TRY(check_each("q_len", p->q_len, n, 0, d->len_q, e));
-    }
-    if (d->flags & QKV_SET_PREFIX_LEN) {
-        if (!p->causal)
-            return qkvi_error_set(e, QKV_ERR_ARGUMENT,
-                                  "QKV_SET_PREFIX_LEN is set without QKV_SET_CAUSAL");
-        if (!d->prefix_len && n)
-            return qkvi_error_set(e, QKV_ERR_ARGUMENT,
-                                  "prefix_len is NULL, but QKV_SET_PREFIX_LEN is set");
-        p->prefix_len = d->prefix_len;
-        if (n) QKV_TRY(check_each("prefix_len", p->prefix_len, n, 0, d->len_k, e));
-    }
-    return QKV_OK;
-}
-
-/* ---- Packed sequences ------------------------------------------------------------------------ */
-
-static qkv_status check_cu(const char *name, const char *limit_name, const int64_t *cu, int64_t n,
-                           int64_t limit, qkv_error *e) {
-    if (!cu)
-        return qkvi_error_set(e, QKV_ERR_ARGUMENT, "%s is NULL, but QKV_SET_CU_SEQLENS is set",
-                              name);
-    if ((uintptr_t)cu % sizeof *cu)
-        return qkvi_error_set(e, QKV_ERR_ARGUMENT, "%s is not aligned to its element, %zu bytes",
-                              name, sizeof *cu);
-    if (cu[0] != 0)
-        return qkvi_error_set(e, QKV_ERR_SHAPE, "%s[0] = %" PRId64 " is not 0", name, cu[0]);
-    for (int64_t b = 0; b < n; b++) {
-        if (cu[b + 1] < cu[b])
-            return qkvi_error_set(e, QKV_ERR_SHAPE,
-                                  "%s[%" PRId64 "] = %" PRId64 " is less than the %" PRId64
-                                  " before it",
-                                  name, b + 1, cu[b + 1], cu[b]);
-        if (cu[b + 1] - cu[b] > limit)
-            return qkvi_error_set(e, QKV_ERR_SHAPE,
-                                  "%s[%" PRId64 "] = %" PRId64 " is %" PRId64
-                                  " after the one before it, which is greater than %s = %" PRId64,
-                                  name, b + 1, cu[b + 1], cu[b + 1] - cu[b], limit_name, limit);
-    }
-    return QKV_OK;
-}
-
-/* A length per batch that may only shorten its sequence. */
-static qkv_status check_shortens(const char *name, const int64_t *value, const char *what,
-                                 const int64_t *cu, int64_t n, qkv_error *e) {
-    for (int64_t b = 0; value && b < n; b++)
-        if (value[b] > cu[b + 1] - cu[b])
-            return qkvi_error_set(e, QKV_ERR_SHAPE,
-                                  "%s[%" PRId64 "] = %" PRId64 " is greater than the %" PRId64
-                                  " %s of its sequence",
-                                  name, b, value[b], cu[b + 1] - cu[b], what);
-    return QKV_OK;
-}
-
-qkv_status qkvi_check_packed_stride(const qkvi_problem *p, const char *name,
-                                    const int64_t stride[3], qkv_error *e) {
-    if (p->cu_q && stride[0] != 0)
-        return qkvi_error_set(e, QKV_ERR_STRIDE,
-                              "%s_stride[0] = %" PRId64
-                              " is not 0, packed sequences have no stride of the batch",
-                              name, stride[0]);
-    return QKV_OK;
-}
-
-static qkv_status fill_packed(const qkv_attention_desc *d, qkvi_problem *p, qkv_error *e) {
-    const int64_t n = d->n_batch, *const cu_q = d->cu_seqlens_q, *const cu_k = d->cu_seqlens_k;
-    if (!(d->flags & QKV_SET_CU_SEQLENS)) return QKV_OK;
-    QKV_TRY(check_cu("cu_seqlens_q", "len_q", cu_q, n, d->len_q, e));
-    QKV_TRY(check_cu("cu_seqlens_k", "len_k", cu_k, n, d->len_k, e));
-    QKV_TRY(check_shortens("q_len", p->q_len, "queries", cu_q, n, e));
-    QKV_TRY(check_shortens("kv_len", p->kv_len, "keys", cu_k, n, e));
-    p->cu_q = cu_q;
-    p->cu_k = cu_k;
-    QKV_TRY(qkvi_check_packed_stride(p, "q", p->q_stride, e));
-    QKV_TRY(qkvi_check_packed_stride(p, "k", p->k_stride, e));
-    QKV_TRY(qkvi_check_packed_stride(p, "v", p->v_stride, e));
-    QKV_TRY(qkvi_check_packed_stride(p, "o", p->o_stride, e));
-    return qkvi_check_packed_stride(p, "lse", p->lse_stride, e);
 }
 
 /* ---- Masks, segments, heads ------------------------------------------------------------------ */
@@ -351,61 +235,10 @@ qkv_status qkvi_problem_read(const qkv_attention_desc *given, qkvi_problem *p, q
     memcpy(p->o_stride, d->o_stride, sizeof p->o_stride);
     memcpy(p->lse_stride, d->lse_stride, sizeof p->lse_stride);
     QKV_TRY(fill_numbers(d, p, e));
-    QKV_TRY(fill_lengths(d, p, e));
-    QKV_TRY(fill_packed(d, p, e));
+    QKV_TRY(qkvi_lengths_read(d, p, e));
+    QKV_TRY(qkvi_packed_read(d, p, e));
     fill_heads(d, p);
     QKV_TRY(require_arrays(d, e));
     QKV_TRY(fill_blocks(d, p, e));
     return fill_mask(d, p, e);
-}
-/* ---- Public helpers -------------------------------------------------------------------------- */
-
-/*
- * Strides of a dense [..][n_heads][len][row]. They may wrap for absurd sizes: the checks above find
- * those.
- */
-static void dense(int64_t stride[3], int64_t n_heads, int64_t len, int64_t row) {
-    stride[2] = row;
-    stride[1] = (int64_t)((uint64_t)len * (uint64_t)row);
-    stride[0] = (int64_t)((uint64_t)n_heads * (uint64_t)stride[1]);
-}
-
-void qkv_attention_desc_contiguous(qkv_attention_desc *desc, int64_t n_batch, int64_t n_heads,
-                                   int64_t n_kv_heads, int64_t len_q, int64_t len_k,
-                                   int64_t head_dim, int64_t head_dim_v) {
-    *desc = (qkv_attention_desc){ .struct_size = sizeof *desc,
-                                  .dtype = QKV_F32,
-                                  .n_batch = n_batch,
-                                  .n_heads = n_heads,
-                                  .n_kv_heads = n_kv_heads,
-                                  .len_q = len_q,
-                                  .len_k = len_k,
-                                  .head_dim = head_dim,
-                                  .head_dim_v = head_dim_v };
-    dense(desc->q_stride, n_heads, len_q, head_dim);
-    dense(desc->k_stride, n_kv_heads, len_k, head_dim);
-    dense(desc->v_stride, n_kv_heads, len_k, head_dim_v);
-    dense(desc->o_stride, n_heads, len_q, head_dim_v);
-    dense(desc->lse_stride, n_heads, len_q, 1);
-}
-
-/* Dense, and 0 where the mask repeats. */
-static void dense_mask(int64_t stride[4], const qkv_attention_desc *desc) {
-    const int64_t len_k = desc->mask_len_k ? desc->mask_len_k : desc->len_k;
-    const int64_t size[4] = { desc->n_batch, desc->n_heads, desc->len_q, len_k };
-    uint64_t elems = 1;
-    for (int n = 3; n >= 0; n--) {
-        if (desc->mask_stride[n] == 0 || (n == 3 && desc->mask_len_k == 1)) continue;
-        stride[n] = (int64_t)elems;
-        elems *= (uint64_t)size[n];
-    }
-}
-
-void qkv_attention_grads_contiguous(qkv_attention_grads *grads, const qkv_attention_desc *desc) {
-    *grads = (qkv_attention_grads){ .struct_size = sizeof *grads };
-    dense(grads->d_q_stride, desc->n_heads, desc->len_q, desc->head_dim);
-    dense(grads->d_k_stride, desc->n_kv_heads, desc->len_k, desc->head_dim);
-    dense(grads->d_v_stride, desc->n_kv_heads, desc->len_k, desc->head_dim_v);
-    dense(grads->d_o_stride, desc->n_heads, desc->len_q, desc->head_dim_v);
-    if (desc->flags & QKV_SET_MASK) dense_mask(grads->d_mask_stride, desc);
 }

@@ -132,10 +132,6 @@ QKV_NODISCARD qkv_status qkvi_problem_merge(const qkv_attention_desc *desc, int 
                                             const float *const *lse_parts, void *o, float *lse,
                                             qkvi_problem *problem, qkv_error *error);
 
-/** Arrays of packed sequences have no stride of the batch. */
-QKV_NODISCARD qkv_status qkvi_check_packed_stride(const qkvi_problem *problem, const char *name,
-                                                  const int64_t stride[3], qkv_error *error);
-
 /** A caller's call options, nullable, as a struct of this version's size. */
 QKV_NODISCARD qkv_status qkvi_call_read(const qkv_call_options *given, qkv_call_options *call,
                                         qkv_error *error);

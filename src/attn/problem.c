@@ -8,7 +8,7 @@
 
 #include "attn/arrays.h"
 #include "attn/blocks.h"
-#include "attn/desc.h"
+#include "attn/desc_lengths.h"
 #include "attn/kv_view.h"
 #include "attn/sequence.h"
 #include "core/ints.h"

@@ -1,0 +1,54 @@
+/*
+ * Descriptors and gradients of dense arrays, for callers to begin with. Nothing is checked here.
+ */
+#include "qkv/qkv.h"
+
+/*
+ * Strides of a dense [..][n_heads][len][row]. They may wrap for absurd sizes: the checks of
+ * a call find those.
+ */
+static void dense(int64_t stride[3], int64_t n_heads, int64_t len, int64_t row) {
+    stride[2] = row;
+    stride[1] = (int64_t)((uint64_t)len * (uint64_t)row);
+    stride[0] = (int64_t)((uint64_t)n_heads * (uint64_t)stride[1]);
+}
+
+void qkv_attention_desc_contiguous(qkv_attention_desc *desc, int64_t n_batch, int64_t n_heads,
+                                   int64_t n_kv_heads, int64_t len_q, int64_t len_k,
+                                   int64_t head_dim, int64_t head_dim_v) {
+    *desc = (qkv_attention_desc){ .struct_size = sizeof *desc,
+                                  .dtype = QKV_F32,
+                                  .n_batch = n_batch,
+                                  .n_heads = n_heads,
+                                  .n_kv_heads = n_kv_heads,
+                                  .len_q = len_q,
+                                  .len_k = len_k,
+                                  .head_dim = head_dim,
+                                  .head_dim_v = head_dim_v };
+    dense(desc->q_stride, n_heads, len_q, head_dim);
+    dense(desc->k_stride, n_kv_heads, len_k, head_dim);
+    dense(desc->v_stride, n_kv_heads, len_k, head_dim_v);
+    dense(desc->o_stride, n_heads, len_q, head_dim_v);
+    dense(desc->lse_stride, n_heads, len_q, 1);
+}
+
+/* Dense, and 0 where the mask repeats. */
+static void dense_mask(int64_t stride[4], const qkv_attention_desc *desc) {
+    const int64_t len_k = desc->mask_len_k ? desc->mask_len_k : desc->len_k;
+    const int64_t size[4] = { desc->n_batch, desc->n_heads, desc->len_q, len_k };
+    uint64_t elems = 1;
+    for (int n = 3; n >= 0; n--) {
+        if (desc->mask_stride[n] == 0 || (n == 3 && desc->mask_len_k == 1)) continue;
+        stride[n] = (int64_t)elems;
+        elems *= (uint64_t)size[n];
+    }
+}
+
+void qkv_attention_grads_contiguous(qkv_attention_grads *grads, const qkv_attention_desc *desc) {
+    *grads = (qkv_attention_grads){ .struct_size = sizeof *grads };
+    dense(grads->d_q_stride, desc->n_heads, desc->len_q, desc->head_dim);
+    dense(grads->d_k_stride, desc->n_kv_heads, desc->len_k, desc->head_dim);
+    dense(grads->d_v_stride, desc->n_kv_heads, desc->len_k, desc->head_dim_v);
+    dense(grads->d_o_stride, desc->n_heads, desc->len_q, desc->head_dim_v);
+    if (desc->flags & QKV_SET_MASK) dense_mask(grads->d_mask_stride, desc);
+}
