@@ -100,6 +100,14 @@ struct attend_fit {
 int attend_broadcast(const char *option, const char *path, const qkv_array *array,
                      const struct attend_fit *fit, int64_t stride[4]);
 
+/* To be freed in any case. */
+int attend_results_alloc(const struct attend_options *options, const struct attend_problem *problem,
+                         struct attend_results *results);
+void attend_results_free(struct attend_results *results);
+/* The context says what went wrong. */
+qkv_status attend_compute(qkv_ctx *ctx, const struct attend_problem *problem, bool quiet,
+                          struct attend_results *results);
+
 /* Before the computation: can all files be written? What can be known now should not cost an hour. */
 int attend_outputs_check(const struct attend_options *options);
 /* All files that were asked for, or none. */

@@ -1,101 +1,11 @@
 /* `qkv attend`: attention on arrays in files, forward and, with --grad-out, backward. */
 #include <inttypes.h>
 #include <jansson.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "attend.h"
 #include "input.h"
 #include "session.h"
-#include "term.h"
-
-static float *zeros(int64_t a, int64_t b, int64_t c, int64_t d) {
-    int64_t n = 0;
-    if (__builtin_mul_overflow(a, b, &n) || __builtin_mul_overflow(n, c, &n) ||
-        __builtin_mul_overflow(n, d, &n) || n > INT64_MAX / 8)
-        return NULL;
-    return calloc((size_t)n + 1, sizeof(float));
-}
-
-/*
- * Rows at or beyond --q-len are not computed: o = 0 and lse = -inf, as for a row that sees
- * nothing.
- */
-static int results_alloc(const struct attend_options *options, const struct attend_problem *problem,
-                         struct attend_results *results) {
-    const qkv_attention_desc *d = &problem->desc;
-    const int64_t n_batch = attend_size(problem->q, 0), rows_q = attend_size(problem->q, 2);
-    const int64_t rows_k = attend_size(problem->k, 2);
-    results->o = zeros(n_batch, d->n_heads, rows_q, d->head_dim_v);
-    results->lse = zeros(n_batch, d->n_heads, rows_q, 1);
-    if (results->lse)
-        for (int64_t i = 0; i < n_batch * d->n_heads * rows_q; i++) results->lse[i] = -INFINITY;
-    if (problem->grad_out) {
-        results->dq = zeros(n_batch, d->n_heads, rows_q, d->head_dim);
-        results->dk = zeros(n_batch, d->n_kv_heads, rows_k, d->head_dim);
-        results->dv = zeros(n_batch, d->n_kv_heads, rows_k, d->head_dim_v);
-        results->dsink = zeros(d->n_heads, 1, 1, 1);
-        if (!results->dq || !results->dk || !results->dv || !results->dsink)
-            return cli_fail("out of memory");
-    }
-    if (options->dmask) {
-        results->dmask = zeros(problem->mask->n_elems, 1, 1, 1);
-        if (!results->dmask) return cli_fail("out of memory");
-    }
-    return results->o && results->lse ? EXIT_OK : cli_fail("out of memory");
-}
-
-static void results_free(struct attend_results *results) {
-    free(results->o);
-    free(results->lse);
-    free(results->dq);
-    free(results->dk);
-    free(results->dv);
-    free(results->dsink);
-    free(results->dmask);
-}
-
-static void show_progress(void *user, int64_t done, int64_t total) {
-    progress_bar(user, "attend", done, total);
-}
-
-static qkv_status compute(qkv_ctx *ctx, const struct attend_problem *problem, bool quiet,
-                          struct attend_results *results) {
-    struct progress progress;
-    progress_begin(&progress, quiet);
-    qkv_call_options call = QKV_CALL_OPTIONS_INIT;
-    call.cancel = &cli_cancelled;
-    call.progress = show_progress;
-    call.progress_user = &progress;
-    const double start = cli_seconds();
-    const void *q = problem->q->data, *k = problem->k->data, *v = problem->v->data;
-    qkv_status status =
-        qkv_attention_forward(ctx, &problem->desc, q, k, v, results->o, results->lse, &call);
-    if (status == QKV_OK && problem->grad_out) {
-        qkv_attention_grads grads;
-        const qkv_attention_desc *d = &problem->desc;
-        qkv_attention_grads_contiguous(&grads, d);
-        memcpy(grads.d_o_stride, d->o_stride, sizeof d->o_stride); /* packed sequences: as they */
-        memcpy(grads.d_q_stride, d->q_stride, sizeof d->q_stride);
-        memcpy(grads.d_k_stride, d->k_stride, sizeof d->k_stride);
-        memcpy(grads.d_v_stride, d->v_stride, sizeof d->v_stride);
-        grads.d_o = problem->grad_out->data;
-        grads.d_q = results->dq;
-        grads.d_k = results->dk;
-        grads.d_v = results->dv;
-        if (problem->grad_lse) grads.d_lse = problem->grad_lse->data;
-        if (problem->sink) grads.d_sinks = results->dsink;
-        grads.d_mask = results->dmask; /* summed where the mask repeats: strides of 0 */
-        memcpy(grads.d_mask_stride, problem->desc.mask_stride, sizeof grads.d_mask_stride);
-        status = qkv_attention_backward(ctx, &problem->desc, q, k, v, results->o, results->lse,
-                                        &grads, &call);
-    }
-    results->seconds = cli_seconds() - start;
-    progress_end(&progress);
-    return status;
-}
 
 /* -v: one line on standard error. */
 static void report(const struct attend_options *options, const qkv_ctx *ctx,
@@ -124,14 +34,14 @@ static int attend_problem(const struct attend_options *options, qkv_ctx *ctx,
     json_t *json = options->common.json ? problem_json(ctx, &problem->desc) : NULL;
     int code = options->explain ? attend_explain(ctx, problem, json) : EXIT_OK;
     if (!code && options->o) {
-        code = results_alloc(options, problem, &results);
+        code = attend_results_alloc(options, problem, &results);
         if (!code) code = attend_outputs_check(options);
-        if (!code && compute(ctx, problem, options->common.quiet, &results) != QKV_OK)
+        if (!code && attend_compute(ctx, problem, options->common.quiet, &results) != QKV_OK)
             code = cli_cancelled ? EXIT_FAILED : cli_fail("%s", qkv_ctx_message(ctx));
         if (!code) code = attend_outputs_write(options, problem, &results);
         if (!code) report(options, ctx, problem, &results);
         if (json) json_object_set_new(json, "seconds", json_real(results.seconds));
-        results_free(&results);
+        attend_results_free(&results);
     }
     if (!code && json && !json_print(stdout, json_incref(json))) code = EXIT_FAILED;
     json_decref(json);
@@ -294,11 +204,9 @@ const struct cli_command cmd_attend = {
     .details =
         "Computes softmax(scale q k' + mask) v without ever storing a matrix of Lq x Lk. Inputs F "
         "are F.npy or F.safetensors:NAME; floating-point types are converted to --dtype, f32 if "
-        "there "
-        "is none. A row that sees no key gets 0, and lse -inf. The bits of the "
-        "output depend neither on threads nor on the instruction set. Either all files that were "
-        "asked for "
-        "are written, or none.\n\n"
+        "there is none. A row that sees no key gets 0, and lse -inf. The bits of the output depend "
+        "neither on threads nor on the instruction set. Either all files that were asked for are "
+        "written, or none.\n\n"
         "    qkv attend --q q.npy --k k.npy --v v.npy --causal bottom-right -o o.npy",
     .max_words = 0,
     .takes = TAKES_COMPUTE | TAKES_JSON | TAKES_QUIET | TAKES_VERBOSE,
