@@ -28,7 +28,8 @@ static const struct output {
     qkv_status (*write)(const struct look *look, const char *path, qkv_error *error);
 } outputs[] = {
     { ".png", look_picture }, { ".svg", look_picture }, { ".pdf", look_picture },
-    { ".json", write_json },  { ".csv", look_csv },     { ".npy", look_npy },
+    { ".html", look_page },   { ".json", write_json },  { ".csv", look_csv },
+    { ".npy", look_npy },
 };
 
 static const struct output *output_of(const char *path) {
@@ -119,7 +120,7 @@ static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t
 static int look(const struct cli_command *command, const void *data, int n_words, char **words) {
     const struct look_options *options = data;
     if (options->out && !output_of(options->out))
-        return cli_usage(command, "-o: '%s' ends in none of .png .svg .pdf .json .csv .npy",
+        return cli_usage(command, "-o: '%s' ends in none of .html .png .svg .pdf .json .csv .npy",
                          options->out);
     if (options->out && (options->common.json || options->common.jsonl))
         return cli_usage(command, "-o together with %s",
@@ -154,11 +155,12 @@ static const struct cli_option look_table[] = {
       .max = 1000 },
     { .name = "-o",
       .argument = "FILE",
-      .help = "write a file instead, of all heads or of the one of --head: a picture (.png, .svg, "
-              ".pdf), the weights (.npy, .csv) or what --json prints (.json)",
+      .help = "write a file instead, of all heads or of the one of --head: a page for a browser "
+              "(.html), a picture (.png, .svg, .pdf), the weights (.npy, .csv) or what --json "
+              "prints (.json)",
       .kind = ARG_TEXT,
       .offset = offsetof(struct look_options, out),
-      .suggest = ".png .svg .pdf .npy .csv .json" },
+      .suggest = ".html .png .svg .pdf .npy .csv .json" },
 };
 
 const struct cli_command cmd_look = {
@@ -172,7 +174,12 @@ const struct cli_command cmd_look = {
         "in which [MASK] looks most sharply at a content word. Rows of a map are the tokens that "
         "look (queries), columns those looked at (keys).\n\n"
         "    qkv look \"I was watching the [MASK] when it opened.\"\n"
-        "    qkv look \"I was watching the [MASK] when it opened.\" --head 1.2 -o head.png\n\n"
+        "    qkv look \"I was watching the [MASK] when it opened.\" --head 1.2 -o head.png\n"
+        "    qkv look \"I was watching the [MASK] when it opened.\" -o page.html\n\n"
+        "-o FILE.html is one file that any browser opens without a network: it holds the queries "
+        "and keys of the heads and computes every weight from them, so that its size grows with "
+        "the text and not with its square. Above 32 MB it keeps the heads with the sharpest "
+        "queries, and says so; one head, named with --head, is always written.\n\n"
         "-o FILE.npy holds the weights, [layers, heads, n, n], with --head [n, n]. FILE.csv "
         "has a line for each weight, layer,head,query,key,weight; with --head a line for each "
         "query, and the tokens as first line and column. FILE.svg and FILE.pdf have text that can "

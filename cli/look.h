@@ -33,6 +33,8 @@ qkv_status look_json(const struct look *look, json_t **json, qkv_error *error);
 
 /* A picture, by the path's ending: .png, .svg or .pdf (look_picture.c). */
 qkv_status look_picture(const struct look *look, const char *path, qkv_error *error);
+/* A page for a browser (look_page.c). */
+qkv_status look_page(const struct look *look, const char *path, qkv_error *error);
 /* [n, n] of the named head, else [layers, heads, n, n] (look_table.c). */
 qkv_status look_npy(const struct look *look, const char *path, qkv_error *error);
 /*

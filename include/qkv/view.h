@@ -1,7 +1,8 @@
 /**
- * qkv pictures: heat maps, grids of heads and curves as PNG, SVG or PDF, by cairo and pango.
+ * qkv pictures: heat maps, grids of heads and curves as PNG, SVG or PDF, by cairo and pango; and a
+ * page for a browser.
  *
- * What all three do:
+ * What pictures do:
  *   Text    Titles, captions and labels are any bytes; what cannot be shown (broken UTF-8, control,
  *           invisible and direction-changing characters) is shown escaped. NULL is no text. A
  *           caption wraps, its line breaks stay. Labels always fit: turned, smaller, or without
@@ -25,7 +26,7 @@
 #ifndef QKV_VIEW_H
 #define QKV_VIEW_H
 
-#include "qkv/qkv.h"
+#include "qkv/inspect.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -85,6 +86,60 @@ typedef struct qkv_curve {
 
 QKV_API QKV_NODISCARD qkv_status qkv_view_curve_write(const qkv_curve *curve, const char *path,
                                                       qkv_error *error);
+
+/** One head of a page. */
+typedef struct qkv_page_head {
+    int64_t layer, head;         /* from 0 */
+    const float *q, *k, *lse;    /* [n][head_dim], [n][head_dim], [n]: as qkv_capture has them */
+    const qkv_head_stats *stats; /* nullable */
+} qkv_page_head;
+
+enum {
+    QKV_PAGE_CAUSAL = 1u << 0, /* query i sees keys j <= i */
+    QKV_PAGE_WINDOW = 1u << 1  /* -window_left <= j - i <= window_right; -1: any */
+};
+
+/**
+ * Heads of one text as a page for a browser: one .html file that needs no network and holds q, k and
+ * lse, from which its script computes any weight, p_ij = exp(scale q_i . k_j - lse_i), and shows it.
+ *
+ *   Shapes    n tokens, each a query and a key; head_dim is the same for all heads.
+ *   Size      about 4/3 (8 or 4) n head_dim bytes a head, and 0.1 MB: never n x n.
+ *   Accuracy  q and k are written as f32 up to 64 tokens and wherever f16 would move a weight by more
+ *             than 1e-3, as f16 otherwise. All rows are measured up to 2,048 tokens, 512 above.
+ *   Limit     Heads are taken in the order given until the file would pass limit_bytes (0: no limit);
+ *             the first is always in it, and is the one that is shown first.
+ *   Special   A row with lse = -INFINITY sees no key: its weights are 0. NaN stays NaN and is drawn so.
+ *   Time      n x n x head_dim multiplications a head (512 x n x head_dim above 2,048 tokens), one thread.
+ *   Memory    the file, up to twice while it grows, and 8 n head_dim bytes.
+ * Text, file, bytes and return are as for pictures; docs/page.md has the format.
+ */
+typedef struct qkv_page {
+    size_t struct_size;
+    int64_t n, head_dim; /* 1 ... 2^20, 1 ... 2^12 */
+    float scale;
+    uint32_t flags;                    /* QKV_PAGE_... */
+    int64_t window_left, window_right; /* with QKV_PAGE_WINDOW */
+    int64_t query;                     /* selected first; -1: the first that is not special */
+    const char *const *tokens;         /* [n] */
+    const uint8_t *special;            /* [n]: 1 for special tokens; nullable */
+    const uint8_t *segments;           /* [n]: 0 and 1 for the texts of a pair; nullable */
+    const int32_t *words;              /* [n]: tokens of one word have one number; nullable */
+    int64_t n_heads;                   /* 1 ... 2^16 */
+    const qkv_page_head *heads;
+    const char *title, *caption; /* what was run, on which model */
+    int64_t limit_bytes;
+} qkv_page;
+
+/** What became of it. */
+typedef struct qkv_page_result {
+    int64_t n_bytes, n_heads, n_f16; /* of the file; heads in it; those whose q and k are f16 */
+    double max_error;                /* by which a weight moved in those, at most */
+} qkv_page_result;
+
+/** result is nullable, and written on success only. */
+QKV_API QKV_NODISCARD qkv_status qkv_view_page_write(const qkv_page *page, const char *path,
+                                                     qkv_page_result *result, qkv_error *error);
 
 #ifdef __cplusplus
 }

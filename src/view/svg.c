@@ -12,21 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "view/encode.h"
 #include "view/type.h"
-
-/* Text between tags: what qkvi_shown left is valid in XML but for three characters. */
-static void add_escaped(qkvi_bytes *file, const char *text, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        if (text[i] == '<')
-            qkvi_bytes_text(file, "&lt;");
-        else if (text[i] == '>')
-            qkvi_bytes_text(file, "&gt;");
-        else if (text[i] == '&')
-            qkvi_bytes_text(file, "&amp;");
-        else
-            qkvi_bytes_add(file, text + i, 1);
-    }
-}
 
 static void add_number(qkvi_bytes *file, const char *before, double x, int decimals,
                        const char *after) {
@@ -46,7 +33,7 @@ void qkvi_svg_word(qkvi_bytes *words, const char *text, size_t n, const qkvi_svg
     add_number(words, " y=\"", place->dy, 2, "\"");
     add_number(words, " font-size=\"", place->size, 2, "\"");
     add_number(words, " textLength=\"", place->width, 2, "\" lengthAdjust=\"spacingAndGlyphs\">");
-    add_escaped(words, text, n);
+    qkvi_markup_add(words, text, n);
     qkvi_bytes_text(words, "</text>\n");
 }
 
@@ -105,7 +92,7 @@ static void add_element(qkvi_bytes *file, const char *name, const char *text) {
     qkvi_bytes_text(file, "<");
     qkvi_bytes_text(file, name);
     qkvi_bytes_text(file, ">");
-    add_escaped(file, text, strlen(text));
+    qkvi_markup_add(file, text, strlen(text));
     qkvi_bytes_text(file, "</");
     qkvi_bytes_text(file, name);
     qkvi_bytes_text(file, ">\n");

@@ -25,6 +25,8 @@ static void put_png(void) { put("out.png"); }
 static void put_svg(void) { put("out.svg"); }
 static void put_pdf(void) { put("out.pdf"); }
 
+static void put_html(void) { put("out.html"); }
+
 static void put_none(void) {
     oom_path(path, "out.png");
     oom_put(path, NULL, 0);
@@ -57,6 +59,23 @@ static qkv_status curve(qkv_error *error) {
     return qkv_view_curve_write(&given, path, error);
 }
 
+static qkv_status page(qkv_error *error) {
+    static const qkv_page_head given[] = { { 0, 0, weights, weights + 10, weights + 20, NULL },
+                                           { 0, 1, weights + 30, weights + 40, weights + 50,
+                                             NULL } };
+    const qkv_page made = { .struct_size = sizeof made,
+                            .n = N,
+                            .head_dim = 2,
+                            .scale = 0.5f,
+                            .query = -1,
+                            .tokens = labels,
+                            .n_heads = 2,
+                            .heads = given,
+                            .title = title,
+                            .caption = caption };
+    return qkv_view_page_write(&made, path, NULL, error);
+}
+
 static void set_up(void) {
     for (int i = 0; i < LAYERS * HEADS * N * N; i++) weights[i] = (float)(i % 6) / 15;
     for (int i = 0; i < POINTS; i++) {
@@ -76,6 +95,7 @@ static const oom_call calls[] = {
     { "qkv_view_grid_write", "png", put_png, grid, take_picture, drop, PNG, 0 },
     { "qkv_view_grid_write", "svg", put_svg, grid, take_picture, drop, OTHER, MANY },
     { "qkv_view_grid_write", "pdf", put_pdf, grid, take_picture, drop, OTHER, MANY },
+    { "qkv_view_page_write", "html", put_html, page, take_picture, drop, OOM_IO, 0 },
     { "qkv_view_curve_write", "png", put_png, curve, take_picture, drop, PNG, 0 },
     { "qkv_view_curve_write", "svg", put_svg, curve, take_picture, drop, OTHER, MANY },
     { "qkv_view_curve_write", "pdf", put_pdf, curve, take_picture, drop, OTHER, MANY },

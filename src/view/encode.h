@@ -1,0 +1,24 @@
+/** Text and bytes as what a file in HTML, SVG or JSON can hold. */
+#ifndef QKVI_VIEW_ENCODE_H
+#define QKVI_VIEW_ENCODE_H
+
+#include <stdint.h>
+
+#include "view/bytes.h"
+
+/** Text between tags or in quotes, of HTML or XML: valid UTF-8 that holds no control characters. */
+void qkvi_markup_add(qkvi_bytes *bytes, const char *text, size_t n);
+
+/**
+ * A JSON string, with its quotes, that stays one inside <script>: <, >, & and the separators of lines
+ * U+2028 and U+2029 are written as \uXXXX. Any bytes: what cannot be shown is escaped first.
+ */
+void qkvi_json_text(qkvi_bytes *bytes, const char *text);
+/** 9 significant digits, with a point in any locale; null for what is no number. */
+void qkvi_json_real(qkvi_bytes *bytes, double x);
+void qkvi_json_int(qkvi_bytes *bytes, int64_t x);
+
+/** Base64 of RFC 4648 with padding, without breaks. */
+void qkvi_base64_add(qkvi_bytes *bytes, const void *data, size_t n);
+
+#endif

@@ -1,0 +1,160 @@
+/**
+ * The page: one HTML file that holds q, k and lse of heads, and the script that shows them.
+ *
+ * In this order, so that a browser has something to show early: a policy that allows nothing but our own
+ * script and style, by their hashes; the style; the frame of the page; the manifest (JSON); the first
+ * head; the script; the other heads. docs/page.md has every field. Text of the caller is only in the
+ * title, the manifest and the table for readers without scripts (page_plain.c), escaped there.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/options.h"
+#include "core/status.h"
+#include "qkv/model.h"
+#include "view/encode.h"
+#include "view/page_code.h"
+#include "view/page_files.h"
+#include "view/page_head.h"
+#include "view/page_parts.h"
+#include "view/sha256.h"
+
+enum { MAX_N = 1 << 20, MAX_DIM = 1 << 12, MAX_HEADS = 1 << 16 };
+
+static const uint32_t known_flags = QKV_PAGE_CAUSAL | QKV_PAGE_WINDOW;
+
+static qkv_status check_heads(const qkv_page *page, qkv_error *error) {
+    for (int64_t i = 0; i < page->n_heads; i++) {
+        const qkv_page_head *const head = &page->heads[i];
+        if (head->q == NULL || head->k == NULL || head->lse == NULL)
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "heads[%lld].%s is NULL", (long long)i,
+                                  head->q ? head->k ? "lse" : "k" : "q");
+        if (head->layer < 0 || head->head < 0)
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                                  "heads[%lld] is layer %lld, head %lld: both count from 0",
+                                  (long long)i, (long long)head->layer, (long long)head->head);
+    }
+    return QKV_OK;
+}
+
+static qkv_status check(const qkv_page *page, const char *path, qkv_error *error) {
+    if (path == NULL || page->tokens == NULL || page->heads == NULL)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
+                              path ? page->tokens ? "heads" : "tokens" : "path");
+    const char *const dot = strrchr(path, '.');
+    if (dot == NULL || strcmp(dot, ".html") != 0)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s does not end in .html", path);
+    if (page->n < 1 || page->n > MAX_N || page->head_dim < 1 || page->head_dim > MAX_DIM)
+        return qkvi_error_set(error, QKV_ERR_SHAPE,
+                              "n = %lld must be 1 to %d, head_dim = %lld 1 to %d",
+                              (long long)page->n, MAX_N, (long long)page->head_dim, MAX_DIM);
+    if (page->n_heads < 1 || page->n_heads > MAX_HEADS)
+        return qkvi_error_set(error, QKV_ERR_SHAPE, "n_heads = %lld must be 1 to %d",
+                              (long long)page->n_heads, MAX_HEADS);
+    if (!isfinite(page->scale))
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "scale is not finite");
+    if (page->flags & ~known_flags)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "flags = 0x%x has unknown bits",
+                              (unsigned)page->flags);
+    if (page->query < -1 || page->query >= page->n)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "query = %lld is neither -1 nor below n = %lld",
+                              (long long)page->query, (long long)page->n);
+    return check_heads(page, error);
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+static void add_hash(qkvi_bytes *file, const char *what, const qkvi_bytes *code) {
+    uint8_t digest[32];
+    qkvi_sha256(code->data, code->n, digest);
+    qkvi_bytes_text(file, what);
+    qkvi_bytes_text(file, " 'sha256-");
+    qkvi_base64_add(file, digest, sizeof digest);
+    qkvi_bytes_text(file, "'; ");
+}
+
+static void add_begin(qkvi_bytes *file, const qkv_page *page, const qkvi_page_code *code) {
+    qkvi_bytes_text(file,
+                    "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; ");
+    add_hash(file, "script-src", &code->script);
+    add_hash(file, "style-src", &code->style);
+    qkvi_bytes_text(file,
+                    "img-src data: blob:; base-uri 'none'; form-action 'none'\">\n"
+                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                    "<link rel=\"icon\" href=\"data:,\">\n<title>");
+    qkvi_page_add_shown(file, page->title ? page->title : "Attention");
+    qkvi_bytes_text(file, "</title>\n<style>");
+    qkvi_bytes_add(file, code->style.data, code->style.n);
+    qkvi_bytes_text(file, "</style>\n</head>\n<body>\n");
+    qkvi_bytes_add(file, qkvi_page_shell, (size_t)(qkvi_page_shell_end - qkvi_page_shell));
+}
+
+static void add_head(qkvi_bytes *file, const qkv_page *page, int64_t i, int half) {
+    qkvi_bytes_text(file, "<script type=\"application/octet-stream\" id=\"qkv-head-");
+    qkvi_json_int(file, i);
+    qkvi_bytes_text(file, "\">");
+    qkvi_page_head_add(file, page, &page->heads[i], half);
+    qkvi_bytes_text(file, "</script>\n");
+}
+
+/* The heads that fit, in the order given; the first always. What is not a head is counted as what it
+ * is at most. */
+static qkv_status choose(const qkv_page *page, qkvi_page_measure *measures, qkv_page_result *result,
+                         qkv_error *error) {
+    size_t used = qkvi_page_fixed_bytes(page) + (size_t)(qkvi_page_script_end - qkvi_page_script) +
+                  (size_t)(qkvi_page_style_end - qkvi_page_style);
+    for (int64_t i = 0; i < page->n_heads; i++) {
+        QKV_TRY(qkvi_page_measure_head(page, &page->heads[i], &measures[i], error));
+        used += qkvi_page_head_bytes(page, measures[i].half) + QKVI_PAGE_HEAD_MANIFEST;
+        if (i > 0 && page->limit_bytes > 0 && used > (size_t)page->limit_bytes) break;
+        result->n_heads++;
+        result->n_f16 += measures[i].half;
+        if (measures[i].half && measures[i].error > result->max_error)
+            result->max_error = measures[i].error;
+    }
+    return QKV_OK;
+}
+
+static qkv_status write(const qkv_page *page, const qkvi_page_code *code,
+                        const qkvi_page_measure *measures, const char *path,
+                        qkv_page_result *result, qkv_error *error) {
+    qkvi_bytes file = { 0 };
+    add_begin(&file, page, code);
+    qkvi_page_add_plain(&file, page);
+    qkvi_page_add_manifest(&file, page, measures, result->n_heads);
+    add_head(&file, page, 0, measures[0].half);
+    qkvi_bytes_text(&file, "<script>");
+    qkvi_bytes_add(&file, code->script.data, code->script.n);
+    qkvi_bytes_text(&file, "</script>\n");
+    for (int64_t i = 1; i < result->n_heads; i++) add_head(&file, page, i, measures[i].half);
+    qkvi_bytes_text(&file, "</body>\n</html>\n");
+    qkv_status status = file.failed || code->style.failed || code->script.failed
+                            ? qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the page")
+                            : qkv_file_write(path, file.data, file.n, error);
+    result->n_bytes = (int64_t)file.n;
+    qkvi_bytes_free(&file);
+    return status;
+}
+
+qkv_status qkv_view_page_write(const qkv_page *given, const char *path, qkv_page_result *result,
+                               qkv_error *error) {
+    qkv_page page;
+    qkv_page_result made = { 0 };
+    if (given == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "page is NULL");
+    QKV_TRY(qkvi_options_read(&page, sizeof page, given, "qkv_page", error));
+    QKV_TRY(check(&page, path, error));
+    qkvi_page_measure *const measures = qkvi_calloc_array((size_t)page.n_heads, sizeof *measures);
+    if (measures == NULL) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the heads");
+    qkvi_page_code code;
+    qkvi_page_code_make(&code);
+    qkv_status status = choose(&page, measures, &made, error);
+    if (status == QKV_OK) status = write(&page, &code, measures, path, &made, error);
+    qkvi_page_code_free(&code);
+    free(measures);
+    if (status == QKV_OK && result) *result = made;
+    return status;
+}

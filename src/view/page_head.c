@@ -1,0 +1,141 @@
+/**
+ * One head of a page: its thumbnail, and how wide its numbers must be.
+ *
+ * p_ij = exp(scale q_i . k_j - lse_i) is computed twice, from q and k as they are and as f16 would hold
+ * them. The head is written as f16 if no weight moves by more than 1e-3; as f32 otherwise, and where it
+ * costs little, up to 64 tokens. Scores are sums of floats in channel order, a row at a time over
+ * transposed keys. A cell of the thumbnail is the largest weight of its tile. Above QKVI_PAGE_WHOLE
+ * tokens both look at QKVI_PAGE_SAMPLE rows, evenly spread.
+ */
+#include "view/page_head.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/half.h"
+#include "core/status.h"
+#include "view/encode.h"
+#include "view/page_mask.h"
+
+enum { FULL_UP_TO = 64 }; /* tokens: f32 costs 16 KB a head of 32 channels there */
+
+static const double max_error = 1e-3;
+
+/* Transposed keys and one row of scores: of the numbers as they are [0], and as f16 [1]. */
+struct rows {
+    float *keys[2], *scores[2];
+};
+
+static float rounded(float x, int half) { return half ? qkvi_f32_of_f16(qkvi_f16_of_f32(x)) : x; }
+
+static void rows_free(struct rows *rows) {
+    for (int half = 0; half < 2; half++) {
+        free(rows->keys[half]);
+        free(rows->scores[half]);
+    }
+}
+
+static int rows_make(struct rows *rows, const qkv_page *page, const float *k, int variants) {
+    const size_t n = (size_t)page->n, d = (size_t)page->head_dim;
+    for (int half = 0; half < variants; half++) {
+        float *const keys = rows->keys[half] = qkvi_malloc_array(n * d, sizeof(float));
+        rows->scores[half] = qkvi_malloc_array(n, sizeof(float));
+        if (keys == NULL || rows->scores[half] == NULL) return 0;
+        for (size_t j = 0; j < n; j++)
+            for (size_t c = 0; c < d; c++) keys[c * n + j] = rounded(k[j * d + c], half);
+    }
+    return 1;
+}
+
+static void score_row(const struct rows *rows, const qkv_page *page, const float *q, int half) {
+    const int64_t n = page->n;
+    float *restrict scores = rows->scores[half];
+    memset(scores, 0, (size_t)n * sizeof *scores);
+    for (int64_t c = 0; c < page->head_dim; c++) {
+        const float *restrict keys = rows->keys[half] + c * n, x = rounded(q[c], half);
+        for (int64_t j = 0; j < n; j++) scores[j] += x * keys[j];
+    }
+}
+
+static float weight(const qkv_page *page, float score, float lse) {
+    return lse > -INFINITY ? expf(score * page->scale - lse) : 0; /* a row that sees no key */
+}
+
+static uint8_t level(float p) {
+    const double t = p > 0 ? (log2((double)p) + 24) / 24 : 0;
+    return (uint8_t)(fmin(fmax(t, 0), 1) * 255 + 0.5);
+}
+
+static void measure_row(const struct rows *rows, const qkv_page *page, const qkv_page_head *head,
+                        int64_t i, int variants, float *peaks, qkvi_page_measure *measure) {
+    const int64_t n = page->n, side = measure->side;
+    int64_t first, end;
+    qkvi_page_visible(page, i, &first, &end);
+    for (int half = 0; half < variants; half++)
+        score_row(rows, page, head->q + i * page->head_dim, half);
+    for (int64_t j = first; j < end; j++) {
+        const float p = weight(page, rows->scores[0][j], head->lse[i]);
+        float *const peak = &peaks[i * side / n * side + j * side / n];
+        if (p > *peak) *peak = p;
+        if (variants < 2) continue;
+        const double off = fabs((double)weight(page, rows->scores[1][j], head->lse[i]) - (double)p);
+        if (!(off <= measure->error)) measure->error = off;
+    }
+}
+
+qkv_status qkvi_page_measure_head(const qkv_page *page, const qkv_page_head *head,
+                                  qkvi_page_measure *measure, qkv_error *error) {
+    const int64_t n = page->n, n_rows = n > QKVI_PAGE_WHOLE ? QKVI_PAGE_SAMPLE : n;
+    const int variants = n > FULL_UP_TO ? 2 : 1;
+    float peaks[QKVI_PAGE_SIDE * QKVI_PAGE_SIDE] = { 0 };
+    struct rows rows = { 0 };
+    *measure = (qkvi_page_measure){ .side = n < QKVI_PAGE_SIDE ? (int)n : QKVI_PAGE_SIDE };
+    const int made = rows_make(&rows, page, head->k, variants);
+    for (int64_t r = 0; made && r < n_rows; r++)
+        measure_row(&rows, page, head, (2 * r + 1) * n / (2 * n_rows), variants, peaks, measure);
+    rows_free(&rows);
+    if (!made) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the keys of a head");
+    for (int c = 0; c < measure->side * measure->side; c++) measure->thumb[c] = level(peaks[c]);
+    measure->half = variants == 2 && measure->error <= max_error;
+    return QKV_OK;
+}
+
+/* ---- The numbers in the file ----------------------------------------------------------------- */
+
+static size_t raw_bytes(const qkv_page *page, int half) {
+    const size_t n = (size_t)page->n, width = half ? sizeof(uint16_t) : sizeof(float);
+    return 2 * n * (size_t)page->head_dim * width + n * sizeof(float);
+}
+
+size_t qkvi_page_head_bytes(const qkv_page *page, int half) {
+    return (raw_bytes(page, half) + 2) / 3 * 4;
+}
+
+static unsigned char *put(unsigned char *at, const float *from, size_t n, int half) {
+    if (!half) {
+        memcpy(at, from, n * sizeof *from);
+        return at + n * sizeof *from;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const uint16_t x = qkvi_f16_of_f32(from[i]);
+        memcpy(at + i * sizeof x, &x, sizeof x);
+    }
+    return at + n * sizeof(uint16_t);
+}
+
+void qkvi_page_head_add(qkvi_bytes *bytes, const qkv_page *page, const qkv_page_head *head,
+                        int half) {
+    const size_t n = (size_t)page->n, d = (size_t)page->head_dim;
+    unsigned char *const raw = qkvi_malloc_array(raw_bytes(page, half), 1);
+    if (raw == NULL) {
+        bytes->failed = 1;
+        return;
+    }
+    unsigned char *at = put(raw, head->q, n * d, half);
+    at = put(at, head->k, n * d, half);
+    at = put(at, head->lse, n, 0);
+    qkvi_base64_add(bytes, raw, (size_t)(at - raw));
+    free(raw);
+}

@@ -1,0 +1,27 @@
+/** One head of a page: what its numbers become in the file. */
+#ifndef QKVI_VIEW_PAGE_HEAD_H
+#define QKVI_VIEW_PAGE_HEAD_H
+
+#include "qkv/view.h"
+#include "view/bytes.h"
+
+/** Maps of more rows are measured on some of them. */
+enum { QKVI_PAGE_SIDE = 32, QKVI_PAGE_WHOLE = 2048, QKVI_PAGE_SAMPLE = 512 };
+
+typedef struct qkvi_page_measure {
+    int side;                                       /* of the thumbnail: min(n, 32) */
+    uint8_t thumb[QKVI_PAGE_SIDE * QKVI_PAGE_SIDE]; /* log2 p from -24 to 0 as 0 ... 255 */
+    double error; /* largest |p of f16 - p| over what was measured */
+    int half;     /* 1: q and k are written as f16 */
+} qkvi_page_measure;
+
+qkv_status qkvi_page_measure_head(const qkv_page *page, const qkv_page_head *head,
+                                  qkvi_page_measure *measure, qkv_error *error);
+
+/** Base64 of q, k and lse, one after the other: f16 or f32, f16 or f32, f32; little-endian. */
+void qkvi_page_head_add(qkvi_bytes *bytes, const qkv_page *page, const qkv_page_head *head,
+                        int half);
+/** How many characters that is. */
+size_t qkvi_page_head_bytes(const qkv_page *page, int half);
+
+#endif

@@ -1,0 +1,156 @@
+/**
+ * What a page says about its heads, as JSON: who looks at whom under which rule, tokens, statistics,
+ * thumbnails, and the colours of weights, so that page and pictures have the same.
+ */
+#include <string.h>
+
+#include "view/encode.h"
+#include "view/page_parts.h"
+#include "view/theme.h"
+
+static void add_key(qkvi_bytes *file, const char *key) {
+    qkvi_bytes_text(file, "\"");
+    qkvi_bytes_text(file, key);
+    qkvi_bytes_text(file, "\":");
+}
+
+static void add_int(qkvi_bytes *file, const char *key, int64_t value) {
+    add_key(file, key);
+    qkvi_json_int(file, value);
+    qkvi_bytes_text(file, ",");
+}
+
+static void add_text(qkvi_bytes *file, const char *key, const char *value) {
+    add_key(file, key);
+    qkvi_json_text(file, value);
+    qkvi_bytes_text(file, ",");
+}
+
+/* "key":[...], of bytes or of 32-bit integers; nothing for NULL. */
+static void add_array(qkvi_bytes *file, const char *key, const uint8_t *small, const int32_t *wide,
+                      int64_t n) {
+    if (small == NULL && wide == NULL) return;
+    add_key(file, key);
+    for (int64_t i = 0; i < n; i++) {
+        qkvi_bytes_text(file, i ? "," : "[");
+        qkvi_json_int(file, small ? small[i] : wide[i]);
+    }
+    qkvi_bytes_text(file, "],");
+}
+
+static void add_tokens(qkvi_bytes *file, const qkv_page *page) {
+    add_key(file, "tokens");
+    for (int64_t i = 0; i < page->n; i++) {
+        qkvi_bytes_text(file, i ? "," : "[");
+        qkvi_json_text(file, page->tokens[i]);
+    }
+    qkvi_bytes_text(file, "],");
+    add_array(file, "special", page->special, NULL, page->n);
+    add_array(file, "segment", page->segments, NULL, page->n);
+    add_array(file, "word", NULL, page->words, page->n);
+}
+
+/* Either end of the window is null where it is open, as it is without one. */
+static void add_mask(qkvi_bytes *file, const qkv_page *page) {
+    const int window = (page->flags & QKV_PAGE_WINDOW) != 0;
+    const int64_t ends[2] = { page->window_left, page->window_right };
+    qkvi_bytes_text(file, page->flags & QKV_PAGE_CAUSAL ? "\"causal\":true,\"window\":["
+                                                        : "\"causal\":false,\"window\":[");
+    for (int side = 0; side < 2; side++) {
+        if (side) qkvi_bytes_text(file, ",");
+        if (window && ends[side] >= 0)
+            qkvi_json_int(file, ends[side]);
+        else
+            qkvi_bytes_text(file, "null");
+    }
+    qkvi_bytes_text(file, "],");
+}
+
+static void add_ramps(qkvi_bytes *file) {
+    enum { N_SAMPLES = 17 };
+    add_key(file, "ramps");
+    for (int theme = 0; theme < 2; theme++) {
+        qkvi_bytes_text(file, theme ? "],[" : "[[");
+        for (int i = 0; i < N_SAMPLES; i++) {
+            const qkvi_rgb rgb = qkvi_weight_color((double)i / (N_SAMPLES - 1), (qkv_theme)theme);
+            qkvi_bytes_text(file, i ? "," : "");
+            qkvi_json_int(file, (int64_t)rgb.r << 16 | (int64_t)rgb.g << 8 | rgb.b);
+        }
+    }
+    qkvi_bytes_text(file, "]],");
+}
+
+static void add_stats(qkvi_bytes *file, const qkv_head_stats *stats) {
+    const struct {
+        const char *name;
+        double value;
+    } numbers[] = {
+        { "entropy", stats->entropy },
+        { "entropy_normalized", stats->entropy_normalized },
+        { "confidence", stats->confidence },
+        { "mean_distance", stats->mean_distance },
+        { "mass_cls", stats->mass_cls },
+        { "mass_sep", stats->mass_sep },
+        { "mass_punctuation", stats->mass_punctuation },
+        { "mass_self", stats->mass_self },
+        { "mass_previous", stats->mass_previous },
+        { "mass_next", stats->mass_next },
+    };
+    add_text(file, "label", stats->label);
+    add_key(file, "stats");
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        qkvi_bytes_text(file, i ? "," : "{");
+        add_key(file, numbers[i].name);
+        qkvi_json_real(file, numbers[i].value);
+    }
+    qkvi_bytes_text(file, "},");
+}
+
+static void add_head(qkvi_bytes *file, const qkv_page_head *head,
+                     const qkvi_page_measure *measure) {
+    qkvi_bytes_text(file, "\n{");
+    add_int(file, "layer", head->layer);
+    add_int(file, "head", head->head);
+    add_text(file, "type", measure->half ? "f16" : "f32");
+    add_key(file, "error");
+    qkvi_json_real(file, measure->half ? measure->error : 0);
+    qkvi_bytes_text(file, ",");
+    if (head->stats) add_stats(file, head->stats);
+    add_int(file, "side", measure->side);
+    qkvi_bytes_text(file, "\"thumb\":\"");
+    qkvi_base64_add(file, measure->thumb, (size_t)(measure->side * measure->side));
+    qkvi_bytes_text(file, "\"}");
+}
+
+void qkvi_page_add_manifest(qkvi_bytes *file, const qkv_page *page,
+                            const qkvi_page_measure *measures, int64_t n_heads) {
+    qkvi_bytes_text(file, "<script type=\"application/json\" id=\"qkv-manifest\">{");
+    add_text(file, "format", "qkv-page-1");
+    add_text(file, "title", page->title);
+    add_text(file, "caption", page->caption);
+    add_int(file, "n", page->n);
+    add_int(file, "head_dim", page->head_dim);
+    add_key(file, "scale");
+    qkvi_json_real(file, (double)page->scale);
+    qkvi_bytes_text(file, ",");
+    add_mask(file, page);
+    add_int(file, "query", page->query);
+    add_tokens(file, page);
+    add_ramps(file);
+    add_int(file, "omitted", page->n_heads - n_heads);
+    add_key(file, "heads");
+    qkvi_bytes_text(file, "[");
+    for (int64_t i = 0; i < n_heads; i++) {
+        if (i) qkvi_bytes_text(file, ",");
+        add_head(file, &page->heads[i], &measures[i]);
+    }
+    qkvi_bytes_text(file, "]}</script>\n");
+}
+
+size_t qkvi_page_fixed_bytes(const qkv_page *page) {
+    enum { SHELL = 16384, A_TOKEN = 32, A_ROW = 512, ESCAPED = 6 };
+    size_t used = SHELL + (size_t)page->n * A_TOKEN + QKVI_PAGE_PLAIN_ROWS * A_ROW;
+    for (int64_t i = 0; i < page->n; i++)
+        if (page->tokens[i]) used += ESCAPED * strlen(page->tokens[i]);
+    return used;
+}

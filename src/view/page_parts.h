@@ -1,0 +1,23 @@
+/** Parts of a page that are text: the manifest, and a table for readers without scripts. */
+#ifndef QKVI_VIEW_PAGE_PARTS_H
+#define QKVI_VIEW_PAGE_PARTS_H
+
+#include "view/page_head.h"
+
+/** At most so many characters of the manifest are about one head; queries in the plain table. */
+enum { QKVI_PAGE_HEAD_MANIFEST = 2048, QKVI_PAGE_PLAIN_ROWS = 64 };
+
+/** Any text between tags: what cannot be shown is escaped, and so is what HTML would read. */
+void qkvi_page_add_shown(qkvi_bytes *file, const char *text);
+
+/** <script type="application/json" id="qkv-manifest">: docs/page.md. */
+void qkvi_page_add_manifest(qkvi_bytes *file, const qkv_page *page,
+                            const qkvi_page_measure *measures, int64_t n_heads);
+
+/** <noscript>: the strongest keys of the first queries of the first head. */
+void qkvi_page_add_plain(qkvi_bytes *file, const qkv_page *page);
+
+/** Characters of everything but heads, script and style, at most; tokens counted as 6 a byte. */
+size_t qkvi_page_fixed_bytes(const qkv_page *page);
+
+#endif

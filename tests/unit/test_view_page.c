@@ -1,0 +1,530 @@
+/**
+ * The page as a file: parts that have vectors of their own (SHA-256, base64, JSON), and what a reader of
+ * the file finds: the numbers that were given, bit by bit where they are f32; tokens that hold anything; a
+ * policy that names exactly the script and the style that are there; nothing that asks the network. What
+ * the page does with it is tested in a browser: tools/deep/page.sh.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <jansson.h>
+
+#include "core/half.h"
+#include "model/store/file.h"
+#include "qkv/view.h"
+#include "view/encode.h"
+#include "view/page_mask.h"
+#include "view/sha256.h"
+#include "view/type.h"
+
+#define FOLDER QKV_TEST_BUILD "/pages"
+
+enum { MAX_N = 300, MAX_DIM = 16, MAX_HEADS = 6, CODE_LIMIT = 80 * 1024 };
+
+static float q[MAX_HEADS][MAX_N * MAX_DIM], k[MAX_HEADS][MAX_N * MAX_DIM], lse[MAX_HEADS][MAX_N];
+static const char *tokens[MAX_N];
+static qkv_page_head heads[MAX_HEADS];
+static uint32_t chance;
+
+static const char *const odd_tokens[] = { "</script><script>alert(1)</script>",
+                                          "<!--",
+                                          "]]>",
+                                          "&amp;",
+                                          "\"quoted\\\"",
+                                          "\xE2\x80\xA8",
+                                          "\xE2\x80\xA9",
+                                          "tab\tline\n",
+                                          "\xD7\xA9\xD7\x9C\xD7\x95\xD7\x9D",
+                                          "\xE6\xBC\xA2\xE5\xAD\x97",
+                                          "\xF0\x9F\x98\x80",
+                                          "\xFF\xFE broken",
+                                          "\xE2\x80\xAE turned",
+                                          "",
+                                          "''`${x}`",
+                                          "\\u003c" };
+enum { N_ODD = sizeof odd_tokens / sizeof *odd_tokens };
+
+static float draw(float reach) {
+    chance = chance * 1664525u + 1013904223u;
+    return reach * ((float)(chance >> 8) / (float)(1 << 23) - 1);
+}
+
+static double score(const qkv_page *page, int h, int64_t i, int64_t j) {
+    double sum = 0;
+    for (int64_t c = 0; c < page->head_dim; c++)
+        sum += (double)q[h][i * page->head_dim + c] * (double)k[h][j * page->head_dim + c];
+    return sum * (double)page->scale;
+}
+
+/* Heads of random numbers below reach, with the lse that follows from them. */
+static qkv_page make_page(int64_t n, int64_t dim, int64_t n_heads, float reach, uint32_t flags) {
+    qkv_page page = { .struct_size = sizeof page,
+                      .n = n,
+                      .head_dim = dim,
+                      .scale = 0.25f,
+                      .flags = flags,
+                      .window_left = 3,
+                      .window_right = -1,
+                      .query = -1,
+                      .tokens = tokens,
+                      .n_heads = n_heads,
+                      .heads = heads,
+                      .title = "A <title>",
+                      .caption = "A & caption" };
+    chance = 7;
+    for (int i = 0; i < n; i++) tokens[i] = odd_tokens[i % N_ODD];
+    for (int h = 0; h < n_heads; h++) {
+        for (int64_t i = 0; i < n * dim; i++) {
+            q[h][i] = draw(reach);
+            k[h][i] = draw(reach);
+        }
+        for (int64_t i = 0; i < n; i++) {
+            int64_t first, end;
+            double sum = 0;
+            qkvi_page_visible(&page, i, &first, &end);
+            for (int64_t j = first; j < end; j++) sum += exp(score(&page, h, i, j));
+            lse[h][i] = (float)log(sum);
+        }
+        heads[h] = (qkv_page_head){ h / 2, h % 2, q[h], k[h], lse[h], NULL };
+    }
+    return page;
+}
+
+/* ---- Reading a page -------------------------------------------------------------------------- */
+
+struct file {
+    char *bytes; /* with a NUL behind */
+    size_t n;
+    qkv_page_result result;
+};
+
+static struct file write_page(const qkv_page *page) {
+    struct file file = { 0 };
+    qkv_error error;
+    if (qkv_view_page_write(page, FOLDER "/a.html", &file.result, &error))
+        fail_msg("%s", error.message);
+    if (qkvi_file_load(FOLDER "/a.html", 1 << 26, &file.bytes, &file.n, &error))
+        fail_msg("%s", error.message);
+    file.bytes = realloc(file.bytes, file.n + 1);
+    assert_non_null(file.bytes);
+    file.bytes[file.n] = '\0';
+    assert_int_equal(file.n, file.result.n_bytes);
+    assert_int_equal(strlen(file.bytes), file.n);
+    return file;
+}
+
+/* What stands between two texts, the first time. */
+static char *between(const char *text, const char *before, const char *after) {
+    const char *const begin = strstr(text, before);
+    if (!begin) fail_msg("no %s", before);
+    const char *const from = begin + strlen(before), *const end = strstr(from, after);
+    assert_non_null(end);
+    return strndup(from, (size_t)(end - from));
+}
+
+static int count(const char *text, const char *words) {
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, words)) != NULL; at += strlen(words)) n++;
+    return n;
+}
+
+static size_t decode(const char *text, unsigned char *bytes) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    size_t n = 0;
+    uint32_t group = 0;
+    int bits = 0;
+    for (; *text && *text != '='; text++) {
+        const char *const digit = strchr(digits, *text);
+        if (!digit) fail_msg("'%c' in base64", *text);
+        group = group << 6 | (uint32_t)(digit - digits);
+        bits += 6;
+        if (bits >= 8) bytes[n++] = (unsigned char)(group >> (bits -= 8));
+    }
+    return n;
+}
+
+static json_t *manifest_of(const struct file *file) {
+    char *const text = between(file->bytes, "id=\"qkv-manifest\">", "</script>");
+    json_error_t error;
+    json_t *const manifest = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    if (!manifest) fail_msg("manifest: %s at %d", error.text, error.position);
+    free(text);
+    return manifest;
+}
+
+static json_t *head_of(const json_t *manifest, int h) {
+    return json_array_get(json_object_get(manifest, "heads"), (size_t)h);
+}
+static const char *text_of(const json_t *object, const char *key) {
+    return json_string_value(json_object_get(object, key));
+}
+
+static size_t numbers_of(const struct file *file, int h, unsigned char *bytes) {
+    char name[64];
+    snprintf(name, sizeof name, "id=\"qkv-head-%d\">", h);
+    char *const text = between(file->bytes, name, "</script>");
+    const size_t n = decode(text, bytes);
+    free(text);
+    return n;
+}
+
+static void close_page(struct file *file, json_t *manifest) {
+    json_decref(manifest);
+    free(file->bytes);
+}
+
+/* ---- Parts ----------------------------------------------------------------------------------- */
+
+static void test_sha256(void **state) {
+    (void)state;
+    static char many[1000000];
+    memset(many, 'a', sizeof many);
+    const struct {
+        const char *text;
+        size_t n;
+        const char *digest; /* FIPS 180-4's own examples, and the empty message */
+    } cases[] = {
+        { "", 0, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" },
+        { "abc", 3, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" },
+        { "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 56,
+          "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1" },
+        { many, sizeof many, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint8_t digest[32];
+        char hex[65];
+        qkvi_sha256(cases[i].text, cases[i].n, digest);
+        for (int b = 0; b < 32; b++) snprintf(hex + 2 * b, 3, "%02x", digest[b]);
+        assert_string_equal(hex, cases[i].digest);
+    }
+}
+
+static void test_base64(void **state) {
+    (void)state;
+    static const char *const cases[][2] = { { "", "" },
+                                            { "f", "Zg==" },
+                                            { "fo", "Zm8=" },
+                                            { "foo", "Zm9v" },
+                                            { "foob", "Zm9vYg==" },
+                                            { "fooba", "Zm9vYmE=" },
+                                            { "foobar", "Zm9vYmFy" } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        qkvi_bytes bytes = { 0 };
+        qkvi_base64_add(&bytes, cases[i][0], strlen(cases[i][0]));
+        qkvi_bytes_add(&bytes, "", 1);
+        assert_string_equal((char *)bytes.data, cases[i][1]);
+        qkvi_bytes_free(&bytes);
+    }
+    static unsigned char raw[5000], back[5000];
+    for (size_t i = 0; i < sizeof raw; i++) raw[i] = (unsigned char)(i * 31 >> 3);
+    qkvi_bytes bytes = { 0 };
+    qkvi_base64_add(&bytes, raw, sizeof raw);
+    qkvi_bytes_add(&bytes, "", 1);
+    assert_int_equal(decode((char *)bytes.data, back), sizeof raw);
+    assert_memory_equal(raw, back, sizeof raw);
+    qkvi_bytes_free(&bytes);
+}
+
+static void test_numbers(void **state) {
+    (void)state;
+    const struct {
+        double x;
+        const char *text;
+    } cases[] = { { 0.25, "0.25" }, { -1.5e-30, "-1.5e-30" }, { (double)0.1f, "0.100000001" },
+                  { NAN, "null" },  { -INFINITY, "null" },    { 1e300, "1e+300" } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        qkvi_bytes bytes = { 0 };
+        qkvi_json_real(&bytes, cases[i].x);
+        qkvi_bytes_add(&bytes, "", 1);
+        assert_string_equal((char *)bytes.data, cases[i].text);
+        qkvi_bytes_free(&bytes);
+    }
+}
+
+/* ---- Pages ----------------------------------------------------------------------------------- */
+
+static void test_hostile_tokens(void **state) {
+    (void)state;
+    const qkv_page page = make_page(N_ODD, 4, 2, 1, 0);
+    struct file file = write_page(&page);
+    json_t *const manifest = manifest_of(&file), *const list = json_object_get(manifest, "tokens");
+    assert_int_equal(json_array_size(list), N_ODD);
+    for (size_t i = 0; i < N_ODD; i++) {
+        char *const shown = qkvi_shown_lines(odd_tokens[i]);
+        assert_string_equal(json_string_value(json_array_get(list, i)), shown);
+        free(shown);
+    }
+    assert_string_equal(text_of(manifest, "title"), "A <title>");
+    /* the manifest, two heads and the script: no token opens or closes an element */
+    assert_int_equal(count(file.bytes, "</script>"), 4);
+    assert_int_equal(count(file.bytes, "<script"), 4);
+    assert_int_equal(count(file.bytes, "<!--"), 0);
+    assert_int_equal(count(file.bytes, "<b"), count(file.bytes, "<body>") +
+                                                  count(file.bytes, "<button ") +
+                                                  count(file.bytes, "<bdi>"));
+    assert_null(strstr(file.bytes, "\xE2\x80\xA8"));
+    close_page(&file, manifest);
+}
+
+static void test_policy(void **state) {
+    (void)state;
+    const qkv_page page = make_page(3, 4, 1, 1, 0);
+    struct file file = write_page(&page);
+    char *const policy =
+        between(file.bytes, "http-equiv=\"Content-Security-Policy\" content=\"", "\"");
+    char *const style = between(file.bytes, "<style>", "</style>"), *const script = between(
+                                                                        file.bytes, "<script>",
+                                                                        "</script>");
+    const struct {
+        const char *name, *text;
+    } code[] = { { "script-src", script }, { "style-src", style } };
+    for (int i = 0; i < 2; i++) {
+        uint8_t digest[32];
+        qkvi_bytes wanted = { 0 };
+        qkvi_sha256(code[i].text, strlen(code[i].text), digest);
+        qkvi_bytes_text(&wanted, code[i].name);
+        qkvi_bytes_text(&wanted, " 'sha256-");
+        qkvi_base64_add(&wanted, digest, sizeof digest);
+        qkvi_bytes_add(&wanted, "';", 3);
+        assert_non_null(strstr(policy, (char *)wanted.data));
+        qkvi_bytes_free(&wanted);
+    }
+    assert_int_equal(strncmp(policy, "default-src 'none'; ", 20), 0);
+    assert_null(strstr(policy, "unsafe"));
+    assert_true(strlen(style) + strlen(script) <= CODE_LIMIT);
+    /* what asks the network has an address: only the name of SVG looks like one */
+    assert_int_equal(count(file.bytes, "http:") + count(file.bytes, "https:"),
+                     count(file.bytes, "http://www.w3.org/2000/svg"));
+    assert_int_equal(
+        count(file.bytes, "src=") + count(file.bytes, "url(") + count(file.bytes, "@import"), 0);
+    free(policy);
+    free(style);
+    free(script);
+    close_page(&file, manifest_of(&file));
+}
+
+static void test_floats(void **state) {
+    (void)state;
+    const qkv_page page = make_page(40, 6, 3, 2, 0);
+    struct file file = write_page(&page);
+    json_t *const manifest = manifest_of(&file);
+    static unsigned char bytes[1 << 16];
+    const size_t size = 40 * 6 * sizeof(float);
+    for (int h = 0; h < 3; h++) {
+        assert_string_equal(text_of(head_of(manifest, h), "type"), "f32");
+        assert_int_equal(numbers_of(&file, h, bytes), 2 * size + 40 * sizeof(float));
+        assert_memory_equal(bytes, q[h], size);
+        assert_memory_equal(bytes + size, k[h], size);
+        assert_memory_equal(bytes + 2 * size, lse[h], 40 * sizeof(float));
+    }
+    assert_int_equal(file.result.n_heads, 3);
+    assert_int_equal(file.result.n_f16, 0);
+    close_page(&file, manifest);
+}
+
+/* The largest change of a weight by f16, with double sums. */
+static double error_of_halves(const qkv_page *page, int h) {
+    double largest = 0;
+    for (int64_t i = 0; i < page->n; i++) {
+        for (int64_t j = 0; j < page->n; j++) {
+            double sum = 0;
+            for (int64_t c = 0; c < page->head_dim; c++)
+                sum += (double)qkvi_f32_of_f16(qkvi_f16_of_f32(q[h][i * page->head_dim + c])) *
+                       (double)qkvi_f32_of_f16(qkvi_f16_of_f32(k[h][j * page->head_dim + c]));
+            const double off = fabs(exp(sum * (double)page->scale - (double)lse[h][i]) -
+                                    exp(score(page, h, i, j) - (double)lse[h][i]));
+            if (off > largest) largest = off;
+        }
+    }
+    return largest;
+}
+
+static void test_halves(void **state) {
+    (void)state;
+    static unsigned char bytes[1 << 16];
+    for (int large = 0; large < 2; large++) {
+        const qkv_page page = make_page(100, 8, 1, large ? 9 : 1, 0);
+        struct file file = write_page(&page);
+        json_t *const manifest = manifest_of(&file), *const head = head_of(manifest, 0);
+        const double error = error_of_halves(&page, 0);
+        assert_int_equal(error > 1e-3, large);
+        assert_string_equal(text_of(head, "type"), large ? "f32" : "f16");
+        if (!large) {
+            assert_true(fabs(json_number_value(json_object_get(head, "error")) - error) < 1e-6);
+            assert_true(fabs(file.result.max_error - error) < 1e-6);
+            assert_int_equal(numbers_of(&file, 0, bytes), 2 * 800 * 2 + 400);
+            for (int i = 0; i < 800; i++) {
+                const uint16_t wanted = qkvi_f16_of_f32(k[0][i]);
+                assert_memory_equal(bytes + 1600 + 2 * i, &wanted, 2);
+            }
+        }
+        assert_int_equal(file.result.n_f16, !large);
+        close_page(&file, manifest);
+    }
+}
+
+/* A NaN and a number that f16 lacks keep a head f32. */
+static void test_not_finite(void **state) {
+    (void)state;
+    for (int kind = 0; kind < 2; kind++) {
+        const qkv_page page = make_page(70, 4, 1, 1, 0);
+        q[0][5] = kind ? NAN : 1e6f;
+        struct file file = write_page(&page);
+        json_t *const manifest = manifest_of(&file);
+        assert_string_equal(text_of(head_of(manifest, 0), "type"), "f32");
+        close_page(&file, manifest);
+    }
+}
+
+static void test_thumbnail(void **state) {
+    (void)state;
+    static const uint32_t flags[] = { 0, QKV_PAGE_CAUSAL, QKV_PAGE_WINDOW,
+                                      QKV_PAGE_CAUSAL | QKV_PAGE_WINDOW };
+    static unsigned char thumb[32 * 32 + 3];
+    for (int f = 0; f < 4; f++) {
+        for (int64_t n = 11; n <= 100; n += 89) {
+            const qkv_page page = make_page(n, 4, 1, 3, flags[f]);
+            struct file file = write_page(&page);
+            json_t *const manifest = manifest_of(&file), *const head = head_of(manifest, 0);
+            const int64_t side = n < 32 ? n : 32;
+            assert_int_equal(json_integer_value(json_object_get(head, "side")), side);
+            assert_int_equal(decode(text_of(head, "thumb"), thumb), side * side);
+            double peaks[32 * 32] = { 0 };
+            for (int64_t i = 0; i < n; i++) {
+                int64_t first, end;
+                qkvi_page_visible(&page, i, &first, &end);
+                for (int64_t j = first; j < end; j++) {
+                    double *const peak = &peaks[i * side / n * side + j * side / n];
+                    *peak = fmax(*peak, exp(score(&page, 0, i, j) - (double)lse[0][i]));
+                }
+            }
+            for (int64_t c = 0; c < side * side; c++) {
+                const double level = peaks[c] > 0 ? fmax(0, (log2(peaks[c]) + 24) / 24 * 255) : 0;
+                if (fabs(level - thumb[c]) > 0.51)
+                    fail_msg("cell %d is %d, not %g", (int)c, thumb[c], level);
+            }
+            close_page(&file, manifest);
+        }
+    }
+}
+
+/* Causal: j <= i. A window of 3 before, open behind: i - 3 <= j. Closed by hand, not by page_mask.h. */
+static void test_mask(void **state) {
+    (void)state;
+    qkv_page page = make_page(20, 4, 1, 1, QKV_PAGE_CAUSAL | QKV_PAGE_WINDOW);
+    page.window_right = 0;
+    for (int64_t i = 0; i < 20; i++) {
+        int64_t first, end;
+        qkvi_page_visible(&page, i, &first, &end);
+        for (int64_t j = 0; j < 20; j++)
+            assert_int_equal(j >= first && j < end, j <= i && j >= i - 3);
+    }
+    page.window_right = INT64_MAX;
+    page.window_left = INT64_MAX;
+    page.flags = QKV_PAGE_WINDOW;
+    int64_t first, end;
+    qkvi_page_visible(&page, 7, &first, &end);
+    assert_int_equal(first, 0);
+    assert_int_equal(end, 20);
+}
+
+static void test_limit(void **state) {
+    (void)state;
+    qkv_page page = make_page(MAX_N, MAX_DIM, MAX_HEADS, 1, 0);
+    for (int i = 0; i < MAX_N; i++) tokens[i] = "token";
+    struct file all = write_page(&page);
+    assert_int_equal(all.result.n_heads, MAX_HEADS);
+    page.limit_bytes = all.result.n_bytes - 20000;
+    struct file some = write_page(&page);
+    json_t *const manifest = manifest_of(&some);
+    assert_true(some.result.n_heads < MAX_HEADS && some.result.n_heads >= 3);
+    assert_true(some.result.n_bytes <= page.limit_bytes);
+    assert_int_equal(json_integer_value(json_object_get(manifest, "omitted")),
+                     MAX_HEADS - some.result.n_heads);
+    assert_int_equal(json_array_size(json_object_get(manifest, "heads")), some.result.n_heads);
+    page.limit_bytes = 1;
+    struct file one = write_page(&page);
+    assert_int_equal(one.result.n_heads, 1);
+    close_page(&all, NULL);
+    close_page(&one, NULL);
+    close_page(&some, manifest);
+}
+
+static void test_same_bytes(void **state) {
+    (void)state;
+    const qkv_page page = make_page(50, 8, 2, 1, QKV_PAGE_CAUSAL);
+    struct file a = write_page(&page), b = write_page(&page);
+    assert_int_equal(a.n, b.n);
+    assert_memory_equal(a.bytes, b.bytes, a.n);
+    close_page(&a, NULL);
+    close_page(&b, NULL);
+}
+
+/* ---- Refusals -------------------------------------------------------------------------------- */
+
+static void refuse(const qkv_page *page, const char *path, qkv_status status, const char *words) {
+    qkv_error error;
+    qkv_page_result result = { .n_bytes = -7 };
+    assert_int_equal(qkv_view_page_write(page, path, &result, &error), status);
+    if (!strstr(error.message, words)) fail_msg("\"%s\" lacks \"%s\"", error.message, words);
+    assert_int_equal(result.n_bytes, -7);
+}
+
+#define REFUSE(change, status, words)                                                              \
+    do {                                                                                           \
+        qkv_page page = make_page(5, 4, 2, 1, 0);                                                  \
+        change;                                                                                    \
+        refuse(&page, FOLDER "/b.html", status, words);                                            \
+    } while (0)
+
+static void test_refusals(void **state) {
+    (void)state;
+    refuse(NULL, FOLDER "/b.html", QKV_ERR_ARGUMENT, "page is NULL");
+    REFUSE(page.tokens = NULL, QKV_ERR_ARGUMENT, "tokens is NULL");
+    REFUSE(page.heads = NULL, QKV_ERR_ARGUMENT, "heads is NULL");
+    REFUSE(heads[1].k = NULL, QKV_ERR_ARGUMENT, "heads[1].k is NULL");
+    REFUSE(heads[0].lse = NULL, QKV_ERR_ARGUMENT, "heads[0].lse is NULL");
+    REFUSE(heads[1].layer = -1, QKV_ERR_ARGUMENT, "heads[1] is layer -1, head 1");
+    REFUSE(page.n = 0, QKV_ERR_SHAPE, "n = 0");
+    REFUSE(page.n = (1 << 20) + 1, QKV_ERR_SHAPE, "n = 1048577");
+    REFUSE(page.head_dim = 0, QKV_ERR_SHAPE, "head_dim = 0");
+    REFUSE(page.n_heads = 0, QKV_ERR_SHAPE, "n_heads = 0");
+    REFUSE(page.scale = INFINITY, QKV_ERR_ARGUMENT, "scale");
+    REFUSE(page.flags = 8, QKV_ERR_ARGUMENT, "flags = 0x8");
+    REFUSE(page.query = 5, QKV_ERR_ARGUMENT, "query = 5");
+    REFUSE(page.struct_size = 8, QKV_ERR_ARGUMENT, "struct_size");
+    qkv_page page = make_page(5, 4, 2, 1, 0);
+    refuse(&page, NULL, QKV_ERR_ARGUMENT, "path is NULL");
+    refuse(&page, FOLDER "/b.htm", QKV_ERR_ARGUMENT, ".html");
+    refuse(&page, FOLDER "/none/b.html", QKV_ERR_IO, "none");
+    assert_int_equal(access(FOLDER "/b.html", F_OK), -1);
+}
+
+static int make_folder(void **state) {
+    (void)state;
+    mkdir(FOLDER, 0777);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sha256),    cmocka_unit_test(test_base64),
+        cmocka_unit_test(test_numbers),   cmocka_unit_test(test_hostile_tokens),
+        cmocka_unit_test(test_policy),    cmocka_unit_test(test_floats),
+        cmocka_unit_test(test_halves),    cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_thumbnail), cmocka_unit_test(test_mask),
+        cmocka_unit_test(test_limit),     cmocka_unit_test(test_same_bytes),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, make_folder, NULL);
+}
