@@ -4,7 +4,7 @@
 # totals at the end.
 set -u
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- gcc clang levels tsan valgrind qemu arm64 reproducible install shells
+[ $# -gt 0 ] || set -- gcc clang levels tsan valgrind qemu arm64 reproducible install shells page
 mkdir -p build/deep
 n_ok=0 n_failed=0 n_cases=0
 for step in "$@"; do

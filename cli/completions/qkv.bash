@@ -58,7 +58,7 @@ _qkv_value() {
     case "$1 $2" in
     'look --pair') echo '' ;;
     'look --top') echo '' ;;
-    'look -o') echo '.png .svg .pdf .npy .csv .json' ;;
+    'look -o') echo '.html .png .svg .pdf .npy .csv .json' ;;
     'look --model') echo '/ .safetensors' ;;
     'look --head') echo '@heads' ;;
     'look --layer') echo '' ;;

@@ -69,7 +69,7 @@ end
 
 complete -c qkv -n '__qkv_command look' -l pair -x -d 'a second text, which the model sees as the next sentence'
 complete -c qkv -n '__qkv_command look' -l top -x -d 'how many words for each [MASK]'
-complete -c qkv -n '__qkv_command look' -s o -x -k -a '(__qkv_files .png .svg .pdf .npy .csv .json)' -d 'write a file instead, of all heads or of the one of --head'
+complete -c qkv -n '__qkv_command look' -s o -x -k -a '(__qkv_files .html .png .svg .pdf .npy .csv .json)' -d 'write a file instead, of all heads or of the one of --head'
 complete -c qkv -n '__qkv_command look' -l model -x -k -a '(__qkv_files .safetensors)' -d 'a folder with config.json, a .safetensors file in one, or a name in the local Hugging Face cache'
 complete -c qkv -n '__qkv_command look' -l check-finite -d 'warn of NaN and infinity among the weights'
 complete -c qkv -n '__qkv_command look' -l head -x -a '(__qkv_heads)' -d 'one head'

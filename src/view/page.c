@@ -101,12 +101,10 @@ static void add_head(qkvi_bytes *file, const qkv_page *page, int64_t i, int half
     qkvi_bytes_text(file, "</script>\n");
 }
 
-/* The heads that fit, in the order given; the first always. What is not a head is counted as what it
- * is at most. */
-static qkv_status choose(const qkv_page *page, qkvi_page_measure *measures, qkv_page_result *result,
-                         qkv_error *error) {
-    size_t used = qkvi_page_fixed_bytes(page) + (size_t)(qkvi_page_script_end - qkvi_page_script) +
-                  (size_t)(qkvi_page_style_end - qkvi_page_style);
+/* The heads that fit, in the order given; the first always. Text is counted as what it is at most. */
+static qkv_status choose(const qkv_page *page, const qkvi_page_code *code,
+                         qkvi_page_measure *measures, qkv_page_result *result, qkv_error *error) {
+    size_t used = qkvi_page_fixed_bytes(page) + code->script.n + code->style.n;
     for (int64_t i = 0; i < page->n_heads; i++) {
         QKV_TRY(qkvi_page_measure_head(page, &page->heads[i], &measures[i], error));
         used += qkvi_page_head_bytes(page, measures[i].half) + QKVI_PAGE_HEAD_MANIFEST;
@@ -151,7 +149,7 @@ qkv_status qkv_view_page_write(const qkv_page *given, const char *path, qkv_page
     if (measures == NULL) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the heads");
     qkvi_page_code code;
     qkvi_page_code_make(&code);
-    qkv_status status = choose(&page, measures, &made, error);
+    qkv_status status = choose(&page, &code, measures, &made, error);
     if (status == QKV_OK) status = write(&page, &code, measures, path, &made, error);
     qkvi_page_code_free(&code);
     free(measures);

@@ -1,6 +1,6 @@
 /**
- * Script and style without what only we read: comments, indentation, and spaces beside operators. Lines
- * and names stay. Sources keep to what makes this simple: a comment of more than a line begins its line,
+ * Script and style without what only we read: comments, indentation, spaces beside operators, and ends of
+ * lines where a statement cannot end. Names stay. Sources keep to what makes this simple: a comment of more than a line begins its line,
  * strings of backquotes are not nested, and no pattern holds a quote or a space.
  */
 #include "view/page_code.h"
@@ -11,6 +11,7 @@
 
 /* Around the first of these a space means nothing, in the language's own words. */
 static const char style_marks[] = "{};:,>", script_marks[] = "=+-*/%<>&|?:;,(){}[]!";
+static const char open_marks[] = "{;,([\n"; /* after them no line's end means anything */
 
 /* Where what is not code ends, which begins at `at`: a comment; else `at`. */
 static const char *skip_comment(const char *at, const char *end) {
@@ -38,7 +39,8 @@ static void add_code(qkvi_bytes *code, const char *at, const char *end, const ch
             quote = quote ? 0 : *at;
         } else if (!quote && (*at == ' ' || *at == '\n')) {
             const char after = end - at > 1 ? at[1] : '\n';
-            if (*at == ' ' ? is_idle(before, after, marks) : before == '\n') continue;
+            if (*at == ' ' ? is_idle(before, after, marks) : strchr(open_marks, before) != NULL)
+                continue;
         }
         qkvi_bytes_add(code, at, 1);
         before = *at;

@@ -81,7 +81,7 @@ static void measure_row(const struct rows *rows, const qkv_page *page, const qkv
         if (p > *peak) *peak = p;
         if (variants < 2) continue;
         const double off = fabs((double)weight(page, rows->scores[1][j], head->lse[i]) - (double)p);
-        if (!(off <= measure->error)) measure->error = off;
+        if (!(off <= measure->error) && !isnan(measure->error)) measure->error = off;
     }
 }
 

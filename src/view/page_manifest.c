@@ -148,7 +148,7 @@ void qkvi_page_add_manifest(qkvi_bytes *file, const qkv_page *page,
 }
 
 size_t qkvi_page_fixed_bytes(const qkv_page *page) {
-    enum { SHELL = 16384, A_TOKEN = 32, A_ROW = 512, ESCAPED = 6 };
+    enum { SHELL = 16384, A_TOKEN = 32, A_ROW = 256, ESCAPED = 6 };
     size_t used = SHELL + (size_t)page->n * A_TOKEN + QKVI_PAGE_PLAIN_ROWS * A_ROW;
     for (int64_t i = 0; i < page->n; i++)
         if (page->tokens[i]) used += ESCAPED * strlen(page->tokens[i]);

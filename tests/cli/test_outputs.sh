@@ -97,6 +97,27 @@ run look 'the , " man' --model "$odd" --head 0.0 --quiet -o "$d/odd.csv"
 code 0
 check "quotes" test "$(head -n 1 "$d/odd.csv")" = 'query,[CLS],the,",","""",man,[SEP]'
 
+# A page: what is said, the same bytes for any threads, one head alone, the old file where writing fails. Its numbers: unit_view_page
+# and tools/deep/page.sh.
+run look "$text" $m -o "$d/a.html"
+code 0
+no_out
+check "what became of the page" grep -Eq '^qkv: 4 of 4 heads, 0\.[0-9][0-9] MB$' "$folder/err"
+check "a page" grep -q '^<!doctype html>$' "$d/a.html"
+check "its tokens" grep -q '"tokens":\["\[CLS\]","the","\[MASK\]","opened","a","man",".","\[SEP\]"\]' "$d/a.html"
+check "four heads" test "$(grep -c 'id="qkv-head-' "$d/a.html")" -eq 4
+look -o "$d/b.html" --threads 3 --isa scalar
+code 0
+no_err
+check "other bytes" cmp -s "$d/a.html" "$d/b.html"
+look --head 1.0 -o "$d/b.html"
+code 0
+check "one head" test "$(grep -c 'id="qkv-head-' "$d/b.html")" -eq 1
+check "that head" grep -q '"layer":1,"head":0,' "$d/b.html"
+look -o "$d/none/b.html"
+code 1
+check "where it could not be written" grep -q 'none/b.html' "$folder/err"
+
 # More weights than a CSV may hold: the message says what to do. A model of one head for 4200 tokens.
 printf 'the man opened a door .\na dog left .\n' >"$folder/text"
 run train --text "$folder/text" --out "$folder/long" --layers 1 --heads 1 --hidden 8 --vocab 120 --len 4200 --steps 1 \

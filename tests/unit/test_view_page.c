@@ -269,9 +269,8 @@ static void test_hostile_tokens(void **state) {
     assert_int_equal(count(file.bytes, "</script>"), 4);
     assert_int_equal(count(file.bytes, "<script"), 4);
     assert_int_equal(count(file.bytes, "<!--"), 0);
-    assert_int_equal(count(file.bytes, "<b"), count(file.bytes, "<body>") +
-                                                  count(file.bytes, "<button ") +
-                                                  count(file.bytes, "<bdi>"));
+    assert_int_equal(count(file.bytes, "<script>alert"), 0);
+    assert_int_equal(count(file.bytes, "<title>A &lt;title&gt;</title>"), 1);
     assert_null(strstr(file.bytes, "\xE2\x80\xA8"));
     close_page(&file, manifest);
 }
@@ -306,7 +305,7 @@ static void test_policy(void **state) {
     assert_int_equal(count(file.bytes, "http:") + count(file.bytes, "https:"),
                      count(file.bytes, "http://www.w3.org/2000/svg"));
     assert_int_equal(
-        count(file.bytes, "src=") + count(file.bytes, "url(") + count(file.bytes, "@import"), 0);
+        count(file.bytes, " src=") + count(file.bytes, "url(") + count(file.bytes, "@import"), 0);
     free(policy);
     free(style);
     free(script);
@@ -399,7 +398,8 @@ static void test_thumbnail(void **state) {
             const int64_t side = n < 32 ? n : 32;
             assert_int_equal(json_integer_value(json_object_get(head, "side")), side);
             assert_int_equal(decode(text_of(head, "thumb"), thumb), side * side);
-            double peaks[32 * 32] = { 0 };
+            static double peaks[32 * 32];
+            memset(peaks, 0, sizeof peaks);
             for (int64_t i = 0; i < n; i++) {
                 int64_t first, end;
                 qkvi_page_visible(&page, i, &first, &end);

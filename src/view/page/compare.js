@@ -75,6 +75,6 @@ function showCompared(map, most, changes) {
   map.addEventListener("pointerleave", event => tip(event, ""));
   const same = compare.b === "modified" && !isModified() ? element("p", { class: "badge" }, "Nothing is asked in What if, so both are the same.") : "";
   compare.body.replaceChildren(same, element("figure", {}, map, element("figcaption", {}, `B \u2212 A: orange where B is larger, blue where A is, from \u2212${weightText(most)} to ${weightText(most)}. Rows queries, columns keys${N > 512 ? "; a pixel is the largest difference of its keys" : ""}.`)),
-    element("h3", {}, "Largest differences"), table("Largest differences", ["Query", "Key", "A", "B", "B \u2212 A", ""], changes.map(([, i, j, a, b]) => [name(i), name(j), weightText(a), weightText(b), fixed(b - a, 3), button("select", () => change({ query: i, key: j }))])),
+    element("h3", {}, "Largest differences"), table("Largest differences", ["Query", "Key", "A", "B", "B \u2212 A", "Select"], changes.map(([, i, j, a, b]) => [name(i), name(j), weightText(a), weightText(b), fixed(b - a, 3), button("select", () => change({ query: i, key: j }))])),
     plot1({ ...divergencePlot(), text: `Jensen\u2013Shannon divergence of the query's two rows, 0 (same) to ln 2 = 0.693; mean ${fixed(mean, 4)}` + (compare.js.length < N ? ` over ${compare.js.length} queries, evenly spread.` : ".") }));
 }

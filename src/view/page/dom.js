@@ -5,9 +5,10 @@ const byId = id => document.getElementById(id);
 function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
-    if (value === null || value === undefined || value === false) continue;
+    const states = key.startsWith("aria-"); // those are "true" and "false", other attributes there or not
+    if (value === null || value === undefined || (value === false && !states)) continue;
     if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
-    else made.setAttribute(key, value === true ? "" : value);
+    else made.setAttribute(key, value === true && !states ? "" : value);
   }
   made.append(...children.filter(child => child !== null && child !== undefined));
   return made;

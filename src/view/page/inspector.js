@@ -11,7 +11,7 @@ function pairFacts(weights) {
   return facts([["q\u00b7k", fixed(s, 3)], [`\u00d7 ${fixed(manifest.scale, 4)}`, fixed(s * manifest.scale, 3), "the score before softmax"],
     ["lse of the query", fixed(data.lse[query], 3), "log of the sum of exp of its scores"],
     ["rank among its keys", `${rank} of ${keysSeen(query)}`], ["times uniform", fixed(weights[key] * keysSeen(query), 2), "weight \u00d7 number of keys that the query sees"],
-    ["distance", String(key - query), "place of the key minus place of the query"]]);
+    ["distance", fixed(key - query, 0), "place of the key minus place of the query"]]);
 }
 
 function topKeys(weights) {
@@ -32,6 +32,7 @@ function headFacts() {
 }
 
 drawn.push(function drawInspector() {
+  if (state.hover !== null) return;
   const weights = row(state.head, state.query);
   if (!weights) {
     byId("inspector").replaceChildren(element("p", { class: "note" }, "Loading this head \u2026"));
@@ -48,6 +49,5 @@ drawn.push(function drawInspector() {
     element("hr"), element("h2", {}, `Layer ${HEADS[state.head].layer} \u00b7 head ${HEADS[state.head].head}`), headFacts(),
     element("p", { class: "note" }, caption()),
     element("p", { class: "note" }, "A weight says how values were mixed in this layer. It does not prove why the model answered."));
-  if (state.hover === null)
-    say(`${headName(state.head)}: query ${query} ${tokenText(query)} \u2192 ` + best.map(j => tokenText(j) + " " + fixed(weights[j], 2)).join(", "));
+  say(`${headName(state.head)}: query ${query} ${tokenText(query)} \u2192 ` + best.map(j => tokenText(j) + " " + fixed(weights[j], 2)).join(", "));
 });

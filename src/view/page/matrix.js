@@ -91,6 +91,8 @@ tabs.matrix = {
     listenToMatrix(matrix.canvas);
   },
   draw() {
+    const panel = byId("panel"), room = panel.clientHeight - (matrix.stage.offsetTop - panel.offsetTop) - 84;
+    matrix.stage.style.height = Math.max(innerWidth > 1020 ? Math.max(320, room) : Math.min(innerWidth, innerHeight * 0.7), 300) + "px";
     const { width, height } = matrix.stage.getBoundingClientRect(), labels = width > 520 ? 118 : 64;
     Object.assign(plot, { left: labels, top: width > 520 ? 96 : 72, width: width - labels - 8, height: height - (width > 520 ? 96 : 72) - 8 });
     if (!place.z) place.z = fitZoom();

@@ -40,7 +40,7 @@ function paintMarks(context) {
 /* Tokens where there is room for them, else places. */
 function axisMarks([from, to]) {
   if (place.z >= 11) return listOf(to - from, k => [from + k, tokenText(from + k)]);
-  const steps = [5, 10, 20, 50].flatMap(x => [x, x * 100, x * 10000]).sort((a, b) => a - b), step = steps.find(x => x * place.z >= 52) || 1e6;
+  const steps = [5, 50, 500, 5000, 50000].flatMap(x => [x, 2 * x, 4 * x]), step = steps.find(x => x * place.z >= 52) || 500000;
   return listOf(Math.floor((to - 1) / step) - Math.ceil(from / step) + 1, k => (Math.ceil(from / step) + k) * step).map(i => [i, String(i)]);
 }
 function paintAxes(context) {

@@ -73,7 +73,7 @@ function showBrushed() {
     best = best.sort((a, b) => b[0] - a[0] || a[1] - b[1] || a[2] - b[2]).slice(0, 10);
   }
   const title = `Strongest pairs of queries ${i0} to ${i1 - 1} and keys ${j0} to ${j1 - 1}` + (step > 1 ? `, of every ${step}th query` : "");
-  matrix.found.replaceChildren(element("h3", {}, title), table(title, ["Query", "Key", "Weight", ""],
+  matrix.found.replaceChildren(element("h3", {}, title), table(title, ["Query", "Key", "Weight", "Select"],
     best.map(([p, i, j]) => [bdi(`${tokenText(i)} (${i})`), bdi(`${tokenText(j)} (${j})`), weightText(p), button("select", () => change({ query: i, key: j }))])));
   change();
 }

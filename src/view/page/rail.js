@@ -77,7 +77,8 @@ drawn.push(function drawRail() {
   if (key !== rail.key) {
     rail.key = key;
     byId("grid").replaceChildren(...order.map(headButton));
-    for (const made of byId("grid").children) drawThumb(made.firstChild, +made.dataset.head);
+    const made = [...byId("grid").children];
+    setTimeout(() => inSlices("thumbs", made.length, at => drawThumb(made[at].firstChild, +made[at].dataset.head), () => {}));
   }
   for (const made of byId("grid").children) {
     const now = +made.dataset.head === state.head;

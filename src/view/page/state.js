@@ -2,7 +2,7 @@
  * The one selection that all views show, and the list of what to draw when it changes. Drawing happens once a
  * frame. The address after # holds the selection, so a link to a file can name a pair.
  */
-const state = { head: 0, query: 0, key: 0, more: [], hover: null, to: false, tab: "tokens", scale: "linear", words: false };
+const state = { head: 0, query: 0, key: 0, more: [], hover: null, to: false, tab: "tokens", scale: N > 128 ? "log" : "linear", words: false };
 const tabs = {}, tabOrder = []; // id → { name, show(panel), draw() }
 const drawn = []; // called at each frame that something changed in
 
@@ -40,17 +40,22 @@ function changeAll(patch) {
 }
 
 function draw() {
+  chooseColors();
   if (state.tab !== shownTab) {
     shownTab = state.tab;
     byId("panel").replaceChildren();
-    Object.keys(jobs).forEach(stop);
+    Object.keys(jobs).filter(name => name !== "thumbs").forEach(stop);
     tabs[shownTab].show(byId("panel"));
   }
   for (const view of drawn) view();
   tabs[shownTab].draw();
-  history.replaceState(null, "", `#${HEADS[state.head].layer}.${HEADS[state.head].head}/${state.query}/${state.key}/${state.tab}`);
+  clearTimeout(draw.later);
+  draw.later = setTimeout(writeAddress, 200); // a browser takes milliseconds for it
 }
 
+function writeAddress() {
+  history.replaceState(null, "", `#${HEADS[state.head].layer}.${HEADS[state.head].head}/${state.query}/${state.key}/${state.tab}`);
+}
 function readAddress() {
   const [head, query, key, tab] = decodeURIComponent(location.hash.slice(1)).split("/");
   const found = HEADS.findIndex(h => `${h.layer}.${h.head}` === head);

@@ -8,7 +8,7 @@ const strip = { sets: "query", found: "", first: -1 };
 /* A list of token buttons: fill it, then shade it as often as needed. */
 function tokenList(large) {
   const box = element("div", { class: large ? "tokens large" : "tokens", role: "group", "aria-label": "Tokens" });
-  let made = [], key = "";
+  let made = [], key = "", scrolled = -1;
   const unitAt = event => {
     const target = event.target.closest("button");
     return target ? made[[...box.children].indexOf(target)].unit : null;
@@ -51,6 +51,10 @@ function tokenList(large) {
       token.setAttribute("aria-label", `${unitText(unit)}, place ${unit.from}, weight ${weightText(p)}${query ? ", query" : ""}${isKey ? ", key" : ""}`);
       number.textContent = p >= 0.01 ? fixed(p, 2) : "";
     });
+    if (scrolled !== state.query) {
+      const token = made[unitOf(scrolled = state.query) - first].token, outer = byId("strip");
+      if (!large) outer.scrollTop = Math.max(0, token.offsetTop - outer.offsetTop - 80);
+    }
   }
   return { box, shade };
 }
@@ -105,6 +109,6 @@ drawn.push(function drawStrip() {
   const values = shading(), first = Math.floor(unitOf(state.query) / WINDOW) * WINDOW;
   stripList.box.hidden = state.tab === "tokens";
   byId("strip-note").textContent = (N > WINDOW ? `Tokens ${first} to ${Math.min(N, first + WINDOW) - 1} of ${N}, shaded ` : "Shaded ") +
-    (state.to ? "by how much each looks at the selected token." : "by how much the query looks at each.");
+    (state.to ? "by how much each looks at the selected token" : "by how much the query looks at each") + (state.scale === "linear" ? ", from 0 to the largest." : ".");
   if (values && !stripList.box.hidden) stripList.shade(values);
 });

@@ -55,7 +55,7 @@ function whyFigure(q, k) {
 
 function whyProducts(q, k) {
   const product = products(q, k), order = listOf(D, c => c).sort((a, b) => product[b] - product[a]);
-  const line = c => [`component ${c}`, fixed(q[c], 3), fixed(k[c], 3), fixed(product[c], 3)], names = ["", "q", "k", "q \u2218 k"];
+  const line = c => [String(c), fixed(q[c], 3), fixed(k[c], 3), fixed(product[c], 3)], names = ["Component", "q", "k", "q \u2218 k"];
   const up = order.slice(0, 5).filter(c => product[c] > 0), down = order.slice(-5).filter(c => product[c] < 0).reverse();
   return element("div", {}, element("h3", {}, "The products that raise the score most, and those that lower it most"), table("Largest products", names, [...up, ...down].map(line)),
     asTable("All components", names, () => listOf(D, line)));
@@ -63,7 +63,7 @@ function whyProducts(q, k) {
 
 function whyRivals(data, weights) {
   const best = largest(weights, 8), keys = best.includes(state.key) ? best : [...best, state.key];
-  return element("div", {}, element("h3", {}, "Softmax among the strongest keys"), table("Softmax among the strongest keys", ["Key", "q\u00b7k", "score", "weight", ""], keys.map(j => {
+  return element("div", {}, element("h3", {}, "Softmax among the strongest keys"), table("Softmax among the strongest keys", ["Key", "q\u00b7k", "score", "weight", "Select"], keys.map(j => {
     const s = dot(data.q, state.query * D, data.k, j * D);
     return [bdi(`${tokenText(j)} (${j})`), fixed(s, 3), fixed(s * manifest.scale, 3), weightText(weights[j]), button("select", () => change({ key: j }))];
   }), r => keys[r] === state.key));

@@ -1,0 +1,519 @@
+"""
+The page in a browser: browser.py QKV MAKE_PAGE FOLDER. Debian's Chromium, headless, without a network, driven by
+Playwright. Each check is one case; the last line is "N cases". What a page computes is held against `qkv attend` on
+the same arrays: attend's output for an identity as values are its weights.
+"""
+import array
+import json
+import math
+import pathlib
+import struct
+import subprocess
+import sys
+import time
+import xml.dom.minidom
+
+import axe_playwright_python
+from playwright.sync_api import sync_playwright
+
+QKV, MAKE_PAGE, FOLDER = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]).resolve()
+TABS = ["tokens", "matrix", "why", "numbers", "compare"]
+n_cases = n_failed = 0
+
+
+def check(what, good, more=""):
+    global n_cases, n_failed
+    n_cases += 1
+    if not good:
+        n_failed += 1
+        print(f"FAILED: {what} {more}")
+
+
+def near(what, got, wanted, bound):
+    check(what, len(got) == len(wanted) and all(abs(a - b) <= bound for a, b in zip(got, wanted)),
+          f"largest difference {max((abs(a - b) for a, b in zip(got, wanted)), default=None)}, bound {bound}")
+
+
+def npy(path):
+    data = path.read_bytes()
+    (length,) = struct.unpack("<H", data[8:10])
+    numbers = array.array("f")
+    numbers.frombytes(data[10 + length:])
+    return list(numbers)
+
+
+def make(name, *sizes):
+    subprocess.run([MAKE_PAGE, FOLDER, name, *map(str, sizes)], check=True)
+    return FOLDER / f"{name}.html"
+
+
+def attend(name, *options):
+    part = lambda what: str(FOLDER / f"{name}.{what}.npy")
+    out = FOLDER / "out.npy"
+    subprocess.run([QKV, "attend", "--q", part("q"), "--k", part("k"), "--v", part("eye"), "-o", out, *options],
+                   check=True, capture_output=True)
+    return npy(out)
+
+
+class Tab:
+    """A page that is open; every error, and every request that is not the file itself, is kept."""
+
+    def __init__(self, browser, file, **options):
+        self.context = browser.new_context(**{"viewport": {"width": 1440, "height": 900}, "accept_downloads": True, **options})
+        self.context.set_offline(True)
+        self.page = self.context.new_page()
+        self.errors, self.requests = [], []
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(f"file://{file}")
+        self.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.context.close()
+
+    def run(self, script):
+        return self.page.evaluate(script)
+
+    def wait(self):
+        """Two frames: what was asked for is drawn."""
+        if self.context.pages and self.page.url.startswith("file:"):
+            self.run("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    def until(self, script, seconds=60):
+        end = time.time() + seconds
+        while not self.run(script):
+            if time.time() > end:
+                return False
+            time.sleep(0.02)
+        return True
+
+    def press(self, *keys):
+        for key in keys:
+            self.page.keyboard.press(key)
+        self.wait()
+
+    def state(self, name):
+        return self.run(f"state.{name}")
+
+    def tab(self, name):
+        self.page.click(f"#tab-{name}")
+        self.wait()
+
+    def clean(self, what):
+        check(f"{what}: no errors", not self.errors, self.errors)
+        outside = [url for url in self.requests if not url.startswith(("file:", "blob:", "data:"))]
+        check(f"{what}: nothing asked of a network", not outside, outside)
+
+
+def rows(tab):
+    return tab.run("Array.from({ length: N }, (_, i) => Array.from(row(state.head, i))).flat()")
+
+
+# ---- What it says -----------------------------------------------------------------------------------------------------
+
+def values(browser):
+    for name, n, more in [("small", 40, []), ("causal", 40, ["causal"]), ("half", 128, [])]:
+        file = make(name, n, 64, 2, 2, *more)
+        rule = ["--causal", "top-left"] if more else []
+        with Tab(browser, file) as tab:
+            tab.run("change({ head: 0 })")
+            half = tab.run("HEADS[0].type") == "f16"
+            check(f"{name}: type", half == (n > 64))
+            bound = tab.run("HEADS[0].error") + 1e-6 if half else 2e-6
+            near(f"{name}: weights are attend's", rows(tab), attend(name, *rule), bound)
+            row = attend(name, *rule)[7 * n:8 * n]
+            near(f"{name}: a row", tab.run("Array.from(row(0, 7))"), row, bound)
+            near(f"{name}: a column", tab.run("Array.from(column(0, 5))"), attend(name, *rule)[5::n], bound)
+            wide = 6e-3 if half else 2e-6
+            for what, patch, options in [
+                ("without the scale", "{ scaled: false }", ["--scale", "1"]),
+                ("temperature 2", "{ temperature: 2 }", ["--scale", repr(0.125 / 2)]),
+                ("causal", "{ causal: true }", ["--causal", "top-left"]),
+            ]:
+                tab.run(f"ask({patch})")
+                near(f"{name}: what if {what}", rows(tab), attend(name, *rule, *options) if "--causal" not in options or not rule
+                     else attend(name, *rule), 0.1 if half and "scaled" in patch else wide)
+                tab.run("resetWhatIf()")
+            tab.run("ask({ dropped: new Set([3]), specials: false })")
+            got, plain = rows(tab), attend(name, *rule)
+            for i in range(n):
+                gone = [0, 3, n - 1]
+                left = 1 - sum(plain[i * n + j] for j in gone)
+                wanted = [0 if j in gone else plain[i * n + j] / left for j in range(n)] if left > 1e-6 else [0] * n
+                if i in (5, 20, n - 2):
+                    near(f"{name}: row {i} without keys", got[i * n:i * n + n], wanted, 5 * wide)
+            check(f"{name}: says that it is modified", "not what the model computed" in (tab.run("draw()"), tab.page.inner_text("#badge"))[1])
+            tab.clean(name)
+
+
+def hostile(browser):
+    with Tab(browser, make("odd", 60, 8, 1, 2)) as tab:
+        wanted = tab.run("units().slice(0, 60).map(unitText)")
+        check("tokens are text", tab.page.locator(".tokens.large bdi").all_inner_texts() == [text.strip() for text in wanted] or
+              [t.replace("\u2423", " ") for t in tab.page.locator(".tokens.large bdi").all_inner_texts()] == [t.replace("\u2423", " ") for t in wanted])
+        check("no element comes from a token", tab.page.locator("b:not(.steps b)").count() == 0)
+        check("a token that closes a script is there", any("</script>" in text for text in wanted))
+        check("title", tab.page.title() == "A test </title> of tokens")
+        tab.run("""() => new Promise(done => { const s = document.createElement("script"); s.textContent = "window.broken = 1";
+                   document.body.append(s); setTimeout(done, 50); })""")
+        check("no script but ours runs", tab.run("window.broken === undefined"))
+        tab.errors.clear()  # the policy says that it refused them
+        check("no fetch", tab.run("fetch('https://example.org').then(() => 1, () => 0)") == 0)
+
+
+# ---- Hands ------------------------------------------------------------------------------------------------------------
+
+def keys(browser):
+    with Tab(browser, make("hands", 48, 16, 3, 4)) as tab:
+        tab.run("change({ head: 5, query: 10 })")
+        tab.wait()
+        for key, patch in [("ArrowRight", 11), ("ArrowLeft", 10)]:
+            tab.press(key)
+            check(f"{key} moves the query along the text", tab.state("query") == patch)
+        key = tab.state("key")
+        tab.press("ArrowDown")
+        check("down moves the key there", tab.state("key") == min(47, key + 1))
+        tab.press("2")
+        check("2 is the matrix", tab.state("tab") == "matrix")
+        tab.run("change({ query: 10, key: 20 })")
+        tab.press("ArrowDown", "ArrowDown", "ArrowRight")
+        check("arrows in the matrix", (tab.state("query"), tab.state("key")) == (12, 21))
+        before = tab.run("place.z")
+        tab.press("+")
+        check("+ zooms in", tab.run("place.z") > before)
+        tab.press("-", "-")
+        tab.press("0")
+        check("0 fits", abs(tab.run("place.z - fitZoom()")) < 1e-9)
+        for key, name in zip("12345", TABS):
+            tab.press(key)
+            check(f"{key} is {name}", tab.state("tab") == name and tab.page.get_attribute(f"#tab-{name}", "aria-selected") == "true")
+        tab.press("1")
+        layer = tab.run("HEADS[state.head].layer")
+        tab.press("]")
+        check("] is the next layer", tab.run("HEADS[state.head].layer") == layer + 1)
+        tab.press("[")
+        check("[ is the one before", tab.run("HEADS[state.head].layer") == layer)
+        head = tab.state("head")
+        tab.press("}")
+        check("} is the next head", tab.state("head") == head + 1)
+        tab.press("{")
+        check("{ is the one before", tab.state("head") == head)
+        tab.press("t")
+        check("t turns from into to", tab.state("to") is True)
+        tab.press("t")
+        seen = []
+        for _ in range(3):
+            tab.press("l")
+            seen.append(tab.state("scale"))
+        check("l goes round the scales", sorted(seen) == ["linear", "log", "uniform"])
+        tab.press("s")
+        check("s hides special tokens", tab.run("whatIf.specials") is False)
+        tab.press("s", "w")
+        check("w joins words", tab.state("words") is True and tab.page.locator(".tokens.large button").count() < 48)
+        tab.press("w", "d")
+        check("d drops the key", tab.run("whatIf.dropped.size") == 1)
+        tab.press("d")
+        check("d brings it back", tab.run("whatIf.dropped.size") == 0)
+        tab.press("/")
+        check("/ is the search", tab.run("document.activeElement.id") == "find")
+        tab.page.keyboard.type("opened")
+        tab.press("Enter")
+        check("Enter finds", tab.run("tokenText(state.query)") == "opened" and tab.page.locator(".tokens.large .found").count() > 1)
+        tab.press("Escape")
+        check("Esc clears", tab.page.input_value("#find") == "")
+        tab.run("document.activeElement.blur()")
+        tab.page.hover(".tokens.large button >> nth=9")
+        tab.wait()
+        check("the mouse previews", tab.state("hover") == 9)
+        tab.press("Enter")
+        check("Enter keeps it", tab.state("query") == 9)
+        tab.press("?")
+        check("? helps", tab.page.is_visible("#help"))
+        tab.press("Escape")
+        check("Esc closes help", not tab.page.is_visible("#help"))
+        tab.page.focus("#grid button[aria-pressed=true]")
+        head = tab.state("head")
+        tab.press("ArrowRight")
+        check("arrows in the rail", tab.state("head") == head + 1 and tab.run("document.activeElement.dataset.head") == str(head + 1))
+        tab.page.focus("#tab-tokens")
+        tab.press("ArrowRight")
+        check("arrows in the tabs", tab.state("tab") == "matrix" and tab.run("document.activeElement.id") == "tab-matrix")
+        check("the live region speaks", "query 9" in tab.page.inner_text("#live"))
+        tab.clean("keys")
+
+
+def controls(browser):
+    """Every button, select and box that can be seen, in every view: nothing breaks; then the ones with an effect of their own."""
+    with Tab(browser, FOLDER / "hands.html") as tab:
+        tab.page.on("download", lambda download: None)
+        tab.run("window.print = () => { window.printed = true; }")
+        for name in TABS:
+            tab.tab(name)
+            for index in range(tab.page.locator("#main input[type=checkbox]").count()):
+                box = tab.page.locator("#main input[type=checkbox]").nth(index)
+                before = box.is_checked()
+                box.click()
+                tab.wait()
+                check(f"{name}: box {index}", box.is_checked() != before)
+            tab.run("resetWhatIf()")
+            tab.wait()
+            for index in range(tab.page.locator("#main select").count()):
+                select = tab.page.locator("#main select").nth(index)
+                for value in select.evaluate("s => [...s.options].map(o => o.value).slice(0, 4)"):
+                    select.select_option(value)
+                    tab.wait()
+            for index in range(min(30, tab.page.locator("#panel button").count())):
+                if index < tab.page.locator("#panel button").count():
+                    tab.page.locator("#panel button").nth(index).click()
+                    tab.wait()
+            for summary in tab.page.query_selector_all("#panel summary"):
+                summary.click()
+                tab.wait()
+            check(f"{name}: every control", not tab.errors, tab.errors)
+            check(f"{name}: tables open", tab.page.locator("#panel details[open] table").count() == tab.page.locator("#panel details").count())
+            tab.run("resetWhatIf(), change({ to: false, words: false, scale: 'linear' })")
+        tab.page.select_option("#rail-tools select >> nth=0", "confidence")
+        tab.wait()
+        check("heads sort", tab.page.locator("#grid button").first.get_attribute("data-head") == "3")
+        tab.page.select_option("#rail-tools select >> nth=1", "prev")
+        tab.wait()
+        check("heads filter", tab.page.locator("#grid button").count() == 3)
+        tab.tab("tokens")
+        tab.page.click(".tokens.large button >> nth=6")
+        tab.page.click(".tokens.large button >> nth=8", modifiers=["Shift"])
+        tab.wait()
+        check("Shift adds a query", tab.run("[state.query, ...state.more].join()") == "6,8")
+        tab.page.mouse.move(5, 5)
+        tab.wait()
+        near("queries are averaged", tab.run("Array.from(queryRow())"), tab.run("Array.from(row(state.head, 6), (p, j) => (p + row(state.head, 8)[j]) / 2)"), 1e-6)
+        tab.page.click(".tokens.large button >> nth=11", modifiers=["Alt"])
+        check("Alt selects the key", tab.state("key") == 11)
+        theme = tab.run("isDark()")
+        tab.page.click("#theme")
+        tab.wait()
+        check("the theme turns", tab.run("isDark()") != theme)
+        tab.page.click("#inspector ol.top button >> nth=2")
+        tab.wait()
+        check("a key of the list", tab.state("hover") is None and tab.page.get_attribute("#inspector ol.top button >> nth=2", "aria-pressed") == "true")
+        tab.clean("controls")
+
+
+def matrix_hands(browser):
+    with Tab(browser, FOLDER / "half.html") as tab:
+        tab.tab("matrix")
+        tab.until("matrix.now && matrix.now.done")
+        box = tab.page.locator(".stage canvas").bounding_box()
+        at = lambda i, j: (box["x"] + tab.run(f"atX({j} + 0.5)"), box["y"] + tab.run(f"atY({i} + 0.5)"))
+        tab.page.mouse.click(*at(40, 60))
+        tab.wait()
+        check("a click selects a cell", (tab.state("query"), tab.state("key")) == (40, 60))
+        tab.page.mouse.move(*at(30, 31))
+        tab.wait()
+        check("the tooltip has the number", tab.run("weightText(row(state.head, 30)[31])") in tab.page.inner_text("#tip"))
+        before = tab.run("place.z")
+        tab.page.mouse.wheel(0, -600)
+        tab.wait()
+        check("the wheel zooms", tab.run("place.z") > before * 1.5)
+        cell = tab.run(f"(() => {{ const b = matrix.canvas.getBoundingClientRect(); return cellAt({{ clientX: {at(30, 31)[0]}, clientY: {at(30, 31)[1]} }}).i }})()")
+        check("around the mouse", cell == 30)
+        x = tab.run("place.x")
+        tab.page.mouse.move(box["x"] + 400, box["y"] + 300)
+        tab.page.mouse.down()
+        tab.page.mouse.move(box["x"] + 340, box["y"] + 260, steps=4)
+        tab.page.mouse.up()
+        check("dragging moves", tab.run("place.x") > x)
+        tab.page.mouse.dblclick(box["x"] + 300, box["y"] + 300)
+        tab.wait()
+        check("double click fits", abs(tab.run("place.z - fitZoom()")) < 1e-9)
+        tab.page.keyboard.down("Shift")
+        tab.page.mouse.move(*at(10, 20))
+        tab.page.mouse.down()
+        tab.page.mouse.move(*at(30, 50), steps=4)
+        tab.page.mouse.up()
+        tab.page.keyboard.up("Shift")
+        tab.wait()
+        check("a rectangle", tab.run("matrix.brush") == [10, 31, 20, 51])
+        wanted = tab.run("(() => { let p = 0; for (let i = 10; i < 31; i++) for (let j = 20; j < 51; j++) p = Math.max(p, row(state.head, i)[j]); return weightText(p); })()")
+        check("its strongest pair", tab.page.inner_text("#panel table tbody tr:first-child td:nth-child(3)") == wanted)
+        painted = tab.run("""(() => { const c = matrix.now.canvas, d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data, bad = [];
+            for (const [i, j] of [[0, 0], [5, 6], [100, 101], [127, 3]]) { const rgb = colorOf(row(state.head, i)[j], keysSeen(i), topOf(state.head));
+            if (c.width === N && rgb.some((x, k) => x !== d[4 * (i * N + j) + k])) bad.push([i, j]); } return bad; })()""")
+        check("cells have the colour of their weight", painted == [], painted)
+        tab.clean("matrix")
+    with Tab(browser, FOLDER / "half.html", has_touch=True, viewport={"width": 420, "height": 800}) as tab:
+        tab.page.tap("#tab-matrix")
+        tab.until("matrix.now && matrix.now.done")
+        tab.page.locator(".stage canvas").scroll_into_view_if_needed()
+        box = tab.page.locator(".stage canvas").bounding_box()
+        tab.page.touchscreen.tap(box["x"] + tab.run("atX(64.5)"), box["y"] + tab.run("atY(32.5)"))
+        tab.wait()
+        check("a finger selects a cell", (tab.state("query"), tab.state("key")) == (32, 64))
+        tab.clean("touch")
+
+
+def files(browser):
+    with Tab(browser, FOLDER / "hands.html") as tab:
+        def save(index):
+            tab.page.click("#save summary")
+            with tab.page.expect_download() as made:
+                tab.page.locator("#save-list button").nth(index).click()
+            path = FOLDER / f"saved_{made.value.suggested_filename}"
+            made.value.save_as(path)
+            return path
+        for name in TABS:
+            tab.tab(name)
+            tab.until("!matrix.now || matrix.now.done")
+            time.sleep(0.2)
+            png = save(0).read_bytes()
+            check(f"{name}.png", png[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">I", png[16:20])[0] >= 1280)
+            page = xml.dom.minidom.parse(str(save(1)))
+            check(f"{name}.svg has title and caption", page.getElementsByTagName("title")[0].firstChild.data == "A test </title> of tokens" and
+                  "Weight p = exp" in page.getElementsByTagName("desc")[0].firstChild.data)
+            check(f"{name}.svg has no colours that only our style knows", "var(" not in page.toxml() and "light-dark" not in page.toxml())
+        lines = save(2).read_text().splitlines()
+        check("row as TSV", len(lines) == 50 and lines[1].split("\t") == ["query", "key", "query_token", "key_token", "weight"])
+        near("its numbers", [float(line.split("\t")[4]) for line in lines[2:]], tab.run("Array.from(row(state.head, state.query))"), 1e-9)
+        made = json.loads(save(3).read_text())
+        check("row as JSON", made["query"] == tab.state("query") and made["modified"] is False and len(made["weights"]) == 48)
+        lines = save(4).read_text().splitlines()
+        check("all rows", len(lines) == 50 and all(len(line.split("\t")) == 49 for line in lines[1:]))
+        tab.clean("files")
+
+
+# ---- Readers ----------------------------------------------------------------------------------------------------------
+
+def accessible(browser):
+    axe = (pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
+    for theme in ("light", "dark"):
+        with Tab(browser, FOLDER / "hands.html", color_scheme=theme) as tab:
+            tab.run(axe + "; 1")
+            for name in TABS:
+                tab.tab(name)
+                time.sleep(0.3)
+                tab.run("document.querySelectorAll('#panel summary').forEach(s => s.click())")
+                tab.wait()
+                found = tab.run("axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] })"
+                                ".then(r => r.violations.map(v => v.id + ': ' + v.nodes.slice(0, 3).map(n => n.target + ' ' + n.failureSummary).join(' | ')))")
+                check(f"axe: {name}, {theme}", not found, found)
+            tab.press("?")
+            found = tab.run("axe.run('#help').then(r => r.violations.map(v => v.id))")
+            check(f"axe: help, {theme}", not found, found)
+
+
+def small_targets(tab):
+    return tab.run("""[...document.querySelectorAll("button, select, input, summary")].filter(e => e.offsetParent && !e.closest("#help"))
+        .map(e => [e, (e.closest("label") || e).getBoundingClientRect()]).filter(([, b]) => b.width < 24 || b.height < 24)
+        .map(([e, b]) => `${e.id || e.textContent} ${b.width} x ${b.height}`)""")
+
+
+def layouts(browser):
+    for width in (320, 720, 1024, 1440):
+        with Tab(browser, FOLDER / "hands.html", viewport={"width": width, "height": 800}) as tab:
+            for name in TABS:
+                tab.tab(name)
+                time.sleep(0.15)
+                check(f"{name} at {width} px: no sideways scrolling", tab.run("document.documentElement.scrollWidth <= innerWidth"), tab.run("document.documentElement.scrollWidth"))
+                small = small_targets(tab)
+                check(f"{name} at {width} px: targets of 24 px", not small, small)
+            tab.clean(f"{width} px")
+    with Tab(browser, FOLDER / "hands.html") as tab:
+        tab.page.emulate_media(media="print")
+        check("print: the view and the caption, no rail", tab.page.is_visible("#panel") and not tab.page.is_visible("#rail") and tab.page.is_visible("figcaption"))
+        tab.page.emulate_media(media="screen", forced_colors="active")
+        tab.wait()
+        check("forced colours: the head chosen is outlined", tab.run("getComputedStyle(document.querySelector('#grid [aria-pressed=true]')).outlineStyle") == "solid")
+        tab.page.emulate_media(reduced_motion="reduce")
+        check("reduced motion", tab.run("getComputedStyle(document.querySelector('button')).transitionDuration") == "0s")
+        check("right to left is isolated", tab.run("getComputedStyle(document.querySelector('bdi')).unicodeBidi") == "isolate")
+    with Tab(browser, str(FOLDER / "hands.html") + "#1.2/7/9/why") as tab:
+        check("a link names the pair", (tab.run("headName(state.head)"), tab.state("query"), tab.state("key"), tab.state("tab")) == ("layer 1, head 2", 7, 9, "why"))
+    with Tab(browser, str(FOLDER / "hands.html") + "#9.9/99999/-1/nowhere") as tab:
+        check("a wrong link does no harm", tab.state("tab") == "tokens" and tab.state("query") == 16)
+        tab.clean("link")
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"file://{FOLDER / 'hands.html'}")
+    check("without scripts there is a table", page.locator("noscript table tr").count() == 48)
+    context.close()
+
+
+# ---- Sizes ------------------------------------------------------------------------------------------------------------
+
+def paint_ms(tab):
+    return tab.run("performance.getEntriesByType('paint').map(e => e.startTime)[0]")
+
+
+def sizes(browser):
+    for name, n, limit in [("eleven", 11, 1.3e6), ("short", 128, 7e6), ("long", 512, 27e6)]:
+        file = make(name, n, 64, 12, 12)
+        check(f"{n} tokens, 144 heads: {file.stat().st_size / 1e6:.2f} MB", file.stat().st_size <= limit)
+        with Tab(browser, file) as tab:
+            nodes = tab.run("document.querySelectorAll('*').length")
+            check(f"{n} tokens: {nodes} elements", nodes < 5000)
+            print(f"{n} tokens: {file.stat().st_size / 1e6:.2f} MB, first paint {paint_ms(tab):.0f} ms, {nodes} elements")
+            tab.clean(name)
+    text = (FOLDER / "short.html").read_text()
+    code = sum(len(text.split(f"<{tag}>")[1].split(f"</{tag}>")[0].encode()) for tag in ("style", "script"))
+    check(f"code and style: {code} bytes", code <= 80 * 1024)
+
+
+def long_head(browser):
+    n, dim = 32768, 64
+    file = make("book", n, dim, 1, 1)
+    with Tab(browser, file) as tab:
+        paint = paint_ms(tab)
+        check(f"32768 tokens: first paint {paint:.0f} ms", paint < 10000)
+        nodes = tab.run("document.querySelectorAll('*').length")
+        check(f"32768 tokens: {nodes} elements", nodes < 5000)
+        q, k, i = npy(FOLDER / "book.q.npy"), npy(FOLDER / "book.k.npy"), 20000
+        mine = q[i * dim:(i + 1) * dim]
+        scores = [math.fsum(a * b for a, b in zip(mine, k[j * dim:(j + 1) * dim])) * 0.125 for j in range(n)]
+        total = math.fsum(math.exp(s) for s in scores)
+        check("32768 tokens: f16", tab.run("HEADS[0].type") == "f16")
+        near("32768 tokens: a row", tab.run(f"Array.from(row(0, {i}))"), [math.exp(s) / total for s in scores], tab.run("HEADS[0].error") + 1e-6)
+        tab.run("change({ query: 20000 })")
+        ms = tab.run("(() => { const t = performance.now(); for (let i = 0; i < 10; i++) row(0, 3000 * i + 1); return (performance.now() - t) / 10 })()")
+        tab.tab("matrix")
+        check("32768 tokens: the matrix is drawn", tab.until("matrix.now && matrix.now.done"))
+        for _ in range(12):
+            tab.press("+")
+        check("32768 tokens: zoomed to cells", tab.until("matrix.now && matrix.now.done") and tab.run("place.z") > 1)
+        for name in TABS:
+            tab.tab(name)
+        tab.until("!!numbers.sums || state.tab !== 'numbers'")
+        heap = tab.run("performance.memory.usedJSHeapSize")
+        check(f"32768 tokens: {heap / 1e6:.0f} MB of memory", heap < 4 * file.stat().st_size)
+        print(f"32768 tokens x 1 head: {file.stat().st_size / 1e6:.2f} MB, first paint {paint:.0f} ms, exact row {ms:.1f} ms, heap {heap / 1e6:.0f} MB")
+        tab.clean("book")
+
+
+def look_page(browser):
+    file = FOLDER / "look.html"
+    subprocess.run([QKV, "look", "I was watching the [MASK] when it opened.", "-o", file, "--quiet"], check=True)
+    with Tab(browser, file) as tab:
+        weights = json.loads(subprocess.run([QKV, "look", "I was watching the [MASK] when it opened.", "--head", tab.run("`${HEADS[state.head].layer}.${HEADS[state.head].head}`"),
+                                             "--json"], check=True, capture_output=True, text=True).stdout)["weights"]
+        near("weights are those of look --json", rows(tab), [p for line in weights for p in line], 1e-6)
+        check("[MASK] is selected", tab.run("tokenText(state.query)") == "[MASK]")
+        tab.clean("look")
+
+
+def main():
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--enable-precise-memory-info"])
+        for part in (look_page, values, hostile, keys, controls, matrix_hands, files, accessible, layouts, sizes, long_head):
+            began = time.time()
+            part(browser)
+            print(f"{part.__name__}: {time.time() - began:.1f} s")
+        browser.close()
+    print(f"{n_failed} failed")
+    print(f"{n_cases} cases")
+    return n_failed > 0
+
+
+sys.exit(main())

@@ -1,0 +1,172 @@
+/*
+ * Pages for the browser's tests: make_page FOLDER NAME TOKENS DIM LAYERS HEADS [causal]. Queries and keys are
+ * drawn from a fixed seed, near enough to each other that weights are neither all alike nor all in one key; lse is
+ * the library's. Beside FOLDER/NAME.html lie the first head's NAME.q.npy, NAME.k.npy and, up to 512 tokens,
+ * NAME.eye.npy, with which `qkv attend` prints its weights.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <qkv/model.h>
+#include <qkv/view.h>
+
+static const char *const words[] = { "the",
+                                     "door",
+                                     "##s",
+                                     "opened",
+                                     "</script><b>",
+                                     "\xD7\xA9\xD7\x9C\xD7\x95\xD7\x9D",
+                                     "\xE6\xBC\xA2\xE5\xAD\x97",
+                                     "\xF0\x9F\x98\x80",
+                                     "\xD8\xB3\xD9\x84\xD8\xA7\xD9\x85",
+                                     " space",
+                                     "line\nbreak",
+                                     "\xE2\x80\xA8",
+                                     "&lt;",
+                                     "\xFF",
+                                     "a\"quote'",
+                                     "." };
+enum { N_WORDS = sizeof words / sizeof *words };
+
+static uint64_t seed = 20261122;
+
+/* About normal: the sum of four uniforms. */
+static float normal(void) {
+    float sum = 0;
+    for (int i = 0; i < 4; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        sum += (float)(seed >> 40) / (float)(1 << 24) - 0.5f;
+    }
+    return 1.732f * sum;
+}
+
+/* Keys near the queries of one to three places before, so that there is something to see. */
+static void draw_head(float *q, float *k, int64_t n, int64_t dim, int64_t head) {
+    for (int64_t i = 0; i < n * dim; i++) q[i] = normal();
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t c = 0; c < dim; c++)
+            k[j * dim + c] = 0.9f * normal() + 0.35f * q[((j + head % 3) % n) * dim + c];
+}
+
+static int fail(const char *what) {
+    fprintf(stderr, "make_page: %s\n", what);
+    return 1;
+}
+
+static int make_lse(qkv_ctx *ctx, int64_t n, int64_t dim, int causal, const float *q,
+                    const float *k, float *lse) {
+    qkv_attention_desc desc;
+    float *const o = malloc((size_t)n * sizeof *o);
+    qkv_attention_desc_contiguous(&desc, 1, 1, 1, n, n, dim, 1);
+    if (causal) desc.flags |= QKV_SET_CAUSAL;
+    const qkv_status status =
+        o ? qkv_attention_forward(ctx, &desc, q, k, k, o, lse, NULL) : QKV_ERR_MEMORY;
+    free(o);
+    return status != QKV_OK;
+}
+
+static int write_array(const char *folder, const char *name, const char *what, float *data,
+                       int64_t rows, int64_t columns) {
+    char path[4096];
+    qkv_error error;
+    const qkv_array array = { .type = QKV_ARRAY_F32,
+                              .rank = 2,
+                              .shape = { rows, columns },
+                              .n_elems = rows * columns,
+                              .data = data };
+    snprintf(path, sizeof path, "%s/%s.%s.npy", folder, name, what);
+    return qkv_array_write(path, &array, &error) != QKV_OK && fail(error.message);
+}
+
+static int write_arrays(const char *folder, const char *name, int64_t n, int64_t dim, float *q,
+                        float *k) {
+    float *const eye = n <= 512 ? calloc((size_t)(n * n), sizeof *eye) : NULL;
+    int failed =
+        write_array(folder, name, "q", q, n, dim) || write_array(folder, name, "k", k, n, dim);
+    for (int64_t i = 0; eye && i < n; i++) eye[i * n + i] = 1;
+    if (eye && !failed) failed = write_array(folder, name, "eye", eye, n, n);
+    free(eye);
+    return failed;
+}
+
+static int write_page(const char *path, qkv_page *page) {
+    qkv_page_result result;
+    qkv_error error;
+    if (qkv_view_page_write(page, path, &result, &error) != QKV_OK) return fail(error.message);
+    printf(
+        "%s: %lld tokens, %lld heads of %lld, %.2f MB, %lld as f16, weights off by at most %.1e\n",
+        path, (long long)page->n, (long long)result.n_heads, (long long)page->head_dim,
+        (double)result.n_bytes / 1e6, (long long)result.n_f16, result.max_error);
+    return 0;
+}
+
+static qkv_head_stats stats_of(int64_t layer, int64_t head) {
+    qkv_head_stats stats = { .layer = layer,
+                             .head = head,
+                             .entropy = (double)(layer + 1),
+                             .confidence = (double)head / 16 };
+    stats.entropy_normalized = (double)layer / 16;
+    if (head == 1) strcpy(stats.label, "prev");
+    return stats;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 7) return fail("FOLDER NAME TOKENS DIM LAYERS HEADS [causal]");
+    const int64_t n = atoll(argv[3]), dim = atoll(argv[4]), layers = atoll(argv[5]),
+                  across = atoll(argv[6]), n_heads = layers * across;
+    const int causal = argc > 7;
+    qkv_ctx *ctx = NULL;
+    const char **tokens = calloc((size_t)n, sizeof *tokens);
+    uint8_t *special = calloc((size_t)n, 1), *segments = calloc((size_t)n, 1);
+    int32_t *word = calloc((size_t)n, sizeof *word);
+    qkv_page_head *heads = calloc((size_t)n_heads, sizeof *heads);
+    qkv_head_stats *stats = calloc((size_t)n_heads, sizeof *stats);
+    float *numbers = calloc((size_t)(n_heads * n * (2 * dim + 1)), sizeof *numbers);
+    if (!tokens || !special || !segments || !word || !heads || !stats || !numbers ||
+        qkv_ctx_create(NULL, &ctx, NULL) != QKV_OK)
+        return fail("out of memory");
+    for (int64_t i = 0; i < n; i++) {
+        tokens[i] = i == 0 ? "[CLS]" : i == n - 1 ? "[SEP]" : words[(i - 1) % N_WORDS];
+        special[i] = i == 0 || i == n - 1;
+        segments[i] = i > n / 2;
+        word[i] = i == 0 ? 0 : word[i - 1] + (strcmp(tokens[i], "##s") != 0);
+    }
+    for (int64_t h = 0; h < n_heads; h++) {
+        float *const q = numbers + h * n * (2 * dim + 1), *const k = q + n * dim,
+                     *const lse = k + n * dim;
+        draw_head(q, k, n, dim, h);
+        if (make_lse(ctx, n, dim, causal, q, k, lse)) return fail(qkv_ctx_message(ctx));
+        stats[h] = stats_of(h / across, h % across);
+        heads[h] = (qkv_page_head){ h / across, h % across, q, k, lse, &stats[h] };
+    }
+    float root = 1;
+    while (root * root < (float)dim) root += 1;
+    qkv_page page = { .struct_size = sizeof page,
+                      .n = n,
+                      .head_dim = dim,
+                      .scale = 1 / root,
+                      .flags = causal ? QKV_PAGE_CAUSAL : 0,
+                      .query = n / 3,
+                      .tokens = tokens,
+                      .special = special,
+                      .segments = segments,
+                      .words = word,
+                      .n_heads = n_heads,
+                      .heads = heads,
+                      .title = "A test </title> of tokens",
+                      .caption = "Random queries and keys." };
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s.html", argv[1], argv[2]);
+    const int failed = write_page(path, &page) ||
+                       write_arrays(argv[1], argv[2], n, dim, numbers, numbers + n * dim);
+    qkv_ctx_destroy(ctx);
+    free(tokens);
+    free(special);
+    free(segments);
+    free(word);
+    free(heads);
+    free(stats);
+    free(numbers);
+    return failed;
+}

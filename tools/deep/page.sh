@@ -1,0 +1,10 @@
+# The page of `qkv look -o FILE.html` in Debian's Chromium, headless and without a network: tests/page/browser.py. Playwright and axe-core
+# come from PyPI into an environment of their own, the first time.
+. tools/deep/lib.sh
+./dev build release
+environment=build/deep/page_python
+python=$environment/bin/python
+[ -x $python ] || python3 -m venv $environment
+$python -c 'import playwright, axe_playwright_python' 2>/dev/null ||
+    $python -m pip install -q --disable-pip-version-check playwright axe-playwright-python
+$python tests/page/browser.py build/release/qkv build/release/make_page build/deep/page
