@@ -1,7 +1,7 @@
 /**
- * Script and style without what only we read: comments, indentation, spaces beside operators, and ends of
- * lines where a statement cannot end. Names stay. Sources keep to what makes this simple: a comment of more than a line begins its line,
- * strings of backquotes are not nested, and no pattern holds a quote or a space.
+ * Script and style without what only we read: comments, indentation, spaces beside operators, and ends
+ * of lines where no statement can end. Names stay. Sources keep to what makes this simple: strings of
+ * backquotes are not nested, and no pattern holds a quote or a space.
  */
 #include "view/page_code.h"
 
@@ -9,11 +9,17 @@
 
 #include "view/page_files.h"
 
-/* Around the first of these a space means nothing, in the language's own words. */
-static const char style_marks[] = "{};:,>", script_marks[] = "=+-*/%<>&|?:;,(){}[]!";
-static const char open_marks[] = "{;,([\n"; /* after them no line's end means anything */
+/* Beside which characters a space means nothing, and after or before which an end of a line does not. */
+struct language {
+    const char *marks, *after, *before;
+};
+static const struct language style = { "{};:,>", "{};:,>\n", "{}>" };
+static const struct language script = { "=+-*/%<>&|?:;,(){}[]!", "{;,([=*%<>&|?:!\n",
+                                        "?:&|*%=<>,;)]}." };
 
-/* Where what is not code ends, which begins at `at`: a comment; else `at`. */
+static int is_space(char c) { return c == ' ' || c == '\n'; }
+
+/* The end of the comment that begins at `at`; `at` if none does. */
 static const char *skip_comment(const char *at, const char *end) {
     if (end - at < 2 || at[0] != '/' || (at[1] != '*' && at[1] != '/')) return at;
     const char *const close = at[1] == '*' ? memmem(at, (size_t)(end - at), "*/", 2)
@@ -21,36 +27,65 @@ static const char *skip_comment(const char *at, const char *end) {
     return close ? close + (at[1] == '*' ? 2 : 0) : end;
 }
 
-/* Does a space between these two characters mean nothing? "a + +b" keeps its spaces. */
-static int is_idle(char before, char after, const char *marks) {
-    if (before == after && (before == '+' || before == '-')) return 0;
-    return before == '\n' || after == '\n' || after == ' ' || strchr(marks, before) ||
-           strchr(marks, after);
+/* What must stay of the white space between two characters: '\n', ' ' or nothing. "a + +b" keeps its
+ * spaces. */
+static char kept_space(const struct language *language, int line, char before, char after) {
+    if (line) return strchr(language->after, before) || strchr(language->before, after) ? 0 : '\n';
+    if (before == after && (before == '+' || before == '-')) return ' ';
+    return is_space(before) || strchr(language->marks, before) || strchr(language->marks, after)
+               ? 0
+               : ' ';
 }
 
-static void add_code(qkvi_bytes *code, const char *at, const char *end, const char *marks) {
-    char quote = 0, before = '\n';
-    for (; at < end; at++) {
-        if (!quote) at = skip_comment(at, end);
-        if (at == end) break;
-        if (quote && *at == '\\' && end - at > 1) {
-            qkvi_bytes_add(code, at++, 1);
-        } else if (quote ? *at == quote : *at == '"' || *at == '\'' || *at == '`') {
-            quote = quote ? 0 : *at;
-        } else if (!quote && (*at == ' ' || *at == '\n')) {
-            const char after = end - at > 1 ? at[1] : '\n';
-            if (*at == ' ' ? is_idle(before, after, marks) : strchr(open_marks, before) != NULL)
-                continue;
+/* The white space from `at` on; returns its end. */
+static const char *add_space(qkvi_bytes *code, const char *at, const char *end,
+                             const struct language *language) {
+    int line = 0;
+    for (; at < end && is_space(*at); at++) line |= *at == '\n';
+    const char before = code->n ? (char)code->data[code->n - 1] : '\n';
+    const char kept = kept_space(language, line, before, at < end ? *at : '\n');
+    if (kept) qkvi_bytes_add(code, &kept, 1);
+    return at;
+}
+
+/* A string from its quote on; returns its end. What stands in ${ } is code, but for how it begins. */
+static const char *add_string(qkvi_bytes *code, const char *at, const char *end) {
+    const char quote = *at;
+    const char *from = at++;
+    for (; at < end && *at != quote; at++) {
+        if (*at == '\\' && end - at > 1) {
+            at++;
+        } else if (quote == '`' && is_space(*at) && at[-1] == '{' && at[-2] == '$') {
+            qkvi_bytes_add(code, from, (size_t)(at - from));
+            while (at < end && is_space(*at)) at++;
+            from = at--;
         }
-        qkvi_bytes_add(code, at, 1);
-        before = *at;
+    }
+    if (at < end) at++;
+    qkvi_bytes_add(code, from, (size_t)(at - from));
+    return at;
+}
+
+static void add_code(qkvi_bytes *code, const char *at, const char *end,
+                     const struct language *language) {
+    while (at < end) {
+        const char *const after = skip_comment(at, end);
+        if (after > at) {
+            at = after;
+        } else if (is_space(*at)) {
+            at = add_space(code, at, end, language);
+        } else if (strchr("\"'`", *at)) {
+            at = add_string(code, at, end);
+        } else {
+            qkvi_bytes_add(code, at++, 1);
+        }
     }
 }
 
 void qkvi_page_code_make(qkvi_page_code *code) {
     *code = (qkvi_page_code){ 0 };
-    add_code(&code->style, qkvi_page_style, qkvi_page_style_end, style_marks);
-    add_code(&code->script, qkvi_page_script, qkvi_page_script_end, script_marks);
+    add_code(&code->style, qkvi_page_style, qkvi_page_style_end, &style);
+    add_code(&code->script, qkvi_page_script, qkvi_page_script_end, &script);
 }
 
 void qkvi_page_code_free(qkvi_page_code *code) {

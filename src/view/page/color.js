@@ -3,23 +3,27 @@
  * scales: linear from 0 to a round number, log from 2^-16 to 1, and times uniform, log2(p m) from -4 to 4
  * for a query that sees m keys, with two colours that meet at 0.
  */
-let dark = false, colors = []; // of the frame that is drawn
+let dark = false, colors = [];  // of the frame that is drawn
 const isDark = () => dark;
 function chooseColors() {
-  const theme = document.documentElement.dataset.theme;
-  dark = theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  colors = state.scale === "uniform" ? diverging() : ramps[+dark];
+    const theme = document.documentElement.dataset.theme;
+    dark = theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    colors = state.scale === "uniform" ? diverging() : ramps[+dark];
 }
 const split = rgb => [rgb >> 16, rgb >> 8 & 255, rgb & 255];
-const meeting = [[0x0b3d91, 0x5f9fd8, 0xf2f2f0, 0xe08a3c, 0x8a3b00], [0x8fc1ff, 0x3a72b8, 0x1c1f25, 0xa8621c, 0xffbe73]];
+const meeting = [
+    [0x0b3d91, 0x5f9fd8, 0xf2f2f0, 0xe08a3c, 0x8a3b00],
+    [0x8fc1ff, 0x3a72b8, 0x1c1f25, 0xa8621c, 0xffbe73]
+];
 
 /* 256 colours between samples. */
 function ramp(samples) {
-  return listOf(256, level => {
-    const at = level / 255 * (samples.length - 1), i = Math.min(samples.length - 2, Math.floor(at));
-    const a = split(samples[i]), b = split(samples[i + 1]);
-    return a.map((x, c) => Math.round(x + (b[c] - x) * (at - i)));
-  });
+    return listOf(256, level => {
+        const at = level / 255 * (samples.length - 1),
+              i = Math.min(samples.length - 2, Math.floor(at));
+        const a = split(samples[i]), b = split(samples[i + 1]);
+        return a.map((x, c) => Math.round(x + (b[c] - x) * (at - i)));
+    });
 }
 const ramps = manifest.ramps.map(ramp), divergingRamps = meeting.map(ramp), GREY = [140, 140, 140];
 const diverging = () => divergingRamps[+isDark()];
@@ -28,35 +32,42 @@ const diverging = () => divergingRamps[+isDark()];
 const tops = [0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1];
 const peaks = new Map();
 function topOf(head) {
-  if (isModified()) return 1;
-  if (!peaks.has(head)) peaks.set(head, levels[Math.max(...thumbOf(head))]);
-  return tops.find(top => top >= peaks.get(head) * 0.98) || 1;
+    if (isModified()) return 1;
+    if (!peaks.has(head)) peaks.set(head, levels[Math.max(...thumbOf(head))]);
+    return tops.find(top => top >= peaks.get(head) * 0.98) || 1;
 }
 
 /* Where a weight of a query that sees m keys lies on the scale, 0 … 255; -1: not a number. */
 function levelOf(p, m, top) {
-  let t = p / top;
-  if (state.scale === "log") t = 1 + Math.log2(p) / 16;
-  else if (state.scale === "uniform") t = 0.5 + Math.log2(p * m) / 8;
-  return Number.isNaN(p) ? -1 : Math.round(255 * Math.max(0, Math.min(1, t)));
+    let t = p / top;
+    if (state.scale === "log")
+        t = 1 + Math.log2(p) / 16;
+    else if (state.scale === "uniform")
+        t = 0.5 + Math.log2(p * m) / 8;
+    return Number.isNaN(p) ? -1 : Math.round(255 * Math.max(0, Math.min(1, t)));
 }
 const colorOf = (p, m, top) => colors[levelOf(p, m, top)] || GREY;
 const text = rgb => `rgb(${rgb.join(" ")})`;
 
 /* Black or white, whichever contrasts more: at least 4.58 to 1. */
 function inkOn(rgb) {
-  const linear = c => c <= 10 ? c / 3294.6 : ((c / 255 + 0.055) / 1.055) ** 2.4;
-  const y = 0.2126 * linear(rgb[0]) + 0.7152 * linear(rgb[1]) + 0.0722 * linear(rgb[2]) + 0.05;
-  return y * y > 0.05 * 1.05 ? "#000000" : "#ffffff";
+    const linear = c => c <= 10 ? c / 3294.6 : ((c / 255 + 0.055) / 1.055) ** 2.4;
+    const y = 0.2126 * linear(rgb[0]) + 0.7152 * linear(rgb[1]) + 0.0722 * linear(rgb[2]) + 0.05;
+    return y * y > 0.05 * 1.05 ? "#000000" : "#ffffff";
 }
 
 function legend(head) {
-  const bar = element("canvas", { width: 160, height: 1, role: "img", "aria-label": "colour scale" });
-  const context = bar.getContext("2d");
-  colors.forEach((rgb, level) => {
-    context.fillStyle = text(rgb);
-    context.fillRect(level / 256 * 160, 0, 1, 1);
-  });
-  const ends = { linear: ["0", String(topOf(head))], log: ["2\u207b\u00b9\u2076", "1"], uniform: ["1/16 of uniform", "16 \u00d7"] };
-  return element("span", { class: "legend" }, ends[state.scale][0], bar, ends[state.scale][1]);
+    const bar =
+        element("canvas", {width: 160, height: 1, role: "img", "aria-label": "colour scale"});
+    const context = bar.getContext("2d");
+    colors.forEach((rgb, level) => {
+        context.fillStyle = text(rgb);
+        context.fillRect(level / 256 * 160, 0, 1, 1);
+    });
+    const ends = {
+        linear: ["0", String(topOf(head))],
+        log: ["2\u207b\u00b9\u2076", "1"],
+        uniform: ["1/16 of uniform", "16 \u00d7"]
+    };
+    return element("span", {class: "legend"}, ends[state.scale][0], bar, ends[state.scale][1]);
 }

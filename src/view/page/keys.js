@@ -1,61 +1,125 @@
 /* Keys, and the window that lists them. Every one of them is also a control on the page. */
-const transpose = () => change({ to: !state.to });
+const transpose = () => change({to: !state.to});
 const scales = ["linear", "log", "uniform"];
 const keyTable = [
-  ["\u2190 \u2192 \u2191 \u2193", "move the selection"], ["[ ]", "layer before, after"], ["{ }", "head before, after"], ["1 \u2026 5", "view"],
-  ["/", "find a token"], ["Enter", "keep the query under the mouse"], ["Esc", "clear: added queries, rectangle, search"], ["t", "attention from or to"],
-  ["l", "scale"], ["s", "special tokens"], ["w", "whole words"], ["c", "copy the row"], ["+ \u2212 0", "zoom the matrix; fit"], ["d", "drop the key"], ["?", "this list"]];
+    ["\u2190 \u2192 \u2191 \u2193", "move the selection"], ["[ ]", "layer before, after"],
+    ["{ }", "head before, after"], ["1 \u2026 5", "view"], ["/", "find a token"],
+    ["Enter", "keep the query under the mouse"], ["Esc", "clear: added queries, rectangle, search"],
+    ["t", "attention from or to"], ["l", "scale"], ["s", "special tokens"], ["w", "whole words"],
+    ["c", "copy the row"], ["+ \u2212 0", "zoom the matrix; fit"], ["d", "drop the key"],
+    ["?", "this list"]
+];
 
 /* In Tokens left and right move the query along the text; elsewhere rows are queries and columns keys. */
 function move(across, down) {
-  const inText = state.tab === "tokens", by = inText ? across : down, byKey = inText ? down : across;
-  if (by) change({ query: clamp(state.query + by, 0, N - 1), key: state.tab === "matrix" || state.tab === "why" ? state.key : undefined, hover: null });
-  if (byKey) change({ key: clamp(state.key + byKey, 0, N - 1) });
-  reveal();
+    const inText = state.tab === "tokens", by = inText ? across : down,
+          byKey = inText ? down : across;
+    if (by)
+        change({
+            query: clamp(state.query + by, 0, N - 1),
+            key: state.tab === "matrix" || state.tab === "why" ? state.key : undefined,
+            hover: null
+        });
+    if (byKey) change({key: clamp(state.key + byKey, 0, N - 1)});
+    reveal();
 }
 
 const keyRuns = {
-  ArrowLeft: () => move(-1, 0), ArrowRight: () => move(1, 0), ArrowUp: () => move(0, -1), ArrowDown: () => move(0, 1),
-  "[": () => stepLayer(-1), "]": () => stepLayer(1), "{": () => stepHead(-1), "}": () => stepHead(1),
-  "/": () => byId("find").focus(), Enter: () => { if (state.hover !== null) change({ query: state.hover, hover: null }); },
-  Escape: () => { matrix.brush = null; matrix.found?.replaceChildren(); strip.found = byId("find").value = ""; change({ more: [], hover: null }); },
-  t: transpose, l: () => change({ scale: scales[(scales.indexOf(state.scale) + 1) % 3] }), s: () => { if (manifest.special) ask({ specials: !whatIf.specials }); },
-  w: () => { if (hasWords()) change({ words: !state.words }); }, c: copyRow, d: dropKey, "+": () => zoom(1.5), "=": () => zoom(1.5), "-": () => zoom(1 / 1.5), 0: fit,
-  "?": () => byId("help").showModal(),
+    ArrowLeft: () => move(-1, 0),
+    ArrowRight: () => move(1, 0),
+    ArrowUp: () => move(0, -1),
+    ArrowDown: () => move(0, 1),
+    "[": () => stepLayer(-1),
+    "]": () => stepLayer(1),
+    "{": () => stepHead(-1),
+    "}": () => stepHead(1),
+    "/": () => byId("find").focus(),
+    Enter: () => {
+        if (state.hover !== null) change({query: state.hover, hover: null});
+    },
+    Escape: () => {
+        matrix.brush = null;
+        matrix.found?.replaceChildren();
+        strip.found = byId("find").value = "";
+        change({more: [], hover: null});
+    },
+    t: transpose,
+    l: () => change({scale: scales[(scales.indexOf(state.scale) + 1) % 3]}),
+    s: () => {
+        if (manifest.special) ask({specials: !whatIf.specials});
+    },
+    w: () => {
+        if (hasWords()) change({words: !state.words});
+    },
+    c: copyRow,
+    d: dropKey,
+    "+": () => zoom(1.5),
+    "=": () => zoom(1.5),
+    "-": () => zoom(1 / 1.5),
+    0: fit,
+    "?": () => byId("help").showModal(),
 };
 
 function listenToKeys() {
-  addEventListener("keydown", event => {
-    if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
-    const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName), pressed = event.target.closest("button, summary, [role=button]");
-    if (typing && event.key !== "Escape") return;
-    if (pressed && (event.key === "Enter" || event.key === " ")) return;
-    const tab = /^[1-9]$/.test(event.key) && tabOrder[event.key - 1];
-    if (tab) change({ tab });
-    else if (Object.hasOwn(keyRuns, event.key)) { event.preventDefault(); keyRuns[event.key](); }
-  });
-  byId("help").append(element("h2", { id: "help-name" }, "Keys"), element("div", { class: "keys" }, ...keyTable.flatMap(([keys, text]) => [element("span", {}, ...keys.split(" ").flatMap(key => [key === "\u2026" ? key : element("kbd", {}, key), " "])), element("span", {}, text)])),
-    element("p", { class: "note" }, "A click on a token selects the query, Shift adds one, Alt selects the key. In the matrix the wheel or two fingers zoom, dragging moves, a click selects, double click fits."), element("p", {}, button("Close", () => byId("help").close())));
-  byId("help-open").addEventListener("click", () => byId("help").showModal());
+    addEventListener("keydown", event => {
+        if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
+        const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName),
+              pressed = event.target.closest("button, summary, [role=button]");
+        if (typing && event.key !== "Escape") return;
+        if (pressed && (event.key === "Enter" || event.key === " ")) return;
+        const tab = /^[1-9]$/.test(event.key) && tabOrder[event.key - 1];
+        if (tab)
+            change({tab});
+        else if (Object.hasOwn(keyRuns, event.key)) {
+            event.preventDefault();
+            keyRuns[event.key]();
+        }
+    });
+    byId("help").append(
+        element("h2", {id: "help-name"}, "Keys"),
+        element(
+            "div", {class: "keys"},
+            ...keyTable.flatMap(
+                ([keys, text]) =>
+                    [element(
+                         "span", {},
+                         ...keys.split(" ").flatMap(
+                             key => [key === "\u2026" ? key : element("kbd", {}, key), " "])),
+                     element("span", {}, text)])),
+        element(
+            "p", {class: "note"},
+            "A click on a token selects the query, Shift adds one, Alt selects the key. In the matrix the wheel or two fingers zoom, dragging moves, a click selects, double click fits."),
+        element("p", {}, button("Close", () => byId("help").close())));
+    byId("help-open").addEventListener("click", () => byId("help").showModal());
 }
 
 function showTabs() {
-  const made = tabOrder.map((id, at) => element("button", { type: "button", role: "tab", id: "tab-" + id, "aria-controls": "panel", title: `key ${at + 1}`, onclick: () => change({ tab: id }) }, tabs[id].name));
-  byId("tabs").append(...made);
-  byId("tabs").addEventListener("keydown", event => {
-    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (!by) return;
-    event.preventDefault();
-    event.stopPropagation();
-    const to = (tabOrder.indexOf(state.tab) + by + tabOrder.length) % tabOrder.length;
-    change({ tab: tabOrder[to] });
-    made[to].focus();
-  });
-  drawn.push(() => {
-    for (const [at, tab] of made.entries()) {
-      tab.setAttribute("aria-selected", tabOrder[at] === state.tab);
-      tab.tabIndex = tabOrder[at] === state.tab ? 0 : -1;
-    }
-    byId("panel").setAttribute("aria-labelledby", "tab-" + state.tab);
-  });
+    const made = tabOrder.map(
+        (id, at) => element(
+            "button", {
+                type: "button",
+                role: "tab",
+                id: "tab-" + id,
+                "aria-controls": "panel",
+                title: `key ${at + 1}`,
+                onclick: () => change({tab: id})
+            },
+            tabs[id].name));
+    byId("tabs").append(...made);
+    byId("tabs").addEventListener("keydown", event => {
+        const by = {ArrowLeft: -1, ArrowRight: 1}[event.key];
+        if (!by) return;
+        event.preventDefault();
+        event.stopPropagation();
+        const to = (tabOrder.indexOf(state.tab) + by + tabOrder.length) % tabOrder.length;
+        change({tab: tabOrder[to]});
+        made[to].focus();
+    });
+    drawn.push(() => {
+        for (const [at, tab] of made.entries()) {
+            tab.setAttribute("aria-selected", tabOrder[at] === state.tab);
+            tab.tabIndex = tabOrder[at] === state.tab ? 0 : -1;
+        }
+        byId("panel").setAttribute("aria-labelledby", "tab-" + state.tab);
+    });
 }

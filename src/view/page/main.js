@@ -2,13 +2,18 @@
 tabOrder.push("tokens", "matrix", "why", "numbers", "compare");
 
 function showTop() {
-  byId("title").textContent = manifest.title || "Attention";
-  byId("subtitle").textContent = [manifest.caption, `${N} tokens`, `${HEADS.length} ${HEADS.length === 1 ? "head" : "heads"} of ${D}`].filter(Boolean).join(" \u00b7 ");
-  byId("theme").addEventListener("click", () => {
-    document.documentElement.dataset.theme = isDark() ? "light" : "dark";
-    change();
-  });
-  drawn.push(() => { byId("theme").textContent = isDark() ? "Light" : "Dark"; });
+    byId("title").textContent = manifest.title || "Attention";
+    byId("subtitle").textContent = [
+        manifest.caption, `${N} tokens`,
+        `${HEADS.length} ${HEADS.length === 1 ? "head" : "heads"} of ${D}`
+    ].filter(Boolean).join(" \u00b7 ");
+    byId("theme").addEventListener("click", () => {
+        document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+        change();
+    });
+    drawn.push(() => {
+        byId("theme").textContent = isDark() ? "Light" : "Dark";
+    });
 }
 
 showTop();
@@ -20,6 +25,9 @@ showSave();
 listenToKeys();
 draw();
 addEventListener("resize", () => change());
-addEventListener("hashchange", () => { readAddress(); change(); });
+addEventListener("hashchange", () => {
+    readAddress();
+    change();
+});
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => change());
 addEventListener("DOMContentLoaded", () => change());

@@ -3,106 +3,176 @@
  * the cell at the top left. What is seen is computed anew after each move, in slices; until then the old picture
  * is stretched.
  */
-const place = { z: 0, x: 0, y: 0, shown: "" }, plot = { left: 118, top: 96, width: 0, height: 0 };
-const matrix = { canvas: null, old: null, now: null, mass: false, brush: null, brushing: false };
+const place = {
+    z: 0,
+    x: 0,
+    y: 0,
+    shown: ""
+},
+      plot = {
+          left: 118,
+          top: 96,
+          width: 0,
+          height: 0
+      };
+const matrix = {
+    canvas: null,
+    old: null,
+    now: null,
+    mass: false,
+    brush: null,
+    brushing: false
+};
 
 const fitZoom = () => Math.min(44, plot.width / N, plot.height / N);
 const clamp = (x, low, high) => Math.max(low, Math.min(high, x));
 function keepInside() {
-  place.z = clamp(place.z, fitZoom(), 64);
-  place.x = clamp(place.x, 0, Math.max(0, N - plot.width / place.z));
-  place.y = clamp(place.y, 0, Math.max(0, N - plot.height / place.z));
+    place.z = clamp(place.z, fitZoom(), 64);
+    place.x = clamp(place.x, 0, Math.max(0, N - plot.width / place.z));
+    place.y = clamp(place.y, 0, Math.max(0, N - plot.height / place.z));
 }
 function fit() {
-  Object.assign(place, { z: fitZoom(), x: 0, y: 0 });
-  change();
+    Object.assign(place, {z: fitZoom(), x: 0, y: 0});
+    change();
 }
 /* Zooms by a factor; the cell at (x, y) of the plot stays where it is. */
 function zoom(factor, x = plot.width / 2, y = plot.height / 2) {
-  const before = place.z;
-  place.z = clamp(place.z * factor, fitZoom(), 64);
-  place.x += x / before - x / place.z;
-  place.y += y / before - y / place.z;
-  keepInside();
-  change();
+    const before = place.z;
+    place.z = clamp(place.z * factor, fitZoom(), 64);
+    place.x += x / before - x / place.z;
+    place.y += y / before - y / place.z;
+    keepInside();
+    change();
 }
 /* Moves so that the selected pair can be seen. */
 function reveal() {
-  const across = plot.width / place.z, down = plot.height / place.z;
-  if (state.key < place.x || state.key + 1 > place.x + across) place.x = state.key - across / 2;
-  if (state.query < place.y || state.query + 1 > place.y + down) place.y = state.query - down / 2;
+    const across = plot.width / place.z, down = plot.height / place.z;
+    if (state.key < place.x || state.key + 1 > place.x + across) place.x = state.key - across / 2;
+    if (state.query < place.y || state.query + 1 > place.y + down) place.y = state.query - down / 2;
 }
 
 function seen() {
-  const cells = (from, pixels) => [Math.max(0, Math.floor(from)), Math.min(N, Math.ceil(from + pixels / place.z))];
-  return { rows: cells(place.y, plot.height), cols: cells(place.x, plot.width) };
+    const cells = (from, pixels) =>
+        [Math.max(0, Math.floor(from)), Math.min(N, Math.ceil(from + pixels / place.z))];
+    return {rows: cells(place.y, plot.height), cols: cells(place.x, plot.width)};
 }
 
 /* Starts the picture of what is seen, unless it is there. */
 function render() {
-  const { rows: r, cols: c } = seen(), size = [Math.min(r[1] - r[0], Math.ceil(plot.height)), Math.min(c[1] - c[0], Math.ceil(plot.width))];
-  const key = [state.head, r, c, size, state.scale, matrix.mass, version, isDark(), !headData(state.head)].join();
-  if (key === place.shown || !headData(state.head)) return;
-  place.shown = key;
-  if (matrix.now && matrix.now.done) matrix.old = matrix.now;
-  const made = { rows: r, cols: c, done: false, canvas: null };
-  made.canvas = picture({ head: state.head, rows: r, cols: c, size, mass: matrix.mass }, "matrix", done => {
-    made.done = done;
-    if (done) matrix.old = null;
-    if (made.canvas) paint();
-  });
-  matrix.now = made;
-  if (made.done) matrix.old = null;
+    const {rows: r, cols: c} = seen(), size = [
+        Math.min(r[1] - r[0], Math.ceil(plot.height)), Math.min(c[1] - c[0], Math.ceil(plot.width))
+    ];
+    const key = [
+        state.head, r, c, size, state.scale, matrix.mass, version, isDark(), !headData(state.head)
+    ].join();
+    if (key === place.shown || !headData(state.head)) return;
+    place.shown = key;
+    if (matrix.now && matrix.now.done) matrix.old = matrix.now;
+    const made = {rows: r, cols: c, done: false, canvas: null};
+    made.canvas =
+        picture({head: state.head, rows: r, cols: c, size, mass: matrix.mass}, "matrix", done => {
+            made.done = done;
+            if (done) matrix.old = null;
+            if (made.canvas) paint();
+        });
+    matrix.now = made;
+    if (made.done) matrix.old = null;
 }
 
 const atX = j => plot.left + (j - place.x) * place.z, atY = i => plot.top + (i - place.y) * place.z;
 function paint() {
-  if (!matrix.canvas || !matrix.canvas.isConnected) return;
-  const { context } = begin(matrix.canvas);
-  context.save();
-  context.beginPath();
-  context.rect(plot.left, plot.top, Math.min(plot.width, N * place.z), Math.min(plot.height, N * place.z));
-  context.clip();
-  context.imageSmoothingEnabled = false;
-  for (const made of [matrix.old, matrix.now]) {
-    if (made && made.canvas) context.drawImage(made.canvas, atX(made.cols[0]), atY(made.rows[0]), (made.cols[1] - made.cols[0]) * place.z, (made.rows[1] - made.rows[0]) * place.z);
-  }
-  if (place.z >= 14) paintCells(context);
-  paintMarks(context);
-  context.restore();
-  paintAxes(context);
+    if (!matrix.canvas || !matrix.canvas.isConnected) return;
+    const {context} = begin(matrix.canvas);
+    context.save();
+    context.beginPath();
+    context.rect(
+        plot.left, plot.top, Math.min(plot.width, N * place.z), Math.min(plot.height, N * place.z));
+    context.clip();
+    context.imageSmoothingEnabled = false;
+    for (const made of [matrix.old, matrix.now]) {
+        if (made && made.canvas)
+            context.drawImage(
+                made.canvas, atX(made.cols[0]), atY(made.rows[0]),
+                (made.cols[1] - made.cols[0]) * place.z, (made.rows[1] - made.rows[0]) * place.z);
+    }
+    if (place.z >= 14) paintCells(context);
+    paintMarks(context);
+    context.restore();
+    paintAxes(context);
 }
 
 tabs.matrix = {
-  name: "Matrix",
-  show(panel) {
-    matrix.canvas = element("canvas", { tabindex: 0, role: "img", "aria-label": "Matrix of weights, rows queries, columns keys. Arrows move the selection, plus and minus zoom; the same numbers are in the table below." });
-    matrix.stage = element("div", { class: "stage" }, matrix.canvas);
-    matrix.note = element("figcaption");
-    matrix.found = element("div");
-    matrix.legend = element("span", { class: "end" });
-    matrix.table = element("details", { class: "table" }, element("summary", {}, "Cells around the selection, as table"));
-    matrix.table.addEventListener("toggle", drawCellTable);
-    place.shown = "";
-    panel.append(element("div", { class: "tools" }, button("Zoom in", () => zoom(1.5), { title: "+" }), button("Zoom out", () => zoom(1 / 1.5), { title: "\u2212" }),
-      button("Fit", fit, { title: "double click" }), check("Select a rectangle", matrix.brushing, on => { matrix.brushing = on; }, "drag over cells; or drag with Shift"),
-      scaleSelect(), N > 200 ? select("A pixel is", [["", "the largest"], ["mass", "the mass"]], matrix.mass ? "mass" : "", mass => { matrix.mass = !!mass; change(); }, "largest weight of its tile, or mean over its queries of the sum over its keys") : null, matrix.legend),
-    matrix.stage, matrix.note, matrix.found, matrix.table);
-    listenToMatrix(matrix.canvas);
-  },
-  draw() {
-    const panel = byId("panel"), room = panel.clientHeight - (matrix.stage.offsetTop - panel.offsetTop) - 84;
-    matrix.stage.style.height = Math.max(innerWidth > 1020 ? Math.max(320, room) : Math.min(innerWidth, innerHeight * 0.7), 300) + "px";
-    const { width, height } = matrix.stage.getBoundingClientRect(), labels = width > 520 ? 118 : 64;
-    Object.assign(plot, { left: labels, top: width > 520 ? 96 : 72, width: width - labels - 8, height: height - (width > 520 ? 96 : 72) - 8 });
-    if (!place.z) place.z = fitZoom();
-    keepInside();
-    render();
-    paint();
-    matrix.legend.replaceChildren(legend(state.head));
-    const { rows: [r0, r1] } = seen(), each = Math.ceil((r1 - r0) / Math.ceil(plot.height));
-    matrix.note.textContent = (N > LONG && each > 1 ? `A line of pixels is one query of about ${each}: zoom in to see every one. ` : "") + caption();
-    if (matrix.table.open) drawCellTable();
-  },
-  figure: matrixFigure,
+    name: "Matrix",
+    show(panel) {
+        matrix.canvas = element("canvas", {
+            tabindex: 0,
+            role: "img",
+            "aria-label":
+                "Matrix of weights, rows queries, columns keys. Arrows move the selection, plus and minus zoom; the same numbers are in the table below."
+        });
+        matrix.stage = element("div", {class: "stage"}, matrix.canvas);
+        matrix.note = element("figcaption");
+        matrix.found = element("div");
+        matrix.legend = element("span", {class: "end"});
+        matrix.table = element(
+            "details", {class: "table"},
+            element("summary", {}, "Cells around the selection, as table"));
+        matrix.table.addEventListener("toggle", drawCellTable);
+        place.shown = "";
+        panel.append(
+            element(
+                "div", {class: "tools"}, button("Zoom in", () => zoom(1.5), {title: "+"}),
+                button("Zoom out", () => zoom(1 / 1.5), {title: "\u2212"}),
+                button("Fit", fit, {title: "double click"}),
+                check(
+                    "Select a rectangle", matrix.brushing,
+                    on => {
+                        matrix.brushing = on;
+                    },
+                    "drag over cells; or drag with Shift"),
+                scaleSelect(),
+                N > 200 ?
+                    select(
+                        "A pixel is", [["", "the largest"], ["mass", "the mass"]],
+                        matrix.mass ? "mass" : "",
+                        mass => {
+                            matrix.mass = !!mass;
+                            change();
+                        },
+                        "largest weight of its tile, or mean over its queries of the sum over its keys") :
+                    null,
+                matrix.legend),
+            matrix.stage, matrix.note, matrix.found, matrix.table);
+        listenToMatrix(matrix.canvas);
+    },
+    draw() {
+        const panel = byId("panel"),
+              room = panel.clientHeight - (matrix.stage.offsetTop - panel.offsetTop) - 84;
+        matrix.stage.style.height =
+            Math.max(
+                innerWidth > 1020 ? Math.max(320, room) : Math.min(innerWidth, innerHeight * 0.7),
+                300) +
+            "px";
+        const {width, height} = matrix.stage.getBoundingClientRect(),
+                      labels = width > 520 ? 118 : 64;
+        Object.assign(plot, {
+            left: labels,
+            top: width > 520 ? 96 : 72,
+            width: width - labels - 8,
+            height: height - (width > 520 ? 96 : 72) - 8
+        });
+        if (!place.z) place.z = fitZoom();
+        keepInside();
+        render();
+        paint();
+        matrix.legend.replaceChildren(legend(state.head));
+        const {rows: [r0, r1]} = seen(), each = Math.ceil((r1 - r0) / Math.ceil(plot.height));
+        matrix.note.textContent =
+            (N > LONG && each > 1 ?
+                 `A line of pixels is one query of about ${each}: zoom in to see every one. ` :
+                 "") +
+            caption();
+        if (matrix.table.open) drawCellTable();
+    },
+    figure: matrixFigure,
 };

@@ -1,96 +1,143 @@
 /* Hands on the matrix: mouse, fingers, and a table of the cells around the selection for those who read it. */
 function cellAt(event) {
-  const box = matrix.canvas.getBoundingClientRect(), x = event.clientX - box.left - plot.left, y = event.clientY - box.top - plot.top;
-  const j = Math.floor(place.x + x / place.z), i = Math.floor(place.y + y / place.z);
-  return { x, y, i, j, inside: x >= 0 && y >= 0 && i >= 0 && j >= 0 && i < N && j < N };
+    const box = matrix.canvas.getBoundingClientRect(), x = event.clientX - box.left - plot.left,
+          y = event.clientY - box.top - plot.top;
+    const j = Math.floor(place.x + x / place.z), i = Math.floor(place.y + y / place.z);
+    return {x, y, i, j, inside: x >= 0 && y >= 0 && i >= 0 && j >= 0 && i < N && j < N};
 }
 
 function hoverCell(event) {
-  const { i, j, inside } = cellAt(event), weights = inside && row(state.head, i);
-  tip(event, weights ? `${tokenText(i)} \u2192 ${tokenText(j)}\n${weightText(weights[j])}  (${fixed(weights[j] * keysSeen(i), 2)} \u00d7 uniform)\nquery ${i}, key ${j}` : "");
+    const {i, j, inside} = cellAt(event), weights = inside && row(state.head, i);
+    tip(event,
+        weights ? `${tokenText(i)} \u2192 ${tokenText(j)}\n${weightText(weights[j])}  (${
+                      fixed(weights[j] * keysSeen(i), 2)} \u00d7 uniform)\nquery ${i}, key ${j}` :
+                  "");
 }
 
 /* One finger or button moves or selects, two fingers zoom. */
 function listenToMatrix(canvas) {
-  const held = new Map();
-  let start = null, moved = false, apart = 0;
-  const spread = () => { const [a, b] = [...held.values()]; return Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY); };
-  canvas.addEventListener("wheel", event => {
-    event.preventDefault();
-    const { x, y } = cellAt(event);
-    zoom(Math.exp(-event.deltaY * 0.0022), x, y);
-  }, { passive: false });
-  canvas.addEventListener("pointerdown", event => {
-    held.set(event.pointerId, event);
-    canvas.setPointerCapture(event.pointerId);
-    moved = false;
-    start = { ...cellAt(event), left: place.x, top: place.y, clientX: event.clientX, clientY: event.clientY, brush: event.shiftKey || matrix.brushing };
-    if (held.size === 2) apart = spread();
-  });
-  canvas.addEventListener("pointermove", event => {
-    if (!held.has(event.pointerId)) return hoverCell(event);
-    held.set(event.pointerId, event);
-    if (held.size === 2) {
-      const now = spread(), [a, b] = [...held.values()].map(cellAt);
-      zoom(now / apart, (a.x + b.x) / 2, (a.y + b.y) / 2);
-      apart = now;
-      moved = true;
-      return;
-    }
-    const dx = event.clientX - start.clientX, dy = event.clientY - start.clientY;
-    if (Math.hypot(dx, dy) < 5 && !moved) return;
-    moved = true;
-    tip(event, "");
-    if (start.brush) {
-      const { i, j } = cellAt(event), range = (a, b) => [clamp(Math.min(a, b), 0, N - 1), clamp(Math.max(a, b), 0, N - 1) + 1];
-      matrix.brush = [...range(start.i, i), ...range(start.j, j)];
-    } else {
-      place.x = start.left - dx / place.z;
-      place.y = start.top - dy / place.z;
-      keepInside();
-    }
-    change();
-  });
-  const release = event => {
-    if (!held.delete(event.pointerId) || held.size) return;
-    const { i, j, inside } = cellAt(event);
-    if (moved && start.brush) showBrushed();
-    else if (!moved && inside && event.type === "pointerup") change({ query: i, key: j });
-  };
-  canvas.addEventListener("pointerup", release);
-  canvas.addEventListener("pointercancel", release);
-  canvas.addEventListener("pointerleave", event => tip(event, ""));
-  canvas.addEventListener("dblclick", fit);
+    const held = new Map();
+    let start = null, moved = false, apart = 0;
+    const spread = () => {
+        const [a, b] = [...held.values()];
+        return Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY);
+    };
+    canvas.addEventListener("wheel", event => {
+        event.preventDefault();
+        const {x, y} = cellAt(event);
+        zoom(Math.exp(-event.deltaY * 0.0022), x, y);
+    }, {passive: false});
+    canvas.addEventListener("pointerdown", event => {
+        held.set(event.pointerId, event);
+        canvas.setPointerCapture(event.pointerId);
+        moved = false;
+        start = {
+            ...cellAt(event),
+            left: place.x,
+            top: place.y,
+            clientX: event.clientX,
+            clientY: event.clientY,
+            brush: event.shiftKey || matrix.brushing
+        };
+        if (held.size === 2) apart = spread();
+    });
+    canvas.addEventListener("pointermove", event => {
+        if (!held.has(event.pointerId)) return hoverCell(event);
+        held.set(event.pointerId, event);
+        if (held.size === 2) {
+            const now = spread(), [a, b] = [...held.values()].map(cellAt);
+            zoom(now / apart, (a.x + b.x) / 2, (a.y + b.y) / 2);
+            apart = now;
+            moved = true;
+            return;
+        }
+        const dx = event.clientX - start.clientX, dy = event.clientY - start.clientY;
+        if (Math.hypot(dx, dy) < 5 && !moved) return;
+        moved = true;
+        tip(event, "");
+        if (start.brush) {
+            const {
+                i,
+                j
+            } = cellAt(event),
+           range = (a, b) => [clamp(Math.min(a, b), 0, N - 1), clamp(Math.max(a, b), 0, N - 1) + 1];
+            matrix.brush = [...range(start.i, i), ...range(start.j, j)];
+        } else {
+            place.x = start.left - dx / place.z;
+            place.y = start.top - dy / place.z;
+            keepInside();
+        }
+        change();
+    });
+    const release = event => {
+        if (!held.delete(event.pointerId) || held.size) return;
+        const {i, j, inside} = cellAt(event);
+        if (moved && start.brush)
+            showBrushed();
+        else if (!moved && inside && event.type === "pointerup")
+            change({query: i, key: j});
+    };
+    canvas.addEventListener("pointerup", release);
+    canvas.addEventListener("pointercancel", release);
+    canvas.addEventListener("pointerleave", event => tip(event, ""));
+    canvas.addEventListener("dblclick", fit);
 }
 
 /* The strongest pairs of the rectangle. */
 function showBrushed() {
-  const [i0, i1, j0, j1] = matrix.brush, step = N > LONG ? Math.ceil((i1 - i0) / 512) : 1;
-  let best = [];
-  for (let i = i0; i < i1; i += step) {
-    const weights = row(state.head, i);
-    best.push(...largest(weights.subarray(j0, j1), 10).map(j => [weights[j0 + j], i, j0 + j]));
-    best = best.sort((a, b) => b[0] - a[0] || a[1] - b[1] || a[2] - b[2]).slice(0, 10);
-  }
-  const title = `Strongest pairs of queries ${i0} to ${i1 - 1} and keys ${j0} to ${j1 - 1}` + (step > 1 ? `, of every ${step}th query` : "");
-  matrix.found.replaceChildren(element("h3", {}, title), table(title, ["Query", "Key", "Weight", "Select"],
-    best.map(([p, i, j]) => [bdi(`${tokenText(i)} (${i})`), bdi(`${tokenText(j)} (${j})`), weightText(p), button("select", () => change({ query: i, key: j }))])));
-  change();
+    const [i0, i1, j0, j1] = matrix.brush, step = N > LONG ? Math.ceil((i1 - i0) / 512) : 1;
+    let best = [];
+    for (let i = i0; i < i1; i += step) {
+        const weights = row(state.head, i);
+        best.push(...largest(weights.subarray(j0, j1), 10).map(j => [weights[j0 + j], i, j0 + j]));
+        best = best.sort((a, b) => b[0] - a[0] || a[1] - b[1] || a[2] - b[2]).slice(0, 10);
+    }
+    const title = `Strongest pairs of queries ${i0} to ${i1 - 1} and keys ${j0} to ${j1 - 1}` +
+        (step > 1 ? `, of every ${step}th query` : "");
+    matrix.found.replaceChildren(
+        element("h3", {}, title),
+        table(
+            title, ["Query", "Key", "Weight", "Select"],
+            best.map(
+                ([p, i, j]) =>
+                    [bdi(`${tokenText(i)} (${i})`), bdi(`${tokenText(j)} (${j})`), weightText(p),
+                     button("select", () => change({query: i, key: j}))])));
+    change();
 }
 
 /* An ARIA grid of the cells around the selection: arrows move the selection and the focus with it. */
 function drawCellTable() {
-  if (!matrix.table.open || !headData(state.head)) return;
-  const window = x => { const n = Math.min(N, 9), from = clamp(x - 4, 0, N - n); return listOf(n, k => from + k); };
-  const focused = matrix.table.contains(document.activeElement) && document.activeElement.tagName === "TD";
-  const is = window(state.query), js = window(state.key);
-  const grid = element("table", { role: "grid", "aria-label": "Weights around the selection" },
-    element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "query \\ key"), ...js.map(j => element("th", { scope: "col" }, bdi(tokenText(j)))))),
-    element("tbody", {}, ...is.map(i => element("tr", {}, element("th", { scope: "row" }, bdi(tokenText(i))), ...js.map(j => {
-      const on = i === state.query && j === state.key;
-      return element("td", { role: "gridcell", tabindex: on ? 0 : -1, "aria-selected": on, onclick: () => change({ query: i, key: j }) }, weightText(row(state.head, i)[j]));
-    })))));
-  matrix.table.querySelector(".scroll")?.remove();
-  matrix.table.append(element("div", { class: "scroll" }, grid));
-  if (focused) grid.querySelector('[tabindex="0"]').focus();
+    if (!matrix.table.open || !headData(state.head)) return;
+    const window = x => {
+        const n = Math.min(N, 9), from = clamp(x - 4, 0, N - n);
+        return listOf(n, k => from + k);
+    };
+    const focused =
+        matrix.table.contains(document.activeElement) && document.activeElement.tagName === "TD";
+    const is = window(state.query), js = window(state.key);
+    const grid = element(
+        "table", {role: "grid", "aria-label": "Weights around the selection"},
+        element(
+            "thead", {},
+            element(
+                "tr", {}, element("th", {scope: "col"}, "query \\ key"),
+                ...js.map(j => element("th", {scope: "col"}, bdi(tokenText(j)))))),
+        element(
+            "tbody", {},
+            ...is.map(
+                i => element(
+                    "tr", {}, element("th", {scope: "row"}, bdi(tokenText(i))), ...js.map(j => {
+                        const on = i === state.query && j === state.key;
+                        return element(
+                            "td", {
+                                role: "gridcell",
+                                tabindex: on ? 0 : -1,
+                                "aria-selected": on,
+                                onclick: () => change({query: i, key: j})
+                            },
+                            weightText(row(state.head, i)[j]));
+                    })))));
+    matrix.table.querySelector(".scroll")?.remove();
+    matrix.table.append(element("div", {class: "scroll"}, grid));
+    if (focused) grid.querySelector('[tabindex="0"]').focus();
 }

@@ -1,62 +1,148 @@
 /* View 5: all heads as a table, and the selected one over places: entropy, largest weight, received, distance. */
-const numbers = { sort: "", sums: null, key: "" };
+const numbers = {
+    sort: "",
+    sums: null,
+    key: ""
+};
 
 tabs.numbers = {
-  name: "Numbers",
-  show(panel) {
-    numbers.heads = element("div");
-    numbers.plots = element("div");
-    numbers.key = "";
-    panel.append(numbers.heads, numbers.plots);
-  },
-  draw() {
-    const key = [state.head, version, isDark(), !headData(state.head)].join();
-    if (!numbers.heads.contains(document.activeElement) || numbers.drawn !== key + numbers.sort) numbers.heads.replaceChildren(headTable());
-    numbers.drawn = key + numbers.sort;
-    if (key === numbers.key || !headData(state.head)) return;
-    numbers.key = key;
-    sumUp(state.head, "numbers", (sums, done) => { if (done) { numbers.sums = sums; numbers.plots.replaceChildren(...headPlots(sums)); } });
-  },
-  figure: () => numbers.sums && plotFigure(receivedPlot(numbers.sums)),
+    name: "Numbers",
+    show(panel) {
+        numbers.heads = element("div");
+        numbers.plots = element("div");
+        numbers.key = "";
+        panel.append(numbers.heads, numbers.plots);
+    },
+    draw() {
+        const key = [state.head, version, isDark(), !headData(state.head)].join();
+        if (!numbers.heads.contains(document.activeElement) || numbers.drawn !== key + numbers.sort)
+            numbers.heads.replaceChildren(headTable());
+        numbers.drawn = key + numbers.sort;
+        if (key === numbers.key || !headData(state.head)) return;
+        numbers.key = key;
+        sumUp(state.head, "numbers", (sums, done) => {
+            if (done) {
+                numbers.sums = sums;
+                numbers.plots.replaceChildren(...headPlots(sums));
+            }
+        });
+    },
+    figure: () => numbers.sums && plotFigure(receivedPlot(numbers.sums)),
 };
 
 function headTable() {
-  if (!HEADS[0].stats) return "";
-  const keys = Object.keys(statNames), order = headOrder(numbers.sort);
-  const sorts = key => button(statNames[key][0] + (numbers.sort === key ? " \u2193" : ""), () => { numbers.sort = numbers.sort === key ? "" : key; change(); }, { title: "mean over queries that are neither [CLS], [SEP] nor [PAD]: " + statNames[key][1] });
-  const open = i => button(`${HEADS[i].layer}.${HEADS[i].head}`, () => change({ head: i }), { "aria-label": headName(i), class: "plain" });
-  return element("div", {}, element("h2", {}, "All heads"), element("p", { class: "note" }, "Means over the queries that are neither [CLS], [SEP] nor [PAD], as the model computed them; a column's name sorts by it, its tooltip defines it."), element("br"),
-    table("All heads", ["Head", "Label", ...keys.map(sorts)], order.slice(0, 200).map(i => [open(i), HEADS[i].label || "\u2013", ...keys.map(key => fixed(HEADS[i].stats[key], 3))]), r => order[r] === state.head));
+    if (!HEADS[0].stats) return "";
+    const keys = Object.keys(statNames), order = headOrder(numbers.sort);
+    const sorts = key => button(statNames[key][0] + (numbers.sort === key ? " \u2193" : ""), () => {
+        numbers.sort = numbers.sort === key ? "" : key;
+        change();
+    }, {title: "mean over queries that are neither [CLS], [SEP] nor [PAD]: " + statNames[key][1]});
+    const open = i => button(
+        `${HEADS[i].layer}.${HEADS[i].head}`, () => change({head: i}),
+        {"aria-label": headName(i), class: "plain"});
+    return element(
+        "div", {}, element("h2", {}, "All heads"),
+        element(
+            "p", {class: "note"},
+            "Means over the queries that are neither [CLS], [SEP] nor [PAD], as the model computed them; a column's name sorts by it, its tooltip defines it."),
+        element("br"),
+        table(
+            "All heads", ["Head", "Label", ...keys.map(sorts)],
+            order.slice(0, 200).map(
+                i =>
+                    [open(i), HEADS[i].label || "\u2013",
+                     ...keys.map(key => fixed(HEADS[i].stats[key], 3))]),
+            r => order[r] === state.head));
 }
 
 /* Sums over the rows of a head: all of them, or 512 evenly spread in a long text. */
 function sumUp(head, name, painted) {
-  const n = N > LONG ? 512 : N, sums = { n, places: [], entropy: [], largest: [], received: new Float64Array(N), distance: new Float64Array(2 * N - 1), histogram: new Float64Array(17) };
-  inSlices(name, n, r => {
-    const i = Math.floor((r + 0.5) * N / n), weights = row(head, i);
-    let most = 0;
-    for (let j = 0; j < N; j++) {
-      const p = weights[j];
-      if (!(p > 0)) continue;
-      if (p > most) most = p;
-      sums.received[j] += p;
-      sums.distance[j - i + N - 1] += p / n;
-      sums.histogram[Math.max(0, 16 + Math.ceil(Math.log2(p) - 1e-9))]++;
-    }
-    sums.places.push(i);
-    sums.entropy.push(entropyOf(weights));
-    sums.largest.push(most);
-  }, done => painted(sums, done));
+    const n = N > LONG ? 512 : N, sums = {
+        n,
+        places: [],
+        entropy: [],
+        largest: [],
+        received: new Float64Array(N),
+        distance: new Float64Array(2 * N - 1),
+        histogram: new Float64Array(17)
+    };
+    inSlices(name, n, r => {
+        const i = Math.floor((r + 0.5) * N / n), weights = row(head, i);
+        let most = 0;
+        for (let j = 0; j < N; j++) {
+            const p = weights[j];
+            if (!(p > 0)) continue;
+            if (p > most) most = p;
+            sums.received[j] += p;
+            sums.distance[j - i + N - 1] += p / n;
+            sums.histogram[Math.max(0, 16 + Math.ceil(Math.log2(p) - 1e-9))]++;
+        }
+        sums.places.push(i);
+        sums.entropy.push(entropyOf(weights));
+        sums.largest.push(most);
+    }, done => painted(sums, done));
 }
-const receivedPlot = sums => ({ name: "Attention received", values: sums.received, labels: j => `${tokenText(j)} (${j})`, what: "Key", unit: "sum of weights", mark: state.key });
+const receivedPlot = sums => ({
+    name: "Attention received",
+    values: sums.received,
+    labels: j => `${tokenText(j)} (${j})`,
+    what: "Key",
+    unit: "sum of weights",
+    mark: state.key
+});
 
 function headPlots(sums) {
-  const of = sums.n < N ? ` of ${sums.n} queries, evenly spread` : "", label = r => `${tokenText(sums.places[r])} (${sums.places[r]})`, reach = Math.min(N - 1, 24);
-  const near = listOf(2 * reach + 1, k => sums.distance[N - 1 - reach + k]), mark = sums.places.findIndex(i => i === state.query);
-  return [element("h2", {}, `Layer ${HEADS[state.head].layer}, head ${HEADS[state.head].head}` + (isModified() ? ", modified by What if" : "")),
-    plot1({ name: "Entropy of each query", values: sums.entropy, labels: label, what: "Query", unit: "nats", mark, text: `H = \u2212\u03a3 p ln p${of}; 0 (one key) to ln n = ${fixed(Math.log(N), 2)} (all alike).` }),
-    plot1({ name: "Largest weight of each query", values: sums.largest, labels: label, what: "Query", mark, text: `max over keys of p${of}; 1/n to 1.` }),
-    plot1({ ...receivedPlot(sums), text: `r = sum over queries of their weight on the key${of}; all keys together: ${sums.n}.` }),
-    plot1({ name: "Weight by distance", values: near, labels: k => `${k - reach > 0 ? "+" : ""}${k - reach}`.replace("-", "\u2212"), what: "Key minus query", from: -reach, mark: reach, text: `mean over queries${of} of the weight at place i + distance, for \u2212${reach} to ${reach}.` }),
-    plot1({ name: "How large weights are", values: sums.histogram, labels: b => b ? `2^${b - 17} to 2^${b - 16}` : "up to 2^\u221216", what: "Weight", unit: "cells", from: -16, text: `number of cells by log2 p${of}, rounded up.` })];
+    const of = sums.n < N ? ` of ${sums.n} queries, evenly spread` : "",
+          label = r => `${tokenText(sums.places[r])} (${sums.places[r]})`,
+          reach = Math.min(N - 1, 24);
+    const near = listOf(2 * reach + 1, k => sums.distance[N - 1 - reach + k]),
+          mark = sums.places.findIndex(i => i === state.query);
+    return [
+        element(
+            "h2", {},
+            `Layer ${HEADS[state.head].layer}, head ${HEADS[state.head].head}` +
+                (isModified() ? ", modified by What if" : "")),
+        plot1({
+            name: "Entropy of each query",
+            values: sums.entropy,
+            labels: label,
+            what: "Query",
+            unit: "nats",
+            mark,
+            text: `H = \u2212\u03a3 p ln p${of}; 0 (one key) to ln n = ${
+                fixed(Math.log(N), 2)} (all alike).`
+        }),
+        plot1({
+            name: "Largest weight of each query",
+            values: sums.largest,
+            labels: label,
+            what: "Query",
+            mark,
+            text: `max over keys of p${of}; 1/n to 1.`
+        }),
+        plot1({
+            ...receivedPlot(sums),
+            text: `r = sum over queries of their weight on the key${of}; all keys together: ${
+                sums.n}.`
+        }),
+        plot1({
+            name: "Weight by distance",
+            values: near,
+            labels: k => `${k - reach > 0 ? "+" : ""}${k - reach}`.replace("-", "\u2212"),
+            what: "Key minus query",
+            from: -reach,
+            mark: reach,
+            text: `mean over queries${of} of the weight at place i + distance, for \u2212${
+                reach} to ${reach}.`
+        }),
+        plot1({
+            name: "How large weights are",
+            values: sums.histogram,
+            labels: b => b ? `2^${b - 17} to 2^${b - 16}` : "up to 2^\u221216",
+            what: "Weight",
+            unit: "cells",
+            from: -16,
+            text: `number of cells by log2 p${of}, rounded up.`
+        })
+    ];
 }

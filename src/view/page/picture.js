@@ -4,36 +4,48 @@
  * pixel's row is one query, the one in the middle of its band.
  */
 function pictureRow(head, band, range, columns, out) {
-  const [a, b] = band, [first, end] = range, mass = columns.mass;
-  const from = N > LONG ? a + b - 1 >> 1 : a, to = N > LONG ? from + 1 : b;
-  out.fill(0);
-  for (let i = from; i < to; i++) {
-    let weights = rows.get(head * N + i);
-    if (!weights && N > LONG && !isModified() && !whatIf.pairs) weights = modelRow(headData(head), i, pictureRow.scratch ||= new Float32Array(N), first, end);
-    weights ||= row(head, i);
-    for (let j = first; j < end; j++) {
-      const at = Math.floor((j - first) * columns.n / (end - first)), p = weights[j];
-      if (mass) out[at] += p / (to - from);
-      else if (!(p <= out[at])) out[at] = p;
+    const [a, b] = band, [first, end] = range, mass = columns.mass;
+    const from = N > LONG ? a + b - 1 >> 1 : a, to = N > LONG ? from + 1 : b;
+    out.fill(0);
+    for (let i = from; i < to; i++) {
+        let weights = rows.get(head * N + i);
+        if (!weights && N > LONG && !isModified() && !whatIf.pairs)
+            weights =
+                modelRow(headData(head), i, pictureRow.scratch ||= new Float32Array(N), first, end);
+        weights ||= row(head, i);
+        for (let j = first; j < end; j++) {
+            const at = Math.floor((j - first) * columns.n / (end - first)), p = weights[j];
+            if (mass)
+                out[at] += p / (to - from);
+            else if (!(p <= out[at]))
+                out[at] = p;
+        }
     }
-  }
-  return from;
+    return from;
 }
 
 /* picture({ head, rows: [r0, r1], cols: [c0, c1], size: [R, C], mass }, name, painted): a canvas that fills by and by. */
 function picture(wanted, name, painted, step = pictureRow, color = colorOf) {
-  const { head, rows: [r0, r1], cols, size: [R, C], mass } = wanted, canvas = element("canvas", { width: C, height: R });
-  const context = canvas.getContext("2d"), image = context.createImageData(C, R), top = mass ? 1 : topOf(head);
-  const out = new Float32Array(C), band = r => Math.floor(r0 + r * (r1 - r0) / R);
-  inSlices(name, R, r => {
-    const i = step(head, [band(r), Math.max(band(r) + 1, band(r + 1))], cols, { n: C, mass }, out), m = keysSeen(i);
-    for (let c = 0; c < C; c++) {
-      const rgb = color(out[c], m, top);
-      image.data.set([rgb[0], rgb[1], rgb[2], 255], 4 * (r * C + c));
-    }
-  }, done => {
-    context.putImageData(image, 0, 0);
-    painted(done);
-  });
-  return canvas;
+    const {head, rows: [r0, r1], cols, size: [R, C], mass} = wanted,
+                                                     canvas =
+                                                         element("canvas", {width: C, height: R});
+    const context = canvas.getContext("2d"), image = context.createImageData(C, R),
+          top = mass ? 1 : topOf(head);
+    const out = new Float32Array(C), band = r => Math.floor(r0 + r * (r1 - r0) / R);
+    inSlices(
+        name, R,
+        r => {
+            const i = step(
+                      head, [band(r), Math.max(band(r) + 1, band(r + 1))], cols, {n: C, mass}, out),
+                  m = keysSeen(i);
+            for (let c = 0; c < C; c++) {
+                const rgb = color(out[c], m, top);
+                image.data.set([rgb[0], rgb[1], rgb[2], 255], 4 * (r * C + c));
+            }
+        },
+        done => {
+            context.putImageData(image, 0, 0);
+            painted(done);
+        });
+    return canvas;
 }

@@ -1,89 +1,131 @@
 /* The rail of heads: a thumbnail for each, sorted and filtered; arrows move, one of them is in the tab order. */
 const statNames = {
-  entropy_normalized: ["entropy / ln n", "mean over queries of \u2212\u03a3 p ln p, divided by ln n; 0 \u2026 1"],
-  confidence: ["confidence", "mean over queries of the largest weight; 1/n \u2026 1"],
-  mean_distance: ["mean distance", "mean over queries of \u03a3 p |i \u2212 j|; 0 \u2026 n \u2212 1"],
-  mass_cls: ["on [CLS]", "mean weight on [CLS]; 0 \u2026 1"],
-  mass_sep: ["on [SEP]", "mean weight on all [SEP]; 0 \u2026 1"],
-  mass_punctuation: ["on punctuation", "mean weight on tokens that are one punctuation character; 0 \u2026 1"],
-  mass_self: ["on itself", "mean weight of the query's own token; 0 \u2026 1"],
-  mass_previous: ["on previous", "mean weight of the token before; 0 \u2026 1"],
-  mass_next: ["on next", "mean weight of the token after; 0 \u2026 1"],
+    entropy_normalized:
+        ["entropy / ln n", "mean over queries of \u2212\u03a3 p ln p, divided by ln n; 0 \u2026 1"],
+    confidence: ["confidence", "mean over queries of the largest weight; 1/n \u2026 1"],
+    mean_distance:
+        ["mean distance", "mean over queries of \u03a3 p |i \u2212 j|; 0 \u2026 n \u2212 1"],
+    mass_cls: ["on [CLS]", "mean weight on [CLS]; 0 \u2026 1"],
+    mass_sep: ["on [SEP]", "mean weight on all [SEP]; 0 \u2026 1"],
+    mass_punctuation:
+        ["on punctuation", "mean weight on tokens that are one punctuation character; 0 \u2026 1"],
+    mass_self: ["on itself", "mean weight of the query's own token; 0 \u2026 1"],
+    mass_previous: ["on previous", "mean weight of the token before; 0 \u2026 1"],
+    mass_next: ["on next", "mean weight of the token after; 0 \u2026 1"],
 };
-const rail = { sort: "", filter: "", order: [], key: "" };
+const rail = {
+    sort: "",
+    filter: "",
+    order: [],
+    key: ""
+};
 
 /* By layer and head, or by a statistic, largest first. */
-const headOrder = sort => listOf(HEADS.length, i => i).sort((a, b) =>
-  (sort && (HEADS[b].stats[sort] ?? -1) - (HEADS[a].stats[sort] ?? -1)) || HEADS[a].layer - HEADS[b].layer || HEADS[a].head - HEADS[b].head);
+const headOrder = sort =>
+    listOf(HEADS.length, i => i)
+        .sort(
+            (a, b) => (sort && (HEADS[b].stats[sort] ?? -1) - (HEADS[a].stats[sort] ?? -1)) ||
+                HEADS[a].layer - HEADS[b].layer || HEADS[a].head - HEADS[b].head);
 
 function drawThumb(canvas, index) {
-  const side = HEADS[index].side, thumb = thumbOf(index), context = canvas.getContext("2d");
-  const image = context.createImageData(side, side), top = topOf(index), seen = N;
-  for (let c = 0; c < side * side; c++) {
-    const rgb = colorOf(levels[thumb[c]], seen, top);
-    image.data.set([rgb[0], rgb[1], rgb[2], 255], 4 * c);
-  }
-  context.putImageData(image, 0, 0);
+    const side = HEADS[index].side, thumb = thumbOf(index), context = canvas.getContext("2d");
+    const image = context.createImageData(side, side), top = topOf(index), seen = N;
+    for (let c = 0; c < side * side; c++) {
+        const rgb = colorOf(levels[thumb[c]], seen, top);
+        image.data.set([rgb[0], rgb[1], rgb[2], 255], 4 * c);
+    }
+    context.putImageData(image, 0, 0);
 }
 
 function headButton(index) {
-  const { layer, head, label, side } = HEADS[index];
-  return element("button", {
-    type: "button", "data-head": index, "aria-pressed": "false", tabindex: -1, onclick: () => change({ head: index }),
-    "aria-label": `${headName(index)}${label ? ", " + label : ""}`,
-    title: `layer ${layer}, head ${head} counted from 0 (${layer + 1} and ${head + 1} from 1)` +
-      (label ? `\nlabel: ${label}` : "") + (HEADS[index].stats ? `\nentropy / ln n ${fixed(HEADS[index].stats.entropy_normalized, 2)}, confidence ${fixed(HEADS[index].stats.confidence, 2)}` : ""),
-  }, element("canvas", { width: side, height: side, "aria-hidden": "true" }), element("span", {}, `${layer}.${head}`),
-  element("span", { class: "tag" }, label || ""));
+    const {layer, head, label, side} = HEADS[index];
+    return element(
+        "button", {
+            type: "button",
+            "data-head": index,
+            "aria-pressed": "false",
+            tabindex: -1,
+            onclick: () => change({head: index}),
+            "aria-label": `${headName(index)}${label ? ", " + label : ""}`,
+            title: `layer ${layer}, head ${head} counted from 0 (${layer + 1} and ${
+                       head + 1} from 1)` +
+                (label ? `\nlabel: ${label}` : "") +
+                (HEADS[index].stats ?
+                     `\nentropy / ln n ${
+                         fixed(HEADS[index].stats.entropy_normalized, 2)}, confidence ${
+                         fixed(HEADS[index].stats.confidence, 2)}` :
+                     ""),
+        },
+        element("canvas", {width: side, height: side, "aria-hidden": "true"}),
+        element("span", {}, `${layer}.${head}`), element("span", {class: "tag"}, label || ""));
 }
 
 function showRail() {
-  const labels = [...new Set(HEADS.map(head => head.label).filter(Boolean))].sort();
-  const tools = [];
-  if (HEADS.length > 1 && HEADS[0].stats)
-    tools.push(select("Sort", [["", "by layer"], ...Object.entries(statNames).map(([key, [name]]) => [key, name])], rail.sort,
-      value => { rail.sort = value; change(); }, "largest first"));
-  if (labels.length)
-    tools.push(select("Show", [["", "all heads"], ...labels.map(label => [label, label])], rail.filter,
-      value => { rail.filter = value; change(); }, "heads with this label"));
-  byId("rail-tools").replaceChildren(...tools);
-  byId("grid").addEventListener("keydown", event => {
-    const across = getComputedStyle(byId("grid")).gridTemplateColumns.split(" ").length;
-    const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -across, ArrowDown: across }[event.key];
-    if (!by) return;
-    event.preventDefault();
-    event.stopPropagation();
-    stepHead(by);
-    byId("grid").querySelector('[aria-pressed="true"]')?.focus();
-  });
-  byId("rail-note").textContent = (manifest.omitted ? `${manifest.omitted} more heads did not fit into the file. ` : "") +
-    "A cell is the largest weight of its tile; rows are queries, columns keys.";
+    const labels = [...new Set(HEADS.map(head => head.label).filter(Boolean))].sort();
+    const tools = [];
+    if (HEADS.length > 1 && HEADS[0].stats)
+        tools.push(select(
+            "Sort",
+            [["", "by layer"], ...Object.entries(statNames).map(([key, [name]]) => [key, name])],
+            rail.sort, value => {
+                rail.sort = value;
+                change();
+            }, "largest first"));
+    if (labels.length)
+        tools.push(select(
+            "Show", [["", "all heads"], ...labels.map(label => [label, label])],
+            rail.filter, value => {
+                rail.filter = value;
+                change();
+            }, "heads with this label"));
+    byId("rail-tools").replaceChildren(...tools);
+    byId("grid").addEventListener("keydown", event => {
+        const across = getComputedStyle(byId("grid")).gridTemplateColumns.split(" ").length;
+        const by = {ArrowLeft: -1, ArrowRight: 1, ArrowUp: -across, ArrowDown: across}[event.key];
+        if (!by) return;
+        event.preventDefault();
+        event.stopPropagation();
+        stepHead(by);
+        byId("grid").querySelector('[aria-pressed="true"]')?.focus();
+    });
+    byId("rail-note").textContent =
+        (manifest.omitted ? `${manifest.omitted} more heads did not fit into the file. ` : "") +
+        "A cell is the largest weight of its tile; rows are queries, columns keys.";
 }
 
 function stepHead(by) {
-  const at = rail.order.indexOf(state.head), to = rail.order[Math.max(0, Math.min(rail.order.length - 1, at + by))];
-  if (to !== undefined) { change({ head: to }); draw(); }
+    const at = rail.order.indexOf(state.head),
+          to = rail.order[Math.max(0, Math.min(rail.order.length - 1, at + by))];
+    if (to !== undefined) {
+        change({head: to});
+        draw();
+    }
 }
 /* The same head of another layer. */
 function stepLayer(by) {
-  const { layer, head } = HEADS[state.head];
-  const to = HEADS.findIndex(h => h.layer === layer + by && h.head === head);
-  if (to >= 0) change({ head: to });
+    const {layer, head} = HEADS[state.head];
+    const to = HEADS.findIndex(h => h.layer === layer + by && h.head === head);
+    if (to >= 0) change({head: to});
 }
 
 drawn.push(function drawRail() {
-  const order = headOrder(rail.sort).filter(i => !rail.filter || HEADS[i].label === rail.filter), key = [rail.sort, rail.filter, state.scale, isDark(), isModified()].join();
-  rail.order = order;
-  if (key !== rail.key) {
-    rail.key = key;
-    byId("grid").replaceChildren(...order.map(headButton));
-    const made = [...byId("grid").children];
-    setTimeout(() => inSlices("thumbs", made.length, at => drawThumb(made[at].firstChild, +made[at].dataset.head), () => {}));
-  }
-  for (const made of byId("grid").children) {
-    const now = +made.dataset.head === state.head;
-    made.setAttribute("aria-pressed", now);
-    made.tabIndex = now ? 0 : -1;
-  }
-  if (!order.includes(state.head) && byId("grid").firstChild) byId("grid").firstChild.tabIndex = 0;
+    const order = headOrder(rail.sort).filter(i => !rail.filter || HEADS[i].label === rail.filter),
+          key = [rail.sort, rail.filter, state.scale, isDark(), isModified()].join();
+    rail.order = order;
+    if (key !== rail.key) {
+        rail.key = key;
+        byId("grid").replaceChildren(...order.map(headButton));
+        const made = [...byId("grid").children];
+        setTimeout(
+            () => inSlices(
+                "thumbs", made.length, at => drawThumb(made[at].firstChild, +made[at].dataset.head),
+                () => {}));
+    }
+    for (const made of byId("grid").children) {
+        const now = +made.dataset.head === state.head;
+        made.setAttribute("aria-pressed", now);
+        made.tabIndex = now ? 0 : -1;
+    }
+    if (!order.includes(state.head) && byId("grid").firstChild)
+        byId("grid").firstChild.tabIndex = 0;
 });

@@ -1,62 +1,111 @@
 /* Files made of what is seen: pictures with the caption inside, and rows as text. Nothing leaves the browser. */
 function download(name, blob) {
-  const link = element("a", { href: URL.createObjectURL(blob), download: name });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-  byId("save").open = false;
-  say(`saved ${name}`);
+    const link = element("a", {href: URL.createObjectURL(blob), download: name});
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    byId("save").open = false;
+    say(`saved ${name}`);
 }
-const fileName = ending => `layer${HEADS[state.head].layer}-head${HEADS[state.head].head}-${state.tab}.${ending}`;
+const fileName = ending =>
+    `layer${HEADS[state.head].layer}-head${HEADS[state.head].head}-${state.tab}.${ending}`;
 
 /* The figure of the tab on a page of its own: title, caption in lines below, both as <title> and <desc>, too. */
 function figureSvg() {
-  const figure = tabs[state.tab].figure();
-  if (!figure) return null;
-  const width = Math.max(640, +figure.getAttribute("width")), height = +figure.getAttribute("height"), lines = [""];
-  for (const word of caption().split(" ")) {
-    if ((lines[lines.length - 1] + word).length > width / 6.6) lines.push("");
-    lines[lines.length - 1] += word + " ";
-  }
-  const all = [width + 48, height + 84 + 16 * lines.length], page = svg("svg", { xmlns: "http://www.w3.org/2000/svg", viewBox: `0 0 ${all.join(" ")}`, width: all[0], height: all[1], "font-family": "system-ui, sans-serif" },
-    svg("title", {}, manifest.title), svg("desc", {}, caption()), svg("rect", { width: all[0], height: all[1], fill: css("--page") }), svg("text", { x: 24, y: 34, "font-size": 16, "font-weight": 600, fill: css("--strong") }, cut(manifest.title, Math.floor(width / 9))));
-  figure.setAttribute("x", 24);
-  figure.setAttribute("y", 54);
-  page.append(figure, ...lines.map((line, l) => svg("text", { x: 24, y: height + 80 + 16 * l, "font-size": 12, fill: css("--faint") }, line)));
-  return { text: new XMLSerializer().serializeToString(page), width: all[0], height: all[1] };
+    const figure = tabs[state.tab].figure();
+    if (!figure) return null;
+    const width = Math.max(640, +figure.getAttribute("width")),
+          height = +figure.getAttribute("height"), lines = [""];
+    for (const word of caption().split(" ")) {
+        if ((lines[lines.length - 1] + word).length > width / 6.6) lines.push("");
+        lines[lines.length - 1] += word + " ";
+    }
+    const all = [width + 48, height + 84 + 16 * lines.length],
+          page =
+              svg("svg", {
+                  xmlns: "http://www.w3.org/2000/svg",
+                  viewBox: `0 0 ${all.join(" ")}`,
+                  width: all[0],
+                  height: all[1],
+                  "font-family": "system-ui, sans-serif"
+              },
+                  svg("title", {}, manifest.title), svg("desc", {}, caption()),
+                  svg("rect", {width: all[0], height: all[1], fill: css("--page")}),
+                  svg("text",
+                      {x: 24, y: 34, "font-size": 16, "font-weight": 600, fill: css("--strong")},
+                      cut(manifest.title, Math.floor(width / 9))));
+    figure.setAttribute("x", 24);
+    figure.setAttribute("y", 54);
+    page.append(
+        figure,
+        ...lines.map(
+            (line, l) =>
+                svg("text", {x: 24, y: height + 80 + 16 * l, "font-size": 12, fill: css("--faint")},
+                    line)));
+    return {text: new XMLSerializer().serializeToString(page), width: all[0], height: all[1]};
 }
 
 function savePng() {
-  const made = figureSvg(), image = new Image();
-  if (!made) return;
-  image.onload = () => {
-    const canvas = element("canvas", { width: 2 * made.width, height: 2 * made.height });
-    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-    canvas.toBlob(blob => download(fileName("png"), blob));
-  };
-  image.src = "data:image/svg+xml," + encodeURIComponent(made.text);
+    const made = figureSvg(), image = new Image();
+    if (!made) return;
+    image.onload = () => {
+        const canvas = element("canvas", {width: 2 * made.width, height: 2 * made.height});
+        canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+        canvas.toBlob(blob => download(fileName("png"), blob));
+    };
+    image.src = "data:image/svg+xml," + encodeURIComponent(made.text);
 }
-const saveSvg = () => { const made = figureSvg(); if (made) download(fileName("svg"), new Blob([made.text], { type: "image/svg+xml" })); };
+const saveSvg = () => {
+    const made = figureSvg();
+    if (made) download(fileName("svg"), new Blob([made.text], {type: "image/svg+xml"}));
+};
 
 const cell = i => manifest.tokens[i].replace(/[\t\n\r]/g, " ");
 function rowTsv() {
-  const weights = row(state.head, state.query);
-  return `# ${caption()}\nquery\tkey\tquery_token\tkey_token\tweight\n` + listOf(N, j => [state.query, j, cell(state.query), cell(j), String(weights[j])].join("\t")).join("\n") + "\n";
+    const weights = row(state.head, state.query);
+    return `# ${caption()}\nquery\tkey\tquery_token\tkey_token\tweight\n` +
+        listOf(N, j => [state.query, j, cell(state.query), cell(j), String(weights[j])].join("\t"))
+            .join("\n") +
+        "\n";
 }
-const headTsv = () => `# ${caption()}\nquery\t` + listOf(N, cell).join("\t") + "\n" + listOf(N, i => cell(i) + "\t" + row(state.head, i).join("\t")).join("\n") + "\n";
-const rowJson = () => JSON.stringify({ caption: caption(), layer: HEADS[state.head].layer, head: HEADS[state.head].head, query: state.query, modified: isModified(), tokens: manifest.tokens, weights: Array.from(row(state.head, state.query)) });
+const headTsv = () => `# ${caption()}\nquery\t` + listOf(N, cell).join("\t") + "\n" +
+    listOf(N, i => cell(i) + "\t" + row(state.head, i).join("\t")).join("\n") + "\n";
+const rowJson = () => JSON.stringify({
+    caption: caption(),
+    layer: HEADS[state.head].layer,
+    head: HEADS[state.head].head,
+    query: state.query,
+    modified: isModified(),
+    tokens: manifest.tokens,
+    weights: Array.from(row(state.head, state.query))
+});
 
 async function copyRow() {
-  try {
-    await navigator.clipboard.writeText(rowTsv());
-    say("row copied");
-  } catch { saveText("tsv", rowTsv()); }
+    try {
+        await navigator.clipboard.writeText(rowTsv());
+        say("row copied");
+    } catch {
+        saveText("tsv", rowTsv());
+    }
 }
-const saveText = (ending, words) => download(fileName(ending), new Blob([words], { type: "text/plain;charset=utf-8" }));
+const saveText = (ending, words) =>
+    download(fileName(ending), new Blob([words], {type: "text/plain;charset=utf-8"}));
 
 function showSave() {
-  const items = [["Picture of this view, PNG", savePng], ["Picture of this view, SVG", saveSvg], ["Row of the query, TSV", () => saveText("tsv", rowTsv())], ["Row of the query, JSON", () => saveText("json", rowJson())]];
-  if (N <= LONG) items.push(["All rows of the head, TSV", () => saveText("tsv", headTsv())]);
-  items.push(["Copy the row", copyRow], ["Print", () => { byId("save").open = false; print(); }]);
-  byId("save-list").replaceChildren(...items.map(([name, run]) => button(name, run)));
-  addEventListener("click", event => { if (!byId("save").contains(event.target)) byId("save").open = false; });
+    const items = [
+        ["Picture of this view, PNG", savePng], ["Picture of this view, SVG", saveSvg],
+        ["Row of the query, TSV", () => saveText("tsv", rowTsv())],
+        ["Row of the query, JSON", () => saveText("json", rowJson())]
+    ];
+    if (N <= LONG) items.push(["All rows of the head, TSV", () => saveText("tsv", headTsv())]);
+    items.push(["Copy the row", copyRow], [
+        "Print",
+        () => {
+            byId("save").open = false;
+            print();
+        }
+    ]);
+    byId("save-list").replaceChildren(...items.map(([name, run]) => button(name, run)));
+    addEventListener("click", event => {
+        if (!byId("save").contains(event.target)) byId("save").open = false;
+    });
 }

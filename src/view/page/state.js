@@ -2,76 +2,94 @@
  * The one selection that all views show, and the list of what to draw when it changes. Drawing happens once a
  * frame. The address after # holds the selection, so a link to a file can name a pair.
  */
-const state = { head: 0, query: 0, key: 0, more: [], hover: null, to: false, tab: "tokens", scale: N > 128 ? "log" : "linear", words: false };
-const tabs = {}, tabOrder = []; // id → { name, show(panel), draw() }
-const drawn = []; // called at each frame that something changed in
+const state = {
+    head: 0,
+    query: 0,
+    key: 0,
+    more: [],
+    hover: null,
+    to: false,
+    tab: "tokens",
+    scale: N > 128 ? "log" : "linear",
+    words: false
+};
+const tabs = {}, tabOrder = [];  // id → { name, show(panel), draw() }
+const drawn = [];                // called at each frame that something changed in
 
 const firstQuery = () => {
-  const plain = listOf(Math.min(N, 4096), i => i).find(i => !isSpecial(i));
-  return manifest.query >= 0 ? manifest.query : plain === undefined ? 0 : plain;
+    const plain = listOf(Math.min(N, 4096), i => i).find(i => !isSpecial(i));
+    return manifest.query >= 0 ? manifest.query : plain === undefined ? 0 : plain;
 };
 const queries = () => state.hover === null ? [state.query, ...state.more] : [state.hover];
 
 let framed = false, shownTab = "", version = 0;
 function change(patch = {}) {
-  const moved = "query" in patch || "head" in patch;
-  if ("query" in patch && !("more" in patch)) state.more = [];
-  Object.assign(state, patch);
-  if (moved && patch.key === undefined) state.key = strongest();
-  if (framed) return;
-  framed = true;
-  requestAnimationFrame(() => {
-    framed = false;
-    draw();
-  });
+    const moved = "query" in patch || "head" in patch;
+    if ("query" in patch && !("more" in patch)) state.more = [];
+    Object.assign(state, patch);
+    if (moved && patch.key === undefined) state.key = strongest();
+    if (framed) return;
+    framed = true;
+    requestAnimationFrame(() => {
+        framed = false;
+        draw();
+    });
 }
 
 /* The key a query looks at most; the query itself if its head is not there yet. */
 function strongest() {
-  const weights = row(state.head, state.query);
-  return weights ? largest(weights, 1)[0] ?? state.query : state.query;
+    const weights = row(state.head, state.query);
+    return weights ? largest(weights, 1)[0] ?? state.query : state.query;
 }
 
 /* After a change of What if or of the theme nothing that was computed holds. */
 function changeAll(patch) {
-  rows.clear();
-  version++;
-  change(patch);
+    rows.clear();
+    version++;
+    change(patch);
 }
 
 function draw() {
-  chooseColors();
-  if (state.tab !== shownTab) {
-    shownTab = state.tab;
-    byId("panel").replaceChildren();
-    Object.keys(jobs).filter(name => name !== "thumbs").forEach(stop);
-    tabs[shownTab].show(byId("panel"));
-  }
-  for (const view of drawn) view();
-  tabs[shownTab].draw();
-  clearTimeout(draw.later);
-  draw.later = setTimeout(writeAddress, 200); // a browser takes milliseconds for it
+    chooseColors();
+    if (state.tab !== shownTab) {
+        shownTab = state.tab;
+        byId("panel").replaceChildren();
+        Object.keys(jobs).filter(name => name !== "thumbs").forEach(stop);
+        tabs[shownTab].show(byId("panel"));
+    }
+    for (const view of drawn) view();
+    tabs[shownTab].draw();
+    clearTimeout(draw.later);
+    draw.later = setTimeout(writeAddress, 200);  // a browser takes milliseconds for it
 }
 
 function writeAddress() {
-  history.replaceState(null, "", `#${HEADS[state.head].layer}.${HEADS[state.head].head}/${state.query}/${state.key}/${state.tab}`);
+    history.replaceState(
+        null, "",
+        `#${HEADS[state.head].layer}.${HEADS[state.head].head}/${state.query}/${state.key}/${
+            state.tab}`);
 }
 function readAddress() {
-  const [head, query, key, tab] = decodeURIComponent(location.hash.slice(1)).split("/");
-  const found = HEADS.findIndex(h => `${h.layer}.${h.head}` === head);
-  const place = x => /^\d+$/.test(x) && +x < N ? +x : null;
-  if (found >= 0) state.head = found;
-  state.query = place(query) ?? firstQuery();
-  state.key = place(key) ?? strongest();
-  if (tabs[tab]) state.tab = tab;
+    const [head, query, key, tab] = decodeURIComponent(location.hash.slice(1)).split("/");
+    const found = HEADS.findIndex(h => `${h.layer}.${h.head}` === head);
+    const place = x => /^\d+$/.test(x) && +x < N ? +x : null;
+    if (found >= 0) state.head = found;
+    state.query = place(query) ?? firstQuery();
+    state.key = place(key) ?? strongest();
+    if (tabs[tab]) state.tab = tab;
 }
 
 /* What a figure says below itself, on the screen and in files. */
 function caption() {
-  const parts = [manifest.caption, `Layer ${HEADS[state.head].layer}, head ${HEADS[state.head].head}, counted from 0.`,
-    `Weight p = exp(${fixed(manifest.scale, 4)} q\u00b7k \u2212 lse); each query's weights sum to 1.`];
-  if (manifest.causal) parts.push("Causal: a query sees itself and keys before it.");
-  if (isModified()) parts.push("MODIFIED: not what the model computed (" + modifications().join(", ") + ").");
-  if (whatIf.pairs) parts.push(`Only pairs ${pairNames[whatIf.pairs]} are shown.`);
-  return parts.filter(Boolean).join(" ");
+    const parts = [
+        manifest.caption,
+        `Layer ${HEADS[state.head].layer}, head ${HEADS[state.head].head}, counted from 0.`,
+        `Weight p = exp(${
+            fixed(manifest.scale, 4)} q\u00b7k \u2212 lse); each query's weights sum to 1.`
+    ];
+    if (manifest.causal) parts.push("Causal: a query sees itself and keys before it.");
+    if (isModified())
+        parts.push("MODIFIED: not what the model computed (" + modifications().join(", ") + ").");
+    if (whatIf.pairs) parts.push(`Only pairs ${pairNames[whatIf.pairs]} are shown.`);
+    return parts.filter(Boolean).join(" ");
 }

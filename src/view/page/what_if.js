@@ -1,43 +1,90 @@
 /* The strip of questions: each is answered by softmax over changed scores or keys, from q and k, at once. */
-const pairNames = { "00": "A\u2192A", "01": "A\u2192B", "10": "B\u2192A", "11": "B\u2192B" };
+const pairNames = {
+    "00": "A\u2192A",
+    "01": "A\u2192B",
+    "10": "B\u2192A",
+    "11": "B\u2192B"
+};
 
 function modifications() {
-  return [!whatIf.scaled && "without the scale", whatIf.temperature !== 1 && `temperature ${whatIf.temperature.toPrecision(2)}`,
-    whatIf.causal && !manifest.causal && "causal", !whatIf.specials && "without special tokens as keys",
-    whatIf.dropped.size > 0 && "without " + [...whatIf.dropped].slice(0, 4).map(tokenText).join(" ") + (whatIf.dropped.size > 4 ? " \u2026" : "")].filter(Boolean);
+    return [
+        !whatIf.scaled && "without the scale",
+        whatIf.temperature !== 1 && `temperature ${whatIf.temperature.toPrecision(2)}`,
+        whatIf.causal && !manifest.causal && "causal",
+        !whatIf.specials && "without special tokens as keys",
+        whatIf.dropped.size > 0 &&
+            "without " + [...whatIf.dropped].slice(0, 4).map(tokenText).join(" ") +
+                (whatIf.dropped.size > 4 ? " \u2026" : "")
+    ].filter(Boolean);
 }
-const ask = patch => { Object.assign(whatIf, patch); changeAll(); };
+const ask = patch => {
+    Object.assign(whatIf, patch);
+    changeAll();
+};
 
 function dropKey() {
-  const dropped = new Set(whatIf.dropped);
-  if (!dropped.delete(state.key)) dropped.add(state.key);
-  ask({ dropped });
+    const dropped = new Set(whatIf.dropped);
+    if (!dropped.delete(state.key)) dropped.add(state.key);
+    ask({dropped});
 }
-const resetWhatIf = () => ask({ scaled: true, temperature: 1, causal: false, specials: true, dropped: new Set(), pairs: "" });
+const resetWhatIf = () => ask(
+    {scaled: true, temperature: 1, causal: false, specials: true, dropped: new Set(), pairs: ""});
 
 drawn.push(function drawWhatIf() {
-  const box = byId("what-if"), key = JSON.stringify([whatIf, [...whatIf.dropped], state.key]);
-  if (box.dataset.key === key) return;
-  box.dataset.key = key;
-  if (box.contains(document.activeElement) && document.activeElement.type === "range") return drawBadge(box);
-  const focused = box.contains(document.activeElement) ? [...box.querySelectorAll("input,button,select")].indexOf(document.activeElement) : -1;
-  const temperature = element("input", { type: "range", min: -1, max: 1, step: 0.05, value: Math.log10(whatIf.temperature), "aria-label": "Temperature",
-    "aria-valuetext": whatIf.temperature.toPrecision(2), oninput: event => ask({ temperature: Math.abs(event.target.value) < 0.01 ? 1 : 10 ** event.target.value }) });
-  const name = manifest.scale.toFixed(4) === (1 / Math.sqrt(D)).toFixed(4) ? "scale 1/\u221ad" : "scale";
-  box.replaceChildren(element("span", { class: "name" }, "What if"),
-    check(name, whatIf.scaled, scaled => ask({ scaled }), "multiply scores by the model's scale"),
-    element("label", { title: "scores are divided by it" }, "temperature", temperature, element("output", { id: "temperature" })),
-    manifest.causal ? "" : check("causal", whatIf.causal, causal => ask({ causal }), "a query sees itself and the keys before it"),
-    manifest.special ? check("special tokens", whatIf.specials, specials => ask({ specials }), "off: they are no keys, and the other weights sum to 1") : "",
-    manifest.segment && manifest.segment.includes(1) ? select("pairs", [["", "all"], ...Object.entries(pairNames)], whatIf.pairs, pairs => ask({ pairs }), "show only queries of one text and keys of one text; weights stay as they are") : "",
-    button(whatIf.dropped.has(state.key) ? "Bring key back" : "Drop key", dropKey, { title: `softmax without the selected key, ${tokenText(state.key)}` }),
-    isModified() || whatIf.pairs ? button("Reset", resetWhatIf) : "", element("span", { id: "badge" }));
-  if (focused >= 0) [...box.querySelectorAll("input,button,select")][focused]?.focus();
-  drawBadge(box);
+    const box = byId("what-if"), key = JSON.stringify([whatIf, [...whatIf.dropped], state.key]);
+    if (box.dataset.key === key) return;
+    box.dataset.key = key;
+    if (box.contains(document.activeElement) && document.activeElement.type === "range")
+        return drawBadge(box);
+    const focused = box.contains(document.activeElement) ?
+        [...box.querySelectorAll("input,button,select")].indexOf(document.activeElement) :
+        -1;
+    const temperature = element("input", {
+        type: "range",
+        min: -1,
+        max: 1,
+        step: 0.05,
+        value: Math.log10(whatIf.temperature),
+        "aria-label": "Temperature",
+        "aria-valuetext": whatIf.temperature.toPrecision(2),
+        oninput: event =>
+            ask({temperature: Math.abs(event.target.value) < 0.01 ? 1 : 10 ** event.target.value})
+    });
+    const name =
+        manifest.scale.toFixed(4) === (1 / Math.sqrt(D)).toFixed(4) ? "scale 1/\u221ad" : "scale";
+    box.replaceChildren(
+        element("span", {class: "name"}, "What if"),
+        check(name, whatIf.scaled, scaled => ask({scaled}), "multiply scores by the model's scale"),
+        element(
+            "label", {title: "scores are divided by it"}, "temperature", temperature,
+            element("output", {id: "temperature"})),
+        manifest.causal ? "" :
+                          check(
+                              "causal", whatIf.causal, causal => ask({causal}),
+                              "a query sees itself and the keys before it"),
+        manifest.special ? check(
+                               "special tokens", whatIf.specials, specials => ask({specials}),
+                               "off: they are no keys, and the other weights sum to 1") :
+                           "",
+        manifest.segment && manifest.segment.includes(1) ?
+            select(
+                "pairs", [["", "all"], ...Object.entries(pairNames)], whatIf.pairs,
+                pairs => ask({pairs}),
+                "show only queries of one text and keys of one text; weights stay as they are") :
+            "",
+        button(
+            whatIf.dropped.has(state.key) ? "Bring key back" : "Drop key", dropKey,
+            {title: `softmax without the selected key, ${tokenText(state.key)}`}),
+        isModified() || whatIf.pairs ? button("Reset", resetWhatIf) : "",
+        element("span", {id: "badge"}));
+    if (focused >= 0) [...box.querySelectorAll("input,button,select")][focused]?.focus();
+    drawBadge(box);
 });
 function drawBadge(box) {
-  const badge = box.querySelector("#badge");
-  box.querySelector("#temperature").textContent = whatIf.temperature.toPrecision(2);
-  badge.className = isModified() || whatIf.pairs ? "badge" : "";
-  badge.textContent = isModified() ? "modified: not what the model computed" : whatIf.pairs ? "filtered: " + pairNames[whatIf.pairs] : "";
+    const badge = box.querySelector("#badge");
+    box.querySelector("#temperature").textContent = whatIf.temperature.toPrecision(2);
+    badge.className = isModified() || whatIf.pairs ? "badge" : "";
+    badge.textContent = isModified() ? "modified: not what the model computed" :
+        whatIf.pairs                 ? "filtered: " + pairNames[whatIf.pairs] :
+                                       "";
 }
