@@ -20,8 +20,6 @@ void qkvi_markup_add(qkvi_bytes *bytes, const char *text, size_t n) {
             qkvi_bytes_text(bytes, "&gt;");
         else if (text[i] == '&')
             qkvi_bytes_text(bytes, "&amp;");
-        else if (text[i] == '"')
-            qkvi_bytes_text(bytes, "&quot;");
         else
             qkvi_bytes_add(bytes, text + i, 1);
     }

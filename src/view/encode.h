@@ -6,7 +6,7 @@
 
 #include "view/bytes.h"
 
-/** Text between tags or in quotes, of HTML or XML: valid UTF-8 that holds no control characters. */
+/** Text between tags of HTML or XML: valid UTF-8 that holds no control characters. */
 void qkvi_markup_add(qkvi_bytes *bytes, const char *text, size_t n);
 
 /**
