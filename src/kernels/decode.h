@@ -77,6 +77,7 @@ typedef struct qkvi_decode_scratch {
     float max[QKVI_DECODE_ROWS * 16], sum[QKVI_DECODE_ROWS * 16];
     float m[QKVI_DECODE_ROWS], l[QKVI_DECODE_ROWS], shift[QKVI_DECODE_ROWS],
         alpha[QKVI_DECODE_ROWS];
+    bool whole;                                         /* all rows see all keys of the block */
     uint16_t see[QKVI_DECODE_ROWS][QKVI_DECODE_GROUPS]; /* which keys of a group a row sees */
     uint16_t any[QKVI_DECODE_GROUPS], all[QKVI_DECODE_GROUPS];
     const char *k_at[QKVI_DECODE_GROUPS], *v_at[QKVI_DECODE_GROUPS], *next_at[QKVI_DECODE_GROUPS];

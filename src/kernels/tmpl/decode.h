@@ -70,6 +70,11 @@ static void decode_split(const decode *a) {
         w->m[r] = -INFINITY;
         w->l[r] = 0;
     }
+    for (int r = a->n_rows; r % 16 != 0; r++) { /* lanes of no row */
+        w->m[r] = w->l[r] = 0;
+        vf_store(w->max + 16 * r, vf_set1(0));
+        vf_store(w->sum + 16 * r, vf_set1(0));
+    }
     for (int64_t j = a->first_key; j < a->end_key;) {
         const int64_t key0 = j / QKVI_DECODE_BLOCK * QKVI_DECODE_BLOCK;
         const int64_t end = qkvi_min_i64(key0 + QKVI_DECODE_BLOCK, a->end_key);

@@ -14,6 +14,7 @@
 
 enum {
     DECODE_AHEAD = 8192, /* bytes of the stream being read that are on their way */
+    DECODE_LINE = 64,    /* of a cache, in bytes */
     DECODE_ALL = 0xFFFF
 };
 
@@ -122,7 +123,8 @@ static bool decode_look(const decode *a, int64_t key0, int from, int to) {
     qkvi_decode_scratch *w = a->scratch;
     bool some = false;
     decode_places(a, key0, from, to);
-    if (decode_all_see(a, key0 + QKVI_DECODE_GROUP * from, key0 + QKVI_DECODE_GROUP * to)) {
+    w->whole = decode_all_see(a, key0 + QKVI_DECODE_GROUP * from, key0 + QKVI_DECODE_GROUP * to);
+    if (w->whole) {
         for (int r = 0; r < a->n_rows; r++) memset(w->see[r], 0xFF, sizeof w->see[r]);
         memset(w->any, 0xFF, sizeof w->any);
         memset(w->all, 0xFF, sizeof w->all);
@@ -143,10 +145,14 @@ typedef struct decode_ahead {
     int64_t row_bytes, next_row_bytes;
 } decode_ahead;
 
-/* The group `distance` further on; NULL: none is known. */
-V_INLINE const char *decode_next(const decode_ahead *x, int g, int64_t *row_bytes) {
+/*
+ * The group `distance` further on; NULL: none is known. row_bytes: from one of its rows to the next;
+ * 0: they are `bytes` long and lie side by side.
+ */
+V_INLINE const char *decode_next(const decode_ahead *x, int g, int64_t bytes, int64_t *row_bytes) {
     const int n = g + x->distance, m = n - x->to + x->next_from;
     *row_bytes = n < x->to ? x->row_bytes : x->next_row_bytes;
+    if (*row_bytes == bytes) *row_bytes = 0;
     if (n < x->to) return x->at[n];
     return m < x->next_to ? x->next[m] : NULL;
 }
@@ -156,12 +162,7 @@ V_INLINE int decode_distance(int64_t row_bytes) {
     return groups < 1 ? 1 : groups > QKVI_DECODE_GROUPS ? QKVI_DECODE_GROUPS : (int)groups;
 }
 
-/* n rows of `bytes` each. */
-V_INLINE void decode_fetch(const char *at, int64_t row_bytes, int64_t bytes, int n) {
-    V_UNROLL(16) for (int e = 0; e < n; e++) {
-        V_UNROLL_BY(8)
-        for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(at + e * row_bytes + b, 0, 3);
-    }
-}
+/* Rows at a time, of so many that are left. */
+V_INLINE int decode_rows_of(int left) { return DECODE_R >= 4 && left >= 4 ? 4 : left >= 2 ? 2 : 1; }
 
 #endif

@@ -22,14 +22,31 @@ static const char *decode_stage(const decode *a, const char *at, int64_t row_byt
     return a->stage;
 }
 
+/*
+ * What is fetched while channels from d on are multiplied by K keys: rows side by side (row_bytes =
+ * 0) line after line, others each at its place.
+ */
+V_INLINE void decode_fetch_keys(const char *at, int64_t row_bytes, const int K, int64_t d,
+                                const qkvi_storage type) {
+    const int64_t done = d * decode_elem_bytes(type), step = 16 * K * decode_elem_bytes(type);
+    if (row_bytes == 0) {
+        V_UNROLL(16)
+        for (int64_t b = 0; b < step; b += DECODE_LINE) __builtin_prefetch(at + done * K + b, 0, 3);
+    } else if (done % DECODE_LINE == 0) {
+        V_UNROLL(16)
+        for (int e = 0; e < K; e++) __builtin_prefetch(at + e * row_bytes + done, 0, 3);
+    }
+}
+
 /* R rows times K keys: 16 lanes of each sum go to t[row][keys][16]. */
 V_INLINE void decode_products(const int R, const int K, const float *q, int64_t q_row,
-                              const char *k, int64_t k_row, float *t, int keys,
-                              const qkvi_storage type) {
+                              const char *k, int64_t k_row, float *t, int keys, const char *fetch,
+                              int64_t fetch_row, const qkvi_storage type) {
     vf c[16], x[4]; /* R K, and R, of them; all, or compilers fear for those beyond */
     V_UNROLL(4) for (int r = 0; r < 4; r++) x[r] = vf_set1(0);
     V_UNROLL(16) for (int n = 0; n < R * K; n++) c[n] = vf_set1(0);
-    V_UNROLL_BY(8) for (int64_t d = 0; d < q_row; d += 16) {
+    V_UNROLL_BY(2) for (int64_t d = 0; d < q_row; d += 16) {
+        if (fetch) decode_fetch_keys(fetch, fetch_row, K, d, type);
         V_UNROLL(4) for (int r = 0; r < R; r++) x[r] = vf_load(q + r * q_row + d);
         V_UNROLL(16) for (int e = 0; e < K; e++) {
             const vf y = decode_load(k + e * k_row, d, type);
@@ -42,15 +59,18 @@ V_INLINE void decode_products(const int R, const int K, const float *q, int64_t 
 }
 
 /* R rows times a group; R is 1, 2 or 4. */
-V_INLINE void decode_group_scores(const int R, const decode *a, int row, const char *k,
-                                  int64_t k_row, float *s, const qkvi_storage type) {
+V_INLINE void decode_group_scores(const int R, const float *q, int64_t q_row, const char *k,
+                                  int64_t k_row, float *s, const char *fetch, int64_t fetch_row,
+                                  const qkvi_storage type) {
     const int keys = 16 / R, tile = DECODE_SUMS / R;
-    const float *q = a->q + row * a->q_row;
+    const int64_t fetch_keys = tile * (fetch_row ? fetch_row : k_row);
     _Alignas(64) float t[16 * 16], x[16];
     for (int e = 0; e < QKVI_DECODE_GROUP; e += keys) {
-        for (int n = 0; n < keys; n += tile)
-            decode_products(R, tile, q, a->q_row, k + (e + n) * k_row, k_row, t + 16 * n, keys,
-                            type);
+        for (int n = 0; n < keys; n += tile) {
+            decode_products(R, tile, q, q_row, k + (e + n) * k_row, k_row, t + 16 * n, keys, fetch,
+                            fetch_row, type);
+            if (fetch) fetch += fetch_keys;
+        }
         vf_store(x, vf_sum_rows(t));
         V_UNROLL(4)
         for (int r = 0; r < R; r++)
@@ -58,88 +78,56 @@ V_INLINE void decode_group_scores(const int R, const decode *a, int row, const c
     }
 }
 
-/*
- * All tiles of DECODE_R rows times n keys that lie one after the other and that somebody sees. From
- * `turn` bytes on, what is to be fetched lies `jump` bytes further. dim: head_dim, if it is one that
- * this is compiled for and rows are dense; otherwise 0. Without loops inside a tile, more loads are under way.
- */
-V_INLINE void decode_run_scores(const int64_t dim, const decode *a, const char *k, int n, float *s,
-                                int64_t turn, int64_t jump, const qkvi_storage type) {
-    const int keys = 16 / DECODE_R, tile = DECODE_SUMS / DECODE_R;
-    const int64_t q_row = dim ? dim : a->q_row, bytes = q_row * decode_elem_bytes(type);
-    const int64_t k_row = dim ? bytes : a->k.row_bytes;
-    const int64_t ahead = decode_distance(k_row) * QKVI_DECODE_GROUP * k_row;
-    _Alignas(64) float t[16 * 16], x[16];
-    for (int e = 0; e < n; e += keys, k += keys * k_row) {
-        decode_fetch(k + ahead + (e * k_row + ahead < turn ? 0 : jump), k_row, bytes, keys);
-        for (int r = 0; r + DECODE_R <= a->n_rows; r += DECODE_R) {
-            for (int m = 0; m < keys; m += tile)
-                decode_products(DECODE_R, tile, a->q + r * q_row, q_row, k + m * k_row, k_row,
-                                t + 16 * m, keys, type);
-            vf_store(x, vf_sum_rows(t));
-            V_UNROLL(4)
-            for (int i = 0; i < DECODE_R; i++)
-                memcpy(s + (r + i) * QKVI_DECODE_SCORE_ROW + e, x + i * keys,
-                       (size_t)keys * sizeof(float));
-        }
-    }
-}
-
-/* Rows from r on times a group. */
-V_INLINE void decode_rows_scores(const decode *a, int r, int g, const char *k, int64_t k_row,
+/* All rows times a group; the first ones fetch. */
+V_INLINE void decode_rows_scores(const decode *a, int64_t q_row, int g, const char *k,
+                                 int64_t k_row, const char *fetch, int64_t fetch_row,
                                  const qkvi_storage type) {
-    while (r < a->n_rows) {
-        float *s = a->scratch->s + r * QKVI_DECODE_SCORE_ROW + QKVI_DECODE_GROUP * g;
-        const int left = a->n_rows - r;
-        if (DECODE_R >= 4 && left >= 4) {
-            decode_group_scores(4, a, r, k, k_row, s, type);
-            r += 4;
-        } else if (left >= 2) {
-            decode_group_scores(2, a, r, k, k_row, s, type);
-            r += 2;
-        } else {
-            decode_group_scores(1, a, r, k, k_row, s, type);
-            r += 1;
-        }
+    const float *q = a->q;
+    float *s = a->scratch->s + QKVI_DECODE_GROUP * g;
+    for (int left = a->n_rows, n; left > 0; left -= n) {
+        n = decode_rows_of(left);
+        if (n == 4)
+            decode_group_scores(DECODE_R, q, q_row, k, k_row, s, fetch, fetch_row, type);
+        else if (n == 2)
+            decode_group_scores(2, q, q_row, k, k_row, s, fetch, fetch_row, type);
+        else
+            decode_group_scores(1, q, q_row, k, k_row, s, fetch, fetch_row, type);
+        q += n * q_row;
+        s += n * QKVI_DECODE_SCORE_ROW;
+        fetch = NULL;
     }
 }
 
-/* Groups from g on that lie one after the other and of which every key is seen; their end. */
-static int decode_run_end(const decode *a, int g, int to) {
+/* dim: head_dim, if it is one that this is compiled for and rows lie side by side; otherwise 0. */
+V_INLINE void decode_scores_dim(const int64_t dim, const decode *a, int from, int to,
+                                const decode_ahead *ahead, const qkvi_storage type) {
     const qkvi_decode_scratch *w = a->scratch;
-    const int64_t bytes = QKVI_DECODE_GROUP * a->k.row_bytes;
-    for (g++; g < to && w->any[g] == DECODE_ALL && w->k_at[g] == w->k_at[g - 1] + bytes;) g++;
-    return g;
+    const int64_t q_row = dim ? dim : a->q_row, padded = q_row * decode_elem_bytes(type);
+    const int64_t k_row = dim ? padded : a->k.row_bytes;
+    const int64_t bytes = dim ? padded : a->head_dim * decode_elem_bytes(type);
+    for (int g = from; g < to; g++) {
+        if (!w->any[g]) continue;
+        int64_t fetch_row;
+        const char *const fetch = decode_next(ahead, g, bytes, &fetch_row);
+        if (dim) fetch_row = 0;
+        if (w->any[g] == DECODE_ALL && bytes == padded)
+            decode_rows_scores(a, q_row, g, w->k_at[g], k_row, fetch, fetch_row, type);
+        else
+            decode_rows_scores(a, a->q_row, g,
+                               decode_stage(a, w->k_at[g], k_row, bytes, padded, w->any[g]), padded,
+                               fetch, fetch_row, type);
+    }
 }
 
 V_INLINE void decode_scores_of(const decode *a, int from, int to, const decode_ahead *ahead,
                                const qkvi_storage type) {
-    qkvi_decode_scratch *w = a->scratch;
-    const int64_t k_row = a->k.row_bytes, bytes = a->head_dim * decode_elem_bytes(type);
-    const int64_t padded = a->q_row * decode_elem_bytes(type);
-    for (int g = from, end; g < to; g = end) {
-        const char *k = w->k_at[g];
-        end = g + 1;
-        if (!w->any[g]) continue;
-        if (w->any[g] != DECODE_ALL || bytes != padded) {
-            k = decode_stage(a, k, k_row, bytes, padded, w->any[g]);
-            decode_rows_scores(a, 0, g, k, padded, type);
-            continue;
-        }
-        end = decode_run_end(a, g, to);
-        const char *const next = end < to ? w->k_at[end] : ahead->next[ahead->next_from];
-        const int n = QKVI_DECODE_GROUP * (end - g);
-        const int64_t turn = n * k_row, jump = next - (k + turn);
-        float *s = w->s + QKVI_DECODE_GROUP * g;
-        if (a->q_row == 128 && k_row == bytes)
-            decode_run_scores(128, a, k, n, s, turn, jump, type);
-        else if (a->q_row == 64 && k_row == bytes)
-            decode_run_scores(64, a, k, n, s, turn, jump, type);
-        else
-            decode_run_scores(0, a, k, n, s, turn, jump, type);
-        for (int m = g; m < end && a->n_rows % DECODE_R; m++)
-            decode_rows_scores(a, a->n_rows / DECODE_R * DECODE_R, m, w->k_at[m], k_row, type);
-    }
+    const bool dense = a->k.row_bytes == a->head_dim * decode_elem_bytes(type);
+    if (dense && a->head_dim == 128)
+        decode_scores_dim(128, a, from, to, ahead, type);
+    else if (dense && a->head_dim == 64)
+        decode_scores_dim(64, a, from, to, ahead, type);
+    else
+        decode_scores_dim(0, a, from, to, ahead, type);
 }
 
 #endif

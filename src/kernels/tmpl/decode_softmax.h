@@ -57,54 +57,45 @@ static void decode_edit_row(const decode *a, int r, int64_t key0, int from, int 
     vf_store(w->max + 16 * r, top);
 }
 
-/* p over groups [from, to); returns the 16 partial sums. */
-V_INLINE vf decode_exp_row(float *s, int from, int to, vf c, vf m, const attend_kind kind) {
+/* Scores of row r need nothing, or scales that are all to be read and lie side by side. */
+V_INLINE bool decode_plain(const decode *a, const qkvi_kv_rows *x, int r) {
+    return a->scratch->whole && !decode_edits(a, &a->rows[r]) && (!x->scale || x->scale_row == 1);
+}
+
+/* decode_edit_row for such a row. */
+V_INLINE void decode_plain_row(const decode *a, int r, int from, int to, const bool scaled) {
+    qkvi_decode_scratch *w = a->scratch;
+    float *s = w->s + r * QKVI_DECODE_SCORE_ROW;
+    vf top = vf_set1(-INFINITY);
+    V_UNROLL_BY(4) for (int g = from; g < to; g++) {
+        float *at = s + QKVI_DECODE_GROUP * g;
+        vf x = vf_load(at);
+        if (scaled) {
+            x = vf_mul(x, vf_loadu(a->k.scale + w->k_scale_at[g]));
+            vf_store(at, x);
+        }
+        top = vf_max(top, x);
+    }
+    vf_store(w->max + 16 * r, top);
+}
+
+/* p over groups [from, to), times their tokens' scales once they are summed: steps 5 and 6. */
+V_INLINE void decode_exp_row(const decode *a, int r, int from, int to, vf c, const attend_kind kind,
+                             const bool scaled) {
+    qkvi_decode_scratch *w = a->scratch;
+    float *s = w->s + r * QKVI_DECODE_SCORE_ROW;
+    const vf m = vf_set1(w->shift[r]);
     vf sum = vf_set1(0);
     V_UNROLL_BY(4) for (int g = from; g < to; g++) {
         float *at = s + QKVI_DECODE_GROUP * g;
         const vf p = vf_exp2_below_128(attend_exponent(vf_load(at), c, m, kind));
-        vf_store(at, p);
         sum = vf_add(sum, p);
+        vf_store(at, scaled ? vf_mul(p, vf_loadu(a->v.scale + w->v_scale_at[g])) : p);
     }
-    return sum;
-}
-
-static void decode_weigh_row(const decode *a, int r, int from, int to) {
-    qkvi_decode_scratch *w = a->scratch;
-    const bool edits = decode_edits(a, &a->rows[r]);
-    const vf c = vf_set1(edits ? ATTEND_LOG2E : a->scale * ATTEND_LOG2E), m = vf_set1(w->shift[r]);
-    float *s = w->s + r * QKVI_DECODE_SCORE_ROW;
-    vf sum;
-    if (edits)
-        sum = decode_exp_row(s, from, to, c, m, ATTEND_FINISHED);
-    else if (fabsf(w->shift[r]) < ATTEND_LARGE)
-        sum = decode_exp_row(s, from, to, c, m, ATTEND_RAW);
-    else
-        sum = decode_exp_row(s, from, to, c, m, ATTEND_RAW_LARGE);
     vf_store(w->sum + 16 * r, sum);
 }
 
-/* The reference of row r rises if its maxima ask for it; its alpha. */
-static void decode_raise_row(const decode *a, int r) {
-    qkvi_decode_scratch *w = a->scratch;
-    const bool edits = decode_edits(a, &a->rows[r]);
-    float top = -INFINITY, one[16];
-    for (int e = 0; e < 16; e++) {
-        const float x = w->max[16 * r + e];
-        top = top > x ? top : x;
-    }
-    if (!edits) top *= a->scale * ATTEND_LOG2E;
-    vf m = vf_set1(w->m[r]);
-    const vf alpha = attend_raise(edits, vf_set1(top), &m);
-    vf_storeu(one, alpha);
-    w->alpha[r] = one[0];
-    vf_storeu(one, m);
-    w->m[r] = one[0];
-    vf_storeu(one, attend_shift(m));
-    w->shift[r] = one[0];
-}
-
-/* Step 6: weights that have been summed, times their tokens' scales. */
+/* Step 6 alone: scales apart from each other, or not all to be read. */
 static void decode_scale_row(const decode *a, int r, int from, int to) {
     qkvi_decode_scratch *w = a->scratch;
     for (int g = from; g < to; g++) {
@@ -114,14 +105,56 @@ static void decode_scale_row(const decode *a, int r, int from, int to) {
     }
 }
 
+static void decode_weigh_row(const decode *a, int r, int from, int to) {
+    const qkvi_decode_scratch *w = a->scratch;
+    const bool edits = decode_edits(a, &a->rows[r]), large = fabsf(w->shift[r]) >= ATTEND_LARGE;
+    const vf c = vf_set1(edits ? ATTEND_LOG2E : a->scale * ATTEND_LOG2E);
+    if (a->v.scale && decode_plain(a, &a->v, r) && !large) {
+        decode_exp_row(a, r, from, to, c, ATTEND_RAW, true);
+        return;
+    }
+    if (edits)
+        decode_exp_row(a, r, from, to, c, ATTEND_FINISHED, false);
+    else if (large)
+        decode_exp_row(a, r, from, to, c, ATTEND_RAW_LARGE, false);
+    else
+        decode_exp_row(a, r, from, to, c, ATTEND_RAW, false);
+    if (a->v.scale) decode_scale_row(a, r, from, to);
+}
+
+/* The references of 16 rows from row r on rise where their maxima ask for it. */
+static void decode_raise(const decode *a, int r) {
+    qkvi_decode_scratch *w = a->scratch;
+    uint32_t edits = 0;
+    for (int i = 0; i < 16 && r + i < a->n_rows; i++)
+        edits |= (uint32_t)decode_edits(a, &a->rows[r + i]) << i;
+    const vf top = vf_max_rows(w->max + 16 * r), before = vf_load(w->m + r);
+    vf m = before, finished = before;
+    vf alpha = attend_raise(false, vf_mul(top, vf_set1(a->scale * ATTEND_LOG2E)), &m);
+    if (edits) {
+        alpha = vf_select(vm_of_bits(edits), attend_raise(true, top, &finished), alpha);
+        m = vf_select(vm_of_bits(edits), finished, m);
+    }
+    vf_store(w->m + r, m);
+    vf_store(w->alpha + r, alpha);
+    vf_store(w->shift + r, attend_shift(m));
+}
+
 static void decode_softmax(const decode *a, int64_t key0, int from, int to) {
     qkvi_decode_scratch *w = a->scratch;
     for (int r = 0; r < a->n_rows; r++) {
-        decode_edit_row(a, r, key0, from, to);
-        decode_raise_row(a, r);
-        decode_weigh_row(a, r, from, to);
-        if (a->v.scale) decode_scale_row(a, r, from, to);
-        w->l[r] = fmaf(w->l[r], w->alpha[r], vf_sum(vf_load(w->sum + 16 * r)));
+        if (!decode_plain(a, &a->k, r))
+            decode_edit_row(a, r, key0, from, to);
+        else if (a->k.scale)
+            decode_plain_row(a, r, from, to, true);
+        else
+            decode_plain_row(a, r, from, to, false);
+    }
+    for (int r = 0; r < a->n_rows; r += 16) decode_raise(a, r);
+    for (int r = 0; r < a->n_rows; r++) decode_weigh_row(a, r, from, to);
+    for (int r = 0; r < a->n_rows; r += 16) {
+        const vf sum = vf_sum_rows(w->sum + 16 * r);
+        vf_store(w->l + r, vf_fma(vf_load(w->l + r), vf_load(w->alpha + r), sum));
     }
 }
 

@@ -1,40 +1,25 @@
 /*
  * Decode: weights times values (docs/numerics.md, Decode, step 7).
  *
- * A group of 16 keys that all rows see is multiplied by tiles of rows and channels, 8 keys at a
- * time, so that all of a row of V is read closely; where some row does not see some key, each row
- * walks the keys that it sees, so hidden values are not even read.
+ * Groups of 16 keys that all rows see and that lie one after the other are a strip, multiplied by
+ * tiles of rows and channels, so short that all of a row of V is read closely. Where some row does
+ * not see some key, each row walks the keys that it sees, so hidden values are not even read.
  */
 #ifndef QKVI_TMPL_DECODE_VALUES_H
 #define QKVI_TMPL_DECODE_VALUES_H
 
 #include "kernels/tmpl/decode_score.h"
 
-enum { DECODE_HALF = 8 };
+/* A strip at most, in bytes and in groups. Shorter ones store and load sums too often. */
+enum { DECODE_STRIP = 8192, DECODE_STRIP_GROUPS = 4 };
 
-/* What is fetched while values are summed: `lines` of each row, one row after the other. */
-typedef struct decode_cursor {
-    const char *at;
-    int64_t row_bytes;
-    int left, lines;
-} decode_cursor;
-
-V_INLINE void decode_fetch_some(decode_cursor *x, const int n) {
-    if (x->left <= 0) {
-        x->at += x->row_bytes - 64 * (x->lines - x->left);
-        x->left = x->lines;
-    }
-    V_UNROLL(4) for (int b = 0; b < n; b++) __builtin_prefetch(x->at + 64 * b, 0, 3);
-    x->at += 64 * n;
-    x->left -= n;
-}
-
-/* block += P V for R rows, W vectors of channels and a group of keys. */
-V_INLINE void decode_value_tile(const int R, const int W, const decode *a, int row, int g, int e0,
-                                const char *v, int64_t v_row, int64_t c0, bool begin,
-                                decode_cursor *x0, const qkvi_storage type) {
-    const float *p = a->scratch->s + row * QKVI_DECODE_SCORE_ROW + QKVI_DECODE_GROUP * g;
-    float *sum = a->block + row * a->o_row + c0;
+/*
+ * sum += P V for R rows, W vectors of channels and n keys. fetch: as many bytes as a key has here,
+ * of a strip that will be read later; NULL: none.
+ */
+V_INLINE void decode_value_tile(const int R, const int W, const float *p, const char *v,
+                                int64_t v_row, int n, float *sum, int64_t o_row, bool begin,
+                                const char *fetch, int64_t fetch_row, const qkvi_storage type) {
     const int64_t bytes = 16 * W * decode_elem_bytes(type);
     vf c[DECODE_R][DECODE_W], x[DECODE_W];
     /* those that a narrower tile does not use, too, or gcc for AArch64 fears for them */
@@ -45,37 +30,63 @@ V_INLINE void decode_value_tile(const int R, const int W, const decode *a, int r
     V_UNROLL(4) for (int r = 0; r < R; r++) {
         V_UNROLL(4)
         for (int u = 0; u < W; u++)
-            c[r][u] = begin ? vf_set1(0) : vf_load(sum + r * a->o_row + 16 * u);
+            c[r][u] = begin ? vf_set1(0) : vf_load(sum + r * o_row + 16 * u);
     }
-    V_UNROLL(8) for (int e = e0; e < e0 + DECODE_HALF; e++) {
-        if (row == 0) decode_fetch_some(x0, bytes < 64 ? 1 : (int)(bytes / 64));
-        V_UNROLL(4)
-        for (int u = 0; u < W; u++) x[u] = decode_load(v + e * v_row, c0 + 16 * u, type);
+    for (int e = 0; e < n; e++, v += v_row) {
+        if (fetch) {
+            V_UNROLL(4)
+            for (int64_t b = 0; b < bytes; b += DECODE_LINE) __builtin_prefetch(fetch + b, 0, 3);
+            fetch += fetch_row;
+        }
+        V_UNROLL(4) for (int u = 0; u < W; u++) x[u] = decode_load(v, 16 * u, type);
         V_UNROLL(4) for (int r = 0; r < R; r++) {
             const vf y = vf_set1(p[r * QKVI_DECODE_SCORE_ROW + e]);
             V_UNROLL(4) for (int u = 0; u < W; u++) c[r][u] = vf_fma(y, x[u], c[r][u]);
         }
     }
     V_UNROLL(4) for (int r = 0; r < R; r++) {
-        V_UNROLL(4) for (int u = 0; u < W; u++) vf_store(sum + r * a->o_row + 16 * u, c[r][u]);
+        V_UNROLL(4) for (int u = 0; u < W; u++) vf_store(sum + r * o_row + 16 * u, c[r][u]);
     }
 }
 
-V_INLINE void decode_value_rows(const int W, const decode *a, int g, int e0, const char *v,
-                                int64_t v_row, int64_t c0, bool begin, decode_cursor *x,
-                                const qkvi_storage type) {
-    for (int r = 0; r < a->n_rows;) {
-        const int left = a->n_rows - r;
-        if (DECODE_R >= 4 && left >= 4) {
-            decode_value_tile(DECODE_R, W, a, r, g, e0, v, v_row, c0, begin, x, type);
-            r += 4;
-        } else if (left >= 2) {
-            decode_value_tile(2, W, a, r, g, e0, v, v_row, c0, begin, x, type);
-            r += 2;
-        } else {
-            decode_value_tile(1, W, a, r, g, e0, v, v_row, c0, begin, x, type);
-            r += 1;
-        }
+/* For all rows; the first ones fetch. */
+V_INLINE void decode_value_rows(const int W, const decode *a, const float *p, const char *v,
+                                int64_t v_row, int n, float *sum, int64_t o_row, bool begin,
+                                const char *fetch, int64_t fetch_row, const qkvi_storage type) {
+    for (int left = a->n_rows, rows; left > 0; left -= rows) {
+        rows = decode_rows_of(left);
+        if (rows == 4)
+            decode_value_tile(DECODE_R, W, p, v, v_row, n, sum, o_row, begin, fetch, fetch_row,
+                              type);
+        else if (rows == 2)
+            decode_value_tile(2, W, p, v, v_row, n, sum, o_row, begin, fetch, fetch_row, type);
+        else
+            decode_value_tile(1, W, p, v, v_row, n, sum, o_row, begin, fetch, fetch_row, type);
+        p += rows * QKVI_DECODE_SCORE_ROW;
+        sum += rows * o_row;
+        fetch = NULL;
+    }
+}
+
+/* block += P V of n keys from group g on that lie one after the other and that all rows see. */
+V_INLINE void decode_value_strip(const int64_t dim, const decode *a, int g, const char *v,
+                                 int64_t v_row, int n, bool begin, const decode_ahead *ahead,
+                                 const qkvi_storage type) {
+    const int64_t o_row = dim ? dim : a->o_row, size = decode_elem_bytes(type);
+    const float *p = a->scratch->s + QKVI_DECODE_GROUP * g;
+    const int64_t wide = 16 * DECODE_W;
+    int64_t fetch_row, c = 0;
+    const char *fetch = decode_next(ahead, g, a->head_dim_v * size, &fetch_row);
+    const bool dense = dim || fetch_row == 0;
+    for (; c + wide <= o_row; c += wide) {
+        decode_value_rows(DECODE_W, a, p, v + c * size, v_row, n, a->block + c, o_row, begin, fetch,
+                          dense ? wide * size : fetch_row, type);
+        if (fetch) fetch += dense ? n * wide * size : wide * size;
+    }
+    for (; c < o_row; c += 16) {
+        decode_value_rows(1, a, p, v + c * size, v_row, n, a->block + c, o_row, begin, fetch,
+                          dense ? 16 * size : fetch_row, type);
+        if (fetch) fetch += dense ? n * 16 * size : 16 * size;
     }
 }
 
@@ -94,39 +105,54 @@ V_INLINE void decode_value_selected(const decode *a, int r, int g, const char *v
     }
 }
 
-V_INLINE void decode_values_of(const decode *a, int from, int to, const decode_ahead *ahead,
-                               const qkvi_storage type) {
-    qkvi_decode_scratch *w = a->scratch;
-    const int64_t bytes = a->head_dim_v * decode_elem_bytes(type);
-    const int64_t padded = a->o_row * decode_elem_bytes(type);
+/* The end of a strip from group g on. */
+static int decode_strip_end(const decode *a, int g, int to) {
+    const qkvi_decode_scratch *w = a->scratch;
+    const int64_t bytes = QKVI_DECODE_GROUP * a->v.row_bytes;
+    const int64_t most = DECODE_STRIP / (bytes ? bytes : 1);
+    const int end = (int)qkvi_min_i64(to, g + qkvi_min_i64(most, DECODE_STRIP_GROUPS));
+    for (g++; g < end && w->all[g] == DECODE_ALL && w->v_at[g] == w->v_at[g - 1] + bytes;) g++;
+    return g;
+}
+
+/* dim: as in decode_scores_dim. */
+V_INLINE void decode_values_dim(const int64_t dim, const decode *a, int from, int to,
+                                const decode_ahead *ahead, const qkvi_storage type) {
+    const qkvi_decode_scratch *w = a->scratch;
+    const int64_t padded = (dim ? dim : a->o_row) * decode_elem_bytes(type);
+    const int64_t bytes = dim ? padded : a->head_dim_v * decode_elem_bytes(type);
     bool begin = true;
-    for (int g = from; g < to; g++) {
-        if (!w->any[g]) continue;
+    for (int g = from, end; g < to; g = end) {
         const char *v = w->v_at[g];
-        int64_t v_row = a->v.row_bytes, next_row, c0 = 0;
-        const char *next = decode_next(ahead, g, &next_row);
+        int64_t v_row = dim ? padded : a->v.row_bytes;
+        end = g + 1;
+        if (!w->any[g]) continue;
         if (bytes != padded) {
             v = decode_stage(a, v, v_row, bytes, padded, w->any[g]);
             v_row = padded;
+        } else if (w->all[g] == DECODE_ALL) {
+            end = decode_strip_end(a, g, to);
         }
-        if (w->all[g] != DECODE_ALL) {
+        if (w->all[g] == DECODE_ALL) {
+            const int n = QKVI_DECODE_GROUP * (end - g);
+            decode_value_strip(dim, a, g, v, v_row, n, begin, ahead, type);
+        } else {
             for (int r = 0; r < a->n_rows; r++)
                 decode_value_selected(a, r, g, v, v_row, begin, type);
-        } else {
-            const int lines = (int)(bytes + 63) / 64;
-            decode_cursor x = { next ? next : v, next ? next_row : 0, lines, lines };
-            for (int e0 = 0; e0 < QKVI_DECODE_GROUP; e0 += DECODE_HALF) {
-                const bool first = begin && e0 == 0;
-                for (c0 = 0; c0 + 16 * DECODE_W <= a->o_row; c0 += 16 * DECODE_W) {
-                    decode_value_rows(DECODE_W, a, g, e0, v, v_row, c0, first, &x, type);
-                }
-                for (; c0 < a->o_row; c0 += 16) {
-                    decode_value_rows(1, a, g, e0, v, v_row, c0, first, &x, type);
-                }
-            }
         }
         begin = false;
     }
+}
+
+V_INLINE void decode_values_of(const decode *a, int from, int to, const decode_ahead *ahead,
+                               const qkvi_storage type) {
+    const bool dense = a->v.row_bytes == a->head_dim_v * decode_elem_bytes(type);
+    if (dense && a->head_dim_v == 128)
+        decode_values_dim(128, a, from, to, ahead, type);
+    else if (dense && a->head_dim_v == 64)
+        decode_values_dim(64, a, from, to, ahead, type);
+    else
+        decode_values_dim(0, a, from, to, ahead, type);
 }
 
 /* O = O alpha + block. */

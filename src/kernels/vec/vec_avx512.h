@@ -184,6 +184,7 @@ V_INLINE float vf_sum(vf a) {
             _mm512_setr_epi32(0, 2, 1, 3, 8, 10, 9, 11, 4, 6, 5, 7, 12, 14, 13, 15), d);           \
     }
 V_ROWS(vf_sum_rows, _mm512_add_ps)
+V_ROWS(vf_max_rows, _mm512_max_ps)
 
 /*
  * The first two levels of vf_max_rows for four rows, so that a register tile has a fourth of the
