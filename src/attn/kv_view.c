@@ -35,7 +35,7 @@ static qkv_status check_sizes(const qkv_kv_view *view, qkv_error *e) {
     return QKV_OK;
 }
 
-/* A stride that leads nowhere may be any number: it becomes 0 (see problem.c). */
+/* A stride that leads nowhere may be any number: it becomes 0 (see call_arrays.h). */
 static void add_rows(qkvi_arrays *all, const char *name, const void *data, const int64_t size[4],
                      int64_t stride[3], int64_t elem_bytes) {
     qkvi_arrays_add(all, name, data, size, stride, false)->elem_bytes = elem_bytes;

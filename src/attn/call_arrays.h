@@ -1,0 +1,45 @@
+/**
+ * The arrays of a call, each with its shape, as arrays.h lists them; and strides at rest. problem.c
+ * puts them together for each kind of call.
+ */
+#ifndef QKVI_ATTN_CALL_ARRAYS_H
+#define QKVI_ATTN_CALL_ARRAYS_H
+
+#include "attn/arrays.h"
+#include "attn/desc.h"
+
+/** The shapes of a problem, as every array has them. */
+typedef struct qkvi_shapes {
+    int64_t q[4], k[4], v[4], o[4], lse[4];
+} qkvi_shapes;
+
+qkvi_shapes qkvi_shapes_of(const qkvi_problem *p);
+
+/** An array of dtype or o_dtype, whose last stride is 1. */
+void qkvi_add_typed(qkvi_arrays *all, const char *name, const void *data, qkv_dtype type,
+                    const int64_t size[4], const int64_t stride[3], bool output);
+
+/** One number per head, if data is not NULL. */
+void qkvi_add_heads(qkvi_arrays *all, const char *name, const float *data, int64_t n, bool output);
+
+/** Lengths, segments, mask and what else belongs to the rules. */
+void qkvi_add_rules(qkvi_arrays *all, const qkvi_problem *p);
+
+/** What every call but decode reads: q, k, v and the rules. */
+void qkvi_add_inputs(qkvi_arrays *all, const qkvi_problem *p);
+
+/** The caller's workspace, if he brought one. call is nullable. */
+QKV_NODISCARD qkv_status qkvi_add_workspace(qkvi_arrays *all, const qkv_call_options *call,
+                                            qkv_error *error);
+
+/**
+ * A stride that leads nowhere may be any number: it becomes 0, so that an address computed past the
+ * end of its dimension does not wrap. An array without elements may be NULL: with strides of 0,
+ * every address computed in it is its own.
+ */
+void qkvi_rest(const int64_t size[4], int64_t *stride, int n_strides);
+
+/** The same for all arrays of a problem but its gradients. */
+void qkvi_rest_strides(qkvi_problem *p);
+
+#endif
