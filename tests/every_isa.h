@@ -14,10 +14,11 @@
 #include "check/check.h"
 
 static const char *isa; /* under test */
+static int isa_at;
 
 static inline void on_every_isa(void **state) {
     void (*const property)(void) = *(void (**)(void)) * state;
-    for (int n = 0; (isa = qkv_isa_name(n)); n++) property();
+    for (isa_at = 0; (isa = qkv_isa_name(isa_at)); isa_at++) property();
 }
 
 #define PROPERTY(name)                                                                             \

@@ -11,7 +11,7 @@
 #include "core/half.h"
 #include "every_isa.h"
 
-enum { CASES = SANITIZED ? 24 : 100 };
+enum { CASES = 60 };
 
 static uint16_t half_of(qkv_dtype type, float x) {
     return type == QKV_BF16 ? qkvi_bf16_of_f32(x) : qkvi_f16_of_f32(x);
@@ -119,6 +119,7 @@ static int kind_of(qkv_dtype type) {
 static void random_problems_have_the_bits_of_floats(void) {
     rng r = { 0x7E57 };
     for (int n = 0; n < CASES; n++) {
+        if (!takes_turn(isa_at, n)) continue;
         check_case c;
         recipe x = recipe_random(&r);
         x.type = kind_of(n % 2 ? QKV_BF16 : QKV_F16);
