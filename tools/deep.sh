@@ -1,32 +1,31 @@
 #!/bin/sh
 # What `./dev test --deep [STEP…]` runs: the builds and the tests that take too long for every day. Each step is a script in
-# tools/deep/ whose last line of output is "N cases"; all that it says is in build/deep/STEP.log. One line for each, and the
-# totals at the end.
+# tools/deep/, run by tools/deep_step.sh: one line for each, and the totals at the end. Steps that keep one core busy (emulators,
+# valgrind, the checker of kernels) come last and run beside each other, one for each core.
 set -u
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- gcc clang levels tsan valgrind qemu arm64 reproducible install shells page
+narrow="arm64 qemu levels valgrind" # the longest first
+[ $# -gt 0 ] || set -- gcc clang tsan reproducible install shells page $narrow
 mkdir -p build/deep
-n_ok=0 n_failed=0 n_cases=0
+beside="" n_steps=0
+rm -f build/deep/*.passed
 for step in "$@"; do
     if [ ! -f "tools/deep/$step.sh" ]; then
         echo "deep: there is no step '$step'" >&2
         exit 2
     fi
-    log=build/deep/$step.log
-    began=$(date +%s)
-    status=0
-    sh -eu "tools/deep/$step.sh" >"$log" 2>&1 || status=$?
-    seconds=$(($(date +%s) - began))
-    cases=$(tail -n 1 "$log" | sed -n 's/^\([0-9]*\) cases$/\1/p')
-    if [ "$status" -eq 0 ] && [ "${cases:-0}" -gt 0 ]; then
-        echo "deep: $step ok ($cases cases, $seconds s)"
-        n_ok=$((n_ok + 1))
-        n_cases=$((n_cases + cases))
-    else
-        tail -n 30 "$log"
-        echo "deep: $step FAILED (log: $log)"
-        n_failed=$((n_failed + 1))
-    fi
+    n_steps=$((n_steps + 1))
+    case " $narrow " in
+    *" $step "*) beside="$beside $step" ;;
+    *) sh tools/deep_step.sh "$step" ;;
+    esac
 done
-echo "deep: $n_ok steps passed ($n_cases cases), $n_failed failed"
-[ "$n_failed" -eq 0 ]
+[ -z "$beside" ] || printf '%s\n' $beside | xargs -n 1 -P "$(nproc 2>/dev/null || echo 2)" sh tools/deep_step.sh
+n_ok=0 n_cases=0
+for passed in build/deep/*.passed; do
+    [ -f "$passed" ] || continue
+    n_ok=$((n_ok + 1))
+    n_cases=$((n_cases + $(cat "$passed")))
+done
+echo "deep: $n_ok steps passed ($n_cases cases), $((n_steps - n_ok)) failed"
+[ "$n_ok" -eq "$n_steps" ]

@@ -21,18 +21,17 @@ for isa in scalar neon; do
     (export QKV_ISA=$isa && outputs "$isa" $emulated "$build/qkv")
     same_as_native "$isa"
 done
-# checked N BUILD: N cases of each kind; all results have the digest that they have here
-checked() {
+# as_here N BUILD: N cases of each kind; all results have the digest that they have here
+as_here() {
     build/release/qkv-check --isa scalar --cases "$1" --pairs 0 | tail -n 1 >"$folder/native.digest"
-    $emulated "$2/qkv-check" --cases "$1" --pairs 0 | tee "$folder/check"
-    tail -n 1 "$folder/check" | cmp - "$folder/native.digest"
+    check_kernels $emulated "$2/qkv-check" --cases "$1" --pairs 0
+    tail -n 1 "$check_log" | cmp - "$folder/native.digest"
     case_ok "$2: $(cat "$folder/native.digest"), here, too"
-    n_cases=$((n_cases + $(awk '$3 == "cases," { n += $2 } END { print n }' "$folder/check")))
 }
-checked 40 "$build"
+as_here 40 "$build"
 cmake --preset aarch64 -B build/aarch64-clang -DCMAKE_C_COMPILER=clang -DQKV_TESTS=ON
 cmake --build build/aarch64-clang --target qkv-check
-checked 10 build/aarch64-clang
+as_here 10 build/aarch64-clang
 
 for compiled in "$build" build/aarch64-clang; do
     sh tools/check_spills.sh "$compiled"

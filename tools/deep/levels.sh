@@ -8,7 +8,6 @@ for pair in gcc:-Og clang:-Og; do
         "-DCMAKE_C_FLAGS=${pair#*:} -Werror -Wno-error=$frames"
     cmake --build "$build" --target qkv-check
     echo "== $pair"
-    "$build/qkv-check" --cases 150
-    n_cases=$((n_cases + 300)) # parts and whole
+    check_kernels "$build/qkv-check" --cases 150
 done
 echo "$n_cases cases"

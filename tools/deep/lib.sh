@@ -18,3 +18,15 @@ COUNTS
     [ "$failed" -eq 0 ]
     n_cases=$((n_cases + passed))
 }
+
+# check_kernels COMMAND…: runs qkv-check, adds its cases to n_cases; what it says stays in check_log
+check_log=build/deep/$$.check
+check_kernels() {
+    "$@" >"$check_log" || {
+        cat "$check_log"
+        return 1
+    }
+    cat "$check_log"
+    n_cases=$((n_cases + $(awk '$3 == "cases," { n += $2 } END { print n }' "$check_log")))
+}
+trap 'rm -f "$check_log"' EXIT

@@ -21,8 +21,7 @@ for pair in Nehalem:scalar "Haswell,-pcid,-x2apic,-tsc-deadline,-hle,-invpcid,-r
         case_ok "$cpu: $test"
     done
 done
-qemu-x86_64 -cpu Nehalem $build/qkv-check --cases 40
-n_cases=$((n_cases + 80))
+check_kernels qemu-x86_64 -cpu Nehalem $build/qkv-check --cases 40 --pairs 0
 for test in unit_gemm unit_layer_kernels; do
     (cd $build && qemu-x86_64 -cpu Nehalem "./$test")
     case_ok "Nehalem: $test"

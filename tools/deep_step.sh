@@ -1,0 +1,18 @@
+#!/bin/sh
+# deep_step.sh STEP: runs tools/deep/STEP.sh, whose last line of output is "N cases". Prints one line, and the end of the log if it
+# failed; all that it says is in build/deep/STEP.log. N is in build/deep/STEP.passed if it passed.
+set -u
+cd "$(dirname "$0")/.."
+step=$1
+log=build/deep/$step.log
+began=$(date +%s)
+status=0
+sh -eu "tools/deep/$step.sh" >"$log" 2>&1 </dev/null || status=$?
+seconds=$(($(date +%s) - began))
+cases=$(tail -n 1 "$log" | sed -n 's/^\([0-9]*\) cases$/\1/p')
+if [ "$status" -eq 0 ] && [ "${cases:-0}" -gt 0 ]; then
+    echo "$cases" >"build/deep/$step.passed"
+    echo "deep: $step ok ($cases cases, $seconds s)"
+else
+    printf '%s\ndeep: %s FAILED (log: %s)\n' "$(tail -n 30 "$log")" "$step" "$log"
+fi
