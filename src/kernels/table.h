@@ -20,6 +20,7 @@
 #include "kernels/attend_bwd.h"
 #include "kernels/decode.h"
 #include "kernels/layer.h"
+#include "kernels/tsne.h"
 
 typedef struct qkvi_kernels {
     const char *name; /* "avx2": what QKV_ISA and `qkv info` print */
@@ -108,6 +109,7 @@ typedef struct qkvi_kernels {
                                      int64_t dim, void *o, float *lse);
 
     qkvi_layer_kernels layer;
+    qkvi_tsne_kernels tsne;
 } qkvi_kernels;
 
 extern const qkvi_kernels qkvi_kernels_scalar;

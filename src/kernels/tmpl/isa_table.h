@@ -17,6 +17,7 @@
 #include "kernels/tmpl/decode.h"
 #include "kernels/tmpl/layer.h"
 #include "kernels/tmpl/merge.h"
+#include "kernels/tmpl/tsne.h"
 
 #ifndef ISA_FAST_DP
 #define ISA_FAST_DP 0
@@ -44,4 +45,5 @@ const qkvi_kernels ISA_TABLE = {
     .decode_finish = decode_finish,
     .merge_row = EACH_TYPE(merge_row),
     .layer = LAYER_KERNELS,
+    .tsne = TSNE_KERNELS,
 };

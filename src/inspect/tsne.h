@@ -1,0 +1,65 @@
+/**
+ * Exact t-SNE: joint affinities of points, and runs that descend from a start.
+ *
+ * A row of affinities belongs to one task, and so does the force on a point; what is summed over rows
+ * is summed in their order by one thread. So bits do not depend on the number of threads.
+ */
+#ifndef QKVI_INSPECT_TSNE_H
+#define QKVI_INSPECT_TSNE_H
+
+#include "core/pool.h"
+#include "inspect/points.h"
+
+/** ln x for normal x > 0, with the bits of the kernels. */
+static inline double qkvi_tsne_log(const qkvi_kernels *kernels, double x) {
+    const double one[QKVI_TSNE_LANES] = { 1 }, a[QKVI_TSNE_LANES] = { x };
+    return kernels->tsne.sum_p_log(1, one, a);
+}
+
+/** What all runs share. */
+typedef struct qkvi_tsne {
+    const qkvi_kernels *kernels;
+    qkvi_pool *pool;
+    int64_t n, room;
+    double *p;             /* [n][room]: joint affinities, 0 on the diagonal and beyond n */
+    double p_log_p, sum_p; /* sum p ln p, sum p */
+    double rate;           /* of the descent */
+    int64_t n_iters;       /* of a run */
+    int stop_early;
+} qkvi_tsne;
+
+/** The entropy of each row of conditional affinities is that of perplexity within tolerance nats. */
+qkv_status qkvi_tsne_make(const qkvi_points *points, qkvi_pool *pool, double perplexity,
+                          double tolerance, qkvi_tsne *tsne, qkv_error *error);
+void qkvi_tsne_free(qkvi_tsne *tsne);
+
+/** One descent. Arrays lie in one block of memory. */
+typedef struct qkvi_tsne_run {
+    double *y[2], *velocity[2], *gain[2]; /* [room]: by coordinate */
+    qkvi_tsne_force *force;               /* [n] */
+    double kl, best_kl;                   /* of the last check; the least of this phase */
+    int64_t n_iters, best_iter;           /* made; when best_kl was met */
+    int exaggerates, done;
+    double gradient_norm;
+} qkvi_tsne_run;
+
+/** Memory of a run: zeros, so a run that is to begin at 0. Free it in any case. */
+qkv_status qkvi_tsne_run_make(const qkvi_tsne *tsne, qkvi_tsne_run *run, qkv_error *error);
+void qkvi_tsne_run_free(qkvi_tsne_run *run);
+
+/** A start with a standard deviation of 1e-4 in each coordinate of `which` (bits 0 and 1). */
+void qkvi_tsne_run_draw(const qkvi_tsne *tsne, uint64_t seed, int64_t index, unsigned which,
+                        qkvi_tsne_run *run);
+
+/** n_iters more iterations, or fewer if the run is done; on threads of pool (NULL: on this one). */
+void qkvi_tsne_run_advance(const qkvi_tsne *tsne, qkvi_pool *pool, int64_t n_iters,
+                           qkvi_tsne_run *run);
+
+/** Forces and kl of a run where it is. */
+void qkvi_tsne_run_measure(const qkvi_tsne *tsne, qkvi_pool *pool, qkvi_tsne_run *run);
+
+/** The gradient at measured forces: p times exaggeration. xy is [n][2]. */
+void qkvi_tsne_gradient(const qkvi_tsne *tsne, const qkvi_tsne_run *run, double exaggeration,
+                        double *xy);
+
+#endif

@@ -1,0 +1,104 @@
+/**
+ * Affinities of all points: a row of conditional ones for each, p_j|i ∝ e^(-beta_i D_ij), then
+ * p = max((p_j|i + p_i|j) / sum, 2.2e-16).
+ *
+ * The sum over all pairs is that of rows, as kernels sum them, in the order of rows.
+ */
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "core/alloc.h"
+#include "core/ints.h"
+#include "core/status.h"
+#include "inspect/tsne.h"
+
+enum { BLOCK = 32 }; /* rows and columns that change places at a time: 2 x 8 KiB */
+
+static const double smallest = 0x1p-52; /* of a joint affinity, as in scikit-learn */
+
+/* Tasks draw rows; each has two rows of scratch. */
+struct job {
+    const qkvi_points *points;
+    qkvi_tsne *tsne;
+    double log_perplexity, tolerance;
+    double *scratch; /* [tasks][2][room] */
+    atomic_llong next;
+};
+
+static void make_rows(void *argument, int index) {
+    struct job *const job = argument;
+    const qkvi_points *const points = job->points;
+    double *const d = job->scratch + 2 * index * points->room;
+    for (int64_t i; (i = atomic_fetch_add(&job->next, 1)) < points->n;) {
+        qkvi_points_distances(points, i, d, d + points->room);
+        points->kernels->tsne.affinities(points->n, i, d, job->log_perplexity, job->tolerance,
+                                         job->tsne->p + i * points->room);
+    }
+}
+
+/* p_ij and p_ji of two blocks become their sum. */
+static void add_blocks(qkvi_tsne *tsne, int64_t first, int64_t second) {
+    const int64_t room = tsne->room;
+    for (int64_t i = first; i < qkvi_min_i64(first + BLOCK, tsne->n); i++) {
+        for (int64_t j = first == second ? i + 1 : second;
+             j < qkvi_min_i64(second + BLOCK, tsne->n); j++) {
+            const double sum = tsne->p[i * room + j] + tsne->p[j * room + i];
+            tsne->p[i * room + j] = tsne->p[j * room + i] = sum;
+        }
+    }
+}
+
+static double sum_row(const double *p, int64_t room) {
+    double lanes[QKVI_TSNE_LANES] = { 0 };
+    for (int64_t j = 0; j < room; j += QKVI_TSNE_LANES)
+        for (int l = 0; l < QKVI_TSNE_LANES; l++) lanes[l] += p[j + l];
+    for (int half = QKVI_TSNE_LANES / 2; half > 0; half /= 2)
+        for (int l = 0; l < half; l++) lanes[l] += lanes[l + half];
+    return lanes[0];
+}
+
+static void make_joint(qkvi_tsne *tsne) {
+    const int64_t n = tsne->n, room = tsne->room;
+    for (int64_t i = 0; i < n; i += BLOCK)
+        for (int64_t j = i; j < n; j += BLOCK) add_blocks(tsne, i, j);
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += sum_row(tsne->p + i * room, room);
+    for (int64_t i = 0; i < n; i++) {
+        double *const p = tsne->p + i * room;
+        for (int64_t j = 0; j < n; j++) p[j] = fmax(p[j] / sum, smallest);
+        p[i] = 0;
+        tsne->sum_p += sum_row(p, room);
+        tsne->p_log_p += tsne->kernels->tsne.sum_p_log(n, p, p);
+    }
+}
+
+qkv_status qkvi_tsne_make(const qkvi_points *points, qkvi_pool *pool, double perplexity,
+                          double tolerance, qkvi_tsne *tsne, qkv_error *error) {
+    const int n_tasks = (int)qkvi_min_i64(qkvi_pool_threads(pool), points->n);
+    *tsne = (qkvi_tsne){ .kernels = points->kernels,
+                         .pool = pool,
+                         .n = points->n,
+                         .room = points->room,
+                         .rate = fmax((double)points->n / 48, 50) };
+    int64_t n_p;
+    struct job job = { .points = points, .tsne = tsne, .tolerance = tolerance };
+    if (qkvi_mul_i64(points->n, points->room, &n_p))
+        tsne->p = qkvi_aligned_array((size_t)n_p, sizeof(double));
+    job.scratch = qkvi_aligned_array((size_t)(2 * n_tasks * points->room), sizeof(double));
+    if (!tsne->p || !job.scratch) {
+        free(job.scratch);
+        return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the affinities of %lld points",
+                              (long long)points->n);
+    }
+    job.log_perplexity = qkvi_tsne_log(points->kernels, perplexity);
+    qkvi_pool_run(pool, n_tasks, make_rows, &job);
+    free(job.scratch);
+    make_joint(tsne);
+    return QKV_OK;
+}
+
+void qkvi_tsne_free(qkvi_tsne *tsne) {
+    free(tsne->p);
+    *tsne = (qkvi_tsne){ 0 };
+}

@@ -1,0 +1,113 @@
+/*
+ * Doubles, for kernels in which a float is too short: vectors of the compiler's own, as wide as the
+ * instruction set of this object, so that each gets its instructions from one text. Operations on
+ * lanes are those of IEEE 754, one rounding each, nothing is fused: all have the same bits.
+ *
+ * A row of numbers has eight virtual lanes, element j in lane j mod 8. A kernel goes over the row
+ * once for each VD_WIDTH of them.
+ */
+#ifndef QKVI_VEC_DOUBLE_H
+#define QKVI_VEC_DOUBLE_H
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__AVX512F__)
+#define VD_BYTES 64
+#elif defined(__AVX__)
+#define VD_BYTES 32
+#else
+#define VD_BYTES 16
+#endif
+
+enum { VD_LANES = 8, VD_WIDTH = VD_BYTES / 8 };
+
+typedef double vd __attribute__((vector_size(VD_BYTES)));
+typedef int64_t vl __attribute__((vector_size(VD_BYTES))); /* truth values are 0 and -1 */
+
+#define VD_INLINE static inline __attribute__((always_inline, unused))
+
+VD_INLINE vd vd_set1(double x) {
+    vd a;
+    for (int l = 0; l < VD_WIDTH; l++) a[l] = x;
+    return a;
+}
+VD_INLINE vl vl_set1(int64_t x) {
+    vl a;
+    for (int l = 0; l < VD_WIDTH; l++) a[l] = x;
+    return a;
+}
+/* x, x + 1, … */
+VD_INLINE vl vl_from(int64_t x) {
+    vl a;
+    for (int l = 0; l < VD_WIDTH; l++) a[l] = l;
+    return a + vl_set1(x);
+}
+VD_INLINE vd vd_load(const double *p) {
+    vd a;
+    memcpy(&a, p, sizeof a);
+    return a;
+}
+VD_INLINE void vd_store(double *p, vd a) { memcpy(p, &a, sizeof a); }
+VD_INLINE vd vd_keep(vl m, vd a) { return (vd)(m & (vl)a); } /* 0 elsewhere */
+VD_INLINE vd vd_select(vl m, vd a, vd b) { return (vd)((m & (vl)a) | (~m & (vl)b)); }
+
+/* The eight lanes of a row. */
+VD_INLINE double vd_tree(const double a[VD_LANES]) {
+    return ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]));
+}
+
+/*
+ * e^x for x <= 0; exactly 0 below -708, where results would become subnormal. n = x log2 e to the
+ * nearest integer, by adding 1.5 2^52; r = x - n ln 2, ln 2 in two parts, of which the first times n
+ * is exact; e^r by its series, of which the first term left out, r^14 / 14!, is below 5e-18.
+ */
+VD_INLINE vd vd_exp(vd x) {
+    const vd magic = vd_set1(0x1.8p52);
+    const vd shifted = x * vd_set1(0x1.71547652b82fep+0) + magic;
+    const vd n = shifted - magic;
+    const vd r = (x - n * vd_set1(0x1.62e42fee00000p-1)) - n * vd_set1(0x1.a39ef35793c76p-33);
+    vd p = vd_set1(1.0 / 6227020800);
+    p = p * r + vd_set1(1.0 / 479001600);
+    p = p * r + vd_set1(1.0 / 39916800);
+    p = p * r + vd_set1(1.0 / 3628800);
+    p = p * r + vd_set1(1.0 / 362880);
+    p = p * r + vd_set1(1.0 / 40320);
+    p = p * r + vd_set1(1.0 / 5040);
+    p = p * r + vd_set1(1.0 / 720);
+    p = p * r + vd_set1(1.0 / 120);
+    p = p * r + vd_set1(1.0 / 24);
+    p = p * r + vd_set1(1.0 / 6);
+    p = p * r + vd_set1(0.5);
+    p = p * r + vd_set1(1);
+    p = p * r + vd_set1(1);
+    const vd y = (vd)((vl)p + ((vl)shifted << 52)); /* the low bits of shifted are n */
+    return vd_keep(x >= vd_set1(-708), y);
+}
+
+/*
+ * ln x for normal x > 0: x = 2^e m, m in [√½, √2); ln m = 2 artanh s, s = (m - 1) / (m + 1), by its
+ * series in s^2 < 0.0295, of which the first term left out is below 4e-18 of the sum.
+ */
+VD_INLINE vd vd_log(vd x) {
+    const vl half = vl_set1(0x3fe6a09e667f3bcd); /* √½ */
+    const vl e = ((vl)x - half) >> 52;
+    const vd m = (vd)((vl)x - (e << 52));
+    const vd magic = vd_set1(0x1.8p52);
+    const vd exponent = (vd)((vl)magic + e) - magic;
+    const vd s = (m - vd_set1(1)) / (m + vd_set1(1)), z = s * s;
+    vd p = vd_set1(1.0 / 21);
+    p = p * z + vd_set1(1.0 / 19);
+    p = p * z + vd_set1(1.0 / 17);
+    p = p * z + vd_set1(1.0 / 15);
+    p = p * z + vd_set1(1.0 / 13);
+    p = p * z + vd_set1(1.0 / 11);
+    p = p * z + vd_set1(1.0 / 9);
+    p = p * z + vd_set1(1.0 / 7);
+    p = p * z + vd_set1(1.0 / 5);
+    p = p * z + vd_set1(1.0 / 3);
+    const vd low = exponent * vd_set1(0x1.a39ef35793c76p-33) + (s + s) * (p * z);
+    return exponent * vd_set1(0x1.62e42fee00000p-1) + ((s + s) + low);
+}
+
+#endif
