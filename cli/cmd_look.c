@@ -39,16 +39,6 @@ static const struct output *output_of(const char *path) {
     return NULL;
 }
 
-static qkv_status make_labels(struct look *look, qkv_error *error) {
-    look->labels = calloc((size_t)look->input->n + 1, sizeof(char *));
-    for (int64_t i = 0; look->labels && i < look->input->n; i++) {
-        look->labels[i] = session_token(look->session, look->input->ids[i]);
-        if (!look->labels[i]) break;
-        if (i == look->input->n - 1) return QKV_OK;
-    }
-    return text_error(error, QKV_ERR_MEMORY, "out of memory");
-}
-
 /* A model without an MLM head still looks. */
 static qkv_status make_predictions(struct look *look, qkv_error *error) {
     if (!look->session->info->has_mlm) return QKV_OK;
@@ -63,7 +53,7 @@ static qkv_status look_make(struct look *look, qkv_error *error) {
     if (!look->stats) return text_error(error, QKV_ERR_MEMORY, "out of memory");
     qkv_status status = qkv_model_run(session->ctx, session->model, 1, &look->input,
                                       QKV_RUN_CAPTURE, &look->run, error);
-    if (status == QKV_OK) status = make_labels(look, error);
+    if (status == QKV_OK) status = session_labels(session, look->input, &look->labels, error);
     if (status == QKV_OK) status = make_predictions(look, error);
     if (status == QKV_OK)
         status = qkv_inspect_heads(session->model, look->run, 0, look->input, look->stats, error);
@@ -74,8 +64,7 @@ static qkv_status look_make(struct look *look, qkv_error *error) {
 }
 
 static void look_free(struct look *look) {
-    for (int64_t i = 0; look->labels && i < look->input->n; i++) free(look->labels[i]);
-    free(look->labels);
+    session_labels_free(look->labels, look->input->n);
     free(look->stats);
     predictions_free(&look->predictions);
     qkv_run_free(look->run);

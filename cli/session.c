@@ -1,5 +1,5 @@
 /* Opens what a command works with, and reads --head L.H against the model it opened. */
-#include "session.h"
+#include "input.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -96,6 +96,20 @@ char *session_token(const struct session *session, int32_t id) {
     size_t bytes = 0;
     const char *token = qkv_tokenizer_token(session->tokenizer, id, &bytes);
     return term_escape(token ? token : "", token ? bytes : 0);
+}
+
+qkv_status session_labels(const struct session *session, const qkv_encoding *input, char ***labels,
+                          qkv_error *error) {
+    *labels = calloc((size_t)input->n + 1, sizeof(char *));
+    bool made = *labels != NULL;
+    for (int64_t i = 0; made && i < input->n; i++)
+        made = ((*labels)[i] = session_token(session, input->ids[i])) != NULL;
+    return made ? QKV_OK : text_error(error, QKV_ERR_MEMORY, "out of memory");
+}
+
+void session_labels_free(char **labels, int64_t n) {
+    for (int64_t i = 0; labels && i < n; i++) free(labels[i]);
+    free(labels);
 }
 
 /* "L.H", or "H" together with --layer L. */

@@ -37,6 +37,11 @@ void session_warn(const qkv_model *model, const struct cli_common *common);
 /* The text of a token, escaped for printing; malloc. */
 char *session_token(const struct session *session, int32_t id);
 
+/* The same for each token of an input, in a new array. */
+qkv_status session_labels(const struct session *session, const qkv_encoding *input, char ***labels,
+                          qkv_error *error);
+void session_labels_free(char **labels, int64_t n); /* NULL is allowed */
+
 /*
  * The head that --head and --layer name: *given tells whether one was named. Returns an exit
  * code, having said what is wrong.

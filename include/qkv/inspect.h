@@ -87,11 +87,12 @@ typedef struct qkv_map_options {
     int no_early_stop; /* else: gradient <= 1e-7, or 300 iterations without a smaller KL */
     int center_keys; /* k - mean(k) + mean(q) in place of k: moves every row's scores by one sum */
     double balance;  /* > 0: q times it, k divided by it; 0: as they are */
+    int pca_only;    /* no t-SNE: the map is the two principal components */
     const double *start; /* [points][2], the start of the first run; NULL: init */
 } qkv_map_options;
 
 #define QKV_MAP_OPTIONS_INIT                                                                       \
-    { sizeof(qkv_map_options), QKV_MAP_COSINE, 0, 0, 0, QKV_MAP_INIT_PCA, 0, 0, 0, 0, NULL }
+    { sizeof(qkv_map_options), QKV_MAP_COSINE, 0, 0, 0, QKV_MAP_INIT_PCA, 0, 0, 0, 0, 0, NULL }
 
 /** What a map is worth. Figures that have no meaning for so few points are NaN. */
 typedef struct qkv_map_report {

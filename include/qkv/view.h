@@ -1,6 +1,6 @@
 /**
- * qkv pictures: heat maps, grids of heads and curves as PNG, SVG or PDF, by cairo and pango; and a
- * page for a browser.
+ * qkv pictures: heat maps, grids of heads, curves and maps of points as PNG, SVG or PDF, by cairo
+ * and pango; and a page for a browser.
  *
  * What pictures do:
  *   Text    Titles, captions and labels are any bytes; what cannot be shown (broken UTF-8, control,
@@ -140,6 +140,30 @@ typedef struct qkv_page_result {
 /** result is nullable, and written on success only. */
 QKV_API QKV_NODISCARD qkv_status qkv_view_page_write(const qkv_page *page, const char *path,
                                                      qkv_page_result *result, qkv_error *error);
+
+/**
+ * Points in the plane: queries are discs, keys triangles, one scale for both axes.
+ *
+ * Each point has its label beside it where one finds room, without touching points, lines or other
+ * labels; points that lines lead to come first. Labels that find none are left out, and a line that
+ * is added to the caption says how many, and what span the picture shows. Lines lead from the point
+ * `from` to keys and are as wide as their weights.
+ */
+typedef struct qkv_point_map {
+    size_t struct_size;
+    int64_t n_queries, n_keys; /* together 1 ... 2^16 */
+    const double *xy;          /* [n_queries + n_keys][2], queries first; finite */
+    const char *const *labels; /* [n_queries + n_keys]; nullable, as are its entries */
+    int64_t n_lines;           /* 0 ... 64 */
+    int64_t from;              /* a query: where lines begin, and drawn larger */
+    const int64_t *to;         /* [n_lines]: keys */
+    const double *weights;     /* [n_lines]: 0 ... 1 */
+    const char *title, *caption;
+    qkv_theme theme;
+} qkv_point_map;
+
+QKV_API QKV_NODISCARD qkv_status qkv_view_points_write(const qkv_point_map *map, const char *path,
+                                                       qkv_error *error);
 
 #ifdef __cplusplus
 }

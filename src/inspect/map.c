@@ -217,7 +217,8 @@ static void count_agreement(const struct map *map, int32_t *agree) {
     }
 }
 
-static qkv_status report_on(struct map *map, int32_t *agree, qkv_map_report *report,
+/* The best run becomes the map. */
+static qkv_status keep_best(struct map *map, int32_t *agree, qkv_map_report *report,
                             qkv_error *error) {
     int64_t best = 0;
     for (int64_t i = 1; i < map->n_begun; i++)
@@ -226,23 +227,28 @@ static qkv_status report_on(struct map *map, int32_t *agree, qkv_map_report *rep
     for (int64_t i = 0; i < map->n; i++)
         for (int c = 0; c < 2; c++) map->xy[2 * i + c] = run->y[c][i];
     if (agree) count_agreement(map, agree);
-    *report = (qkv_map_report){ .perplexity = map->options.perplexity,
-                                .kl = run->kl,
-                                .gradient_norm = run->gradient_norm,
-                                .n_iters = run->n_iters,
-                                .n_runs = map->n_begun,
-                                .run = best,
-                                .n_zero = map->points.n_zero,
-                                .explained = { map->explained[0], map->explained[1] } };
-    QKV_TRY(find_median(map, &report->median_kl, error));
-    return qkvi_map_quality(&map->points, map->pool, map->xy, map->head_dim, map->q, map->k, report,
-                            error);
+    report->kl = run->kl;
+    report->gradient_norm = run->gradient_norm;
+    report->n_iters = run->n_iters;
+    report->n_runs = map->n_begun;
+    report->run = best;
+    return find_median(map, &report->median_kl, error);
+}
+
+static qkv_status embed(struct map *map, int32_t *agree, qkv_map_report *report, qkv_error *error) {
+    const qkv_map_options *const o = &map->options;
+    QKV_TRY(qkvi_tsne_make(&map->points, map->pool, o->perplexity, tolerance, &map->tsne, error));
+    map->tsne.n_iters = o->n_iters;
+    map->tsne.stop_early = !o->no_early_stop;
+    QKV_TRY(descend(map, error));
+    return keep_best(map, agree, report, error);
 }
 
 static qkv_status make(struct map *map, qkv_ctx *ctx, double *pca, int32_t *agree,
                        qkv_map_report *report, qkv_error *error) {
     const qkv_map_options *const o = &map->options;
-    map->pca = qkvi_malloc_array(2 * (size_t)map->n, sizeof(double));
+    const size_t pca_bytes = 2 * (size_t)map->n * sizeof(double);
+    map->pca = qkvi_malloc_array(pca_bytes, 1);
     if (!map->pca)
         return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for %lld points",
                               (long long)map->n);
@@ -250,12 +256,19 @@ static qkv_status make(struct map *map, qkv_ctx *ctx, double *pca, int32_t *agre
                              map->k, &map->points, error));
     QKV_TRY(qkvi_points_pca(&map->points, map->pca, map->explained, error));
     qkvi_points_finish(&map->points);
-    QKV_TRY(qkvi_tsne_make(&map->points, map->pool, o->perplexity, tolerance, &map->tsne, error));
-    map->tsne.n_iters = o->n_iters;
-    map->tsne.stop_early = !o->no_early_stop;
-    QKV_TRY(descend(map, error));
-    QKV_TRY(report_on(map, agree, report, error));
-    if (pca) memcpy(pca, map->pca, 2 * (size_t)map->n * sizeof *pca);
+    *report = (qkv_map_report){ .perplexity = o->perplexity,
+                                .kl = NAN,
+                                .median_kl = NAN,
+                                .n_zero = map->points.n_zero,
+                                .explained = { map->explained[0], map->explained[1] } };
+    if (o->pca_only)
+        memcpy(map->xy, map->pca, pca_bytes);
+    else
+        QKV_TRY(embed(map, agree, report, error));
+    if (o->pca_only && agree) memset(agree, 0, (size_t)map->n_queries * sizeof *agree);
+    if (pca) memcpy(pca, map->pca, pca_bytes);
+    QKV_TRY(qkvi_map_quality(&map->points, map->pool, map->xy, map->head_dim, map->q, map->k,
+                             report, error));
     if (!cancelled(map)) return QKV_OK;
     return qkvi_error_set(error, QKV_ERR_CANCELLED, "cancelled after %lld iterations of run %lld",
                           (long long)report->n_iters, (long long)report->run);

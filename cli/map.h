@@ -1,0 +1,74 @@
+/* Everything that `qkv map` knows about one head, and the ways to show it. */
+#ifndef QKV_CLI_MAP_H
+#define QKV_CLI_MAP_H
+
+#include "choose.h"
+#include "input.h"
+#include "term.h"
+#include <qkv/inspect.h>
+
+struct map_options {
+    struct cli_common common;
+    const char *pair, *out, *q, *k, *query;
+    struct arg_int metric, iters, restarts, seed, init, top;
+    struct arg_real perplexity, balance;
+    bool center_keys, no_early_stop, pca;
+};
+
+enum { MAP_MAX_LINES = 64, MAP_TEXT_BYTES = 1600 };
+
+/* A key that the query looks at, and with what weight. */
+struct map_line {
+    int64_t key;
+    double weight;
+};
+
+struct map {
+    const struct map_options *options;
+    const struct session *session; /* NULL: arrays from files */
+    const qkv_encoding *input;     /* NULL: arrays from files */
+    bool given;                    /* a head was named */
+    struct choice choice;
+    int64_t n_queries, n_keys, head_dim;
+    const float *q, *k;
+    char **labels; /* [n_queries + n_keys], escaped */
+    double *xy, *pca;
+    int32_t *agree;
+    qkv_map_options asked;
+    qkv_map_report report;
+    bool stopped;  /* by Ctrl-C */
+    int64_t query; /* that lines come from, -1: none */
+    int64_t n_lines;
+    struct map_line lines[MAP_MAX_LINES];
+    float *weights; /* [n_keys]: of the query */
+};
+
+/* "cosine" */
+const char *map_metric_name(const struct map *map);
+/* The key nearest to a query on the map, or -1. */
+int64_t map_nearest_key(const struct map *map, int64_t query);
+/* What the picture is called, and what is to be known about it (map_words.c). */
+void map_title(const struct map *map, char text[MAP_TEXT_BYTES]);
+void map_caption(const struct map *map, char text[MAP_TEXT_BYTES]);
+
+qkv_status map_print(const struct map *map, qkv_error *error);                     /* map_text.c */
+qkv_status map_json(const struct map *map, json_t **json, qkv_error *error);       /* map_json.c */
+qkv_status map_csv(const struct map *map, const char *path, qkv_error *error);     /* map_json.c */
+qkv_status map_picture(const struct map *map, const char *path, qkv_error *error); /* map_words.c */
+
+/* --q and --k: answers without a model. An exit code (map_arrays.c). */
+int map_arrays(const struct cli_command *command, const struct map_options *options);
+
+/*
+ * The rest, once q, k, labels and the query's weights are there: computes the map, shows or writes
+ * it. weights_of fills map->weights for map->query (cmd_map.c).
+ */
+typedef qkv_status map_weights(const struct map *map, float *weights, qkv_error *error);
+qkv_status map_answer(qkv_ctx *ctx, struct map *map, map_weights *weights_of, json_t **json,
+                      qkv_error *error);
+void map_free(struct map *map);
+
+/* --query as a position or a label among the first n labels; -1: there is none (cmd_map.c). */
+int64_t map_query(const struct map *map, const char *words);
+
+#endif

@@ -1,0 +1,103 @@
+/* `qkv map --q F --k F`: queries and keys of any model, without the model. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "map.h"
+
+/* An array of [n][head_dim], with dimensions of 1 before it at most. */
+static qkv_status read_rows(const char *path, qkv_array **array, int64_t shape[2],
+                            qkv_error *error) {
+    const qkv_status status = qkv_array_read_as(path, QKV_ARRAY_F32, array, error);
+    if (status != QKV_OK) return status;
+    const qkv_array *a = *array;
+    bool rows = a->type == QKV_ARRAY_F32 && a->rank >= 2;
+    for (int i = 0; i < a->rank - 2; i++) rows = rows && a->shape[i] == 1;
+    if (!rows)
+        return text_error(error, QKV_ERR_SHAPE, "%s: not an array of floats of [n, head_dim]",
+                          path);
+    shape[0] = a->shape[a->rank - 2];
+    shape[1] = a->shape[a->rank - 1];
+    return QKV_OK;
+}
+
+/* q0, q1, …, k0, k1, … */
+static qkv_status make_labels(struct map *map, qkv_error *error) {
+    const int64_t n = map->n_queries + map->n_keys;
+    map->labels = calloc((size_t)n + 1, sizeof(char *));
+    for (int64_t i = 0; map->labels && i < n; i++) {
+        const bool is_key = i >= map->n_queries;
+        char text[24];
+        snprintf(text, sizeof text, "%c%" PRId64, is_key ? 'k' : 'q',
+                 is_key ? i - map->n_queries : i);
+        if (!(map->labels[i] = strdup(text))) break;
+        if (i == n - 1) return QKV_OK;
+    }
+    return n == 0 && map->labels ? QKV_OK : text_error(error, QKV_ERR_MEMORY, "out of memory");
+}
+
+/* softmax(q.k / sqrt(head_dim)) over all keys. */
+static qkv_status weights_of(const struct map *map, float *weights, qkv_error *error) {
+    (void)error;
+    const float *q = map->q + map->query * map->head_dim;
+    double largest = -INFINITY, sum = 0;
+    for (int pass = 0; pass < 3; pass++) {
+        for (int64_t j = 0; j < map->n_keys; j++) {
+            double score = 0;
+            for (int64_t c = 0; c < map->head_dim; c++)
+                score += (double)q[c] * (double)map->k[j * map->head_dim + c];
+            score /= sqrt((double)map->head_dim);
+            if (pass == 0) largest = fmax(largest, score);
+            if (pass == 1) sum += exp(score - largest);
+            if (pass == 2) weights[j] = (float)(exp(score - largest) / sum);
+        }
+    }
+    return QKV_OK;
+}
+
+static qkv_status answer(qkv_ctx *ctx, struct map *map, qkv_error *error) {
+    const struct map_options *options = map->options;
+    qkv_array *q = NULL, *k = NULL;
+    int64_t q_shape[2], k_shape[2];
+    qkv_status status = read_rows(options->q, &q, q_shape, error);
+    if (status == QKV_OK) status = read_rows(options->k, &k, k_shape, error);
+    if (status == QKV_OK && q_shape[1] != k_shape[1])
+        status =
+            text_error(error, QKV_ERR_SHAPE, "%s has rows of %" PRId64 " numbers, %s of %" PRId64,
+                       options->q, q_shape[1], options->k, k_shape[1]);
+    if (status == QKV_OK) {
+        map->n_queries = q_shape[0];
+        map->n_keys = k_shape[0];
+        map->head_dim = q_shape[1];
+        map->q = q->data;
+        map->k = k->data;
+        status = make_labels(map, error);
+    }
+    if (status == QKV_OK && options->query) {
+        map->query = map_query(map, options->query);
+        if (map->query < 0)
+            status =
+                text_error(error, QKV_ERR_ARGUMENT, "--query: '%s' is none of %" PRId64 " queries",
+                           options->query, map->n_queries);
+    }
+    json_t *json = NULL;
+    if (status == QKV_OK)
+        status = map_answer(ctx, map, weights_of, options->common.json ? &json : NULL, error);
+    if (status == QKV_OK && json && !json_print(stdout, json)) status = QKV_ERR_IO;
+    qkv_array_free(q);
+    qkv_array_free(k);
+    return status;
+}
+
+int map_arrays(const struct cli_command *command, const struct map_options *options) {
+    qkv_ctx *ctx = NULL;
+    qkv_error error = { .message = "standard output" };
+    int code = session_context(command, &options->common, &ctx);
+    if (code) return code;
+    struct map map = { .options = options, .query = -1 };
+    if (answer(ctx, &map, &error) != QKV_OK) code = cli_fail("%s", error.message);
+    map_free(&map);
+    qkv_ctx_destroy(ctx);
+    return code;
+}

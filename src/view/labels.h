@@ -1,0 +1,31 @@
+/** Where labels of points find room: a raster of what is taken, cells of 4 pixels. */
+#ifndef QKVI_VIEW_LABELS_H
+#define QKVI_VIEW_LABELS_H
+
+#include <stdint.h>
+
+typedef struct qkvi_raster {
+    int columns, rows;
+    uint8_t *taken; /* [rows][columns] */
+} qkvi_raster;
+
+typedef struct qkvi_box {
+    double x, y, width, height;
+} qkvi_box;
+
+/** A free raster over [0, width) x [0, height); 0 without memory. Free it in any case. */
+int qkvi_raster_make(qkvi_raster *raster, double width, double height);
+void qkvi_raster_free(qkvi_raster *raster);
+
+void qkvi_raster_take(qkvi_raster *raster, const qkvi_box *box);
+/** A line from (x, y) to (to_x, to_y). */
+void qkvi_raster_take_line(qkvi_raster *raster, double x, double y, double to_x, double to_y);
+
+/**
+ * A place for a box of that width and height beside a point, `gap` from it, that lies within the
+ * raster and is free: right, left, above, below, then the corners, then all of them once more
+ * farther off. Takes it and fills box->x and y; 0 if there is none.
+ */
+int qkvi_raster_place(qkvi_raster *raster, double x, double y, double gap, qkvi_box *box);
+
+#endif

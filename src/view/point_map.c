@@ -1,0 +1,298 @@
+/**
+ * A map of points: queries as discs, keys as triangles, lines from one query to some keys.
+ *
+ * One scale for both axes, which have no numbers: directions of such a map mean nothing, distances
+ * do. Colours are two of the eight of Okabe and Ito (2008), which everybody can tell apart; the
+ * shapes say the same.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/alloc.h"
+#include "core/options.h"
+#include "view/frame.h"
+#include "view/labels.h"
+
+enum {
+    WIDTH = 1280,
+    LEAST_HEIGHT = 640,
+    LEGEND = 56,
+    PAD = 64, /* between the outermost points and the border: room for labels */
+    MAX_POINTS = 1 << 16,
+    MAX_LINES = 64,
+    MAX_LABELS = 4096, /* that are tried: no more find room */
+    LABEL_HEIGHT = 20,
+    LABEL_WIDTH = 260,
+    LABEL_GAP = 6
+};
+
+static const qkvi_rgb colors[2][2] = { { { 0x00, 0x72, 0xB2 }, { 0xD5, 0x5E, 0x00 } },
+                                       { { 0x56, 0xB4, 0xE9 }, { 0xE6, 0x9F, 0x00 } } };
+
+/* A label that found room. */
+struct label {
+    int64_t point;
+    char *text;
+    qkvi_box box; /* in the field */
+};
+
+/* The map and how it lies on the sheet; lengths are from the corner of the field. */
+struct drawing {
+    qkvi_frame *frame;
+    const qkv_point_map *map;
+    double left, top, span_x, span_y; /* of the points, in their own units */
+    double height, scale;
+    double radius; /* of a disc */
+    qkvi_raster raster;
+    struct label *labels; /* [n_shown], of MAX_LABELS */
+    int64_t n_labels, n_tried, n_shown;
+};
+
+static int64_t n_points(const qkv_point_map *map) { return map->n_queries + map->n_keys; }
+
+static void measure(struct drawing *d) {
+    double low[2] = { INFINITY, INFINITY }, high[2] = { -INFINITY, -INFINITY };
+    for (int64_t i = 0; i < n_points(d->map); i++) {
+        for (int c = 0; c < 2; c++) {
+            low[c] = fmin(low[c], d->map->xy[2 * i + c]);
+            high[c] = fmax(high[c], d->map->xy[2 * i + c]);
+        }
+    }
+    d->left = low[0];
+    d->top = high[1];
+    d->span_x = high[0] - low[0];
+    d->span_y = high[1] - low[1];
+    const double room = WIDTH - 2 * PAD;
+    const double wanted = d->span_x > 0 ? room * d->span_y / d->span_x : WIDTH;
+    d->height = ceil(fmin(WIDTH, fmax(LEAST_HEIGHT, wanted + 2 * PAD)));
+    const double across = room / d->span_x, down = (d->height - 2 * PAD) / d->span_y;
+    d->scale = fmin(across, down); /* infinite if all points are one */
+    if (!isfinite(d->scale)) d->scale = 0;
+    d->radius = n_points(d->map) <= 100 ? 9 : n_points(d->map) <= 1000 ? 6 : 3.5;
+}
+
+static void locate(const struct drawing *d, int64_t i, double *x, double *y) {
+    const double *const at = d->map->xy + 2 * i;
+    *x = WIDTH / 2.0 + d->scale * (at[0] - d->left - d->span_x / 2);
+    *y = d->height / 2 + d->scale * (d->top - at[1] - d->span_y / 2);
+}
+
+/* That of a query that lines come from is larger. */
+static double radius_of(const struct drawing *d, int64_t i) {
+    return d->map->n_lines > 0 && i == d->map->from ? 1.5 * d->radius : d->radius;
+}
+
+/* ---- Where labels find room ------------------------------------------------------------------ */
+
+static void take_lines_and_marks(struct drawing *d) {
+    double x, y, to_x, to_y;
+    for (int64_t i = 0; i < d->map->n_lines; i++) {
+        locate(d, d->map->from, &x, &y);
+        locate(d, d->map->n_queries + d->map->to[i], &to_x, &to_y);
+        qkvi_raster_take_line(&d->raster, x, y, to_x, to_y);
+    }
+    for (int64_t i = 0; i < n_points(d->map); i++) {
+        const double r = radius_of(d, i);
+        locate(d, i, &x, &y);
+        const qkvi_box box = { x - r, y - r, 2 * r, 2 * r };
+        qkvi_raster_take(&d->raster, &box);
+    }
+}
+
+static qkvi_line label_style(const struct drawing *d, int bold) {
+    return (qkvi_line){
+        .size = 19, .bold = bold, .max_width = LABEL_WIDTH, .color = d->frame->palette->text
+    };
+}
+
+static int at_a_line(const qkv_point_map *map, int64_t i) {
+    for (int64_t l = 0; l < map->n_lines; l++)
+        if (i == map->from || i == map->n_queries + map->to[l]) return 1;
+    return 0;
+}
+
+/* 0 without memory. */
+static int place_label(struct drawing *d, int64_t i, int bold) {
+    if (!d->map->labels || !d->map->labels[i] || !*d->map->labels[i]) return 1;
+    d->n_labels++;
+    if (d->n_tried++ >= MAX_LABELS) return 1;
+    char *const text = qkvi_shown(d->map->labels[i]);
+    if (!text) return 0;
+    const qkvi_line style = label_style(d, bold);
+    const double width = qkvi_line_width(&d->frame->type, text, &style);
+    struct label *const label = &d->labels[d->n_shown];
+    *label = (struct label){ i, text, { 0, 0, fmin(width, LABEL_WIDTH), LABEL_HEIGHT } };
+    double x, y;
+    locate(d, i, &x, &y);
+    if (qkvi_raster_place(&d->raster, x, y, radius_of(d, i) + LABEL_GAP, &label->box))
+        d->n_shown++;
+    else
+        free(text);
+    return 1;
+}
+
+static qkv_status place_labels(struct drawing *d, qkv_error *error) {
+    const int made = qkvi_raster_make(&d->raster, WIDTH, d->height);
+    d->labels = qkvi_malloc_array(MAX_LABELS, sizeof *d->labels);
+    int done = made && d->labels;
+    if (done) take_lines_and_marks(d);
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t i = 0; i < n_points(d->map) && done; i++)
+            if (at_a_line(d->map, i) == (pass == 0)) done = place_label(d, i, pass == 0);
+    return done ? QKV_OK : qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the labels");
+}
+
+/* ---- Drawing --------------------------------------------------------------------------------- */
+
+static void set_color(const struct drawing *d, qkvi_rgb color, double opacity) {
+    cairo_set_source_rgba(d->frame->cr, color.r / 255.0, color.g / 255.0, color.b / 255.0, opacity);
+}
+
+/* Its edge in the colour of the page keeps neighbours apart. */
+static void draw_mark(const struct drawing *d, int is_key, double radius, double x, double y) {
+    cairo_t *const cr = d->frame->cr;
+    cairo_new_path(cr);
+    if (is_key) {
+        const double r = 1.25 * radius; /* of the circle around it: about as large as a disc */
+        cairo_move_to(cr, x, y - r);
+        cairo_line_to(cr, x + 0.866 * r, y + 0.5 * r);
+        cairo_line_to(cr, x - 0.866 * r, y + 0.5 * r);
+    } else {
+        cairo_arc(cr, x, y, radius, 0, 2 * M_PI);
+    }
+    cairo_close_path(cr);
+    set_color(d, colors[d->frame->theme][is_key], 1);
+    cairo_fill_preserve(cr);
+    set_color(d, d->frame->palette->page, 1);
+    cairo_set_line_width(cr, 1.5);
+    cairo_stroke(cr);
+}
+
+static void draw_legend(const struct drawing *d) {
+    static const char *const names[] = { "query", "key" };
+    const qkvi_line style = { .size = 20, .color = d->frame->palette->text };
+    double x = d->frame->x + 12;
+    const double y = d->frame->y + 14;
+    for (int is_key = 0; is_key < 2; is_key++) {
+        draw_mark(d, is_key, 9, x, y);
+        qkvi_line_draw(&d->frame->type, d->frame->cr, names[is_key], &style, x + 20, y);
+        x += 60 + qkvi_line_width(&d->frame->type, names[is_key], &style);
+    }
+}
+
+static void draw_lines(const struct drawing *d, double x0, double y0) {
+    double x, y;
+    cairo_set_line_cap(d->frame->cr, CAIRO_LINE_CAP_ROUND);
+    set_color(d, d->frame->palette->faint, 0.75);
+    for (int64_t i = 0; i < d->map->n_lines; i++) {
+        locate(d, d->map->from, &x, &y);
+        cairo_move_to(d->frame->cr, x0 + x, y0 + y);
+        locate(d, d->map->n_queries + d->map->to[i], &x, &y);
+        cairo_line_to(d->frame->cr, x0 + x, y0 + y);
+        cairo_set_line_width(d->frame->cr, 1.5 + 8 * d->map->weights[i]);
+        cairo_stroke(d->frame->cr);
+    }
+}
+
+/* Keys, then queries above them. */
+static void draw_marks(const struct drawing *d, double x0, double y0) {
+    double x, y;
+    for (int is_key = 1; is_key >= 0; is_key--) {
+        const int64_t end = is_key ? n_points(d->map) : d->map->n_queries;
+        for (int64_t i = is_key ? d->map->n_queries : 0; i < end; i++) {
+            locate(d, i, &x, &y);
+            draw_mark(d, is_key, radius_of(d, i), x0 + x, y0 + y);
+        }
+    }
+}
+
+static void draw_labels(const struct drawing *d, double x0, double y0) {
+    for (int64_t l = 0; l < d->n_shown; l++) {
+        const struct label *const label = &d->labels[l];
+        const qkvi_line style = label_style(d, at_a_line(d->map, label->point));
+        qkvi_line_draw(&d->frame->type, d->frame->cr, label->text, &style, x0 + label->box.x,
+                       y0 + label->box.y + LABEL_HEIGHT / 2.0);
+    }
+}
+
+static void make_notes(const struct drawing *d, char *notes, size_t bytes) {
+    char span_x[40], span_y[40];
+    const int decimals = fmin(d->span_x, d->span_y) >= 10 ? 1 : 4;
+    qkvi_number(span_x, sizeof span_x, d->span_x, decimals);
+    qkvi_number(span_y, sizeof span_y, d->span_y, decimals);
+    const int used =
+        snprintf(notes, bytes, "One scale for both axes; the points span %s x %s.", span_x, span_y);
+    if (d->n_shown < d->n_labels)
+        snprintf(notes + used, bytes - (size_t)used, " %lld of %lld labels found room.",
+                 (long long)d->n_shown, (long long)d->n_labels);
+}
+
+static qkv_status draw(struct drawing *d, qkv_error *error) {
+    char notes[200];
+    measure(d);
+    QKV_TRY(place_labels(d, error));
+    make_notes(d, notes, sizeof notes);
+    QKV_TRY(qkvi_frame_begin(d->frame, d->map->title, d->map->caption, notes, WIDTH,
+                             LEGEND + d->height, error));
+    const double x0 = d->frame->x, y0 = d->frame->y + LEGEND;
+    draw_legend(d);
+    draw_lines(d, x0, y0);
+    draw_marks(d, x0, y0);
+    draw_labels(d, x0, y0);
+    return qkvi_frame_save(d->frame, error);
+}
+
+/* ---- Checks ---------------------------------------------------------------------------------- */
+
+static qkv_status check_lines(const qkv_point_map *map, qkv_error *error) {
+    if (map->n_lines < 0 || map->n_lines > MAX_LINES)
+        return qkvi_error_set(error, QKV_ERR_SHAPE, "n_lines = %lld is not in 0 ... %d",
+                              (long long)map->n_lines, MAX_LINES);
+    if (map->n_lines == 0) return QKV_OK;
+    if (!map->to || !map->weights)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", map->to ? "weights" : "to");
+    if (map->from < 0 || map->from >= map->n_queries)
+        return qkvi_error_set(error, QKV_ERR_SHAPE, "from = %lld is none of %lld queries",
+                              (long long)map->from, (long long)map->n_queries);
+    for (int64_t i = 0; i < map->n_lines; i++) {
+        if (map->to[i] < 0 || map->to[i] >= map->n_keys)
+            return qkvi_error_set(error, QKV_ERR_SHAPE, "to[%lld] = %lld is none of %lld keys",
+                                  (long long)i, (long long)map->to[i], (long long)map->n_keys);
+        if (!(map->weights[i] >= 0 && map->weights[i] <= 1))
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "weights[%lld] = %g is not in 0 ... 1",
+                                  (long long)i, map->weights[i]);
+    }
+    return QKV_OK;
+}
+
+static qkv_status check(const qkv_point_map *map, const char *path, qkv_error *error) {
+    if (!path || !map->xy)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", path ? "xy" : "path");
+    if (map->n_queries < 0 || map->n_queries > MAX_POINTS || map->n_keys < 0 ||
+        map->n_keys > MAX_POINTS || n_points(map) < 1 || n_points(map) > MAX_POINTS)
+        return qkvi_error_set(error, QKV_ERR_SHAPE,
+                              "n_queries = %lld and n_keys = %lld are not 1 ... %d points",
+                              (long long)map->n_queries, (long long)map->n_keys, MAX_POINTS);
+    for (int64_t i = 0; i < 2 * n_points(map); i++)
+        if (!(fabs(map->xy[i]) <= 1e12))
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "xy[%lld][%lld] = %g is not within 1e12",
+                                  (long long)(i / 2), (long long)(i % 2), map->xy[i]);
+    return check_lines(map, error);
+}
+
+qkv_status qkv_view_points_write(const qkv_point_map *given, const char *path, qkv_error *error) {
+    qkv_point_map map;
+    if (given == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "map is NULL");
+    QKV_TRY(qkvi_options_read(&map, sizeof map, given, "qkv_point_map", error));
+    QKV_TRY(check(&map, path, error));
+    qkvi_frame frame;
+    struct drawing drawing = { .frame = &frame, .map = &map };
+    qkv_status status = qkvi_frame_open(&frame, path, map.theme, error);
+    if (status == QKV_OK) status = draw(&drawing, error);
+    for (int64_t l = 0; l < drawing.n_shown; l++) free(drawing.labels[l].text);
+    free(drawing.labels);
+    qkvi_raster_free(&drawing.raster);
+    qkvi_frame_close(&frame);
+    return status;
+}
