@@ -33,6 +33,29 @@ static qkv_status find_sharpest(qkv_error *error) {
 }
 static uint64_t take_sharpest(void) { return oom_hash(0, &sharpest, sizeof sharpest); }
 
+enum { POINTS = 12, HEAD_DIM = 4 };
+
+static struct {
+    float q[POINTS * HEAD_DIM];
+    double xy[4 * POINTS], pca[4 * POINTS];
+    int32_t agree[POINTS];
+    qkv_map_report report;
+} map;
+
+static void clear_map(void) {
+    memset(&map, 0, sizeof map);
+    for (int i = 0; i < POINTS * HEAD_DIM; i++) map.q[i] = (float)(i * 7 % 11);
+}
+
+static qkv_status make_map(qkv_error *error) {
+    qkv_map_options options = QKV_MAP_OPTIONS_INIT;
+    options.n_iters = 20;
+    options.n_runs = 12; /* more than are made at once, with two threads */
+    return qkv_inspect_map(ctx, &options, POINTS, POINTS, HEAD_DIM, map.q, map.q, map.xy, map.pca,
+                           map.agree, &map.report, NULL, error);
+}
+static uint64_t take_map(void) { return oom_hash(0, &map, sizeof map); }
+
 static void set_up(void) {
     static const char text[] = "The man was watching the dog when it left.";
     qkv_error error;
@@ -59,6 +82,7 @@ static void tear_down(void) {
 static const oom_call calls[] = {
     { "qkv_inspect_heads", "a sentence", clear, heads, take_heads, NULL, 0, 0 },
     { "qkv_inspect_sharpest", "a word", clear, find_sharpest, take_sharpest, NULL, 0, 0 },
+    { "qkv_inspect_map", "some points", clear_map, make_map, take_map, NULL, 0, 0 },
 };
 
 const oom_group oom_inspect = { "inspect", calls, sizeof calls / sizeof *calls, set_up, tear_down };

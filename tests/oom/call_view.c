@@ -76,6 +76,14 @@ static qkv_status page(qkv_error *error) {
     return qkv_view_page_write(&made, path, NULL, error);
 }
 
+static qkv_status points(qkv_error *error) {
+    static const double at[2 * N] = { 0, 1, 2, 1.5, -3, 0.5, 4, 4, 1, -2 }, widths[] = { 0.9, 0.1 };
+    static const int64_t to[] = { 1, 0 };
+    const qkv_point_map map = { sizeof map, 3,  2,      at,    labels,  2,
+                                0,          to, widths, title, caption, QKV_THEME_LIGHT };
+    return qkv_view_points_write(&map, path, error);
+}
+
 static void set_up(void) {
     for (int i = 0; i < LAYERS * HEADS * N * N; i++) weights[i] = (float)(i % 6) / 15;
     for (int i = 0; i < POINTS; i++) {
@@ -96,6 +104,9 @@ static const oom_call calls[] = {
     { "qkv_view_grid_write", "svg", put_svg, grid, take_picture, drop, OTHER, MANY },
     { "qkv_view_grid_write", "pdf", put_pdf, grid, take_picture, drop, OTHER, MANY },
     { "qkv_view_page_write", "html", put_html, page, take_picture, drop, OOM_IO, 0 },
+    { "qkv_view_points_write", "png", put_png, points, take_picture, drop, PNG, MANY },
+    { "qkv_view_points_write", "svg", put_svg, points, take_picture, drop, OTHER, MANY },
+    { "qkv_view_points_write", "pdf", put_pdf, points, take_picture, drop, OTHER, MANY },
     { "qkv_view_curve_write", "png", put_png, curve, take_picture, drop, PNG, 0 },
     { "qkv_view_curve_write", "svg", put_svg, curve, take_picture, drop, OTHER, MANY },
     { "qkv_view_curve_write", "pdf", put_pdf, curve, take_picture, drop, OTHER, MANY },
