@@ -34,7 +34,7 @@ _qkv_suggest() {
     done | sort -u
 }
 
-_qkv_commands='look fill next attend train eval info bench check tokenize help'
+_qkv_commands='look fill next map attend train eval info bench check tokenize help'
 
 # _qkv_options COMMAND
 _qkv_options() {
@@ -42,6 +42,7 @@ _qkv_options() {
     look) echo "--pair --top -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     fill) echo "--pair --top --model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     next) echo "--model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    map) echo "--pair --q --k --query --top --metric --perplexity --iters --restarts --init --seed --no-early-stop --center-keys --balance --pca -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     attend) echo "--q --k --v -o --lse --mask --mask-bits --block-mask --block-len --cu-seqlens --cu-seqlens-k --causal --prefix --window --chunk --segments --segments-q --kv-len --q-len --q-offset --scale --softcap --alibi --sink --dropout --grad-out --grad-lse --dq --dk --dv --dsink --dmask --dtype --class --explain --json --threads --isa --quiet -v --help" ;;
     train) echo "--text --grammar --out --resume --layers --heads --hidden --intermediate --vocab --len --steps --batch --lr --warmup --seed --report-every --checkpoint-every --sinusoidal --eval --json --threads --isa --quiet --help" ;;
     eval) echo "--text --grammar --seed --model --check-finite --json --threads --isa --quiet -v --help" ;;
@@ -81,6 +82,27 @@ _qkv_value() {
     'next --threads') echo '' ;;
     'next --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
     'next ') echo '' ;;
+    'map --pair') echo '' ;;
+    'map --q') echo '.npy .safetensors' ;;
+    'map --k') echo '.npy .safetensors' ;;
+    'map --query') echo '' ;;
+    'map --top') echo '' ;;
+    'map --metric') echo 'cosine|cosine-plain|euclidean|inner' ;;
+    'map --perplexity') echo '' ;;
+    'map --iters') echo '' ;;
+    'map --restarts') echo '' ;;
+    'map --init') echo 'pca|random' ;;
+    'map --seed') echo '' ;;
+    'map --balance') echo '' ;;
+    'map -o') echo '.png .svg .pdf .csv .json' ;;
+    'map --model') echo '/ .safetensors' ;;
+    'map --head') echo '@heads' ;;
+    'map --layer') echo '' ;;
+    'map --theme') echo 'light|dark' ;;
+    'map --color') echo 'auto|always|never' ;;
+    'map --threads') echo '' ;;
+    'map --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
+    'map ') echo '' ;;
     'attend --q') echo '.npy .safetensors' ;;
     'attend --k') echo '.npy .safetensors' ;;
     'attend --v') echo '.npy .safetensors' ;;

@@ -44,6 +44,7 @@ complete -c qkv -n __qkv_no_command -l version -d 'the version'
 complete -c qkv -n __qkv_no_command -a look -d 'where each token looks'
 complete -c qkv -n __qkv_no_command -a fill -d 'words for each [MASK], with probabilities'
 complete -c qkv -n __qkv_no_command -a next -d 'does sentence B follow sentence A?'
+complete -c qkv -n __qkv_no_command -a map -d 'queries and keys of one head on one map'
 complete -c qkv -n __qkv_no_command -a attend -d 'exact attention on arrays in files, and its gradients'
 complete -c qkv -n __qkv_no_command -a train -d 'train a small BERT on your text'
 complete -c qkv -n __qkv_no_command -a eval -d 'measure a model on text or on a grammar'
@@ -57,6 +58,7 @@ function __qkv_commands
     echo look
     echo fill
     echo next
+    echo map
     echo attend
     echo train
     echo eval
@@ -115,6 +117,38 @@ complete -c qkv -n '__qkv_command next' -l isa -x -a 'scalar avx2 avx512 avx512b
 complete -c qkv -n '__qkv_command next' -l quiet -d 'no remarks and no progress on standard error'
 complete -c qkv -n '__qkv_command next' -s v -d 'more detail on standard error'
 complete -c qkv -n '__qkv_command next' -l help -d 'options and what they mean'
+
+complete -c qkv -n '__qkv_command map' -l pair -x -d 'a second text, which the model sees as the next sentence'
+complete -c qkv -n '__qkv_command map' -l q -x -k -a '(__qkv_files .npy .safetensors)' -d 'queries, [n, head_dim]'
+complete -c qkv -n '__qkv_command map' -l k -x -k -a '(__qkv_files .npy .safetensors)' -d 'keys, [m, head_dim], with --q'
+complete -c qkv -n '__qkv_command map' -l query -x -d 'the query that lines come from'
+complete -c qkv -n '__qkv_command map' -l top -x -d 'how many lines, to the keys with the largest weights'
+complete -c qkv -n '__qkv_command map' -l metric -x -a 'cosine cosine-plain euclidean inner' -d 'distance'
+complete -c qkv -n '__qkv_command map' -l perplexity -x -d 'how many neighbours a point has, about'
+complete -c qkv -n '__qkv_command map' -l iters -x -d 'iterations of a run'
+complete -c qkv -n '__qkv_command map' -l restarts -x -d 'runs from different starts, of which the one with the least KL is shown'
+complete -c qkv -n '__qkv_command map' -l init -x -a 'pca random' -d 'where the first run begins'
+complete -c qkv -n '__qkv_command map' -l seed -x -d 'of random starts'
+complete -c qkv -n '__qkv_command map' -l no-early-stop -d 'make all iterations, though the KL has stopped falling'
+complete -c qkv -n '__qkv_command map' -l center-keys -d 'move the keys to the mean of the queries, which changes no weight'
+complete -c qkv -n '__qkv_command map' -l balance -x -d 'queries times X, keys divided by it, which changes no weight'
+complete -c qkv -n '__qkv_command map' -l pca -d 'no t-SNE'
+complete -c qkv -n '__qkv_command map' -s o -x -k -a '(__qkv_files .png .svg .pdf .csv .json)' -d 'write a file instead'
+complete -c qkv -n '__qkv_command map' -l model -x -k -a '(__qkv_files .safetensors)' -d 'a folder with config.json, a .safetensors file in one, or a name in the local Hugging Face cache'
+complete -c qkv -n '__qkv_command map' -l check-finite -d 'warn of NaN and infinity among the weights'
+complete -c qkv -n '__qkv_command map' -l head -x -a '(__qkv_heads)' -d 'one head'
+complete -c qkv -n '__qkv_command map' -l layer -x -d 'the layer of --head'
+complete -c qkv -n '__qkv_command map' -l theme -x -a 'light dark' -d 'for what background'
+complete -c qkv -n '__qkv_command map' -l color -x -a 'auto always never' -d 'colour'
+complete -c qkv -n '__qkv_command map' -l ascii -d 'nothing but ASCII in drawings'
+complete -c qkv -n '__qkv_command map' -l truncate -d 'cut a text that is longer than the model takes'
+complete -c qkv -n '__qkv_command map' -l json -d 'one JSON object on standard output'
+complete -c qkv -n '__qkv_command map' -l jsonl -d 'read a JSON string, or a pair of them, from each line of standard input and write a JSON object for each'
+complete -c qkv -n '__qkv_command map' -l threads -x -d 'threads'
+complete -c qkv -n '__qkv_command map' -l isa -x -a 'scalar avx2 avx512 avx512bf16 neon' -d 'instruction set'
+complete -c qkv -n '__qkv_command map' -l quiet -d 'no remarks and no progress on standard error'
+complete -c qkv -n '__qkv_command map' -s v -d 'more detail on standard error'
+complete -c qkv -n '__qkv_command map' -l help -d 'options and what they mean'
 
 complete -c qkv -n '__qkv_command attend' -l q -x -k -a '(__qkv_files .npy .safetensors)' -d 'queries [B,H,Lq,D], [H,Lq,D] or [Lq,D]'
 complete -c qkv -n '__qkv_command attend' -l k -x -k -a '(__qkv_files .npy .safetensors)' -d 'keys'

@@ -8,7 +8,7 @@ out_is help
 run --help
 code 0
 out_is help
-for command in look fill next attend train eval info bench check tokenize help; do
+for command in look fill next map attend train eval info bench check tokenize help; do
     run help $command
     code 0
     no_err

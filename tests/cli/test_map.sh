@@ -1,0 +1,200 @@
+# qkv map: the same points in every form, what options change, what is refused, and Ctrl-C, which keeps the best so far.
+. ./lib.sh
+data=$here/data
+d=$folder/d
+mkdir "$d"
+m="--model $model"
+sentence="the [MASK] opened a man."
+map() { run map "$sentence" $m --quiet "$@"; }
+# value NAME: a number of the JSON in out
+value() { sed "s/.*\"$1\":\([^,}]*\).*/\1/" "$folder/out"; }
+
+# array N,D FILE: an .npy of the floats on standard input
+array() {
+    {
+        printf '\223NUMPY\001\000\166\000'
+        printf '%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': ($1), }"
+        cat
+    } >"$2"
+}
+
+# ---- Forms -------------------------------------------------------------------------------------
+
+map --json
+code 0
+no_err
+cp "$folder/out" "$d/a.json"
+check "8 queries" test "$(value runs)" = 32
+out_like '^{"layer":[01],"head":[01],"method":"tsne","metric":"cosine","perplexity":5\.0,"kl":'
+map -o "$d/b.json"
+code 0
+no_out
+check "-o F.json is what --json prints" cmp -s "$d/a.json" "$d/b.json"
+map -o "$d/a.csv"
+code 0
+check "the first line" test "$(head -n 1 "$d/a.csv")" = kind,index,token,x,y,pca_x,pca_y
+check "a line for each point" test "$(wc -l <"$d/a.csv")" -eq 17
+check "tokens" test "$(tail -n +2 "$d/a.csv" | cut -d, -f3 | tr '\n' ' ')" = "[CLS] the [MASK] opened a man . [SEP] [CLS] the [MASK] opened a man . [SEP] "
+# the same coordinates
+sed 's/.*"queries":\[/\n/; s/"keys":\[/\n/g' "$d/a.json" | grep -o '"xy":\[[^]]*\]' | sed 's/"xy":\[//; s/\]//' >"$d/json"
+tail -n +2 "$d/a.csv" | cut -d, -f4,5 >"$d/csv"
+check "16 points" test "$(wc -l <"$d/json")" -eq 16
+check "other coordinates in csv" test "$(paste -d, "$d/json" "$d/csv" | awk -F, '
+    function far(a, b) { a -= b; return a < -1e-6 || a > 1e-6 } far($1, $3) || far($2, $4) { n++ } END { print n + 0 }')" -eq 0
+for kind in png svg pdf; do
+    map -o "$d/a.$kind"
+    code 0
+    no_out
+    no_err
+    map -o "$d/b.$kind"
+    check "other bytes of $kind" cmp -s "$d/a.$kind" "$d/b.$kind"
+done
+check "the caption" grep -q 'the least of 32 runs' "$d/a.svg"
+run map "$sentence" $m -o "$d/a.svg"
+code 0
+err "qkv: wrote $d/a.svg"
+
+# On a terminal: a mark for each point that is not hidden, labels, a caption; nothing but ASCII if asked.
+map
+code 0
+no_err
+out_like '^Layer [01], head [01]: \[MASK\] looks at '
+out_like '● query  ▲ key'
+out_like '●\[MASK\]\|\[MASK\]●'
+map --ascii --head 0.1
+code 0
+out_like '^Layer 0, head 1: '
+check "ASCII in the field" test "$(head -n 12 "$folder/out" | LC_ALL=C grep -c '[^ -~]')" -eq 0
+out_like 'o query  ^ key'
+check "no wider than the terminal" test "$(awk 'length > 80' "$folder/out" | wc -l)" -le 2
+for columns in 20 40 200 1000; do
+    said="COLUMNS=$columns qkv map"
+    COLUMNS=$columns "$qkv" map "$sentence" $m >"$folder/out" 2>"$folder/err"
+    got=$?
+    code 0
+done
+
+# ---- Options -----------------------------------------------------------------------------------
+
+map --json --threads 1
+check "other bytes with one thread" cmp -s "$folder/out" "$d/a.json"
+for isa in scalar avx2 avx512 neon; do
+    "$qkv" info | grep -q "instructions.* $isa" || continue
+    map --json --isa $isa --head 1.1
+    code 0
+    [ -e "$d/isa" ] || cp "$folder/out" "$d/isa"
+    check "other bytes of $isa" cmp -s "$folder/out" "$d/isa"
+done
+for metric in cosine cosine-plain euclidean inner; do
+    map --json --metric $metric --iters 300 --restarts 2
+    code 0
+    check "metric $metric" grep -q "\"metric\":\"$metric\"" "$folder/out"
+    check "2 runs" test "$(value runs)" = 2
+    check "300 iterations" test "$(value iterations)" = 300
+done
+map --json --perplexity 3.5 --seed 9 --init random --center-keys --balance 2 --no-early-stop --top 0
+code 0
+check "perplexity" test "$(value perplexity)" = 3.5
+check "seed" test "$(value seed)" = 9
+check "no lines" grep -q '"lines":{"query":[0-9]*,"keys":\[\]}' "$folder/out"
+map --json --pca
+code 0
+out_like '"method":"pca".*"kl":null'
+map --json --query 3 --top 5
+code 0
+out_like '"lines":{"query":3,"keys":\[{"key":[0-9]*,"weight":[^}]*}\(,{[^}]*}\)\{4\}\]}'
+map --json --query opened
+code 0
+out_like '"lines":{"query":3,'
+map --pair "the [MASK]" --json
+code 0
+out_like '"token":"\[SEP\]"'
+feed '"the man"' map --jsonl $m
+code 0
+out_like '^{"layer":'
+feed '["the man", 3]' map --jsonl $m
+code 1
+out_like '^{"error":"line 1: '
+
+# ---- Arrays ------------------------------------------------------------------------------------
+
+run map --q "$data/nothing.npy" --k "$data/nothing.npy"
+code 1
+err_like 'nothing.npy: cannot open: No such file'
+run map --q "$data/q.npy" --k "$data/k.npy"
+code 1
+err_like 'q.npy: not an array of floats of \[n, head_dim\]$'
+printf '\000\000\200\077\000\000\000\100\000\000\100\100\000\000\200\100\000\000\240\100\000\000\300\100' | array '3, 2' "$d/q.npy"
+printf '\000\000\200\077\000\000\000\100\000\000\100\100\000\000\300\177' | array '2, 2' "$d/nan.npy"
+printf '\000\000\200\077\000\000\000\100\000\000\100\100' | array '1, 3' "$d/wide.npy"
+run map --q "$d/q.npy" --k "$d/q.npy" --query 1 --json
+code 0
+out_like '"method":"tsne".*"queries":\[{"token":"q0".*"keys":\[{"token":"k0".*"lines":{"query":1,'
+run map --q "$d/q.npy" --k "$d/q.npy" -o "$d/q.csv" --quiet
+code 0
+check "6 points" test "$(wc -l <"$d/q.csv")" -eq 7
+run map --q "$d/q.npy" --k "$d/nan.npy"
+code 1
+err 'qkv: k[1][1] = nan is not finite'
+run map --q "$d/q.npy" --k "$d/wide.npy"
+code 1
+err_like "q.npy has rows of 2 numbers, .*wide.npy of 3$"
+run map --q "$d/q.npy" --k "$d/q.npy" --query 3
+code 1
+err_like "^qkv: --query: '3' is none of 3 queries$"
+
+# ---- Refusals ----------------------------------------------------------------------------------
+
+map --perplexity 16
+code 1
+err 'qkv: perplexity = 16 is not at least 1 and less than the 16 points'
+map --perplexity nan
+code 2
+map --balance -3
+code 1
+err 'qkv: balance = -3 is not in 1e-6 ... 1e6'
+map --query zebra
+code 1
+err "qkv: --query: 'zebra' is none of the 8 tokens"
+map --query 8
+code 1
+for wrong in "--metric dot" "--iters 0" "--iters 100000001" "--restarts 0" "--top 65" "--seed -1" "--init x" "--head 9.9" \
+    "-o x.npy" "-o x" "-o $d/x.png --json" "--q $d/q.npy" "--k $d/q.npy" "--q $d/q.npy --k $d/q.npy"; do
+    map $wrong
+    code 2
+    no_out
+done
+run map
+code 2
+err_like '^qkv map: TEXT is missing$'
+run map --q "$d/q.npy" --k "$d/q.npy" --head 1.1
+code 2
+err_like '^qkv map: --q and --k together with --head$'
+map -o "$d/none/x.png"
+code 1
+err_like 'No such file or directory'
+
+# ---- Ctrl-C ------------------------------------------------------------------------------------
+
+for signal in INT TERM; do
+    rm -f "$d/x.csv"
+    said="qkv map, SIG$signal"
+    "$qkv" map "$sentence" $m --iters 100000000 --no-early-stop -o "$d/x.csv" >"$folder/out" 2>"$folder/err" &
+    process=$!
+    tries=0
+    until grep -q '^SigCgt:.*[4567cdef]...$' /proc/$process/status 2>/dev/null || [ $tries -ge 300 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+    sleep 0.3
+    kill -$signal $process
+    wait $process
+    got=$?
+    code $([ $signal = INT ] && echo 130 || echo 143)
+    no_out
+    err_like '^qkv: stopped: this is the best of 1 begun runs$'
+    err_like "^qkv: wrote .*x.csv$"
+    err_like '^qkv: interrupted$'
+    check "the map is not whole" test "$(wc -l <"$d/x.csv")" -eq 17
+done
+finish
