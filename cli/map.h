@@ -56,6 +56,9 @@ qkv_status map_json(const struct map *map, json_t **json, qkv_error *error);    
 qkv_status map_csv(const struct map *map, const char *path, qkv_error *error);     /* map_json.c */
 qkv_status map_picture(const struct map *map, const char *path, qkv_error *error); /* map_words.c */
 
+/* Answers texts by a model. An exit code (map_model.c). */
+int map_texts(const struct cli_command *command, const struct map_options *options, int n_words,
+              char **words);
 /* --q and --k: answers without a model. An exit code (map_arrays.c). */
 int map_arrays(const struct cli_command *command, const struct map_options *options);
 

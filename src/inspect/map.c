@@ -13,14 +13,11 @@
 #include "core/alloc.h"
 #include "core/ints.h"
 #include "core/options.h"
+#include "inspect/map_options.h"
 #include "inspect/map_quality.h"
 #include "inspect/tsne.h"
 
 enum {
-    FEW_POINTS = 512, /* up to here, runs are tasks, and there are RUNS of them */
-    RUNS = 32,
-    MANY_ITERS = 100000, /* above, there is one run */
-    DEFAULT_ITERS = 1000,
     BOUT_PAIRS = 1 << 23, /* pairs between two looks at the cancel flag: milliseconds */
     BOUT_ITERS = 50
 };
@@ -42,67 +39,6 @@ struct map {
     int64_t n_begun;
     double *xy;
 };
-
-/* ---- Options --------------------------------------------------------------------------------- */
-
-static double default_perplexity(int64_t n) {
-    const double third = (double)(n - 1) / 3;
-    return fmax(1, fmin(n <= 60 ? 5 : 30, third));
-}
-
-static qkv_status check_numbers(const qkv_map_options *o, int64_t n, qkv_error *error) {
-    if ((unsigned)o->metric > QKV_MAP_INNER)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "metric = %d is not in 0 ... 3",
-                              (int)o->metric);
-    if ((unsigned)o->init > QKV_MAP_INIT_RANDOM)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "init = %d is neither 0 nor 1",
-                              (int)o->init);
-    if (o->perplexity != 0 && !(o->perplexity >= 1 && o->perplexity < (double)n))
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
-                              "perplexity = %g is not at least 1 and less than the %lld points",
-                              o->perplexity, (long long)n);
-    if (o->n_iters < 0)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "n_iters = %lld is negative",
-                              (long long)o->n_iters);
-    if (o->n_runs < 0 || o->n_runs > QKV_MAP_MAX_RUNS)
-        return qkvi_error_set(error, o->n_runs < 0 ? QKV_ERR_ARGUMENT : QKV_ERR_LIMIT,
-                              "n_runs = %lld is not in 0 ... %d", (long long)o->n_runs,
-                              QKV_MAP_MAX_RUNS);
-    if (o->balance != 0 && !(o->balance >= 1e-6 && o->balance <= 1e6))
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "balance = %g is not in 1e-6 ... 1e6",
-                              o->balance);
-    for (int64_t i = 0; o->start && i < 2 * n; i++)
-        if (!(fabs(o->start[i]) <= 1e6))
-            return qkvi_error_set(error, QKV_ERR_ARGUMENT,
-                                  "start[%lld][%lld] = %g is not within 1e6", (long long)(i / 2),
-                                  (long long)(i % 2), o->start[i]);
-    return QKV_OK;
-}
-
-static qkv_status check_size(const char *name, int64_t size, int64_t least, int64_t most,
-                             qkv_error *error) {
-    if (size < least)
-        return qkvi_error_set(error, QKV_ERR_SHAPE, "%s = %lld is less than %lld", name,
-                              (long long)size, (long long)least);
-    if (size > most)
-        return qkvi_error_set(error, QKV_ERR_LIMIT, "%s = %lld is above the limit of %lld", name,
-                              (long long)size, (long long)most);
-    return QKV_OK;
-}
-
-static qkv_status check_shape(int64_t n_queries, int64_t n_keys, int64_t head_dim,
-                              qkv_error *error) {
-    QKV_TRY(check_size("n_queries", n_queries, 0, QKV_MAP_MAX_POINTS, error));
-    QKV_TRY(check_size("n_keys", n_keys, 0, QKV_MAP_MAX_POINTS, error));
-    QKV_TRY(check_size("n_queries + n_keys", n_queries + n_keys, 1, QKV_MAP_MAX_POINTS, error));
-    return check_size("head_dim", head_dim, 1, QKV_MAP_MAX_HEAD_DIM, error);
-}
-
-static void complete_options(qkv_map_options *o, int64_t n) {
-    if (o->perplexity == 0) o->perplexity = default_perplexity(n);
-    if (o->n_iters == 0) o->n_iters = DEFAULT_ITERS;
-    if (o->n_runs == 0) o->n_runs = n <= FEW_POINTS && o->n_iters <= MANY_ITERS ? RUNS : 1;
-}
 
 /* ---- Runs ------------------------------------------------------------------------------------ */
 
@@ -168,7 +104,8 @@ static void make_runs(struct map *map, int64_t first, int64_t n) {
 
 static qkv_status descend(struct map *map, qkv_error *error) {
     const int64_t n_runs = map->options.n_runs;
-    const int64_t at_once = map->n <= FEW_POINTS ? 4 * (int64_t)qkvi_pool_threads(map->pool) : 1;
+    const int64_t at_once =
+        map->n <= QKVI_MAP_FEW_POINTS ? 4 * (int64_t)qkvi_pool_threads(map->pool) : 1;
     map->runs = qkvi_calloc_array((size_t)n_runs, sizeof *map->runs);
     if (!map->runs)
         return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for %lld runs", (long long)n_runs);
@@ -287,7 +224,7 @@ qkv_status qkv_inspect_map(qkv_ctx *ctx, const qkv_map_options *options, int64_t
                            int64_t n_keys, int64_t head_dim, const float *q, const float *k,
                            double *xy, double *pca, int32_t *agree, qkv_map_report *report,
                            const qkv_call_options *call, qkv_error *error) {
-    QKV_TRY(check_shape(n_queries, n_keys, head_dim, error));
+    QKV_TRY(qkvi_map_check_shape(n_queries, n_keys, head_dim, error));
     struct map map = { .n_queries = n_queries,
                        .n_keys = n_keys,
                        .n = n_queries + n_keys,
@@ -310,8 +247,8 @@ qkv_status qkv_inspect_map(qkv_ctx *ctx, const qkv_map_options *options, int64_t
                               : !q && n_queries > 0 ? "q"
                               : !k && n_keys > 0    ? "k"
                                                     : "xy");
-    QKV_TRY(check_numbers(&map.options, map.n, error));
-    complete_options(&map.options, map.n);
+    QKV_TRY(qkvi_map_check_options(&map.options, map.n, error));
+    qkvi_map_complete_options(&map.options, map.n);
     qkv_status status = qkvi_ctx_begin(ctx);
     if (status != QKV_OK) return qkvi_error_set(error, status, "ctx is inside another call");
     map.pool = ctx->pool;
