@@ -161,15 +161,7 @@ static int map(const struct cli_command *command, const void *data, int n_words,
     if (code) return code;
     cli_catch_interrupts();
     if (options->q) return map_arrays(command, options);
-    struct map_job job = { .texts = {
-                               .options = options, .pair = options->pair, .answer = answer } };
-    struct session *session = &job.texts.session;
-    code = session_open(session, command, data);
-    if (code) return code;
-    code = session_head(session, &job.given, &job.layer, &job.head);
-    if (code == EXIT_OK) return text_job_run(&job.texts, n_words, words);
-    session_close(session);
-    return code;
+    return map_texts(command, options, n_words, words);
 }
 
 #define OPTION(field) offsetof(struct map_options, field)
