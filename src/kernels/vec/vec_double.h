@@ -24,6 +24,7 @@ enum { VD_LANES = 8, VD_WIDTH = VD_BYTES / 8 };
 
 typedef double vd __attribute__((vector_size(VD_BYTES)));
 typedef int64_t vl __attribute__((vector_size(VD_BYTES))); /* truth values are 0 and -1 */
+typedef uint64_t vu __attribute__((vector_size(VD_BYTES)));
 
 #define VD_INLINE static inline __attribute__((always_inline, unused))
 
@@ -81,7 +82,7 @@ VD_INLINE vd vd_exp(vd x) {
     p = p * r + vd_set1(0.5);
     p = p * r + vd_set1(1);
     p = p * r + vd_set1(1);
-    const vd y = (vd)((vl)p + ((vl)shifted << 52)); /* the low bits of shifted are n */
+    const vd y = (vd)((vu)p + ((vu)shifted << 52)); /* the low bits of shifted are n */
     return vd_keep(x >= vd_set1(-708), y);
 }
 
@@ -92,7 +93,7 @@ VD_INLINE vd vd_exp(vd x) {
 VD_INLINE vd vd_log(vd x) {
     const vl half = vl_set1(0x3fe6a09e667f3bcd); /* √½ */
     const vl e = ((vl)x - half) >> 52;
-    const vd m = (vd)((vl)x - (e << 52));
+    const vd m = (vd)((vu)x - ((vu)e << 52));
     const vd magic = vd_set1(0x1.8p52);
     const vd exponent = (vd)((vl)magic + e) - magic;
     const vd s = (m - vd_set1(1)) / (m + vd_set1(1)), z = s * s;
