@@ -187,8 +187,12 @@ enum {
     QKV_SET_CU_SEQLENS =
         1u << 14, /* cu_seqlens_q, cu_seqlens_k: batches packed one after another */
     QKV_SET_BLOCK_MASK = 1u << 15, /* block_len, block_offsets, block_index: visible blocks */
-    QKV_SET_DROPOUT = 1u << 16     /* dropout, dropout_seed */
+    QKV_SET_DROPOUT = 1u << 16,    /* dropout, dropout_seed */
+    QKV_SET_STATS = 1u << 17       /* stats: forward writes statistics of the weights, too */
 };
+
+/** Which statistics, and where to: qkv/stats.h. */
+typedef struct qkv_attention_stats qkv_attention_stats;
 
 /**
  * Shapes, strides and rules of one attention problem. A query sees a key only if every rule that is
@@ -253,6 +257,7 @@ typedef struct qkv_attention_desc {
     float dropout; /* 0 ... 1: the share of weights that become 0 (Srivastava et al. 2014) */
     uint64_t
         dropout_seed; /* with b, h, i, j it decides which: Philox 4x32-10 (Salmon et al. 2011) */
+    const qkv_attention_stats *stats;
 } qkv_attention_desc;
 
 /**
@@ -481,4 +486,7 @@ QKV_API QKV_NODISCARD qkv_status qkv_attention_merge(qkv_ctx *ctx, const qkv_att
 #ifdef __cplusplus
 }
 #endif
+
+#include "qkv/stats.h"
+
 #endif

@@ -11,7 +11,7 @@
 
 #define QKVI_MAX_SPAN (INT64_MAX / 2) /* bytes from an array's first element to its end */
 
-enum { QKVI_MAX_ARRAYS = 32 };
+enum { QKVI_MAX_ARRAYS = 48 };
 
 typedef struct qkvi_array {
     const char *name;

@@ -100,6 +100,7 @@ void qkvi_rest_strides(qkvi_problem *p) {
     qkvi_rest(s.v, p->v_stride, 3);
     qkvi_rest(s.o, p->o_stride, 3);
     qkvi_rest(s.lse, p->lse_stride, 3);
+    qkvi_rest(s.lse, p->stats.stride, 3);
     qkvi_rest(mask, p->mask_stride, 4);
     if (p->n_batch == 1) p->block_offsets_stride[0] = 0;
     if (p->n_heads == 1) p->block_offsets_stride[1] = 0;

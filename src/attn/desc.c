@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "attn/desc_lengths.h"
+#include "attn/stats.h"
 #include "core/alloc.h"
 #include "core/options.h"
 
@@ -210,7 +211,7 @@ static qkv_status fill_types(const qkv_attention_desc *d, qkvi_problem *p, qkv_e
 
 qkv_status qkvi_problem_read(const qkv_attention_desc *given, qkvi_problem *p, qkv_error *e) {
     const uint32_t known = ((QKV_SET_SINKS << 1) - 1) | QKV_SET_O_DTYPE | QKV_SET_CU_SEQLENS |
-                           QKV_SET_BLOCK_MASK | QKV_SET_DROPOUT;
+                           QKV_SET_BLOCK_MASK | QKV_SET_DROPOUT | QKV_SET_STATS;
     qkv_attention_desc copy;
     const qkv_attention_desc *d = &copy;
     memset(p, 0, sizeof *p);
@@ -240,5 +241,6 @@ qkv_status qkvi_problem_read(const qkv_attention_desc *given, qkvi_problem *p, q
     fill_heads(d, p);
     QKV_TRY(require_arrays(d, e));
     QKV_TRY(fill_blocks(d, p, e));
-    return fill_mask(d, p, e);
+    QKV_TRY(fill_mask(d, p, e));
+    return d->flags & QKV_SET_STATS ? qkvi_stats_read(d, p, e) : QKV_OK;
 }

@@ -71,6 +71,9 @@ typedef struct qkvi_problem {
     float dropout;         /* share */
     uint32_t dropout_last; /* the greatest word that drops its weight */
     uint64_t dropout_seed;
+
+    bool has_stats;
+    qkv_attention_stats stats; /* checked; what is not asked for is NULL, and its number 0 */
 } qkvi_problem;
 
 /** Is there an additive mask? */

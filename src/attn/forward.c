@@ -18,6 +18,7 @@
 #include "attn/plan.h"
 #include "attn/seen.h"
 #include "attn/small.h"
+#include "attn/stats.h"
 #include "attn/watch.h"
 
 typedef struct pass {
@@ -175,6 +176,7 @@ static void attend_queries(const pass *x, const head *w, const qkvi_packed *from
     const int64_t end = qkvi_min_i64(qkvi_forward_row(&x->plan, block + 1), w->rules.n_queries);
     const qkvi_forward_slot *slot = &x->plan.slots[thread];
     qkvi_dropout dropout;
+    qkvi_attend_stats stats;
     qkvi_attend a = {
         .head_dim = p->head_dim,
         .head_dim_v = p->head_dim_v,
@@ -195,6 +197,8 @@ static void attend_queries(const pass *x, const head *w, const qkvi_packed *from
         .has_sink = p->sinks,
         .sink = p->sinks ? p->sinks[h] : 0,
         .lse_row = p->lse_stride[2],
+        .stats = qkvi_stats_from(p, &w->rules, w->b, h, i0,
+                                 x->plan.stats ? &x->plan.stats[thread] : NULL, &stats),
     };
     if (p->lse) a.lse = p->lse + qkvi_q_at(p, p->lse_stride, w->b, h, i0);
     for (int i = 0; p->block_len && i < a.n_queries; i += 32)
@@ -209,6 +213,7 @@ static void attend_queries(const pass *x, const head *w, const qkvi_packed *from
                   &a);
     slot->scratch->fetch[0] = fetch_rows(o, p->o_dtype, p->o_stride[2], a.n_queries, p->head_dim_v);
     x->kernels->attend_block(&a);
+    if (a.stats) qkvi_stats_count(p, w->b, h, &stats);
     if (p->o_dtype != QKV_F32)
         x->kernels->store_rows[p->o_dtype](a.o, a.o_row, a.n_queries, p->head_dim_v, 1, o,
                                            p->o_stride[2]);
@@ -338,6 +343,7 @@ static qkv_status forward(qkv_ctx *ctx, const qkvi_problem *p, const qkv_call_op
     qkvi_cutter cutter = qkvi_cutter_on(block);
     qkvi_forward_lay_out(p, &cutter, &x.plan);
     x.watch = qkvi_watch_begin(call, p->n_heads * x.plan.n_query_blocks);
+    if (p->has_stats) qkvi_stats_begin(p);
     run(&x, ctx->pool);
     return qkvi_watch_end(&x.watch, ctx);
 }

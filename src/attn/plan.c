@@ -6,6 +6,7 @@
 
 #include "attn/mask.h"
 #include "attn/small.h"
+#include "attn/stats.h"
 
 enum {
     HEADS_PER_THREAD = 4,  /* from so many on, sharing out whole heads is balanced well enough */
@@ -118,4 +119,5 @@ void qkvi_forward_lay_out(const qkvi_problem *p, qkvi_cutter *cutter, qkvi_forwa
                     ? NULL
                     : qkvi_cut(cutter, plan->query_block, (size_t)plan->q_row * sizeof *to->q);
     }
+    if (p->has_stats) plan->stats = qkvi_stats_lay_out(p, cutter, plan->n_threads);
 }

@@ -16,7 +16,7 @@
 
 #include "attn/sequence.h"
 #include "core/arena.h"
-#include "kernels/attend.h"
+#include "kernels/attend_stats.h"
 
 /* Whether bf16 is computed in class dp, or converted to class f32: asked for, or where it is fast. */
 static inline bool qkvi_uses_dp(const qkvi_problem *p, bool fast) {
@@ -34,6 +34,7 @@ typedef struct qkvi_packed {
 typedef struct qkvi_forward_slot {
     qkvi_attend_scratch *scratch;
     float *o_sum;
+
     float *q; /* [query_block][q_row]: queries of 16 bits as floats in class f32, or NULL */
 } qkvi_forward_slot;
 
@@ -63,6 +64,7 @@ typedef struct qkvi_forward_plan {
 
     qkvi_packed *packs;       /* [n_packs] */
     qkvi_forward_slot *slots; /* [n_threads] */
+    qkvi_stats_space *stats;  /* [n_threads]; NULL: no statistics */
 } qkvi_forward_plan;
 
 /* scale = factor * rest, such that rest is positive and rest log2 e normal. */
@@ -70,7 +72,7 @@ void qkvi_split_scale(float scale, float *factor, float *rest);
 
 /* Is there anything to write? */
 static inline bool qkvi_forward_works(const qkvi_problem *p, bool lse) {
-    return qkvi_rows_q(p) > 0 && p->heads_per_kv > 0 && (p->head_dim_v > 0 || lse);
+    return qkvi_rows_q(p) > 0 && p->heads_per_kv > 0 && (p->head_dim_v > 0 || lse || p->has_stats);
 }
 
 void qkvi_forward_plan_make(const qkvi_problem *problem, int n_threads, bool dp,

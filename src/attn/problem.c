@@ -10,7 +10,14 @@
 #include "attn/call_arrays.h"
 #include "attn/desc_lengths.h"
 #include "attn/kv_view.h"
+#include "attn/stats.h"
 #include "core/options.h"
+
+static qkv_status refuse_stats(const qkvi_problem *p, const char *pass, qkv_error *error) {
+    if (!p->has_stats) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                          "QKV_SET_STATS: %s has no statistics; forward has", pass);
+}
 
 /* ---- Forward, decode ------------------------------------------------------------------------- */
 
@@ -19,8 +26,10 @@ qkv_status qkvi_problem_shape(const qkv_attention_desc *desc, bool writes_o, qkv
     qkvi_arrays all = { .count = 0 };
     QKV_TRY(qkvi_problem_read(desc, p, error));
     const qkvi_shapes s = qkvi_shapes_of(p);
+    if (!writes_o) QKV_TRY(refuse_stats(p, "backward", error));
     qkvi_add_inputs(&all, p);
     qkvi_add_typed(&all, "o", NULL, p->o_dtype, s.o, p->o_stride, writes_o);
+    qkvi_stats_arrays(p, &all);
     return qkvi_arrays_check(&all, false, error);
 }
 
@@ -39,6 +48,7 @@ qkv_status qkvi_problem_forward(const qkv_attention_desc *desc, const void *q, c
     qkvi_add_inputs(&all, p);
     qkvi_add_typed(&all, "o", o, p->o_dtype, s.o, p->o_stride, true);
     if (lse) qkvi_arrays_add(&all, "lse", lse, s.lse, p->lse_stride, true);
+    qkvi_stats_arrays(p, &all);
     QKV_TRY(qkvi_arrays_check(&all, true, error));
     QKV_TRY(qkvi_blocks_check(p, &all, error));
     qkvi_rest_strides(p);
@@ -58,7 +68,7 @@ static qkv_status read_decode(const qkv_attention_desc *desc, qkvi_problem *p, q
     for (size_t n = 0; n < sizeof refused / sizeof *refused; n++)
         if (desc->flags & refused[n].flag)
             return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s", refused[n].text);
-    return QKV_OK;
+    return refuse_stats(p, "decode", error);
 }
 
 qkv_status qkvi_problem_decode_shape(const qkv_attention_desc *desc, qkvi_problem *p,
@@ -158,6 +168,7 @@ qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, const void *q, 
     qkvi_arrays all = { .count = 0 };
     qkv_attention_grads grads;
     QKV_TRY(qkvi_problem_read(desc, p, error));
+    QKV_TRY(refuse_stats(p, "backward", error));
     if (!given) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "grads is NULL");
     QKV_TRY(qkvi_options_read(&grads, sizeof grads, given, "grads", error));
     QKV_TRY(qkvi_add_workspace(&all, call, error));

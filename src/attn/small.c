@@ -14,6 +14,7 @@ const char *qkvi_small_unfit(const qkvi_problem *p, const qkvi_forward_plan *pla
     if (p->sinks) return "sinks";
     if (p->has_softcap) return "a soft cap";
     if (p->has_dropout) return "dropout";
+    if (p->has_stats) return "statistics";
     if (p->dtype != QKV_F32 && plan->query_block < QKVI_SMALL)
         return "a head_dim_v beyond the rows of a thread";
     if (plan->k_factor != 1) return "a scale that is 0, negative or extreme";

@@ -157,6 +157,7 @@ typedef struct qkvi_attend {
     int64_t o_row;
     float *lse; /* nullable */
     int64_t lse_row;
+    struct qkvi_attend_stats *stats; /* kernels/attend_stats.h; NULL: none */
 } qkvi_attend;
 
 /*

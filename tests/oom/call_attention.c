@@ -9,10 +9,11 @@
 
 #include "oom/calls.h"
 
-enum { HEADS = 2, LEN = 70, DIM = 8, N = HEADS * LEN * DIM, N_LSE = HEADS * LEN };
+enum { HEADS = 2, LEN = 70, DIM = 8, N = HEADS * LEN * DIM, N_LSE = HEADS * LEN, TOP = 3 };
 
 static float q[N], k[N], v[N], o[N], lse[N_LSE], other_o[N], other_lse[N_LSE], d_o[N], d_q[N],
-    d_k[N], d_v[N], mask[LEN * LEN], d_mask[LEN * LEN];
+    d_k[N], d_v[N], mask[LEN * LEN], d_mask[LEN * LEN], entropy[N_LSE];
+static int64_t top_keys[N_LSE * TOP];
 static qkv_attention_desc desc;
 static qkv_attention_grads grads;
 static qkv_ctx *ctx, *shared;
@@ -126,6 +127,25 @@ static qkv_status forward(qkv_error *error) {
     return told(status, error);
 }
 
+static qkv_status forward_with_stats(qkv_error *error) {
+    qkv_attention_desc d = desc;
+    qkv_attention_stats stats;
+    qkv_attention_stats_contiguous(&stats, &desc);
+    stats.entropy = entropy;
+    stats.top_k = TOP;
+    stats.top_keys = top_keys;
+    d.flags |= QKV_SET_STATS;
+    d.stats = &stats;
+    const qkv_status status = qkv_attention_forward(ctx, &d, q, k, v, o, lse, NULL);
+    expect_untouched(status, o, N);
+    expect_untouched(status, lse, N_LSE);
+    return told(status, error);
+}
+
+static uint64_t take_stats(void) {
+    return oom_hash(oom_hash(0, entropy, sizeof entropy), top_keys, sizeof top_keys);
+}
+
 static qkv_status decode(qkv_error *error) {
     qkv_kv_view view;
     qkv_kv_view_contiguous(&view, &desc, QKV_F32);
@@ -226,6 +246,8 @@ static const oom_call calls[] = {
     { "qkv_attention_decode", "70 tokens", new_outputs, decode, take_forward, drop_ctx, 0, 0 },
     { "qkv_attention_explain", "70 tokens", new_ctx, explain, take_plan, drop_ctx, 0, 0 },
     { "qkv_attention_forward", "70 tokens", new_outputs, forward, take_forward, drop_ctx, 0, 0 },
+    { "qkv_attention_forward", "70 tokens, statistics", new_outputs, forward_with_stats, take_stats,
+      drop_ctx, 0, 0 },
     { "qkv_attention_backward", "70 tokens", new_outputs, backward, take_backward, drop_ctx, 0, 0 },
     { "qkv_attention_backward", "70 tokens, dropout, gradient of the mask", new_outputs,
       backward_of_mask, take_backward_of_mask, drop_ctx, 0, 0 },

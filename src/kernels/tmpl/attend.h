@@ -14,109 +14,12 @@
 
 #include <string.h>
 
-#include "kernels/tmpl/attend_scores.h"
-#include "kernels/tmpl/dp.h"
+#include "kernels/tmpl/attend_exp.h"
+#include "kernels/tmpl/attend_stats.h"
+#include "kernels/tmpl/attend_stats_end.h"
 #include "kernels/tmpl/dropout.h"
 
 /* ---- Softmax: steps 4 to 6 ------------------------------------------------------------------- */
-
-/*
- * The exponent of p. Finished scores: (s - m) c, since s c may overflow where s is a number, as in
- * a mask of -FLT_MAX. Raw ones: s c - m.
- */
-typedef enum attend_kind { ATTEND_RAW, ATTEND_RAW_LARGE, ATTEND_FINISHED } attend_kind;
-
-V_INLINE vf attend_exponent(vf s, vf c, vf m, const attend_kind kind) {
-    if (kind == ATTEND_FINISHED) return vf_mul(vf_sub(s, m), c);
-    return kind == ATTEND_RAW_LARGE ? vf_sub(vf_mul(s, c), m) : vf_fms(s, c, m);
-}
-
-/* p over the scores of these panels; returns 16 + 16 of the 32 partial sums. */
-V_INLINE vf attend_exp_row(float *s, uint32_t panels, vf c, vf m, const attend_kind kind) {
-    vf sum0 = vf_set1(0), sum1 = sum0;
-    while (panels) {
-        const attend_run run = attend_next_run(&panels);
-        V_UNROLL_BY(2) for (int j = run.from; j < run.to; j += 32) {
-            const vf x0 = vf_load(s + j), x1 = vf_load(s + j + 16);
-            const vf p0 = vf_exp2_below_128(attend_exponent(x0, c, m, kind));
-            const vf p1 = vf_exp2_below_128(attend_exponent(x1, c, m, kind));
-            vf_store(s + j, p0);
-            vf_store(s + j + 16, p1);
-            sum0 = vf_add(sum0, p0);
-            sum1 = vf_add(sum1, p1);
-        }
-    }
-    return vf_add(sum0, sum1);
-}
-
-/*
- * The same in class dp, where weights are rounded to bf16 after they were summed: the pair of keys
- * j, j + 1 becomes word j / 2 of the row, over scores that have been read. They are summed once
- * more as they are then: 16 partial sums.
- */
-V_INLINE vf dp_exp_row(float *s, uint32_t panels, vf c, vf m, const attend_kind kind,
-                       float *rounded) {
-    vf sum0 = vf_set1(0), sum1 = sum0, sum = sum0;
-    while (panels) {
-        const attend_run run = attend_next_run(&panels);
-        V_UNROLL_BY(2) for (int j = run.from; j < run.to; j += 32) {
-            const vf x0 = vf_load(s + j), x1 = vf_load(s + j + 16);
-            const vf p0 = dp_exp2_below_128(attend_exponent(x0, c, m, kind));
-            const vf p1 = dp_exp2_below_128(attend_exponent(x1, c, m, kind));
-            sum = v_dp(sum, dp_store((uint16_t *)s + j, p0, p1), vi_set1(DP_ONES));
-            sum0 = vf_add(sum0, p0);
-            sum1 = vf_add(sum1, p1);
-        }
-    }
-    vf_store(rounded, sum);
-    return vf_add(sum0, sum1);
-}
-
-V_INLINE void attend_exp_rows_of(const bool dp, const attend_kind kind, const attend *a, int from,
-                                 int to, float factor) {
-    qkvi_attend_scratch *w = a->scratch;
-    const vf c = vf_set1(factor);
-    for (int i = from; i < to; i++) {
-        const uint32_t panels = w->tile[i / V_MR].panels;
-        float *s = w->s + i * QKVI_SCORE_ROW;
-        const vf m = vf_set1(w->shift[i]);
-        vf_store(w->sum + 16 * i, dp ? dp_exp_row(s, panels, c, m, kind, w->rounded + i % 16 * 16)
-                                     : attend_exp_row(s, panels, c, m, kind));
-    }
-}
-
-/* Each a function of its own, or there are not enough registers for the constants of all. */
-#define ATTEND_EXP(name, dp, kind)                                                                 \
-    static __attribute__((noinline)) void name(const attend *a, int from, int to, float factor) {  \
-        attend_exp_rows_of(dp, kind, a, from, to, factor);                                         \
-    }
-ATTEND_EXP(attend_exp_raw, false, ATTEND_RAW)
-ATTEND_EXP(attend_exp_large, false, ATTEND_RAW_LARGE)
-ATTEND_EXP(attend_exp_finished, false, ATTEND_FINISHED)
-ATTEND_EXP(dp_exp_raw, true, ATTEND_RAW)
-ATTEND_EXP(dp_exp_large, true, ATTEND_RAW_LARGE)
-ATTEND_EXP(dp_exp_finished, true, ATTEND_FINISHED)
-static void (*const attend_exp_of[2][3])(const attend *, int, int, float) = {
-    { attend_exp_raw, attend_exp_large, attend_exp_finished },
-    { dp_exp_raw, dp_exp_large, dp_exp_finished }
-};
-
-/* Rows from g, a multiple of 16, to end: runs of one kind. */
-static void attend_exp_rows(const attend *a, int g, int end, float factor) {
-    if (attend_edits(a)) {
-        attend_exp_of[a->dp][ATTEND_FINISHED](a, g, end, factor);
-        return;
-    }
-    const vf m = vf_load(a->scratch->shift + g), size = vf_max(m, vf_sub(vf_set1(0), m));
-    const uint32_t raw = vm_to_bits(vm_lt(size, vf_set1(ATTEND_LARGE)));
-    for (int i = g, next; i < end; i = next) {
-        const bool is_raw = raw >> (i - g) & 1;
-        const uint64_t others = (is_raw ? ~(uint64_t)raw : raw | UINT64_C(1) << 16) >> (i - g);
-        next = i + __builtin_ctzll(others);
-        if (next > end) next = end;
-        attend_exp_of[a->dp][is_raw ? ATTEND_RAW : ATTEND_RAW_LARGE](a, i, next, factor);
-    }
-}
 
 /* Step 4 for 16 rows whose greatest u is `top`: *m becomes their new reference; returns alpha. */
 V_INLINE vf attend_raise(bool edits, vf top, vf *m) {
@@ -128,11 +31,8 @@ V_INLINE vf attend_raise(bool edits, vf top, vf *m) {
     return vf_select(rise, vf_exp2_below_128(fall), vf_set1(1));
 }
 
-/* The reference as step 5 subtracts it: 0 while there is none. */
-V_INLINE vf attend_shift(vf m) { return vf_select(vm_eq(m, vf_set1(-INFINITY)), vf_set1(0), m); }
-
 /* 16 rows at a time: new references, weights, sums. */
-static void attend_softmax(const attend *a) {
+static void attend_softmax(const attend *a, int64_t key0) {
     qkvi_attend_scratch *w = a->scratch;
     const float factor = attend_factor(a);
     const bool edits = attend_edits(a);
@@ -146,13 +46,18 @@ static void attend_softmax(const attend *a) {
             any |= active;
         }
         if (!any) continue;
-        const vf top = vf_mul(attend_max_rows(w, g), unit);
+        const vf score = attend_max_rows(w, g), top = vf_mul(score, unit);
         vf m = vf_load(w->m + g);
-        const vf alpha = attend_raise(edits, top, &m);
+        const vf before = m, alpha = attend_raise(edits, top, &m);
         vf_store(w->m + g, m);
         vf_store(w->alpha + g, alpha);
         vf_store(w->shift + g, attend_shift(m));
-        attend_exp_rows(a, g, end, factor);
+        if (a->stats) {
+            attend_stats_raise(a, g, score, before);
+            attend_stats_rows(a, g, end, key0, factor);
+        } else {
+            attend_exp_rows(a, g, end, factor);
+        }
         vf_store(w->l + g, vf_fma(vf_load(w->l + g), alpha, vf_sum_rows(w->sum + 16 * g)));
         if (a->dp)
             vf_store(w->l_dp + g, vf_fma(vf_load(w->l_dp + g), alpha, vf_sum_rows(w->rounded)));
@@ -327,6 +232,7 @@ static void attend_begin(const attend *a) {
         vf_store(w->rounded + i % 16 * 16, vf_set1(0));
     }
     for (int t = 0; t * V_MR < a->n_queries; t++) w->tile[t].started = false;
+    if (a->stats) attend_stats_begin(a);
 }
 
 /* Step 8: the sink is a last block of one score and no value. m and alpha of 16 rows become its. */
@@ -399,6 +305,7 @@ static void attend_finish(const attend *a) {
             if (a->dropout && a->dropout->kept == 0) attend_fill_row(a, i, 0);
             if (a->lse) a->lse[i * a->lse_row] = lse[i - g];
         }
+        if (a->stats) attend_stats_end(a, g, m, l, alpha, lse);
     }
 }
 
@@ -438,7 +345,8 @@ static void attend_block(const qkvi_attend *a) {
             a->scratch->tile[t].partial = false;
         }
         attend_scores(a, key0, from, to);
-        attend_softmax(a);
+        if (a->stats && a->stats->n_classes) attend_stats_members(a, key0, from, to);
+        attend_softmax(a, key0);
         if (a->dropout) attend_drop(a, key0);
         attend_values(a, key0, end);
     }

@@ -1,0 +1,198 @@
+/* See stats.h; the arithmetic is in kernels/tmpl/attend_stats.h. */
+#include "attn/stats.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/options.h"
+
+/* ---- What is asked for ----------------------------------------------------------------------- */
+
+static qkv_status check_count(const char *name, int64_t value, int64_t most, qkv_error *e) {
+    if (value < 0 || value > most)
+        return qkvi_error_set(e, QKV_ERR_ARGUMENT,
+                              "stats.%s = %" PRId64 " is not in [0, %" PRId64 "]", name, value,
+                              most);
+    return QKV_OK;
+}
+
+static qkv_status require(bool is_set, bool has_source, const char *name, const char *source,
+                          qkv_error *e) {
+    if (is_set && !has_source)
+        return qkvi_error_set(e, QKV_ERR_ARGUMENT, "stats.%s is set without stats.%s", name,
+                              source);
+    return QKV_OK;
+}
+
+static qkv_status check_offsets(const qkv_attention_stats *s, qkv_error *e) {
+    if ((uintptr_t)s->offsets % sizeof *s->offsets)
+        return qkvi_error_set(e, QKV_ERR_ARGUMENT,
+                              "stats.offsets is not aligned to its element, %zu bytes",
+                              sizeof *s->offsets);
+    for (int64_t n = 0; n <= s->n_offsets; n++) {
+        const int64_t least = n ? s->offsets[n - 1] : -QKVI_MAX_SIZE;
+        if (s->offsets[n] < least || s->offsets[n] > QKVI_MAX_SIZE)
+            return qkvi_error_set(e, QKV_ERR_ARGUMENT,
+                                  "stats.offsets[%" PRId64 "] = %" PRId64 " is not in [%" PRId64
+                                  ", %" PRId64 "]",
+                                  n, s->offsets[n], least, QKVI_MAX_SIZE);
+    }
+    return QKV_OK;
+}
+
+qkv_status qkvi_stats_read(const qkv_attention_desc *d, qkvi_problem *p, qkv_error *e) {
+    qkv_attention_stats *s = &p->stats;
+    if (!d->stats)
+        return qkvi_error_set(e, QKV_ERR_ARGUMENT, "stats is NULL, but QKV_SET_STATS is set");
+    QKV_TRY(qkvi_options_read(s, sizeof *s, d->stats, "stats", e));
+    p->has_stats = true;
+    QKV_TRY(check_count("top_k", s->top_k, QKV_STATS_MAX_TOP, e));
+    QKV_TRY(check_count("n_classes", s->n_classes, QKV_STATS_MAX_CLASSES, e));
+    QKV_TRY(check_count("n_offsets", s->n_offsets, QKV_STATS_MAX_OFFSETS, e));
+    QKV_TRY(require(s->top_keys, s->top_k, "top_keys", "top_k", e));
+    QKV_TRY(require(s->top_weights, s->top_k, "top_weights", "top_k", e));
+    QKV_TRY(require(s->class_mass, s->n_classes, "class_mass", "n_classes", e));
+    QKV_TRY(require(s->offset_mass, s->n_offsets, "offset_mass", "n_offsets", e));
+    QKV_TRY(require(s->offset_mass, s->offsets, "offset_mass", "offsets", e));
+    if (s->offset_mass) QKV_TRY(check_offsets(s, e));
+    if (!s->top_keys && !s->top_weights) s->top_k = 0;
+    if (s->top_k && p->len_k > QKVI_STATS_MOST_KEYS)
+        return qkvi_error_set(e, QKV_ERR_LIMIT,
+                              "stats.top_k = %" PRId64 " needs len_k = %" PRId64
+                              " to be at most %d",
+                              s->top_k, p->len_k, QKVI_STATS_MOST_KEYS);
+    if (!s->class_mass) s->n_classes = 0;
+    if (!s->offset_mass) s->n_offsets = 0;
+    return qkvi_check_packed_stride(p, "stats", s->stride, e);
+}
+
+/* ---- Arrays ---------------------------------------------------------------------------------- */
+
+/* n numbers in each row; element: its bytes. A row that steps over itself stays one. */
+static void add_rows(const qkvi_problem *p, qkvi_arrays *all, const char *name, const void *data,
+                     int64_t n, size_t element) {
+    const int64_t size[4] = { qkvi_n_arrays(p), p->n_heads, qkvi_rows_q(p), n };
+    int64_t stride[3];
+    if (!data) return;
+    for (int i = 0; i < 3; i++)
+        if (__builtin_mul_overflow(p->stats.stride[i], n, &stride[i])) stride[i] = INT64_MAX;
+    qkvi_arrays_add(all, name, data, size, stride, true)->elem_bytes = (int64_t)element;
+}
+
+static void add_heads(const qkvi_problem *p, qkvi_arrays *all, const char *name, const void *data) {
+    const int64_t size[4] = { 1, 1, p->n_batch, p->n_heads }, stride[3] = { 0, 0, p->n_heads };
+    if (data) qkvi_arrays_add(all, name, data, size, stride, true)->elem_bytes = sizeof(int64_t);
+}
+
+void qkvi_stats_arrays(const qkvi_problem *p, qkvi_arrays *all) {
+    const qkv_attention_stats *s = &p->stats;
+    const struct {
+        const char *name;
+        const float *data;
+        int64_t n;
+    } floats[] = {
+        { "stats.largest", s->largest, 1 },
+        { "stats.entropy", s->entropy, 1 },
+        { "stats.effective_keys", s->effective_keys, 1 },
+        { "stats.mean_distance", s->mean_distance, 1 },
+        { "stats.mean_square_distance", s->mean_square_distance, 1 },
+        { "stats.logit_mean", s->logit_mean, 1 },
+        { "stats.logit_variance", s->logit_variance, 1 },
+        { "stats.logit_largest", s->logit_largest, 1 },
+        { "stats.top_weights", s->top_weights, s->top_k },
+        { "stats.class_mass", s->class_mass, s->n_classes },
+        { "stats.offset_mass", s->offset_mass, s->n_offsets },
+    };
+    if (!p->has_stats) return;
+    for (size_t n = 0; n < sizeof floats / sizeof *floats; n++)
+        add_rows(p, all, floats[n].name, floats[n].data, floats[n].n, sizeof(float));
+    add_rows(p, all, "stats.n_seen", s->n_seen, 1, sizeof(int64_t));
+    add_rows(p, all, "stats.top_keys", s->top_keys, s->top_k, sizeof(int64_t));
+    add_heads(p, all, "stats.n_empty_rows", s->n_empty_rows);
+    add_heads(p, all, "stats.n_nan_rows", s->n_nan_rows);
+    if (s->n_classes) {
+        const int64_t size[4] = { p->n_batch, 1, 1, p->len_k };
+        const int64_t stride[3] = { s->classes_stride, 0, 0 };
+        qkvi_arrays_add(all, "stats.classes", s->classes, size, stride, false)->elem_bytes = 1;
+    }
+    if (s->n_offsets) {
+        const int64_t size[4] = { 1, 1, 1, s->n_offsets + 1 }, stride[3] = { 0 };
+        qkvi_arrays_add(all, "stats.offsets", s->offsets, size, stride, false)->elem_bytes =
+            sizeof *s->offsets;
+    }
+}
+
+/* ---- For the kernel -------------------------------------------------------------------------- */
+
+qkvi_stats_space *qkvi_stats_lay_out(const qkvi_problem *p, qkvi_cutter *cutter, int n_threads) {
+    const int64_t n_classes = qkvi_round_up(p->stats.n_classes, QKVI_STATS_GROUP);
+    const int64_t top_row = qkvi_round_up(p->stats.top_k, QKVI_STATS_GROUP);
+    qkvi_stats_space *all = qkvi_cut(cutter, n_threads, sizeof *all), one;
+    for (int n = 0; n < n_threads; n++) {
+        qkvi_stats_space *to = all ? &all[n] : &one;
+        to->scratch = qkvi_cut(cutter, 1, sizeof *to->scratch);
+        to->members = qkvi_cut(cutter, n_classes * QKVI_KEY_BLOCK, sizeof(float));
+        to->class_sums = qkvi_cut(cutter, n_classes * QKVI_QUERY_BLOCK, sizeof(float));
+        to->top = qkvi_cut(cutter, top_row * QKVI_QUERY_BLOCK, sizeof(int64_t));
+        to->offset_sums = qkvi_cut(cutter, p->stats.n_offsets * QKVI_QUERY_BLOCK, sizeof(float));
+    }
+    return all;
+}
+
+static float *floats_at(float *x, int64_t at) { return x ? x + at : NULL; }
+static int64_t *ints_at(int64_t *x, int64_t at) { return x ? x + at : NULL; }
+
+qkvi_attend_stats *qkvi_stats_from(const qkvi_problem *p, const qkvi_rules *rules, int64_t b,
+                                   int64_t h, int64_t i0, const qkvi_stats_space *space,
+                                   qkvi_attend_stats *out) {
+    const qkv_attention_stats *s = &p->stats;
+    if (!space) return NULL;
+    const int64_t at = qkvi_q_at(p, s->stride, b, h, i0);
+    memset(out, 0, sizeof *out);
+    out->own = *space;
+    out->position = i0 + rules->offset;
+    out->top_k = (int)s->top_k;
+    out->n_classes = (int)s->n_classes;
+    out->n_offsets = (int)s->n_offsets;
+    out->classes = s->n_classes ? s->classes + b * s->classes_stride : NULL;
+    out->offsets = s->offsets;
+    out->row = s->stride[2];
+    out->largest = floats_at(s->largest, at);
+    out->entropy = floats_at(s->entropy, at);
+    out->effective_keys = floats_at(s->effective_keys, at);
+    out->mean_distance = floats_at(s->mean_distance, at);
+    out->mean_square_distance = floats_at(s->mean_square_distance, at);
+    out->logit_mean = floats_at(s->logit_mean, at);
+    out->logit_variance = floats_at(s->logit_variance, at);
+    out->logit_largest = floats_at(s->logit_largest, at);
+    out->n_seen = ints_at(s->n_seen, at);
+    out->top_keys = ints_at(s->top_keys, at * s->top_k);
+    out->top_weights = floats_at(s->top_weights, at * s->top_k);
+    out->class_mass = floats_at(s->class_mass, at * s->n_classes);
+    out->offset_mass = floats_at(s->offset_mass, at * s->n_offsets);
+    return out;
+}
+
+static void add_to(int64_t *counts, int64_t at, int64_t n) {
+    if (counts && n) __atomic_fetch_add(&counts[at], n, __ATOMIC_RELAXED);
+}
+
+void qkvi_stats_begin(const qkvi_problem *p) {
+    const size_t bytes = (size_t)(p->n_batch * p->n_heads) * sizeof(int64_t);
+    if (p->stats.n_empty_rows && bytes) memset(p->stats.n_empty_rows, 0, bytes);
+    if (p->stats.n_nan_rows && bytes) memset(p->stats.n_nan_rows, 0, bytes);
+}
+
+void qkvi_stats_count(const qkvi_problem *p, int64_t b, int64_t h, const qkvi_attend_stats *done) {
+    add_to(p->stats.n_empty_rows, b * p->n_heads + h, done->n_empty);
+    add_to(p->stats.n_nan_rows, b * p->n_heads + h, done->n_nan);
+}
+
+/* ---- Public helper --------------------------------------------------------------------------- */
+
+void qkv_attention_stats_contiguous(qkv_attention_stats *stats, const qkv_attention_desc *desc) {
+    *stats = (qkv_attention_stats){ .struct_size = sizeof *stats };
+    stats->stride[2] = 1;
+    stats->stride[1] = desc->len_q;
+    stats->stride[0] = (int64_t)((uint64_t)desc->n_heads * (uint64_t)desc->len_q);
+}

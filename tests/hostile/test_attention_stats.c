@@ -1,0 +1,148 @@
+/*
+ * Statistics asked for wrongly: each refusal with its status and text, and nothing written. Also: the
+ * workspace is the formula of docs/numerics.md, and what is not asked for needs nothing.
+ */
+#include "hostile/attention_world.h"
+
+enum { TOP = 3, CLASSES = 2, BINS = 2 };
+
+static float rows[B * H * LQ], lists[B * H * LQ * TOP];
+static int64_t keys[B * H * LQ * TOP], counts[B * H];
+static const uint8_t classes[B * LK];
+static const int64_t offsets[BINS + 1] = { -1, 0, 1 };
+static qkv_attention_stats stats;
+
+static world *fresh_stats(void) {
+    world *w = fresh();
+    qkv_attention_stats_contiguous(&stats, &w->d);
+    w->d.flags = QKV_SET_STATS;
+    w->d.stats = &stats;
+    return w;
+}
+
+#define REFUSE_STATS(calls, change, status, text)                                                  \
+    do {                                                                                           \
+        world *w = fresh_stats();                                                                  \
+        change;                                                                                    \
+        refuse(w, calls, status, text);                                                            \
+    } while (0)
+
+enum { STATS = FORWARD | FORWARD_BYTES };
+
+static void the_struct(void **state) {
+    (void)state;
+    accept(fresh_stats(), STATS | MERGE);
+    REFUSE_STATS(EVERY, w->d.stats = NULL, QKV_ERR_ARGUMENT,
+                 "stats is NULL, but QKV_SET_STATS is set");
+    REFUSE_STATS(STATS, stats.struct_size = 0, QKV_ERR_ARGUMENT,
+                 "stats.struct_size = 0 is less than 200, the smallest there is; fill it from its "
+                 "_INIT");
+    REFUSE_STATS(BACKWARD | BACKWARD_BYTES, (void)w, QKV_ERR_UNSUPPORTED,
+                 "QKV_SET_STATS: backward has no statistics; forward has");
+}
+
+static void numbers(void **state) {
+    (void)state;
+    REFUSE_STATS(STATS, stats.top_k = -1, QKV_ERR_ARGUMENT, "stats.top_k = -1 is not in [0, 64]");
+    REFUSE_STATS(STATS, stats.top_k = 65, QKV_ERR_ARGUMENT, "stats.top_k = 65 is not in [0, 64]");
+    REFUSE_STATS(STATS, stats.n_classes = INT64_MAX, QKV_ERR_ARGUMENT,
+                 "stats.n_classes = 9223372036854775807 is not in [0, 64]");
+    REFUSE_STATS(STATS, stats.n_offsets = INT64_MIN, QKV_ERR_ARGUMENT,
+                 "stats.n_offsets = -9223372036854775808 is not in [0, 64]");
+    REFUSE_STATS(STATS, stats.top_keys = keys, QKV_ERR_ARGUMENT,
+                 "stats.top_keys is set without stats.top_k");
+    REFUSE_STATS(STATS, stats.top_weights = lists, QKV_ERR_ARGUMENT,
+                 "stats.top_weights is set without stats.top_k");
+    REFUSE_STATS(STATS, stats.class_mass = lists, QKV_ERR_ARGUMENT,
+                 "stats.class_mass is set without stats.n_classes");
+    REFUSE_STATS(STATS, stats.offset_mass = lists, QKV_ERR_ARGUMENT,
+                 "stats.offset_mass is set without stats.n_offsets");
+    REFUSE_STATS(STATS, (stats.offset_mass = lists, stats.n_offsets = 1), QKV_ERR_ARGUMENT,
+                 "stats.offset_mass is set without stats.offsets");
+    REFUSE_STATS(FORWARD_BYTES,
+                 (w->d.n_heads = w->d.n_kv_heads = w->d.n_batch = 1, w->d.len_k = INT64_C(1) << 31,
+                  stats.top_k = TOP, stats.top_keys = keys),
+                 QKV_ERR_LIMIT,
+                 "stats.top_k = 3 needs len_k = 2147483648 to be at most 2147483647");
+}
+
+static void refuse_offsets(const int64_t *of, const char *text) {
+    REFUSE_STATS(STATS, (stats.offset_mass = lists, stats.n_offsets = BINS, stats.offsets = of),
+                 QKV_ERR_ARGUMENT, text);
+}
+
+static void bounds_of_bins(void **state) {
+    (void)state;
+    refuse_offsets((const int64_t[]){ 0, 2, 1 },
+                   "stats.offsets[2] = 1 is not in [2, 281474976710656]");
+    refuse_offsets((const int64_t[]){ INT64_MIN, 0, 0 },
+                   "stats.offsets[0] = -9223372036854775808 is not in [-281474976710656, "
+                   "281474976710656]");
+    refuse_offsets((const int64_t[]){ 0, 0, INT64_MAX },
+                   "stats.offsets[2] = 9223372036854775807 is not in [0, 281474976710656]");
+    refuse_offsets((const int64_t *)((uintptr_t)offsets + 4),
+                   "stats.offsets is not aligned to its element, 8 bytes");
+}
+
+static void addresses(void **state) {
+    (void)state;
+    REFUSE_STATS(FORWARD, stats.entropy = (float *)((uintptr_t)rows + 2), QKV_ERR_ARGUMENT,
+                 "stats.entropy is not aligned to its element, 4 bytes");
+    REFUSE_STATS(FORWARD, stats.entropy = w->out.o, QKV_ERR_ARGUMENT,
+                 "o, an output, overlaps stats.entropy");
+    REFUSE_STATS(FORWARD, stats.largest = stats.entropy = rows, QKV_ERR_ARGUMENT,
+                 "stats.largest, an output, overlaps stats.entropy");
+    REFUSE_STATS(FORWARD, stats.n_empty_rows = stats.n_nan_rows = counts, QKV_ERR_ARGUMENT,
+                 "stats.n_empty_rows, an output, overlaps stats.n_nan_rows");
+    REFUSE_STATS(FORWARD, (stats.n_classes = CLASSES, stats.class_mass = lists), QKV_ERR_ARGUMENT,
+                 "stats.classes is NULL, but has the shape [2][1][1][5]");
+    REFUSE_STATS(
+        STATS, (stats.entropy = rows, stats.stride[2] = 0), QKV_ERR_STRIDE,
+        "stats.entropy_stride[2] = 0 is less than 1, the elements that it steps over: rows "
+        "would overlap");
+    REFUSE_STATS(STATS, (stats.entropy = rows, stats.stride[0] = -1), QKV_ERR_STRIDE,
+                 "stats.entropy_stride[0] = -1 is negative");
+    REFUSE_STATS(STATS,
+                 (stats.top_k = TOP, stats.top_weights = lists, stats.stride[0] = INT64_MAX / 2),
+                 QKV_ERR_STRIDE,
+                 "stats.top_weights_stride[0] = 9223372036854775807 times 1 overflows the address "
+                 "space");
+}
+
+/* docs/numerics.md, Statistics: of one thread. */
+static void workspace_is_the_formula(void **state) {
+    (void)state;
+    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    qkv_ctx *ctx = NULL;
+    options.n_threads = 1;
+    assert_int_equal(qkv_ctx_create(&options, &ctx, NULL), QKV_OK);
+    for (int n = 0; n <= 64; n++) {
+        size_t plain = 0, with = 0;
+        world *w = fresh_stats();
+        stats.top_k = n, stats.n_classes = 64 - n, stats.n_offsets = n / 2;
+        if (n) stats.top_keys = keys;
+        if (n < 64) stats.classes = classes, stats.class_mass = lists;
+        if (n > 1) {
+            static const int64_t none[65];
+            stats.offsets = none, stats.offset_mass = lists;
+        }
+        w->d.n_batch = w->d.n_heads = w->d.n_kv_heads = w->d.len_q = 1;
+        assert_int_equal(qkv_attention_workspace(ctx, &w->d, &with), QKV_OK);
+        w->d.flags = 0;
+        assert_int_equal(qkv_attention_workspace(ctx, &w->d, &plain), QKV_OK);
+        const int k = (n + 7) / 8 * 8, c = (64 - n + 7) / 8 * 8, b = n / 2;
+        assert_int_equal(with - plain, 64 + 23040 + 4 * c * (96 + 256) + 768 * k + 384 * b);
+    }
+    qkv_ctx_destroy(ctx);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_struct),
+        cmocka_unit_test(numbers),
+        cmocka_unit_test(bounds_of_bins),
+        cmocka_unit_test(addresses),
+        cmocka_unit_test(workspace_is_the_formula),
+    };
+    return cmocka_run_group_tests(tests, make_world_ctx, destroy_world_ctx);
+}
