@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "attn/desc_lengths.h"
 #include "core/options.h"
 
 /* ---- What is asked for ----------------------------------------------------------------------- */
