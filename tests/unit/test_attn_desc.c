@@ -133,7 +133,7 @@ static void versions(void **state) {
 
 static void AT03_AT09_AT10_sizes(void **state) {
     (void)state;
-    REFUSED(w->d.flags = 0x20004, QKV_ERR_VERSION, "flags = 0x20004 has the unknown bits 0x20000");
+    REFUSED(w->d.flags = 0x40004, QKV_ERR_VERSION, "flags = 0x40004 has the unknown bits 0x40000");
     REFUSED(w->d.dtype = (qkv_dtype)7, QKV_ERR_DTYPE,
             "dtype = 7 is none of QKV_F32, QKV_BF16, QKV_F16");
     REFUSED(w->d.n_batch = -1, QKV_ERR_SHAPE, "n_batch = -1 is negative");
