@@ -60,7 +60,8 @@ static void make(qkv_map_metric metric, int64_t n_points, int64_t n_dim, const d
                  double perp, double tolerance, qkvi_points *points, qkvi_tsne *tsne) {
     qkv_map_options options = QKV_MAP_OPTIONS_INIT;
     options.metric = metric;
-    float *const floats = malloc((size_t)(n_points * n_dim) * sizeof *floats);
+    float *const floats = calloc((size_t)(n_points * n_dim), sizeof *floats);
+    assert_non_null(floats);
     for (int64_t i = 0; i < n_points * n_dim; i++) floats[i] = (float)rows[i];
     assert_int_equal(
         qkvi_points_make(ctx->kernels, &options, n_points, 0, n_dim, floats, NULL, points, NULL),
