@@ -252,12 +252,15 @@ V_INLINE vf vf_select(vm m, vf a, vf b) { /* m ? a : b */
     V_EACH a.f[e] = m.t[e] ? a.f[e] : b.f[e];
     return a;
 }
-/* m ? a 2^n : 0, where n is an integer and neither a nor the result subnormal; for n NaN, a is NaN and stays so. */
+/*
+ * m ? a 2^n : 0, where n is an integer and neither a nor the result subnormal; for n NaN, a is NaN
+ * and stays so, and so it does for an infinity, which is no int32_t.
+ */
 V_INLINE vf vf_scale_if(vm m, vf a, vf n) {
     V_EACH {
         uint32_t bits;
         memcpy(&bits, &a.f[e], sizeof bits);
-        if (m.t[e] && n.f[e] == n.f[e]) bits += (uint32_t)(int32_t)n.f[e] << 23;
+        if (m.t[e] && n.f[e] < 256.0f) bits += (uint32_t)(int32_t)n.f[e] << 23;
         if (!m.t[e]) bits = 0;
         memcpy(&a.f[e], &bits, sizeof bits);
     }
