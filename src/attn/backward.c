@@ -37,7 +37,7 @@ typedef struct pass {
 /* Whether some gradient has elements: sizes beside a 0 may be so huge that no loop over them ends. */
 static bool has_outputs(const qkvi_problem *p) {
     const bool d_q = p->heads_per_kv && qkvi_rows_q(p) && p->head_dim;
-    return d_q || (qkvi_rows_k(p) && (p->head_dim || p->head_dim_v));
+    return p->n_kv_heads && (d_q || (qkvi_rows_k(p) && (p->head_dim || p->head_dim_v)));
 }
 
 /* The number of the first block of a batch: sequence.h. */
@@ -56,7 +56,7 @@ static void plan(pass *x, const qkvi_problem *p, const qkv_ctx *ctx) {
     const int64_t threads = x->serial ? 1 : qkvi_pool_threads(ctx->pool);
     x->of.p = p;
     x->of.kernels = ctx->kernels;
-    x->of.n_turns = qkvi_rows_q(p) ? qkvi_bwd_first_queries(p, p->n_batch) : 0;
+    x->of.n_turns = qkvi_rows_q(p) && p->n_heads ? qkvi_bwd_first_queries(p, p->n_batch) : 0;
     x->n_key_blocks = has_outputs(p) ? key_block(p, p->n_batch) : 0;
     x->n_pieces = p->n_kv_heads * x->n_key_blocks;
     x->n_slots = (int)qkvi_min_i64(threads, x->n_pieces);

@@ -38,6 +38,8 @@ static int choose_threads(const qkvi_problem *p, int n_threads) {
 
 static int64_t count_query_blocks(const qkvi_problem *p, const qkvi_forward_plan *plan) {
     int64_t n = 0;
+    if (p->n_heads == 0)
+        return 0; /* the other sizes may be so great that their product overflows */
     if (!p->cu_q) return p->n_batch * qkvi_forward_blocks(plan, p->len_q);
     for (int64_t b = 0; b < p->n_batch; b++) n += qkvi_forward_blocks(plan, qkvi_len_q(p, b));
     return n;

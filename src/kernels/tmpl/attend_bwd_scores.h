@@ -169,7 +169,7 @@ V_INLINE void bwd_rows_of_tile(const bwd_block *a, int64_t i, int64_t j, int row
             *see = bwd_p_row(a, r, j, p, t);
         else
             for (int v = 0; v < 32; v += 16)
-                bwd_ds_row(a, *see >> v & 0xFFFF, p + v, t + v, d_s + v);
+                bwd_ds_row(a, *see >> v & 0xFFFF, p + v, t ? t + v : NULL, d_s + v);
     }
 }
 
