@@ -1,7 +1,7 @@
 /**
  * Script and style without what only we read: comments, indentation, spaces beside operators, and ends
- * of lines where no statement can end. Names stay. Sources keep to what makes this simple: strings of
- * backquotes are not nested, and no pattern holds a quote or a space.
+ * of lines. Names stay. Sources keep to what makes this simple: every statement ends in a semicolon or a
+ * brace, strings of backquotes are not nested, and no pattern holds a quote or a space.
  */
 #include "view/page_code.h"
 
@@ -14,7 +14,7 @@ struct language {
     const char *marks, *after, *before;
 };
 static const struct language style = { "{};:,>", "{};:,>\n", "{}>" };
-static const struct language script = { "=+-*/%<>&|?:;,(){}[]!", "{;,([=*%<>&|?:!\n",
+static const struct language script = { "=+-*/%<>&|?:;,(){}[]!\"'`", "{;,([=*%<>&|?:!})]\n",
                                         "?:&|*%=<>,;)]}." };
 
 static int is_space(char c) { return c == ' ' || c == '\n'; }

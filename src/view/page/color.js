@@ -4,7 +4,6 @@
  * for a query that sees m keys, with two colours that meet at 0.
  */
 let dark = false, colors = [];  // of the frame that is drawn
-const isDark = () => dark;
 function chooseColors() {
     const theme = document.documentElement.dataset.theme;
     dark = theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
@@ -19,21 +18,20 @@ const meeting = [
 /* 256 colours between samples. */
 function ramp(samples) {
     return listOf(256, level => {
-        const at = level / 255 * (samples.length - 1),
-              i = Math.min(samples.length - 2, Math.floor(at));
+        const at = level / 255 * (samples.length - 1), i = min(samples.length - 2, floor(at));
         const a = split(samples[i]), b = split(samples[i + 1]);
-        return a.map((x, c) => Math.round(x + (b[c] - x) * (at - i)));
+        return a.map((x, c) => round(x + (b[c] - x) * (at - i)));
     });
 }
 const ramps = manifest.ramps.map(ramp), divergingRamps = meeting.map(ramp), GREY = [140, 140, 140];
-const diverging = () => divergingRamps[+isDark()];
+const diverging = () => divergingRamps[+dark];
 
 /* The end of the linear scale: a round number not below the largest weight of the head. */
 const tops = [0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1];
 const peaks = new Map();
 function topOf(head) {
     if (isModified()) return 1;
-    if (!peaks.has(head)) peaks.set(head, levels[Math.max(...thumbOf(head))]);
+    if (!peaks.has(head)) peaks.set(head, levels[max(...thumbOf(head))]);
     return tops.find(top => top >= peaks.get(head) * 0.98) || 1;
 }
 
@@ -41,10 +39,10 @@ function topOf(head) {
 function levelOf(p, m, top) {
     let t = p / top;
     if (state.scale === "log")
-        t = 1 + Math.log2(p) / 16;
+        t = 1 + log2(p) / 16;
     else if (state.scale === "uniform")
-        t = 0.5 + Math.log2(p * m) / 8;
-    return Number.isNaN(p) ? -1 : Math.round(255 * Math.max(0, Math.min(1, t)));
+        t = 0.5 + log2(p * m) / 8;
+    return Number.isNaN(p) ? -1 : round(255 * max(0, min(1, t)));
 }
 const colorOf = (p, m, top) => colors[levelOf(p, m, top)] || GREY;
 const text = rgb => `rgb(${rgb.join(" ")})`;
@@ -57,8 +55,7 @@ function inkOn(rgb) {
 }
 
 function legend(head) {
-    const bar =
-        element("canvas", {width: 160, height: 1, role: "img", "aria-label": "colour scale"});
+    const bar = el("canvas", {width: 160, height: 1, role: "img", label: "colour scale"});
     const context = bar.getContext("2d");
     colors.forEach((rgb, level) => {
         context.fillStyle = text(rgb);
@@ -66,8 +63,8 @@ function legend(head) {
     });
     const ends = {
         linear: ["0", String(topOf(head))],
-        log: ["2\u207b\u00b9\u2076", "1"],
-        uniform: ["1/16 of uniform", "16 \u00d7"]
+        log: ["2⁻¹⁶", "1"],
+        uniform: ["1/16 of uniform", "16 ×"]
     };
-    return element("span", {class: "legend"}, ends[state.scale][0], bar, ends[state.scale][1]);
+    return el("span", {class: "legend"}, ends[state.scale][0], bar, ends[state.scale][1]);
 }

@@ -12,10 +12,10 @@ function divergence(a, b) {
     let sum = 0;
     for (let j = 0; j < N; j++) {
         const m = (a[j] + b[j]) / 2;
-        if (a[j] > 0) sum += a[j] * Math.log(a[j] / m) / 2;
-        if (b[j] > 0) sum += b[j] * Math.log(b[j] / m) / 2;
+        if (a[j] > 0) sum += a[j] * log(a[j] / m) / 2;
+        if (b[j] > 0) sum += b[j] * log(b[j] / m) / 2;
     }
-    return Math.max(0, sum);
+    return max(0, sum);
 }
 
 tabs.compare = {
@@ -26,24 +26,22 @@ tabs.compare = {
             i =>
                 [String(i),
                  `layer ${HEADS[i].layer}, head ${HEADS[i].head}${
-                     HEADS[i].label ? " \u00b7 " + HEADS[i].label : ""}`]);
-        compare.body = element("div");
+                     HEADS[i].label ? " · " + HEADS[i].label : ""}`]);
+        compare.body = el("div");
         compare.key = "";
         panel.append(
-            element(
-                "div", {class: "tools"}, element("span", {id: "compare-a"}),
-                select(
-                    "with B:", [["modified", "itself under What if"], ...heads], compare.b,
-                    b => {
-                        compare.b = b;
-                        change();
-                    })),
+            el("div", {class: "tools"}, el("span", {id: "compare-a"}),
+               select(
+                   "with B:", [["modified", "itself under What if"], ...heads], compare.b,
+                   b => {
+                       compare.b = b;
+                       change();
+                   })),
             compare.body);
     },
     draw() {
-        byId("compare-a").textContent =
-            `A: layer ${HEADS[state.head].layer}, head ${HEADS[state.head].head}`;
-        const key = [state.head, compare.b, version, isDark()].join();
+        byId("compare-a").textContent = `A: layer ${thisHead().layer}, head ${thisHead().head}`;
+        const key = [state.head, compare.b, version, dark].join();
         if (key === compare.key || !headData(state.head) ||
             (compare.b !== "modified" && !headData(+compare.b)))
             return;
@@ -61,37 +59,36 @@ const divergencePlot = () => ({
 });
 
 function compareAll() {
-    const n = N > LONG ? 256 : N, size = Math.min(N, 512), changes = [];
+    const n = N > LONG ? 256 : N, size = min(N, 512), changes = [];
     let most = 0;
     compare.js = [];
     compare.places = [];
     inSlices(
         "compare", n,
         r => {
-            const i = Math.floor((r + 0.5) * N / n), a = rowA(i), b = rowB(i),
-                  off = Float32Array.from(a, (p, j) => Math.abs(b[j] - p));
+            const i = floor((r + 0.5) * N / n), a = rowA(i), b = rowB(i),
+                  off = Float32Array.from(a, (p, j) => abs(b[j] - p));
             compare.places.push(i);
             compare.js.push(divergence(a, b));
             for (const j of largest(off, 5)) {
                 changes.push([off[j], i, j, a[j], b[j]]);
-                most = Math.max(most, off[j]);
+                most = max(most, off[j]);
             }
         },
         done => {
             if (!done) return;
-            const side = Math.min(n, size), signed = (head, [from], range, columns, out) => {
-                const i = Math.floor((from + 0.5) * N / side), a = rowA(i), b = rowB(i);
+            const side = min(n, size), signed = (head, [from], range, columns, out) => {
+                const i = floor((from + 0.5) * N / side), a = rowA(i), b = rowB(i);
                 out.fill(0);
                 for (let j = 0; j < N; j++) {
-                    const at = Math.floor(j * columns.n / N);
-                    if (Math.abs(b[j] - a[j]) > Math.abs(out[at])) out[at] = b[j] - a[j];
+                    const at = floor(j * columns.n / N);
+                    if (abs(b[j] - a[j]) > abs(out[at])) out[at] = b[j] - a[j];
                 }
                 return i;
             };
             const map = picture(
                 {head: state.head, rows: [0, side], cols: [0, N], size: [side, size]}, "difference",
-                () => {}, signed,
-                p => diverging()[Math.round(127.5 + 127.5 * p / (most || 1))] || GREY);
+                () => {}, signed, p => diverging()[round(127.5 + 127.5 * p / (most || 1))] || GREY);
             showCompared(
                 map, most,
                 changes.sort((x, y) => y[0] - x[0] || x[1] - y[1] || x[2] - y[2]).slice(0, 12));
@@ -104,31 +101,28 @@ function showCompared(map, most, changes) {
     map.setAttribute("role", "img");
     map.setAttribute("aria-label", "Map of differences; the largest are in the table below");
     map.className = "difference";
-    map.addEventListener("pointermove", event => {
-        const box = map.getBoundingClientRect(),
-              i = clamp(Math.floor((event.clientY - box.top) / box.height * N), 0, N - 1),
-              j = clamp(Math.floor((event.clientX - box.left) / box.width * N), 0, N - 1);
+    hear(map, "pointermove", event => {
+        const box = boxOf(map),
+              i = clamp(floor((event.clientY - box.top) / box.height * N), 0, N - 1),
+              j = clamp(floor((event.clientX - box.left) / box.width * N), 0, N - 1);
         const a = rowA(i)[j], b = rowB(i)[j];
         tip(event,
-            `${tokenText(i)} \u2192 ${tokenText(j)}\nA ${weightText(a)}, B ${
-                weightText(b)}\nB \u2212 A ${fixed(b - a, 3)}`);
+            `${tokenText(i)} → ${tokenText(j)}\nA ${weightText(a)}, B ${weightText(b)}\nB − A ${
+                fixed(b - a, 3)}`);
     });
-    map.addEventListener("pointerleave", event => tip(event, ""));
+    hear(map, "pointerleave", event => tip(event, ""));
     const same = compare.b === "modified" && !isModified() ?
-        element("p", {class: "badge"}, "Nothing is asked in What if, so both are the same.") :
+        el("p", {class: "badge"}, "Nothing is asked in What if, so both are the same.") :
         "";
-    compare.body.replaceChildren(
-        same,
-        element(
-            "figure", {}, map,
-            element(
-                "figcaption", {},
-                `B \u2212 A: orange where B is larger, blue where A is, from \u2212${
-                    weightText(most)} to ${weightText(most)}. Rows queries, columns keys${
-                    N > 512 ? "; a pixel is the largest difference of its keys" : ""}.`)),
-        element("h3", {}, "Largest differences"),
+    put(compare.body, same,
+        el("figure", {}, map,
+           el("figcaption", {},
+              `B − A: orange where B is larger, blue where A is, from −${weightText(most)} to ${
+                  weightText(most)}. Rows queries, columns keys${
+                  N > 512 ? "; a pixel is the largest difference of its keys" : ""}.`)),
+        el("h3", {}, "Largest differences"),
         table(
-            "Largest differences", ["Query", "Key", "A", "B", "B \u2212 A", "Select"],
+            "Largest differences", ["Query", "Key", "A", "B", "B − A", "Select"],
             changes.map(
                 ([, i, j, a, b]) =>
                     [name(i), name(j), weightText(a), weightText(b), fixed(b - a, 3),
@@ -136,7 +130,7 @@ function showCompared(map, most, changes) {
         plot1({
             ...divergencePlot(),
             text:
-                `Jensen\u2013Shannon divergence of the query's two rows, 0 (same) to ln 2 = 0.693; mean ${
+                `Jensen–Shannon divergence of the query's two rows, 0 (same) to ln 2 = 0.693; mean ${
                     fixed(mean, 4)}` +
                 (compare.js.length < N ? ` over ${compare.js.length} queries, evenly spread.` : ".")
         }));

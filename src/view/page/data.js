@@ -3,6 +3,7 @@
  * What the file holds: the manifest, and for each head base64 of q, k and lse, one after the other. A head
  * is decoded when it is first shown; a few are kept. docs/page.md has the format.
  */
+const {max, min, floor, ceil, abs, exp, log, log2, round, sqrt, hypot} = Math;
 const manifest = JSON.parse(document.getElementById("qkv-manifest").textContent);
 const N = manifest.n, D = manifest.head_dim, HEADS = manifest.heads;
 const LONG = 2048;  // above this no view computes all rows at once
@@ -56,3 +57,4 @@ const levels =
     Float32Array.from({length: 256}, (_, level) => level ? 2 ** (level / 255 * 24 - 24) : 0);
 const thumbOf = index => bytesOf(HEADS[index].thumb);
 const headName = index => `layer ${HEADS[index].layer}, head ${HEADS[index].head}`;
+const placeName = index => `${HEADS[index].layer}.${HEADS[index].head}`;

@@ -1,17 +1,35 @@
 /* Small tools: elements, SVG, numbers as text, the live region, the tooltip, work in slices. */
 const byId = id => document.getElementById(id);
+const hear = (node, event, run, how) => node.addEventListener(event, run, how);
+const boxOf = node => node.getBoundingClientRect();
+const put = (node, ...children) => node.replaceChildren(...children);
+const hasFocus = node => node.contains(document.activeElement);
 
-/* element("div", { class: "x", onclick: f }, child, "text", …): text reaches the page as text only. */
-function element(name, attributes = {}, ...children) {
+/* Other children, of which the one with the same data-place has the focus again. */
+function refill(node, ...children) {
+    const place = hasFocus(node) && document.activeElement.dataset.place;
+    put(node, ...children);
+    if (place) node.querySelector(`[data-place="${place}"]`)?.focus();
+}
+const panelWidth = () => byId("panel").clientWidth;
+
+/* Short names of attributes that are written often. */
+const longNames = {
+    label: "aria-label",
+    size: "font-size",
+    anchor: "text-anchor"
+};
+
+/* el("div", { class: "x", onclick: f }, child, "text", …): text reaches the page as text only. */
+function el(name, attributes = {}, ...children) {
     const made = document.createElement(name);
     for (const [key, value] of Object.entries(attributes)) {
-        const states =
-            key.startsWith("aria-");  // those are "true" and "false", other attributes there or not
+        const states = key.startsWith("aria-");  // "true" and "false"; others are there or not
         if (value === null || value === undefined || (value === false && !states)) continue;
         if (key.startsWith("on"))
-            made.addEventListener(key.slice(2), value);
+            hear(made, key.slice(2), value);
         else
-            made.setAttribute(key, value === true && !states ? "" : value);
+            made.setAttribute(longNames[key] || key, value === true && !states ? "" : value);
     }
     made.append(...children.filter(child => child !== null && child !== undefined));
     return made;
@@ -19,56 +37,64 @@ function element(name, attributes = {}, ...children) {
 function svg(name, attributes = {}, ...children) {
     const made = document.createElementNS("http://www.w3.org/2000/svg", name);
     for (const [key, value] of Object.entries(attributes))
-        if (value !== null) made.setAttribute(key, value);
+        if (value !== null) made.setAttribute(longNames[key] || key, value);
     made.append(...children);
     return made;
 }
 
-const fixed = (x, digits) => Number.isFinite(x) ?
-    x.toFixed(digits).replace(/^-(0\.?0*)$/, "$1").replace("-", "\u2212") :
-    "NaN";
+/* A drawing for the screen: "img" with a table beside it, "group" where its elements are pressed. */
+const drawing = (width, height, label, role = "img") =>
+    svg("svg", {viewBox: `0 0 ${width} ${height}`, width, height, role, label});
+
+/* What a click on an element of a drawing does, Enter and the space bar do, too. */
+function pickable(node, pick) {
+    hear(node, "click", pick);
+    hear(node, "keydown", event => {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        pick();
+    });
+}
+
+const fixed = (x, digits) =>
+    Number.isFinite(x) ? x.toFixed(digits).replace(/^-(0\.?0*)$/, "$1").replace("-", "−") : "NaN";
 /* A weight: 3 digits after the point, more where it is small. */
 const weightText = p => p === 0 ? "0" :
-    p < 0.0005                  ? p.toExponential(1).replace("-", "\u2212") :
+    p < 0.0005                  ? p.toExponential(1).replace("-", "−") :
                                   fixed(p, 3);
 const listOf = (n, make) => Array.from({length: n}, (_, i) => make(i));
 
 const choices = (pairs, chosen) =>
-    pairs.map(([value, text]) => element("option", {value, selected: value === chosen}, text));
+    pairs.map(([value, text]) => el("option", {value, selected: value === chosen}, text));
 function select(name, pairs, chosen, change, hint) {
-    return element(
+    return el(
         "label", {title: hint}, name,
-        element("select", {onchange: e => change(e.target.value)}, ...choices(pairs, chosen)));
+        el("select", {onchange: e => change(e.target.value)}, ...choices(pairs, chosen)));
 }
 function check(name, on, change, hint) {
-    const box = element("input", {type: "checkbox", onchange: e => change(e.target.checked)});
+    const box = el("input", {type: "checkbox", onchange: e => change(e.target.checked)});
     box.checked = on;
-    return element("label", {title: hint}, box, name);
+    return el("label", {title: hint}, box, name);
 }
 const button = (name, click, more = {}) =>
-    element("button", {type: "button", onclick: click, ...more}, name);
+    el("button", {type: "button", onclick: click, ...more}, name);
 
 /* table(["Key", "Weight"], [[…], …]): cells are text or elements; the first of a row is its name. */
 function table(caption, names, lines, mark = () => false) {
-    return element(
-        "div", {class: "scroll", tabindex: 0, role: "region", "aria-label": caption},
-        element(
-            "table", {}, element("caption", {class: "unseen"}, caption),
-            element(
-                "thead", {},
-                element("tr", {}, ...names.map(name => element("th", {scope: "col"}, name)))),
-            element(
-                "tbody", {},
-                ...lines.map(
-                    (line, r) => element(
-                        "tr", {class: mark(r) ? "now" : null},
-                        ...line.map(
-                            (cell, c) =>
-                                element(c ? "td" : "th", c ? {} : {scope: "row"}, cell)))))));
+    return el(
+        "div", {class: "scroll", tabindex: 0, role: "region", label: caption},
+        el("table", {}, el("caption", {class: "unseen"}, caption),
+           el("thead", {}, el("tr", {}, ...names.map(name => el("th", {scope: "col"}, name)))),
+           el("tbody", {},
+              ...lines.map(
+                  (line, r) =>
+                      el("tr", {class: mark(r) ? "now" : null},
+                         ...line.map(
+                             (cell, c) => el(c ? "td" : "th", c ? {} : {scope: "row"}, cell)))))));
 }
 const asTable = (caption, names, lines) => {
-    const details = element("details", {class: "table"}, element("summary", {}, "As table"));
-    details.addEventListener("toggle", () => {
+    const details = el("details", {class: "table"}, el("summary", {}, "As table"));
+    hear(details, "toggle", () => {
         if (details.open && details.children.length === 1)
             details.append(table(caption, names, lines()));
     });
@@ -85,8 +111,8 @@ function tip(event, text) {
     box.hidden = !text;
     if (!text) return;
     box.textContent = text;
-    const {width, height} = box.getBoundingClientRect();
-    box.style.left = Math.max(4, Math.min(event.clientX + 16, innerWidth - width - 8)) + "px";
+    const {width, height} = boxOf(box);
+    box.style.left = max(4, min(event.clientX + 16, innerWidth - width - 8)) + "px";
     box.style.top = (event.clientY + height + 28 > innerHeight ? event.clientY - height - 12 :
                                                                  event.clientY + 18) +
         "px";
@@ -111,9 +137,8 @@ const stop = name => {
 
 /* A canvas as fine as the screen: its context in CSS pixels, cleared. */
 function begin(canvas) {
-    const ratio = Math.min(3, devicePixelRatio || 1),
-          {width, height} = canvas.getBoundingClientRect();
-    const w = Math.max(1, Math.round(width * ratio)), h = Math.max(1, Math.round(height * ratio));
+    const ratio = min(3, devicePixelRatio || 1), {width, height} = boxOf(canvas);
+    const w = max(1, round(width * ratio)), h = max(1, round(height * ratio));
     if (canvas.width !== w || canvas.height !== h) {
         canvas.width = w;
         canvas.height = h;
@@ -126,10 +151,10 @@ function begin(canvas) {
 /* A colour of the style in numbers, for canvases and files, of the theme that is on. */
 const resolved = new Map();
 function css(name) {
-    const key = name + isDark();
+    const key = name + dark;
     if (!resolved.has(key)) {
         const probe = byId("live");
-        probe.style.color = `var(${name})`;
+        probe.style.color = `var(--${name})`;
         resolved.set(key, getComputedStyle(probe).color);
     }
     return resolved.get(key);

@@ -2,11 +2,11 @@
 const transpose = () => change({to: !state.to});
 const scales = ["linear", "log", "uniform"];
 const keyTable = [
-    ["\u2190 \u2192 \u2191 \u2193", "move the selection"], ["[ ]", "layer before, after"],
-    ["{ }", "head before, after"], ["1 \u2026 5", "view"], ["/", "find a token"],
+    ["← → ↑ ↓", "move the selection"], ["[ ]", "layer before, after"],
+    ["{ }", "head before, after"], ["1 … 5", "view"], ["/", "find a token"],
     ["Enter", "keep the query under the mouse"], ["Esc", "clear: added queries, rectangle, search"],
     ["t", "attention from or to"], ["l", "scale"], ["s", "special tokens"], ["w", "whole words"],
-    ["c", "copy the row"], ["+ \u2212 0", "zoom the matrix; fit"], ["d", "drop the key"],
+    ["c", "copy the row"], ["+ − 0", "zoom the matrix; fit"], ["d", "drop the key"],
     ["?", "this list"]
 ];
 
@@ -61,7 +61,7 @@ const keyRuns = {
 };
 
 function listenToKeys() {
-    addEventListener("keydown", event => {
+    hear(window, "keydown", event => {
         if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
         const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName),
               pressed = event.target.closest("button, summary, [role=button]");
@@ -76,27 +76,24 @@ function listenToKeys() {
         }
     });
     byId("help").append(
-        element("h2", {id: "help-name"}, "Keys"),
-        element(
-            "div", {class: "keys"},
-            ...keyTable.flatMap(
-                ([keys, text]) =>
-                    [element(
-                         "span", {},
-                         ...keys.split(" ").flatMap(
-                             key => [key === "\u2026" ? key : element("kbd", {}, key), " "])),
-                     element("span", {}, text)])),
-        element(
-            "p", {class: "note"},
-            "A click on a token selects the query, Shift adds one, Alt selects the key. In the matrix the wheel or two fingers zoom, dragging moves, a click selects, double click fits."),
-        element("p", {}, button("Close", () => byId("help").close())));
-    byId("help-open").addEventListener("click", () => byId("help").showModal());
+        el("h2", {id: "help-name"}, "Keys"),
+        el("div", {class: "keys"},
+           ...keyTable.flatMap(
+               ([keys, text]) =>
+                   [el("span", {},
+                       ...keys.split(" ").flatMap(
+                           key => [key === "…" ? key : el("kbd", {}, key), " "])),
+                    el("span", {}, text)])),
+        el("p", {class: "note"},
+           "A click on a token selects the query, Shift adds one, Alt selects the key. In the matrix the wheel or two fingers zoom, dragging moves, a click selects, double click fits."),
+        el("p", {}, button("Close", () => byId("help").close())));
+    hear(byId("help-open"), "click", () => byId("help").showModal());
 }
 
 function showTabs() {
     const made = tabOrder.map(
-        (id, at) => element(
-            "button", {
+        (id, at) =>
+            el("button", {
                 type: "button",
                 role: "tab",
                 id: "tab-" + id,
@@ -104,9 +101,9 @@ function showTabs() {
                 title: `key ${at + 1}`,
                 onclick: () => change({tab: id})
             },
-            tabs[id].name));
+               tabs[id].name));
     byId("tabs").append(...made);
-    byId("tabs").addEventListener("keydown", event => {
+    hear(byId("tabs"), "keydown", event => {
         const by = {ArrowLeft: -1, ArrowRight: 1}[event.key];
         if (!by) return;
         event.preventDefault();

@@ -6,13 +6,13 @@ function showTop() {
     byId("subtitle").textContent = [
         manifest.caption, `${N} tokens`,
         `${HEADS.length} ${HEADS.length === 1 ? "head" : "heads"} of ${D}`
-    ].filter(Boolean).join(" \u00b7 ");
-    byId("theme").addEventListener("click", () => {
-        document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+    ].filter(Boolean).join(" · ");
+    hear(byId("theme"), "click", () => {
+        document.documentElement.dataset.theme = dark ? "light" : "dark";
         change();
     });
     drawn.push(() => {
-        byId("theme").textContent = isDark() ? "Light" : "Dark";
+        byId("theme").textContent = dark ? "Light" : "Dark";
     });
 }
 
@@ -24,10 +24,10 @@ showStrip();
 showSave();
 listenToKeys();
 draw();
-addEventListener("resize", () => change());
-addEventListener("hashchange", () => {
+hear(window, "resize", () => change());
+hear(window, "hashchange", () => {
     readAddress();
     change();
 });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => change());
-addEventListener("DOMContentLoaded", () => change());
+hear(matchMedia("(prefers-color-scheme: dark)"), "change", () => change());
+hear(window, "DOMContentLoaded", () => change());

@@ -24,12 +24,12 @@ const matrix = {
     brushing: false
 };
 
-const fitZoom = () => Math.min(44, plot.width / N, plot.height / N);
-const clamp = (x, low, high) => Math.max(low, Math.min(high, x));
+const fitZoom = () => min(44, plot.width / N, plot.height / N);
+const clamp = (x, low, high) => max(low, min(high, x));
 function keepInside() {
     place.z = clamp(place.z, fitZoom(), 64);
-    place.x = clamp(place.x, 0, Math.max(0, N - plot.width / place.z));
-    place.y = clamp(place.y, 0, Math.max(0, N - plot.height / place.z));
+    place.x = clamp(place.x, 0, max(0, N - plot.width / place.z));
+    place.y = clamp(place.y, 0, max(0, N - plot.height / place.z));
 }
 function fit() {
     Object.assign(place, {z: fitZoom(), x: 0, y: 0});
@@ -52,18 +52,17 @@ function reveal() {
 }
 
 function seen() {
-    const cells = (from, pixels) =>
-        [Math.max(0, Math.floor(from)), Math.min(N, Math.ceil(from + pixels / place.z))];
+    const cells = (from, pixels) => [max(0, floor(from)), min(N, ceil(from + pixels / place.z))];
     return {rows: cells(place.y, plot.height), cols: cells(place.x, plot.width)};
 }
 
 /* Starts the picture of what is seen, unless it is there. */
 function render() {
     const {rows: r, cols: c} = seen(), size = [
-        Math.min(r[1] - r[0], Math.ceil(plot.height)), Math.min(c[1] - c[0], Math.ceil(plot.width))
+        min(r[1] - r[0], ceil(plot.height)), min(c[1] - c[0], ceil(plot.width))
     ];
     const key = [
-        state.head, r, c, size, state.scale, matrix.mass, version, isDark(), !headData(state.head)
+        state.head, r, c, size, state.scale, matrix.mass, version, dark, !headData(state.head)
     ].join();
     if (key === place.shown || !headData(state.head)) return;
     place.shown = key;
@@ -85,8 +84,7 @@ function paint() {
     const {context} = begin(matrix.canvas);
     context.save();
     context.beginPath();
-    context.rect(
-        plot.left, plot.top, Math.min(plot.width, N * place.z), Math.min(plot.height, N * place.z));
+    context.rect(plot.left, plot.top, min(plot.width, N * place.z), min(plot.height, N * place.z));
     context.clip();
     context.imageSmoothingEnabled = false;
     for (const made of [matrix.old, matrix.now]) {
@@ -104,44 +102,41 @@ function paint() {
 tabs.matrix = {
     name: "Matrix",
     show(panel) {
-        matrix.canvas = element("canvas", {
+        matrix.canvas = el("canvas", {
             tabindex: 0,
             role: "img",
-            "aria-label":
-                "Matrix of weights, rows queries, columns keys. Arrows move the selection, plus and minus zoom; the same numbers are in the table below."
+            label: "Matrix of weights, rows queries, columns keys; as a table below"
         });
-        matrix.stage = element("div", {class: "stage"}, matrix.canvas);
-        matrix.note = element("figcaption");
-        matrix.found = element("div");
-        matrix.legend = element("span", {class: "end"});
-        matrix.table = element(
-            "details", {class: "table"},
-            element("summary", {}, "Cells around the selection, as table"));
-        matrix.table.addEventListener("toggle", drawCellTable);
+        matrix.stage = el("div", {class: "stage"}, matrix.canvas);
+        matrix.note = el("figcaption");
+        matrix.found = el("div");
+        matrix.legend = el("span", {class: "end"});
+        matrix.table = el(
+            "details", {class: "table"}, el("summary", {}, "Cells around the selection, as table"));
+        hear(matrix.table, "toggle", drawCellTable);
         place.shown = "";
         panel.append(
-            element(
-                "div", {class: "tools"}, button("Zoom in", () => zoom(1.5), {title: "+"}),
-                button("Zoom out", () => zoom(1 / 1.5), {title: "\u2212"}),
-                button("Fit", fit, {title: "double click"}),
-                check(
-                    "Select a rectangle", matrix.brushing,
-                    on => {
-                        matrix.brushing = on;
-                    },
-                    "drag over cells; or drag with Shift"),
-                scaleSelect(),
-                N > 200 ?
-                    select(
-                        "A pixel is", [["", "the largest"], ["mass", "the mass"]],
-                        matrix.mass ? "mass" : "",
-                        mass => {
-                            matrix.mass = !!mass;
-                            change();
-                        },
-                        "largest weight of its tile, or mean over its queries of the sum over its keys") :
-                    null,
-                matrix.legend),
+            el("div", {class: "tools"}, button("Zoom in", () => zoom(1.5), {title: "+"}),
+               button("Zoom out", () => zoom(1 / 1.5), {title: "−"}),
+               button("Fit", fit, {title: "double click"}),
+               check(
+                   "Select a rectangle", matrix.brushing,
+                   on => {
+                       matrix.brushing = on;
+                   },
+                   "drag over cells; or drag with Shift"),
+               scaleSelect(),
+               N > 200 ?
+                   select(
+                       "A pixel is", [["", "the largest"], ["mass", "the mass"]],
+                       matrix.mass ? "mass" : "",
+                       mass => {
+                           matrix.mass = !!mass;
+                           change();
+                       },
+                       "largest weight of its tile, or mean over its queries of the sum over its keys") :
+                   null,
+               matrix.legend),
             matrix.stage, matrix.note, matrix.found, matrix.table);
         listenToMatrix(matrix.canvas);
     },
@@ -149,12 +144,9 @@ tabs.matrix = {
         const panel = byId("panel"),
               room = panel.clientHeight - (matrix.stage.offsetTop - panel.offsetTop) - 84;
         matrix.stage.style.height =
-            Math.max(
-                innerWidth > 1020 ? Math.max(320, room) : Math.min(innerWidth, innerHeight * 0.7),
-                300) +
+            max(innerWidth > 1020 ? max(320, room) : min(innerWidth, innerHeight * 0.7), 300) +
             "px";
-        const {width, height} = matrix.stage.getBoundingClientRect(),
-                      labels = width > 520 ? 118 : 64;
+        const {width, height} = boxOf(matrix.stage), labels = width > 520 ? 118 : 64;
         Object.assign(plot, {
             left: labels,
             top: width > 520 ? 96 : 72,
@@ -165,8 +157,8 @@ tabs.matrix = {
         keepInside();
         render();
         paint();
-        matrix.legend.replaceChildren(legend(state.head));
-        const {rows: [r0, r1]} = seen(), each = Math.ceil((r1 - r0) / Math.ceil(plot.height));
+        put(matrix.legend, legend(state.head));
+        const {rows: [r0, r1]} = seen(), each = ceil((r1 - r0) / ceil(plot.height));
         matrix.note.textContent =
             (N > LONG && each > 1 ?
                  `A line of pixels is one query of about ${each}: zoom in to see every one. ` :

@@ -1,12 +1,12 @@
 /* What is drawn around and over the cells: numbers, the cross of the selection, tokens, axes, the minimap. */
 function paintCells(context) {
     const {rows: r, cols: c} = seen();
-    const gap = css("--page");
+    const gap = css("page");
     context.fillStyle = gap;
     for (let j = c[0]; j <= c[1]; j++) context.fillRect(atX(j) - 0.5, plot.top, 1, plot.height);
     for (let i = r[0]; i <= r[1]; i++) context.fillRect(plot.left, atY(i) - 0.5, plot.width, 1);
     if (place.z < 32 || !headData(state.head)) return;
-    context.font = `${Math.min(13, place.z / 3)}px system-ui, sans-serif`;
+    context.font = `${min(13, place.z / 3)}px system-ui, sans-serif`;
     context.textAlign = "center";
     context.textBaseline = "middle";
     for (let i = r[0]; i < r[1]; i++) {
@@ -20,11 +20,11 @@ function paintCells(context) {
 }
 
 function paintMarks(context) {
-    const side = Math.max(place.z, 3), z = Math.max(place.z, 1);
-    context.strokeStyle = css("--accent");
+    const side = max(place.z, 3), z = max(place.z, 1);
+    context.strokeStyle = css("accent");
     context.lineWidth = 1;
     context.globalAlpha = 0.75;
-    const width = Math.min(plot.width, N * place.z), height = Math.min(plot.height, N * place.z);
+    const width = min(plot.width, N * place.z), height = min(plot.height, N * place.z);
     context.strokeRect(plot.left - 2, atY(state.query), width + 4, z);
     context.strokeRect(atX(state.key), plot.top - 2, z, height + 4);
     context.globalAlpha = 1;
@@ -43,16 +43,13 @@ function axisMarks([from, to]) {
     const steps = [5, 50, 500, 5000, 50000].flatMap(x => [x, 2 * x, 4 * x]),
           step = steps.find(x => x * place.z >= 52) || 500000;
     return listOf(
-               Math.floor((to - 1) / step) - Math.ceil(from / step) + 1,
-               k => (Math.ceil(from / step) + k) * step)
+               floor((to - 1) / step) - ceil(from / step) + 1, k => (ceil(from / step) + k) * step)
         .map(i => [i, String(i)]);
 }
 function paintAxes(context) {
-    const {rows: r, cols: c} = seen(), room = plot.left > 100 ? 15 : 7, ink = css("--ink"),
-                          accent = css("--accent");
-    const font = weight => `${weight} ${
-        Math.min(
-            13, Math.max(10, place.z * 0.8))}px system-ui, "Noto Sans", "DejaVu Sans", sans-serif`;
+    const {rows: r, cols: c} = seen(), room = plot.left > 100 ? 15 : 7, ink = css("ink"),
+                          accent = css("accent");
+    const font = weight => `${weight} ${min(13, max(10, place.z * 0.8))}px system-ui, sans-serif`;
     const label = (name, chosen, x, y, align, turn) => {
         context.save();
         context.translate(x, y);
@@ -71,35 +68,35 @@ function paintAxes(context) {
     for (const [j, name] of axisMarks(c))
         if (inside(atX(j + 0.5), plot.left, plot.width))
             label(name, j === state.key, atX(j + 0.5), plot.top - 8, "left", -Math.PI / 3.2);
-    context.fillStyle = css("--faint");
+    context.fillStyle = css("faint");
     context.font = "12px system-ui, sans-serif";
     context.textAlign = "left";
-    context.fillText("key is looked at \u2192", 0, 14);
-    context.fillText("query looks \u2193", 0, 32);
+    context.fillText("key is looked at →", 0, 14);
+    context.fillText("query looks ↓", 0, 32);
     if (place.z > fitZoom() * 1.02) paintMinimap(context, r, c);
 }
 
 function paintMinimap(context, r, c) {
     const side = 84, x = plot.left + plot.width - side - 6, y = plot.top + plot.height - side - 6,
           unit = side / N;
-    context.fillStyle = css("--raised");
+    context.fillStyle = css("raised");
     context.fillRect(x - 3, y - 3, side + 6, side + 6);
     const thumb = byId("grid").querySelector('[aria-pressed="true"] canvas');
     context.imageSmoothingEnabled = false;
     if (thumb) context.drawImage(thumb, x, y, side, side);
-    context.strokeStyle = css("--edge");
+    context.strokeStyle = css("edge");
     context.lineWidth = 1;
     context.strokeRect(x - 3, y - 3, side + 6, side + 6);
-    context.strokeStyle = css("--accent");
+    context.strokeStyle = css("accent");
     context.lineWidth = 2;
     context.strokeRect(
-        x + c[0] * unit, y + r[0] * unit, Math.max(3, (c[1] - c[0]) * unit),
-        Math.max(3, (r[1] - r[0]) * unit));
+        x + c[0] * unit, y + r[0] * unit, max(3, (c[1] - c[0]) * unit),
+        max(3, (r[1] - r[0]) * unit));
 }
 
 /* The same with true text, for files: up to 4,096 cells as rectangles, more as an image. */
 function matrixFigure() {
-    const {rows: r, cols: c} = seen(), z = Math.max(place.z, 1e-6),
+    const {rows: r, cols: c} = seen(), z = max(place.z, 1e-6),
                           width = plot.left + (c[1] - c[0]) * z + 12,
                           height = plot.top + (r[1] - r[0]) * z + 12;
     const figure = svg(
@@ -121,30 +118,24 @@ function matrixFigure() {
         for (let j = c[0]; j < c[1]; j++) {
             const rgb = colorOf(weights[j], keysSeen(i), topOf(state.head)),
                   x = plot.left + (j - c[0]) * z, y = plot.top + (i - r[0]) * z;
-            figure.append(
-                svg("rect", {x, y, width: z - 1, height: z - 1, fill: text(rgb)},
-                    svg("title", {},
-                        `${tokenText(i)} \u2192 ${tokenText(j)} ${weightText(weights[j])}`)));
+            figure.append(svg(
+                "rect", {x, y, width: z - 1, height: z - 1, fill: text(rgb)},
+                svg("title", {}, `${tokenText(i)} → ${tokenText(j)} ${weightText(weights[j])}`)));
             if (z >= 32 && weights[j] >= 0.005)
-                figure.append(
-                    svg("text", {
-                        x: x + z / 2,
-                        y: y + z / 2 + 4,
-                        "text-anchor": "middle",
-                        "font-size": 11,
-                        fill: inkOn(rgb)
-                    },
-                        fixed(weights[j], 2)));
+                figure.append(svg(
+                    "text",
+                    {x: x + z / 2, y: y + z / 2 + 4, anchor: "middle", size: 11, fill: inkOn(rgb)},
+                    fixed(weights[j], 2)));
         }
     }
-    const ink = css("--ink");
+    const ink = css("ink");
     for (const [i, name] of axisMarks(r))
         figure.append(
             svg("text", {
                 x: plot.left - 8,
                 y: plot.top + (i - r[0] + 0.5) * z + 4,
-                "text-anchor": "end",
-                "font-size": 12,
+                anchor: "end",
+                size: 12,
                 fill: ink
             },
                 cut(name, 15)));
@@ -153,7 +144,7 @@ function matrixFigure() {
             svg("text", {
                 transform: `translate(${plot.left + (j - c[0] + 0.5) * z + 4} ${
                     plot.top - 8}) rotate(-56)`,
-                "font-size": 12,
+                size: 12,
                 fill: ink
             },
                 cut(name, 11)));

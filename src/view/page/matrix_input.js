@@ -1,16 +1,16 @@
 /* Hands on the matrix: mouse, fingers, and a table of the cells around the selection for those who read it. */
 function cellAt(event) {
-    const box = matrix.canvas.getBoundingClientRect(), x = event.clientX - box.left - plot.left,
+    const box = boxOf(matrix.canvas), x = event.clientX - box.left - plot.left,
           y = event.clientY - box.top - plot.top;
-    const j = Math.floor(place.x + x / place.z), i = Math.floor(place.y + y / place.z);
+    const j = floor(place.x + x / place.z), i = floor(place.y + y / place.z);
     return {x, y, i, j, inside: x >= 0 && y >= 0 && i >= 0 && j >= 0 && i < N && j < N};
 }
 
 function hoverCell(event) {
     const {i, j, inside} = cellAt(event), weights = inside && row(state.head, i);
     tip(event,
-        weights ? `${tokenText(i)} \u2192 ${tokenText(j)}\n${weightText(weights[j])}  (${
-                      fixed(weights[j] * keysSeen(i), 2)} \u00d7 uniform)\nquery ${i}, key ${j}` :
+        weights ? `${tokenText(i)} → ${tokenText(j)}\n${weightText(weights[j])}  (${
+                      fixed(weights[j] * keysSeen(i), 2)} × uniform)\nquery ${i}, key ${j}` :
                   "");
 }
 
@@ -20,14 +20,14 @@ function listenToMatrix(canvas) {
     let start = null, moved = false, apart = 0;
     const spread = () => {
         const [a, b] = [...held.values()];
-        return Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY);
+        return hypot(a.clientX - b.clientX, a.clientY - b.clientY);
     };
-    canvas.addEventListener("wheel", event => {
+    hear(canvas, "wheel", event => {
         event.preventDefault();
         const {x, y} = cellAt(event);
-        zoom(Math.exp(-event.deltaY * 0.0022), x, y);
+        zoom(exp(-event.deltaY * 0.0022), x, y);
     }, {passive: false});
-    canvas.addEventListener("pointerdown", event => {
+    hear(canvas, "pointerdown", event => {
         held.set(event.pointerId, event);
         canvas.setPointerCapture(event.pointerId);
         moved = false;
@@ -41,7 +41,7 @@ function listenToMatrix(canvas) {
         };
         if (held.size === 2) apart = spread();
     });
-    canvas.addEventListener("pointermove", event => {
+    hear(canvas, "pointermove", event => {
         if (!held.has(event.pointerId)) return hoverCell(event);
         held.set(event.pointerId, event);
         if (held.size === 2) {
@@ -52,15 +52,13 @@ function listenToMatrix(canvas) {
             return;
         }
         const dx = event.clientX - start.clientX, dy = event.clientY - start.clientY;
-        if (Math.hypot(dx, dy) < 5 && !moved) return;
+        if (hypot(dx, dy) < 5 && !moved) return;
         moved = true;
         tip(event, "");
         if (start.brush) {
-            const {
-                i,
-                j
-            } = cellAt(event),
-           range = (a, b) => [clamp(Math.min(a, b), 0, N - 1), clamp(Math.max(a, b), 0, N - 1) + 1];
+            const {i, j} = cellAt(event),
+                      range =
+                          (a, b) => [clamp(min(a, b), 0, N - 1), clamp(max(a, b), 0, N - 1) + 1];
             matrix.brush = [...range(start.i, i), ...range(start.j, j)];
         } else {
             place.x = start.left - dx / place.z;
@@ -77,15 +75,15 @@ function listenToMatrix(canvas) {
         else if (!moved && inside && event.type === "pointerup")
             change({query: i, key: j});
     };
-    canvas.addEventListener("pointerup", release);
-    canvas.addEventListener("pointercancel", release);
-    canvas.addEventListener("pointerleave", event => tip(event, ""));
-    canvas.addEventListener("dblclick", fit);
+    hear(canvas, "pointerup", release);
+    hear(canvas, "pointercancel", release);
+    hear(canvas, "pointerleave", event => tip(event, ""));
+    hear(canvas, "dblclick", fit);
 }
 
 /* The strongest pairs of the rectangle. */
 function showBrushed() {
-    const [i0, i1, j0, j1] = matrix.brush, step = N > LONG ? Math.ceil((i1 - i0) / 512) : 1;
+    const [i0, i1, j0, j1] = matrix.brush, step = N > LONG ? ceil((i1 - i0) / 512) : 1;
     let best = [];
     for (let i = i0; i < i1; i += step) {
         const weights = row(state.head, i);
@@ -94,8 +92,7 @@ function showBrushed() {
     }
     const title = `Strongest pairs of queries ${i0} to ${i1 - 1} and keys ${j0} to ${j1 - 1}` +
         (step > 1 ? `, of every ${step}th query` : "");
-    matrix.found.replaceChildren(
-        element("h3", {}, title),
+    put(matrix.found, el("h3", {}, title),
         table(
             title, ["Query", "Key", "Weight", "Select"],
             best.map(
@@ -109,35 +106,29 @@ function showBrushed() {
 function drawCellTable() {
     if (!matrix.table.open || !headData(state.head)) return;
     const window = x => {
-        const n = Math.min(N, 9), from = clamp(x - 4, 0, N - n);
+        const n = min(N, 9), from = clamp(x - 4, 0, N - n);
         return listOf(n, k => from + k);
     };
-    const focused =
-        matrix.table.contains(document.activeElement) && document.activeElement.tagName === "TD";
+    const focused = hasFocus(matrix.table) && document.activeElement.tagName === "TD";
     const is = window(state.query), js = window(state.key);
-    const grid = element(
-        "table", {role: "grid", "aria-label": "Weights around the selection"},
-        element(
-            "thead", {},
-            element(
-                "tr", {}, element("th", {scope: "col"}, "query \\ key"),
-                ...js.map(j => element("th", {scope: "col"}, bdi(tokenText(j)))))),
-        element(
-            "tbody", {},
-            ...is.map(
-                i => element(
-                    "tr", {}, element("th", {scope: "row"}, bdi(tokenText(i))), ...js.map(j => {
-                        const on = i === state.query && j === state.key;
-                        return element(
-                            "td", {
-                                role: "gridcell",
-                                tabindex: on ? 0 : -1,
-                                "aria-selected": on,
-                                onclick: () => change({query: i, key: j})
-                            },
-                            weightText(row(state.head, i)[j]));
-                    })))));
+    const grid = el(
+        "table", {role: "grid", label: "Weights around the selection"},
+        el("thead", {},
+           el("tr", {}, el("th", {scope: "col"}, "query \\ key"),
+              ...js.map(j => el("th", {scope: "col"}, bdi(tokenText(j)))))),
+        el("tbody", {},
+           ...is.map(i => el("tr", {}, el("th", {scope: "row"}, bdi(tokenText(i))), ...js.map(j => {
+                         const on = i === state.query && j === state.key;
+                         return el(
+                             "td", {
+                                 role: "gridcell",
+                                 tabindex: on ? 0 : -1,
+                                 "aria-selected": on,
+                                 onclick: () => change({query: i, key: j})
+                             },
+                             weightText(row(state.head, i)[j]));
+                     })))));
     matrix.table.querySelector(".scroll")?.remove();
-    matrix.table.append(element("div", {class: "scroll"}, grid));
+    matrix.table.append(el("div", {class: "scroll"}, grid));
     if (focused) grid.querySelector('[tabindex="0"]').focus();
 }

@@ -8,22 +8,22 @@ const numbers = {
 tabs.numbers = {
     name: "Numbers",
     show(panel) {
-        numbers.heads = element("div");
-        numbers.plots = element("div");
+        numbers.heads = el("div");
+        numbers.plots = el("div");
         numbers.key = "";
         panel.append(numbers.heads, numbers.plots);
     },
     draw() {
-        const key = [state.head, version, isDark(), !headData(state.head)].join();
-        if (!numbers.heads.contains(document.activeElement) || numbers.drawn !== key + numbers.sort)
-            numbers.heads.replaceChildren(headTable());
+        const key = [state.head, version, dark, !headData(state.head)].join();
+        if (!hasFocus(numbers.heads) || numbers.drawn !== key + numbers.sort)
+            put(numbers.heads, headTable());
         numbers.drawn = key + numbers.sort;
         if (key === numbers.key || !headData(state.head)) return;
         numbers.key = key;
         sumUp(state.head, "numbers", (sums, done) => {
             if (done) {
                 numbers.sums = sums;
-                numbers.plots.replaceChildren(...headPlots(sums));
+                put(numbers.plots, ...headPlots(sums));
             }
         });
     },
@@ -33,24 +33,21 @@ tabs.numbers = {
 function headTable() {
     if (!HEADS[0].stats) return "";
     const keys = Object.keys(statNames), order = headOrder(numbers.sort);
-    const sorts = key => button(statNames[key][0] + (numbers.sort === key ? " \u2193" : ""), () => {
+    const sorts = key => button(statNames[key][0] + (numbers.sort === key ? " ↓" : ""), () => {
         numbers.sort = numbers.sort === key ? "" : key;
         change();
-    }, {title: "mean over queries that are neither [CLS], [SEP] nor [PAD]: " + statNames[key][1]});
-    const open = i => button(
-        `${HEADS[i].layer}.${HEADS[i].head}`, () => change({head: i}),
-        {"aria-label": headName(i), class: "plain"});
-    return element(
-        "div", {}, element("h2", {}, "All heads"),
-        element(
-            "p", {class: "note"},
-            "Means over the queries that are neither [CLS], [SEP] nor [PAD], as the model computed them; a column's name sorts by it, its tooltip defines it."),
-        element("br"),
+    }, {title: statNames[key][1]});
+    const open = i =>
+        button(placeName(i), () => change({head: i}), {label: headName(i), class: "plain"});
+    return el(
+        "div", {}, el("h2", {}, "All heads"),
+        el("p", {class: "note"},
+           "Means over queries that are neither [CLS], [SEP] nor [PAD]. A column's name sorts by it, its tooltip defines it."),
         table(
             "All heads", ["Head", "Label", ...keys.map(sorts)],
             order.slice(0, 200).map(
                 i =>
-                    [open(i), HEADS[i].label || "\u2013",
+                    [open(i), HEADS[i].label || "–",
                      ...keys.map(key => fixed(HEADS[i].stats[key], 3))]),
             r => order[r] === state.head));
 }
@@ -67,7 +64,7 @@ function sumUp(head, name, painted) {
         histogram: new Float64Array(17)
     };
     inSlices(name, n, r => {
-        const i = Math.floor((r + 0.5) * N / n), weights = row(head, i);
+        const i = floor((r + 0.5) * N / n), weights = row(head, i);
         let most = 0;
         for (let j = 0; j < N; j++) {
             const p = weights[j];
@@ -75,7 +72,7 @@ function sumUp(head, name, painted) {
             if (p > most) most = p;
             sums.received[j] += p;
             sums.distance[j - i + N - 1] += p / n;
-            sums.histogram[Math.max(0, 16 + Math.ceil(Math.log2(p) - 1e-9))]++;
+            sums.histogram[max(0, 16 + ceil(log2(p) - 1e-9))]++;
         }
         sums.places.push(i);
         sums.entropy.push(entropyOf(weights));
@@ -93,15 +90,13 @@ const receivedPlot = sums => ({
 
 function headPlots(sums) {
     const of = sums.n < N ? ` of ${sums.n} queries, evenly spread` : "",
-          label = r => `${tokenText(sums.places[r])} (${sums.places[r]})`,
-          reach = Math.min(N - 1, 24);
+          label = r => `${tokenText(sums.places[r])} (${sums.places[r]})`, reach = min(N - 1, 24);
     const near = listOf(2 * reach + 1, k => sums.distance[N - 1 - reach + k]),
           mark = sums.places.findIndex(i => i === state.query);
     return [
-        element(
-            "h2", {},
-            `Layer ${HEADS[state.head].layer}, head ${HEADS[state.head].head}` +
-                (isModified() ? ", modified by What if" : "")),
+        el("h2", {},
+           `Layer ${thisHead().layer}, head ${thisHead().head}` +
+               (isModified() ? ", modified by What if" : "")),
         plot1({
             name: "Entropy of each query",
             values: sums.entropy,
@@ -109,8 +104,7 @@ function headPlots(sums) {
             what: "Query",
             unit: "nats",
             mark,
-            text: `H = \u2212\u03a3 p ln p${of}; 0 (one key) to ln n = ${
-                fixed(Math.log(N), 2)} (all alike).`
+            text: `H = −Σ p ln p${of}; 0 (one key) to ln n = ${fixed(log(N), 2)} (all alike).`
         }),
         plot1({
             name: "Largest weight of each query",
@@ -128,17 +122,17 @@ function headPlots(sums) {
         plot1({
             name: "Weight by distance",
             values: near,
-            labels: k => `${k - reach > 0 ? "+" : ""}${k - reach}`.replace("-", "\u2212"),
+            labels: k => `${k - reach > 0 ? "+" : ""}${k - reach}`.replace("-", "−"),
             what: "Key minus query",
             from: -reach,
             mark: reach,
-            text: `mean over queries${of} of the weight at place i + distance, for \u2212${
-                reach} to ${reach}.`
+            text: `mean over queries${of} of the weight at place i + distance, for −${reach} to ${
+                reach}.`
         }),
         plot1({
             name: "How large weights are",
             values: sums.histogram,
-            labels: b => b ? `2^${b - 17} to 2^${b - 16}` : "up to 2^\u221216",
+            labels: b => b ? `2^${b - 17} to 2^${b - 16}` : "up to 2^−16",
             what: "Weight",
             unit: "cells",
             from: -16,

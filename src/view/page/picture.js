@@ -14,7 +14,7 @@ function pictureRow(head, band, range, columns, out) {
                 modelRow(headData(head), i, pictureRow.scratch ||= new Float32Array(N), first, end);
         weights ||= row(head, i);
         for (let j = first; j < end; j++) {
-            const at = Math.floor((j - first) * columns.n / (end - first)), p = weights[j];
+            const at = floor((j - first) * columns.n / (end - first)), p = weights[j];
             if (mass)
                 out[at] += p / (to - from);
             else if (!(p <= out[at]))
@@ -27,16 +27,14 @@ function pictureRow(head, band, range, columns, out) {
 /* picture({ head, rows: [r0, r1], cols: [c0, c1], size: [R, C], mass }, name, painted): a canvas that fills by and by. */
 function picture(wanted, name, painted, step = pictureRow, color = colorOf) {
     const {head, rows: [r0, r1], cols, size: [R, C], mass} = wanted,
-                                                     canvas =
-                                                         element("canvas", {width: C, height: R});
+                                                     canvas = el("canvas", {width: C, height: R});
     const context = canvas.getContext("2d"), image = context.createImageData(C, R),
           top = mass ? 1 : topOf(head);
-    const out = new Float32Array(C), band = r => Math.floor(r0 + r * (r1 - r0) / R);
+    const out = new Float32Array(C), band = r => floor(r0 + r * (r1 - r0) / R);
     inSlices(
         name, R,
         r => {
-            const i = step(
-                      head, [band(r), Math.max(band(r) + 1, band(r + 1))], cols, {n: C, mass}, out),
+            const i = step(head, [band(r), max(band(r) + 1, band(r + 1))], cols, {n: C, mass}, out),
                   m = keysSeen(i);
             for (let c = 0; c < C; c++) {
                 const rgb = color(out[c], m, top);

@@ -1,17 +1,16 @@
 /* The rail of heads: a thumbnail for each, sorted and filtered; arrows move, one of them is in the tab order. */
 const statNames = {
     entropy_normalized:
-        ["entropy / ln n", "mean over queries of \u2212\u03a3 p ln p, divided by ln n; 0 \u2026 1"],
-    confidence: ["confidence", "mean over queries of the largest weight; 1/n \u2026 1"],
-    mean_distance:
-        ["mean distance", "mean over queries of \u03a3 p |i \u2212 j|; 0 \u2026 n \u2212 1"],
-    mass_cls: ["on [CLS]", "mean weight on [CLS]; 0 \u2026 1"],
-    mass_sep: ["on [SEP]", "mean weight on all [SEP]; 0 \u2026 1"],
+        ["entropy / ln n", "mean over queries of −Σ p ln p, divided by ln n; 0 … 1"],
+    confidence: ["confidence", "mean over queries of the largest weight; 1/n … 1"],
+    mean_distance: ["mean distance", "mean over queries of Σ p |i − j|; 0 … n − 1"],
+    mass_cls: ["on [CLS]", "mean weight on [CLS]; 0 … 1"],
+    mass_sep: ["on [SEP]", "mean weight on all [SEP]; 0 … 1"],
     mass_punctuation:
-        ["on punctuation", "mean weight on tokens that are one punctuation character; 0 \u2026 1"],
-    mass_self: ["on itself", "mean weight of the query's own token; 0 \u2026 1"],
-    mass_previous: ["on previous", "mean weight of the token before; 0 \u2026 1"],
-    mass_next: ["on next", "mean weight of the token after; 0 \u2026 1"],
+        ["on punctuation", "mean weight on tokens that are one punctuation character; 0 … 1"],
+    mass_self: ["on itself", "mean weight of the query's own token; 0 … 1"],
+    mass_previous: ["on previous", "mean weight of the token before; 0 … 1"],
+    mass_next: ["on next", "mean weight of the token after; 0 … 1"],
 };
 const rail = {
     sort: "",
@@ -39,14 +38,14 @@ function drawThumb(canvas, index) {
 
 function headButton(index) {
     const {layer, head, label, side} = HEADS[index];
-    return element(
+    return el(
         "button", {
             type: "button",
             "data-head": index,
             "aria-pressed": "false",
             tabindex: -1,
             onclick: () => change({head: index}),
-            "aria-label": `${headName(index)}${label ? ", " + label : ""}`,
+            label: `${headName(index)}${label ? ", " + label : ""}`,
             title: `layer ${layer}, head ${head} counted from 0 (${layer + 1} and ${
                        head + 1} from 1)` +
                 (label ? `\nlabel: ${label}` : "") +
@@ -56,8 +55,8 @@ function headButton(index) {
                          fixed(HEADS[index].stats.confidence, 2)}` :
                      ""),
         },
-        element("canvas", {width: side, height: side, "aria-hidden": "true"}),
-        element("span", {}, `${layer}.${head}`), element("span", {class: "tag"}, label || ""));
+        el("canvas", {width: side, height: side, "aria-hidden": "true"}),
+        el("span", {}, `${layer}.${head}`), el("span", {class: "tag"}, label || ""));
 }
 
 function showRail() {
@@ -78,8 +77,8 @@ function showRail() {
                 rail.filter = value;
                 change();
             }, "heads with this label"));
-    byId("rail-tools").replaceChildren(...tools);
-    byId("grid").addEventListener("keydown", event => {
+    put(byId("rail-tools"), ...tools);
+    hear(byId("grid"), "keydown", event => {
         const across = getComputedStyle(byId("grid")).gridTemplateColumns.split(" ").length;
         const by = {ArrowLeft: -1, ArrowRight: 1, ArrowUp: -across, ArrowDown: across}[event.key];
         if (!by) return;
@@ -95,7 +94,7 @@ function showRail() {
 
 function stepHead(by) {
     const at = rail.order.indexOf(state.head),
-          to = rail.order[Math.max(0, Math.min(rail.order.length - 1, at + by))];
+          to = rail.order[max(0, min(rail.order.length - 1, at + by))];
     if (to !== undefined) {
         change({head: to});
         draw();
@@ -103,18 +102,18 @@ function stepHead(by) {
 }
 /* The same head of another layer. */
 function stepLayer(by) {
-    const {layer, head} = HEADS[state.head];
+    const {layer, head} = thisHead();
     const to = HEADS.findIndex(h => h.layer === layer + by && h.head === head);
     if (to >= 0) change({head: to});
 }
 
 drawn.push(function drawRail() {
     const order = headOrder(rail.sort).filter(i => !rail.filter || HEADS[i].label === rail.filter),
-          key = [rail.sort, rail.filter, state.scale, isDark(), isModified()].join();
+          key = [rail.sort, rail.filter, state.scale, dark, isModified()].join();
     rail.order = order;
     if (key !== rail.key) {
         rail.key = key;
-        byId("grid").replaceChildren(...order.map(headButton));
+        put(byId("grid"), ...order.map(headButton));
         const made = [...byId("grid").children];
         setTimeout(
             () => inSlices(

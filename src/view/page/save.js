@@ -1,21 +1,23 @@
 /* Files made of what is seen: pictures with the caption inside, and rows as text. Nothing leaves the browser. */
 function download(name, blob) {
-    const link = element("a", {href: URL.createObjectURL(blob), download: name});
+    const link = el("a", {href: URL.createObjectURL(blob), download: name});
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
     byId("save").open = false;
     say(`saved ${name}`);
 }
-const fileName = ending =>
-    `layer${HEADS[state.head].layer}-head${HEADS[state.head].head}-${state.tab}.${ending}`;
+const fileName = ending => `layer${thisHead().layer}-head${thisHead().head}-${state.tab}.${ending}`;
+
+const saveNote = el("p", {class: "note", role: "status"});
 
 /* The figure of the tab on a page of its own: title, caption in lines below, both as <title> and <desc>, too. */
 function figureSvg() {
     const figure = tabs[state.tab].figure();
+    saveNote.textContent = figure ? "" : "This view has no picture here.";
     if (!figure) return null;
-    const width = Math.max(640, +figure.getAttribute("width")),
-          height = +figure.getAttribute("height"), lines = [""];
-    for (const word of caption().split(" ")) {
+    const width = max(640, +figure.getAttribute("width")), height = +figure.getAttribute("height"),
+          said = (tabs[state.tab].says?.() || "") + caption(), lines = [""];
+    for (const word of said.split(" ")) {
         if ((lines[lines.length - 1] + word).length > width / 6.6) lines.push("");
         lines[lines.length - 1] += word + " ";
     }
@@ -28,19 +30,17 @@ function figureSvg() {
                   height: all[1],
                   "font-family": "system-ui, sans-serif"
               },
-                  svg("title", {}, manifest.title), svg("desc", {}, caption()),
-                  svg("rect", {width: all[0], height: all[1], fill: css("--page")}),
-                  svg("text",
-                      {x: 24, y: 34, "font-size": 16, "font-weight": 600, fill: css("--strong")},
-                      cut(manifest.title, Math.floor(width / 9))));
+                  svg("title", {}, manifest.title), svg("desc", {}, said),
+                  svg("rect", {width: all[0], height: all[1], fill: css("page")}),
+                  svg("text", {x: 24, y: 34, size: 16, "font-weight": 600, fill: css("strong")},
+                      cut(manifest.title, floor(width / 9))));
     figure.setAttribute("x", 24);
     figure.setAttribute("y", 54);
     page.append(
         figure,
         ...lines.map(
             (line, l) =>
-                svg("text", {x: 24, y: height + 80 + 16 * l, "font-size": 12, fill: css("--faint")},
-                    line)));
+                svg("text", {x: 24, y: height + 80 + 16 * l, size: 12, fill: css("faint")}, line)));
     return {text: new XMLSerializer().serializeToString(page), width: all[0], height: all[1]};
 }
 
@@ -48,7 +48,7 @@ function savePng() {
     const made = figureSvg(), image = new Image();
     if (!made) return;
     image.onload = () => {
-        const canvas = element("canvas", {width: 2 * made.width, height: 2 * made.height});
+        const canvas = el("canvas", {width: 2 * made.width, height: 2 * made.height});
         canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
         canvas.toBlob(blob => download(fileName("png"), blob));
     };
@@ -71,8 +71,8 @@ const headTsv = () => `# ${caption()}\nquery\t` + listOf(N, cell).join("\t") + "
     listOf(N, i => cell(i) + "\t" + row(state.head, i).join("\t")).join("\n") + "\n";
 const rowJson = () => JSON.stringify({
     caption: caption(),
-    layer: HEADS[state.head].layer,
-    head: HEADS[state.head].head,
+    layer: thisHead().layer,
+    head: thisHead().head,
     query: state.query,
     modified: isModified(),
     tokens: manifest.tokens,
@@ -104,8 +104,8 @@ function showSave() {
             print();
         }
     ]);
-    byId("save-list").replaceChildren(...items.map(([name, run]) => button(name, run)));
-    addEventListener("click", event => {
+    put(byId("save-list"), ...items.map(([name, run]) => button(name, run)), saveNote);
+    hear(window, "click", event => {
         if (!byId("save").contains(event.target)) byId("save").open = false;
     });
 }

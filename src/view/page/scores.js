@@ -20,8 +20,8 @@ const segmentOf = i => manifest.segment ? manifest.segment[i] : 0;
 function visibleKeys(i, causal = manifest.causal) {
     const [left, right] = manifest.window;
     return [
-        left === null ? 0 : Math.max(0, i - left),
-        Math.min(N, causal ? i + 1 : N, right === null ? N : i + right + 1)
+        left === null ? 0 : max(0, i - left),
+        min(N, causal ? i + 1 : N, right === null ? N : i + right + 1)
     ];
 }
 
@@ -36,8 +36,8 @@ function modelRow(data, i, out, from = 0, to = N) {
     const [first, end] = visibleKeys(i), lse = data.lse[i];
     out.fill(0, from, to);
     if (lse === -Infinity) return out;
-    for (let j = Math.max(first, from); j < Math.min(end, to); j++)
-        out[j] = Math.exp(dot(data.q, i * D, data.k, j * D) * manifest.scale - lse);
+    for (let j = max(first, from); j < min(end, to); j++)
+        out[j] = exp(dot(data.q, i * D, data.k, j * D) * manifest.scale - lse);
     return out;
 }
 
@@ -51,7 +51,7 @@ function modifiedRow(data, i, out) {
         out[j] = dot(data.q, i * D, data.k, j * D) * factor;
         if (out[j] > most) most = out[j];
     }
-    for (let j = 0; j < N; j++) sum += out[j] = out[j] === -Infinity ? 0 : Math.exp(out[j] - most);
+    for (let j = 0; j < N; j++) sum += out[j] = out[j] === -Infinity ? 0 : exp(out[j] - most);
     if (sum !== 0)
         for (let j = 0; j < N; j++) out[j] /= sum;
     return out;
@@ -65,7 +65,7 @@ function hidePairs(i, out) {
 }
 
 /* Rows that were asked for last, 16 MB of them. */
-const rows = new Map(), ROWS = Math.max(8, Math.floor(4e6 / N));
+const rows = new Map(), ROWS = max(8, floor(4e6 / N));
 
 /* The weights of query i under What if; null while its head is not there. */
 function row(head, i, plain = false) {
@@ -96,7 +96,7 @@ function column(head, j) {
         if (!cheap)
             out[i] = N <= LONG ? row(head, i)[j] : 0;
         else if (j >= first && j < end && data.lse[i] !== -Infinity)
-            out[i] = Math.exp(dot(data.q, i * D, data.k, j * D) * manifest.scale - data.lse[i]);
+            out[i] = exp(dot(data.q, i * D, data.k, j * D) * manifest.scale - data.lse[i]);
     }
     return out;
 }
@@ -115,8 +115,8 @@ function largest(values, n) {
 }
 
 /* Entropy of a row in nats, and how many keys it may see. */
-const entropyOf = weights => weights.reduce((sum, p) => p > 0 ? sum - p * Math.log(p) : sum, 0);
+const entropyOf = weights => weights.reduce((sum, p) => p > 0 ? sum - p * log(p) : sum, 0);
 function keysSeen(i) {
     const [first, end] = visibleKeys(i, manifest.causal || whatIf.causal);
-    return Math.max(1, end - first);
+    return max(1, end - first);
 }

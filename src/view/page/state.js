@@ -16,8 +16,9 @@ const state = {
 const tabs = {}, tabOrder = [];  // id → { name, show(panel), draw() }
 const drawn = [];                // called at each frame that something changed in
 
+const thisHead = () => HEADS[state.head];
 const firstQuery = () => {
-    const plain = listOf(Math.min(N, 4096), i => i).find(i => !isSpecial(i));
+    const plain = listOf(min(N, 4096), i => i).find(i => !isSpecial(i));
     return manifest.query >= 0 ? manifest.query : plain === undefined ? 0 : plain;
 };
 const queries = () => state.hover === null ? [state.query, ...state.more] : [state.hover];
@@ -53,7 +54,7 @@ function draw() {
     chooseColors();
     if (state.tab !== shownTab) {
         shownTab = state.tab;
-        byId("panel").replaceChildren();
+        put(byId("panel"));
         Object.keys(jobs).filter(name => name !== "thumbs").forEach(stop);
         tabs[shownTab].show(byId("panel"));
     }
@@ -65,13 +66,11 @@ function draw() {
 
 function writeAddress() {
     history.replaceState(
-        null, "",
-        `#${HEADS[state.head].layer}.${HEADS[state.head].head}/${state.query}/${state.key}/${
-            state.tab}`);
+        null, "", `#${placeName(state.head)}/${state.query}/${state.key}/${state.tab}`);
 }
 function readAddress() {
     const [head, query, key, tab] = decodeURIComponent(location.hash.slice(1)).split("/");
-    const found = HEADS.findIndex(h => `${h.layer}.${h.head}` === head);
+    const found = HEADS.findIndex((_, i) => placeName(i) === head);
     const place = x => /^\d+$/.test(x) && +x < N ? +x : null;
     if (found >= 0) state.head = found;
     state.query = place(query) ?? firstQuery();
@@ -82,10 +81,8 @@ function readAddress() {
 /* What a figure says below itself, on the screen and in files. */
 function caption() {
     const parts = [
-        manifest.caption,
-        `Layer ${HEADS[state.head].layer}, head ${HEADS[state.head].head}, counted from 0.`,
-        `Weight p = exp(${
-            fixed(manifest.scale, 4)} q\u00b7k \u2212 lse); each query's weights sum to 1.`
+        manifest.caption, `Layer ${thisHead().layer}, head ${thisHead().head}, counted from 0.`,
+        `Weight p = exp(${fixed(manifest.scale, 4)} q·k − lse); each query's weights sum to 1.`
     ];
     if (manifest.causal) parts.push("Causal: a query sees itself and keys before it.");
     if (isModified())

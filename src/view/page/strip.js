@@ -11,14 +11,14 @@ const strip = {
 
 /* A list of token buttons: fill it, then shade it as often as needed. */
 function tokenList(large) {
-    const box = element(
-        "div", {class: large ? "tokens large" : "tokens", role: "group", "aria-label": "Tokens"});
+    const box =
+        el("div", {class: large ? "tokens large" : "tokens", role: "group", label: "Tokens"});
     let made = [], key = "", scrolled = -1;
     const unitAt = event => {
         const target = event.target.closest("button");
         return target ? made[[...box.children].indexOf(target)].unit : null;
     };
-    box.addEventListener("click", event => {
+    hear(box, "click", event => {
         const unit = unitAt(event);
         if (!unit) return;
         if (event.altKey || event.ctrlKey || event.metaKey || strip.sets === "key")
@@ -28,32 +28,32 @@ function tokenList(large) {
         else
             change({query: unit.from, hover: null});
     });
-    box.addEventListener("pointerover", event => {
+    hear(box, "pointerover", event => {
         const unit = unitAt(event);
         if (unit && event.pointerType === "mouse" && strip.sets === "query")
             change({hover: unit.from});
     });
-    box.addEventListener("pointerleave", () => {
+    hear(box, "pointerleave", () => {
         if (state.hover !== null) change({hover: null});
     });
 
     function fill(list) {
-        box.replaceChildren();
+        put(box);
         made = list.map(unit => {
-            const number = element("small", {}),
-                  token = element(
-                      "button", {type: "button"}, bdi(unitText(unit)), large ? number : null);
+            const number = el("small", {}),
+                  token =
+                      el("button", {type: "button"}, bdi(unitText(unit)), large ? number : null);
             box.append(token);
             return {unit, token, number};
         });
     }
     function shade(values) {
-        const first = Math.max(0, Math.floor(unitOf(state.query) / WINDOW) * WINDOW),
+        const first = max(0, floor(unitOf(state.query) / WINDOW) * WINDOW),
               list = units().slice(first, first + WINDOW);
         if (key !== first + "," + state.words) fill(list);
         key = first + "," + state.words;
         const top = state.scale === "linear" ?
-            Math.max(1e-9, ...list.map(unit => unitValue(values, unit) || 0)) :
+            max(1e-9, ...list.map(unit => unitValue(values, unit) || 0)) :
             1;
         const chosen = new Set(queries().map(i => unitOf(i))), m = keysSeen(queries()[0]);
         made.forEach(({unit, token, number}, at) => {
@@ -73,8 +73,9 @@ function tokenList(large) {
             number.textContent = p >= 0.01 ? fixed(p, 2) : "";
         });
         if (scrolled !== state.query) {
-            const token = made[unitOf(scrolled = state.query) - first].token, outer = byId("strip");
-            if (!large) outer.scrollTop = Math.max(0, token.offsetTop - outer.offsetTop - 80);
+            const {token} = made[unitOf(scrolled = state.query) - first],
+                  outer = large ? box : byId("strip");
+            outer.scrollTop = max(0, token.offsetTop - outer.offsetTop - 80);
         }
     }
     return {box, shade};
@@ -93,10 +94,10 @@ function find(by = 1) {
 
 /* From the query on: the next whose mean distance to its keys is more than a quarter of the text. */
 function nextFar() {
-    inSlices("far", Math.min(N, 2000), step => {
+    inSlices("far", min(N, 2000), step => {
         const i = (state.query + step + 1) % N, weights = row(state.head, i);
         let distance = 0;
-        for (let j = 0; weights && j < N; j++) distance += weights[j] * Math.abs(i - j);
+        for (let j = 0; weights && j < N; j++) distance += weights[j] * abs(i - j);
         if (weights && distance > N / 4) {
             stop("far");
             change({query: i});
@@ -105,11 +106,11 @@ function nextFar() {
 }
 /* The next of the eight keys that 64 queries, evenly spread, look at most. */
 function nextSink() {
-    const received = new Float32Array(N), n = Math.min(N, 64);
+    const received = new Float32Array(N), n = min(N, 64);
     inSlices(
         "sink", n,
         step => {
-            const weights = row(state.head, Math.floor((step + 0.5) * N / n));
+            const weights = row(state.head, floor((step + 0.5) * N / n));
             for (let j = 0; weights && j < N; j++) received[j] += weights[j] / n;
         },
         done => {
@@ -121,40 +122,39 @@ function nextSink() {
 
 const stripList = tokenList(false);
 function showStrip() {
-    const search = element(
-        "input",
-        {type: "search", id: "find", placeholder: "Find a token", "aria-label": "Find a token"});
-    search.addEventListener("input", () => {
+    const search = el(
+        "input", {type: "search", id: "find", placeholder: "Find a token", label: "Find a token"});
+    hear(search, "input", () => {
         strip.found = search.value.toLowerCase();
         change();
     });
-    search.addEventListener("keydown", event => {
+    hear(search, "keydown", event => {
         if (event.key === "Enter") find(event.shiftKey ? -1 : 1);
     });
     const sets =
         select("A click sets", [["query", "the query"], ["key", "the key"]], strip.sets, value => {
             strip.sets = value;
-        }, "which of the pair a click on a token sets");
-    const tools = [element("p", {class: "note", id: "strip-note"}), sets, search];
+        });
+    const tools = [el("p", {class: "note", id: "strip-note"}), sets, search];
     if (N > WINDOW)
         tools.push(
             button(
                 "Next sink", nextSink,
-                {title: "the next of the eight keys that get most, by 64 queries evenly spread"}),
+                {title: "the next of the eight keys that 64 queries look at most"}),
             button("Next far-reaching query", nextFar, {
                 title:
                     "the next query whose keys are on average more than a quarter of the text away"
             }),
-            button("\u2039 Earlier", () => change({query: Math.max(0, state.query - WINDOW)})),
-            button("Later \u203a", () => change({query: Math.min(N - 1, state.query + WINDOW)})));
-    byId("strip").replaceChildren(element("div", {class: "strip-head"}, ...tools), stripList.box);
+            button("‹ Earlier", () => change({query: max(0, state.query - WINDOW)})),
+            button("Later ›", () => change({query: min(N - 1, state.query + WINDOW)})));
+    put(byId("strip"), el("div", {class: "strip-head"}, ...tools), stripList.box);
 }
 
 drawn.push(function drawStrip() {
-    const values = shading(), first = Math.floor(unitOf(state.query) / WINDOW) * WINDOW;
+    const values = shading(), first = floor(unitOf(state.query) / WINDOW) * WINDOW;
     stripList.box.hidden = state.tab === "tokens";
     byId("strip-note").textContent =
-        (N > WINDOW ? `Tokens ${first} to ${Math.min(N, first + WINDOW) - 1} of ${N}, shaded ` :
+        (N > WINDOW ? `Tokens ${first} to ${min(N, first + WINDOW) - 1} of ${N}, shaded ` :
                       "Shaded ") +
         (state.to ? "by how much each looks at the selected token" :
                     "by how much the query looks at each") +

@@ -13,49 +13,43 @@ tabs.tokens = {
     name: "Tokens",
     show(panel) {
         tokensView.list = tokenList(true);
-        tokensView.lines = element("figure");
+        tokensView.lines = el("figure");
         panel.append(
-            element(
-                "div", {class: "tools"},
-                select(
-                    "Shade by attention", [["", "from the query"], ["to", "to the selected token"]],
-                    state.to ? "to" : "", to => change({to: !!to}), "t"),
-                scaleSelect(),
-                hasWords() ? check(
-                                 "whole words", state.words, words => change({words}),
-                                 "w: keys of a word are summed, its queries averaged") :
-                             null,
-                select(
-                    "Lines per query", [1, 2, 3, 5, 10].map(n => [String(n), String(n)]),
-                    String(tokensView.perQuery),
-                    n => {
-                        tokensView.perQuery = +n;
-                        change();
-                    },
-                    "to its strongest keys")),
-            element("figure", {}, tokensView.list.box),
-            element("h3", {}, "Strongest keys of each query"), tokensView.lines);
+            el("div", {class: "tools"},
+               select(
+                   "Shade by attention", [["", "from the query"], ["to", "to the selected token"]],
+                   state.to ? "to" : "", to => change({to: !!to}), "t"),
+               scaleSelect(),
+               hasWords() ? check(
+                                "whole words", state.words, words => change({words}),
+                                "w: keys of a word are summed, its queries averaged") :
+                            null,
+               select(
+                   "Lines per query", [1, 2, 3, 5, 10].map(n => [String(n), String(n)]),
+                   String(tokensView.perQuery),
+                   n => {
+                       tokensView.perQuery = +n;
+                       change();
+                   },
+                   "to its strongest keys")),
+            el("figure", {}, tokensView.list.box), el("h3", {}, "Strongest keys of each query"),
+            tokensView.lines);
     },
     draw() {
         const values = shading();
         if (values) tokensView.list.shade(values);
-        const focused = tokensView.lines.contains(document.activeElement) ?
-            document.activeElement.dataset.place :
-            null;
-        tokensView.lines.replaceChildren(
-            linesFigure() || "",
-            element(
-                "figcaption", {},
-                "Left: queries, right: keys. A line's width is its weight; the selected query's lines are in colour. " +
-                    (N > 2 * BESIDE ?
-                         `Shown are ${
-                             2 * BESIDE} tokens around the query, and its strongest keys. ` :
-                         "") +
-                    (state.scale === "linear" ?
-                         "The text above is shaded from 0 to its largest weight. " :
-                         "") +
-                    (state.words ? "Keys of a word are summed, its queries averaged." : "")));
-        if (focused) tokensView.lines.querySelector(`[data-place="${focused}"]`)?.focus();
+        refill(
+            tokensView.lines, linesFigure() || "",
+            el("figcaption", {},
+               "Left: queries, right: keys. A line's width is its weight; the selected query's lines are in colour. " +
+                   (N > 2 * BESIDE ?
+                        `Shown are ${
+                            2 * BESIDE} tokens around the query, and its strongest keys. ` :
+                        "") +
+                   (state.scale === "linear" ?
+                        "The text above is shaded from 0 to its largest weight. " :
+                        "") +
+                   (state.words ? "Keys of a word are summed, its queries averaged." : "")));
     },
     figure: () => linesFigure(),
 };
@@ -80,34 +74,29 @@ function unitWeights(unit, shown) {
 /* Places of the units on either side: around the query, on the right its strongest keys as well. */
 function linesPlaces() {
     const list = units(), at = unitOf(queries()[0]),
-          first = Math.max(0, Math.min(at - BESIDE, list.length - 2 * BESIDE));
-    const left = listOf(Math.min(list.length, 2 * BESIDE), i => first + i);
+          first = max(0, min(at - BESIDE, list.length - 2 * BESIDE));
+    const left = listOf(min(list.length, 2 * BESIDE), i => first + i);
     const best = largest(queryRow() || [], 10).map(unitOf);
     return {at, left, right: [...new Set([...left, ...best])].sort((a, b) => a - b)};
 }
 
 function linesFigure() {
     const list = units(), {at, left, right} = linesPlaces(), keys = right.map(i => list[i]);
-    const accent = css("--accent"), faint = css("--edge"), ink = css("--ink"),
-          strong = css("--strong"), page = css("--page");
-    const width = 640, x = [210, 430], y = i => 34 + i * ROW,
-          height = y(Math.max(left.length, right.length));
-    const figure = svg("svg", {
-        viewBox: `0 0 ${width} ${height}`,
-        width,
-        height,
-        role: "group",
-        "aria-label": "Lines from queries to keys"
-    });
-    const each = Math.max(1, Math.min(tokensView.perQuery, Math.floor(LINES / left.length)));
+    const accent = css("accent"), faint = css("edge"), ink = css("ink"), strong = css("strong"),
+          page = css("page");
+    const width = clamp(panelWidth() - 44, 280, 640), x = [width * 0.33, width * 0.67],
+          longest = floor(width / 27), y = i => 34 + i * ROW,
+          height = y(max(left.length, right.length));
+    const figure = drawing(width, height, "Lines from queries to keys", "group");
+    const each = max(1, min(tokensView.perQuery, floor(LINES / left.length)));
     const lines = [[], []];
     for (const [l, place] of left.entries()) {
         const weights = unitWeights(list[place], keys);
         if (!weights) return null;
         for (const r of largest(weights, place === at ? tokensView.perQuery : each)) {
             const on = place === at, y1 = y(l) + 11, y2 = y(r) + 11, middle = (x[0] + x[1]) / 2;
-            lines[+on].push(
-                svg("path", {
+            lines[+on].push(svg(
+                "path", {
                     d: `M${x[0]} ${y1}C${middle} ${y1} ${middle} ${y2} ${x[1]} ${y2}`,
                     fill: "none",
                     "stroke-linecap": "round",
@@ -115,15 +104,14 @@ function linesFigure() {
                     "stroke-width": (0.6 + 7 * weights[r]).toFixed(2),
                     "stroke-opacity": on ? 0.95 : (0.12 + 0.4 * weights[r]).toFixed(2)
                 },
-                    svg("title", {},
-                        `${unitText(list[place])} \u2192 ${unitText(keys[r])} ${
-                            weightText(weights[r])}`)));
+                svg("title", {},
+                    `${unitText(list[place])} → ${unitText(keys[r])} ${weightText(weights[r])}`)));
         }
     }
     figure.append(...lines[0], ...lines[1]);
-    const ruler = element("canvas").getContext("2d"), wide = (name, on) => {
+    const ruler = el("canvas").getContext("2d"), wide = (name, on) => {
         ruler.font = `${on ? 600 : 400} 14px system-ui, sans-serif`;
-        return ruler.measureText(cut(name, 24)).width + 22;
+        return ruler.measureText(cut(name, longest)).width + 22;
     };
     const side = (places, which) => places.forEach((place, i) => {
         const query = which === 0,
@@ -139,7 +127,7 @@ function linesFigure() {
                 tabindex: place === (query ? at : unitOf(state.key)) ? 0 : -1,
                 cursor: "pointer",
                 "data-place": which + "." + place,
-                "aria-label": `${query ? "query" : "key"} ${name}, place ${list[place].from}`,
+                label: `${query ? "query" : "key"} ${name}, place ${list[place].from}`,
                 "aria-pressed": on
             },
                 svg("rect", {
@@ -156,30 +144,23 @@ function linesFigure() {
                 svg("text", {
                     x: query ? x[0] - 12 : x[1] + 14,
                     y: y(i) + 16.5,
-                    "font-size": 14,
-                    "text-anchor": query ? "end" : "start",
+                    size: 14,
+                    anchor: query ? "end" : "start",
                     direction: "ltr",
                     "unicode-bidi": "plaintext",
-                    fill: on && query ? css("--on-accent") :
+                    fill: on && query ? css("on-accent") :
                         on            ? strong :
                                         ink,
                     "font-weight": on ? 600 : 400
                 },
-                    cut((gap ? "\u22ef " : "") + name, 24)));
-        token.addEventListener("click", pick);
-        token.addEventListener("keydown", event => {
-            if (event.key === "Enter" || event.key === " ") {
-                event.preventDefault();
-                pick();
-            }
-        });
+                    cut((gap ? "⋯ " : "") + name, longest)));
+        pickable(token, pick);
         figure.append(token);
     });
     const head = (name, at2, anchor) =>
-        svg("text", {x: at2, y: 16, "font-size": 12, "text-anchor": anchor, fill: css("--faint")},
-            name);
+        svg("text", {x: at2, y: 16, size: 12, anchor: anchor, fill: css("faint")}, name);
     figure.append(
-        head("query looks \u2192", x[0] - 12, "end"), head("key is looked at", x[1] + 14, "start"));
+        head("query looks →", x[0] - 12, "end"), head("key is looked at", x[1] + 14, "start"));
     side(left, 0);
     side(right, 1);
     return figure;

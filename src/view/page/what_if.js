@@ -1,9 +1,9 @@
 /* The strip of questions: each is answered by softmax over changed scores or keys, from q and k, at once. */
 const pairNames = {
-    "00": "A\u2192A",
-    "01": "A\u2192B",
-    "10": "B\u2192A",
-    "11": "B\u2192B"
+    "00": "A→A",
+    "01": "A→B",
+    "10": "B→A",
+    "11": "B→B"
 };
 
 function modifications() {
@@ -14,7 +14,7 @@ function modifications() {
         !whatIf.specials && "without special tokens as keys",
         whatIf.dropped.size > 0 &&
             "without " + [...whatIf.dropped].slice(0, 4).map(tokenText).join(" ") +
-                (whatIf.dropped.size > 4 ? " \u2026" : "")
+                (whatIf.dropped.size > 4 ? " …" : "")
     ].filter(Boolean);
 }
 const ask = patch => {
@@ -34,30 +34,26 @@ drawn.push(function drawWhatIf() {
     const box = byId("what-if"), key = JSON.stringify([whatIf, [...whatIf.dropped], state.key]);
     if (box.dataset.key === key) return;
     box.dataset.key = key;
-    if (box.contains(document.activeElement) && document.activeElement.type === "range")
-        return drawBadge(box);
-    const focused = box.contains(document.activeElement) ?
+    if (hasFocus(box) && document.activeElement.type === "range") return drawBadge(box);
+    const focused = hasFocus(box) ?
         [...box.querySelectorAll("input,button,select")].indexOf(document.activeElement) :
         -1;
-    const temperature = element("input", {
+    const temperature = el("input", {
         type: "range",
         min: -1,
         max: 1,
         step: 0.05,
         value: Math.log10(whatIf.temperature),
-        "aria-label": "Temperature",
+        label: "Temperature",
         "aria-valuetext": whatIf.temperature.toPrecision(2),
         oninput: event =>
-            ask({temperature: Math.abs(event.target.value) < 0.01 ? 1 : 10 ** event.target.value})
+            ask({temperature: abs(event.target.value) < 0.01 ? 1 : 10 ** event.target.value})
     });
-    const name =
-        manifest.scale.toFixed(4) === (1 / Math.sqrt(D)).toFixed(4) ? "scale 1/\u221ad" : "scale";
-    box.replaceChildren(
-        element("span", {class: "name"}, "What if"),
+    const name = manifest.scale.toFixed(4) === (1 / sqrt(D)).toFixed(4) ? "scale 1/√d" : "scale";
+    put(box, el("span", {class: "name"}, "What if"),
         check(name, whatIf.scaled, scaled => ask({scaled}), "multiply scores by the model's scale"),
-        element(
-            "label", {title: "scores are divided by it"}, "temperature", temperature,
-            element("output", {id: "temperature"})),
+        el("label", {title: "scores are divided by it"}, "temperature", temperature,
+           el("output", {id: "temperature"})),
         manifest.causal ? "" :
                           check(
                               "causal", whatIf.causal, causal => ask({causal}),
@@ -70,13 +66,13 @@ drawn.push(function drawWhatIf() {
             select(
                 "pairs", [["", "all"], ...Object.entries(pairNames)], whatIf.pairs,
                 pairs => ask({pairs}),
-                "show only queries of one text and keys of one text; weights stay as they are") :
+                "only queries of one text and keys of one text; weights stay") :
             "",
         button(
             whatIf.dropped.has(state.key) ? "Bring key back" : "Drop key", dropKey,
             {title: `softmax without the selected key, ${tokenText(state.key)}`}),
         isModified() || whatIf.pairs ? button("Reset", resetWhatIf) : "",
-        element("span", {id: "badge"}));
+        el("span", {id: "badge"}));
     if (focused >= 0) [...box.querySelectorAll("input,button,select")][focused]?.focus();
     drawBadge(box);
 });

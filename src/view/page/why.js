@@ -8,17 +8,16 @@ const why = {
 tabs.why = {
     name: "Why",
     show(panel) {
-        why.body = element("div");
+        why.body = el("div");
         panel.append(
-            element(
-                "div", {class: "tools"},
-                select(
-                    "Components", [["", "in order"], ["sorted", "by product"]],
-                    why.sorted ? "sorted" : "",
-                    sorted => {
-                        why.sorted = !!sorted;
-                        change();
-                    })),
+            el("div", {class: "tools"},
+               select(
+                   "Components", [["", "in order"], ["sorted", "by product"]],
+                   why.sorted ? "sorted" : "",
+                   sorted => {
+                       why.sorted = !!sorted;
+                       change();
+                   })),
             why.body);
     },
     draw() {
@@ -26,13 +25,10 @@ tabs.why = {
         if (!weights) return;
         const {query, key} = state, q = data.q.subarray(query * D, query * D + D),
                       k = data.k.subarray(key * D, key * D + D);
-        why.body.replaceChildren(
-            whySteps(q, k, data.lse[query], weights[key]),
-            element(
-                "figure", {}, whyFigure(q, k),
-                element(
-                    "figcaption", {},
-                    "Each bar is one of the d components of the head. The products in the third strip sum to q\u00b7k; the line is that sum from left to right. Components are directions of this head's space and have no meaning of their own.")),
+        put(why.body, whySteps(q, k, data.lse[query], weights[key]),
+            el("figure", {}, whyFigure(q, k),
+               el("figcaption", {},
+                  "Each bar is one of the d components of the head. The products in the third strip sum to q·k; the line is that sum from left to right. Components are directions of this head's space and have no meaning of their own.")),
             whyProducts(q, k), whyRivals(data, weights));
     },
     figure() {
@@ -46,61 +42,53 @@ const products = (q, k) => Array.from(q, (x, c) => x * k[c]);
 
 function whySteps(q, k, lse, p) {
     const s = products(q, k).reduce((a, b) => a + b, 0),
-          card = (value, name, last) => element(
-              "div", {class: last ? "last" : ""}, element("b", {}, value),
-              element("span", {}, name));
-    return element(
+          card = (value, name, last) =>
+              el("div", {class: last ? "last" : ""}, el("b", {}, value), el("span", {}, name));
+    return el(
         "div", {},
-        element("p", {class: "pair"}, chip(state.query, "q"), " looks at ", chip(state.key, "k")),
-        element(
-            "div", {class: "steps"}, card(fixed(s, 3), "q\u00b7k"),
-            element("i", {}, `\u00d7 ${fixed(manifest.scale, 4)}`),
-            card(fixed(s * manifest.scale, 3), "score"),
-            element("i", {}, `\u2212 ${fixed(lse, 3)} (lse)`),
-            card(fixed(s * manifest.scale - lse, 3), "log weight"), element("i", {}, "exp"),
-            card(
-                weightText(
-                    modelRow(headData(state.head), state.query, new Float32Array(N))[state.key]),
-                "weight", true),
-            isModified() ? card(weightText(p), "modified by What if") : ""));
+        el("p", {class: "pair"}, chip(state.query, "q"), " looks at ", chip(state.key, "k")),
+        el("div", {class: "steps"}, card(fixed(s, 3), "q·k"),
+           el("i", {}, `× ${fixed(manifest.scale, 4)}`),
+           card(fixed(s * manifest.scale, 3), "score"), el("i", {}, `− ${fixed(lse, 3)} (lse)`),
+           card(fixed(s * manifest.scale - lse, 3), "log weight"), el("i", {}, "exp"),
+           card(
+               weightText(
+                   modelRow(headData(state.head), state.query, new Float32Array(N))[state.key]),
+               "weight", true),
+           isModified() ? card(weightText(p), "modified by What if") : ""));
 }
 
 function whyFigure(q, k) {
     const product = products(q, k), order = listOf(D, c => c),
-          width = clamp(byId("panel").clientWidth - 60, 320, 1100), left = 64, strip = 84;
+          width = clamp(panelWidth() - 60, 320, 1100), left = 64, strip = 84;
     if (why.sorted) order.sort((a, b) => product[b] - product[a]);
-    const figure = svg("svg", {
-        viewBox: `0 0 ${width} ${3 * strip + 26}`,
-        width,
-        height: 3 * strip + 26,
-        role: "img",
-        "aria-label": "q, k and their products by component; the numbers are in the table below"
-    });
+    const figure = drawing(
+        width, 3 * strip + 26,
+        "q, k and their products by component; the numbers are in the table below");
     const step = (width - left - 8) / D, gap = step > 4 ? 1 : 0;
-    [["q", q, "--edge"], ["k", k, "--edge"], ["q \u2218 k", product, "--accent"]].forEach(
+    [["q", q, "edge"], ["k", k, "edge"], ["q ∘ k", product, "accent"]].forEach(
         ([name, values, color], s) => {
-            const most = Math.max(1e-9, ...values.map(Math.abs)), zero = s * strip + strip / 2,
+            const most = max(1e-9, ...values.map(abs)), zero = s * strip + strip / 2,
                   y = v => zero - v / most * (strip / 2 - 8);
             figure.append(
-                svg("text",
-                    {x: 0, y: zero + 5, "font-size": 14, "font-weight": 600, fill: css("--strong")},
+                svg("text", {x: 0, y: zero + 5, size: 14, "font-weight": 600, fill: css("strong")},
                     name),
                 svg("text", {
                     x: left - 8,
                     y: zero - strip / 2 + 16,
-                    "font-size": 11,
-                    "text-anchor": "end",
-                    fill: css("--faint")
+                    size: 11,
+                    anchor: "end",
+                    fill: css("faint")
                 },
                     fixed(most, 2)),
-                svg("line", {x1: left, x2: width, y1: zero, y2: zero, stroke: css("--line")}));
+                svg("line", {x1: left, x2: width, y1: zero, y2: zero, stroke: css("line")}));
             order.forEach(
                 (c, at) => figure.append(
                     svg("rect", {
                         x: (left + at * step).toFixed(2),
-                        y: Math.min(zero, y(values[c])).toFixed(2),
-                        width: Math.max(0.5, step - gap).toFixed(2),
-                        height: Math.max(0.5, Math.abs(y(values[c]) - zero)).toFixed(2),
+                        y: min(zero, y(values[c])).toFixed(2),
+                        width: max(0.5, step - gap).toFixed(2),
+                        height: max(0.5, abs(y(values[c]) - zero)).toFixed(2),
                         fill: css(color),
                         rx: step > 6 ? 1.5 : 0
                     },
@@ -109,27 +97,21 @@ function whyFigure(q, k) {
                                 fixed(product[c], 3)}`))));
         });
     let sum = 0;
-    const sums = order.map(c => sum += product[c]), reach = Math.max(1e-9, ...sums.map(Math.abs));
+    const sums = order.map(c => sum += product[c]), reach = max(1e-9, ...sums.map(abs));
     figure.append(
         svg("polyline", {
             fill: "none",
-            stroke: css("--strong"),
+            stroke: css("strong"),
             "stroke-width": 1.5,
             points: sums.map(
                             (v, at) => `${(left + (at + 0.5) * step).toFixed(1)},${
                                 (2.5 * strip - v / reach * (strip / 2 - 8)).toFixed(1)}`)
                         .join(" ")
         }),
-        svg("text", {x: left, y: 3 * strip + 18, "font-size": 12, fill: css("--faint")},
+        svg("text", {x: left, y: 3 * strip + 18, size: 12, fill: css("faint")},
             why.sorted ? "components, largest product first; line: running sum" :
-                         "components 0 to d \u2212 1; line: running sum"),
-        svg("text", {
-            x: width,
-            y: 3 * strip + 18,
-            "font-size": 12,
-            "text-anchor": "end",
-            fill: css("--strong")
-        },
+                         "components 0 to d − 1; line: running sum"),
+        svg("text", {x: width, y: 3 * strip + 18, size: 12, anchor: "end", fill: css("strong")},
             `sum ${fixed(sum, 3)}`));
     return figure;
 }
@@ -138,22 +120,22 @@ function whyProducts(q, k) {
     const product = products(q, k),
           order = listOf(D, c => c).sort((a, b) => product[b] - product[a]);
     const line = c => [String(c), fixed(q[c], 3), fixed(k[c], 3), fixed(product[c], 3)],
-          names = ["Component", "q", "k", "q \u2218 k"];
+          names = ["Component", "q", "k", "q ∘ k"];
     const up = order.slice(0, 5).filter(c => product[c] > 0),
           down = order.slice(-5).filter(c => product[c] < 0).reverse();
-    return element(
+    return el(
         "div", {},
-        element("h3", {}, "The products that raise the score most, and those that lower it most"),
+        el("h3", {}, "The products that raise the score most, and those that lower it most"),
         table("Largest products", names, [...up, ...down].map(line)),
         asTable("All components", names, () => listOf(D, line)));
 }
 
 function whyRivals(data, weights) {
     const best = largest(weights, 8), keys = best.includes(state.key) ? best : [...best, state.key];
-    return element(
-        "div", {}, element("h3", {}, "Softmax among the strongest keys"),
+    return el(
+        "div", {}, el("h3", {}, "Softmax among the strongest keys"),
         table(
-            "Softmax among the strongest keys", ["Key", "q\u00b7k", "score", "weight", "Select"],
+            "Softmax among the strongest keys", ["Key", "q·k", "score", "weight", "Select"],
             keys.map(j => {
                 const s = dot(data.q, state.query * D, data.k, j * D);
                 return [

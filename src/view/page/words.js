@@ -4,12 +4,12 @@
  * averaged (Clark et al. 2019, section 4.1).
  */
 const signs = text => text === "" ?
-    "\u2205" :
+    "∅" :
     text.replace(/^[\x20\u2581\u0120]+|\x20+$/g, run => "\u2423".repeat(run.length))
-        .replace(/\n|\u010a/g, "\u23ce")
-        .replace(/\t/g, "\u21e5");
+        .replace(/\n|\u010a/g, "⏎")
+        .replace(/\t/g, "⇥");
 const tokenText = i => signs(manifest.tokens[i]);
-const bdi = text => element("bdi", {}, text);
+const bdi = text => el("bdi", {}, text);
 
 const tokenUnits = () => listOf(N, i => ({from: i, to: i + 1}));
 function wordUnits() {
@@ -57,5 +57,4 @@ function unitValue(values, unit) {
     for (let i = unit.from; i < unit.to; i++) sum += values[i];
     return state.to ? sum / (unit.to - unit.from) : sum;
 }
-const cut =
-    (text, n) => [...text].length > n ? [...text].slice(0, n - 1).join("") + "\u2026" : text;
+const cut = (text, n) => [...text].length > n ? [...text].slice(0, n - 1).join("") + "…" : text;
