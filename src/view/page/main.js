@@ -5,7 +5,7 @@ function showTop() {
     byId("title").textContent = manifest.title || "Attention";
     byId("subtitle").textContent = [
         manifest.caption, `${N} tokens`,
-        `${HEADS.length} ${HEADS.length === 1 ? "head" : "heads"} of ${D}`
+        `${HEADS.length} ${HEADS.length === 1 ? "head" : "heads"}, d = ${D}`
     ].filter(Boolean).join(" · ");
     hear(byId("theme"), "click", () => {
         document.documentElement.dataset.theme = dark ? "light" : "dark";
