@@ -92,6 +92,8 @@ typedef struct qkv_page_head {
     int64_t layer, head;         /* from 0 */
     const float *q, *k, *lse;    /* [n][head_dim], [n][head_dim], [n]: as qkv_capture has them */
     const qkv_head_stats *stats; /* nullable */
+    const double *map, *pca;     /* [2 n][2]: places of queries, then of keys; both or neither */
+    const char *map_note;        /* how map was made and what it is worth, or why there is none */
 } qkv_page_head;
 
 enum {
@@ -104,12 +106,13 @@ enum {
  * lse, from which its script computes any weight, p_ij = exp(scale q_i . k_j - lse_i), and shows it.
  *
  *   Shapes    n tokens, each a query and a key; head_dim is the same for all heads.
- *   Size      about 4/3 (8 or 4) n head_dim bytes a head, and 0.1 MB: never n x n.
+ *   Size      about 4/3 (8 or 4) n head_dim bytes a head, with a map 22 n more, and 0.1 MB: never n x n.
  *   Accuracy  q and k are written as f32 up to 64 tokens and wherever f16 would move a weight by more
  *             than 1e-3, as f16 otherwise. All rows are measured up to 2,048 tokens, 512 above.
  *   Limit     Heads are taken in the order given until the file would pass limit_bytes (0: no limit);
  *             the first is always in it, and is the one that is shown first.
  *   Special   A row with lse = -INFINITY sees no key: its weights are 0. NaN stays NaN and is drawn so.
+ *             Places on maps must be finite.
  *   Time      n x n x head_dim multiplications a head (512 x n x head_dim above 2,048 tokens), one thread.
  *   Memory    the file, up to twice while it grows, and 8 n head_dim bytes.
  * Text, file, bytes and return are as for pictures; docs/page.md has the format.

@@ -25,6 +25,19 @@ enum { MAX_N = 1 << 20, MAX_DIM = 1 << 12, MAX_HEADS = 1 << 16 };
 
 static const uint32_t known_flags = QKV_PAGE_CAUSAL | QKV_PAGE_WINDOW;
 
+static qkv_status check_map(const qkv_page *page, int64_t i, qkv_error *error) {
+    const qkv_page_head *const head = &page->heads[i];
+    const double *const places[] = { head->map, head->pca };
+    if ((head->map == NULL) != (head->pca == NULL))
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "heads[%lld].%s is NULL, %s is not",
+                              (long long)i, head->map ? "pca" : "map", head->map ? "map" : "pca");
+    for (int64_t c = 0; head->map && c < 8 * page->n; c++)
+        if (!isfinite(places[c & 1][c >> 1]))
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "heads[%lld].%s[%lld] is not finite",
+                                  (long long)i, c & 1 ? "pca" : "map", (long long)(c >> 1));
+    return QKV_OK;
+}
+
 static qkv_status check_heads(const qkv_page *page, qkv_error *error) {
     for (int64_t i = 0; i < page->n_heads; i++) {
         const qkv_page_head *const head = &page->heads[i];
@@ -35,6 +48,7 @@ static qkv_status check_heads(const qkv_page *page, qkv_error *error) {
             return qkvi_error_set(error, QKV_ERR_ARGUMENT,
                                   "heads[%lld] is layer %lld, head %lld: both count from 0",
                                   (long long)i, (long long)head->layer, (long long)head->head);
+        QKV_TRY(check_map(page, i, error));
     }
     return QKV_OK;
 }
@@ -107,7 +121,7 @@ static qkv_status choose(const qkv_page *page, const qkvi_page_code *code,
     size_t used = qkvi_page_fixed_bytes(page) + code->script.n + code->style.n;
     for (int64_t i = 0; i < page->n_heads; i++) {
         QKV_TRY(qkvi_page_measure_head(page, &page->heads[i], &measures[i], error));
-        used += qkvi_page_head_bytes(page, measures[i].half) + QKVI_PAGE_HEAD_MANIFEST;
+        used += qkvi_page_head_bytes(page, &page->heads[i], measures[i].half);
         if (i > 0 && page->limit_bytes > 0 && used > (size_t)page->limit_bytes) break;
         result->n_heads++;
         result->n_f16 += measures[i].half;

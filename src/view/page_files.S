@@ -40,6 +40,7 @@
     .incbin "src/view/page/matrix_axes.js"
     .incbin "src/view/page/matrix_input.js"
     .incbin "src/view/page/why.js"
+    .incbin "src/view/page/map.js"
     .incbin "src/view/page/plots.js"
     .incbin "src/view/page/numbers.js"
     .incbin "src/view/page/compare.js"

@@ -109,8 +109,33 @@ static size_t raw_bytes(const qkv_page *page, int half) {
     return 2 * n * (size_t)page->head_dim * width + n * sizeof(float);
 }
 
-size_t qkvi_page_head_bytes(const qkv_page *page, int half) {
-    return (raw_bytes(page, half) + 2) / 3 * 4;
+size_t qkvi_page_head_bytes(const qkv_page *page, const qkv_page_head *head, int half) {
+    enum { MANIFEST = 2048, ESCAPED = 6 }; /* the thumbnail is 1,368 of them */
+    const size_t map = head->map ? 2 * qkvi_page_map_bytes(page) : 0;
+    const size_t note = head->map_note ? ESCAPED * strlen(head->map_note) : 0;
+    return (raw_bytes(page, half) + map + 2) / 3 * 4 + MANIFEST + note;
+}
+
+size_t qkvi_page_map_bytes(const qkv_page *page) { return 4 * (size_t)page->n * sizeof(uint16_t); }
+
+/* The box of the places is put into a square of 65,535, with one scale for both axes. */
+void qkvi_page_map_add(qkvi_bytes *bytes, const qkv_page *page, const double *places) {
+    const size_t n = 4 * (size_t)page->n;
+    uint16_t *const raw = qkvi_malloc_array(n, sizeof *raw);
+    if (raw == NULL) {
+        bytes->failed = 1;
+        return;
+    }
+    double low[2] = { INFINITY, INFINITY }, high[2] = { -INFINITY, -INFINITY };
+    for (size_t i = 0; i < n; i++) { /* halves, whose differences are finite */
+        low[i % 2] = fmin(low[i % 2], places[i] / 2);
+        high[i % 2] = fmax(high[i % 2], places[i] / 2);
+    }
+    const double span = fmax(high[0] - low[0], high[1] - low[1]);
+    for (size_t i = 0; i < n; i++)
+        raw[i] = span > 0 ? (uint16_t)((places[i] / 2 - low[i % 2]) / span * UINT16_MAX + 0.5) : 0;
+    qkvi_base64_add(bytes, raw, n * sizeof *raw);
+    free(raw);
 }
 
 static unsigned char *put(unsigned char *at, const float *from, size_t n, int half) {

@@ -21,7 +21,11 @@ qkv_status qkvi_page_measure_head(const qkv_page *page, const qkv_page_head *hea
 /** Base64 of q, k and lse, one after the other: f16 or f32, f16 or f32, f32; little-endian. */
 void qkvi_page_head_add(qkvi_bytes *bytes, const qkv_page *page, const qkv_page_head *head,
                         int half);
-/** How many characters that is. */
-size_t qkvi_page_head_bytes(const qkv_page *page, int half);
+/** Base64 of the places of a map as u16, [2 n][2]; and their bytes before. */
+void qkvi_page_map_add(qkvi_bytes *bytes, const qkv_page *page, const double *places);
+size_t qkvi_page_map_bytes(const qkv_page *page);
+
+/** How many characters of the file a head takes, at most. */
+size_t qkvi_page_head_bytes(const qkv_page *page, const qkv_page_head *head, int half);
 
 #endif

@@ -106,7 +106,16 @@ static void add_stats(qkvi_bytes *file, const qkv_head_stats *stats) {
     qkvi_bytes_text(file, "},");
 }
 
-static void add_head(qkvi_bytes *file, const qkv_page_head *head,
+static void add_map(qkvi_bytes *file, const qkv_page *page, const qkv_page_head *head) {
+    const double *const places[] = { head->map, head->pca };
+    for (int kind = 0; kind < 2; kind++) {
+        qkvi_bytes_text(file, kind ? "\"pca\":\"" : "\"map\":\"");
+        qkvi_page_map_add(file, page, places[kind]);
+        qkvi_bytes_text(file, "\",");
+    }
+}
+
+static void add_head(qkvi_bytes *file, const qkv_page *page, const qkv_page_head *head,
                      const qkvi_page_measure *measure) {
     qkvi_bytes_text(file, "\n{");
     add_int(file, "layer", head->layer);
@@ -116,6 +125,8 @@ static void add_head(qkvi_bytes *file, const qkv_page_head *head,
     qkvi_json_real(file, measure->half ? measure->error : 0);
     qkvi_bytes_text(file, ",");
     if (head->stats) add_stats(file, head->stats);
+    if (head->map) add_map(file, page, head);
+    if (head->map_note) add_text(file, "map_note", head->map_note);
     add_int(file, "side", measure->side);
     qkvi_bytes_text(file, "\"thumb\":\"");
     qkvi_base64_add(file, measure->thumb, (size_t)(measure->side * measure->side));
@@ -142,7 +153,7 @@ void qkvi_page_add_manifest(qkvi_bytes *file, const qkv_page *page,
     qkvi_bytes_text(file, "[");
     for (int64_t i = 0; i < n_heads; i++) {
         if (i) qkvi_bytes_text(file, ",");
-        add_head(file, &page->heads[i], &measures[i]);
+        add_head(file, page, &page->heads[i], &measures[i]);
     }
     qkvi_bytes_text(file, "]}</script>\n");
 }

@@ -4,8 +4,8 @@
 
 #include "view/page_head.h"
 
-/** At most so many characters of the manifest are about one head; queries in the plain table. */
-enum { QKVI_PAGE_HEAD_MANIFEST = 2048, QKVI_PAGE_PLAIN_ROWS = 64 };
+/** Queries in the plain table. */
+enum { QKVI_PAGE_PLAIN_ROWS = 64 };
 
 /** Any text between tags: what cannot be shown is escaped, and so is what HTML would read. */
 void qkvi_page_add_shown(qkvi_bytes *file, const char *text);

@@ -60,9 +60,11 @@ static qkv_status curve(qkv_error *error) {
 }
 
 static qkv_status page(qkv_error *error) {
-    static const qkv_page_head given[] = { { 0, 0, weights, weights + 10, weights + 20, NULL },
-                                           { 0, 1, weights + 30, weights + 40, weights + 50,
-                                             NULL } };
+    static const double x_map[4 * N];
+    static const qkv_page_head given[] = {
+        { 0, 0, weights, weights + 10, weights + 20, NULL, x_map, x_map, title },
+        { 0, 1, weights + 30, weights + 40, weights + 50, NULL, NULL, NULL, NULL },
+    };
     const qkv_page made = { .struct_size = sizeof made,
                             .n = N,
                             .head_dim = 2,

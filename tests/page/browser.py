@@ -17,7 +17,7 @@ import axe_playwright_python
 from playwright.sync_api import sync_playwright
 
 QKV, MAKE_PAGE, FOLDER = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]).resolve()
-TABS = ["tokens", "matrix", "why", "numbers", "compare"]
+TABS = ["tokens", "matrix", "why", "map", "numbers", "compare"]
 n_cases = n_failed = 0
 
 
@@ -188,7 +188,7 @@ def keys(browser):
         tab.press("-", "-")
         tab.press("0")
         check("0 fits", abs(tab.run("place.z - fitZoom()")) < 1e-9)
-        for key, name in zip("12345", TABS):
+        for key, name in zip("123456", TABS):
             tab.press(key)
             check(f"{key} is {name}", tab.state("tab") == name and tab.page.get_attribute(f"#tab-{name}", "aria-selected") == "true")
         tab.press("1")
@@ -355,8 +355,48 @@ def matrix_hands(browser):
         tab.clean("touch")
 
 
+def the_map(browser):
+    with Tab(browser, FOLDER / "hands.html") as tab:
+        tab.run("change({ head: 4, query: 10 })")
+        tab.tab("map")
+        points = tab.page.locator("#panel svg [role=button]")
+        check("a point for each query and key", points.count() == 96)
+        x = lambda: tab.run("[...document.querySelectorAll('#panel circle')].map(c => +c.getAttribute('cx'))")
+        order = lambda numbers: sorted(range(48), key=lambda i: numbers[i])
+        places = tab.run("Array.from(mapPlaces())")
+        check("drawn in their order", order(x()) == order(places[0:96:2]))
+        check("a line to each of five keys", tab.page.locator("#panel svg > line").count() == 5)
+        points.nth(48 + 7).dispatch_event("click")
+        tab.wait()
+        check("a key of the map", tab.state("key") == 7)
+        points.nth(3).focus()
+        tab.press("Enter")
+        check("a query of the map", tab.state("query") == 3)
+        check("the focus stays on it", tab.run("document.activeElement.getAttribute('aria-label')").startswith("query") and tab.run("document.activeElement.dataset.place") == "3")
+        tab.page.select_option("#panel select >> nth=0", "pca")
+        tab.wait()
+        check("principal components", len(set(x())) == 1)
+        tab.run("change({ head: 0 })")
+        tab.wait()
+        check("a head without a map says so", "no map of this head" in tab.page.inner_text("#panel figcaption"))
+        for index in (0, 1):
+            tab.page.click("#save summary")
+            tab.page.locator("#save-list button").nth(index).click()
+            check("and so does Save", "no picture" in tab.page.inner_text("#save-list p"))
+            tab.page.click("#save summary")
+        tab.clean("map")
+    with Tab(browser, make("plane", 2048, 8, 1, 2)) as tab:
+        tab.run("change({ head: 1, query: 2047 })")
+        tab.tab("map")
+        nodes, shown = tab.run("document.querySelectorAll('*').length"), tab.run("document.querySelectorAll('#panel circle').length")
+        check(f"2048 tokens: {nodes} elements", nodes < 5000)
+        check("every second query, and the selected one", shown == 1025 and "one token of 2," in tab.page.inner_text("#panel figcaption"))
+        tab.clean("long map")
+
+
 def files(browser):
     with Tab(browser, FOLDER / "hands.html") as tab:
+        tab.run("change({ head: 5 })")
         def save(index):
             tab.page.click("#save summary")
             with tab.page.expect_download() as made:
@@ -373,6 +413,7 @@ def files(browser):
             page = xml.dom.minidom.parse(str(save(1)))
             check(f"{name}.svg has title and caption", page.getElementsByTagName("title")[0].firstChild.data == "A test </title> of tokens" and
                   "Weight p = exp" in page.getElementsByTagName("desc")[0].firstChild.data)
+            check(f"{name}.svg says what lies where", (name == "map") == ("least of 32 runs" in page.getElementsByTagName("desc")[0].firstChild.data))
             check(f"{name}.svg has no colours that only our style knows", "var(" not in page.toxml() and "light-dark" not in page.toxml())
         lines = save(2).read_text().splitlines()
         check("row as TSV", len(lines) == 50 and lines[1].split("\t") == ["query", "key", "query_token", "key_token", "weight"])
@@ -390,7 +431,7 @@ def accessible(browser):
     axe = (pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
     for theme in ("light", "dark"):
         with Tab(browser, FOLDER / "hands.html", color_scheme=theme) as tab:
-            tab.run(axe + "; 1")
+            tab.run(axe + "; change({ head: 1 })")
             for name in TABS:
                 tab.tab(name)
                 time.sleep(0.3)
@@ -413,6 +454,7 @@ def small_targets(tab):
 def layouts(browser):
     for width in (320, 720, 1024, 1440):
         with Tab(browser, FOLDER / "hands.html", viewport={"width": width, "height": 800}) as tab:
+            tab.run("change({ head: 1 })")
             for name in TABS:
                 tab.tab(name)
                 time.sleep(0.15)
@@ -508,7 +550,7 @@ def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--enable-precise-memory-info"])
-        for part in (look_page, values, hostile, keys, controls, matrix_hands, files, accessible, layouts, sizes, long_head):
+        for part in (look_page, values, hostile, keys, controls, matrix_hands, the_map, files, accessible, layouts, sizes, long_head):
             began = time.time()
             part(browser)
             print(f"{part.__name__}: {time.time() - began:.1f} s")

@@ -4,6 +4,7 @@
  * policy that names exactly the script and the style that are there; nothing that asks the network. What
  * the page does with it is tested in a browser: tools/deep/page.sh.
  */
+#include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -95,7 +96,7 @@ static qkv_page make_page(int64_t n, int64_t dim, int64_t n_heads, float reach, 
             for (int64_t j = first; j < end; j++) sum += exp(score(&page, h, i, j));
             lse[h][i] = (float)log(sum);
         }
-        heads[h] = (qkv_page_head){ h / 2, h % 2, q[h], k[h], lse[h], NULL };
+        heads[h] = (qkv_page_head){ h / 2, h % 2, q[h], k[h], lse[h], NULL, NULL, NULL, NULL };
     }
     return page;
 }
@@ -331,6 +332,46 @@ static void test_floats(void **state) {
     close_page(&file, manifest);
 }
 
+/* What the file holds of a map, against places in a box from 0 to 1. */
+static void expect_map(json_t *head, const char *field, const double *boxed) {
+    unsigned char bytes[40 * 4 * sizeof(uint16_t)];
+    assert_int_equal(decode(text_of(head, field), bytes), sizeof bytes);
+    for (int i = 0; i < 160; i++) {
+        const int got = bytes[2 * i] + 256 * bytes[2 * i + 1];
+        assert_true(fabs(got - 65535 * boxed[i]) <= 0.5 + 1e-6);
+    }
+}
+
+/* Queries before keys; one scale for both axes; all at one place; too far apart for a double. */
+static void test_maps(void **state) {
+    (void)state;
+    static double map[160], boxed[160], same[160], far[160], far_boxed[160], zeros[160];
+    const qkv_page page = make_page(40, 4, 3, 1, 0);
+    for (int i = 0; i < 160; i++) {
+        map[i] = i % 2 ? 100 + 14.0 * (i - 1) / 158 : 7.0 * i / 158;
+        boxed[i] = i % 2 ? (i - 1) / 158.0 : i / 316.0;
+        same[i] = -3;
+        far[i] = i == 6 ? -DBL_MAX : i % 2 ? 0 : DBL_MAX;
+        far_boxed[i] = i != 6 && i % 2 == 0;
+    }
+    heads[0].map_note = "none";
+    heads[1].map = heads[2].pca = map;
+    heads[1].pca = same;
+    heads[2].map = far;
+    heads[1].map_note = "a \"note\" </script>";
+    struct file file = write_page(&page);
+    json_t *const manifest = manifest_of(&file);
+    assert_null(text_of(head_of(manifest, 0), "map"));
+    assert_string_equal(text_of(head_of(manifest, 0), "map_note"), heads[0].map_note);
+    assert_string_equal(text_of(head_of(manifest, 1), "map_note"), heads[1].map_note);
+    assert_null(text_of(head_of(manifest, 2), "map_note"));
+    expect_map(head_of(manifest, 1), "map", boxed);
+    expect_map(head_of(manifest, 1), "pca", zeros);
+    expect_map(head_of(manifest, 2), "map", far_boxed);
+    expect_map(head_of(manifest, 2), "pca", boxed);
+    close_page(&file, manifest);
+}
+
 /* The largest change of a weight by f16, with double sums. */
 static double error_of_halves(const qkv_page *page, int h) {
     double largest = 0;
@@ -489,12 +530,15 @@ static void refuse(const qkv_page *page, const char *path, qkv_status status, co
 
 static void test_refusals(void **state) {
     (void)state;
+    static const double places[20] = { [7] = NAN };
     refuse(NULL, FOLDER "/b.html", QKV_ERR_ARGUMENT, "page is NULL");
     REFUSE(page.tokens = NULL, QKV_ERR_ARGUMENT, "tokens is NULL");
     REFUSE(page.heads = NULL, QKV_ERR_ARGUMENT, "heads is NULL");
     REFUSE(heads[1].k = NULL, QKV_ERR_ARGUMENT, "heads[1].k is NULL");
     REFUSE(heads[0].lse = NULL, QKV_ERR_ARGUMENT, "heads[0].lse is NULL");
     REFUSE(heads[1].layer = -1, QKV_ERR_ARGUMENT, "heads[1] is layer -1, head 1");
+    REFUSE(heads[1].map = places, QKV_ERR_ARGUMENT, "heads[1].pca is NULL, map is not");
+    REFUSE(heads[1].map = heads[1].pca = places, QKV_ERR_ARGUMENT, "heads[1].map[7] is not finite");
     REFUSE(page.n = 0, QKV_ERR_SHAPE, "n = 0");
     REFUSE(page.n = (1 << 20) + 1, QKV_ERR_SHAPE, "n = 1048577");
     REFUSE(page.head_dim = 0, QKV_ERR_SHAPE, "head_dim = 0");
@@ -518,13 +562,13 @@ static int make_folder(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sha256),    cmocka_unit_test(test_base64),
-        cmocka_unit_test(test_numbers),   cmocka_unit_test(test_hostile_tokens),
-        cmocka_unit_test(test_policy),    cmocka_unit_test(test_floats),
-        cmocka_unit_test(test_halves),    cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_thumbnail), cmocka_unit_test(test_mask),
-        cmocka_unit_test(test_limit),     cmocka_unit_test(test_same_bytes),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_sha256),     cmocka_unit_test(test_base64),
+        cmocka_unit_test(test_numbers),    cmocka_unit_test(test_hostile_tokens),
+        cmocka_unit_test(test_policy),     cmocka_unit_test(test_floats),
+        cmocka_unit_test(test_maps),       cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_thumbnail),
+        cmocka_unit_test(test_mask),       cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, make_folder, NULL);
 }

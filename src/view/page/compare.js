@@ -42,7 +42,7 @@ tabs.compare = {
     draw() {
         byId("compare-a").textContent = `A: layer ${thisHead().layer}, head ${thisHead().head}`;
         const key = [state.head, compare.b, version, dark].join();
-        if (key === compare.key || !headData(state.head) ||
+        if (key === compare.key || !thisData() ||
             (compare.b !== "modified" && !headData(+compare.b)))
             return;
         compare.key = key;

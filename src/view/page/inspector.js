@@ -6,7 +6,7 @@ const facts = pairs =>
            ([name, value, hint]) => [el("dt", {title: hint}, name), el("dd", {}, value)]));
 
 function pairFacts(weights) {
-    const data = headData(state.head), {query, key} = state;
+    const data = thisData(), {query, key} = state;
     const s = dot(data.q, query * D, data.k, key * D);
     let rank = 1;
     for (const p of weights)

@@ -3,7 +3,7 @@ const transpose = () => change({to: !state.to});
 const scales = ["linear", "log", "uniform"];
 const keyTable = [
     ["← → ↑ ↓", "move the selection"], ["[ ]", "layer before, after"],
-    ["{ }", "head before, after"], ["1 … 5", "view"], ["/", "find a token"],
+    ["{ }", "head before, after"], ["1 … 6", "view"], ["/", "find a token"],
     ["Enter", "keep the query under the mouse"], ["Esc", "clear: added queries, rectangle, search"],
     ["t", "attention from or to"], ["l", "scale"], ["s", "special tokens"], ["w", "whole words"],
     ["c", "copy the row"], ["+ − 0", "zoom the matrix; fit"], ["d", "drop the key"],

@@ -1,5 +1,5 @@
 /* Begins: what is there once, then the first drawing. Heads that the browser has not read yet come later. */
-tabOrder.push("tokens", "matrix", "why", "numbers", "compare");
+tabOrder.push("tokens", "matrix", "why", "map", "numbers", "compare");
 
 function showTop() {
     byId("title").textContent = manifest.title || "Attention";

@@ -61,10 +61,9 @@ function render() {
     const {rows: r, cols: c} = seen(), size = [
         min(r[1] - r[0], ceil(plot.height)), min(c[1] - c[0], ceil(plot.width))
     ];
-    const key = [
-        state.head, r, c, size, state.scale, matrix.mass, version, dark, !headData(state.head)
-    ].join();
-    if (key === place.shown || !headData(state.head)) return;
+    const key =
+        [state.head, r, c, size, state.scale, matrix.mass, version, dark, !thisData()].join();
+    if (key === place.shown || !thisData()) return;
     place.shown = key;
     if (matrix.now && matrix.now.done) matrix.old = matrix.now;
     const made = {rows: r, cols: c, done: false, canvas: null};

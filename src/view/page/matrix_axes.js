@@ -5,7 +5,7 @@ function paintCells(context) {
     context.fillStyle = gap;
     for (let j = c[0]; j <= c[1]; j++) context.fillRect(atX(j) - 0.5, plot.top, 1, plot.height);
     for (let i = r[0]; i <= r[1]; i++) context.fillRect(plot.left, atY(i) - 0.5, plot.width, 1);
-    if (place.z < 32 || !headData(state.head)) return;
+    if (place.z < 32 || !thisData()) return;
     context.font = `${min(13, place.z / 3)}px system-ui, sans-serif`;
     context.textAlign = "center";
     context.textBaseline = "middle";

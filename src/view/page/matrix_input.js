@@ -104,7 +104,7 @@ function showBrushed() {
 
 /* An ARIA grid of the cells around the selection: arrows move the selection and the focus with it. */
 function drawCellTable() {
-    if (!matrix.table.open || !headData(state.head)) return;
+    if (!matrix.table.open || !thisData()) return;
     const window = x => {
         const n = min(N, 9), from = clamp(x - 4, 0, N - n);
         return listOf(n, k => from + k);

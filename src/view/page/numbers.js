@@ -14,11 +14,11 @@ tabs.numbers = {
         panel.append(numbers.heads, numbers.plots);
     },
     draw() {
-        const key = [state.head, version, dark, !headData(state.head)].join();
+        const key = [state.head, version, dark, !thisData()].join();
         if (!hasFocus(numbers.heads) || numbers.drawn !== key + numbers.sort)
             put(numbers.heads, headTable());
         numbers.drawn = key + numbers.sort;
-        if (key === numbers.key || !headData(state.head)) return;
+        if (key === numbers.key || !thisData()) return;
         numbers.key = key;
         sumUp(state.head, "numbers", (sums, done) => {
             if (done) {

@@ -16,7 +16,7 @@ const state = {
 const tabs = {}, tabOrder = [];  // id → { name, show(panel), draw() }
 const drawn = [];                // called at each frame that something changed in
 
-const thisHead = () => HEADS[state.head];
+const thisHead = () => HEADS[state.head], thisData = () => headData(state.head);
 const firstQuery = () => {
     const plain = listOf(min(N, 4096), i => i).find(i => !isSpecial(i));
     return manifest.query >= 0 ? manifest.query : plain === undefined ? 0 : plain;

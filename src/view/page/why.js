@@ -21,7 +21,7 @@ tabs.why = {
             why.body);
     },
     draw() {
-        const data = headData(state.head), weights = row(state.head, state.query);
+        const data = thisData(), weights = row(state.head, state.query);
         if (!weights) return;
         const {query, key} = state, q = data.q.subarray(query * D, query * D + D),
                       k = data.k.subarray(key * D, key * D + D);
@@ -32,7 +32,7 @@ tabs.why = {
             whyProducts(q, k), whyRivals(data, weights));
     },
     figure() {
-        const data = headData(state.head);
+        const data = thisData();
         return whyFigure(
             data.q.subarray(state.query * D, state.query * D + D),
             data.k.subarray(state.key * D, state.key * D + D));
@@ -52,8 +52,7 @@ function whySteps(q, k, lse, p) {
            card(fixed(s * manifest.scale, 3), "score"), el("i", {}, `− ${fixed(lse, 3)} (lse)`),
            card(fixed(s * manifest.scale - lse, 3), "log weight"), el("i", {}, "exp"),
            card(
-               weightText(
-                   modelRow(headData(state.head), state.query, new Float32Array(N))[state.key]),
+               weightText(modelRow(thisData(), state.query, new Float32Array(N))[state.key]),
                "weight", true),
            isModified() ? card(weightText(p), "modified by What if") : ""));
 }

@@ -1,0 +1,119 @@
+/*
+ * View 4: queries (discs) and keys (triangles) of the head in the plane, as the file has them: near each other is
+ * what t-SNE or PCA put there. Lines lead from the query to its strongest keys. Of long texts some tokens are shown.
+ */
+const EVERY = ceil(N / 1500);
+const plane = {
+    kind: "map",
+    color: "place"
+};
+
+tabs.map = {
+    name: "Map",
+    show(panel) {
+        plane.body = el("figure");
+        const set = what => value => {
+            plane[what] = value;
+            change();
+        };
+        panel.append(
+            el("div", {class: "tools"},
+               select("Places by", [["map", "t-SNE"], ["pca", "PCA"]], plane.kind, set("kind")),
+               select(
+                   "Colour by", [["place", "place in the text"], ["kind", "query or key"]],
+                   plane.color, set("color"))),
+            plane.body);
+    },
+    draw() {
+        const figure = mapFigure(), {map, map_note} = thisHead();
+        refill(
+            plane.body, figure || "",
+            el("figcaption", {},
+               map ?
+                   this.says() :
+                   map_note || "The file has no map of this head: `qkv map --head L.H` makes one."),
+            map ? asTable("Places", ["Token", "query x", "query y", "key x", "key y"], () => {
+                const xy = mapPlaces();
+                return listOf(
+                    min(N, 2000),
+                    i =>
+                        [bdi(`${tokenText(i)} (${i})`),
+                         ...[2 * i, 2 * i + 1, 2 * (N + i), 2 * (N + i) + 1].map(
+                             at => fixed(xy[at] / 65535, 3))]);
+            }) : "");
+    },
+    figure: () => mapFigure(),
+    says: () => "● query, ▲ key" + (EVERY > 1 ? `, one token of ${EVERY}` : "") +
+        (plane.color === "place" ? ", coloured from the first token to the last" : "") +
+        ". Lines lead from the query to its five strongest keys, as wide as their weights. " +
+        (plane.kind === "pca" ? "The two principal components of queries and keys together." :
+                                (thisHead().map_note || "t-SNE") +
+                 ". Recall: share of queries whose nearest key here has the largest q·k; correlation of distance and q·k. Distances between far groups mean little. "),
+};
+const mapPlaces = () => new Uint16Array(bytesOf(thisHead()[plane.kind]).buffer);
+
+function mapFigure() {
+    if (!thisHead().map) return null;
+    const xy = mapPlaces(), width = clamp(panelWidth() - 50, 280, 900), height = width * 0.62;
+    const reach = axis =>
+              xy.reduce((most, place, at) => at % 2 === axis ? max(most, place) : most, 1),
+          across = reach(0), up = reach(1), unit = min((width - 120) / across, (height - 50) / up);
+    const x = p => width / 2 - 20 + (xy[2 * p] - across / 2) * unit,
+          y = p => height / 2 - (xy[2 * p + 1] - up / 2) * unit;
+    const figure = drawing(width, height, "Map; the places are in the table below", "group");
+    const weights = row(state.head, state.query), best = weights ? largest(weights, 5) : [],
+          named = new Set([state.query, ...best.map(j => N + j), N + state.key]);
+    for (const j of best)
+        figure.append(svg("line", {
+            x1: x(state.query),
+            y1: y(state.query),
+            x2: x(N + j),
+            y2: y(N + j),
+            stroke: css("accent"),
+            "stroke-width": (0.7 + 6 * weights[j]).toFixed(2),
+            "stroke-opacity": 0.55
+        }));
+    for (let p = 0; p < 2 * N; p++) {
+        if (p % N % EVERY && !named.has(p)) continue;
+        const key = p >= N, i = p % N, on = key ? i === state.key : i === state.query,
+              size = on ? 8 : 5, name = `${key ? "key" : "query"} ${tokenText(i)}`;
+        const fill = plane.color === "place" ? text(ramps[+dark][128 + floor(127 * i / N)]) :
+                                               css(key ? "edge" : "accent");
+        const shape = {
+            fill,
+            stroke: css(on ? "strong" : "page"),
+            "stroke-width": on ? 2 : 1,
+            cursor: "pointer",
+            role: "button",
+            tabindex: on ? 0 : -1,
+            "data-place": p,
+            "aria-pressed": on,
+            label: `${name}, place ${i}`
+        };
+        const point = key ?
+            svg("path",
+                {...shape, d: `M${x(p)} ${y(p) - size}l${size} ${1.8 * size}h${- 2 * size}z`}) :
+            svg("circle", {...shape, cx: x(p), cy: y(p), r: size});
+        const pick = () => change(key ? {key: i} : {query: i});
+        pickable(point, pick);
+        hear(
+            point, "pointermove",
+            event => tip(
+                event,
+                `${name} (${i})` + (key && weights ? `\nweight ${weightText(weights[i])}` : "")));
+        hear(point, "pointerleave", event => tip(event, ""));
+        figure.append(point);
+        if (named.has(p) || (N <= 16 && width > 500))
+            figure.append(
+                svg("text", {
+                    x: x(p) + size + 4,
+                    y: y(p) + 5,
+                    size: 13,
+                    "font-weight": named.has(p) ? 650 : 400,
+                    fill: css(named.has(p) ? "strong" : "faint"),
+                    "pointer-events": "none"
+                },
+                    cut(tokenText(i), 14)));
+    }
+    return figure;
+}
