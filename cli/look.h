@@ -5,6 +5,7 @@
 #include "choose.h"
 #include "predict.h"
 #include <qkv/inspect.h>
+#include <qkv/view.h>
 
 struct look_options {
     struct cli_common common;
@@ -35,6 +36,16 @@ qkv_status look_json(const struct look *look, json_t **json, qkv_error *error);
 qkv_status look_picture(const struct look *look, const char *path, qkv_error *error);
 /* A page for a browser (look_page.c). */
 qkv_status look_page(const struct look *look, const char *path, qkv_error *error);
+
+/* Maps of the first head of a page and, where that is quick, of all (look_maps.c). */
+struct look_maps {
+    double *places; /* of each head: map and pca, [2 n_tokens][2] each */
+    char *notes;
+};
+qkv_status look_maps_make(const struct look *look, qkv_page_head *heads, int64_t n_heads,
+                          struct look_maps *maps, qkv_error *error);
+void look_maps_free(struct look_maps *maps);
+
 /* [n, n] of the named head, else [layers, heads, n, n] (look_table.c). */
 qkv_status look_npy(const struct look *look, const char *path, qkv_error *error);
 /*

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "look.h"
-#include <qkv/view.h>
 
 enum { LIMIT_BYTES = 32000000 }; /* of a page with several heads */
 
@@ -59,9 +58,12 @@ static qkv_status heads_make(const struct look *look, qkv_page_head *heads, floa
         const qkv_status status = qkv_run_capture(look->run, 0, layer, &seen, error);
         if (status != QKV_OK) return status;
         const int64_t elems = head * seen.n * seen.head_dim;
-        heads[i] = (qkv_page_head){
-            layer, head, seen.q + elems, seen.k + elems, seen.lse + head * seen.n, &look->stats[i]
-        };
+        heads[i] = (qkv_page_head){ .layer = layer,
+                                    .head = head,
+                                    .q = seen.q + elems,
+                                    .k = seen.k + elems,
+                                    .lse = seen.lse + head * seen.n,
+                                    .stats = &look->stats[i] };
         *scale = seen.scale;
     }
     qsort(heads, (size_t)n, sizeof *heads, by_confidence);
@@ -140,12 +142,15 @@ static qkv_status page_write(const struct look *look, const struct page_tokens *
                       .caption = caption,
                       .limit_bytes = LIMIT_BYTES };
     qkv_page_result result;
+    struct look_maps maps = { 0 };
     qkv_status status = heads_make(look, heads, &page.scale, error);
     if (status != QKV_OK) return status;
     make_title(look, tokens->texts, title, sizeof title);
     make_caption(look, caption, sizeof caption);
-    status = qkv_view_page_write(&page, path, &result, error);
+    status = look_maps_make(look, heads, page.n_heads, &maps, error);
+    if (status == QKV_OK) status = qkv_view_page_write(&page, path, &result, error);
     if (status == QKV_OK) tell(look, &result);
+    look_maps_free(&maps);
     return status;
 }
 

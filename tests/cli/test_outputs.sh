@@ -106,6 +106,8 @@ check "what became of the page" grep -Eq '^qkv: 4 of 4 heads, 0\.[0-9][0-9] MB$'
 check "a page" grep -q '^<!doctype html>$' "$d/a.html"
 check "its tokens" grep -q '"tokens":\["\[CLS\]","the","\[MASK\]","opened","a","man",".","\[SEP\]"\]' "$d/a.html"
 check "four heads" test "$(grep -c 'id="qkv-head-' "$d/a.html")" -eq 4
+check "a map of the first, by 32 runs" test "$(grep -c '"map":".*"map_note":"t-SNE, cosine, .*KL .* 32 runs' "$d/a.html")" -eq 1
+check "maps of the others, by 8" test "$(grep -c '"map":".*"map_note":"t-SNE, cosine, .*KL .* 8 runs' "$d/a.html")" -eq 3
 look -o "$d/b.html" --threads 3 --isa scalar
 code 0
 no_err
@@ -141,4 +143,28 @@ long -o "$d/long.npy" --quiet
 code 0
 check "the shape of the long one" grep -aq "'shape': (1, 1, 4102, 4102)" "$d/long.npy"
 rm -f "$d/long.npy"
+
+# A page of more points than a map may have says so; Ctrl-C ends a map, and the page has the best so far. A signal that comes
+# before the map is one before the page, so it is sent again later.
+long -o "$d/long.html" --quiet
+code 0
+check "why there is no map" grep -q '"map_note":"There is no map: n_queries = 4102 is above the limit of 4096\. `qkv map --q F' "$d/long.html"
+check "there is a map" test "$(grep -c '"map":"' "$d/long.html")" -eq 0
+head -c 4000 "$folder/long_text" >"$folder/text"
+for seconds in 1 4 16 64; do
+    rm -f "$d/long.html"
+    said="qkv look -o long.html, SIGINT"
+    "$qkv" look - --model "$folder/long" --isa scalar --threads 1 -o "$d/long.html" <"$folder/text" >"$folder/out" 2>"$folder/err" &
+    process=$!
+    sleep $seconds
+    kill -INT $process
+    wait $process
+    got=$?
+    [ -f "$d/long.html" ] && break
+done
+code 130
+no_out
+err_like '^qkv: stopped: maps are the best so far, or absent$'
+err_like '^qkv: interrupted$'
+check "the best so far" grep -q '"map_note":"t-SNE, cosine, perplexity 30; KL [0-9.]*, stopped before its end' "$d/long.html"
 finish

@@ -1,0 +1,115 @@
+/*
+ * Maps of queries and keys for the page, as `qkv map` makes them.
+ *
+ * The head that is shown first has up to 32 runs. The others share about as much work again: a short text
+ * has a map of every head, a long one that of the shown head only. Work is counted, not timed, so that the
+ * same command writes the same page.
+ */
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "look.h"
+#include "term.h"
+
+enum { ITERS = 1000, NOTE_BYTES = 200 };
+
+/* About a second on one core: pairs of points x iterations, of few points some more. */
+static const double budget = 2e9;
+static double work_of_run(double points) { return points * (points + 64) * ITERS; }
+
+/* Runs of each of n_heads heads: what the budget allows, 0 for none of it, at most `most`. */
+static int64_t runs_of(const struct look *look, int64_t n_heads, int most) {
+    const double runs = budget / ((double)n_heads * work_of_run(2 * (double)look->input->n));
+    return (int64_t)fmin(runs, most);
+}
+
+/* What is done of all heads, for one line. */
+struct maps_progress {
+    struct progress line;
+    int64_t done, total; /* iterations; done of the heads before */
+};
+
+static void show_progress(void *user, int64_t done, int64_t total) {
+    struct maps_progress *progress = user;
+    (void)total;
+    progress_bar(&progress->line, "maps", progress->done + done, progress->total);
+}
+
+/* Appends to a note; what does not fit is cut. */
+__attribute__((format(printf, 2, 3))) static void add(char *note, const char *format, ...) {
+    const size_t used = strlen(note);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(note + used, NOTE_BYTES - used, format, list);
+    va_end(list);
+}
+
+/* The page says what the words mean. */
+static void describe(const qkv_map_report *report, bool stopped, char *note) {
+    note[0] = '\0';
+    add(note, "t-SNE, cosine, perplexity %g; KL %.3g", report->perplexity, report->kl);
+    if (report->n_runs > 1) add(note, ", least of %d runs", (int)report->n_runs);
+    if (stopped) add(note, ", stopped before its end");
+    if (!isnan(report->recall)) add(note, "; recall %.2f", report->recall);
+    if (!isnan(report->rank_correlation))
+        add(note, ", rank correlation %.2f", report->rank_correlation);
+}
+
+/* Ctrl-C ends the descent, and the best so far is the map. A head that has none says why. */
+static qkv_status make_one(const struct look *look, int64_t n_runs, struct maps_progress *progress,
+                           qkv_page_head *head, double *places, char *note, qkv_error *error) {
+    const int64_t n = look->input->n;
+    qkv_map_options asked = QKV_MAP_OPTIONS_INIT;
+    qkv_call_options call = QKV_CALL_OPTIONS_INIT;
+    qkv_map_report report;
+    asked.n_runs = n_runs;
+    asked.n_iters = ITERS;
+    call.cancel = &cli_cancelled;
+    call.progress = show_progress;
+    call.progress_user = progress;
+    const qkv_status status =
+        qkv_inspect_map(look->session->ctx, &asked, n, n, look->session->info->head_dim, head->q,
+                        head->k, places, places + 4 * n, NULL, &report, &call, error);
+    progress->done += n_runs * ITERS;
+    if (status == QKV_ERR_MEMORY) return status;
+    head->map_note = note;
+    if (status == QKV_OK || status == QKV_ERR_CANCELLED) {
+        head->map = places;
+        head->pca = places + 4 * n;
+        describe(&report, status == QKV_ERR_CANCELLED, note);
+    } else {
+        snprintf(note, NOTE_BYTES,
+                 "There is no map: %.110s. `qkv map --q F --k F` draws chosen queries and keys.",
+                 error->message);
+    }
+    return QKV_OK;
+}
+
+qkv_status look_maps_make(const struct look *look, qkv_page_head *heads, int64_t n_heads,
+                          struct look_maps *maps, qkv_error *error) {
+    const int64_t n = look->input->n, first_runs = (int64_t)fmax(1, (double)runs_of(look, 1, 32)),
+                  other_runs = n_heads > 1 ? runs_of(look, n_heads - 1, 8) : 0,
+                  n_maps = other_runs > 0 ? n_heads : 1;
+    maps->places = calloc((size_t)(n_maps * 8 * n), sizeof(double));
+    maps->notes = calloc((size_t)n_maps, NOTE_BYTES);
+    if (!maps->places || !maps->notes) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    struct maps_progress progress = { .total = (first_runs + (n_maps - 1) * other_runs) * ITERS };
+    progress_begin(&progress.line, look->options->common.quiet);
+    qkv_status status = QKV_OK;
+    for (int64_t i = 0; status == QKV_OK && i < n_maps && !(i > 0 && cli_cancelled); i++)
+        status = make_one(look, i ? other_runs : first_runs, &progress, &heads[i],
+                          maps->places + i * 8 * n, maps->notes + i * NOTE_BYTES, error);
+    progress_end(&progress.line);
+    for (int64_t i = n_maps; i < n_heads && !heads[0].map; i++)
+        heads[i].map_note = heads[0].map_note; /* too many points for any */
+    if (status == QKV_OK && cli_cancelled)
+        cli_note(look->options->common.quiet, "qkv: stopped: maps are the best so far, or absent");
+    return status;
+}
+
+void look_maps_free(struct look_maps *maps) {
+    free(maps->places);
+    free(maps->notes);
+}
