@@ -98,7 +98,7 @@ static void attend_exp_rows(const attend *a, int g, int end, float factor) {
         attend_exp_of[a->dp][ATTEND_FINISHED](a, g, end, factor);
         return;
     }
-    const vf m = vf_load(a->scratch->shift + g), size = vf_max(m, vf_sub(vf_set1(0), m));
+    const vf size = vf_abs(vf_load(a->scratch->shift + g));
     const uint32_t raw = vm_to_bits(vm_lt(size, vf_set1(ATTEND_LARGE)));
     for (int i = g, next; i < end; i = next) {
         const bool is_raw = raw >> (i - g) & 1;

@@ -71,6 +71,14 @@ static void (*const small_scores_of[])(const float *, int64_t, int64_t, const fl
 static void (*const dp_small_scores_of[])(const uint16_t *, int64_t, int64_t, const float *,
                                           float *) = { NULL, TILE_EACH(DP_SMALL_SCORES_NAME) };
 
+/* The tree 4, 2, 1 of eight partial sums. */
+V_INLINE vf small_tree(vf sum[8]) {
+    V_UNROLL_BY(3) for (int half = 4; half > 0; half /= 2) {
+        V_UNROLL_BY(4) for (int j = 0; j < half; j++) sum[j] = vf_add(sum[j], sum[j + half]);
+    }
+    return sum[0];
+}
+
 /* s: scores, then p, [16 keys][16 queries]. Returns whether every reference is ordinary. */
 V_INLINE bool small_softmax(const bool dp, const small *a, float *s, vf *l, vf *lse) {
     const vf none = vf_set1(-INFINITY), c = vf_set1(a->factor);
@@ -81,8 +89,7 @@ V_INLINE bool small_softmax(const bool dp, const small *a, float *s, vf *l, vf *
         top = vf_max(x, top);
     }
     const vf m = vf_mul(top, c);
-    const vf magnitude = vf_max(m, vf_sub(vf_set1(0), m));
-    if (vm_to_bits(vm_lt(magnitude, vf_set1(ATTEND_LARGE))) != 0xFFFF) return false;
+    if (vm_to_bits(vm_lt(vf_abs(m), vf_set1(ATTEND_LARGE))) != 0xFFFF) return false;
     for (int j = 0; j < a->n_keys; j++) {
         const vf x = attend_exponent(vf_load(s + 16 * j), c, m, ATTEND_RAW);
         vf_store(s + 16 * j, dp ? dp_exp2_below_128(x) : vf_exp2_below_128(x));
@@ -91,11 +98,8 @@ V_INLINE bool small_softmax(const bool dp, const small *a, float *s, vf *l, vf *
     vf sum[8];
     V_UNROLL(8)
     for (int j = 0; j < 8; j++) sum[j] = vf_add(vf_load(s + 16 * j), vf_load(s + 16 * (j + 8)));
-    V_UNROLL_BY(3) for (int half = 4; half > 0; half /= 2) {
-        V_UNROLL_BY(4) for (int j = 0; j < half; j++) sum[j] = vf_add(sum[j], sum[j + half]);
-    }
-    *l = sum[0];
-    *lse = vf_mul(vf_add(m, vf_log2(sum[0])), vf_set1(ATTEND_LN2));
+    *l = small_tree(sum);
+    *lse = vf_mul(vf_add(m, vf_log2(*l)), vf_set1(ATTEND_LN2));
     return true;
 }
 
@@ -152,10 +156,7 @@ static vf dp_small_pairs(const float *p, float *rows) {
         vf_store(columns + 16 * (j + 8), vf_set1(0));
     }
     v_transpose(columns, 16, rows, QKVI_SCORE_ROW);
-    V_UNROLL_BY(3) for (int half = 4; half > 0; half /= 2) {
-        V_UNROLL_BY(4) for (int j = 0; j < half; j++) sum[j] = vf_add(sum[j], sum[j + half]);
-    }
-    return sum[0];
+    return small_tree(sum);
 }
 
 /* o = P V / l + 0 and `zero`, as small_values. */

@@ -27,12 +27,11 @@
 
 #ifndef V_HAS_DP
 
-V_INLINE vf dp_magnitude(vf x) { return vi_as_vf(vi_and(vf_as_vi(x), vi_set1(0x7fffffff))); }
 V_INLINE vf dp_signed_zero(vf x) { return vi_as_vf(vi_and(vf_as_vi(x), vi_set1(INT32_MIN))); }
 
 /* A subnormal becomes a zero of its sign. */
 V_INLINE vf dp_flush(vf x) {
-    const vm tiny = vm_lt(dp_magnitude(x), vf_set1(DP_LEAST_NORMAL));
+    const vm tiny = vm_lt(vf_abs(x), vf_set1(DP_LEAST_NORMAL));
     return vf_select(tiny, dp_signed_zero(x), x);
 }
 
@@ -41,10 +40,10 @@ V_INLINE vf dp_fma(vf a, vf b, vf c) {
     const vf least = vf_set1(DP_LEAST_NORMAL);
     const vf up = vf_set1(0x1p50f), up_twice = vf_set1(0x1p100f);
     const vf sum = vf_fma(a, b, c);
-    const vm edge = vm_eq(dp_magnitude(sum), least);
+    const vm edge = vm_eq(vf_abs(sum), least);
     if (vm_to_bits(edge) == 0) return dp_flush(sum);
     const vf larger = vf_fma(vf_mul(a, up), vf_mul(b, up), vf_mul(c, up_twice));
-    const vm below = vm_lt(dp_magnitude(larger), vf_mul(least, up_twice));
+    const vm below = vm_lt(vf_abs(larger), vf_mul(least, up_twice));
     return vf_select(vm_and(edge, below), dp_signed_zero(sum), dp_flush(sum));
 }
 
