@@ -19,6 +19,14 @@ qkv_status text_error(qkv_error *error, qkv_status status, const char *format, .
     return status;
 }
 
+void text_append(char *text, size_t bytes, const char *format, ...) {
+    const size_t used = strlen(text);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text + used, bytes - used, format, list);
+    va_end(list);
+}
+
 /* Everything on standard input, without one newline at the end. */
 static qkv_status read_all(struct text *text, qkv_error *error) {
     size_t room = 4096;

@@ -30,6 +30,10 @@ int text_job_run(struct text_job *job, int n_words, char **words);
 qkv_status text_error(qkv_error *error, qkv_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Appends to a text in room for `bytes`; what does not fit is cut. */
+void text_append(char *text, size_t bytes, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* "tokens": the tokens of an encoding as a JSON array. */
 json_t *text_tokens_json(const struct session *session, const qkv_encoding *input);
 

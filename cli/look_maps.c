@@ -6,7 +6,6 @@
  * same command writes the same page.
  */
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,24 +36,17 @@ static void show_progress(void *user, int64_t done, int64_t total) {
     progress_bar(&progress->line, "maps", progress->done + done, progress->total);
 }
 
-/* Appends to a note; what does not fit is cut. */
-__attribute__((format(printf, 2, 3))) static void add(char *note, const char *format, ...) {
-    const size_t used = strlen(note);
-    va_list list;
-    va_start(list, format);
-    vsnprintf(note + used, NOTE_BYTES - used, format, list);
-    va_end(list);
-}
-
 /* The page says what the words mean. */
 static void describe(const qkv_map_report *report, bool stopped, char *note) {
     note[0] = '\0';
-    add(note, "t-SNE, cosine, perplexity %g; KL %.3g", report->perplexity, report->kl);
-    if (report->n_runs > 1) add(note, ", least of %d runs", (int)report->n_runs);
-    if (stopped) add(note, ", stopped before its end");
-    if (!isnan(report->recall)) add(note, "; recall %.2f", report->recall);
+    text_append(note, NOTE_BYTES, "t-SNE, cosine, perplexity %g; KL %.3g", report->perplexity,
+                report->kl);
+    if (report->n_runs > 1)
+        text_append(note, NOTE_BYTES, ", least of %d runs", (int)report->n_runs);
+    if (stopped) text_append(note, NOTE_BYTES, ", stopped before its end");
+    if (!isnan(report->recall)) text_append(note, NOTE_BYTES, "; recall %.2f", report->recall);
     if (!isnan(report->rank_correlation))
-        add(note, ", rank correlation %.2f", report->rank_correlation);
+        text_append(note, NOTE_BYTES, ", rank correlation %.2f", report->rank_correlation);
 }
 
 /* Ctrl-C ends the descent, and the best so far is the map. A head that has none says why. */

@@ -1,7 +1,6 @@
 /* What is said about a map, and its picture. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "map.h"
@@ -27,37 +26,31 @@ int64_t map_nearest_key(const struct map *map, int64_t query) {
     return nearest;
 }
 
-/* Appends; what does not fit is cut. */
-__attribute__((format(printf, 2, 3))) static void add(char *text, const char *format, ...) {
-    const size_t used = strlen(text);
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text + used, MAP_TEXT_BYTES - used, format, list);
-    va_end(list);
-}
-
 void map_title(const struct map *map, char text[MAP_TEXT_BYTES]) {
     text[0] = '\0';
     if (map->session)
-        add(text, "Layer %" PRId64 ", head %" PRId64, map->choice.layer, map->choice.head);
+        text_append(text, MAP_TEXT_BYTES, "Layer %" PRId64 ", head %" PRId64, map->choice.layer,
+                    map->choice.head);
     else
-        add(text, "%" PRId64 " queries, %" PRId64 " keys", map->n_queries, map->n_keys);
+        text_append(text, MAP_TEXT_BYTES, "%" PRId64 " queries, %" PRId64 " keys", map->n_queries,
+                    map->n_keys);
     if (map->n_lines > 0)
-        add(text, ": %.60s looks at %.60s, %.2f", map->labels[map->query],
-            map->labels[map->n_queries + map->lines[0].key], map->lines[0].weight);
+        text_append(text, MAP_TEXT_BYTES, ": %.60s looks at %.60s, %.2f", map->labels[map->query],
+                    map->labels[map->n_queries + map->lines[0].key], map->lines[0].weight);
 }
 
 static void add_source(const struct map *map, char *text) {
     if (!map->session) {
-        add(text, "Queries %.80s, keys %.80s", map->options->q, map->options->k);
+        text_append(text, MAP_TEXT_BYTES, "Queries %.80s, keys %.80s", map->options->q,
+                    map->options->k);
         return;
     }
     const qkv_model_info *info = map->session->info;
-    add(text,
-        "Model %.80s (%s), layer %" PRId64 " of %" PRId64 ", head %" PRId64 " of %" PRId64
-        ", counted from 0: queries and keys of %" PRId64 " tokens",
-        info->source, info->architecture, map->choice.layer, info->n_layers, map->choice.head,
-        info->n_heads, map->n_queries);
+    text_append(text, MAP_TEXT_BYTES,
+                "Model %.80s (%s), layer %" PRId64 " of %" PRId64 ", head %" PRId64 " of %" PRId64
+                ", counted from 0: queries and keys of %" PRId64 " tokens",
+                info->source, info->architecture, map->choice.layer, info->n_layers,
+                map->choice.head, info->n_heads, map->n_queries);
 }
 
 static void add_method(const struct map *map, char *text) {
@@ -67,53 +60,62 @@ static void add_method(const struct map *map, char *text) {
     };
     const qkv_map_report *report = &map->report;
     if (map->options->pca) {
-        add(text, ", first two principal components");
+        text_append(text, MAP_TEXT_BYTES, ", first two principal components");
     } else {
-        add(text, " by t-SNE, metric %s, %s, perplexity %g. KL %.4g", map_metric_name(map),
-            distances[map->asked.metric], report->perplexity, report->kl);
+        text_append(text, MAP_TEXT_BYTES, " by t-SNE, metric %s, %s, perplexity %g. KL %.4g",
+                    map_metric_name(map), distances[map->asked.metric], report->perplexity,
+                    report->kl);
         if (report->n_runs > 1)
-            add(text, ", the least of %" PRId64 " runs (median %.4g)", report->n_runs,
-                report->median_kl);
-        add(text, ", %" PRId64 " iterations, seed %" PRIu64 "%s", report->n_iters, map->asked.seed,
-            map->stopped ? ", stopped before its end" : "");
+            text_append(text, MAP_TEXT_BYTES, ", the least of %" PRId64 " runs (median %.4g)",
+                        report->n_runs, report->median_kl);
+        text_append(text, MAP_TEXT_BYTES, ", %" PRId64 " iterations, seed %" PRIu64 "%s",
+                    report->n_iters, map->asked.seed,
+                    map->stopped ? ", stopped before its end" : "");
     }
-    if (map->asked.center_keys) add(text, "; keys centred on queries");
+    if (map->asked.center_keys) text_append(text, MAP_TEXT_BYTES, "; keys centred on queries");
     if (map->asked.balance > 0)
-        add(text, "; queries \u00d7 %g, keys / %g", map->asked.balance, map->asked.balance);
-    add(text, ". Principal components explain %.1f %% + %.1f %% of the variance.",
-        100 * report->explained[0], 100 * report->explained[1]);
+        text_append(text, MAP_TEXT_BYTES, "; queries \u00d7 %g, keys / %g", map->asked.balance,
+                    map->asked.balance);
+    text_append(text, MAP_TEXT_BYTES,
+                ". Principal components explain %.1f %% + %.1f %% of the variance.",
+                100 * report->explained[0], 100 * report->explained[1]);
 }
 
 static void add_quality(const struct map *map, char *text) {
     const qkv_map_report *report = &map->report;
     if (report->n_neighbours > 0)
-        add(text, " Of %" PRId64 " neighbours: trustworthiness %.3f, %.0f %% kept (metric %s).",
-            report->n_neighbours, report->trust, 100 * report->preserved, map_metric_name(map));
+        text_append(text, MAP_TEXT_BYTES,
+                    " Of %" PRId64 " neighbours: trustworthiness %.3f, %.0f %% kept (metric %s).",
+                    report->n_neighbours, report->trust, 100 * report->preserved,
+                    map_metric_name(map));
     if (!isnan(report->recall))
-        add(text, " The nearest key has the largest q\u00b7k for %.0f %% of queries",
-            100 * report->recall);
+        text_append(text, MAP_TEXT_BYTES,
+                    " The nearest key has the largest q\u00b7k for %.0f %% of queries",
+                    100 * report->recall);
     if (!isnan(report->rank_correlation))
-        add(text, "; rank correlation of distance and q\u00b7k %.2f", report->rank_correlation);
-    if (!isnan(report->recall)) add(text, ".");
+        text_append(text, MAP_TEXT_BYTES, "; rank correlation of distance and q\u00b7k %.2f",
+                    report->rank_correlation);
+    if (!isnan(report->recall)) text_append(text, MAP_TEXT_BYTES, ".");
 }
 
 static void add_lines(const struct map *map, char *text) {
     if (map->query < 0) return;
     const int64_t nearest = map_nearest_key(map, map->query);
     if (map->n_lines > 0) {
-        add(text, " Lines: the %" PRId64 " keys that %.60s looks at most,", map->n_lines,
-            map->labels[map->query]);
+        text_append(text, MAP_TEXT_BYTES, " Lines: the %" PRId64 " keys that %.60s looks at most,",
+                    map->n_lines, map->labels[map->query]);
         for (int64_t i = 0; i < map->n_lines && i < 5; i++)
-            add(text, "%s %.40s %.2f", i ? "," : "",
-                map->labels[map->n_queries + map->lines[i].key], map->lines[i].weight);
-        add(text, "%s.", map->n_lines > 5 ? ", ..." : "");
+            text_append(text, MAP_TEXT_BYTES, "%s %.40s %.2f", i ? "," : "",
+                        map->labels[map->n_queries + map->lines[i].key], map->lines[i].weight);
+        text_append(text, MAP_TEXT_BYTES, "%s.", map->n_lines > 5 ? ", ..." : "");
     }
     if (nearest < 0) return;
-    add(text, " The key nearest to %.60s is %.60s (%" PRId64 ")", map->labels[map->query],
-        map->labels[map->n_queries + nearest], nearest);
+    text_append(text, MAP_TEXT_BYTES, " The key nearest to %.60s is %.60s (%" PRId64 ")",
+                map->labels[map->query], map->labels[map->n_queries + nearest], nearest);
     if (map->report.n_runs > 1)
-        add(text, ", in %d of %" PRId64 " runs", map->agree[map->query], map->report.n_runs);
-    add(text, ".");
+        text_append(text, MAP_TEXT_BYTES, ", in %d of %" PRId64 " runs", map->agree[map->query],
+                    map->report.n_runs);
+    text_append(text, MAP_TEXT_BYTES, ".");
 }
 
 void map_caption(const struct map *map, char text[MAP_TEXT_BYTES]) {
@@ -122,7 +124,8 @@ void map_caption(const struct map *map, char text[MAP_TEXT_BYTES]) {
     add_method(map, text);
     add_quality(map, text);
     add_lines(map, text);
-    add(text, " Nearness means something, directions do not. Weights show mixing, not reasons.");
+    text_append(text, MAP_TEXT_BYTES,
+                " Nearness means something, directions do not. Weights show mixing, not reasons.");
 }
 
 qkv_status map_picture(const struct map *map, const char *path, qkv_error *error) {
