@@ -40,6 +40,24 @@ run() {
     "$qkv" "$@" </dev/null >"$folder/out" 2>"$folder/err"
     got=$?
 }
+# interrupt SIGNAL ARGS...: the tool in the background, and the signal once it catches those (0.3 s later, as it waits or
+# computes). A shell's background commands ignore SIGINT until they catch it. $input: its standard input.
+interrupt() {
+    signal=$1
+    shift
+    said="qkv $*, SIG$signal"
+    "$qkv" "$@" <"${input:-/dev/null}" >"$folder/out" 2>"$folder/err" &
+    process=$!
+    tries=0
+    until grep -q '^SigCgt:.*[4567cdef]...$' /proc/$process/status 2>/dev/null || [ $tries -ge 300 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+    sleep 0.3
+    kill -"$signal" $process
+    wait $process
+    got=$?
+}
 feed() {
     text=$1
     shift

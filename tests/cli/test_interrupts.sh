@@ -228,26 +228,9 @@ err_like '^qkv: .*: No such file or directory$'
 
 # ---- Signals ----------------------------------------------------------------------------------
 
-# interrupt SIGNAL ARGS...: the tool in the background, and the signal once it catches those (0.3 s later, as it waits or
-# computes). A shell's background commands ignore SIGINT until they catch it.
-interrupt() {
-    signal=$1
-    shift
-    said="qkv $*, SIG$signal"
-    "$qkv" "$@" <"$folder/input" >"$folder/out" 2>"$folder/err" &
-    process=$!
-    tries=0
-    until grep -q '^SigCgt:.*[4567cdef]...$' /proc/$process/status 2>/dev/null || [ $tries -ge 300 ]; do
-        sleep 0.1
-        tries=$((tries + 1))
-    done
-    sleep 0.3
-    kill -"$signal" $process
-    wait $process
-    got=$?
-}
 # Standard input that never ends: a pipe that we hold open.
 mkfifo "$folder/input"
+input=$folder/input
 exec 3<>"$folder/input"
 for kind in png svg pdf json csv npy; do
     for signal in INT TERM; do

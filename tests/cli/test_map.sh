@@ -178,18 +178,7 @@ err_like 'No such file or directory'
 
 for signal in INT TERM; do
     rm -f "$d/x.csv"
-    said="qkv map, SIG$signal"
-    "$qkv" map "$sentence" $m --iters 100000000 --no-early-stop -o "$d/x.csv" >"$folder/out" 2>"$folder/err" &
-    process=$!
-    tries=0
-    until grep -q '^SigCgt:.*[4567cdef]...$' /proc/$process/status 2>/dev/null || [ $tries -ge 300 ]; do
-        sleep 0.1
-        tries=$((tries + 1))
-    done
-    sleep 0.3
-    kill -$signal $process
-    wait $process
-    got=$?
+    interrupt $signal map "$sentence" $m --iters 100000000 --no-early-stop -o "$d/x.csv"
     code $([ $signal = INT ] && echo 130 || echo 143)
     no_out
     err_like '^qkv: stopped: this is the best of 1 begun runs$'
