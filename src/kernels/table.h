@@ -18,6 +18,7 @@
 #include "core/half.h"
 #include "kernels/attend.h"
 #include "kernels/attend_bwd.h"
+#include "kernels/columns.h"
 #include "kernels/decode.h"
 #include "kernels/layer.h"
 #include "kernels/tsne.h"
@@ -52,6 +53,14 @@ typedef struct qkvi_kernels {
      * NaN), and all of o and lse must be computed by attend_block.
      */
     bool (*attend_small)(const qkvi_attend_small *a);
+
+    /*
+     * The pass over columns: columns.h. block adds what a block of queries has to the sums of
+     * own; own->sees begins as zeros, and so do the last 16 floats of the rows of scores. end: entropy
+     * of the keys.
+     */
+    void (*columns_block)(const qkvi_columns *c);
+    void (*columns_end)(qkvi_columns_scratch *own);
 
     /*
      * Packing of n rows of x, dense along channels, by their type. see: a bit for each row, 32 to a

@@ -32,7 +32,7 @@ V_INLINE vf attend_raise(bool edits, vf top, vf *m) {
 }
 
 /* 16 rows at a time: new references, weights, sums. */
-static void attend_softmax(const attend *a, int64_t key0) {
+static void attend_softmax(const attend *a) {
     qkvi_attend_scratch *w = a->scratch;
     const float factor = attend_factor(a);
     const bool edits = attend_edits(a);
@@ -54,9 +54,9 @@ static void attend_softmax(const attend *a, int64_t key0) {
         vf_store(w->shift + g, attend_shift(m));
         if (a->stats) {
             attend_stats_raise(a, g, score, before);
-            attend_stats_rows(a, g, end, key0, factor);
+            attend_stats_rows(a, g, end, factor);
         } else {
-            attend_exp_rows(a, g, end, factor);
+            attend_exp_rows(a, g, end, factor, attend_exp_of[a->dp]);
         }
         vf_store(w->l + g, vf_fma(vf_load(w->l + g), alpha, vf_sum_rows(w->sum + 16 * g)));
         if (a->dp)
@@ -345,8 +345,8 @@ static void attend_block(const qkvi_attend *a) {
             a->scratch->tile[t].partial = false;
         }
         attend_scores(a, key0, from, to);
-        if (a->stats && a->stats->n_classes) attend_stats_members(a, key0, from, to);
-        attend_softmax(a, key0);
+        if (a->stats) attend_stats_block(a, key0, from, to);
+        attend_softmax(a);
         if (a->dropout) attend_drop(a, key0);
         attend_values(a, key0, end);
     }

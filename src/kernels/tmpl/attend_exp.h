@@ -87,15 +87,17 @@ ATTEND_EXP(attend_exp_finished, false, ATTEND_FINISHED)
 ATTEND_EXP(dp_exp_raw, true, ATTEND_RAW)
 ATTEND_EXP(dp_exp_large, true, ATTEND_RAW_LARGE)
 ATTEND_EXP(dp_exp_finished, true, ATTEND_FINISHED)
-static void (*const attend_exp_of[2][3])(const attend *, int, int, float) = {
+typedef void attend_exp_function(const attend *, int from, int to, float factor);
+static attend_exp_function *const attend_exp_of[2][3] = {
     { attend_exp_raw, attend_exp_large, attend_exp_finished },
     { dp_exp_raw, dp_exp_large, dp_exp_finished }
 };
 
-/* Rows from g, a multiple of 16, to end: runs of one kind. */
-static void attend_exp_rows(const attend *a, int g, int end, float factor) {
+/* Rows from g, a multiple of 16, to end: runs of one kind, of which these are the functions. */
+static void attend_exp_rows(const attend *a, int g, int end, float factor,
+                            attend_exp_function *const of[3]) {
     if (attend_edits(a)) {
-        attend_exp_of[a->dp][ATTEND_FINISHED](a, g, end, factor);
+        of[ATTEND_FINISHED](a, g, end, factor);
         return;
     }
     const vf size = vf_abs(vf_load(a->scratch->shift + g));
@@ -105,7 +107,7 @@ static void attend_exp_rows(const attend *a, int g, int end, float factor) {
         const uint64_t others = (is_raw ? ~(uint64_t)raw : raw | UINT64_C(1) << 16) >> (i - g);
         next = i + __builtin_ctzll(others);
         if (next > end) next = end;
-        attend_exp_of[a->dp][is_raw ? ATTEND_RAW : ATTEND_RAW_LARGE](a, i, next, factor);
+        of[is_raw ? ATTEND_RAW : ATTEND_RAW_LARGE](a, i, next, factor);
     }
 }
 

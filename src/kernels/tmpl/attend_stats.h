@@ -3,7 +3,7 @@
  * in L1. docs/numerics.md, Statistics, has the order; include/qkv/stats.h what the sums mean.
  *
  * Weights and their sums are computed as attend_exp.h does, so o and lse have the bits of a call
- * without statistics. Two rows at a time; their scores are kept beside the weights that replace them.
+ * without statistics. Of 16 rows first what is of scores, then weights in their place, then the rest.
  */
 #ifndef QKVI_TMPL_ATTEND_STATS_H
 #define QKVI_TMPL_ATTEND_STATS_H
@@ -16,100 +16,6 @@ V_INLINE void stats_keep(const attend_stats *t, qkvi_stats_sum which, int i, vf 
     vf_store(t->own.scratch->lanes[which] + i % 16 * 16, lanes);
 }
 
-/* ---- Weights, and the sums of p x and p p ---------------------------------------------------- */
-
-V_INLINE void stats_exp_row(const bool dp, const attend_kind kind, const attend *a, int i,
-                            float factor) {
-    qkvi_attend_scratch *w = a->scratch;
-    const attend_stats *t = a->stats;
-    float *s = w->s + i * QKVI_SCORE_ROW, *scores = t->own.scratch->scores[i % 2];
-    float *full = t->own.scratch->p[i % 2];
-    const vf c = vf_set1(factor), m = vf_set1(w->shift[i]), least = vf_set1(-128);
-    vf sum0 = vf_set1(0), sum1 = sum0, rounded = sum0;
-    vf px0 = sum0, px1 = sum0, pp0 = sum0, pp1 = sum0;
-    for (uint32_t panels = w->tile[i / V_MR].panels; panels;) {
-        const attend_run run = attend_next_run(&panels);
-        V_UNROLL_BY(2) for (int j = run.from; j < run.to; j += 32) {
-            const vf s0 = vf_load(s + j), s1 = vf_load(s + j + 16);
-            const vf x0 = attend_exponent(s0, c, m, kind), x1 = attend_exponent(s1, c, m, kind);
-            const vf p0 = dp ? dp_exp2_below_128(x0) : vf_exp2_below_128(x0);
-            const vf p1 = dp ? dp_exp2_below_128(x1) : vf_exp2_below_128(x1);
-            vf_store(scores + j, s0);
-            vf_store(scores + j + 16, s1);
-            if (dp) rounded = v_dp(rounded, dp_store((uint16_t *)s + j, p0, p1), vi_set1(DP_ONES));
-            vf_store((dp ? full : s) + j, p0);
-            vf_store((dp ? full : s) + j + 16, p1);
-            sum0 = vf_add(sum0, p0);
-            sum1 = vf_add(sum1, p1);
-            /* p is 0 below -126: x may be anything but an infinity */
-            px0 = vf_fma(p0, vf_max(x0, least), px0);
-            px1 = vf_fma(p1, vf_max(x1, least), px1);
-            pp0 = vf_fma(p0, p0, pp0);
-            pp1 = vf_fma(p1, p1, pp1);
-        }
-    }
-    vf_store(w->sum + 16 * i, vf_add(sum0, sum1));
-    if (dp) vf_store(w->rounded + i % 16 * 16, rounded);
-    stats_keep(t, QKVI_SUM_PX, i, vf_add(px0, px1));
-    stats_keep(t, QKVI_SUM_PP, i, vf_add(pp0, pp1));
-}
-
-#define STATS_EXP(name, dp, kind)                                                                  \
-    static __attribute__((noinline)) void name(const attend *a, int i, float factor) {             \
-        stats_exp_row(dp, kind, a, i, factor);                                                     \
-    }
-STATS_EXP(stats_exp_raw, false, ATTEND_RAW)
-STATS_EXP(stats_exp_large, false, ATTEND_RAW_LARGE)
-STATS_EXP(stats_exp_finished, false, ATTEND_FINISHED)
-STATS_EXP(stats_dp_exp_raw, true, ATTEND_RAW)
-STATS_EXP(stats_dp_exp_large, true, ATTEND_RAW_LARGE)
-STATS_EXP(stats_dp_exp_finished, true, ATTEND_FINISHED)
-static void (*const stats_exp_of[2][3])(const attend *, int, float) = {
-    { stats_exp_raw, stats_exp_large, stats_exp_finished },
-    { stats_dp_exp_raw, stats_dp_exp_large, stats_dp_exp_finished }
-};
-
-V_INLINE attend_kind stats_kind(const attend *a, int i) {
-    if (attend_edits(a)) return ATTEND_FINISHED;
-    return fabsf(a->scratch->shift[i]) < ATTEND_LARGE ? ATTEND_RAW : ATTEND_RAW_LARGE;
-}
-
-/* ---- Distances ------------------------------------------------------------------------------- */
-
-/* Sums of p d, and of p d d. */
-V_INLINE void stats_distances(const attend *a, const stats_row *r, int64_t key0,
-                              const bool square) {
-    const attend_stats *t = a->stats;
-    const vf here = vf_set1((float)(t->position + r->i - key0));
-    vf pd = vf_set1(0), pdd = pd;
-    for (uint32_t panels = r->panels; panels;) {
-        const attend_run run = attend_next_run(&panels);
-        for (int j = run.from; j < run.to; j += 16) {
-            const vf p = vf_load(r->p + j);
-            const vf d = vf_abs(vf_sub(here, vf_load(t->own.scratch->place + j)));
-            if (square) {
-                const vf x = vf_mul(p, d);
-                pd = vf_add(pd, x);
-                pdd = vf_fma(x, d, pdd);
-            } else {
-                pd = vf_fma(p, d, pd);
-            }
-        }
-    }
-    stats_keep(t, QKVI_SUM_PD, r->i, pd);
-    if (square) stats_keep(t, QKVI_SUM_PDD, r->i, pdd);
-}
-
-static __attribute__((noinline)) void stats_distance(const attend *a, const stats_row *r,
-                                                     int64_t key0) {
-    stats_distances(a, r, key0, false);
-}
-
-static __attribute__((noinline)) void stats_square_distance(const attend *a, const stats_row *r,
-                                                            int64_t key0) {
-    stats_distances(a, r, key0, true);
-}
-
 /* ---- Scores ---------------------------------------------------------------------------------- */
 
 V_INLINE bool stats_wants_scores(const attend_stats *t) {
@@ -117,30 +23,124 @@ V_INLINE bool stats_wants_scores(const attend_stats *t) {
 }
 
 /* Scores above -inf: how many, sums of their distance from the origin and its square, max |s|. */
-static __attribute__((noinline)) void stats_scores(const attend *a, const stats_row *r) {
-    const attend_stats *t = a->stats;
-    const vf zero = vf_set1(0), none = vf_set1(-INFINITY),
-             origin = vf_set1(t->own.scratch->origin[r->i]);
-    float *largest = t->own.scratch->largest + 16 * r->i;
-    vf sum = zero, squares = zero, most = vf_load(largest);
-    int64_t n = 0;
-    for (uint32_t panels = r->panels; panels;) {
+static __attribute__((noinline)) void stats_scores(const attend *a, int i) {
+    const stats_row r = stats_row_of(a, i);
+    qkvi_stats_scratch *w = a->stats->own.scratch;
+    const vf zero = vf_set1(0), none = vf_set1(-INFINITY), origin = vf_set1(w->origin[i]);
+    float *largest = w->largest + 16 * i;
+    vf n = zero, sum = zero, squares = zero, most = vf_load(largest);
+    for (uint32_t panels = r.panels; panels;) {
         const attend_run run = attend_next_run(&panels);
         for (int j = run.from; j < run.to; j += 16) {
-            const vf s = vf_load(r->scores + j);
+            const vf s = vf_load(r.s + j);
             const vm seen = vm_lt(none, s);
             const vf x = vf_select(seen, vf_sub(s, origin), zero);
-            n += __builtin_popcount(vm_to_bits(seen));
+            n = vf_add(n, vf_select(seen, vf_set1(1), zero));
             sum = vf_add(sum, x);
             squares = vf_fma(x, x, squares);
             most = vf_max(vf_select(seen, vf_abs(s), zero), most);
         }
     }
-    t->own.scratch->n_seen[r->i] += n;
     vf_store(largest, most);
-    stats_keep(t, QKVI_SUM_S, r->i, sum);
-    stats_keep(t, QKVI_SUM_SS, r->i, squares);
+    stats_keep(a->stats, QKVI_SUM_N, i, n);
+    stats_keep(a->stats, QKVI_SUM_S, i, sum);
+    stats_keep(a->stats, QKVI_SUM_SS, i, squares);
 }
+
+/* ---- Weights, and sums of p x, p p, p d and p d d -------------------------------------------- */
+
+typedef enum stats_far { STATS_FAR_NONE, STATS_FAR_SUM, STATS_FAR_SQUARE } stats_far;
+
+V_INLINE stats_far stats_wants_far(const attend_stats *t) {
+    if (t->mean_square_distance) return STATS_FAR_SQUARE;
+    return t->mean_distance ? STATS_FAR_SUM : STATS_FAR_NONE;
+}
+
+/*
+ * Distances d = b + |j - c| with c the block's key that is nearest to the query, b how far that is: no
+ * terms of different signs. Returns |0 - c|, |1 - c| ...
+ */
+V_INLINE const float *stats_apart(const attend_stats *t, int i) {
+    qkvi_stats_scratch *w = t->own.scratch;
+    const int64_t here = t->position + i - w->key0, last = QKVI_KEY_BLOCK - 1;
+    const int64_t nearest = here < 0 ? 0 : here > last ? last : here;
+    w->beyond[i % 16] = (float)(here < nearest ? nearest - here : here - nearest);
+    return w->apart + last - nearest;
+}
+
+/* Sums of 16 lanes. */
+typedef struct stats_lanes {
+    vf p, px, pp, pd, pdd;
+} stats_lanes;
+
+V_INLINE vf stats_exp(const bool dp, const stats_far far, vf x, const float *apart,
+                      stats_lanes *sum) {
+    const vf p = dp ? dp_exp2_below_128(x) : vf_exp2_below_128(x);
+    sum->p = vf_add(sum->p, p);
+    /* p is 0 below -126, where x may be -inf */
+    sum->px = vf_select(vm_nlt(x, vf_set1(-126.0f)), vf_fma(p, x, sum->px), sum->px);
+    sum->pp = vf_fma(p, p, sum->pp);
+    if (far == STATS_FAR_SUM) sum->pd = vf_fma(p, vf_loadu(apart), sum->pd);
+    if (far == STATS_FAR_SQUARE) {
+        const vf d = vf_loadu(apart), pd = vf_mul(p, d);
+        sum->pd = vf_add(sum->pd, pd);
+        sum->pdd = vf_fma(pd, d, sum->pdd);
+    }
+    return p;
+}
+
+V_INLINE void stats_exp_row(const bool dp, const stats_far far, const attend_kind kind,
+                            const attend *a, const stats_row *r, const float *apart, vf c) {
+    qkvi_attend_scratch *w = a->scratch;
+    const vf m = vf_set1(w->shift[r->i]), zero = vf_set1(0);
+    stats_lanes sum0 = { zero, zero, zero, zero, zero }, sum1 = sum0;
+    vf rounded = zero;
+    for (uint32_t panels = r->panels; panels;) {
+        const attend_run run = attend_next_run(&panels);
+        V_UNROLL_BY(2) for (int j = run.from; j < run.to; j += 32) {
+            const vf x0 = attend_exponent(vf_load(r->s + j), c, m, kind);
+            const vf x1 = attend_exponent(vf_load(r->s + j + 16), c, m, kind);
+            const vf p0 = stats_exp(dp, far, x0, apart + j, &sum0);
+            const vf p1 = stats_exp(dp, far, x1, apart + j + 16, &sum1);
+            if (dp)
+                rounded = v_dp(rounded, dp_store((uint16_t *)r->s + j, p0, p1), vi_set1(DP_ONES));
+            vf_store(r->p + j, p0);
+            vf_store(r->p + j + 16, p1);
+        }
+    }
+    vf_store(w->sum + 16 * r->i, vf_add(sum0.p, sum1.p));
+    if (dp) vf_store(w->rounded + r->i % 16 * 16, rounded);
+    stats_keep(a->stats, QKVI_SUM_PX, r->i, vf_add(sum0.px, sum1.px));
+    stats_keep(a->stats, QKVI_SUM_PP, r->i, vf_add(sum0.pp, sum1.pp));
+    if (far) stats_keep(a->stats, QKVI_SUM_PD, r->i, vf_add(sum0.pd, sum1.pd));
+    if (far == STATS_FAR_SQUARE)
+        stats_keep(a->stats, QKVI_SUM_PDD, r->i, vf_add(sum0.pdd, sum1.pdd));
+}
+
+/* Each a function of its own, as in attend_exp.h. */
+#define STATS_EXP(name, dp, far, kind)                                                             \
+    static __attribute__((noinline)) void name(const attend *a, int from, int to, float factor) {  \
+        for (int i = from; i < to; i++) {                                                          \
+            const stats_row r = stats_row_of(a, i);                                                \
+            const float *apart = far ? stats_apart(a->stats, i) : a->stats->own.scratch->apart;    \
+            stats_exp_row(dp, far, kind, a, &r, apart, vf_set1(factor));                           \
+        }                                                                                          \
+    }
+#define STATS_EXP_KINDS(name, dp, far)                                                             \
+    STATS_EXP(name##_raw, dp, far, ATTEND_RAW)                                                     \
+    STATS_EXP(name##_large, dp, far, ATTEND_RAW_LARGE)                                             \
+    STATS_EXP(name##_finished, dp, far, ATTEND_FINISHED)                                           \
+    static attend_exp_function *const name[3] = { name##_raw, name##_large, name##_finished };
+STATS_EXP_KINDS(stats_exp_near, false, STATS_FAR_NONE)
+STATS_EXP_KINDS(stats_exp_far, false, STATS_FAR_SUM)
+STATS_EXP_KINDS(stats_exp_square, false, STATS_FAR_SQUARE)
+STATS_EXP_KINDS(stats_dp_near, true, STATS_FAR_NONE)
+STATS_EXP_KINDS(stats_dp_far, true, STATS_FAR_SUM)
+STATS_EXP_KINDS(stats_dp_square, true, STATS_FAR_SQUARE)
+static attend_exp_function *const *const stats_exp_of[2][3] = {
+    { stats_exp_near, stats_exp_far, stats_exp_square },
+    { stats_dp_near, stats_dp_far, stats_dp_square }
+};
 
 /* ---- Rows of a block of keys ----------------------------------------------------------------- */
 
@@ -160,53 +160,58 @@ static void attend_stats_raise(const attend *a, int g, vf score, vf before) {
     vf_store(t->block_top + g, score);
 }
 
-/* One or two rows, whose weights have been computed. */
-static void stats_pair(const attend *a, const stats_row *r, int n_rows, int64_t key0) {
-    const attend_stats *t = a->stats;
-    for (int n = 0; n < n_rows; n++) {
-        const int i = r[n].i;
-        if (t->mean_square_distance)
-            stats_square_distance(a, r + n, key0);
-        else if (t->mean_distance)
-            stats_distance(a, r + n, key0);
-        if (stats_wants_scores(t)) stats_scores(a, r + n);
-        if (t->top_k && t->own.scratch->block_top[i] >
-                            stats_rank_score(t->own.top[(i + 1) * stats_top_row(t) - 1]))
-            stats_top(a, r + n, key0);
-        if (t->n_offsets) stats_offsets(a, r + n, key0);
-    }
-    if (t->n_classes) stats_classes(a, r, n_rows);
+/* sum = fma(sum, factor, block) of 16 rows. */
+V_INLINE void stats_add(const attend_stats *t, qkvi_stats_sum which, int g, vf factor, vf block) {
+    float *to = t->own.scratch->sum[which] + g;
+    vf_store(to, vf_fma(vf_load(to), factor, block));
 }
 
-/* sum = fma(sum, factor, block) of 16 rows. */
-V_INLINE void stats_add(const attend_stats *t, qkvi_stats_sum which, int g, vf factor) {
-    float *to = t->own.scratch->sum[which] + g;
-    vf_store(to, vf_fma(vf_load(to), factor, vf_sum_rows(t->own.scratch->lanes[which])));
+V_INLINE vf stats_block(const attend_stats *t, qkvi_stats_sum which) {
+    return vf_sum_rows(t->own.scratch->lanes[which]);
+}
+
+V_INLINE void stats_count(const attend_stats *t, int g, int end) {
+    float n[16];
+    vf_storeu(n, stats_block(t, QKVI_SUM_N));
+    for (int i = g; i < end; i++) t->own.scratch->n_seen[i] += (int64_t)n[i - g];
+}
+
+/* d = b + e: p d = b p + p e, p d d = b (b p + 2 p e) + p e e. */
+V_INLINE void stats_add_far(const attend *a, int g, vf alpha) {
+    const attend_stats *t = a->stats;
+    const vf p = vf_sum_rows(a->scratch->sum + 16 * g), pe = stats_block(t, QKVI_SUM_PD);
+    const vf b = vf_load(t->own.scratch->beyond);
+    stats_add(t, QKVI_SUM_PD, g, alpha, vf_fma(b, p, pe));
+    if (t->mean_square_distance)
+        stats_add(t, QKVI_SUM_PDD, g, alpha,
+                  vf_fma(b, vf_fma(b, p, vf_add(pe, pe)), stats_block(t, QKVI_SUM_PDD)));
+}
+
+/* Before a block of keys, of which [from, to) are seen. */
+static void attend_stats_block(const attend *a, int64_t key0, int64_t from, int64_t to) {
+    const attend_stats *t = a->stats;
+    t->own.scratch->key0 = key0;
+    t->own.scratch->to = to;
+    if (t->n_masses) attend_stats_members(t, from, to);
 }
 
 /* Weights of the rows [g, end), and all their sums; g is a multiple of 16. */
-static void attend_stats_rows(const attend *a, int g, int end, int64_t key0, float factor) {
-    qkvi_attend_scratch *w = a->scratch;
+static void attend_stats_rows(const attend *a, int g, int end, float factor) {
     const attend_stats *t = a->stats;
-    for (int i = g; i < end; i += 2) {
-        stats_row r[2];
-        const int n_rows = i + 1 < end ? 2 : 1;
-        const uint32_t panels = w->tile[i / V_MR].panels; /* tiles have even numbers of rows */
-        for (int n = 0; n < n_rows; n++) {
-            stats_exp_of[a->dp][stats_kind(a, i + n)](a, i + n, factor);
-            r[n] = (stats_row){ i + n, panels, t->own.scratch->scores[n],
-                                a->dp ? t->own.scratch->p[n] : w->s + (i + n) * QKVI_SCORE_ROW };
-        }
-        stats_pair(a, r, n_rows, key0);
-    }
-    const vf alpha = vf_load(w->alpha + g), one = vf_set1(1);
-    stats_add(t, QKVI_SUM_PX, g, alpha);
-    stats_add(t, QKVI_SUM_PP, g, vf_mul(alpha, alpha));
-    if (t->mean_distance || t->mean_square_distance) stats_add(t, QKVI_SUM_PD, g, alpha);
-    if (t->mean_square_distance) stats_add(t, QKVI_SUM_PDD, g, alpha);
+    if (t->top_k) stats_tops(a, g, end);
+    for (int i = g; i < end && stats_wants_scores(t); i++) stats_scores(a, i);
+    attend_exp_rows(a, g, end, factor, stats_exp_of[a->dp][stats_wants_far(t)]);
+    if (t->n_masses) stats_classes(a, g, end);
+    for (int i = g; i < end && t->n_offsets; i++) stats_offsets(a, i);
+    for (int i = g; i < end && t->tokens_q; i++) stats_tokens(a, i);
+    const vf alpha = vf_load(a->scratch->alpha + g), one = vf_set1(1);
+    stats_add(t, QKVI_SUM_PX, g, alpha, stats_block(t, QKVI_SUM_PX));
+    stats_add(t, QKVI_SUM_PP, g, vf_mul(alpha, alpha), stats_block(t, QKVI_SUM_PP));
+    if (stats_wants_far(t)) stats_add_far(a, g, alpha);
     if (stats_wants_scores(t)) {
-        stats_add(t, QKVI_SUM_S, g, one);
-        stats_add(t, QKVI_SUM_SS, g, one);
+        stats_count(t, g, end);
+        stats_add(t, QKVI_SUM_S, g, one, stats_block(t, QKVI_SUM_S));
+        stats_add(t, QKVI_SUM_SS, g, one, stats_block(t, QKVI_SUM_SS));
     }
 }
 

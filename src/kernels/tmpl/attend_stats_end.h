@@ -20,12 +20,20 @@ static void attend_stats_begin(const attend *a) {
     memset(w->sum, 0, sizeof w->sum);
     memset(w->largest, 0, sizeof w->largest);
     memset(w->fallen, 0, sizeof w->fallen);
+    memset(w->beyond, 0, sizeof w->beyond);
+    memset(w->holds, 0, sizeof w->holds);
     memset(w->n_seen, 0, sizeof w->n_seen);
-    for (int n = 0; n < rows / 2 * stats_class_groups(t) * 16; n++) t->own.class_sums[n] = 0;
+    for (int n = 0; n < rows * stats_class_groups(t) * QKVI_STATS_GROUP; n++)
+        t->own.class_sums[n] = 0;
+    memset(w->token_sums, 0, sizeof w->token_sums);
+    memset(t->own.members, 0,
+           (size_t)stats_class_groups(t) * QKVI_STATS_GROUP * QKVI_KEY_BLOCK *
+               sizeof *t->own.members);
     for (int n = 0; n < rows * t->n_offsets; n++) t->own.offset_sums[n] = 0;
     for (int n = 0; n < rows * stats_top_row(t); n++) t->own.top[n] = stats_rank(-INFINITY, 0);
-    for (int j = 0; j < QKVI_KEY_BLOCK; j++) w->place[j] = (float)j;
-    for (int i = 0; i < rows; i++) w->top[i] = w->origin[i] = -INFINITY;
+    for (int j = 0; j < 2 * QKVI_KEY_BLOCK; j++)
+        w->apart[j] = fabsf((float)(j - QKVI_KEY_BLOCK + 1));
+    for (int i = 0; i < rows; i++) w->top[i] = w->origin[i] = w->least[i] = -INFINITY;
 }
 
 /* What 16 rows came to. */
@@ -49,14 +57,28 @@ static void stats_put(const attend *a, int g, const stats_ends *e, float *to, vf
         to[(g + n) * a->stats->row] = e->nan[n] ? NAN : e->empty[n] ? 0 : all[n];
 }
 
+/* Weights of scores, by references of the same lanes. */
+V_INLINE vf stats_weights(const attend *a, vf score, vf shift, vf sum) {
+    const vf c = vf_set1(attend_factor(a)), size = vf_max(shift, vf_sub(vf_set1(0), shift));
+    const vf raw =
+        vf_select(vm_lt(size, vf_set1(ATTEND_LARGE)), attend_exponent(score, c, shift, ATTEND_RAW),
+                  attend_exponent(score, c, shift, ATTEND_RAW_LARGE));
+    const vf x = attend_edits(a) ? attend_exponent(score, c, shift, ATTEND_FINISHED) : raw;
+    return vf_div(a->dp ? dp_exp2_below_128(x) : vf_exp2_below_128(x), sum);
+}
+
+/* A row whose greatest weight is all there is has an entropy of 0 and 1 key. */
 static void stats_put_spread(const attend *a, int g, const stats_ends *e) {
     const attend_stats *t = a->stats;
     const vf l = vf_load(a->scratch->l + g), px = stats_sums(a, QKVI_SUM_PX, g);
     const vf log = vf_sub(vf_log2(l), vf_div(vf_add(px, vf_load(t->own.scratch->fallen + g)), l));
     const vf h = vf_mul(log, vf_set1(ATTEND_LN2)), zero = vf_set1(0);
     const vm rounded = vm_and(vm_lt(h, zero), vm_lt(vf_set1(-STATS_ROUNDED), h));
-    stats_put(a, g, e, t->entropy, vf_select(rounded, zero, h));
-    stats_put(a, g, e, t->effective_keys, vf_mul(vf_div(l, stats_sums(a, QKVI_SUM_PP, g)), l));
+    const vf one = vf_set1(1), shift = attend_shift(vf_load(a->scratch->m + g));
+    const vm alone = vm_eq(stats_weights(a, vf_load(t->own.scratch->top + g), shift, one), l);
+    const vf keys = vf_mul(vf_div(l, stats_sums(a, QKVI_SUM_PP, g)), l);
+    stats_put(a, g, e, t->entropy, vf_select(vm_or(alone, rounded), zero, h));
+    stats_put(a, g, e, t->effective_keys, vf_select(alone, one, keys));
     stats_put(a, g, e, t->mean_distance, vf_div(stats_sums(a, QKVI_SUM_PD, g), l));
     stats_put(a, g, e, t->mean_square_distance, vf_div(stats_sums(a, QKVI_SUM_PDD, g), l));
 }
@@ -86,33 +108,32 @@ static void stats_put_logits(const attend *a, int g, const stats_ends *e) {
                                                   : t->own.scratch->n_seen[i];
 }
 
-/* Weights of scores, by references of the same lanes. */
-V_INLINE vf stats_weights(const attend *a, vf score, vf shift, vf sum) {
-    const vf c = vf_set1(attend_factor(a)), size = vf_max(shift, vf_sub(vf_set1(0), shift));
-    const vf raw =
-        vf_select(vm_lt(size, vf_set1(ATTEND_LARGE)), attend_exponent(score, c, shift, ATTEND_RAW),
-                  attend_exponent(score, c, shift, ATTEND_RAW_LARGE));
-    const vf x = attend_edits(a) ? attend_exponent(score, c, shift, ATTEND_FINISHED) : raw;
-    return vf_div(a->dp ? dp_exp2_below_128(x) : vf_exp2_below_128(x), sum);
-}
-
 V_INLINE float stats_mass(const stats_ends *e, int n, float sum) {
     return e->nan[n] ? NAN : e->empty[n] ? 0 : sum * e->keep[n] / e->sums[n];
 }
 
 static void stats_put_masses(const attend *a, int g, const stats_ends *e) {
     const attend_stats *t = a->stats;
-    for (int n = 0; t->class_mass && n < 16 && g + n < a->n_queries; n++)
-        for (int c = 0; c < t->n_classes; c++) {
-            const int at = (g + n) / 2 * stats_class_groups(t) + c / QKVI_STATS_GROUP;
-            const int lane = n % 2 * QKVI_STATS_GROUP + c % QKVI_STATS_GROUP;
-            t->class_mass[(g + n) * t->row * t->n_classes + c] =
-                stats_mass(e, n, t->own.class_sums[16 * at + lane]);
-        }
+    const float *sums = t->own.class_sums + g * stats_class_groups(t) * QKVI_STATS_GROUP;
+    for (int n = 0; n < 16 && g + n < a->n_queries; n++) {
+        const int64_t row = (g + n) * t->row;
+        for (int c = 0; t->class_mass && c < t->n_classes; c++)
+            t->class_mass[row * t->n_classes + c] = stats_mass(e, n, sums[16 * c + n]);
+        if (t->weighted_mass) t->weighted_mass[row] = stats_mass(e, n, sums[16 * t->n_classes + n]);
+    }
     for (int n = 0; t->offset_mass && n < 16 && g + n < a->n_queries; n++)
         for (int b = 0; b < t->n_offsets; b++)
             t->offset_mass[(g + n) * t->row * t->n_offsets + b] =
                 stats_mass(e, n, t->own.offset_sums[(g + n) * t->n_offsets + b]);
+}
+
+static void stats_put_tokens(const attend *a, int g, const stats_ends *e) {
+    const attend_stats *t = a->stats;
+    float *const to[QKVI_STATS_TOKENS] = { t->same_token, t->duplicate, t->induction };
+    for (int which = 0; which < QKVI_STATS_TOKENS; which++)
+        for (int n = 0; to[which] && n < 16 && g + n < a->n_queries; n++)
+            to[which][(g + n) * t->row] =
+                stats_mass(e, n, t->own.scratch->token_sums[which][g + n]);
 }
 
 static void stats_put_top(const attend *a, int i, bool nan, float shift, float sum) {
@@ -126,6 +147,8 @@ static void stats_put_top(const attend *a, int i, bool nan, float shift, float s
         const vf p = stats_weights(a, vf_loadu(scores), vf_set1(shift), vf_set1(sum));
         const int64_t to = i * t->row * t->top_k + n;
         if (t->top_weights) vf_store_n(t->top_weights + to, nan ? vf_set1(NAN) : p, left);
+        for (int at = 0; t->top_scores && at < left; at++)
+            t->top_scores[to + at] = nan ? -INFINITY : scores[at];
         for (int at = 0; t->top_keys && at < left; at++)
             t->top_keys[to + at] =
                 nan || scores[at] == -INFINITY ? -1 : stats_rank_key(list[n + at]);
@@ -154,6 +177,7 @@ static void attend_stats_end(const attend *a, int g, vf m, vf sum, vf alpha, con
     stats_put_spread(a, g, &e);
     stats_put_logits(a, g, &e);
     stats_put_masses(a, g, &e);
+    stats_put_tokens(a, g, &e);
     for (int i = g; t->top_k && i < g + 16 && i < a->n_queries; i++) {
         const bool empty = e.empty[i - g]; /* scores are -inf: weights 0 */
         stats_put_top(a, i, e.nan[i - g], shift[i - g], empty ? 1 : e.sums[i - g]);

@@ -14,10 +14,12 @@
 #include "kernels/tmpl/attend.h"
 #include "kernels/tmpl/attend_bwd.h"
 #include "kernels/tmpl/attend_small.h"
+#include "kernels/tmpl/columns.h"
 #include "kernels/tmpl/decode.h"
 #include "kernels/tmpl/layer.h"
 #include "kernels/tmpl/merge.h"
 #include "kernels/tmpl/tsne.h"
+#include "kernels/tmpl/tsne_tree.h"
 
 #ifndef ISA_FAST_DP
 #define ISA_FAST_DP 0
@@ -32,6 +34,8 @@ const qkvi_kernels ISA_TABLE = {
     .dp_tile = dp_tile,
     .attend_block = attend_block,
     .attend_small = attend_small,
+    .columns_block = columns_block,
+    .columns_end = columns_end,
     .pack_channels = EACH_TYPE(pack_channels),
     .pack_keys = EACH_TYPE(pack_keys),
     .pack_channel_pairs = pack_channel_pairs,
@@ -45,5 +49,5 @@ const qkvi_kernels ISA_TABLE = {
     .decode_finish = decode_finish,
     .merge_row = EACH_TYPE(merge_row),
     .layer = LAYER_KERNELS,
-    .tsne = TSNE_KERNELS,
+    .tsne = { TSNE_KERNELS, TSNE_TREE_KERNELS },
 };

@@ -13,7 +13,14 @@ typedef qkvi_attend_stats attend_stats;
 typedef struct stats_row {
     int i;
     uint32_t panels;
-    const float *scores, *p; /* [256 keys] */
+    float *s,
+        *p; /* [256 keys]: scores and, once they are computed, weights; elsewhere in class dp */
 } stats_row;
+
+V_INLINE stats_row stats_row_of(const attend *a, int i) {
+    float *s = a->scratch->s + i * QKVI_SCORE_ROW;
+    float *full = a->stats->own.scratch->p[i % 16];
+    return (stats_row){ i, a->scratch->tile[i / V_MR].panels, s, a->dp ? full : s };
+}
 
 #endif

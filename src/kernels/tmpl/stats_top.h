@@ -1,6 +1,6 @@
 /*
  * Statistics of weights: the greatest scores of a row. A score and its key are one number of 64 bits,
- * and lists of them are sorted in registers, eight at a time.
+ * and lists of them are kept in order in registers, eight at a time.
  */
 #ifndef QKVI_TMPL_STATS_TOP_H
 #define QKVI_TMPL_STATS_TOP_H
@@ -29,90 +29,103 @@ V_INLINE float stats_rank_score(int64_t rank) {
     return score;
 }
 
-/*
- * Eight of a list in registers, without a branch, since nobody can foretell where a rank goes. Returns
- * what is left over: the last of them, or the rank.
- */
-V_INLINE int64_t stats_insert(int64_t eight[8], int64_t rank) {
-    V_UNROLL(8) for (int at = 0; at < 8; at++) {
-        const int64_t x = eight[at];
-        eight[at] = x > rank ? x : rank;
-        rank = x > rank ? rank : x;
-    }
-    return rank;
-}
-
 V_INLINE int stats_top_row(const attend_stats *t) { return (t->top_k + 7) / 8 * 8; }
 
+/* ---- Candidates of a block ------------------------------------------------------------------- */
+
 /*
- * A score that the n-th greatest of the block is not below, n <= 8: the eighth greatest of 32 partial
- * maxima.
+ * The score that n of a block's scores at least are not below, n <= 16: the n-th greatest of 16 partial
+ * maxima, found by how many are above each of them.
  */
-static float stats_floor(const stats_row *r) {
-    _Alignas(64) float top[32];
-    int64_t eight[8];
-    vf top0 = vf_set1(-INFINITY), top1 = top0;
+static float stats_floor(const stats_row *r, int n) {
+    _Alignas(64) float top[16];
+    vf most = vf_set1(-INFINITY);
+    float floor = INFINITY;
     for (uint32_t panels = r->panels; panels;) {
         const attend_run run = attend_next_run(&panels);
-        for (int j = run.from; j < run.to; j += 32) {
-            top0 = vf_max(vf_load(r->scores + j), top0);
-            top1 = vf_max(vf_load(r->scores + j + 16), top1);
-        }
+        for (int j = run.from; j < run.to; j += 16) most = vf_max(vf_load(r->s + j), most);
     }
-    vf_store(top, top0);
-    vf_store(top + 16, top1);
-    V_UNROLL(8) for (int at = 0; at < 8; at++) eight[at] = stats_rank(-INFINITY, 0);
-    for (int at = 0; at < 32; at++) stats_insert(eight, stats_rank(top[at], 0));
-    return stats_rank_score(eight[7]);
+    vf_store(top, most);
+    for (int e = 0; e < 16; e++) {
+        const int n_above = __builtin_popcount(vm_to_bits(vm_lt(vf_set1(top[e]), most)));
+        floor = n_above < n && top[e] < floor ? top[e] : floor;
+    }
+    return floor;
 }
 
-/* Keys of a block, a bit each. */
+/* Keys of a block, a bit each, and the panels of 32 that have one. */
 typedef struct stats_found {
-    uint64_t bits[QKVI_KEY_BLOCK / 64];
+    uint32_t bits[QKVI_KEY_BLOCK / 32], panels;
 } stats_found;
-
-/* The first of them, taken out, without a branch; there is one. */
-V_INLINE int stats_next(stats_found *f) {
-    int word = f->bits[2] ? 2 : 3;
-    word = f->bits[1] ? 1 : word;
-    word = f->bits[0] ? 0 : word;
-    const uint64_t bits = f->bits[word];
-    f->bits[word] = bits & (bits - 1);
-    return 64 * word + __builtin_ctzll(bits);
-}
 
 V_INLINE stats_found stats_find(const stats_row *r, float least) {
     const vf bound = vf_set1(least > -FLT_MAX ? least : -FLT_MAX); /* not -inf */
-    stats_found f = { { 0 } };
-    for (int n = 0; n < QKVI_KEY_BLOCK / 32; n++) {
-        const float *s = r->scores + 32 * n;
+    stats_found f = { { 0 }, 0 };
+    V_UNROLL(8) for (int n = 0; n < QKVI_KEY_BLOCK / 32; n++) {
+        const float *s = r->s + 32 * n;
         if (!(r->panels >> n & 1)) continue;
-        const uint32_t bits =
-            vm_to_bits(vm_le(bound, vf_load(s))) | vm_to_bits(vm_le(bound, vf_load(s + 16))) << 16;
-        f.bits[n / 2] |= (uint64_t)bits << n % 2 * 32;
+        const uint32_t low = vm_to_bits(vm_le(bound, vf_load(s)));
+        f.bits[n] = low | vm_to_bits(vm_le(bound, vf_load(s + 16))) << 16;
+        f.panels |= (uint32_t)(f.bits[n] != 0) << n;
     }
     return f;
 }
 
-/* Candidates are found first, so that inserting them is one loop. */
-static __attribute__((noinline)) void stats_top(const attend *a, const stats_row *r, int64_t key0) {
-    const attend_stats *t = a->stats;
-    const int length = stats_top_row(t);
-    int64_t *list = t->own.top + r->i * length, eight[8];
-    float least = stats_rank_score(list[length - 1]);
-    if (least == -INFINITY && length == 8) least = stats_floor(r);
-    stats_found found = stats_find(r, least);
+/* Most panels have one key or none, which makes these two loops nearly one. */
+#define STATS_EACH_FOUND(f, j)                                                                     \
+    for (uint32_t in_ = (f)->panels; in_; in_ &= in_ - 1)                                          \
+        for (uint32_t n_ = (uint32_t)__builtin_ctz(in_), left_ = (f)->bits[n_], j;                 \
+             left_ && (j = 32 * n_ + (uint32_t)__builtin_ctz(left_), true); left_ &= left_ - 1)
+
+/* ---- Lists ----------------------------------------------------------------------------------- */
+
+/* Up to eight of a list. */
+V_INLINE void stats_insert(int64_t *list, const stats_row *r, int64_t key0, const stats_found *f) {
+    vr eight = vr_load(list);
+    STATS_EACH_FOUND(f, j) eight = vr_insert(eight, stats_rank(r->s[j], key0 + j));
+    vr_store(list, eight);
+}
+
+/* More of it: what the first eight leave over goes to the next. */
+V_INLINE void stats_insert_long(int64_t *list, int length, const stats_row *r, int64_t key0,
+                                const stats_found *f) {
+    int64_t ranks[QKVI_KEY_BLOCK];
     int n = 0;
-    for (int word = 0; word < QKVI_KEY_BLOCK / 64; word++)
-        n += __builtin_popcountll(found.bits[word]);
-    V_UNROLL(8) for (int at = 0; at < 8; at++) eight[at] = list[at];
-    for (; n > 0; n--) {
-        const int key = stats_next(&found);
-        int64_t rank = stats_insert(eight, stats_rank(r->scores[key], key0 + key));
-        for (int at = 8; at < length; at += 8) /* what one eight leaves over goes to the next */
-            if (rank > list[at + 7]) rank = stats_insert(list + at, rank);
+    STATS_EACH_FOUND(f, j) ranks[n++] = stats_rank(r->s[j], key0 + j);
+    for (int at = 0; at < length; at += 8) {
+        vr eight = vr_load(list + at);
+        for (int e = 0; e < n; e++) {
+            const int64_t last = vr_last(eight), rank = ranks[e];
+            eight = vr_insert(eight, rank);
+            ranks[e] = last > rank ? rank : last;
+        }
+        vr_store(list + at, eight);
     }
-    V_UNROLL(8) for (int at = 0; at < 8; at++) list[at] = eight[at];
+}
+
+/* A row's scores that belong into its list. */
+static __attribute__((noinline)) void stats_top(const attend *a, int i) {
+    const attend_stats *t = a->stats;
+    qkvi_stats_scratch *w = t->own.scratch;
+    const stats_row r = stats_row_of(a, i);
+    const int length = stats_top_row(t);
+    int64_t *list = t->own.top + i * length;
+    float least = w->least[i];
+    if (least == -INFINITY && length <= 16) least = stats_floor(&r, length);
+    const stats_found found = stats_find(&r, least);
+    if (length == 8)
+        stats_insert(list, &r, w->key0, &found);
+    else
+        stats_insert_long(list, length, &r, w->key0, &found);
+    w->least[i] = stats_rank_score(list[length - 1]);
+}
+
+/* Those of the rows [g, end), g a multiple of 16, that have one. */
+static void stats_tops(const attend *a, int g, int end) {
+    const qkvi_stats_scratch *w = a->stats->own.scratch;
+    uint32_t left = vm_to_bits(vm_lt(vf_load(w->least + g), vf_load(w->block_top + g)));
+    for (left &= mask_range(0, end - g); left; left &= left - 1)
+        stats_top(a, g + __builtin_ctz(left));
 }
 
 #endif

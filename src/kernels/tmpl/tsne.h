@@ -8,9 +8,20 @@
 #include "kernels/tsne.h"
 #include "kernels/vec/vec_double.h"
 
+/* Columns j … j + 4 VD_WIDTH: four sums at once, so that none waits for itself. */
+enum { TSNE_STRIDE = 4 * VD_WIDTH };
+
 static void tsne_dots(int64_t room, int64_t dim, const double *x, const double *columns,
                       double *out) {
-    for (int64_t j = 0; j < room; j += VD_WIDTH) {
+    int64_t j = 0;
+    for (; j + TSNE_STRIDE <= room; j += TSNE_STRIDE) {
+        vd sums[4] = { vd_set1(0), vd_set1(0), vd_set1(0), vd_set1(0) };
+        for (int64_t c = 0; c < dim; c++)
+            for (int u = 0; u < 4; u++)
+                sums[u] = sums[u] + vd_set1(x[c]) * vd_load(columns + c * room + j + u * VD_WIDTH);
+        for (int u = 0; u < 4; u++) vd_store(out + j + u * VD_WIDTH, sums[u]);
+    }
+    for (; j < room; j += VD_WIDTH) {
         vd sum = vd_set1(0);
         for (int64_t c = 0; c < dim; c++)
             sum = sum + vd_set1(x[c]) * vd_load(columns + c * room + j);
@@ -20,7 +31,18 @@ static void tsne_dots(int64_t room, int64_t dim, const double *x, const double *
 
 static void tsne_squares(int64_t room, int64_t dim, const double *x, const double *columns,
                          double *out) {
-    for (int64_t j = 0; j < room; j += VD_WIDTH) {
+    int64_t j = 0;
+    for (; j + TSNE_STRIDE <= room; j += TSNE_STRIDE) {
+        vd sums[4] = { vd_set1(0), vd_set1(0), vd_set1(0), vd_set1(0) };
+        for (int64_t c = 0; c < dim; c++) {
+            for (int u = 0; u < 4; u++) {
+                const vd apart = vd_set1(x[c]) - vd_load(columns + c * room + j + u * VD_WIDTH);
+                sums[u] = sums[u] + apart * apart;
+            }
+        }
+        for (int u = 0; u < 4; u++) vd_store(out + j + u * VD_WIDTH, sums[u]);
+    }
+    for (; j < room; j += VD_WIDTH) {
         vd sum = vd_set1(0);
         for (int64_t c = 0; c < dim; c++) {
             const vd apart = vd_set1(x[c]) - vd_load(columns + c * room + j);
@@ -167,7 +189,6 @@ static double tsne_sum_p_log(int64_t n, const double *p, const double *a) {
     return vd_tree(lanes);
 }
 
-#define TSNE_KERNELS                                                                               \
-    { tsne_dots, tsne_squares, tsne_affinities, tsne_force, tsne_cost, tsne_sum_p_log }
+#define TSNE_KERNELS tsne_dots, tsne_squares, tsne_affinities, tsne_force, tsne_cost, tsne_sum_p_log
 
 #endif

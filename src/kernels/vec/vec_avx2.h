@@ -278,6 +278,36 @@ V_INLINE void v_transpose(const float *src, int64_t src_stride, float *dst, int6
 }
 V_INLINE void v_prefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T1); }
 
+/* ---- eight numbers of 64 bits, the greatest first ---- */
+
+typedef struct vr {
+    __m256i h[2];
+} vr;
+
+V_INLINE vr vr_load(const int64_t *p) {
+    const __m256i *q = (const __m256i *)p;
+    return (vr){ { _mm256_load_si256(q), _mm256_load_si256(q + 1) } };
+}
+V_INLINE void vr_store(int64_t *p, vr a) {
+    _mm256_store_si256((__m256i *)p, a.h[0]);
+    _mm256_store_si256((__m256i *)p + 1, a.h[1]);
+}
+V_INLINE int64_t vr_last(vr a) { return _mm256_extract_epi64(a.h[1], 3); }
+V_INLINE __m256i vr_min(__m256i a, __m256i b) {
+    return _mm256_blendv_epi8(a, b, _mm256_cmpgt_epi64(a, b));
+}
+V_INLINE __m256i vr_max(__m256i a, __m256i b) {
+    return _mm256_blendv_epi8(b, a, _mm256_cmpgt_epi64(a, b));
+}
+V_INLINE vr vr_insert(vr a, int64_t x) {
+    const __m256i rank = _mm256_set1_epi64x(x);
+    const __m256i low = _mm256_permute4x64_epi64(a.h[0], 0x93); /* 3 0 1 2 */
+    const __m256i high = _mm256_permute4x64_epi64(a.h[1], 0x93);
+    const __m256i first = _mm256_blend_epi32(low, _mm256_set1_epi64x(INT64_MAX), 3);
+    const __m256i second = _mm256_blend_epi32(high, low, 3);
+    return (vr){ { vr_max(vr_min(first, rank), a.h[0]), vr_max(vr_min(second, rank), a.h[1]) } };
+}
+
 #undef V_HALF
 #undef V_BINARY
 #undef V_TERNARY

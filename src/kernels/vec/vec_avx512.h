@@ -234,6 +234,18 @@ V_INLINE void v_transpose(const float *src, int64_t src_stride, float *dst, int6
 }
 V_INLINE void v_prefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T1); }
 
+/* ---- eight numbers of 64 bits, the greatest first ---- */
+
+typedef __m512i vr;
+
+V_INLINE vr vr_load(const int64_t *p) { return _mm512_load_si512(p); }
+V_INLINE void vr_store(int64_t *p, vr a) { _mm512_store_si512(p, a); }
+V_INLINE int64_t vr_last(vr a) { return _mm_extract_epi64(_mm512_extracti64x2_epi64(a, 3), 1); }
+V_INLINE vr vr_insert(vr a, int64_t x) {
+    const __m512i next = _mm512_alignr_epi64(a, _mm512_set1_epi64(INT64_MAX), 7);
+    return _mm512_max_epi64(_mm512_min_epi64(next, _mm512_set1_epi64(x)), a);
+}
+
 #undef V_HALF
 #undef V_ROWS
 #endif

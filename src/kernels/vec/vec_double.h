@@ -12,6 +12,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
+
 #if defined(__AVX512F__)
 #define VD_BYTES 64
 #elif defined(__AVX__)
@@ -28,30 +32,51 @@ typedef uint64_t vu __attribute__((vector_size(VD_BYTES)));
 
 #define VD_INLINE static inline __attribute__((always_inline, unused))
 
+/* A lane each, of a(0), a(1), …: written out, since compilers make inserts of a loop. */
+#if VD_BYTES == 64
+#define VD_EACH(a)                                                                                 \
+    { a(0), a(1), a(2), a(3), a(4), a(5), a(6), a(7) }
+#elif VD_BYTES == 32
+#define VD_EACH(a)                                                                                 \
+    { a(0), a(1), a(2), a(3) }
+#else
+#define VD_EACH(a)                                                                                 \
+    { a(0), a(1) }
+#endif
+
 VD_INLINE vd vd_set1(double x) {
-    vd a;
-    for (int l = 0; l < VD_WIDTH; l++) a[l] = x;
-    return a;
+#define VD_SAME(l) x
+    return (vd)VD_EACH(VD_SAME);
 }
-VD_INLINE vl vl_set1(int64_t x) {
-    vl a;
-    for (int l = 0; l < VD_WIDTH; l++) a[l] = x;
-    return a;
-}
+VD_INLINE vl vl_set1(int64_t x) { return (vl)VD_EACH(VD_SAME); }
 /* x, x + 1, … */
 VD_INLINE vl vl_from(int64_t x) {
-    vl a;
-    for (int l = 0; l < VD_WIDTH; l++) a[l] = l;
-    return a + vl_set1(x);
+#define VD_NEXT(l) x + (l)
+    return (vl)VD_EACH(VD_NEXT);
 }
 VD_INLINE vd vd_load(const double *p) {
     vd a;
     memcpy(&a, p, sizeof a);
     return a;
 }
+/* p[2 at[0]], p[2 at[1]], …: one coordinate of points in the plane. */
+VD_INLINE vd vd_gather2(const double *p, const int32_t *at) {
+#define VD_PICKED(l) p[2 * (int64_t)at[l]]
+    return (vd)VD_EACH(VD_PICKED);
+}
 VD_INLINE void vd_store(double *p, vd a) { memcpy(p, &a, sizeof a); }
 VD_INLINE vd vd_keep(vl m, vd a) { return (vd)(m & (vl)a); } /* 0 elsewhere */
 VD_INLINE vd vd_select(vl m, vd a, vd b) { return (vd)((m & (vl)a) | (~m & (vl)b)); }
+/* Whether it is true anywhere. */
+VD_INLINE int vl_any(vl m) {
+#if defined(__AVX512F__)
+    return _mm512_test_epi64_mask((__m512i)m, (__m512i)m) != 0;
+#elif defined(__AVX__)
+    return !_mm256_testz_si256((__m256i)m, (__m256i)m);
+#else
+    return (m[0] | m[1]) != 0;
+#endif
+}
 
 /* The eight lanes of a row. */
 VD_INLINE double vd_tree(const double a[VD_LANES]) {

@@ -321,6 +321,29 @@ V_INLINE void v_transpose(const float *src, int64_t src_stride, float *dst, int6
 }
 V_INLINE void v_prefetch(const void *p) { __builtin_prefetch(p, 0, 2); }
 
+/* ---- eight numbers of 64 bits, the greatest first ---- */
+
+typedef int64x2x4_t vr;
+
+V_INLINE vr vr_load(const int64_t *p) { return vld1q_s64_x4(p); }
+V_INLINE void vr_store(int64_t *p, vr a) { vst1q_s64_x4(p, a); }
+V_INLINE int64_t vr_last(vr a) { return vgetq_lane_s64(a.val[3], 1); }
+V_INLINE int64x2_t vr_place(int64x2_t before, int64x2_t a, int64x2_t x) {
+    const int64x2_t next = vextq_s64(before, a, 1);
+    const int64x2_t least = vbslq_s64(vcgtq_s64(next, x), x, next);
+    return vbslq_s64(vcgtq_s64(least, a), least, a);
+}
+V_INLINE vr vr_insert(vr a, int64_t x) {
+    const int64x2_t rank = vdupq_n_s64(x);
+    int64x2_t before = vdupq_n_s64(INT64_MAX);
+    for (int n = 0; n < 4; n++) {
+        const int64x2_t own = a.val[n];
+        a.val[n] = vr_place(before, own, rank);
+        before = own;
+    }
+    return a;
+}
+
 #undef V_HALF
 #undef V_UNARY
 #undef V_BINARY

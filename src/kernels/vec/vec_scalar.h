@@ -307,6 +307,30 @@ V_INLINE void v_transpose(const float *src, int64_t src_stride, float *dst, int6
 }
 V_INLINE void v_prefetch(const void *p) { (void)p; } /* into L2; any address is allowed */
 
+/* ---- eight numbers of 64 bits, the greatest first ---- */
+
+typedef struct vr {
+    int64_t x[8];
+} vr;
+
+V_INLINE vr vr_load(const int64_t *p) { /* aligned to 64 */
+    vr a;
+    for (int e = 0; e < 8; e++) a.x[e] = p[e];
+    return a;
+}
+V_INLINE void vr_store(int64_t *p, vr a) {
+    for (int e = 0; e < 8; e++) p[e] = a.x[e];
+}
+V_INLINE int64_t vr_last(vr a) { return a.x[7]; }
+/* x in its place; the last of the nine is left out */
+V_INLINE vr vr_insert(vr a, int64_t x) {
+    for (int e = 7; e >= 0; e--) {
+        const int64_t least = e == 0 || a.x[e - 1] > x ? x : a.x[e - 1];
+        a.x[e] = least > a.x[e] ? least : a.x[e];
+    }
+    return a;
+}
+
 #undef V_HALF
 #undef V_BINARY
 #undef V_INTEGER
