@@ -22,6 +22,10 @@ enum {
     STATS_TOP_WEIGHTS,
     STATS_CLASS_MASS,
     STATS_OFFSET_MASS,
+    STATS_WEIGHTED,
+    STATS_SAME,
+    STATS_DUPLICATE,
+    STATS_INDUCTION,
     STATS_FLOATS,
     STATS_SEEN = STATS_FLOATS,
     STATS_TOP_KEYS,
@@ -35,6 +39,8 @@ typedef struct stats_arrays {
     guarded n_empty, n_nan;
     uint8_t *classes;
     int64_t *offsets;
+    float *key_weights;
+    int32_t *tokens_q, *tokens_k;
 } stats_arrays;
 
 static inline size_t stats_element(int n) {
@@ -70,7 +76,17 @@ static inline stats_arrays stats_arrays_new(const qkv_attention_desc *d, uint64_
     x.n_nan = guarded_new(heads * sizeof(int64_t), at_end);
     x.classes = calloc((size_t)(d->n_batch * d->len_k) + 1, 1);
     x.offsets = calloc((size_t)s->n_offsets + 1, sizeof *x.offsets);
-    if (!x.classes || !x.offsets) abort();
+    x.key_weights = calloc(heads * (size_t)d->len_k + 1, sizeof *x.key_weights);
+    x.tokens_q = calloc((size_t)(d->n_batch * d->len_q) + 1, sizeof *x.tokens_q);
+    x.tokens_k = calloc((size_t)(d->n_batch * d->len_k) + 1, sizeof *x.tokens_k);
+    if (!x.classes || !x.offsets || !x.key_weights || !x.tokens_q || !x.tokens_k) abort();
+    const int64_t n_tokens = rng_between(&r, 1, 40);
+    for (size_t n = 0; n < heads * (size_t)d->len_k; n++)
+        x.key_weights[n] = (float)rng_between(&r, 0, 1000) / 64;
+    for (int64_t n = 0; n < d->n_batch * d->len_q; n++)
+        x.tokens_q[n] = (int32_t)rng_between(&r, 0, n_tokens);
+    for (int64_t n = 0; n < d->n_batch * d->len_k; n++)
+        x.tokens_k[n] = (int32_t)rng_between(&r, 0, n_tokens);
     for (int64_t n = 0; n < d->n_batch * d->len_k; n++)
         x.classes[n] = (uint8_t)rng_between(&r, 0, s->n_classes);
     int64_t at = -rng_between(&r, 0, 2 * d->len_k + 2);
@@ -94,6 +110,15 @@ static inline stats_arrays stats_arrays_new(const qkv_attention_desc *d, uint64_
     s->classes = x.classes;
     s->classes_stride = d->len_k;
     s->offsets = x.offsets;
+    s->key_weights = x.key_weights;
+    s->key_weights_stride[0] = d->n_heads * d->len_k;
+    s->key_weights_stride[1] = d->len_k;
+    s->tokens_q = x.tokens_q, s->tokens_q_stride = d->len_q;
+    s->tokens_k = x.tokens_k, s->tokens_k_stride = d->len_k;
+    s->weighted_mass = x.array[STATS_WEIGHTED].data;
+    s->same_token = x.array[STATS_SAME].data;
+    s->duplicate = x.array[STATS_DUPLICATE].data;
+    s->induction = x.array[STATS_INDUCTION].data;
     s->n_empty_rows = x.n_empty.data;
     s->n_nan_rows = x.n_nan.data;
     return x;
@@ -105,6 +130,9 @@ static inline void stats_arrays_free(stats_arrays *x) {
     guarded_free(&x->n_nan);
     free(x->classes);
     free(x->offsets);
+    free(x->key_weights);
+    free(x->tokens_q);
+    free(x->tokens_k);
 }
 
 /* The numbers of a row. */

@@ -39,11 +39,14 @@ static bool is_empty(const qkvi_array *a) {
     return !a->size[0] || !a->size[1] || !a->size[2] || !a->size[3];
 }
 
+/* For messages, as two strings. */
+#define STRIDES(a) (a)->strides ? (a)->strides : (a)->name, (a)->strides ? "" : "_stride"
+
 static qkv_status check_strides(qkvi_array *a, qkv_error *e) {
     for (int i = 0; i < 4; i++)
         if (a->stride[i] < 0)
-            return qkvi_error_set(e, QKV_ERR_STRIDE, "%s_stride[%d] = %" PRId64 " is negative",
-                                  a->name, i, a->stride[i]);
+            return qkvi_error_set(e, QKV_ERR_STRIDE, "%s%s[%d] = %" PRId64 " is negative",
+                                  STRIDES(a), i, a->stride[i]);
     a->span_bytes = 0;
     if (is_empty(a)) return QKV_OK;
     int64_t last = 1; /* elements up to the end of the last one */
@@ -52,9 +55,9 @@ static qkv_status check_strides(qkvi_array *a, qkv_error *e) {
         if (!qkvi_mul_i64(a->size[i] - 1, a->stride[i], &step) ||
             !qkvi_add_i64(last, step, &last) || last > QKVI_MAX_SPAN / a->elem_bytes)
             return qkvi_error_set(e, QKV_ERR_STRIDE,
-                                  "%s_stride[%d] = %" PRId64 " times %" PRId64
+                                  "%s%s[%d] = %" PRId64 " times %" PRId64
                                   " overflows the address space",
-                                  a->name, i, a->stride[i], a->size[i] - 1);
+                                  STRIDES(a), i, a->stride[i], a->size[i] - 1);
     }
     a->span_bytes = last * a->elem_bytes;
     return QKV_OK;
@@ -74,9 +77,9 @@ static qkv_status check_rows_apart(const qkvi_array *a, qkv_error *e) {
         used[best] = true;
         if (a->size[best] > 1 && a->stride[best] < inner)
             return qkvi_error_set(e, QKV_ERR_STRIDE,
-                                  "%s_stride[%d] = %" PRId64 " is less than %" PRId64
+                                  "%s%s[%d] = %" PRId64 " is less than %" PRId64
                                   ", the elements that it steps over: rows would overlap",
-                                  a->name, best, a->stride[best], inner);
+                                  STRIDES(a), best, a->stride[best], inner);
         inner += (a->size[best] - 1) * a->stride[best];
     }
     return QKV_OK;

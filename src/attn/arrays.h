@@ -11,10 +11,11 @@
 
 #define QKVI_MAX_SPAN (INT64_MAX / 2) /* bytes from an array's first element to its end */
 
-enum { QKVI_MAX_ARRAYS = 48 };
+enum { QKVI_MAX_ARRAYS = 52 };
 
 typedef struct qkvi_array {
     const char *name;
+    const char *strides; /* the field with its strides; NULL: <name>_stride */
     const void *data;
     int64_t size[4];
     int64_t stride[4]; /* in elements */

@@ -15,6 +15,7 @@
 #include "attn/blocks.h"
 #include "attn/dropout.h"
 #include "attn/explain.h"
+#include "attn/pack.h"
 #include "attn/plan.h"
 #include "attn/seen.h"
 #include "attn/small.h"
@@ -58,24 +59,6 @@ static int64_t query_blocks(const pass *x, const head *w) {
 
 /* ---- Packing --------------------------------------------------------------------------------- */
 
-static void scale_panels(float *panels, int64_t n, float factor) {
-    for (int64_t e = 0; e < n; e++) panels[e] *= factor;
-}
-
-static uint32_t scale_bf16(uint32_t x, float factor) {
-    return qkvi_bf16_of_f32(qkvi_f32_of_bf16((uint16_t)x) * factor);
-}
-
-/* The same of pairs. */
-static void scale_pairs(float *panels, int64_t n, float factor) {
-    for (int64_t e = 0; e < n; e++) {
-        const uint32_t pair = qkvi_bits_of_float(panels[e]);
-        const uint32_t first = scale_bf16(pair & 0xFFFF, factor);
-        const uint32_t scaled = first | scale_bf16(pair >> 16, factor) << 16;
-        memcpy(panels + e, &scaled, sizeof scaled);
-    }
-}
-
 /* Block number `index` of the head's keys, if it has so many. Reads only what somebody sees. */
 static void pack_block(const pass *x, const head *w, int64_t index, const qkvi_packed *to) {
     const qkvi_problem *p = x->p;
@@ -84,29 +67,22 @@ static void pack_block(const pass *x, const head *w, int64_t index, const qkvi_p
     uint32_t see[QKVI_SEEN_WORDS];
     if (n <= 0) return;
     qkvi_seen(p, x->kernels, &w->rules, w->b, w->g, key, n, see);
-    const void *k = qkvi_elem(p->k, p->dtype, qkvi_k_at(p, p->k_stride, w->b, w->g, key));
     const void *v = qkvi_elem(p->v, p->dtype, qkvi_k_at(p, p->v_stride, w->b, w->g, key));
-    const int64_t at = key - w->first_key, depth = x->plan.k_depth;
-    float *keys = to->k + at * depth, *values = to->v + at * x->plan.v_depth;
+    const int64_t at = key - w->first_key;
+    float *values = to->v + at * x->plan.v_depth;
+    qkvi_pack_keys(p, x->kernels, w->b, w->g, key, n, see, x->plan.dp, x->plan.k_factor,
+                   to->k + at * x->plan.k_depth);
     to->v_finite[index] = true;
     if (x->plan.dp) {
-        x->kernels->pack_key_pairs(k, p->k_stride[2], n, p->head_dim, see, keys);
         to->v_finite[index] = x->kernels->pack_channel_pairs(v, p->v_stride[2], n, p->head_dim_v,
                                                              QKVI_KEY_BLOCK, see, values);
-        if (x->plan.k_factor != 1)
-            scale_pairs(keys, qkvi_round_up(n, QKVI_PANEL) * depth, x->plan.k_factor);
         return;
     }
     for (int word, end = 0; qkvi_seen_next(see, end, &word, &end);) { /* nobody reads the others */
         const int64_t j = 32 * word, rows = qkvi_min_i64(32 * end, n) - j;
-        float *panels = keys + j * depth;
-        x->kernels->pack_keys[p->dtype](qkvi_elem(k, p->dtype, j * p->k_stride[2]), p->k_stride[2],
-                                        rows, p->head_dim, see + word, panels);
         to->v_finite[index] &= x->kernels->pack_channels[p->dtype](
             qkvi_elem(v, p->dtype, j * p->v_stride[2]), p->v_stride[2], rows, p->head_dim_v,
             QKVI_KEY_BLOCK, see + word, values + j * QKVI_PANEL);
-        if (x->plan.k_factor != 1)
-            scale_panels(panels, qkvi_round_up(rows, QKVI_PANEL) * depth, x->plan.k_factor);
     }
 }
 

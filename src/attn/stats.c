@@ -41,6 +41,16 @@ static qkv_status check_offsets(const qkv_attention_stats *s, qkv_error *e) {
     return QKV_OK;
 }
 
+static qkv_status check_tokens(const qkv_attention_stats *s, const char *name, const float *to,
+                               qkv_error *e) {
+    QKV_TRY(require(to, s->tokens_q, name, "tokens_q", e));
+    return require(to, s->tokens_k, name, "tokens_k", e);
+}
+
+static bool wants_tokens(const qkv_attention_stats *s) {
+    return s->same_token || s->duplicate || s->induction;
+}
+
 qkv_status qkvi_stats_read(const qkv_attention_desc *d, qkvi_problem *p, qkv_error *e) {
     qkv_attention_stats *s = &p->stats;
     if (!d->stats)
@@ -52,11 +62,16 @@ qkv_status qkvi_stats_read(const qkv_attention_desc *d, qkvi_problem *p, qkv_err
     QKV_TRY(check_count("n_offsets", s->n_offsets, QKV_STATS_MAX_OFFSETS, e));
     QKV_TRY(require(s->top_keys, s->top_k, "top_keys", "top_k", e));
     QKV_TRY(require(s->top_weights, s->top_k, "top_weights", "top_k", e));
+    QKV_TRY(require(s->top_scores, s->top_k, "top_scores", "top_k", e));
     QKV_TRY(require(s->class_mass, s->n_classes, "class_mass", "n_classes", e));
     QKV_TRY(require(s->offset_mass, s->n_offsets, "offset_mass", "n_offsets", e));
     QKV_TRY(require(s->offset_mass, s->offsets, "offset_mass", "offsets", e));
     if (s->offset_mass) QKV_TRY(check_offsets(s, e));
-    if (!s->top_keys && !s->top_weights) s->top_k = 0;
+    QKV_TRY(require(s->weighted_mass, s->key_weights, "weighted_mass", "key_weights", e));
+    QKV_TRY(check_tokens(s, "same_token", s->same_token, e));
+    QKV_TRY(check_tokens(s, "duplicate", s->duplicate, e));
+    QKV_TRY(check_tokens(s, "induction", s->induction, e));
+    if (!s->top_keys && !s->top_weights && !s->top_scores) s->top_k = 0;
     if (s->top_k && p->len_k > QKVI_STATS_MOST_KEYS)
         return qkvi_error_set(e, QKV_ERR_LIMIT,
                               "stats.top_k = %" PRId64 " needs len_k = %" PRId64
@@ -77,12 +92,22 @@ static void add_rows(const qkvi_problem *p, qkvi_arrays *all, const char *name, 
     if (!data) return;
     for (int i = 0; i < 3; i++)
         if (__builtin_mul_overflow(p->stats.stride[i], n, &stride[i])) stride[i] = INT64_MAX;
-    qkvi_arrays_add(all, name, data, size, stride, true)->elem_bytes = (int64_t)element;
+    qkvi_array *rows = qkvi_arrays_add(all, name, data, size, stride, true);
+    rows->elem_bytes = (int64_t)element;
+    rows->strides = "stats.stride";
 }
 
 static void add_heads(const qkvi_problem *p, qkvi_arrays *all, const char *name, const void *data) {
     const int64_t size[4] = { 1, 1, p->n_batch, p->n_heads }, stride[3] = { 0, 0, p->n_heads };
     if (data) qkvi_arrays_add(all, name, data, size, stride, true)->elem_bytes = sizeof(int64_t);
+}
+
+/* Of each batch and, where n_heads is not 1, each head n elements. */
+static void add_inputs(const qkvi_problem *p, qkvi_arrays *all, const char *name, const void *data,
+                       int64_t n_heads, int64_t n, const int64_t *of, size_t element) {
+    const int64_t size[4] = { p->n_batch, n_heads, 1, n };
+    const int64_t stride[3] = { of[0], n_heads > 1 ? of[1] : 0, 0 };
+    qkvi_arrays_add(all, name, data, size, stride, false)->elem_bytes = (int64_t)element;
 }
 
 void qkvi_stats_arrays(const qkvi_problem *p, qkvi_arrays *all) {
@@ -101,8 +126,13 @@ void qkvi_stats_arrays(const qkvi_problem *p, qkvi_arrays *all) {
         { "stats.logit_variance", s->logit_variance, 1 },
         { "stats.logit_largest", s->logit_largest, 1 },
         { "stats.top_weights", s->top_weights, s->top_k },
+        { "stats.top_scores", s->top_scores, s->top_k },
         { "stats.class_mass", s->class_mass, s->n_classes },
         { "stats.offset_mass", s->offset_mass, s->n_offsets },
+        { "stats.weighted_mass", s->weighted_mass, 1 },
+        { "stats.same_token", s->same_token, 1 },
+        { "stats.duplicate", s->duplicate, 1 },
+        { "stats.induction", s->induction, 1 },
     };
     if (!p->has_stats) return;
     for (size_t n = 0; n < sizeof floats / sizeof *floats; n++)
@@ -111,11 +141,15 @@ void qkvi_stats_arrays(const qkvi_problem *p, qkvi_arrays *all) {
     add_rows(p, all, "stats.top_keys", s->top_keys, s->top_k, sizeof(int64_t));
     add_heads(p, all, "stats.n_empty_rows", s->n_empty_rows);
     add_heads(p, all, "stats.n_nan_rows", s->n_nan_rows);
-    if (s->n_classes) {
-        const int64_t size[4] = { p->n_batch, 1, 1, p->len_k };
-        const int64_t stride[3] = { s->classes_stride, 0, 0 };
-        qkvi_arrays_add(all, "stats.classes", s->classes, size, stride, false)->elem_bytes = 1;
+    if (s->n_classes)
+        add_inputs(p, all, "stats.classes", s->classes, 1, p->len_k, &s->classes_stride, 1);
+    if (wants_tokens(s)) {
+        add_inputs(p, all, "stats.tokens_q", s->tokens_q, 1, p->len_q, &s->tokens_q_stride, 4);
+        add_inputs(p, all, "stats.tokens_k", s->tokens_k, 1, p->len_k, &s->tokens_k_stride, 4);
     }
+    if (s->weighted_mass)
+        add_inputs(p, all, "stats.key_weights", s->key_weights, p->n_heads, p->len_k,
+                   s->key_weights_stride, 4);
     if (s->n_offsets) {
         const int64_t size[4] = { 1, 1, 1, s->n_offsets + 1 }, stride[3] = { 0 };
         qkvi_arrays_add(all, "stats.offsets", s->offsets, size, stride, false)->elem_bytes =
@@ -125,8 +159,13 @@ void qkvi_stats_arrays(const qkvi_problem *p, qkvi_arrays *all) {
 
 /* ---- For the kernel -------------------------------------------------------------------------- */
 
+/* Of classes and, after them, of key_weights, which are a class to which a key belongs by degrees. */
+static int64_t n_masses(const qkvi_problem *p) {
+    return p->stats.n_classes + (p->stats.weighted_mass ? 1 : 0);
+}
+
 qkvi_stats_space *qkvi_stats_lay_out(const qkvi_problem *p, qkvi_cutter *cutter, int n_threads) {
-    const int64_t n_classes = qkvi_round_up(p->stats.n_classes, QKVI_STATS_GROUP);
+    const int64_t n_classes = qkvi_round_up(n_masses(p), QKVI_STATS_GROUP);
     const int64_t top_row = qkvi_round_up(p->stats.top_k, QKVI_STATS_GROUP);
     qkvi_stats_space *all = qkvi_cut(cutter, n_threads, sizeof *all), one;
     for (int n = 0; n < n_threads; n++) {
@@ -154,6 +193,14 @@ qkvi_attend_stats *qkvi_stats_from(const qkvi_problem *p, const qkvi_rules *rule
     out->position = i0 + rules->offset;
     out->top_k = (int)s->top_k;
     out->n_classes = (int)s->n_classes;
+    out->n_masses = (int)n_masses(p);
+    if (s->weighted_mass)
+        out->key_weights =
+            s->key_weights + b * s->key_weights_stride[0] + h * s->key_weights_stride[1];
+    if (wants_tokens(s)) {
+        out->tokens_q = s->tokens_q + b * s->tokens_q_stride + i0;
+        out->tokens_k = s->tokens_k + b * s->tokens_k_stride;
+    }
     out->n_offsets = (int)s->n_offsets;
     out->classes = s->n_classes ? s->classes + b * s->classes_stride : NULL;
     out->offsets = s->offsets;
@@ -169,8 +216,13 @@ qkvi_attend_stats *qkvi_stats_from(const qkvi_problem *p, const qkvi_rules *rule
     out->n_seen = ints_at(s->n_seen, at);
     out->top_keys = ints_at(s->top_keys, at * s->top_k);
     out->top_weights = floats_at(s->top_weights, at * s->top_k);
+    out->top_scores = floats_at(s->top_scores, at * s->top_k);
     out->class_mass = floats_at(s->class_mass, at * s->n_classes);
     out->offset_mass = floats_at(s->offset_mass, at * s->n_offsets);
+    out->weighted_mass = floats_at(s->weighted_mass, at);
+    out->same_token = floats_at(s->same_token, at);
+    out->duplicate = floats_at(s->duplicate, at);
+    out->induction = floats_at(s->induction, at);
     return out;
 }
 

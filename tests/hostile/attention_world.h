@@ -171,7 +171,7 @@ static const char *call_name(int which) {
                                     : "backward_workspace";
 }
 
-static void refuse(world *w, int calls, qkv_status want, const char *text) {
+static inline void refuse(world *w, int calls, qkv_status want, const char *text) {
     static world before; /* too large for a stack */
     before = *w;
     for (int which = 1; which < EVERY; which *= 2) {
@@ -186,7 +186,7 @@ static void refuse(world *w, int calls, qkv_status want, const char *text) {
     }
 }
 
-static void accept(world *w, int calls) {
+static inline void accept(world *w, int calls) {
     for (int which = 1; which < EVERY; which *= 2) {
         const qkv_status got = calls & which ? world_call(w, which) : QKV_OK;
         if (got != QKV_OK)

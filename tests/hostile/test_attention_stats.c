@@ -9,6 +9,8 @@ enum { TOP = 3, CLASSES = 2, BINS = 2 };
 static float rows[B * H * LQ], lists[B * H * LQ * TOP];
 static int64_t keys[B * H * LQ * TOP], counts[B * H];
 static const uint8_t classes[B * LK];
+static const int32_t tokens[B * LK];
+static const float weights[B * H * LK];
 static const int64_t offsets[BINS + 1] = { -1, 0, 1 };
 static qkv_attention_stats stats;
 
@@ -35,7 +37,7 @@ static void the_struct(void **state) {
     REFUSE_STATS(EVERY, w->d.stats = NULL, QKV_ERR_ARGUMENT,
                  "stats is NULL, but QKV_SET_STATS is set");
     REFUSE_STATS(STATS, stats.struct_size = 0, QKV_ERR_ARGUMENT,
-                 "stats.struct_size = 0 is less than 200, the smallest there is; fill it from its "
+                 "stats.struct_size = 0 is less than 296, the smallest there is; fill it from its "
                  "_INIT");
     REFUSE_STATS(BACKWARD | BACKWARD_BYTES, (void)w, QKV_ERR_UNSUPPORTED,
                  "QKV_SET_STATS: backward has no statistics; forward has");
@@ -59,6 +61,12 @@ static void numbers(void **state) {
                  "stats.offset_mass is set without stats.n_offsets");
     REFUSE_STATS(STATS, (stats.offset_mass = lists, stats.n_offsets = 1), QKV_ERR_ARGUMENT,
                  "stats.offset_mass is set without stats.offsets");
+    REFUSE_STATS(STATS, stats.weighted_mass = rows, QKV_ERR_ARGUMENT,
+                 "stats.weighted_mass is set without stats.key_weights");
+    REFUSE_STATS(STATS, (stats.same_token = rows, stats.tokens_k = tokens), QKV_ERR_ARGUMENT,
+                 "stats.same_token is set without stats.tokens_q");
+    REFUSE_STATS(STATS, (stats.induction = rows, stats.tokens_q = tokens), QKV_ERR_ARGUMENT,
+                 "stats.induction is set without stats.tokens_k");
     REFUSE_STATS(FORWARD_BYTES,
                  (w->d.n_heads = w->d.n_kv_heads = w->d.n_batch = 1, w->d.len_k = INT64_C(1) << 31,
                   stats.top_k = TOP, stats.top_keys = keys),
@@ -96,18 +104,100 @@ static void addresses(void **state) {
                  "stats.n_empty_rows, an output, overlaps stats.n_nan_rows");
     REFUSE_STATS(FORWARD, (stats.n_classes = CLASSES, stats.class_mass = lists), QKV_ERR_ARGUMENT,
                  "stats.classes is NULL, but has the shape [2][1][1][5]");
+    REFUSE_STATS(FORWARD,
+                 (stats.duplicate = rows, stats.tokens_q = tokens,
+                  stats.tokens_k = (const int32_t *)((uintptr_t)tokens + 1)),
+                 QKV_ERR_ARGUMENT, "stats.tokens_k is not aligned to its element, 4 bytes");
     REFUSE_STATS(
-        STATS, (stats.entropy = rows, stats.stride[2] = 0), QKV_ERR_STRIDE,
-        "stats.entropy_stride[2] = 0 is less than 1, the elements that it steps over: rows "
-        "would overlap");
+        STATS,
+        (stats.weighted_mass = rows, stats.key_weights = weights, stats.key_weights_stride[1] = -1),
+        QKV_ERR_STRIDE, "stats.key_weights_stride[1] = -1 is negative");
+    REFUSE_STATS(STATS, (stats.entropy = rows, stats.stride[2] = 0), QKV_ERR_STRIDE,
+                 "stats.stride[2] = 0 is less than 1, the elements that it steps over: rows "
+                 "would overlap");
     REFUSE_STATS(STATS, (stats.entropy = rows, stats.stride[0] = -1), QKV_ERR_STRIDE,
-                 "stats.entropy_stride[0] = -1 is negative");
+                 "stats.stride[0] = -1 is negative");
     REFUSE_STATS(STATS,
                  (stats.top_k = TOP, stats.top_weights = lists, stats.stride[0] = INT64_MAX / 2),
                  QKV_ERR_STRIDE,
-                 "stats.top_weights_stride[0] = 9223372036854775807 times 1 overflows the address "
+                 "stats.stride[0] = 9223372036854775807 times 1 overflows the address "
                  "space");
 }
+
+/* ---- Merging --------------------------------------------------------------------------------- */
+
+static float other_rows[B * H * LQ], lse[B * H * LQ];
+static qkv_attention_stats part;
+static const qkv_attention_stats *parts[2];
+static const float *lse_parts[2];
+
+static world *fresh_parts(void) {
+    world *w = fresh_stats();
+    w->d.flags = 0;
+    qkv_attention_stats_contiguous(&part, &w->d);
+    part.entropy = other_rows;
+    stats.entropy = rows;
+    parts[0] = parts[1] = &part;
+    lse_parts[0] = lse_parts[1] = lse;
+    return w;
+}
+
+static void refuse_parts(const world *w, int n_parts, const qkv_attention_stats *const *of,
+                         qkv_status status, const char *text) {
+    qkv_ctx *ctx = NULL;
+    float before[B * H * LQ];
+    assert_int_equal(qkv_ctx_create(NULL, &ctx, NULL), QKV_OK);
+    memcpy(before, rows, sizeof rows);
+    assert_int_equal(qkv_attention_stats_merge(ctx, &w->d, n_parts, of, lse_parts, NULL, &stats),
+                     status);
+    assert_string_equal(qkv_ctx_message(ctx), text);
+    assert_memory_equal(rows, before, sizeof rows);
+    qkv_ctx_destroy(ctx);
+}
+
+static void parts_that_do_not_fit(void **state) {
+    (void)state;
+    world *w = fresh_parts();
+    refuse_parts(w, 0, parts, QKV_ERR_ARGUMENT, "n_parts = 0 is less than 1");
+    refuse_parts(w, 2, NULL, QKV_ERR_ARGUMENT, "parts is NULL");
+    parts[1] = NULL;
+    refuse_parts(w, 2, parts, QKV_ERR_ARGUMENT, "parts[1] is NULL");
+    w = fresh_parts();
+    part.struct_size = 8;
+    refuse_parts(
+        w, 2, parts, QKV_ERR_ARGUMENT,
+        "parts[0].struct_size = 8 is less than 296, the smallest there is; fill it from its "
+        "_INIT");
+    w = fresh_parts();
+    part.entropy = NULL;
+    refuse_parts(w, 2, parts, QKV_ERR_ARGUMENT, "parts[0].entropy is NULL, but it is needed");
+    w = fresh_parts();
+    stats.logit_mean = part.logit_mean = lists;
+    refuse_parts(w, 2, parts, QKV_ERR_ARGUMENT, "parts[0].n_seen is NULL, but it is needed");
+    w = fresh_parts();
+    stats.top_k = 3, part.top_k = 2;
+    stats.top_keys = part.top_keys = keys;
+    part.top_scores = lists;
+    refuse_parts(w, 2, parts, QKV_ERR_SHAPE, "parts[0].top_k = 2, that of the result is 3");
+    w = fresh_parts();
+    part.entropy = rows;
+    refuse_parts(w, 2, parts, QKV_ERR_ARGUMENT, "stats.entropy, an output, overlaps stats.entropy");
+    w = fresh_parts();
+    lse_parts[1] = rows;
+    refuse_parts(w, 2, parts, QKV_ERR_ARGUMENT, "stats.entropy, an output, overlaps lse_parts[1]");
+    w = fresh_parts();
+    part.stride[2] = -1;
+    refuse_parts(w, 2, parts, QKV_ERR_STRIDE, "stats.stride[2] = -1 is negative");
+    w = fresh_parts();
+    w->d.flags = QKV_SET_SINKS;
+    w->d.sinks = lists;
+    refuse_parts(
+        w, 2, parts, QKV_ERR_UNSUPPORTED,
+        "QKV_SET_SINKS: a sink is in the lse of one part only, so shares of keys cannot be "
+        "told from it");
+}
+
+/* ---- Workspace ------------------------------------------------------------------------------- */
 
 /* docs/numerics.md, Statistics: of one thread. */
 static void workspace_is_the_formula(void **state) {
@@ -131,7 +221,7 @@ static void workspace_is_the_formula(void **state) {
         w->d.flags = 0;
         assert_int_equal(qkv_attention_workspace(ctx, &w->d, &plain), QKV_OK);
         const int k = (n + 7) / 8 * 8, c = (64 - n + 7) / 8 * 8, b = n / 2;
-        assert_int_equal(with - plain, 64 + 23040 + 4 * c * (96 + 256) + 768 * k + 384 * b);
+        assert_int_equal(with - plain, 64 + 46656 + 4 * c * (96 + 256) + 768 * k + 384 * b);
     }
     qkv_ctx_destroy(ctx);
 }
@@ -142,6 +232,7 @@ int main(void) {
         cmocka_unit_test(numbers),
         cmocka_unit_test(bounds_of_bins),
         cmocka_unit_test(addresses),
+        cmocka_unit_test(parts_that_do_not_fit),
         cmocka_unit_test(workspace_is_the_formula),
     };
     return cmocka_run_group_tests(tests, make_world_ctx, destroy_world_ctx);

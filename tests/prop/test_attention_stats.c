@@ -126,6 +126,33 @@ static void compare_masses(const reference *x, int64_t b, int64_t h, int64_t i, 
         near(x, "offset_mass", (double)offset_mass[n], offsets[n], error * offsets[n] + 1e-34);
 }
 
+/* By the query's token, and by weights of keys. */
+static void compare_tokens(const reference *x, int64_t b, int64_t h, int64_t i, int64_t place,
+                           double error) {
+    const qkv_attention_desc *d = &x->c->d;
+    const qkv_attention_stats *s = &x->got->s;
+    const int32_t token = s->tokens_q[b * s->tokens_q_stride + i];
+    const int32_t *tokens = s->tokens_k + b * s->tokens_k_stride;
+    const float *weights =
+        s->key_weights + b * s->key_weights_stride[0] + h * s->key_weights_stride[1];
+    double weighted = 0, same = 0, duplicate = 0, induction = 0;
+    for (int64_t j = 0; j < d->len_k; j++) {
+        if (!x->r.sees[j]) continue;
+        const double p = x->r.p[j];
+        weighted += p * (double)weights[j];
+        if (tokens[j] == token && j != place) same += p;
+        if (tokens[j] == token && j < place) duplicate += p;
+        if (j > 0 && j <= place && tokens[j - 1] == token) induction += p;
+    }
+#define NEAR(n, name, want)                                                                        \
+    near(x, name, (double)stats_float(d, x->got, n, b, h, i), want, error *(want) + 1e-34)
+    NEAR(STATS_WEIGHTED, "weighted_mass", weighted);
+    NEAR(STATS_SAME, "same_token", same);
+    NEAR(STATS_DUPLICATE, "duplicate", duplicate);
+    NEAR(STATS_INDUCTION, "induction", induction);
+#undef NEAR
+}
+
 static void compare_row(const qkv_attention_desc *d, const operands *values, int64_t b, int64_t h,
                         int64_t i, void *argument) {
     reference *const x = argument;
@@ -152,6 +179,7 @@ static void compare_row(const qkv_attention_desc *d, const operands *values, int
     near(x, "largest", GOT(STATS_LARGEST), m.largest, error * m.largest + 1e-37);
     compare_top(x, b, h, i, score_error, error);
     compare_masses(x, b, h, i, place, error);
+    compare_tokens(x, b, h, i, place, error);
     near(x, "logit_mean", GOT(STATS_LOGIT_MEAN), m.mean,
          score_error + EPSILON * (m.range * 16 + m.most * 4));
     near(x, "logit_variance", GOT(STATS_LOGIT_VARIANCE), m.variance,
@@ -331,7 +359,7 @@ static void equal_keys_are_shared_evenly(void) {
     qkv_attention_stats_contiguous(&s, &x.d);
     s.entropy = entropy, s.effective_keys = effective, s.largest = largest;
     head_run(&x, &s, 3);
-    assert_true(largest[0] == 1);
+    assert_true(largest[0] == 1 && entropy[0] == 0 && effective[0] == 1);
     for (int i = 0; i < LEN; i++) {
         const double n = i + 1;
         assert_true(fabs((double)entropy[i] - log(n)) <= 2e-6);

@@ -1,0 +1,269 @@
+/* What a pass over columns, or a rectangle of weights, is asked for: checked. See columns.h. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "attn/blocks.h"
+#include "attn/call_arrays.h"
+#include "attn/columns.h"
+#include "attn/desc_lengths.h"
+#include "core/options.h"
+
+/* ---- Numbers --------------------------------------------------------------------------------- */
+
+static qkv_status check_range(const char *name, int64_t value, int64_t least, int64_t most,
+                              qkv_error *e) {
+    if (value < least || value > most)
+        return qkvi_error_set(e, QKV_ERR_ARGUMENT,
+                              "columns.%s = %" PRId64 " is not in [%" PRId64 ", %" PRId64 "]", name,
+                              value, least, most);
+    return QKV_OK;
+}
+
+static qkv_status require(bool is_set, bool has_source, const char *name, const char *source,
+                          qkv_error *e) {
+    if (is_set && !has_source)
+        return qkvi_error_set(e, QKV_ERR_ARGUMENT, "columns.%s is set without columns.%s", name,
+                              source);
+    return QKV_OK;
+}
+
+/* What nobody asked for counts as 0. */
+static qkv_status read_numbers(qkvi_columns_problem *x, qkv_error *e) {
+    qkv_attention_columns *w = &x->want;
+    const bool by_tile = w->tile_mass || w->tile_peak;
+    QKV_TRY(check_range("n_tiles_q", w->n_tiles_q, 0, QKV_COLUMNS_MAX_TILES, e));
+    QKV_TRY(check_range("n_tiles_k", w->n_tiles_k, 0, QKV_COLUMNS_MAX_TILES, e));
+    QKV_TRY(check_range("n_diagonals", w->n_diagonals, 0, 2 * QKVI_MAX_SIZE, e));
+    QKV_TRY(
+        check_range("first_diagonal", w->first_diagonal, -4 * QKVI_MAX_SIZE, 4 * QKVI_MAX_SIZE, e));
+    QKV_TRY(require(by_tile || w->tile_rows, w->n_tiles_q, "tile_mass, tile_peak or tile_rows",
+                    "n_tiles_q", e));
+    QKV_TRY(require(by_tile, w->n_tiles_k, "tile_mass or tile_peak", "n_tiles_k", e));
+    if (!(w->tiny >= 0) || !isfinite(w->tiny))
+        return qkvi_error_set(e, QKV_ERR_ARGUMENT,
+                              "columns.tiny = %g is not a finite number of 0 or more",
+                              (double)w->tiny);
+    x->by_key = w->received || w->n_queries || w->largest || w->largest_query || w->entropy;
+    if (!x->by_key) memset(w->stride, 0, sizeof w->stride); /* addresses are computed even so */
+    if (!by_tile && !w->tile_rows) w->n_tiles_q = 0;
+    if (!by_tile) w->n_tiles_k = 0;
+    if (!w->diagonal && !w->diagonal_rows) w->n_diagonals = 0;
+    x->tiles = by_tile;
+    x->diagonals = w->n_diagonals > 0;
+    x->all = x->tiles || x->diagonals || w->n_queries || w->largest || w->largest_query ||
+             w->entropy || w->n_cells || w->n_tiny;
+    if (x->by_key) QKV_TRY(qkvi_check_packed_stride(&x->p, "columns", w->stride, e));
+    if (!w->row_weights) return QKV_OK;
+    return qkvi_check_packed_stride(&x->p, "columns.row_weights", w->row_weights_stride, e);
+}
+
+/* ---- Arrays ---------------------------------------------------------------------------------- */
+
+static void add(qkvi_arrays *all, const char *name, const void *data, const int64_t size[4],
+                const int64_t stride[3], size_t element) {
+    if (data) qkvi_arrays_add(all, name, data, size, stride, true)->elem_bytes = (int64_t)element;
+}
+
+/* [n_batch][n_heads][n][m], dense. Products that overflow are refused with the strides. */
+static void add_dense(qkvi_arrays *all, const qkvi_problem *p, const char *name, const void *data,
+                      int64_t n, int64_t m, size_t element) {
+    const int64_t size[4] = { p->n_batch, p->n_heads, n, m };
+    int64_t stride[3] = { 0, 0, m };
+    if (__builtin_mul_overflow(n, m, &stride[1])) stride[1] = INT64_MAX;
+    if (__builtin_mul_overflow(stride[1], p->n_heads, &stride[0])) stride[0] = INT64_MAX;
+    add(all, name, data, size, stride, element);
+}
+
+static void add_columns(const qkvi_columns_problem *x, qkvi_arrays *all) {
+    const qkvi_problem *p = &x->p;
+    const qkv_attention_columns *w = &x->want;
+    const int64_t keys[4] = { qkvi_n_arrays(p), p->n_heads, qkvi_rows_k(p), 1 };
+    const int64_t rows[4] = { qkvi_n_arrays(p), p->n_heads, qkvi_rows_q(p), 1 };
+    add(all, "columns.received", w->received, keys, w->stride, sizeof *w->received);
+    add(all, "columns.n_queries", w->n_queries, keys, w->stride, sizeof *w->n_queries);
+    add(all, "columns.largest", w->largest, keys, w->stride, sizeof *w->largest);
+    add(all, "columns.largest_query", w->largest_query, keys, w->stride, sizeof *w->largest_query);
+    add(all, "columns.entropy", w->entropy, keys, w->stride, sizeof *w->entropy);
+    add_dense(all, p, "columns.diagonal", w->diagonal, 1, w->n_diagonals, sizeof *w->diagonal);
+    add_dense(all, p, "columns.diagonal_rows", w->diagonal_rows, 1, w->n_diagonals,
+              sizeof *w->diagonal_rows);
+    add_dense(all, p, "columns.tile_mass", w->tile_mass, w->n_tiles_q, w->n_tiles_k,
+              sizeof *w->tile_mass);
+    add_dense(all, p, "columns.tile_peak", w->tile_peak, w->n_tiles_q, w->n_tiles_k,
+              sizeof *w->tile_peak);
+    add_dense(all, p, "columns.tile_rows", w->tile_rows, 1, w->n_tiles_q, sizeof *w->tile_rows);
+    add_dense(all, p, "columns.n_cells", w->n_cells, 1, 1, sizeof *w->n_cells);
+    add_dense(all, p, "columns.n_tiny", w->n_tiny, 1, 1, sizeof *w->n_tiny);
+    add_dense(all, p, "columns.n_empty_rows", w->n_empty_rows, 1, 1, sizeof *w->n_empty_rows);
+    add_dense(all, p, "columns.n_nan_rows", w->n_nan_rows, 1, 1, sizeof *w->n_nan_rows);
+    if (w->row_weights)
+        qkvi_arrays_add(all, "columns.row_weights", w->row_weights, rows, w->row_weights_stride,
+                        false);
+}
+
+/* Whatever repeats is looked at once. */
+static qkv_status check_weights(const qkvi_columns_problem *x, qkv_error *e) {
+    const qkvi_problem *p = &x->p;
+    const int64_t *const stride = x->want.row_weights_stride;
+    int64_t size[3] = { qkvi_n_arrays(p), p->n_heads, qkvi_rows_q(p) };
+    if (!x->want.row_weights || !size[0] || !size[1] || !size[2]) return QKV_OK;
+    for (int n = 0; n < 3; n++)
+        if (stride[n] == 0) size[n] = 1;
+    for (int64_t b = 0; b < size[0]; b++)
+        for (int64_t h = 0; h < size[1]; h++)
+            for (int64_t i = 0; i < size[2]; i++) {
+                const float weight =
+                    x->want.row_weights[b * stride[0] + h * stride[1] + i * stride[2]];
+                if (!isfinite(weight))
+                    return qkvi_error_set(e, QKV_ERR_ARGUMENT,
+                                          "columns.row_weights[%" PRId64 "][%" PRId64 "][%" PRId64
+                                          "] = %g is not finite",
+                                          b, h, i, (double)weight);
+            }
+    return QKV_OK;
+}
+
+static qkv_status read_desc(const qkv_attention_desc *desc, qkvi_problem *p, qkv_error *e) {
+    QKV_TRY(qkvi_problem_read(desc, p, e));
+    if (!p->has_stats) return QKV_OK;
+    return qkvi_error_set(e, QKV_ERR_UNSUPPORTED,
+                          "QKV_SET_STATS: the pass over columns has no statistics of rows; forward "
+                          "has");
+}
+
+static void add_inputs(const qkvi_problem *p, qkvi_arrays *all) {
+    const qkvi_shapes s = qkvi_shapes_of(p);
+    qkvi_add_typed(all, "q", p->q, p->dtype, s.q, p->q_stride, false);
+    qkvi_add_typed(all, "k", p->k, p->dtype, s.k, p->k_stride, false);
+    qkvi_arrays_add(all, "lse", p->lse, s.lse, p->lse_stride, false);
+    qkvi_add_rules(all, p);
+}
+
+static void rest(qkvi_columns_problem *x) {
+    const qkvi_problem *p = &x->p;
+    const int64_t keys[4] = { qkvi_n_arrays(p), p->n_heads, qkvi_rows_k(p), 1 };
+    qkvi_rest_strides(&x->p);
+    qkvi_rest(keys, x->want.stride, 3);
+    qkvi_rest(qkvi_shapes_of(p).lse, x->want.row_weights_stride, 3);
+}
+
+/* ---- Entrances ------------------------------------------------------------------------------- */
+
+static qkv_status read_want(const qkv_attention_columns *given, qkvi_columns_problem *x,
+                            qkv_error *e) {
+    if (!given) return qkvi_error_set(e, QKV_ERR_ARGUMENT, "columns is NULL");
+    QKV_TRY(qkvi_options_read(&x->want, sizeof x->want, given, "columns", e));
+    return read_numbers(x, e);
+}
+
+qkv_status qkvi_columns_shape(const qkv_attention_desc *desc, const qkv_attention_columns *given,
+                              qkvi_columns_problem *x, qkv_error *e) {
+    qkvi_arrays all = { .count = 0 };
+    *x = (qkvi_columns_problem){ .all = false };
+    QKV_TRY(read_desc(desc, &x->p, e));
+    QKV_TRY(read_want(given, x, e));
+    add_inputs(&x->p, &all);
+    add_columns(x, &all);
+    return qkvi_arrays_check(&all, false, e);
+}
+
+qkv_status qkvi_columns_read(const qkv_attention_desc *desc, const void *q, const void *k,
+                             const float *lse, const qkv_attention_columns *given,
+                             const qkv_call_options *call, qkvi_columns_problem *x, qkv_error *e) {
+    qkvi_arrays all = { .count = 0 };
+    *x = (qkvi_columns_problem){ .all = false };
+    QKV_TRY(read_desc(desc, &x->p, e));
+    QKV_TRY(read_want(given, x, e));
+    QKV_TRY(qkvi_add_workspace(&all, call, e));
+    x->p.q = q;
+    x->p.k = k;
+    x->p.lse = (float *)(uintptr_t)lse; /* read only here */
+    add_inputs(&x->p, &all);
+    add_columns(x, &all);
+    QKV_TRY(qkvi_arrays_check(&all, true, e));
+    QKV_TRY(qkvi_blocks_check(&x->p, &all, e));
+    QKV_TRY(check_weights(x, e));
+    rest(x);
+    return QKV_OK;
+}
+
+/* ---- A rectangle ----------------------------------------------------------------------------- */
+
+static qkv_status check_interval(const char *from, const char *to, int64_t begin, int64_t end,
+                                 const char *limit_name, int64_t limit, qkv_error *e) {
+    if (begin < 0 || begin > end)
+        return qkvi_error_set(e, QKV_ERR_ARGUMENT,
+                              "%s = %" PRId64 " is not in [0, %s = %" PRId64 "]", from, begin, to,
+                              end);
+    if (end > limit)
+        return qkvi_error_set(e, QKV_ERR_ARGUMENT,
+                              "%s = %" PRId64 " is greater than the %" PRId64 " %s", to, end, limit,
+                              limit_name);
+    return QKV_OK;
+}
+
+static qkv_status check_rectangle(const qkvi_problem *p, const qkvi_rectangle *r, qkv_error *e) {
+    if (r->b < 0 || r->b >= p->n_batch)
+        return qkvi_error_set(e, QKV_ERR_ARGUMENT, "b = %" PRId64 " is not in [0, %" PRId64 ")",
+                              r->b, p->n_batch);
+    if (r->h < 0 || r->h >= p->n_heads)
+        return qkvi_error_set(e, QKV_ERR_ARGUMENT, "h = %" PRId64 " is not in [0, %" PRId64 ")",
+                              r->h, p->n_heads);
+    QKV_TRY(check_interval("i0", "i1", r->i0, r->i1, "queries", qkvi_len_q(p, r->b), e));
+    QKV_TRY(check_interval("j0", "j1", r->j0, r->j1, "keys", qkvi_len_k(p, r->b), e));
+    const double cells = (double)(r->i1 - r->i0) * (double)(r->j1 - r->j0);
+    if (cells > QKV_WEIGHTS_MAX_CELLS)
+        return qkvi_error_set(
+            e, QKV_ERR_LIMIT,
+            "(i1 - i0) (j1 - j0) = %.0f weights are more than "
+            "QKV_WEIGHTS_MAX_CELLS = %d; without a limit: "
+            "qkv_attention_columns_pass (columns, diagonals, tiles), QKV_SET_STATS "
+            "(rows)",
+            cells, (int)QKV_WEIGHTS_MAX_CELLS);
+    return QKV_OK;
+}
+
+qkv_status qkvi_weights_read(const qkv_attention_desc *desc, const void *q, const void *k,
+                             const float *lse, const qkvi_rectangle *r,
+                             const qkv_call_options *call, qkvi_columns_problem *x, qkv_error *e) {
+    qkvi_arrays all = { .count = 0 };
+    *x = (qkvi_columns_problem){ .all = true };
+    QKV_TRY(read_desc(desc, &x->p, e));
+    QKV_TRY(check_rectangle(&x->p, r, e));
+    QKV_TRY(qkvi_add_workspace(&all, call, e));
+    x->p.q = q;
+    x->p.k = k;
+    x->p.lse = (float *)(uintptr_t)lse;
+    add_inputs(&x->p, &all);
+    const int64_t size[4] = { 1, 1, r->i1 - r->i0, r->j1 - r->j0 }, stride[3] = { 0, 0, r->row };
+    qkvi_arrays_add(&all, "p", r->out, size, stride, true);
+    QKV_TRY(qkvi_arrays_check(&all, true, e));
+    QKV_TRY(qkvi_blocks_check(&x->p, &all, e));
+    rest(x);
+    return QKV_OK;
+}
+
+/* ---- Public helper --------------------------------------------------------------------------- */
+
+/* Rows of a head in memory. */
+static int64_t packed_rows(const qkv_attention_desc *d, const int64_t *cu, int64_t len) {
+    return d->flags & QKV_SET_CU_SEQLENS && cu && d->n_batch >= 0 ? cu[d->n_batch] : len;
+}
+
+void qkv_attention_columns_contiguous(qkv_attention_columns *columns,
+                                      const qkv_attention_desc *desc) {
+    const uint64_t n_heads = (uint64_t)desc->n_heads, len_q = (uint64_t)desc->len_q;
+    const uint64_t len_k = (uint64_t)desc->len_k;
+    const uint64_t offset = desc->flags & QKV_SET_Q_OFFSET ? (uint64_t)desc->q_offset : 0;
+    *columns = (qkv_attention_columns){ .struct_size = sizeof *columns };
+    columns->stride[2] = columns->row_weights_stride[2] = 1;
+    columns->stride[1] = packed_rows(desc, desc->cu_seqlens_k, desc->len_k);
+    columns->row_weights_stride[1] = packed_rows(desc, desc->cu_seqlens_q, desc->len_q);
+    if (!(desc->flags & QKV_SET_CU_SEQLENS)) {
+        columns->stride[0] = (int64_t)(n_heads * len_k);
+        columns->row_weights_stride[0] = (int64_t)(n_heads * len_q);
+    }
+    columns->first_diagonal = (int64_t)(offset - len_k + 1);
+    columns->n_diagonals = desc->len_q && desc->len_k ? (int64_t)(len_q + len_k - 1) : 0;
+}
