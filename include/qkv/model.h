@@ -138,6 +138,22 @@ QKV_API int64_t qkv_model_check_finite(const qkv_model *model,
                                        void (*visit)(void *user, const qkv_not_finite *found),
                                        void *user);
 
+/**
+ * The vector [hidden] that the model has for a token before anything else happens to it: a row of
+ * its table of word embeddings. It lives as long as the model. NULL if id is not in 0 ... vocab_size
+ * - 1.
+ */
+QKV_API const float *qkv_model_word_vector(const qkv_model *model, int32_t id);
+
+/**
+ * Sinusoidal positions (Vaswani et al. 2017, section 3.5), as models with such positions add them:
+ *     table[p][2 i] = sin(p w)    table[p][2 i + 1] = cos(p w)    w = 10000^(-2 i / dim)
+ * table is [n_positions][dim], n_positions 1 ... 2^20, dim 1 ... 2^16. Accuracy: half an ulp and 1e-9
+ * of it; the same bits everywhere. @return QKV_OK; QKV_ERR_ARGUMENT.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_sinusoids(int64_t n_positions, int64_t dim, float *table,
+                                               qkv_error *error);
+
 /* ---- Running --------------------------------------------------------------------------------- */
 
 typedef struct qkv_run qkv_run;
@@ -156,6 +172,42 @@ QKV_API QKV_NODISCARD qkv_status qkv_model_run(qkv_ctx *ctx, const qkv_model *mo
                                                uint32_t flags, qkv_run **run, qkv_error *error);
 QKV_API void qkv_run_free(qkv_run *run);
 
+/**
+ * A question to a model: what if attention, in every layer and head, were another one. Zeros are the
+ * model as it is.
+ */
+typedef struct qkv_what_if {
+    size_t struct_size;
+    int causal;         /* 1: query i sees keys j <= i only */
+    int no_scale;       /* 1: scores are q.k, without 1 / sqrt(head_dim) */
+    double temperature; /* scores are divided by it, finite and above 0; 0: they are not */
+    /* [n_batch], of each input [n]: 1 for tokens that no query sees as a key; nullable, entries too */
+    const uint8_t *const *dropped;
+} qkv_what_if;
+
+#define QKV_WHAT_IF_INIT                                                                           \
+    { sizeof(qkv_what_if), 0, 0, 0, NULL }
+
+/**
+ * qkv_model_run, but for what attention is asked to do otherwise:
+ *     s[j] = <q_i, k_j> scale / temperature for the keys j that are left, scale = 1 or 1 / sqrt(head_dim)
+ * Later layers see what follows from it: q and k of a run are those of the changed model. Captures
+ * have the changed scale, weights are 0 where a key is not seen; a query that sees no key has
+ * lse = -infinity and weights of 0, and attention adds nothing to its token. With zeros (and a
+ * temperature of 1) every bit is that of qkv_model_run.
+ *
+ *   Determinism, memory, threads   as qkv_model_run; n tokens bytes more if something is dropped.
+ *   Errors    as qkv_model_run; QKV_ERR_ARGUMENT for a temperature that is not above 0 or not finite,
+ *             or so small that the scale is no float above 0; QKV_ERR_VERSION, for struct_size.
+ *
+ * @param what_if  nullable.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_model_run_what_if(qkv_ctx *ctx, const qkv_model *model,
+                                                       int64_t n_batch,
+                                                       const qkv_encoding *const *inputs,
+                                                       uint32_t flags, const qkv_what_if *what_if,
+                                                       qkv_run **run, qkv_error *error);
+
 /** Hidden states [n][hidden] after layer (0: the embeddings, n_layers: the last); NULL if not
  * kept. */
 QKV_API const float *qkv_run_hidden(const qkv_run *run, int64_t b, int64_t layer);
@@ -168,13 +220,15 @@ typedef struct qkv_capture {
     const float *q, *k, *lse;
     int64_t n_heads, n, head_dim;
     float scale;
+    int causal;          /* 1: of a run whose queries see keys j <= i only (qkv_what_if) */
+    const uint8_t *seen; /* [n]: 0 for keys that no query sees (qkv_what_if); NULL: all are seen */
 } qkv_capture;
 
 QKV_API QKV_NODISCARD qkv_status qkv_run_capture(const qkv_run *run, int64_t b, int64_t layer,
                                                  qkv_capture *capture, qkv_error *error);
 
-/** The weights of one head, [n][n], recomputed as exp(scale q·k - lse); rows are queries and sum
- * to 1. */
+/** The weights of one head, [n][n], recomputed as exp(scale q·k - lse), 0 for keys that what-if
+ * hides; rows are queries and sum to 1. */
 QKV_API QKV_NODISCARD qkv_status qkv_run_weights(const qkv_run *run, int64_t b, int64_t layer,
                                                  int64_t head, float *weights, qkv_error *error);
 
@@ -269,6 +323,40 @@ QKV_API QKV_NODISCARD qkv_status qkv_eval(qkv_ctx *ctx, const qkv_model *model, 
                                           qkv_eval_report **report, qkv_error *error);
 QKV_API void qkv_eval_report_free(qkv_eval_report *report);
 
+/* ---- Tables in files -------------------------------------------------------------------------- */
+
+/**
+ * A table of keys and values: one line `key,value` for each. Of UTF-8 with or without a byte order
+ * mark, lines that end in LF or CRLF, fields as RFC 4180 has them: one in quotes may hold separators,
+ * line breaks and, doubled, quotes. The separator is a tab if the first line has one outside of
+ * quotes, else a comma, else a semicolon. Spaces around keys and numbers do not count; empty lines
+ * are skipped.
+ *
+ *   Values   The other fields are decimal numbers, as many in every line. A single one may be a list
+ *            instead, numbers between spaces, commas or semicolons, with or without [ ] around it:
+ *            "1, 2, 3".
+ *   Names    If no value of the first line begins like a number (a digit, a sign, a point, "[", nan,
+ *            inf), that line has the names of the columns.
+ *   Limits   64 MiB, 1,000,000 lines, 4,096 values a line, 64 KiB a field.
+ *   Errors   QKV_ERR_FORMAT with line, column (both from 1, in bytes) and the rule: invalid UTF-8, a NUL
+ *            byte, an empty key, a value that is missing, no finite float or one too many, a quote
+ *            that is never closed or that text follows, no lines; QKV_ERR_LIMIT, _IO, _MEMORY.
+ */
+typedef struct qkv_table {
+    int64_t n_rows, n_values;
+    char **keys;   /* [n_rows], as they are in the file: not fit to print */
+    char **names;  /* [n_values]; NULL if the table has none */
+    float *values; /* [n_rows][n_values], rounded once */
+} qkv_table;
+
+QKV_API QKV_NODISCARD qkv_status qkv_table_read(const char *path, qkv_table **table,
+                                                qkv_error *error);
+/** The same from bytes in memory; name is for messages. */
+QKV_API QKV_NODISCARD qkv_status qkv_table_parse(const char *name, const void *bytes,
+                                                 size_t n_bytes, qkv_table **table,
+                                                 qkv_error *error);
+QKV_API void qkv_table_free(qkv_table *table);
+
 /* ---- Arrays in files ------------------------------------------------------------------------- */
 
 typedef enum qkv_array_type {
@@ -276,7 +364,8 @@ typedef enum qkv_array_type {
     QKV_ARRAY_BOOL,
     QKV_ARRAY_I64,
     QKV_ARRAY_BF16, /* uint16_t, as in qkv_dtype; written as f32, because .npy has no bf16 */
-    QKV_ARRAY_F16
+    QKV_ARRAY_F16,
+    QKV_ARRAY_BYTES /* never read; written as they are, as a file of its own kind */
 } qkv_array_type;
 
 /**

@@ -12,6 +12,7 @@
 #include "attn/ctx.h"
 #include "core/alloc.h"
 #include "core/fpstate.h"
+#include "core/options.h"
 #include "kernels/gemm.h"
 #include "kernels/table.h"
 #include "model/arch/batch.h"
@@ -24,13 +25,14 @@ typedef struct joined {
     qkvi_bert_batch batch;
     int64_t *lengths;
     int32_t *ids;
-    uint8_t *types;
+    uint8_t *types, *seen;
 } joined;
 
 static void joined_free(joined *j) {
     free(j->lengths);
     free(j->ids);
     free(j->types);
+    free(j->seen);
 }
 
 static qkv_status no_memory(qkv_error *error) {
@@ -51,8 +53,22 @@ static qkv_status join_lengths(const qkvi_bert_params *params, int64_t n_batch,
     return qkvi_batch_check_lengths(params, &j->batch, n_tokens, error);
 }
 
+/* What if: dropped tokens become keys that are not seen. */
+static qkv_status join_dropped(const qkv_what_if *what_if, int64_t n_tokens, joined *j,
+                               qkv_error *error) {
+    int64_t at = 0;
+    if (!what_if->dropped) return QKV_OK;
+    j->batch.change.seen = j->seen = qkvi_malloc_array((size_t)n_tokens, 1);
+    if (!j->seen) return no_memory(error);
+    for (int64_t b = 0; b < j->batch.n_sequences; at += j->lengths[b++])
+        for (int64_t i = 0; i < j->lengths[b]; i++)
+            j->seen[at + i] = !(what_if->dropped[b] && what_if->dropped[b][i]);
+    return QKV_OK;
+}
+
 static qkv_status join(const qkvi_bert_params *params, int64_t n_batch,
-                       const qkv_encoding *const *inputs, joined *j, qkv_error *error) {
+                       const qkv_encoding *const *inputs, const qkv_what_if *what_if, joined *j,
+                       qkv_error *error) {
     int64_t n_tokens, at = 0;
     QKV_TRY(join_lengths(params, n_batch, inputs, j, &n_tokens, error));
     j->batch.ids = j->ids = qkvi_malloc_array((size_t)n_tokens, sizeof *j->ids);
@@ -62,7 +78,24 @@ static qkv_status join(const qkvi_bert_params *params, int64_t n_batch,
         memcpy(j->ids + at, inputs[b]->ids, (size_t)inputs[b]->n * sizeof *j->ids);
         if (inputs[b]->types) memcpy(j->types + at, inputs[b]->types, (size_t)inputs[b]->n);
     }
-    return QKV_OK;
+    return join_dropped(what_if, n_tokens, j, error);
+}
+
+/* The model's own scale is left to attention, so that its bits stay. */
+static qkv_status ask(const qkv_model *model, const qkv_what_if *what_if, qkvi_mha_change *change,
+                      qkv_error *error) {
+    const double temperature = what_if->temperature == 0 ? 1 : what_if->temperature;
+    const double scale = what_if->no_scale ? 1 : 1 / sqrt((double)model->info.head_dim);
+    change->causal = what_if->causal != 0;
+    if (!(temperature > 0) || !isfinite(temperature))
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "temperature = %g is not above 0 and finite",
+                              temperature);
+    if (!what_if->no_scale && temperature == 1) return QKV_OK;
+    change->scale = (float)(scale / temperature);
+    if (isfinite(change->scale) && change->scale > 0) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                          "temperature = %g makes the scale %g, no float above 0", temperature,
+                          scale / temperature);
 }
 
 /* ---- Capture --------------------------------------------------------------------------------- */
@@ -107,6 +140,13 @@ static qkv_status compute(qkv_ctx *ctx, const qkv_model *model, const joined *j,
 qkv_status qkv_model_run(qkv_ctx *ctx, const qkv_model *model, int64_t n_batch,
                          const qkv_encoding *const *inputs, uint32_t flags, qkv_run **run,
                          qkv_error *error) {
+    return qkv_model_run_what_if(ctx, model, n_batch, inputs, flags, NULL, run, error);
+}
+
+qkv_status qkv_model_run_what_if(qkv_ctx *ctx, const qkv_model *model, int64_t n_batch,
+                                 const qkv_encoding *const *inputs, uint32_t flags,
+                                 const qkv_what_if *given, qkv_run **run, qkv_error *error) {
+    qkv_what_if what_if = QKV_WHAT_IF_INIT;
     if (!run) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "run is NULL");
     *run = NULL;
     if (!ctx || !model || !inputs)
@@ -116,10 +156,15 @@ qkv_status qkv_model_run(qkv_ctx *ctx, const qkv_model *model, int64_t n_batch,
                                        : "inputs");
     if (flags & ~(uint32_t)(QKV_RUN_CAPTURE | QKV_RUN_HIDDEN))
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "flags = %#x has unknown bits", flags);
+    if (given) QKV_TRY(qkvi_options_read(&what_if, sizeof what_if, given, "qkv_what_if", error));
+    joined j = { 0 };
+    qkvi_mha_change change = { 0 };
+    QKV_TRY(ask(model, &what_if, &change, error));
     qkv_run *r = calloc(1, sizeof *r);
     if (!r) return no_memory(error);
-    joined j = { 0 };
-    qkv_status status = join(model->bert, n_batch, inputs, &j, error);
+    qkv_status status = join(model->bert, n_batch, inputs, &what_if, &j, error);
+    j.batch.change.causal = change.causal;
+    j.batch.change.scale = change.scale;
     r->model = model;
     r->kernels = ctx->kernels;
     r->n_batch = n_batch;
@@ -162,14 +207,26 @@ qkv_status qkv_run_capture(const qkv_run *run, int64_t b, int64_t layer, qkv_cap
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the run was made without QKV_RUN_CAPTURE");
     const int64_t row = qkvi_bert_row(run->pass, b), hidden = run->n_heads * run->head_dim;
     const int64_t at = (layer * run->n_rows + row) * hidden;
-    *capture = (qkv_capture){ .q = run->q + at,
-                              .k = run->k + at,
-                              .lse = qkvi_bert_lse(run->pass, layer) + row * run->n_heads,
-                              .n_heads = run->n_heads,
-                              .n = run->lengths[b],
-                              .head_dim = run->head_dim,
-                              .scale = (float)(1 / sqrt((double)run->head_dim)) };
+    const qkvi_mha_change *change = qkvi_bert_change(run->pass);
+    *capture =
+        (qkv_capture){ .q = run->q + at,
+                       .k = run->k + at,
+                       .lse = qkvi_bert_lse(run->pass, layer) + row * run->n_heads,
+                       .n_heads = run->n_heads,
+                       .n = run->lengths[b],
+                       .head_dim = run->head_dim,
+                       .scale = change->scale != 0 ? change->scale
+                                                   : (float)(1 / sqrt((double)run->head_dim)),
+                       .causal = change->causal,
+                       .seen = change->seen ? change->seen + row : NULL };
     return QKV_OK;
+}
+
+/* Keys that What if hides, of a row of weights. */
+static void hide(const qkv_capture *c, int64_t i, float *weights) {
+    for (int64_t j = c->causal ? i + 1 : c->n; j < c->n; j++) weights[j] = 0;
+    for (int64_t j = 0; c->seen && j < c->n; j++)
+        if (!c->seen[j]) weights[j] = 0;
 }
 
 qkv_status qkv_run_weights(const qkv_run *run, int64_t b, int64_t layer, int64_t head,
@@ -185,8 +242,10 @@ qkv_status qkv_run_weights(const qkv_run *run, int64_t b, int64_t layer, int64_t
     qkvi_gemm_pack_b(NULL, c.head_dim, c.n, k, 1, c.head_dim, packed);
     qkvi_gemm(NULL, run->kernels, c.n, c.n, c.head_dim, q, c.head_dim, 1, packed, weights, c.n,
               NULL, false);
-    for (int64_t i = 0; i < c.n; i++)
+    for (int64_t i = 0; i < c.n; i++) {
         run->kernels->layer.weights(c.n, c.scale, c.lse[head * c.n + i], weights + i * c.n);
+        hide(&c, i, weights + i * c.n);
+    }
     qkvi_fpstate_leave(saved);
     free(packed);
     return QKV_OK;

@@ -222,8 +222,8 @@ static void compute_grads(golden *g, float *grads_arena, qkvi_bert_losses *losse
     for (int64_t b = 0; b < g->n_sequences; b++) lengths[b] = g->lengths[b];
     for (int64_t i = 0; i < g->n_targets; i++) targets[i] = g->target_tokens[i];
     for (int64_t t = 0; t < g->n_tokens; t++) types[t] = (uint8_t)g->types[t];
-    const qkvi_bert_batch batch = { g->n_sequences, lengths, g->ids,        types,
-                                    g->n_targets,   targets, g->target_ids, g->labels };
+    const qkvi_bert_batch batch = { g->n_sequences, lengths,       g->ids,    types, g->n_targets,
+                                    targets,        g->target_ids, g->labels, { 0 } };
     assert_int_equal(qkvi_bert_bind(&g->model->info, table, g->model->arena,
                                     QKVI_BERT_FORWARD | QKVI_BERT_BACKWARD, &params, NULL),
                      QKV_OK);

@@ -78,8 +78,8 @@ static void random_batch(setup *s, qkvi_rng *rng) {
             s->target_ids[n_targets++] = (int32_t)qkvi_rng_below(rng, N_WORDS);
         }
     }
-    s->batch = (qkvi_bert_batch){ N_SEQUENCES, s->lengths, s->ids,        s->types,
-                                  n_targets,   s->targets, s->target_ids, s->labels };
+    s->batch = (qkvi_bert_batch){ N_SEQUENCES, s->lengths,    s->ids,    s->types, n_targets,
+                                  s->targets,  s->target_ids, s->labels, { 0 } };
 }
 
 static setup *make_setup(const qkv_model_info *info, uint64_t index) {

@@ -166,9 +166,9 @@ static void test_types_of_16_bits(void **state) {
     assert_string_equal(error.message, "floats = 2 is none of QKV_ARRAY_F32, QKV_ARRAY_BF16, "
                                        "QKV_ARRAY_F16");
     assert_null(again);
-    given.type = (qkv_array_type)5;
+    given.type = (qkv_array_type)6;
     assert_int_equal(qkv_array_write(path, &given, &error), QKV_ERR_ARGUMENT);
-    assert_string_equal(error.message, "type = 5 is no qkv_array_type");
+    assert_string_equal(error.message, "type = 6 is no qkv_array_type");
     unlink(path);
 }
 

@@ -87,6 +87,7 @@ void qkvi_batch_cut(const qkvi_bert_params *params, const qkvi_bert_batch *batch
     rows->ids = qkvi_cut(cutter, n_rows, sizeof *rows->ids);
     rows->types = qkvi_cut(cutter, n_rows, sizeof *rows->types);
     rows->places = qkvi_cut(cutter, n_rows, sizeof *rows->places);
+    if (batch->change.seen) rows->seen = qkvi_cut(cutter, n_rows, sizeof *rows->seen);
     rows->row_of_token = qkvi_cut(cutter, n_rows, sizeof *rows->row_of_token);
     rows->first_row = qkvi_cut(cutter, n, sizeof *rows->first_row);
     rows->starts = qkvi_cut(cutter, params->max_len + 2, sizeof *rows->starts);
@@ -120,6 +121,7 @@ void qkvi_batch_sort(const qkvi_bert_params *params, const qkvi_bert_batch *batc
             rows->ids[first + i] = batch->ids[token];
             rows->types[first + i] = batch->types ? batch->types[token] : 0;
             rows->places[first + i] = (int32_t)i;
+            if (rows->seen) rows->seen[first + i] = batch->change.seen[token];
             rows->row_of_token[token] = (int32_t)(first + i);
         }
     }

@@ -13,6 +13,7 @@ typedef struct qkvi_batch_rows {
     qkvi_group *groups;
     int64_t n_groups;
     int32_t *ids, *types, *places; /* [n_rows] */
+    uint8_t *seen;                 /* [n_rows] of batch->change; NULL */
     int32_t *row_of_token;         /* [n_rows]: where a token of the batch went */
     int64_t *first_row;            /* [n_sequences]: the row of a sequence's first token */
     int64_t *starts;               /* [max_len + 2]: scratch of the sort */

@@ -71,7 +71,8 @@ typedef struct qkvi_bert_batch {
     int64_t n_targets;
     const int64_t *target_tokens; /* [n_targets] indices into ids, ascending */
     const int32_t *target_ids;    /* [n_targets] the words that stood there */
-    const int32_t *labels; /* [n_sequences] 0: is next, 1: is not, -1: not counted; or NULL */
+    const int32_t *labels;  /* [n_sequences] 0: is next, 1: is not, -1: not counted; or NULL */
+    qkvi_mha_change change; /* of every attention; its seen is [sum of lengths], as ids */
 } qkvi_bert_batch;
 
 typedef struct qkvi_bert_pass qkvi_bert_pass;
@@ -94,6 +95,8 @@ int64_t qkvi_bert_row(const qkvi_bert_pass *pass, int64_t sequence);      /* its
 const float *qkvi_bert_hidden(const qkvi_bert_pass *pass, int64_t layer); /* [rows][hidden] */
 const float *qkvi_bert_query(const qkvi_bert_pass *pass, int64_t layer);  /* [rows][hidden] */
 const float *qkvi_bert_key(const qkvi_bert_pass *pass, int64_t layer);    /* [rows][hidden] */
+/* What attention did otherwise; its seen is by rows. */
+const qkvi_mha_change *qkvi_bert_change(const qkvi_bert_pass *pass);
 /* [n_heads][length] of a sequence begin at qkvi_bert_row * n_heads. */
 const float *qkvi_bert_lse(const qkvi_bert_pass *pass, int64_t layer);
 

@@ -124,13 +124,17 @@ qkv_status qkvi_pass_begin(const qkvi_bert_params *params, const qkvi_bert_batch
     cutter = qkvi_cutter_on(pass->arena.block);
     cut_all(params, batch, n_rows, &cutter, pass);
     qkvi_batch_sort(params, batch, &pass->rows);
+    pass->change = batch->change;
+    pass->change.seen = pass->rows.seen;
     if (keep & QKVI_KEEP_ALL) join_heads(params, batch->n_targets, pass);
     return QKV_OK;
 }
 
 qkvi_groups qkvi_pass_groups(const qkvi_bert_pass *pass) {
-    return (qkvi_groups){ pass->rows.n_rows, pass->rows.n_groups, pass->rows.groups };
+    return (qkvi_groups){ pass->rows.n_rows, pass->rows.n_groups, pass->rows.groups, pass->change };
 }
+
+const qkvi_mha_change *qkvi_bert_change(const qkvi_bert_pass *pass) { return &pass->change; }
 
 qkv_status qkvi_bert_pass_create(qkvi_bert_pass **pass, qkv_error *error) {
     *pass = qkvi_calloc_array(1, sizeof **pass);

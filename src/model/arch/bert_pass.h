@@ -38,6 +38,7 @@ struct qkvi_bert_pass {
     unsigned keep;
     int64_t n_layers, hidden;
     qkvi_batch_rows rows;
+    qkvi_mha_change change;
     float *embed_s, *embed_stats, *embedded; /* sum, mu and rstd, norm */
     qkvi_block_acts *acts;                   /* [n_layers], from malloc */
     int64_t acts_capacity;

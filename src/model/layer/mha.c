@@ -4,7 +4,8 @@
 /*
  * The problem of one group: [n_sequences][n_heads][len][head_dim] by strides into [rows][hidden].
  */
-static qkv_attention_desc describe(const qkvi_mha *layer, const qkvi_group *group) {
+static qkv_attention_desc describe(const qkvi_mha *layer, const qkvi_group *group,
+                                   const qkvi_mha_change *change) {
     qkv_attention_desc desc;
     const int64_t n_heads = layer->n_heads, head_dim = layer->head_dim, len = group->len;
     qkv_attention_desc_contiguous(&desc, group->n_sequences, n_heads, n_heads, len, len, head_dim,
@@ -12,6 +13,18 @@ static qkv_attention_desc describe(const qkvi_mha *layer, const qkvi_group *grou
     const int64_t stride[3] = { len * layer->hidden, head_dim, layer->hidden };
     for (int d = 0; d < 3; d++)
         desc.q_stride[d] = desc.k_stride[d] = desc.v_stride[d] = desc.o_stride[d] = stride[d];
+    if (change->causal) desc.flags |= QKV_SET_CAUSAL;
+    if (change->scale != 0) {
+        desc.flags |= QKV_SET_SCALE;
+        desc.scale = change->scale;
+    }
+    if (change->seen) { /* the same keys for every query */
+        desc.flags |= QKV_SET_MASK;
+        desc.mask = change->seen + group->first_row;
+        desc.mask_type = QKV_MASK_BOOL;
+        desc.mask_stride[0] = len;
+        desc.mask_stride[3] = 1;
+    }
     return desc;
 }
 
@@ -22,7 +35,7 @@ qkv_status qkvi_mha_forward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_grou
     qkvi_linear_forward(ctx, &layer->value, groups->n_rows, x, acts->v);
     for (int64_t g = 0; g < groups->n_groups; g++) {
         const qkvi_group *group = &groups->list[g];
-        const qkv_attention_desc desc = describe(layer, group);
+        const qkv_attention_desc desc = describe(layer, group, &groups->change);
         const int64_t at = group->first_row * layer->hidden;
         const qkv_status status = qkv_attention_forward(
             ctx, &desc, acts->q + at, acts->k + at, acts->v + at, acts->o + at,
@@ -32,9 +45,11 @@ qkv_status qkvi_mha_forward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_grou
     return QKV_OK;
 }
 
-static qkv_status attention_backward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_group *group,
-                                     const qkvi_mha_acts *acts, const qkvi_mha_scratch *d) {
-    const qkv_attention_desc desc = describe(layer, group);
+static qkv_status attention_backward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_groups *groups,
+                                     int64_t g, const qkvi_mha_acts *acts,
+                                     const qkvi_mha_scratch *d) {
+    const qkvi_group *group = &groups->list[g];
+    const qkv_attention_desc desc = describe(layer, group, &groups->change);
     const int64_t at = group->first_row * layer->hidden;
     qkv_attention_grads grads;
     qkv_attention_grads_contiguous(&grads, &desc);
@@ -58,7 +73,7 @@ qkv_status qkvi_mha_backward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_mha
 
     /* o = softmax(q kᵀ / √head_dim) v */
     for (int64_t g = 0; g < groups->n_groups; g++) {
-        const qkv_status status = attention_backward(ctx, layer, &groups->list[g], acts, scratch);
+        const qkv_status status = attention_backward(ctx, layer, groups, g, acts, scratch);
         if (status != QKV_OK) return status;
     }
 

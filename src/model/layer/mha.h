@@ -19,10 +19,18 @@ typedef struct qkvi_group {
     int64_t first_row, n_sequences, len;
 } qkvi_group;
 
+/* What attention does otherwise than a model says. Zeros: nothing. */
+typedef struct qkvi_mha_change {
+    bool causal;
+    float scale;         /* 0: 1 / √head_dim */
+    const uint8_t *seen; /* [n_rows]: 0 hides a key from every query; NULL: none is hidden */
+} qkvi_mha_change;
+
 /* The rows of a batch: groups of sequences of equal length, one after another. */
 typedef struct qkvi_groups {
     int64_t n_rows, n_groups;
     const qkvi_group *list;
+    qkvi_mha_change change;
 } qkvi_groups;
 
 typedef struct qkvi_mha {

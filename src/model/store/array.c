@@ -14,11 +14,10 @@
 _Static_assert(QKVI_MAX_RANK == 8 && QKVI_NPY_MAX_RANK == 8, "the rank of qkv_array.shape");
 
 size_t qkvi_array_width(qkv_array_type type) {
-    static const size_t width[] = { [QKV_ARRAY_F32] = 4,
-                                    [QKV_ARRAY_BOOL] = 1,
-                                    [QKV_ARRAY_I64] = 8,
-                                    [QKV_ARRAY_BF16] = 2,
-                                    [QKV_ARRAY_F16] = 2 };
+    static const size_t width[] = {
+        [QKV_ARRAY_F32] = 4,  [QKV_ARRAY_BOOL] = 1, [QKV_ARRAY_I64] = 8,
+        [QKV_ARRAY_BF16] = 2, [QKV_ARRAY_F16] = 2,  [QKV_ARRAY_BYTES] = 1
+    };
     return width[type];
 }
 

@@ -9,7 +9,7 @@
 static qkv_status check_array(const qkv_array *array, size_t *bytes, qkv_error *error) {
     int64_t n = 1;
     int overflow = 0;
-    if ((unsigned)array->type > QKV_ARRAY_F16)
+    if ((unsigned)array->type > QKV_ARRAY_BYTES)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "type = %d is no qkv_array_type",
                               (int)array->type);
     if (array->rank < 0 || array->rank > QKVI_NPY_MAX_RANK)
@@ -52,8 +52,9 @@ static qkv_status add_array(qkvi_files *files, const char *path, const qkv_array
     if (!path || !array)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", path ? "array" : "path");
     QKV_TRY(check_array(array, &bytes, error));
-    qkvi_npy_make_header(descr[array->type], array->rank, array->shape, header, &header_bytes);
     QKV_TRY(qkvi_files_begin(files, path, &writer, error));
+    if (array->type == QKV_ARRAY_BYTES) return qkvi_writer_put(writer, array->data, bytes, error);
+    qkvi_npy_make_header(descr[array->type], array->rank, array->shape, header, &header_bytes);
     QKV_TRY(qkvi_writer_put(writer, header, header_bytes, error));
     if (array->type == QKV_ARRAY_BF16) return put_bf16(writer, array->data, array->n_elems, error);
     return qkvi_writer_put(writer, array->data, bytes, error);

@@ -23,20 +23,25 @@ static qkv_status corpus_new(qkvi_corpus **corpus, qkv_error *error) {
     return *corpus ? QKV_OK : qkvi_error_set(error, QKV_ERR_MEMORY, "out of memory");
 }
 
+qkv_status qkvi_corpus_open_grammar_memory(const char *name, const char *bytes, size_t n_bytes,
+                                           qkvi_corpus **corpus, qkv_error *error) {
+    QKV_TRY(corpus_new(corpus, error));
+    const qkv_status status = qkvi_grammar_parse(name, bytes, n_bytes, &(*corpus)->grammar, error);
+    if (status != QKV_OK) {
+        qkvi_corpus_free(*corpus);
+        *corpus = NULL;
+    }
+    return status;
+}
+
 qkv_status qkvi_corpus_open_grammar(const char *path, qkvi_corpus **corpus, qkv_error *error) {
     char *bytes = NULL, name[128];
     size_t n_bytes = 0;
     *corpus = NULL;
     QKV_TRY(qkvi_file_load(path, QKVI_GRAMMAR_BYTES, &bytes, &n_bytes, error));
-    qkv_status status = corpus_new(corpus, error);
-    if (status == QKV_OK)
-        status = qkvi_grammar_parse(qkvi_escape(name, sizeof name, path, strlen(path)), bytes,
-                                    n_bytes, &(*corpus)->grammar, error);
+    const qkv_status status = qkvi_corpus_open_grammar_memory(
+        qkvi_escape(name, sizeof name, path, strlen(path)), bytes, n_bytes, corpus, error);
     free(bytes);
-    if (status != QKV_OK) {
-        qkvi_corpus_free(*corpus);
-        *corpus = NULL;
-    }
     return status;
 }
 

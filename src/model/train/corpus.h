@@ -21,6 +21,10 @@ typedef struct qkvi_corpus qkvi_corpus;
 /* Open a corpus. The file is data from anywhere: messages name the line and the rule it breaks. */
 QKV_NODISCARD qkv_status qkvi_corpus_open_grammar(const char *path, qkvi_corpus **corpus,
                                                   qkv_error *error);
+/* The same from bytes; name is what messages call them. */
+QKV_NODISCARD qkv_status qkvi_corpus_open_grammar_memory(const char *name, const char *bytes,
+                                                         size_t n_bytes, qkvi_corpus **corpus,
+                                                         qkv_error *error);
 QKV_NODISCARD qkv_status qkvi_corpus_open_text(const char *path, qkvi_corpus **corpus,
                                                qkv_error *error);
 void qkvi_corpus_free(qkvi_corpus *corpus);

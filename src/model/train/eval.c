@@ -72,7 +72,16 @@ int64_t qkvi_slot_ids(const qkv_tokenizer *tokenizer, const qkvi_slot *slot, int
     return n;
 }
 
-/* ---- The public call ------------------------------------------------------------------------- */
+/* ---- Calls ------------------------------------------------------------------------- */
+
+static qkv_status check_model(const qkv_model *model, qkv_error *error) {
+    if (!model->info.has_mlm)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s has no MLM head to evaluate",
+                              model->source);
+    if (qkv_tokenizer_special(model->tokenizer, QKV_TOKEN_MASK) < 0)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s has no [MASK] token", model->source);
+    return QKV_OK;
+}
 
 static qkv_status check_arguments(const qkv_ctx *ctx, const qkv_model *model, const char *text,
                                   const char *grammar, qkv_error *error) {
@@ -81,12 +90,7 @@ static qkv_status check_arguments(const qkv_ctx *ctx, const qkv_model *model, co
     if (!text == !grammar)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT,
                               "exactly one of text and grammar must be given");
-    if (!model->info.has_mlm)
-        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s has no MLM head to evaluate",
-                              model->source);
-    if (qkv_tokenizer_special(model->tokenizer, QKV_TOKEN_MASK) < 0)
-        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s has no [MASK] token", model->source);
-    return QKV_OK;
+    return check_model(model, error);
 }
 
 static qkv_status make_room(qkvi_eval *eval, qkv_error *error) {
@@ -100,11 +104,18 @@ static qkv_status make_room(qkvi_eval *eval, qkv_error *error) {
     return qkvi_bert_pass_create(&eval->pass, error);
 }
 
+static void free_room(qkvi_eval *eval) {
+    qkvi_feed_free(&eval->batch);
+    qkvi_bert_pass_free(eval->pass);
+    free(eval->hidden);
+    free(eval->logits);
+}
+
 static qkv_status run_parts(qkvi_eval *eval, qkv_error *error) {
     QKV_TRY(make_room(eval, error));
     QKV_TRY(qkvi_eval_blanks(eval, error));
     if (eval->model->info.has_nsp) QKV_TRY(qkvi_eval_next(eval, error));
-    return qkvi_eval_probes(eval, error);
+    return qkvi_eval_probes(eval, NULL, NULL, error);
 }
 
 static qkv_status open_and_run(qkvi_eval *eval, const char *text, const char *grammar,
@@ -116,11 +127,21 @@ static qkv_status open_and_run(qkvi_eval *eval, const char *text, const char *gr
         QKV_TRY(qkvi_corpus_open_grammar(grammar, &corpus, error));
     eval->corpus = corpus;
     const qkv_status status = run_parts(eval, error);
-    qkvi_feed_free(&eval->batch);
-    qkvi_bert_pass_free(eval->pass);
-    free(eval->hidden);
-    free(eval->logits);
+    free_room(eval);
     qkvi_corpus_free(corpus);
+    return status;
+}
+
+qkv_status qkvi_eval_heads(qkv_ctx *ctx, const qkv_model *model, const qkvi_corpus *corpus,
+                           uint64_t seed, int64_t *hits, int64_t *n_probes, double *chance,
+                           qkv_error *error) {
+    QKV_TRY(check_model(model, error));
+    qkvi_eval eval = { .ctx = ctx, .model = model, .corpus = corpus, .seed = seed };
+    qkv_status status = make_room(&eval, error);
+    if (status == QKV_OK) status = qkvi_eval_probes(&eval, hits, chance, error);
+    if (status == QKV_OK) *n_probes = eval.report->n_probes;
+    free_room(&eval);
+    free(eval.report);
     return status;
 }
 

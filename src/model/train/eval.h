@@ -48,9 +48,18 @@ qkv_status qkvi_eval_logits(qkvi_eval *eval, const int64_t *tokens, uint32_t fla
 /** The ids of a slot's words, into ids of room for slot->n_words; how many. */
 int64_t qkvi_slot_ids(const qkv_tokenizer *tokenizer, const qkvi_slot *slot, int32_t *ids);
 
-/** Fill report->rows, total, mlm_loss; n_pairs…; n_probes… and the head. */
+/**
+ * Fill report->rows, total, mlm_loss; n_pairs…; n_probes… and the head. Of probes also, both nullable:
+ * hits [n_layers * n_heads], in how many each head looks at the antecedent; chance, in which share of
+ * them a head would that looks at any content token.
+ */
 qkv_status qkvi_eval_blanks(qkvi_eval *eval, qkv_error *error);
 qkv_status qkvi_eval_next(qkvi_eval *eval, qkv_error *error);
-qkv_status qkvi_eval_probes(qkvi_eval *eval, qkv_error *error);
+qkv_status qkvi_eval_probes(qkvi_eval *eval, int64_t *hits, double *chance, qkv_error *error);
+
+/** The pronoun probes of a corpus alone. */
+qkv_status qkvi_eval_heads(qkv_ctx *ctx, const qkv_model *model, const qkvi_corpus *corpus,
+                           uint64_t seed, int64_t *hits, int64_t *n_probes, double *chance,
+                           qkv_error *error);
 
 #endif

@@ -70,6 +70,7 @@ typedef struct probes {
     int64_t tokens[QKVI_EVAL_BATCH];
     int64_t *hits[2]; /* [even][n_layers * n_heads] */
     int64_t n_even, n_odd;
+    double chance; /* sum over probes of the antecedent's share of the content tokens */
 } probes;
 
 static void mark_span(const qkv_encoding *encoding, qkvi_span span, uint8_t mark, uint8_t *marks) {
@@ -153,9 +154,19 @@ static int64_t sharpest_token(const qkvi_eval *eval, int64_t sequence, const pro
     return best;
 }
 
+static double share_of_antecedent(const probe *p) {
+    int64_t n_content = 0, n_antecedent = 0;
+    for (int64_t t = 0; t < p->n; t++) {
+        n_content += p->marks[t] != 0;
+        n_antecedent += p->marks[t] == 2;
+    }
+    return n_content ? (double)n_antecedent / (double)n_content : 0;
+}
+
 static void judge_heads(probes *all, int64_t sequence) {
     const qkv_model_info *const info = &all->eval->model->info;
     const probe *const p = &all->waiting[sequence];
+    all->chance += share_of_antecedent(p);
     for (int64_t l = 0; l < info->n_layers; l++)
         for (int64_t h = 0; h < info->n_heads; h++) {
             const int64_t token = sharpest_token(all->eval, sequence, p, l, h);
@@ -210,12 +221,10 @@ static qkv_status run(probes *all, qkv_error *error) {
         if (all->eval->batch.view.n_sequences == QKVI_EVAL_BATCH)
             QKV_TRY(judge_waiting(all, error));
     }
-    QKV_TRY(judge_waiting(all, error));
-    choose_head(all);
-    return QKV_OK;
+    return judge_waiting(all, error);
 }
 
-qkv_status qkvi_eval_probes(qkvi_eval *eval, qkv_error *error) {
+qkv_status qkvi_eval_probes(qkvi_eval *eval, int64_t *hits, double *chance, qkv_error *error) {
     const size_t heads = (size_t)(eval->model->info.n_layers * eval->model->info.n_heads);
     probes *const all = calloc(1, sizeof *all);
     qkv_status status;
@@ -227,6 +236,10 @@ qkv_status qkvi_eval_probes(qkvi_eval *eval, qkv_error *error) {
         status = run(all, error);
     else
         status = qkvi_error_set(error, QKV_ERR_MEMORY, "no memory to evaluate");
+    if (status == QKV_OK) choose_head(all);
+    for (size_t i = 0; i < heads && hits && status == QKV_OK; i++)
+        hits[i] = all->hits[0][i] + all->hits[1][i];
+    if (chance) *chance = eval->report->n_probes ? all->chance / (double)eval->report->n_probes : 0;
     forget_waiting(all);
     free(all->hits[0]);
     free(all->hits[1]);

@@ -1,0 +1,132 @@
+/** Keys and numbers of a table: see table_rows.h. */
+#include "model/store/table_rows.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/status.h"
+
+enum { MAX_ROWS = 1000000, NUMBER_BYTES = 64 };
+
+qkv_status qkvi_table_no_memory(qkv_error *error) {
+    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a table");
+}
+
+static qkv_status wrong(const qkvi_table_builder *b, const qkvi_field *field, qkv_status status,
+                        const char *what, qkv_error *error) {
+    return qkvi_table_error(&b->reader, field->line, field->column, status, what, error);
+}
+
+/* ---- Numbers --------------------------------------------------------------------------------- */
+
+/* A whole decimal number that a float can hold; no hexadecimal, no "inf", whatever the locale. */
+static bool parse_number(const qkvi_table_builder *b, const char *text, size_t n, float *value) {
+    char copy[NUMBER_BYTES], *end;
+    if (n == 0 || n >= sizeof copy) return false;
+    memcpy(copy, text, n);
+    copy[n] = '\0';
+    if (strspn(copy, "0123456789+-.eE") != n) return false;
+    const float number = strtof_l(copy, &end, b->numbers);
+    if (*end || !isfinite(number)) return false;
+    *value = number;
+    return true;
+}
+
+static qkv_status not_a_number(const qkvi_table_builder *b, const qkvi_field *field,
+                               const char *text, size_t n, qkv_error *error) {
+    char shown[64], what[128];
+    if (n == 0) return wrong(b, field, QKV_ERR_FORMAT, "a number is missing", error);
+    snprintf(what, sizeof what, "'%s' is not a finite number",
+             qkvi_escape(shown, sizeof shown, text, n));
+    return wrong(b, field, QKV_ERR_FORMAT, what, error);
+}
+
+static qkv_status add_number(qkvi_table_builder *b, const qkvi_field *field, const char *text,
+                             size_t n, qkv_error *error) {
+    if (b->n_row == QKVI_TABLE_FIELDS - 1)
+        return wrong(b, field, QKV_ERR_LIMIT, "more than 4096 values, the limit", error);
+    if (!parse_number(b, text, n, &b->row[b->n_row])) return not_a_number(b, field, text, n, error);
+    b->n_row++;
+    return QKV_OK;
+}
+
+/* "1, 2, 3", "[1 2 3]": numbers between spaces, commas or semicolons; at least one. */
+static qkv_status add_list(qkvi_table_builder *b, const qkvi_field *field, qkv_error *error) {
+    static const char between[] = " \t\r\n";
+    const char *at = field->text, *end = at + field->n;
+    if (field->n >= 2 && *at == '[' && end[-1] == ']') at++, end--;
+    for (;;) {
+        while (at < end && strchr(between, *at)) at++;
+        const char *begin = at;
+        while (at < end && !strchr(between, *at) && *at != ',' && *at != ';') at++;
+        QKV_TRY(add_number(b, field, begin, (size_t)(at - begin), error));
+        while (at < end && strchr(between, *at)) at++;
+        if (at == end) return QKV_OK;
+        if (*at == ',' || *at == ';') at++;
+    }
+}
+
+/* ---- Rows ------------------------------------------------------------------------------------ */
+
+qkv_status qkvi_table_copy(const qkvi_field *field, char **text, qkv_error *error) {
+    *text = qkvi_malloc_array(field->n + 1, 1);
+    if (!*text) return qkvi_table_no_memory(error);
+    memcpy(*text, field->text, field->n);
+    (*text)[field->n] = '\0';
+    return QKV_OK;
+}
+
+static qkv_status make_room(qkvi_table_builder *b, qkv_error *error) {
+    qkv_table *t = b->table;
+    if (t->n_rows < b->room) return QKV_OK;
+    const int64_t room = b->room ? 2 * b->room : 64;
+    char **keys = qkvi_realloc_array(t->keys, (size_t)room, sizeof *keys);
+    if (!keys) return qkvi_table_no_memory(error);
+    t->keys = keys;
+    size_t n;
+    if (!qkvi_mul_size((size_t)room, (size_t)t->n_values, &n)) return qkvi_table_no_memory(error);
+    float *values = qkvi_realloc_array(t->values, n, sizeof *values);
+    if (!values) return qkvi_table_no_memory(error);
+    t->values = values;
+    b->room = room;
+    return QKV_OK;
+}
+
+static qkv_status read_values(qkvi_table_builder *b, qkv_error *error) {
+    const qkvi_table_reader *r = &b->reader;
+    b->n_row = 0;
+    if (r->n_fields == 2) {
+        QKV_TRY(add_list(b, &r->fields[1], error));
+        b->has_lists |= b->n_row > 1;
+        return QKV_OK;
+    }
+    for (int i = 1; i < r->n_fields; i++)
+        QKV_TRY(add_number(b, &r->fields[i], r->fields[i].text, r->fields[i].n, error));
+    return QKV_OK;
+}
+
+qkv_status qkvi_table_add(qkvi_table_builder *b, qkv_error *error) {
+    qkv_table *t = b->table;
+    const qkvi_field *key = &b->reader.fields[0];
+    if (b->reader.n_fields < 2)
+        return wrong(b, key, QKV_ERR_FORMAT, "a key without a value", error);
+    if (key->n == 0) return wrong(b, key, QKV_ERR_FORMAT, "the key is empty", error);
+    QKV_TRY(read_values(b, error));
+    if (t->n_rows == 0) t->n_values = b->n_row;
+    if (b->n_row != t->n_values) {
+        char what[96];
+        snprintf(what, sizeof what, "%lld values, the lines before have %lld", (long long)b->n_row,
+                 (long long)t->n_values);
+        return wrong(b, key, QKV_ERR_FORMAT, what, error);
+    }
+    if (t->n_rows == MAX_ROWS)
+        return wrong(b, key, QKV_ERR_LIMIT, "more than 1000000 lines, the limit", error);
+    QKV_TRY(make_room(b, error));
+    memcpy(t->values + t->n_rows * t->n_values, b->row, (size_t)b->n_row * sizeof *b->row);
+    QKV_TRY(qkvi_table_copy(key, &t->keys[t->n_rows], error));
+    t->n_rows++;
+    return QKV_OK;
+}

@@ -1,0 +1,24 @@
+/* The vectors that tokens and places begin with, for programs that want them alone. */
+#include "core/fpstate.h"
+#include "core/status.h"
+#include "model/arch/bert.h"
+#include "model/model_impl.h"
+
+const float *qkv_model_word_vector(const qkv_model *model, int32_t id) {
+    if (!model || id < 0 || id >= model->info.vocab_size) return NULL;
+    return model->bert->embed.word + id * model->info.hidden;
+}
+
+qkv_status qkv_sinusoids(int64_t n_positions, int64_t dim, float *table, qkv_error *error) {
+    enum { MAX_POSITIONS = 1 << 20, MAX_DIM = 1 << 16 };
+    if (!table) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "table is NULL");
+    if (n_positions < 1 || n_positions > MAX_POSITIONS || dim < 1 || dim > MAX_DIM)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "n_positions = %lld is not between 1 and %d, or dim = %lld not "
+                              "between 1 and %d",
+                              (long long)n_positions, MAX_POSITIONS, (long long)dim, MAX_DIM);
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
+    qkvi_sinusoids(n_positions, dim, table);
+    qkvi_fpstate_leave(saved);
+    return QKV_OK;
+}
