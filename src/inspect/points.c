@@ -96,6 +96,15 @@ qkv_status qkvi_points_make(const qkvi_kernels *kernels, const qkv_map_options *
     return QKV_OK;
 }
 
+/* Of the block that begins at a point: how wide it is, and where its columns lie. */
+static int64_t width_of(const qkvi_points *points, int64_t first) {
+    return qkvi_min_i64(QKVI_POINTS_BLOCK, points->room - first);
+}
+
+static double *columns_of(const qkvi_points *points, int64_t first) {
+    return points->columns + first * points->dim;
+}
+
 void qkvi_points_finish(qkvi_points *points) {
     const int64_t dim = points->dim;
     for (int64_t i = 0; i < points->n; i++) {
@@ -103,9 +112,11 @@ void qkvi_points_finish(qkvi_points *points) {
         const double length = sqrt(sum_squares(x, dim));
         points->zero[i] = length == 0;
         points->n_zero += length == 0;
+        const int64_t at = i % QKVI_POINTS_BLOCK, first = i - at, width = width_of(points, first);
+        double *const columns = columns_of(points, first);
         for (int64_t c = 0; c < dim; c++) {
             if (length > 0 && points->metric <= QKV_MAP_COSINE_PLAIN) x[c] /= length;
-            points->columns[c * points->room + i] = x[c];
+            columns[c * width + at] = x[c];
         }
     }
 }
@@ -118,30 +129,41 @@ void qkvi_points_free(qkvi_points *points) {
     *points = (qkvi_points){ 0 };
 }
 
-static void to_cosine(const qkvi_points *points, int64_t i, double *d) {
+/* ---- Distances: of point i to those from `first` to `end`, d[0] to the first of them ---------- */
+
+static void to_cosine(const qkvi_points *points, int64_t i, int64_t first, int64_t end, double *d) {
     const int squared = points->metric == QKV_MAP_COSINE;
-    for (int64_t j = 0; j < points->n; j++) {
-        const double apart = points->zero[i] || points->zero[j] ? 1 : d[j] / 2;
-        d[j] = squared ? apart * apart : apart;
-    }
-}
-
-static void to_inner(const qkvi_points *points, int64_t i, double *d, double *scratch) {
-    const int is_key = i >= points->n_queries;
-    const int64_t first = is_key ? 0 : points->n_queries;
-    const int64_t end = is_key ? points->n_queries : points->n;
-    points->kernels->tsne.dots(points->room, points->dim, points->rows + i * points->dim,
-                               points->columns, scratch);
     for (int64_t j = first; j < end; j++) {
-        const double apart = points->squares[i] + points->squares[j] - 2 * scratch[j];
-        d[j] = apart > 0 ? apart : 0;
+        const double apart = points->zero[i] || points->zero[j] ? 1 : d[j - first] / 2;
+        d[j - first] = squared ? apart * apart : apart;
     }
 }
 
-void qkvi_points_distances(const qkvi_points *points, int64_t i, double *d, double *scratch) {
-    points->kernels->tsne.squares(points->room, points->dim, points->rows + i * points->dim,
-                                  points->columns, d);
-    if (points->metric <= QKV_MAP_COSINE_PLAIN) to_cosine(points, i, d);
-    if (points->metric == QKV_MAP_INNER) to_inner(points, i, d, scratch);
-    d[i] = 0;
+/* A query and a key. */
+static void to_inner(const qkvi_points *points, int64_t i, int64_t first, int64_t end, double *d) {
+    const int is_key = i >= points->n_queries;
+    const int64_t from = is_key ? first : qkvi_max_i64(first, points->n_queries);
+    const int64_t to = is_key ? qkvi_min_i64(end, points->n_queries) : end;
+    double dots[QKVI_POINTS_BLOCK];
+    if (from >= to) return;
+    points->kernels->tsne.dots(width_of(points, first), points->dim, points->rows + i * points->dim,
+                               columns_of(points, first), dots);
+    for (int64_t j = from; j < to; j++) {
+        const double apart = points->squares[i] + points->squares[j] - 2 * dots[j - first];
+        d[j - first] = apart > 0 ? apart : 0;
+    }
+}
+
+void qkvi_points_block_distances(const qkvi_points *points, int64_t i, int64_t first, double *d) {
+    const int64_t end = qkvi_min_i64(first + QKVI_POINTS_BLOCK, points->n);
+    points->kernels->tsne.squares(width_of(points, first), points->dim,
+                                  points->rows + i * points->dim, columns_of(points, first), d);
+    if (points->metric <= QKV_MAP_COSINE_PLAIN) to_cosine(points, i, first, end, d);
+    if (points->metric == QKV_MAP_INNER) to_inner(points, i, first, end, d);
+    if (i >= first && i < end) d[i - first] = 0;
+}
+
+void qkvi_points_distances(const qkvi_points *points, int64_t i, double *d) {
+    for (int64_t first = 0; first < points->n; first += QKVI_POINTS_BLOCK)
+        qkvi_points_block_distances(points, i, first, d + first);
 }

@@ -1,8 +1,10 @@
 /**
  * The points of a map, queries first, then keys, and their distances.
  *
- * Coordinates are doubles, in rows and, for the kernels of kernels/tsne.h, in columns of `room`
- * elements, zeros beyond the last point.
+ * Coordinates are doubles, in rows and, for the kernels of kernels/tsne.h, in columns. Columns are cut
+ * into blocks of QKVI_POINTS_BLOCK points, [dim][points of the block], one after the other, so that
+ * the distances of many points to a block find it in the cache. The last block is as wide as is left
+ * of `room`, with zeros beyond the last point.
  */
 #ifndef QKVI_INSPECT_POINTS_H
 #define QKVI_INSPECT_POINTS_H
@@ -10,12 +12,14 @@
 #include "kernels/table.h"
 #include "qkv/inspect.h"
 
+enum { QKVI_POINTS_BLOCK = 64 }; /* points: 32 KiB at 64 channels */
+
 typedef struct qkvi_points {
     const qkvi_kernels *kernels;
     qkv_map_metric metric;
     int64_t n, n_queries, dim, room; /* dim: one more than head_dim with QKV_MAP_INNER */
     double *rows;                    /* [n][dim]: of length 1 with the cosine metrics */
-    double *columns;                 /* [dim][room] */
+    double *columns;                 /* [blocks][dim][width of the block] */
     uint8_t *zero;                   /* [n]: without a direction */
     double *squares;                 /* [n]: |q|^2, and for keys M^2; QKV_MAP_INNER */
     int64_t n_zero;
@@ -32,8 +36,10 @@ qkv_status qkvi_points_make(const qkvi_kernels *kernels, const qkv_map_options *
 void qkvi_points_finish(qkvi_points *points);
 void qkvi_points_free(qkvi_points *points);
 
-/** D of point i to all: d is [room], 0 for i itself; scratch is another [room]. */
-void qkvi_points_distances(const qkvi_points *points, int64_t i, double *d, double *scratch);
+/** D of point i to all: d is [room], 0 for i itself. */
+void qkvi_points_distances(const qkvi_points *points, int64_t i, double *d);
+/** Of them those to the block that begins at point `first`: d is [QKVI_POINTS_BLOCK]. */
+void qkvi_points_block_distances(const qkvi_points *points, int64_t i, int64_t first, double *d);
 
 /**
  * The two principal components: xy [n][2] are the coordinates of the centred rows, explained their

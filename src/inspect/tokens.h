@@ -9,7 +9,8 @@ typedef enum qkvi_token_kind {
     QKVI_TOKEN_PUNCTUATION,
     QKVI_TOKEN_CLS,
     QKVI_TOKEN_SEP,
-    QKVI_TOKEN_PAD
+    QKVI_TOKEN_PAD,
+    QKVI_N_TOKEN_KINDS
 } qkvi_token_kind;
 
 qkvi_token_kind qkvi_token_kind_of(const qkv_tokenizer *tokenizer, int32_t id);

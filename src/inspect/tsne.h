@@ -1,5 +1,6 @@
 /**
- * Exact t-SNE: joint affinities of points, and runs that descend from a start.
+ * t-SNE: joint affinities of points, of all pairs or of near ones, and runs that descend from a start,
+ * by the exact gradient or by that of Barnes and Hut.
  *
  * A row of affinities belongs to one task, and so does the force on a point; what is summed over rows
  * is summed in their order by one thread. So bits do not depend on the number of threads.
@@ -9,6 +10,7 @@
 
 #include "core/pool.h"
 #include "inspect/points.h"
+#include "inspect/tsne_tree.h"
 
 /** ln x for normal x > 0, with the bits of the kernels. */
 static inline double qkvi_tsne_log(const qkvi_kernels *kernels, double x) {
@@ -16,12 +18,24 @@ static inline double qkvi_tsne_log(const qkvi_kernels *kernels, double x) {
     return kernels->tsne.sum_p_log(1, one, a);
 }
 
+/**
+ * Affinities of near points. Row i is from start[i] to start[i + 1], a multiple of 8 long, in the order
+ * of points; what fills it up is p = 0 to point i.
+ */
+typedef struct qkvi_tsne_sparse {
+    int64_t *start; /* [n + 1] */
+    int32_t *to;
+    double *p;
+} qkvi_tsne_sparse;
+
 /** What all runs share. */
 typedef struct qkvi_tsne {
     const qkvi_kernels *kernels;
-    qkvi_pool *pool;
     int64_t n, room;
-    double *p;             /* [n][room]: joint affinities, 0 on the diagonal and beyond n */
+    double *p; /* [n][room]: joint affinities, 0 on the diagonal and beyond n; or NULL */
+    qkvi_tsne_sparse sparse; /* in place of p: Barnes and Hut */
+    double theta;
+    double *nothing;       /* [room]: no affinities; with sparse */
     double p_log_p, sum_p; /* sum p ln p, sum p */
     double rate;           /* of the descent */
     int64_t n_iters;       /* of a run */
@@ -31,12 +45,28 @@ typedef struct qkvi_tsne {
 /** The entropy of each row of conditional affinities is that of perplexity within tolerance nats. */
 qkv_status qkvi_tsne_make(const qkvi_points *points, qkvi_pool *pool, double perplexity,
                           double tolerance, qkvi_tsne *tsne, qkv_error *error);
+/** Is asked every fraction of a second whether to go on. */
+typedef struct qkvi_tsne_watch {
+    int (*go_on)(void *user);
+    void *user;
+} qkvi_tsne_watch;
+
+/**
+ * The same over the floor(3 perplexity) + 1 nearest points of each, as in scikit-learn; what is not
+ * among them has no affinity. Free it in any case. MEMORY; CANCELLED by watch (nullable), without a
+ * message.
+ */
+qkv_status qkvi_tsne_make_sparse(const qkvi_points *points, qkvi_pool *pool, double perplexity,
+                                 double tolerance, const qkvi_tsne_watch *watch, qkvi_tsne *tsne,
+                                 qkv_error *error);
 void qkvi_tsne_free(qkvi_tsne *tsne);
 
-/** One descent. Arrays lie in one block of memory. */
+/** One descent. Arrays of a coordinate lie in one block of memory. */
 typedef struct qkvi_tsne_run {
     double *y[2], *velocity[2], *gain[2]; /* [room]: by coordinate */
+    double *xy;                           /* [n][2]: y, for Barnes and Hut */
     qkvi_tsne_force *force;               /* [n] */
+    qkvi_tsne_forest forest;              /* Barnes and Hut */
     double kl, best_kl;                   /* of the last check; the least of this phase */
     int64_t n_iters, best_iter;           /* made; when best_kl was met */
     int exaggerates, done;
@@ -55,7 +85,13 @@ void qkvi_tsne_run_draw(const qkvi_tsne *tsne, uint64_t seed, int64_t index, uns
 void qkvi_tsne_run_advance(const qkvi_tsne *tsne, qkvi_pool *pool, int64_t n_iters,
                            qkvi_tsne_run *run);
 
-/** Forces and kl of a run where it is. */
+/** Forces of a run where it is, as its method has them. */
+void qkvi_tsne_run_forces(const qkvi_tsne *tsne, qkvi_pool *pool, qkvi_tsne_run *run);
+/** sum w, and KL, from these. */
+double qkvi_tsne_run_sum_w(const qkvi_tsne *tsne, const qkvi_tsne_run *run);
+double qkvi_tsne_run_kl(const qkvi_tsne *tsne, const qkvi_tsne_run *run);
+
+/** Forces and kl of a run where it is, over all pairs whatever the method. */
 void qkvi_tsne_run_measure(const qkvi_tsne *tsne, qkvi_pool *pool, qkvi_tsne_run *run);
 
 /** The gradient at measured forces: p times exaggeration. xy is [n][2]. */

@@ -17,21 +17,21 @@ enum { BLOCK = 32 }; /* rows and columns that change places at a time: 2 x 8 KiB
 
 static const double smallest = 0x1p-52; /* of a joint affinity, as in scikit-learn */
 
-/* Tasks draw rows; each has two rows of scratch. */
+/* Tasks draw rows; each has a row of scratch. */
 struct job {
     const qkvi_points *points;
     qkvi_tsne *tsne;
     double log_perplexity, tolerance;
-    double *scratch; /* [tasks][2][room] */
+    double *scratch; /* [tasks][room] */
     atomic_llong next;
 };
 
 static void make_rows(void *argument, int index) {
     struct job *const job = argument;
     const qkvi_points *const points = job->points;
-    double *const d = job->scratch + 2 * index * points->room;
+    double *const d = job->scratch + index * points->room;
     for (int64_t i; (i = atomic_fetch_add(&job->next, 1)) < points->n;) {
-        qkvi_points_distances(points, i, d, d + points->room);
+        qkvi_points_distances(points, i, d);
         points->kernels->tsne.affinities(points->n, i, d, job->log_perplexity, job->tolerance,
                                          job->tsne->p + i * points->room);
     }
@@ -77,7 +77,6 @@ qkv_status qkvi_tsne_make(const qkvi_points *points, qkvi_pool *pool, double per
                           double tolerance, qkvi_tsne *tsne, qkv_error *error) {
     const int n_tasks = (int)qkvi_min_i64(qkvi_pool_threads(pool), points->n);
     *tsne = (qkvi_tsne){ .kernels = points->kernels,
-                         .pool = pool,
                          .n = points->n,
                          .room = points->room,
                          .rate = fmax((double)points->n / 48, 50) };
@@ -85,7 +84,7 @@ qkv_status qkvi_tsne_make(const qkvi_points *points, qkvi_pool *pool, double per
     struct job job = { .points = points, .tsne = tsne, .tolerance = tolerance };
     if (qkvi_mul_i64(points->n, points->room, &n_p))
         tsne->p = qkvi_aligned_array((size_t)n_p, sizeof(double));
-    job.scratch = qkvi_aligned_array((size_t)(2 * n_tasks * points->room), sizeof(double));
+    job.scratch = qkvi_aligned_array((size_t)(n_tasks * points->room), sizeof(double));
     if (!tsne->p || !job.scratch) {
         free(job.scratch);
         return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the affinities of %lld points",
@@ -100,5 +99,9 @@ qkv_status qkvi_tsne_make(const qkvi_points *points, qkvi_pool *pool, double per
 
 void qkvi_tsne_free(qkvi_tsne *tsne) {
     free(tsne->p);
+    free(tsne->nothing);
+    free(tsne->sparse.start);
+    free(tsne->sparse.to);
+    free(tsne->sparse.p);
     *tsne = (qkvi_tsne){ 0 };
 }

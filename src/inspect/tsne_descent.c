@@ -6,21 +6,18 @@
  * the KL is still getting smaller.
  */
 #include <math.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "core/alloc.h"
 #include "core/ints.h"
-#include "core/rng.h"
 #include "core/status.h"
+#include "inspect/normal.h"
 #include "inspect/tsne.h"
 
 enum {
     EXAGGERATED = 250, /* iterations of the first phase */
     CHECK_EVERY = 50,
     PATIENCE = 300,        /* iterations without a smaller KL; in the first phase 250 */
-    ROWS_A_TASK = 16,      /* drawn by a thread at a time */
-    PARALLEL_FROM = 256,   /* points: below, an iteration is shorter than waking a thread */
     RNG_START = 0x6d617001 /* purpose of the random stream: starts of maps */
 };
 
@@ -29,7 +26,7 @@ static const double exaggeration = 12, least_gradient = 1e-7, start_deviation = 
 qkv_status qkvi_tsne_run_make(const qkvi_tsne *tsne, qkvi_tsne_run *run, qkv_error *error) {
     const size_t room = (size_t)tsne->room, n = (size_t)tsne->n;
     *run = (qkvi_tsne_run){ .exaggerates = 1, .kl = INFINITY, .best_kl = INFINITY };
-    double *const block = qkvi_calloc_array(6 * room, sizeof(double));
+    double *const block = qkvi_calloc_array(8 * room, sizeof(double));
     run->y[0] = block;
     run->force = qkvi_calloc_array(n, sizeof *run->force);
     if (!block || !run->force)
@@ -40,41 +37,26 @@ qkv_status qkvi_tsne_run_make(const qkvi_tsne *tsne, qkvi_tsne_run *run, qkv_err
         run->gain[c] = block + (4 + (size_t)c) * room;
         for (size_t i = 0; i < room; i++) run->gain[c][i] = 1;
     }
+    run->xy = block + 6 * room;
     run->done = tsne->n < 2;
-    return QKV_OK;
+    return tsne->sparse.p ? qkvi_tsne_forest_make(tsne->n, &run->forest, error) : QKV_OK;
 }
 
 void qkvi_tsne_run_free(qkvi_tsne_run *run) {
     free(run->y[0]);
     free(run->force);
+    qkvi_tsne_forest_free(&run->forest);
     *run = (qkvi_tsne_run){ 0 };
 }
 
 /* ---- A random start -------------------------------------------------------------------------- */
-
-static double unit(qkvi_rng *rng) {
-    return ((double)qkvi_rng_u32(rng) + 0.5) * 0x1p-31 - 1; /* in (-1, 1) */
-}
-
-/* Marsaglia's polar method (Marsaglia and Bray 1964): two normal numbers from a point of the disk. */
-static void two_normals(const qkvi_tsne *tsne, qkvi_rng *rng, double normal[2]) {
-    double u, v, s;
-    do {
-        u = unit(rng);
-        v = unit(rng);
-        s = u * u + v * v;
-    } while (s >= 1);
-    const double factor = sqrt(-2 * qkvi_tsne_log(tsne->kernels, s) / s);
-    normal[0] = u * factor;
-    normal[1] = v * factor;
-}
 
 void qkvi_tsne_run_draw(const qkvi_tsne *tsne, uint64_t seed, int64_t index, unsigned which,
                         qkvi_tsne_run *run) {
     qkvi_rng rng = qkvi_rng_make(seed, RNG_START, (uint64_t)index);
     for (int64_t i = 0; i < tsne->n; i++) {
         double normal[2];
-        two_normals(tsne, &rng, normal);
+        qkvi_two_normals(tsne->kernels, &rng, normal);
         for (int c = 0; c < 2; c++)
             if (which >> c & 1) run->y[c][i] = start_deviation * normal[c];
     }
@@ -82,67 +64,9 @@ void qkvi_tsne_run_draw(const qkvi_tsne *tsne, uint64_t seed, int64_t index, uns
 
 /* ---- One iteration --------------------------------------------------------------------------- */
 
-struct job {
-    const qkvi_tsne *tsne;
-    qkvi_tsne_run *run;
-    atomic_llong next;
-};
-
-static void make_forces(void *argument, int index) {
-    (void)index;
-    struct job *const job = argument;
-    const qkvi_tsne *const tsne = job->tsne;
-    qkvi_tsne_run *const run = job->run;
-    for (int64_t i; (i = atomic_fetch_add(&job->next, ROWS_A_TASK)) < tsne->n;) {
-        for (const int64_t end = qkvi_min_i64(i + ROWS_A_TASK, tsne->n); i < end; i++)
-            tsne->kernels->tsne.force(tsne->n, i, tsne->p + i * tsne->room, run->y[0], run->y[1],
-                                      &run->force[i]);
-    }
-}
-
-static void measure_forces(const qkvi_tsne *tsne, qkvi_pool *pool, qkvi_tsne_run *run) {
-    struct job job = { tsne, run, 0 };
-    const int n_threads = tsne->n < PARALLEL_FROM ? 1 : qkvi_pool_threads(pool);
-    if (n_threads > 1)
-        qkvi_pool_run(pool, n_threads, make_forces, &job);
-    else
-        make_forces(&job, 0);
-}
-
-static double sum_of_w(const qkvi_tsne *tsne, const qkvi_tsne_run *run) {
-    double sum = 0;
-    for (int64_t i = 0; i < tsne->n; i++) sum += run->force[i].sum_w;
-    return sum;
-}
-
-/* KL = sum p ln p + sum p ln d + ln(sum w) sum p, from measured forces. */
-static double kl_of(const qkvi_tsne *tsne, const qkvi_tsne_run *run) {
-    double sum = 0;
-    for (int64_t i = 0; i < tsne->n; i++)
-        sum += tsne->kernels->tsne.cost(tsne->n, i, tsne->p + i * tsne->room, run->y[0], run->y[1]);
-    return tsne->p_log_p + sum + tsne->sum_p * qkvi_tsne_log(tsne->kernels, sum_of_w(tsne, run));
-}
-
-void qkvi_tsne_run_measure(const qkvi_tsne *tsne, qkvi_pool *pool, qkvi_tsne_run *run) {
-    if (tsne->n < 2) {
-        run->kl = 0;
-        return;
-    }
-    measure_forces(tsne, pool, run);
-    run->kl = kl_of(tsne, run);
-}
-
-void qkvi_tsne_gradient(const qkvi_tsne *tsne, const qkvi_tsne_run *run, double factor,
-                        double *xy) {
-    const double all = sum_of_w(tsne, run);
-    for (int64_t i = 0; i < tsne->n; i++)
-        for (int c = 0; c < 2; c++)
-            xy[2 * i + c] = 4 * (factor * run->force[i].attract[c] - run->force[i].repel[c] / all);
-}
-
 /* One step from measured forces. */
 static void step(const qkvi_tsne *tsne, qkvi_tsne_run *run) {
-    const double all = sum_of_w(tsne, run);
+    const double all = qkvi_tsne_run_sum_w(tsne, run);
     const double factor = run->exaggerates ? exaggeration : 1;
     const double momentum = run->exaggerates ? 0.5 : 0.8;
     double squares = 0;
@@ -191,8 +115,9 @@ static int phase_ends(const qkvi_tsne *tsne, qkvi_tsne_run *run) {
 void qkvi_tsne_run_advance(const qkvi_tsne *tsne, qkvi_pool *pool, int64_t n_iters,
                            qkvi_tsne_run *run) {
     for (int64_t i = 0; i < n_iters && !run->done; i++) {
-        measure_forces(tsne, pool, run);
-        if (tsne->stop_early && (run->n_iters + 1) % CHECK_EVERY == 0) run->kl = kl_of(tsne, run);
+        qkvi_tsne_run_forces(tsne, pool, run);
+        if (tsne->stop_early && (run->n_iters + 1) % CHECK_EVERY == 0)
+            run->kl = qkvi_tsne_run_kl(tsne, run);
         step(tsne, run);
         if (!phase_ends(tsne, run)) continue;
         if (run->exaggerates && run->n_iters < tsne->n_iters)

@@ -88,9 +88,9 @@ static void near(const char *what, int64_t at, double got, double wanted, double
 
 static void check_affinities(const qkvi_points *points, const qkvi_tsne *tsne,
                              const double *conditional, const double *joint) {
-    double d[32], scratch[32], p[32];
+    double d[32], p[32];
     for (int64_t i = 0; i < n; i++) {
-        qkvi_points_distances(points, i, d, scratch);
+        qkvi_points_distances(points, i, d);
         ctx->kernels->tsne.affinities(n, i, d, log(perplexity), 1e-10, p);
         for (int64_t j = 0; j < n; j++) {
             near("p_j|i", i * n + j, p[j], conditional[i * n + j], 1e-5);
@@ -170,7 +170,7 @@ static void toy(void **state) {
         double p01, p25, beta0, kl;
     } values[] = { { QKV_MAP_COSINE, 0.0138808206, 0.0371146607, 2.70816184, 0.8723208228 },
                    { QKV_MAP_COSINE_PLAIN, 0.0115905686, 0.0331759300, 2.95790983, 0.8990639925 } };
-    double rows[6 * 4], map[6 * 2], d[8], scratch[8], p[8];
+    double rows[6 * 4], map[6 * 2], d[8], p[8];
     for (int i = 0; i < 6; i++) {
         for (int k = 0; k < 4; k++) rows[4 * i + k] = sin(1.7 * i + 0.9 * k * k);
         map[2 * i] = cos(i);
@@ -182,7 +182,7 @@ static void toy(void **state) {
         make(values[m].metric, 6, 4, rows, 2, 1e-12, &points, &tsne);
         near("p_01", m, tsne.p[1], values[m].p01, 1e-10);
         near("p_25", m, tsne.p[2 * tsne.room + 5], values[m].p25, 1e-10);
-        qkvi_points_distances(&points, 0, d, scratch);
+        qkvi_points_distances(&points, 0, d);
         near("beta_0", m, ctx->kernels->tsne.affinities(6, 0, d, log(2), 1e-12, p), values[m].beta0,
              1e-8);
         qkvi_tsne_run run = begin(&tsne, map);

@@ -182,13 +182,11 @@ static void distances(qkv_map_metric metric, int64_t n_queries, int64_t n_keys, 
                       double *d) {
     qkv_map_options o = QKV_MAP_OPTIONS_INIT;
     qkvi_points points;
-    double scratch[256];
     o.metric = metric;
     o.balance = balance;
     must(qkvi_points_make(ctx->kernels, &o, n_queries, n_keys, DIM, q, k, &points, &error));
     qkvi_points_finish(&points);
-    for (int64_t i = 0; i < points.n; i++)
-        qkvi_points_distances(&points, i, d + i * points.room, scratch);
+    for (int64_t i = 0; i < points.n; i++) qkvi_points_distances(&points, i, d + i * points.room);
     qkvi_points_free(&points);
 }
 
@@ -257,6 +255,87 @@ static void scores_keep_their_order(void **state) {
         }
     }
     qkvi_points_free(&points);
+}
+
+/* ---- Balance --------------------------------------------------------------------------------- */
+
+static int ascending(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The correlation of q.k and 1 - cos for q c and k / c + shift, near pairs weighted, from the words. */
+static double follows(int n_queries, int n_keys, double scale) {
+    static double d[40 * 40], sorted[40 * 40], score[40 * 40];
+    double shift[DIM] = { 0 };
+    for (int c = 0; c < DIM; c++) {
+        for (int i = 0; i < n_queries; i++) shift[c] += scale * (double)q[i * DIM + c] / n_queries;
+        for (int j = 0; j < n_keys; j++) shift[c] -= (double)k[j * DIM + c] / scale / n_keys;
+    }
+    const int n = n_queries * n_keys;
+    for (int p = 0; p < n; p++) {
+        double both = 0, q2 = 0, k2 = 0;
+        score[p] = 0;
+        for (int c = 0; c < DIM; c++) {
+            const double a = (double)q[p / n_keys * DIM + c], b = (double)k[p % n_keys * DIM + c];
+            const double x = a * scale, y = b / scale + shift[c];
+            both += x * y, q2 += x * x, k2 += y * y;
+            score[p] += a * b;
+        }
+        d[p] = sorted[p] = 1 - both / sqrt(q2 * k2);
+    }
+    qsort(sorted, (size_t)n, sizeof *sorted, ascending);
+    const double t = sorted[n < 30 ? n - 1 : 29]; /* 0.5 % are fewer */
+    double w = 0, a = 0, b = 0, ab = 0, aa = 0, bb = 0;
+    for (int p = 0; p < n; p++) {
+        const double near = d[p] < t ? (t - d[p]) * (t - d[p]) : 0;
+        w += near, a += near * score[p], b += near * d[p];
+        ab += near * score[p] * d[p], aa += near * score[p] * score[p], bb += near * d[p] * d[p];
+    }
+    return (ab - a * b / w) / sqrt((aa - a * a / w) * (bb - b * b / w));
+}
+
+static void balance_is_the_best_of_seven(void **state) {
+    (void)state;
+    static const double scales[] = { 0.2, 0.4, 0.8, 1, 1.25, 2.5, 5 };
+    qkv_map_options o = options_of(1, 1);
+    float kept[2][40 * DIM];
+    memcpy(kept[0], q, sizeof kept[0]);
+    memcpy(kept[1], k, sizeof kept[1]);
+    o.metric = QKV_MAP_COSINE_PLAIN;
+    o.auto_balance = 1;
+    int chosen[7] = { 0 };
+    for (int round = 0; round < 12; round++) {
+        const int n_queries = 5 + 3 * round, n_keys = 40 - 2 * round;
+        const double lean = ldexp(1, round - 6);
+        for (int i = 0; i < 40 * DIM; i++) {
+            q[i] = (float)(lean * (double)kept[0][i]);
+            k[i] = (float)((double)kept[1][i] / lean);
+        }
+        must(make(&o, n_queries, n_keys));
+        int best = 3;
+        for (int c = 0; c < 7; c++)
+            if (follows(n_queries, n_keys, scales[c]) <
+                follows(n_queries, n_keys, scales[best]) - 1e-12)
+                best = c;
+        if (report.balance != scales[best])
+            fail_msg("round %d: %g (%.9g), not %g (%.9g)", round, report.balance,
+                     follows(n_queries, n_keys, report.balance), scales[best],
+                     follows(n_queries, n_keys, scales[best]));
+        chosen[best]++;
+        memcpy(other, xy, sizeof other); /* the same map as with that number */
+        qkv_map_options by_hand = options_of(1, 1);
+        by_hand.metric = o.metric;
+        by_hand.balance = scales[best];
+        by_hand.center_keys = 1;
+        must(make(&by_hand, n_queries, n_keys));
+        assert_memory_equal(xy, other, (size_t)(2 * (n_queries + n_keys)) * sizeof *xy);
+    }
+    assert_true(chosen[0] > 0 && chosen[6] > 0); /* it follows the lean */
+    memcpy(q, kept[0], sizeof kept[0]);
+    memcpy(k, kept[1], sizeof kept[1]);
+    must(make(&o, 5, 0));
+    assert_true(report.balance == 1);
 }
 
 /* ---- Invariances ----------------------------------------------------------------------------- */
@@ -457,12 +536,16 @@ static void refusals(void **state) {
     o.n_runs = 1;
     o.balance = INFINITY;
     refused(make(&o, 11, 11), QKV_ERR_ARGUMENT, "balance = inf");
+    o.balance = 2;
+    o.auto_balance = 1;
+    refused(make(&o, 11, 11), QKV_ERR_ARGUMENT, "balance = 2 together with auto_balance");
+    o.auto_balance = 0;
     o.balance = 0;
     refused(make(&o, 0, 0), QKV_ERR_SHAPE, "n_queries + n_keys = 0");
     refused(make(&o, -1, 3), QKV_ERR_SHAPE, "n_queries = -1");
     refused(make(&o, 2, INT64_MAX), QKV_ERR_LIMIT, "n_keys = 9223372036854775807");
-    refused(make(&o, 4000, 97), QKV_ERR_LIMIT,
-            "n_queries + n_keys = 4097 is above the limit of 4096");
+    refused(make(&o, 65000, 537), QKV_ERR_LIMIT,
+            "n_queries + n_keys = 65537 is above the limit of 65536");
     other[5] = NAN;
     o.start = other;
     refused(make(&o, 11, 11), QKV_ERR_ARGUMENT, "start[2][1] = nan");
@@ -531,6 +614,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(metrics),
         cmocka_unit_test(inner_orders_keys_by_score),
         cmocka_unit_test(scores_keep_their_order),
+        cmocka_unit_test(balance_is_the_best_of_seven),
         cmocka_unit_test(turned_inputs_have_the_same_kl),
         cmocka_unit_test(order_of_points_is_free),
         cmocka_unit_test(same_bits),

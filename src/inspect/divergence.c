@@ -1,0 +1,99 @@
+/**
+ * Jensen-Shannon divergence of the rows of two heads: with m = (p + g) / 2,
+ *     JS = 1/2 sum (p ln p + g ln g) - sum m ln m
+ * over smoothed weights. Keys that both hide have the same smoothed weight in both, and add nothing.
+ */
+#include <math.h>
+
+#include "attn/ctx.h"
+#include "core/fpstate.h"
+#include "core/ints.h"
+#include "inspect/rows.h"
+
+/* A block of rows of both heads. */
+typedef struct block {
+    const qkvi_rows *x, *y;
+    double smoothing;
+    int64_t n; /* rows */
+    int n_tasks;
+    double *js; /* [n]; NaN: left out */
+} block;
+
+static double x_log_x(double x) { return x > 0 ? x * log(x) : 0; }
+
+static double divergence_of(const float *x, const float *y, int64_t n, double smoothing) {
+    const double of_x = qkvi_row_sum(x, n), of_y = qkvi_row_sum(y, n);
+    if (!(of_x > 0) || !(of_y > 0)) return NAN;
+    const double keep_x = (1 - smoothing) / of_x, keep_y = (1 - smoothing) / of_y;
+    const double add = smoothing / (double)n;
+    double sum = 0;
+    for (int64_t j = 0; j < n; j++) {
+        const double p = fma(keep_x, (double)x[j], add), g = fma(keep_y, (double)y[j], add);
+        if (p != g) sum += (x_log_x(p) + x_log_x(g)) / 2 - x_log_x((p + g) / 2);
+    }
+    return sum > 0 ? sum : 0;
+}
+
+/* Rows are independent: any division gives the same bits. */
+static void run_rows(void *argument, int index) {
+    const block *w = argument;
+    const int64_t n = w->x->batch.n_keys;
+    for (int64_t i = index; i < w->n; i += w->n_tasks)
+        w->js[i] = divergence_of(w->x->p + i * n, w->y->p + i * n, n, w->smoothing);
+}
+
+static qkv_status add_blocks(qkv_ctx *ctx, const qkvi_rows *x, const qkvi_rows *y, double smoothing,
+                             double *rows, qkv_divergence *out, const qkv_call_options *call,
+                             qkv_error *error) {
+    enum { MOST = 512 };
+    double js[MOST];
+    const int64_t n_queries = x->batch.n_queries, step = qkvi_min_i64(x->at_once, MOST);
+    for (int64_t i0 = 0; i0 < n_queries; i0 += step) {
+        const int64_t i1 = qkvi_min_i64(i0 + step, n_queries);
+        block w = { x, y, smoothing, i1 - i0, qkvi_pool_threads(ctx->pool), js };
+        QKV_TRY(qkvi_rows_get(ctx, x, i0, i1, error));
+        QKV_TRY(qkvi_rows_get(ctx, y, i0, i1, error));
+        qkvi_pool_run(ctx->pool, w.n_tasks, run_rows, &w);
+        for (int64_t i = 0; i < w.n; i++) {
+            if (rows) rows[i0 + i] = js[i];
+            out->n_left_out += isnan(js[i]) != 0;
+            if (!isnan(js[i])) out->sum += js[i], out->n_rows++;
+        }
+        QKV_TRY(qkvi_rows_watch(call, i1, n_queries, error));
+    }
+    out->mean = out->n_rows ? out->sum / (double)out->n_rows : 0;
+    return QKV_OK;
+}
+
+static qkv_status check_shapes(const qkvi_batch *x, const qkvi_batch *y, qkv_error *error) {
+    if (x->n_queries == y->n_queries && x->n_keys == y->n_keys) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_SHAPE,
+                          "x has %lld queries and %lld keys, y has %lld and %lld",
+                          (long long)x->n_queries, (long long)x->n_keys, (long long)y->n_queries,
+                          (long long)y->n_keys);
+}
+
+qkv_status qkv_inspect_divergence(qkv_ctx *ctx, const qkv_head_view *of_x,
+                                  const qkv_head_view *of_y, double smoothing, double *rows,
+                                  qkv_divergence *divergence, const qkv_call_options *given,
+                                  qkv_error *error) {
+    qkvi_rows x = { .p = NULL }, y = x;
+    qkv_divergence sums = { 0 };
+    qkv_call_options call;
+    if (!ctx || !divergence)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", ctx ? "divergence" : "ctx");
+    if (!(smoothing >= 0 && smoothing <= 1))
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "smoothing = %g is not in [0, 1]",
+                              smoothing);
+    QKV_TRY(qkvi_rows_call(given, &call, error));
+    qkv_status status = qkvi_rows_begin("x", of_x, &x, error);
+    if (status == QKV_OK) status = qkvi_rows_begin("y", of_y, &y, error);
+    if (status == QKV_OK) status = check_shapes(&x.batch, &y.batch, error);
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
+    if (status == QKV_OK) status = add_blocks(ctx, &x, &y, smoothing, rows, &sums, &call, error);
+    qkvi_fpstate_leave(saved);
+    if (status == QKV_OK) *divergence = sums;
+    qkvi_rows_end(&x);
+    qkvi_rows_end(&y);
+    return status;
+}

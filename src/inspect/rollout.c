@@ -1,0 +1,177 @@
+/**
+ * Attention rollout (Abnar and Zuidema 2020) of chosen output tokens: row vectors that go down through
+ * the layers, x <- x (mean over heads of A + I) / 2. Each layer is one pass over columns, weighted by x;
+ * the product of the matrices is never formed. The row of a query that sees no key is I alone.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/fpstate.h"
+#include "core/ints.h"
+#include "core/status.h"
+#include "inspect/rows.h"
+#include "qkv/inspect.h"
+
+/* ---- One layer ------------------------------------------------------------------------------- */
+
+typedef struct layer {
+    const qkv_attention_desc *d;
+    const float *lse;
+    int64_t n_rows;  /* of all batches */
+    float *received; /* [n_batch][n_heads][len], of packed sequences [n_heads][n_rows] */
+} layer;
+
+static bool is_packed(const qkv_attention_desc *d) { return d->flags & QKV_SET_CU_SEQLENS; }
+
+/* Queries of batch b, and the first among those of all. */
+static int64_t len_of(const qkv_attention_desc *d, int64_t b) {
+    return is_packed(d) ? d->cu_seqlens_q[b + 1] - d->cu_seqlens_q[b] : d->len_q;
+}
+static int64_t first_of(const qkv_attention_desc *d, int64_t b) {
+    return is_packed(d) ? d->cu_seqlens_q[b] : b * d->len_q;
+}
+
+/* Every query is a key, at the same place. Reads the descriptor, whatever it holds. */
+static qkv_status check_square(const qkv_attention_desc *d, int64_t *n_rows, qkv_error *error) {
+    *n_rows = 0;
+    for (int64_t b = 0; b < d->n_batch; b++) {
+        qkvi_batch batch;
+        QKV_TRY(qkvi_batch_read(d, b, &batch, error));
+        if (len_of(d, b) != batch.n_keys || batch.offset != 0)
+            return qkvi_error_set(
+                error, QKV_ERR_SHAPE,
+                "batch %lld has %lld queries from position %lld on and %lld keys; "
+                "rollout needs a key at the place of each query",
+                (long long)b, (long long)len_of(d, b), (long long)batch.offset,
+                (long long)batch.n_keys);
+        *n_rows += batch.n_keys;
+    }
+    return QKV_OK;
+}
+
+/* What each key receives in each head. */
+static qkv_status receive(qkv_ctx *ctx, const layer *w, const void *q, const void *k,
+                          const float *x, qkv_error *error) {
+    qkv_attention_columns columns;
+    qkv_attention_columns_contiguous(&columns, w->d);
+    columns.received = w->received;
+    columns.row_weights = x;
+    columns.row_weights_stride[1] = 0;
+    columns.row_weights_stride[0] = is_packed(w->d) ? 0 : w->d->len_q;
+    return qkvi_ctx_told(ctx, qkv_attention_columns_pass(ctx, w->d, q, k, w->lse, &columns, NULL),
+                         error);
+}
+
+/* lse of query i, or 0 for a row that does not count. */
+static float lse_of(const layer *w, int64_t b, int64_t h, int64_t i) {
+    const qkv_attention_desc *d = w->d;
+    const int64_t row = is_packed(d) ? first_of(d, b) + i : i;
+    if (d->flags & QKV_SET_Q_LEN && i >= d->q_len[b]) return -INFINITY;
+    return w->lse[(is_packed(d) ? 0 : b * d->lse_stride[0]) + h * d->lse_stride[1] +
+                  row * d->lse_stride[2]];
+}
+
+static float step_of(const layer *w, int64_t b, int64_t j, float x) {
+    const qkv_attention_desc *d = w->d;
+    double sum = 0;
+    for (int64_t h = 0; h < d->n_heads; h++) {
+        const int64_t at =
+            is_packed(d) ? h * w->n_rows + first_of(d, b) + j : (b * d->n_heads + h) * d->len_k + j;
+        sum += (double)w->received[at];
+        if (lse_of(w, b, h, j) == -INFINITY) sum += (double)x;
+    }
+    const double mean = d->n_heads ? sum / (double)d->n_heads : (double)x;
+    return (float)((mean + (double)x) / 2);
+}
+
+/* Does a row that is NaN in some head have a part in x? */
+static bool is_lost(const layer *w, int64_t b, const float *x) {
+    for (int64_t h = 0; h < w->d->n_heads; h++)
+        for (int64_t i = 0; i < len_of(w->d, b); i++) {
+            const float lse = lse_of(w, b, h, i);
+            if (x[i] != 0 && (isnan(lse) || lse == INFINITY)) return true;
+        }
+    return false;
+}
+
+static void finish(const layer *w, const float *x, float *y) {
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
+    for (int64_t b = 0; b < w->d->n_batch; b++) {
+        const int64_t first = first_of(w->d, b);
+        const bool lost = is_lost(w, b, x + first);
+        for (int64_t j = 0; j < len_of(w->d, b); j++)
+            y[first + j] = lost ? NAN : step_of(w, b, j, x[first + j]);
+    }
+    qkvi_fpstate_leave(saved);
+}
+
+qkv_status qkv_inspect_rollout_step(qkv_ctx *ctx, const qkv_attention_desc *desc, const void *q,
+                                    const void *k, const float *lse, const float *x, float *y,
+                                    qkv_error *error) {
+    layer w = { .d = desc, .lse = lse };
+    int64_t n_floats;
+    if (!ctx || !desc || !x || !y)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
+                              !ctx    ? "ctx"
+                              : !desc ? "desc"
+                              : !x    ? "x"
+                                      : "y");
+    QKV_TRY(check_square(desc, &w.n_rows, error));
+    if (qkvi_mul_i64(w.n_rows, desc->n_heads, &n_floats))
+        w.received = qkvi_malloc_array((size_t)qkvi_max_i64(n_floats, 1), sizeof *w.received);
+    if (!w.received)
+        return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for %lld heads of %lld weights",
+                              (long long)desc->n_heads, (long long)w.n_rows);
+    const qkv_status status = receive(ctx, &w, q, k, x, error);
+    if (status == QKV_OK) finish(&w, x, y);
+    free(w.received);
+    return status;
+}
+
+/* ---- All layers of a run --------------------------------------------------------------------- */
+
+static qkv_status step_of_run(qkv_ctx *ctx, const qkv_run *run, int64_t b, int64_t at, float *x,
+                              qkv_error *error) {
+    qkv_capture c;
+    qkv_attention_desc d;
+    QKV_TRY(qkv_run_capture(run, b, at, &c, error));
+    qkv_attention_desc_contiguous(&d, 1, c.n_heads, c.n_heads, c.n, c.n, c.head_dim, c.head_dim);
+    d.flags = QKV_SET_SCALE;
+    d.scale = c.scale;
+    return qkv_inspect_rollout_step(ctx, &d, c.q, c.k, c.lse, x, x, error);
+}
+
+static qkv_status check_run(const qkv_ctx *ctx, const qkv_model *model, const qkv_run *run,
+                            int64_t b, int64_t position, const float *received, int64_t *n,
+                            qkv_error *error) {
+    qkv_capture capture;
+    if (!ctx || !model || !run || !received)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
+                              !ctx     ? "ctx"
+                              : !model ? "model"
+                              : !run   ? "run"
+                                       : "received");
+    QKV_TRY(qkv_run_capture(run, b, 0, &capture, error));
+    *n = capture.n;
+    if (position >= 0 && position < capture.n) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_ARGUMENT, "position = %lld is not in [0, %lld)",
+                          (long long)position, (long long)capture.n);
+}
+
+qkv_status qkv_inspect_rollout(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
+                               int64_t position, float *received, qkv_error *error) {
+    int64_t n = 0;
+    QKV_TRY(check_run(ctx, model, run, b, position, received, &n, error));
+    float *const x = qkvi_calloc_array((size_t)n, sizeof *x);
+    if (!x) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for %lld tokens", (long long)n);
+    qkv_status status = QKV_OK;
+    x[position] = 1;
+    for (int64_t at = qkv_model_get_info(model)->n_layers - 1;
+         status == QKV_OK && at >= 0 && !isnan(x[0]); at--) /* NaN is everywhere, and stays */
+        status = step_of_run(ctx, run, b, at, x, error);
+    if (status == QKV_OK) memcpy(received, x, (size_t)n * sizeof *x);
+    free(x);
+    return status;
+}

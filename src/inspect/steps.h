@@ -1,0 +1,29 @@
+/*
+ * What the steps of one query and the projections of layer 0 share: the layers of a BERT block in
+ * double precision, one row at a time, from the parameters as they are stored.
+ */
+#ifndef QKVI_INSPECT_STEPS_H
+#define QKVI_INSPECT_STEPS_H
+
+#include "model/layer/block.h"
+#include "model/layer/embed.h"
+#include "qkv/model.h"
+
+/* y [n_out] = W x + b, of the rows [first, first + n_out) of W. */
+void qkvi_step_linear(const qkvi_linear *layer, int64_t first, int64_t n_out, const double *x,
+                      double *y);
+
+/* y [n] = (s - mean) / sqrt(variance + eps) gamma + beta; y may be s. */
+void qkvi_step_norm(const qkvi_layernorm *layer, double eps, const double *s, double *y);
+
+/* to [n] = from [n] */
+void qkvi_step_widen(int64_t n, const float *from, double *to);
+
+/* max |a[i] - b[i]|; NaN if one of the two is NaN and the other is not. */
+double qkvi_step_error(int64_t n, const double *a, const float *b);
+
+/* Checks that ids, types and length of an encoding suit a model. */
+qkv_status qkvi_step_check_input(const qkv_model_info *info, const qkv_encoding *input,
+                                 qkv_error *error);
+
+#endif

@@ -1,0 +1,57 @@
+/* The layers of a block, one row at a time: see steps.h. */
+#include <math.h>
+
+#include "core/status.h"
+#include "inspect/steps.h"
+
+void qkvi_step_linear(const qkvi_linear *layer, int64_t first, int64_t n_out, const double *x,
+                      double *y) {
+    for (int64_t c = 0; c < n_out; c++) {
+        const float *row = layer->weight + (first + c) * layer->n_in;
+        double sum = 0;
+        for (int64_t i = 0; i < layer->n_in; i++) sum += (double)row[i] * x[i];
+        y[c] = sum + (double)layer->bias[first + c];
+    }
+}
+
+void qkvi_step_norm(const qkvi_layernorm *layer, double eps, const double *s, double *y) {
+    const double n = (double)layer->n;
+    double mean = 0, variance = 0;
+    for (int64_t i = 0; i < layer->n; i++) mean += s[i] / n;
+    for (int64_t i = 0; i < layer->n; i++) variance += (s[i] - mean) * (s[i] - mean) / n;
+    const double rstd = 1 / sqrt(variance + eps);
+    for (int64_t i = 0; i < layer->n; i++)
+        y[i] = (s[i] - mean) * rstd * (double)layer->gamma[i] + (double)layer->beta[i];
+}
+
+void qkvi_step_widen(int64_t n, const float *from, double *to) {
+    for (int64_t i = 0; i < n; i++) to[i] = (double)from[i];
+}
+
+double qkvi_step_error(int64_t n, const double *a, const float *b) {
+    double largest = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double difference = fabs(a[i] - (double)b[i]);
+        if (isnan(a[i]) && isnan(b[i])) continue;
+        if (!(difference <= largest)) largest = difference;
+    }
+    return largest;
+}
+
+qkv_status qkvi_step_check_input(const qkv_model_info *info, const qkv_encoding *input,
+                                 qkv_error *error) {
+    if (input->n < 1 || input->n > info->max_len)
+        return qkvi_error_set(error, QKV_ERR_SHAPE,
+                              "input has %lld tokens, the model takes 1 to %lld",
+                              (long long)input->n, (long long)info->max_len);
+    for (int64_t i = 0; i < input->n; i++) {
+        const int64_t id = input->ids[i], type = input->types ? input->types[i] : 0;
+        if (id < 0 || id >= info->vocab_size || type >= info->n_types)
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                                  "ids[%lld] = %lld, types[%lld] = %lld: the model has "
+                                  "vocab_size = %lld, n_types = %lld",
+                                  (long long)i, (long long)id, (long long)i, (long long)type,
+                                  (long long)info->vocab_size, (long long)info->n_types);
+    }
+    return QKV_OK;
+}

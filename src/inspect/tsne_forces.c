@@ -1,0 +1,146 @@
+/**
+ * What moves the points of a map: forces, KL and gradient, over all pairs or by Barnes and Hut.
+ *
+ *     KL = sum p ln p + sum p ln d + ln(sum w) sum p,  gradient 4 (sum p w (y_i - y_j) - sum w^2 (y_i - y_j) / sum w)
+ *
+ * A task owns the force on a point; sums over points are chains in their order, by one thread.
+ */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "core/ints.h"
+#include "inspect/tsne.h"
+
+enum {
+    ROWS_A_TASK = 16,   /* drawn by a thread at a time; a multiple of 8 */
+    PARALLEL_FROM = 256 /* points: below, an iteration is shorter than waking a thread */
+};
+
+struct job {
+    const qkvi_tsne *tsne;
+    qkvi_tsne_run *run;
+    atomic_llong next;
+};
+
+static void run_job(struct job *job, qkvi_pool *pool, qkvi_task *task) {
+    const int n_threads = job->tsne->n < PARALLEL_FROM ? 1 : qkvi_pool_threads(pool);
+    if (n_threads > 1)
+        qkvi_pool_run(pool, n_threads, task, job);
+    else
+        task(job, 0);
+}
+
+/* ---- All pairs ------------------------------------------------------------------------------- */
+
+static void force_rows(void *argument, int index) {
+    (void)index;
+    struct job *const job = argument;
+    const qkvi_tsne *const tsne = job->tsne;
+    qkvi_tsne_run *const run = job->run;
+    for (int64_t i; (i = atomic_fetch_add(&job->next, ROWS_A_TASK)) < tsne->n;) {
+        for (const int64_t end = qkvi_min_i64(i + ROWS_A_TASK, tsne->n); i < end; i++)
+            tsne->kernels->tsne.force(tsne->n, i, tsne->p + i * tsne->room, run->y[0], run->y[1],
+                                      &run->force[i]);
+    }
+}
+
+/* ---- Near points attract, all repel ---------------------------------------------------------- */
+
+static void attract(const qkvi_tsne *tsne, int64_t i, qkvi_tsne_run *run) {
+    const qkvi_tsne_sparse *const near = &tsne->sparse;
+    const int64_t first = near->start[i];
+    tsne->kernels->tsne.pull(near->start[i + 1] - first, i, near->p + first, near->to + first,
+                             run->xy, run->force[i].attract);
+}
+
+/* The places as pairs: a neighbour is then in one line of the cache. */
+static void pair_up(const qkvi_tsne *tsne, qkvi_tsne_run *run) {
+    for (int64_t i = 0; i < tsne->n; i++)
+        for (int c = 0; c < 2; c++) run->xy[2 * i + c] = run->y[c][i];
+}
+
+/* Eight points that follow each other in the order of the tree walk it together. */
+static void repel_eight(const qkvi_tsne *tsne, int64_t at, qkvi_tsne_run *run) {
+    qkvi_tsne_force eight[QKVI_TSNE_LANES];
+    tsne->kernels->tsne.push(&run->forest.tree, at, eight);
+    for (int64_t l = 0; l < qkvi_min_i64(QKVI_TSNE_LANES, tsne->n - at); l++) {
+        qkvi_tsne_force *const force = &run->force[qkvi_tsne_forest_point(&run->forest, at + l)];
+        memcpy(force->repel, eight[l].repel, sizeof force->repel);
+        force->sum_w = eight[l].sum_w;
+    }
+}
+
+/* Rows are read in the order in which they lie, which is not that of the tree. */
+static void force_by_tree(void *argument, int index) {
+    (void)index;
+    struct job *const job = argument;
+    const qkvi_tsne *const tsne = job->tsne;
+    for (int64_t first; (first = atomic_fetch_add(&job->next, ROWS_A_TASK)) < tsne->n;) {
+        const int64_t end = qkvi_min_i64(first + ROWS_A_TASK, tsne->n);
+        for (int64_t i = first; i < end; i++) attract(tsne, i, job->run);
+        for (int64_t at = first; at < end; at += QKVI_TSNE_LANES) repel_eight(tsne, at, job->run);
+    }
+}
+
+static void force_over_pairs(void *argument, int index) {
+    (void)index;
+    struct job *const job = argument;
+    const qkvi_tsne *const tsne = job->tsne;
+    qkvi_tsne_run *const run = job->run;
+    for (int64_t i; (i = atomic_fetch_add(&job->next, 1)) < tsne->n;) {
+        tsne->kernels->tsne.force(tsne->n, i, tsne->nothing, run->y[0], run->y[1], &run->force[i]);
+        attract(tsne, i, run);
+    }
+}
+
+void qkvi_tsne_run_forces(const qkvi_tsne *tsne, qkvi_pool *pool, qkvi_tsne_run *run) {
+    struct job job = { .tsne = tsne, .run = run };
+    if (tsne->sparse.p) {
+        pair_up(tsne, run);
+        qkvi_tsne_forest_grow(&run->forest, tsne->theta, run->y[0], run->y[1]);
+    }
+    run_job(&job, pool, tsne->sparse.p ? force_by_tree : force_rows);
+}
+
+/* ---- What follows from forces ---------------------------------------------------------------- */
+
+double qkvi_tsne_run_sum_w(const qkvi_tsne *tsne, const qkvi_tsne_run *run) {
+    double sum = 0;
+    for (int64_t i = 0; i < tsne->n; i++) sum += run->force[i].sum_w;
+    return sum;
+}
+
+static double cost_of(const qkvi_tsne *tsne, const qkvi_tsne_run *run, int64_t i) {
+    const qkvi_tsne_sparse *const near = &tsne->sparse;
+    const double *const x = run->y[0], *const y = run->y[1];
+    if (!near->p) return tsne->kernels->tsne.cost(tsne->n, i, tsne->p + i * tsne->room, x, y);
+    const int64_t first = near->start[i];
+    return tsne->kernels->tsne.pull_cost(near->start[i + 1] - first, i, near->p + first,
+                                         near->to + first, run->xy);
+}
+
+double qkvi_tsne_run_kl(const qkvi_tsne *tsne, const qkvi_tsne_run *run) {
+    double sum = 0;
+    for (int64_t i = 0; i < tsne->n; i++) sum += cost_of(tsne, run, i);
+    return tsne->p_log_p + sum +
+           tsne->sum_p * qkvi_tsne_log(tsne->kernels, qkvi_tsne_run_sum_w(tsne, run));
+}
+
+void qkvi_tsne_gradient(const qkvi_tsne *tsne, const qkvi_tsne_run *run, double factor,
+                        double *xy) {
+    const double all = qkvi_tsne_run_sum_w(tsne, run);
+    for (int64_t i = 0; i < tsne->n; i++)
+        for (int c = 0; c < 2; c++)
+            xy[2 * i + c] = 4 * (factor * run->force[i].attract[c] - run->force[i].repel[c] / all);
+}
+
+void qkvi_tsne_run_measure(const qkvi_tsne *tsne, qkvi_pool *pool, qkvi_tsne_run *run) {
+    struct job job = { .tsne = tsne, .run = run };
+    if (tsne->n < 2) {
+        run->kl = 0;
+        return;
+    }
+    if (tsne->sparse.p) pair_up(tsne, run);
+    run_job(&job, pool, tsne->sparse.p ? force_over_pairs : force_rows);
+    run->kl = qkvi_tsne_run_kl(tsne, run);
+}

@@ -1,0 +1,107 @@
+/*
+ * A run made by hand, for tests that include it after cmocka: it defines the functions of model.h that
+ * inspection calls, so captures can hold anything.
+ */
+#ifndef HAND_RUN_H
+#define HAND_RUN_H
+
+#include <math.h>
+#include <string.h>
+
+#include "qkv/inspect.h"
+
+enum { CLS, SEP, MASK, UNK, DOT, DOOR, THE, WATCH, ING, IT, SELF, PAD, N_VOCAB };
+static const char vocab[] =
+    "[CLS]\n[SEP]\n[MASK]\n[UNK]\n.\ndoor\nthe\nwatch\n##ing\nit\n##self\n[PAD]\n";
+
+enum { MAX_N = 70, N_LAYERS = 2, N_HEADS = 2 };
+
+struct qkv_model {
+    qkv_model_info info;
+    qkv_tokenizer *tokenizer;
+};
+
+/* Head dimension n: q is the logarithm of the weights, k the identity, so p = exp(q - lse). */
+struct qkv_run {
+    int64_t n;
+    float q[N_LAYERS][N_HEADS * MAX_N * MAX_N], k[N_HEADS * MAX_N * MAX_N];
+    float lse[N_HEADS * MAX_N];
+    int causal;
+    const uint8_t *seen;
+};
+
+static struct qkv_run run;
+static struct qkv_model model = { .info = { .n_layers = N_LAYERS, .n_heads = N_HEADS } };
+
+const qkv_model_info *qkv_model_get_info(const qkv_model *m) { return &m->info; }
+const qkv_tokenizer *qkv_model_tokenizer(const qkv_model *m) { return m->tokenizer; }
+
+qkv_status qkv_run_capture(const qkv_run *r, int64_t b, int64_t layer, qkv_capture *capture,
+                           qkv_error *error) {
+    (void)error;
+    if (b != 0 || layer < 0 || layer >= N_LAYERS) return QKV_ERR_ARGUMENT;
+    *capture =
+        (qkv_capture){ r->q[layer], r->k, r->lse, N_HEADS, r->n, r->n, 1, r->causal, r->seen };
+    return QKV_OK;
+}
+
+static inline float *log_weight(int64_t layer, int64_t head, int64_t i, int64_t j) {
+    return &run.q[layer][(head * run.n + i) * run.n + j];
+}
+
+qkv_status qkv_run_weights(const qkv_run *r, int64_t b, int64_t layer, int64_t head, float *weights,
+                           qkv_error *error) {
+    (void)b;
+    (void)error;
+    for (int64_t i = 0; i < r->n * r->n; i++)
+        weights[i] = expf(r->q[layer][head * r->n * r->n + i] - r->lse[head * r->n + i / r->n]);
+    return QKV_OK;
+}
+
+/* Uniform weights everywhere. */
+static inline void begin_run(int64_t n) {
+    run.n = n;
+    run.causal = 0;
+    run.seen = NULL;
+    memset(run.k, 0, sizeof run.k);
+    memset(run.lse, 0, sizeof run.lse);
+    for (int64_t head = 0; head < N_HEADS; head++) {
+        for (int64_t i = 0; i < n; i++) {
+            run.k[(head * n + i) * n + i] = 1;
+            for (int64_t layer = 0; layer < N_LAYERS; layer++)
+                for (int64_t j = 0; j < n; j++) *log_weight(layer, head, i, j) = -logf((float)n);
+        }
+    }
+}
+
+static int32_t ids[MAX_N];
+static uint8_t special[MAX_N];
+
+static inline qkv_encoding input_of(int64_t n, const int32_t *tokens) {
+    for (int64_t i = 0; i < n; i++) {
+        ids[i] = tokens[i];
+        special[i] = tokens[i] == CLS || tokens[i] == SEP || tokens[i] == MASK || tokens[i] == PAD;
+    }
+    return (qkv_encoding){ .n = n, .ids = ids, .special = special };
+}
+
+static qkv_ctx *ctx;
+
+static int begin_tests(void **state) {
+    (void)state;
+    if (qkv_ctx_create(NULL, &ctx, NULL) != QKV_OK) return -1;
+    return qkv_tokenizer_open_memory(vocab, sizeof vocab - 1, NULL, 0, &model.tokenizer, NULL);
+}
+
+static int end_tests(void **state) {
+    (void)state;
+    qkv_tokenizer_free(model.tokenizer);
+    qkv_ctx_destroy(ctx);
+    return 0;
+}
+
+static inline void near(double value, double wanted) {
+    if (!(fabs(value - wanted) < 1e-6)) fail_msg("%.9g is not %.9g", value, wanted);
+}
+
+#endif
