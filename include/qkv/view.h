@@ -1,6 +1,6 @@
 /**
- * qkv pictures: heat maps, grids of heads, curves and maps of points as PNG, SVG or PDF, by cairo
- * and pango; and a page for a browser.
+ * qkv pictures: heat maps, grids of heads, curves, charts and maps of points as PNG, SVG or PDF, by
+ * cairo and pango; and a page for a browser.
  *
  * What pictures do:
  *   Text    Titles, captions and labels are any bytes; what cannot be shown (broken UTF-8, control,
@@ -57,6 +57,13 @@ typedef struct qkv_heatmap {
     const char *title;
     const char *caption; /* what a cell means, from which model, layer and head */
     qkv_theme theme;
+    const char *quantity; /* what colours show, in the line about them; NULL: "weight" */
+    /*
+     * Both 0: weights. Otherwise cells hold any values, colours run from low to high (values beyond
+     * them have the colours at the ends), no cell shows figures and the line about weights is left out.
+     */
+    double low, high;
+    const char *row_axis, *col_axis; /* what goes down and across; NULL: "query" and "key" */
 } qkv_heatmap;
 
 QKV_API QKV_NODISCARD qkv_status qkv_view_heatmap_write(const qkv_heatmap *map, const char *path,
@@ -87,6 +94,86 @@ typedef struct qkv_curve {
 QKV_API QKV_NODISCARD qkv_status qkv_view_curve_write(const qkv_curve *curve, const char *path,
                                                       qkv_error *error);
 
+/** How a series of a chart is drawn. */
+typedef enum qkv_series_style {
+    QKV_SERIES_LINE = 0,
+    QKV_SERIES_AREA = 1, /* a line, filled down to 0 */
+    QKV_SERIES_BARS =
+        2 /* from 0; where they would be thinner than two pixels the largest of several */
+} qkv_series_style;
+
+typedef struct qkv_series {
+    const char *name; /* in the legend; nullable */
+    const double *y;  /* [n]; one that is not finite is a gap */
+    qkv_series_style style;
+} qkv_series;
+
+/** One field of a chart, with a y axis of its own. */
+typedef struct qkv_panel {
+    const char *y_label;
+    int log_y;        /* powers of ten; what is not above 0 is a gap, and a note says so */
+    int from_zero;    /* the axis begins at 0; areas and bars need no asking */
+    int64_t n_series; /* 1 ... 4 */
+    const qkv_series *series;
+} qkv_panel;
+
+/**
+ * Numbers over positions, distances or anything else: up to four panels on one x axis.
+ *
+ * Series of a panel differ in colour, in dashes and, where points are few, in marks, so they can be told
+ * apart in grey and by everybody; colours are four of Okabe and Ito (2008) and Tol (2018), with a contrast
+ * of at least 3 to the page. A legend names them where there are several. With labels each position has
+ * its own below, as long as there is room for all (64), numbers otherwise. Of more than 1,280 points, which
+ * share pixels, lines and areas are a mean over four pixels and a band from the smallest to the largest,
+ * and the caption says so.
+ *   Path    also .csv: a table with a column for x, one for labels and one for each series, by name.
+ *   Points  1 ... 2^20; 2^22 numbers in all.
+ * Text, file, bytes and return are as for pictures.
+ */
+typedef struct qkv_chart {
+    size_t struct_size;
+    int64_t n;
+    const double *x;           /* [n], never falling, finite; NULL: 0, 1, ... */
+    const char *const *labels; /* [n]; nullable, as are its entries; only without x */
+    const char *x_label;
+    int log_x;        /* what is not above 0 has no place, and a note says so */
+    int64_t n_panels; /* 1 ... 4, one below the other */
+    const qkv_panel *panels;
+    const char *title, *caption;
+    qkv_theme theme;
+} qkv_chart;
+
+QKV_API QKV_NODISCARD qkv_status qkv_view_chart_write(const qkv_chart *chart, const char *path,
+                                                      qkv_error *error);
+
+/** What one head does, position by position (qkv_inspect_profile), as charts. */
+typedef struct qkv_head_profile {
+    size_t struct_size;
+    int64_t n_queries, n_keys;
+    const double *entropy,
+        *largest;            /* [n_queries]: of each query's weights, in nats; the largest */
+    const double *received;  /* [n_keys]: weight over all queries */
+    const double *by_offset; /* [n_queries + n_keys - 1]: mean weight of key i + d for query i, from
+                                        d = -(n_queries - 1) on */
+    const char *const *queries; /* [n_queries]: tokens; nullable, as are their entries */
+    const char *const *keys;    /* [n_keys] */
+    const char *title, *caption;
+    qkv_theme theme;
+} qkv_head_profile;
+
+/**
+ * queries: entropy and largest weight over the queries, in two panels. received: a bar for each key.
+ * offsets: the diagonal profile, on a logarithmic axis; a picture leaves out zeros at both ends. Each
+ * reads only its own arrays and adds to the caption what they are. n_queries and n_keys are 1 ... 2^19.
+ * Paths, bytes and return are as for charts.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_view_queries_write(const qkv_head_profile *profile,
+                                                        const char *path, qkv_error *error);
+QKV_API QKV_NODISCARD qkv_status qkv_view_received_write(const qkv_head_profile *profile,
+                                                         const char *path, qkv_error *error);
+QKV_API QKV_NODISCARD qkv_status qkv_view_offsets_write(const qkv_head_profile *profile,
+                                                        const char *path, qkv_error *error);
+
 /** One head of a page. */
 typedef struct qkv_page_head {
     int64_t layer, head;         /* from 0 */
@@ -94,7 +181,21 @@ typedef struct qkv_page_head {
     const qkv_head_stats *stats; /* nullable */
     const double *map, *pca;     /* [2 n][2]: places of queries, then of keys; both or neither */
     const char *map_note;        /* how map was made and what it is worth, or why there is none */
+    int64_t run;                 /* which of the page's texts, from 0 */
+    /* Of long texts, where only some queries are looked at otherwise; each nullable: */
+    const float *received; /* [n]: sums over all queries of their weights on a key */
+    const float *distance; /* [n]: sums over keys of p |i - j| of each query */
+    const float *peaks;    /* [side][side]: the largest weight of each tile of ceil(n / side) */
+    int64_t side;          /* of peaks: 1 ... 1024 */
 } qkv_page_head;
+
+/** One text of several, as those of qkv_page. */
+typedef struct qkv_page_run {
+    const char *name;          /* by which it is chosen */
+    const char *const *tokens; /* [n], and so on: nullable ones, too */
+    const uint8_t *special, *segments;
+    const int32_t *words;
+} qkv_page_run;
 
 enum {
     QKV_PAGE_CAUSAL = 1u << 0, /* query i sees keys j <= i */
@@ -132,6 +233,11 @@ typedef struct qkv_page {
     const qkv_page_head *heads;
     const char *title, *caption; /* what was run, on which model */
     int64_t limit_bytes;
+    const uint8_t *dropped; /* [n]: 1 for tokens that no query sees as a key; nullable */
+    const char *modified;   /* a badge, where this is not what a model computed; nullable */
+    int64_t
+        n_runs; /* texts of n tokens each, of which a reader chooses one: 0 ... 2^16; 0: tokens, special, … */
+    const qkv_page_run *runs; /* [n_runs]: in place of tokens, special, segments and words */
 } qkv_page;
 
 /** What became of it. */

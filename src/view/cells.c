@@ -40,6 +40,14 @@ qkvi_scale qkvi_scale_of(const float *weights, int64_t n) {
     return scale;
 }
 
+qkvi_scale qkvi_scale_between(double low, double high) {
+    return (qkvi_scale){ .low = low, .top = high, .largest = high, .n_steps = 4, .decimals = 1 };
+}
+
+double qkvi_scale_place(const qkvi_scale *scale, double value) {
+    return (value - scale->low) / (scale->top - scale->low);
+}
+
 qkvi_cells qkvi_cells_fit(const float *weights, int64_t n_rows, int64_t n_cols, int side, int least,
                           int most) {
     qkvi_cells cells = { weights, n_rows, n_cols, 1, most, 0 };
@@ -103,7 +111,7 @@ void qkvi_cells_draw(const qkvi_frame *frame, const qkvi_cells *cells, const qkv
     cairo_surface_t *image = make_image(frame, cells);
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t j = 0; j < cols; j++) {
-            const double t = qkvi_cells_at(cells, i, j) / scale->top;
+            const double t = qkvi_scale_place(scale, (double)qkvi_cells_at(cells, i, j));
             const qkvi_rgb color = qkvi_weight_color(t, frame->theme);
             const double left = (double)(j * cells->cell), top = (double)(i * cells->cell);
             if (image)
@@ -128,21 +136,24 @@ void qkvi_scale_draw(const qkvi_frame *frame, const qkvi_scale *scale, double x,
     for (int i = 0; i <= scale->n_steps; i++) {
         char number[32];
         const double t = (double)i / scale->n_steps, at = floor(y + (1 - t) * (bar - 1));
-        qkvi_number(number, sizeof number, t * scale->top, i == 0 ? 0 : scale->decimals);
+        const double value = scale->low + t * (scale->top - scale->low);
+        qkvi_number(number, sizeof number, value, value == 0 ? 0 : scale->decimals);
         qkvi_frame_fill(frame, frame->palette->faint, x + WIDTH + 2, at, TICK, 1);
         qkvi_line_draw(&frame->type, frame->cr, number, &style, x + WIDTH + TICK + 10, at);
     }
 }
 
-void qkvi_scale_note(char *text, size_t text_bytes, const qkvi_scale *scale, int64_t fold) {
+void qkvi_scale_note(char *text, size_t text_bytes, const qkvi_scale *scale, int64_t fold,
+                     const char *quantity) {
     char top[32], largest[32], folded[96] = "";
     qkvi_number(top, sizeof top, scale->top, scale->top == 1 ? 0 : scale->decimals);
     qkvi_number(largest, sizeof largest, scale->largest, scale->decimals + 2);
     if (fold > 1)
         snprintf(folded, sizeof folded, " A cell shows the largest of %lld \xC3\x97 %lld weights.",
                  (long long)fold, (long long)fold);
-    snprintf(
-        text, text_bytes,
-        "Colours run from 0 to %s; the largest weight is %s.%s%s Weights show mixing, not reasons.",
-        top, largest, folded, scale->has_nan ? " Grey: not a number." : "");
+    snprintf(text, text_bytes,
+             "Colours run from 0 to %s; the largest %.40s is %s.%s%s Weights show mixing, not "
+             "reasons.",
+             top, quantity ? quantity : "weight", largest, folded,
+             scale->has_nan ? " Grey: not a number." : "");
 }

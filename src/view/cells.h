@@ -4,15 +4,21 @@
 
 #include "view/frame.h"
 
-/** Colours run from 0 to top, a round number not below the largest weight. */
+/** Colours run from low to top: from 0 to a round number not below the largest weight, or as asked. */
 typedef struct qkvi_scale {
-    double top, largest; /* largest: of the finite weights */
-    int n_steps;         /* of the ticks, from 0 to top */
-    int decimals;        /* of a tick's number */
+    double low, top, largest; /* largest: of the finite weights */
+    int n_steps;              /* of the ticks, from low to top */
+    int decimals;             /* of a tick's number */
     int has_nan;
 } qkvi_scale;
 
 qkvi_scale qkvi_scale_of(const float *weights, int64_t n);
+
+/** From low to high, for values that are no weights. */
+qkvi_scale qkvi_scale_between(double low, double high);
+
+/** Where on the scale a value lies, 0 ... 1 between its ends. */
+double qkvi_scale_place(const qkvi_scale *scale, double value);
 
 /**
  * A map of weights that fits: side by side cells of whole pixels, each the largest of fold x fold
@@ -55,8 +61,9 @@ void qkvi_scale_draw(const qkvi_frame *frame, const qkvi_scale *scale, double x,
 
 /**
  * "Colours run from 0 to 0.8; the largest weight is 0.731." and what else must be known to read the
- * picture.
+ * picture. quantity: what colours show; NULL: "weight".
  */
-void qkvi_scale_note(char *text, size_t text_bytes, const qkvi_scale *scale, int64_t fold);
+void qkvi_scale_note(char *text, size_t text_bytes, const qkvi_scale *scale, int64_t fold,
+                     const char *quantity);
 
 #endif

@@ -1,8 +1,6 @@
 /**
- * A curve of y over x, such as the loss of a training run, with round numbers on both axes.
- *
- * Ticks are the multiples of 1, 2 or 5 times a power of ten that give four to eight of them
- * (Heckbert 1990, "Nice numbers for graph labels"). A point that is not finite leaves a gap.
+ * A curve of y over x, such as the loss of a training run, with round numbers on both axes. A point
+ * that is not finite leaves a gap.
  */
 #include <math.h>
 #include <stdio.h>
@@ -10,85 +8,53 @@
 
 #include "core/options.h"
 #include "core/status.h"
+#include "view/axis.h"
 #include "view/frame.h"
 
 enum { WIDTH = 1280, HEIGHT = 620, AXIS_LABELS = 44, LABEL_GAP = 16, MAX_POINTS = 1 << 26 };
 
-/* One axis: from low to high, which are ticks. */
-struct axis {
-    double low, high, step;
-    int decimals;
-};
-
-static double nice_step(double range, int n_ticks) {
-    const double rough = range / n_ticks, power = pow(10, floor(log10(rough)));
-    const double part = rough / power;
-    return power * (part <= 1 ? 1 : part <= 2 ? 2 : part <= 5 ? 5 : 10);
+/* Of the points that have both coordinates. */
+static qkvi_axis axis_of(const double *a, const double *other, int64_t n, int n_ticks) {
+    qkvi_range range = QKVI_RANGE_NONE;
+    for (int64_t i = 0; i < n; i++)
+        if (isfinite(other[i])) qkvi_range_add(&range, a[i]);
+    return qkvi_axis_linear(range, n_ticks);
 }
 
-/* The finite values of a; 0 … 1 if there are none. */
-static struct axis axis_of(const double *a, const double *other, int64_t n, int n_ticks) {
-    double low = INFINITY, high = -INFINITY;
-    for (int64_t i = 0; i < n; i++) {
-        if (!isfinite(a[i]) || !isfinite(other[i]) || fabs(a[i]) > 1e14) continue;
-        low = fmin(low, a[i]);
-        high = fmax(high, a[i]);
-    }
-    if (low > high) low = 0, high = 1;
-    if (high - low < 1e-9 * fmax(fabs(high), 1e-3)) {
-        const double margin = high != 0 ? fabs(high) * 0.1 : 1;
-        low -= margin;
-        high += margin;
-    }
-    const double step = nice_step(high - low, n_ticks);
-    const int decimals = (int)fmin(9, fmax(0, -floor(log10(step) + 1e-9)));
-    return (struct axis){ floor(low / step + 1e-9) * step, ceil(high / step - 1e-9) * step, step,
-                          decimals };
-}
-
-/* Where a value lies, 0 … 1. */
-static double place(const struct axis *axis, double value) {
-    return (value - axis->low) / (axis->high - axis->low);
-}
-
-static int n_steps(const struct axis *axis) {
-    return (int)lround((axis->high - axis->low) / axis->step);
-}
-
-static double numbers_width(const qkvi_frame *frame, const struct axis *axis,
+static double numbers_width(const qkvi_frame *frame, const qkvi_axis *axis,
                             const qkvi_line *style) {
     double width = 0;
-    for (int i = 0; i <= n_steps(axis); i++) {
+    for (int i = 0; i < axis->n_ticks; i++) {
         char number[40];
-        qkvi_number(number, sizeof number, axis->low + i * axis->step, axis->decimals);
+        qkvi_axis_number(axis, axis->ticks[i].value, number, sizeof number);
         width = fmax(width, qkvi_line_width(&frame->type, number, style));
     }
     return ceil(width);
 }
 
-static void draw_axes(const qkvi_frame *frame, const struct axis *x_axis, const struct axis *y_axis,
+static void draw_axes(const qkvi_frame *frame, const qkvi_axis *x_axis, const qkvi_axis *y_axis,
                       double x, double y) {
     char number[40];
     qkvi_line style = { .size = 19, .color = frame->palette->faint, .align = 1 };
-    for (int i = 0; i <= n_steps(y_axis); i++) {
-        const double value = y_axis->low + i * y_axis->step;
-        const double at = floor(y + HEIGHT * (1 - place(y_axis, value)));
+    for (int i = 0; i < y_axis->n_ticks; i++) {
+        const double value = y_axis->ticks[i].value;
+        const double at = floor(y + HEIGHT * (1 - qkvi_axis_place(y_axis, value)));
         qkvi_frame_fill(frame, i ? frame->palette->line : frame->palette->faint, x, at, WIDTH, 2);
-        qkvi_number(number, sizeof number, value, y_axis->decimals);
+        qkvi_axis_number(y_axis, value, number, sizeof number);
         qkvi_line_draw(&frame->type, frame->cr, number, &style, x - LABEL_GAP, at + 1);
     }
     style.align = 0.5;
-    for (int i = 0; i <= n_steps(x_axis); i++) {
-        const double value = x_axis->low + i * x_axis->step;
-        const double at = floor(x + WIDTH * place(x_axis, value));
+    for (int i = 0; i < x_axis->n_ticks; i++) {
+        const double value = x_axis->ticks[i].value;
+        const double at = floor(x + WIDTH * qkvi_axis_place(x_axis, value));
         qkvi_frame_fill(frame, frame->palette->faint, at, y + HEIGHT, 2, 8);
-        qkvi_number(number, sizeof number, value, x_axis->decimals);
+        qkvi_axis_number(x_axis, value, number, sizeof number);
         qkvi_line_draw(&frame->type, frame->cr, number, &style, at + 1, y + HEIGHT + 26);
     }
 }
 
-static void draw_line(const qkvi_frame *frame, const qkv_curve *curve, const struct axis *x_axis,
-                      const struct axis *y_axis, double x, double y) {
+static void draw_line(const qkvi_frame *frame, const qkv_curve *curve, const qkvi_axis *x_axis,
+                      const qkvi_axis *y_axis, double x, double y) {
     const qkvi_rgb color = frame->palette->mark;
     cairo_t *cr = frame->cr;
     int open = 0;
@@ -97,8 +63,8 @@ static void draw_line(const qkvi_frame *frame, const qkv_curve *curve, const str
     cairo_set_line_join(cr, CAIRO_LINE_JOIN_ROUND);
     cairo_set_line_cap(cr, CAIRO_LINE_CAP_ROUND);
     for (int64_t i = 0; i < curve->n; i++) {
-        const double px = x + WIDTH * place(x_axis, curve->x[i]);
-        const double py = y + HEIGHT * (1 - place(y_axis, curve->y[i]));
+        const double px = x + WIDTH * qkvi_axis_place(x_axis, curve->x[i]);
+        const double py = y + HEIGHT * (1 - qkvi_axis_place(y_axis, curve->y[i]));
         if (!(fabs(px) < 1e6 && fabs(py) < 1e6)) {
             open = 0;
             continue;
@@ -111,14 +77,14 @@ static void draw_line(const qkvi_frame *frame, const qkv_curve *curve, const str
 }
 
 /* The last point, with its number. */
-static void draw_last(const qkvi_frame *frame, const qkv_curve *curve, const struct axis *x_axis,
-                      const struct axis *y_axis, double x, double y) {
+static void draw_last(const qkvi_frame *frame, const qkv_curve *curve, const qkvi_axis *x_axis,
+                      const qkvi_axis *y_axis, double x, double y) {
     int64_t i = curve->n - 1;
     while (i >= 0 && !(isfinite(curve->x[i]) && isfinite(curve->y[i]))) i--;
     if (i < 0) return;
     char number[40];
-    const double px = x + WIDTH * place(x_axis, curve->x[i]);
-    const double py = y + HEIGHT * (1 - place(y_axis, curve->y[i]));
+    const double px = x + WIDTH * qkvi_axis_place(x_axis, curve->x[i]);
+    const double py = y + HEIGHT * (1 - qkvi_axis_place(y_axis, curve->y[i]));
     if (!(fabs(px) < 1e6 && fabs(py) < 1e6)) return;
     cairo_arc(frame->cr, px, py, 6, 0, 2 * M_PI);
     cairo_fill(frame->cr);
@@ -147,8 +113,8 @@ static qkv_status draw_axis_names(const qkvi_frame *frame, const qkv_curve *curv
 static qkv_status draw(qkvi_frame *frame, const qkv_curve *curve, qkv_error *error) {
     enum { NAME_BAND = 56, RIGHT = 96 };
     const qkvi_line numbers = { .size = 19 };
-    const struct axis x_axis = axis_of(curve->x, curve->y, curve->n, 8);
-    const struct axis y_axis = axis_of(curve->y, curve->x, curve->n, 6);
+    const qkvi_axis x_axis = axis_of(curve->x, curve->y, curve->n, 8);
+    const qkvi_axis y_axis = axis_of(curve->y, curve->x, curve->n, 6);
     const double left = numbers_width(frame, &y_axis, &numbers) + LABEL_GAP;
     QKV_TRY(qkvi_frame_begin(frame, curve->title, curve->caption, NULL, left + WIDTH + RIGHT,
                              NAME_BAND + HEIGHT + 2 * AXIS_LABELS, error));

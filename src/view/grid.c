@@ -92,7 +92,7 @@ static qkv_status draw(qkvi_frame *frame, const qkv_head_grid *grid, qkv_error *
     struct plan plan;
     char note[320];
     plan_all(frame, grid, &plan);
-    qkvi_scale_note(note, sizeof note, &plan.scale, plan.cells.fold);
+    qkvi_scale_note(note, sizeof note, &plan.scale, plan.cells.fold, NULL);
     const double width = (double)grid->n_heads * plan.step_x - GUTTER;
     const double bar = fmax(plan.map, LEAST_BAR);
     const double height = fmax((double)grid->n_layers * plan.step_y - GUTTER / 2.0, bar + 10);

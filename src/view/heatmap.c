@@ -59,6 +59,8 @@ static qkv_status show_labels(const char *const *labels, int64_t n, char ***show
     return *shown ? QKV_OK : QKV_ERR_MEMORY;
 }
 
+static int holds_values(const qkv_heatmap *map) { return map->low != 0 || map->high != 0; }
+
 static qkvi_cells fit(const qkv_heatmap *map) {
     const int64_t n = map->n_rows > map->n_cols ? map->n_rows : map->n_cols;
     if (n * LEAST_READABLE <= LONG_SIDE) {
@@ -104,7 +106,8 @@ static void plan_labels(const qkvi_frame *frame, const qkv_heatmap *map, struct 
 
 static void plan_all(const qkvi_frame *frame, const qkv_heatmap *map, struct plan *plan) {
     plan->cells = fit(map);
-    plan->scale = qkvi_scale_of(map->weights, map->n_rows * map->n_cols);
+    plan->scale = holds_values(map) ? qkvi_scale_between(map->low, map->high)
+                                    : qkvi_scale_of(map->weights, map->n_rows * map->n_cols);
     plan_labels(frame, map, plan);
     plan->width = (double)(qkvi_cells_cols(&plan->cells) * plan->cells.cell);
     plan->height = (double)(qkvi_cells_rows(&plan->cells) * plan->cells.cell);
@@ -147,18 +150,47 @@ static void draw_numbers(const qkvi_frame *frame, const struct plan *plan, doubl
 }
 
 /* Which way to read: in the corner between the labels. */
-static void draw_directions(const qkvi_frame *frame, const struct plan *plan, double x, double y) {
+static qkv_status draw_directions(const qkvi_frame *frame, const qkv_heatmap *map,
+                                  const struct plan *plan, double x, double y) {
     const qkvi_line style = { .size = 17, .color = frame->palette->faint, .align = 1 };
-    if (plan->rows == NULL || plan->cols == NULL || plan->top < 60 || plan->left < 110) return;
-    qkvi_line_draw(&frame->type, frame->cr, "key \xE2\x86\x92", &style, x - LABEL_GAP, y - 44);
-    qkvi_line_draw(&frame->type, frame->cr, "query \xE2\x86\x93", &style, x - LABEL_GAP, y - 18);
+    char text[2][80];
+    if (plan->rows == NULL || plan->cols == NULL || plan->top < 60 || plan->left < 110)
+        return QKV_OK;
+    char *across = qkvi_shown(map->col_axis ? map->col_axis : "key");
+    char *down = qkvi_shown(map->row_axis ? map->row_axis : "query");
+    if (across && down) {
+        snprintf(text[0], sizeof text[0], "%.60s \xE2\x86\x92", across);
+        snprintf(text[1], sizeof text[1], "%.60s \xE2\x86\x93", down);
+        qkvi_line_draw(&frame->type, frame->cr, text[0], &style, x - LABEL_GAP, y - 44);
+        qkvi_line_draw(&frame->type, frame->cr, text[1], &style, x - LABEL_GAP, y - 18);
+    }
+    const int done = across && down;
+    free(across);
+    free(down);
+    return done ? QKV_OK : QKV_ERR_MEMORY;
+}
+
+/* What colours mean, which only the picture knows. */
+static void make_note(const qkv_heatmap *map, const struct plan *plan, char *note, size_t bytes) {
+    char low[32], high[32], folded[80] = "";
+    const int64_t fold = plan->cells.fold;
+    if (!holds_values(map)) {
+        qkvi_scale_note(note, bytes, &plan->scale, fold, map->quantity);
+        return;
+    }
+    qkvi_number(low, sizeof low, map->low, map->low == floor(map->low) ? 0 : 2);
+    qkvi_number(high, sizeof high, map->high, map->high == floor(map->high) ? 0 : 2);
+    if (fold > 1)
+        snprintf(folded, sizeof folded, " A cell shows the largest of %lld \xC3\x97 %lld values.",
+                 (long long)fold, (long long)fold);
+    snprintf(note, bytes, "Colours run from %s to %s.%s", low, high, folded);
 }
 
 static qkv_status draw(qkvi_frame *frame, const qkv_heatmap *map, struct plan *plan,
                        qkv_error *error) {
     char note[320];
     plan_all(frame, map, plan);
-    qkvi_scale_note(note, sizeof note, &plan->scale, plan->cells.fold);
+    make_note(map, plan, note, sizeof note);
     const double scale_height = fmax(plan->height - plan->cells.gap, 160);
     const double right = fmax(plan->overhang, SCALE_GAP + QKVI_SCALE_WIDTH);
     QKV_TRY(qkvi_frame_begin(frame, map->title, map->caption, note,
@@ -166,9 +198,10 @@ static qkv_status draw(qkvi_frame *frame, const qkv_heatmap *map, struct plan *p
                              plan->top + fmax(plan->height, scale_height), error));
     const double x = ceil(frame->x + plan->left), y = ceil(frame->y + plan->top);
     qkvi_cells_draw(frame, &plan->cells, &plan->scale, x, y);
-    draw_numbers(frame, plan, x, y);
+    if (!holds_values(map)) draw_numbers(frame, plan, x, y);
     draw_labels(frame, plan, x, y);
-    draw_directions(frame, plan, x, y);
+    if (draw_directions(frame, map, plan, x, y) != QKV_OK)
+        return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the names of the axes");
     qkvi_scale_draw(frame, &plan->scale, x + plan->width + SCALE_GAP, y, scale_height);
     return qkvi_frame_save(frame, error);
 }
@@ -180,6 +213,10 @@ static qkv_status check(const qkv_heatmap *map, const char *path, qkv_error *err
         return qkvi_error_set(error, QKV_ERR_SHAPE,
                               "n_rows = %lld, n_cols = %lld: each must be 1 to %d",
                               (long long)map->n_rows, (long long)map->n_cols, MAX_N);
+    if (holds_values(map) && !(map->low < map->high && fabs(map->low) < 1e9 && map->high < 1e9))
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "low = %g, high = %g: low must be below high, both below 1e9",
+                              map->low, map->high);
     return QKV_OK;
 }
 

@@ -21,7 +21,7 @@
 #include "view/page_parts.h"
 #include "view/sha256.h"
 
-enum { MAX_N = 1 << 20, MAX_DIM = 1 << 12, MAX_HEADS = 1 << 16 };
+enum { MAX_N = 1 << 20, MAX_DIM = 1 << 12, MAX_HEADS = 1 << 16, MAX_SIDE = 1024 };
 
 static const uint32_t known_flags = QKV_PAGE_CAUSAL | QKV_PAGE_WINDOW;
 
@@ -48,8 +48,34 @@ static qkv_status check_heads(const qkv_page *page, qkv_error *error) {
             return qkvi_error_set(error, QKV_ERR_ARGUMENT,
                                   "heads[%lld] is layer %lld, head %lld: both count from 0",
                                   (long long)i, (long long)head->layer, (long long)head->head);
+        if (head->run < 0 || head->run >= (page->n_runs > 0 ? page->n_runs : 1))
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                                  "heads[%lld].run = %lld is not one of n_runs = %lld",
+                                  (long long)i, (long long)head->run, (long long)page->n_runs);
+        if (head->peaks && (head->side < 1 || head->side > MAX_SIDE))
+            return qkvi_error_set(error, QKV_ERR_SHAPE, "heads[%lld].side = %lld must be 1 to %d",
+                                  (long long)i, (long long)head->side, MAX_SIDE);
         QKV_TRY(check_map(page, i, error));
     }
+    return QKV_OK;
+}
+
+/* The first text is also that of readers without scripts. */
+static qkv_status take_runs(qkv_page *page, qkv_error *error) {
+    if (page->n_runs < 0 || page->n_runs > MAX_HEADS)
+        return qkvi_error_set(error, QKV_ERR_SHAPE, "n_runs = %lld must be 0 to %d",
+                              (long long)page->n_runs, MAX_HEADS);
+    if (page->n_runs == 0) return QKV_OK;
+    if (page->runs == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "runs is NULL");
+    for (int64_t r = 0; r < page->n_runs; r++)
+        if (page->runs[r].tokens == NULL)
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "runs[%lld].tokens is NULL",
+                                  (long long)r);
+    const qkv_page_run *const first = &page->runs[0];
+    page->tokens = first->tokens;
+    page->special = first->special;
+    page->segments = first->segments;
+    page->words = first->words;
     return QKV_OK;
 }
 
@@ -136,7 +162,7 @@ static qkv_status write(const qkv_page *page, const qkvi_page_code *code,
                         qkv_page_result *result, qkv_error *error) {
     qkvi_bytes file = { 0 };
     add_begin(&file, page, code);
-    qkvi_page_add_plain(&file, page);
+    qkvi_page_add_plain(&file, page, &measures[0]);
     qkvi_page_add_manifest(&file, page, measures, result->n_heads);
     add_head(&file, page, 0, measures[0].half);
     qkvi_bytes_text(&file, "<script>");
@@ -158,6 +184,7 @@ qkv_status qkv_view_page_write(const qkv_page *given, const char *path, qkv_page
     qkv_page_result made = { 0 };
     if (given == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "page is NULL");
     QKV_TRY(qkvi_options_read(&page, sizeof page, given, "qkv_page", error));
+    QKV_TRY(take_runs(&page, error));
     QKV_TRY(check(&page, path, error));
     qkvi_page_measure *const measures = qkvi_calloc_array((size_t)page.n_heads, sizeof *measures);
     if (measures == NULL) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the heads");

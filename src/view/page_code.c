@@ -1,7 +1,8 @@
 /**
- * Script and style without what only we read: comments, indentation, spaces beside operators, and ends
- * of lines. Names stay. Sources keep to what makes this simple: every statement ends in a semicolon or a
- * brace, strings of backquotes are not nested, and no pattern holds a quote or a space.
+ * Script and style without what only we read: comments, indentation, spaces beside operators, ends of
+ * lines, and a semicolon or comma before the brace that ends a block. Names stay. Sources keep to what
+ * makes this simple: every statement ends in a semicolon or a brace and none is empty, strings of
+ * backquotes are not nested, and no pattern holds a quote, a space or a brace after such an end.
  */
 #include "view/page_code.h"
 
@@ -16,6 +17,11 @@ struct language {
 static const struct language style = { "{};:,>", "{};:,>\n", "{}>" };
 static const struct language script = { "=+-*/%<>&|?:;,(){}[]!\"'`", "{;,([=*%<>&|?:!})]\n",
                                         "?:&|*%=<>,;)]}." };
+
+static int is_name(char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c != 0 && strchr("_$.)]", c));
+}
 
 static int is_space(char c) { return c == ' ' || c == '\n'; }
 
@@ -66,6 +72,18 @@ static const char *add_string(qkvi_bytes *code, const char *at, const char *end)
     return at;
 }
 
+/* What means nothing before the next character: a semicolon or comma that ends a block, 0 before a point. */
+static void drop_needless(qkvi_bytes *code, const char *at, const char *end,
+                          const struct language *language) {
+    if (code->n < 2) return;
+    const char last = (char)code->data[code->n - 1], before = (char)code->data[code->n - 2];
+    const int in_script = language == &script;
+    const int ends = *at == '}' && (last == ';' || (last == ',' && in_script));
+    const int zero = in_script && *at == '.' && last == '0' && !is_name(before) && end - at > 1 &&
+                     at[1] >= '0' && at[1] <= '9';
+    if (ends || zero) code->n--;
+}
+
 static void add_code(qkvi_bytes *code, const char *at, const char *end,
                      const struct language *language) {
     while (at < end) {
@@ -77,6 +95,7 @@ static void add_code(qkvi_bytes *code, const char *at, const char *end,
         } else if (strchr("\"'`", *at)) {
             at = add_string(code, at, end);
         } else {
+            drop_needless(code, at, end, language);
             qkvi_bytes_add(code, at++, 1);
         }
     }
@@ -85,7 +104,12 @@ static void add_code(qkvi_bytes *code, const char *at, const char *end,
 void qkvi_page_code_make(qkvi_page_code *code) {
     *code = (qkvi_page_code){ 0 };
     add_code(&code->style, qkvi_page_style, qkvi_page_style_end, &style);
-    add_code(&code->script, qkvi_page_script, qkvi_page_script_end, &script);
+    qkvi_bytes spaced = { 0 };
+    add_code(&spaced, qkvi_page_script, qkvi_page_script_end, &script);
+    const char *const at = (const char *)spaced.data;
+    if (spaced.n > 0) qkvi_script_shorten(&code->script, at, at + spaced.n);
+    code->script.failed |= spaced.failed;
+    qkvi_bytes_free(&spaced);
 }
 
 void qkvi_page_code_free(qkvi_page_code *code) {

@@ -10,6 +10,8 @@ typedef struct qkvi_page_code {
 } qkvi_page_code;
 
 void qkvi_page_code_make(qkvi_page_code *code);
+/** A script without spaces in fewer words (page_short.c). */
+void qkvi_script_shorten(qkvi_bytes *code, const char *at, const char *end);
 void qkvi_page_code_free(qkvi_page_code *code);
 
 #endif

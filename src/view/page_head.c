@@ -23,9 +23,13 @@ enum { FULL_UP_TO = 64 }; /* tokens: f32 costs 16 KB a head of 32 channels there
 
 static const double max_error = 1e-3;
 
-/* Transposed keys and one row of scores: of the numbers as they are [0], and as f16 [1]. */
+/*
+ * Transposed keys and one row of scores: of the numbers as they are [0], and as f16 [1]. Of long texts
+ * also sums of weights by key, and the mean distance of each query that was looked at (else -1).
+ */
 struct rows {
     float *keys[2], *scores[2];
+    float *received, *distance;
 };
 
 static float rounded(float x, int half) { return half ? qkvi_f32_of_f16(qkvi_f16_of_f32(x)) : x; }
@@ -35,6 +39,8 @@ static void rows_free(struct rows *rows) {
         free(rows->keys[half]);
         free(rows->scores[half]);
     }
+    free(rows->received);
+    free(rows->distance);
 }
 
 static int rows_make(struct rows *rows, const qkv_page *page, const float *k, int variants) {
@@ -46,7 +52,10 @@ static int rows_make(struct rows *rows, const qkv_page *page, const float *k, in
         for (size_t j = 0; j < n; j++)
             for (size_t c = 0; c < d; c++) keys[c * n + j] = rounded(k[j * d + c], half);
     }
-    return 1;
+    if (n <= QKVI_PAGE_STRIP) return 1;
+    rows->received = qkvi_calloc_array(n, sizeof(float));
+    rows->distance = qkvi_calloc_array(n, sizeof(float));
+    return rows->received && rows->distance;
 }
 
 static void score_row(const struct rows *rows, const qkv_page *page, const float *q, int half) {
@@ -63,7 +72,7 @@ static float weight(const qkv_page *page, float score, float lse) {
     return lse > -INFINITY ? expf(score * page->scale - lse) : 0; /* a row that sees no key */
 }
 
-static uint8_t level(float p) {
+uint8_t qkvi_page_level(float p) {
     const double t = p > 0 ? (log2((double)p) + 24) / 24 : 0;
     return (uint8_t)(fmin(fmax(t, 0), 1) * 255 + 0.5);
 }
@@ -76,13 +85,27 @@ static void measure_row(const struct rows *rows, const qkv_page *page, const qkv
     for (int half = 0; half < variants; half++)
         score_row(rows, page, head->q + i * page->head_dim, half);
     for (int64_t j = first; j < end; j++) {
+        if (qkvi_page_dropped(page, j)) continue;
         const float p = weight(page, rows->scores[0][j], head->lse[i]);
         float *const peak = &peaks[i * side / n * side + j * side / n];
         if (p > *peak) *peak = p;
+        if (rows->received) {
+            rows->received[j] += p;
+            rows->distance[i] += p * (float)(i > j ? i - j : j - i);
+        }
         if (variants < 2) continue;
         const double off = fabs((double)weight(page, rows->scores[1][j], head->lse[i]) - (double)p);
         if (!(off <= measure->error) && !isnan(measure->error)) measure->error = off;
     }
+}
+
+/* By the caller's sums over all queries, or by those that were looked at. */
+static void find_places(const qkv_page *page, const qkv_page_head *head, const struct rows *rows,
+                        qkvi_page_places *places) {
+    places->n_sinks = qkvi_page_largest(head->received ? head->received : rows->received, page->n,
+                                        QKVI_PAGE_SINKS, places->sinks);
+    places->n_far = qkvi_page_largest(head->distance ? head->distance : rows->distance, page->n,
+                                      QKVI_PAGE_FAR, places->far);
 }
 
 qkv_status qkvi_page_measure_head(const qkv_page *page, const qkv_page_head *head,
@@ -95,9 +118,11 @@ qkv_status qkvi_page_measure_head(const qkv_page *page, const qkv_page_head *hea
     const int made = rows_make(&rows, page, head->k, variants);
     for (int64_t r = 0; made && r < n_rows; r++)
         measure_row(&rows, page, head, (2 * r + 1) * n / (2 * n_rows), variants, peaks, measure);
+    if (made && rows.received) find_places(page, head, &rows, &measure->places);
     rows_free(&rows);
     if (!made) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the keys of a head");
-    for (int c = 0; c < measure->side * measure->side; c++) measure->thumb[c] = level(peaks[c]);
+    for (int c = 0; c < measure->side * measure->side; c++)
+        measure->thumb[c] = qkvi_page_level(peaks[c]);
     measure->half = variants == 2 && measure->error <= max_error;
     return QKV_OK;
 }
@@ -109,11 +134,17 @@ static size_t raw_bytes(const qkv_page *page, int half) {
     return 2 * n * (size_t)page->head_dim * width + n * sizeof(float);
 }
 
+/* What the manifest has of a long text. */
+static size_t long_bytes(const qkv_page *page, const qkv_page_head *head) {
+    return (head->received ? (size_t)page->n * sizeof(float) : 0) +
+           (head->peaks ? (size_t)(head->side * head->side) : 0);
+}
+
 size_t qkvi_page_head_bytes(const qkv_page *page, const qkv_page_head *head, int half) {
     enum { MANIFEST = 2048, ESCAPED = 6 }; /* the thumbnail is 1,368 of them */
     const size_t map = head->map ? 2 * qkvi_page_map_bytes(page) : 0;
     const size_t note = head->map_note ? ESCAPED * strlen(head->map_note) : 0;
-    return (raw_bytes(page, half) + map + 2) / 3 * 4 + MANIFEST + note;
+    return (raw_bytes(page, half) + long_bytes(page, head) + map + 2) / 3 * 4 + MANIFEST + note;
 }
 
 size_t qkvi_page_map_bytes(const qkv_page *page) { return 4 * (size_t)page->n * sizeof(uint16_t); }

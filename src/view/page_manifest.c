@@ -2,8 +2,10 @@
  * What a page says about its heads, as JSON: who looks at whom under which rule, tokens, statistics,
  * thumbnails, and the colours of weights, so that page and pictures have the same.
  */
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/alloc.h"
 #include "view/encode.h"
 #include "view/page_parts.h"
 #include "view/theme.h"
@@ -38,16 +40,32 @@ static void add_array(qkvi_bytes *file, const char *key, const uint8_t *small, c
     qkvi_bytes_text(file, "],");
 }
 
-static void add_tokens(qkvi_bytes *file, const qkv_page *page) {
+static void add_tokens(qkvi_bytes *file, const qkv_page_run *run, int64_t n) {
     add_key(file, "tokens");
-    for (int64_t i = 0; i < page->n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         qkvi_bytes_text(file, i ? "," : "[");
-        qkvi_json_text(file, page->tokens[i]);
+        qkvi_json_text(file, run->tokens[i]);
     }
     qkvi_bytes_text(file, "],");
-    add_array(file, "special", page->special, NULL, page->n);
-    add_array(file, "segment", page->segments, NULL, page->n);
-    add_array(file, "word", NULL, page->words, page->n);
+    add_array(file, "special", run->special, NULL, n);
+    add_array(file, "segment", run->segments, NULL, n);
+    add_array(file, "word", NULL, run->words, n);
+}
+
+/* The text, and all of several with their names. */
+static void add_texts(qkvi_bytes *file, const qkv_page *page) {
+    const qkv_page_run only = { NULL, page->tokens, page->special, page->segments, page->words };
+    add_tokens(file, &only, page->n);
+    if (page->n_runs > 0) add_key(file, "runs");
+    for (int64_t r = 0; r < page->n_runs; r++) {
+        qkvi_bytes_text(file, r ? ",{" : "[{");
+        add_tokens(file, &page->runs[r], page->n);
+        add_key(file, "name");
+        qkvi_json_text(file, page->runs[r].name);
+        qkvi_bytes_text(file, "}");
+    }
+    if (page->n_runs > 0) qkvi_bytes_text(file, "],");
+    add_array(file, "dropped", page->dropped, NULL, page->n);
 }
 
 /* Either end of the window is null where it is open, as it is without one. */
@@ -115,11 +133,44 @@ static void add_map(qkvi_bytes *file, const qkv_page *page, const qkv_page_head 
     }
 }
 
+static void add_places(qkvi_bytes *file, const char *key, const int64_t *places, int n) {
+    if (n == 0) return;
+    add_key(file, key);
+    for (int i = 0; i < n; i++) {
+        qkvi_bytes_text(file, i ? "," : "[");
+        qkvi_json_int(file, places[i]);
+    }
+    qkvi_bytes_text(file, "],");
+}
+
+/* Of a long text: sums over all queries, and a map that is pooled from all weights. */
+static void add_long(qkvi_bytes *file, const qkv_page *page, const qkv_page_head *head) {
+    if (head->received) {
+        qkvi_bytes_text(file, "\"received\":\"");
+        qkvi_base64_add(file, head->received, (size_t)page->n * sizeof(float));
+        qkvi_bytes_text(file, "\",");
+    }
+    if (head->peaks == NULL) return;
+    const size_t n = (size_t)(head->side * head->side);
+    uint8_t *const levels = qkvi_malloc_array(n, 1);
+    if (levels == NULL) {
+        file->failed = 1;
+        return;
+    }
+    for (size_t c = 0; c < n; c++) levels[c] = qkvi_page_level(head->peaks[c]);
+    add_int(file, "peak_side", head->side);
+    qkvi_bytes_text(file, "\"peaks\":\"");
+    qkvi_base64_add(file, levels, n);
+    qkvi_bytes_text(file, "\",");
+    free(levels);
+}
+
 static void add_head(qkvi_bytes *file, const qkv_page *page, const qkv_page_head *head,
                      const qkvi_page_measure *measure) {
     qkvi_bytes_text(file, "\n{");
     add_int(file, "layer", head->layer);
     add_int(file, "head", head->head);
+    if (page->n_runs > 0) add_int(file, "run", head->run);
     add_text(file, "type", measure->half ? "f16" : "f32");
     add_key(file, "error");
     qkvi_json_real(file, measure->half ? measure->error : 0);
@@ -127,6 +178,9 @@ static void add_head(qkvi_bytes *file, const qkv_page *page, const qkv_page_head
     if (head->stats) add_stats(file, head->stats);
     if (head->map) add_map(file, page, head);
     if (head->map_note) add_text(file, "map_note", head->map_note);
+    add_places(file, "sinks", measure->places.sinks, measure->places.n_sinks);
+    add_places(file, "far", measure->places.far, measure->places.n_far);
+    add_long(file, page, head);
     add_int(file, "side", measure->side);
     qkvi_bytes_text(file, "\"thumb\":\"");
     qkvi_base64_add(file, measure->thumb, (size_t)(measure->side * measure->side));
@@ -139,6 +193,7 @@ void qkvi_page_add_manifest(qkvi_bytes *file, const qkv_page *page,
     add_text(file, "format", "qkv-page-1");
     add_text(file, "title", page->title);
     add_text(file, "caption", page->caption);
+    if (page->modified) add_text(file, "modified", page->modified);
     add_int(file, "n", page->n);
     add_int(file, "head_dim", page->head_dim);
     add_key(file, "scale");
@@ -146,7 +201,7 @@ void qkvi_page_add_manifest(qkvi_bytes *file, const qkv_page *page,
     qkvi_bytes_text(file, ",");
     add_mask(file, page);
     add_int(file, "query", page->query);
-    add_tokens(file, page);
+    add_texts(file, page);
     add_ramps(file);
     add_int(file, "omitted", page->n_heads - n_heads);
     add_key(file, "heads");
@@ -159,9 +214,16 @@ void qkvi_page_add_manifest(qkvi_bytes *file, const qkv_page *page,
 }
 
 size_t qkvi_page_fixed_bytes(const qkv_page *page) {
-    enum { SHELL = 16384, A_TOKEN = 32, A_ROW = 256, ESCAPED = 6 };
+    enum { SHELL = 40000, A_TOKEN = 32, A_ROW = 256, ESCAPED = 6 }; /* with the drawing */
     size_t used = SHELL + (size_t)page->n * A_TOKEN + QKVI_PAGE_PLAIN_ROWS * A_ROW;
     for (int64_t i = 0; i < page->n; i++)
-        if (page->tokens[i]) used += ESCAPED * strlen(page->tokens[i]);
+        if (page->tokens[i])
+            used += ESCAPED * strlen(page->tokens[i]) * (i < QKVI_PAGE_SIDE ? 3 : 1);
+    for (int64_t r = 0; r < page->n_runs; r++) {
+        const qkv_page_run *const run = &page->runs[r];
+        used += (size_t)page->n * A_TOKEN + (run->name ? ESCAPED * strlen(run->name) : 0);
+        for (int64_t i = 0; i < page->n; i++)
+            if (run->tokens[i]) used += ESCAPED * strlen(run->tokens[i]);
+    }
     return used;
 }

@@ -16,4 +16,9 @@ static inline void qkvi_page_visible(const qkv_page *page, int64_t i, int64_t *f
         *end = i + page->window_right + 1;
 }
 
+/** Does no query see this key? */
+static inline int qkvi_page_dropped(const qkv_page *page, int64_t j) {
+    return page->dropped != NULL && page->dropped[j] != 0;
+}
+
 #endif

@@ -14,8 +14,10 @@ void qkvi_page_add_shown(qkvi_bytes *file, const char *text);
 void qkvi_page_add_manifest(qkvi_bytes *file, const qkv_page *page,
                             const qkvi_page_measure *measures, int64_t n_heads);
 
-/** <noscript>: the strongest keys of the first queries of the first head. */
-void qkvi_page_add_plain(qkvi_bytes *file, const qkv_page *page);
+/** <noscript>: a drawing of the first head, and the strongest keys of its first queries. */
+void qkvi_page_add_plain(qkvi_bytes *file, const qkv_page *page, const qkvi_page_measure *measure);
+void qkvi_page_add_drawing(qkvi_bytes *file, const qkv_page *page,
+                           const qkvi_page_measure *measure);
 
 /** Characters of everything but heads, script and style, at most; tokens counted as 6 a byte. */
 size_t qkvi_page_fixed_bytes(const qkv_page *page);

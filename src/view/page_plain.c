@@ -33,6 +33,7 @@ static struct best best_of(const qkv_page *page, const qkv_page_head *head, int6
     int64_t first, end;
     qkvi_page_visible(page, i, &first, &end);
     for (int64_t j = first; j < end && head->lse[i] > -INFINITY; j++) {
+        if (qkvi_page_dropped(page, j)) continue;
         double score = 0;
         for (int64_t c = 0; c < page->head_dim; c++)
             score +=
@@ -68,13 +69,18 @@ static void add_row(qkvi_bytes *file, const qkv_page *page, int64_t i) {
     qkvi_bytes_text(file, "</tr>\n");
 }
 
-void qkvi_page_add_plain(qkvi_bytes *file, const qkv_page *page) {
-    qkvi_bytes_text(
-        file, "<noscript><p>Without scripts: the strongest keys of the first queries, layer ");
+void qkvi_page_add_plain(qkvi_bytes *file, const qkv_page *page, const qkvi_page_measure *measure) {
+    qkvi_bytes_text(file, "<noscript><h1>");
+    qkvi_page_add_shown(file, page->title ? page->title : "Attention");
+    qkvi_bytes_text(file, "</h1><p>");
+    qkvi_page_add_shown(file, page->modified ? page->modified : page->caption);
+    qkvi_bytes_text(file, "</p><p>Without scripts: layer ");
     qkvi_json_int(file, page->heads[0].layer);
     qkvi_bytes_text(file, ", head ");
     qkvi_json_int(file, page->heads[0].head);
-    qkvi_bytes_text(file, ", counted from 0.</p>\n<table>\n");
+    qkvi_bytes_text(file, ", counted from 0.</p>\n");
+    qkvi_page_add_drawing(file, page, measure);
+    qkvi_bytes_text(file, "<p>The strongest keys of the first queries:</p>\n<table>\n");
     for (int64_t i = 0; i < page->n && i < QKVI_PAGE_PLAIN_ROWS; i++) add_row(file, page, i);
     qkvi_bytes_text(file, "</table></noscript>\n");
 }

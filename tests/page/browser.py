@@ -546,11 +546,140 @@ def look_page(browser):
         tab.clean("look")
 
 
+def look(file, *words):
+    """qkv look into a file; or what --json prints."""
+    if file:
+        subprocess.run([QKV, "look", *words, "-o", file, "--quiet"], check=True)
+        return file
+    return json.loads(subprocess.run([QKV, "look", *words, "--json", "--quiet"], check=True, capture_output=True, text=True).stdout)
+
+
+def modified(browser):
+    """What if, asked of the model: keys that are not seen, another scale, a badge that stays."""
+    text = "I was watching the [MASK] when it opened."
+    asked = ["--what-if", "causal", "--what-if", "drop=when", "--what-if", "temperature=2"]
+    with Tab(browser, look(FOLDER / "modified.html", text, *asked)) as tab:
+        place = tab.run("placeName(state.head)")
+        wanted = [p for line in look(None, text, *asked, "--head", place)["weights"] for p in line]
+        near("modified: weights", rows(tab), wanted, 1e-6)
+        n = tab.run("N")
+        near("modified: a column", tab.run("Array.from(column(state.head, 3))"), wanted[3::n], 1e-6)
+        check("modified: the dropped key", tab.run("column(state.head, 6).every(p => p === 0)"))
+        badge = "modified: not what the model computed (causal, without when, temperature 2)"
+        check("modified: the badge", sorted(tab.page.inner_text("#badge")) == sorted(badge), tab.page.inner_text("#badge"))
+        check("modified: the caption", "MODIFIED" in tab.run("caption()"))
+        tab.run("ask({ dropped: new Set([0]) })")
+        row = tab.run("Array.from(row(state.head, 8))")
+        check("modified: What if on top", row[0] == 0 and row[6] == 0 and abs(sum(row) - 1) < 1e-5, row)
+        tab.run("resetWhatIf()")
+        tab.wait()
+        check("modified: the badge stays", "not what the model" in tab.page.inner_text("#badge"))
+        tab.clean("modified")
+
+
+def windows(browser):
+    """Several texts in one page."""
+    words = ("the man opened the door . she saw it when he came . " * 6).split()
+    text = FOLDER / "windows.txt"
+    text.write_text(" ".join(words))
+    tokens = look(None, " ".join(words[:18]))["tokens"]
+    with Tab(browser, look(FOLDER / "windows.html", "--file", text, "--slide", "20,10")) as tab:
+        check("windows: the first text", tab.run("manifest.tokens") == tokens, tab.run("manifest.tokens"))
+        shown = tab.page.locator("#grid button").count()
+        check("windows: heads of one text", shown == tab.run("HEADS.filter(h => h.run === 0).length") and shown < tab.run("HEADS.length"))
+        last = tab.run("manifest.runs.length") - 1
+        tab.run("change({ tab: 'tokens', words: true })")
+        tab.wait()
+        tab.page.select_option("#rail-tools select >> nth=0", str(last))
+        tab.wait()
+        other = tab.run("manifest.tokens")
+        check("windows: the last text", other != tokens and tab.run("thisHead().run") == last)
+        place = tab.run("`${thisHead().layer}.${thisHead().head}`")
+        joined = " ".join(words[-16:])
+        answer = look(None, joined, "--head", place)
+        check("windows: its tokens", answer["tokens"] == other, answer["tokens"])
+        near("windows: its weights", rows(tab), [p for line in answer["weights"] for p in line], 2e-6)
+        check("windows: its text is shown", tab.page.locator(".tokens.large bdi").all_inner_texts() == tab.run("units().map(unitText)"))
+        tab.press("]", "}", "[")
+        check("windows: layers and heads stay in the text", tab.run("thisHead().run") == last)
+        address = tab.run("(writeAddress(), location.hash)")
+        check("windows: the address", address.split("/")[0].count(".") == 2, address)
+        tab.run("change({ head: 0 })")
+        tab.wait()
+        check("windows: and back", tab.run("manifest.tokens") == tokens)
+        time.sleep(0.4)  # the address follows the selection a little later
+        tab.run(f"location.hash = '{address}'")
+        tab.wait()
+        check("windows: a link leads to a text", tab.until(f"thisHead().run === {last}"))
+        for name in TABS:
+            tab.tab(name)
+        tab.run((pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text())
+        violations = tab.run("axe.run(document).then(found => found.violations.map(v => v.id))")
+        check("windows: axe", not violations, violations)
+        tab.clean("windows")
+
+
+def dumped(browser):
+    """Queries and keys from arrays, long enough for what is stored of all rows."""
+    n = 2500
+    make("dump", n, 16, 1, 1, "causal")
+    tokens = FOLDER / "dump.txt"
+    tokens.write_text("".join(f"w{j}\n" for j in range(n)))
+    part = lambda what: FOLDER / f"dump.{what}.npy"
+    file = look(FOLDER / "dumped.html", "--q", part("q"), "--k", part("k"), "--causal", "top-left", "--tokens", tokens)
+    with Tab(browser, file) as tab:
+        tab.run("""() => { window.all = new Float64Array(N); window.reach = new Float64Array(N);
+            const side = HEADS[0].peak_side, tile = Math.ceil(N / side); window.tops = new Float32Array(side * side);
+            for (let i = 0; i < N; i++) row(0, i).forEach((p, j) => { all[j] += p; reach[i] += p * Math.abs(i - j);
+                const at = Math.floor(i / tile) * side + Math.floor(j / tile); window.tops[at] = Math.max(window.tops[at], p); }); }""")
+        bound = tab.run("HEADS[0].error") * n + 1e-3
+        near("dumped: received", tab.run("Array.from(allReceived())"), tab.run("Array.from(all)"), bound)
+        tab.run("window.stored = bytesOf(HEADS[0].peaks)")
+        off = tab.run("Math.max(...window.tops.map((p, c) => p < 2 ** -22 ? 0 : Math.abs(Math.log2(p) - Math.log2(levels[stored[c]] || 2 ** -24))))")
+        check(f"dumped: the largest weights of tiles, off by 2^{off:.3f}", off < 0.1)
+        sinks = tab.run("HEADS[0].sinks")
+        check("dumped: sinks", sinks == sorted(sorted(range(n), key=lambda j, r=tab.run("Array.from(allReceived())"): -r[j])[:8]), sinks)
+        far = tab.run("HEADS[0].far")
+        check("dumped: far-reaching queries", len(far) == 64 and
+              min(tab.run(f"{far}.map(i => reach[i])")) >= sorted(tab.run("Array.from(reach)"))[-80], far)
+        tab.run("change({ query: 1, key: 1 })")
+        tab.wait()
+        for button, name, places in [("Next sink", "key", sinks), ("Next far-reaching query", "query", far)]:
+            for _ in range(len(places) + 1):
+                before = tab.state(name)
+                tab.page.click(f"text={button}")
+                tab.wait()
+                check(f"dumped: {button}", tab.state(name) == next((i for i in places if i > before), places[0]))
+        tab.tab("matrix")
+        tab.run("fit()")
+        check("dumped: drawn from tiles", tab.until("matrix.now && matrix.now.done") and "the largest weight of" in tab.page.inner_text("figcaption"))
+        tab.run("ask({ temperature: 2 })")
+        tab.wait()
+        check("dumped: not when modified", "A line of pixels is one query" in tab.page.inner_text("figcaption"))
+        tab.run("resetWhatIf()")
+        tab.tab("numbers")
+        check("dumped: plots", tab.until("!!numbers.sums"))
+        check("dumped: tokens", tab.run("tokenText(2499)") == "w2499")
+        tab.clean("dumped")
+
+
+def without_scripts(browser):
+    for name in ("small", "half", "odd"):
+        context = browser.new_context(java_script_enabled=False)
+        page = context.new_page()
+        page.goto(f"file://{FOLDER / name}.html")
+        box = page.locator("svg[role=img]").bounding_box()
+        check(f"without scripts: {name}: the drawing", box and box["width"] > 200 and box["height"] > 200, box)
+        check(f"without scripts: {name}: the table", page.locator("table tr").count() >= 40)
+        context.close()
+
+
 def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--enable-precise-memory-info"])
-        for part in (look_page, values, hostile, keys, controls, matrix_hands, the_map, files, accessible, layouts, sizes, long_head):
+        for part in (look_page, values, hostile, keys, controls, matrix_hands, the_map, files, accessible, layouts, sizes, long_head,
+                     modified, windows, dumped, without_scripts):
             began = time.time()
             part(browser)
             print(f"{part.__name__}: {time.time() - began:.1f} s")

@@ -24,6 +24,8 @@
 #include "model/store/file.h"
 #include "qkv/view.h"
 #include "view/encode.h"
+#include "view/page_code.h"
+#include "view/page_head.h"
 #include "view/page_mask.h"
 #include "view/sha256.h"
 #include "view/type.h"
@@ -96,7 +98,8 @@ static qkv_page make_page(int64_t n, int64_t dim, int64_t n_heads, float reach, 
             for (int64_t j = first; j < end; j++) sum += exp(score(&page, h, i, j));
             lse[h][i] = (float)log(sum);
         }
-        heads[h] = (qkv_page_head){ h / 2, h % 2, q[h], k[h], lse[h], NULL, NULL, NULL, NULL };
+        heads[h] =
+            (qkv_page_head){ .layer = h / 2, .head = h % 2, .q = q[h], .k = k[h], .lse = lse[h] };
     }
     return page;
 }
@@ -511,6 +514,127 @@ static void test_same_bytes(void **state) {
     close_page(&b, NULL);
 }
 
+/* Keys that no query sees: not in the thumbnail, not in the table; and the badge. */
+static void test_dropped(void **state) {
+    (void)state;
+    static unsigned char thumb[32 * 32 + 3];
+    static const uint8_t dropped[11] = { 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1 };
+    qkv_page page = make_page(11, 4, 1, 1, 0);
+    page.dropped = dropped;
+    page.modified = "modified: <all>";
+    struct file file = write_page(&page);
+    json_t *const manifest = manifest_of(&file);
+    assert_string_equal(text_of(manifest, "modified"), page.modified);
+    assert_int_equal(count(file.bytes, "<all>"), 0);
+    for (size_t j = 0; j < 11; j++)
+        assert_int_equal(
+            json_integer_value(json_array_get(json_object_get(manifest, "dropped"), j)),
+            dropped[j]);
+    assert_int_equal(decode(text_of(head_of(manifest, 0), "thumb"), thumb), 121);
+    for (int c = 0; c < 121; c++)
+        if (dropped[c % 11]) assert_int_equal(thumb[c], 0);
+    close_page(&file, manifest);
+    page.dropped = NULL;
+    page.modified = NULL;
+    file = write_page(&page);
+    assert_int_equal(count(file.bytes, "\"dropped\":") + count(file.bytes, "\"modified\":"), 0);
+    close_page(&file, NULL);
+}
+
+/* Several texts: each head belongs to one, and readers without scripts have the first. */
+static void test_runs(void **state) {
+    (void)state;
+    static const char *const other[5] = { "</script>", "b", NULL, "d", "e" };
+    static const uint8_t special[5] = { 1, 0, 0, 0, 1 };
+    qkv_page page = make_page(5, 4, 3, 1, 0);
+    const qkv_page_run runs[2] = { { "first", page.tokens, NULL, NULL, NULL },
+                                   { "<second>", other, special, NULL, NULL } };
+    page.tokens = NULL;
+    page.n_runs = 2;
+    page.runs = runs;
+    heads[1].run = heads[2].run = 1;
+    struct file file = write_page(&page);
+    json_t *const manifest = manifest_of(&file), *const list = json_object_get(manifest, "runs");
+    assert_int_equal(json_array_size(list), 2);
+    assert_string_equal(text_of(json_array_get(list, 1), "name"), "<second>");
+    assert_true(json_equal(json_object_get(manifest, "tokens"),
+                           json_object_get(json_array_get(list, 0), "tokens")));
+    json_t *const second = json_object_get(json_array_get(list, 1), "tokens");
+    assert_string_equal(json_string_value(json_array_get(second, 0)), "</script>");
+    assert_string_equal(json_string_value(json_array_get(second, 2)), "");
+    for (int h = 0; h < 3; h++)
+        assert_int_equal(json_integer_value(json_object_get(head_of(manifest, h), "run")), h > 0);
+    assert_int_equal(count(file.bytes, "</script>"), 5);
+    close_page(&file, manifest);
+    page = make_page(5, 4, 1, 1, 0);
+    file = write_page(&page);
+    assert_int_equal(count(file.bytes, "\"runs\":") + count(file.bytes, "\"run\":"), 0);
+    close_page(&file, NULL);
+}
+
+/* Sums over all queries, and places to go to: the largest, in order of place. */
+static void test_long(void **state) {
+    (void)state;
+    static float received[MAX_N], distance[MAX_N], peaks[9];
+    static unsigned char bytes[4 * MAX_N];
+    enum { N = 300 };
+    qkv_page page = make_page(N, 4, 1, 1, 0);
+    for (int i = 0; i < N; i++) {
+        received[i] = (float)(i * 7 % N);
+        distance[i] = i < 10 ? (float)(i + 1) : 0;
+    }
+    for (int c = 0; c < 9; c++) peaks[c] = ldexpf(1, -c);
+    heads[0].received = received;
+    heads[0].distance = distance;
+    heads[0].peaks = peaks;
+    heads[0].side = 3;
+    struct file file = write_page(&page);
+    json_t *const manifest = manifest_of(&file), *const head = head_of(manifest, 0);
+    assert_int_equal(decode(text_of(head, "received"), bytes), N * sizeof(float));
+    assert_memory_equal(bytes, received, N * sizeof(float));
+    assert_int_equal(json_integer_value(json_object_get(head, "peak_side")), 3);
+    assert_int_equal(decode(text_of(head, "peaks"), bytes), 9);
+    for (int c = 0; c < 9; c++) assert_int_equal(bytes[c], lround((24.0 - c) / 24 * 255));
+    assert_null(json_object_get(head, "sinks")); /* all tokens are on the screen */
+    close_page(&file, manifest);
+    int64_t places[8];
+    assert_int_equal(qkvi_page_largest(received, N, 8, places), 8);
+    for (int r = 0; r < 8; r++) {
+        assert_true(received[places[r]] >= N - 8);
+        assert_true(r == 0 || places[r] > places[r - 1]);
+    }
+    assert_int_equal(qkvi_page_largest(distance, N, 64, (int64_t[64]){ 0 }), 10);
+    static const float alike[5] = { 1, 1, NAN, 1, 1 };
+    assert_int_equal(qkvi_page_largest(alike, 5, 2, places), 2);
+    assert_int_equal(places[0] * 10 + places[1], 1); /* of equal ones the first */
+}
+
+/* ---- The script in fewer words ----------------------------------------------------------------- */
+
+static void test_shorter(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        { "const a=1;const b=2;", "const a=1,b=2;" },
+        { "const a=()=>{const c=1;const d=2;f();const e=3;};const b=2;",
+          "const a=()=>{const c=1,d=2;f();const e=3;},b=2;" },
+        { "let a=1;const b=2;", "let a=1;const b=2;" },
+        { "f();const b=2;const{c,d}=e;const[g]=h;", "f();const b=2,{c,d}=e,[g]=h;" },
+        { "for(const x of y)f(x);const b=2;", "for(const x of y)f(x);const b=2;" },
+        { "const a=\";const b\";const c=';const \\'d';", "const a=\";const b\",c=';const \\'d';" },
+        { "return true;", "return!0;" },
+        { "f(true,false)?\"true\":untrue.false", "f(!0,!1)?\"true\":untrue.false" },
+        { "x={true:false}", "x={true:!1}" },
+        { "const a=`${b};const c`;constant=1;", "const a=`${b};const c`;constant=1;" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        qkvi_bytes code = { 0 };
+        qkvi_script_shorten(&code, cases[i][0], cases[i][0] + strlen(cases[i][0]));
+        qkvi_bytes_add(&code, "", 1);
+        assert_string_equal((char *)code.data, cases[i][1]);
+        qkvi_bytes_free(&code);
+    }
+}
+
 /* ---- Refusals -------------------------------------------------------------------------------- */
 
 static void refuse(const qkv_page *page, const char *path, qkv_status status, const char *words) {
@@ -546,6 +670,16 @@ static void test_refusals(void **state) {
     REFUSE(page.scale = INFINITY, QKV_ERR_ARGUMENT, "scale");
     REFUSE(page.flags = 8, QKV_ERR_ARGUMENT, "flags = 0x8");
     REFUSE(page.query = 5, QKV_ERR_ARGUMENT, "query = 5");
+    static const float some[9] = { 0 };
+    static const qkv_page_run nameless[1] = { { 0 } };
+    REFUSE(heads[1].run = 1, QKV_ERR_ARGUMENT, "heads[1].run = 1 is not one of n_runs = 0");
+    REFUSE(heads[1].run = -1, QKV_ERR_ARGUMENT, "heads[1].run = -1");
+    REFUSE((heads[0].peaks = some, heads[0].side = 0), QKV_ERR_SHAPE, "heads[0].side = 0 must be");
+    REFUSE((heads[0].peaks = some, heads[0].side = 1025), QKV_ERR_SHAPE, "side = 1025 must be");
+    REFUSE(page.n_runs = -1, QKV_ERR_SHAPE, "n_runs = -1");
+    REFUSE(page.n_runs = 1 << 17, QKV_ERR_SHAPE, "n_runs = 131072");
+    REFUSE(page.n_runs = 1, QKV_ERR_ARGUMENT, "runs is NULL");
+    REFUSE((page.n_runs = 1, page.runs = nameless), QKV_ERR_ARGUMENT, "runs[0].tokens is NULL");
     REFUSE(page.struct_size = 8, QKV_ERR_ARGUMENT, "struct_size");
     qkv_page page = make_page(5, 4, 2, 1, 0);
     refuse(&page, NULL, QKV_ERR_ARGUMENT, "path is NULL");
@@ -569,6 +703,8 @@ int main(void) {
         cmocka_unit_test(test_not_finite), cmocka_unit_test(test_thumbnail),
         cmocka_unit_test(test_mask),       cmocka_unit_test(test_limit),
         cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_dropped),    cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_long),       cmocka_unit_test(test_shorter),
     };
     return cmocka_run_group_tests(tests, make_folder, NULL);
 }

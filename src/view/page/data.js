@@ -5,7 +5,7 @@
  */
 const {max, min, floor, ceil, abs, exp, log, log2, round, sqrt, hypot} = Math;
 const manifest = JSON.parse(document.getElementById("qkv-manifest").textContent);
-const N = manifest.n, D = manifest.head_dim, HEADS = manifest.heads;
+const N = manifest.n, D = manifest.head_dim, HEADS = manifest.heads, SCALE = manifest.scale;
 const LONG = 2048;  // above this no view computes all rows at once
 
 function bytesOf(base64) {
@@ -57,4 +57,7 @@ const levels =
     Float32Array.from({length: 256}, (_, level) => level ? 2 ** (level / 255 * 24 - 24) : 0);
 const thumbOf = index => bytesOf(HEADS[index].thumb);
 const headName = index => `layer ${HEADS[index].layer}, head ${HEADS[index].head}`;
-const placeName = index => `${HEADS[index].layer}.${HEADS[index].head}`;
+const placeName = index => {
+    const {layer, head, run} = HEADS[index];
+    return `${layer}.${head}` + (run ? "." + run : "");
+};

@@ -13,7 +13,7 @@ function pairFacts(weights) {
         if (p > weights[key]) rank++;
     return facts([
         ["q·k", fixed(s, 3)],
-        [`× ${fixed(manifest.scale, 4)}`, fixed(s * manifest.scale, 3), "the score before softmax"],
+        [`× ${fixed(SCALE, 4)}`, fixed(s * SCALE, 3), "the score before softmax"],
         ["lse of the query", fixed(data.lse[query], 3), "log of the sum of exp of its scores"],
         ["rank among its keys", `${rank} of ${keysSeen(query)}`],
         [

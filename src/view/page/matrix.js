@@ -56,6 +56,10 @@ function seen() {
     return {rows: cells(place.y, plot.height), cols: cells(place.x, plot.width)};
 }
 
+/* Queries to a line of pixels; and whether the tiles of the file are fine enough for it. */
+const each = ([r0, r1], lines) => (r1 - r0) / lines;
+const fromTiles = queries => !matrix.mass && peakTile() <= 3 * queries;
+
 /* Starts the picture of what is seen, unless it is there. */
 function render() {
     const {rows: r, cols: c} = seen(), size = [
@@ -72,7 +76,7 @@ function render() {
             made.done = done;
             if (done) matrix.old = null;
             if (made.canvas) paint();
-        });
+        }, fromTiles(each(r, size[0])) ? peakRow : pictureRow);
     matrix.now = made;
     if (made.done) matrix.old = null;
 }
@@ -157,10 +161,12 @@ tabs.matrix = {
         render();
         paint();
         put(matrix.legend, legend(state.head));
-        const {rows: [r0, r1]} = seen(), each = ceil((r1 - r0) / ceil(plot.height));
+        const every = ceil(each(seen().rows, ceil(plot.height)));
         matrix.note.textContent =
-            (N > LONG && each > 1 ?
-                 `A line of pixels is one query of about ${each}: zoom in to see every one. ` :
+            (fromTiles(every) ?
+                 `Each point is the largest weight of ${peakTile()} × ${peakTile()}. ` :
+                 N > LONG && every > 1 ?
+                 `A line of pixels is one query of about ${every}: zoom in to see every one. ` :
                  "") +
             caption();
         if (matrix.table.open) drawCellTable();

@@ -79,9 +79,13 @@ function sumUp(head, name, painted) {
         sums.largest.push(most);
     }, done => painted(sums, done));
 }
+/* Over all queries where the file says so. */
+const allReceived = () => thisHead().received && !isModified() && !whatIf.pairs ?
+    new Float32Array(bytesOf(thisHead().received).buffer) :
+    null;
 const receivedPlot = sums => ({
     name: "Attention received",
-    values: sums.received,
+    values: allReceived() || sums.received,
     labels: j => `${tokenText(j)} (${j})`,
     what: "Key",
     unit: "sum of weights",
@@ -116,8 +120,8 @@ function headPlots(sums) {
         }),
         plot1({
             ...receivedPlot(sums),
-            text: `r = sum over queries of their weight on the key${of}; all keys together: ${
-                sums.n}.`
+            text: "r = sum over queries of their weight on the key" +
+                (allReceived() ? "." : `${of}; all keys together: ${sums.n}.`)
         }),
         plot1({
             name: "Weight by distance",

@@ -1,8 +1,21 @@
 /*
  * Weights of a rectangle of cells as an image of at most R x C pixels. A pixel is the largest weight of its
  * tile, or the mass: the mean over its queries of the sum over its keys. In texts of more than LONG tokens a
- * pixel's row is one query, the one in the middle of its band.
+ * pixel's row is one query, the one in the middle of its band; or, where the file has the largest weights of
+ * tiles that are not much larger than pixels, those of all of them.
  */
+const peakTile = () =>
+    thisHead().peaks && !isModified() && !whatIf.pairs ? ceil(N / thisHead().peak_side) : Infinity;
+function peakRow(head, [a], [first, end], {n}, out) {
+    const tile = peakTile(), {peak_side} = HEADS[head];
+    if (peakRow.head !== head) peakRow.map = bytesOf(HEADS[peakRow.head = head].peaks);
+    for (let c = 0; c < n; c++)
+        out[c] = levels[peakRow.map
+                            [floor(a / tile) * peak_side +
+                             floor((first + c * (end - first) / n) / tile)]];
+    return a;
+}
+
 function pictureRow(head, band, range, columns, out) {
     const [a, b] = band, [first, end] = range, mass = columns.mass;
     const from = N > LONG ? a + b - 1 >> 1 : a, to = N > LONG ? from + 1 : b;

@@ -22,6 +22,7 @@ const rail = {
 /* By layer and head, or by a statistic, largest first. */
 const headOrder = sort =>
     listOf(HEADS.length, i => i)
+        .filter(i => HEADS[i].run === thisHead().run)
         .sort(
             (a, b) => (sort && (HEADS[b].stats[sort] ?? -1) - (HEADS[a].stats[sort] ?? -1)) ||
                 HEADS[a].layer - HEADS[b].layer || HEADS[a].head - HEADS[b].head);
@@ -62,6 +63,17 @@ function headButton(index) {
 function showRail() {
     const labels = [...new Set(HEADS.map(head => head.label).filter(Boolean))].sort();
     const tools = [];
+    if (manifest.runs)
+        tools.push(select(
+            "Text",
+            manifest.runs.map(({name}, run) => [run, name])
+                .filter(([run]) => HEADS.some(head => head.run === run)),
+            thisHead().run, run => {
+                const {layer, head} = thisHead(), of = HEADS.filter(h => h.run == run);
+                change({
+                    head: HEADS.indexOf(of.find(h => h.layer === layer && h.head === head) || of[0])
+                });
+            }));
     if (HEADS.length > 1 && HEADS[0].stats)
         tools.push(select(
             "Sort",
@@ -102,14 +114,14 @@ function stepHead(by) {
 }
 /* The same head of another layer. */
 function stepLayer(by) {
-    const {layer, head} = thisHead();
-    const to = HEADS.findIndex(h => h.layer === layer + by && h.head === head);
+    const {layer, head, run} = thisHead();
+    const to = HEADS.findIndex(h => h.layer === layer + by && h.head === head && h.run === run);
     if (to >= 0) change({head: to});
 }
 
 drawn.push(function drawRail() {
     const order = headOrder(rail.sort).filter(i => !rail.filter || HEADS[i].label === rail.filter),
-          key = [rail.sort, rail.filter, state.scale, dark, isModified()].join();
+          key = [manifest.at, rail.sort, rail.filter, state.scale, dark, isModified()].join();
     rail.order = order;
     if (key !== rail.key) {
         rail.key = key;

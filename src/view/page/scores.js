@@ -31,23 +31,25 @@ function dot(a, at, b, bt) {
     return sum;
 }
 
+const unseen = manifest.dropped || [];  // keys that no query sees
+
 /* As the model computed it; keys from ... to (all by default) into out. */
 function modelRow(data, i, out, from = 0, to = N) {
     const [first, end] = visibleKeys(i), lse = data.lse[i];
     out.fill(0, from, to);
     if (lse === -Infinity) return out;
     for (let j = max(first, from); j < min(end, to); j++)
-        out[j] = exp(dot(data.q, i * D, data.k, j * D) * manifest.scale - lse);
+        out[j] = unseen[j] ? 0 : exp(dot(data.q, i * D, data.k, j * D) * SCALE - lse);
     return out;
 }
 
 function modifiedRow(data, i, out) {
     const [first, end] = visibleKeys(i, manifest.causal || whatIf.causal);
-    const factor = (whatIf.scaled ? manifest.scale : 1) / whatIf.temperature;
+    const factor = (whatIf.scaled ? SCALE : 1) / whatIf.temperature;
     let most = -Infinity, sum = 0;
     out.fill(-Infinity);
     for (let j = first; j < end; j++) {
-        if (whatIf.dropped.has(j) || (!whatIf.specials && isSpecial(j))) continue;
+        if (unseen[j] || whatIf.dropped.has(j) || (!whatIf.specials && isSpecial(j))) continue;
         out[j] = dot(data.q, i * D, data.k, j * D) * factor;
         if (out[j] > most) most = out[j];
     }
@@ -95,8 +97,8 @@ function column(head, j) {
         const [first, end] = visibleKeys(i);
         if (!cheap)
             out[i] = N <= LONG ? row(head, i)[j] : 0;
-        else if (j >= first && j < end && data.lse[i] !== -Infinity)
-            out[i] = exp(dot(data.q, i * D, data.k, j * D) * manifest.scale - data.lse[i]);
+        else if (j >= first && j < end && !unseen[j] && data.lse[i] !== -Infinity)
+            out[i] = exp(dot(data.q, i * D, data.k, j * D) * SCALE - data.lse[i]);
     }
     return out;
 }

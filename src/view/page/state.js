@@ -50,7 +50,17 @@ function changeAll(patch) {
     change(patch);
 }
 
+/* Another text of several: its tokens, and everything that shows them anew. */
+function enterRun() {
+    const run = thisHead().run || 0;
+    if (!manifest.runs || manifest.at === run) return;
+    Object.assign(manifest, manifest.runs[run], {at: run});
+    unitLists.words = unitLists.tokens = shownTab = "";
+    version++;
+}
+
 function draw() {
+    enterRun();
     chooseColors();
     if (state.tab !== shownTab) {
         shownTab = state.tab;
@@ -82,7 +92,7 @@ function readAddress() {
 function caption() {
     const parts = [
         manifest.caption, `Layer ${thisHead().layer}, head ${thisHead().head}, counted from 0.`,
-        `Weight p = exp(${fixed(manifest.scale, 4)} q·k − lse); each query's weights sum to 1.`
+        `Weight p = exp(${fixed(SCALE, 4)} q·k − lse); each query's weights sum to 1.`
     ];
     if (manifest.causal) parts.push("Causal: a query sees itself and keys before it.");
     if (isModified())

@@ -50,8 +50,9 @@ function tokenList(large) {
     function shade(values) {
         const first = max(0, floor(unitOf(state.query) / WINDOW) * WINDOW),
               list = units().slice(first, first + WINDOW);
-        if (key !== first + "," + state.words) fill(list);
-        key = first + "," + state.words;
+        const now = [first, state.words, manifest.at].join();
+        if (key !== now) fill(list);
+        key = now;
         const top = state.scale === "linear" ?
             max(1e-9, ...list.map(unit => unitValue(values, unit) || 0)) :
             1;
@@ -92,33 +93,11 @@ function find(by = 1) {
     say(`no token holds ${strip.found}`);
 }
 
-/* From the query on: the next whose mean distance to its keys is more than a quarter of the text. */
-function nextFar() {
-    inSlices("far", min(N, 2000), step => {
-        const i = (state.query + step + 1) % N, weights = row(state.head, i);
-        let distance = 0;
-        for (let j = 0; weights && j < N; j++) distance += weights[j] * abs(i - j);
-        if (weights && distance > N / 4) {
-            stop("far");
-            change({query: i});
-        }
-    }, () => {});
-}
-/* The next of the eight keys that 64 queries, evenly spread, look at most. */
-function nextSink() {
-    const received = new Float32Array(N), n = min(N, 64);
-    inSlices(
-        "sink", n,
-        step => {
-            const weights = row(state.head, floor((step + 0.5) * N / n));
-            for (let j = 0; weights && j < N; j++) received[j] += weights[j] / n;
-        },
-        done => {
-            if (!done) return;
-            const sinks = largest(received, 8).sort((a, b) => a - b);
-            change({key: sinks.find(j => j > state.key) ?? sinks[0]});
-        });
-}
+/* On to the next of a list of places that the file has of this head. */
+const goTo = (part, list) => () => {
+    const places = thisHead()[list] || [];
+    if (places[0] >= 0) change({[part]: places.find(i => i > state[part]) ?? places[0]});
+};
 
 const stripList = tokenList(false);
 function showStrip() {
@@ -139,12 +118,11 @@ function showStrip() {
     if (N > WINDOW)
         tools.push(
             button(
-                "Next sink", nextSink,
-                {title: "the next of the eight keys that 64 queries look at most"}),
-            button("Next far-reaching query", nextFar, {
-                title:
-                    "the next query whose keys are on average more than a quarter of the text away"
-            }),
+                "Next sink", goTo("key", "sinks"),
+                {title: "the next of the eight keys that receive most"}),
+            button(
+                "Next far-reaching query", goTo("query", "far"),
+                {title: "the next of the 64 queries whose keys are farthest away on average"}),
             button("‹ Earlier", () => change({query: max(0, state.query - WINDOW)})),
             button("Later ›", () => change({query: min(N - 1, state.query + WINDOW)})));
     put(byId("strip"), el("div", {class: "strip-head"}, ...tools), stripList.box);

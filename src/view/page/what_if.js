@@ -49,7 +49,7 @@ drawn.push(function drawWhatIf() {
         oninput: event =>
             ask({temperature: abs(event.target.value) < 0.01 ? 1 : 10 ** event.target.value})
     });
-    const name = manifest.scale.toFixed(4) === (1 / sqrt(D)).toFixed(4) ? "scale 1/√d" : "scale";
+    const name = SCALE.toFixed(4) === (1 / sqrt(D)).toFixed(4) ? "scale 1/√d" : "scale";
     put(box, el("span", {class: "name"}, "What if"),
         check(name, whatIf.scaled, scaled => ask({scaled}), "multiply scores by the model's scale"),
         el("label", {title: "scores are divided by it"}, "temperature", temperature,
@@ -79,8 +79,9 @@ drawn.push(function drawWhatIf() {
 function drawBadge(box) {
     const badge = box.querySelector("#badge");
     box.querySelector("#temperature").textContent = whatIf.temperature.toPrecision(2);
-    badge.className = isModified() || whatIf.pairs ? "badge" : "";
-    badge.textContent = isModified() ? "modified: not what the model computed" :
-        whatIf.pairs                 ? "filtered: " + pairNames[whatIf.pairs] :
-                                       "";
+    const text = isModified() ?
+        "modified: not what the model computed" :
+        manifest.modified || (whatIf.pairs ? "filtered: " + pairNames[whatIf.pairs] : "");
+    badge.className = text ? "badge" : "";
+    badge.textContent = text;
 }

@@ -47,10 +47,9 @@ function whySteps(q, k, lse, p) {
     return el(
         "div", {},
         el("p", {class: "pair"}, chip(state.query, "q"), " looks at ", chip(state.key, "k")),
-        el("div", {class: "steps"}, card(fixed(s, 3), "q·k"),
-           el("i", {}, `× ${fixed(manifest.scale, 4)}`),
-           card(fixed(s * manifest.scale, 3), "score"), el("i", {}, `− ${fixed(lse, 3)} (lse)`),
-           card(fixed(s * manifest.scale - lse, 3), "log weight"), el("i", {}, "exp"),
+        el("div", {class: "steps"}, card(fixed(s, 3), "q·k"), el("i", {}, `× ${fixed(SCALE, 4)}`),
+           card(fixed(s * SCALE, 3), "score"), el("i", {}, `− ${fixed(lse, 3)} (lse)`),
+           card(fixed(s * SCALE - lse, 3), "log weight"), el("i", {}, "exp"),
            card(
                weightText(modelRow(thisData(), state.query, new Float32Array(N))[state.key]),
                "weight", true),
@@ -138,7 +137,7 @@ function whyRivals(data, weights) {
             keys.map(j => {
                 const s = dot(data.q, state.query * D, data.k, j * D);
                 return [
-                    bdi(`${tokenText(j)} (${j})`), fixed(s, 3), fixed(s * manifest.scale, 3),
+                    bdi(`${tokenText(j)} (${j})`), fixed(s, 3), fixed(s * SCALE, 3),
                     weightText(weights[j]), button("select", () => change({key: j}))
                 ];
             }),
