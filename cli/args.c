@@ -182,11 +182,19 @@ static int store(const struct cli_command *command, const struct cli_option *opt
     void *field = (char *)options + option->offset;
     struct arg_int *number = field;
     struct arg_real *real = field;
+    struct arg_texts *texts = field;
     switch (option->kind) {
     case ARG_FLAG: *(bool *)field = true; break;
     case ARG_TEXT:
         if (*value == '\0') return cli_usage(command, "%s: an empty value", option->name);
         *(const char **)field = value;
+        break;
+    case ARG_TEXTS:
+        if (*value == '\0') return cli_usage(command, "%s: an empty value", option->name);
+        if (texts->n == ARG_MOST_TEXTS)
+            return cli_usage(command, "%s is given more than %d times", option->name,
+                             ARG_MOST_TEXTS);
+        texts->list[texts->n++] = value;
         break;
     case ARG_INT:
         if (!args_int(value, option->min, option->max, &number->value))

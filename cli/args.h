@@ -20,9 +20,17 @@ struct arg_real {
     double value;
 };
 
+/* An option that may be given several times. */
+enum { ARG_MOST_TEXTS = 16 };
+struct arg_texts {
+    int n;
+    const char *list[ARG_MOST_TEXTS];
+};
+
 enum arg_kind {
     ARG_FLAG,   /* bool */
     ARG_TEXT,   /* const char * */
+    ARG_TEXTS,  /* struct arg_texts */
     ARG_INT,    /* struct arg_int, min … max */
     ARG_REAL,   /* struct arg_real, finite */
     ARG_CHOICE, /* struct arg_int: which of the words of `argument`, "light|dark" */

@@ -5,7 +5,9 @@
 #include <jansson.h>
 
 #include "cli.h"
+#include <qkv/columns.h>
 #include <qkv/model.h>
+#include <qkv/stats.h>
 
 struct attend_options {
     struct cli_common common;
@@ -17,7 +19,7 @@ struct attend_options {
     const char *segments, *segments_q, *alibi, *sink;
     struct arg_real scale, softcap;
     const char *grad_out, *grad_lse, *dq, *dk, *dv, *dsink, *dmask;
-    const char *dropout;
+    const char *dropout, *stats;
     bool explain;
 };
 
@@ -48,10 +50,24 @@ struct attend_problem {
     int rank; /* of the arrays: 2, 3 or 4 */
 };
 
+/* --stats: what is asked of the rows and of the columns, and what came of it (attend_stats.c). */
+struct attend_stats {
+    qkv_attention_stats rows;
+    qkv_attention_columns columns;
+    int64_t n_batch, n_heads, rows_q, rows_k; /* of the arrays */
+    int64_t bounds[QKV_STATS_MAX_OFFSETS + 1];
+    void *arrays[32];
+    int n_arrays;
+    bool made; /* there was memory for all */
+    char *json;
+    size_t n_json;
+};
+
 /* What is computed; NULL: not asked for, except o and lse, which the gradients need. */
 struct attend_results {
     void *o, *dq, *dk, *dv; /* of the problem's type */
     float *lse, *dsink, *dmask;
+    struct attend_stats *stats;
     double seconds;
 };
 
@@ -107,6 +123,12 @@ void attend_results_free(struct attend_results *results);
 /* The context says what went wrong. */
 qkv_status attend_compute(qkv_ctx *ctx, const struct attend_problem *problem, bool quiet,
                           struct attend_results *results);
+
+/* Asks for all statistics; writes them as JSON, in memory, when they are there. Exit codes. */
+int attend_stats_ask(const struct attend_problem *problem, struct attend_stats *stats);
+int attend_stats_json(const struct attend_options *options, const struct attend_problem *problem,
+                      const float *lse, struct attend_stats *stats);
+void attend_stats_free(struct attend_stats *stats);
 
 /* Before the computation: can all files be written? What can be known now should not cost an hour. */
 int attend_outputs_check(const struct attend_options *options);

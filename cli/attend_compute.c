@@ -35,6 +35,12 @@ int attend_results_alloc(const struct attend_options *options, const struct atte
         if (!results->dq || !results->dk || !results->dv || !results->dsink)
             return cli_fail("out of memory");
     }
+    if (options->stats) {
+        results->stats = calloc(1, sizeof *results->stats);
+        if (!results->stats) return cli_fail("out of memory");
+        const int code = attend_stats_ask(problem, results->stats);
+        if (code) return code;
+    }
     if (options->dmask) {
         results->dmask = zeros(problem->mask->n_elems, 1, 1, 1);
         if (!results->dmask) return cli_fail("out of memory");
@@ -50,6 +56,8 @@ void attend_results_free(struct attend_results *results) {
     free(results->dv);
     free(results->dsink);
     free(results->dmask);
+    if (results->stats) attend_stats_free(results->stats);
+    free(results->stats);
 }
 
 static void show_progress(void *user, int64_t done, int64_t total) {
@@ -77,6 +85,21 @@ static qkv_status backward(qkv_ctx *ctx, const struct attend_problem *problem,
                                   results->o, results->lse, &grads, call);
 }
 
+static qkv_status forward(qkv_ctx *ctx, const struct attend_problem *problem,
+                          const struct attend_results *results, const qkv_call_options *call) {
+    const void *q = problem->q->data, *k = problem->k->data, *v = problem->v->data;
+    qkv_attention_desc desc = problem->desc;
+    if (results->stats) {
+        desc.flags |= QKV_SET_STATS;
+        desc.stats = &results->stats->rows;
+    }
+    const qkv_status status =
+        qkv_attention_forward(ctx, &desc, q, k, v, results->o, results->lse, call);
+    if (status != QKV_OK || !results->stats) return status;
+    return qkv_attention_columns_pass(ctx, &problem->desc, q, k, results->lse,
+                                      &results->stats->columns, call);
+}
+
 qkv_status attend_compute(qkv_ctx *ctx, const struct attend_problem *problem, bool quiet,
                           struct attend_results *results) {
     struct progress progress;
@@ -86,9 +109,7 @@ qkv_status attend_compute(qkv_ctx *ctx, const struct attend_problem *problem, bo
     call.progress = show_progress;
     call.progress_user = &progress;
     const double start = cli_seconds();
-    qkv_status status =
-        qkv_attention_forward(ctx, &problem->desc, problem->q->data, problem->k->data,
-                              problem->v->data, results->o, results->lse, &call);
+    qkv_status status = forward(ctx, problem, results, &call);
     if (status == QKV_OK && problem->grad_out) status = backward(ctx, problem, results, &call);
     results->seconds = cli_seconds() - start;
     progress_end(&progress);

@@ -13,8 +13,8 @@ struct output {
 };
 
 int attend_outputs_check(const struct attend_options *options) {
-    const char *const paths[] = { options->o,  options->lse,   options->dq,   options->dk,
-                                  options->dv, options->dsink, options->dmask };
+    const char *const paths[] = { options->o,  options->lse,   options->dq,    options->dk,
+                                  options->dv, options->dsink, options->dmask, options->stats };
     qkv_error error;
     for (int i = 0; i < CLI_COUNT(paths); i++)
         if (paths[i] && qkv_file_writable(paths[i], &error) != QKV_OK)
@@ -59,15 +59,22 @@ int attend_outputs_write(const struct attend_options *options, const struct atte
         { options->dsink, results->dsink, QKV_ARRAY_F32, d->n_heads, -1, -1, NULL },
         { options->dmask, results->dmask, QKV_ARRAY_F32, -1, -1, -1, problem->mask },
     };
-    qkv_array arrays[CLI_COUNT(outputs)];
-    const qkv_array *written[CLI_COUNT(outputs)];
-    const char *paths[CLI_COUNT(outputs)];
+    enum { MOST = CLI_COUNT(outputs) + 1 };
+    qkv_array arrays[MOST];
+    const qkv_array *written[MOST];
+    const char *paths[MOST];
     int n = 0;
     for (int i = 0; i < CLI_COUNT(outputs); i++) {
         if (!outputs[i].path) continue;
         arrays[n] = array_of(problem, &outputs[i]);
         written[n] = &arrays[n];
         paths[n++] = outputs[i].path;
+    }
+    if (results->stats) {
+        const int64_t bytes = (int64_t)results->stats->n_json;
+        arrays[n] = (qkv_array){ QKV_ARRAY_BYTES, 1, { bytes }, bytes, results->stats->json };
+        written[n] = &arrays[n];
+        paths[n++] = options->stats;
     }
     qkv_error error;
     if (cli_cancelled) return EXIT_FAILED;

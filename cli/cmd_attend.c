@@ -38,6 +38,8 @@ static int attend_problem(const struct attend_options *options, qkv_ctx *ctx,
         if (!code) code = attend_outputs_check(options);
         if (!code && attend_compute(ctx, problem, options->common.quiet, &results) != QKV_OK)
             code = cli_cancelled ? EXIT_FAILED : cli_fail("%s", qkv_ctx_message(ctx));
+        if (!code && results.stats)
+            code = attend_stats_json(options, problem, results.lse, results.stats);
         if (!code) code = attend_outputs_write(options, problem, &results);
         if (!code) report(options, ctx, problem, &results);
         if (json) json_object_set_new(json, "seconds", json_real(results.seconds));
@@ -82,6 +84,10 @@ static const struct cli_option attend_table[] = {
                 "where the output goes (.npy); only --explain works without it"),
     FILE_OPTION("--lse", lse, false, OUT_FILE,
                 "where log-sum-exp of each row's scores goes (.npy)"),
+    FILE_OPTION("--stats", stats, false, ".json",
+                "where statistics of the weights go, as JSON: entropy, greatest weights, distances "
+                "and more of each query; what each key receives; weight by offset, and a map of "
+                "tiles; of any length"),
     FILE_OPTION("--mask", mask, false, IN_FILE,
                 "a mask, aligned on the right as in numpy: booleans, true may see; or numbers that "
                 "are added to scores. A last dimension n with 1 < n < Lk hides the other keys"),
@@ -207,7 +213,8 @@ const struct cli_command cmd_attend = {
         "there is none. A row that sees no key gets 0, and lse -inf. The bits of the output depend "
         "neither on threads nor on the instruction set. Either all files that were asked for are "
         "written, or none.\n\n"
-        "    qkv attend --q q.npy --k k.npy --v v.npy --causal bottom-right -o o.npy",
+        "    qkv attend --q q.npy --k k.npy --v v.npy --causal bottom-right -o o.npy\n"
+        "    qkv attend --q q.npy --k k.npy --v v.npy --causal 0 -o o.npy --stats stats.json",
     .max_words = 0,
     .takes = TAKES_COMPUTE | TAKES_JSON | TAKES_QUIET | TAKES_VERBOSE,
     .options = attend_table,

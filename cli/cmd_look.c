@@ -13,6 +13,10 @@ struct look_job {
     struct text_job texts;
     bool given;
     int64_t layer, head;
+    struct head_name *list; /* of --heads */
+    int n_list;
+    struct what_if what_if;
+    struct slide_rule slide;
 };
 
 static qkv_status write_json(const struct look *look, const char *path, qkv_error *error) {
@@ -39,47 +43,29 @@ static const struct output *output_of(const char *path) {
     return NULL;
 }
 
-/* A model without an MLM head still looks. */
-static qkv_status make_predictions(struct look *look, qkv_error *error) {
-    if (!look->session->info->has_mlm) return QKV_OK;
-    const int64_t top = look->options->top.set ? look->options->top.value : 5;
-    return predictions_make(look->session, look->run, look->input, top, &look->predictions, error);
-}
-
-static qkv_status look_make(struct look *look, qkv_error *error) {
-    const struct session *session = look->session;
-    const qkv_model_info *info = session->info;
-    look->stats = calloc((size_t)(info->n_layers * info->n_heads) + 1, sizeof(*look->stats));
-    if (!look->stats) return text_error(error, QKV_ERR_MEMORY, "out of memory");
-    qkv_status status = qkv_model_run(session->ctx, session->model, 1, &look->input,
-                                      QKV_RUN_CAPTURE, &look->run, error);
-    if (status == QKV_OK) status = session_labels(session, look->input, &look->labels, error);
-    if (status == QKV_OK) status = make_predictions(look, error);
-    if (status == QKV_OK)
-        status = qkv_inspect_heads(session->model, look->run, 0, look->input, look->stats, error);
-    if (status == QKV_OK)
-        status = choose_head(session, look->run, look->input, look->stats, look->given,
-                             &look->choice, error);
-    return status;
-}
-
-static void look_free(struct look *look) {
-    session_labels_free(look->labels, look->input->n);
-    free(look->stats);
-    predictions_free(&look->predictions);
-    qkv_run_free(look->run);
-}
-
 /* One line about what was written, and how to see one head. */
 static void tell_written(const struct look *look) {
     const struct choice *choice = &look->choice;
     const struct look_options *options = look->options;
     if (options->common.quiet) return;
     fprintf(stderr, "qkv: wrote %s", options->out);
-    if (!look->given && output_of(options->out)->write == look_picture)
+    if (!look->given && options->plot.set)
+        fprintf(stderr, ", head %" PRId64 ".%" PRId64 ": %s; --head names another", choice->layer,
+                choice->head, choice->rule);
+    else if (!look->given && output_of(options->out)->write == look_picture)
         fprintf(stderr, ", all heads; try --head %" PRId64 ".%" PRId64 ": %s", choice->layer,
                 choice->head, choice->rule);
     fputc('\n', stderr);
+}
+
+static qkv_status show(const struct look *look, json_t **json, qkv_error *error) {
+    const char *out = look->options->out;
+    if (json) return look_json(look, json, error);
+    if (!out) return look_print(look, error);
+    const bool plot = look->options->plot.set;
+    const qkv_status status = (plot ? look_plot : output_of(out)->write)(look, out, error);
+    if (status == QKV_OK) tell_written(look);
+    return status;
 }
 
 static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t **json,
@@ -90,65 +76,162 @@ static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t
                          .options = options,
                          .input = input,
                          .given = self->given,
+                         .list = self->list,
+                         .n_list = self->n_list,
                          .choice = { .layer = self->layer, .head = self->head } };
-    qkv_status status = look_make(&look, error);
-    if (status == QKV_OK && json) {
-        status = look_json(&look, json, error);
-    } else if (status == QKV_OK && options->out && cli_cancelled) {
+    qkv_status status = options->slide ? slide_make(&look, &self->what_if, &self->slide, error)
+                                       : look_make(&look, &self->what_if, error);
+    if (status == QKV_OK && options->out && cli_cancelled)
         status = text_error(error, QKV_ERR_CANCELLED, "nothing was written");
-    } else if (status == QKV_OK && options->out) {
-        status = output_of(options->out)->write(&look, options->out, error);
-        if (status == QKV_OK) tell_written(&look);
-    } else if (status == QKV_OK) {
-        status = look_print(&look, error);
-    }
+    else if (status == QKV_OK)
+        status = show(&look, json, error);
     look_free(&look);
     return status;
 }
 
-static int look(const struct cli_command *command, const void *data, int n_words, char **words) {
-    const struct look_options *options = data;
-    if (options->out && !output_of(options->out))
-        return cli_usage(command, "-o: '%s' ends in none of .html .png .svg .pdf .json .csv .npy",
-                         options->out);
-    if (options->out && (options->common.json || options->common.jsonl))
-        return cli_usage(command, "-o together with %s",
-                         options->common.json ? "--json" : "--jsonl");
-    if (options->out) cli_catch_interrupts();
-    struct look_job job = { .texts = {
-                                .options = options, .pair = options->pair, .answer = answer } };
+static int texts(const struct cli_command *command, const struct look_options *options, int n_words,
+                 char **words) {
+    struct look_job job = { .texts = { .options = options,
+                                       .pair = options->pair,
+                                       .file = options->file,
+                                       .any_length = options->slide != NULL,
+                                       .longer = "--slide N looks at windows of it, ",
+                                       .answer = answer } };
     struct session *session = &job.texts.session;
-    int code = session_open(session, command, data);
+    int code = what_if_parse(command, &options->what_if, &job.what_if);
+    if (code == EXIT_OK) code = slide_parse(command, options, &job.slide);
+    if (code == EXIT_OK) code = session_open(session, command, &options->common);
     if (code) return code;
     code = session_head(session, &job.given, &job.layer, &job.head);
+    if (code == EXIT_OK)
+        code = look_list_heads(command, options, session->info, &job.list, &job.n_list);
+    if (code == EXIT_OK && job.n_list > 0) {
+        job.given = true;
+        job.layer = job.list[0].layer;
+        job.head = job.list[0].head;
+    }
     qkv_error error;
     if (code == EXIT_OK && options->out && qkv_file_writable(options->out, &error) != QKV_OK)
         code = cli_fail("%s", error.message);
-    if (code == EXIT_OK) return text_job_run(&job.texts, n_words, words);
-    session_close(session);
+    if (code == EXIT_OK)
+        code = text_job_run(&job.texts, n_words, words);
+    else
+        session_close(session);
+    free(job.list);
     return code;
 }
+
+static int look(const struct cli_command *command, const void *data, int n_words, char **words) {
+    const struct look_options *options = data;
+    const struct output *output = options->out ? output_of(options->out) : NULL;
+    int code = look_check_input(command, options, n_words);
+    if (code == EXIT_OK) code = look_check_plot(command, options);
+    if (code == EXIT_OK)
+        code = look_check_out(command, options, output, output && output->write == look_page);
+    if (code) return code;
+    if (options->out || options->q || options->slide) cli_catch_interrupts();
+    return options->q ? look_arrays(command, options) : texts(command, options, n_words, words);
+}
+
+#define OPTION(field) offsetof(struct look_options, field)
 
 static const struct cli_option look_table[] = {
     { .name = "--pair",
       .argument = "TEXT",
       .help = "a second text, which the model sees as the next sentence",
       .kind = ARG_TEXT,
-      .offset = offsetof(struct look_options, pair) },
+      .offset = OPTION(pair) },
     { .name = "--top",
       .argument = "N",
       .help = "how many words for each [MASK] (default: 5)",
       .kind = ARG_INT,
-      .offset = offsetof(struct look_options, top),
+      .offset = OPTION(top),
       .min = 1,
       .max = 1000 },
+    { .name = "--file",
+      .argument = "F",
+      .help = "the text is what the file holds (- : standard input)",
+      .kind = ARG_TEXT,
+      .offset = OPTION(file),
+      .suggest = "*" },
+    { .name = "--slide",
+      .argument = "N[,STRIDE]",
+      .help =
+          "look at windows of N tokens, each STRIDE after the one before (default: N), and show "
+          "means over them",
+      .kind = ARG_TEXT,
+      .offset = OPTION(slide) },
+    { .name = "--what-if",
+      .argument = "causal|no-scale|temperature=T|drop=TOKEN",
+      .help =
+          "run the model so, in all layers and heads: each token sees itself and those before "
+          "it; without the factor 1/sqrt(d); scores divided by T; without a token (its position "
+          "from 0, or its text) as a key. May be given several times",
+      .kind = ARG_TEXTS,
+      .offset = OPTION(what_if),
+      .suggest = "causal|no-scale|temperature=|drop=" },
+    { .name = "--heads",
+      .argument = "L.H,L.H...",
+      .help = "the heads of a page, the one that it shows first at the front",
+      .kind = ARG_TEXT,
+      .offset = OPTION(heads) },
+    { .name = "--q",
+      .argument = "F",
+      .help = "queries, [L,D], [H,L,D] or [1,H,L,D] (F.npy or F.safetensors:NAME), in place of a "
+              "text",
+      .kind = ARG_TEXT,
+      .offset = OPTION(q),
+      .suggest = ".npy .safetensors" },
+    { .name = "--k",
+      .argument = "F",
+      .help = "keys, with --q; of fewer heads or of another length, too",
+      .kind = ARG_TEXT,
+      .offset = OPTION(k),
+      .suggest = ".npy .safetensors" },
+    { .name = "--tokens",
+      .argument = "F",
+      .help = "names of the keys of --k, one a line (default: their numbers)",
+      .kind = ARG_TEXT,
+      .offset = OPTION(tokens),
+      .suggest = "*" },
+    { .name = "--causal",
+      .argument = "top-left|bottom-right|OFFSET",
+      .help = "with --q: query i sees keys j <= i + OFFSET; top-left: 0, bottom-right: the last "
+              "query sees the last key",
+      .kind = ARG_TEXT,
+      .offset = OPTION(causal),
+      .suggest = "top-left|bottom-right" },
+    { .name = "--window",
+      .argument = "LEFT,RIGHT",
+      .help = "with --q: a query sees so many keys before and after its place (-1: all)",
+      .kind = ARG_TEXT,
+      .offset = OPTION(window) },
+    { .name = "--scale",
+      .argument = "X",
+      .help = "with --q: the factor on q.k (default: 1 / sqrt(D))",
+      .kind = ARG_REAL,
+      .offset = OPTION(scale) },
+    { .name = "--pool",
+      .argument = "peak|mass",
+      .help = "with --q: what a cell stands for where a picture has more weights than cells: the "
+              "largest of them (default), or the queries' weight on its keys; with .npy and .csv: "
+              "write such cells, at most 1024 a side",
+      .kind = ARG_CHOICE,
+      .offset = OPTION(pool) },
+    { .name = "--plot",
+      .argument = "queries|received|offsets",
+      .help = "write a chart of one head, that of --head or the chosen one: of each query the "
+              "entropy and the largest of its weights; what each key receives of all queries; the "
+              "mean weight by distance of the key from the query (-o FILE.png, .svg, .pdf or .csv)",
+      .kind = ARG_CHOICE,
+      .offset = OPTION(plot) },
     { .name = "-o",
       .argument = "FILE",
       .help = "write a file instead, of all heads or of the one of --head: a page for a browser "
               "(.html), a picture (.png, .svg, .pdf), the weights (.npy, .csv) or what --json "
               "prints (.json)",
       .kind = ARG_TEXT,
-      .offset = offsetof(struct look_options, out),
+      .offset = OPTION(out),
       .suggest = ".html .png .svg .pdf .npy .csv .json" },
 };
 
@@ -169,15 +252,38 @@ const struct cli_command cmd_look = {
         "and keys of the heads and computes every weight from them, so that its size grows with "
         "the text and not with its square. It has the map of the head that it shows first, as of "
         "`qkv map`, and of all where that is quick; Ctrl-C ends a map, and the page has the best "
-        "so far. Above 32 MB it keeps the heads with the sharpest queries, and says so; one head, "
-        "named with --head, is always written.\n\n"
+        "so far. Above 32 MB it keeps the heads with the sharpest queries, or the first of "
+        "--heads, "
+        "and says so; one head, named with --head, is always written.\n\n"
+        "--file F takes the text from a file. One that is longer than the model takes is looked at "
+        "in "
+        "windows of N tokens with --slide N[,STRIDE]: shown are means over all windows, by place "
+        "in "
+        "the window, and where each looks most sharply; a page has the windows to choose from.\n\n"
+        "    qkv look --file book.txt --slide 40,20\n\n"
+        "--what-if asks what the model would have done with other attention, in all of its layers "
+        "and "
+        "heads. Predictions are then shown before and after, and everything is marked: "
+        "modified: not what the model computed.\n\n"
+        "    qkv look \"I was watching the [MASK] when it opened.\" --what-if drop=watching\n\n"
+        "--q F --k F looks at queries and keys of any model, without it, at any length: F.npy or "
+        "F.safetensors:NAME, [L,D], [H,L,D] or [1,H,L,D], k perhaps of fewer heads or of another "
+        "length. Nothing then stores queries x keys: a picture of more than 1024 tokens is pooled, "
+        "a page computes any weight from its q and k, and .npy and .csv, up to a limit, hold all "
+        "weights or, with --pool, the cells of tiles.\n\n"
+        "    qkv look --q q.npy --k k.npy --causal top-left -o page.html\n"
+        "    qkv look --q q.npy --k k.npy --pool mass -o map.png\n\n"
         "-o FILE.npy holds the weights, [layers, heads, n, n], with --head [n, n]. FILE.csv "
         "has a line for each weight, layer,head,query,key,weight; with --head a line for each "
         "query, and the tokens as first line and column. FILE.svg and FILE.pdf have text that can "
         "be searched.\n\n"
+        "--plot queries, received or offsets writes a chart of one head, as a picture or as the "
+        "numbers in it (.csv); of arrays without storing their weights.\n\n"
+        "    qkv look \"I was watching the [MASK].\" --plot received -o keys.png\n"
+        "    qkv look --q q.npy --k k.npy --plot offsets -o distances.csv\n\n"
         "--json: {\"tokens\", \"predictions\", \"heads\": [{\"layer\", \"head\", \"label\", "
         "\"entropy\", ...}], \"sharpest\"}, with --head also \"weights\", a row for each query.",
-    .min_words = 1,
+    .min_words = 0,
     .max_words = 1,
     .takes = TAKES_MODEL | TAKES_HEAD | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE | TAKES_JSON |
              TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE,

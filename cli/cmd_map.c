@@ -1,132 +1,11 @@
 /*
- * `qkv map`: queries and keys of one head on one map. map_model.c and map_arrays.c say which, here the
- * map is computed, and the other map_*.c show what came of it.
+ * `qkv map`: queries and keys of one head on one map. Here are its options and what they may not be;
+ * map_model.c and map_arrays.c say which queries and keys, map_answer.c computes the map, and the
+ * other map_*.c show what came of it.
  */
 #include "map.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-
-static qkv_status write_json(const struct map *map, const char *path, qkv_error *error) {
-    json_t *object = NULL;
-    const qkv_status status = map_json(map, &object, error);
-    if (status != QKV_OK) return status;
-    return json_write_file(path, object, error);
-}
-
-/* What -o can write, by the file's ending. */
-static const struct output {
-    const char *ending;
-    qkv_status (*write)(const struct map *map, const char *path, qkv_error *error);
-} outputs[] = {
-    { ".png", map_picture }, { ".svg", map_picture }, { ".pdf", map_picture },
-    { ".json", write_json }, { ".csv", map_csv },
-};
-
-static const struct output *output_of(const char *path) {
-    const char *dot = strrchr(path, '.');
-    for (int i = 0; dot && i < CLI_COUNT(outputs); i++)
-        if (strcmp(dot, outputs[i].ending) == 0) return &outputs[i];
-    return NULL;
-}
-
-int64_t map_query(const struct map *map, const char *words) {
-    int64_t position;
-    if (args_int(words, 0, INT64_MAX, &position)) return position < map->n_queries ? position : -1;
-    for (int64_t i = 0; i < map->n_queries; i++)
-        if (strcmp(map->labels[i], words) == 0) return i;
-    return -1;
-}
-
-void map_free(struct map *map) {
-    for (int64_t i = 0; map->labels && i < map->n_queries + map->n_keys; i++) free(map->labels[i]);
-    free(map->labels);
-    free(map->xy);
-    free(map->pca);
-    free(map->agree);
-    free(map->weights);
-}
-
-/* ---- Computing ------------------------------------------------------------------------------- */
-
-static void ask(const struct map_options *o, qkv_map_options *asked) {
-    *asked = (qkv_map_options)QKV_MAP_OPTIONS_INIT;
-    asked->metric = (qkv_map_metric)o->metric.value;
-    asked->perplexity = o->perplexity.value;
-    asked->n_iters = o->iters.value;
-    asked->n_runs = o->restarts.value;
-    asked->init = (qkv_map_init)o->init.value;
-    asked->seed = (uint64_t)o->seed.value;
-    asked->no_early_stop = o->no_early_stop;
-    asked->center_keys = o->center_keys;
-    asked->balance = o->balance.value;
-    asked->pca_only = o->pca;
-}
-
-static void show_progress(void *user, int64_t done, int64_t total) {
-    progress_bar(user, "map", done, total);
-}
-
-/* Ctrl-C ends the descent, and the best so far is the map. */
-static qkv_status compute(qkv_ctx *ctx, struct map *map, qkv_error *error) {
-    const size_t n = (size_t)(map->n_queries + map->n_keys);
-    map->xy = calloc(2 * n + 1, sizeof(double));
-    map->pca = calloc(2 * n + 1, sizeof(double));
-    map->agree = calloc((size_t)map->n_queries + 1, sizeof(int32_t));
-    map->weights = calloc((size_t)map->n_keys + 1, sizeof(float));
-    if (!map->xy || !map->pca || !map->agree || !map->weights)
-        return text_error(error, QKV_ERR_MEMORY, "out of memory");
-    struct progress progress;
-    progress_begin(&progress, map->options->common.quiet);
-    qkv_call_options call = QKV_CALL_OPTIONS_INIT;
-    call.cancel = &cli_cancelled;
-    call.progress = show_progress;
-    call.progress_user = &progress;
-    ask(map->options, &map->asked);
-    const qkv_status status =
-        qkv_inspect_map(ctx, &map->asked, map->n_queries, map->n_keys, map->head_dim, map->q,
-                        map->k, map->xy, map->pca, map->agree, &map->report, &call, error);
-    progress_end(&progress);
-    map->stopped = status == QKV_ERR_CANCELLED;
-    return map->stopped ? QKV_OK : status;
-}
-
-/* The keys with the largest weights, best first; of equal ones the first. */
-static void find_lines(struct map *map) {
-    const int64_t top = map->options->top.set ? map->options->top.value : 3;
-    for (int64_t j = 0; j < map->n_keys; j++) {
-        const double weight = map->weights[j];
-        if (map->n_lines == top && !(top > 0 && weight > map->lines[top - 1].weight)) continue;
-        int64_t at = map->n_lines < top ? map->n_lines++ : top - 1;
-        for (; at > 0 && weight > map->lines[at - 1].weight; at--)
-            map->lines[at] = map->lines[at - 1];
-        map->lines[at] = (struct map_line){ j, weight > 1 ? 1 : weight };
-    }
-}
-
-qkv_status map_answer(qkv_ctx *ctx, struct map *map, map_weights *weights_of, json_t **json,
-                      qkv_error *error) {
-    const struct map_options *options = map->options;
-    qkv_status status = compute(ctx, map, error);
-    if (status == QKV_OK && map->query >= 0) status = weights_of(map, map->weights, error);
-    if (status != QKV_OK) return status;
-    if (map->query >= 0) find_lines(map);
-    if (map->report.n_zero > 0 && map->asked.metric <= QKV_MAP_COSINE_PLAIN)
-        cli_note(options->common.quiet,
-                 "qkv: warning: %" PRId64 " points are 0, so at cosine distance 1 from all others",
-                 map->report.n_zero);
-    if (map->stopped)
-        cli_note(options->common.quiet, "qkv: stopped: this is the best of %" PRId64 " begun runs",
-                 map->report.n_runs);
-    if (json) return map_json(map, json, error);
-    if (!options->out) return map_print(map, error);
-    status = output_of(options->out)->write(map, options->out, error);
-    if (status == QKV_OK) cli_note(options->common.quiet, "qkv: wrote %s", options->out);
-    return status;
-}
-
-/* ---- The command ----------------------------------------------------------------------------- */
 
 /* --q and --k in place of a text and its model. */
 static int check_arrays(const struct cli_command *command, const struct map_options *o,
@@ -144,9 +23,17 @@ static int check_arrays(const struct cli_command *command, const struct map_opti
     return other ? cli_usage(command, "--q and --k together with %s", other) : EXIT_OK;
 }
 
+/* A number, or "auto". */
+static int check_balance(const struct cli_command *command, const struct map_options *o) {
+    double value;
+    if (!o->balance || strcmp(o->balance, "auto") == 0 || args_real(o->balance, &value))
+        return EXIT_OK;
+    return cli_usage(command, "--balance: '%s' is neither a finite number nor 'auto'", o->balance);
+}
+
 static int check_out(const struct cli_command *command, const struct map_options *o) {
     if (!o->out) return EXIT_OK;
-    if (!output_of(o->out))
+    if (!map_writes(o->out))
         return cli_usage(command, "-o: '%s' ends in none of .png .svg .pdf .json .csv", o->out);
     if (o->common.json || o->common.jsonl)
         return cli_usage(command, "-o together with %s", o->common.json ? "--json" : "--jsonl");
@@ -157,6 +44,7 @@ static int check_out(const struct cli_command *command, const struct map_options
 static int map(const struct cli_command *command, const void *data, int n_words, char **words) {
     const struct map_options *options = data;
     int code = check_arrays(command, options, n_words);
+    if (code == EXIT_OK) code = check_balance(command, options);
     if (code == EXIT_OK) code = check_out(command, options);
     if (code) return code;
     cli_catch_interrupts();
@@ -208,6 +96,20 @@ static const struct cli_option map_table[] = {
       .help = "how many neighbours a point has, about (default: 5 up to 60 points, else 30)",
       .kind = ARG_REAL,
       .offset = OPTION(perplexity) },
+    { .name = "--method",
+      .argument = "exact|barnes-hut",
+      .help =
+          "gradient over all pairs (default up to 4096 points, and not possible above), or by the "
+          "method of Barnes and Hut: near points attract, far ones repel in groups",
+      .kind = ARG_CHOICE,
+      .offset = OPTION(method) },
+    { .name = "--theta",
+      .argument = "X",
+      .help =
+          "of Barnes and Hut's method, above 0 to 1: points repel as one if they lie in a square "
+          "with a side below X times its distance (default: 0.5)",
+      .kind = ARG_REAL,
+      .offset = OPTION(theta) },
     { .name = "--iters",
       .argument = "N",
       .help = "iterations of a run (default: 1000)",
@@ -245,10 +147,13 @@ static const struct cli_option map_table[] = {
       .kind = ARG_FLAG,
       .offset = OPTION(center_keys) },
     { .name = "--balance",
-      .argument = "X",
-      .help = "queries times X, keys divided by it, which changes no weight",
-      .kind = ARG_REAL,
-      .offset = OPTION(balance) },
+      .argument = "X|auto",
+      .help =
+          "queries times X, keys divided by it, which changes no weight; auto: the X with which "
+          "distances of near pairs follow q.k best, with --center-keys",
+      .kind = ARG_TEXT,
+      .offset = OPTION(balance),
+      .suggest = "auto" },
     { .name = "--pca",
       .help = "no t-SNE: the first two principal components",
       .kind = ARG_FLAG,
@@ -271,7 +176,8 @@ const struct cli_command cmd_map = {
         "Runs the model on a text and draws the queries and keys of one head as points of one "
         "plane, "
         "so that those that are alike lie near each other: t-SNE, the exact one up to 4096 points, "
-        "from several starts. Lines lead from one query to the keys that it looks at most. The "
+        "by the method of Barnes and Hut above, from several starts. Lines lead from one query to "
+        "the keys that it looks at most. The "
         "head "
         "is that of --head, else the one that `look` shows.\n\n"
         "    qkv map \"I was watching the [MASK] when it opened.\"\n"

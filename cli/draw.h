@@ -21,6 +21,11 @@ struct map_view {
  */
 void draw_heatmap(struct term *term, const struct map_view *view);
 
+/* A map of n tokens that is pooled already: weights are [side][side], of tiles. */
+void draw_pooled(struct term *term, const struct map_view *view, int side);
+/* How many cells a side it may have. */
+int64_t heatmap_side(const struct term *term);
+
 /* All heads as thumbnails of side × side cells: cells is [n_layers][n_heads][side][side]. */
 struct grid_view {
     int64_t n_layers, n_heads;

@@ -21,15 +21,15 @@ struct layout {
     double largest;
 };
 
-static double largest_weight(const struct map_view *view) {
+static double largest_weight(const struct map_view *view, int64_t side) {
     double largest = 0;
-    for (int64_t i = 0; i < view->n * view->n; i++)
+    for (int64_t i = 0; i < side * side; i++)
         if (view->weights[i] > largest) largest = view->weights[i];
     return largest > 0 && isfinite(largest) ? largest : 1;
 }
 
 static struct layout plan(const struct term *term, const struct map_view *view) {
-    struct layout layout = { .largest = largest_weight(view) };
+    struct layout layout = { .largest = largest_weight(view, view->n) };
     for (int64_t i = 0; i < view->n; i++) {
         const int columns = term_columns(view->labels[i]);
         if (columns > layout.longest) layout.longest = columns;
@@ -210,16 +210,21 @@ static void draw_rows_of_halves(struct term *term, const struct map_view *view,
     }
 }
 
+enum { NUMBER_WIDTH = 6 }; /* columns of a number beside a pooled map */
+
+int64_t heatmap_side(const struct term *term) {
+    const int64_t room = term->width - 2 * (NUMBER_WIDTH + GAP);
+    return room < 8 ? 8 : room;
+}
+
 /* One cell a token if they fit beside the labels; else tiles of whole tokens, numbered only. */
 static void draw_small(struct term *term, const struct map_view *view,
                        const struct layout *layout) {
     int width = layout->label + 4;
     int64_t side = view->n;
     if (side > term->width - 2 * (width + GAP)) {
-        width = 6;
-        int64_t room = term->width - 2 * (width + GAP);
-        if (room < 8) room = 8;
-        const int64_t tile = (view->n + room - 1) / room;
+        const int64_t room = heatmap_side(term), tile = (view->n + room - 1) / room;
+        width = NUMBER_WIDTH;
         side = (view->n + tile - 1) / tile;
     }
     float *cells = malloc((size_t)(side * side) * sizeof(*cells));
@@ -245,5 +250,11 @@ void draw_heatmap(struct term *term, const struct map_view *view) {
         draw_cells(term, view, &layout);
     else
         draw_small(term, view, &layout);
+    draw_scale(term, layout.largest);
+}
+
+void draw_pooled(struct term *term, const struct map_view *view, int side) {
+    const struct layout layout = { .largest = largest_weight(view, side) };
+    draw_rows_of_halves(term, view, &layout, NUMBER_WIDTH, side, view->weights);
     draw_scale(term, layout.largest);
 }

@@ -13,5 +13,6 @@ qkv_embedded_\name\()_end:
     embed config, "models/default/config.json"
     embed vocab, "models/default/vocab.txt"
     embed weights, "models/default/model.safetensors"
+    embed grammar, "models/default/grammar.txt"
 
     .section .note.GNU-stack, "", %progbits

@@ -6,6 +6,7 @@
 extern const char qkv_embedded_config[], qkv_embedded_config_end[];
 extern const char qkv_embedded_vocab[], qkv_embedded_vocab_end[];
 extern const char qkv_embedded_weights[], qkv_embedded_weights_end[];
+extern const char qkv_embedded_grammar[], qkv_embedded_grammar_end[];
 
 bool embedded_model(qkv_model **model, qkv_status *status, qkv_error *error) {
     *status = qkv_model_open_memory(
@@ -16,11 +17,21 @@ bool embedded_model(qkv_model **model, qkv_status *status, qkv_error *error) {
     return true;
 }
 
+const char *embedded_grammar(size_t *n_bytes) {
+    *n_bytes = (size_t)(qkv_embedded_grammar_end - qkv_embedded_grammar);
+    return qkv_embedded_grammar;
+}
+
 #else
 
 bool embedded_model(qkv_model **model, qkv_status *status, qkv_error *error) {
     (void)model, (void)status, (void)error;
     return false;
+}
+
+const char *embedded_grammar(size_t *n_bytes) {
+    *n_bytes = 0;
+    return NULL;
 }
 
 #endif

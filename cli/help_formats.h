@@ -18,7 +18,7 @@ const char *help_suggest(const struct cli_option *option);
 /* A suggestion taken apart. text: "a b c", "heads" of "@heads", ".npy .safetensors", or "". */
 struct help_values {
     enum { VALUES_UNKNOWN, VALUES_WORDS, VALUES_NAMED, VALUES_FOLDERS, VALUES_FILES } kind;
-    char text[96]; /* VALUES_FILES with "": any file */
+    char text[512]; /* VALUES_FILES with "": any file */
 };
 struct help_values help_values_of(const char *suggest);
 

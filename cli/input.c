@@ -27,38 +27,54 @@ void text_append(char *text, size_t bytes, const char *format, ...) {
     va_end(list);
 }
 
-/* Everything on standard input, without one newline at the end. */
-static qkv_status read_all(struct text *text, qkv_error *error) {
+/* Everything in a file, without one newline at the end. */
+static qkv_status read_all(FILE *file, const char *name, struct text *text, qkv_error *error) {
     size_t room = 4096;
     *text = (struct text){ malloc(room), 0 };
     while (text->bytes) {
-        text->n += fread(text->bytes + text->n, 1, room - text->n, stdin);
+        text->n += fread(text->bytes + text->n, 1, room - text->n, file);
         if (text->n > TEXT_LIMIT)
-            return text_error(error, QKV_ERR_LIMIT, "standard input: longer than %d bytes",
-                              TEXT_LIMIT);
+            return text_error(error, QKV_ERR_LIMIT, "%s: longer than %d bytes", name, TEXT_LIMIT);
         if (text->n < room) break;
         char *larger = realloc(text->bytes, room *= 2);
         if (!larger) free(text->bytes);
         text->bytes = larger;
     }
     if (!text->bytes) return text_error(error, QKV_ERR_MEMORY, "out of memory");
-    if (ferror(stdin)) return text_error(error, QKV_ERR_IO, "standard input: %s", strerror(errno));
+    if (ferror(file)) return text_error(error, QKV_ERR_IO, "%s: %s", name, strerror(errno));
     if (text->n > 0 && text->bytes[text->n - 1] == '\n') text->n--;
     return QKV_OK;
 }
 
-static qkv_status fit(struct text_job *job, qkv_encoding *encoding, qkv_error *error) {
-    const int64_t max_len = job->session.info->max_len, n = encoding->n;
-    if (!(job->session.command->takes & TAKES_TRUNCATE) || n <= max_len) return QKV_OK;
-    if (!job->session.common->truncate)
+static qkv_status read_file(const char *path, struct text *text, qkv_error *error) {
+    FILE *file = fopen(path, "r");
+    if (!file) return text_error(error, QKV_ERR_IO, "%s: %s", path, strerror(errno));
+    const qkv_status status = read_all(file, path, text, error);
+    fclose(file);
+    return status;
+}
+
+qkv_status text_fit(const struct session *session, const char *longer, qkv_encoding *encoding,
+                    qkv_error *error) {
+    const int64_t max_len = session->info->max_len, n = encoding->n;
+    if (!(session->command->takes & TAKES_TRUNCATE) || n <= max_len) return QKV_OK;
+    if (!session->common->truncate)
         return text_error(error, QKV_ERR_SHAPE,
                           "the text has %" PRId64 " tokens, the model takes %" PRId64
-                          ": --truncate cuts it",
-                          n, max_len);
+                          ": %s--truncate cuts it",
+                          n, max_len, longer ? longer : "");
     qkv_encoding_cut(encoding, max_len);
-    cli_note(job->session.common->quiet, "qkv: text cut from %" PRId64 " to %" PRId64 " tokens", n,
-             encoding->n);
     return QKV_OK;
+}
+
+static qkv_status fit(const struct text_job *job, qkv_encoding *encoding, qkv_error *error) {
+    const int64_t n = encoding->n;
+    if (job->any_length) return QKV_OK;
+    const qkv_status status = text_fit(&job->session, job->longer, encoding, error);
+    if (status == QKV_OK && encoding->n < n)
+        cli_note(job->session.common->quiet, "qkv: text cut from %" PRId64 " to %" PRId64 " tokens",
+                 n, encoding->n);
+    return status;
 }
 
 /* ---- One text, or lines of JSON -------------------------------------------------------------- */
@@ -75,24 +91,37 @@ static qkv_status answer(struct text_job *job, const struct text *text, const st
     return status;
 }
 
+/* A word of the command line is a text; '-' is standard input, and a file that was named is read. */
+static qkv_status take_text(const char *given, bool named, struct text *owned, struct text *text,
+                            qkv_error *error) {
+    qkv_status status = QKV_OK;
+    *text = (struct text){ (char *)(uintptr_t)given, strlen(given) };
+    if (strcmp(given, "-") == 0)
+        status = read_all(stdin, "standard input", owned, error);
+    else if (named)
+        status = read_file(given, owned, error);
+    else
+        return QKV_OK;
+    *text = *owned;
+    return status;
+}
+
 static int run_words(struct text_job *job, int n_words, char **words) {
-    struct text text[2] = { { NULL, 0 }, { NULL, 0 } }, input = { NULL, 0 };
+    struct text text[2] = { { NULL, 0 }, { NULL, 0 } }, owned[2] = { { NULL, 0 }, { NULL, 0 } };
     qkv_error error;
     qkv_status status = QKV_OK;
-    const char *given[2] = { words[0], n_words > 1 ? words[1] : job->pair };
-    for (int i = 0; i < 2 && given[i] && status == QKV_OK; i++) {
-        text[i] = (struct text){ (char *)(uintptr_t)given[i], strlen(given[i]) };
-        if (strcmp(given[i], "-") != 0) continue;
-        if (input.bytes) return cli_usage(job->session.command, "'-' can be read only once");
-        status = read_all(&input, &error);
-        text[i] = input;
-    }
+    const char *given[2] = { job->file ? job->file : words[0], n_words > 1 ? words[1] : job->pair };
+    if (given[1] && strcmp(given[0], "-") == 0 && strcmp(given[1], "-") == 0)
+        return cli_usage(job->session.command, "'-' can be read only once");
+    for (int i = 0; i < 2 && given[i] && status == QKV_OK; i++)
+        status = take_text(given[i], i == 0 && job->file, &owned[i], &text[i], &error);
     json_t *object = NULL;
     const bool as_json = job->session.common->json;
     if (status == QKV_OK)
         status =
             answer(job, &text[0], given[1] ? &text[1] : NULL, as_json ? &object : NULL, &error);
-    free(input.bytes);
+    free(owned[0].bytes);
+    free(owned[1].bytes);
     if (status != QKV_OK)
         return job->usage ? cli_usage(job->session.command, "%s", error.message)
                           : cli_fail("%s", error.message);
@@ -116,11 +145,11 @@ static qkv_status answer_line(struct text_job *job, const struct text *line, jso
 
 /* Every line has its answer, if only {"error": ...}. */
 static int run_lines(struct text_job *job) {
-    struct jsonl lines = { .number = 0 };
+    struct lines lines = { .in = stdin };
     qkv_status status = QKV_OK;
     qkv_error error;
     bool all_well = true, written = true;
-    while (written && jsonl_next(&lines, &status, &error)) {
+    while (written && lines_next(&lines, &status, &error)) {
         json_t *object = NULL;
         if (status == QKV_OK) status = answer_line(job, &lines.line, &object, &error);
         if (status != QKV_OK) {

@@ -13,7 +13,11 @@ struct text_job {
     struct session session;
     const void *options;
     const char *pair; /* of --pair; nullable */
+    const char *file; /* of --file, in place of the first word; nullable */
     bool needs_pair;  /* the words are A and B */
+    bool any_length;  /* answers texts that are longer than the model takes */
+    const char
+        *longer; /* what else can be done about a longer text, "--slide 60 looks …"; nullable */
     /*
      * Answers one text. json NULL: print it. Otherwise: make an object. A text that does not suit
      * the command is the caller's mistake: set usage.
@@ -25,6 +29,13 @@ struct text_job {
 
 /* Runs a job over its texts and closes its session. Returns an exit code. */
 int text_job_run(struct text_job *job, int n_words, char **words);
+
+/*
+ * Cuts an encoding to the model's length, with --truncate; otherwise it is an error to be longer.
+ * longer: what else can be done, as in text_job; nullable.
+ */
+qkv_status text_fit(const struct session *session, const char *longer, qkv_encoding *encoding,
+                    qkv_error *error);
 
 /* Sets *error and returns the status. */
 qkv_status text_error(qkv_error *error, qkv_status status, const char *format, ...)

@@ -1,37 +1,9 @@
 /* Lines of JSON: see jsonl.h. */
 #include "jsonl.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <utf8proc.h>
 
 static const char not_texts[] = "not a string, nor an array of two strings";
-
-/* Room for one more byte. */
-static qkv_status grow(struct jsonl *lines, qkv_error *error) {
-    if (lines->line.n < lines->room) return QKV_OK;
-    if (lines->line.n >= TEXT_LIMIT)
-        return text_error(error, QKV_ERR_LIMIT, "longer than %d bytes", TEXT_LIMIT);
-    const size_t room = lines->room ? 2 * lines->room : 4096;
-    char *larger = realloc(lines->line.bytes, room);
-    if (!larger) return text_error(error, QKV_ERR_MEMORY, "out of memory");
-    lines->line.bytes = larger;
-    lines->room = room;
-    return QKV_OK;
-}
-
-bool jsonl_next(struct jsonl *lines, qkv_status *status, qkv_error *error) {
-    int c = getc_unlocked(stdin);
-    if (c == EOF) return false;
-    *status = QKV_OK;
-    lines->line.n = 0;
-    lines->number++;
-    for (; c != EOF && c != '\n'; c = getc_unlocked(stdin)) {
-        if (*status == QKV_OK) *status = grow(lines, error);
-        if (*status == QKV_OK) lines->line.bytes[lines->line.n++] = (char)c;
-    }
-    return true;
-}
 
 static qkv_status check_utf8(const struct text *line, qkv_error *error) {
     for (size_t at = 0; at < line->n;) {

@@ -1,30 +1,8 @@
 /* What `qkv look` knows, as a JSON object. */
 #include <stdlib.h>
 
+#include "heads.h"
 #include "look.h"
-
-static json_t *head_json(const qkv_head_stats *head) {
-    json_t *object = json_pack("{s:I, s:I, s:o}", "layer", (json_int_t)head->layer, "head",
-                               (json_int_t)head->head, "label", json_text(head->label));
-    const struct {
-        const char *name;
-        double value;
-    } numbers[] = {
-        { "entropy", head->entropy },
-        { "entropy_normalized", head->entropy_normalized },
-        { "confidence", head->confidence },
-        { "mean_distance", head->mean_distance },
-        { "mass_cls", head->mass_cls },
-        { "mass_sep", head->mass_sep },
-        { "mass_punctuation", head->mass_punctuation },
-        { "mass_self", head->mass_self },
-        { "mass_previous", head->mass_previous },
-        { "mass_next", head->mass_next },
-    };
-    for (int i = 0; i < CLI_COUNT(numbers); i++)
-        json_object_set_new(object, numbers[i].name, json_number(numbers[i].value));
-    return object;
-}
 
 static json_t *heads_json(const struct look *look) {
     json_t *heads = json_array();
@@ -45,7 +23,7 @@ static qkv_status weights_json(const struct look *look, json_t **rows, qkv_error
     float *weights = calloc((size_t)(n * n) + 1, sizeof(float));
     if (!weights) return text_error(error, QKV_ERR_MEMORY, "out of memory");
     const qkv_status status =
-        qkv_run_weights(look->run, 0, look->choice.layer, look->choice.head, weights, error);
+        look_head_weights(look, look->choice.layer, look->choice.head, weights, error);
     *rows = json_array();
     for (int64_t i = 0; status == QKV_OK && i < n; i++) {
         json_t *row = json_array();
@@ -59,8 +37,17 @@ static qkv_status weights_json(const struct look *look, json_t **rows, qkv_error
 
 qkv_status look_json(const struct look *look, json_t **json, qkv_error *error) {
     json_t *object = json_object();
-    json_object_set_new(object, "tokens", text_tokens_json(look->session, look->input));
+    if (look->slide)
+        slide_json(look, object);
+    else
+        json_object_set_new(object, "tokens", text_tokens_json(look->session, look->input));
     json_object_set_new(object, "predictions", predictions_json(look->session, &look->predictions));
+    if (look->what_if.any) {
+        json_object_set_new(object, "modified", json_string(WHAT_IF_BADGE));
+        json_object_set_new(object, "what_if", json_text(look->what_if.words));
+        json_object_set_new(object, "predictions_before",
+                            predictions_json(look->session, &look->before));
+    }
     if (!look->session->info->has_mlm)
         json_object_set_new(object, "note",
                             json_string("the model has no MLM head, so it predicts nothing"));

@@ -19,8 +19,8 @@ static const double budget = 2e9;
 static double work_of_run(double points) { return points * (points + 64) * ITERS; }
 
 /* Runs of each of n_heads heads: what the budget allows, 0 for none of it, at most `most`. */
-static int64_t runs_of(const struct look *look, int64_t n_heads, int most) {
-    const double runs = budget / ((double)n_heads * work_of_run(2 * (double)look->input->n));
+static int64_t runs_of(int64_t n, int64_t n_heads, int most) {
+    const double runs = budget / ((double)n_heads * work_of_run(2 * (double)n));
     return (int64_t)fmin(runs, most);
 }
 
@@ -50,20 +50,22 @@ static void describe(const qkv_map_report *report, bool stopped, char *note) {
 }
 
 /* Ctrl-C ends the descent, and the best so far is the map. A head that has none says why. */
-static qkv_status make_one(const struct look *look, int64_t n_runs, struct maps_progress *progress,
-                           qkv_page_head *head, double *places, char *note, qkv_error *error) {
-    const int64_t n = look->input->n;
+static qkv_status make_one(const struct look_maps_job *job, int64_t n_runs,
+                           struct maps_progress *progress, qkv_page_head *head, double *places,
+                           char *note, qkv_error *error) {
+    const int64_t n = job->n;
     qkv_map_options asked = QKV_MAP_OPTIONS_INIT;
     qkv_call_options call = QKV_CALL_OPTIONS_INIT;
     qkv_map_report report;
     asked.n_runs = n_runs;
     asked.n_iters = ITERS;
+    asked.method = QKV_MAP_EXACT;
     call.cancel = &cli_cancelled;
     call.progress = show_progress;
     call.progress_user = progress;
     const qkv_status status =
-        qkv_inspect_map(look->session->ctx, &asked, n, n, look->session->info->head_dim, head->q,
-                        head->k, places, places + 4 * n, NULL, &report, &call, error);
+        qkv_inspect_map(job->ctx, &asked, n, n, job->head_dim, head->q, head->k, places,
+                        places + 4 * n, NULL, &report, &call, error);
     progress->done += n_runs * ITERS;
     if (status == QKV_ERR_MEMORY) return status;
     head->map_note = note;
@@ -79,25 +81,25 @@ static qkv_status make_one(const struct look *look, int64_t n_runs, struct maps_
     return QKV_OK;
 }
 
-qkv_status look_maps_make(const struct look *look, qkv_page_head *heads, int64_t n_heads,
+qkv_status look_maps_make(const struct look_maps_job *job, qkv_page_head *heads, int64_t n_heads,
                           struct look_maps *maps, qkv_error *error) {
-    const int64_t n = look->input->n, first_runs = (int64_t)fmax(1, (double)runs_of(look, 1, 32)),
-                  other_runs = n_heads > 1 ? runs_of(look, n_heads - 1, 8) : 0,
+    const int64_t n = job->n, first_runs = (int64_t)fmax(1, (double)runs_of(n, 1, 32)),
+                  other_runs = n_heads > 1 ? runs_of(n, n_heads - 1, 8) : 0,
                   n_maps = other_runs > 0 ? n_heads : 1;
     maps->places = calloc((size_t)(n_maps * 8 * n), sizeof(double));
     maps->notes = calloc((size_t)n_maps, NOTE_BYTES);
     if (!maps->places || !maps->notes) return text_error(error, QKV_ERR_MEMORY, "out of memory");
     struct maps_progress progress = { .total = (first_runs + (n_maps - 1) * other_runs) * ITERS };
-    progress_begin(&progress.line, look->options->common.quiet);
+    progress_begin(&progress.line, job->quiet);
     qkv_status status = QKV_OK;
     for (int64_t i = 0; status == QKV_OK && i < n_maps && !(i > 0 && cli_cancelled); i++)
-        status = make_one(look, i ? other_runs : first_runs, &progress, &heads[i],
+        status = make_one(job, i ? other_runs : first_runs, &progress, &heads[i],
                           maps->places + i * 8 * n, maps->notes + i * NOTE_BYTES, error);
     progress_end(&progress.line);
     for (int64_t i = n_maps; i < n_heads && !heads[0].map; i++)
         heads[i].map_note = heads[0].map_note; /* too many points for any */
     if (status == QKV_OK && cli_cancelled)
-        cli_note(look->options->common.quiet, "qkv: stopped: maps are the best so far, or absent");
+        cli_note(job->quiet, "qkv: stopped: maps are the best so far, or absent");
     return status;
 }
 

@@ -5,23 +5,14 @@
 
 #include "look.h"
 
-enum { LIMIT_BYTES = 32000000 }; /* of a page with several heads */
-
-/* Per token of the text, as qkv_page wants it. */
-struct page_tokens {
-    char **texts;
-    int32_t *words;
-};
-
-static void tokens_free(struct page_tokens *tokens, int64_t n) {
+void look_tokens_free(struct look_tokens *tokens, int64_t n) {
     for (int64_t i = 0; tokens->texts && i < n; i++) free(tokens->texts[i]);
     free(tokens->texts);
     free(tokens->words);
 }
 
 /* Pieces that begin with ## belong to the word before them. */
-static qkv_status tokens_make(struct page_tokens *tokens, const struct look *look,
-                              qkv_error *error) {
+qkv_status look_tokens_make(struct look_tokens *tokens, const struct look *look, qkv_error *error) {
     const int64_t n = look->input->n;
     tokens->texts = calloc((size_t)n + 1, sizeof *tokens->texts);
     tokens->words = calloc((size_t)n + 1, sizeof *tokens->words);
@@ -47,8 +38,19 @@ static int by_confidence(const void *a, const void *b) {
     return x->head < y->head ? -1 : x->head > y->head;
 }
 
-static qkv_status heads_make(const struct look *look, qkv_page_head *heads, float *scale,
-                             qkv_error *error) {
+/* The heads of --heads, in their order, from all layer by layer. */
+static qkv_status take_listed(const struct look *look, qkv_page_head *heads, qkv_error *error) {
+    qkv_page_head *listed = calloc((size_t)look->n_list, sizeof *listed);
+    if (!listed) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    for (int i = 0; i < look->n_list; i++)
+        listed[i] = heads[look->list[i].layer * look->session->info->n_heads + look->list[i].head];
+    memcpy(heads, listed, (size_t)look->n_list * sizeof *listed);
+    free(listed);
+    return QKV_OK;
+}
+
+qkv_status look_page_heads(const struct look *look, qkv_page_head *heads, float *scale,
+                           qkv_error *error) {
     const qkv_model_info *info = look->session->info;
     const int64_t n = info->n_layers * info->n_heads;
     int64_t chosen = 0;
@@ -66,6 +68,7 @@ static qkv_status heads_make(const struct look *look, qkv_page_head *heads, floa
                                     .stats = &look->stats[i] };
         *scale = seen.scale;
     }
+    if (look->list) return take_listed(look, heads, error);
     qsort(heads, (size_t)n, sizeof *heads, by_confidence);
     while (heads[chosen].layer != look->choice.layer || heads[chosen].head != look->choice.head)
         chosen++;
@@ -96,23 +99,32 @@ static void make_title(const struct look *look, char *const *tokens, char *title
 static void make_caption(const struct look *look, char *caption, size_t bytes) {
     const qkv_model_info *info = look->session->info;
     const struct predictions *blanks = &look->predictions;
-    snprintf(caption, bytes, "Model %s (%s), %" PRId64 " layers of %" PRId64 " heads.",
-             info->source, info->architecture, info->n_layers, info->n_heads);
+    caption[0] = '\0';
+    if (look->what_if.any)
+        text_append(caption, bytes, "MODIFIED: not what the model computed (%s). ",
+                    look->what_if.words);
+    text_append(caption, bytes, "Model %s (%s), %" PRId64 " layers of %" PRId64 " heads.",
+                info->source, info->architecture, info->n_layers, info->n_heads);
     for (int64_t m = 0; m < blanks->n_masks; m++) {
-        char line[160];
+        char line[160] = "";
         const qkv_candidate *best = &blanks->candidates[m * blanks->top];
         char *word = session_token(look->session, best->id);
-        snprintf(line, sizeof line, "The model fills [MASK] at place %" PRId64 " with %s (%.2f).",
-                 blanks->positions[m], word ? word : "", (double)best->probability);
-        add(caption, bytes, " ", line);
+        text_append(line, sizeof line, "The model fills [MASK] at place %" PRId64 " with %s (%.2f)",
+                    blanks->positions[m], word ? word : "", (double)best->probability);
         free(word);
+        if (look->before.n_masks > m) {
+            best = &look->before.candidates[m * look->before.top];
+            word = session_token(look->session, best->id);
+            text_append(line, sizeof line, ", unmodified %s (%.2f)", word ? word : "",
+                        (double)best->probability);
+            free(word);
+        }
+        text_append(line, sizeof line, ".");
+        add(caption, bytes, " ", line);
     }
 }
 
-static void tell(const struct look *look, const qkv_page_result *result) {
-    const qkv_model_info *info = look->session->info;
-    const int64_t n = look->given ? 1 : info->n_layers * info->n_heads;
-    if (look->options->common.quiet) return;
+void look_page_tell(const qkv_page_result *result, int64_t n) {
     fprintf(stderr, "qkv: %" PRId64 " of %" PRId64 " heads, %.2f MB", result->n_heads, n,
             (double)result->n_bytes / 1e6);
     if (result->n_f16)
@@ -120,14 +132,14 @@ static void tell(const struct look *look, const qkv_page_result *result) {
                 result->max_error);
     if (result->n_heads < n)
         fprintf(stderr, "; more than %d MB is not written: name one with --head",
-                LIMIT_BYTES / 1000000);
+                LOOK_PAGE_BYTES / 1000000);
     fputc('\n', stderr);
 }
 
-static qkv_status page_write(const struct look *look, const struct page_tokens *tokens,
+static qkv_status page_write(const struct look *look, const struct look_tokens *tokens,
                              qkv_page_head *heads, const char *path, qkv_error *error) {
     const qkv_model_info *info = look->session->info;
-    char title[200], caption[600];
+    char title[200], caption[600 + WHAT_IF_WORDS];
     qkv_page page = { .struct_size = sizeof page,
                       .n = look->input->n,
                       .head_dim = info->head_dim,
@@ -136,32 +148,42 @@ static qkv_status page_write(const struct look *look, const struct page_tokens *
                       .special = look->input->special,
                       .segments = look->input->types,
                       .words = tokens->words,
-                      .n_heads = look->given ? 1 : info->n_layers * info->n_heads,
+                      .n_heads = look->list    ? look->n_list
+                                 : look->given ? 1
+                                               : info->n_layers * info->n_heads,
                       .heads = heads,
                       .title = title,
                       .caption = caption,
-                      .limit_bytes = LIMIT_BYTES };
+                      .limit_bytes = LOOK_PAGE_BYTES };
     qkv_page_result result;
     struct look_maps maps = { 0 };
-    qkv_status status = heads_make(look, heads, &page.scale, error);
+    char modified[WHAT_IF_WORDS + 60];
+    snprintf(modified, sizeof modified, WHAT_IF_BADGE " (%s)", look->what_if.words);
+    if (look->what_if.any) page.modified = modified;
+    page.dropped = look->what_if.dropped;
+    if (look->what_if.asked.causal) page.flags |= QKV_PAGE_CAUSAL;
+    qkv_status status = look_page_heads(look, heads, &page.scale, error);
     if (status != QKV_OK) return status;
     make_title(look, tokens->texts, title, sizeof title);
     make_caption(look, caption, sizeof caption);
-    status = look_maps_make(look, heads, page.n_heads, &maps, error);
+    const struct look_maps_job job = { look->session->ctx, page.n, page.head_dim,
+                                       look->options->common.quiet };
+    status = look_maps_make(&job, heads, page.n_heads, &maps, error);
     if (status == QKV_OK) status = qkv_view_page_write(&page, path, &result, error);
-    if (status == QKV_OK) tell(look, &result);
+    if (status == QKV_OK && !look->options->common.quiet) look_page_tell(&result, page.n_heads);
     look_maps_free(&maps);
     return status;
 }
 
 qkv_status look_page(const struct look *look, const char *path, qkv_error *error) {
     const qkv_model_info *info = look->session->info;
-    struct page_tokens tokens = { 0 };
+    struct look_tokens tokens = { 0 };
+    if (look->slide) return slide_page(look, path, error);
     qkv_page_head *heads = calloc((size_t)(info->n_layers * info->n_heads) + 1, sizeof *heads);
-    qkv_status status = heads ? tokens_make(&tokens, look, error)
+    qkv_status status = heads ? look_tokens_make(&tokens, look, error)
                               : text_error(error, QKV_ERR_MEMORY, "out of memory");
     if (status == QKV_OK) status = page_write(look, &tokens, heads, path, error);
-    tokens_free(&tokens, look->input->n);
+    look_tokens_free(&tokens, look->input->n);
     free(heads);
     return status;
 }

@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "csv.h"
 #include "look.h"
@@ -26,8 +27,7 @@ qkv_status look_weights(const struct look *look, int64_t limit, const char *advi
     if (!*weights) return text_error(error, QKV_ERR_MEMORY, "out of memory");
     for (int64_t i = 0; i < heads; i++) {
         const int64_t layer = (first + i) / across, head = (first + i) % across;
-        const qkv_status status =
-            qkv_run_weights(look->run, 0, layer, head, *weights + i * n * n, error);
+        const qkv_status status = look_head_weights(look, layer, head, *weights + i * n * n, error);
         if (status == QKV_OK) continue;
         free(*weights);
         return status;
@@ -55,7 +55,10 @@ qkv_status look_npy(const struct look *look, const char *path, qkv_error *error)
 /* ---- CSV ------------------------------------------------------------------------------------- */
 
 static void put_token(struct csv *csv, const struct look *look, int64_t i) {
-    csv_token(csv, look->session, look->input->ids[i]);
+    if (look->slide)
+        csv_field(csv, look->labels[i], strlen(look->labels[i]));
+    else
+        csv_token(csv, look->session, look->input->ids[i]);
 }
 
 static void put_one_head(struct csv *csv, const struct look *look, const float *weights) {

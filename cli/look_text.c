@@ -7,7 +7,27 @@
 #include "draw.h"
 #include "look.h"
 
+/* Whatever is below the line is what would be, and not what the model computed. */
+static void print_badge(const struct look *look, struct term *term) {
+    char text[WHAT_IF_WORDS + 80] = "";
+    if (!look->what_if.any) return;
+    if (look->before.n_masks > 0) {
+        term_style(term, STYLE_BOLD);
+        fputs("As the model is", term->out);
+        term_style(term, STYLE_NONE);
+        term_newline(term);
+        predictions_print(look->session, &look->before, term);
+        term_newline(term);
+    }
+    text_append(text, sizeof text, "[" WHAT_IF_BADGE ": %s]", look->what_if.words);
+    term_style(term, STYLE_ACCENT);
+    term_wrap(term, text);
+    term_style(term, STYLE_NONE);
+    term_newline(term);
+}
+
 static void print_predictions(const struct look *look, struct term *term) {
+    print_badge(look, term);
     if (!look->session->info->has_mlm) {
         term_wrap(term, "The model has no MLM head, so it predicts nothing.");
     } else if (look->predictions.n_masks > 0) {
@@ -37,8 +57,7 @@ static qkv_status print_grid(const struct look *look, struct term *term, float *
     if (!cells || !labels) status = text_error(error, QKV_ERR_MEMORY, "out of memory");
     for (int64_t i = 0; i < n_all && status == QKV_OK; i++) {
         labels[i] = look->stats[i].label;
-        status =
-            qkv_run_weights(look->run, 0, i / info->n_heads, i % info->n_heads, weights, error);
+        status = look_head_weights(look, i / info->n_heads, i % info->n_heads, weights, error);
         pool_map(weights, n, side, cells + i * side * side);
     }
     if (status == QKV_OK) {
@@ -76,15 +95,19 @@ static void print_title(const struct look *look, struct term *term) {
 static qkv_status print_map(const struct look *look, struct term *term, float *weights,
                             qkv_error *error) {
     const struct choice *choice = &look->choice;
-    const qkv_status status =
-        qkv_run_weights(look->run, 0, choice->layer, choice->head, weights, error);
+    const qkv_status status = look_head_weights(look, choice->layer, choice->head, weights, error);
     if (status != QKV_OK) return status;
     print_title(look, term);
     const struct map_view view = { look->input->n, weights, look->labels, choice->query,
                                    choice->key };
     draw_heatmap(term, &view);
-    char caption[600];
-    snprintf(
+    char caption[1000];
+    caption[0] = '\0';
+    if (look->what_if.any)
+        text_append(caption, sizeof caption, "Modified: not what the model computed (%s). ",
+                    look->what_if.words);
+    if (look->slide) slide_words(look->slide, caption, sizeof caption);
+    text_append(
         caption, sizeof caption,
         "A cell is the weight, in percent, with which the row's token (query) looks at the "
         "column's token (key); a row sums to 100. Model: %s. Layers and heads count from 0.%s%s%s",
@@ -102,6 +125,7 @@ qkv_status look_print(const struct look *look, qkv_error *error) {
     const int64_t n = look->input->n;
     float *weights = calloc((size_t)(n * n) + 1, sizeof(float));
     if (!weights) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    if (look->slide) slide_print(look, &term);
     print_predictions(look, &term);
     qkv_status status = QKV_OK;
     if (!look->given) status = print_grid(look, &term, weights, error);

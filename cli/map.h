@@ -9,9 +9,9 @@
 
 struct map_options {
     struct cli_common common;
-    const char *pair, *out, *q, *k, *query;
-    struct arg_int metric, iters, restarts, seed, init, top;
-    struct arg_real perplexity, balance;
+    const char *pair, *out, *q, *k, *query, *balance;
+    struct arg_int metric, method, iters, restarts, seed, init, top;
+    struct arg_real perplexity, theta;
     bool center_keys, no_early_stop, pca;
 };
 
@@ -64,14 +64,16 @@ int map_arrays(const struct cli_command *command, const struct map_options *opti
 
 /*
  * The rest, once q, k, labels and the query's weights are there: computes the map, shows or writes
- * it. weights_of fills map->weights for map->query (cmd_map.c).
+ * it. weights_of fills map->weights for map->query (map_answer.c).
  */
 typedef qkv_status map_weights(const struct map *map, float *weights, qkv_error *error);
 qkv_status map_answer(qkv_ctx *ctx, struct map *map, map_weights *weights_of, json_t **json,
                       qkv_error *error);
 void map_free(struct map *map);
+/* Whether the ending of a path is one that -o knows. */
+bool map_writes(const char *path);
 
-/* --query as a position or a label among the first n labels; -1: there is none (cmd_map.c). */
+/* --query as a position or a label among the first n labels; -1: there is none (map_answer.c). */
 int64_t map_query(const struct map *map, const char *words);
 
 #endif

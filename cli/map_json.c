@@ -24,7 +24,7 @@ static json_t *point_json(const struct map *map, int64_t i) {
     json_object_set_new(point, "pca", pair_json(map->pca + 2 * i));
     if (i >= map->n_queries || map->n_keys == 0) return point;
     json_object_set_new(point, "nearest_key", json_integer(map_nearest_key(map, i)));
-    if (!map->options->pca)
+    if (map->report.n_runs > 0)
         json_object_set_new(point, "nearest_key_runs", json_integer(map->agree[i]));
     return point;
 }
@@ -49,11 +49,17 @@ static void set_report(const struct map *map, json_t *object) {
         const char *name;
         double value;
     } numbers[] = {
-        { "perplexity", report->perplexity }, { "kl", report->kl },
-        { "median_kl", report->median_kl },   { "gradient_norm", report->gradient_norm },
-        { "trustworthiness", report->trust }, { "preserved", report->preserved },
-        { "recall", report->recall },         { "rank_correlation", report->rank_correlation },
+        { "perplexity", report->perplexity },
+        { "kl", report->kl },
+        { "median_kl", report->median_kl },
+        { "gradient_norm", report->gradient_norm },
+        { "trustworthiness", report->trust },
+        { "preserved", report->preserved },
+        { "balance", report->balance },
+        { "recall", report->recall },
+        { "rank_correlation", report->rank_correlation },
     };
+    const bool by_tree = report->n_runs > 0 && report->method == QKV_MAP_BARNES_HUT;
     const struct {
         const char *name;
         int64_t value;
@@ -62,11 +68,17 @@ static void set_report(const struct map *map, json_t *object) {
                    { "run", report->run },
                    { "seed", (int64_t)map->asked.seed },
                    { "neighbours", report->n_neighbours },
+                   { "measured", report->n_measured },
+                   { "measured_queries", report->n_measured_queries },
                    { "without_direction", report->n_zero } };
     for (int i = 0; i < CLI_COUNT(numbers); i++)
         json_object_set_new(object, numbers[i].name, json_number(numbers[i].value));
     for (int i = 0; i < CLI_COUNT(counts); i++)
         json_object_set_new(object, counts[i].name, json_integer(counts[i].value));
+    json_object_set_new(object, "gradient",
+                        report->n_runs == 0 ? json_null()
+                                            : json_string(by_tree ? "barnes-hut" : "exact"));
+    json_object_set_new(object, "theta", by_tree ? json_number(report->theta) : json_null());
     json_object_set_new(object, "explained", pair_json(report->explained));
     json_object_set_new(object, "stopped", json_boolean(map->stopped));
 }
@@ -77,7 +89,7 @@ qkv_status map_json(const struct map *map, json_t **json, qkv_error *error) {
         json_object_set_new(object, "layer", json_integer(map->choice.layer));
         json_object_set_new(object, "head", json_integer(map->choice.head));
     }
-    json_object_set_new(object, "method", json_string(map->options->pca ? "pca" : "tsne"));
+    json_object_set_new(object, "method", json_string(map->report.n_runs > 0 ? "tsne" : "pca"));
     json_object_set_new(object, "metric", json_string(map_metric_name(map)));
     set_report(map, object);
     json_object_set_new(object, "queries", points_json(map, 0, map->n_queries));

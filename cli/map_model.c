@@ -36,7 +36,8 @@ static qkv_status choose(struct seen *seen, qkv_error *error) {
     const qkv_model_info *info = session->info;
     qkv_head_stats *stats = calloc((size_t)(info->n_layers * info->n_heads) + 1, sizeof(*stats));
     if (!stats) return text_error(error, QKV_ERR_MEMORY, "out of memory");
-    qkv_status status = qkv_inspect_heads(session->model, seen->run, 0, map->input, stats, error);
+    qkv_status status =
+        qkv_inspect_heads(session->ctx, session->model, seen->run, 0, map->input, stats, error);
     if (status == QKV_OK)
         status =
             choose_head(session, seen->run, map->input, stats, map->given, &map->choice, error);

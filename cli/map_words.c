@@ -59,10 +59,14 @@ static void add_method(const struct map *map, char *text) {
         "D = |q|\u00b2 + max|k|\u00b2 - 2 q\u00b7k between query and key"
     };
     const qkv_map_report *report = &map->report;
-    if (map->options->pca) {
-        text_append(text, MAP_TEXT_BYTES, ", first two principal components");
+    if (report->n_runs == 0) {
+        text_append(text, MAP_TEXT_BYTES, ", first two principal components%s",
+                    map->stopped ? ", stopped before t-SNE" : "");
     } else {
-        text_append(text, MAP_TEXT_BYTES, " by t-SNE, metric %s, %s, perplexity %g. KL %.4g",
+        text_append(text, MAP_TEXT_BYTES, " by t-SNE");
+        if (report->method == QKV_MAP_BARNES_HUT)
+            text_append(text, MAP_TEXT_BYTES, " (Barnes-Hut, theta %g)", report->theta);
+        text_append(text, MAP_TEXT_BYTES, ", metric %s, %s, perplexity %g. KL %.4g",
                     map_metric_name(map), distances[map->asked.metric], report->perplexity,
                     report->kl);
         if (report->n_runs > 1)
@@ -72,10 +76,11 @@ static void add_method(const struct map *map, char *text) {
                     report->n_iters, map->asked.seed,
                     map->stopped ? ", stopped before its end" : "");
     }
-    if (map->asked.center_keys) text_append(text, MAP_TEXT_BYTES, "; keys centred on queries");
-    if (map->asked.balance > 0)
-        text_append(text, MAP_TEXT_BYTES, "; queries \u00d7 %g, keys / %g", map->asked.balance,
-                    map->asked.balance);
+    if (map->asked.center_keys || map->asked.auto_balance)
+        text_append(text, MAP_TEXT_BYTES, "; keys centred on queries");
+    if (map->asked.balance > 0 || map->asked.auto_balance)
+        text_append(text, MAP_TEXT_BYTES, "; queries \u00d7 %g, keys / %g%s", report->balance,
+                    report->balance, map->asked.auto_balance ? " (auto)" : "");
     text_append(text, MAP_TEXT_BYTES,
                 ". Principal components explain %.1f %% + %.1f %% of the variance.",
                 100 * report->explained[0], 100 * report->explained[1]);
@@ -83,15 +88,20 @@ static void add_method(const struct map *map, char *text) {
 
 static void add_quality(const struct map *map, char *text) {
     const qkv_map_report *report = &map->report;
+    char of_points[40] = "", of_queries[40] = ""; /* where some stand for all */
+    if (report->n_measured < map->n_queries + map->n_keys)
+        snprintf(of_points, sizeof of_points, " of %" PRId64 " points", report->n_measured);
+    if (report->n_measured_queries < map->n_queries)
+        snprintf(of_queries, sizeof of_queries, "%" PRId64 " ", report->n_measured_queries);
     if (report->n_neighbours > 0)
         text_append(text, MAP_TEXT_BYTES,
-                    " Of %" PRId64 " neighbours: trustworthiness %.3f, %.0f %% kept (metric %s).",
-                    report->n_neighbours, report->trust, 100 * report->preserved,
+                    " Of %" PRId64 " neighbours%s: trustworthiness %.3f, %.0f %% kept (metric %s).",
+                    report->n_neighbours, of_points, report->trust, 100 * report->preserved,
                     map_metric_name(map));
     if (!isnan(report->recall))
         text_append(text, MAP_TEXT_BYTES,
-                    " The nearest key has the largest q\u00b7k for %.0f %% of queries",
-                    100 * report->recall);
+                    " The nearest key has the largest q\u00b7k for %.0f %% of %squeries",
+                    100 * report->recall, of_queries);
     if (!isnan(report->rank_correlation))
         text_append(text, MAP_TEXT_BYTES, "; rank correlation of distance and q\u00b7k %.2f",
                     report->rank_correlation);

@@ -51,6 +51,7 @@ static int open_model(struct session *session) {
     qkv_status status = QKV_OK;
     if (!embedded_model(&session->model, &status, &error))
         return cli_fail("no model is embedded in this build: name one with --model or QKV_MODEL");
+    session->is_embedded = true;
     return status == QKV_OK ? EXIT_OK : cli_fail("the embedded model: %s", error.message);
 }
 
@@ -112,17 +113,19 @@ void session_labels_free(char **labels, int64_t n) {
     free(labels);
 }
 
+bool session_place(const char *text, int64_t *layer, int64_t *head) {
+    char first[24];
+    const char *dot = strchr(text, '.');
+    if (!dot || dot - text >= (int)sizeof first) return false;
+    snprintf(first, sizeof first, "%.*s", (int)(dot - text), text);
+    return args_int(first, 0, INT32_MAX, layer) && args_int(dot + 1, 0, INT32_MAX, head);
+}
+
 /* "L.H", or "H" together with --layer L. */
 static bool parse_head(const struct cli_common *common, int64_t *layer, int64_t *head) {
-    char first[24];
-    const char *dot = strchr(common->head, '.');
-    if (!dot) {
-        *layer = common->layer.value;
-        return args_int(common->head, 0, INT32_MAX, head);
-    }
-    if (dot - common->head >= (int)sizeof first) return false;
-    snprintf(first, sizeof first, "%.*s", (int)(dot - common->head), common->head);
-    return args_int(first, 0, INT32_MAX, layer) && args_int(dot + 1, 0, INT32_MAX, head);
+    if (strchr(common->head, '.')) return session_place(common->head, layer, head);
+    *layer = common->layer.value;
+    return args_int(common->head, 0, INT32_MAX, head);
 }
 
 int session_head(const struct session *session, bool *given, int64_t *layer, int64_t *head) {

@@ -12,6 +12,7 @@ struct session {
     qkv_model *model;
     const qkv_model_info *info;
     const qkv_tokenizer *tokenizer;
+    bool is_embedded; /* the model is the one of this binary */
 };
 
 /*
@@ -42,6 +43,9 @@ qkv_status session_labels(const struct session *session, const qkv_encoding *inp
                           qkv_error *error);
 void session_labels_free(char **labels, int64_t n); /* NULL is allowed */
 
+/* "L.H": false if it is no such name. */
+bool session_place(const char *text, int64_t *layer, int64_t *head);
+
 /*
  * The head that --head and --layer name: *given tells whether one was named. Returns an exit
  * code, having said what is wrong.
@@ -50,5 +54,7 @@ int session_head(const struct session *session, bool *given, int64_t *layer, int
 
 /* The model that is built in, if any (embedded.c). */
 bool embedded_model(qkv_model **model, qkv_status *status, qkv_error *error);
+/* The grammar that it was trained on, NULL without. */
+const char *embedded_grammar(size_t *n_bytes);
 
 #endif

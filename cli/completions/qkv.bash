@@ -34,16 +34,19 @@ _qkv_suggest() {
     done | sort -u
 }
 
-_qkv_commands='look fill next map attend train eval info bench check tokenize help'
+_qkv_commands='look fill next heads map explain lookup attend train eval info bench check tokenize help'
 
 # _qkv_options COMMAND
 _qkv_options() {
     case $1 in
-    look) echo "--pair --top -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    look) echo "--pair --top --file --slide --what-if --heads --q --k --tokens --causal --window --scale --pool --plot -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     fill) echo "--pair --top --model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     next) echo "--model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
-    map) echo "--pair --q --k --query --top --metric --perplexity --iters --restarts --init --seed --no-early-stop --center-keys --balance --pca -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
-    attend) echo "--q --k --v -o --lse --mask --mask-bits --block-mask --block-len --cu-seqlens --cu-seqlens-k --causal --prefix --window --chunk --segments --segments-q --kv-len --q-len --q-offset --scale --softcap --alibi --sink --dropout --grad-out --grad-lse --dq --dk --dv --dsink --dmask --dtype --class --explain --json --threads --isa --quiet -v --help" ;;
+    heads) echo "--pair --file --sort --reverse --top --label --like --columns --probes --grammar --seed --what-if -o --model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    map) echo "--pair --q --k --query --top --metric --perplexity --method --theta --iters --restarts --init --seed --no-early-stop --center-keys --balance --pca -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    explain) echo "--query --pair --q --k --v --causal --shapes --no-scale --positions --length --dim --shuffle --seed -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    lookup) echo "--metric --temperature --hard --top --sentence --model --check-finite --theme --color --ascii --json --threads --isa --quiet -v --help" ;;
+    attend) echo "--q --k --v -o --lse --stats --mask --mask-bits --block-mask --block-len --cu-seqlens --cu-seqlens-k --causal --prefix --window --chunk --segments --segments-q --kv-len --q-len --q-offset --scale --softcap --alibi --sink --dropout --grad-out --grad-lse --dq --dk --dv --dsink --dmask --dtype --class --explain --json --threads --isa --quiet -v --help" ;;
     train) echo "--text --grammar --out --resume --layers --heads --hidden --intermediate --vocab --len --steps --batch --lr --warmup --seed --report-every --checkpoint-every --sinusoidal --eval --json --threads --isa --quiet --help" ;;
     eval) echo "--text --grammar --seed --model --check-finite --json --threads --isa --quiet -v --help" ;;
     info) echo "--strict --check-finite --json --threads --isa -v --help" ;;
@@ -59,6 +62,18 @@ _qkv_value() {
     case "$1 $2" in
     'look --pair') echo '' ;;
     'look --top') echo '' ;;
+    'look --file') echo '*' ;;
+    'look --slide') echo '' ;;
+    'look --what-if') echo 'causal|no-scale|temperature=|drop=' ;;
+    'look --heads') echo '' ;;
+    'look --q') echo '.npy .safetensors' ;;
+    'look --k') echo '.npy .safetensors' ;;
+    'look --tokens') echo '*' ;;
+    'look --causal') echo 'top-left|bottom-right' ;;
+    'look --window') echo '' ;;
+    'look --scale') echo '' ;;
+    'look --pool') echo 'peak|mass' ;;
+    'look --plot') echo 'queries|received|offsets' ;;
     'look -o') echo '.html .png .svg .pdf .npy .csv .json' ;;
     'look --model') echo '/ .safetensors' ;;
     'look --head') echo '@heads' ;;
@@ -82,6 +97,23 @@ _qkv_value() {
     'next --threads') echo '' ;;
     'next --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
     'next ') echo '' ;;
+    'heads --pair') echo '' ;;
+    'heads --file') echo '*' ;;
+    'heads --sort') echo 'head|label|entropy|entropy_normalized|confidence|mean_distance|mass_cls|mass_sep|mass_punctuation|mass_self|mass_previous|mass_next|effective_keys|mass_window|mass_same_token|mass_duplicate|mass_induction|received_largest|received_early|received_gini|received_key|duplicate|induction|antecedent' ;;
+    'heads --top') echo '' ;;
+    'heads --label') echo 'next|prev|[CLS]|[SEP]|punctuation|broad|sink|duplicate|induction|same-token|coreference-like|none' ;;
+    'heads --like') echo '@heads' ;;
+    'heads --columns') echo '' ;;
+    'heads --grammar') echo '.txt' ;;
+    'heads --seed') echo '' ;;
+    'heads --what-if') echo 'causal|no-scale|temperature=|drop=' ;;
+    'heads -o') echo '.csv .tsv .json' ;;
+    'heads --model') echo '/ .safetensors' ;;
+    'heads --theme') echo 'light|dark' ;;
+    'heads --color') echo 'auto|always|never' ;;
+    'heads --threads') echo '' ;;
+    'heads --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
+    'heads ') echo '' ;;
     'map --pair') echo '' ;;
     'map --q') echo '.npy .safetensors' ;;
     'map --k') echo '.npy .safetensors' ;;
@@ -89,11 +121,13 @@ _qkv_value() {
     'map --top') echo '' ;;
     'map --metric') echo 'cosine|cosine-plain|euclidean|inner' ;;
     'map --perplexity') echo '' ;;
+    'map --method') echo 'exact|barnes-hut' ;;
+    'map --theta') echo '' ;;
     'map --iters') echo '' ;;
     'map --restarts') echo '' ;;
     'map --init') echo 'pca|random' ;;
     'map --seed') echo '' ;;
-    'map --balance') echo '' ;;
+    'map --balance') echo 'auto' ;;
     'map -o') echo '.png .svg .pdf .csv .json' ;;
     'map --model') echo '/ .safetensors' ;;
     'map --head') echo '@heads' ;;
@@ -103,11 +137,38 @@ _qkv_value() {
     'map --threads') echo '' ;;
     'map --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
     'map ') echo '' ;;
+    'explain --query') echo '' ;;
+    'explain --pair') echo '' ;;
+    'explain --q') echo '.npy .safetensors' ;;
+    'explain --k') echo '.npy .safetensors' ;;
+    'explain --v') echo '.npy .safetensors' ;;
+    'explain --length') echo '' ;;
+    'explain --dim') echo '' ;;
+    'explain --seed') echo '' ;;
+    'explain -o') echo '.html .png .svg .pdf' ;;
+    'explain --model') echo '/ .safetensors' ;;
+    'explain --head') echo '@heads' ;;
+    'explain --layer') echo '' ;;
+    'explain --theme') echo 'light|dark' ;;
+    'explain --color') echo 'auto|always|never' ;;
+    'explain --threads') echo '' ;;
+    'explain --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
+    'explain ') echo '' ;;
+    'lookup --metric') echo 'cosine|dot' ;;
+    'lookup --temperature') echo '' ;;
+    'lookup --top') echo '' ;;
+    'lookup --model') echo '/ .safetensors' ;;
+    'lookup --theme') echo 'light|dark' ;;
+    'lookup --color') echo 'auto|always|never' ;;
+    'lookup --threads') echo '' ;;
+    'lookup --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
+    'lookup ') echo '.csv .tsv' ;;
     'attend --q') echo '.npy .safetensors' ;;
     'attend --k') echo '.npy .safetensors' ;;
     'attend --v') echo '.npy .safetensors' ;;
     'attend -o') echo '.npy' ;;
     'attend --lse') echo '.npy' ;;
+    'attend --stats') echo '.json' ;;
     'attend --mask') echo '.npy .safetensors' ;;
     'attend --mask-bits') echo '.npy .safetensors' ;;
     'attend --block-mask') echo '.npy .safetensors' ;;

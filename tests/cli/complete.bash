@@ -31,17 +31,18 @@ suggests() {
 }
 
 complete -p qkv | grep -q -- '-F _qkv qkv' || { echo "FAILED: complete -p"; exit 1; }
-suggests look lo
+suggests look,lookup lo
 suggests tokenize,train t
 suggests --help --h
 suggests --version --v
 suggests eval help ev
-suggests --theme,--threads,--top,--truncate look text --t
+suggests --theme,--threads,--tokens,--top,--truncate look text --t
 suggests dark,light look text --theme ''
 suggests light look text --theme l
 suggests light look text --theme = l
 suggests dark,light look text --theme =
 suggests avx2,avx512,avx512bf16 look text --isa a
+suggests received_early,received_gini,received_key,received_largest heads text --sort rec
 suggests bottom-right,top-left attend --causal ''
 suggests 'models,q of mine.npy,weights.safetensors' attend --q ''
 suggests 'q of mine.npy' attend --q q

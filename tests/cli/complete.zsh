@@ -56,13 +56,14 @@ suggests() {
     print -r -- "FAILED: $2: suggested '$got', not '$1'"
 }
 
-suggests look 'qkv lo'
+suggests look,lookup 'qkv lo'
 suggests tokenize,train 'qkv t'
 suggests eval 'qkv help ev'
-suggests --theme,--threads,--top,--truncate 'qkv look text --t'
+suggests --theme,--threads,--tokens,--top,--truncate 'qkv look text --t'
 suggests dark,light 'qkv look text --theme '
 suggests light 'qkv look text --theme=l'
 suggests avx2,avx512,avx512bf16 'qkv look text --isa a'
+suggests received_early,received_gini,received_key,received_largest 'qkv heads text --sort rec'
 suggests bottom-right,top-left 'qkv attend --causal '
 suggests 'models,q\ of\ mine.npy,weights.safetensors' 'qkv attend --q '
 suggests 'models,q\ of\ mine.npy' 'qkv attend -o '

@@ -5,6 +5,7 @@
 #   code N               the exit code was N
 #   out TEXT, err TEXT   standard output (error) was exactly TEXT
 #   out_like RE, err_like RE   some line of it matches the basic regular expression RE
+#   out_says TEXT   standard output holds TEXT, wherever its lines were broken
 #   out_is FILE          standard output was that of expected/FILE.txt
 set -u
 qkv=$1
@@ -73,6 +74,10 @@ err() { check "standard error is not '$1'" same "$1" "$folder/err"; }
 no_out() { check "standard output is not empty" empty "$folder/out"; }
 no_err() { check "standard error is not empty" empty "$folder/err"; }
 out_like() { check "no line of output like '$1'" grep -q -e "$1" "$folder/out"; }
+out_says() {
+    tr '\n' ' ' <"$folder/out" >"$folder/joined"
+    check "no '$1' in the output" grep -q -F -e "$1" "$folder/joined"
+}
 err_like() { check "no line of errors like '$1'" grep -q -e "$1" "$folder/err"; }
 out_is() {
     [ -z "${UPDATE:-}" ] || cp "$folder/out" "expected/$1.txt"

@@ -255,6 +255,34 @@ broken "--grad-out has shape [2,4,5,8], --q has [2,4,5,8]: it must have the shap
 run attend --q "$folder/none.npy" --k "$data/k.npy" --v "$data/v.npy" -o "$o"
 code 1
 err_like '^qkv: .*none.npy.*No such file'
+# --stats: JSON of every head; what it says of weights agrees with itself and with o's files.
+stats=$folder/stats.json
+# lists NAME: the list of that name of the first head, one number a line
+lists() { awk -v name="\"$1\":[" 'index($0, name) == 1 { sub(/^[^[]*\[/, ""); sub(/\].*/, ""); gsub(/,/, "\n"); print; exit }' "$stats"; }
+rm -f "$folder"/*.npy "$stats"
+run attend $qkv_arrays -o "$o" --lse "$folder/lse.npy" --stats "$stats" --causal 0
+code 0
+no_out
+no_err
+near "$o" "$data/top_left_o.npy"
+check "$stats is no JSON" python3 -c "import json, sys; json.load(open(sys.argv[1]))" "$stats"
+check "not 8 heads" test "$(grep -c '^{"batch"' "$stats")" = 8
+check "the first query sees one key" test "$(lists entropy | head -1),$(lists effective_keys | head -1)" = 0,1
+check "received is not the number of rows" test "$(lists received | awk '{ s += $1 } END { printf "%.5f", s }')" = 5.00000
+check "n_queries" test "$(lists n_queries | tr '\n' ,)" = 5,4,3,2,1,0,0,
+numbers "$folder/lse.npy" | head -5 >"$folder/a"
+lists lse >"$folder/b"
+check "lse is another one" test "$(paste "$folder/a" "$folder/b" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > m) m = d } END { print (m < 1e-6) }')" = 1
+run attend $qkv_arrays -o "$o" --stats "$stats" --q-len 0
+code 0
+check "means of no rows are null" grep -q '"means":{"entropy":null' "$stats"
+rm -f "$stats"
+run attend $qkv_arrays -o "$folder/no/o.npy" --stats "$stats"
+code 1
+check "statistics without the output" test ! -e "$stats"
+run attend $qkv_arrays -o "$o" --stats "$folder/no/stats.json"
+code 1
+err_like '^qkv: .*no/stats.json'
 run attend $qkv_arrays -o "$folder/no/o.npy"
 code 1
 err_like '^qkv: .*no/o.npy'

@@ -9,12 +9,14 @@ gradients="--grad-out $data/grad.npy --dq $d/dq.npy --dk $d/dk.npy"
 
 # write KIND FILE: the command that writes FILE, for each kind of file that there is
 with=run
-kinds="png svg pdf json csv npy o lse dv"
+kinds="png svg pdf json csv npy tsv o lse dv map.png map.svg map.pdf map.json map.csv"
 write() {
     case $1 in
     o) $with attend $arrays -o "$2" ;;
     lse) $with attend $arrays -o "$d/o.npy" --lse "$2" ;;
     dv) $with attend $arrays -o "$d/o.npy" $gradients --dv "$2" ;;
+    tsv) $with heads "the [MASK]" --model "$model" -o "$2" --quiet ;;
+    map.*) $with map "the [MASK]" --model "$model" --head 1.0 --restarts 2 --iters 50 -o "$2" --quiet ;;
     *) $with look "the [MASK]" --model "$model" --head 1.0 -o "$2" --quiet ;;
     esac
 }
@@ -30,7 +32,7 @@ limited() {
     : >"$folder/out"
     got=$(echo "$lines" | tail -n 1)
 }
-ending() { case $1 in o | lse | dv) echo npy ;; *) echo "$1" ;; esac; }
+ending() { case $1 in o | lse | dv) echo npy ;; *) echo "${1#map.}" ;; esac; }
 
 # only NAMES...: the folder holds nothing else
 only() {
@@ -156,11 +158,13 @@ mkdir "$disk"
 trap 'umount "$disk" 2>/dev/null' EXIT
 if mount -t tmpfs -o size=16k none "$disk" 2>/dev/null; then
     old "$disk/x.png"
-    run look "the [MASK] opened a man." --model "$model" -o "$disk/x.png"
-    code 1
-    err_like '^qkv: .*/x.png: cannot write: No space left on device$'
-    is_old "$disk/x.png"
-    check "something is left" test "$(ls -A "$disk")" = x.png
+    for what in look map; do
+        run $what "the [MASK] opened a man." --model "$model" -o "$disk/x.png"
+        code 1
+        err_like '^qkv: .*/x.png: cannot write: No space left on device$'
+        is_old "$disk/x.png"
+        check "something is left" test "$(ls -A "$disk")" = x.png
+    done
     umount "$disk"
 else
     echo "skipped: a full disk (no file system can be mounted here); /dev/full and limits stand for it"
@@ -244,6 +248,17 @@ for kind in png svg pdf json csv npy; do
         only x.$kind
     done
 done
+# A map that has not begun; one that has is test_map.sh's.
+for kind in png svg pdf json csv; do
+    clean
+    old "$d/x.$kind"
+    interrupt INT map - --model "$model" -o "$d/x.$kind"
+    code 130
+    no_out
+    err_like '^qkv: interrupted$'
+    is_old "$d/x.$kind"
+    only x.$kind
+done
 
 # long.npy: [16384,64] zeros, for a computation of many seconds on one thread of scalar code.
 header="{'descr': '<f4', 'fortran_order': False, 'shape': (16384, 64), }"
@@ -284,7 +299,7 @@ exec 3>&-
 # ---- Standard output --------------------------------------------------------------------------
 
 # to_stdout: every command that prints, after what its standard output is
-printing="tokenize the|fill [MASK]|fill [MASK] --json|next a b|look [MASK]|look [MASK] --json|look --jsonl|info|info --json|help|help look|--version|bench L11 --rounds 1"
+printing="tokenize the|fill [MASK]|fill [MASK] --json|next a b|look [MASK]|look [MASK] --json|look --jsonl|map [MASK]|map [MASK] --json|map --jsonl|info|info --json|help|help look|--version|bench L11 --rounds 1"
 printing="$printing|eval --text $here/lib.sh|attend $arrays -o $folder/o.npy --json"
 QKV_MODEL=$model
 export QKV_MODEL

@@ -74,7 +74,15 @@ prepare() {
     cd "$folder/examples" || exit 1
     for name in q k v; do cp "$here/data/$name.npy" .; done
     cp "$here/data/grad.npy" g.npy
+    for half in q:129 k:769; do # the two batches of q.npy
+        {
+            printf '\223NUMPY\001\000\166\000'
+            printf '%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 5, 8), }"
+            tail -c +"${half#*:}" q.npy | head -c 640
+        } >"layer3_${half%:*}.npy"
+    done
     cp "$here/../../models/default/grammar.txt" .
+    cp "$here"/../../examples/tables/*.csv .
     cp -r "$model" model
     for who in man woman dog cat girl boy; do
         for what in door box key house; do

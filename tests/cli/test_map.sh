@@ -97,9 +97,28 @@ code 0
 check "perplexity" test "$(value perplexity)" = 3.5
 check "seed" test "$(value seed)" = 9
 check "no lines" grep -q '"lines":{"query":[0-9]*,"keys":\[\]}' "$folder/out"
+map --json --balance auto
+code 0
+out_like '"balance":\(0\.[248]\|1\.0\|1\.25\|2\.5\|5\.0\),'
 map --json --pca
 code 0
 out_like '"method":"pca".*"kl":null'
+# The method of Barnes and Hut: by name, the same bytes for any threads and instruction set, in the caption.
+map --json
+out_like '"gradient":"exact","theta":null'
+map --json --method exact
+check "the method is exact by itself" cmp -s "$folder/out" "$d/a.json"
+map --json --method barnes-hut --theta 0.3 --iters 200
+code 0
+out_like '"gradient":"barnes-hut","theta":0\.3'
+cp "$folder/out" "$d/tree"
+for more in "--threads 1" "--threads 3 --isa scalar"; do
+    map --json --method barnes-hut --theta 0.3 --iters 200 $more
+    check "other bytes with $more" cmp -s "$folder/out" "$d/tree"
+done
+map --method barnes-hut
+code 0
+out_like '(Barnes-Hut, \|theta 0\.5), metric'
 map --json --query 3 --top 5
 code 0
 out_like '"lines":{"query":3,"keys":\[{"key":[0-9]*,"weight":[^}]*}\(,{[^}]*}\)\{4\}\]}'
@@ -153,12 +172,15 @@ code 2
 map --balance -3
 code 1
 err 'qkv: balance = -3 is not in 1e-6 ... 1e6'
+map --method barnes-hut --theta 2
+code 1
+err 'qkv: theta = 2 is not in 0 ... 1'
 map --query zebra
 code 1
 err "qkv: --query: 'zebra' is none of the 8 tokens"
 map --query 8
 code 1
-for wrong in "--metric dot" "--iters 0" "--iters 100000001" "--restarts 0" "--top 65" "--seed -1" "--init x" "--head 9.9" \
+for wrong in "--metric dot" "--method x" "--balance x" "--balance nan" "--theta x" "--iters 0" "--iters 100000001" "--restarts 0" "--top 65" "--seed -1" "--init x" "--head 9.9" \
     "-o x.npy" "-o x" "-o $d/x.png --json" "--q $d/q.npy" "--k $d/q.npy" "--q $d/q.npy --k $d/q.npy"; do
     map $wrong
     code 2

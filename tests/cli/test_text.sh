@@ -143,7 +143,7 @@ code 0
 long=$(printf 'the man %.0s' 1 2 3 4 5 6 7 8 9 10 11 12)
 run look "$long" $m --json
 code 1
-err "qkv: the text has 26 tokens, the model takes 23: --truncate cuts it"
+err "qkv: the text has 26 tokens, the model takes 23: --slide N looks at windows of it, --truncate cuts it"
 run look "$long" $m --json --truncate
 code 0
 err "qkv: text cut from 26 to 23 tokens"

@@ -8,7 +8,7 @@ out_is help
 run --help
 code 0
 out_is help
-for command in look fill next map attend train eval info bench check tokenize help; do
+for command in look fill next heads map explain lookup attend train eval info bench check tokenize help; do
     run help $command
     code 0
     no_err
@@ -102,13 +102,6 @@ usage train "--out DIR is missing" train --text t
 usage train "--text or --grammar is missing" train --out d
 usage train "--text and --grammar together: give one of them" train --out d --text t --grammar g
 usage eval "--text or --grammar is missing" eval --model "$model"
-
-# What is not built is unknown.
-for option in --stats; do
-    run attend --q q --k k --v v -o o.npy $option x
-    code 2
-    err_like "^qkv attend: unknown option '$option'"
-done
 
 # Instruction sets and threads by option and by variable.
 run info --isa vax

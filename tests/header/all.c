@@ -3,9 +3,11 @@
  */
 #include <qkv/view.h>
 
+#include <qkv/columns.h>
 #include <qkv/inspect.h>
 #include <qkv/kv.h>
 #include <qkv/model.h>
+#include <qkv/patterns.h>
 #include <qkv/qkv.h>
 
 int main(void);

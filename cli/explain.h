@@ -1,0 +1,99 @@
+/* `qkv explain`: what its parts share. Each makes a lesson (lesson.h) of its own. */
+#ifndef QKV_CLI_EXPLAIN_H
+#define QKV_CLI_EXPLAIN_H
+
+#include "lesson.h"
+#include <qkv/inspect.h>
+
+struct explain_options {
+    struct cli_common common;
+    const char *pair, *out, *query, *q, *k, *v;
+    bool shapes, no_scale, positions, shuffle, causal;
+    struct arg_int length, dim, seed;
+};
+
+/* Which query is explained, and by what numbers. */
+struct explained {
+    const qkv_steps *steps;
+    int64_t head_dim_v;
+    const char *query_label;
+    char *const *labels; /* [n], of keys, escaped */
+    bool masked;         /* some scores are -infinity */
+    int64_t n_rows;      /* of a table of keys, at most */
+};
+
+/*
+ * The steps that every attention has, whether of a model or of three small vectors: scores, scale and
+ * mask, softmax, sum of the values (explain_attention.c).
+ */
+void explain_scores(struct lesson *lesson, const struct explained *e);
+void explain_mask(struct lesson *lesson, const struct explained *e, const char *why);
+void explain_softmax(struct lesson *lesson, const struct explained *e);
+void explain_values(struct lesson *lesson, const struct explained *e);
+
+/* One query of a model's head (explain_model.c). */
+struct explain_text {
+    const struct session *session;
+    const struct explain_options *options;
+    const qkv_encoding *input;
+    char **labels;
+    const qkv_steps *steps;
+    const char *rule; /* by what head and query were chosen; NULL: they were named */
+};
+void explain_model(struct lesson *lesson, const struct explain_text *text, int64_t n_rows);
+qkv_status explain_model_json(const struct explain_text *text, json_t **json, qkv_error *error);
+
+/* The order of the words shuffled, through a head of layer 0 (explain_shuffle.c). */
+qkv_status explain_shuffle(struct lesson *lesson, const struct explain_text *text, int64_t head,
+                           qkv_error *error);
+
+/* Without 1/√d and with it, for d = 4, 16 … 4096 (explain_scale.c). */
+enum { EXPLAIN_DIMS = 6, EXPLAIN_QUERIES = 32, EXPLAIN_KEYS = 64 };
+qkv_status explain_measure(qkv_ctx *ctx, uint64_t seed, qkv_saturation rows[][2], qkv_error *error);
+qkv_status explain_scale(qkv_ctx *ctx, struct lesson *lesson, uint64_t seed, qkv_error *error);
+qkv_status explain_scale_json(qkv_ctx *ctx, uint64_t seed, json_t **json, qkv_error *error);
+
+/* Sinusoids (explain_positions.c). */
+struct sinusoids {
+    int64_t length, dim;
+    float *table; /* [length][dim] */
+};
+qkv_status explain_sinusoids(const struct explain_options *options, struct sinusoids *sinusoids,
+                             qkv_error *error);
+void explain_positions(struct lesson *lesson, const struct sinusoids *sinusoids, int width);
+
+/* The same as pictures, into the file of -o (explain_picture.c). */
+qkv_status explain_positions_picture(const struct explain_options *options, qkv_error *error);
+qkv_status explain_scale_picture(qkv_ctx *ctx, const struct explain_options *options,
+                                 qkv_error *error);
+
+/*
+ * Vectors without a model: those of an example (explain_example.c), or of files (explain_arrays.c).
+ * head_dim and head_dim_v may differ, n_queries and n_keys, too.
+ */
+struct vectors {
+    int64_t n_queries, n_keys, head_dim, head_dim_v;
+    const float *q, *k, *v;
+    char *const *query_labels, *const *key_labels; /* escaped */
+    int64_t query;
+    bool causal; /* key j is hidden from query i if j > i */
+};
+
+/* The numbers of one query (explain_vectors.c); o_error, lse_error: how far the library is from them. */
+struct vector_steps {
+    qkv_steps steps;
+    double *block;
+    double o_error, lse_error;
+};
+qkv_status explain_compute(qkv_ctx *ctx, const struct vectors *vectors, struct vector_steps *steps,
+                           qkv_error *error);
+/* Everything but what the vectors are: scores to the mix, and what the library says. */
+void explain_vectors(struct lesson *lesson, const struct vectors *vectors,
+                     const struct vector_steps *steps, int64_t n_rows);
+
+qkv_status explain_example(qkv_ctx *ctx, struct lesson *lesson,
+                           const struct explain_options *options, qkv_error *error);
+qkv_status explain_arrays(qkv_ctx *ctx, struct lesson *lesson,
+                          const struct explain_options *options, int64_t n_rows, qkv_error *error);
+
+#endif

@@ -1,0 +1,105 @@
+/* `qkv explain --q F --k F --v F`: one query of arrays of any model. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "explain.h"
+
+/* An array of [n][dim], with dimensions of 1 before it at most. */
+static qkv_status read_rows(const char *path, qkv_array **array, int64_t shape[2],
+                            qkv_error *error) {
+    const qkv_status status = qkv_array_read_as(path, QKV_ARRAY_F32, array, error);
+    if (status != QKV_OK) return status;
+    const qkv_array *a = *array;
+    bool rows = a->type == QKV_ARRAY_F32 && a->rank >= 2 && a->n_elems > 0;
+    for (int i = 0; i < a->rank - 2; i++) rows = rows && a->shape[i] == 1;
+    if (!rows)
+        return text_error(error, QKV_ERR_SHAPE, "%s: not an array of floats of [n, channels]",
+                          path);
+    shape[0] = a->shape[a->rank - 2];
+    shape[1] = a->shape[a->rank - 1];
+    return QKV_OK;
+}
+
+static qkv_status read_all(const struct explain_options *o, qkv_array *arrays[3], struct vectors *x,
+                           qkv_error *error) {
+    const char *const paths[3] = { o->q, o->k, o->v };
+    int64_t shape[3][2];
+    for (int i = 0; i < 3; i++) {
+        const qkv_status status = read_rows(paths[i], &arrays[i], shape[i], error);
+        if (status != QKV_OK) return status;
+    }
+    if (shape[0][1] != shape[1][1])
+        return text_error(error, QKV_ERR_SHAPE,
+                          "%s has rows of %" PRId64 " numbers, %s of %" PRId64, o->q, shape[0][1],
+                          o->k, shape[1][1]);
+    if (shape[1][0] != shape[2][0])
+        return text_error(error, QKV_ERR_SHAPE, "%s has %" PRId64 " rows, %s has %" PRId64, o->k,
+                          shape[1][0], o->v, shape[2][0]);
+    *x = (struct vectors){ .n_queries = shape[0][0],
+                           .n_keys = shape[1][0],
+                           .head_dim = shape[0][1],
+                           .head_dim_v = shape[2][1],
+                           .q = arrays[0]->data,
+                           .k = arrays[1]->data,
+                           .v = arrays[2]->data,
+                           .causal = o->causal };
+    if (o->query && !args_int(o->query, 0, x->n_queries - 1, &x->query))
+        return text_error(error, QKV_ERR_ARGUMENT,
+                          "--query: '%.60s' is no row of %s, which has rows 0 to %" PRId64,
+                          o->query, o->q, x->n_queries - 1);
+    return QKV_OK;
+}
+
+/* "q3" and "k0", "k1" … */
+static char **make_labels(char letter, int64_t n) {
+    char **labels = calloc((size_t)n + 1, sizeof(*labels));
+    for (int64_t i = 0; labels && i < n; i++)
+        if (asprintf(&labels[i], "%c%" PRId64, letter, i) < 0) labels[i] = NULL;
+    return labels;
+}
+
+static bool complete(char **labels, int64_t n) {
+    for (int64_t i = 0; labels && i < n; i++)
+        if (!labels[i]) return false;
+    return labels != NULL;
+}
+
+static void tell(struct lesson *lesson, const struct explain_options *o, const struct vectors *x,
+                 const struct vector_steps *made, int64_t n_rows) {
+    char *path = term_escape(o->q, strlen(o->q));
+    lesson->failed |= !path;
+    lesson_title(lesson, "Query %" PRId64 " of %" PRId64 " and %" PRId64 " keys", x->query,
+                 x->n_queries, x->n_keys);
+    lesson_subtitle(lesson,
+                    "Rows of " WORD ", counted from 0: %" PRId64 " channels, values of %" PRId64
+                    ". |x| is the length of a vector.",
+                    path ? path : "", x->head_dim, x->head_dim_v);
+    free(path);
+    explain_vectors(lesson, x, made, n_rows);
+    lesson_step(lesson, "Check", "these steps, in double precision, against the library, in floats",
+                NULL);
+    lesson_text(lesson, "Largest difference: o %.1e, log Σ exp s %.1e.", made->o_error,
+                made->lse_error);
+}
+
+qkv_status explain_arrays(qkv_ctx *ctx, struct lesson *lesson,
+                          const struct explain_options *options, int64_t n_rows, qkv_error *error) {
+    qkv_array *arrays[3] = { NULL, NULL, NULL };
+    struct vectors x = { .n_keys = 0 };
+    struct vector_steps made = { .block = NULL };
+    qkv_status status = read_all(options, arrays, &x, error);
+    char **queries = status == QKV_OK ? make_labels('q', x.n_queries) : NULL;
+    char **keys = status == QKV_OK ? make_labels('k', x.n_keys) : NULL;
+    if (status == QKV_OK && (!complete(queries, x.n_queries) || !complete(keys, x.n_keys)))
+        status = text_error(error, QKV_ERR_MEMORY, "out of memory");
+    x.query_labels = queries;
+    x.key_labels = keys;
+    if (status == QKV_OK) status = explain_compute(ctx, &x, &made, error);
+    if (status == QKV_OK) tell(lesson, options, &x, &made, n_rows);
+    session_labels_free(queries, x.n_queries);
+    session_labels_free(keys, x.n_keys);
+    free(made.block);
+    for (int i = 0; i < 3; i++) qkv_array_free(arrays[i]);
+    return status;
+}

@@ -1,0 +1,184 @@
+/*
+ * Which heads are shown, and in which order: --label, --like, --sort, --reverse, --top.
+ *
+ * --like: d(a, b) = sqrt(mean over columns of ((a - b) / sd)^2), sd the standard deviation of the
+ * column over all heads of the model; columns without a spread, or that a head lacks, are left out.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "heads.h"
+
+static const char no_label[] = "none";
+
+/* ---- Names ----------------------------------------------------------------------------------- */
+
+static int check_column(const struct cli_command *command, const struct heads_options *options,
+                        const char *option, const char *name, size_t n_bytes) {
+    char word[64];
+    const char *names[MAX_COLUMNS + 1] = { NULL };
+    const struct head_column *column = head_column_at(head_column_find(name, n_bytes));
+    if (column && column->source == COLUMN_OF_PROBES && !options->probes && !options->grammar)
+        return cli_usage(command, "%s: %s is known with --probes only", option, column->name);
+    if (column && column->source == COLUMN_OF_ROW && !options->like)
+        return cli_usage(command, "%s: %s is known with --like only", option, column->name);
+    if (column) return EXIT_OK;
+    for (int i = 0; head_column_at(i); i++) names[i] = head_column_at(i)->name;
+    snprintf(word, sizeof word, "%.*s", (int)n_bytes, name);
+    const char *nearest = args_nearest(word, names);
+    return cli_usage(command, "%s: there is no column '%s'%s%s%s", option, word,
+                     nearest ? "; did you mean '" : "; 'qkv help heads' lists them",
+                     nearest ? nearest : "", nearest ? "'?" : "");
+}
+
+static int check_label(const struct cli_command *command, const char *label) {
+    char list[256] = "";
+    const qkv_head_rule *rule;
+    if (strcmp(label, no_label) == 0) return EXIT_OK;
+    for (int i = 0; (rule = qkv_inspect_rule(i)); i++) {
+        if (strcmp(rule->label, label) == 0) return EXIT_OK;
+        text_append(list, sizeof list, "%s, ", rule->label);
+    }
+    return cli_usage(command, "--label: '%s' is none of %s%s", label, list, no_label);
+}
+
+static bool is_sortable(const char *name) {
+    return strcmp(name, "head") == 0 || strcmp(name, "label") == 0;
+}
+
+int heads_check_options(const struct cli_command *command, const struct heads_options *options) {
+    int code = EXIT_OK;
+    if (options->sort && !is_sortable(options->sort))
+        code = check_column(command, options, "--sort", options->sort, strlen(options->sort));
+    for (const char *at = options->columns; code == EXIT_OK && at && *at;) {
+        const size_t n = strcspn(at, ",");
+        code = check_column(command, options, "--columns", at, n);
+        at += n + (at[n] == ',');
+    }
+    if (code == EXIT_OK && options->label) code = check_label(command, options->label);
+    if (code == EXIT_OK && options->like && options->sort)
+        code = cli_usage(command, "--like sorts by distance: --sort %s does not go with it",
+                         options->sort);
+    if (code == EXIT_OK && options->reverse && !options->sort && !options->like)
+        code = cli_usage(command, "--reverse without --sort or --like");
+    return code;
+}
+
+int heads_like(const struct session *session, const char *like, int64_t *index) {
+    const qkv_model_info *info = session->info;
+    int64_t layer, head;
+    *index = -1;
+    if (!like) return EXIT_OK;
+    if (!session_place(like, &layer, &head))
+        return cli_usage(session->command, "--like: '%s' is not L.H", like);
+    if (layer >= info->n_layers || head >= info->n_heads)
+        return cli_usage(session->command,
+                         "--like: there is no %s: the model has layers 0 to %" PRId64
+                         ", heads 0 to %" PRId64,
+                         like, info->n_layers - 1, info->n_heads - 1);
+    *index = layer * info->n_heads + head;
+    return EXIT_OK;
+}
+
+/* ---- Distances ------------------------------------------------------------------------------- */
+
+/* The standard deviation of a column over all heads; 0 if one of them has no such number. */
+static double deviation(const struct heads *heads, const struct head_column *column) {
+    double mean = 0, sum = 0;
+    for (int64_t i = 0; i < heads->n_all; i++) mean += head_number(&heads->rows[i], column);
+    mean /= (double)heads->n_all;
+    for (int64_t i = 0; i < heads->n_all; i++) {
+        const double difference = head_number(&heads->rows[i], column) - mean;
+        sum += difference * difference;
+    }
+    return isnan(sum) ? 0 : sqrt(sum / (double)heads->n_all);
+}
+
+static void measure(struct heads *heads, int64_t like) {
+    const struct head_column *column;
+    const struct head_row other = heads->rows[like];
+    int n = 0;
+    for (int64_t i = 0; i < heads->n_all; i++) heads->rows[i].distance = 0;
+    for (int c = 0; (column = head_column_at(c)); c++) {
+        const double scale = column->alike ? deviation(heads, column) : 0;
+        if (!(scale > 0)) continue;
+        n++;
+        for (int64_t i = 0; i < heads->n_all; i++) {
+            const double z =
+                (head_number(&heads->rows[i], column) - head_number(&other, column)) / scale;
+            heads->rows[i].distance += z * z;
+        }
+    }
+    for (int64_t i = 0; i < heads->n_all; i++)
+        heads->rows[i].distance = n ? sqrt(heads->rows[i].distance / n) : 0;
+}
+
+/* ---- Order ----------------------------------------------------------------------------------- */
+
+struct sorted_row {
+    struct head_row row;
+    double number;
+    bool by_label, falls;
+};
+
+static int by_place(const struct head_row *a, const struct head_row *b) {
+    if (a->stats.layer != b->stats.layer) return a->stats.layer < b->stats.layer ? -1 : 1;
+    return a->stats.head < b->stats.head ? -1 : a->stats.head > b->stats.head;
+}
+
+/* Last in every order: heads without a label, or without the number. */
+static bool is_missing(const struct sorted_row *row) {
+    return row->by_label ? !*row->row.label : isnan(row->number);
+}
+
+static int compare(const void *x, const void *y) {
+    const struct sorted_row *a = x, *b = y;
+    if (is_missing(a) != is_missing(b)) return is_missing(a) ? 1 : -1;
+    int order = 0;
+    if (a->by_label)
+        order = strcmp(a->row.label, b->row.label);
+    else if (!is_missing(a))
+        order = (a->number > b->number) - (a->number < b->number);
+    if (order == 0) return by_place(&a->row, &b->row);
+    return a->falls ? -order : order;
+}
+
+/* Numbers fall where nothing else is asked; places, distances, heads and labels rise. */
+static void set_keys(const struct heads *heads, const char *sort, struct sorted_row *rows) {
+    const struct head_column *column = head_column_at(head_column_find(sort, strlen(sort)));
+    const bool falls = column && column->kind != COLUMN_PLACE && column->source != COLUMN_OF_ROW;
+    for (int64_t i = 0; i < heads->n_all; i++)
+        rows[i] = (struct sorted_row){
+            .row = heads->rows[i],
+            .number = column ? head_number(&heads->rows[i], column) : (double)i,
+            .by_label = strcmp(sort, "label") == 0,
+            .falls = falls != heads->options->reverse,
+        };
+}
+
+static bool is_kept(const struct heads *heads, const struct head_row *row) {
+    const char *const label = heads->options->label;
+    if (!label) return true;
+    return strcmp(row->label, strcmp(label, no_label) == 0 ? "" : label) == 0;
+}
+
+qkv_status heads_arrange(struct heads *heads, int64_t like, qkv_error *error) {
+    const struct heads_options *options = heads->options;
+    if (like >= 0) measure(heads, like);
+    const char *const sort = like >= 0 ? "distance" : options->sort;
+    struct sorted_row *rows = sort ? calloc((size_t)heads->n_all + 1, sizeof *rows) : NULL;
+    if (sort && !rows) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    if (rows) {
+        set_keys(heads, sort, rows);
+        qsort(rows, (size_t)heads->n_all, sizeof *rows, compare);
+    }
+    for (int64_t i = 0; rows && i < heads->n_all; i++) heads->rows[i] = rows[i].row;
+    free(rows);
+    heads->n_rows = 0;
+    for (int64_t i = 0; i < heads->n_all; i++)
+        if (is_kept(heads, &heads->rows[i])) heads->rows[heads->n_rows++] = heads->rows[i];
+    if (options->top.set && heads->n_rows > options->top.value) heads->n_rows = options->top.value;
+    return QKV_OK;
+}

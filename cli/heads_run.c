@@ -1,0 +1,179 @@
+/*
+ * What `qkv heads` computes: probes, the heads of one text, and those of many; and where it goes.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "heads.h"
+
+/* What -o can write, by the file's ending. */
+int heads_ending(const char *path) {
+    static const char *const endings[] = { ".csv", ".tsv", ".json" };
+    const char *dot = strrchr(path, '.');
+    for (int i = 0; dot && i < CLI_COUNT(endings); i++)
+        if (strcmp(dot, endings[i]) == 0) return i;
+    return -1;
+}
+
+/* ---- Probes ---------------------------------------------------------------------------------- */
+
+static void tell_probes(void *user, int64_t done, int64_t total) {
+    progress_bar(user, "probing", done, total);
+}
+
+qkv_status heads_probe(struct heads_job *job, qkv_error *error) {
+    const struct heads_options *options = job->texts.options;
+    const struct session *session = &job->texts.session;
+    qkv_probe_options asked = QKV_PROBE_OPTIONS_INIT;
+    qkv_call_options call = QKV_CALL_OPTIONS_INIT;
+    struct progress progress;
+    if (!options->probes && !options->grammar) return QKV_OK;
+    job->probe_note = "";
+    asked.seed = options->seed.set ? (uint64_t)options->seed.value : 1;
+    asked.grammar = options->grammar;
+    if (!options->grammar && session->is_embedded)
+        asked.grammar_bytes = embedded_grammar(&asked.n_grammar_bytes);
+    else if (!options->grammar)
+        job->probe_note = "coreference-like does not apply: the model comes without a grammar; "
+                          "--grammar names one.";
+    job->probes =
+        calloc((size_t)(session->info->n_layers * session->info->n_heads) + 1, sizeof *job->probes);
+    if (!job->probes) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    progress_begin(&progress, session->common->quiet);
+    call.cancel = &cli_cancelled;
+    call.progress = tell_probes;
+    call.progress_user = &progress;
+    const qkv_status status = qkv_inspect_probes(session->ctx, session->model, &asked, job->probes,
+                                                 &job->report, &call, error);
+    progress_end(&progress);
+    if (status == QKV_OK && (options->grammar || asked.grammar_bytes) && !job->report.n_probes)
+        job->probe_note = "coreference-like does not apply: the grammar has no pronoun probes.";
+    return status;
+}
+
+/* ---- One table ------------------------------------------------------------------------------- */
+
+static qkv_status heads_make(const struct heads_job *job, const qkv_encoding *input,
+                             struct heads *heads, qkv_error *error) {
+    const qkv_model_info *info = job->texts.session.info;
+    *heads = (struct heads){ .session = &job->texts.session,
+                             .options = job->texts.options,
+                             .input = input,
+                             .what_if = &job->what_if,
+                             .n_all = info->n_layers * info->n_heads,
+                             .probes = job->probes ? &job->report : NULL,
+                             .probe_note = job->probe_note };
+    heads->rows = calloc((size_t)heads->n_all + 1, sizeof *heads->rows);
+    if (!heads->rows) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    for (int64_t i = 0; i < heads->n_all; i++) {
+        heads->rows[i].probes =
+            job->probes ? job->probes[i] : (qkv_head_probes){ 0, 0, NAN, NAN, NAN };
+        heads->rows[i].label_share = heads->rows[i].distance = NAN;
+        heads->rows[i].label = "";
+    }
+    return QKV_OK;
+}
+
+static qkv_status write_file(const struct heads *heads, const char *path, qkv_error *error) {
+    json_t *json = NULL;
+    if (cli_cancelled) return text_error(error, QKV_ERR_CANCELLED, "nothing was written");
+    const int ending = heads_ending(path);
+    qkv_status status = QKV_OK;
+    if (ending < 2)
+        status = heads_table(heads, path, ending == 0 ? ',' : '\t', error);
+    else
+        status = heads_object(heads, &json, error);
+    if (ending == 2 && status == QKV_OK) status = json_write_file(path, json, error);
+    if (status == QKV_OK) cli_note(heads->options->common.quiet, "qkv: wrote %s", path);
+    return status;
+}
+
+/* Puts rows into order and shows them. */
+static qkv_status show(const struct heads_job *job, struct heads *heads, json_t **json,
+                       qkv_error *error) {
+    qkv_status status = heads_arrange(heads, job->like, error);
+    if (status != QKV_OK) return status;
+    if (json) return heads_object(heads, json, error);
+    if (heads->options->out) return write_file(heads, heads->options->out, error);
+    heads_print(heads);
+    return QKV_OK;
+}
+
+static qkv_status run_text(struct heads *heads, struct what_if *what_if, qkv_head_stats *stats,
+                           qkv_error *error) {
+    const struct session *session = heads->session;
+    char **labels = NULL;
+    qkv_run *run = NULL;
+    qkv_status status = session_labels(session, heads->input, &labels, error);
+    if (status == QKV_OK)
+        status = what_if_of_text(heads->what_if, labels, heads->input->n, what_if, error);
+    session_labels_free(labels, heads->input->n);
+    if (status != QKV_OK) return status;
+    what_if->asked.dropped = what_if->dropped ? what_if->inputs : NULL;
+    heads->what_if = what_if;
+    status = qkv_model_run_what_if(session->ctx, session->model, 1, &heads->input, QKV_RUN_CAPTURE,
+                                   &what_if->asked, &run, error);
+    if (status == QKV_OK)
+        status =
+            qkv_inspect_heads(session->ctx, session->model, run, 0, heads->input, stats, error);
+    qkv_run_free(run);
+    return status;
+}
+
+qkv_status heads_answer(struct text_job *text_job, const qkv_encoding *input, json_t **json,
+                        qkv_error *error) {
+    const struct heads_job *job = (const struct heads_job *)text_job;
+    struct heads heads;
+    struct what_if what_if = { .dropped = NULL };
+    qkv_head_stats *stats = NULL;
+    qkv_status status = heads_make(job, input, &heads, error);
+    if (status == QKV_OK) {
+        stats = calloc((size_t)heads.n_all + 1, sizeof *stats);
+        if (!stats) status = text_error(error, QKV_ERR_MEMORY, "out of memory");
+    }
+    if (status == QKV_OK) status = run_text(&heads, &what_if, stats, error);
+    for (int64_t i = 0; i < heads.n_all && status == QKV_OK; i++) {
+        heads.rows[i].stats = stats[i];
+        heads.rows[i].label = heads_label(&stats[i], job->probes, i);
+        heads.n_queries = stats[i].n_queries;
+    }
+    heads.n_texts = 1;
+    heads.n_tokens = input->n;
+    if (status == QKV_OK) status = show(job, &heads, json, error);
+    what_if_free(&what_if);
+    free(stats);
+    free(heads.rows);
+    return status;
+}
+
+/* ---- Many texts ------------------------------------------------------------------------------ */
+
+static qkv_status answer_file(const struct heads_job *job, json_t **json, qkv_error *error) {
+    struct heads heads;
+    struct heads_sum *sum = NULL;
+    qkv_status status = heads_make(job, NULL, &heads, error);
+    if (status == QKV_OK)
+        status = heads_sum_make(job->texts.session.info, job->probes, &sum, error);
+    if (status == QKV_OK) status = heads_read(&heads, sum, error);
+    if (status == QKV_OK) {
+        heads_sum_rows(sum, heads.rows);
+        if (heads.n_cut)
+            cli_note(heads.options->common.quiet, "qkv: %" PRId64 " of %" PRId64 " texts cut",
+                     heads.n_cut, heads.n_texts);
+        status = show(job, &heads, json, error);
+    }
+    heads_sum_free(sum);
+    free(heads.rows);
+    return status;
+}
+
+int heads_answer_file(const struct heads_job *job) {
+    json_t *json = NULL;
+    qkv_error error;
+    const bool as_json = job->texts.session.common->json;
+    const qkv_status status = answer_file(job, as_json ? &json : NULL, &error);
+    if (status != QKV_OK) return cli_fail("%s", error.message);
+    return as_json && !json_print(stdout, json) ? EXIT_FAILED : EXIT_OK;
+}

@@ -1,0 +1,32 @@
+/* Lines: see lines.h. */
+#include "lines.h"
+
+#include <stdlib.h>
+
+/* Room for one more byte. */
+static qkv_status grow(struct lines *lines, qkv_error *error) {
+    if (lines->line.n < lines->room) return QKV_OK;
+    if (lines->line.n >= TEXT_LIMIT)
+        return text_error(error, QKV_ERR_LIMIT, "longer than %d bytes", TEXT_LIMIT);
+    const size_t room = lines->room ? 2 * lines->room : 4096;
+    char *larger = realloc(lines->line.bytes, room);
+    if (!larger) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    lines->line.bytes = larger;
+    lines->room = room;
+    return QKV_OK;
+}
+
+bool lines_next(struct lines *lines, qkv_status *status, qkv_error *error) {
+    int c = getc_unlocked(lines->in);
+    if (c == EOF) return false;
+    *status = QKV_OK;
+    lines->line.n = 0;
+    lines->number++;
+    lines->n_bytes++;
+    for (; c != EOF && c != '\n'; c = getc_unlocked(lines->in)) {
+        lines->n_bytes++;
+        if (*status == QKV_OK) *status = grow(lines, error);
+        if (*status == QKV_OK) lines->line.bytes[lines->line.n++] = (char)c;
+    }
+    return true;
+}

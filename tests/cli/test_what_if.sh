@@ -1,0 +1,75 @@
+# qkv look --what-if: what is said, before and after, in every form; what is refused; and nothing without it.
+. ./lib.sh
+d=$folder/d
+mkdir "$d"
+m="--model $model"
+sentence="the [MASK] opened a man."
+look() { run look "$sentence" $m --quiet "$@"; }
+
+look --json
+cp "$folder/out" "$d/plain.json"
+check "no word about it" test "$(grep -c 'modified\|what_if\|before' "$d/plain.json")" -eq 0
+look --json --what-if temperature=1
+sed 's/"modified":"modified: not what the model computed","what_if":"temperature 1","predictions_before":.*,"heads":/"heads":/' "$folder/out" >"$d/same.json"
+check "temperature 1 is the model" cmp -s "$d/same.json" "$d/plain.json"
+
+look --json --what-if causal --what-if drop=man --what-if temperature=2.5
+code 0
+no_err
+out_like '"modified":"modified: not what the model computed","what_if":"causal, temperature 2.5, without man"'
+before() { sed 's/.*"predictions_before"://; s/,"heads":.*//' "$1"; }
+after() { sed 's/.*"predictions"://; s/,"\(modified\|heads\|note\)":.*//' "$1"; }
+check "before is the model's" test "$(before "$folder/out")" = "$(after "$d/plain.json")"
+check "after is not" test "$(after "$folder/out")" != "$(after "$d/plain.json")"
+cp "$folder/out" "$d/a.json"
+look --json --what-if temperature=2.5 --what-if drop=5 --what-if causal --threads 3 --isa scalar
+check "the same questions" test "$(after "$folder/out")" = "$(after "$d/a.json")"
+
+# Every row sums to 1 over what is left; keys that are dropped or later have 0.
+look --what-if causal --what-if drop=man --head 1.0 -o "$d/a.csv"
+code 0
+check "weights" test "$(tail -n +2 "$d/a.csv" | awk -F, '{ sum = 0
+    for (j = 2; j <= NF; j++) { sum += $j; if ((j - 1 > NR || j == 7) && $j != 0) bad++ }
+    if (sum < 0.99999 || sum > 1.00001) bad++ } END { print bad + 0 }')" -eq 0
+look --what-if no-scale --head 1.0 -o "$d/a.csv"
+look --what-if no-scale --what-if temperature=2 --head 1.0 -o "$d/b.csv"
+check "temperature joins the scale" test "$(cmp -s "$d/a.csv" "$d/b.csv"; echo $?)" -eq 1
+
+look --what-if causal
+code 0
+out_like '^As the model is$'
+out_like '^\[modified: not what the model computed: causal\]$'
+out_like '^Modified: not what the model computed (causal)\. A cell is '
+for option in "" "--head 0.1"; do
+    look --what-if drop=the $option -o "$d/a.svg"
+    code 0
+    check "the caption" grep -q 'MODIFIED: not what the model computed (without the)\. Model' "$d/a.svg"
+done
+look --what-if drop=the --what-if causal -o "$d/a.html"
+code 0
+check "the badge" grep -q '"modified":"modified: not what the model computed (causal, without the)"' "$d/a.html"
+check "what the page hides" grep -q '"dropped":\[0,1,0,0,0,0,0,0\],' "$d/a.html"
+check "what the page says of causal" grep -q '"causal":true' "$d/a.html"
+look -o "$d/a.html"
+check "nothing is hidden" test "$(grep -c '"modified":"\|"dropped":\[' "$d/a.html")" -eq 0
+
+# A token by its place, all places of one; lines of JSON each find their own.
+feed '"the man opened the door"' look $m --jsonl --what-if drop=the
+code 0
+out_like '"what_if":"without the"'
+feed '"a man"' look $m --jsonl --what-if drop=the
+code 1
+out_like "\"error\":\"line 1: --what-if drop: 'the' is none of the 4 tokens\""
+look --what-if drop=99
+code 1
+err "qkv: --what-if drop: '99' is none of the 8 tokens"
+usage look "--what-if: 'causality' is none of causal, no-scale, temperature=T, drop=TOKEN" look "$sentence" $m --what-if causality
+usage look "--what-if: 'drop=' is none of causal, no-scale, temperature=T, drop=TOKEN" look "$sentence" $m --what-if drop=
+usage look "--what-if temperature: '0' is not a number from 0.001 to 1000" look "$sentence" $m --what-if temperature=0
+usage look "--what-if temperature: 'nan' is not a number from 0.001 to 1000" look "$sentence" $m --what-if temperature=nan
+usage look "--what-if temperature is given twice" look "$sentence" $m --what-if temperature=2 --what-if temperature=3
+usage look "--q and --k together with --what-if" look --q x --k y --what-if causal
+many=
+for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17; do many="$many --what-if causal"; done
+usage look "--what-if is given more than 16 times" look "$sentence" $m $many
+finish
