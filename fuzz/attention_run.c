@@ -167,6 +167,12 @@ static void decode(qkv_ctx *ctx, const attention_case *c, attention_run *x) {
     if (c->plain_view && !refused) FUZZ_CHECK(x->decode == x->forward);
 }
 
+static void columns(qkv_ctx *ctx, const attention_case *c, attention_run *x) {
+    const qkv_attention_desc desc = described(c, x);
+    x->has_columns = attention_columns_run(ctx, c, &desc, x->a[Q].data, x->a[K].data,
+                                           x->a[LSE].data, &x->columns);
+}
+
 /* What a run wrote, and what it left alone. */
 static void check_run(const attention_case *c, const attention_run *x) {
     static const int64_t none[CASE_MOST_BATCHES];
@@ -196,6 +202,7 @@ static void check_run(const attention_case *c, const attention_run *x) {
 
 void attention_run_free(attention_run *x) {
     for (int i = 0; i < N_ARRAYS; i++) attention_array_free(&x->a[i]);
+    attention_columns_free(&x->columns);
 }
 
 bool attention_run_on(qkv_ctx *ctx, const attention_case *c, attention_run *x) {
@@ -211,6 +218,7 @@ bool attention_run_on(qkv_ctx *ctx, const attention_case *c, attention_run *x) {
     compute(ctx, c, workspace, x);
     merge(ctx, c, x);
     decode(ctx, c, x);
+    columns(ctx, c, x);
     check_run(c, x);
     return true;
 }
@@ -219,4 +227,5 @@ void attention_run_compare(const attention_run *x, const attention_run *y) {
     FUZZ_CHECK(x->forward == y->forward && x->backward == y->backward);
     FUZZ_CHECK(x->merge == y->merge && x->decode == y->decode);
     for (int i = O; i < N_ARRAYS; i++) FUZZ_CHECK(attention_array_same(&x->a[i], &y->a[i]));
+    if (x->has_columns && y->has_columns) attention_columns_compare(&x->columns, &y->columns);
 }

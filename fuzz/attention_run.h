@@ -6,6 +6,7 @@
 #define QKV_FUZZ_ATTENTION_RUN_H
 
 #include "fuzz/attention_case.h"
+#include "fuzz/attention_columns.h"
 
 enum {
     Q,
@@ -42,13 +43,15 @@ typedef struct attention_run {
     attention_array a[N_ARRAYS];
     qkv_status forward, backward, merge, decode;
     bool decodes; /* the view is not too large */
+    attention_columns columns;
+    bool has_columns; /* they are not too large */
 } attention_run;
 
 /* Whether a call on a context succeeded; a failure has a message. */
 bool attention_accepted(const qkv_ctx *ctx, qkv_status status);
 
 /*
- * Forward, backward, merge and decode, and a check of what was written and what was left alone; false,
+ * Forward, backward, merge, decode and columns, and a check of what was written and what was left alone; false,
  * without arrays, if the problem is too large for this context.
  */
 bool attention_run_on(qkv_ctx *ctx, const attention_case *c, attention_run *x);

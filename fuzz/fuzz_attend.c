@@ -54,7 +54,7 @@ bool cli_flush(void) { return true; }
 
 /* ---- Files of our own ------------------------------------------------------------------------ */
 
-enum { N_OUTPUTS = 7 };
+enum { N_OUTPUTS = 8 };
 enum { FILE_Q, FILE_KV, FILE_BOOL, FILE_ADD, FILE_INTEGERS, N_FILES };
 
 static char folder[PATH_BYTES];
@@ -135,6 +135,7 @@ static void attend(struct attend_options *options) {
     replace_output(&options->dv, 4);
     replace_output(&options->dsink, 5);
     replace_output(&options->dmask, 6);
+    replace_output(&options->stats, 7);
     options->common.quiet = true;
     options->common.verbose = false;
     if (options->common.threads.value > 2) options->common.threads.value = 2;

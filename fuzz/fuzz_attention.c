@@ -1,7 +1,7 @@
 /*
  * An attention descriptor. Hostile ones are refused, by the calls as by their workspace queries, in
  * clear words and without a touch of any array. What is accepted and small runs, forward, backward,
- * merge, and decode over a view of any kind, on arrays and a workspace of exactly the promised sizes,
+ * merge, decode over a view of any kind, and the pass over columns, on arrays and a workspace of exactly the promised sizes,
  * on every instruction set and on three threads: the bits are those of the first run, and nothing
  * else is written.
  */

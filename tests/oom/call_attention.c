@@ -212,6 +212,18 @@ static qkv_status merge(qkv_error *error) {
     return told(qkv_attention_merge(ctx, &desc, 2, o_parts, lse_parts, o, lse), error);
 }
 
+/* Entropies of two parts: other_o has no row that is no number. */
+static qkv_status merge_stats(qkv_error *error) {
+    qkv_attention_stats part, stats;
+    qkv_attention_stats_contiguous(&part, &desc);
+    part.entropy = other_o;
+    qkv_attention_stats_contiguous(&stats, &desc);
+    stats.entropy = entropy;
+    const qkv_attention_stats *const parts[] = { &part, &part };
+    const float *const lse_parts[] = { other_lse, other_lse };
+    return told(qkv_attention_stats_merge(ctx, &desc, 2, parts, lse_parts, NULL, &stats), error);
+}
+
 /* ---- Setup ----------------------------------------------------------------------------------- */
 
 static void set_up(void) {
@@ -254,6 +266,8 @@ static const oom_call calls[] = {
     { "qkv_attention_backward", "70 tokens of 16 bits", new_outputs, both_of_16_bits, take_backward,
       drop_ctx, 0, 0 },
     { "qkv_attention_merge", "two parts", new_outputs, merge, take_forward, drop_ctx, 0, 0 },
+    { "qkv_attention_stats_merge", "two parts", new_outputs, merge_stats, take_stats, drop_ctx, 0,
+      0 },
 };
 
 const oom_group oom_attention = { "attention", calls, sizeof calls / sizeof *calls, set_up,

@@ -24,7 +24,7 @@ static void clear(void) {
 }
 
 static qkv_status heads(qkv_error *error) {
-    return qkv_inspect_heads(model, run, 0, input, stats, error);
+    return qkv_inspect_heads(ctx, model, run, 0, input, stats, error);
 }
 static uint64_t take_heads(void) { return oom_hash(0, stats, stats_bytes()); }
 
@@ -32,6 +32,15 @@ static qkv_status find_sharpest(qkv_error *error) {
     return qkv_inspect_sharpest(model, run, 0, NULL, NULL, NULL, &sharpest, error);
 }
 static uint64_t take_sharpest(void) { return oom_hash(0, &sharpest, sizeof sharpest); }
+
+static double profile[2 + 2 + 2 + 3];
+
+static qkv_status find_profile(qkv_error *error) {
+    static const float weights[] = { 0.25f, 0.75f, 1, 0 };
+    return qkv_inspect_profile(weights, 2, 2, profile, profile + 2, profile + 4, profile + 6,
+                               error);
+}
+static uint64_t take_profile(void) { return oom_hash(0, profile, sizeof profile); }
 
 enum { POINTS = 12, HEAD_DIM = 4 };
 
@@ -54,7 +63,72 @@ static qkv_status make_map(qkv_error *error) {
     return qkv_inspect_map(ctx, &options, POINTS, POINTS, HEAD_DIM, map.q, map.q, map.xy, map.pca,
                            map.agree, &map.report, NULL, error);
 }
+
+/* Barnes and Hut, and a scale that is looked for. */
+static qkv_status make_tree_map(qkv_error *error) {
+    qkv_map_options options = QKV_MAP_OPTIONS_INIT;
+    options.n_iters = 20;
+    options.n_runs = 2;
+    options.method = QKV_MAP_BARNES_HUT;
+    options.auto_balance = 1;
+    return qkv_inspect_map(ctx, &options, POINTS, POINTS, HEAD_DIM, map.q, map.q, map.xy, map.pca,
+                           map.agree, &map.report, NULL, error);
+}
 static uint64_t take_map(void) { return oom_hash(0, &map, sizeof map); }
+
+static qkv_head_probes *probes;
+static qkv_probe_report report;
+
+static size_t probes_bytes(void) {
+    const qkv_model_info *const info = qkv_model_get_info(model);
+    return (size_t)(info->n_layers * info->n_heads) * sizeof *probes;
+}
+
+static void clear_probes(void) {
+    memset(probes, 0, probes_bytes());
+    memset(&report, 0, sizeof report);
+}
+
+static qkv_status make_probes(qkv_error *error) {
+    qkv_probe_options options = QKV_PROBE_OPTIONS_INIT;
+    options.n_texts = 9; /* two batches */
+    options.period = 3;
+    return qkv_inspect_probes(ctx, model, &options, probes, &report, NULL, error);
+}
+static uint64_t take_probes(void) {
+    return oom_hash(oom_hash(0, probes, probes_bytes()), &report, sizeof report);
+}
+/* Where a query goes, number by number; pointers aside. */
+static qkv_steps *steps;
+static qkv_saturation saturation[2];
+static float projections[3][64 * 64];
+
+static void clear_steps(void) {
+    qkv_steps_free(steps);
+    steps = NULL;
+    memset(saturation, 0, sizeof saturation);
+    memset(projections, 0, sizeof projections);
+}
+
+static qkv_status make_steps(qkv_error *error) {
+    return qkv_inspect_steps(model, run, 0, input, 1, 1, 2, &steps, error);
+}
+static uint64_t take_steps(void) {
+    const uint64_t hash = oom_hash(0, steps->y, (size_t)steps->hidden * sizeof *steps->y);
+    return oom_hash(hash, steps->weights, (size_t)steps->n * sizeof *steps->weights);
+}
+static void drop_steps(void) { clear_steps(); }
+
+static qkv_status project(qkv_error *error) {
+    return qkv_inspect_projections(model, input, 0, 0, projections[0], projections[1],
+                                   projections[2], error);
+}
+static uint64_t take_projections(void) { return oom_hash(0, projections, sizeof projections); }
+
+static qkv_status saturate(qkv_error *error) {
+    return qkv_inspect_saturation(ctx, 8, 2, 3, 4, 1, saturation, error);
+}
+static uint64_t take_saturation(void) { return oom_hash(0, saturation, sizeof saturation); }
 
 static void set_up(void) {
     static const char text[] = "The man was watching the dog when it left.";
@@ -64,15 +138,17 @@ static void set_up(void) {
     oom_must(qkv_tokenizer_encode(qkv_model_tokenizer(model), text, strlen(text), NULL, 0, &input,
                                   &error),
              &error);
-    oom_must(qkv_model_run(ctx, model, 1, (const qkv_encoding *const *)&input, QKV_RUN_CAPTURE,
-                           &run, &error),
+    oom_must(qkv_model_run(ctx, model, 1, (const qkv_encoding *const *)&input,
+                           QKV_RUN_CAPTURE | QKV_RUN_HIDDEN, &run, &error),
              &error);
     stats = malloc(stats_bytes());
-    oom_claim(stats, "there is memory for a test");
+    probes = malloc(probes_bytes());
+    oom_claim(stats && probes, "there is memory for a test");
 }
 
 static void tear_down(void) {
     free(stats);
+    free(probes);
     qkv_run_free(run);
     qkv_encoding_free(input);
     qkv_model_free(model);
@@ -82,7 +158,14 @@ static void tear_down(void) {
 static const oom_call calls[] = {
     { "qkv_inspect_heads", "a sentence", clear, heads, take_heads, NULL, 0, 0 },
     { "qkv_inspect_sharpest", "a word", clear, find_sharpest, take_sharpest, NULL, 0, 0 },
+    { "qkv_inspect_probes", "random tokens", clear_probes, make_probes, take_probes, NULL, 0, 0 },
+    { "qkv_inspect_steps", "a query", clear_steps, make_steps, take_steps, drop_steps, 0, 0 },
+    { "qkv_inspect_projections", "a head", clear_steps, project, take_projections, NULL, 0, 0 },
+    { "qkv_inspect_saturation", "random vectors", clear_steps, saturate, take_saturation, NULL, 0,
+      0 },
+    { "qkv_inspect_profile", "two rows", NULL, find_profile, take_profile, NULL, 0, 0 },
     { "qkv_inspect_map", "some points", clear_map, make_map, take_map, NULL, 0, 0 },
+    { "qkv_inspect_map", "by groups", clear_map, make_tree_map, take_map, NULL, 0, 0 },
 };
 
 const oom_group oom_inspect = { "inspect", calls, sizeof calls / sizeof *calls, set_up, tear_down };

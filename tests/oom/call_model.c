@@ -109,6 +109,18 @@ static qkv_status run_all(qkv_error *error) {
     return run_flags(QKV_RUN_CAPTURE | QKV_RUN_HIDDEN, error);
 }
 
+static qkv_status run_changed(qkv_error *error) {
+    static const uint8_t marks[64] = { 0, 1 };
+    static const uint8_t *const dropped[] = { marks, NULL };
+    const qkv_what_if what_if = { sizeof what_if, 1, 1, 2, dropped };
+    run = captured; /* must become NULL or a run */
+    const qkv_status status =
+        qkv_model_run_what_if(ctx, model, 2, (const qkv_encoding *const *)inputs,
+                              QKV_RUN_CAPTURE | QKV_RUN_HIDDEN, &what_if, &run, error);
+    oom_claim(status == QKV_OK || !run, "run is NULL after a failure");
+    return status;
+}
+
 static uint64_t hash_capture(uint64_t hash, const qkv_capture *c) {
     const size_t n = (size_t)(c->n_heads * c->n), dim = (size_t)c->head_dim;
     hash = oom_hash(hash, c->q, n * dim * sizeof(float));
@@ -147,6 +159,10 @@ static qkv_status capture(qkv_error *error) {
 static uint64_t take_capture(void) { return hash_capture(0, &last); }
 
 static size_t n_weights(void) { return (size_t)(inputs[1]->n * inputs[1]->n); }
+static float table[6 * 4];
+static qkv_status sinusoids(qkv_error *error) { return qkv_sinusoids(6, 4, table, error); }
+static uint64_t take_sinusoids(void) { return oom_hash(0, table, sizeof table); }
+
 static qkv_status find_weights(qkv_error *error) {
     return qkv_run_weights(captured, 1, 0, 1, attention, error);
 }
@@ -245,6 +261,8 @@ static const oom_call calls[] = {
       0, 0 },
     { "qkv_model_run", "two texts", new_ctx, run_plain, take_run, drop_run, 0, 0 },
     { "qkv_model_run", "all kept", new_ctx, run_all, take_run, drop_run, 0, 0 },
+    { "qkv_sinusoids", "a table", NULL, sinusoids, take_sinusoids, NULL, 0, 0 },
+    { "qkv_model_run_what_if", "changed", new_ctx, run_changed, take_run, drop_run, 0, 0 },
     { "qkv_run_capture", "a layer", NULL, capture, take_capture, NULL, 0, 0 },
     { "qkv_run_weights", "a head", NULL, find_weights, take_weights, NULL, 0, 0 },
     { "qkv_model_mlm", "a position", new_ctx, mlm, take_mlm, drop_ctx, 0, 0 },

@@ -154,7 +154,47 @@ static qkv_status audit_odd(qkv_error *error) {
     return qkv_tensor_audit(path, visit_finding, &listed, &result, error);
 }
 
+/* ---- Tables ---------------------------------------------------------------------------------- */
+
+static qkv_table *table;
+static char table_path[600];
+static const char table_text[] = "word,x,y\napple,1,2\n\"a, b\",3,4\n";
+
+static void put_table(void) {
+    qkv_error error;
+    snprintf(table_path, sizeof table_path, "%s/table.csv", oom_folder);
+    oom_must(qkv_file_write(table_path, table_text, sizeof table_text - 1, &error), &error);
+}
+
+static qkv_status read_table(qkv_error *error) {
+    table = (qkv_table *)1;
+    const qkv_status status = qkv_table_read(table_path, &table, error);
+    oom_claim(status == QKV_OK || !table, "table is NULL after a failure");
+    return status;
+}
+
+static qkv_status parse_table(qkv_error *error) {
+    table = (qkv_table *)1;
+    const qkv_status status =
+        qkv_table_parse("x", table_text, sizeof table_text - 1, &table, error);
+    oom_claim(status == QKV_OK || !table, "table is NULL after a failure");
+    return status;
+}
+
+static uint64_t take_table(void) {
+    uint64_t hash = oom_hash(0, table->values, 4 * sizeof *table->values);
+    for (int i = 0; i < 2; i++) {
+        hash = oom_hash_text(hash, table->keys[i]);
+        hash = oom_hash_text(hash, table->names[i]);
+    }
+    return hash;
+}
+
+static void drop_table(void) { qkv_table_free(table); }
+
 static const oom_call calls[] = {
+    { "qkv_table_read", "a table", put_table, read_table, take_table, drop_table, OOM_IO, 0 },
+    { "qkv_table_parse", "a table", NULL, parse_table, take_table, drop_table, 0, 0 },
     { "qkv_array_read", "npy, transposed", NULL, read_npy, take_array, drop_array, OOM_IO, 0 },
     { "qkv_array_read", "npy, integers", NULL, read_integers, take_array, drop_array, OOM_IO, 0 },
     { "qkv_array_read", "safetensors", NULL, read_tensor, take_array, drop_array, OOM_IO, 0 },

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "oom/calls.h"
+#include "qkv/inspect.h"
 #include "qkv/model.h"
 
 static const char text[] = "the red door opened at noon\tit was a very old one\n"
@@ -181,6 +182,20 @@ static void drop_report(void) {
 
 /* ---- Setup ----------------------------------------------------------------------------------- */
 
+/* The probes of a grammar are an evaluation, too. */
+static qkv_head_probes probes[16];
+
+static qkv_status probe(qkv_error *error) {
+    const qkv_model_info *const info = qkv_model_get_info(grammar_model);
+    oom_claim(info->n_layers * info->n_heads <= 16, "there is room for all heads");
+    qkv_probe_options options = QKV_PROBE_OPTIONS_INIT;
+    options.n_texts = 1;
+    options.grammar = grammar_path;
+    memset(probes, 0, sizeof probes);
+    return qkv_inspect_probes(ctx, grammar_model, &options, probes, NULL, NULL, error);
+}
+static uint64_t take_probes(void) { return oom_hash(0, probes, sizeof probes); }
+
 static void set_up(void) {
     qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
     qkv_error error;
@@ -218,6 +233,8 @@ static const oom_call calls[] = {
       100 },
     { "qkv_eval", "on a text", NULL, eval_text, take_report, drop_report, OOM_IO | OOM_SLOW, 0 },
     { "qkv_eval", "on a grammar", NULL, eval_grammar, take_report, drop_report, OOM_IO | OOM_SLOW,
+      100 },
+    { "qkv_inspect_probes", "of a grammar", NULL, probe, take_probes, NULL, OOM_IO | OOM_SLOW,
       100 },
 };
 

@@ -25,6 +25,7 @@ static void put_png(void) { put("out.png"); }
 static void put_svg(void) { put("out.svg"); }
 static void put_pdf(void) { put("out.pdf"); }
 
+static void put_csv(void) { put("out.csv"); }
 static void put_html(void) { put("out.html"); }
 
 static void put_none(void) {
@@ -37,13 +38,23 @@ static void drop(void) { oom_put(path, NULL, 0); }
 static uint64_t take_picture(void) { return oom_hash_file(path); }
 
 static qkv_status heatmap(qkv_error *error) {
-    const qkv_heatmap map = { sizeof map, N,     N,       weights,       labels,
-                              labels,     title, caption, QKV_THEME_DARK };
+    const qkv_heatmap map = { .struct_size = sizeof map,
+                              .n_rows = N,
+                              .n_cols = N,
+                              .weights = weights,
+                              .row_labels = labels,
+                              .col_labels = labels,
+                              .title = title,
+                              .caption = caption,
+                              .theme = QKV_THEME_DARK,
+                              .quantity = "mass" };
     return qkv_view_heatmap_write(&map, path, error);
 }
 
 static qkv_status bare_heatmap(qkv_error *error) {
-    const qkv_heatmap map = { sizeof map, N, N, weights, NULL, NULL, NULL, NULL, QKV_THEME_LIGHT };
+    const qkv_heatmap map = {
+        .struct_size = sizeof map, .n_rows = N, .n_cols = N, .weights = weights
+    };
     return qkv_view_heatmap_write(&map, path, error);
 }
 
@@ -59,18 +70,72 @@ static qkv_status curve(qkv_error *error) {
     return qkv_view_curve_write(&given, path, error);
 }
 
+static qkv_status chart(qkv_error *error) {
+    const qkv_series lines[] = { { "one", y, QKV_SERIES_LINE }, { "two", x, QKV_SERIES_AREA } };
+    const qkv_series bars = { NULL, y, QKV_SERIES_BARS };
+    const qkv_panel panels[] = { { "y", 1, 0, 2, lines }, { NULL, 0, 0, 1, &bars } };
+    const qkv_chart given = { .struct_size = sizeof given,
+                              .n = N,
+                              .labels = labels,
+                              .x_label = "token",
+                              .n_panels = 2,
+                              .panels = panels,
+                              .title = title,
+                              .caption = caption };
+    return qkv_view_chart_write(&given, path, error);
+}
+
+static const qkv_head_profile *profile(void) {
+    static qkv_head_profile given;
+    given = (qkv_head_profile){ .struct_size = sizeof given,
+                                .n_queries = N,
+                                .n_keys = N,
+                                .entropy = x,
+                                .largest = x,
+                                .received = x,
+                                .by_offset = x,
+                                .queries = labels,
+                                .keys = labels,
+                                .caption = caption };
+    return &given;
+}
+
+static qkv_status queries(qkv_error *error) {
+    return qkv_view_queries_write(profile(), path, error);
+}
+static qkv_status received(qkv_error *error) {
+    return qkv_view_received_write(profile(), path, error);
+}
+static qkv_status offsets(qkv_error *error) {
+    return qkv_view_offsets_write(profile(), path, error);
+}
+
 static qkv_status page(qkv_error *error) {
     static const double x_map[4 * N];
     static const qkv_page_head given[] = {
-        { 0, 0, weights, weights + 10, weights + 20, NULL, x_map, x_map, title },
-        { 0, 1, weights + 30, weights + 40, weights + 50, NULL, NULL, NULL, NULL },
+        { .q = weights,
+          .k = weights + 10,
+          .lse = weights + 20,
+          .map = x_map,
+          .pca = x_map,
+          .map_note = title,
+          .received = weights,
+          .peaks = weights,
+          .side = 2 },
+        { .head = 1, .q = weights + 30, .k = weights + 40, .lse = weights + 50, .run = 1 },
     };
+    static const uint8_t dropped[N] = { 1 };
+    const qkv_page_run runs[] = { { .name = title, .tokens = labels },
+                                  { .name = caption, .tokens = labels } };
     const qkv_page made = { .struct_size = sizeof made,
                             .n = N,
                             .head_dim = 2,
                             .scale = 0.5f,
                             .query = -1,
-                            .tokens = labels,
+                            .n_runs = 2,
+                            .runs = runs,
+                            .dropped = dropped,
+                            .modified = caption,
                             .n_heads = 2,
                             .heads = given,
                             .title = title,
@@ -97,6 +162,10 @@ static void set_up(void) {
 enum { PNG = OOM_IO | OOM_SLOW | OOM_CACHES, OTHER = OOM_IO | OOM_SLOW | OOM_LEAKY, MANY = 40 };
 
 static const oom_call calls[] = {
+    /* before any picture: pango ends a thread after it, and blocks with it, when it likes */
+    { "qkv_view_chart_write", "csv", put_csv, chart, take_picture, drop, OOM_IO, 0 },
+    { "qkv_view_queries_write", "csv", put_csv, queries, take_picture, drop, OOM_IO, 0 },
+    { "qkv_view_offsets_write", "csv", put_csv, offsets, take_picture, drop, OOM_IO, 0 },
     { "qkv_view_heatmap_write", "png", put_png, heatmap, take_picture, drop, PNG, 0 },
     { "qkv_view_heatmap_write", "svg", put_svg, heatmap, take_picture, drop, OTHER, MANY },
     { "qkv_view_heatmap_write", "pdf", put_pdf, heatmap, take_picture, drop, OTHER, MANY },
@@ -109,6 +178,9 @@ static const oom_call calls[] = {
     { "qkv_view_points_write", "png", put_png, points, take_picture, drop, PNG, MANY },
     { "qkv_view_points_write", "svg", put_svg, points, take_picture, drop, OTHER, MANY },
     { "qkv_view_points_write", "pdf", put_pdf, points, take_picture, drop, OTHER, MANY },
+    { "qkv_view_chart_write", "png", put_png, chart, take_picture, drop, PNG, MANY },
+    { "qkv_view_chart_write", "svg", put_svg, chart, take_picture, drop, OTHER, MANY },
+    { "qkv_view_received_write", "pdf", put_pdf, received, take_picture, drop, OTHER, MANY },
     { "qkv_view_curve_write", "png", put_png, curve, take_picture, drop, PNG, 0 },
     { "qkv_view_curve_write", "svg", put_svg, curve, take_picture, drop, OTHER, MANY },
     { "qkv_view_curve_write", "pdf", put_pdf, curve, take_picture, drop, OTHER, MANY },

@@ -25,6 +25,7 @@
  *   pango, harfbuzz, fontconfig, freetype     draw nothing where a glyph should be, or another
  *               font, and tell nobody; pango does not ask cairo whether it could, either.
  *   cairo_stroke     of 1.16 goes on with an outline that it had no memory for, past its end.
+ *   cairo_fill       of 1.16, of a polygon, goes on with a mask of pixman's that it had no memory for.
  *   cairo_surface_finish     leaves a part of a PDF out, and its status says nothing.
  * What else we ask of cairo ourselves fails, and what cairo asks of pixman, libpng and zlib for us.
  */
@@ -96,6 +97,7 @@ void fail_alloc_start(void) {
     backtrace(refused_at, 1); /* loads a library the first time */
     dl_iterate_phdr(note_library, NULL);
     exempt_function((uintptr_t)&cairo_stroke);
+    exempt_function((uintptr_t)&cairo_fill);
     exempt_function((uintptr_t)&cairo_surface_finish);
 }
 
