@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "fuzz/fuzz.h"
-#include "model/store/resolver.h"
+#include "model/arch/family.h"
 
 static void read_tensor(const qkvi_safetensors *file, const qkvi_stored *tensor) {
     const size_t stored_bytes = (size_t)(tensor->end - tensor->begin);
@@ -38,7 +38,7 @@ static void resolve(const qkvi_safetensors *file) {
     qkv_error error;
     char **unused;
     int64_t n_unused;
-    FUZZ_CHECK(qkvi_resolver_make(file, &resolver, &error) == QKV_OK);
+    FUZZ_CHECK(qkvi_resolver_make(file, &qkvi_family_of("bert")->spelling, &resolver, &error) == QKV_OK);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const qkvi_stored *const tensor = qkvi_resolve(&resolver, names[i]);
         FUZZ_CHECK(!tensor ||

@@ -91,13 +91,17 @@ QKV_API int32_t qkv_tokenizer_special(const qkv_tokenizer *tokenizer, qkv_token_
 typedef struct qkv_model qkv_model;
 
 typedef struct qkv_model_info {
-    const char *architecture; /* "bert" */
+    const char *architecture; /* "bert", "distilbert", "roberta" or "electra" */
     const char *source;       /* the folder, escaped for printing; "embedded" for one from memory */
-    int64_t n_layers, n_heads, hidden, head_dim, intermediate, vocab_size, max_len, n_types;
+    int64_t n_layers, n_heads, hidden, head_dim, intermediate, vocab_size, max_len;
+    int64_t n_types; /* segments; 0: the model has none and ignores them */
     int64_t n_parameters;
     double layer_norm_eps;
     int has_mlm, has_nsp, has_pooler;
     int sinusoidal_positions;
+    int64_t embedding_size; /* of word vectors: hidden, but for ELECTRA */
+    int64_t first_position; /* row of the position table that the first token gets: 0, but for RoBERTa */
+    int has_judge;          /* a head that tells replaced tokens: ELECTRA's discriminator */
 } qkv_model_info;
 
 /**
@@ -139,7 +143,7 @@ QKV_API int64_t qkv_model_check_finite(const qkv_model *model,
                                        void *user);
 
 /**
- * The vector [hidden] that the model has for a token before anything else happens to it: a row of
+ * The vector [embedding_size] that the model has for a token before anything else happens to it: a row of
  * its table of word embeddings. It lives as long as the model. NULL if id is not in 0 ... vocab_size
  * - 1.
  */
@@ -241,6 +245,15 @@ QKV_API QKV_NODISCARD qkv_status qkv_model_mlm(qkv_ctx *ctx, const qkv_model *mo
 QKV_API QKV_NODISCARD qkv_status qkv_model_nsp(qkv_ctx *ctx, const qkv_model *model,
                                                const qkv_run *run, int64_t b, float logits[2],
                                                qkv_error *error);
+
+/**
+ * ELECTRA's judgement (Clark et al. 2020): for each token of an input, the logit of "somebody put this
+ * token in place of another one"; sigmoid makes it a probability. logits is [n].
+ * QKV_ERR_UNSUPPORTED without such a head.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_model_judge(qkv_ctx *ctx, const qkv_model *model,
+                                                 const qkv_run *run, int64_t b, float *logits,
+                                                 qkv_error *error);
 
 /** One word for a blank. */
 typedef struct qkv_candidate {

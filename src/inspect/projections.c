@@ -15,11 +15,12 @@
 static void embed(const qkvi_bert_params *p, const qkv_encoding *input, int64_t i, int positions,
                   double *x) {
     const qkvi_embed *e = &p->embed;
-    const int64_t type = input->types ? input->types[i] : 0;
+    const int64_t type = qkvi_bert_type(p, input->types, i);
+    const int64_t place = qkvi_bert_place(p, input->ids, i);
     for (int64_t c = 0; c < e->hidden; c++) {
         x[c] =
             (double)e->word[input->ids[i] * e->hidden + c] + (double)e->type[type * e->hidden + c];
-        if (positions) x[c] += (double)e->position[i * e->hidden + c];
+        if (positions) x[c] += (double)e->position[place * e->hidden + c];
     }
     qkvi_step_norm(&p->embed_norm, (double)p->eps, x, x);
 }

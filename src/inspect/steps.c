@@ -66,20 +66,22 @@ static void lay_out(struct work *w, int64_t n, struct arrays *a) {
 
 static void sum_embedding(const struct work *w, int64_t i, double *sum) {
     const qkvi_embed *e = &w->params->embed;
-    const int64_t type = w->input->types ? w->input->types[i] : 0;
+    const int64_t type = qkvi_bert_type(w->params, w->input->types, i);
+    const int64_t place = qkvi_bert_place(w->params, w->input->ids, i);
     for (int64_t c = 0; c < e->hidden; c++)
         sum[c] = (double)e->word[w->input->ids[i] * e->hidden + c] +
-                 (double)e->type[type * e->hidden + c] + (double)e->position[i * e->hidden + c];
+                 (double)e->type[type * e->hidden + c] + (double)e->position[place * e->hidden + c];
 }
 
 static void embed(const struct work *w, const float *hidden, const struct arrays *a,
                   qkv_steps *steps) {
     const qkvi_embed *e = &w->params->embed;
     const int64_t i = steps->query, size = e->hidden;
-    const int64_t type = w->input->types ? w->input->types[i] : 0;
+    const int64_t type = qkvi_bert_type(w->params, w->input->types, i);
+    const int64_t place = qkvi_bert_place(w->params, w->input->ids, i);
     qkvi_step_widen(size, e->word + w->input->ids[i] * size, a->word);
     qkvi_step_widen(size, e->type + type * size, a->segment);
-    qkvi_step_widen(size, e->position + i * size, a->position);
+    qkvi_step_widen(size, e->position + place * size, a->position);
     sum_embedding(w, i, a->embedding);
     qkvi_step_norm(&w->params->embed_norm, (double)w->params->eps, a->embedding, a->embedded);
     for (int64_t j = 0; j < steps->n; j++) {

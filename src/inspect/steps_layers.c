@@ -44,9 +44,15 @@ qkv_status qkvi_step_check_input(const qkv_model_info *info, const qkv_encoding 
         return qkvi_error_set(error, QKV_ERR_SHAPE,
                               "input has %lld tokens, the model takes 1 to %lld",
                               (long long)input->n, (long long)info->max_len);
+    if (info->embedding_size != info->hidden)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                              "steps of models whose embeddings (%lld channels) are not as wide as "
+                              "their blocks (%lld)",
+                              (long long)info->embedding_size, (long long)info->hidden);
     for (int64_t i = 0; i < input->n; i++) {
-        const int64_t id = input->ids[i], type = input->types ? input->types[i] : 0;
-        if (id < 0 || id >= info->vocab_size || type >= info->n_types)
+        const int64_t id = input->ids[i];
+        const int64_t type = info->n_types > 0 && input->types ? input->types[i] : 0;
+        if (id < 0 || id >= info->vocab_size || (type > 0 && type >= info->n_types))
             return qkvi_error_set(error, QKV_ERR_ARGUMENT,
                                   "ids[%lld] = %lld, types[%lld] = %lld: the model has "
                                   "vocab_size = %lld, n_types = %lld",

@@ -3,11 +3,13 @@
  * them, the resolver finds and checks each one in the weights file, and only then is memory of
  * their size allocated and filled.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/status.h"
 #include "model/arch/bert.h"
+#include "model/arch/family.h"
 #include "model/model_impl.h"
 #include "model/store/config.h"
 #include "model/store/file.h"
@@ -16,11 +18,20 @@
 
 enum { MAX_CONFIG = 1 << 20 };
 
-/* Heads on top of the encoder are there if their first tensor is. */
-static void find_heads(const qkvi_resolver *resolver, qkv_model_info *info) {
-    info->has_mlm = qkvi_resolve(resolver, "cls.predictions.transform.dense.weight") != NULL;
-    info->has_nsp = qkvi_resolve(resolver, "cls.seq_relationship.weight") != NULL;
-    info->has_pooler = info->has_nsp || qkvi_resolve(resolver, "bert.pooler.dense.weight") != NULL;
+/* A part is there if its weight is. */
+static int has(const qkvi_resolver *resolver, const char *part) {
+    char name[128];
+    if (!part) return 0;
+    snprintf(name, sizeof name, "%s.weight", part);
+    return qkvi_resolve(resolver, name) != NULL;
+}
+
+static void find_heads(const qkvi_resolver *resolver, const qkvi_family *family,
+                       qkv_model_info *info) {
+    info->has_mlm = has(resolver, family->transform);
+    info->has_nsp = has(resolver, family->nsp);
+    info->has_pooler = info->has_nsp || has(resolver, family->pooler);
+    info->has_judge = has(resolver, family->judge);
 }
 
 static qkv_status check_vocabulary(const qkv_model *model, qkv_error *error) {
@@ -31,8 +42,9 @@ static qkv_status check_vocabulary(const qkv_model *model, qkv_error *error) {
                           model->source, (long long)words, (long long)model->info.vocab_size);
 }
 
-static qkv_status load_params(qkv_model *model, qkvi_resolver *resolver, qkv_error *error) {
-    find_heads(resolver, &model->info);
+static qkv_status load_params(qkv_model *model, const qkvi_family *family, qkvi_resolver *resolver,
+                              qkv_error *error) {
+    find_heads(resolver, family, &model->info);
     QKV_TRY(qkvi_bert_table(&model->info, &model->params, error));
     QKV_TRY(qkvi_resolver_check(resolver, &model->params, error));
     model->arena = qkvi_params_arena(&model->params);
@@ -54,8 +66,9 @@ static qkv_status load_params(qkv_model *model, qkvi_resolver *resolver, qkv_err
 static qkv_status load_weights(qkv_model *model, const qkvi_safetensors *file, qkv_error *error) {
     qkvi_resolver resolver;
     QKV_TRY(check_vocabulary(model, error));
-    QKV_TRY(qkvi_resolver_make(file, &resolver, error));
-    const qkv_status status = load_params(model, &resolver, error);
+    const qkvi_family *const family = qkvi_family_of(model->info.architecture);
+    QKV_TRY(qkvi_resolver_make(file, &family->spelling, &resolver, error));
+    const qkv_status status = load_params(model, family, &resolver, error);
     qkvi_resolver_free(&resolver);
     return status;
 }
@@ -70,7 +83,6 @@ static qkv_status start(const char *source, const char *config_name, const void 
     (*model)->source = strdup(qkvi_escape(printable, sizeof printable, source, strlen(source)));
     if (!(*model)->source) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a name");
     (*model)->info.source = (*model)->source;
-    (*model)->info.architecture = "bert";
     return QKV_OK;
 }
 

@@ -43,6 +43,13 @@ qkv_status qkv_model_nsp(qkv_ctx *ctx, const qkv_model *model, const qkv_run *ru
     return qkvi_bert_nsp(ctx, model->bert, 1, hidden, logits, error);
 }
 
+qkv_status qkv_model_judge(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
+                           float *logits, qkv_error *error) {
+    const float *hidden = NULL;
+    QKV_TRY(last_hidden(ctx, model, run, b, 0, logits, &hidden, error));
+    return qkvi_bert_judge(ctx, model->bert, run->lengths[b], hidden, logits, error);
+}
+
 /*
  * Puts a candidate into the list of the best, which has room for n and holds count; returns the new
  * count.

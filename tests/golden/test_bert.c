@@ -1,8 +1,9 @@
 /*
- * BERT against transformers in float64 (tools/fixtures.py): tiny random models, a batch of
- * sequences of several lengths. Hidden states of every layer, weights of every head, logits of both
- * heads, both losses, every gradient (of bert_long, whose sums are long, losses and gradients
- * only), each within the bound of docs/numerics.md:
+ * BERT and its family against transformers in float64 (tools/fixtures.py, tools/family_cases.py): tiny
+ * random models, a batch of sequences of several lengths. Hidden states of every layer, weights of
+ * every head, logits of every head on top that the model has, its losses, every gradient (of
+ * bert_long, whose sums are long, losses and gradients only), each within the bound of
+ * docs/numerics.md:
  *
  *     max|x - y| <= 1e-5 max(max|y|, 0.01 g)      g: the largest |y| of that kind in the model
  */
@@ -93,7 +94,7 @@ static void open_golden(golden *g, const char *name) {
     g->types = read_ints(g, "types", &n);
     g->target_tokens = read_ints(g, "target_tokens", &g->n_targets);
     g->target_ids = read_ints(g, "target_ids", &n);
-    g->labels = read_ints(g, "labels", &n);
+    if (qkv_model_get_info(g->model)->has_nsp) g->labels = read_ints(g, "labels", &n);
 }
 
 static void close_golden(golden *g) {
@@ -161,10 +162,10 @@ static void check_weights(golden *g, const qkv_run *run) {
     free(x);
 }
 
-static void check_heads(golden *g, const qkv_run *run) {
+static void check_mlm(golden *g, const qkv_run *run) {
     const size_t n_words = (size_t)qkv_model_get_info(g->model)->vocab_size;
-    const size_t n_mlm = (size_t)g->n_targets * n_words, n_nsp = (size_t)g->n_sequences * 2;
-    float *mlm = malloc(n_mlm * sizeof *mlm), *nsp = malloc(n_nsp * sizeof *nsp);
+    const size_t n = (size_t)g->n_targets * n_words;
+    float *mlm = malloc(n * sizeof *mlm);
     int64_t b = 0, first = 0;
     for (int64_t i = 0; i < g->n_targets; i++) {
         while (g->target_tokens[i] >= first + g->lengths[b]) first += g->lengths[b++];
@@ -172,12 +173,47 @@ static void check_heads(golden *g, const qkv_run *run) {
                                        mlm + (size_t)i * n_words, NULL),
                          QKV_OK);
     }
-    for (b = 0; b < g->n_sequences; b++)
-        assert_int_equal(qkv_model_nsp(g->ctx, g->model, run, b, nsp + 2 * b, NULL), QKV_OK);
-    compare(g, "mlm", mlm, n_mlm, 0);
-    compare(g, "nsp", nsp, n_nsp, 0);
+    compare(g, "mlm", mlm, n, 0);
     free(mlm);
+}
+
+static void check_nsp(golden *g, const qkv_run *run) {
+    const size_t n = (size_t)g->n_sequences * 2;
+    float *nsp = malloc(n * sizeof *nsp);
+    for (int64_t b = 0; b < g->n_sequences; b++)
+        assert_int_equal(qkv_model_nsp(g->ctx, g->model, run, b, nsp + 2 * b, NULL), QKV_OK);
+    compare(g, "nsp", nsp, n, 0);
     free(nsp);
+}
+
+static void check_judge(golden *g, const qkv_run *run) {
+    float *logits = malloc((size_t)g->n_tokens * sizeof *logits), *at = logits;
+    for (int64_t b = 0; b < g->n_sequences; at += g->lengths[b++])
+        assert_int_equal(qkv_model_judge(g->ctx, g->model, run, b, at, NULL), QKV_OK);
+    compare(g, "judge", logits, (size_t)g->n_tokens, 0);
+    free(logits);
+}
+
+/* What the model lacks is refused, with its name. */
+static void check_heads(golden *g, const qkv_run *run) {
+    const qkv_model_info *const info = qkv_model_get_info(g->model);
+    float *logits = malloc((size_t)(info->vocab_size + 64) * sizeof *logits);
+    if (info->has_mlm)
+        check_mlm(g, run);
+    else
+        assert_int_equal(qkv_model_mlm(g->ctx, g->model, run, 0, 0, logits, NULL),
+                         QKV_ERR_UNSUPPORTED);
+    if (info->has_nsp)
+        check_nsp(g, run);
+    else
+        assert_int_equal(qkv_model_nsp(g->ctx, g->model, run, 0, logits, NULL),
+                         QKV_ERR_UNSUPPORTED);
+    if (info->has_judge)
+        check_judge(g, run);
+    else
+        assert_int_equal(qkv_model_judge(g->ctx, g->model, run, 0, logits, NULL),
+                         QKV_ERR_UNSUPPORTED);
+    free(logits);
 }
 
 static void test_run(void **state) {
@@ -263,9 +299,9 @@ static void test_loss_and_gradients(void **state) {
     compute_grads(&g, grads, &losses);
     const float both[2] = { (float)losses.mlm, (float)losses.nsp };
     compare(&g, "loss.mlm", &both[0], 1, 0);
-    compare(&g, "loss.nsp", &both[1], 1, 0);
+    if (g.labels) compare(&g, "loss.nsp", &both[1], 1, 0);
     assert_int_equal(losses.n_mlm, g.n_targets);
-    assert_int_equal(losses.n_nsp, g.n_sequences);
+    assert_int_equal(losses.n_nsp, g.labels ? g.n_sequences : 0);
     const float kind = largest_gradient(&g, table);
     for (int64_t r = 0; r < table->n_rows; r++) {
         char name[128];
@@ -278,14 +314,33 @@ static void test_loss_and_gradients(void **state) {
 
 int main(void) {
     char old[] = "bert_old", new[] = "bert_new", longer[] = "bert_long";
+    char distil1[] = "family/distilbert_1", distil2[] = "family/distilbert_2";
+    char distil3[] = "family/distilbert_3", roberta1[] = "family/roberta_1";
+    char roberta2[] = "family/roberta_2", roberta3[] = "family/roberta_3";
+    char electra1[] = "family/electra_1", electra2[] = "family/electra_2";
+    char electra3[] = "family/electra_3";
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(test_run, old),
         cmocka_unit_test_prestate(test_run, new),
+        cmocka_unit_test_prestate(test_run, distil1),
+        cmocka_unit_test_prestate(test_run, distil2),
+        cmocka_unit_test_prestate(test_run, distil3),
+        cmocka_unit_test_prestate(test_run, roberta1),
+        cmocka_unit_test_prestate(test_run, roberta2),
+        cmocka_unit_test_prestate(test_run, roberta3),
+        cmocka_unit_test_prestate(test_run, electra1),
+        cmocka_unit_test_prestate(test_run, electra2),
+        cmocka_unit_test_prestate(test_run, electra3),
         cmocka_unit_test_prestate(test_run_keeps_only_what_is_asked, old),
         cmocka_unit_test_prestate(test_run_keeps_only_what_is_asked, new),
         cmocka_unit_test_prestate(test_loss_and_gradients, old),
         cmocka_unit_test_prestate(test_loss_and_gradients, new),
         cmocka_unit_test_prestate(test_loss_and_gradients, longer),
+        cmocka_unit_test_prestate(test_loss_and_gradients, distil1),
+        cmocka_unit_test_prestate(test_loss_and_gradients, distil3),
+        cmocka_unit_test_prestate(test_loss_and_gradients, roberta1),
+        cmocka_unit_test_prestate(test_loss_and_gradients, roberta3),
+        cmocka_unit_test_prestate(test_loss_and_gradients, electra3),
     };
     return cmocka_run_group_tests_name("bert", tests, NULL, NULL);
 }

@@ -25,9 +25,11 @@ static uint64_t seed = 4711;
 
 /* ---- Random models and batches --------------------------------------------------------------- */
 
-static const qkv_model_info small_model = { .n_layers = 2,
+static const qkv_model_info small_model = { .architecture = "bert",
+                                            .n_layers = 2,
                                             .n_heads = 3,
                                             .hidden = 60,
+                                            .embedding_size = 60,
                                             .head_dim = 20,
                                             .intermediate = 272,
                                             .vocab_size = N_WORDS,

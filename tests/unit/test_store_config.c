@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "model/arch/family.h"
 #include "model/store/config.h"
 #include "model/store/file.h"
 #include "model/store/hub.h"
@@ -41,15 +42,71 @@ static void test_config_fields(void **state) {
     assert_true(info.layer_norm_eps == 1e-5);
 }
 
+static void read_config(const char *text, qkv_model_info *info) {
+    qkv_error error;
+    if (qkvi_config_read("c", text, strlen(text), info, &error) != QKV_OK)
+        fail_msg("%s", error.message);
+}
+
+static void expect_refusal(const char *text, qkv_status status, const char *says) {
+    qkv_model_info info;
+    qkv_error error = { QKV_OK, "" };
+    const qkv_status got = qkvi_config_read("c", text, strlen(text), &info, &error);
+    if (got != status || strcmp(error.message, says) != 0)
+        fail_msg("%s: %s \"%s\", expected %s \"%s\"", text, qkv_status_name(got), error.message,
+                 qkv_status_name(status), says);
+}
+
+#define DISTIL                                                                                     \
+    "\"dim\":8,\"n_layers\":2,\"n_heads\":2,\"hidden_dim\":16,\"vocab_size\":30,"                  \
+    "\"max_position_embeddings\":12"
+/* The same sizes under the names of each family, and what is special to it. */
+static void test_config_of_the_family(void **state) {
+    (void)state;
+    qkv_model_info info;
+    read_config("{\"model_type\":\"distilbert\"," DISTIL "}", &info);
+    assert_string_equal(info.architecture, "distilbert");
+    assert_int_equal(info.hidden, 8);
+    assert_int_equal(info.head_dim, 4);
+    assert_int_equal(info.intermediate, 16);
+    assert_int_equal(info.n_types, 0);
+    assert_true(info.layer_norm_eps == 1e-12);
+    read_config("{\"model_type\":\"roberta\"," SIZES ",\"type_vocab_size\":1}", &info);
+    assert_string_equal(info.architecture, "roberta");
+    assert_int_equal(info.max_len, 10);
+    assert_int_equal(info.first_position, 2);
+    read_config("{\"model_type\":\"roberta\"," SIZES ",\"pad_token_id\":10}", &info);
+    assert_int_equal(info.max_len, 1);
+    read_config("{\"model_type\":\"electra\"," SIZES ",\"embedding_size\":5}", &info);
+    assert_string_equal(info.architecture, "electra");
+    assert_int_equal(info.embedding_size, 5);
+    assert_int_equal(info.hidden, 8);
+    read_config("{\"model_type\":\"electra\"," SIZES "}", &info);
+    assert_int_equal(info.embedding_size, 128);
+
+    expect_refusal("{\"model_type\":\"roberta\"," SIZES ",\"pad_token_id\":11}", QKV_ERR_SHAPE,
+                   "c: max_position_embeddings = 12 leaves no position after pad_token_id = 11");
+    expect_refusal("{\"model_type\":\"electra\"," SIZES ",\"embedding_size\":0}", QKV_ERR_SHAPE,
+                   "c: embedding_size = 0 is less than 1");
+    expect_refusal("{\"model_type\":\"distilbert\"," DISTIL ",\"tie_weights_\":false}",
+                   QKV_ERR_UNSUPPORTED, "c: tie_weights_ 'false' is not supported");
+    expect_refusal("{\"model_type\":\"distilbert\"," DISTIL ",\"activation\":\"relu\"}",
+                   QKV_ERR_UNSUPPORTED, "c: activation 'relu' is not supported");
+    expect_refusal("{\"model_type\":\"roberta\"," SIZES ",\"sinusoidal_positions\":true}",
+                   QKV_ERR_UNSUPPORTED, "c: sinusoidal_positions 'true' is not supported");
+}
+
 static void join(char path[300], const char *folder, const char *name) {
     const int n = snprintf(path, 300, "%s/%s", folder, name);
     assert_true(n < 300);
 }
 
 static void test_config_round_trip(void **state) {
-    const qkv_model_info written = { .n_layers = 3,
+    const qkv_model_info written = { .architecture = qkvi_family_of("bert")->type,
+                                     .n_layers = 3,
                                      .n_heads = 2,
                                      .hidden = 10,
+                                     .embedding_size = 10,
                                      .head_dim = 5,
                                      .intermediate = 7,
                                      .vocab_size = 99,
@@ -194,6 +251,7 @@ static int remove_folder(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_config_fields),
+        cmocka_unit_test(test_config_of_the_family),
         cmocka_unit_test(test_config_round_trip),
         cmocka_unit_test(test_folders_and_files),
         cmocka_unit_test(test_cache),

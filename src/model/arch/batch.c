@@ -35,7 +35,7 @@ static qkv_status check_tokens(const qkvi_bert_params *params, const qkvi_bert_b
             return qkvi_error_set(error, QKV_ERR_ARGUMENT,
                                   "token %lld has the id %d; the model has ids 0 to %lld",
                                   (long long)t, batch->ids[t], (long long)params->vocab_size - 1);
-        if (batch->types && batch->types[t] >= params->n_types)
+        if (params->n_types > 0 && batch->types && batch->types[t] >= params->n_types)
             return qkvi_error_set(error, QKV_ERR_ARGUMENT,
                                   "token %lld has the type %d; the model has types 0 to %lld",
                                   (long long)t, batch->types[t], (long long)params->n_types - 1);
@@ -109,6 +109,15 @@ static void make_groups(const qkvi_bert_params *params, const qkvi_bert_batch *b
     }
 }
 
+int32_t qkvi_bert_place(const qkvi_bert_params *params, const int32_t *ids, int64_t i) {
+    const int64_t padding = params->first_position - 1; /* -1: no id is it */
+    int64_t place = i;
+    if (padding < 0) return (int32_t)place;
+    if (ids[i] == padding) return (int32_t)padding;
+    for (int64_t j = 0; j < i; j++) place -= ids[j] == padding;
+    return (int32_t)(params->first_position + place);
+}
+
 void qkvi_batch_sort(const qkvi_bert_params *params, const qkvi_bert_batch *batch,
                      qkvi_batch_rows *rows) {
     make_groups(params, batch, rows);
@@ -119,8 +128,8 @@ void qkvi_batch_sort(const qkvi_bert_params *params, const qkvi_bert_batch *batc
         rows->starts[len] += len;
         for (int64_t i = 0; i < len; i++, token++) {
             rows->ids[first + i] = batch->ids[token];
-            rows->types[first + i] = batch->types ? batch->types[token] : 0;
-            rows->places[first + i] = (int32_t)i;
+            rows->types[first + i] = qkvi_bert_type(params, batch->types, token);
+            rows->places[first + i] = qkvi_bert_place(params, batch->ids + token - i, i);
             if (rows->seen) rows->seen[first + i] = batch->change.seen[token];
             rows->row_of_token[token] = (int32_t)(first + i);
         }

@@ -2,6 +2,8 @@
  * BERT's encoder, forward and backward: embeddings, norm, blocks. Wiring only.
  *
  *     h0 = norm(word + type + position)      h[l + 1] = block[l](h[l])
+ *
+ * ELECTRA's h0 is that norm after a linear layer to the width of the blocks.
  */
 #include "model/arch/bert.h"
 
@@ -27,7 +29,9 @@ qkv_status qkvi_encoder_forward(qkv_ctx *ctx, const qkvi_bert_params *params,
     qkvi_embed_forward(ctx, &params->embed, n, &rows, pass->embed_s);
     qkvi_layernorm_forward(ctx, &params->embed_norm, params->eps, n, NULL, pass->embed_s,
                            pass->embedded, pass->embed_stats);
-    const float *x = pass->embedded;
+    if (qkvi_bert_projects(params))
+        qkvi_linear_forward(ctx, &params->project, n, pass->embedded, pass->h0);
+    const float *x = pass->h0;
     for (int64_t l = 0; l < params->n_layers; l++) {
         QKV_TRY(qkvi_block_forward(ctx, &params->blocks[l], &groups, pick_of(pass, l), x,
                                    &pass->acts[l]));
@@ -36,19 +40,32 @@ qkv_status qkvi_encoder_forward(qkv_ctx *ctx, const qkvi_bert_params *params,
     return QKV_OK;
 }
 
+/* pass->d is the gradient of h0; returns that of the norm's output. */
+static float *project_backward(qkv_ctx *ctx, const qkvi_bert_params *params,
+                               const qkvi_bert_params *grads, qkvi_bert_pass *pass) {
+    const int64_t n = pass->rows.n_rows;
+    if (!qkvi_bert_projects(params)) return pass->d;
+    qkvi_pack_rows(ctx, n, params->embedding_size, pass->embedded, pass->embed_packed);
+    qkvi_linear_backward_params(ctx, &grads->project, n, pass->d, pass->embed_packed,
+                                pass->embed_sums);
+    qkvi_linear_backward_input(ctx, &params->project, n, pass->d, pass->d_embed, false);
+    return pass->d_embed;
+}
+
 qkv_status qkvi_encoder_backward(qkv_ctx *ctx, const qkvi_bert_params *params,
                                  const qkvi_bert_params *grads, qkvi_bert_pass *pass) {
     const int64_t n = pass->rows.n_rows;
     const qkvi_groups groups = qkvi_pass_groups(pass);
     const qkvi_embed_rows rows = embed_rows(pass);
     for (int64_t l = params->n_layers - 1; l >= 0; l--) {
-        const float *x = l ? pass->acts[l - 1].y2 : pass->embedded;
+        const float *x = l ? pass->acts[l - 1].y2 : pass->h0;
         QKV_TRY(qkvi_block_backward(ctx, &params->blocks[l], &grads->blocks[l], &groups,
                                     pick_of(pass, l), x, &pass->acts[l], pass->d, &pass->scratch));
     }
+    float *const d = project_backward(ctx, params, grads, pass);
     qkvi_layernorm_backward(ctx, &params->embed_norm, &grads->embed_norm, n, pass->embed_s,
-                            pass->embed_stats, pass->d, pass->d, pass->scratch.mha.sums);
-    qkvi_embed_backward(ctx, &grads->embed, n, &rows, pass->d, pass->embed_scratch);
+                            pass->embed_stats, d, d, pass->embed_sums);
+    qkvi_embed_backward(ctx, &grads->embed, n, &rows, d, pass->embed_scratch);
     return QKV_OK;
 }
 

@@ -1,6 +1,6 @@
 /*
- * BERT (Devlin et al. 2018): embeddings, post-norm blocks, masked-word head, next-sentence head;
- * forward and backward.
+ * BERT (Devlin et al. 2018) and its family (family.h): embeddings, post-norm blocks, masked-word
+ * head, next-sentence head; forward and backward.
  *
  * Parameters live in one float arena that qkvi_bert_table describes; gradients and optimizer
  * moments are arenas of the same layout. One struct of pointers, qkvi_bert_params, is bound to an
@@ -30,15 +30,23 @@
 
 typedef struct qkvi_bert_params {
     int64_t n_layers, n_heads, hidden, head_dim, intermediate, vocab_size, max_len, n_types;
+    int64_t embedding_size; /* of embed and embed_norm; if not hidden, project follows them */
+    int64_t first_position; /* place of a sequence's first token, RoBERTa's padding before it */
     float eps;
-    bool has_pooler, has_mlm, has_nsp;
+    bool has_pooler, has_mlm, has_nsp, has_judge;
     qkvi_embed embed; /* position: owned sinusoids, or learned; NULL: sinusoids have no gradient */
     qkvi_layernorm embed_norm;
+    qkvi_linear project;                         /* [hidden][embedding_size] */
     qkvi_block *blocks;                          /* [n_layers] */
     qkvi_linear pooler, transform, decoder, nsp; /* decoder.weight is embed.word: tied */
     qkvi_layernorm transform_norm;
-    float *packed, *sinusoids; /* owned */
+    qkvi_linear judge, judgement;
+    float *packed, *sinusoids, *no_segment; /* owned */
 } qkvi_bert_params;
+
+static inline bool qkvi_bert_projects(const qkvi_bert_params *params) {
+    return params->embedding_size != params->hidden;
+}
 
 /*
  * Rows in the order of the arena, named as transformers stores them. LIMIT if a size is absurd;
@@ -67,13 +75,25 @@ typedef struct qkvi_bert_batch {
     int64_t n_sequences;
     const int64_t *lengths; /* [n_sequences], 1 … max_len */
     const int32_t *ids;     /* [sum of lengths] */
-    const uint8_t *types;   /* [sum of lengths]; NULL: all 0 */
+    const uint8_t *types;   /* [sum of lengths], for models with segments; NULL: all 0 */
     int64_t n_targets;
     const int64_t *target_tokens; /* [n_targets] indices into ids, ascending */
     const int32_t *target_ids;    /* [n_targets] the words that stood there */
     const int32_t *labels;  /* [n_sequences] 0: is next, 1: is not, -1: not counted; or NULL */
     qkvi_mha_change change; /* of every attention; its seen is [sum of lengths], as ids */
 } qkvi_bert_batch;
+
+/*
+ * The row of the position table for token i of a sequence. RoBERTa counts from the row after that of
+ * padding, and a padding token that somebody wrote has that one and is not counted.
+ */
+int32_t qkvi_bert_place(const qkvi_bert_params *params, const int32_t *ids, int64_t i);
+
+/* Its segment: types may be NULL, and are ignored where the model has none. */
+static inline int32_t qkvi_bert_type(const qkvi_bert_params *params, const uint8_t *types,
+                                     int64_t i) {
+    return params->n_types > 0 && types ? types[i] : 0;
+}
 
 typedef struct qkvi_bert_pass qkvi_bert_pass;
 qkv_status qkvi_bert_pass_create(qkvi_bert_pass **pass, qkv_error *error);
@@ -108,6 +128,9 @@ qkv_status qkvi_bert_mlm(qkv_ctx *ctx, const qkvi_bert_params *params, int64_t n
                          const float *hidden, float *logits, qkv_error *error);
 qkv_status qkvi_bert_nsp(qkv_ctx *ctx, const qkvi_bert_params *params, int64_t n_rows,
                          const float *hidden, float *logits, qkv_error *error);
+/* Logits [n_rows] of "this token is not the one that was written". */
+qkv_status qkvi_bert_judge(qkv_ctx *ctx, const qkvi_bert_params *params, int64_t n_rows,
+                           const float *hidden, float *logits, qkv_error *error);
 
 typedef struct qkvi_bert_losses {
     double mlm, nsp; /* means over targets and over counted labels; 0 if there are none */

@@ -1,9 +1,10 @@
 /*
  * What stands on the encoder: the masked-word head and the next-sentence head, forward for a run,
- * and forward and backward with the losses for training.
+ * and forward and backward with the losses for training; and ELECTRA's judge, for a run.
  *
- *     MLM   logits = norm(gelu(x Wtᵀ + bt)) Eᵀ + b        E: the word embeddings (tied)
- *     NSP   logits = tanh(x0 Wpᵀ + bp) Wnᵀ + bn           x0: hidden states of first tokens
+ *     MLM    logits = norm(gelu(x Wtᵀ + bt)) Eᵀ + b       E: the word embeddings (tied)
+ *     NSP    logits = tanh(x0 Wpᵀ + bp) Wnᵀ + bn          x0: hidden states of first tokens
+ *     judge  logit  = gelu(x Wdᵀ + bd) wᵀ + b
  *
  * Heads see selected rows only: the masked positions, the first tokens.
  */
@@ -21,7 +22,7 @@
 
 static void mlm_forward(qkv_ctx *ctx, const qkvi_bert_params *p, int64_t n, qkvi_mlm_acts *a) {
     qkvi_linear_forward(ctx, &p->transform, n, a->x, a->u);
-    qkvi_gelu_forward(ctx, n, p->hidden, a->u, a->g);
+    qkvi_gelu_forward(ctx, n, p->embedding_size, a->u, a->g);
     qkvi_layernorm_forward(ctx, &p->transform_norm, p->eps, n, NULL, a->g, a->y, a->stats);
     qkvi_linear_forward(ctx, &p->decoder, n, a->y, a->logits);
 }
@@ -35,7 +36,7 @@ static void nsp_forward(qkv_ctx *ctx, const qkvi_bert_params *p, int64_t n, qkvi
 qkv_status qkvi_bert_mlm(qkv_ctx *ctx, const qkvi_bert_params *params, int64_t n_rows,
                          const float *hidden, float *logits, qkv_error *error) {
     if (!params->has_mlm) return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no MLM head");
-    const size_t elems = (size_t)(n_rows * params->hidden);
+    const size_t elems = (size_t)(n_rows * params->embedding_size);
     float *work = qkvi_aligned_array(2 * elems + 2 * (size_t)n_rows, sizeof(float));
     if (!work) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the MLM head");
     qkvi_mlm_acts a = { .x = (float *)hidden, .logits = logits };
@@ -62,22 +63,37 @@ qkv_status qkvi_bert_nsp(qkv_ctx *ctx, const qkvi_bert_params *params, int64_t n
     return QKV_OK;
 }
 
+qkv_status qkvi_bert_judge(qkv_ctx *ctx, const qkvi_bert_params *params, int64_t n_rows,
+                           const float *hidden, float *logits, qkv_error *error) {
+    if (!params->has_judge)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no head that tells replaced tokens");
+    float *work = qkvi_aligned_array((size_t)(n_rows * params->hidden), sizeof(float));
+    if (!work) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the judging head");
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
+    qkvi_linear_forward(ctx, &params->judge, n_rows, hidden, work);
+    qkvi_gelu_forward(ctx, n_rows, params->hidden, work, work);
+    qkvi_linear_forward(ctx, &params->judgement, n_rows, work, logits);
+    qkvi_fpstate_leave(saved);
+    free(work);
+    return QKV_OK;
+}
+
 /* ---- Backward -------------------------------------------------------------------------------- */
 
 /* a->d_x, from a->logits that hold the gradient of the logits. */
 static void mlm_backward(qkv_ctx *ctx, const qkvi_bert_params *p, const qkvi_bert_params *grads,
-                         int64_t n, const qkvi_mlm_acts *a, float *packed) {
+                         int64_t n, const qkvi_mlm_acts *a) {
     /* logits = y Eᵀ + b */
-    qkvi_pack_rows(ctx, n, p->hidden, a->y, packed);
-    qkvi_linear_backward_params(ctx, &grads->decoder, n, a->logits, packed, a->sums);
+    qkvi_pack_rows(ctx, n, p->embedding_size, a->y, a->packed);
+    qkvi_linear_backward_params(ctx, &grads->decoder, n, a->logits, a->packed, a->sums);
     qkvi_linear_backward_input(ctx, &p->decoder, n, a->logits, a->d, false);
     /* y = norm(g), g = gelu(u) */
     qkvi_layernorm_backward(ctx, &p->transform_norm, &grads->transform_norm, n, a->g, a->stats,
                             a->d, a->d, a->sums);
-    qkvi_gelu_backward(ctx, n, p->hidden, a->u, a->d, a->d);
+    qkvi_gelu_backward(ctx, n, p->embedding_size, a->u, a->d, a->d);
     /* u = x Wtᵀ + bt */
-    qkvi_pack_rows(ctx, n, p->hidden, a->x, packed);
-    qkvi_linear_backward_params(ctx, &grads->transform, n, a->d, packed, a->sums);
+    qkvi_pack_rows(ctx, n, p->hidden, a->x, a->packed);
+    qkvi_linear_backward_params(ctx, &grads->transform, n, a->d, a->packed, a->sums);
     qkvi_linear_backward_input(ctx, &p->transform, n, a->d, a->d_x, false);
 }
 
@@ -133,13 +149,16 @@ static void heads_forward(qkv_ctx *ctx, const qkvi_bert_params *p, const qkvi_be
 static void heads_backward(qkv_ctx *ctx, const qkvi_bert_params *p, const qkvi_bert_params *grads,
                            int64_t n_targets, const qkvi_bert_pass *pass) {
     if (p->has_mlm)
-        mlm_backward(ctx, p, grads, n_targets, &pass->mlm, pass->scratch.mha.packed);
+        mlm_backward(ctx, p, grads, n_targets, &pass->mlm);
     else
         zero_linear(&grads->decoder);
     if (p->has_nsp)
         nsp_backward(ctx, p, grads, pass->n_labels, &pass->nsp, &pass->scratch.mha);
     else if (p->has_pooler)
         zero_linear(&grads->pooler);
+    if (!p->has_judge) return;
+    zero_linear(&grads->judge);
+    zero_linear(&grads->judgement);
 }
 
 static qkv_status loss_and_grads(qkv_ctx *ctx, const qkvi_bert_params *params,

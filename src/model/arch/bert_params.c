@@ -1,7 +1,7 @@
 /*
- * The parameters of BERT: one table of names and shapes, and structs of pointers bound to an arena
- * of that layout. The order of the table is that of the file format's writers: embeddings, blocks,
- * heads.
+ * The parameters of BERT and its family: one table of names and shapes, and structs of pointers
+ * bound to an arena of that layout. The order of the table is that of the file format's writers:
+ * embeddings, blocks, heads. What a model lacks has no row, and its pointers are NULL.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 #include "core/status.h"
 #include "kernels/gemm.h"
 #include "model/arch/bert.h"
+#include "model/arch/family.h"
 
 enum { MAX_SIZE = 1 << 24 }; /* of any dimension: products of three fit int64_t */
 
@@ -28,48 +29,52 @@ static qkv_status add_norm(qkvi_param_table *table, const char *name, int64_t n,
 }
 
 /* Names of the parts of block l. */
-static const char *block_name(char name[96], int64_t l, const char *part) {
-    snprintf(name, 96, "bert.encoder.layer.%lld.%s", (long long)l, part);
+static const char *block_name(char name[96], const qkvi_family *family, int64_t l,
+                              const char *part) {
+    snprintf(name, 96, "%s%lld.%s", family->layer, (long long)l, part);
     return name;
 }
 
-static qkv_status add_block(qkvi_param_table *table, const qkv_model_info *info, int64_t l,
-                            qkv_error *e) {
+static qkv_status add_block(qkvi_param_table *table, const qkv_model_info *info,
+                            const qkvi_family *f, int64_t l, qkv_error *e) {
     char name[96];
     const int64_t h = info->hidden, wide = info->intermediate;
-    QKV_TRY(add_linear(table, block_name(name, l, "attention.self.query"), h, h, e));
-    QKV_TRY(add_linear(table, block_name(name, l, "attention.self.key"), h, h, e));
-    QKV_TRY(add_linear(table, block_name(name, l, "attention.self.value"), h, h, e));
-    QKV_TRY(add_linear(table, block_name(name, l, "attention.output.dense"), h, h, e));
-    QKV_TRY(add_norm(table, block_name(name, l, "attention.output.LayerNorm"), h, e));
-    QKV_TRY(add_linear(table, block_name(name, l, "intermediate.dense"), wide, h, e));
-    QKV_TRY(add_linear(table, block_name(name, l, "output.dense"), h, wide, e));
-    return add_norm(table, block_name(name, l, "output.LayerNorm"), h, e);
+    QKV_TRY(add_linear(table, block_name(name, f, l, f->query), h, h, e));
+    QKV_TRY(add_linear(table, block_name(name, f, l, f->key), h, h, e));
+    QKV_TRY(add_linear(table, block_name(name, f, l, f->value), h, h, e));
+    QKV_TRY(add_linear(table, block_name(name, f, l, f->output), h, h, e));
+    QKV_TRY(add_norm(table, block_name(name, f, l, f->norm1), h, e));
+    QKV_TRY(add_linear(table, block_name(name, f, l, f->up), wide, h, e));
+    QKV_TRY(add_linear(table, block_name(name, f, l, f->down), h, wide, e));
+    return add_norm(table, block_name(name, f, l, f->norm2), h, e);
 }
 
 static qkv_status add_embeddings(qkvi_param_table *table, const qkv_model_info *info,
-                                 qkv_error *e) {
-    const int64_t h = info->hidden;
-    QKV_TRY(qkvi_params_add(table, 2, info->vocab_size, h, e,
-                            "bert.embeddings.word_embeddings.weight"));
+                                 const qkvi_family *f, qkv_error *e) {
+    const int64_t size = info->embedding_size;
+    QKV_TRY(qkvi_params_add(table, 2, info->vocab_size, size, e, "%s.weight", f->word));
     if (!info->sinusoidal_positions)
-        QKV_TRY(qkvi_params_add(table, 2, info->max_len, h, e,
-                                "bert.embeddings.position_embeddings.weight"));
-    QKV_TRY(qkvi_params_add(table, 2, info->n_types, h, e,
-                            "bert.embeddings.token_type_embeddings.weight"));
-    return add_norm(table, "bert.embeddings.LayerNorm", h, e);
+        QKV_TRY(qkvi_params_add(table, 2, info->first_position + info->max_len, size, e,
+                                "%s.weight", f->position));
+    if (info->n_types > 0)
+        QKV_TRY(qkvi_params_add(table, 2, info->n_types, size, e, "%s.weight", f->segment));
+    QKV_TRY(add_norm(table, f->embed_norm, size, e));
+    return size == info->hidden ? QKV_OK : add_linear(table, f->project, info->hidden, size, e);
 }
 
-static qkv_status add_heads(qkvi_param_table *table, const qkv_model_info *info, qkv_error *e) {
-    const int64_t h = info->hidden;
-    if (info->has_pooler) QKV_TRY(add_linear(table, "bert.pooler.dense", h, h, e));
+static qkv_status add_heads(qkvi_param_table *table, const qkv_model_info *info,
+                            const qkvi_family *f, qkv_error *e) {
+    const int64_t h = info->hidden, size = info->embedding_size;
+    if (info->has_pooler) QKV_TRY(add_linear(table, f->pooler, h, h, e));
     if (info->has_mlm) {
-        QKV_TRY(qkvi_params_add(table, 1, info->vocab_size, 1, e, "cls.predictions.bias"));
-        QKV_TRY(add_linear(table, "cls.predictions.transform.dense", h, h, e));
-        QKV_TRY(add_norm(table, "cls.predictions.transform.LayerNorm", h, e));
+        QKV_TRY(qkvi_params_add(table, 1, info->vocab_size, 1, e, "%s", f->decoder_bias));
+        QKV_TRY(add_linear(table, f->transform, size, h, e));
+        QKV_TRY(add_norm(table, f->transform_norm, size, e));
     }
-    if (info->has_nsp) QKV_TRY(add_linear(table, "cls.seq_relationship", 2, h, e));
-    return QKV_OK;
+    if (info->has_nsp) QKV_TRY(add_linear(table, f->nsp, 2, h, e));
+    if (!info->has_judge) return QKV_OK;
+    QKV_TRY(add_linear(table, f->judge, h, h, e));
+    return add_linear(table, f->judgement, 1, h, e);
 }
 
 static qkv_status check_sizes(const qkv_model_info *info, qkv_error *error) {
@@ -80,11 +85,13 @@ static qkv_status check_sizes(const qkv_model_info *info, qkv_error *error) {
         { "n_layers", info->n_layers },
         { "n_heads", info->n_heads },
         { "hidden", info->hidden },
+        { "embedding_size", info->embedding_size },
         { "head_dim", info->head_dim },
         { "intermediate", info->intermediate },
         { "vocab_size", info->vocab_size },
         { "max_len", info->max_len },
-        { "n_types", info->n_types },
+        { "n_types + 1", info->n_types + 1 },
+        { "first_position + 1", info->first_position + 1 },
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (sizes[i].value < 1 || sizes[i].value > MAX_SIZE)
@@ -102,10 +109,11 @@ static qkv_status check_sizes(const qkv_model_info *info, qkv_error *error) {
 }
 
 qkv_status qkvi_bert_table(const qkv_model_info *info, qkvi_param_table *table, qkv_error *error) {
+    const qkvi_family *const family = qkvi_family_of(info->architecture);
     QKV_TRY(check_sizes(info, error));
-    QKV_TRY(add_embeddings(table, info, error));
-    for (int64_t l = 0; l < info->n_layers; l++) QKV_TRY(add_block(table, info, l, error));
-    return add_heads(table, info, error);
+    QKV_TRY(add_embeddings(table, info, family, error));
+    for (int64_t l = 0; l < info->n_layers; l++) QKV_TRY(add_block(table, info, family, l, error));
+    return add_heads(table, info, family, error);
 }
 
 /* ---- Binding --------------------------------------------------------------------------------- */
@@ -114,58 +122,71 @@ qkv_status qkvi_bert_table(const qkv_model_info *info, qkvi_param_table *table, 
 typedef struct binder {
     const qkvi_param_table *table;
     float *arena;
+    const qkvi_family *family;
 } binder;
+
+/* NULL for a part that the family lacks, too. */
+static float *bind_at(const binder *b, const char *name, const char *what) {
+    return name ? qkvi_params_at(b->table, b->arena, "%s%s", name, what) : NULL;
+}
 
 static qkvi_linear bind_linear(const binder *b, const char *name, int64_t n_out, int64_t n_in) {
     return (qkvi_linear){ .n_in = n_in,
                           .n_out = n_out,
-                          .weight = qkvi_params_at(b->table, b->arena, "%s.weight", name),
-                          .bias = qkvi_params_at(b->table, b->arena, "%s.bias", name) };
+                          .weight = bind_at(b, name, ".weight"),
+                          .bias = bind_at(b, name, ".bias") };
 }
 
 static qkvi_layernorm bind_norm(const binder *b, const char *name, int64_t n) {
-    return (qkvi_layernorm){ n, qkvi_params_at(b->table, b->arena, "%s.weight", name),
-                             qkvi_params_at(b->table, b->arena, "%s.bias", name) };
+    return (qkvi_layernorm){ n, bind_at(b, name, ".weight"), bind_at(b, name, ".bias") };
 }
 
 static void bind_block(const binder *b, const qkvi_bert_params *p, int64_t l, qkvi_block *block) {
     char name[96];
+    const qkvi_family *const f = b->family;
     const int64_t h = p->hidden, wide = p->intermediate;
     block->eps = p->eps;
     block->mha = (qkvi_mha){
         .n_heads = p->n_heads,
         .head_dim = p->head_dim,
         .hidden = h,
-        .query = bind_linear(b, block_name(name, l, "attention.self.query"), h, h),
-        .key = bind_linear(b, block_name(name, l, "attention.self.key"), h, h),
-        .value = bind_linear(b, block_name(name, l, "attention.self.value"), h, h),
-        .output = bind_linear(b, block_name(name, l, "attention.output.dense"), h, h),
+        .query = bind_linear(b, block_name(name, f, l, f->query), h, h),
+        .key = bind_linear(b, block_name(name, f, l, f->key), h, h),
+        .value = bind_linear(b, block_name(name, f, l, f->value), h, h),
+        .output = bind_linear(b, block_name(name, f, l, f->output), h, h),
     };
-    block->norm1 = bind_norm(b, block_name(name, l, "attention.output.LayerNorm"), h);
-    block->up = bind_linear(b, block_name(name, l, "intermediate.dense"), wide, h);
-    block->down = bind_linear(b, block_name(name, l, "output.dense"), h, wide);
-    block->norm2 = bind_norm(b, block_name(name, l, "output.LayerNorm"), h);
+    block->norm1 = bind_norm(b, block_name(name, f, l, f->norm1), h);
+    block->up = bind_linear(b, block_name(name, f, l, f->up), wide, h);
+    block->down = bind_linear(b, block_name(name, f, l, f->down), h, wide);
+    block->norm2 = bind_norm(b, block_name(name, f, l, f->norm2), h);
 }
 
-static void bind_rest(const binder *b, qkvi_bert_params *p) {
-    const int64_t h = p->hidden;
+static void bind_embeddings(const binder *b, qkvi_bert_params *p) {
+    const qkvi_family *const f = b->family;
     p->embed = (qkvi_embed){
-        .hidden = h,
+        .hidden = p->embedding_size,
         .n_words = p->vocab_size,
-        .n_types = p->n_types,
-        .n_positions = p->max_len,
-        .word = qkvi_params_at(b->table, b->arena, "bert.embeddings.word_embeddings.weight"),
-        .type = qkvi_params_at(b->table, b->arena, "bert.embeddings.token_type_embeddings.weight"),
-        .position =
-            qkvi_params_at(b->table, b->arena, "bert.embeddings.position_embeddings.weight"),
+        .n_types = p->n_types > 0 ? p->n_types : 1,
+        .n_positions = p->first_position + p->max_len,
+        .word = bind_at(b, f->word, ".weight"),
+        .type = bind_at(b, f->segment, ".weight"),
+        .position = bind_at(b, f->position, ".weight"),
     };
-    p->embed_norm = bind_norm(b, "bert.embeddings.LayerNorm", h);
-    p->pooler = bind_linear(b, "bert.pooler.dense", h, h);
-    p->transform = bind_linear(b, "cls.predictions.transform.dense", h, h);
-    p->transform_norm = bind_norm(b, "cls.predictions.transform.LayerNorm", h);
-    p->decoder = (qkvi_linear){ .n_in = h, .n_out = p->vocab_size, .weight = p->embed.word };
-    p->decoder.bias = qkvi_params_at(b->table, b->arena, "cls.predictions.bias");
-    p->nsp = bind_linear(b, "cls.seq_relationship", 2, h);
+    p->embed_norm = bind_norm(b, f->embed_norm, p->embedding_size);
+    p->project = bind_linear(b, f->project, p->hidden, p->embedding_size);
+}
+
+static void bind_heads(const binder *b, qkvi_bert_params *p) {
+    const qkvi_family *const f = b->family;
+    const int64_t h = p->hidden, size = p->embedding_size;
+    p->pooler = bind_linear(b, f->pooler, h, h);
+    p->transform = bind_linear(b, f->transform, size, h);
+    p->transform_norm = bind_norm(b, f->transform_norm, size);
+    p->decoder = (qkvi_linear){ .n_in = size, .n_out = p->vocab_size, .weight = p->embed.word };
+    p->decoder.bias = bind_at(b, f->decoder_bias, "");
+    p->nsp = bind_linear(b, f->nsp, 2, h);
+    p->judge = bind_linear(b, f->judge, h, h);
+    p->judgement = bind_linear(b, f->judgement, 1, h);
 }
 
 /* ---- Packed weights -------------------------------------------------------------------------- */
@@ -173,6 +194,7 @@ static void bind_rest(const binder *b, qkvi_bert_params *p) {
 typedef void linear_visitor(void *argument, qkvi_linear *layer);
 
 static void each_linear(qkvi_bert_params *p, linear_visitor *visit, void *argument) {
+    if (qkvi_bert_projects(p)) visit(argument, &p->project);
     for (int64_t l = 0; l < p->n_layers; l++) {
         qkvi_block *block = &p->blocks[l];
         visit(argument, &block->mha.query);
@@ -187,6 +209,10 @@ static void each_linear(qkvi_bert_params *p, linear_visitor *visit, void *argume
     if (p->has_mlm) {
         visit(argument, &p->transform);
         visit(argument, &p->decoder);
+    }
+    if (p->has_judge) {
+        visit(argument, &p->judge);
+        visit(argument, &p->judgement);
     }
 }
 
@@ -237,19 +263,29 @@ static qkv_status make_sinusoids(qkvi_bert_params *p, qkv_error *error) {
     return QKV_OK;
 }
 
+/* A segment of zeros, for models without segments, so that every embedding is a sum of three. */
+static qkv_status make_no_segment(qkvi_bert_params *p, qkv_error *error) {
+    p->no_segment = qkvi_calloc_array((size_t)p->embedding_size, sizeof(float));
+    if (!p->no_segment) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a segment");
+    p->embed.type = p->no_segment;
+    return QKV_OK;
+}
+
 static qkv_status bind_all(qkvi_bert_params *p, const binder *b, unsigned packed, bool sinusoidal,
                            qkv_error *error) {
     p->blocks = qkvi_calloc_array((size_t)p->n_layers, sizeof *p->blocks);
     if (!p->blocks) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for layers");
     for (int64_t l = 0; l < p->n_layers; l++) bind_block(b, p, l, &p->blocks[l]);
-    bind_rest(b, p);
+    bind_embeddings(b, p);
+    bind_heads(b, p);
     if (sinusoidal && packed) QKV_TRY(make_sinusoids(p, error));
+    if (p->n_types == 0 && packed) QKV_TRY(make_no_segment(p, error));
     return make_packed(p, packed, error);
 }
 
 qkv_status qkvi_bert_bind(const qkv_model_info *info, const qkvi_param_table *table, float *arena,
                           unsigned packed, qkvi_bert_params **params, qkv_error *error) {
-    const binder b = { table, arena };
+    const binder b = { table, arena, qkvi_family_of(info->architecture) };
     qkvi_bert_params *p = qkvi_calloc_array(1, sizeof *p);
     *params = NULL;
     if (!p) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a model");
@@ -262,10 +298,13 @@ qkv_status qkvi_bert_bind(const qkv_model_info *info, const qkvi_param_table *ta
         .vocab_size = info->vocab_size,
         .max_len = info->max_len,
         .n_types = info->n_types,
+        .embedding_size = info->embedding_size,
+        .first_position = info->first_position,
         .eps = (float)info->layer_norm_eps,
         .has_pooler = info->has_pooler,
         .has_mlm = info->has_mlm,
         .has_nsp = info->has_nsp,
+        .has_judge = info->has_judge,
     };
     const qkv_status status = bind_all(p, &b, packed, info->sinusoidal_positions, error);
     if (status == QKV_OK)
@@ -280,5 +319,6 @@ void qkvi_bert_free(qkvi_bert_params *params) {
     free(params->blocks);
     free(params->packed);
     free(params->sinusoids);
+    free(params->no_segment);
     free(params);
 }

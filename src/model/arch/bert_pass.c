@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/status.h"
+#include "kernels/gemm.h"
 #include "model/layer/rows.h"
 
 static float *floats(qkvi_cutter *cutter, int64_t n) { return qkvi_cut(cutter, n, sizeof(float)); }
@@ -44,11 +45,13 @@ static void cut_block(const qkvi_bert_params *p, int64_t l, qkvi_cutter *cutter,
 static void cut_heads(const qkvi_bert_params *p, int64_t n_targets, qkvi_cutter *cutter,
                       qkvi_bert_pass *pass) {
     const int64_t n = n_targets, n_labels = pass->n_labels, h = p->hidden;
+    const int64_t size = p->embedding_size;
     const int64_t vocabulary = qkvi_colsum_elems(n, p->vocab_size);
-    const int64_t norm = 2 * qkvi_colsum_elems(n, h);
+    const int64_t norm = 2 * qkvi_colsum_elems(n, size);
     qkvi_mlm_acts *m = &pass->mlm;
     float **const rows[] = { &m->u, &m->g, &m->y, &m->d };
-    for (int i = 0; i < 4; i++) *rows[i] = floats(cutter, n * h);
+    for (int i = 0; i < 4; i++) *rows[i] = floats(cutter, n * size);
+    m->packed = floats(cutter, (int64_t)qkvi_gemm_packed_elems(n, h > size ? h : size));
     m->stats = floats(cutter, 2 * n);
     m->logits = floats(cutter, n * p->vocab_size);
     m->sums = floats(cutter, vocabulary > norm ? vocabulary : norm);
@@ -57,6 +60,18 @@ static void cut_heads(const qkvi_bert_params *p, int64_t n_targets, qkvi_cutter 
     pass->nsp.d = floats(cutter, n_labels * h);
     pass->nsp.logits = floats(cutter, n_labels * 2);
     pass->row_loss = floats(cutter, 2 * (n > n_labels ? n : n_labels));
+}
+
+/* What the gradient of the embeddings passes through. */
+static void cut_embed(const qkvi_bert_params *p, qkvi_cutter *cutter, qkvi_bert_pass *pass) {
+    const int64_t n = pass->rows.n_rows, size = p->embedding_size;
+    const int64_t norm = 2 * qkvi_colsum_elems(n, size), sums = qkvi_colsum_elems(n, p->hidden);
+    pass->embed_sums = floats(cutter, norm > sums ? norm : sums);
+    pass->embed_scratch =
+        qkvi_cut(cutter, qkvi_embed_scratch_elems(&p->embed, n), sizeof(int32_t));
+    if (!qkvi_bert_projects(p)) return;
+    pass->d_embed = floats(cutter, n * size);
+    pass->embed_packed = floats(cutter, (int64_t)qkvi_gemm_packed_elems(n, size));
 }
 
 static void cut_training(const qkvi_bert_params *p, const qkvi_bert_batch *batch,
@@ -69,16 +84,16 @@ static void cut_training(const qkvi_bert_params *p, const qkvi_bert_batch *batch
     pass->d = floats(cutter, n_rows * p->hidden);
     qkvi_block_scratch_cut(&p->blocks[0], n_rows > n_picked ? n_rows : n_picked, cutter,
                            &pass->scratch);
-    pass->embed_scratch =
-        qkvi_cut(cutter, qkvi_embed_scratch_elems(&p->embed, n_rows), sizeof(int32_t));
+    cut_embed(p, cutter, pass);
 }
 
 static void cut_all(const qkvi_bert_params *p, const qkvi_bert_batch *batch, int64_t n_rows,
                     qkvi_cutter *cutter, qkvi_bert_pass *pass) {
     const bool train = pass->keep & QKVI_KEEP_ALL;
     qkvi_batch_cut(p, batch, n_rows, cutter, &pass->rows);
-    pass->embedded = floats(cutter, n_rows * p->hidden);
-    pass->embed_s = again(!train, pass->embedded, cutter, n_rows * p->hidden);
+    pass->embedded = floats(cutter, n_rows * p->embedding_size);
+    pass->embed_s = again(!train, pass->embedded, cutter, n_rows * p->embedding_size);
+    pass->h0 = again(!qkvi_bert_projects(p), pass->embedded, cutter, n_rows * p->hidden);
     pass->embed_stats = floats(cutter, 2 * n_rows);
     for (int64_t l = 0; l < p->n_layers; l++) cut_block(p, l, cutter, pass);
     if (train) cut_training(p, batch, cutter, pass);
@@ -158,7 +173,7 @@ const float *qkvi_bert_hidden(const qkvi_bert_pass *pass, int64_t layer) {
     const bool train = pass->keep & QKVI_KEEP_ALL; /* has all layers but the last */
     const bool kept = layer == pass->n_layers ? !train : train || (pass->keep & QKVI_KEEP_HIDDEN);
     if (layer < 0 || layer > pass->n_layers || !kept) return NULL;
-    return layer ? pass->acts[layer - 1].y2 : pass->embedded;
+    return layer ? pass->acts[layer - 1].y2 : pass->h0;
 }
 
 static const qkvi_mha_acts *captured(const qkvi_bert_pass *pass, int64_t layer) {

@@ -18,10 +18,12 @@ enum {
 /* The heads over the rows they read, see bert_heads.c. n: MLM targets, or first tokens. */
 typedef struct qkvi_mlm_acts {
     const float *x;   /* [n][hidden] */
-    float *u, *g, *y; /* [n][hidden] transform, gelu, norm */
+    float *u, *g, *y; /* [n][embedding_size] transform, gelu, norm */
     float *stats;     /* [n][2] */
     float *logits;    /* [n][vocab_size], then their gradient */
-    float *d, *d_x;   /* [n][hidden] gradients, of x at last */
+    float *d;         /* [n][embedding_size] gradients */
+    float *d_x;       /* [n][hidden] at last, of x */
+    float *packed;    /* panels of x or y */
     float *sums;      /* column sums of a product with the vocabulary */
 } qkvi_mlm_acts;
 
@@ -39,7 +41,8 @@ struct qkvi_bert_pass {
     int64_t n_layers, hidden;
     qkvi_batch_rows rows;
     qkvi_mha_change change;
-    float *embed_s, *embed_stats, *embedded; /* sum, mu and rstd, norm */
+    float *embed_s, *embed_stats, *embedded; /* sum, mu and rstd, norm [n_rows][embedding_size] */
+    float *h0; /* [n_rows][hidden]: embedded, or what is projected of it */
     qkvi_block_acts *acts;                   /* [n_layers], from malloc */
     int64_t acts_capacity;
 
@@ -51,6 +54,8 @@ struct qkvi_bert_pass {
     float *row_loss; /* [max(n_targets, n_labels)][2] */
     float *d;        /* [n_rows][hidden] */
     qkvi_block_scratch scratch;
+    float *d_embed;                   /* [n_rows][embedding_size], if projected */
+    float *embed_packed, *embed_sums; /* panels of embedded, if projected; column sums */
     int32_t *embed_scratch;
 };
 

@@ -145,8 +145,10 @@ void qkvi_embed_backward(qkv_ctx *ctx, const qkvi_embed *d, int64_t n_rows,
     const int64_t hidden = d->hidden;
     /* s[row] = (word[id] + type[segment]) + position[place] */
     scatter(ctx, hidden, d->n_words, n_rows, rows->ids, d_s, d->word, scratch);
-    memset(d->type, 0, (size_t)(d->n_types * hidden) * sizeof *d->type);
-    scatter(ctx, hidden, d->n_types, n_rows, rows->types, d_s, d->type, scratch);
+    if (d->type) {
+        memset(d->type, 0, (size_t)(d->n_types * hidden) * sizeof *d->type);
+        scatter(ctx, hidden, d->n_types, n_rows, rows->types, d_s, d->type, scratch);
+    }
     if (!d->position) return;
     memset(d->position, 0, (size_t)(d->n_positions * hidden) * sizeof *d->position);
     scatter(ctx, hidden, d->n_positions, n_rows, rows->places, d_s, d->position, scratch);

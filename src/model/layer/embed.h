@@ -30,7 +30,7 @@ void qkvi_embed_forward(qkv_ctx *ctx, const qkvi_embed *layer, int64_t n_rows,
 int64_t qkvi_embed_scratch_elems(const qkvi_embed *layer, int64_t n_rows);
 
 /*
- * Adds the gradient to d->word, and stores it in d->type and in d->position (NULL: not learned).
+ * Adds the gradient to d->word, and stores it in d->type and d->position (NULL: not learned).
  * Each vector's rows are summed in row order, so nothing depends on threads.
  */
 void qkvi_embed_backward(qkv_ctx *ctx, const qkvi_embed *d, int64_t n_rows,

@@ -6,18 +6,12 @@
 
 #include "core/status.h"
 
-enum { MAX_SPELLING = 160, MAX_SPELLINGS = 4, MAX_COMPARED = 4096, N_NEAREST = 3 };
+enum { MAX_SPELLING = 160, MAX_SPELLINGS = 4, MAX_COMPARED = 4096, N_NEAREST = 3, N_TIES = 2 };
 
-static const char prefix[] = "bert.";
-
-static const char *const ties[][2] = {
-    { "bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight" },
-    { "cls.predictions.bias", "cls.predictions.decoder.bias" },
-};
-
-qkv_status qkvi_resolver_make(const qkvi_safetensors *file, qkvi_resolver *resolver,
-                              qkv_error *error) {
+qkv_status qkvi_resolver_make(const qkvi_safetensors *file, const qkvi_spelling *spelling,
+                              qkvi_resolver *resolver, qkv_error *error) {
     resolver->file = file;
+    resolver->spelling = spelling;
     resolver->used = calloc((size_t)file->n_tensors + 1, 1);
     return resolver->used ? QKV_OK
                           : qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for tensor names");
@@ -45,7 +39,8 @@ static int old_layer_norm(const char *name, char spelling[MAX_SPELLING]) {
 }
 
 /* Rules 1 to 3: all spellings of a name, the likeliest first. */
-static int spellings_of(const char *name, char spellings[MAX_SPELLINGS][MAX_SPELLING]) {
+static int spellings_of(const char *prefix, const char *name,
+                        char spellings[MAX_SPELLINGS][MAX_SPELLING]) {
     const size_t n = strlen(prefix);
     int count = 2;
     snprintf(spellings[0], MAX_SPELLING, "%s", name);
@@ -62,9 +57,10 @@ static int spellings_of(const char *name, char spellings[MAX_SPELLINGS][MAX_SPEL
     return count;
 }
 
-static const qkvi_stored *find_spelled(const qkvi_safetensors *file, const char *name) {
+static const qkvi_stored *find_spelled(const qkvi_resolver *resolver, const char *name) {
     char spellings[MAX_SPELLINGS][MAX_SPELLING];
-    const int count = spellings_of(name, spellings);
+    const qkvi_safetensors *const file = resolver->file;
+    const int count = spellings_of(resolver->spelling->prefix, name, spellings);
     for (int s = 0; s < count; s++) {
         const qkvi_stored *const tensor = qkvi_safetensors_find(file, spellings[s]);
         if (tensor) return tensor;
@@ -79,10 +75,18 @@ static const qkvi_stored *find_spelled(const qkvi_safetensors *file, const char 
     return NULL;
 }
 
+/* The other end of the t-th tie, if name is its first one. */
+static const char *tied_to(const qkvi_spelling *spelling, size_t t, const char *name) {
+    const char *const *const tie = spelling->ties[t];
+    return tie[0] && strcmp(name, tie[0]) == 0 ? tie[1] : NULL;
+}
+
 const qkvi_stored *qkvi_resolve(const qkvi_resolver *resolver, const char *name) {
-    const qkvi_stored *tensor = find_spelled(resolver->file, name);
-    for (size_t t = 0; !tensor && t < sizeof ties / sizeof *ties; t++)
-        if (strcmp(name, ties[t][0]) == 0) tensor = find_spelled(resolver->file, ties[t][1]);
+    const qkvi_stored *tensor = find_spelled(resolver, name);
+    for (size_t t = 0; !tensor && t < N_TIES; t++) {
+        const char *const other = tied_to(resolver->spelling, t, name);
+        if (other) tensor = find_spelled(resolver, other);
+    }
     return tensor;
 }
 
@@ -193,9 +197,9 @@ void qkvi_resolver_skip(qkvi_resolver *resolver, const char *name) {
     if (tensor) resolver->used[tensor - resolver->file->tensors] = 1;
 }
 
-static int is_known_extra(const char *name) {
-    for (size_t t = 0; t < sizeof ties / sizeof *ties; t++)
-        if (strcmp(name, ties[t][1]) == 0) return 1;
+static int is_known_extra(const qkvi_spelling *spelling, const char *name) {
+    for (size_t t = 0; t < N_TIES; t++)
+        if (spelling->ties[t][1] && strcmp(name, spelling->ties[t][1]) == 0) return 1;
     return ends_with(name, "position_ids") || ends_with(name, "token_type_ids");
 }
 
@@ -208,7 +212,7 @@ qkv_status qkvi_resolver_unused(const qkvi_resolver *resolver, char ***names, in
     for (int64_t t = 0; t < file->n_tensors; t++) {
         char printable[200];
         const char *const name = file->tensors[t].name;
-        if (resolver->used[t] || is_known_extra(name)) continue;
+        if (resolver->used[t] || is_known_extra(resolver->spelling, name)) continue;
         char *const copy = strdup(qkvi_escape(printable, sizeof printable, name, strlen(name)));
         if (!copy) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for tensor names");
         (*names)[(*n_names)++] = copy;

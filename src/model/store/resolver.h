@@ -3,7 +3,7 @@
  * parameter in several ways; the rules, in this order:
  *
  *   1 the exact name
- *   2 without or with the prefix "bert."
+ *   2 without or with the prefix of the architecture, "bert."
  *   3 LayerNorm .weight and .bias as .gamma and .beta
  *   4 an alias in __metadata__
  *   5 the other end of a tie: decoder and word embeddings, the two decoder biases
@@ -14,13 +14,20 @@
 #include "model/params.h"
 #include "model/store/safetensors.h"
 
+/** How an architecture's files vary its names. */
+typedef struct qkvi_spelling {
+    const char *prefix;
+    const char *ties[2][2]; /* the parameter, and the name of what is tied to it; or NULL */
+} qkvi_spelling;
+
 typedef struct qkvi_resolver {
     const qkvi_safetensors *file;
+    const qkvi_spelling *spelling;
     uint8_t *used; /* [n_tensors] */
 } qkvi_resolver;
 
-qkv_status qkvi_resolver_make(const qkvi_safetensors *file, qkvi_resolver *resolver,
-                              qkv_error *error);
+qkv_status qkvi_resolver_make(const qkvi_safetensors *file, const qkvi_spelling *spelling,
+                              qkvi_resolver *resolver, qkv_error *error);
 void qkvi_resolver_free(qkvi_resolver *resolver);
 
 /** The stored tensor of that parameter, or NULL. */

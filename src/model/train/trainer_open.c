@@ -62,6 +62,7 @@ static qkv_model_info make_info(const qkvi_trainer *trainer) {
                              .n_layers = o->n_layers,
                              .n_heads = o->n_heads,
                              .hidden = o->hidden,
+                             .embedding_size = o->hidden,
                              .head_dim = o->hidden / o->n_heads,
                              .intermediate = o->intermediate,
                              .vocab_size = qkv_tokenizer_size(trainer->tokenizer),
