@@ -90,6 +90,17 @@ QKV_API int32_t qkv_tokenizer_special(const qkv_tokenizer *tokenizer, qkv_token_
 
 typedef struct qkv_model qkv_model;
 
+/** How hidden states h_1 ... h_n of a text's tokens, special ones among them, become one vector. */
+typedef enum qkv_pooling {
+    QKV_POOLING_DEFAULT,       /* what the model's files say (modules.json), else the mean */
+    QKV_POOLING_MEAN,          /* sum of h_i, by n */
+    QKV_POOLING_CLS,           /* h_1 */
+    QKV_POOLING_MAX,           /* of each channel the largest */
+    QKV_POOLING_MEAN_SQRT_LEN, /* sum of h_i, by the root of n */
+    QKV_POOLING_WEIGHTED_MEAN, /* sum of i h_i, by n (n + 1) / 2 */
+    QKV_POOLING_LAST           /* h_n */
+} qkv_pooling;
+
 typedef struct qkv_model_info {
     const char *architecture; /* "bert", "distilbert", "roberta" or "electra" */
     const char *source;       /* the folder, escaped for printing; "embedded" for one from memory */
@@ -102,6 +113,9 @@ typedef struct qkv_model_info {
     int64_t embedding_size; /* of word vectors: hidden, but for ELECTRA */
     int64_t first_position; /* row of the position table that the first token gets: 0, but for RoBERTa */
     int has_judge;          /* a head that tells replaced tokens: ELECTRA's discriminator */
+    qkv_pooling pooling;    /* of sentence vectors; the mean where no modules.json says otherwise */
+    int normalizes;         /* 1: sentence vectors have length 1 */
+    int64_t sentence_len;   /* tokens of the longest text it makes vectors of, at most max_len */
 } qkv_model_info;
 
 /**
@@ -253,6 +267,34 @@ QKV_API QKV_NODISCARD qkv_status qkv_model_nsp(qkv_ctx *ctx, const qkv_model *mo
  */
 QKV_API QKV_NODISCARD qkv_status qkv_model_judge(qkv_ctx *ctx, const qkv_model *model,
                                                  const qkv_run *run, int64_t b, float *logits,
+                                                 qkv_error *error);
+
+/** How to make vectors of sentences. Zeros: as the model's files say. */
+typedef struct qkv_embed_options {
+    size_t struct_size;
+    qkv_pooling pooling;
+    int normalize; /* above 0: to length 1; below 0: not; 0: as the model's files say */
+} qkv_embed_options;
+
+#define QKV_EMBED_OPTIONS_INIT                                                                     \
+    { sizeof(qkv_embed_options), QKV_POOLING_DEFAULT, 0 }
+
+/**
+ * Vectors of sentences (Reimers and Gurevych 2019): the last hidden states of each input, pooled, and
+ * divided by max(|x|, 1e-12) where they are normalized; then products are cosines.
+ *
+ *   vectors   [n_batch][hidden], in the order of inputs, of any lengths up to max_len.
+ *   Accuracy  pooled in double precision, rounded once.
+ *   Determinism, threads   each vector has the bits of a call alone, for any threads.
+ *   Memory    a run of at most 4,096 tokens at a time, or of one input that is longer.
+ *   Errors    as qkv_model_run; QKV_ERR_ARGUMENT; QKV_ERR_VERSION, for struct_size. Vectors may then be
+ *             partly written.
+ *
+ * @param options  nullable.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_model_embed(qkv_ctx *ctx, const qkv_model *model,
+                                                 int64_t n_batch, const qkv_encoding *const *inputs,
+                                                 const qkv_embed_options *options, float *vectors,
                                                  qkv_error *error);
 
 /** One word for a blank. */

@@ -14,6 +14,7 @@
 #include "model/store/config.h"
 #include "model/store/file.h"
 #include "model/store/hub.h"
+#include "model/store/pooling.h"
 #include "model/store/resolver.h"
 
 enum { MAX_CONFIG = 1 << 20 };
@@ -103,6 +104,7 @@ static qkv_status open_files(const char *folder, const char *weights, qkv_model 
                              qkv_error *error) {
     qkvi_safetensors *file;
     QKV_TRY(start_folder(folder, model, error));
+    QKV_TRY(qkvi_pooling_read(folder, &(*model)->info, error));
     QKV_TRY(qkv_tokenizer_open(folder, &(*model)->tokenizer, error));
     QKV_TRY(qkvi_safetensors_open(weights, &file, error));
     const qkv_status status = load_weights(*model, file, error);

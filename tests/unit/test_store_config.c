@@ -113,7 +113,9 @@ static void test_config_round_trip(void **state) {
                                      .max_len = 48,
                                      .n_types = 2,
                                      .layer_norm_eps = 1e-12,
-                                     .sinusoidal_positions = 1 };
+                                     .sinusoidal_positions = 1,
+                                     .pooling = QKV_POOLING_MEAN,
+                                     .sentence_len = 48 };
     qkv_model_info read;
     qkv_error error;
     char path[300], *text;

@@ -171,6 +171,8 @@ static qkv_status read_sizes(const qkvi_json_reader *reader, const config_fields
     QKV_TRY(need_size(reader, fields->intermediate, MAX_INTERMEDIATE, &info->intermediate));
     QKV_TRY(need_size(reader, "vocab_size", MAX_VOCAB, &info->vocab_size));
     QKV_TRY(read_positions(reader, info));
+    info->pooling = QKV_POOLING_MEAN; /* unless a modules.json says otherwise */
+    info->sentence_len = info->max_len;
     QKV_TRY(read_types(reader, fields, info));
     return read_heads(reader, fields, info);
 }

@@ -109,8 +109,8 @@ static qkv_status parse_failed(const char *file, const json_error_t *cause, qkv_
                           cause->column, text);
 }
 
-qkv_status qkvi_json_load(const char *file, const void *bytes, size_t n_bytes,
-                          const qkvi_json_limits *limits, json_t **root, qkv_error *error) {
+qkv_status qkvi_json_load_any(const char *file, const void *bytes, size_t n_bytes,
+                              const qkvi_json_limits *limits, json_t **root, qkv_error *error) {
     json_error_t cause;
     *root = NULL;
     if (n_bytes > limits->max_bytes)
@@ -119,13 +119,16 @@ qkv_status qkvi_json_load(const char *file, const void *bytes, size_t n_bytes,
     if (limits->strict_ends) QKV_TRY(check_ends(file, bytes, n_bytes, error));
     QKV_TRY(qkvi_json_scan(file, bytes, n_bytes, limits, error));
     *root = json_loadb(bytes, n_bytes, JSON_REJECT_DUPLICATES, &cause);
-    if (!*root) return parse_failed(file, &cause, error);
-    if (!json_is_object(*root)) {
-        json_decref(*root);
-        *root = NULL;
-        return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: the JSON is not an object", file);
-    }
-    return QKV_OK;
+    return *root ? QKV_OK : parse_failed(file, &cause, error);
+}
+
+qkv_status qkvi_json_load(const char *file, const void *bytes, size_t n_bytes,
+                          const qkvi_json_limits *limits, json_t **root, qkv_error *error) {
+    QKV_TRY(qkvi_json_load_any(file, bytes, n_bytes, limits, root, error));
+    if (json_is_object(*root)) return QKV_OK;
+    json_decref(*root);
+    *root = NULL;
+    return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: the JSON is not an object", file);
 }
 
 /* ---- Fields ---------------------------------------------------------------------------------- */

@@ -37,6 +37,10 @@ extern const qkvi_json_limits qkvi_json_limits_config;
 qkv_status qkvi_json_load(const char *file, const void *bytes, size_t n_bytes,
                           const qkvi_json_limits *limits, json_t **root, qkv_error *error);
 
+/** The same, whatever kind of value it is. */
+qkv_status qkvi_json_load_any(const char *file, const void *bytes, size_t n_bytes,
+                              const qkvi_json_limits *limits, json_t **root, qkv_error *error);
+
 /** The scan alone, for those that parse by other means: FORMAT above max_depth; LIMIT. */
 qkv_status qkvi_json_scan(const char *file, const void *bytes, size_t n_bytes,
                           const qkvi_json_limits *limits, qkv_error *error);
