@@ -26,16 +26,18 @@ static json_t *model_json(const qkv_model *model) {
         json_array_append_new(warnings, json_text(qkv_model_warning(model, i)));
     for (int64_t i = 0; qkv_model_unused(model, i); i++)
         json_array_append_new(unused, json_text(qkv_model_unused(model, i)));
-    return json_pack("{s:s,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:f,s:b,s:b,s:b,s:b,s:o,s:o}",
-                     "architecture", info->architecture, "source", json_text(info->source),
-                     "n_layers", (json_int_t)info->n_layers, "n_heads", (json_int_t)info->n_heads,
-                     "hidden", (json_int_t)info->hidden, "head_dim", (json_int_t)info->head_dim,
-                     "intermediate", (json_int_t)info->intermediate, "vocab_size",
-                     (json_int_t)info->vocab_size, "max_len", (json_int_t)info->max_len, "n_types",
-                     (json_int_t)info->n_types, "n_parameters", (json_int_t)info->n_parameters,
-                     "layer_norm_eps", info->layer_norm_eps, "has_mlm", info->has_mlm, "has_nsp",
-                     info->has_nsp, "has_pooler", info->has_pooler, "sinusoidal_positions",
-                     info->sinusoidal_positions, "unused", unused, "warnings", warnings);
+    return json_pack(
+        "{s:s,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:f,s:b,s:b,s:b,s:b,s:b,s:I,s:I,s:o,s:o}",
+        "architecture", info->architecture, "source", json_text(info->source), "n_layers",
+        (json_int_t)info->n_layers, "n_heads", (json_int_t)info->n_heads, "hidden",
+        (json_int_t)info->hidden, "head_dim", (json_int_t)info->head_dim, "intermediate",
+        (json_int_t)info->intermediate, "vocab_size", (json_int_t)info->vocab_size, "max_len",
+        (json_int_t)info->max_len, "n_types", (json_int_t)info->n_types, "n_parameters",
+        (json_int_t)info->n_parameters, "layer_norm_eps", info->layer_norm_eps, "has_mlm",
+        info->has_mlm, "has_nsp", info->has_nsp, "has_pooler", info->has_pooler, "has_judge",
+        info->has_judge, "sinusoidal_positions", info->sinusoidal_positions, "embedding_size",
+        (json_int_t)info->embedding_size, "sentence_len", (json_int_t)info->sentence_len, "unused",
+        unused, "warnings", warnings);
 }
 
 static void print_model(const qkv_model *model, bool verbose) {
@@ -49,10 +51,13 @@ static void print_model(const qkv_model *model, bool verbose) {
     printf("sizes         hidden %" PRId64 ", feed-forward %" PRId64 "\n", info->hidden,
            info->intermediate);
     printf("vocabulary    %" PRId64 "\n", info->vocab_size);
-    printf("longest text  %" PRId64 " tokens, %" PRId64 " segments, %s positions\n", info->max_len,
-           info->n_types, info->sinusoidal_positions ? "sinusoidal" : "learned");
-    printf("heads for     MLM %s, NSP %s, pooler %s\n", yes(info->has_mlm), yes(info->has_nsp),
-           yes(info->has_pooler));
+    if (info->embedding_size != info->hidden)
+        printf("word vectors  %" PRId64 "\n", info->embedding_size);
+    printf("longest text  %" PRId64 " tokens, %" PRId64 " segment%s, %s positions\n", info->max_len,
+           info->n_types, info->n_types == 1 ? "" : "s",
+           info->sinusoidal_positions ? "sinusoidal" : "learned");
+    printf("heads for     MLM %s, NSP %s, pooler %s%s\n", yes(info->has_mlm), yes(info->has_nsp),
+           yes(info->has_pooler), info->has_judge ? ", replaced tokens yes" : "");
     printf("layer norm    eps %g\n", info->layer_norm_eps);
     if (n_unused) printf("unused        %" PRId64 " tensors\n", n_unused);
     for (int64_t i = 0; verbose && i < n_unused; i++)

@@ -124,7 +124,10 @@ static struct lesson_table *begin_table(struct lesson *lesson, int n_columns) {
 }
 
 static enum lesson_column_kind kind_of(char letter) {
-    return letter == 'w' ? COLUMN_WORD : letter == 'b' ? COLUMN_BAR : COLUMN_NUMBER;
+    return letter == 'w'   ? COLUMN_WORD
+           : letter == 't' ? COLUMN_TEXT
+           : letter == 'b' ? COLUMN_BAR
+                           : COLUMN_NUMBER;
 }
 
 void lesson_table(struct lesson *lesson, const char *columns, ...) {

@@ -25,8 +25,8 @@ enum lesson_kind {
     LESSON_MAP
 };
 
-/* What a column holds: words to the left, numbers to the right, bars from 0 to 1. */
-enum lesson_column_kind { COLUMN_WORD, COLUMN_NUMBER, COLUMN_BAR };
+/* What a column holds: words or texts to the left, numbers to the right, bars from 0 to 1. */
+enum lesson_column_kind { COLUMN_WORD, COLUMN_TEXT, COLUMN_NUMBER, COLUMN_BAR };
 
 struct lesson_cell {
     char *text; /* NULL: nothing */
@@ -76,7 +76,7 @@ void lesson_text(struct lesson *lesson, const char *format, ...) LESSON_FORMAT(2
 void lesson_note(struct lesson *lesson, const char *format, ...) LESSON_FORMAT(2, 3);
 
 /*
- * A table: a letter for each column, "w" a word, "n" a number, "b" a bar; then their names. Rows
+ * A table: a letter for each column, "w" a word, "t" a text, "n" a number, "b" a bar; then their names. Rows
  * follow, each with its cells in the order of the columns.
  */
 void lesson_table(struct lesson *lesson, const char *columns, ...);

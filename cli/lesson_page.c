@@ -77,7 +77,7 @@ static void put_element(struct csv *page, const char *begin, const char *text, c
 
 static void put_cell(struct csv *page, enum lesson_column_kind kind,
                      const struct lesson_cell *cell) {
-    if (kind == COLUMN_WORD) {
+    if (kind == COLUMN_WORD || kind == COLUMN_TEXT) {
         put_element(page, "<th scope=\"row\" class=\"word\"><bdi>", cell->text, "</bdi></th>");
     } else if (kind == COLUMN_BAR) {
         const double t = cell->bar > 1 ? 1 : cell->bar > 0 ? cell->bar : 0;
@@ -94,8 +94,9 @@ static void put_table(struct csv *page, const struct lesson_table *table) {
     csv_put(page, "<div class=\"wide\"><table>\n<thead><tr>");
     for (int c = 0; c < table->n_columns; c++)
         put_element(page,
-                    table->kinds[c] == COLUMN_WORD ? "<th scope=\"col\" class=\"word\">"
-                                                   : "<th scope=\"col\">",
+                    table->kinds[c] == COLUMN_WORD || table->kinds[c] == COLUMN_TEXT
+                        ? "<th scope=\"col\" class=\"word\">"
+                        : "<th scope=\"col\">",
                     table->names[c], "</th>");
     csv_put(page, "</tr></thead>\n<tbody>\n");
     for (int64_t i = 0; i < table->n_rows; i++) {

@@ -67,6 +67,17 @@ static void put(struct term *term, const char *text, int width, bool right) {
 
 /* ---- Tables ---------------------------------------------------------------------------------- */
 
+/* Texts share two thirds of the line. */
+static int widest_of(const struct term *term, const struct lesson_table *table, int column) {
+    int n_texts = 0;
+    for (int c = 0; c < table->n_columns; c++) n_texts += table->kinds[c] == COLUMN_TEXT;
+    switch (table->kinds[column]) {
+    case COLUMN_WORD: return WIDEST_WORD;
+    case COLUMN_TEXT: return 2 * (term->width - INDENT) / (3 * n_texts);
+    default: return term->width;
+    }
+}
+
 /* Widths of all columns; the last ones that do not fit get 0. */
 static void plan(const struct term *term, const struct lesson_table *table, int *widths) {
     int used = INDENT;
@@ -77,7 +88,7 @@ static void plan(const struct term *term, const struct lesson_table *table, int 
             const int columns = cell->text ? columns_of(term, cell->text) : 0;
             if (columns > width) width = columns;
         }
-        if (table->kinds[c] == COLUMN_WORD && width > WIDEST_WORD) width = WIDEST_WORD;
+        if (width > widest_of(term, table, c)) width = widest_of(term, table, c);
         if (table->kinds[c] == COLUMN_BAR) {
             const int room = term->width - used - GAP;
             width = room > WIDEST_BAR ? WIDEST_BAR : room < LEAST_BAR ? 0 : room;

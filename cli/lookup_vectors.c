@@ -16,7 +16,8 @@
 
 /* The mean of the vectors of all words that are not special, in double precision. */
 static double *vocabulary_mean(const struct session *session) {
-    const int64_t dim = session->info->hidden, n = qkv_tokenizer_size(session->tokenizer);
+    const int64_t dim = session->info->embedding_size;
+    const int64_t n = qkv_tokenizer_size(session->tokenizer);
     double *mean = calloc((size_t)dim + 1, sizeof(*mean));
     int64_t n_words = 0;
     for (int32_t id = 0; mean && id < n; id++) {
@@ -97,7 +98,7 @@ static void tell_keys(const struct session *session, int64_t n_keys, int64_t n_s
 static qkv_status word(const struct session *session, const char *text, const char *what,
                        const double *mean, float *vector, struct lookup_pieces *pieces,
                        qkv_error *error) {
-    const int64_t dim = session->info->hidden;
+    const int64_t dim = session->info->embedding_size;
     qkv_encoding *input = NULL;
     qkv_status status = encode(session, text, what, &input, error);
     double *sum = calloc((size_t)dim + 1, sizeof(*sum)), n = 0;
@@ -186,7 +187,8 @@ static qkv_status all(struct lookup *l, const double *mean, qkv_error *error) {
 }
 
 qkv_status lookup_vectors(struct lookup *l, qkv_error *error) {
-    l->dim = l->session->info->hidden;
+    const qkv_model_info *info = l->session->info;
+    l->dim = l->options->sentence ? info->hidden : info->embedding_size;
     l->k = calloc((size_t)(l->table->n_rows * l->dim) + 1, sizeof(*l->k));
     l->q = calloc((size_t)(l->n_queries * l->dim) + 1, sizeof(*l->q));
     l->unknown = calloc((size_t)l->n_queries + 1, 1);

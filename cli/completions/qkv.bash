@@ -34,7 +34,7 @@ _qkv_suggest() {
     done | sort -u
 }
 
-_qkv_commands='look fill next heads map explain lookup attend train eval info bench check tokenize help'
+_qkv_commands='look fill next heads map explain lookup embed attend train eval info bench check tokenize help'
 
 # _qkv_options COMMAND
 _qkv_options() {
@@ -46,6 +46,7 @@ _qkv_options() {
     map) echo "--pair --q --k --query --top --metric --perplexity --method --theta --iters --restarts --init --seed --no-early-stop --center-keys --balance --pca -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     explain) echo "--query --pair --q --k --v --causal --shapes --no-scale --positions --length --dim --shuffle --seed -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     lookup) echo "--metric --temperature --hard --top --sentence --model --check-finite --theme --color --ascii --json --threads --isa --quiet -v --help" ;;
+    embed) echo "--file --similar --top --pooling --normalize -o --model --check-finite --theme --color --ascii --truncate --json --threads --isa --quiet -v --help" ;;
     attend) echo "--q --k --v -o --lse --stats --mask --mask-bits --block-mask --block-len --cu-seqlens --cu-seqlens-k --causal --prefix --window --chunk --segments --segments-q --kv-len --q-len --q-offset --scale --softcap --alibi --sink --dropout --grad-out --grad-lse --dq --dk --dv --dsink --dmask --dtype --class --explain --json --threads --isa --quiet -v --help" ;;
     train) echo "--text --grammar --out --resume --layers --heads --hidden --intermediate --vocab --len --steps --batch --lr --warmup --seed --report-every --checkpoint-every --sinusoidal --eval --json --threads --isa --quiet --help" ;;
     eval) echo "--text --grammar --seed --model --check-finite --json --threads --isa --quiet -v --help" ;;
@@ -163,6 +164,17 @@ _qkv_value() {
     'lookup --threads') echo '' ;;
     'lookup --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
     'lookup ') echo '.csv .tsv' ;;
+    'embed --file') echo '.txt' ;;
+    'embed --similar') echo '' ;;
+    'embed --top') echo '' ;;
+    'embed --pooling') echo 'mean|cls|max|sqrt|weighted|last' ;;
+    'embed -o') echo '.npy .json' ;;
+    'embed --model') echo '/ .safetensors' ;;
+    'embed --theme') echo 'light|dark' ;;
+    'embed --color') echo 'auto|always|never' ;;
+    'embed --threads') echo '' ;;
+    'embed --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
+    'embed ') echo '' ;;
     'attend --q') echo '.npy .safetensors' ;;
     'attend --k') echo '.npy .safetensors' ;;
     'attend --v') echo '.npy .safetensors' ;;

@@ -48,6 +48,7 @@ complete -c qkv -n __qkv_no_command -a heads -d 'a table of all heads'
 complete -c qkv -n __qkv_no_command -a map -d 'queries and keys of one head on one map'
 complete -c qkv -n __qkv_no_command -a explain -d 'the computation step by step, with the real numbers'
 complete -c qkv -n __qkv_no_command -a lookup -d 'look a value up by meaning'
+complete -c qkv -n __qkv_no_command -a embed -d 'vectors of texts, and which texts are alike'
 complete -c qkv -n __qkv_no_command -a attend -d 'exact attention on arrays in files, and its gradients'
 complete -c qkv -n __qkv_no_command -a train -d 'train a small BERT on your text'
 complete -c qkv -n __qkv_no_command -a eval -d 'measure a model on text or on a grammar'
@@ -65,6 +66,7 @@ function __qkv_commands
     echo map
     echo explain
     echo lookup
+    echo embed
     echo attend
     echo train
     echo eval
@@ -244,6 +246,25 @@ complete -c qkv -n '__qkv_command lookup' -l quiet -d 'no remarks and no progres
 complete -c qkv -n '__qkv_command lookup' -s v -d 'more detail on standard error'
 complete -c qkv -n '__qkv_command lookup' -k -a '(__qkv_files .csv .tsv)'
 complete -c qkv -n '__qkv_command lookup' -l help -d 'options and what they mean'
+
+complete -c qkv -n '__qkv_command embed' -l file -x -k -a '(__qkv_files .txt)' -d 'a text a line, in place of TEXT'
+complete -c qkv -n '__qkv_command embed' -l similar -x -d 'rank the texts by the cosine of their vectors with that of TEXT'
+complete -c qkv -n '__qkv_command embed' -l top -x -d 'how many of them to show'
+complete -c qkv -n '__qkv_command embed' -l pooling -x -a 'mean cls max sqrt weighted last' -d 'how hidden states become a vector'
+complete -c qkv -n '__qkv_command embed' -l normalize -d 'vectors of length 1, also if the model\'s files do not say so'
+complete -c qkv -n '__qkv_command embed' -s o -x -k -a '(__qkv_files .npy .json)' -d 'write the vectors'
+complete -c qkv -n '__qkv_command embed' -l model -x -k -a '(__qkv_files .safetensors)' -d 'a folder with config.json, a .safetensors file in one, or a name in the local Hugging Face cache'
+complete -c qkv -n '__qkv_command embed' -l check-finite -d 'warn of NaN and infinity among the weights'
+complete -c qkv -n '__qkv_command embed' -l theme -x -a 'light dark' -d 'for what background'
+complete -c qkv -n '__qkv_command embed' -l color -x -a 'auto always never' -d 'colour'
+complete -c qkv -n '__qkv_command embed' -l ascii -d 'nothing but ASCII in drawings'
+complete -c qkv -n '__qkv_command embed' -l truncate -d 'cut a text that is longer than the model takes'
+complete -c qkv -n '__qkv_command embed' -l json -d 'one JSON object on standard output'
+complete -c qkv -n '__qkv_command embed' -l threads -x -d 'threads'
+complete -c qkv -n '__qkv_command embed' -l isa -x -a 'scalar avx2 avx512 avx512bf16 neon' -d 'instruction set'
+complete -c qkv -n '__qkv_command embed' -l quiet -d 'no remarks and no progress on standard error'
+complete -c qkv -n '__qkv_command embed' -s v -d 'more detail on standard error'
+complete -c qkv -n '__qkv_command embed' -l help -d 'options and what they mean'
 
 complete -c qkv -n '__qkv_command attend' -l q -x -k -a '(__qkv_files .npy .safetensors)' -d 'queries [B,H,Lq,D], [H,Lq,D] or [Lq,D]'
 complete -c qkv -n '__qkv_command attend' -l k -x -k -a '(__qkv_files .npy .safetensors)' -d 'keys'

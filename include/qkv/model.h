@@ -111,11 +111,12 @@ typedef struct qkv_model_info {
     int has_mlm, has_nsp, has_pooler;
     int sinusoidal_positions;
     int64_t embedding_size; /* of word vectors: hidden, but for ELECTRA */
-    int64_t first_position; /* row of the position table that the first token gets: 0, but for RoBERTa */
-    int has_judge;          /* a head that tells replaced tokens: ELECTRA's discriminator */
-    qkv_pooling pooling;    /* of sentence vectors; the mean where no modules.json says otherwise */
-    int normalizes;         /* 1: sentence vectors have length 1 */
-    int64_t sentence_len;   /* tokens of the longest text it makes vectors of, at most max_len */
+    int64_t
+        first_position; /* row of the position table that the first token gets: 0, but for RoBERTa */
+    int has_judge;      /* a head that tells replaced tokens: ELECTRA's discriminator */
+    qkv_pooling pooling;  /* of sentence vectors; the mean where no modules.json says otherwise */
+    int normalizes;       /* 1: sentence vectors have length 1 */
+    int64_t sentence_len; /* tokens of the longest text it makes vectors of, at most max_len */
 } qkv_model_info;
 
 /**

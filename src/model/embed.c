@@ -122,9 +122,11 @@ static qkv_status embed_all(const embedding *e, int64_t n_batch, const qkv_encod
 static qkv_status read_options(const qkv_model *model, const qkv_embed_options *given, embedding *e,
                                qkv_error *error) {
     qkv_embed_options options = QKV_EMBED_OPTIONS_INIT;
-    if (given) QKV_TRY(qkvi_options_read(&options, sizeof options, given, "qkv_embed_options", error));
+    if (given)
+        QKV_TRY(qkvi_options_read(&options, sizeof options, given, "qkv_embed_options", error));
     if (options.pooling < QKV_POOLING_DEFAULT || options.pooling > QKV_POOLING_LAST)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "pooling = %d is none", (int)options.pooling);
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "pooling = %d is none",
+                              (int)options.pooling);
     e->pooling = options.pooling != QKV_POOLING_DEFAULT ? options.pooling : model->info.pooling;
     e->normalize = options.normalize != 0 ? options.normalize > 0 : model->info.normalizes;
     return QKV_OK;

@@ -82,7 +82,8 @@ static void test_vectors(void **state) {
             off = fmaxf(off, fabsf(all[b * DIM + c] - g.expected[b * DIM + c]));
             square += all[b * DIM + c] * all[b * DIM + c];
         }
-        if (!(off <= 1e-5f * top)) fail_msg("%s: text %d is off by %g", (char *)*state, b, (double)off);
+        if (!(off <= 1e-5f * top))
+            fail_msg("%s: text %d is off by %g", (char *)*state, b, (double)off);
         if (qkv_model_get_info(g.model)->normalizes) assert_true(fabsf(square - 1) < 1e-5f);
         embed(&g, 1, &g.inputs[b], one);
         assert_memory_equal(one, all + b * DIM, sizeof one);
@@ -119,7 +120,8 @@ static void test_options(void **state) {
     }
     options = (qkv_embed_options)QKV_EMBED_OPTIONS_INIT;
     options.normalize = -1;
-    assert_int_equal(qkv_model_embed(mean.ctx, mean.model, 1, mean.inputs, &options, a, NULL), QKV_OK);
+    assert_int_equal(qkv_model_embed(mean.ctx, mean.model, 1, mean.inputs, &options, a, NULL),
+                     QKV_OK);
     float square = 0;
     for (int c = 0; c < DIM; c++) square += a[c] * a[c];
     assert_true(fabsf(square - 1) > 1e-3f);

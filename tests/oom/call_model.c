@@ -14,6 +14,8 @@
 
 #define DEFAULT QKV_TEST_ROOT "/models/default"
 #define SMALL   QKV_TEST_DATA "/golden/bert_old"
+#define JUDGE   QKV_TEST_DATA "/golden/family/electra_1"
+#define POOLED  QKV_TEST_DATA "/golden/embed/mean"
 #define COMMIT  "0123456789abcdef0123456789abcdef01234567"
 
 typedef struct bytes {
@@ -25,7 +27,8 @@ static bytes config, vocab, weights;
 static qkv_model *opened, *model;
 static qkv_ctx *ctx;
 static qkv_encoding *inputs[2];
-static qkv_run *run, *captured;
+static qkv_run *run, *captured, *judged;
+static qkv_model *electra;
 static float *logits, *attention;
 static qkv_candidate candidates[5];
 
@@ -43,6 +46,8 @@ static qkv_status open_small(qkv_error *error) { return open_model(SMALL, error)
 static qkv_status open_file(qkv_error *error) {
     return open_model(SMALL "/model.safetensors", error);
 }
+static qkv_status open_pooled(qkv_error *error) { return open_model(POOLED, error); }
+static qkv_status open_judge(qkv_error *error) { return open_model(JUDGE, error); }
 static qkv_status open_cached(qkv_error *error) { return open_model("some/model", error); }
 
 static qkv_status open_nothing(qkv_error *error) {
@@ -182,6 +187,20 @@ static qkv_status nsp(qkv_error *error) {
 }
 static uint64_t take_nsp(void) { return oom_hash(0, logits, 2 * sizeof *logits); }
 
+static qkv_status judge(qkv_error *error) {
+    return qkv_model_judge(ctx, electra, judged, 0, logits, error);
+}
+static uint64_t take_judge(void) {
+    return oom_hash(0, logits, (size_t)inputs[0]->n * sizeof *logits);
+}
+
+static float vectors[2 * 20]; /* of the small model's hidden channels */
+static qkv_status embed(qkv_error *error) {
+    return qkv_model_embed(ctx, model, 2, (const qkv_encoding *const *)inputs, NULL, vectors,
+                           error);
+}
+static uint64_t take_vectors(void) { return oom_hash(0, vectors, sizeof vectors); }
+
 static qkv_status fill(qkv_error *error) {
     return qkv_model_fill(ctx, model, captured, 1, 2, 5, candidates, error);
 }
@@ -229,12 +248,18 @@ static void set_up(void) {
     oom_must(qkv_model_run(ctx, model, 2, (const qkv_encoding *const *)inputs, QKV_RUN_CAPTURE,
                            &captured, &error),
              &error);
+    oom_must(qkv_model_open(JUDGE, &electra, &error), &error);
+    oom_must(
+        qkv_model_run(ctx, electra, 1, (const qkv_encoding *const *)inputs, 0, &judged, &error),
+        &error);
     drop_ctx();
 }
 
 static void tear_down(void) {
     qkv_run_free(captured);
+    qkv_run_free(judged);
     qkv_model_free(model);
+    qkv_model_free(electra);
     for (int i = 0; i < 2; i++) qkv_encoding_free(inputs[i]);
     free(logits);
     free(attention);
@@ -252,6 +277,10 @@ static const oom_call calls[] = {
     { "qkv_model_open", "the embedded model's folder", new_ctx, open_default, take_model,
       drop_opened, OOM_IO, 0 },
     { "qkv_model_open", "a small model", new_ctx, open_small, take_model, drop_opened, OOM_IO, 0 },
+    { "qkv_model_open", "one that makes vectors of sentences", new_ctx, open_pooled, take_model,
+      drop_opened, OOM_IO, 0 },
+    { "qkv_model_open", "one that judges", new_ctx, open_judge, take_model, drop_opened, OOM_IO,
+      0 },
     { "qkv_model_open", "a file", new_ctx, open_file, take_model, drop_opened, OOM_IO, 0 },
     { "qkv_model_open", "a name of the cache", new_ctx, open_cached, take_model, drop_opened,
       OOM_IO, 0 },
@@ -267,6 +296,8 @@ static const oom_call calls[] = {
     { "qkv_run_weights", "a head", NULL, find_weights, take_weights, NULL, 0, 0 },
     { "qkv_model_mlm", "a position", new_ctx, mlm, take_mlm, drop_ctx, 0, 0 },
     { "qkv_model_nsp", "a text", new_ctx, nsp, take_nsp, drop_ctx, 0, 0 },
+    { "qkv_model_judge", "a text", new_ctx, judge, take_judge, drop_ctx, 0, 0 },
+    { "qkv_model_embed", "two texts", new_ctx, embed, take_vectors, drop_ctx, 0, 0 },
     { "qkv_model_fill", "five words", new_ctx, fill, take_fill, drop_ctx, 0, 0 },
 };
 

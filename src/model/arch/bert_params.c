@@ -82,16 +82,11 @@ static qkv_status check_sizes(const qkv_model_info *info, qkv_error *error) {
         const char *name;
         int64_t value;
     } sizes[] = {
-        { "n_layers", info->n_layers },
-        { "n_heads", info->n_heads },
-        { "hidden", info->hidden },
-        { "embedding_size", info->embedding_size },
-        { "head_dim", info->head_dim },
-        { "intermediate", info->intermediate },
-        { "vocab_size", info->vocab_size },
-        { "max_len", info->max_len },
-        { "n_types + 1", info->n_types + 1 },
-        { "first_position + 1", info->first_position + 1 },
+        { "n_layers", info->n_layers },       { "n_heads", info->n_heads },
+        { "hidden", info->hidden },           { "embedding_size", info->embedding_size },
+        { "head_dim", info->head_dim },       { "intermediate", info->intermediate },
+        { "vocab_size", info->vocab_size },   { "max_len", info->max_len },
+        { "n_types + 1", info->n_types + 1 }, { "first_position + 1", info->first_position + 1 },
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (sizes[i].value < 1 || sizes[i].value > MAX_SIZE)

@@ -67,8 +67,7 @@ static void cut_embed(const qkvi_bert_params *p, qkvi_cutter *cutter, qkvi_bert_
     const int64_t n = pass->rows.n_rows, size = p->embedding_size;
     const int64_t norm = 2 * qkvi_colsum_elems(n, size), sums = qkvi_colsum_elems(n, p->hidden);
     pass->embed_sums = floats(cutter, norm > sums ? norm : sums);
-    pass->embed_scratch =
-        qkvi_cut(cutter, qkvi_embed_scratch_elems(&p->embed, n), sizeof(int32_t));
+    pass->embed_scratch = qkvi_cut(cutter, qkvi_embed_scratch_elems(&p->embed, n), sizeof(int32_t));
     if (!qkvi_bert_projects(p)) return;
     pass->d_embed = floats(cutter, n * size);
     pass->embed_packed = floats(cutter, (int64_t)qkvi_gemm_packed_elems(n, size));

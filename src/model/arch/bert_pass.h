@@ -42,8 +42,8 @@ struct qkvi_bert_pass {
     qkvi_batch_rows rows;
     qkvi_mha_change change;
     float *embed_s, *embed_stats, *embedded; /* sum, mu and rstd, norm [n_rows][embedding_size] */
-    float *h0; /* [n_rows][hidden]: embedded, or what is projected of it */
-    qkvi_block_acts *acts;                   /* [n_layers], from malloc */
+    float *h0;             /* [n_rows][hidden]: embedded, or what is projected of it */
+    qkvi_block_acts *acts; /* [n_layers], from malloc */
     int64_t acts_capacity;
 
     /* The rest is for qkvi_bert_loss, which needs the last hidden states of a few rows only. */

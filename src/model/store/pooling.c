@@ -40,7 +40,8 @@ static qkv_status load(const char *folder, const char *name, char file[1024], js
     if (qkvi_file_exists(path)) {
         status = qkvi_file_load(path, MAX_BYTES, &bytes, &n_bytes, error);
         if (status == QKV_OK)
-            status = qkvi_json_load_any(file, bytes, n_bytes, &qkvi_json_limits_config, root, error);
+            status =
+                qkvi_json_load_any(file, bytes, n_bytes, &qkvi_json_limits_config, root, error);
     }
     free(bytes);
     free(path);

@@ -1,0 +1,121 @@
+/*
+ * The texts of `qkv embed`: words of the command line, or a text a line. A line has a vector even if it is
+ * empty, so that vectors and lines stay together.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "embed.h"
+#include "lines.h"
+
+enum { MAX_TEXTS = 1 << 24 };
+
+static qkv_status grow(struct embed *e, qkv_error *error) {
+    if (e->n < e->room) return QKV_OK;
+    const int64_t room = e->room ? 2 * e->room : 64;
+    if (room > MAX_TEXTS) return text_error(error, QKV_ERR_LIMIT, "more than %d texts", MAX_TEXTS);
+    char **texts = realloc(e->texts, (size_t)room * sizeof(*texts));
+    if (texts) e->texts = texts;
+    qkv_encoding **encodings = realloc(e->encodings, (size_t)room * sizeof(qkv_encoding *));
+    if (encodings) e->encodings = encodings;
+    if (!texts || !encodings) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    e->room = room;
+    return QKV_OK;
+}
+
+/* To the length that the model's sentence vectors are made for. */
+static qkv_status fit(struct embed *e, qkv_encoding *encoding, qkv_error *error) {
+    const int64_t longest = e->session->info->sentence_len, n = encoding->n;
+    if (n <= longest) return QKV_OK;
+    if (!e->options->common.truncate)
+        return text_error(error, QKV_ERR_SHAPE,
+                          "the text has %" PRId64 " tokens, the model makes vectors of %" PRId64
+                          ": --truncate cuts it",
+                          n, longest);
+    qkv_encoding_cut(encoding, longest);
+    e->n_cut++;
+    return QKV_OK;
+}
+
+static qkv_status add(struct embed *e, const char *bytes, size_t n_bytes, qkv_error *error) {
+    qkv_status status = grow(e, error);
+    if (status != QKV_OK) return status;
+    qkv_encoding *encoding = NULL;
+    status = qkv_tokenizer_encode(e->session->tokenizer, bytes, n_bytes, NULL, 0, &encoding, error);
+    if (status == QKV_OK) status = fit(e, encoding, error);
+    char *text = status == QKV_OK ? term_escape(bytes, n_bytes) : NULL;
+    if (status == QKV_OK && !text) status = text_error(error, QKV_ERR_MEMORY, "out of memory");
+    if (status != QKV_OK) {
+        qkv_encoding_free(encoding);
+        return status;
+    }
+    e->encodings[e->n] = encoding;
+    e->texts[e->n++] = text;
+    return QKV_OK;
+}
+
+/* "F:12: ..." */
+static qkv_status line_error(const char *name, int64_t number, qkv_error *error) {
+    const qkv_error reason = *error;
+    return text_error(error, reason.status, "%s:%" PRId64 ": %s", name, number, reason.message);
+}
+
+static qkv_status read_lines(struct embed *e, FILE *in, const char *name, qkv_error *error) {
+    struct lines lines = { .in = in };
+    qkv_status status = QKV_OK, line_status;
+    while (status == QKV_OK && !cli_cancelled && lines_next(&lines, &line_status, error)) {
+        struct text line = lines.line;
+        status = line_status;
+        if (line.n > 0 && line.bytes[line.n - 1] == '\r') line.n--;
+        if (status == QKV_OK) status = add(e, line.n ? line.bytes : "", line.n, error);
+        if (status != QKV_OK) status = line_error(name, lines.number, error);
+    }
+    if (status == QKV_OK && ferror(in))
+        status = text_error(error, QKV_ERR_IO, "%s: %s", name, strerror(errno));
+    free(lines.line.bytes);
+    return status;
+}
+
+static qkv_status read_file(struct embed *e, const char *name, qkv_error *error) {
+    if (strcmp(name, "-") == 0) return read_lines(e, stdin, "standard input", error);
+    char *shown = term_escape(name, strlen(name));
+    FILE *in = fopen(name, "r");
+    qkv_status status;
+    if (!shown)
+        status = text_error(error, QKV_ERR_MEMORY, "out of memory");
+    else if (!in)
+        status = text_error(error, QKV_ERR_IO, "%s: %s", shown, strerror(errno));
+    else
+        status = read_lines(e, in, shown, error);
+    if (in) fclose(in);
+    free(shown);
+    return status;
+}
+
+qkv_status embed_read(struct embed *e, int n_words, char **words, qkv_error *error) {
+    qkv_status status = e->options->file ? read_file(e, e->options->file, error) : QKV_OK;
+    for (int w = 0; status == QKV_OK && w < n_words; w++)
+        status = add(e, words[w], strlen(words[w]), error);
+    if (status == QKV_OK && e->n == 0)
+        status = text_error(error, QKV_ERR_FORMAT, "there is no text");
+    const char *similar = e->options->similar;
+    if (status == QKV_OK && similar) status = add(e, similar, strlen(similar), error);
+    if (status == QKV_OK && e->n_cut > 0)
+        cli_note(e->options->common.quiet,
+                 "qkv: %" PRId64 " of %" PRId64 " texts cut to %" PRId64 " tokens", e->n_cut, e->n,
+                 e->session->info->sentence_len);
+    return status;
+}
+
+void embed_free(struct embed *e) {
+    for (int64_t i = 0; i < e->n; i++) {
+        free(e->texts[i]);
+        qkv_encoding_free(e->encodings[i]);
+    }
+    free(e->texts);
+    free(e->encodings);
+    free(e->vectors);
+    free(e->lengths);
+}

@@ -1,0 +1,148 @@
+/* What `qkv embed` made: who is near whom, or the vectors themselves. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "embed.h"
+
+enum { MOST_ROWS = 20 }; /* of the table without --similar */
+
+/* ---- Nearness -------------------------------------------------------------------------------- */
+
+double embed_cosine(const struct embed *e, int64_t a, int64_t b) {
+    double product = 0;
+    for (int64_t c = 0; c < e->dim; c++)
+        product += (double)e->vectors[a * e->dim + c] * (double)e->vectors[b * e->dim + c];
+    return product / (e->lengths[a] * e->lengths[b]);
+}
+
+int64_t embed_n_ranked(const struct embed *e) { return e->n - (e->options->similar != NULL); }
+
+int64_t embed_nearest(const struct embed *e, int64_t a, int64_t most, int64_t *nearest) {
+    double best[1000];
+    int64_t n = 0;
+    for (int64_t b = 0; b < embed_n_ranked(e); b++) {
+        if (b == a) continue;
+        const double cosine = embed_cosine(e, a, b);
+        int64_t place = n;
+        while (place > 0 && (cosine > best[place - 1] || isnan(best[place - 1]))) place--;
+        if (place >= most) continue;
+        if (n < most) n++;
+        memmove(best + place + 1, best + place, (size_t)(n - 1 - place) * sizeof *best);
+        memmove(nearest + place + 1, nearest + place, (size_t)(n - 1 - place) * sizeof *nearest);
+        best[place] = cosine;
+        nearest[place] = b;
+    }
+    return n;
+}
+
+static int64_t n_shown(const struct embed *e) {
+    const int64_t top = e->options->top.set ? e->options->top.value : 10;
+    return top < embed_n_ranked(e) ? top : embed_n_ranked(e);
+}
+
+/* ---- Terminal -------------------------------------------------------------------------------- */
+
+static void put_similar(struct lesson *lesson, const struct embed *e) {
+    int64_t nearest[1000];
+    const int64_t n = embed_nearest(e, e->n - 1, n_shown(e), nearest);
+    lesson_table(lesson, "ntb", "cosine", "text", "");
+    for (int64_t i = 0; i < n; i++) {
+        const double cosine = embed_cosine(e, e->n - 1, nearest[i]);
+        lesson_row(lesson, i == 0);
+        lesson_cell(lesson, "%.3f", cosine);
+        lesson_cell(lesson, WORD, e->texts[nearest[i]]);
+        lesson_bar(lesson, cosine > 0 ? cosine : 0);
+    }
+}
+
+static void put_all(struct lesson *lesson, const struct embed *e) {
+    lesson_table(lesson, "tnt", "text", "cosine", "nearest other text");
+    for (int64_t a = 0; a < e->n && a < MOST_ROWS; a++) {
+        int64_t nearest = -1;
+        lesson_row(lesson, false);
+        lesson_cell(lesson, WORD, e->texts[a]);
+        if (embed_nearest(e, a, 1, &nearest) == 0) continue;
+        lesson_cell(lesson, "%.3f", embed_cosine(e, a, nearest));
+        lesson_cell(lesson, WORD, e->texts[nearest]);
+    }
+    if (e->n > MOST_ROWS)
+        lesson_note(lesson, "and %" PRId64 " more: -o FILE.npy writes all vectors",
+                    e->n - MOST_ROWS);
+}
+
+static const char *pooling_name(const struct embed *e) {
+    static const char *const names[] = {
+        "",
+        "mean of the last hidden states",
+        "last hidden state of the first token",
+        "largest of the last hidden states, channel by channel",
+        "sum of the last hidden states by the root of their number",
+        "mean of the last hidden states, weighted by position",
+        "last hidden state of the last token"
+    };
+    const int asked = e->options->pooling.set ? (int)e->options->pooling.value + 1 : 0;
+    return names[asked ? asked : (int)e->session->info->pooling];
+}
+
+qkv_status embed_print(const struct embed *e, qkv_error *error) {
+    struct term term;
+    struct lesson lesson;
+    term_init(&term, stdout, &e->options->common);
+    lesson_begin(&lesson, 0, false);
+    if (e->options->similar)
+        lesson_heading(&lesson, "Nearest to " WORD, e->texts[e->n - 1]);
+    else
+        lesson_heading(&lesson, "%" PRId64 " text%s", e->n, e->n == 1 ? "" : "s");
+    if (e->options->similar)
+        put_similar(&lesson, e);
+    else
+        put_all(&lesson, e);
+    lesson_text(&lesson, "%s", "");
+    lesson_note(&lesson, "A text is a vector of %" PRId64 " numbers: the %s; model %s.", e->dim,
+                pooling_name(e), e->session->info->source);
+    if (!lesson.failed) lesson_print(&lesson, &term);
+    const bool failed = lesson.failed;
+    lesson_free(&lesson);
+    return failed ? text_error(error, QKV_ERR_MEMORY, "out of memory") : QKV_OK;
+}
+
+/* ---- JSON and files -------------------------------------------------------------------------- */
+
+static json_t *similar_json(const struct embed *e) {
+    int64_t nearest[1000];
+    const int64_t n = embed_nearest(e, e->n - 1, n_shown(e), nearest);
+    json_t *list = json_array();
+    for (int64_t i = 0; i < n; i++)
+        json_array_append_new(list, json_pack("{s:I, s:o, s:o}", "index", (json_int_t)nearest[i],
+                                              "text", json_text(e->texts[nearest[i]]), "cosine",
+                                              json_number(embed_cosine(e, e->n - 1, nearest[i]))));
+    return json_pack("{s:o, s:o}", "query", json_text(e->texts[e->n - 1]), "similar", list);
+}
+
+json_t *embed_json(const struct embed *e) {
+    if (e->options->similar) return similar_json(e);
+    json_t *vectors = json_array();
+    for (int64_t i = 0; i < e->n; i++) {
+        json_t *vector = json_array();
+        for (int64_t c = 0; c < e->dim; c++)
+            json_array_append_new(vector, json_number((double)e->vectors[i * e->dim + c]));
+        json_array_append_new(
+            vectors, json_pack("{s:o, s:o}", "text", json_text(e->texts[i]), "vector", vector));
+    }
+    return json_pack("{s:I, s:o}", "dim", (json_int_t)e->dim, "vectors", vectors);
+}
+
+qkv_status embed_write(const struct embed *e, qkv_error *error) {
+    const char *path = e->options->out;
+    const size_t n = strlen(path);
+    if (n >= 5 && strcmp(path + n - 5, ".json") == 0)
+        return json_write_file(path, embed_json(e), error);
+    const qkv_array array = { .type = QKV_ARRAY_F32,
+                              .rank = 2,
+                              .shape = { e->n, e->dim },
+                              .n_elems = e->n * e->dim,
+                              .data = e->vectors };
+    return qkv_array_write(path, &array, error);
+}

@@ -1,0 +1,98 @@
+# qkv embed: vectors against the model's own hidden states, ranks against cosines by hand, files, what is refused.
+. ./lib.sh
+d=$folder/d
+mkdir "$d"
+printf 'I was watching the door.\nShe opened the box.\r\nThe man saw a dog.\n\nA woman saw the cat.\n' >"$d/texts.txt"
+
+run embed --file "$d/texts.txt"
+code 0
+no_err
+out_is embed
+run embed --file "$d/texts.txt" --similar "The boy saw a dog." --top 3
+code 0
+no_err
+out_is embed_similar
+
+# ---- Vectors ------------------------------------------------------------------------------------
+
+# Numbers of one vector a line.
+vectors() { tr '{' '\n' <"$1" | grep '"vector":' | sed 's/.*"vector":\[//; s/\].*//'; }
+run embed --file "$d/texts.txt" --json
+code 0
+vectors "$folder/out" >"$d/mean"
+check "a vector for each line" test "$(wc -l <"$d/mean")" -eq 5
+check "as many numbers as channels" test "$(head -n 1 "$d/mean" | tr ',' '\n' | wc -l)" -eq 128
+run embed "I was watching the door." --json --threads 1 --isa scalar
+vectors "$folder/out" >"$d/one"
+check "a text alone has the same bits" test "$(cat "$d/one")" = "$(head -n 1 "$d/mean")"
+feed "I was watching the door." embed --file - --json
+vectors "$folder/out" >"$d/one"
+check "standard input" test "$(cat "$d/one")" = "$(head -n 1 "$d/mean")"
+run embed "I was watching the door." --json --normalize
+vectors "$folder/out" | tr ',' '\n' >"$d/one"
+head -n 1 "$d/mean" | tr ',' '\n' | paste - "$d/one" | awk '
+    { x[NR] = $1; y[NR] = $2; s += $1 * $1 }
+    END { for (i in x) { e = y[i] - x[i] / sqrt(s); if (e > 1e-6 || e < -1e-6) bad++ } exit bad > 0 }'
+check "normalized" test $? -eq 0
+for pooling in cls max sqrt weighted last; do
+    run embed "I was watching the door." --pooling $pooling --json
+    code 0
+    vectors "$folder/out" >"$d/$pooling"
+    check "$pooling is the mean" test "$(cat "$d/$pooling")" != "$(head -n 1 "$d/mean")"
+done
+
+# Cosines by hand, of the vectors that were printed.
+run embed --file "$d/texts.txt" --similar "The man saw a dog." --json
+code 0
+tr '{' '\n' <"$folder/out" | grep '"index":' | sed 's/.*"index":\([0-9]*\).*"cosine":\([0-9.-]*\).*/\1 \2/' >"$d/ranks"
+awk 'FNR == NR { for (c = split($0, v, ","); c > 0; c--) x[NR - 1, c] = v[c]; next }
+    {
+        p = a = b = 0
+        for (c = 1; c <= 128; c++) { p += x[2, c] * x[$1, c]; a += x[2, c] ^ 2; b += x[$1, c] ^ 2 }
+        e = p / sqrt(a * b) - $2
+        if (e > 1e-6 || e < -1e-6 || (FNR > 1 && $2 > last)) bad++
+        last = $2; n++
+    }
+    END { exit bad > 0 || n != 5 }' "$d/mean" "$d/ranks"
+check "cosines and their order" test $? -eq 0
+check "the text itself comes first" test "$(head -n 1 "$d/ranks")" = "2 1.0"
+
+run embed --file "$d/texts.txt" -o "$d/a.npy"
+code 0
+no_out
+no_err
+run info "$d/a.npy"
+out_like 'shape     \[5,128\]'
+check "bytes of the array" test "$(wc -c <"$d/a.npy")" -eq $((128 + 5 * 128 * 4))
+run embed --file "$d/texts.txt" -o "$d/a.json"
+code 0
+vectors "$d/a.json" >"$d/again"
+check "what --json prints" cmp -s "$d/again" "$d/mean"
+
+# ---- What is refused ------------------------------------------------------------------------------
+
+usage embed "TEXT or --file is missing" embed
+usage embed "--file together with a text" embed a --file "$d/texts.txt"
+usage embed "-o together with --json" embed a -o "$d/b.npy" --json
+usage embed "-o: '$d/b.csv' ends in none of .npy .json" embed a -o "$d/b.csv"
+usage embed "-o: --similar makes a list: FILE.json, or no --similar" embed a --similar b -o "$d/b.npy"
+usage embed "--top without --similar" embed a --top 3
+run embed --file "$d/none.txt"
+code 1
+err "qkv: $d/none.txt: No such file or directory"
+printf 'a\n\377\n' >"$d/bad.txt"
+run embed --file "$d/bad.txt"
+code 1
+err_like "^qkv: $d/bad.txt:2: .*UTF-8"
+: >"$d/empty.txt"
+run embed --file "$d/empty.txt"
+code 1
+err "qkv: there is no text"
+awk 'BEGIN { for (i = 0; i < 100; i++) printf "door "; print "" }' >"$d/long.txt"
+run embed --file "$d/long.txt"
+code 1
+err_like "^qkv: $d/long.txt:1: the text has 102 tokens, the model makes vectors of 48: --truncate cuts it"
+run embed --file "$d/long.txt" --truncate
+code 0
+err "qkv: 1 of 1 texts cut to 48 tokens"
+finish
