@@ -89,8 +89,13 @@ enum dump_pooling dump_pooling_of(const struct dump *dump);
 qkv_status dump_cells(const struct dump *dump, int64_t shown, const struct dump_tiles *tiles,
                       float *cells, qkv_error *error);
 
-/* Sums over all queries of their weights on each key, [n_keys] (dump_received.c). */
-qkv_status dump_received(const struct dump *dump, int64_t shown, float *received, qkv_error *error);
+/*
+ * Sums over all queries of their weights on each key, [n_keys], and means of the diagonals
+ * i + q_offset - j = delta, [n_queries + n_keys - 1], from delta = q_offset - (n_keys - 1) on: either may
+ * be NULL (dump_columns.c).
+ */
+qkv_status dump_columns(const struct dump *dump, int64_t shown, float *received, float *diagonal,
+                        qkv_error *error);
 
 enum {
     DUMP_MAP = 1024

@@ -47,7 +47,7 @@ static qkv_status look_whole(struct dump *dump, int64_t shown, qkv_error *error)
     head->received = malloc((size_t)dump->n_keys * sizeof *head->received);
     head->peaks = malloc((size_t)(tiles.rows * tiles.cols) * sizeof *head->peaks);
     if (!head->received || !head->peaks) return text_error(error, QKV_ERR_MEMORY, "out of memory");
-    const qkv_status status = dump_received(dump, shown, head->received, error);
+    const qkv_status status = dump_columns(dump, shown, head->received, NULL, error);
     return status == QKV_OK ? dump_pool(dump, shown, POOL_PEAK, &tiles, head->peaks, error)
                             : status;
 }

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 
 #include "dump.h"
-#include "term.h"
-#include <qkv/columns.h>
 
 enum { MOST = 1 << 19 }; /* queries, and keys, of a chart (qkv/view.h) */
 
@@ -43,25 +41,6 @@ static void take_rows(const struct dump *dump, double *entropy, double *largest)
     }
 }
 
-static void show_progress(void *user, int64_t done, int64_t total) {
-    progress_bar(user, "attention seen from the keys", done, total);
-}
-
-static qkv_status pass(const struct dump *dump, const qkv_attention_desc *d,
-                       const qkv_attention_columns *columns) {
-    struct progress progress;
-    qkv_call_options call = QKV_CALL_OPTIONS_INIT;
-    call.cancel = &cli_cancelled;
-    call.progress = show_progress;
-    call.progress_user = &progress;
-    progress_begin(&progress, dump->options->common.quiet);
-    const qkv_status status = qkv_attention_columns_pass(
-        dump->ctx, d, dump_queries(dump, dump->chosen), dump_keys(dump, dump->chosen),
-        dump->heads[dump->chosen].lse, columns, &call);
-    progress_end(&progress);
-    return status;
-}
-
 /*
  * Diagonals come by delta = i + q_offset - j, from delta = q_offset - (n_keys - 1) on, and a chart wants
  * d = j - i ascending: the same ones from the other end.
@@ -69,23 +48,15 @@ static qkv_status pass(const struct dump *dump, const qkv_attention_desc *d,
 static qkv_status take_columns(const struct dump *dump, enum plot_kind plot, double *numbers,
                                qkv_error *error) {
     const int64_t n = count(dump, plot);
-    qkv_attention_desc d;
-    qkv_attention_columns columns;
+    const bool received = plot == PLOT_RECEIVED;
     float *sums = malloc((size_t)n * sizeof *sums);
     if (!sums) return text_error(error, QKV_ERR_MEMORY, "out of memory");
-    dump_desc(dump, &d);
-    qkv_attention_columns_contiguous(&columns, &d);
-    if (plot == PLOT_RECEIVED)
-        columns.received = sums;
-    else
-        columns.diagonal = sums;
-    const qkv_status status = pass(dump, &d, &columns);
+    const qkv_status status =
+        dump_columns(dump, dump->chosen, received ? sums : NULL, received ? NULL : sums, error);
     for (int64_t i = 0; status == QKV_OK && i < n; i++)
-        numbers[i] = (double)sums[plot == PLOT_RECEIVED ? i : n - 1 - i];
+        numbers[i] = (double)sums[received ? i : n - 1 - i];
     free(sums);
-    if (status == QKV_OK) return QKV_OK;
-    return text_error(error, status, "%s",
-                      cli_cancelled ? "nothing was written" : qkv_ctx_message(dump->ctx));
+    return status;
 }
 
 /* ---- Words --------------------------------------------------------------------------------------- */
