@@ -98,3 +98,16 @@ qkv_status choose_head(const struct session *session, const qkv_run *run, const 
     free(marks.to);
     return status;
 }
+
+qkv_status choose_head_of_run(const struct session *session, const qkv_run *run,
+                              const qkv_encoding *input, bool given, struct choice *choice,
+                              qkv_error *error) {
+    const qkv_model_info *info = session->info;
+    qkv_head_stats *stats = calloc((size_t)(info->n_layers * info->n_heads) + 1, sizeof *stats);
+    if (!stats) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    qkv_status status =
+        qkv_inspect_heads(session->ctx, session->model, run, 0, input, stats, error);
+    if (status == QKV_OK) status = choose_head(session, run, input, stats, given, choice, error);
+    free(stats);
+    return status;
+}

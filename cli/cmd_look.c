@@ -8,11 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A job over texts, and the head that was named. */
+/* A job over texts, and what else was asked for. */
 struct look_job {
     struct text_job texts;
-    bool given;
-    int64_t layer, head;
     struct head_name *list; /* of --heads */
     int n_list;
     struct what_if what_if;
@@ -75,10 +73,10 @@ static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t
     struct look look = { .session = &job->session,
                          .options = options,
                          .input = input,
-                         .given = self->given,
+                         .given = job->given,
                          .list = self->list,
                          .n_list = self->n_list,
-                         .choice = { .layer = self->layer, .head = self->head } };
+                         .choice = { .layer = job->layer, .head = job->head } };
     qkv_status status = options->slide ? slide_make(&look, &self->what_if, &self->slide, error)
                                        : look_make(&look, &self->what_if, error);
     if (status == QKV_OK && options->out && cli_cancelled)
@@ -89,34 +87,32 @@ static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t
     return status;
 }
 
-static int texts(const struct cli_command *command, const struct look_options *options, int n_words,
-                 char **words) {
+static int look_texts(const struct cli_command *command, const struct look_options *options,
+                      int n_words, char **words) {
     struct look_job job = { .texts = { .options = options,
                                        .pair = options->pair,
                                        .file = options->file,
                                        .any_length = options->slide != NULL,
                                        .longer = "--slide N looks at windows of it, ",
                                        .answer = answer } };
-    struct session *session = &job.texts.session;
+    struct text_job *const texts = &job.texts;
     int code = what_if_parse(command, &options->what_if, &job.what_if);
     if (code == EXIT_OK) code = slide_parse(command, options, &job.slide);
-    if (code == EXIT_OK) code = session_open(session, command, &options->common);
+    if (code == EXIT_OK) code = text_job_open(texts, command, &options->common);
     if (code) return code;
-    code = session_head(session, &job.given, &job.layer, &job.head);
-    if (code == EXIT_OK)
-        code = look_list_heads(command, options, session->info, &job.list, &job.n_list);
+    code = look_list_heads(command, options, texts->session.info, &job.list, &job.n_list);
     if (code == EXIT_OK && job.n_list > 0) {
-        job.given = true;
-        job.layer = job.list[0].layer;
-        job.head = job.list[0].head;
+        texts->given = true;
+        texts->layer = job.list[0].layer;
+        texts->head = job.list[0].head;
     }
     qkv_error error;
     if (code == EXIT_OK && options->out && qkv_file_writable(options->out, &error) != QKV_OK)
         code = cli_fail("%s", error.message);
     if (code == EXIT_OK)
-        code = text_job_run(&job.texts, n_words, words);
+        code = text_job_run(texts, n_words, words);
     else
-        session_close(session);
+        session_close(&texts->session);
     free(job.list);
     return code;
 }
@@ -130,7 +126,8 @@ static int look(const struct cli_command *command, const void *data, int n_words
         code = look_check_out(command, options, output, output && output->write == look_page);
     if (code) return code;
     if (options->out || options->q || options->slide) cli_catch_interrupts();
-    return options->q ? look_arrays(command, options) : texts(command, options, n_words, words);
+    return options->q ? look_arrays(command, options)
+                      : look_texts(command, options, n_words, words);
 }
 
 #define OPTION(field) offsetof(struct look_options, field)

@@ -12,6 +12,30 @@ struct explain_options {
     struct arg_int length, dim, seed;
 };
 
+/* Keys that a table shows, at most. */
+enum { EXPLAIN_KEYS_ON_TERMINAL = 24, EXPLAIN_KEYS_ON_PAGE = 200 };
+
+/* ---- Options (explain_options.c); exit codes, having said what is wrong ------------------------ */
+
+/* -o: an ending that this lesson can be written as, in a folder where files can be written. */
+int explain_check_out(const struct cli_command *command, const struct explain_options *o);
+/* Options that are about another kind of lesson than the one that is asked for. */
+int explain_check_kind(const struct cli_command *command, const struct explain_options *o,
+                       bool has_text);
+/* Does a path end in ".html"? */
+bool explain_ends_in(const char *path, const char *ending);
+
+/* ---- Lessons ----------------------------------------------------------------------------------- */
+
+/* A lesson for the terminal, or for the page of -o; shows it there and frees it (explain_deliver.c). */
+void explain_begin(struct lesson *lesson, struct term *term, const struct explain_options *options);
+qkv_status explain_deliver(struct lesson *lesson, struct term *term,
+                           const struct explain_options *options, qkv_error *error);
+
+/* Lessons of texts, through a model (explain_text.c). An exit code. */
+int explain_texts(const struct cli_command *command, const struct explain_options *options,
+                  int n_words, char **words);
+
 /* Which query is explained, and by what numbers. */
 struct explained {
     const qkv_steps *steps;

@@ -4,30 +4,17 @@
 #include <string.h>
 
 #include "explain.h"
-
-/* An array of [n][dim], with dimensions of 1 before it at most. */
-static qkv_status read_rows(const char *path, qkv_array **array, int64_t shape[2],
-                            qkv_error *error) {
-    const qkv_status status = qkv_array_read_as(path, QKV_ARRAY_F32, array, error);
-    if (status != QKV_OK) return status;
-    const qkv_array *a = *array;
-    bool rows = a->type == QKV_ARRAY_F32 && a->rank >= 2 && a->n_elems > 0;
-    for (int i = 0; i < a->rank - 2; i++) rows = rows && a->shape[i] == 1;
-    if (!rows)
-        return text_error(error, QKV_ERR_SHAPE, "%s: not an array of floats of [n, channels]",
-                          path);
-    shape[0] = a->shape[a->rank - 2];
-    shape[1] = a->shape[a->rank - 1];
-    return QKV_OK;
-}
+#include "rows.h"
 
 static qkv_status read_all(const struct explain_options *o, qkv_array *arrays[3], struct vectors *x,
                            qkv_error *error) {
     const char *const paths[3] = { o->q, o->k, o->v };
     int64_t shape[3][2];
     for (int i = 0; i < 3; i++) {
-        const qkv_status status = read_rows(paths[i], &arrays[i], shape[i], error);
+        const qkv_status status = rows_read(paths[i], "channels", &arrays[i], shape[i], error);
         if (status != QKV_OK) return status;
+        if (arrays[i]->n_elems == 0)
+            return text_error(error, QKV_ERR_SHAPE, "%s: an array without numbers", paths[i]);
     }
     if (shape[0][1] != shape[1][1])
         return text_error(error, QKV_ERR_SHAPE,

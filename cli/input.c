@@ -166,6 +166,15 @@ static int run_lines(struct text_job *job) {
     return all_well && written ? EXIT_OK : EXIT_FAILED;
 }
 
+int text_job_open(struct text_job *job, const struct cli_command *command,
+                  const struct cli_common *common) {
+    int code = session_open(&job->session, command, common);
+    if (code) return code;
+    code = session_head(&job->session, &job->given, &job->layer, &job->head);
+    if (code) session_close(&job->session);
+    return code;
+}
+
 int text_job_run(struct text_job *job, int n_words, char **words) {
     const struct cli_command *command = job->session.command;
     int code;

@@ -25,7 +25,17 @@ struct text_job {
     qkv_status (*answer)(struct text_job *job, const qkv_encoding *input, json_t **json,
                          qkv_error *error);
     bool usage;
+    /* The head that --head names, if any (text_job_open). */
+    bool given;
+    int64_t layer, head;
 };
+
+/*
+ * Opens the session of a job, and reads --head against its model. An exit code, having said what is wrong
+ * and closed the session again.
+ */
+int text_job_open(struct text_job *job, const struct cli_command *command,
+                  const struct cli_common *common);
 
 /* Runs a job over its texts and closes its session. Returns an exit code. */
 int text_job_run(struct text_job *job, int n_words, char **words);

@@ -79,8 +79,8 @@ struct frame {
     int64_t before, after;
 };
 struct frame slide_frame_of(const qkv_encoding *text);
-qkv_encoding *slide_encoding_make(int64_t n); /* NULL: no memory */
-void slide_encoding_free(qkv_encoding *encoding);
+/* All of it in one block, for free(). NULL: no memory. */
+qkv_encoding *slide_encoding_make(int64_t n);
 /* The frame, and between it the tokens from `first` on. */
 void slide_encoding_fill(qkv_encoding *window, const qkv_encoding *text, struct frame frame,
                          int64_t first);

@@ -5,22 +5,7 @@
 #include <string.h>
 
 #include "map.h"
-
-/* An array of [n][head_dim], with dimensions of 1 before it at most. */
-static qkv_status read_rows(const char *path, qkv_array **array, int64_t shape[2],
-                            qkv_error *error) {
-    const qkv_status status = qkv_array_read_as(path, QKV_ARRAY_F32, array, error);
-    if (status != QKV_OK) return status;
-    const qkv_array *a = *array;
-    bool rows = a->type == QKV_ARRAY_F32 && a->rank >= 2;
-    for (int i = 0; i < a->rank - 2; i++) rows = rows && a->shape[i] == 1;
-    if (!rows)
-        return text_error(error, QKV_ERR_SHAPE, "%s: not an array of floats of [n, head_dim]",
-                          path);
-    shape[0] = a->shape[a->rank - 2];
-    shape[1] = a->shape[a->rank - 1];
-    return QKV_OK;
-}
+#include "rows.h"
 
 /* q0, q1, …, k0, k1, … */
 static qkv_status make_labels(struct map *map, qkv_error *error) {
@@ -60,8 +45,8 @@ static qkv_status answer(qkv_ctx *ctx, struct map *map, qkv_error *error) {
     const struct map_options *options = map->options;
     qkv_array *q = NULL, *k = NULL;
     int64_t q_shape[2], k_shape[2];
-    qkv_status status = read_rows(options->q, &q, q_shape, error);
-    if (status == QKV_OK) status = read_rows(options->k, &k, k_shape, error);
+    qkv_status status = rows_read(options->q, "head_dim", &q, q_shape, error);
+    if (status == QKV_OK) status = rows_read(options->k, "head_dim", &k, k_shape, error);
     if (status == QKV_OK && q_shape[1] != k_shape[1])
         status =
             text_error(error, QKV_ERR_SHAPE, "%s has rows of %" PRId64 " numbers, %s of %" PRId64,

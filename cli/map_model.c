@@ -5,13 +5,6 @@
 
 #include "map.h"
 
-/* A job over texts, and the head that was named. */
-struct map_job {
-    struct text_job texts;
-    bool given;
-    int64_t layer, head;
-};
-
 /* What the model saw, for the callback. */
 struct seen {
     struct map map; /* first, so that a map leads to it */
@@ -27,21 +20,6 @@ static qkv_status weights_of(const struct map *map, float *weights, qkv_error *e
         qkv_run_weights(seen->run, 0, map->choice.layer, map->choice.head, all, error);
     memcpy(weights, all + map->query * n, (size_t)n * sizeof(float));
     free(all);
-    return status;
-}
-
-static qkv_status choose(struct seen *seen, qkv_error *error) {
-    struct map *map = &seen->map;
-    const struct session *session = map->session;
-    const qkv_model_info *info = session->info;
-    qkv_head_stats *stats = calloc((size_t)(info->n_layers * info->n_heads) + 1, sizeof(*stats));
-    if (!stats) return text_error(error, QKV_ERR_MEMORY, "out of memory");
-    qkv_status status =
-        qkv_inspect_heads(session->ctx, session->model, seen->run, 0, map->input, stats, error);
-    if (status == QKV_OK)
-        status =
-            choose_head(session, seen->run, map->input, stats, map->given, &map->choice, error);
-    free(stats);
     return status;
 }
 
@@ -77,17 +55,18 @@ static qkv_status choose_query(struct map *map, qkv_error *error) {
 
 static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t **json,
                          qkv_error *error) {
-    const struct map_job *self = (const struct map_job *)job;
     struct seen seen = { .map = { .session = &job->session,
                                   .options = job->options,
                                   .input = input,
-                                  .given = self->given,
-                                  .choice = { .layer = self->layer, .head = self->head },
+                                  .given = job->given,
+                                  .choice = { .layer = job->layer, .head = job->head },
                                   .query = -1 } };
     struct map *map = &seen.map;
     qkv_status status = qkv_model_run(job->session.ctx, job->session.model, 1, &map->input,
                                       QKV_RUN_CAPTURE, &seen.run, error);
-    if (status == QKV_OK) status = choose(&seen, error);
+    if (status == QKV_OK)
+        status =
+            choose_head_of_run(&job->session, seen.run, input, job->given, &map->choice, error);
     if (status == QKV_OK) status = take_head(&seen, error);
     if (status == QKV_OK) status = choose_query(map, error);
     if (status == QKV_OK) status = map_answer(job->session.ctx, map, weights_of, json, error);
@@ -98,13 +77,7 @@ static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t
 
 int map_texts(const struct cli_command *command, const struct map_options *options, int n_words,
               char **words) {
-    struct map_job job = { .texts = {
-                               .options = options, .pair = options->pair, .answer = answer } };
-    struct session *session = &job.texts.session;
-    int code = session_open(session, command, &options->common);
-    if (code) return code;
-    code = session_head(session, &job.given, &job.layer, &job.head);
-    if (code == EXIT_OK) return text_job_run(&job.texts, n_words, words);
-    session_close(session);
-    return code;
+    struct text_job job = { .options = options, .pair = options->pair, .answer = answer };
+    const int code = text_job_open(&job, command, &options->common);
+    return code ? code : text_job_run(&job, n_words, words);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heads.h"
 #include "look.h"
 #include "term.h"
 
@@ -38,37 +39,56 @@ int slide_parse(const struct cli_command *command, const struct look_options *op
 
 /* ---- Means --------------------------------------------------------------------------------------- */
 
-/* Numbers of qkv_head_stats of one text, so that means over texts are meant. */
-static double *number_of(qkv_head_stats *stats, int index) {
-    double *const numbers[] = {
-        &stats->entropy,          &stats->entropy_normalized, &stats->confidence,
-        &stats->mean_distance,    &stats->mass_cls,           &stats->mass_sep,
-        &stats->mass_punctuation, &stats->mass_self,          &stats->mass_previous,
-        &stats->mass_next,        &stats->effective_keys,     &stats->mass_window,
-        &stats->mass_same_token,  &stats->mass_duplicate,     &stats->mass_induction,
-        &stats->received_largest, &stats->received_early,     &stats->received_gini
-    };
-    return index < CLI_COUNT(numbers) ? numbers[index] : NULL;
+/* What goes through all windows. */
+struct pass {
+    const struct what_if *parsed;
+    struct frame frame;
+    int64_t n_heads;             /* of all layers */
+    float *weights;              /* of one head */
+    char (*labels)[LABEL_BYTES]; /* [n_all][n_heads] */
+    struct heads_sum *sum;
+};
+
+static void pass_end(struct pass *pass) {
+    free(pass->weights);
+    free(pass->labels);
+    heads_sum_free(pass->sum);
 }
 
-/* Adds a window's weights and numbers, a share of 1 / n_all each. */
-static qkv_status add_window(struct look *look, const struct look *one, float *weights,
+static qkv_status pass_begin(const struct look *look, struct pass *pass, qkv_error *error) {
+    const size_t n = (size_t)look->slide->encoding->n;
+    pass->weights = malloc(n * n * sizeof *pass->weights + 1);
+    pass->labels = calloc((size_t)(look->slide->n_all * pass->n_heads) + 1, LABEL_BYTES);
+    if (!pass->weights || !pass->labels) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    return heads_sum_make(look->session->info, NULL, &pass->sum, error);
+}
+
+/* Adds a window's weights, a share of 1 / n_all each, and its numbers. */
+static qkv_status add_window(struct look *look, const struct look *one, const struct pass *pass,
                              qkv_error *error) {
-    const qkv_model_info *info = look->session->info;
-    const int64_t n_heads = info->n_layers * info->n_heads, cells = one->input->n * one->input->n;
+    const int64_t n_heads = look->session->info->n_heads, cells = one->input->n * one->input->n;
     const double share = 1 / (double)look->slide->n_all;
-    for (int64_t h = 0; h < n_heads; h++) {
+    for (int64_t h = 0; h < pass->n_heads; h++) {
         const qkv_status status =
-            look_head_weights(one, h / info->n_heads, h % info->n_heads, weights, error);
+            look_head_weights(one, h / n_heads, h % n_heads, pass->weights, error);
         if (status != QKV_OK) return status;
-        for (int64_t c = 0; c < cells; c++) look->mean[h * cells + c] += (float)share * weights[c];
-        look->stats[h].layer = one->stats[h].layer;
-        look->stats[h].head = one->stats[h].head;
-        look->stats[h].received_key = -1; /* another one in each window */
-        look->stats[h].n_queries += one->stats[h].n_queries;
-        for (int i = 0; number_of(&look->stats[h], i); i++)
-            *number_of(&look->stats[h], i) += share * *number_of(&one->stats[h], i);
+        for (int64_t c = 0; c < cells; c++)
+            look->mean[h * cells + c] += (float)share * pass->weights[c];
     }
+    heads_sum_add(pass->sum, one->stats);
+    return QKV_OK;
+}
+
+/* Means over windows. Which key receives most is another one in each. */
+static qkv_status take_means(struct look *look, const struct pass *pass, qkv_error *error) {
+    struct head_row *rows = calloc((size_t)pass->n_heads + 1, sizeof *rows);
+    if (!rows) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    heads_sum_rows(pass->sum, rows);
+    for (int64_t h = 0; h < pass->n_heads; h++) {
+        look->stats[h] = rows[h].stats;
+        look->stats[h].received_key = -1;
+    }
+    free(rows);
     return QKV_OK;
 }
 
@@ -94,18 +114,18 @@ static qkv_status note_window(struct slide_window *window, const struct look *on
     return made ? QKV_OK : text_error(error, QKV_ERR_MEMORY, "out of memory");
 }
 
-/* The label that more than half of the windows give a head, or "". labels [n_all][n_heads]. */
-static void label_heads(struct look *look, const char (*labels)[LABEL_BYTES], int64_t n_heads) {
-    const int64_t n = look->slide->n_all;
+/* The label that more than half of the windows give a head, or "". */
+static void label_heads(struct look *look, const struct pass *pass) {
+    const int64_t n = look->slide->n_all, n_heads = pass->n_heads;
     for (int64_t h = 0; h < n_heads; h++) {
         const char *likely = "";
         int64_t votes = 0, count = 0;
         for (int64_t w = 0; w < n; w++) {
-            const char *label = labels[w * n_heads + h];
+            const char *label = pass->labels[w * n_heads + h];
             if (votes == 0) likely = label;
             votes += strcmp(likely, label) == 0 ? 1 : -1;
         }
-        for (int64_t w = 0; w < n; w++) count += strcmp(likely, labels[w * n_heads + h]) == 0;
+        for (int64_t w = 0; w < n; w++) count += strcmp(likely, pass->labels[w * n_heads + h]) == 0;
         if (2 * count > n) memcpy(look->stats[h].label, likely, LABEL_BYTES);
     }
 }
@@ -124,31 +144,29 @@ static qkv_status keep(struct slide_window *window, struct look *one, qkv_error 
 
 /* ---- All windows --------------------------------------------------------------------------------- */
 
-static qkv_status run_window(struct look *look, const struct what_if *parsed, int64_t w,
-                             struct frame frame, float *weights, char (*labels)[LABEL_BYTES],
+static qkv_status run_window(struct look *look, const struct pass *pass, int64_t w,
                              qkv_error *error) {
-    const int64_t n_heads = look->session->info->n_layers * look->session->info->n_heads;
+    struct slide_window *const window = &look->slide->windows[w];
     struct look one = { .session = look->session,
                         .options = look->options,
                         .input = look->slide->encoding,
                         .given = look->given,
                         .choice = look->choice };
-    qkv_status status = look_make(&one, parsed, error);
-    if (status == QKV_OK) status = add_window(look, &one, weights, error);
-    if (status == QKV_OK) status = note_window(&look->slide->windows[w], &one, frame, error);
-    for (int64_t h = 0; status == QKV_OK && h < n_heads; h++)
-        memcpy(labels[w * n_heads + h], one.stats[h].label, LABEL_BYTES);
-    if (status == QKV_OK && w < look->slide->n_kept)
-        status = keep(&look->slide->windows[w], &one, error);
+    qkv_status status = look_make(&one, pass->parsed, error);
+    if (status == QKV_OK) status = add_window(look, &one, pass, error);
+    if (status == QKV_OK) status = note_window(window, &one, pass->frame, error);
+    for (int64_t h = 0; status == QKV_OK && h < pass->n_heads; h++)
+        memcpy(pass->labels[w * pass->n_heads + h], one.stats[h].label, LABEL_BYTES);
+    if (status == QKV_OK && w < look->slide->n_kept) status = keep(window, &one, error);
     if (status == QKV_OK && w == 0) look->what_if = one.what_if; /* its words; nothing is dropped */
     look_free(&one);
     return status;
 }
 
-static qkv_status run_windows(struct look *look, const struct what_if *parsed,
-                              const qkv_encoding *text, struct frame frame, float *weights,
-                              char (*labels)[LABEL_BYTES], qkv_error *error) {
+static qkv_status run_windows(struct look *look, const qkv_encoding *text, const struct pass *pass,
+                              qkv_error *error) {
     struct slide *slide = look->slide;
+    const struct frame frame = pass->frame;
     const int64_t last = slide->n_tokens - (slide->encoding->n - frame.before - frame.after);
     struct progress progress;
     qkv_status status = QKV_OK;
@@ -158,12 +176,12 @@ static qkv_status run_windows(struct look *look, const struct what_if *parsed,
         slide->windows[w].first = first < last ? first : last;
         slide_encoding_fill(slide->encoding, text, frame, slide->windows[w].first);
         status = cli_cancelled ? text_error(error, QKV_ERR_CANCELLED, "nothing was written")
-                               : run_window(look, parsed, w, frame, weights, labels, error);
+                               : run_window(look, pass, w, error);
         slide->n_windows++;
         progress_bar(&progress, "windows", w + 1, slide->n_all);
     }
     progress_end(&progress);
-    return status;
+    return status == QKV_OK ? take_means(look, pass, error) : status;
 }
 
 /* Places in the window, counted from 1; special tokens by name. */
@@ -224,26 +242,23 @@ static qkv_status slide_open(struct look *look, const struct slide_rule *rule, s
 qkv_status slide_make(struct look *look, const struct what_if *parsed,
                       const struct slide_rule *rule, qkv_error *error) {
     const qkv_encoding *text = look->input;
-    const struct frame frame = slide_frame_of(text);
-    const int64_t n_heads = look->session->info->n_layers * look->session->info->n_heads;
+    const qkv_model_info *info = look->session->info;
+    struct pass pass = { .parsed = parsed,
+                         .frame = slide_frame_of(text),
+                         .n_heads = info->n_layers * info->n_heads };
     look->slide = calloc(1, sizeof *look->slide);
     if (!look->slide) return text_error(error, QKV_ERR_MEMORY, "out of memory");
-    qkv_status status = slide_open(look, rule, frame, error);
-    if (status != QKV_OK) return status;
-    const size_t all = (size_t)look->slide->encoding->n;
-    float *weights = malloc(all * all * sizeof *weights + 1);
-    char(*labels)[LABEL_BYTES] = calloc((size_t)(look->slide->n_all * n_heads) + 1, LABEL_BYTES);
-    status = weights && labels ? run_windows(look, parsed, text, frame, weights, labels, error)
-                               : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    qkv_status status = slide_open(look, rule, pass.frame, error);
+    if (status == QKV_OK) status = pass_begin(look, &pass, error);
+    if (status == QKV_OK) status = run_windows(look, text, &pass, error);
     if (status == QKV_OK) {
-        label_heads(look, (const char(*)[LABEL_BYTES])labels, n_heads);
+        label_heads(look, &pass);
         choose(look);
-        slide_encoding_fill(look->slide->encoding, text, frame, 0);
+        slide_encoding_fill(look->slide->encoding, text, pass.frame, 0);
         look->input = look->slide->encoding;
-        status = label_places(look, frame, error);
+        status = label_places(look, pass.frame, error);
     }
-    free(weights);
-    free(labels);
+    pass_end(&pass);
     return status;
 }
 
@@ -254,10 +269,10 @@ void slide_free(struct slide *slide) {
         free(slide->windows[w].key);
         free(slide->windows[w].begins);
         free(slide->windows[w].stats);
-        slide_encoding_free(slide->windows[w].encoding);
+        free(slide->windows[w].encoding);
         qkv_run_free(slide->windows[w].run);
     }
     free(slide->windows);
-    slide_encoding_free(slide->encoding);
+    free(slide->encoding);
     free(slide);
 }

@@ -13,28 +13,21 @@ struct frame slide_frame_of(const qkv_encoding *text) {
     return frame;
 }
 
-void slide_encoding_free(qkv_encoding *encoding) {
-    if (!encoding) return;
-    free(encoding->ids);
-    free(encoding->types);
-    free(encoding->special);
-    free(encoding->begin);
-    free(encoding->end);
-    free(encoding);
-}
-
 qkv_encoding *slide_encoding_make(int64_t n) {
-    qkv_encoding *made = calloc(1, sizeof *made);
+    struct block {
+        qkv_encoding encoding;
+        int64_t ends[]; /* begin [n], end [n]; behind them ids [n], types [n], special [n] */
+    };
+    const size_t a_token = 2 * sizeof(int64_t) + sizeof(int32_t) + 2;
+    struct block *const made = calloc(1, sizeof *made + (size_t)n * a_token);
     if (!made) return NULL;
-    made->n = n;
-    made->ids = calloc((size_t)n + 1, sizeof *made->ids);
-    made->types = calloc((size_t)n + 1, sizeof *made->types);
-    made->special = calloc((size_t)n + 1, sizeof *made->special);
-    made->begin = calloc((size_t)n + 1, sizeof *made->begin);
-    made->end = calloc((size_t)n + 1, sizeof *made->end);
-    if (made->ids && made->types && made->special && made->begin && made->end) return made;
-    slide_encoding_free(made);
-    return NULL;
+    made->encoding.n = n;
+    made->encoding.begin = made->ends;
+    made->encoding.end = made->ends + n;
+    made->encoding.ids = (int32_t *)(made->ends + 2 * n);
+    made->encoding.types = (uint8_t *)(made->encoding.ids + n);
+    made->encoding.special = made->encoding.types + n;
+    return &made->encoding;
 }
 
 /* The frame, and between it the tokens from `first` on. */

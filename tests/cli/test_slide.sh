@@ -67,6 +67,14 @@ for name in entropy effective_keys mass_window received_gini; do
     check "the mean $name $mean is not $total" awk "BEGIN { e = $mean - $total; exit !(e < 2e-6 && e > -2e-6) }"
 done
 
+# A number that a window does not have, since no word stands there twice, is left out.
+run look "the man the man opened a door dog" $m --slide 4 --json
+same=$(value mass_same_token)
+run look "the man the man" $m --json
+check "the mean mass_same_token $same" test "$same" = "$(value mass_same_token)" -a "$same" != null
+run look "opened a door dog" $m --json
+check "a window without" test "$(value mass_same_token)" = null
+
 run look --file "$d/text" $m --slide 10,5
 code 0
 out_like '^Windows  from which token on'
