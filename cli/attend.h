@@ -50,7 +50,14 @@ struct attend_problem {
     int rank; /* of the arrays: 2, 3 or 4 */
 };
 
-/* --stats: what is asked of the rows and of the columns, and what came of it (attend_stats.c). */
+/* --stats: the numbers of a row, by the field of qkv_attention_stats, which is their name (attend_stats.c). */
+enum { ATTEND_NUMBERS = 8 };
+extern const struct attend_number {
+    const char *name;
+    size_t offset;
+} attend_numbers[ATTEND_NUMBERS];
+
+/* What is asked of the rows and of the columns, and what came of it (attend_stats.c, attend_stats_json.c). */
 struct attend_stats {
     qkv_attention_stats rows;
     qkv_attention_columns columns;

@@ -1,18 +1,27 @@
 /*
- * `qkv attend --stats F`: statistics of the weights of each head as JSON, seen from queries (qkv/stats.h) and
- * from keys (qkv/columns.h). Written line by line, so that a long head needs no tree of numbers in memory.
+ * `qkv attend --stats F`: what is asked of the weights of each head, seen from queries (qkv/stats.h) and from
+ * keys (qkv/columns.h), and the arrays for it; attend_stats_json.c writes them.
  */
-#include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "attend.h"
-#include "input.h"
 
 enum { MAP_SIDE = 32 };
 
-/* ---- Arrays ---------------------------------------------------------------------------------- */
+#define NUMBER(field)                                                                              \
+    { #field, offsetof(qkv_attention_stats, field) }
+const struct attend_number attend_numbers[ATTEND_NUMBERS] = {
+    NUMBER(entropy),
+    NUMBER(largest),
+    NUMBER(effective_keys),
+    NUMBER(mean_distance),
+    NUMBER(mean_square_distance),
+    NUMBER(logit_mean),
+    NUMBER(logit_variance),
+    NUMBER(logit_largest),
+};
+#undef NUMBER
 
 /* Bins of key - query: …, -3…-2, -1, 0, 1, 2…3, 4…7, …: as many as the lengths ask for. */
 static int64_t make_bounds(int64_t reach, int64_t *bounds) {
@@ -35,15 +44,8 @@ static void ask_rows(struct attend_stats *s, const qkv_attention_desc *d) {
     const int64_t n = s->n_batch * s->n_heads * s->rows_q, top = d->len_k < 8 ? d->len_k : 8;
     qkv_attention_stats_contiguous(r, d);
     memcpy(r->stride, d->lse_stride, sizeof r->stride); /* packed sequences: as lse */
-    float **const floats[] = { &r->entropy,
-                               &r->largest,
-                               &r->effective_keys,
-                               &r->mean_distance,
-                               &r->mean_square_distance,
-                               &r->logit_mean,
-                               &r->logit_variance,
-                               &r->logit_largest };
-    for (int i = 0; i < CLI_COUNT(floats); i++) *floats[i] = room(s, n, sizeof(float));
+    for (int i = 0; i < ATTEND_NUMBERS; i++)
+        *(float **)((char *)r + attend_numbers[i].offset) = room(s, n, sizeof(float));
     r->n_seen = room(s, n, sizeof(int64_t));
     r->top_k = top;
     if (top) r->top_keys = room(s, n * top, sizeof(int64_t));
@@ -109,223 +111,4 @@ int attend_stats_ask(const struct attend_problem *problem, struct attend_stats *
 void attend_stats_free(struct attend_stats *s) {
     for (int i = 0; i < s->n_arrays; i++) free(s->arrays[i]);
     free(s->json);
-}
-
-/* ---- JSON ------------------------------------------------------------------------------------ */
-
-/* 9 significant digits; null for what JSON cannot say. */
-static void put_number(FILE *out, double x) {
-    if (isfinite(x))
-        fprintf(out, "%.9g", x);
-    else
-        fputs("null", out);
-}
-
-/* [..., ...], rows of `inner` numbers each as a list of its own where it is not 0. */
-static void put_floats(FILE *out, const char *name, const float *x, int64_t n, int64_t inner) {
-    fprintf(out, ",\n\"%s\":[", name);
-    for (int64_t i = 0; i < n * (inner ? inner : 1); i++) {
-        if (i) fputs(inner && i % inner == 0 ? "],\n[" : ",", out);
-        if (i == 0 && inner) fputc('[', out);
-        put_number(out, (double)x[i]);
-    }
-    fputs(inner && n ? "]]" : "]", out);
-}
-
-static void put_integers(FILE *out, const char *name, const int64_t *x, int64_t n, int64_t inner) {
-    fprintf(out, ",\n\"%s\":[", name);
-    for (int64_t i = 0; i < n * (inner ? inner : 1); i++) {
-        if (i) fputs(inner && i % inner == 0 ? "],\n[" : ",", out);
-        if (i == 0 && inner) fputc('[', out);
-        fprintf(out, "%" PRId64, x[i]);
-    }
-    fputs(inner && n ? "]]" : "]", out);
-}
-
-/* Of the rows that see a key and are not NaN; null if there is none. */
-static double mean(const float *x, const int64_t *n_seen, int64_t n, int64_t inner, int64_t at) {
-    double sum = 0;
-    int64_t count = 0;
-    for (int64_t i = 0; i < n; i++)
-        if (n_seen[i] > 0) sum += (double)x[i * inner + at], count++;
-    return count ? sum / (double)count : NAN;
-}
-
-static void put_means(FILE *out, const struct attend_stats *s, int64_t first) {
-    const qkv_attention_stats *r = &s->rows;
-    const struct {
-        const char *name;
-        const float *x;
-    } of[] = { { "entropy", r->entropy },
-               { "largest", r->largest },
-               { "effective_keys", r->effective_keys },
-               { "mean_distance", r->mean_distance },
-               { "mean_square_distance", r->mean_square_distance },
-               { "logit_mean", r->logit_mean },
-               { "logit_variance", r->logit_variance },
-               { "logit_largest", r->logit_largest } };
-    fputs(",\n\"means\":{", out);
-    for (int i = 0; i < CLI_COUNT(of); i++) {
-        fprintf(out, "%s\"%s\":", i ? "," : "", of[i].name);
-        put_number(out, mean(of[i].x + first, r->n_seen + first, s->rows_q, 1, 0));
-    }
-    fputs(",\"offset_mass\":[", out);
-    for (int64_t n = 0; n < r->n_offsets; n++) {
-        if (n) fputc(',', out);
-        put_number(out, mean(r->offset_mass + first * r->n_offsets, r->n_seen + first, s->rows_q,
-                             r->n_offsets, n));
-    }
-    fputs("]}", out);
-}
-
-static void put_rows(FILE *out, const struct attend_stats *s, const float *lse, int64_t first) {
-    const qkv_attention_stats *r = &s->rows;
-    const int64_t n = s->rows_q;
-    fputs(",\n\"rows\":{\"n\":", out);
-    fprintf(out, "%" PRId64, n);
-    put_floats(out, "lse", lse + first, n, 0);
-    put_floats(out, "entropy", r->entropy + first, n, 0);
-    put_floats(out, "largest", r->largest + first, n, 0);
-    put_floats(out, "effective_keys", r->effective_keys + first, n, 0);
-    put_floats(out, "mean_distance", r->mean_distance + first, n, 0);
-    put_floats(out, "mean_square_distance", r->mean_square_distance + first, n, 0);
-    put_floats(out, "logit_mean", r->logit_mean + first, n, 0);
-    put_floats(out, "logit_variance", r->logit_variance + first, n, 0);
-    put_floats(out, "logit_largest", r->logit_largest + first, n, 0);
-    put_integers(out, "n_seen", r->n_seen + first, n, 0);
-    if (r->top_k) {
-        put_integers(out, "top_keys", r->top_keys + first * r->top_k, n, r->top_k);
-        put_floats(out, "top_weights", r->top_weights + first * r->top_k, n, r->top_k);
-    }
-    fputs("}", out);
-}
-
-static void put_keys(FILE *out, const struct attend_stats *s, int64_t first) {
-    const qkv_attention_columns *c = &s->columns;
-    const int64_t n = s->rows_k;
-    fprintf(out, ",\n\"keys\":{\"n\":%" PRId64, n);
-    put_floats(out, "received", c->received + first, n, 0);
-    put_integers(out, "n_queries", c->n_queries + first, n, 0);
-    put_floats(out, "largest", c->largest + first, n, 0);
-    put_integers(out, "largest_query", c->largest_query + first, n, 0);
-    put_floats(out, "entropy", c->entropy + first, n, 0);
-    fputs("}", out);
-}
-
-/* Sums over the sequences of a batch: there is one of them, unless it is packed. */
-static int64_t count(const struct attend_stats *s, const int64_t *of, int64_t b, int64_t h,
-                     int64_t n_sequences) {
-    int64_t sum = 0;
-    for (int64_t n = 0; n < n_sequences; n++) sum += of[(b * n_sequences + n) * s->n_heads + h];
-    return sum;
-}
-
-static void put_head(FILE *out, const struct attend_stats *s, const qkv_attention_desc *d,
-                     const float *lse, int64_t b, int64_t h) {
-    const qkv_attention_columns *c = &s->columns;
-    const int64_t head = b * s->n_heads + h, n_sequences = s->n_batch ? d->n_batch / s->n_batch : 0;
-    fprintf(out,
-            "{\"batch\":%" PRId64 ",\"head\":%" PRId64 ",\"n_empty_rows\":%" PRId64
-            ",\"n_nan_rows\":%" PRId64,
-            b, h, count(s, s->rows.n_empty_rows, b, h, n_sequences),
-            count(s, s->rows.n_nan_rows, b, h, n_sequences));
-    put_means(out, s, head * s->rows_q);
-    put_rows(out, s, lse, head * s->rows_q);
-    put_keys(out, s, head * s->rows_k);
-    if (c->diagonal) {
-        fprintf(out, ",\n\"diagonal\":{\"first\":%" PRId64, c->first_diagonal);
-        put_floats(out, "weights", c->diagonal + head * c->n_diagonals, c->n_diagonals, 0);
-        fputs("}", out);
-    }
-    if (c->tile_mass) {
-        const int64_t at = head * c->n_tiles_q * c->n_tiles_k;
-        fprintf(out, ",\n\"map\":{\"n_tiles_q\":%" PRId64 ",\"n_tiles_k\":%" PRId64, c->n_tiles_q,
-                c->n_tiles_k);
-        put_floats(out, "mass", c->tile_mass + at, c->n_tiles_q, c->n_tiles_k);
-        put_floats(out, "peak", c->tile_peak + at, c->n_tiles_q, c->n_tiles_k);
-        fputs("}", out);
-    }
-    fputs("}", out);
-}
-
-/* What the numbers are, beside them. */
-static void put_definitions(FILE *out) {
-    fputs(
-        "\"definitions\":{"
-        "\"weight\":\"p_ij = exp(s_ij - lse_i), 0 for keys that row i does not see; before "
-        "dropout\","
-        "\"rows\":\"entropy in nats; effective_keys 1 / sum of squares; distances |i + q_offset - "
-        "j|; "
-        "logits are scores; lists hold the greatest weights; null: no number (a row that sees no "
-        "key has lse -inf; n_nan_rows are NaN)\","
-        "\"means\":\"over the rows that see a key and are not NaN; offset_mass: weight on the keys "
-        "with "
-        "bound <= j - (i + q_offset) < next bound\","
-        "\"keys\":\"received: sum over rows of p_ij; n_queries: rows that see the key; received / "
-        "n_queries is the fair share; entropy of p_ij / received over rows\","
-        "\"diagonal\":\"mean of p_ij over rows that see j = i + q_offset - delta, from delta = "
-        "first "
-        "on\","
-        "\"map\":\"tiles of rows and keys: mean over rows of the summed weight; the greatest "
-        "weight\"},\n",
-        out);
-}
-
-/* The options that decide what row i sees and what a score is, as they were given. */
-static void put_options(FILE *out, const struct attend_options *o, const qkv_attention_desc *d) {
-    const struct {
-        const char *name, *value;
-    } given[] = { { "causal", o->causal },
-                  { "window", o->window },
-                  { "prefix", o->prefix },
-                  { "kv_len", o->kv_len },
-                  { "q_len", o->q_len },
-                  { "q_offset", o->q_offset },
-                  { "mask", o->mask },
-                  { "mask_bits", o->mask_bits },
-                  { "segments", o->segments },
-                  { "cu_seqlens", o->cu_seqlens },
-                  { "alibi", o->alibi },
-                  { "sink", o->sink },
-                  { "block_mask", o->block_mask } };
-    const double root = 1 / sqrt((double)d->head_dim);
-    fputs("\"scale\":", out);
-    put_number(out, d->flags & QKV_SET_SCALE ? (double)d->scale : root);
-    fputs(",\"options\":{", out);
-    bool any = false;
-    for (int i = 0; i < CLI_COUNT(given); i++) {
-        if (!given[i].value) continue;
-        json_t *const value = json_text(given[i].value);
-        char *const text = json_dumps(value, JSON_ENCODE_ANY);
-        fprintf(out, "%s\"%s\":%s", any ? "," : "", given[i].name, text ? text : "null");
-        any = true;
-        json_decref(value);
-        free(text);
-    }
-    fputs("},\n", out);
-}
-
-int attend_stats_json(const struct attend_options *options, const struct attend_problem *problem,
-                      const float *lse, struct attend_stats *s) {
-    const qkv_attention_desc *d = &problem->desc;
-    FILE *out = open_memstream(&s->json, &s->n_json);
-    if (!out) return cli_fail("out of memory");
-    fprintf(out,
-            "{\"n_batch\":%" PRId64 ",\"n_heads\":%" PRId64 ",\"len_q\":%" PRId64
-            ",\"len_k\":%" PRId64 ",\"head_dim\":%" PRId64 ",\n",
-            s->n_batch, s->n_heads, s->rows_q, s->rows_k, d->head_dim);
-    put_options(out, options, d);
-    put_definitions(out);
-    fputs("\"offset_bounds\":[", out);
-    for (int64_t n = 0; n <= s->rows.n_offsets; n++)
-        fprintf(out, "%s%" PRId64, n ? "," : "", s->bounds[n]);
-    fputs("],\n\"heads\":[\n", out);
-    for (int64_t b = 0; b < s->n_batch; b++)
-        for (int64_t h = 0; h < s->n_heads; h++) {
-            if (b + h) fputs(",\n", out);
-            put_head(out, s, d, lse, b, h);
-        }
-    fputs("]}\n", out);
-    const bool failed = ferror(out);
-    return fclose(out) == 0 && !failed ? EXIT_OK : cli_fail("out of memory");
 }
