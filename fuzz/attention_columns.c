@@ -84,14 +84,6 @@ static void choose(const attention_case *c, const qkv_attention_desc *d, attenti
     w->row_weights_stride[0] = w->row_weights_stride[1] = 0;
 }
 
-static qkv_call_options with_workspace(size_t n_bytes) {
-    qkv_call_options call = QKV_CALL_OPTIONS_INIT;
-    FUZZ_CHECK(posix_memalign(&call.workspace, 64, n_bytes ? n_bytes : 1) == 0);
-    call.workspace_bytes = n_bytes;
-    memset(call.workspace, 0xff, n_bytes); /* nothing may be expected of it */
-    return call;
-}
-
 /* A random one, in the workspace of a pass that is asked for nothing. */
 static void run_weights(qkv_ctx *ctx, const attention_case *c, const qkv_attention_desc *d,
                         const void *q, const void *k, const float *lse, attention_columns *x) {
@@ -110,7 +102,7 @@ static void run_weights(qkv_ctx *ctx, const attention_case *c, const qkv_attenti
     qkv_attention_columns_contiguous(&nothing, d);
     const qkv_status status = qkv_attention_columns_workspace(ctx, d, &nothing, &bytes);
     if (!attention_accepted(ctx, status) || bytes > MOST_BYTES) return; /* strides of lse */
-    const qkv_call_options call = with_workspace(bytes);
+    const qkv_call_options call = attention_with_workspace(bytes);
     x->weights = qkv_attention_weights(ctx, d, q, k, lse, b, h, i0, i1, j0, j1, p,
                                        sane && j1 > j0 ? j1 - j0 : 1, &call);
     free(call.workspace);
@@ -125,7 +117,7 @@ bool attention_columns_run(qkv_ctx *ctx, const attention_case *c, const qkv_atte
     const qkv_status status = qkv_attention_columns_workspace(ctx, desc, &x->want, &bytes);
     if (!attention_accepted(ctx, status)) bytes = 0;
     if (bytes > MOST_BYTES) return false;
-    const qkv_call_options call = with_workspace(bytes);
+    const qkv_call_options call = attention_with_workspace(bytes);
     x->pass = qkv_attention_columns_pass(ctx, desc, q, k, lse, &x->want, &call);
     free(call.workspace);
     if (attention_accepted(ctx, x->pass)) FUZZ_CHECK(status == QKV_OK);

@@ -90,7 +90,7 @@ static void fill_arrays(const attention_case *c, attention_run *x) {
     attention_view_fill(c, &x->a[PAGES], &x->a[FIRST]);
 }
 
-static qkv_call_options with_workspace(size_t n_bytes) {
+qkv_call_options attention_with_workspace(size_t n_bytes) {
     qkv_call_options call = QKV_CALL_OPTIONS_INIT;
     FUZZ_CHECK(posix_memalign(&call.workspace, 64, n_bytes ? n_bytes : 1) == 0);
     call.workspace_bytes = n_bytes;
@@ -115,7 +115,7 @@ static void compute(qkv_ctx *ctx, const attention_case *c, const size_t workspac
     const void *const q = x->a[Q].data, *const k = x->a[K].data, *const v = x->a[V].data;
     void *const o = x->a[O].data;
     float *const lse = x->a[LSE].data;
-    qkv_call_options call = with_workspace(workspace[0]);
+    qkv_call_options call = attention_with_workspace(workspace[0]);
     x->forward = qkv_attention_forward(ctx, &desc, q, k, v, o, c->wants_lse ? lse : NULL, &call);
     free(call.workspace);
     x->backward = x->forward;
@@ -128,7 +128,7 @@ static void compute(qkv_ctx *ctx, const attention_case *c, const size_t workspac
     grads.d_v = x->a[D_V].data;
     grads.d_sinks = c->wants_d_sinks ? x->a[D_SINKS].data : NULL;
     grads.d_mask = wants_d_mask(c) ? x->a[D_MASK].data : NULL;
-    call = with_workspace(workspace[1]);
+    call = attention_with_workspace(workspace[1]);
     x->backward = qkv_attention_backward(ctx, &desc, q, k, v, o, lse, &grads, &call);
     free(call.workspace);
     attention_accepted(ctx, x->backward);
@@ -159,7 +159,7 @@ static void decode(qkv_ctx *ctx, const attention_case *c, attention_run *x) {
     view.v_scale = x->a[V_SCALE].data;
     view.pages = x->a[PAGES].data;
     view.first = c->has_first ? x->a[FIRST].data : NULL;
-    const qkv_call_options call = with_workspace(workspace);
+    const qkv_call_options call = attention_with_workspace(workspace);
     x->decode = qkv_attention_decode(ctx, &desc, x->a[Q].data, &view, x->a[DECODED_O].data,
                                      c->wants_lse ? x->a[DECODED_LSE].data : NULL, &call);
     free(call.workspace);

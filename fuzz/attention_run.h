@@ -50,6 +50,9 @@ typedef struct attention_run {
 /* Whether a call on a context succeeded; a failure has a message. */
 bool attention_accepted(const qkv_ctx *ctx, qkv_status status);
 
+/* Call options with a workspace of so many bytes, full of ones; the caller frees it. */
+qkv_call_options attention_with_workspace(size_t n_bytes);
+
 /*
  * Forward, backward, merge, decode and columns, and a check of what was written and what was left alone; false,
  * without arrays, if the problem is too large for this context.

@@ -78,5 +78,9 @@ void hostile_make_text(FILE *out, const hostile_file *file);
 void hostile_make_repeat(FILE *out, const hostile_file *file);
 
 #define HOSTILE_TEXT(words) .text = (words), .n_text = sizeof(words) - 1
+/* The rows of a table that are of these kinds, behind the words of a refusal. */
+#define HOSTILE_WHOLE(words) hostile_make_text, HOSTILE_TEXT(words)
+#define HOSTILE_REPEATED(...)                                                                      \
+    .make = hostile_make_repeat, .repeat = &(const hostile_repeat) { __VA_ARGS__ }
 
 #endif

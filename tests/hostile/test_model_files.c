@@ -24,14 +24,11 @@
 #define SIZES                                                                                      \
     "\"hidden_size\":20,\"num_hidden_layers\":2,\"intermediate_size\":37,\"vocab_size\":53,"       \
     "\"max_position_embeddings\":23"
-#define BERT "{\"model_type\":\"bert\","
-#define CONFIG(more)                                                                               \
-    hostile_make_text, HOSTILE_TEXT(BERT SIZES ",\"num_attention_heads\":2" more "}")
-#define HEADS(value)                                                                               \
-    hostile_make_text, HOSTILE_TEXT(BERT SIZES ",\"num_attention_heads\":" value "}")
-#define WHOLE(text) hostile_make_text, HOSTILE_TEXT(text)
-#define REPEATED(...)                                                                              \
-    .make = hostile_make_repeat, .repeat = &(const hostile_repeat) { __VA_ARGS__ }
+#define BERT         "{\"model_type\":\"bert\","
+#define CONFIG(more) HOSTILE_WHOLE(BERT SIZES ",\"num_attention_heads\":2" more "}")
+#define HEADS(value) HOSTILE_WHOLE(BERT SIZES ",\"num_attention_heads\":" value "}")
+#define WHOLE        HOSTILE_WHOLE
+#define REPEATED     HOSTILE_REPEATED
 /* Another number of layers. */
 #define LAYERS(value)                                                                              \
     WHOLE(BERT "\"hidden_size\":20,\"num_hidden_layers\":" value                                   \

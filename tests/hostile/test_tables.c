@@ -10,9 +10,8 @@
 
 #include "qkv/model.h"
 
-#define CSV(text) hostile_make_text, HOSTILE_TEXT(text)
-#define REPEATED(...)                                                                              \
-    .make = hostile_make_repeat, .repeat = &(const hostile_repeat) { __VA_ARGS__ }
+#define CSV      HOSTILE_WHOLE
+#define REPEATED HOSTILE_REPEATED
 
 static const hostile_file cases[] = {
     { "TB01", "a table", QKV_OK, "", CSV("apple,1\nplum,2\n") },

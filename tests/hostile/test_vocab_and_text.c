@@ -16,8 +16,7 @@
 
 #define BASE        "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
 #define VOCAB(text) hostile_make_text, HOSTILE_TEXT(text)
-#define REPEATED(...)                                                                              \
-    .make = hostile_make_repeat, .repeat = &(const hostile_repeat) { __VA_ARGS__ }
+#define REPEATED    HOSTILE_REPEATED
 
 /* text, then `number` bytes 'a' */
 static void make_long_line(FILE *out, const hostile_file *file) {

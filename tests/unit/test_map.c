@@ -16,6 +16,7 @@
 #include "attn/ctx.h"
 #include "core/rng.h"
 #include "inspect/tsne.h"
+#include "map_points.h"
 
 enum { DIM = 6, MAX_POINTS = 600 };
 
@@ -29,11 +30,7 @@ static qkv_error error;
 
 static int set_up(void **state) {
     (void)state;
-    qkvi_rng rng = qkvi_rng_make(seed, 1, 0);
-    for (int i = 0; i < MAX_POINTS * DIM; i++) {
-        q[i] = 4 * qkvi_rng_unit(&rng) - 2;
-        k[i] = 2 * qkvi_rng_unit(&rng) - 1 + (float)(i % 3);
-    }
+    map_points_fill(seed, MAX_POINTS * DIM, q, k);
     return qkv_ctx_create(NULL, &ctx, NULL);
 }
 

@@ -2,23 +2,12 @@
  * Charts: round ticks, colours that everybody can tell apart, bars as high as their numbers, gaps, the
  * table, what is said and what is refused; and the profile of a head against its definition.
  */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include <cairo.h>
-
 #include "lost_by_others.h"
-#include "model/store/file.h"
+#include "picture_files.h"
 #include "view/series.h"
 
 #define FOLDER QKV_TEST_BUILD "/charts"
@@ -40,38 +29,6 @@ static int make_folder(void **state) {
 
 static void must(qkv_status status) {
     if (status != QKV_OK) fail_msg("%s", error.message);
-}
-
-static char *load(const char *path, size_t *n) {
-    char *bytes = NULL;
-    must(qkvi_file_load(path, 1 << 26, &bytes, n, &error));
-    return bytes;
-}
-
-static void holds(const char *path, const char *words) {
-    size_t n;
-    char *const bytes = load(path, &n);
-    if (!memmem(bytes, n, words, strlen(words))) fail_msg("no \"%s\" in %s", words, path);
-    free(bytes);
-}
-
-/* Pixels within 2 of a colour. */
-static int64_t count_pixels(const char *path, const double color[3]) {
-    cairo_surface_t *surface = cairo_image_surface_create_from_png(path);
-    assert_int_equal(cairo_surface_status(surface), CAIRO_STATUS_SUCCESS);
-    const unsigned char *const data = cairo_image_surface_get_data(surface);
-    const int stride = cairo_image_surface_get_stride(surface);
-    int64_t n = 0;
-    for (int y = 0; y < cairo_image_surface_get_height(surface); y++) {
-        for (int x = 0; x < cairo_image_surface_get_width(surface); x++) {
-            uint32_t pixel;
-            memcpy(&pixel, data + (size_t)y * (size_t)stride + 4 * (size_t)x, sizeof pixel);
-            n += fabs((pixel >> 16 & 255) - color[0]) <= 2 &&
-                 fabs((pixel >> 8 & 255) - color[1]) <= 2 && fabs((pixel & 255) - color[2]) <= 2;
-        }
-    }
-    cairo_surface_destroy(surface);
-    return n;
 }
 
 /* ---- Axes ------------------------------------------------------------------------------------ */
@@ -216,16 +173,16 @@ static void bars_are_as_high_as_their_numbers(void **state) {
     const qkv_chart chart = chart_of(4, &panel, 1);
     filling(color);
     must(qkv_view_chart_write(&chart, PNG_A, &error));
-    const double whole = (double)count_pixels(PNG_A, color);
+    const double whole = (double)count_pixels(PNG_A, color, 2);
     y[1] = 1;
     y[2] = 2;
     must(qkv_view_chart_write(&chart, PNG_A, &error));
-    const double part = (double)count_pixels(PNG_A, color) / whole;
+    const double part = (double)count_pixels(PNG_A, color, 2) / whole;
     if (!(fabs(part - 11.0 / 16) < 0.01)) fail_msg("%.4f of the pixels, not %.4f", part, 11.0 / 16);
     y[0] = NAN;
     y[3] = -INFINITY; /* two gaps, and then the axis ends at 2 */
     must(qkv_view_chart_write(&chart, PNG_A, &error));
-    const double left = (double)count_pixels(PNG_A, color) / whole;
+    const double left = (double)count_pixels(PNG_A, color, 2) / whole;
     if (!(fabs(left - 1.5 / 4) < 0.01)) fail_msg("%.4f of the pixels, not %.4f", left, 1.5 / 4);
 }
 
@@ -239,10 +196,10 @@ static void gaps(void **state) {
     color[0] = own.r, color[1] = own.g, color[2] = own.b;
     for (int i = 0; i < 200; i++) y[i] = 1;
     must(qkv_view_chart_write(&chart, PNG_A, &error));
-    const double whole = (double)count_pixels(PNG_A, color);
+    const double whole = (double)count_pixels(PNG_A, color, 2);
     for (int i = 50; i < 150; i++) y[i] = i % 2 ? NAN : 1e300;
     must(qkv_view_chart_write(&chart, PNG_A, &error));
-    const double part = (double)count_pixels(PNG_A, color) / whole;
+    const double part = (double)count_pixels(PNG_A, color, 2) / whole;
     if (!(fabs(part - 0.5) < 0.02)) fail_msg("%.4f of the pixels", part);
 }
 
@@ -261,8 +218,8 @@ static void dense_lines(void **state) {
          part++) { /* of a field of 1280 x 560, from 0 to 1: bands of 0.2 ... 0.6 */
         for (int i = 0; i < 7680; i++) y[i] = i % 2 ? 1 : 1 - 0.2 * part;
         must(qkv_view_chart_write(&chart, PNG_A, &error));
-        first[part - 1] = (double)count_pixels(PNG_A, band);
-        const double line = (double)count_pixels(PNG_A, own);
+        first[part - 1] = (double)count_pixels(PNG_A, band, 2);
+        const double line = (double)count_pixels(PNG_A, own, 2);
         if (!(line > 1280 && line < 4 * 1280)) fail_msg("%.0f pixels of a line of 2.5", line);
     }
     for (int part = 1; part < 3; part++) {
@@ -270,10 +227,10 @@ static void dense_lines(void **state) {
         if (!(fabs(more - 0.2) < 0.02)) fail_msg("a band higher by %.4f, not 0.2", more);
     }
     must(qkv_view_chart_write(&chart, SVG, &error));
-    holds(SVG, "Points share pixels: a line is their mean");
+    assert_words(SVG, "Points share pixels: a line is their mean");
     for (int i = 0; i < 7680; i++) y[i] = i < 3840 ? (double)NAN : (double)(i % 2);
     must(qkv_view_chart_write(&chart, PNG_A, &error));
-    const double half = (double)count_pixels(PNG_A, band) / (1280 * 560);
+    const double half = (double)count_pixels(PNG_A, band, 2) / (1280 * 560);
     if (!(fabs(half - 0.5) < 0.03)) fail_msg("a band of %.4f of the field, not of half", half);
 }
 
@@ -332,7 +289,7 @@ static void words(void **state) {
         ">position</text>",     ">[CLS]</text>",
         ">d,e</text>",          "4 values that are not above 0 have no place"
     };
-    for (int i = 0; i < 8; i++) holds(SVG, said[i]);
+    for (int i = 0; i < 8; i++) assert_words(SVG, said[i]);
 }
 
 static void table(void **state) {
@@ -455,26 +412,26 @@ static void head_charts(void **state) {
         numbers,        tokens, NULL, "Head",  "Model of mine", QKV_THEME_DARK
     };
     must(qkv_view_queries_write(&profile, SVG, &error));
-    holds(SVG, "Model of mine");
-    holds(SVG, "ln 4 = 1.39 for");
-    holds(SVG, ">[CLS]</text>");
+    assert_words(SVG, "Model of mine");
+    assert_words(SVG, "ln 4 = 1.39 for");
+    assert_words(SVG, ">[CLS]</text>");
     must(qkv_view_received_write(&profile, SVG, &error));
-    holds(SVG, "summed over 4 queries");
+    assert_words(SVG, "summed over 4 queries");
     must(qkv_view_offsets_write(&profile, SVG, &error));
-    holds(SVG, "The diagonal profile");
-    holds(SVG, "1 values that are not above 0");
+    assert_words(SVG, "The diagonal profile");
+    assert_words(SVG, "1 values that are not above 0");
     must(qkv_view_offsets_write(&profile, CSV, &error));
-    holds(CSV, "\n-3,1\n-2,0.5\n-1,0.25\n0,0.125\n1,0\n2,1\n3,2\n");
+    assert_words(CSV, "\n-3,1\n-2,0.5\n-1,0.25\n0,0.125\n1,0\n2,1\n3,2\n");
     static const double band[8] = { 0, 0, 0.25, 0, 0.5, 0, 0 }, nothing[8] = { 0 };
     profile.by_offset = band; /* zeros at the ends are left out of a picture, and of no table */
     must(qkv_view_offsets_write(&profile, SVG, &error));
-    holds(SVG, "Shown from -1 to 1; at all other distances it is 0.");
-    holds(SVG, "1 values that are not above 0");
+    assert_words(SVG, "Shown from -1 to 1; at all other distances it is 0.");
+    assert_words(SVG, "1 values that are not above 0");
     must(qkv_view_offsets_write(&profile, CSV, &error));
-    holds(CSV, "\n-3,0\n-2,0\n-1,0.25\n0,0\n1,0.5\n2,0\n3,0\n");
+    assert_words(CSV, "\n-3,0\n-2,0\n-1,0.25\n0,0\n1,0.5\n2,0\n3,0\n");
     profile.by_offset = nothing;
     must(qkv_view_offsets_write(&profile, SVG, &error));
-    holds(SVG, "7 values that are not above 0");
+    assert_words(SVG, "7 values that are not above 0");
     profile.caption = NULL;
     must(qkv_view_received_write(&profile, PNG_A, &error));
     profile.entropy = profile.received = profile.by_offset = NULL;

@@ -5,24 +5,12 @@
  * Pixels of text are not looked at: they belong to the system's fonts.
  */
 #include <dirent.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include <cairo.h>
-
-#include "model/store/file.h"
 #include "odd_map.h"
-#include "view/cells.h"
+#include "picture_files.h"
 
 #define FOLDER QKV_TEST_BUILD "/pictures"
 #define FILE_A FOLDER "/a.png"
@@ -42,43 +30,6 @@ static int n_files(const char *folder) {
     assert_non_null(directory);
     for (const struct dirent *entry; (entry = readdir(directory));) n += entry->d_name[0] != '.';
     closedir(directory);
-    return n;
-}
-
-/* The bytes of a file, and that it holds all the words given. */
-static char *load(const char *path, size_t *n, const char *words) {
-    char *bytes = NULL;
-    qkv_error error;
-    if (qkvi_file_load(path, 1 << 26, &bytes, n, &error)) fail_msg("%s", error.message);
-    if (words && !memmem(bytes, *n, words, strlen(words))) fail_msg("no \"%s\" inside", words);
-    return bytes;
-}
-
-static void assert_same_files(void) {
-    size_t n_a, n_b;
-    char *a = load(FILE_A, &n_a, NULL), *b = load(FILE_B, &n_b, NULL);
-    assert_int_equal(n_a, n_b);
-    assert_memory_equal(a, b, n_a);
-    free(a);
-    free(b);
-}
-
-/* How many pixels of a picture have a colour. */
-static int64_t count_pixels(const char *path, qkvi_rgb color) {
-    cairo_surface_t *surface = cairo_image_surface_create_from_png(path);
-    assert_int_equal(cairo_surface_status(surface), CAIRO_STATUS_SUCCESS);
-    const unsigned char *data = cairo_image_surface_get_data(surface);
-    const int stride = cairo_image_surface_get_stride(surface);
-    const uint32_t wanted = (uint32_t)color.r << 16 | (uint32_t)color.g << 8 | color.b;
-    int64_t n = 0;
-    for (int y = 0; y < cairo_image_surface_get_height(surface); y++) {
-        for (int x = 0; x < cairo_image_surface_get_width(surface); x++) {
-            uint32_t pixel;
-            memcpy(&pixel, data + (size_t)y * (size_t)stride + 4 * (size_t)x, sizeof pixel);
-            n += (pixel & 0xFFFFFF) == wanted;
-        }
-    }
-    cairo_surface_destroy(surface);
     return n;
 }
 
@@ -169,7 +120,7 @@ static void test_cells(void **state) {
             const qkvi_rgb color = qkvi_weight_color((float)k / 10 / 0.6, (qkv_theme)theme);
             int64_t cells = 0;
             for (int i = 0; i < N * N; i++) cells += i % 7 == k;
-            const int64_t n = count_pixels(FILE_A, color);
+            const int64_t n = count_rgb(FILE_A, color);
             if (n < cells * 26 * 26 || n > cells * 26 * 26 + 100)
                 fail_msg("theme %d: %lld pixels of weight 0.%d", theme, (long long)n, k);
         }
@@ -183,19 +134,17 @@ static void test_same_bytes(void **state) {
     setenv("LANG", "ja_JP.UTF-8", 1);
     setenv("PANGO_LANGUAGE", "ja", 1);
     assert_int_equal(qkv_view_heatmap_write(&map, FILE_B, NULL), QKV_OK);
-    assert_same_files();
+    assert_same_files(FILE_A, FILE_B);
     assert_int_equal(n_files(FOLDER), 2);
 }
 
 static void test_words(void **state) {
     (void)state;
     const qkv_heatmap map = make_map(QKV_THEME_DARK);
-    size_t n;
     assert_int_equal(qkv_view_heatmap_write(&map, FILE_A, NULL), QKV_OK);
-    free(load(FILE_A, &n, "Title \\xe2\\x80\\xae words"));
-    free(load(FILE_A, &n,
-              "First line\nsecond line\nColours run from 0 to 0.6; the largest weight "
-              "is 0.600. Weights show mixing, not reasons."));
+    assert_words(FILE_A, "Title \\xe2\\x80\\xae words");
+    assert_words(FILE_A, "First line\nsecond line\nColours run from 0 to 0.6; the largest weight "
+                         "is 0.600. Weights show mixing, not reasons.");
 }
 
 static void test_any_text(void **state) {
@@ -207,7 +156,7 @@ static void test_any_text(void **state) {
     map.row_labels = map.col_labels = NULL;
     map.title = map.caption = NULL;
     assert_int_equal(qkv_view_heatmap_write(&map, FILE_A, &error), QKV_OK);
-    assert_true(count_pixels(FILE_A, qkvi_weight_color(NAN, QKV_THEME_LIGHT)) > 0);
+    assert_true(count_rgb(FILE_A, qkvi_weight_color(NAN, QKV_THEME_LIGHT)) > 0);
 }
 
 static void test_huge(void **state) {
@@ -215,15 +164,14 @@ static void test_huge(void **state) {
     enum { WIDE = 9000 };
     float *row = calloc(WIDE, sizeof *row);
     qkv_heatmap map = make_map(QKV_THEME_LIGHT);
-    size_t n;
     map.n_rows = 1;
     map.n_cols = WIDE;
     map.weights = row;
     map.row_labels = map.col_labels = NULL;
     row[4000] = 1;
     assert_int_equal(qkv_view_heatmap_write(&map, FILE_A, NULL), QKV_OK);
-    free(load(FILE_A, &n, "A cell shows the largest of 3 \xC3\x97 3 weights."));
-    assert_true(count_pixels(FILE_A, qkvi_weight_color(1, QKV_THEME_LIGHT)) >= 4);
+    assert_words(FILE_A, "A cell shows the largest of 3 \xC3\x97 3 weights.");
+    assert_true(count_rgb(FILE_A, qkvi_weight_color(1, QKV_THEME_LIGHT)) >= 4);
     free(row);
 }
 
@@ -279,10 +227,10 @@ static void test_grid(void **state) {
     qkv_error error;
     if (qkv_view_grid_write(&grid, FILE_A, &error)) fail_msg("%s", error.message);
     if (qkv_view_grid_write(&grid, FILE_B, &error)) fail_msg("%s", error.message);
-    assert_same_files();
+    assert_same_files(FILE_A, FILE_B);
     for (int h = 0; h < LAYERS * HEADS; h++) {
         const qkvi_rgb color = qkvi_weight_color((float)(h + 1) / 10 / 0.6, QKV_THEME_DARK);
-        assert_true(count_pixels(FILE_A, color) >= 38 * 38);
+        assert_true(count_rgb(FILE_A, color) >= 38 * 38);
     }
     grid.labels = NULL;
     assert_int_equal(qkv_view_grid_write(&grid, FILE_A, &error), QKV_OK);
@@ -308,8 +256,8 @@ static void test_curve(void **state) {
     qkv_error error;
     if (qkv_view_curve_write(&curve, FILE_A, &error)) fail_msg("%s", error.message);
     if (qkv_view_curve_write(&curve, FILE_B, &error)) fail_msg("%s", error.message);
-    assert_same_files();
-    assert_true(count_pixels(FILE_A, mark) > 1500);
+    assert_same_files(FILE_A, FILE_B);
+    assert_true(count_rgb(FILE_A, mark) > 1500);
     y[50] = NAN;
     y[99] = INFINITY;
     x[98] = NAN;
@@ -317,7 +265,7 @@ static void test_curve(void **state) {
     assert_int_equal(qkv_view_curve_write(&curve, FILE_A, &error), QKV_OK);
     curve.n = 1;
     assert_int_equal(qkv_view_curve_write(&curve, FILE_A, &error), QKV_OK);
-    assert_true(count_pixels(FILE_A, mark) > 50);
+    assert_true(count_rgb(FILE_A, mark) > 50);
     y[0] = 1e300;
     assert_int_equal(qkv_view_curve_write(&curve, FILE_A, &error), QKV_OK);
     curve.n = 0;
