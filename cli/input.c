@@ -153,7 +153,7 @@ static int run_lines(struct text_job *job) {
         json_t *object = NULL;
         if (status == QKV_OK) status = answer_line(job, &lines.line, &object, &error);
         if (status != QKV_OK) {
-            char message[600];
+            char message[sizeof error.message + 40];
             snprintf(message, sizeof message, "line %" PRId64 ": %s", lines.number, error.message);
             json_decref(object);
             object = json_pack("{s:o}", "error", json_text(message));

@@ -69,7 +69,7 @@ QKV_API const char *qkv_status_name(qkv_status status);
  */
 typedef struct qkv_error {
     qkv_status status;
-    char message[500];
+    char message[1000];
 } qkv_error;
 
 /* ---- Context --------------------------------------------------------------------------------- */

@@ -38,6 +38,9 @@ qkv_status qkvi_error_vset(qkv_error *error, qkv_status status, const char *form
  */
 char *qkvi_escape(char *dst, size_t dst_bytes, const void *bytes, size_t n_bytes);
 
+/* Room for the name of a file in an error, whose message has as much for all else. */
+enum { QKVI_NAME_BYTES = 512 };
+
 #pragma GCC visibility pop
 
 #endif

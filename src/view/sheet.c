@@ -28,7 +28,7 @@ qkv_status qkvi_format_of(const char *path, qkvi_format *format, qkv_error *erro
         *format = (qkvi_format)i;
         return QKV_OK;
     }
-    char shown[256];
+    char shown[QKVI_NAME_BYTES];
     return qkvi_error_set(error, QKV_ERR_ARGUMENT, "path = '%s' does not end in .png, .svg or .pdf",
                           qkvi_escape(shown, sizeof shown, path, n));
 }

@@ -10,7 +10,7 @@
 set -u
 qkv=$1
 folder=$2
-here=$(pwd)
+here=. # without spaces, wherever the checkout is
 model=$here/../golden/bert_old
 rm -rf "$folder"
 mkdir -p "$folder"

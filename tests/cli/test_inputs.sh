@@ -185,8 +185,9 @@ run train --text "$folder/long.txt" --out "$folder/none" $small
 code 1
 err "qkv: $folder/long.txt:1: a line of more than 1048576 bytes"
 printf ' \t \n\r\n\n' >"$folder/blank.txt"
-for name in "train --out $folder/none" "eval $m"; do
-    run $name --text "$folder/blank.txt"
+for name in train eval; do
+    if [ $name = train ]; then set -- --out "$folder/none"; else set -- $m; fi
+    run $name "$@" --text "$folder/blank.txt"
     code 1
     err "qkv: $folder/blank.txt: no line has any text"
 done

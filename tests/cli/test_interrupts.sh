@@ -5,7 +5,8 @@ data=$here/data
 d=$folder/d
 mkdir "$d"
 arrays="--q $data/q.npy --k $data/k.npy --v $data/v.npy"
-gradients="--grad-out $data/grad.npy --dq $d/dq.npy --dk $d/dk.npy"
+# attend_gradients FILES...: the arrays, and their gradients but for dv
+attend_gradients() { $with attend $arrays --grad-out $data/grad.npy --dq "$d/dq.npy" --dk "$d/dk.npy" "$@"; }
 
 # write KIND FILE: the command that writes FILE, for each kind of file that there is
 with=run
@@ -14,7 +15,7 @@ write() {
     case $1 in
     o) $with attend $arrays -o "$2" ;;
     lse) $with attend $arrays -o "$d/o.npy" --lse "$2" ;;
-    dv) $with attend $arrays -o "$d/o.npy" $gradients --dv "$2" ;;
+    dv) attend_gradients -o "$d/o.npy" --dv "$2" ;;
     tsv) $with heads "the [MASK]" --model "$model" -o "$2" --quiet ;;
     map.*) $with map "the [MASK]" --model "$model" --head 1.0 --restarts 2 --iters 50 -o "$2" --quiet ;;
     *) $with look "the [MASK]" --model "$model" --head 1.0 -o "$2" --quiet ;;
@@ -174,7 +175,7 @@ fi
 clean
 for name in o lse dq dk; do old "$d/$name.npy"; done
 ln -s /dev/full "$d/dv.npy"
-run attend $arrays -o "$d/o.npy" --lse "$d/lse.npy" $gradients --dv "$d/dv.npy"
+attend_gradients -o "$d/o.npy" --lse "$d/lse.npy" --dv "$d/dv.npy"
 code 1
 said_of dv.npy 'No space left on device'
 for name in o lse dq dk; do is_old "$d/$name.npy"; done
@@ -203,15 +204,15 @@ clean
 for who in man woman dog; do
     for what in door box key; do printf 'the %s saw the %s .\tit opened when the %s left .\n' $who $what $who; done
 done >"$folder/text"
-small="--text $folder/text --layers 1 --heads 2 --len 24 --batch 4 --steps 2 --report-every 1 --quiet"
-run train $small --hidden 16 --vocab 150 --out "$d/model"
+small="--layers 1 --heads 2 --len 24 --batch 4 --steps 2 --report-every 1 --quiet"
+run train --text "$folder/text" $small --hidden 16 --vocab 150 --out "$d/model"
 code 0
 cp -r "$d/model" "$folder/before"
 files="config.json vocab.txt tokenizer.json tokenizer_config.json model.safetensors"
 for full in $files; do
     rm -f "$d/model/$full"
     ln -s /dev/full "$d/model/$full"
-    run train $small --hidden 32 --vocab 160 --out "$d/model"
+    run train --text "$folder/text" $small --hidden 32 --vocab 160 --out "$d/model"
     code 1
     no_out
     err_like "^qkv: .*/model/$full: cannot write: No space left on device$"
@@ -222,11 +223,11 @@ for full in $files; do
     rm -f "$d/model/checkpoint.safetensors"
 done
 old "$d/file"
-run train $small --hidden 16 --vocab 150 --out "$d/file"
+run train --text "$folder/text" $small --hidden 16 --vocab 150 --out "$d/file"
 code 1
 err_like '^qkv: .*: Not a directory$'
 is_old "$d/file"
-run train $small --hidden 16 --vocab 150 --out "$d/no/model"
+run train --text "$folder/text" $small --hidden 16 --vocab 150 --out "$d/no/model"
 code 1
 err_like '^qkv: .*: No such file or directory$'
 
@@ -269,9 +270,9 @@ header="{'descr': '<f4', 'fortran_order': False, 'shape': (16384, 64), }"
 } >"$folder/long.npy"
 clean
 old "$d/o.npy"
-long="--q $folder/long.npy --k $folder/long.npy --v $folder/long.npy --isa scalar --threads 1"
+long() { interrupt $signal attend --q "$folder/long.npy" --k "$folder/long.npy" --v "$folder/long.npy" --isa scalar --threads 1 "$@"; }
 for signal in INT TERM; do
-    interrupt $signal attend $long -o "$d/o.npy" --lse "$d/lse.npy"
+    long -o "$d/o.npy" --lse "$d/lse.npy"
     code $([ $signal = INT ] && echo 130 || echo 143)
     no_out
     err "qkv: interrupted"
@@ -298,37 +299,41 @@ exec 3>&-
 
 # ---- Standard output --------------------------------------------------------------------------
 
-# to_stdout: every command that prints, after what its standard output is
-printing="tokenize the|fill [MASK]|fill [MASK] --json|next a b|look [MASK]|look [MASK] --json|look --jsonl|map [MASK]|map [MASK] --json|map --jsonl|info|info --json|help|help look|--version|bench L11 --rounds 1"
-printing="$printing|eval --text $here/lib.sh|attend $arrays -o $folder/o.npy --json"
+# Every command that prints
+printing="tokenize the|fill [MASK]|fill [MASK] --json|next a b|look [MASK]|look [MASK] --json|look --jsonl|map [MASK]|map [MASK] --json|map --jsonl|info|info --json|help|help look|--version|bench L11 --rounds 1|eval --text $here/lib.sh"
 QKV_MODEL=$model
 export QKV_MODEL
 echo '"the man"' >"$folder/lines"
-rest=$printing
-while [ -n "$rest" ]; do
-    words=${rest%%|*}
-    [ "$rest" = "$words" ] && rest= || rest=${rest#*|}
-    said="qkv $words >/dev/full"
+# unheard ARGS...: nobody takes what it prints
+unheard() {
+    said="qkv $* >/dev/full"
     : >"$folder/out"
-    "$qkv" $words <"$folder/lines" >/dev/full 2>"$folder/err"
+    "$qkv" "$@" <"$folder/lines" >/dev/full 2>"$folder/err"
     got=$?
     code 1
     err_like '^qkv: standard output: No space left on device$'
-    said="qkv $words >&-"
-    "$qkv" $words <"$folder/lines" >&- 2>"$folder/err"
+    said="qkv $* >&-"
+    "$qkv" "$@" <"$folder/lines" >&- 2>"$folder/err"
     got=$?
     code 1
     err_like '^qkv: standard output: Bad file descriptor$'
-    said="qkv $words | true"
+    said="qkv $* | true"
     {
         sleep 0.1
-        "$qkv" $words <"$folder/lines" 2>"$folder/err"
+        "$qkv" "$@" <"$folder/lines" 2>"$folder/err"
         echo $? >"$folder/code"
     } | true
     got=$(cat "$folder/code")
     code 1
     no_err
+}
+rest=$printing
+while [ -n "$rest" ]; do
+    words=${rest%%|*}
+    [ "$rest" = "$words" ] && rest= || rest=${rest#*|}
+    unheard $words
 done
+unheard attend $arrays -o "$folder/o.npy" --json
 check "the first line of a pipe" test "$("$qkv" look "[MASK]" 2>"$folder/err" | head -n 1)" = "[MASK]"
 no_err
 
@@ -345,7 +350,7 @@ for closed in "<&-" ">&-" "2>&-" "<&- >&- 2>&-"; do
 done
 # A log that stays open must not become standard output.
 said="qkv train --json >&-"
-"$qkv" train $small --hidden 16 --vocab 150 --out "$d/model" --json >&- 2>"$folder/err"
+"$qkv" train --text "$folder/text" $small --hidden 16 --vocab 150 --out "$d/model" --json >&- 2>"$folder/err"
 got=$?
 code 1
 err_like '^qkv: standard output: Bad file descriptor$'

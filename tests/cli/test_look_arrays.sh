@@ -178,17 +178,16 @@ refused() {
     no_out
     err "qkv: $message"
 }
-arrays="--q $d/q.npy --k $d/k.npy"
 printf 'a\nb\n' >"$d/short"
-refused "--tokens $d/short: 2 lines, --k has 9 keys" $arrays --tokens "$d/short"
+refused "--tokens $d/short: 2 lines, --k has 9 keys" --q "$d/q.npy" --k "$d/k.npy" --tokens "$d/short"
 seq 12 >"$d/many"
-refused "--tokens $d/many: more than 9 lines, --k has 9 keys" $arrays --tokens "$d/many"
+refused "--tokens $d/many: more than 9 lines, --k has 9 keys" --q "$d/q.npy" --k "$d/k.npy" --tokens "$d/many"
 refused "--tokens $d/many: more than 9 lines: it names the keys of --k, not the 1030 queries" --q "$d/long.npy" --k "$d/k.npy" --tokens "$d/many"
 head -c 5000 /dev/zero | tr '\0' x >"$d/wide"
-refused "--tokens $d/wide: line 1 has more than 4096 bytes" $arrays --tokens "$d/wide"
-refused "--tokens /dev/zero: line 1 has more than 4096 bytes" $arrays --tokens /dev/zero
-refused "--tokens $d: Is a directory" $arrays --tokens "$d"
-refused "--tokens $d/none: No such file or directory" $arrays --tokens "$d/none"
+refused "--tokens $d/wide: line 1 has more than 4096 bytes" --q "$d/q.npy" --k "$d/k.npy" --tokens "$d/wide"
+refused "--tokens /dev/zero: line 1 has more than 4096 bytes" --q "$d/q.npy" --k "$d/k.npy" --tokens /dev/zero
+refused "--tokens $d: Is a directory" --q "$d/q.npy" --k "$d/k.npy" --tokens "$d"
+refused "--tokens $d/none: No such file or directory" --q "$d/q.npy" --k "$d/k.npy" --tokens "$d/none"
 
 # ---- Arrays that do not fit ------------------------------------------------------------------------------
 
@@ -207,7 +206,7 @@ refused "there is no head 4: --q has heads 0 to 3" --q "$d/gq.npy" --k "$d/gk.np
 refused "9 queries and 1030 keys: a page is of as many queries as keys; .png .svg .pdf .npy .csv and .json take these" \
     --q "$d/q.npy" --k "$d/long.npy" -o "$d/out.html"
 refused "--causal and --window hide every query's own place from it: a page cannot say so; .png .svg .pdf .npy .csv and .json can" \
-    $arrays --causal -1 -o "$d/out.html"
+    --q "$d/q.npy" --k "$d/k.npy" --causal -1 -o "$d/out.html"
 array tall "4100, 1" 4100 11
 refused "1 head of 4100 x 4100 weights are more than the limit of 16777216: -o FILE.html has every weight at any length, FILE.png a pooled map, --pool its cells, FILE.json statistics" \
     --q "$d/tall.npy" --k "$d/tall.npy" -o "$d/out.csv"

@@ -1,8 +1,10 @@
 # Manual pages: there is one for each command; what the table of commands decides is what the table says; examples work and
 # print what the page shows; variables and references are complete. UPDATE=1 writes what the table and the tool say anew.
 . ./lib.sh
+here=$(pwd) # examples run in a folder of their own
+model=$here/../golden/bert_old
 man=$here/../../cli/man
-folder=$(cd "$folder" && pwd) # examples run in a folder of their own
+folder=$(cd "$folder" && pwd)
 PATH=$(cd "$(dirname "$qkv")" && pwd):$PATH
 
 # section FILE NAME: the lines of a section of a page

@@ -11,7 +11,7 @@
 #include "core/status.h"
 
 qkv_status qkvi_io_failed(const char *name, const char *what, int cause, qkv_error *error) {
-    char printable[256], reason[128];
+    char printable[QKVI_NAME_BYTES], reason[128];
     qkvi_escape(printable, sizeof printable, name, strlen(name));
     return qkvi_error_set(error, cause == ENOMEM ? QKV_ERR_MEMORY : QKV_ERR_IO, "%s: %s: %s",
                           printable, what, strerror_r(cause, reason, sizeof reason));

@@ -44,7 +44,7 @@ static int ends_with(const char *text, const char *ending) {
 
 /* Why a folder without model.safetensors is of no use. */
 static qkv_status refuse_folder(const char *folder, qkv_error *error) {
-    char printable[256];
+    char printable[QKVI_NAME_BYTES];
     int has_index = 0, has_pickle = 0;
     qkvi_escape(printable, sizeof printable, folder, strlen(folder));
     QKV_TRY(folder_has(folder, "model.safetensors.index.json", &has_index, error));
@@ -115,8 +115,11 @@ static char *repository_of(const char *root, const char *name) {
 }
 
 static qkv_status not_cached(const char *root, const char *name, qkv_error *error) {
-    char printable[160], printable_root[200];
+    char printable[QKVI_NAME_BYTES], printable_root[200];
     qkvi_escape(printable, sizeof printable, name, strlen(name));
+    if (!is_model_name(name))
+        return qkvi_error_set(error, QKV_ERR_IO, "'%s' is no folder and no .safetensors file",
+                              printable);
     qkvi_escape(printable_root, sizeof printable_root, root, strlen(root));
     return qkvi_error_set(error, QKV_ERR_IO,
                           "'%s' is no folder, no .safetensors file, and not in the Hugging Face "
@@ -126,7 +129,7 @@ static qkv_status not_cached(const char *root, const char *name, qkv_error *erro
 
 /* snapshots/COMMIT of refs/main. */
 static qkv_status snapshot_of(const char *repository, char **folder, qkv_error *error) {
-    char name[16 + COMMIT_DIGITS] = "snapshots/", printable[256];
+    char name[16 + COMMIT_DIGITS] = "snapshots/", printable[QKVI_NAME_BYTES];
     char *commit = NULL;
     size_t n = 0;
     char *const path = qkvi_path_join(repository, "refs/main");

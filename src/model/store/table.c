@@ -115,7 +115,7 @@ static qkv_status read_rows(qkvi_table_builder *b, qkv_error *error) {
 /* bytes are ours to change. */
 static qkv_status parse(const char *name, char *bytes, size_t n_bytes, qkv_table **table,
                         qkv_error *error) {
-    char shown[300];
+    char shown[QKVI_NAME_BYTES];
     qkvi_table_builder *b = qkvi_calloc_array(1, sizeof *b);
     if (!b) return qkvi_table_no_memory(error);
     b->reader = (qkvi_table_reader){ .name = qkvi_escape(shown, sizeof shown, name, strlen(name)),

@@ -11,7 +11,7 @@ enum { FILE_LIMIT = 64 << 20 };
 /* A file of a folder, if it is there; *path stays for messages. */
 struct folder_file {
     char *path;
-    char name[512]; /* the path escaped */
+    char name[QKVI_NAME_BYTES]; /* the path escaped */
     char *bytes;
     size_t n_bytes;
     int exists;
@@ -34,7 +34,7 @@ static void unload(struct folder_file *file) {
 
 static qkv_status open_vocab(const char *folder, qkv_tokenizer **tokenizer, qkv_error *error) {
     struct folder_file vocab = { 0 }, config = { 0 };
-    char name[256];
+    char name[QKVI_NAME_BYTES];
     qkv_status status = load(&vocab, folder, "vocab.txt", error);
     if (status == QKV_OK) status = load(&config, folder, "tokenizer_config.json", error);
     if (status == QKV_OK && !vocab.exists)

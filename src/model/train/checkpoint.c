@@ -106,7 +106,7 @@ static qkv_status read_checkpoint(qkvi_trainer *trainer, const qkvi_safetensors 
 }
 
 static qkv_status open_checkpoint(const char *folder, qkvi_safetensors **file, qkv_error *error) {
-    char printable[400], buffer[PATH_MAX];
+    char printable[QKVI_NAME_BYTES], buffer[PATH_MAX];
     const char *const path = checkpoint_path(folder, buffer);
     if (access(path, F_OK) == 0) return qkvi_safetensors_open(path, file, error);
     return qkvi_error_set(error, QKV_ERR_IO,

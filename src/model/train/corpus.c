@@ -35,7 +35,7 @@ qkv_status qkvi_corpus_open_grammar_memory(const char *name, const char *bytes, 
 }
 
 qkv_status qkvi_corpus_open_grammar(const char *path, qkvi_corpus **corpus, qkv_error *error) {
-    char *bytes = NULL, name[128];
+    char *bytes = NULL, name[QKVI_NAME_BYTES];
     size_t n_bytes = 0;
     *corpus = NULL;
     QKV_TRY(qkvi_file_load(path, QKVI_GRAMMAR_BYTES, &bytes, &n_bytes, error));

@@ -69,7 +69,7 @@ static qkv_status list_tabbed(qkvi_text *text, qkv_error *error) {
 }
 
 qkv_status qkvi_text_open(const char *path, qkvi_text **text, qkv_error *error) {
-    char name[128];
+    char name[QKVI_NAME_BYTES];
     size_t n_bytes = 0;
     *text = calloc(1, sizeof **text);
     if (!*text) return qkvi_error_set(error, QKV_ERR_MEMORY, "out of memory");
