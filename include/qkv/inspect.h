@@ -144,7 +144,7 @@ QKV_API void qkv_inspect_content(const qkv_tokenizer *tokenizer, const qkv_encod
  * marks ([n_layers * n_heads], layer by layer), from a query that `from` marks to a key that `to`
  * marks ([n] of the run's input b), the query itself aside. NULL marks all. Of equal weights the
  * one with the smaller layer, head, query, key; query = key = -1, the rest 0, if nothing is left.
- * qkv_inspect_content gives marks of words that say something. Memory: one n x n array of floats.
+ * qkv_inspect_content gives marks of words that say something. Memory: O(n).
  */
 typedef struct qkv_sharpest {
     int64_t layer, head, query, key;

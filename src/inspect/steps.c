@@ -166,9 +166,9 @@ static qkv_status compare(const qkv_run *run, int64_t b, const struct arrays *a,
                           qkv_error *error) {
     const int64_t n = steps->n, head = steps->head, query = steps->query;
     qkv_capture c;
-    float *weights = qkvi_malloc_array((size_t)(n * n), sizeof *weights);
+    float *weights = qkvi_malloc_array((size_t)n, sizeof *weights);
     if (!weights) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for weights");
-    qkv_status status = qkv_run_weights(run, b, steps->layer, head, weights, error);
+    qkv_status status = qkvi_run_weight_rows(run, b, steps->layer, head, query, 1, weights, error);
     if (status == QKV_OK) status = qkv_run_capture(run, b, steps->layer, &c, error);
     if (status == QKV_OK) {
         const double lse = steps->largest + log(steps->sum);
@@ -176,7 +176,7 @@ static qkv_status compare(const qkv_run *run, int64_t b, const struct arrays *a,
         steps->q_error = qkvi_step_error(c.head_dim, a->q, c.q + head * elems + query * c.head_dim);
         steps->k_error = qkvi_step_error(elems, a->k, c.k + head * elems);
         steps->lse_error = qkvi_step_error(1, &lse, c.lse + head * n + query);
-        steps->weights_error = qkvi_step_error(n, a->weights, weights + query * n);
+        steps->weights_error = qkvi_step_error(n, a->weights, weights);
         const float *y = qkv_run_hidden(run, b, steps->layer + 1) + query * steps->hidden;
         steps->y_error = qkvi_step_error(steps->hidden, a->y, y);
     }

@@ -229,24 +229,31 @@ static void hide(const qkv_capture *c, int64_t i, float *weights) {
         if (!c->seen[j]) weights[j] = 0;
 }
 
-qkv_status qkv_run_weights(const qkv_run *run, int64_t b, int64_t layer, int64_t head,
-                           float *weights, qkv_error *error) {
+qkv_status qkvi_run_weight_rows(const qkv_run *run, int64_t b, int64_t layer, int64_t head,
+                                int64_t first, int64_t n_rows, float *weights, qkv_error *error) {
     qkv_capture c;
     QKV_TRY(qkv_run_capture(run, b, layer, &c, error));
     QKV_TRY(qkvi_check_index("head", head, c.n_heads, error));
     if (!weights) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "weights is NULL");
     float *packed = qkvi_aligned_array(qkvi_gemm_packed_elems(c.head_dim, c.n), sizeof(float));
     if (!packed) return no_memory(error);
-    const float *q = c.q + head * c.n * c.head_dim, *k = c.k + head * c.n * c.head_dim;
+    const float *q = c.q + (head * c.n + first) * c.head_dim, *k = c.k + head * c.n * c.head_dim;
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     qkvi_gemm_pack_b(NULL, c.head_dim, c.n, k, 1, c.head_dim, packed);
-    qkvi_gemm(NULL, run->kernels, c.n, c.n, c.head_dim, q, c.head_dim, 1, packed, weights, c.n,
+    qkvi_gemm(NULL, run->kernels, n_rows, c.n, c.head_dim, q, c.head_dim, 1, packed, weights, c.n,
               NULL, false);
-    for (int64_t i = 0; i < c.n; i++) {
-        run->kernels->layer.weights(c.n, c.scale, c.lse[head * c.n + i], weights + i * c.n);
-        hide(&c, i, weights + i * c.n);
+    for (int64_t i = 0; i < n_rows; i++) {
+        run->kernels->layer.weights(c.n, c.scale, c.lse[head * c.n + first + i], weights + i * c.n);
+        hide(&c, first + i, weights + i * c.n);
     }
     qkvi_fpstate_leave(saved);
     free(packed);
     return QKV_OK;
+}
+
+qkv_status qkv_run_weights(const qkv_run *run, int64_t b, int64_t layer, int64_t head,
+                           float *weights, qkv_error *error) {
+    qkv_capture c;
+    QKV_TRY(qkv_run_capture(run, b, layer, &c, error));
+    return qkvi_run_weight_rows(run, b, layer, head, 0, c.n, weights, error);
 }

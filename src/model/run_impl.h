@@ -22,4 +22,8 @@ static inline qkv_status qkvi_check_index(const char *name, int64_t index, int64
                           (long long)index, (long long)n - 1);
 }
 
+/* n_rows rows of qkv_run_weights from row `first` on, with its bits: weights [n_rows][n]. */
+qkv_status qkvi_run_weight_rows(const qkv_run *run, int64_t b, int64_t layer, int64_t head,
+                                int64_t first, int64_t n_rows, float *weights, qkv_error *error);
+
 #endif

@@ -30,6 +30,9 @@ struct qkv_run {
     const uint8_t *seen;
 };
 
+qkv_status qkvi_run_weight_rows(const qkv_run *r, int64_t b, int64_t layer, int64_t head,
+                                int64_t first, int64_t n_rows, float *weights, qkv_error *error);
+
 static struct qkv_run run;
 static struct qkv_model model = { .info = { .n_layers = N_LAYERS, .n_heads = N_HEADS } };
 
@@ -49,12 +52,14 @@ static inline float *log_weight(int64_t layer, int64_t head, int64_t i, int64_t 
     return &run.q[layer][(head * run.n + i) * run.n + j];
 }
 
-qkv_status qkv_run_weights(const qkv_run *r, int64_t b, int64_t layer, int64_t head, float *weights,
-                           qkv_error *error) {
+qkv_status qkvi_run_weight_rows(const qkv_run *r, int64_t b, int64_t layer, int64_t head,
+                                int64_t first, int64_t n_rows, float *weights, qkv_error *error) {
     (void)b;
     (void)error;
-    for (int64_t i = 0; i < r->n * r->n; i++)
-        weights[i] = expf(r->q[layer][head * r->n * r->n + i] - r->lse[head * r->n + i / r->n]);
+    for (int64_t i = 0; i < n_rows * r->n; i++) {
+        const int64_t row = head * r->n + first + i / r->n;
+        weights[i] = expf(r->q[layer][row * r->n + i % r->n] - r->lse[row]);
+    }
     return QKV_OK;
 }
 

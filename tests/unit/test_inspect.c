@@ -104,6 +104,29 @@ static void test_sharpest(void **state) {
     }
 }
 
+/* Rows that are asked for lie apart, and are more than are looked at together. */
+static void test_sharpest_of_many(void **state) {
+    (void)state;
+    enum { N = MAX_N };
+    qkv_sharpest sharpest;
+    for (int64_t row = 0; row < N; row++) {
+        uint8_t from[N];
+        for (int64_t i = 0; i < N; i++) from[i] = i % 7 != 0 || i == row;
+        begin_run(N);
+        *log_weight(1, 0, row, 3 + row / 2) = logf(0.5f);
+        *log_weight(0, 0, (row + 7) / 7 * 7 % N, 1) = logf(0.9f); /* often not asked for */
+        from[(row + 7) / 7 * 7 % N] = 0;
+        if (!from[row]) continue;
+        const qkv_status status =
+            qkv_inspect_sharpest(&model, &run, 0, NULL, from, NULL, &sharpest, NULL);
+        assert_int_equal(status, QKV_OK);
+        if (3 + row / 2 == row) continue; /* itself */
+        if (sharpest.layer != 1 || sharpest.query != row || sharpest.key != 3 + row / 2)
+            fail_msg("row %d: layer %d, %d at %d", (int)row, (int)sharpest.layer,
+                     (int)sharpest.query, (int)sharpest.key);
+    }
+}
+
 static void test_nothing_sharp(void **state) {
     (void)state;
     const uint8_t none[4] = { 0, 0, 0, 0 };
@@ -150,10 +173,14 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_word_list),     cmocka_unit_test(test_content),
+        cmocka_unit_test(test_word_list),
+        cmocka_unit_test(test_content),
 
-        cmocka_unit_test(test_heads),         cmocka_unit_test(test_sharpest),
-        cmocka_unit_test(test_nothing_sharp), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_heads),
+        cmocka_unit_test(test_sharpest),
+        cmocka_unit_test(test_sharpest_of_many),
+        cmocka_unit_test(test_nothing_sharp),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, begin_tests, end_tests);
 }
