@@ -115,10 +115,7 @@ static void run_task(void *argument, int index) {
 static qkv_status size_of(pass *x, qkv_ctx *ctx, size_t *bytes) {
     qkvi_cutter cutter = { 0 };
     lay_out(&cutter, x);
-    if (cutter.overflow)
-        return qkvi_ctx_fail(ctx, QKV_ERR_MEMORY, "the workspace does not fit the address space");
-    *bytes = cutter.used_bytes;
-    return QKV_OK;
+    return qkvi_ctx_measured(ctx, &cutter, bytes);
 }
 
 qkv_status qkvi_backward_plan_of(qkv_ctx *ctx, const qkvi_problem *p, qkvi_backward_plan *made) {

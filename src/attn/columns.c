@@ -75,10 +75,7 @@ static void lay_out(qkvi_cutter *cutter, pass *y) {
 static qkv_status size_of(pass *y, qkv_ctx *ctx, size_t *bytes) {
     qkvi_cutter cutter = { 0 };
     lay_out(&cutter, y);
-    if (cutter.overflow)
-        return qkvi_ctx_fail(ctx, QKV_ERR_MEMORY, "the workspace does not fit the address space");
-    *bytes = cutter.used_bytes;
-    return QKV_OK;
+    return qkvi_ctx_measured(ctx, &cutter, bytes);
 }
 
 /* ---- A block of keys ------------------------------------------------------------------------- */

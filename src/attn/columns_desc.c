@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attn/asked.h"
 #include "attn/blocks.h"
 #include "attn/call_arrays.h"
 #include "attn/columns.h"
@@ -11,35 +12,19 @@
 
 /* ---- Numbers --------------------------------------------------------------------------------- */
 
-static qkv_status check_range(const char *name, int64_t value, int64_t least, int64_t most,
-                              qkv_error *e) {
-    if (value < least || value > most)
-        return qkvi_error_set(e, QKV_ERR_ARGUMENT,
-                              "columns.%s = %" PRId64 " is not in [%" PRId64 ", %" PRId64 "]", name,
-                              value, least, most);
-    return QKV_OK;
-}
-
-static qkv_status require(bool is_set, bool has_source, const char *name, const char *source,
-                          qkv_error *e) {
-    if (is_set && !has_source)
-        return qkvi_error_set(e, QKV_ERR_ARGUMENT, "columns.%s is set without columns.%s", name,
-                              source);
-    return QKV_OK;
-}
-
 /* What nobody asked for counts as 0. */
 static qkv_status read_numbers(qkvi_columns_problem *x, qkv_error *e) {
     qkv_attention_columns *w = &x->want;
     const bool by_tile = w->tile_mass || w->tile_peak;
-    QKV_TRY(check_range("n_tiles_q", w->n_tiles_q, 0, QKV_COLUMNS_MAX_TILES, e));
-    QKV_TRY(check_range("n_tiles_k", w->n_tiles_k, 0, QKV_COLUMNS_MAX_TILES, e));
-    QKV_TRY(check_range("n_diagonals", w->n_diagonals, 0, 2 * QKVI_MAX_SIZE, e));
-    QKV_TRY(
-        check_range("first_diagonal", w->first_diagonal, -4 * QKVI_MAX_SIZE, 4 * QKVI_MAX_SIZE, e));
-    QKV_TRY(require(by_tile || w->tile_rows, w->n_tiles_q, "tile_mass, tile_peak or tile_rows",
-                    "n_tiles_q", e));
-    QKV_TRY(require(by_tile, w->n_tiles_k, "tile_mass or tile_peak", "n_tiles_k", e));
+    QKV_TRY(qkvi_check_asked("columns", "n_tiles_q", w->n_tiles_q, 0, QKV_COLUMNS_MAX_TILES, e));
+    QKV_TRY(qkvi_check_asked("columns", "n_tiles_k", w->n_tiles_k, 0, QKV_COLUMNS_MAX_TILES, e));
+    QKV_TRY(qkvi_check_asked("columns", "n_diagonals", w->n_diagonals, 0, 2 * QKVI_MAX_SIZE, e));
+    QKV_TRY(qkvi_check_asked("columns", "first_diagonal", w->first_diagonal, -4 * QKVI_MAX_SIZE,
+                             4 * QKVI_MAX_SIZE, e));
+    QKV_TRY(qkvi_require_asked("columns", by_tile || w->tile_rows, w->n_tiles_q,
+                               "tile_mass, tile_peak or tile_rows", "n_tiles_q", e));
+    QKV_TRY(qkvi_require_asked("columns", by_tile, w->n_tiles_k, "tile_mass or tile_peak",
+                               "n_tiles_k", e));
     if (!(w->tiny >= 0) || !isfinite(w->tiny))
         return qkvi_error_set(e, QKV_ERR_ARGUMENT,
                               "columns.tiny = %g is not a finite number of 0 or more",
@@ -60,31 +45,37 @@ static qkv_status read_numbers(qkvi_columns_problem *x, qkv_error *e) {
 
 /* ---- Arrays ---------------------------------------------------------------------------------- */
 
-static void add(qkvi_arrays *all, const char *name, const void *data, const int64_t size[4],
-                const int64_t stride[3], size_t element) {
-    if (data) qkvi_arrays_add(all, name, data, size, stride, true)->elem_bytes = (int64_t)element;
+/* [n_batch][n_heads][key], nullable. */
+static void add_keys(const qkvi_columns_problem *x, qkvi_arrays *all, const char *name,
+                     const void *data, size_t element) {
+    const qkvi_problem *p = &x->p;
+    const int64_t size[4] = { qkvi_n_arrays(p), p->n_heads, qkvi_rows_k(p), 1 };
+    if (!data) return;
+    qkvi_array *keys = qkvi_arrays_add(all, name, data, size, x->want.stride, true);
+    keys->elem_bytes = (int64_t)element;
+    keys->strides = "columns.stride";
 }
 
-/* [n_batch][n_heads][n][m], dense. Products that overflow are refused with the strides. */
+/* [n_batch][n_heads][n][m], dense, nullable. Products that overflow are refused with the strides. */
 static void add_dense(qkvi_arrays *all, const qkvi_problem *p, const char *name, const void *data,
                       int64_t n, int64_t m, size_t element) {
     const int64_t size[4] = { p->n_batch, p->n_heads, n, m };
     int64_t stride[3] = { 0, 0, m };
+    if (!data) return;
     if (__builtin_mul_overflow(n, m, &stride[1])) stride[1] = INT64_MAX;
     if (__builtin_mul_overflow(stride[1], p->n_heads, &stride[0])) stride[0] = INT64_MAX;
-    add(all, name, data, size, stride, element);
+    qkvi_arrays_add(all, name, data, size, stride, true)->elem_bytes = (int64_t)element;
 }
 
 static void add_columns(const qkvi_columns_problem *x, qkvi_arrays *all) {
     const qkvi_problem *p = &x->p;
     const qkv_attention_columns *w = &x->want;
-    const int64_t keys[4] = { qkvi_n_arrays(p), p->n_heads, qkvi_rows_k(p), 1 };
     const int64_t rows[4] = { qkvi_n_arrays(p), p->n_heads, qkvi_rows_q(p), 1 };
-    add(all, "columns.received", w->received, keys, w->stride, sizeof *w->received);
-    add(all, "columns.n_queries", w->n_queries, keys, w->stride, sizeof *w->n_queries);
-    add(all, "columns.largest", w->largest, keys, w->stride, sizeof *w->largest);
-    add(all, "columns.largest_query", w->largest_query, keys, w->stride, sizeof *w->largest_query);
-    add(all, "columns.entropy", w->entropy, keys, w->stride, sizeof *w->entropy);
+    add_keys(x, all, "columns.received", w->received, sizeof *w->received);
+    add_keys(x, all, "columns.n_queries", w->n_queries, sizeof *w->n_queries);
+    add_keys(x, all, "columns.largest", w->largest, sizeof *w->largest);
+    add_keys(x, all, "columns.largest_query", w->largest_query, sizeof *w->largest_query);
+    add_keys(x, all, "columns.entropy", w->entropy, sizeof *w->entropy);
     add_dense(all, p, "columns.diagonal", w->diagonal, 1, w->n_diagonals, sizeof *w->diagonal);
     add_dense(all, p, "columns.diagonal_rows", w->diagonal_rows, 1, w->n_diagonals,
               sizeof *w->diagonal_rows);

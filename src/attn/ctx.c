@@ -172,6 +172,13 @@ qkv_status qkvi_ctx_fail(qkv_ctx *ctx, qkv_status status, const char *format, ..
     return status;
 }
 
+qkv_status qkvi_ctx_measured(qkv_ctx *ctx, const qkvi_cutter *cutter, size_t *bytes) {
+    if (cutter->overflow)
+        return qkvi_ctx_fail(ctx, QKV_ERR_MEMORY, "the workspace does not fit the address space");
+    *bytes = cutter->used_bytes;
+    return QKV_OK;
+}
+
 qkv_status qkvi_ctx_workspace(qkv_ctx *ctx, const qkv_call_options *call, size_t bytes,
                               void **workspace) {
     if (call && call->workspace) {

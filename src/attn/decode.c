@@ -205,10 +205,7 @@ qkv_status qkvi_decode_plan_of(qkv_ctx *ctx, const qkvi_problem *p, qkvi_decode_
     qkvi_cutter cutter = { 0 };
     qkvi_decode_plan_make(p, qkvi_pool_threads(ctx->pool), plan);
     qkvi_decode_lay_out(&cutter, plan);
-    if (cutter.overflow)
-        return qkvi_ctx_fail(ctx, QKV_ERR_MEMORY, "the workspace does not fit the address space");
-    *bytes = cutter.used_bytes;
-    return QKV_OK;
+    return qkvi_ctx_measured(ctx, &cutter, bytes);
 }
 
 static qkv_status decode(qkv_ctx *ctx, const qkvi_problem *p, const qkvi_kv *kv,

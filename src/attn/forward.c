@@ -304,10 +304,7 @@ qkv_status qkvi_forward_plan_of(qkv_ctx *ctx, const qkvi_problem *p, qkvi_forwar
     const bool dp = qkvi_uses_dp(p, ctx->fast_dp);
     qkvi_forward_plan_make(p, qkvi_pool_threads(ctx->pool), dp, plan);
     qkvi_forward_lay_out(p, &cutter, plan);
-    if (cutter.overflow)
-        return qkvi_ctx_fail(ctx, QKV_ERR_MEMORY, "the workspace does not fit the address space");
-    *bytes = cutter.used_bytes;
-    return QKV_OK;
+    return qkvi_ctx_measured(ctx, &cutter, bytes);
 }
 
 static qkv_status forward(qkv_ctx *ctx, const qkvi_problem *p, const qkv_call_options *call) {

@@ -94,12 +94,12 @@ static qkv_status weights(qkv_ctx *ctx, const qkvi_problem *p, const qkvi_rectan
                           const qkv_call_options *call) {
     pass y = { .rules = qkvi_rules_of(p, r->b) };
     qkvi_cutter cutter = { 0 };
+    size_t bytes = 0;
     void *block;
     plan(&y, p, r, ctx);
     lay_out(&cutter, &y);
-    if (cutter.overflow)
-        return qkvi_ctx_fail(ctx, QKV_ERR_MEMORY, "the workspace does not fit the address space");
-    QKV_TRY(qkvi_ctx_workspace(ctx, call, cutter.used_bytes, &block));
+    QKV_TRY(qkvi_ctx_measured(ctx, &cutter, &bytes));
+    QKV_TRY(qkvi_ctx_workspace(ctx, call, bytes, &block));
     cutter = qkvi_cutter_on(block);
     lay_out(&cutter, &y);
     y.watch = qkvi_watch_begin(call, y.n_tasks);

@@ -157,11 +157,11 @@ static void addresses(void **state) {
 static void strides(void **state) {
     (void)state;
     NO(BOTH, want.stride[2] = 0, QKV_ERR_STRIDE,
-       "columns.received_stride[2] = 0 is less than 1, the elements that it steps over: rows would "
+       "columns.stride[2] = 0 is less than 1, the elements that it steps over: rows would "
        "overlap");
-    NO(BOTH, want.stride[1] = -1, QKV_ERR_STRIDE, "columns.received_stride[1] = -1 is negative");
+    NO(BOTH, want.stride[1] = -1, QKV_ERR_STRIDE, "columns.stride[1] = -1 is negative");
     NO(BOTH, want.stride[0] = INT64_MAX, QKV_ERR_STRIDE,
-       "columns.received_stride[0] = 9223372036854775807 times 1 overflows the address space");
+       "columns.stride[0] = 9223372036854775807 times 1 overflows the address space");
     NO(BOTH, (want.row_weights = row_weights, want.row_weights_stride[1] = -LQ), QKV_ERR_STRIDE,
        "columns.row_weights_stride[1] = -3 is negative");
     NO(ALL, w->d.lse_stride[2] = -1, QKV_ERR_STRIDE, "lse_stride[2] = -1 is negative");
