@@ -147,6 +147,16 @@ static inline float stats_float(const qkv_attention_desc *d, const stats_arrays 
     return *(const float *)stats_at(d, x, n, b, h, i);
 }
 
+/* Are these elements the same bits, but for those of NaN? */
+static inline bool same_elements(const guarded *x, const guarded *y, elem_type type) {
+    for (size_t n = 0; n < x->bytes / element_bytes(type); n++) {
+        const double p = element_get(x->data, type, (int64_t)n);
+        const double q = element_get(y->data, type, (int64_t)n);
+        if (memcmp(&p, &q, sizeof p) != 0 && !(isnan(p) && isnan(q))) return false;
+    }
+    return true;
+}
+
 /* Are these the same bits, gaps included, but for those of NaN? -1, or the array that differs. */
 static inline int stats_difference(const stats_arrays *x, const stats_arrays *y) {
     for (int n = 0; n < STATS_ARRAYS; n++) {

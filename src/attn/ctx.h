@@ -44,9 +44,6 @@ qkv_status qkvi_ctx_end(qkv_ctx *ctx, qkv_status status);
 qkv_status qkvi_ctx_fail(qkv_ctx *ctx, qkv_status status, const char *format, ...)
     QKVI_PRINTF(3, 4);
 
-/* Bytes that a cutter without a block has measured; QKV_ERR_MEMORY if they are too many to count. */
-QKV_NODISCARD qkv_status qkvi_ctx_measured(qkv_ctx *ctx, const qkvi_cutter *cutter, size_t *bytes);
-
 /*
  * The workspace of a call: the caller's (call is nullable) if it brought one, which must be large
  * enough and aligned to 64, otherwise bytes of the context's arena.
@@ -55,5 +52,8 @@ QKV_NODISCARD qkv_status qkvi_ctx_workspace(qkv_ctx *ctx, const qkv_call_options
                                             size_t bytes, void **workspace);
 
 #pragma GCC visibility pop
+
+/* Bytes that a cutter without a block has measured; QKV_ERR_MEMORY if they are too many to count. */
+QKV_NODISCARD qkv_status qkvi_ctx_measured(qkv_ctx *ctx, const qkvi_cutter *cutter, size_t *bytes);
 
 #endif

@@ -7,6 +7,7 @@
 #include "attn/decode_plan.h"
 #include "attn/kv_view.h"
 #include "attn/seen.h"
+#include "attn/stats.h"
 #include "attn/watch.h"
 #include "kernels/table.h"
 
@@ -49,10 +50,17 @@ static decode_unit unit_at(const decode_call *x, int64_t index) {
 
 /* ---- Rows ------------------------------------------------------------------------------------ */
 
+/* Which query and which head row r of the unit is. */
+static int64_t query_of(const decode_call *x, const decode_unit *u, int r) {
+    return (u->first_row + r) / x->p->heads_per_kv;
+}
+static int64_t head_of(const decode_call *x, const decode_unit *u, int r) {
+    return u->g * x->p->heads_per_kv + (u->first_row + r) % x->p->heads_per_kv;
+}
+
 /* Where the unit's row r is in an array of queries, in elements. */
 static int64_t row_at(const decode_call *x, const decode_unit *u, int r, const int64_t stride[3]) {
-    const int64_t i = (u->first_row + r) / x->p->heads_per_kv;
-    const int64_t h = u->g * x->p->heads_per_kv + (u->first_row + r) % x->p->heads_per_kv;
+    const int64_t i = query_of(x, u, r), h = head_of(x, u, r);
     return u->b * stride[0] + h * stride[1] + i * stride[2];
 }
 
@@ -60,8 +68,7 @@ static int64_t row_at(const decode_call *x, const decode_unit *u, int r, const i
 static void fill_row(const decode_call *x, const decode_unit *u, int r,
                      const qkvi_decode_slot *slot, qkvi_decode_row *row) {
     const qkvi_problem *p = x->p;
-    const int64_t i = (u->first_row + r) / p->heads_per_kv;
-    const int64_t h = u->g * p->heads_per_kv + (u->first_row + r) % p->heads_per_kv;
+    const int64_t i = query_of(x, u, r), h = head_of(x, u, r);
     const qkvi_range keys = qkvi_keys_of(&u->rules, i);
     *row = (qkvi_decode_row){
         .begin = keys.begin,
@@ -85,6 +92,17 @@ static void pack_row(const decode_call *x, const decode_unit *u, int r, float *t
     for (int64_t c = p->head_dim; c < x->plan.q_row; c++) to[c] = 0;
 }
 
+/* The first row of each head stands for all of them. NULL: no statistics. */
+static qkvi_decode_stats *prepare_stats(const decode_call *x, const decode_unit *u, int thread) {
+    qkvi_decode_stats *stats = x->plan.slots[thread].stats;
+    if (!stats) return NULL;
+    stats->n_heads = (int)qkvi_min_i64(x->p->heads_per_kv, u->n_rows);
+    for (int n = 0; n < stats->n_heads; n++)
+        qkvi_stats_from(x->p, &u->rules, u->b, head_of(x, u, n), query_of(x, u, n),
+                        &x->plan.stats[thread], &stats->of[n]);
+    return stats;
+}
+
 /* What the kernel is told about a unit, its rows filled in; keys and part are still to be set. */
 static qkvi_decode prepare(const decode_call *x, const decode_unit *u, int thread) {
     const qkvi_problem *p = x->p;
@@ -105,6 +123,7 @@ static qkvi_decode prepare(const decode_call *x, const decode_unit *u, int threa
         .block = slot->block,
         .stage = slot->stage,
         .o_row = x->plan.o_row,
+        .stats = prepare_stats(x, u, thread),
     };
     qkvi_kv_rows_of(x->kv, u->b, u->g, &a.k, &a.v, &a.place);
     for (int r = 0; r < u->n_rows; r++) {
@@ -121,6 +140,8 @@ static void finish_unit(const decode_call *x, const decode_unit *u, const qkvi_d
         x->kernels->store_rows[p->o_dtype](
             a->rows[r].o, 0, 1, p->head_dim_v, 1,
             qkvi_elem(p->o, p->o_dtype, row_at(x, u, r, p->o_stride)), 0);
+    for (int n = 0; a->stats && n < a->stats->n_heads; n++)
+        qkvi_stats_count(p, u->b, head_of(x, u, n), &a->stats->of[n]);
 }
 
 static void run_split(const decode_call *x, const decode_unit *u, qkvi_decode *a, int64_t split,
@@ -189,7 +210,9 @@ static void run_shared(void *argument, int thread) {
 }
 
 static void run(decode_call *x, qkvi_pool *pool) {
-    if (x->plan.n_units == 0 || (x->p->head_dim_v == 0 && !x->p->lse)) return;
+    const bool writes = x->p->head_dim_v > 0 || x->p->lse || x->p->has_stats;
+    if (x->p->has_stats) qkvi_stats_begin(x->p);
+    if (x->plan.n_units == 0 || !writes) return;
     for (int64_t n = 0; x->plan.shared && n < x->plan.n_units; n++) {
         const decode_unit u = unit_at(x, n);
         atomic_init(&x->plan.left[n], n_pieces(&u));
@@ -204,7 +227,7 @@ qkv_status qkvi_decode_plan_of(qkv_ctx *ctx, const qkvi_problem *p, qkvi_decode_
                                size_t *bytes) {
     qkvi_cutter cutter = { 0 };
     qkvi_decode_plan_make(p, qkvi_pool_threads(ctx->pool), plan);
-    qkvi_decode_lay_out(&cutter, plan);
+    qkvi_decode_lay_out(p, &cutter, plan);
     return qkvi_ctx_measured(ctx, &cutter, bytes);
 }
 
@@ -216,7 +239,7 @@ static qkv_status decode(qkv_ctx *ctx, const qkvi_problem *p, const qkvi_kv *kv,
     QKV_TRY(qkvi_decode_plan_of(ctx, p, &x.plan, &bytes));
     QKV_TRY(qkvi_ctx_workspace(ctx, call, bytes, &block));
     qkvi_cutter cutter = qkvi_cutter_on(block);
-    qkvi_decode_lay_out(&cutter, &x.plan);
+    qkvi_decode_lay_out(p, &cutter, &x.plan);
     x.watch = qkvi_watch_begin(call, x.plan.n_units);
     run(&x, ctx->pool);
     return qkvi_watch_end(&x.watch, ctx);

@@ -2,6 +2,7 @@
 #include "attn/decode_plan.h"
 
 #include "attn/plan.h"
+#include "attn/stats.h"
 
 enum {
     UNITS_PER_THREAD = 4,     /* from so many on, sharing out whole units is balanced well enough */
@@ -40,11 +41,25 @@ void qkvi_decode_plan_make(const qkvi_problem *p, int n_threads, qkvi_decode_pla
         plan->n_row_blocks = qkvi_ceil_div(p->heads_per_kv * p->len_q, plan->n_rows);
         plan->n_units = p->n_batch * p->n_kv_heads * plan->n_row_blocks;
     }
-    plan->part_bytes =
+    plan->sums_at =
         sizeof(qkvi_decode_part) + (size_t)plan->n_rows * (size_t)plan->o_row * sizeof(float);
+    plan->sums_bytes = qkvi_stats_sums_bytes(p);
+    plan->part_bytes = plan->sums_at + (size_t)plan->n_rows * plan->sums_bytes;
     plan->shared =
         plan->n_threads > 1 && plan->n_units < (int64_t)UNITS_PER_THREAD * plan->n_threads;
     qkvi_split_scale(p->scale, &plan->q_factor, &plan->scale);
+}
+
+static void lay_out_stats(qkvi_cutter *cutter, const qkvi_decode_plan *plan,
+                          qkvi_decode_slot *slot) {
+    qkvi_decode_stats *stats = qkvi_cut(cutter, 1, sizeof *stats);
+    qkvi_attend_stats *of = qkvi_cut(cutter, plan->n_rows, sizeof *of);
+    qkvi_attend_scratch *scratch = qkvi_cut(cutter, 1, sizeof *scratch);
+    slot->stats = stats;
+    if (!stats) return;
+    *stats = (qkvi_decode_stats){
+        .of = of, .scratch = scratch, .sums_at = plan->sums_at, .sums_bytes = plan->sums_bytes
+    };
 }
 
 static void lay_out_slot(qkvi_cutter *cutter, const qkvi_decode_plan *plan,
@@ -55,14 +70,17 @@ static void lay_out_slot(qkvi_cutter *cutter, const qkvi_decode_plan *plan,
     slot->q = qkvi_cut(cutter, plan->n_rows, (size_t)plan->q_row * sizeof *slot->q);
     slot->block = qkvi_cut(cutter, plan->n_rows, (size_t)plan->o_row * sizeof *slot->block);
     slot->stage = qkvi_cut(cutter, QKVI_DECODE_GROUP, (size_t)stage * sizeof(float));
+    slot->stats = NULL;
+    if (plan->sums_bytes) lay_out_stats(cutter, plan, slot);
     for (int n = 0; n < 2; n++) slot->parts[n] = qkvi_cut(cutter, !plan->shared, plan->part_bytes);
 }
 
-void qkvi_decode_lay_out(qkvi_cutter *cutter, qkvi_decode_plan *plan) {
+void qkvi_decode_lay_out(const qkvi_problem *p, qkvi_cutter *cutter, qkvi_decode_plan *plan) {
     qkvi_decode_slot slot;
     plan->slots = qkvi_cut(cutter, plan->n_threads, sizeof *plan->slots);
     for (int n = 0; n < plan->n_threads; n++)
         lay_out_slot(cutter, plan, plan->slots ? &plan->slots[n] : &slot);
+    plan->stats = p->has_stats ? qkvi_stats_lay_out(p, cutter, plan->n_threads) : NULL;
     if (!plan->shared) return;
     plan->left = qkvi_cut(cutter, plan->n_units, sizeof *plan->left);
     plan->parts = qkvi_cut(cutter, plan->n_units * plan->n_splits, plan->part_bytes);

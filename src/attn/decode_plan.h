@@ -15,7 +15,7 @@
 #include "attn/ctx.h"
 #include "attn/desc.h"
 #include "core/arena.h"
-#include "kernels/decode.h"
+#include "kernels/decode_stats.h"
 
 /* What belongs to one thread. */
 typedef struct qkvi_decode_slot {
@@ -24,6 +24,7 @@ typedef struct qkvi_decode_slot {
     float *q, *block;
     char *stage;
     qkvi_decode_part *parts[2]; /* not shared: the sum so far, and the split under way */
+    qkvi_decode_stats *stats;   /* NULL: none */
 } qkvi_decode_slot;
 
 typedef struct qkvi_decode_plan {
@@ -33,11 +34,13 @@ typedef struct qkvi_decode_plan {
     int64_t n_units;      /* n_batch * n_kv_heads * n_row_blocks */
     int64_t n_splits;     /* that a unit may have, at most */
     bool shared;
-    int64_t q_row, o_row; /* rounded up to 16 */
+    int64_t q_row, o_row;       /* rounded up to 16 */
+    size_t sums_at, sums_bytes; /* of statistics in a part, of a row; 0: none */
     size_t part_bytes;
     float q_factor, scale; /* scale = q_factor * scale: see attn/plan.h */
 
     qkvi_decode_slot *slots; /* [n_threads] */
+    qkvi_stats_space *stats; /* [n_threads]; NULL: no statistics */
     char *parts;             /* shared: [n_units][n_splits], of part_bytes each */
     atomic_llong *left;      /* shared: [n_units], splits that are not done */
 } qkvi_decode_plan;
@@ -49,6 +52,6 @@ QKV_NODISCARD qkv_status qkvi_decode_plan_of(qkv_ctx *ctx, const qkvi_problem *p
                                              qkvi_decode_plan *plan, size_t *bytes);
 
 /* Cuts slots, parts and counters; see core/arena.h. */
-void qkvi_decode_lay_out(qkvi_cutter *cutter, qkvi_decode_plan *plan);
+void qkvi_decode_lay_out(const qkvi_problem *problem, qkvi_cutter *cutter, qkvi_decode_plan *plan);
 
 #endif

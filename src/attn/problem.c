@@ -13,10 +13,10 @@
 #include "attn/stats.h"
 #include "core/options.h"
 
-static qkv_status refuse_stats(const qkvi_problem *p, const char *pass, qkv_error *error) {
+static qkv_status refuse_stats(const qkvi_problem *p, qkv_error *error) {
     if (!p->has_stats) return QKV_OK;
     return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
-                          "QKV_SET_STATS: %s has no statistics; forward has", pass);
+                          "QKV_SET_STATS: backward has no statistics; forward and decode have");
 }
 
 /* ---- Forward, decode ------------------------------------------------------------------------- */
@@ -26,7 +26,7 @@ qkv_status qkvi_problem_shape(const qkv_attention_desc *desc, bool writes_o, qkv
     qkvi_arrays all = { .count = 0 };
     QKV_TRY(qkvi_problem_read(desc, p, error));
     const qkvi_shapes s = qkvi_shapes_of(p);
-    if (!writes_o) QKV_TRY(refuse_stats(p, "backward", error));
+    if (!writes_o) QKV_TRY(refuse_stats(p, error));
     qkvi_add_inputs(&all, p);
     qkvi_add_typed(&all, "o", NULL, p->o_dtype, s.o, p->o_stride, writes_o);
     qkvi_stats_arrays(p, &all);
@@ -68,7 +68,7 @@ static qkv_status read_decode(const qkv_attention_desc *desc, qkvi_problem *p, q
     for (size_t n = 0; n < sizeof refused / sizeof *refused; n++)
         if (desc->flags & refused[n].flag)
             return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s", refused[n].text);
-    return refuse_stats(p, "decode", error);
+    return QKV_OK;
 }
 
 qkv_status qkvi_problem_decode_shape(const qkv_attention_desc *desc, qkvi_problem *p,
@@ -79,6 +79,7 @@ qkv_status qkvi_problem_decode_shape(const qkv_attention_desc *desc, qkvi_proble
     qkvi_add_typed(&all, "q", NULL, p->dtype, s.q, p->q_stride, false);
     qkvi_add_rules(&all, p);
     qkvi_add_typed(&all, "o", NULL, p->o_dtype, s.o, p->o_stride, true);
+    qkvi_stats_arrays(p, &all);
     return qkvi_arrays_check(&all, false, error);
 }
 
@@ -98,6 +99,7 @@ qkv_status qkvi_problem_decode(const qkv_attention_desc *desc, const void *q,
     qkvi_add_rules(&all, p);
     qkvi_add_typed(&all, "o", o, p->o_dtype, s.o, p->o_stride, true);
     if (lse) qkvi_arrays_add(&all, "lse", lse, s.lse, p->lse_stride, true);
+    qkvi_stats_arrays(p, &all);
     QKV_TRY(qkvi_arrays_check(&all, true, error));
     QKV_TRY(qkvi_blocks_check(p, &all, error));
     memset(p->k_stride, 0, sizeof p->k_stride);
@@ -168,7 +170,7 @@ qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, const void *q, 
     qkvi_arrays all = { .count = 0 };
     qkv_attention_grads grads;
     QKV_TRY(qkvi_problem_read(desc, p, error));
-    QKV_TRY(refuse_stats(p, "backward", error));
+    QKV_TRY(refuse_stats(p, error));
     if (!given) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "grads is NULL");
     QKV_TRY(qkvi_options_read(&grads, sizeof grads, given, "grads", error));
     QKV_TRY(qkvi_add_workspace(&all, call, error));

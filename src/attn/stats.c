@@ -1,4 +1,4 @@
-/* See stats.h; the arithmetic is in kernels/tmpl/attend_stats.h. */
+/* See stats.h; the arithmetic is in kernels/tmpl/attend_stats.h and decode_stats.h. */
 #include "attn/stats.h"
 
 #include <inttypes.h>
@@ -7,6 +7,7 @@
 #include "attn/asked.h"
 #include "attn/desc_lengths.h"
 #include "core/options.h"
+#include "kernels/decode_stats.h"
 
 /* ---- What is asked for ----------------------------------------------------------------------- */
 
@@ -164,6 +165,14 @@ qkvi_stats_space *qkvi_stats_lay_out(const qkvi_problem *p, qkvi_cutter *cutter,
         to->offset_sums = qkvi_cut(cutter, p->stats.n_offsets * QKVI_QUERY_BLOCK, sizeof(float));
     }
     return all;
+}
+
+size_t qkvi_stats_sums_bytes(const qkvi_problem *p) {
+    const int64_t top_row = qkvi_round_up(p->stats.top_k, QKVI_STATS_GROUP);
+    const int64_t n_floats = n_masses(p) + p->stats.n_offsets;
+    const int64_t bytes = (int64_t)sizeof(qkvi_decode_sums) + top_row * (int64_t)sizeof(int64_t) +
+                          n_floats * (int64_t)sizeof(float);
+    return p->has_stats ? (size_t)qkvi_round_up(bytes, QKVI_ALIGNMENT) : 0;
 }
 
 static float *floats_at(float *x, int64_t at) { return x ? x + at : NULL; }

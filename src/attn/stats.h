@@ -1,5 +1,5 @@
 /*
- * Statistics of a forward call (include/qkv/stats.h): what is asked for, checked; their scratch; and
+ * Statistics of a call (include/qkv/stats.h): what is asked for, checked; their scratch; and
  * the arrays of one block of queries for the kernel.
  */
 #ifndef QKVI_ATTN_STATS_H
@@ -20,6 +20,9 @@ void qkvi_stats_arrays(const qkvi_problem *problem, qkvi_arrays *all);
 /* Cuts what threads have: core/arena.h. */
 qkvi_stats_space *qkvi_stats_lay_out(const qkvi_problem *problem, qkvi_cutter *cutter,
                                      int n_threads);
+
+/* Bytes that decode keeps of a row, in a part: kernels/decode_stats.h; 0 without statistics. */
+size_t qkvi_stats_sums_bytes(const qkvi_problem *problem);
 
 /* What the kernel is told about the block of queries from i0 on; space NULL: no statistics, NULL. */
 qkvi_attend_stats *qkvi_stats_from(const qkvi_problem *problem, const qkvi_rules *rules, int64_t b,

@@ -68,7 +68,7 @@ typedef struct qkvi_decode_part {
     _Alignas(64) float m[QKVI_DECODE_ROWS];
     float l[QKVI_DECODE_ROWS];
     uint32_t seen;          /* a bit for each row that sees a key of it */
-    _Alignas(64) float o[]; /* [row][o_row], sums of p v */
+    _Alignas(64) float o[]; /* [row][o_row], sums of p v; after it, what statistics have */
 } qkvi_decode_part;
 
 /* Scratch of one thread. */
@@ -107,6 +107,7 @@ typedef struct qkvi_decode {
     char *stage;   /* 16 rows of K or V, padded to 16 elements; aligned to 64 */
     int64_t o_row; /* head_dim_v rounded up to 16 */
     qkvi_decode_part *part;
+    struct qkvi_decode_stats *stats; /* kernels/decode_stats.h; NULL: none */
 } qkvi_decode;
 
 #endif

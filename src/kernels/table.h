@@ -102,7 +102,7 @@ typedef struct qkvi_kernels {
     /*
      * Decode: decode.h. split fills a->part with the keys [first_key, end_key); join adds `next`,
      * of later keys, to it; finish writes o and lse of all rows from it. The last two use neither
-     * keys nor scratch.
+     * keys nor scratch. Statistics (decode_stats.h) go through the three in the same way.
      */
     void (*decode_split)(const qkvi_decode *a);
     void (*decode_join)(const qkvi_decode *a, const qkvi_decode_part *next);

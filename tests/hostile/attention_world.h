@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "qkv/qkv.h"
+#include "qkv/kv.h"
 
 enum { B = 2, H = 4, G = 2, LQ = 3, LK = 5, D = 8, DV = 6, PARTS = 2 };
 enum {
@@ -26,7 +26,10 @@ enum {
     BACKWARD_BYTES = 16,
     COMPUTE = FORWARD | BACKWARD,
     QUERIES = FORWARD_BYTES | BACKWARD_BYTES,
-    EVERY = COMPUTE | QUERIES | MERGE
+    EVERY = COMPUTE | QUERIES | MERGE,
+    DECODE = 32, /* k and v as they lie, and only where a test asks for it */
+    DECODE_BYTES = 64,
+    WORLD_CALLS = 2 * DECODE_BYTES
 };
 enum { UNTOUCHED = 0xA5 };
 
@@ -135,15 +138,24 @@ static qkv_status world_bytes(world *w, const qkv_attention_desc *d, qkv_pass pa
     qkv_attention_plan plan = QKV_ATTENTION_PLAN_INIT;
     char says[sizeof(qkv_error)];
     plan.pass = pass;
-    const qkv_status got = pass == QKV_PASS_FORWARD
-                               ? qkv_attention_workspace(world_ctx, d, w->bytes)
-                               : qkv_attention_backward_workspace(world_ctx, d, w->bytes);
+    const qkv_status got =
+        pass == QKV_PASS_FORWARD  ? qkv_attention_workspace(world_ctx, d, w->bytes)
+        : pass == QKV_PASS_DECODE ? qkv_attention_decode_workspace(world_ctx, d, w->bytes)
+                                  : qkv_attention_backward_workspace(world_ctx, d, w->bytes);
     if (!w->bytes) return got;
     strcpy(says, qkv_ctx_message(world_ctx));
     assert_int_equal(qkv_attention_explain(world_ctx, d, &plan), got);
     assert_string_equal(qkv_ctx_message(world_ctx), says);
     if (got == QKV_OK) assert_int_equal(plan.workspace_bytes, *w->bytes);
     return got;
+}
+
+static qkv_status world_decode(const world *w, const qkv_attention_desc *d) {
+    qkv_kv_view view;
+    qkv_kv_view_contiguous(&view, &w->d, QKV_F32);
+    view.k = w->k;
+    view.v = w->v;
+    return qkv_attention_decode(world_ctx, d, w->q, &view, w->o, w->lse, &w->call);
 }
 
 static qkv_status world_call(world *w, int which) {
@@ -159,6 +171,8 @@ static qkv_status world_call(world *w, int which) {
         return qkv_attention_merge(world_ctx, d, w->n_parts, w->o_parts_at, w->lse_parts_at, w->o,
                                    w->lse);
     case FORWARD_BYTES: return world_bytes(w, d, QKV_PASS_FORWARD);
+    case DECODE: return world_decode(w, d);
+    case DECODE_BYTES: return world_bytes(w, d, QKV_PASS_DECODE);
     default: return world_bytes(w, d, QKV_PASS_BACKWARD);
     }
 }
@@ -168,13 +182,15 @@ static const char *call_name(int which) {
            : which == BACKWARD      ? "backward"
            : which == MERGE         ? "merge"
            : which == FORWARD_BYTES ? "workspace"
+           : which == DECODE        ? "decode"
+           : which == DECODE_BYTES  ? "decode_workspace"
                                     : "backward_workspace";
 }
 
 static inline void refuse(world *w, int calls, qkv_status want, const char *text) {
     static world before; /* too large for a stack */
     before = *w;
-    for (int which = 1; which < EVERY; which *= 2) {
+    for (int which = 1; which < WORLD_CALLS; which *= 2) {
         if (!(calls & which)) continue;
         const qkv_status got = world_call(w, which);
         const char *const says = qkv_ctx_message(world_ctx);
@@ -187,7 +203,7 @@ static inline void refuse(world *w, int calls, qkv_status want, const char *text
 }
 
 static inline void accept(world *w, int calls) {
-    for (int which = 1; which < EVERY; which *= 2) {
+    for (int which = 1; which < WORLD_CALLS; which *= 2) {
         const qkv_status got = calls & which ? world_call(w, which) : QKV_OK;
         if (got != QKV_OK)
             fail_msg("%s: %s \"%s\"", call_name(which), qkv_status_name(got),

@@ -29,18 +29,22 @@ static world *fresh_stats(void) {
         refuse(w, calls, status, text);                                                            \
     } while (0)
 
-enum { STATS = FORWARD | FORWARD_BYTES };
+enum {
+    BOTH = FORWARD | DECODE,
+    BOTH_BYTES = FORWARD_BYTES | DECODE_BYTES,
+    STATS = BOTH | BOTH_BYTES
+};
 
 static void the_struct(void **state) {
     (void)state;
     accept(fresh_stats(), STATS | MERGE);
-    REFUSE_STATS(EVERY, w->d.stats = NULL, QKV_ERR_ARGUMENT,
+    REFUSE_STATS(EVERY | DECODE | DECODE_BYTES, w->d.stats = NULL, QKV_ERR_ARGUMENT,
                  "stats is NULL, but QKV_SET_STATS is set");
     REFUSE_STATS(STATS, stats.struct_size = 0, QKV_ERR_ARGUMENT,
                  "stats.struct_size = 0 is less than 296, the smallest there is; fill it from its "
                  "_INIT");
     REFUSE_STATS(BACKWARD | BACKWARD_BYTES, (void)w, QKV_ERR_UNSUPPORTED,
-                 "QKV_SET_STATS: backward has no statistics; forward has");
+                 "QKV_SET_STATS: backward has no statistics; forward and decode have");
 }
 
 static void numbers(void **state) {
@@ -67,7 +71,7 @@ static void numbers(void **state) {
                  "stats.same_token is set without stats.tokens_q");
     REFUSE_STATS(STATS, (stats.induction = rows, stats.tokens_q = tokens), QKV_ERR_ARGUMENT,
                  "stats.induction is set without stats.tokens_k");
-    REFUSE_STATS(FORWARD_BYTES,
+    REFUSE_STATS(BOTH_BYTES,
                  (w->d.n_heads = w->d.n_kv_heads = w->d.n_batch = 1, w->d.len_k = INT64_C(1) << 31,
                   stats.top_k = TOP, stats.top_keys = keys),
                  QKV_ERR_LIMIT,
@@ -94,17 +98,17 @@ static void bounds_of_bins(void **state) {
 
 static void addresses(void **state) {
     (void)state;
-    REFUSE_STATS(FORWARD, stats.entropy = (float *)((uintptr_t)rows + 2), QKV_ERR_ARGUMENT,
+    REFUSE_STATS(BOTH, stats.entropy = (float *)((uintptr_t)rows + 2), QKV_ERR_ARGUMENT,
                  "stats.entropy is not aligned to its element, 4 bytes");
-    REFUSE_STATS(FORWARD, stats.entropy = w->out.o, QKV_ERR_ARGUMENT,
+    REFUSE_STATS(BOTH, stats.entropy = w->out.o, QKV_ERR_ARGUMENT,
                  "o, an output, overlaps stats.entropy");
-    REFUSE_STATS(FORWARD, stats.largest = stats.entropy = rows, QKV_ERR_ARGUMENT,
+    REFUSE_STATS(BOTH, stats.largest = stats.entropy = rows, QKV_ERR_ARGUMENT,
                  "stats.largest, an output, overlaps stats.entropy");
-    REFUSE_STATS(FORWARD, stats.n_empty_rows = stats.n_nan_rows = counts, QKV_ERR_ARGUMENT,
+    REFUSE_STATS(BOTH, stats.n_empty_rows = stats.n_nan_rows = counts, QKV_ERR_ARGUMENT,
                  "stats.n_empty_rows, an output, overlaps stats.n_nan_rows");
-    REFUSE_STATS(FORWARD, (stats.n_classes = CLASSES, stats.class_mass = lists), QKV_ERR_ARGUMENT,
+    REFUSE_STATS(BOTH, (stats.n_classes = CLASSES, stats.class_mass = lists), QKV_ERR_ARGUMENT,
                  "stats.classes is NULL, but has the shape [2][1][1][5]");
-    REFUSE_STATS(FORWARD,
+    REFUSE_STATS(BOTH,
                  (stats.duplicate = rows, stats.tokens_q = tokens,
                   stats.tokens_k = (const int32_t *)((uintptr_t)tokens + 1)),
                  QKV_ERR_ARGUMENT, "stats.tokens_k is not aligned to its element, 4 bytes");
@@ -199,29 +203,59 @@ static void parts_that_do_not_fit(void **state) {
 
 /* ---- Workspace ------------------------------------------------------------------------------- */
 
-/* docs/numerics.md, Statistics: of one thread. */
-static void workspace_is_the_formula(void **state) {
-    (void)state;
+static qkv_ctx *one_thread(void) {
     qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
     qkv_ctx *ctx = NULL;
     options.n_threads = 1;
     assert_int_equal(qkv_ctx_create(&options, &ctx, NULL), QKV_OK);
+    return ctx;
+}
+
+/* n keys in lists, 64 - n classes, n / 2 bins, of one head and one query, or of so many. */
+static world *ask_for(int n) {
+    static const int64_t none[65];
+    world *w = fresh_stats();
+    stats.top_k = n, stats.n_classes = 64 - n, stats.n_offsets = n / 2;
+    if (n) stats.top_keys = keys;
+    if (n < 64) stats.classes = classes, stats.class_mass = lists;
+    if (n > 1) stats.offsets = none, stats.offset_mass = lists;
+    return w;
+}
+
+static int round_up(int n, int to) { return (n + to - 1) / to * to; }
+
+/* docs/numerics.md, Statistics: of one thread. */
+static void workspace_is_the_formula(void **state) {
+    (void)state;
+    qkv_ctx *ctx = one_thread();
     for (int n = 0; n <= 64; n++) {
         size_t plain = 0, with = 0;
-        world *w = fresh_stats();
-        stats.top_k = n, stats.n_classes = 64 - n, stats.n_offsets = n / 2;
-        if (n) stats.top_keys = keys;
-        if (n < 64) stats.classes = classes, stats.class_mass = lists;
-        if (n > 1) {
-            static const int64_t none[65];
-            stats.offsets = none, stats.offset_mass = lists;
-        }
+        world *w = ask_for(n);
         w->d.n_batch = w->d.n_heads = w->d.n_kv_heads = w->d.len_q = 1;
         assert_int_equal(qkv_attention_workspace(ctx, &w->d, &with), QKV_OK);
         w->d.flags = 0;
         assert_int_equal(qkv_attention_workspace(ctx, &w->d, &plain), QKV_OK);
-        const int k = (n + 7) / 8 * 8, c = (64 - n + 7) / 8 * 8, b = n / 2;
+        const int k = round_up(n, 8), c = round_up(64 - n, 8), b = n / 2;
         assert_int_equal(with - plain, 64 + 46656 + 4 * c * (96 + 256) + 768 * k + 384 * b);
+    }
+    qkv_ctx_destroy(ctx);
+}
+
+/* docs/numerics.md, Decode: of one thread. */
+static void workspace_of_decode_is_the_formula(void **state) {
+    (void)state;
+    qkv_ctx *ctx = one_thread();
+    for (int n = 0; n <= 64; n++) {
+        size_t plain = 0, with = 0;
+        world *w = ask_for(n);
+        assert_int_equal(qkv_attention_decode_workspace(ctx, &w->d, &with), QKV_OK);
+        w->d.flags = 0;
+        assert_int_equal(qkv_attention_decode_workspace(ctx, &w->d, &plain), QKV_OK);
+        const int k = round_up(n, 8), c = round_up(64 - n, 8), b = n / 2;
+        const int shared = 64 + 46656 + 4 * c * (96 + 256) + 768 * k + 384 * b;
+        const int row = round_up(64 + 8 * k + 4 * (64 - n) + 4 * b, 64);
+        assert_int_equal(with - plain,
+                         shared + 121600 + 320 + round_up(32 * 272, 64) + 2 * 32 * row);
     }
     qkv_ctx_destroy(ctx);
 }
@@ -234,6 +268,7 @@ int main(void) {
         cmocka_unit_test(addresses),
         cmocka_unit_test(parts_that_do_not_fit),
         cmocka_unit_test(workspace_is_the_formula),
+        cmocka_unit_test(workspace_of_decode_is_the_formula),
     };
     return cmocka_run_group_tests(tests, make_world_ctx, destroy_world_ctx);
 }

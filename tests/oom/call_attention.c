@@ -142,6 +142,25 @@ static qkv_status forward_with_stats(qkv_error *error) {
     return told(status, error);
 }
 
+static qkv_status decode_with_stats(qkv_error *error) {
+    qkv_attention_desc d = desc;
+    qkv_attention_stats stats;
+    qkv_kv_view view;
+    qkv_attention_stats_contiguous(&stats, &desc);
+    stats.entropy = entropy;
+    stats.top_k = TOP;
+    stats.top_keys = top_keys;
+    d.flags |= QKV_SET_STATS;
+    d.stats = &stats;
+    qkv_kv_view_contiguous(&view, &desc, QKV_F32);
+    view.k = k;
+    view.v = v;
+    const qkv_status status = qkv_attention_decode(ctx, &d, q, &view, o, lse, NULL);
+    expect_untouched(status, o, N);
+    expect_untouched(status, lse, N_LSE);
+    return told(status, error);
+}
+
 static uint64_t take_stats(void) {
     return oom_hash(oom_hash(0, entropy, sizeof entropy), top_keys, sizeof top_keys);
 }
@@ -256,6 +275,8 @@ static const oom_call calls[] = {
     { "qkv_attention_decode_workspace", "70 tokens", new_ctx, size_decode, take_bytes, drop_ctx, 0,
       0 },
     { "qkv_attention_decode", "70 tokens", new_outputs, decode, take_forward, drop_ctx, 0, 0 },
+    { "qkv_attention_decode", "70 tokens, statistics", new_outputs, decode_with_stats, take_stats,
+      drop_ctx, 0, 0 },
     { "qkv_attention_explain", "70 tokens", new_ctx, explain, take_plan, drop_ctx, 0, 0 },
     { "qkv_attention_forward", "70 tokens", new_outputs, forward, take_forward, drop_ctx, 0, 0 },
     { "qkv_attention_forward", "70 tokens, statistics", new_outputs, forward_with_stats, take_stats,

@@ -75,6 +75,7 @@ static void decode_split(const decode *a) {
         vf_store(w->max + 16 * r, vf_set1(0));
         vf_store(w->sum + 16 * r, vf_set1(0));
     }
+    if (a->stats) decode_stats_begin(a);
     for (int64_t j = a->first_key; j < a->end_key;) {
         const int64_t key0 = j / QKVI_DECODE_BLOCK * QKVI_DECODE_BLOCK;
         const int64_t end = qkvi_min_i64(key0 + QKVI_DECODE_BLOCK, a->end_key);
@@ -87,6 +88,7 @@ static void decode_split(const decode *a) {
         a->part->m[r] = w->m[r];
         a->part->l[r] = w->l[r];
     }
+    if (a->stats) decode_stats_keep(a);
 }
 
 /* ---- Splits together: steps 8 and 9 ---------------------------------------------------------- */
@@ -115,11 +117,14 @@ static void decode_join(const decode *a, const qkvi_decode_part *next) {
             memcpy(x, y, (size_t)a->o_row * sizeof *x);
             to->m[r] = next->m[r];
             to->l[r] = next->l[r];
+            if (a->stats)
+                memcpy(decode_sums(a, to, r), decode_sums(a, next, r), a->stats->sums_bytes);
             continue;
         }
         const float m = next->m[r] > to->m[r] ? next->m[r] : to->m[r];
         const float fall = decode_fall(edits, to->m[r], m);
         const float fall_next = decode_fall(edits, next->m[r], m);
+        if (a->stats) decode_stats_join(a, r, next, m, fall, fall_next);
         to->l[r] = fmaf(to->l[r], fall, next->l[r] * fall_next);
         to->m[r] = m;
         for (int64_t c = 0; c < a->o_row; c += 16)
@@ -151,6 +156,7 @@ static void decode_finish_row(const decode *a, int r, float alpha, float l) {
 /* table.h */
 static void decode_finish(const decode *a) {
     const qkvi_decode_part *part = a->part;
+    float all[QKVI_DECODE_ROWS];
     for (int r = 0; r < a->n_rows; r++) {
         const qkvi_decode_row *row = &a->rows[r];
         const bool edits = decode_edits(a, row), seen = part->seen >> r & 1;
@@ -168,7 +174,9 @@ static void decode_finish(const decode *a) {
             lse = decode_first(attend_lse(edits, m, l));
         }
         if (row->lse) *row->lse = lse;
+        all[r] = lse;
     }
+    if (a->stats) decode_stats_finish(a, all);
 }
 
 #endif

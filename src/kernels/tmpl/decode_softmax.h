@@ -6,6 +6,7 @@
 #define QKVI_TMPL_DECODE_SOFTMAX_H
 
 #include "kernels/tmpl/decode_look.h"
+#include "kernels/tmpl/decode_stats.h"
 
 V_INLINE bool decode_edits(const decode *a, const qkvi_decode_row *row) {
     return a->softcap > 0 || mask_biases(&row->mask);
@@ -150,7 +151,9 @@ static void decode_softmax(const decode *a, int64_t key0, int from, int to) {
         else
             decode_plain_row(a, r, from, to, false);
     }
+    if (a->stats) memcpy(a->stats->before, w->m, sizeof w->m);
     for (int r = 0; r < a->n_rows; r += 16) decode_raise(a, r);
+    if (a->stats) decode_stats_block(a, key0, from, to);
     for (int r = 0; r < a->n_rows; r++) decode_weigh_row(a, r, from, to);
     for (int r = 0; r < a->n_rows; r += 16) {
         const vf sum = vf_sum_rows(w->sum + 16 * r);
