@@ -1,7 +1,7 @@
 /**
  * Script and style without what only we read: comments, indentation, spaces beside operators, ends of
- * lines, and a semicolon or comma before the brace that ends a block. Names stay. Sources keep to what
- * makes this simple: every statement ends in a semicolon or a brace and none is empty, strings of
+ * lines, and a semicolon or comma before the brace that ends a block. page_short.c and page_names.c make
+ * what is left shorter. Sources keep to what makes this simple: every statement ends in a semicolon or a brace and none is empty, strings of
  * backquotes are not nested, and no pattern holds a quote, a space or a brace after such an end.
  */
 #include "view/page_code.h"
@@ -106,13 +106,18 @@ void qkvi_page_code_make(qkvi_page_code *code) {
     add_code(&code->style, qkvi_page_style, qkvi_page_style_end, &style);
     qkvi_bytes spaced = { 0 };
     add_code(&spaced, qkvi_page_script, qkvi_page_script_end, &script);
-    const char *const at = (const char *)spaced.data;
-    if (spaced.n > 0) qkvi_script_shorten(&code->script, at, at + spaced.n);
-    code->script.failed |= spaced.failed;
+    qkvi_bytes named = { 0 };
+    const char *at = (const char *)spaced.data;
+    if (spaced.n > 0) qkvi_script_shorten(&named, at, at + spaced.n);
+    at = (const char *)named.data;
+    if (named.n > 0) qkvi_script_rename(&code->script, &code->names, at, at + named.n);
+    code->script.failed |= spaced.failed | named.failed;
     qkvi_bytes_free(&spaced);
+    qkvi_bytes_free(&named);
 }
 
 void qkvi_page_code_free(qkvi_page_code *code) {
     qkvi_bytes_free(&code->style);
     qkvi_bytes_free(&code->script);
+    qkvi_bytes_free(&code->names);
 }

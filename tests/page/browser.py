@@ -20,6 +20,11 @@ QKV, MAKE_PAGE, FOLDER = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]).res
 TABS = ["tokens", "matrix", "why", "map", "numbers", "compare"]
 n_cases = n_failed = 0
 
+# Scripts of these tests say names as the sources do; in the file they are shorter.
+NAMES = "".join("try { void %s; Object.defineProperty(window, '%s', { configurable: true, get: () => %s, set: x => { %s = x; } }); } catch {}\n"
+                % (short, name, short, short) for name, short in
+                (line.split() for line in subprocess.run([MAKE_PAGE], check=True, capture_output=True, text=True).stdout.splitlines()))
+
 
 def check(what, good, more=""):
     global n_cases, n_failed
@@ -67,6 +72,7 @@ class Tab:
         self.page.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.goto(f"file://{file}")
+        self.run(NAMES)
         self.wait()
 
     def __enter__(self):
@@ -629,13 +635,13 @@ def dumped(browser):
     file = look(FOLDER / "dumped.html", "--q", part("q"), "--k", part("k"), "--causal", "top-left", "--tokens", tokens)
     with Tab(browser, file) as tab:
         tab.run("""() => { window.all = new Float64Array(N); window.reach = new Float64Array(N);
-            const side = HEADS[0].peak_side, tile = Math.ceil(N / side); window.tops = new Float32Array(side * side);
+            const side = HEADS[0].peak_side, tile = Math.ceil(N / side); window.tileTops = new Float32Array(side * side);
             for (let i = 0; i < N; i++) row(0, i).forEach((p, j) => { all[j] += p; reach[i] += p * Math.abs(i - j);
-                const at = Math.floor(i / tile) * side + Math.floor(j / tile); window.tops[at] = Math.max(window.tops[at], p); }); }""")
+                const at = Math.floor(i / tile) * side + Math.floor(j / tile); window.tileTops[at] = Math.max(window.tileTops[at], p); }); }""")
         bound = tab.run("HEADS[0].error") * n + 1e-3
         near("dumped: received", tab.run("Array.from(allReceived())"), tab.run("Array.from(all)"), bound)
         tab.run("window.stored = bytesOf(HEADS[0].peaks)")
-        off = tab.run("Math.max(...window.tops.map((p, c) => p < 2 ** -22 ? 0 : Math.abs(Math.log2(p) - Math.log2(levels[stored[c]] || 2 ** -24))))")
+        off = tab.run("Math.max(...window.tileTops.map((p, c) => p < 2 ** -22 ? 0 : Math.abs(Math.log2(p) - Math.log2(levels[stored[c]] || 2 ** -24))))")
         check(f"dumped: the largest weights of tiles, off by 2^{off:.3f}", off < 0.1)
         sinks = tab.run("HEADS[0].sinks")
         check("dumped: sinks", sinks == sorted(sorted(range(n), key=lambda j, r=tab.run("Array.from(allReceived())"): -r[j])[:8]), sinks)

@@ -2,7 +2,8 @@
  * Pages for the browser's tests: make_page FOLDER NAME TOKENS DIM LAYERS HEADS [causal]. Queries and keys are
  * drawn from a fixed seed, near enough to each other that weights are neither all alike nor all in one key; lse is
  * the library's. Beside FOLDER/NAME.html lie the first head's NAME.q.npy, NAME.k.npy and, up to 512 tokens,
- * NAME.eye.npy, with which `qkv attend` prints its weights.
+ * NAME.eye.npy, with which `qkv attend` prints its weights. Without arguments, which name of the script's sources is
+ * which in the file, a line each.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,8 @@
 
 #include <qkv/model.h>
 #include <qkv/view.h>
+
+#include "view/page_code.h"
 
 static const char *const words[] = { "the",
                                      "door",
@@ -111,7 +114,17 @@ static qkv_head_stats stats_of(int64_t layer, int64_t head) {
     return stats;
 }
 
+static int tell_names(void) {
+    qkvi_page_code code;
+    qkvi_page_code_make(&code);
+    const int failed = code.script.failed || code.names.failed;
+    if (!failed) fwrite(code.names.data, 1, code.names.n, stdout);
+    qkvi_page_code_free(&code);
+    return failed && fail("out of memory");
+}
+
 int main(int argc, char **argv) {
+    if (argc == 1) return tell_names();
     if (argc < 7) return fail("FOLDER NAME TOKENS DIM LAYERS HEADS [causal]");
     const int64_t n = atoll(argv[3]), dim = atoll(argv[4]), layers = atoll(argv[5]),
                   across = atoll(argv[6]), n_heads = layers * across;

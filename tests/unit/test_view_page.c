@@ -24,7 +24,6 @@
 #include "model/store/file.h"
 #include "qkv/view.h"
 #include "view/encode.h"
-#include "view/page_code.h"
 #include "view/page_head.h"
 #include "view/page_mask.h"
 #include "view/sha256.h"
@@ -609,32 +608,6 @@ static void test_long(void **state) {
     assert_int_equal(places[0] * 10 + places[1], 1); /* of equal ones the first */
 }
 
-/* ---- The script in fewer words ----------------------------------------------------------------- */
-
-static void test_shorter(void **state) {
-    (void)state;
-    static const char *const cases[][2] = {
-        { "const a=1;const b=2;", "const a=1,b=2;" },
-        { "const a=()=>{const c=1;const d=2;f();const e=3;};const b=2;",
-          "const a=()=>{const c=1,d=2;f();const e=3;},b=2;" },
-        { "let a=1;const b=2;", "let a=1;const b=2;" },
-        { "f();const b=2;const{c,d}=e;const[g]=h;", "f();const b=2,{c,d}=e,[g]=h;" },
-        { "for(const x of y)f(x);const b=2;", "for(const x of y)f(x);const b=2;" },
-        { "const a=\";const b\";const c=';const \\'d';", "const a=\";const b\",c=';const \\'d';" },
-        { "return true;", "return!0;" },
-        { "f(true,false)?\"true\":untrue.false", "f(!0,!1)?\"true\":untrue.false" },
-        { "x={true:false}", "x={true:!1}" },
-        { "const a=`${b};const c`;constant=1;", "const a=`${b};const c`;constant=1;" },
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        qkvi_bytes code = { 0 };
-        qkvi_script_shorten(&code, cases[i][0], cases[i][0] + strlen(cases[i][0]));
-        qkvi_bytes_add(&code, "", 1);
-        assert_string_equal((char *)code.data, cases[i][1]);
-        qkvi_bytes_free(&code);
-    }
-}
-
 /* ---- Refusals -------------------------------------------------------------------------------- */
 
 static void refuse(const qkv_page *page, const char *path, qkv_status status, const char *words) {
@@ -704,7 +677,7 @@ int main(void) {
         cmocka_unit_test(test_mask),       cmocka_unit_test(test_limit),
         cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_dropped),    cmocka_unit_test(test_runs),
-        cmocka_unit_test(test_long),       cmocka_unit_test(test_shorter),
+        cmocka_unit_test(test_long),
     };
     return cmocka_run_group_tests(tests, make_folder, NULL);
 }

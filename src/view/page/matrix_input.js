@@ -105,12 +105,12 @@ function showBrushed() {
 /* An ARIA grid of the cells around the selection: arrows move the selection and the focus with it. */
 function drawCellTable() {
     if (!matrix.table.open || !thisData()) return;
-    const window = x => {
+    const nearby = x => {
         const n = min(N, 9), from = clamp(x - 4, 0, N - n);
         return listOf(n, k => from + k);
     };
     const focused = hasFocus(matrix.table) && document.activeElement.tagName === "TD";
-    const is = window(state.query), js = window(state.key);
+    const is = nearby(state.query), js = nearby(state.key);
     const grid = el(
         "table", {role: "grid", label: "Weights around the selection"},
         el("thead", {},
