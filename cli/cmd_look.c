@@ -191,6 +191,13 @@ static const struct cli_option look_table[] = {
       .kind = ARG_TEXT,
       .offset = OPTION(tokens),
       .suggest = "*" },
+    { .name = "--q-tokens",
+      .argument = "F",
+      .help = "names of the queries of --q, one a line (default: those of the keys where they are "
+              "as many, else their numbers)",
+      .kind = ARG_TEXT,
+      .offset = OPTION(q_tokens),
+      .suggest = "*" },
     { .name = "--causal",
       .argument = "top-left|bottom-right|OFFSET",
       .help = "with --q: query i sees keys j <= i + OFFSET; top-left: 0, bottom-right: the last "

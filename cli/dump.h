@@ -25,7 +25,7 @@ struct dump_head {
     /* Of a long text, for its page: */
     float *received; /* [n_keys] */
     float *peaks;    /* [side][side] */
-    int64_t side;
+    int64_t side, tile;
 };
 
 struct dump {
@@ -39,11 +39,14 @@ struct dump {
     struct dump_mask mask; /* both as one */
     char **tokens;         /* [n_keys], of --tokens; NULL: numbers */
     char **labels;         /* [n_keys], escaped */
-    bool given;            /* heads were named */
-    int64_t layer;         /* the name of their layer; -1: none */
-    int64_t n_shown;       /* heads that are looked at … */
-    int64_t *names;        /* … and which: places in the array, unless that has one head only */
-    int64_t chosen;        /* of those: the named one, else that with the sharpest queries */
+    char **q_tokens;       /* [n_queries], of --q-tokens, and escaped; NULL: those of keys if … */
+    char **q_labels;
+    bool self; /* … queries are the tokens that keys are, as many and without names of their own */
+    bool given;      /* heads were named */
+    int64_t layer;   /* the name of their layer; -1: none */
+    int64_t n_shown; /* heads that are looked at … */
+    int64_t *names;  /* … and which: places in the array, unless that has one head only */
+    int64_t chosen;  /* of those: the named one, else that with the sharpest queries */
     struct dump_head *heads;
 };
 
@@ -109,8 +112,8 @@ void dump_describe(const struct dump *dump, char text[DUMP_CAPTION]);
 /* "layer 3, head 11", or "head 11" where no layer was named; begins with a capital if asked. */
 void dump_head_name(const struct dump *dump, int64_t shown, bool capital, char text[80]);
 /*
- * The label of a key or a query: its token (that of a query is known where queries and keys are as
- * many), or its number, as the first of a tile.
+ * The label of a key or a query: its token (that of a query is its own, or that of the key where queries and
+ * keys are the same), or its number, as the first of a tile.
  */
 typedef const char *dump_label(const struct dump *dump, int64_t i, int64_t tile,
                                char room[DUMP_LABEL]);

@@ -60,8 +60,10 @@ static void rows_free(struct rows *rows) {
 
 /* As qkv_head_stats: [CLS], [SEP] and [PAD] as queries stay out, unless there are no others. */
 static bool counts(const struct dump *dump, const struct rows *rows, int64_t i) {
-    const bool same = dump->tokens && dump->n_queries == dump->n_keys;
-    return !same || (rows->kind_of[i] != KIND_CLS && rows->kind_of[i] != KIND_SEP);
+    const int kind = dump->q_tokens               ? kind_of(dump->q_tokens[i])
+                     : dump->tokens && dump->self ? rows->kind_of[i]
+                                                  : KIND_REST;
+    return kind != KIND_CLS && kind != KIND_SEP;
 }
 
 /* Mean of value[i stride]; NaN rows make it NaN, rows that see no key stay out. */
@@ -81,11 +83,10 @@ static double mean(const struct dump *dump, const struct rows *rows, const float
 
 /* The largest weight on another token: a first query under a causal mask sees but itself. */
 static void find_largest(const struct dump *dump, const struct rows *rows, struct dump_head *head) {
-    const bool same = dump->n_queries == dump->n_keys;
     head->query = head->key = -1;
     for (int64_t at = 0; at < dump->n_queries * TOP; at++) {
         const int64_t i = at / TOP, j = rows->top_key[at];
-        if (j < 0 || (same && i == j) || !(rows->top_weight[at] > head->weight)) continue;
+        if (j < 0 || (dump->self && i == j) || !(rows->top_weight[at] > head->weight)) continue;
         head->query = i;
         head->key = j;
         head->weight = rows->top_weight[at];

@@ -4,22 +4,6 @@
 
 #include "dump.h"
 
-/* What a page cannot say yet: cross-attention, and masks that leave a query's own place out. */
-static qkv_status check_page(const struct dump *dump, qkv_error *error) {
-    const struct dump_mask *mask = &dump->mask;
-    if (dump->n_queries != dump->n_keys)
-        return text_error(error, QKV_ERR_UNSUPPORTED,
-                          "%" PRId64 " queries and %" PRId64
-                          " keys: a page is of as many queries as keys; .png .svg .pdf .npy .csv "
-                          "and .json take these",
-                          dump->n_queries, dump->n_keys);
-    if ((mask->from && mask->first > 0) || (mask->to && mask->last < 0))
-        return text_error(error, QKV_ERR_UNSUPPORTED,
-                          "--causal and --window hide every query's own place from it: a page "
-                          "cannot say so; .png .svg .pdf .npy .csv and .json can");
-    return QKV_OK;
-}
-
 static int by_confidence(const void *a, const void *b) {
     const qkv_head_stats *x = ((const qkv_page_head *)a)->stats,
                          *y = ((const qkv_page_head *)b)->stats;
@@ -27,23 +11,29 @@ static int by_confidence(const void *a, const void *b) {
     return x->head < y->head ? -1 : x->head > y->head;
 }
 
-enum { LONG = 2048, MOST_TILES = 512, LEAST_TILE = 8 };
+enum { LONG = 2048, SAMPLE = 512, MOST_TILES = 512, LEAST_TILE = 8 };
+
+/* Texts of which a browser does not compute all weights. */
+static bool is_long(const struct dump *dump) {
+    return dump->n_queries > SAMPLE && dump->n_queries * dump->n_keys > (int64_t)LONG * LONG;
+}
 
 /* How many heads of a long text a page has room for, at most: those are looked at whole. */
 static int64_t long_heads(const struct dump *dump) {
-    const int64_t a_head = (4 * dump->n_keys * dump->head_dim + 8 * dump->n_keys) / 3 * 4;
-    const int64_t n = LOOK_PAGE_BYTES / a_head;
-    return n < 1 ? 1 : n < dump->n_shown ? n : dump->n_shown;
+    const int64_t n = dump->n_queries + dump->n_keys,
+                  a_head = (2 * n * dump->head_dim + 4 * n) / 3 * 4,
+                  heads = LOOK_PAGE_BYTES / a_head;
+    return heads < 1 ? 1 : heads < dump->n_shown ? heads : dump->n_shown;
 }
 
 /* What a browser would take minutes for: every weight of the head is looked at. */
 static qkv_status look_whole(struct dump *dump, int64_t shown, qkv_error *error) {
     struct dump_head *head = &dump->heads[shown];
-    const int64_t most =
-        dump->n_keys / LEAST_TILE < MOST_TILES ? dump->n_keys / LEAST_TILE : MOST_TILES;
-    struct dump_tiles tiles = dump_tiles_of(dump, most);
-    tiles.tile = (dump->n_keys + tiles.cols - 1) / tiles.cols; /* as a page counts */
+    const int64_t n = dump->n_queries > dump->n_keys ? dump->n_queries : dump->n_keys;
+    const struct dump_tiles tiles =
+        dump_tiles_of(dump, n / LEAST_TILE < MOST_TILES ? n / LEAST_TILE : MOST_TILES);
     head->side = tiles.cols;
+    head->tile = tiles.tile;
     head->received = malloc((size_t)dump->n_keys * sizeof *head->received);
     head->peaks = malloc((size_t)(tiles.rows * tiles.cols) * sizeof *head->peaks);
     if (!head->received || !head->peaks) return text_error(error, QKV_ERR_MEMORY, "out of memory");
@@ -52,8 +42,32 @@ static qkv_status look_whole(struct dump *dump, int64_t shown, qkv_error *error)
                             : status;
 }
 
-static void fill_page(const struct dump *dump, qkv_page *page, qkv_page_head *heads) {
-    const struct dump_mask *mask = &dump->mask;
+/* Queries that are no keys have a list of their own: their tokens, else numbers. NULL: no memory. */
+struct page_queries {
+    qkv_page_run run;
+    const char **tokens;
+    char (*rooms)[DUMP_LABEL];
+};
+
+static bool queries_make(const struct dump *dump, struct page_queries *queries) {
+    const size_t n = (size_t)dump->n_queries;
+    queries->run.tokens = (const char *const *)dump->q_tokens;
+    if (dump->self || dump->q_tokens) return true;
+    queries->tokens = malloc(n * sizeof *queries->tokens);
+    queries->rooms = malloc(n * sizeof *queries->rooms);
+    for (size_t i = 0; queries->tokens && queries->rooms && i < n; i++)
+        queries->tokens[i] = dump_query_label(dump, (int64_t)i, 1, queries->rooms[i]);
+    queries->run.tokens = queries->tokens;
+    return queries->tokens && queries->rooms;
+}
+
+static void queries_free(struct page_queries *queries) {
+    free(queries->tokens);
+    free(queries->rooms);
+}
+
+static void fill_page(const struct dump *dump, const struct page_queries *queries, qkv_page *page,
+                      qkv_page_head *heads) {
     for (int64_t h = 0; h < dump->n_shown; h++)
         heads[h] = (qkv_page_head){ .layer = dump->heads[h].stats.layer,
                                     .head = dump->heads[h].stats.head,
@@ -67,18 +81,18 @@ static void fill_page(const struct dump *dump, qkv_page *page, qkv_page_head *he
                         .n = dump->n_keys,
                         .head_dim = dump->head_dim,
                         .scale = (float)dump->scale,
-                        .window_left = mask->from ? -mask->first : -1,
-                        .window_right = mask->to ? mask->last : -1,
+                        .window_left = dump->window_left,
+                        .window_right = dump->window_right,
                         .query = dump->heads[dump->chosen].query,
                         .tokens = (const char *const *)(dump->tokens ? dump->tokens : dump->labels),
                         .n_heads = dump->n_shown,
                         .heads = heads,
-                        .limit_bytes = LOOK_PAGE_BYTES };
-    if (mask->to && mask->last == 0) {
-        page->flags |= QKV_PAGE_CAUSAL;
-        page->window_right = -1;
-    }
-    if (mask->from || page->window_right >= 0) page->flags |= QKV_PAGE_WINDOW;
+                        .limit_bytes = LOOK_PAGE_BYTES,
+                        .n_queries = dump->n_queries,
+                        .queries = dump->self ? NULL : &queries->run,
+                        .q_offset = dump->q_offset };
+    if (dump->causal) page->flags |= QKV_PAGE_CAUSAL;
+    if (dump->window) page->flags |= QKV_PAGE_WINDOW;
 }
 
 /* The same of a head of the page, whose lse says which it is. */
@@ -89,31 +103,40 @@ static qkv_status look_long(struct dump *dump, qkv_page_head *head, qkv_error *e
     head->received = dump->heads[shown].received;
     head->peaks = dump->heads[shown].peaks;
     head->side = dump->heads[shown].side;
+    head->tile = dump->heads[shown].tile;
+    return status;
+}
+
+static qkv_status write_page(struct dump *dump, qkv_page *page, qkv_page_head *heads,
+                             const char *path, qkv_error *error) {
+    qkv_page_result result;
+    char title[DUMP_TITLE], caption[DUMP_CAPTION];
+    dump_title(dump, dump->chosen, title);
+    dump_describe(dump, caption);
+    page->title = title;
+    page->caption = caption;
+    const struct look_maps_job job = { dump->ctx, dump->n_queries, dump->n_keys, page->head_dim,
+                                       dump->options->common.quiet };
+    struct look_maps maps = { 0 };
+    qkv_status status = QKV_OK;
+    for (int64_t h = 0; status == QKV_OK && is_long(dump) && h < long_heads(dump); h++)
+        status = look_long(dump, &heads[h], error);
+    if (status == QKV_OK) status = look_maps_make(&job, heads, page->n_heads, &maps, error);
+    if (status == QKV_OK) status = qkv_view_page_write(page, path, &result, error);
+    if (status == QKV_OK && !dump->options->common.quiet) look_page_tell(&result, dump->n_shown);
+    look_maps_free(&maps);
     return status;
 }
 
 qkv_status dump_page(struct dump *dump, const char *path, qkv_error *error) {
     qkv_page page;
-    qkv_page_result result;
-    char title[DUMP_TITLE], caption[DUMP_CAPTION];
-    qkv_status status = check_page(dump, error);
-    if (status != QKV_OK) return status;
+    struct page_queries queries = { 0 };
     qkv_page_head *heads = calloc((size_t)dump->n_shown, sizeof *heads);
-    if (!heads) return text_error(error, QKV_ERR_MEMORY, "out of memory");
-    fill_page(dump, &page, heads);
-    dump_title(dump, dump->chosen, title);
-    dump_describe(dump, caption);
-    page.title = title;
-    page.caption = caption;
-    const struct look_maps_job job = { dump->ctx, page.n, page.head_dim,
-                                       dump->options->common.quiet };
-    struct look_maps maps = { 0 };
-    for (int64_t h = 0; status == QKV_OK && dump->n_keys > LONG && h < long_heads(dump); h++)
-        status = look_long(dump, &heads[h], error);
-    if (status == QKV_OK) status = look_maps_make(&job, heads, page.n_heads, &maps, error);
-    if (status == QKV_OK) status = qkv_view_page_write(&page, path, &result, error);
-    if (status == QKV_OK && !dump->options->common.quiet) look_page_tell(&result, dump->n_shown);
-    look_maps_free(&maps);
+    const bool made = heads && queries_make(dump, &queries);
+    if (made) fill_page(dump, &queries, &page, heads);
+    const qkv_status status = made ? write_page(dump, &page, heads, path, error)
+                                   : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    queries_free(&queries);
     free(heads);
     return status;
 }

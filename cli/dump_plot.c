@@ -91,7 +91,10 @@ qkv_status dump_plot(struct dump *dump, const char *path, qkv_error *error) {
                                        .largest = numbers + n,
                                        .received = numbers,
                                        .by_offset = numbers,
-                                       .queries = dump->n_queries == dump->n_keys ? tokens : NULL,
+                                       .queries = dump->self ? tokens
+                                                  : dump->q_tokens
+                                                      ? (const char *const *)dump->q_labels
+                                                      : NULL,
                                        .keys = tokens,
                                        .title = title,
                                        .caption = caption,

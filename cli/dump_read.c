@@ -145,6 +145,7 @@ int dump_read(struct dump *dump) {
     dump->n_queries = attend_size(dump->q, 2);
     dump->n_keys = attend_size(dump->k, 2);
     dump->head_dim = attend_size(dump->q, 3);
+    dump->self = dump->n_queries == dump->n_keys && !options->q_tokens;
     code = check_shapes(dump);
     if (!code) code = choose_heads(dump);
     if (code) return code;
@@ -186,6 +187,8 @@ void dump_free(struct dump *dump) {
     free(dump->names);
     free_texts(dump->tokens, dump->n_keys);
     free_texts(dump->labels, dump->n_keys);
+    free_texts(dump->q_tokens, dump->n_queries);
+    free_texts(dump->q_labels, dump->n_queries);
     qkv_array_free(dump->q);
     qkv_array_free(dump->k);
 }

@@ -1,6 +1,7 @@
 /*
- * --tokens F: one token a line, as many as there are keys. Any bytes: what cannot be shown is escaped,
- * a carriage return before the end of a line belongs to the end. Without the file tokens are numbers.
+ * --tokens F: one token a line, as many as there are keys; --q-tokens F: the same of queries. Any bytes: what
+ * cannot be shown is escaped, a carriage return before the end of a line belongs to the end. Without the file
+ * tokens are numbers.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,27 +13,35 @@
 
 enum { LONGEST = 4096 }; /* bytes of a token */
 
-static int too_many(const char *path, int64_t n_keys, int64_t n_queries) {
-    if (n_keys == n_queries)
-        return cli_fail("--tokens %s: more than %" PRId64 " lines, --k has %" PRId64 " keys", path,
-                        n_keys, n_keys);
-    return cli_fail("--tokens %s: more than %" PRId64 " lines: it names the keys of --k, not the "
-                    "%" PRId64 " queries",
-                    path, n_keys, n_queries);
+/* A file of tokens, and whose they are. */
+struct names {
+    const char *option, *path, *array, *what; /* "--tokens", …, "--k", "keys" */
+    int64_t n, n_others; /* there are; of the others, whom these may be meant for */
+    char **tokens, **labels;
+};
+
+static int too_many(const struct names *names) {
+    if (names->n == names->n_others)
+        return cli_fail("%s %s: more than %" PRId64 " lines, %s has %" PRId64 " %s", names->option,
+                        names->path, names->n, names->array, names->n, names->what);
+    return cli_fail("%s %s: more than %" PRId64 " lines: it names the %s of %s, not the %" PRId64
+                    " %s",
+                    names->option, names->path, names->n, names->what, names->array,
+                    names->n_others, strcmp(names->what, "keys") == 0 ? "queries" : "keys");
 }
 
 /* A token as it is, but for one that holds a NUL: that is escaped, since texts end with one. */
-static int take(struct dump *dump, const char *path, int64_t j, const char *line, size_t n) {
+static int take(const struct names *names, int64_t j, const char *line, size_t n) {
     if (n > LONGEST)
-        return cli_fail("--tokens %s: line %" PRId64 " has more than %d bytes", path, j + 1,
-                        LONGEST);
-    dump->labels[j] = term_escape(line, n);
-    dump->tokens[j] = memchr(line, 0, n) ? term_escape(line, n) : strndup(line, n);
-    return dump->labels[j] && dump->tokens[j] ? EXIT_OK : cli_fail("out of memory");
+        return cli_fail("%s %s: line %" PRId64 " has more than %d bytes", names->option,
+                        names->path, j + 1, LONGEST);
+    names->labels[j] = term_escape(line, n);
+    names->tokens[j] = memchr(line, 0, n) ? term_escape(line, n) : strndup(line, n);
+    return names->labels[j] && names->tokens[j] ? EXIT_OK : cli_fail("out of memory");
 }
 
 /* Whole lines only, of LONGEST bytes at most: a file without an end has no endless line. */
-static int read_lines(struct dump *dump, const char *path, FILE *file) {
+static int read_lines(const struct names *names, FILE *file) {
     char line[LONGEST + 2];
     size_t n = 0;
     int64_t j = 0;
@@ -41,35 +50,46 @@ static int read_lines(struct dump *dump, const char *path, FILE *file) {
         if (c != EOF && c != '\n' && n < sizeof line) line[n++] = (char)c;
         if ((c == EOF || c != '\n') && n < sizeof line && !(c == EOF && n > 0)) continue;
         if (n > 0 && line[n - 1] == '\r') n--;
-        if (j == dump->n_keys) return too_many(path, j, dump->n_queries);
-        if ((code = take(dump, path, j++, line, n))) return code;
+        if (j == names->n) return too_many(names);
+        if ((code = take(names, j++, line, n))) return code;
         n = 0;
     }
-    if (ferror(file)) return cli_fail("--tokens %s: %s", path, strerror(errno));
-    return j == dump->n_keys ? EXIT_OK
-                             : cli_fail("--tokens %s: %" PRId64 " lines, --k has %" PRId64 " keys",
-                                        path, j, dump->n_keys);
+    if (ferror(file)) return cli_fail("%s %s: %s", names->option, names->path, strerror(errno));
+    return j == names->n
+               ? EXIT_OK
+               : cli_fail("%s %s: %" PRId64 " lines, %s has %" PRId64 " %s", names->option,
+                          names->path, j, names->array, names->n, names->what);
+}
+
+static int read_names(struct names *names, char ***tokens, char ***labels) {
+    names->tokens = *tokens = calloc((size_t)names->n, sizeof(char *));
+    names->labels = *labels = calloc((size_t)names->n, sizeof(char *));
+    if (!*tokens || !*labels) return cli_fail("out of memory");
+    FILE *file = fopen(names->path, "r");
+    if (!file) return cli_fail("%s %s: %s", names->option, names->path, strerror(errno));
+    const int code = read_lines(names, file);
+    fclose(file);
+    return code;
 }
 
 static int number(struct dump *dump) {
-    for (int64_t j = 0; j < dump->n_keys; j++) {
+    dump->labels = calloc((size_t)dump->n_keys, sizeof(char *));
+    for (int64_t j = 0; dump->labels && j < dump->n_keys; j++) {
         char text[24];
         snprintf(text, sizeof text, "%" PRId64, j);
         if (!(dump->labels[j] = strdup(text))) return cli_fail("out of memory");
     }
-    return EXIT_OK;
+    return dump->labels ? EXIT_OK : cli_fail("out of memory");
 }
 
 int dump_tokens_read(struct dump *dump) {
-    const char *path = dump->options->tokens;
-    dump->labels = calloc((size_t)dump->n_keys, sizeof(char *));
-    if (!dump->labels) return cli_fail("out of memory");
-    if (!path) return number(dump);
-    dump->tokens = calloc((size_t)dump->n_keys, sizeof(char *));
-    if (!dump->tokens) return cli_fail("out of memory");
-    FILE *file = fopen(path, "r");
-    if (!file) return cli_fail("--tokens %s: %s", path, strerror(errno));
-    const int code = read_lines(dump, path, file);
-    fclose(file);
+    const struct look_options *options = dump->options;
+    const int64_t n_keys = dump->n_keys, n_queries = dump->n_queries;
+    struct names keys = { "--tokens", options->tokens, "--k", "keys", n_keys, n_queries, 0, 0 },
+                 queries = {
+                     "--q-tokens", options->q_tokens, "--q", "queries", n_queries, n_keys, 0, 0
+                 };
+    int code = options->tokens ? read_names(&keys, &dump->tokens, &dump->labels) : number(dump);
+    if (!code && options->q_tokens) code = read_names(&queries, &dump->q_tokens, &dump->q_labels);
     return code;
 }

@@ -63,9 +63,9 @@ const char *dump_key_label(const struct dump *dump, int64_t j, int64_t tile,
 
 const char *dump_query_label(const struct dump *dump, int64_t i, int64_t tile,
                              char room[DUMP_LABEL]) {
-    const bool same = dump->n_queries == dump->n_keys;
-    if (tile == 1 && same) return dump->labels[i];
-    snprintf(room, DUMP_LABEL, same ? "%" PRId64 : "q%" PRId64, i);
+    if (tile == 1 && dump->q_labels) return dump->q_labels[i];
+    if (tile == 1 && dump->self) return dump->labels[i];
+    snprintf(room, DUMP_LABEL, dump->self ? "%" PRId64 : "q%" PRId64, i);
     return room;
 }
 

@@ -16,7 +16,7 @@ struct look_options {
     struct arg_int top;
     struct arg_texts what_if;
     /* --q, --k: arrays in place of a text (look_arrays.c) */
-    const char *q, *k, *tokens, *causal, *window;
+    const char *q, *k, *tokens, *q_tokens, *causal, *window;
     struct arg_real scale;
     struct arg_int pool;
     struct arg_int plot; /* enum plot_kind */
@@ -157,12 +157,12 @@ void look_page_tell(const qkv_page_result *result, int64_t n_heads);
 
 /* Maps of the first head of a page and, where that is quick, of all (look_maps.c). */
 struct look_maps {
-    double *places; /* of each head: map and pca, [2 n_tokens][2] each */
+    double *places; /* of each head: map and pca, [n_queries + n_keys][2] each */
     char *notes;
 };
 struct look_maps_job {
     qkv_ctx *ctx;
-    int64_t n, head_dim;
+    int64_t n_queries, n_keys, head_dim;
     bool quiet;
 };
 qkv_status look_maps_make(const struct look_maps_job *job, qkv_page_head *heads, int64_t n_heads,

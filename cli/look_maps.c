@@ -19,8 +19,8 @@ static const double budget = 2e9;
 static double work_of_run(double points) { return points * (points + 64) * ITERS; }
 
 /* Runs of each of n_heads heads: what the budget allows, 0 for none of it, at most `most`. */
-static int64_t runs_of(int64_t n, int64_t n_heads, int most) {
-    const double runs = budget / ((double)n_heads * work_of_run(2 * (double)n));
+static int64_t runs_of(int64_t points, int64_t n_heads, int most) {
+    const double runs = budget / ((double)n_heads * work_of_run((double)points));
     return (int64_t)fmin(runs, most);
 }
 
@@ -53,7 +53,7 @@ static void describe(const qkv_map_report *report, bool stopped, char *note) {
 static qkv_status make_one(const struct look_maps_job *job, int64_t n_runs,
                            struct maps_progress *progress, qkv_page_head *head, double *places,
                            char *note, qkv_error *error) {
-    const int64_t n = job->n;
+    const int64_t points = job->n_queries + job->n_keys;
     qkv_map_options asked = QKV_MAP_OPTIONS_INIT;
     qkv_call_options call = QKV_CALL_OPTIONS_INIT;
     qkv_map_report report;
@@ -64,14 +64,14 @@ static qkv_status make_one(const struct look_maps_job *job, int64_t n_runs,
     call.progress = show_progress;
     call.progress_user = progress;
     const qkv_status status =
-        qkv_inspect_map(job->ctx, &asked, n, n, job->head_dim, head->q, head->k, places,
-                        places + 4 * n, NULL, &report, &call, error);
+        qkv_inspect_map(job->ctx, &asked, job->n_queries, job->n_keys, job->head_dim, head->q,
+                        head->k, places, places + 2 * points, NULL, &report, &call, error);
     progress->done += n_runs * ITERS;
     if (status == QKV_ERR_MEMORY) return status;
     head->map_note = note;
     if (status == QKV_OK || status == QKV_ERR_CANCELLED) {
         head->map = places;
-        head->pca = places + 4 * n;
+        head->pca = places + 2 * points;
         describe(&report, status == QKV_ERR_CANCELLED, note);
     } else {
         snprintf(note, NOTE_BYTES,
@@ -83,10 +83,11 @@ static qkv_status make_one(const struct look_maps_job *job, int64_t n_runs,
 
 qkv_status look_maps_make(const struct look_maps_job *job, qkv_page_head *heads, int64_t n_heads,
                           struct look_maps *maps, qkv_error *error) {
-    const int64_t n = job->n, first_runs = (int64_t)fmax(1, (double)runs_of(n, 1, 32)),
-                  other_runs = n_heads > 1 ? runs_of(n, n_heads - 1, 8) : 0,
+    const int64_t points = job->n_queries + job->n_keys,
+                  first_runs = (int64_t)fmax(1, (double)runs_of(points, 1, 32)),
+                  other_runs = n_heads > 1 ? runs_of(points, n_heads - 1, 8) : 0,
                   n_maps = other_runs > 0 ? n_heads : 1;
-    maps->places = calloc((size_t)(n_maps * 8 * n), sizeof(double));
+    maps->places = calloc((size_t)(n_maps * 4 * points), sizeof(double));
     maps->notes = calloc((size_t)n_maps, NOTE_BYTES);
     if (!maps->places || !maps->notes) return text_error(error, QKV_ERR_MEMORY, "out of memory");
     struct maps_progress progress = { .total = (first_runs + (n_maps - 1) * other_runs) * ITERS };
@@ -94,7 +95,7 @@ qkv_status look_maps_make(const struct look_maps_job *job, qkv_page_head *heads,
     qkv_status status = QKV_OK;
     for (int64_t i = 0; status == QKV_OK && i < n_maps && !(i > 0 && cli_cancelled); i++)
         status = make_one(job, i ? other_runs : first_runs, &progress, &heads[i],
-                          maps->places + i * 8 * n, maps->notes + i * NOTE_BYTES, error);
+                          maps->places + i * 4 * points, maps->notes + i * NOTE_BYTES, error);
     progress_end(&progress.line);
     for (int64_t i = n_maps; i < n_heads && !heads[0].map; i++)
         heads[i].map_note = heads[0].map_note; /* too many points for any */

@@ -9,6 +9,7 @@ int look_check_input(const struct cli_command *command, const struct look_option
     if (!o->q != !o->k)
         return cli_usage(command, "%s without %s", o->q ? "--q" : "--k", o->q ? "--k" : "--q");
     const char *of_arrays = o->tokens      ? "--tokens"
+                            : o->q_tokens  ? "--q-tokens"
                             : o->causal    ? "--causal"
                             : o->window    ? "--window"
                             : o->scale.set ? "--scale"

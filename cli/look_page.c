@@ -166,7 +166,7 @@ static qkv_status page_write(const struct look *look, const struct look_tokens *
     if (status != QKV_OK) return status;
     make_title(look, tokens->texts, title, sizeof title);
     make_caption(look, caption, sizeof caption);
-    const struct look_maps_job job = { look->session->ctx, page.n, page.head_dim,
+    const struct look_maps_job job = { look->session->ctx, page.n, page.n, page.head_dim,
                                        look->options->common.quiet };
     status = look_maps_make(&job, heads, page.n_heads, &maps, error);
     if (status == QKV_OK) status = qkv_view_page_write(&page, path, &result, error);

@@ -86,6 +86,7 @@ complete -c qkv -n '__qkv_command look' -l heads -x -d 'the heads of a page, the
 complete -c qkv -n '__qkv_command look' -l q -x -k -a '(__qkv_files .npy .safetensors)' -d 'queries, [L,D], [H,L,D] or [1,H,L,D]'
 complete -c qkv -n '__qkv_command look' -l k -x -k -a '(__qkv_files .npy .safetensors)' -d 'keys, with --q'
 complete -c qkv -n '__qkv_command look' -l tokens -x -a '(__fish_complete_path)' -d 'names of the keys of --k, one a line'
+complete -c qkv -n '__qkv_command look' -l q-tokens -x -a '(__fish_complete_path)' -d 'names of the queries of --q, one a line'
 complete -c qkv -n '__qkv_command look' -l causal -x -a 'top-left bottom-right' -d 'with --q'
 complete -c qkv -n '__qkv_command look' -l window -x -d 'with --q'
 complete -c qkv -n '__qkv_command look' -l scale -x -d 'with --q'

@@ -176,17 +176,25 @@ QKV_API QKV_NODISCARD qkv_status qkv_view_offsets_write(const qkv_head_profile *
 
 /** One head of a page. */
 typedef struct qkv_page_head {
-    int64_t layer, head;         /* from 0 */
-    const float *q, *k, *lse;    /* [n][head_dim], [n][head_dim], [n]: as qkv_capture has them */
+    int64_t layer, head; /* from 0 */
+    const float *q, *k,
+        *lse; /* [n_queries][head_dim], [n][head_dim], [n_queries]: as qkv_capture */
     const qkv_head_stats *stats; /* nullable */
-    const double *map, *pca;     /* [2 n][2]: places of queries, then of keys; both or neither */
-    const char *map_note;        /* how map was made and what it is worth, or why there is none */
-    int64_t run;                 /* which of the page's texts, from 0 */
+    const double *map, *pca; /* [n_queries + n][2]: places of queries, of keys; both or neither */
+    const char *map_note;    /* how map was made and what it is worth, or why there is none */
+    int64_t run;             /* which of the page's texts, from 0 */
     /* Of long texts, where only some queries are looked at otherwise; each nullable: */
     const float *received; /* [n]: sums over all queries of their weights on a key */
-    const float *distance; /* [n]: sums over keys of p |i - j| of each query */
-    const float *peaks;    /* [side][side]: the largest weight of each tile of ceil(n / side) */
-    int64_t side;          /* of peaks: 1 ... 1024 */
+    const float *distance; /* [n_queries]: sums over keys of p |i + q_offset - j| of each query */
+    const float *peaks;    /* [ceil(n_queries / tile)][side]: the largest weight of each tile */
+    int64_t side;          /* of peaks: 1 ... 1024, ceil(n / tile) */
+    int64_t tile;          /* queries and keys of a tile; 0: ceil(n / side) */
+    /* How a score is made, beside what the page says of all heads: */
+    double alibi;      /* adds alibi (j - i - q_offset) to a score; 0: none */
+    const float *sink; /* [1]: a score of no key, in lse only; nullable */
+    const uint8_t
+        *mask; /* [n_queries][ceil(n / 8)]: bit j % 8 of byte j / 8, 1: query i may see key
+                            j; nullable */
 } qkv_page_head;
 
 /** One text of several, as those of qkv_page. */
@@ -198,22 +206,31 @@ typedef struct qkv_page_run {
 } qkv_page_run;
 
 enum {
-    QKV_PAGE_CAUSAL = 1u << 0, /* query i sees keys j <= i */
-    QKV_PAGE_WINDOW = 1u << 1  /* -window_left <= j - i <= window_right; -1: any */
+    QKV_PAGE_CAUSAL = 1u << 0, /* query i sees keys j <= i + q_offset */
+    QKV_PAGE_WINDOW = 1u << 1  /* -window_left <= j - i - q_offset <= window_right; -1: any */
 };
 
 /**
  * Heads of one text as a page for a browser: one .html file that needs no network and holds q, k and
- * lse, from which its script computes any weight, p_ij = exp(scale q_i . k_j - lse_i), and shows it.
+ * lse, from which its script computes any weight and shows it:
  *
- *   Shapes    n tokens, each a query and a key; head_dim is the same for all heads.
- *   Size      about 4/3 (8 or 4) n head_dim bytes a head, with a map 22 n more, and 0.1 MB: never n x n.
+ *     s_ij = softcap(scale q_i . k_j) + alibi (j - i - q_offset)        softcap(x) = c tanh(x / c)
+ *     p_ij = exp(s_ij - lse_i)    for the keys that query i may see, which are those with
+ *            j <= i + q_offset (causal), -window_left <= j - i - q_offset <= window_right (window),
+ *            not dropped, and with a bit in the head's mask; all others have 0
+ *
+ *   Shapes    n tokens, each a query and a key, or (queries) n keys and n_queries others that look at
+ *             them; head_dim is the same for all heads.
+ *   Size      about 4/3 (8 or 4) n head_dim bytes a head, with a map 22 n more, with a mask n n_queries
+ *             / 6, and 0.1 MB: never a number for each weight.
  *   Accuracy  q and k are written as f32 up to 64 tokens and wherever f16 would move a weight by more
- *             than 1e-3, as f16 otherwise. All rows are measured up to 2,048 tokens, 512 above.
+ *             than 1e-3, as f16 otherwise. All rows are measured up to 2,048 x 2,048 weights, 512 above.
  *   Limit     Heads are taken in the order given until the file would pass limit_bytes (0: no limit);
  *             the first is always in it, and is the one that is shown first.
  *   Special   A row with lse = -INFINITY sees no key: its weights are 0. NaN stays NaN and is drawn so.
  *             Places on maps must be finite.
+ *   Refused   Masks that are added (a bias other than ALiBi), chunks, prefixes and block masks as such:
+ *             the last three as bits of a mask. Queries of their own together with runs.
  *   Time      n x n x head_dim multiplications a head (512 x n x head_dim above 2,048 tokens), one thread.
  *   Memory    the file, up to twice while it grows, and 8 n head_dim bytes.
  * Text, file, bytes and return are as for pictures; docs/page.md has the format.
@@ -238,6 +255,11 @@ typedef struct qkv_page {
     int64_t
         n_runs; /* texts of n tokens each, of which a reader chooses one: 0 ... 2^16; 0: tokens, special, … */
     const qkv_page_run *runs; /* [n_runs]: in place of tokens, special, segments and words */
+    /* Cross-attention: other queries than keys, of which the fields above are; their tokens and so on. */
+    int64_t n_queries;           /* 0: n */
+    const qkv_page_run *queries; /* [1], of n_queries tokens; NULL: those of keys */
+    int64_t q_offset; /* place of query 0 among the keys: of masks, ALiBi and distances */
+    double softcap;   /* 0: none */
 } qkv_page;
 
 /** What became of it. */

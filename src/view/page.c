@@ -18,6 +18,7 @@
 #include "view/page_code.h"
 #include "view/page_files.h"
 #include "view/page_head.h"
+#include "view/page_mask.h"
 #include "view/page_parts.h"
 #include "view/sha256.h"
 
@@ -31,10 +32,25 @@ static qkv_status check_map(const qkv_page *page, int64_t i, qkv_error *error) {
     if ((head->map == NULL) != (head->pca == NULL))
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "heads[%lld].%s is NULL, %s is not",
                               (long long)i, head->map ? "pca" : "map", head->map ? "map" : "pca");
-    for (int64_t c = 0; head->map && c < 8 * page->n; c++)
+    for (int64_t c = 0; head->map && c < 4 * (page->n_queries + page->n); c++)
         if (!isfinite(places[c & 1][c >> 1]))
             return qkvi_error_set(error, QKV_ERR_ARGUMENT, "heads[%lld].%s[%lld] is not finite",
                                   (long long)i, c & 1 ? "pca" : "map", (long long)(c >> 1));
+    return QKV_OK;
+}
+
+static qkv_status check_peaks(const qkv_page *page, int64_t i, qkv_error *error) {
+    const qkv_page_head *const head = &page->heads[i];
+    if (head->side < 1 || head->side > MAX_SIDE)
+        return qkvi_error_set(error, QKV_ERR_SHAPE, "heads[%lld].side = %lld must be 1 to %d",
+                              (long long)i, (long long)head->side, MAX_SIDE);
+    const int64_t tile = qkvi_page_tile(page, head);
+    if (tile < 1 || (head->tile > 0 && (page->n + tile - 1) / tile != head->side) ||
+        (page->n_queries + tile - 1) / tile > MAX_SIDE)
+        return qkvi_error_set(error, QKV_ERR_SHAPE,
+                              "heads[%lld].tile = %lld: ceil(n / tile) is not side = %lld, or "
+                              "ceil(n_queries / tile) is above %d",
+                              (long long)i, (long long)head->tile, (long long)head->side, MAX_SIDE);
     return QKV_OK;
 }
 
@@ -52,9 +68,13 @@ static qkv_status check_heads(const qkv_page *page, qkv_error *error) {
             return qkvi_error_set(error, QKV_ERR_ARGUMENT,
                                   "heads[%lld].run = %lld is not one of n_runs = %lld",
                                   (long long)i, (long long)head->run, (long long)page->n_runs);
-        if (head->peaks && (head->side < 1 || head->side > MAX_SIDE))
-            return qkvi_error_set(error, QKV_ERR_SHAPE, "heads[%lld].side = %lld must be 1 to %d",
-                                  (long long)i, (long long)head->side, MAX_SIDE);
+        if (head->peaks) QKV_TRY(check_peaks(page, i, error));
+        if (!isfinite(head->alibi))
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "heads[%lld].alibi is not finite",
+                                  (long long)i);
+        if (head->sink && !(*head->sink < INFINITY))
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                                  "heads[%lld].sink is neither finite nor -INFINITY", (long long)i);
         QKV_TRY(check_map(page, i, error));
     }
     return QKV_OK;
@@ -79,6 +99,37 @@ static qkv_status take_runs(qkv_page *page, qkv_error *error) {
     return QKV_OK;
 }
 
+/* Other queries than keys; without them n_queries is n from here on. */
+static qkv_status take_queries(qkv_page *page, qkv_error *error) {
+    if (page->queries == NULL && page->n_queries != 0 && page->n_queries != page->n)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "n_queries = %lld is not n = %lld: queries is NULL",
+                              (long long)page->n_queries, (long long)page->n);
+    if (page->queries && page->queries->tokens == NULL)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "queries->tokens is NULL");
+    if (page->queries && page->n_runs > 0)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "queries together with n_runs = %lld",
+                              (long long)page->n_runs);
+    if (page->n_queries == 0) page->n_queries = page->n;
+    return QKV_OK;
+}
+
+/* How a score is made. */
+static qkv_status check_scores(const qkv_page *page, qkv_error *error) {
+    if (!isfinite(page->scale))
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "scale is not finite");
+    if (!(page->softcap >= 0) || !isfinite(page->softcap))
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "softcap = %g must be 0 or above",
+                              page->softcap);
+    if (page->flags & ~known_flags)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "flags = 0x%x has unknown bits",
+                              (unsigned)page->flags);
+    if (page->q_offset <= -QKVI_PAGE_FAR_AWAY || page->q_offset >= QKVI_PAGE_FAR_AWAY)
+        return qkvi_error_set(error, QKV_ERR_SHAPE, "q_offset = %lld is not between -2^40 and 2^40",
+                              (long long)page->q_offset);
+    return QKV_OK;
+}
+
 static qkv_status check(const qkv_page *page, const char *path, qkv_error *error) {
     if (path == NULL || page->tokens == NULL || page->heads == NULL)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
@@ -90,18 +141,17 @@ static qkv_status check(const qkv_page *page, const char *path, qkv_error *error
         return qkvi_error_set(error, QKV_ERR_SHAPE,
                               "n = %lld must be 1 to %d, head_dim = %lld 1 to %d",
                               (long long)page->n, MAX_N, (long long)page->head_dim, MAX_DIM);
+    if (page->n_queries < 1 || page->n_queries > MAX_N)
+        return qkvi_error_set(error, QKV_ERR_SHAPE, "n_queries = %lld must be 1 to %d",
+                              (long long)page->n_queries, MAX_N);
     if (page->n_heads < 1 || page->n_heads > MAX_HEADS)
         return qkvi_error_set(error, QKV_ERR_SHAPE, "n_heads = %lld must be 1 to %d",
                               (long long)page->n_heads, MAX_HEADS);
-    if (!isfinite(page->scale))
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "scale is not finite");
-    if (page->flags & ~known_flags)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "flags = 0x%x has unknown bits",
-                              (unsigned)page->flags);
-    if (page->query < -1 || page->query >= page->n)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
-                              "query = %lld is neither -1 nor below n = %lld",
-                              (long long)page->query, (long long)page->n);
+    QKV_TRY(check_scores(page, error));
+    if (page->query < -1 || page->query >= page->n_queries)
+        return qkvi_error_set(
+            error, QKV_ERR_ARGUMENT, "query = %lld is neither -1 nor below %s = %lld",
+            (long long)page->query, page->queries ? "n_queries" : "n", (long long)page->n_queries);
     return check_heads(page, error);
 }
 
@@ -185,6 +235,7 @@ qkv_status qkv_view_page_write(const qkv_page *given, const char *path, qkv_page
     if (given == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "page is NULL");
     QKV_TRY(qkvi_options_read(&page, sizeof page, given, "qkv_page", error));
     QKV_TRY(take_runs(&page, error));
+    QKV_TRY(take_queries(&page, error));
     QKV_TRY(check(&page, path, error));
     qkvi_page_measure *const measures = qkvi_calloc_array((size_t)page.n_heads, sizeof *measures);
     if (measures == NULL) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the heads");

@@ -10,6 +10,7 @@
 
 #include "view/cells.h"
 #include "view/encode.h"
+#include "view/page_mask.h"
 #include "view/page_parts.h"
 
 enum { STEPS = 16, CELL = 18, LABELS = 120, SMALL_LABELS = 8 };
@@ -39,7 +40,7 @@ static int step_of(const qkvi_page_measure *measure, double top, int c) {
 static void add_step(qkvi_bytes *file, const qkvi_page_measure *measure, double top, int step) {
     const int side = measure->side;
     int n = 0;
-    for (int c = 0, run; c < side * side; c += run) {
+    for (int c = 0, run; c < measure->rows * side; c += run) {
         const int found = step_of(measure, top, c) == step;
         for (run = 1; (c + run) % side && found; run++)
             if (step_of(measure, top, c + run) != step) break;
@@ -55,20 +56,21 @@ static void add_step(qkvi_bytes *file, const qkvi_page_measure *measure, double 
     if (n) qkvi_bytes_text(file, "\"/>");
 }
 
-static void add_label(qkvi_bytes *file, const qkv_page *page, int i) {
-    qkvi_page_add_shown(file, page->tokens[i]);
+static void add_label(qkvi_bytes *file, const char *token) {
+    qkvi_page_add_shown(file, token);
     qkvi_bytes_text(file, "</text>");
 }
 
 static void add_labels(qkvi_bytes *file, const qkv_page *page) {
-    for (int i = 0; i < (int)page->n; i++) {
-        add_format(file, "<text transform=\"translate(%d %d)rotate(-45)\">", i * CELL + 12, -4);
-        add_label(file, page, i);
+    const qkv_page_run queries = qkvi_page_queries(page);
+    for (int j = 0; j < (int)page->n; j++) {
+        add_format(file, "<text transform=\"translate(%d %d)rotate(-45)\">", j * CELL + 12, -4);
+        add_label(file, page->tokens[j]);
     }
     qkvi_bytes_text(file, "<g text-anchor=\"end\">");
-    for (int i = 0; i < (int)page->n; i++) {
+    for (int i = 0; i < (int)page->n_queries; i++) {
         add_format(file, "<text x=\"%d\" y=\"%d\">", -4, i * CELL + 13);
-        add_label(file, page, i);
+        add_label(file, queries.tokens[i]);
     }
     qkvi_bytes_text(file, "</g>");
 }
@@ -76,16 +78,18 @@ static void add_labels(qkvi_bytes *file, const qkv_page *page) {
 void qkvi_page_add_drawing(qkvi_bytes *file, const qkv_page *page,
                            const qkvi_page_measure *measure) {
     float weights[QKVI_PAGE_SIDE * QKVI_PAGE_SIDE];
-    const int side = measure->side, named = page->n == side, room = named ? LABELS : SMALL_LABELS;
-    for (int c = 0; c < side * side; c++) weights[c] = weight_of(measure->thumb[c]);
-    const qkvi_scale scale = qkvi_scale_of(weights, side * side);
+    const int side = measure->side, rows = measure->rows, n = rows * side,
+              named = page->n == side && page->n_queries == rows,
+              room = named ? LABELS : SMALL_LABELS;
+    for (int c = 0; c < n; c++) weights[c] = weight_of(measure->thumb[c]);
+    const qkvi_scale scale = qkvi_scale_of(weights, n);
     add_format(file, "<svg width=\"%d\" height=\"%d\" ", side * CELL + room + LABELS,
-               side * CELL + room);
+               rows * CELL + room);
     add_format(file, "viewBox=\"%d %d ", -room, -room);
-    add_format(file, "%d %d\" role=\"img\" ", side * CELL + room + LABELS, side * CELL + room);
+    add_format(file, "%d %d\" role=\"img\" ", side * CELL + room + LABELS, rows * CELL + room);
     qkvi_bytes_text(file, "aria-label=\"Matrix of weights, rows queries, columns keys\" "
                           "font-family=\"sans-serif\" font-size=\"11\">");
-    add_format(file, "<rect width=\"%d\" height=\"%d\" fill=", side * CELL, side * CELL);
+    add_format(file, "<rect width=\"%d\" height=\"%d\" fill=", side * CELL, rows * CELL);
     add_color(file, 0);
     add_format(file, "/><g transform=\"scale(%d)translate(0 .5)\">", CELL, 0);
     for (int step = 1; step < STEPS; step++) add_step(file, measure, scale.top, step);

@@ -1,11 +1,10 @@
 /**
  * One head of a page: its thumbnail, and how wide its numbers must be.
  *
- * p_ij = exp(scale q_i . k_j - lse_i) is computed twice, from q and k as they are and as f16 would hold
- * them. The head is written as f16 if no weight moves by more than 1e-3; as f32 otherwise, and where it
+ * p_ij = exp(s_ij - lse_i) is computed twice, from q and k as they are and as f16 would hold them. The head is written as f16 if no weight moves by more than 1e-3; as f32 otherwise, and where it
  * costs little, up to 64 tokens. Scores are sums of floats in channel order, a row at a time over
- * transposed keys. A cell of the thumbnail is the largest weight of its tile. Above QKVI_PAGE_WHOLE
- * tokens both look at QKVI_PAGE_SAMPLE rows, evenly spread.
+ * transposed keys. A cell of the thumbnail is the largest weight of its tile. Above QKVI_PAGE_WHOLE^2
+ * weights both look at QKVI_PAGE_SAMPLE rows, evenly spread.
  */
 #include "view/page_head.h"
 
@@ -52,9 +51,9 @@ static int rows_make(struct rows *rows, const qkv_page *page, const float *k, in
         for (size_t j = 0; j < n; j++)
             for (size_t c = 0; c < d; c++) keys[c * n + j] = rounded(k[j * d + c], half);
     }
-    if (n <= QKVI_PAGE_STRIP) return 1;
+    if (n <= QKVI_PAGE_STRIP && page->n_queries <= QKVI_PAGE_STRIP) return 1;
     rows->received = qkvi_calloc_array(n, sizeof(float));
-    rows->distance = qkvi_calloc_array(n, sizeof(float));
+    rows->distance = qkvi_calloc_array((size_t)page->n_queries, sizeof(float));
     return rows->received && rows->distance;
 }
 
@@ -68,8 +67,13 @@ static void score_row(const struct rows *rows, const qkv_page *page, const float
     }
 }
 
-static float weight(const qkv_page *page, float score, float lse) {
-    return lse > -INFINITY ? expf(score * page->scale - lse) : 0; /* a row that sees no key */
+/* Of a dot product; 0 in a row that sees no key. */
+static float weight(const qkv_page *page, const qkv_page_head *head, int64_t i, int64_t j,
+                    float dot) {
+    const float lse = head->lse[i];
+    if (!(lse > -INFINITY)) return 0;
+    if (page->softcap == 0 && head->alibi == 0) return expf(dot * page->scale - lse);
+    return (float)exp(qkvi_page_score(page, head, i, j, (double)dot) - (double)lse);
 }
 
 uint8_t qkvi_page_level(float p) {
@@ -85,16 +89,16 @@ static void measure_row(const struct rows *rows, const qkv_page *page, const qkv
     for (int half = 0; half < variants; half++)
         score_row(rows, page, head->q + i * page->head_dim, half);
     for (int64_t j = first; j < end; j++) {
-        if (qkvi_page_dropped(page, j)) continue;
-        const float p = weight(page, rows->scores[0][j], head->lse[i]);
-        float *const peak = &peaks[i * side / n * side + j * side / n];
+        if (qkvi_page_hidden(page, head, i, j)) continue;
+        const float p = weight(page, head, i, j, rows->scores[0][j]);
+        float *const peak = &peaks[i * measure->rows / page->n_queries * side + j * side / n];
         if (p > *peak) *peak = p;
         if (rows->received) {
             rows->received[j] += p;
-            rows->distance[i] += p * (float)(i > j ? i - j : j - i);
+            rows->distance[i] += p * (float)llabs(i + page->q_offset - j);
         }
         if (variants < 2) continue;
-        const double off = fabs((double)weight(page, rows->scores[1][j], head->lse[i]) - (double)p);
+        const double off = fabs((double)weight(page, head, i, j, rows->scores[1][j]) - (double)p);
         if (!(off <= measure->error) && !isnan(measure->error)) measure->error = off;
     }
 }
@@ -104,24 +108,31 @@ static void find_places(const qkv_page *page, const qkv_page_head *head, const s
                         qkvi_page_places *places) {
     places->n_sinks = qkvi_page_largest(head->received ? head->received : rows->received, page->n,
                                         QKVI_PAGE_SINKS, places->sinks);
-    places->n_far = qkvi_page_largest(head->distance ? head->distance : rows->distance, page->n,
-                                      QKVI_PAGE_FAR, places->far);
+    places->n_far = qkvi_page_largest(head->distance ? head->distance : rows->distance,
+                                      page->n_queries, QKVI_PAGE_FAR, places->far);
 }
 
 qkv_status qkvi_page_measure_head(const qkv_page *page, const qkv_page_head *head,
                                   qkvi_page_measure *measure, qkv_error *error) {
-    const int64_t n = page->n, n_rows = n > QKVI_PAGE_WHOLE ? QKVI_PAGE_SAMPLE : n;
-    const int variants = n > FULL_UP_TO ? 2 : 1;
+    const int64_t n = page->n, n_queries = page->n_queries;
+    const int whole = n_queries <= QKVI_PAGE_SAMPLE ||
+                      n * n_queries <= (int64_t)QKVI_PAGE_WHOLE * QKVI_PAGE_WHOLE;
+    const int64_t n_rows = whole ? n_queries : QKVI_PAGE_SAMPLE;
+    const int variants = n > FULL_UP_TO || n_queries > FULL_UP_TO ? 2 : 1;
     float peaks[QKVI_PAGE_SIDE * QKVI_PAGE_SIDE] = { 0 };
     struct rows rows = { 0 };
-    *measure = (qkvi_page_measure){ .side = n < QKVI_PAGE_SIDE ? (int)n : QKVI_PAGE_SIDE };
+    *measure = (qkvi_page_measure){
+        .side = n < QKVI_PAGE_SIDE ? (int)n : QKVI_PAGE_SIDE,
+        .rows = n_queries < QKVI_PAGE_SIDE ? (int)n_queries : QKVI_PAGE_SIDE,
+    };
     const int made = rows_make(&rows, page, head->k, variants);
     for (int64_t r = 0; made && r < n_rows; r++)
-        measure_row(&rows, page, head, (2 * r + 1) * n / (2 * n_rows), variants, peaks, measure);
+        measure_row(&rows, page, head, (2 * r + 1) * n_queries / (2 * n_rows), variants, peaks,
+                    measure);
     if (made && rows.received) find_places(page, head, &rows, &measure->places);
     rows_free(&rows);
     if (!made) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the keys of a head");
-    for (int c = 0; c < measure->side * measure->side; c++)
+    for (int c = 0; c < measure->rows * measure->side; c++)
         measure->thumb[c] = qkvi_page_level(peaks[c]);
     measure->half = variants == 2 && measure->error <= max_error;
     return QKV_OK;
@@ -130,14 +141,16 @@ qkv_status qkvi_page_measure_head(const qkv_page *page, const qkv_page_head *hea
 /* ---- The numbers in the file ----------------------------------------------------------------- */
 
 static size_t raw_bytes(const qkv_page *page, int half) {
-    const size_t n = (size_t)page->n, width = half ? sizeof(uint16_t) : sizeof(float);
-    return 2 * n * (size_t)page->head_dim * width + n * sizeof(float);
+    const size_t n = (size_t)page->n, n_queries = (size_t)page->n_queries,
+                 width = half ? sizeof(uint16_t) : sizeof(float);
+    return (n_queries + n) * (size_t)page->head_dim * width + n_queries * sizeof(float);
 }
 
-/* What the manifest has of a long text. */
+/* What the manifest has of a mask and of a long text. */
 static size_t long_bytes(const qkv_page *page, const qkv_page_head *head) {
     return (head->received ? (size_t)page->n * sizeof(float) : 0) +
-           (head->peaks ? (size_t)(head->side * head->side) : 0);
+           (head->mask ? (size_t)page->n_queries * qkvi_page_mask_row_bytes(page) : 0) +
+           (head->peaks ? (size_t)qkvi_page_tiles(page, head) : 0);
 }
 
 size_t qkvi_page_head_bytes(const qkv_page *page, const qkv_page_head *head, int half) {
@@ -147,11 +160,13 @@ size_t qkvi_page_head_bytes(const qkv_page *page, const qkv_page_head *head, int
     return (raw_bytes(page, half) + long_bytes(page, head) + map + 2) / 3 * 4 + MANIFEST + note;
 }
 
-size_t qkvi_page_map_bytes(const qkv_page *page) { return 4 * (size_t)page->n * sizeof(uint16_t); }
+/* Two numbers for each query and key. */
+static size_t map_elems(const qkv_page *page) { return 2 * (size_t)(page->n_queries + page->n); }
+size_t qkvi_page_map_bytes(const qkv_page *page) { return map_elems(page) * sizeof(uint16_t); }
 
 /* The box of the places is put into a square of 65,535, with one scale for both axes. */
 void qkvi_page_map_add(qkvi_bytes *bytes, const qkv_page *page, const double *places) {
-    const size_t n = 4 * (size_t)page->n;
+    const size_t n = map_elems(page);
     uint16_t *const raw = qkvi_malloc_array(n, sizeof *raw);
     if (raw == NULL) {
         bytes->failed = 1;
@@ -189,9 +204,10 @@ void qkvi_page_head_add(qkvi_bytes *bytes, const qkv_page *page, const qkv_page_
         bytes->failed = 1;
         return;
     }
-    unsigned char *at = put(raw, head->q, n * d, half);
+    const size_t n_queries = (size_t)page->n_queries;
+    unsigned char *at = put(raw, head->q, n_queries * d, half);
     at = put(at, head->k, n * d, half);
-    at = put(at, head->lse, n, 0);
+    at = put(at, head->lse, n_queries, 0);
     qkvi_base64_add(bytes, raw, (size_t)(at - raw));
     free(raw);
 }

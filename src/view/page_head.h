@@ -17,12 +17,21 @@ typedef struct qkvi_page_places {
 } qkvi_page_places;
 
 typedef struct qkvi_page_measure {
-    int side;                                       /* of the thumbnail: min(n, 32) */
+    int side, rows; /* of the thumbnail: min(n, 32), min(n_queries, 32) */
     uint8_t thumb[QKVI_PAGE_SIDE * QKVI_PAGE_SIDE]; /* log2 p from -24 to 0 as 0 ... 255 */
     double error; /* largest |p of f16 - p| over what was measured */
     int half;     /* 1: q and k are written as f16 */
     qkvi_page_places places;
 } qkvi_page_measure;
+
+/** Queries and keys of a tile of peaks, and how many there are. */
+static inline int64_t qkvi_page_tile(const qkv_page *page, const qkv_page_head *head) {
+    return head->tile ? head->tile : (page->n + head->side - 1) / head->side;
+}
+static inline int64_t qkvi_page_tiles(const qkv_page *page, const qkv_page_head *head) {
+    const int64_t tile = qkvi_page_tile(page, head);
+    return (page->n_queries + tile - 1) / tile * head->side;
+}
 
 /** log2 p from -24 to 0 as 0 ... 255. */
 uint8_t qkvi_page_level(float p);
@@ -39,7 +48,7 @@ int qkvi_page_largest(const float *values, int64_t n, int most, int64_t *places)
 /** Base64 of q, k and lse, one after the other: f16 or f32, f16 or f32, f32; little-endian. */
 void qkvi_page_head_add(qkvi_bytes *bytes, const qkv_page *page, const qkv_page_head *head,
                         int half);
-/** Base64 of the places of a map as u16, [2 n][2]; and their bytes before. */
+/** Base64 of the places of a map as u16, [n_queries + n][2]; and their bytes before. */
 void qkvi_page_map_add(qkvi_bytes *bytes, const qkv_page *page, const double *places);
 size_t qkvi_page_map_bytes(const qkv_page *page);
 

@@ -7,6 +7,7 @@
 
 #include "core/alloc.h"
 #include "view/encode.h"
+#include "view/page_mask.h"
 #include "view/page_parts.h"
 #include "view/theme.h"
 
@@ -16,9 +17,18 @@ static void add_key(qkvi_bytes *file, const char *key) {
     qkvi_bytes_text(file, "\":");
 }
 
-static void add_int(qkvi_bytes *file, const char *key, int64_t value) {
+static void add_int_last(qkvi_bytes *file, const char *key, int64_t value) {
     add_key(file, key);
     qkvi_json_int(file, value);
+}
+static void add_int(qkvi_bytes *file, const char *key, int64_t value) {
+    add_int_last(file, key, value);
+    qkvi_bytes_text(file, ",");
+}
+
+static void add_real(qkvi_bytes *file, const char *key, double value) {
+    add_key(file, key);
+    qkvi_json_real(file, value);
     qkvi_bytes_text(file, ",");
 }
 
@@ -65,6 +75,13 @@ static void add_texts(qkvi_bytes *file, const qkv_page *page) {
         qkvi_bytes_text(file, "}");
     }
     if (page->n_runs > 0) qkvi_bytes_text(file, "],");
+    if (page->queries) {
+        add_key(file, "queries");
+        qkvi_bytes_text(file, "{");
+        add_tokens(file, page->queries, page->n_queries);
+        add_int_last(file, "n", page->n_queries);
+        qkvi_bytes_text(file, "},");
+    }
     add_array(file, "dropped", page->dropped, NULL, page->n);
 }
 
@@ -82,6 +99,8 @@ static void add_mask(qkvi_bytes *file, const qkv_page *page) {
             qkvi_bytes_text(file, "null");
     }
     qkvi_bytes_text(file, "],");
+    add_int(file, "q_offset", page->q_offset);
+    if (page->softcap > 0) add_real(file, "softcap", page->softcap);
 }
 
 static void add_ramps(qkvi_bytes *file) {
@@ -151,7 +170,7 @@ static void add_long(qkvi_bytes *file, const qkv_page *page, const qkv_page_head
         qkvi_bytes_text(file, "\",");
     }
     if (head->peaks == NULL) return;
-    const size_t n = (size_t)(head->side * head->side);
+    const size_t n = (size_t)qkvi_page_tiles(page, head);
     uint8_t *const levels = qkvi_malloc_array(n, 1);
     if (levels == NULL) {
         file->failed = 1;
@@ -159,10 +178,21 @@ static void add_long(qkvi_bytes *file, const qkv_page *page, const qkv_page_head
     }
     for (size_t c = 0; c < n; c++) levels[c] = qkvi_page_level(head->peaks[c]);
     add_int(file, "peak_side", head->side);
+    add_int(file, "peak_tile", qkvi_page_tile(page, head));
     qkvi_bytes_text(file, "\"peaks\":\"");
     qkvi_base64_add(file, levels, n);
     qkvi_bytes_text(file, "\",");
     free(levels);
+}
+
+/* What makes the head's scores, beside the page's own rule. */
+static void add_scores(qkvi_bytes *file, const qkv_page *page, const qkv_page_head *head) {
+    if (head->alibi != 0) add_real(file, "alibi", head->alibi);
+    if (head->sink) add_real(file, "sink", (double)*head->sink);
+    if (head->mask == NULL) return;
+    qkvi_bytes_text(file, "\"mask\":\"");
+    qkvi_base64_add(file, head->mask, (size_t)page->n_queries * qkvi_page_mask_row_bytes(page));
+    qkvi_bytes_text(file, "\",");
 }
 
 static void add_head(qkvi_bytes *file, const qkv_page *page, const qkv_page_head *head,
@@ -172,18 +202,18 @@ static void add_head(qkvi_bytes *file, const qkv_page *page, const qkv_page_head
     add_int(file, "head", head->head);
     if (page->n_runs > 0) add_int(file, "run", head->run);
     add_text(file, "type", measure->half ? "f16" : "f32");
-    add_key(file, "error");
-    qkvi_json_real(file, measure->half ? measure->error : 0);
-    qkvi_bytes_text(file, ",");
+    add_real(file, "error", measure->half ? measure->error : 0);
     if (head->stats) add_stats(file, head->stats);
     if (head->map) add_map(file, page, head);
     if (head->map_note) add_text(file, "map_note", head->map_note);
     add_places(file, "sinks", measure->places.sinks, measure->places.n_sinks);
     add_places(file, "far", measure->places.far, measure->places.n_far);
     add_long(file, page, head);
+    add_scores(file, page, head);
     add_int(file, "side", measure->side);
+    add_int(file, "rows", measure->rows);
     qkvi_bytes_text(file, "\"thumb\":\"");
-    qkvi_base64_add(file, measure->thumb, (size_t)(measure->side * measure->side));
+    qkvi_base64_add(file, measure->thumb, (size_t)(measure->rows * measure->side));
     qkvi_bytes_text(file, "\"}");
 }
 
@@ -196,9 +226,7 @@ void qkvi_page_add_manifest(qkvi_bytes *file, const qkv_page *page,
     if (page->modified) add_text(file, "modified", page->modified);
     add_int(file, "n", page->n);
     add_int(file, "head_dim", page->head_dim);
-    add_key(file, "scale");
-    qkvi_json_real(file, (double)page->scale);
-    qkvi_bytes_text(file, ",");
+    add_real(file, "scale", (double)page->scale);
     add_mask(file, page);
     add_int(file, "query", page->query);
     add_texts(file, page);
@@ -213,17 +241,21 @@ void qkvi_page_add_manifest(qkvi_bytes *file, const qkv_page *page,
     qkvi_bytes_text(file, "]}</script>\n");
 }
 
+enum { A_TOKEN = 32, ESCAPED = 6 };
+
+static size_t run_bytes(const qkv_page_run *run, int64_t n) {
+    size_t used = (size_t)n * A_TOKEN + (run->name ? ESCAPED * strlen(run->name) : 0);
+    for (int64_t i = 0; i < n; i++)
+        if (run->tokens[i]) used += ESCAPED * strlen(run->tokens[i]);
+    return used;
+}
+
 size_t qkvi_page_fixed_bytes(const qkv_page *page) {
-    enum { SHELL = 40000, A_TOKEN = 32, A_ROW = 256, ESCAPED = 6 }; /* with the drawing */
+    enum { SHELL = 40000, A_ROW = 256 }; /* with the drawing */
     size_t used = SHELL + (size_t)page->n * A_TOKEN + QKVI_PAGE_PLAIN_ROWS * A_ROW;
     for (int64_t i = 0; i < page->n; i++)
         if (page->tokens[i])
             used += ESCAPED * strlen(page->tokens[i]) * (i < QKVI_PAGE_SIDE ? 3 : 1);
-    for (int64_t r = 0; r < page->n_runs; r++) {
-        const qkv_page_run *const run = &page->runs[r];
-        used += (size_t)page->n * A_TOKEN + (run->name ? ESCAPED * strlen(run->name) : 0);
-        for (int64_t i = 0; i < page->n; i++)
-            if (run->tokens[i]) used += ESCAPED * strlen(run->tokens[i]);
-    }
-    return used;
+    for (int64_t r = 0; r < page->n_runs; r++) used += run_bytes(&page->runs[r], page->n);
+    return used + (page->queries ? 3 * run_bytes(page->queries, page->n_queries) : 0);
 }

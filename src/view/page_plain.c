@@ -33,12 +33,12 @@ static struct best best_of(const qkv_page *page, const qkv_page_head *head, int6
     int64_t first, end;
     qkvi_page_visible(page, i, &first, &end);
     for (int64_t j = first; j < end && head->lse[i] > -INFINITY; j++) {
-        if (qkvi_page_dropped(page, j)) continue;
-        double score = 0;
+        if (qkvi_page_hidden(page, head, i, j)) continue;
+        double dot = 0;
         for (int64_t c = 0; c < page->head_dim; c++)
-            score +=
+            dot +=
                 (double)head->q[i * page->head_dim + c] * (double)head->k[j * page->head_dim + c];
-        keep(&best, j, exp(score * (double)page->scale - (double)head->lse[i]));
+        keep(&best, j, exp(qkvi_page_score(page, head, i, j, dot) - (double)head->lse[i]));
     }
     return best;
 }
@@ -55,7 +55,7 @@ void qkvi_page_add_shown(qkvi_bytes *file, const char *text) {
 static void add_row(qkvi_bytes *file, const qkv_page *page, int64_t i) {
     const struct best best = best_of(page, &page->heads[0], i);
     qkvi_bytes_text(file, "<tr><th scope=\"row\"><bdi>");
-    qkvi_page_add_shown(file, page->tokens[i]);
+    qkvi_page_add_shown(file, qkvi_page_queries(page).tokens[i]);
     qkvi_bytes_text(file, "</bdi></th>");
     for (int r = 0; r < TOP && best.key[r] >= 0; r++) {
         char number[32];
@@ -81,6 +81,7 @@ void qkvi_page_add_plain(qkvi_bytes *file, const qkv_page *page, const qkvi_page
     qkvi_bytes_text(file, ", counted from 0.</p>\n");
     qkvi_page_add_drawing(file, page, measure);
     qkvi_bytes_text(file, "<p>The strongest keys of the first queries:</p>\n<table>\n");
-    for (int64_t i = 0; i < page->n && i < QKVI_PAGE_PLAIN_ROWS; i++) add_row(file, page, i);
+    for (int64_t i = 0; i < page->n_queries && i < QKVI_PAGE_PLAIN_ROWS; i++)
+        add_row(file, page, i);
     qkvi_bytes_text(file, "</table></noscript>\n");
 }

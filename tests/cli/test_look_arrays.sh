@@ -168,6 +168,17 @@ printf '%.0sx\0y\n' 1 2 3 4 5 6 7 8 9 >"$d/zeros"
 look --q "$d/q.npy" --k "$d/k.npy" --tokens "$d/zeros" -o "$d/a.csv"
 check "a zero byte" test "$(head -n 1 "$d/a.csv" | cut -d, -f2)" = 'x\u{0}y'
 
+# a page of other queries than keys; queries with names of their own
+look --q "$d/q.npy" --k "$d/long.npy" -o "$d/cross.html"
+code 0
+check "a page of 9 queries and 1030 keys" grep -q '"queries":{"tokens":\["q0","q1",.*"q8"\],"n":9}' "$d/cross.html"
+printf 'a\nb\nc\nd\ne\nf\ng\nh\ni\n' >"$d/names"
+look --q "$d/q.npy" --k "$d/k.npy" --tokens "$d/tokens" --q-tokens "$d/names" --causal -1 -o "$d/cross.html"
+code 0
+check "queries have names" grep -q '"queries":{"tokens":\["a","b",.*"i"\],"n":9}' "$d/cross.html"
+check "and places" grep -q '"causal":true,"window":\[null,null\],"q_offset":-1' "$d/cross.html"
+rm "$d/cross.html"
+
 # refused MESSAGE OPTIONS...
 refused() {
     message=$1
@@ -203,10 +214,9 @@ refused "--k $d/line.npy: shape [72] is none of [L,D], [H,L,D], [1,H,L,D]" --q "
 refused "--k $d/none.npy: shape [0,8] has nothing to look at" --q "$d/q.npy" --k "$d/none.npy"
 refused "--q $here/data/integers.npy: holds integers, not floating-point numbers" --q "$here/data/integers.npy" --k "$d/k.npy"
 refused "there is no head 4: --q has heads 0 to 3" --q "$d/gq.npy" --k "$d/gk.npy" --head 4
-refused "9 queries and 1030 keys: a page is of as many queries as keys; .png .svg .pdf .npy .csv and .json take these" \
-    --q "$d/q.npy" --k "$d/long.npy" -o "$d/out.html"
-refused "--causal and --window hide every query's own place from it: a page cannot say so; .png .svg .pdf .npy .csv and .json can" \
-    --q "$d/q.npy" --k "$d/k.npy" --causal -1 -o "$d/out.html"
+printf 'one\ntwo\n' >"$d/two"
+refused "--q-tokens $d/two: 2 lines, --q has 9 queries" $arrays --q-tokens "$d/two"
+refused "--q-tokens $d/many: more than 9 lines: it names the queries of --q, not the 1030 keys" --q "$d/q.npy" --k "$d/long.npy" --q-tokens "$d/many"
 array tall "4100, 1" 4100 11
 refused "1 head of 4100 x 4100 weights are more than the limit of 16777216: -o FILE.html has every weight at any length, FILE.png a pooled map, --pool its cells, FILE.json statistics" \
     --q "$d/tall.npy" --k "$d/tall.npy" -o "$d/out.csv"
@@ -218,6 +228,7 @@ usage look "TEXT is missing" look
 usage look "--q and --k together with a text" look "the dog" --q x --k y
 usage look "--q and --k together with --model" look --q x --k y --model z
 usage look "--scale goes with --q and --k, not with a text" look "the dog" --scale 2
+usage look "--q-tokens goes with --q and --k, not with a text" look "the dog" --q-tokens f
 usage look "--tokens goes with --q and --k, not with a text" look "the dog" --tokens f
 usage look "--causal: 'left' is not top-left, bottom-right or an offset" look --q x --k y --causal left
 usage look "--window: '3' is not LEFT,RIGHT (-1: unbounded)" look --q x --k y --window 3

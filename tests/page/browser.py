@@ -1,5 +1,5 @@
 """
-The page in a browser: browser.py QKV MAKE_PAGE FOLDER. Debian's Chromium, headless, without a network, driven by
+The page in a browser: browser.py QKV MAKE_PAGE FOLDER [PART...]. Debian's Chromium, headless, without a network, driven by
 Playwright. Each check is one case; the last line is "N cases". What a page computes is held against `qkv attend` on
 the same arrays: attend's output for an identity as values are its weights.
 """
@@ -52,8 +52,8 @@ def make(name, *sizes):
     return FOLDER / f"{name}.html"
 
 
-def attend(name, *options):
-    part = lambda what: str(FOLDER / f"{name}.{what}.npy")
+def attend(name, *options, keys=None):
+    part = lambda what: str(FOLDER / f"{name if what == 'q' else keys or name}.{what}.npy")
     out = FOLDER / "out.npy"
     subprocess.run([QKV, "attend", "--q", part("q"), "--k", part("k"), "--v", part("eye"), "-o", out, *options],
                    check=True, capture_output=True)
@@ -116,7 +116,7 @@ class Tab:
 
 
 def rows(tab):
-    return tab.run("Array.from({ length: N }, (_, i) => Array.from(row(state.head, i))).flat()")
+    return tab.run("Array.from({ length: M }, (_, i) => Array.from(row(state.head, i))).flat()")
 
 
 # ---- What it says -----------------------------------------------------------------------------------------------------
@@ -153,6 +153,143 @@ def values(browser):
                 if i in (5, 20, n - 2):
                     near(f"{name}: row {i} without keys", got[i * n:i * n + n], wanted, 5 * wide)
             check(f"{name}: says that it is modified", "not what the model computed" in (tab.run("draw()"), tab.page.inner_text("#badge"))[1])
+            tab.clean(name)
+
+
+def scores(browser):
+    """Everything that makes a score, at once: softcap, ALiBi, a sink, a mask of bits, a window, an offset."""
+    n, part = 40, lambda what: str(FOLDER / f"scores.{what}.npy")
+    rule = ["--causal", "2", "--window", "25,-1", "--softcap", "3", "--mask", part("mask"), "--alibi", part("alibi"), "--sink", part("sink")]
+    with Tab(browser, make("scores", n, 16, 1, 2, "scores")) as tab:
+        tab.run("change({ head: 0 })")
+        wanted = attend("scores", *rule)
+        near("scores: weights are attend's", rows(tab), wanted, 2e-6)
+        near("scores: a column", tab.run("Array.from(column(0, 5))"), wanted[5::n], 2e-6)
+        seen = [sum((7 * i + 3 * j) % 5 != 0 for j in range(max(0, i + 2 - 25), min(n, i + 3))) for i in range(n)]
+        check("scores: keys that are seen", tab.run("Array.from({ length: N }, (_, i) => keysSeen(i))") == seen)
+        thumb = tab.run("Array.from(thumbOf(0), level => levels[level])")
+        near("scores: the thumbnail", [max(thumb)], [max(wanted)], 0.05)
+        tab.run("ask({ temperature: 1.000001 })")
+        near("scores: softmax anew has the same weights", rows(tab), wanted, 2e-5)
+        tab.run("ask({ temperature: 1, scaled: false })")
+        near("scores: without the scale", rows(tab), attend("scores", *rule, "--scale", "1"), 2e-6)
+        tab.run("resetWhatIf()")
+        said = tab.run("caption()")
+        check("scores: the caption", all(text in said for text in ("3 tanh(0.2500 q·k / 3) + 0.03", "sink", "j ≤ i + 2", "mask")), said)
+        tab.run("change({ query: 5, key: 0 })")
+        for name in TABS:
+            tab.tab(name)
+        tab.tab("why")
+        check("scores: Why has each step", "softcap 3" in tab.page.inner_text("#panel .steps") and "before ALiBi" in tab.page.inner_text("#panel .steps"))
+        check("scores: and ends at the weight", tab.page.inner_text("#panel .steps .last b") == tab.run("weightText(row(0, 5)[0])"))
+        tab.clean("scores")
+
+
+def cross(browser):
+    """Other queries than keys: every view, and each weight, under masks that leave a query's own place out, too."""
+    make("cross_q", 30, 16, 1, 1)
+    make("cross_k", 44, 16, 1, 1)
+    names = {"q": [f"query{i}" for i in range(30)], "k": [f"key{j}" for j in range(44)]}
+    for which, words in names.items():
+        (FOLDER / f"cross_{which}.txt").write_text("\n".join(words) + "\n")
+    arrays = ["--q", FOLDER / "cross_q.q.npy", "--k", FOLDER / "cross_k.k.npy"]
+    tokens = ["--tokens", FOLDER / "cross_k.txt", "--q-tokens", FOLDER / "cross_q.txt"]
+    for rule in [], ["--causal", "bottom-right"], ["--causal", "-3"], ["--causal", "9", "--window", "4,-1"], ["--window", "7,2"]:
+        with Tab(browser, look(FOLDER / "cross.html", *arrays, *tokens, *rule, "--scale", "0.3")) as tab:
+            wanted = attend("cross_q", *rule, "--scale", "0.3", keys="cross_k")
+            near(f"cross {rule}: weights are attend's", rows(tab), wanted, 2e-6)
+            near(f"cross {rule}: a column", tab.run("Array.from(column(0, 11))"), wanted[11::44], 2e-6)
+            tab.clean(f"cross {rule}")
+    with Tab(browser, look(FOLDER / "cross.html", *arrays, *tokens)) as tab:
+        lists = tab.page.locator(".tokens.large")
+        check("cross: two lists", [lists.nth(l).locator("bdi").all_inner_texts() for l in (0, 1)] == [names["q"], names["k"]])
+        lists.nth(0).locator("button").nth(29).click()
+        lists.nth(1).locator("button").nth(43).click()
+        tab.wait()
+        check("cross: clicks", (tab.state("query"), tab.state("key")) == (29, 43))
+        check("cross: the pair", "query29" in tab.page.inner_text("#inspector .pair") and "key43" in tab.page.inner_text("#inspector .pair"))
+        shades = lists.nth(0).locator("button").evaluate_all("list => list.map(b => b.getAttribute('aria-label'))")
+        check("cross: queries are shaded by the key", all(f"weight {tab.run(f'weightText(row(0, {i})[43])')}" in shades[i] for i in (0, 13, 29)), shades[13])
+        tab.press("ArrowRight")
+        check("cross: there is no query 30", tab.state("query") == 29)
+        tab.run("change({ query: 29, key: 43 })")
+        tab.press("ArrowDown")
+        check("cross: nor key 44", tab.state("key") == 43)
+        tab.page.fill("#find", "query12")
+        tab.page.focus("#find")
+        tab.press("Enter")
+        check("cross: finds a query", tab.state("query") == 12)
+        tab.page.select_option(".strip-head select", "key")
+        tab.page.fill("#find", "key31")
+        tab.page.focus("#find")
+        tab.press("Enter")
+        check("cross: finds a key", tab.state("key") == 31)
+        tab.run("document.activeElement.blur(), change({ query: 2, key: 40 })")
+        tab.tab("matrix")
+        tab.until("matrix.now && matrix.now.done")
+        size = tab.run("[matrix.now.canvas.width, matrix.now.canvas.height]")
+        check("cross: the matrix is 44 across, 30 down", size == [44, 30], size)
+        box = tab.page.locator(".stage canvas").bounding_box()
+        tab.page.mouse.click(box["x"] + tab.run("atX(41.5)"), box["y"] + tab.run("atY(29.5)"))
+        tab.wait()
+        check("cross: the last row can be clicked", (tab.state("query"), tab.state("key")) == (29, 41))
+        tab.page.click("#panel details summary")
+        tab.wait()
+        check("cross: cells around it", tab.page.locator("#panel [role=grid] tbody th").all_inner_texts() == names["q"][21:] and
+              tab.page.locator("#panel [role=grid] thead th").all_inner_texts()[1:] == names["k"][35:])
+        tab.tab("map")
+        check("cross: the map", tab.page.locator("#panel circle").count() == 30 and tab.page.locator("#panel svg > [role=button]").count() == 74)
+        tab.tab("numbers")
+        check("cross: plots", tab.until("!!numbers.sums") and tab.run("numbers.sums.entropy.length") == 30)
+        near("cross: received", tab.run("Array.from(numbers.sums.received)"), [math.fsum(tab.run("Array.from(column(0, %d))" % j)) for j in range(44)], 1e-5)
+        tab.tab("compare")
+        tab.run("ask({ temperature: 2 })")
+        check("cross: compared", tab.until("compare.js && compare.js.length === 30"))
+        tab.run("resetWhatIf()")
+        near("cross: rows as TSV", [float(x) for line in tab.run("headTsv()").splitlines()[2:] for x in line.split("\t")[1:]], rows(tab), 1e-9)
+        check("cross: their names", [line.split("\t")[0] for line in tab.run("headTsv()").splitlines()[2:]] == names["q"])
+        tab.run("fit()")
+        tab.run((pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text())
+        for name in TABS:
+            tab.tab(name)
+            time.sleep(0.2)
+            violations = tab.run("axe.run(document).then(found => found.violations.map(v => v.id + v.nodes[0].target))")
+            check(f"cross: axe: {name}", not violations, violations)
+        tab.clean("cross")
+    with Tab(browser, FOLDER / "cross.html", viewport={"width": 320, "height": 800}) as tab:
+        for name in TABS:
+            tab.tab(name)
+            time.sleep(0.1)
+            check(f"cross: {name} at 320 px", tab.run("document.documentElement.scrollWidth <= innerWidth") and not small_targets(tab), small_targets(tab))
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"file://{FOLDER / 'cross.html'}")
+    check("cross: without scripts", page.locator("noscript table tr").count() == 30 and "query29" in page.inner_text("noscript table"))
+    context.close()
+    make("tall_q", 3000, 16, 1, 1)
+    make("wide_q", 1500, 16, 1, 1)
+    for queries, keys_ in (("tall_q", "wide_q"), ("wide_q", "tall_q"), ("tall_q", "cross_k")):
+        file = look(FOLDER / "far.html", "--q", FOLDER / f"{queries}.q.npy", "--k", FOLDER / f"{keys_}.k.npy")
+        with Tab(browser, file) as tab:
+            name = f"{queries} and {keys_}"
+            n = tab.run("N")
+            plain = lambda i: tab.run(f"Array.from(row(0, {i}))")
+            check(f"{name}: a row sums to 1", abs(sum(plain(17)) - 1) < 1e-3)
+            check(f"{name}: elements", tab.run("document.querySelectorAll('*').length") < 5000)
+            if tab.run("!!HEADS[0].peaks"):
+                tab.run("""() => { window.best = new Map(); const { peak_side, peak_tile } = HEADS[0];
+                    for (let i = 0; i < M; i++) row(0, i).forEach((p, j) => { const at = Math.floor(i / peak_tile) * peak_side + Math.floor(j / peak_tile);
+                        if (p > (best.get(at) || 0)) best.set(at, p); }); window.stored = bytesOf(HEADS[0].peaks); }""")
+                off = tab.run("Math.max(...[...best].map(([c, p]) => p < 2 ** -22 ? 0 : Math.abs(Math.log2(p) - Math.log2(levels[stored[c]] || 2 ** -24))))")
+                check(f"{name}: the largest weights of tiles, off by 2^{off:.3f}", off < 0.1)
+                received = tab.run("(() => { const r = new Float64Array(N); for (let i = 0; i < M; i++) row(0, i).forEach((p, j) => r[j] += p); return Array.from(r) })()")
+                near(f"{name}: received", tab.run("Array.from(allReceived())"), received, 0.02 * max(received))
+            for name2 in TABS:
+                tab.tab(name2)
+            tab.tab("numbers")
+            check(f"{name}: plots", tab.until("!!numbers.sums"))
+            tab.tab("matrix")
+            check(f"{name}: the matrix", tab.until("matrix.now && matrix.now.done"))
             tab.clean(name)
 
 
@@ -684,8 +821,11 @@ def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--enable-precise-memory-info"])
-        for part in (look_page, values, hostile, keys, controls, matrix_hands, the_map, files, accessible, layouts, sizes, long_head,
+        chosen = sys.argv[4:]  # names of parts; none: all
+        for part in (look_page, values, scores, cross, hostile, keys, controls, matrix_hands, the_map, files, accessible, layouts, sizes, long_head,
                      modified, windows, dumped, without_scripts):
+            if chosen and part.__name__ not in chosen:
+                continue
             began = time.time()
             part(browser)
             print(f"{part.__name__}: {time.time() - began:.1f} s")

@@ -1,10 +1,12 @@
 /*
- * Pages for the browser's tests: make_page FOLDER NAME TOKENS DIM LAYERS HEADS [causal]. Queries and keys are
+ * Pages for the browser's tests: make_page FOLDER NAME TOKENS DIM LAYERS HEADS [causal|scores]. Queries and keys are
  * drawn from a fixed seed, near enough to each other that weights are neither all alike nor all in one key; lse is
  * the library's. Beside FOLDER/NAME.html lie the first head's NAME.q.npy, NAME.k.npy and, up to 512 tokens,
- * NAME.eye.npy, with which `qkv attend` prints its weights. Without arguments, which name of the script's sources is
+ * NAME.eye.npy, with which `qkv attend` prints its weights; with "scores" also what else makes scores: NAME.mask.npy,
+ * NAME.alibi.npy and NAME.sink.npy. Without arguments, which name of the script's sources is
  * which in the file, a line each.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,12 +59,56 @@ static int fail(const char *what) {
     return 1;
 }
 
-static int make_lse(qkv_ctx *ctx, int64_t n, int64_t dim, int causal, const float *q,
+/* What makes scores beside the scale; all 0 and NULL if nothing does. */
+struct rule {
+    int causal;
+    int64_t offset, left;
+    float softcap, alibi, sink;
+    float *added;  /* [n][n]: 0, or -INFINITY where a key is hidden */
+    uint8_t *bits; /* the same as a page has it */
+};
+
+static int rule_make(struct rule *rule, const char *name, int64_t n) {
+    *rule = (struct rule){ .causal = name != NULL };
+    if (name == NULL || strcmp(name, "scores") != 0) return 0;
+    *rule = (struct rule){ 1, 2, 25, 3, 0.03f, 1.5f, NULL, NULL };
+    rule->added = calloc((size_t)(n * n), sizeof *rule->added);
+    rule->bits = calloc((size_t)(n * ((n + 7) / 8)), 1);
+    if (!rule->added || !rule->bits) return fail("out of memory");
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < n; j++) {
+            const int seen = (7 * i + 3 * j) % 5 != 0;
+            if (!seen) rule->added[i * n + j] = -INFINITY;
+            rule->bits[i * ((n + 7) / 8) + j / 8] |= (uint8_t)(seen << j % 8);
+        }
+    }
+    return 0;
+}
+
+static void rule_say(const struct rule *rule, qkv_attention_desc *desc, int64_t n) {
+    if (rule->causal) desc->flags |= QKV_SET_CAUSAL;
+    if (!rule->added) return;
+    desc->flags |= QKV_SET_Q_OFFSET | QKV_SET_WINDOW | QKV_SET_SOFTCAP | QKV_SET_ALIBI |
+                   QKV_SET_SINKS | QKV_SET_MASK;
+    desc->q_offset = rule->offset;
+    desc->window_left = rule->left;
+    desc->window_right = -1;
+    desc->softcap = rule->softcap;
+    desc->alibi_slopes = &rule->alibi;
+    desc->sinks = &rule->sink;
+    desc->mask = rule->added;
+    desc->mask_type = QKV_MASK_F32;
+    memset(desc->mask_stride, 0, sizeof desc->mask_stride);
+    desc->mask_stride[2] = n;
+    desc->mask_stride[3] = 1;
+}
+
+static int make_lse(qkv_ctx *ctx, int64_t n, int64_t dim, const struct rule *rule, const float *q,
                     const float *k, float *lse) {
     qkv_attention_desc desc;
     float *const o = malloc((size_t)n * sizeof *o);
     qkv_attention_desc_contiguous(&desc, 1, 1, 1, n, n, dim, 1);
-    if (causal) desc.flags |= QKV_SET_CAUSAL;
+    rule_say(rule, &desc, n);
     const qkv_status status =
         o ? qkv_attention_forward(ctx, &desc, q, k, k, o, lse, NULL) : QKV_ERR_MEMORY;
     free(o);
@@ -74,12 +120,18 @@ static int write_array(const char *folder, const char *name, const char *what, f
     char path[4096];
     qkv_error error;
     const qkv_array array = { .type = QKV_ARRAY_F32,
-                              .rank = 2,
+                              .rank = columns ? 2 : 1,
                               .shape = { rows, columns },
-                              .n_elems = rows * columns,
+                              .n_elems = rows * (columns ? columns : 1),
                               .data = data };
     snprintf(path, sizeof path, "%s/%s.%s.npy", folder, name, what);
     return qkv_array_write(path, &array, &error) != QKV_OK && fail(error.message);
+}
+
+static int write_rule(const char *folder, const char *name, int64_t n, struct rule *rule) {
+    return rule->added && (write_array(folder, name, "mask", rule->added, n, n) ||
+                           write_array(folder, name, "alibi", &rule->alibi, 1, 0) ||
+                           write_array(folder, name, "sink", &rule->sink, 1, 0));
 }
 
 static int write_arrays(const char *folder, const char *name, int64_t n, int64_t dim, float *q,
@@ -128,7 +180,8 @@ int main(int argc, char **argv) {
     if (argc < 7) return fail("FOLDER NAME TOKENS DIM LAYERS HEADS [causal]");
     const int64_t n = atoll(argv[3]), dim = atoll(argv[4]), layers = atoll(argv[5]),
                   across = atoll(argv[6]), n_heads = layers * across;
-    const int causal = argc > 7;
+    struct rule rule;
+    if (rule_make(&rule, argc > 7 ? argv[7] : NULL, n)) return 1;
     qkv_ctx *ctx = NULL;
     const char **tokens = calloc((size_t)n, sizeof *tokens);
     uint8_t *special = calloc((size_t)n, 1), *segments = calloc((size_t)n, 1);
@@ -151,11 +204,16 @@ int main(int argc, char **argv) {
         float *const q = numbers + h * n * (2 * dim + 1), *const k = q + n * dim,
                      *const lse = k + n * dim;
         draw_head(q, k, n, dim, h);
-        if (make_lse(ctx, n, dim, causal, q, k, lse)) return fail(qkv_ctx_message(ctx));
+        if (make_lse(ctx, n, dim, &rule, q, k, lse)) return fail(qkv_ctx_message(ctx));
         stats[h] = stats_of(h / across, h % across);
         heads[h] = (qkv_page_head){
             .layer = h / across, .head = h % across, .q = q, .k = k, .lse = lse, .stats = &stats[h]
         };
+        if (rule.bits) {
+            heads[h].alibi = (double)rule.alibi;
+            heads[h].sink = &rule.sink;
+            heads[h].mask = rule.bits;
+        }
         if (places && h > 0) {
             for (int64_t c = 0; c < 4 * n; c++)
                 places[c] = c < 2 * n ? (double)q[c] : (double)k[c - 2 * n];
@@ -172,7 +230,12 @@ int main(int argc, char **argv) {
                       .n = n,
                       .head_dim = dim,
                       .scale = 1 / root,
-                      .flags = causal ? QKV_PAGE_CAUSAL : 0,
+                      .flags =
+                          (rule.causal ? QKV_PAGE_CAUSAL : 0u) | (rule.bits ? QKV_PAGE_WINDOW : 0u),
+                      .window_left = rule.left,
+                      .window_right = -1,
+                      .q_offset = rule.offset,
+                      .softcap = (double)rule.softcap,
                       .query = n / 3,
                       .tokens = tokens,
                       .special = special,
@@ -185,7 +248,8 @@ int main(int argc, char **argv) {
     char path[4096];
     snprintf(path, sizeof path, "%s/%s.html", argv[1], argv[2]);
     const int failed = write_page(path, &page) ||
-                       write_arrays(argv[1], argv[2], n, dim, numbers, numbers + n * dim);
+                       write_arrays(argv[1], argv[2], n, dim, numbers, numbers + n * dim) ||
+                       write_rule(argv[1], argv[2], n, &rule);
     qkv_ctx_destroy(ctx);
     free(tokens);
     free(special);
@@ -195,5 +259,7 @@ int main(int argc, char **argv) {
     free(stats);
     free(numbers);
     free(places);
+    free(rule.added);
+    free(rule.bits);
     return failed;
 }

@@ -540,6 +540,107 @@ static void test_dropped(void **state) {
     close_page(&file, NULL);
 }
 
+/* Every offset, window and causal or not, against the definition. */
+static void test_offsets(void **state) {
+    (void)state;
+    qkv_page page = make_page(9, 4, 1, 1, 0);
+    for (int c = 0; c < 11 * 7 * 7 * 4; c++) {
+        page.q_offset = c % 11 * 3 - 15;
+        page.window_left = c / 11 % 7 - 1;
+        page.window_right = c / 77 % 7 - 1;
+        page.flags = (uint32_t)(c / 539);
+        for (int64_t i = 0; i < 12; i++) {
+            int64_t first, end;
+            qkvi_page_visible(&page, i, &first, &end);
+            assert_true(first >= 0 && first <= end && end <= 9);
+            for (int64_t j = 0; j < 9; j++) {
+                const int64_t off = j - i - page.q_offset;
+                const int window = (page.flags & QKV_PAGE_WINDOW) != 0;
+                const int seen = !((page.flags & QKV_PAGE_CAUSAL) && off > 0) &&
+                                 !(window && page.window_left >= 0 && -off > page.window_left) &&
+                                 !(window && page.window_right >= 0 && off > page.window_right);
+                assert_int_equal(j >= first && j < end, seen);
+            }
+        }
+    }
+}
+
+/* Five queries of their own look at twelve keys: numbers, names, thumbnail, map and table. */
+static void test_queries(void **state) {
+    (void)state;
+    enum { KEYS = 12, QUERIES = 5, DIM = 4 };
+    static const char *const names[QUERIES] = { "</script>", "one", "two", "three", NULL };
+    static const uint8_t special[QUERIES] = { 1, 0, 0, 0, 0 };
+    static unsigned char bytes[4096];
+    static double places[2 * (KEYS + QUERIES)];
+    const qkv_page_run queries = { NULL, names, special, NULL, NULL };
+    qkv_page page = make_page(KEYS, DIM, 1, 1, 0);
+    page.n_queries = QUERIES;
+    page.queries = &queries;
+    page.query = QUERIES - 1;
+    heads[0].map = heads[0].pca = places;
+    struct file file = write_page(&page);
+    json_t *const manifest = manifest_of(&file), *const list = json_object_get(manifest, "queries");
+    assert_int_equal(json_integer_value(json_object_get(list, "n")), QUERIES);
+    assert_int_equal(json_array_size(json_object_get(list, "tokens")), QUERIES);
+    assert_int_equal(json_array_size(json_object_get(list, "special")), QUERIES);
+    assert_int_equal(json_array_size(json_object_get(manifest, "tokens")), KEYS);
+    assert_int_equal(numbers_of(&file, 0, bytes), ((QUERIES + KEYS) * DIM + QUERIES) * 4);
+    assert_memory_equal(bytes, q[0], QUERIES * DIM * 4);
+    assert_memory_equal(bytes + QUERIES * DIM * 4, k[0], KEYS * DIM * 4);
+    assert_memory_equal(bytes + (QUERIES + KEYS) * DIM * 4, lse[0], QUERIES * 4);
+    json_t *const head = head_of(manifest, 0);
+    assert_int_equal(json_integer_value(json_object_get(head, "side")), KEYS);
+    assert_int_equal(json_integer_value(json_object_get(head, "rows")), QUERIES);
+    assert_int_equal(decode(text_of(head, "thumb"), bytes), KEYS * QUERIES);
+    for (int c = 0; c < KEYS * QUERIES; c++) {
+        const double p = exp(score(&page, 0, c / KEYS, c % KEYS) - (double)lse[0][c / KEYS]);
+        assert_true(fabs((log2(p) + 24) / 24 * 255 - bytes[c]) < 0.51);
+    }
+    assert_int_equal(decode(text_of(head, "map"), bytes), 2 * (KEYS + QUERIES) * 2);
+    assert_int_equal(count(file.bytes, "</script>"), 3);
+    assert_int_equal(count(file.bytes, "<tr>"), QUERIES);
+    close_page(&file, manifest);
+}
+
+/* Softcap, ALiBi, a sink and the bits of a mask: in the file, and in the thumbnail. */
+static void test_scores(void **state) {
+    (void)state;
+    enum { N = 11, BYTES = 2 };
+    static const float sink = 0.75f, none = -INFINITY;
+    static uint8_t mask[N * BYTES];
+    static unsigned char bytes[4096];
+    qkv_page page = make_page(N, 4, 2, 2, 0);
+    page.softcap = 1.5;
+    page.q_offset = -2;
+    for (int i = 0; i < N * BYTES; i++) mask[i] = (uint8_t)(i * 37 + 5);
+    heads[0].mask = mask;
+    heads[0].alibi = -0.125;
+    heads[0].sink = &sink;
+    heads[1].sink = &none;
+    struct file file = write_page(&page);
+    json_t *const manifest = manifest_of(&file), *const head = head_of(manifest, 0);
+    assert_true(json_number_value(json_object_get(manifest, "softcap")) == 1.5);
+    assert_int_equal(json_integer_value(json_object_get(manifest, "q_offset")), -2);
+    assert_true(json_number_value(json_object_get(head, "alibi")) == -0.125);
+    assert_true(json_number_value(json_object_get(head, "sink")) == 0.75);
+    assert_true(json_is_null(json_object_get(head_of(manifest, 1), "sink")));
+    assert_null(json_object_get(head_of(manifest, 1), "mask"));
+    assert_int_equal(decode(text_of(head, "mask"), bytes), sizeof mask);
+    assert_memory_equal(bytes, mask, sizeof mask);
+    assert_int_equal(decode(text_of(head, "thumb"), bytes), N * N);
+    for (int i = 0; i < N; i++) {
+        for (int j = 0; j < N; j++) {
+            const double s = 1.5 * tanh(score(&page, 0, i, j) / 1.5) - 0.125 * (j - i + 2),
+                         level = (log2(exp(s - (double)lse[0][i])) + 24) / 24 * 255;
+            const int seen = mask[i * BYTES + j / 8] >> j % 8 & 1;
+            if (fabs((seen ? fmin(level, 255) : 0) - bytes[i * N + j]) > 0.51)
+                fail_msg("cell %d, %d is %d, not %g", i, j, bytes[i * N + j], seen ? level : 0);
+        }
+    }
+    close_page(&file, manifest);
+}
+
 /* Several texts: each head belongs to one, and readers without scripts have the first. */
 static void test_runs(void **state) {
     (void)state;
@@ -592,6 +693,7 @@ static void test_long(void **state) {
     assert_int_equal(decode(text_of(head, "received"), bytes), N * sizeof(float));
     assert_memory_equal(bytes, received, N * sizeof(float));
     assert_int_equal(json_integer_value(json_object_get(head, "peak_side")), 3);
+    assert_int_equal(json_integer_value(json_object_get(head, "peak_tile")), 100);
     assert_int_equal(decode(text_of(head, "peaks"), bytes), 9);
     for (int c = 0; c < 9; c++) assert_int_equal(bytes[c], lround((24.0 - c) / 24 * 255));
     assert_null(json_object_get(head, "sinks")); /* all tokens are on the screen */
@@ -653,6 +755,22 @@ static void test_refusals(void **state) {
     REFUSE(page.n_runs = 1 << 17, QKV_ERR_SHAPE, "n_runs = 131072");
     REFUSE(page.n_runs = 1, QKV_ERR_ARGUMENT, "runs is NULL");
     REFUSE((page.n_runs = 1, page.runs = nameless), QKV_ERR_ARGUMENT, "runs[0].tokens is NULL");
+    static const qkv_page_run three = { NULL, tokens, NULL, NULL, NULL };
+    static const float endless[1] = { INFINITY };
+    REFUSE(page.n_queries = 3, QKV_ERR_ARGUMENT, "n_queries = 3 is not n = 5: queries is NULL");
+    REFUSE(page.queries = nameless, QKV_ERR_ARGUMENT, "queries->tokens is NULL");
+    REFUSE((page.queries = &three, page.n_queries = -1), QKV_ERR_SHAPE, "n_queries = -1");
+    REFUSE((page.queries = &three, page.n_queries = 3, page.query = 3), QKV_ERR_ARGUMENT,
+           "query = 3 is neither -1 nor below n_queries = 3");
+    REFUSE((page.queries = &three, page.n_runs = 1, page.runs = &three), QKV_ERR_UNSUPPORTED,
+           "queries together with n_runs = 1");
+    REFUSE(page.q_offset = (int64_t)1 << 40, QKV_ERR_SHAPE, "q_offset = 1099511627776");
+    REFUSE(page.softcap = -1, QKV_ERR_ARGUMENT, "softcap = -1");
+    REFUSE(page.softcap = (double)NAN, QKV_ERR_ARGUMENT, "softcap");
+    REFUSE(heads[1].alibi = (double)NAN, QKV_ERR_ARGUMENT, "heads[1].alibi is not finite");
+    REFUSE(heads[1].sink = endless, QKV_ERR_ARGUMENT, "heads[1].sink is neither finite");
+    REFUSE((heads[0].peaks = some, heads[0].side = 2, heads[0].tile = 2), QKV_ERR_SHAPE,
+           "heads[0].tile = 2");
     REFUSE(page.struct_size = 8, QKV_ERR_ARGUMENT, "struct_size");
     qkv_page page = make_page(5, 4, 2, 1, 0);
     refuse(&page, NULL, QKV_ERR_ARGUMENT, "path is NULL");
@@ -677,7 +795,8 @@ int main(void) {
         cmocka_unit_test(test_mask),       cmocka_unit_test(test_limit),
         cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_dropped),    cmocka_unit_test(test_runs),
-        cmocka_unit_test(test_long),
+        cmocka_unit_test(test_long),       cmocka_unit_test(test_offsets),
+        cmocka_unit_test(test_queries),    cmocka_unit_test(test_scores),
     };
     return cmocka_run_group_tests(tests, make_folder, NULL);
 }

@@ -53,20 +53,20 @@ tabs.compare = {
 const divergencePlot = () => ({
     name: "Divergence of each query",
     values: compare.js,
-    labels: r => `${tokenText(compare.places[r])} (${compare.places[r]})`,
+    labels: r => `${queryText(compare.places[r])} (${compare.places[r]})`,
     what: "Query",
     unit: "nats"
 });
 
 function compareAll() {
-    const n = N > LONG ? 256 : N, size = min(N, 512), changes = [];
+    const n = LONG ? 256 : M, changes = [];
     let most = 0;
     compare.js = [];
     compare.places = [];
     inSlices(
         "compare", n,
         r => {
-            const i = floor((r + 0.5) * N / n), a = rowA(i), b = rowB(i),
+            const i = floor((r + 0.5) * M / n), a = rowA(i), b = rowB(i),
                   off = Float32Array.from(a, (p, j) => abs(b[j] - p));
             compare.places.push(i);
             compare.js.push(divergence(a, b));
@@ -77,8 +77,8 @@ function compareAll() {
         },
         done => {
             if (!done) return;
-            const side = min(n, size), signed = (head, [from], range, columns, out) => {
-                const i = floor((from + 0.5) * N / side), a = rowA(i), b = rowB(i);
+            const side = min(n, 512), difference = (head, [from], range, columns, out) => {
+                const i = floor((from + 0.5) * M / side), a = rowA(i), b = rowB(i);
                 out.fill(0);
                 for (let j = 0; j < N; j++) {
                     const at = floor(j * columns.n / N);
@@ -87,8 +87,9 @@ function compareAll() {
                 return i;
             };
             const map = picture(
-                {head: state.head, rows: [0, side], cols: [0, N], size: [side, size]}, "difference",
-                () => {}, signed, p => diverging()[round(127.5 + 127.5 * p / (most || 1))] || GREY);
+                {head: state.head, rows: [0, side], cols: [0, N], size: [side, min(N, 512)]},
+                "difference", () => {}, difference,
+                p => diverging()[round(127.5 + 127.5 * p / (most || 1))] || GREY);
             showCompared(
                 map, most,
                 changes.sort((x, y) => y[0] - x[0] || x[1] - y[1] || x[2] - y[2]).slice(0, 12));
@@ -96,18 +97,18 @@ function compareAll() {
 }
 
 function showCompared(map, most, changes) {
-    const mean = compare.js.reduce((a, b) => a + b, 0) / compare.js.length,
-          name = i => bdi(`${tokenText(i)} (${i})`);
+    const mean = compare.js.reduce((a, b) => a + b, 0) / compare.js.length;
     map.setAttribute("role", "img");
     map.setAttribute("aria-label", "Map of differences; the largest are in the table below");
     map.className = "difference";
+    map.style.aspectRatio = clamp(N / M, 1 / 3, 3);
     hear(map, "pointermove", event => {
         const box = boxOf(map),
-              i = clamp(floor((event.clientY - box.top) / box.height * N), 0, N - 1),
+              i = clamp(floor((event.clientY - box.top) / box.height * M), 0, M - 1),
               j = clamp(floor((event.clientX - box.left) / box.width * N), 0, N - 1);
         const a = rowA(i)[j], b = rowB(i)[j];
         tip(event,
-            `${tokenText(i)} → ${tokenText(j)}\nA ${weightText(a)}, B ${weightText(b)}\nB − A ${
+            `${queryText(i)} → ${tokenText(j)}\nA ${weightText(a)}, B ${weightText(b)}\nB − A ${
                 fixed(b - a, 3)}`);
     });
     hear(map, "pointerleave", event => tip(event, ""));
@@ -125,13 +126,13 @@ function showCompared(map, most, changes) {
             "Largest differences", ["Query", "Key", "A", "B", "B − A", "Select"],
             changes.map(
                 ([, i, j, a, b]) =>
-                    [name(i), name(j), weightText(a), weightText(b), fixed(b - a, 3),
-                     button("select", () => change({query: i, key: j}))])),
+                    [named(queryText, i), named(tokenText, j), weightText(a), weightText(b),
+                     fixed(b - a, 3), button("select", () => change({query: i, key: j}))])),
         plot1({
             ...divergencePlot(),
             text:
                 `Jensen–Shannon divergence of the query's two rows, 0 (same) to ln 2 = 0.693; mean ${
                     fixed(mean, 4)}` +
-                (compare.js.length < N ? ` over ${compare.js.length} queries, evenly spread.` : ".")
+                (compare.js.length < M ? ` over ${compare.js.length} queries, evenly spread.` : ".")
         }));
 }

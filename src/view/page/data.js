@@ -3,10 +3,15 @@
  * What the file holds: the manifest, and for each head base64 of q, k and lse, one after the other. A head
  * is decoded when it is first shown; a few are kept. docs/page.md has the format.
  */
-const {max, min, floor, ceil, abs, exp, log, log2, round, sqrt, hypot} = Math;
+const {max, min, floor, ceil, abs, exp, log, log2, round, sqrt, hypot, tanh} = Math;
 const manifest = JSON.parse(document.getElementById("qkv-manifest").textContent);
 const N = manifest.n, D = manifest.head_dim, HEADS = manifest.heads, SCALE = manifest.scale;
-const LONG = 2048;  // above this no view computes all rows at once
+
+/* Queries are the tokens that keys are, or others (cross-attention); query i has the place i + OFFSET among keys. */
+const asked = manifest.queries || manifest, M = asked.n, CROSS = asked !== manifest,
+      OFFSET = manifest.q_offset, CAP = manifest.softcap;
+const LONG = M > 512 && M * N > 2048 ** 2;  // then no view computes all rows at once
+const placeOf = i => i + OFFSET;
 
 function bytesOf(base64) {
     const text = atob(base64), bytes = new Uint8Array(text.length);
@@ -32,20 +37,24 @@ function floatsOfHalves(halves) {
 
 const decoded = new Map(), DECODED = 4;
 
-/* {q, k, lse} of a head; null while the browser has not read that far. */
+/* {q, k, lse, …} of a head; null while the browser has not read that far. */
 function headData(index) {
     let data = decoded.get(index);
     if (data) return data;
     const element = document.getElementById("qkv-head-" + index);
     if (!element) return null;
-    const bytes = bytesOf(element.textContent), half = HEADS[index].type === "f16";
+    const bytes = bytesOf(element.textContent), {type, alibi = 0, sink, mask} = HEADS[index],
+          half = type === "f16";
     const numbers = (at, n) => half ? floatsOfHalves(new Uint16Array(bytes.buffer, at, n)) :
                                       new Float32Array(bytes.buffer, at, n);
-    const size = N * D * (half ? 2 : 4);
+    const size = D * (half ? 2 : 4);
     data = {
-        q: numbers(0, N * D),
-        k: numbers(size, N * D),
-        lse: new Float32Array(bytes.buffer.slice(2 * size))
+        q: numbers(0, M * D),
+        k: numbers(M * size, N * D),
+        lse: new Float32Array(bytes.buffer.slice((M + N) * size)),
+        alibi,
+        sink: sink ?? -Infinity,
+        mask: mask && bytesOf(mask)
     };
     decoded.set(index, data);
     if (decoded.size > DECODED) decoded.delete(decoded.keys().next().value);

@@ -11,6 +11,7 @@ function refill(node, ...children) {
     put(node, ...children);
     if (place) node.querySelector(`[data-place="${place}"]`)?.focus();
 }
+const clamp = (x, low, high) => max(low, min(high, x));
 const panelWidth = () => byId("panel").clientWidth;
 
 /* Short names of attributes that are written often. */
@@ -58,6 +59,7 @@ function pickable(node, pick) {
 
 const fixed = (x, digits) =>
     Number.isFinite(x) ? x.toFixed(digits).replace(/^-(0\.?0*)$/, "$1").replace("-", "−") : "NaN";
+const signed = x => (x < 0 ? " − " : " + ") + +abs(x).toPrecision(6);
 /* A weight: 3 digits after the point, more where it is small. */
 const weightText = p => p === 0 ? "0" :
     p < 0.0005                  ? p.toExponential(1).replace("-", "−") :

@@ -1,5 +1,6 @@
 /* The selected pair in numbers, the strongest keys of the query, the head, and what the numbers mean. */
-const chip = (i, kind) => el("span", {class: "chip " + kind}, tokenText(i));
+const chip = (i, kind) =>
+    el("span", {class: "chip " + kind}, kind === "q" ? queryText(i) : tokenText(i));
 const facts = pairs =>
     el("dl", {},
        ...pairs.filter(Boolean).flatMap(
@@ -13,14 +14,23 @@ function pairFacts(weights) {
         if (p > weights[key]) rank++;
     return facts([
         ["q·k", fixed(s, 3)],
-        [`× ${fixed(SCALE, 4)}`, fixed(s * SCALE, 3), "the score before softmax"],
+        [
+            `× ${fixed(SCALE, 4)}`, fixed(s * SCALE, 3),
+            CAP || data.alibi ? "" : "the score before softmax"
+        ],
+        (CAP || data.alibi) &&
+            [
+                "score", fixed(scoreOf(data, query, key), 3),
+                "with softcap and ALiBi, before softmax"
+            ],
+        !maySee(data, query, key) && ["seen", "no", "a mask hides this key from the query"],
         ["lse of the query", fixed(data.lse[query], 3), "log of the sum of exp of its scores"],
         ["rank among its keys", `${rank} of ${keysSeen(query)}`],
         [
             "times uniform", fixed(weights[key] * keysSeen(query), 2),
             "weight × number of keys that the query sees"
         ],
-        ["distance", fixed(key - query, 0), "place of the key minus place of the query"]
+        ["distance", fixed(key - placeOf(query), 0), "place of the key minus place of the query"]
     ]);
 }
 
@@ -84,6 +94,6 @@ drawn.push(function drawInspector() {
         el("p", {class: "note"}, caption()),
         el("p", {class: "note"},
            "A weight says how values were mixed in this layer. It does not prove why the model answered."));
-    say(`${headName(state.head)}: query ${query} ${tokenText(query)} → ` +
+    say(`${headName(state.head)}: query ${query} ${queryText(query)} → ` +
         best.map(j => tokenText(j) + " " + fixed(weights[j], 2)).join(", "));
 });

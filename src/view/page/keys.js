@@ -16,7 +16,7 @@ function move(across, down) {
           byKey = inText ? down : across;
     if (by)
         change({
-            query: clamp(state.query + by, 0, N - 1),
+            query: clamp(state.query + by, 0, M - 1),
             key: state.tab === "matrix" || state.tab === "why" ? state.key : undefined,
             hover: null
         });

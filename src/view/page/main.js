@@ -4,7 +4,7 @@ tabOrder.push("tokens", "matrix", "why", "map", "numbers", "compare");
 function showTop() {
     byId("title").textContent = manifest.title || "Attention";
     byId("subtitle").textContent = [
-        manifest.caption, `${N} tokens`,
+        manifest.caption, CROSS ? `${M} queries, ${N} keys` : `${N} tokens`,
         `${HEADS.length} ${HEADS.length === 1 ? "head" : "heads"}, d = ${D}`
     ].filter(Boolean).join(" · ");
     hear(byId("theme"), "click", () => {

@@ -2,7 +2,7 @@
  * View 4: queries (discs) and keys (triangles) of the head in the plane, as the file has them: near each other is
  * what t-SNE or PCA put there. Lines lead from the query to its strongest keys. Of long texts some tokens are shown.
  */
-const EVERY = ceil(N / 1500);
+const EVERY = ceil((M + N) / 3000);
 const plane = {
     kind: "map",
     color: "place"
@@ -32,14 +32,13 @@ tabs.map = {
                map ?
                    this.says() :
                    map_note || "The file has no map of this head: `qkv map --head L.H` makes one."),
-            map ? asTable("Places", ["Token", "query x", "query y", "key x", "key y"], () => {
+            map ? asTable("Places", ["Point", "x", "y"], () => {
                 const xy = mapPlaces();
                 return listOf(
-                    min(N, 2000),
-                    i =>
-                        [bdi(`${tokenText(i)} (${i})`),
-                         ...[2 * i, 2 * i + 1, 2 * (N + i), 2 * (N + i) + 1].map(
-                             at => fixed(xy[at] / 65535, 3))]);
+                    min(M + N, 4000),
+                    p =>
+                        [pointName(p), fixed(xy[2 * p] / 65535, 3),
+                         fixed(xy[2 * p + 1] / 65535, 3)]);
             }) : "");
     },
     figure: () => mapFigure(),
@@ -50,6 +49,8 @@ tabs.map = {
                                 (thisHead().map_note || "t-SNE") +
                  ". Recall: share of queries whose nearest key here has the largest q·k; correlation of distance and q·k. Distances between far groups mean little. "),
 };
+const pointName = p =>
+    p < M ? `query ${queryText(p)} (${p})` : `key ${tokenText(p - M)} (${p - M})`;
 const mapPlaces = () => new Uint16Array(bytesOf(thisHead()[plane.kind]).buffer);
 
 function mapFigure() {
@@ -62,23 +63,24 @@ function mapFigure() {
           y = p => height / 2 - (xy[2 * p + 1] - up / 2) * unit;
     const figure = drawing(width, height, "Map; the places are in the table below", "group");
     const weights = row(state.head, state.query), best = weights ? largest(weights, 5) : [],
-          named = new Set([state.query, ...best.map(j => N + j), N + state.key]);
+          shown = new Set([state.query, ...best.map(j => M + j), M + state.key]);
     for (const j of best)
         figure.append(svg("line", {
             x1: x(state.query),
             y1: y(state.query),
-            x2: x(N + j),
-            y2: y(N + j),
+            x2: x(M + j),
+            y2: y(M + j),
             stroke: css("accent"),
             "stroke-width": (0.7 + 6 * weights[j]).toFixed(2),
             "stroke-opacity": 0.55
         }));
-    for (let p = 0; p < 2 * N; p++) {
-        if (p % N % EVERY && !named.has(p)) continue;
-        const key = p >= N, i = p % N, on = key ? i === state.key : i === state.query,
-              size = on ? 8 : 5, name = `${key ? "key" : "query"} ${tokenText(i)}`;
-        const fill = plane.color === "place" ? text(ramps[+dark][128 + floor(127 * i / N)]) :
-                                               css(key ? "edge" : "accent");
+    for (let p = 0; p < M + N; p++) {
+        const key = p >= M, i = key ? p - M : p, on = key ? i === state.key : i === state.query,
+              size = on ? 8 : 5, name = pointName(p), token = key ? tokenText(i) : queryText(i);
+        if (i % EVERY && !shown.has(p)) continue;
+        const fill = plane.color === "place" ?
+            text(ramps[+dark][128 + floor(127 * i / (key ? N : M))]) :
+            css(key ? "edge" : "accent");
         const shape = {
             fill,
             stroke: css(on ? "strong" : "page"),
@@ -88,7 +90,7 @@ function mapFigure() {
             tabindex: on ? 0 : -1,
             "data-place": p,
             "aria-pressed": on,
-            label: `${name}, place ${i}`
+            label: name
         };
         const point = key ?
             svg("path",
@@ -98,22 +100,21 @@ function mapFigure() {
         pickable(point, pick);
         hear(
             point, "pointermove",
-            event => tip(
-                event,
-                `${name} (${i})` + (key && weights ? `\nweight ${weightText(weights[i])}` : "")));
+            event =>
+                tip(event, name + (key && weights ? `\nweight ${weightText(weights[i])}` : "")));
         hear(point, "pointerleave", event => tip(event, ""));
         figure.append(point);
-        if (named.has(p) || (N <= 16 && width > 500))
+        if (shown.has(p) || (M + N <= 32 && width > 500))
             figure.append(
                 svg("text", {
                     x: x(p) + size + 4,
                     y: y(p) + 5,
                     size: 13,
-                    "font-weight": named.has(p) ? 650 : 400,
-                    fill: css(named.has(p) ? "strong" : "faint"),
+                    "font-weight": shown.has(p) ? 650 : 400,
+                    fill: css(shown.has(p) ? "strong" : "faint"),
                     "pointer-events": "none"
                 },
-                    cut(tokenText(i), 14)));
+                    cut(token, 14)));
     }
     return figure;
 }

@@ -24,12 +24,11 @@ const matrix = {
     brushing: false
 };
 
-const fitZoom = () => min(44, plot.width / N, plot.height / N);
-const clamp = (x, low, high) => max(low, min(high, x));
+const fitZoom = () => min(44, plot.width / N, plot.height / M);
 function keepInside() {
     place.z = clamp(place.z, fitZoom(), 64);
     place.x = clamp(place.x, 0, max(0, N - plot.width / place.z));
-    place.y = clamp(place.y, 0, max(0, N - plot.height / place.z));
+    place.y = clamp(place.y, 0, max(0, M - plot.height / place.z));
 }
 function fit() {
     Object.assign(place, {z: fitZoom(), x: 0, y: 0});
@@ -52,8 +51,8 @@ function reveal() {
 }
 
 function seen() {
-    const cells = (from, pixels) => [max(0, floor(from)), min(N, ceil(from + pixels / place.z))];
-    return {rows: cells(place.y, plot.height), cols: cells(place.x, plot.width)};
+    const cells = (from, pixels, n) => [max(0, floor(from)), min(n, ceil(from + pixels / place.z))];
+    return {rows: cells(place.y, plot.height, M), cols: cells(place.x, plot.width, N)};
 }
 
 /* Queries to a line of pixels; and whether the tiles of the file are fine enough for it. */
@@ -87,7 +86,7 @@ function paint() {
     const {context} = begin(matrix.canvas);
     context.save();
     context.beginPath();
-    context.rect(plot.left, plot.top, min(plot.width, N * place.z), min(plot.height, N * place.z));
+    context.rect(plot.left, plot.top, min(plot.width, N * place.z), min(plot.height, M * place.z));
     context.clip();
     context.imageSmoothingEnabled = false;
     for (const made of [matrix.old, matrix.now]) {
@@ -129,7 +128,7 @@ tabs.matrix = {
                    },
                    "drag over cells; or drag with Shift"),
                scaleSelect(),
-               N > 200 ?
+               max(M, N) > 200 ?
                    select(
                        "A pixel is", [["", "the largest"], ["mass", "the mass"]],
                        matrix.mass ? "mass" : "",
@@ -165,7 +164,7 @@ tabs.matrix = {
         matrix.note.textContent =
             (fromTiles(every) ?
                  `Each point is the largest weight of ${peakTile()} × ${peakTile()}. ` :
-                 N > LONG && every > 1 ?
+                 LONG && every > 1 ?
                  `A line of pixels is one query of about ${every}: zoom in to see every one. ` :
                  "") +
             caption();

@@ -24,7 +24,7 @@ function paintMarks(context) {
     context.strokeStyle = css("accent");
     context.lineWidth = 1;
     context.globalAlpha = 0.75;
-    const width = min(plot.width, N * place.z), height = min(plot.height, N * place.z);
+    const width = min(plot.width, N * place.z), height = min(plot.height, M * place.z);
     context.strokeRect(plot.left - 2, atY(state.query), width + 4, z);
     context.strokeRect(atX(state.key), plot.top - 2, z, height + 4);
     context.globalAlpha = 1;
@@ -38,8 +38,8 @@ function paintMarks(context) {
 }
 
 /* Tokens where there is room for them, else places. */
-function axisMarks([from, to]) {
-    if (place.z >= 11) return listOf(to - from, k => [from + k, tokenText(from + k)]);
+function axisMarks([from, to], name = tokenText) {
+    if (place.z >= 11) return listOf(to - from, k => [from + k, name(from + k)]);
     const steps = [5, 50, 500, 5000, 50000].flatMap(x => [x, 2 * x, 4 * x]),
           step = steps.find(x => x * place.z >= 52) || 500000;
     return listOf(
@@ -62,7 +62,7 @@ function paintAxes(context) {
         context.restore();
     };
     const inside = (at, low, size) => at >= low - 1 && at <= low + size + 1;
-    for (const [i, name] of axisMarks(r))
+    for (const [i, name] of axisMarks(r, queryText))
         if (inside(atY(i + 0.5), plot.top, plot.height))
             label(name, i === state.query, plot.left - 8, atY(i + 0.5), "right", 0);
     for (const [j, name] of axisMarks(c))
@@ -77,16 +77,16 @@ function paintAxes(context) {
 }
 
 function paintMinimap(context, r, c) {
-    const side = 84, x = plot.left + plot.width - side - 6, y = plot.top + plot.height - side - 6,
-          unit = side / N;
+    const unit = 84 / max(M, N), width = max(3, N * unit), height = max(3, M * unit),
+          x = plot.left + plot.width - width - 6, y = plot.top + plot.height - height - 6;
     context.fillStyle = css("raised");
-    context.fillRect(x - 3, y - 3, side + 6, side + 6);
+    context.fillRect(x - 3, y - 3, width + 6, height + 6);
     const thumb = byId("grid").querySelector('[aria-pressed="true"] canvas');
     context.imageSmoothingEnabled = false;
-    if (thumb) context.drawImage(thumb, x, y, side, side);
+    if (thumb) context.drawImage(thumb, x, y, width, height);
     context.strokeStyle = css("edge");
     context.lineWidth = 1;
-    context.strokeRect(x - 3, y - 3, side + 6, side + 6);
+    context.strokeRect(x - 3, y - 3, width + 6, height + 6);
     context.strokeStyle = css("accent");
     context.lineWidth = 2;
     context.strokeRect(
@@ -120,7 +120,7 @@ function matrixFigure() {
                   x = plot.left + (j - c[0]) * z, y = plot.top + (i - r[0]) * z;
             figure.append(svg(
                 "rect", {x, y, width: z - 1, height: z - 1, fill: text(rgb)},
-                svg("title", {}, `${tokenText(i)} → ${tokenText(j)} ${weightText(weights[j])}`)));
+                svg("title", {}, `${queryText(i)} → ${tokenText(j)} ${weightText(weights[j])}`)));
             if (z >= 32 && weights[j] >= 0.005)
                 figure.append(svg(
                     "text",
@@ -129,7 +129,7 @@ function matrixFigure() {
         }
     }
     const ink = css("ink");
-    for (const [i, name] of axisMarks(r))
+    for (const [i, name] of axisMarks(r, queryText))
         figure.append(
             svg("text", {
                 x: plot.left - 8,

@@ -3,13 +3,13 @@ function cellAt(event) {
     const box = boxOf(matrix.canvas), x = event.clientX - box.left - plot.left,
           y = event.clientY - box.top - plot.top;
     const j = floor(place.x + x / place.z), i = floor(place.y + y / place.z);
-    return {x, y, i, j, inside: x >= 0 && y >= 0 && i >= 0 && j >= 0 && i < N && j < N};
+    return {x, y, i, j, inside: x >= 0 && y >= 0 && i >= 0 && j >= 0 && i < M && j < N};
 }
 
 function hoverCell(event) {
     const {i, j, inside} = cellAt(event), weights = inside && row(state.head, i);
     tip(event,
-        weights ? `${tokenText(i)} → ${tokenText(j)}\n${weightText(weights[j])}  (${
+        weights ? `${queryText(i)} → ${tokenText(j)}\n${weightText(weights[j])}  (${
                       fixed(weights[j] * keysSeen(i), 2)} × uniform)\nquery ${i}, key ${j}` :
                   "");
 }
@@ -58,8 +58,8 @@ function listenToMatrix(canvas) {
         if (start.brush) {
             const {i, j} = cellAt(event),
                       range =
-                          (a, b) => [clamp(min(a, b), 0, N - 1), clamp(max(a, b), 0, N - 1) + 1];
-            matrix.brush = [...range(start.i, i), ...range(start.j, j)];
+                          (a, b, n) => [clamp(min(a, b), 0, n - 1), clamp(max(a, b), 0, n - 1) + 1];
+            matrix.brush = [...range(start.i, i, M), ...range(start.j, j, N)];
         } else {
             place.x = start.left - dx / place.z;
             place.y = start.top - dy / place.z;
@@ -83,7 +83,7 @@ function listenToMatrix(canvas) {
 
 /* The strongest pairs of the rectangle. */
 function showBrushed() {
-    const [i0, i1, j0, j1] = matrix.brush, step = N > LONG ? ceil((i1 - i0) / 512) : 1;
+    const [i0, i1, j0, j1] = matrix.brush, step = LONG ? ceil((i1 - i0) / 512) : 1;
     let best = [];
     for (let i = i0; i < i1; i += step) {
         const weights = row(state.head, i);
@@ -97,7 +97,7 @@ function showBrushed() {
             title, ["Query", "Key", "Weight", "Select"],
             best.map(
                 ([p, i, j]) =>
-                    [bdi(`${tokenText(i)} (${i})`), bdi(`${tokenText(j)} (${j})`), weightText(p),
+                    [named(queryText, i), named(tokenText, j), weightText(p),
                      button("select", () => change({query: i, key: j}))])));
     change();
 }
@@ -105,19 +105,19 @@ function showBrushed() {
 /* An ARIA grid of the cells around the selection: arrows move the selection and the focus with it. */
 function drawCellTable() {
     if (!matrix.table.open || !thisData()) return;
-    const nearby = x => {
-        const n = min(N, 9), from = clamp(x - 4, 0, N - n);
+    const nearby = (x, all) => {
+        const n = min(all, 9), from = clamp(x - 4, 0, all - n);
         return listOf(n, k => from + k);
     };
     const focused = hasFocus(matrix.table) && document.activeElement.tagName === "TD";
-    const is = nearby(state.query), js = nearby(state.key);
+    const is = nearby(state.query, M), js = nearby(state.key, N);
     const grid = el(
         "table", {role: "grid", label: "Weights around the selection"},
         el("thead", {},
            el("tr", {}, el("th", {scope: "col"}, "query \\ key"),
               ...js.map(j => el("th", {scope: "col"}, bdi(tokenText(j)))))),
         el("tbody", {},
-           ...is.map(i => el("tr", {}, el("th", {scope: "row"}, bdi(tokenText(i))), ...js.map(j => {
+           ...is.map(i => el("tr", {}, el("th", {scope: "row"}, bdi(queryText(i))), ...js.map(j => {
                          const on = i === state.query && j === state.key;
                          return el(
                              "td", {

@@ -54,24 +54,24 @@ function headTable() {
 
 /* Sums over the rows of a head: all of them, or 512 evenly spread in a long text. */
 function sumUp(head, name, painted) {
-    const n = N > LONG ? 512 : N, sums = {
+    const n = LONG ? 512 : M, sums = {
         n,
         places: [],
         entropy: [],
         largest: [],
         received: new Float64Array(N),
-        distance: new Float64Array(2 * N - 1),
+        distance: new Float64Array(M + N - 1),
         histogram: new Float64Array(17)
     };
     inSlices(name, n, r => {
-        const i = floor((r + 0.5) * N / n), weights = row(head, i);
+        const i = floor((r + 0.5) * M / n), weights = row(head, i);
         let most = 0;
         for (let j = 0; j < N; j++) {
             const p = weights[j];
             if (!(p > 0)) continue;
             if (p > most) most = p;
             sums.received[j] += p;
-            sums.distance[j - i + N - 1] += p / n;
+            sums.distance[j - i + M - 1] += p / n;
             sums.histogram[max(0, 16 + ceil(log2(p) - 1e-9))]++;
         }
         sums.places.push(i);
@@ -93,9 +93,10 @@ const receivedPlot = sums => ({
 });
 
 function headPlots(sums) {
-    const of = sums.n < N ? ` of ${sums.n} queries, evenly spread` : "",
-          label = r => `${tokenText(sums.places[r])} (${sums.places[r]})`, reach = min(N - 1, 24);
-    const near = listOf(2 * reach + 1, k => sums.distance[N - 1 - reach + k]),
+    const of = sums.n < M ? ` of ${sums.n} queries, evenly spread` : "",
+          label = r => `${queryText(sums.places[r])} (${sums.places[r]})`,
+          left = max(-24, 1 - M - OFFSET), right = min(24, N - 1 - OFFSET);
+    const near = listOf(max(0, right - left + 1), k => sums.distance[M - 1 + OFFSET + left + k]),
           mark = sums.places.findIndex(i => i === state.query);
     return [
         el("h2", {},
@@ -126,12 +127,12 @@ function headPlots(sums) {
         plot1({
             name: "Weight by distance",
             values: near,
-            labels: k => `${k - reach > 0 ? "+" : ""}${k - reach}`.replace("-", "−"),
+            labels: k => `${k + left > 0 ? "+" : ""}${k + left}`.replace("-", "−"),
             what: "Key minus query",
-            from: -reach,
-            mark: reach,
-            text: `mean over queries${of} of the weight at place i + distance, for −${reach} to ${
-                reach}.`
+            from: left,
+            mark: -left,
+            text: `mean over queries${of} of the weight at its place + distance, for ${left} to ${
+                right}.`
         }),
         plot1({
             name: "How large weights are",

@@ -1,11 +1,11 @@
 /*
  * Weights of a rectangle of cells as an image of at most R x C pixels. A pixel is the largest weight of its
- * tile, or the mass: the mean over its queries of the sum over its keys. In texts of more than LONG tokens a
+ * tile, or the mass: the mean over its queries of the sum over its keys. In LONG texts a
  * pixel's row is one query, the one in the middle of its band; or, where the file has the largest weights of
  * tiles that are not much larger than pixels, those of all of them.
  */
 const peakTile = () =>
-    thisHead().peaks && !isModified() && !whatIf.pairs ? ceil(N / thisHead().peak_side) : Infinity;
+    thisHead().peaks && !isModified() && !whatIf.pairs ? thisHead().peak_tile : Infinity;
 function peakRow(head, [a], [first, end], {n}, out) {
     const tile = peakTile(), {peak_side} = HEADS[head];
     if (peakRow.head !== head) peakRow.map = bytesOf(HEADS[peakRow.head = head].peaks);
@@ -18,11 +18,11 @@ function peakRow(head, [a], [first, end], {n}, out) {
 
 function pictureRow(head, band, range, columns, out) {
     const [a, b] = band, [first, end] = range, mass = columns.mass;
-    const from = N > LONG ? a + b - 1 >> 1 : a, to = N > LONG ? from + 1 : b;
+    const from = LONG ? a + b - 1 >> 1 : a, to = LONG ? from + 1 : b;
     out.fill(0);
     for (let i = from; i < to; i++) {
-        let weights = rows.get(head * N + i);
-        if (!weights && N > LONG && !isModified() && !whatIf.pairs)
+        let weights = rows.get(head * M + i);
+        if (!weights && LONG && !isModified() && !whatIf.pairs)
             weights =
                 modelRow(headData(head), i, pictureRow.scratch ||= new Float32Array(N), first, end);
         weights ||= row(head, i);

@@ -28,9 +28,9 @@ const headOrder = sort =>
                 HEADS[a].layer - HEADS[b].layer || HEADS[a].head - HEADS[b].head);
 
 function drawThumb(canvas, index) {
-    const side = HEADS[index].side, thumb = thumbOf(index), context = canvas.getContext("2d");
-    const image = context.createImageData(side, side), top = topOf(index), seen = N;
-    for (let c = 0; c < side * side; c++) {
+    const {side, rows} = HEADS[index], thumb = thumbOf(index), context = canvas.getContext("2d");
+    const image = context.createImageData(side, rows), top = topOf(index), seen = N;
+    for (let c = 0; c < side * rows; c++) {
         const rgb = colorOf(levels[thumb[c]], seen, top);
         image.data.set([rgb[0], rgb[1], rgb[2], 255], 4 * c);
     }
@@ -38,7 +38,7 @@ function drawThumb(canvas, index) {
 }
 
 function headButton(index) {
-    const {layer, head, label, side} = HEADS[index];
+    const {layer, head, label, side, rows} = HEADS[index];
     return el(
         "button", {
             type: "button",
@@ -56,7 +56,7 @@ function headButton(index) {
                          fixed(HEADS[index].stats.confidence, 2)}` :
                      ""),
         },
-        el("canvas", {width: side, height: side, "aria-hidden": "true"}),
+        el("canvas", {width: side, height: rows, "aria-hidden": "true"}),
         el("span", {}, `${layer}.${head}`), el("span", {class: "tag"}, label || ""));
 }
 

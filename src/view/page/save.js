@@ -59,22 +59,27 @@ const saveSvg = () => {
     if (made) download(fileName("svg"), new Blob([made.text], {type: "image/svg+xml"}));
 };
 
-const cell = i => manifest.tokens[i].replace(/[\t\n\r]/g, " ");
+const cell = (i, of) => of.tokens[i].replace(/[\t\n\r]/g, " "), keyCell = j => cell(j, manifest),
+      queryCell = i => cell(i, asked);
 function rowTsv() {
     const weights = row(state.head, state.query);
     return `# ${caption()}\nquery\tkey\tquery_token\tkey_token\tweight\n` +
-        listOf(N, j => [state.query, j, cell(state.query), cell(j), String(weights[j])].join("\t"))
+        listOf(
+            N,
+            j => [state.query, j, queryCell(state.query), keyCell(j), String(weights[j])].join(
+                "\t"))
             .join("\n") +
         "\n";
 }
-const headTsv = () => `# ${caption()}\nquery\t` + listOf(N, cell).join("\t") + "\n" +
-    listOf(N, i => cell(i) + "\t" + row(state.head, i).join("\t")).join("\n") + "\n";
+const headTsv = () => `# ${caption()}\nquery\t` + listOf(N, keyCell).join("\t") + "\n" +
+    listOf(M, i => queryCell(i) + "\t" + row(state.head, i).join("\t")).join("\n") + "\n";
 const rowJson = () => JSON.stringify({
     caption: caption(),
     layer: thisHead().layer,
     head: thisHead().head,
     query: state.query,
     modified: isModified(),
+    query_token: asked.tokens[state.query],
     tokens: manifest.tokens,
     weights: Array.from(row(state.head, state.query))
 });
@@ -96,7 +101,7 @@ function showSave() {
         ["Row of the query, TSV", () => saveText("tsv", rowTsv())],
         ["Row of the query, JSON", () => saveText("json", rowJson())]
     ];
-    if (N <= LONG) items.push(["All rows of the head, TSV", () => saveText("tsv", headTsv())]);
+    if (!LONG) items.push(["All rows of the head, TSV", () => saveText("tsv", headTsv())]);
     items.push(["Copy the row", copyRow], [
         "Print",
         () => {

@@ -1,6 +1,7 @@
 /*
- * Weights: p_ij = exp(scale q_i . k_j - lse_i), with the lse of the model. Where a question of What if
- * changes scores or keys, softmax is computed anew: p_ij = exp(z_ij - max z) / sum. Sums are doubles.
+ * Weights: p_ij = exp(s_ij - lse_i), with the lse of the model and s_ij = softcap(scale q_i . k_j) + ALiBi. Where
+ * a question of What if changes scores or keys, softmax is computed anew: p_ij = exp(z_ij - max z) / sum, of which
+ * a sink is a part. Sums are doubles.
  */
 const whatIf = {
     scaled: true,
@@ -14,14 +15,14 @@ const isModified = () => !whatIf.scaled || whatIf.temperature !== 1 ||
     (whatIf.causal && !manifest.causal) || (!whatIf.specials && !!manifest.special) ||
     whatIf.dropped.size > 0;
 const isSpecial = i => !!(manifest.special && manifest.special[i]);
-const segmentOf = i => manifest.segment ? manifest.segment[i] : 0;
+const segmentOf = i => manifest.segment ? manifest.segment[i] : 0;  // without CROSS
 
 /* Keys first <= j < end that query i may see. */
 function visibleKeys(i, causal = manifest.causal) {
-    const [left, right] = manifest.window;
+    const [left, right] = manifest.window, at = placeOf(i);
     return [
-        left === null ? 0 : max(0, i - left),
-        min(N, causal ? i + 1 : N, right === null ? N : i + right + 1)
+        left === null ? 0 : clamp(at - left, 0, N),
+        clamp(min(causal ? at + 1 : N, right === null ? N : at + right + 1), 0, N)
     ];
 }
 
@@ -31,7 +32,15 @@ function dot(a, at, b, bt) {
     return sum;
 }
 
-const unseen = manifest.dropped || [];  // keys that no query sees
+const unseen = manifest.dropped || [],
+      MASK = ceil(N / 8);  // keys that no query sees; bytes of a row
+const sees = ({mask}, i, j) => !unseen[j] && (!mask || mask[i * MASK + (j >> 3)] >> (j & 7) & 1);
+const maySee = (data, i, j, [first, end] = visibleKeys(i)) =>
+    j >= first && j < end && sees(data, i, j);
+function scoreOf({q, k, alibi}, i, j, factor = SCALE) {
+    const s = dot(q, i * D, k, j * D) * factor;
+    return (CAP ? CAP * tanh(s / CAP) : s) + alibi * (j - placeOf(i));
+}
 
 /* As the model computed it; keys from ... to (all by default) into out. */
 function modelRow(data, i, out, from = 0, to = N) {
@@ -39,20 +48,22 @@ function modelRow(data, i, out, from = 0, to = N) {
     out.fill(0, from, to);
     if (lse === -Infinity) return out;
     for (let j = max(first, from); j < min(end, to); j++)
-        out[j] = unseen[j] ? 0 : exp(dot(data.q, i * D, data.k, j * D) * SCALE - lse);
+        if (sees(data, i, j)) out[j] = exp(scoreOf(data, i, j) - lse);
     return out;
 }
 
 function modifiedRow(data, i, out) {
     const [first, end] = visibleKeys(i, manifest.causal || whatIf.causal);
-    const factor = (whatIf.scaled ? SCALE : 1) / whatIf.temperature;
-    let most = -Infinity, sum = 0;
+    const factor = whatIf.scaled ? SCALE : 1, sink = data.sink / whatIf.temperature;
+    let most = sink;
     out.fill(-Infinity);
     for (let j = first; j < end; j++) {
-        if (unseen[j] || whatIf.dropped.has(j) || (!whatIf.specials && isSpecial(j))) continue;
-        out[j] = dot(data.q, i * D, data.k, j * D) * factor;
+        if (!sees(data, i, j) || whatIf.dropped.has(j) || (!whatIf.specials && isSpecial(j)))
+            continue;
+        out[j] = scoreOf(data, i, j, factor) / whatIf.temperature;
         if (out[j] > most) most = out[j];
     }
+    let sum = sink === -Infinity ? 0 : exp(sink - most);
     for (let j = 0; j < N; j++) sum += out[j] = out[j] === -Infinity ? 0 : exp(out[j] - most);
     if (sum !== 0)
         for (let j = 0; j < N; j++) out[j] /= sum;
@@ -71,7 +82,7 @@ const rows = new Map(), ROWS = max(8, floor(4e6 / N));
 
 /* The weights of query i under What if; null while its head is not there. */
 function row(head, i, plain = false) {
-    const name = head * N + i + (plain ? 0.5 : 0);
+    const name = head * M + i + (plain ? 0.5 : 0);
     let found = rows.get(name);
     if (!found) {
         const data = headData(head);
@@ -90,16 +101,14 @@ function row(head, i, plain = false) {
 
 /* The weights on key j over all queries. */
 function column(head, j) {
-    const out = new Float32Array(N), data = headData(head);
+    const out = new Float32Array(M), data = headData(head);
     if (!data) return out;
     const cheap = !isModified() && !whatIf.pairs;
-    for (let i = 0; i < N; i++) {
-        const [first, end] = visibleKeys(i);
+    for (let i = 0; i < M; i++)
         if (!cheap)
-            out[i] = N <= LONG ? row(head, i)[j] : 0;
-        else if (j >= first && j < end && !unseen[j] && data.lse[i] !== -Infinity)
-            out[i] = exp(dot(data.q, i * D, data.k, j * D) * SCALE - data.lse[i]);
-    }
+            out[i] = LONG ? 0 : row(head, i)[j];
+        else if (data.lse[i] !== -Infinity && maySee(data, i, j))
+            out[i] = exp(scoreOf(data, i, j) - data.lse[i]);
     return out;
 }
 
@@ -119,6 +128,15 @@ function largest(values, n) {
 /* Entropy of a row in nats, and how many keys it may see. */
 const entropyOf = weights => weights.reduce((sum, p) => p > 0 ? sum - p * log(p) : sum, 0);
 function keysSeen(i) {
-    const [first, end] = visibleKeys(i, manifest.causal || whatIf.causal);
-    return max(1, end - first);
+    const [first, end] = visibleKeys(i, manifest.causal || whatIf.causal), data = thisData();
+    if (!unseen.length && !data?.mask) return max(1, end - first);
+    const name = [state.head, i, whatIf.causal].join();
+    if (!counts.has(name)) {
+        let n = 0;
+        for (let j = first; j < end; j++)
+            if (sees(data, i, j)) n++;
+        counts.set(name, max(1, n));
+    }
+    return counts.get(name);
 }
+const counts = new Map();

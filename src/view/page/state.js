@@ -10,7 +10,7 @@ const state = {
     hover: null,
     to: false,
     tab: "tokens",
-    scale: N > 128 ? "log" : "linear",
+    scale: max(M, N) > 128 ? "log" : "linear",
     words: false
 };
 const tabs = {}, tabOrder = [];  // id → { name, show(panel), draw() }
@@ -18,7 +18,7 @@ const drawn = [];                // called at each frame that something changed 
 
 const thisHead = () => HEADS[state.head], thisData = () => headData(state.head);
 const firstQuery = () => {
-    const plain = listOf(min(N, 4096), i => i).find(i => !isSpecial(i));
+    const plain = listOf(min(M, 4096), i => i).find(i => !asked.special?.[i]);
     return manifest.query >= 0 ? manifest.query : plain === undefined ? 0 : plain;
 };
 const queries = () => state.hover === null ? [state.query, ...state.more] : [state.hover];
@@ -40,7 +40,7 @@ function change(patch = {}) {
 /* The key a query looks at most; the query itself if its head is not there yet. */
 function strongest() {
     const weights = row(state.head, state.query);
-    return weights ? largest(weights, 1)[0] ?? state.query : state.query;
+    return (weights && largest(weights, 1)[0]) ?? min(state.query, N - 1);
 }
 
 /* After a change of What if or of the theme nothing that was computed holds. */
@@ -55,7 +55,8 @@ function enterRun() {
     const run = thisHead().run || 0;
     if (!manifest.runs || manifest.at === run) return;
     Object.assign(manifest, manifest.runs[run], {at: run});
-    unitLists.words = unitLists.tokens = shownTab = "";
+    unitLists = {};
+    shownTab = "";
     version++;
 }
 
@@ -81,20 +82,28 @@ function writeAddress() {
 function readAddress() {
     const [head, query, key, tab] = decodeURIComponent(location.hash.slice(1)).split("/");
     const found = HEADS.findIndex((_, i) => placeName(i) === head);
-    const place = x => /^\d+$/.test(x) && +x < N ? +x : null;
+    const place = (x, n) => /^\d+$/.test(x) && +x < n ? +x : null;
     if (found >= 0) state.head = found;
-    state.query = place(query) ?? firstQuery();
-    state.key = place(key) ?? strongest();
+    state.query = place(query, M) ?? firstQuery();
+    state.key = place(key, N) ?? strongest();
     if (tabs[tab]) state.tab = tab;
 }
 
 /* What a figure says below itself, on the screen and in files. */
 function caption() {
+    const {layer, head, alibi, sink, mask} = thisHead(), scaled = fixed(SCALE, 4) + " q·k";
+    const score = (CAP ? `${CAP} tanh(${scaled} / ${CAP})` : scaled) +
+        (alibi ? `${signed(alibi)} (j − i${OFFSET ? signed(-OFFSET) : ""})` : "");
     const parts = [
-        manifest.caption, `Layer ${thisHead().layer}, head ${thisHead().head}, counted from 0.`,
-        `Weight p = exp(${fixed(SCALE, 4)} q·k − lse); each query's weights sum to 1.`
+        manifest.caption, `Layer ${layer}, head ${head}, counted from 0.`,
+        `Weight p = exp(${score} − lse); each query's weights sum to 1${
+            Number.isFinite(sink) ? ", its sink's with them" : ""}.`
     ];
-    if (manifest.causal) parts.push("Causal: a query sees itself and keys before it.");
+    if (manifest.causal)
+        parts.push(
+            OFFSET ? `Causal: query i sees keys j ≤ i${signed(OFFSET)}.` :
+                     "Causal: a query sees itself and keys before it.");
+    if (mask) parts.push("A mask hides keys from queries, pair by pair.");
     if (isModified())
         parts.push("MODIFIED: not what the model computed (" + modifications().join(", ") + ").");
     if (whatIf.pairs) parts.push(`Only pairs ${pairNames[whatIf.pairs]} are shown.`);

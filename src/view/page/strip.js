@@ -1,5 +1,6 @@
 /*
- * Text as buttons, shaded by weights: the strip below every view, and the large one of the view Tokens.
+ * Text as buttons, shaded by weights: the strip below every view, and the large one of the view Tokens; of queries
+ * that are other tokens than keys a list of their own.
  * Of long texts a window of tokens around the query is there.
  */
 const WINDOW = 300;
@@ -9,19 +10,20 @@ const strip = {
     first: -1
 };
 
-/* A list of token buttons: fill it, then shade it as often as needed. */
-function tokenList(large) {
-    const box =
-        el("div", {class: large ? "tokens large" : "tokens", role: "group", label: "Tokens"});
+/* A list of token buttons, of keys or of queries: fill it, then shade it as often as needed. */
+function tokenList(large, of) {
+    const part = of === asked ? "query" : "key", sets = () => CROSS ? part : strip.sets,
+          name = CROSS ? {query: "Queries", key: "Keys"}[part] : "Tokens";
+    const box = el("div", {class: large ? "tokens large" : "tokens", role: "group", label: name});
     let made = [], key = "", scrolled = -1;
     const unitAt = event => {
         const target = event.target.closest("button");
-        return target ? made[[...box.children].indexOf(target)].unit : null;
+        return target ? made[[...box.children].indexOf(target) - CROSS].unit : null;
     };
     hear(box, "click", event => {
         const unit = unitAt(event);
         if (!unit) return;
-        if (event.altKey || event.ctrlKey || event.metaKey || strip.sets === "key")
+        if (!CROSS && (event.altKey || event.ctrlKey || event.metaKey) || sets() === "key")
             change({key: unit.from, hover: null});
         else if (event.shiftKey)
             change({more: [...state.more, unit.from], hover: null});
@@ -30,15 +32,14 @@ function tokenList(large) {
     });
     hear(box, "pointerover", event => {
         const unit = unitAt(event);
-        if (unit && event.pointerType === "mouse" && strip.sets === "query")
-            change({hover: unit.from});
+        if (unit && event.pointerType === "mouse" && sets() === "query") change({hover: unit.from});
     });
     hear(box, "pointerleave", () => {
         if (state.hover !== null) change({hover: null});
     });
 
     function fill(list) {
-        put(box);
+        put(box, CROSS ? el("span", {class: "name"}, name) : "");
         made = list.map(unit => {
             const number = el("small", {}),
                   token =
@@ -47,24 +48,27 @@ function tokenList(large) {
             return {unit, token, number};
         });
     }
-    function shade(values) {
-        const first = max(0, floor(unitOf(state.query) / WINDOW) * WINDOW),
-              list = units().slice(first, first + WINDOW);
+    function shade() {
+        const values = shading(of), at = state[part];
+        if (!values) return;
+        const first = max(0, floor(unitOf(at, of) / WINDOW) * WINDOW),
+              list = units(of).slice(first, first + WINDOW);
         const now = [first, state.words, manifest.at].join();
         if (key !== now) fill(list);
         key = now;
         const top = state.scale === "linear" ?
             max(1e-9, ...list.map(unit => unitValue(values, unit) || 0)) :
             1;
-        const chosen = new Set(queries().map(i => unitOf(i))), m = keysSeen(queries()[0]);
+        const chosen = new Set(of === asked ? queries().map(i => unitOf(i, of)) : []);
         made.forEach(({unit, token, number}, at) => {
-            const p = unitValue(values, unit), rgb = colorOf(p, m, top),
+            const p = unitValue(values, unit),
+                  rgb = colorOf(p, keysSeen(isTo(of) ? unit.from : queries()[0]), top),
                   query = chosen.has(first + at);
-            const isKey = state.key >= unit.from && state.key < unit.to;
+            const isKey = of === manifest && state.key >= unit.from && state.key < unit.to;
             token.style.setProperty("--shade", text(rgb));
             token.style.setProperty("--on", inkOn(rgb));
             token.className = (query ? "query " : "") + (isKey ? "key " : "") +
-                (whatIf.dropped.has(unit.from) ? "off " : "") +
+                (of === manifest && whatIf.dropped.has(unit.from) ? "off " : "") +
                 (strip.found && unitText(unit).toLowerCase().includes(strip.found) ? "found" : "");
             token.setAttribute("aria-pressed", query);
             token.setAttribute(
@@ -73,21 +77,27 @@ function tokenList(large) {
                     query ? ", query" : ""}${isKey ? ", key" : ""}`);
             number.textContent = p >= 0.01 ? fixed(p, 2) : "";
         });
-        if (scrolled !== state.query) {
-            const {token} = made[unitOf(scrolled = state.query) - first],
+        if (scrolled !== at) {
+            const {token} = made[unitOf(scrolled = at, of) - first],
                   outer = large ? box : byId("strip");
             outer.scrollTop = max(0, token.offsetTop - outer.offsetTop - 80);
         }
     }
     return {box, shade};
 }
+const tokenLists = large =>
+    (CROSS ? [asked, manifest] : [manifest]).map(of => tokenList(large, of));
+
+/* What the search looks in, and what "earlier" moves. */
+const searched = () => strip.sets === "key" ? [manifest, "key"] : [asked, "query"];
 
 function find(by = 1) {
     if (!strip.found) return;
-    for (let step = 1; step <= N; step++) {
-        const i = (state.query + by * step + N * step) % N;
-        if (!tokenText(i).toLowerCase().includes(strip.found)) continue;
-        change({query: i});
+    const [{tokens, n}, part] = searched();
+    for (let step = 1; step <= n; step++) {
+        const i = (state[part] + by * step + n * step) % n;
+        if (!signs(tokens[i]).toLowerCase().includes(strip.found)) continue;
+        change({[part]: i});
         return;
     }
     say(`no token holds ${strip.found}`);
@@ -99,7 +109,7 @@ const goTo = (part, list) => () => {
     if (places[0] >= 0) change({[part]: places.find(i => i > state[part]) ?? places[0]});
 };
 
-const stripList = tokenList(false);
+const stripLists = tokenLists(false);
 function showStrip() {
     const search = el(
         "input", {type: "search", id: "find", placeholder: "Find a token", label: "Find a token"});
@@ -110,12 +120,18 @@ function showStrip() {
     hear(search, "keydown", event => {
         if (event.key === "Enter") find(event.shiftKey ? -1 : 1);
     });
-    const sets =
-        select("A click sets", [["query", "the query"], ["key", "the key"]], strip.sets, value => {
+    const sets = select(
+        CROSS ? "Find in" : "A click sets",
+        [["query", CROSS ? "queries" : "the query"], ["key", CROSS ? "keys" : "the key"]],
+        strip.sets, value => {
             strip.sets = value;
         });
+    const go = by => () => {
+        const [{n}, part] = searched();
+        change({[part]: clamp(state[part] + by, 0, n - 1)});
+    };
     const tools = [el("p", {class: "note", id: "strip-note"}), sets, search];
-    if (N > WINDOW)
+    if (max(M, N) > WINDOW)
         tools.push(
             button(
                 "Next sink", goTo("key", "sinks"),
@@ -123,19 +139,27 @@ function showStrip() {
             button(
                 "Next far-reaching query", goTo("query", "far"),
                 {title: "the next of the 64 queries whose keys are farthest away on average"}),
-            button("‹ Earlier", () => change({query: max(0, state.query - WINDOW)})),
-            button("Later ›", () => change({query: min(N - 1, state.query + WINDOW)})));
-    put(byId("strip"), el("div", {class: "strip-head"}, ...tools), stripList.box);
+            button("‹ Earlier", go(-WINDOW)), button("Later ›", go(WINDOW)));
+    put(byId("strip"), el("div", {class: "strip-head"}, ...tools),
+        ...stripLists.map(list => list.box));
 }
 
 drawn.push(function drawStrip() {
-    const values = shading(), first = floor(unitOf(state.query) / WINDOW) * WINDOW;
-    stripList.box.hidden = state.tab === "tokens";
+    const range = (name, i, n) => {
+        const first = floor(i / WINDOW) * WINDOW;
+        return name + (n > WINDOW ? ` ${first} to ${min(n, first + WINDOW) - 1} of ${n}` : "");
+    };
     byId("strip-note").textContent =
-        (N > WINDOW ? `Tokens ${first} to ${min(N, first + WINDOW) - 1} of ${N}, shaded ` :
-                      "Shaded ") +
-        (state.to ? "by how much each looks at the selected token" :
-                    "by how much the query looks at each") +
+        (CROSS ? `${
+                     range(
+                         "Queries", state.query,
+                         M)}, shaded by how much each looks at the selected key; ${
+                     range("keys", state.key, N)}, by how much the query looks at each` :
+                 `${range("Tokens", state.query, N)}, shaded by how much ${
+                     state.to ? "each looks at the selected token" : "the query looks at each"}`) +
         (state.scale === "linear" ? ", from 0 to the largest." : ".");
-    if (values && !stripList.box.hidden) stripList.shade(values);
+    for (const list of stripLists) {
+        list.box.hidden = state.tab === "tokens";
+        if (!list.box.hidden) list.shade();
+    }
 });

@@ -4,7 +4,7 @@
  */
 const LINES = 200, BESIDE = 24, ROW = 30;
 const tokensView = {
-    list: null,
+    lists: [],
     lines: null,
     perQuery: 5
 };
@@ -12,13 +12,15 @@ const tokensView = {
 tabs.tokens = {
     name: "Tokens",
     show(panel) {
-        tokensView.list = tokenList(true);
+        tokensView.lists = tokenLists(true);
         tokensView.lines = el("figure");
         panel.append(
             el("div", {class: "tools"},
-               select(
-                   "Shade by attention", [["", "from the query"], ["to", "to the selected token"]],
-                   state.to ? "to" : "", to => change({to: !!to}), "t"),
+               CROSS ? null :
+                       select(
+                           "Shade by attention",
+                           [["", "from the query"], ["to", "to the selected token"]],
+                           state.to ? "to" : "", to => change({to: !!to}), "t"),
                scaleSelect(),
                hasWords() ? check(
                                 "whole words", state.words, words => change({words}),
@@ -32,17 +34,16 @@ tabs.tokens = {
                        change();
                    },
                    "to its strongest keys")),
-            el("figure", {}, tokensView.list.box), el("h3", {}, "Strongest keys of each query"),
-            tokensView.lines);
+            el("figure", {}, ...tokensView.lists.map(list => list.box)),
+            el("h3", {}, "Strongest keys of each query"), tokensView.lines);
     },
     draw() {
-        const values = shading();
-        if (values) tokensView.list.shade(values);
+        for (const list of tokensView.lists) list.shade();
         refill(
             tokensView.lines, linesFigure() || "",
             el("figcaption", {},
                "Left: queries, right: keys. A line's width is its weight; the selected query's lines are in colour. " +
-                   (N > 2 * BESIDE ?
+                   (max(M, N) > 2 * BESIDE ?
                         `Shown are ${
                             2 * BESIDE} tokens around the query, and its strongest keys. ` :
                         "") +
@@ -73,15 +74,19 @@ function unitWeights(unit, shown) {
 
 /* Places of the units on either side: around the query, on the right its strongest keys as well. */
 function linesPlaces() {
-    const list = units(), at = unitOf(queries()[0]),
-          first = max(0, min(at - BESIDE, list.length - 2 * BESIDE));
-    const left = listOf(min(list.length, 2 * BESIDE), i => first + i);
-    const best = largest(queryRow() || [], 10).map(unitOf);
-    return {at, left, right: [...new Set([...left, ...best])].sort((a, b) => a - b)};
+    const at = unitOf(queries()[0], asked),
+          best = largest(queryRow() || [], 10).map(j => unitOf(j));
+    const around = (middle, {length}) => {
+        const first = max(0, min(middle - BESIDE, length - 2 * BESIDE));
+        return listOf(min(length, 2 * BESIDE), i => first + i);
+    };
+    const left = around(at, units(asked)), beside = CROSS ? around(best[0] || 0, units()) : left;
+    return {at, left, right: [...new Set([...beside, ...best])].sort((a, b) => a - b)};
 }
 
 function linesFigure() {
-    const list = units(), {at, left, right} = linesPlaces(), keys = right.map(i => list[i]);
+    const lists = [units(asked), units()], {at, left, right} = linesPlaces(),
+          keys = right.map(i => lists[1][i]);
     const accent = css("accent"), faint = css("edge"), ink = css("ink"), strong = css("strong"),
           page = css("page");
     const width = clamp(panelWidth() - 44, 280, 640), x = [width * 0.33, width * 0.67],
@@ -91,12 +96,12 @@ function linesFigure() {
     const each = max(1, min(tokensView.perQuery, floor(LINES / left.length)));
     const lines = [[], []];
     for (const [l, place] of left.entries()) {
-        const weights = unitWeights(list[place], keys);
+        const weights = unitWeights(lists[0][place], keys);
         if (!weights) return null;
         for (const r of largest(weights, place === at ? tokensView.perQuery : each)) {
             const on = place === at, y1 = y(l) + 11, y2 = y(r) + 11, middle = (x[0] + x[1]) / 2;
-            lines[+on].push(svg(
-                "path", {
+            lines[+on].push(
+                svg("path", {
                     d: `M${x[0]} ${y1}C${middle} ${y1} ${middle} ${y2} ${x[1]} ${y2}`,
                     fill: "none",
                     "stroke-linecap": "round",
@@ -104,8 +109,9 @@ function linesFigure() {
                     "stroke-width": (0.6 + 7 * weights[r]).toFixed(2),
                     "stroke-opacity": on ? 0.95 : (0.12 + 0.4 * weights[r]).toFixed(2)
                 },
-                svg("title", {},
-                    `${unitText(list[place])} → ${unitText(keys[r])} ${weightText(weights[r])}`)));
+                    svg("title", {},
+                        `${unitText(lists[0][place])} → ${unitText(keys[r])} ${
+                            weightText(weights[r])}`)));
         }
     }
     figure.append(...lines[0], ...lines[1]);
@@ -114,20 +120,18 @@ function linesFigure() {
         return ruler.measureText(cut(name, longest)).width + 22;
     };
     const side = (places, which) => places.forEach((place, i) => {
-        const query = which === 0,
-              on = query ? place === at :
-                           state.key >= list[place].from && state.key < list[place].to;
+        const query = which === 0, unit = lists[which][place],
+              on = query ? place === at : state.key >= unit.from && state.key < unit.to;
         const gap = i > 0 && places[i - 1] !== place - 1;
-        const name = unitText(list[place]),
-              pick = () =>
-                  change(query ? {query: list[place].from, hover: null} : {key: list[place].from});
+        const name = unitText(unit),
+              pick = () => change(query ? {query: unit.from, hover: null} : {key: unit.from});
         const token =
             svg("g", {
                 role: "button",
                 tabindex: place === (query ? at : unitOf(state.key)) ? 0 : -1,
                 cursor: "pointer",
                 "data-place": which + "." + place,
-                label: `${query ? "query" : "key"} ${name}, place ${list[place].from}`,
+                label: `${query ? "query" : "key"} ${name}, place ${unit.from}`,
                 "aria-pressed": on
             },
                 svg("rect", {

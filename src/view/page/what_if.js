@@ -62,7 +62,7 @@ drawn.push(function drawWhatIf() {
                                "special tokens", whatIf.specials, specials => ask({specials}),
                                "off: they are no keys, and the other weights sum to 1") :
                            "",
-        manifest.segment && manifest.segment.includes(1) ?
+        !CROSS && manifest.segment?.includes(1) ?
             select(
                 "pairs", [["", "all"], ...Object.entries(pairNames)], whatIf.pairs,
                 pairs => ask({pairs}),

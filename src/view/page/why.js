@@ -41,15 +41,23 @@ tabs.why = {
 const products = (q, k) => Array.from(q, (x, c) => x * k[c]);
 
 function whySteps(q, k, lse, p) {
-    const s = products(q, k).reduce((a, b) => a + b, 0),
+    const data = thisData(), {query, key} = state, {alibi} = data,
+          score = scoreOf(data, query, key), added = alibi * (key - placeOf(query)),
+          s = products(q, k).reduce((a, b) => a + b, 0),
           card = (value, name, last) =>
               el("div", {class: last ? "last" : ""}, el("b", {}, value), el("span", {}, name));
     return el(
         "div", {},
         el("p", {class: "pair"}, chip(state.query, "q"), " looks at ", chip(state.key, "k")),
         el("div", {class: "steps"}, card(fixed(s, 3), "q·k"), el("i", {}, `× ${fixed(SCALE, 4)}`),
-           card(fixed(s * SCALE, 3), "score"), el("i", {}, `− ${fixed(lse, 3)} (lse)`),
-           card(fixed(s * SCALE - lse, 3), "log weight"), el("i", {}, "exp"),
+           ...CAP ? [card(fixed(s * SCALE, 3), "scaled"), el("i", {}, `softcap ${CAP}`)] : [],
+           ...alibi ? [card(fixed(score - added, 3), "before ALiBi"), el("i", {}, signed(added))] :
+                      [],
+           card(fixed(score, 3), "score"), el("i", {}, `− ${fixed(lse, 3)} (lse)`),
+           card(
+               fixed(score - lse, 3),
+               maySee(data, query, key) ? "log weight" : "hidden by the mask"),
+           el("i", {}, "exp"),
            card(
                weightText(modelRow(thisData(), state.query, new Float32Array(N))[state.key]),
                "weight", true),
@@ -137,7 +145,7 @@ function whyRivals(data, weights) {
             keys.map(j => {
                 const s = dot(data.q, state.query * D, data.k, j * D);
                 return [
-                    bdi(`${tokenText(j)} (${j})`), fixed(s, 3), fixed(s * SCALE, 3),
+                    named(tokenText, j), fixed(s, 3), fixed(scoreOf(data, state.query, j), 3),
                     weightText(weights[j]), button("select", () => change({key: j}))
                 ];
             }),

@@ -8,34 +8,36 @@ const signs = text => text === "" ?
     text.replace(/^[\x20\u2581\u0120]+|\x20+$/g, run => "\u2423".repeat(run.length))
         .replace(/\n|\u010a/g, "⏎")
         .replace(/\t/g, "⇥");
-const tokenText = i => signs(manifest.tokens[i]);
+const tokenText = j => signs(manifest.tokens[j]), queryText = i => signs(asked.tokens[i]);
+const named = (text, i) => el("bdi", {}, `${text(i)} (${i})`);
 const bdi = text => el("bdi", {}, text);
 
-const tokenUnits = () => listOf(N, i => ({from: i, to: i + 1}));
-function wordUnits() {
+/* Units of keys, or of queries (asked). */
+function makeUnits(of, words) {
     const made = [];
-    for (let i = 0; i < N; i++) {
+    for (let i = 0; i < of.n; i++) {
         const last = made[made.length - 1];
-        if (last && manifest.word[i] === manifest.word[i - 1])
+        if (last && words && of.word?.[i] === of.word?.[i - 1] && of.word)
             last.to = i + 1;
         else
-            made.push({from: i, to: i + 1});
+            made.push({of, from: i, to: i + 1});
     }
     return made;
 }
-const unitLists = {};
-const units = () =>
-    state.words ? unitLists.words ||= wordUnits() : unitLists.tokens ||= tokenUnits();
-const hasWords = () => !!manifest.word && (unitLists.words ||= wordUnits()).length < N;
-const unitText = unit => signs(listOf(unit.to - unit.from, k => manifest.tokens[unit.from + k])
-                                   .map((token, k) => k ? token.replace(/^##/, "") : token)
-                                   .join(""));
-const unitOf = i => state.words ? units().findIndex(unit => i < unit.to) : i;
+let unitLists = {};
+const units = (of = manifest, words = state.words) => unitLists[[words, of === manifest]] ||=
+    makeUnits(of, words);
+const hasWords = () => [manifest, asked].some(of => of.word && units(of, true).length < of.n);
+const unitText = ({of, from, to}) =>
+    signs(listOf(to - from, k => of.tokens[from + k])
+              .map((token, k) => k ? token.replace(/^##/, "") : token)
+              .join(""));
+const unitOf = (i, of = manifest) => state.words ? units(of).findIndex(unit => i < unit.to) : i;
 
 /* The mean row of all tokens of the selected queries. */
 function queryRow() {
     const wanted = queries().flatMap(i => {
-        const unit = units()[unitOf(i)];
+        const unit = units(asked)[unitOf(i, asked)];
         return listOf(unit.to - unit.from, k => unit.from + k);
     });
     if (wanted.length === 1) return row(state.head, wanted[0]);
@@ -48,13 +50,14 @@ function queryRow() {
     return mean;
 }
 
-/* What shades the text: the weights from the queries, or those on the selected token; null: not there yet. */
-const shading = () => state.to ? column(state.head, queries()[0]) : queryRow();
+/* What shades a list: the weights from the queries, or those on the selected token or key; null: not there yet. */
+const isTo = of => CROSS ? of === asked : state.to;
+const shading = of => isTo(of) ? column(state.head, CROSS ? state.key : queries()[0]) : queryRow();
 
 /* A unit's share of such a vector: a sum over its keys, or the mean over its queries. */
-function unitValue(values, unit) {
+function unitValue(values, {of, from, to}) {
     let sum = 0;
-    for (let i = unit.from; i < unit.to; i++) sum += values[i];
-    return state.to ? sum / (unit.to - unit.from) : sum;
+    for (let i = from; i < to; i++) sum += values[i];
+    return isTo(of) ? sum / (to - from) : sum;
 }
 const cut = (text, n) => [...text].length > n ? [...text].slice(0, n - 1).join("") + "…" : text;
