@@ -51,7 +51,10 @@ int qkvi_is_function_word(const char *word, size_t n_bytes) {
 /* The end of the word that begins at token i. */
 static int64_t word_end(const qkv_tokenizer *tokenizer, const qkv_encoding *input, int64_t i) {
     for (i++; i < input->n; i++) {
-        if (input->special[i] || !qkvi_tokenizer_continues(tokenizer, input->ids[i])) break;
+        char text[QKVI_PIECE_MAX_BYTES];
+        size_t n_bytes;
+        if (input->special[i] || !qkvi_tokenizer_piece(tokenizer, input->ids[i], text, &n_bytes))
+            break;
     }
     return i;
 }
@@ -65,11 +68,10 @@ static int is_content(const qkv_tokenizer *tokenizer, const qkv_encoding *input,
         qkvi_token_kind_of(tokenizer, first) != QKVI_TOKEN_TEXT)
         return 0;
     for (int64_t i = begin; i < end; i++) {
-        size_t n_bytes = 0;
-        const char *token = qkv_tokenizer_token(tokenizer, input->ids[i], &n_bytes);
-        const size_t mark =
-            qkvi_tokenizer_continues(tokenizer, input->ids[i]) ? strlen(tokenizer->model.mark) : 0;
-        for (size_t k = mark; token && k < n_bytes && n < sizeof word; k++) word[n++] = token[k];
+        char text[QKVI_PIECE_MAX_BYTES];
+        size_t n_bytes;
+        qkvi_tokenizer_piece(tokenizer, input->ids[i], text, &n_bytes);
+        for (size_t k = 0; k < n_bytes && n < sizeof word; k++) word[n++] = text[k];
     }
     return !qkvi_is_function_word(word, n);
 }

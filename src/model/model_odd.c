@@ -19,7 +19,7 @@ static qkv_status add(qkv_model *model, const char *text, qkv_error *error) {
 }
 
 static qkv_status warn_of_hidden(qkv_model *model, qkv_error *error) {
-    const qkvi_pieces *const pieces = &model->tokenizer->model.pieces;
+    const qkvi_pieces *const pieces = &model->tokenizer->pieces;
     char token[128], text[400];
     if (pieces->n_hidden == 0) return QKV_OK;
     const struct qkvi_piece first = pieces->tokens[pieces->first_hidden];

@@ -21,8 +21,8 @@
 #include <cmocka.h>
 
 #include "inflated.h"
-#include "model/text/tokenizer.h"
 #include "model/text/unicode.h"
+#include "model/text/wordpiece.h"
 
 #define FOLDER QKV_TEST_DATA "/golden/tokenizer"
 
@@ -120,7 +120,8 @@ static int64_t without_accents(const struct text *text, int64_t begin, int64_t e
 
 static int64_t range_end(const qkv_tokenizer *tokenizer, const struct text *text,
                          const qkv_encoding *encoding, int64_t i) {
-    if (!tokenizer->rules.strip_accents || encoding->special[i]) return encoding->end[i];
+    if (!qkvi_wordpiece_of(tokenizer)->rules.strip_accents || encoding->special[i])
+        return encoding->end[i];
     return without_accents(text, encoding->begin[i], encoding->end[i]);
 }
 

@@ -19,8 +19,8 @@
 #include <jansson.h>
 
 #include "inflated.h"
-#include "model/text/tokenizer.h"
 #include "model/text/unicode.h"
+#include "model/text/wordpiece.h"
 
 #define FOLDER QKV_TEST_DATA "/golden/tokenizer"
 
@@ -59,7 +59,7 @@ static qkvi_bert_rules read_rules(const char *setting) {
     qkv_error error;
     if (qkvi_tokenizer_read_json("table", text, strlen(text), &tokenizer, &error))
         fail_msg("%s", error.message);
-    const qkvi_bert_rules rules = tokenizer->rules;
+    const qkvi_bert_rules rules = qkvi_wordpiece_of(tokenizer)->rules;
     qkv_tokenizer_free(tokenizer);
     free(text);
     json_decref(root);

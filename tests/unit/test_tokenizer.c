@@ -238,13 +238,14 @@ static void test_json_template(void **state) {
 
 static void test_json_refused(void **state) {
     (void)state;
-    assert_json_refused("{}", QKV_ERR_UNSUPPORTED, "normalizer \"null\"");
-    assert_json_refused("{\"normalizer\":{\"type\":\"Sequence\"}}", QKV_ERR_UNSUPPORTED,
+    assert_json_refused("{}", QKV_ERR_UNSUPPORTED, "model \"null\"");
+    assert_json_refused("{" MODEL "}", QKV_ERR_UNSUPPORTED, "normalizer \"null\"");
+    assert_json_refused("{" MODEL ",\"normalizer\":{\"type\":\"Sequence\"}}", QKV_ERR_UNSUPPORTED,
                         "\"Sequence\"");
-    assert_json_refused("{" NORMALIZER ",\"pre_tokenizer\":{\"type\":\"Wh\\u0007\"}}",
+    assert_json_refused("{" MODEL "," NORMALIZER ",\"pre_tokenizer\":{\"type\":\"Wh\\u0007\"}}",
                         QKV_ERR_UNSUPPORTED, "Wh\\x07");
-    assert_json_refused("{" NORMALIZER "," PRE ",\"model\":{\"type\":\"BPE\"}}",
-                        QKV_ERR_UNSUPPORTED, "\"BPE\"");
+    assert_json_refused("{" NORMALIZER "," PRE ",\"model\":{\"type\":\"WordLevel\"}}",
+                        QKV_ERR_UNSUPPORTED, "\"WordLevel\"");
     assert_json_refused("{" NORMALIZER "," PRE "," MODEL
                         ",\"post_processor\":{\"type\":\"RobertaProcessing\"}}",
                         QKV_ERR_UNSUPPORTED, "RobertaProcessing");

@@ -1,8 +1,15 @@
-/** What a qkv_tokenizer is. Filled by vocab_txt.c or tokenizer_json.c, then read-only. */
+/**
+ * What a qkv_tokenizer is. Filled by a reader of files, then read-only.
+ *
+ * What all kinds share is here and in tokenizer.c, encode.c: ids and bytes of tokens, tokens that
+ * are cut out of the raw text, what stands around a text, the arrays of an encoding. What differs
+ * is a table of functions, the kind, and data that only they know, the model.
+ */
 #ifndef QKVI_TEXT_TOKENIZER_H
 #define QKVI_TEXT_TOKENIZER_H
 
-#include "model/text/wordpiece.h"
+#include "model/text/pieces.h"
+#include "model/text/tokens.h"
 #include "qkv/model.h"
 
 enum { QKVI_TEMPLATE_MAX = 16, QKVI_N_ROLES = QKV_TOKEN_MASK + 1 };
@@ -20,9 +27,35 @@ typedef struct qkvi_template {
     qkvi_template_item items[QKVI_TEMPLATE_MAX];
 } qkvi_template;
 
+/**
+ * A kind of tokenizer: how a stretch of text without added tokens becomes tokens of the vocabulary.
+ * One const table each: wordpiece.c.
+ */
+typedef struct qkvi_tokenizer_kind {
+    const char *name; /* model.type of a tokenizer.json */
+
+    /** Prepares what depends on the sealed vocabulary. Nullable. */
+    qkv_status (*seal)(qkv_tokenizer *tokenizer, qkv_error *error);
+
+    /** What one call of encode needs between stretches, to be freed by finish. NULL without memory.
+     * Tokens go to list by qkvi_tokens_push. */
+    void *(*start)(const qkv_tokenizer *tokenizer, qkvi_tokens *list);
+    /** Pushes the tokens of text[begin … end), valid UTF-8; ranges count from text, follow one
+     * another and do not overlap. MEMORY. Text before begin and behind end may be looked at. */
+    qkv_status (*encode)(void *work, const char *text, uint32_t begin, uint32_t end);
+    void (*finish)(void *work); /* NULL is allowed */
+
+    /** The text of a token without the marks of its vocabulary, at most QKVI_PIECE_MAX_BYTES; the
+     * id is one of the vocabulary. Returns 1 if the token continues the word before it: "##ing". */
+    int (*piece)(const qkv_tokenizer *tokenizer, int32_t id, char *text, size_t *n_bytes);
+
+    void (*free)(void *model); /* NULL is allowed */
+} qkvi_tokenizer_kind;
+
 struct qkv_tokenizer {
-    qkvi_bert_rules rules;
-    qkvi_wordpiece model;
+    const qkvi_tokenizer_kind *kind;
+    void *model;              /* the kind's own, made by its reader */
+    qkvi_pieces pieces;       /* the vocabulary */
     qkvi_pieces added;        /* tokens cut out of the raw text, by their ids */
     uint8_t added_first[256]; /* 1: some of them begins with this byte */
     int32_t special[QKVI_N_ROLES];
@@ -31,8 +64,9 @@ struct qkv_tokenizer {
 
 extern const char *const qkvi_role_names[QKVI_N_ROLES]; /* "[UNK]", … by qkv_token_role */
 
-/** BERT's own: all switches on, "##", 100 characters, no tokens. NULL without memory. */
-qkv_tokenizer *qkvi_tokenizer_new(void);
+/** A tokenizer without tokens. Takes the model, also when it fails; NULL without memory, or if
+ * model is NULL. */
+qkv_tokenizer *qkvi_tokenizer_new(const qkvi_tokenizer_kind *kind, void *model);
 
 /**
  * The two steps that end opening, each after the tokens it sorts were added. The first makes the
@@ -45,8 +79,10 @@ qkv_status qkvi_tokenizer_seal(qkv_tokenizer *tokenizer, qkv_error *error);
 /** [CLS] A [SEP] and [CLS] A [SEP] B [SEP] with types 0 and 1, from the ids of cls and sep. */
 void qkvi_tokenizer_bert_templates(qkv_tokenizer *tokenizer, int32_t cls, int32_t sep);
 
-/** 1 if a token continues the word before it: "##ing". */
-int qkvi_tokenizer_continues(const qkv_tokenizer *tokenizer, int32_t id);
+/** As the kind's piece, for any id: 0 and no text for those without a token, added tokens as they
+ * are written. */
+int qkvi_tokenizer_piece(const qkv_tokenizer *tokenizer, int32_t id,
+                         char text[QKVI_PIECE_MAX_BYTES], size_t *n_bytes);
 
 /** Readers. name is for messages; *tokenizer is NULL on error. */
 qkv_status qkvi_tokenizer_read_vocab(const char *name, const void *vocab, size_t vocab_bytes,

@@ -10,6 +10,7 @@
 #include "model/store/json.h"
 #include "model/text/tokenizer.h"
 #include "model/text/vocab.h"
+#include "model/text/wordpiece.h"
 
 /* {"type": "TemplateProcessing", …}: [CLS] A [SEP] and [CLS] A [SEP] B [SEP]. */
 static json_t *make_post_processor(const qkv_tokenizer *tokenizer) {
@@ -43,7 +44,7 @@ static json_t *make_added_tokens(const qkv_tokenizer *tokenizer) {
 static json_t *make_model(const qkv_tokenizer *tokenizer) {
     json_t *vocab = json_object();
     char key[QKVI_PIECE_MAX_BYTES + 1];
-    for (int32_t id = 0; id < tokenizer->model.pieces.n_ids; id++) {
+    for (int32_t id = 0; id < tokenizer->pieces.n_ids; id++) {
         size_t n_bytes = 0;
         const char *token = qkv_tokenizer_token(tokenizer, id, &n_bytes);
         memcpy(key, token, n_bytes);

@@ -10,8 +10,8 @@
 
 #include "core/status.h"
 #include "model/store/json.h"
-#include "model/text/tokenizer.h"
 #include "model/text/unicode.h"
+#include "model/text/wordpiece.h"
 
 static qkv_status add_line(qkv_tokenizer *tokenizer, const char *name, int32_t id, const char *line,
                            size_t n, qkv_error *error) {
@@ -28,7 +28,7 @@ static qkv_status add_line(qkv_tokenizer *tokenizer, const char *name, int32_t i
     if (id == 0 && n >= 3 && memcmp(line, "\xEF\xBB\xBF", 3) == 0)
         return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: line 1 starts with a byte order mark",
                               name);
-    if (qkvi_pieces_add(&tokenizer->model.pieces, id, line, n) != QKV_OK)
+    if (qkvi_pieces_add(&tokenizer->pieces, id, line, n) != QKV_OK)
         return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for the vocabulary", name);
     return QKV_OK;
 }
@@ -89,7 +89,7 @@ static qkv_status read_config(qkv_tokenizer *tokenizer, const char *name, const 
     const qkvi_json_reader reader = { name, "", root, error };
     const char *class = "BertTokenizer";
     int strip = -1; /* absent or null: as lower case */
-    qkvi_bert_rules *rules = &tokenizer->rules;
+    qkvi_bert_rules *rules = &qkvi_wordpiece_of(tokenizer)->rules;
     qkv_status status = qkvi_json_take_bool(&reader, "do_lower_case", &rules->lowercase);
     if (status == QKV_OK) status = qkvi_json_take_bool(&reader, "strip_accents", &strip);
     if (status == QKV_OK)
@@ -105,7 +105,7 @@ qkv_status qkvi_tokenizer_read_vocab(const char *name, const void *vocab, size_t
                                      const char *config_name, const void *config,
                                      size_t config_bytes, qkv_tokenizer **out, qkv_error *error) {
     *out = NULL;
-    qkv_tokenizer *tokenizer = qkvi_tokenizer_new();
+    qkv_tokenizer *tokenizer = qkvi_wordpiece_new();
     if (tokenizer == NULL)
         return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for a tokenizer", name);
     qkv_status status = QKV_OK;
@@ -118,7 +118,7 @@ qkv_status qkvi_tokenizer_read_vocab(const char *name, const void *vocab, size_t
         qkv_tokenizer_free(tokenizer);
         return status;
     }
-    tokenizer->model.unk = tokenizer->special[QKV_TOKEN_UNK];
+    qkvi_wordpiece_of(tokenizer)->unk = tokenizer->special[QKV_TOKEN_UNK];
     qkvi_tokenizer_bert_templates(tokenizer, tokenizer->special[QKV_TOKEN_CLS],
                                   tokenizer->special[QKV_TOKEN_SEP]);
     *out = tokenizer;

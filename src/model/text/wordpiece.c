@@ -6,6 +6,13 @@
  */
 #include "model/text/wordpiece.h"
 
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/status.h"
+
 static size_t unknown(const qkvi_wordpiece *model, const qkvi_word *word, qkvi_word_piece *out) {
     out[0] = (qkvi_word_piece){ model->unk, word->begin, word->end };
     return 1;
@@ -23,15 +30,15 @@ static void set_range(qkvi_word_piece *piece, const qkvi_word_char *chars, uint3
     piece->end = end > piece->begin ? end : piece->begin;
 }
 
-size_t qkvi_wordpiece_split(const qkvi_wordpiece *model, const qkvi_word *word,
-                            qkvi_word_piece *out) {
+size_t qkvi_wordpiece_split(const qkvi_pieces *pieces, const qkvi_wordpiece *model,
+                            const qkvi_word *word, qkvi_word_piece *out) {
     if (word->n_chars > model->max_chars) return unknown(model, word, out);
-    const qkvi_prefix whole = { 0, model->pieces.n_sorted, 0 };
+    const qkvi_prefix whole = { 0, pieces->n_sorted, 0 };
     size_t n = 0;
     uint32_t character = 0, previous_end = word->begin;
     for (uint32_t at = 0; at < word->n_bytes;) {
         size_t length = 0;
-        const int32_t id = qkvi_pieces_longest(&model->pieces, n == 0 ? whole : model->continuing,
+        const int32_t id = qkvi_pieces_longest(pieces, n == 0 ? whole : model->continuing,
                                                word->bytes + at, word->n_bytes - at, &length);
         if (id < 0) return unknown(model, word, out);
         const uint32_t first = character;
@@ -42,4 +49,93 @@ size_t qkvi_wordpiece_split(const qkvi_wordpiece *model, const qkvi_word *word,
         previous_end = out[n++].end;
     }
     return n;
+}
+
+/* ---- The kind -------------------------------------------------------------------------------- */
+
+/* One call of encode. */
+struct work {
+    const qkv_tokenizer *tokenizer;
+    qkvi_tokens *list;
+    qkvi_normalizer *normalizer;
+    qkvi_word_piece *pieces; /* of one word */
+};
+
+static qkv_status push_word(void *user, const qkvi_word *word) {
+    struct work *work = user;
+    const qkv_tokenizer *tokenizer = work->tokenizer;
+    const size_t n = qkvi_wordpiece_split(&tokenizer->pieces, tokenizer->model, word, work->pieces);
+    for (size_t i = 0; i < n; i++) {
+        const qkvi_word_piece piece = work->pieces[i];
+        QKV_TRY(qkvi_tokens_push(work->list, piece.id, piece.begin, piece.end));
+    }
+    return QKV_OK;
+}
+
+static void finish(void *user) {
+    struct work *work = user;
+    if (work == NULL) return;
+    qkvi_normalizer_free(work->normalizer);
+    free(work->pieces);
+    free(work);
+}
+
+static void *start(const qkv_tokenizer *tokenizer, qkvi_tokens *list) {
+    const qkvi_wordpiece *model = tokenizer->model;
+    struct work *work = calloc(1, sizeof *work);
+    if (work == NULL) return NULL;
+    work->tokenizer = tokenizer;
+    work->list = list;
+    work->pieces = qkvi_malloc_array((size_t)model->max_chars + 1, sizeof *work->pieces);
+    work->normalizer = qkvi_normalizer_create(&model->rules, model->max_chars, push_word, work);
+    if (work->pieces && work->normalizer) return work;
+    finish(work);
+    return NULL;
+}
+
+static qkv_status encode(void *user, const char *text, uint32_t begin, uint32_t end) {
+    const struct work *work = user;
+    return qkvi_normalize(work->normalizer, text, begin, end);
+}
+
+static int piece(const qkv_tokenizer *tokenizer, int32_t id, char *text, size_t *n_bytes) {
+    const qkvi_wordpiece *model = tokenizer->model;
+    const size_t mark = strlen(model->mark);
+    const char *token = qkv_tokenizer_token(tokenizer, id, n_bytes);
+    const int continues = *n_bytes > mark && memcmp(token, model->mark, mark) == 0;
+    if (continues) *n_bytes -= mark;
+    memcpy(text, continues ? token + mark : token, *n_bytes);
+    return continues;
+}
+
+static qkv_status seal(qkv_tokenizer *tokenizer, qkv_error *error) {
+    (void)error;
+    qkvi_wordpiece *model = tokenizer->model;
+    model->continuing = qkvi_pieces_prefix(&tokenizer->pieces, model->mark, strlen(model->mark));
+    return QKV_OK;
+}
+
+const qkvi_tokenizer_kind qkvi_wordpiece_kind = {
+    .name = "WordPiece",
+    .seal = seal,
+    .start = start,
+    .encode = encode,
+    .finish = finish,
+    .piece = piece,
+    .free = free,
+};
+
+qkv_tokenizer *qkvi_wordpiece_new(void) {
+    qkvi_wordpiece *model = calloc(1, sizeof *model);
+    if (model == NULL) return NULL;
+    model->rules = (qkvi_bert_rules){ 1, 1, 1, 1 };
+    model->max_chars = QKVI_WORDPIECE_MAX_CHARS;
+    model->unk = -1;
+    memcpy(model->mark, "##", 3);
+    return qkvi_tokenizer_new(&qkvi_wordpiece_kind, model);
+}
+
+qkvi_wordpiece *qkvi_wordpiece_of(const qkv_tokenizer *tokenizer) {
+    assert(tokenizer->kind == &qkvi_wordpiece_kind);
+    return tokenizer->model;
 }

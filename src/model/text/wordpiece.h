@@ -3,15 +3,16 @@
 #define QKVI_TEXT_WORDPIECE_H
 
 #include "model/text/normalize.h"
-#include "model/text/pieces.h"
+#include "model/text/tokenizer.h"
 
 enum {
     QKVI_WORDPIECE_MAX_CHARS = 100, /* of a word, unless a file says otherwise */
     QKVI_WORDPIECE_LIMIT_CHARS = 65536
 };
 
+/** The model of a tokenizer of this kind. */
 typedef struct qkvi_wordpiece {
-    qkvi_pieces pieces;
+    qkvi_bert_rules rules;
     qkvi_prefix continuing; /* the tokens that begin with "##" */
     char mark[16];          /* "##" */
     int32_t unk;
@@ -32,7 +33,15 @@ typedef struct qkvi_word_piece {
  * raw text (the jamo of a Hangul syllable), the first has its bytes and the others an empty range
  * behind it.
  */
-size_t qkvi_wordpiece_split(const qkvi_wordpiece *model, const qkvi_word *word,
-                            qkvi_word_piece *out);
+size_t qkvi_wordpiece_split(const qkvi_pieces *pieces, const qkvi_wordpiece *model,
+                            const qkvi_word *word, qkvi_word_piece *out);
+
+extern const qkvi_tokenizer_kind qkvi_wordpiece_kind;
+
+/** BERT's own: all switches on, "##", 100 characters, no tokens. NULL without memory. */
+qkv_tokenizer *qkvi_wordpiece_new(void);
+
+/** The model of a tokenizer, which must be of this kind. */
+qkvi_wordpiece *qkvi_wordpiece_of(const qkv_tokenizer *tokenizer);
 
 #endif

@@ -1,0 +1,109 @@
+/**
+ * Text to tokens: the template around the text, the tokens that are cut out of it raw, and the
+ * kind's own way for what is between.
+ *
+ * Order matters and is the reference's: special tokens are found in the raw bytes, before any
+ * normalisation, the longest one first; each stretch between two of them is encoded by itself.
+ */
+#include <stdlib.h>
+
+#include "core/status.h"
+#include "model/text/tokenizer.h"
+#include "model/text/unicode.h"
+
+/* An encoding being made. */
+struct encoder {
+    const qkv_tokenizer *tokenizer;
+    void *work; /* of the kind */
+    qkvi_tokens list;
+};
+
+/* The added token that text[at …) begins with, the longest; -1 if there is none. */
+static int32_t added_at(const qkv_tokenizer *tokenizer, const char *text, uint32_t at, uint32_t n,
+                        uint32_t *length) {
+    if (!tokenizer->added_first[(unsigned char)text[at]]) return -1;
+    const qkvi_prefix whole = { 0, tokenizer->added.n_sorted, 0 };
+    size_t bytes = 0;
+    const int32_t id =
+        qkvi_pieces_longest(&tokenizer->added, whole, text + at, (size_t)(n - at), &bytes);
+    *length = (uint32_t)bytes;
+    return id;
+}
+
+static qkv_status push_stretch(struct encoder *e, const char *text, uint32_t begin, uint32_t end) {
+    if (begin == end) return QKV_OK;
+    return e->tokenizer->kind->encode(e->work, text, begin, end);
+}
+
+static qkv_status push_text(struct encoder *e, const char *text, uint32_t n) {
+    uint32_t begin = 0; /* of the stretch since the last added token */
+    for (uint32_t at = 0; at < n;) {
+        uint32_t length = 0;
+        const int32_t id = added_at(e->tokenizer, text, at, n, &length);
+        if (id < 0) {
+            at++;
+            continue;
+        }
+        QKV_TRY(push_stretch(e, text, begin, at));
+        QKV_TRY(qkvi_tokens_push_special(&e->list, id, at, at + length));
+        at += length;
+        begin = at;
+    }
+    return push_stretch(e, text, begin, n);
+}
+
+static qkv_status push_template(struct encoder *e, const qkvi_template *template,
+                                const char *const texts[2], const size_t bytes[2]) {
+    uint32_t at = 0; /* where an inserted token stands */
+    for (int i = 0; i < template->n; i++) {
+        const qkvi_template_item item = template->items[i];
+        e->list.type = item.type;
+        if (item.id >= 0) {
+            QKV_TRY(qkvi_tokens_push_special(&e->list, item.id, at, at));
+        } else {
+            const int which = item.id == QKVI_TEMPLATE_PAIR;
+            at = (uint32_t)bytes[which];
+            QKV_TRY(push_text(e, texts[which], at));
+        }
+    }
+    return QKV_OK;
+}
+
+static qkv_status check_text(const char *name, const char *text, size_t bytes, qkv_error *error) {
+    if (text == NULL && bytes > 0)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL but has %zu bytes", name, bytes);
+    if (bytes > UINT32_MAX)
+        return qkvi_error_set(error, QKV_ERR_LIMIT, "%s has %zu bytes, the limit is %u", name,
+                              bytes, UINT32_MAX);
+    const size_t valid = qkvi_utf8_valid(text, bytes);
+    if (valid < bytes)
+        return qkvi_error_set(error, QKV_ERR_FORMAT, "%s is not valid UTF-8 at byte %zu", name,
+                              valid);
+    return QKV_OK;
+}
+
+qkv_status qkv_tokenizer_encode(const qkv_tokenizer *tokenizer, const char *text, size_t text_bytes,
+                                const char *pair, size_t pair_bytes, qkv_encoding **encoding,
+                                qkv_error *error) {
+    if (encoding == NULL || tokenizer == NULL)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
+                              encoding ? "tokenizer" : "encoding");
+    *encoding = NULL;
+    QKV_TRY(check_text("text", text, text_bytes, error));
+    QKV_TRY(check_text("pair", pair, pair_bytes, error));
+
+    const char *const texts[2] = { text, pair };
+    const size_t bytes[2] = { text_bytes, pair_bytes };
+    struct encoder e = { .tokenizer = tokenizer };
+    e.work = tokenizer->kind->start(tokenizer, &e.list);
+    qkv_status status = QKV_ERR_MEMORY;
+    if (e.work)
+        status = push_template(&e, pair ? &tokenizer->pair : &tokenizer->single, texts, bytes);
+    if (status == QKV_OK) status = qkvi_tokens_encoding(&e.list, encoding);
+    tokenizer->kind->finish(e.work);
+    free(e.list.tokens);
+    if (status == QKV_ERR_MEMORY)
+        return qkvi_error_set(error, status, "no memory for the tokens of %zu bytes",
+                              text_bytes + pair_bytes);
+    return status;
+}

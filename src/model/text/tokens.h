@@ -1,0 +1,27 @@
+/** Tokens of an encoding that is being made. */
+#ifndef QKVI_TEXT_TOKENS_H
+#define QKVI_TEXT_TOKENS_H
+
+#include "qkv/model.h"
+
+typedef struct qkvi_token {
+    int32_t id;
+    uint8_t type, special;
+    uint32_t begin, end;
+} qkvi_token;
+
+typedef struct qkvi_tokens {
+    qkvi_token *tokens;
+    int64_t n, capacity;
+    uint8_t type; /* of the text being read */
+} qkvi_tokens;
+
+/** Appends a token of the text being read. MEMORY. */
+qkv_status qkvi_tokens_push(qkvi_tokens *list, int32_t id, uint32_t begin, uint32_t end);
+/** The same for a special token. */
+qkv_status qkvi_tokens_push_special(qkvi_tokens *list, int32_t id, uint32_t begin, uint32_t end);
+
+/** The list as arrays. MEMORY. */
+qkv_status qkvi_tokens_encoding(const qkvi_tokens *list, qkv_encoding **encoding);
+
+#endif
