@@ -101,7 +101,7 @@ def by_category():
 
 
 class Draws:
-    """The same numbers as in tests/golden/test_strings.c: Knuth's MMIX generator."""
+    """The same numbers as in tests/golden/random_text.h: Knuth's MMIX generator."""
 
     def __init__(self, seed):
         self.state = seed

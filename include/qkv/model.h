@@ -46,8 +46,13 @@ typedef struct qkv_encoding {
     int64_t *begin, *end; /* inserted tokens have an empty range */
 } qkv_encoding;
 
-/** Opens the tokenizer of a model folder: tokenizer.json if there, else vocab.txt with
- * tokenizer_config.json. */
+/**
+ * Opens the tokenizer of a model folder: tokenizer.json if there, else vocab.txt with
+ * tokenizer_config.json (WordPiece), else vocab.json and merges.txt with tokenizer_config.json,
+ * special_tokens_map.json, added_tokens.json and config.json (byte-level BPE of GPT-2, RoBERTa and
+ * BART; docs/tokenizers.md). @return QKV_OK; QKV_ERR_IO where files are missing, naming them;
+ * FORMAT, LIMIT or UNSUPPORTED, naming file, field, value and rule; MEMORY.
+ */
 QKV_API QKV_NODISCARD qkv_status qkv_tokenizer_open(const char *directory,
                                                     qkv_tokenizer **tokenizer, qkv_error *error);
 
@@ -60,7 +65,8 @@ QKV_API QKV_NODISCARD qkv_status qkv_tokenizer_open_memory(const void *vocab, si
 QKV_API void qkv_tokenizer_free(qkv_tokenizer *tokenizer);
 
 /**
- * [CLS] text [SEP], or [CLS] text [SEP] pair [SEP]. Texts are UTF-8 and may hold NUL; pair may be
+ * [CLS] text [SEP], or [CLS] text [SEP] pair [SEP], or what the model puts around its texts. Texts
+ * are UTF-8 and may hold NUL; pair may be
  * NULL. Special tokens written in the text are recognised, in their exact case. Time is linear in
  * the text. @return QKV_OK; QKV_ERR_FORMAT for invalid UTF-8, with the byte offset; QKV_ERR_MEMORY.
  */
@@ -71,13 +77,43 @@ QKV_API QKV_NODISCARD qkv_status qkv_tokenizer_encode(const qkv_tokenizer *token
 QKV_API void qkv_encoding_free(qkv_encoding *encoding);
 
 /**
- * Cuts an encoding to max_len tokens by dropping the last tokens of the longer text, of the second
- * one if both are as long: what transformers calls longest_first. [CLS] and [SEP] stay, also where
- * they alone are more than max_len.
+ * Cuts an encoding to max_len tokens by dropping the last tokens of the longer text until both are
+ * as long, then of each in turn, so that an odd token stays with the text that was the longer, or
+ * with the second one: what PyPI tokenizers calls longest_first. What stands around the texts
+ * stays, also where it alone is more than max_len.
  */
 QKV_API void qkv_encoding_cut(qkv_encoding *encoding, int64_t max_len);
 
-/** The number of ids; the bytes of a token (not terminated by NUL; NULL if out of range); the id
+typedef struct qkv_text {
+    char *bytes; /* a NUL follows the last one */
+    int64_t n;
+} qkv_text;
+
+enum { QKV_DECODE_SKIP_SPECIAL = 1 };
+
+/**
+ * The text of ids, as the decoder of PyPI tokenizers makes it. WordPiece puts spaces between words
+ * and closes those before punctuation; byte-level BPE gives back the bytes that were encoded, and
+ * for each maximal part of them that is no UTF-8 U+FFFD (Unicode 15, section 3.9). flags: 0, or
+ * QKV_DECODE_SKIP_SPECIAL to leave special tokens out. Time and memory are linear.
+ * @return QKV_OK; QKV_ERR_ARGUMENT for an id without a token or an unknown flag; UNSUPPORTED for a
+ * decoder that is not implemented; MEMORY.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_tokenizer_decode(const qkv_tokenizer *tokenizer,
+                                                      const int32_t *ids, int64_t n, int flags,
+                                                      qkv_text **text, qkv_error *error);
+
+/**
+ * A token as it is shown to people. Of byte-level BPE: characters as themselves, white space and
+ * control characters by the signs of its vocabulary (a space is U+0120), bytes that are only a part
+ * of a character as \xe6. Of other kinds: as the vocabulary has it. @return QKV_OK;
+ * QKV_ERR_ARGUMENT for an id without a token; MEMORY.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_tokenizer_show(const qkv_tokenizer *tokenizer, int32_t id,
+                                                    qkv_text **text, qkv_error *error);
+QKV_API void qkv_text_free(qkv_text *text);
+
+/** The number of ids; the bytes of a token as its vocabulary has it (not terminated by NUL; NULL if out of range); the id
  * of a token, or -1. */
 QKV_API int32_t qkv_tokenizer_size(const qkv_tokenizer *tokenizer);
 QKV_API const char *qkv_tokenizer_token(const qkv_tokenizer *tokenizer, int32_t id, size_t *bytes);

@@ -21,12 +21,12 @@
 #include <cmocka.h>
 
 #include "inflated.h"
-#include "model/text/unicode.h"
 #include "model/text/wordpiece.h"
+#include "random_text.h"
 
 #define FOLDER QKV_TEST_DATA "/golden/tokenizer"
 
-enum { N_SETTINGS = 12, MAX_TEXT = 12 * 256 };
+enum { N_SETTINGS = 12 };
 
 static const char own_path[] = FOLDER "/strings.z";
 static const char *path = own_path;
@@ -41,27 +41,6 @@ struct golden {
 };
 
 /* ---- The strings ----------------------------------------------------------------------------- */
-
-static uint32_t below(uint64_t *state, uint32_t n) {
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)((*state >> 33) % n);
-}
-
-struct text {
-    char bytes[MAX_TEXT];
-    size_t n;
-};
-
-static void put(struct text *text, const char *bytes, size_t n) {
-    assert_true(text->n + n <= MAX_TEXT);
-    memcpy(text->bytes + text->n, bytes, n);
-    text->n += n;
-}
-
-static void put_code(struct text *text, uint32_t code) {
-    char bytes[4];
-    put(text, bytes, qkvi_utf8_put((int32_t)code, bytes));
-}
 
 static void put_token(struct text *text, const qkv_tokenizer *tokenizer, int32_t id) {
     size_t n = 0;
@@ -84,8 +63,7 @@ static void draw_part(const struct golden *golden, uint64_t *state, struct text 
     } else if (what < 95) {
         put_code(text, golden->alphabet[below(state, golden->n_alphabet)]);
     } else {
-        const uint32_t code = below(state, 0x110000 - 0x800);
-        put_code(text, code < 0xD800 ? code : code + 0x800);
+        put_any(text, state);
     }
 }
 
@@ -123,10 +101,6 @@ static int64_t range_end(const qkv_tokenizer *tokenizer, const struct text *text
     if (!qkvi_wordpiece_of(tokenizer)->rules.strip_accents || encoding->special[i])
         return encoding->end[i];
     return without_accents(text, encoding->begin[i], encoding->end[i]);
-}
-
-static uint32_t hash(uint32_t so_far, int64_t number) {
-    return (so_far ^ (uint32_t)number) * 0x01000193u;
 }
 
 /* Ranges lie in the text, follow one another, and begin and end at characters. */
@@ -186,7 +160,7 @@ static void test_strings(void **state) {
     for (uint32_t i = 0; i < golden->n_strings; i++) {
         draw_text(golden, &draws, &text);
         const uint32_t wanted = golden->hashes[i], with_ranges = wanted & 1;
-        uint32_t got = 0x811C9DC5u;
+        uint32_t got = HASH_BEGIN;
         for (int s = 0; s < N_SETTINGS; s++)
             got = hash_tokens(got, golden->tokenizers[s], &text, (int)with_ranges);
         n_ranges += with_ranges;

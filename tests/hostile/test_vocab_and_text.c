@@ -107,14 +107,14 @@ static void test_tokenizer_json(void **state) {
         const char *says;
     } rows[] = {
         { "a million objects", "{\"a\":{\"b\":0", ",\"k\":{}", "}}", 1000000, QKV_ERR_LIMIT,
-          "more than 30000 objects and arrays, the limit" },
+          "more than 120000 objects and arrays, the limit" },
         { "a million arrays", "{\"a\":[0", ",[]", "]}", 1000000, QKV_ERR_LIMIT,
-          "more than 30000 objects and arrays, the limit" },
+          "more than 120000 objects and arrays, the limit" },
         { "a million numbers", "{\"a\":[0", ",0", "]}", 1000000, QKV_ERR_LIMIT,
           "more than 600000 values, the limit" },
         { "as many numbers as may be", "{\"a\":[0", ",0", "]}", 599990, QKV_ERR_UNSUPPORTED,
           "model" },
-        { "as many objects as may be", "{\"a\":[0", ",{}", "]}", 29990, QKV_ERR_UNSUPPORTED,
+        { "as many objects as may be", "{\"a\":[0", ",{}", "]}", 119990, QKV_ERR_UNSUPPORTED,
           "model" },
         { "a million '['", "{\"a\":", "[", "}", 1000000, QKV_ERR_FORMAT, "deeper than 64 levels" },
         { "a string of 16 MB", "{\"a\":\"", "0123456789", "\"}", 1600000, QKV_ERR_UNSUPPORTED,

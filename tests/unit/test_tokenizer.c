@@ -247,8 +247,8 @@ static void test_json_refused(void **state) {
     assert_json_refused("{" NORMALIZER "," PRE ",\"model\":{\"type\":\"WordLevel\"}}",
                         QKV_ERR_UNSUPPORTED, "\"WordLevel\"");
     assert_json_refused("{" NORMALIZER "," PRE "," MODEL
-                        ",\"post_processor\":{\"type\":\"RobertaProcessing\"}}",
-                        QKV_ERR_UNSUPPORTED, "RobertaProcessing");
+                        ",\"post_processor\":{\"type\":\"ByteLevel\"}}",
+                        QKV_ERR_UNSUPPORTED, "ByteLevel");
     assert_json_refused("{" NORMALIZER "," PRE "," MODEL
                         ",\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"[SEP]\",9],"
                         "\"cls\":[\"[CLS]\",1]}}",
@@ -269,8 +269,8 @@ static void test_json_refused(void **state) {
                         ",\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":1.5}}}",
                         QKV_ERR_FORMAT, "no integer");
     assert_json_refused("{" NORMALIZER "," PRE "," MODEL
-                        "," ADDED("{\"id\":1,\"content\":\"[CLS]\",\"lstrip\":true}") "}",
-                        QKV_ERR_UNSUPPORTED, "\"lstrip\"");
+                        "," ADDED("{\"id\":1,\"content\":\"[CLS]\",\"normalized\":true}") "}",
+                        QKV_ERR_UNSUPPORTED, "\"normalized\"");
     assert_json_refused("{" NORMALIZER "," PRE "," MODEL
                         "," ADDED("{\"id\":2,\"content\":\"[CLS]\"}") "}",
                         QKV_ERR_FORMAT, "disagrees");

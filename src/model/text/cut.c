@@ -1,6 +1,12 @@
 /*
  * Cutting an encoding: see qkv/model.h. Time is linear in the tokens, so that a line of a megabyte
  * is cut as easily as a word.
+ *
+ * Of texts that have become as long, the one that was the shorter loses the next token, the first if
+ * they were as long from the beginning (PyPI tokenizers, utils/truncation.rs, LongestFirst).
+ *
+ * The tokens of a text stand together. They end at an inserted token (special, of no bytes), where
+ * the type changes, or where the bytes begin anew: two texts may have nothing between them.
  */
 #include <string.h>
 
@@ -17,24 +23,37 @@ static void remove_tokens(qkv_encoding *encoding, int64_t at, int64_t count) {
     encoding->n -= count;
 }
 
-/* [CLS] a [SEP] or [CLS] a [SEP] b [SEP]: the place of the first inserted [SEP]. */
-static int64_t first_separator(const qkv_encoding *encoding) {
-    int64_t i = 0;
-    while (i < encoding->n && encoding->types[i] == 0) i++;
-    return i - 1;
+static int is_inserted(const qkv_encoding *encoding, int64_t i) {
+    return encoding->special[i] && encoding->begin[i] == encoding->end[i];
+}
+
+struct span {
+    int64_t begin, length;
+};
+
+/* The next text at or behind a token; of length 0 if there is none. */
+static struct span next_text(const qkv_encoding *encoding, int64_t at) {
+    while (at < encoding->n && is_inserted(encoding, at)) at++;
+    int64_t end = at < encoding->n ? at + 1 : at;
+    while (end < encoding->n && !is_inserted(encoding, end) &&
+           encoding->types[end] == encoding->types[at] &&
+           encoding->begin[end] >= encoding->end[end - 1])
+        end++;
+    return (struct span){ at, end - at };
 }
 
 void qkv_encoding_cut(qkv_encoding *encoding, int64_t max_len) {
-    const int64_t excess = encoding->n - max_len, middle = first_separator(encoding);
-    const int64_t len_a = middle > 1 ? middle - 1 : 0;
-    const int64_t len_b = encoding->n - middle > 2 ? encoding->n - middle - 2 : 0;
-    int64_t a = len_a, b = len_b;
+    const int64_t excess = encoding->n - max_len;
+    const struct span first = next_text(encoding, 0);
+    const struct span second = next_text(encoding, first.begin + first.length);
+    const int tie_takes_a = first.length <= second.length;
+    int64_t a = first.length, b = second.length;
     for (int64_t i = 0; i < excess && a + b > 0; i++) {
-        if (a > b)
+        if (a > b || (a == b && tie_takes_a))
             a--;
         else
             b--;
     }
-    if (b < len_b) remove_tokens(encoding, middle + 1 + b, len_b - b);
-    if (a < len_a) remove_tokens(encoding, 1 + a, len_a - a);
+    if (b < second.length) remove_tokens(encoding, second.begin + b, second.length - b);
+    if (a < first.length) remove_tokens(encoding, first.begin + a, first.length - a);
 }

@@ -18,38 +18,23 @@ struct encoder {
     qkvi_tokens list;
 };
 
-/* The added token that text[at …) begins with, the longest; -1 if there is none. */
-static int32_t added_at(const qkv_tokenizer *tokenizer, const char *text, uint32_t at, uint32_t n,
-                        uint32_t *length) {
-    if (!tokenizer->added_first[(unsigned char)text[at]]) return -1;
-    const qkvi_prefix whole = { 0, tokenizer->added.n_sorted, 0 };
-    size_t bytes = 0;
-    const int32_t id =
-        qkvi_pieces_longest(&tokenizer->added, whole, text + at, (size_t)(n - at), &bytes);
-    *length = (uint32_t)bytes;
-    return id;
-}
-
-static qkv_status push_stretch(struct encoder *e, const char *text, uint32_t begin, uint32_t end) {
+/* Pass by pass; what no added token takes is the kind's. */
+static qkv_status push_text(struct encoder *e, int pass, const char *text, uint32_t begin,
+                            uint32_t end) {
+    const qkv_tokenizer *tokenizer = e->tokenizer;
     if (begin == end) return QKV_OK;
-    return e->tokenizer->kind->encode(e->work, text, begin, end);
-}
-
-static qkv_status push_text(struct encoder *e, const char *text, uint32_t n) {
-    uint32_t begin = 0; /* of the stretch since the last added token */
-    for (uint32_t at = 0; at < n;) {
-        uint32_t length = 0;
-        const int32_t id = added_at(e->tokenizer, text, at, n, &length);
-        if (id < 0) {
-            at++;
-            continue;
-        }
-        QKV_TRY(push_stretch(e, text, begin, at));
-        QKV_TRY(qkvi_tokens_push_special(&e->list, id, at, at + length));
-        at += length;
-        begin = at;
+    if (pass == QKVI_ADDED_PASSES) return tokenizer->kind->encode(e->work, text, begin, end);
+    qkvi_added_walk walk = { text, begin, end, begin, begin };
+    qkvi_added_match match;
+    for (uint32_t from = begin; qkvi_added_next(&tokenizer->added, pass, &walk, &match);
+         from = walk.from) {
+        QKV_TRY(push_text(e, pass + 1, text, from, match.begin));
+        if (tokenizer->trim_offsets) qkvi_added_trim(text, tokenizer->trim_keeps_first, &match);
+        const int is_special = tokenizer->added.flags[match.id] & QKVI_ADDED_SPECIAL;
+        QKV_TRY((is_special ? qkvi_tokens_push_special : qkvi_tokens_push)(&e->list, match.id,
+                                                                           match.begin, match.end));
     }
-    return push_stretch(e, text, begin, n);
+    return push_text(e, pass + 1, text, walk.from, end);
 }
 
 static qkv_status push_template(struct encoder *e, const qkvi_template *template,
@@ -63,7 +48,7 @@ static qkv_status push_template(struct encoder *e, const qkvi_template *template
         } else {
             const int which = item.id == QKVI_TEMPLATE_PAIR;
             at = (uint32_t)bytes[which];
-            QKV_TRY(push_text(e, texts[which], at));
+            QKV_TRY(push_text(e, 0, texts[which], 0, at));
         }
     }
     return QKV_OK;

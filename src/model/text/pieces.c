@@ -132,6 +132,12 @@ qkvi_prefix qkvi_pieces_prefix(const qkvi_pieces *pieces, const char *bytes, siz
     return prefix;
 }
 
+const char *qkvi_pieces_token(const qkvi_pieces *pieces, int32_t id, size_t *n_bytes) {
+    if (id < 0 || id >= pieces->n_ids || pieces->tokens[id].length < 0) return NULL;
+    *n_bytes = (size_t)pieces->tokens[id].length;
+    return pieces->bytes + pieces->tokens[id].offset;
+}
+
 int32_t qkvi_pieces_find(const qkvi_pieces *pieces, const char *bytes, size_t n_bytes) {
     const qkvi_prefix prefix = qkvi_pieces_prefix(pieces, bytes, n_bytes);
     return is_token(pieces, prefix) ? pieces->sorted[prefix.low] : -1;

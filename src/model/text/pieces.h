@@ -42,6 +42,9 @@ qkv_status qkvi_pieces_add(qkvi_pieces *pieces, int32_t id, const char *bytes, s
 qkv_status qkvi_pieces_seal(qkvi_pieces *pieces);
 void qkvi_pieces_free(qkvi_pieces *pieces);
 
+/** The bytes of a token, NULL if no token has the id. Also before seal. */
+const char *qkvi_pieces_token(const qkvi_pieces *pieces, int32_t id, size_t *n_bytes);
+
 /** The id of a token, -1 if there is none. */
 int32_t qkvi_pieces_find(const qkvi_pieces *pieces, const char *bytes, size_t n_bytes);
 

@@ -1,7 +1,9 @@
 /**
- * Templates, in the two forms of Hugging Face's format:
+ * Templates, in the forms of Hugging Face's format:
  *
  *     BertProcessing      {"sep": ["[SEP]", 102], "cls": ["[CLS]", 101]}
+ *     RobertaProcessing   the same, and trim_offsets, add_prefix_space
+ *     ByteLevel           {"trim_offsets": true, "add_prefix_space": true}: nothing is put around
  *     TemplateProcessing  {"single": [PLACE, …], "pair": [PLACE, …], "special_tokens": {…}}
  *
  * where a PLACE is {"SpecialToken": {"id": "[CLS]", "type_id": 0}} or {"Sequence": {"id": "A",
@@ -12,6 +14,7 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "model/store/json.h"
 
 /* The file being read. */
 struct reader {
@@ -113,6 +116,33 @@ static qkv_status read_template(const struct reader *r, const json_t *object, co
     return QKV_OK;
 }
 
+/* trim_offsets and add_prefix_space, true unless the file says otherwise. */
+static qkv_status read_trim(const struct reader *r, const json_t *object) {
+    const qkvi_json_reader fields = { r->name, "post_processor", object, r->error };
+    int trim = 1, prefix = 1;
+    QKV_TRY(qkvi_json_take_bool(&fields, "trim_offsets", &trim));
+    QKV_TRY(qkvi_json_take_bool(&fields, "add_prefix_space", &prefix));
+    r->tokenizer->trim_offsets = trim;
+    r->tokenizer->trim_keeps_first = prefix;
+    return QKV_OK;
+}
+
+/* {"sep": ["[SEP]", 102], "cls": ["[CLS]", 101]} */
+static qkv_status read_around(const struct reader *r, const json_t *object,
+                              void (*set)(qkv_tokenizer *, int32_t cls, int32_t sep)) {
+    int32_t cls = -1, sep = -1;
+    QKV_TRY(read_special_pair(r, object, "cls", &cls));
+    QKV_TRY(read_special_pair(r, object, "sep", &sep));
+    set(r->tokenizer, cls, sep);
+    return QKV_OK;
+}
+
+static qkv_status read_bare(const struct reader *r, const json_t *object) {
+    r->tokenizer->single = qkvi_bare_single;
+    r->tokenizer->pair = qkvi_bare_pair;
+    return read_trim(r, object);
+}
+
 qkv_status qkvi_post_processor_read(const char *name, const json_t *object, const char *type,
                                     qkv_tokenizer *tokenizer, qkv_error *error) {
     const struct reader r = { name, tokenizer, error };
@@ -121,13 +151,14 @@ qkv_status qkvi_post_processor_read(const char *name, const json_t *object, cons
         QKV_TRY(read_template(&r, object, "single", 1, &tokenizer->single));
         return read_template(&r, object, "pair", 2, &tokenizer->pair);
     }
-    if (strcmp(type, "BertProcessing") != 0)
-        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
-                              "%s: post_processor \"%s\" is not supported", name,
-                              qkvi_escape(escaped, sizeof escaped, type, strlen(type)));
-    int32_t cls = -1, sep = -1;
-    QKV_TRY(read_special_pair(&r, object, "cls", &cls));
-    QKV_TRY(read_special_pair(&r, object, "sep", &sep));
-    qkvi_tokenizer_bert_templates(tokenizer, cls, sep);
-    return QKV_OK;
+    if (strcmp(type, "BertProcessing") == 0)
+        return read_around(&r, object, qkvi_tokenizer_bert_templates);
+    if (strcmp(type, "RobertaProcessing") == 0) {
+        QKV_TRY(read_trim(&r, object));
+        return read_around(&r, object, qkvi_tokenizer_roberta_templates);
+    }
+    if (strcmp(type, "ByteLevel") == 0 && tokenizer->kind->may_be_bare)
+        return read_bare(&r, object);
+    return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s: post_processor \"%s\" is not supported",
+                          name, qkvi_escape(escaped, sizeof escaped, type, strlen(type)));
 }

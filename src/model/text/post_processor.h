@@ -8,7 +8,7 @@
 
 /**
  * Fills the templates of a tokenizer whose vocabularies are sealed. name is the file's, for
- * messages. UNSUPPORTED for a type that is neither BertProcessing nor TemplateProcessing; FORMAT;
+ * messages. UNSUPPORTED for a type that is not implemented; FORMAT;
  * LIMIT.
  */
 qkv_status qkvi_post_processor_read(const char *name, const json_t *object, const char *type,

@@ -8,6 +8,14 @@
 
 const char *const qkvi_role_names[QKVI_N_ROLES] = { "[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]" };
 
+/* RoBERTa's, BART's and most others'. */
+static const char *const other_role_names[QKVI_N_ROLES] = { "<unk>", "</s>", "<pad>", "<s>",
+                                                            "<mask>" };
+
+const qkvi_template qkvi_bare_single = { 1, { { QKVI_TEMPLATE_TEXT, 0 } } };
+const qkvi_template qkvi_bare_pair = { 2,
+                                       { { QKVI_TEMPLATE_TEXT, 0 }, { QKVI_TEMPLATE_PAIR, 1 } } };
+
 /* ---- Making
  * ------------------------------------------------------------------------------------------------
  * */
@@ -28,7 +36,7 @@ void qkv_tokenizer_free(qkv_tokenizer *tokenizer) {
     if (tokenizer == NULL) return;
     tokenizer->kind->free(tokenizer->model);
     qkvi_pieces_free(&tokenizer->pieces);
-    qkvi_pieces_free(&tokenizer->added);
+    qkvi_added_free(&tokenizer->added);
     free(tokenizer);
 }
 
@@ -38,18 +46,24 @@ qkv_status qkvi_tokenizer_seal_model(qkv_tokenizer *tokenizer, qkv_error *error)
     return tokenizer->kind->seal ? tokenizer->kind->seal(tokenizer, error) : QKV_OK;
 }
 
+/* Of the names that a role goes by the first that is a token. */
+static int32_t find_role(const qkv_tokenizer *tokenizer, int role) {
+    const char *const names[] = { qkvi_role_names[role], other_role_names[role] };
+    int32_t id = -1;
+    for (int i = 0; i < 2 && id < 0; i++)
+        id = qkv_tokenizer_id(tokenizer, names[i], strlen(names[i]));
+    return id;
+}
+
 qkv_status qkvi_tokenizer_seal(qkv_tokenizer *tokenizer, qkv_error *error) {
-    const qkvi_pieces *added = &tokenizer->added;
-    if (qkvi_pieces_seal(&tokenizer->added) != QKV_OK)
-        return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the added tokens");
-    for (int32_t i = 0; i < added->n_sorted; i++) {
-        const struct qkvi_piece token = added->tokens[added->sorted[i]];
-        if (token.length > 0) tokenizer->added_first[(unsigned char)added->bytes[token.offset]] = 1;
-    }
+    const qkv_status status = qkvi_added_seal(&tokenizer->added);
+    if (status == QKV_ERR_UNSUPPORTED)
+        return qkvi_error_set(error, status,
+                              "an added token begins with white space while another one has "
+                              "\"rstrip\": true, which is not supported");
+    if (status != QKV_OK) return qkvi_error_set(error, status, "no memory for the added tokens");
     for (int role = 0; role < QKVI_N_ROLES; role++) {
-        const char *name = qkvi_role_names[role];
-        if (tokenizer->special[role] < 0)
-            tokenizer->special[role] = qkv_tokenizer_id(tokenizer, name, strlen(name));
+        if (tokenizer->special[role] < 0) tokenizer->special[role] = find_role(tokenizer, role);
     }
     return QKV_OK;
 }
@@ -62,6 +76,13 @@ void qkvi_tokenizer_bert_templates(qkv_tokenizer *tokenizer, int32_t cls, int32_
     };
 }
 
+void qkvi_tokenizer_roberta_templates(qkv_tokenizer *tokenizer, int32_t cls, int32_t sep) {
+    const qkvi_template_item before = { cls, 0 }, after = { sep, 0 };
+    const qkvi_template_item a = { QKVI_TEMPLATE_TEXT, 0 }, b = { QKVI_TEMPLATE_PAIR, 0 };
+    tokenizer->single = (qkvi_template){ 3, { before, a, after } };
+    tokenizer->pair = (qkvi_template){ 6, { before, a, after, after, b, after } };
+}
+
 /* ---- Asking
  * ------------------------------------------------------------------------------------------------
  * */
@@ -71,20 +92,14 @@ int32_t qkv_tokenizer_size(const qkv_tokenizer *tokenizer) {
     return model > added ? model : added;
 }
 
-static const char *token_of(const qkvi_pieces *pieces, int32_t id, size_t *bytes) {
-    if (id < 0 || id >= pieces->n_ids || pieces->tokens[id].length < 0) return NULL;
-    *bytes = (size_t)pieces->tokens[id].length;
-    return pieces->bytes + pieces->tokens[id].offset;
-}
-
 const char *qkv_tokenizer_token(const qkv_tokenizer *tokenizer, int32_t id, size_t *bytes) {
-    const char *token = token_of(&tokenizer->pieces, id, bytes);
-    return token ? token : token_of(&tokenizer->added, id, bytes);
+    const char *token = qkvi_pieces_token(&tokenizer->pieces, id, bytes);
+    return token ? token : qkvi_added_token(&tokenizer->added, id, bytes);
 }
 
 int32_t qkv_tokenizer_id(const qkv_tokenizer *tokenizer, const char *token, size_t bytes) {
     const int32_t id = qkvi_pieces_find(&tokenizer->pieces, token, bytes);
-    return id >= 0 ? id : qkvi_pieces_find(&tokenizer->added, token, bytes);
+    return id >= 0 ? id : qkvi_added_find(&tokenizer->added, token, bytes);
 }
 
 int32_t qkv_tokenizer_special(const qkv_tokenizer *tokenizer, qkv_token_role role) {
@@ -95,9 +110,9 @@ int32_t qkv_tokenizer_special(const qkv_tokenizer *tokenizer, qkv_token_role rol
 int qkvi_tokenizer_piece(const qkv_tokenizer *tokenizer, int32_t id,
                          char text[QKVI_PIECE_MAX_BYTES], size_t *n_bytes) {
     *n_bytes = 0;
-    if (token_of(&tokenizer->pieces, id, n_bytes))
+    if (qkvi_pieces_token(&tokenizer->pieces, id, n_bytes))
         return tokenizer->kind->piece(tokenizer, id, text, n_bytes);
-    const char *token = token_of(&tokenizer->added, id, n_bytes);
+    const char *token = qkvi_added_token(&tokenizer->added, id, n_bytes);
     if (token) memcpy(text, token, *n_bytes);
     return 0;
 }

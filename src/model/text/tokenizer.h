@@ -8,6 +8,8 @@
 #ifndef QKVI_TEXT_TOKENIZER_H
 #define QKVI_TEXT_TOKENIZER_H
 
+#include "model/text/added.h"
+#include "model/text/growing.h"
 #include "model/text/pieces.h"
 #include "model/text/tokens.h"
 #include "qkv/model.h"
@@ -32,7 +34,11 @@ typedef struct qkvi_template {
  * One const table each: wordpiece.c.
  */
 typedef struct qkvi_tokenizer_kind {
-    const char *name; /* model.type of a tokenizer.json */
+    const char *name;    /* model.type of a tokenizer.json */
+    const char *decoder; /* decoder.type of a tokenizer.json */
+
+    int normalizes;  /* its normaliser changes text: no added tokens of the second pass */
+    int may_be_bare; /* nothing need stand around a text */
 
     /** Prepares what depends on the sealed vocabulary. Nullable. */
     qkv_status (*seal)(qkv_tokenizer *tokenizer, qkv_error *error);
@@ -49,20 +55,39 @@ typedef struct qkvi_tokenizer_kind {
      * id is one of the vocabulary. Returns 1 if the token continues the word before it: "##ing". */
     int (*piece)(const qkv_tokenizer *tokenizer, int32_t id, char *text, size_t *n_bytes);
 
+    /** Appends the text of ids, each of which has a token: what its decoder makes of the tokens. */
+    qkv_status (*decode)(const qkv_tokenizer *tokenizer, const int32_t *ids, size_t n,
+                         qkvi_growing *text);
+    /** Appends a token of the vocabulary as it is shown to people: valid UTF-8. NULL: as it is
+     * written. */
+    qkv_status (*show)(const qkv_tokenizer *tokenizer, int32_t id, qkvi_growing *text);
+
     void (*free)(void *model); /* NULL is allowed */
 } qkvi_tokenizer_kind;
 
+/** How tokens become text. */
+typedef enum qkvi_decoder {
+    QKVI_DECODER_KIND,  /* as the kind does it */
+    QKVI_DECODER_PLAIN, /* a tokenizer.json without decoder: tokens with spaces between them */
+    QKVI_DECODER_OTHER  /* a type that is not supported: only decoding is refused */
+} qkvi_decoder;
+
 struct qkv_tokenizer {
     const qkvi_tokenizer_kind *kind;
-    void *model;              /* the kind's own, made by its reader */
-    qkvi_pieces pieces;       /* the vocabulary */
-    qkvi_pieces added;        /* tokens cut out of the raw text, by their ids */
-    uint8_t added_first[256]; /* 1: some of them begins with this byte */
+    void *model;        /* the kind's own, made by its reader */
+    qkvi_pieces pieces; /* the vocabulary */
+    qkvi_added added;   /* tokens cut out of the raw text */
+    qkvi_decoder decoder;
+    int trim_offsets;     /* ranges are without the white space at their ends … */
+    int trim_keeps_first; /* … but for a single space at the start of the text */
     int32_t special[QKVI_N_ROLES];
     qkvi_template single, pair;
 };
 
 extern const char *const qkvi_role_names[QKVI_N_ROLES]; /* "[UNK]", … by qkv_token_role */
+
+/** Where nothing stands around a text: A, or A B with types 0 and 1. */
+extern const qkvi_template qkvi_bare_single, qkvi_bare_pair;
 
 /** A tokenizer without tokens. Takes the model, also when it fails; NULL without memory, or if
  * model is NULL. */
@@ -78,6 +103,9 @@ qkv_status qkvi_tokenizer_seal(qkv_tokenizer *tokenizer, qkv_error *error);
 
 /** [CLS] A [SEP] and [CLS] A [SEP] B [SEP] with types 0 and 1, from the ids of cls and sep. */
 void qkvi_tokenizer_bert_templates(qkv_tokenizer *tokenizer, int32_t cls, int32_t sep);
+
+/** <s> A </s> and <s> A </s></s> B </s>, types all 0. */
+void qkvi_tokenizer_roberta_templates(qkv_tokenizer *tokenizer, int32_t cls, int32_t sep);
 
 /** As the kind's piece, for any id: 0 and no text for those without a token, added tokens as they
  * are written. */

@@ -17,6 +17,7 @@ typedef struct qkvi_tokenizer_reader {
  * qkvi_tokenizer_seal_model. Registered in tokenizer_json.c. */
 typedef qkv_status qkvi_tokenizer_read_kind(qkvi_tokenizer_reader *r);
 qkvi_tokenizer_read_kind qkvi_wordpiece_read_json;
+qkvi_tokenizer_read_kind qkvi_bpe_read_json;
 
 /** The fields of an object, for qkvi_json_need_… and _take_…. */
 qkvi_json_reader qkvi_tokenizer_fields(const qkvi_tokenizer_reader *r, const char *path,
@@ -33,6 +34,13 @@ qkv_status qkvi_tokenizer_part(const qkvi_tokenizer_reader *r, const char *part,
 /** A token of pieces: checks id and length; FORMAT if the id is taken. path is for messages. */
 qkv_status qkvi_tokenizer_add(const qkvi_tokenizer_reader *r, qkvi_pieces *pieces, const char *path,
                               const char *token, size_t n_bytes, int64_t id);
+
+/** The switches of an added token, those that are there: special, normalized, lstrip, …. */
+qkv_status qkvi_tokenizer_take_flags(const qkvi_json_reader *token, unsigned *flags);
+
+/** An added token, after the vocabulary was sealed: FORMAT where they disagree. */
+qkv_status qkvi_tokenizer_add_added(const qkvi_tokenizer_reader *r, const char *path,
+                                    const char *content, int64_t id, unsigned flags);
 
 /** The object {"token": id, …} as the vocabulary of the tokenizer. path is for messages. */
 qkv_status qkvi_tokenizer_read_ids(const qkvi_tokenizer_reader *r, const char *path,

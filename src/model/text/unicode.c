@@ -65,14 +65,64 @@ static int is_accent(int32_t code, int category) {
            !in_ranges(code, qkvi_not_mark, COUNT(qkvi_not_mark));
 }
 
+static int is_ascii_letter(int32_t code) {
+    return (code >= 'a' && code <= 'z') || (code >= 'A' && code <= 'Z');
+}
+
 unsigned qkvi_char_class(int32_t code) {
-    if ((code >= 'a' && code <= 'z') || (code >= 'A' && code <= 'Z')) return 0;
+    if (is_ascii_letter(code)) return 0;
     const int category = utf8proc_get_property(code)->category;
     return (is_white_space(code, category) ? QKVI_CHAR_SPACE : 0u) |
            (is_dropped(code, category) ? QKVI_CHAR_DROPPED : 0u) |
            (is_punctuation(code, category) ? QKVI_CHAR_PUNCTUATION : 0u) |
            (is_ideograph(code) ? QKVI_CHAR_IDEOGRAPH : 0u) |
            (is_accent(code, category) ? QKVI_CHAR_ACCENT : 0u);
+}
+
+static qkvi_char_group unassigned_group(int32_t code) {
+    if (in_ranges(code, qkvi_newer_letters, COUNT(qkvi_newer_letters))) return QKVI_GROUP_LETTER;
+    if (in_ranges(code, qkvi_newer_numbers, COUNT(qkvi_newer_numbers))) return QKVI_GROUP_NUMBER;
+    return QKVI_GROUP_OTHER;
+}
+
+qkvi_char_group qkvi_char_group_of(int32_t code) {
+    if (is_ascii_letter(code)) return QKVI_GROUP_LETTER;
+    const int category = utf8proc_get_property(code)->category;
+    switch (category) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO: return QKVI_GROUP_LETTER;
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_NO: return QKVI_GROUP_NUMBER;
+    case UTF8PROC_CATEGORY_CN: return unassigned_group(code);
+    default: return is_white_space(code, category) ? QKVI_GROUP_SPACE : QKVI_GROUP_OTHER;
+    }
+}
+
+/* Symbols that are Alphabetic: letters in circles and squares (Other_Alphabetic, category So). */
+static int is_enclosed_letter(int32_t code) {
+    return (code >= 0x24B6 && code <= 0x24E9) || (code >= 0x1F130 && code <= 0x1F149) ||
+           (code >= 0x1F150 && code <= 0x1F169) || (code >= 0x1F170 && code <= 0x1F189);
+}
+
+int qkvi_char_is_word(int32_t code) {
+    switch (utf8proc_get_property(code)->category) {
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_PC: return 1;
+    case UTF8PROC_CATEGORY_CN:
+        return unassigned_group(code) != QKVI_GROUP_OTHER ||
+               in_ranges(code, qkvi_newer_marks, COUNT(qkvi_newer_marks));
+    default:
+        return code == 0x200C || code == 0x200D || is_enclosed_letter(code) ||
+               qkvi_char_group_of(code) == QKVI_GROUP_LETTER;
+    }
 }
 
 int qkvi_char_lower(int32_t code, int32_t lower[2]) {

@@ -23,6 +23,19 @@ enum {
 /** The classes of a scalar value, or-ed. */
 unsigned qkvi_char_class(int32_t code);
 
+/** What byte-level BPE's pattern tells apart: \p{L}, \p{N}, \s, and the rest. */
+typedef enum qkvi_char_group {
+    QKVI_GROUP_LETTER,
+    QKVI_GROUP_NUMBER,
+    QKVI_GROUP_SPACE, /* White_Space */
+    QKVI_GROUP_OTHER
+} qkvi_char_group;
+
+qkvi_char_group qkvi_char_group_of(int32_t code);
+
+/** \w: Alphabetic, marks, decimal numbers, connectors, the two joiners. */
+int qkvi_char_is_word(int32_t code);
+
 /** Lower case without context; 1 or 2 code points. Returns how many. */
 int qkvi_char_lower(int32_t code, int32_t lower[2]);
 

@@ -29,11 +29,11 @@ static json_t *make_post_processor(const qkv_tokenizer *tokenizer) {
 
 static json_t *make_added_tokens(const qkv_tokenizer *tokenizer) {
     json_t *list = json_array();
-    const qkvi_pieces *added = &tokenizer->added;
+    const qkvi_added *added = &tokenizer->added;
     for (int32_t id = 0; id < added->n_ids; id++) {
         size_t n_bytes;
-        if (added->tokens[id].length < 0) continue;
-        const char *token = qkv_tokenizer_token(tokenizer, id, &n_bytes);
+        const char *token = qkvi_added_token(added, id, &n_bytes);
+        if (token == NULL) continue;
         json_array_append_new(list, json_pack("{si,ss%,sb,sb,sb,sb,sb}", "id", id, "content", token,
                                               n_bytes, "single_word", 0, "lstrip", 0, "rstrip", 0,
                                               "normalized", 0, "special", 1));

@@ -54,7 +54,8 @@ static qkv_status add_special(qkv_tokenizer *tokenizer, const char *name, qkv_er
         const char *token = qkvi_role_names[role];
         const int32_t id = qkv_tokenizer_id(tokenizer, token, strlen(token));
         if (id >= 0) {
-            if (qkvi_pieces_add(&tokenizer->added, id, token, strlen(token)) != QKV_OK)
+            if (qkvi_added_add(&tokenizer->added, id, token, strlen(token), QKVI_ADDED_SPECIAL) !=
+                QKV_OK)
                 return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for the vocabulary",
                                       name);
         } else if (role == QKV_TOKEN_UNK || role == QKV_TOKEN_CLS || role == QKV_TOKEN_SEP) {

@@ -117,11 +117,14 @@ static qkv_status seal(qkv_tokenizer *tokenizer, qkv_error *error) {
 
 const qkvi_tokenizer_kind qkvi_wordpiece_kind = {
     .name = "WordPiece",
+    .decoder = "WordPiece",
+    .normalizes = 1,
     .seal = seal,
     .start = start,
     .encode = encode,
     .finish = finish,
     .piece = piece,
+    .decode = qkvi_wordpiece_decode,
     .free = free,
 };
 
@@ -131,6 +134,7 @@ qkv_tokenizer *qkvi_wordpiece_new(void) {
     model->rules = (qkvi_bert_rules){ 1, 1, 1, 1 };
     model->max_chars = QKVI_WORDPIECE_MAX_CHARS;
     model->unk = -1;
+    model->cleanup = 1;
     memcpy(model->mark, "##", 3);
     return qkvi_tokenizer_new(&qkvi_wordpiece_kind, model);
 }

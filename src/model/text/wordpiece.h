@@ -16,6 +16,7 @@ typedef struct qkvi_wordpiece {
     qkvi_prefix continuing; /* the tokens that begin with "##" */
     char mark[16];          /* "##" */
     int32_t unk;
+    int cleanup; /* the decoder closes spaces before punctuation */
     uint32_t max_chars;
 } qkvi_wordpiece;
 
@@ -40,6 +41,10 @@ extern const qkvi_tokenizer_kind qkvi_wordpiece_kind;
 
 /** BERT's own: all switches on, "##", 100 characters, no tokens. NULL without memory. */
 qkv_tokenizer *qkvi_wordpiece_new(void);
+
+/** Decoding, in wordpiece_decode.c. */
+qkv_status qkvi_wordpiece_decode(const qkv_tokenizer *tokenizer, const int32_t *ids, size_t n,
+                                 qkvi_growing *text);
 
 /** The model of a tokenizer, which must be of this kind. */
 qkvi_wordpiece *qkvi_wordpiece_of(const qkv_tokenizer *tokenizer);
