@@ -53,10 +53,14 @@ const struct cli_command cmd_tokenize = {
     .summary = "the tokens that the model sees",
     .words = "TEXT",
     .details = "Prints the id and the piece of each token, one a line, separated by a tab.\n\n"
+               "A folder with the files of a tokenizer is enough for --model. Of byte-level BPE "
+               "(GPT-2, RoBERTa, BART) a space is shown as U+0120, as everywhere, and bytes that "
+               "are only a part of a character in hexadecimal; --json has the tokens as the "
+               "vocabulary writes them.\n\n"
                "--json: {\"ids\": [...], \"tokens\": [...]}",
     .min_words = 1,
     .max_words = 1,
-    .takes = TAKES_MODEL | TAKES_JSON | TAKES_JSONL | TAKES_VERBOSE,
+    .takes = TAKES_MODEL | TAKES_TOKENIZER | TAKES_JSON | TAKES_JSONL | TAKES_VERBOSE,
     .options = tokenize_table,
     .n_options = CLI_COUNT(tokenize_table),
     .options_bytes = sizeof(struct tokenize_options),

@@ -56,8 +56,9 @@ static qkv_status read_file(const char *path, struct text *text, qkv_error *erro
 
 qkv_status text_fit(const struct session *session, const char *longer, qkv_encoding *encoding,
                     qkv_error *error) {
+    if (!(session->command->takes & TAKES_TRUNCATE)) return QKV_OK;
     const int64_t max_len = session->info->max_len, n = encoding->n;
-    if (!(session->command->takes & TAKES_TRUNCATE) || n <= max_len) return QKV_OK;
+    if (n <= max_len) return QKV_OK;
     if (!session->common->truncate)
         return text_error(error, QKV_ERR_SHAPE,
                           "the text has %" PRId64 " tokens, the model takes %" PRId64

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "term.h"
 
@@ -39,15 +40,28 @@ int session_context(const struct cli_command *command, const struct cli_common *
     return EXIT_OK;
 }
 
+static bool is_folder(const char *name) {
+    struct stat status;
+    return stat(name, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/* A folder without a model that we read may still have a tokenizer, if that is enough. */
+static int open_named(struct session *session, const char *name) {
+    qkv_error error, other;
+    const qkv_status status = qkv_model_open(name, &session->model, &error);
+    if (status == QKV_OK) return EXIT_OK;
+    if (!(session->command->takes & TAKES_TOKENIZER) || !is_folder(name) ||
+        (status != QKV_ERR_IO && status != QKV_ERR_UNSUPPORTED))
+        return cli_fail("%s", error.message);
+    if (qkv_tokenizer_open(name, &session->alone, &other) == QKV_OK) return EXIT_OK;
+    return cli_fail("%s", other.message);
+}
+
 static int open_model(struct session *session) {
     const char *name = session->common->model;
     if (!name) name = getenv("QKV_MODEL");
     qkv_error error;
-    if (name && *name) {
-        if (qkv_model_open(name, &session->model, &error) != QKV_OK)
-            return cli_fail("%s", error.message);
-        return EXIT_OK;
-    }
+    if (name && *name) return open_named(session, name);
     qkv_status status = QKV_OK;
     if (!embedded_model(&session->model, &status, &error))
         return cli_fail("no model is embedded in this build: name one with --model or QKV_MODEL");
@@ -78,6 +92,8 @@ int session_open(struct session *session, const struct cli_command *command,
         session_close(session);
         return code;
     }
+    session->tokenizer = session->alone;
+    if (session->alone) return EXIT_OK;
     session->info = qkv_model_get_info(session->model);
     session->tokenizer = qkv_model_tokenizer(session->model);
     session_warn(session->model, common);
@@ -88,15 +104,21 @@ int session_open(struct session *session, const struct cli_command *command,
 
 void session_close(struct session *session) {
     qkv_model_free(session->model);
+    qkv_tokenizer_free(session->alone);
     qkv_ctx_destroy(session->ctx);
     session->model = NULL;
+    session->alone = NULL;
     session->ctx = NULL;
 }
 
 char *session_token(const struct session *session, int32_t id) {
-    size_t bytes = 0;
-    const char *token = qkv_tokenizer_token(session->tokenizer, id, &bytes);
-    return term_escape(token ? token : "", token ? bytes : 0);
+    qkv_text *shown = NULL;
+    qkv_error error;
+    const qkv_status status = qkv_tokenizer_show(session->tokenizer, id, &shown, &error);
+    if (status == QKV_ERR_MEMORY) return NULL;
+    char *escaped = term_escape(shown ? shown->bytes : "", shown ? (size_t)shown->n : 0);
+    qkv_text_free(shown);
+    return escaped;
 }
 
 qkv_status session_labels(const struct session *session, const qkv_encoding *input, char ***labels,

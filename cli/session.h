@@ -12,6 +12,7 @@ struct session {
     qkv_model *model;
     const qkv_model_info *info;
     const qkv_tokenizer *tokenizer;
+    qkv_tokenizer *alone; /* a tokenizer without a model, which is NULL with its info then */
     bool is_embedded; /* the model is the one of this binary */
 };
 
@@ -35,7 +36,7 @@ void session_close(struct session *session);
  */
 void session_warn(const qkv_model *model, const struct cli_common *common);
 
-/* The text of a token, escaped for printing; malloc. */
+/* A token as it is shown, escaped for printing; malloc. */
 char *session_token(const struct session *session, int32_t id);
 
 /* The same for each token of an input, in a new array. */
