@@ -18,25 +18,15 @@ int lesson_components(const struct term *term) {
 
 /* Without the marks of words and, if asked, with our own signs in ASCII; a new text, or NULL. */
 static char *terminal_text(const char *text, bool ascii) {
-    static const char *const signs[][2] = {
-        { "√", "sqrt " }, { "·", "*" },   { "÷", "/" },  { "Σ", "sum" },   { "−", "-" },
-        { "…", "..." },   { "→", "->" },  { "ᵀ", "^T" }, { "γ", "gamma" }, { "β", "beta" },
-        { "ε", "eps" },   { "∞", "inf" }, { "≤", "<=" }, { "×", "x" },     { "Φ", "Phi" },
-        { "₀", "0" },     { "ᵢ", "_i" },  { "ⱼ", "_j" }, { "²", "^2" },    { "σ", "sigma" },
-        { "‖", "|" },     { "μ", "mu" },  { "≈", "~" },  { "–", "-" },     { "∈", "in" },
-        { "π", "pi" },    { "∂", "d" },   { "₁", "1" },
-    };
-    enum { N_SIGNS = sizeof signs / sizeof *signs, LONGEST = 6 };
-    char *made = malloc(strlen(text) * LONGEST + 1), *end = made;
+    char *made = malloc(strlen(text) * TERM_SIGN_BYTES + 1), *end = made;
     bool ours = true; /* words from outside stay as they are */
     while (made && *text) {
         if (*text == WORD_BEGIN || *text == WORD_END) ours = *text == WORD_END;
-        int i = ascii && ours ? 0 : N_SIGNS;
-        while (i < N_SIGNS && strncmp(text, signs[i][0], strlen(signs[i][0])) != 0) i++;
-        const char *piece = i < N_SIGNS ? signs[i][1] : NULL;
-        if (piece) {
-            end = stpcpy(end, piece);
-            text += strlen(signs[i][0]);
+        const char *spelt = NULL;
+        const size_t n = ascii && ours ? term_sign(text, &spelt) : 0;
+        if (n) {
+            end = stpcpy(end, spelt);
+            text += n;
         } else {
             if (*text != WORD_BEGIN && *text != WORD_END) *end++ = *text;
             text++;

@@ -171,8 +171,10 @@ qkv_status map_print(const struct map *map, qkv_error *error) {
     term_style(&term, STYLE_NONE);
     fputs(" key\n", term.out);
     map_caption(map, text);
+    char *const spelt = term.unicode ? NULL : term_spell_out(text);
     term_style(&term, STYLE_DIM);
-    term_wrap(&term, text);
+    term_wrap(&term, spelt ? spelt : text);
     term_style(&term, STYLE_NONE);
+    free(spelt);
     return QKV_OK;
 }

@@ -19,15 +19,16 @@ void slide_print(const struct look *look, struct term *term) {
     term_style(term, STYLE_BOLD);
     fputs("Windows", term->out);
     term_style(term, STYLE_NONE);
-    fputs("  from which token on, where one looks most sharply at another, how it begins\n",
+    fputs(term->width < 80 ? "  first token, sharpest look\n"
+                           : "  first token, sharpest look of one token at another, first words\n",
           term->out);
     for (int64_t w = 0; w < slide->n_windows && w < LINES; w++) {
         const struct slide_window *window = &slide->windows[w];
         char look_text[120] = "";
         if (window->key)
-            text_append(look_text, sizeof look_text,
-                        "%" PRId64 ".%" PRId64 " %.24s \u2192 %.24s %.2f", window->choice.layer,
-                        window->choice.head, window->query, window->key,
+            text_append(look_text, sizeof look_text, "%" PRId64 ".%" PRId64 " %.24s %s %.24s %.2f",
+                        window->choice.layer, window->choice.head, window->query,
+                        term->unicode ? "\u2192" : "->", window->key,
                         (double)window->choice.weight);
         fprintf(term->out, "%6" PRId64 "  ", window->first);
         term_put(term, look_text, term->width < 76 ? 24 : 36, false);

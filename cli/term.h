@@ -73,4 +73,12 @@ void progress_bar(struct progress *progress, const char *what, int64_t done, int
 void progress_text(struct progress *progress, const char *text);
 void progress_end(struct progress *progress);
 
+/*
+ * How a sign that ASCII lacks is spelt ("²": "^2"; term_signs.c): the bytes of the one that text begins with,
+ * 0 if it begins with none; and a text with all of its signs spelt out, malloc, NULL without memory.
+ */
+enum { TERM_SIGN_BYTES = 6 }; /* at most, in place of a byte */
+size_t term_sign(const char *text, const char **spelt);
+char *term_spell_out(const char *text);
+
 #endif

@@ -208,4 +208,10 @@ for signal in INT TERM; do
     err_like '^qkv: interrupted$'
     check "the map is not whole" test "$(wc -l <"$d/x.csv")" -eq 17
 done
+# A terminal without UTF-8
+LANG=C run map "the man opened the [MASK]." $m --restarts 1 --iters 50
+code 0
+out_says 'D = (1 - cos)^2'
+check "no sign beyond ASCII" sh -c "! LC_ALL=C grep -q '[^ -~]' \"\$1\"" - "$folder/out"
+
 finish

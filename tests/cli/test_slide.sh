@@ -77,7 +77,9 @@ check "a window without" test "$(value mass_same_token)" = null
 
 run look --file "$d/text" $m --slide 10,5
 code 0
-out_like '^Windows  from which token on'
+out_like '^Windows  first token, sharpest look'
+LANG=C run look --file "$d/text" $m --slide 10,5
+check "no sign beyond ASCII" sh -c "! LC_ALL=C grep -q '[^ -~]' \"\$1\"" - "$folder/out"
 out_like '^Means over 5 windows of 12 tokens with'
 run look --file "$d/text" $m --slide 10,5 --quiet -o "$d/a.svg"
 check "the caption" grep -q 'Means over 5 windows of 12 tokens with the special ones' "$d/a.svg"
