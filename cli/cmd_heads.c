@@ -20,7 +20,8 @@ static int check(const struct cli_command *command, const struct heads_options *
         return cli_usage(command, "-o together with %s", common->json ? "--json" : "--jsonl");
     for (int i = 0; options->file && i < options->what_if.n; i++)
         if (strncmp(options->what_if.list[i], "drop=", 5) == 0)
-            return cli_usage(command, "--what-if %s together with --file",
+            return cli_usage(command,
+                             "--what-if %s together with --file: its texts have other tokens",
                              options->what_if.list[i]);
     if (options->what_if.n > 0 && (options->probes || options->grammar))
         return cli_usage(command,

@@ -248,7 +248,7 @@ check "one text is its own mean" test "$(grep -o '"received_key":[0-9]*' "$folde
 heads --what-if drop=zebra
 code 1
 err_like "^qkv: --what-if drop: 'zebra' is none of the 12 tokens"
-usage heads '--what-if drop=man together with --file' heads --file F --what-if drop=man
+usage heads '--what-if drop=man together with --file: its texts have other tokens' heads --file F --what-if drop=man
 usage heads '--what-if together with --probes, which are of the model as it is' heads text --what-if causal --probes
 
 # ---- What is refused ---------------------------------------------------------------------------
