@@ -138,6 +138,65 @@ static void test_tokenizer_json(void **state) {
     }
 }
 
+/* ---- Byte-level BPE ------------------------------------------------------------------------- */
+
+#define BPE_VOCAB "{\"a\":0,\"b\":1,\"ab\":2}"
+
+/* vocab.json and merges.txt of a folder, one of which is a prefix, a piece n times, a suffix. */
+static void test_bpe(void **state) {
+    (void)state;
+    static const struct {
+        const char *what, *file, *prefix, *piece, *suffix;
+        int n;
+        qkv_status status;
+        const char *says;
+    } rows[] = {
+        { "a merge two million times", "merges.txt", "", "a b\n", "", 2000000, QKV_OK, "" },
+        { "a merge three million times", "merges.txt", "", "a b\n", "", 3000000, QKV_ERR_LIMIT,
+          "more than 2097152 merges, the limit" },
+        { "a line of 60 MB", "merges.txt", "a b\n", "0123456789", "\n", 6000000, QKV_ERR_LIMIT,
+          "line 2 is longer than two tokens may be" },
+        { "a file of 70 MB", "merges.txt", "", "0123456789", "\n", 7000000, QKV_ERR_LIMIT,
+          "the limit is 67108864" },
+        { "ten million blank lines", "merges.txt", "", "\n", "", 10000000, QKV_ERR_FORMAT,
+          "line 1 is not two tokens" },
+        { "ten million versions", "merges.txt", "", "#version\n", "", 5000000, QKV_OK, "" },
+        { "a control character", "merges.txt", "a b\n", "a\x01 b\n", "", 1, QKV_ERR_FORMAT,
+          "line 2: \"a\\x01\" is not in the vocabulary" },
+        { "a million tokens with one id", "vocab.json", "{\"a\":0", ",\"b\":0", "}", 1000000,
+          QKV_ERR_LIMIT, "more than 600000 values, the limit" },
+        { "a key twice", "vocab.json", "{\"a\":0", ",\"a\":1", "}", 1, QKV_ERR_FORMAT,
+          "vocab.json" },
+        { "an object within", "vocab.json", "{\"a\":0", ",\"b\":{}", "}", 3, QKV_ERR_LIMIT,
+          "objects and arrays, the limit" },
+        { "a million '['", "vocab.json", "{\"a\":", "[", "}", 1000000, QKV_ERR_LIMIT,
+          "more than 2 objects and arrays, the limit" },
+        { "an id with a hole before it", "vocab.json", "{\"a\":4194303,\"b\":1,\"ab\":2", "", "}",
+          0, QKV_OK, "" },
+        { "an id above the limit", "vocab.json", "{\"a\":4194304", "", "}", 0, QKV_ERR_LIMIT,
+          "\"a\" has id 4194304, the limit is 4194303" },
+        { "a token of 1 MB", "vocab.json", "{\"", "0123456789", "\":0}", 100000, QKV_ERR_LIMIT,
+          "has 1000000 bytes, the limit is 1024" },
+    };
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        char path[3][512], label[100];
+        static const char *const names[3] = { "vocab.json", "merges.txt", "config.json" };
+        static const char *const texts[3] = { BPE_VOCAB, "a b\n", "{\"model_type\":\"gpt2\"}" };
+        for (int f = 0; f < 3; f++) {
+            FILE *const out = fopen(hostile_path(path[f], names[f]), "wb");
+            const int is_it = strcmp(names[f], rows[r].file) == 0;
+            assert_non_null(out);
+            fputs(is_it ? rows[r].prefix : texts[f], out);
+            for (int i = 0; is_it && i < rows[r].n; i++) fputs(rows[r].piece, out);
+            if (is_it) fputs(rows[r].suffix, out);
+            fclose(out);
+        }
+        snprintf(label, sizeof label, "%s: %s", rows[r].file, rows[r].what);
+        hostile_expect(label, read_json, path[0], rows[r].status, rows[r].says);
+        for (int f = 0; f < 3; f++) unlink(path[f]);
+    }
+}
+
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
 /* Ids from 5: a ##b ##c, a lone mark, a noncharacter, an unassigned code point, NUL's neighbour. */
@@ -282,6 +341,7 @@ int main(void) {
                                     sizeof cases / sizeof *cases, NULL,        NULL };
     static struct CMUnitTest others[N_OTHERS + N_TEXTS] = {
         { "tokenizer.json", test_tokenizer_json, NULL, NULL, NULL },
+        { "vocab.json and merges.txt", test_bpe, NULL, NULL, NULL },
         { "VO01a VO01b what is accepted", test_vocabularies, NULL, NULL, NULL },
     };
     static char labels[N_TEXTS][200];
