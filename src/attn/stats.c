@@ -153,14 +153,14 @@ static int64_t n_masses(const qkvi_problem *p) {
 }
 
 qkvi_stats_space *qkvi_stats_lay_out(const qkvi_problem *p, qkvi_cutter *cutter, int n_threads) {
-    const int64_t n_classes = qkvi_round_up(n_masses(p), QKVI_STATS_GROUP);
-    const int64_t top_row = qkvi_round_up(p->stats.top_k, QKVI_STATS_GROUP);
+    const int64_t masses = n_masses(p);
+    const int64_t top_row = qkvi_round_up(p->stats.top_k, QKVI_STATS_LIST);
     qkvi_stats_space *all = qkvi_cut(cutter, n_threads, sizeof *all), one;
     for (int n = 0; n < n_threads; n++) {
         qkvi_stats_space *to = all ? &all[n] : &one;
         to->scratch = qkvi_cut(cutter, 1, sizeof *to->scratch);
-        to->members = qkvi_cut(cutter, n_classes * QKVI_KEY_BLOCK, sizeof(float));
-        to->class_sums = qkvi_cut(cutter, n_classes * QKVI_QUERY_BLOCK, sizeof(float));
+        to->members = qkvi_cut(cutter, masses * QKVI_KEY_BLOCK, sizeof(float));
+        to->class_sums = qkvi_cut(cutter, masses * QKVI_QUERY_BLOCK, sizeof(float));
         to->top = qkvi_cut(cutter, top_row * QKVI_QUERY_BLOCK, sizeof(int64_t));
         to->offset_sums = qkvi_cut(cutter, p->stats.n_offsets * QKVI_QUERY_BLOCK, sizeof(float));
     }
@@ -168,7 +168,7 @@ qkvi_stats_space *qkvi_stats_lay_out(const qkvi_problem *p, qkvi_cutter *cutter,
 }
 
 size_t qkvi_stats_sums_bytes(const qkvi_problem *p) {
-    const int64_t top_row = qkvi_round_up(p->stats.top_k, QKVI_STATS_GROUP);
+    const int64_t top_row = qkvi_round_up(p->stats.top_k, QKVI_STATS_LIST);
     const int64_t n_floats = n_masses(p) + p->stats.n_offsets;
     const int64_t bytes = (int64_t)sizeof(qkvi_decode_sums) + top_row * (int64_t)sizeof(int64_t) +
                           n_floats * (int64_t)sizeof(float);

@@ -5,7 +5,7 @@
  * Each sum over keys is that of a block of keys, partial sums and a tree, added to what
  * earlier blocks came to. Sums of classes lie in groups of 16 rows:
  *
- *     class_sums[row / 16][n_masses rounded up to 8][row % 16]
+ *     class_sums[row / 16][n_masses][row % 16]
  *
  * A list of the greatest scores is of numbers that are in the order of scores, the greatest first, of
  * equal ones the smaller key (tmpl/attend_stats.h), so that its maximum is all there is to compare.
@@ -17,7 +17,7 @@
 #include "qkv/stats.h"
 
 enum {
-    QKVI_STATS_GROUP = 8,            /* classes at a time, and entries of a list */
+    QKVI_STATS_LIST = 8,             /* entries of a list come in eights */
     QKVI_STATS_MOST_KEYS = INT32_MAX /* of a list: a key has 32 bits in it */
 };
 
@@ -44,30 +44,30 @@ typedef enum qkvi_stats_token {
 /* Of one thread. */
 typedef struct qkvi_stats_scratch {
     _Alignas(64) float sum[QKVI_STATS_SUMS][QKVI_QUERY_BLOCK];
-    float lanes[QKVI_STATS_SUMS][16 * 16];        /* of the block of keys, of 16 rows */
-    float class_lanes[QKVI_STATS_GROUP][16 * 16]; /* of 16 rows */
-    float largest[QKVI_QUERY_BLOCK * 16];         /* 16 partial maxima of |score| a row */
-    float p[16][QKVI_KEY_BLOCK];       /* class dp: of 16 rows, before they were rounded */
-    float apart[2 * QKVI_KEY_BLOCK];   /* 255, 254 ... 1, 0, 1 ... 255 */
-    float top[QKVI_QUERY_BLOCK];       /* the greatest score */
-    float block_top[QKVI_QUERY_BLOCK]; /* of the block of keys */
-    float least[QKVI_QUERY_BLOCK];     /* the last of the list */
-    float origin[QKVI_QUERY_BLOCK];    /* the greatest score of the first block with one */
-    float fallen[QKVI_QUERY_BLOCK];    /* what rises of m added to the sum of p x */
+    float lanes[QKVI_STATS_SUMS][16 * 16];    /* of the block of keys, of 16 rows */
+    float class_lanes[16 * 16];               /* of one class, of 16 rows */
+    float largest[QKVI_QUERY_BLOCK * 16];     /* 16 partial maxima of |score| a row */
+    float p[16][QKVI_SCORE_ROW];              /* class dp: of 16 rows, before they were rounded */
+    float apart[2 * QKVI_KEY_BLOCK];          /* 255, 254 ... 1, 0, 1 ... 255 */
+    uint16_t found[16 * QKVI_KEY_BLOCK + 32]; /* row mod 16 and key of the block, eight bits each */
+    float top[QKVI_QUERY_BLOCK];              /* the greatest score */
+    float block_top[QKVI_QUERY_BLOCK];        /* of the block of keys */
+    float least[QKVI_QUERY_BLOCK];            /* the last of the list */
+    float origin[QKVI_QUERY_BLOCK];           /* the greatest score of the first block with one */
+    float fallen[QKVI_QUERY_BLOCK];           /* what rises of m added to the sum of p x */
     float beyond[16]; /* of 16 rows: keys between the query and the nearest end of the block */
     int64_t n_seen[QKVI_QUERY_BLOCK];
     float token_sums[QKVI_STATS_TOKENS][QKVI_QUERY_BLOCK];
     int64_t key0, to;                         /* the block of keys, which ends before `to` */
     uint8_t holds[QKV_STATS_MAX_CLASSES + 1]; /* panels of it with a key of the class, a bit each */
-    bool few;                                 /* are: see tmpl/stats_mass.h */
 } qkvi_stats_scratch;
 
 /* All that a thread has for statistics. */
 typedef struct qkvi_stats_space {
     qkvi_stats_scratch *scratch;
     float *class_sums;
-    float *members; /* [n_masses rounded up to 8][QKVI_KEY_BLOCK]: 1 or 0, of the block of keys */
-    int64_t *top;   /* [QKVI_QUERY_BLOCK][top_k rounded up to 8] */
+    float *members;     /* [n_masses][QKVI_KEY_BLOCK]: 1 or 0, of the block of keys */
+    int64_t *top;       /* [QKVI_QUERY_BLOCK][top_k rounded up to 8] */
     float *offset_sums; /* [QKVI_QUERY_BLOCK][n_offsets] */
 } qkvi_stats_space;
 

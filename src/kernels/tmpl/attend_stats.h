@@ -22,29 +22,43 @@ V_INLINE bool stats_wants_scores(const attend_stats *t) {
     return t->logit_mean || t->logit_variance || t->logit_largest || t->n_seen;
 }
 
-/* Scores above -inf: how many, sums of their distance from the origin and its square, max |s|. */
+/* Sums of 16 lanes: how many scores above -inf, their distance from the origin, its square; max |s|. */
+typedef struct stats_moments {
+    vf n, sum, squares, most;
+} stats_moments;
+
+/* all: none of them is -inf, or the sum of distances is no number above -inf. */
+V_INLINE stats_moments stats_scores_of(const bool all, const stats_row *r, vf origin, vf most) {
+    const vf zero = vf_set1(0), none = vf_set1(-INFINITY);
+    stats_moments x = { zero, zero, zero, most };
+    for (uint32_t panels = r->panels; panels;) {
+        const attend_run run = attend_next_run(&panels);
+        for (int j = run.from; j < run.to; j += 16) {
+            const vf s = vf_load(r->s + j), d = vf_sub(s, origin), size = vf_abs(s);
+            const vm seen = vm_lt(none, s);
+            const vf far = all ? d : vf_select(seen, d, zero);
+            if (!all) x.n = vf_add(x.n, vf_select(seen, vf_set1(1), zero));
+            x.sum = vf_add(x.sum, far);
+            x.squares = vf_fma(far, far, x.squares);
+            x.most = vf_max(all ? size : vf_select(seen, size, zero), x.most);
+        }
+    }
+    if (all) x.n = vf_set1((float)(2 * __builtin_popcount(r->panels)));
+    return x;
+}
+
+/* Most rows of most blocks see all of their scores. */
 static __attribute__((noinline)) void stats_scores(const attend *a, int i) {
     const stats_row r = stats_row_of(a, i);
     qkvi_stats_scratch *w = a->stats->own.scratch;
-    const vf zero = vf_set1(0), none = vf_set1(-INFINITY), origin = vf_set1(w->origin[i]);
-    float *largest = w->largest + 16 * i;
-    vf n = zero, sum = zero, squares = zero, most = vf_load(largest);
-    for (uint32_t panels = r.panels; panels;) {
-        const attend_run run = attend_next_run(&panels);
-        for (int j = run.from; j < run.to; j += 16) {
-            const vf s = vf_load(r.s + j);
-            const vm seen = vm_lt(none, s);
-            const vf x = vf_select(seen, vf_sub(s, origin), zero);
-            n = vf_add(n, vf_select(seen, vf_set1(1), zero));
-            sum = vf_add(sum, x);
-            squares = vf_fma(x, x, squares);
-            most = vf_max(vf_select(seen, vf_abs(s), zero), most);
-        }
-    }
-    vf_store(largest, most);
-    stats_keep(a->stats, QKVI_SUM_N, i, n);
-    stats_keep(a->stats, QKVI_SUM_S, i, sum);
-    stats_keep(a->stats, QKVI_SUM_SS, i, squares);
+    const vf origin = vf_set1(w->origin[i]), most = vf_load(w->largest + 16 * i);
+    stats_moments x = stats_scores_of(true, &r, origin, most);
+    if (vm_to_bits(vm_lt(vf_set1(-INFINITY), x.sum)) != UINT16_MAX)
+        x = stats_scores_of(false, &r, origin, most);
+    vf_store(w->largest + 16 * i, x.most);
+    stats_keep(a->stats, QKVI_SUM_N, i, x.n);
+    stats_keep(a->stats, QKVI_SUM_S, i, x.sum);
+    stats_keep(a->stats, QKVI_SUM_SS, i, x.squares);
 }
 
 /* ---- Weights, and sums of p x, p p, p d and p d d -------------------------------------------- */
@@ -202,7 +216,7 @@ static void attend_stats_rows(const attend *a, int g, int end, float factor) {
     for (int i = g; i < end && stats_wants_scores(t); i++) stats_scores(a, i);
     attend_exp_rows(a, g, end, factor, stats_exp_of[a->dp][stats_wants_far(t)]);
     if (t->n_masses) stats_classes(a, g, end);
-    for (int i = g; i < end && t->n_offsets; i++) stats_offsets(a, i);
+    if (t->n_offsets) stats_offsets(a, g, end);
     for (int i = g; i < end && t->tokens_q; i++) stats_tokens(a, i);
     const vf alpha = vf_load(a->scratch->alpha + g), one = vf_set1(1);
     stats_add(t, QKVI_SUM_PX, g, alpha, stats_block(t, QKVI_SUM_PX));

@@ -21,14 +21,9 @@ static void attend_stats_begin(const attend *a) {
     memset(w->largest, 0, sizeof w->largest);
     memset(w->fallen, 0, sizeof w->fallen);
     memset(w->beyond, 0, sizeof w->beyond);
-    memset(w->holds, 0, sizeof w->holds);
     memset(w->n_seen, 0, sizeof w->n_seen);
-    for (int n = 0; n < rows * stats_class_groups(t) * QKVI_STATS_GROUP; n++)
-        t->own.class_sums[n] = 0;
+    for (int n = 0; n < rows * t->n_masses; n++) t->own.class_sums[n] = 0;
     memset(w->token_sums, 0, sizeof w->token_sums);
-    memset(t->own.members, 0,
-           (size_t)stats_class_groups(t) * QKVI_STATS_GROUP * QKVI_KEY_BLOCK *
-               sizeof *t->own.members);
     for (int n = 0; n < rows * t->n_offsets; n++) t->own.offset_sums[n] = 0;
     for (int n = 0; n < rows * stats_top_row(t); n++) t->own.top[n] = stats_rank(-INFINITY, 0);
     for (int j = 0; j < 2 * QKVI_KEY_BLOCK; j++)
@@ -114,7 +109,7 @@ V_INLINE float stats_mass(const stats_ends *e, int n, float sum) {
 
 static void stats_put_masses(const attend *a, int g, const stats_ends *e) {
     const attend_stats *t = a->stats;
-    const float *sums = t->own.class_sums + g * stats_class_groups(t) * QKVI_STATS_GROUP;
+    const float *sums = t->own.class_sums + g * t->n_masses;
     for (int n = 0; n < 16 && g + n < a->n_queries; n++) {
         const int64_t row = (g + n) * t->row;
         for (int c = 0; t->class_mass && c < t->n_classes; c++)

@@ -68,7 +68,7 @@ V_INLINE void decode_move_more(const bool load, const attend_stats *t, int i, qk
     qkvi_stats_scratch *w = t->own.scratch;
     const int length = stats_top_row(t);
     int64_t *list = t->own.top + i * length;
-    float *masses = t->own.class_sums + i / 16 * 16 * stats_class_groups(t) * QKVI_STATS_GROUP;
+    float *masses = t->own.class_sums + i / 16 * 16 * t->n_masses;
     float *offsets = t->own.offset_sums + i * t->n_offsets;
     for (int c = 0; c < t->n_masses; c++)
         decode_move(load, masses + 16 * c + i % 16, decode_masses(t, x) + c);

@@ -39,59 +39,80 @@ V_INLINE int stats_top_row(const attend_stats *t) { return (t->top_k + 7) / 8 * 
  */
 static float stats_floor(const stats_row *r, int n) {
     _Alignas(64) float top[16];
-    vf most = vf_set1(-INFINITY);
+    vf most = vf_set1(-INFINITY), n_above = vf_set1(0);
     float floor = INFINITY;
     for (uint32_t panels = r->panels; panels;) {
         const attend_run run = attend_next_run(&panels);
         for (int j = run.from; j < run.to; j += 16) most = vf_max(vf_load(r->s + j), most);
     }
     vf_store(top, most);
-    for (int e = 0; e < 16; e++) {
-        const int n_above = __builtin_popcount(vm_to_bits(vm_lt(vf_set1(top[e]), most)));
-        floor = n_above < n && top[e] < floor ? top[e] : floor;
-    }
+    for (int e = 0; e < 16; e++)
+        n_above = vf_add(n_above, vf_select(vm_lt(most, vf_set1(top[e])), vf_set1(1), vf_set1(0)));
+    vf_store(top, vf_select(vm_lt(n_above, vf_set1((float)n)), most, vf_set1(INFINITY)));
+    for (int e = 0; e < 16; e++) floor = top[e] < floor ? top[e] : floor;
     return floor;
 }
 
-/* Keys of a block, a bit each, and the panels of 32 that have one. */
-typedef struct stats_found {
-    uint32_t bits[QKVI_KEY_BLOCK / 32], panels;
-} stats_found;
-
-V_INLINE stats_found stats_find(const stats_row *r, float least) {
-    const vf bound = vf_set1(least > -FLT_MAX ? least : -FLT_MAX); /* not -inf */
-    stats_found f = { { 0 }, 0 };
-    V_UNROLL(8) for (int n = 0; n < QKVI_KEY_BLOCK / 32; n++) {
-        const float *s = r->s + 32 * n;
-        if (!(r->panels >> n & 1)) continue;
-        const uint32_t low = vm_to_bits(vm_le(bound, vf_load(s)));
-        f.bits[n] = low | vm_to_bits(vm_le(bound, vf_load(s + 16))) << 16;
-        f.panels |= (uint32_t)(f.bits[n] != 0) << n;
-    }
-    return f;
+/*
+ * Places of the bits of a word, from the lowest on, and what lies beside them; returns how many there
+ * are. Whether there are none, one or two is no branch, since nobody could foresee it.
+ */
+V_INLINE int stats_places(uint64_t word, uint32_t base, uint16_t *to) {
+    const int n = __builtin_popcountll(word);
+    V_UNROLL(2)
+    for (int e = 0; e < 2; e++, word &= word - 1)
+        to[e] = (uint16_t)(base + (uint32_t)__builtin_ctzll(word | UINT64_C(1) << 63));
+    for (int e = 2; e < n; e++, word &= word - 1)
+        to[e] = (uint16_t)(base + (uint32_t)__builtin_ctzll(word));
+    return n;
 }
 
-/* Most panels have one key or none, which makes these two loops nearly one. */
-#define STATS_EACH_FOUND(f, j)                                                                     \
-    for (uint32_t in_ = (f)->panels; in_; in_ &= in_ - 1)                                          \
-        for (uint32_t n_ = (uint32_t)__builtin_ctz(in_), left_ = (f)->bits[n_], j;                 \
-             left_ && (j = 32 * n_ + (uint32_t)__builtin_ctz(left_), true); left_ &= left_ - 1)
+/* Of a row the keys with scores that are not below `least`, as found[] has them; returns how many. */
+V_INLINE int stats_find(const stats_row *r, float least, uint16_t *found) {
+    const vf bound = vf_set1(least > -FLT_MAX ? least : -FLT_MAX); /* not -inf */
+    int n = 0;
+    V_UNROLL(4) for (int at = 0; at < QKVI_KEY_BLOCK; at += 64) {
+        uint64_t word = 0;
+        V_UNROLL(2) for (int j = 0; j < 64; j += 32) {
+            const float *s = r->s + at + j;
+            if (!(r->panels >> (at + j) / 32 & 1)) continue;
+            const uint32_t low = vm_to_bits(vm_le(bound, vf_load(s)));
+            word |= (uint64_t)(low | vm_to_bits(vm_le(bound, vf_load(s + 16))) << 16) << j;
+        }
+        n += stats_places(word, (uint32_t)(r->i % 16 * QKVI_KEY_BLOCK + at), found + n);
+    }
+    return n;
+}
 
 /* ---- Lists ----------------------------------------------------------------------------------- */
 
-/* Up to eight of a list. */
-V_INLINE void stats_insert(int64_t *list, const stats_row *r, int64_t key0, const stats_found *f) {
-    vr eight = vr_load(list);
-    STATS_EACH_FOUND(f, j) eight = vr_insert(eight, stats_rank(r->s[j], key0 + j));
-    vr_store(list, eight);
+/* What was found in a group of rows: scratch and lists of its first, and what to add to keys. */
+typedef struct stats_group {
+    const float *s;
+    int64_t *list;
+    int64_t key0;
+} stats_group;
+
+V_INLINE int64_t stats_found_rank(const stats_group *g, uint32_t found) {
+    const uint32_t row = found / QKVI_KEY_BLOCK, key = found % QKVI_KEY_BLOCK;
+    return stats_rank(g->s[row * QKVI_SCORE_ROW + key], g->key0 + key);
 }
 
-/* More of it: what the first eight leave over goes to the next. */
-V_INLINE void stats_insert_long(int64_t *list, int length, const stats_row *r, int64_t key0,
-                                const stats_found *f) {
+/* Lists of eight, of several rows: no branch but the end. */
+static __attribute__((noinline)) void stats_insert(const stats_group *g, const uint16_t *found,
+                                                   int n) {
+    const stats_group group = *g;
+    for (int e = 0; e < n; e++) {
+        int64_t *list = group.list + found[e] / QKVI_KEY_BLOCK * 8;
+        vr_store(list, vr_insert(vr_load(list), stats_found_rank(&group, found[e])));
+    }
+}
+
+/* A longer one of one row: what eight leave over goes to the next. */
+static __attribute__((noinline)) void stats_insert_long(const stats_group *g, int64_t *list,
+                                                        int length, const uint16_t *found, int n) {
     int64_t ranks[QKVI_KEY_BLOCK];
-    int n = 0;
-    STATS_EACH_FOUND(f, j) ranks[n++] = stats_rank(r->s[j], key0 + j);
+    for (int e = 0; e < n; e++) ranks[e] = stats_found_rank(g, found[e]);
     for (int at = 0; at < length; at += 8) {
         vr eight = vr_load(list + at);
         for (int e = 0; e < n; e++) {
@@ -103,29 +124,36 @@ V_INLINE void stats_insert_long(int64_t *list, int length, const stats_row *r, i
     }
 }
 
-/* A row's scores that belong into its list. */
-static __attribute__((noinline)) void stats_top(const attend *a, int i) {
-    const attend_stats *t = a->stats;
-    qkvi_stats_scratch *w = t->own.scratch;
-    const stats_row r = stats_row_of(a, i);
-    const int length = stats_top_row(t);
-    int64_t *list = t->own.top + i * length;
-    float least = w->least[i];
-    if (least == -INFINITY && length <= 16) least = stats_floor(&r, length);
-    const stats_found found = stats_find(&r, least);
-    if (length == 8)
-        stats_insert(list, &r, w->key0, &found);
-    else
-        stats_insert_long(list, length, &r, w->key0, &found);
-    w->least[i] = stats_rank_score(list[length - 1]);
+/* The last score of the lists of 16 rows. */
+V_INLINE void stats_keep_least(const stats_group *g, int length, float *least) {
+    int32_t bits[16];
+    for (int n = 0; n < 16; n++) bits[n] = (int32_t)(g->list[(n + 1) * length - 1] >> 32);
+    const vi x = vi_loadu(bits);
+    vf_store(least, vi_as_vf(vi_xor(x, vi_and(vi_sar(x, 31), vi_set1(INT32_MAX)))));
 }
 
-/* Those of the rows [g, end), g a multiple of 16, that have one. */
-static void stats_tops(const attend *a, int g, int end) {
-    const qkvi_stats_scratch *w = a->stats->own.scratch;
+/* Scores that belong into the lists of the rows [g, end), g a multiple of 16. */
+static __attribute__((noinline)) void stats_tops(const attend *a, int g, int end) {
+    const attend_stats *t = a->stats;
+    qkvi_stats_scratch *w = t->own.scratch;
+    const int length = stats_top_row(t);
+    const stats_group group = { a->scratch->s + g * QKVI_SCORE_ROW, t->own.top + g * length,
+                                w->key0 };
     uint32_t left = vm_to_bits(vm_lt(vf_load(w->least + g), vf_load(w->block_top + g)));
-    for (left &= mask_range(0, end - g); left; left &= left - 1)
-        stats_top(a, g + __builtin_ctz(left));
+    int n = 0;
+    for (left &= mask_range(0, end - g); left; left &= left - 1) {
+        const int row = __builtin_ctz(left);
+        const stats_row r = stats_row_of(a, g + row);
+        float least = w->least[r.i];
+        if (least == -INFINITY && length <= 16) least = stats_floor(&r, length);
+        const int more = stats_find(&r, least, w->found + n);
+        if (length == 8)
+            n += more;
+        else
+            stats_insert_long(&group, group.list + row * length, length, w->found, more);
+    }
+    if (length == 8) stats_insert(&group, w->found, n);
+    for (int i = g; i < end; i++) w->least[i] = stats_rank_score(t->own.top[(i + 1) * length - 1]);
 }
 
 #endif
