@@ -72,7 +72,10 @@ QKV_API void qkv_kv_view_contiguous(qkv_kv_view *view, const qkv_attention_desc 
  * new token per sequence: len_q 1, QKV_SET_KV_LEN with each sequence's length, and no causal rule.
  * For several: QKV_SET_CAUSAL with q_offsets[b] = kv_len[b] - len_q.
  *
- * Overlap: o and lse must overlap nothing.
+ * With QKV_SET_STATS statistics of the rows, as forward writes them (qkv/stats.h): o and lse keep their
+ * bits.
+ *
+ * Overlap: o, lse and statistics must overlap nothing.
  * Special values, accuracy: as forward; a ring's tokens that are no longer there may not be seen.
  * Determinism: the bits of a row depend on its query, its keys and the options; not on threads,
  *     instruction set, batch, len_q, heads that share keys, nor on where the keys lie. The order of

@@ -188,7 +188,7 @@ enum {
         1u << 14, /* cu_seqlens_q, cu_seqlens_k: batches packed one after another */
     QKV_SET_BLOCK_MASK = 1u << 15, /* block_len, block_offsets, block_index: visible blocks */
     QKV_SET_DROPOUT = 1u << 16,    /* dropout, dropout_seed */
-    QKV_SET_STATS = 1u << 17       /* stats: forward writes statistics of the weights, too */
+    QKV_SET_STATS = 1u << 17 /* stats: forward and decode write statistics of the weights, too */
 };
 
 /** Which statistics, and where to: qkv/stats.h. */

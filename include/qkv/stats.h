@@ -1,5 +1,5 @@
 /**
- * qkv: statistics of attention weights, at any length, from the forward pass itself.
+ * qkv: statistics of attention weights, at any length, from the forward pass or decode itself.
  *
  *     qkv_attention_stats stats;
  *     qkv_attention_stats_contiguous(&stats, &desc);
@@ -22,8 +22,9 @@ extern "C" {
 enum { QKV_STATS_MAX_TOP = 64, QKV_STATS_MAX_CLASSES = 64, QKV_STATS_MAX_OFFSETS = 64 };
 
 /**
- * Which statistics of its rows a forward call writes: those whose array is not NULL. With s and lse
- * as in qkv_attention_forward, over the keys j that query i sees with a score above -infinity,
+ * Which statistics of its rows a call of qkv_attention_forward or qkv_attention_decode writes: those
+ * whose array is not NULL. With s and lse as in qkv_attention_forward, over the keys j that query i sees
+ * with a score above -infinity,
  *     p[j] = exp(s[j] - lse)      the weight; dropout comes after it
  *     w[j] = p[j] / sum_j p[j]    the same without a sink
  *     d[j] = |i + q_offset - j|
@@ -53,18 +54,22 @@ enum { QKV_STATS_MAX_TOP = 64, QKV_STATS_MAX_CLASSES = 64, QKV_STATS_MAX_OFFSETS
  *     one, and `stride` counts such places. Packed sequences: as lse. n_empty_rows and n_nan_rows are
  *     [n_batch][n_heads], dense. classes, tokens and key_weights count keys and queries as seg_k and
  *     seg_q do, from the beginning of a sequence; a class of n_classes or more is none. Rows from q_len
- *     on are not written, nor counted. key_weights must be finite.
+ *     on are not written, nor counted. key_weights must be finite. Keys of decode have the numbers that
+ *     they have in their sequence, in pages and rings, too: what is listed by key has len_k entries.
  * Special values: a row without a key (or only keys at -infinity, beside a sink) is all 0, its list -1,
  *     and counted in n_empty_rows: leave it out of means. A row that is NaN in lse is all NaN, its list
  *     -1, n_seen -1, and counted in n_nan_rows.
  * Accuracy: against exact sums over the same scores. entropy 2e-5 at 8,192 keys, also where scores
  *     share an offset of 100, since it is centred; relative error of effective_keys, masses, distances
  *     1e-6 and 2^-24 times the scores in log2 units; list keys exactly. logit_variance: 1e-6 times the
- *     mean square of s - (greatest s of the first 256 keys).
+ *     mean square of s - (greatest s of the first 256 keys; in decode, of the first 512 of any split of
+ *     1,024 keys).
  * Determinism: as o. o and lse have the bits of a call without statistics.
- * Memory: qkv_attention_workspace grows by a constant for each thread (docs/numerics.md).
+ * Memory: qkv_attention_workspace grows by a constant for each thread, and
+ *     qkv_attention_decode_workspace also by what is asked for of a row, for each row of a split
+ *     (docs/numerics.md).
  * Errors: QKV_ERR_ARGUMENT and QKV_ERR_STRIDE for these arrays as for others; QKV_ERR_UNSUPPORTED by
- *     backward and decode, which have none. merge does not look at them.
+ *     backward, which has none. merge does not look at them.
  * Source: docs/statistics.md.
  */
 struct qkv_attention_stats {
