@@ -1,7 +1,7 @@
 /*
  * `qkv bench`: a table of cases (bench_cases.c), the arrays of one (bench_arrays.c), what hides keys
- * in it (bench_rules.c), the clock (bench_measure.c), memory (bench_memory.c), and what is said about
- * it (bench_report.c, bench_compare.c).
+ * in it (bench_rules.c) or is asked of it (bench_stats.c), the clock (bench_measure.c), memory
+ * (bench_memory.c), and what is said about it (bench_report.c, bench_compare.c).
  */
 #ifndef QKV_CLI_BENCH_H
 #define QKV_CLI_BENCH_H
@@ -10,11 +10,13 @@
 
 #include "cli.h"
 #include "peak.h"
+#include <qkv/columns.h>
 #include <qkv/kv.h>
+#include <qkv/stats.h>
 
 enum { BENCH_MOST_ROUNDS = 101 };
 
-enum bench_call { BENCH_FORWARD, BENCH_BACKWARD, BENCH_BOTH, BENCH_DECODE };
+enum bench_call { BENCH_FORWARD, BENCH_BACKWARD, BENCH_BOTH, BENCH_DECODE, BENCH_COLUMNS };
 
 /* Arrays of a case, filled once. */
 struct bench {
@@ -22,7 +24,9 @@ struct bench {
     enum bench_call call;
     qkv_attention_desc desc;
     qkv_attention_grads grads;
-    qkv_kv_view view; /* of k and v, for BENCH_DECODE */
+    qkv_kv_view view;              /* of k and v, for BENCH_DECODE */
+    qkv_attention_stats stats;     /* desc.stats, if a rule asks for some */
+    qkv_attention_columns columns; /* for BENCH_COLUMNS */
     void *q, *k, *v, *o;
     float *lse;
     void *memory; /* of all of them */
@@ -45,8 +49,8 @@ struct bench_case {
     qkv_dtype dtype; /* of all arrays; BENCH_DECODE: of k and v, where q has no such type */
     int64_t sizes[7];
     /*
-     * Sets flags and arrays of bench->desc, and bench->pairs if it hides keys. False: no memory.
-     * NULL: every query sees every key.
+     * Sets flags and arrays of bench->desc, bench->pairs if it hides keys, and what is asked for.
+     * False: no memory. NULL: every query sees every key.
      */
     bool (*rule)(struct bench *bench);
 };
@@ -70,6 +74,15 @@ bool bench_packed_causal(struct bench *bench);
 bool bench_bools(struct bench *bench);
 bool bench_bits(struct bench *bench);
 bool bench_numbers(struct bench *bench);
+
+/* entropy, largest, effective keys; 8 greatest keys, 8 classes, distance, too; all of qkv/stats.h */
+bool bench_rows_spread(struct bench *bench);
+bool bench_rows_keys(struct bench *bench);
+bool bench_rows_all(struct bench *bench);
+
+/* received; and all that belongs to keys, diagonals, 64 x 64 tiles */
+bool bench_columns_received(struct bench *bench);
+bool bench_columns_all(struct bench *bench);
 
 /* Uniform in [0, 2^24), from a linear congruence: speed does not depend on the values. */
 uint32_t bench_random(uint32_t *state);

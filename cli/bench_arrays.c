@@ -71,6 +71,7 @@ static double traffic(enum bench_call call, const size_t bytes[N_ARRAYS]) {
     for (int i = A_Q; i <= A_V; i++) inputs += (double)bytes[i];
     for (int i = A_K_SCALE; i < N_ARRAYS; i++) inputs += (double)bytes[i];
     for (int i = A_D_O; i <= A_D_V; i++) gradients += (double)bytes[i];
+    if (call == BENCH_COLUMNS) return (double)(bytes[A_Q] + bytes[A_K] + bytes[A_LSE]);
     const double forward = inputs + (double)bytes[A_O] + (double)bytes[A_LSE];
     if (!has_gradients(call)) return forward;
     return forward + gradients + (call == BENCH_BOTH ? forward : 0);

@@ -10,6 +10,7 @@
 #define B  BENCH_BACKWARD
 #define FB BENCH_BOTH
 #define D  BENCH_DECODE
+#define C  BENCH_COLUMNS
 
 /* clang-format off */
 static const struct bench_case cases[] = { /* a line is a case */
@@ -48,6 +49,11 @@ static const struct bench_case cases[] = { /* a line is a case */
     { "varlen f32 B16 H12 L64-1024 D64", F, QKV_F32, { 16, 12, 12, 1024, 1024, 64, 64 }, bench_packed },
     { "varlen f32 B16 H12 L64-1024 D64 causal", F, QKV_F32, { 16, 12, 12, 1024, 1024, 64, 64 }, bench_packed_causal },
     { "varlen bf16 B16 H12 L64-1024 D64", F, QKV_BF16, { 16, 12, 12, 1024, 1024, 64, 64 }, bench_packed },
+    { "stats f32 H1 L4096 D64 spread", F, QKV_F32, { 1, 1, 1, 4096, 4096, 64, 64 }, bench_rows_spread },
+    { "stats f32 H1 L4096 D64 keys", F, QKV_F32, { 1, 1, 1, 4096, 4096, 64, 64 }, bench_rows_keys },
+    { "stats f32 H1 L4096 D64 rows", F, QKV_F32, { 1, 1, 1, 4096, 4096, 64, 64 }, bench_rows_all },
+    { "stats f32 H1 L4096 D64 received", C, QKV_F32, { 1, 1, 1, 4096, 4096, 64, 64 }, bench_columns_received },
+    { "stats f32 H1 L4096 D64 columns", C, QKV_F32, { 1, 1, 1, 4096, 4096, 64, 64 }, bench_columns_all },
     { "backward f32 H1 L4096 D64", B, QKV_F32, { 1, 1, 1, 4096, 4096, 64, 64 }, NULL },
     { "backward f32 H4 L2048 D64", B, QKV_F32, { 1, 4, 4, 2048, 2048, 64, 64 }, NULL },
     { "backward f32 H4 L2048 D128 causal", B, QKV_F32, { 1, 4, 4, 2048, 2048, 128, 128 }, bench_causal },

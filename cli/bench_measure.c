@@ -34,10 +34,16 @@ static qkv_status decode(struct bench *bench, const qkv_call_options *call) {
                                 call);
 }
 
+static qkv_status columns(const struct bench *bench, const qkv_call_options *call) {
+    return qkv_attention_columns_pass(bench->ctx, &bench->desc, bench->q, bench->k, bench->lse,
+                                      &bench->columns, call);
+}
+
 qkv_status bench_call_once(struct bench *bench) {
     qkv_call_options call = QKV_CALL_OPTIONS_INIT;
     call.cancel = &cli_cancelled;
     if (bench->call == BENCH_DECODE) return decode(bench, &call);
+    if (bench->call == BENCH_COLUMNS) return columns(bench, &call);
     qkv_status status = QKV_OK;
     if (bench->call != BENCH_BACKWARD) status = forward(bench, &call);
     if (status == QKV_OK && bench->call != BENCH_FORWARD) status = backward(bench, &call);
@@ -76,18 +82,20 @@ static double quantile(const double *sorted, int n, double q) {
     return sorted[(int)(q * (n - 1) + 0.5)];
 }
 
-/* 2 operations a pair, channel and product: 2 products forward, 5 backward. */
+/* 2 operations a pair, channel and product: 2 products forward, 5 backward, 1 over columns. */
 double bench_operations(const struct bench *bench) {
     const qkv_attention_desc *d = &bench->desc;
     const double heads = (double)(d->n_batch * d->n_heads);
-    const double once = 2 * heads * bench->pairs * (double)(d->head_dim + d->head_dim_v);
-    const double times[] = { 1, 2.5, 3.5, 1 }; /* of enum bench_call */
+    const double dim_v = bench->call == BENCH_COLUMNS ? 0 : (double)d->head_dim_v;
+    const double once = 2 * heads * bench->pairs * ((double)d->head_dim + dim_v);
+    const double times[] = { 1, 2.5, 3.5, 1, 1 }; /* of enum bench_call */
     return once * times[bench->call];
 }
 
 qkv_status bench_explain(const struct bench *bench, qkv_attention_plan *plan) {
-    static const qkv_pass passes[] = { QKV_PASS_FORWARD, QKV_PASS_BACKWARD, QKV_PASS_BACKWARD,
-                                       QKV_PASS_DECODE }; /* of enum bench_call */
+    static const qkv_pass passes[] = {
+        QKV_PASS_FORWARD, QKV_PASS_BACKWARD, QKV_PASS_BACKWARD, QKV_PASS_DECODE, QKV_PASS_FORWARD
+    }; /* of enum bench_call; columns: its scores */
     *plan = (qkv_attention_plan)QKV_ATTENTION_PLAN_INIT;
     plan->pass = passes[bench->call];
     return qkv_attention_explain(bench->ctx, &bench->desc, plan);
@@ -103,6 +111,9 @@ static qkv_status workspace(const struct bench *bench, double *bytes) {
     qkv_status status = QKV_OK;
     if (bench->call == BENCH_DECODE)
         status = qkv_attention_decode_workspace(bench->ctx, &bench->desc, &forward_bytes);
+    else if (bench->call == BENCH_COLUMNS)
+        status = qkv_attention_columns_workspace(bench->ctx, &bench->desc, &bench->columns,
+                                                 &forward_bytes);
     else if (bench->call != BENCH_BACKWARD)
         status = qkv_attention_workspace(bench->ctx, &bench->desc, &forward_bytes);
     if (status == QKV_OK && (bench->call == BENCH_BACKWARD || bench->call == BENCH_BOTH))
@@ -112,14 +123,15 @@ static qkv_status workspace(const struct bench *bench, double *bytes) {
 }
 
 /*
- * The first call: its context is new, so that all it needs is allocated now. A backward call alone
- * then gets the o and lse that it wants.
+ * The first call: its context is new, so that all it needs is allocated now. Backward alone and columns
+ * then get the o and lse that they want.
  */
 static qkv_status first_call(struct bench *bench, struct bench_result *result) {
     const double before = bench_memory_mark();
     qkv_status status = bench_call_once(bench);
     result->memory_bytes = before < 0 ? -1 : bench_memory_peak() - before;
-    if (status == QKV_OK && bench->call == BENCH_BACKWARD) status = forward(bench, NULL);
+    if (status == QKV_OK && (bench->call == BENCH_BACKWARD || bench->call == BENCH_COLUMNS))
+        status = forward(bench, NULL);
     return status;
 }
 

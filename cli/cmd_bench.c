@@ -211,14 +211,14 @@ const struct cli_command cmd_bench = {
         "quartiles "
         "of the time: processor time of one thread, wall time of several. GFLOP counts 2 L L (D + "
         "Dv) for each head of each batch, half of it if causal, 2.5 times for backward, 3.5 for "
-        "both. GB/s is what a call must read and write, once. MiB is by how much the process grew "
-        "in the first call. SUITE: forward, causal, masks, gqa, decode, varlen, backward, small; "
-        "or any "
+        "both, those of the scores alone for columns. GB/s is what a call must read and write, "
+        "once. MiB is by how much the process grew in the first call. SUITE: forward, causal, "
+        "masks, gqa, decode, varlen, stats, backward, small; or any "
         "other word of a case's name.\n\n"
         "    qkv bench causal --rounds 21\n"
         "    qkv bench --json before.json",
     .max_words = 16,
-    .suggest = "forward|causal|masks|gqa|decode|varlen|backward|small",
+    .suggest = "forward|causal|masks|gqa|decode|varlen|stats|backward|small",
     .takes = TAKES_COMPUTE,
     .options = bench_table,
     .n_options = CLI_COUNT(bench_table),

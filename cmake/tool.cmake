@@ -25,7 +25,7 @@ endif()
 
 # What bench/peers.py loads: the cases of `qkv bench` beside the library.
 if(QKV_TESTS)
-    set(peers_sources cli/bench_cases.c cli/bench_arrays.c cli/bench_rules.c cli/bench_measure.c cli/bench_memory.c cli/peak.c
+    set(peers_sources cli/bench_cases.c cli/bench_arrays.c cli/bench_rules.c cli/bench_stats.c cli/bench_measure.c cli/bench_memory.c cli/peak.c
         cli/peak_loops.c bench/peers_shim.c)
     list(TRANSFORM peers_sources PREPEND ${PROJECT_SOURCE_DIR}/)
     add_library(peers MODULE ${peers_sources})

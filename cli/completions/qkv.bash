@@ -248,7 +248,7 @@ _qkv_value() {
     'bench --fail-above') echo '' ;;
     'bench --threads') echo '' ;;
     'bench --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
-    'bench ') echo 'forward|causal|masks|gqa|decode|varlen|backward|small' ;;
+    'bench ') echo 'forward|causal|masks|gqa|decode|varlen|stats|backward|small' ;;
     'check --cases') echo '' ;;
     'check --pairs') echo '' ;;
     'check --seed') echo '' ;;

@@ -364,7 +364,7 @@ complete -c qkv -n '__qkv_command bench' -l from -x -k -a '(__qkv_files .json)' 
 complete -c qkv -n '__qkv_command bench' -l fail-above -x -d 'with --compare'
 complete -c qkv -n '__qkv_command bench' -l threads -x -d 'threads'
 complete -c qkv -n '__qkv_command bench' -l isa -x -a 'scalar avx2 avx512 avx512bf16 neon' -d 'instruction set'
-complete -c qkv -n '__qkv_command bench' -a 'forward causal masks gqa decode varlen backward small'
+complete -c qkv -n '__qkv_command bench' -a 'forward causal masks gqa decode varlen stats backward small'
 complete -c qkv -n '__qkv_command bench' -l help -d 'options and what they mean'
 
 complete -c qkv -n '__qkv_command check' -l cases -x -d 'cases of parts, whole calls and decode'
