@@ -229,6 +229,14 @@ static const struct cli_option look_table[] = {
               "mean weight by distance of the key from the query (-o FILE.png, .svg, .pdf or .csv)",
       .kind = ARG_CHOICE,
       .offset = OPTION(plot) },
+    { .name = "--map",
+      .argument = "cosine|inner",
+      .help =
+          "of a page: the map of the head that it shows first, by t-SNE with this distance, also "
+          "of more than 4096 queries and keys together, by the method of Barnes and Hut (up to "
+          "65536; 16384 take seconds). Without it a page has maps by cosine of fewer",
+      .kind = ARG_CHOICE,
+      .offset = OPTION(map) },
     { .name = "-o",
       .argument = "FILE",
       .help = "write a file instead, of all heads or of the one of --head: a page for a browser "

@@ -108,7 +108,15 @@ static void summarise(const struct dump *dump, const struct rows *rows, struct d
         *offsets[n] = mean(dump, rows, lse, rows->offsets + n, N_OFFSETS);
     for (int n = 1; n < N_KINDS; n++)
         *kinds[n] = named ? mean(dump, rows, lse, rows->kinds + n, N_KINDS) : NAN;
-    stats->received_early = stats->mass_same_token = NAN; /* no rule holds for what is not known */
+    stats->effective_keys = head->effective_keys;
+    double *const unknown[] = {
+        /* no rule holds for what is not known */
+        &stats->received_early,   &stats->mass_same_token, &stats->mass_window,
+        &stats->mass_duplicate,   &stats->mass_induction,  &stats->received_gini,
+        &stats->received_largest,
+    };
+    for (int n = 0; n < CLI_COUNT(unknown); n++) *unknown[n] = NAN;
+    stats->received_key = -1;
     snprintf(stats->label, sizeof stats->label, "%s", qkv_inspect_label(stats, NULL));
     find_largest(dump, rows, head);
 }

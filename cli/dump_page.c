@@ -116,7 +116,7 @@ static qkv_status write_page(struct dump *dump, qkv_page *page, qkv_page_head *h
     page->title = title;
     page->caption = caption;
     const struct look_maps_job job = { dump->ctx, dump->n_queries, dump->n_keys, page->head_dim,
-                                       dump->options->common.quiet };
+                                       dump->options };
     struct look_maps maps = { 0 };
     qkv_status status = QKV_OK;
     for (int64_t h = 0; status == QKV_OK && is_long(dump) && h < long_heads(dump); h++)

@@ -98,7 +98,8 @@ qkv_status dump_plot(struct dump *dump, const char *path, qkv_error *error) {
                                        .keys = tokens,
                                        .title = title,
                                        .caption = caption,
-                                       .theme = look_theme(dump->options) };
+                                       .theme = look_theme(dump->options),
+                                       .causal = dump->causal };
     qkv_status status = QKV_OK;
     if (plot == PLOT_QUERIES)
         take_rows(dump, numbers, numbers + n);

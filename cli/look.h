@@ -20,6 +20,7 @@ struct look_options {
     struct arg_real scale;
     struct arg_int pool;
     struct arg_int plot; /* enum plot_kind */
+    struct arg_int map;  /* 0: cosine, 1: inner */
 };
 
 struct look {
@@ -163,7 +164,7 @@ struct look_maps {
 struct look_maps_job {
     qkv_ctx *ctx;
     int64_t n_queries, n_keys, head_dim;
-    bool quiet;
+    const struct look_options *options; /* --map, --quiet */
 };
 qkv_status look_maps_make(const struct look_maps_job *job, qkv_page_head *heads, int64_t n_heads,
                           struct look_maps *maps, qkv_error *error);

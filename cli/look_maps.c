@@ -3,7 +3,7 @@
  *
  * The head that is shown first has up to 32 runs. The others share about as much work again: a short text
  * has a map of every head, a long one that of the shown head only. Work is counted, not timed, so that the
- * same command writes the same page.
+ * same command writes the same page. Beyond what the exact method takes there is a map where --map asks for one.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -37,10 +37,12 @@ static void show_progress(void *user, int64_t done, int64_t total) {
 }
 
 /* The page says what the words mean. */
-static void describe(const qkv_map_report *report, bool stopped, char *note) {
+static void describe(const qkv_map_report *report, bool inner, bool stopped, char *note) {
     note[0] = '\0';
-    text_append(note, NOTE_BYTES, "t-SNE, cosine, perplexity %g; KL %.3g", report->perplexity,
-                report->kl);
+    text_append(note, NOTE_BYTES, "t-SNE, %s, perplexity %g", inner ? "inner product" : "cosine",
+                report->perplexity);
+    if (report->theta > 0) text_append(note, NOTE_BYTES, ", Barnes-Hut, theta %g", report->theta);
+    text_append(note, NOTE_BYTES, "; KL %.3g", report->kl);
     if (report->n_runs > 1)
         text_append(note, NOTE_BYTES, ", least of %d runs", (int)report->n_runs);
     if (stopped) text_append(note, NOTE_BYTES, ", stopped before its end");
@@ -54,12 +56,15 @@ static qkv_status make_one(const struct look_maps_job *job, int64_t n_runs,
                            struct maps_progress *progress, qkv_page_head *head, double *places,
                            char *note, qkv_error *error) {
     const int64_t points = job->n_queries + job->n_keys;
+    const struct arg_int *map = &job->options->map;
+    const bool inner = map->set && map->value == 1;
     qkv_map_options asked = QKV_MAP_OPTIONS_INIT;
     qkv_call_options call = QKV_CALL_OPTIONS_INIT;
     qkv_map_report report;
     asked.n_runs = n_runs;
     asked.n_iters = ITERS;
-    asked.method = QKV_MAP_EXACT;
+    asked.method = map->set ? QKV_MAP_AUTO : QKV_MAP_EXACT;
+    asked.metric = inner ? QKV_MAP_INNER : QKV_MAP_COSINE;
     call.cancel = &cli_cancelled;
     call.progress = show_progress;
     call.progress_user = progress;
@@ -67,16 +72,17 @@ static qkv_status make_one(const struct look_maps_job *job, int64_t n_runs,
         qkv_inspect_map(job->ctx, &asked, job->n_queries, job->n_keys, job->head_dim, head->q,
                         head->k, places, places + 2 * points, NULL, &report, &call, error);
     progress->done += n_runs * ITERS;
-    if (status == QKV_ERR_MEMORY) return status;
+    if (status == QKV_ERR_MEMORY || (map->set && status != QKV_OK && status != QKV_ERR_CANCELLED))
+        return status;
     head->map_note = note;
     if (status == QKV_OK || status == QKV_ERR_CANCELLED) {
         head->map = places;
         head->pca = places + 2 * points;
-        describe(&report, status == QKV_ERR_CANCELLED, note);
+        describe(&report, inner, status == QKV_ERR_CANCELLED, note);
     } else {
         snprintf(note, NOTE_BYTES,
-                 "There is no map: %.110s. `qkv map --q F --k F` draws chosen queries and keys.",
-                 error->message);
+                 "There is no map: %.110s. `--map cosine` makes one of up to %d points.",
+                 error->message, QKV_MAP_MAX_POINTS);
     }
     return QKV_OK;
 }
@@ -91,7 +97,8 @@ qkv_status look_maps_make(const struct look_maps_job *job, qkv_page_head *heads,
     maps->notes = calloc((size_t)n_maps, NOTE_BYTES);
     if (!maps->places || !maps->notes) return text_error(error, QKV_ERR_MEMORY, "out of memory");
     struct maps_progress progress = { .total = (first_runs + (n_maps - 1) * other_runs) * ITERS };
-    progress_begin(&progress.line, job->quiet);
+    const bool quiet = job->options->common.quiet;
+    progress_begin(&progress.line, quiet);
     qkv_status status = QKV_OK;
     for (int64_t i = 0; status == QKV_OK && i < n_maps && !(i > 0 && cli_cancelled); i++)
         status = make_one(job, i ? other_runs : first_runs, &progress, &heads[i],
@@ -100,7 +107,7 @@ qkv_status look_maps_make(const struct look_maps_job *job, qkv_page_head *heads,
     for (int64_t i = n_maps; i < n_heads && !heads[0].map; i++)
         heads[i].map_note = heads[0].map_note; /* too many points for any */
     if (status == QKV_OK && cli_cancelled)
-        cli_note(job->quiet, "qkv: stopped: maps are the best so far, or absent");
+        cli_note(quiet, "qkv: stopped: maps are the best so far, or absent");
     return status;
 }
 

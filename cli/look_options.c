@@ -46,6 +46,9 @@ int look_check_out(const struct cli_command *command, const struct look_options 
         return cli_usage(command, "-o together with %s", o->common.json ? "--json" : "--jsonl");
     if (o->heads && !page)
         return cli_usage(command, "--heads chooses the heads of a page: -o FILE.html");
+    if (o->map.set && (!page || o->slide))
+        return cli_usage(command,
+                         page ? "--map together with --slide" : "--map is of a page: -o FILE.html");
     if (o->heads && (o->common.head || o->common.layer.set))
         return cli_usage(command, "--heads together with %s",
                          o->common.head ? "--head" : "--layer");

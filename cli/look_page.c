@@ -167,7 +167,7 @@ static qkv_status page_write(const struct look *look, const struct look_tokens *
     make_title(look, tokens->texts, title, sizeof title);
     make_caption(look, caption, sizeof caption);
     const struct look_maps_job job = { look->session->ctx, page.n, page.n, page.head_dim,
-                                       look->options->common.quiet };
+                                       look->options };
     status = look_maps_make(&job, heads, page.n_heads, &maps, error);
     if (status == QKV_OK) status = qkv_view_page_write(&page, path, &result, error);
     if (status == QKV_OK && !look->options->common.quiet) look_page_tell(&result, page.n_heads);

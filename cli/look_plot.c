@@ -63,7 +63,8 @@ static qkv_status draw(const struct look *look, const float *weights, double *nu
                                        .keys = labels,
                                        .title = title,
                                        .caption = caption,
-                                       .theme = look_theme(look->options) };
+                                       .theme = look_theme(look->options),
+                                       .causal = look->what_if.asked.causal };
     if (status == QKV_OK) status = plot_write(plot, &profile, path, error);
     return status;
 }

@@ -39,7 +39,7 @@ _qkv_commands='look fill next heads map explain lookup embed attend train eval i
 # _qkv_options COMMAND
 _qkv_options() {
     case $1 in
-    look) echo "--pair --top --file --slide --what-if --heads --q --k --tokens --q-tokens --causal --window --scale --pool --plot -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    look) echo "--pair --top --file --slide --what-if --heads --q --k --tokens --q-tokens --causal --window --scale --pool --plot --map -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     fill) echo "--pair --top --model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     next) echo "--model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     heads) echo "--pair --file --sort --reverse --top --label --like --columns --probes --grammar --seed --what-if -o --model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
@@ -76,6 +76,7 @@ _qkv_value() {
     'look --scale') echo '' ;;
     'look --pool') echo 'peak|mass' ;;
     'look --plot') echo 'queries|received|offsets' ;;
+    'look --map') echo 'cosine|inner' ;;
     'look -o') echo '.html .png .svg .pdf .npy .csv .json' ;;
     'look --model') echo '/ .safetensors' ;;
     'look --head') echo '@heads' ;;

@@ -159,12 +159,14 @@ typedef struct qkv_head_profile {
     const char *const *keys;    /* [n_keys] */
     const char *title, *caption;
     qkv_theme theme;
+    int causal; /* 1: queries see keys up to their place only, as the caption of received then says */
 } qkv_head_profile;
 
 /**
  * queries: entropy and largest weight over the queries, in two panels. received: a bar for each key.
  * offsets: the diagonal profile, on a logarithmic axis; a picture leaves out zeros at both ends. Each
- * reads only its own arrays and adds to the caption what they are. n_queries and n_keys are 1 ... 2^19.
+ * reads only its own arrays and adds to the caption what they are; the first column of offsets as a
+ * table is called offset. n_queries and n_keys are 1 ... 2^19.
  * Paths, bytes and return are as for charts.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_view_queries_write(const qkv_head_profile *profile,

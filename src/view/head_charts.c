@@ -89,11 +89,12 @@ qkv_status qkv_view_received_write(const qkv_head_profile *given, const char *pa
                         .n_panels = 1,
                         .panels = &panel };
     char words[240];
-    snprintf(
-        words, sizeof words,
-        "Of each key: its weights, summed over %lld queries, each of which gives 1 in all. Where "
-        "queries see only what is before them, early keys are seen by more.",
-        (long long)profile.n_queries);
+    snprintf(words, sizeof words,
+             "Of each key: its weights, summed over %lld queries, each of which gives 1 in all.%s",
+             (long long)profile.n_queries,
+             profile.causal
+                 ? " Queries see only what is before them, so early keys are seen by more."
+                 : "");
     return draw(&profile, &chart, words, path, error);
 }
 
@@ -126,7 +127,9 @@ qkv_status qkv_view_offsets_write(const qkv_head_profile *given, const char *pat
     const qkv_panel panel = { "mean weight", 1, 0, 1, &mean };
     qkv_chart chart = { .n = end - first,
                         .x = offsets + first,
-                        .x_label = "key \xE2\x88\x92 query, in positions",
+                        .x_label = qkvi_chart_is_table(path)
+                                       ? "offset"
+                                       : "key \xE2\x88\x92 query, in positions",
                         .n_panels = 1,
                         .panels = &panel };
     char words[320];

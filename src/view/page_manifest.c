@@ -2,6 +2,7 @@
  * What a page says about its heads, as JSON: who looks at whom under which rule, tokens, statistics,
  * thumbnails, and the colours of weights, so that page and pictures have the same.
  */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,30 +118,43 @@ static void add_ramps(qkvi_bytes *file) {
     qkvi_bytes_text(file, "]],");
 }
 
-static void add_stats(qkvi_bytes *file, const qkv_head_stats *stats) {
-    const struct {
-        const char *name;
-        double value;
-    } numbers[] = {
-        { "entropy", stats->entropy },
-        { "entropy_normalized", stats->entropy_normalized },
-        { "confidence", stats->confidence },
-        { "mean_distance", stats->mean_distance },
-        { "mass_cls", stats->mass_cls },
-        { "mass_sep", stats->mass_sep },
-        { "mass_punctuation", stats->mass_punctuation },
-        { "mass_self", stats->mass_self },
-        { "mass_previous", stats->mass_previous },
-        { "mass_next", stats->mass_next },
-    };
-    add_text(file, "label", stats->label);
-    add_key(file, "stats");
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        qkvi_bytes_text(file, i ? "," : "{");
-        add_key(file, numbers[i].name);
-        qkvi_json_real(file, numbers[i].value);
+/* The numbers of a signature: their names once, then their values for each head. */
+#define NUMBER(field)                                                                              \
+    { #field, offsetof(qkv_head_stats, field) }
+static const struct {
+    const char *name;
+    size_t offset;
+} numbers[] = {
+    NUMBER(entropy),          NUMBER(entropy_normalized), NUMBER(confidence),
+    NUMBER(effective_keys),   NUMBER(mean_distance),      NUMBER(mass_cls),
+    NUMBER(mass_sep),         NUMBER(mass_punctuation),   NUMBER(mass_self),
+    NUMBER(mass_previous),    NUMBER(mass_next),          NUMBER(mass_window),
+    NUMBER(mass_same_token),  NUMBER(mass_duplicate),     NUMBER(mass_induction),
+    NUMBER(received_largest), NUMBER(received_early),     NUMBER(received_gini),
+};
+enum { N_NUMBERS = sizeof numbers / sizeof *numbers };
+
+static void add_stat_names(qkvi_bytes *file) {
+    add_key(file, "stat_names");
+    for (int i = 0; i < N_NUMBERS; i++) {
+        qkvi_bytes_text(file, i ? ",\"" : "[\"");
+        qkvi_bytes_text(file, numbers[i].name);
+        qkvi_bytes_text(file, "\"");
     }
-    qkvi_bytes_text(file, "},");
+    qkvi_bytes_text(file, "],");
+}
+
+static void add_stats(qkvi_bytes *file, const qkv_head_stats *stats) {
+    add_text(file, "label", stats->label);
+    add_int(file, "received_key", stats->received_key);
+    add_key(file, "stats");
+    for (int i = 0; i < N_NUMBERS; i++) {
+        double value;
+        memcpy(&value, (const char *)stats + numbers[i].offset, sizeof value);
+        qkvi_bytes_text(file, i ? "," : "[");
+        qkvi_json_real(file, value);
+    }
+    qkvi_bytes_text(file, "],");
 }
 
 static void add_map(qkvi_bytes *file, const qkv_page *page, const qkv_page_head *head) {
@@ -231,6 +245,7 @@ void qkvi_page_add_manifest(qkvi_bytes *file, const qkv_page *page,
     add_int(file, "query", page->query);
     add_texts(file, page);
     add_ramps(file);
+    add_stat_names(file);
     add_int(file, "omitted", page->n_heads - n_heads);
     add_key(file, "heads");
     qkvi_bytes_text(file, "[");

@@ -422,6 +422,10 @@ def controls(browser):
         tab.page.select_option("#rail-tools select >> nth=0", "confidence")
         tab.wait()
         check("heads sort", tab.page.locator("#grid button").first.get_attribute("data-head") == "3")
+        tab.page.fill("#least", "0.15")
+        tab.wait()
+        check("heads filter by a number", tab.page.locator("#grid button").count() == tab.run("HEADS.filter(h => h.stats.confidence >= 0.15).length") == 3)
+        tab.page.fill("#least", "")
         tab.page.select_option("#rail-tools select >> nth=1", "prev")
         tab.wait()
         check("heads filter", tab.page.locator("#grid button").count() == 3)
@@ -519,6 +523,20 @@ def the_map(browser):
         tab.page.select_option("#panel select >> nth=0", "pca")
         tab.wait()
         check("principal components", len(set(x())) == 1)
+        for value in ("place", "kind", "class", "segment", "norm"):
+            tab.page.select_option("#panel select >> nth=1", value)
+            tab.wait()
+            fills = tab.run("[...document.querySelectorAll('#panel svg > [role=button]')].map(p => p.getAttribute('fill'))")
+            groups = {"kind": lambda p: p >= 48, "segment": lambda p: tab_segments[p % 48], "class": lambda p: tab_classes[p % 48]}
+            tab_segments, tab_classes = tab.run("manifest.segment"), tab.run("manifest.tokens.map((_, i) => classOf(manifest, i))")
+            if value in groups:
+                check(f"map: a colour for each {value}", len({(groups[value](p), fill) for p, fill in enumerate(fills)}) == len(set(fills)) > 1, set(fills))
+            else:
+                check(f"map: a ramp by {value}", len(set(fills)) > 12, len(set(fills)))
+            check(f"map: a legend of {value}", tab.page.locator("#panel .legend").count() == 1)
+        norms = tab.run("Array.from(allNorms())")
+        q = tab.run("Array.from(thisData().q.slice(0, D))")
+        near("map: norms", norms[:1], [math.sqrt(math.fsum(c * c for c in q))], 1e-5)
         tab.run("change({ head: 0 })")
         tab.wait()
         check("a head without a map says so", "no map of this head" in tab.page.inner_text("#panel figcaption"))
@@ -685,6 +703,18 @@ def look_page(browser):
         weights = json.loads(subprocess.run([QKV, "look", "I was watching the [MASK] when it opened.", "--head", tab.run("`${HEADS[state.head].layer}.${HEADS[state.head].head}`"),
                                              "--json"], check=True, capture_output=True, text=True).stdout)["weights"]
         near("weights are those of look --json", rows(tab), [p for line in weights for p in line], 1e-6)
+        place = tab.run("placeName(state.head)")
+        listed = json.loads(subprocess.run([QKV, "heads", "I was watching the [MASK] when it opened.", "--json"], check=True, capture_output=True, text=True).stdout)
+        wanted = next(h for h in listed["heads"] if f"{h['layer']}.{h['head']}" == place)
+        shown = tab.run("thisHead().stats")
+        for name, value in shown.items():
+            good = value is None if wanted[name] is None else abs(value - wanted[name]) <= 1e-7 * max(1, abs(value))
+            check(f"the {name} of qkv heads", good, (value, wanted[name]))
+        check("the key that receives most", tab.run("thisHead().received_key") == wanted["received_key"])
+        tab.tab("numbers")
+        check("all of them in Numbers", tab.page.locator("#panel table >> nth=0 >> thead th").count() == 2 + tab.run("known.length") and
+              tab.run("known.length") == sum(any(h[name] is not None for h in listed["heads"]) for name in shown), tab.run("known"))
+        tab.tab("tokens")
         check("[MASK] is selected", tab.run("tokenText(state.query)") == "[MASK]")
         tab.clean("look")
 
@@ -806,6 +836,20 @@ def dumped(browser):
         tab.clean("dumped")
 
 
+def far_maps(browser):
+    """A map of more points than the exact method takes, where it is asked for; by inner products."""
+    arrays = ["--q", FOLDER / "dump.q.npy", "--k", FOLDER / "dump.k.npy"]
+    for metric, words in (("cosine", "t-SNE, cosine"), ("inner", "t-SNE, inner product")):
+        with Tab(browser, look(FOLDER / "far_map.html", *arrays, "--map", metric)) as tab:
+            tab.tab("map")
+            shown = tab.page.locator("#panel svg > [role=button]").count()
+            check(f"far map: {metric}: {shown} points", 2000 < shown < 3100)
+            check(f"far map: {metric} is said", words in tab.page.inner_text("#panel figcaption") and "Barnes-Hut" in tab.page.inner_text("#panel figcaption"),
+                  tab.page.inner_text("#panel figcaption"))
+            check(f"far map: {metric}: elements", tab.run("document.querySelectorAll('*').length") < 5000)
+            tab.clean("far map")
+
+
 def without_scripts(browser):
     for name in ("small", "half", "odd"):
         context = browser.new_context(java_script_enabled=False)
@@ -823,7 +867,7 @@ def main():
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--enable-precise-memory-info"])
         chosen = sys.argv[4:]  # names of parts; none: all
         for part in (look_page, values, scores, cross, hostile, keys, controls, matrix_hands, the_map, files, accessible, layouts, sizes, long_head,
-                     modified, windows, dumped, without_scripts):
+                     modified, windows, dumped, far_maps, without_scripts):
             if chosen and part.__name__ not in chosen:
                 continue
             began = time.time()

@@ -31,6 +31,13 @@ static void must(qkv_status status) {
     if (status != QKV_OK) fail_msg("%s", error.message);
 }
 
+static void lacks_words(const char *path, const char *words) {
+    size_t n;
+    char *const bytes = load(path, &n);
+    assert_lacks(bytes, n, words);
+    free(bytes);
+}
+
 /* ---- Axes ------------------------------------------------------------------------------------ */
 
 static void ticks_are(const qkvi_axis *axis, int n, const double *values) {
@@ -408,8 +415,8 @@ static void head_charts(void **state) {
     (void)state;
     static const double numbers[8] = { 1, 0.5, 0.25, 0.125, 0, 1, 2, 0.5 };
     qkv_head_profile profile = {
-        sizeof profile, 4,      4,    numbers, numbers,         numbers,
-        numbers,        tokens, NULL, "Head",  "Model of mine", QKV_THEME_DARK
+        sizeof profile, 4,    4,      numbers,         numbers,        numbers, numbers,
+        tokens,         NULL, "Head", "Model of mine", QKV_THEME_DARK, 0
     };
     must(qkv_view_queries_write(&profile, SVG, &error));
     assert_words(SVG, "Model of mine");
@@ -417,11 +424,15 @@ static void head_charts(void **state) {
     assert_words(SVG, ">[CLS]</text>");
     must(qkv_view_received_write(&profile, SVG, &error));
     assert_words(SVG, "summed over 4 queries");
+    lacks_words(SVG, "early keys");
+    profile.causal = 1;
+    must(qkv_view_received_write(&profile, SVG, &error));
+    assert_words(SVG, "so early keys are seen by more");
     must(qkv_view_offsets_write(&profile, SVG, &error));
     assert_words(SVG, "The diagonal profile");
     assert_words(SVG, "1 values that are not above 0");
     must(qkv_view_offsets_write(&profile, CSV, &error));
-    assert_words(CSV, "\n-3,1\n-2,0.5\n-1,0.25\n0,0.125\n1,0\n2,1\n3,2\n");
+    assert_words(CSV, "offset,mean weight\n-3,1\n-2,0.5\n-1,0.25\n0,0.125\n1,0\n2,1\n3,2\n");
     static const double band[8] = { 0, 0, 0.25, 0, 0.5, 0, 0 }, nothing[8] = { 0 };
     profile.by_offset = band; /* zeros at the ends are left out of a picture, and of no table */
     must(qkv_view_offsets_write(&profile, SVG, &error));

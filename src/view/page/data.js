@@ -10,6 +10,10 @@ const N = manifest.n, D = manifest.head_dim, HEADS = manifest.heads, SCALE = man
 /* Queries are the tokens that keys are, or others (cross-attention); query i has the place i + OFFSET among keys. */
 const asked = manifest.queries || manifest, M = asked.n, CROSS = asked !== manifest,
       OFFSET = manifest.q_offset, CAP = manifest.softcap;
+for (const head of HEADS)
+    if (head.stats)
+        head.stats =
+            Object.fromEntries(manifest.stat_names.map((name, at) => [name, head.stats[at]]));
 const LONG = M > 512 && M * N > 2048 ** 2;  // then no view computes all rows at once
 const placeOf = i => i + OFFSET;
 

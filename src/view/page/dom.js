@@ -82,9 +82,9 @@ const button = (name, click, more = {}) =>
     el("button", {type: "button", onclick: click, ...more}, name);
 
 /* table(["Key", "Weight"], [[…], …]): cells are text or elements; the first of a row is its name. */
-function table(caption, names, lines, mark = () => false) {
+function table(caption, names, lines, mark = () => false, kind = "") {
     return el(
-        "div", {class: "scroll", tabindex: 0, role: "region", label: caption},
+        "div", {class: "scroll " + kind, tabindex: 0, role: "region", label: caption},
         el("table", {}, el("caption", {class: "unseen"}, caption),
            el("thead", {}, el("tr", {}, ...names.map(name => el("th", {scope: "col"}, name)))),
            el("tbody", {},

@@ -65,8 +65,9 @@ function headFacts() {
     if (stats)
         lines.push(
             ["entropy", fixed(stats.entropy, 3) + " nats", "mean over queries of −Σ p ln p"],
-            ...["confidence", "mean_distance", "mass_previous", "mass_next", "mass_self"].map(
-                key => [statNames[key][0], fixed(stats[key], 3), statNames[key][1]]));
+            ...["confidence", "effective_keys", "mean_distance", "mass_previous", "mass_next",
+                "mass_self"]
+                .map(key => [statNames[key][0], statText(thisHead(), key), statNames[key][1]]));
     if (type === "f16")
         lines.push(
             ["weights off by at most", weightText(error), "q and k are in this file as f16"]);

@@ -8,6 +8,80 @@ const plane = {
     color: "place"
 };
 
+/* Classes of tokens, and segments: colours with a contrast of 3 to the page, told apart by everybody. */
+const swatches =
+    [["#0072b2", "#c04f00", "#00805c", "#8a3b8f"], ["#56b4e9", "#f5b041", "#2fc48d", "#e3a6ea"]];
+const classNames = ["word", "punctuation", "piece of a word", "special"];
+function classOf({tokens, special}, i) {
+    if (special?.[i]) return 3;
+    if (/^[\p{P}\p{S}]+$/u.test(tokens[i])) return 1;
+    return /^##./.test(tokens[i]) ? 2 : 0;
+}
+const normOf = (data, p) => {
+    const from = p < M ? data.q : data.k, at = (p < M ? p : p - M) * D;
+    return sqrt(dot(from, at, from, at));
+};
+
+/* For each way to colour: of a point a level 0 … 255 or a class, and what the legend says. */
+const colorings = {
+    place: {
+        name: "place in the text",
+        level: p => 255 * (p < M ? p / M : (p - M) / N),
+        ends: ["first", "last"]
+    },
+    kind: {name: "query or key", group: p => +(p >= M), groups: ["query", "key"]},
+    class: {
+        name: "class of token",
+        group: p => p < M ? classOf(asked, p) : classOf(manifest, p - M),
+        groups: classNames
+    },
+    segment: {
+        name: "segment",
+        group: p => (p < M ? asked.segment?.[p] : manifest.segment?.[p - M]) || 0,
+        groups: ["A", "B"],
+        absent: !manifest.segment && !asked.segment
+    },
+    norm: {
+        name: "norm |q|, |k|",
+        level: (p, norms) => 255 * (norms[p] - norms.low) / (norms.high - norms.low || 1)
+    }
+};
+/* Of the head that is shown. */
+const normed = {};
+function allNorms() {
+    const data = thisData(), key = [state.head, !data].join();
+    if (normed.key !== key) {
+        const list = Float32Array.from({length: M + N}, (_, p) => data ? normOf(data, p) : 0);
+        list.low = list.reduce((a, b) => min(a, b), Infinity);
+        list.high = list.reduce((a, b) => max(a, b), 0);
+        Object.assign(normed, {key, list});
+    }
+    return normed.list;
+}
+const rampAt = level => text(ramps[+dark][128 + floor(level * 127 / 255)]);
+function pointColor(p) {
+    const {level, group} = colorings[plane.color];
+    return group ? swatches[+dark][group(p)] : rampAt(level(p, allNorms()));
+}
+
+function mapLegend() {
+    const {groups, ends} = colorings[plane.color], norms = allNorms(),
+                   said = ends || [fixed(norms.low, 2), fixed(norms.high, 2)];
+    if (groups)
+        return el("span", {class: "legend"}, ...groups.flatMap((name, group) => {
+            const mark = el("i", {class: "swatch"});
+            mark.style.background = swatches[+dark][group];
+            return [mark, name];
+        }));
+    const bar = el("canvas", {width: 160, height: 1, role: "img", label: "colour scale"}),
+          context = bar.getContext("2d");
+    for (let x = 0; x < 160; x++) {
+        context.fillStyle = rampAt(x * 255 / 159);
+        context.fillRect(x, 0, 1, 1);
+    }
+    return el("span", {class: "legend"}, said[0], bar, said[1]);
+}
+
 tabs.map = {
     name: "Map",
     show(panel) {
@@ -20,12 +94,17 @@ tabs.map = {
             el("div", {class: "tools"},
                select("Places by", [["map", "t-SNE"], ["pca", "PCA"]], plane.kind, set("kind")),
                select(
-                   "Colour by", [["place", "place in the text"], ["kind", "query or key"]],
-                   plane.color, set("color"))),
+                   "Colour by",
+                   Object.entries(colorings)
+                       .filter(([, {absent}]) => !absent)
+                       .map(([key, {name}]) => [key, name]),
+                   plane.color, set("color")),
+               plane.legend = el("span")),
             plane.body);
     },
     draw() {
         const figure = mapFigure(), {map, map_note} = thisHead();
+        put(plane.legend, map ? mapLegend() : "");
         refill(
             plane.body, figure || "",
             el("figcaption", {},
@@ -43,7 +122,7 @@ tabs.map = {
     },
     figure: () => mapFigure(),
     says: () => "● query, ▲ key" + (EVERY > 1 ? `, one token of ${EVERY}` : "") +
-        (plane.color === "place" ? ", coloured from the first token to the last" : "") +
+        `, coloured by ${colorings[plane.color].name}` +
         ". Lines lead from the query to its five strongest keys, as wide as their weights. " +
         (plane.kind === "pca" ? "The two principal components of queries and keys together." :
                                 (thisHead().map_note || "t-SNE") +
@@ -78,9 +157,7 @@ function mapFigure() {
         const key = p >= M, i = key ? p - M : p, on = key ? i === state.key : i === state.query,
               size = on ? 8 : 5, name = pointName(p), token = key ? tokenText(i) : queryText(i);
         if (i % EVERY && !shown.has(p)) continue;
-        const fill = plane.color === "place" ?
-            text(ramps[+dark][128 + floor(127 * i / (key ? N : M))]) :
-            css(key ? "edge" : "accent");
+        const fill = pointColor(p);
         const shape = {
             fill,
             stroke: css(on ? "strong" : "page"),

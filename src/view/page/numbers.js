@@ -30,9 +30,10 @@ tabs.numbers = {
     figure: () => numbers.sums && plotFigure(receivedPlot(numbers.sums)),
 };
 
+const statText = ({stats}, key) => Number.isFinite(stats[key]) ? fixed(stats[key], 3) : "–";
 function headTable() {
     if (!HEADS[0].stats) return "";
-    const keys = Object.keys(statNames), order = headOrder(numbers.sort);
+    const keys = known, order = headOrder(numbers.sort);
     const sorts = key => button(statNames[key][0] + (numbers.sort === key ? " ↓" : ""), () => {
         numbers.sort = numbers.sort === key ? "" : key;
         change();
@@ -42,14 +43,26 @@ function headTable() {
     return el(
         "div", {}, el("h2", {}, "All heads"),
         el("p", {class: "note"},
-           "Means over queries that are neither [CLS], [SEP] nor [PAD]. A column's name sorts by it, its tooltip defines it."),
+           "Means over queries that are neither [CLS], [SEP] nor [PAD]. A column's name sorts by it."),
         table(
             "All heads", ["Head", "Label", ...keys.map(sorts)],
             order.slice(0, 200).map(
                 i =>
                     [open(i), HEADS[i].label || "–",
-                     ...keys.map(key => fixed(HEADS[i].stats[key], 3))]),
-            r => order[r] === state.head));
+                     ...keys.map(
+                         key => statText(HEADS[i], key) +
+                             (key === "received_largest" && HEADS[i].received_key >= 0 ?
+                                  ` (${HEADS[i].received_key})` :
+                                  ""))]),
+            r => order[r] === state.head),
+        el("details", {class: "table"}, el("summary", {}, "What the numbers are"),
+           table(
+               "What the numbers are", ["Number", "Definition"],
+               [
+                   ["label", "the first rule of docs/statistics.md that holds for this text"],
+                   ...keys.map(key => statNames[key])
+               ],
+               undefined, "words")));
 }
 
 /* Sums over the rows of a head: all of them, or 512 evenly spread in a long text. */

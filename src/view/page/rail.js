@@ -1,20 +1,42 @@
 /* The rail of heads: a thumbnail for each, sorted and filtered; arrows move, one of them is in the tab order. */
 const statNames = {
-    entropy_normalized:
-        ["entropy / ln n", "mean over queries of −Σ p ln p, divided by ln n; 0 … 1"],
+    entropy: ["entropy", "mean over queries of H = −Σ p ln p, in nats; 0 … ln n"],
+    entropy_normalized: ["entropy / ln n", "H divided by ln n of n keys; 0 … 1"],
     confidence: ["confidence", "mean over queries of the largest weight; 1/n … 1"],
+    effective_keys: ["effective keys", "mean over queries of 1 / Σ p²; 1 … n"],
     mean_distance: ["mean distance", "mean over queries of Σ p |i − j|; 0 … n − 1"],
-    mass_cls: ["on [CLS]", "mean weight on [CLS]; 0 … 1"],
+    mass_cls: ["on [CLS]", "mean weight on [CLS], the beginning; 0 … 1"],
     mass_sep: ["on [SEP]", "mean weight on all [SEP]; 0 … 1"],
     mass_punctuation:
         ["on punctuation", "mean weight on tokens that are one punctuation character; 0 … 1"],
     mass_self: ["on itself", "mean weight of the query's own token; 0 … 1"],
     mass_previous: ["on previous", "mean weight of the token before; 0 … 1"],
     mass_next: ["on next", "mean weight of the token after; 0 … 1"],
+    mass_window: ["within 8", "mean weight of keys with |i − j| ≤ 8; 0 … 1"],
+    mass_same_token: [
+        "same token",
+        "mean weight on other places of the query's token, over queries that have one; 0 … 1"
+    ],
+    mass_duplicate: ["earlier same", "the same of earlier places; 0 … 1"],
+    mass_induction:
+        ["induction", "the same of the tokens after earlier places of the query's token; 0 … 1"],
+    received_largest: [
+        "max α",
+        "α_j = mean over the queries that may see key j of their weight on it; the largest, whose place is in brackets; 0 … 1"
+    ],
+    received_early: ["max α, first 64", "the largest α_j of the first 64 keys; 0 … 1"],
+    received_gini: [
+        "Gini(r)",
+        "Gini coefficient of r_j = Σ_i p_ij: 0 where all keys receive alike, near 1 where one has all"
+    ],
 };
+/* Those that the file knows of some head. */
+const known =
+    Object.keys(statNames).filter(key => HEADS.some(head => Number.isFinite(head.stats?.[key])));
 const rail = {
     sort: "",
     filter: "",
+    least: "",
     order: [],
     key: ""
 };
@@ -76,12 +98,24 @@ function showRail() {
             }));
     if (HEADS.length > 1 && HEADS[0].stats)
         tools.push(select(
-            "Sort",
-            [["", "by layer"], ...Object.entries(statNames).map(([key, [name]]) => [key, name])],
+            "Sort", [["", "by layer"], ...known.map(key => [key, statNames[key][0]])],
             rail.sort, value => {
                 rail.sort = value;
                 change();
             }, "largest first"));
+    if (HEADS.length > 1 && HEADS[0].stats)
+        tools.push(
+            el("label", {title: "heads whose number, that of Sort, is at least this"}, "From",
+               el("input", {
+                   type: "text",
+                   inputmode: "decimal",
+                   id: "least",
+                   placeholder: "any number",
+                   oninput: event => {
+                       rail.least = event.target.value;
+                       change();
+                   }
+               })));
     if (labels.length)
         tools.push(select(
             "Show", [["", "all heads"], ...labels.map(label => [label, label])],
@@ -120,8 +154,12 @@ function stepLayer(by) {
 }
 
 drawn.push(function drawRail() {
-    const order = headOrder(rail.sort).filter(i => !rail.filter || HEADS[i].label === rail.filter),
-          key = [manifest.at, rail.sort, rail.filter, state.scale, dark, isModified()].join();
+    const order = headOrder(rail.sort).filter(
+              i => (!rail.filter || HEADS[i].label === rail.filter) &&
+                  !(HEADS[i].stats?.[rail.sort] < parseFloat(rail.least))),
+          key = [
+              manifest.at, rail.sort, rail.filter, rail.least, state.scale, dark, isModified()
+          ].join();
     rail.order = order;
     if (key !== rail.key) {
         rail.key = key;
