@@ -1,4 +1,4 @@
-/** The deflated files of tests/golden/tokenizer, which tools/tokenizer_cases.py writes. */
+/** The deflated files of tests/golden/tokenizer and bpe (tools/tokenizer_cases.py, bpe_cases.py). */
 #ifndef GOLDEN_INFLATED_H
 #define GOLDEN_INFLATED_H
 

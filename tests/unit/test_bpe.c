@@ -274,7 +274,10 @@ static void test_refused(void **state) {
         { VOCAB, "a b\nb q\n", GPT2, 0, 0, QKV_ERR_FORMAT, "line 2: \"q\" is not in" },
         { VOCAB, "b a\n", GPT2, 0, 0, QKV_ERR_FORMAT, "line 1: \"ba\" is not in" },
         { VOCAB, "a b\r\nb \xFF\r\n", GPT2, 0, 0, QKV_ERR_FORMAT, "line 2 is not valid UTF-8" },
-        { VOCAB, "\xEF\xBB\xBF" "a b\n", GPT2, 0, 0, QKV_ERR_FORMAT, "byte order mark" },
+        { VOCAB,
+          "\xEF\xBB\xBF"
+          "a b\n",
+          GPT2, 0, 0, QKV_ERR_FORMAT, "byte order mark" },
         { VOCAB, "", NULL, 0, 0, QKV_ERR_UNSUPPORTED, "model_type \"t5\"" },
         { VOCAB, "", "{\"tokenizer_class\":\"T5Tokenizer\"}", 0, 0, QKV_ERR_UNSUPPORTED,
           "T5Tokenizer" },
