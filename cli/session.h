@@ -13,7 +13,7 @@ struct session {
     const qkv_model_info *info;
     const qkv_tokenizer *tokenizer;
     qkv_tokenizer *alone; /* a tokenizer without a model, which is NULL with its info then */
-    bool is_embedded; /* the model is the one of this binary */
+    bool is_embedded;     /* the model is the one of this binary */
 };
 
 /*
