@@ -7,6 +7,7 @@
 struct tokenize_options {
     struct cli_common common;
     const char *pair;
+    bool target;
 };
 
 static json_t *to_json(const struct session *session, const qkv_encoding *input) {
@@ -33,10 +34,10 @@ static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t
 
 static int tokenize(const struct cli_command *command, const void *options, int n_words,
                     char **words) {
-    struct text_job job = { .options = options,
-                            .pair = ((const struct tokenize_options *)options)->pair,
-                            .answer = answer };
-    const int code = session_open(&job.session, command, options);
+    const struct tokenize_options *own = options;
+    struct text_job job = { .options = options, .pair = own->pair, .answer = answer };
+    const int code = own->target ? session_open_target(&job.session, command, &own->common)
+                                 : session_open(&job.session, command, options);
     return code ? code : text_job_run(&job, n_words, words);
 }
 
@@ -46,6 +47,10 @@ static const struct cli_option tokenize_table[] = {
       .help = "a second text",
       .kind = ARG_TEXT,
       .offset = offsetof(struct tokenize_options, pair) },
+    { .name = "--target",
+      .help = "a text of the language that the model translates into",
+      .kind = ARG_FLAG,
+      .offset = offsetof(struct tokenize_options, target) },
 };
 
 const struct cli_command cmd_tokenize = {

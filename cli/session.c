@@ -57,9 +57,12 @@ static int open_named(struct session *session, const char *name) {
     return cli_fail("%s", other.message);
 }
 
+static const char *model_name(const struct cli_common *common) {
+    return common->model ? common->model : getenv("QKV_MODEL");
+}
+
 static int open_model(struct session *session) {
-    const char *name = session->common->model;
-    if (!name) name = getenv("QKV_MODEL");
+    const char *name = model_name(session->common);
     qkv_error error;
     if (name && *name) return open_named(session, name);
     qkv_status status = QKV_OK;
@@ -99,6 +102,19 @@ int session_open(struct session *session, const struct cli_command *command,
     session_warn(session->model, common);
     for (int64_t i = 0; common->verbose && qkv_model_unused(session->model, i); i++)
         fprintf(stderr, "unused tensor: %s\n", qkv_model_unused(session->model, i));
+    return EXIT_OK;
+}
+
+int session_open_target(struct session *session, const struct cli_command *command,
+                        const struct cli_common *common) {
+    const char *name = model_name(common);
+    qkv_error error;
+    if (!name || !is_folder(name))
+        return cli_usage(command, "--target needs a --model that is a folder");
+    *session = (struct session){ .command = command, .common = common };
+    if (qkv_tokenizer_open_target(name, &session->alone, &error) != QKV_OK)
+        return cli_fail("%s", error.message);
+    session->tokenizer = session->alone;
     return EXIT_OK;
 }
 

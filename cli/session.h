@@ -28,6 +28,9 @@ int session_isa(const struct cli_command *command, const char *source, const cha
 /* Opens the model of --model, QKV_MODEL or this binary; with a context if the command computes. */
 int session_open(struct session *session, const struct cli_command *command,
                  const struct cli_common *common);
+/* Opens the tokenizer of the target language of a folder, and no model. */
+int session_open_target(struct session *session, const struct cli_command *command,
+                        const struct cli_common *common);
 void session_close(struct session *session);
 
 /*

@@ -53,7 +53,7 @@ _qkv_options() {
     info) echo "--strict --check-finite --json --threads --isa -v --help" ;;
     bench) echo "--rounds --list --json --compare --from --fail-above --threads --isa --help" ;;
     check) echo "--cases --pairs --table --seed --isa --json --quiet --help" ;;
-    tokenize) echo "--pair --model --check-finite --json --jsonl -v --help" ;;
+    tokenize) echo "--pair --target --model --check-finite --json --jsonl -v --help" ;;
     help) echo "--format --help" ;;
     esac
 }

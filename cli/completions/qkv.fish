@@ -378,6 +378,7 @@ complete -c qkv -n '__qkv_command check' -l quiet -d 'no remarks and no progress
 complete -c qkv -n '__qkv_command check' -l help -d 'options and what they mean'
 
 complete -c qkv -n '__qkv_command tokenize' -l pair -x -d 'a second text'
+complete -c qkv -n '__qkv_command tokenize' -l target -d 'a text of the language that the model translates into'
 complete -c qkv -n '__qkv_command tokenize' -l model -x -k -a '(__qkv_files .safetensors)' -d 'a folder with config.json, a .safetensors file in one, or a name in the local Hugging Face cache'
 complete -c qkv -n '__qkv_command tokenize' -l check-finite -d 'warn of NaN and infinity among the weights'
 complete -c qkv -n '__qkv_command tokenize' -l json -d 'one JSON object on standard output'

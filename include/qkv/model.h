@@ -47,14 +47,22 @@ typedef struct qkv_encoding {
 } qkv_encoding;
 
 /**
- * Opens the tokenizer of a model folder: tokenizer.json if there, else vocab.txt with
- * tokenizer_config.json (WordPiece), else vocab.json and merges.txt with tokenizer_config.json,
- * special_tokens_map.json, added_tokens.json and config.json (byte-level BPE of GPT-2, RoBERTa and
- * BART; docs/tokenizers.md). @return QKV_OK; QKV_ERR_IO where files are missing, naming them;
- * FORMAT, LIMIT or UNSUPPORTED, naming file, field, value and rule; MEMORY.
+ * Opens the tokenizer of a model folder: of source.spm and vocab.json with tokenizer_config.json if
+ * the first is there (Marian), else tokenizer.json, else vocab.txt with tokenizer_config.json
+ * (WordPiece), else vocab.json and merges.txt with tokenizer_config.json, special_tokens_map.json,
+ * added_tokens.json and config.json (byte-level BPE of GPT-2, RoBERTa and BART); see
+ * docs/tokenizers.md. @return QKV_OK; QKV_ERR_IO where files are missing, naming them; FORMAT, LIMIT
+ * or UNSUPPORTED, naming file, field, value and rule; MEMORY.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_tokenizer_open(const char *directory,
                                                     qkv_tokenizer **tokenizer, qkv_error *error);
+
+/** The same for texts of the language that a model translates into: target.spm in place of
+ * source.spm, and target_vocab.json in place of vocab.json where the vocabularies are separate. Of
+ * a folder with one tokenizer, that one. */
+QKV_API QKV_NODISCARD qkv_status qkv_tokenizer_open_target(const char *directory,
+                                                           qkv_tokenizer **tokenizer,
+                                                           qkv_error *error);
 
 /** A WordPiece tokenizer from the bytes of a vocab.txt and (nullable) of a
  * tokenizer_config.json. */
@@ -93,7 +101,8 @@ enum { QKV_DECODE_SKIP_SPECIAL = 1 };
 
 /**
  * The text of ids, as the decoder of PyPI tokenizers makes it. WordPiece puts spaces between words
- * and closes those before punctuation; byte-level BPE gives back the bytes that were encoded, and
+ * and closes those before punctuation; Marian's is that of SentencePiece, with special tokens as they
+ * are written; byte-level BPE gives back the bytes that were encoded, and
  * for each maximal part of them that is no UTF-8 U+FFFD (Unicode 15, section 3.9). flags: 0, or
  * QKV_DECODE_SKIP_SPECIAL to leave special tokens out. Time and memory are linear.
  * @return QKV_OK; QKV_ERR_ARGUMENT for an id without a token or an unknown flag; UNSUPPORTED for a

@@ -20,6 +20,18 @@ export QKV_MODEL
 run tokenize "a key" --json
 out '{"ids":[2,6,9,3],"tokens":["[CLS]","a","key","[SEP]"]}'
 unset QKV_MODEL
+
+# of a folder without weights only the tokenizer is there; Marian has one for each language
+marian=$here/../golden/marian_separate
+run tokenize ">>de<< a key" --json --model "$marian"
+code 0
+out_like '^{"ids":\[[0-9,]*,0\],"tokens":\[">>de<<",.*"</s>"\]}$'
+run tokenize ">>de<< a key" --json --target --model "$marian"
+code 0
+out_like '^{"ids":\[[0-9,]*,0\],"tokens":\[">>de<<",.*"</s>"\]}$'
+run tokenize "a key" --target
+code 2
+err_like '--target needs a --model that is a folder'
 run tokenize "$(printf 'a \377 b')" $m
 code 1
 no_out

@@ -19,8 +19,7 @@
 #include "model/text/post_processor.h"
 #include "model/text/wordpiece.h"
 
-/* Half a million tokens fit. What is refused costs less than a second and 100 MB. */
-static const qkvi_json_limits tokenizer_limits = {
+const qkvi_json_limits qkvi_json_limits_tokenizer = {
     .max_bytes = (size_t)16 << 20, .max_values = 600000, .max_containers = 120000, .max_depth = 64
 };
 
@@ -206,7 +205,7 @@ qkv_status qkvi_tokenizer_read_json(const char *name, const void *json, size_t j
                                     qkv_tokenizer **out, qkv_error *error) {
     *out = NULL;
     json_t *root = NULL;
-    QKV_TRY(qkvi_json_load(name, json, json_bytes, &tokenizer_limits, &root, error));
+    QKV_TRY(qkvi_json_load(name, json, json_bytes, &qkvi_json_limits_tokenizer, &root, error));
     qkvi_tokenizer_reader r = { name, root, NULL, error };
     qkv_status status = read_kind(&r);
     if (status == QKV_OK) status = read_added_tokens(&r);

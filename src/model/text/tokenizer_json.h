@@ -5,6 +5,10 @@
 #include "model/store/json.h"
 #include "model/text/tokenizer.h"
 
+/** For tokenizer.json, and vocab.json beside other files: half a million tokens fit. What is refused
+ * costs less than a second and 100 MB. */
+extern const qkvi_json_limits qkvi_json_limits_tokenizer;
+
 /** The file being read. */
 typedef struct qkvi_tokenizer_reader {
     const char *name;

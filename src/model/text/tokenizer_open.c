@@ -5,6 +5,7 @@
 #include "core/status.h"
 #include "model/store/file.h"
 #include "model/text/bpe_files.h"
+#include "model/text/marian.h"
 #include "model/text/tokenizer.h"
 
 enum { FILE_LIMIT = 64 << 20 };
@@ -86,11 +87,53 @@ static qkv_status open_bpe(const char *folder, qkv_tokenizer **tokenizer, qkv_er
     return status;
 }
 
+/* A folder with this file is Marian's, whatever else is in it. */
+#define MARIAN_FILE "source.spm"
+
+static qkvi_marian_file marian(const struct folder_file *file) {
+    return (qkvi_marian_file){ file->name, file->bytes, file->n_bytes };
+}
+
+/* A file that must be there. */
+static qkv_status need(struct folder_file *file, const char *folder, const char *name,
+                       qkv_error *error) {
+    QKV_TRY(load(file, folder, name, error));
+    if (file->exists) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_IO, "%s is not there, but %s is", file->name, MARIAN_FILE);
+}
+
+static qkv_status open_marian(const char *folder, int is_target, qkv_tokenizer **tokenizer,
+                              qkv_error *error) {
+    struct folder_file spm = { 0 }, vocab = { 0 }, config = { 0 };
+    int separate = 0;
+    qkv_status status = load(&config, folder, "tokenizer_config.json", error);
+    const qkvi_marian_file settings = marian(&config);
+    if (status == QKV_OK) status = qkvi_marian_separate(&settings, &separate, error);
+    if (status == QKV_OK)
+        status = need(&spm, folder, is_target ? "target.spm" : MARIAN_FILE, error);
+    if (status == QKV_OK)
+        status =
+            need(&vocab, folder, is_target && separate ? "target_vocab.json" : "vocab.json", error);
+    if (status == QKV_OK) {
+        const qkvi_marian_files files = { marian(&spm), marian(&vocab), settings };
+        status = qkvi_marian_read(&files, tokenizer, error);
+    }
+    unload(&spm);
+    unload(&vocab);
+    unload(&config);
+    return status;
+}
+
+static qkv_status open_source(const char *folder, qkv_tokenizer **tokenizer, qkv_error *error) {
+    return open_marian(folder, 0, tokenizer, error);
+}
+
 /* Ways to open a folder, in the order in which they are tried: the first whose files are there. */
 static const struct way {
     const char *files[2]; /* the second is nullable */
     qkv_status (*open)(const char *folder, qkv_tokenizer **tokenizer, qkv_error *error);
 } ways[] = {
+    { { MARIAN_FILE, NULL }, open_source },
     { { "tokenizer.json", NULL }, open_json },
     { { "vocab.txt", NULL }, open_vocab },
     { { "vocab.json", "merges.txt" }, open_bpe },
@@ -138,6 +181,17 @@ qkv_status qkv_tokenizer_open(const char *directory, qkv_tokenizer **tokenizer, 
                           "%s: neither tokenizer.json nor vocab.txt nor vocab.json with merges.txt "
                           "is there",
                           name);
+}
+
+qkv_status qkv_tokenizer_open_target(const char *directory, qkv_tokenizer **tokenizer,
+                                     qkv_error *error) {
+    int is_marian = 0;
+    if (directory == NULL || tokenizer == NULL)
+        return qkv_tokenizer_open(directory, tokenizer, error); /* which says so */
+    *tokenizer = NULL;
+    QKV_TRY(is_there(directory, MARIAN_FILE, &is_marian, error));
+    return is_marian ? open_marian(directory, 1, tokenizer, error)
+                     : qkv_tokenizer_open(directory, tokenizer, error);
 }
 
 qkv_status qkv_tokenizer_open_memory(const void *vocab, size_t vocab_bytes, const void *config,

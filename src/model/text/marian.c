@@ -1,0 +1,168 @@
+/** Marian's tokenizer as a kind; see marian.h. */
+#include "model/text/marian.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/status.h"
+#include "model/text/unicode.h"
+
+/* One call of encode. */
+struct work {
+    const qkv_tokenizer *tokenizer;
+    qkvi_tokens *list;
+    uint32_t begin; /* of the text that the .spm sees */
+};
+
+static void *start(const qkv_tokenizer *tokenizer, qkvi_tokens *list) {
+    struct work *work = calloc(1, sizeof *work);
+    if (work) *work = (struct work){ .tokenizer = tokenizer, .list = list };
+    return work;
+}
+
+/* The id of bytes that may be a token. */
+static int32_t id_of(const qkv_tokenizer *tokenizer, const char *bytes, size_t n_bytes) {
+    const int32_t id = qkv_tokenizer_id(tokenizer, bytes, n_bytes);
+    return id >= 0 ? id : tokenizer->special[QKV_TOKEN_UNK];
+}
+
+static qkv_status push(void *user, const qkvi_spm_token *token) {
+    const struct work *work = user;
+    const qkvi_marian *model = work->tokenizer->model;
+    const int32_t id = token->id == model->spm.unk
+                           ? id_of(work->tokenizer, token->piece, token->n_bytes)
+                           : model->ids[token->id];
+    return qkvi_tokens_push(work->list, id, work->begin + token->begin, work->begin + token->end);
+}
+
+/* The bytes of a language code ">>…<<" at the front, 0 if there is none. */
+static uint32_t code_bytes(const char *text, uint32_t n) {
+    if (n < 4 || memcmp(text, ">>", 2) != 0) return 0;
+    const char *end = memmem(text, n, "<<", 2);
+    return end ? (uint32_t)(end - text) + 2 : 0;
+}
+
+static qkv_status encode(void *user, const char *text, uint32_t begin, uint32_t end) {
+    struct work *work = user;
+    const qkvi_marian *model = work->tokenizer->model;
+    const uint32_t code = code_bytes(text + begin, end - begin);
+    if (code > 0)
+        QKV_TRY(qkvi_tokens_push(work->list, id_of(work->tokenizer, text + begin, code), begin,
+                                 begin + code));
+    work->begin = begin + code;
+    return qkvi_spm_encode(&model->spm, text + work->begin, end - work->begin, push, work);
+}
+
+/* U+2581 begins a word. */
+static int piece(const qkv_tokenizer *tokenizer, int32_t id, char *text, size_t *n_bytes) {
+    const char *token = qkv_tokenizer_token(tokenizer, id, n_bytes);
+    const int begins = *n_bytes >= 3 && memcmp(token, "\xE2\x96\x81", 3) == 0;
+    if (begins) *n_bytes -= 3;
+    memcpy(text, begins ? token + 3 : token, *n_bytes);
+    return !begins;
+}
+
+qkv_status qkvi_marian_number(const qkv_tokenizer *tokenizer, qkv_error *error) {
+    qkvi_marian *model = tokenizer->model;
+    const qkvi_pieces *pieces = &model->spm.pieces;
+    model->ids = qkvi_malloc_array((size_t)pieces->n_ids, sizeof *model->ids);
+    if (model->ids == NULL)
+        return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the vocabulary");
+    for (int32_t i = 0; i < pieces->n_ids; i++)
+        model->ids[i] = id_of(tokenizer, pieces->bytes + pieces->tokens[i].offset,
+                              (size_t)pieces->tokens[i].length);
+    return QKV_OK;
+}
+
+/* The text of ids: transformers' convert_tokens_to_string. Tokens cut out of texts stand as they are
+ * written, with a space behind; what is between is the .spm's; white space at the ends goes. */
+static qkv_status decode_between(const qkv_tokenizer *tokenizer, const int32_t *ids, size_t n,
+                                 qkvi_growing *text) {
+    const qkvi_marian *model = tokenizer->model;
+    qkvi_spm_decoder decoder = { .spm = &model->spm };
+    qkv_status status = QKV_OK;
+    for (size_t i = 0; i < n && status == QKV_OK; i++) {
+        size_t n_bytes = 0;
+        const char *token = qkv_tokenizer_token(tokenizer, ids[i], &n_bytes);
+        status = qkvi_spm_decode(&decoder, token, n_bytes);
+    }
+    if (status == QKV_OK) status = qkvi_spm_decode_end(&decoder);
+    if (status == QKV_OK) status = qkvi_growing_put(text, decoder.bytes, decoder.n_bytes);
+    qkvi_spm_decoder_free(&decoder);
+    return status;
+}
+
+static size_t count_between(const qkv_tokenizer *tokenizer, const int32_t *ids, size_t n) {
+    size_t ignored, i = 0;
+    while (i < n && !qkvi_added_token(&tokenizer->added, ids[i], &ignored)) i++;
+    return i;
+}
+
+/* What Python's strip() takes away. */
+static int is_blank(const char *bytes, size_t n) {
+    int32_t code;
+    return n > 0 && qkvi_utf8_next(bytes, n, &code) > 0 &&
+           ((qkvi_char_class(code) & QKVI_CHAR_SPACE) || (code >= 0x1C && code <= 0x1F));
+}
+
+/* The place of the last character. */
+static size_t last_char(const char *bytes, size_t n) {
+    size_t at = n - 1;
+    while (at > 0 && ((unsigned char)bytes[at] & 0xC0) == 0x80) at--;
+    return at;
+}
+
+/* A sign of a space that is in no piece of the .spm is one, too; and the ends are trimmed. */
+static void tidy(qkvi_growing *text) {
+    char *bytes = text->bytes;
+    size_t n = 0, begin = 0;
+    for (size_t i = 0; i < text->n; n++) {
+        const int is_sign = text->n - i >= 3 && memcmp(bytes + i, "\xE2\x96\x81", 3) == 0;
+        bytes[n] = is_sign ? ' ' : bytes[i];
+        i += is_sign ? 3 : 1;
+    }
+    while (n > 0 && is_blank(bytes + last_char(bytes, n), n - last_char(bytes, n)))
+        n = last_char(bytes, n);
+    while (begin < n && is_blank(bytes + begin, n - begin)) {
+        int32_t code;
+        begin += qkvi_utf8_next(bytes + begin, n - begin, &code);
+    }
+    if (begin > 0) memmove(bytes, bytes + begin, n - begin);
+    text->n = n - begin;
+}
+
+static qkv_status decode(const qkv_tokenizer *tokenizer, const int32_t *ids, size_t n,
+                         qkvi_growing *text) {
+    for (size_t i = 0; i < n; i++) {
+        const size_t between = count_between(tokenizer, ids + i, n - i);
+        QKV_TRY(decode_between(tokenizer, ids + i, between, text));
+        i += between;
+        if (i == n) break;
+        size_t n_bytes = 0;
+        const char *token = qkv_tokenizer_token(tokenizer, ids[i], &n_bytes);
+        QKV_TRY(qkvi_growing_put(text, token, n_bytes));
+        QKV_TRY(qkvi_growing_put(text, " ", 1));
+    }
+    tidy(text);
+    return QKV_OK;
+}
+
+static void free_model(void *user) {
+    qkvi_marian *model = user;
+    if (model == NULL) return;
+    qkvi_spm_free(&model->spm);
+    free(model->ids);
+    free(model);
+}
+
+const qkvi_tokenizer_kind qkvi_marian_kind = {
+    .name = "Marian",
+    .normalizes = 1,
+    .start = start,
+    .encode = encode,
+    .finish = free,
+    .piece = piece,
+    .decode = decode,
+    .free = free_model,
+};
