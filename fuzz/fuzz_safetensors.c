@@ -38,7 +38,8 @@ static void resolve(const qkvi_safetensors *file) {
     qkv_error error;
     char **unused;
     int64_t n_unused;
-    FUZZ_CHECK(qkvi_resolver_make(file, &qkvi_family_of("bert")->spelling, &resolver, &error) == QKV_OK);
+    FUZZ_CHECK(qkvi_resolver_make(file, &qkvi_family_of("bert")->spelling, &resolver, &error) ==
+               QKV_OK);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const qkvi_stored *const tensor = qkvi_resolve(&resolver, names[i]);
         FUZZ_CHECK(!tensor ||

@@ -215,7 +215,7 @@ refused "--k $d/none.npy: shape [0,8] has nothing to look at" --q "$d/q.npy" --k
 refused "--q $here/data/integers.npy: holds integers, not floating-point numbers" --q "$here/data/integers.npy" --k "$d/k.npy"
 refused "there is no head 4: --q has heads 0 to 3" --q "$d/gq.npy" --k "$d/gk.npy" --head 4
 printf 'one\ntwo\n' >"$d/two"
-refused "--q-tokens $d/two: 2 lines, --q has 9 queries" $arrays --q-tokens "$d/two"
+refused "--q-tokens $d/two: 2 lines, --q has 9 queries" --q "$d/q.npy" --k "$d/k.npy" --q-tokens "$d/two"
 refused "--q-tokens $d/many: more than 9 lines: it names the queries of --q, not the 1030 keys" --q "$d/q.npy" --k "$d/long.npy" --q-tokens "$d/many"
 array tall "4100, 1" 4100 11
 refused "1 head of 4100 x 4100 weights are more than the limit of 16777216: -o FILE.html has every weight at any length, FILE.png a pooled map, --pool its cells, FILE.json statistics" \

@@ -36,7 +36,7 @@ static void error_texts_are_cut_not_overrun(void **state) {
         char guard[8];
     } x;
     memset(&x, '#', sizeof x);
-    assert_int_equal(qkvi_error_set(&x.error, QKV_ERR_SHAPE, "%700d", 1), QKV_ERR_SHAPE);
+    assert_int_equal(qkvi_error_set(&x.error, QKV_ERR_SHAPE, "%1200d", 1), QKV_ERR_SHAPE);
     assert_int_equal(x.error.status, QKV_ERR_SHAPE);
     assert_int_equal(strlen(x.error.message), sizeof x.error.message - 1);
     assert_memory_equal(x.guard, "########", 8);
