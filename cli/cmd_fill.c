@@ -1,6 +1,8 @@
 /* `qkv fill`: words for each [MASK]. */
 #include "predict.h"
 
+#include <stdlib.h>
+
 struct fill_options {
     struct cli_common common;
     struct arg_int top;
@@ -13,7 +15,12 @@ static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t
     const struct session *session = &job->session;
     if (count_masks(session, input) == 0) {
         job->usage = true;
-        return text_error(error, QKV_ERR_ARGUMENT, "there is no [MASK] in the text");
+        char *mask =
+            session_token(session, qkv_tokenizer_special(session->tokenizer, QKV_TOKEN_MASK));
+        const qkv_status status = text_error(error, QKV_ERR_ARGUMENT, "there is no %s in the text",
+                                             mask && *mask ? mask : "[MASK]");
+        free(mask);
+        return status;
     }
     qkv_run *run = NULL;
     struct predictions predictions = { 0 };

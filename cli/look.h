@@ -29,6 +29,7 @@ struct look {
     const qkv_encoding *input;
     qkv_run *run;
     struct predictions predictions;
+    double *replaced;             /* [n], of a model that judges tokens; NULL */
     struct what_if what_if;       /* of this text */
     struct predictions before;    /* where something is asked: those of the model as it is */
     qkv_head_stats *stats;        /* [n_layers * n_heads] */

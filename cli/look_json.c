@@ -48,7 +48,9 @@ qkv_status look_json(const struct look *look, json_t **json, qkv_error *error) {
         json_object_set_new(object, "predictions_before",
                             predictions_json(look->session, &look->before));
     }
-    if (!look->session->info->has_mlm)
+    if (look->replaced)
+        json_object_set_new(object, "replaced", judge_json(look->input, look->replaced));
+    else if (!look->session->info->has_mlm)
         json_object_set_new(object, "note",
                             json_string("the model has no MLM head, so it predicts nothing"));
     json_object_set_new(object, "heads", heads_json(look));

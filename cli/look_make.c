@@ -47,6 +47,8 @@ qkv_status look_make(struct look *look, const struct what_if *parsed, qkv_error 
     qkv_status status = run_model(look, parsed, error);
     if (status == QKV_OK) status = make_predictions(look, look->run, &look->predictions, error);
     if (status == QKV_OK)
+        status = judge_make(session, look->run, look->input, &look->replaced, error);
+    if (status == QKV_OK)
         status = qkv_inspect_heads(session->ctx, session->model, look->run, 0, look->input,
                                    look->stats, error);
     if (status == QKV_OK)
@@ -57,6 +59,7 @@ qkv_status look_make(struct look *look, const struct what_if *parsed, qkv_error 
 
 void look_free(struct look *look) {
     free(look->mean);
+    free(look->replaced);
     session_labels_free(look->labels, look->labels ? look->input->n : 0);
     free(look->stats);
     predictions_free(&look->predictions);

@@ -27,8 +27,11 @@ static void print_badge(const struct look *look, struct term *term) {
 }
 
 static void print_predictions(const struct look *look, struct term *term) {
+    const int64_t top = look->options->top.set ? look->options->top.value : 5;
     print_badge(look, term);
-    if (!look->session->info->has_mlm) {
+    if (look->replaced) {
+        judge_print(look->session, look->input, look->replaced, top, term);
+    } else if (!look->session->info->has_mlm) {
         term_wrap(term, "The model has no MLM head, so it predicts nothing.");
     } else if (look->predictions.n_masks > 0) {
         predictions_print(look->session, &look->predictions, term);

@@ -2,6 +2,7 @@
 #include "predict.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 static bool is_mask(const struct session *session, const qkv_encoding *input, int64_t i) {
@@ -41,32 +42,35 @@ void predictions_free(struct predictions *predictions) {
     free(predictions->candidates);
 }
 
-static void print_candidate(const struct session *session, const qkv_candidate *candidate,
-                            struct term *term) {
-    char *token = session_token(session, candidate->id);
+static void print_line(const struct session *session, int32_t id, double probability,
+                       struct term *term) {
+    char *token = session_token(session, id);
     int bar = term->width - 30;
     if (bar > 40) bar = 40;
     fputs("  ", term->out);
     term_put(term, token ? token : "", 18, false);
-    fprintf(term->out, " %.4f ", (double)candidate->probability);
-    if (bar > 0) term_bar(term, (double)candidate->probability, bar);
+    fprintf(term->out, " %.4f ", probability);
+    if (bar > 0) term_bar(term, probability, bar);
     term_newline(term);
     free(token);
 }
 
 void predictions_print(const struct session *session, const struct predictions *predictions,
                        struct term *term) {
+    char *mask = session_token(session, qkv_tokenizer_special(session->tokenizer, QKV_TOKEN_MASK));
     for (int64_t m = 0; m < predictions->n_masks; m++) {
         term_style(term, STYLE_BOLD);
+        fputs(mask ? mask : "", term->out);
         if (predictions->n_masks > 1)
-            fprintf(term->out, "[MASK], token %" PRId64, predictions->positions[m]);
-        else
-            fputs("[MASK]", term->out);
+            fprintf(term->out, ", token %" PRId64, predictions->positions[m]);
         term_style(term, STYLE_NONE);
         term_newline(term);
-        for (int64_t c = 0; c < predictions->top; c++)
-            print_candidate(session, &predictions->candidates[m * predictions->top + c], term);
+        for (int64_t c = 0; c < predictions->top; c++) {
+            const qkv_candidate *word = &predictions->candidates[m * predictions->top + c];
+            print_line(session, word->id, (double)word->probability, term);
+        }
     }
+    free(mask);
 }
 
 json_t *predictions_json(const struct session *session, const struct predictions *predictions) {
@@ -84,5 +88,50 @@ json_t *predictions_json(const struct session *session, const struct predictions
                                               (json_int_t)predictions->positions[m], "candidates",
                                               candidates));
     }
+    return list;
+}
+
+/* ---- ELECTRA's judgement --------------------------------------------------------------------- */
+
+qkv_status judge_make(const struct session *session, const qkv_run *run, const qkv_encoding *input,
+                      double **replaced, qkv_error *error) {
+    *replaced = NULL;
+    if (!session->info->has_judge) return QKV_OK;
+    float *logits = calloc((size_t)input->n, sizeof(*logits));
+    *replaced = calloc((size_t)input->n, sizeof(**replaced));
+    qkv_status status = logits && *replaced
+                            ? qkv_model_judge(session->ctx, session->model, run, 0, logits, error)
+                            : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    for (int64_t i = 0; status == QKV_OK && i < input->n; i++)
+        (*replaced)[i] = 1 / (1 + exp(-(double)logits[i]));
+    free(logits);
+    return status;
+}
+
+void judge_print(const struct session *session, const qkv_encoding *input, const double *replaced,
+                 int64_t top, struct term *term) {
+    double last = INFINITY; /* of equal ones the first comes first */
+    int64_t last_at = -1;
+    term_style(term, STYLE_BOLD);
+    fputs("In place of another token?", term->out);
+    term_style(term, STYLE_NONE);
+    term_newline(term);
+    for (int64_t n = 0; n < top; n++) {
+        int64_t best = -1;
+        for (int64_t i = 0; i < input->n; i++) {
+            const bool told = replaced[i] > last || (replaced[i] == last && i <= last_at);
+            const bool inserted = input->end[i] <= input->begin[i];
+            if (!told && !inserted && (best < 0 || replaced[i] > replaced[best])) best = i;
+        }
+        if (best < 0) return;
+        print_line(session, input->ids[best], replaced[best], term);
+        last = replaced[best];
+        last_at = best;
+    }
+}
+
+json_t *judge_json(const qkv_encoding *input, const double *replaced) {
+    json_t *list = json_array();
+    for (int64_t i = 0; i < input->n; i++) json_array_append_new(list, json_number(replaced[i]));
     return list;
 }

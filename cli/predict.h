@@ -1,4 +1,4 @@
-/* The likeliest words for every [MASK] of a text. */
+/* What a model's head says of a text: words for every [MASK], or which tokens were replaced. */
 #ifndef QKV_CLI_PREDICT_H
 #define QKV_CLI_PREDICT_H
 
@@ -23,5 +23,16 @@ void predictions_print(const struct session *session, const struct predictions *
                        struct term *term);
 /* [{position, candidates: [{token, id, probability}]}] */
 json_t *predictions_json(const struct session *session, const struct predictions *predictions);
+
+/*
+ * ELECTRA's judgement: how likely each token is to stand in place of another one, [n] numbers to be
+ * freed by free(); NULL for a model without such a head.
+ */
+qkv_status judge_make(const struct session *session, const qkv_run *run, const qkv_encoding *input,
+                      double **replaced, qkv_error *error);
+/* The likeliest `top` of them. */
+void judge_print(const struct session *session, const qkv_encoding *input, const double *replaced,
+                 int64_t top, struct term *term);
+json_t *judge_json(const qkv_encoding *input, const double *replaced);
 
 #endif

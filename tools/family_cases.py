@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
 """Makes the goldens of BERT's family: tiny random models, run by transformers in float64.
 
-    python3 tools/family_cases.py tests/golden/family          needs torch, transformers, safetensors
+    python3 tools/family_cases.py tests/golden/family   needs torch, transformers, tokenizers, safetensors
 
 Each folder is a model as transformers saves it (config.json, model.safetensors, with a vocab.txt, which
 is enough to open it) and expected.safetensors: a batch of sequences one after another and what float64
 arithmetic makes of the f32 weights: hidden states, weights of heads, logits; with an MLM head also its
 loss and every gradient. The texts of roberta_2 hold padding tokens, whose positions are special; it has no
-gradients, because torch gives such tokens none. The tests need no Python; versions are in the files'
-metadata.
+gradients, because torch gives such tokens none. roberta_text has a tokenizer of its own (byte-level BPE) and, in
+fill.txt, the five likeliest tokens for the <mask> of a text, from text to probabilities. The tests need no
+Python; versions are in the files' metadata.
 """
 import pathlib
 import sys
 
+import tokenizers
 import torch
 from safetensors.numpy import save_file
 import transformers as t
@@ -93,7 +95,39 @@ def expected(model, batch):
     return tensors
 
 
+SENTENCES = ["I was watching the door when it opened.", "The man fell down and left the box.", "She had a key for it.",
+             "He was watching a dog, and the woman left.", "The key opened the box."]
+TEXT = "She was watching the <mask> when he fell."
+
+
+def make_text_model(folder):
+    """RoBERTa from text to words: a tokenizer trained on a few sentences, random weights."""
+    folder.mkdir(parents=True, exist_ok=True)
+    trained = tokenizers.ByteLevelBPETokenizer()
+    trained.train_from_iterator(SENTENCES * 3, vocab_size=320, min_frequency=2,
+                                special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
+    trained.save_model(str(folder))
+    files = [folder / "vocab.json", folder / "merges.txt"]
+    tokenizer = t.RobertaTokenizer(vocab=str(files[0]), merges=str(files[1]),
+                                   mask_token=t.AddedToken("<mask>", lstrip=True, special=True))
+    tokenizer.save_pretrained(folder)
+    for file in files:  # all is in tokenizer.json
+        file.unlink()
+    config = t.RobertaConfig(vocab_size=len(tokenizer), hidden_size=12, num_attention_heads=2, num_hidden_layers=2,
+                             intermediate_size=22, max_position_embeddings=42, type_vocab_size=1,
+                             layer_norm_eps=1e-5)
+    model = t.RobertaForMaskedLM(config).double().eval()
+    with torch.no_grad():
+        randomize(model, torch.Generator().manual_seed(300))
+    model.float().save_pretrained(folder)
+    ids = tokenizer(TEXT, return_tensors="pt").input_ids
+    place = (ids[0] == tokenizer.mask_token_id).nonzero()[0, 0]
+    top = model.double()(ids).logits[0, place].softmax(-1).topk(5)
+    (folder / "fill.txt").write_text("".join(f"{i} {p:.9f}\n" for p, i in zip(top.values.tolist(), top.indices.tolist())))
+
+
 def main(root):
+    make_text_model(pathlib.Path(root) / "roberta_text")
     versions = {"made_with": f"torch {torch.__version__}, transformers {t.__version__}"}
     for place, (name, (kind, config)) in enumerate(MODELS.items()):
         generator = torch.Generator().manual_seed(100 + place)

@@ -1,0 +1,55 @@
+# BERT's family in the tool: RoBERTa from text to words as transformers has them, ELECTRA's judgement, what DistilBERT lacks.
+. ./lib.sh
+family=$here/../golden/family
+
+# ---- RoBERTa: byte-level BPE, <mask>, positions after padding ---------------------------------------
+
+run fill --model "$family/roberta_text" "She was watching the <mask> when he fell." --json
+code 0
+no_err
+tr '{' '\n' <"$folder/out" | grep '"id":' | sed 's/.*"id":\([0-9]*\),"probability":\([0-9.]*\).*/\1 \2/' >"$folder/words"
+paste -d ' ' "$folder/words" "$family/roberta_text/fill.txt" | awk '
+    { e = $2 - $4; if ($1 != $3 || e > 1e-7 || e < -1e-7) bad++ } END { exit bad > 0 || NR != 5 }'
+check "the words of transformers" test $? -eq 0
+run fill --model "$family/roberta_text" "She <mask> the <mask>."
+code 0
+out_like '^<mask>, token 2$'
+usage fill "there is no <mask> in the text" fill --model "$family/roberta_text" "She was watching."
+run look --model "$family/roberta_text" "She was watching the <mask>."
+code 0
+out_like '^<mask>$'
+run info "$family/roberta_text"
+out_like '^model .*(roberta)$'
+out_like '^longest text  40 tokens, 1 segment, learned positions$'
+
+# ---- ELECTRA ------------------------------------------------------------------------------------------
+
+run look --model "$family/electra_1" "the man left the dog." --json
+code 0
+replaced=$(sed 's/.*"replaced":\[\([^]]*\)\].*/\1/' "$folder/out" | tr ',' '\n')
+check "a number for each of 8 tokens" test "$(echo "$replaced" | awk '$1 > 0 && $1 < 1' | wc -l)" -eq 8
+largest=$(echo "$replaced" | sed '1d;$d' | sort -g | tail -n 1)
+run look --model "$family/electra_1" "the man left the dog." --top 2
+code 0
+out_like '^In place of another token?$'
+shown=$(sed -n '2s/^  [^ ]* *\([0-9.]*\).*/\1/p' "$folder/out")
+check "the likeliest comes first" test "$shown" = "$(printf '%.4f' "$largest")"
+run info "$family/electra_1"
+out_like '^heads for     MLM no, NSP no, pooler no, replaced tokens yes$'
+out_like '^word vectors  12$'
+run explain --model "$family/electra_1" "the man left the dog."
+code 1
+err_like 'embeddings (12 channels) are not as wide as their blocks (20)'
+
+# ---- DistilBERT -----------------------------------------------------------------------------------------
+
+run fill --model "$family/distilbert_1" "the man left the [MASK]." --pair "it fell."
+code 0
+run next --model "$family/distilbert_1" "the man left." "it fell."
+code 1
+err_like 'no NSP head'
+run explain --model "$family/distilbert_1" "the man left the dog."
+code 0
+run info "$family/distilbert_1"
+out_like '^longest text  23 tokens, 0 segments, learned positions$'
+finish
