@@ -86,6 +86,33 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_pattern(qkv_ctx *ctx, const qkv_hea
                                                      const qkv_call_options *call,
                                                      qkv_error *error);
 
+/* ---- What is moved, not where a head looks ----------------------------------------------------- */
+
+/** Most keys of a list of qkv_inspect_weighted_top. */
+enum { QKV_WEIGHTED_MAX_TOP = 64 };
+
+/**
+ * The keys of each query with the greatest p[i][j] g[j], as with g[j] = |v[j] W_O| of Kobayashi et al.
+ * (2020), who measure what is moved: a key with much weight may have a value of next to no length.
+ * weighted_mass of qkv/stats.h is the sum over all keys.
+ *
+ *   key_weights  [keys of the batch]: g, finite, at least 0                              read
+ *   keys, values [queries of the batch][n_top]: the greatest first, of equal ones the smaller key; only
+ *                products above 0, where there are fewer: -1 and 0. A row that is NaN: -1 and NaN   written
+ *
+ * Accuracy: that of the weights; a product is rounded once. Determinism: same bits for any threads.
+ * Memory, threads, call: as qkv_inspect_divergence, one buffer.
+ *
+ * @param n_top  1 ... QKV_WEIGHTED_MAX_TOP.
+ * @return QKV_OK; QKV_ERR_ARGUMENT, what qkv_attention_weights returns, QKV_ERR_MEMORY, QKV_ERR_CANCELLED:
+ *         lists may then be partly written.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_inspect_weighted_top(qkv_ctx *ctx, const qkv_head_view *head,
+                                                          const float *key_weights, int64_t n_top,
+                                                          int64_t *keys, float *values,
+                                                          const qkv_call_options *call,
+                                                          qkv_error *error);
+
 /* ---- Several layers -------------------------------------------------------------------------- */
 
 /**

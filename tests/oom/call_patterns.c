@@ -48,6 +48,15 @@ static qkv_status fit(qkv_error *error) {
 }
 static uint64_t take_match(void) { return oom_hash(0, &match, sizeof match); }
 
+static int64_t top_keys[LEN * 2];
+static float top_values[LEN * 2];
+static qkv_status list(qkv_error *error) {
+    return qkv_inspect_weighted_top(ctx, &views[0], x, 2, top_keys, top_values, NULL, error);
+}
+static uint64_t take_list(void) {
+    return oom_hash(oom_hash(0, top_keys, sizeof top_keys), top_values, sizeof top_values);
+}
+
 static qkv_status step(qkv_error *error) {
     return qkv_inspect_rollout_step(ctx, &desc, q, k, lse, x, y, error);
 }
@@ -89,6 +98,7 @@ static void tear_down(void) {
 static const oom_call calls[] = {
     { "qkv_inspect_divergence", "90 tokens", new_ctx, compare, take_divergence, drop_ctx, 0, 0 },
     { "qkv_inspect_pattern", "90 tokens", new_ctx, fit, take_match, drop_ctx, 0, 0 },
+    { "qkv_inspect_weighted_top", "90 tokens", new_ctx, list, take_list, drop_ctx, 0, 0 },
     { "qkv_inspect_rollout_step", "90 tokens", new_ctx, step, take_y, drop_ctx, 0, 0 },
     { "qkv_inspect_rollout", "a sentence", new_ctx, roll, take_y, drop_ctx, 0, 0 },
     { "qkv_inspect_pool", "90 tokens", new_ctx, pool, take_y, drop_ctx, 0, 0 },

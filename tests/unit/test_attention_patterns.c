@@ -158,6 +158,76 @@ static void a_sink_is_no_key(void **state) {
     whole_free(&y);
 }
 
+/* ---- Weights times numbers of keys ------------------------------------------------------------- */
+
+typedef struct product {
+    double x;
+    int64_t key;
+} product;
+
+static int by_product(const void *a, const void *b) {
+    const product *const x = a, *const y = b;
+    if (x->x != y->x) return x->x > y->x ? -1 : 1;
+    return x->key < y->key ? -1 : x->key > y->key;
+}
+
+/* The row of all weights, sorted. */
+static void expect_list(const whole *x, const qkv_head_view *head, const float *g, int64_t i,
+                        int n_top, const int64_t *keys, const float *values) {
+    const int64_t n = x->p.d.len_k;
+    float *p = malloc((size_t)n * sizeof *p);
+    product *all = malloc((size_t)n * sizeof *all);
+    assert_int_equal(qkv_attention_weights(x->ctx, head->desc, head->q, head->k, head->lse, head->b,
+                                           head->h, i, i + 1, 0, n, p, n, NULL),
+                     QKV_OK);
+    for (int64_t j = 0; j < n; j++) all[j] = (product){ (double)p[j] * (double)g[j], j };
+    qsort(all, (size_t)n, sizeof *all, by_product);
+    for (int e = 0; e < n_top; e++) {
+        const bool there = e < n && all[e].x > 0;
+        assert_int_equal(keys[e], there ? all[e].key : -1);
+        assert_true(values[e] == (there ? (float)all[e].x : 0));
+        if (there)
+            near((double)values[e], row_of(x, head->b, head->h, i)[keys[e]] * (double)g[keys[e]],
+                 1e-5 * (1 + (double)g[keys[e]]));
+    }
+    free(all);
+    free(p);
+}
+
+static void lists_are_those_of_sorted_rows(void **state) {
+    (void)state;
+    const int tops[] = { 1, 3, 8, 64 };
+    whole x = whole_new(11, 2, 2, 1, 90, 300);
+    static float g[300], values[90 * 64], again[90 * 64];
+    static int64_t keys[90 * 64];
+    x.p.d.flags = QKV_SET_CAUSAL | QKV_SET_Q_OFFSET;
+    x.p.d.q_offset = -3; /* three rows see nothing, the next ones few keys */
+    whole_run(&x, 3);
+    rng r = { 12 };
+    for (int j = 0; j < 300; j++) g[j] = j % 7 == 3 ? 0 : (float)rng_between(&r, 1, 40) / 4;
+    for (int b = 0; b < 2; b++) {
+        const qkv_head_view head = view_of(&x, b, 1);
+        for (int t = 0; t < 4; t++) {
+            assert_int_equal(
+                qkv_inspect_weighted_top(x.ctx, &head, g, tops[t], keys, values, NULL, NULL),
+                QKV_OK);
+            for (int i = 0; i < 90; i++)
+                expect_list(&x, &head, g, i, tops[t], keys + i * tops[t], values + i * tops[t]);
+        }
+    }
+    const qkv_head_view head = view_of(&x, 1, 1);
+    qkv_ctx *one = context_on(NULL, 1);
+    assert_int_equal(qkv_inspect_weighted_top(one, &head, g, 64, keys, again, NULL, NULL), QKV_OK);
+    assert_memory_equal(again, values, sizeof again);
+    qkv_ctx_destroy(one);
+    x.p.lse[(1 * 2 + 1) * 90 + 40] = NAN;
+    assert_int_equal(qkv_inspect_weighted_top(x.ctx, &head, g, 2, keys, values, NULL, NULL),
+                     QKV_OK);
+    assert_true(isnan(values[80]) && isnan(values[81]) && keys[80] == -1 && keys[81] == -1);
+    assert_false(isnan(values[79]) || isnan(values[82]));
+    whole_free(&x);
+}
+
 /* ---- Patterns -------------------------------------------------------------------------------- */
 
 static bool textbook_pattern(qkv_pattern_kind kind, const int32_t *ids, int64_t i, int64_t j) {
@@ -391,6 +461,20 @@ static void what_is_wrong_is_refused_by_name(void **state) {
             "x has 20 queries and 30 keys, y has 20 and 31");
     refused(qkv_inspect_divergence(x.ctx, &a, &a, 0, NULL, &d, &call, &e), QKV_ERR_CANCELLED, &e,
             "cancelled by the caller's flag");
+    int64_t keys[20 * 2];
+    float values[20 * 2], g[30] = { 1, -1 };
+    refused(qkv_inspect_weighted_top(x.ctx, &a, g, 2, keys, values, NULL, &e), QKV_ERR_ARGUMENT, &e,
+            "key_weights[1] = -1 is not finite and at least 0");
+    g[1] = INFINITY;
+    refused(qkv_inspect_weighted_top(x.ctx, &a, g, 2, keys, values, NULL, &e), QKV_ERR_ARGUMENT, &e,
+            "key_weights[1] = inf is not finite and at least 0");
+    refused(qkv_inspect_weighted_top(x.ctx, &a, g, 65, keys, values, NULL, &e), QKV_ERR_ARGUMENT,
+            &e, "n_top = 65 is not between 1 and 64");
+    refused(qkv_inspect_weighted_top(x.ctx, &a, NULL, 2, keys, values, NULL, &e), QKV_ERR_ARGUMENT,
+            &e, "key_weights is NULL");
+    g[1] = 1;
+    refused(qkv_inspect_weighted_top(x.ctx, &a, g, 2, keys, values, &call, &e), QKV_ERR_CANCELLED,
+            &e, "cancelled by the caller's flag");
     a.b = 1;
     refused(qkv_inspect_pattern(x.ctx, &a, QKV_PATTERN_SAME, NULL, &m, NULL, &e), QKV_ERR_ARGUMENT,
             &e, "ids is NULL");
@@ -418,6 +502,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heads_are_as_far_apart_as_by_definition),
         cmocka_unit_test(heads_without_a_key_in_common_are_ln_2_apart),
+        cmocka_unit_test(lists_are_those_of_sorted_rows),
         cmocka_unit_test(a_sink_is_no_key),
         cmocka_unit_test(patterns_match_as_by_definition),
         cmocka_unit_test(a_perfect_head_has_score_1),

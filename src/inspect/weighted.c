@@ -1,0 +1,116 @@
+/**
+ * The keys of each query with the greatest p[j] g[j], in one go through its weights: a list in order, into
+ * which a key is put behind all that are not smaller.
+ */
+#include <math.h>
+
+#include "attn/ctx.h"
+#include "core/fpstate.h"
+#include "core/ints.h"
+#include "inspect/rows.h"
+
+/* A block of rows, and where the lists of its first one go. */
+typedef struct block {
+    const qkvi_rows *rows;
+    const float *key_weights;
+    int64_t n, n_top;
+    int n_tasks;
+    int64_t *keys; /* [n][n_top] */
+    float *values;
+} block;
+
+static void put(const block *w, int64_t key, double value, double *values, int64_t *keys,
+                int64_t *n) {
+    int64_t at = *n;
+    while (at > 0 && values[at - 1] < value) at--;
+    if (at == w->n_top) return;
+    if (*n < w->n_top) ++*n;
+    for (int64_t e = *n - 1; e > at; e--) {
+        values[e] = values[e - 1];
+        keys[e] = keys[e - 1];
+    }
+    values[at] = value;
+    keys[at] = key;
+}
+
+static void list_row(const block *w, int64_t i) {
+    const int64_t n_keys = w->rows->batch.n_keys;
+    const float *p = w->rows->p + i * n_keys;
+    int64_t *keys = w->keys + i * w->n_top, n = 0;
+    double values[QKV_WEIGHTED_MAX_TOP];
+    bool nan = false;
+    for (int64_t j = 0; j < n_keys; j++) {
+        const double value = (double)p[j] * (double)w->key_weights[j];
+        nan |= isnan(value);
+        if (value > 0) put(w, j, value, values, keys, &n);
+    }
+    if (nan) n = 0;
+    for (int64_t e = 0; e < w->n_top; e++) {
+        if (e >= n) keys[e] = -1;
+        w->values[i * w->n_top + e] = nan ? NAN : e < n ? (float)values[e] : 0;
+    }
+}
+
+static void run_rows(void *argument, int index) {
+    const block *w = argument;
+    for (int64_t i = index; i < w->n; i += w->n_tasks) list_row(w, i);
+}
+
+static qkv_status list_blocks(qkv_ctx *ctx, const qkvi_rows *rows, block *w,
+                              const qkv_call_options *call, qkv_error *error) {
+    const int64_t n_queries = rows->batch.n_queries;
+    for (int64_t i0 = 0; i0 < n_queries; i0 += w->n) {
+        w->n = qkvi_min_i64(rows->at_once, n_queries - i0);
+        QKV_TRY(qkvi_rows_get(ctx, rows, i0, i0 + w->n, error));
+        qkvi_pool_run(ctx->pool, w->n_tasks, run_rows, w);
+        w->keys += w->n * w->n_top;
+        w->values += w->n * w->n_top;
+        QKV_TRY(qkvi_rows_watch(call, i0 + w->n, n_queries, error));
+    }
+    return QKV_OK;
+}
+
+static qkv_status check(const qkv_ctx *ctx, const float *key_weights, int64_t n_top,
+                        const int64_t *keys, const float *values, qkv_error *error) {
+    if (!ctx || !key_weights || !keys || !values)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
+                              !ctx           ? "ctx"
+                              : !key_weights ? "key_weights"
+                              : !keys        ? "keys"
+                                             : "values");
+    if (n_top >= 1 && n_top <= QKV_WEIGHTED_MAX_TOP) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_ARGUMENT, "n_top = %lld is not between 1 and %d",
+                          (long long)n_top, QKV_WEIGHTED_MAX_TOP);
+}
+
+static qkv_status check_weights(int64_t n_keys, const float *key_weights, qkv_error *error) {
+    for (int64_t j = 0; j < n_keys; j++)
+        if (!(key_weights[j] >= 0) || isinf(key_weights[j]))
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                                  "key_weights[%lld] = %g is not finite and at least 0",
+                                  (long long)j, (double)key_weights[j]);
+    return QKV_OK;
+}
+
+qkv_status qkv_inspect_weighted_top(qkv_ctx *ctx, const qkv_head_view *head,
+                                    const float *key_weights, int64_t n_top, int64_t *keys,
+                                    float *values, const qkv_call_options *given,
+                                    qkv_error *error) {
+    qkvi_rows rows = { .p = NULL };
+    qkv_call_options call;
+    QKV_TRY(check(ctx, key_weights, n_top, keys, values, error));
+    QKV_TRY(qkvi_rows_call(given, &call, error));
+    qkv_status status = qkvi_rows_begin("head", head, &rows, error);
+    if (status == QKV_OK) status = check_weights(rows.batch.n_keys, key_weights, error);
+    block w = { .rows = &rows,
+                .key_weights = key_weights,
+                .n_top = n_top,
+                .n_tasks = qkvi_pool_threads(ctx->pool),
+                .keys = keys,
+                .values = values };
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
+    if (status == QKV_OK) status = list_blocks(ctx, &rows, &w, &call, error);
+    qkvi_fpstate_leave(saved);
+    qkvi_rows_end(&rows);
+    return status;
+}
