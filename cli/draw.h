@@ -5,13 +5,13 @@
 #include "term.h"
 
 /*
- * weights [n][n], rows are queries; labels are escaped. mark_row and mark_col are set in bold;
- * -1: none.
+ * weights [n_rows][n_cols], rows are queries, columns keys; labels are escaped. mark_row and mark_col
+ * are set in bold; -1: none.
  */
 struct map_view {
-    int64_t n;
+    int64_t n_rows, n_cols;
     const float *weights;
-    char *const *labels;
+    char *const *row_labels, *const *col_labels;
     int64_t mark_row, mark_col;
 };
 
@@ -21,8 +21,8 @@ struct map_view {
  */
 void draw_heatmap(struct term *term, const struct map_view *view);
 
-/* A map of n tokens that is pooled already: weights are [side][side], of tiles. */
-void draw_pooled(struct term *term, const struct map_view *view, int side);
+/* A map that is pooled already: weights are [rows][cols], of tiles; the labels are not read. */
+void draw_pooled(struct term *term, const struct map_view *view, int rows, int cols);
 /* How many cells a side it may have. */
 int64_t heatmap_side(const struct term *term);
 
@@ -39,8 +39,9 @@ struct grid_view {
 int grid_side(const struct term *term, int64_t n_heads, int64_t n);
 void draw_grid(struct term *term, const struct grid_view *view);
 
-/* Largest weight of each of side × side tiles of an n × n map. */
-void pool_map(const float *weights, int64_t n, int side, float *cells);
+/* Largest weight of each of rows × cols tiles of an n_rows × n_cols map. */
+void pool_map(const float *weights, int64_t n_rows, int64_t n_cols, int rows, int cols,
+              float *cells);
 
 /*
  * One line of text of a picture in half blocks: rows 2 line and 2 line + 1 of cells

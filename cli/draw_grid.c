@@ -27,13 +27,14 @@ int grid_side(const struct term *term, int64_t n_heads, int64_t n) {
     return (int)side;
 }
 
-void pool_map(const float *weights, int64_t n, int side, float *cells) {
-    for (int i = 0; i < side * side; i++) cells[i] = 0;
-    for (int64_t i = 0; i < n; i++) {
-        float *row = cells + (i * side / n) * side;
-        for (int64_t j = 0; j < n; j++) {
-            const float weight = weights[i * n + j];
-            float *cell = &row[j * side / n];
+void pool_map(const float *weights, int64_t n_rows, int64_t n_cols, int rows, int cols,
+              float *cells) {
+    for (int i = 0; i < rows * cols; i++) cells[i] = 0;
+    for (int64_t i = 0; i < n_rows; i++) {
+        float *row = cells + (i * rows / n_rows) * cols;
+        for (int64_t j = 0; j < n_cols; j++) {
+            const float weight = weights[i * n_cols + j];
+            float *cell = &row[j * cols / n_cols];
             if (isnan(weight) || weight > *cell) *cell = weight;
         }
     }

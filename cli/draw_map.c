@@ -1,5 +1,5 @@
 /*
- * The heat map of one head, in the largest form that fits n tokens into the terminal's width:
+ * The heat map of one head, in the largest form that fits its keys into the terminal's width:
  *
  *     numbers   a cell of 3 … 9 columns holds its weight in percent; labels staggered or upright
  *     squares   two columns a cell
@@ -16,26 +16,33 @@
 enum { LONGEST_LABEL = 14, WIDEST_CELL = 6, GAP = 1 };
 
 struct layout {
-    int label, cell;
-    int longest; /* label, in columns */
+    int label, cell; /* columns of a row's label, and of a weight */
+    int longest;     /* label of a column, in columns */
     double largest;
 };
 
-static double largest_weight(const struct map_view *view, int64_t side) {
+static double largest_weight(const struct map_view *view, int64_t n_cells) {
     double largest = 0;
-    for (int64_t i = 0; i < side * side; i++)
+    for (int64_t i = 0; i < n_cells; i++)
         if (view->weights[i] > largest) largest = view->weights[i];
     return largest > 0 && isfinite(largest) ? largest : 1;
 }
 
-static struct layout plan(const struct term *term, const struct map_view *view) {
-    struct layout layout = { .largest = largest_weight(view, view->n) };
-    for (int64_t i = 0; i < view->n; i++) {
-        const int columns = term_columns(view->labels[i]);
-        if (columns > layout.longest) layout.longest = columns;
+static int longest_label(char *const *labels, int64_t n) {
+    int longest = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int columns = term_columns(labels[i]);
+        if (columns > longest) longest = columns;
     }
-    layout.label = layout.longest < LONGEST_LABEL ? layout.longest : LONGEST_LABEL;
-    const int64_t room = (term->width - layout.label - GAP) / view->n;
+    return longest;
+}
+
+static struct layout plan(const struct term *term, const struct map_view *view) {
+    struct layout layout = { .largest = largest_weight(view, view->n_rows * view->n_cols),
+                             .longest = longest_label(view->col_labels, view->n_cols) };
+    const int longest_row = longest_label(view->row_labels, view->n_rows);
+    layout.label = longest_row < LONGEST_LABEL ? longest_row : LONGEST_LABEL;
+    const int64_t room = (term->width - layout.label - GAP) / view->n_cols;
     layout.cell = room > layout.longest ? layout.longest + 1
                   : room < WIDEST_CELL  ? (int)room
                                         : WIDEST_CELL;
@@ -56,12 +63,12 @@ static void put_label(struct term *term, const char *label, bool marked, int wid
 static void header_line(struct term *term, const struct map_view *view, const struct layout *layout,
                         int64_t first, int step) {
     int column = 0;
-    for (int64_t j = first; j < view->n; j += step) {
-        const int width = term_columns(view->labels[j]);
+    for (int64_t j = first; j < view->n_cols; j += step) {
+        const int width = term_columns(view->col_labels[j]);
         int begin = layout->label + GAP + (int)j * layout->cell + (layout->cell - width) / 2;
         if (begin < column) begin = column;
         fprintf(term->out, "%*s", begin - column, "");
-        put_label(term, view->labels[j], j == view->mark_col, width, false);
+        put_label(term, view->col_labels[j], j == view->mark_col, width, false);
         column = begin + width;
     }
     term_newline(term);
@@ -92,18 +99,18 @@ static int characters(const char *label) {
 static void header_upright(struct term *term, const struct map_view *view,
                            const struct layout *layout) {
     int tallest = 0;
-    for (int64_t j = 0; j < view->n; j++) {
-        const int count = characters(view->labels[j]);
+    for (int64_t j = 0; j < view->n_cols; j++) {
+        const int count = characters(view->col_labels[j]);
         if (count > tallest) tallest = count;
     }
     if (tallest > LONGEST_LABEL) tallest = LONGEST_LABEL;
     for (int line = 0; line < tallest; line++) {
         fprintf(term->out, "%*s", layout->label + GAP, "");
-        for (int64_t j = 0; j < view->n; j++) {
-            const int count = characters(view->labels[j]);
+        for (int64_t j = 0; j < view->n_cols; j++) {
+            const int count = characters(view->col_labels[j]);
             const int skipped = tallest - (count < tallest ? count : tallest);
             int bytes = 0;
-            const char *text = character(view->labels[j], line - skipped, &bytes);
+            const char *text = character(view->col_labels[j], line - skipped, &bytes);
             char cell[8] = "";
             if (line >= skipped) memcpy(cell, text, (size_t)bytes);
             const int left = (layout->cell - 1) / 2;
@@ -153,11 +160,11 @@ static void square_cell(struct term *term, double t, int width) {
 static void draw_cells(struct term *term, const struct map_view *view,
                        const struct layout *layout) {
     header(term, view, layout);
-    for (int64_t i = 0; i < view->n; i++) {
-        put_label(term, view->labels[i], i == view->mark_row, layout->label, true);
+    for (int64_t i = 0; i < view->n_rows; i++) {
+        put_label(term, view->row_labels[i], i == view->mark_row, layout->label, true);
         fputc(' ', term->out);
-        for (int64_t j = 0; j < view->n; j++) {
-            const double weight = view->weights[i * view->n + j], t = weight / layout->largest;
+        for (int64_t j = 0; j < view->n_cols; j++) {
+            const double weight = view->weights[i * view->n_cols + j], t = weight / layout->largest;
             if (layout->cell >= 3)
                 number_cell(term, weight, t, layout->cell);
             else
@@ -177,35 +184,48 @@ static void ruler(struct term *term, int64_t n, int side, int indent) {
     term_newline(term);
 }
 
-static void numbered_label(struct term *term, const struct map_view *view, int side, int row,
-                           int width, bool right) {
+/* A picture of halves: cells [rows][cols], of tiles if they are fewer than the weights. */
+struct halves {
+    const struct map_view *view;
+    const float *cells;
+    int rows, cols;
+    int label; /* columns of a label */
+};
+
+static bool is_pooled(const struct halves *h) {
+    return h->rows < h->view->n_rows || h->cols < h->view->n_cols;
+}
+
+static void numbered_label(struct term *term, const struct halves *h, int row, int width,
+                           bool right) {
     char text[96] = "";
-    const bool pooled = side < view->n;
-    const int64_t i = ((int64_t)row * view->n + side - 1) / side;
-    if (row < side && i < view->n)
+    const struct map_view *view = h->view;
+    const bool pooled = is_pooled(h);
+    const int64_t i = ((int64_t)row * view->n_rows + h->rows - 1) / h->rows;
+    if (row < h->rows && i < view->n_rows)
         snprintf(text, sizeof text, right ? "%.60s %lld" : "%2$lld %1$.60s",
-                 pooled ? "" : view->labels[i], (long long)i);
+                 pooled ? "" : view->row_labels[i], (long long)i);
     put_label(term, text, !pooled && i == view->mark_row, width, right);
 }
 
-/* Labels of even rows on the left, of odd rows on the right, `width` columns each. */
-static void draw_rows_of_halves(struct term *term, const struct map_view *view,
-                                const struct layout *layout, int width, int side,
-                                const float *cells) {
-    ruler(term, view->n, side, width + GAP);
-    for (int line = 0; line < (side + 1) / 2; line++) {
-        numbered_label(term, view, side, 2 * line, width, true);
+/* Labels of even rows on the left, of odd rows on the right. */
+static void draw_rows_of_halves(struct term *term, const struct halves *h, double largest) {
+    const struct map_view *view = h->view;
+    ruler(term, view->n_cols, h->cols, h->label + GAP);
+    for (int line = 0; line < (h->rows + 1) / 2; line++) {
+        numbered_label(term, h, 2 * line, h->label, true);
         fputc(' ', term->out);
-        draw_halves(term, cells, side, side, line, layout->largest);
+        draw_halves(term, h->cells, h->rows, h->cols, line, largest);
         fputc(' ', term->out);
-        numbered_label(term, view, side, 2 * line + 1, width, false);
+        numbered_label(term, h, 2 * line + 1, h->label, false);
         term_newline(term);
     }
-    if (side < view->n) {
+    if (is_pooled(h)) {
         char note[96];
-        const long long tile = (view->n + side - 1) / side;
         snprintf(note, sizeof note,
-                 "Pooled: a cell is the largest weight of a tile of %lld x %lld.", tile, tile);
+                 "Pooled: a cell is the largest weight of a tile of %lld x %lld.",
+                 (long long)((view->n_rows + h->rows - 1) / h->rows),
+                 (long long)((view->n_cols + h->cols - 1) / h->cols));
         term_wrap(term, note);
     }
 }
@@ -217,20 +237,31 @@ int64_t heatmap_side(const struct term *term) {
     return room < 8 ? 8 : room;
 }
 
+/* More rows than a picture of so many keys should have lines. */
+static bool is_tall(const struct term *term, const struct map_view *view) {
+    return view->n_rows > view->n_cols && view->n_rows > heatmap_side(term);
+}
+
+/* How many tiles there are of `n`, each of as many as are needed for `room` of them. */
+static int tiles_of(int64_t n, int64_t room) {
+    const int64_t tile = (n + room - 1) / room;
+    return (int)((n + tile - 1) / tile);
+}
+
 /* One cell a token if they fit beside the labels; else tiles of whole tokens, numbered only. */
 static void draw_small(struct term *term, const struct map_view *view,
                        const struct layout *layout) {
-    int width = layout->label + 4;
-    int64_t side = view->n;
-    if (side > term->width - 2 * (width + GAP)) {
-        const int64_t room = heatmap_side(term), tile = (view->n + room - 1) / room;
-        width = NUMBER_WIDTH;
-        side = (view->n + tile - 1) / tile;
-    }
-    float *cells = malloc((size_t)(side * side) * sizeof(*cells));
+    struct halves h = { .view = view, .label = layout->label + 4 };
+    const bool fits = view->n_cols <= term->width - 2 * (h.label + GAP) && !is_tall(term, view);
+    const int64_t room = heatmap_side(term);
+    if (!fits) h.label = NUMBER_WIDTH;
+    h.rows = fits ? (int)view->n_rows : tiles_of(view->n_rows, room);
+    h.cols = fits ? (int)view->n_cols : tiles_of(view->n_cols, room);
+    float *cells = malloc((size_t)h.rows * (size_t)h.cols * sizeof(*cells));
     if (!cells) return;
-    pool_map(view->weights, view->n, (int)side, cells);
-    draw_rows_of_halves(term, view, layout, width, (int)side, cells);
+    pool_map(view->weights, view->n_rows, view->n_cols, h.rows, h.cols, cells);
+    h.cells = cells;
+    draw_rows_of_halves(term, &h, layout->largest);
     free(cells);
 }
 
@@ -244,17 +275,18 @@ static void draw_scale(struct term *term, double largest) {
 }
 
 void draw_heatmap(struct term *term, const struct map_view *view) {
-    if (view->n <= 0) return;
+    if (view->n_rows <= 0 || view->n_cols <= 0) return;
     const struct layout layout = plan(term, view);
-    if (layout.cell >= 2)
+    if (layout.cell >= 2 && !is_tall(term, view))
         draw_cells(term, view, &layout);
     else
         draw_small(term, view, &layout);
     draw_scale(term, layout.largest);
 }
 
-void draw_pooled(struct term *term, const struct map_view *view, int side) {
-    const struct layout layout = { .largest = largest_weight(view, side) };
-    draw_rows_of_halves(term, view, &layout, NUMBER_WIDTH, side, view->weights);
-    draw_scale(term, layout.largest);
+void draw_pooled(struct term *term, const struct map_view *view, int rows, int cols) {
+    const double largest = largest_weight(view, (int64_t)rows * cols);
+    const struct halves h = { view, view->weights, rows, cols, NUMBER_WIDTH };
+    draw_rows_of_halves(term, &h, largest);
+    draw_scale(term, largest);
 }

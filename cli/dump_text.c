@@ -18,28 +18,52 @@ static void print_heads(const struct dump *dump, struct term *term) {
     term_newline(term);
 }
 
-/* All weights of a short dump, tiles of a long one. */
-static qkv_status draw_map(const struct dump *dump, struct term *term, qkv_error *error) {
-    const bool exact = dump->n_keys <= DUMP_MAP;
-    const struct dump_tiles tiles = dump_tiles_of(dump, exact ? DUMP_MAP : heatmap_side(term));
+/* The names of all queries, in one block to be freed by free(). */
+static char **query_labels(const struct dump *dump) {
+    const size_t n = (size_t)dump->n_queries;
+    char **labels = malloc(n * (sizeof *labels + DUMP_LABEL));
+    char *room = (char *)(labels + n);
+    for (size_t i = 0; labels && i < n; i++, room += DUMP_LABEL)
+        labels[i] = (char *)(uintptr_t)dump_query_label(dump, (int64_t)i, 1, room);
+    return labels;
+}
+
+static qkv_status draw_exact(const struct dump *dump, struct term *term, qkv_error *error) {
     const struct dump_head *head = &dump->heads[dump->chosen];
-    float *cells = malloc((size_t)(tiles.rows * tiles.cols) * sizeof *cells);
-    if (!cells) return text_error(error, QKV_ERR_MEMORY, "out of memory");
-    const qkv_status status = exact
-                                  ? dump_weights(dump, dump->chosen, cells, error)
-                                  : dump_pool(dump, dump->chosen, POOL_PEAK, &tiles, cells, error);
-    const struct map_view view = { tiles.tile * tiles.cols, cells, dump->labels, head->query,
-                                   head->key };
-    if (status == QKV_OK && exact) draw_heatmap(term, &view);
-    if (status == QKV_OK && !exact) draw_pooled(term, &view, (int)tiles.rows);
+    float *cells = malloc((size_t)(dump->n_queries * dump->n_keys) * sizeof *cells);
+    char **labels = query_labels(dump);
+    const struct map_view view = { dump->n_queries, dump->n_keys, cells,    labels,
+                                   dump->labels,    head->query,  head->key };
+    qkv_status status = cells && labels ? dump_weights(dump, dump->chosen, cells, error)
+                                        : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    if (status == QKV_OK) draw_heatmap(term, &view);
+    free(labels);
     free(cells);
     return status;
+}
+
+static qkv_status draw_tiles(const struct dump *dump, struct term *term, qkv_error *error) {
+    const struct dump_tiles tiles = dump_tiles_of(dump, heatmap_side(term));
+    float *cells = malloc((size_t)(tiles.rows * tiles.cols) * sizeof *cells);
+    if (!cells) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    const qkv_status status = dump_pool(dump, dump->chosen, POOL_PEAK, &tiles, cells, error);
+    const struct map_view view = { .n_rows = tiles.tile * tiles.rows,
+                                   .n_cols = tiles.tile * tiles.cols,
+                                   .weights = cells };
+    if (status == QKV_OK) draw_pooled(term, &view, (int)tiles.rows, (int)tiles.cols);
+    free(cells);
+    return status;
+}
+
+/* All weights of a short dump, tiles of a long one. */
+static qkv_status draw_map(const struct dump *dump, struct term *term, qkv_error *error) {
+    const bool exact = dump->n_queries <= (int64_t)DUMP_MAP * DUMP_MAP / dump->n_keys;
+    return (exact ? draw_exact : draw_tiles)(dump, term, error);
 }
 
 qkv_status dump_print(const struct dump *dump, qkv_error *error) {
     struct term term;
     char title[DUMP_TITLE], caption[DUMP_CAPTION];
-    const bool square = dump->n_queries == dump->n_keys;
     term_init(&term, stdout, &dump->options->common);
     print_heads(dump, &term);
     dump_title(dump, dump->chosen, title);
@@ -47,13 +71,12 @@ qkv_status dump_print(const struct dump *dump, qkv_error *error) {
     fputs(title, term.out);
     term_style(&term, STYLE_NONE);
     term_newline(&term);
-    const qkv_status status = square ? draw_map(dump, &term, error) : QKV_OK;
+    const qkv_status status = draw_map(dump, &term, error);
     if (status != QKV_OK) return status;
     dump_describe(dump, caption);
     text_append(caption, DUMP_CAPTION,
-                square ? " A cell is the weight, in percent, with which the row's token (query) "
-                         "looks at the column's token (key)."
-                       : " The terminal draws as many queries as keys: -o FILE.png draws these.");
+                " A cell is the weight, in percent, with which the row's token (query) looks at "
+                "the column's token (key).");
     term_style(&term, STYLE_DIM);
     term_wrap(&term, caption);
     term_style(&term, STYLE_NONE);

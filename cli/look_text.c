@@ -61,7 +61,7 @@ static qkv_status print_grid(const struct look *look, struct term *term, float *
     for (int64_t i = 0; i < n_all && status == QKV_OK; i++) {
         labels[i] = look->stats[i].label;
         status = look_head_weights(look, i / info->n_heads, i % info->n_heads, weights, error);
-        pool_map(weights, n, side, cells + i * side * side);
+        pool_map(weights, n, n, side, side, cells + i * side * side);
     }
     if (status == QKV_OK) {
         heading(term, "All heads");
@@ -101,8 +101,8 @@ static qkv_status print_map(const struct look *look, struct term *term, float *w
     const qkv_status status = look_head_weights(look, choice->layer, choice->head, weights, error);
     if (status != QKV_OK) return status;
     print_title(look, term);
-    const struct map_view view = { look->input->n, weights, look->labels, choice->query,
-                                   choice->key };
+    const struct map_view view = { look->input->n, look->input->n, weights,    look->labels,
+                                   look->labels,   choice->query,  choice->key };
     draw_heatmap(term, &view);
     char caption[1000];
     caption[0] = '\0';

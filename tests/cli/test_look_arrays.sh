@@ -273,7 +273,23 @@ for columns in 30 80 200; do
     got=$?
     code 0
 done
+# Other numbers of queries and keys: rows are queries.
 look --q "$d/q.npy" --k "$d/long.npy"
 code 0
-out_says "The terminal draws as many queries as keys"
+out_like "^Pooled: a cell is the largest weight of a tile of 1 x 16\.$"
+check "five lines of nine queries" test "$(grep -c '^ *[02468] ' "$folder/out")" -ge 5
+look --q "$d/long.npy" --k "$d/q.npy" --tokens "$d/names"
+code 0
+out_like "^Pooled: a cell is the largest weight of a tile of 16 x 1\.$"
+array five "5, 8" 40 12
+printf "first\nsecond\nthird\nfourth\nfifth\n" >"$d/queries"
+look --q "$d/five.npy" --k "$d/q.npy" --tokens "$d/names" --q-tokens "$d/queries"
+code 0
+for query in first second third fourth fifth; do out_like "^ *$query "; done
+look --q "$d/five.npy" --k "$d/q.npy" -o "$d/a.csv"
+textbook "$d/five.txt" "$d/q.txt" 5 9 8 $all $none 1 | awk '{ n = int($1 * 100 + 0.5); if (n) print n }' >"$d/expected"
+COLUMNS=200
+look --q "$d/five.npy" --k "$d/q.npy"
+grep '^ *q[0-4] ' "$folder/out" | sed 's/^ *q[0-4] //; s/[^0-9]/ /g' | tr -s ' ' '\n' | sed '/^$/d' >"$d/got"
+check "the percents of the textbook" cmp -s "$d/got" "$d/expected"
 finish
