@@ -294,7 +294,8 @@ const struct cli_command cmd_look = {
         "    qkv look \"I was watching the [MASK].\" --plot received -o keys.png\n"
         "    qkv look --q q.npy --k k.npy --plot offsets -o distances.csv\n\n"
         "--json: {\"tokens\", \"predictions\", \"heads\": [{\"layer\", \"head\", \"label\", "
-        "\"entropy\", ...}], \"sharpest\"}, with --head also \"weights\", a row for each query; of an "
+        "\"entropy\", ...}], \"sharpest\"}, with --head also \"weights\", a row for each query; of "
+        "an "
         "ELECTRA discriminator \"replaced\", for each token the probability that it stands in "
         "place of another.",
     .min_words = 0,
