@@ -387,6 +387,9 @@ def keys(browser):
         check("arrows in the tabs", tab.state("tab") == "matrix" and tab.run("document.activeElement.id") == "tab-matrix")
         check("the live region speaks", "query 9" in tab.page.inner_text("#live"))
         tab.clean("keys")
+    with Tab(browser, str(FOLDER / "hands.html") + "#9.9/0/0/compare") as tab:
+        shown = tab.run("document.querySelector('#panel select').value")
+        check("a link to Compare names the other head", shown == tab.run("compare.b") and shown != "modified", shown)
 
 
 def controls(browser):

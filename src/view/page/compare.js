@@ -22,7 +22,7 @@ tabs.compare = {
     name: "Compare",
     show(panel) {
         if (!compare.b) compare.b = HEADS.length > 1 ? String(state.head ? 0 : 1) : "modified";
-        const heads = rail.order.slice(0, 400).map(
+        const heads = [...HEADS.keys()].slice(0, 400).map(
             i =>
                 [String(i),
                  `layer ${HEADS[i].layer}, head ${HEADS[i].head}${
