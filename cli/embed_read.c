@@ -2,7 +2,6 @@
  * The texts of `qkv embed`: words of the command line, or a text a line. A line has a vector even if it is
  * empty, so that vectors and lines stay together.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,41 +55,22 @@ static qkv_status add(struct embed *e, const char *bytes, size_t n_bytes, qkv_er
     return QKV_OK;
 }
 
-/* "F:12: ..." */
-static qkv_status line_error(const char *name, int64_t number, qkv_error *error) {
-    const qkv_error reason = *error;
-    return text_error(error, reason.status, "%s:%" PRId64 ": %s", name, number, reason.message);
-}
-
-static qkv_status read_lines(struct embed *e, FILE *in, const char *name, qkv_error *error) {
-    struct lines lines = { .in = in };
-    qkv_status status = QKV_OK, line_status;
-    while (status == QKV_OK && !cli_cancelled && lines_next(&lines, &line_status, error)) {
-        struct text line = lines.line;
-        status = line_status;
+static qkv_status read_lines(struct embed *e, struct lines *lines, qkv_error *error) {
+    qkv_status status = QKV_OK;
+    while (status == QKV_OK && !cli_cancelled && lines_next(lines, &status, error)) {
+        struct text line = lines->line;
         if (line.n > 0 && line.bytes[line.n - 1] == '\r') line.n--;
         if (status == QKV_OK) status = add(e, line.n ? line.bytes : "", line.n, error);
-        if (status != QKV_OK) status = line_error(name, lines.number, error);
+        if (status != QKV_OK) return lines_error(lines, error);
     }
-    if (status == QKV_OK && ferror(in))
-        status = text_error(error, QKV_ERR_IO, "%s: %s", name, strerror(errno));
-    free(lines.line.bytes);
-    return status;
+    return status == QKV_OK ? lines_end(lines, error) : status;
 }
 
-static qkv_status read_file(struct embed *e, const char *name, qkv_error *error) {
-    if (strcmp(name, "-") == 0) return read_lines(e, stdin, "standard input", error);
-    char *shown = term_escape(name, strlen(name));
-    FILE *in = fopen(name, "r");
-    qkv_status status;
-    if (!shown)
-        status = text_error(error, QKV_ERR_MEMORY, "out of memory");
-    else if (!in)
-        status = text_error(error, QKV_ERR_IO, "%s: %s", shown, strerror(errno));
-    else
-        status = read_lines(e, in, shown, error);
-    if (in) fclose(in);
-    free(shown);
+static qkv_status read_file(struct embed *e, const char *path, qkv_error *error) {
+    struct lines lines = { .in = NULL };
+    qkv_status status = lines_open(&lines, path, error);
+    if (status == QKV_OK) status = read_lines(e, &lines, error);
+    lines_close(&lines);
     return status;
 }
 

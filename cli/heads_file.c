@@ -2,7 +2,6 @@
  * `qkv heads --file`: a text, or two separated by a tab, a line. Lines are run some at a time; what
  * comes of a line does not depend on the others.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,20 +16,12 @@ struct reading {
     struct heads *heads;
     struct heads_sum *sum;
     struct lines lines;
-    const char *name;      /* of the file, for messages */
     int64_t file_bytes;    /* 0: unknown */
     qkv_head_stats *stats; /* [heads of the model] */
     qkv_encoding *waiting[BATCH];
     int64_t n_waiting, n_waiting_tokens;
     struct progress progress;
 };
-
-/* "F:12: ..." */
-static qkv_status line_error(const struct reading *reading, qkv_error *error) {
-    const qkv_error reason = *error;
-    return text_error(error, reason.status, "%s:%" PRId64 ": %s", reading->name,
-                      reading->lines.number, reason.message);
-}
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
@@ -123,29 +114,24 @@ static qkv_status read_lines(struct reading *reading, qkv_error *error) {
     qkv_status status = QKV_OK;
     while (status == QKV_OK && lines_next(&reading->lines, &status, error)) {
         if (status == QKV_OK) status = add_line(reading, error);
-        if (status != QKV_OK) return line_error(reading, error);
+        if (status != QKV_OK) return lines_error(&reading->lines, error);
         if (reading->n_waiting == BATCH || reading->n_waiting_tokens >= BATCH_TOKENS)
             status = run_waiting(reading, error);
     }
-    if (status == QKV_OK && ferror(reading->lines.in))
-        return text_error(error, QKV_ERR_IO, "%s: %s", reading->name, strerror(errno));
+    if (status == QKV_OK) status = lines_end(&reading->lines, error);
     if (status == QKV_OK) status = run_waiting(reading, error);
     if (status == QKV_OK && reading->heads->n_texts == 0)
-        return text_error(error, QKV_ERR_FORMAT, "%s: no line has any text", reading->name);
+        return text_error(error, QKV_ERR_FORMAT, "%s: no line has any text", reading->lines.name);
     return status;
 }
 
 static qkv_status open_file(struct reading *reading, const char *path, qkv_error *error) {
     struct stat about;
-    reading->name = "standard input";
-    reading->lines.in = stdin;
-    if (strcmp(path, "-") == 0) return QKV_OK;
-    reading->name = path;
-    reading->lines.in = fopen(path, "rb");
-    if (!reading->lines.in) return text_error(error, QKV_ERR_IO, "%s: %s", path, strerror(errno));
-    if (fstat(fileno(reading->lines.in), &about) == 0 && S_ISREG(about.st_mode))
+    const qkv_status status = lines_open(&reading->lines, path, error);
+    FILE *const in = reading->lines.in;
+    if (in && in != stdin && fstat(fileno(in), &about) == 0 && S_ISREG(about.st_mode))
         reading->file_bytes = about.st_size;
-    return QKV_OK;
+    return status;
 }
 
 qkv_status heads_read(struct heads *heads, struct heads_sum *sum, qkv_error *error) {
@@ -159,8 +145,7 @@ qkv_status heads_read(struct heads *heads, struct heads_sum *sum, qkv_error *err
     if (status == QKV_OK) status = read_lines(&reading, error);
     progress_end(&reading.progress);
     for (int64_t b = 0; b < reading.n_waiting; b++) qkv_encoding_free(reading.waiting[b]);
-    if (reading.lines.in && reading.lines.in != stdin) fclose(reading.lines.in);
-    free(reading.lines.line.bytes);
+    lines_close(&reading.lines);
     free(reading.stats);
     return status;
 }

@@ -1,7 +1,34 @@
 /* Lines: see lines.h. */
 #include "lines.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+
+qkv_status lines_open(struct lines *lines, const char *path, qkv_error *error) {
+    const bool is_stdin = strcmp(path, "-") == 0;
+    lines->name = is_stdin ? "standard input" : path;
+    lines->in = is_stdin ? stdin : fopen(path, "rb");
+    if (lines->in) return QKV_OK;
+    return text_error(error, QKV_ERR_IO, "%s: %s", path, strerror(errno));
+}
+
+void lines_close(struct lines *lines) {
+    if (lines->in && lines->in != stdin) fclose(lines->in);
+    free(lines->line.bytes);
+}
+
+qkv_status lines_error(const struct lines *lines, qkv_error *error) {
+    const qkv_error reason = *error;
+    return text_error(error, reason.status, "%s:%" PRId64 ": %s", lines->name, lines->number,
+                      reason.message);
+}
+
+qkv_status lines_end(const struct lines *lines, qkv_error *error) {
+    if (!ferror(lines->in)) return QKV_OK;
+    return text_error(error, QKV_ERR_IO, "%s: %s", lines->name, strerror(errno));
+}
 
 /* Room for one more byte. */
 static qkv_status grow(struct lines *lines, qkv_error *error) {

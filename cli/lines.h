@@ -12,18 +12,28 @@ struct text {
     size_t n;
 };
 
-/* in, and zeros at first; free line.bytes at the end. */
+/* Zeros at first, or in alone; lines_close at the end, or free line.bytes. */
 struct lines {
     FILE *in;
+    const char *name; /* of lines_open: for messages */
     struct text line; /* without its newline */
     size_t room;
     int64_t number, n_bytes; /* number: from 1; n_bytes: read so far */
 };
+
+/* The file of that path, which must outlive the lines; "-": standard input. */
+qkv_status lines_open(struct lines *lines, const char *path, qkv_error *error);
+void lines_close(struct lines *lines);
 
 /*
  * Reads the next line; false at the end of the input. *status tells of a line that was too long, or
  * for which there was no memory: it is skipped, and reading goes on.
  */
 bool lines_next(struct lines *lines, qkv_status *status, qkv_error *error);
+
+/* *error, which is about the line that was read last, as "F:12: …". */
+qkv_status lines_error(const struct lines *lines, qkv_error *error);
+/* At the end of the input: whether it is really the end. */
+qkv_status lines_end(const struct lines *lines, qkv_error *error);
 
 #endif
