@@ -11,7 +11,9 @@ static qkv_status compute(struct embed *e, qkv_error *error) {
     const struct embed_options *o = e->options;
     qkv_embed_options options = QKV_EMBED_OPTIONS_INIT;
     struct progress progress;
-    options.pooling = o->pooling.set ? (qkv_pooling)(o->pooling.value + 1) : QKV_POOLING_DEFAULT;
+    e->pooling = o->pooling.set ? (qkv_pooling)(o->pooling.value + QKV_POOLING_MEAN)
+                                : e->session->info->pooling;
+    options.pooling = e->pooling;
     options.normalize = o->normalize;
     e->dim = e->session->info->hidden;
     e->vectors = calloc((size_t)e->n, (size_t)e->dim * sizeof(*e->vectors));

@@ -15,10 +15,9 @@ static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t
     const struct session *session = &job->session;
     if (count_masks(session, input) == 0) {
         job->usage = true;
-        char *mask =
-            session_token(session, qkv_tokenizer_special(session->tokenizer, QKV_TOKEN_MASK));
+        char *mask = mask_name(session);
         const qkv_status status = text_error(error, QKV_ERR_ARGUMENT, "there is no %s in the text",
-                                             mask && *mask ? mask : "[MASK]");
+                                             mask ? mask : "[MASK]");
         free(mask);
         return status;
     }

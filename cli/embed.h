@@ -18,6 +18,7 @@ struct embed {
     char **texts;             /* [n], escaped for printing */
     qkv_encoding **encodings; /* [n] */
     int64_t n, room, n_cut;
+    qkv_pooling pooling;
     float *vectors; /* [n][dim] */
     int64_t dim;
     double *lengths; /* [n], of the vectors */

@@ -82,8 +82,7 @@ static const char *pooling_name(const struct embed *e) {
         "mean of the last hidden states, weighted by position",
         "last hidden state of the last token"
     };
-    const int asked = e->options->pooling.set ? (int)e->options->pooling.value + 1 : 0;
-    return names[asked ? asked : (int)e->session->info->pooling];
+    return names[e->pooling];
 }
 
 qkv_status embed_print(const struct embed *e, qkv_error *error) {

@@ -119,23 +119,15 @@ static qkv_status word(const struct session *session, const char *text, const ch
 /* The mean of the last hidden states, [CLS] and [SEP] among them, as sentence models are trained. */
 static qkv_status sentence(const struct session *session, const char *text, const char *what,
                            float *vector, struct lookup_pieces *pieces, qkv_error *error) {
-    const int64_t dim = session->info->hidden;
+    qkv_embed_options options = QKV_EMBED_OPTIONS_INIT;
     qkv_encoding *input = NULL;
-    qkv_run *run = NULL;
+    options.pooling = QKV_POOLING_MEAN;
+    options.normalize = -1; /* by the metric: below */
     qkv_status status = encode(session, text, what, &input, error);
     if (status == QKV_OK)
-        status = qkv_model_run(session->ctx, session->model, 1, (const qkv_encoding *const *)&input,
-                               0, &run, error);
-    if (status == QKV_OK) {
-        const float *hidden = qkv_run_hidden(run, 0, session->info->n_layers);
-        for (int64_t c = 0; c < dim; c++) {
-            double sum = 0;
-            for (int64_t i = 0; i < input->n; i++) sum += (double)hidden[i * dim + c];
-            vector[c] = (float)(sum / (double)input->n);
-        }
-        count_pieces(session, input, pieces);
-    }
-    qkv_run_free(run);
+        status = qkv_model_embed(session->ctx, session->model, 1,
+                                 (const qkv_encoding *const *)&input, &options, vector, error);
+    if (status == QKV_OK) count_pieces(session, input, pieces);
     qkv_encoding_free(input);
     return status;
 }

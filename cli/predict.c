@@ -4,10 +4,16 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static bool is_mask(const struct session *session, const qkv_encoding *input, int64_t i) {
     const int32_t mask = qkv_tokenizer_special(session->tokenizer, QKV_TOKEN_MASK);
     return mask >= 0 && input->ids[i] == mask;
+}
+
+char *mask_name(const struct session *session) {
+    const int32_t mask = qkv_tokenizer_special(session->tokenizer, QKV_TOKEN_MASK);
+    return mask < 0 ? strdup("[MASK]") : session_token(session, mask);
 }
 
 int64_t count_masks(const struct session *session, const qkv_encoding *input) {
@@ -57,7 +63,7 @@ static void print_line(const struct session *session, int32_t id, double probabi
 
 void predictions_print(const struct session *session, const struct predictions *predictions,
                        struct term *term) {
-    char *mask = session_token(session, qkv_tokenizer_special(session->tokenizer, QKV_TOKEN_MASK));
+    char *mask = mask_name(session);
     for (int64_t m = 0; m < predictions->n_masks; m++) {
         term_style(term, STYLE_BOLD);
         fputs(mask ? mask : "", term->out);

@@ -11,6 +11,9 @@ struct predictions {
     qkv_candidate *candidates; /* [n_masks][top] */
 };
 
+/* What the model's blank is called, escaped for printing: "[MASK]", "<mask>"; malloc. */
+char *mask_name(const struct session *session);
+
 int64_t count_masks(const struct session *session, const qkv_encoding *input);
 
 /* Asks the MLM head. Free with predictions_free, also after a failure. */
