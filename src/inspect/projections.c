@@ -11,20 +11,6 @@
 #include "model/model_impl.h"
 #include "qkv/inspect.h"
 
-/* x [hidden] = norm(word + segment + position) */
-static void embed(const qkvi_bert_params *p, const qkv_encoding *input, int64_t i, int positions,
-                  double *x) {
-    const qkvi_embed *e = &p->embed;
-    const int64_t type = qkvi_bert_type(p, input->types, i);
-    const int64_t place = qkvi_bert_place(p, input->ids, i);
-    for (int64_t c = 0; c < e->hidden; c++) {
-        x[c] =
-            (double)e->word[input->ids[i] * e->hidden + c] + (double)e->type[type * e->hidden + c];
-        if (positions) x[c] += (double)e->position[place * e->hidden + c];
-    }
-    qkvi_step_norm(&p->embed_norm, (double)p->eps, x, x);
-}
-
 static void project(const qkvi_linear *layer, int64_t head, int64_t head_dim, const double *x,
                     double *y, float *out) {
     qkvi_step_linear(layer, head * head_dim, head_dim, x, y);
@@ -49,7 +35,8 @@ qkv_status qkv_inspect_projections(const qkv_model *model, const qkv_encoding *i
     if (!x) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a hidden state");
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     for (int64_t i = 0; i < input->n; i++) {
-        embed(p, input, i, positions, x);
+        qkvi_step_embedding(p, input, i, positions, x);
+        qkvi_step_norm(&p->embed_norm, (double)p->eps, x, x);
         project(&mha->query, head, head_dim, x, x + p->hidden, q + i * head_dim);
         project(&mha->key, head, head_dim, x, x + p->hidden, k + i * head_dim);
         project(&mha->value, head, head_dim, x, x + p->hidden, v + i * head_dim);

@@ -64,15 +64,6 @@ static void lay_out(struct work *w, int64_t n, struct arrays *a) {
 
 /* ---- Embedding ------------------------------------------------------------------------------- */
 
-static void sum_embedding(const struct work *w, int64_t i, double *sum) {
-    const qkvi_embed *e = &w->params->embed;
-    const int64_t type = qkvi_bert_type(w->params, w->input->types, i);
-    const int64_t place = qkvi_bert_place(w->params, w->input->ids, i);
-    for (int64_t c = 0; c < e->hidden; c++)
-        sum[c] = (double)e->word[w->input->ids[i] * e->hidden + c] +
-                 (double)e->type[type * e->hidden + c] + (double)e->position[place * e->hidden + c];
-}
-
 static void embed(const struct work *w, const float *hidden, const struct arrays *a,
                   qkv_steps *steps) {
     const qkvi_embed *e = &w->params->embed;
@@ -82,10 +73,10 @@ static void embed(const struct work *w, const float *hidden, const struct arrays
     qkvi_step_widen(size, e->word + w->input->ids[i] * size, a->word);
     qkvi_step_widen(size, e->type + type * size, a->segment);
     qkvi_step_widen(size, e->position + place * size, a->position);
-    sum_embedding(w, i, a->embedding);
+    qkvi_step_embedding(w->params, w->input, i, 1, a->embedding);
     qkvi_step_norm(&w->params->embed_norm, (double)w->params->eps, a->embedding, a->embedded);
     for (int64_t j = 0; j < steps->n; j++) {
-        sum_embedding(w, j, w->row);
+        qkvi_step_embedding(w->params, w->input, j, 1, w->row);
         qkvi_step_norm(&w->params->embed_norm, (double)w->params->eps, w->row, w->row);
         const double error = qkvi_step_error(size, w->row, hidden + j * size);
         if (!(error <= steps->embedded_error)) steps->embedded_error = error;

@@ -5,9 +5,11 @@
 #ifndef QKVI_INSPECT_STEPS_H
 #define QKVI_INSPECT_STEPS_H
 
-#include "model/layer/block.h"
-#include "model/layer/embed.h"
-#include "qkv/model.h"
+#include "model/arch/bert.h"
+
+/* sum [hidden] = word + segment + position of token i; without the position if positions is 0. */
+void qkvi_step_embedding(const qkvi_bert_params *params, const qkv_encoding *input, int64_t i,
+                         int positions, double *sum);
 
 /* y [n_out] = W x + b, of the rows [first, first + n_out) of W. */
 void qkvi_step_linear(const qkvi_linear *layer, int64_t first, int64_t n_out, const double *x,

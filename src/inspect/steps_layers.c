@@ -4,6 +4,18 @@
 #include "core/status.h"
 #include "inspect/steps.h"
 
+void qkvi_step_embedding(const qkvi_bert_params *params, const qkv_encoding *input, int64_t i,
+                         int positions, double *sum) {
+    const qkvi_embed *e = &params->embed;
+    const float *word = e->word + input->ids[i] * e->hidden;
+    const float *type = e->type + qkvi_bert_type(params, input->types, i) * e->hidden;
+    const float *position = e->position + qkvi_bert_place(params, input->ids, i) * e->hidden;
+    for (int64_t c = 0; c < e->hidden; c++) {
+        sum[c] = (double)word[c] + (double)type[c];
+        if (positions) sum[c] += (double)position[c];
+    }
+}
+
 void qkvi_step_linear(const qkvi_linear *layer, int64_t first, int64_t n_out, const double *x,
                       double *y) {
     for (int64_t c = 0; c < n_out; c++) {
