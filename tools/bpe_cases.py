@@ -25,6 +25,7 @@ import zlib
 
 import tokenizers
 import transformers
+from tokenizer_cases import Draws
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, trainers
 
 TEXT = """
@@ -205,17 +206,6 @@ def make_tokenizers(root, settings):
 
 
 # ---- Random strings
-
-class Draws:
-    """The same numbers as in tests/golden/random_text.h: Knuth's MMIX generator."""
-
-    def __init__(self, seed):
-        self.state = seed
-
-    def below(self, n):
-        self.state = (self.state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
-        return (self.state >> 33) % n
-
 
 def words_of(text):
     return text.split(" ")
