@@ -19,7 +19,7 @@
 
 /* The same pointers, for writing, and what is needed besides. */
 struct work {
-    const qkvi_bert_params *params;
+    const qkvi_net *params;
     const qkvi_block *block;
     const qkv_encoding *input;
     double *doubles; /* begins with a qkv_steps; see cut */
@@ -42,7 +42,7 @@ struct arrays {
 };
 
 static void lay_out(struct work *w, int64_t n, struct arrays *a) {
-    const qkvi_bert_params *p = w->params;
+    const qkvi_net *p = w->params;
     double **const rows[] = { &a->word,   &a->segment,   &a->position, &a->embedding, &a->embedded,
                               &a->concat, &a->projected, &a->added,    &a->normed,    &a->down,
                               &a->added2, &a->y,         &w->row };
@@ -68,8 +68,8 @@ static void embed(const struct work *w, const float *hidden, const struct arrays
                   qkv_steps *steps) {
     const qkvi_embed *e = &w->params->embed;
     const int64_t i = steps->query, size = e->hidden;
-    const int64_t type = qkvi_bert_type(w->params, w->input->types, i);
-    const int64_t place = qkvi_bert_place(w->params, w->input->ids, i);
+    const int64_t type = qkvi_stack_type(w->params, w->input->types, i);
+    const int64_t place = qkvi_stack_place(w->params, w->input->ids, i);
     qkvi_step_widen(size, e->word + w->input->ids[i] * size, a->word);
     qkvi_step_widen(size, e->type + type * size, a->segment);
     qkvi_step_widen(size, e->position + place * size, a->position);
@@ -227,7 +227,7 @@ qkv_status qkv_inspect_steps(const qkv_model *model, const qkv_run *run, int64_t
     if (!steps) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "steps is NULL");
     *steps = NULL;
     QKV_TRY(check(model, run, b, input, layer, head, query, error));
-    const qkvi_bert_params *p = model->bert;
+    const qkvi_net *p = model->net;
     struct work w = { .params = p, .block = &p->blocks[layer], .input = input };
     struct arrays a;
     qkv_steps *s = allocate(&w, input->n, &a);

@@ -22,7 +22,7 @@
 /* ---- Batch of encodings ---------------------------------------------------------------------- */
 
 typedef struct joined {
-    qkvi_bert_batch batch;
+    qkvi_net_batch batch;
     int64_t *lengths;
     int32_t *ids;
     uint8_t *types, *seen;
@@ -39,7 +39,7 @@ static qkv_status no_memory(qkv_error *error) {
     return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a run");
 }
 
-static qkv_status join_lengths(const qkvi_bert_params *params, int64_t n_batch,
+static qkv_status join_lengths(const qkvi_net *params, int64_t n_batch,
                                const qkv_encoding *const *inputs, joined *j, int64_t *n_tokens,
                                qkv_error *error) {
     if (n_batch > 0) j->lengths = qkvi_malloc_array((size_t)n_batch, sizeof *j->lengths);
@@ -49,7 +49,7 @@ static qkv_status join_lengths(const qkvi_bert_params *params, int64_t n_batch,
             return qkvi_error_set(error, QKV_ERR_ARGUMENT, "inputs[%lld] is NULL", (long long)b);
         j->lengths[b] = inputs[b]->n;
     }
-    j->batch = (qkvi_bert_batch){ .n_sequences = n_batch, .lengths = j->lengths };
+    j->batch = (qkvi_net_batch){ .n_sequences = n_batch, .lengths = j->lengths };
     return qkvi_batch_check_lengths(params, &j->batch, n_tokens, error);
 }
 
@@ -66,7 +66,7 @@ static qkv_status join_dropped(const qkv_what_if *what_if, int64_t n_tokens, joi
     return QKV_OK;
 }
 
-static qkv_status join(const qkvi_bert_params *params, int64_t n_batch,
+static qkv_status join(const qkvi_net *params, int64_t n_batch,
                        const qkv_encoding *const *inputs, const qkv_what_if *what_if, joined *j,
                        qkv_error *error) {
     int64_t n_tokens, at = 0;
@@ -118,10 +118,10 @@ static qkv_status capture(qkv_run *run, qkv_error *error) {
     if (!run->q || !run->k) return no_memory(error);
     for (int64_t l = 0; l < run->n_layers; l++) {
         for (int64_t b = 0; b < run->n_batch; b++) {
-            const int64_t at = qkvi_bert_row(run->pass, b) * hidden;
+            const int64_t at = qkvi_net_row(run->pass, b) * hidden;
             float *q = run->q + l * layer_elems + at, *k = run->k + l * layer_elems + at;
-            heads_first(run, run->lengths[b], qkvi_bert_query(run->pass, l) + at, q);
-            heads_first(run, run->lengths[b], qkvi_bert_key(run->pass, l) + at, k);
+            heads_first(run, run->lengths[b], qkvi_net_query(run->pass, l) + at, q);
+            heads_first(run, run->lengths[b], qkvi_net_key(run->pass, l) + at, k);
         }
     }
     return QKV_OK;
@@ -131,8 +131,8 @@ static qkv_status capture(qkv_run *run, qkv_error *error) {
 
 static qkv_status compute(qkv_ctx *ctx, const qkv_model *model, const joined *j, uint32_t flags,
                           qkv_run *run, qkv_error *error) {
-    QKV_TRY(qkvi_bert_pass_create(&run->pass, error));
-    QKV_TRY(qkvi_bert_forward(ctx, model->bert, &j->batch, flags, run->pass, error));
+    QKV_TRY(qkvi_net_pass_create(&run->pass, error));
+    QKV_TRY(qkvi_net_forward(ctx, model->net, &j->batch, flags, run->pass, error));
     for (int64_t b = 0; b < run->n_batch; b++) run->n_rows += run->lengths[b];
     return flags & QKV_RUN_CAPTURE ? capture(run, error) : QKV_OK;
 }
@@ -162,7 +162,7 @@ qkv_status qkv_model_run_what_if(qkv_ctx *ctx, const qkv_model *model, int64_t n
     QKV_TRY(ask(model, &what_if, &change, error));
     qkv_run *r = calloc(1, sizeof *r);
     if (!r) return no_memory(error);
-    qkv_status status = join(model->bert, n_batch, inputs, &what_if, &j, error);
+    qkv_status status = join(model->net, n_batch, inputs, &what_if, &j, error);
     j.batch.change.causal = change.causal;
     j.batch.change.scale = change.scale;
     r->model = model;
@@ -184,7 +184,7 @@ qkv_status qkv_model_run_what_if(qkv_ctx *ctx, const qkv_model *model, int64_t n
 
 void qkv_run_free(qkv_run *run) {
     if (!run) return;
-    qkvi_bert_pass_free(run->pass);
+    qkvi_net_pass_free(run->pass);
     free(run->lengths);
     free(run->q);
     free(run->k);
@@ -193,8 +193,8 @@ void qkv_run_free(qkv_run *run) {
 
 const float *qkv_run_hidden(const qkv_run *run, int64_t b, int64_t layer) {
     if (!run || b < 0 || b >= run->n_batch) return NULL;
-    const float *hidden = qkvi_bert_hidden(run->pass, layer);
-    return hidden ? hidden + qkvi_bert_row(run->pass, b) * run->n_heads * run->head_dim : NULL;
+    const float *hidden = qkvi_net_hidden(run->pass, layer);
+    return hidden ? hidden + qkvi_net_row(run->pass, b) * run->n_heads * run->head_dim : NULL;
 }
 
 qkv_status qkv_run_capture(const qkv_run *run, int64_t b, int64_t layer, qkv_capture *capture,
@@ -205,13 +205,13 @@ qkv_status qkv_run_capture(const qkv_run *run, int64_t b, int64_t layer, qkv_cap
     QKV_TRY(qkvi_check_index("layer", layer, run->n_layers, error));
     if (!run->q)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the run was made without QKV_RUN_CAPTURE");
-    const int64_t row = qkvi_bert_row(run->pass, b), hidden = run->n_heads * run->head_dim;
+    const int64_t row = qkvi_net_row(run->pass, b), hidden = run->n_heads * run->head_dim;
     const int64_t at = (layer * run->n_rows + row) * hidden;
-    const qkvi_mha_change *change = qkvi_bert_change(run->pass);
+    const qkvi_mha_change *change = qkvi_net_change(run->pass);
     *capture =
         (qkv_capture){ .q = run->q + at,
                        .k = run->k + at,
-                       .lse = qkvi_bert_lse(run->pass, layer) + row * run->n_heads,
+                       .lse = qkvi_net_lse(run->pass, layer) + row * run->n_heads,
                        .n_heads = run->n_heads,
                        .n = run->lengths[b],
                        .head_dim = run->head_dim,

@@ -33,21 +33,21 @@ qkv_status qkv_model_mlm(qkv_ctx *ctx, const qkv_model *model, const qkv_run *ru
                          int64_t position, float *logits, qkv_error *error) {
     const float *hidden = NULL;
     QKV_TRY(last_hidden(ctx, model, run, b, position, logits, &hidden, error));
-    return qkvi_bert_mlm(ctx, model->bert, 1, hidden, logits, error);
+    return qkvi_net_mlm(ctx, model->net, 1, hidden, logits, error);
 }
 
 qkv_status qkv_model_nsp(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
                          float logits[2], qkv_error *error) {
     const float *hidden = NULL;
     QKV_TRY(last_hidden(ctx, model, run, b, 0, logits, &hidden, error));
-    return qkvi_bert_nsp(ctx, model->bert, 1, hidden, logits, error);
+    return qkvi_net_nsp(ctx, model->net, 1, hidden, logits, error);
 }
 
 qkv_status qkv_model_judge(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
                            float *logits, qkv_error *error) {
     const float *hidden = NULL;
     QKV_TRY(last_hidden(ctx, model, run, b, 0, logits, &hidden, error));
-    return qkvi_bert_judge(ctx, model->bert, run->lengths[b], hidden, logits, error);
+    return qkvi_net_judge(ctx, model->net, run->lengths[b], hidden, logits, error);
 }
 
 /*

@@ -3,12 +3,12 @@
 #define QKVI_MODEL_RUN_IMPL_H
 
 #include "core/status.h"
-#include "model/arch/bert.h"
+#include "model/arch/net.h"
 
 struct qkv_run {
     const qkv_model *model; /* to compare only: the model may be gone */
     const struct qkvi_kernels *kernels;
-    qkvi_bert_pass *pass;
+    qkvi_net_pass *pass;
     int64_t n_batch, n_layers, n_heads, head_dim, n_rows;
     int64_t *lengths; /* [n_batch] */
     float *q, *k; /* [n_layers][n_rows][n_heads head_dim], head by head in each input; or NULL */
