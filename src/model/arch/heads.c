@@ -22,7 +22,7 @@
 
 static void mlm_forward(qkv_ctx *ctx, const qkvi_net *p, int64_t n, qkvi_mlm_acts *a) {
     qkvi_linear_forward(ctx, &p->transform, n, a->x, a->u);
-    qkvi_gelu_forward(ctx, n, p->stacks[0].embedding_size, a->u, a->g);
+    qkvi_act_forward(ctx, QKVI_GELU, n, p->stacks[0].embedding_size, a->u, a->g);
     qkvi_layernorm_forward(ctx, &p->transform_norm, p->stacks[0].eps, n, NULL, a->g, a->y,
                            a->stats);
     qkvi_linear_forward(ctx, &p->decoder, n, a->y, a->logits);
@@ -72,7 +72,7 @@ qkv_status qkvi_net_judge(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, con
     if (!work) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the judging head");
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     qkvi_linear_forward(ctx, &net->judge, n_rows, hidden, work);
-    qkvi_gelu_forward(ctx, n_rows, net->stacks[0].hidden, work, work);
+    qkvi_act_forward(ctx, QKVI_GELU, n_rows, net->stacks[0].hidden, work, work);
     qkvi_linear_forward(ctx, &net->judgement, n_rows, work, logits);
     qkvi_fpstate_leave(saved);
     free(work);
@@ -91,7 +91,7 @@ static void mlm_backward(qkv_ctx *ctx, const qkvi_net *p, const qkvi_net *grads,
     /* y = norm(g), g = gelu(u) */
     qkvi_layernorm_backward(ctx, &p->transform_norm, &grads->transform_norm, n, a->g, a->stats,
                             a->d, a->d, a->sums);
-    qkvi_gelu_backward(ctx, n, p->stacks[0].embedding_size, a->u, a->d, a->d);
+    qkvi_act_backward(ctx, QKVI_GELU, n, p->stacks[0].embedding_size, a->u, a->d, a->d);
     /* u = x Wtᵀ + bt */
     qkvi_pack_rows(ctx, n, p->stacks[0].hidden, a->x, a->packed);
     qkvi_linear_backward_params(ctx, &grads->transform, n, a->d, a->packed, a->sums);
