@@ -6,7 +6,7 @@
 
 const float *qkv_model_word_vector(const qkv_model *model, int32_t id) {
     if (!model || id < 0 || id >= model->info.vocab_size) return NULL;
-    return model->net->embed.word + id * model->info.embedding_size;
+    return model->net->stacks[0].embed.word + id * model->info.embedding_size;
 }
 
 qkv_status qkv_sinusoids(int64_t n_positions, int64_t dim, float *table, qkv_error *error) {

@@ -258,10 +258,16 @@ static void compute_grads(golden *g, float *grads_arena, qkvi_net_losses *losses
     for (int64_t b = 0; b < g->n_sequences; b++) lengths[b] = g->lengths[b];
     for (int64_t i = 0; i < g->n_targets; i++) targets[i] = g->target_tokens[i];
     for (int64_t t = 0; t < g->n_tokens; t++) types[t] = (uint8_t)g->types[t];
-    const qkvi_net_batch batch = { g->n_sequences, lengths,       g->ids,    types, g->n_targets,
-                                    targets,        g->target_ids, g->labels, { 0 } };
+    const qkvi_net_batch batch = { .n_sequences = g->n_sequences,
+                                   .lengths = lengths,
+                                   .ids = g->ids,
+                                   .types = types,
+                                   .n_targets = g->n_targets,
+                                   .target_tokens = targets,
+                                   .target_ids = g->target_ids,
+                                   .labels = g->labels };
     assert_int_equal(qkvi_net_bind(&g->model->info, table, g->model->arena,
-                                    QKVI_NET_FORWARD | QKVI_NET_BACKWARD, &params, NULL),
+                                   QKVI_NET_FORWARD | QKVI_NET_BACKWARD, &params, NULL),
                      QKV_OK);
     assert_int_equal(qkvi_net_bind(&g->model->info, table, grads_arena, 0, &grads, NULL), QKV_OK);
     assert_int_equal(qkvi_net_pass_create(&pass, NULL), QKV_OK);

@@ -80,8 +80,14 @@ static void random_batch(setup *s, qkvi_rng *rng) {
             s->target_ids[n_targets++] = (int32_t)qkvi_rng_below(rng, N_WORDS);
         }
     }
-    s->batch = (qkvi_net_batch){ N_SEQUENCES, s->lengths,    s->ids,    s->types, n_targets,
-                                  s->targets,  s->target_ids, s->labels, { 0 } };
+    s->batch = (qkvi_net_batch){ .n_sequences = N_SEQUENCES,
+                                 .lengths = s->lengths,
+                                 .ids = s->ids,
+                                 .types = s->types,
+                                 .n_targets = n_targets,
+                                 .target_tokens = s->targets,
+                                 .target_ids = s->target_ids,
+                                 .labels = s->labels };
 }
 
 static setup *make_setup(const qkv_model_info *info, uint64_t index) {
@@ -94,7 +100,7 @@ static setup *make_setup(const qkv_model_info *info, uint64_t index) {
     random_weights(s, &rng);
     random_batch(s, &rng);
     assert_int_equal(qkvi_net_bind(info, &s->table, s->weights,
-                                    QKVI_NET_FORWARD | QKVI_NET_BACKWARD, &s->params, NULL),
+                                   QKVI_NET_FORWARD | QKVI_NET_BACKWARD, &s->params, NULL),
                      QKV_OK);
     assert_int_equal(qkvi_net_bind(info, &s->table, s->gradients, 0, &s->grads, NULL), QKV_OK);
     assert_int_equal(qkvi_net_pass_create(&s->pass, NULL), QKV_OK);
@@ -125,7 +131,7 @@ static qkvi_net_losses compute(setup *s, qkv_ctx *ctx, int with_grads) {
     qkvi_net_losses losses;
     qkv_error error;
     if (qkvi_net_loss(ctx, s->params, &s->batch, s->pass, with_grads ? s->grads : NULL, &losses,
-                       &error) != QKV_OK)
+                      &error) != QKV_OK)
         fail_msg("seed %llu: %s", (unsigned long long)seed, error.message);
     return losses;
 }
@@ -143,22 +149,25 @@ static void test_batch_equals_single_runs(void **state) {
     assert_int_equal(qkvi_net_forward(ctx, s->params, &s->batch, flags, s->pass, NULL), QKV_OK);
     for (int64_t b = 0, token = 0; b < N_SEQUENCES; token += s->lengths[b++]) {
         const qkvi_net_batch one = { .n_sequences = 1,
-                                      .lengths = s->lengths + b,
-                                      .ids = s->ids + token,
-                                      .types = s->types + token };
-        const int64_t at = qkvi_net_row(s->pass, b), hidden = s->info.hidden;
+                                     .lengths = s->lengths + b,
+                                     .ids = s->ids + token,
+                                     .types = s->types + token };
+        const int64_t at = qkvi_stack_row(qkvi_net_stack(s->pass, 0), b), hidden = s->info.hidden;
         const size_t n = (size_t)s->lengths[b];
         assert_int_equal(qkvi_net_forward(ctx, s->params, &one, flags, single, NULL), QKV_OK);
         for (int64_t l = 0; l <= s->info.n_layers; l++)
-            assert_memory_equal(qkvi_net_hidden(s->pass, l) + at * hidden,
-                                qkvi_net_hidden(single, l), n * row);
+            assert_memory_equal(qkvi_stack_hidden(qkvi_net_stack(s->pass, 0), l) + at * hidden,
+                                qkvi_stack_hidden(qkvi_net_stack(single, 0), l), n * row);
         for (int64_t l = 0; l < s->info.n_layers; l++) {
-            assert_memory_equal(qkvi_net_query(s->pass, l) + at * hidden,
-                                qkvi_net_query(single, l), n * row);
-            assert_memory_equal(qkvi_net_key(s->pass, l) + at * hidden, qkvi_net_key(single, l),
-                                n * row);
-            assert_memory_equal(qkvi_net_lse(s->pass, l) + at * s->info.n_heads,
-                                qkvi_net_lse(single, l),
+            assert_memory_equal(
+                qkvi_stack_captured(qkvi_net_stack(s->pass, 0), l, false)->q + at * hidden,
+                qkvi_stack_captured(qkvi_net_stack(single, 0), l, false)->q, n * row);
+            assert_memory_equal(
+                qkvi_stack_captured(qkvi_net_stack(s->pass, 0), l, false)->k + at * hidden,
+                qkvi_stack_captured(qkvi_net_stack(single, 0), l, false)->k, n * row);
+            assert_memory_equal(qkvi_stack_captured(qkvi_net_stack(s->pass, 0), l, false)->lse +
+                                    at * s->info.n_heads,
+                                qkvi_stack_captured(qkvi_net_stack(single, 0), l, false)->lse,
                                 n * (size_t)s->info.n_heads * sizeof(float));
         }
     }
@@ -225,7 +234,7 @@ static void test_sinusoidal_model_equals_learned_one(void **state) {
     info.sinusoidal_positions = 1;
     setup *fixed = make_setup(&info, 2);
     qkv_ctx *ctx = make_ctx(NULL, 2);
-    qkvi_sinusoids(info.max_len, info.hidden, learned->params->embed.position);
+    qkvi_sinusoids(info.max_len, info.hidden, learned->params->stacks[0].embed.position);
     for (int64_t r = 0; r < fixed->table.n_rows; r++) { /* all but positions, which it lacks */
         const qkvi_param *row = &fixed->table.rows[r];
         const qkvi_param *same = qkvi_params_find(&learned->table, row->name);

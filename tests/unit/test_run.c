@@ -171,8 +171,9 @@ static void test_weights_are_softmax_of_the_capture(void **state) {
                     assert_true(fabs((double)weights[i * N + j] - p[j] / total) < 1e-6);
                 float rows[2 * N]; /* one row, or two, have the bits of all */
                 const int64_t n_rows = i + 1 < N ? 1 + i % 2 : 1;
-                assert_int_equal(qkvi_run_weight_rows(f->run, 0, layer, h, i, n_rows, rows, NULL),
-                                 QKV_OK);
+                assert_int_equal(
+                    qkvi_run_weight_rows(f->run, QKV_SELF, 0, layer, h, i, n_rows, rows, NULL),
+                    QKV_OK);
                 assert_memory_equal(rows, weights + i * N, (size_t)(n_rows * N) * sizeof *rows);
             }
         }

@@ -72,17 +72,17 @@ void qkvi_net_pack(qkv_ctx *ctx, const qkvi_net *net);
 /* Sequences one after another. Targets and labels are for qkvi_net_loss only. */
 typedef struct qkvi_net_batch {
     int64_t n_sequences;
-    const int64_t *lengths; /* [n_sequences], 1 … max_len */
-    const int32_t *ids;     /* [sum of lengths] */
-    const uint8_t *types;   /* [sum of lengths], for models with segments; NULL: all 0 */
+    const int64_t *lengths;         /* [n_sequences], 1 … max_len */
+    const int32_t *ids;             /* [sum of lengths] */
+    const uint8_t *types;           /* [sum of lengths], for models with segments; NULL: all 0 */
     const int64_t *decoder_lengths; /* [n_sequences] and what goes into a decoder over an encoder */
     const int32_t *decoder_ids;
     int64_t n_targets;
     const int64_t *target_tokens; /* [n_targets] indices into ids, or into decoder_ids; ascending */
-    const int32_t *target_ids;    /* [n_targets] MLM: the words that stood there; LM: the next ones */
-    const int32_t *labels;  /* [n_sequences] 0: is next, 1: is not, -1: not counted; or NULL */
-    double label_smoothing; /* of LM targets */
-    float dropout;          /* of every site; 0: none */
+    const int32_t *target_ids; /* [n_targets] MLM: the words that stood there; LM: the next ones */
+    const int32_t *labels;     /* [n_sequences] 0: is next, 1: is not, -1: not counted; or NULL */
+    double label_smoothing;    /* of LM targets */
+    float dropout;             /* of every site; 0: none */
     uint64_t dropout_seed;
     qkvi_mha_change change; /* of every attention; its seen is [sum of lengths], as ids */
 } qkvi_net_batch;

@@ -10,8 +10,8 @@
 #include "core/fpstate.h"
 #include "core/status.h"
 #include "kernels/gemm.h"
-#include "model/arch/net.h"
 #include "model/arch/family.h"
+#include "model/arch/net.h"
 
 enum { MAX_SIZE = 1 << 24 }; /* of any dimension: products of three fit int64_t */
 

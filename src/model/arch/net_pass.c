@@ -48,8 +48,7 @@ static qkv_status check_targets(const qkvi_net *net, const qkvi_net_batch *batch
     return QKV_OK;
 }
 
-static qkv_status check_labels(const qkvi_net *net, const qkvi_net_batch *batch,
-                               qkv_error *error) {
+static qkv_status check_labels(const qkvi_net *net, const qkvi_net_batch *batch, qkv_error *error) {
     if (!batch->labels) return QKV_OK;
     if (!net->has_nsp) return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no NSP head");
     for (int64_t b = 0; b < batch->n_sequences; b++)
@@ -149,10 +148,12 @@ static void begin_stacks(const qkvi_net *net, const qkvi_net_batch *batch, unsig
     for (int s = 0; s < pass->n_stacks; s++) {
         const qkvi_stack *const stack = &net->stacks[s];
         qkvi_stack_pass *const p = &pass->stacks[s];
-        *p = (qkvi_stack_pass){ .stack = stack, .keep = keep, .acts = acts };
+        *p = (qkvi_stack_pass){
+            .stack = stack, .n_layers = stack->n_layers, .keep = keep, .acts = acts
+        };
         p->rows.n_rows = n_rows[s];
         p->change = batch->change;
-        p->dropout = (qkvi_dropout){ batch->dropout, batch->dropout_seed, site };
+        p->dropout = (qkvi_row_dropout){ batch->dropout, batch->dropout_seed, site };
         p->keys = s > 0 ? &pass->stacks[s - 1].rows : NULL;
         p->picks = (keep & QKVI_KEEP_ALL) && !net->has_lm;
         p->pick.n = p->picks ? pass->n_targets + pass->n_labels : 0;
@@ -252,8 +253,7 @@ qkv_status qkvi_net_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_ba
     inputs.n_targets = 0;
     inputs.labels = NULL;
     inputs.dropout = 0;
-    QKV_TRY(
-        qkvi_pass_begin(net, &inputs, flags & (QKV_RUN_CAPTURE | QKV_RUN_HIDDEN), pass, error));
+    QKV_TRY(qkvi_pass_begin(net, &inputs, flags & (QKV_RUN_CAPTURE | QKV_RUN_HIDDEN), pass, error));
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     const qkv_status status = qkvi_pass_forward(ctx, net, pass);
     qkvi_fpstate_leave(saved);

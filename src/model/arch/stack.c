@@ -6,8 +6,8 @@
 /* ---- What blocks read ------------------------------------------------------------------------ */
 
 /* Sites of dropout in a stack: its embeddings, then those of each block. */
-static qkvi_dropout dropout_of(const qkvi_stack_pass *pass, int64_t layer) {
-    qkvi_dropout dropout = pass->dropout;
+static qkvi_row_dropout dropout_of(const qkvi_stack_pass *pass, int64_t layer) {
+    qkvi_row_dropout dropout = pass->dropout;
     dropout.site += layer < 0 ? 0 : 1 + (uint32_t)layer * QKVI_BLOCK_SITES;
     return dropout;
 }
@@ -39,8 +39,7 @@ static const qkvi_pick *pick_of(const qkvi_stack_pass *pass, int64_t layer) {
 }
 
 static const float *input_of(const qkvi_stack_pass *pass, int64_t layer) {
-    return layer ? qkvi_block_output(&pass->stack->blocks[layer - 1], &pass->acts[layer - 1])
-                 : pass->h0;
+    return layer ? pass->acts[layer - 1].output : pass->h0;
 }
 
 /* ---- Forward --------------------------------------------------------------------------------- */
@@ -48,7 +47,7 @@ static const float *input_of(const qkvi_stack_pass *pass, int64_t layer) {
 static void embed_forward(qkv_ctx *ctx, const qkvi_stack *stack, qkvi_stack_pass *pass) {
     const int64_t n = pass->rows.n_rows;
     const qkvi_embed_rows rows = { pass->rows.ids, pass->rows.types, pass->rows.places };
-    const qkvi_dropout dropout = dropout_of(pass, -1);
+    const qkvi_row_dropout dropout = dropout_of(pass, -1);
     qkvi_embed_forward(ctx, &stack->embed, n, &rows, pass->embed_s);
     if (stack->embed_norm.gamma)
         qkvi_layernorm_forward(ctx, &stack->embed_norm, stack->eps, n, NULL, pass->embed_s,
@@ -89,7 +88,7 @@ static void embed_backward(qkv_ctx *ctx, const qkvi_stack *stack, const qkvi_sta
                            qkvi_stack_pass *pass) {
     const int64_t n = pass->rows.n_rows;
     const qkvi_embed_rows rows = { pass->rows.ids, pass->rows.types, pass->rows.places };
-    const qkvi_dropout dropout = dropout_of(pass, -1);
+    const qkvi_row_dropout dropout = dropout_of(pass, -1);
     float *const d = project_backward(ctx, stack, grads, pass);
     qkvi_dropout_rows(ctx, &dropout, n, stack->embedding_size, d);
     if (stack->embed_norm.gamma)

@@ -18,14 +18,14 @@ typedef struct qkvi_stack {
     int64_t n_layers, n_heads, hidden, head_dim, intermediate, vocab_size, max_len, n_types;
     int64_t embedding_size; /* of embed and embed_norm; if not hidden, project follows them */
     int64_t first_position; /* row of the position table that a sequence's first token gets */
-    bool skips_padding;     /* RoBERTa: the row before that is the padding's, which is not counted */
+    bool skips_padding; /* RoBERTa: the row before that is the padding's, which is not counted */
     bool causal;
     float eps;
     qkvi_embed embed; /* position: owned sinusoids, or learned; NULL: sinusoids have no gradient */
-    qkvi_layernorm embed_norm; /* gamma NULL: none */
-    qkvi_linear project;       /* [hidden][embedding_size] */
-    qkvi_block *blocks;        /* [n_layers], owned */
-    qkvi_layernorm last_norm;  /* gamma NULL: none */
+    qkvi_layernorm embed_norm;     /* gamma NULL: none */
+    qkvi_linear project;           /* [hidden][embedding_size] */
+    qkvi_block *blocks;            /* [n_layers], owned */
+    qkvi_layernorm last_norm;      /* gamma NULL: none */
     float *sinusoids, *no_segment; /* owned */
 } qkvi_stack;
 

@@ -12,8 +12,8 @@ static float *again(bool reuse, float *earlier, qkvi_cutter *cutter, int64_t n) 
 }
 
 /* A part's arrays are those of the layer before, if all may share. */
-static void cut_part(bool train, bool share, const qkvi_part_acts *before, int64_t n, int64_t hidden,
-                     qkvi_cutter *cutter, qkvi_part_acts *part) {
+static void cut_part(bool train, bool share, const qkvi_part_acts *before, int64_t n,
+                     int64_t hidden, qkvi_cutter *cutter, qkvi_part_acts *part) {
     part->stats = again(share, before->stats, cutter, 2 * n);
     part->y = again(share, before->y, cutter, n * hidden);
     part->s = again(!train, part->y, cutter, n * hidden);
@@ -60,6 +60,7 @@ static void cut_block(int64_t l, qkvi_cutter *cutter, qkvi_stack_pass *pass) {
     a->g = again(share, one->g, cutter, n * s->intermediate);
     cut_output(train, kept, l, n, s->hidden, cutter, a);
     a->u = again(!train, a->g, cutter, n * s->intermediate);
+    a->output = s->blocks[l].pre_norm ? a->part2.s : a->part2.y;
 }
 
 static void cut_embed(qkvi_cutter *cutter, qkvi_stack_pass *pass) {
@@ -97,7 +98,7 @@ void qkvi_stack_pass_cut(qkvi_cutter *cutter, qkvi_stack_pass *pass) {
     const int64_t n = pass->rows.n_rows;
     cut_embed(cutter, pass);
     for (int64_t l = 0; l < s->n_layers; l++) cut_block(l, cutter, pass);
-    pass->y = qkvi_block_output(&s->blocks[s->n_layers - 1], &pass->acts[s->n_layers - 1]);
+    pass->y = pass->acts[s->n_layers - 1].output;
     if (s->last_norm.gamma) {
         pass->y = floats(cutter, n * s->hidden);
         pass->y_stats = floats(cutter, 2 * n);
@@ -106,17 +107,16 @@ void qkvi_stack_pass_cut(qkvi_cutter *cutter, qkvi_stack_pass *pass) {
 }
 
 const float *qkvi_stack_hidden(const qkvi_stack_pass *pass, int64_t layer) {
-    const int64_t n = pass->stack->n_layers;
+    const int64_t n = pass->n_layers;
     const bool train = pass->keep & QKVI_KEEP_ALL;
     const bool kept = layer == n ? !pass->picks : train || (pass->keep & QKVI_KEEP_HIDDEN);
     if (layer < 0 || layer > n || !kept) return NULL;
     if (layer == n) return pass->y;
-    return layer ? qkvi_block_output(&pass->stack->blocks[layer - 1], &pass->acts[layer - 1])
-                 : pass->h0;
+    return layer ? pass->acts[layer - 1].output : pass->h0;
 }
 
 const qkvi_mha_acts *qkvi_stack_captured(const qkvi_stack_pass *pass, int64_t layer, bool cross) {
     const bool kept = pass->keep & (QKVI_KEEP_CAPTURE | QKVI_KEEP_ALL);
-    if (!kept || layer < 0 || layer >= pass->stack->n_layers || (cross && !pass->keys)) return NULL;
+    if (!kept || layer < 0 || layer >= pass->n_layers || (cross && !pass->keys)) return NULL;
     return cross ? &pass->acts[layer].cross : &pass->acts[layer].mha;
 }

@@ -17,17 +17,18 @@ enum {
 };
 
 struct qkvi_stack_pass {
-    const qkvi_stack *stack;
+    const qkvi_stack *stack; /* while it runs */
+    int64_t n_layers;
     unsigned keep;
     qkvi_batch_rows rows;
     qkvi_mha_change change;
-    qkvi_dropout dropout;       /* of this stack: its sites begin at dropout.site */
-    const float *memory;        /* [n_memory][hidden] last hidden states of the other stack */
+    qkvi_row_dropout dropout;    /* of this stack: its sites begin at dropout.site */
+    const float *memory;         /* [n_memory][hidden] last hidden states of the other stack */
     const qkvi_batch_rows *keys; /* its rows; NULL without */
     float *embed_s, *embed_stats, *embedded; /* sum, mu and rstd, norm [n_rows][embedding_size] */
     float *h0;             /* [n_rows][hidden]: embedded, or what is projected of it */
     qkvi_block_acts *acts; /* [n_layers], the net pass' */
-    float *y, *y_stats;    /* [n_rows][hidden] last hidden states: the last block's, or their norm */
+    float *y, *y_stats; /* [n_rows][hidden] last hidden states: the last block's, or their norm */
 
     /* The rest is for training. */
     bool picks; /* the last block computes the rows of pick only */
@@ -47,6 +48,9 @@ void qkvi_stack_pass_cut(qkvi_cutter *cutter, qkvi_stack_pass *pass);
  * What a run left, until the pass' next use; NULL for what was not kept. Rows of one sequence are
  * consecutive. (Training does not compute all rows of an encoder's last layer.)
  */
+static inline int64_t qkvi_stack_row(const qkvi_stack_pass *pass, int64_t sequence) {
+    return pass->rows.first_row[sequence]; /* its first one */
+}
 const float *qkvi_stack_hidden(const qkvi_stack_pass *pass, int64_t layer); /* [rows][hidden] */
 /* What attention had, to itself or to the memory: q, k, lse; NULL. */
 const qkvi_mha_acts *qkvi_stack_captured(const qkvi_stack_pass *pass, int64_t layer, bool cross);

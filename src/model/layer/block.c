@@ -10,8 +10,8 @@
 
 enum { SELF_WEIGHTS, SELF_RESULT, CROSS_WEIGHTS, CROSS_RESULT, FEED_FORWARD };
 
-static qkvi_dropout at_site(const qkvi_block_rows *rows, int site) {
-    qkvi_dropout dropout = rows->dropout;
+static qkvi_row_dropout at_site(const qkvi_block_rows *rows, int site) {
+    qkvi_row_dropout dropout = rows->dropout;
     dropout.site += (uint32_t)site;
     return dropout;
 }
@@ -36,7 +36,7 @@ static const float *enter(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_laye
 
 /* The part's output, from part->s that has f's result. */
 static const float *leave(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_layernorm *norm,
-                          const qkvi_dropout *dropout, int64_t n, const float *x,
+                          const qkvi_row_dropout *dropout, int64_t n, const float *x,
                           const qkvi_part_acts *part) {
     qkvi_dropout_rows(ctx, dropout, n, norm->n, part->s);
     if (layer->pre_norm) {
@@ -58,7 +58,7 @@ static void gather(const qkvi_pick *pick, int64_t hidden, const float *from, flo
 static qkv_status cross_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block_rows *rows,
                                 const float **x, qkvi_block_acts *acts) {
     const qkvi_groups groups = groups_at(rows, CROSS_WEIGHTS);
-    const qkvi_dropout dropout = at_site(rows, CROSS_RESULT);
+    const qkvi_row_dropout dropout = at_site(rows, CROSS_RESULT);
     const qkvi_part_acts *const part = &acts->part_cross;
     const int64_t n = groups.n_rows;
     const float *const z = enter(ctx, layer, &layer->norm_cross, n, *x, part);
@@ -70,7 +70,7 @@ static qkv_status cross_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkv
 
 static void feed_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block_rows *rows,
                          int64_t n, const float *x, qkvi_block_acts *acts) {
-    const qkvi_dropout dropout = at_site(rows, FEED_FORWARD);
+    const qkvi_row_dropout dropout = at_site(rows, FEED_FORWARD);
     const float *const z = enter(ctx, layer, &layer->norm2, n, x, &acts->part2);
     qkvi_linear_forward(ctx, &layer->up, n, z, acts->u);
     qkvi_act_forward(ctx, layer->act, n, layer->up.n_out, acts->u, acts->g);
@@ -81,7 +81,7 @@ static void feed_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block
 qkv_status qkvi_block_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block_rows *rows,
                               const qkvi_pick *pick, const float *x, qkvi_block_acts *acts) {
     const qkvi_groups groups = groups_at(rows, SELF_WEIGHTS);
-    const qkvi_dropout dropout = at_site(rows, SELF_RESULT);
+    const qkvi_row_dropout dropout = at_site(rows, SELF_RESULT);
     const float *o = acts->mha.o;
     int64_t n = groups.n_rows;
     const float *const z = enter(ctx, layer, &layer->norm1, n, x, &acts->part1);
@@ -102,8 +102,8 @@ qkv_status qkvi_block_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_
 
 /* d, the gradient of the part's output, becomes that of s; returns the gradient of f's result. */
 static float *leave_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_layernorm *norm,
-                             const qkvi_layernorm *d_norm, const qkvi_dropout *dropout, int64_t n,
-                             const qkvi_part_acts *part, float *d,
+                             const qkvi_layernorm *d_norm, const qkvi_row_dropout *dropout,
+                             int64_t n, const qkvi_part_acts *part, float *d,
                              const qkvi_block_scratch *scratch) {
     if (!layer->pre_norm)
         qkvi_layernorm_backward(ctx, norm, d_norm, n, part->s, part->stats, d, d,
@@ -176,7 +176,7 @@ static void feed_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_bloc
                           const qkvi_block_scratch *scratch) {
     const int64_t hidden = layer->mha.hidden, wide = layer->up.n_out;
     const qkvi_part_acts *const part = &acts->part2;
-    const qkvi_dropout dropout = at_site(rows, FEED_FORWARD);
+    const qkvi_row_dropout dropout = at_site(rows, FEED_FORWARD);
     float *packed = scratch->mha.packed, *sums = scratch->mha.sums, *d_g = scratch->d_g;
     const float *const d_f =
         leave_backward(ctx, layer, &layer->norm2, &grads->norm2, &dropout, n, part, d, scratch);
@@ -202,7 +202,7 @@ static qkv_status cross_backward(qkv_ctx *ctx, const qkvi_block *layer, const qk
                                  const qkvi_block_acts *acts, float *d, float *d_memory,
                                  const qkvi_block_scratch *scratch) {
     const qkvi_groups groups = groups_at(rows, CROSS_WEIGHTS);
-    const qkvi_dropout dropout = at_site(rows, CROSS_RESULT);
+    const qkvi_row_dropout dropout = at_site(rows, CROSS_RESULT);
     const qkvi_part_acts *const part = &acts->part_cross;
     const int64_t n = groups.n_rows;
     const float *const d_f = leave_backward(ctx, layer, &layer->norm_cross, &grads->norm_cross,
@@ -223,7 +223,7 @@ static qkv_status self_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkv
                                 const qkvi_block_acts *acts, float *d,
                                 const qkvi_block_scratch *scratch) {
     const qkvi_groups groups = groups_at(rows, SELF_WEIGHTS);
-    const qkvi_dropout dropout = at_site(rows, SELF_RESULT);
+    const qkvi_row_dropout dropout = at_site(rows, SELF_RESULT);
     const qkvi_part_acts *const part = &acts->part1;
     const int64_t n_rows = groups.n_rows, hidden = layer->mha.hidden;
     const int64_t n = pick ? pick->n : n_rows;
@@ -238,9 +238,8 @@ static qkv_status self_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkv
         scatter(ctx, pick, n_rows, hidden, pick->d, d);
     }
     float *const d_z = read_gradient(layer, n_rows, d, scratch);
-    QKV_TRY(qkvi_mha_backward(ctx, &layer->mha, &grads->mha, &groups,
-                              layer->pre_norm ? part->y : x, NULL, &acts->mha, d_z, d_z,
-                              &scratch->mha));
+    QKV_TRY(qkvi_mha_backward(ctx, &layer->mha, &grads->mha, &groups, layer->pre_norm ? part->y : x,
+                              NULL, &acts->mha, d_z, d_z, &scratch->mha));
     enter_backward(ctx, layer, &layer->norm1, &grads->norm1, n_rows, x, part, d, d_z, scratch);
     return QKV_OK;
 }
@@ -258,7 +257,6 @@ qkv_status qkvi_block_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi
     const bool crosses = qkvi_block_crosses(layer);
     const float *const x2 = crosses ? output_of(layer, &acts->part_cross) : x1;
     feed_backward(ctx, layer, grads, rows, n, x2, acts, pick ? pick->d : d, scratch);
-    if (crosses)
-        QKV_TRY(cross_backward(ctx, layer, grads, rows, x1, acts, d, d_memory, scratch));
+    if (crosses) QKV_TRY(cross_backward(ctx, layer, grads, rows, x1, acts, d, d_memory, scratch));
     return self_backward(ctx, layer, grads, rows, pick, x, acts, d, scratch);
 }

@@ -39,9 +39,9 @@ enum { QKVI_BLOCK_SITES = 5 };
 
 /* The rows of a block's batch, and what its parts read besides. */
 typedef struct qkvi_block_rows {
-    qkvi_groups self, cross; /* cross: of blocks that have it */
-    const float *memory;     /* [cross.n_keys][hidden] */
-    qkvi_dropout dropout;    /* its site is the block's first of QKVI_BLOCK_SITES; rate 0: none */
+    qkvi_groups self, cross;  /* cross: of blocks that have it */
+    const float *memory;      /* [cross.n_keys][hidden] */
+    qkvi_row_dropout dropout; /* its site is the block's first of QKVI_BLOCK_SITES; rate 0: none */
 } qkvi_block_rows;
 
 /* Rows that are wanted, any of them any number of times, in an order that everything after has. */
@@ -69,7 +69,8 @@ typedef struct qkvi_part_acts {
 typedef struct qkvi_block_acts {
     qkvi_mha_acts mha, cross;
     qkvi_part_acts part1, part_cross, part2;
-    float *u, *g; /* [n][intermediate]  before and after act */
+    float *u, *g;  /* [n][intermediate]  before and after act */
+    float *output; /* part2.s or part2.y */
 } qkvi_block_acts;
 
 typedef struct qkvi_block_scratch {
@@ -81,11 +82,6 @@ typedef struct qkvi_block_scratch {
 /* Cuts the scratch of a block's backward pass for at most n_rows rows, all or picked, and n_keys. */
 void qkvi_block_scratch_cut(const qkvi_block *layer, int64_t n_rows, int64_t n_keys,
                             qkvi_cutter *cutter, qkvi_block_scratch *scratch);
-
-/* The block's output: one of acts. */
-static inline float *qkvi_block_output(const qkvi_block *layer, const qkvi_block_acts *acts) {
-    return layer->pre_norm ? acts->part2.s : acts->part2.y;
-}
 
 /*
  * acts from x [n_rows][hidden], for picked rows if pick is not NULL, which a block with

@@ -8,17 +8,17 @@
 
 #include "qkv/qkv.h"
 
-typedef struct qkvi_dropout {
+typedef struct qkvi_row_dropout {
     float rate;    /* 0: nothing happens */
     uint64_t seed; /* of a step */
     uint32_t site; /* of a place in the network */
-} qkvi_dropout;
+} qkvi_row_dropout;
 
 /* x [n_rows][n], in place. */
-void qkvi_dropout_rows(qkv_ctx *ctx, const qkvi_dropout *dropout, int64_t n_rows, int64_t n,
+void qkvi_dropout_rows(qkv_ctx *ctx, const qkvi_row_dropout *dropout, int64_t n_rows, int64_t n,
                        float *x);
 
 /* A seed for the weights of the number-th attention of a site. */
-uint64_t qkvi_dropout_key(const qkvi_dropout *dropout, uint64_t number);
+uint64_t qkvi_dropout_key(const qkvi_row_dropout *dropout, uint64_t number);
 
 #endif

@@ -61,7 +61,8 @@ qkv_status qkvi_mha_forward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_grou
     for (int64_t g = 0; g < groups->n_groups; g++) {
         const qkvi_group *group = &groups->list[g];
         const qkv_attention_desc desc = describe(layer, groups, group);
-        const int64_t at = group->first_row * layer->hidden, from = group->first_key * layer->hidden;
+        const int64_t at = group->first_row * layer->hidden,
+                      from = group->first_key * layer->hidden;
         const qkv_status status = qkv_attention_forward(
             ctx, &desc, acts->q + at, acts->k + from, acts->v + from, acts->o + at,
             acts->lse + group->first_row * layer->n_heads, NULL);

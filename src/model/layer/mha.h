@@ -35,7 +35,7 @@ typedef struct qkvi_groups {
     int64_t n_rows, n_keys, n_groups;
     const qkvi_group *list;
     qkvi_mha_change change;
-    qkvi_dropout dropout; /* of weights; its site is this layer's */
+    qkvi_row_dropout dropout; /* of weights; its site is this layer's */
 } qkvi_groups;
 
 typedef struct qkvi_mha {

@@ -53,12 +53,13 @@ qkv_status qkvi_eval_logits(qkvi_eval *eval, const int64_t *tokens, uint32_t fla
     const qkv_model_info *const info = &eval->model->info;
     const int64_t n = eval->batch.view.n_sequences;
     if (n == 0) return QKV_OK;
-    QKV_TRY(qkvi_net_forward(eval->ctx, eval->model->net, &eval->batch.view, flags, eval->pass,
-                              error));
-    const float *const last = qkvi_net_hidden(eval->pass, info->n_layers);
+    QKV_TRY(
+        qkvi_net_forward(eval->ctx, eval->model->net, &eval->batch.view, flags, eval->pass, error));
+    const qkvi_stack_pass *const pass = qkvi_net_stack(eval->pass, 0);
+    const float *const last = qkvi_stack_hidden(pass, info->n_layers);
     for (int64_t s = 0; s < n; s++)
         memcpy(eval->hidden + s * info->hidden,
-               last + (qkvi_net_row(eval->pass, s) + tokens[s]) * info->hidden,
+               last + (qkvi_stack_row(pass, s) + tokens[s]) * info->hidden,
                (size_t)info->hidden * sizeof(float));
     return qkvi_net_mlm(eval->ctx, eval->model->net, n, eval->hidden, eval->logits, error);
 }

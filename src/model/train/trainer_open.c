@@ -87,7 +87,7 @@ static qkv_status make_model(qkvi_trainer *t, qkv_error *error) {
                               t->table.n_elems);
     qkvi_init_weights(t->options->seed, t->info.sinusoidal_positions, &t->table, t->params);
     QKV_TRY(qkvi_net_bind(&t->info, &t->table, t->params, QKVI_NET_FORWARD | QKVI_NET_BACKWARD,
-                           &t->weights, error));
+                          &t->weights, error));
     QKV_TRY(qkvi_net_bind(&t->info, &t->table, t->grads, 0, &t->gradients, error));
     return qkvi_net_pass_create(&t->pass, error);
 }
