@@ -13,6 +13,15 @@
 
 #include <stdint.h>
 
+/* Activations of a feed-forward layer; x sigmoid(x) is also called swish. */
+typedef enum qkvi_act {
+    QKVI_GELU,      /* x/2 (1 + erf(x / √2)) */
+    QKVI_GELU_TANH, /* x/2 (1 + tanh(√(2/π) (x + 0.044715 x³))) */
+    QKVI_RELU,      /* max(0, x) */
+    QKVI_SILU,      /* x / (1 + exp(-x)) */
+    QKVI_N_ACTS
+} qkvi_act;
+
 /*
  * One step of AdamW (Loshchilov and Hutter 2019); the caller computes in double what depends on the
  * step number t.
@@ -27,15 +36,27 @@ typedef struct qkvi_adamw_step {
     float eps;
 } qkvi_adamw_step;
 
+struct qkvi_dropout; /* kernels/attend.h */
+
 typedef struct qkvi_layer_kernels {
     /* y += x */
     void (*add)(int64_t n, const float *x, float *y);
-    /* y = (a + b) + c */
-    void (*add3)(int64_t n, const float *a, const float *b, const float *c, float *y);
-    /* sum x² */
+    /* y = (scale a + b) + c, the first sum rounded once */
+    void (*add3)(int64_t n, float scale, const float *a, const float *b, const float *c, float *y);
+    /* sum x; sum x² */
+    float (*sum)(int64_t n, const float *x);
     float (*sum_squares)(int64_t n, const float *x);
-    /* y += (x[i0] + x[i1]) + …: rows of n, in the order of index; index NULL: rows 0, 1, … */
-    void (*sum_rows)(int64_t n_rows, const int32_t *index, int64_t n, const float *x, float *y);
+    /*
+     * y += scale ((x[i0] + x[i1]) + …), the last sum rounded once: rows of n, in the order of
+     * index; index NULL: rows 0, 1, …
+     */
+    void (*sum_rows)(int64_t n_rows, const int32_t *index, int64_t n, float scale, const float *x,
+                     float *y);
+    /*
+     * x becomes factor x where it is kept, and 0 elsewhere: elements of a row are keys, rows
+     * queries, from query d->row and key 0 on
+     */
+    void (*dropout)(int64_t n_rows, int64_t n, const struct qkvi_dropout *d, float *x);
 
     /*
      * s += residual (if not NULL); y = (s - mu) rstd gamma + beta, in place if wanted; stats[2 row]
@@ -50,10 +71,9 @@ typedef struct qkvi_layer_kernels {
                           const float *gamma, const float *d_y, float *d_s, float *d_gamma,
                           float *d_beta);
 
-    /* y = x/2 (1 + erf(x / √2)) */
-    void (*gelu_forward)(int64_t n, const float *x, float *y);
-    /* d_x = d_y ((1 + erf(x / √2)) / 2 + x φ(x)), in place if wanted */
-    void (*gelu_backward)(int64_t n, const float *x, const float *d_y, float *d_x);
+    /* y = f(x); d_x = d_y f'(x); both in place if wanted (y = x, d_x = d_y). By qkvi_act. */
+    void (*act_forward[QKVI_N_ACTS])(int64_t n, const float *x, float *y);
+    void (*act_backward[QKVI_N_ACTS])(int64_t n, const float *x, const float *d_y, float *d_x);
 
     /* y = tanh x; d_x = d_y (1 - y²); both in place if wanted */
     void (*tanh_forward)(int64_t n, const float *x, float *y);
@@ -66,9 +86,11 @@ typedef struct qkvi_layer_kernels {
      */
     void (*softmax_forward)(int64_t n, float *x, float *sum, float *lse);
     /*
-     * e becomes factor (e_j / sum - [j = target]): the gradient of factor times the cross entropy
+     * e becomes factor (e_j / sum - (j = target ? on : off)): the gradient of factor times the
+     * cross entropy with the distribution on, off (1 and 0: without smoothing)
      */
-    void (*softmax_backward)(int64_t n, int64_t target, float factor, float sum, float *e);
+    void (*softmax_backward)(int64_t n, int64_t target, float on, float off, float factor,
+                             float sum, float *e);
     /* s becomes exp(scale s_j - lse): attention weights from the scores of one query */
     void (*weights)(int64_t n, float scale, float lse, float *s);
 

@@ -89,24 +89,31 @@ static void expect_same(const char *what, int isa, const float *got, const float
 static void check_sums(int64_t n, qkvi_rng *rng) {
     const int64_t n_rows = 1 + qkvi_rng_below(rng, MAX_ROWS);
     float *x = random_row(0, n * n_rows, 3, rng), *y = random_row(1, n, 2, rng), *first = NULL;
+    const float scale = qkvi_rng_below(rng, 2) ? 1 : 11.3f;
     int32_t index[MAX_ROWS];
-    float squares = 0;
+    float sums[2] = { 0 };
     for (int64_t r = 0; r < n_rows; r++) index[r] = (int32_t)qkvi_rng_below(rng, (uint32_t)n_rows);
     for (int isa = 0; isa < n_isas; isa++) {
-        double sum = 0;
-        for (int64_t j = 0; j < n; j++) sum += (double)x[j] * (double)x[j];
-        const float got = kernels(isa)->sum_squares(n, x);
-        expect_near("sum_squares", isa, 0, (double)got, sum, ((double)n / 32 + 7) * EPS * sum);
-        if (isa == 0) squares = got;
-        expect_same("sum_squares", isa, &got, &squares, 1);
+        double sum = 0, square = 0, size = 0;
+        for (int64_t j = 0; j < n; j++) {
+            sum += (double)x[j];
+            square += (double)x[j] * (double)x[j];
+            size += fabs((double)x[j]);
+        }
+        const float got[2] = { kernels(isa)->sum(n, x), kernels(isa)->sum_squares(n, x) };
+        const double bound = ((double)n / 32 + 7) * EPS;
+        expect_near("sum", isa, 0, (double)got[0], sum, bound * size);
+        expect_near("sum_squares", isa, 0, (double)got[1], square, bound * square);
+        if (isa == 0) memcpy(sums, got, sizeof sums);
+        expect_same("sum, sum_squares", isa, got, sums, 2);
 
         float *z = copy_of(2 + (isa > 0), y, n);
-        kernels(isa)->sum_rows(n_rows, index, n, x, z);
+        kernels(isa)->sum_rows(n_rows, index, n, scale, x, z);
         for (int64_t j = 0; j < n; j++) {
             double wanted = 0, size = fabs((double)y[j]);
             for (int64_t r = 0; r < n_rows; r++) {
-                wanted += (double)x[index[r] * n + j];
-                size += fabs((double)x[index[r] * n + j]);
+                wanted += (double)scale * (double)x[index[r] * n + j];
+                size += (double)scale * fabs((double)x[index[r] * n + j]);
             }
             wanted += (double)y[j];
             expect_near("sum_rows", isa, j, (double)z[j], wanted, (double)n_rows * EPS * size);
@@ -120,13 +127,15 @@ static void check_add(int64_t n, qkvi_rng *rng) {
     const float *a = random_row(0, n, 1, rng), *b = random_row(1, n, 1, rng);
     const float *c = random_row(2, n, 1, rng);
     for (int isa = 0; isa < n_isas; isa++) {
-        float *y = copy_of(3, a, n), *z = guarded(4, n);
+        float *y = copy_of(3, a, n), *z = guarded(4, n), *scaled = guarded(5, n);
         kernels(isa)->add(n, b, y);
-        kernels(isa)->add3(n, a, b, c, z);
+        kernels(isa)->add3(n, 1, a, b, c, z);
+        kernels(isa)->add3(n, 22.6f, a, b, c, scaled);
         for (int64_t j = 0; j < n; j++) {
-            const float sum = a[j] + b[j], all = sum + c[j];
+            const float sum = a[j] + b[j], all = sum + c[j], more = fmaf(22.6f, a[j], b[j]) + c[j];
             expect_same("add", isa, &y[j], &sum, 1);
             expect_same("add3", isa, &z[j], &all, 1);
+            expect_same("add3, scaled", isa, &scaled[j], &more, 1);
         }
     }
 }
@@ -219,38 +228,155 @@ static void check_norm_backward(int64_t n, qkvi_rng *rng) {
     }
 }
 
-static void check_activations(int64_t n, qkvi_rng *rng) {
+/* Each activation and its derivative by its definition, and how far ours may be, in EPS. */
+typedef double real_fn(double x);
+
+static double normal_cdf(double x) { return 0.5 * erfc(-x * sqrt(0.5)); }
+static double gelu(double x) { return x * normal_cdf(x); }
+static double gelu_slope(double x) {
+    return normal_cdf(x) + x * exp(-x * x / 2) / sqrt(2 * acos(-1.0));
+}
+static double tanh_form(double x) { return sqrt(2 / acos(-1.0)) * (x + 0.044715 * x * x * x); }
+static double gelu_tanh(double x) { return 0.5 * x * (1 + tanh(tanh_form(x))); }
+static double gelu_tanh_slope(double x) {
+    if (fabs(x) > 100) return x > 0;
+    const double t = tanh(tanh_form(x));
+    const double slope = sqrt(2 / acos(-1.0)) * (1 + 3 * 0.044715 * x * x);
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * slope;
+}
+static double relu(double x) { return x > 0 ? x : 0; }
+static double relu_slope(double x) { return x > 0; }
+static double silu(double x) { return x / (1 + exp(-x)); }
+static double silu_slope(double x) {
+    const double e = exp(-fabs(x)), s = x < 0 ? e / (1 + e) : 1 / (1 + e);
+    return s + x * e / ((1 + e) * (1 + e));
+}
+
+static const struct {
+    const char *name;
+    real_fn *value, *slope;
+    double value_bound, slope_bound; /* of |x|, of |d_y| */
+} acts[QKVI_N_ACTS] = {
+    [QKVI_GELU] = { "gelu", gelu, gelu_slope, 4, 12 },
+    [QKVI_GELU_TANH] = { "gelu_tanh", gelu_tanh, gelu_tanh_slope, 4, 12 },
+    [QKVI_RELU] = { "relu", relu, relu_slope, 0, 0 },
+    [QKVI_SILU] = { "silu", silu, silu_slope, 4, 12 },
+};
+
+static void check_acts(int64_t n, qkvi_rng *rng) {
     const float scale = (float)(1 + qkvi_rng_below(rng, 6));
     const float *x = random_row(0, n, scale, rng), *d_y = random_row(1, n, 1, rng);
-    float *first[4] = { NULL };
+    for (int act = 0; act < QKVI_N_ACTS; act++) {
+        float *first[2] = { NULL };
+        for (int isa = 0; isa < n_isas; isa++) {
+            const int slot = 2 + 2 * (isa > 0);
+            float *const out[2] = { copy_of(slot, x, n), copy_of(slot + 1, d_y, n) };
+            kernels(isa)->act_forward[act](n, out[0], out[0]);
+            kernels(isa)->act_backward[act](n, x, out[1], out[1]);
+            for (int64_t j = 0; j < n; j++) {
+                const double a = (double)x[j], d = (double)d_y[j];
+                expect_near(acts[act].name, isa, j, (double)out[0][j], acts[act].value(a),
+                            acts[act].value_bound * EPS * fabs(a));
+                expect_near(acts[act].name, isa, j, (double)out[1][j], d * acts[act].slope(a),
+                            acts[act].slope_bound * EPS * fabs(d));
+            }
+            for (int i = 0; i < 2; i++) {
+                if (isa == 0) first[i] = out[i];
+                expect_same(acts[act].name, isa, out[i], first[i], n);
+            }
+        }
+    }
+}
+
+static float float_of(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* Floats of every size and sign, one of each 9973. */
+static void check_acts_everywhere(void **state) {
+    (void)state;
+    enum { N = 1024 };
+    static float x[N], one[N], y[N], slope[N], most[QKVI_N_ACTS][2];
+    for (int j = 0; j < N; j++) one[j] = 1;
+    for (int64_t bits = 0; bits < 1ll << 32; bits += 9973ll * N)
+        for (int act = 0; act < QKVI_N_ACTS; act++) {
+            for (int j = 0; j < N; j++) x[j] = float_of((uint32_t)(bits + 9973ll * j));
+            kernels(n_isas - 1)->act_forward[act](N, x, y);
+            kernels(n_isas - 1)->act_backward[act](N, x, one, slope);
+            for (int j = 0; j < N; j++) {
+                const double a = (double)x[j];
+                if (!isfinite(a)) continue;
+                expect_near(acts[act].name, n_isas - 1, j, (double)y[j], acts[act].value(a),
+                            acts[act].value_bound * EPS * fabs(a) + 0x1p-149);
+                expect_near(acts[act].name, n_isas - 1, j, (double)slope[j], acts[act].slope(a),
+                            acts[act].slope_bound * EPS);
+                const double off[2] = { a == 0 ? 0 : ((double)y[j] - acts[act].value(a)) / a,
+                                        (double)slope[j] - acts[act].slope(a) };
+                for (int i = 0; i < 2 && fabs(a) > 1e-30; i++)
+                    most[act][i] = fmaxf(most[act][i], (float)(fabs(off[i]) / EPS));
+            }
+        }
+    for (int act = 0; act < QKVI_N_ACTS; act++)
+        print_message("%s: errors up to %.2f and %.2f times 2^-24\n", acts[act].name,
+                      (double)most[act][0], (double)most[act][1]);
+}
+
+/* Where a formula meets 0 times infinity, or neither side of 0. */
+static void check_acts_at_ends(void **state) {
+    (void)state;
+    const float huge = 3.4e38f, inf = INFINITY;
+    const float x[] = { 0, -0.0f, huge, -huge, 1e20f, -1e20f, 17, -17, inf, -inf, NAN };
+    enum { N = sizeof x / sizeof *x };
+    for (int isa = 0; isa < n_isas; isa++)
+        for (int act = 0; act < QKVI_N_ACTS; act++) {
+            float y[N], one[N], slope[N];
+            for (int j = 0; j < N; j++) one[j] = 1;
+            kernels(isa)->act_forward[act](N, x, y);
+            kernels(isa)->act_backward[act](N, x, one, slope);
+            for (int j = 0; j < 2; j++) {
+                assert_true(y[j] == 0);
+                expect_near(acts[act].name, isa, j, (double)slope[j], acts[act].slope(0), 0);
+            }
+            for (int j = 2; j < 8; j++) {
+                const bool zero = y[j] == 0 || (x[j] == -17 && fabsf(y[j]) < 1e-5f);
+                assert_true(x[j] > 0 ? y[j] == x[j] : zero);
+                expect_near(acts[act].name, isa, j, (double)slope[j], x[j] > 0, 1e-5);
+            }
+            assert_true(y[8] == inf);
+            assert_true(act == QKVI_RELU ? y[9] == 0 && slope[9] == 0 : isnan(y[9]));
+            assert_true(isnan(y[10]));
+            assert_true(act == QKVI_RELU || isnan(slope[10]));
+        }
+}
+
+static void check_tanh(int64_t n, qkvi_rng *rng) {
+    const float scale = (float)(1 + qkvi_rng_below(rng, 6));
+    const float *x = random_row(0, n, scale, rng), *d_y = random_row(1, n, 1, rng);
+    float *first[2] = { NULL };
     for (int isa = 0; isa < n_isas; isa++) {
-        const int slot = 2 + 4 * (isa > 0);
-        float *gelu = guarded(slot, n), *d_gelu = copy_of(slot + 1, d_y, n);
-        float *t = copy_of(slot + 2, x, n), *d_t = copy_of(slot + 3, d_y, n);
-        kernels(isa)->gelu_forward(n, x, gelu);
-        kernels(isa)->gelu_backward(n, x, d_gelu, d_gelu);
-        kernels(isa)->tanh_forward(n, t, t);
-        kernels(isa)->tanh_backward(n, t, d_t, d_t);
+        const int slot = 2 + 2 * (isa > 0);
+        float *const out[2] = { copy_of(slot, x, n), copy_of(slot + 1, d_y, n) };
+        kernels(isa)->tanh_forward(n, out[0], out[0]);
+        kernels(isa)->tanh_backward(n, out[0], out[1], out[1]);
         for (int64_t j = 0; j < n; j++) {
-            const double a = (double)x[j], d = (double)d_y[j];
-            const double cdf = 0.5 * erfc(-a * sqrt(0.5));
-            const double slope = cdf + a * exp(-a * a / 2) / sqrt(2 * acos(-1.0));
-            expect_near("gelu_forward", isa, j, (double)gelu[j], a * cdf, 4 * EPS * fabs(a));
-            expect_near("gelu_backward", isa, j, (double)d_gelu[j], d * slope, 12 * EPS * fabs(d));
-            expect_near("tanh_forward", isa, j, (double)t[j], tanh(a), 8 * EPS * fabs(tanh(a)));
-            expect_near("tanh_backward", isa, j, (double)d_t[j], d * (1 - tanh(a) * tanh(a)),
+            const double t = tanh((double)x[j]), d = (double)d_y[j];
+            expect_near("tanh_forward", isa, j, (double)out[0][j], t, 8 * EPS * fabs(t));
+            expect_near("tanh_backward", isa, j, (double)out[1][j], d * (1 - t * t),
                         16 * EPS * fabs(d));
         }
-        float *const out[4] = { gelu, d_gelu, t, d_t };
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < 2; i++) {
             if (isa == 0) first[i] = out[i];
-            expect_same("activation", isa, out[i], first[i], n);
+            expect_same("tanh", isa, out[i], first[i], n);
         }
     }
 }
 
 static void check_softmax(int64_t n, qkvi_rng *rng) {
     const float scale = (float)(1 << qkvi_rng_below(rng, 5)), factor = 0.125f;
+    const float smooth = qkvi_rng_below(rng, 2) ? 0 : 0.3f;
+    const float off = smooth / (float)n, on = 1 - smooth + off;
     const int64_t target = qkvi_rng_below(rng, (uint32_t)n);
     const float *x = random_row(0, n, scale, rng);
     float *first[4] = { NULL };
@@ -263,14 +389,14 @@ static void check_softmax(int64_t n, qkvi_rng *rng) {
         float *e = copy_of(slot, x, n), *sums = guarded(slot + 1, 2);
         kernels(isa)->softmax_forward(n, e, &sums[0], &sums[1]);
         float *d = copy_of(slot + 2, e, n), *w = copy_of(slot + 3, x, n);
-        kernels(isa)->softmax_backward(n, target, factor, sums[0], d);
+        kernels(isa)->softmax_backward(n, target, on, off, factor, sums[0], d);
         kernels(isa)->weights(n, 1.0f, sums[1], w);
         expect_near("softmax, sum", isa, 0, (double)sums[0], total, size * EPS * total);
         expect_near("softmax, lse", isa, 0, (double)sums[1], top + log(total),
                     (8 + 4 * fabs(top)) * EPS + size * EPS);
         for (int64_t j = 0; j < n; j++) {
             const double p = exp((double)x[j] - top) / total;
-            const double wanted = (double)factor * (p - (j == target));
+            const double wanted = (double)factor * (p - (double)(j == target ? on : off));
             expect_near("softmax_forward", isa, j, (double)e[j], p * total, size * EPS);
             expect_near("softmax_backward", isa, j, (double)d[j], wanted, size * EPS);
             expect_near("weights", isa, j, (double)w[j], p, size * EPS);
@@ -344,14 +470,29 @@ static int free_contexts(void **state) {
 }
 
 int main(int argc, char **argv) {
-    static check_fn *checks[] = { check_sums,          check_add,         check_norm_forward,
-                                  check_norm_backward, check_activations, check_softmax,
-                                  check_adamw };
-    static const char *names[] = { "sums",        "add",     "norm_forward", "norm_backward",
-                                   "activations", "softmax", "adamw" };
-    struct CMUnitTest tests[7];
-    for (int i = 0; i < 7; i++)
-        tests[i] = (struct CMUnitTest){ names[i], run_check, NULL, NULL, &checks[i] };
+    static const struct {
+        const char *name;
+        check_fn *check;
+    } checks[] = {
+        { "sums", check_sums },
+        { "add", check_add },
+        { "norm_forward", check_norm_forward },
+        { "norm_backward", check_norm_backward },
+        { "acts", check_acts },
+        { "tanh", check_tanh },
+        { "softmax", check_softmax },
+        { "adamw", check_adamw },
+    };
+    enum { N_CHECKS = sizeof checks / sizeof *checks };
+    static check_fn *calls[N_CHECKS];
+    struct CMUnitTest tests[N_CHECKS + 2] = {
+        [N_CHECKS] = cmocka_unit_test(check_acts_everywhere),
+        [N_CHECKS + 1] = cmocka_unit_test(check_acts_at_ends),
+    };
+    for (int i = 0; i < N_CHECKS; i++) {
+        calls[i] = checks[i].check;
+        tests[i] = (struct CMUnitTest){ checks[i].name, run_check, NULL, NULL, &calls[i] };
+    }
     if (argc > 1) seed = strtoull(argv[1], NULL, 10);
     print_message("seed %llu\n", (unsigned long long)seed);
     return cmocka_run_group_tests_name("layer kernels", tests, make_contexts, free_contexts);
