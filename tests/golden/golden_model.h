@@ -26,8 +26,8 @@ typedef struct golden {
     qkv_ctx *ctx;
     int64_t n_sequences, n_tokens, n_targets;
     int32_t *lengths, *ids, *target_tokens, *target_ids;
-    int32_t *types, *labels;                            /* of encoders */
-    int32_t *decoder_lengths, *decoder_ids;             /* of pairs */
+    int32_t *types, *labels;                /* of encoders */
+    int32_t *decoder_lengths, *decoder_ids; /* of pairs */
     int64_t n_decoder_tokens;
     float worst; /* largest share of a bound that was used */
 } golden;
@@ -61,9 +61,9 @@ static float largest(const float *y, size_t n) {
     return top;
 }
 
-/* x against the tensor of that name; kind: g of the bound */
-static void compare(golden *g, const char *name, const float *x, size_t n, float kind) {
-    float *y = read_floats(g, name, n);
+/* x against y; kind: g of the bound */
+static void compare_arrays(golden *g, const char *name, const float *x, const float *y, size_t n,
+                           float kind) {
     const float bound = 1e-5f * fmaxf(largest(y, n), 0.01f * kind);
     float error = 0;
     for (size_t i = 0; i < n; i++) {
@@ -74,6 +74,12 @@ static void compare(golden *g, const char *name, const float *x, size_t n, float
     if (!(error <= bound))
         fail_msg("%s: %s is off by %g, the bound is %g", g->name, name, (double)error,
                  (double)bound);
+}
+
+/* x against the tensor of that name */
+static void compare(golden *g, const char *name, const float *x, size_t n, float kind) {
+    float *y = read_floats(g, name, n);
+    compare_arrays(g, name, x, y, n, kind);
     free(y);
 }
 
