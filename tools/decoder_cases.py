@@ -109,8 +109,8 @@ def make_model(name, kind, config, generator, mild):
         config.reorder_and_upcast_attn = False  # the same numbers, but in f32 with it
     config._attn_implementation = "eager"
     model = kind(config).double().eval()
-    randomize(model, generator, gain=1.0 if mild else 3.0, norms=("norm.weight", "norm_embedding.weight", "ln_1.weight", "ln_2.weight", "ln_f.weight"),
-              tables=("wte", "wpe", "shared", "embed_tokens", "embed_positions"))
+    randomize(model, generator, norms=("norm.weight", "norm_embedding.weight", "ln_1.weight", "ln_2.weight", "ln_f.weight"),
+              tables=("wte", "wpe", "shared", "embed_tokens", "embed_positions"), gain=1.0 if mild else 3.0)
     if not mild:
         spread(model, config)
     with torch.no_grad():
