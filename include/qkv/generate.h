@@ -33,10 +33,11 @@ typedef struct qkv_generate_options {
     size_t struct_size;
 
     /* Length, in tokens. The model's own length ends a sequence in any case. */
-    int64_t max_new; /* at most so many; 0: until the model's length */
-    int64_t min_new; /* no end before there are so many */
-    int64_t
-        min_length; /* the same, with the prompt (of an encoder-decoder: its first token) counted */
+    int64_t max_new;    /* at most so many; 0: until max_length, or the model's length */
+    int64_t max_length; /* as max_new, with the prompt counted (of an encoder-decoder: its first
+                         * token); 0: none. max_new goes before it */
+    int64_t min_new;    /* no end before there are so many */
+    int64_t min_length; /* as min_new, with the prompt counted */
 
     /* Search. */
     int64_t n_beams;       /* 1 ... 256: beam search with so many, if above 1 */
@@ -84,15 +85,28 @@ typedef struct qkv_generate_options {
 
 #define QKV_GENERATE_OPTIONS_INIT                                                                  \
     {                                                                                              \
-        sizeof(qkv_generate_options), 0, 0, 0, 1, 1, 1, QKV_EARLY_LIKELY, 0, 0, 1, 0, 1, 1, 0,     \
+        sizeof(qkv_generate_options), 0, 0, 0, 0, 1, 1, 1, QKV_EARLY_LIKELY, 0, 0, 1, 0, 1, 1, 0,  \
             NULL, NULL, 0, -1, -1, 0, NULL, 0, 0, NULL, 0, NULL, NULL, NULL, NULL                  \
     }
+
+/**
+ * The options that a model's files say: those of generation_config.json of its folder or, where there
+ * is none, of config.json, as older versions of transformers wrote it; the _INIT for what they do not
+ * say. *options holds its own lists, and is freed by qkv_generate_config_free; it may be copied and
+ * changed while it lives. @return QKV_OK; as qkv_model_open for what is not found; QKV_ERR_FORMAT,
+ * _LIMIT, or _UNSUPPORTED for a field that would change what is written and is not implemented, naming
+ * file, field and value; _MEMORY. *options is NULL then.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_generate_config_read(const char *path_or_name,
+                                                          qkv_generate_options **options,
+                                                          qkv_error *error);
+QKV_API void qkv_generate_config_free(qkv_generate_options *options); /* NULL is allowed */
 
 /** Why a sequence ends. */
 typedef enum qkv_end {
     QKV_END_EOS,          /* its last token says so */
     QKV_END_STRING,       /* one of stop is in the text, which is cut before it */
-    QKV_END_MAX_NEW,      /* max_new */
+    QKV_END_MAX_NEW,      /* max_new, or max_length */
     QKV_END_MODEL_LENGTH, /* the model's length */
     QKV_END_CALLER,       /* on_text returned non-zero */
     QKV_END_FORBIDDEN     /* every token was forbidden */

@@ -38,6 +38,7 @@ static qkv_status check_pointer(const char *name, const void *pointer, int64_t n
 
 static qkv_status check_numbers(const qkv_generate_options *o, qkv_error *error) {
     QKV_TRY(check_range("max_new", o->max_new, 0, INT32_MAX, error));
+    QKV_TRY(check_range("max_length", o->max_length, 0, INT32_MAX, error));
     QKV_TRY(check_range("min_new", o->min_new, 0, INT32_MAX, error));
     QKV_TRY(check_range("min_length", o->min_length, 0, INT32_MAX, error));
     QKV_TRY(check_range("n_beams", o->n_beams, 1, QKVI_BEAMS_MAX, error));
@@ -117,8 +118,13 @@ static qkv_status find_length(qkvi_plan *plan, qkv_error *error) {
         return qkvi_error_set(error, QKV_ERR_SHAPE,
                               "a prompt of %lld tokens leaves no room: the model's length is %lld",
                               (long long)prompt, (long long)max_len);
-    plan->model_limits = plan->o.max_new == 0 || plan->o.max_new > max_len - prompt;
-    plan->max_total = plan->model_limits ? max_len : prompt + plan->o.max_new;
+    const int64_t asked = plan->o.max_new > 0 ? prompt + plan->o.max_new : plan->o.max_length;
+    if (asked > 0 && prompt >= asked)
+        return qkvi_error_set(error, QKV_ERR_SHAPE,
+                              "a prompt of %lld tokens leaves no room: max_length = %lld",
+                              (long long)prompt, (long long)asked);
+    plan->model_limits = asked == 0 || asked > max_len;
+    plan->max_total = plan->model_limits ? max_len : asked;
     return QKV_OK;
 }
 
