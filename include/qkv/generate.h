@@ -132,7 +132,67 @@ typedef struct qkv_generation {
     qkv_sequence *sequences; /* beams: the best first */
 } qkv_generation;
 
+/**
+ * Writes what follows a prompt, or, with an encoder-decoder, what a source becomes:
+ *     p(t_1 ... t_n) = prod_i p(t_i | prompt, t_1 ... t_(i-1)),   p the softmax of the model's logits
+ * One of three searches goes through the tokens: the likeliest each time (of equal ones the smaller
+ * id), drawing, or beams; what is forbidden and what changes logits comes before, in transformers'
+ * order: repetition_penalty, no_repeat_ngram, bad_words, min_length, min_new, forced_bos, forced_eos,
+ * and, when sampling, temperature, top_k, top_p; renormalize last.
+ *
+ *   Prompt    Decoder-only models: the tokens to go on from; if there are none, the model's token of the
+ *             beginning. Encoder-decoders: the source, with what its tokenizer puts around it; the
+ *             decoder begins with its start token.
+ *   Accuracy  Logits are the model's f32. Log-probabilities, penalties and scores are computed from
+ *             them in double, exp and log of our own; transformers computes them in f32. So at the
+ *             first token in which both differ, its two best scores are almost equal.
+ *   Ties      Beams: the better beam, then the smaller id, comes first. top_k keeps all tokens as likely
+ *             as its last one; of equally likely ones top_p keeps those with greater ids. Two of
+ *             transformers' beams never have the same tokens here: where it fills up with such
+ *             (fewer tokens are allowed than there are beams), there are fewer sequences.
+ *   Sampling  The number for step i of sequence s is Philox's for (seed, s, i): the same on every machine,
+ *             but not that of other libraries. A sequence does not depend on n_return.
+ *   Determinism, threads   the same bits for any threads and any instruction set of one class.
+ *   Memory    keys and values of n_beams (n_return) sequences, 8 bytes for each of them and each token of
+ *             the vocabulary.
+ *   Strings   are looked for in the text that is made, not in the prompt nor in special tokens.
+ *   Errors    QKV_ERR_ARGUMENT naming the field, its value and its rule; QKV_ERR_SHAPE: the prompt is
+ *             longer than the model, or fills it; QKV_ERR_UNSUPPORTED: a model without a head that
+ *             predicts the next token; logits that are NaN or infinite; QKV_ERR_VERSION, _CANCELLED,
+ *             _MEMORY, _BUSY. *generation is NULL then; what on_text was given stays.
+ *
+ * @param prompt   nullable for decoder-only models.
+ * @param options  nullable.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_generate(qkv_ctx *ctx, const qkv_model *model,
+                                              const qkv_encoding *prompt,
+                                              const qkv_generate_options *options,
+                                              qkv_generation **generation, qkv_error *error);
 QKV_API void qkv_generation_free(qkv_generation *generation); /* NULL is allowed */
+
+/** How well a model expects texts. */
+typedef struct qkv_perplexity_report {
+    int64_t n_tokens;  /* that were predicted */
+    double loss;       /* mean of -ln p(token | tokens before it) */
+    double perplexity; /* e^loss */
+} qkv_perplexity_report;
+
+/**
+ * Perplexity of a decoder-only model on n texts: every token of a text but its first is predicted once.
+ * Texts longer than the model are read in windows of its length, each `stride` tokens after the one
+ * before: a token that no window had before is predicted from all that its window has of the text.
+ *
+ *   stride    1 ... max_len - 1: smaller ones give every token more text before it, and take longer;
+ *             0: half of max_len.
+ *   Accuracy  logits and losses in f32, sums in double. Texts of fewer than two tokens count nothing.
+ *   Determinism, threads   the same bits for any threads.
+ *   Memory    a run of a window; 64 rows of logits.
+ *   Errors    QKV_ERR_ARGUMENT, _UNSUPPORTED (other models), as qkv_model_run. report is untouched then.
+ *   Source    transformers' documentation, "Perplexity of fixed-length models".
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_perplexity(qkv_ctx *ctx, const qkv_model *model, int64_t n,
+                                                const qkv_encoding *const *texts, int64_t stride,
+                                                qkv_perplexity_report *report, qkv_error *error);
 
 #ifdef __cplusplus
 }
