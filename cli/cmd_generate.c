@@ -27,12 +27,10 @@ static int generate(const struct cli_command *command, const void *data, int n_w
     static char nothing[] = "";
     char *empty[] = { nothing };
     struct writing w = { .job = { .options = data, .answer = answer } };
-    int code = writing_open(&w, command, data, false);
+    const int code = writing_open(&w, command, data, false);
     if (code) return code;
     const bool none = n_words == 0 && !w.options->common.jsonl;
-    code = none ? text_job_run(&w.job, 1, empty) : text_job_run(&w.job, n_words, words);
-    writing_close(&w);
-    return code;
+    return none ? text_job_run(&w.job, 1, empty) : text_job_run(&w.job, n_words, words);
 }
 
 static const struct cli_option generate_table[] = {

@@ -78,9 +78,7 @@ static int translate(const struct cli_command *command, const void *data, int n_
     int code = check(command, data, n_words);
     if (code == EXIT_OK) code = writing_open(&w, command, data, true);
     if (code) return code;
-    code = w.options->file ? run_file(&w) : text_job_run(&w.job, n_words, words);
-    writing_close(&w);
-    return code;
+    return w.options->file ? run_file(&w) : text_job_run(&w.job, n_words, words);
 }
 
 static const struct cli_option translate_table[] = {

@@ -43,7 +43,7 @@ static bool is_special(const qkv_model_info *info, int32_t id) {
 static qkv_status tell(struct writing *w, int32_t id, int32_t source, double weight, json_t *list,
                        qkv_error *error) {
     struct session target = w->job.session;
-    if (w->target) target.tokenizer = w->target;
+    target.tokenizer = qkv_model_target_tokenizer(target.model);
     char *const token = session_token(&target, id);
     char *const seen = session_token(&w->job.session, source);
     const bool all = token && seen;

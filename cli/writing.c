@@ -29,19 +29,15 @@ static void take_options(struct writing *w) {
     if (o->no_repeat.set) g->no_repeat_ngram = o->no_repeat.value;
     g->stop = o->stop.list;
     g->n_stop = o->stop.n;
-    g->tokenizer = w->target;
     g->cancel = &cli_cancelled;
 }
 
-/* Options of the model's folder; a model that is built in has none. */
 static int read_files(struct writing *w) {
-    const struct session *const session = &w->job.session;
     qkv_error error;
     w->generate = (qkv_generate_options)QKV_GENERATE_OPTIONS_INIT;
-    if (w->options->plain || session->is_embedded) return EXIT_OK;
-    if (qkv_generate_config_read(session->info->source, &w->from_files, &error) != QKV_OK)
+    if (w->options->plain) return EXIT_OK;
+    if (qkv_generate_options_of(w->job.session.model, &w->generate, &error) != QKV_OK)
         return cli_fail("%s (--plain does without that file)", error.message);
-    w->generate = *w->from_files;
     return EXIT_OK;
 }
 
@@ -61,16 +57,6 @@ static int check_model(const struct session *session, bool wants_source) {
     return EXIT_OK;
 }
 
-/* Marian writes in another language than it reads. */
-static int open_target(struct writing *w) {
-    const qkv_model_info *const info = w->job.session.info;
-    qkv_error error;
-    if (strcmp(info->architecture, "marian") != 0) return EXIT_OK;
-    if (qkv_tokenizer_open_target(info->source, &w->target, &error) != QKV_OK)
-        return cli_fail("%s", error.message);
-    return EXIT_OK;
-}
-
 int writing_open(struct writing *w, const struct cli_command *command,
                  const struct writing_options *options, bool wants_source) {
     w->options = options;
@@ -79,22 +65,13 @@ int writing_open(struct writing *w, const struct cli_command *command,
     cli_catch_interrupts();
     code = check_model(&w->job.session, wants_source);
     if (code == EXIT_OK) code = read_files(w);
-    if (code == EXIT_OK) code = open_target(w);
     if (code == EXIT_OK) {
         take_options(w);
         term_init(&w->term, stdout, &options->common);
         return EXIT_OK;
     }
-    writing_close(w);
     session_close(&w->job.session);
     return code;
-}
-
-void writing_close(struct writing *w) {
-    qkv_generate_config_free(w->from_files);
-    qkv_tokenizer_free(w->target);
-    w->from_files = NULL;
-    w->target = NULL;
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */

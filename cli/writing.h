@@ -20,20 +20,18 @@ struct writing_options {
 struct writing {
     struct text_job job;
     const struct writing_options *options;
-    qkv_generate_options *from_files; /* NULL with --plain */
-    qkv_generate_options generate;    /* with what the command line says */
-    qkv_tokenizer *target;            /* of another language, or NULL */
+    qkv_generate_options generate; /* of the model's files, with what the command line says */
     struct term term;
     double seconds; /* of the last text */
 };
 
 /*
  * Opens the model and makes options of its files and of the command line. wants_source: a command for
- * encoder-decoders only. Returns an exit code, having said what is wrong and closed everything.
+ * encoder-decoders only. Returns an exit code, having said what is wrong and closed the session, which
+ * its job closes otherwise.
  */
 int writing_open(struct writing *w, const struct cli_command *command,
                  const struct writing_options *options, bool wants_source);
-void writing_close(struct writing *w); /* all but the session, which its job closes */
 
 /* One text through the model. With stream, the text is printed while it is made. */
 qkv_status writing_run(struct writing *w, const qkv_encoding *input, bool stream,

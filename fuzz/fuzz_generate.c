@@ -210,8 +210,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
     memset(&call, 0, sizeof call);
     call.facts.vocab = 1 + (fuzz_byte(&in) % 4 ? fuzz_byte(&in) % 40 : MOST_VOCAB - 1);
     call.facts.max_len = 1 + fuzz_byte(&in) % 40;
-    call.facts.eos = fuzz_byte(&in) % 2 ? 0 : -1;
-    call.facts.never = fuzz_byte(&in) % 4 ? -1 : 0;
+    call.facts.eos = call.facts.never = &table_eos;
+    call.facts.n_eos = fuzz_byte(&in) % 2;
+    call.facts.n_never = fuzz_byte(&in) % 4 == 0;
     call.facts.prompt_len = 1 + fuzz_byte(&in) % 8;
     for (int i = 0; i < 8; i++) call.prompt[i] = fuzz_byte(&in) % (int32_t)call.facts.vocab;
     call.seed = (uint32_t)fuzz_u64(&in);

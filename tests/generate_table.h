@@ -10,6 +10,8 @@
 
 #include "model/generate/lm.h"
 
+static const int64_t table_eos = 0;
+
 enum { TABLE_SLOTS = 256, TABLE_LEN = 64 };
 
 typedef struct table_lm {

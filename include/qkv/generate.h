@@ -91,16 +91,14 @@ typedef struct qkv_generate_options {
 
 /**
  * The options that a model's files say: those of generation_config.json of its folder or, where there
- * is none, of config.json, as older versions of transformers wrote it; the _INIT for what they do not
- * say. *options holds its own lists, and is freed by qkv_generate_config_free; it may be copied and
- * changed while it lives. @return QKV_OK; as qkv_model_open for what is not found; QKV_ERR_FORMAT,
- * _LIMIT, or _UNSUPPORTED for a field that would change what is written and is not implemented, naming
- * file, field and value; _MEMORY. *options is NULL then.
+ * is none, of config.json, as older versions of transformers wrote it. *options, made by _INIT, gets all
+ * that they say. (The tokens that end a text, and those that are never written, are the model's in
+ * any case.) @return QKV_OK; QKV_ERR_UNSUPPORTED for a field that would change what is written and is not
+ * implemented, naming it; QKV_ERR_ARGUMENT, _VERSION.
  */
-QKV_API QKV_NODISCARD qkv_status qkv_generate_config_read(const char *path_or_name,
-                                                          qkv_generate_options **options,
-                                                          qkv_error *error);
-QKV_API void qkv_generate_config_free(qkv_generate_options *options); /* NULL is allowed */
+QKV_API QKV_NODISCARD qkv_status qkv_generate_options_of(const qkv_model *model,
+                                                         qkv_generate_options *options,
+                                                         qkv_error *error);
 
 /** Why a sequence ends. */
 typedef enum qkv_end {
@@ -162,7 +160,7 @@ typedef struct qkv_generation {
  *             _MEMORY, _BUSY. *generation is NULL then; what on_text was given stays.
  *
  * @param prompt   nullable for decoder-only models.
- * @param options  nullable.
+ * @param options  nullable: those of the _INIT, not of the model's files.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_generate(qkv_ctx *ctx, const qkv_model *model,
                                               const qkv_encoding *prompt,

@@ -111,7 +111,7 @@ static void read_case(generate_case *c, json_t *json, int number) {
     c->lm.sharp = json_object_get(json, "sharp") != NULL;
     c->prompt_len = read_ids(json_object_get(json, "prompt"), c->prompt);
     json_object_foreach(json_object_get(json, "o"), name, value) read_option(c, name, value);
-    const qkvi_lm_facts facts = { c->lm.vocab, TABLE_LEN, 0, -1, c->prompt_len };
+    const qkvi_lm_facts facts = { c->lm.vocab, TABLE_LEN, c->prompt_len, 1, 0, &table_eos, NULL };
     if (qkvi_plan_make(&c->plan, &c->options, &facts, &error) != QKV_OK)
         fail_msg("case %d: %s", number, error.message);
 }

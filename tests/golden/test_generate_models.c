@@ -28,7 +28,7 @@ static int n_texts, n_differ; /* of all tests */
 typedef struct opened {
     qkv_ctx *ctx;
     qkv_model *model;
-    qkv_generate_options *options;
+    qkv_generate_options options;
 } opened;
 
 static void open_model(opened *o, const char *name, int n_threads) {
@@ -38,13 +38,13 @@ static void open_model(opened *o, const char *name, int n_threads) {
     options.n_threads = n_threads;
     snprintf(path, sizeof path, FOLDER "%s", name);
     if (qkv_model_open(path, &o->model, &error) != QKV_OK) fail_msg("%s", error.message);
-    if (qkv_generate_config_read(path, &o->options, &error) != QKV_OK)
+    o->options = (qkv_generate_options)QKV_GENERATE_OPTIONS_INIT;
+    if (qkv_generate_options_of(o->model, &o->options, &error) != QKV_OK)
         fail_msg("%s", error.message);
     assert_int_equal(qkv_ctx_create(&options, &o->ctx, NULL), QKV_OK);
 }
 
 static void close_model(opened *o) {
-    qkv_generate_config_free(o->options);
     qkv_model_free(o->model);
     qkv_ctx_destroy(o->ctx);
 }
@@ -69,7 +69,7 @@ static qkv_generation *generate(const opened *o, const int32_t *ids, int64_t n,
 /* ---- Against transformers -------------------------------------------------------------------- */
 
 static qkv_generate_options options_of(const opened *o, const json_t *given, int64_t max_new) {
-    qkv_generate_options options = *o->options;
+    qkv_generate_options options = o->options;
     const json_t *const early = json_object_get(given, "early_stopping");
     options.max_new = max_new;
     options.max_length = 0;

@@ -7,6 +7,7 @@
 
 #include "core/alloc.h"
 #include "core/fpstate.h"
+#include "core/options.h"
 #include "model/arch/decoder.h"
 #include "model/generate/search.h"
 #include "model/model_impl.h"
@@ -31,6 +32,50 @@ static qkv_status step(void *self, int64_t n, const int32_t *ids, float *logits,
 static qkv_status reorder(void *self, int64_t n, const int32_t *from, qkv_error *error) {
     const writer *const w = self;
     return qkvi_decoder_reorder(w->ctx, w->decoder, n, from, error);
+}
+
+/* ---- What the files say ---------------------------------------------------------------------- */
+
+static void take_files(const qkvi_generation_config *files, qkv_generate_options *o) {
+    static const qkv_early_stopping early[] = { [QKVI_STOP_BY_HEURISTIC] = QKV_EARLY_LIKELY,
+                                                [QKVI_STOP_AT_ONCE] = QKV_EARLY_ALWAYS,
+                                                [QKVI_STOP_NEVER] = QKV_EARLY_NEVER };
+    o->max_new = files->max_new_tokens;
+    o->max_length = files->max_length;
+    o->min_new = files->min_new_tokens;
+    o->min_length = files->min_length;
+    o->n_beams = files->num_beams;
+    o->n_return = files->num_return_sequences;
+    o->length_penalty = files->length_penalty;
+    o->early_stopping = early[files->early_stopping];
+    o->sample = files->do_sample;
+    o->temperature = files->temperature;
+    o->top_k = files->top_k;
+    o->top_p = files->top_p;
+    o->repetition_penalty = files->repetition_penalty;
+    o->no_repeat_ngram = files->no_repeat_ngram_size;
+    o->forced_bos = (int32_t)files->forced_first;
+    o->forced_eos = files->n_forced_last > 0 ? (int32_t)files->forced_last[0] : -1;
+    o->renormalize = files->renormalize_logits;
+}
+
+qkv_status qkv_generate_options_of(const qkv_model *model, qkv_generate_options *options,
+                                   qkv_error *error) {
+    qkv_generate_options ours;
+    if (!model || !options)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", !model ? "model" : "options");
+    QKV_TRY(qkvi_options_read(&ours, sizeof ours, options, "qkv_generate_options", error));
+    const qkvi_generation_config *const files = &model->generation;
+    if (!model->info.has_lm) return QKV_OK;
+    if (files->unsupported || files->n_forced_last > 1)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                              "%s: generation_config.json: %s is not supported", model->info.source,
+                              files->unsupported ? files->unsupported
+                                                 : "a list as forced_eos_token_id");
+    take_files(files, &ours);
+    ours.struct_size = options->struct_size;
+    memcpy(options, &ours, sizeof ours);
+    return QKV_OK;
 }
 
 /* ---- The beginning --------------------------------------------------------------------------- */
@@ -67,17 +112,16 @@ static qkv_status read_prompt(writer *w, const qkv_encoding *prompt, int64_t *n,
 
 static qkv_status make_plan(writer *w, const qkv_generate_options *options, int64_t prompt_len,
                             qkv_error *error) {
-    const qkv_model_info *const info = &w->model->info;
-    const qkvi_stack *const stack = qkvi_net_last(w->model->net);
-    /* Marian's decoder starts from its padding, which is never written. */
-    const int64_t never = strcmp(info->architecture, "marian") == 0 ? info->pad_id : -1;
+    const qkvi_generation_config *const files = &w->model->generation;
     const qkvi_lm_facts facts = { .vocab = w->model->net->lm.n_out,
-                                  .max_len = stack->max_len,
-                                  .eos = (int32_t)info->eos_id,
-                                  .never = (int32_t)never,
-                                  .prompt_len = prompt_len };
+                                  .max_len = qkvi_net_last(w->model->net)->max_len,
+                                  .prompt_len = prompt_len,
+                                  .n_eos = files->n_ends,
+                                  .eos = files->ends,
+                                  .n_never = files->n_bad_words,
+                                  .never = files->bad_words };
     QKV_TRY(qkvi_plan_make(&w->plan, options, &facts, error));
-    if (w->plan.o.tokenizer == NULL) w->plan.o.tokenizer = w->model->tokenizer;
+    if (w->plan.o.tokenizer == NULL) w->plan.o.tokenizer = qkv_model_target_tokenizer(w->model);
     return QKV_OK;
 }
 

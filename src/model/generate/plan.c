@@ -130,7 +130,7 @@ static qkv_status find_length(qkvi_plan *plan, qkv_error *error) {
 
 qkv_status qkvi_plan_make(qkvi_plan *plan, const qkv_generate_options *options,
                           const qkvi_lm_facts *lm, qkv_error *error) {
-    *plan = (qkvi_plan){ .o = QKV_GENERATE_OPTIONS_INIT, .lm = *lm, .own_eos = { lm->eos } };
+    *plan = (qkvi_plan){ .o = QKV_GENERATE_OPTIONS_INIT, .lm = *lm };
     qkv_generate_options *const o = &plan->o;
     if (options) QKV_TRY(qkvi_options_read(o, sizeof *o, options, "qkv_generate_options", error));
     QKV_TRY(check_numbers(o, error));
@@ -139,7 +139,8 @@ qkv_status qkvi_plan_make(qkvi_plan *plan, const qkv_generate_options *options,
     QKV_TRY(check_stops(o, error));
     QKV_TRY(find_length(plan, error));
     plan->eos = o->n_eos > 0 ? o->eos : plan->own_eos;
-    plan->n_eos = o->no_eos ? 0 : o->n_eos > 0 ? o->n_eos : lm->eos >= 0;
+    plan->n_eos = o->no_eos ? 0 : o->n_eos > 0 ? o->n_eos : lm->n_eos;
+    for (int64_t i = 0; i < lm->n_eos; i++) plan->own_eos[i] = (int32_t)lm->eos[i];
     plan->n_slots = o->n_beams > o->n_return ? o->n_beams : o->n_return;
     return QKV_OK;
 }

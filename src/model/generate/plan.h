@@ -21,9 +21,10 @@ enum {
 /* What a search must know about the model. */
 typedef struct qkvi_lm_facts {
     int64_t vocab, max_len; /* max_len: tokens of a sequence of the decoder, prompt and all */
-    int32_t eos;            /* -1: none */
-    int32_t never;          /* a token that is never written; -1: none */
     int64_t prompt_len;     /* of the decoder, at least 1 */
+    /* Tokens that end a text, QKVI_EOS_MAX at most, and those that are never written. */
+    int64_t n_eos, n_never;
+    const int64_t *eos, *never;
 } qkvi_lm_facts;
 
 typedef struct qkvi_plan {
@@ -33,7 +34,7 @@ typedef struct qkvi_plan {
     bool model_limits;  /* max_total is the model's length, not prompt_len + max_new */
     int64_t n_slots;    /* sequences side by side */
     const int32_t *eos; /* [n_eos], the caller's or own_eos */
-    int32_t own_eos[1];
+    int32_t own_eos[QKVI_EOS_MAX];
     int64_t n_eos;
 } qkvi_plan;
 

@@ -55,6 +55,11 @@ static void forbid_bad_words(const qkvi_plan *plan, int64_t n, const int32_t *id
     }
 }
 
+/* As a bad word: one that ends a text may always end it. */
+static void forbid_never(const qkvi_plan *plan, int64_t id, double *x) {
+    if (!qkvi_plan_is_eos(plan, (int32_t)id)) x[id] = -INFINITY;
+}
+
 static void forbid_end(const qkvi_plan *plan, double *x) {
     for (int64_t i = 0; i < plan->n_eos; i++) x[plan->eos[i]] = -INFINITY;
 }
@@ -132,7 +137,7 @@ void qkvi_process(const qkvi_plan *plan, const qkvi_scratch *scratch, int64_t n,
     if (o->repetition_penalty != 1) penalize(o->repetition_penalty, scratch->marks, n, ids, x);
     if (o->no_repeat_ngram > 0 && n >= o->no_repeat_ngram)
         forbid_repeats(o->no_repeat_ngram, n, ids, x);
-    if (plan->lm.never >= 0) x[plan->lm.never] = -INFINITY;
+    for (int64_t i = 0; i < plan->lm.n_never; i++) forbid_never(plan, plan->lm.never[i], x);
     forbid_bad_words(plan, n, ids, x);
     if (n < o->min_length || n - plan->lm.prompt_len < o->min_new) forbid_end(plan, x);
     if (o->forced_bos >= 0 && n == 1) force(vocab, o->forced_bos, x);
