@@ -1,12 +1,18 @@
 /* `qkv eval`: how good is a model? */
 #include "eval_report.h"
-#include "session.h"
 
 struct eval_options {
     struct cli_common common;
     const char *text, *grammar;
-    struct arg_int seed;
+    struct arg_int seed, stride;
 };
+
+/* Models that predict the next token have their own measure. */
+static int eval_next(const struct session *session, const struct eval_options *options) {
+    if (options->text) return eval_perplexity(session, options->text, options->stride.value);
+    return cli_fail("%s is a %s, which fills no blanks: --text measures how well it predicts",
+                    session->info->source, session->info->architecture);
+}
 
 static int eval(const struct cli_command *command, const void *data, int n_words, char **words) {
     (void)n_words, (void)words;
@@ -17,8 +23,11 @@ static int eval(const struct cli_command *command, const void *data, int n_words
     struct session session;
     int code = session_open(&session, command, &options->common);
     if (code) return code;
-    code = eval_and_print(session.ctx, session.model, options->text, options->grammar,
-                          options->seed.set ? (uint64_t)options->seed.value : 1, &options->common);
+    code = session.info->is_decoder
+               ? eval_next(&session, options)
+               : eval_and_print(session.ctx, session.model, options->text, options->grammar,
+                                options->seed.set ? (uint64_t)options->seed.value : 1,
+                                &options->common);
     session_close(&session);
     return code;
 }
@@ -42,6 +51,14 @@ static const struct cli_option eval_table[] = {
       .kind = ARG_INT,
       .offset = offsetof(struct eval_options, seed),
       .max = INT64_MAX },
+    { .name = "--stride",
+      .argument = "N",
+      .help = "GPT-2: tokens between windows of a line that is longer than the model (default: "
+              "half of its length)",
+      .kind = ARG_INT,
+      .offset = offsetof(struct eval_options, stride),
+      .min = 1,
+      .max = INT32_MAX },
 };
 
 const struct cli_command cmd_eval = {
@@ -51,7 +68,9 @@ const struct cli_command cmd_eval = {
     .details = "Masks every token of held-out sentences once and says how often the model fills it "
                "rightly, by slot type; with a grammar also next-sentence and pronoun scores, and "
                "how often the best head looks at what a pronoun stands for.\n\n"
-               "    qkv eval --grammar models/default/grammar.txt",
+               "    qkv eval --grammar models/default/grammar.txt\n\n"
+               "Of a model that predicts the next token (GPT-2): its perplexity on a text.\n\n"
+               "    qkv eval --text lines.txt --model gpt2",
     .max_words = 0,
     .takes = TAKES_MODEL | TAKES_COMPUTE | TAKES_JSON | TAKES_QUIET | TAKES_VERBOSE,
     .options = eval_table,

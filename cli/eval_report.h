@@ -2,11 +2,16 @@
 #ifndef QKV_CLI_EVAL_REPORT_H
 #define QKV_CLI_EVAL_REPORT_H
 
-#include "args.h"
-#include <qkv/model.h>
+#include "session.h"
 
 /* Exactly one of text and grammar. Prints a table, or JSON; returns an exit code. */
 int eval_and_print(qkv_ctx *ctx, const qkv_model *model, const char *text, const char *grammar,
                    uint64_t seed, const struct cli_common *common);
+
+/*
+ * Perplexity of a model that predicts the next token, on the lines of a file; stride as qkv_perplexity
+ * has it. Prints it; returns an exit code.
+ */
+int eval_perplexity(const struct session *session, const char *path, int64_t stride);
 
 #endif

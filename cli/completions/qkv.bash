@@ -34,7 +34,7 @@ _qkv_suggest() {
     done | sort -u
 }
 
-_qkv_commands='look fill next heads map explain lookup embed attend train eval info bench check tokenize help'
+_qkv_commands='look fill next heads map explain lookup embed generate translate attend train eval info bench check tokenize help'
 
 # _qkv_options COMMAND
 _qkv_options() {
@@ -47,9 +47,11 @@ _qkv_options() {
     explain) echo "--query --pair --q --k --v --causal --shapes --no-scale --positions --length --dim --shuffle --seed -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     lookup) echo "--metric --temperature --hard --top --sentence --model --check-finite --theme --color --ascii --json --threads --isa --quiet -v --help" ;;
     embed) echo "--file --similar --top --pooling --normalize -o --model --check-finite --theme --color --ascii --truncate --json --threads --isa --quiet -v --help" ;;
+    generate) echo "--max-new --min-new --beams --length-penalty --early-stopping --sequences --sample --temperature --top-k --top-p --seed --repetition-penalty --no-repeat --stop --plain --show-prompt --model --check-finite --theme --color --ascii --json --jsonl --threads --isa --quiet -v --help" ;;
+    translate) echo "--file --align --max-new --min-new --beams --length-penalty --early-stopping --sequences --sample --temperature --top-k --top-p --seed --repetition-penalty --no-repeat --stop --plain --model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     attend) echo "--q --k --v -o --lse --stats --mask --mask-bits --block-mask --block-len --cu-seqlens --cu-seqlens-k --causal --prefix --window --chunk --segments --segments-q --kv-len --q-len --q-offset --scale --softcap --alibi --sink --dropout --grad-out --grad-lse --dq --dk --dv --dsink --dmask --dtype --class --explain --json --threads --isa --quiet -v --help" ;;
     train) echo "--text --grammar --out --resume --layers --heads --hidden --intermediate --vocab --len --steps --batch --lr --warmup --seed --report-every --checkpoint-every --sinusoidal --eval --json --threads --isa --quiet --help" ;;
-    eval) echo "--text --grammar --seed --model --check-finite --json --threads --isa --quiet -v --help" ;;
+    eval) echo "--text --grammar --seed --stride --model --check-finite --json --threads --isa --quiet -v --help" ;;
     info) echo "--strict --check-finite --json --threads --isa -v --help" ;;
     bench) echo "--rounds --list --json --compare --from --fail-above --threads --isa --help" ;;
     check) echo "--cases --pairs --table --seed --isa --json --quiet --help" ;;
@@ -177,6 +179,45 @@ _qkv_value() {
     'embed --threads') echo '' ;;
     'embed --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
     'embed ') echo '' ;;
+    'generate --max-new') echo '' ;;
+    'generate --min-new') echo '' ;;
+    'generate --beams') echo '' ;;
+    'generate --length-penalty') echo '' ;;
+    'generate --early-stopping') echo 'likely|always|never' ;;
+    'generate --sequences') echo '' ;;
+    'generate --temperature') echo '' ;;
+    'generate --top-k') echo '' ;;
+    'generate --top-p') echo '' ;;
+    'generate --seed') echo '' ;;
+    'generate --repetition-penalty') echo '' ;;
+    'generate --no-repeat') echo '' ;;
+    'generate --stop') echo '' ;;
+    'generate --model') echo '/ .safetensors' ;;
+    'generate --theme') echo 'light|dark' ;;
+    'generate --color') echo 'auto|always|never' ;;
+    'generate --threads') echo '' ;;
+    'generate --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
+    'generate ') echo '' ;;
+    'translate --file') echo '*' ;;
+    'translate --max-new') echo '' ;;
+    'translate --min-new') echo '' ;;
+    'translate --beams') echo '' ;;
+    'translate --length-penalty') echo '' ;;
+    'translate --early-stopping') echo 'likely|always|never' ;;
+    'translate --sequences') echo '' ;;
+    'translate --temperature') echo '' ;;
+    'translate --top-k') echo '' ;;
+    'translate --top-p') echo '' ;;
+    'translate --seed') echo '' ;;
+    'translate --repetition-penalty') echo '' ;;
+    'translate --no-repeat') echo '' ;;
+    'translate --stop') echo '' ;;
+    'translate --model') echo '/ .safetensors' ;;
+    'translate --theme') echo 'light|dark' ;;
+    'translate --color') echo 'auto|always|never' ;;
+    'translate --threads') echo '' ;;
+    'translate --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
+    'translate ') echo '' ;;
     'attend --q') echo '.npy .safetensors' ;;
     'attend --k') echo '.npy .safetensors' ;;
     'attend --v') echo '.npy .safetensors' ;;
@@ -236,6 +277,7 @@ _qkv_value() {
     'eval --text') echo '*' ;;
     'eval --grammar') echo '.txt' ;;
     'eval --seed') echo '' ;;
+    'eval --stride') echo '' ;;
     'eval --model') echo '/ .safetensors' ;;
     'eval --threads') echo '' ;;
     'eval --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;

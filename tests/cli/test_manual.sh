@@ -86,6 +86,8 @@ prepare() {
     cp "$here/../../models/default/grammar.txt" .
     cp "$here"/../../examples/tables/*.csv .
     cp -r "$model" model
+    cp -r "$here/../golden/decoder/gpt2_1" gpt2
+    cp -r "$here/../golden/decoder/marian_1" opus-mt-en-de
     for who in man woman dog cat girl boy; do
         for what in door box key house; do
             printf 'the %s saw the %s .\tit opened when the %s left .\n' $who $what $who

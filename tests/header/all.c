@@ -4,6 +4,7 @@
 #include <qkv/view.h>
 
 #include <qkv/columns.h>
+#include <qkv/generate.h>
 #include <qkv/inspect.h>
 #include <qkv/kv.h>
 #include <qkv/model.h>

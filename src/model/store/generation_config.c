@@ -117,6 +117,7 @@ static qkv_status take_numbers(const qkvi_json_reader *reader, qkvi_generation_c
         { "num_beams", MAX_BEAMS, &c->num_beams },
         { "no_repeat_ngram_size", MAX_LENGTH, &c->no_repeat_ngram_size },
         { "top_k", INT32_MAX, &c->top_k },
+        { "num_return_sequences", MAX_BEAMS, &c->num_return_sequences },
     };
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
         QKV_TRY(qkvi_json_take_int(reader, sizes[s].name, sizes[s].limit, sizes[s].value));
@@ -128,7 +129,48 @@ static qkv_status take_numbers(const qkvi_json_reader *reader, qkvi_generation_c
     QKV_TRY(take_positive(reader, "temperature", DBL_MAX, &c->temperature));
     QKV_TRY(take_positive(reader, "top_p", 1, &c->top_p));
     QKV_TRY(qkvi_json_take_bool(reader, "do_sample", &c->do_sample));
+    QKV_TRY(qkvi_json_take_bool(reader, "renormalize_logits", &c->renormalize_logits));
     return take_early_stopping(reader, c);
+}
+
+/* What transformers does with these is not done here, so only values that do nothing are taken. */
+static void find_unsupported(const qkvi_json_reader *reader, qkvi_generation_config *c) {
+    static const struct {
+        const char *field;
+        double nothing;
+    } others[] = {
+        { "begin_suppress_tokens", 0 },
+        { "constraints", 0 },
+        { "diversity_penalty", 0 },
+        { "dola_layers", 0 },
+        { "encoder_no_repeat_ngram_size", 0 },
+        { "encoder_repetition_penalty", 1 },
+        { "epsilon_cutoff", 0 },
+        { "eta_cutoff", 0 },
+        { "exponential_decay_length_penalty", 0 },
+        { "force_words_ids", 0 },
+        { "forced_decoder_ids", 0 },
+        { "guidance_scale", 1 },
+        { "max_time", 0 },
+        { "min_p", 0 },
+        { "num_beam_groups", 1 },
+        { "penalty_alpha", 0 },
+        { "sequence_bias", 0 },
+        { "stop_strings", 0 },
+        { "suppress_tokens", 0 },
+        { "top_h", 0 },
+        { "typical_p", 1 },
+        { "watermarking_config", 0 },
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others && !c->unsupported; i++) {
+        const json_t *const value = json_object_get(reader->object, others[i].field);
+        const int nothing =
+            value == NULL || json_is_null(value) || json_is_false(value) ||
+            (json_is_number(value) && json_number_value(value) == others[i].nothing) ||
+            (json_is_array(value) && json_array_size(value) == 0) ||
+            (json_is_object(value) && json_object_size(value) == 0);
+        if (!nothing) c->unsupported = others[i].field;
+    }
 }
 
 /* ---- Files ------------------------------------------------------------------------------------ */
@@ -146,6 +188,7 @@ static qkvi_generation_config absent(const qkv_model_info *info, int is_config) 
                                      .forced_last = { info->eos_id },
                                      .n_forced_last = forces,
                                      .num_beams = 1,
+                                     .num_return_sequences = 1,
                                      .top_k = 50,
                                      .length_penalty = 1,
                                      .repetition_penalty = 1,
@@ -162,6 +205,7 @@ static qkv_status parse(const char *file, const void *bytes, size_t n_bytes,
     const qkvi_json_reader reader = { .file = file, .path = "", .object = root, .error = error };
     qkv_status status = take_tokens(&reader, info, config);
     if (status == QKV_OK) status = take_numbers(&reader, config);
+    if (status == QKV_OK) find_unsupported(&reader, config);
     json_decref(root);
     return status;
 }

@@ -1,6 +1,7 @@
 /**
  * What a model folder says about generating: generation_config.json, or, in folders of before 2023,
- * the same fields of config.json. Fields that transformers knows and that are not here are ignored.
+ * the same fields of config.json. Of fields that would change what is written and that are not here, the
+ * first is named.
  */
 #ifndef QKVI_STORE_GENERATION_CONFIG_H
 #define QKVI_STORE_GENERATION_CONFIG_H
@@ -28,7 +29,9 @@ typedef struct qkvi_generation_config {
     int64_t num_beams, no_repeat_ngram_size, top_k; /* 1, 0, 50 where nothing is said */
     double length_penalty, repetition_penalty, temperature, top_p; /* 1 */
     qkvi_early_stopping early_stopping;
-    int do_sample;
+    int64_t num_return_sequences; /* 1 */
+    int do_sample, renormalize_logits;
+    const char *unsupported; /* a field that is not honoured; NULL */
 } qkvi_generation_config;
 
 /**

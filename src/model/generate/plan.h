@@ -1,0 +1,54 @@
+/*
+ * Options after they are read: checked once, defaults filled in, limits of the model applied. Below
+ * this line they are right.
+ */
+#ifndef QKVI_GENERATE_PLAN_H
+#define QKVI_GENERATE_PLAN_H
+
+#include <stdbool.h>
+
+#include "core/status.h"
+#include "qkv/generate.h"
+
+enum {
+    QKVI_BEAMS_MAX = 256,
+    QKVI_EOS_MAX = 64,
+    QKVI_STOPS_MAX = 64,
+    QKVI_STOP_BYTES_MAX = 4096,
+    QKVI_BAD_WORDS_MAX = 65536
+};
+
+/* What a search must know about the model. */
+typedef struct qkvi_lm_facts {
+    int64_t vocab, max_len; /* max_len: tokens of a sequence of the decoder, prompt and all */
+    int64_t prompt_len;     /* of the decoder, at least 1 */
+    /* Tokens that end a text, QKVI_EOS_MAX at most, and those that are never written. */
+    int64_t n_eos, n_never;
+    const int64_t *eos, *never;
+} qkvi_lm_facts;
+
+typedef struct qkvi_plan {
+    qkv_generate_options o;
+    qkvi_lm_facts lm;
+    int64_t max_total;  /* tokens of a sequence, at most: more than prompt_len */
+    bool model_limits;  /* max_total is the model's length, not prompt_len + max_new */
+    int64_t n_slots;    /* sequences side by side */
+    const int32_t *eos; /* [n_eos], the caller's or own_eos */
+    int32_t own_eos[QKVI_EOS_MAX];
+    int64_t n_eos;
+} qkvi_plan;
+
+/*
+ * options: nullable. The plan keeps the caller's pointers, and must not be moved. ARGUMENT, SHAPE,
+ * VERSION.
+ */
+qkv_status qkvi_plan_make(qkvi_plan *plan, const qkv_generate_options *options,
+                          const qkvi_lm_facts *lm, qkv_error *error);
+
+static inline bool qkvi_plan_is_eos(const qkvi_plan *plan, int32_t id) {
+    for (int64_t i = 0; i < plan->n_eos; i++)
+        if (plan->eos[i] == id) return true;
+    return false;
+}
+
+#endif

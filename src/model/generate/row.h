@@ -1,0 +1,30 @@
+/*
+ * Rows of logits in double: what all searches do to them. exp and log are those of
+ * kernels/vec/vec_double.h; sums over a row have eight partial sums: the same bits everywhere.
+ */
+#ifndef QKVI_GENERATE_ROW_H
+#define QKVI_GENERATE_ROW_H
+
+#include <stdint.h>
+
+#include "qkv/qkv.h"
+
+/* x = logits. UNSUPPORTED if one is NaN or +infinity, or none above -infinity. */
+qkv_status qkvi_row_read(int64_t n, const float *logits, double *x, qkv_error *error);
+
+/* The largest of n; -infinity without any. */
+double qkvi_row_max(int64_t n, const double *x);
+
+/* log sum_j exp(x_j); x has a finite element and no NaN. */
+double qkvi_row_lse(int64_t n, const double *x);
+
+/* x becomes exp(x_j - max x); returns their sum. The same conditions. */
+double qkvi_row_exp(int64_t n, double *x);
+
+/* x becomes its log-softmax. The same conditions. */
+void qkvi_row_log_softmax(int64_t n, double *x);
+
+double qkvi_log(double x); /* normal x > 0 */
+double qkvi_exp(double x); /* x <= 0 */
+
+#endif

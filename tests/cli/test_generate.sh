@@ -1,0 +1,141 @@
+# qkv generate, translate, and eval of models that predict the next token: texts, lines, JSON, what is refused.
+. ./lib.sh
+models=$here/../golden/decoder
+gpt2="--model $models/gpt2_1"
+marian="--model $models/marian_1"
+d=$folder/d
+mkdir "$d"
+
+# ---- generate -----------------------------------------------------------------------------------
+
+run generate "the man" $gpt2 --max-new 8
+code 0
+no_err
+out_is generate
+cp "$folder/out" "$d/text"
+feed "the man" generate - $gpt2 --max-new 8
+check "standard input" cmp -s "$d/text" "$folder/out"
+run generate "the man" $gpt2 --max-new 8 --threads 1 --isa scalar
+check "the scalar code writes the same" cmp -s "$d/text" "$folder/out"
+run generate "the man" $gpt2 --max-new 8 --beams 1 --length-penalty 3
+check "one beam is none" cmp -s "$d/text" "$folder/out"
+run generate $gpt2 --max-new 3
+code 0
+out_like .
+run generate "the man" $gpt2 --max-new 3 --show-prompt
+code 0
+out_like "^the man"
+
+# What is drawn: the same by the same seed, otherwise not.
+run generate "the man" $gpt2 --max-new 20 --seed 4 --sequences 3
+code 0
+out_like '^3  score -[0-9.]*  [0-9]* tokens  '
+cp "$folder/out" "$d/drawn"
+run generate "the man" $gpt2 --max-new 20 --seed 4 --sequences 3 --temperature 1
+check "another text by the same seed" cmp -s "$d/drawn" "$folder/out"
+run generate "the man" $gpt2 --max-new 20 --seed 5 --sequences 3
+check "the same text by another seed" test "$(cat "$d/drawn")" != "$(cat "$folder/out")"
+run generate "the man" $gpt2 --max-new 8 --top-k 1
+check "the likeliest of one is not the likeliest" cmp -s "$d/text" "$folder/out"
+
+# Strings that end a text are not in it.
+last=$(sed 's/.* //' "$d/text")
+run generate "the man" $gpt2 --max-new 8 --stop "$last" --json
+code 0
+out_like '"end":"stop"'
+run generate "the man" $gpt2 --max-new 8 --stop "$last"
+check "the text has what ends it" test "$(grep -c -F -e "$last" "$folder/out")" -eq 0
+
+run generate "the man" $gpt2 --max-new 4 --beams 3 --sequences 2 --json
+code 0
+no_err
+out_like '^{"prompt_tokens":[0-9]*,"sequences":\[{"text":"[^"]*","ids":\[[0-9,]*\],"score":-[0-9.]*,"end":"[a-z_]*"},{'
+out_like '"steps":3,"seconds":[0-9.e-]*}$'
+feed '"the man"
+"the woman"
+3' generate --jsonl $gpt2 --max-new 4
+code 1
+check "a line for each" test "$(wc -l <"$folder/out")" -eq 3
+out_like '^{"error":"line 3: '
+run generate "the man" $gpt2 --max-new 4 -v
+err_like '^qkv: [0-9]* tokens in '
+
+run generate "the man"
+code 1
+err_like 'the embedded model is a bert, which writes no text.*name one with --model$'
+run generate "the man" --model "$model"
+code 1
+err_like 'is a bert, which writes no text: `qkv fill`'
+run generate "the man" $gpt2 --temperature 0
+code 1
+err_like '^qkv: temperature = 0 is not between'
+run generate "the man" $gpt2 --sequences 2
+code 1
+err_like 'n_return = 2: without beams and sampling'
+run generate "$(printf 'the man %.0s' $(seq 40))" $gpt2
+code 1
+err_like 'a prompt of [0-9]* tokens leaves no room: the model.s length is 45$'
+usage generate "--beams: '0' is not a whole number from 1 to 256" generate "the man" $gpt2 --beams 0
+usage generate "--early-stopping: 'x' is not one of likely|always|never" generate "the man" $gpt2 --early-stopping x
+
+# ---- translate ----------------------------------------------------------------------------------
+
+run translate "the man saw" $marian --max-new 6
+code 0
+no_err
+out_is translate
+cp "$folder/out" "$d/one"
+printf 'the man saw\nthe dog\n\n' >"$d/lines"
+run translate --file "$d/lines" $marian --max-new 6
+code 0
+no_err
+check "a line for each line" test "$(wc -l <"$folder/out")" -eq 3
+check "a line is as a text alone" test "$(head -n 1 "$folder/out")" = "$(cat "$d/one")"
+run translate --file "$d/lines" $marian --max-new 6 --json
+check "an object for each line" test "$(grep -c '^{"prompt_tokens":1,' "$folder/out")" -eq 3
+run translate "the man saw" $marian --max-new 6 --align
+code 0
+out_is translate_align
+run translate "the man saw" $marian --max-new 6 --align --json
+out_like '"align":\[{"token":"[^"]*","source":"[^"]*","weight":0[.][0-9]*}'
+run translate "the man saw" $marian --plain --max-new 6 --json
+code 0
+out_like '"steps":5'
+run translate "the man" $gpt2
+code 1
+err_like 'is a gpt2, which goes on with a text and translates none: `qkv generate`'
+run translate --file "$d/none" $marian
+code 1
+err_like '/none: No such file'
+printf 'good\n\377\n' >"$d/bad"
+run translate --file "$d/bad" $marian --max-new 2
+code 1
+err_like '/bad:2: '
+usage translate "TEXT or --file is missing" translate $marian
+usage translate "--file together with a text" translate --file "$d/lines" "the man" $marian
+
+# A field of the model's own options that is not honoured.
+cp -r "$models/gpt2_1" "$d/odd"
+printf '{"eos_token_id": 3, "typical_p": 0.5}\n' >"$d/odd/generation_config.json"
+run generate "the man" --model "$d/odd" --max-new 2
+code 1
+err_like 'generation_config.json: typical_p is not supported (--plain does without that file)$'
+run generate "the man" --model "$d/odd" --max-new 2 --plain
+code 0
+
+# ---- eval ---------------------------------------------------------------------------------------
+
+run eval --text "$d/lines" $gpt2
+code 0
+no_err
+out_is eval_perplexity
+run eval --text "$d/lines" $gpt2 --json
+out_like '^{"lines":3,"tokens":[0-9]*,"loss":[0-9.]*,"perplexity":[0-9.]*}$'
+run eval --grammar "$here/../../models/default/grammar.txt" $gpt2
+code 1
+err_like 'is a gpt2, which fills no blanks: --text'
+: >"$d/empty"
+run eval --text "$d/empty" $gpt2
+code 1
+err_like '/empty: no line has two tokens$'
+finish
