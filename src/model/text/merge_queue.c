@@ -67,7 +67,8 @@ static void *grow(void *list, size_t *capacity, size_t size) {
 #define RESERVE(queue, list, n)                                                                    \
     do {                                                                                           \
         if ((n) < (queue)->list##_capacity) break;                                                 \
-        void *const grown_ = grow((queue)->list, &(queue)->list##_capacity, sizeof *(queue)->list); \
+        void *const grown_ =                                                                       \
+            grow((queue)->list, &(queue)->list##_capacity, sizeof *(queue)->list);                 \
         if (grown_ == NULL) return QKV_ERR_MEMORY;                                                 \
         (queue)->list = grown_;                                                                    \
     } while (0)

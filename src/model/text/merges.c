@@ -71,8 +71,8 @@ static qkv_status begin_queue(qkvi_merges *merges) {
         const struct qkvi_merge_word *word = &merges->words[w];
         const int32_t *sequence = merges->sequence + word->begin;
         for (uint32_t i = 0; i + 1 < word->length; i++)
-            QKV_TRY(qkvi_merge_queue_more(merges->queue, sequence[i], sequence[i + 1], w,
-                                          word->count));
+            QKV_TRY(
+                qkvi_merge_queue_more(merges->queue, sequence[i], sequence[i + 1], w, word->count));
     }
     return qkvi_merge_queue_sort(merges->queue);
 }
