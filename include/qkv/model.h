@@ -147,8 +147,10 @@ typedef enum qkv_pooling {
 } qkv_pooling;
 
 typedef struct qkv_model_info {
-    const char *architecture; /* "bert", "distilbert", "roberta" or "electra" */
+    /* "bert", "distilbert", "roberta", "electra", "gpt2", "bart" or "marian" */
+    const char *architecture;
     const char *source;       /* the folder, escaped for printing; "embedded" for one from memory */
+    /* of the encoder, or of the only stack */
     int64_t n_layers, n_heads, hidden, head_dim, intermediate, vocab_size, max_len;
     int64_t n_types; /* segments; 0: the model has none and ignores them */
     int64_t n_parameters;
@@ -156,12 +158,26 @@ typedef struct qkv_model_info {
     int has_mlm, has_nsp, has_pooler;
     int sinusoidal_positions;
     int64_t embedding_size; /* of word vectors: hidden, but for ELECTRA */
-    int64_t
-        first_position; /* row of the position table that the first token gets: 0, but for RoBERTa */
+    /* row of the position table that the first token gets: 0, but for RoBERTa and BART */
+    int64_t first_position;
     int has_judge;      /* a head that tells replaced tokens: ELECTRA's discriminator */
     qkv_pooling pooling;  /* of sentence vectors; the mean where no modules.json says otherwise */
     int normalizes;       /* 1: sentence vectors have length 1 */
     int64_t sentence_len; /* tokens of the longest text it makes vectors of, at most max_len */
+    int is_decoder;         /* 1: tokens see those before them only, and a head tells the next: GPT-2 */
+    int is_encoder_decoder; /* 1: a decoder that sees the encoder's tokens, too: BART, Marian */
+    int has_lm;             /* a head that tells the next token */
+    /* of the decoder over an encoder; 0: there is none */
+    int64_t n_decoder_layers, n_decoder_heads, decoder_intermediate;
+    int64_t target_vocab_size; /* of what the decoder reads and writes: vocab_size unless separate */
+    int separate_words;        /* 1: encoder and decoder have word vectors of their own */
+    /* tokens by which generated texts begin, end and are filled, and the one that a decoder over an
+     * encoder starts from; -1 where there is none. Models without a decoder have -1. */
+    int64_t bos_id, eos_id, pad_id, start_id;
+    const char *activation; /* of the feed-forward: "gelu" (with erf), "gelu_tanh", "relu", "silu" */
+    int scales_words;       /* 1: word vectors are multiplied by the root of hidden */
+    int unscaled;           /* 1: scores are not divided by the root of head_dim (GPT-2) */
+    int scales_by_layer;    /* 1: scores of layer l = 0, 1, ... are divided by l + 1 (GPT-2) */
 } qkv_model_info;
 
 /**
@@ -401,18 +417,41 @@ QKV_API QKV_NODISCARD qkv_status qkv_model_fill(qkv_ctx *ctx, const qkv_model *m
 
 /* ---- Training -------------------------------------------------------------------------------- */
 
+/** What is trained, and for what. */
+typedef enum qkv_arch {
+    QKV_ARCH_BERT,  /* an encoder, for masked words and next sentences */
+    QKV_ARCH_GPT2,  /* a decoder, for the next token */
+    QKV_ARCH_ENCDEC /* a decoder over an encoder, for the next token of a target, given its source */
+} qkv_arch;
+
 /** What a training run tells while it runs. Rates are over the time since the last report. */
 typedef struct qkv_train_report {
     int64_t step, n_steps;
-    double loss, mlm_loss, nsp_loss; /* means since the last report */
-    double held_out_loss;            /* of the first 128 pairs that are held out, masked alike */
+    double loss, mlm_loss,
+        nsp_loss;         /* means since the last report; loss is their sum, or lm_loss */
+    double held_out_loss; /* of the first 128 examples that are held out, made alike; no dropout */
     double learning_rate, tokens_per_second, seconds, seconds_left;
+    qkv_arch arch;
+    double lm_loss; /* with label smoothing, if there is any; of held-out examples without */
 } qkv_train_report;
 
 /**
- * Trains a BERT-style model: MLM (15 %, of which 80 % [MASK], 10 % random, 10 % kept) and NSP,
- * AdamW, linear warm-up and decay, gradients clipped by their norm. The same options give the same
- * bits for any number of threads and any instruction set of the f32 class.
+ * Trains a model: AdamW, linear warm-up and decay, gradients clipped by their norm. The same options
+ * give the same bits for any number of threads and any instruction set of the f32 class.
+ *
+ *   QKV_ARCH_BERT    MLM (15 %, of which 80 % [MASK], 10 % random, 10 % kept) and NSP; WordPiece.
+ *                    A line of the text is a sentence, or sentence TAB following sentence.
+ *   QKV_ARCH_GPT2    the next token; byte-level BPE. A line is a document, of a grammar as many
+ *                    sentences as fit: <|endoftext|> and its tokens, cut to max_len.
+ *   QKV_ARCH_ENCDEC  the next token of a target, all before it being told; byte-level BPE; a BART.
+ *                    A line is source TAB target. QKV_ERR_FORMAT, naming it, for one that is not.
+ *   from             fine-tunes a model of these families. Its architecture, sizes and vocabulary
+ *                    are the run's, in place of those in the options; QKV_ERR_UNSUPPORTED for a model
+ *                    without an MLM or LM head. Its configuration is copied.
+ *   accumulate       parts of a step, of batch sequences each: the gradient is the mean of theirs, by
+ *                    their numbers of targets, in their order. Memory is that of one part.
+ *   The folder       config.json, the tokenizer's files and model.safetensors, as transformers
+ *                    reads them.
  *
  * A run that was stopped by report or cancel, and one that was killed, leaves a checkpoint in out.
  * The same options with resume go on from it and end with the same bits. QKV_ERR_ARGUMENT, naming
@@ -420,7 +459,7 @@ typedef struct qkv_train_report {
  */
 typedef struct qkv_train_options {
     size_t struct_size;
-    const char *text;    /* a file: a sentence, or sentence TAB following sentence, per line */
+    const char *text;    /* a file, in lines: see above */
     const char *grammar; /* or a grammar file; exactly one of the two */
     const char *out;     /* the folder to write */
     const char *resume;  /* nullable: a folder written by a run that was stopped */
@@ -433,7 +472,13 @@ typedef struct qkv_train_options {
         void *user,
         const qkv_train_report *report); /* nullable; non-zero stops with QKV_ERR_CANCELLED */
     void *report_user;
-    const int *cancel; /* nullable; asked after each step: non-zero stops with QKV_ERR_CANCELLED */
+    const int *cancel;  /* nullable; asked after each step: non-zero stops with QKV_ERR_CANCELLED */
+    int arch;           /* a qkv_arch */
+    const char *from;   /* nullable: the model to start from, as qkv_model_open takes it */
+    int64_t accumulate; /* parts of a step; 0: 1 */
+    double dropout;     /* of embeddings, weights of attention, and what blocks add */
+    double label_smoothing;   /* of LM targets (Szegedy et al. 2016) */
+    int64_t n_decoder_layers; /* QKV_ARCH_ENCDEC; 0: as many as n_layers */
 } qkv_train_options;
 
 /** Fills the defaults: 4 layers, 4 heads, hidden 128, feed-forward 512, batch 128, length 32,

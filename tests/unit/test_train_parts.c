@@ -297,9 +297,12 @@ static void open_fixture(fixture *f, int n_threads) {
     if (qkvi_corpus_open_text(path, &f->corpus, &error) != QKV_OK) fail_msg("%s", error.message);
     unlink(path);
     f->tokenizer = make_tokenizer();
-    assert_int_equal(
-        qkvi_examples_make(&f->examples, f->corpus, f->tokenizer, 11, N_LINES, MAX_LEN, &error),
-        QKV_OK);
+    f->examples = (qkvi_examples){ .make = qkvi_objective_mlm.example,
+                                   .corpus = f->corpus,
+                                   .tokenizer = f->tokenizer,
+                                   .seed = 11,
+                                   .max_len = MAX_LEN };
+    assert_int_equal(qkvi_examples_make(&f->examples, N_LINES, &error), QKV_OK);
     assert_int_equal(qkvi_feed_make(&f->feed, N_LINES, MAX_LEN, &error), QKV_OK);
 }
 

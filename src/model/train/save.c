@@ -9,7 +9,6 @@
 #include "core/status.h"
 #include "model/store/config.h"
 #include "model/store/safetensors.h"
-#include "model/text/vocab.h"
 #include "model/train/trainer.h"
 
 static const char position_name[] = "bert.embeddings.position_embeddings.weight";
@@ -47,14 +46,18 @@ static qkv_status add_weights(qkvi_files *files, const qkvi_trainer *trainer, qk
     return status;
 }
 
+static qkv_status save_new(const qkvi_trainer *trainer, qkvi_files *files, qkv_error *error) {
+    QKV_TRY(qkvi_config_write(files, &trainer->info, error));
+    return trainer->objective->save_vocabulary(trainer, files, error);
+}
+
 /* A folder that holds a model already has all of the new one after it, or all of the old one. */
 qkv_status qkvi_trainer_save(const qkvi_trainer *trainer, qkv_error *error) {
     qkvi_files files = { .folder = trainer->options->out };
     qkv_status status = add_weights(&files, trainer, error);
-    if (status == QKV_OK) status = qkvi_config_write(&files, &trainer->info, error);
     if (status == QKV_OK)
-        status = qkvi_tokenizer_save(&files, trainer->vocab, trainer->vocab_bytes,
-                                     &qkvi_bert_uncased, trainer->info.max_len, error);
+        status = trainer->from ? qkvi_fine_tune_save(trainer, &files, error)
+                               : save_new(trainer, &files, error);
     if (status == QKV_OK) return qkvi_files_commit(&files, error);
     qkvi_files_end(&files);
     return status;
