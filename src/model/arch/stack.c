@@ -14,7 +14,10 @@ static qkvi_row_dropout dropout_of(const qkvi_stack_pass *pass, int64_t layer) {
 
 static qkvi_block_rows rows_of(const qkvi_stack_pass *pass, int64_t layer) {
     const qkvi_batch_rows *const r = &pass->rows;
-    qkvi_block_rows rows = { .memory = pass->memory, .dropout = dropout_of(pass, layer) };
+    qkvi_block_rows rows = { .memory = pass->memory,
+                             .dropout = dropout_of(pass, layer),
+                             .layer = layer,
+                             .kept = pass->kept };
     rows.self = (qkvi_groups){ .n_rows = r->n_rows,
                                .n_keys = r->n_rows,
                                .n_groups = r->n_groups,

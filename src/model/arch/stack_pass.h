@@ -22,6 +22,7 @@ struct qkvi_stack_pass {
     unsigned keep;
     qkvi_batch_rows rows;
     qkvi_mha_change change;
+    qkvi_kept kept;              /* of decoding (decoder.h) */
     qkvi_row_dropout dropout;    /* of this stack: its sites begin at dropout.site */
     const float *memory;         /* [n_memory][hidden] last hidden states of the other stack */
     const qkvi_batch_rows *keys; /* its rows; NULL without */

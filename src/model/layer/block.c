@@ -55,14 +55,21 @@ static void gather(const qkvi_pick *pick, int64_t hidden, const float *from, flo
         memcpy(to + i * hidden, from + pick->rows[i] * hidden, (size_t)hidden * sizeof *to);
 }
 
+static qkv_status attend(qkv_ctx *ctx, const qkvi_mha *mha, const qkvi_block_rows *rows, bool cross,
+                         const float *x, qkvi_mha_acts *acts) {
+    const qkvi_kept *const kept = &rows->kept;
+    if (kept->attend) return kept->attend(ctx, kept->kept, mha, rows->layer, cross, x, acts);
+    const qkvi_groups groups = groups_at(rows, cross ? CROSS_WEIGHTS : SELF_WEIGHTS);
+    return qkvi_mha_forward(ctx, mha, &groups, x, cross ? rows->memory : NULL, acts);
+}
+
 static qkv_status cross_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block_rows *rows,
                                 const float **x, qkvi_block_acts *acts) {
-    const qkvi_groups groups = groups_at(rows, CROSS_WEIGHTS);
     const qkvi_row_dropout dropout = at_site(rows, CROSS_RESULT);
     const qkvi_part_acts *const part = &acts->part_cross;
-    const int64_t n = groups.n_rows;
+    const int64_t n = rows->self.n_rows;
     const float *const z = enter(ctx, layer, &layer->norm_cross, n, *x, part);
-    QKV_TRY(qkvi_mha_forward(ctx, &layer->cross, &groups, z, rows->memory, &acts->cross));
+    QKV_TRY(attend(ctx, &layer->cross, rows, true, z, &acts->cross));
     qkvi_linear_forward(ctx, &layer->cross.output, n, acts->cross.o, part->s);
     *x = leave(ctx, layer, &layer->norm_cross, &dropout, n, *x, part);
     return QKV_OK;
@@ -80,12 +87,11 @@ static void feed_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block
 
 qkv_status qkvi_block_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block_rows *rows,
                               const qkvi_pick *pick, const float *x, qkvi_block_acts *acts) {
-    const qkvi_groups groups = groups_at(rows, SELF_WEIGHTS);
     const qkvi_row_dropout dropout = at_site(rows, SELF_RESULT);
     const float *o = acts->mha.o;
-    int64_t n = groups.n_rows;
+    int64_t n = rows->self.n_rows;
     const float *const z = enter(ctx, layer, &layer->norm1, n, x, &acts->part1);
-    QKV_TRY(qkvi_mha_forward(ctx, &layer->mha, &groups, z, NULL, &acts->mha));
+    QKV_TRY(attend(ctx, &layer->mha, rows, false, z, &acts->mha));
     if (pick) {
         gather(pick, layer->mha.hidden, o, pick->o);
         gather(pick, layer->mha.hidden, x, pick->x);

@@ -37,11 +37,23 @@ static inline bool qkvi_block_crosses(const qkvi_block *layer) { return layer->c
 /* Sites of dropout: weights and result of both attentions, the feed-forward part. */
 enum { QKVI_BLOCK_SITES = 5 };
 
+/*
+ * Attention over keys that somebody keeps, instead of that over the batch: computes acts->o for the
+ * rows x of a block's layer.
+ */
+typedef struct qkvi_kept {
+    qkv_status (*attend)(qkv_ctx *ctx, void *kept, const qkvi_mha *mha, int64_t layer, bool cross,
+                         const float *x, qkvi_mha_acts *acts);
+    void *kept;
+} qkvi_kept;
+
 /* The rows of a block's batch, and what its parts read besides. */
 typedef struct qkvi_block_rows {
     qkvi_groups self, cross;  /* cross: of blocks that have it */
     const float *memory;      /* [cross.n_keys][hidden] */
     qkvi_row_dropout dropout; /* its site is the block's first of QKVI_BLOCK_SITES; rate 0: none */
+    int64_t layer;            /* the block's number */
+    qkvi_kept kept;           /* attend NULL: attention over the batch */
 } qkvi_block_rows;
 
 /* Rows that are wanted, any of them any number of times, in an order that everything after has. */
