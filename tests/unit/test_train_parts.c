@@ -44,7 +44,7 @@ static qkvi_param_table make_table(void) {
     assert_int_equal(qkvi_params_add(&table, 2, 300, 77, &error, "a.weight"), QKV_OK);
     assert_int_equal(qkvi_params_add(&table, 1, 77, 0, &error, "a.bias"), QKV_OK);
     assert_int_equal(qkvi_params_add(&table, 1, 40000, 0, &error, "a.LayerNorm.weight"), QKV_OK);
-    assert_int_equal(qkvi_params_add(&table, 1, 5, 0, &error, "a.scale"), QKV_OK);
+    assert_int_equal(qkvi_params_add(&table, 2, 1, 5, &error, "b.weight"), QKV_OK);
     return table;
 }
 
