@@ -121,7 +121,7 @@ static void test_config_round_trip(void **state) {
     char path[300], *text;
     size_t n;
     qkvi_files files = { .folder = *state };
-    assert_int_equal(qkvi_config_write(&files, &written, &error), QKV_OK);
+    assert_int_equal(qkvi_config_write(&files, &written, 0, &error), QKV_OK);
     assert_int_equal(qkvi_files_commit(&files, &error), QKV_OK);
     join(path, *state, "config.json");
     assert_int_equal(qkvi_file_load(path, 4096, &text, &n, &error), QKV_OK);

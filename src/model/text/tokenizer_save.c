@@ -1,11 +1,6 @@
 /** See tokenizer_save.h. */
 #include "model/text/tokenizer_save.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/status.h"
-
 json_t *qkvi_added_tokens_json(const qkv_tokenizer *tokenizer) {
     json_t *list = json_array();
     const qkvi_added *added = &tokenizer->added;
@@ -23,14 +18,4 @@ json_t *qkvi_added_tokens_json(const qkv_tokenizer *tokenizer) {
                                               (flags & QKVI_ADDED_SPECIAL) != 0));
     }
     return list;
-}
-
-qkv_status qkvi_files_add_json(qkvi_files *files, const char *name, json_t *root,
-                               qkv_error *error) {
-    char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
-    json_decref(root);
-    if (text == NULL) return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for JSON", name);
-    const qkv_status status = qkvi_files_add(files, name, text, strlen(text), error);
-    free(text);
-    return status;
 }
