@@ -197,7 +197,11 @@ QKV_API QKV_NODISCARD qkv_status qkv_model_open_memory(const void *config, size_
                                                        qkv_model **model, qkv_error *error);
 QKV_API void qkv_model_free(qkv_model *model);
 QKV_API const qkv_model_info *qkv_model_get_info(const qkv_model *model);
+/** The tokenizer of the texts that go in, and that of the texts that come out: of an encoder-decoder
+ * that of its decoder (qkv_tokenizer_open_target), of others the same one. They live as long as the
+ * model. */
 QKV_API const qkv_tokenizer *qkv_model_tokenizer(const qkv_model *model);
+QKV_API const qkv_tokenizer *qkv_model_target_tokenizer(const qkv_model *model);
 
 /** Name of the index-th stored tensor that the model does not use, escaped for printing; NULL
  * past the end. */
