@@ -49,10 +49,13 @@ static qkv_status take_model(qkvi_trainer *trainer, qkv_model *model, qkv_error 
     trainer->from_hash =
         qkvi_hash(QKVI_HASH_START, model->arena, model->params.n_elems * sizeof *model->arena);
     trainer->params = model->arena;
+    trainer->lm_bias = model->lm_bias;
     trainer->tokenizer = model->tokenizer;
+    trainer->target_tokenizer = model->target_tokenizer;
     trainer->info.source = trainer->options->out;
     model->arena = NULL;
-    model->tokenizer = NULL;
+    model->lm_bias = NULL;
+    model->tokenizer = model->target_tokenizer = NULL;
     return QKV_OK;
 }
 
@@ -65,8 +68,7 @@ qkv_status qkvi_fine_tune_open(qkvi_trainer *trainer, qkv_error *error) {
     QKV_TRY(qkv_model_open(path, &model, error));
     const qkv_status status = take_model(trainer, model, error);
     qkv_model_free(model);
-    if (status != QKV_OK || trainer->options->arch != QKV_ARCH_ENCDEC) return status;
-    return qkv_tokenizer_open_target(trainer->from, &trainer->target_tokenizer, error);
+    return status;
 }
 
 static qkv_status copy_file(const qkvi_trainer *trainer, const char *name, qkvi_files *files,

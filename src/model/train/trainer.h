@@ -38,6 +38,7 @@ typedef struct qkvi_trainer {
     qkv_model_info info;
     qkvi_param_table table;
     float *params, *grads, *m, *v; /* arenas of the table */
+    float *lm_bias;                /* of logits, not trained: some Marians have one */
     float *mean;                   /* of the gradients of a step, where it has several */
     qkvi_net *weights, *gradients;
     qkvi_net_pass *pass;

@@ -50,6 +50,7 @@ static qkv_status make_model(qkvi_trainer *t, qkv_error *error) {
     QKV_TRY(qkvi_net_bind(&t->info, &t->table, t->params, QKVI_NET_FORWARD | QKVI_NET_BACKWARD,
                           &t->weights, error));
     QKV_TRY(qkvi_net_bind(&t->info, &t->table, t->grads, 0, &t->gradients, error));
+    t->weights->lm.bias = t->lm_bias;
     return qkvi_net_pass_create(&t->pass, error);
 }
 
@@ -76,7 +77,9 @@ static qkv_status make_optimizer(qkvi_trainer *trainer, qkv_error *error) {
                          .end_id = (int32_t)trainer->info.eos_id,
                          .start_id = (int32_t)trainer->info.start_id };
     QKV_TRY(qkvi_examples_make(&trainer->examples, capacity, error));
-    return qkvi_feed_make(&trainer->batch, capacity, options->max_len, error);
+    QKV_TRY(qkvi_feed_make(&trainer->batch, capacity, options->max_len, error));
+    if (!trainer->info.has_nsp) trainer->batch.view.labels = NULL;
+    return QKV_OK;
 }
 
 static qkv_status make_folder(const char *path, qkv_error *error) {
@@ -132,6 +135,7 @@ void qkvi_trainer_close(qkvi_trainer *trainer) {
     free(trainer->m);
     free(trainer->v);
     free(trainer->mean);
+    free(trainer->lm_bias);
     qkvi_params_free(&trainer->table);
     qkv_tokenizer_free(trainer->tokenizer);
     qkv_tokenizer_free(trainer->target_tokenizer);
