@@ -75,6 +75,7 @@ MODELS = {
 }
 SEEDS = {"gpt2_1": 34, "gpt2_2": 36, "gpt2_3": 1, "bart_1": 6, "bart_2": 20, "bart_3": 34, "marian_1": 10, "marian_2": 25,
          "marian_3": 10}  # that generate texts of some variety
+GAINS = {}
 SMOOTHING = {"bart_2": 0.1, "marian_2": 0.1, "marian_3": 0.1}
 FORCED_BOS = {"bart_2": 0}
 LONG = ("gpt2_2", "marian_1")
@@ -108,7 +109,7 @@ def make_model(name, kind, config, generator):
     config._attn_implementation = "eager"
     model = kind(config).double().eval()
     randomize(model, generator, norms=("norm.weight", "norm_embedding.weight", "ln_1.weight", "ln_2.weight", "ln_f.weight"),
-              tables=("wte", "wpe", "shared", "embed_tokens", "embed_positions"), gain=3.0)
+              tables=("wte", "wpe", "shared", "embed_tokens", "embed_positions"), gain=GAINS.get(name, 3.0))
     spread(model, config)
     with torch.no_grad():
         if name == "marian_2":

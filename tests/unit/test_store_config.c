@@ -136,6 +136,7 @@ static qkv_model_info info_of(const char *type) {
                              .layer_norm_eps = 1e-5,
                              .pooling = QKV_POOLING_MEAN,
                              .sentence_len = 48,
+                             .target_vocab_size = 99,
                              .bos_id = -1,
                              .eos_id = -1,
                              .pad_id = -1,
@@ -153,7 +154,6 @@ static void test_config_round_trip(void **state) {
     info.is_decoder = info.has_lm = 1;
     info.activation = "gelu_tanh";
     info.bos_id = info.eos_id = 5;
-    info.target_vocab_size = 99;
     round_trip(*state, &info);
     info = info_of("bart");
     info.is_encoder_decoder = info.has_lm = 1;
@@ -161,7 +161,6 @@ static void test_config_round_trip(void **state) {
     info.n_decoder_layers = 4;
     info.n_decoder_heads = 5;
     info.decoder_intermediate = 11;
-    info.target_vocab_size = 99;
     info.bos_id = 7, info.eos_id = info.start_id = 8, info.pad_id = 9;
     round_trip(*state, &info);
 }

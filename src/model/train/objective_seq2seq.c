@@ -76,7 +76,6 @@ static void fill_info(const qkvi_trainer *trainer, qkv_model_info *info) {
     info->n_decoder_layers = o->n_decoder_layers ? o->n_decoder_layers : o->n_layers;
     info->n_decoder_heads = o->n_heads;
     info->decoder_intermediate = o->intermediate;
-    info->target_vocab_size = info->vocab_size;
     info->bos_id = qkvi_bpe_vocabulary_id(trainer, qkvi_bpe_bart.bos);
     info->eos_id = info->start_id = qkvi_bpe_vocabulary_id(trainer, qkvi_bpe_bart.eos);
     info->pad_id = qkvi_bpe_vocabulary_id(trainer, qkvi_bpe_bart.pad);

@@ -19,6 +19,7 @@ static qkv_model_info make_info(const qkvi_trainer *trainer) {
                             .intermediate = o->intermediate,
                             .vocab_size = qkv_tokenizer_size(trainer->tokenizer),
                             .max_len = o->max_len,
+                            .target_vocab_size = qkv_tokenizer_size(trainer->tokenizer),
                             .bos_id = -1,
                             .eos_id = -1,
                             .pad_id = -1,
