@@ -1,5 +1,6 @@
 /*
- * `qkv train`: a small BERT from text or from a grammar, with progress and a picture of the loss.
+ * `qkv train`: a small model from text or from a grammar, or a model made better at one, with
+ * progress and a picture of the loss.
  */
 #include <inttypes.h>
 #include <jansson.h>
@@ -10,20 +11,21 @@
 #include "eval_report.h"
 #include "session.h"
 #include "term.h"
-#include <qkv/view.h>
+#include "train_curve.h"
 
 struct train_options {
     struct cli_common common;
-    const char *text, *grammar, *out, *eval;
+    const char *text, *grammar, *out, *eval, *from;
     bool resume, sinusoidal;
-    struct arg_int layers, heads, hidden, intermediate, vocab, len;
-    struct arg_int steps, batch, warmup, seed, report_every, checkpoint_every;
-    struct arg_real rate;
+    struct arg_int arch, layers, decoder_layers, heads, hidden, intermediate, vocab, len;
+    struct arg_int steps, batch, accumulate, warmup, seed, report_every, checkpoint_every;
+    struct arg_real rate, dropout, smoothing;
 };
 
 struct reporter {
     const struct cli_common *common;
     struct progress progress;
+    qkv_arch arch; /* what is trained: --from knows it only then */
 };
 
 /* "1 h 05 min", "3 min 20 s", "12 s", "0.3 s" */
@@ -41,28 +43,35 @@ static const char *duration(double seconds, char text[32]) {
 }
 
 static void print_json(const qkv_train_report *report) {
-    json_t *object = json_pack(
-        "{s:I,s:I,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:f}", "step", (json_int_t)report->step, "n_steps",
-        (json_int_t)report->n_steps, "loss", report->loss, "mlm_loss", report->mlm_loss, "nsp_loss",
-        report->nsp_loss, "held_out_loss", report->held_out_loss, "learning_rate",
-        report->learning_rate, "tokens_per_second", report->tokens_per_second, "seconds",
-        report->seconds, "seconds_left", report->seconds_left);
+    json_t *object = json_pack("{s:I,s:I,s:f}", "step", (json_int_t)report->step, "n_steps",
+                               (json_int_t)report->n_steps, "loss", report->loss);
+    json_t *bert =
+        json_pack("{s:f,s:f}", "mlm_loss", report->mlm_loss, "nsp_loss", report->nsp_loss);
+    json_t *rest =
+        json_pack("{s:f,s:f,s:f,s:f,s:f}", "held_out_loss", report->held_out_loss, "learning_rate",
+                  report->learning_rate, "tokens_per_second", report->tokens_per_second, "seconds",
+                  report->seconds, "seconds_left", report->seconds_left);
+    if (report->arch == QKV_ARCH_BERT) json_object_update(object, bert);
+    json_object_update(object, rest);
     json_dumpf(object, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
     putchar('\n');
     cli_flush();
+    json_decref(bert);
+    json_decref(rest);
     json_decref(object);
 }
 
 /* On a terminal one line that is rewritten; elsewhere a line for each report. */
 static int on_report(void *user, const qkv_train_report *report) {
     struct reporter *self = user;
-    char line[240], left[32];
+    char line[240], parts[80] = "", left[32];
+    self->arch = report->arch;
+    if (report->arch == QKV_ARCH_BERT)
+        snprintf(parts, sizeof parts, " (mlm %.3f, nsp %.3f)", report->mlm_loss, report->nsp_loss);
     snprintf(line, sizeof line,
-             "step %" PRId64 "/%" PRId64 "  loss %.3f (mlm %.3f, nsp %.3f)  held out %.3f  "
-             "%.0f tokens/s  %s left",
-             report->step, report->n_steps, report->loss, report->mlm_loss, report->nsp_loss,
-             report->held_out_loss, report->tokens_per_second,
-             duration(report->seconds_left, left));
+             "step %" PRId64 "/%" PRId64 "  loss %.3f%s  held out %.3f  %.0f tokens/s  %s left",
+             report->step, report->n_steps, report->loss, parts, report->held_out_loss,
+             report->tokens_per_second, duration(report->seconds_left, left));
     if (self->common->json)
         print_json(report);
     else if (!self->progress.on)
@@ -77,6 +86,7 @@ static void fill(const struct train_options *options, qkv_train_options *train) 
         int64_t *field;
     } numbers[] = {
         { &options->layers, &train->n_layers },
+        { &options->decoder_layers, &train->n_decoder_layers },
         { &options->heads, &train->n_heads },
         { &options->hidden, &train->hidden },
         { &options->intermediate, &train->intermediate },
@@ -84,6 +94,7 @@ static void fill(const struct train_options *options, qkv_train_options *train) 
         { &options->len, &train->max_len },
         { &options->steps, &train->n_steps },
         { &options->batch, &train->batch },
+        { &options->accumulate, &train->accumulate },
         { &options->warmup, &train->warmup },
         { &options->report_every, &train->report_every },
         { &options->checkpoint_every, &train->checkpoint_every },
@@ -95,6 +106,10 @@ static void fill(const struct train_options *options, qkv_train_options *train) 
     if (options->steps.set && !options->warmup.set && train->warmup > train->n_steps / 10)
         train->warmup = train->n_steps / 10;
     if (options->rate.set) train->learning_rate = options->rate.value;
+    if (options->dropout.set) train->dropout = options->dropout.value;
+    if (options->smoothing.set) train->label_smoothing = options->smoothing.value;
+    if (options->arch.set) train->arch = (int)options->arch.value;
+    train->from = options->from;
     if (options->seed.set) train->seed = (uint64_t)options->seed.value;
     train->text = options->text;
     train->grammar = options->grammar;
@@ -103,66 +118,10 @@ static void fill(const struct train_options *options, qkv_train_options *train) 
     train->sinusoidal_positions = options->sinusoidal;
 }
 
-/* ---- The loss curve ------------------------------------------------------------------------- */
-
-/* Steps and losses of DIR/train_log.tsv, which the trainer writes and a resumed run continues. */
-static int64_t read_log(const char *path, double **steps, double **losses) {
-    FILE *log = fopen(path, "r");
-    int64_t n = 0, room = 0;
-    char line[256];
-    *steps = *losses = NULL;
-    while (log && fgets(line, sizeof line, log)) {
-        double step, loss;
-        if (sscanf(line, "%lf %lf", &step, &loss) != 2) continue;
-        if (n == room) {
-            room = room ? 2 * room : 256;
-            double *a = realloc(*steps, (size_t)room * sizeof(double));
-            if (a) *steps = a;
-            double *b = a ? realloc(*losses, (size_t)room * sizeof(double)) : NULL;
-            if (!b) break;
-            *losses = b;
-        }
-        (*steps)[n] = step;
-        (*losses)[n++] = loss;
-    }
-    if (log) fclose(log);
-    return n;
-}
-
-static int write_curve(const struct train_options *options, const qkv_train_options *train) {
-    char log[2048], path[2048], caption[256];
-    if (snprintf(log, sizeof log, "%s/train_log.tsv", train->out) >= (int)sizeof log ||
-        snprintf(path, sizeof path, "%s/loss.png", train->out) >= (int)sizeof path)
-        return cli_fail("%s: the path is too long", train->out);
-    snprintf(caption, sizeof caption,
-             "%" PRId64 " layers of %" PRId64 " heads, hidden size %" PRId64 ", batches of %" PRId64
-             ", learning rate %g, seed %" PRIu64,
-             train->n_layers, train->n_heads, train->hidden, train->batch, train->learning_rate,
-             train->seed);
-    double *steps, *losses;
-    const qkv_curve curve = {
-        .struct_size = sizeof curve,
-        .n = read_log(log, &steps, &losses),
-        .x = steps,
-        .y = losses,
-        .x_label = "step",
-        .y_label = "loss (MLM + NSP)",
-        .title = "Training loss",
-        .caption = caption,
-        .theme =
-            options->common.theme.set ? (qkv_theme)options->common.theme.value : QKV_THEME_LIGHT,
-    };
-    qkv_error error;
-    const qkv_status status = curve.n > 1 ? qkv_view_curve_write(&curve, path, &error) : QKV_OK;
-    free(steps);
-    free(losses);
-    return status == QKV_OK ? EXIT_OK : cli_fail("%s", error.message);
-}
-
 /* --------------------------------------------------------------------------------------------- */
 
 static int run_training(qkv_ctx *ctx, const struct train_options *options,
-                        const qkv_train_options *train) {
+                        const qkv_train_options *train, qkv_arch *arch) {
     const struct cli_common *common = &options->common;
     struct reporter reporter = { .common = common };
     qkv_train_options own = *train;
@@ -174,6 +133,7 @@ static int run_training(qkv_ctx *ctx, const struct train_options *options,
     qkv_error error;
     const qkv_status status = qkv_train(ctx, &own, &error);
     progress_end(&reporter.progress);
+    *arch = reporter.arch;
     if (status == QKV_ERR_CANCELLED)
         return cli_fail("%s: the same command with --resume goes on", error.message);
     if (status != QKV_OK) return cli_fail("%s", error.message);
@@ -193,19 +153,43 @@ static int evaluate(qkv_ctx *ctx, const struct train_options *options,
     return code;
 }
 
+/* What --from decides; NULL if nothing of it was given. */
+static const char *given_size(const struct train_options *options) {
+    const struct {
+        const char *name;
+        bool given;
+    } sizes[] = { { "--arch", options->arch.set },
+                  { "--layers", options->layers.set },
+                  { "--decoder-layers", options->decoder_layers.set },
+                  { "--heads", options->heads.set },
+                  { "--hidden", options->hidden.set },
+                  { "--intermediate", options->intermediate.set },
+                  { "--vocab", options->vocab.set },
+                  { "--sinusoidal", options->sinusoidal } };
+    for (int i = 0; i < CLI_COUNT(sizes); i++)
+        if (sizes[i].given) return sizes[i].name;
+    return NULL;
+}
+
 static int train(const struct cli_command *command, const void *data, int n_words, char **words) {
     (void)n_words, (void)words;
     const struct train_options *options = data;
     if (!options->text == !options->grammar)
         return cli_usage(command, options->text ? "--text and --grammar together: give one of them"
                                                 : "--text or --grammar is missing");
+    if (options->from && given_size(options))
+        return cli_usage(command, "--from and %s together: the model has its own",
+                         given_size(options));
     cli_catch_interrupts();
     qkv_train_options train_options;
+    qkv_arch arch = QKV_ARCH_BERT;
     fill(options, &train_options);
     qkv_ctx *ctx = NULL;
     int code = session_context(command, &options->common, &ctx);
-    if (!code) code = run_training(ctx, options, &train_options);
-    if (!code) code = write_curve(options, &train_options);
+    if (!code) code = run_training(ctx, options, &train_options, &arch);
+    if (!code)
+        code = train_curve_write(
+            &train_options, arch == QKV_ARCH_BERT ? "loss (MLM + NSP)" : "loss", &options->common);
     if (!code && options->eval && !cli_cancelled) code = evaluate(ctx, options, &train_options);
     /* An interruption that came too late to stop anything is none. */
     if (!code && !options->eval) __atomic_store_n(&cli_cancelled, 0, __ATOMIC_RELAXED);
@@ -225,16 +209,34 @@ static int train(const struct cli_command *command, const void *data, int n_word
         .offset = offsetof(struct train_options, field_name), .min = least, .max = most            \
     }
 
+#define REAL_OPTION(option_name, field_name, text)                                                 \
+    {                                                                                              \
+        .name = option_name, .argument = "X", .help = text, .kind = ARG_REAL,                      \
+        .offset = offsetof(struct train_options, field_name)                                       \
+    }
+
 static const struct cli_option train_table[] = {
-    TEXT_OPTION("--text", "F", text, false, "*",
-                "a text: a sentence, or two separated by a tab, a line"),
+    TEXT_OPTION(
+        "--text", "F", text, false, "*",
+        "a text, in lines: a sentence, or two separated by a tab; gpt2: a document; encdec: "
+        "a source, a tab, its target"),
     TEXT_OPTION("--grammar", "F", grammar, false, ".txt", "or a grammar that makes sentences"),
     TEXT_OPTION("--out", "DIR", out, true, "/", "the folder for the model"),
     { .name = "--resume",
       .help = "go on where a stopped run left the folder",
       .kind = ARG_FLAG,
       .offset = offsetof(struct train_options, resume) },
+    { .name = "--arch",
+      .argument = "bert|gpt2|encdec",
+      .help = "what to train: an encoder that fills blanks, a decoder that goes on writing, or one "
+              "over an encoder that translates (bert)",
+      .kind = ARG_CHOICE,
+      .offset = offsetof(struct train_options, arch) },
+    TEXT_OPTION("--from", "DIR", from, false, "/",
+                "start from this model, which keeps its sizes and its vocabulary"),
     NUMBER_OPTION("--layers", layers, 1, 1000, "layers (4)"),
+    NUMBER_OPTION("--decoder-layers", decoder_layers, 1, 1000,
+                  "layers of the decoder of an encdec (as --layers)"),
     NUMBER_OPTION("--heads", heads, 1, 1000, "heads in each (4)"),
     NUMBER_OPTION("--hidden", hidden, 1, 65536, "hidden size (128)"),
     NUMBER_OPTION("--intermediate", intermediate, 1, 1 << 20,
@@ -243,11 +245,12 @@ static const struct cli_option train_table[] = {
     NUMBER_OPTION("--len", len, 4, 65536, "tokens in a sequence, at most (32)"),
     NUMBER_OPTION("--steps", steps, 1, 1 << 30, "steps (3000)"),
     NUMBER_OPTION("--batch", batch, 1, 1 << 20, "sequences in a step (128)"),
-    { .name = "--lr",
-      .argument = "X",
-      .help = "highest learning rate (0.0015)",
-      .kind = ARG_REAL,
-      .offset = offsetof(struct train_options, rate) },
+    REAL_OPTION("--lr", rate, "highest learning rate (0.0015)"),
+    NUMBER_OPTION("--accumulate", accumulate, 1, 65536,
+                  "parts of a step, each of --batch sequences (1)"),
+    REAL_OPTION("--dropout", dropout, "share of values that are dropped in training (0)"),
+    REAL_OPTION("--label-smoothing", smoothing,
+                "share of a target that all words get; gpt2, encdec (0)"),
     NUMBER_OPTION("--warmup", warmup, 0, 1 << 30, "steps of warm-up (200, at most steps / 10)"),
     NUMBER_OPTION("--seed", seed, 0, INT64_MAX, "seed of everything random (1)"),
     NUMBER_OPTION("--report-every", report_every, 1, 1 << 30, "steps between reports (20)"),
@@ -262,15 +265,18 @@ static const struct cli_option train_table[] = {
 
 const struct cli_command cmd_train = {
     .name = "train",
-    .summary = "train a small BERT on your text",
+    .summary = "train a small model on your text",
     .words = "",
     .details =
-        "Makes a vocabulary from the text, then trains masked-word and next-sentence prediction "
-        "with AdamW. The folder gets the model, its tokenizer, train_log.tsv and loss.png. The "
+        "Makes a vocabulary from the text, then trains a model with AdamW: a BERT on masked words "
+        "and next sentences, a GPT-2 on the next token, or a BART on translations. With --from, a "
+        "model that is there is trained further. The folder gets the model, as transformers reads "
+        "it, its tokenizer, train_log.tsv and loss.png. The "
         "same options give the same bits for any number of threads and any instruction set. "
         "Ctrl-C stops after the current step and keeps a checkpoint; the same command with "
         "--resume goes on from it, also after a crash, and ends with the same bits.\n\n"
-        "    qkv train --text sentences.txt --out my-model --steps 1000\n\n"
+        "    qkv train --text sentences.txt --out my-model --steps 1000\n"
+        "    qkv train --arch encdec --text pairs.tsv --out my-translator\n\n"
         "--json: an object on standard output for each report.",
     .max_words = 0,
     .takes = TAKES_COMPUTE | TAKES_JSON | TAKES_QUIET,

@@ -423,18 +423,41 @@ QKV_API QKV_NODISCARD qkv_status qkv_model_fill(qkv_ctx *ctx, const qkv_model *m
 
 /* ---- Training -------------------------------------------------------------------------------- */
 
+/** What is trained, and for what. */
+typedef enum qkv_arch {
+    QKV_ARCH_BERT,  /* an encoder, for masked words and next sentences */
+    QKV_ARCH_GPT2,  /* a decoder, for the next token */
+    QKV_ARCH_ENCDEC /* a decoder over an encoder, for the next token of a target, given its source */
+} qkv_arch;
+
 /** What a training run tells while it runs. Rates are over the time since the last report. */
 typedef struct qkv_train_report {
     int64_t step, n_steps;
-    double loss, mlm_loss, nsp_loss; /* means since the last report */
-    double held_out_loss;            /* of the first 128 pairs that are held out, masked alike */
+    double loss, mlm_loss,
+        nsp_loss;         /* means since the last report; loss is their sum, or lm_loss */
+    double held_out_loss; /* of the first 128 examples that are held out, made alike; no dropout */
     double learning_rate, tokens_per_second, seconds, seconds_left;
+    qkv_arch arch;
+    double lm_loss; /* with label smoothing, if there is any; of held-out examples without */
 } qkv_train_report;
 
 /**
- * Trains a BERT-style model: MLM (15 %, of which 80 % [MASK], 10 % random, 10 % kept) and NSP,
- * AdamW, linear warm-up and decay, gradients clipped by their norm. The same options give the same
- * bits for any number of threads and any instruction set of the f32 class.
+ * Trains a model: AdamW, linear warm-up and decay, gradients clipped by their norm. The same options
+ * give the same bits for any number of threads and any instruction set of the f32 class.
+ *
+ *   QKV_ARCH_BERT    MLM (15 %, of which 80 % [MASK], 10 % random, 10 % kept) and NSP; WordPiece.
+ *                    A line of the text is a sentence, or sentence TAB following sentence.
+ *   QKV_ARCH_GPT2    the next token; byte-level BPE. A line is a document, of a grammar as many
+ *                    sentences as fit: <|endoftext|> and its tokens, cut to max_len.
+ *   QKV_ARCH_ENCDEC  the next token of a target, all before it being told; byte-level BPE; a BART.
+ *                    A line is source TAB target. QKV_ERR_FORMAT, naming it, for one that is not.
+ *   from             fine-tunes a model of these families. Its architecture, sizes and vocabulary
+ *                    are the run's, in place of those in the options; QKV_ERR_UNSUPPORTED for a model
+ *                    without an MLM or LM head. Its configuration is copied.
+ *   accumulate       parts of a step, of batch sequences each: the gradient is the mean of theirs, by
+ *                    their numbers of targets, in their order. Memory is that of one part.
+ *   The folder       config.json, the tokenizer's files and model.safetensors, as transformers
+ *                    reads them.
  *
  * A run that was stopped by report or cancel, and one that was killed, leaves a checkpoint in out.
  * The same options with resume go on from it and end with the same bits. QKV_ERR_ARGUMENT, naming
@@ -442,7 +465,7 @@ typedef struct qkv_train_report {
  */
 typedef struct qkv_train_options {
     size_t struct_size;
-    const char *text;    /* a file: a sentence, or sentence TAB following sentence, per line */
+    const char *text;    /* a file, in lines: see above */
     const char *grammar; /* or a grammar file; exactly one of the two */
     const char *out;     /* the folder to write */
     const char *resume;  /* nullable: a folder written by a run that was stopped */
@@ -455,7 +478,13 @@ typedef struct qkv_train_options {
         void *user,
         const qkv_train_report *report); /* nullable; non-zero stops with QKV_ERR_CANCELLED */
     void *report_user;
-    const int *cancel; /* nullable; asked after each step: non-zero stops with QKV_ERR_CANCELLED */
+    const int *cancel;  /* nullable; asked after each step: non-zero stops with QKV_ERR_CANCELLED */
+    int arch;           /* a qkv_arch */
+    const char *from;   /* nullable: the model to start from, as qkv_model_open takes it */
+    int64_t accumulate; /* parts of a step; 0: 1 */
+    double dropout;     /* of embeddings, weights of attention, and what blocks add */
+    double label_smoothing;   /* of LM targets (Szegedy et al. 2016) */
+    int64_t n_decoder_layers; /* QKV_ARCH_ENCDEC; 0: as many as n_layers */
 } qkv_train_options;
 
 /** Fills the defaults: 4 layers, 4 heads, hidden 128, feed-forward 512, batch 128, length 32,

@@ -101,42 +101,68 @@ static void join(char path[300], const char *folder, const char *name) {
     assert_true(n < 300);
 }
 
-static void test_config_round_trip(void **state) {
-    const qkv_model_info written = { .architecture = qkvi_family_of("bert")->type,
-                                     .n_layers = 3,
-                                     .n_heads = 2,
-                                     .hidden = 10,
-                                     .embedding_size = 10,
-                                     .head_dim = 5,
-                                     .intermediate = 7,
-                                     .vocab_size = 99,
-                                     .max_len = 48,
-                                     .n_types = 2,
-                                     .layer_norm_eps = 1e-12,
-                                     .sinusoidal_positions = 1,
-                                     .pooling = QKV_POOLING_MEAN,
-                                     .sentence_len = 48,
-                                     .target_vocab_size = 99,
-                                     .bos_id = -1,
-                                     .eos_id = -1,
-                                     .pad_id = -1,
-                                     .start_id = -1,
-                                     .activation = "gelu" };
+/* Writes a config and reads it again; what is read is what was written. */
+static void round_trip(const char *where, const qkv_model_info *written) {
     qkv_model_info read;
     qkv_error error;
     char path[300], *text;
     size_t n;
-    qkvi_files files = { .folder = *state };
-    assert_int_equal(qkvi_config_write(&files, &written, &error), QKV_OK);
+    qkvi_files files = { .folder = where };
+    assert_int_equal(qkvi_config_write(&files, written, 0, &error), QKV_OK);
     assert_int_equal(qkvi_files_commit(&files, &error), QKV_OK);
-    join(path, *state, "config.json");
+    join(path, where, "config.json");
     assert_int_equal(qkvi_file_load(path, 4096, &text, &n, &error), QKV_OK);
-    assert_int_equal(qkvi_config_read("c", text, n, &read, &error), QKV_OK);
-    assert_string_equal(read.activation, "gelu");
-    read.activation = written.activation; /* the same text elsewhere */
-    assert_memory_equal(&read, &written, sizeof read);
+    if (qkvi_config_read("c", text, n, &read, &error)) fail_msg("%s", error.message);
+    assert_string_equal(read.activation, written->activation);
+    read.activation = written->activation;
+    assert_memory_equal(&read, written, sizeof read);
     free(text);
     unlink(path);
+    join(path, where, "generation_config.json");
+    unlink(path);
+}
+
+/* What all have. */
+static qkv_model_info info_of(const char *type) {
+    return (qkv_model_info){ .architecture = qkvi_family_of(type)->type,
+                             .n_layers = 3,
+                             .n_heads = 2,
+                             .hidden = 10,
+                             .embedding_size = 10,
+                             .head_dim = 5,
+                             .intermediate = 7,
+                             .vocab_size = 99,
+                             .max_len = 48,
+                             .layer_norm_eps = 1e-5,
+                             .pooling = QKV_POOLING_MEAN,
+                             .sentence_len = 48,
+                             .target_vocab_size = 99,
+                             .bos_id = -1,
+                             .eos_id = -1,
+                             .pad_id = -1,
+                             .start_id = -1,
+                             .activation = "gelu" };
+}
+
+static void test_config_round_trip(void **state) {
+    qkv_model_info info = info_of("bert");
+    info.n_types = 2;
+    info.layer_norm_eps = 1e-12;
+    info.sinusoidal_positions = 1;
+    round_trip(*state, &info);
+    info = info_of("gpt2");
+    info.is_decoder = info.has_lm = 1;
+    info.activation = "gelu_tanh";
+    info.bos_id = info.eos_id = 5;
+    round_trip(*state, &info);
+    info = info_of("bart");
+    info.is_encoder_decoder = info.has_lm = 1;
+    info.first_position = 2;
+    info.n_decoder_layers = 4;
+    info.n_decoder_heads = 5;
+    info.decoder_intermediate = 11;
+    info.bos_id = 7, info.eos_id = info.start_id = 8, info.pad_id = 9;
+    round_trip(*state, &info);
 }
 
 /* ---- Where models are ------------------------------------------------------------------------ */
@@ -184,8 +210,14 @@ static void test_folders_and_files(void **state) {
     make_directory(*state, "model");
     join(model, *state, "model");
     expect_none(model, QKV_ERR_IO, "no model.safetensors in this folder");
+    make_file(model, "pytorch_model.bin.index.json", "{}");
+    expect_none(model, QKV_ERR_UNSUPPORTED,
+                "model holds only pickle files; qkv reads safetensors. Convert once: python3 "
+                "tools/bin2safetensors.py ");
     make_file(model, "pytorch_model.bin", "PK");
-    expect_none(model, QKV_ERR_UNSUPPORTED, "python3 tools/bin2safetensors.py");
+    expect_none(model, QKV_ERR_UNSUPPORTED,
+                "model holds only pytorch_model.bin, a pickle file; qkv reads safetensors. Convert "
+                "once: python3 tools/bin2safetensors.py ");
     make_file(model, "model.safetensors", "");
     expect_found(model, model, "model.safetensors");
     join(path, model, "other.safetensors");

@@ -44,7 +44,7 @@ static qkvi_param_table make_table(void) {
     assert_int_equal(qkvi_params_add(&table, 2, 300, 77, &error, "a.weight"), QKV_OK);
     assert_int_equal(qkvi_params_add(&table, 1, 77, 0, &error, "a.bias"), QKV_OK);
     assert_int_equal(qkvi_params_add(&table, 1, 40000, 0, &error, "a.LayerNorm.weight"), QKV_OK);
-    assert_int_equal(qkvi_params_add(&table, 1, 5, 0, &error, "a.scale"), QKV_OK);
+    assert_int_equal(qkvi_params_add(&table, 2, 1, 5, &error, "b.weight"), QKV_OK);
     return table;
 }
 
@@ -297,9 +297,12 @@ static void open_fixture(fixture *f, int n_threads) {
     if (qkvi_corpus_open_text(path, &f->corpus, &error) != QKV_OK) fail_msg("%s", error.message);
     unlink(path);
     f->tokenizer = make_tokenizer();
-    assert_int_equal(
-        qkvi_examples_make(&f->examples, f->corpus, f->tokenizer, 11, N_LINES, MAX_LEN, &error),
-        QKV_OK);
+    f->examples = (qkvi_examples){ .make = qkvi_objective_mlm.example,
+                                   .corpus = f->corpus,
+                                   .tokenizer = f->tokenizer,
+                                   .seed = 11,
+                                   .max_len = MAX_LEN };
+    assert_int_equal(qkvi_examples_make(&f->examples, N_LINES, &error), QKV_OK);
     assert_int_equal(qkvi_feed_make(&f->feed, N_LINES, MAX_LEN, &error), QKV_OK);
 }
 

@@ -74,9 +74,15 @@ static inline int exists(const char *name) {
 }
 
 static inline void clear_out(void) {
-    static const char *const names[] = { "config.json",           "vocab.txt",
-                                         "tokenizer.json",        "tokenizer_config.json",
-                                         "model.safetensors",     "train_log.tsv",
+    static const char *const names[] = { "config.json",
+                                         "vocab.txt",
+                                         "tokenizer.json",
+                                         "tokenizer_config.json",
+                                         "model.safetensors",
+                                         "train_log.tsv",
+                                         "generation_config.json",
+                                         "vocab.json",
+                                         "merges.txt",
                                          "checkpoint.safetensors" };
     for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
         char path[128];

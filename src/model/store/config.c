@@ -163,38 +163,3 @@ qkv_status qkvi_config_read(const char *file, const void *bytes, size_t n_bytes,
     json_decref(root);
     return status;
 }
-
-static const char *architecture_class(const qkv_model_info *info) {
-    return info->has_mlm && info->has_nsp ? "BertForPreTraining"
-           : info->has_mlm                ? "BertForMaskedLM"
-                                          : "BertModel";
-}
-
-qkv_status qkvi_config_write(qkvi_files *files, const qkv_model_info *info, qkv_error *error) {
-    static const char format[] = "{\n"
-                                 "  \"architectures\": [\"%s\"],\n"
-                                 "  \"attention_probs_dropout_prob\": 0.0,\n"
-                                 "  \"hidden_act\": \"gelu\",\n"
-                                 "  \"hidden_dropout_prob\": 0.0,\n"
-                                 "  \"hidden_size\": %lld,\n"
-                                 "  \"initializer_range\": 0.02,\n"
-                                 "  \"intermediate_size\": %lld,\n"
-                                 "  \"layer_norm_eps\": %.17g,\n"
-                                 "  \"max_position_embeddings\": %lld,\n"
-                                 "  \"model_type\": \"bert\",\n"
-                                 "  \"num_attention_heads\": %lld,\n"
-                                 "  \"num_hidden_layers\": %lld,\n"
-                                 "  \"pad_token_id\": 0,\n"
-                                 "  \"position_embedding_type\": \"absolute\",\n"
-                                 "  \"sinusoidal_positions\": %s,\n"
-                                 "  \"type_vocab_size\": %lld,\n"
-                                 "  \"vocab_size\": %lld\n"
-                                 "}\n";
-    char text[2048];
-    const int n = snprintf(text, sizeof text, format, architecture_class(info),
-                           (long long)info->hidden, (long long)info->intermediate,
-                           info->layer_norm_eps, (long long)info->max_len, (long long)info->n_heads,
-                           (long long)info->n_layers, info->sinusoidal_positions ? "true" : "false",
-                           (long long)info->n_types, (long long)info->vocab_size);
-    return qkvi_files_add(files, "config.json", text, (size_t)n, error);
-}

@@ -13,7 +13,11 @@
 qkv_status qkvi_config_read(const char *file, const void *bytes, size_t n_bytes,
                             qkv_model_info *info, qkv_error *error);
 
-/** Adds config.json to files, with the fields that transformers needs to load the model. */
-qkv_status qkvi_config_write(qkvi_files *files, const qkv_model_info *info, qkv_error *error);
+/**
+ * Adds config.json to files, with the fields that transformers needs to load the model, and
+ * generation_config.json for a model that writes. dropout is what it was trained with. MEMORY, IO.
+ */
+qkv_status qkvi_config_write(qkvi_files *files, const qkv_model_info *info, double dropout,
+                             qkv_error *error);
 
 #endif

@@ -45,20 +45,23 @@ static int ends_with(const char *text, const char *ending) {
 /* Why a folder without model.safetensors is of no use. */
 static qkv_status refuse_folder(const char *folder, qkv_error *error) {
     char printable[QKVI_NAME_BYTES];
-    int has_index = 0, has_pickle = 0;
+    int has_index = 0, has_pickle = 0, has_pickles = 0;
     qkvi_escape(printable, sizeof printable, folder, strlen(folder));
     QKV_TRY(folder_has(folder, "model.safetensors.index.json", &has_index, error));
     QKV_TRY(folder_has(folder, "pytorch_model.bin", &has_pickle, error));
+    QKV_TRY(folder_has(folder, "pytorch_model.bin.index.json", &has_pickles, error));
     if (has_index)
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
                               "%s: weights in several files (model.safetensors.index.json) are not "
                               "supported",
                               printable);
-    if (has_pickle)
+    if (has_pickle || has_pickles)
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
-                              "%s holds only pytorch_model.bin, a pickle file; qkv reads "
-                              "safetensors. Convert once: python3 tools/bin2safetensors.py %s",
-                              printable, printable);
+                              "%s holds only %s; qkv reads safetensors. Convert once: python3 "
+                              "tools/bin2safetensors.py %s",
+                              printable,
+                              has_pickle ? "pytorch_model.bin, a pickle file" : "pickle files",
+                              printable);
     return qkvi_error_set(error, QKV_ERR_IO, "%s: no model.safetensors in this folder", printable);
 }
 

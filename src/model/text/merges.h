@@ -1,6 +1,6 @@
 /**
  * Pieces by merging: the pair of neighbouring symbols seen most often becomes one symbol, again and
- * again.
+ * again (Sennrich et al. 2016, algorithm 1).
  */
 #ifndef QKVI_TEXT_MERGES_H
 #define QKVI_TEXT_MERGES_H
@@ -9,9 +9,10 @@
 
 /**
  * Words as sequences of symbols; a symbol is an entry of `symbols`, its key is its text ("un",
- * "##able").
+ * "##able"). Zeros but for mark to begin with.
  */
 typedef struct qkvi_merges {
+    const char *mark;     /* before symbols inside a word, "##", or "" */
     qkvi_counter symbols; /* counts are not used */
     int32_t *sequence;    /* all words' symbols */
     size_t n_sequence, sequence_capacity;
@@ -21,19 +22,25 @@ typedef struct qkvi_merges {
         int64_t count;
     } * words;
     size_t n_words, words_capacity;
-    qkvi_counter pairs; /* key: two symbols as int32_t[2] */
-    int counted;
+    struct qkvi_merge_queue *queue; /* of pairs, made by the first merge */
 } qkvi_merges;
 
 /** Adds a word of valid UTF-8 as its characters. MEMORY. */
 qkv_status qkvi_merges_add(qkvi_merges *merges, const char *word, size_t n_bytes, int64_t count);
 
+/** A new symbol: its text, of which the left of the two that became it has n_left bytes. */
+typedef struct qkvi_merge {
+    const char *text; /* valid until the next call; NULL: no pair is left */
+    size_t n_bytes, n_left;
+} qkvi_merge;
+
 /**
- * Merges the pair with the highest count everywhere; of equal ones the pair whose symbols are
- * older. *symbol is the text of the result, valid until the next call, NULL when no pair is left.
- * Call after the last add.
+ * Merges the pair with the highest count everywhere, if that is at least `least` > 0; of equal ones
+ * the pair whose symbols are older. Pairs that would be longer than max_bytes stay two. Call after
+ * the last add, always with the same limits. O(log n) and the words that hold the pair. MEMORY.
  */
-qkv_status qkvi_merges_next(qkvi_merges *merges, const char **symbol, size_t *n_bytes);
+qkv_status qkvi_merges_next(qkvi_merges *merges, int64_t least, size_t max_bytes,
+                            qkvi_merge *merge);
 
 void qkvi_merges_free(qkvi_merges *merges);
 

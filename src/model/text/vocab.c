@@ -197,15 +197,14 @@ static qkv_status fill_merges(const struct maker *maker, const size_t *order, in
 }
 
 static qkv_status add_pieces(struct maker *maker, const size_t *order) {
-    qkvi_merges merges = { 0 };
+    qkvi_merges merges = { .mark = "##" };
     qkv_status status = fill_merges(maker, order, 0, &merges);
     if (status == QKV_OK && merges.n_words == 0) status = fill_merges(maker, order, 1, &merges);
     while (status == QKV_OK && maker->tokens.n < maker->size) {
-        const char *piece;
-        size_t n_bytes = 0;
-        status = qkvi_merges_next(&merges, &piece, &n_bytes);
-        if (status != QKV_OK || piece == NULL) break;
-        status = add_token(maker, "", piece, n_bytes);
+        qkvi_merge merge;
+        status = qkvi_merges_next(&merges, 1, SIZE_MAX, &merge);
+        if (status != QKV_OK || merge.text == NULL) break;
+        status = add_token(maker, "", merge.text, merge.n_bytes);
     }
     qkvi_merges_free(&merges);
     return status;

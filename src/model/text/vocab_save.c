@@ -8,7 +8,7 @@
 #include "core/status.h"
 #include "model/store/file.h"
 #include "model/store/json.h"
-#include "model/text/tokenizer.h"
+#include "model/text/tokenizer_save.h"
 #include "model/text/vocab.h"
 #include "model/text/wordpiece.h"
 
@@ -25,20 +25,6 @@ static json_t *make_post_processor(const qkv_tokenizer *tokenizer) {
                      "TemplateProcessing", "single", cls0, a, sep0, "pair", cls0, a, sep0, b, sep1,
                      "special_tokens", "[CLS]", "id", "[CLS]", "ids", cls, "tokens", "[CLS]",
                      "[SEP]", "id", "[SEP]", "ids", sep, "tokens", "[SEP]");
-}
-
-static json_t *make_added_tokens(const qkv_tokenizer *tokenizer) {
-    json_t *list = json_array();
-    const qkvi_added *added = &tokenizer->added;
-    for (int32_t id = 0; id < added->n_ids; id++) {
-        size_t n_bytes;
-        const char *token = qkvi_added_token(added, id, &n_bytes);
-        if (token == NULL) continue;
-        json_array_append_new(list, json_pack("{si,ss%,sb,sb,sb,sb,sb}", "id", id, "content", token,
-                                              n_bytes, "single_word", 0, "lstrip", 0, "rstrip", 0,
-                                              "normalized", 0, "special", 1));
-    }
-    return list;
 }
 
 static json_t *make_model(const qkv_tokenizer *tokenizer) {
@@ -64,7 +50,7 @@ static json_t *make_tokenizer(const qkv_tokenizer *tokenizer, const qkvi_bert_ru
                                    "handle_chinese_chars", rules->split_cjk, "strip_accents",
                                    rules->strip_accents, "lowercase", rules->lowercase);
     return json_pack("{ss,sn,sn,so,so,s{ss},so,s{ss,ss,sb},so}", "version", "1.0", "truncation",
-                     "padding", "added_tokens", make_added_tokens(tokenizer), "normalizer",
+                     "padding", "added_tokens", qkvi_added_tokens_json(tokenizer), "normalizer",
                      normalizer, "pre_tokenizer", "type", "BertPreTokenizer", "post_processor",
                      make_post_processor(tokenizer), "decoder", "type", "WordPiece", "prefix", "##",
                      "cleanup", 1, "model", make_model(tokenizer));
@@ -78,25 +64,17 @@ static json_t *make_config(const qkvi_bert_rules *rules, int64_t max_len) {
                      "[PAD]", "cls_token", "[CLS]", "mask_token", "[MASK]");
 }
 
-/* Takes root, which may be NULL for want of memory. */
-static qkv_status save_json(qkvi_files *files, const char *name, json_t *root, qkv_error *error) {
-    char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
-    json_decref(root);
-    if (text == NULL) return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for JSON", name);
-    const qkv_status status = qkvi_files_add(files, name, text, strlen(text), error);
-    free(text);
-    return status;
-}
-
 qkv_status qkvi_tokenizer_save(qkvi_files *files, const char *vocab, size_t vocab_bytes,
                                const qkvi_bert_rules *rules, int64_t max_len, qkv_error *error) {
     qkv_tokenizer *tokenizer = NULL;
     QKV_TRY(qkv_tokenizer_open_memory(vocab, vocab_bytes, NULL, 0, &tokenizer, error));
     qkv_status status = qkvi_files_add(files, "vocab.txt", vocab, vocab_bytes, error);
     if (status == QKV_OK)
-        status = save_json(files, "tokenizer.json", make_tokenizer(tokenizer, rules), error);
+        status =
+            qkvi_files_add_json(files, "tokenizer.json", make_tokenizer(tokenizer, rules), error);
     if (status == QKV_OK)
-        status = save_json(files, "tokenizer_config.json", make_config(rules, max_len), error);
+        status =
+            qkvi_files_add_json(files, "tokenizer_config.json", make_config(rules, max_len), error);
     qkv_tokenizer_free(tokenizer);
     return status;
 }

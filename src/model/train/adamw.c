@@ -19,10 +19,8 @@
  */
 enum { CHUNK_ELEMS = 16384, MAX_CHUNKS = 1 << 24 };
 
-static int row_decays(const qkvi_param *row) {
-    const size_t n = strlen(row->name);
-    return !strstr(row->name, "LayerNorm") && !(n >= 4 && strcmp(row->name + n - 4, "bias") == 0);
-}
+/* Matrices; not biases and layer norms. */
+static int row_decays(const qkvi_param *row) { return row->rank > 1; }
 
 qkv_status qkvi_adamw_make(const qkvi_param_table *table, qkvi_adamw *adamw, qkv_error *error) {
     size_t n_chunks = 0;

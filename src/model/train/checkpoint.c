@@ -100,8 +100,8 @@ static qkv_status read_checkpoint(qkvi_trainer *trainer, const qkvi_safetensors 
     trainer->step = (int64_t)bits[QKVI_RUN_STEP];
     trainer->sums = (qkvi_train_sums){ .n_steps = (int64_t)bits[QKVI_RUN_SUM_STEPS],
                                        .n_tokens = (int64_t)bits[QKVI_RUN_SUM_TOKENS],
-                                       .mlm = qkvi_bits_real(bits[QKVI_RUN_SUM_MLM]),
-                                       .nsp = qkvi_bits_real(bits[QKVI_RUN_SUM_NSP]) };
+                                       .losses = { qkvi_bits_real(bits[QKVI_RUN_SUM_FIRST]),
+                                                   qkvi_bits_real(bits[QKVI_RUN_SUM_SECOND]) } };
     return QKV_OK;
 }
 
@@ -147,8 +147,9 @@ void qkvi_checkpoint_remove(const char *folder) {
 /* NAME.PID-COUNT.tmp, of a file that was being written when its process was killed: qkvi_writer. */
 static int is_left_over(const char *entry) {
     static const char *const names[] = {
-        file_name,   "model.safetensors", "train_log.tsv",        "config.json",
-        "vocab.txt", "tokenizer.json",    "tokenizer_config.json"
+        file_name,    "model.safetensors",     "train_log.tsv",         "config.json",
+        "vocab.txt",  "tokenizer.json",        "tokenizer_config.json", "vocab.json",
+        "merges.txt", "generation_config.json"
     };
     for (size_t f = 0; f < sizeof names / sizeof *names; f++) {
         const size_t n = strlen(names[f]);

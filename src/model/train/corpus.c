@@ -78,6 +78,50 @@ int64_t qkvi_corpus_held_out_pairs(const qkvi_corpus *corpus) {
     return corpus->grammar ? HELD_OUT_PAIRS : qkvi_text_n_pairs(corpus->text);
 }
 
+/* ---- Documents and translations ---- */
+
+/* One sentence, and the next one if it belongs to it. */
+static qkv_status say_pair(const qkvi_pair *pair, qkvi_growing *text) {
+    if (text->n > 0) QKV_TRY(qkvi_growing_put(text, " ", 1));
+    QKV_TRY(qkvi_growing_put(text, pair->a, (size_t)pair->a_bytes));
+    if (!pair->is_next || pair->b_bytes == 0) return QKV_OK;
+    QKV_TRY(qkvi_growing_put(text, " ", 1));
+    return qkvi_growing_put(text, pair->b, (size_t)pair->b_bytes);
+}
+
+qkv_status qkvi_corpus_document(const qkvi_corpus *corpus, qkvi_split split, int64_t index,
+                                uint64_t seed, int64_t enough, qkvi_growing *text,
+                                qkv_error *error) {
+    enum { MOST_PAIRS = 1 << 14 };
+    qkv_status status = QKV_OK;
+    if (corpus->text) {
+        int64_t bytes;
+        const char *const line =
+            qkvi_text_line(corpus->text, qkvi_text_draw(corpus->text, split, index, seed), &bytes);
+        status = qkvi_growing_put(text, line, (size_t)bytes);
+    }
+    for (int64_t p = 0; corpus->grammar && p < MOST_PAIRS && status == QKV_OK; p++) {
+        qkvi_pair pair;
+        if (text->n >= (size_t)enough) break;
+        qkvi_grammar_pair(corpus->grammar, split, index * MOST_PAIRS + p, seed, &pair);
+        status = say_pair(&pair, text);
+    }
+    if (status == QKV_OK) return QKV_OK;
+    return qkvi_error_set(error, status, "no memory for a document");
+}
+
+void qkvi_corpus_translation(const qkvi_corpus *corpus, qkvi_split split, int64_t index,
+                             uint64_t seed, qkvi_pair *pair) {
+    qkvi_text_halves(corpus->text, qkvi_text_draw(corpus->text, split, index, seed), pair);
+}
+
+qkv_status qkvi_corpus_check_translations(const qkvi_corpus *corpus, qkv_error *error) {
+    if (corpus->text) return qkvi_text_check_tabs(corpus->text, error);
+    return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                          "a grammar has no translations: an encoder-decoder is trained on a text "
+                          "of lines, source TAB target");
+}
+
 /* ---- Slots ---- */
 
 typedef struct first_parse {

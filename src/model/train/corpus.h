@@ -14,6 +14,7 @@
 #define QKV_MODEL_TRAIN_CORPUS_H
 
 #include "model/grammar/pair.h"
+#include "model/text/growing.h"
 #include "qkv/model.h"
 
 typedef struct qkvi_corpus qkvi_corpus;
@@ -47,6 +48,21 @@ int qkvi_corpus_probe(const qkvi_corpus *corpus, int64_t index, uint64_t seed, q
 QKV_NODISCARD qkv_status qkvi_corpus_slots(const qkvi_corpus *corpus, const qkvi_pair *pair,
                                            qkvi_slot **slots, int32_t *n_slots, qkv_error *error);
 void qkvi_slots_free(qkvi_slot *slots);
+
+/*
+ * A document: a line of a text, or what a grammar says, sentence after sentence, until it has at
+ * least enough bytes. Appended to text. MEMORY.
+ */
+QKV_NODISCARD qkv_status qkvi_corpus_document(const qkvi_corpus *corpus, qkvi_split split,
+                                              int64_t index, uint64_t seed, int64_t enough,
+                                              qkvi_growing *text, qkv_error *error);
+
+/* A line of a text of translations: a is the source, b the target. Cannot fail. */
+void qkvi_corpus_translation(const qkvi_corpus *corpus, qkvi_split split, int64_t index,
+                             uint64_t seed, qkvi_pair *pair);
+/* Before that: FORMAT, naming the first line that is none; ARGUMENT for a grammar. */
+QKV_NODISCARD qkv_status qkvi_corpus_check_translations(const qkvi_corpus *corpus,
+                                                        qkv_error *error);
 
 /* The number of held-out pairs that an evaluation should read (text: all of them). */
 int64_t qkvi_corpus_held_out_pairs(const qkvi_corpus *corpus);

@@ -158,3 +158,27 @@ void qkvi_text_pair(const qkvi_text *text, qkvi_split split, int64_t index, uint
          is_next ? line : another(text, line, qkvi_rng_below(&rng, (uint32_t)(text->n_tabbed - 1))),
          pair);
 }
+
+/* ---- Lines as they are ---- */
+
+int64_t qkvi_text_draw(const qkvi_text *text, qkvi_split split, int64_t index, uint64_t seed) {
+    if (split == QKVI_SPLIT_HELD_OUT) return index % text->n_lines;
+    qkvi_rng rng = qkvi_rng_make(seed, (uint32_t)split, (uint64_t)index);
+    return (int64_t)qkvi_rng_below(&rng, (uint32_t)text->n_lines);
+}
+
+void qkvi_text_halves(const qkvi_text *text, int64_t line, qkvi_pair *pair) {
+    take(text, line, line, pair);
+}
+
+qkv_status qkvi_text_check_tabs(const qkvi_text *text, qkv_error *error) {
+    for (int64_t i = 0; i < text->n_lines; ++i) {
+        const text_line *const line = &text->lines[i];
+        if (line->tab > line->begin && line->tab + 1 < line->end) continue;
+        int64_t number = 1;
+        for (int64_t at = 0; at < line->begin; ++at) number += text->bytes[at] == '\n';
+        return qkvi_error_set(error, QKV_ERR_FORMAT, "line %lld is not source TAB target",
+                              (long long)number);
+    }
+    return QKV_OK;
+}

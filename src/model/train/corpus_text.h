@@ -15,4 +15,11 @@ int64_t qkvi_text_n_pairs(const qkvi_text *text);
 void qkvi_text_pair(const qkvi_text *text, qkvi_split split, int64_t index, uint64_t seed,
                     qkvi_pair *pair);
 
+/* Lines as they are: of the training split drawn at random, held out one after another. */
+int64_t qkvi_text_draw(const qkvi_text *text, qkvi_split split, int64_t index, uint64_t seed);
+/* The two halves of a line. */
+void qkvi_text_halves(const qkvi_text *text, int64_t line, qkvi_pair *pair);
+/* FORMAT, naming it: a line lacks a TAB or the text on one side of it. */
+QKV_NODISCARD qkv_status qkvi_text_check_tabs(const qkvi_text *text, qkv_error *error);
+
 #endif

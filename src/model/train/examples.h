@@ -1,10 +1,7 @@
 /**
- * Training examples: pair number `index` of a corpus, tokenized, cut to the model's length, masked.
- *
- * Of every token that is not special, 15 % are to be told; of these 80 % become [MASK], 10 %
- * another token, 10 % stay. The draw for a token is a pure function of (seed, split, index,
- * position), so that an example does not depend on its batch, on the thread that makes it, or on
- * what was made before.
+ * Training examples: number `index` of a split, as a pure function of (seed, split, index), so that
+ * an example does not depend on its batch, on the thread that makes it, or on what was made before.
+ * What an example is, an objective says: objective.h.
  */
 #ifndef QKVI_TRAIN_EXAMPLES_H
 #define QKVI_TRAIN_EXAMPLES_H
@@ -12,24 +9,44 @@
 #include "model/train/corpus.h"
 #include "model/train/feed.h"
 
-typedef struct qkvi_examples {
+/** One example. Arrays have room for max_len. */
+typedef struct qkvi_example {
+    int64_t n, n_decoder, n_targets;
+    int32_t *ids, *decoder_ids, *target_ids;
+    uint8_t *types;
+    int64_t *targets; /* places in ids, or in decoder_ids if there are any; ascending */
+    int32_t label;    /* of the next sentence; -1: none */
+    qkv_status status;
+    qkv_error error;
+} qkvi_example;
+
+typedef struct qkvi_examples qkvi_examples;
+
+/** Fills an example but for its arrays; says in status and error why it could not. */
+typedef void qkvi_example_make(const qkvi_examples *examples, qkvi_split split, int64_t index,
+                               qkvi_example *example);
+
+/** The caller fills what is above the line, then calls qkvi_examples_make. */
+struct qkvi_examples {
+    qkvi_example_make *make;
     const qkvi_corpus *corpus;
-    const qkv_tokenizer *tokenizer;
+    const qkv_tokenizer *tokenizer, *target_tokenizer; /* the second for decoders over encoders */
     uint64_t seed;
     int64_t max_len;
-    struct qkvi_example *slots; /* [capacity]: one for each thread's work in progress */
+    int alone;                          /* sentences without the next one: nobody asks about it */
+    int32_t begin_id, end_id, start_id; /* around a document; what a decoder starts from */
+    /* ---------------------------------------- */
+    qkvi_example *slots; /* [capacity]: one for each thread's work in progress */
     int64_t capacity;
-} qkvi_examples;
+};
 
-/** For at most capacity examples at a time. LIMIT, MEMORY. */
-qkv_status qkvi_examples_make(qkvi_examples *examples, const qkvi_corpus *corpus,
-                              const qkv_tokenizer *tokenizer, uint64_t seed, int64_t capacity,
-                              int64_t max_len, qkv_error *error);
+/** For at most capacity examples at a time. MEMORY. */
+qkv_status qkvi_examples_make(qkvi_examples *examples, int64_t capacity, qkv_error *error);
 void qkvi_examples_free(qkvi_examples *examples);
 
 /**
- * Fills batch with the pairs first … first + n - 1 of a split. FORMAT for text that is not UTF-8;
- * MEMORY.
+ * Fills batch with the examples first … first + n - 1 of a split. FORMAT for text that is not
+ * UTF-8; MEMORY.
  */
 qkv_status qkvi_examples_fill(qkv_ctx *ctx, qkvi_examples *examples, qkvi_split split,
                               int64_t first, int64_t n, qkvi_feed *batch, qkv_error *error);

@@ -13,7 +13,10 @@ typedef struct qkvi_feed {
     uint8_t *types;
     int64_t *target_tokens;
     int32_t *target_ids;
-    int32_t *labels; /* [capacity] */
+    int32_t *labels;          /* [capacity] */
+    int64_t *decoder_lengths; /* [capacity], and the rest for decoders over encoders … */
+    int32_t *decoder_ids;     /* [capacity * max_len] */
+    int64_t n_decoder_tokens;
 } qkvi_feed;
 
 /** Room for capacity sequences of at most max_len tokens. LIMIT, MEMORY. */
@@ -26,6 +29,8 @@ void qkvi_feed_clear(qkvi_feed *batch);
  */
 int64_t qkvi_feed_add(qkvi_feed *batch, int64_t n, const int32_t *ids, const uint8_t *types,
                       int32_t label);
+/** What goes into the decoder over the sequence added last, likewise. */
+int64_t qkvi_feed_add_decoder(qkvi_feed *batch, int64_t n, const int32_t *ids);
 /** The word that stood at a token; tokens in ascending order. */
 void qkvi_feed_target(qkvi_feed *batch, int64_t token, int32_t id);
 

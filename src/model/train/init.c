@@ -32,17 +32,23 @@ static int ends_with(const char *text, const char *ending) {
     return n >= m && strcmp(text + n - m, ending) == 0;
 }
 
-static double deviation_of(const qkvi_param *row, int sinusoidal) {
+/* Of GPT-2 (Radford et al. 2019, section 2.3): two in each layer. */
+static int is_residual(const qkvi_param *row) { return ends_with(row->name, ".c_proj.weight"); }
+
+static double deviation_of(const qkvi_param *row, int sinusoidal, int64_t n_residual) {
     const int is_word = strcmp(row->name, "bert.embeddings.word_embeddings.weight") == 0;
-    return sinusoidal && is_word ? 1 / sqrt((double)row->shape[1]) : usual_deviation;
+    if (sinusoidal && is_word) return 1 / sqrt((double)row->shape[1]);
+    return is_residual(row) ? usual_deviation / sqrt((double)n_residual) : usual_deviation;
 }
 
 void qkvi_init_weights(uint64_t seed, int sinusoidal, const qkvi_param_table *table,
                        float *params) {
+    int64_t n_residual = 0;
+    for (int64_t r = 0; r < table->n_rows; r++) n_residual += is_residual(&table->rows[r]);
     for (int64_t r = 0; r < table->n_rows; r++) {
         const qkvi_param *const row = &table->rows[r];
-        const int is_norm = ends_with(row->name, "LayerNorm.weight");
-        const double deviation = deviation_of(row, sinusoidal);
+        const int is_norm = row->rank == 1 && ends_with(row->name, ".weight");
+        const double deviation = deviation_of(row, sinusoidal, n_residual);
         for (size_t i = row->offset; i < row->offset + row->n_elems; i++)
             params[i] = is_norm ? 1.0f : row->rank == 1 ? 0.0f : normal(seed, i, deviation);
     }

@@ -17,8 +17,8 @@ static const struct {
     [QKVI_RUN_STEP] = { "step", WHOLE },
     [QKVI_RUN_SUM_STEPS] = { "sum_steps", WHOLE },
     [QKVI_RUN_SUM_TOKENS] = { "sum_tokens", WHOLE },
-    [QKVI_RUN_SUM_MLM] = { "sum_mlm", REAL },
-    [QKVI_RUN_SUM_NSP] = { "sum_nsp", REAL },
+    [QKVI_RUN_SUM_FIRST] = { "sum_mlm", REAL },
+    [QKVI_RUN_SUM_SECOND] = { "sum_nsp", REAL },
     [QKVI_RUN_WEIGHTS] = { "weights", HASH },
     [QKVI_RUN_M] = { "adam.m", HASH },
     [QKVI_RUN_V] = { "adam.v", HASH },
@@ -40,8 +40,18 @@ static const struct {
     [QKVI_RUN_CLIP] = { "clip", REAL },
     [QKVI_RUN_SEED] = { "seed", WHOLE },
     [QKVI_RUN_SINUSOIDAL] = { "sinusoidal", WHOLE },
+    [QKVI_RUN_ARCH] = { "arch", WHOLE },
+    [QKVI_RUN_FROM] = { "from", HASH },
+    [QKVI_RUN_ACCUMULATE] = { "accumulate", WHOLE },
+    [QKVI_RUN_DROPOUT] = { "dropout", REAL },
+    [QKVI_RUN_SMOOTHING] = { "label_smoothing", REAL },
+    [QKVI_RUN_DECODER_LAYERS] = { "decoder_layers", WHOLE },
 };
 static const char check_name[] = "check=";
+
+/* What a field is where it is left out: nothing, and one part of a step. */
+static uint64_t usual(int field) { return field == QKVI_RUN_ACCUMULATE; }
+static int may_be_left_out(int field) { return field >= QKVI_RUN_ARCH; }
 
 uint64_t qkvi_real_bits(double value) {
     uint64_t bits;
@@ -67,8 +77,8 @@ void qkvi_run_fields_of(const qkvi_trainer *trainer, qkvi_run_fields *fields) {
         [QKVI_RUN_STEP] = (uint64_t)trainer->step,
         [QKVI_RUN_SUM_STEPS] = (uint64_t)trainer->sums.n_steps,
         [QKVI_RUN_SUM_TOKENS] = (uint64_t)trainer->sums.n_tokens,
-        [QKVI_RUN_SUM_MLM] = qkvi_real_bits(trainer->sums.mlm),
-        [QKVI_RUN_SUM_NSP] = qkvi_real_bits(trainer->sums.nsp),
+        [QKVI_RUN_SUM_FIRST] = qkvi_real_bits(trainer->sums.losses[0]),
+        [QKVI_RUN_SUM_SECOND] = qkvi_real_bits(trainer->sums.losses[1]),
         [QKVI_RUN_GRAMMAR] = o->grammar != NULL,
         [QKVI_RUN_CORPUS] = trainer->fingerprint,
         [QKVI_RUN_LAYERS] = (uint64_t)o->n_layers,
@@ -87,6 +97,12 @@ void qkvi_run_fields_of(const qkvi_trainer *trainer, qkvi_run_fields *fields) {
         [QKVI_RUN_CLIP] = qkvi_real_bits(o->clip),
         [QKVI_RUN_SEED] = o->seed,
         [QKVI_RUN_SINUSOIDAL] = o->sinusoidal_positions != 0,
+        [QKVI_RUN_ARCH] = (uint64_t)o->arch,
+        [QKVI_RUN_FROM] = trainer->from_hash,
+        [QKVI_RUN_ACCUMULATE] = (uint64_t)o->accumulate,
+        [QKVI_RUN_DROPOUT] = qkvi_real_bits(o->dropout),
+        [QKVI_RUN_SMOOTHING] = qkvi_real_bits(o->label_smoothing),
+        [QKVI_RUN_DECODER_LAYERS] = (uint64_t)o->n_decoder_layers,
     } };
 }
 
@@ -96,6 +112,7 @@ void qkvi_run_fields_print(const qkvi_run_fields *fields, char text[QKVI_RUN_BYT
     size_t n = 0;
     for (int f = 0; f < QKVI_RUN_FIELDS; f++) {
         const unsigned long long bits = fields->bits[f];
+        if (may_be_left_out(f) && bits == usual(f)) continue;
         n += (size_t)snprintf(text + n, QKVI_RUN_BYTES - n,
                               known[f].kind == WHOLE ? "%s=%llu " : "%s=%016llx ", known[f].name,
                               bits);
@@ -119,8 +136,11 @@ qkv_status qkvi_run_fields_parse(const char *name, const char *text, qkvi_run_fi
                                  qkv_error *error) {
     char check[sizeof check_name + 16];
     const char *at = text;
-    for (int f = 0; at && f < QKVI_RUN_FIELDS; f++)
-        at = take(at, known[f].name, known[f].kind, &fields->bits[f]);
+    for (int f = 0; at && f < QKVI_RUN_FIELDS; f++) {
+        const char *const rest = take(at, known[f].name, known[f].kind, &fields->bits[f]);
+        if (!rest && may_be_left_out(f)) fields->bits[f] = usual(f);
+        if (rest || !may_be_left_out(f)) at = rest;
+    }
     if (!at)
         return qkvi_error_set(error, QKV_ERR_FORMAT,
                               "%s: is damaged, or the checkpoint of another version", name);
@@ -138,6 +158,7 @@ static int print_difference(char *text, size_t n_bytes, int field, uint64_t stor
     if (field == QKVI_RUN_GRAMMAR)
         return snprintf(text, n_bytes, stored ? "a grammar, not a text" : "a text, not a grammar");
     if (field == QKVI_RUN_CORPUS) return snprintf(text, n_bytes, "another corpus");
+    if (field == QKVI_RUN_FROM) return snprintf(text, n_bytes, "from another model");
     if (known[field].kind == REAL)
         return snprintf(text, n_bytes, "%s %.9g, not %.9g", name, qkvi_bits_real(stored),
                         qkvi_bits_real(ours));

@@ -5,7 +5,8 @@
  *
  * Whole numbers are decimal; real numbers are the 16 hexadecimal digits of their bits, so that
  * nothing is rounded and no locale is asked; hashes are FNV-1a, which tells damage from good bytes,
- * not friend from foe. `check` is the hash of all that stands before it.
+ * not friend from foe. Options that came later are there only if they are used, so that a checkpoint
+ * of before is read. `check` is the hash of all that stands before it.
  */
 #ifndef QKVI_TRAIN_RUN_FIELDS_H
 #define QKVI_TRAIN_RUN_FIELDS_H
@@ -18,8 +19,8 @@ typedef enum qkvi_run_index {
     QKVI_RUN_STEP, /* how far it is: these may have any value */
     QKVI_RUN_SUM_STEPS,
     QKVI_RUN_SUM_TOKENS,
-    QKVI_RUN_SUM_MLM,
-    QKVI_RUN_SUM_NSP,
+    QKVI_RUN_SUM_FIRST, /* "sum_mlm", whatever it is of */
+    QKVI_RUN_SUM_SECOND,
     QKVI_RUN_WEIGHTS, /* hashes of the arenas */
     QKVI_RUN_M,
     QKVI_RUN_V,
@@ -41,6 +42,12 @@ typedef enum qkvi_run_index {
     QKVI_RUN_CLIP,
     QKVI_RUN_SEED,
     QKVI_RUN_SINUSOIDAL,
+    QKVI_RUN_ARCH, /* from here on: left out of the text where they are as they always were */
+    QKVI_RUN_FROM,
+    QKVI_RUN_ACCUMULATE,
+    QKVI_RUN_DROPOUT,
+    QKVI_RUN_SMOOTHING,
+    QKVI_RUN_DECODER_LAYERS,
     QKVI_RUN_FIELDS
 } qkvi_run_index;
 

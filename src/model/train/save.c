@@ -7,54 +7,91 @@
 
 #include "core/alloc.h"
 #include "core/status.h"
+#include "model/arch/family.h"
 #include "model/store/config.h"
 #include "model/store/safetensors.h"
-#include "model/text/vocab.h"
 #include "model/train/trainer.h"
 
-static const char position_name[] = "bert.embeddings.position_embeddings.weight";
+/* Tensors to write, and memory for those that files have otherwise than the arena. */
+typedef struct shelf {
+    qkvi_stored_out *tensors;
+    int64_t n;
+    float *room; /* an arena of the table: a tensor begins where its first row does */
+} shelf;
 
 /*
- * Sinusoids are no parameter of ours, but readers that know only learned positions find them stored
- * as such.
+ * Of a BERT with sinusoids: they are no parameter of ours, but readers that know only learned
+ * positions find them stored as such.
  */
-static qkvi_stored_out sinusoids(const qkvi_trainer *trainer) {
-    return (qkvi_stored_out){ .name = position_name,
-                              .type = QKVI_F32,
-                              .rank = 2,
-                              .shape = { trainer->info.max_len, trainer->info.hidden },
-                              .data = trainer->weights->stacks[0].embed.position };
+static void put_sinusoids(const qkvi_trainer *trainer, shelf *out) {
+    const qkv_model_info *const info = &trainer->info;
+    if (!info->sinusoidal_positions || strcmp(info->architecture, "bert") != 0) return;
+    out->tensors[out->n++] =
+        (qkvi_stored_out){ .name = "bert.embeddings.position_embeddings.weight",
+                           .type = QKVI_F32,
+                           .rank = 2,
+                           .shape = { info->max_len, info->hidden },
+                           .data = trainer->weights->stacks[0].embed.position };
 }
 
+/* The bias of a Marian's logits, which is no parameter either. */
+static void put_lm_bias(const qkvi_trainer *trainer, shelf *out) {
+    if (!trainer->lm_bias) return;
+    out->tensors[out->n++] =
+        (qkvi_stored_out){ .name = qkvi_family_of(trainer->info.architecture)->lm_bias,
+                           .type = QKVI_F32,
+                           .rank = 2,
+                           .shape = { 1, trainer->info.target_vocab_size },
+                           .data = trainer->lm_bias };
+}
+
+/* A row, or the tensor that it and those that follow are parts of. */
+static void put_row(const qkvi_trainer *trainer, int64_t r, shelf *out) {
+    const qkvi_param *const row = &trainer->table.rows[r];
+    const float *data = trainer->params + row->offset;
+    const int is_whole = !row->transposed && row->n_parts == 1;
+    int64_t shape[2];
+    if (row->part > 0) return;
+    for (int p = 0; !is_whole && p < row->n_parts; p++)
+        qkvi_param_to_stored(row + p, trainer->params + row[p].offset, out->room + row->offset);
+    if (!is_whole) data = out->room + row->offset;
+    qkvi_param_stored_shape(row, shape);
+    out->tensors[out->n++] = (qkvi_stored_out){ .name = qkvi_param_stored_name(row),
+                                                .type = QKVI_F32,
+                                                .rank = row->rank,
+                                                .shape = { shape[0], shape[1] },
+                                                .data = data };
+}
+
+/* After the last step the memory of gradients is free for tensors that are stored otherwise. */
 static qkv_status add_weights(qkvi_files *files, const qkvi_trainer *trainer, qkv_error *error) {
-    const qkvi_param_table *const table = &trainer->table;
-    qkvi_stored_out *const tensors = qkvi_calloc_array((size_t)table->n_rows + 1, sizeof *tensors);
-    int64_t n = 0;
-    if (!tensors) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory to save the model");
-    for (; n < table->n_rows; n++) {
-        const qkvi_param *const row = &table->rows[n];
-        tensors[n] = (qkvi_stored_out){ .name = row->name,
-                                        .type = QKVI_F32,
-                                        .rank = row->rank,
-                                        .shape = { row->shape[0], row->shape[1] },
-                                        .data = trainer->params + row->offset };
-    }
-    if (trainer->info.sinusoidal_positions) tensors[n++] = sinusoids(trainer);
+    const int64_t n_rows = trainer->table.n_rows;
+    shelf out = { .room = trainer->grads };
+    out.tensors = qkvi_calloc_array((size_t)n_rows + 2, sizeof *out.tensors);
+    if (!out.tensors) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory to save the model");
+    for (int64_t r = 0; r < n_rows; r++) put_row(trainer, r, &out);
+    put_sinusoids(trainer, &out);
+    put_lm_bias(trainer, &out);
     qkvi_writer *writer;
     qkv_status status = qkvi_files_begin(files, "model.safetensors", &writer, error);
-    if (status == QKV_OK) status = qkvi_safetensors_put(writer, tensors, n, "format", "pt", error);
-    free(tensors);
+    if (status == QKV_OK)
+        status = qkvi_safetensors_put(writer, out.tensors, out.n, "format", "pt", error);
+    free(out.tensors);
     return status;
+}
+
+static qkv_status save_new(const qkvi_trainer *trainer, qkvi_files *files, qkv_error *error) {
+    QKV_TRY(qkvi_config_write(files, &trainer->info, trainer->options->dropout, error));
+    return trainer->objective->save_vocabulary(trainer, files, error);
 }
 
 /* A folder that holds a model already has all of the new one after it, or all of the old one. */
 qkv_status qkvi_trainer_save(const qkvi_trainer *trainer, qkv_error *error) {
     qkvi_files files = { .folder = trainer->options->out };
     qkv_status status = add_weights(&files, trainer, error);
-    if (status == QKV_OK) status = qkvi_config_write(&files, &trainer->info, error);
     if (status == QKV_OK)
-        status = qkvi_tokenizer_save(&files, trainer->vocab, trainer->vocab_bytes,
-                                     &qkvi_bert_uncased, trainer->info.max_len, error);
+        status = trainer->from ? qkvi_fine_tune_save(trainer, &files, error)
+                               : save_new(trainer, &files, error);
     if (status == QKV_OK) return qkvi_files_commit(&files, error);
     qkvi_files_end(&files);
     return status;

@@ -22,7 +22,8 @@ void qkv_train_options_default(qkv_train_options *options) {
                                     .beta1 = 0.9,
                                     .beta2 = 0.98,
                                     .clip = 1,
-                                    .seed = 1 };
+                                    .seed = 1,
+                                    .accumulate = 1 };
 }
 
 typedef struct range {
@@ -41,7 +42,10 @@ static qkv_status check_numbers(const qkv_train_options *o, qkv_error *error) {
                              { "batch", o->batch, 1, MAX_BATCH },
                              { "warmup", o->warmup, 0, INT32_MAX },
                              { "checkpoint_every", o->checkpoint_every, 0, INT32_MAX },
-                             { "report_every", o->report_every, 0, INT32_MAX } };
+                             { "report_every", o->report_every, 0, INT32_MAX },
+                             { "arch", o->arch, QKV_ARCH_BERT, QKV_ARCH_ENCDEC },
+                             { "accumulate", o->accumulate, 1, MAX_BATCH },
+                             { "n_decoder_layers", o->n_decoder_layers, 0, 1024 } };
     for (size_t r = 0; r < sizeof ranges / sizeof *ranges; r++)
         if (ranges[r].value < ranges[r].least || ranges[r].value > ranges[r].most)
             return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s = %lld is not between %lld and %lld",
@@ -57,7 +61,24 @@ static qkv_status check_numbers(const qkv_train_options *o, qkv_error *error) {
                               "learning_rate = %g, weight_decay = %g, beta1 = %g, beta2 = %g or "
                               "clip = %g is out of range",
                               o->learning_rate, o->weight_decay, o->beta1, o->beta2, o->clip);
+    if (!(o->dropout >= 0 && o->dropout < 1) ||
+        !(o->label_smoothing >= 0 && o->label_smoothing < 1))
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "dropout = %g or label_smoothing = %g is not in [0, 1)", o->dropout,
+                              o->label_smoothing);
     return QKV_OK;
+}
+
+/* Options that mean something for one architecture only. Of a model to fine-tune it is not known
+ * yet which that is. */
+static qkv_status check_arch(const qkv_train_options *o, qkv_error *error) {
+    const char *name = NULL;
+    if (o->from) return QKV_OK;
+    if (o->arch == QKV_ARCH_BERT && o->label_smoothing > 0) name = "label_smoothing";
+    if (o->arch != QKV_ARCH_BERT && o->sinusoidal_positions) name = "sinusoidal_positions";
+    if (o->arch != QKV_ARCH_ENCDEC && o->n_decoder_layers) name = "n_decoder_layers";
+    if (!name) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is not for this architecture", name);
 }
 
 qkv_status qkvi_train_options_check(const qkv_train_options *options, qkv_error *error) {
@@ -65,5 +86,6 @@ qkv_status qkvi_train_options_check(const qkv_train_options *options, qkv_error 
     if (!options->text == !options->grammar)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT,
                               "exactly one of text and grammar must be given");
-    return check_numbers(options, error);
+    QKV_TRY(check_numbers(options, error));
+    return check_arch(options, error);
 }

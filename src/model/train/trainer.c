@@ -13,34 +13,19 @@
 
 static qkv_status run_step(qkvi_trainer *t, qkvi_progress *progress, double rate,
                            qkv_error *error) {
-    const int64_t n = t->options->batch;
-    qkvi_net_losses losses;
-    QKV_TRY(qkvi_examples_fill(t->ctx, &t->examples, QKVI_SPLIT_TRAIN, t->step * n, n, &t->batch,
-                               error));
-    QKV_TRY(
-        qkvi_net_loss(t->ctx, t->weights, &t->batch.view, t->pass, t->gradients, &losses, error));
-    const double norm =
-        qkvi_adamw_run(t->ctx, &t->adamw, t->step + 1, rate, t->grads, t->params, t->m, t->v);
+    double losses[QKVI_TRAIN_LOSSES];
+    int64_t n_tokens;
+    QKV_TRY(qkvi_train_step(t, losses, &n_tokens, error));
+    const double norm = qkvi_adamw_run(t->ctx, &t->adamw, t->step + 1, rate,
+                                       t->mean ? t->mean : t->grads, t->params, t->m, t->v);
     if (!isfinite(norm))
         return qkvi_error_set(error, QKV_ERR_ARGUMENT,
                               "step %lld: the gradient is not finite; a smaller learning_rate than "
                               "%g may help",
                               (long long)t->step + 1, t->options->learning_rate);
     qkvi_net_pack(t->ctx, t->weights);
-    qkvi_progress_add(progress, t, &losses);
+    qkvi_progress_add(progress, t, losses, n_tokens);
     t->step++;
-    return QKV_OK;
-}
-
-static qkv_status held_out_loss(qkvi_trainer *t, double *loss, qkv_error *error) {
-    const int64_t pairs = qkvi_corpus_held_out_pairs(t->corpus);
-    qkvi_net_losses losses = { 0 };
-    QKV_TRY(qkvi_examples_fill(t->ctx, &t->examples, QKVI_SPLIT_HELD_OUT, 0,
-                               pairs < QKVI_HELD_OUT_PAIRS ? pairs : QKVI_HELD_OUT_PAIRS, &t->batch,
-                               error));
-    if (pairs > 0)
-        QKV_TRY(qkvi_net_loss(t->ctx, t->weights, &t->batch.view, t->pass, NULL, &losses, error));
-    *loss = losses.mlm + losses.nsp;
     return QKV_OK;
 }
 
@@ -64,7 +49,7 @@ static qkv_status run_steps(qkvi_trainer *t, qkvi_progress *progress, qkv_error 
         double loss;
         QKV_TRY(run_step(t, progress, rate, error));
         if (is_due(t, o->report_every)) {
-            QKV_TRY(held_out_loss(t, &loss, error));
+            QKV_TRY(qkvi_train_held_out(t, &loss, error));
             status = qkvi_progress_report(progress, t, rate, loss, error);
         }
         if (status == QKV_OK) status = check_cancel(t, error);
@@ -92,6 +77,7 @@ qkv_status qkv_train(qkv_ctx *ctx, const qkv_train_options *options, qkv_error *
     if (!ctx || !options)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", ctx ? "options" : "ctx");
     QKV_TRY(qkvi_options_read(&own, sizeof own, options, "qkv_train_options", error));
+    if (own.accumulate == 0) own.accumulate = 1; /* of a caller who does not know it */
     QKV_TRY(qkvi_train_options_check(&own, error));
     qkvi_trainer trainer = { .ctx = ctx, .options = &own };
     const qkvi_fpstate saved = qkvi_fpstate_enter();

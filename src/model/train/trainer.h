@@ -7,29 +7,39 @@
 #define QKVI_TRAIN_TRAINER_H
 
 #include "model/arch/net.h"
+#include "model/text/bpe_train.h"
 #include "model/train/adamw.h"
 #include "model/train/corpus.h"
 #include "model/train/examples.h"
 #include "model/train/feed.h"
+#include "model/train/objective.h"
 
 enum { QKVI_HELD_OUT_PAIRS = 128 }; /* of every report's held-out loss */
 
 /** What a report tells, since the one before: a part of a run, for reports must not depend on stops. */
+enum { QKVI_TRAIN_LOSSES = 2 }; /* at most, of an objective */
+
 typedef struct qkvi_train_sums {
     int64_t n_steps, n_tokens;
-    double mlm, nsp; /* sums of the steps' means */
+    double losses[QKVI_TRAIN_LOSSES]; /* sums of the steps' means, as the objective names them */
 } qkvi_train_sums;
 
 typedef struct qkvi_trainer {
     qkv_ctx *ctx;
-    const qkv_train_options *options;
+    qkv_train_options *options; /* a copy; of a model to fine-tune it gets the sizes */
+    const qkvi_objective *objective;
     qkvi_corpus *corpus;
-    char *vocab; /* the bytes of vocab.txt */
+    char *vocab; /* the bytes of vocab.txt: BERT's */
     size_t vocab_bytes;
-    qkv_tokenizer *tokenizer;
+    qkvi_bpe_vocab bpe;                          /* GPT-2's, BART's */
+    qkv_tokenizer *tokenizer, *target_tokenizer; /* the second NULL: the same */
+    char *from;                                  /* the folder of a model to fine-tune, or NULL */
+    uint64_t from_hash;                          /* of its weights; 0 */
     qkv_model_info info;
     qkvi_param_table table;
     float *params, *grads, *m, *v; /* arenas of the table */
+    float *lm_bias;                /* of logits, not trained: some Marians have one */
+    float *mean;                   /* of the gradients of a step, where it has several */
     qkvi_net *weights, *gradients;
     qkvi_net_pass *pass;
     qkvi_adamw adamw;
@@ -51,9 +61,27 @@ qkv_status qkvi_trainer_open(qkvi_trainer *trainer, qkv_error *error);
 void qkvi_trainer_close(qkvi_trainer *trainer);
 
 /**
+ * Starts from a model: its tokenizer, its weights, and its sizes, which become those of the options.
+ * UNSUPPORTED for one that nothing here trains; as qkv_model_open.
+ */
+qkv_status qkvi_fine_tune_open(qkvi_trainer *trainer, qkv_error *error);
+/** Adds what the folder has beside its weights. */
+qkv_status qkvi_fine_tune_save(const qkvi_trainer *trainer, qkvi_files *files, qkv_error *error);
+
+/**
+ * One step: examples, losses, the gradient in trainer->grads or, of several parts, trainer->mean.
+ * The gradient of a step is the mean of those of its parts, each by its number of targets.
+ */
+qkv_status qkvi_train_step(qkvi_trainer *trainer, double losses[QKVI_TRAIN_LOSSES],
+                           int64_t *n_tokens, qkv_error *error);
+/** The loss of examples that are held out, as it is: without dropout or smoothing. */
+qkv_status qkvi_train_held_out(qkvi_trainer *trainer, double *loss, qkv_error *error);
+
+/**
  * Weights of a new model: N(0, 0.02²) by a sum of eight uniform numbers, cut off at ±4.9
  * deviations; biases 0, layer norms 1 and 0. Number i of the arena is a function of (seed, i). With
- * sinusoidal positions words are N(0, 1/hidden).
+ * sinusoidal positions words are N(0, 1/hidden); what GPT-2 adds to its residual stream 2 n_layers
+ * times is smaller by the root of that.
  */
 void qkvi_init_weights(uint64_t seed, int sinusoidal, const qkvi_param_table *table, float *params);
 

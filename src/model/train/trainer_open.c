@@ -5,90 +5,53 @@
 #include <sys/stat.h>
 
 #include "core/status.h"
-#include "model/text/vocab.h"
 #include "model/train/trainer.h"
 
-static qkv_status count_words(const qkvi_corpus *corpus, qkvi_word_counts *counts,
-                              qkv_error *error) {
-    const int64_t n = qkvi_corpus_n_texts(corpus);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t bytes, count;
-        const char *const text = qkvi_corpus_text(corpus, i, &bytes, &count);
-        QKV_TRY(qkvi_word_counts_add(counts, text, (size_t)bytes, count, error));
-    }
-    return QKV_OK;
-}
-
-/* A grammar's words must be single tokens, or they could not be filled into a blank. */
-static qkv_status check_words_whole(const qkvi_trainer *trainer, qkv_error *error) {
-    const int64_t n = qkvi_corpus_n_texts(trainer->corpus);
-    char printable[64];
-    int64_t n_split = 0;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t bytes, count;
-        qkv_encoding *encoding;
-        const char *const text = qkvi_corpus_text(trainer->corpus, i, &bytes, &count);
-        QKV_TRY(qkv_tokenizer_encode(trainer->tokenizer, text, (size_t)bytes, NULL, 0, &encoding,
-                                     error));
-        const int whole = encoding->n == 3; /* [CLS] word [SEP] */
-        qkv_encoding_free(encoding);
-        if (!whole && n_split++ == 0) qkvi_escape(printable, sizeof printable, text, (size_t)bytes);
-    }
-    if (n_split == 0) return QKV_OK;
-    return qkvi_error_set(
-        error, QKV_ERR_ARGUMENT,
-        "vocab_size = %lld leaves %lld words of the grammar in pieces, '%s' first",
-        (long long)trainer->options->vocab_size, (long long)n_split, printable);
-}
-
-static qkv_status make_vocabulary(qkvi_trainer *trainer, qkv_error *error) {
-    qkvi_word_counts *const counts = qkvi_word_counts_create(&qkvi_bert_uncased);
-    if (!counts) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory to count words");
-    qkv_status status = count_words(trainer->corpus, counts, error);
-    if (status == QKV_OK)
-        status = qkvi_wordpiece_train(counts, (int32_t)trainer->options->vocab_size,
-                                      &trainer->vocab, &trainer->vocab_bytes, error);
-    qkvi_word_counts_free(counts);
-    if (status != QKV_OK) return status;
-    QKV_TRY(qkv_tokenizer_open_memory(trainer->vocab, trainer->vocab_bytes, NULL, 0,
-                                      &trainer->tokenizer, error));
-    return trainer->options->grammar ? check_words_whole(trainer, error) : QKV_OK;
-}
-
+/* Of a new model. */
 static qkv_model_info make_info(const qkvi_trainer *trainer) {
     const qkv_train_options *const o = trainer->options;
-    return (qkv_model_info){ .architecture = "bert",
-                             .source = o->out,
-                             .n_layers = o->n_layers,
-                             .n_heads = o->n_heads,
-                             .hidden = o->hidden,
-                             .embedding_size = o->hidden,
-                             .head_dim = o->hidden / o->n_heads,
-                             .intermediate = o->intermediate,
-                             .vocab_size = qkv_tokenizer_size(trainer->tokenizer),
-                             .max_len = o->max_len,
-                             .n_types = 2,
-                             .layer_norm_eps = 1e-12,
-                             .has_mlm = 1,
-                             .has_nsp = 1,
-                             .has_pooler = 1,
-                             .sinusoidal_positions = o->sinusoidal_positions };
+    qkv_model_info info = { .source = o->out,
+                            .n_layers = o->n_layers,
+                            .n_heads = o->n_heads,
+                            .hidden = o->hidden,
+                            .embedding_size = o->hidden,
+                            .head_dim = o->hidden / o->n_heads,
+                            .intermediate = o->intermediate,
+                            .vocab_size = qkv_tokenizer_size(trainer->tokenizer),
+                            .max_len = o->max_len,
+                            .target_vocab_size = qkv_tokenizer_size(trainer->tokenizer),
+                            .bos_id = -1,
+                            .eos_id = -1,
+                            .pad_id = -1,
+                            .start_id = -1,
+                            .activation = "gelu" };
+    trainer->objective->fill_info(trainer, &info);
+    return info;
 }
 
-static qkv_status make_model(qkvi_trainer *t, qkv_error *error) {
-    t->info = make_info(t);
-    QKV_TRY(qkvi_net_table(&t->info, &t->table, error));
-    t->params = qkvi_params_arena(&t->table);
+static qkv_status make_arenas(qkvi_trainer *t, qkv_error *error) {
+    const int is_new = !t->params, has_parts = t->options->accumulate > 1;
+    if (is_new) t->params = qkvi_params_arena(&t->table);
     t->grads = qkvi_params_arena(&t->table);
     t->m = qkvi_params_arena(&t->table);
     t->v = qkvi_params_arena(&t->table);
-    if (!t->params || !t->grads || !t->m || !t->v)
+    if (has_parts) t->mean = qkvi_params_arena(&t->table);
+    if (!t->params || !t->grads || !t->m || !t->v || (has_parts && !t->mean))
         return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for four times %zu parameters",
                               t->table.n_elems);
-    qkvi_init_weights(t->options->seed, t->info.sinusoidal_positions, &t->table, t->params);
+    if (is_new)
+        qkvi_init_weights(t->options->seed, t->info.sinusoidal_positions, &t->table, t->params);
+    return QKV_OK;
+}
+
+static qkv_status make_model(qkvi_trainer *t, qkv_error *error) {
+    if (!t->from) t->info = make_info(t);
+    QKV_TRY(qkvi_net_table(&t->info, &t->table, error));
+    QKV_TRY(make_arenas(t, error));
     QKV_TRY(qkvi_net_bind(&t->info, &t->table, t->params, QKVI_NET_FORWARD | QKVI_NET_BACKWARD,
                           &t->weights, error));
     QKV_TRY(qkvi_net_bind(&t->info, &t->table, t->grads, 0, &t->gradients, error));
+    t->weights->lm.bias = t->lm_bias;
     return qkvi_net_pass_create(&t->pass, error);
 }
 
@@ -102,9 +65,22 @@ static qkv_status make_optimizer(qkvi_trainer *trainer, qkv_error *error) {
     trainer->adamw.eps = 1e-8;
     trainer->adamw.weight_decay = options->weight_decay;
     trainer->adamw.clip = options->clip;
-    QKV_TRY(qkvi_examples_make(&trainer->examples, trainer->corpus, trainer->tokenizer,
-                               options->seed, capacity, options->max_len, error));
-    return qkvi_feed_make(&trainer->batch, capacity, options->max_len, error);
+    trainer->examples =
+        (qkvi_examples){ .make = trainer->objective->example,
+                         .corpus = trainer->corpus,
+                         .tokenizer = trainer->tokenizer,
+                         .target_tokenizer = trainer->target_tokenizer ? trainer->target_tokenizer
+                                                                       : trainer->tokenizer,
+                         .seed = options->seed,
+                         .max_len = options->max_len,
+                         .alone = !trainer->info.has_nsp,
+                         .begin_id = (int32_t)trainer->info.bos_id,
+                         .end_id = (int32_t)trainer->info.eos_id,
+                         .start_id = (int32_t)trainer->info.start_id };
+    QKV_TRY(qkvi_examples_make(&trainer->examples, capacity, error));
+    QKV_TRY(qkvi_feed_make(&trainer->batch, capacity, options->max_len, error));
+    if (!trainer->info.has_nsp) trainer->batch.view.labels = NULL;
+    return QKV_OK;
 }
 
 static qkv_status make_folder(const char *path, qkv_error *error) {
@@ -113,15 +89,28 @@ static qkv_status make_folder(const char *path, qkv_error *error) {
                           strerror(errno));
 }
 
-qkv_status qkvi_trainer_open(qkvi_trainer *trainer, qkv_error *error) {
+static qkv_status open_corpus(qkvi_trainer *trainer, qkv_error *error) {
     const qkv_train_options *const options = trainer->options;
     if (options->text)
         QKV_TRY(qkvi_corpus_open_text(options->text, &trainer->corpus, error));
     else
         QKV_TRY(qkvi_corpus_open_grammar(options->grammar, &trainer->corpus, error));
-    QKV_TRY(qkvi_corpus_fingerprint(options->text ? options->text : options->grammar,
-                                    &trainer->fingerprint, error));
-    QKV_TRY(make_vocabulary(trainer, error));
+    return qkvi_corpus_fingerprint(options->text ? options->text : options->grammar,
+                                   &trainer->fingerprint, error);
+}
+
+/* What is trained, and its vocabulary: a new one from the corpus, or that of another model. */
+static qkv_status begin(qkvi_trainer *trainer, qkv_error *error) {
+    if (trainer->options->from) QKV_TRY(qkvi_fine_tune_open(trainer, error));
+    trainer->objective = qkvi_objective_of(trainer->options->arch);
+    QKV_TRY(open_corpus(trainer, error));
+    if (trainer->objective->check) QKV_TRY(trainer->objective->check(trainer, error));
+    return trainer->from ? QKV_OK : trainer->objective->make_vocabulary(trainer, error);
+}
+
+qkv_status qkvi_trainer_open(qkvi_trainer *trainer, qkv_error *error) {
+    const qkv_train_options *const options = trainer->options;
+    QKV_TRY(begin(trainer, error));
     QKV_TRY(make_model(trainer, error));
     QKV_TRY(make_optimizer(trainer, error));
     if (options->resume)
@@ -146,8 +135,13 @@ void qkvi_trainer_close(qkvi_trainer *trainer) {
     free(trainer->grads);
     free(trainer->m);
     free(trainer->v);
+    free(trainer->mean);
+    free(trainer->lm_bias);
     qkvi_params_free(&trainer->table);
     qkv_tokenizer_free(trainer->tokenizer);
+    qkv_tokenizer_free(trainer->target_tokenizer);
+    qkvi_bpe_vocab_free(&trainer->bpe);
     free(trainer->vocab);
+    free(trainer->from);
     qkvi_corpus_free(trainer->corpus);
 }
