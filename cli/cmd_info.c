@@ -21,13 +21,15 @@ static int emit(json_t *object) { return json_print(stdout, object) ? EXIT_OK : 
 
 static json_t *model_json(const qkv_model *model) {
     const qkv_model_info *info = qkv_model_get_info(model);
-    json_t *unused = json_array(), *warnings = json_array();
+    json_t *unused = json_array(), *warnings = json_array(), *files = json_array();
+    for (int64_t i = 0; qkv_model_file(model, i); i++)
+        json_array_append_new(files, json_text(qkv_model_file(model, i)));
     for (int64_t i = 0; qkv_model_warning(model, i); i++)
         json_array_append_new(warnings, json_text(qkv_model_warning(model, i)));
     for (int64_t i = 0; qkv_model_unused(model, i); i++)
         json_array_append_new(unused, json_text(qkv_model_unused(model, i)));
     return json_pack(
-        "{s:s,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:f,s:b,s:b,s:b,s:b,s:b,s:I,s:I,s:o,s:o}",
+        "{s:s,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:f,s:b,s:b,s:b,s:b,s:b,s:I,s:I,s:o,s:o,s:o}",
         "architecture", info->architecture, "source", json_text(info->source), "n_layers",
         (json_int_t)info->n_layers, "n_heads", (json_int_t)info->n_heads, "hidden",
         (json_int_t)info->hidden, "head_dim", (json_int_t)info->head_dim, "intermediate",
@@ -37,7 +39,7 @@ static json_t *model_json(const qkv_model *model) {
         info->has_mlm, "has_nsp", info->has_nsp, "has_pooler", info->has_pooler, "has_judge",
         info->has_judge, "sinusoidal_positions", info->sinusoidal_positions, "embedding_size",
         (json_int_t)info->embedding_size, "sentence_len", (json_int_t)info->sentence_len, "unused",
-        unused, "warnings", warnings);
+        unused, "warnings", warnings, "files", files);
 }
 
 static void print_model(const qkv_model *model, bool verbose) {
@@ -45,6 +47,8 @@ static void print_model(const qkv_model *model, bool verbose) {
     int64_t n_unused = 0;
     while (qkv_model_unused(model, n_unused)) n_unused++;
     printf("model         %s (%s)\n", info->source, info->architecture);
+    for (int64_t i = 0; qkv_model_file(model, 1) && qkv_model_file(model, i); i++)
+        printf("%-13s %s\n", i ? "" : "files", qkv_model_file(model, i));
     printf("parameters    %" PRId64 "\n", info->n_parameters);
     printf("layers        %" PRId64 " of %" PRId64 " heads of %" PRId64 "\n", info->n_layers,
            info->n_heads, info->head_dim);
@@ -174,7 +178,8 @@ static int info(const struct cli_command *command, const void *data, int n_words
     if (n_words > 0) {
         if (options->strict) return info_strict(command, words[0], &options->common);
         const bool is_array = info_ends_in(words[0], ".npy") || strstr(words[0], ".safetensors:");
-        if (!is_array && !info_ends_in(words[0], ".safetensors"))
+        const bool is_index = info_ends_in(words[0], ".safetensors.index.json");
+        if (!is_array && !is_index && !info_ends_in(words[0], ".safetensors"))
             return tell_model(words[0], &options->common);
         if (options->common.check_finite)
             return cli_usage(command, "--check-finite looks at models, not at arrays");

@@ -165,8 +165,9 @@ typedef struct qkv_model_info {
 } qkv_model_info;
 
 /**
- * Opens a model: a folder with config.json, a .safetensors file in one, or a name in the local
- * Hugging Face cache. Nothing is downloaded. Every byte of the files is checked; messages name the
+ * Opens a model: a folder with config.json, a .safetensors file or a .safetensors.index.json in
+ * one, or a name in the local Hugging Face cache. Weights are in model.safetensors, or without it
+ * in the files that model.safetensors.index.json names. Nothing is downloaded. Every byte of the files is checked; messages name the
  * file, the field, the value and the rule.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_model_open(const char *path_or_name, qkv_model **model,
@@ -181,8 +182,12 @@ QKV_API void qkv_model_free(qkv_model *model);
 QKV_API const qkv_model_info *qkv_model_get_info(const qkv_model *model);
 QKV_API const qkv_tokenizer *qkv_model_tokenizer(const qkv_model *model);
 
-/** Name of the index-th stored tensor that the model does not use, escaped for printing; NULL
- * past the end. */
+/** Name of the index-th file that the weights came from, without its folder, escaped for printing:
+ * in the order of their names if there are several; none of a model from memory; NULL past the end. */
+QKV_API const char *qkv_model_file(const qkv_model *model, int64_t index);
+
+/** Name of the index-th stored tensor that the model does not use, escaped for printing; "NAME in
+ * FILE" if the weights are in several files; NULL past the end. */
 QKV_API const char *qkv_model_unused(const qkv_model *model, int64_t index);
 
 /** The index-th sentence about what was accepted but is odd, escaped for printing: a vocabulary
@@ -523,8 +528,8 @@ typedef struct qkv_tensor_entry {
     int64_t shape[8];
 } qkv_tensor_entry;
 
-/** Checks the header of a .safetensors file and calls visit for each tensor, in byte order of their
- * names. Entries live until visit returns. */
+/** Checks the header of a .safetensors file, or those of all that a .safetensors.index.json names,
+ * and calls visit for each tensor, in byte order of their names. Entries live until visit returns. */
 QKV_API QKV_NODISCARD qkv_status qkv_tensor_list(const char *path,
                                                  void (*visit)(void *user,
                                                                const qkv_tensor_entry *entry),

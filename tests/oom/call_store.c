@@ -121,6 +121,12 @@ static qkv_status list(qkv_error *error) {
     return qkv_tensor_list(DATA "mixed.safetensors", visit, &listed, error);
 }
 
+static qkv_status list_shards(qkv_error *error) {
+    listed = 0;
+    return qkv_tensor_list(QKV_TEST_DATA "/golden/stored/sharded/model.safetensors.index.json",
+                           visit, &listed, error);
+}
+
 static uint64_t take_list(void) { return listed; }
 
 /* Names that are compared in normal form, a key that is there twice, values that are read. */
@@ -209,6 +215,7 @@ static const oom_call calls[] = {
     { "qkvi_safetensors_write", "many tensors", put_old, write_tensors, take_file, drop_file,
       OOM_IO, 0 },
     { "qkv_tensor_list", "mixed", NULL, list, take_list, NULL, OOM_IO, 0 },
+    { "qkv_tensor_list", "shards", NULL, list_shards, take_list, NULL, OOM_IO, 0 },
     { "qkv_tensor_audit", "mixed", NULL, audit_clean, take_list, NULL, OOM_IO, 0 },
     { "qkv_tensor_audit", "odd names", put_odd, audit_odd, take_list, drop_file, OOM_IO, 0 },
 };

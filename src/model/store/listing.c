@@ -1,8 +1,8 @@
-/* qkv_tensor_list: what a .safetensors file holds, from its checked header alone. */
+/* qkv_tensor_list: what .safetensors files hold, from their checked headers alone. */
 #include <string.h>
 
 #include "core/status.h"
-#include "model/store/safetensors.h"
+#include "model/store/shards.h"
 #include "qkv/model.h"
 
 qkv_status qkv_tensor_list(const char *path, void (*visit)(void *user, const qkv_tensor_entry *),
@@ -10,7 +10,7 @@ qkv_status qkv_tensor_list(const char *path, void (*visit)(void *user, const qkv
     qkvi_safetensors *file;
     if (!path || !visit)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", path ? "visit" : "path");
-    QKV_TRY(qkvi_safetensors_open(path, &file, error));
+    QKV_TRY(qkvi_weights_open(path, &file, error));
     for (int64_t i = 0; i < file->n_tensors; i++) {
         const qkvi_stored *const tensor = &file->tensors[i];
         char name[400];
