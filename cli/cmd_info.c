@@ -38,8 +38,8 @@ static json_t *model_json(const qkv_model *model) {
         (json_int_t)info->n_parameters, "layer_norm_eps", info->layer_norm_eps, "has_mlm",
         info->has_mlm, "has_nsp", info->has_nsp, "has_pooler", info->has_pooler, "has_judge",
         info->has_judge, "sinusoidal_positions", info->sinusoidal_positions, "embedding_size",
-        (json_int_t)info->embedding_size, "sentence_len", (json_int_t)info->sentence_len, "unused",
-        unused, "warnings", warnings, "files", files);
+        (json_int_t)info->embedding_size, "sentence_len", (json_int_t)info->sentence_len, "files",
+        files, "unused", unused, "warnings", warnings);
 }
 
 static void print_model(const qkv_model *model, bool verbose) {
@@ -173,14 +173,19 @@ static int tell_self(qkv_ctx *ctx, const struct cli_common *common) {
     return code;
 }
 
+/* A file of tensors, or the index of several. */
+static bool lists_tensors(const char *path) {
+    return info_ends_in(path, ".safetensors") || info_ends_in(path, ".npz") ||
+           info_ends_in(path, ".safetensors.index.json");
+}
+
 static int info(const struct cli_command *command, const void *data, int n_words, char **words) {
     const struct info_options *options = data;
     if (n_words > 0) {
         if (options->strict) return info_strict(command, words[0], &options->common);
-        const bool is_array = info_ends_in(words[0], ".npy") || strstr(words[0], ".safetensors:");
-        const bool is_index = info_ends_in(words[0], ".safetensors.index.json");
-        if (!is_array && !is_index && !info_ends_in(words[0], ".safetensors"))
-            return tell_model(words[0], &options->common);
+        const bool is_array = info_ends_in(words[0], ".npy") || strstr(words[0], ".safetensors:") ||
+                              strstr(words[0], ".npz:");
+        if (!is_array && !lists_tensors(words[0])) return tell_model(words[0], &options->common);
         if (options->common.check_finite)
             return cli_usage(command, "--check-finite looks at models, not at arrays");
         return is_array ? tell_array(words[0], &options->common)
@@ -207,15 +212,16 @@ const struct cli_command cmd_info = {
     .words = "[MODEL|FILE]",
     .details = "Without an argument: version, instruction sets, threads, and the embedded model. "
                "With a model (a folder, or a name in the Hugging Face cache): its sizes and "
-               "parameters, and with -v the tensors that are not used. With F.safetensors: the "
-               "tensors in it. With F.npy or F.safetensors:NAME: type and shape.\n\n"
+               "parameters, its files if there are several, and with -v the tensors that are not "
+               "used. With F.safetensors, F.safetensors.index.json or F.npz: the tensors in it. "
+               "With F.npy, F.safetensors:NAME or F.npz:NAME: type and shape.\n\n"
                "With --strict and F.safetensors: everything about the file that a strict reader "
                "minds, though others may load it: keys that are there twice, holes, overlaps, "
                "bytes that no tensor has, names that do not look like what they are, fields that "
                "nobody knows, data that is not aligned, NaN and infinity. A line each, with the "
                "rule and the byte where it shows; exit code 1 if there is any.",
     .max_words = 1,
-    .suggest = "/ .safetensors .npy",
+    .suggest = "/ .safetensors .npy .npz",
     .takes = TAKES_FINITE | TAKES_COMPUTE | TAKES_JSON | TAKES_VERBOSE,
     .options = info_table,
     .n_options = CLI_COUNT(info_table),

@@ -486,7 +486,10 @@ typedef struct qkv_array {
     void *data;
 } qkv_array;
 
-/** Reads F.npy or F.safetensors:NAME. */
+/**
+ * Reads F.npy, F.safetensors:NAME or F.npz:NAME, the array that numpy's load knows as NAME, stored
+ * or deflated. A zip is checked whole, and so is the checksum of what is read.
+ */
 QKV_API QKV_NODISCARD qkv_status qkv_array_read(const char *path, qkv_array **array,
                                                 qkv_error *error);
 /**
@@ -497,11 +500,12 @@ QKV_API QKV_NODISCARD qkv_status qkv_array_read(const char *path, qkv_array **ar
  */
 QKV_API QKV_NODISCARD qkv_status qkv_array_read_as(const char *path, qkv_array_type floats,
                                                    qkv_array **array, qkv_error *error);
-/** Writes a .npy of version 1, as qkv_file_write does. */
+/** Writes F.npy, of version 1, or F.npz:NAME, a .npz with this array alone; as qkv_file_write does. */
 QKV_API QKV_NODISCARD qkv_status qkv_array_write(const char *path, const qkv_array *array,
                                                  qkv_error *error);
 /**
- * Writes n arrays to n files: all of them are written beside their places before the first one is
+ * Writes n arrays to n files, those of F.npz:NAME with the same F into one, in their order: a new
+ * one, as numpy.savez does, with its bytes; what an old one held is gone. Files appear together: all of them are written beside their places before the first one is
  * put there, so a failure such as a full disk leaves every old file as it was. Only where putting a
  * written file in its place fails can those before it be new already.
  */
@@ -520,7 +524,7 @@ QKV_API QKV_NODISCARD qkv_status qkv_file_write(const char *path, const void *by
 /** Whether a file could be written to path now: for a long computation to ask before it begins. */
 QKV_API QKV_NODISCARD qkv_status qkv_file_writable(const char *path, qkv_error *error);
 
-/** A tensor of a .safetensors file as it is stored. */
+/** A tensor of a .safetensors or .npz file as it is stored. */
 typedef struct qkv_tensor_entry {
     const char *name; /* escaped for printing, cut at 400 bytes */
     const char *type; /* "F32", "BF16", "I64" … */
@@ -528,8 +532,8 @@ typedef struct qkv_tensor_entry {
     int64_t shape[8];
 } qkv_tensor_entry;
 
-/** Checks the header of a .safetensors file, or those of all that a .safetensors.index.json names,
- * and calls visit for each tensor, in byte order of their names. Entries live until visit returns. */
+/** Checks the header of a .safetensors file, those of all that a .safetensors.index.json names, or
+ * a .npz and the headers of its arrays (types without a name here are "V2": two bytes each), and calls visit for each tensor, in byte order of their names. Entries live until visit returns. */
 QKV_API QKV_NODISCARD qkv_status qkv_tensor_list(const char *path,
                                                  void (*visit)(void *user,
                                                                const qkv_tensor_entry *entry),

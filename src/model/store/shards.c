@@ -11,7 +11,7 @@
 #include "model/store/json.h"
 #include "model/store/safetensors_header.h"
 
-enum { MAX_INDEX = 16 << 20, MAX_INDEX_DEPTH = 16, MAX_SHARD_NAME = 255 };
+enum { MAX_INDEX_DEPTH = 16, MAX_SHARD_NAME = 255 };
 
 static int ends_with(const char *text, const char *ending) {
     const size_t n = strlen(text), m = strlen(ending);
@@ -86,21 +86,20 @@ static qkv_status list_shards(opening *job) {
                           (long long)job->n_names, QKVI_MAX_SHARDS);
 }
 
-static qkv_status load_index(opening *job, json_t **root) {
+/* Larger files than headers may be are not read. */
+static qkv_status limits_of_index(qkvi_json_limits *limits, qkv_error *error) {
+    QKV_TRY(qkvi_header_limits(limits, error));
+    limits->strict_ends = 0;
+    limits->max_depth = MAX_INDEX_DEPTH;
+    limits->max_array = 0;
+    return QKV_OK;
+}
+
+static qkv_status parse_index(opening *job, const void *bytes, size_t n_bytes, json_t **root) {
     qkvi_json_limits limits;
-    char *bytes;
-    size_t n_bytes;
-    QKV_TRY(qkvi_header_limits(&limits, job->error));
+    QKV_TRY(limits_of_index(&limits, job->error));
     job->max_tensors = limits.max_values;
-    limits.strict_ends = 0;
-    limits.max_depth = MAX_INDEX_DEPTH;
-    limits.max_array = 0;
-    if (limits.max_bytes < MAX_INDEX) limits.max_bytes = MAX_INDEX;
-    QKV_TRY(qkvi_file_load(job->path, limits.max_bytes, &bytes, &n_bytes, job->error));
-    const qkv_status status =
-        qkvi_json_load(job->set->source.name, bytes, n_bytes, &limits, root, job->error);
-    free(bytes);
-    if (status != QKV_OK) return status;
+    QKV_TRY(qkvi_json_load(job->set->source.name, bytes, n_bytes, &limits, root, job->error));
     job->map = json_object_get(*root, "weight_map");
     if (json_is_object(job->map)) return QKV_OK;
     return qkvi_error_set(job->error, QKV_ERR_FORMAT, "%s: weight_map is %s", job->set->source.name,
@@ -197,9 +196,9 @@ static qkv_status check_map(const opening *job) {
     return QKV_OK;
 }
 
-static qkv_status open_set(opening *job) {
+static qkv_status open_set(opening *job, const void *bytes, size_t n_bytes) {
     json_t *root = NULL;
-    qkv_status status = load_index(job, &root);
+    qkv_status status = parse_index(job, bytes, n_bytes, &root);
     if (status == QKV_OK) status = list_shards(job);
     if (status == QKV_OK) status = open_shards(job);
     if (status == QKV_OK) status = merge_metadata(job);
@@ -210,16 +209,29 @@ static qkv_status open_set(opening *job) {
     return status;
 }
 
-qkv_status qkvi_weights_open(const char *path, qkvi_safetensors **file, qkv_error *error) {
-    if (!qkvi_is_index(path)) return qkvi_safetensors_open(path, file, error);
+qkv_status qkvi_shards_open(const char *path, const void *bytes, size_t n_bytes,
+                            qkvi_safetensors **file, qkv_error *error) {
     *file = calloc(1, sizeof **file);
     if (!*file) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory to open a file");
     opening job = { .set = *file, .path = path, .error = error };
     qkv_status status = qkvi_source_memory(path, NULL, 0, &(*file)->source, error);
-    if (status == QKV_OK) status = open_set(&job);
+    if (status == QKV_OK) status = open_set(&job, bytes, n_bytes);
     if (status != QKV_OK) {
         qkvi_safetensors_close(*file);
         *file = NULL;
     }
+    return status;
+}
+
+qkv_status qkvi_weights_open(const char *path, qkvi_safetensors **file, qkv_error *error) {
+    qkvi_json_limits limits;
+    char *bytes;
+    size_t n_bytes;
+    *file = NULL;
+    if (!qkvi_is_index(path)) return qkvi_safetensors_open(path, file, error);
+    QKV_TRY(limits_of_index(&limits, error));
+    QKV_TRY(qkvi_file_load(path, limits.max_bytes, &bytes, &n_bytes, error));
+    const qkv_status status = qkvi_shards_open(path, bytes, n_bytes, file, error);
+    free(bytes);
     return status;
 }

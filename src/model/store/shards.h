@@ -18,6 +18,10 @@ enum { QKVI_MAX_SHARDS = 512 }; /* each is an open file; the largest published m
 /** 1 if a path ends as the name of an index does: ".safetensors.index.json". */
 int qkvi_is_index(const char *path);
 
+/** The set of an index, given as bytes, with the path that it has or might have. */
+qkv_status qkvi_shards_open(const char *path, const void *bytes, size_t n_bytes,
+                            qkvi_safetensors **file, qkv_error *error);
+
 /**
  * Opens a .safetensors file, or all that an index names.
  * FORMAT, LIMIT, UNSUPPORTED, IO, MEMORY as for each of the files. *file is NULL on error.
