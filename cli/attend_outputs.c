@@ -1,4 +1,5 @@
 /* The files that `qkv attend` writes: all that were asked for, or none. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "attend.h"
@@ -12,13 +13,24 @@ struct output {
     const qkv_array *like;       /* an input that has the shape, or NULL: that of the three */
 };
 
+/* F.npy, or the F.npz of F.npz:NAME. */
+static int check_writable(const char *path) {
+    const char *const inside = strstr(path, ".npz:");
+    char *const file = inside ? strndup(path, (size_t)(inside - path) + 4) : strdup(path);
+    qkv_error error;
+    if (!file) return cli_fail("out of memory");
+    const qkv_status status = qkv_file_writable(file, &error);
+    free(file);
+    return status == QKV_OK ? EXIT_OK : cli_fail("%s", error.message);
+}
+
 int attend_outputs_check(const struct attend_options *options) {
     const char *const paths[] = { options->o,  options->lse,   options->dq,    options->dk,
                                   options->dv, options->dsink, options->dmask, options->stats };
-    qkv_error error;
-    for (int i = 0; i < CLI_COUNT(paths); i++)
-        if (paths[i] && qkv_file_writable(paths[i], &error) != QKV_OK)
-            return cli_fail("%s", error.message);
+    for (int i = 0; i < CLI_COUNT(paths); i++) {
+        const int code = paths[i] ? check_writable(paths[i]) : EXIT_OK;
+        if (code) return code;
+    }
     return EXIT_OK;
 }
 

@@ -69,9 +69,11 @@ static int parse_causal(const struct cli_command *command, const struct attend_o
     return EXIT_OK;
 }
 
-static bool ends_in_npy(const char *path) {
+/* F.npy or F.npz:NAME */
+static bool is_array_file(const char *path) {
     const size_t n = strlen(path);
-    return n > 4 && strcmp(path + n - 4, ".npy") == 0;
+    const char *const inside = strstr(path, ".npz:");
+    return inside ? inside[5] != '\0' : n > 4 && strcmp(path + n - 4, ".npy") == 0;
 }
 
 static int check_files(const struct cli_command *command, const struct attend_options *options) {
@@ -87,8 +89,9 @@ static int check_files(const struct cli_command *command, const struct attend_op
         if (path && !options->o)
             return cli_usage(command, "%s needs -o: --explain alone computes nothing",
                              outputs[i].name);
-        if (path && !ends_in_npy(path))
-            return cli_usage(command, "%s: '%s' does not end in .npy", outputs[i].name, path);
+        if (path && !is_array_file(path))
+            return cli_usage(command, "%s: '%s' is neither F.npy nor F.npz:NAME", outputs[i].name,
+                             path);
         for (int j = 0; path && j < i; j++)
             if (outputs[j].path && strcmp(path, outputs[j].path) == 0)
                 return cli_usage(command, "%s and %s name the same file", outputs[j].name,

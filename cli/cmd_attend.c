@@ -67,8 +67,8 @@ static int attend(const struct cli_command *command, const void *data, int n_wor
     return code;
 }
 
-#define IN_FILE  ".npy .safetensors"
-#define OUT_FILE ".npy"
+#define IN_FILE  ".npy .npz .safetensors"
+#define OUT_FILE ".npy .npz"
 #define FILE_OPTION(option_name, field_name, is_required, endings, text)                           \
     {                                                                                              \
         .name = option_name, .argument = "F", .help = text, .kind = ARG_TEXT,                      \
@@ -81,9 +81,9 @@ static const struct cli_option attend_table[] = {
     FILE_OPTION("--k", k, true, IN_FILE, "keys; may have fewer heads, a divisor of q's (GQA)"),
     FILE_OPTION("--v", v, true, IN_FILE, "values; may have another D than q and k"),
     FILE_OPTION("-o", o, false, OUT_FILE,
-                "where the output goes (.npy); only --explain works without it"),
+                "where the output goes (.npy, .npz:NAME); only --explain works without it"),
     FILE_OPTION("--lse", lse, false, OUT_FILE,
-                "where log-sum-exp of each row's scores goes (.npy)"),
+                "where log-sum-exp of each row's scores goes (.npy, .npz:NAME)"),
     FILE_OPTION("--stats", stats, false, ".json",
                 "where statistics of the weights go, as JSON: entropy, greatest weights, distances "
                 "and more of each query; what each key receives; weight by offset, and a map of "
@@ -176,12 +176,14 @@ static const struct cli_option attend_table[] = {
     FILE_OPTION("--grad-out", grad_out, false, IN_FILE,
                 "gradient of the output; asks for the backward pass"),
     FILE_OPTION("--grad-lse", grad_lse, false, IN_FILE, "gradient of lse, if it has one"),
-    FILE_OPTION("--dq", dq, false, OUT_FILE, "where the gradient of q goes (.npy)"),
-    FILE_OPTION("--dk", dk, false, OUT_FILE, "where the gradient of k goes (.npy)"),
-    FILE_OPTION("--dv", dv, false, OUT_FILE, "where the gradient of v goes (.npy)"),
-    FILE_OPTION("--dsink", dsink, false, OUT_FILE, "where the gradient of the sinks goes (.npy)"),
-    FILE_OPTION("--dmask", dmask, false, OUT_FILE,
-                "where the gradient of a mask of numbers goes (.npy), in the mask's shape"),
+    FILE_OPTION("--dq", dq, false, OUT_FILE, "where the gradient of q goes (.npy, .npz:NAME)"),
+    FILE_OPTION("--dk", dk, false, OUT_FILE, "where the gradient of k goes (.npy, .npz:NAME)"),
+    FILE_OPTION("--dv", dv, false, OUT_FILE, "where the gradient of v goes (.npy, .npz:NAME)"),
+    FILE_OPTION("--dsink", dsink, false, OUT_FILE,
+                "where the gradient of the sinks goes (.npy, .npz:NAME)"),
+    FILE_OPTION(
+        "--dmask", dmask, false, OUT_FILE,
+        "where the gradient of a mask of numbers goes (.npy, .npz:NAME), in the mask's shape"),
     { .name = "--dtype",
       .argument = "f32|bf16|f16",
       .help = "the type to which q, k, v and --grad-out are rounded and in which the output and "
@@ -209,10 +211,11 @@ const struct cli_command cmd_attend = {
     .words = "",
     .details =
         "Computes softmax(scale q k' + mask) v without ever storing a matrix of Lq x Lk. Inputs F "
-        "are F.npy or F.safetensors:NAME; floating-point types are converted to --dtype, f32 if "
-        "there is none. A row that sees no key gets 0, and lse -inf. The bits of the output depend "
-        "neither on threads nor on the instruction set. Either all files that were asked for are "
-        "written, or none.\n\n"
+        "are F.npy, F.npz:NAME or F.safetensors:NAME; floating-point types are converted to "
+        "--dtype, f32 if there is none. Outputs are F.npy or F.npz:NAME; those with the same F.npz "
+        "go into one new file. A row that sees no key gets 0, and lse -inf. The bits of the output "
+        "depend neither on threads nor on the instruction set. Either all files that were asked "
+        "for are written, or none.\n\n"
         "    qkv attend --q q.npy --k k.npy --v v.npy --causal bottom-right -o o.npy\n"
         "    qkv attend --q q.npy --k k.npy --v v.npy --causal 0 -o o.npy --stats stats.json",
     .max_words = 0,

@@ -45,13 +45,15 @@ static void add_decoder(json_t *object, const qkv_model_info *info) {
 
 static json_t *model_json(const qkv_model *model) {
     const qkv_model_info *info = qkv_model_get_info(model);
-    json_t *unused = json_array(), *warnings = json_array();
+    json_t *unused = json_array(), *warnings = json_array(), *files = json_array();
+    for (int64_t i = 0; qkv_model_file(model, i); i++)
+        json_array_append_new(files, json_text(qkv_model_file(model, i)));
     for (int64_t i = 0; qkv_model_warning(model, i); i++)
         json_array_append_new(warnings, json_text(qkv_model_warning(model, i)));
     for (int64_t i = 0; qkv_model_unused(model, i); i++)
         json_array_append_new(unused, json_text(qkv_model_unused(model, i)));
     json_t *object = json_pack(
-        "{s:s,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:f,s:b,s:b,s:b,s:b,s:b,s:I,s:I,s:o,s:o}",
+        "{s:s,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:f,s:b,s:b,s:b,s:b,s:b,s:I,s:I,s:o,s:o,s:o}",
         "architecture", info->architecture, "source", json_text(info->source), "n_layers",
         (json_int_t)info->n_layers, "n_heads", (json_int_t)info->n_heads, "hidden",
         (json_int_t)info->hidden, "head_dim", (json_int_t)info->head_dim, "intermediate",
@@ -60,8 +62,8 @@ static json_t *model_json(const qkv_model *model) {
         (json_int_t)info->n_parameters, "layer_norm_eps", info->layer_norm_eps, "has_mlm",
         info->has_mlm, "has_nsp", info->has_nsp, "has_pooler", info->has_pooler, "has_judge",
         info->has_judge, "sinusoidal_positions", info->sinusoidal_positions, "embedding_size",
-        (json_int_t)info->embedding_size, "sentence_len", (json_int_t)info->sentence_len, "unused",
-        unused, "warnings", warnings);
+        (json_int_t)info->embedding_size, "sentence_len", (json_int_t)info->sentence_len, "files",
+        files, "unused", unused, "warnings", warnings);
     if (object && info->has_lm) add_decoder(object, info);
     return object;
 }
@@ -101,6 +103,8 @@ static void print_model(const qkv_model *model, bool verbose) {
     int64_t n_unused = 0;
     while (qkv_model_unused(model, n_unused)) n_unused++;
     printf("model         %s (%s)\n", info->source, info->architecture);
+    for (int64_t i = 0; qkv_model_file(model, 1) && qkv_model_file(model, i); i++)
+        printf("%-13s %s\n", i ? "" : "files", qkv_model_file(model, i));
     printf("parameters    %" PRId64 "\n", info->n_parameters);
     printf("layers        %" PRId64 " of %" PRId64 " heads of %" PRId64 "\n", info->n_layers,
            info->n_heads, info->head_dim);
@@ -230,13 +234,19 @@ static int tell_self(qkv_ctx *ctx, const struct cli_common *common) {
     return code;
 }
 
+/* A file of tensors, or the index of several. */
+static bool lists_tensors(const char *path) {
+    return info_ends_in(path, ".safetensors") || info_ends_in(path, ".npz") ||
+           info_ends_in(path, ".safetensors.index.json");
+}
+
 static int info(const struct cli_command *command, const void *data, int n_words, char **words) {
     const struct info_options *options = data;
     if (n_words > 0) {
         if (options->strict) return info_strict(command, words[0], &options->common);
-        const bool is_array = info_ends_in(words[0], ".npy") || strstr(words[0], ".safetensors:");
-        if (!is_array && !info_ends_in(words[0], ".safetensors"))
-            return tell_model(words[0], &options->common);
+        const bool is_array = info_ends_in(words[0], ".npy") || strstr(words[0], ".safetensors:") ||
+                              strstr(words[0], ".npz:");
+        if (!is_array && !lists_tensors(words[0])) return tell_model(words[0], &options->common);
         if (options->common.check_finite)
             return cli_usage(command, "--check-finite looks at models, not at arrays");
         return is_array ? tell_array(words[0], &options->common)
@@ -263,15 +273,16 @@ const struct cli_command cmd_info = {
     .words = "[MODEL|FILE]",
     .details = "Without an argument: version, instruction sets, threads, and the embedded model. "
                "With a model (a folder, or a name in the Hugging Face cache): its sizes and "
-               "parameters, and with -v the tensors that are not used. With F.safetensors: the "
-               "tensors in it. With F.npy or F.safetensors:NAME: type and shape.\n\n"
+               "parameters, its files if there are several, and with -v the tensors that are not "
+               "used. With F.safetensors, F.safetensors.index.json or F.npz: the tensors in it. "
+               "With F.npy, F.safetensors:NAME or F.npz:NAME: type and shape.\n\n"
                "With --strict and F.safetensors: everything about the file that a strict reader "
                "minds, though others may load it: keys that are there twice, holes, overlaps, "
                "bytes that no tensor has, names that do not look like what they are, fields that "
                "nobody knows, data that is not aligned, NaN and infinity. A line each, with the "
                "rule and the byte where it shows; exit code 1 if there is any.",
     .max_words = 1,
-    .suggest = "/ .safetensors .npy",
+    .suggest = "/ .safetensors .npy .npz",
     .takes = TAKES_FINITE | TAKES_COMPUTE | TAKES_JSON | TAKES_VERBOSE,
     .options = info_table,
     .n_options = CLI_COUNT(info_table),

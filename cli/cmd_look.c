@@ -174,17 +174,18 @@ static const struct cli_option look_table[] = {
       .offset = OPTION(heads) },
     { .name = "--q",
       .argument = "F",
-      .help = "queries, [L,D], [H,L,D] or [1,H,L,D] (F.npy or F.safetensors:NAME), in place of a "
+      .help = "queries, [L,D], [H,L,D] or [1,H,L,D] (F.npy, F.npz:NAME or F.safetensors:NAME), in "
+              "place of a "
               "text",
       .kind = ARG_TEXT,
       .offset = OPTION(q),
-      .suggest = ".npy .safetensors" },
+      .suggest = ".npy .npz .safetensors" },
     { .name = "--k",
       .argument = "F",
       .help = "keys, with --q; of fewer heads or of another length, too",
       .kind = ARG_TEXT,
       .offset = OPTION(k),
-      .suggest = ".npy .safetensors" },
+      .suggest = ".npy .npz .safetensors" },
     { .name = "--tokens",
       .argument = "F",
       .help = "names of the keys of --k, one a line (default: their numbers)",
@@ -278,8 +279,9 @@ const struct cli_command cmd_look = {
         "heads. Predictions are then shown before and after, and everything is marked: "
         "modified: not what the model computed.\n\n"
         "    qkv look \"I was watching the [MASK] when it opened.\" --what-if drop=watching\n\n"
-        "--q F --k F looks at queries and keys of any model, without it, at any length: F.npy or "
-        "F.safetensors:NAME, [L,D], [H,L,D] or [1,H,L,D], k perhaps of fewer heads or of another "
+        "--q F --k F looks at queries and keys of any model, without it, at any length: F.npy, "
+        "F.npz:NAME or F.safetensors:NAME, [L,D], [H,L,D] or [1,H,L,D], k perhaps of fewer heads "
+        "or of another "
         "length. Nothing then stores queries x keys: a picture of more than 1024 tokens is pooled, "
         "a page computes any weight from its q and k, and .npy and .csv, up to a limit, hold all "
         "weights or, with --pool, the cells of tiles.\n\n"

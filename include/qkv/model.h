@@ -183,8 +183,9 @@ typedef struct qkv_model_info {
 } qkv_model_info;
 
 /**
- * Opens a model: a folder with config.json, a .safetensors file in one, or a name in the local
- * Hugging Face cache. Nothing is downloaded. Every byte of the files is checked; messages name the
+ * Opens a model: a folder with config.json, a .safetensors file or a .safetensors.index.json in
+ * one, or a name in the local Hugging Face cache. Weights are in model.safetensors, or without it
+ * in the files that model.safetensors.index.json names. Nothing is downloaded. Every byte of the files is checked; messages name the
  * file, the field, the value and the rule.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_model_open(const char *path_or_name, qkv_model **model,
@@ -203,8 +204,12 @@ QKV_API const qkv_model_info *qkv_model_get_info(const qkv_model *model);
 QKV_API const qkv_tokenizer *qkv_model_tokenizer(const qkv_model *model);
 QKV_API const qkv_tokenizer *qkv_model_target_tokenizer(const qkv_model *model);
 
-/** Name of the index-th stored tensor that the model does not use, escaped for printing; NULL
- * past the end. */
+/** Name of the index-th file that the weights came from, without its folder, escaped for printing:
+ * in the order of their names if there are several; none of a model from memory; NULL past the end. */
+QKV_API const char *qkv_model_file(const qkv_model *model, int64_t index);
+
+/** Name of the index-th stored tensor that the model does not use, escaped for printing; "NAME in
+ * FILE" if the weights are in several files; NULL past the end. */
 QKV_API const char *qkv_model_unused(const qkv_model *model, int64_t index);
 
 /** The index-th sentence about what was accepted but is odd, escaped for printing: a vocabulary
@@ -575,7 +580,10 @@ typedef struct qkv_array {
     void *data;
 } qkv_array;
 
-/** Reads F.npy or F.safetensors:NAME. */
+/**
+ * Reads F.npy, F.safetensors:NAME or F.npz:NAME, the array that numpy's load knows as NAME, stored
+ * or deflated. A zip is checked whole, and so is the checksum of what is read.
+ */
 QKV_API QKV_NODISCARD qkv_status qkv_array_read(const char *path, qkv_array **array,
                                                 qkv_error *error);
 /**
@@ -586,11 +594,12 @@ QKV_API QKV_NODISCARD qkv_status qkv_array_read(const char *path, qkv_array **ar
  */
 QKV_API QKV_NODISCARD qkv_status qkv_array_read_as(const char *path, qkv_array_type floats,
                                                    qkv_array **array, qkv_error *error);
-/** Writes a .npy of version 1, as qkv_file_write does. */
+/** Writes F.npy, of version 1, or F.npz:NAME, a .npz with this array alone; as qkv_file_write does. */
 QKV_API QKV_NODISCARD qkv_status qkv_array_write(const char *path, const qkv_array *array,
                                                  qkv_error *error);
 /**
- * Writes n arrays to n files: all of them are written beside their places before the first one is
+ * Writes n arrays to n files, those of F.npz:NAME with the same F into one, in their order: a new
+ * one, as numpy.savez does, with its bytes; what an old one held is gone. Files appear together: all of them are written beside their places before the first one is
  * put there, so a failure such as a full disk leaves every old file as it was. Only where putting a
  * written file in its place fails can those before it be new already.
  */
@@ -609,7 +618,7 @@ QKV_API QKV_NODISCARD qkv_status qkv_file_write(const char *path, const void *by
 /** Whether a file could be written to path now: for a long computation to ask before it begins. */
 QKV_API QKV_NODISCARD qkv_status qkv_file_writable(const char *path, qkv_error *error);
 
-/** A tensor of a .safetensors file as it is stored. */
+/** A tensor of a .safetensors or .npz file as it is stored. */
 typedef struct qkv_tensor_entry {
     const char *name; /* escaped for printing, cut at 400 bytes */
     const char *type; /* "F32", "BF16", "I64" … */
@@ -617,8 +626,8 @@ typedef struct qkv_tensor_entry {
     int64_t shape[8];
 } qkv_tensor_entry;
 
-/** Checks the header of a .safetensors file and calls visit for each tensor, in byte order of their
- * names. Entries live until visit returns. */
+/** Checks the header of a .safetensors file, those of all that a .safetensors.index.json names, or
+ * a .npz and the headers of its arrays (types without a name here are "V2": two bytes each), and calls visit for each tensor, in byte order of their names. Entries live until visit returns. */
 QKV_API QKV_NODISCARD qkv_status qkv_tensor_list(const char *path,
                                                  void (*visit)(void *user,
                                                                const qkv_tensor_entry *entry),

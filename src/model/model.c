@@ -16,6 +16,7 @@
 #include "model/store/hub.h"
 #include "model/store/pooling.h"
 #include "model/store/resolver.h"
+#include "model/store/shards.h"
 
 enum { MAX_CONFIG = 1 << 20 };
 
@@ -164,6 +165,22 @@ static qkv_status read_generation(const char *folder, qkv_model *model, qkv_erro
     return QKV_OK;
 }
 
+/* The names of the files that the weights came from. */
+static qkv_status note_files(qkv_model *model, const qkvi_safetensors *file, qkv_error *error) {
+    const int64_t n = file->n_shards ? file->n_shards : 1;
+    model->files = calloc((size_t)n, sizeof *model->files);
+    for (int64_t f = 0; model->files && f < n; f++) {
+        const char *const name = (file->n_shards ? file->shards[f] : file)->source.name;
+        const char *const slash = strrchr(name, '/');
+        model->files[f] = strdup(slash ? slash + 1 : name);
+        if (!model->files[f]) break;
+        model->n_files++;
+    }
+    return model->n_files == n
+               ? QKV_OK
+               : qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for names", model->source);
+}
+
 static qkv_status open_files(const char *folder, const char *weights, qkv_model **model,
                              qkv_error *error) {
     qkvi_safetensors *file;
@@ -173,8 +190,9 @@ static qkv_status open_files(const char *folder, const char *weights, qkv_model 
     QKV_TRY(qkv_tokenizer_open(folder, &(*model)->tokenizer, error));
     if ((*model)->info.is_encoder_decoder)
         QKV_TRY(qkv_tokenizer_open_target(folder, &(*model)->target_tokenizer, error));
-    QKV_TRY(qkvi_safetensors_open(weights, &file, error));
-    const qkv_status status = load_weights(*model, file, error);
+    QKV_TRY(qkvi_weights_open(weights, &file, error));
+    qkv_status status = load_weights(*model, file, error);
+    if (status == QKV_OK) status = note_files(*model, file, error);
     qkvi_safetensors_close(file);
     return status;
 }
@@ -236,6 +254,8 @@ void qkv_model_free(qkv_model *model) {
     qkvi_params_free(&model->params);
     for (int64_t u = 0; u < model->n_unused; u++) free(model->unused[u]);
     free(model->unused);
+    for (int64_t f = 0; f < model->n_files; f++) free(model->files[f]);
+    free(model->files);
     for (int w = 0; w < model->n_warnings; w++) free(model->warnings[w]);
     free(model->arena);
     free(model->lm_bias);
@@ -249,6 +269,10 @@ const qkv_tokenizer *qkv_model_tokenizer(const qkv_model *model) { return model-
 
 const qkv_tokenizer *qkv_model_target_tokenizer(const qkv_model *model) {
     return model->target_tokenizer ? model->target_tokenizer : model->tokenizer;
+}
+
+const char *qkv_model_file(const qkv_model *model, int64_t index) {
+    return index >= 0 && index < model->n_files ? model->files[index] : NULL;
 }
 
 const char *qkv_model_unused(const qkv_model *model, int64_t index) {

@@ -23,6 +23,8 @@ struct qkv_model {
     struct qkvi_net *net; /* pointers into arena (arch/net.h); packed weights if any */
     char **unused;        /* escaped names of stored tensors that nobody asked for */
     int64_t n_unused;
+    char **files; /* escaped names of the files that the weights came from; none from memory */
+    int64_t n_files;
     char *warnings[QKVI_MODEL_WARNINGS]; /* one of each kind at most */
     int n_warnings;
 };

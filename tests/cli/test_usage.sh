@@ -72,7 +72,7 @@ usage attend "--lse needs -o: --explain alone computes nothing" attend --q q --k
 usage attend "--dq needs -o: --explain alone computes nothing" \
     attend --q q --k k --v v --explain --grad-out g --dq l.npy
 usage attend "unexpected argument 'x'" attend --q q --k k --v v -o o.npy x
-usage attend "-o: 'o' does not end in .npy" attend --q q --k k --v v -o o
+usage attend "-o: 'o' is neither F.npy nor F.npz:NAME" attend --q q --k k --v v -o o
 usage attend "-o and --lse name the same file" attend --q q --k k --v v -o o.npy --lse o.npy
 usage attend "--causal names the offset already: not together with --q-offset" attend --q q --k k --v v -o o.npy --causal top-left --q-offset 3
 usage attend "--causal: 'middle' is not top-left, bottom-right or a list of offsets" attend --q q --k k --v v -o o.npy --causal middle

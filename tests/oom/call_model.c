@@ -48,6 +48,9 @@ static qkv_status open_file(qkv_error *error) {
 }
 static qkv_status open_pooled(qkv_error *error) { return open_model(POOLED, error); }
 static qkv_status open_judge(qkv_error *error) { return open_model(JUDGE, error); }
+static qkv_status open_shards(qkv_error *error) {
+    return open_model(QKV_TEST_DATA "/golden/stored/sharded", error);
+}
 static qkv_status open_cached(qkv_error *error) { return open_model("some/model", error); }
 
 static qkv_status open_nothing(qkv_error *error) {
@@ -79,6 +82,13 @@ static uint64_t take_model(void) {
     qkv_run_free(run);
     run = NULL;
     return oom_hash(hash, &last, sizeof last);
+}
+
+static uint64_t take_files(void) {
+    uint64_t hash = 0;
+    for (int64_t f = 0; qkv_model_file(opened, f); f++)
+        hash = oom_hash_text(hash, qkv_model_file(opened, f));
+    return hash;
 }
 
 static void drop_model(void) {
@@ -282,6 +292,7 @@ static const oom_call calls[] = {
     { "qkv_model_open", "one that judges", new_ctx, open_judge, take_model, drop_opened, OOM_IO,
       0 },
     { "qkv_model_open", "a file", new_ctx, open_file, take_model, drop_opened, OOM_IO, 0 },
+    { "qkv_model_open", "shards", NULL, open_shards, take_files, drop_model, OOM_IO, 0 },
     { "qkv_model_open", "a name of the cache", new_ctx, open_cached, take_model, drop_opened,
       OOM_IO, 0 },
     { "qkv_model_open", "a name that is nowhere", new_ctx, open_nothing, take_model, drop_opened, 0,

@@ -35,6 +35,8 @@ static qkv_status read_tensor(qkv_error *error) {
     return read(DATA "mixed.safetensors:half", error);
 }
 
+static qkv_status read_entry(qkv_error *error) { return read(DATA "deflated.npz:f", error); }
+
 static uint64_t take_array(void) {
     static const size_t width[] = { 4, 1, 8, 2, 2 }; /* by qkv_array_type */
     const size_t bytes = width[array->type];
@@ -81,6 +83,23 @@ static qkv_status write_two(qkv_error *error) {
     return qkv_arrays_write(2, paths, arrays, error);
 }
 
+/* The same into one file. */
+static void put_zip(void) {
+    oom_path(path, "out.npz");
+    oom_put(path, "old", 3);
+}
+
+static qkv_status write_zip(qkv_error *error) {
+    uint16_t data[2] = { 0x3f80, 0x4000 };
+    const qkv_array given = { QKV_ARRAY_BF16, 1, { 2 }, 2, data };
+    char paths[2][300];
+    snprintf(paths[0], sizeof paths[0], "%s:a", path);
+    snprintf(paths[1], sizeof paths[1], "%s:b", path);
+    const char *const both[] = { paths[0], paths[1] };
+    const qkv_array *const arrays[] = { &given, &given };
+    return qkv_arrays_write(2, both, arrays, error);
+}
+
 static uint64_t take_two(void) { return oom_hash_file(path) + oom_hash_file(second); }
 
 static void drop_two(void) {
@@ -119,6 +138,17 @@ static void visit(void *user, const qkv_tensor_entry *entry) {
 static qkv_status list(qkv_error *error) {
     listed = 0;
     return qkv_tensor_list(DATA "mixed.safetensors", visit, &listed, error);
+}
+
+static qkv_status list_npz(qkv_error *error) {
+    listed = 0;
+    return qkv_tensor_list(DATA "savez.npz", visit, &listed, error);
+}
+
+static qkv_status list_shards(qkv_error *error) {
+    listed = 0;
+    return qkv_tensor_list(QKV_TEST_DATA "/golden/stored/sharded/model.safetensors.index.json",
+                           visit, &listed, error);
 }
 
 static uint64_t take_list(void) { return listed; }
@@ -198,17 +228,21 @@ static const oom_call calls[] = {
     { "qkv_array_read", "npy, transposed", NULL, read_npy, take_array, drop_array, OOM_IO, 0 },
     { "qkv_array_read", "npy, integers", NULL, read_integers, take_array, drop_array, OOM_IO, 0 },
     { "qkv_array_read", "safetensors", NULL, read_tensor, take_array, drop_array, OOM_IO, 0 },
+    { "qkv_array_read", "npz, deflated", NULL, read_entry, take_array, drop_array, OOM_IO, 0 },
     { "qkv_array_read_as", "npy, transposed, as bf16", NULL, read_bf16, take_array, drop_array,
       OOM_IO, 0 },
     { "qkv_array_write", "a new file", put_none, write, take_file, drop_file, OOM_IO, 0 },
     { "qkv_array_write", "over a file", put_old, write, take_file, drop_file, OOM_IO, 0 },
     { "qkv_arrays_write", "two files", put_second, write_two, take_two, drop_two,
       OOM_IO | OOM_SEVERAL, 0 },
+    { "qkv_arrays_write", "one npz", put_zip, write_zip, take_file, drop_file, OOM_IO, 0 },
     { "qkv_file_write", "over a file", put_old, write_bytes, take_file, drop_file, OOM_IO, 0 },
     { "qkv_file_writable", "a new file", put_none, ask_writable, take_file, drop_file, OOM_IO, 0 },
     { "qkvi_safetensors_write", "many tensors", put_old, write_tensors, take_file, drop_file,
       OOM_IO, 0 },
     { "qkv_tensor_list", "mixed", NULL, list, take_list, NULL, OOM_IO, 0 },
+    { "qkv_tensor_list", "npz", NULL, list_npz, take_list, NULL, OOM_IO, 0 },
+    { "qkv_tensor_list", "shards", NULL, list_shards, take_list, NULL, OOM_IO, 0 },
     { "qkv_tensor_audit", "mixed", NULL, audit_clean, take_list, NULL, OOM_IO, 0 },
     { "qkv_tensor_audit", "odd names", put_odd, audit_odd, take_list, drop_file, OOM_IO, 0 },
 };

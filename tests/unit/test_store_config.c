@@ -211,17 +211,22 @@ static void test_folders_and_files(void **state) {
     join(model, *state, "model");
     expect_none(model, QKV_ERR_IO, "no model.safetensors in this folder");
     make_file(model, "pytorch_model.bin.index.json", "{}");
-    expect_none(model, QKV_ERR_UNSUPPORTED,
-                "model holds only pickle files; qkv reads safetensors. Convert once: python3 "
-                "tools/bin2safetensors.py ");
+    expect_none(model, QKV_ERR_UNSUPPORTED, "holds only pytorch_model.bin.index.json, a pickle");
     make_file(model, "pytorch_model.bin", "PK");
-    expect_none(model, QKV_ERR_UNSUPPORTED,
-                "model holds only pytorch_model.bin, a pickle file; qkv reads safetensors. Convert "
-                "once: python3 tools/bin2safetensors.py ");
+    expect_none(model, QKV_ERR_UNSUPPORTED, "python3 tools/bin2safetensors.py");
+    make_file(model, "model.safetensors.index.json", "{}");
+    expect_found(model, model, "model.safetensors.index.json");
+    join(path, model, "model.safetensors.index.json");
+    expect_found(path, model, "model.safetensors.index.json");
     make_file(model, "model.safetensors", "");
     expect_found(model, model, "model.safetensors");
     join(path, model, "other.safetensors");
-    expect_found(path, model, "other.safetensors"); /* whether it is there, opening says */
+    expect_found(path, model, "other.safetensors");    /* whether it is there, opening says */
+    join(path, model, "x-00001-of-00001.safetensors"); /* one of one */
+    expect_found(path, model, "x-00001-of-00001.safetensors");
+    join(path, model, "x-00001-of-00002.safetensors");
+    expect_none(path, QKV_ERR_ARGUMENT, "is one of several files of a model; name their folder");
+    expect_none("x-00003-of-00007.safetensors", QKV_ERR_ARGUMENT, "name their folder, ., which");
 }
 
 #define COMMIT "0123456789abcdef0123456789abcdef01234567"
@@ -250,8 +255,10 @@ static void test_cache(void **state) {
     expect_none("org/name", QKV_ERR_IO, "no model.safetensors in this folder");
     make_directory(repository, "snapshots");
     make_directory(repository, "snapshots/" COMMIT);
-    make_file(repository, "snapshots/" COMMIT "/model.safetensors", "");
+    make_file(repository, "snapshots/" COMMIT "/model.safetensors.index.json", "");
     join(path, repository, "snapshots/" COMMIT);
+    expect_found("org/name", path, "model.safetensors.index.json");
+    make_file(repository, "snapshots/" COMMIT "/model.safetensors", "");
     expect_found("org/name", path, "model.safetensors");
     unsetenv("HF_HUB_CACHE");
     setenv("HF_HOME", *state, 1);
@@ -272,6 +279,7 @@ static int make_folder(void **state) {
 static int remove_folder(void **state) {
     static const char *const names[] = {
         ("hub/models--org--name/snapshots/" COMMIT "/model.safetensors"),
+        ("hub/models--org--name/snapshots/" COMMIT "/model.safetensors.index.json"),
         ("hub/models--org--name/snapshots/" COMMIT),
         "hub/models--org--name/snapshots",
         "hub/models--org--name/refs/main",
@@ -280,6 +288,8 @@ static int remove_folder(void **state) {
         "hub",
         "model/pytorch_model.bin",
         "model/model.safetensors",
+        "model/model.safetensors.index.json",
+        "model/pytorch_model.bin.index.json",
         "model",
     };
     for (size_t n = 0; n < sizeof names / sizeof *names; n++) {

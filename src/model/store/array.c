@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/status.h"
-#include "model/store/npy.h"
+#include "model/store/npz.h"
 #include "model/store/safetensors.h"
 #include "qkv/model.h"
 
@@ -61,16 +61,24 @@ static qkv_status convert(const char *file, qkvi_elem type, const void *stored, 
     return QKV_OK;
 }
 
-/* Reads stored bytes, swaps them if need be, and converts. */
-static qkv_status fill_array(const qkvi_source *source, uint64_t begin, qkvi_elem type, int swap,
-                             size_t n, qkv_array *array, qkv_error *error) {
-    void *const stored = malloc(n * qkvi_elem_bytes(type) + 1);
-    if (!stored)
-        return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory to read it", source->name);
-    qkv_status status = qkvi_source_read(source, begin, stored, n * qkvi_elem_bytes(type), error);
-    if (status == QKV_OK && swap) qkvi_elems_swap(type, stored, n);
-    if (status == QKV_OK) status = convert(source->name, type, stored, n, array, error);
-    free(stored);
+typedef struct stored_elems {
+    qkvi_elem type;
+    int is_swapped;
+    size_t n;
+} stored_elems;
+
+/* Takes stored bytes, swaps them if need be, and converts. */
+static qkv_status fill_array(const qkvi_npy_bytes *bytes, const stored_elems *stored,
+                             qkv_array *array, qkv_error *error) {
+    const size_t n_bytes = stored->n * qkvi_elem_bytes(stored->type);
+    void *const elems = malloc(n_bytes + 1);
+    if (!elems)
+        return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory to read it", bytes->name);
+    qkv_status status = bytes->take(bytes->user, elems, n_bytes, error);
+    if (status == QKV_OK && stored->is_swapped) qkvi_elems_swap(stored->type, elems, stored->n);
+    if (status == QKV_OK)
+        status = convert(bytes->name, stored->type, elems, stored->n, array, error);
+    free(elems);
     return status;
 }
 
@@ -101,25 +109,30 @@ static qkv_status transpose(qkv_array *array, qkv_error *error) {
     return QKV_OK;
 }
 
-static qkv_status read_npy(const char *path, qkv_array_type floats, qkv_array **array,
-                           qkv_error *error) {
-    qkvi_source source;
+qkv_status qkvi_npy_take_array(const qkvi_npy_bytes *bytes, qkv_array_type floats,
+                               qkv_array **array, qkv_error *error) {
     qkvi_npy npy;
-    QKV_TRY(qkvi_source_open(path, &source, error));
-    qkv_status status = qkvi_npy_read_header(&source, &npy, error);
-    if (status == QKV_OK && npy.untyped && floats != QKV_ARRAY_BF16)
-        status = qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
-                                "%s: npy type <V2 is not supported, unless it is said to be bf16",
-                                source.name);
-    if (status == QKV_OK)
-        status =
-            make_array(type_of(npy.type, floats), npy.rank, npy.shape, npy.n_elems, array, error);
-    if (status == QKV_OK)
-        status = fill_array(&source, npy.data_begin, npy.type, npy.big_endian, npy.n_elems, *array,
-                            error);
-    if (status == QKV_OK && npy.fortran_order) status = transpose(*array, error);
-    qkvi_source_close(&source);
-    return status;
+    QKV_TRY(qkvi_npy_take_header(bytes, &npy, error));
+    if (npy.untyped && floats != QKV_ARRAY_BF16)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                              "%s: npy type <V2 is not supported, unless it is said to be bf16",
+                              bytes->name);
+    QKV_TRY(make_array(type_of(npy.type, floats), npy.rank, npy.shape, npy.n_elems, array, error));
+    const stored_elems stored = { npy.type, npy.big_endian, npy.n_elems };
+    QKV_TRY(fill_array(bytes, &stored, *array, error));
+    return npy.fortran_order ? transpose(*array, error) : QKV_OK;
+}
+
+/* A tensor's bytes, which are taken at once. */
+typedef struct tensor_bytes {
+    const qkvi_safetensors *file;
+    const qkvi_stored *tensor;
+} tensor_bytes;
+
+static qkv_status take_tensor(void *user, void *destination, size_t n, qkv_error *error) {
+    const tensor_bytes *const from = user;
+    (void)n;
+    return qkvi_safetensors_read_raw(from->file, from->tensor, destination, error);
 }
 
 static qkv_status read_tensor(const qkvi_safetensors *file, const char *name, qkv_array_type floats,
@@ -132,22 +145,51 @@ static qkv_status read_tensor(const qkvi_safetensors *file, const char *name, qk
                               qkvi_escape(printable, sizeof printable, name, strlen(name)));
     QKV_TRY(make_array(type_of(tensor->type, floats), tensor->rank, tensor->shape, tensor->n_elems,
                        array, error));
-    return fill_array(&file->source, tensor->begin, tensor->type, 0, tensor->n_elems, *array,
-                      error);
+    tensor_bytes from = { file, tensor };
+    const qkvi_npy_bytes bytes = { file->source.name, tensor->end - tensor->begin, take_tensor,
+                                   &from };
+    const stored_elems stored = { tensor->type, 0, tensor->n_elems };
+    return fill_array(&bytes, &stored, *array, error);
 }
 
-/* path is FILE:NAME, the colon at file_bytes. */
-static qkv_status read_safetensors(const char *path, size_t file_bytes, qkv_array_type floats,
+static qkv_status read_safetensors(const char *path, const char *name, qkv_array_type floats,
                                    qkv_array **array, qkv_error *error) {
     qkvi_safetensors *file;
-    char *const file_path = strndup(path, file_bytes);
-    if (!file_path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
-    qkv_status status = qkvi_safetensors_open(file_path, &file, error);
-    free(file_path);
-    if (status != QKV_OK) return status;
-    status = read_tensor(file, path + file_bytes + 1, floats, array, error);
+    QKV_TRY(qkvi_safetensors_open(path, &file, error));
+    const qkv_status status = read_tensor(file, name, floats, array, error);
     qkvi_safetensors_close(file);
     return status;
+}
+
+/* Kinds of files that hold arrays by name. */
+static const struct container {
+    const char *ending; /* of FILE; a colon and NAME follow */
+    qkv_status (*read)(const char *path, const char *name, qkv_array_type floats, qkv_array **array,
+                       qkv_error *error);
+} containers[] = { { ".safetensors:", read_safetensors }, { ".npz:", qkvi_npz_read } };
+
+static qkv_status read_named(const char *path, const char *name, const struct container *container,
+                             qkv_array_type floats, qkv_array **array, qkv_error *error) {
+    char *const file = strndup(path, (size_t)(name - path) - 1);
+    if (!file) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    const qkv_status status = container->read(file, name, floats, array, error);
+    free(file);
+    return status;
+}
+
+/* FILE:NAME of a container, or else the path of a .npy. */
+static qkv_status read_path(const char *path, qkv_array_type floats, qkv_array **array,
+                            qkv_error *error) {
+    for (size_t c = 0; c < sizeof containers / sizeof *containers; c++) {
+        const char *const ending = containers[c].ending, *const found = strstr(path, ending);
+        const size_t n = strlen(path), m = strlen(ending) - 1; /* without the colon */
+        if (found) return read_named(path, found + m + 1, &containers[c], floats, array, error);
+        if (n >= m && memcmp(path + n - m, ending, m) == 0)
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                                  "a %.*s file holds many arrays: name one as FILE:NAME", (int)m,
+                                  ending);
+    }
+    return qkvi_npy_read_array(path, floats, array, error);
 }
 
 qkv_status qkv_array_read(const char *path, qkv_array **array, qkv_error *error) {
@@ -156,7 +198,6 @@ qkv_status qkv_array_read(const char *path, qkv_array **array, qkv_error *error)
 
 qkv_status qkv_array_read_as(const char *path, qkv_array_type floats, qkv_array **array,
                              qkv_error *error) {
-    static const char marker[] = ".safetensors:";
     if (!array) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "array is NULL");
     *array = NULL;
     if (floats != QKV_ARRAY_F32 && floats != QKV_ARRAY_BF16 && floats != QKV_ARRAY_F16)
@@ -164,14 +205,7 @@ qkv_status qkv_array_read_as(const char *path, qkv_array_type floats, qkv_array 
                               "floats = %d is none of QKV_ARRAY_F32, QKV_ARRAY_BF16, QKV_ARRAY_F16",
                               (int)floats);
     if (!path) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "path is NULL");
-    const char *const colon = strstr(path, marker);
-    const size_t n = strlen(path), without_colon = sizeof marker - 2;
-    if (n >= without_colon && memcmp(path + n - without_colon, marker, without_colon) == 0)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
-                              "a .safetensors file holds many arrays: name one as FILE:NAME");
-    const qkv_status status =
-        colon ? read_safetensors(path, (size_t)(colon - path) + without_colon, floats, array, error)
-              : read_npy(path, floats, array, error);
+    const qkv_status status = read_path(path, floats, array, error);
     if (status != QKV_OK) {
         qkv_array_free(*array);
         *array = NULL;

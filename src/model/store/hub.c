@@ -15,6 +15,7 @@
 
 #include "core/status.h"
 #include "model/store/file.h"
+#include "model/store/shards.h"
 
 enum { COMMIT_DIGITS = 40, MAX_REF = 64 };
 
@@ -42,35 +43,54 @@ static int ends_with(const char *text, const char *ending) {
 
 /* ---- A folder -------------------------------------------------------------------------------- */
 
-/* Why a folder without model.safetensors is of no use. */
+/* Why a folder without safetensors is of no use. */
 static qkv_status refuse_folder(const char *folder, qkv_error *error) {
+    static const char *const pickles[] = { "pytorch_model.bin", "pytorch_model.bin.index.json" };
     char printable[QKVI_NAME_BYTES];
-    int has_index = 0, has_pickle = 0, has_pickles = 0;
     qkvi_escape(printable, sizeof printable, folder, strlen(folder));
-    QKV_TRY(folder_has(folder, "model.safetensors.index.json", &has_index, error));
-    QKV_TRY(folder_has(folder, "pytorch_model.bin", &has_pickle, error));
-    QKV_TRY(folder_has(folder, "pytorch_model.bin.index.json", &has_pickles, error));
-    if (has_index)
-        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
-                              "%s: weights in several files (model.safetensors.index.json) are not "
-                              "supported",
-                              printable);
-    if (has_pickle || has_pickles)
-        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
-                              "%s holds only %s; qkv reads safetensors. Convert once: python3 "
-                              "tools/bin2safetensors.py %s",
-                              printable,
-                              has_pickle ? "pytorch_model.bin, a pickle file" : "pickle files",
-                              printable);
+    for (size_t p = 0; p < sizeof pickles / sizeof *pickles; p++) {
+        int there = 0;
+        QKV_TRY(folder_has(folder, pickles[p], &there, error));
+        if (there)
+            return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                                  "%s holds only %s, a pickle file; qkv reads "
+                                  "safetensors. Convert once: python3 tools/bin2safetensors.py %s",
+                                  printable, pickles[p], printable);
+    }
     return qkvi_error_set(error, QKV_ERR_IO, "%s: no model.safetensors in this folder", printable);
 }
 
+/* One file before several, as transformers has it, which looks for an index only without it. */
 static qkv_status weights_of(const char *folder, char **weights, qkv_error *error) {
-    int there = 0;
-    QKV_TRY(folder_has(folder, "model.safetensors", &there, error));
-    if (!there) return refuse_folder(folder, error);
-    *weights = qkvi_path_join(folder, "model.safetensors");
-    return *weights ? QKV_OK : no_memory(error);
+    static const char *const names[] = { "model.safetensors", "model.safetensors.index.json" };
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+        int there = 0;
+        QKV_TRY(folder_has(folder, names[n], &there, error));
+        if (!there) continue;
+        *weights = qkvi_path_join(folder, names[n]);
+        return *weights ? QKV_OK : no_memory(error);
+    }
+    return refuse_folder(folder, error);
+}
+
+/* "…-00001-of-00002.safetensors", but not "…-00001-of-00001.safetensors", which is all there is. */
+static int is_one_of_several(const char *path) {
+    static const char pattern[] = "-#####-of-#####.safetensors";
+    const size_t n = strlen(path), m = sizeof pattern - 1;
+    const char *const end = n > m ? path + n - m : NULL;
+    for (size_t i = 0; end && i < m; i++)
+        if (pattern[i] == '#' ? end[i] < '0' || end[i] > '9' : end[i] != pattern[i]) return 0;
+    return end && memcmp(end + 10, "00001.", 6) != 0;
+}
+
+static qkv_status refuse_shard(const char *path, const char *folder, qkv_error *error) {
+    char printable[QKVI_NAME_BYTES], printable_folder[200];
+    qkvi_escape(printable, sizeof printable, path, strlen(path));
+    qkvi_escape(printable_folder, sizeof printable_folder, folder, strlen(folder));
+    return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                          "%s is one of several files of a model; name their folder, %s, which "
+                          "needs a model.safetensors.index.json",
+                          printable, printable_folder);
 }
 
 static char *folder_of(const char *path) {
@@ -171,10 +191,13 @@ qkv_status qkvi_hub_find(const char *path_or_name, char **folder, char **weights
     *folder = *weights = NULL;
     if (is_folder(path_or_name)) {
         *folder = strdup(path_or_name);
-    } else if (ends_with(path_or_name, ".safetensors")) {
+    } else if (ends_with(path_or_name, ".safetensors") || qkvi_is_index(path_or_name)) {
         *folder = folder_of(path_or_name);
         *weights = strdup(path_or_name);
-        if (!*weights) status = no_memory(error);
+        if (!*folder || !*weights)
+            status = no_memory(error);
+        else if (is_one_of_several(path_or_name))
+            status = refuse_shard(path_or_name, *folder, error);
     } else {
         status = find_cached(path_or_name, folder, error);
     }

@@ -1,16 +1,15 @@
-/* qkv_tensor_list: what a .safetensors file holds, from its checked header alone. */
+/* qkv_tensor_list: what .safetensors and .npz files hold, from their checked headers alone. */
 #include <string.h>
 
 #include "core/status.h"
-#include "model/store/safetensors.h"
+#include "model/store/npz.h"
+#include "model/store/shards.h"
 #include "qkv/model.h"
 
-qkv_status qkv_tensor_list(const char *path, void (*visit)(void *user, const qkv_tensor_entry *),
-                           void *user, qkv_error *error) {
+static qkv_status list_weights(const char *path, qkvi_visit_entry *visit, void *user,
+                               qkv_error *error) {
     qkvi_safetensors *file;
-    if (!path || !visit)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", path ? "visit" : "path");
-    QKV_TRY(qkvi_safetensors_open(path, &file, error));
+    QKV_TRY(qkvi_weights_open(path, &file, error));
     for (int64_t i = 0; i < file->n_tensors; i++) {
         const qkvi_stored *const tensor = &file->tensors[i];
         char name[400];
@@ -22,4 +21,13 @@ qkv_status qkv_tensor_list(const char *path, void (*visit)(void *user, const qkv
     }
     qkvi_safetensors_close(file);
     return QKV_OK;
+}
+
+qkv_status qkv_tensor_list(const char *path, void (*visit)(void *user, const qkv_tensor_entry *),
+                           void *user, qkv_error *error) {
+    if (!path || !visit)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", path ? "visit" : "path");
+    const size_t n = strlen(path);
+    const int is_npz = n > 4 && strcmp(path + n - 4, ".npz") == 0;
+    return (is_npz ? qkvi_npz_list : list_weights)(path, visit, user, error);
 }

@@ -152,8 +152,8 @@ static qkv_status parse_dict(parser *p, qkvi_npy *npy) {
 
 /* ---- The file -------------------------------------------------------------------------------- */
 
-static qkv_status check_size(const qkvi_source *source, qkvi_npy *npy, qkv_error *error) {
-    const uint64_t there = source->n_bytes - npy->data_begin;
+static qkv_status check_size(const qkvi_npy_bytes *file, qkvi_npy *npy, qkv_error *error) {
+    const uint64_t there = file->n_bytes - npy->data_begin;
     size_t bytes;
     int overflow = 0;
     npy->n_elems = 1;
@@ -164,53 +164,84 @@ static qkv_status check_size(const qkvi_source *source, qkvi_npy *npy, qkv_error
     if (overflow || bytes != there)
         return qkvi_error_set(error, QKV_ERR_FORMAT,
                               "%s: the npy header claims %s%zu bytes of data, %llu are there",
-                              source->name, overflow ? "more than 2^64 or " : "",
+                              file->name, overflow ? "more than 2^64 or " : "",
                               overflow ? SIZE_MAX : bytes, (unsigned long long)there);
     for (int d = 0; d < npy->rank; d++)
         if (npy->shape[d] > max_dimension)
             return qkvi_error_set(error, QKV_ERR_LIMIT, "%s: a dimension is above the limit 2^48",
-                                  source->name);
-    return qkvi_source_check(source, error);
-}
-
-/* Version and header length: 2 bytes in version 1, 4 bytes later. */
-static qkv_status read_preamble(const qkvi_source *source, int *version, size_t *begin, size_t *n,
-                                qkv_error *error) {
-    uint8_t bytes[PREAMBLE + 4] = { 0 };
-    const size_t there = source->n_bytes < sizeof bytes ? (size_t)source->n_bytes : sizeof bytes;
-    QKV_TRY(qkvi_source_read(source, 0, bytes, there, error));
-    if (there < PREAMBLE + 2 || memcmp(bytes, "\x93NUMPY", 6) != 0)
-        return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: is not a .npy file", source->name);
-    *version = bytes[6];
-    if (*version < 1 || *version > 3 || bytes[7] != 0)
-        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s: npy version %d.%d is not supported",
-                              source->name, bytes[6], bytes[7]);
-    *begin = *version == 1 ? PREAMBLE + 2 : PREAMBLE + 4;
-    *n = bytes[8] | (size_t)bytes[9] << 8;
-    if (*version > 1) *n |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
-    if (*begin > source->n_bytes || *n > source->n_bytes - *begin)
-        return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: npy header of %zu bytes in %llu",
-                              source->name, *n, (unsigned long long)source->n_bytes);
-    if (*n > MAX_HEADER)
-        return qkvi_error_set(error, QKV_ERR_LIMIT, "%s: npy header of %zu bytes, the limit is %d",
-                              source->name, *n, MAX_HEADER);
+                                  file->name);
     return QKV_OK;
 }
 
-qkv_status qkvi_npy_read_header(const qkvi_source *source, qkvi_npy *npy, qkv_error *error) {
-    parser p = { .file = source->name, .error = error };
+/* Version and header length: 2 bytes in version 1, 4 bytes later. */
+static qkv_status take_preamble(const qkvi_npy_bytes *file, int *version, size_t *begin, size_t *n,
+                                qkv_error *error) {
+    uint8_t bytes[PREAMBLE + 4] = { 0 };
+    if (file->n_bytes >= PREAMBLE + 2) QKV_TRY(file->take(file->user, bytes, PREAMBLE + 2, error));
+    if (memcmp(bytes, "\x93NUMPY", 6) != 0)
+        return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: is not a .npy file", file->name);
+    *version = bytes[6];
+    if (*version < 1 || *version > 3 || bytes[7] != 0)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s: npy version %d.%d is not supported",
+                              file->name, bytes[6], bytes[7]);
+    *begin = *version == 1 ? PREAMBLE + 2 : PREAMBLE + 4;
+    if (*version > 1 && file->n_bytes >= *begin)
+        QKV_TRY(file->take(file->user, bytes + PREAMBLE + 2, 2, error));
+    *n = bytes[8] | (size_t)bytes[9] << 8;
+    if (*version > 1) *n |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
+    if (*begin > file->n_bytes || *n > file->n_bytes - *begin)
+        return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: npy header of %zu bytes in %llu",
+                              file->name, *n, (unsigned long long)file->n_bytes);
+    if (*n > MAX_HEADER)
+        return qkvi_error_set(error, QKV_ERR_LIMIT, "%s: npy header of %zu bytes, the limit is %d",
+                              file->name, *n, MAX_HEADER);
+    return QKV_OK;
+}
+
+qkv_status qkvi_npy_take_header(const qkvi_npy_bytes *file, qkvi_npy *npy, qkv_error *error) {
+    parser p = { .file = file->name, .error = error };
     size_t begin = 0, n = 0;
     memset(npy, 0, sizeof *npy);
-    QKV_TRY(read_preamble(source, &p.version, &begin, &n, error));
+    QKV_TRY(take_preamble(file, &p.version, &begin, &n, error));
     char *const text = malloc(n + 1);
-    if (!text) return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory", source->name);
-    qkv_status status = qkvi_source_read(source, begin, text, n, error);
+    if (!text) return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory", file->name);
+    qkv_status status = file->take(file->user, text, n, error);
     p.at = text;
     p.end = text + n;
     if (status == QKV_OK) status = parse_dict(&p, npy);
     free(text);
     npy->data_begin = begin + n;
-    return status == QKV_OK ? check_size(source, npy, error) : status;
+    return status == QKV_OK ? check_size(file, npy, error) : status;
+}
+
+/* The bytes of a file from its front. */
+typedef struct cursor {
+    const qkvi_source *source;
+    uint64_t at;
+} cursor;
+
+static qkv_status take_from(void *user, void *destination, size_t n, qkv_error *error) {
+    cursor *const from = user;
+    from->at += n;
+    return qkvi_source_read(from->source, from->at - n, destination, n, error);
+}
+
+qkv_status qkvi_npy_read_header(const qkvi_source *source, qkvi_npy *npy, qkv_error *error) {
+    cursor from = { source, 0 };
+    const qkvi_npy_bytes bytes = { source->name, source->n_bytes, take_from, &from };
+    QKV_TRY(qkvi_npy_take_header(&bytes, npy, error));
+    return qkvi_source_check(source, error);
+}
+
+qkv_status qkvi_npy_read_array(const char *path, qkv_array_type floats, qkv_array **array,
+                               qkv_error *error) {
+    qkvi_source source;
+    QKV_TRY(qkvi_source_open(path, &source, error));
+    cursor from = { &source, 0 };
+    const qkvi_npy_bytes bytes = { source.name, source.n_bytes, take_from, &from };
+    const qkv_status status = qkvi_npy_take_array(&bytes, floats, array, error);
+    qkvi_source_close(&source);
+    return status;
 }
 
 void qkvi_npy_make_header(const char *descr, int rank, const int64_t *shape,

@@ -5,6 +5,8 @@
  * The header is read by a parser of exactly what numpy writes: three keys, plain strings, True or
  * False, a tuple of integers. The size that it claims must be the size that is there before
  * anything is allocated.
+ *
+ * An array is a file of its own, or an entry of a zip (npz.h): bytes that come in order.
  */
 #ifndef QKVI_STORE_NPY_H
 #define QKVI_STORE_NPY_H
@@ -25,8 +27,29 @@ typedef struct qkvi_npy {
     uint64_t data_begin;
 } qkvi_npy;
 
+/** The n_bytes of an array's file, in order. */
+typedef struct qkvi_npy_bytes {
+    const char *name; /* for messages, escaped */
+    uint64_t n_bytes;
+    qkv_status (*take)(void *user, void *destination, size_t n, qkv_error *error);
+    void *user;
+} qkvi_npy_bytes;
+
+/**
+ * Takes and checks the header; what is left to be taken are n_elems elements. FORMAT, LIMIT,
+ * UNSUPPORTED, MEMORY, and what take says.
+ */
+qkv_status qkvi_npy_take_header(const qkvi_npy_bytes *bytes, qkvi_npy *npy, qkv_error *error);
+/** Takes the whole array; floats: see qkv_array_read_as. *array is to be freed after a failure. */
+qkv_status qkvi_npy_take_array(const qkvi_npy_bytes *bytes, qkv_array_type floats,
+                               qkv_array **array, qkv_error *error);
+
 /** Reads and checks the header of a whole file. FORMAT, LIMIT, UNSUPPORTED, IO, MEMORY. */
 qkv_status qkvi_npy_read_header(const qkvi_source *source, qkvi_npy *npy, qkv_error *error);
+
+/** The array of a file; *array is to be freed after a failure. */
+qkv_status qkvi_npy_read_array(const char *path, qkv_array_type floats, qkv_array **array,
+                               qkv_error *error);
 
 enum { QKVI_NPY_HEADER = 512 }; /* room for any that we write: 8 dimensions of 19 digits */
 

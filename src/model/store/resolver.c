@@ -165,17 +165,17 @@ static qkv_status check_row(const qkvi_safetensors *file, const qkvi_stored *ten
     char stored[200], wanted[64], printable[100];
     int64_t shape[2];
     qkvi_param_stored_shape(row, shape);
+    const char *const home = qkvi_safetensors_home(file, tensor)->source.name;
     int same = tensor->rank == row->rank;
     for (int d = 0; same && d < row->rank; d++) same = tensor->shape[d] == shape[d];
     if (same && qkvi_elem_is_float(tensor->type)) return QKV_OK;
     qkvi_escape(printable, sizeof printable, tensor->name, strlen(tensor->name));
     if (same)
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
-                              "%s: unsupported dtype in tensor '%s': integers are no weights",
-                              file->source.name, printable);
+                              "%s: unsupported dtype in tensor '%s': integers are no weights", home,
+                              printable);
     return qkvi_error_set(error, QKV_ERR_SHAPE,
-                          "%s: tensor '%s' has shape %s, config.json asks for %s",
-                          file->source.name, printable,
+                          "%s: tensor '%s' has shape %s, config.json asks for %s", home, printable,
                           qkvi_shape_text(tensor->rank, tensor->shape, stored, sizeof stored),
                           qkvi_shape_text(row->rank, shape, wanted, sizeof wanted));
 }
@@ -248,6 +248,19 @@ static int is_known_extra(const qkvi_spelling *spelling, const char *name) {
     return ends_with(name, "position_ids") || ends_with(name, "token_type_ids");
 }
 
+/* "NAME", or "NAME in SHARD", escaped, to be freed; NULL without memory. */
+static char *name_with_shard(const qkvi_safetensors *file, const qkvi_stored *tensor) {
+    char text[QKVI_NAME_BYTES];
+    qkvi_escape(text, 200, tensor->name, strlen(tensor->name));
+    if (file->n_shards) {
+        const char *const home = qkvi_safetensors_home(file, tensor)->source.name;
+        const char *const slash = strrchr(home, '/');
+        const size_t n = strlen(text);
+        snprintf(text + n, sizeof text - n, " in %s", slash ? slash + 1 : home);
+    }
+    return strdup(text);
+}
+
 qkv_status qkvi_resolver_unused(const qkvi_resolver *resolver, char ***names, int64_t *n_names,
                                 qkv_error *error) {
     const qkvi_safetensors *const file = resolver->file;
@@ -255,10 +268,9 @@ qkv_status qkvi_resolver_unused(const qkvi_resolver *resolver, char ***names, in
     *names = calloc((size_t)file->n_tensors + 1, sizeof **names);
     if (!*names) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for tensor names");
     for (int64_t t = 0; t < file->n_tensors; t++) {
-        char printable[200];
         const char *const name = file->tensors[t].name;
         if (resolver->used[t] || is_known_extra(resolver->spelling, name)) continue;
-        char *const copy = strdup(qkvi_escape(printable, sizeof printable, name, strlen(name)));
+        char *const copy = name_with_shard(file, &file->tensors[t]);
         if (!copy) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for tensor names");
         (*names)[(*n_names)++] = copy;
     }

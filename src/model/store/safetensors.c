@@ -70,7 +70,7 @@ static qkv_status read_entries(qkvi_safetensors *file, json_t *root, qkv_error *
     return QKV_OK;
 }
 
-static int by_name(const void *left, const void *right) {
+int qkvi_stored_by_name(const void *left, const void *right) {
     return strcmp(((const qkvi_stored *)left)->name, ((const qkvi_stored *)right)->name);
 }
 
@@ -98,7 +98,7 @@ static qkv_status check_layout(qkvi_safetensors *file, uint64_t data_start, qkv_
         file->tensors[t].begin += data_start;
         file->tensors[t].end += data_start;
     }
-    qsort(file->tensors, (size_t)file->n_tensors, sizeof *file->tensors, by_name);
+    qsort(file->tensors, (size_t)file->n_tensors, sizeof *file->tensors, qkvi_stored_by_name);
     return qkvi_source_check(&file->source, error);
 }
 
@@ -154,6 +154,8 @@ qkv_status qkvi_safetensors_open_memory(const char *name, const void *bytes, siz
 
 void qkvi_safetensors_close(qkvi_safetensors *file) {
     if (!file) return;
+    for (int64_t s = 0; s < file->n_shards; s++) qkvi_safetensors_close(file->shards[s]);
+    free(file->shards);
     qkvi_source_close(&file->source);
     json_decref(file->metadata);
     free(file->tensors);
@@ -174,21 +176,27 @@ const char *qkvi_shape_text(int rank, const int64_t *shape, char *text, size_t t
 
 const qkvi_stored *qkvi_safetensors_find(const qkvi_safetensors *file, const char *name) {
     const qkvi_stored key = { .name = name };
-    return bsearch(&key, file->tensors, (size_t)file->n_tensors, sizeof key, by_name);
+    return bsearch(&key, file->tensors, (size_t)file->n_tensors, sizeof key, qkvi_stored_by_name);
+}
+
+const qkvi_safetensors *qkvi_safetensors_home(const qkvi_safetensors *file,
+                                              const qkvi_stored *tensor) {
+    return file->n_shards ? file->shards[tensor->shard] : file;
 }
 
 qkv_status qkvi_safetensors_read_raw(const qkvi_safetensors *file, const qkvi_stored *tensor,
                                      void *destination, qkv_error *error) {
-    return qkvi_source_read(&file->source, tensor->begin, destination,
-                            (size_t)(tensor->end - tensor->begin), error);
+    return qkvi_source_read(&qkvi_safetensors_home(file, tensor)->source, tensor->begin,
+                            destination, (size_t)(tensor->end - tensor->begin), error);
 }
 
 qkv_status qkvi_safetensors_read_f32(const qkvi_safetensors *file, const qkvi_stored *tensor,
                                      float *destination, qkv_error *error) {
     const size_t width = qkvi_elem_bytes(tensor->type), chunk = CONVERT_BYTES / width;
+    const qkvi_source *const source = &qkvi_safetensors_home(file, tensor)->source;
     qkv_status status = QKV_OK;
     if (!qkvi_elem_is_float(tensor->type)) {
-        const qkvi_place at = qkvi_place_of(file->source.name, tensor->name, error);
+        const qkvi_place at = qkvi_place_of(source->name, tensor->name, error);
         return qkvi_tensor_failed(&at, QKV_ERR_UNSUPPORTED,
                                   "holds integers where floats are needed");
     }
@@ -196,11 +204,10 @@ qkv_status qkvi_safetensors_read_f32(const qkvi_safetensors *file, const qkvi_st
         return qkvi_safetensors_read_raw(file, tensor, destination, error);
     char *const buffer = malloc(CONVERT_BYTES);
     if (!buffer)
-        return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory to convert", file->source.name);
+        return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory to convert", source->name);
     for (size_t i = 0; i < tensor->n_elems && status == QKV_OK; i += chunk) {
         const size_t n = tensor->n_elems - i < chunk ? tensor->n_elems - i : chunk;
-        status =
-            qkvi_source_read(&file->source, tensor->begin + i * width, buffer, n * width, error);
+        status = qkvi_source_read(source, tensor->begin + i * width, buffer, n * width, error);
         if (status == QKV_OK) qkvi_elems_to_f32(tensor->type, buffer, n, destination + i);
     }
     free(buffer);

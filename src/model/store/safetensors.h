@@ -24,7 +24,8 @@ typedef struct qkvi_stored {
     int rank;
     int64_t shape[QKVI_MAX_RANK];
     size_t n_elems;
-    uint64_t begin, end; /* in the file */
+    uint64_t begin, end; /* in the file … */
+    int64_t shard;       /* … which is this one of a set (shards.h), or the only one */
 } qkvi_stored;
 
 typedef struct qkvi_safetensors {
@@ -32,7 +33,9 @@ typedef struct qkvi_safetensors {
     qkvi_stored *tensors; /* in byte order of their names */
     int64_t n_tensors;
     char *names;
-    json_t *metadata; /* "__metadata__": an object of strings, or NULL */
+    json_t *metadata;                 /* "__metadata__": an object of strings, or NULL */
+    struct qkvi_safetensors **shards; /* of a set: where its tensors lie */
+    int64_t n_shards;
 } qkvi_safetensors;
 
 /** FORMAT, LIMIT, UNSUPPORTED (a type that we cannot hold), IO, MEMORY. *file is NULL on error. */
@@ -40,10 +43,17 @@ qkv_status qkvi_safetensors_open(const char *path, qkvi_safetensors **file, qkv_
 /** The same for bytes, which must outlive *file. */
 qkv_status qkvi_safetensors_open_memory(const char *name, const void *bytes, size_t n_bytes,
                                         qkvi_safetensors **file, qkv_error *error);
+/** With its shards. */
 void qkvi_safetensors_close(qkvi_safetensors *file);
+/** For qsort and bsearch: the order of their names' bytes. */
+int qkvi_stored_by_name(const void *left, const void *right);
 
 /** NULL if there is none of that name. */
 const qkvi_stored *qkvi_safetensors_find(const qkvi_safetensors *file, const char *name);
+
+/** The file that holds the tensor: file, or a shard of it. */
+const qkvi_safetensors *qkvi_safetensors_home(const qkvi_safetensors *file,
+                                              const qkvi_stored *tensor);
 
 /** n_elems floats; UNSUPPORTED for integers and bool. */
 qkv_status qkvi_safetensors_read_f32(const qkvi_safetensors *file, const qkvi_stored *tensor,
