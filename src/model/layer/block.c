@@ -22,8 +22,7 @@ static void rest_forward(qkv_ctx *ctx, const qkvi_block *layer, int64_t n, const
                          const float *x, const qkvi_block_acts *acts) {
     qkvi_linear_forward(ctx, &layer->mha.output, n, o, acts->s1);
     qkvi_layernorm_forward(ctx, &layer->norm1, layer->eps, n, x, acts->s1, acts->y1, acts->stats1);
-    qkvi_linear_forward(ctx, &layer->up, n, acts->y1, acts->u);
-    qkvi_gelu_forward(ctx, n, layer->up.n_out, acts->u, acts->g);
+    qkvi_linear_gelu_forward(ctx, &layer->up, n, acts->y1, acts->u, acts->g);
     qkvi_linear_forward(ctx, &layer->down, n, acts->g, acts->s2);
     qkvi_layernorm_forward(ctx, &layer->norm2, layer->eps, n, acts->y1, acts->s2, acts->y2,
                            acts->stats2);
