@@ -272,34 +272,77 @@ QKV_API QKV_NODISCARD qkv_status qkv_model_run_what_if(qkv_ctx *ctx, const qkv_m
                                                        uint32_t flags, const qkv_what_if *what_if,
                                                        qkv_run **run, qkv_error *error);
 
-/** Hidden states [n][hidden] after layer (0: the embeddings, n_layers: the last); NULL if not
- * kept. */
+/**
+ * Runs an encoder-decoder on pairs: sources through the encoder, and the tokens that have been written
+ * so far through the decoder, which sees them from the left and all of its source. targets are decoder
+ * inputs: they begin with the token that the model starts from (info's start_id), and row i predicts
+ * token i + 1. Lengths may be any; each result has the bits of a run alone.
+ *
+ *   Errors   as qkv_model_run; QKV_ERR_UNSUPPORTED for a model without a decoder over an encoder.
+ *
+ * @param what_if  nullable; what it drops are source tokens, for the encoder and for cross-attention.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_model_run_pair(qkv_ctx *ctx, const qkv_model *model,
+                                                    int64_t n_batch,
+                                                    const qkv_encoding *const *sources,
+                                                    const qkv_encoding *const *targets,
+                                                    uint32_t flags, const qkv_what_if *what_if,
+                                                    qkv_run **run, qkv_error *error);
+
+/** Hidden states [n][hidden] after layer (0: the embeddings, n_layers: the last, with the norm that
+ * follows it in GPT-2); NULL if not kept. */
 QKV_API const float *qkv_run_hidden(const qkv_run *run, int64_t b, int64_t layer);
+/** Those of the decoder of a pair. */
+QKV_API const float *qkv_run_decoder_hidden(const qkv_run *run, int64_t b, int64_t layer);
 
 /**
- * What attention saw in a layer. q and k are [n_heads][n][head_dim], after the bias and before
+ * What attention saw in a layer. q is [n_heads][n][head_dim], k alike with n_keys, after the bias and before
  * scaling (after rotation in models that rotate); lse is [n_heads][n]. scale is the factor on q·k.
  */
 typedef struct qkv_capture {
     const float *q, *k, *lse;
     int64_t n_heads, n, head_dim;
     float scale;
-    int causal;          /* 1: of a run whose queries see keys j <= i only (qkv_what_if) */
-    const uint8_t *seen; /* [n]: 0 for keys that no query sees (qkv_what_if); NULL: all are seen */
+    int causal; /* 1: queries see keys j <= i only */
+    const uint8_t
+        *seen;      /* [n_keys]: 0 for keys that no query sees (qkv_what_if); NULL: all are seen */
+    int64_t n_keys; /* k is [n_heads][n_keys][head_dim]; n but for cross-attention */
 } qkv_capture;
+
+/** Which attention of a model. */
+typedef enum qkv_attention_of {
+    QKV_SELF,    /* of the only stack, or of the encoder, to itself */
+    QKV_DECODER, /* of a decoder over an encoder, to itself: causal */
+    QKV_CROSS    /* of the decoder to the encoder: queries are decoder tokens, keys source tokens */
+} qkv_attention_of;
 
 QKV_API QKV_NODISCARD qkv_status qkv_run_capture(const qkv_run *run, int64_t b, int64_t layer,
                                                  qkv_capture *capture, qkv_error *error);
+
+/** The same of any attention that the run has; QKV_ERR_ARGUMENT for one that it has not. */
+QKV_API QKV_NODISCARD qkv_status qkv_run_capture_of(const qkv_run *run, qkv_attention_of which,
+                                                    int64_t b, int64_t layer, qkv_capture *capture,
+                                                    qkv_error *error);
 
 /** The weights of one head, [n][n], recomputed as exp(scale q·k - lse), 0 for keys that what-if
  * hides; rows are queries and sum to 1. */
 QKV_API QKV_NODISCARD qkv_status qkv_run_weights(const qkv_run *run, int64_t b, int64_t layer,
                                                  int64_t head, float *weights, qkv_error *error);
+/** The same, [n][n_keys], of any attention that the run has. */
+QKV_API QKV_NODISCARD qkv_status qkv_run_weights_of(const qkv_run *run, qkv_attention_of which,
+                                                    int64_t b, int64_t layer, int64_t head,
+                                                    float *weights, qkv_error *error);
 
 /** MLM logits [vocab_size] at a position; QKV_ERR_UNSUPPORTED "no MLM head" without one. */
 QKV_API QKV_NODISCARD qkv_status qkv_model_mlm(qkv_ctx *ctx, const qkv_model *model,
                                                const qkv_run *run, int64_t b, int64_t position,
                                                float *logits, qkv_error *error);
+
+/** Logits [target_vocab_size] of what follows the token at a position (of the decoder, if there are
+ * two stacks); QKV_ERR_UNSUPPORTED "no LM head" without one. */
+QKV_API QKV_NODISCARD qkv_status qkv_model_lm(qkv_ctx *ctx, const qkv_model *model,
+                                              const qkv_run *run, int64_t b, int64_t position,
+                                              float *logits, qkv_error *error);
 
 /** NSP logits: [0] the second text follows the first, [1] it does not. */
 QKV_API QKV_NODISCARD qkv_status qkv_model_nsp(qkv_ctx *ctx, const qkv_model *model,

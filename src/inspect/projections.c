@@ -7,7 +7,7 @@
 #include "core/fpstate.h"
 #include "core/status.h"
 #include "inspect/steps.h"
-#include "model/arch/bert.h"
+#include "model/arch/net.h"
 #include "model/model_impl.h"
 #include "qkv/inspect.h"
 
@@ -28,7 +28,7 @@ qkv_status qkv_inspect_projections(const qkv_model *model, const qkv_encoding *i
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "head = %lld is not between 0 and %lld",
                               (long long)head, (long long)model->info.n_heads - 1);
     QKV_TRY(qkvi_step_check_input(&model->info, input, error));
-    const qkvi_bert_params *p = model->bert;
+    const qkvi_stack *p = &model->net->stacks[0];
     const qkvi_mha *mha = &p->blocks[0].mha;
     const int64_t head_dim = p->head_dim;
     double *x = qkvi_malloc_array((size_t)(p->hidden + head_dim), sizeof *x);

@@ -39,7 +39,7 @@ static qkv_status search_head(const qkv_run *run, int64_t b, int64_t n, int64_t 
         while (first < n && !is_marked(from, first)) first++;
         while (rows < ROWS && first + rows < n && is_marked(from, first + rows)) rows++;
         if (rows == 0) break;
-        QKV_TRY(qkvi_run_weight_rows(run, b, layer, head, first, rows, weights, error));
+        QKV_TRY(qkvi_run_weight_rows(run, QKV_SELF, b, layer, head, first, rows, weights, error));
         for (int64_t i = 0; i < rows; i++)
             search_row(weights + i * n, n, first + i, to, layer, head, best);
         first += rows;

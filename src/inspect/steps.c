@@ -19,7 +19,7 @@
 
 /* The same pointers, for writing, and what is needed besides. */
 struct work {
-    const qkvi_bert_params *params;
+    const qkvi_stack *stack;
     const qkvi_block *block;
     const qkv_encoding *input;
     double *doubles; /* begins with a qkv_steps; see cut */
@@ -42,7 +42,7 @@ struct arrays {
 };
 
 static void lay_out(struct work *w, int64_t n, struct arrays *a) {
-    const qkvi_bert_params *p = w->params;
+    const qkvi_stack *p = w->stack;
     double **const rows[] = { &a->word,   &a->segment,   &a->position, &a->embedding, &a->embedded,
                               &a->concat, &a->projected, &a->added,    &a->normed,    &a->down,
                               &a->added2, &a->y,         &w->row };
@@ -66,18 +66,18 @@ static void lay_out(struct work *w, int64_t n, struct arrays *a) {
 
 static void embed(const struct work *w, const float *hidden, const struct arrays *a,
                   qkv_steps *steps) {
-    const qkvi_embed *e = &w->params->embed;
+    const qkvi_embed *e = &w->stack->embed;
     const int64_t i = steps->query, size = e->hidden;
-    const int64_t type = qkvi_bert_type(w->params, w->input->types, i);
-    const int64_t place = qkvi_bert_place(w->params, w->input->ids, i);
+    const int64_t type = qkvi_stack_type(w->stack, w->input->types, i);
+    const int64_t place = qkvi_stack_place(w->stack, w->input->ids, i);
     qkvi_step_widen(size, e->word + w->input->ids[i] * size, a->word);
     qkvi_step_widen(size, e->type + type * size, a->segment);
     qkvi_step_widen(size, e->position + place * size, a->position);
-    qkvi_step_embedding(w->params, w->input, i, 1, a->embedding);
-    qkvi_step_norm(&w->params->embed_norm, (double)w->params->eps, a->embedding, a->embedded);
+    qkvi_step_embedding(w->stack, w->input, i, 1, a->embedding);
+    qkvi_step_norm(&w->stack->embed_norm, (double)w->stack->eps, a->embedding, a->embedded);
     for (int64_t j = 0; j < steps->n; j++) {
-        qkvi_step_embedding(w->params, w->input, j, 1, w->row);
-        qkvi_step_norm(&w->params->embed_norm, (double)w->params->eps, w->row, w->row);
+        qkvi_step_embedding(w->stack, w->input, j, 1, w->row);
+        qkvi_step_norm(&w->stack->embed_norm, (double)w->stack->eps, w->row, w->row);
         const double error = qkvi_step_error(size, w->row, hidden + j * size);
         if (!(error <= steps->embedded_error)) steps->embedded_error = error;
     }
@@ -159,7 +159,8 @@ static qkv_status compare(const qkv_run *run, int64_t b, const struct arrays *a,
     qkv_capture c;
     float *weights = qkvi_malloc_array((size_t)n, sizeof *weights);
     if (!weights) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for weights");
-    qkv_status status = qkvi_run_weight_rows(run, b, steps->layer, head, query, 1, weights, error);
+    qkv_status status =
+        qkvi_run_weight_rows(run, QKV_SELF, b, steps->layer, head, query, 1, weights, error);
     if (status == QKV_OK) status = qkv_run_capture(run, b, steps->layer, &c, error);
     if (status == QKV_OK) {
         const double lse = steps->largest + log(steps->sum);
@@ -227,8 +228,8 @@ qkv_status qkv_inspect_steps(const qkv_model *model, const qkv_run *run, int64_t
     if (!steps) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "steps is NULL");
     *steps = NULL;
     QKV_TRY(check(model, run, b, input, layer, head, query, error));
-    const qkvi_bert_params *p = model->bert;
-    struct work w = { .params = p, .block = &p->blocks[layer], .input = input };
+    const qkvi_stack *p = &model->net->stacks[0];
+    struct work w = { .stack = p, .block = &p->blocks[layer], .input = input };
     struct arrays a;
     qkv_steps *s = allocate(&w, input->n, &a);
     if (!s) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the steps");

@@ -5,10 +5,10 @@
 #ifndef QKVI_INSPECT_STEPS_H
 #define QKVI_INSPECT_STEPS_H
 
-#include "model/arch/bert.h"
+#include "model/arch/net.h"
 
 /* sum [hidden] = word + segment + position of token i; without the position if positions is 0. */
-void qkvi_step_embedding(const qkvi_bert_params *params, const qkv_encoding *input, int64_t i,
+void qkvi_step_embedding(const qkvi_stack *stack, const qkv_encoding *input, int64_t i,
                          int positions, double *sum);
 
 /* y [n_out] = W x + b, of the rows [first, first + n_out) of W. */

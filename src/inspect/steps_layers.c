@@ -4,12 +4,12 @@
 #include "core/status.h"
 #include "inspect/steps.h"
 
-void qkvi_step_embedding(const qkvi_bert_params *params, const qkv_encoding *input, int64_t i,
+void qkvi_step_embedding(const qkvi_stack *stack, const qkv_encoding *input, int64_t i,
                          int positions, double *sum) {
-    const qkvi_embed *e = &params->embed;
+    const qkvi_embed *e = &stack->embed;
     const float *word = e->word + input->ids[i] * e->hidden;
-    const float *type = e->type + qkvi_bert_type(params, input->types, i) * e->hidden;
-    const float *position = e->position + qkvi_bert_place(params, input->ids, i) * e->hidden;
+    const float *type = e->type + qkvi_stack_type(stack, input->types, i) * e->hidden;
+    const float *position = e->position + qkvi_stack_place(stack, input->ids, i) * e->hidden;
     for (int64_t c = 0; c < e->hidden; c++) {
         sum[c] = (double)word[c] + (double)type[c];
         if (positions) sum[c] += (double)position[c];

@@ -13,6 +13,15 @@
 
 #include <stdint.h>
 
+/* Activations of a feed-forward layer; x sigmoid(x) is also called swish. */
+typedef enum qkvi_act {
+    QKVI_GELU,      /* x/2 (1 + erf(x / √2)) */
+    QKVI_GELU_TANH, /* x/2 (1 + tanh(√(2/π) (x + 0.044715 x³))) */
+    QKVI_RELU,      /* max(0, x) */
+    QKVI_SILU,      /* x / (1 + exp(-x)) */
+    QKVI_N_ACTS
+} qkvi_act;
+
 /*
  * One step of AdamW (Loshchilov and Hutter 2019); the caller computes in double what depends on the
  * step number t.
@@ -50,10 +59,9 @@ typedef struct qkvi_layer_kernels {
                           const float *gamma, const float *d_y, float *d_s, float *d_gamma,
                           float *d_beta);
 
-    /* y = x/2 (1 + erf(x / √2)) */
-    void (*gelu_forward)(int64_t n, const float *x, float *y);
-    /* d_x = d_y ((1 + erf(x / √2)) / 2 + x φ(x)), in place if wanted */
-    void (*gelu_backward)(int64_t n, const float *x, const float *d_y, float *d_x);
+    /* y = f(x); d_x = d_y f'(x); both in place if wanted (y = x, d_x = d_y). By qkvi_act. */
+    void (*act_forward[QKVI_N_ACTS])(int64_t n, const float *x, float *y);
+    void (*act_backward[QKVI_N_ACTS])(int64_t n, const float *x, const float *d_y, float *d_x);
 
     /* y = tanh x; d_x = d_y (1 - y²); both in place if wanted */
     void (*tanh_forward)(int64_t n, const float *x, float *y);

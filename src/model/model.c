@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/status.h"
-#include "model/arch/bert.h"
+#include "model/arch/net.h"
 #include "model/arch/family.h"
 #include "model/model_impl.h"
 #include "model/store/config.h"
@@ -46,7 +46,7 @@ static qkv_status check_vocabulary(const qkv_model *model, qkv_error *error) {
 static qkv_status load_params(qkv_model *model, const qkvi_family *family, qkvi_resolver *resolver,
                               qkv_error *error) {
     find_heads(resolver, family, &model->info);
-    QKV_TRY(qkvi_bert_table(&model->info, &model->params, error));
+    QKV_TRY(qkvi_net_table(&model->info, &model->params, error));
     QKV_TRY(qkvi_resolver_check(resolver, &model->params, error));
     model->arena = qkvi_params_arena(&model->params);
     if (!model->arena)
@@ -58,9 +58,9 @@ static qkv_status load_params(qkv_model *model, const qkvi_family *family, qkvi_
     for (int64_t r = 0; r < model->params.n_rows; r++)
         model->info.n_parameters += (int64_t)model->params.rows[r].n_elems;
     QKV_TRY(qkvi_resolver_unused(resolver, &model->unused, &model->n_unused, error));
-    QKV_TRY(qkvi_bert_bind(&model->info, &model->params, model->arena, QKVI_BERT_FORWARD,
-                           &model->bert, error));
-    qkvi_bert_pack(NULL, model->bert);
+    QKV_TRY(qkvi_net_bind(&model->info, &model->params, model->arena, QKVI_NET_FORWARD,
+                           &model->net, error));
+    qkvi_net_pack(NULL, model->net);
     return qkvi_model_warn(model, error);
 }
 
@@ -162,7 +162,7 @@ qkv_status qkv_model_open_memory(const void *config, size_t config_bytes, const 
 
 void qkv_model_free(qkv_model *model) {
     if (!model) return;
-    qkvi_bert_free(model->bert);
+    qkvi_net_free(model->net);
     qkv_tokenizer_free(model->tokenizer);
     qkvi_params_free(&model->params);
     for (int64_t u = 0; u < model->n_unused; u++) free(model->unused[u]);

@@ -16,7 +16,7 @@ struct qkv_model {
     qkv_tokenizer *tokenizer;
     qkvi_param_table params; /* made by the architecture from info */
     float *arena;            /* all parameters, in the table's order; ties are not stored twice */
-    struct qkvi_bert_params *bert; /* pointers into arena (arch/bert.h); packed weights if any */
+    struct qkvi_net *net; /* pointers into arena (arch/net.h); packed weights if any */
     char **unused;                 /* escaped names of stored tensors that nobody asked for */
     int64_t n_unused;
     char *warnings[QKVI_MODEL_WARNINGS]; /* one of each kind at most */

@@ -25,7 +25,7 @@ static qkv_status last_hidden(const qkv_ctx *ctx, const qkv_model *model, const 
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the run is one of another model");
     QKV_TRY(qkvi_check_index("b", b, run->n_batch, error));
     QKV_TRY(qkvi_check_index("position", position, run->lengths[b], error));
-    *hidden = qkv_run_hidden(run, b, run->n_layers) + position * run->n_heads * run->head_dim;
+    *hidden = qkv_run_hidden(run, b, run->n_layers) + position * run->hidden;
     return QKV_OK;
 }
 
@@ -33,21 +33,43 @@ qkv_status qkv_model_mlm(qkv_ctx *ctx, const qkv_model *model, const qkv_run *ru
                          int64_t position, float *logits, qkv_error *error) {
     const float *hidden = NULL;
     QKV_TRY(last_hidden(ctx, model, run, b, position, logits, &hidden, error));
-    return qkvi_bert_mlm(ctx, model->bert, 1, hidden, logits, error);
+    return qkvi_net_mlm(ctx, model->net, 1, hidden, logits, error);
+}
+
+/* The same of the stack that a language model's head reads. */
+static qkv_status last_of_decoder(const qkv_ctx *ctx, const qkv_model *model, const qkv_run *run,
+                                  int64_t b, int64_t position, const float *logits,
+                                  const float **hidden, qkv_error *error) {
+    if (model && model->net->n_stacks == 1)
+        return last_hidden(ctx, model, run, b, position, logits, hidden, error);
+    QKV_TRY(last_hidden(ctx, model, run, b, 0, logits, hidden, error));
+    if (!run->is_pair)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the run is of the encoder alone");
+    QKV_TRY(qkvi_check_index("position", position, run->decoder_lengths[b], error));
+    *hidden =
+        qkv_run_decoder_hidden(run, b, model->net->stacks[1].n_layers) + position * run->hidden;
+    return QKV_OK;
+}
+
+qkv_status qkv_model_lm(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
+                        int64_t position, float *logits, qkv_error *error) {
+    const float *hidden = NULL;
+    QKV_TRY(last_of_decoder(ctx, model, run, b, position, logits, &hidden, error));
+    return qkvi_net_lm(ctx, model->net, 1, hidden, logits, error);
 }
 
 qkv_status qkv_model_nsp(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
                          float logits[2], qkv_error *error) {
     const float *hidden = NULL;
     QKV_TRY(last_hidden(ctx, model, run, b, 0, logits, &hidden, error));
-    return qkvi_bert_nsp(ctx, model->bert, 1, hidden, logits, error);
+    return qkvi_net_nsp(ctx, model->net, 1, hidden, logits, error);
 }
 
 qkv_status qkv_model_judge(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
                            float *logits, qkv_error *error) {
     const float *hidden = NULL;
     QKV_TRY(last_hidden(ctx, model, run, b, 0, logits, &hidden, error));
-    return qkvi_bert_judge(ctx, model->bert, run->lengths[b], hidden, logits, error);
+    return qkvi_net_judge(ctx, model->net, run->lengths[b], hidden, logits, error);
 }
 
 /*

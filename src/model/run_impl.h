@@ -3,15 +3,25 @@
 #define QKVI_MODEL_RUN_IMPL_H
 
 #include "core/status.h"
-#include "model/arch/bert.h"
+#include "model/arch/net.h"
+
+/* One attention of all layers; n_layers 0: the run has none of that kind. */
+typedef struct qkvi_run_part {
+    int64_t n_layers, n_heads, head_dim;
+    int64_t n_rows, n_keys; /* of the whole batch */
+    float *scales;          /* [n_layers] the factor on q·k */
+    bool causal;
+    float *q, *k; /* [n_layers][n_rows][n_heads head_dim], head by head in each input; or NULL */
+} qkvi_run_part;
 
 struct qkv_run {
     const qkv_model *model; /* to compare only: the model may be gone */
     const struct qkvi_kernels *kernels;
-    qkvi_bert_pass *pass;
-    int64_t n_batch, n_layers, n_heads, head_dim, n_rows;
-    int64_t *lengths; /* [n_batch] */
-    float *q, *k; /* [n_layers][n_rows][n_heads head_dim], head by head in each input; or NULL */
+    qkvi_net_pass *pass;
+    int64_t n_batch, hidden, n_layers; /* n_layers: of the first stack */
+    bool is_pair;
+    int64_t *lengths, *decoder_lengths; /* [n_batch]; the latter of pairs */
+    qkvi_run_part parts[QKV_CROSS + 1]; /* by qkv_attention_of */
 };
 
 /* index in [0, n), or an error that names it */
@@ -22,8 +32,12 @@ static inline qkv_status qkvi_check_index(const char *name, int64_t index, int64
                           (long long)index, (long long)n - 1);
 }
 
-/* n_rows rows of qkv_run_weights from row `first` on, with its bits: weights [n_rows][n]. */
-qkv_status qkvi_run_weight_rows(const qkv_run *run, int64_t b, int64_t layer, int64_t head,
-                                int64_t first, int64_t n_rows, float *weights, qkv_error *error);
+/* Copies what the pass kept of q and k into the parts. MEMORY. */
+qkv_status qkvi_run_capture(const qkvi_net *net, qkv_run *run, qkv_error *error);
+
+/* n_rows rows of qkv_run_weights_of from row `first` on, with its bits: weights [n_rows][n_keys]. */
+qkv_status qkvi_run_weight_rows(const qkv_run *run, qkv_attention_of which, int64_t b,
+                                int64_t layer, int64_t head, int64_t first, int64_t n_rows,
+                                float *weights, qkv_error *error);
 
 #endif

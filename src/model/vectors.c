@@ -1,12 +1,12 @@
 /* The vectors that tokens and places begin with, for programs that want them alone. */
 #include "core/fpstate.h"
 #include "core/status.h"
-#include "model/arch/bert.h"
+#include "model/arch/net.h"
 #include "model/model_impl.h"
 
 const float *qkv_model_word_vector(const qkv_model *model, int32_t id) {
     if (!model || id < 0 || id >= model->info.vocab_size) return NULL;
-    return model->bert->embed.word + id * model->info.embedding_size;
+    return model->net->stacks[0].embed.word + id * model->info.embedding_size;
 }
 
 qkv_status qkv_sinusoids(int64_t n_positions, int64_t dim, float *table, qkv_error *error) {

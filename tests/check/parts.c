@@ -284,13 +284,16 @@ static void part_norm(trial *t) {
     result(t, all, 2 * rows * n + 2 * rows + 2 * n);
 }
 
-static void part_gelu(trial *t) {
+static void part_act(trial *t) {
     const int64_t n = length(t);
     const float *x = input(t, n), *d_y = input(t, n);
-    float *y = array(t, 2 * n);
-    t->kernels->layer.gelu_forward(n, x, y);
-    t->kernels->layer.gelu_backward(n, x, d_y, y + n);
-    result(t, y, 2 * n);
+    float *all = array(t, 2 * n * QKVI_N_ACTS);
+    for (int act = 0; act < QKVI_N_ACTS; act++) {
+        float *y = all + 2 * n * act;
+        t->kernels->layer.act_forward[act](n, x, y);
+        t->kernels->layer.act_backward[act](n, x, d_y, y + n);
+    }
+    result(t, all, 2 * n * QKVI_N_ACTS);
 }
 
 static void part_tanh(trial *t) {
@@ -348,7 +351,7 @@ static const struct {
     { "delta", part_delta },
     { "merge_row", part_merge_row },
     { "norm", part_norm },
-    { "gelu", part_gelu },
+    { "act", part_act },
     { "tanh", part_tanh },
     { "softmax", part_softmax },
     { "rows", part_rows },

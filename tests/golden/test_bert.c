@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "model/arch/bert.h"
+#include "model/arch/net.h"
 #include "model/model_impl.h"
 #include "model/store/safetensors.h"
 
@@ -247,10 +247,10 @@ static void test_run_keeps_only_what_is_asked(void **state) {
 
 /* ---- Training -------------------------------------------------------------------------------- */
 
-static void compute_grads(golden *g, float *grads_arena, qkvi_bert_losses *losses) {
+static void compute_grads(golden *g, float *grads_arena, qkvi_net_losses *losses) {
     const qkvi_param_table *table = &g->model->params;
-    qkvi_bert_params *params, *grads;
-    qkvi_bert_pass *pass;
+    qkvi_net *params, *grads;
+    qkvi_net_pass *pass;
     qkv_error error;
     int64_t *lengths = malloc((size_t)g->n_sequences * sizeof *lengths);
     int64_t *targets = malloc((size_t)g->n_targets * sizeof *targets);
@@ -258,20 +258,26 @@ static void compute_grads(golden *g, float *grads_arena, qkvi_bert_losses *losse
     for (int64_t b = 0; b < g->n_sequences; b++) lengths[b] = g->lengths[b];
     for (int64_t i = 0; i < g->n_targets; i++) targets[i] = g->target_tokens[i];
     for (int64_t t = 0; t < g->n_tokens; t++) types[t] = (uint8_t)g->types[t];
-    const qkvi_bert_batch batch = { g->n_sequences, lengths,       g->ids,    types, g->n_targets,
-                                    targets,        g->target_ids, g->labels, { 0 } };
-    assert_int_equal(qkvi_bert_bind(&g->model->info, table, g->model->arena,
-                                    QKVI_BERT_FORWARD | QKVI_BERT_BACKWARD, &params, NULL),
+    const qkvi_net_batch batch = { .n_sequences = g->n_sequences,
+                                   .lengths = lengths,
+                                   .ids = g->ids,
+                                   .types = types,
+                                   .n_targets = g->n_targets,
+                                   .target_tokens = targets,
+                                   .target_ids = g->target_ids,
+                                   .labels = g->labels };
+    assert_int_equal(qkvi_net_bind(&g->model->info, table, g->model->arena,
+                                   QKVI_NET_FORWARD | QKVI_NET_BACKWARD, &params, NULL),
                      QKV_OK);
-    assert_int_equal(qkvi_bert_bind(&g->model->info, table, grads_arena, 0, &grads, NULL), QKV_OK);
-    assert_int_equal(qkvi_bert_pass_create(&pass, NULL), QKV_OK);
-    qkvi_bert_pack(g->ctx, params);
+    assert_int_equal(qkvi_net_bind(&g->model->info, table, grads_arena, 0, &grads, NULL), QKV_OK);
+    assert_int_equal(qkvi_net_pass_create(&pass, NULL), QKV_OK);
+    qkvi_net_pack(g->ctx, params);
     for (int round = 0; round < 2; round++) /* the second must not see what the first left */
-        if (qkvi_bert_loss(g->ctx, params, &batch, pass, grads, losses, &error) != QKV_OK)
+        if (qkvi_net_loss(g->ctx, params, &batch, pass, grads, losses, &error) != QKV_OK)
             fail_msg("%s", error.message);
-    qkvi_bert_pass_free(pass);
-    qkvi_bert_free(grads);
-    qkvi_bert_free(params);
+    qkvi_net_pass_free(pass);
+    qkvi_net_free(grads);
+    qkvi_net_free(params);
     free(lengths);
     free(targets);
     free(types);
@@ -291,7 +297,7 @@ static float largest_gradient(const golden *g, const qkvi_param_table *table) {
 
 static void test_loss_and_gradients(void **state) {
     golden g;
-    qkvi_bert_losses losses;
+    qkvi_net_losses losses;
     open_golden(&g, *state);
     const qkvi_param_table *table = &g.model->params;
     float *grads = qkvi_params_arena(table);

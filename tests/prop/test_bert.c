@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "core/rng.h"
-#include "model/arch/bert.h"
+#include "model/arch/net.h"
 
 enum { N_SEQUENCES = 40, LONGEST = 19, N_WORDS = 75 };
 
@@ -44,12 +44,12 @@ typedef struct setup {
     qkv_model_info info;
     qkvi_param_table table;
     float *weights, *gradients;
-    qkvi_bert_params *params, *grads;
-    qkvi_bert_pass *pass;
+    qkvi_net *params, *grads;
+    qkvi_net_pass *pass;
     int64_t lengths[N_SEQUENCES], targets[N_SEQUENCES * LONGEST];
     int32_t ids[N_SEQUENCES * LONGEST], target_ids[N_SEQUENCES * LONGEST], labels[N_SEQUENCES];
     uint8_t types[N_SEQUENCES * LONGEST];
-    qkvi_bert_batch batch;
+    qkvi_net_batch batch;
 } setup;
 
 static float noise(qkvi_rng *rng) {
@@ -80,32 +80,38 @@ static void random_batch(setup *s, qkvi_rng *rng) {
             s->target_ids[n_targets++] = (int32_t)qkvi_rng_below(rng, N_WORDS);
         }
     }
-    s->batch = (qkvi_bert_batch){ N_SEQUENCES, s->lengths,    s->ids,    s->types, n_targets,
-                                  s->targets,  s->target_ids, s->labels, { 0 } };
+    s->batch = (qkvi_net_batch){ .n_sequences = N_SEQUENCES,
+                                 .lengths = s->lengths,
+                                 .ids = s->ids,
+                                 .types = s->types,
+                                 .n_targets = n_targets,
+                                 .target_tokens = s->targets,
+                                 .target_ids = s->target_ids,
+                                 .labels = s->labels };
 }
 
 static setup *make_setup(const qkv_model_info *info, uint64_t index) {
     setup *s = calloc(1, sizeof *s);
     qkvi_rng rng = qkvi_rng_make(seed, 8, index);
     s->info = *info;
-    assert_int_equal(qkvi_bert_table(info, &s->table, NULL), QKV_OK);
+    assert_int_equal(qkvi_net_table(info, &s->table, NULL), QKV_OK);
     s->weights = qkvi_params_arena(&s->table);
     s->gradients = qkvi_params_arena(&s->table);
     random_weights(s, &rng);
     random_batch(s, &rng);
-    assert_int_equal(qkvi_bert_bind(info, &s->table, s->weights,
-                                    QKVI_BERT_FORWARD | QKVI_BERT_BACKWARD, &s->params, NULL),
+    assert_int_equal(qkvi_net_bind(info, &s->table, s->weights,
+                                   QKVI_NET_FORWARD | QKVI_NET_BACKWARD, &s->params, NULL),
                      QKV_OK);
-    assert_int_equal(qkvi_bert_bind(info, &s->table, s->gradients, 0, &s->grads, NULL), QKV_OK);
-    assert_int_equal(qkvi_bert_pass_create(&s->pass, NULL), QKV_OK);
-    qkvi_bert_pack(NULL, s->params);
+    assert_int_equal(qkvi_net_bind(info, &s->table, s->gradients, 0, &s->grads, NULL), QKV_OK);
+    assert_int_equal(qkvi_net_pass_create(&s->pass, NULL), QKV_OK);
+    qkvi_net_pack(NULL, s->params);
     return s;
 }
 
 static void free_setup(setup *s) {
-    qkvi_bert_pass_free(s->pass);
-    qkvi_bert_free(s->params);
-    qkvi_bert_free(s->grads);
+    qkvi_net_pass_free(s->pass);
+    qkvi_net_free(s->params);
+    qkvi_net_free(s->grads);
     free(s->weights);
     free(s->gradients);
     qkvi_params_free(&s->table);
@@ -121,11 +127,11 @@ static qkv_ctx *make_ctx(const char *isa, int n_threads) {
     return ctx;
 }
 
-static qkvi_bert_losses compute(setup *s, qkv_ctx *ctx, int with_grads) {
-    qkvi_bert_losses losses;
+static qkvi_net_losses compute(setup *s, qkv_ctx *ctx, int with_grads) {
+    qkvi_net_losses losses;
     qkv_error error;
-    if (qkvi_bert_loss(ctx, s->params, &s->batch, s->pass, with_grads ? s->grads : NULL, &losses,
-                       &error) != QKV_OK)
+    if (qkvi_net_loss(ctx, s->params, &s->batch, s->pass, with_grads ? s->grads : NULL, &losses,
+                      &error) != QKV_OK)
         fail_msg("seed %llu: %s", (unsigned long long)seed, error.message);
     return losses;
 }
@@ -136,42 +142,45 @@ static void test_batch_equals_single_runs(void **state) {
     (void)state;
     setup *s = make_setup(&small_model, 0);
     qkv_ctx *ctx = make_ctx(NULL, 2);
-    qkvi_bert_pass *single;
+    qkvi_net_pass *single;
     const size_t row = (size_t)s->info.hidden * sizeof(float);
     const uint32_t flags = QKV_RUN_CAPTURE | QKV_RUN_HIDDEN;
-    assert_int_equal(qkvi_bert_pass_create(&single, NULL), QKV_OK);
-    assert_int_equal(qkvi_bert_forward(ctx, s->params, &s->batch, flags, s->pass, NULL), QKV_OK);
+    assert_int_equal(qkvi_net_pass_create(&single, NULL), QKV_OK);
+    assert_int_equal(qkvi_net_forward(ctx, s->params, &s->batch, flags, s->pass, NULL), QKV_OK);
     for (int64_t b = 0, token = 0; b < N_SEQUENCES; token += s->lengths[b++]) {
-        const qkvi_bert_batch one = { .n_sequences = 1,
-                                      .lengths = s->lengths + b,
-                                      .ids = s->ids + token,
-                                      .types = s->types + token };
-        const int64_t at = qkvi_bert_row(s->pass, b), hidden = s->info.hidden;
+        const qkvi_net_batch one = { .n_sequences = 1,
+                                     .lengths = s->lengths + b,
+                                     .ids = s->ids + token,
+                                     .types = s->types + token };
+        const int64_t at = qkvi_stack_row(qkvi_net_stack(s->pass, 0), b), hidden = s->info.hidden;
         const size_t n = (size_t)s->lengths[b];
-        assert_int_equal(qkvi_bert_forward(ctx, s->params, &one, flags, single, NULL), QKV_OK);
+        assert_int_equal(qkvi_net_forward(ctx, s->params, &one, flags, single, NULL), QKV_OK);
         for (int64_t l = 0; l <= s->info.n_layers; l++)
-            assert_memory_equal(qkvi_bert_hidden(s->pass, l) + at * hidden,
-                                qkvi_bert_hidden(single, l), n * row);
+            assert_memory_equal(qkvi_stack_hidden(qkvi_net_stack(s->pass, 0), l) + at * hidden,
+                                qkvi_stack_hidden(qkvi_net_stack(single, 0), l), n * row);
         for (int64_t l = 0; l < s->info.n_layers; l++) {
-            assert_memory_equal(qkvi_bert_query(s->pass, l) + at * hidden,
-                                qkvi_bert_query(single, l), n * row);
-            assert_memory_equal(qkvi_bert_key(s->pass, l) + at * hidden, qkvi_bert_key(single, l),
-                                n * row);
-            assert_memory_equal(qkvi_bert_lse(s->pass, l) + at * s->info.n_heads,
-                                qkvi_bert_lse(single, l),
+            assert_memory_equal(
+                qkvi_stack_captured(qkvi_net_stack(s->pass, 0), l, false)->q + at * hidden,
+                qkvi_stack_captured(qkvi_net_stack(single, 0), l, false)->q, n * row);
+            assert_memory_equal(
+                qkvi_stack_captured(qkvi_net_stack(s->pass, 0), l, false)->k + at * hidden,
+                qkvi_stack_captured(qkvi_net_stack(single, 0), l, false)->k, n * row);
+            assert_memory_equal(qkvi_stack_captured(qkvi_net_stack(s->pass, 0), l, false)->lse +
+                                    at * s->info.n_heads,
+                                qkvi_stack_captured(qkvi_net_stack(single, 0), l, false)->lse,
                                 n * (size_t)s->info.n_heads * sizeof(float));
         }
     }
-    qkvi_bert_pass_free(single);
+    qkvi_net_pass_free(single);
     qkv_ctx_destroy(ctx);
     free_setup(s);
 }
 
 /* Losses and gradients of one context against those of another. */
 static void expect_same_training(setup *s, const char *isa, int n_threads, const float *gradients,
-                                 const qkvi_bert_losses *losses) {
+                                 const qkvi_net_losses *losses) {
     qkv_ctx *ctx = make_ctx(isa, n_threads);
-    const qkvi_bert_losses got = compute(s, ctx, 1);
+    const qkvi_net_losses got = compute(s, ctx, 1);
     assert_memory_equal(&got, losses, sizeof got);
     for (int64_t r = 0; r < s->table.n_rows; r++) {
         const qkvi_param *row = &s->table.rows[r];
@@ -188,7 +197,7 @@ static void test_training_has_the_same_bits_everywhere(void **state) {
     setup *s = make_setup(&small_model, 1);
     qkv_ctx *ctx = make_ctx(qkv_isa_name(0), 1);
     float *gradients = qkvi_params_arena(&s->table);
-    const qkvi_bert_losses losses = compute(s, ctx, 1);
+    const qkvi_net_losses losses = compute(s, ctx, 1);
     memcpy(gradients, s->gradients, s->table.n_elems * sizeof *gradients);
     for (int n_threads = 2; n_threads <= 16; n_threads += n_threads > 3 ? 6 : 1)
         expect_same_training(s, NULL, n_threads, gradients, &losses);
@@ -225,16 +234,16 @@ static void test_sinusoidal_model_equals_learned_one(void **state) {
     info.sinusoidal_positions = 1;
     setup *fixed = make_setup(&info, 2);
     qkv_ctx *ctx = make_ctx(NULL, 2);
-    qkvi_sinusoids(info.max_len, info.hidden, learned->params->embed.position);
+    qkvi_sinusoids(info.max_len, info.hidden, learned->params->stacks[0].embed.position);
     for (int64_t r = 0; r < fixed->table.n_rows; r++) { /* all but positions, which it lacks */
         const qkvi_param *row = &fixed->table.rows[r];
         const qkvi_param *same = qkvi_params_find(&learned->table, row->name);
         memcpy(fixed->weights + row->offset, learned->weights + same->offset,
                row->n_elems * sizeof(float));
     }
-    qkvi_bert_pack(ctx, fixed->params);
+    qkvi_net_pack(ctx, fixed->params);
     fixed->batch = learned->batch;
-    const qkvi_bert_losses a = compute(learned, ctx, 1), b = compute(fixed, ctx, 1);
+    const qkvi_net_losses a = compute(learned, ctx, 1), b = compute(fixed, ctx, 1);
     assert_memory_equal(&a, &b, sizeof a);
     for (int64_t r = 0; r < fixed->table.n_rows; r++) {
         const qkvi_param *row = &fixed->table.rows[r];
@@ -253,8 +262,8 @@ static void test_sinusoidal_model_equals_learned_one(void **state) {
 static double loss_along(setup *s, qkv_ctx *ctx, const float *origin, const float *direction,
                          float step) {
     for (size_t i = 0; i < s->table.n_elems; i++) s->weights[i] = origin[i] + step * direction[i];
-    qkvi_bert_pack(ctx, s->params);
-    const qkvi_bert_losses losses = compute(s, ctx, 0);
+    qkvi_net_pack(ctx, s->params);
+    const qkvi_net_losses losses = compute(s, ctx, 0);
     return losses.mlm + losses.nsp;
 }
 
@@ -303,9 +312,9 @@ static void test_gradient_is_the_derivative(void **state) {
 /* ---- Refusals -------------------------------------------------------------------------------- */
 
 static void expect_refusal(setup *s, qkv_ctx *ctx, qkv_status wanted, const char *text) {
-    qkvi_bert_losses losses;
+    qkvi_net_losses losses;
     qkv_error error = { 0 };
-    assert_int_equal(qkvi_bert_loss(ctx, s->params, &s->batch, s->pass, s->grads, &losses, &error),
+    assert_int_equal(qkvi_net_loss(ctx, s->params, &s->batch, s->pass, s->grads, &losses, &error),
                      wanted);
     if (!strstr(error.message, text)) fail_msg("'%s' lacks '%s'", error.message, text);
 }
@@ -314,7 +323,7 @@ static void test_bad_batches_are_refused(void **state) {
     (void)state;
     setup *s = make_setup(&small_model, 4);
     qkv_ctx *ctx = make_ctx(NULL, 1);
-    const qkvi_bert_batch good = s->batch;
+    const qkvi_net_batch good = s->batch;
     const int64_t length = s->lengths[3], target = s->targets[1];
 
     s->lengths[3] = LONGEST + 1;

@@ -30,8 +30,9 @@ struct qkv_run {
     const uint8_t *seen;
 };
 
-qkv_status qkvi_run_weight_rows(const qkv_run *r, int64_t b, int64_t layer, int64_t head,
-                                int64_t first, int64_t n_rows, float *weights, qkv_error *error);
+qkv_status qkvi_run_weight_rows(const qkv_run *r, qkv_attention_of which, int64_t b, int64_t layer,
+                                int64_t head, int64_t first, int64_t n_rows, float *weights,
+                                qkv_error *error);
 
 static struct qkv_run run;
 static struct qkv_model model = { .info = { .n_layers = N_LAYERS, .n_heads = N_HEADS } };
@@ -43,8 +44,8 @@ qkv_status qkv_run_capture(const qkv_run *r, int64_t b, int64_t layer, qkv_captu
                            qkv_error *error) {
     (void)error;
     if (b != 0 || layer < 0 || layer >= N_LAYERS) return QKV_ERR_ARGUMENT;
-    *capture =
-        (qkv_capture){ r->q[layer], r->k, r->lse, N_HEADS, r->n, r->n, 1, r->causal, r->seen };
+    *capture = (qkv_capture){ r->q[layer], r->k, r->lse,    N_HEADS, r->n,
+                              r->n,        1,    r->causal, r->seen, r->n };
     return QKV_OK;
 }
 
@@ -52,8 +53,10 @@ static inline float *log_weight(int64_t layer, int64_t head, int64_t i, int64_t 
     return &run.q[layer][(head * run.n + i) * run.n + j];
 }
 
-qkv_status qkvi_run_weight_rows(const qkv_run *r, int64_t b, int64_t layer, int64_t head,
-                                int64_t first, int64_t n_rows, float *weights, qkv_error *error) {
+qkv_status qkvi_run_weight_rows(const qkv_run *r, qkv_attention_of which, int64_t b, int64_t layer,
+                                int64_t head, int64_t first, int64_t n_rows, float *weights,
+                                qkv_error *error) {
+    (void)which;
     (void)b;
     (void)error;
     for (int64_t i = 0; i < n_rows * r->n; i++) {

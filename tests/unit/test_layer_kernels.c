@@ -219,32 +219,147 @@ static void check_norm_backward(int64_t n, qkvi_rng *rng) {
     }
 }
 
-static void check_activations(int64_t n, qkvi_rng *rng) {
+/* Each activation and its derivative by its definition, and how far ours may be, in EPS. */
+typedef double real_fn(double x);
+
+static double normal_cdf(double x) { return 0.5 * erfc(-x * sqrt(0.5)); }
+static double gelu(double x) { return x * normal_cdf(x); }
+static double gelu_slope(double x) {
+    return normal_cdf(x) + x * exp(-x * x / 2) / sqrt(2 * acos(-1.0));
+}
+static double tanh_form(double x) { return sqrt(2 / acos(-1.0)) * (x + 0.044715 * x * x * x); }
+static double gelu_tanh(double x) { return 0.5 * x * (1 + tanh(tanh_form(x))); }
+static double gelu_tanh_slope(double x) {
+    if (fabs(x) > 100) return x > 0;
+    const double t = tanh(tanh_form(x));
+    const double slope = sqrt(2 / acos(-1.0)) * (1 + 3 * 0.044715 * x * x);
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * slope;
+}
+static double relu(double x) { return x > 0 ? x : 0; }
+static double relu_slope(double x) { return x > 0; }
+static double silu(double x) { return x / (1 + exp(-x)); }
+static double silu_slope(double x) {
+    const double e = exp(-fabs(x)), s = x < 0 ? e / (1 + e) : 1 / (1 + e);
+    return s + x * e / ((1 + e) * (1 + e));
+}
+
+static const struct {
+    const char *name;
+    real_fn *value, *slope;
+    double value_bound, slope_bound; /* of |x|, of |d_y| */
+} acts[QKVI_N_ACTS] = {
+    [QKVI_GELU] = { "gelu", gelu, gelu_slope, 4, 12 },
+    [QKVI_GELU_TANH] = { "gelu_tanh", gelu_tanh, gelu_tanh_slope, 4, 12 },
+    [QKVI_RELU] = { "relu", relu, relu_slope, 0, 0 },
+    [QKVI_SILU] = { "silu", silu, silu_slope, 4, 12 },
+};
+
+static void check_acts(int64_t n, qkvi_rng *rng) {
     const float scale = (float)(1 + qkvi_rng_below(rng, 6));
     const float *x = random_row(0, n, scale, rng), *d_y = random_row(1, n, 1, rng);
-    float *first[4] = { NULL };
+    for (int act = 0; act < QKVI_N_ACTS; act++) {
+        float *first[2] = { NULL };
+        for (int isa = 0; isa < n_isas; isa++) {
+            const int slot = 2 + 2 * (isa > 0);
+            float *const out[2] = { copy_of(slot, x, n), copy_of(slot + 1, d_y, n) };
+            kernels(isa)->act_forward[act](n, out[0], out[0]);
+            kernels(isa)->act_backward[act](n, x, out[1], out[1]);
+            for (int64_t j = 0; j < n; j++) {
+                const double a = (double)x[j], d = (double)d_y[j];
+                expect_near(acts[act].name, isa, j, (double)out[0][j], acts[act].value(a),
+                            acts[act].value_bound * EPS * fabs(a));
+                expect_near(acts[act].name, isa, j, (double)out[1][j], d * acts[act].slope(a),
+                            acts[act].slope_bound * EPS * fabs(d));
+            }
+            for (int i = 0; i < 2; i++) {
+                if (isa == 0) first[i] = out[i];
+                expect_same(acts[act].name, isa, out[i], first[i], n);
+            }
+        }
+    }
+}
+
+static float float_of(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* Floats of every size and sign, one of each 9973. */
+static void check_acts_everywhere(void **state) {
+    (void)state;
+    enum { N = 1024 };
+    static float x[N], one[N], y[N], slope[N], most[QKVI_N_ACTS][2];
+    for (int j = 0; j < N; j++) one[j] = 1;
+    for (int64_t bits = 0; bits < 1ll << 32; bits += 9973ll * N)
+        for (int act = 0; act < QKVI_N_ACTS; act++) {
+            for (int j = 0; j < N; j++) x[j] = float_of((uint32_t)(bits + 9973ll * j));
+            kernels(n_isas - 1)->act_forward[act](N, x, y);
+            kernels(n_isas - 1)->act_backward[act](N, x, one, slope);
+            for (int j = 0; j < N; j++) {
+                const double a = (double)x[j];
+                if (!isfinite(a)) continue;
+                expect_near(acts[act].name, n_isas - 1, j, (double)y[j], acts[act].value(a),
+                            acts[act].value_bound * EPS * fabs(a) + 0x1p-149);
+                expect_near(acts[act].name, n_isas - 1, j, (double)slope[j], acts[act].slope(a),
+                            acts[act].slope_bound * EPS);
+                const double off[2] = { a == 0 ? 0 : ((double)y[j] - acts[act].value(a)) / a,
+                                        (double)slope[j] - acts[act].slope(a) };
+                for (int i = 0; i < 2 && fabs(a) > 1e-30; i++)
+                    most[act][i] = fmaxf(most[act][i], (float)(fabs(off[i]) / EPS));
+            }
+        }
+    for (int act = 0; act < QKVI_N_ACTS; act++)
+        print_message("%s: errors up to %.2f and %.2f times 2^-24\n", acts[act].name,
+                      (double)most[act][0], (double)most[act][1]);
+}
+
+/* Where a formula meets 0 times infinity, or neither side of 0. */
+static void check_acts_at_ends(void **state) {
+    (void)state;
+    const float huge = 3.4e38f, inf = INFINITY;
+    const float x[] = { 0, -0.0f, huge, -huge, 1e20f, -1e20f, 17, -17, inf, -inf, NAN };
+    enum { N = sizeof x / sizeof *x };
+    for (int isa = 0; isa < n_isas; isa++)
+        for (int act = 0; act < QKVI_N_ACTS; act++) {
+            float y[N], one[N], slope[N];
+            for (int j = 0; j < N; j++) one[j] = 1;
+            kernels(isa)->act_forward[act](N, x, y);
+            kernels(isa)->act_backward[act](N, x, one, slope);
+            for (int j = 0; j < 2; j++) {
+                assert_true(y[j] == 0);
+                expect_near(acts[act].name, isa, j, (double)slope[j], acts[act].slope(0), 0);
+            }
+            for (int j = 2; j < 8; j++) {
+                const bool zero = y[j] == 0 || (x[j] == -17 && fabsf(y[j]) < 1e-5f);
+                assert_true(x[j] > 0 ? y[j] == x[j] : zero);
+                expect_near(acts[act].name, isa, j, (double)slope[j], x[j] > 0, 1e-5);
+            }
+            assert_true(y[8] == inf);
+            assert_true(act == QKVI_RELU ? y[9] == 0 && slope[9] == 0 : isnan(y[9]));
+            assert_true(isnan(y[10]));
+            assert_true(act == QKVI_RELU || isnan(slope[10]));
+        }
+}
+
+static void check_tanh(int64_t n, qkvi_rng *rng) {
+    const float scale = (float)(1 + qkvi_rng_below(rng, 6));
+    const float *x = random_row(0, n, scale, rng), *d_y = random_row(1, n, 1, rng);
+    float *first[2] = { NULL };
     for (int isa = 0; isa < n_isas; isa++) {
-        const int slot = 2 + 4 * (isa > 0);
-        float *gelu = guarded(slot, n), *d_gelu = copy_of(slot + 1, d_y, n);
-        float *t = copy_of(slot + 2, x, n), *d_t = copy_of(slot + 3, d_y, n);
-        kernels(isa)->gelu_forward(n, x, gelu);
-        kernels(isa)->gelu_backward(n, x, d_gelu, d_gelu);
-        kernels(isa)->tanh_forward(n, t, t);
-        kernels(isa)->tanh_backward(n, t, d_t, d_t);
+        const int slot = 2 + 2 * (isa > 0);
+        float *const out[2] = { copy_of(slot, x, n), copy_of(slot + 1, d_y, n) };
+        kernels(isa)->tanh_forward(n, out[0], out[0]);
+        kernels(isa)->tanh_backward(n, out[0], out[1], out[1]);
         for (int64_t j = 0; j < n; j++) {
-            const double a = (double)x[j], d = (double)d_y[j];
-            const double cdf = 0.5 * erfc(-a * sqrt(0.5));
-            const double slope = cdf + a * exp(-a * a / 2) / sqrt(2 * acos(-1.0));
-            expect_near("gelu_forward", isa, j, (double)gelu[j], a * cdf, 4 * EPS * fabs(a));
-            expect_near("gelu_backward", isa, j, (double)d_gelu[j], d * slope, 12 * EPS * fabs(d));
-            expect_near("tanh_forward", isa, j, (double)t[j], tanh(a), 8 * EPS * fabs(tanh(a)));
-            expect_near("tanh_backward", isa, j, (double)d_t[j], d * (1 - tanh(a) * tanh(a)),
+            const double t = tanh((double)x[j]), d = (double)d_y[j];
+            expect_near("tanh_forward", isa, j, (double)out[0][j], t, 8 * EPS * fabs(t));
+            expect_near("tanh_backward", isa, j, (double)out[1][j], d * (1 - t * t),
                         16 * EPS * fabs(d));
         }
-        float *const out[4] = { gelu, d_gelu, t, d_t };
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < 2; i++) {
             if (isa == 0) first[i] = out[i];
-            expect_same("activation", isa, out[i], first[i], n);
+            expect_same("tanh", isa, out[i], first[i], n);
         }
     }
 }
@@ -344,14 +459,29 @@ static int free_contexts(void **state) {
 }
 
 int main(int argc, char **argv) {
-    static check_fn *checks[] = { check_sums,          check_add,         check_norm_forward,
-                                  check_norm_backward, check_activations, check_softmax,
-                                  check_adamw };
-    static const char *names[] = { "sums",        "add",     "norm_forward", "norm_backward",
-                                   "activations", "softmax", "adamw" };
-    struct CMUnitTest tests[7];
-    for (int i = 0; i < 7; i++)
-        tests[i] = (struct CMUnitTest){ names[i], run_check, NULL, NULL, &checks[i] };
+    static const struct {
+        const char *name;
+        check_fn *check;
+    } checks[] = {
+        { "sums", check_sums },
+        { "add", check_add },
+        { "norm_forward", check_norm_forward },
+        { "norm_backward", check_norm_backward },
+        { "acts", check_acts },
+        { "tanh", check_tanh },
+        { "softmax", check_softmax },
+        { "adamw", check_adamw },
+    };
+    enum { N_CHECKS = sizeof checks / sizeof *checks };
+    static check_fn *calls[N_CHECKS];
+    struct CMUnitTest tests[N_CHECKS + 2] = {
+        [N_CHECKS] = cmocka_unit_test(check_acts_everywhere),
+        [N_CHECKS + 1] = cmocka_unit_test(check_acts_at_ends),
+    };
+    for (int i = 0; i < N_CHECKS; i++) {
+        calls[i] = checks[i].check;
+        tests[i] = (struct CMUnitTest){ checks[i].name, run_check, NULL, NULL, &calls[i] };
+    }
     if (argc > 1) seed = strtoull(argv[1], NULL, 10);
     print_message("seed %llu\n", (unsigned long long)seed);
     return cmocka_run_group_tests_name("layer kernels", tests, make_contexts, free_contexts);

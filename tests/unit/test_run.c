@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "attn/ctx.h"
-#include "model/arch/bert.h"
+#include "model/arch/net.h"
 #include "model/model_impl.h"
 #include "model/run_impl.h"
 
@@ -171,8 +171,9 @@ static void test_weights_are_softmax_of_the_capture(void **state) {
                     assert_true(fabs((double)weights[i * N + j] - p[j] / total) < 1e-6);
                 float rows[2 * N]; /* one row, or two, have the bits of all */
                 const int64_t n_rows = i + 1 < N ? 1 + i % 2 : 1;
-                assert_int_equal(qkvi_run_weight_rows(f->run, 0, layer, h, i, n_rows, rows, NULL),
-                                 QKV_OK);
+                assert_int_equal(
+                    qkvi_run_weight_rows(f->run, QKV_SELF, 0, layer, h, i, n_rows, rows, NULL),
+                    QKV_OK);
                 assert_memory_equal(rows, weights + i * N, (size_t)(n_rows * N) * sizeof *rows);
             }
         }
@@ -203,10 +204,10 @@ static void test_candidates_are_sorted_and_sum_to_one(void **state) {
 static void test_ties_go_to_the_smaller_id(void **state) {
     fixture *f = *state;
     qkv_candidate best[4];
-    qkvi_linear *decoder = &f->model->bert->decoder;
+    qkvi_linear *decoder = &f->model->net->decoder;
     for (int64_t i = 0; i < decoder->n_out * decoder->n_in; i++) decoder->weight[i] = 0;
     for (int64_t i = 0; i < decoder->n_out; i++) decoder->bias[i] = i == 7 || i == 30 ? 1 : 0;
-    qkvi_bert_pack(NULL, f->model->bert);
+    qkvi_net_pack(NULL, f->model->net);
     assert_int_equal(qkv_model_fill(f->ctx, f->model, f->run, 0, 3, 4, best, NULL), QKV_OK);
     const int32_t wanted[4] = { 7, 30, 0, 1 };
     for (int i = 0; i < 4; i++) assert_int_equal(best[i].id, wanted[i]);

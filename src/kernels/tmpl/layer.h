@@ -1,10 +1,7 @@
 /*
  * Row kernels of the layers, one body for every instruction set: see kernels/layer.h for what each
  * does and docs/numerics.md, section Layers, for the order of operations.
- *
- * A sum along a row has 32 partial sums, index mod 32: two vectors, joined as 16 + 16 and then by
- * the tree of vf_sum. Lanes past the end of a row add +0, which changes no partial sum, because one
- * that starts at +0 never becomes -0. Elementwise results do not depend on their lane at all.
+ * * Activations are in act.h, how a row is walked and summed in row.h.
  */
 #ifndef QKVI_TMPL_LAYER_H
 #define QKVI_TMPL_LAYER_H
@@ -12,37 +9,8 @@
 #include <math.h>
 
 #include "kernels/layer.h"
-
-/* 16 elements of which `left` > 0 are there: the rest read as 0 and are not written. */
-V_INLINE vf row_load(const float *p, int64_t left) {
-    return left >= 16 ? vf_loadu(p) : vf_load_n(p, (int)left);
-}
-V_INLINE void row_store(float *p, vf a, int64_t left) {
-    if (left >= 16)
-        vf_storeu(p, a);
-    else
-        vf_store_n(p, a, (int)left);
-}
-/* a, with zeros in the lanes past the end */
-V_INLINE vf row_keep(vf a, int64_t left) {
-    return left >= 16 ? a : vf_select(vm_of_bits((1u << left) - 1u), a, vf_set1(0.0f));
-}
-
-/* Every 16 elements of a row: j is the first, left what there is. */
-#define ROW_EACH(n) for (int64_t j = 0, left = (n); left > 0; j += 16, left -= 16)
-
-/* The 32 partial sums of a row: two vectors take turns. */
-typedef struct row_sums {
-    vf next, other;
-} row_sums;
-
-V_INLINE row_sums row_sums_zero(void) { return (row_sums){ vf_set1(0.0f), vf_set1(0.0f) }; }
-V_INLINE row_sums row_sums_turn(row_sums s, vf sum) { return (row_sums){ s.other, sum }; }
-V_INLINE row_sums row_sums_add(row_sums s, vf a) { return row_sums_turn(s, vf_add(s.next, a)); }
-V_INLINE row_sums row_sums_fma(row_sums s, vf a, vf b) {
-    return row_sums_turn(s, vf_fma(a, b, s.next));
-}
-V_INLINE float row_sums_join(row_sums s) { return vf_sum(vf_add(s.next, s.other)); }
+#include "kernels/tmpl/act.h"
+#include "kernels/tmpl/row.h"
 
 /* ---- sums ---- */
 
@@ -164,49 +132,6 @@ static void layer_norm_backward(int64_t n_rows, int64_t n, const float *s, const
                           d_beta);
 }
 
-/* ---- activations ---- */
-
-#define SQRT_HALF     0x1.6a09e6p-1f /* 1/√2 */
-#define HALF_LOG2_E   0x1.715476p-1f /* log2(e)/2 */
-#define INV_SQRT_2_PI 0x1.988454p-2f /* 1/√(2π) */
-
-/* Φ(x) = (1 + erf(x / √2)) / 2 */
-V_INLINE vf normal_cdf(vf x) {
-    return vf_fma(vf_erf(vf_mul(x, vf_set1(SQRT_HALF))), vf_set1(0.5f), vf_set1(0.5f));
-}
-/* φ(x) = exp(-x²/2) / √(2π) */
-V_INLINE vf normal_pdf(vf x) {
-    const vf square = vf_mul(x, x);
-    return vf_mul(vf_exp2(vf_mul(square, vf_set1(-HALF_LOG2_E))), vf_set1(INV_SQRT_2_PI));
-}
-
-static void layer_gelu_forward(int64_t n, const float *x, float *y) {
-    ROW_EACH(n) {
-        const vf a = row_load(x + j, left);
-        row_store(y + j, vf_mul(a, normal_cdf(a)), left);
-    }
-}
-
-static void layer_gelu_backward(int64_t n, const float *x, const float *d_y, float *d_x) {
-    ROW_EACH(n) { /* y = x Φ(x) */
-        const vf a = row_load(x + j, left);
-        const vf slope = vf_fma(a, normal_pdf(a), normal_cdf(a));
-        row_store(d_x + j, vf_mul(row_load(d_y + j, left), slope), left);
-    }
-}
-
-static void layer_tanh_forward(int64_t n, const float *x, float *y) {
-    ROW_EACH(n) row_store(y + j, vf_tanh(row_load(x + j, left)), left);
-}
-
-static void layer_tanh_backward(int64_t n, const float *y, const float *d_y, float *d_x) {
-    ROW_EACH(n) { /* y = tanh(x) */
-        const vf t = row_load(y + j, left);
-        const vf slope = vf_fnma(t, t, vf_set1(1.0f));
-        row_store(d_x + j, vf_mul(row_load(d_y + j, left), slope), left);
-    }
-}
-
 /* ---- softmax ---- */
 
 #define LOG2_E 0x1.715476p+0f
@@ -284,8 +209,7 @@ static void layer_adamw(int64_t n, const qkvi_adamw_step *step, const float *g, 
     {                                                                                              \
         .add = layer_add, .add3 = layer_add3, .sum_squares = layer_sum_squares,                    \
         .sum_rows = layer_sum_rows, .norm_forward = layer_norm_forward,                            \
-        .norm_backward = layer_norm_backward, .gelu_forward = layer_gelu_forward,                  \
-        .gelu_backward = layer_gelu_backward, .tanh_forward = layer_tanh_forward,                  \
+        .norm_backward = layer_norm_backward, ACT_KERNELS, .tanh_forward = layer_tanh_forward,     \
         .tanh_backward = layer_tanh_backward, .softmax_forward = layer_softmax_forward,            \
         .softmax_backward = layer_softmax_backward, .weights = layer_weights,                      \
         .adamw = layer_adamw,                                                                      \

@@ -3,23 +3,21 @@
 
 #include <string.h>
 
-#include "core/status.h"
-
 /* ---- Check ----------------------------------------------------------------------------------- */
 
-qkv_status qkvi_batch_check_lengths(const qkvi_bert_params *params, const qkvi_bert_batch *batch,
-                                    int64_t *n_rows, qkv_error *error) {
+qkv_status qkvi_sequences_check_lengths(const qkvi_stack *stack, const qkvi_sequences *sequences,
+                                        int64_t *n_rows, qkv_error *error) {
     int64_t total = 0;
-    if (batch->n_sequences < 1 || batch->n_sequences > INT32_MAX)
+    if (sequences->n < 1 || sequences->n > INT32_MAX)
         return qkvi_error_set(error, QKV_ERR_SHAPE,
                               "a batch of %lld inputs is not between 1 and 2^31 - 1",
-                              (long long)batch->n_sequences);
-    for (int64_t b = 0; b < batch->n_sequences; b++) {
-        if (batch->lengths[b] < 1 || batch->lengths[b] > params->max_len)
+                              (long long)sequences->n);
+    for (int64_t b = 0; b < sequences->n; b++) {
+        if (sequences->lengths[b] < 1 || sequences->lengths[b] > stack->max_len)
             return qkvi_error_set(
                 error, QKV_ERR_SHAPE, "input %lld has %lld tokens; the model takes 1 to %lld",
-                (long long)b, (long long)batch->lengths[b], (long long)params->max_len);
-        total += batch->lengths[b];
+                (long long)b, (long long)sequences->lengths[b], (long long)stack->max_len);
+        total += sequences->lengths[b];
     }
     if (total > INT32_MAX)
         return qkvi_error_set(error, QKV_ERR_LIMIT, "the batch has %lld tokens, more than 2^31 - 1",
@@ -28,109 +26,108 @@ qkv_status qkvi_batch_check_lengths(const qkvi_bert_params *params, const qkvi_b
     return QKV_OK;
 }
 
-static qkv_status check_tokens(const qkvi_bert_params *params, const qkvi_bert_batch *batch,
-                               int64_t n_rows, qkv_error *error) {
-    for (int64_t t = 0; t < n_rows; t++) {
-        if (batch->ids[t] < 0 || batch->ids[t] >= params->vocab_size)
-            return qkvi_error_set(error, QKV_ERR_ARGUMENT,
-                                  "token %lld has the id %d; the model has ids 0 to %lld",
-                                  (long long)t, batch->ids[t], (long long)params->vocab_size - 1);
-        if (params->n_types > 0 && batch->types && batch->types[t] >= params->n_types)
+qkv_status qkvi_sequences_check(const qkvi_stack *stack, const qkvi_sequences *sequences,
+                                int64_t *n_rows, qkv_error *error) {
+    QKV_TRY(qkvi_sequences_check_lengths(stack, sequences, n_rows, error));
+    for (int64_t t = 0; t < *n_rows; t++) {
+        if (sequences->ids[t] < 0 || sequences->ids[t] >= stack->vocab_size)
+            return qkvi_error_set(
+                error, QKV_ERR_ARGUMENT, "token %lld has the id %d; the model has ids 0 to %lld",
+                (long long)t, sequences->ids[t], (long long)stack->vocab_size - 1);
+        if (stack->n_types > 0 && sequences->types && sequences->types[t] >= stack->n_types)
             return qkvi_error_set(error, QKV_ERR_ARGUMENT,
                                   "token %lld has the type %d; the model has types 0 to %lld",
-                                  (long long)t, batch->types[t], (long long)params->n_types - 1);
+                                  (long long)t, sequences->types[t], (long long)stack->n_types - 1);
     }
     return QKV_OK;
 }
 
-static qkv_status check_targets(const qkvi_bert_params *params, const qkvi_bert_batch *batch,
-                                int64_t n_rows, qkv_error *error) {
-    int64_t last = -1;
-    for (int64_t i = 0; i < batch->n_targets; i++) {
-        const int64_t token = batch->target_tokens[i];
-        if (token <= last || token >= n_rows)
-            return qkvi_error_set(
-                error, QKV_ERR_ARGUMENT, "target_tokens[%lld] = %lld is not between %lld and %lld",
-                (long long)i, (long long)token, (long long)last + 1, (long long)n_rows - 1);
-        if (batch->target_ids[i] < 0 || batch->target_ids[i] >= params->vocab_size)
-            return qkvi_error_set(error, QKV_ERR_ARGUMENT,
-                                  "target_ids[%lld] = %d is not between 0 and %lld", (long long)i,
-                                  batch->target_ids[i], (long long)params->vocab_size - 1);
-        last = token;
+/* ---- Order ----------------------------------------------------------------------------------- */
+
+void qkvi_order_cut(int64_t n, int64_t max_len, qkvi_cutter *cutter, qkvi_order *order) {
+    order->sequences = qkvi_cut(cutter, n, sizeof *order->sequences);
+    order->other = qkvi_cut(cutter, n, sizeof *order->other);
+    order->starts = qkvi_cut(cutter, max_len + 2, sizeof *order->starts);
+}
+
+/* Counting sort, which is stable: to = from, by length. */
+static void sort_by(int64_t n, const int64_t *lengths, int64_t max_len, int64_t *starts,
+                    const int64_t *from, int64_t *to) {
+    memset(starts, 0, (size_t)(max_len + 2) * sizeof *starts);
+    for (int64_t b = 0; b < n; b++) starts[lengths[b] + 1]++;
+    for (int64_t len = 1; len <= max_len + 1; len++) starts[len] += starts[len - 1];
+    for (int64_t i = 0; i < n; i++) to[starts[lengths[from[i]]]++] = from[i];
+}
+
+void qkvi_order_make(int64_t n, const int64_t *lengths, const int64_t *then, int64_t max_len,
+                     qkvi_order *order) {
+    int64_t *const from = order->other, *const to = order->sequences;
+    for (int64_t b = 0; b < n; b++) from[b] = b;
+    if (then) {
+        sort_by(n, then, max_len, order->starts, from, to);
+        memcpy(from, to, (size_t)n * sizeof *from);
     }
-    if (batch->n_targets > 0 && !params->has_mlm)
-        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no MLM head");
-    return QKV_OK;
+    sort_by(n, lengths, max_len, order->starts, from, to);
 }
 
-qkv_status qkvi_batch_check(const qkvi_bert_params *params, const qkvi_bert_batch *batch,
-                            int64_t *n_rows, qkv_error *error) {
-    QKV_TRY(qkvi_batch_check_lengths(params, batch, n_rows, error));
-    QKV_TRY(check_tokens(params, batch, *n_rows, error));
-    QKV_TRY(check_targets(params, batch, *n_rows, error));
-    if (!batch->labels) return QKV_OK;
-    if (!params->has_nsp) return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no NSP head");
-    for (int64_t b = 0; b < batch->n_sequences; b++)
-        if (batch->labels[b] < -1 || batch->labels[b] > 1)
-            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "labels[%lld] = %d is not -1, 0 or 1",
-                                  (long long)b, batch->labels[b]);
-    return QKV_OK;
-}
+/* ---- Rows ------------------------------------------------------------------------------------ */
 
-/* ---- Sort ------------------------------------------------------------------------------------ */
-
-void qkvi_batch_cut(const qkvi_bert_params *params, const qkvi_bert_batch *batch, int64_t n_rows,
-                    qkvi_cutter *cutter, qkvi_batch_rows *rows) {
-    const int64_t n = batch->n_sequences;
-    *rows = (qkvi_batch_rows){ .n_sequences = n, .n_rows = n_rows };
+void qkvi_rows_cut(const qkvi_sequences *sequences, int64_t n_rows, bool crosses,
+                   qkvi_cutter *cutter, qkvi_batch_rows *rows) {
+    const int64_t n = sequences->n;
+    *rows = (qkvi_batch_rows){ .n_sequences = n, .n_rows = n_rows, .lengths = sequences->lengths };
     rows->groups = qkvi_cut(cutter, n, sizeof *rows->groups);
+    if (crosses) rows->cross_groups = qkvi_cut(cutter, n, sizeof *rows->cross_groups);
     rows->ids = qkvi_cut(cutter, n_rows, sizeof *rows->ids);
     rows->types = qkvi_cut(cutter, n_rows, sizeof *rows->types);
     rows->places = qkvi_cut(cutter, n_rows, sizeof *rows->places);
-    if (batch->change.seen) rows->seen = qkvi_cut(cutter, n_rows, sizeof *rows->seen);
+    if (sequences->seen) rows->seen = qkvi_cut(cutter, n_rows, sizeof *rows->seen);
     rows->row_of_token = qkvi_cut(cutter, n_rows, sizeof *rows->row_of_token);
     rows->first_row = qkvi_cut(cutter, n, sizeof *rows->first_row);
-    rows->starts = qkvi_cut(cutter, params->max_len + 2, sizeof *rows->starts);
 }
 
-/* starts[len] = the first row of sequences of that length; groups of those there are. */
-static void make_groups(const qkvi_bert_params *params, const qkvi_bert_batch *batch,
+/* The next sequence joins the last group if it is alike, or begins one. */
+static void join_group(int64_t *n_groups, qkvi_group *groups, qkvi_group next) {
+    qkvi_group *const last = *n_groups ? &groups[*n_groups - 1] : NULL;
+    if (last && last->len == next.len && last->len_keys == next.len_keys)
+        last->n_sequences++;
+    else
+        groups[(*n_groups)++] = next;
+}
+
+static void make_groups(const qkvi_order *order, const qkvi_batch_rows *memory,
                         qkvi_batch_rows *rows) {
-    int64_t *starts = rows->starts, row = 0;
-    memset(starts, 0, (size_t)(params->max_len + 2) * sizeof *starts);
-    for (int64_t b = 0; b < batch->n_sequences; b++) starts[batch->lengths[b]]++;
-    rows->n_groups = 0;
-    for (int64_t len = 1; len <= params->max_len; len++) {
-        const int64_t count = starts[len];
-        starts[len] = row;
-        if (!count) continue;
-        rows->groups[rows->n_groups++] = (qkvi_group){ row, count, len };
-        row += count * len;
+    int64_t row = 0;
+    for (int64_t i = 0; i < rows->n_sequences; i++) {
+        const int64_t b = order->sequences[i], len = rows->lengths[b];
+        rows->first_row[b] = row;
+        join_group(&rows->n_groups, rows->groups, (qkvi_group){ row, 1, len, row, len });
+        if (memory)
+            join_group(&rows->n_cross_groups, rows->cross_groups,
+                       (qkvi_group){ row, 1, len, memory->first_row[b], memory->lengths[b] });
+        row += len;
     }
 }
 
-int32_t qkvi_bert_place(const qkvi_bert_params *params, const int32_t *ids, int64_t i) {
-    const int64_t padding = params->first_position - 1; /* -1: no id is it */
+int32_t qkvi_stack_place(const qkvi_stack *stack, const int32_t *ids, int64_t i) {
+    const int64_t padding = stack->first_position - 1;
     int64_t place = i;
-    if (padding < 0) return (int32_t)place;
-    if (ids[i] == padding) return (int32_t)padding;
-    for (int64_t j = 0; j < i; j++) place -= ids[j] == padding;
-    return (int32_t)(params->first_position + place);
+    if (stack->skips_padding && ids[i] == padding) return (int32_t)padding;
+    for (int64_t j = 0; stack->skips_padding && j < i; j++) place -= ids[j] == padding;
+    return (int32_t)(stack->first_position + place);
 }
 
-void qkvi_batch_sort(const qkvi_bert_params *params, const qkvi_bert_batch *batch,
-                     qkvi_batch_rows *rows) {
-    make_groups(params, batch, rows);
+void qkvi_rows_fill(const qkvi_stack *stack, const qkvi_sequences *sequences,
+                    const qkvi_order *order, const qkvi_batch_rows *memory, qkvi_batch_rows *rows) {
     int64_t token = 0;
-    for (int64_t b = 0; b < batch->n_sequences; b++) {
-        const int64_t len = batch->lengths[b], first = rows->starts[len];
-        rows->first_row[b] = first;
-        rows->starts[len] += len;
+    make_groups(order, memory, rows);
+    for (int64_t b = 0; b < sequences->n; b++) {
+        const int64_t len = sequences->lengths[b], first = rows->first_row[b];
         for (int64_t i = 0; i < len; i++, token++) {
-            rows->ids[first + i] = batch->ids[token];
-            rows->types[first + i] = qkvi_bert_type(params, batch->types, token);
-            rows->places[first + i] = qkvi_bert_place(params, batch->ids + token - i, i);
-            if (rows->seen) rows->seen[first + i] = batch->change.seen[token];
+            rows->ids[first + i] = sequences->ids[token];
+            rows->types[first + i] = qkvi_stack_type(stack, sequences->types, token);
+            rows->places[first + i] = qkvi_stack_place(stack, sequences->ids + token - i, i);
+            if (rows->seen) rows->seen[first + i] = sequences->seen[token];
             rows->row_of_token[token] = (int32_t)(first + i);
         }
     }

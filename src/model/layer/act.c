@@ -1,4 +1,4 @@
-/* Activations over blocks of rows: see act.h; the arithmetic is in kernels/tmpl/layer.h. */
+/* Activations over blocks of rows: see act.h; the arithmetic is in kernels/tmpl/act.h. */
 #include "model/layer/act.h"
 
 #include "attn/ctx.h"
@@ -21,14 +21,15 @@ static void run_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
     if (j->backward) j->backward(n_elems, j->x + at, j->d_y + at, j->out + at);
 }
 
-void qkvi_gelu_forward(qkv_ctx *ctx, int64_t n_rows, int64_t n, const float *x, float *y) {
-    act_job j = { n, ctx->kernels->layer.gelu_forward, NULL, x, NULL, y };
+void qkvi_act_forward(qkv_ctx *ctx, qkvi_act act, int64_t n_rows, int64_t n, const float *x,
+                      float *y) {
+    act_job j = { n, ctx->kernels->layer.act_forward[act], NULL, x, NULL, y };
     qkvi_rows_run(ctx, n_rows, run_block, &j);
 }
 
-void qkvi_gelu_backward(qkv_ctx *ctx, int64_t n_rows, int64_t n, const float *x, const float *d_y,
-                        float *d_x) {
-    act_job j = { n, NULL, ctx->kernels->layer.gelu_backward, x, d_y, d_x };
+void qkvi_act_backward(qkv_ctx *ctx, qkvi_act act, int64_t n_rows, int64_t n, const float *x,
+                       const float *d_y, float *d_x) {
+    act_job j = { n, NULL, ctx->kernels->layer.act_backward[act], x, d_y, d_x };
     qkvi_rows_run(ctx, n_rows, run_block, &j);
 }
 

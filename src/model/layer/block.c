@@ -1,4 +1,4 @@
-/* One encoder block, forward and backward: see block.h. */
+/* One block, forward and backward: see block.h. */
 #include "model/layer/block.h"
 
 #include <string.h>
@@ -6,8 +6,46 @@
 #include "attn/ctx.h"
 #include "kernels/gemm.h"
 #include "kernels/table.h"
-#include "model/layer/act.h"
 #include "model/layer/rows.h"
+
+enum { SELF_WEIGHTS, SELF_RESULT, CROSS_WEIGHTS, CROSS_RESULT, FEED_FORWARD };
+
+static qkvi_row_dropout at_site(const qkvi_block_rows *rows, int site) {
+    qkvi_row_dropout dropout = rows->dropout;
+    dropout.site += (uint32_t)site;
+    return dropout;
+}
+
+/* The groups of an attention, with the dropout of its weights. */
+static qkvi_groups groups_at(const qkvi_block_rows *rows, int site) {
+    qkvi_groups groups = site == SELF_WEIGHTS ? rows->self : rows->cross;
+    groups.dropout = at_site(rows, site);
+    return groups;
+}
+
+/* ---- A residual part, forward ---------------------------------------------------------------- */
+
+/* What f reads of x. */
+static const float *enter(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_layernorm *norm,
+                          int64_t n, const float *x, const qkvi_part_acts *part) {
+    if (!layer->pre_norm) return x;
+    /* without a residual s is only read */
+    qkvi_layernorm_forward(ctx, norm, layer->eps, n, NULL, (float *)x, part->y, part->stats);
+    return part->y;
+}
+
+/* The part's output, from part->s that has f's result. */
+static const float *leave(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_layernorm *norm,
+                          const qkvi_row_dropout *dropout, int64_t n, const float *x,
+                          const qkvi_part_acts *part) {
+    qkvi_dropout_rows(ctx, dropout, n, norm->n, part->s);
+    if (layer->pre_norm) {
+        qkvi_rows_add(ctx, n, norm->n, x, part->s);
+        return part->s;
+    }
+    qkvi_layernorm_forward(ctx, norm, layer->eps, n, x, part->s, part->y, part->stats);
+    return part->y;
+}
 
 /* ---- Forward --------------------------------------------------------------------------------- */
 
@@ -17,43 +55,112 @@ static void gather(const qkvi_pick *pick, int64_t hidden, const float *from, flo
         memcpy(to + i * hidden, from + pick->rows[i] * hidden, (size_t)hidden * sizeof *to);
 }
 
-/* What follows attention, row by row: y2 from o and x [n][hidden]. */
-static void rest_forward(qkv_ctx *ctx, const qkvi_block *layer, int64_t n, const float *o,
-                         const float *x, const qkvi_block_acts *acts) {
-    qkvi_linear_forward(ctx, &layer->mha.output, n, o, acts->s1);
-    qkvi_layernorm_forward(ctx, &layer->norm1, layer->eps, n, x, acts->s1, acts->y1, acts->stats1);
-    qkvi_linear_gelu_forward(ctx, &layer->up, n, acts->y1, acts->u, acts->g);
-    qkvi_linear_forward(ctx, &layer->down, n, acts->g, acts->s2);
-    qkvi_layernorm_forward(ctx, &layer->norm2, layer->eps, n, acts->y1, acts->s2, acts->y2,
-                           acts->stats2);
+static qkv_status attend(qkv_ctx *ctx, const qkvi_mha *mha, const qkvi_block_rows *rows, bool cross,
+                         const float *x, qkvi_mha_acts *acts) {
+    const qkvi_kept *const kept = &rows->kept;
+    if (kept->attend) return kept->attend(ctx, kept->kept, mha, rows->layer, cross, x, acts);
+    const qkvi_groups groups = groups_at(rows, cross ? CROSS_WEIGHTS : SELF_WEIGHTS);
+    return qkvi_mha_forward(ctx, mha, &groups, x, cross ? rows->memory : NULL, acts);
 }
 
-qkv_status qkvi_block_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_groups *groups,
-                              const qkvi_pick *pick, const float *x, qkvi_block_acts *acts) {
-    QKV_TRY(qkvi_mha_forward(ctx, &layer->mha, groups, x, &acts->mha));
-    if (!pick) {
-        rest_forward(ctx, layer, groups->n_rows, acts->mha.o, x, acts);
-        return QKV_OK;
-    }
-    gather(pick, layer->mha.hidden, acts->mha.o, pick->o);
-    gather(pick, layer->mha.hidden, x, pick->x);
-    rest_forward(ctx, layer, pick->n, pick->o, pick->x, acts);
+static qkv_status cross_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block_rows *rows,
+                                const float **x, qkvi_block_acts *acts) {
+    const qkvi_row_dropout dropout = at_site(rows, CROSS_RESULT);
+    const qkvi_part_acts *const part = &acts->part_cross;
+    const int64_t n = rows->self.n_rows;
+    const float *const z = enter(ctx, layer, &layer->norm_cross, n, *x, part);
+    QKV_TRY(attend(ctx, &layer->cross, rows, true, z, &acts->cross));
+    qkvi_linear_forward(ctx, &layer->cross.output, n, acts->cross.o, part->s);
+    *x = leave(ctx, layer, &layer->norm_cross, &dropout, n, *x, part);
     return QKV_OK;
+}
+
+static void feed_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block_rows *rows,
+                         int64_t n, const float *x, qkvi_block_acts *acts) {
+    const qkvi_row_dropout dropout = at_site(rows, FEED_FORWARD);
+    const float *const z = enter(ctx, layer, &layer->norm2, n, x, &acts->part2);
+    qkvi_linear_act_forward(ctx, &layer->up, layer->act, n, z, acts->u, acts->g);
+    qkvi_linear_forward(ctx, &layer->down, n, acts->g, acts->part2.s);
+    leave(ctx, layer, &layer->norm2, &dropout, n, x, &acts->part2);
+}
+
+qkv_status qkvi_block_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block_rows *rows,
+                              const qkvi_pick *pick, const float *x, qkvi_block_acts *acts) {
+    const qkvi_row_dropout dropout = at_site(rows, SELF_RESULT);
+    const float *o = acts->mha.o;
+    int64_t n = rows->self.n_rows;
+    const float *const z = enter(ctx, layer, &layer->norm1, n, x, &acts->part1);
+    QKV_TRY(attend(ctx, &layer->mha, rows, false, z, &acts->mha));
+    if (pick) {
+        gather(pick, layer->mha.hidden, o, pick->o);
+        gather(pick, layer->mha.hidden, x, pick->x);
+        o = pick->o, x = pick->x, n = pick->n;
+    }
+    qkvi_linear_forward(ctx, &layer->mha.output, n, o, acts->part1.s);
+    x = leave(ctx, layer, &layer->norm1, &dropout, n, x, &acts->part1);
+    if (qkvi_block_crosses(layer)) QKV_TRY(cross_forward(ctx, layer, rows, &x, acts));
+    feed_forward(ctx, layer, rows, n, x, acts);
+    return QKV_OK;
+}
+
+/* ---- A residual part, backward --------------------------------------------------------------- */
+
+/* d, the gradient of the part's output, becomes that of s; returns the gradient of f's result. */
+static float *leave_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_layernorm *norm,
+                             const qkvi_layernorm *d_norm, const qkvi_row_dropout *dropout,
+                             int64_t n, const qkvi_part_acts *part, float *d,
+                             const qkvi_block_scratch *scratch) {
+    if (!layer->pre_norm)
+        qkvi_layernorm_backward(ctx, norm, d_norm, n, part->s, part->stats, d, d,
+                                scratch->mha.sums);
+    if (dropout->rate == 0) return d;
+    memcpy(scratch->d_part, d, (size_t)(n * norm->n) * sizeof *d);
+    qkvi_dropout_rows(ctx, dropout, n, norm->n, scratch->d_part);
+    return scratch->d_part;
+}
+
+/* Where the gradient of what f read is added: nothing there yet, or that of the sum with x. */
+static float *read_gradient(const qkvi_block *layer, int64_t n, float *d,
+                            const qkvi_block_scratch *scratch) {
+    if (!layer->pre_norm) return d;
+    memset(scratch->d_part, 0, (size_t)(n * layer->mha.hidden) * sizeof *d);
+    return scratch->d_part;
+}
+
+/* d becomes the gradient of x, from that of what f read. */
+static void enter_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_layernorm *norm,
+                           const qkvi_layernorm *d_norm, int64_t n, const float *x,
+                           const qkvi_part_acts *part, float *d, float *d_read,
+                           const qkvi_block_scratch *scratch) {
+    if (!layer->pre_norm) return;
+    qkvi_layernorm_backward(ctx, norm, d_norm, n, x, part->stats, d_read, d_read,
+                            scratch->mha.sums);
+    qkvi_rows_add(ctx, n, norm->n, d_read, d);
+}
+
+/* The output projection of an attention: d_o from the gradient of y = o Woᵀ + bo. */
+static void output_backward(qkv_ctx *ctx, const qkvi_mha *mha, const qkvi_mha *d_mha, int64_t n,
+                            const float *o, const float *d_y, float *d_o,
+                            const qkvi_mha_scratch *scratch) {
+    qkvi_pack_rows(ctx, n, mha->hidden, o, scratch->packed);
+    qkvi_linear_backward_params(ctx, &d_mha->output, n, d_y, scratch->packed, scratch->sums);
+    qkvi_linear_backward_input(ctx, &mha->output, n, d_y, d_o, false);
 }
 
 /* ---- Backward -------------------------------------------------------------------------------- */
 
-void qkvi_block_scratch_cut(const qkvi_block *layer, int64_t n_rows, qkvi_cutter *cutter,
-                            qkvi_block_scratch *scratch) {
+void qkvi_block_scratch_cut(const qkvi_block *layer, int64_t n_rows, int64_t n_keys,
+                            qkvi_cutter *cutter, qkvi_block_scratch *scratch) {
     const int64_t hidden = layer->mha.hidden, wide = layer->up.n_out;
     const int64_t widest = wide > hidden ? wide : hidden;
+    const int64_t n_most = n_rows > n_keys ? n_rows : n_keys;
     float **const rows[] = { &scratch->mha.d_q, &scratch->mha.d_k, &scratch->mha.d_v,
-                             &scratch->mha.d_o };
-    for (int i = 0; i < 4; i++) *rows[i] = qkvi_cut(cutter, n_rows * hidden, sizeof(float));
+                             &scratch->mha.d_o, &scratch->d_part };
+    for (int i = 0; i < 5; i++) *rows[i] = qkvi_cut(cutter, n_most * hidden, sizeof(float));
     scratch->mha.packed =
-        qkvi_cut(cutter, (int64_t)qkvi_gemm_packed_elems(n_rows, widest), sizeof(float));
-    const int64_t norm_sums = 2 * qkvi_colsum_elems(n_rows, hidden);
-    const int64_t wide_sums = qkvi_colsum_elems(n_rows, widest);
+        qkvi_cut(cutter, (int64_t)qkvi_gemm_packed_elems(n_most, widest), sizeof(float));
+    const int64_t norm_sums = 2 * qkvi_colsum_elems(n_most, hidden);
+    const int64_t wide_sums = qkvi_colsum_elems(n_most, widest);
     scratch->mha.sums =
         qkvi_cut(cutter, norm_sums > wide_sums ? norm_sums : wide_sums, sizeof(float));
     scratch->d_g = qkvi_cut(cutter, n_rows * wide, sizeof(float));
@@ -67,57 +174,94 @@ static void scatter(qkv_ctx *ctx, const qkvi_pick *pick, int64_t n_rows, int64_t
         ctx->kernels->layer.add(hidden, from + i * hidden, to + pick->rows[i] * hidden);
 }
 
-/*
- * d [n][hidden] comes in as the gradient of y2 and goes out as that of s1; d_o [n][hidden] is that
- * of o.
- */
-static void rest_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block *grads, int64_t n,
-                          const float *o, const qkvi_block_acts *acts, float *d, float *d_o,
+/* The gradients of the feed-forward part; x is what it read as the block's input. */
+static void feed_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block *grads,
+                          const qkvi_block_rows *rows, int64_t n, const float *x,
+                          const qkvi_block_acts *acts, float *d,
                           const qkvi_block_scratch *scratch) {
     const int64_t hidden = layer->mha.hidden, wide = layer->up.n_out;
+    const qkvi_part_acts *const part = &acts->part2;
+    const qkvi_row_dropout dropout = at_site(rows, FEED_FORWARD);
     float *packed = scratch->mha.packed, *sums = scratch->mha.sums, *d_g = scratch->d_g;
-
-    /* s2 = y1 + f; y2 = norm2(s2): d becomes the gradient of s2, hence of f and, in part, of y1 */
-    qkvi_layernorm_backward(ctx, &layer->norm2, &grads->norm2, n, acts->s2, acts->stats2, d, d,
-                            sums);
+    const float *const d_f =
+        leave_backward(ctx, layer, &layer->norm2, &grads->norm2, &dropout, n, part, d, scratch);
 
     /* f = g Wdᵀ + bd */
     qkvi_pack_rows(ctx, n, wide, acts->g, packed);
-    qkvi_linear_backward_params(ctx, &grads->down, n, d, packed, sums);
-    qkvi_linear_backward_input(ctx, &layer->down, n, d, d_g, false);
+    qkvi_linear_backward_params(ctx, &grads->down, n, d_f, packed, sums);
+    qkvi_linear_backward_input(ctx, &layer->down, n, d_f, d_g, false);
 
-    /* g = gelu(u): d_g becomes the gradient of u */
-    qkvi_gelu_backward(ctx, n, wide, acts->u, d_g, d_g);
+    /* g = act(u): d_g becomes the gradient of u */
+    qkvi_act_backward(ctx, layer->act, n, wide, acts->u, d_g, d_g);
 
-    /* u = y1 Wuᵀ + bu: d becomes the whole gradient of y1 */
-    qkvi_pack_rows(ctx, n, hidden, acts->y1, packed);
+    /* u = z Wuᵀ + bu */
+    float *const d_z = read_gradient(layer, n, d, scratch);
+    qkvi_pack_rows(ctx, n, hidden, layer->pre_norm ? part->y : x, packed);
     qkvi_linear_backward_params(ctx, &grads->up, n, d_g, packed, sums);
-    qkvi_linear_backward_input(ctx, &layer->up, n, d_g, d, true);
+    qkvi_linear_backward_input(ctx, &layer->up, n, d_g, d_z, true);
+    enter_backward(ctx, layer, &layer->norm2, &grads->norm2, n, x, part, d, d_z, scratch);
+}
 
-    /* s1 = x + a; y1 = norm1(s1): d becomes the gradient of s1, hence of a and, in part, of x */
-    qkvi_layernorm_backward(ctx, &layer->norm1, &grads->norm1, n, acts->s1, acts->stats1, d, d,
-                            sums);
+static qkv_status cross_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block *grads,
+                                 const qkvi_block_rows *rows, const float *x,
+                                 const qkvi_block_acts *acts, float *d, float *d_memory,
+                                 const qkvi_block_scratch *scratch) {
+    const qkvi_groups groups = groups_at(rows, CROSS_WEIGHTS);
+    const qkvi_row_dropout dropout = at_site(rows, CROSS_RESULT);
+    const qkvi_part_acts *const part = &acts->part_cross;
+    const int64_t n = groups.n_rows;
+    const float *const d_f = leave_backward(ctx, layer, &layer->norm_cross, &grads->norm_cross,
+                                            &dropout, n, part, d, scratch);
+    output_backward(ctx, &layer->cross, &grads->cross, n, acts->cross.o, d_f, scratch->mha.d_o,
+                    &scratch->mha);
+    float *const d_z = read_gradient(layer, n, d, scratch);
+    QKV_TRY(qkvi_mha_backward(ctx, &layer->cross, &grads->cross, &groups,
+                              layer->pre_norm ? part->y : x, rows->memory, &acts->cross, d_z,
+                              d_memory, &scratch->mha));
+    enter_backward(ctx, layer, &layer->norm_cross, &grads->norm_cross, n, x, part, d, d_z, scratch);
+    return QKV_OK;
+}
 
-    /* a = o Woᵀ + bo */
-    qkvi_pack_rows(ctx, n, hidden, o, packed);
-    qkvi_linear_backward_params(ctx, &grads->mha.output, n, d, packed, sums);
-    qkvi_linear_backward_input(ctx, &layer->mha.output, n, d, d_o, false);
+/* d of the output of the first part becomes that of x. */
+static qkv_status self_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block *grads,
+                                const qkvi_block_rows *rows, const qkvi_pick *pick, const float *x,
+                                const qkvi_block_acts *acts, float *d,
+                                const qkvi_block_scratch *scratch) {
+    const qkvi_groups groups = groups_at(rows, SELF_WEIGHTS);
+    const qkvi_row_dropout dropout = at_site(rows, SELF_RESULT);
+    const qkvi_part_acts *const part = &acts->part1;
+    const int64_t n_rows = groups.n_rows, hidden = layer->mha.hidden;
+    const int64_t n = pick ? pick->n : n_rows;
+    float *const d_part = pick ? pick->d : d;
+    float *const d_o = pick ? pick->x : scratch->mha.d_o; /* nothing needs pick->x any more */
+    const float *const d_f = leave_backward(ctx, layer, &layer->norm1, &grads->norm1, &dropout, n,
+                                            part, d_part, scratch);
+    output_backward(ctx, &layer->mha, &grads->mha, n, pick ? pick->o : acts->mha.o, d_f, d_o,
+                    &scratch->mha);
+    if (pick) {
+        scatter(ctx, pick, n_rows, hidden, d_o, scratch->mha.d_o);
+        scatter(ctx, pick, n_rows, hidden, pick->d, d);
+    }
+    float *const d_z = read_gradient(layer, n_rows, d, scratch);
+    QKV_TRY(qkvi_mha_backward(ctx, &layer->mha, &grads->mha, &groups, layer->pre_norm ? part->y : x,
+                              NULL, &acts->mha, d_z, d_z, &scratch->mha));
+    enter_backward(ctx, layer, &layer->norm1, &grads->norm1, n_rows, x, part, d, d_z, scratch);
+    return QKV_OK;
+}
+
+static const float *output_of(const qkvi_block *layer, const qkvi_part_acts *part) {
+    return layer->pre_norm ? part->s : part->y;
 }
 
 qkv_status qkvi_block_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block *grads,
-                               const qkvi_groups *groups, const qkvi_pick *pick, const float *x,
-                               const qkvi_block_acts *acts, float *d,
+                               const qkvi_block_rows *rows, const qkvi_pick *pick, const float *x,
+                               const qkvi_block_acts *acts, float *d, float *d_memory,
                                const qkvi_block_scratch *scratch) {
-    const int64_t n = groups->n_rows, hidden = layer->mha.hidden;
-    if (!pick) {
-        rest_backward(ctx, layer, grads, n, acts->mha.o, acts, d, scratch->mha.d_o, scratch);
-    } else {
-        float *const d_o = pick->x; /* x itself has been used up: nothing needs it */
-        rest_backward(ctx, layer, grads, pick->n, pick->o, acts, pick->d, d_o, scratch);
-        scatter(ctx, pick, n, hidden, d_o, scratch->mha.d_o);
-        scatter(ctx, pick, n, hidden, pick->d, d);
-    }
-    /* o = mha(x): d becomes the whole gradient of x */
-    return qkvi_mha_backward(ctx, &layer->mha, &grads->mha, groups, x, &acts->mha, d,
-                             &scratch->mha);
+    const int64_t n = pick ? pick->n : rows->self.n_rows;
+    const float *const x1 = output_of(layer, &acts->part1);
+    const bool crosses = qkvi_block_crosses(layer);
+    const float *const x2 = crosses ? output_of(layer, &acts->part_cross) : x1;
+    feed_backward(ctx, layer, grads, rows, n, x2, acts, pick ? pick->d : d, scratch);
+    if (crosses) QKV_TRY(cross_backward(ctx, layer, grads, rows, x1, acts, d, d_memory, scratch));
+    return self_backward(ctx, layer, grads, rows, pick, x, acts, d, scratch);
 }

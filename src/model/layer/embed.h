@@ -12,6 +12,7 @@
 
 typedef struct qkvi_embed {
     int64_t hidden, n_words, n_types, n_positions;
+    float word_scale;
     float *word, *type, *position; /* rows of [hidden] */
 } qkvi_embed;
 

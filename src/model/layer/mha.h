@@ -1,62 +1,77 @@
 /*
- * Multi-head self-attention (Vaswani et al. 2017, section 3.2.2) over a batch without padding.
+ * Multi-head attention (Vaswani et al. 2017, section 3.2.2) over a batch without padding.
  *
- *     q, k, v = x Wqᵀ + bq, x Wkᵀ + bk, x Wvᵀ + bv        head h of a row: channels h head_dim …
- *     o       = softmax(q kᵀ / √head_dim) v               for each sequence and head
+ *     q = x Wqᵀ + bq      k, v = m Wkᵀ + bk, m Wvᵀ + bv      head h of a row: channels h head_dim …
+ *     o = softmax(scale q kᵀ) v                              for each sequence and head
  *
- * The output projection y = o Woᵀ + bo has its weights here but is computed by the block, which may
- * want it for some rows only.
+ * Self-attention has m = x; cross-attention has the rows of another stack, the memory. The output
+ * projection y = o Woᵀ + bo has its weights here but is computed by the block, which may want it for
+ * some rows only.
  *
- * Sequences follow each other in the rows, sorted by length. Attention is called once for each
- * group of equal length, with strides into the rows; so its cost has no padding in it.
+ * Sequences follow each other in the rows, in groups whose sequences have equally many queries and
+ * equally many keys. Attention is called once for each group, with strides into the rows; so its
+ * cost has no padding in it.
  */
 #ifndef QKVI_LAYER_MHA_H
 #define QKVI_LAYER_MHA_H
 
+#include "model/layer/dropout.h"
 #include "model/layer/linear.h"
 
 typedef struct qkvi_group {
     int64_t first_row, n_sequences, len;
+    int64_t first_key, len_keys; /* rows of the memory; those above again where there is none */
 } qkvi_group;
 
 /* What attention does otherwise than a model says. Zeros: nothing. */
 typedef struct qkvi_mha_change {
-    bool causal;
-    float scale;         /* 0: 1 / √head_dim */
-    const uint8_t *seen; /* [n_rows]: 0 hides a key from every query; NULL: none is hidden */
+    bool causal, no_scale;
+    double temperature;  /* scores are divided by it; 0: they are not */
+    const uint8_t *seen; /* [n_keys]: 0 hides a key from every query; NULL: none is hidden */
 } qkvi_mha_change;
 
-/* The rows of a batch: groups of sequences of equal length, one after another. */
+/* The rows of a batch: groups of sequences, one after another. */
 typedef struct qkvi_groups {
-    int64_t n_rows, n_groups;
+    int64_t n_rows, n_keys, n_groups;
     const qkvi_group *list;
     qkvi_mha_change change;
+    qkvi_row_dropout dropout; /* of weights; its site is this layer's */
 } qkvi_groups;
 
 typedef struct qkvi_mha {
     int64_t n_heads, head_dim, hidden; /* hidden = n_heads head_dim */
+    double scale;                      /* 0: 1 / √head_dim */
     qkvi_linear query, key, value, output;
 } qkvi_mha;
 
 /* What the forward pass leaves for captures and for the backward pass. */
 typedef struct qkvi_mha_acts {
-    float *q, *k, *v, *o; /* [n_rows][hidden] */
-    float *lse;           /* [n_heads][len] of a sequence begin at its first row * n_heads */
+    float *q, *o; /* [n_rows][hidden] */
+    float *k, *v; /* [n_keys][hidden] */
+    float *lse;   /* [n_heads][len] of a sequence begin at its first row * n_heads */
 } qkvi_mha_acts;
 
 typedef struct qkvi_mha_scratch {
-    float *d_q, *d_k, *d_v, *d_o; /* [n_rows][hidden] */
-    float *packed;                /* qkvi_gemm_packed_elems(n_rows, hidden) */
-    float *sums;                  /* qkvi_colsum_elems(n_rows, hidden) */
+    float *d_q, *d_o; /* [n_rows][hidden] */
+    float *d_k, *d_v; /* [n_keys][hidden] */
+    float *packed;    /* qkvi_gemm_packed_elems(the more of n_rows and n_keys, hidden) */
+    float *sums;      /* qkvi_colsum_elems(the more of n_rows and n_keys, hidden) */
 } qkvi_mha_scratch;
 
-/* acts from x [n_rows][hidden]. Fails only if attention does. */
-qkv_status qkvi_mha_forward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_groups *groups,
-                            const float *x, qkvi_mha_acts *acts);
+/* The factor on q·k: the layer's, or what the change makes of it. */
+double qkvi_mha_scale(const qkvi_mha *layer, const qkvi_mha_change *change);
 
-/* From scratch->d_o, the gradient of o: d_x += the gradient of x. */
+/* acts from x [n_rows][hidden] and memory [n_keys][hidden], NULL: x. Fails only if attention does. */
+qkv_status qkvi_mha_forward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_groups *groups,
+                            const float *x, const float *memory, qkvi_mha_acts *acts);
+
+/*
+ * From scratch->d_o, the gradient of o: d_x += the gradient of x, and d_memory += that of memory,
+ * which are the same array without one.
+ */
 qkv_status qkvi_mha_backward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_mha *d,
-                             const qkvi_groups *groups, const float *x, const qkvi_mha_acts *acts,
-                             float *d_x, const qkvi_mha_scratch *scratch);
+                             const qkvi_groups *groups, const float *x, const float *memory,
+                             const qkvi_mha_acts *acts, float *d_x, float *d_memory,
+                             const qkvi_mha_scratch *scratch);
 
 #endif

@@ -27,6 +27,23 @@ void qkvi_rows_run(qkv_ctx *ctx, int64_t n_rows, qkvi_rows_task *task, void *arg
     qkvi_pool_run(ctx->pool, (int)qkvi_row_blocks(n_rows), run_block, &j);
 }
 
+typedef struct addition {
+    int64_t n;
+    const float *x;
+    float *y;
+} addition;
+
+static void add_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
+    const addition *a = argument;
+    const int64_t at = rows.first * a->n;
+    ctx->kernels->layer.add(rows.count * a->n, a->x + at, a->y + at);
+}
+
+void qkvi_rows_add(qkv_ctx *ctx, int64_t n_rows, int64_t n, const float *x, float *y) {
+    addition a = { n, x, y };
+    qkvi_rows_run(ctx, n_rows, add_block, &a);
+}
+
 int64_t qkvi_colsum_elems(int64_t n_rows, int64_t n) { return qkvi_row_blocks(n_rows) * n; }
 
 typedef struct colsum {

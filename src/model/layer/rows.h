@@ -23,6 +23,9 @@ int64_t qkvi_row_blocks(int64_t n_rows);
 /* task for every block of n_rows rows, in parallel. */
 void qkvi_rows_run(qkv_ctx *ctx, int64_t n_rows, qkvi_rows_task *task, void *argument);
 
+/* y += x, both [n_rows][n]. */
+void qkvi_rows_add(qkv_ctx *ctx, int64_t n_rows, int64_t n, const float *x, float *y);
+
 /* Floats that the partial sums of n columns need. */
 int64_t qkvi_colsum_elems(int64_t n_rows, int64_t n);
 

@@ -53,14 +53,15 @@ qkv_status qkvi_eval_logits(qkvi_eval *eval, const int64_t *tokens, uint32_t fla
     const qkv_model_info *const info = &eval->model->info;
     const int64_t n = eval->batch.view.n_sequences;
     if (n == 0) return QKV_OK;
-    QKV_TRY(qkvi_bert_forward(eval->ctx, eval->model->bert, &eval->batch.view, flags, eval->pass,
-                              error));
-    const float *const last = qkvi_bert_hidden(eval->pass, info->n_layers);
+    QKV_TRY(
+        qkvi_net_forward(eval->ctx, eval->model->net, &eval->batch.view, flags, eval->pass, error));
+    const qkvi_stack_pass *const pass = qkvi_net_stack(eval->pass, 0);
+    const float *const last = qkvi_stack_hidden(pass, info->n_layers);
     for (int64_t s = 0; s < n; s++)
         memcpy(eval->hidden + s * info->hidden,
-               last + (qkvi_bert_row(eval->pass, s) + tokens[s]) * info->hidden,
+               last + (qkvi_stack_row(pass, s) + tokens[s]) * info->hidden,
                (size_t)info->hidden * sizeof(float));
-    return qkvi_bert_mlm(eval->ctx, eval->model->bert, n, eval->hidden, eval->logits, error);
+    return qkvi_net_mlm(eval->ctx, eval->model->net, n, eval->hidden, eval->logits, error);
 }
 
 int64_t qkvi_slot_ids(const qkv_tokenizer *tokenizer, const qkvi_slot *slot, int32_t *ids) {
@@ -101,12 +102,12 @@ static qkv_status make_room(qkvi_eval *eval, qkv_error *error) {
     if (!eval->report || !eval->hidden || !eval->logits)
         return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory to evaluate");
     QKV_TRY(qkvi_feed_make(&eval->batch, QKVI_EVAL_BATCH, info->max_len, error));
-    return qkvi_bert_pass_create(&eval->pass, error);
+    return qkvi_net_pass_create(&eval->pass, error);
 }
 
 static void free_room(qkvi_eval *eval) {
     qkvi_feed_free(&eval->batch);
-    qkvi_bert_pass_free(eval->pass);
+    qkvi_net_pass_free(eval->pass);
     free(eval->hidden);
     free(eval->logits);
 }

@@ -15,7 +15,7 @@ typedef struct qkvi_eval {
     const qkv_model *model;
     const qkvi_corpus *corpus;
     uint64_t seed;
-    qkvi_bert_pass *pass;
+    qkvi_net_pass *pass;
     qkvi_feed batch;
     float *hidden, *logits; /* [QKVI_EVAL_BATCH] rows of hidden and of vocab_size */
     qkv_eval_report *report;

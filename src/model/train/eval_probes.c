@@ -20,13 +20,13 @@ static qkv_status judge_pairs(qkvi_eval *eval, qkv_error *error) {
     const int64_t n = eval->batch.view.n_sequences;
     float logits[2 * QKVI_EVAL_BATCH];
     if (n == 0) return QKV_OK;
-    QKV_TRY(
-        qkvi_bert_forward(eval->ctx, eval->model->bert, &eval->batch.view, 0, eval->pass, error));
-    const float *const last = qkvi_bert_hidden(eval->pass, info->n_layers);
+    QKV_TRY(qkvi_net_forward(eval->ctx, eval->model->net, &eval->batch.view, 0, eval->pass, error));
+    const qkvi_stack_pass *const pass = qkvi_net_stack(eval->pass, 0);
+    const float *const last = qkvi_stack_hidden(pass, info->n_layers);
     for (int64_t s = 0; s < n; s++)
-        memcpy(eval->hidden + s * info->hidden, last + qkvi_bert_row(eval->pass, s) * info->hidden,
+        memcpy(eval->hidden + s * info->hidden, last + qkvi_stack_row(pass, s) * info->hidden,
                (size_t)info->hidden * sizeof(float));
-    QKV_TRY(qkvi_bert_nsp(eval->ctx, eval->model->bert, n, eval->hidden, logits, error));
+    QKV_TRY(qkvi_net_nsp(eval->ctx, eval->model->net, n, eval->hidden, logits, error));
     for (int64_t s = 0; s < n; s++)
         eval->report->n_pairs_right += (logits[2 * s + 1] > logits[2 * s]) == eval->batch.labels[s];
     eval->report->n_pairs += n;
@@ -136,10 +136,11 @@ static qkv_status add_probe(probes *all, int64_t index, const qkvi_pair *pair, q
 static int64_t sharpest_token(const qkvi_eval *eval, int64_t sequence, const probe *p,
                               int64_t layer, int64_t head) {
     const qkv_model_info *const info = &eval->model->info;
-    const int64_t row = qkvi_bert_row(eval->pass, sequence), column = head * info->head_dim;
-    const float *const q =
-        qkvi_bert_query(eval->pass, layer) + (row + p->token) * info->hidden + column;
-    const float *const k = qkvi_bert_key(eval->pass, layer) + row * info->hidden + column;
+    const qkvi_stack_pass *const pass = qkvi_net_stack(eval->pass, 0);
+    const qkvi_mha_acts *const kept = qkvi_stack_captured(pass, layer, false);
+    const int64_t row = qkvi_stack_row(pass, sequence), column = head * info->head_dim;
+    const float *const q = kept->q + (row + p->token) * info->hidden + column;
+    const float *const k = kept->k + row * info->hidden + column;
     int64_t best = -1;
     double best_score = 0;
     for (int64_t t = 0; t < p->n; t++) {

@@ -27,12 +27,12 @@ qkv_status qkvi_feed_make(qkvi_feed *batch, int64_t capacity, int64_t max_len, q
         qkvi_feed_free(batch);
         return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a batch");
     }
-    batch->view = (qkvi_bert_batch){ .lengths = batch->lengths,
-                                     .ids = batch->ids,
-                                     .types = batch->types,
-                                     .target_tokens = batch->target_tokens,
-                                     .target_ids = batch->target_ids,
-                                     .labels = batch->labels };
+    batch->view = (qkvi_net_batch){ .lengths = batch->lengths,
+                                    .ids = batch->ids,
+                                    .types = batch->types,
+                                    .target_tokens = batch->target_tokens,
+                                    .target_ids = batch->target_ids,
+                                    .labels = batch->labels };
     return QKV_OK;
 }
 

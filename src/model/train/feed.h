@@ -1,12 +1,12 @@
-/** A batch of sequences being filled: the arrays behind a qkvi_bert_batch. */
+/** A batch of sequences being filled: the arrays behind a qkvi_net_batch. */
 #ifndef QKVI_TRAIN_FEED_H
 #define QKVI_TRAIN_FEED_H
 
-#include "model/arch/bert.h"
+#include "model/arch/net.h"
 #include "qkv/model.h"
 
 typedef struct qkvi_feed {
-    qkvi_bert_batch view; /* of the arrays below, for qkvi_bert_forward and qkvi_bert_loss */
+    qkvi_net_batch view; /* of the arrays below, for qkvi_net_forward and qkvi_net_loss */
     int64_t capacity, max_len, n_tokens;
     int64_t *lengths; /* [capacity] */
     int32_t *ids;     /* [capacity * max_len], as all that follow but labels */

@@ -84,7 +84,7 @@ void qkvi_progress_end(qkvi_progress *progress) {
 }
 
 void qkvi_progress_add(qkvi_progress *progress, qkvi_trainer *trainer,
-                       const qkvi_bert_losses *losses) {
+                       const qkvi_net_losses *losses) {
     progress->n_tokens += trainer->batch.n_tokens;
     trainer->sums.n_steps++;
     trainer->sums.n_tokens += trainer->batch.n_tokens;

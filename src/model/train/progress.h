@@ -25,7 +25,7 @@ void qkvi_progress_end(qkvi_progress *progress);
 
 /** A step was done. */
 void qkvi_progress_add(qkvi_progress *progress, qkvi_trainer *trainer,
-                       const qkvi_bert_losses *losses);
+                       const qkvi_net_losses *losses);
 
 /** Logs, begins new sums, and tells the caller; CANCELLED if it says so; IO. */
 qkv_status qkvi_progress_report(qkvi_progress *progress, qkvi_trainer *trainer, double rate,

@@ -23,7 +23,7 @@ static qkvi_stored_out sinusoids(const qkvi_trainer *trainer) {
                               .type = QKVI_F32,
                               .rank = 2,
                               .shape = { trainer->info.max_len, trainer->info.hidden },
-                              .data = trainer->weights->embed.position };
+                              .data = trainer->weights->stacks[0].embed.position };
 }
 
 static qkv_status add_weights(qkvi_files *files, const qkvi_trainer *trainer, qkv_error *error) {

@@ -14,11 +14,11 @@
 static qkv_status run_step(qkvi_trainer *t, qkvi_progress *progress, double rate,
                            qkv_error *error) {
     const int64_t n = t->options->batch;
-    qkvi_bert_losses losses;
+    qkvi_net_losses losses;
     QKV_TRY(qkvi_examples_fill(t->ctx, &t->examples, QKVI_SPLIT_TRAIN, t->step * n, n, &t->batch,
                                error));
     QKV_TRY(
-        qkvi_bert_loss(t->ctx, t->weights, &t->batch.view, t->pass, t->gradients, &losses, error));
+        qkvi_net_loss(t->ctx, t->weights, &t->batch.view, t->pass, t->gradients, &losses, error));
     const double norm =
         qkvi_adamw_run(t->ctx, &t->adamw, t->step + 1, rate, t->grads, t->params, t->m, t->v);
     if (!isfinite(norm))
@@ -26,7 +26,7 @@ static qkv_status run_step(qkvi_trainer *t, qkvi_progress *progress, double rate
                               "step %lld: the gradient is not finite; a smaller learning_rate than "
                               "%g may help",
                               (long long)t->step + 1, t->options->learning_rate);
-    qkvi_bert_pack(t->ctx, t->weights);
+    qkvi_net_pack(t->ctx, t->weights);
     qkvi_progress_add(progress, t, &losses);
     t->step++;
     return QKV_OK;
@@ -34,12 +34,12 @@ static qkv_status run_step(qkvi_trainer *t, qkvi_progress *progress, double rate
 
 static qkv_status held_out_loss(qkvi_trainer *t, double *loss, qkv_error *error) {
     const int64_t pairs = qkvi_corpus_held_out_pairs(t->corpus);
-    qkvi_bert_losses losses = { 0 };
+    qkvi_net_losses losses = { 0 };
     QKV_TRY(qkvi_examples_fill(t->ctx, &t->examples, QKVI_SPLIT_HELD_OUT, 0,
                                pairs < QKVI_HELD_OUT_PAIRS ? pairs : QKVI_HELD_OUT_PAIRS, &t->batch,
                                error));
     if (pairs > 0)
-        QKV_TRY(qkvi_bert_loss(t->ctx, t->weights, &t->batch.view, t->pass, NULL, &losses, error));
+        QKV_TRY(qkvi_net_loss(t->ctx, t->weights, &t->batch.view, t->pass, NULL, &losses, error));
     *loss = losses.mlm + losses.nsp;
     return QKV_OK;
 }

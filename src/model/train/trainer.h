@@ -6,7 +6,7 @@
 #ifndef QKVI_TRAIN_TRAINER_H
 #define QKVI_TRAIN_TRAINER_H
 
-#include "model/arch/bert.h"
+#include "model/arch/net.h"
 #include "model/train/adamw.h"
 #include "model/train/corpus.h"
 #include "model/train/examples.h"
@@ -30,8 +30,8 @@ typedef struct qkvi_trainer {
     qkv_model_info info;
     qkvi_param_table table;
     float *params, *grads, *m, *v; /* arenas of the table */
-    qkvi_bert_params *weights, *gradients;
-    qkvi_bert_pass *pass;
+    qkvi_net *weights, *gradients;
+    qkvi_net_pass *pass;
     qkvi_adamw adamw;
     qkvi_examples examples;
     qkvi_feed batch;

@@ -77,7 +77,7 @@ static qkv_model_info make_info(const qkvi_trainer *trainer) {
 
 static qkv_status make_model(qkvi_trainer *t, qkv_error *error) {
     t->info = make_info(t);
-    QKV_TRY(qkvi_bert_table(&t->info, &t->table, error));
+    QKV_TRY(qkvi_net_table(&t->info, &t->table, error));
     t->params = qkvi_params_arena(&t->table);
     t->grads = qkvi_params_arena(&t->table);
     t->m = qkvi_params_arena(&t->table);
@@ -86,10 +86,10 @@ static qkv_status make_model(qkvi_trainer *t, qkv_error *error) {
         return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for four times %zu parameters",
                               t->table.n_elems);
     qkvi_init_weights(t->options->seed, t->info.sinusoidal_positions, &t->table, t->params);
-    QKV_TRY(qkvi_bert_bind(&t->info, &t->table, t->params, QKVI_BERT_FORWARD | QKVI_BERT_BACKWARD,
-                           &t->weights, error));
-    QKV_TRY(qkvi_bert_bind(&t->info, &t->table, t->grads, 0, &t->gradients, error));
-    return qkvi_bert_pass_create(&t->pass, error);
+    QKV_TRY(qkvi_net_bind(&t->info, &t->table, t->params, QKVI_NET_FORWARD | QKVI_NET_BACKWARD,
+                          &t->weights, error));
+    QKV_TRY(qkvi_net_bind(&t->info, &t->table, t->grads, 0, &t->gradients, error));
+    return qkvi_net_pass_create(&t->pass, error);
 }
 
 static qkv_status make_optimizer(qkvi_trainer *trainer, qkv_error *error) {
@@ -131,7 +131,7 @@ qkv_status qkvi_trainer_open(qkvi_trainer *trainer, qkv_error *error) {
     QKV_TRY(make_folder(options->out, error));
     qkvi_checkpoint_sweep(options->out);
     if (!options->resume) qkvi_checkpoint_remove(options->out);
-    qkvi_bert_pack(trainer->ctx, trainer->weights);
+    qkvi_net_pack(trainer->ctx, trainer->weights);
     return QKV_OK;
 }
 
@@ -139,9 +139,9 @@ void qkvi_trainer_close(qkvi_trainer *trainer) {
     qkvi_feed_free(&trainer->batch);
     qkvi_examples_free(&trainer->examples);
     qkvi_adamw_free(&trainer->adamw);
-    qkvi_bert_pass_free(trainer->pass);
-    qkvi_bert_free(trainer->gradients);
-    qkvi_bert_free(trainer->weights);
+    qkvi_net_pass_free(trainer->pass);
+    qkvi_net_free(trainer->gradients);
+    qkvi_net_free(trainer->weights);
     free(trainer->params);
     free(trainer->grads);
     free(trainer->m);

@@ -10,8 +10,8 @@
 #include "core/fpstate.h"
 #include "core/status.h"
 #include "kernels/gemm.h"
-#include "model/arch/bert.h"
 #include "model/arch/family.h"
+#include "model/arch/net.h"
 
 enum { MAX_SIZE = 1 << 24 }; /* of any dimension: products of three fit int64_t */
 
@@ -103,7 +103,7 @@ static qkv_status check_sizes(const qkv_model_info *info, qkv_error *error) {
     return QKV_OK;
 }
 
-qkv_status qkvi_bert_table(const qkv_model_info *info, qkvi_param_table *table, qkv_error *error) {
+qkv_status qkvi_net_table(const qkv_model_info *info, qkvi_param_table *table, qkv_error *error) {
     const qkvi_family *const family = qkvi_family_of(info->architecture);
     QKV_TRY(check_sizes(info, error));
     QKV_TRY(add_embeddings(table, info, family, error));
@@ -136,14 +136,15 @@ static qkvi_layernorm bind_norm(const binder *b, const char *name, int64_t n) {
     return (qkvi_layernorm){ n, bind_at(b, name, ".weight"), bind_at(b, name, ".bias") };
 }
 
-static void bind_block(const binder *b, const qkvi_bert_params *p, int64_t l, qkvi_block *block) {
+static void bind_block(const binder *b, const qkvi_stack *s, int64_t l, qkvi_block *block) {
     char name[96];
     const qkvi_family *const f = b->family;
-    const int64_t h = p->hidden, wide = p->intermediate;
-    block->eps = p->eps;
+    const int64_t h = s->hidden, wide = s->intermediate;
+    block->eps = s->eps;
+    block->act = QKVI_GELU;
     block->mha = (qkvi_mha){
-        .n_heads = p->n_heads,
-        .head_dim = p->head_dim,
+        .n_heads = s->n_heads,
+        .head_dim = s->head_dim,
         .hidden = h,
         .query = bind_linear(b, block_name(name, f, l, f->query), h, h),
         .key = bind_linear(b, block_name(name, f, l, f->key), h, h),
@@ -156,59 +157,71 @@ static void bind_block(const binder *b, const qkvi_bert_params *p, int64_t l, qk
     block->norm2 = bind_norm(b, block_name(name, f, l, f->norm2), h);
 }
 
-static void bind_embeddings(const binder *b, qkvi_bert_params *p) {
+static void bind_embeddings(const binder *b, qkvi_stack *s) {
     const qkvi_family *const f = b->family;
-    p->embed = (qkvi_embed){
-        .hidden = p->embedding_size,
-        .n_words = p->vocab_size,
-        .n_types = p->n_types > 0 ? p->n_types : 1,
-        .n_positions = p->first_position + p->max_len,
+    s->embed = (qkvi_embed){
+        .hidden = s->embedding_size,
+        .n_words = s->vocab_size,
+        .n_types = s->n_types > 0 ? s->n_types : 1,
+        .n_positions = s->first_position + s->max_len,
+        .word_scale = 1,
         .word = bind_at(b, f->word, ".weight"),
         .type = bind_at(b, f->segment, ".weight"),
         .position = bind_at(b, f->position, ".weight"),
     };
-    p->embed_norm = bind_norm(b, f->embed_norm, p->embedding_size);
-    p->project = bind_linear(b, f->project, p->hidden, p->embedding_size);
+    s->embed_norm = bind_norm(b, f->embed_norm, s->embedding_size);
+    s->project = bind_linear(b, f->project, s->hidden, s->embedding_size);
 }
 
-static void bind_heads(const binder *b, qkvi_bert_params *p) {
+static void bind_heads(const binder *b, qkvi_net *net) {
     const qkvi_family *const f = b->family;
-    const int64_t h = p->hidden, size = p->embedding_size;
-    p->pooler = bind_linear(b, f->pooler, h, h);
-    p->transform = bind_linear(b, f->transform, size, h);
-    p->transform_norm = bind_norm(b, f->transform_norm, size);
-    p->decoder = (qkvi_linear){ .n_in = size, .n_out = p->vocab_size, .weight = p->embed.word };
-    p->decoder.bias = bind_at(b, f->decoder_bias, "");
-    p->nsp = bind_linear(b, f->nsp, 2, h);
-    p->judge = bind_linear(b, f->judge, h, h);
-    p->judgement = bind_linear(b, f->judgement, 1, h);
+    const qkvi_stack *const s = &net->stacks[0];
+    const int64_t h = s->hidden, size = s->embedding_size;
+    net->pooler = bind_linear(b, f->pooler, h, h);
+    net->transform = bind_linear(b, f->transform, size, h);
+    net->transform_norm = bind_norm(b, f->transform_norm, size);
+    net->decoder = (qkvi_linear){ .n_in = size, .n_out = s->vocab_size, .weight = s->embed.word };
+    net->decoder.bias = bind_at(b, f->decoder_bias, "");
+    net->nsp = bind_linear(b, f->nsp, 2, h);
+    net->judge = bind_linear(b, f->judge, h, h);
+    net->judgement = bind_linear(b, f->judgement, 1, h);
 }
 
 /* ---- Packed weights -------------------------------------------------------------------------- */
 
 typedef void linear_visitor(void *argument, qkvi_linear *layer);
 
-static void each_linear(qkvi_bert_params *p, linear_visitor *visit, void *argument) {
-    if (qkvi_bert_projects(p)) visit(argument, &p->project);
-    for (int64_t l = 0; l < p->n_layers; l++) {
-        qkvi_block *block = &p->blocks[l];
-        visit(argument, &block->mha.query);
-        visit(argument, &block->mha.key);
-        visit(argument, &block->mha.value);
-        visit(argument, &block->mha.output);
+static void each_of_mha(qkvi_mha *mha, linear_visitor *visit, void *argument) {
+    visit(argument, &mha->query);
+    visit(argument, &mha->key);
+    visit(argument, &mha->value);
+    visit(argument, &mha->output);
+}
+
+static void each_of_stack(qkvi_stack *stack, linear_visitor *visit, void *argument) {
+    if (qkvi_stack_projects(stack)) visit(argument, &stack->project);
+    for (int64_t l = 0; l < stack->n_layers; l++) {
+        qkvi_block *block = &stack->blocks[l];
+        each_of_mha(&block->mha, visit, argument);
+        if (qkvi_block_crosses(block)) each_of_mha(&block->cross, visit, argument);
         visit(argument, &block->up);
         visit(argument, &block->down);
     }
-    if (p->has_pooler) visit(argument, &p->pooler);
-    if (p->has_nsp) visit(argument, &p->nsp);
-    if (p->has_mlm) {
-        visit(argument, &p->transform);
-        visit(argument, &p->decoder);
+}
+
+static void each_linear(qkvi_net *net, linear_visitor *visit, void *argument) {
+    for (int s = 0; s < net->n_stacks; s++) each_of_stack(&net->stacks[s], visit, argument);
+    if (net->has_pooler) visit(argument, &net->pooler);
+    if (net->has_nsp) visit(argument, &net->nsp);
+    if (net->has_mlm) {
+        visit(argument, &net->transform);
+        visit(argument, &net->decoder);
     }
-    if (p->has_judge) {
-        visit(argument, &p->judge);
-        visit(argument, &p->judgement);
+    if (net->has_judge) {
+        visit(argument, &net->judge);
+        visit(argument, &net->judgement);
     }
+    if (net->has_lm) visit(argument, &net->lm);
 }
 
 typedef struct cut_packed {
@@ -220,100 +233,112 @@ static void cut_linear(void *argument, qkvi_linear *layer) {
     cut_packed *c = argument;
     const size_t forward = qkvi_gemm_packed_elems(layer->n_in, layer->n_out);
     const size_t backward = qkvi_gemm_packed_elems(layer->n_out, layer->n_in);
-    if (c->forms & QKVI_BERT_FORWARD)
+    if (c->forms & QKVI_NET_FORWARD)
         layer->forward = qkvi_cut(&c->cutter, (int64_t)forward, sizeof(float));
-    if (c->forms & QKVI_BERT_BACKWARD)
+    if (c->forms & QKVI_NET_BACKWARD)
         layer->backward = qkvi_cut(&c->cutter, (int64_t)backward, sizeof(float));
 }
 
-static qkv_status make_packed(qkvi_bert_params *p, unsigned forms, qkv_error *error) {
+static qkv_status make_packed(qkvi_net *net, unsigned forms, qkv_error *error) {
     cut_packed c = { forms, { 0 } };
     if (!forms) return QKV_OK;
-    each_linear(p, cut_linear, &c);
-    if (!c.cutter.overflow) p->packed = qkvi_aligned_array(c.cutter.used_bytes, 1);
-    if (!p->packed) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for packed weights");
-    c.cutter = qkvi_cutter_on(p->packed);
-    each_linear(p, cut_linear, &c);
+    each_linear(net, cut_linear, &c);
+    if (!c.cutter.overflow) net->packed = qkvi_aligned_array(c.cutter.used_bytes, 1);
+    if (!net->packed) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for packed weights");
+    c.cutter = qkvi_cutter_on(net->packed);
+    each_linear(net, cut_linear, &c);
     return QKV_OK;
 }
 
 static void pack_linear(void *argument, qkvi_linear *layer) { qkvi_linear_pack(argument, layer); }
 
-void qkvi_bert_pack(qkv_ctx *ctx, const qkvi_bert_params *params) {
-    qkvi_bert_params p = *params; /* the visitor changes nothing here, but may elsewhere */
-    each_linear(&p, pack_linear, ctx);
+void qkvi_net_pack(qkv_ctx *ctx, const qkvi_net *net) {
+    qkvi_net same = *net; /* the visitor changes nothing here, but may elsewhere */
+    each_linear(&same, pack_linear, ctx);
 }
 
 /* ---- Whole structs --------------------------------------------------------------------------- */
 
-static qkv_status make_sinusoids(qkvi_bert_params *p, qkv_error *error) {
+static qkv_status make_sinusoids(qkvi_stack *s, qkv_error *error) {
     size_t n;
-    if (qkvi_mul_size((size_t)p->max_len, (size_t)p->hidden, &n))
-        p->sinusoids = qkvi_aligned_array(n, sizeof(float));
-    if (!p->sinusoids) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for positions");
+    if (qkvi_mul_size((size_t)s->max_len, (size_t)s->hidden, &n))
+        s->sinusoids = qkvi_aligned_array(n, sizeof(float));
+    if (!s->sinusoids) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for positions");
     const qkvi_fpstate saved = qkvi_fpstate_enter();
-    qkvi_sinusoids(p->max_len, p->hidden, p->sinusoids);
+    qkvi_sinusoids(s->max_len, s->hidden, s->sinusoids);
     qkvi_fpstate_leave(saved);
-    p->embed.position = p->sinusoids;
+    s->embed.position = s->sinusoids;
     return QKV_OK;
 }
 
 /* A segment of zeros, for models without segments, so that every embedding is a sum of three. */
-static qkv_status make_no_segment(qkvi_bert_params *p, qkv_error *error) {
-    p->no_segment = qkvi_calloc_array((size_t)p->embedding_size, sizeof(float));
-    if (!p->no_segment) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a segment");
-    p->embed.type = p->no_segment;
+static qkv_status make_no_segment(qkvi_stack *s, qkv_error *error) {
+    s->no_segment = qkvi_calloc_array((size_t)s->embedding_size, sizeof(float));
+    if (!s->no_segment) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a segment");
+    s->embed.type = s->no_segment;
     return QKV_OK;
 }
 
-static qkv_status bind_all(qkvi_bert_params *p, const binder *b, unsigned packed, bool sinusoidal,
-                           qkv_error *error) {
-    p->blocks = qkvi_calloc_array((size_t)p->n_layers, sizeof *p->blocks);
-    if (!p->blocks) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for layers");
-    for (int64_t l = 0; l < p->n_layers; l++) bind_block(b, p, l, &p->blocks[l]);
-    bind_embeddings(b, p);
-    bind_heads(b, p);
-    if (sinusoidal && packed) QKV_TRY(make_sinusoids(p, error));
-    if (p->n_types == 0 && packed) QKV_TRY(make_no_segment(p, error));
-    return make_packed(p, packed, error);
+static qkv_status bind_stack(const binder *b, bool sinusoidal, bool runs, qkvi_stack *s,
+                             qkv_error *error) {
+    s->blocks = qkvi_calloc_array((size_t)s->n_layers, sizeof *s->blocks);
+    if (!s->blocks) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for layers");
+    for (int64_t l = 0; l < s->n_layers; l++) bind_block(b, s, l, &s->blocks[l]);
+    bind_embeddings(b, s);
+    if (sinusoidal && runs) QKV_TRY(make_sinusoids(s, error));
+    if (s->n_types == 0 && runs) QKV_TRY(make_no_segment(s, error));
+    return QKV_OK;
 }
 
-qkv_status qkvi_bert_bind(const qkv_model_info *info, const qkvi_param_table *table, float *arena,
-                          unsigned packed, qkvi_bert_params **params, qkv_error *error) {
+static qkvi_stack sizes_of(const qkv_model_info *info) {
+    return (qkvi_stack){ .n_layers = info->n_layers,
+                         .n_heads = info->n_heads,
+                         .hidden = info->hidden,
+                         .head_dim = info->head_dim,
+                         .intermediate = info->intermediate,
+                         .vocab_size = info->vocab_size,
+                         .max_len = info->max_len,
+                         .n_types = info->n_types,
+                         .embedding_size = info->embedding_size,
+                         .first_position = info->first_position,
+                         .skips_padding = info->first_position > 0,
+                         .eps = (float)info->layer_norm_eps };
+}
+
+static qkv_status bind_all(const binder *b, const qkv_model_info *info, unsigned packed,
+                           qkvi_net *net, qkv_error *error) {
+    net->n_stacks = 1;
+    net->stacks[0] = sizes_of(info);
+    net->has_pooler = info->has_pooler;
+    net->has_mlm = info->has_mlm;
+    net->has_nsp = info->has_nsp;
+    net->has_judge = info->has_judge;
+    QKV_TRY(bind_stack(b, info->sinusoidal_positions, packed, &net->stacks[0], error));
+    bind_heads(b, net);
+    return make_packed(net, packed, error);
+}
+
+qkv_status qkvi_net_bind(const qkv_model_info *info, const qkvi_param_table *table, float *arena,
+                         unsigned packed, qkvi_net **net, qkv_error *error) {
     const binder b = { table, arena, qkvi_family_of(info->architecture) };
-    qkvi_bert_params *p = qkvi_calloc_array(1, sizeof *p);
-    *params = NULL;
-    if (!p) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a model");
-    *p = (qkvi_bert_params){
-        .n_layers = info->n_layers,
-        .n_heads = info->n_heads,
-        .hidden = info->hidden,
-        .head_dim = info->head_dim,
-        .intermediate = info->intermediate,
-        .vocab_size = info->vocab_size,
-        .max_len = info->max_len,
-        .n_types = info->n_types,
-        .embedding_size = info->embedding_size,
-        .first_position = info->first_position,
-        .eps = (float)info->layer_norm_eps,
-        .has_pooler = info->has_pooler,
-        .has_mlm = info->has_mlm,
-        .has_nsp = info->has_nsp,
-        .has_judge = info->has_judge,
-    };
-    const qkv_status status = bind_all(p, &b, packed, info->sinusoidal_positions, error);
+    qkvi_net *made = qkvi_calloc_array(1, sizeof *made);
+    *net = NULL;
+    if (!made) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a model");
+    const qkv_status status = bind_all(&b, info, packed, made, error);
     if (status == QKV_OK)
-        *params = p;
+        *net = made;
     else
-        qkvi_bert_free(p);
+        qkvi_net_free(made);
     return status;
 }
 
-void qkvi_bert_free(qkvi_bert_params *params) {
-    if (!params) return;
-    free(params->blocks);
-    free(params->packed);
-    free(params->sinusoids);
-    free(params->no_segment);
-    free(params);
+void qkvi_net_free(qkvi_net *net) {
+    if (!net) return;
+    for (int s = 0; s < 2; s++) {
+        free(net->stacks[s].blocks);
+        free(net->stacks[s].sinusoids);
+        free(net->stacks[s].no_segment);
+    }
+    free(net->packed);
+    free(net);
 }

@@ -1,0 +1,324 @@
+/*
+ * Decoding with kept keys and values: see decoder.h. The stack is run as ever (stack.c), but its
+ * blocks ask this file for attention: new keys and values are appended to the cache of their layer,
+ * and queries attend to that.
+ *
+ * Slots live in one of two banks of the caches: a reordering forks from one to the other.
+ */
+#include "model/arch/decoder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/fpstate.h"
+#include "model/arch/net_pass.h"
+#include "qkv/kv.h"
+
+struct qkvi_decoder {
+    const qkvi_net *net;
+    const qkvi_stack *stack;
+    int64_t n_slots, max_len, n_source;
+    int64_t bank;          /* first sequence of the slots in the caches: 0 or n_slots */
+    qkv_kv_cache **caches; /* [n_layers] */
+    float *cross;          /* [n_layers][2][n_source][hidden] keys and values of the source */
+    qkv_allocator allocator;
+    qkvi_arena arena;
+    qkvi_block_acts *acts; /* [n_layers] */
+    qkvi_batch_rows source_rows;
+    qkvi_stack_pass pass;
+    int64_t prompted; /* the slot of a prompt, or -1: a step */
+};
+
+static qkv_status no_memory(qkv_error *error) {
+    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory to decode");
+}
+
+/* ---- Attention ------------------------------------------------------------------------------- */
+
+/* n_batch sequences of len_q rows each, one after another; keys are described by a view. */
+static qkv_attention_desc describe(const qkvi_mha *mha, int64_t n_batch, int64_t len_q,
+                                   int64_t len_k) {
+    qkv_attention_desc desc;
+    const qkvi_mha_change none = { 0 };
+    qkv_attention_desc_contiguous(&desc, n_batch, mha->n_heads, mha->n_heads, len_q, len_k,
+                                  mha->head_dim, mha->head_dim);
+    const int64_t stride[3] = { len_q * mha->hidden, mha->head_dim, mha->hidden };
+    for (int d = 0; d < 3; d++) desc.q_stride[d] = desc.o_stride[d] = stride[d];
+    if (mha->scale == 0) return desc;
+    desc.flags |= QKV_SET_SCALE;
+    desc.scale = (float)qkvi_mha_scale(mha, &none);
+    return desc;
+}
+
+static qkv_status append(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mha *mha,
+                         qkv_kv_cache *cache, const qkvi_mha_acts *acts) {
+    const int64_t stride[2] = { mha->head_dim, mha->hidden }, n = d->pass.rows.n_rows;
+    if (d->prompted >= 0)
+        return qkv_kv_cache_append(ctx, cache, d->bank + d->prompted, n, QKV_F32, acts->k, stride,
+                                   acts->v, stride);
+    for (int64_t i = 0; i < n; i++)
+        QKV_TRY(qkv_kv_cache_append(ctx, cache, d->bank + i, 1, QKV_F32, acts->k + i * mha->hidden,
+                                    stride, acts->v + i * mha->hidden, stride));
+    return QKV_OK;
+}
+
+/* A prompt into an empty slot sees itself alone: attention as in a run. */
+static qkv_status attend_fresh(qkv_ctx *ctx, const qkvi_mha *mha, int64_t n,
+                               const qkvi_mha_acts *acts) {
+    qkv_attention_desc desc = describe(mha, 1, n, n);
+    for (int i = 0; i < 3; i++) desc.k_stride[i] = desc.v_stride[i] = desc.q_stride[i];
+    desc.flags |= QKV_SET_CAUSAL;
+    return qkv_attention_forward(ctx, &desc, acts->q, acts->k, acts->v, acts->o, acts->lse, NULL);
+}
+
+static qkv_status attend_self(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mha *mha,
+                              int64_t layer, const float *x, const qkvi_mha_acts *acts) {
+    qkv_kv_cache *const cache = d->caches[layer];
+    const int64_t n = d->pass.rows.n_rows, *len;
+    const bool prompt = d->prompted >= 0;
+    const int64_t first = d->bank + (prompt ? d->prompted : 0),
+                  before = qkv_kv_cache_len(cache, first);
+    qkvi_linear_forward(ctx, &mha->query, n, x, acts->q);
+    qkvi_linear_forward(ctx, &mha->key, n, x, acts->k);
+    qkvi_linear_forward(ctx, &mha->value, n, x, acts->v);
+    QKV_TRY(append(ctx, d, mha, cache, acts));
+    if (prompt && before == 0) return attend_fresh(ctx, mha, n, acts);
+    qkv_kv_view view;
+    QKV_TRY(qkv_kv_cache_view(ctx, cache, first, prompt ? 1 : n, &view, &len));
+    qkv_attention_desc desc = describe(mha, prompt ? 1 : n, prompt ? n : 1, d->max_len);
+    desc.flags |= QKV_SET_KV_LEN;
+    desc.kv_len = len;
+    if (prompt) {
+        desc.flags |= QKV_SET_CAUSAL;
+        desc.q_offsets = &before;
+    }
+    return qkv_attention_decode(ctx, &desc, acts->q, &view, acts->o, acts->lse, NULL);
+}
+
+static qkv_status attend_cross(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mha *mha,
+                               int64_t layer, const float *x, const qkvi_mha_acts *acts) {
+    const int64_t n = d->pass.rows.n_rows, elems = d->n_source * mha->hidden;
+    qkvi_linear_forward(ctx, &mha->query, n, x, acts->q);
+    const qkv_attention_desc desc = describe(mha, 1, n, d->n_source);
+    qkv_kv_view view;
+    qkv_kv_view_contiguous(&view, &desc, QKV_F32);
+    view.k = d->cross + 2 * layer * elems;
+    view.v = d->cross + (2 * layer + 1) * elems;
+    const int64_t stride[3] = { elems, mha->head_dim, mha->hidden };
+    for (int i = 0; i < 3; i++) view.k_stride[i] = view.v_stride[i] = stride[i];
+    return qkv_attention_decode(ctx, &desc, acts->q, &view, acts->o, acts->lse, NULL);
+}
+
+static qkv_status attend(qkv_ctx *ctx, void *kept, const qkvi_mha *mha, int64_t layer, bool cross,
+                         const float *x, qkvi_mha_acts *acts) {
+    return cross ? attend_cross(ctx, kept, mha, layer, x, acts)
+                 : attend_self(ctx, kept, mha, layer, x, acts);
+}
+
+/* ---- Tokens ---------------------------------------------------------------------------------- */
+
+static void cut(qkvi_decoder *d, int64_t n, qkvi_cutter *cutter) {
+    const qkvi_sequences none = { 0 };
+    qkvi_rows_cut(&none, n, false, cutter, &d->pass.rows);
+    qkvi_stack_pass_cut(cutter, &d->pass);
+}
+
+/* Room for the activations of n rows. */
+static qkv_status begin(qkvi_decoder *d, int64_t n, qkv_error *error) {
+    qkvi_cutter cutter = { 0 };
+    d->pass = (qkvi_stack_pass){ .stack = d->stack,
+                                 .n_layers = d->stack->n_layers,
+                                 .kept = { attend, d },
+                                 .keys = d->n_source > 0 ? &d->source_rows : NULL,
+                                 .acts = d->acts };
+    cut(d, n, &cutter);
+    if (cutter.overflow || !qkvi_arena_reserve(&d->arena, &d->allocator, cutter.used_bytes))
+        return no_memory(error);
+    cutter = qkvi_cutter_on(d->arena.block);
+    cut(d, n, &cutter);
+    return QKV_OK;
+}
+
+/* Row i is a token at a place of its sequence. */
+static qkv_status put(qkvi_decoder *d, int64_t i, int32_t id, int64_t place, qkv_error *error) {
+    if (id < 0 || id >= d->stack->vocab_size)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the token %d is none of 0 to %lld", id,
+                              (long long)d->stack->vocab_size - 1);
+    if (place >= d->max_len)
+        return qkvi_error_set(error, QKV_ERR_SHAPE, "a sequence of more than %lld tokens",
+                              (long long)d->max_len);
+    d->pass.rows.ids[i] = id;
+    d->pass.rows.types[i] = 0;
+    d->pass.rows.places[i] = (int32_t)(d->stack->first_position + place);
+    return QKV_OK;
+}
+
+/* The rows that there are, and logits of those from `first` on. */
+static qkv_status compute(qkv_ctx *ctx, qkvi_decoder *d, int64_t first, float *logits,
+                          qkv_error *error) {
+    const int64_t n = d->pass.rows.n_rows;
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
+    const qkv_status status = qkvi_stack_forward(ctx, d->stack, &d->pass);
+    if (status == QKV_OK)
+        qkvi_linear_forward(ctx, &d->net->lm, n - first, d->pass.y + first * d->stack->hidden,
+                            logits);
+    qkvi_fpstate_leave(saved);
+    return qkvi_pass_failed(ctx, status, error);
+}
+
+qkv_status qkvi_decoder_prompt(qkv_ctx *ctx, qkvi_decoder *d, int64_t slot, int64_t n,
+                               const int32_t *ids, float *logits, qkv_error *error) {
+    const int64_t before = qkvi_decoder_len(d, slot);
+    if (before < 0 || n < 1)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%lld tokens for slot %lld", (long long)n,
+                              (long long)slot);
+    QKV_TRY(begin(d, n, error));
+    for (int64_t i = 0; i < n; i++) QKV_TRY(put(d, i, ids[i], before + i, error));
+    d->prompted = slot;
+    return compute(ctx, d, n - 1, logits, error);
+}
+
+qkv_status qkvi_decoder_step(qkv_ctx *ctx, qkvi_decoder *d, int64_t n, const int32_t *ids,
+                             float *logits, qkv_error *error) {
+    if (n < 1 || n > d->n_slots)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "a step of %lld slots of %lld", (long long)n,
+                              (long long)d->n_slots);
+    QKV_TRY(begin(d, n, error));
+    for (int64_t i = 0; i < n; i++) QKV_TRY(put(d, i, ids[i], qkvi_decoder_len(d, i), error));
+    d->prompted = -1;
+    return compute(ctx, d, 0, logits, error);
+}
+
+/* ---- Slots ----------------------------------------------------------------------------------- */
+
+static qkv_status reorder_cache(qkv_ctx *ctx, qkv_kv_cache *cache, int64_t bank, int64_t other,
+                                int64_t n_slots, int64_t n, const int32_t *from) {
+    for (int64_t i = 0; i < n; i++)
+        QKV_TRY(qkv_kv_cache_fork(ctx, cache, bank + from[i], other + i));
+    for (int64_t i = 0; i < n_slots; i++) QKV_TRY(qkv_kv_cache_truncate(ctx, cache, bank + i, 0));
+    return QKV_OK;
+}
+
+qkv_status qkvi_decoder_reorder(qkv_ctx *ctx, qkvi_decoder *d, int64_t n, const int32_t *from,
+                                qkv_error *error) {
+    const int64_t other = d->bank ? 0 : d->n_slots;
+    if (n < 1 || n > d->n_slots)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%lld slots of %lld", (long long)n,
+                              (long long)d->n_slots);
+    for (int64_t i = 0; i < n; i++)
+        if (from[i] < 0 || from[i] >= d->n_slots)
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "from[%lld] = %d is no slot",
+                                  (long long)i, from[i]);
+    for (int64_t l = 0; l < d->stack->n_layers; l++)
+        QKV_TRY(qkvi_pass_failed(
+            ctx, reorder_cache(ctx, d->caches[l], d->bank, other, d->n_slots, n, from), error));
+    d->bank = other;
+    return QKV_OK;
+}
+
+int64_t qkvi_decoder_len(const qkvi_decoder *d, int64_t slot) {
+    return slot < 0 || slot >= d->n_slots ? -1 : qkv_kv_cache_len(d->caches[0], d->bank + slot);
+}
+
+size_t qkvi_decoder_bytes(const qkvi_decoder *d) {
+    const int64_t cross = 2 * d->stack->n_layers * d->n_source * d->stack->hidden;
+    size_t bytes = (size_t)cross * sizeof(float);
+    for (int64_t l = 0; l < d->stack->n_layers; l++) bytes += qkv_kv_cache_bytes(d->caches[l]);
+    return bytes;
+}
+
+/* ---- Making ---------------------------------------------------------------------------------- */
+
+static qkv_status make_caches(qkv_ctx *ctx, qkvi_decoder *d, qkv_error *error) {
+    qkv_kv_cache_options options = QKV_KV_CACHE_OPTIONS_INIT;
+    options.n_sequences = 2 * d->n_slots;
+    options.n_kv_heads = d->stack->n_heads;
+    options.head_dim = options.head_dim_v = d->stack->head_dim;
+    options.page_len = 64;
+    options.max_len = d->max_len;
+    /* one more for each slot: a page that slots share is copied before it is given back */
+    options.n_pages = d->n_slots * ((d->max_len + 63) / 64 + 1);
+    for (int64_t l = 0; l < d->stack->n_layers; l++) {
+        const qkv_status status = qkv_kv_cache_create(ctx, &options, &d->caches[l]);
+        QKV_TRY(qkvi_pass_failed(ctx, status, error));
+    }
+    return QKV_OK;
+}
+
+/* Keys and values of the source, of all layers. */
+static qkv_status make_cross(qkv_ctx *ctx, qkvi_decoder *d, const float *source, qkv_error *error) {
+    const int64_t n = d->n_source, elems = n * d->stack->hidden;
+    int64_t all;
+    if (n == 0) return QKV_OK;
+    if (!qkvi_mul_i64(2 * d->stack->n_layers, elems, &all)) return no_memory(error);
+    d->cross = qkvi_aligned_array((size_t)all, sizeof(float));
+    if (!d->cross) return no_memory(error);
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
+    for (int64_t l = 0; l < d->stack->n_layers; l++) {
+        const qkvi_mha *const mha = &d->stack->blocks[l].cross;
+        qkvi_linear_forward(ctx, &mha->key, n, source, d->cross + 2 * l * elems);
+        qkvi_linear_forward(ctx, &mha->value, n, source, d->cross + (2 * l + 1) * elems);
+    }
+    qkvi_fpstate_leave(saved);
+    return QKV_OK;
+}
+
+static qkv_status check(const qkvi_net *net, int64_t n_slots, int64_t max_len, int64_t n_source,
+                        const float *source, qkv_error *error) {
+    const qkvi_stack *const stack = qkvi_net_last(net);
+    if (!net->has_lm || !stack->causal)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no LM head");
+    if (n_slots < 1 || n_slots > INT32_MAX)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%lld sequences at once",
+                              (long long)n_slots);
+    if (max_len < 1 || max_len > stack->max_len)
+        return qkvi_error_set(error, QKV_ERR_SHAPE,
+                              "max_len = %lld is not between 1 and %lld, the model's",
+                              (long long)max_len, (long long)stack->max_len);
+    if ((qkvi_stack_crosses(stack) ? n_source < 1 : n_source != 0) || (n_source > 0) != !!source)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "a source of %lld tokens",
+                              (long long)n_source);
+    return QKV_OK;
+}
+
+static qkv_status make(qkv_ctx *ctx, qkvi_decoder *d, const float *source, qkv_error *error) {
+    const size_t n_layers = (size_t)d->stack->n_layers;
+    d->allocator = qkvi_allocator_resolve((qkv_allocator){ 0 });
+    d->caches = qkvi_calloc_array(n_layers, sizeof *d->caches);
+    d->acts = qkvi_calloc_array(n_layers, sizeof *d->acts);
+    if (!d->caches || !d->acts) return no_memory(error);
+    QKV_TRY(make_caches(ctx, d, error));
+    return make_cross(ctx, d, source, error);
+}
+
+qkv_status qkvi_decoder_make(qkv_ctx *ctx, const qkvi_net *net, int64_t n_slots, int64_t max_len,
+                             int64_t n_source, const float *source, qkvi_decoder **decoder,
+                             qkv_error *error) {
+    *decoder = NULL;
+    QKV_TRY(check(net, n_slots, max_len, n_source, source, error));
+    qkvi_decoder *d = qkvi_calloc_array(1, sizeof *d);
+    if (!d) return no_memory(error);
+    d->net = net;
+    d->stack = qkvi_net_last(net);
+    d->n_slots = n_slots;
+    d->max_len = max_len;
+    d->n_source = n_source;
+    const qkv_status status = make(ctx, d, source, error);
+    if (status == QKV_OK)
+        *decoder = d;
+    else
+        qkvi_decoder_free(d);
+    return status;
+}
+
+void qkvi_decoder_free(qkvi_decoder *d) {
+    if (!d) return;
+    for (int64_t l = 0; d->caches && l < d->stack->n_layers; l++)
+        qkv_kv_cache_destroy(d->caches[l]);
+    qkvi_arena_release(&d->arena, &d->allocator);
+    free(d->caches);
+    free(d->cross);
+    free(d->acts);
+    free(d);
+}

@@ -1,0 +1,158 @@
+/*
+ * What stands on the encoder: the masked-word head and the next-sentence head, forward for a run,
+ * and forward and backward with the losses for training; and ELECTRA's judge, for a run.
+ *
+ *     MLM    logits = norm(gelu(x Wtᵀ + bt)) Eᵀ + b       E: the word embeddings (tied)
+ *     NSP    logits = tanh(x0 Wpᵀ + bp) Wnᵀ + bn          x0: hidden states of first tokens
+ *     judge  logit  = gelu(x Wdᵀ + bd) wᵀ + b
+ *
+ * Heads see selected rows only: the masked positions, the first tokens.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/fpstate.h"
+#include "core/status.h"
+#include "model/arch/net_pass.h"
+#include "model/layer/act.h"
+#include "model/train/loss.h"
+
+/* ---- Forward --------------------------------------------------------------------------------- */
+
+static void mlm_forward(qkv_ctx *ctx, const qkvi_net *p, int64_t n, qkvi_mlm_acts *a) {
+    qkvi_linear_forward(ctx, &p->transform, n, a->x, a->u);
+    qkvi_act_forward(ctx, QKVI_GELU, n, p->stacks[0].embedding_size, a->u, a->g);
+    qkvi_layernorm_forward(ctx, &p->transform_norm, p->stacks[0].eps, n, NULL, a->g, a->y,
+                           a->stats);
+    qkvi_linear_forward(ctx, &p->decoder, n, a->y, a->logits);
+}
+
+static void nsp_forward(qkv_ctx *ctx, const qkvi_net *p, int64_t n, qkvi_nsp_acts *a) {
+    qkvi_linear_forward(ctx, &p->pooler, n, a->x, a->pooled);
+    qkvi_tanh_forward(ctx, n, p->stacks[0].hidden, a->pooled, a->pooled);
+    qkvi_linear_forward(ctx, &p->nsp, n, a->pooled, a->logits);
+}
+
+qkv_status qkvi_net_mlm(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const float *hidden,
+                        float *logits, qkv_error *error) {
+    if (!net->has_mlm) return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no MLM head");
+    const size_t elems = (size_t)(n_rows * net->stacks[0].embedding_size);
+    float *work = qkvi_aligned_array(2 * elems + 2 * (size_t)n_rows, sizeof(float));
+    if (!work) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the MLM head");
+    qkvi_mlm_acts a = { .x = (float *)hidden, .logits = logits };
+    a.u = a.g = work; /* a run keeps nothing */
+    a.y = work + elems;
+    a.stats = work + 2 * elems;
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
+    mlm_forward(ctx, net, n_rows, &a);
+    qkvi_fpstate_leave(saved);
+    free(work);
+    return QKV_OK;
+}
+
+qkv_status qkvi_net_nsp(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const float *hidden,
+                        float *logits, qkv_error *error) {
+    if (!net->has_nsp) return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no NSP head");
+    float *work = qkvi_aligned_array((size_t)(n_rows * net->stacks[0].hidden), sizeof(float));
+    if (!work) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the NSP head");
+    qkvi_nsp_acts a = { .x = (float *)hidden, .pooled = work, .logits = logits };
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
+    nsp_forward(ctx, net, n_rows, &a);
+    qkvi_fpstate_leave(saved);
+    free(work);
+    return QKV_OK;
+}
+
+qkv_status qkvi_net_judge(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const float *hidden,
+                          float *logits, qkv_error *error) {
+    if (!net->has_judge)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no head that tells replaced tokens");
+    float *work = qkvi_aligned_array((size_t)(n_rows * net->stacks[0].hidden), sizeof(float));
+    if (!work) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the judging head");
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
+    qkvi_linear_forward(ctx, &net->judge, n_rows, hidden, work);
+    qkvi_act_forward(ctx, QKVI_GELU, n_rows, net->stacks[0].hidden, work, work);
+    qkvi_linear_forward(ctx, &net->judgement, n_rows, work, logits);
+    qkvi_fpstate_leave(saved);
+    free(work);
+    return QKV_OK;
+}
+
+/* ---- Backward -------------------------------------------------------------------------------- */
+
+/* a->d_x, from a->logits that hold the gradient of the logits. */
+static void mlm_backward(qkv_ctx *ctx, const qkvi_net *p, const qkvi_net *grads, int64_t n,
+                         const qkvi_mlm_acts *a) {
+    /* logits = y Eᵀ + b */
+    qkvi_pack_rows(ctx, n, p->stacks[0].embedding_size, a->y, a->packed);
+    qkvi_linear_backward_params(ctx, &grads->decoder, n, a->logits, a->packed, a->sums);
+    qkvi_linear_backward_input(ctx, &p->decoder, n, a->logits, a->d, false);
+    /* y = norm(g), g = gelu(u) */
+    qkvi_layernorm_backward(ctx, &p->transform_norm, &grads->transform_norm, n, a->g, a->stats,
+                            a->d, a->d, a->sums);
+    qkvi_act_backward(ctx, QKVI_GELU, n, p->stacks[0].embedding_size, a->u, a->d, a->d);
+    /* u = x Wtᵀ + bt */
+    qkvi_pack_rows(ctx, n, p->stacks[0].hidden, a->x, a->packed);
+    qkvi_linear_backward_params(ctx, &grads->transform, n, a->d, a->packed, a->sums);
+    qkvi_linear_backward_input(ctx, &p->transform, n, a->d, a->d_x, false);
+}
+
+static void nsp_backward(qkv_ctx *ctx, const qkvi_net *p, const qkvi_net *grads, int64_t n,
+                         const qkvi_nsp_acts *a, const qkvi_mha_scratch *scratch) {
+    float *packed = scratch->packed, *sums = scratch->sums;
+    /* logits = pooled Wnᵀ + bn */
+    qkvi_pack_rows(ctx, n, p->stacks[0].hidden, a->pooled, packed);
+    qkvi_linear_backward_params(ctx, &grads->nsp, n, a->logits, packed, sums);
+    qkvi_linear_backward_input(ctx, &p->nsp, n, a->logits, a->d, false);
+    /* pooled = tanh(x Wpᵀ + bp) */
+    qkvi_tanh_backward(ctx, n, p->stacks[0].hidden, a->pooled, a->d, a->d);
+    qkvi_pack_rows(ctx, n, p->stacks[0].hidden, a->x, packed);
+    qkvi_linear_backward_params(ctx, &grads->pooler, n, a->d, packed, sums);
+    qkvi_linear_backward_input(ctx, &p->pooler, n, a->d, a->d_x, false);
+}
+
+/* ---- Losses ---------------------------------------------------------------------------------- */
+
+static void zero_linear(const qkvi_linear *d) {
+    memset(d->weight, 0, (size_t)(d->n_in * d->n_out) * sizeof *d->weight);
+    if (d->bias) memset(d->bias, 0, (size_t)d->n_out * sizeof *d->bias);
+}
+
+/* Losses; logits become their gradients. A head without rows is a head of zero rows. */
+void qkvi_heads_forward(qkv_ctx *ctx, const qkvi_net *p, const qkvi_net_batch *batch,
+                        qkvi_net_pass *pass, qkvi_net_losses *losses) {
+    qkvi_cross_entropy mlm = { 0 }, nsp = { 0 };
+    if (p->has_mlm) {
+        mlm_forward(ctx, p, batch->n_targets, &pass->mlm);
+        qkvi_cross_entropy_rows(ctx, batch->n_targets, p->stacks[0].vocab_size, batch->target_ids,
+                                pass->mlm.logits, pass->row_loss, &mlm);
+    }
+    if (p->has_nsp) {
+        nsp_forward(ctx, p, pass->n_labels, &pass->nsp);
+        qkvi_cross_entropy_rows(ctx, pass->n_labels, 2, batch->labels, pass->nsp.logits,
+                                pass->row_loss, &nsp);
+    }
+    *losses = (qkvi_net_losses){ .mlm = mlm.mean,
+                                 .nsp = nsp.mean,
+                                 .n_mlm = mlm.n,
+                                 .n_mlm_right = mlm.n_right,
+                                 .n_nsp = nsp.n,
+                                 .n_nsp_right = nsp.n_right };
+}
+
+/* Gradients of the heads, and stacks[0].pick.d: that of the rows they read. */
+void qkvi_heads_backward(qkv_ctx *ctx, const qkvi_net *p, const qkvi_net *grads,
+                         const qkvi_net_pass *pass) {
+    if (p->has_mlm)
+        mlm_backward(ctx, p, grads, pass->n_targets, &pass->mlm);
+    else
+        zero_linear(&grads->decoder);
+    if (p->has_nsp)
+        nsp_backward(ctx, p, grads, pass->n_labels, &pass->nsp, &pass->stacks[0].scratch.mha);
+    else if (p->has_pooler)
+        zero_linear(&grads->pooler);
+    if (!p->has_judge) return;
+    zero_linear(&grads->judge);
+    zero_linear(&grads->judgement);
+}

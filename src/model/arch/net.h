@@ -1,0 +1,135 @@
+/*
+ * A whole network: one stack, or an encoder and a decoder over it, and the heads on top.
+ *
+ *     BERT and its family (family.h)    an encoder; masked-word, next-sentence and other heads
+ *     GPT-2                             a causal stack; the language-model head
+ *     BART, Marian                      an encoder, a causal decoder with cross-attention; that head
+ *
+ * Parameters live in one float arena that qkvi_net_table describes; gradients and optimizer
+ * moments are arenas of the same layout. One struct of pointers, qkvi_net, is bound to an
+ * arena of parameters or to one of gradients:
+ *
+ *     qkvi_net_table(&info, &table, error);              names, shapes, offsets
+ *     qkvi_net_bind(&info, &table, weights, FORWARD|BACKWARD, &net, error);
+ *     qkvi_net_bind(&info, &table, gradients, 0, &grads, error);
+ *     qkvi_net_pass_create(&pass, error);                activations; grow with the batch
+ *     each step:
+ *         qkvi_net_pack(ctx, net);                    after every change of the weights
+ *         qkvi_net_loss(ctx, net, &batch, pass, grads, &losses, error);
+ *         … norm, AdamW over the arenas (kernels/layer.h) …
+ *
+ * A batch is token-concatenated; there is no padding anywhere. Sequences are sorted by length
+ * inside, and attention is called once for each group of equal length. Every row of activations has
+ * the bits of a run of its sequence alone. Gradients are sums in a fixed order of the sorted batch:
+ * they depend on the batch, never on threads or instruction set.
+ */
+#ifndef QKVI_ARCH_NET_H
+#define QKVI_ARCH_NET_H
+
+#include "model/arch/stack_pass.h"
+#include "model/params.h"
+#include "qkv/model.h"
+
+typedef struct qkvi_net {
+    int n_stacks;
+    qkvi_stack stacks[2];
+    bool has_pooler, has_mlm, has_nsp, has_judge, has_lm;
+    qkvi_linear pooler, transform, decoder, nsp; /* decoder.weight is embed.word: tied */
+    qkvi_layernorm transform_norm;
+    qkvi_linear judge, judgement;
+    qkvi_linear lm; /* over the last stack; weight mostly its words', bias NULL or no parameter */
+    bool lm_is_tied;
+    float *packed; /* owned */
+} qkvi_net;
+
+/* The stack that heads read. */
+static inline const qkvi_stack *qkvi_net_last(const qkvi_net *net) {
+    return &net->stacks[net->n_stacks - 1];
+}
+
+/*
+ * Rows in the order of the arena, named as transformers stores them. LIMIT if a size is absurd;
+ * MEMORY.
+ */
+qkv_status qkvi_net_table(const qkv_model_info *info, qkvi_param_table *table, qkv_error *error);
+
+/* Which packed forms of the weights to keep: none for gradients, FORWARD to run, both to train. */
+enum { QKVI_NET_FORWARD = 1u << 0, QKVI_NET_BACKWARD = 1u << 1 };
+
+/*
+ * Pointers into arena (not owned), and memory for packed weights, which qkvi_net_pack must fill
+ * before use.
+ */
+qkv_status qkvi_net_bind(const qkv_model_info *info, const qkvi_param_table *table, float *arena,
+                         unsigned packed, qkvi_net **net, qkv_error *error);
+void qkvi_net_free(qkvi_net *net);
+
+/*
+ * Packs all weights. ctx may be NULL: one thread (packing does not depend on the instruction set).
+ */
+void qkvi_net_pack(qkv_ctx *ctx, const qkvi_net *net);
+
+/* Sequences one after another. Targets and labels are for qkvi_net_loss only. */
+typedef struct qkvi_net_batch {
+    int64_t n_sequences;
+    const int64_t *lengths;         /* [n_sequences], 1 … max_len */
+    const int32_t *ids;             /* [sum of lengths] */
+    const uint8_t *types;           /* [sum of lengths], for models with segments; NULL: all 0 */
+    const int64_t *decoder_lengths; /* [n_sequences] and what goes into a decoder over an encoder */
+    const int32_t *decoder_ids;
+    int64_t n_targets;
+    const int64_t *target_tokens; /* [n_targets] indices into ids, or into decoder_ids; ascending */
+    const int32_t *target_ids; /* [n_targets] MLM: the words that stood there; LM: the next ones */
+    const int32_t *labels;     /* [n_sequences] 0: is next, 1: is not, -1: not counted; or NULL */
+    double label_smoothing;    /* of LM targets */
+    float dropout;             /* of every site; 0: none */
+    uint64_t dropout_seed;
+    qkvi_mha_change change; /* of every attention; its seen is [sum of lengths], as ids */
+} qkvi_net_batch;
+
+typedef struct qkvi_net_pass qkvi_net_pass;
+qkv_status qkvi_net_pass_create(qkvi_net_pass **pass, qkv_error *error);
+void qkvi_net_pass_free(qkvi_net_pass *pass);
+
+/*
+ * Runs all stacks. flags: QKV_RUN_CAPTURE and QKV_RUN_HIDDEN of model.h keep q, k, lse and hidden
+ * states. Without decoder_lengths, of two stacks the encoder alone.
+ */
+qkv_status qkvi_net_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_batch *batch,
+                            uint32_t flags, qkvi_net_pass *pass, qkv_error *error);
+
+/* What a stack of the pass has: see stack_pass.h. */
+const qkvi_stack_pass *qkvi_net_stack(const qkvi_net_pass *pass, int stack);
+
+/*
+ * MLM logits [n_rows][vocab_size] of last hidden states [n_rows][hidden]; NSP logits [n_rows][2] of
+ * first tokens'.
+ */
+qkv_status qkvi_net_mlm(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const float *hidden,
+                        float *logits, qkv_error *error);
+qkv_status qkvi_net_nsp(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const float *hidden,
+                        float *logits, qkv_error *error);
+/* Logits [n_rows] of "this token is not the one that was written". */
+qkv_status qkvi_net_judge(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const float *hidden,
+                          float *logits, qkv_error *error);
+/* Logits [n_rows][vocab_size] of the tokens that follow. */
+qkv_status qkvi_net_lm(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const float *hidden,
+                       float *logits, qkv_error *error);
+
+typedef struct qkvi_net_losses {
+    double mlm, nsp; /* means over targets and over counted labels; 0 if there are none */
+    double lm;       /* of a language model, mlm being 0 */
+    int64_t n_mlm, n_mlm_right, n_nsp, n_nsp_right; /* right: the target has the largest logit */
+    int64_t n_lm, n_lm_right;
+} qkvi_net_losses;
+
+/*
+ * Losses of a batch and, unless grads is NULL, the gradient of mlm + nsp, or of lm, for every
+ * parameter: stored, not added, zeros where nothing flows. net must have both packed forms if
+ * grads is given.
+ */
+qkv_status qkvi_net_loss(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_batch *batch,
+                         qkvi_net_pass *pass, const qkvi_net *grads, qkvi_net_losses *losses,
+                         qkv_error *error);
+
+#endif

@@ -1,0 +1,78 @@
+/*
+ * The activations of one pass through a net. One arena holds them all; it is laid out anew for every
+ * batch, by one function that runs twice: to measure, then to cut.
+ */
+#ifndef QKVI_ARCH_NET_PASS_H
+#define QKVI_ARCH_NET_PASS_H
+
+#include "model/arch/net.h"
+
+/* The heads over the rows they read, see heads.c. n: targets, or first tokens. */
+typedef struct qkvi_mlm_acts {
+    const float *x;   /* [n][hidden] */
+    float *u, *g, *y; /* [n][embedding_size] transform, gelu, norm */
+    float *stats;     /* [n][2] */
+    float *logits;    /* [n][vocab_size], then their gradient */
+    float *d;         /* [n][embedding_size] gradients */
+    float *d_x;       /* [n][hidden] at last, of x */
+    float *packed;    /* panels of x or y */
+    float *sums;      /* column sums of a product with the vocabulary */
+} qkvi_mlm_acts;
+
+typedef struct qkvi_nsp_acts {
+    const float *x; /* [n][hidden] */
+    float *pooled;  /* [n][hidden] */
+    float *logits;  /* [n][2], then their gradient */
+    float *d, *d_x; /* [n][hidden] gradients, of x at last */
+} qkvi_nsp_acts;
+
+typedef struct qkvi_lm_acts {
+    float *x;      /* [n][hidden] the rows of targets, then their gradient */
+    int32_t *rows; /* [n] where they are */
+    float *logits; /* [n][vocab_size], then their gradient */
+    float *packed; /* panels of x */
+    float *sums;   /* column sums of logits */
+} qkvi_lm_acts;
+
+struct qkvi_net_pass {
+    qkv_allocator allocator;
+    qkvi_arena arena;
+    qkvi_order order;
+    int n_stacks; /* that this pass runs */
+    qkvi_stack_pass stacks[2];
+    qkvi_block_acts *acts; /* [layers of all stacks], from malloc */
+    int64_t acts_capacity;
+
+    /* The rest is for qkvi_net_loss; heads read a few rows only. */
+    int64_t n_targets, n_labels; /* n_labels: first tokens that the NSP head reads, all or none */
+    qkvi_mlm_acts mlm;
+    qkvi_nsp_acts nsp;
+    qkvi_lm_acts lm;
+    float *row_loss; /* [max(n_targets, n_labels)][2] */
+};
+
+/* Checks the batch, makes room, sorts. */
+qkv_status qkvi_pass_begin(const qkvi_net *net, const qkvi_net_batch *batch, unsigned keep,
+                           qkvi_net_pass *pass, qkv_error *error);
+
+/* All stacks, in order and backwards: the last one begins from its d, or from its pick's. */
+qkv_status qkvi_pass_forward(qkv_ctx *ctx, const qkvi_net *net, qkvi_net_pass *pass);
+qkv_status qkvi_pass_backward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net *grads,
+                              qkvi_net_pass *pass);
+
+/* status, with the context's message in error. */
+qkv_status qkvi_pass_failed(const qkv_ctx *ctx, qkv_status status, qkv_error *error);
+
+/* ---- Heads ----------------------------------------------------------------------------------- */
+
+/* The losses of the heads of an encoder (heads.c), and of a language model (lm.c). */
+void qkvi_heads_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_batch *batch,
+                        qkvi_net_pass *pass, qkvi_net_losses *losses);
+void qkvi_heads_backward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net *grads,
+                         const qkvi_net_pass *pass);
+void qkvi_lm_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_batch *batch,
+                     qkvi_net_pass *pass, qkvi_net_losses *losses);
+void qkvi_lm_backward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net *grads,
+                      qkvi_net_pass *pass);
+
+#endif

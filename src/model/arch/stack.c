@@ -1,0 +1,117 @@
+/* A stack, forward and backward: see stack.h. Wiring only. */
+#include "model/arch/stack_pass.h"
+
+#include "core/status.h"
+
+/* ---- What blocks read ------------------------------------------------------------------------ */
+
+/* Sites of dropout in a stack: its embeddings, then those of each block. */
+static qkvi_row_dropout dropout_of(const qkvi_stack_pass *pass, int64_t layer) {
+    qkvi_row_dropout dropout = pass->dropout;
+    dropout.site += layer < 0 ? 0 : 1 + (uint32_t)layer * QKVI_BLOCK_SITES;
+    return dropout;
+}
+
+static qkvi_block_rows rows_of(const qkvi_stack_pass *pass, int64_t layer) {
+    const qkvi_batch_rows *const r = &pass->rows;
+    qkvi_block_rows rows = { .memory = pass->memory,
+                             .dropout = dropout_of(pass, layer),
+                             .layer = layer,
+                             .kept = pass->kept };
+    rows.self = (qkvi_groups){ .n_rows = r->n_rows,
+                               .n_keys = r->n_rows,
+                               .n_groups = r->n_groups,
+                               .list = r->groups,
+                               .change = pass->change };
+    rows.self.change.causal |= pass->stack->causal;
+    rows.self.change.seen = r->seen;
+    if (!pass->keys) return rows;
+    rows.cross = (qkvi_groups){ .n_rows = r->n_rows,
+                                .n_keys = pass->keys->n_rows,
+                                .n_groups = r->n_cross_groups,
+                                .list = r->cross_groups,
+                                .change = pass->change };
+    rows.cross.change.causal = false;
+    rows.cross.change.seen = pass->keys->seen;
+    return rows;
+}
+
+/* Training an encoder needs its last block for the rows that heads read. */
+static const qkvi_pick *pick_of(const qkvi_stack_pass *pass, int64_t layer) {
+    return pass->picks && layer == pass->stack->n_layers - 1 ? &pass->pick : NULL;
+}
+
+static const float *input_of(const qkvi_stack_pass *pass, int64_t layer) {
+    return layer ? pass->acts[layer - 1].output : pass->h0;
+}
+
+/* ---- Forward --------------------------------------------------------------------------------- */
+
+static void embed_forward(qkv_ctx *ctx, const qkvi_stack *stack, qkvi_stack_pass *pass) {
+    const int64_t n = pass->rows.n_rows;
+    const qkvi_embed_rows rows = { pass->rows.ids, pass->rows.types, pass->rows.places };
+    const qkvi_row_dropout dropout = dropout_of(pass, -1);
+    qkvi_embed_forward(ctx, &stack->embed, n, &rows, pass->embed_s);
+    if (stack->embed_norm.gamma)
+        qkvi_layernorm_forward(ctx, &stack->embed_norm, stack->eps, n, NULL, pass->embed_s,
+                               pass->embedded, pass->embed_stats);
+    qkvi_dropout_rows(ctx, &dropout, n, stack->embedding_size, pass->embedded);
+    if (qkvi_stack_projects(stack))
+        qkvi_linear_forward(ctx, &stack->project, n, pass->embedded, pass->h0);
+}
+
+qkv_status qkvi_stack_forward(qkv_ctx *ctx, const qkvi_stack *stack, qkvi_stack_pass *pass) {
+    embed_forward(ctx, stack, pass);
+    for (int64_t l = 0; l < stack->n_layers; l++) {
+        const qkvi_block_rows rows = rows_of(pass, l);
+        QKV_TRY(qkvi_block_forward(ctx, &stack->blocks[l], &rows, pick_of(pass, l),
+                                   input_of(pass, l), &pass->acts[l]));
+    }
+    if (stack->last_norm.gamma)
+        qkvi_layernorm_forward(ctx, &stack->last_norm, stack->eps, pass->rows.n_rows, NULL,
+                               (float *)input_of(pass, stack->n_layers), pass->y, pass->y_stats);
+    return QKV_OK;
+}
+
+/* ---- Backward -------------------------------------------------------------------------------- */
+
+/* pass->d is the gradient of h0; returns that of the embeddings, their norm and dropout done. */
+static float *project_backward(qkv_ctx *ctx, const qkvi_stack *stack, const qkvi_stack *grads,
+                               qkvi_stack_pass *pass) {
+    const int64_t n = pass->rows.n_rows;
+    if (!qkvi_stack_projects(stack)) return pass->d;
+    qkvi_pack_rows(ctx, n, stack->embedding_size, pass->embedded, pass->embed_packed);
+    qkvi_linear_backward_params(ctx, &grads->project, n, pass->d, pass->embed_packed,
+                                pass->embed_sums);
+    qkvi_linear_backward_input(ctx, &stack->project, n, pass->d, pass->d_embed, false);
+    return pass->d_embed;
+}
+
+static void embed_backward(qkv_ctx *ctx, const qkvi_stack *stack, const qkvi_stack *grads,
+                           qkvi_stack_pass *pass) {
+    const int64_t n = pass->rows.n_rows;
+    const qkvi_embed_rows rows = { pass->rows.ids, pass->rows.types, pass->rows.places };
+    const qkvi_row_dropout dropout = dropout_of(pass, -1);
+    float *const d = project_backward(ctx, stack, grads, pass);
+    qkvi_dropout_rows(ctx, &dropout, n, stack->embedding_size, d);
+    if (stack->embed_norm.gamma)
+        qkvi_layernorm_backward(ctx, &stack->embed_norm, &grads->embed_norm, n, pass->embed_s,
+                                pass->embed_stats, d, d, pass->embed_sums);
+    qkvi_embed_backward(ctx, &grads->embed, n, &rows, d, pass->embed_scratch);
+}
+
+qkv_status qkvi_stack_backward(qkv_ctx *ctx, const qkvi_stack *stack, const qkvi_stack *grads,
+                               qkvi_stack_pass *pass) {
+    if (stack->last_norm.gamma)
+        qkvi_layernorm_backward(ctx, &stack->last_norm, &grads->last_norm, pass->rows.n_rows,
+                                input_of(pass, stack->n_layers), pass->y_stats, pass->d, pass->d,
+                                pass->embed_sums);
+    for (int64_t l = stack->n_layers - 1; l >= 0; l--) {
+        const qkvi_block_rows rows = rows_of(pass, l);
+        QKV_TRY(qkvi_block_backward(ctx, &stack->blocks[l], &grads->blocks[l], &rows,
+                                    pick_of(pass, l), input_of(pass, l), &pass->acts[l], pass->d,
+                                    pass->d_memory, &pass->scratch));
+    }
+    embed_backward(ctx, stack, grads, pass);
+    return QKV_OK;
+}

@@ -1,0 +1,122 @@
+/* Memory of a stack's activations: see stack_pass.h. */
+#include "model/arch/stack_pass.h"
+
+#include "kernels/gemm.h"
+#include "model/layer/rows.h"
+
+static float *floats(qkvi_cutter *cutter, int64_t n) { return qkvi_cut(cutter, n, sizeof(float)); }
+
+/* A new array, or the one that an earlier layer no longer needs. */
+static float *again(bool reuse, float *earlier, qkvi_cutter *cutter, int64_t n) {
+    return reuse ? earlier : floats(cutter, n);
+}
+
+/* A part's arrays are those of the layer before, if all may share. */
+static void cut_part(bool train, bool share, const qkvi_part_acts *before, int64_t n,
+                     int64_t hidden, qkvi_cutter *cutter, qkvi_part_acts *part) {
+    part->stats = again(share, before->stats, cutter, 2 * n);
+    part->y = again(share, before->y, cutter, n * hidden);
+    part->s = again(!train, part->y, cutter, n * hidden);
+}
+
+/* The last part has the block's output, which the next layer reads and the one after it need not. */
+static void cut_output(bool train, bool kept, int64_t l, int64_t n, int64_t hidden,
+                       qkvi_cutter *cutter, qkvi_block_acts *a) {
+    const qkvi_block_acts *one = l >= 1 ? a - 1 : a, *two = l >= 2 ? a - 2 : a;
+    a->part2.stats = again(l >= 1 && !train, one->part2.stats, cutter, 2 * n);
+    a->part2.y = again(l >= 2 && !kept, two->part2.y, cutter, n * hidden);
+    a->part2.s = again(!train, a->part2.y, cutter, n * hidden);
+}
+
+static void cut_mha(const qkvi_stack_pass *pass, int64_t l, int64_t n_keys, qkvi_cutter *cutter,
+                    const qkvi_mha_acts *before, qkvi_mha_acts *a) {
+    const bool train = pass->keep & QKVI_KEEP_ALL;
+    const bool capture = train || (pass->keep & QKVI_KEEP_CAPTURE);
+    const bool share = l >= 1 && !train, share_capture = l >= 1 && !capture;
+    const int64_t n = pass->rows.n_rows, hidden = pass->stack->hidden;
+    a->q = again(share_capture, before->q, cutter, n * hidden);
+    a->k = again(share_capture, before->k, cutter, n_keys * hidden);
+    a->lse = again(share_capture, before->lse, cutter, n * pass->stack->n_heads);
+    a->v = again(share, before->v, cutter, n_keys * hidden);
+    a->o = again(share, before->o, cutter, n * hidden);
+}
+
+static void cut_block(int64_t l, qkvi_cutter *cutter, qkvi_stack_pass *pass) {
+    const qkvi_stack *const s = pass->stack;
+    const bool train = pass->keep & QKVI_KEEP_ALL, share = l >= 1 && !train;
+    const bool kept = train || (pass->keep & QKVI_KEEP_HIDDEN);
+    const int64_t n_rows = pass->rows.n_rows;
+    const int64_t n = pass->picks && l == s->n_layers - 1 ? pass->pick.n : n_rows;
+    /* what reads the block's input is there for all rows */
+    const int64_t n_part1 = s->blocks[l].pre_norm && n < n_rows ? n_rows : n;
+    qkvi_block_acts *a = &pass->acts[l];
+    const qkvi_block_acts *one = l >= 1 ? a - 1 : a;
+    cut_mha(pass, l, n_rows, cutter, &one->mha, &a->mha);
+    cut_part(train, share, &one->part1, n_part1, s->hidden, cutter, &a->part1);
+    if (pass->keys) {
+        cut_mha(pass, l, pass->keys->n_rows, cutter, &one->cross, &a->cross);
+        cut_part(train, share, &one->part_cross, n, s->hidden, cutter, &a->part_cross);
+    }
+    a->g = again(share, one->g, cutter, n * s->intermediate);
+    cut_output(train, kept, l, n, s->hidden, cutter, a);
+    a->u = again(!train, a->g, cutter, n * s->intermediate);
+    a->output = s->blocks[l].pre_norm ? a->part2.s : a->part2.y;
+}
+
+static void cut_embed(qkvi_cutter *cutter, qkvi_stack_pass *pass) {
+    const qkvi_stack *const s = pass->stack;
+    const bool train = pass->keep & QKVI_KEEP_ALL, normed = s->embed_norm.gamma;
+    const int64_t n = pass->rows.n_rows;
+    pass->embedded = floats(cutter, n * s->embedding_size);
+    pass->embed_s = again(!train || !normed, pass->embedded, cutter, n * s->embedding_size);
+    pass->h0 = again(!qkvi_stack_projects(s), pass->embedded, cutter, n * s->hidden);
+    pass->embed_stats = floats(cutter, 2 * n);
+}
+
+/* What gradients pass through. */
+static void cut_training(qkvi_cutter *cutter, qkvi_stack_pass *pass) {
+    const qkvi_stack *const s = pass->stack;
+    const int64_t n = pass->rows.n_rows, size = s->embedding_size, n_picked = pass->pick.n;
+    const int64_t n_keys = pass->keys ? pass->keys->n_rows : 0;
+    const int64_t widest = size > s->hidden ? size : s->hidden;
+    float **const picked[] = { &pass->pick.o, &pass->pick.x, &pass->pick.d };
+    for (int i = 0; i < 3; i++) *picked[i] = floats(cutter, n_picked * s->hidden);
+    pass->pick.rows = qkvi_cut(cutter, n_picked, sizeof *pass->pick.rows);
+    pass->d = floats(cutter, n * s->hidden);
+    pass->d_memory = floats(cutter, n_keys * s->hidden);
+    qkvi_block_scratch_cut(&s->blocks[0], n > n_picked ? n : n_picked, n_keys, cutter,
+                           &pass->scratch);
+    pass->embed_sums = floats(cutter, 2 * qkvi_colsum_elems(n, widest));
+    pass->embed_scratch = qkvi_cut(cutter, qkvi_embed_scratch_elems(&s->embed, n), sizeof(int32_t));
+    if (!qkvi_stack_projects(s)) return;
+    pass->d_embed = floats(cutter, n * size);
+    pass->embed_packed = floats(cutter, (int64_t)qkvi_gemm_packed_elems(n, size));
+}
+
+void qkvi_stack_pass_cut(qkvi_cutter *cutter, qkvi_stack_pass *pass) {
+    const qkvi_stack *const s = pass->stack;
+    const int64_t n = pass->rows.n_rows;
+    cut_embed(cutter, pass);
+    for (int64_t l = 0; l < s->n_layers; l++) cut_block(l, cutter, pass);
+    pass->y = pass->acts[s->n_layers - 1].output;
+    if (s->last_norm.gamma) {
+        pass->y = floats(cutter, n * s->hidden);
+        pass->y_stats = floats(cutter, 2 * n);
+    }
+    if (pass->keep & QKVI_KEEP_ALL) cut_training(cutter, pass);
+}
+
+const float *qkvi_stack_hidden(const qkvi_stack_pass *pass, int64_t layer) {
+    const int64_t n = pass->n_layers;
+    const bool train = pass->keep & QKVI_KEEP_ALL;
+    const bool kept = layer == n ? !pass->picks : train || (pass->keep & QKVI_KEEP_HIDDEN);
+    if (layer < 0 || layer > n || !kept) return NULL;
+    if (layer == n) return pass->y;
+    return layer ? pass->acts[layer - 1].output : pass->h0;
+}
+
+const qkvi_mha_acts *qkvi_stack_captured(const qkvi_stack_pass *pass, int64_t layer, bool cross) {
+    const bool kept = pass->keep & (QKVI_KEEP_CAPTURE | QKVI_KEEP_ALL);
+    if (!kept || layer < 0 || layer >= pass->n_layers || (cross && !pass->keys)) return NULL;
+    return cross ? &pass->acts[layer].cross : &pass->acts[layer].mha;
+}

@@ -1,0 +1,184 @@
+/*
+ * What attention saw in a run. Captures are copied once into the layout that model.h promises,
+ * [n_heads][n][head_dim] for each input; weights of heads are not kept but computed again from q, k
+ * and lse, with the instruction set of the context that ran.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/fpstate.h"
+#include "kernels/gemm.h"
+#include "kernels/table.h"
+#include "model/model_impl.h"
+#include "model/run_impl.h"
+
+static qkv_status no_memory(qkv_error *error) {
+    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a run");
+}
+
+/* Queries are tokens of the second stack in all but the first kind; keys are in the last one those
+ * of the first stack. */
+static const qkvi_stack_pass *queries_of(const qkv_run *run, qkv_attention_of which) {
+    return qkvi_net_stack(run->pass, which == QKV_SELF ? 0 : 1);
+}
+static const qkvi_stack_pass *keys_of(const qkv_run *run, qkv_attention_of which) {
+    return qkvi_net_stack(run->pass, which == QKV_DECODER ? 1 : 0);
+}
+
+/* ---- Copies ---------------------------------------------------------------------------------- */
+
+/* to [n_heads][n][head_dim] = from [n][n_heads][head_dim] */
+static void heads_first(const qkvi_run_part *part, int64_t n, const float *from, float *to) {
+    const int64_t head_dim = part->head_dim, n_heads = part->n_heads;
+    for (int64_t h = 0; h < n_heads; h++)
+        for (int64_t i = 0; i < n; i++)
+            memcpy(to + (h * n + i) * head_dim, from + (i * n_heads + h) * head_dim,
+                   (size_t)head_dim * sizeof *to);
+}
+
+/* All sequences of one layer. */
+static void copy_layer(const qkvi_run_part *part, const qkvi_stack_pass *pass, const float *from,
+                       float *to) {
+    const int64_t hidden = part->n_heads * part->head_dim;
+    for (int64_t b = 0; b < pass->rows.n_sequences; b++) {
+        const int64_t at = qkvi_stack_row(pass, b) * hidden;
+        heads_first(part, pass->rows.lengths[b], from + at, to + at);
+    }
+}
+
+static qkv_status allocate(qkvi_run_part *part, qkv_error *error) {
+    const int64_t hidden = part->n_heads * part->head_dim;
+    int64_t q_elems, k_elems;
+    if (!qkvi_mul_i64(part->n_layers, part->n_rows * hidden, &q_elems) ||
+        !qkvi_mul_i64(part->n_layers, part->n_keys * hidden, &k_elems))
+        return no_memory(error);
+    part->scales = qkvi_malloc_array((size_t)part->n_layers, sizeof *part->scales);
+    part->q = qkvi_aligned_array((size_t)q_elems, sizeof(float));
+    part->k = qkvi_aligned_array((size_t)k_elems, sizeof(float));
+    return part->scales && part->q && part->k ? QKV_OK : no_memory(error);
+}
+
+static qkv_status capture(const qkvi_stack *stack, qkv_run *run, qkv_attention_of which,
+                          qkv_error *error) {
+    const qkvi_stack_pass *const queries = queries_of(run, which), *const keys =
+                                                                       keys_of(run, which);
+    qkvi_run_part *const part = &run->parts[which];
+    *part = (qkvi_run_part){ .n_layers = stack->n_layers,
+                             .n_heads = stack->n_heads,
+                             .head_dim = stack->head_dim,
+                             .n_rows = queries->rows.n_rows,
+                             .n_keys = keys->rows.n_rows };
+    const int64_t hidden = part->n_heads * part->head_dim;
+    QKV_TRY(allocate(part, error));
+    for (int64_t l = 0; l < part->n_layers; l++) {
+        const qkvi_block *const block = &stack->blocks[l];
+        const qkvi_mha_acts *const acts = qkvi_stack_captured(queries, l, which == QKV_CROSS);
+        const qkvi_mha *const mha = which == QKV_CROSS ? &block->cross : &block->mha;
+        part->scales[l] = (float)qkvi_mha_scale(mha, &queries->change);
+        copy_layer(part, queries, acts->q, part->q + l * part->n_rows * hidden);
+        copy_layer(part, keys, acts->k, part->k + l * part->n_keys * hidden);
+    }
+    return QKV_OK;
+}
+
+qkv_status qkvi_run_capture(const qkvi_net *net, qkv_run *run, qkv_error *error) {
+    QKV_TRY(capture(&net->stacks[0], run, QKV_SELF, error));
+    run->parts[QKV_SELF].causal = net->stacks[0].causal || queries_of(run, QKV_SELF)->change.causal;
+    if (!run->is_pair) return QKV_OK;
+    QKV_TRY(capture(&net->stacks[1], run, QKV_DECODER, error));
+    run->parts[QKV_DECODER].causal = true;
+    return capture(&net->stacks[1], run, QKV_CROSS, error);
+}
+
+/* ---- Views ----------------------------------------------------------------------------------- */
+
+static qkv_status check(const qkv_run *run, qkv_attention_of which, int64_t b, int64_t layer,
+                        qkv_error *error) {
+    static const char *const names[] = { "self-attention", "a decoder's self-attention",
+                                         "cross-attention" };
+    if ((int)which < QKV_SELF || which > QKV_CROSS)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "which = %d is no attention", (int)which);
+    QKV_TRY(qkvi_check_index("b", b, run->n_batch, error));
+    if (!run->parts[QKV_SELF].q) {
+        QKV_TRY(qkvi_check_index("layer", layer, run->n_layers, error));
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the run was made without QKV_RUN_CAPTURE");
+    }
+    if (!run->parts[which].q)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the run has no %s: it is of no pairs",
+                              names[which]);
+    return qkvi_check_index("layer", layer, run->parts[which].n_layers, error);
+}
+
+qkv_status qkv_run_capture_of(const qkv_run *run, qkv_attention_of which, int64_t b, int64_t layer,
+                              qkv_capture *capture, qkv_error *error) {
+    if (!run || !capture)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", run ? "capture" : "run");
+    QKV_TRY(check(run, which, b, layer, error));
+    const qkvi_run_part *const part = &run->parts[which];
+    const qkvi_stack_pass *const queries = queries_of(run, which), *const keys =
+                                                                       keys_of(run, which);
+    const int64_t hidden = part->n_heads * part->head_dim;
+    const int64_t row = qkvi_stack_row(queries, b), key = qkvi_stack_row(keys, b);
+    const float *const lse = qkvi_stack_captured(queries, layer, which == QKV_CROSS)->lse;
+    *capture = (qkv_capture){ .q = part->q + (layer * part->n_rows + row) * hidden,
+                              .k = part->k + (layer * part->n_keys + key) * hidden,
+                              .lse = lse + row * part->n_heads,
+                              .n_heads = part->n_heads,
+                              .n = queries->rows.lengths[b],
+                              .head_dim = part->head_dim,
+                              .scale = part->scales[layer],
+                              .causal = part->causal,
+                              .seen = keys->rows.seen ? keys->rows.seen + key : NULL,
+                              .n_keys = keys->rows.lengths[b] };
+    return QKV_OK;
+}
+
+qkv_status qkv_run_capture(const qkv_run *run, int64_t b, int64_t layer, qkv_capture *capture,
+                           qkv_error *error) {
+    return qkv_run_capture_of(run, QKV_SELF, b, layer, capture, error);
+}
+
+/* Keys that a query does not see, of a row of weights. */
+static void hide(const qkv_capture *c, int64_t i, float *weights) {
+    for (int64_t j = c->causal ? i + 1 : c->n_keys; j < c->n_keys; j++) weights[j] = 0;
+    for (int64_t j = 0; c->seen && j < c->n_keys; j++)
+        if (!c->seen[j]) weights[j] = 0;
+}
+
+qkv_status qkvi_run_weight_rows(const qkv_run *run, qkv_attention_of which, int64_t b,
+                                int64_t layer, int64_t head, int64_t first, int64_t n_rows,
+                                float *weights, qkv_error *error) {
+    qkv_capture c;
+    QKV_TRY(qkv_run_capture_of(run, which, b, layer, &c, error));
+    QKV_TRY(qkvi_check_index("head", head, c.n_heads, error));
+    if (!weights) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "weights is NULL");
+    float *packed = qkvi_aligned_array(qkvi_gemm_packed_elems(c.head_dim, c.n_keys), sizeof(float));
+    if (!packed) return no_memory(error);
+    const float *q = c.q + (head * c.n + first) * c.head_dim;
+    const float *k = c.k + head * c.n_keys * c.head_dim;
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
+    qkvi_gemm_pack_b(NULL, c.head_dim, c.n_keys, k, 1, c.head_dim, packed);
+    qkvi_gemm(NULL, run->kernels, n_rows, c.n_keys, c.head_dim, q, c.head_dim, 1, packed, weights,
+              c.n_keys, NULL, false);
+    for (int64_t i = 0; i < n_rows; i++) {
+        float *const row = weights + i * c.n_keys;
+        run->kernels->layer.weights(c.n_keys, c.scale, c.lse[head * c.n + first + i], row);
+        hide(&c, first + i, row);
+    }
+    qkvi_fpstate_leave(saved);
+    free(packed);
+    return QKV_OK;
+}
+
+qkv_status qkv_run_weights_of(const qkv_run *run, qkv_attention_of which, int64_t b, int64_t layer,
+                              int64_t head, float *weights, qkv_error *error) {
+    qkv_capture c;
+    QKV_TRY(qkv_run_capture_of(run, which, b, layer, &c, error));
+    return qkvi_run_weight_rows(run, which, b, layer, head, 0, c.n, weights, error);
+}
+
+qkv_status qkv_run_weights(const qkv_run *run, int64_t b, int64_t layer, int64_t head,
+                           float *weights, qkv_error *error) {
+    return qkv_run_weights_of(run, QKV_SELF, b, layer, head, weights, error);
+}
