@@ -70,7 +70,7 @@ QKV_API void qkv_kv_view_contiguous(qkv_kv_view *view, const qkv_attention_desc 
  *
  * q, o and lse have the shapes and strides of desc; its k_stride and v_stride are ignored. For one
  * new token per sequence: len_q 1, QKV_SET_KV_LEN with each sequence's length, and no causal rule.
- * For several: QKV_SET_CAUSAL with q_offsets[b] = kv_len[b] - len_q.
+ * For several: QKV_SET_CAUSAL and QKV_SET_Q_OFFSET with q_offsets[b] = kv_len[b] - len_q.
  *
  * With QKV_SET_STATS statistics of the rows, as forward writes them (qkv/stats.h): o and lse keep their
  * bits.

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "attn/desc_lengths.h"
+#include "attn/dropout.h"
 #include "attn/stats.h"
 #include "core/alloc.h"
 #include "core/options.h"
@@ -67,10 +68,10 @@ static qkv_status fill_dropout(const qkv_attention_desc *d, qkvi_problem *p, qkv
     if (!(d->dropout >= 0 && d->dropout <= 1))
         return qkvi_error_set(e, QKV_ERR_ARGUMENT, "dropout = %g is not in [0, 1]",
                               (double)d->dropout);
-    const uint64_t threshold = (uint64_t)((double)d->dropout * 0x1p32);
-    p->has_dropout = threshold > 0;
+    const uint64_t n_words = qkvi_dropout_words(d->dropout);
+    p->has_dropout = n_words > 0;
     p->dropout = d->dropout;
-    p->dropout_last = (uint32_t)(threshold - 1);
+    p->dropout_last = (uint32_t)(n_words - 1);
     p->dropout_seed = d->dropout_seed;
     return QKV_OK;
 }

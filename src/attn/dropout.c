@@ -11,9 +11,6 @@ const qkvi_dropout *qkvi_dropout_from(const qkvi_problem *p, int64_t b, int64_t 
                          .col = j,
                          .kept = 1 - p->dropout,
                          .factor = qkvi_dropout_factor(p) };
-    for (uint32_t round = 0; round < 10; round++) {
-        d->key[round][0] = (uint32_t)p->dropout_seed + round * 0x9E3779B9;
-        d->key[round][1] = (uint32_t)(p->dropout_seed >> 32) + round * 0xBB67AE85;
-    }
+    qkvi_dropout_key(p->dropout_seed, d->key);
     return d;
 }

@@ -8,10 +8,25 @@
 #include "attn/desc.h"
 #include "kernels/attend.h"
 
-/** By what kept weights are multiplied, 1 / (1 - dropout), each rounded; 0 if none is kept. */
+/** How many of the 2^32 words drop what they belong to: the least ones. */
+static inline uint64_t qkvi_dropout_words(float share) {
+    return (uint64_t)((double)share * 0x1p32);
+}
+
+/** By what is multiplied what is kept, 1 / (1 - share), each rounded; 0 if nothing is. */
+static inline float qkvi_dropout_scale(float share) { return share < 1 ? 1 / (1 - share) : 0; }
+
+/** The same of a problem, 1 without dropout. */
 static inline float qkvi_dropout_factor(const qkvi_problem *p) {
-    if (!p->has_dropout) return 1;
-    return p->dropout < 1 ? 1 / (1 - p->dropout) : 0;
+    return p->has_dropout ? qkvi_dropout_scale(p->dropout) : 1;
+}
+
+/** The key of each round. */
+static inline void qkvi_dropout_key(uint64_t seed, uint32_t key[10][2]) {
+    for (uint32_t round = 0; round < 10; round++) {
+        key[round][0] = (uint32_t)seed + round * 0x9E3779B9;
+        key[round][1] = (uint32_t)(seed >> 32) + round * 0xBB67AE85;
+    }
 }
 
 /**

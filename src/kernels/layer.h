@@ -36,15 +36,27 @@ typedef struct qkvi_adamw_step {
     float eps;
 } qkvi_adamw_step;
 
+struct qkvi_dropout; /* kernels/attend.h */
+
 typedef struct qkvi_layer_kernels {
     /* y += x */
     void (*add)(int64_t n, const float *x, float *y);
-    /* y = (a + b) + c */
-    void (*add3)(int64_t n, const float *a, const float *b, const float *c, float *y);
-    /* sum x² */
+    /* y = (scale a + b) + c, the first sum rounded once */
+    void (*add3)(int64_t n, float scale, const float *a, const float *b, const float *c, float *y);
+    /* sum x; sum x² */
+    float (*sum)(int64_t n, const float *x);
     float (*sum_squares)(int64_t n, const float *x);
-    /* y += (x[i0] + x[i1]) + …: rows of n, in the order of index; index NULL: rows 0, 1, … */
-    void (*sum_rows)(int64_t n_rows, const int32_t *index, int64_t n, const float *x, float *y);
+    /*
+     * y += scale ((x[i0] + x[i1]) + …), the last sum rounded once: rows of n, in the order of
+     * index; index NULL: rows 0, 1, …
+     */
+    void (*sum_rows)(int64_t n_rows, const int32_t *index, int64_t n, float scale, const float *x,
+                     float *y);
+    /*
+     * x becomes factor x where it is kept, and 0 elsewhere: elements of a row are keys, rows
+     * queries, from query d->row and key 0 on
+     */
+    void (*dropout)(int64_t n_rows, int64_t n, const struct qkvi_dropout *d, float *x);
 
     /*
      * s += residual (if not NULL); y = (s - mu) rstd gamma + beta, in place if wanted; stats[2 row]
@@ -74,9 +86,11 @@ typedef struct qkvi_layer_kernels {
      */
     void (*softmax_forward)(int64_t n, float *x, float *sum, float *lse);
     /*
-     * e becomes factor (e_j / sum - [j = target]): the gradient of factor times the cross entropy
+     * e becomes factor (e_j / sum - (j = target ? on : off)): the gradient of factor times the
+     * cross entropy with the distribution on, off (1 and 0: without smoothing)
      */
-    void (*softmax_backward)(int64_t n, int64_t target, float factor, float sum, float *e);
+    void (*softmax_backward)(int64_t n, int64_t target, float on, float off, float factor,
+                             float sum, float *e);
     /* s becomes exp(scale s_j - lse): attention weights from the scores of one query */
     void (*weights)(int64_t n, float scale, float lse, float *s);
 

@@ -311,7 +311,8 @@ static void part_softmax(trial *t) {
     memcpy(all, x, (size_t)n * sizeof *x);
     t->kernels->layer.softmax_forward(n, x, all + 2 * n, all + 2 * n + 1);
     memcpy(all + n, x, (size_t)n * sizeof *x);
-    t->kernels->layer.softmax_backward(n, rng_between(&t->r, 0, n - 1), 0.25f, all[2 * n], all + n);
+    t->kernels->layer.softmax_backward(n, rng_between(&t->r, 0, n - 1), 0.9f, 0.01f, 0.25f,
+                                       all[2 * n], all + n);
     t->kernels->layer.weights(n, 0.3f, all[2 * n + 1], all);
     result(t, all, 2 * n + 2);
 }
@@ -320,12 +321,25 @@ static void part_rows(trial *t) {
     enum { ROWS = 4 };
     const int64_t n = length(t);
     const float *a = input(t, n), *b = input(t, n), *c = input(t, n), *x = input(t, ROWS * n);
-    float *y = ordinary(t, 3 * n + 1);
-    t->kernels->layer.add3(n, a, b, c, y);
+    float *y = ordinary(t, 3 * n + 2);
+    t->kernels->layer.add3(n, 1.7f, a, b, c, y);
     t->kernels->layer.add(n, a, y + n);
-    t->kernels->layer.sum_rows(ROWS, NULL, n, x, y + 2 * n);
+    t->kernels->layer.sum_rows(ROWS, NULL, n, 0.6f, x, y + 2 * n);
     y[3 * n] = t->kernels->layer.sum_squares(n, c);
-    result(t, y, 3 * n + 1);
+    y[3 * n + 1] = t->kernels->layer.sum(n, c);
+    result(t, y, 3 * n + 2);
+}
+
+static void part_dropout(trial *t) {
+    const int64_t n_rows = rng_between(&t->r, 1, 5), n = length(t);
+    const qkvi_dropout d = { .key = { { 1, 2 }, { 3, 4 } },
+                             .last = (uint32_t)rng_next(&t->r),
+                             .head = { 5, 0x80000000u },
+                             .row = rng_between(&t->r, 0, 1000),
+                             .factor = 1.5f };
+    float *x = input(t, n_rows * n);
+    t->kernels->layer.dropout(n_rows, n, &d, x);
+    result(t, x, n_rows * n);
 }
 
 static void part_adamw(trial *t) {
@@ -344,19 +358,13 @@ static const struct {
     const char *name;
     void (*run)(trial *t);
 } PARTS[] = {
-    { "gemm_tile", part_gemm_tile },
-    { "pack_channels", part_pack_channels },
-    { "pack_keys", part_pack_keys },
-    { "mask_any", part_mask_any },
-    { "delta", part_delta },
-    { "merge_row", part_merge_row },
-    { "norm", part_norm },
-    { "act", part_act },
-    { "tanh", part_tanh },
-    { "softmax", part_softmax },
-    { "rows", part_rows },
-    { "adamw", part_adamw },
-    { "attend_small", part_attend_small },
+    { "gemm_tile", part_gemm_tile }, { "pack_channels", part_pack_channels },
+    { "pack_keys", part_pack_keys }, { "mask_any", part_mask_any },
+    { "delta", part_delta },         { "merge_row", part_merge_row },
+    { "norm", part_norm },           { "act", part_act },
+    { "tanh", part_tanh },           { "softmax", part_softmax },
+    { "rows", part_rows },           { "dropout", part_dropout },
+    { "adamw", part_adamw },         { "attend_small", part_attend_small },
 };
 
 static trial run_part(const qkvi_kernels *kernels, int part, uint64_t seed, check_report *report) {

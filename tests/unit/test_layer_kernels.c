@@ -89,24 +89,31 @@ static void expect_same(const char *what, int isa, const float *got, const float
 static void check_sums(int64_t n, qkvi_rng *rng) {
     const int64_t n_rows = 1 + qkvi_rng_below(rng, MAX_ROWS);
     float *x = random_row(0, n * n_rows, 3, rng), *y = random_row(1, n, 2, rng), *first = NULL;
+    const float scale = qkvi_rng_below(rng, 2) ? 1 : 11.3f;
     int32_t index[MAX_ROWS];
-    float squares = 0;
+    float sums[2] = { 0 };
     for (int64_t r = 0; r < n_rows; r++) index[r] = (int32_t)qkvi_rng_below(rng, (uint32_t)n_rows);
     for (int isa = 0; isa < n_isas; isa++) {
-        double sum = 0;
-        for (int64_t j = 0; j < n; j++) sum += (double)x[j] * (double)x[j];
-        const float got = kernels(isa)->sum_squares(n, x);
-        expect_near("sum_squares", isa, 0, (double)got, sum, ((double)n / 32 + 7) * EPS * sum);
-        if (isa == 0) squares = got;
-        expect_same("sum_squares", isa, &got, &squares, 1);
+        double sum = 0, square = 0, size = 0;
+        for (int64_t j = 0; j < n; j++) {
+            sum += (double)x[j];
+            square += (double)x[j] * (double)x[j];
+            size += fabs((double)x[j]);
+        }
+        const float got[2] = { kernels(isa)->sum(n, x), kernels(isa)->sum_squares(n, x) };
+        const double bound = ((double)n / 32 + 7) * EPS;
+        expect_near("sum", isa, 0, (double)got[0], sum, bound * size);
+        expect_near("sum_squares", isa, 0, (double)got[1], square, bound * square);
+        if (isa == 0) memcpy(sums, got, sizeof sums);
+        expect_same("sum, sum_squares", isa, got, sums, 2);
 
         float *z = copy_of(2 + (isa > 0), y, n);
-        kernels(isa)->sum_rows(n_rows, index, n, x, z);
+        kernels(isa)->sum_rows(n_rows, index, n, scale, x, z);
         for (int64_t j = 0; j < n; j++) {
             double wanted = 0, size = fabs((double)y[j]);
             for (int64_t r = 0; r < n_rows; r++) {
-                wanted += (double)x[index[r] * n + j];
-                size += fabs((double)x[index[r] * n + j]);
+                wanted += (double)scale * (double)x[index[r] * n + j];
+                size += (double)scale * fabs((double)x[index[r] * n + j]);
             }
             wanted += (double)y[j];
             expect_near("sum_rows", isa, j, (double)z[j], wanted, (double)n_rows * EPS * size);
@@ -120,13 +127,15 @@ static void check_add(int64_t n, qkvi_rng *rng) {
     const float *a = random_row(0, n, 1, rng), *b = random_row(1, n, 1, rng);
     const float *c = random_row(2, n, 1, rng);
     for (int isa = 0; isa < n_isas; isa++) {
-        float *y = copy_of(3, a, n), *z = guarded(4, n);
+        float *y = copy_of(3, a, n), *z = guarded(4, n), *scaled = guarded(5, n);
         kernels(isa)->add(n, b, y);
-        kernels(isa)->add3(n, a, b, c, z);
+        kernels(isa)->add3(n, 1, a, b, c, z);
+        kernels(isa)->add3(n, 22.6f, a, b, c, scaled);
         for (int64_t j = 0; j < n; j++) {
-            const float sum = a[j] + b[j], all = sum + c[j];
+            const float sum = a[j] + b[j], all = sum + c[j], more = fmaf(22.6f, a[j], b[j]) + c[j];
             expect_same("add", isa, &y[j], &sum, 1);
             expect_same("add3", isa, &z[j], &all, 1);
+            expect_same("add3, scaled", isa, &scaled[j], &more, 1);
         }
     }
 }
@@ -366,6 +375,8 @@ static void check_tanh(int64_t n, qkvi_rng *rng) {
 
 static void check_softmax(int64_t n, qkvi_rng *rng) {
     const float scale = (float)(1 << qkvi_rng_below(rng, 5)), factor = 0.125f;
+    const float smooth = qkvi_rng_below(rng, 2) ? 0 : 0.3f;
+    const float off = smooth / (float)n, on = 1 - smooth + off;
     const int64_t target = qkvi_rng_below(rng, (uint32_t)n);
     const float *x = random_row(0, n, scale, rng);
     float *first[4] = { NULL };
@@ -378,14 +389,14 @@ static void check_softmax(int64_t n, qkvi_rng *rng) {
         float *e = copy_of(slot, x, n), *sums = guarded(slot + 1, 2);
         kernels(isa)->softmax_forward(n, e, &sums[0], &sums[1]);
         float *d = copy_of(slot + 2, e, n), *w = copy_of(slot + 3, x, n);
-        kernels(isa)->softmax_backward(n, target, factor, sums[0], d);
+        kernels(isa)->softmax_backward(n, target, on, off, factor, sums[0], d);
         kernels(isa)->weights(n, 1.0f, sums[1], w);
         expect_near("softmax, sum", isa, 0, (double)sums[0], total, size * EPS * total);
         expect_near("softmax, lse", isa, 0, (double)sums[1], top + log(total),
                     (8 + 4 * fabs(top)) * EPS + size * EPS);
         for (int64_t j = 0; j < n; j++) {
             const double p = exp((double)x[j] - top) / total;
-            const double wanted = (double)factor * (p - (j == target));
+            const double wanted = (double)factor * (p - (double)(j == target ? on : off));
             expect_near("softmax_forward", isa, j, (double)e[j], p * total, size * EPS);
             expect_near("softmax_backward", isa, j, (double)d[j], wanted, size * EPS);
             expect_near("weights", isa, j, (double)w[j], p, size * EPS);

@@ -5,7 +5,7 @@
 tools/arm64_root.sh build/arm64
 ./dev build release
 fast='^(golden_(attention|bert|tokenizer)|prop_(attention|store_mutations)'
-fast="$fast|unit_(attention_(check|unseen)|attn_desc|core_(cpu|memory|rng|status)|ctx|gemm|inspect|layer_kernels|run|store_.*|train_parts|vocab))\$"
+fast="$fast|unit_(attention_(check|unseen)|attn_desc|core_(cpu|memory|rng|status)|ctx|gemm|inspect|layer_(kernels|rows)|run|store_.*|train_parts|vocab))\$"
 preset_tests aarch64 -R "$fast"
 build=build/aarch64
 emulated="qemu-aarch64 -L build/arm64/root"

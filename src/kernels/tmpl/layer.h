@@ -10,6 +10,7 @@
 
 #include "kernels/layer.h"
 #include "kernels/tmpl/act.h"
+#include "kernels/tmpl/dropout.h"
 #include "kernels/tmpl/row.h"
 
 /* ---- sums ---- */
@@ -18,11 +19,18 @@ static void layer_add(int64_t n, const float *x, float *y) {
     ROW_EACH(n) row_store(y + j, vf_add(row_load(y + j, left), row_load(x + j, left)), left);
 }
 
-static void layer_add3(int64_t n, const float *a, const float *b, const float *c, float *y) {
+static void layer_add3(int64_t n, float scale, const float *a, const float *b, const float *c,
+                       float *y) {
     ROW_EACH(n) {
-        const vf ab = vf_add(row_load(a + j, left), row_load(b + j, left));
+        const vf ab = vf_fma(vf_set1(scale), row_load(a + j, left), row_load(b + j, left));
         row_store(y + j, vf_add(ab, row_load(c + j, left)), left);
     }
+}
+
+static float layer_sum(int64_t n, const float *x) {
+    row_sums sum = row_sums_zero();
+    ROW_EACH(n) sum = row_sums_add(sum, row_load(x + j, left));
+    return row_sums_join(sum);
 }
 
 static float layer_sum_squares(int64_t n, const float *x) {
@@ -37,8 +45,9 @@ static float layer_sum_squares(int64_t n, const float *x) {
 /*
  * Eight vectors of a row at a time: the chains of eight times 16 columns hide each other's latency.
  */
-static void layer_sum_rows(int64_t n_rows, const int32_t *index, int64_t n, const float *x,
-                           float *y) {
+static void layer_sum_rows(int64_t n_rows, const int32_t *index, int64_t n, float scale,
+                           const float *x, float *y) {
+    const vf factor = vf_set1(scale);
     int64_t c = 0;
     for (; c + 128 <= n; c += 128) {
         vf sum[8];
@@ -49,14 +58,32 @@ static void layer_sum_rows(int64_t n_rows, const int32_t *index, int64_t n, cons
         }
         V_UNROLL(8)
         for (int e = 0; e < 8; e++)
-            vf_storeu(y + c + 16 * e, vf_add(vf_loadu(y + c + 16 * e), sum[e]));
+            vf_storeu(y + c + 16 * e, vf_fma(factor, sum[e], vf_loadu(y + c + 16 * e)));
     }
     for (int64_t left = n - c; left > 0; c += 16, left -= 16) {
         vf sum = vf_set1(0.0f);
         for (int64_t r = 0; r < n_rows; r++)
             sum = vf_add(sum, row_load(x + (index ? index[r] : r) * n + c, left));
-        row_store(y + c, vf_add(row_load(y + c, left), sum), left);
+        row_store(y + c, vf_fma(factor, sum, row_load(y + c, left)), left);
     }
+}
+
+/* ---- dropout ---- */
+
+V_INLINE void dropout_16(vm kept, vf factor, float *x, int64_t left) {
+    const vf scaled = vf_mul(row_load(x, left), factor);
+    row_store(x, vf_select(kept, scaled, vf_set1(0.0f)), left);
+}
+
+static void layer_dropout(int64_t n_rows, int64_t n, const qkvi_dropout *d, float *x) {
+    const vf factor = vf_set1(d->factor);
+    for (int64_t r = 0; r < n_rows; r++, x += n)
+        for (int64_t j = 0, left = n; left > 0; j += 32, left -= 32) {
+            vm kept[2];
+            dropout_keeps(d, r, j, kept);
+            dropout_16(kept[0], factor, x + j, left);
+            if (left > 16) dropout_16(kept[1], factor, x + j + 16, left - 16);
+        }
 }
 
 /* ---- layer normalization ---- */
@@ -167,11 +194,12 @@ static void layer_softmax_forward(int64_t n, float *x, float *sum, float *lse) {
     *lse = (top + log2_of(*sum)) * LN_2;
 }
 
-static void layer_softmax_backward(int64_t n, int64_t target, float factor, float sum, float *e) {
+static void layer_softmax_backward(int64_t n, int64_t target, float on, float off, float factor,
+                                   float sum, float *e) {
     const float at_target = e[target] / sum;
-    const vf scale = vf_set1(factor / sum);
-    ROW_EACH(n) row_store(e + j, vf_mul(row_load(e + j, left), scale), left);
-    e[target] = factor * (at_target - 1.0f);
+    const vf scale = vf_set1(factor / sum), less = vf_set1(factor * off);
+    ROW_EACH(n) row_store(e + j, vf_fms(row_load(e + j, left), scale, less), left);
+    e[target] = factor * (at_target - on);
 }
 
 static void layer_weights(int64_t n, float scale, float lse, float *s) {
@@ -207,12 +235,12 @@ static void layer_adamw(int64_t n, const qkvi_adamw_step *step, const float *g, 
 
 #define LAYER_KERNELS                                                                              \
     {                                                                                              \
-        .add = layer_add, .add3 = layer_add3, .sum_squares = layer_sum_squares,                    \
-        .sum_rows = layer_sum_rows, .norm_forward = layer_norm_forward,                            \
-        .norm_backward = layer_norm_backward, ACT_KERNELS, .tanh_forward = layer_tanh_forward,     \
-        .tanh_backward = layer_tanh_backward, .softmax_forward = layer_softmax_forward,            \
-        .softmax_backward = layer_softmax_backward, .weights = layer_weights,                      \
-        .adamw = layer_adamw,                                                                      \
+        .add = layer_add, .add3 = layer_add3, .sum = layer_sum, .dropout = layer_dropout,          \
+        .sum_squares = layer_sum_squares, .sum_rows = layer_sum_rows,                              \
+        .norm_forward = layer_norm_forward, .norm_backward = layer_norm_backward, ACT_KERNELS,     \
+        .tanh_forward = layer_tanh_forward, .tanh_backward = layer_tanh_backward,                  \
+        .softmax_forward = layer_softmax_forward, .softmax_backward = layer_softmax_backward,      \
+        .weights = layer_weights, .adamw = layer_adamw,                                            \
     }
 
 #endif

@@ -90,7 +90,7 @@ static qkv_status attend_self(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mh
     desc.flags |= QKV_SET_KV_LEN;
     desc.kv_len = len;
     if (prompt) {
-        desc.flags |= QKV_SET_CAUSAL;
+        desc.flags |= QKV_SET_CAUSAL | QKV_SET_Q_OFFSET;
         desc.q_offsets = &before;
     }
     return qkv_attention_decode(ctx, &desc, acts->q, &view, acts->o, acts->lse, NULL);

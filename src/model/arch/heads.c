@@ -126,11 +126,11 @@ void qkvi_heads_forward(qkv_ctx *ctx, const qkvi_net *p, const qkvi_net_batch *b
     if (p->has_mlm) {
         mlm_forward(ctx, p, batch->n_targets, &pass->mlm);
         qkvi_cross_entropy_rows(ctx, batch->n_targets, p->stacks[0].vocab_size, batch->target_ids,
-                                pass->mlm.logits, pass->row_loss, &mlm);
+                                0, pass->mlm.logits, pass->row_loss, &mlm);
     }
     if (p->has_nsp) {
         nsp_forward(ctx, p, pass->n_labels, &pass->nsp);
-        qkvi_cross_entropy_rows(ctx, pass->n_labels, 2, batch->labels, pass->nsp.logits,
+        qkvi_cross_entropy_rows(ctx, pass->n_labels, 2, batch->labels, 0, pass->nsp.logits,
                                 pass->row_loss, &nsp);
     }
     *losses = (qkvi_net_losses){ .mlm = mlm.mean,

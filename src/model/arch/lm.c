@@ -32,8 +32,8 @@ void qkvi_lm_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_batch *ba
         memcpy(pass->lm.x + i * hidden, last->y + row * hidden, (size_t)hidden * sizeof(float));
     }
     qkvi_linear_forward(ctx, &net->lm, n, pass->lm.x, pass->lm.logits);
-    qkvi_cross_entropy_rows(ctx, n, net->lm.n_out, batch->target_ids, pass->lm.logits,
-                            pass->row_loss, &found);
+    qkvi_cross_entropy_rows(ctx, n, net->lm.n_out, batch->target_ids, batch->label_smoothing,
+                            pass->lm.logits, pass->row_loss, &found);
     losses->lm = found.mean;
     losses->n_lm = found.n;
     losses->n_lm_right = found.n_right;

@@ -54,13 +54,23 @@ static double exp_minus(double x) {
     return sum;
 }
 
+/* table[p][c] = the sine (quarter = 0) or cosine (1) of p 10000^(-2 wave / hidden) */
+static void fill_wave(int64_t n_positions, int64_t hidden, int64_t wave, int quarter, int64_t c,
+                      float *table) {
+    const double frequency = exp_minus(LN_10000 * ((double)(2 * wave) / (double)hidden));
+    for (int64_t p = 0; p < n_positions; p++)
+        table[p * hidden + c] = (float)sinusoid((double)p * frequency, quarter);
+}
+
 void qkvi_sinusoids(int64_t n_positions, int64_t hidden, float *table) {
-    for (int64_t c = 0; c < hidden; c++) {
-        const double exponent = (double)(c - c % 2) / (double)hidden;
-        const double frequency = exp_minus(LN_10000 * exponent);
-        for (int64_t p = 0; p < n_positions; p++)
-            table[p * hidden + c] = (float)sinusoid((double)p * frequency, (int)(c % 2));
-    }
+    for (int64_t c = 0; c < hidden; c++)
+        fill_wave(n_positions, hidden, c / 2, (int)(c % 2), c, table);
+}
+
+void qkvi_sinusoids_half(int64_t n_positions, int64_t hidden, float *table) {
+    const int64_t n_sines = (hidden + 1) / 2;
+    for (int64_t c = 0; c < hidden; c++)
+        fill_wave(n_positions, hidden, c % n_sines, c >= n_sines, c, table);
 }
 
 /* ---- Forward --------------------------------------------------------------------------------- */
@@ -75,7 +85,7 @@ static void forward_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
     const forward_job *j = argument;
     const qkvi_embed *e = j->layer;
     for (int64_t r = rows.first; r < rows.first + rows.count; r++)
-        ctx->kernels->layer.add3(e->hidden, e->word + j->rows->ids[r] * e->hidden,
+        ctx->kernels->layer.add3(e->hidden, e->word_scale, e->word + j->rows->ids[r] * e->hidden,
                                  e->type + j->rows->types[r] * e->hidden,
                                  e->position + j->rows->places[r] * e->hidden,
                                  j->s + r * e->hidden);
@@ -94,6 +104,7 @@ enum { MAX_TASKS = 64 };
 typedef struct scatter_job {
     qkv_ctx *ctx;
     int64_t hidden, n_slots;
+    float scale;
     int n_tasks;
     const int32_t *end; /* [n_slots]: rows of slot i are order[end[i - 1]] … order[end[i] - 1] */
     const int32_t *order; /* [n_rows] */
@@ -108,16 +119,17 @@ static void scatter_task(void *argument, int index) {
         while (row < j->end[slot]) {
             const int32_t left = j->end[slot] - row;
             const int32_t count = left < QKVI_ROW_BLOCK ? left : QKVI_ROW_BLOCK;
-            j->ctx->kernels->layer.sum_rows(count, j->order + row, j->hidden, j->d_s,
+            j->ctx->kernels->layer.sum_rows(count, j->order + row, j->hidden, j->scale, j->d_s,
                                             j->d_table + slot * j->hidden);
             row += count;
         }
     }
 }
 
-/* d_table[slots[row]] += d_s[row], in row order. scratch: n_slots + n_rows. */
+/* d_table[slots[row]] += scale d_s[row], in row order. scratch: n_slots + n_rows. */
 static void scatter(qkv_ctx *ctx, int64_t hidden, int64_t n_slots, int64_t n_rows,
-                    const int32_t *slots, const float *d_s, float *d_table, int32_t *scratch) {
+                    const int32_t *slots, float scale, const float *d_s, float *d_table,
+                    int32_t *scratch) {
     int32_t *end = scratch, *order = scratch + n_slots, first = 0;
     memset(end, 0, (size_t)n_slots * sizeof *end);
     for (int64_t r = 0; r < n_rows; r++) end[slots[r]]++;
@@ -129,7 +141,7 @@ static void scatter(qkv_ctx *ctx, int64_t hidden, int64_t n_slots, int64_t n_row
     for (int64_t r = 0; r < n_rows; r++) order[end[slots[r]]++] = (int32_t)r; /* … and ends */
 
     const int n_tasks = n_slots < MAX_TASKS ? (int)n_slots : MAX_TASKS;
-    scatter_job j = { ctx, hidden, n_slots, n_tasks, end, order, d_s, d_table };
+    scatter_job j = { ctx, hidden, n_slots, scale, n_tasks, end, order, d_s, d_table };
     qkvi_pool_run(ctx->pool, n_tasks, scatter_task, &j);
 }
 
@@ -143,13 +155,13 @@ int64_t qkvi_embed_scratch_elems(const qkvi_embed *layer, int64_t n_rows) {
 void qkvi_embed_backward(qkv_ctx *ctx, const qkvi_embed *d, int64_t n_rows,
                          const qkvi_embed_rows *rows, const float *d_s, int32_t *scratch) {
     const int64_t hidden = d->hidden;
-    /* s[row] = (word[id] + type[segment]) + position[place] */
-    scatter(ctx, hidden, d->n_words, n_rows, rows->ids, d_s, d->word, scratch);
+    /* s[row] = (word_scale word[id] + type[segment]) + position[place] */
+    scatter(ctx, hidden, d->n_words, n_rows, rows->ids, d->word_scale, d_s, d->word, scratch);
     if (d->type) {
         memset(d->type, 0, (size_t)(d->n_types * hidden) * sizeof *d->type);
-        scatter(ctx, hidden, d->n_types, n_rows, rows->types, d_s, d->type, scratch);
+        scatter(ctx, hidden, d->n_types, n_rows, rows->types, 1, d_s, d->type, scratch);
     }
     if (!d->position) return;
     memset(d->position, 0, (size_t)(d->n_positions * hidden) * sizeof *d->position);
-    scatter(ctx, hidden, d->n_positions, n_rows, rows->places, d_s, d->position, scratch);
+    scatter(ctx, hidden, d->n_positions, n_rows, rows->places, 1, d_s, d->position, scratch);
 }

@@ -1,9 +1,9 @@
 /*
  * Embeddings: every row is the sum of a word's, its segment's and its position's vector; positions
- * are learned or sinusoids (Vaswani et al. 2017, section 3.5). The layer norm that follows is
- * apart.
+ * are learned or sinusoids (Vaswani et al. 2017, section 3.5), words are scaled where a model wants
+ * it (by √hidden, ibid. 3.4). The layer norm that follows is apart.
  *
- *     s[row] = (word[id] + type[segment]) + position[place]
+ *     s[row] = (word_scale word[id] + type[segment]) + position[place]
  */
 #ifndef QKVI_LAYER_EMBED_H
 #define QKVI_LAYER_EMBED_H
@@ -12,7 +12,7 @@
 
 typedef struct qkvi_embed {
     int64_t hidden, n_words, n_types, n_positions;
-    float word_scale;
+    float word_scale;              /* 1: words as they are */
     float *word, *type, *position; /* rows of [hidden] */
 } qkvi_embed;
 
@@ -24,6 +24,12 @@ typedef struct qkvi_embed_rows {
 /* table[p][2i] = sin(p w), table[p][2i + 1] = cos(p w), w = 10000^(-2i / hidden); without libm. */
 void qkvi_sinusoids(int64_t n_positions, int64_t hidden, float *table);
 
+/*
+ * The same waves, not interleaved (Marian): the sines of all frequencies and then the cosines, of
+ * which there is one less where hidden is odd.
+ */
+void qkvi_sinusoids_half(int64_t n_positions, int64_t hidden, float *table);
+
 void qkvi_embed_forward(qkv_ctx *ctx, const qkvi_embed *layer, int64_t n_rows,
                         const qkvi_embed_rows *rows, float *s);
 
@@ -31,7 +37,7 @@ void qkvi_embed_forward(qkv_ctx *ctx, const qkvi_embed *layer, int64_t n_rows,
 int64_t qkvi_embed_scratch_elems(const qkvi_embed *layer, int64_t n_rows);
 
 /*
- * Adds the gradient to d->word, and stores it in d->type and d->position (NULL: not learned).
+ * Adds the gradient to d->word (d->word_scale is that of the layer), and stores it in d->type and d->position (NULL: not learned).
  * Each vector's rows are summed in row order, so nothing depends on threads.
  */
 void qkvi_embed_backward(qkv_ctx *ctx, const qkvi_embed *d, int64_t n_rows,

@@ -48,5 +48,5 @@ void qkvi_linear_backward_params(qkv_ctx *ctx, const qkvi_linear *d, int64_t n_r
     /* y = x Wᵀ + b */
     qkvi_gemm(ctx->pool, ctx->kernels, d->n_out, d->n_in, n_rows, d_y, 1, d->n_out, x_packed,
               d->weight, d->n_in, NULL, false);
-    qkvi_colsum(ctx, n_rows, d->n_out, d_y, scratch, d->bias);
+    if (d->bias) qkvi_colsum(ctx, n_rows, d->n_out, d_y, scratch, d->bias);
 }

@@ -18,7 +18,7 @@
 typedef struct qkvi_linear {
     int64_t n_in, n_out;
     float *weight;   /* [n_out][n_in] */
-    float *bias;     /* [n_out] */
+    float *bias;     /* [n_out]; NULL: none, or a gradient that nobody wants */
     float *forward;  /* panels of Wᵀ, n_in x n_out; NULL in a struct of gradients */
     float *backward; /* panels of W, n_out x n_in; NULL unless the layer is trained */
 } qkvi_linear;
@@ -42,7 +42,7 @@ void qkvi_linear_backward_input(qkv_ctx *ctx, const qkvi_linear *layer, int64_t 
                                 const float *d_y, float *d_x, bool accumulate);
 
 /*
- * d->weight = d_yᵀ x and d->bias = the column sums of d_y. x comes as the panels of qkvi_pack_rows,
+ * d->weight = d_yᵀ x and d->bias, if there is one, = the column sums of d_y. x comes as the panels of qkvi_pack_rows,
  * because several layers may read the same x; scratch holds qkvi_colsum_elems(n_rows, n_out)
  * floats.
  */

@@ -47,7 +47,7 @@ static qkv_attention_desc describe(const qkvi_mha *layer, const qkvi_groups *gro
     if (groups->dropout.rate > 0) { /* every group has weights of its own */
         desc.flags |= QKV_SET_DROPOUT;
         desc.dropout = groups->dropout.rate;
-        desc.dropout_seed = qkvi_dropout_key(&groups->dropout, (uint64_t)group->first_row);
+        desc.dropout_seed = qkvi_dropout_seed(&groups->dropout, (uint64_t)group->first_row);
     }
     return desc;
 }

@@ -1,0 +1,179 @@
+/*
+ * Random networks without names or files: stacks bound to an arena by walking it, for tests of the
+ * graph alone. The same walk over an arena of gradients binds those.
+ */
+#ifndef TESTS_RANDOM_NET_H
+#define TESTS_RANDOM_NET_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/rng.h"
+#include "kernels/gemm.h"
+#include "model/arch/net.h"
+
+typedef struct net_kind {
+    const char *name;
+    int n_stacks;
+    bool pre_norm, embed_norm, learned_positions, tied, lm_bias;
+    qkvi_act act;
+    float word_scale;
+    double scale; /* of layer 0's attention; 0: the usual one */
+    int64_t first_position;
+} net_kind;
+
+static const net_kind net_kinds[] = {
+    { "like GPT-2", 1, true, false, true, true, false, QKVI_GELU_TANH, 1, 0, 0 },
+    { "like BART", 2, false, true, true, true, true, QKVI_GELU, 1, 0, 2 },
+    { "like Marian", 2, false, false, false, false, true, QKVI_SILU, 6.5f, 0, 0 },
+    { "pre-norm pairs", 2, true, true, true, true, false, QKVI_RELU, 1, 0.3, 0 },
+};
+enum { N_NET_KINDS = sizeof net_kinds / sizeof *net_kinds };
+enum { NET_LAYERS = 2, NET_HEADS = 3, NET_HIDDEN = 36, NET_WIDE = 50, NET_MAX_LEN = 90 };
+enum { NET_WORDS = 41, NET_TARGET_WORDS = 37, NET_PARAMS = 200000, NET_PACKED = 256 };
+
+typedef struct random_net {
+    qkvi_net net;
+    float *arena, *positions;
+    size_t used;
+    qkvi_rng rng;
+    bool is_gradient;
+    float *packed[NET_PACKED];
+    int n_packed;
+} random_net;
+
+/* n floats around centre; of gradients, garbage that must be overwritten. */
+static float *take(random_net *r, int64_t n, float centre, float spread) {
+    float *const at = r->arena + r->used;
+    r->used += ((size_t)n + 15) / 16 * 16;
+    if (r->used > NET_PARAMS) abort();
+    for (int64_t i = 0; i < n; i++)
+        at[i] = r->is_gradient
+                    ? 77
+                    : centre + spread * (qkvi_rng_unit(&r->rng) + qkvi_rng_unit(&r->rng) - 1.0f);
+    return at;
+}
+
+static float *make_packed(random_net *r, int64_t k, int64_t n) {
+    if (r->is_gradient) return NULL;
+    return r->packed[r->n_packed++] =
+               qkvi_aligned_array(qkvi_gemm_packed_elems(k, n), sizeof(float));
+}
+
+static qkvi_linear make_linear(random_net *r, int64_t n_out, int64_t n_in, float *weight) {
+    qkvi_linear l = { .n_in = n_in, .n_out = n_out };
+    l.weight = weight ? weight : take(r, n_in * n_out, 0, 0.35f);
+    l.forward = make_packed(r, n_in, n_out);
+    l.backward = make_packed(r, n_out, n_in);
+    return l;
+}
+
+static qkvi_linear make_biased(random_net *r, int64_t n_out, int64_t n_in) {
+    qkvi_linear l = make_linear(r, n_out, n_in, NULL);
+    l.bias = take(r, n_out, 0, 0.3f);
+    return l;
+}
+
+static qkvi_layernorm make_norm(random_net *r) {
+    return (qkvi_layernorm){ NET_HIDDEN, take(r, NET_HIDDEN, 1, 0.3f),
+                             take(r, NET_HIDDEN, 0, 0.3f) };
+}
+
+static qkvi_mha make_mha(random_net *r, double scale) {
+    qkvi_mha mha = { .n_heads = NET_HEADS,
+                     .head_dim = NET_HIDDEN / NET_HEADS,
+                     .hidden = NET_HIDDEN,
+                     .scale = scale };
+    mha.query = make_biased(r, NET_HIDDEN, NET_HIDDEN);
+    mha.key = make_biased(r, NET_HIDDEN, NET_HIDDEN);
+    mha.value = make_biased(r, NET_HIDDEN, NET_HIDDEN);
+    mha.output = make_biased(r, NET_HIDDEN, NET_HIDDEN);
+    return mha;
+}
+
+static qkvi_block make_block(random_net *r, const net_kind *kind, bool crosses, double scale) {
+    qkvi_block b = { .act = kind->act, .pre_norm = kind->pre_norm, .eps = 1e-5f };
+    b.mha = make_mha(r, scale);
+    b.norm1 = make_norm(r);
+    if (crosses) {
+        b.cross = make_mha(r, scale);
+        b.norm_cross = make_norm(r);
+    }
+    b.up = make_biased(r, NET_WIDE, NET_HIDDEN);
+    b.down = make_biased(r, NET_HIDDEN, NET_WIDE);
+    b.norm2 = make_norm(r);
+    return b;
+}
+
+static void make_embed(random_net *r, const net_kind *kind, int64_t n_words, float *words,
+                       qkvi_stack *s) {
+    s->embed = (qkvi_embed){ .hidden = NET_HIDDEN,
+                             .n_words = n_words,
+                             .n_types = 1,
+                             .n_positions = kind->first_position + NET_MAX_LEN,
+                             .word_scale = kind->word_scale };
+    s->embed.word = words ? words : take(r, n_words * NET_HIDDEN, 0, 0.5f);
+    s->embed.position =
+        kind->learned_positions ? take(r, s->embed.n_positions * NET_HIDDEN, 0, 0.3f) : NULL;
+    if (r->is_gradient) return;
+    if (!kind->learned_positions) s->embed.position = r->positions;
+    s->no_segment = s->embed.type = calloc(NET_HIDDEN, sizeof(float));
+}
+
+static void make_stack(random_net *r, const net_kind *kind, int place, float *words) {
+    qkvi_stack *s = &r->net.stacks[place];
+    const bool last = place == kind->n_stacks - 1;
+    const int64_t n_words = last && !kind->tied ? NET_TARGET_WORDS : NET_WORDS;
+    *s = (qkvi_stack){ .n_layers = NET_LAYERS,
+                       .n_heads = NET_HEADS,
+                       .hidden = NET_HIDDEN,
+                       .head_dim = NET_HIDDEN / NET_HEADS,
+                       .intermediate = NET_WIDE,
+                       .vocab_size = n_words,
+                       .max_len = NET_MAX_LEN,
+                       .embedding_size = NET_HIDDEN,
+                       .first_position = kind->first_position,
+                       .causal = last,
+                       .eps = 1e-5f };
+    make_embed(r, kind, n_words, kind->tied ? words : NULL, s);
+    if (kind->embed_norm) s->embed_norm = make_norm(r);
+    s->blocks = calloc(NET_LAYERS, sizeof *s->blocks);
+    for (int l = 0; l < NET_LAYERS; l++)
+        s->blocks[l] = make_block(r, kind, place > 0, l ? 0 : kind->scale);
+    if (kind->pre_norm) s->last_norm = make_norm(r);
+}
+
+/* Of gradients: like a net whose weights are elsewhere. */
+static random_net *make_net(const net_kind *kind, uint64_t seed, bool is_gradient) {
+    random_net *r = calloc(1, sizeof *r);
+    r->rng = qkvi_rng_make(seed, 21, 0);
+    r->is_gradient = is_gradient;
+    r->arena = qkvi_aligned_array(NET_PARAMS, sizeof(float));
+    memset(r->arena, 0, NET_PARAMS * sizeof(float));
+    r->positions = qkvi_aligned_array((size_t)NET_MAX_LEN * NET_HIDDEN, sizeof(float));
+    qkvi_sinusoids_half(NET_MAX_LEN, NET_HIDDEN, r->positions);
+    r->net.n_stacks = kind->n_stacks;
+    for (int s = 0; s < kind->n_stacks; s++)
+        make_stack(r, kind, s, s ? r->net.stacks[0].embed.word : NULL);
+    const qkvi_stack *last = qkvi_net_last(&r->net);
+    r->net.has_lm = true;
+    r->net.lm = make_linear(r, last->vocab_size, NET_HIDDEN, last->embed.word);
+    if (kind->lm_bias) /* no parameter */
+        r->net.lm.bias = is_gradient ? NULL : take(r, last->vocab_size, 0, 0.5f);
+    if (!is_gradient) qkvi_net_pack(NULL, &r->net);
+    return r;
+}
+
+static void free_net(random_net *r) {
+    for (int s = 0; s < r->net.n_stacks; s++) {
+        free(r->net.stacks[s].blocks);
+        free(r->net.stacks[s].no_segment);
+    }
+    for (int p = 0; p < r->n_packed; p++) free(r->packed[p]);
+    free(r->arena);
+    free(r->positions);
+    free(r);
+}
+
+#endif
