@@ -11,6 +11,7 @@ and a line says why.
 """
 import argparse
 import ctypes
+import importlib.metadata
 import json
 import os
 import platform
@@ -374,11 +375,7 @@ def markdown(results):
     return "\n".join(lines)
 
 
-def versions():
-    import onnxruntime
-    import openvino
-    import torch
-
+def versions(packages):
     family = model = "?"
     with open("/proc/cpuinfo") as info:
         for line in info:
@@ -390,9 +387,7 @@ def versions():
     return {
         "cpu": f"{model}, family {family}",
         "python": platform.python_version(),
-        "torch": torch.__version__,
-        "onnxruntime": onnxruntime.__version__,
-        "openvino": openvino.__version__,
+        **{name: importlib.metadata.version(name) for name in packages},
     }
 
 
@@ -445,7 +440,7 @@ def main():
         with open(part) as file:
             results += json.load(file)["results"]
         os.unlink(part)
-    told = versions()
+    told = versions(["torch", "onnxruntime", "openvino"])
     if options.json:
         with open(options.json, "w") as file:
             json.dump({"versions": told, "results": results}, file, indent=1)

@@ -31,4 +31,10 @@ if(QKV_TESTS)
     add_library(peers MODULE ${peers_sources})
     target_include_directories(peers PRIVATE ${PROJECT_SOURCE_DIR})
     target_link_libraries(peers PRIVATE qkv_flags qkv PkgConfig::JANSSON)
+
+    # and bench/models.py: whole models.
+    add_library(models MODULE ${PROJECT_SOURCE_DIR}/cli/peak.c ${PROJECT_SOURCE_DIR}/cli/peak_loops.c
+        ${PROJECT_SOURCE_DIR}/bench/models_shim.c)
+    target_include_directories(models PRIVATE ${PROJECT_SOURCE_DIR})
+    target_link_libraries(models PRIVATE qkv_flags qkvmodel)
 endif()

@@ -43,6 +43,16 @@ void qkvi_gemm(qkvi_pool *pool, const qkvi_kernels *kernels, int64_t m, int64_t 
                const float *a, int64_t a_row_stride, int64_t a_col_stride, const float *packed_b,
                float *c, int64_t c_row_stride, const float *bias, bool accumulate);
 
+/*
+ * The same, and then mapped = map(C), element by element: mapped[i * c_row_stride + j]; it may be c.
+ * map does n elements and is called for pieces of rows, by the thread that made them.
+ */
+typedef void qkvi_gemm_map(int64_t n, const float *x, float *y);
+void qkvi_gemm_mapped(qkvi_pool *pool, const qkvi_kernels *kernels, int64_t m, int64_t n, int64_t k,
+                      const float *a, int64_t a_row_stride, int64_t a_col_stride,
+                      const float *packed_b, float *c, int64_t c_row_stride, const float *bias,
+                      bool accumulate, qkvi_gemm_map *map, float *mapped);
+
 #pragma GCC visibility pop
 
 #endif

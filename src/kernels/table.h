@@ -30,12 +30,14 @@ typedef struct qkvi_kernels {
     uint32_t fast_dp; /* QKVI_CPU_… bits with which class dp outruns class f32; 0: never */
 
     /*
-     * C[n_rows][n_cols] = A B, or C += A B if add. 1 <= n_rows <= mr, 1 <= n_cols <= 32, k >= 0; b:
+     * C[n_rows][n_cols] = A B, or C += A B if add; then C += bias[n_cols], if there is one. 1 <= n_rows <= mr, 1 <= n_cols <= 32, k >= 0; b:
      * one packed panel. A[i][c] lies at a[i * a_row + c * a_col]. Each product is one fmaf chain
-     * from 0 in the order of k.
+     * from 0 in the order of k. ahead + k ahead_step and the 64 bytes after it are fetched into a
+     * cache at step k; they need not exist.
      */
     void (*gemm_tile)(int n_rows, int n_cols, int64_t k, const float *a, int64_t a_row,
-                      int64_t a_col, const float *b, float *c, int64_t c_row, int add);
+                      int64_t a_col, const float *b, float *c, int64_t c_row, int add,
+                      const float *bias, const void *ahead, int64_t ahead_step);
 
     /*
      * Class dp: C[n_rows][n_cols] continues its chains by A B, n elements deep, two at a step of

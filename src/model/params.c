@@ -125,9 +125,8 @@ float *qkvi_params_at(const qkvi_param_table *table, float *arena, const char *n
 }
 
 float *qkvi_params_arena(const qkvi_param_table *table) {
-    const size_t bytes = (table->n_elems ? table->n_elems : ALIGN_ELEMS) * sizeof(float);
-    float *arena = aligned_alloc(64, bytes);
-    if (arena) memset(arena, 0, bytes);
+    float *arena = qkvi_aligned_array(table->n_elems, sizeof *arena);
+    if (arena) memset(arena, 0, table->n_elems * sizeof *arena);
     return arena;
 }
 

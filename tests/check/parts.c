@@ -75,19 +75,20 @@ static void part_gemm_tile(trial *t) {
     const int64_t pad = rng_between(&t->r, 0, 2);
     const int64_t a_row = by_rows ? k + pad : 1, a_col = by_rows ? 1 : rows + pad;
     const float *a = input(t, k ? (rows - 1) * a_row + (k - 1) * a_col + 1 : 0);
-    const float *b = input(t, 32 * k);
+    const float *b = input(t, 32 * k), *bias = rng_chance(&t->r, 50) ? input(t, cols) : NULL;
     float *c = ordinary(t, (rows - 1) * ldc + cols), *before = ordinary(t, (rows - 1) * ldc + cols);
     memcpy(before, c, (size_t)((rows - 1) * ldc + cols) * sizeof *c);
     const int mr = t->kernels->mr;
     for (int i = 0; i < rows; i += mr)
         t->kernels->gemm_tile(rows - i < mr ? rows - i : mr, cols, k, a + i * a_row, a_row, a_col,
-                              b, c + i * ldc, ldc, add);
+                              b, c + i * ldc, ldc, add, bias, b, 128);
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < cols; j++) {
             float sum = 0;
             for (int64_t n = 0; n < k; n++)
                 sum = fmaf(a[i * a_row + n * a_col], b[32 * n + j], sum);
-            same(t, c[i * ldc + j], add ? before[i * ldc + j] + sum : sum, i * ldc + j);
+            if (add) sum = before[i * ldc + j] + sum;
+            same(t, c[i * ldc + j], bias ? sum + bias[j] : sum, i * ldc + j);
         }
     result(t, c, (rows - 1) * ldc + cols);
 }

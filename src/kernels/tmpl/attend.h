@@ -110,7 +110,7 @@ V_INLINE void attend_value_tile(const bool dp, const int R, const float *p, uint
                            (const uint32_t *)v + 16 * run.from + at, c, ahead);
             else
                 tile_product_ahead(R, run.to - run.from, p + run.from, QKVI_SCORE_ROW, 1,
-                                   v + 32 * run.from + at, c, true, ahead);
+                                   v + 32 * run.from + at, c, 1, ahead);
         }
         V_UNROLL(12) for (int r = 0; r < R; r++) {
             const vf x = vf_set1(alpha[r]);

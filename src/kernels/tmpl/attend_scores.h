@@ -256,7 +256,7 @@ V_INLINE void attend_score_tile(const bool dp, const int R, const attend *a, int
                        (const uint32_t *)panel + at, c, ahead);
         else
             tile_product_ahead(R, a->head_dim, (const float *)a->q + i * a->q_row, a->q_row, 1,
-                               panel + at, c, true, ahead);
+                               panel + at, c, 1, ahead);
         if (end == ATTEND_HIDE) {
             V_UNROLL(12) for (int r = 0; r < R; r++) {
                 V_UNROLL(2)

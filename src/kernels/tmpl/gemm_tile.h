@@ -28,8 +28,8 @@ V_INLINE void tile_zero(vf c[V_MR][V_NV]) {
 }
 
 /*
- * Memory that will be needed soon, fetched into L2 a few bytes per step of a product. step 0:
- * nothing.
+ * Memory that will be needed soon, fetched into L2 a few bytes per step of a product, by one or two
+ * lines at a step. step 0: nothing.
  */
 typedef struct tile_ahead {
     const char *at;
@@ -44,14 +44,15 @@ typedef struct tile_ahead {
  * then unrolls too late to keep c in registers.
  */
 V_INLINE void tile_product_ahead(const int R, int64_t n, const float *a, int64_t a_row,
-                                 int64_t a_col, const float *b, vf c[V_MR][V_NV], const bool fetch,
+                                 int64_t a_col, const float *b, vf c[V_MR][V_NV], const int fetch,
                                  tile_ahead ahead) {
     const float *a0 = a, *a3 = a + 3 * a_row, *a6 = a + 6 * a_row, *a9 = a + 9 * a_row;
     V_UNROLL_BY(2) for (int64_t k = 0; k < n; k++) {
         const float *const third[4] = { a0, a3, a6, a9 };
         vf row[V_NV];
         V_UNROLL(2) for (int v = 0; v < V_NV; v++) row[v] = vf_load(b + 16 * v);
-        if (fetch) v_prefetch(ahead.at), ahead.at += ahead.step;
+        if (fetch > 1) v_prefetch(ahead.at + 64);
+        if (fetch > 0) v_prefetch(ahead.at), ahead.at += ahead.step;
         V_UNROLL(12) for (int i = 0; i < R; i++) {
             const vf x = vf_set1(third[i / 3][i % 3 * a_row]);
             V_UNROLL(2) for (int v = 0; v < V_NV; v++) c[i][v] = vf_fma(x, row[v], c[i][v]);
@@ -62,7 +63,7 @@ V_INLINE void tile_product_ahead(const int R, int64_t n, const float *a, int64_t
 
 V_INLINE void tile_product(const int R, int64_t n, const float *a, int64_t a_row, int64_t a_col,
                            const float *b, vf c[V_MR][V_NV]) {
-    tile_product_ahead(R, n, a, a_row, a_col, b, c, false, (tile_ahead){ NULL, 0 });
+    tile_product_ahead(R, n, a, a_row, a_col, b, c, 0, (tile_ahead){ NULL, 0 });
 }
 
 V_INLINE void tile_store(int n_cols, vf x, float *c, int add) {
@@ -72,25 +73,47 @@ V_INLINE void tile_store(int n_cols, vf x, float *c, int add) {
         vf_store_n(c, add ? vf_add(vf_load_n(c, n_cols), x) : x, n_cols);
 }
 
+/* The last of the products: bias comes after what was there. */
+V_INLINE void tile_store_biased(int n_cols, vf x, const float *bias, float *c, int add) {
+    if (n_cols >= 16)
+        vf_storeu(c, vf_add(add ? vf_add(vf_loadu(c), x) : x, vf_loadu(bias)));
+    else if (n_cols > 0) {
+        const vf sum = add ? vf_add(vf_load_n(c, n_cols), x) : x;
+        vf_store_n(c, vf_add(sum, vf_load_n(bias, n_cols)), n_cols);
+    }
+}
+
 V_INLINE void tile_rows(const int R, int n_cols, int64_t k, const float *a, int64_t a_row,
-                        int64_t a_col, const float *b, float *c, int64_t c_row, int add) {
+                        int64_t a_col, const float *b, float *c, int64_t c_row, int add,
+                        const float *bias, tile_ahead ahead) {
+    V_UNROLL(12) for (int i = 0; i < R; i++) {
+        v_prefetch(c + i * c_row);
+        v_prefetch(c + i * c_row + 16);
+    }
     for (int j = 0; j < n_cols; j += 16 * V_NV) {
         vf x[V_MR][V_NV];
         tile_zero(x);
-        tile_product(R, k, a, a_row, a_col, b + j, x);
+        tile_product_ahead(R, k, a, a_row, a_col, b + j, x, 2, ahead);
         V_UNROLL(12) for (int i = 0; i < R; i++) {
-            V_UNROLL(2)
-            for (int v = 0; v < V_NV; v++)
-                tile_store(n_cols - j - 16 * v, x[i][v], c + i * c_row + j + 16 * v, add);
+            V_UNROLL(2) for (int v = 0; v < V_NV; v++) {
+                const int left = n_cols - j - 16 * v;
+                float *to = c + i * c_row + j + 16 * v;
+                if (bias)
+                    tile_store_biased(left, x[i][v], bias + j + 16 * v, to, add);
+                else
+                    tile_store(left, x[i][v], to, add);
+            }
         }
     }
 }
 
 static void gemm_tile(int n_rows, int n_cols, int64_t k, const float *a, int64_t a_row,
-                      int64_t a_col, const float *b, float *c, int64_t c_row, int add) {
+                      int64_t a_col, const float *b, float *c, int64_t c_row, int add,
+                      const float *bias, const void *ahead, int64_t ahead_step) {
+    const tile_ahead fetch = { ahead, ahead_step };
     switch (n_rows) {
 #define TILE_CASE(R)                                                                               \
-    case R: tile_rows(R, n_cols, k, a, a_row, a_col, b, c, c_row, add); return;
+    case R: tile_rows(R, n_cols, k, a, a_row, a_col, b, c, c_row, add, bias, fetch); return;
         TILE_EACH(TILE_CASE)
 #undef TILE_CASE
     default: return;

@@ -29,6 +29,13 @@ void qkvi_linear_forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
               layer->forward, y, layer->n_out, layer->bias, false);
 }
 
+void qkvi_linear_act_forward(qkv_ctx *ctx, const qkvi_linear *layer, qkvi_act act, int64_t n_rows,
+                             const float *x, float *y, float *g) {
+    qkvi_gemm_mapped(ctx->pool, ctx->kernels, n_rows, layer->n_out, layer->n_in, x, layer->n_in, 1,
+                     layer->forward, y, layer->n_out, layer->bias, false,
+                     ctx->kernels->layer.act_forward[act], g);
+}
+
 void qkvi_linear_backward_input(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
                                 const float *d_y, float *d_x, bool accumulate) {
     /* y = x Wᵀ + b */

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 
+#include "kernels/layer.h"
 #include "qkv/qkv.h"
 
 typedef struct qkvi_linear {
@@ -31,6 +32,10 @@ void qkvi_pack_rows(qkv_ctx *ctx, int64_t n_rows, int64_t n, const float *x, flo
 /* y = x Wᵀ + b */
 void qkvi_linear_forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *x,
                          float *y);
+
+/* The same, and then g = act(y); g may be y. */
+void qkvi_linear_act_forward(qkv_ctx *ctx, const qkvi_linear *layer, qkvi_act act, int64_t n_rows,
+                             const float *x, float *y, float *g);
 
 /* d_x = d_y W, or d_x += d_y W. */
 void qkvi_linear_backward_input(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,

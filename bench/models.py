@@ -1,0 +1,232 @@
+#!/usr/bin/env python3
+"""Our models beside those of PyTorch and OpenVINO: the same random weights, the same ids, in one process.
+
+    ./dev bench --peers models              makes a virtual environment with the peers, builds, and runs this
+    python bench/models.py --library build/release/libmodels.so --threads 1,2 --json models.json
+
+transformers makes a model of BERT-base's shape with random weights and saves it; we open its folder. Hidden states
+are compared before anything is timed. Each round of a case calls everybody in turn, beginning with another one each
+time, and has the machine's peak measured beside ours (cli/peak.h); a figure is the median of the rounds, a ratio that
+of the rounds' ratios. All are called from Python.
+"""
+import argparse
+import ctypes
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import peers
+
+SHAPES = [(8, 128), (1, 512), (1, 11)]
+LAYERS, HIDDEN, WIDE, VOCABULARY = 12, 768, 3072, 30522
+BOUND = {"f32": 1e-4, "bf16": 0.1}  # of hidden states, which a norm has made about 1
+
+
+def operations(batch, length):
+    """Multiplications and additions of BERT-base's blocks."""
+    rows = batch * length
+    return LAYERS * (2 * rows * (4 * HIDDEN * HIDDEN + 2 * HIDDEN * WIDE) + 4 * rows * length * HIDDEN)
+
+
+# ---- Models ------------------------------------------------------------------------------------
+
+
+def make_bert(folder):
+    """Saves a random model of BERT-base's shape, once."""
+    import torch
+    import transformers
+
+    if (folder / "model.safetensors").exists():
+        return
+    torch.manual_seed(0)
+    transformers.BertForMaskedLM(transformers.BertConfig()).save_pretrained(folder)
+    special = {0: "[PAD]", 100: "[UNK]", 101: "[CLS]", 102: "[SEP]", 103: "[MASK]"}
+    words = [special.get(i, f"w{i}") for i in range(VOCABULARY)]
+    (folder / "vocab.txt").write_text("\n".join(words) + "\n")
+
+
+class Ours:
+    """A model of ours through bench/models_shim.c."""
+
+    def __init__(self, library, folder, n_threads):
+        why = ctypes.create_string_buffer(512)
+        self.library = library
+        self.shim = library.model_open(str(folder).encode(), n_threads, why, len(why))
+        if not self.shim:
+            raise RuntimeError(why.value.decode())
+
+    def run(self, ids):
+        said = self.library.model_run(self.shim, *ids.shape, ids.ctypes.data)
+        if said:
+            raise RuntimeError(said.decode())
+
+    def hidden(self, ids):
+        """Last hidden states of the first sequence."""
+        import numpy
+
+        address = self.library.model_hidden(self.shim, 0)
+        floats = (ctypes.c_float * (ids.shape[1] * HIDDEN)).from_address(address)
+        return numpy.frombuffer(floats, dtype=numpy.float32).reshape(ids.shape[1], HIDDEN).copy()
+
+    def peak(self):
+        return self.library.model_peak(self.shim, 0, peers.PEAK_SECONDS)
+
+
+def open_library(path):
+    library = ctypes.CDLL(path)
+    pointer, word = ctypes.c_void_p, ctypes.c_int64
+    for name, result, arguments in [
+        ("model_open", pointer, [ctypes.c_char_p, ctypes.c_int, pointer, ctypes.c_size_t]),
+        ("model_close", None, [pointer]),
+        ("model_run", ctypes.c_char_p, [pointer, word, word, pointer]),
+        ("model_hidden", pointer, [pointer, word]),
+        ("model_peak", ctypes.c_double, [pointer, ctypes.c_int, ctypes.c_double]),
+    ]:
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+class Torch:
+    def __init__(self, folder, kind, n_threads):
+        import torch
+        import transformers
+
+        torch.set_num_threads(n_threads)
+        model = transformers.BertModel.from_pretrained(folder, add_pooling_layer=False).eval()
+        self.model = model.to(torch.bfloat16) if kind == "bf16" else model
+
+    def bind(self, ids):
+        import torch
+
+        tokens, result = torch.from_numpy(ids).long(), []
+
+        def call():
+            with torch.no_grad():
+                result[:] = [self.model(tokens).last_hidden_state]
+
+        return call, lambda: result[0][0].float().numpy()
+
+
+class OpenVino:
+    def __init__(self, folder, kind, n_threads):
+        import openvino
+        import torch
+        import transformers
+
+        model = transformers.BertModel.from_pretrained(folder, add_pooling_layer=False).eval()
+        example = torch.ones(SHAPES[0], dtype=torch.long)
+        graph = openvino.convert_model(model, example_input={"input_ids": example, "attention_mask": example})
+        options = {"INFERENCE_NUM_THREADS": n_threads, "INFERENCE_PRECISION_HINT": kind}
+        self.request = openvino.Core().compile_model(graph, "CPU", options).create_infer_request()
+
+    def bind(self, ids):
+        import numpy
+
+        inputs = {"input_ids": ids.astype(numpy.int64), "attention_mask": numpy.ones(ids.shape, numpy.int64)}
+        return lambda: self.request.infer(inputs), lambda: self.request.get_output_tensor(0).data[0]
+
+
+# ---- Measuring ---------------------------------------------------------------------------------
+
+
+def measure(ours, others, kind, shape, rounds):
+    import numpy
+
+    ids = numpy.random.default_rng(1).integers(1000, VOCABULARY, shape, dtype=numpy.int32)
+    contenders, notes, peaks = [peers.Contender("qkv", lambda: ours.run(ids))], [], []
+    expected = ours.hidden(ids)
+    for name, peer in others:
+        call, output = peer.bind(ids)
+        contender = peers.Contender(name, call)
+        difference = float(numpy.abs(output() - expected).max())
+        if difference <= BOUND[kind]:
+            contenders.append(contender)
+        else:
+            notes.append(f"{name}: computes something else: {difference:.2g} away")
+    for n in range(rounds):
+        for i in range(len(contenders)):
+            contender = contenders[(n + i) % len(contenders)]
+            if contender.name == "qkv":
+                peaks.append(ours.peak())
+            contender.round()
+    mine, amount = contenders[0].seconds, operations(*shape)
+    return {
+        "case": f"BERT-base {kind} {shape[0]}x{shape[1]}",
+        "amount": amount,
+        "seconds": {c.name: peers.median(c.seconds) for c in contenders},
+        "peak": peers.median(peaks),
+        "share": peers.median([amount / s / 1e9 / p if p else 0 for s, p in zip(mine, peaks)]),
+        "ratio": {c.name: peers.median([t / m for t, m in zip(c.seconds, mine)]) for c in contenders[1:]},
+        "notes": notes,
+    }
+
+
+def figure(result, name):
+    seconds = result["seconds"].get(name)
+    return f"{seconds * 1e3:.1f} ms, {result['amount'] / seconds / 1e9:.0f}" if seconds else "–"
+
+
+def markdown(results):
+    lines = ["| case | qkv | of FMA peak | PyTorch | OpenVINO | times PyTorch | times OpenVINO |", "|---|---:|---:|---:|---:|---:|---:|"]
+    for r in results:
+        cells = [figure(r, name) for name in ("qkv", "PyTorch", "OpenVINO")]
+        ratios = [f"{r['ratio'][name]:.2f}" if name in r["ratio"] else "–" for name in ("PyTorch", "OpenVINO")]
+        lines.append(f"| {r['case']} | {cells[0]} | {100 * r['share']:.0f} % | {cells[1]} | {cells[2]} | {ratios[0]} | {ratios[1]} |")
+    return "\n".join(lines)
+
+
+# ---- Command line ------------------------------------------------------------------------------
+
+
+def run_one(options, n_threads):
+    """All cases with one number of threads, in this process."""
+    os.environ["OMP_NUM_THREADS"] = str(n_threads)
+    library, results = open_library(options.library), []
+    folder = pathlib.Path(options.models) / "bert-base"
+    make_bert(folder)
+    for kind in options.kinds.split(","):
+        ours = Ours(library, folder, n_threads)
+        makers = [("PyTorch", Torch), ("OpenVINO", OpenVino)]
+        others = [(name, make(folder, kind, n_threads)) for name, make in makers if not options.alone]
+        for shape in SHAPES:
+            results.append(measure(ours, others, kind, shape, options.rounds))
+            results[-1]["threads"] = n_threads
+            for note in results[-1]["notes"]:
+                print(f"{results[-1]['case']}: {note}", file=sys.stderr)
+            print(markdown(results[-1:]).split("\n")[-1], file=sys.stderr, flush=True)
+        library.model_close(ours.shim)
+    return results
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--library", required=True, help="build/release/libmodels.so")
+    parser.add_argument("--models", default="build/peers-models", help="where the random models are made")
+    parser.add_argument("--threads", default="1,2", help="numbers of threads, one process for each (1,2)")
+    parser.add_argument("--kinds", default="f32,bf16")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--alone", action="store_true", help="without the peers")
+    parser.add_argument("--json", help="where the results go")
+    options = parser.parse_args()
+    threads = [int(n) for n in options.threads.split(",")]
+    results = run_one(options, threads[0]) if len(threads) == 1 else []
+    for n in threads if len(threads) > 1 else []:  # a library's threads are made once a process
+        with tempfile.NamedTemporaryFile(suffix=".json") as part:
+            arguments = [sys.executable, *sys.argv, "--threads", str(n), "--json", part.name]
+            subprocess.run(arguments, check=True, stdout=subprocess.DEVNULL)
+            results += json.load(open(part.name))["results"]
+    told = peers.versions(["torch", "transformers", "openvino"])
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump({"versions": told, "results": results}, file, indent=1)
+    print(", ".join(f"{key} {value}" for key, value in told.items()))
+    for n in threads:
+        print(f"\n{n} thread{'s' if n > 1 else ''}: time, GFLOP/s\n\n" + markdown([r for r in results if r["threads"] == n]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+/*
+ * What bench/models.py calls of us: a model opened and run on ids that the peers get too, and the
+ * peaks beside it. A shared library of the libraries and the peaks of `qkv bench`.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <qkv/model.h>
+
+#include "cli/peak.h"
+
+double cli_seconds(void);
+double cli_seconds(void) { /* what main.c gives the files of `qkv bench` */
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+struct shim {
+    qkv_ctx *ctx;
+    qkv_model *model;
+    qkv_run *run;
+    struct peak fma, read;
+    qkv_error error;
+};
+
+enum { READ_BYTES = 512 << 20 }; /* more than a cache holds */
+
+#pragma GCC visibility push(default)
+struct shim *model_open(const char *folder, int n_threads, char *why, size_t why_bytes);
+void model_close(struct shim *shim);
+const char *model_run(struct shim *shim, int64_t n_batch, int64_t len, int32_t *ids);
+const float *model_hidden(const struct shim *shim, int64_t b);
+double model_peak(const struct shim *shim, int read, double seconds);
+#pragma GCC visibility pop
+
+static struct shim *refuse(struct shim *shim, char *why, size_t why_bytes) {
+    if (why_bytes) {
+        strncpy(why, shim ? shim->error.message : "no memory", why_bytes - 1);
+        why[why_bytes - 1] = 0;
+    }
+    model_close(shim);
+    return NULL;
+}
+
+/* NULL, and why. */
+struct shim *model_open(const char *folder, int n_threads, char *why, size_t why_bytes) {
+    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    struct shim *shim = calloc(1, sizeof *shim);
+    options.n_threads = n_threads;
+    if (!shim || qkv_ctx_create(&options, &shim->ctx, &shim->error) != QKV_OK ||
+        qkv_model_open(folder, &shim->model, &shim->error) != QKV_OK ||
+        !peak_open(&shim->fma, PEAK_FMA, n_threads, 0) ||
+        !peak_open(&shim->read, PEAK_READ, n_threads, READ_BYTES))
+        return refuse(shim, why, why_bytes);
+    return shim;
+}
+
+void model_close(struct shim *shim) {
+    if (!shim) return;
+    peak_close(&shim->fma);
+    peak_close(&shim->read);
+    qkv_run_free(shim->run);
+    qkv_model_free(shim->model);
+    qkv_ctx_destroy(shim->ctx);
+    free(shim);
+}
+
+/* ids [n_batch][len]. NULL: it worked; otherwise why not. */
+const char *model_run(struct shim *shim, int64_t n_batch, int64_t len, int32_t *ids) {
+    qkv_encoding *inputs = calloc((size_t)n_batch, sizeof *inputs);
+    const qkv_encoding **list = calloc((size_t)n_batch, sizeof *list);
+    qkv_status status = QKV_ERR_MEMORY;
+    qkv_run_free(shim->run);
+    shim->run = NULL;
+    if (inputs && list) {
+        for (int64_t b = 0; b < n_batch; b++) {
+            inputs[b] = (qkv_encoding){ .n = len, .ids = ids + b * len };
+            list[b] = &inputs[b];
+        }
+        status = qkv_model_run(shim->ctx, shim->model, n_batch, list, 0, &shim->run, &shim->error);
+    }
+    free(inputs);
+    free(list);
+    return status == QKV_OK ? NULL : shim->error.message;
+}
+
+/* [len][hidden] of the last run. */
+const float *model_hidden(const struct shim *shim, int64_t b) {
+    return qkv_run_hidden(shim->run, b, qkv_model_get_info(shim->model)->n_layers);
+}
+
+double model_peak(const struct shim *shim, int read, double seconds) {
+    return peak_measure(read ? &shim->read : &shim->fma, seconds);
+}

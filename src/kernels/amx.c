@@ -1,0 +1,138 @@
+/*
+ * Class amx by AMX tiles: see gemm_bf16.h. The one file that is compiled for them.
+ *
+ * Registers: tmm0…3 are sums of 32 rows x 32 columns, tmm4 and tmm5 32 rows of A, tmm6 and tmm7 the
+ * halves of a panel of B; each is 16 rows of 64 bytes. Two by two is what lets four products share
+ * four loads. Sums leave through a buffer in the first-level cache, where the bias is added and what
+ * is beyond the edges stays.
+ *
+ * Source: Intel 64 and IA-32 Architectures Software Developer's Manual, TDPBF16PS; the kernel's
+ * Documentation/arch/x86/xstate.rst on the permission.
+ */
+#include "kernels/gemm_bf16.h"
+
+#if defined(__x86_64__)
+
+#include <cpuid.h>
+#include <immintrin.h>
+#include <stdalign.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+
+bool qkvi_amx_permitted(void) {
+    uint32_t a, b, c, d;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
+    if (!(d & bit_AMX_BF16) || !(d & bit_AMX_TILE)) return false;
+    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+}
+
+typedef struct tile_config {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+} tile_config;
+
+/* Constant: gcc 12 does not know that _tile_loadconfig reads more than 8 bytes. */
+static const tile_config config = {
+    .palette = 1,
+    .row_bytes = { 64, 64, 64, 64, 64, 64, 64, 64 },
+    .rows = { 16, 16, 16, 16, 16, 16, 16, 16 },
+};
+
+void qkvi_amx_begin(void) { _tile_loadconfig(&config); }
+
+void qkvi_amx_end(void) { _tile_release(); }
+
+static inline void fetch(const char *from, int lines) {
+    for (int i = 0; i < lines; i++) _mm_prefetch(from + 64 * i, _MM_HINT_T1);
+}
+
+/* Sums of 32 rows, or of 16. */
+static void product_32(int64_t k, const uint16_t *a, int64_t a_row, const uint32_t *b, float *sums,
+                       const char *ahead, int lines) {
+    const size_t a_bytes = (size_t)a_row * sizeof *a;
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    for (int64_t step = 0; step < k; step += 32, b += 16 * 32, ahead += 64 * lines) {
+        _tile_loadd(6, b, 128);
+        _tile_loadd(4, a + step, a_bytes);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_loadd(7, b + 16, 128);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_loadd(5, a + 16 * a_row + step, a_bytes);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+        fetch(ahead, lines);
+    }
+    _tile_stored(0, sums, 128);
+    _tile_stored(1, sums + 16, 128);
+    _tile_stored(2, sums + 16 * 32, 128);
+    _tile_stored(3, sums + 16 * 32 + 16, 128);
+}
+
+static void product_16(int64_t k, const uint16_t *a, int64_t a_row, const uint32_t *b, float *sums,
+                       const char *ahead, int lines) {
+    _tile_zero(0);
+    _tile_zero(1);
+    for (int64_t step = 0; step < k; step += 32, b += 16 * 32, ahead += 64 * lines) {
+        _tile_loadd(6, b, 128);
+        _tile_loadd(4, a + step, (size_t)a_row * sizeof *a);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_loadd(7, b + 16, 128);
+        _tile_dpbf16ps(1, 4, 7);
+        fetch(ahead, lines);
+    }
+    _tile_stored(0, sums, 128);
+    _tile_stored(1, sums + 16, 128);
+}
+
+/* Zeros in place of a bias would turn -0 into +0. */
+static void store_rows(int n_rows, int n_cols, const float *sums, const float *bias, float *c,
+                       int64_t c_row) {
+    const __mmask16 low = n_cols >= 16 ? 0xFFFF : (__mmask16)((1u << n_cols) - 1);
+    const __mmask16 high = n_cols > 16 ? (__mmask16)((1u << (n_cols - 16)) - 1) : 0;
+    __m512 bias0 = _mm512_setzero_ps(), bias1 = bias0;
+    if (bias) {
+        bias0 = _mm512_maskz_loadu_ps(low, bias);
+        bias1 = _mm512_maskz_loadu_ps(high, high ? bias + 16 : bias);
+    }
+    for (int i = 0; i < n_rows; i++, sums += 32, c += c_row) {
+        __m512 x0 = _mm512_load_ps(sums), x1 = _mm512_load_ps(sums + 16);
+        if (bias) x0 = _mm512_add_ps(x0, bias0), x1 = _mm512_add_ps(x1, bias1);
+        _mm512_mask_storeu_ps(c, low, x0);
+        if (high) _mm512_mask_storeu_ps(c + 16, high, x1);
+    }
+}
+
+void qkvi_amx_panel(int64_t n_rows, int n_cols, int64_t k, const uint16_t *a, int64_t a_row,
+                    const uint32_t *b, float *c, int64_t c_row, const float *bias,
+                    const char *ahead, int lines) {
+    alignas(64) float sums[32 * 32];
+    for (int64_t i = 0; i < n_rows; i += 32, ahead += 64 * lines * (k / 32)) {
+        const int rows = n_rows - i < 32 ? (int)(n_rows - i) : 32;
+        if (rows > 16)
+            product_32(k, a + i * a_row, a_row, b, sums, ahead, lines);
+        else
+            product_16(k, a + i * a_row, a_row, b, sums, ahead, lines);
+        store_rows(rows, n_cols, sums, bias, c + i * c_row, c_row);
+    }
+}
+
+#else
+
+bool qkvi_amx_permitted(void) { return false; }
+void qkvi_amx_begin(void) {}
+void qkvi_amx_end(void) {}
+void qkvi_amx_panel(int64_t n_rows, int n_cols, int64_t k, const uint16_t *a, int64_t a_row,
+                    const uint32_t *b, float *c, int64_t c_row, const float *bias,
+                    const char *ahead, int lines) {
+    (void)n_rows, (void)n_cols, (void)k, (void)a, (void)a_row, (void)b, (void)c, (void)c_row;
+    (void)bias, (void)ahead, (void)lines;
+}
+
+#endif

@@ -1,0 +1,197 @@
+/*
+ * kernels/gemm_bf16.h: both classes against their definition, element by element, on every kernel
+ * table and with AMX where the processor has it, by memcmp; and against double within a bound.
+ * Numbers are ordinary, near 2^-126 (where sums are flushed) and not finite.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/half.h"
+#include "core/rng.h"
+#include "kernels/gemm_bf16.h"
+
+typedef struct shape {
+    int m, n, k;
+    bool with_bias, tiny;
+} shape;
+
+static float draw(qkvi_rng *rng, bool tiny) {
+    const float x = qkvi_rng_unit(rng) * 2 - 1;
+    if (!tiny) return x;
+    return ldexpf(x, -58 - (int)qkvi_rng_below(rng, 10)); /* products about 2^-126 */
+}
+
+/* A double has the sum of a product of bf16 and a float exactly, but for what is 2^29 apart. */
+static float flush(double exact) {
+    const float x = (float)exact;
+    return fabs(exact) < 0x1p-126 * (1 - 0x1p-25) ? copysignf(0, x) : x;
+}
+
+static float part(float x) {
+    const float y = qkvi_f32_of_bf16(qkvi_bf16_of_f32(x));
+    return fabsf(y) < 0x1p-126f ? 0 : y;
+}
+
+static float fused(float a, float b, float c, bool tiny) {
+    return tiny ? flush((double)a * (double)b + (double)c) : fmaf(a, b, c);
+}
+
+/* The definition, word by word. a and b: k numbers each. */
+static float expected_of(const shape *s, qkvi_bf16_class class, const float *a, const float *b) {
+    float c = 0;
+    for (int k0 = 0; k0 < s->k; k0 += 32) {
+        float even = 0, odd = 0;
+        for (int x = k0; x < k0 + 32; x += 2) {
+            const float a0 = x < s->k ? part(a[x]) : 0, a1 = x + 1 < s->k ? part(a[x + 1]) : 0;
+            const float b0 = x < s->k ? part(b[x]) : 0, b1 = x + 1 < s->k ? part(b[x + 1]) : 0;
+            if (class == QKVI_BF16_DP) {
+                c = fused(a0, b0, fused(a1, b1, c, s->tiny), s->tiny);
+            } else {
+                even = fused(a0, b0, even, s->tiny);
+                odd = fused(a1, b1, odd, s->tiny);
+            }
+        }
+        if (class == QKVI_BF16_AMX)
+            c = flush((double)c + (double)flush((double)even + (double)odd));
+    }
+    return c;
+}
+
+static float *floats(size_t n) {
+    float *x = qkvi_aligned_array(n, sizeof *x);
+    assert_non_null(x);
+    return x;
+}
+
+static qkvi_pool *pools[2]; /* of 1 and 3 threads */
+
+static void check_class(const shape *s, qkvi_bf16_class class, const float *a, const float *b,
+                        const uint32_t *packed, const float *bias) {
+    const size_t elems = (size_t)(s->m * s->n);
+    float *c = floats(elems), *want = floats(elems);
+    for (int i = 0; i < s->m; i++)
+        for (int j = 0; j < s->n; j++) {
+            const float sum = expected_of(s, class, a + i * s->k, b + j * s->k);
+            want[i * s->n + j] = bias ? sum + bias[j] : sum;
+        }
+    const bool has_amx = qkvi_amx_permitted();
+    const qkvi_kernels *kernels;
+    for (int isa = 0; (kernels = qkvi_kernels_at(isa)); isa++)
+        for (int t = 0; t < 2; t++) {
+            memset(c, 0xFF, elems * sizeof *c);
+            qkvi_gemm_bf16_job job = { kernels, class,  has_amx, s->m, s->n, s->k, a,
+                                       s->k,    packed, c,       s->n, bias, NULL, NULL };
+            qkvi_gemm_bf16(pools[t], &job);
+            for (size_t e = 0; e < elems; e++)
+                if (memcmp(&c[e], &want[e], sizeof *c) != 0 && !(isnan(c[e]) && isnan(want[e])))
+                    fail_msg("%s, class %d, %d x %d x %d, element %zu: %a, not %a", kernels->name,
+                             class, s->m, s->n, s->k, e, (double)c[e], (double)want[e]);
+        }
+    free(c);
+    free(want);
+}
+
+static void check(const shape *s, qkvi_rng *rng, bool odd_ones) {
+    float *a = floats((size_t)(s->m * s->k)), *b = floats((size_t)(s->n * s->k));
+    float *bias = floats((size_t)s->n);
+    for (int e = 0; e < s->m * s->k; e++) a[e] = draw(rng, s->tiny);
+    for (int e = 0; e < s->n * s->k; e++) b[e] = draw(rng, s->tiny);
+    for (int e = 0; e < s->n; e++) bias[e] = draw(rng, s->tiny);
+    if (odd_ones) a[s->k / 2] = NAN, b[s->k / 3] = INFINITY;
+    uint32_t *packed = qkvi_aligned_array(qkvi_bf16_packed_words(s->k, s->n), sizeof *packed);
+    assert_non_null(packed);
+    qkvi_bf16_pack_b(pools[1], s->k, s->n, b, 1, s->k, packed);
+    for (int class = 0; class < 2; class ++)
+        check_class(s, class, a, b, packed, s->with_bias ? bias : NULL);
+    free(a);
+    free(b);
+    free(bias);
+    free(packed);
+}
+
+static void edges(void **state) {
+    (void)state;
+    static const shape shapes[] = {
+        { 1, 1, 1, false, false },    { 1, 33, 31, true, false },    { 11, 64, 32, true, false },
+        { 16, 32, 33, false, false }, { 17, 31, 64, true, false },   { 32, 48, 95, false, false },
+        { 33, 65, 100, true, false }, { 70, 100, 300, true, false }, { 47, 16, 513, false, false },
+        { 16, 32, 32, false, true },  { 33, 40, 70, false, true },   { 12, 96, 200, false, true },
+    };
+    qkvi_rng rng = qkvi_rng_make(5, 0, 0);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) check(&shapes[i], &rng, false);
+    check(&shapes[6], &rng, true);
+}
+
+/* The bound of a sum of k products in f32, of numbers with 8 bits. */
+static void close_to_the_product(void **state) {
+    (void)state;
+    enum { M = 40, N = 50, K = 700 };
+    qkvi_rng rng = qkvi_rng_make(6, 0, 0);
+    float *a = floats(M * K), *b = floats(N * K), *c = floats(M * N);
+    for (int e = 0; e < M * K; e++) a[e] = draw(&rng, false);
+    for (int e = 0; e < N * K; e++) b[e] = draw(&rng, false);
+    uint32_t *packed = qkvi_aligned_array(qkvi_bf16_packed_words(K, N), sizeof *packed);
+    assert_non_null(packed);
+    qkvi_bf16_pack_b(NULL, K, N, b, 1, K, packed);
+    for (int class = 0; class < 2; class ++) {
+        qkvi_gemm_bf16_job job = { qkvi_kernels_best(),
+                                   class,
+                                   qkvi_amx_permitted(),
+                                   M,
+                                   N,
+                                   K,
+                                   a,
+                                   K,
+                                   packed,
+                                   c,
+                                   N,
+                                   NULL,
+                                   NULL,
+                                   NULL };
+        qkvi_gemm_bf16(pools[0], &job);
+        for (int i = 0; i < M; i++)
+            for (int j = 0; j < N; j++) {
+                double exact = 0, size = 0;
+                for (int x = 0; x < K; x++) {
+                    exact += (double)a[i * K + x] * (double)b[j * K + x];
+                    size += fabs((double)a[i * K + x] * (double)b[j * K + x]);
+                }
+                /* two roundings to 8 bits, K to 24 */
+                assert_true(fabs((double)c[i * N + j] - exact) <= size * (0x1p-8 + K * 0x1p-24));
+            }
+    }
+    free(a);
+    free(b);
+    free(c);
+    free(packed);
+}
+
+static int set_up(void **state) {
+    static qkv_allocator allocator;
+    (void)state;
+    allocator = qkvi_allocator_resolve((qkv_allocator){ 0 });
+    for (int t = 0; t < 2; t++) pools[t] = qkvi_pool_create(&allocator, 1 + 2 * t, NULL);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    for (int t = 0; t < 2; t++) qkvi_pool_release(pools[t]);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = { cmocka_unit_test(edges),
+                                        cmocka_unit_test(close_to_the_product) };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
