@@ -94,15 +94,15 @@ static void check_sums(int64_t n, qkvi_rng *rng) {
     float sums[2] = { 0 };
     for (int64_t r = 0; r < n_rows; r++) index[r] = (int32_t)qkvi_rng_below(rng, (uint32_t)n_rows);
     for (int isa = 0; isa < n_isas; isa++) {
-        double sum = 0, square = 0, size = 0;
+        double sum = 0, square = 0, total = 0;
         for (int64_t j = 0; j < n; j++) {
             sum += (double)x[j];
             square += (double)x[j] * (double)x[j];
-            size += fabs((double)x[j]);
+            total += fabs((double)x[j]);
         }
         const float got[2] = { kernels(isa)->sum(n, x), kernels(isa)->sum_squares(n, x) };
         const double bound = ((double)n / 32 + 7) * EPS;
-        expect_near("sum", isa, 0, (double)got[0], sum, bound * size);
+        expect_near("sum", isa, 0, (double)got[0], sum, bound * total);
         expect_near("sum_squares", isa, 0, (double)got[1], square, bound * square);
         if (isa == 0) memcpy(sums, got, sizeof sums);
         expect_same("sum, sum_squares", isa, got, sums, 2);
