@@ -19,6 +19,30 @@ static int emit(json_t *object) { return json_print(stdout, object) ? EXIT_OK : 
 
 /* ---- A model -------------------------------------------------------------------------------- */
 
+/* What models with a decoder have besides; tokens that there are none of are null. */
+static void add_decoder(json_t *object, const qkv_model_info *info) {
+    const struct {
+        const char *name;
+        int64_t value;
+    } tokens[] = { { "bos_id", info->bos_id },
+                   { "eos_id", info->eos_id },
+                   { "pad_id", info->pad_id },
+                   { "start_id", info->start_id } };
+    json_t *const more = json_pack(
+        "{s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:b,s:s,s:b,s:b,s:b}", "has_lm", info->has_lm, "is_decoder",
+        info->is_decoder, "is_encoder_decoder", info->is_encoder_decoder, "n_decoder_layers",
+        (json_int_t)info->n_decoder_layers, "n_decoder_heads", (json_int_t)info->n_decoder_heads,
+        "decoder_intermediate", (json_int_t)info->decoder_intermediate, "target_vocab_size",
+        (json_int_t)info->target_vocab_size, "separate_words", info->separate_words, "activation",
+        info->activation, "scales_words", info->scales_words, "unscaled", info->unscaled,
+        "scales_by_layer", info->scales_by_layer);
+    for (size_t t = 0; t < sizeof tokens / sizeof *tokens; t++)
+        json_object_set_new(more, tokens[t].name,
+                            tokens[t].value < 0 ? json_null() : json_integer(tokens[t].value));
+    json_object_update(object, more);
+    json_decref(more);
+}
+
 static json_t *model_json(const qkv_model *model) {
     const qkv_model_info *info = qkv_model_get_info(model);
     json_t *unused = json_array(), *warnings = json_array();
@@ -26,7 +50,7 @@ static json_t *model_json(const qkv_model *model) {
         json_array_append_new(warnings, json_text(qkv_model_warning(model, i)));
     for (int64_t i = 0; qkv_model_unused(model, i); i++)
         json_array_append_new(unused, json_text(qkv_model_unused(model, i)));
-    return json_pack(
+    json_t *object = json_pack(
         "{s:s,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:f,s:b,s:b,s:b,s:b,s:b,s:I,s:I,s:o,s:o}",
         "architecture", info->architecture, "source", json_text(info->source), "n_layers",
         (json_int_t)info->n_layers, "n_heads", (json_int_t)info->n_heads, "hidden",
@@ -38,6 +62,38 @@ static json_t *model_json(const qkv_model *model) {
         info->has_judge, "sinusoidal_positions", info->sinusoidal_positions, "embedding_size",
         (json_int_t)info->embedding_size, "sentence_len", (json_int_t)info->sentence_len, "unused",
         unused, "warnings", warnings);
+    if (object && info->has_lm) add_decoder(object, info);
+    return object;
+}
+
+static void print_token(const char *name, int64_t id) {
+    if (id >= 0) printf(" %s %" PRId64, name, id);
+}
+
+/* Lines of models with a decoder. */
+static void print_decoder(const qkv_model_info *info) {
+    if (info->is_encoder_decoder) {
+        printf("decoder       %" PRId64 " layers of %" PRId64 " heads of %" PRId64
+               ", feed-forward %" PRId64 "\n",
+               info->n_decoder_layers, info->n_decoder_heads, info->hidden / info->n_decoder_heads,
+               info->decoder_intermediate);
+        printf("words         %s, scaled %s\n",
+               info->separate_words ? "separate" : "shared by both sides", yes(info->scales_words));
+    }
+    if (info->target_vocab_size != info->vocab_size || info->separate_words)
+        printf("writes        vocabulary of %" PRId64 "\n", info->target_vocab_size);
+    if (info->unscaled || info->scales_by_layer)
+        printf("scores        %s%s\n",
+               info->unscaled ? "not divided by the root of the head's size" : "",
+               !info->scales_by_layer ? ""
+               : info->unscaled       ? ", divided by the layer's number"
+                                      : "divided by the layer's number, too");
+    printf("activation    %s\ntokens       ", info->activation);
+    print_token("bos", info->bos_id);
+    print_token("eos", info->eos_id);
+    print_token("pad", info->pad_id);
+    print_token("start", info->start_id);
+    putchar('\n');
 }
 
 static void print_model(const qkv_model *model, bool verbose) {
@@ -56,8 +112,13 @@ static void print_model(const qkv_model *model, bool verbose) {
     printf("longest text  %" PRId64 " tokens, %" PRId64 " segment%s, %s positions\n", info->max_len,
            info->n_types, info->n_types == 1 ? "" : "s",
            info->sinusoidal_positions ? "sinusoidal" : "learned");
-    printf("heads for     MLM %s, NSP %s, pooler %s%s\n", yes(info->has_mlm), yes(info->has_nsp),
-           yes(info->has_pooler), info->has_judge ? ", replaced tokens yes" : "");
+    if (info->has_lm)
+        printf("heads for     the next token\n");
+    else
+        printf("heads for     MLM %s, NSP %s, pooler %s%s\n", yes(info->has_mlm),
+               yes(info->has_nsp), yes(info->has_pooler),
+               info->has_judge ? ", replaced tokens yes" : "");
+    if (info->has_lm) print_decoder(info);
     printf("layer norm    eps %g\n", info->layer_norm_eps);
     if (n_unused) printf("unused        %" PRId64 " tensors\n", n_unused);
     for (int64_t i = 0; verbose && i < n_unused; i++)

@@ -115,7 +115,13 @@ static void test_config_round_trip(void **state) {
                                      .layer_norm_eps = 1e-12,
                                      .sinusoidal_positions = 1,
                                      .pooling = QKV_POOLING_MEAN,
-                                     .sentence_len = 48 };
+                                     .sentence_len = 48,
+                                     .target_vocab_size = 99,
+                                     .bos_id = -1,
+                                     .eos_id = -1,
+                                     .pad_id = -1,
+                                     .start_id = -1,
+                                     .activation = "gelu" };
     qkv_model_info read;
     qkv_error error;
     char path[300], *text;
@@ -126,6 +132,8 @@ static void test_config_round_trip(void **state) {
     join(path, *state, "config.json");
     assert_int_equal(qkvi_file_load(path, 4096, &text, &n, &error), QKV_OK);
     assert_int_equal(qkvi_config_read("c", text, n, &read, &error), QKV_OK);
+    assert_string_equal(read.activation, "gelu");
+    read.activation = written.activation; /* the same text elsewhere */
     assert_memory_equal(&read, &written, sizeof read);
     free(text);
     unlink(path);
