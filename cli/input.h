@@ -61,6 +61,7 @@ json_t *text_tokens_json(const struct session *session, const qkv_encoding *inpu
 /* A token of the vocabulary, or any text: escaped if it is not UTF-8. */
 json_t *text_token_json(const struct session *session, int32_t id);
 json_t *json_text(const char *text);
+json_t *json_bytes(const char *bytes, size_t n);
 
 /* A number for JSON, which has no NaN and no infinity: null for those. */
 json_t *json_number(double value);

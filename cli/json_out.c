@@ -13,7 +13,7 @@ static const size_t STYLE = JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECI
 
 json_t *json_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
-static json_t *text_json(const char *bytes, size_t n) {
+json_t *json_bytes(const char *bytes, size_t n) {
     json_t *text = json_stringn(bytes, n);
     if (text) return text;
     char *escaped = term_escape(bytes, n);
@@ -22,12 +22,12 @@ static json_t *text_json(const char *bytes, size_t n) {
     return text;
 }
 
-json_t *json_text(const char *text) { return text_json(text, strlen(text)); }
+json_t *json_text(const char *text) { return json_bytes(text, strlen(text)); }
 
 json_t *text_token_json(const struct session *session, int32_t id) {
     size_t n = 0;
     const char *token = qkv_tokenizer_token(session->tokenizer, id, &n);
-    return text_json(token ? token : "", token ? n : 0);
+    return json_bytes(token ? token : "", token ? n : 0);
 }
 
 json_t *text_tokens_json(const struct session *session, const qkv_encoding *input) {

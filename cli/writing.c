@@ -153,9 +153,9 @@ json_t *writing_json(const struct writing *w, const qkv_generation *made) {
         const qkv_sequence *const s = &made->sequences[i];
         json_t *const ids = json_array();
         for (int64_t t = 0; t < s->n; t++) json_array_append_new(ids, json_integer(s->ids[t]));
-        json_array_append_new(list, json_pack("{s:o, s:o, s:o, s:s}", "text", json_text(s->text),
-                                              "ids", ids, "score", json_number(s->score), "end",
-                                              end_name(s->end)));
+        json_array_append_new(
+            list, json_pack("{s:o, s:o, s:o, s:s}", "text", json_bytes(s->text, (size_t)s->n_bytes),
+                            "ids", ids, "score", json_number(s->score), "end", end_name(s->end)));
     }
     return json_pack("{s:I, s:o, s:I, s:o}", "prompt_tokens", (json_int_t)made->prompt_len,
                      "sequences", list, "steps", (json_int_t)made->n_steps, "seconds",
