@@ -279,6 +279,7 @@ static int remove_folder(void **state) {
         "hub/models--org--name",
         "hub",
         "model/pytorch_model.bin",
+        "model/pytorch_model.bin.index.json",
         "model/model.safetensors",
         "model",
     };
