@@ -48,7 +48,7 @@ _qkv_options() {
     lookup) echo "--metric --temperature --hard --top --sentence --model --check-finite --theme --color --ascii --json --threads --isa --quiet -v --help" ;;
     embed) echo "--file --similar --top --pooling --normalize -o --model --check-finite --theme --color --ascii --truncate --json --threads --isa --quiet -v --help" ;;
     attend) echo "--q --k --v -o --lse --stats --mask --mask-bits --block-mask --block-len --cu-seqlens --cu-seqlens-k --causal --prefix --window --chunk --segments --segments-q --kv-len --q-len --q-offset --scale --softcap --alibi --sink --dropout --grad-out --grad-lse --dq --dk --dv --dsink --dmask --dtype --class --explain --json --threads --isa --quiet -v --help" ;;
-    train) echo "--text --grammar --out --resume --layers --heads --hidden --intermediate --vocab --len --steps --batch --lr --warmup --seed --report-every --checkpoint-every --sinusoidal --eval --json --threads --isa --quiet --help" ;;
+    train) echo "--text --grammar --out --resume --arch --from --layers --decoder-layers --heads --hidden --intermediate --vocab --len --steps --batch --lr --accumulate --dropout --label-smoothing --warmup --seed --report-every --checkpoint-every --sinusoidal --eval --json --threads --isa --quiet --help" ;;
     eval) echo "--text --grammar --seed --model --check-finite --json --threads --isa --quiet -v --help" ;;
     info) echo "--strict --check-finite --json --threads --isa -v --help" ;;
     bench) echo "--rounds --list --json --compare --from --fail-above --threads --isa --help" ;;
@@ -217,7 +217,10 @@ _qkv_value() {
     'train --text') echo '*' ;;
     'train --grammar') echo '.txt' ;;
     'train --out') echo '/' ;;
+    'train --arch') echo 'bert|gpt2|encdec' ;;
+    'train --from') echo '/' ;;
     'train --layers') echo '' ;;
+    'train --decoder-layers') echo '' ;;
     'train --heads') echo '' ;;
     'train --hidden') echo '' ;;
     'train --intermediate') echo '' ;;
@@ -226,6 +229,9 @@ _qkv_value() {
     'train --steps') echo '' ;;
     'train --batch') echo '' ;;
     'train --lr') echo '' ;;
+    'train --accumulate') echo '' ;;
+    'train --dropout') echo '' ;;
+    'train --label-smoothing') echo '' ;;
     'train --warmup') echo '' ;;
     'train --seed') echo '' ;;
     'train --report-every') echo '' ;;
