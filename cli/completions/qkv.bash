@@ -52,6 +52,7 @@ _qkv_options() {
     attend) echo "--q --k --v -o --lse --stats --mask --mask-bits --block-mask --block-len --cu-seqlens --cu-seqlens-k --causal --prefix --window --chunk --segments --segments-q --kv-len --q-len --q-offset --scale --softcap --alibi --sink --dropout --grad-out --grad-lse --dq --dk --dv --dsink --dmask --dtype --class --explain --json --threads --isa --quiet -v --help" ;;
     train) echo "--text --grammar --out --resume --arch --from --layers --decoder-layers --heads --hidden --intermediate --vocab --len --steps --batch --lr --accumulate --dropout --label-smoothing --warmup --seed --report-every --checkpoint-every --sinusoidal --eval --json --threads --isa --quiet --help" ;;
     eval) echo "--text --grammar --seed --stride --model --check-finite --json --threads --isa --quiet -v --help" ;;
+    eval) echo "--text --grammar --seed --model --check-finite --json --threads --isa --quiet -v --help" ;;
     info) echo "--strict --check-finite --json --threads --isa -v --help" ;;
     bench) echo "--rounds --list --json --compare --from --fail-above --threads --isa --help" ;;
     check) echo "--cases --pairs --table --seed --isa --json --quiet --help" ;;

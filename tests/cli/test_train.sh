@@ -48,6 +48,35 @@ run eval --model "$folder/a" --text "$text" --json
 code 0
 out_like '^{"total":{"slot":"all","n_blanks":[0-9]*,.*"mlm_loss":[0-9.]*,"n_pairs":'
 
+# The other architectures, and from a model.
+run train --arch gpt2 --text "$text" --out "$folder/gpt2" $small --vocab 300 --accumulate 2 --dropout 0.1
+code 0
+err_like '^step 10/30  loss [0-9.]*  held out [0-9.]*  [0-9]* tokens/s  .* left$'
+for file in config.json generation_config.json vocab.json merges.txt tokenizer.json model.safetensors loss.png; do
+    check "no $file" test -s "$folder/gpt2/$file"
+done
+check "another header" sh -c "head -1 '$folder/gpt2/train_log.tsv' | grep -q '^step	loss	held_out_loss	learning_rate	tokens$'"
+run train --arch encdec --text "$text" --out "$folder/pair" $small --vocab 300 --decoder-layers 2 --label-smoothing 0.1 --json --quiet
+code 0
+out_like '^{"step":30,"n_steps":30,"loss":[0-9.]*,"held_out_loss":[0-9.]*,"learning_rate":'
+run train --from "$folder/pair" --text "$text" --out "$folder/more" --len 24 --steps 3 --batch 4 --quiet
+code 0
+check "another configuration" cmp -s "$folder/pair/config.json" "$folder/more/config.json"
+check "the same weights" sh -c "! cmp -s '$folder/pair/model.safetensors' '$folder/more/model.safetensors'"
+run train --from "$folder/pair" --text "$text" --out "$folder/d" --layers 3
+code 2
+err_like 'from and --layers together: the model has its own$'
+run train --from "$folder/pair" --text "$text" --out "$folder/d" --len 25
+code 1
+err_like '^qkv: max_len = 25 is more than 24, that of .*pair$'
+printf 'one two\n' >"$folder/untranslated"
+run train --arch encdec --text "$folder/untranslated" --out "$folder/d"
+code 1
+err_like '^qkv: .*untranslated: line 1 is not source TAB target$'
+run train --arch gpt3 --text "$text" --out "$folder/d"
+code 2
+check "a folder was made" test ! -e "$folder/d"
+
 run train --text "$folder/none" --out "$folder/d" $small
 code 1
 err_like '^qkv: .*none'

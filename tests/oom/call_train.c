@@ -1,6 +1,7 @@
 /*
  * Training and evaluation, of the smallest kind: two steps on a text and on a grammar, a checkpoint
- * after each, the model saved over another one; and a run that goes on from a checkpoint. The log
+ * after each, the model saved over another one; other architectures, one of them from a model; and a
+ * run that goes on from a checkpoint. The log
  * and the checkpoint may stay behind a run that failed; the model's files are those of before.
  */
 #include <stdio.h>
@@ -31,13 +32,15 @@ static const char grammar[] = "person it : it it its was is has does\n"
                               "  pair <X> opened the Y . | X.subj closed Y.obj .\n"
                               "  say <X> X.was opening the Y when Y.subj* V.past .\n"
                               "  held say <X> X.was opening the Y until Y.subj* V.past .\n";
-static const char *const model_files[] = { "config.json", "vocab.txt", "tokenizer.json",
-                                           "tokenizer_config.json", "model.safetensors" };
+static const char *const model_files[] = { "config.json",       "vocab.txt",
+                                           "tokenizer.json",    "tokenizer_config.json",
+                                           "model.safetensors", "vocab.json",
+                                           "merges.txt",        "generation_config.json" };
 
 static qkv_ctx *ctx;
 static qkv_model *text_model, *grammar_model;
 static qkv_eval_report *report;
-static char text_path[256], grammar_path[256], out_path[256];
+static char text_path[256], grammar_path[256], out_path[256], pair_path[256];
 
 /* ---- Training -------------------------------------------------------------------------------- */
 
@@ -94,6 +97,33 @@ static qkv_status train_on_grammar(qkv_error *error) {
     qkv_train_options options = small_run();
     options.grammar = grammar_path;
     options.sinusoidal_positions = 1;
+    return qkv_train(ctx, &options, error);
+}
+
+/* A language model, in two parts a step, with the sentences of a grammar for documents. */
+static qkv_status train_gpt2(qkv_error *error) {
+    qkv_train_options options = small_run();
+    options.arch = QKV_ARCH_GPT2;
+    options.grammar = grammar_path;
+    options.vocab_size = 262;
+    options.accumulate = 2;
+    return qkv_train(ctx, &options, error);
+}
+
+static qkv_status train_encdec(qkv_error *error) {
+    qkv_train_options options = small_run();
+    options.arch = QKV_ARCH_ENCDEC;
+    options.text = text_path;
+    options.vocab_size = 265;
+    options.dropout = 0.1;
+    return qkv_train(ctx, &options, error);
+}
+
+/* From the model of a run before, whose vocabulary comes along. */
+static qkv_status fine_tune(qkv_error *error) {
+    qkv_train_options options = small_run();
+    options.from = pair_path;
+    options.text = text_path;
     return qkv_train(ctx, &options, error);
 }
 
@@ -213,6 +243,9 @@ static void set_up(void) {
     oom_must(train_on_grammar(&error), &error);
     oom_must(qkv_model_open(out_path, &grammar_model, &error), &error);
     drop_out();
+    oom_path(pair_path, "pair");
+    oom_must(train_encdec(&error), &error);
+    oom_claim(rename(out_path, pair_path) == 0, "a folder can be renamed");
     oom_unwatched = "train_log.tsv checkpoint.safetensors";
 }
 
@@ -220,6 +253,7 @@ static void tear_down(void) {
     qkv_model_free(text_model);
     qkv_model_free(grammar_model);
     qkv_ctx_destroy(ctx);
+    oom_put(pair_path, NULL, 0);
 }
 
 enum { FLAGS = OOM_IO | OOM_SEVERAL | OOM_SLOW };
@@ -228,6 +262,10 @@ static const oom_call calls[] = {
     { "qkv_train", "on a text", put_old_model, train_on_text, take_out, drop_out, FLAGS, 0 },
     { "qkv_train", "on a grammar", put_empty_folder, train_on_grammar, take_out, drop_out, FLAGS,
       100 },
+    { "qkv_train", "a GPT-2", put_old_model, train_gpt2, take_out, drop_out, FLAGS, 100 },
+    { "qkv_train", "an encoder-decoder", put_old_model, train_encdec, take_out, drop_out, FLAGS,
+      100 },
+    { "qkv_train", "from a model", put_empty_folder, fine_tune, take_out, drop_out, FLAGS, 100 },
     { "qkv_train", "resumed", put_stopped, resume, take_out, drop_out, FLAGS, 100 },
     { "qkv_train", "stopped", put_empty_folder, train_until_stopped, take_out, drop_out, FLAGS,
       100 },

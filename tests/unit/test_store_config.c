@@ -287,6 +287,7 @@ static int remove_folder(void **state) {
         "hub/models--org--name",
         "hub",
         "model/pytorch_model.bin",
+        "model/pytorch_model.bin.index.json",
         "model/model.safetensors",
         "model/model.safetensors.index.json",
         "model/pytorch_model.bin.index.json",
