@@ -22,6 +22,7 @@ import peers
 
 SHAPES = [(8, 128), (1, 512), (1, 11)]
 LAYERS, HIDDEN, WIDE, VOCABULARY = 12, 768, 3072, 30522
+WEIGHTS = {"f32": 0, "bf16": 1}  # qkv_model_weights
 BOUND = {"f32": 1e-4, "bf16": 0.1}  # of hidden states, which a norm has made about 1
 
 
@@ -51,10 +52,10 @@ def make_bert(folder):
 class Ours:
     """A model of ours through bench/models_shim.c."""
 
-    def __init__(self, library, folder, n_threads):
+    def __init__(self, library, folder, kind, n_threads):
         why = ctypes.create_string_buffer(512)
         self.library = library
-        self.shim = library.model_open(str(folder).encode(), n_threads, why, len(why))
+        self.shim = library.model_open(str(folder).encode(), n_threads, WEIGHTS[kind], why, len(why))
         if not self.shim:
             raise RuntimeError(why.value.decode())
 
@@ -79,7 +80,7 @@ def open_library(path):
     library = ctypes.CDLL(path)
     pointer, word = ctypes.c_void_p, ctypes.c_int64
     for name, result, arguments in [
-        ("model_open", pointer, [ctypes.c_char_p, ctypes.c_int, pointer, ctypes.c_size_t]),
+        ("model_open", pointer, [ctypes.c_char_p, ctypes.c_int, ctypes.c_int, pointer, ctypes.c_size_t]),
         ("model_close", None, [pointer]),
         ("model_run", ctypes.c_char_p, [pointer, word, word, pointer]),
         ("model_hidden", pointer, [pointer, word]),
@@ -189,7 +190,7 @@ def run_one(options, n_threads):
     folder = pathlib.Path(options.models) / "bert-base"
     make_bert(folder)
     for kind in options.kinds.split(","):
-        ours = Ours(library, folder, n_threads)
+        ours = Ours(library, folder, kind, n_threads)
         makers = [("PyTorch", Torch), ("OpenVINO", OpenVino)]
         others = [(name, make(folder, kind, n_threads)) for name, make in makers if not options.alone]
         for shape in SHAPES:

@@ -28,7 +28,8 @@ struct shim {
 enum { READ_BYTES = 512 << 20 }; /* more than a cache holds */
 
 #pragma GCC visibility push(default)
-struct shim *model_open(const char *folder, int n_threads, char *why, size_t why_bytes);
+struct shim *model_open(const char *folder, int n_threads, int weights, char *why,
+                        size_t why_bytes);
 void model_close(struct shim *shim);
 const char *model_run(struct shim *shim, int64_t n_batch, int64_t len, int32_t *ids);
 const float *model_hidden(const struct shim *shim, int64_t b);
@@ -45,12 +46,15 @@ static struct shim *refuse(struct shim *shim, char *why, size_t why_bytes) {
 }
 
 /* NULL, and why. */
-struct shim *model_open(const char *folder, int n_threads, char *why, size_t why_bytes) {
+struct shim *model_open(const char *folder, int n_threads, int weights, char *why,
+                        size_t why_bytes) {
+    qkv_model_open_options how = QKV_MODEL_OPEN_OPTIONS_INIT;
     qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
     struct shim *shim = calloc(1, sizeof *shim);
     options.n_threads = n_threads;
+    how.weights = (qkv_model_weights)weights;
     if (!shim || qkv_ctx_create(&options, &shim->ctx, &shim->error) != QKV_OK ||
-        qkv_model_open(folder, &shim->model, &shim->error) != QKV_OK ||
+        qkv_model_open_with(folder, &how, &shim->model, &shim->error) != QKV_OK ||
         !peak_open(&shim->fma, PEAK_FMA, n_threads, 0) ||
         !peak_open(&shim->read, PEAK_READ, n_threads, READ_BYTES))
         return refuse(shim, why, why_bytes);

@@ -180,6 +180,7 @@ typedef struct qkv_model_info {
     int scales_words;    /* 1: word vectors are multiplied by the root of hidden */
     int unscaled;        /* 1: scores are not divided by the root of head_dim (GPT-2) */
     int scales_by_layer; /* 1: scores of layer l = 0, 1, ... are divided by l + 1 (GPT-2) */
+    int weights; /* qkv_model_weights: F32, BF16_DP or BF16_AMX */
 } qkv_model_info;
 
 /**
@@ -190,6 +191,38 @@ typedef struct qkv_model_info {
  */
 QKV_API QKV_NODISCARD qkv_status qkv_model_open(const char *path_or_name, qkv_model **model,
                                                 qkv_error *error);
+
+/**
+ * How a model keeps the weights of its linear layers, and what these compute with. Embeddings, norms,
+ * biases and attention are f32 always.
+ */
+typedef enum qkv_model_weights {
+    QKV_WEIGHTS_F32 = 0,
+    QKV_WEIGHTS_BF16 = 1,    /* the faster of the next two here: amx where there is AMX, else dp */
+    QKV_WEIGHTS_BF16_DP = 2, /* weights and inputs rounded to bf16, sums in f32 as VDPBF16PS has them */
+    QKV_WEIGHTS_BF16_AMX = 3 /* the same as TDPBF16PS has them */
+} qkv_model_weights;
+
+typedef struct qkv_model_open_options {
+    size_t struct_size;
+    qkv_model_weights weights;
+} qkv_model_open_options;
+#define QKV_MODEL_OPEN_OPTIONS_INIT { sizeof(qkv_model_open_options), QKV_WEIGHTS_F32 }
+
+/**
+ * qkv_model_open with options; NULL: none.
+ *
+ * Weights in bf16: each linear layer, heads included, is y = x W^T + b of x and W rounded to bf16, to
+ * nearest even, with products that are exact, sums in f32 in the order of the class (docs/numerics.md,
+ * Layers), and b and y in f32. Each class has the same bits on every processor, batch and number of
+ * threads; without the class's instruction it is slow. A layer's result differs from that in f32 by
+ * at most 2^-8 sum |x| |W| (to first order). info.weights says which class it became.
+ * @return as qkv_model_open; QKV_ERR_ARGUMENT for weights that are none of these; QKV_ERR_VERSION for
+ * struct_size.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_model_open_with(const char *path_or_name,
+                                                     const qkv_model_open_options *options,
+                                                     qkv_model **model, qkv_error *error);
 
 /** The same from bytes in memory, which must outlive the model. */
 QKV_API QKV_NODISCARD qkv_status qkv_model_open_memory(const void *config, size_t config_bytes,

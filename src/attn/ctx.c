@@ -113,6 +113,7 @@ qkv_status qkv_ctx_create(const qkv_ctx_options *given, qkv_ctx **out, qkv_error
     ctx->kernels = kernels;
     ctx->fast_dp = (kernels->fast_dp & qkvi_cpu_features()) != 0;
     atomic_init(&ctx->busy, false);
+    atomic_init(&ctx->inputs_taken, false);
     ctx->pool = options.share_pool ? qkvi_pool_retain(options.share_pool->pool)
                                    : qkvi_pool_create(&allocator, n_threads, &options.executor);
     if (!ctx->pool) {
@@ -129,6 +130,7 @@ void qkv_ctx_destroy(qkv_ctx *ctx) {
     const qkv_allocator allocator = ctx->allocator;
     qkvi_pool_release(ctx->pool);
     qkvi_arena_release(&ctx->arena, &allocator);
+    qkvi_arena_release(&ctx->inputs, &allocator);
     qkvi_release(&allocator, ctx, sizeof *ctx);
 }
 

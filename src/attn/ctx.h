@@ -28,7 +28,9 @@ struct qkv_ctx {
     bool fast_dp; /* class dp outruns class f32 here: QKV_CLASS_AUTO takes it for bf16 */
     qkvi_pool *pool;
     qkvi_arena arena;
-    qkv_error error; /* of the last call */
+    qkvi_arena inputs;        /* of a layer in bf16, for whoever makes inputs_taken true */
+    atomic_bool inputs_taken; /* outside of the bracket, and so maybe by two threads */
+    qkv_error error;          /* of the last call */
     qkvi_fpstate saved_fpstate;
     atomic_bool busy;
 };

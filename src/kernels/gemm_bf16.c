@@ -2,8 +2,8 @@
  * Matrix products in bf16: packing, the loops over blocks, and class amx for processors without
  * its instruction. See gemm_bf16.h.
  *
- * A is rounded to bf16 once, [m rounded up to 16][k rounded up to 32], and every block of rows x
- * panels reads it from there. With AMX a block is a product of the whole depth, panel by panel: its
+ * A is rounded to bf16 once, [m rounded up to 16][k rounded up to 32] or as tiles of AMX, and every
+ * block of rows x panels reads it from there. With AMX a block is a product of the whole depth, panel by panel: its
  * rows of A stay in the second-level cache, and the next panel of B is fetched during this one.
  */
 #include "kernels/gemm_bf16.h"
@@ -102,8 +102,7 @@ static void amx_model(int n_rows, int n_cols, int64_t k, const uint16_t *a, int6
 
 typedef struct product {
     qkvi_gemm_bf16_job job;
-    int64_t depth;  /* k rounded up to 32 */
-    uint16_t *half; /* A; NULL: there was no memory */
+    int64_t depth; /* k rounded up to 32 */
     int64_t block_rows, block_cols, n_col_blocks;
     bool amx;
 } product;
@@ -112,8 +111,14 @@ typedef struct product {
 static void round_rows(void *argument, int index) {
     const product *p = argument;
     const qkvi_gemm_bf16_job *j = &p->job;
-    for (int64_t i = 16 * (int64_t)index; i < 16 * ((int64_t)index + 1); i++) {
-        uint16_t *const to = p->half + i * p->depth;
+    const int64_t first = 16 * (int64_t)index;
+    if (p->amx) {
+        qkvi_amx_round((int)qkvi_min_i64(16, j->m - first), j->k, j->a + first * j->a_row, j->a_row,
+                       p->job.half + first * p->depth);
+        return;
+    }
+    for (int64_t i = first; i < first + 16; i++) {
+        uint16_t *const to = p->job.half + i * p->depth;
         if (i < j->m)
             j->kernels->store_rows[QKV_BF16](j->a + i * j->a_row, j->k, 1, j->k, 1, to, j->k);
         const int64_t from = i < j->m ? j->k : 0;
@@ -159,8 +164,8 @@ static void block_by_tiles(const product *p, int64_t i0, int64_t i1, int64_t j0,
         for (int64_t r = i; r < i + n_rows; r++)
             memset(j->c + r * j->c_row + j0, 0, (size_t)(j1 - j0) * sizeof *j->c);
         for (int64_t at = j0; at < j1; at += QKVI_PANEL)
-            if (p->half)
-                continue_tile(p, n_rows, 0, p->depth, p->half + i * p->depth, p->depth, i, at);
+            if (p->job.half)
+                continue_tile(p, n_rows, 0, p->depth, p->job.half + i * p->depth, p->depth, i, at);
             else
                 continue_floats(p, n_rows, i, at);
         for (int64_t r = i; j->bias && r < i + n_rows; r++)
@@ -178,9 +183,8 @@ static void block_by_amx(const product *p, int64_t i0, int64_t i1, int64_t j0, i
             n_tiles == 1 ? (const char *)panel_at(p, at) + STREAM_AHEAD
                          : (const char *)panel_at(p, at + QKVI_PANEL < j1 ? at + QKVI_PANEL : j0);
         qkvi_amx_panel(i1 - i0, (int)qkvi_min_i64(QKVI_PANEL, j->n - at), p->depth,
-                       p->half + i0 * p->depth, p->depth, panel_at(p, at),
-                       j->c + i0 * j->c_row + at, j->c_row, j->bias ? j->bias + at : NULL, ahead,
-                       lines);
+                       p->job.half + i0 * p->depth, panel_at(p, at), j->c + i0 * j->c_row + at,
+                       j->c_row, j->bias ? j->bias + at : NULL, ahead, lines);
     }
     qkvi_amx_end();
 }
@@ -215,16 +219,20 @@ static int choose_blocks(product *p, int n_threads) {
     return (int)(qkvi_ceil_div(j->m, p->block_rows) * p->n_col_blocks);
 }
 
+size_t qkvi_bf16_input_elems(int64_t m, int64_t k) {
+    size_t elems;
+    if (m > INT64_MAX - 16 || k > INT64_MAX - STEP ||
+        !qkvi_mul_size((size_t)round_up(m, 16), (size_t)round_up(k, STEP), &elems))
+        return SIZE_MAX;
+    return elems;
+}
+
 void qkvi_gemm_bf16(qkvi_pool *pool, const qkvi_gemm_bf16_job *job) {
     if (job->m == 0 || job->n == 0) return;
     product p = { .job = *job, .depth = round_up(job->k, STEP) };
-    const int64_t n_sixteens = qkvi_ceil_div(job->m, 16);
-    size_t elems;
-    if (qkvi_mul_size((size_t)(16 * n_sixteens), (size_t)p.depth, &elems))
-        p.half = qkvi_aligned_array(elems, sizeof *p.half);
-    p.amx = job->class == QKVI_BF16_AMX && job->has_amx && p.half &&
+    p.amx = job->class == QKVI_BF16_AMX && job->has_amx && job->half &&
             (job->kernels->need & QKVI_CPU_AVX512BF16);
-    if (p.half) qkvi_pool_run(job->m > 64 ? pool : NULL, (int)n_sixteens, round_rows, &p);
+    if (job->half)
+        qkvi_pool_run(job->m > 64 ? pool : NULL, (int)qkvi_ceil_div(job->m, 16), round_rows, &p);
     qkvi_pool_run(pool, choose_blocks(&p, qkvi_pool_threads(pool)), block_task, &p);
-    free(p.half);
 }

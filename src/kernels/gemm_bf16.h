@@ -42,11 +42,15 @@ typedef struct qkvi_gemm_bf16_job {
     const float *bias;  /* nullable */
     qkvi_gemm_map *map; /* nullable: gemm.h */
     float *mapped;
+    uint16_t *half; /* qkvi_bf16_input_elems(m, k) of them, aligned to 64; NULL: no memory for A */
 } qkvi_gemm_bf16_job;
 
+/* Of A in bf16; SIZE_MAX if that does not fit. */
+size_t qkvi_bf16_input_elems(int64_t m, int64_t k);
+
 /*
- * Takes memory for A in bf16, and where there is none computes the same bits slowly. Tiles of AMX
- * are used if the kernels are those of AVX512-BF16.
+ * Without memory for A it computes the same bits slowly. Tiles of AMX are used if the kernels are
+ * those of AVX512-BF16.
  */
 void qkvi_gemm_bf16(qkvi_pool *pool, const qkvi_gemm_bf16_job *job);
 
@@ -59,14 +63,17 @@ bool qkvi_amx_permitted(void);
 #pragma GCC visibility pop
 
 /*
- * Class amx by its instruction: C[n_rows][n_cols <= 32] = A B, then + bias if there is one. A is bf16
- * with whole 16s of rows, k a multiple of 32; b one panel. What lies `ahead` of a row of b is fetched:
- * `lines` lines at every 32 of k. Between qkvi_amx_begin and qkvi_amx_end of the same thread.
+ * Class amx by its instruction. A is tiles of bf16: for each 16 rows, [k rounded up to 32, / 32][16
+ * rows][32], zeros beyond rows and k; qkvi_amx_round makes those of n_rows <= 16 rows of floats.
+ *
+ * panel: C[n_rows][n_cols <= 32] = A B, then + bias if there is one; k is a multiple of 32, b one
+ * panel. `lines` lines from `ahead` on are fetched at every 32 of k. Between qkvi_amx_begin and
+ * qkvi_amx_end of the same thread.
  */
+void qkvi_amx_round(int n_rows, int64_t k, const float *x, int64_t x_row, uint16_t *tiles);
 void qkvi_amx_begin(void);
 void qkvi_amx_end(void);
-void qkvi_amx_panel(int64_t n_rows, int n_cols, int64_t k, const uint16_t *a, int64_t a_row,
-                    const uint32_t *b, float *c, int64_t c_row, const float *bias,
-                    const char *ahead, int lines);
+void qkvi_amx_panel(int64_t n_rows, int n_cols, int64_t k, const uint16_t *tiles, const uint32_t *b,
+                    float *c, int64_t c_row, const float *bias, const char *ahead, int lines);
 
 #endif

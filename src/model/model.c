@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/options.h"
 #include "core/status.h"
+#include "kernels/gemm_bf16.h"
 #include "model/arch/family.h"
 #include "model/arch/net.h"
 #include "model/model_impl.h"
@@ -86,8 +88,10 @@ static qkv_status load_lm_bias(qkv_model *model, const qkvi_family *family, qkvi
 }
 
 static qkv_status bind(qkv_model *model, qkv_error *error) {
-    QKV_TRY(qkvi_net_bind(&model->info, &model->params, model->arena, QKVI_NET_FORWARD, &model->net,
-                          error));
+    const unsigned form = model->info.weights == QKV_WEIGHTS_BF16_AMX  ? QKVI_NET_HALF_AMX
+                          : model->info.weights == QKV_WEIGHTS_BF16_DP ? QKVI_NET_HALF_DP
+                                                                       : QKVI_NET_FORWARD;
+    QKV_TRY(qkvi_net_bind(&model->info, &model->params, model->arena, form, &model->net, error));
     model->net->lm.bias = model->lm_bias;
     qkvi_net_pack(NULL, model->net);
     return QKV_OK;
@@ -181,10 +185,11 @@ static qkv_status note_files(qkv_model *model, const qkvi_safetensors *file, qkv
                : qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for names", model->source);
 }
 
-static qkv_status open_files(const char *folder, const char *weights, qkv_model **model,
-                             qkv_error *error) {
+static qkv_status open_files(const char *folder, const char *weights, qkv_model_weights kind,
+                             qkv_model **model, qkv_error *error) {
     qkvi_safetensors *file;
     QKV_TRY(start_folder(folder, model, error));
+    (*model)->info.weights = (int)kind;
     QKV_TRY(qkvi_pooling_read(folder, &(*model)->info, error));
     QKV_TRY(read_generation(folder, *model, error));
     QKV_TRY(qkv_tokenizer_open(folder, &(*model)->tokenizer, error));
@@ -197,13 +202,39 @@ static qkv_status open_files(const char *folder, const char *weights, qkv_model 
     return status;
 }
 
+static qkv_status read_options(const qkv_model_open_options *given, qkv_model_weights *weights,
+                               qkv_error *error) {
+    qkv_model_open_options options = QKV_MODEL_OPEN_OPTIONS_INIT;
+    if (given)
+        QKV_TRY(
+            qkvi_options_read(&options, sizeof options, given, "qkv_model_open_options", error));
+    *weights = options.weights;
+    switch (options.weights) {
+    case QKV_WEIGHTS_F32:
+    case QKV_WEIGHTS_BF16_DP:
+    case QKV_WEIGHTS_BF16_AMX: return QKV_OK;
+    case QKV_WEIGHTS_BF16:
+        *weights = qkvi_amx_permitted() ? QKV_WEIGHTS_BF16_AMX : QKV_WEIGHTS_BF16_DP;
+        return QKV_OK;
+    }
+    return qkvi_error_set(error, QKV_ERR_ARGUMENT, "weights = %d is no qkv_model_weights",
+                          (int)options.weights);
+}
+
 qkv_status qkv_model_open(const char *path_or_name, qkv_model **model, qkv_error *error) {
+    return qkv_model_open_with(path_or_name, NULL, model, error);
+}
+
+qkv_status qkv_model_open_with(const char *path_or_name, const qkv_model_open_options *options,
+                               qkv_model **model, qkv_error *error) {
     char *folder, *weights;
+    qkv_model_weights kind;
     if (!model) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "model is NULL");
     *model = NULL;
     if (!path_or_name) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "path_or_name is NULL");
+    QKV_TRY(read_options(options, &kind, error));
     QKV_TRY(qkvi_hub_find(path_or_name, &folder, &weights, error));
-    const qkv_status status = open_files(folder, weights, model, error);
+    const qkv_status status = open_files(folder, weights, kind, model, error);
     free(folder);
     free(weights);
     if (status != QKV_OK) {

@@ -85,18 +85,22 @@ static void check_class(const shape *s, qkvi_bf16_class class, const float *a, c
             want[i * s->n + j] = bias ? sum + bias[j] : sum;
         }
     const bool has_amx = qkvi_amx_permitted();
+    uint16_t *half = qkvi_aligned_array(qkvi_bf16_input_elems(s->m, s->k), sizeof *half);
+    assert_non_null(half);
     const qkvi_kernels *kernels;
     for (int isa = 0; (kernels = qkvi_kernels_at(isa)); isa++)
-        for (int t = 0; t < 2; t++) {
+        for (int t = 0; t < 4; t++) { /* threads, memory */
             memset(c, 0xFF, elems * sizeof *c);
-            qkvi_gemm_bf16_job job = { kernels, class,  has_amx, s->m, s->n, s->k, a,
-                                       s->k,    packed, c,       s->n, bias, NULL, NULL };
-            qkvi_gemm_bf16(pools[t], &job);
+            qkvi_gemm_bf16_job job = { kernels, class, has_amx, s->m, s->n, s->k, a,   s->k,
+                                       packed,  c,     s->n,    bias, NULL, NULL, NULL };
+            if (t < 2) job.half = half;
+            qkvi_gemm_bf16(pools[t % 2], &job);
             for (size_t e = 0; e < elems; e++)
                 if (memcmp(&c[e], &want[e], sizeof *c) != 0 && !(isnan(c[e]) && isnan(want[e])))
                     fail_msg("%s, class %d, %d x %d x %d, element %zu: %a, not %a", kernels->name,
                              class, s->m, s->n, s->k, e, (double)c[e], (double)want[e]);
         }
+    free(half);
     free(c);
     free(want);
 }
@@ -138,26 +142,26 @@ static void close_to_the_product(void **state) {
     enum { M = 40, N = 50, K = 700 };
     qkvi_rng rng = qkvi_rng_make(6, 0, 0);
     float *a = floats(M * K), *b = floats(N * K), *c = floats(M * N);
+    uint16_t *half = qkvi_aligned_array(qkvi_bf16_input_elems(M, K), sizeof *half);
+    assert_non_null(half);
     for (int e = 0; e < M * K; e++) a[e] = draw(&rng, false);
     for (int e = 0; e < N * K; e++) b[e] = draw(&rng, false);
     uint32_t *packed = qkvi_aligned_array(qkvi_bf16_packed_words(K, N), sizeof *packed);
     assert_non_null(packed);
     qkvi_bf16_pack_b(NULL, K, N, b, 1, K, packed);
     for (int class = 0; class < 2; class ++) {
-        qkvi_gemm_bf16_job job = { qkvi_kernels_best(),
-                                   class,
-                                   qkvi_amx_permitted(),
-                                   M,
-                                   N,
-                                   K,
-                                   a,
-                                   K,
-                                   packed,
-                                   c,
-                                   N,
-                                   NULL,
-                                   NULL,
-                                   NULL };
+        qkvi_gemm_bf16_job job = { .kernels = qkvi_kernels_best(),
+                                   .class = class,
+                                   .has_amx = qkvi_amx_permitted(),
+                                   .m = M,
+                                   .n = N,
+                                   .k = K,
+                                   .a = a,
+                                   .a_row = K,
+                                   .packed_b = packed,
+                                   .c = c,
+                                   .c_row = N,
+                                   .half = half };
         qkvi_gemm_bf16(pools[0], &job);
         for (int i = 0; i < M; i++)
             for (int j = 0; j < N; j++) {
@@ -174,6 +178,7 @@ static void close_to_the_product(void **state) {
     free(b);
     free(c);
     free(packed);
+    free(half);
 }
 
 static int set_up(void **state) {

@@ -53,8 +53,16 @@ static inline const qkvi_stack *qkvi_net_last(const qkvi_net *net) {
  */
 qkv_status qkvi_net_table(const qkv_model_info *info, qkvi_param_table *table, qkv_error *error);
 
-/* Which packed forms of the weights to keep: none for gradients, FORWARD to run, both to train. */
-enum { QKVI_NET_FORWARD = 1u << 0, QKVI_NET_BACKWARD = 1u << 1 };
+/*
+ * Which packed forms of the weights to keep: none for gradients, FORWARD to run, both to train; to
+ * run in bf16, HALF_DP or HALF_AMX, by class (kernels/gemm_bf16.h).
+ */
+enum {
+    QKVI_NET_FORWARD = 1u << 0,
+    QKVI_NET_BACKWARD = 1u << 1,
+    QKVI_NET_HALF_DP = 1u << 2,
+    QKVI_NET_HALF_AMX = 1u << 3
+};
 
 /*
  * Pointers into arena (not owned), and memory for packed weights, which qkvi_net_pack must fill

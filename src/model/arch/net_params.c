@@ -351,6 +351,7 @@ static void each_linear(qkvi_net *net, linear_visitor *visit, void *argument) {
 
 typedef struct cut_packed {
     unsigned forms;
+    qkvi_half_mode half_mode;
     qkvi_cutter cutter;
 } cut_packed;
 
@@ -360,12 +361,19 @@ static void cut_linear(void *argument, qkvi_linear *layer) {
     const size_t backward = qkvi_gemm_packed_elems(layer->n_out, layer->n_in);
     if (c->forms & QKVI_NET_FORWARD)
         layer->forward = qkvi_cut(&c->cutter, (int64_t)forward, sizeof(float));
+    if (c->forms & (QKVI_NET_HALF_DP | QKVI_NET_HALF_AMX)) {
+        const size_t half = qkvi_bf16_packed_words(layer->n_in, layer->n_out);
+        layer->half = qkvi_cut(&c->cutter, (int64_t)half, sizeof(uint32_t));
+        layer->half_mode = c->half_mode;
+    }
     if (c->forms & QKVI_NET_BACKWARD)
         layer->backward = qkvi_cut(&c->cutter, (int64_t)backward, sizeof(float));
 }
 
 static qkv_status make_packed(qkvi_net *net, unsigned forms, qkv_error *error) {
-    cut_packed c = { forms, { 0 } };
+    cut_packed c = { .forms = forms };
+    if (forms & QKVI_NET_HALF_AMX)
+        c.half_mode = (qkvi_half_mode){ QKVI_BF16_AMX, qkvi_amx_permitted() };
     if (!forms) return QKV_OK;
     each_linear(net, cut_linear, &c);
     if (!c.cutter.overflow) net->packed = qkvi_aligned_array(c.cutter.used_bytes, 1);

@@ -15,6 +15,7 @@ void qkvi_linear_pack(qkv_ctx *ctx, const qkvi_linear *layer) {
     qkvi_pool *pool = ctx ? ctx->pool : NULL;
     const int64_t n_in = layer->n_in, n_out = layer->n_out;
     if (layer->forward) qkvi_gemm_pack_b(pool, n_in, n_out, layer->weight, 1, n_in, layer->forward);
+    if (layer->half) qkvi_bf16_pack_b(pool, n_in, n_out, layer->weight, 1, n_in, layer->half);
     if (layer->backward)
         qkvi_gemm_pack_b(pool, n_out, n_in, layer->weight, n_in, 1, layer->backward);
 }
@@ -23,17 +24,52 @@ void qkvi_pack_rows(qkv_ctx *ctx, int64_t n_rows, int64_t n, const float *x, flo
     qkvi_gemm_pack_b(ctx->pool, n_rows, n, x, n, 1, packed);
 }
 
+/*
+ * x in bf16 lives in the context, whose memory for it only grows: from malloc a layer would get new
+ * pages each time. A second thread, or one without memory, does without.
+ */
+static void forward_half(qkv_ctx *ctx, qkvi_gemm_bf16_job *job) {
+    const bool mine = !atomic_exchange(&ctx->inputs_taken, true);
+    size_t bytes;
+    if (mine && qkvi_mul_size(qkvi_bf16_input_elems(job->m, job->k), sizeof *job->half, &bytes))
+        job->half = qkvi_arena_reserve(&ctx->inputs, &ctx->allocator, bytes);
+    qkvi_gemm_bf16(ctx->pool, job);
+    if (mine) atomic_store(&ctx->inputs_taken, false);
+}
+
+static void forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *x,
+                    float *y, qkvi_gemm_map *map, float *mapped) {
+    const int64_t n_in = layer->n_in, n_out = layer->n_out;
+    if (!layer->half) {
+        qkvi_gemm_mapped(ctx->pool, ctx->kernels, n_rows, n_out, n_in, x, n_in, 1, layer->forward,
+                         y, n_out, layer->bias, false, map, mapped);
+        return;
+    }
+    qkvi_gemm_bf16_job job = { .kernels = ctx->kernels,
+                               .class = layer->half_mode.class,
+                               .has_amx = layer->half_mode.has_amx,
+                               .m = n_rows,
+                               .n = n_out,
+                               .k = n_in,
+                               .a = x,
+                               .a_row = n_in,
+                               .packed_b = layer->half,
+                               .c = y,
+                               .c_row = n_out,
+                               .bias = layer->bias,
+                               .map = map,
+                               .mapped = mapped };
+    forward_half(ctx, &job);
+}
+
 void qkvi_linear_forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *x,
                          float *y) {
-    qkvi_gemm(ctx->pool, ctx->kernels, n_rows, layer->n_out, layer->n_in, x, layer->n_in, 1,
-              layer->forward, y, layer->n_out, layer->bias, false);
+    forward(ctx, layer, n_rows, x, y, NULL, NULL);
 }
 
 void qkvi_linear_act_forward(qkv_ctx *ctx, const qkvi_linear *layer, qkvi_act act, int64_t n_rows,
                              const float *x, float *y, float *g) {
-    qkvi_gemm_mapped(ctx->pool, ctx->kernels, n_rows, layer->n_out, layer->n_in, x, layer->n_in, 1,
-                     layer->forward, y, layer->n_out, layer->bias, false,
-                     ctx->kernels->layer.act_forward[act], g);
+    forward(ctx, layer, n_rows, x, y, ctx->kernels->layer.act_forward[act], g);
 }
 
 void qkvi_linear_backward_input(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,

@@ -5,22 +5,31 @@
  *
  * The matrix kernel wants its right factor in panels. A layer therefore keeps W in up to two packed
  * forms, which are stale until qkvi_linear_pack has seen the weights: `forward` is Wᵀ, for y;
- * `backward` is W, for d_x.
+ * `backward` is W, for d_x. A model that was opened with weights in bf16 has `half` in place of
+ * `forward`, and cannot be trained.
  */
 #ifndef QKVI_LAYER_LINEAR_H
 #define QKVI_LAYER_LINEAR_H
 
 #include <stdbool.h>
 
-#include "kernels/layer.h"
+#include "kernels/gemm_bf16.h"
 #include "qkv/qkv.h"
+
+/* How layers with weights in bf16 compute. */
+typedef struct qkvi_half_mode {
+    qkvi_bf16_class class;
+    bool has_amx;
+} qkvi_half_mode;
 
 typedef struct qkvi_linear {
     int64_t n_in, n_out;
     float *weight;   /* [n_out][n_in] */
     float *bias;     /* [n_out]; NULL: none, or a gradient that nobody wants */
     float *forward;  /* panels of Wᵀ, n_in x n_out; NULL in a struct of gradients */
+    uint32_t *half;  /* the same in bf16 instead (kernels/gemm_bf16.h): x is rounded to it, too */
     float *backward; /* panels of W, n_out x n_in; NULL unless the layer is trained */
+    qkvi_half_mode half_mode;
 } qkvi_linear;
 
 /* Fills those packed forms that are not NULL. ctx may be NULL: one thread. */
