@@ -21,7 +21,7 @@ enum { QKV_HEAD_WINDOW = 8 }; /* mass_window: keys at most so far away */
 typedef struct qkv_head_stats {
     int64_t layer, head;
     double entropy;            /* mean over queries of -sum p ln p */
-    double entropy_normalized; /* entropy / ln n */
+    double entropy_normalized; /* entropy / mean of ln m, m: the keys that a query may see */
     double confidence;         /* mean of the largest weight */
     double mean_distance;      /* mean of sum p |i - j| */
     double mass_cls, mass_sep, mass_punctuation, mass_self, mass_previous, mass_next;
@@ -32,8 +32,9 @@ typedef struct qkv_head_stats {
         mass_same_token; /* on other places of the query's token, earlier ones of them, and keys */
     double mass_duplicate; /* after an earlier one; means over the queries that have such a key, */
     double mass_induction; /* NaN if none has */
-    double received_largest, received_early; /* the largest mean weight of a key, and of one of the
-                                                first 64, over all queries that may see it */
+    double received_largest, received_early; /* the largest mean weight of a key over all queries
+                                                that may see it; the same of the first 64 keys that
+                                                at least half as many see as any */
     double received_gini;                    /* Gini coefficient of the keys' sums */
     int64_t received_key;                    /* whose mean weight is the largest; -1: none */
     int64_t n_queries;                       /* that the means are over */
@@ -56,6 +57,30 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_heads(qkv_ctx *ctx, const qkv_model
                                                    const qkv_run *run, int64_t b,
                                                    const qkv_encoding *input, qkv_head_stats *stats,
                                                    qkv_error *error);
+
+/** Tokens, and the tokenizer that made them. */
+typedef struct qkv_token_list {
+    const qkv_tokenizer *tokenizer;
+    const qkv_encoding *tokens;
+} qkv_token_list;
+
+/**
+ * The same of any attention of a run (qkv_model_run_pair). Of cross-attention queries and keys are
+ * tokens of two texts: what compares their places or tokens (mean_distance, mass_self, _previous,
+ * _next, _window, _same_token, _duplicate and _induction) is NaN, kinds of keys are by the tokenizer
+ * of keys, and means are over the queries that are not special, as queries: a row that begins a
+ * translation belongs to the start token, and is not counted.
+ *
+ *   stats    [n_decoder_layers * n_decoder_heads], or of QKV_SELF [n_layers * n_heads]     written
+ *   queries  decoder inputs; of QKV_SELF the input
+ *   keys     source tokens; read for QKV_CROSS only, and may be NULL otherwise
+ *
+ * Else as qkv_inspect_heads; QKV_ERR_ARGUMENT also for an attention that the run has not.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_inspect_heads_of(
+    qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, qkv_attention_of which, int64_t b,
+    const qkv_token_list *queries, const qkv_token_list *keys, qkv_head_stats *stats,
+    qkv_error *error);
 
 /** What a head does on inputs made to find it out, rather than on a text: qkv_inspect_probes. */
 typedef struct qkv_head_probes {
@@ -142,8 +167,8 @@ QKV_API void qkv_inspect_content(const qkv_tokenizer *tokenizer, const qkv_encod
 /**
  * Where one token looks most sharply at another: the largest weight over the heads that `heads`
  * marks ([n_layers * n_heads], layer by layer), from a query that `from` marks to a key that `to`
- * marks ([n] of the run's input b), the query itself aside. NULL marks all. Of equal weights the
- * one with the smaller layer, head, query, key; query = key = -1, the rest 0, if nothing is left.
+ * marks ([n] of the run's input b), the query itself and keys that it does not see aside. NULL marks
+ * all. Of equal weights the one with the smaller layer, head, query, key; query = key = -1, the rest 0, if nothing is left.
  * qkv_inspect_content gives marks of words that say something. Memory: O(n).
  */
 typedef struct qkv_sharpest {
@@ -155,6 +180,14 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_sharpest(const qkv_model *model, co
                                                       int64_t b, const uint8_t *heads,
                                                       const uint8_t *from, const uint8_t *to,
                                                       qkv_sharpest *sharpest, qkv_error *error);
+
+/** The same of any attention of a run. heads is then [n_decoder_layers * n_decoder_heads]; of
+ * QKV_CROSS from marks decoder tokens and to source tokens, and no pair is left out. */
+QKV_API QKV_NODISCARD qkv_status qkv_inspect_sharpest_of(const qkv_model *model, const qkv_run *run,
+                                                         qkv_attention_of which, int64_t b,
+                                                         const uint8_t *heads, const uint8_t *from,
+                                                         const uint8_t *to, qkv_sharpest *sharpest,
+                                                         qkv_error *error);
 
 /* ---- Steps: one query through one head, number by number -------------------------------------- */
 
