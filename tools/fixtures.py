@@ -44,16 +44,19 @@ def vocabulary(size):
     return words + [f"w{i}" for i in range(size - len(words))]
 
 
-def randomize(model, generator):
+def randomize(model, generator, norms=("LayerNorm.weight",), tables=("embeddings",), gain=1.5):
     """Large enough that heads are sharp and every path matters; stored as f32, used as float64."""
     for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:
+            continue  # sinusoids
         noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-        if name.endswith("LayerNorm.weight"):
+        if name.endswith(norms):
             value = 1 + 0.2 * noise
         elif parameter.dim() == 1:
             value = 0.2 * noise
         else:
-            value = noise * (1.5 / parameter.shape[-1] ** 0.5 if "embeddings" not in name else 0.8)
+            is_table = any(table in name for table in tables)
+            value = noise * (0.8 if is_table else gain / parameter.shape[-1] ** 0.5)
         with torch.no_grad():
             parameter.copy_(value.float().double())
 

@@ -147,8 +147,10 @@ typedef enum qkv_pooling {
 } qkv_pooling;
 
 typedef struct qkv_model_info {
-    const char *architecture; /* "bert", "distilbert", "roberta" or "electra" */
-    const char *source;       /* the folder, escaped for printing; "embedded" for one from memory */
+    /* "bert", "distilbert", "roberta", "electra", "gpt2", "bart" or "marian" */
+    const char *architecture;
+    const char *source; /* the folder, escaped for printing; "embedded" for one from memory */
+    /* of the encoder, or of the only stack */
     int64_t n_layers, n_heads, hidden, head_dim, intermediate, vocab_size, max_len;
     int64_t n_types; /* segments; 0: the model has none and ignores them */
     int64_t n_parameters;
@@ -156,12 +158,28 @@ typedef struct qkv_model_info {
     int has_mlm, has_nsp, has_pooler;
     int sinusoidal_positions;
     int64_t embedding_size; /* of word vectors: hidden, but for ELECTRA */
-    int64_t
-        first_position; /* row of the position table that the first token gets: 0, but for RoBERTa */
-    int has_judge;      /* a head that tells replaced tokens: ELECTRA's discriminator */
+    /* row of the position table that the first token gets: 0, but for RoBERTa and BART */
+    int64_t first_position;
+    int has_judge;        /* a head that tells replaced tokens: ELECTRA's discriminator */
     qkv_pooling pooling;  /* of sentence vectors; the mean where no modules.json says otherwise */
     int normalizes;       /* 1: sentence vectors have length 1 */
     int64_t sentence_len; /* tokens of the longest text it makes vectors of, at most max_len */
+    int is_decoder; /* 1: tokens see those before them only, and a head tells the next: GPT-2 */
+    int is_encoder_decoder; /* 1: a decoder that sees the encoder's tokens, too: BART, Marian */
+    int has_lm;             /* a head that tells the next token */
+    /* of the decoder over an encoder; 0: there is none */
+    int64_t n_decoder_layers, n_decoder_heads, decoder_intermediate;
+    int64_t
+        target_vocab_size; /* of what the decoder reads and writes: vocab_size unless separate */
+    int separate_words;    /* 1: encoder and decoder have word vectors of their own */
+    /* tokens by which generated texts begin, end and are filled, and the one that a decoder over an
+     * encoder starts from; -1 where there is none. Models without a decoder have -1. */
+    int64_t bos_id, eos_id, pad_id, start_id;
+    const char
+        *activation;     /* of the feed-forward: "gelu" (with erf), "gelu_tanh", "relu", "silu" */
+    int scales_words;    /* 1: word vectors are multiplied by the root of hidden */
+    int unscaled;        /* 1: scores are not divided by the root of head_dim (GPT-2) */
+    int scales_by_layer; /* 1: scores of layer l = 0, 1, ... are divided by l + 1 (GPT-2) */
 } qkv_model_info;
 
 /**
@@ -179,7 +197,11 @@ QKV_API QKV_NODISCARD qkv_status qkv_model_open_memory(const void *config, size_
                                                        qkv_model **model, qkv_error *error);
 QKV_API void qkv_model_free(qkv_model *model);
 QKV_API const qkv_model_info *qkv_model_get_info(const qkv_model *model);
+/** The tokenizer of the texts that go in, and that of the texts that come out: of an encoder-decoder
+ * that of its decoder (qkv_tokenizer_open_target), of others the same one. They live as long as the
+ * model. */
 QKV_API const qkv_tokenizer *qkv_model_tokenizer(const qkv_model *model);
+QKV_API const qkv_tokenizer *qkv_model_target_tokenizer(const qkv_model *model);
 
 /** Name of the index-th stored tensor that the model does not use, escaped for printing; NULL
  * past the end. */

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "core/status.h"
-#include "model/arch/net.h"
 #include "model/arch/family.h"
+#include "model/arch/net.h"
 #include "model/model_impl.h"
 #include "model/store/config.h"
 #include "model/store/file.h"
@@ -35,12 +35,61 @@ static void find_heads(const qkvi_resolver *resolver, const qkvi_family *family,
     info->has_judge = has(resolver, family->judge);
 }
 
-static qkv_status check_vocabulary(const qkv_model *model, qkv_error *error) {
-    const int64_t words = qkv_tokenizer_size(model->tokenizer);
-    if (words <= model->info.vocab_size) return QKV_OK;
+static qkv_status check_words(const qkv_model *model, const qkv_tokenizer *tokenizer,
+                              const char *field, int64_t vocab_size, qkv_error *error) {
+    const int64_t words = qkv_tokenizer_size(tokenizer);
+    if (words <= vocab_size) return QKV_OK;
     return qkvi_error_set(error, QKV_ERR_SHAPE,
-                          "%s: the tokenizer has %lld tokens, config.json says vocab_size = %lld",
-                          model->source, (long long)words, (long long)model->info.vocab_size);
+                          "%s: the tokenizer has %lld tokens, config.json says %s = %lld",
+                          model->source, (long long)words, field, (long long)vocab_size);
+}
+
+static qkv_status check_vocabulary(const qkv_model *model, qkv_error *error) {
+    const qkv_model_info *const info = &model->info;
+    QKV_TRY(check_words(model, model->tokenizer, "vocab_size", info->vocab_size, error));
+    if (!model->target_tokenizer) return QKV_OK;
+    return check_words(model, model->target_tokenizer,
+                       info->separate_words ? "decoder_vocab_size" : "vocab_size",
+                       info->target_vocab_size, error);
+}
+
+/* Positions that are stored for other readers; ours computes them. */
+static void skip_positions(qkvi_resolver *resolver, const qkvi_family *family) {
+    char name[128];
+    for (int s = 0; s < 2; s++) {
+        if (!family->stacks[s].position) continue;
+        snprintf(name, sizeof name, "%s.weight", family->stacks[s].position);
+        qkvi_resolver_skip(resolver, name);
+    }
+}
+
+/* A bias of the logits that is no parameter; of zeros it is none. */
+static qkv_status load_lm_bias(qkv_model *model, const qkvi_family *family, qkvi_resolver *resolver,
+                               qkv_error *error) {
+    qkvi_param_table table = { 0 };
+    const int64_t n = model->info.target_vocab_size;
+    int64_t n_set = 0;
+    if (!family->lm_bias || !qkvi_resolve(resolver, family->lm_bias)) return QKV_OK;
+    qkv_status status = qkvi_params_add(&table, 2, 1, n, error, "%s", family->lm_bias);
+    if (status == QKV_OK) status = qkvi_resolver_check(resolver, &table, error);
+    if (status == QKV_OK && !(model->lm_bias = qkvi_params_arena(&table)))
+        status = qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a bias");
+    if (status == QKV_OK) status = qkvi_resolver_load(resolver, &table, model->lm_bias, error);
+    qkvi_params_free(&table);
+    if (status != QKV_OK) return status;
+    for (int64_t i = 0; i < n; i++) n_set += model->lm_bias[i] != 0;
+    if (n_set > 0) return QKV_OK;
+    free(model->lm_bias);
+    model->lm_bias = NULL;
+    return QKV_OK;
+}
+
+static qkv_status bind(qkv_model *model, qkv_error *error) {
+    QKV_TRY(qkvi_net_bind(&model->info, &model->params, model->arena, QKVI_NET_FORWARD, &model->net,
+                          error));
+    model->net->lm.bias = model->lm_bias;
+    qkvi_net_pack(NULL, model->net);
+    return QKV_OK;
 }
 
 static qkv_status load_params(qkv_model *model, const qkvi_family *family, qkvi_resolver *resolver,
@@ -53,14 +102,12 @@ static qkv_status load_params(qkv_model *model, const qkvi_family *family, qkvi_
         return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for %zu parameters",
                               model->source, model->params.n_elems);
     QKV_TRY(qkvi_resolver_load(resolver, &model->params, model->arena, error));
-    if (model->info.sinusoidal_positions) /* stored for other readers; ours computes them */
-        qkvi_resolver_skip(resolver, "bert.embeddings.position_embeddings.weight");
+    if (model->info.sinusoidal_positions) skip_positions(resolver, family);
+    QKV_TRY(load_lm_bias(model, family, resolver, error));
     for (int64_t r = 0; r < model->params.n_rows; r++)
         model->info.n_parameters += (int64_t)model->params.rows[r].n_elems;
     QKV_TRY(qkvi_resolver_unused(resolver, &model->unused, &model->n_unused, error));
-    QKV_TRY(qkvi_net_bind(&model->info, &model->params, model->arena, QKVI_NET_FORWARD,
-                           &model->net, error));
-    qkvi_net_pack(NULL, model->net);
+    QKV_TRY(bind(model, error));
     return qkvi_model_warn(model, error);
 }
 
@@ -100,12 +147,32 @@ static qkv_status start_folder(const char *folder, qkv_model **model, qkv_error 
     return status;
 }
 
+/* What generation_config.json says about tokens goes before config.json. folder NULL: there is none. */
+static qkv_status read_generation(const char *folder, qkv_model *model, qkv_error *error) {
+    qkv_model_info *const info = &model->info;
+    qkvi_generation_config *const config = &model->generation;
+    if (!info->has_lm) return QKV_OK;
+    if (folder)
+        QKV_TRY(qkvi_generation_config_read(folder, info, config, error));
+    else
+        QKV_TRY(qkvi_generation_config_parse("", "{}", 2, info, config, error));
+    info->bos_id = config->bos;
+    info->pad_id = config->pad;
+    if (config->start < 0) config->start = info->start_id;
+    info->start_id = config->start;
+    info->eos_id = config->n_ends > 0 ? config->ends[0] : -1;
+    return QKV_OK;
+}
+
 static qkv_status open_files(const char *folder, const char *weights, qkv_model **model,
                              qkv_error *error) {
     qkvi_safetensors *file;
     QKV_TRY(start_folder(folder, model, error));
     QKV_TRY(qkvi_pooling_read(folder, &(*model)->info, error));
+    QKV_TRY(read_generation(folder, *model, error));
     QKV_TRY(qkv_tokenizer_open(folder, &(*model)->tokenizer, error));
+    if ((*model)->info.is_encoder_decoder)
+        QKV_TRY(qkv_tokenizer_open_target(folder, &(*model)->target_tokenizer, error));
     QKV_TRY(qkvi_safetensors_open(weights, &file, error));
     const qkv_status status = load_weights(*model, file, error);
     qkvi_safetensors_close(file);
@@ -133,6 +200,7 @@ static qkv_status open_bytes(const void *config, size_t config_bytes, const void
                              qkv_model **model, qkv_error *error) {
     qkvi_safetensors *file;
     QKV_TRY(start("embedded", "embedded config.json", config, config_bytes, model, error));
+    QKV_TRY(read_generation(NULL, *model, error));
     QKV_TRY(qkv_tokenizer_open_memory(vocab, vocab_bytes, NULL, 0, &(*model)->tokenizer, error));
     QKV_TRY(qkvi_safetensors_open_memory("embedded model.safetensors", weights, weights_bytes,
                                          &file, error));
@@ -164,11 +232,13 @@ void qkv_model_free(qkv_model *model) {
     if (!model) return;
     qkvi_net_free(model->net);
     qkv_tokenizer_free(model->tokenizer);
+    qkv_tokenizer_free(model->target_tokenizer);
     qkvi_params_free(&model->params);
     for (int64_t u = 0; u < model->n_unused; u++) free(model->unused[u]);
     free(model->unused);
     for (int w = 0; w < model->n_warnings; w++) free(model->warnings[w]);
     free(model->arena);
+    free(model->lm_bias);
     free(model->source);
     free(model);
 }
@@ -176,6 +246,10 @@ void qkv_model_free(qkv_model *model) {
 const qkv_model_info *qkv_model_get_info(const qkv_model *model) { return &model->info; }
 
 const qkv_tokenizer *qkv_model_tokenizer(const qkv_model *model) { return model->tokenizer; }
+
+const qkv_tokenizer *qkv_model_target_tokenizer(const qkv_model *model) {
+    return model->target_tokenizer ? model->target_tokenizer : model->tokenizer;
+}
 
 const char *qkv_model_unused(const qkv_model *model, int64_t index) {
     return index >= 0 && index < model->n_unused ? model->unused[index] : NULL;

@@ -60,7 +60,7 @@ int64_t qkv_model_check_finite(const qkv_model *model,
     for (int64_t r = 0; r < model->params.n_rows; r++) {
         const qkvi_param *const row = &model->params.rows[r];
         const float *const values = model->arena + row->offset;
-        qkv_not_finite found = { .tensor = row->name };
+        qkv_not_finite found = { .tensor = qkvi_param_stored_name(row) };
         for (size_t i = 0; i < row->n_elems; i++) {
             found.n_nan += isnan(values[i]) != 0;
             found.n_inf += isinf(values[i]) != 0;

@@ -38,6 +38,7 @@ qkv_status qkvi_params_add(qkvi_param_table *table, int rank, int64_t rows, int6
     vsnprintf(row->name, sizeof row->name, name_format, arguments);
     va_end(arguments);
     row->rank = rank;
+    row->n_parts = 1;
     row->shape[0] = rows;
     row->shape[1] = rank == 2 ? cols : 1;
     row->offset = table->n_elems;
@@ -52,6 +53,60 @@ qkv_status qkvi_params_add(qkvi_param_table *table, int rank, int64_t rows, int6
     table->n_rows++;
     return QKV_OK;
 }
+
+/* ---- As files have them ----------------------------------------------------------------------- */
+
+void qkvi_params_stored_as(qkvi_param_table *table, bool transposed, int part, int n_parts,
+                           const char *name_format, ...) {
+    qkvi_param *const row = &table->rows[table->n_rows - 1];
+    va_list arguments;
+    va_start(arguments, name_format);
+    vsnprintf(row->stored, sizeof row->stored, name_format, arguments);
+    va_end(arguments);
+    row->transposed = transposed;
+    row->part = part;
+    row->n_parts = n_parts;
+}
+
+const char *qkvi_param_stored_name(const qkvi_param *row) {
+    return *row->stored ? row->stored : row->name;
+}
+
+void qkvi_param_stored_shape(const qkvi_param *row, int64_t shape[2]) {
+    shape[0] = row->transposed ? row->shape[1] : row->shape[0];
+    shape[1] = row->transposed ? row->shape[0] : row->shape[1];
+    shape[row->rank - 1] *= row->n_parts;
+}
+
+/* Visits a row of a matrix and its column of the stored one in squares that fit the cache. */
+#define EACH_OF_SQUARES(row, i, c, ...)                                                            \
+    do {                                                                                           \
+        enum { SIDE = 16 };                                                                        \
+        for (int64_t i0 = 0; i0 < (row)->shape[0]; i0 += SIDE)                                     \
+            for (int64_t c0 = 0; c0 < (row)->shape[1]; c0 += SIDE)                                 \
+                for (int64_t i = i0; i < i0 + SIDE && i < (row)->shape[0]; i++)                    \
+                    for (int64_t c = c0; c < c0 + SIDE && c < (row)->shape[1]; c++) __VA_ARGS__;   \
+    } while (0)
+
+void qkvi_param_from_stored(const qkvi_param *row, const float *stored, float *values) {
+    const int64_t n = row->shape[0], width = n * row->n_parts, cols = row->shape[1];
+    const float *const part = stored + n * row->part;
+    if (!row->transposed)
+        memcpy(values, part, row->n_elems * sizeof *values);
+    else
+        EACH_OF_SQUARES(row, i, c, values[i * cols + c] = part[c * width + i]);
+}
+
+void qkvi_param_to_stored(const qkvi_param *row, const float *values, float *stored) {
+    const int64_t n = row->shape[0], width = n * row->n_parts, cols = row->shape[1];
+    float *const part = stored + n * row->part;
+    if (!row->transposed)
+        memcpy(part, values, row->n_elems * sizeof *values);
+    else
+        EACH_OF_SQUARES(row, i, c, part[c * width + i] = values[i * cols + c]);
+}
+
+/* ---- Looking up ------------------------------------------------------------------------------- */
 
 const qkvi_param *qkvi_params_find(const qkvi_param_table *table, const char *name) {
     for (int64_t r = 0; r < table->n_rows; r++)

@@ -7,105 +7,8 @@
  *
  *     max|x - y| <= 1e-5 max(max|y|, 0.01 g)      g: the largest |y| of that kind in the model
  */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "golden_model.h"
 #include "model/arch/net.h"
-#include "model/model_impl.h"
-#include "model/store/safetensors.h"
-
-typedef struct golden {
-    const char *name;
-    qkv_model *model;
-    qkvi_safetensors *expected;
-    qkv_ctx *ctx;
-    int64_t n_sequences, n_tokens, n_targets;
-    int32_t *lengths, *ids, *types, *target_tokens, *target_ids, *labels;
-    float worst; /* largest share of a bound that was used */
-} golden;
-
-/* ---- Expected values ------------------------------------------------------------------------- */
-
-static const qkvi_stored *find(const golden *g, const char *name) {
-    const qkvi_stored *stored = qkvi_safetensors_find(g->expected, name);
-    if (!stored) fail_msg("%s: expected.safetensors lacks %s", g->name, name);
-    return stored;
-}
-
-static int32_t *read_ints(const golden *g, const char *name, int64_t *n) {
-    const qkvi_stored *stored = find(g, name);
-    int32_t *ints = malloc(stored->n_elems * sizeof *ints + 1);
-    assert_int_equal(stored->type, QKVI_I32);
-    assert_int_equal(qkvi_safetensors_read_raw(g->expected, stored, ints, NULL), QKV_OK);
-    *n = (int64_t)stored->n_elems;
-    return ints;
-}
-
-static float *read_floats(const golden *g, const char *name, size_t n) {
-    const qkvi_stored *stored = find(g, name);
-    float *floats = malloc(n * sizeof *floats + 1);
-    if (stored->n_elems != n) fail_msg("%s: %s has %zu elements", g->name, name, stored->n_elems);
-    assert_int_equal(qkvi_safetensors_read_f32(g->expected, stored, floats, NULL), QKV_OK);
-    return floats;
-}
-
-static float largest(const float *y, size_t n) {
-    float top = 0;
-    for (size_t i = 0; i < n; i++) top = fmaxf(top, fabsf(y[i]));
-    return top;
-}
-
-/* x against the tensor of that name; kind: g of the bound */
-static void compare(golden *g, const char *name, const float *x, size_t n, float kind) {
-    float *y = read_floats(g, name, n);
-    const float bound = 1e-5f * fmaxf(largest(y, n), 0.01f * kind);
-    float error = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (!isfinite(x[i])) fail_msg("%s: %s[%zu] = %g", g->name, name, i, (double)x[i]);
-        error = fmaxf(error, fabsf(x[i] - y[i]));
-    }
-    g->worst = fmaxf(g->worst, error / bound);
-    if (!(error <= bound))
-        fail_msg("%s: %s is off by %g, the bound is %g", g->name, name, (double)error,
-                 (double)bound);
-    free(y);
-}
-
-/* ---- Setup ----------------------------------------------------------------------------------- */
-
-static void open_golden(golden *g, const char *name) {
-    char path[512];
-    qkv_error error;
-    *g = (golden){ .name = name };
-    snprintf(path, sizeof path, QKV_TEST_DATA "/golden/%s", name);
-    if (qkv_model_open(path, &g->model, &error) != QKV_OK) fail_msg("%s", error.message);
-    snprintf(path, sizeof path, QKV_TEST_DATA "/golden/%s/expected.safetensors", name);
-    if (qkvi_safetensors_open(path, &g->expected, &error) != QKV_OK) fail_msg("%s", error.message);
-    assert_int_equal(qkv_ctx_create(NULL, &g->ctx, NULL), QKV_OK);
-    int64_t n;
-    g->lengths = read_ints(g, "lengths", &g->n_sequences);
-    g->ids = read_ints(g, "ids", &g->n_tokens);
-    g->types = read_ints(g, "types", &n);
-    g->target_tokens = read_ints(g, "target_tokens", &g->n_targets);
-    g->target_ids = read_ints(g, "target_ids", &n);
-    if (qkv_model_get_info(g->model)->has_nsp) g->labels = read_ints(g, "labels", &n);
-}
-
-static void close_golden(golden *g) {
-    int32_t *const ints[] = { g->lengths,       g->ids,        g->types,
-                              g->target_tokens, g->target_ids, g->labels };
-    for (size_t i = 0; i < 6; i++) free(ints[i]);
-    print_message("%s: at most %.3f of the bound\n", g->name, (double)g->worst);
-    qkvi_safetensors_close(g->expected);
-    qkv_model_free(g->model);
-    qkv_ctx_destroy(g->ctx);
-}
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
@@ -252,11 +155,9 @@ static void compute_grads(golden *g, float *grads_arena, qkvi_net_losses *losses
     qkvi_net *params, *grads;
     qkvi_net_pass *pass;
     qkv_error error;
-    int64_t *lengths = malloc((size_t)g->n_sequences * sizeof *lengths);
-    int64_t *targets = malloc((size_t)g->n_targets * sizeof *targets);
+    int64_t *lengths = widened(g->lengths, g->n_sequences);
+    int64_t *targets = widened(g->target_tokens, g->n_targets);
     uint8_t *types = malloc((size_t)g->n_tokens);
-    for (int64_t b = 0; b < g->n_sequences; b++) lengths[b] = g->lengths[b];
-    for (int64_t i = 0; i < g->n_targets; i++) targets[i] = g->target_tokens[i];
     for (int64_t t = 0; t < g->n_tokens; t++) types[t] = (uint8_t)g->types[t];
     const qkvi_net_batch batch = { .n_sequences = g->n_sequences,
                                    .lengths = lengths,

@@ -1,5 +1,5 @@
 /*
- * The parameters of BERT and its family: one table of names and shapes, and structs of pointers
+ * The parameters of every architecture (family.h): one table of names and shapes, and structs of pointers
  * bound to an arena of that layout. The order of the table is that of the file format's writers:
  * embeddings, blocks, heads. What a model lacks has no row, and its pointers are NULL.
  */
@@ -15,6 +15,26 @@
 
 enum { MAX_SIZE = 1 << 24 }; /* of any dimension: products of three fit int64_t */
 
+/* Everything about a stack that needs no parameters. */
+static qkvi_stack sizes_of(const qkv_model_info *info, int stack) {
+    const qkvi_switches switches = qkvi_switches_of(info);
+    const bool over = stack == 1; /* a decoder over an encoder */
+    const int64_t n_heads = over ? info->n_decoder_heads : info->n_heads;
+    return (qkvi_stack){ .n_layers = over ? info->n_decoder_layers : info->n_layers,
+                         .n_heads = n_heads,
+                         .hidden = info->hidden,
+                         .head_dim = over ? info->hidden / n_heads : info->head_dim,
+                         .intermediate = over ? info->decoder_intermediate : info->intermediate,
+                         .vocab_size = over ? info->target_vocab_size : info->vocab_size,
+                         .max_len = info->max_len,
+                         .n_types = info->n_types,
+                         .embedding_size = info->embedding_size,
+                         .first_position = info->first_position,
+                         .skips_padding = switches.skips_padding,
+                         .causal = over || info->is_decoder,
+                         .eps = (float)info->layer_norm_eps };
+}
+
 /* ---- Table ----------------------------------------------------------------------------------- */
 
 static qkv_status add_linear(qkvi_param_table *table, const char *name, int64_t n_out, int64_t n_in,
@@ -28,38 +48,103 @@ static qkv_status add_norm(qkvi_param_table *table, const char *name, int64_t n,
     return qkvi_params_add(table, 1, n, 1, error, "%s.bias", name);
 }
 
-/* Names of the parts of block l. */
-static const char *block_name(char name[96], const qkvi_family *family, int64_t l,
+/* One of the layers of a block, stored as the family does it. */
+static qkv_status add_part(qkvi_param_table *table, const qkvi_family *family, const char *name,
+                           int64_t n_out, int64_t n_in, qkv_error *error) {
+    QKV_TRY(qkvi_params_add(table, 2, n_out, n_in, error, "%s.weight", name));
+    if (family->transposes) qkvi_params_stored_as(table, true, 0, 1, "%s.weight", name);
+    return qkvi_params_add(table, 1, n_out, 1, error, "%s.bias", name);
+}
+
+/* What a block's part is called. */
+static const char *block_name(char name[96], const qkvi_stack_names *names, int64_t l,
                               const char *part) {
-    snprintf(name, 96, "%s%lld.%s", family->layer, (long long)l, part);
+    snprintf(name, 96, "%s%lld.%s", names->layer, (long long)l, part);
     return name;
 }
 
-static qkv_status add_block(qkvi_param_table *table, const qkv_model_info *info,
-                            const qkvi_family *f, int64_t l, qkv_error *e) {
+/* Query, key and value side by side in one matrix and one bias. */
+static qkv_status add_fused(qkvi_param_table *table, const qkvi_family *family,
+                            const qkvi_stack_names *names, int64_t l, int64_t h, qkv_error *error) {
+    const char *const parts[] = { names->query, names->key, names->value };
+    char name[96], fused[96];
+    block_name(fused, names, l, family->fused);
+    for (int p = 0; p < 3; p++) {
+        block_name(name, names, l, parts[p]);
+        QKV_TRY(qkvi_params_add(table, 2, h, h, error, "%s.weight", name));
+        qkvi_params_stored_as(table, true, p, 3, "%s.weight", fused);
+    }
+    for (int p = 0; p < 3; p++) {
+        block_name(name, names, l, parts[p]);
+        QKV_TRY(qkvi_params_add(table, 1, h, 1, error, "%s.bias", name));
+        qkvi_params_stored_as(table, false, p, 3, "%s.bias", fused);
+    }
+    return QKV_OK;
+}
+
+static qkv_status add_attention(qkvi_param_table *table, const qkvi_family *f,
+                                const qkvi_stack_names *names, int64_t l, int64_t h, qkv_error *e) {
+    const char *const parts[] = { names->query, names->key, names->value };
     char name[96];
-    const int64_t h = info->hidden, wide = info->intermediate;
-    QKV_TRY(add_linear(table, block_name(name, f, l, f->query), h, h, e));
-    QKV_TRY(add_linear(table, block_name(name, f, l, f->key), h, h, e));
-    QKV_TRY(add_linear(table, block_name(name, f, l, f->value), h, h, e));
-    QKV_TRY(add_linear(table, block_name(name, f, l, f->output), h, h, e));
-    QKV_TRY(add_norm(table, block_name(name, f, l, f->norm1), h, e));
-    QKV_TRY(add_linear(table, block_name(name, f, l, f->up), wide, h, e));
-    QKV_TRY(add_linear(table, block_name(name, f, l, f->down), h, wide, e));
-    return add_norm(table, block_name(name, f, l, f->norm2), h, e);
+    if (f->fused) QKV_TRY(add_fused(table, f, names, l, h, e));
+    for (int p = 0; p < 3 && !f->fused; p++)
+        QKV_TRY(add_part(table, f, block_name(name, names, l, parts[p]), h, h, e));
+    QKV_TRY(add_part(table, f, block_name(name, names, l, names->output), h, h, e));
+    return add_norm(table, block_name(name, names, l, names->norm1), h, e);
+}
+
+static qkv_status add_cross(qkvi_param_table *table, const qkvi_family *f,
+                            const qkvi_stack_names *names, int64_t l, int64_t h, qkv_error *e) {
+    const char *const parts[] = { names->cross_query, names->cross_key, names->cross_value,
+                                  names->cross_output };
+    char name[96];
+    for (int p = 0; p < 4; p++)
+        QKV_TRY(add_part(table, f, block_name(name, names, l, parts[p]), h, h, e));
+    return add_norm(table, block_name(name, names, l, names->norm_cross), h, e);
+}
+
+static qkv_status add_block(qkvi_param_table *table, const qkvi_stack *sizes, const qkvi_family *f,
+                            const qkvi_stack_names *names, int64_t l, qkv_error *e) {
+    char name[96];
+    const int64_t h = sizes->hidden, wide = sizes->intermediate;
+    QKV_TRY(add_attention(table, f, names, l, h, e));
+    if (names->cross_query) QKV_TRY(add_cross(table, f, names, l, h, e));
+    QKV_TRY(add_part(table, f, block_name(name, names, l, names->up), wide, h, e));
+    QKV_TRY(add_part(table, f, block_name(name, names, l, names->down), h, wide, e));
+    return add_norm(table, block_name(name, names, l, names->norm2), h, e);
+}
+
+/* The words of a stack: its own, or those of both. */
+static const char *word_name(const qkv_model_info *info, const qkvi_family *family, int stack) {
+    return family->shared_words && !info->separate_words ? family->shared_words
+                                                         : family->stacks[stack].word;
 }
 
 static qkv_status add_embeddings(qkvi_param_table *table, const qkv_model_info *info,
-                                 const qkvi_family *f, qkv_error *e) {
-    const int64_t size = info->embedding_size;
-    QKV_TRY(qkvi_params_add(table, 2, info->vocab_size, size, e, "%s.weight", f->word));
+                                 const qkvi_stack *sizes, const qkvi_family *f, int stack,
+                                 qkv_error *e) {
+    const qkvi_stack_names *const names = &f->stacks[stack];
+    const int64_t size = sizes->embedding_size;
+    if (stack == 0 || info->separate_words)
+        QKV_TRY(qkvi_params_add(table, 2, sizes->vocab_size, size, e, "%s.weight",
+                                word_name(info, f, stack)));
     if (!info->sinusoidal_positions)
-        QKV_TRY(qkvi_params_add(table, 2, info->first_position + info->max_len, size, e,
-                                "%s.weight", f->position));
-    if (info->n_types > 0)
-        QKV_TRY(qkvi_params_add(table, 2, info->n_types, size, e, "%s.weight", f->segment));
-    QKV_TRY(add_norm(table, f->embed_norm, size, e));
-    return size == info->hidden ? QKV_OK : add_linear(table, f->project, info->hidden, size, e);
+        QKV_TRY(qkvi_params_add(table, 2, sizes->first_position + sizes->max_len, size, e,
+                                "%s.weight", names->position));
+    if (sizes->n_types > 0)
+        QKV_TRY(qkvi_params_add(table, 2, sizes->n_types, size, e, "%s.weight", names->segment));
+    if (names->embed_norm) QKV_TRY(add_norm(table, names->embed_norm, size, e));
+    return size == sizes->hidden ? QKV_OK
+                                 : add_linear(table, names->project, sizes->hidden, size, e);
+}
+
+static qkv_status add_stack(qkvi_param_table *table, const qkv_model_info *info,
+                            const qkvi_family *f, int stack, qkv_error *e) {
+    const qkvi_stack_names *const names = &f->stacks[stack];
+    const qkvi_stack sizes = sizes_of(info, stack);
+    QKV_TRY(add_embeddings(table, info, &sizes, f, stack, e));
+    for (int64_t l = 0; l < sizes.n_layers; l++) QKV_TRY(add_block(table, &sizes, f, names, l, e));
+    return names->last_norm ? add_norm(table, names->last_norm, sizes.hidden, e) : QKV_OK;
 }
 
 static qkv_status add_heads(qkvi_param_table *table, const qkv_model_info *info,
@@ -82,11 +167,20 @@ static qkv_status check_sizes(const qkv_model_info *info, qkv_error *error) {
         const char *name;
         int64_t value;
     } sizes[] = {
-        { "n_layers", info->n_layers },       { "n_heads", info->n_heads },
-        { "hidden", info->hidden },           { "embedding_size", info->embedding_size },
-        { "head_dim", info->head_dim },       { "intermediate", info->intermediate },
-        { "vocab_size", info->vocab_size },   { "max_len", info->max_len },
-        { "n_types + 1", info->n_types + 1 }, { "first_position + 1", info->first_position + 1 },
+        { "n_layers", info->n_layers },
+        { "n_heads", info->n_heads },
+        { "hidden", info->hidden },
+        { "embedding_size", info->embedding_size },
+        { "head_dim", info->head_dim },
+        { "intermediate", info->intermediate },
+        { "vocab_size", info->vocab_size },
+        { "max_len", info->max_len },
+        { "n_types + 1", info->n_types + 1 },
+        { "first_position + 1", info->first_position + 1 },
+        { "n_decoder_layers", info->is_encoder_decoder ? info->n_decoder_layers : 1 },
+        { "n_decoder_heads", info->is_encoder_decoder ? info->n_decoder_heads : 1 },
+        { "decoder_intermediate", info->is_encoder_decoder ? info->decoder_intermediate : 1 },
+        { "target_vocab_size", info->is_encoder_decoder ? info->target_vocab_size : 1 },
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (sizes[i].value < 1 || sizes[i].value > MAX_SIZE)
@@ -98,6 +192,10 @@ static qkv_status check_sizes(const qkv_model_info *info, qkv_error *error) {
                               "hidden = %lld",
                               (long long)info->n_heads, (long long)info->head_dim,
                               (long long)info->hidden);
+    if (info->is_encoder_decoder && info->hidden % info->n_decoder_heads != 0)
+        return qkvi_error_set(error, QKV_ERR_SHAPE,
+                              "hidden = %lld is not a multiple of n_decoder_heads = %lld",
+                              (long long)info->hidden, (long long)info->n_decoder_heads);
     if (info->has_nsp && !info->has_pooler)
         return qkvi_error_set(error, QKV_ERR_FORMAT, "the NSP head needs a pooler");
     return QKV_OK;
@@ -106,8 +204,8 @@ static qkv_status check_sizes(const qkv_model_info *info, qkv_error *error) {
 qkv_status qkvi_net_table(const qkv_model_info *info, qkvi_param_table *table, qkv_error *error) {
     const qkvi_family *const family = qkvi_family_of(info->architecture);
     QKV_TRY(check_sizes(info, error));
-    QKV_TRY(add_embeddings(table, info, family, error));
-    for (int64_t l = 0; l < info->n_layers; l++) QKV_TRY(add_block(table, info, family, l, error));
+    for (int stack = 0; stack <= info->is_encoder_decoder; stack++)
+        QKV_TRY(add_stack(table, info, family, stack, error));
     return add_heads(table, info, family, error);
 }
 
@@ -115,9 +213,11 @@ qkv_status qkvi_net_table(const qkv_model_info *info, qkvi_param_table *table, q
 
 /* Where pointers come from while a struct is bound. */
 typedef struct binder {
+    const qkv_model_info *info;
     const qkvi_param_table *table;
     float *arena;
     const qkvi_family *family;
+    qkvi_switches switches;
 } binder;
 
 /* NULL for a part that the family lacks, too. */
@@ -136,41 +236,63 @@ static qkvi_layernorm bind_norm(const binder *b, const char *name, int64_t n) {
     return (qkvi_layernorm){ n, bind_at(b, name, ".weight"), bind_at(b, name, ".bias") };
 }
 
-static void bind_block(const binder *b, const qkvi_stack *s, int64_t l, qkvi_block *block) {
+/* The layer of a block's part. */
+static qkvi_linear bind_part(const binder *b, const qkvi_stack_names *names, int64_t l,
+                             const char *part, int64_t n_out, int64_t n_in) {
     char name[96];
-    const qkvi_family *const f = b->family;
-    const int64_t h = s->hidden, wide = s->intermediate;
-    block->eps = s->eps;
-    block->act = QKVI_GELU;
-    block->mha = (qkvi_mha){
-        .n_heads = s->n_heads,
-        .head_dim = s->head_dim,
-        .hidden = h,
-        .query = bind_linear(b, block_name(name, f, l, f->query), h, h),
-        .key = bind_linear(b, block_name(name, f, l, f->key), h, h),
-        .value = bind_linear(b, block_name(name, f, l, f->value), h, h),
-        .output = bind_linear(b, block_name(name, f, l, f->output), h, h),
-    };
-    block->norm1 = bind_norm(b, block_name(name, f, l, f->norm1), h);
-    block->up = bind_linear(b, block_name(name, f, l, f->up), wide, h);
-    block->down = bind_linear(b, block_name(name, f, l, f->down), h, wide);
-    block->norm2 = bind_norm(b, block_name(name, f, l, f->norm2), h);
+    return bind_linear(b, block_name(name, names, l, part), n_out, n_in);
 }
 
-static void bind_embeddings(const binder *b, qkvi_stack *s) {
-    const qkvi_family *const f = b->family;
+static qkvi_layernorm bind_part_norm(const binder *b, const qkvi_stack_names *names, int64_t l,
+                                     const char *part, int64_t n) {
+    char name[96];
+    return bind_norm(b, block_name(name, names, l, part), n);
+}
+
+static void bind_block(const binder *b, const qkvi_stack *s, const qkvi_stack_names *names,
+                       int64_t l, qkvi_block *block) {
+    const int64_t h = s->hidden, wide = s->intermediate;
+    const qkvi_mha none = { .n_heads = s->n_heads,
+                            .head_dim = s->head_dim,
+                            .hidden = h,
+                            .scale = qkvi_switched_scale(b->info, s->head_dim, l) };
+    block->eps = s->eps;
+    block->act = b->switches.act;
+    block->pre_norm = b->switches.pre_norm;
+    block->mha = none;
+    block->mha.query = bind_part(b, names, l, names->query, h, h);
+    block->mha.key = bind_part(b, names, l, names->key, h, h);
+    block->mha.value = bind_part(b, names, l, names->value, h, h);
+    block->mha.output = bind_part(b, names, l, names->output, h, h);
+    block->norm1 = bind_part_norm(b, names, l, names->norm1, h);
+    if (names->cross_query) {
+        block->cross = none;
+        block->cross.query = bind_part(b, names, l, names->cross_query, h, h);
+        block->cross.key = bind_part(b, names, l, names->cross_key, h, h);
+        block->cross.value = bind_part(b, names, l, names->cross_value, h, h);
+        block->cross.output = bind_part(b, names, l, names->cross_output, h, h);
+        block->norm_cross = bind_part_norm(b, names, l, names->norm_cross, h);
+    }
+    block->up = bind_part(b, names, l, names->up, wide, h);
+    block->down = bind_part(b, names, l, names->down, h, wide);
+    block->norm2 = bind_part_norm(b, names, l, names->norm2, h);
+}
+
+static void bind_embeddings(const binder *b, int stack, qkvi_stack *s) {
+    const qkvi_stack_names *const names = &b->family->stacks[stack];
     s->embed = (qkvi_embed){
         .hidden = s->embedding_size,
         .n_words = s->vocab_size,
         .n_types = s->n_types > 0 ? s->n_types : 1,
         .n_positions = s->first_position + s->max_len,
-        .word_scale = 1,
-        .word = bind_at(b, f->word, ".weight"),
-        .type = bind_at(b, f->segment, ".weight"),
-        .position = bind_at(b, f->position, ".weight"),
+        .word_scale = b->switches.word_scale,
+        .word = bind_at(b, word_name(b->info, b->family, stack), ".weight"),
+        .type = bind_at(b, names->segment, ".weight"),
+        .position = bind_at(b, names->position, ".weight"),
     };
-    s->embed_norm = bind_norm(b, f->embed_norm, s->embedding_size);
-    s->project = bind_linear(b, f->project, s->hidden, s->embedding_size);
+    s->embed_norm = bind_norm(b, names->embed_norm, s->embedding_size);
+    s->project = bind_linear(b, names->project, s->hidden, s->embedding_size);
+    s->last_norm = bind_norm(b, names->last_norm, s->hidden);
 }
 
 static void bind_heads(const binder *b, qkvi_net *net) {
@@ -185,6 +307,9 @@ static void bind_heads(const binder *b, qkvi_net *net) {
     net->nsp = bind_linear(b, f->nsp, 2, h);
     net->judge = bind_linear(b, f->judge, h, h);
     net->judgement = bind_linear(b, f->judgement, 1, h);
+    const qkvi_stack *const last = qkvi_net_last(net);
+    net->lm = (qkvi_linear){ .n_in = h, .n_out = last->vocab_size, .weight = last->embed.word };
+    net->lm_is_tied = true;
 }
 
 /* ---- Packed weights -------------------------------------------------------------------------- */
@@ -259,13 +384,16 @@ void qkvi_net_pack(qkv_ctx *ctx, const qkvi_net *net) {
 
 /* ---- Whole structs --------------------------------------------------------------------------- */
 
-static qkv_status make_sinusoids(qkvi_stack *s, qkv_error *error) {
+static qkv_status make_sinusoids(qkvi_stack *s, bool half, qkv_error *error) {
     size_t n;
     if (qkvi_mul_size((size_t)s->max_len, (size_t)s->hidden, &n))
         s->sinusoids = qkvi_aligned_array(n, sizeof(float));
     if (!s->sinusoids) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for positions");
     const qkvi_fpstate saved = qkvi_fpstate_enter();
-    qkvi_sinusoids(s->max_len, s->hidden, s->sinusoids);
+    if (half)
+        qkvi_sinusoids_half(s->max_len, s->hidden, s->sinusoids);
+    else
+        qkvi_sinusoids(s->max_len, s->hidden, s->sinusoids);
     qkvi_fpstate_leave(saved);
     s->embed.position = s->sinusoids;
     return QKV_OK;
@@ -279,52 +407,42 @@ static qkv_status make_no_segment(qkvi_stack *s, qkv_error *error) {
     return QKV_OK;
 }
 
-static qkv_status bind_stack(const binder *b, bool sinusoidal, bool runs, qkvi_stack *s,
+static qkv_status bind_stack(const binder *b, int stack, bool runs, qkvi_stack *s,
                              qkv_error *error) {
+    *s = sizes_of(b->info, stack);
     s->blocks = qkvi_calloc_array((size_t)s->n_layers, sizeof *s->blocks);
     if (!s->blocks) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for layers");
-    for (int64_t l = 0; l < s->n_layers; l++) bind_block(b, s, l, &s->blocks[l]);
-    bind_embeddings(b, s);
-    if (sinusoidal && runs) QKV_TRY(make_sinusoids(s, error));
+    for (int64_t l = 0; l < s->n_layers; l++)
+        bind_block(b, s, &b->family->stacks[stack], l, &s->blocks[l]);
+    bind_embeddings(b, stack, s);
+    if (b->info->sinusoidal_positions && runs)
+        QKV_TRY(make_sinusoids(s, b->switches.half_sinusoids, error));
     if (s->n_types == 0 && runs) QKV_TRY(make_no_segment(s, error));
     return QKV_OK;
 }
 
-static qkvi_stack sizes_of(const qkv_model_info *info) {
-    return (qkvi_stack){ .n_layers = info->n_layers,
-                         .n_heads = info->n_heads,
-                         .hidden = info->hidden,
-                         .head_dim = info->head_dim,
-                         .intermediate = info->intermediate,
-                         .vocab_size = info->vocab_size,
-                         .max_len = info->max_len,
-                         .n_types = info->n_types,
-                         .embedding_size = info->embedding_size,
-                         .first_position = info->first_position,
-                         .skips_padding = info->first_position > 0,
-                         .eps = (float)info->layer_norm_eps };
-}
-
-static qkv_status bind_all(const binder *b, const qkv_model_info *info, unsigned packed,
-                           qkvi_net *net, qkv_error *error) {
-    net->n_stacks = 1;
-    net->stacks[0] = sizes_of(info);
+static qkv_status bind_all(const binder *b, unsigned packed, qkvi_net *net, qkv_error *error) {
+    const qkv_model_info *const info = b->info;
+    net->n_stacks = info->is_encoder_decoder ? 2 : 1;
     net->has_pooler = info->has_pooler;
     net->has_mlm = info->has_mlm;
     net->has_nsp = info->has_nsp;
     net->has_judge = info->has_judge;
-    QKV_TRY(bind_stack(b, info->sinusoidal_positions, packed, &net->stacks[0], error));
+    net->has_lm = info->has_lm;
+    for (int stack = 0; stack < net->n_stacks; stack++)
+        QKV_TRY(bind_stack(b, stack, packed, &net->stacks[stack], error));
     bind_heads(b, net);
     return make_packed(net, packed, error);
 }
 
 qkv_status qkvi_net_bind(const qkv_model_info *info, const qkvi_param_table *table, float *arena,
                          unsigned packed, qkvi_net **net, qkv_error *error) {
-    const binder b = { table, arena, qkvi_family_of(info->architecture) };
+    const binder b = { info, table, arena, qkvi_family_of(info->architecture),
+                       qkvi_switches_of(info) };
     qkvi_net *made = qkvi_calloc_array(1, sizeof *made);
     *net = NULL;
     if (!made) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a model");
-    const qkv_status status = bind_all(&b, info, packed, made, error);
+    const qkv_status status = bind_all(&b, packed, made, error);
     if (status == QKV_OK)
         *net = made;
     else

@@ -158,11 +158,9 @@ static const json_t *find(const qkvi_json_reader *reader, const char *field) {
     return json_is_null(value) ? NULL : value;
 }
 
-qkv_status qkvi_json_take_int(const qkvi_json_reader *reader, const char *field, int64_t limit,
-                              int64_t *value) {
-    const json_t *found = find(reader, field);
+static qkv_status to_int(const qkvi_json_reader *reader, const char *field, const json_t *found,
+                         int64_t limit, int64_t *value) {
     char rule[96];
-    if (!found) return QKV_OK;
     if (!json_is_integer(found)) return wrong_type(reader, field, found, "an integer");
     const long long number = json_integer_value(found);
     if (number < 0 || number > INT32_MAX) {
@@ -174,6 +172,33 @@ qkv_status qkvi_json_take_int(const qkvi_json_reader *reader, const char *field,
         return field_failed(reader, field, QKV_ERR_LIMIT, rule);
     }
     *value = number;
+    return QKV_OK;
+}
+
+qkv_status qkvi_json_take_int(const qkvi_json_reader *reader, const char *field, int64_t limit,
+                              int64_t *value) {
+    const json_t *found = find(reader, field);
+    return found ? to_int(reader, field, found, limit, value) : QKV_OK;
+}
+
+qkv_status qkvi_json_take_ids(const qkvi_json_reader *reader, const char *field, int64_t max_n,
+                              int64_t *ids, int64_t *n) {
+    const json_t *const found = json_object_get(reader->object, field);
+    char rule[64];
+    if (!found) return QKV_OK;
+    *n = 0;
+    if (json_is_null(found)) return QKV_OK;
+    if (!json_is_array(found)) {
+        *n = 1;
+        return to_int(reader, field, found, INT32_MAX, ids);
+    }
+    if (json_array_size(found) > (size_t)max_n) {
+        snprintf(rule, sizeof rule, "has %zu entries, the limit is %lld", json_array_size(found),
+                 (long long)max_n);
+        return field_failed(reader, field, QKV_ERR_LIMIT, rule);
+    }
+    for (; *n < (int64_t)json_array_size(found); ++*n)
+        QKV_TRY(to_int(reader, field, json_array_get(found, (size_t)*n), INT32_MAX, &ids[*n]));
     return QKV_OK;
 }
 

@@ -67,6 +67,11 @@ qkv_status qkvi_json_need_string(const qkvi_json_reader *reader, const char *fie
                                  const char **value);
 qkv_status qkvi_json_take_string(const qkvi_json_reader *reader, const char *field,
                                  const char **value);
+/**
+ * An integer, or a list of at most max_n: FORMAT, LIMIT. Absent: *n stays as it was; null: 0.
+ */
+qkv_status qkvi_json_take_ids(const qkvi_json_reader *reader, const char *field, int64_t max_n,
+                              int64_t *ids, int64_t *n);
 /** take_object and take_array give NULL when absent. */
 qkv_status qkvi_json_take_object(const qkvi_json_reader *reader, const char *field,
                                  const json_t **value);

@@ -6,7 +6,14 @@
 
 #include "core/status.h"
 
-enum { MAX_SPELLING = 160, MAX_SPELLINGS = 4, MAX_COMPARED = 4096, N_NEAREST = 3, N_TIES = 2 };
+enum {
+    MAX_SPELLING = 160,
+    MAX_SPELLINGS = 4,
+    MAX_COMPARED = 4096,
+    N_NEAREST = 3,
+    N_TIES = 4,
+    N_IGNORED = 2
+};
 
 qkv_status qkvi_resolver_make(const qkvi_safetensors *file, const qkvi_spelling *spelling,
                               qkvi_resolver *resolver, qkv_error *error) {
@@ -156,8 +163,10 @@ static qkv_status missing(const qkvi_safetensors *file, const char *name, qkv_er
 static qkv_status check_row(const qkvi_safetensors *file, const qkvi_stored *tensor,
                             const qkvi_param *row, qkv_error *error) {
     char stored[200], wanted[64], printable[100];
+    int64_t shape[2];
+    qkvi_param_stored_shape(row, shape);
     int same = tensor->rank == row->rank;
-    for (int d = 0; same && d < row->rank; d++) same = tensor->shape[d] == row->shape[d];
+    for (int d = 0; same && d < row->rank; d++) same = tensor->shape[d] == shape[d];
     if (same && qkvi_elem_is_float(tensor->type)) return QKV_OK;
     qkvi_escape(printable, sizeof printable, tensor->name, strlen(tensor->name));
     if (same)
@@ -168,28 +177,56 @@ static qkv_status check_row(const qkvi_safetensors *file, const qkvi_stored *ten
                           "%s: tensor '%s' has shape %s, config.json asks for %s",
                           file->source.name, printable,
                           qkvi_shape_text(tensor->rank, tensor->shape, stored, sizeof stored),
-                          qkvi_shape_text(row->rank, row->shape, wanted, sizeof wanted));
+                          qkvi_shape_text(row->rank, shape, wanted, sizeof wanted));
 }
 
 qkv_status qkvi_resolver_check(qkvi_resolver *resolver, const qkvi_param_table *table,
                                qkv_error *error) {
     for (int64_t r = 0; r < table->n_rows; r++) {
-        const qkvi_stored *const tensor = qkvi_resolve(resolver, table->rows[r].name);
-        if (!tensor) return missing(resolver->file, table->rows[r].name, error);
+        const char *const name = qkvi_param_stored_name(&table->rows[r]);
+        const qkvi_stored *const tensor = qkvi_resolve(resolver, name);
+        if (!tensor) return missing(resolver->file, name, error);
         QKV_TRY(check_row(resolver->file, tensor, &table->rows[r], error));
     }
     return QKV_OK;
 }
 
+/* A tensor that several rows are parts of, or that is stored transposed. */
+typedef struct whole_tensor {
+    const qkvi_stored *tensor; /* what values has; NULL: nothing */
+    float *values;
+} whole_tensor;
+
+static qkv_status read_whole(const qkvi_resolver *resolver, const qkvi_stored *tensor,
+                             const qkvi_param *row, whole_tensor *whole, qkv_error *error) {
+    if (whole->tensor == tensor) return QKV_OK;
+    free(whole->values);
+    *whole = (whole_tensor){ tensor, malloc(row->n_elems * (size_t)row->n_parts * sizeof(float)) };
+    if (!whole->values)
+        return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for tensor '%s'",
+                              resolver->file->source.name, qkvi_param_stored_name(row));
+    return qkvi_safetensors_read_f32(resolver->file, tensor, whole->values, error);
+}
+
+static qkv_status load_row(qkvi_resolver *resolver, const qkvi_param *row, whole_tensor *whole,
+                           float *values, qkv_error *error) {
+    const qkvi_stored *const tensor = qkvi_resolve(resolver, qkvi_param_stored_name(row));
+    resolver->used[tensor - resolver->file->tensors] = 1;
+    if (!row->transposed && row->n_parts == 1)
+        return qkvi_safetensors_read_f32(resolver->file, tensor, values, error);
+    QKV_TRY(read_whole(resolver, tensor, row, whole, error));
+    qkvi_param_from_stored(row, whole->values, values);
+    return QKV_OK;
+}
+
 qkv_status qkvi_resolver_load(qkvi_resolver *resolver, const qkvi_param_table *table, float *arena,
                               qkv_error *error) {
-    for (int64_t r = 0; r < table->n_rows; r++) {
-        const qkvi_stored *const tensor = qkvi_resolve(resolver, table->rows[r].name);
-        resolver->used[tensor - resolver->file->tensors] = 1;
-        QKV_TRY(qkvi_safetensors_read_f32(resolver->file, tensor, arena + table->rows[r].offset,
-                                          error));
-    }
-    return QKV_OK;
+    whole_tensor whole = { NULL, NULL };
+    qkv_status status = QKV_OK;
+    for (int64_t r = 0; r < table->n_rows && status == QKV_OK; r++)
+        status = load_row(resolver, &table->rows[r], &whole, arena + table->rows[r].offset, error);
+    free(whole.values);
+    return status;
 }
 
 void qkvi_resolver_skip(qkvi_resolver *resolver, const char *name) {
@@ -197,9 +234,17 @@ void qkvi_resolver_skip(qkvi_resolver *resolver, const char *name) {
     if (tensor) resolver->used[tensor - resolver->file->tensors] = 1;
 }
 
+/* The far end of a tie, with or without the prefix, or a buffer. */
 static int is_known_extra(const qkvi_spelling *spelling, const char *name) {
-    for (size_t t = 0; t < N_TIES; t++)
-        if (spelling->ties[t][1] && strcmp(name, spelling->ties[t][1]) == 0) return 1;
+    const size_t n = strlen(spelling->prefix);
+    for (size_t t = 0; t < N_TIES; t++) {
+        const char *const other = spelling->ties[t][1];
+        if (!other) continue;
+        if (strcmp(name, other) == 0) return 1;
+        if (strncmp(other, spelling->prefix, n) == 0 && strcmp(name, other + n) == 0) return 1;
+    }
+    for (size_t i = 0; i < N_IGNORED; i++)
+        if (spelling->ignored[i] && ends_with(name, spelling->ignored[i])) return 1;
     return ends_with(name, "position_ids") || ends_with(name, "token_type_ids");
 }
 

@@ -6,7 +6,8 @@
  *   2 without or with the prefix of the architecture, "bert."
  *   3 LayerNorm .weight and .bias as .gamma and .beta
  *   4 an alias in __metadata__
- *   5 the other end of a tie: decoder and word embeddings, the two decoder biases
+ *   5 the other end of a tie: decoder and word embeddings, the two decoder biases, the words of
+ *     encoder and decoder
  */
 #ifndef QKVI_STORE_RESOLVER_H
 #define QKVI_STORE_RESOLVER_H
@@ -17,7 +18,8 @@
 /** How an architecture's files vary its names. */
 typedef struct qkvi_spelling {
     const char *prefix;
-    const char *ties[2][2]; /* the parameter, and the name of what is tied to it; or NULL */
+    const char *ties[4][2]; /* the parameter, and the name of what is tied to it; or NULL */
+    const char *ignored[2]; /* endings of names of buffers that nobody needs; or NULL */
 } qkvi_spelling;
 
 typedef struct qkvi_resolver {
@@ -39,7 +41,7 @@ const qkvi_stored *qkvi_resolve(const qkvi_resolver *resolver, const char *name)
  */
 qkv_status qkvi_resolver_check(qkvi_resolver *resolver, const qkvi_param_table *table,
                                qkv_error *error);
-/** Reads every row into arena; marks what it read as used. */
+/** Reads every row into arena, as the row says it is stored; marks what it read as used. */
 qkv_status qkvi_resolver_load(qkvi_resolver *resolver, const qkvi_param_table *table, float *arena,
                               qkv_error *error);
 
