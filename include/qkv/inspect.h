@@ -77,10 +77,11 @@ typedef struct qkv_token_list {
  *
  * Else as qkv_inspect_heads; QKV_ERR_ARGUMENT also for an attention that the run has not.
  */
-QKV_API QKV_NODISCARD qkv_status qkv_inspect_heads_of(
-    qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, qkv_attention_of which, int64_t b,
-    const qkv_token_list *queries, const qkv_token_list *keys, qkv_head_stats *stats,
-    qkv_error *error);
+QKV_API QKV_NODISCARD qkv_status qkv_inspect_heads_of(qkv_ctx *ctx, const qkv_model *model,
+                                                      const qkv_run *run, qkv_attention_of which,
+                                                      int64_t b, const qkv_token_list *queries,
+                                                      const qkv_token_list *keys,
+                                                      qkv_head_stats *stats, qkv_error *error);
 
 /** What a head does on inputs made to find it out, rather than on a text: qkv_inspect_probes. */
 typedef struct qkv_head_probes {
@@ -165,6 +166,14 @@ QKV_API void qkv_inspect_content(const qkv_tokenizer *tokenizer, const qkv_encod
                                  uint8_t *content);
 
 /**
+ * Which tokens are pieces of one word: words, [input->n], gets 0 for the first token, and for each other
+ * the number of the token before it, or one more where a word begins. Special tokens and punctuation are
+ * words of their own. Returns how many words there are.
+ */
+QKV_API int64_t qkv_inspect_words(const qkv_tokenizer *tokenizer, const qkv_encoding *input,
+                                  int32_t *words);
+
+/**
  * Where one token looks most sharply at another: the largest weight over the heads that `heads`
  * marks ([n_layers * n_heads], layer by layer), from a query that `from` marks to a key that `to`
  * marks ([n] of the run's input b), the query itself and keys that it does not see aside. NULL marks
@@ -188,6 +197,80 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_sharpest_of(const qkv_model *model,
                                                          const uint8_t *heads, const uint8_t *from,
                                                          const uint8_t *to, qkv_sharpest *sharpest,
                                                          qkv_error *error);
+
+/* ---- What a language model makes of a text ---------------------------------------------------- */
+
+/**
+ * How a model expected a text: of every position i the logarithm of the probability of the token that
+ * comes next,
+ *     log_p[i] = z_t - ln sum_v exp z_v,    z = logits of qkv_model_lm at i, t = next[i]
+ * With next[i] the input's token i + 1, exp(-mean of log_p) is its perplexity; of an encoder-decoder
+ * next holds the labels of the decoder inputs.
+ *
+ *   next   [n] tokens; below 0: not asked for                   read
+ *   log_p  [n], n tokens of the run's only stack, or of the     written
+ *          decoder; NaN where nothing was asked for
+ *
+ * Accuracy: logits in floats, the rest in double. Determinism: the same bits for any threads.
+ * Memory: 64 rows of logits. Threads: those of ctx.
+ * @return QKV_OK; QKV_ERR_ARGUMENT, also for an id without a row; QKV_ERR_UNSUPPORTED "no LM head";
+ *         QKV_ERR_BUSY; QKV_ERR_MEMORY.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_inspect_expected(qkv_ctx *ctx, const qkv_model *model,
+                                                      const qkv_run *run, int64_t b,
+                                                      const int32_t *next, double *log_p,
+                                                      qkv_error *error);
+
+/* ---- Alignment: which source word a written word comes from ----------------------------------- */
+
+/** What to average, and what belongs together. */
+typedef struct qkv_align_options {
+    size_t struct_size;
+    int64_t layer;            /* of the decoder */
+    const uint8_t *heads;     /* [n_decoder_heads] 1: counts; NULL: all do */
+    const int32_t *row_words; /* [n] the word of each row: 0, and from row to row as before or one
+                                 more; NULL: each row is a word */
+    const int32_t *key_words; /* [n_keys] the same of source tokens */
+    const uint8_t *keys;      /* [n_keys] 1: may be aligned to; NULL: all */
+} qkv_align_options;
+
+#define QKV_ALIGN_OPTIONS_INIT                                                                     \
+    { sizeof(qkv_align_options), 0, NULL, NULL, NULL, NULL }
+
+/** Rows of a decoder and their words, as qkv_inspect_align writes them. */
+typedef struct qkv_aligned {
+    int64_t key_word; /* -1: there is none */
+    double weight;    /* W below */
+} qkv_aligned;
+
+/**
+ * Attention as alignment: for each written word the source word that a layer of cross-attention looks
+ * at most. With p^h the weights of head h, n tokens written and n_keys of the source,
+ *
+ *     A_ij = mean over the heads that count of p^h_ij
+ *     W_ab = mean over the rows i of word a of the sum over the keys j of word b of A_ij
+ *     aligned_a = argmax_b W_ab,    of equal ones the first
+ *
+ * Sums are over keys that may be aligned to; a word without any is none. The layer is the caller's
+ * choice: Garg et al. (2019) found the one before the last to follow alignments best. Rows are decoder
+ * inputs, and row i predicts token i + 1: row i is of the word that is about to be written. Attention is
+ * not made to align, and what it says is not proved by it.
+ *
+ *   aligned  [number of words of rows]                                         written
+ *   table    [words of rows][words of keys] W; nullable                        written
+ *
+ * Special values: a word with a NaN in its row has key_word -1 and weight NaN.
+ * Accuracy: sums in double, in order, over the floats of qkv_run_weights_of.
+ * Determinism: the same bits for any threads. Memory: two tables of n x n_keys. One thread.
+ * Sources: Garg, Peitz, Nallasamy and Paulik (2019), "Jointly learning to align and translate with
+ * Transformer models", section 4.1; words of pieces as in Clark et al. (2019), section 4.1.
+ * @return QKV_OK; QKV_ERR_ARGUMENT: NULL, a layer out of range, no head that counts, words out of
+ *         order, a run without QKV_RUN_CAPTURE or of no pairs; QKV_ERR_VERSION; QKV_ERR_MEMORY.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_inspect_align(const qkv_run *run, int64_t b,
+                                                   const qkv_align_options *options,
+                                                   qkv_aligned *aligned, double *table,
+                                                   qkv_error *error);
 
 /* ---- Steps: one query through one head, number by number -------------------------------------- */
 

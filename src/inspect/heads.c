@@ -139,11 +139,7 @@ qkv_status qkv_inspect_heads_of(qkv_ctx *ctx, const qkv_model *model, const qkv_
                                 const qkv_token_list *keys, qkv_head_stats *stats,
                                 qkv_error *error) {
     if (!ctx || !model || !run || !stats)
-        return is_null(!ctx     ? "ctx"
-                       : !model ? "model"
-                       : !run   ? "run"
-                                : "the result",
-                       error);
+        return is_null(!ctx ? "ctx" : !model ? "model" : !run ? "run" : "the result", error);
     if (!queries || !queries->tokenizer || !queries->tokens) return is_null("queries", error);
     if (which != QKV_CROSS) keys = queries;
     if (!keys || !keys->tokenizer || !keys->tokens) return is_null("keys", error);
