@@ -93,14 +93,17 @@ static int look_texts(const struct cli_command *command, const struct look_optio
                                        .pair = options->pair,
                                        .file = options->file,
                                        .any_length = options->slide != NULL,
-                                       .longer = "--slide N looks at windows of it, ",
+                                       .longer = look_which(options) == QKV_SELF
+                                                     ? "--slide N looks at windows of it, "
+                                                     : NULL,
+                                       .which = look_which(options),
                                        .answer = answer } };
     struct text_job *const texts = &job.texts;
     int code = what_if_parse(command, &options->what_if, &job.what_if);
     if (code == EXIT_OK) code = slide_parse(command, options, &job.slide);
     if (code == EXIT_OK) code = text_job_open(texts, command, &options->common);
     if (code) return code;
-    code = look_list_heads(command, options, texts->session.info, &job.list, &job.n_list);
+    code = look_list_heads(command, options, &texts->session, &job.list, &job.n_list);
     if (code == EXIT_OK && job.n_list > 0) {
         texts->given = true;
         texts->layer = job.list[0].layer;
@@ -121,6 +124,7 @@ static int look(const struct cli_command *command, const void *data, int n_words
     const struct look_options *options = data;
     const struct output *output = options->out ? output_of(options->out) : NULL;
     int code = look_check_input(command, options, n_words);
+    if (code == EXIT_OK) code = look_check_pair(command, options);
     if (code == EXIT_OK) code = look_check_plot(command, options);
     if (code == EXIT_OK)
         code = look_check_out(command, options, output, output && output->write == look_page);
@@ -138,9 +142,28 @@ static const struct cli_option look_table[] = {
       .help = "a second text, which the model sees as the next sentence",
       .kind = ARG_TEXT,
       .offset = OPTION(pair) },
+    { .name = "--target",
+      .argument = "TEXT",
+      .help = "what an encoder-decoder writes for the text, for --cross, --decoder and --align",
+      .kind = ARG_TEXT,
+      .offset = OPTION(target) },
+    { .name = "--cross",
+      .help = "the decoder's attention to the text: rows are the tokens that it read, with those "
+              "that they predict",
+      .kind = ARG_FLAG,
+      .offset = OPTION(cross) },
+    { .name = "--decoder",
+      .help = "the decoder's attention to what it has written",
+      .kind = ARG_FLAG,
+      .offset = OPTION(decoder) },
+    { .name = "--align",
+      .help = "for each word of the target the word of the text that it looks at most: weights of "
+              "the layer before the last, mean over its heads, or over those of --head or --heads",
+      .kind = ARG_FLAG,
+      .offset = OPTION(align) },
     { .name = "--top",
       .argument = "N",
-      .help = "how many words for each [MASK] (default: 5)",
+      .help = "how many words for each [MASK], or for what comes next (default: 5)",
       .kind = ARG_INT,
       .offset = OPTION(top),
       .min = 1,
@@ -169,7 +192,7 @@ static const struct cli_option look_table[] = {
       .suggest = "causal|no-scale|temperature=|drop=" },
     { .name = "--heads",
       .argument = "L.H,L.H...",
-      .help = "the heads of a page, the one that it shows first at the front",
+      .help = "the heads of a page, the one that it shows first at the front; or of --align",
       .kind = ARG_TEXT,
       .offset = OPTION(heads) },
     { .name = "--q",

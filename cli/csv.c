@@ -27,8 +27,8 @@ void csv_field(struct csv *csv, const char *text, size_t n) {
     if (!plain) csv_put(csv, "\"");
 }
 
-void csv_token(struct csv *csv, const struct session *session, int32_t id) {
-    json_t *token = text_token_json(session, id);
+void csv_token(struct csv *csv, const qkv_tokenizer *tokenizer, int32_t id) {
+    json_t *token = token_json(tokenizer, id);
     csv->failed |= !token;
     if (token) csv_field(csv, json_string_value(token), json_string_length(token));
     json_decref(token);

@@ -19,7 +19,7 @@ void csv_put(struct csv *csv, const char *format, ...) __attribute__((format(pri
 /* In quotes if it holds a comma, a quote or a line break; a quote inside is doubled. */
 void csv_field(struct csv *csv, const char *text, size_t n);
 /* A token as JSON has it: escaped only if it is not UTF-8. */
-void csv_token(struct csv *csv, const struct session *session, int32_t id);
+void csv_token(struct csv *csv, const qkv_tokenizer *tokenizer, int32_t id);
 /* Writes the file, whole or not at all, and frees the text. */
 qkv_status csv_write(struct csv *csv, const char *path, qkv_error *error);
 

@@ -4,6 +4,9 @@
 
 #include "term.h"
 
+/* In the place of a weight: the query does not see the key, and there is no cell. */
+#define MAP_HIDDEN (-1.0f)
+
 /*
  * weights [n_rows][n_cols], rows are queries, columns keys; labels are escaped. mark_row and mark_col
  * are set in bold; -1: none.
@@ -13,6 +16,7 @@ struct map_view {
     const float *weights;
     char *const *row_labels, *const *col_labels;
     int64_t mark_row, mark_col;
+    int names_a_row; /* 0 or 1; 2: labels of rows are twice as wide */
 };
 
 /*
@@ -26,10 +30,10 @@ void draw_pooled(struct term *term, const struct map_view *view, int rows, int c
 /* How many cells a side it may have. */
 int64_t heatmap_side(const struct term *term);
 
-/* All heads as thumbnails of side × side cells: cells is [n_layers][n_heads][side][side]. */
+/* All heads as thumbnails of rows × cols cells: cells is [n_layers][n_heads][rows][cols]. */
 struct grid_view {
     int64_t n_layers, n_heads;
-    int side;
+    int rows, cols;
     const float *cells;
     const char *const *labels; /* [n_layers * n_heads], "" for none */
     int64_t chosen_layer, chosen_head;

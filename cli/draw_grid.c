@@ -29,7 +29,7 @@ int grid_side(const struct term *term, int64_t n_heads, int64_t n) {
 
 void pool_map(const float *weights, int64_t n_rows, int64_t n_cols, int rows, int cols,
               float *cells) {
-    for (int i = 0; i < rows * cols; i++) cells[i] = 0;
+    for (int i = 0; i < rows * cols; i++) cells[i] = MAP_HIDDEN;
     for (int64_t i = 0; i < n_rows; i++) {
         float *row = cells + (i * rows / n_rows) * cols;
         for (int64_t j = 0; j < n_cols; j++) {
@@ -40,22 +40,32 @@ void pool_map(const float *weights, int64_t n_rows, int64_t n_cols, int rows, in
     }
 }
 
+/* Two cells in one place, at least one of which is there. */
+static void half_blocks(struct term *term, double a, bool has_a, double b, bool has_b) {
+    if (has_a != has_b && term->bg >= 0) term_reset(term);
+    if (has_a && has_b) term_weight_bg(term, b);
+    term_weight_fg(term, has_a ? a : b);
+    fputs(has_a ? "▀" : "▄", term->out);
+}
+
 void draw_halves(struct term *term, const float *cells, int rows, int columns, int line,
                  double largest) {
     const float *upper = cells + (int64_t)2 * line * columns;
     const float *lower = 2 * line + 1 < rows ? upper + columns : NULL;
     for (int x = 0; x < columns; x++) {
         const double a = upper[x] / largest, b = lower ? lower[x] / largest : 0;
+        const bool has_a = upper[x] != MAP_HIDDEN, has_b = lower && lower[x] != MAP_HIDDEN;
         const double both = b > a || isnan(b) ? b : a;
-        if (term->depth == TERM_PLAIN) {
+        if (!has_a && !has_b) {
+            term_reset(term);
+            fputc(' ', term->out);
+        } else if (term->depth == TERM_PLAIN) {
             fputs(term_mark(term, both), term->out);
         } else if (!term->unicode) {
             term_weight_bg(term, both);
             fputc(' ', term->out);
         } else {
-            if (lower) term_weight_bg(term, b);
-            term_weight_fg(term, a);
-            fputs("▀", term->out);
+            half_blocks(term, a, has_a, b, has_b);
         }
     }
     term_reset(term);
@@ -89,16 +99,16 @@ static bool has_names(const struct grid_view *view, int pitch, int64_t layer, in
 
 static void draw_layer(struct term *term, const struct grid_view *view, int pitch, int64_t layer,
                        int64_t first, int64_t end) {
-    const int64_t thumb = (int64_t)view->side * view->side;
-    for (int line = 0; line < (view->side + 1) / 2; line++) {
+    const int64_t thumb = (int64_t)view->rows * view->cols;
+    for (int line = 0; line < (view->rows + 1) / 2; line++) {
         if (line == 0)
             fprintf(term->out, "%*lld ", GUTTER - 1, (long long)layer);
         else
             fprintf(term->out, "%*s", GUTTER, "");
         for (int64_t h = first; h < end; h++) {
-            draw_halves(term, view->cells + (layer * view->n_heads + h) * thumb, view->side,
-                        view->side, line, 1);
-            fprintf(term->out, "%*s", pitch - view->side, "");
+            draw_halves(term, view->cells + (layer * view->n_heads + h) * thumb, view->rows,
+                        view->cols, line, 1);
+            fprintf(term->out, "%*s", pitch - view->cols, "");
         }
         term_newline(term);
     }
@@ -106,14 +116,14 @@ static void draw_layer(struct term *term, const struct grid_view *view, int pitc
         fprintf(term->out, "%*s", GUTTER, "");
         for (int64_t h = first; h < end; h++) print_name(term, view, pitch, layer, h);
         term_newline(term);
-    } else if (view->side % 2 == 0) {
+    } else if (view->rows % 2 == 0) {
         term_newline(term);
     }
 }
 
 void draw_grid(struct term *term, const struct grid_view *view) {
-    const int band = heads_per_band(term, view->n_heads, view->side);
-    const int pitch = pitch_of(term, view->n_heads, view->side);
+    const int band = heads_per_band(term, view->n_heads, view->cols);
+    const int pitch = pitch_of(term, view->n_heads, view->cols);
     for (int64_t first = 0; first < view->n_heads; first += band) {
         const int64_t end = first + band < view->n_heads ? first + band : view->n_heads;
         fprintf(term->out, "%*s", GUTTER, "");

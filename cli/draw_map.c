@@ -41,7 +41,8 @@ static struct layout plan(const struct term *term, const struct map_view *view) 
     struct layout layout = { .largest = largest_weight(view, view->n_rows * view->n_cols),
                              .longest = longest_label(view->col_labels, view->n_cols) };
     const int longest_row = longest_label(view->row_labels, view->n_rows);
-    layout.label = longest_row < LONGEST_LABEL ? longest_row : LONGEST_LABEL;
+    const int longest_shown = LONGEST_LABEL * (view->names_a_row > 1 ? view->names_a_row : 1);
+    layout.label = longest_row < longest_shown ? longest_row : longest_shown;
     const int64_t room = (term->width - layout.label - GAP) / view->n_cols;
     layout.cell = room > layout.longest ? layout.longest + 1
                   : room < WIDEST_CELL  ? (int)room
@@ -157,6 +158,11 @@ static void square_cell(struct term *term, double t, int width) {
         fputs(term->depth == TERM_PLAIN ? term_mark(term, t) : " ", term->out);
 }
 
+static void no_cell(struct term *term, int width) {
+    term_reset(term);
+    fprintf(term->out, "%*s", width, "");
+}
+
 static void draw_cells(struct term *term, const struct map_view *view,
                        const struct layout *layout) {
     header(term, view, layout);
@@ -164,8 +170,11 @@ static void draw_cells(struct term *term, const struct map_view *view,
         put_label(term, view->row_labels[i], i == view->mark_row, layout->label, true);
         fputc(' ', term->out);
         for (int64_t j = 0; j < view->n_cols; j++) {
-            const double weight = view->weights[i * view->n_cols + j], t = weight / layout->largest;
-            if (layout->cell >= 3)
+            const float shown = view->weights[i * view->n_cols + j];
+            const double weight = (double)shown, t = weight / layout->largest;
+            if (shown == MAP_HIDDEN)
+                no_cell(term, layout->cell);
+            else if (layout->cell >= 3)
                 number_cell(term, weight, t, layout->cell);
             else
                 square_cell(term, t, layout->cell);

@@ -32,8 +32,8 @@ static qkv_status draw_exact(const struct dump *dump, struct term *term, qkv_err
     const struct dump_head *head = &dump->heads[dump->chosen];
     float *cells = malloc((size_t)(dump->n_queries * dump->n_keys) * sizeof *cells);
     char **labels = query_labels(dump);
-    const struct map_view view = { dump->n_queries, dump->n_keys, cells,    labels,
-                                   dump->labels,    head->query,  head->key };
+    const struct map_view view = { dump->n_queries, dump->n_keys, cells,     labels,
+                                   dump->labels,    head->query,  head->key, 1 };
     qkv_status status = cells && labels ? dump_weights(dump, dump->chosen, cells, error)
                                         : text_error(error, QKV_ERR_MEMORY, "out of memory");
     if (status == QKV_OK) draw_heatmap(term, &view);

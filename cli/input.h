@@ -12,10 +12,11 @@
 struct text_job {
     struct session session;
     const void *options;
-    const char *pair; /* of --pair; nullable */
-    const char *file; /* of --file, in place of the first word; nullable */
-    bool needs_pair;  /* the words are A and B */
-    bool any_length;  /* answers texts that are longer than the model takes */
+    const char *pair;       /* of --pair; nullable */
+    const char *file;       /* of --file, in place of the first word; nullable */
+    bool needs_pair;        /* the words are A and B */
+    qkv_attention_of which; /* what --head is of: QKV_SELF if it is not set */
+    bool any_length;        /* answers texts that are longer than the model takes */
     const char
         *longer; /* what else can be done about a longer text, "--slide 60 looks …"; nullable */
     /*
@@ -57,6 +58,9 @@ void text_append(char *text, size_t bytes, const char *format, ...)
 
 /* "tokens": the tokens of an encoding as a JSON array. */
 json_t *text_tokens_json(const struct session *session, const qkv_encoding *input);
+
+json_t *tokens_json(const qkv_tokenizer *tokenizer, const qkv_encoding *input);
+json_t *token_json(const qkv_tokenizer *tokenizer, int32_t id);
 
 /* A token of the vocabulary, or any text: escaped if it is not UTF-8. */
 json_t *text_token_json(const struct session *session, int32_t id);

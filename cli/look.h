@@ -12,7 +12,8 @@
 
 struct look_options {
     struct cli_common common;
-    const char *pair, *out, *heads, *file, *slide;
+    const char *pair, *out, *heads, *file, *slide, *target;
+    bool cross, decoder, align; /* of pairs (look_pair.c) */
     struct arg_int top;
     struct arg_texts what_if;
     /* --q, --k: arrays in place of a text (look_arrays.c) */
@@ -23,17 +24,32 @@ struct look_options {
     struct arg_int map;  /* 0: cosine, 1: inner */
 };
 
+/* What the decoder of a pair was given, and what it should have written. */
+struct look_pair {
+    qkv_encoding *next; /* the target: row i predicts next->ids[i] */
+    qkv_encoding
+        inputs; /* of as many tokens: the start token, then those of next but for the last */
+    char **names, **input_names;      /* [n] "input -> next", "input" */
+    struct look_alignment *alignment; /* of --align; NULL */
+};
+
 struct look {
     const struct session *session;
     const struct look_options *options;
-    const qkv_encoding *input;
+    const qkv_encoding *input; /* the text; of a pair its source */
+    struct attention_view view;
+    int64_t n_rows, n_cols; /* of its maps */
+    char **rows, **cols;    /* names of its queries and keys; of labels or of the pair, below */
+    bool causal;            /* a query sees keys up to its own place only */
+    struct look_pair pair;
+    double *log_p; /* [n_rows - 1] or, of a pair, [n_rows]: of the tokens that come next; NULL */
     qkv_run *run;
     struct predictions predictions;
     double *replaced;             /* [n], of a model that judges tokens; NULL */
     struct what_if what_if;       /* of this text */
     struct predictions before;    /* where something is asked: those of the model as it is */
-    qkv_head_stats *stats;        /* [n_layers * n_heads] */
-    char **labels;                /* tokens, escaped */
+    qkv_head_stats *stats;        /* [n_layers * n_heads] of the view */
+    char **labels;                /* tokens of input, escaped */
     struct slide *slide;          /* of --slide: the rest is then means over windows … */
     float *mean;                  /* … such as weights, [n_layers][n_heads][n][n] */
     bool given;                   /* a head was named */
@@ -45,9 +61,38 @@ struct look {
 /* Runs the model; and frees what that made, also after a failure (look_make.c). */
 qkv_status look_make(struct look *look, const struct what_if *parsed, qkv_error *error);
 void look_free(struct look *look);
-/* The weights of a head, [n][n]; means with --slide. */
+/* The weights of a head, [n_rows][n_cols]; means with --slide. A key that is not seen has 0 … */
 qkv_status look_head_weights(const struct look *look, int64_t layer, int64_t head, float *weights,
                              qkv_error *error);
+/* … and is not shown: this says which, and this writes MAP_HIDDEN (draw.h) in their places. */
+bool look_sees(const struct look *look, int64_t row, int64_t col);
+void look_hide(const struct look *look, float *weights);
+static inline int64_t look_n_heads(const struct look *look) {
+    return look->view.n_layers * look->view.n_heads;
+}
+/* "the decoder's cross-attention, ", or nothing; for captions. */
+const char *look_attention(const struct look *look);
+/* e^(-mean of log_p), and how many tokens that is over; 0: none. */
+double look_perplexity(const struct look *look, int64_t *n);
+
+/* ---- Pairs: --cross, --decoder, --align (look_pair.c, look_align.c) ------------------------------- */
+
+/* Makes decoder inputs from --target. */
+qkv_status look_pair_make(struct look *look, qkv_error *error);
+void look_pair_free(struct look_pair *pair);
+qkv_attention_of look_which(const struct look_options *options);
+
+/* A word of the target and the word of the source that its rows look at most. */
+struct look_alignment {
+    int64_t layer, n_heads, n, n_sources; /* heads that count; words of target and source */
+    qkv_aligned *words;                   /* [n] */
+    char **targets, **sources;            /* escaped */
+    uint8_t *special;                     /* [n] 1: a word of special tokens, which is not shown */
+};
+qkv_status look_align(struct look *look, qkv_error *error);
+void look_align_free(struct look_alignment *alignment);
+void look_align_print(const struct look *look, struct term *term);
+json_t *look_align_json(const struct look *look);
 
 /* ---- --slide: windows of a text of any length (slide.c) ------------------------------------------ */
 
@@ -106,6 +151,8 @@ int64_t slide_page_room(const struct look *look, int64_t n);
 /* ---- Options (look_options.c); exit codes, having said what is wrong ------------------------------ */
 
 int look_check_input(const struct cli_command *command, const struct look_options *o, int n_words);
+/* --target, and what needs it. */
+int look_check_pair(const struct cli_command *command, const struct look_options *o);
 /* known: the ending of -o is one that we write; page: it is that of a page. */
 int look_check_out(const struct cli_command *command, const struct look_options *o, bool known,
                    bool page);
@@ -113,7 +160,7 @@ int look_check_out(const struct cli_command *command, const struct look_options 
 int look_check_plot(const struct cli_command *command, const struct look_options *o);
 /* --heads, all of them there. */
 int look_list_heads(const struct cli_command *command, const struct look_options *options,
-                    const qkv_model_info *info, struct head_name **list, int *n);
+                    const struct session *session, struct head_name **list, int *n);
 
 /* On the terminal: predictions, grid of heads, heat map of the chosen head (look_text.c). */
 qkv_status look_print(const struct look *look, qkv_error *error);
@@ -148,10 +195,13 @@ struct look_tokens {
     char **texts;
     int32_t *words;
 };
-qkv_status look_tokens_make(struct look_tokens *tokens, const struct look *look, qkv_error *error);
+qkv_status look_tokens_make(struct look_tokens *tokens, const qkv_token_list *list,
+                            qkv_error *error);
 void look_tokens_free(struct look_tokens *tokens, int64_t n);
 qkv_status look_page_heads(const struct look *look, qkv_page_head *heads, float *scale,
                            qkv_error *error);
+/* Where queries and keys hide one another: flags, dropped keys and the badge of a page. */
+void look_page_rules(const struct look *look, qkv_page *page, char modified[WHAT_IF_WORDS + 60]);
 
 enum { LOOK_PAGE_BYTES = 32000000 }; /* of a page with several heads */
 /* One line about what a page holds, of n_heads that were asked for. */
@@ -171,7 +221,7 @@ qkv_status look_maps_make(const struct look_maps_job *job, qkv_page_head *heads,
                           struct look_maps *maps, qkv_error *error);
 void look_maps_free(struct look_maps *maps);
 
-/* [n, n] of the named head, else [layers, heads, n, n] (look_table.c). */
+/* [n, n] of the named head, else [layers, heads, n, n]; NaN for keys that are not seen (look_table.c). */
 qkv_status look_npy(const struct look *look, const char *path, qkv_error *error);
 /*
  * The named head: a row for each query, with tokens as the first row and column. All heads: a row

@@ -1,4 +1,5 @@
 /* What `qkv look` knows, as a JSON object. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "heads.h"
@@ -6,7 +7,7 @@
 
 static json_t *heads_json(const struct look *look) {
     json_t *heads = json_array();
-    const int64_t n = look->session->info->n_layers * look->session->info->n_heads;
+    const int64_t n = look_n_heads(look);
     for (int64_t i = 0; i < n; i++) json_array_append_new(heads, head_json(&look->stats[i]));
     return heads;
 }
@@ -19,20 +20,40 @@ static json_t *sharpest_json(const struct choice *choice) {
 }
 
 static qkv_status weights_json(const struct look *look, json_t **rows, qkv_error *error) {
-    const int64_t n = look->input->n;
-    float *weights = calloc((size_t)(n * n) + 1, sizeof(float));
+    const int64_t n = look->n_rows, m = look->n_cols;
+    float *weights = calloc((size_t)(n * m) + 1, sizeof(float));
     if (!weights) return text_error(error, QKV_ERR_MEMORY, "out of memory");
     const qkv_status status =
         look_head_weights(look, look->choice.layer, look->choice.head, weights, error);
     *rows = json_array();
     for (int64_t i = 0; status == QKV_OK && i < n; i++) {
         json_t *row = json_array();
-        for (int64_t j = 0; j < n; j++)
-            json_array_append_new(row, json_number((double)weights[i * n + j]));
+        for (int64_t j = 0; j < m; j++)
+            json_array_append_new(
+                row, look_sees(look, i, j) ? json_number((double)weights[i * m + j]) : json_null());
         json_array_append_new(*rows, row);
     }
     free(weights);
     return status;
+}
+
+/* What the decoder read, and what it predicts from each token of it. */
+static void pair_json(const struct look *look, json_t *object) {
+    const qkv_tokenizer *tokenizer = look->session->target;
+    json_object_set_new(object, "attention",
+                        json_string(look->view.which == QKV_CROSS ? "cross" : "decoder"));
+    json_object_set_new(object, "decoder_inputs", tokens_json(tokenizer, &look->pair.inputs));
+    json_object_set_new(object, "decoder_predicts", tokens_json(tokenizer, look->pair.next));
+}
+
+/* Probabilities of the tokens that come next: of a text all but its first one, of a target all. */
+static void expected_json(const struct look *look, json_t *object) {
+    json_t *list = json_array();
+    int64_t n;
+    const double perplexity = look_perplexity(look, &n);
+    for (int64_t i = 0; i < n; i++) json_array_append_new(list, json_number(exp(look->log_p[i])));
+    json_object_set_new(object, "expected", list);
+    json_object_set_new(object, "perplexity", n ? json_number(perplexity) : json_null());
 }
 
 qkv_status look_json(const struct look *look, json_t **json, qkv_error *error) {
@@ -41,16 +62,20 @@ qkv_status look_json(const struct look *look, json_t **json, qkv_error *error) {
         slide_json(look, object);
     else
         json_object_set_new(object, "tokens", text_tokens_json(look->session, look->input));
-    json_object_set_new(object, "predictions", predictions_json(look->session, &look->predictions));
+    if (look->pair.next) pair_json(look, object);
+    json_object_set_new(object, look->predictions.is_next ? "next" : "predictions",
+                        predictions_json(look->session, &look->predictions));
+    if (look->log_p) expected_json(look, object);
+    if (look->pair.alignment) json_object_set_new(object, "alignment", look_align_json(look));
     if (look->what_if.any) {
         json_object_set_new(object, "modified", json_string(WHAT_IF_BADGE));
         json_object_set_new(object, "what_if", json_text(look->what_if.words));
-        json_object_set_new(object, "predictions_before",
+        json_object_set_new(object, look->before.is_next ? "next_before" : "predictions_before",
                             predictions_json(look->session, &look->before));
     }
     if (look->replaced)
         json_object_set_new(object, "replaced", judge_json(look->input, look->replaced));
-    else if (!look->session->info->has_mlm)
+    else if (!look->session->info->has_mlm && !look->log_p)
         json_object_set_new(object, "note",
                             json_string("the model has no MLM head, so it predicts nothing"));
     json_object_set_new(object, "heads", heads_json(look));

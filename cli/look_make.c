@@ -2,65 +2,139 @@
  * What `qkv look` knows about one text: runs the model once with capture, and once more as it is if
  * something is asked of it.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "draw.h"
 #include "look.h"
 
-/* A model without an MLM head still looks. */
+static int64_t top_of(const struct look *look) {
+    return look->options->top.set ? look->options->top.value : 5;
+}
+
+/* A model without a head for it still looks. */
 static qkv_status make_predictions(const struct look *look, const qkv_run *run,
                                    struct predictions *predictions, qkv_error *error) {
-    if (!look->session->info->has_mlm) return QKV_OK;
-    const int64_t top = look->options->top.set ? look->options->top.value : 5;
-    return predictions_make(look->session, run, look->input, top, predictions, error);
+    const qkv_model_info *info = look->session->info;
+    if (info->is_decoder && info->has_lm && look->input->n > 0)
+        return predictions_next(look->session, run, look->input->n - 1, top_of(look), predictions,
+                                error);
+    if (!info->has_mlm) return QKV_OK;
+    return predictions_make(look->session, run, look->input, top_of(look), predictions, error);
+}
+
+/* How a decoder expected the text, or the target of a pair. */
+static qkv_status make_expected(struct look *look, const qkv_run *run, qkv_error *error) {
+    const struct session *session = look->session;
+    const bool is_pair = look->pair.next != NULL;
+    const int64_t n = look->n_rows;
+    if (!session->info->has_lm || !(is_pair || session->info->is_decoder)) return QKV_OK;
+    int32_t *next = malloc((size_t)n * sizeof *next + 1);
+    look->log_p = malloc((size_t)n * sizeof *look->log_p + 1);
+    for (int64_t i = 0; next && i < n; i++)
+        next[i] = is_pair ? look->pair.next->ids[i] : i + 1 < n ? look->input->ids[i + 1] : -1;
+    const qkv_status status =
+        next && look->log_p
+            ? qkv_inspect_expected(session->ctx, session->model, run, 0, next, look->log_p, error)
+            : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    free(next);
+    return status;
+}
+
+double look_perplexity(const struct look *look, int64_t *n) {
+    double sum = 0;
+    *n = 0;
+    for (int64_t i = 0; look->log_p && i < look->n_rows; i++) {
+        if (!look->pair.next && i + 1 == look->n_rows) break; /* nobody knows what comes */
+        sum -= look->log_p[i];
+        ++*n;
+    }
+    return *n ? exp(sum / (double)*n) : 0;
+}
+
+static qkv_status run_once(const struct look *look, uint32_t flags, const qkv_what_if *what_if,
+                           qkv_run **run, qkv_error *error) {
+    const struct session *session = look->session;
+    const qkv_encoding *targets = &look->pair.inputs;
+    if (look->pair.next)
+        return qkv_model_run_pair(session->ctx, session->model, 1, &look->input, &targets, flags,
+                                  what_if, run, error);
+    return qkv_model_run_what_if(session->ctx, session->model, 1, &look->input, flags, what_if, run,
+                                 error);
 }
 
 /* The model as it is, to hold what follows from a question against. */
 static qkv_status run_before(struct look *look, qkv_error *error) {
-    const struct session *session = look->session;
+    const qkv_model_info *info = look->session->info;
     qkv_run *run = NULL;
-    if (!look->what_if.any || !session->info->has_mlm) return QKV_OK;
-    qkv_status status =
-        qkv_model_run(session->ctx, session->model, 1, &look->input, 0, &run, error);
+    if (!look->what_if.any || !(info->has_mlm || info->is_decoder)) return QKV_OK;
+    qkv_status status = run_once(look, 0, NULL, &run, error);
     if (status == QKV_OK) status = make_predictions(look, run, &look->before, error);
     qkv_run_free(run);
     return status;
 }
 
+static qkv_status check_causal(const struct look *look, qkv_error *error) {
+    if (!look->what_if.asked.causal || look->view.which == QKV_CROSS || !look->view.causal)
+        return QKV_OK;
+    return text_error(error, QKV_ERR_ARGUMENT,
+                      "--what-if causal: every token of a decoder sees itself and those before it "
+                      "only, as it is");
+}
+
 static qkv_status run_model(struct look *look, const struct what_if *parsed, qkv_error *error) {
-    const struct session *session = look->session;
-    qkv_status status = session_labels(session, look->input, &look->labels, error);
-    if (status == QKV_OK)
-        status = what_if_of_text(parsed, look->labels, look->input->n, &look->what_if, error);
+    qkv_status status =
+        what_if_of_text(parsed, look->labels, look->input->n, &look->what_if, error);
+    if (status == QKV_OK) status = check_causal(look, error);
     if (status == QKV_OK) status = run_before(look, error);
     if (status != QKV_OK) return status;
     look->what_if.asked.dropped = look->what_if.dropped ? look->what_if.inputs : NULL;
-    return qkv_model_run_what_if(session->ctx, session->model, 1, &look->input, QKV_RUN_CAPTURE,
-                                 &look->what_if.asked, &look->run, error);
+    look->causal =
+        look->view.causal || (look->what_if.asked.causal && look->view.which == QKV_SELF);
+    return run_once(look, QKV_RUN_CAPTURE, &look->what_if.asked, &look->run, error);
+}
+
+/* Of a text alone: its tokens look at each other. */
+static qkv_status look_at_text(struct look *look, qkv_error *error) {
+    look->view = view_of_text(look->session, look->input);
+    look->n_rows = look->n_cols = look->input->n;
+    const qkv_status status = session_labels(look->session, look->input, &look->labels, error);
+    look->rows = look->cols = look->labels;
+    return status;
+}
+
+static qkv_status make_stats(struct look *look, qkv_error *error) {
+    const struct session *session = look->session;
+    look->stats = calloc((size_t)look_n_heads(look) + 1, sizeof(*look->stats));
+    if (!look->stats) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    return qkv_inspect_heads_of(session->ctx, session->model, look->run, look->view.which, 0,
+                                &look->view.queries, &look->view.keys, look->stats, error);
 }
 
 qkv_status look_make(struct look *look, const struct what_if *parsed, qkv_error *error) {
     const struct session *session = look->session;
-    const qkv_model_info *info = session->info;
-    look->stats = calloc((size_t)(info->n_layers * info->n_heads) + 1, sizeof(*look->stats));
-    if (!look->stats) return text_error(error, QKV_ERR_MEMORY, "out of memory");
-    qkv_status status = run_model(look, parsed, error);
+    qkv_status status = look_at_text(look, error);
+    if (status == QKV_OK && look->options->target) status = look_pair_make(look, error);
+    if (status == QKV_OK) status = run_model(look, parsed, error);
     if (status == QKV_OK) status = make_predictions(look, look->run, &look->predictions, error);
+    if (status == QKV_OK) status = make_expected(look, look->run, error);
     if (status == QKV_OK)
         status = judge_make(session, look->run, look->input, &look->replaced, error);
+    if (status == QKV_OK) status = make_stats(look, error);
     if (status == QKV_OK)
-        status = qkv_inspect_heads(session->ctx, session->model, look->run, 0, look->input,
-                                   look->stats, error);
-    if (status == QKV_OK)
-        status = choose_head(session, look->run, look->input, look->stats, look->given,
+        status = choose_head(session, look->run, &look->view, look->stats, look->given,
                              &look->choice, error);
+    if (status == QKV_OK && look->options->align) status = look_align(look, error);
     return status;
 }
 
 void look_free(struct look *look) {
     free(look->mean);
     free(look->replaced);
+    free(look->log_p);
     session_labels_free(look->labels, look->labels ? look->input->n : 0);
+    look_pair_free(&look->pair);
     free(look->stats);
     predictions_free(&look->predictions);
     predictions_free(&look->before);
@@ -71,9 +145,28 @@ void look_free(struct look *look) {
 
 qkv_status look_head_weights(const struct look *look, int64_t layer, int64_t head, float *weights,
                              qkv_error *error) {
-    const int64_t n_weights = look->input->n * look->input->n;
-    if (!look->mean) return qkv_run_weights(look->run, 0, layer, head, weights, error);
-    memcpy(weights, look->mean + (layer * look->session->info->n_heads + head) * n_weights,
+    const int64_t n_weights = look->n_rows * look->n_cols;
+    if (!look->mean)
+        return qkv_run_weights_of(look->run, look->view.which, 0, layer, head, weights, error);
+    memcpy(weights, look->mean + (layer * look->view.n_heads + head) * n_weights,
            (size_t)n_weights * sizeof *weights);
     return QKV_OK;
+}
+
+/* What was dropped are tokens of the text, which are no keys of a decoder's own. */
+bool look_sees(const struct look *look, int64_t row, int64_t col) {
+    const uint8_t *dropped = look->view.which == QKV_DECODER ? NULL : look->what_if.dropped;
+    return !(look->causal && col > row) && !(dropped && dropped[col]);
+}
+
+void look_hide(const struct look *look, float *weights) {
+    for (int64_t i = 0; i < look->n_rows; i++)
+        for (int64_t j = 0; j < look->n_cols; j++)
+            if (!look_sees(look, i, j)) weights[i * look->n_cols + j] = MAP_HIDDEN;
+}
+
+const char *look_attention(const struct look *look) {
+    return look->view.which == QKV_CROSS     ? "the decoder's attention to the source, "
+           : look->view.which == QKV_DECODER ? "the decoder's attention to itself, "
+                                             : "";
 }

@@ -4,6 +4,30 @@
 
 #include "look.h"
 
+/* What looks at the decoder of a pair; NULL for none. */
+static const char *pair_option(const struct look_options *o) {
+    return o->cross ? "--cross" : o->decoder ? "--decoder" : o->align ? "--align" : NULL;
+}
+
+/* A source has its target, and nothing that is of one text only. */
+int look_check_pair(const struct cli_command *command, const struct look_options *o) {
+    const char *option = pair_option(o);
+    if (!option)
+        return o->target ? cli_usage(command, "--target goes with --cross, --decoder or --align")
+                         : EXIT_OK;
+    const char *other = o->cross && o->decoder   ? "--decoder"
+                        : o->decoder && o->align ? "--align"
+                        : o->pair                ? "--pair"
+                        : o->slide               ? "--slide"
+                        : o->common.jsonl        ? "--jsonl"
+                                                 : NULL;
+    if (other) return cli_usage(command, "%s together with %s", option, other);
+    if (o->align && o->out && !strstr(o->out, ".json"))
+        return cli_usage(command, "--align prints a table, or writes -o FILE.json");
+    return o->target ? EXIT_OK
+                     : cli_usage(command, "%s needs --target TEXT: what the model writes", option);
+}
+
 /* --q and --k in place of a text and its model; what belongs to either only. */
 int look_check_input(const struct cli_command *command, const struct look_options *o, int n_words) {
     if (!o->q != !o->k)
@@ -26,6 +50,8 @@ int look_check_input(const struct cli_command *command, const struct look_option
                                            : "--q");
     const char *of_texts = n_words > 0          ? "a text"
                            : o->pair            ? "--pair"
+                           : pair_option(o)     ? pair_option(o)
+                           : o->target          ? "--target"
                            : o->top.set         ? "--top"
                            : o->what_if.n > 0   ? "--what-if"
                            : o->slide           ? "--slide"
@@ -44,7 +70,7 @@ int look_check_out(const struct cli_command *command, const struct look_options 
                          o->out);
     if (o->out && (o->common.json || o->common.jsonl))
         return cli_usage(command, "-o together with %s", o->common.json ? "--json" : "--jsonl");
-    if (o->heads && !page)
+    if (o->heads && !page && !o->align)
         return cli_usage(command, "--heads chooses the heads of a page: -o FILE.html");
     if (o->map.set && (!page || o->slide))
         return cli_usage(command,
@@ -71,14 +97,19 @@ int look_check_plot(const struct cli_command *command, const struct look_options
         return cli_usage(
             command, "-o: '%s' ends in none of .png .svg .pdf .csv, which --plot writes", o->out);
     if (o->heads) return cli_usage(command, "--plot is of one head: --head L.H, not --heads");
+    if (o->cross && o->plot.value == PLOT_OFFSETS)
+        return cli_usage(command, "--plot offsets: --cross has queries and keys of two texts, "
+                                  "between which there are no distances");
     return o->pool.set ? cli_usage(command, "--plot together with --pool: a chart has no tiles")
                        : EXIT_OK;
 }
 
 /* The heads of --heads that the model must have; the first is the head that is looked at. */
 int look_list_heads(const struct cli_command *command, const struct look_options *options,
-                    const qkv_model_info *info, struct head_name **list, int *n) {
+                    const struct session *session, struct head_name **list, int *n) {
+    int64_t n_layers, n_heads;
     if (!options->heads) return EXIT_OK;
+    session_sizes(session, look_which(options), &n_layers, &n_heads);
     const int code = heads_list_parse(command, "--heads", options->heads, list, n);
     if (code) return code;
     for (int i = 0; i < *n; i++) {
@@ -86,11 +117,11 @@ int look_list_heads(const struct cli_command *command, const struct look_options
         if (name->layer < 0)
             return cli_usage(command, "--heads: %" PRId64 " names no layer: L.%" PRId64, name->head,
                              name->head);
-        if (name->layer >= info->n_layers || name->head >= info->n_heads)
+        if (name->layer >= n_layers || name->head >= n_heads)
             return cli_usage(command,
                              "--heads: there is no %" PRId64 ".%" PRId64
                              ": the model has layers 0 to %" PRId64 ", heads 0 to %" PRId64,
-                             name->layer, name->head, info->n_layers - 1, info->n_heads - 1);
+                             name->layer, name->head, n_layers - 1, n_heads - 1);
     }
     return EXIT_OK;
 }

@@ -11,21 +11,19 @@ void look_tokens_free(struct look_tokens *tokens, int64_t n) {
     free(tokens->words);
 }
 
-/* Pieces that begin with ## belong to the word before them. */
-qkv_status look_tokens_make(struct look_tokens *tokens, const struct look *look, qkv_error *error) {
-    const int64_t n = look->input->n;
+qkv_status look_tokens_make(struct look_tokens *tokens, const qkv_token_list *list,
+                            qkv_error *error) {
+    const int64_t n = list->tokens->n;
     tokens->texts = calloc((size_t)n + 1, sizeof *tokens->texts);
     tokens->words = calloc((size_t)n + 1, sizeof *tokens->words);
     bool made = tokens->texts && tokens->words;
     for (int64_t i = 0; made && i < n; i++) {
         size_t bytes = 0;
-        const char *token =
-            qkv_tokenizer_token(look->session->tokenizer, look->input->ids[i], &bytes);
+        const char *token = qkv_tokenizer_token(list->tokenizer, list->tokens->ids[i], &bytes);
         tokens->texts[i] = strndup(token ? token : "", bytes);
         made = tokens->texts[i] != NULL;
-        const bool piece = bytes > 2 && token[0] == '#' && token[1] == '#';
-        if (i > 0) tokens->words[i] = tokens->words[i - 1] + (piece ? 0 : 1);
     }
+    if (made) qkv_inspect_words(list->tokenizer, list->tokens, tokens->words);
     return made ? QKV_OK : text_error(error, QKV_ERR_MEMORY, "out of memory");
 }
 
@@ -43,7 +41,7 @@ static qkv_status take_listed(const struct look *look, qkv_page_head *heads, qkv
     qkv_page_head *listed = calloc((size_t)look->n_list, sizeof *listed);
     if (!listed) return text_error(error, QKV_ERR_MEMORY, "out of memory");
     for (int i = 0; i < look->n_list; i++)
-        listed[i] = heads[look->list[i].layer * look->session->info->n_heads + look->list[i].head];
+        listed[i] = heads[look->list[i].layer * look->view.n_heads + look->list[i].head];
     memcpy(heads, listed, (size_t)look->n_list * sizeof *listed);
     free(listed);
     return QKV_OK;
@@ -51,22 +49,22 @@ static qkv_status take_listed(const struct look *look, qkv_page_head *heads, qkv
 
 qkv_status look_page_heads(const struct look *look, qkv_page_head *heads, float *scale,
                            qkv_error *error) {
-    const qkv_model_info *info = look->session->info;
-    const int64_t n = info->n_layers * info->n_heads;
+    const int64_t n = look_n_heads(look), across = look->view.n_heads;
     int64_t chosen = 0;
     for (int64_t i = 0; i < n; i++) {
-        const int64_t layer = i / info->n_heads, head = i % info->n_heads;
+        const int64_t layer = i / across, head = i % across;
         qkv_capture seen;
-        const qkv_status status = qkv_run_capture(look->run, 0, layer, &seen, error);
+        const qkv_status status =
+            qkv_run_capture_of(look->run, look->view.which, 0, layer, &seen, error);
         if (status != QKV_OK) return status;
-        const int64_t elems = head * seen.n * seen.head_dim;
         heads[i] = (qkv_page_head){ .layer = layer,
                                     .head = head,
-                                    .q = seen.q + elems,
-                                    .k = seen.k + elems,
+                                    .q = seen.q + head * seen.n * seen.head_dim,
+                                    .k = seen.k + head * seen.n_keys * seen.head_dim,
                                     .lse = seen.lse + head * seen.n,
                                     .stats = &look->stats[i] };
-        *scale = seen.scale;
+        if (layer == 0) *scale = seen.scale;
+        if (seen.scale != *scale) heads[i].scale = seen.scale;
     }
     if (look->list) return take_listed(look, heads, error);
     qsort(heads, (size_t)n, sizeof *heads, by_confidence);
@@ -86,42 +84,68 @@ static void add(char *text, size_t bytes, const char *before, const char *more) 
 }
 
 /* The text, from its tokens; specials that nobody wrote are left out. */
-static void make_title(const struct look *look, char *const *tokens, char *title, size_t bytes) {
+static void make_title(const struct look *look, char *title, size_t bytes) {
     title[0] = '\0';
     for (int64_t i = 0; i < look->input->n; i++) {
         const bool inserted =
             look->input->special[i] && look->input->begin[i] == look->input->end[i];
-        const bool piece = strncmp(tokens[i], "##", 2) == 0 && tokens[i][2];
-        if (!inserted) add(title, bytes, piece || !*title ? "" : " ", tokens[i] + (piece ? 2 : 0));
+        const char *token = look->labels[i];
+        const bool piece = strncmp(token, "##", 2) == 0 && token[2];
+        if (!inserted) add(title, bytes, piece || !*title ? "" : " ", token + (piece ? 2 : 0));
     }
+    if (look->pair.next) add(title, bytes, " \u2192 ", look->options->target);
+}
+
+static void put_best(const struct look *look, const struct predictions *predictions, int64_t m,
+                     const char *before, char *line, size_t bytes) {
+    const qkv_candidate *best = &predictions->candidates[m * predictions->top];
+    char *word = session_token(look->session, best->id);
+    text_append(line, bytes, "%s%s (%.2f)", before, word ? word : "", (double)best->probability);
+    free(word);
+}
+
+static void add_predictions(const struct look *look, char *caption, size_t bytes) {
+    const struct predictions *made = &look->predictions;
+    char *mask = mask_name(look->session);
+    for (int64_t m = 0; m < made->n_masks; m++) {
+        char line[160] = "";
+        if (made->is_next)
+            text_append(line, sizeof line, "The model goes on");
+        else
+            text_append(line, sizeof line, "The model fills %.40s at place %" PRId64,
+                        mask ? mask : "", made->positions[m]);
+        put_best(look, made, m, " with ", line, sizeof line);
+        if (look->before.n_masks > m)
+            put_best(look, &look->before, m, ", unmodified ", line, sizeof line);
+        text_append(line, sizeof line, ".");
+        add(caption, bytes, " ", line);
+    }
+    free(mask);
 }
 
 static void make_caption(const struct look *look, char *caption, size_t bytes) {
     const qkv_model_info *info = look->session->info;
-    const struct predictions *blanks = &look->predictions;
+    int64_t n;
+    const double perplexity = look_perplexity(look, &n);
+    char line[200] = "";
     caption[0] = '\0';
     if (look->what_if.any)
         text_append(caption, bytes, "MODIFIED: not what the model computed (%s). ",
                     look->what_if.words);
-    text_append(caption, bytes, "Model %s (%s), %" PRId64 " layers of %" PRId64 " heads.",
-                info->source, info->architecture, info->n_layers, info->n_heads);
-    for (int64_t m = 0; m < blanks->n_masks; m++) {
-        char line[160] = "";
-        const qkv_candidate *best = &blanks->candidates[m * blanks->top];
-        char *word = session_token(look->session, best->id);
-        text_append(line, sizeof line, "The model fills [MASK] at place %" PRId64 " with %s (%.2f)",
-                    blanks->positions[m], word ? word : "", (double)best->probability);
-        free(word);
-        if (look->before.n_masks > m) {
-            best = &look->before.candidates[m * look->before.top];
-            word = session_token(look->session, best->id);
-            text_append(line, sizeof line, ", unmodified %s (%.2f)", word ? word : "",
-                        (double)best->probability);
-            free(word);
-        }
-        text_append(line, sizeof line, ".");
-        add(caption, bytes, " ", line);
-    }
+    text_append(caption, bytes, "Model %s (%s), %s%" PRId64 " layers of %" PRId64 " heads.",
+                info->source, info->architecture, look_attention(look), look->view.n_layers,
+                look->view.n_heads);
+    if (look->view.which == QKV_CROSS)
+        add(caption, bytes, " ",
+            "A query is a token that the decoder read \u2192 the one that it predicts.");
+    if (look->view.which == QKV_DECODER)
+        add(caption, bytes, " ",
+            "Tokens are those that the decoder read; each predicts the next one.");
+    add_predictions(look, caption, bytes);
+    if (n > 0)
+        text_append(line, sizeof line, "Perplexity of %s %.4g.",
+                    look->pair.next ? "the target" : "the text", perplexity);
+    if (n > 0) add(caption, bytes, " ", line);
 }
 
 void look_page_tell(const qkv_page_result *result, int64_t n) {
@@ -136,38 +160,54 @@ void look_page_tell(const qkv_page_result *result, int64_t n) {
     fputc('\n', stderr);
 }
 
-static qkv_status page_write(const struct look *look, const struct look_tokens *tokens,
+void look_page_rules(const struct look *look, qkv_page *page, char modified[WHAT_IF_WORDS + 60]) {
+    snprintf(modified, WHAT_IF_WORDS + 60, WHAT_IF_BADGE " (%s)", look->what_if.words);
+    if (look->what_if.any) page->modified = modified;
+    if (look->view.which != QKV_DECODER) page->dropped = look->what_if.dropped;
+    if (look->causal) page->flags |= QKV_PAGE_CAUSAL;
+}
+
+/* What the page needs of tokens: keys, and queries that are others. */
+struct sides {
+    struct look_tokens keys;
+    qkv_page_run queries;
+};
+
+static void take_tokens(const struct look *look, const struct sides *sides, qkv_page *page) {
+    const qkv_encoding *keys = look->view.keys.tokens;
+    page->n = look->n_cols;
+    page->tokens = (const char *const *)sides->keys.texts;
+    page->special = keys->special;
+    page->segments = look->view.which == QKV_DECODER ? NULL : keys->types;
+    page->words = sides->keys.words;
+    if (look->view.which != QKV_CROSS) return;
+    page->n_queries = look->n_rows;
+    page->queries = &sides->queries;
+}
+
+static qkv_status page_write(const struct look *look, const struct sides *sides,
                              qkv_page_head *heads, const char *path, qkv_error *error) {
-    const qkv_model_info *info = look->session->info;
-    char title[200], caption[600 + WHAT_IF_WORDS];
+    char title[200], caption[600 + WHAT_IF_WORDS], modified[WHAT_IF_WORDS + 60];
     qkv_page page = { .struct_size = sizeof page,
-                      .n = look->input->n,
-                      .head_dim = info->head_dim,
+                      .head_dim = look->session->info->hidden / look->view.n_heads,
                       .query = look->choice.query,
-                      .tokens = (const char *const *)tokens->texts,
-                      .special = look->input->special,
-                      .segments = look->input->types,
-                      .words = tokens->words,
                       .n_heads = look->list    ? look->n_list
                                  : look->given ? 1
-                                               : info->n_layers * info->n_heads,
+                                               : look_n_heads(look),
                       .heads = heads,
                       .title = title,
                       .caption = caption,
                       .limit_bytes = LOOK_PAGE_BYTES };
     qkv_page_result result;
     struct look_maps maps = { 0 };
-    char modified[WHAT_IF_WORDS + 60];
-    snprintf(modified, sizeof modified, WHAT_IF_BADGE " (%s)", look->what_if.words);
-    if (look->what_if.any) page.modified = modified;
-    page.dropped = look->what_if.dropped;
-    if (look->what_if.asked.causal) page.flags |= QKV_PAGE_CAUSAL;
+    take_tokens(look, sides, &page);
+    look_page_rules(look, &page, modified);
     qkv_status status = look_page_heads(look, heads, &page.scale, error);
     if (status != QKV_OK) return status;
-    make_title(look, tokens->texts, title, sizeof title);
+    make_title(look, title, sizeof title);
     make_caption(look, caption, sizeof caption);
-    const struct look_maps_job job = { look->session->ctx, page.n, page.n, page.head_dim,
-                                       look->options };
+    const struct look_maps_job job = { look->session->ctx, look->n_rows, look->n_cols,
+                                       page.head_dim, look->options };
     status = look_maps_make(&job, heads, page.n_heads, &maps, error);
     if (status == QKV_OK) status = qkv_view_page_write(&page, path, &result, error);
     if (status == QKV_OK && !look->options->common.quiet) look_page_tell(&result, page.n_heads);
@@ -176,14 +216,14 @@ static qkv_status page_write(const struct look *look, const struct look_tokens *
 }
 
 qkv_status look_page(const struct look *look, const char *path, qkv_error *error) {
-    const qkv_model_info *info = look->session->info;
-    struct look_tokens tokens = { 0 };
+    struct sides sides = { .queries = { .tokens = (const char *const *)look->rows,
+                                        .special = look->view.queries.tokens->special } };
     if (look->slide) return slide_page(look, path, error);
-    qkv_page_head *heads = calloc((size_t)(info->n_layers * info->n_heads) + 1, sizeof *heads);
-    qkv_status status = heads ? look_tokens_make(&tokens, look, error)
+    qkv_page_head *heads = calloc((size_t)look_n_heads(look) + 1, sizeof *heads);
+    qkv_status status = heads ? look_tokens_make(&sides.keys, &look->view.keys, error)
                               : text_error(error, QKV_ERR_MEMORY, "out of memory");
-    if (status == QKV_OK) status = page_write(look, &tokens, heads, path, error);
-    look_tokens_free(&tokens, look->input->n);
+    if (status == QKV_OK) status = page_write(look, &sides, heads, path, error);
+    look_tokens_free(&sides.keys, look->n_cols);
     free(heads);
     return status;
 }

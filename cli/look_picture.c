@@ -5,9 +5,37 @@
 #include "look.h"
 #include <qkv/view.h>
 
-static const char cell_meaning[] =
-    "a cell is the weight with which the row's token (query) looks at the column's token (key); "
-    "rows sum to 1";
+/* What a cell is, and where there is none. */
+static const char *cell_meaning(const struct look *look) {
+    if (look->pair.next && look->causal)
+        return "a row is a token that the decoder read and the one that it predicts, and a cell "
+               "the "
+               "weight with which it (query) looks at the column's token (key); tokens after a "
+               "query "
+               "are hidden from it, without a cell; rows sum to 1";
+    if (look->pair.next)
+        return "a row is a token that the decoder read and the one that it predicts, and a cell "
+               "the "
+               "weight with which it (query) looks at the column's token of the source (key); rows "
+               "sum to 1";
+    if (look->causal)
+        return "a cell is the weight with which the row's token (query) looks at the column's "
+               "token "
+               "(key); tokens after a query are hidden from it, without a cell; rows sum to 1";
+    return "a cell is the weight with which the row's token (query) looks at the column's token "
+           "(key); rows sum to 1";
+}
+
+/* [n_rows][n_cols] 1 for keys that are not seen; NULL: all are. */
+static qkv_status make_hidden(const struct look *look, uint8_t **hidden, qkv_error *error) {
+    const int64_t n = look->n_rows, m = look->n_cols;
+    *hidden = NULL;
+    if (!look->causal && !look->what_if.dropped) return QKV_OK;
+    *hidden = malloc((size_t)(n * m) + 1);
+    if (!*hidden) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    for (int64_t i = 0; i < n * m; i++) (*hidden)[i] = !look_sees(look, i / m, i % m);
+    return QKV_OK;
+}
 
 qkv_theme look_theme(const struct look_options *options) {
     return options->common.theme.set ? (qkv_theme)options->common.theme.value : QKV_THEME_LIGHT;
@@ -21,29 +49,36 @@ void look_begin_caption(const struct look *look, char caption[LOOK_CAPTION]) {
     if (look->slide) slide_words(look->slide, caption, LOOK_CAPTION);
 }
 
-static qkv_status one_head(const struct look *look, const float *weights, const char *path,
-                           qkv_error *error) {
+static qkv_status one_head(const struct look *look, const float *weights, const uint8_t *hidden,
+                           const char *path, qkv_error *error) {
     const struct choice *choice = &look->choice;
     const qkv_model_info *info = look->session->info;
     char title[256], caption[LOOK_CAPTION];
-    const int used = snprintf(title, sizeof title, "Layer %" PRId64 ", head %" PRId64,
+    const struct attention_view *view = &look->view;
+    const int used = snprintf(title, sizeof title, "%sayer %" PRId64 ", head %" PRId64,
+                              view->which == QKV_CROSS     ? "Cross-attention, l"
+                              : view->which == QKV_DECODER ? "Decoder, l"
+                                                           : "L",
                               choice->layer, choice->head);
     if (choice->key >= 0)
         snprintf(title + used, sizeof title - (size_t)used, ": %.60s looks at %.60s, %.2f",
-                 look->labels[choice->query], look->labels[choice->key], (double)choice->weight);
+                 look->rows[choice->query], look->cols[choice->key], (double)choice->weight);
     look_begin_caption(look, caption);
     text_append(caption, sizeof caption,
-                "Model %s (%s), layer %" PRId64 " of %" PRId64 ", head %" PRId64 " of %" PRId64
+                "Model %s (%s), %slayer %" PRId64 " of %" PRId64 ", head %" PRId64 " of %" PRId64
                 ", counted from 0: %s.",
-                info->source, info->architecture, choice->layer, info->n_layers, choice->head,
-                info->n_heads, cell_meaning);
+                info->source, info->architecture, look_attention(look), choice->layer,
+                view->n_layers, choice->head, view->n_heads, cell_meaning(look));
     const qkv_heatmap map = {
         .struct_size = sizeof map,
-        .n_rows = look->input->n,
-        .n_cols = look->input->n,
+        .n_rows = look->n_rows,
+        .n_cols = look->n_cols,
         .weights = weights,
-        .row_labels = (const char *const *)look->labels,
-        .col_labels = (const char *const *)look->labels,
+        .hidden = hidden,
+        .row_labels = (const char *const *)look->rows,
+        .col_labels = (const char *const *)look->cols,
+        .row_axis = look->pair.next ? "read \u2192 predicts" : NULL,
+        .col_axis = view->which == QKV_CROSS ? "source" : NULL,
         .title = title,
         .caption = caption,
         .theme = look_theme(look->options),
@@ -51,25 +86,31 @@ static qkv_status one_head(const struct look *look, const float *weights, const 
     return qkv_view_heatmap_write(&map, path, error);
 }
 
-static qkv_status all_heads(const struct look *look, const float *weights, const char *path,
-                            qkv_error *error) {
+static qkv_status all_heads(const struct look *look, const float *weights, const uint8_t *hidden,
+                            const char *path, qkv_error *error) {
     const qkv_model_info *info = look->session->info;
-    const int64_t n_heads = info->n_layers * info->n_heads;
+    const struct attention_view *view = &look->view;
+    const int64_t n_heads = look_n_heads(look);
     const char **labels = calloc((size_t)n_heads + 1, sizeof(*labels));
     if (!labels) return text_error(error, QKV_ERR_MEMORY, "out of memory");
     for (int64_t i = 0; i < n_heads; i++) labels[i] = look->stats[i].label;
     char title[128], caption[LOOK_CAPTION];
-    snprintf(title, sizeof title, "%" PRId64 " layers of %" PRId64 " heads", info->n_layers,
-             info->n_heads);
+    snprintf(title, sizeof title, "%s%" PRId64 " layers of %" PRId64 " heads",
+             view->which == QKV_CROSS     ? "Cross-attention: "
+             : view->which == QKV_DECODER ? "Decoder: "
+                                          : "",
+             view->n_layers, view->n_heads);
     look_begin_caption(look, caption);
-    text_append(caption, sizeof caption, "Model %s (%s), layers and heads counted from 0: %s.",
-                info->source, info->architecture, cell_meaning);
+    text_append(caption, sizeof caption, "Model %s (%s), %slayers and heads counted from 0: %s.",
+                info->source, info->architecture, look_attention(look), cell_meaning(look));
     const qkv_head_grid grid = {
         .struct_size = sizeof grid,
-        .n_layers = info->n_layers,
-        .n_heads = info->n_heads,
-        .n = look->input->n,
+        .n_layers = view->n_layers,
+        .n_heads = view->n_heads,
+        .n = look->n_cols,
+        .n_queries = look->n_rows,
         .weights = weights,
+        .hidden = hidden,
         .labels = labels,
         .title = title,
         .caption = caption,
@@ -82,10 +123,14 @@ static qkv_status all_heads(const struct look *look, const float *weights, const
 
 qkv_status look_picture(const struct look *look, const char *path, qkv_error *error) {
     float *weights;
-    const qkv_status status = look_weights(look, WEIGHTS_LIMIT, "", &weights, error);
+    uint8_t *hidden;
+    qkv_status status = look_weights(look, WEIGHTS_LIMIT, "", &weights, error);
     if (status != QKV_OK) return status;
-    const qkv_status written =
-        look->given ? one_head(look, weights, path, error) : all_heads(look, weights, path, error);
+    status = make_hidden(look, &hidden, error);
+    if (status == QKV_OK)
+        status = look->given ? one_head(look, weights, hidden, path, error)
+                             : all_heads(look, weights, hidden, path, error);
+    free(hidden);
     free(weights);
-    return written;
+    return status;
 }

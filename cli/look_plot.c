@@ -31,40 +31,39 @@ static void make_caption(const struct look *look, enum plot_kind plot, char capt
     if (look->slide && plot == PLOT_QUERIES)
         text_append(caption, LOOK_CAPTION, "Entropies are those of the means. ");
     text_append(caption, LOOK_CAPTION,
-                "Model %s (%s), layer %" PRId64 " of %" PRId64 ", head %" PRId64 " of %" PRId64
+                "Model %s (%s), %slayer %" PRId64 " of %" PRId64 ", head %" PRId64 " of %" PRId64
                 ", counted from 0.",
-                info->source, info->architecture, look->choice.layer, info->n_layers,
-                look->choice.head, info->n_heads);
+                info->source, info->architecture, look_attention(look), look->choice.layer,
+                look->view.n_layers, look->choice.head, look->view.n_heads);
 }
 
 static qkv_status draw(const struct look *look, const float *weights, double *numbers,
                        const char *path, qkv_error *error) {
     const enum plot_kind plot = (enum plot_kind)look->options->plot.value;
-    const int64_t n = look->input->n;
-    const char *const *labels = (const char *const *)look->labels;
+    const int64_t n = look->n_rows, m = look->n_cols;
     char title[128], caption[LOOK_CAPTION];
     double *entropy = plot == PLOT_QUERIES ? numbers : NULL,
            *received = plot == PLOT_RECEIVED ? numbers : NULL,
            *by_offset = plot == PLOT_OFFSETS ? numbers : NULL;
     double *largest = entropy ? entropy + n : NULL;
     qkv_status status =
-        qkv_inspect_profile(weights, n, n, entropy, largest, received, by_offset, error);
+        qkv_inspect_profile(weights, n, m, entropy, largest, received, by_offset, error);
     snprintf(title, sizeof title, "Layer %" PRId64 ", head %" PRId64 ": %s", look->choice.layer,
              look->choice.head, plot_title(plot));
     make_caption(look, plot, caption);
     const qkv_head_profile profile = { .struct_size = sizeof profile,
                                        .n_queries = n,
-                                       .n_keys = n,
+                                       .n_keys = m,
                                        .entropy = entropy,
                                        .largest = largest,
                                        .received = received,
                                        .by_offset = by_offset,
-                                       .queries = labels,
-                                       .keys = labels,
+                                       .queries = (const char *const *)look->rows,
+                                       .keys = (const char *const *)look->cols,
                                        .title = title,
                                        .caption = caption,
                                        .theme = look_theme(look->options),
-                                       .causal = look->what_if.asked.causal };
+                                       .causal = look->causal };
     if (status == QKV_OK) status = plot_write(plot, &profile, path, error);
     return status;
 }
@@ -75,7 +74,7 @@ qkv_status look_plot(const struct look *look, const char *path, qkv_error *error
     one.given = true; /* the chosen head is as good as a named one */
     qkv_status status = look_weights(&one, WEIGHTS_LIMIT, "", &weights, error);
     if (status != QKV_OK) return status;
-    double *numbers = malloc((size_t)(2 * look->input->n) * sizeof *numbers + 1);
+    double *numbers = malloc((size_t)(2 * (look->n_rows + look->n_cols)) * sizeof *numbers + 1);
     status = numbers ? draw(look, weights, numbers, path, error)
                      : text_error(error, QKV_ERR_MEMORY, "out of memory");
     free(numbers);

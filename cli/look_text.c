@@ -26,18 +26,34 @@ static void print_badge(const struct look *look, struct term *term) {
     term_newline(term);
 }
 
+/* How well the model expected what is there. */
+static void print_expected(const struct look *look, struct term *term) {
+    char text[200];
+    int64_t n;
+    const double perplexity = look_perplexity(look, &n);
+    if (n == 0) return;
+    snprintf(text, sizeof text,
+             "Perplexity %.4g over %" PRId64 " token%s of the %s, each given %swhat is before it.",
+             perplexity, n, n == 1 ? "" : "s", look->pair.next ? "target" : "text",
+             look->pair.next ? "the source and " : "");
+    term_wrap(term, text);
+}
+
 static void print_predictions(const struct look *look, struct term *term) {
     const int64_t top = look->options->top.set ? look->options->top.value : 5;
     print_badge(look, term);
     if (look->replaced) {
         judge_print(look->session, look->input, look->replaced, top, term);
-    } else if (!look->session->info->has_mlm) {
-        term_wrap(term, "The model has no MLM head, so it predicts nothing.");
     } else if (look->predictions.n_masks > 0) {
         predictions_print(look->session, &look->predictions, term);
-    } else {
+    } else if (look->session->info->is_encoder_decoder && !look->log_p) {
+        term_wrap(term, "An encoder predicts nothing: --cross --target TEXT shows its decoder.");
+    } else if (!look->session->info->has_mlm && !look->log_p) {
+        term_wrap(term, "The model has no MLM head, so it predicts nothing.");
+    } else if (!look->log_p) {
         return;
     }
+    print_expected(look, term);
     term_newline(term);
 }
 
@@ -51,27 +67,35 @@ static void heading(struct term *term, const char *text) {
 
 static qkv_status print_grid(const struct look *look, struct term *term, float *weights,
                              qkv_error *error) {
-    const qkv_model_info *info = look->session->info;
-    const int64_t n = look->input->n, n_all = info->n_layers * info->n_heads;
-    const int side = grid_side(term, info->n_heads, n);
+    const struct attention_view *shown = &look->view;
+    const int64_t n_all = look_n_heads(look),
+                  n = look->n_rows > look->n_cols ? look->n_rows : look->n_cols;
+    const int side = grid_side(term, shown->n_heads, n),
+              rows = look->n_rows < side ? (int)look->n_rows : side,
+              cols = look->n_cols < side ? (int)look->n_cols : side;
     float *cells = calloc((size_t)(n_all * side * side) + 1, sizeof(float));
     const char **labels = calloc((size_t)n_all + 1, sizeof(*labels));
     qkv_status status = QKV_OK;
     if (!cells || !labels) status = text_error(error, QKV_ERR_MEMORY, "out of memory");
     for (int64_t i = 0; i < n_all && status == QKV_OK; i++) {
         labels[i] = look->stats[i].label;
-        status = look_head_weights(look, i / info->n_heads, i % info->n_heads, weights, error);
-        pool_map(weights, n, n, side, side, cells + i * side * side);
+        status = look_head_weights(look, i / shown->n_heads, i % shown->n_heads, weights, error);
+        look_hide(look, weights);
+        pool_map(weights, look->n_rows, look->n_cols, rows, cols, cells + i * rows * cols);
     }
     if (status == QKV_OK) {
-        heading(term, "All heads");
+        heading(term, look->view.which == QKV_CROSS     ? "All heads of cross-attention"
+                      : look->view.which == QKV_DECODER ? "All heads of the decoder"
+                                                        : "All heads");
         term_wrap(term, term->depth == TERM_PLAIN
                             ? "down: layers, across: heads; denser is more, 0 to 1"
                         : term->theme == QKV_THEME_LIGHT
                             ? "down: layers, across: heads; darker is more, 0 to 1"
                             : "down: layers, across: heads; brighter is more, 0 to 1");
-        const struct grid_view view = { info->n_layers,     info->n_heads,    side, cells, labels,
-                                        look->choice.layer, look->choice.head };
+        const struct grid_view view = {
+            shown->n_layers,    shown->n_heads,   rows, cols, cells, labels,
+            look->choice.layer, look->choice.head
+        };
         draw_grid(term, &view);
         fputc('\n', term->out);
     }
@@ -83,12 +107,16 @@ static qkv_status print_grid(const struct look *look, struct term *term, float *
 static void print_title(const struct look *look, struct term *term) {
     const struct choice *choice = &look->choice;
     char text[200];
-    snprintf(text, sizeof text, "Layer %" PRId64 ", head %" PRId64, choice->layer, choice->head);
+    snprintf(text, sizeof text, "%sayer %" PRId64 ", head %" PRId64,
+             look->view.which == QKV_CROSS     ? "Cross-attention, l"
+             : look->view.which == QKV_DECODER ? "Decoder, l"
+                                               : "L",
+             choice->layer, choice->head);
     heading(term, text);
     if (choice->key >= 0) {
-        fprintf(term->out, "%s looks at ", look->labels[choice->query]);
+        fprintf(term->out, "%s looks at ", look->rows[choice->query]);
         term_style(term, STYLE_BOLD);
-        fputs(look->labels[choice->key], term->out);
+        fputs(look->cols[choice->key], term->out);
         term_style(term, STYLE_NONE);
         fprintf(term->out, " with %.2f", (double)choice->weight);
     }
@@ -100,9 +128,12 @@ static qkv_status print_map(const struct look *look, struct term *term, float *w
     const struct choice *choice = &look->choice;
     const qkv_status status = look_head_weights(look, choice->layer, choice->head, weights, error);
     if (status != QKV_OK) return status;
+    look_hide(look, weights);
     print_title(look, term);
-    const struct map_view view = { look->input->n, look->input->n, weights,    look->labels,
-                                   look->labels,   choice->query,  choice->key };
+    const struct map_view view = {
+        look->n_rows, look->n_cols,  weights,     look->rows,
+        look->cols,   choice->query, choice->key, look->pair.next ? 2 : 1
+    };
     draw_heatmap(term, &view);
     char caption[1000];
     caption[0] = '\0';
@@ -110,12 +141,16 @@ static qkv_status print_map(const struct look *look, struct term *term, float *w
         text_append(caption, sizeof caption, "Modified: not what the model computed (%s). ",
                     look->what_if.words);
     if (look->slide) slide_words(look->slide, caption, sizeof caption);
-    text_append(
-        caption, sizeof caption,
-        "A cell is the weight, in percent, with which the row's token (query) looks at the "
-        "column's token (key); a row sums to 100. Model: %s. Layers and heads count from 0.%s%s%s",
-        look->session->info->source, look->given ? "" : " Shown is ",
-        look->given ? "" : choice->rule, look->given ? "" : ".");
+    text_append(caption, sizeof caption,
+                "A cell is the weight, in percent, with which the row's token (query) looks at the "
+                "column's token (key); a row sums to 100.%s%s Model: %s. Layers and heads count "
+                "from 0.%s%s%s",
+                look->pair.next
+                    ? " A row is a token that the decoder read, and the one that it predicts."
+                    : "",
+                look->causal ? " Tokens after a query are hidden from it: no cell." : "",
+                look->session->info->source, look->given ? "" : " Shown is ",
+                look->given ? "" : choice->rule, look->given ? "" : ".");
     term_style(term, STYLE_DIM);
     term_wrap(term, caption);
     term_style(term, STYLE_NONE);
@@ -125,12 +160,16 @@ static qkv_status print_map(const struct look *look, struct term *term, float *w
 qkv_status look_print(const struct look *look, qkv_error *error) {
     struct term term;
     term_init(&term, stdout, &look->options->common);
-    const int64_t n = look->input->n;
-    float *weights = calloc((size_t)(n * n) + 1, sizeof(float));
+    float *weights = calloc((size_t)(look->n_rows * look->n_cols) + 1, sizeof(float));
     if (!weights) return text_error(error, QKV_ERR_MEMORY, "out of memory");
     if (look->slide) slide_print(look, &term);
     print_predictions(look, &term);
     qkv_status status = QKV_OK;
+    if (look->pair.alignment) {
+        look_align_print(look, &term);
+        free(weights);
+        return QKV_OK;
+    }
     if (!look->given) status = print_grid(look, &term, weights, error);
     if (status == QKV_OK) status = print_map(look, &term, weights, error);
     free(weights);

@@ -11,7 +11,7 @@ static json_t *pair_json(const double *xy) {
     return pair;
 }
 
-static json_t *token_json(const struct map *map, int64_t i) {
+static json_t *name_json(const struct map *map, int64_t i) {
     const int64_t at = i < map->n_queries ? i : i - map->n_queries;
     return map->session ? text_token_json(map->session, map->input->ids[at])
                         : json_text(map->labels[i]);
@@ -19,7 +19,7 @@ static json_t *token_json(const struct map *map, int64_t i) {
 
 static json_t *point_json(const struct map *map, int64_t i) {
     json_t *point = json_object();
-    json_object_set_new(point, "token", token_json(map, i));
+    json_object_set_new(point, "token", name_json(map, i));
     json_object_set_new(point, "xy", pair_json(map->xy + 2 * i));
     json_object_set_new(point, "pca", pair_json(map->pca + 2 * i));
     if (i >= map->n_queries || map->n_keys == 0) return point;
@@ -109,7 +109,7 @@ qkv_status map_csv(const struct map *map, const char *path, qkv_error *error) {
         const int64_t at = is_key ? i - map->n_queries : i;
         csv_put(&csv, "%s,%" PRId64 ",", is_key ? "key" : "query", at);
         if (map->session)
-            csv_token(&csv, map->session, map->input->ids[at]);
+            csv_token(&csv, map->session->tokenizer, map->input->ids[at]);
         else
             csv_put(&csv, "%s", map->labels[i]);
         csv_put(&csv, ",%.9g,%.9g,%.9g,%.9g\n", map->xy[2 * i], map->xy[2 * i + 1], map->pca[2 * i],

@@ -43,6 +43,20 @@ qkv_status predictions_make(const struct session *session, const qkv_run *run,
     return status;
 }
 
+qkv_status predictions_next(const struct session *session, const qkv_run *run, int64_t position,
+                            int64_t top, struct predictions *predictions, qkv_error *error) {
+    const int64_t vocab = session->info->target_vocab_size;
+    if (top > vocab) top = vocab;
+    *predictions = (struct predictions){ .is_next = true, .n_masks = 1, .top = top };
+    predictions->positions = calloc(1, sizeof(int64_t));
+    predictions->candidates = calloc((size_t)top, sizeof(qkv_candidate));
+    if (!predictions->positions || !predictions->candidates)
+        return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    predictions->positions[0] = position;
+    return qkv_model_next(session->ctx, session->model, run, 0, position, top,
+                          predictions->candidates, error);
+}
+
 void predictions_free(struct predictions *predictions) {
     free(predictions->positions);
     free(predictions->candidates);
@@ -63,7 +77,7 @@ static void print_line(const struct session *session, int32_t id, double probabi
 
 void predictions_print(const struct session *session, const struct predictions *predictions,
                        struct term *term) {
-    char *mask = mask_name(session);
+    char *mask = predictions->is_next ? strdup("What comes next") : mask_name(session);
     for (int64_t m = 0; m < predictions->n_masks; m++) {
         term_style(term, STYLE_BOLD);
         fputs(mask ? mask : "", term->out);
@@ -79,17 +93,24 @@ void predictions_print(const struct session *session, const struct predictions *
     free(mask);
 }
 
+static json_t *candidates_json(const struct session *session, const struct predictions *predictions,
+                               int64_t m) {
+    json_t *candidates = json_array();
+    for (int64_t c = 0; c < predictions->top; c++) {
+        const qkv_candidate *candidate = &predictions->candidates[m * predictions->top + c];
+        json_array_append_new(candidates, json_pack("{s:o, s:i, s:o}", "token",
+                                                    text_token_json(session, candidate->id), "id",
+                                                    candidate->id, "probability",
+                                                    json_number((double)candidate->probability)));
+    }
+    return candidates;
+}
+
 json_t *predictions_json(const struct session *session, const struct predictions *predictions) {
+    if (predictions->is_next) return candidates_json(session, predictions, 0);
     json_t *list = json_array();
     for (int64_t m = 0; m < predictions->n_masks; m++) {
-        json_t *candidates = json_array();
-        for (int64_t c = 0; c < predictions->top; c++) {
-            const qkv_candidate *candidate = &predictions->candidates[m * predictions->top + c];
-            json_array_append_new(
-                candidates, json_pack("{s:o, s:i, s:o}", "token",
-                                      text_token_json(session, candidate->id), "id", candidate->id,
-                                      "probability", json_number((double)candidate->probability)));
-        }
+        json_t *candidates = candidates_json(session, predictions, m);
         json_array_append_new(list, json_pack("{s:I, s:o}", "position",
                                               (json_int_t)predictions->positions[m], "candidates",
                                               candidates));

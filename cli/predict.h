@@ -6,6 +6,7 @@
 #include "term.h"
 
 struct predictions {
+    bool is_next;         /* of one place: tokens that follow it, instead of words for blanks */
     int64_t n_masks, top; /* top: candidates of each, at most the vocabulary */
     int64_t *positions;
     qkv_candidate *candidates; /* [n_masks][top] */
@@ -20,11 +21,16 @@ int64_t count_masks(const struct session *session, const qkv_encoding *input);
 qkv_status predictions_make(const struct session *session, const qkv_run *run,
                             const qkv_encoding *input, int64_t top, struct predictions *predictions,
                             qkv_error *error);
+/* Asks the head of a language model what follows a token of its only stack. */
+qkv_status predictions_next(const struct session *session, const qkv_run *run, int64_t position,
+                            int64_t top, struct predictions *predictions, qkv_error *error);
 void predictions_free(struct predictions *predictions);
 
 void predictions_print(const struct session *session, const struct predictions *predictions,
                        struct term *term);
-/* [{position, candidates: [{token, id, probability}]}] */
+/*
+ * [{position, candidates: [{token, id, probability}]}]; of what follows a token only its candidates.
+ */
 json_t *predictions_json(const struct session *session, const struct predictions *predictions);
 
 /*

@@ -118,23 +118,37 @@ int session_open_target(struct session *session, const struct cli_command *comma
     return EXIT_OK;
 }
 
+int session_target(struct session *session) {
+    const char *name = model_name(session->common);
+    const char *folder = name && is_folder(name) ? name : session->info->source;
+    qkv_error error;
+    if (qkv_tokenizer_open_target(folder, &session->target, &error) == QKV_OK) return EXIT_OK;
+    return cli_fail("%s", error.message);
+}
+
 void session_close(struct session *session) {
     qkv_model_free(session->model);
     qkv_tokenizer_free(session->alone);
+    qkv_tokenizer_free(session->target);
     qkv_ctx_destroy(session->ctx);
     session->model = NULL;
     session->alone = NULL;
+    session->target = NULL;
     session->ctx = NULL;
 }
 
-char *session_token(const struct session *session, int32_t id) {
+char *token_label(const qkv_tokenizer *tokenizer, int32_t id) {
     qkv_text *shown = NULL;
     qkv_error error;
-    const qkv_status status = qkv_tokenizer_show(session->tokenizer, id, &shown, &error);
+    const qkv_status status = qkv_tokenizer_show(tokenizer, id, &shown, &error);
     if (status == QKV_ERR_MEMORY) return NULL;
     char *escaped = term_escape(shown ? shown->bytes : "", shown ? (size_t)shown->n : 0);
     qkv_text_free(shown);
     return escaped;
+}
+
+char *session_token(const struct session *session, int32_t id) {
+    return token_label(session->tokenizer, id);
 }
 
 qkv_status session_labels(const struct session *session, const qkv_encoding *input, char ***labels,
@@ -166,7 +180,15 @@ static bool parse_head(const struct cli_common *common, int64_t *layer, int64_t 
     return args_int(common->head, 0, INT32_MAX, head);
 }
 
-int session_head(const struct session *session, bool *given, int64_t *layer, int64_t *head) {
+void session_sizes(const struct session *session, qkv_attention_of which, int64_t *n_layers,
+                   int64_t *n_heads) {
+    const qkv_model_info *info = session->info;
+    *n_layers = which == QKV_SELF ? info->n_layers : info->n_decoder_layers;
+    *n_heads = which == QKV_SELF ? info->n_heads : info->n_decoder_heads;
+}
+
+int session_head(const struct session *session, qkv_attention_of which, bool *given, int64_t *layer,
+                 int64_t *head) {
     const struct cli_common *common = session->common;
     const struct cli_command *command = session->command;
     *given = common->head != NULL;
@@ -180,10 +202,13 @@ int session_head(const struct session *session, bool *given, int64_t *layer, int
     if (common->layer.set && *layer != common->layer.value)
         return cli_usage(command, "--head %s and --layer %" PRId64 " are different layers",
                          common->head, common->layer.value);
-    if (*layer >= session->info->n_layers || *head >= session->info->n_heads)
+    int64_t n_layers, n_heads;
+    session_sizes(session, which, &n_layers, &n_heads);
+    if (*layer >= n_layers || *head >= n_heads)
         return cli_usage(command,
-                         "--head: there is no %" PRId64 ".%" PRId64 ": the model has layers 0 to "
+                         "--head: there is no %" PRId64 ".%" PRId64 ": the %s has layers 0 to "
                          "%" PRId64 ", heads 0 to %" PRId64,
-                         *layer, *head, session->info->n_layers - 1, session->info->n_heads - 1);
+                         *layer, *head, which == QKV_SELF ? "model" : "decoder", n_layers - 1,
+                         n_heads - 1);
     return EXIT_OK;
 }

@@ -12,8 +12,9 @@ struct session {
     qkv_model *model;
     const qkv_model_info *info;
     const qkv_tokenizer *tokenizer;
-    qkv_tokenizer *alone; /* a tokenizer without a model, which is NULL with its info then */
-    bool is_embedded;     /* the model is the one of this binary */
+    qkv_tokenizer *target; /* of the language that is written (session_target); NULL */
+    qkv_tokenizer *alone;  /* a tokenizer without a model, which is NULL with its info then */
+    bool is_embedded;      /* the model is the one of this binary */
 };
 
 /*
@@ -31,6 +32,8 @@ int session_open(struct session *session, const struct cli_command *command,
 /* Opens the tokenizer of the target language of a folder, and no model. */
 int session_open_target(struct session *session, const struct cli_command *command,
                         const struct cli_common *common);
+/* The same for the open model of a session, besides its own; an exit code. */
+int session_target(struct session *session);
 void session_close(struct session *session);
 
 /*
@@ -41,6 +44,7 @@ void session_warn(const qkv_model *model, const struct cli_common *common);
 
 /* A token as it is shown, escaped for printing; malloc. */
 char *session_token(const struct session *session, int32_t id);
+char *token_label(const qkv_tokenizer *tokenizer, int32_t id);
 
 /* The same for each token of an input, in a new array. */
 qkv_status session_labels(const struct session *session, const qkv_encoding *input, char ***labels,
@@ -50,11 +54,16 @@ void session_labels_free(char **labels, int64_t n); /* NULL is allowed */
 /* "L.H": false if it is no such name. */
 bool session_place(const char *text, int64_t *layer, int64_t *head);
 
+/* How many layers and heads there are of an attention of the model. */
+void session_sizes(const struct session *session, qkv_attention_of which, int64_t *n_layers,
+                   int64_t *n_heads);
+
 /*
- * The head that --head and --layer name: *given tells whether one was named. Returns an exit
+ * The head of an attention that --head and --layer name: *given tells whether one was named. Returns an exit
  * code, having said what is wrong.
  */
-int session_head(const struct session *session, bool *given, int64_t *layer, int64_t *head);
+int session_head(const struct session *session, qkv_attention_of which, bool *given, int64_t *layer,
+                 int64_t *head);
 
 /* The model that is built in, if any (embedded.c). */
 bool embedded_model(qkv_model **model, qkv_status *status, qkv_error *error);

@@ -158,7 +158,10 @@ static qkv_status run_window(struct look *look, const struct pass *pass, int64_t
     for (int64_t h = 0; status == QKV_OK && h < pass->n_heads; h++)
         memcpy(pass->labels[w * pass->n_heads + h], one.stats[h].label, LABEL_BYTES);
     if (status == QKV_OK && w < look->slide->n_kept) status = keep(window, &one, error);
-    if (status == QKV_OK && w == 0) look->what_if = one.what_if; /* its words; nothing is dropped */
+    if (status == QKV_OK && w == 0) {
+        look->what_if = one.what_if; /* its words; nothing is dropped */
+        look->causal = one.causal;
+    }
     look_free(&one);
     return status;
 }
@@ -256,7 +259,10 @@ qkv_status slide_make(struct look *look, const struct what_if *parsed,
         choose(look);
         slide_encoding_fill(look->slide->encoding, text, pass.frame, 0);
         look->input = look->slide->encoding;
+        look->view = view_of_text(look->session, look->input);
+        look->n_rows = look->n_cols = look->input->n;
         status = label_places(look, pass.frame, error);
+        look->rows = look->cols = look->labels;
     }
     pass_end(&pass);
     return status;

@@ -50,6 +50,7 @@ static qkv_status add_window(const struct look *look, int64_t w, struct windows 
     const struct look one = { .session = look->session,
                               .options = look->options,
                               .input = window->encoding,
+                              .view = view_of_text(look->session, window->encoding),
                               .run = window->run,
                               .stats = window->stats,
                               .given = look->given,
@@ -57,7 +58,7 @@ static qkv_status add_window(const struct look *look, int64_t w, struct windows 
                               .n_list = look->n_list,
                               .choice = look->choice };
     qkv_page_head *heads = windows->heads + w * windows->n_heads;
-    qkv_status status = look_tokens_make(&windows->tokens[w], &one, error);
+    qkv_status status = look_tokens_make(&windows->tokens[w], &one.view.keys, error);
     if (status == QKV_OK) status = look_page_heads(&one, heads, scale, error);
     for (int64_t h = 0; status == QKV_OK && h < windows->n_heads; h++) heads[h].run = w;
     windows->names[w][0] = '\0';
@@ -123,9 +124,7 @@ qkv_status slide_page(const struct look *look, const char *path, qkv_error *erro
     if (status == QKV_OK) {
         text_append(title, sizeof title, "%s \u2026", slide->windows[0].begins);
         make_caption(look, windows.n, caption, sizeof caption);
-        snprintf(modified, sizeof modified, WHAT_IF_BADGE " (%s)", look->what_if.words);
-        if (look->what_if.any) page.modified = modified;
-        if (look->what_if.asked.causal) page.flags |= QKV_PAGE_CAUSAL;
+        look_page_rules(look, &page, modified);
         page.n_runs = windows.n;
         page.runs = windows.runs;
         page.n_heads = windows.n * windows.n_heads;

@@ -21,7 +21,7 @@ enum { QKV_HEAD_WINDOW = 8 }; /* mass_window: keys at most so far away */
 typedef struct qkv_head_stats {
     int64_t layer, head;
     double entropy;            /* mean over queries of -sum p ln p */
-    double entropy_normalized; /* entropy / ln n */
+    double entropy_normalized; /* entropy / mean of ln m, m: the keys that a query may see */
     double confidence;         /* mean of the largest weight */
     double mean_distance;      /* mean of sum p |i - j| */
     double mass_cls, mass_sep, mass_punctuation, mass_self, mass_previous, mass_next;
@@ -32,8 +32,9 @@ typedef struct qkv_head_stats {
         mass_same_token; /* on other places of the query's token, earlier ones of them, and keys */
     double mass_duplicate; /* after an earlier one; means over the queries that have such a key, */
     double mass_induction; /* NaN if none has */
-    double received_largest, received_early; /* the largest mean weight of a key, and of one of the
-                                                first 64, over all queries that may see it */
+    double received_largest, received_early; /* the largest mean weight of a key over all queries
+                                                that may see it; the same of the first 64 keys that
+                                                at least half as many see as any */
     double received_gini;                    /* Gini coefficient of the keys' sums */
     int64_t received_key;                    /* whose mean weight is the largest; -1: none */
     int64_t n_queries;                       /* that the means are over */
@@ -56,6 +57,31 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_heads(qkv_ctx *ctx, const qkv_model
                                                    const qkv_run *run, int64_t b,
                                                    const qkv_encoding *input, qkv_head_stats *stats,
                                                    qkv_error *error);
+
+/** Tokens, and the tokenizer that made them. */
+typedef struct qkv_token_list {
+    const qkv_tokenizer *tokenizer;
+    const qkv_encoding *tokens;
+} qkv_token_list;
+
+/**
+ * The same of any attention of a run (qkv_model_run_pair). Of cross-attention queries and keys are
+ * tokens of two texts: what compares their places or tokens (mean_distance, mass_self, _previous,
+ * _next, _window, _same_token, _duplicate and _induction) is NaN, kinds of keys are by the tokenizer
+ * of keys, and means are over the queries that are not special, as queries: a row that begins a
+ * translation belongs to the start token, and is not counted.
+ *
+ *   stats    [n_decoder_layers * n_decoder_heads], or of QKV_SELF [n_layers * n_heads]     written
+ *   queries  decoder inputs; of QKV_SELF the input
+ *   keys     source tokens; read for QKV_CROSS only, and may be NULL otherwise
+ *
+ * Else as qkv_inspect_heads; QKV_ERR_ARGUMENT also for an attention that the run has not.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_inspect_heads_of(qkv_ctx *ctx, const qkv_model *model,
+                                                      const qkv_run *run, qkv_attention_of which,
+                                                      int64_t b, const qkv_token_list *queries,
+                                                      const qkv_token_list *keys,
+                                                      qkv_head_stats *stats, qkv_error *error);
 
 /** What a head does on inputs made to find it out, rather than on a text: qkv_inspect_probes. */
 typedef struct qkv_head_probes {
@@ -140,10 +166,18 @@ QKV_API void qkv_inspect_content(const qkv_tokenizer *tokenizer, const qkv_encod
                                  uint8_t *content);
 
 /**
+ * Which tokens are pieces of one word: words, [input->n], gets 0 for the first token, and for each other
+ * the number of the token before it, or one more where a word begins. Special tokens and punctuation are
+ * words of their own. Returns how many words there are.
+ */
+QKV_API int64_t qkv_inspect_words(const qkv_tokenizer *tokenizer, const qkv_encoding *input,
+                                  int32_t *words);
+
+/**
  * Where one token looks most sharply at another: the largest weight over the heads that `heads`
  * marks ([n_layers * n_heads], layer by layer), from a query that `from` marks to a key that `to`
- * marks ([n] of the run's input b), the query itself aside. NULL marks all. Of equal weights the
- * one with the smaller layer, head, query, key; query = key = -1, the rest 0, if nothing is left.
+ * marks ([n] of the run's input b), the query itself and keys that it does not see aside. NULL marks
+ * all. Of equal weights the one with the smaller layer, head, query, key; query = key = -1, the rest 0, if nothing is left.
  * qkv_inspect_content gives marks of words that say something. Memory: O(n).
  */
 typedef struct qkv_sharpest {
@@ -155,6 +189,88 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_sharpest(const qkv_model *model, co
                                                       int64_t b, const uint8_t *heads,
                                                       const uint8_t *from, const uint8_t *to,
                                                       qkv_sharpest *sharpest, qkv_error *error);
+
+/** The same of any attention of a run. heads is then [n_decoder_layers * n_decoder_heads]; of
+ * QKV_CROSS from marks decoder tokens and to source tokens, and no pair is left out. */
+QKV_API QKV_NODISCARD qkv_status qkv_inspect_sharpest_of(const qkv_model *model, const qkv_run *run,
+                                                         qkv_attention_of which, int64_t b,
+                                                         const uint8_t *heads, const uint8_t *from,
+                                                         const uint8_t *to, qkv_sharpest *sharpest,
+                                                         qkv_error *error);
+
+/* ---- What a language model makes of a text ---------------------------------------------------- */
+
+/**
+ * How a model expected a text: of every position i the logarithm of the probability of the token that
+ * comes next,
+ *     log_p[i] = z_t - ln sum_v exp z_v,    z = logits of qkv_model_lm at i, t = next[i]
+ * With next[i] the input's token i + 1, exp(-mean of log_p) is its perplexity; of an encoder-decoder
+ * next holds the labels of the decoder inputs.
+ *
+ *   next   [n] tokens; below 0: not asked for                   read
+ *   log_p  [n], n tokens of the run's only stack, or of the     written
+ *          decoder; NaN where nothing was asked for
+ *
+ * Accuracy: logits in floats, the rest in double. Determinism: the same bits for any threads.
+ * Memory: 64 rows of logits. Threads: those of ctx.
+ * @return QKV_OK; QKV_ERR_ARGUMENT, also for an id without a row; QKV_ERR_UNSUPPORTED "no LM head";
+ *         QKV_ERR_BUSY; QKV_ERR_MEMORY.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_inspect_expected(qkv_ctx *ctx, const qkv_model *model,
+                                                      const qkv_run *run, int64_t b,
+                                                      const int32_t *next, double *log_p,
+                                                      qkv_error *error);
+
+/* ---- Alignment: which source word a written word comes from ----------------------------------- */
+
+/** What to average, and what belongs together. */
+typedef struct qkv_align_options {
+    size_t struct_size;
+    int64_t layer;            /* of the decoder */
+    const uint8_t *heads;     /* [n_decoder_heads] 1: counts; NULL: all do */
+    const int32_t *row_words; /* [n] the word of each row: 0, and from row to row as before or one
+                                 more; NULL: each row is a word */
+    const int32_t *key_words; /* [n_keys] the same of source tokens */
+    const uint8_t *keys;      /* [n_keys] 1: may be aligned to; NULL: all */
+} qkv_align_options;
+
+#define QKV_ALIGN_OPTIONS_INIT                                                                     \
+    { sizeof(qkv_align_options), 0, NULL, NULL, NULL, NULL }
+
+/** Rows of a decoder and their words, as qkv_inspect_align writes them. */
+typedef struct qkv_aligned {
+    int64_t key_word; /* -1: there is none */
+    double weight;    /* W below */
+} qkv_aligned;
+
+/**
+ * Attention as alignment: for each written word the source word that a layer of cross-attention looks
+ * at most. With p^h the weights of head h, n tokens written and n_keys of the source,
+ *
+ *     A_ij = mean over the heads that count of p^h_ij
+ *     W_ab = mean over the rows i of word a of the sum over the keys j of word b of A_ij
+ *     aligned_a = argmax_b W_ab,    of equal ones the first
+ *
+ * Sums are over keys that may be aligned to; a word without any is none. The layer is the caller's
+ * choice: Garg et al. (2019) found the one before the last to follow alignments best. Rows are decoder
+ * inputs, and row i predicts token i + 1: row i is of the word that is about to be written. Attention is
+ * not made to align, and what it says is not proved by it.
+ *
+ *   aligned  [number of words of rows]                                         written
+ *   table    [words of rows][words of keys] W; nullable                        written
+ *
+ * Special values: a word with a NaN in its row has key_word -1 and weight NaN.
+ * Accuracy: sums in double, in order, over the floats of qkv_run_weights_of.
+ * Determinism: the same bits for any threads. Memory: two tables of n x n_keys. One thread.
+ * Sources: Garg, Peitz, Nallasamy and Paulik (2019), "Jointly learning to align and translate with
+ * Transformer models", section 4.1; words of pieces as in Clark et al. (2019), section 4.1.
+ * @return QKV_OK; QKV_ERR_ARGUMENT: NULL, a layer out of range, no head that counts, words out of
+ *         order, a run without QKV_RUN_CAPTURE or of no pairs; QKV_ERR_VERSION; QKV_ERR_MEMORY.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_inspect_align(const qkv_run *run, int64_t b,
+                                                   const qkv_align_options *options,
+                                                   qkv_aligned *aligned, double *table,
+                                                   qkv_error *error);
 
 /* ---- Steps: one query through one head, number by number -------------------------------------- */
 

@@ -459,6 +459,13 @@ QKV_API QKV_NODISCARD qkv_status qkv_model_fill(qkv_ctx *ctx, const qkv_model *m
                                                 int64_t n_candidates, qkv_candidate *candidates,
                                                 qkv_error *error);
 
+/** The same of qkv_model_lm: the likeliest tokens after the one at a position, of which there are
+ * target_vocab_size. */
+QKV_API QKV_NODISCARD qkv_status qkv_model_next(qkv_ctx *ctx, const qkv_model *model,
+                                                const qkv_run *run, int64_t b, int64_t position,
+                                                int64_t n_candidates, qkv_candidate *candidates,
+                                                qkv_error *error);
+
 /* ---- Training -------------------------------------------------------------------------------- */
 
 /** What is trained, and for what. */

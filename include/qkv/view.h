@@ -64,6 +64,9 @@ typedef struct qkv_heatmap {
      */
     double low, high;
     const char *row_axis, *col_axis; /* what goes down and across; NULL: "query" and "key" */
+    const uint8_t
+        *hidden; /* [n_rows][n_cols] 1: the query does not see the key: no cell is drawn, and
+                              the weight is not looked at; nullable */
 } qkv_heatmap;
 
 QKV_API QKV_NODISCARD qkv_status qkv_view_heatmap_write(const qkv_heatmap *map, const char *path,
@@ -73,10 +76,12 @@ QKV_API QKV_NODISCARD qkv_status qkv_view_heatmap_write(const qkv_heatmap *map, 
 typedef struct qkv_head_grid {
     size_t struct_size;
     int64_t n_layers, n_heads, n;
-    const float *weights;      /* [n_layers][n_heads][n][n] */
+    const float *weights;      /* [n_layers][n_heads][n_queries][n] */
     const char *const *labels; /* [n_layers * n_heads], below each map; nullable, entries too */
     const char *title, *caption;
     qkv_theme theme;
+    int64_t n_queries;     /* 0: n */
+    const uint8_t *hidden; /* [n_queries][n] of all heads, as in qkv_heatmap; nullable */
 } qkv_head_grid;
 
 QKV_API QKV_NODISCARD qkv_status qkv_view_grid_write(const qkv_head_grid *grid, const char *path,
@@ -195,8 +200,9 @@ typedef struct qkv_page_head {
     double alibi;      /* adds alibi (j - i - q_offset) to a score; 0: none */
     const float *sink; /* [1]: a score of no key, in lse only; nullable */
     const uint8_t
-        *mask; /* [n_queries][ceil(n / 8)]: bit j % 8 of byte j / 8, 1: query i may see key
+        *mask;   /* [n_queries][ceil(n / 8)]: bit j % 8 of byte j / 8, 1: query i may see key
                             j; nullable */
+    float scale; /* of this head's scores, in place of the page's; 0: the page's */
 } qkv_page_head;
 
 /** One text of several, as those of qkv_page. */

@@ -76,6 +76,25 @@ static int is_content(const qkv_tokenizer *tokenizer, const qkv_encoding *input,
     return !qkvi_is_function_word(word, n);
 }
 
+static int is_alone(const qkv_tokenizer *tokenizer, const qkv_encoding *input, int64_t i) {
+    return input->special[i] || qkvi_token_kind_of(tokenizer, input->ids[i]) != QKVI_TOKEN_TEXT;
+}
+
+int64_t qkv_inspect_words(const qkv_tokenizer *tokenizer, const qkv_encoding *input,
+                          int32_t *words) {
+    int32_t word = -1;
+    for (int64_t i = 0; i < input->n; i++) {
+        char text[QKVI_PIECE_MAX_BYTES];
+        size_t n_bytes;
+        const int begins = i == 0 || is_alone(tokenizer, input, i) ||
+                           is_alone(tokenizer, input, i - 1) ||
+                           !qkvi_tokenizer_piece(tokenizer, input->ids[i], text, &n_bytes);
+        word += begins;
+        words[i] = word;
+    }
+    return word + 1;
+}
+
 void qkv_inspect_content(const qkv_tokenizer *tokenizer, const qkv_encoding *input,
                          uint8_t *content) {
     for (int64_t i = 0; i < input->n;) {

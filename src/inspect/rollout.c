@@ -11,6 +11,7 @@
 #include "core/fpstate.h"
 #include "core/ints.h"
 #include "core/status.h"
+#include "inspect/head_rows.h"
 #include "inspect/rows.h"
 #include "qkv/inspect.h"
 
@@ -137,9 +138,7 @@ static qkv_status step_of_run(qkv_ctx *ctx, const qkv_run *run, int64_t b, int64
     qkv_capture c;
     qkv_attention_desc d;
     QKV_TRY(qkv_run_capture(run, b, at, &c, error));
-    qkv_attention_desc_contiguous(&d, 1, c.n_heads, c.n_heads, c.n, c.n, c.head_dim, c.head_dim);
-    d.flags = QKV_SET_SCALE;
-    d.scale = c.scale;
+    qkvi_capture_describe(&c, &d);
     return qkv_inspect_rollout_step(ctx, &d, c.q, c.k, c.lse, x, x, error);
 }
 

@@ -92,29 +92,57 @@ static int64_t insert(qkv_candidate *list, int64_t count, int64_t n, qkv_candida
     return kept + 1;
 }
 
+/* The likeliest of logits, which softmax is taken of. */
+static void list_likeliest(const qkv_run *run, int64_t n_words, float *logits, int64_t n,
+                           qkv_candidate *candidates) {
+    float sum, lse;
+    int64_t count = 0;
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
+    run->kernels->layer.softmax_forward(n_words, logits, &sum, &lse);
+    for (int64_t id = 0; id < n_words; id++)
+        count = insert(candidates, count, n, (qkv_candidate){ (int32_t)id, logits[id] / sum });
+    qkvi_fpstate_leave(saved);
+}
+
+/* Of one head of a model, which is asked for its logits. */
+typedef qkv_status ask_head(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
+                            int64_t position, float *logits, qkv_error *error);
+
+static qkv_status likeliest(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
+                            int64_t position, ask_head *ask, const char *vocab_name,
+                            int64_t n_words, int64_t n_candidates, qkv_candidate *candidates,
+                            qkv_error *error) {
+    if (n_candidates < 1 || n_candidates > n_words)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "n_candidates = %lld is not between 1 and %s = %lld",
+                              (long long)n_candidates, vocab_name, (long long)n_words);
+    float *logits = qkvi_aligned_array((size_t)n_words, sizeof(float));
+    if (!logits) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for logits");
+    const qkv_status status = ask(ctx, model, run, b, position, logits, error);
+    if (status == QKV_OK) list_likeliest(run, n_words, logits, n_candidates, candidates);
+    free(logits);
+    return status;
+}
+
+static qkv_status check_candidates(const qkv_model *model, const qkv_candidate *candidates,
+                                   qkv_error *error) {
+    if (model && candidates) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", model ? "candidates" : "model");
+}
+
 qkv_status qkv_model_fill(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
                           int64_t position, int64_t n_candidates, qkv_candidate *candidates,
                           qkv_error *error) {
-    if (!model || !candidates)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
-                              model ? "candidates" : "model");
-    const int64_t n_words = model->info.vocab_size;
-    if (n_candidates < 1 || n_candidates > n_words)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
-                              "n_candidates = %lld is not between 1 and vocab_size = %lld",
-                              (long long)n_candidates, (long long)n_words);
-    float *logits = qkvi_aligned_array((size_t)n_words, sizeof(float)), sum, lse;
-    if (!logits) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for logits");
-    const qkv_status status = qkv_model_mlm(ctx, model, run, b, position, logits, error);
-    if (status == QKV_OK) {
-        const qkvi_fpstate saved = qkvi_fpstate_enter();
-        run->kernels->layer.softmax_forward(n_words, logits, &sum, &lse);
-        int64_t count = 0;
-        for (int64_t id = 0; id < n_words; id++)
-            count = insert(candidates, count, n_candidates,
-                           (qkv_candidate){ (int32_t)id, logits[id] / sum });
-        qkvi_fpstate_leave(saved);
-    }
-    free(logits);
-    return status;
+    QKV_TRY(check_candidates(model, candidates, error));
+    return likeliest(ctx, model, run, b, position, qkv_model_mlm, "vocab_size",
+                     model->info.vocab_size, n_candidates, candidates, error);
+}
+
+qkv_status qkv_model_next(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
+                          int64_t position, int64_t n_candidates, qkv_candidate *candidates,
+                          qkv_error *error) {
+    QKV_TRY(check_candidates(model, candidates, error));
+    if (!model->net->has_lm) return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no LM head");
+    return likeliest(ctx, model, run, b, position, qkv_model_lm, "target_vocab_size",
+                     model->net->lm.n_out, n_candidates, candidates, error);
 }

@@ -21,9 +21,10 @@ static const struct {
 
 enum { N_TOPS = sizeof tops / sizeof tops[0], MAX_DECIMALS = 9 };
 
-qkvi_scale qkvi_scale_of(const float *weights, int64_t n) {
+qkvi_scale qkvi_scale_of(const float *weights, int64_t n, const uint8_t *hidden, int64_t n_hidden) {
     qkvi_scale scale = { .top = 1, .n_steps = 5, .decimals = 1 };
     for (int64_t i = 0; i < n; i++) {
+        if (hidden && hidden[i % n_hidden]) continue;
         if (isnan(weights[i])) scale.has_nan = 1;
         if (isfinite(weights[i]) && weights[i] > scale.largest) scale.largest = weights[i];
     }
@@ -50,7 +51,7 @@ double qkvi_scale_place(const qkvi_scale *scale, double value) {
 
 qkvi_cells qkvi_cells_fit(const float *weights, int64_t n_rows, int64_t n_cols, int side, int least,
                           int most) {
-    qkvi_cells cells = { weights, n_rows, n_cols, 1, most, 0 };
+    qkvi_cells cells = { weights, n_rows, n_cols, 1, most, 0, NULL };
     const int64_t n = n_rows > n_cols ? n_rows : n_cols;
     cells.fold = qkvi_ceil_div(n * least, side > least ? side : least);
     if (cells.fold < 1) cells.fold = 1;
@@ -73,6 +74,7 @@ float qkvi_cells_at(const qkvi_cells *cells, int64_t row, int64_t col) {
     for (int64_t i = i0; i < i0 + cells->fold && i < cells->n_rows; i++) {
         for (int64_t j = j0; j < j0 + cells->fold && j < cells->n_cols; j++) {
             const float weight = cells->weights[i * cells->n_cols + j];
+            if (cells->hidden && cells->hidden[i * cells->n_cols + j]) continue;
             if (isnan(weight)) return weight;
             if (weight > largest) largest = weight;
         }
@@ -111,7 +113,9 @@ void qkvi_cells_draw(const qkvi_frame *frame, const qkvi_cells *cells, const qkv
     cairo_surface_t *image = make_image(frame, cells);
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t j = 0; j < cols; j++) {
-            const double t = qkvi_scale_place(scale, (double)qkvi_cells_at(cells, i, j));
+            const float weight = qkvi_cells_at(cells, i, j);
+            if (cells->hidden && weight == -INFINITY) continue; /* the page */
+            const double t = qkvi_scale_place(scale, (double)weight);
             const qkvi_rgb color = qkvi_weight_color(t, frame->theme);
             const double left = (double)(j * cells->cell), top = (double)(i * cells->cell);
             if (image)

@@ -12,7 +12,8 @@ typedef struct qkvi_scale {
     int has_nan;
 } qkvi_scale;
 
-qkvi_scale qkvi_scale_of(const float *weights, int64_t n);
+/** hidden is nullable; [n_hidden], for every n_hidden weights anew: 1 for those that are none. */
+qkvi_scale qkvi_scale_of(const float *weights, int64_t n, const uint8_t *hidden, int64_t n_hidden);
 
 /** From low to high, for values that are no weights. */
 qkvi_scale qkvi_scale_between(double low, double high);
@@ -30,6 +31,7 @@ typedef struct qkvi_cells {
     int64_t fold; /* 1 unless there are more weights than pixels */
     int cell;     /* pixels a side, the gap included */
     int gap;
+    const uint8_t *hidden; /* [n_rows][n_cols] 1: no weight; NULL: all are */
 } qkvi_cells;
 
 /**
@@ -43,7 +45,7 @@ qkvi_cells qkvi_cells_fit(const float *weights, int64_t n_rows, int64_t n_cols, 
 int64_t qkvi_cells_rows(const qkvi_cells *cells);
 int64_t qkvi_cells_cols(const qkvi_cells *cells);
 
-/** The weight that a cell shows; NaN if any under it is. */
+/** The weight that a cell shows; NaN if any under it is; -INFINITY: all under it are hidden. */
 float qkvi_cells_at(const qkvi_cells *cells, int64_t row, int64_t col);
 
 /**

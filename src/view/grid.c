@@ -32,22 +32,25 @@ enum {
 struct plan {
     qkvi_cells cells; /* of the first head */
     qkvi_scale scale;
-    double left; /* of the layers' names */
-    double map, step_x, step_y;
+    double left;                      /* of the layers' names */
+    double map, tall, step_x, step_y; /* a map's sides */
 };
 
 static void plan_all(const qkvi_frame *frame, const qkv_head_grid *grid, struct plan *plan) {
-    const int64_t n_weights = grid->n_layers * grid->n_heads * grid->n * grid->n;
+    const int64_t n_cells = grid->n_queries * grid->n,
+                  n_weights = grid->n_layers * grid->n_heads * n_cells;
     const int64_t side = TOTAL_SIDE / grid->n_heads;
     const int fitting = (int)(side < LEAST_SIDE ? LEAST_SIDE : side > MOST_SIDE ? MOST_SIDE : side);
     const qkvi_line name = { .size = 20 };
     char last[32];
     snprintf(last, sizeof last, "layer %lld", (long long)(grid->n_layers - 1));
-    plan->scale = qkvi_scale_of(grid->weights, n_weights);
-    plan->cells = qkvi_cells_fit(grid->weights, grid->n, grid->n, fitting, 1, MOST_CELL);
+    plan->scale = qkvi_scale_of(grid->weights, n_weights, grid->hidden, n_cells);
+    plan->cells = qkvi_cells_fit(grid->weights, grid->n_queries, grid->n, fitting, 1, MOST_CELL);
+    plan->cells.hidden = grid->hidden;
     plan->map = (double)(qkvi_cells_cols(&plan->cells) * plan->cells.cell - plan->cells.gap);
     plan->step_x = plan->map + GUTTER;
-    plan->step_y = plan->map + LABEL_BAND + GUTTER / 2.0;
+    plan->tall = (double)(qkvi_cells_rows(&plan->cells) * plan->cells.cell - plan->cells.gap);
+    plan->step_y = plan->tall + LABEL_BAND + GUTTER / 2.0;
     plan->left = ceil(qkvi_line_width(&frame->type, last, &name)) + 20;
 }
 
@@ -58,7 +61,7 @@ static void draw_names(const qkvi_frame *frame, const qkv_head_grid *grid, const
     for (int64_t layer = 0; layer < grid->n_layers; layer++) {
         snprintf(name, sizeof name, "layer %lld", (long long)layer);
         qkvi_line_draw(&frame->type, frame->cr, name, &style, x - 20,
-                       y + (double)layer * plan->step_y + plan->map / 2);
+                       y + (double)layer * plan->step_y + plan->tall / 2);
     }
     style.align = 0.5;
     for (int64_t head = 0; head < grid->n_heads; head++) {
@@ -77,12 +80,12 @@ static qkv_status draw_maps(const qkvi_frame *frame, const qkv_head_grid *grid,
         const double left = x + (double)(i % grid->n_heads) * plan->step_x;
         const double top = y + (double)(i / grid->n_heads) * plan->step_y;
         qkvi_cells cells = plan->cells;
-        cells.weights = grid->weights + i * grid->n * grid->n;
+        cells.weights = grid->weights + i * grid->n_queries * grid->n;
         qkvi_cells_draw(frame, &cells, &plan->scale, left, top);
         char *label = qkvi_shown(grid->labels ? grid->labels[i] : NULL);
         if (label == NULL) return QKV_ERR_MEMORY;
         qkvi_line_draw(&frame->type, frame->cr, label, &style, left + plan->map / 2,
-                       top + plan->map + LABEL_BAND / 2.0);
+                       top + plan->tall + LABEL_BAND / 2.0);
         free(label);
     }
     return QKV_OK;
@@ -94,7 +97,7 @@ static qkv_status draw(qkvi_frame *frame, const qkv_head_grid *grid, qkv_error *
     plan_all(frame, grid, &plan);
     qkvi_scale_note(note, sizeof note, &plan.scale, plan.cells.fold, NULL);
     const double width = (double)grid->n_heads * plan.step_x - GUTTER;
-    const double bar = fmax(plan.map, LEAST_BAR);
+    const double bar = fmax(plan.tall, LEAST_BAR);
     const double height = fmax((double)grid->n_layers * plan.step_y - GUTTER / 2.0, bar + 10);
     QKV_TRY(qkvi_frame_begin(frame, grid->title, grid->caption, note,
                              plan.left + width + SCALE_GAP + QKVI_SCALE_WIDTH, HEAD_BAND + height,
@@ -117,7 +120,10 @@ static qkv_status check(const qkv_head_grid *grid, const char *path, qkv_error *
                               "n_layers = %lld, n_heads = %lld, n = %lld: must be 1 to %d, %d, %d",
                               (long long)grid->n_layers, (long long)grid->n_heads,
                               (long long)grid->n, MAX_HEADS, MAX_HEADS, MAX_N);
-    if (!qkvi_mul_i64(grid->n_layers * grid->n_heads, grid->n * grid->n, &n_weights))
+    if (grid->n_queries < 1 || grid->n_queries > MAX_N)
+        return qkvi_error_set(error, QKV_ERR_SHAPE, "n_queries = %lld: must be 0, or 1 to %d",
+                              (long long)grid->n_queries, MAX_N);
+    if (!qkvi_mul_i64(grid->n_layers * grid->n_heads, grid->n_queries * grid->n, &n_weights))
         return qkvi_error_set(error, QKV_ERR_SHAPE, "n_layers * n_heads * n * n is above 2^63 - 1");
     return QKV_OK;
 }
@@ -126,6 +132,7 @@ qkv_status qkv_view_grid_write(const qkv_head_grid *given, const char *path, qkv
     qkv_head_grid grid;
     if (given == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "grid is NULL");
     QKV_TRY(qkvi_options_read(&grid, sizeof grid, given, "qkv_head_grid", error));
+    if (grid.n_queries == 0) grid.n_queries = grid.n;
     QKV_TRY(check(&grid, path, error));
     qkvi_frame frame;
     qkv_status status = qkvi_frame_open(&frame, path, grid.theme, error);

@@ -106,8 +106,10 @@ static void plan_labels(const qkvi_frame *frame, const qkv_heatmap *map, struct 
 
 static void plan_all(const qkvi_frame *frame, const qkv_heatmap *map, struct plan *plan) {
     plan->cells = fit(map);
+    plan->cells.hidden = map->hidden;
     plan->scale = holds_values(map) ? qkvi_scale_between(map->low, map->high)
-                                    : qkvi_scale_of(map->weights, map->n_rows * map->n_cols);
+                                    : qkvi_scale_of(map->weights, map->n_rows * map->n_cols,
+                                                    map->hidden, map->n_rows * map->n_cols);
     plan_labels(frame, map, plan);
     plan->width = (double)(qkvi_cells_cols(&plan->cells) * plan->cells.cell);
     plan->height = (double)(qkvi_cells_rows(&plan->cells) * plan->cells.cell);

@@ -69,6 +69,9 @@ static qkv_status check_heads(const qkv_page *page, qkv_error *error) {
                                   "heads[%lld].run = %lld is not one of n_runs = %lld",
                                   (long long)i, (long long)head->run, (long long)page->n_runs);
         if (head->peaks) QKV_TRY(check_peaks(page, i, error));
+        if (!isfinite(head->scale))
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "heads[%lld].scale is not finite",
+                                  (long long)i);
         if (!isfinite(head->alibi))
             return qkvi_error_set(error, QKV_ERR_ARGUMENT, "heads[%lld].alibi is not finite",
                                   (long long)i);

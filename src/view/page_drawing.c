@@ -75,6 +75,38 @@ static void add_labels(qkvi_bytes *file, const qkv_page *page) {
     qkvi_bytes_text(file, "</g>");
 }
 
+struct span {
+    int first, end;
+};
+
+/* Tiles of a row that hold keys which one of its queries may see. */
+static struct span cells_of(const qkv_page *page, const qkvi_page_measure *measure, int row) {
+    const int64_t n = page->n, m = page->n_queries, side = measure->side, rows = measure->rows,
+                  query = (row * m + rows - 1) / rows, after = ((row + 1) * m + rows - 1) / rows;
+    int64_t first, end, ignored;
+    qkvi_page_visible(page, query, &first, &ignored);
+    qkvi_page_visible(page, after - 1, &ignored, &end);
+    if (end <= first) return (struct span){ 0, 0 };
+    return (struct span){ (int)(first * side / n), (int)((end - 1) * side / n) + 1 };
+}
+
+/* The colour of 0 where there are cells: of a row those that its last query may see. */
+static void add_ground(qkvi_bytes *file, const qkv_page *page, const qkvi_page_measure *measure) {
+    const int rows = measure->rows;
+    for (int r = 0, run; r < rows; r += run) {
+        const struct span cells = cells_of(page, measure, r);
+        for (run = 1; r + run < rows; run++) {
+            const struct span next = cells_of(page, measure, r + run);
+            if (next.first != cells.first || next.end != cells.end) break;
+        }
+        add_format(file, "<rect x=\"%d\" y=\"%d\" ", cells.first * CELL, r * CELL);
+        add_format(file, "width=\"%d\" height=\"%d\" fill=", (cells.end - cells.first) * CELL,
+                   run * CELL);
+        add_color(file, 0);
+        qkvi_bytes_text(file, "/>");
+    }
+}
+
 void qkvi_page_add_drawing(qkvi_bytes *file, const qkv_page *page,
                            const qkvi_page_measure *measure) {
     float weights[QKVI_PAGE_SIDE * QKVI_PAGE_SIDE];
@@ -82,16 +114,15 @@ void qkvi_page_add_drawing(qkvi_bytes *file, const qkv_page *page,
               named = page->n == side && page->n_queries == rows,
               room = named ? LABELS : SMALL_LABELS;
     for (int c = 0; c < n; c++) weights[c] = weight_of(measure->thumb[c]);
-    const qkvi_scale scale = qkvi_scale_of(weights, n);
+    const qkvi_scale scale = qkvi_scale_of(weights, n, NULL, n);
     add_format(file, "<svg width=\"%d\" height=\"%d\" ", side * CELL + room + LABELS,
                rows * CELL + room);
     add_format(file, "viewBox=\"%d %d ", -room, -room);
     add_format(file, "%d %d\" role=\"img\" ", side * CELL + room + LABELS, rows * CELL + room);
     qkvi_bytes_text(file, "aria-label=\"Matrix of weights, rows queries, columns keys\" "
                           "font-family=\"sans-serif\" font-size=\"11\">");
-    add_format(file, "<rect width=\"%d\" height=\"%d\" fill=", side * CELL, rows * CELL);
-    add_color(file, 0);
-    add_format(file, "/><g transform=\"scale(%d)translate(0 .5)\">", CELL, 0);
+    add_ground(file, page, measure);
+    add_format(file, "<g transform=\"scale(%d)translate(0 .5)\">", CELL, 0);
     for (int step = 1; step < STEPS; step++) add_step(file, measure, scale.top, step);
     qkvi_bytes_text(file, "</g><g fill=\"currentColor\">");
     if (named) add_labels(file, page);

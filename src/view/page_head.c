@@ -72,7 +72,8 @@ static float weight(const qkv_page *page, const qkv_page_head *head, int64_t i, 
                     float dot) {
     const float lse = head->lse[i];
     if (!(lse > -INFINITY)) return 0;
-    if (page->softcap == 0 && head->alibi == 0) return expf(dot * page->scale - lse);
+    if (page->softcap == 0 && head->alibi == 0)
+        return expf(dot * qkvi_page_scale(page, head) - lse);
     return (float)exp(qkvi_page_score(page, head, i, j, (double)dot) - (double)lse);
 }
 

@@ -201,6 +201,7 @@ static void add_long(qkvi_bytes *file, const qkv_page *page, const qkv_page_head
 
 /* What makes the head's scores, beside the page's own rule. */
 static void add_scores(qkvi_bytes *file, const qkv_page *page, const qkv_page_head *head) {
+    if (head->scale != 0) add_real(file, "scale", (double)head->scale);
     if (head->alibi != 0) add_real(file, "alibi", head->alibi);
     if (head->sink) add_real(file, "sink", (double)*head->sink);
     if (head->mask == NULL) return;

@@ -43,10 +43,15 @@ static inline int qkvi_page_hidden(const qkv_page *page, const qkv_page_head *he
     return !(head->mask[(size_t)i * qkvi_page_mask_row_bytes(page) + (size_t)j / 8] >> j % 8 & 1);
 }
 
+/** The factor on q.k of a head. */
+static inline float qkvi_page_scale(const qkv_page *page, const qkv_page_head *head) {
+    return head->scale != 0 ? head->scale : page->scale;
+}
+
 /** The score that dot = q_i . k_j becomes. */
 static inline double qkvi_page_score(const qkv_page *page, const qkv_page_head *head, int64_t i,
                                      int64_t j, double dot) {
-    const double scaled = dot * (double)page->scale,
+    const double scaled = dot * (double)qkvi_page_scale(page, head),
                  capped = page->softcap > 0 ? page->softcap * tanh(scaled / page->softcap) : scaled;
     return head->alibi != 0 ? capped + head->alibi * (double)(j - i - page->q_offset) : capped;
 }

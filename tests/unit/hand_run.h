@@ -40,13 +40,19 @@ static struct qkv_model model = { .info = { .n_layers = N_LAYERS, .n_heads = N_H
 const qkv_model_info *qkv_model_get_info(const qkv_model *m) { return &m->info; }
 const qkv_tokenizer *qkv_model_tokenizer(const qkv_model *m) { return m->tokenizer; }
 
-qkv_status qkv_run_capture(const qkv_run *r, int64_t b, int64_t layer, qkv_capture *capture,
-                           qkv_error *error) {
+qkv_status qkv_run_capture_of(const qkv_run *r, qkv_attention_of which, int64_t b, int64_t layer,
+                              qkv_capture *capture, qkv_error *error) {
+    (void)which;
     (void)error;
     if (b != 0 || layer < 0 || layer >= N_LAYERS) return QKV_ERR_ARGUMENT;
     *capture = (qkv_capture){ r->q[layer], r->k, r->lse,    N_HEADS, r->n,
                               r->n,        1,    r->causal, r->seen, r->n };
     return QKV_OK;
+}
+
+qkv_status qkv_run_capture(const qkv_run *r, int64_t b, int64_t layer, qkv_capture *capture,
+                           qkv_error *error) {
+    return qkv_run_capture_of(r, QKV_SELF, b, layer, capture, error);
 }
 
 static inline float *log_weight(int64_t layer, int64_t head, int64_t i, int64_t j) {

@@ -48,7 +48,7 @@ static void test_scale(void **state) {
                  { 37, 40, 4, 0 },        { 1e-30f, 0, 0, 0 } };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const float weights[] = { 0, rows[i].largest, -1, NAN, INFINITY };
-        const qkvi_scale scale = qkvi_scale_of(weights, 5);
+        const qkvi_scale scale = qkvi_scale_of(weights, 5, NULL, 5);
         assert_true(scale.has_nan);
         assert_true(scale.top >= scale.largest * (1 - 1e-6) && scale.top > 0);
         if (rows[i].n_steps == 0) continue;

@@ -5,7 +5,8 @@
  */
 const {max, min, floor, ceil, abs, exp, log, log2, round, sqrt, hypot, tanh} = Math;
 const manifest = JSON.parse(document.getElementById("qkv-manifest").textContent);
-const N = manifest.n, D = manifest.head_dim, HEADS = manifest.heads, SCALE = manifest.scale;
+const N = manifest.n, D = manifest.head_dim, HEADS = manifest.heads;
+const scaleOf = head => head.scale ?? manifest.scale;
 
 /* Queries are the tokens that keys are, or others (cross-attention); query i has the place i + OFFSET among keys. */
 const asked = manifest.queries || manifest, M = asked.n, CROSS = asked !== manifest,
@@ -57,6 +58,7 @@ function headData(index) {
         k: numbers(M * size, N * D),
         lse: new Float32Array(bytes.buffer.slice((M + N) * size)),
         alibi,
+        scale: scaleOf(HEADS[index]),
         sink: sink ?? -Infinity,
         mask: mask && bytesOf(mask)
     };

@@ -15,7 +15,7 @@ function pairFacts(weights) {
     return facts([
         ["q·k", fixed(s, 3)],
         [
-            `× ${fixed(SCALE, 4)}`, fixed(s * SCALE, 3),
+            `× ${fixed(data.scale, 4)}`, fixed(s * data.scale, 3),
             CAP || data.alibi ? "" : "the score before softmax"
         ],
         (CAP || data.alibi) &&

@@ -52,9 +52,11 @@ const headOrder = sort =>
 function drawThumb(canvas, index) {
     const {side, rows} = HEADS[index], thumb = thumbOf(index), context = canvas.getContext("2d");
     const image = context.createImageData(side, rows), top = topOf(index), seen = N;
-    for (let c = 0; c < side * rows; c++) {
-        const rgb = colorOf(levels[thumb[c]], seen, top);
-        image.data.set([rgb[0], rgb[1], rgb[2], 255], 4 * c);
+    const query = r => ceil(r * M / rows), key = c => ceil(c * N / side);
+    for (let at = 0; at < side * rows; at++) {
+        const c = at % side, r = floor(at / side);
+        if (!isHidden([query(r), query(r + 1)], key(c), key(c + 1), manifest.causal))
+            image.data.set([...colorOf(levels[thumb[at]], seen, top), 255], 4 * at);
     }
     context.putImageData(image, 0, 0);
 }

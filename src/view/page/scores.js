@@ -37,7 +37,11 @@ const unseen = manifest.dropped || [],
 const sees = ({mask}, i, j) => !unseen[j] && (!mask || mask[i * MASK + (j >> 3)] >> (j & 7) & 1);
 const maySee = (data, i, j, [first, end] = visibleKeys(i)) =>
     j >= first && j < end && sees(data, i, j);
-function scoreOf({q, k, alibi}, i, j, factor = SCALE) {
+/* Does no query from a to b see a key from first to end? Such cells are not drawn. */
+const isHidden = ([a, b], first, end, causal = manifest.causal || whatIf.causal) =>
+    visibleKeys(b - 1, causal)[1] <= first || visibleKeys(a, causal)[0] >= end ||
+    end - first === 1 && unseen[first];
+function scoreOf({q, k, alibi, scale}, i, j, factor = scale) {
     const s = dot(q, i * D, k, j * D) * factor;
     return (CAP ? CAP * tanh(s / CAP) : s) + alibi * (j - placeOf(i));
 }
@@ -54,7 +58,7 @@ function modelRow(data, i, out, from = 0, to = N) {
 
 function modifiedRow(data, i, out) {
     const [first, end] = visibleKeys(i, manifest.causal || whatIf.causal);
-    const factor = whatIf.scaled ? SCALE : 1, sink = data.sink / whatIf.temperature;
+    const factor = whatIf.scaled ? data.scale : 1, sink = data.sink / whatIf.temperature;
     let most = sink;
     out.fill(-Infinity);
     for (let j = first; j < end; j++) {

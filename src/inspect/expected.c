@@ -1,0 +1,78 @@
+/**
+ * Probabilities that a language model gave to the tokens of a text: logits of some rows at a time, and
+ * log-softmax of one of them, ln p = (z_t - m) - ln sum exp(z - m) with m = max z, in double.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/alloc.h"
+#include "core/fpstate.h"
+#include "model/arch/net.h"
+#include "model/model_impl.h"
+#include "model/run_impl.h"
+#include "qkv/inspect.h"
+
+enum { ROWS = 64 };
+
+static double log_probability(const float *logits, int64_t n, int32_t token) {
+    double largest = -INFINITY, sum = 0;
+    for (int64_t v = 0; v < n; v++) largest = fmax(largest, (double)logits[v]);
+    for (int64_t v = 0; v < n; v++) sum += exp((double)logits[v] - largest);
+    return (double)logits[token] - largest - log(sum);
+}
+
+/* Last hidden states of the stack that the head reads, and how many. */
+static qkv_status find_hidden(const qkv_model *model, const qkv_run *run, int64_t b,
+                              const float **hidden, int64_t *n, qkv_error *error) {
+    if (run->model != model)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the run is one of another model");
+    if (!model->net->has_lm) return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no LM head");
+    QKV_TRY(qkvi_check_index("b", b, run->n_batch, error));
+    const int is_pair = model->net->n_stacks > 1;
+    if (is_pair && !run->is_pair)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the run is of the encoder alone");
+    const int64_t n_layers = qkvi_net_last(model->net)->n_layers;
+    *hidden = is_pair ? qkv_run_decoder_hidden(run, b, n_layers) : qkv_run_hidden(run, b, n_layers);
+    *n = is_pair ? run->decoder_lengths[b] : run->lengths[b];
+    return QKV_OK;
+}
+
+static qkv_status check_next(const int32_t *next, int64_t n, int64_t n_words, qkv_error *error) {
+    for (int64_t i = 0; i < n; i++)
+        if (next[i] >= n_words)
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                                  "next[%lld] = %d: the model writes %lld tokens", (long long)i,
+                                  next[i], (long long)n_words);
+    return QKV_OK;
+}
+
+qkv_status qkv_inspect_expected(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
+                                const int32_t *next, double *log_p, qkv_error *error) {
+    const float *hidden = NULL;
+    int64_t n = 0;
+    if (!ctx || !model || !run || !next || !log_p)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
+                              !ctx     ? "ctx"
+                              : !model ? "model"
+                              : !run   ? "run"
+                              : !next  ? "next"
+                                       : "log_p");
+    QKV_TRY(find_hidden(model, run, b, &hidden, &n, error));
+    const int64_t n_words = model->net->lm.n_out, width = model->net->lm.n_in;
+    QKV_TRY(check_next(next, n, n_words, error));
+    float *const logits = qkvi_aligned_array((size_t)n_words, ROWS * sizeof *logits);
+    if (!logits) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for logits");
+    qkv_status status = QKV_OK;
+    for (int64_t first = 0; first < n && status == QKV_OK; first += ROWS) {
+        const int64_t rows = n - first < ROWS ? n - first : ROWS;
+        status = qkvi_net_lm(ctx, model->net, rows, hidden + first * width, logits, error);
+        const qkvi_fpstate saved = qkvi_fpstate_enter();
+        for (int64_t i = first; i < first + rows && status == QKV_OK; i++)
+            log_p[i] = next[i] < 0
+                           ? NAN
+                           : log_probability(logits + (i - first) * n_words, n_words, next[i]);
+        qkvi_fpstate_leave(saved);
+    }
+    free(logits);
+    return status;
+}
