@@ -1,9 +1,11 @@
-/* `qkv eval`: how good is a model? */
+/* `qkv eval`: how good is a model, or what it has written? */
 #include "eval_report.h"
+#include "judge.h"
+#include "session.h"
 
 struct eval_options {
     struct cli_common common;
-    const char *text, *grammar;
+    const char *text, *grammar, *judge;
     struct arg_int seed, stride;
 };
 
@@ -20,6 +22,11 @@ static int eval(const struct cli_command *command, const void *data, int n_words
     if (!options->text == !options->grammar)
         return cli_usage(command, options->text ? "--text and --grammar together: give one of them"
                                                 : "--text or --grammar is missing");
+    if (options->judge && !options->grammar)
+        return cli_usage(command, "--judge needs --grammar: which language is it?");
+    if (options->judge && options->common.model)
+        return cli_usage(command, "--judge judges a text: no --model takes part");
+    if (options->judge) return judge_and_print(options->grammar, options->judge, &options->common);
     struct session session;
     int code = session_open(&session, command, &options->common);
     if (code) return code;
@@ -45,6 +52,13 @@ static const struct cli_option eval_table[] = {
       .kind = ARG_TEXT,
       .offset = offsetof(struct eval_options, grammar),
       .suggest = ".txt" },
+    { .name = "--judge",
+      .argument = "F",
+      .help = "a text, such as a model has written: which of its sentences does the grammar say? "
+              "(no model takes part)",
+      .kind = ARG_TEXT,
+      .offset = offsetof(struct eval_options, judge),
+      .suggest = ".txt" },
     { .name = "--seed",
       .argument = "N",
       .help = "seed of what is random (1)",
@@ -68,7 +82,8 @@ const struct cli_command cmd_eval = {
     .details = "Masks every token of held-out sentences once and says how often the model fills it "
                "rightly, by slot type; with a grammar also next-sentence and pronoun scores, and "
                "how often the best head looks at what a pronoun stands for.\n\n"
-               "    qkv eval --grammar models/default/grammar.txt\n\n"
+               "    qkv eval --grammar models/default/grammar.txt\n"
+               "    qkv eval --grammar models/default/grammar.txt --judge written.txt\n\n"
                "Of a model that predicts the next token (GPT-2): its perplexity on a text.\n\n"
                "    qkv eval --text lines.txt --model gpt2",
     .max_words = 0,

@@ -28,7 +28,7 @@ static void print_row(const qkv_eval_row *row) {
     printf("  %6.3f\n", row->mass);
 }
 
-static void print_ratio(const char *what, int64_t right, int64_t n) {
+void print_ratio(const char *what, int64_t right, int64_t n) {
     if (n > 0)
         printf("%-40s %5.1f %%  (%" PRId64 " of %" PRId64 ")\n", what, 100 * share(right, n), right,
                n);

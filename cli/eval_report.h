@@ -4,6 +4,9 @@
 
 #include "session.h"
 
+/* "what 97.1 %  (34 of 35)", or nothing where n is 0. */
+void print_ratio(const char *what, int64_t right, int64_t n);
+
 /* Exactly one of text and grammar. Prints a table, or JSON; returns an exit code. */
 int eval_and_print(qkv_ctx *ctx, const qkv_model *model, const char *text, const char *grammar,
                    uint64_t seed, const struct cli_common *common);

@@ -21,7 +21,7 @@ static void check_pair(const qkvi_grammar *g, const qkvi_pair *pair, int32_t *se
                             pair->b_bytes, &sentence))
         return;
     if (!pair->is_next) return;
-    FUZZ_CHECK(qkvi_grammar_said(g, &sentence) != QKVI_NEVER_SAID);
+    FUZZ_CHECK(qkvi_grammar_said(g, &sentence, 3) != QKVI_NEVER_SAID);
     const int32_t word = sentence.words[0];
     sentence.words[0] = -1;
     FUZZ_CHECK(has_word(set, qkvi_grammar_admissible(g, &sentence, set), word));

@@ -53,6 +53,8 @@ _qkv_options() {
     train) echo "--text --grammar --out --resume --arch --from --layers --decoder-layers --heads --hidden --intermediate --vocab --len --steps --batch --lr --accumulate --dropout --label-smoothing --warmup --seed --report-every --checkpoint-every --sinusoidal --eval --json --threads --isa --quiet --help" ;;
     eval) echo "--text --grammar --seed --stride --model --check-finite --json --threads --isa --quiet -v --help" ;;
     eval) echo "--text --grammar --seed --model --check-finite --json --threads --isa --quiet -v --help" ;;
+    train) echo "--text --grammar --out --resume --layers --heads --hidden --intermediate --vocab --len --steps --batch --lr --warmup --seed --report-every --checkpoint-every --sinusoidal --eval --json --threads --isa --quiet --help" ;;
+    eval) echo "--text --grammar --judge --seed --model --check-finite --json --threads --isa --quiet -v --help" ;;
     info) echo "--strict --check-finite --json --threads --isa -v --help" ;;
     bench) echo "--rounds --list --json --compare --from --fail-above --threads --isa --help" ;;
     check) echo "--cases --pairs --table --seed --isa --json --quiet --help" ;;
@@ -283,6 +285,7 @@ _qkv_value() {
     'train --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
     'eval --text') echo '*' ;;
     'eval --grammar') echo '.txt' ;;
+    'eval --judge') echo '.txt' ;;
     'eval --seed') echo '' ;;
     'eval --stride') echo '' ;;
     'eval --model') echo '/ .safetensors' ;;

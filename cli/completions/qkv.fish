@@ -408,6 +408,7 @@ complete -c qkv -n '__qkv_command train' -l help -d 'options and what they mean'
 
 complete -c qkv -n '__qkv_command eval' -l text -x -a '(__fish_complete_path)' -d 'a text'
 complete -c qkv -n '__qkv_command eval' -l grammar -x -k -a '(__qkv_files .txt)' -d 'or a grammar'
+complete -c qkv -n '__qkv_command eval' -l judge -x -k -a '(__qkv_files .txt)' -d 'a text, such as a model has written'
 complete -c qkv -n '__qkv_command eval' -l seed -x -d 'seed of what is random'
 complete -c qkv -n '__qkv_command eval' -l stride -x -d 'GPT-2'
 complete -c qkv -n '__qkv_command eval' -l model -x -k -a '(__qkv_files .safetensors)' -d 'a folder with config.json, a .safetensors file in one, or a name in the local Hugging Face cache'

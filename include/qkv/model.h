@@ -563,6 +563,33 @@ QKV_API QKV_NODISCARD qkv_status qkv_eval(qkv_ctx *ctx, const qkv_model *model, 
                                           qkv_eval_report **report, qkv_error *error);
 QKV_API void qkv_eval_report_free(qkv_eval_report *report);
 
+/** How much of a text a grammar says. */
+typedef struct qkv_sentence_score {
+    int64_t n_sentences, n_said; /* all that end; those of the grammar */
+    int64_t n_held_out;          /* of these: such as training on the grammar never says */
+    int64_t n_unfinished;        /* lines that end within a sentence, which is not counted */
+} qkv_sentence_score;
+
+/** A sentence, not terminated; said: 0 not of the grammar, 1 held out from training, 2 of training. */
+typedef void qkv_sentence_visit(void *user, const char *sentence, size_t n_bytes, int said);
+
+/**
+ * Judges text, such as a model has written, by a grammar (docs/grammar.md): which of its sentences
+ * does the grammar say, word by word? Capital letters do not matter.
+ *
+ * @param grammar A grammar file.
+ * @param text    A file of UTF-8: any number of sentences in a line, each ending with . ? or !. A
+ *                sentence is right if it is one of the grammar, the first half of one of its pairs,
+ *                or the second half right after its first.
+ * @param visit   Nullable; called for every sentence that is counted, in order.
+ *
+ * Errors: QKV_ERR_ARGUMENT, QKV_ERR_IO, QKV_ERR_FORMAT (with the line), QKV_ERR_LIMIT,
+ *         QKV_ERR_MEMORY. Memory: both files and 24 bytes for each sentence of the longest line.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_eval_sentences(const char *grammar, const char *text,
+                                                    qkv_sentence_visit *visit, void *user,
+                                                    qkv_sentence_score *score, qkv_error *error);
+
 /* ---- Tables in files -------------------------------------------------------------------------- */
 
 /**

@@ -30,7 +30,7 @@ static int has(const qkvi_resolver *resolver, const char *part) {
     return qkvi_resolve(resolver, name) != NULL;
 }
 
-static void find_heads(const qkvi_resolver *resolver, const qkvi_family *family,
+static void find_heads(const qkvi_resolver *resolver, const qkvi_model_family *family,
                        qkv_model_info *info) {
     info->has_mlm = has(resolver, family->transform);
     info->has_nsp = has(resolver, family->nsp);
@@ -57,7 +57,7 @@ static qkv_status check_vocabulary(const qkv_model *model, qkv_error *error) {
 }
 
 /* Positions that are stored for other readers; ours computes them. */
-static void skip_positions(qkvi_resolver *resolver, const qkvi_family *family) {
+static void skip_positions(qkvi_resolver *resolver, const qkvi_model_family *family) {
     char name[128];
     for (int s = 0; s < 2; s++) {
         if (!family->stacks[s].position) continue;
@@ -67,8 +67,8 @@ static void skip_positions(qkvi_resolver *resolver, const qkvi_family *family) {
 }
 
 /* A bias of the logits that is no parameter; of zeros it is none. */
-static qkv_status load_lm_bias(qkv_model *model, const qkvi_family *family, qkvi_resolver *resolver,
-                               qkv_error *error) {
+static qkv_status load_lm_bias(qkv_model *model, const qkvi_model_family *family,
+                               qkvi_resolver *resolver, qkv_error *error) {
     qkvi_param_table table = { 0 };
     const int64_t n = model->info.target_vocab_size;
     int64_t n_set = 0;
@@ -97,8 +97,8 @@ static qkv_status bind(qkv_model *model, qkv_error *error) {
     return QKV_OK;
 }
 
-static qkv_status load_params(qkv_model *model, const qkvi_family *family, qkvi_resolver *resolver,
-                              qkv_error *error) {
+static qkv_status load_params(qkv_model *model, const qkvi_model_family *family,
+                              qkvi_resolver *resolver, qkv_error *error) {
     find_heads(resolver, family, &model->info);
     QKV_TRY(qkvi_net_table(&model->info, &model->params, error));
     QKV_TRY(qkvi_resolver_check(resolver, &model->params, error));
@@ -119,7 +119,7 @@ static qkv_status load_params(qkv_model *model, const qkvi_family *family, qkvi_
 static qkv_status load_weights(qkv_model *model, const qkvi_safetensors *file, qkv_error *error) {
     qkvi_resolver resolver;
     QKV_TRY(check_vocabulary(model, error));
-    const qkvi_family *const family = qkvi_family_of(model->info.architecture);
+    const qkvi_model_family *const family = qkvi_family_of(model->info.architecture);
     QKV_TRY(qkvi_resolver_make(file, &family->spelling, &resolver, error));
     const qkv_status status = load_params(model, family, &resolver, error);
     qkvi_resolver_free(&resolver);

@@ -87,4 +87,22 @@ err_like '^qkv: .*hidden'
 run eval --model "$folder/a" --grammar "$folder/none"
 code 1
 err_like '^qkv: .*none'
+
+# Text judged by a grammar: no model, and controls of the text are shown, not sent.
+grammar=$here/../../models/default/grammar.txt
+printf 'Anna saw the cat in the garden. It was there alone. Tom was opening the door when she opened.\nThe\033[31m cat. Tom saw\n' >"$folder/written"
+run eval --grammar "$grammar" --judge "$folder/written"
+code 0
+no_err
+out 'sentences that the grammar says           50.0 %  (2 of 4)
+of these, held out from training           0.0 %  (0 of 2)
+lines that end within a sentence: 1
+not said: Tom was opening the door when she opened.
+not said: The\u{1b}[31m cat.'
+run eval --grammar "$grammar" --judge "$folder/written" --json
+code 0
+out '{"n_sentences":4,"n_said":2,"n_held_out":0,"n_unfinished":1,"not_said":["Tom was opening the door when she opened.","The\u001B[31m cat."]}'
+run eval --grammar "$grammar" --judge "$folder/none"
+code 1
+err_like '^qkv: .*none'
 finish

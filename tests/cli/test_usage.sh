@@ -102,6 +102,8 @@ usage train "--out DIR is missing" train --text t
 usage train "--text or --grammar is missing" train --out d
 usage train "--text and --grammar together: give one of them" train --out d --text t --grammar g
 usage eval "--text or --grammar is missing" eval --model "$model"
+usage eval "--judge needs --grammar: which language is it?" eval --text t --judge j
+usage eval "--judge judges a text: no --model takes part" eval --grammar g --judge j --model "$model"
 
 # Instruction sets and threads by option and by variable.
 run info --isa vax

@@ -210,6 +210,15 @@ static void drop_report(void) {
     report = NULL;
 }
 
+/* ---- Sentences judged by a grammar ----------------------------------------------------------- */
+
+static qkv_sentence_score score;
+
+static qkv_status judge(qkv_error *error) {
+    return qkv_eval_sentences(grammar_path, text_path, NULL, NULL, &score, error);
+}
+static uint64_t take_score(void) { return oom_hash(0, &score, sizeof score); }
+
 /* ---- Setup ----------------------------------------------------------------------------------- */
 
 /* The probes of a grammar are an evaluation, too. */
@@ -272,6 +281,7 @@ static const oom_call calls[] = {
     { "qkv_eval", "on a text", NULL, eval_text, take_report, drop_report, OOM_IO | OOM_SLOW, 0 },
     { "qkv_eval", "on a grammar", NULL, eval_grammar, take_report, drop_report, OOM_IO | OOM_SLOW,
       100 },
+    { "qkv_eval_sentences", "by a grammar", NULL, judge, take_score, NULL, OOM_IO, 0 },
     { "qkv_inspect_probes", "of a grammar", NULL, probe, take_probes, NULL, OOM_IO | OOM_SLOW,
       100 },
 };

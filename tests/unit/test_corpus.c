@@ -109,7 +109,7 @@ static void test_training_says_nothing_held_out(void **state) {
         n_pairs += pair.b_bytes > 0;
         n_next += pair.b_bytes > 0 && pair.is_next;
         if (i % 10) continue;
-        const qkvi_said said = qkvi_grammar_said(grammar, &s);
+        const qkvi_said said = qkvi_grammar_said(grammar, &s, 3);
         assert_int_equal(said, pair.is_next ? QKVI_TRAINED : QKVI_NEVER_SAID);
     }
     assert_in_range(n_pairs, N_TRAIN * 58 / 100, N_TRAIN * 62 / 100);
@@ -132,7 +132,7 @@ static void test_held_out_texts_are_new(void **state) {
         qkvi_corpus_pair(corpus, QKVI_SPLIT_HELD_OUT, i, SEED, &pair);
         if (!pair.is_next && pair.b_bytes) continue;
         const qkvi_sentence s = split(&pair);
-        assert_int_equal(qkvi_grammar_said(grammar, &s), QKVI_HELD_OUT);
+        assert_int_equal(qkvi_grammar_said(grammar, &s, 3), QKVI_HELD_OUT);
         assert_true(pair.a_bytes + pair.b_bytes < BYTES);
         memcpy(held[n++], pair.a, (size_t)(pair.a_bytes + pair.b_bytes));
     }
@@ -231,7 +231,7 @@ static qkvi_said said(const char *a, size_t a_bytes, const char *b, size_t b_byt
     qkvi_sentence s;
     if (!qkvi_grammar_split(grammar, a, (int64_t)a_bytes, b, (int64_t)b_bytes, &s))
         return QKVI_NEVER_SAID;
-    return qkvi_grammar_said(grammar, &s);
+    return qkvi_grammar_said(grammar, &s, 3);
 }
 
 static void test_shown_sentences(void **state) {

@@ -226,7 +226,7 @@ static void test_sets_are_exact(void **state) {
 static qkvi_said said(const qkvi_grammar *g, const char *a, const char *b) {
     qkvi_sentence s;
     assert_true(qkvi_grammar_split(g, a, (int64_t)strlen(a), b, b ? (int64_t)strlen(b) : 0, &s));
-    return qkvi_grammar_said(g, &s);
+    return qkvi_grammar_said(g, &s, 3);
 }
 
 static void test_shown(void **state) {

@@ -377,7 +377,7 @@ static void test_parameters(void **state) {
     snprintf(path, sizeof path, QKV_TEST_DATA "/golden/decoder/%s/model.safetensors",
              (const char *)*state);
     assert_int_equal(qkvi_safetensors_open(path, &file, &error), QKV_OK);
-    const qkvi_family *const family = qkvi_family_of(model->info.architecture);
+    const qkvi_model_family *const family = qkvi_family_of(model->info.architecture);
     assert_int_equal(qkvi_resolver_make(file, &family->spelling, &resolver, &error), QKV_OK);
     for (int64_t r = 0; r < model->params.n_rows; r++)
         check_row(model, &resolver, &model->params.rows[r]);

@@ -40,7 +40,7 @@ const char qkvi_family_types[] =
         "model.shared.weight", "lm_head.weight"                                                    \
     }
 
-static const qkvi_family families[] = {
+static const qkvi_model_family families[] = {
     { .type = "bert",
       .spelling = { "bert.",
                     { { "bert.embeddings.word_embeddings.weight",
@@ -119,7 +119,7 @@ static const qkvi_family families[] = {
       .lm_bias = "final_logits_bias" },
 };
 
-const qkvi_family *qkvi_family_of(const char *type) {
+const qkvi_model_family *qkvi_family_of(const char *type) {
     for (size_t f = 0; f < sizeof families / sizeof *families; f++)
         if (strcmp(families[f].type, type) == 0) return &families[f];
     return NULL;

@@ -34,7 +34,7 @@ typedef struct qkvi_stack_names {
     const char *last_norm;
 } qkvi_stack_names;
 
-typedef struct qkvi_family {
+typedef struct qkvi_model_family {
     const char *type; /* model_type of config.json; qkv_model_info.architecture */
     qkvi_spelling spelling;
     qkvi_stack_names stacks[2]; /* the only one, or encoder and decoder */
@@ -45,10 +45,10 @@ typedef struct qkvi_family {
     const char *transform, *transform_norm, *decoder_bias; /* MLM */
     const char *judge, *judgement;                         /* replaced or not */
     const char *lm_bias;                                   /* a buffer [1][words]; or nowhere */
-} qkvi_family;
+} qkvi_model_family;
 
 /** NULL: nobody of that name is in the family. */
-const qkvi_family *qkvi_family_of(const char *type);
+const qkvi_model_family *qkvi_family_of(const char *type);
 
 /** "bert", "distilbert" …: for messages. */
 extern const char qkvi_family_types[];

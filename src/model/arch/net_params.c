@@ -49,8 +49,8 @@ static qkv_status add_norm(qkvi_param_table *table, const char *name, int64_t n,
 }
 
 /* One of the layers of a block, stored as the family does it. */
-static qkv_status add_part(qkvi_param_table *table, const qkvi_family *family, const char *name,
-                           int64_t n_out, int64_t n_in, qkv_error *error) {
+static qkv_status add_part(qkvi_param_table *table, const qkvi_model_family *family,
+                           const char *name, int64_t n_out, int64_t n_in, qkv_error *error) {
     QKV_TRY(qkvi_params_add(table, 2, n_out, n_in, error, "%s.weight", name));
     if (family->transposes) qkvi_params_stored_as(table, true, 0, 1, "%s.weight", name);
     return qkvi_params_add(table, 1, n_out, 1, error, "%s.bias", name);
@@ -64,7 +64,7 @@ static const char *block_name(char name[96], const qkvi_stack_names *names, int6
 }
 
 /* Query, key and value side by side in one matrix and one bias. */
-static qkv_status add_fused(qkvi_param_table *table, const qkvi_family *family,
+static qkv_status add_fused(qkvi_param_table *table, const qkvi_model_family *family,
                             const qkvi_stack_names *names, int64_t l, int64_t h, qkv_error *error) {
     const char *const parts[] = { names->query, names->key, names->value };
     char name[96], fused[96];
@@ -82,7 +82,7 @@ static qkv_status add_fused(qkvi_param_table *table, const qkvi_family *family,
     return QKV_OK;
 }
 
-static qkv_status add_attention(qkvi_param_table *table, const qkvi_family *f,
+static qkv_status add_attention(qkvi_param_table *table, const qkvi_model_family *f,
                                 const qkvi_stack_names *names, int64_t l, int64_t h, qkv_error *e) {
     const char *const parts[] = { names->query, names->key, names->value };
     char name[96];
@@ -93,7 +93,7 @@ static qkv_status add_attention(qkvi_param_table *table, const qkvi_family *f,
     return add_norm(table, block_name(name, names, l, names->norm1), h, e);
 }
 
-static qkv_status add_cross(qkvi_param_table *table, const qkvi_family *f,
+static qkv_status add_cross(qkvi_param_table *table, const qkvi_model_family *f,
                             const qkvi_stack_names *names, int64_t l, int64_t h, qkv_error *e) {
     const char *const parts[] = { names->cross_query, names->cross_key, names->cross_value,
                                   names->cross_output };
@@ -103,8 +103,9 @@ static qkv_status add_cross(qkvi_param_table *table, const qkvi_family *f,
     return add_norm(table, block_name(name, names, l, names->norm_cross), h, e);
 }
 
-static qkv_status add_block(qkvi_param_table *table, const qkvi_stack *sizes, const qkvi_family *f,
-                            const qkvi_stack_names *names, int64_t l, qkv_error *e) {
+static qkv_status add_block(qkvi_param_table *table, const qkvi_stack *sizes,
+                            const qkvi_model_family *f, const qkvi_stack_names *names, int64_t l,
+                            qkv_error *e) {
     char name[96];
     const int64_t h = sizes->hidden, wide = sizes->intermediate;
     QKV_TRY(add_attention(table, f, names, l, h, e));
@@ -115,13 +116,14 @@ static qkv_status add_block(qkvi_param_table *table, const qkvi_stack *sizes, co
 }
 
 /* The words of a stack: its own, or those of both. */
-static const char *word_name(const qkv_model_info *info, const qkvi_family *family, int stack) {
+static const char *word_name(const qkv_model_info *info, const qkvi_model_family *family,
+                             int stack) {
     return family->shared_words && !info->separate_words ? family->shared_words
                                                          : family->stacks[stack].word;
 }
 
 static qkv_status add_embeddings(qkvi_param_table *table, const qkv_model_info *info,
-                                 const qkvi_stack *sizes, const qkvi_family *f, int stack,
+                                 const qkvi_stack *sizes, const qkvi_model_family *f, int stack,
                                  qkv_error *e) {
     const qkvi_stack_names *const names = &f->stacks[stack];
     const int64_t size = sizes->embedding_size;
@@ -139,7 +141,7 @@ static qkv_status add_embeddings(qkvi_param_table *table, const qkv_model_info *
 }
 
 static qkv_status add_stack(qkvi_param_table *table, const qkv_model_info *info,
-                            const qkvi_family *f, int stack, qkv_error *e) {
+                            const qkvi_model_family *f, int stack, qkv_error *e) {
     const qkvi_stack_names *const names = &f->stacks[stack];
     const qkvi_stack sizes = sizes_of(info, stack);
     QKV_TRY(add_embeddings(table, info, &sizes, f, stack, e));
@@ -148,7 +150,7 @@ static qkv_status add_stack(qkvi_param_table *table, const qkv_model_info *info,
 }
 
 static qkv_status add_heads(qkvi_param_table *table, const qkv_model_info *info,
-                            const qkvi_family *f, qkv_error *e) {
+                            const qkvi_model_family *f, qkv_error *e) {
     const int64_t h = info->hidden, size = info->embedding_size;
     if (info->has_pooler) QKV_TRY(add_linear(table, f->pooler, h, h, e));
     if (info->has_mlm) {
@@ -202,7 +204,7 @@ static qkv_status check_sizes(const qkv_model_info *info, qkv_error *error) {
 }
 
 qkv_status qkvi_net_table(const qkv_model_info *info, qkvi_param_table *table, qkv_error *error) {
-    const qkvi_family *const family = qkvi_family_of(info->architecture);
+    const qkvi_model_family *const family = qkvi_family_of(info->architecture);
     QKV_TRY(check_sizes(info, error));
     for (int stack = 0; stack <= info->is_encoder_decoder; stack++)
         QKV_TRY(add_stack(table, info, family, stack, error));
@@ -216,7 +218,7 @@ typedef struct binder {
     const qkv_model_info *info;
     const qkvi_param_table *table;
     float *arena;
-    const qkvi_family *family;
+    const qkvi_model_family *family;
     qkvi_switches switches;
 } binder;
 
@@ -296,7 +298,7 @@ static void bind_embeddings(const binder *b, int stack, qkvi_stack *s) {
 }
 
 static void bind_heads(const binder *b, qkvi_net *net) {
-    const qkvi_family *const f = b->family;
+    const qkvi_model_family *const f = b->family;
     const qkvi_stack *const s = &net->stacks[0];
     const int64_t h = s->hidden, size = s->embedding_size;
     net->pooler = bind_linear(b, f->pooler, h, h);

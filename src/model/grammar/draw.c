@@ -67,7 +67,7 @@ bool qkvi_say_try(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_say *say, qkv
     sentence->n = 0;
     qkvi_say_half(g, rng, say, 0, assignment, sentence);
     if (say->is_pair) qkvi_say_half(g, rng, say, 1, assignment, sentence);
-    return !wish.is_held || qkvi_grammar_said(g, sentence) == QKVI_HELD_OUT;
+    return !wish.is_held || qkvi_grammar_said(g, sentence, 3) == QKVI_HELD_OUT;
 }
 
 bool qkvi_say_can_be_held(const qkvi_grammar *g, const qkvi_say *say) {

@@ -268,8 +268,11 @@ bool qkvi_grammar_is_pair(const qkvi_grammar *g, const qkvi_sentence *sentence);
  * for n_words of the grammar; returns their number. */
 int32_t qkvi_grammar_admissible(const qkvi_grammar *g, const qkvi_sentence *sentence, int32_t *set);
 
-/* Whether training can say the sentence: alone, as a pair, or as half of a pair. */
-qkvi_said qkvi_grammar_said(const qkvi_grammar *g, const qkvi_sentence *sentence);
+/*
+ * Whether training can say the sentence, as one of the first n_parts parts of qkvi_grammar_match: 1,
+ * as it is; 2, also as the first half of a pair; 3, also as the second.
+ */
+qkvi_said qkvi_grammar_said(const qkvi_grammar *g, const qkvi_sentence *sentence, int n_parts);
 
 /* ---- say_frame.c: elements ---- */
 

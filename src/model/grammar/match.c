@@ -253,9 +253,8 @@ static bool note_said(void *user, const qkvi_frame *frame, const qkvi_assignment
     return held;
 }
 
-qkvi_said qkvi_grammar_said(const qkvi_grammar *g, const qkvi_sentence *sentence) {
+qkvi_said qkvi_grammar_said(const qkvi_grammar *g, const qkvi_sentence *sentence, int n_parts) {
     said_note note = { g, QKVI_NEVER_SAID };
-    const int n_parts = sentence->n == sentence->n_a ? 3 : 1;
     for (int part = 0; part < n_parts && note.said != QKVI_TRAINED; ++part)
         qkvi_grammar_match(g, sentence, part, note_said, &note);
     return note.said;

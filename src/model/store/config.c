@@ -53,7 +53,7 @@ static qkv_status read_type(const qkvi_json_reader *reader, qkv_model_info *info
         return qkvi_error_set(reader->error, QKV_ERR_UNSUPPORTED,
                               "%s: model_type is missing; qkv loads %s", reader->file,
                               qkvi_family_types);
-    const qkvi_family *const family = qkvi_family_of(type);
+    const qkvi_model_family *const family = qkvi_family_of(type);
     if (!family) return qkvi_config_refuse(reader, "model_type", type);
     info->architecture = family->type;
     return QKV_OK;

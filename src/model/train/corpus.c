@@ -62,6 +62,8 @@ void qkvi_corpus_free(qkvi_corpus *corpus) {
     free(corpus);
 }
 
+const qkvi_grammar *qkvi_corpus_grammar(const qkvi_corpus *corpus) { return corpus->grammar; }
+
 void qkvi_corpus_pair(const qkvi_corpus *corpus, qkvi_split split, int64_t index, uint64_t seed,
                       qkvi_pair *pair) {
     if (corpus->grammar)

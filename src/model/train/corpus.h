@@ -13,6 +13,7 @@
 #ifndef QKV_MODEL_TRAIN_CORPUS_H
 #define QKV_MODEL_TRAIN_CORPUS_H
 
+#include "model/grammar/grammar.h"
 #include "model/grammar/pair.h"
 #include "model/text/growing.h"
 #include "qkv/model.h"
@@ -29,6 +30,9 @@ QKV_NODISCARD qkv_status qkvi_corpus_open_grammar_memory(const char *name, const
 QKV_NODISCARD qkv_status qkvi_corpus_open_text(const char *path, qkvi_corpus **corpus,
                                                qkv_error *error);
 void qkvi_corpus_free(qkvi_corpus *corpus);
+
+/* NULL for a text. */
+const qkvi_grammar *qkvi_corpus_grammar(const qkvi_corpus *corpus);
 
 /*
  * Pair number `index` >= 0 of a split. Cannot fail. `pair` points into itself: do not copy it.
