@@ -32,7 +32,7 @@ suggests() {
 
 complete -p qkv | grep -q -- '-F _qkv qkv' || { echo "FAILED: complete -p"; exit 1; }
 suggests look,lookup lo
-suggests tokenize,train t
+suggests tokenize,train,translate t
 suggests --help --h
 suggests --version --v
 suggests eval help ev
@@ -58,7 +58,7 @@ suggests '' train --steps ''
 suggests 'models,q of mine.npy,weights.safetensors' info ''
 suggests causal bench c
 suggests '' look ''
-suggests --check-finite,--grammar,--help,--isa,--json,--model,--quiet,--seed,--text,--threads,-v eval ''
+suggests --check-finite,--grammar,--help,--isa,--json,--model,--quiet,--seed,--stride,--text,--threads,-v eval ''
 suggests '' look -- --t
 suggests '' frobnicate --
 suggests 3.0,3.1,3.2,3.3 look text --head 3

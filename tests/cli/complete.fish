@@ -26,7 +26,7 @@ function suggests
 end
 
 suggests look,lookup 'qkv lo'
-suggests tokenize,train 'qkv t'
+suggests tokenize,train,translate 'qkv t'
 suggests --help,--version 'qkv --'
 suggests eval 'qkv help ev'
 suggests --theme,--threads,--tokens,--top,--truncate 'qkv look text --t'

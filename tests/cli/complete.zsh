@@ -57,7 +57,7 @@ suggests() {
 }
 
 suggests look,lookup 'qkv lo'
-suggests tokenize,train 'qkv t'
+suggests tokenize,train,translate 'qkv t'
 suggests eval 'qkv help ev'
 suggests --theme,--threads,--tokens,--top,--truncate 'qkv look text --t'
 suggests dark,light 'qkv look text --theme '
