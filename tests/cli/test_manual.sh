@@ -93,6 +93,7 @@ prepare() {
             printf 'the %s saw the %s .\tit opened when the %s left .\n' $who $what $who
         done
     done >sentences.txt
+    cp sentences.txt pairs.tsv
     HOME=$folder/examples/home
     export HOME
 }
