@@ -6,7 +6,8 @@
 
 transformers makes a model of BERT-base's shape with random weights and saves it; we open its folder. Hidden states
 are compared before anything is timed. Each round of a case calls everybody in turn, beginning with another one each
-time, and has the machine's peak measured beside ours (cli/peak.h); a figure is the median of the rounds, a ratio that
+time, and has the machine's peak measured beside ours (cli/peak.h; multiply-adds in f32 for bf16, too; for decoding
+reading memory); a figure is the median of the rounds, a ratio that
 of the rounds' ratios. All are called from Python.
 """
 import argparse
@@ -32,6 +33,11 @@ def operations(batch, length):
     return LAYERS * (2 * rows * (4 * HIDDEN * HIDDEN + 2 * HIDDEN * WIDE) + 4 * rows * length * HIDDEN)
 
 
+def train_operations(batch, length):
+    """Of a step: three times the forward pass, with the head over all tokens."""
+    return 3 * (operations(batch, length) + 2 * batch * length * HIDDEN * (VOCABULARY + HIDDEN))
+
+
 # ---- Models ------------------------------------------------------------------------------------
 
 
@@ -47,6 +53,22 @@ def make_bert(folder):
     special = {0: "[PAD]", 100: "[UNK]", 101: "[CLS]", 102: "[SEP]", 103: "[MASK]"}
     words = [special.get(i, f"w{i}") for i in range(VOCABULARY)]
     (folder / "vocab.txt").write_text("\n".join(words) + "\n")
+
+
+def make_gpt2(folder):
+    """The same of GPT-2-small's shape; its tokenizer has the bytes and words without meaning."""
+    import torch
+    import transformers
+
+    if (folder / "model.safetensors").exists():
+        return
+    torch.manual_seed(0)
+    transformers.GPT2LMHeadModel(transformers.GPT2Config()).save_pretrained(folder)
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    letters = [chr(b) for b in plain] + [chr(256 + i) for i in range(256 - len(plain))]
+    words = letters + [f"w{i}" for i in range(50256 - 256)] + ["<|endoftext|>"]
+    (folder / "vocab.json").write_text(json.dumps({word: i for i, word in enumerate(words)}))
+    (folder / "merges.txt").write_text("#version: 0.2\n")
 
 
 class Ours:
@@ -72,8 +94,16 @@ class Ours:
         floats = (ctypes.c_float * (ids.shape[1] * HIDDEN)).from_address(address)
         return numpy.frombuffer(floats, dtype=numpy.float32).reshape(ids.shape[1], HIDDEN).copy()
 
-    def peak(self):
-        return self.library.model_peak(self.shim, 0, peers.PEAK_SECONDS)
+    def decode(self, prompt, n_new):
+        import numpy
+
+        ids = numpy.concatenate([prompt, numpy.zeros(n_new, numpy.int32)])
+        if not self.library.model_decode(self.shim, len(prompt), n_new, ids.ctypes.data):
+            raise RuntimeError("decoding failed")
+        return ids
+
+    def peak(self, read=0):
+        return self.library.model_peak(self.shim, read, (1 + 4 * read) * peers.PEAK_SECONDS)
 
 
 def open_library(path):
@@ -84,6 +114,10 @@ def open_library(path):
         ("model_close", None, [pointer]),
         ("model_run", ctypes.c_char_p, [pointer, word, word, pointer]),
         ("model_hidden", pointer, [pointer, word]),
+        ("model_decode", ctypes.c_int, [pointer, word, word, pointer]),
+        ("train_open", pointer, [ctypes.c_char_p, ctypes.c_int]),
+        ("train_close", None, [pointer]),
+        ("train_step", ctypes.c_double, [pointer, word, word, pointer]),
         ("model_peak", ctypes.c_double, [pointer, ctypes.c_int, ctypes.c_double]),
     ]:
         function = getattr(library, name)
@@ -134,11 +168,38 @@ class OpenVino:
 # ---- Measuring ---------------------------------------------------------------------------------
 
 
+def in_turn(contenders, peak, rounds):
+    """Rounds of everybody; the peaks beside those of the first, which is ours."""
+    peaks = []
+    for n in range(rounds):
+        for i in range(len(contenders)):
+            contender = contenders[(n + i) % len(contenders)]
+            if contender is contenders[0]:
+                peaks.append(peak())
+            contender.round()
+    return peaks
+
+
+def summary(case, unit, amount, contenders, peaks, notes):
+    """amount: of a call, in 1e9 operations or bytes, as the peaks."""
+    mine = contenders[0].seconds
+    return {
+        "case": case,
+        "unit": unit,
+        "amount": amount,
+        "seconds": {c.name: peers.median(c.seconds) for c in contenders},
+        "peak": peers.median(peaks),
+        "share": peers.median([amount / s / p if p else 0 for s, p in zip(mine, peaks)]),
+        "ratio": {c.name: peers.median([t / m for t, m in zip(c.seconds, mine)]) for c in contenders[1:]},
+        "notes": notes,
+    }
+
+
 def measure(ours, others, kind, shape, rounds):
     import numpy
 
     ids = numpy.random.default_rng(1).integers(1000, VOCABULARY, shape, dtype=numpy.int32)
-    contenders, notes, peaks = [peers.Contender("qkv", lambda: ours.run(ids))], [], []
+    contenders, notes = [peers.Contender("qkv", lambda: ours.run(ids))], []
     expected = ours.hidden(ids)
     for name, peer in others:
         call, output = peer.bind(ids)
@@ -148,31 +209,86 @@ def measure(ours, others, kind, shape, rounds):
             contenders.append(contender)
         else:
             notes.append(f"{name}: computes something else: {difference:.2g} away")
-    for n in range(rounds):
-        for i in range(len(contenders)):
-            contender = contenders[(n + i) % len(contenders)]
-            if contender.name == "qkv":
-                peaks.append(ours.peak())
-            contender.round()
-    mine, amount = contenders[0].seconds, operations(*shape)
-    return {
-        "case": f"BERT-base {kind} {shape[0]}x{shape[1]}",
-        "amount": amount,
-        "seconds": {c.name: peers.median(c.seconds) for c in contenders},
-        "peak": peers.median(peaks),
-        "share": peers.median([amount / s / 1e9 / p if p else 0 for s, p in zip(mine, peaks)]),
-        "ratio": {c.name: peers.median([t / m for t, m in zip(c.seconds, mine)]) for c in contenders[1:]},
-        "notes": notes,
-    }
+    peaks = in_turn(contenders, ours.peak, rounds)
+    return summary(f"BERT-base {kind} {shape[0]}x{shape[1]}", "GFLOP/s", operations(*shape) / 1e9, contenders, peaks, notes)
+
+
+def measure_training(library, folder, n_threads, peak, rounds, alone):
+    """Forward, backward and AdamW, every token a target, without dropout."""
+    import numpy
+
+    shape, notes, losses = SHAPES[0], [], {}
+    ids = numpy.random.default_rng(1).integers(1000, VOCABULARY, shape, dtype=numpy.int32)
+    train = library.train_open(str(folder).encode(), n_threads)
+    if not train:
+        raise RuntimeError("the model cannot be trained")
+    contenders = [peers.Contender("qkv", lambda: losses.setdefault("qkv", library.train_step(train, *shape, ids.ctypes.data)))]
+    if not alone:
+        import torch
+        import transformers
+
+        torch.set_num_threads(n_threads)
+        model = transformers.BertForMaskedLM.from_pretrained(folder).eval()
+        optimizer, tokens = torch.optim.AdamW(model.parameters(), lr=1e-5), torch.from_numpy(ids).long()
+
+        def step():
+            optimizer.zero_grad()
+            loss = model(tokens, labels=tokens).loss
+            loss.backward()
+            optimizer.step()
+            losses.setdefault("PyTorch", loss.item())
+
+        contenders.append(peers.Contender("PyTorch", step))
+        if abs(losses["qkv"] - losses["PyTorch"]) > 1e-3:
+            notes.append(f"first losses are {losses}")
+    peaks = in_turn(contenders, peak, rounds)
+    library.train_close(train)
+    return summary("BERT-base f32 training step 8x128", "GFLOP/s", train_operations(*shape) / 1e9, contenders, peaks, notes)
+
+
+def measure_decoding(ours, folder, kind, n_threads, rounds, alone):
+    """Greedy, after 16 tokens; the amount is the bytes of weights that each token reads."""
+    import numpy
+
+    n_new, notes = 40, []
+    prompt = numpy.random.default_rng(2).integers(0, 50000, 16, dtype=numpy.int32)
+    contenders = [peers.Contender("qkv", lambda: ours.decode(prompt, n_new))]
+    if not alone:
+        import torch
+        import transformers
+
+        torch.set_num_threads(n_threads)
+        model = transformers.GPT2LMHeadModel.from_pretrained(folder).eval()
+        model = model.to(torch.bfloat16) if kind == "bf16" else model
+        tokens, result = torch.from_numpy(prompt).long()[None], []
+
+        def call():
+            with torch.no_grad():
+                result[:] = [model.generate(tokens, max_new_tokens=n_new, min_new_tokens=n_new, do_sample=False, pad_token_id=0)]
+
+        contenders.append(peers.Contender("PyTorch", call))
+        same = int((result[0][0].numpy() == ours.decode(prompt, n_new)).sum()) - len(prompt)
+        if same < n_new:
+            notes.append(f"PyTorch: {same} of {n_new} tokens are the same")
+    peaks = in_turn(contenders, lambda: ours.peak(1), rounds)
+    weights = 12 * (4 * HIDDEN * HIDDEN + 2 * HIDDEN * WIDE) + 50257 * HIDDEN
+    amount = n_new * weights * (2 if kind == "bf16" else 4) / 1e9
+    result = summary(f"GPT-2-small {kind} greedy", "tokens/s", amount, contenders, peaks, notes)
+    result["tokens"] = n_new
+    return result
 
 
 def figure(result, name):
     seconds = result["seconds"].get(name)
-    return f"{seconds * 1e3:.1f} ms, {result['amount'] / seconds / 1e9:.0f}" if seconds else "–"
+    if not seconds:
+        return "–"
+    if "tokens" in result:
+        return f"{result['tokens'] / seconds:.1f} tokens/s"
+    return f"{seconds * 1e3:.1f} ms, {result['amount'] / seconds:.0f}"
 
 
 def markdown(results):
-    lines = ["| case | qkv | of FMA peak | PyTorch | OpenVINO | times PyTorch | times OpenVINO |", "|---|---:|---:|---:|---:|---:|---:|"]
+    lines = ["| case | qkv | of the peak | PyTorch | OpenVINO | times PyTorch | times OpenVINO |", "|---|---:|---:|---:|---:|---:|---:|"]
     for r in results:
         cells = [figure(r, name) for name in ("qkv", "PyTorch", "OpenVINO")]
         ratios = [f"{r['ratio'][name]:.2f}" if name in r["ratio"] else "–" for name in ("PyTorch", "OpenVINO")]
@@ -183,23 +299,36 @@ def markdown(results):
 # ---- Command line ------------------------------------------------------------------------------
 
 
+def tell(results, result, n_threads):
+    result["threads"] = n_threads
+    results.append(result)
+    for note in result["notes"]:
+        print(f"{result['case']}: {note}", file=sys.stderr)
+    print(markdown([result]).split("\n")[-1], file=sys.stderr, flush=True)
+
+
 def run_one(options, n_threads):
     """All cases with one number of threads, in this process."""
     os.environ["OMP_NUM_THREADS"] = str(n_threads)
     library, results = open_library(options.library), []
-    folder = pathlib.Path(options.models) / "bert-base"
-    make_bert(folder)
+    bert, gpt2 = (pathlib.Path(options.models) / name for name in ("bert-base", "gpt2-small"))
+    make_bert(bert)
+    make_gpt2(gpt2)
+    what = options.what.split(",")
     for kind in options.kinds.split(","):
-        ours = Ours(library, folder, kind, n_threads)
+        ours = Ours(library, bert, kind, n_threads)
         makers = [("PyTorch", Torch), ("OpenVINO", OpenVino)]
-        others = [(name, make(folder, kind, n_threads)) for name, make in makers if not options.alone]
-        for shape in SHAPES:
-            results.append(measure(ours, others, kind, shape, options.rounds))
-            results[-1]["threads"] = n_threads
-            for note in results[-1]["notes"]:
-                print(f"{results[-1]['case']}: {note}", file=sys.stderr)
-            print(markdown(results[-1:]).split("\n")[-1], file=sys.stderr, flush=True)
+        wanted = "encoder" in what
+        others = [(name, make(bert, kind, n_threads)) for name, make in makers if wanted and not options.alone]
+        for shape in SHAPES if wanted else []:
+            tell(results, measure(ours, others, kind, shape, options.rounds), n_threads)
+        if kind == "f32" and "training" in what:
+            tell(results, measure_training(library, bert, n_threads, ours.peak, options.rounds, options.alone), n_threads)
         library.model_close(ours.shim)
+        if "decoding" in what:
+            ours = Ours(library, gpt2, kind, n_threads)
+            tell(results, measure_decoding(ours, gpt2, kind, n_threads, options.rounds, options.alone), n_threads)
+            library.model_close(ours.shim)
     return results
 
 
@@ -209,6 +338,7 @@ def main():
     parser.add_argument("--models", default="build/peers-models", help="where the random models are made")
     parser.add_argument("--threads", default="1,2", help="numbers of threads, one process for each (1,2)")
     parser.add_argument("--kinds", default="f32,bf16")
+    parser.add_argument("--what", default="encoder,training,decoding")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--alone", action="store_true", help="without the peers")
     parser.add_argument("--json", help="where the results go")
@@ -226,7 +356,7 @@ def main():
             json.dump({"versions": told, "results": results}, file, indent=1)
     print(", ".join(f"{key} {value}" for key, value in told.items()))
     for n in threads:
-        print(f"\n{n} thread{'s' if n > 1 else ''}: time, GFLOP/s\n\n" + markdown([r for r in results if r["threads"] == n]))
+        print(f"\n{n} thread{'s' if n > 1 else ''}: time and GFLOP/s, or tokens/s\n\n" + markdown([r for r in results if r["threads"] == n]))
 
 
 if __name__ == "__main__":

@@ -6,9 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include <qkv/model.h>
-
-#include "cli/peak.h"
+#include "bench/models_shim.h"
 
 double cli_seconds(void);
 double cli_seconds(void) { /* what main.c gives the files of `qkv bench` */
@@ -17,24 +15,7 @@ double cli_seconds(void) { /* what main.c gives the files of `qkv bench` */
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-struct shim {
-    qkv_ctx *ctx;
-    qkv_model *model;
-    qkv_run *run;
-    struct peak fma, read;
-    qkv_error error;
-};
-
 enum { READ_BYTES = 512 << 20 }; /* more than a cache holds */
-
-#pragma GCC visibility push(default)
-struct shim *model_open(const char *folder, int n_threads, int weights, char *why,
-                        size_t why_bytes);
-void model_close(struct shim *shim);
-const char *model_run(struct shim *shim, int64_t n_batch, int64_t len, int32_t *ids);
-const float *model_hidden(const struct shim *shim, int64_t b);
-double model_peak(const struct shim *shim, int read, double seconds);
-#pragma GCC visibility pop
 
 static struct shim *refuse(struct shim *shim, char *why, size_t why_bytes) {
     if (why_bytes) {

@@ -34,7 +34,7 @@ if(QKV_TESTS)
 
     # and bench/models.py: whole models.
     add_library(models MODULE ${PROJECT_SOURCE_DIR}/cli/peak.c ${PROJECT_SOURCE_DIR}/cli/peak_loops.c
-        ${PROJECT_SOURCE_DIR}/bench/models_shim.c)
+        ${PROJECT_SOURCE_DIR}/bench/models_shim.c ${PROJECT_SOURCE_DIR}/bench/models_steps.c)
     target_include_directories(models PRIVATE ${PROJECT_SOURCE_DIR})
     target_link_libraries(models PRIVATE qkv_flags qkvmodel)
 endif()

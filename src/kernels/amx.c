@@ -130,8 +130,8 @@ static void product_16(int64_t k, const uint16_t *a, const uint32_t *b, float *s
 /* Zeros in place of a bias would turn -0 into +0. */
 static void store_rows(int n_rows, int n_cols, const float *sums, const float *bias, float *c,
                        int64_t c_row) {
-    const __mmask16 low = n_cols >= 16 ? 0xFFFF : (__mmask16)((1u << n_cols) - 1);
-    const __mmask16 high = n_cols > 16 ? (__mmask16)((1u << (n_cols - 16)) - 1) : 0;
+    const uint32_t mask = n_cols < 32 ? (1u << n_cols) - 1 : UINT32_MAX;
+    const __mmask16 low = (__mmask16)(mask & 0xFFFF), high = (__mmask16)(mask >> 16);
     __m512 bias0 = _mm512_setzero_ps(), bias1 = bias0;
     if (bias) {
         bias0 = _mm512_maskz_loadu_ps(low, bias);

@@ -206,7 +206,8 @@ static int choose_blocks(product *p, int n_threads) {
     const int64_t fit = BLOCK_BYTES / (2 * p->depth) / 32 * 32;
     const int64_t rows_most = fit < 32 ? 32 : fit;
     const int64_t n_panels = qkvi_ceil_div(j->n, QKVI_PANEL);
-    const int64_t work = j->m * j->n * j->k / WORTH_A_TASK;
+    const int64_t rows = j->m > 32 ? j->m : 32; /* fewer wait for B as long */
+    const int64_t work = rows * j->n * j->k / WORTH_A_TASK;
     const int64_t n_wanted =
         n_threads == 1 ? 1 : qkvi_min_i64((int64_t)n_threads * TASKS_PER_THREAD, work);
     const int64_t n_row_blocks = qkvi_ceil_div(j->m, rows_most);

@@ -57,6 +57,15 @@ static qkv_status open_writer(qkv_error *error) { return open_model(WRITER, erro
 static qkv_status open_pair(qkv_error *error) { return open_model(PAIR, error); }
 static qkv_status open_cached(qkv_error *error) { return open_model("some/model", error); }
 
+static qkv_status open_half(qkv_error *error) {
+    qkv_model_open_options options = QKV_MODEL_OPEN_OPTIONS_INIT;
+    options.weights = QKV_WEIGHTS_BF16;
+    opened = model;
+    const qkv_status status = qkv_model_open_with(SMALL, &options, &opened, error);
+    oom_claim(status == QKV_OK || !opened, "model is NULL after a failure");
+    return status;
+}
+
 static qkv_status open_nothing(qkv_error *error) {
     const qkv_status status = open_model("no/such-model", error);
     return status == QKV_ERR_IO ? QKV_OK : status;
@@ -304,6 +313,8 @@ static const oom_call calls[] = {
     { "qkv_model_open", "a name of the cache", new_ctx, open_cached, take_model, drop_opened,
       OOM_IO, 0 },
     { "qkv_model_open", "a name that is nowhere", new_ctx, open_nothing, take_model, drop_opened, 0,
+      0 },
+    { "qkv_model_open_with", "weights in bf16", new_ctx, open_half, take_model, drop_opened, OOM_IO,
       0 },
     { "qkv_model_open_memory", "the embedded model", new_ctx, open_memory, take_model, drop_opened,
       0, 0 },

@@ -1,0 +1,34 @@
+/* What bench/models.py calls: models_shim.c and models_steps.c. */
+#ifndef QKV_BENCH_MODELS_SHIM_H
+#define QKV_BENCH_MODELS_SHIM_H
+
+#include <qkv/model.h>
+
+#include "cli/peak.h"
+
+struct shim {
+    qkv_ctx *ctx;
+    qkv_model *model;
+    qkv_run *run;
+    struct peak fma, read;
+    qkv_error error;
+};
+
+#pragma GCC visibility push(default)
+
+struct shim *model_open(const char *folder, int n_threads, int weights, char *why,
+                        size_t why_bytes);
+void model_close(struct shim *shim);
+const char *model_run(struct shim *shim, int64_t n_batch, int64_t len, int32_t *ids);
+const float *model_hidden(const struct shim *shim, int64_t b);
+double model_peak(const struct shim *shim, int read, double seconds);
+int model_decode(struct shim *shim, int64_t n, int64_t n_new, int32_t *ids);
+
+struct train;
+struct train *train_open(const char *folder, int n_threads);
+void train_close(struct train *train);
+double train_step(struct train *train, int64_t n, int64_t len, const int32_t *ids);
+
+#pragma GCC visibility pop
+
+#endif
