@@ -108,9 +108,9 @@ static void print_model(const qkv_model *model, bool verbose) {
     printf("parameters    %" PRId64 "\n", info->n_parameters);
     printf("layers        %" PRId64 " of %" PRId64 " heads of %" PRId64 "\n", info->n_layers,
            info->n_heads, info->head_dim);
-    printf("sizes         hidden %" PRId64 ", feed-forward %" PRId64 "\n", info->hidden,
-           info->intermediate);
-    printf("vocabulary    %" PRId64 "\n", info->vocab_size);
+    printf("sizes         hidden %" PRId64 ", feed-forward %" PRId64 "\nvocabulary    %" PRId64
+           "\n",
+           info->hidden, info->intermediate, info->vocab_size);
     if (info->embedding_size != info->hidden)
         printf("word vectors  %" PRId64 "\n", info->embedding_size);
     printf("longest text  %" PRId64 " tokens, %" PRId64 " segment%s, %s positions\n", info->max_len,

@@ -39,6 +39,11 @@ static bool *mark_keys(const qkv_steps *s, int64_t n) {
     return marks;
 }
 
+/* GPT-2 may divide by something else than √d. */
+static bool is_usual(const qkv_steps *s) {
+    return fabs(s->scale * sqrt((double)s->head_dim) - 1) < 1e-6;
+}
+
 void explain_scores(struct lesson *lesson, const struct explained *e) {
     const qkv_steps *s = e->steps;
     const int64_t d = s->head_dim, j = best_key(s);
@@ -57,8 +62,17 @@ void explain_scores(struct lesson *lesson, const struct explained *e) {
     lesson_text(lesson, WORD " with " WORD ": %s", e->query_label, e->labels[j], text);
 
     snprintf(shape, sizeof shape, "(1, %" PRId64 ")", s->n);
-    lesson_step(lesson, "Scale", "sⱼ = q·kⱼ / √d", shape);
     char product[NUMBER_BYTES], root[NUMBER_BYTES];
+    if (!is_usual(s)) {
+        lesson_step(lesson, "Scale", "sⱼ = scale · q·kⱼ", shape);
+        lesson_text(lesson, WORD ": %s · %s = %s", e->labels[j], lesson_format(root, s->scale),
+                    lesson_format(product, s->products[j]),
+                    lesson_format(number, s->scale * s->products[j]));
+        lesson_note(lesson, "The model's scale in this layer is not 1 / √d = %s.",
+                    lesson_format(number, 1 / sqrt((double)d)));
+        return;
+    }
+    lesson_step(lesson, "Scale", "sⱼ = q·kⱼ / √d", shape);
     lesson_text(lesson, WORD ": %s / √%" PRId64 " = %s / %s = %s", e->labels[j],
                 lesson_format(product, s->products[j]), d, product,
                 lesson_format(root, sqrt((double)d)), lesson_format(number, s->scores[j]));
@@ -85,14 +99,15 @@ void explain_softmax(struct lesson *lesson, const struct explained *e) {
     bool *marks = mark_keys(s, e->n_rows);
     lesson->failed |= !marks;
     if (!marks) return;
+    const char *scaled = is_usual(s) ? "q·k/√d" : "scaled";
     const int64_t best = best_key(s);
     int64_t n_others = 0;
     double exponentials = 0, weights = 0;
     if (e->masked)
-        lesson_table(lesson, "nwnnnnnnb", "", "key", "q·k", "q·k/√d", "masked", "−max", "exp",
+        lesson_table(lesson, "nwnnnnnnb", "", "key", "q·k", scaled, "masked", "−max", "exp",
                      "weight", "");
     else
-        lesson_table(lesson, "nwnnnnnb", "", "key", "q·k", "q·k/√d", "−max", "exp", "weight", "");
+        lesson_table(lesson, "nwnnnnnb", "", "key", "q·k", scaled, "−max", "exp", "weight", "");
     for (int64_t j = 0; j < s->n; j++) {
         if (!marks[j]) {
             n_others++;

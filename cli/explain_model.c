@@ -38,19 +38,26 @@ static void tokens(struct lesson *lesson, const struct explain_text *t) {
 static void embedding(struct lesson *lesson, const struct explain_text *t) {
     const qkv_steps *s = t->steps;
     const int64_t i = s->query, hidden = s->hidden;
-    const bool sinusoids = t->session->info->sinusoidal_positions;
+    const qkv_model_info *info = t->session->info;
+    const bool sinusoids = info->sinusoidal_positions, has_segments = info->n_types > 0;
     char shape[96];
     shape_text(shape, t, hidden);
-    lesson_step(lesson, "Embedding of the query", "e = word[id] + segment + position[i]", shape);
+    lesson_step(lesson, "Embedding of the query",
+                info->scales_words ? "e = √hidden word[id] + position[i]"
+                : has_segments     ? "e = word[id] + segment + position[i]"
+                                   : "e = word[id] + position[i]",
+                shape);
     lesson_vectors(lesson, hidden);
     lesson_vector(lesson, hidden, s->word, false, "word %d", t->input->ids[i]);
-    lesson_vector(lesson, hidden, s->segment, false, "segment %d", t->input->types[i]);
+    if (has_segments)
+        lesson_vector(lesson, hidden, s->segment, false, "segment %d", t->input->types[i]);
     lesson_vector(lesson, hidden, s->position, false, "position %" PRId64, i);
     lesson_vector(lesson, hidden, s->embedding, true, "e");
     lesson_note(lesson,
                 "Positions are %s. Attention itself is blind to order (qkv explain --shuffle).",
                 sinusoids ? "sinusoids" : "learned, a vector for each place");
 
+    if (!s->embed_norm) return;
     lesson_step(lesson, "Layer norm", "x = (e − mean) / √(variance + ε) · γ + β", shape);
     double mean = 0, variance = 0;
     char a[NUMBER_BYTES], b[NUMBER_BYTES];
@@ -85,12 +92,23 @@ static void projections(struct lesson *lesson, const struct explain_text *t) {
         if (j != s->query)
             lesson_vector(lesson, hidden, s->x + j * hidden, false, "x " WORD, t->labels[j]);
     }
+    if (s->pre_norm) {
+        shape_text(shape, t, hidden);
+        lesson_step(lesson, "Layer norm", "z = (x − mean) / √(variance + ε) · γ + β", shape);
+        lesson_vectors(lesson, hidden);
+        lesson_vector(lesson, hidden, s->read + s->query * hidden, true, "z " WORD,
+                      t->labels[s->query]);
+        lesson_note(lesson, "In this model a norm comes before each part of a block, and not after "
+                            "it.");
+    }
     snprintf(shape, sizeof shape,
              "q, k, v: (1, %" PRId64 ", %" PRId64 ") = %" PRId64 " heads of (1, %" PRId64
              ", %" PRId64 ")",
              s->n, hidden, s->n_heads, s->n, d);
     lesson_step(lesson, "Project: query, key, value",
-                "q = x W_Q + b_Q   k = x W_K + b_K   v = x W_V + b_V", shape);
+                s->pre_norm ? "q = z W_Q + b_Q   k = z W_K + b_K   v = z W_V + b_V"
+                            : "q = x W_Q + b_Q   k = x W_K + b_K   v = x W_V + b_V",
+                shape);
     lesson_vectors(lesson, d);
     lesson_vector(lesson, d, s->q, true, "q " WORD, t->labels[s->query]);
     lesson_vector(lesson, d, s->k + j * d, false, "k " WORD, t->labels[j]);
@@ -118,7 +136,8 @@ static void heads(struct lesson *lesson, const struct explain_text *t) {
     lesson_step(lesson, "Output projection", "a = concat W_O + b_O", shape);
     lesson_vectors(lesson, s->hidden);
     lesson_vector(lesson, s->hidden, s->projected, true, "a");
-    lesson_step(lesson, "Add & norm", "y₁ = norm(x + a)", shape);
+    lesson_step(lesson, s->pre_norm ? "Add, then norm" : "Add & norm",
+                s->pre_norm ? "x₁ = x + a   y₁ = norm(x₁)" : "y₁ = norm(x + a)", shape);
     lesson_vectors(lesson, s->hidden);
     lesson_vector(lesson, s->hidden, s->added, false, "x + a");
     lesson_vector(lesson, s->hidden, s->normed, true, "norm(x + a)");
@@ -131,15 +150,22 @@ static void feed_forward(struct lesson *lesson, const struct explain_text *t) {
              "(1, %" PRId64 ", %" PRId64 ") → (1, %" PRId64 ", %" PRId64 ") → (1, %" PRId64
              ", %" PRId64 ")",
              s->n, s->hidden, s->n, s->intermediate, s->n, s->hidden);
-    lesson_step(lesson, "Feed-forward", "f = gelu(y₁ W_U + b_U) W_D + b_D", shape);
+    char formula[96];
+    snprintf(formula, sizeof formula, "f = %s(y₁ W_U + b_U) W_D + b_D", s->activation);
+    lesson_step(lesson, "Feed-forward", formula, shape);
     lesson_vectors(lesson, s->hidden);
     lesson_vector(lesson, s->intermediate, s->up, false, "up");
-    lesson_vector(lesson, s->intermediate, s->gelu, false, "gelu");
+    lesson_vector(lesson, s->intermediate, s->gelu, false, "%s", s->activation);
     lesson_vector(lesson, s->hidden, s->down, true, "f");
     char title[64];
     shape_text(shape, t, s->hidden);
-    snprintf(title, sizeof title, "Add & norm: output of layer %" PRId64, s->layer);
-    lesson_step(lesson, title, "y = norm(y₁ + f)", shape);
+    snprintf(title, sizeof title, "%s: output of layer %" PRId64,
+             !s->pre_norm ? "Add & norm" : "Add", s->layer);
+    lesson_step(lesson, title,
+                !s->pre_norm   ? "y = norm(y₁ + f)"
+                : s->last_norm ? "y = norm(x₁ + f), the norm that ends the stack"
+                               : "y = x₁ + f",
+                shape);
     lesson_vectors(lesson, s->hidden);
     lesson_vector(lesson, s->hidden, s->y, true, "y");
 }
@@ -166,9 +192,10 @@ static void check(struct lesson *lesson, const qkv_steps *s) {
 void explain_model(struct lesson *lesson, const struct explain_text *t, int64_t n_rows) {
     const qkv_steps *s = t->steps;
     const qkv_model_info *info = t->session->info;
-    const struct explained e = { s, s->head_dim, t->labels[s->query], t->labels, false, n_rows };
+    const bool hides = s->causal && s->query + 1 < s->n;
+    const struct explained e = { s, s->head_dim, t->labels[s->query], t->labels, hides, n_rows };
     const int64_t j = best_key(s);
-    char weight[NUMBER_BYTES];
+    char weight[NUMBER_BYTES], why[160];
     lesson_title(lesson, "Layer %" PRId64 ", head %" PRId64 ": " WORD " looks at " WORD " with %s",
                  s->layer, s->head, t->labels[s->query], t->labels[j],
                  lesson_format(weight, s->weights[j]));
@@ -182,10 +209,17 @@ void explain_model(struct lesson *lesson, const struct explain_text *t, int64_t 
     embedding(lesson, t);
     projections(lesson, t);
     explain_scores(lesson, &e);
-    explain_mask(
-        lesson, &e,
-        "Nothing is hidden: in an encoder every token sees every token. A decoder hides all "
-        "keys after the query.");
+    if (hides)
+        snprintf(why, sizeof why,
+                 "A decoder sees what came before: %" PRId64 " of %" PRId64
+                 " keys stand after the query and become −∞, whose exp is 0.",
+                 s->n - 1 - s->query, s->n);
+    else
+        snprintf(why, sizeof why, "%s",
+                 s->causal ? "A decoder hides keys after the query. There are none."
+                           : "Nothing is hidden: in an encoder every token sees every token. A "
+                             "decoder hides all keys after the query.");
+    explain_mask(lesson, &e, why);
     explain_softmax(lesson, &e);
     explain_values(lesson, &e);
     heads(lesson, t);

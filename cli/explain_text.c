@@ -62,6 +62,11 @@ static qkv_status show_shuffled(struct text_job *job, struct explain_text *t, qk
                           "--shuffle looks at a head of layer 0, not of layer %" PRId64,
                           job->layer);
     }
+    if (job->session.info->is_decoder)
+        return text_error(error, QKV_ERR_UNSUPPORTED,
+                          "--shuffle needs a model whose tokens see each other: in %s each sees "
+                          "those before it only, and so an order",
+                          job->session.info->source);
     explain_begin(&lesson, &term, t->options);
     const qkv_status status = explain_shuffle(&lesson, t, job->head, error);
     if (status == QKV_OK) return explain_deliver(&lesson, &term, t->options, error);

@@ -288,6 +288,15 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_align(const qkv_run *run, int64_t b
  *     up = normed Wu + bu   gelu = up Phi(up)   down = gelu Wd + bd
  *     added2 = normed + down    y = norm(added2)
  *
+ * That is a block whose norms follow (BERT, BART, Marian). Where they come first (GPT-2: pre_norm),
+ *
+ *     q, k and v are of read_j = norm(x_j) in place of x_j; added = x_i + projected; normed = norm(added);
+ *     added2 = added + down; y = added2, of the last layer norm(added2) where a norm ends the stack
+ *
+ * word is multiplied by the root of hidden where the model wants it; embedded is embedding without a norm
+ * of it; gelu is the model's activation; scale is the head's. Queries of a decoder see the keys j <= i:
+ * the others have a product, a score of -infinity and a weight of 0.
+ *
  * norm is (s - mean) / sqrt(mean (s - mean)^2 + eps) gamma + beta, Phi the normal distribution. The
  * fields that end in _error are the largest differences between these numbers and what the run
  * itself computed, in floats: of the embeddings of all tokens, of q, of all k, of lse = max scores +
@@ -296,7 +305,7 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_align(const qkv_run *run, int64_t b
 typedef struct qkv_steps {
     int64_t n, hidden, n_heads, head_dim, intermediate;
     int64_t layer, head, query;
-    double scale;                                                       /* 1 / sqrt(head_dim) */
+    double scale; /* 1 / sqrt(head_dim), unless the model has another one */
     const double *word, *segment, *position, *embedding, *embedded;     /* [hidden] */
     const double *x;                                                    /* [n][hidden] */
     const double *q;                                                    /* [head_dim] */
@@ -308,10 +317,14 @@ typedef struct qkv_steps {
     const double *up, *gelu;                           /* [intermediate] */
     const double *down, *added2, *y;                   /* [hidden] */
     double embedded_error, q_error, k_error, lse_error, weights_error, y_error;
+    int pre_norm, causal;
+    int embed_norm, last_norm; /* 1: embedded and y, here, end with a norm of their own */
+    const char *activation;    /* as in qkv_model_info */
+    const double *read; /* [n][hidden] what q, k and v are made of; x itself without pre_norm */
 } qkv_steps;
 
 /**
- * The steps of a query in a head, for input b of a run that kept captures and hidden states
+ * The steps of a query in a head of the only stack or of the encoder, for input b of a run that kept captures and hidden states
  * (QKV_RUN_CAPTURE | QKV_RUN_HIDDEN). input is the encoding that the run was made from. Special
  * values: a NaN parameter makes what it enters NaN. Accuracy: that of double precision and of the
  * platform's exp and erf. Time: n hidden^2 multiplications, twice, on one thread. Memory: 3 n hidden
@@ -328,7 +341,8 @@ QKV_API void qkv_steps_free(qkv_steps *steps);
 /**
  * What a head of layer 0 makes of a text before attention: q, k and v, [n][head_dim] each, of
  * x = norm(word + segment + position), or, with positions 0, of x = norm(word + segment): attention
- * then cannot know the order of the tokens. Double precision, rounded once. @return QKV_OK;
+ * then cannot know the order of the tokens, but where a decoder hides those that follow. norm is that of
+ * the embedding, then that of a block whose norms come first; where there is none, it is left out. Double precision, rounded once. @return QKV_OK;
  * QKV_ERR_ARGUMENT; QKV_ERR_SHAPE for a text longer than the model takes; QKV_ERR_MEMORY.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_inspect_projections(const qkv_model *model,

@@ -36,7 +36,8 @@ qkv_status qkv_inspect_projections(const qkv_model *model, const qkv_encoding *i
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     for (int64_t i = 0; i < input->n; i++) {
         qkvi_step_embedding(p, input, i, positions, x);
-        qkvi_step_norm(&p->embed_norm, (double)p->eps, x, x);
+        qkvi_step_input(p, x);
+        qkvi_step_read(&p->blocks[0], p->hidden, x, x);
         project(&mha->query, head, head_dim, x, x + p->hidden, q + i * head_dim);
         project(&mha->key, head, head_dim, x, x + p->hidden, k + i * head_dim);
         project(&mha->value, head, head_dim, x, x + p->hidden, v + i * head_dim);

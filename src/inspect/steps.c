@@ -36,9 +36,9 @@ static double *cut(struct work *w, int64_t n) {
 
 /* Places of all arrays; without memory, only their sum. */
 struct arrays {
-    double *word, *segment, *position, *embedding, *embedded, *x, *q, *k, *v, *products, *scores,
-        *shifted, *exponentials, *weights, *o, *concat, *projected, *added, *normed, *up, *gelu,
-        *down, *added2, *y;
+    double *word, *segment, *position, *embedding, *embedded, *x, *read, *q, *k, *v, *products,
+        *scores, *shifted, *exponentials, *weights, *o, *concat, *projected, *added, *normed, *up,
+        *gelu, *down, *added2, *y;
 };
 
 static void lay_out(struct work *w, int64_t n, struct arrays *a) {
@@ -58,6 +58,7 @@ static void lay_out(struct work *w, int64_t n, struct arrays *a) {
     a->up = cut(w, p->intermediate);
     a->gelu = cut(w, p->intermediate);
     a->x = cut(w, n * p->hidden);
+    a->read = w->block->pre_norm ? cut(w, n * p->hidden) : a->x;
     w->all_k = cut(w, n * p->hidden);
     w->all_v = cut(w, n * p->hidden);
 }
@@ -74,10 +75,14 @@ static void embed(const struct work *w, const float *hidden, const struct arrays
     qkvi_step_widen(size, e->type + type * size, a->segment);
     qkvi_step_widen(size, e->position + place * size, a->position);
     qkvi_step_embedding(w->stack, w->input, i, 1, a->embedding);
-    qkvi_step_norm(&w->stack->embed_norm, (double)w->stack->eps, a->embedding, a->embedded);
+    for (int64_t c = 0; c < size; c++) {
+        a->word[c] *= (double)e->word_scale;
+        a->embedded[c] = a->embedding[c];
+    }
+    qkvi_step_input(w->stack, a->embedded);
     for (int64_t j = 0; j < steps->n; j++) {
         qkvi_step_embedding(w->stack, w->input, j, 1, w->row);
-        qkvi_step_norm(&w->stack->embed_norm, (double)w->stack->eps, w->row, w->row);
+        qkvi_step_input(w->stack, w->row);
         const double error = qkvi_step_error(size, w->row, hidden + j * size);
         if (!(error <= steps->embedded_error)) steps->embedded_error = error;
     }
@@ -85,17 +90,17 @@ static void embed(const struct work *w, const float *hidden, const struct arrays
 
 /* ---- Attention ------------------------------------------------------------------------------- */
 
-/* o of one head, from q; keys and values are rows of `stride` doubles. */
-static void attend(int64_t n, int64_t head_dim, int64_t stride, double scale, const double *q,
-                   const double *k, const double *v, const struct arrays *a, double *o,
-                   double *largest, double *sum) {
+/* o of one head, from q; keys and values are rows of `stride` doubles, of which n_seen are seen. */
+static void attend(int64_t n, int64_t n_seen, int64_t head_dim, int64_t stride, double scale,
+                   const double *q, const double *k, const double *v, const struct arrays *a,
+                   double *o, double *largest, double *sum) {
     *largest = -INFINITY;
     *sum = 0;
     for (int64_t j = 0; j < n; j++) {
         double product = 0;
         for (int64_t c = 0; c < head_dim; c++) product += q[c] * k[j * stride + c];
         a->products[j] = product;
-        a->scores[j] = scale * product;
+        a->scores[j] = j < n_seen ? scale * product : -INFINITY;
         if (!(a->scores[j] <= *largest)) *largest = a->scores[j];
     }
     for (int64_t j = 0; j < n; j++) {
@@ -114,14 +119,16 @@ static void attend(int64_t n, int64_t head_dim, int64_t stride, double scale, co
 static void attend_all(const struct work *w, const struct arrays *a, qkv_steps *steps) {
     const qkvi_mha *mha = &w->block->mha;
     const int64_t n = steps->n, size = steps->hidden, head_dim = steps->head_dim;
+    const int64_t n_seen = steps->causal ? steps->query + 1 : n;
     for (int64_t j = 0; j < n; j++) {
-        qkvi_step_linear(&mha->key, 0, size, a->x + j * size, w->all_k + j * size);
-        qkvi_step_linear(&mha->value, 0, size, a->x + j * size, w->all_v + j * size);
+        if (steps->pre_norm) qkvi_step_read(w->block, size, a->x + j * size, a->read + j * size);
+        qkvi_step_linear(&mha->key, 0, size, a->read + j * size, w->all_k + j * size);
+        qkvi_step_linear(&mha->value, 0, size, a->read + j * size, w->all_v + j * size);
     }
     for (int64_t turn = 1; turn <= steps->n_heads; turn++) {
         const int64_t at = (steps->head + turn) % steps->n_heads * head_dim;
-        qkvi_step_linear(&mha->query, at, head_dim, a->x + steps->query * size, a->q);
-        attend(n, head_dim, size, steps->scale, a->q, w->all_k + at, w->all_v + at, a,
+        qkvi_step_linear(&mha->query, at, head_dim, a->read + steps->query * size, a->q);
+        attend(n, n_seen, head_dim, size, steps->scale, a->q, w->all_k + at, w->all_v + at, a,
                a->concat + at, &steps->largest, &steps->sum);
     }
     const int64_t at = steps->head * head_dim;
@@ -142,13 +149,15 @@ static void rest(const struct work *w, const struct arrays *a, const qkv_steps *
     const double *x = a->x + steps->query * size, eps = (double)block->eps;
     qkvi_step_linear(&block->mha.output, 0, size, a->concat, a->projected);
     for (int64_t c = 0; c < size; c++) a->added[c] = x[c] + a->projected[c];
-    qkvi_step_norm(&block->norm1, eps, a->added, a->normed);
+    qkvi_step_norm(block->pre_norm ? &block->norm2 : &block->norm1, eps, a->added, a->normed);
     qkvi_step_linear(&block->up, 0, steps->intermediate, a->normed, a->up);
     for (int64_t c = 0; c < steps->intermediate; c++)
-        a->gelu[c] = a->up[c] * 0.5 * (1 + erf(a->up[c] * M_SQRT1_2));
+        a->gelu[c] = qkvi_step_act(block->act, a->up[c]);
     qkvi_step_linear(&block->down, 0, size, a->gelu, a->down);
-    for (int64_t c = 0; c < size; c++) a->added2[c] = a->normed[c] + a->down[c];
-    qkvi_step_norm(&block->norm2, eps, a->added2, a->y);
+    const double *residual = block->pre_norm ? a->added : a->normed;
+    for (int64_t c = 0; c < size; c++) a->y[c] = a->added2[c] = residual[c] + a->down[c];
+    if (!block->pre_norm) qkvi_step_norm(&block->norm2, eps, a->added2, a->y);
+    if (steps->last_norm) qkvi_step_norm(&w->stack->last_norm, (double)w->stack->eps, a->y, a->y);
 }
 
 /* ---- Against the run ------------------------------------------------------------------------- */
@@ -180,7 +189,7 @@ static qkv_status compare(const qkv_run *run, int64_t b, const struct arrays *a,
 
 static void publish(const struct arrays *a, qkv_steps *s) {
     s->word = a->word, s->segment = a->segment, s->position = a->position;
-    s->embedding = a->embedding, s->embedded = a->embedded, s->x = a->x;
+    s->embedding = a->embedding, s->embedded = a->embedded, s->x = a->x, s->read = a->read;
     s->q = a->q, s->k = a->k, s->v = a->v;
     s->products = a->products, s->scores = a->scores, s->shifted = a->shifted;
     s->exponentials = a->exponentials, s->weights = a->weights, s->o = a->o;
@@ -211,6 +220,16 @@ static qkv_status check(const qkv_model *model, const qkv_run *run, int64_t b,
     return qkvi_step_check_input(&model->info, input, error);
 }
 
+/* What kind of block it is. */
+static void describe(const qkvi_stack *stack, const qkvi_block *block, const qkv_model_info *info,
+                     qkv_steps *s) {
+    s->pre_norm = block->pre_norm;
+    s->causal = stack->causal;
+    s->embed_norm = stack->embed_norm.gamma != NULL;
+    s->last_norm = stack->last_norm.gamma != NULL && s->layer == stack->n_layers - 1;
+    s->activation = info->activation;
+}
+
 /* One block of memory: the struct, then its arrays. */
 static qkv_steps *allocate(struct work *w, int64_t n, struct arrays *a) {
     enum { HEAD = (sizeof(qkv_steps) + sizeof(double) - 1) / sizeof(double) };
@@ -236,7 +255,8 @@ qkv_status qkv_inspect_steps(const qkv_model *model, const qkv_run *run, int64_t
     s->n = input->n, s->hidden = p->hidden, s->n_heads = p->n_heads;
     s->head_dim = p->head_dim, s->intermediate = p->intermediate;
     s->layer = layer, s->head = head, s->query = query;
-    s->scale = 1 / sqrt((double)p->head_dim);
+    s->scale = qkvi_mha_scale(&w.block->mha, &(qkvi_mha_change){ 0 });
+    describe(p, w.block, &model->info, s);
     publish(&a, s);
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     embed(&w, qkv_run_hidden(run, b, 0), &a, s);

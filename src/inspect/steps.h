@@ -1,5 +1,5 @@
 /*
- * What the steps of one query and the projections of layer 0 share: the layers of a BERT block in
+ * What the steps of one query and the projections of layer 0 share: the layers of a block in
  * double precision, one row at a time, from the parameters as they are stored.
  */
 #ifndef QKVI_INSPECT_STEPS_H
@@ -17,6 +17,14 @@ void qkvi_step_linear(const qkvi_linear *layer, int64_t first, int64_t n_out, co
 
 /* y [n] = (s - mean) / sqrt(variance + eps) gamma + beta; y may be s. */
 void qkvi_step_norm(const qkvi_layernorm *layer, double eps, const double *s, double *y);
+
+/* The input of layer 0 from the sum above: its norm, where the stack has one. */
+void qkvi_step_input(const qkvi_stack *stack, double *sum);
+
+/* What a block's attention reads of a row of its input: the row, or its norm. */
+void qkvi_step_read(const qkvi_block *block, int64_t n, const double *x, double *read);
+
+double qkvi_step_act(qkvi_act act, double x);
 
 /* to [n] = from [n] */
 void qkvi_step_widen(int64_t n, const float *from, double *to);

@@ -11,7 +11,7 @@ void qkvi_step_embedding(const qkvi_stack *stack, const qkv_encoding *input, int
     const float *type = e->type + qkvi_stack_type(stack, input->types, i) * e->hidden;
     const float *position = e->position + qkvi_stack_place(stack, input->ids, i) * e->hidden;
     for (int64_t c = 0; c < e->hidden; c++) {
-        sum[c] = (double)word[c] + (double)type[c];
+        sum[c] = (double)e->word_scale * (double)word[c] + (double)type[c];
         if (positions) sum[c] += (double)position[c];
     }
 }
@@ -22,7 +22,7 @@ void qkvi_step_linear(const qkvi_linear *layer, int64_t first, int64_t n_out, co
         const float *row = layer->weight + (first + c) * layer->n_in;
         double sum = 0;
         for (int64_t i = 0; i < layer->n_in; i++) sum += (double)row[i] * x[i];
-        y[c] = sum + (double)layer->bias[first + c];
+        y[c] = layer->bias ? sum + (double)layer->bias[first + c] : sum;
     }
 }
 
@@ -34,6 +34,27 @@ void qkvi_step_norm(const qkvi_layernorm *layer, double eps, const double *s, do
     const double rstd = 1 / sqrt(variance + eps);
     for (int64_t i = 0; i < layer->n; i++)
         y[i] = (s[i] - mean) * rstd * (double)layer->gamma[i] + (double)layer->beta[i];
+}
+
+void qkvi_step_input(const qkvi_stack *stack, double *sum) {
+    if (stack->embed_norm.gamma) qkvi_step_norm(&stack->embed_norm, (double)stack->eps, sum, sum);
+}
+
+void qkvi_step_read(const qkvi_block *block, int64_t n, const double *x, double *read) {
+    if (block->pre_norm)
+        qkvi_step_norm(&block->norm1, (double)block->eps, x, read);
+    else
+        for (int64_t c = 0; c < n; c++) read[c] = x[c];
+}
+
+double qkvi_step_act(qkvi_act act, double x) {
+    switch (act) {
+    case QKVI_GELU: return x * 0.5 * (1 + erf(x * M_SQRT1_2));
+    case QKVI_GELU_TANH: return x * 0.5 * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case QKVI_RELU: return x > 0 || isnan(x) ? x : 0;
+    default: break; /* QKVI_SILU */
+    }
+    return x / (1 + exp(-x));
 }
 
 void qkvi_step_widen(int64_t n, const float *from, double *to) {

@@ -59,8 +59,8 @@ static qkv_status bare_heatmap(qkv_error *error) {
 }
 
 static qkv_status grid(qkv_error *error) {
-    const qkv_head_grid given = { sizeof given, LAYERS,  HEADS,          N, weights, heads,
-                                  title,        caption, QKV_THEME_LIGHT };
+    const qkv_head_grid given = { sizeof given, LAYERS,  HEADS,           N, weights, heads,
+                                  title,        caption, QKV_THEME_LIGHT, 0, NULL };
     return qkv_view_grid_write(&given, path, error);
 }
 
