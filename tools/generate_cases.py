@@ -153,6 +153,11 @@ def main(path):
                        "max_new_tokens": 1 + n % 7, "eos_token_id": None if n % 4 == 0 else 0}
             line(file, int(random.integers(2**32)), vocab, prompt, options, n % 3 == 1)
         supports(file, random)
+        for n in range(72):  # the list is full early, and there is much room: when is it over?
+            vocab = 5 + n % 7
+            options = {"num_beams": 2 + n % 2, "length_penalty": (1.0, 2.0, 0.5)[n % 3], "max_new_tokens": 40,
+                       "early_stopping": ("never", False)[n // 3 % 2], "num_return_sequences": 2}
+            line(file, int(random.integers(2**32)), vocab, random.integers(0, vocab, 2).tolist(), options, n % 4 == 1)
 
 
 if __name__ == "__main__":
