@@ -56,12 +56,11 @@ static qkv_status refuse_folder(const char *folder, qkv_error *error) {
                               "supported",
                               printable);
     if (has_pickle || has_pickles)
-        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
-                              "%s holds only %s; qkv reads safetensors. Convert once: python3 "
-                              "tools/bin2safetensors.py %s",
-                              printable,
-                              has_pickle ? "pytorch_model.bin, a pickle file" : "pickle files",
-                              printable);
+        return qkvi_error_set(
+            error, QKV_ERR_UNSUPPORTED,
+            "%s holds only %s; qkv reads safetensors. Convert once: python3 "
+            "tools/bin2safetensors.py %s",
+            printable, has_pickle ? "pytorch_model.bin, a pickle file" : "pickle files", printable);
     return qkvi_error_set(error, QKV_ERR_IO, "%s: no model.safetensors in this folder", printable);
 }
 
