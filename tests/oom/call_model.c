@@ -15,6 +15,8 @@
 #define DEFAULT QKV_TEST_ROOT "/models/default"
 #define SMALL   QKV_TEST_DATA "/golden/bert_old"
 #define JUDGE   QKV_TEST_DATA "/golden/family/electra_1"
+#define WRITER  QKV_TEST_DATA "/golden/decoder/gpt2_1"
+#define PAIR    QKV_TEST_DATA "/golden/decoder/bart_1"
 #define POOLED  QKV_TEST_DATA "/golden/embed/mean"
 #define COMMIT  "0123456789abcdef0123456789abcdef01234567"
 
@@ -48,6 +50,8 @@ static qkv_status open_file(qkv_error *error) {
 }
 static qkv_status open_pooled(qkv_error *error) { return open_model(POOLED, error); }
 static qkv_status open_judge(qkv_error *error) { return open_model(JUDGE, error); }
+static qkv_status open_writer(qkv_error *error) { return open_model(WRITER, error); }
+static qkv_status open_pair(qkv_error *error) { return open_model(PAIR, error); }
 static qkv_status open_cached(qkv_error *error) { return open_model("some/model", error); }
 
 static qkv_status open_nothing(qkv_error *error) {
@@ -281,6 +285,10 @@ static const oom_call calls[] = {
       drop_opened, OOM_IO, 0 },
     { "qkv_model_open", "one that judges", new_ctx, open_judge, take_model, drop_opened, OOM_IO,
       0 },
+    { "qkv_model_open", "one that writes", new_ctx, open_writer, take_model, drop_opened, OOM_IO,
+      0 },
+    { "qkv_model_open", "an encoder and a decoder", new_ctx, open_pair, take_model, drop_opened,
+      OOM_IO, 0 },
     { "qkv_model_open", "a file", new_ctx, open_file, take_model, drop_opened, OOM_IO, 0 },
     { "qkv_model_open", "a name of the cache", new_ctx, open_cached, take_model, drop_opened,
       OOM_IO, 0 },

@@ -1,0 +1,229 @@
+/*
+ * Hostile checkpoints of GPT-2, BART and Marian (ids of docs/hostile-inputs.md): the models of
+ * tests/golden/decoder with a tensor that is missing, in excess, of another shape or type, with a
+ * config.json that lies, and with a vocabulary that does not match. Each names what is wrong as the
+ * file has it, also where ours has it transposed and cut in three.
+ */
+#include "hostile/cage.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "model/model_impl.h"
+#include "model/store/file.h"
+#include "model/store/safetensors.h"
+
+#define GOLDEN QKV_TEST_DATA "/golden/decoder"
+
+enum { MAX_TENSORS = 120 };
+
+/* What is done to a tensor of a checkpoint. */
+typedef enum change {
+    NOTHING,
+    DROP,
+    SWAP,    /* its two dimensions: as if it were not transposed */
+    RESHAPE, /* one dimension more, of 1 */
+    INTEGERS /* its type is I32 */
+} change;
+
+typedef struct attempt {
+    const char *id, *what, *model;
+    change change;
+    const char *tensor;
+    const char *field, *value; /* of config.json: this text becomes that one */
+    const char *extra;         /* a tensor [3] more */
+    const char *words;         /* lines after those of vocab.txt */
+    qkv_status status;
+    const char *says;
+} attempt;
+
+static const attempt attempts[] = {
+    { "CF", "gpt2 as it is", "gpt2_1", .status = QKV_OK, .says = "" },
+    { "CF", "bart as it is", "bart_2", .status = QKV_OK, .says = "" },
+    { "CF", "marian as it is", "marian_3", .status = QKV_OK, .says = "" },
+
+    { "ST", "no c_attn", "gpt2_2", DROP, "transformer.h.2.attn.c_attn.weight",
+      .status = QKV_ERR_FORMAT, .says = "tensor 'transformer.h.2.attn.c_attn.weight' is missing" },
+    { "ST", "no bias of c_attn", "gpt2_1", DROP, "h.0.attn.c_attn.bias", .status = QKV_ERR_FORMAT,
+      .says = "tensor 'transformer.h.0.attn.c_attn.bias' is missing" },
+    { "ST", "c_attn as a Linear has it", "gpt2_2", SWAP, "transformer.h.0.attn.c_attn.weight",
+      .status = QKV_ERR_SHAPE, .says = "has shape [36,12], config.json asks for [12,36]" },
+    { "ST", "c_fc as a Linear has it", "gpt2_3", SWAP, "transformer.h.0.mlp.c_fc.weight",
+      .status = QKV_ERR_SHAPE, .says = "has shape [19,21], config.json asks for [21,19]" },
+    { "ST", "ln_f of rank 2", "gpt2_1", RESHAPE, "ln_f.weight", .status = QKV_ERR_SHAPE,
+      .says = "tensor 'ln_f.weight' has shape [20,1], config.json asks for [20]" },
+    { "ST", "integers in wte", "gpt2_1", INTEGERS, "wte.weight", .status = QKV_ERR_UNSUPPORTED,
+      .says = "unsupported dtype in tensor 'wte.weight'" },
+    { "ST", "integers in c_proj", "gpt2_2", INTEGERS, "transformer.h.1.attn.c_proj.weight",
+      .status = QKV_ERR_UNSUPPORTED, .says = "transformer.h.1.attn.c_proj.weight" },
+    { "ST", "no shared words", "bart_1", DROP, "model.shared.weight", .status = QKV_ERR_FORMAT,
+      .says = "tensor 'model.shared.weight' is missing" },
+    { "ST", "no cross-attention", "bart_1", DROP,
+      "model.decoder.layers.0.encoder_attn.k_proj.weight", .status = QKV_ERR_FORMAT,
+      .says = "tensor 'model.decoder.layers.0.encoder_attn.k_proj.weight' is missing" },
+    { "ST", "fc1 transposed", "bart_1", SWAP, "model.decoder.layers.0.fc1.weight",
+      .status = QKV_ERR_SHAPE, .says = "has shape [20,22], config.json asks for [22,20]" },
+    { "ST", "a bias of logits that is flat", "marian_1", RESHAPE, "final_logits_bias",
+      .status = QKV_ERR_SHAPE, .says = "has shape [1,53,1], config.json asks for [1,53]" },
+    { "ST", "a bias of logits in integers", "marian_1", INTEGERS, "final_logits_bias",
+      .status = QKV_ERR_UNSUPPORTED, .says = "unsupported dtype in tensor 'final_logits_bias'" },
+    { "ST", "no words of the decoder", "marian_3", DROP, "model.decoder.embed_tokens.weight",
+      .status = QKV_ERR_FORMAT, .says = "tensor 'model.decoder.embed_tokens.weight' is missing" },
+    { "ST", "one tensor more", "gpt2_2", .extra = "transformer.h.3.ln_1.weight", .status = QKV_OK,
+      .says = "" },
+    { "ST", "one tensor more", "bart_1", .extra = "classification_head.bias", .status = QKV_OK,
+      .says = "" },
+
+    { "CF02", "a layer more", "gpt2_1", .field = "\"n_layer\": 2", .value = "\"n_layer\": 3",
+      .status = QKV_ERR_FORMAT, .says = "tensor 'transformer.h.2.attn.c_attn.weight' is missing" },
+    { "CF02", "1024 layers", "bart_1", .field = "\"decoder_layers\": 1",
+      .value = "\"decoder_layers\": 1024", .status = QKV_ERR_FORMAT,
+      .says = "'model.decoder.layers.1.self_attn.q_proj.weight' is missing" },
+    { "CF05", "a word more", "gpt2_1", .field = "\"vocab_size\": 53", .value = "\"vocab_size\": 54",
+      .status = QKV_ERR_SHAPE, .says = "has shape [53,20], config.json asks for [54,20]" },
+    { "CF05", "another inner size", "gpt2_1", .field = "\"n_inner\": 37",
+      .value = "\"n_inner\": null", .status = QKV_ERR_SHAPE,
+      .says = "tensor 'h.0.mlp.c_fc.weight' has shape [20,37], config.json asks for [20,80]" },
+    { "CF05", "positions of another length", "bart_1", .field = "\"max_position_embeddings\": 43",
+      .value = "\"max_position_embeddings\": 45", .status = QKV_ERR_SHAPE,
+      .says = "has shape [45,20], config.json asks for [47,20]" },
+    { "CF05", "more words of the target", "marian_3", .field = "\"decoder_vocab_size\": 45",
+      .value = "\"decoder_vocab_size\": 46", .status = QKV_ERR_SHAPE,
+      .says = "has shape [45,12], config.json asks for [46,12]" },
+    { "CF05", "shared words that are stored apart", "marian_3",
+      .field = "\"share_encoder_decoder_embeddings\": false",
+      .value = "\"share_encoder_decoder_embeddings\": true ", .status = QKV_ERR_SHAPE,
+      .says = "decoder_vocab_size = 45 is not vocab_size = 37" },
+    { "CF05", "another architecture", "gpt2_2", .field = "\"model_type\": \"gpt2\"",
+      .value = "\"model_type\": \"bart\"", .status = QKV_ERR_FORMAT, .says = "is missing" },
+    { "CF05", "more tokens than rows", "gpt2_2", .words = "one\ntwo\n", .status = QKV_ERR_SHAPE,
+      .says = "the tokenizer has 43 tokens, config.json says vocab_size = 41" },
+    { "CF05", "more tokens than rows", "marian_1", .words = "one\n", .status = QKV_ERR_SHAPE,
+      .says = "the tokenizer has 54 tokens, config.json says vocab_size = 53" },
+};
+
+/* ---- Making ----------------------------------------------------------------------------------- */
+
+/* Not inlined: gcc 12 takes the address of bytes for a pointer that outlives it. */
+__attribute__((noinline)) static char *load_golden(const char *model, const char *name, size_t *n) {
+    char path[512], *bytes = NULL;
+    qkv_error error;
+    snprintf(path, sizeof path, GOLDEN "/%s/%s", model, name);
+    if (qkvi_file_load(path, 1 << 22, &bytes, n, &error)) fail_msg("%s", error.message);
+    return bytes;
+}
+
+static void alter(qkvi_stored_out *tensor, change what) {
+    const int64_t rows = tensor->shape[0];
+    if (what == SWAP) {
+        tensor->shape[0] = tensor->shape[1];
+        tensor->shape[1] = rows;
+    }
+    if (what == RESHAPE) tensor->shape[tensor->rank++] = 1;
+    if (what == INTEGERS) tensor->type = QKVI_I32;
+}
+
+/* The tensors of the golden model with the change, as the bytes of a file. */
+static char *make_weights(const attempt *a, size_t *n_bytes) {
+    static const float zeros[3];
+    static qkvi_stored_out tensors[MAX_TENSORS];
+    void *raw[MAX_TENSORS];
+    char path[512], *bytes = NULL;
+    qkvi_safetensors *file;
+    qkv_error error;
+    int64_t n = 0, n_changed = 0;
+    snprintf(path, sizeof path, GOLDEN "/%s/model.safetensors", a->model);
+    if (qkvi_safetensors_open(path, &file, &error)) fail_msg("%s", error.message);
+    const int64_t n_raw = file->n_tensors;
+    assert_true(n_raw < MAX_TENSORS);
+    for (int64_t t = 0; t < n_raw; t++) {
+        const qkvi_stored *const from = &file->tensors[t];
+        raw[t] = malloc((size_t)(from->end - from->begin) + 1);
+        assert_int_equal(qkvi_safetensors_read_raw(file, from, raw[t], &error), QKV_OK);
+        const int is_it = a->tensor && strcmp(a->tensor, from->name) == 0;
+        n_changed += is_it;
+        if (is_it && a->change == DROP) continue;
+        tensors[n] = (qkvi_stored_out){ from->name, from->type, from->rank, { 0 }, raw[t] };
+        memcpy(tensors[n].shape, from->shape, sizeof from->shape);
+        if (is_it) alter(&tensors[n], a->change);
+        n++;
+    }
+    assert_int_equal(n_changed, a->tensor != NULL);
+    if (a->extra) tensors[n++] = (qkvi_stored_out){ a->extra, QKVI_F32, 1, { 3 }, zeros };
+    hostile_path(path, "weights");
+    assert_int_equal(qkvi_safetensors_write(path, tensors, n, NULL, NULL, &error), QKV_OK);
+    assert_int_equal(qkvi_file_load(path, 1 << 22, &bytes, n_bytes, &error), QKV_OK);
+    unlink(path);
+    for (int64_t t = 0; t < n_raw; t++) free(raw[t]);
+    qkvi_safetensors_close(file);
+    return bytes;
+}
+
+static char *make_config(const attempt *a, size_t *n_bytes) {
+    char *const text = load_golden(a->model, "config.json", n_bytes);
+    if (!a->field) return text;
+    const size_t room = *n_bytes + strlen(a->value) + 1;
+    char *const changed = malloc(room);
+    text[*n_bytes - 1] = '\0'; /* a line's end */
+    assert_non_null(strstr(text, a->field));
+    const size_t begin = (size_t)(strstr(text, a->field) - text);
+    *n_bytes = (size_t)snprintf(changed, room, "%.*s%s%s", (int)begin, text, a->value,
+                                text + begin + strlen(a->field));
+    free(text);
+    return changed;
+}
+
+static char *make_words(const attempt *a, size_t *n_bytes) {
+    char *words = load_golden(a->model, "vocab.txt", n_bytes);
+    if (!a->words) return words;
+    words = realloc(words, *n_bytes + strlen(a->words));
+    memcpy(words + *n_bytes, a->words, strlen(a->words));
+    *n_bytes += strlen(a->words);
+    return words;
+}
+
+/* ---- Opening ---------------------------------------------------------------------------------- */
+
+typedef struct made {
+    const attempt *attempt;
+    char *config, *words, *weights;
+    size_t n_config, n_words, n_weights;
+} made;
+
+static qkv_status open_made(const void *input, qkv_error *error) {
+    const made *const m = input;
+    qkv_model *model = (qkv_model *)1;
+    const qkv_status status = qkv_model_open_memory(m->config, m->n_config, m->words, m->n_words,
+                                                    m->weights, m->n_weights, &model, error);
+    if (status != QKV_OK) return model ? HOSTILE_BROKEN : status;
+    const char *const unused = qkv_model_unused(model, 0), *const extra = m->attempt->extra;
+    const int told = extra ? unused && strcmp(unused, extra) == 0 : unused == NULL;
+    qkv_model_free(model);
+    return told ? QKV_OK : HOSTILE_BROKEN;
+}
+
+static void test_checkpoints(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof attempts / sizeof *attempts; i++) {
+        const attempt *const a = &attempts[i];
+        made m = { .attempt = a };
+        char label[128];
+        m.config = make_config(a, &m.n_config);
+        m.words = make_words(a, &m.n_words);
+        m.weights = make_weights(a, &m.n_weights);
+        snprintf(label, sizeof label, "%s %s: %s", a->id, a->model, a->what);
+        hostile_expect(label, open_made, &m, a->status, a->says);
+        free(m.config);
+        free(m.words);
+        free(m.weights);
+    }
+}
+
+int main(void) {
+    const hostile_family family = { .name = "hostile_decoder_files", .file_name = "config.json" };
+    const struct CMUnitTest others[] = {
+        { "ST CF checkpoints of decoders", test_checkpoints, NULL, NULL, NULL },
+    };
+    return hostile_main(&family, others, sizeof others / sizeof *others);
+}
