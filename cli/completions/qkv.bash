@@ -39,7 +39,7 @@ _qkv_commands='look fill next heads map explain lookup embed generate translate 
 # _qkv_options COMMAND
 _qkv_options() {
     case $1 in
-    look) echo "--pair --top --file --slide --what-if --heads --q --k --tokens --q-tokens --causal --window --scale --pool --plot --map -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    look) echo "--pair --target --cross --decoder --align --top --file --slide --what-if --heads --q --k --tokens --q-tokens --causal --window --scale --pool --plot --map -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     fill) echo "--pair --top --model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     next) echo "--model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     heads) echo "--pair --file --sort --reverse --top --label --like --columns --probes --grammar --seed --what-if -o --model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
@@ -51,10 +51,7 @@ _qkv_options() {
     translate) echo "--file --align --max-new --min-new --beams --length-penalty --early-stopping --sequences --sample --temperature --top-k --top-p --seed --repetition-penalty --no-repeat --stop --plain --model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     attend) echo "--q --k --v -o --lse --stats --mask --mask-bits --block-mask --block-len --cu-seqlens --cu-seqlens-k --causal --prefix --window --chunk --segments --segments-q --kv-len --q-len --q-offset --scale --softcap --alibi --sink --dropout --grad-out --grad-lse --dq --dk --dv --dsink --dmask --dtype --class --explain --json --threads --isa --quiet -v --help" ;;
     train) echo "--text --grammar --out --resume --arch --from --layers --decoder-layers --heads --hidden --intermediate --vocab --len --steps --batch --lr --accumulate --dropout --label-smoothing --warmup --seed --report-every --checkpoint-every --sinusoidal --eval --json --threads --isa --quiet --help" ;;
-    eval) echo "--text --grammar --seed --stride --model --check-finite --json --threads --isa --quiet -v --help" ;;
-    eval) echo "--text --grammar --seed --model --check-finite --json --threads --isa --quiet -v --help" ;;
-    train) echo "--text --grammar --out --resume --layers --heads --hidden --intermediate --vocab --len --steps --batch --lr --warmup --seed --report-every --checkpoint-every --sinusoidal --eval --json --threads --isa --quiet --help" ;;
-    eval) echo "--text --grammar --judge --seed --model --check-finite --json --threads --isa --quiet -v --help" ;;
+    eval) echo "--text --grammar --judge --seed --stride --model --check-finite --json --threads --isa --quiet -v --help" ;;
     info) echo "--strict --check-finite --json --threads --isa -v --help" ;;
     bench) echo "--rounds --list --json --compare --from --fail-above --threads --isa --help" ;;
     check) echo "--cases --pairs --table --seed --isa --json --quiet --help" ;;
@@ -67,6 +64,7 @@ _qkv_options() {
 _qkv_value() {
     case "$1 $2" in
     'look --pair') echo '' ;;
+    'look --target') echo '' ;;
     'look --top') echo '' ;;
     'look --file') echo '*' ;;
     'look --slide') echo '' ;;

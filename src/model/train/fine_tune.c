@@ -32,6 +32,11 @@ static qkv_status take_sizes(qkvi_trainer *trainer, qkv_error *error) {
                               "max_len = %lld is more than %lld, that of "
                               "%s",
                               (long long)o->max_len, (long long)info->max_len, info->source);
+    if ((o->arch == QKV_ARCH_GPT2 && (info->bos_id < 0 || info->eos_id < 0)) ||
+        (o->arch == QKV_ARCH_ENCDEC && info->start_id < 0))
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                              "%s: config.json names no token that a text begins or ends with",
+                              info->source);
     o->n_layers = info->n_layers;
     o->n_heads = info->n_heads;
     o->hidden = info->hidden;

@@ -13,7 +13,7 @@
 
 #include "model/train/trainer.h"
 
-enum { QKVI_RUN_BYTES = 1024 };
+enum { QKVI_RUN_BYTES = 2048 };
 
 typedef enum qkvi_run_index {
     QKVI_RUN_STEP, /* how far it is: these may have any value */
