@@ -49,7 +49,7 @@ for isa in avx2 avx512 avx512bf16 neon; do
         }
         !tile || !/^ / { next }
         { sub(/:$/, "", $1); here = hex($1) }
-        $0 ~ ENVIRON["spill"] && !/vbroadcast/ { at[++n_spills] = here; line[n_spills] = $0 }
+        $0 ~ ENVIRON["spill"] && !/vp?broadcast/ { at[++n_spills] = here; line[n_spills] = $0 }
         $0 ~ ENVIRON["sum"] { sum_at[++n_sums] = here }
         $2 ~ /^(j[^m]|b\.|cbn?z|tbn?z)/ { # its target is the last word, but for the name of the place
             to = $0

@@ -180,7 +180,7 @@ typedef struct qkv_model_info {
     int scales_words;    /* 1: word vectors are multiplied by the root of hidden */
     int unscaled;        /* 1: scores are not divided by the root of head_dim (GPT-2) */
     int scales_by_layer; /* 1: scores of layer l = 0, 1, ... are divided by l + 1 (GPT-2) */
-    int weights; /* qkv_model_weights: F32, BF16_DP or BF16_AMX */
+    int weights;         /* qkv_model_weights: F32, BF16_DP or BF16_AMX */
 } qkv_model_info;
 
 /**
@@ -198,8 +198,9 @@ QKV_API QKV_NODISCARD qkv_status qkv_model_open(const char *path_or_name, qkv_mo
  */
 typedef enum qkv_model_weights {
     QKV_WEIGHTS_F32 = 0,
-    QKV_WEIGHTS_BF16 = 1,    /* the faster of the next two here: amx where there is AMX, else dp */
-    QKV_WEIGHTS_BF16_DP = 2, /* weights and inputs rounded to bf16, sums in f32 as VDPBF16PS has them */
+    QKV_WEIGHTS_BF16 = 1, /* the faster of the next two here: amx where there is AMX, else dp */
+    QKV_WEIGHTS_BF16_DP =
+        2, /* weights and inputs rounded to bf16, sums in f32 as VDPBF16PS has them */
     QKV_WEIGHTS_BF16_AMX = 3 /* the same as TDPBF16PS has them */
 } qkv_model_weights;
 
@@ -207,7 +208,8 @@ typedef struct qkv_model_open_options {
     size_t struct_size;
     qkv_model_weights weights;
 } qkv_model_open_options;
-#define QKV_MODEL_OPEN_OPTIONS_INIT { sizeof(qkv_model_open_options), QKV_WEIGHTS_F32 }
+#define QKV_MODEL_OPEN_OPTIONS_INIT                                                                \
+    { sizeof(qkv_model_open_options), QKV_WEIGHTS_F32 }
 
 /**
  * qkv_model_open with options; NULL: none.

@@ -18,6 +18,8 @@ enum { PATH_BYTES = 2048 }; /* longer paths of control groups are treated as abs
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static bool has(uint32_t word, uint32_t bits) { return (word & bits) == bits; }
 
@@ -49,12 +51,27 @@ uint32_t qkvi_cpu_features(void) {
     }
     return features;
 }
+
+/* Documentation/arch/x86/xstate.rst of the kernel. */
+enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+
+bool qkvi_cpu_amx(void) {
+    uint32_t a, b, c, d;
+    if (!(qkvi_cpu_features() & QKVI_CPU_AVX512BF16)) return false;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !has(d, bit_AMX_BF16 | bit_AMX_TILE))
+        return false;
+    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+}
 #elif defined(__aarch64__)
 #include <sys/auxv.h>
 
 uint32_t qkvi_cpu_features(void) { return getauxval(AT_HWCAP) & HWCAP_ASIMD ? QKVI_CPU_NEON : 0; }
 #else
 uint32_t qkvi_cpu_features(void) { return 0; }
+#endif
+
+#if !defined(__x86_64__)
+bool qkvi_cpu_amx(void) { return false; }
 #endif
 
 static int affinity_count(void) {

@@ -5,6 +5,7 @@
 #ifndef QKVI_CORE_CPU_H
 #define QKVI_CORE_CPU_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -25,6 +26,16 @@ enum {
  * answer.
  */
 uint32_t qkvi_cpu_features(void);
+
+#pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
+
+/*
+ * Whether this processor has TDPBF16PS and the system lets this process use its tiles; asks for
+ * that, which lasts as long as the process. Takes microseconds: keep the answer.
+ */
+bool qkvi_cpu_amx(void);
+
+#pragma GCC visibility pop
 
 /*
  * Processors that this process may use: its affinity mask, and the quotas of its control groups. At

@@ -6,28 +6,15 @@
  * four loads. Sums leave through a buffer in the first-level cache, where the bias is added and what
  * is beyond the edges stays.
  *
- * Source: Intel 64 and IA-32 Architectures Software Developer's Manual, TDPBF16PS; the kernel's
- * Documentation/arch/x86/xstate.rst on the permission.
+ * Source: Intel 64 and IA-32 Architectures Software Developer's Manual, TDPBF16PS.
  */
 #include "kernels/gemm_bf16.h"
 
 #if defined(__x86_64__)
 
-#include <cpuid.h>
 #include <immintrin.h>
 #include <stdalign.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
-
-bool qkvi_amx_permitted(void) {
-    uint32_t a, b, c, d;
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
-    if (!(d & bit_AMX_BF16) || !(d & bit_AMX_TILE)) return false;
-    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
-}
 
 typedef struct tile_config {
     uint8_t palette, start_row, reserved[14];
@@ -160,7 +147,6 @@ void qkvi_amx_panel(int64_t n_rows, int n_cols, int64_t k, const uint16_t *tiles
 
 #else
 
-bool qkvi_amx_permitted(void) { return false; }
 void qkvi_amx_begin(void) {}
 void qkvi_amx_end(void) {}
 void qkvi_amx_round(int n_rows, int64_t k, const float *x, int64_t x_row, uint16_t *tiles) {

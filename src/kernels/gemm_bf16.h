@@ -32,7 +32,7 @@ void qkvi_bf16_pack_b(qkvi_pool *pool, int64_t k, int64_t n, const float *b, int
 typedef struct qkvi_gemm_bf16_job {
     const qkvi_kernels *kernels;
     qkvi_bf16_class class;
-    bool has_amx; /* qkvi_amx_permitted() */
+    bool has_amx; /* qkvi_cpu_amx() */
     int64_t m, n, k;
     const float *a; /* [m][k], rows a_row apart */
     int64_t a_row;
@@ -53,12 +53,6 @@ size_t qkvi_bf16_input_elems(int64_t m, int64_t k);
  * those of AVX512-BF16.
  */
 void qkvi_gemm_bf16(qkvi_pool *pool, const qkvi_gemm_bf16_job *job);
-
-/*
- * Whether this processor has TDPBF16PS and the system lets this process use it; asks for that, which
- * lasts as long as the process. Takes microseconds: keep the answer.
- */
-bool qkvi_amx_permitted(void);
 
 #pragma GCC visibility pop
 

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/cpu.h"
 #include "core/options.h"
 #include "core/status.h"
-#include "kernels/gemm_bf16.h"
 #include "model/arch/family.h"
 #include "model/arch/net.h"
 #include "model/model_impl.h"
@@ -214,7 +214,7 @@ static qkv_status read_options(const qkv_model_open_options *given, qkv_model_we
     case QKV_WEIGHTS_BF16_DP:
     case QKV_WEIGHTS_BF16_AMX: return QKV_OK;
     case QKV_WEIGHTS_BF16:
-        *weights = qkvi_amx_permitted() ? QKV_WEIGHTS_BF16_AMX : QKV_WEIGHTS_BF16_DP;
+        *weights = qkvi_cpu_amx() ? QKV_WEIGHTS_BF16_AMX : QKV_WEIGHTS_BF16_DP;
         return QKV_OK;
     }
     return qkvi_error_set(error, QKV_ERR_ARGUMENT, "weights = %d is no qkv_model_weights",

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/cpu.h"
 #include "core/half.h"
 #include "core/rng.h"
 #include "kernels/gemm_bf16.h"
@@ -84,7 +85,7 @@ static void check_class(const shape *s, qkvi_bf16_class class, const float *a, c
             const float sum = expected_of(s, class, a + i * s->k, b + j * s->k);
             want[i * s->n + j] = bias ? sum + bias[j] : sum;
         }
-    const bool has_amx = qkvi_amx_permitted();
+    const bool has_amx = qkvi_cpu_amx();
     uint16_t *half = qkvi_aligned_array(qkvi_bf16_input_elems(s->m, s->k), sizeof *half);
     assert_non_null(half);
     const qkvi_kernels *kernels;
@@ -152,7 +153,7 @@ static void close_to_the_product(void **state) {
     for (int class = 0; class < 2; class ++) {
         qkvi_gemm_bf16_job job = { .kernels = qkvi_kernels_best(),
                                    .class = class,
-                                   .has_amx = qkvi_amx_permitted(),
+                                   .has_amx = qkvi_cpu_amx(),
                                    .m = M,
                                    .n = N,
                                    .k = K,

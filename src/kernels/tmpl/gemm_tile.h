@@ -73,13 +73,12 @@ V_INLINE void tile_store(int n_cols, vf x, float *c, int add) {
         vf_store_n(c, add ? vf_add(vf_load_n(c, n_cols), x) : x, n_cols);
 }
 
-/* The last of the products: bias comes after what was there. */
-V_INLINE void tile_store_biased(int n_cols, vf x, const float *bias, float *c, int add) {
-    if (n_cols >= 16)
-        vf_storeu(c, vf_add(add ? vf_add(vf_loadu(c), x) : x, vf_loadu(bias)));
-    else if (n_cols > 0) {
-        const vf sum = add ? vf_add(vf_load_n(c, n_cols), x) : x;
-        vf_store_n(c, vf_add(sum, vf_load_n(bias, n_cols)), n_cols);
+/* C += bias, which comes after what was there: once the sums have left their registers. */
+V_INLINE void tile_add_bias(const int R, int n_cols, const float *bias, float *c, int64_t c_row) {
+    for (int j = 0; j < n_cols; j += 16) {
+        const int left = n_cols - j;
+        const vf x = left >= 16 ? vf_loadu(bias + j) : vf_load_n(bias + j, left);
+        for (int i = 0; i < R; i++) tile_store(left, x, c + i * c_row + j, 1);
     }
 }
 
@@ -95,16 +94,12 @@ V_INLINE void tile_rows(const int R, int n_cols, int64_t k, const float *a, int6
         tile_zero(x);
         tile_product_ahead(R, k, a, a_row, a_col, b + j, x, 2, ahead);
         V_UNROLL(12) for (int i = 0; i < R; i++) {
-            V_UNROLL(2) for (int v = 0; v < V_NV; v++) {
-                const int left = n_cols - j - 16 * v;
-                float *to = c + i * c_row + j + 16 * v;
-                if (bias)
-                    tile_store_biased(left, x[i][v], bias + j + 16 * v, to, add);
-                else
-                    tile_store(left, x[i][v], to, add);
-            }
+            V_UNROLL(2)
+            for (int v = 0; v < V_NV; v++)
+                tile_store(n_cols - j - 16 * v, x[i][v], c + i * c_row + j + 16 * v, add);
         }
     }
+    if (bias) tile_add_bias(R, n_cols, bias, c, c_row);
 }
 
 static void gemm_tile(int n_rows, int n_cols, int64_t k, const float *a, int64_t a_row,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
+#include "core/cpu.h"
 #include "core/fpstate.h"
 #include "core/status.h"
 #include "kernels/gemm.h"
@@ -375,7 +376,7 @@ static void cut_linear(void *argument, qkvi_linear *layer) {
 static qkv_status make_packed(qkvi_net *net, unsigned forms, qkv_error *error) {
     cut_packed c = { .forms = forms };
     if (forms & QKVI_NET_HALF_AMX)
-        c.half_mode = (qkvi_half_mode){ QKVI_BF16_AMX, qkvi_amx_permitted() };
+        c.half_mode = (qkvi_half_mode){ QKVI_BF16_AMX, qkvi_cpu_amx() };
     if (!forms) return QKV_OK;
     each_linear(net, cut_linear, &c);
     if (!c.cutter.overflow) net->packed = qkvi_aligned_array(c.cutter.used_bytes, 1);
