@@ -175,7 +175,6 @@ int text_job_open(struct text_job *job, const struct cli_command *command,
         code =
             cli_usage(command, "%s: %s has no decoder over an encoder",
                       job->which == QKV_CROSS ? "--cross" : "--decoder", job->session.info->source);
-    if (!code && job->which != QKV_SELF) code = session_target(&job->session);
     if (!code) code = session_head(&job->session, job->which, &job->given, &job->layer, &job->head);
     if (code) session_close(&job->session);
     return code;

@@ -99,6 +99,7 @@ int session_open(struct session *session, const struct cli_command *command,
     if (session->alone) return EXIT_OK;
     session->info = qkv_model_get_info(session->model);
     session->tokenizer = qkv_model_tokenizer(session->model);
+    session->target = qkv_model_target_tokenizer(session->model);
     session_warn(session->model, common);
     for (int64_t i = 0; common->verbose && qkv_model_unused(session->model, i); i++)
         fprintf(stderr, "unused tensor: %s\n", qkv_model_unused(session->model, i));
@@ -118,22 +119,12 @@ int session_open_target(struct session *session, const struct cli_command *comma
     return EXIT_OK;
 }
 
-int session_target(struct session *session) {
-    const char *name = model_name(session->common);
-    const char *folder = name && is_folder(name) ? name : session->info->source;
-    qkv_error error;
-    if (qkv_tokenizer_open_target(folder, &session->target, &error) == QKV_OK) return EXIT_OK;
-    return cli_fail("%s", error.message);
-}
-
 void session_close(struct session *session) {
     qkv_model_free(session->model);
     qkv_tokenizer_free(session->alone);
-    qkv_tokenizer_free(session->target);
     qkv_ctx_destroy(session->ctx);
     session->model = NULL;
     session->alone = NULL;
-    session->target = NULL;
     session->ctx = NULL;
 }
 

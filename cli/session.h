@@ -11,8 +11,7 @@ struct session {
     qkv_ctx *ctx;
     qkv_model *model;
     const qkv_model_info *info;
-    const qkv_tokenizer *tokenizer;
-    qkv_tokenizer *target; /* of the language that is written (session_target); NULL */
+    const qkv_tokenizer *tokenizer, *target; /* target: of what is written */
     qkv_tokenizer *alone;  /* a tokenizer without a model, which is NULL with its info then */
     bool is_embedded;      /* the model is the one of this binary */
 };
@@ -32,8 +31,6 @@ int session_open(struct session *session, const struct cli_command *command,
 /* Opens the tokenizer of the target language of a folder, and no model. */
 int session_open_target(struct session *session, const struct cli_command *command,
                         const struct cli_common *common);
-/* The same for the open model of a session, besides its own; an exit code. */
-int session_target(struct session *session);
 void session_close(struct session *session);
 
 /*

@@ -133,15 +133,17 @@ static int sees_nothing(int64_t n, int64_t i) {
 }
 
 struct textbook {
-    double rows, entropy, confidence, effective, distance, cls, sep, dot, self, previous, next;
+    double rows, entropy, log_keys, confidence, effective, distance, cls, sep, dot, self, previous,
+        next;
     double window, same, duplicate, induction, n_same, n_duplicate, n_induction;
 };
 
 static void add_row(struct textbook *t, int64_t n, const double *p, int64_t i,
                     const int32_t *tokens) {
     double squares = 0, largest = 0;
-    int same = 0, duplicate = 0, induction = 0;
+    int same = 0, duplicate = 0, induction = 0, n_seen = 0;
     for (int64_t j = 0; j < n; j++) {
+        n_seen += is_visible(i, j);
         t->entropy -= p[j] > 0 ? p[j] * log(p[j]) : 0;
         squares += p[j] * p[j];
         largest = fmax(largest, p[j]);
@@ -163,6 +165,7 @@ static void add_row(struct textbook *t, int64_t n, const double *p, int64_t i,
         induction |= is_after && is_visible(i, j);
     }
     t->rows++;
+    t->log_keys += log((double)n_seen);
     t->confidence += largest;
     t->effective += 1 / squares;
     t->n_same += same;
@@ -181,19 +184,22 @@ static double textbook_gini(int64_t n, const double *received) {
 
 static void compare_received(const qkv_head_stats *s, int64_t n, const double *p) {
     double received[MAX_N] = { 0 }, seen[MAX_N], share[MAX_N] = { 0 }, largest = 0, early = 0;
-    int64_t n_seen = 0;
+    int64_t n_seen = 0, rows_of[MAX_N], most = 0;
     for (int64_t j = 0; j < n; j++) {
         int64_t rows = 0;
         for (int64_t i = 0; i < n; i++) {
             received[j] += p[i * n + j];
             rows += is_visible(i, j);
         }
+        rows_of[j] = rows;
+        if (rows > most) most = rows;
         if (rows == 0) continue;
         seen[n_seen++] = received[j];
         share[j] = received[j] / (double)rows;
         largest = fmax(largest, share[j]);
-        if (j < 64) early = fmax(early, share[j]);
     }
+    for (int64_t j = 0; j < n && j < 64; j++) /* keys that at least half as many see as any */
+        if (2 * rows_of[j] >= most) early = fmax(early, share[j]);
     near(s->received_largest, largest);
     near(s->received_early, early);
     near(s->received_key < 0 ? 0 : share[s->received_key], largest);
@@ -215,7 +221,7 @@ static void compare(const qkv_head_stats *s, int64_t n, const int32_t *tokens, c
     if (t.rows == 0) return;
     assert_true((double)s->n_queries == t.rows);
     near(s->entropy / 4, t.entropy / t.rows / 4); /* ln 70 is about 4: relative, all in all */
-    near(s->entropy_normalized, t.entropy / t.rows / log((double)n));
+    near(s->entropy_normalized, t.log_keys > 0 ? t.entropy / t.log_keys : 0);
     near(s->confidence, t.confidence / t.rows);
     near(s->effective_keys / (double)n, t.effective / t.rows / (double)n);
     near(s->mean_distance / (double)n, t.distance / t.rows / (double)n);
