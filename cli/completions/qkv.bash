@@ -39,7 +39,7 @@ _qkv_commands='look fill next heads map explain lookup embed attend train eval i
 # _qkv_options COMMAND
 _qkv_options() {
     case $1 in
-    look) echo "--pair --top --file --slide --what-if --heads --q --k --tokens --q-tokens --causal --window --scale --pool --plot --map -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    look) echo "--pair --target --cross --decoder --align --top --file --slide --what-if --heads --q --k --tokens --q-tokens --causal --window --scale --pool --plot --map -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     fill) echo "--pair --top --model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     next) echo "--model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     heads) echo "--pair --file --sort --reverse --top --label --like --columns --probes --grammar --seed --what-if -o --model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
@@ -62,6 +62,7 @@ _qkv_options() {
 _qkv_value() {
     case "$1 $2" in
     'look --pair') echo '' ;;
+    'look --target') echo '' ;;
     'look --top') echo '' ;;
     'look --file') echo '*' ;;
     'look --slide') echo '' ;;

@@ -78,7 +78,11 @@ function __qkv_commands
 end
 
 complete -c qkv -n '__qkv_command look' -l pair -x -d 'a second text, which the model sees as the next sentence'
-complete -c qkv -n '__qkv_command look' -l top -x -d 'how many words for each [MASK]'
+complete -c qkv -n '__qkv_command look' -l target -x -d 'what an encoder-decoder writes for the text, for --cross, --decoder and --align'
+complete -c qkv -n '__qkv_command look' -l cross -d 'the decoder\'s attention to the text'
+complete -c qkv -n '__qkv_command look' -l decoder -d 'the decoder\'s attention to what it has written'
+complete -c qkv -n '__qkv_command look' -l align -d 'for each word of the target the word of the text that it looks at most'
+complete -c qkv -n '__qkv_command look' -l top -x -d 'how many words for each [MASK], or for what comes next'
 complete -c qkv -n '__qkv_command look' -l file -x -a '(__fish_complete_path)' -d 'the text is what the file holds'
 complete -c qkv -n '__qkv_command look' -l slide -x -d 'look at windows of N tokens, each STRIDE after the one before'
 complete -c qkv -n '__qkv_command look' -l what-if -x -a 'causal no-scale temperature= drop=' -d 'run the model so, in all layers and heads'
