@@ -16,7 +16,8 @@ enum { KIND_REST, KIND_CLS, KIND_SEP, KIND_PUNCTUATION, N_KINDS, N_OFFSETS = 3, 
 /* What a pass leaves of each query. */
 struct rows {
     float *largest, *entropy, *effective, *kinds, *offsets, *o, *top_weight;
-    int64_t *top_key;
+    float *log_seen; /* ln of how many keys a query sees; 0 for none */
+    int64_t *top_key, *n_seen;
     uint8_t *kind_of; /* of keys */
 };
 
@@ -29,19 +30,21 @@ static int kind_of(const char *token) {
 
 static bool rows_make(const struct dump *dump, struct rows *rows) {
     const size_t n = (size_t)dump->n_queries;
-    float **const floats[] = { &rows->largest, &rows->entropy, &rows->effective, &rows->o };
+    float **const floats[] = { &rows->largest, &rows->entropy, &rows->effective, &rows->o,
+                               &rows->log_seen };
     bool made = true;
     for (int i = 0; i < CLI_COUNT(floats); i++)
         made = (*floats[i] = malloc(n * sizeof(float))) && made;
     rows->kinds = malloc(n * N_KINDS * sizeof(float));
     rows->offsets = malloc(n * N_OFFSETS * sizeof(float));
     rows->top_key = malloc(n * TOP * sizeof(int64_t));
+    rows->n_seen = malloc(n * sizeof(int64_t));
     rows->top_weight = malloc(n * TOP * sizeof(float));
     rows->kind_of = calloc((size_t)dump->n_keys, 1);
     for (int64_t j = 0; rows->kind_of && dump->tokens && j < dump->n_keys; j++)
         rows->kind_of[j] = (uint8_t)kind_of(dump->tokens[j]);
-    return made && rows->kinds && rows->offsets && rows->top_key && rows->top_weight &&
-           rows->kind_of;
+    return made && rows->kinds && rows->offsets && rows->top_key && rows->n_seen &&
+           rows->top_weight && rows->kind_of;
 }
 
 static void rows_free(struct rows *rows) {
@@ -53,6 +56,8 @@ static void rows_free(struct rows *rows) {
     free(rows->o);
     free(rows->top_weight);
     free(rows->top_key);
+    free(rows->n_seen);
+    free(rows->log_seen);
     free(rows->kind_of);
 }
 
@@ -100,7 +105,10 @@ static void summarise(const struct dump *dump, const struct rows *rows, struct d
     double *const offsets[] = { &stats->mass_previous, &stats->mass_self, &stats->mass_next };
     double *const kinds[] = { NULL, &stats->mass_cls, &stats->mass_sep, &stats->mass_punctuation };
     stats->entropy = mean(dump, rows, lse, rows->entropy, 1);
-    stats->entropy_normalized = dump->n_keys > 1 ? stats->entropy / log((double)dump->n_keys) : 0;
+    for (int64_t i = 0; i < dump->n_queries; i++)
+        rows->log_seen[i] = rows->n_seen[i] > 0 ? (float)log((double)rows->n_seen[i]) : 0;
+    const double log_seen = mean(dump, rows, lse, rows->log_seen, 1);
+    stats->entropy_normalized = log_seen > 0 ? stats->entropy / log_seen : stats->entropy * 0;
     stats->confidence = mean(dump, rows, lse, rows->largest, 1);
     stats->mean_distance = mean(dump, rows, lse, head->distance, 1);
     head->effective_keys = mean(dump, rows, lse, rows->effective, 1);
@@ -159,6 +167,7 @@ static qkv_status pass(struct dump *dump, int64_t shown, struct rows *rows,
     stats.largest = rows->largest;
     stats.entropy = rows->entropy;
     stats.effective_keys = rows->effective;
+    stats.n_seen = rows->n_seen;
     stats.mean_distance = head->distance;
     stats.top_k = TOP;
     stats.top_keys = rows->top_key;

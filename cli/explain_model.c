@@ -53,9 +53,9 @@ static void embedding(struct lesson *lesson, const struct explain_text *t) {
         lesson_vector(lesson, hidden, s->segment, false, "segment %d", t->input->types[i]);
     lesson_vector(lesson, hidden, s->position, false, "position %" PRId64, i);
     lesson_vector(lesson, hidden, s->embedding, true, "e");
-    lesson_note(lesson,
-                "Positions are %s. Attention itself is blind to order (qkv explain --shuffle).",
-                sinusoids ? "sinusoids" : "learned, a vector for each place");
+    lesson_note(lesson, "Positions are %s.%s",
+                sinusoids ? "sinusoids" : "learned, a vector for each place",
+                s->causal ? "" : " Attention itself is blind to order (qkv explain --shuffle).");
 
     if (!s->embed_norm) return;
     lesson_step(lesson, "Layer norm", "x = (e − mean) / √(variance + ε) · γ + β", shape);

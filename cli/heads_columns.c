@@ -9,7 +9,8 @@
 
 static const struct head_column columns[] = {
     { "entropy", "H", "entropy of a row in nats", COLUMN_SIZE, STATS(entropy), 14, false },
-    { "entropy_normalized", "H/ln n", "entropy over ln n of n tokens, 1 if all keys are alike",
+    { "entropy_normalized", "H/ln n",
+      "entropy over the mean of ln n of the n keys that a query sees, 1 if all are alike",
       COLUMN_SHARE, STATS(entropy_normalized), 1, true },
     { "confidence", "p max", "largest weight of a row", COLUMN_SHARE, STATS(confidence), 2, true },
     { "mean_distance", "dist", "distance |i - j| in tokens", COLUMN_SIZE, STATS(mean_distance), 9,
@@ -33,7 +34,8 @@ static const struct head_column columns[] = {
       true },
     { "received_largest", "recv", "largest mean weight that a key receives of all rows",
       COLUMN_SHARE, STATS(received_largest), 11, true },
-    { "received_early", "early", "the same among the first 64 keys", COLUMN_SHARE,
+    { "received_early", "early",
+      "the same among the first 64 keys, those that few queries see aside", COLUMN_SHARE,
       STATS(received_early), 19, false },
     { "received_gini", "Gini", "coefficient of what keys receive, 0 if all alike", COLUMN_SHARE,
       STATS(received_gini), 13, true },

@@ -132,9 +132,9 @@ static void make_caption(const struct look *look, char *caption, size_t bytes) {
     if (look->what_if.any)
         text_append(caption, bytes, "MODIFIED: not what the model computed (%s). ",
                     look->what_if.words);
-    text_append(caption, bytes, "Model %s (%s), %s%" PRId64 " layers of %" PRId64 " heads.",
+    text_append(caption, bytes, "Model %s (%s), %s%" PRId64 " layer%s of %" PRId64 " heads.",
                 info->source, info->architecture, look_attention(look), look->view.n_layers,
-                look->view.n_heads);
+                look->view.n_layers == 1 ? "" : "s", look->view.n_heads);
     if (look->view.which == QKV_CROSS)
         add(caption, bytes, " ",
             "A query is a token that the decoder read \u2192 the one that it predicts.");

@@ -95,11 +95,11 @@ static qkv_status all_heads(const struct look *look, const float *weights, const
     if (!labels) return text_error(error, QKV_ERR_MEMORY, "out of memory");
     for (int64_t i = 0; i < n_heads; i++) labels[i] = look->stats[i].label;
     char title[128], caption[LOOK_CAPTION];
-    snprintf(title, sizeof title, "%s%" PRId64 " layers of %" PRId64 " heads",
+    snprintf(title, sizeof title, "%s%" PRId64 " layer%s of %" PRId64 " heads",
              view->which == QKV_CROSS     ? "Cross-attention: "
              : view->which == QKV_DECODER ? "Decoder: "
                                           : "",
-             view->n_layers, view->n_heads);
+             view->n_layers, view->n_layers == 1 ? "" : "s", view->n_heads);
     look_begin_caption(look, caption);
     text_append(caption, sizeof caption, "Model %s (%s), %slayers and heads counted from 0: %s.",
                 info->source, info->architecture, look_attention(look), cell_meaning(look));

@@ -106,6 +106,8 @@ static void add_quality(const struct map *map, char *text) {
         text_append(text, MAP_TEXT_BYTES, "; rank correlation of distance and q\u00b7k %.2f",
                     report->rank_correlation);
     if (!isnan(report->recall)) text_append(text, MAP_TEXT_BYTES, ".");
+    if (map->session && map->session->info->is_decoder)
+        text_append(text, MAP_TEXT_BYTES, " Keys that a query does not see count here, too.");
 }
 
 static void add_lines(const struct map *map, char *text) {

@@ -137,8 +137,8 @@ awk '{ i = int((NR - 1) / 9); j = (NR - 1) % 9; p = $1
        if (p > 0) h -= p * log(p); if (p > top[i]) top[i] = p
        far += p * (i > j ? i - j : j - i); if (i == j) self += p; if (j == i - 1) prev += p; two[i] += p * p
        if (i != j && p > most) { most = p; where = i " " j } }
-     END { OFMT = "%.9g"; for (i = 0; i < 9; i++) { c += top[i]; e += 1 / two[i] }
-           print h / 9; print h / 9 / log(9); print c / 9; print far / 9; print self / 9; print prev / 9; print e / 9; print most; print where }' \
+     END { OFMT = "%.9g"; for (i = 0; i < 9; i++) { c += top[i]; e += 1 / two[i]; full += log(i + 1) }
+           print h / 9; print h / full; print c / 9; print far / 9; print self / 9; print prev / 9; print e / 9; print most; print where }' \
     "$d/p" >"$d/all"
 head -n 8 "$d/all" >"$d/expected"
 for name in entropy entropy_normalized confidence mean_distance mass_self mass_previous effective_keys weight; do value $name; done >"$d/got"
