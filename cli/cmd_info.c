@@ -74,6 +74,7 @@ static void print_token(const char *name, int64_t id) {
 
 /* Lines of models with a decoder. */
 static void print_decoder(const qkv_model_info *info) {
+    if (info->is_decoder) puts("attention     causal: a token sees itself and those before it");
     if (info->is_encoder_decoder) {
         printf("decoder       %" PRId64 " layers of %" PRId64 " heads of %" PRId64
                ", feed-forward %" PRId64 "\n",

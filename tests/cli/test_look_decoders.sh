@@ -101,7 +101,7 @@ crosses --align --head 0.0 --json
 out_like '"n_heads":1,'
 run info "$decoder/bart_3"
 out_like '^decoder  '
-out_like '^heads for     the next token yes$'
+out_like '^heads for     the next token$'
 run look "$sentence" $pair
 code 0
 out_says 'An encoder predicts nothing: --cross --target TEXT shows its decoder.'
