@@ -92,7 +92,7 @@ function readAddress() {
 /* What a figure says below itself, on the screen and in files. */
 function caption() {
     const {layer, head, alibi, sink, mask} = thisHead(),
-          scaled = fixed(scaleOf(thisHead()), 4) + " q·k";
+                                     scaled = fixed(scaleOf(thisHead()), 4) + " q·k";
     const score = (CAP ? `${CAP} tanh(${scaled} / ${CAP})` : scaled) +
         (alibi ? `${signed(alibi)} (j − i${OFFSET ? signed(-OFFSET) : ""})` : "");
     const parts = [

@@ -49,7 +49,8 @@ drawn.push(function drawWhatIf() {
         oninput: event =>
             ask({temperature: abs(event.target.value) < 0.01 ? 1 : 10 ** event.target.value})
     });
-    const name = scaleOf(thisHead()).toFixed(4) === (1 / sqrt(D)).toFixed(4) ? "scale 1/√d" : "scale";
+    const name =
+        scaleOf(thisHead()).toFixed(4) === (1 / sqrt(D)).toFixed(4) ? "scale 1/√d" : "scale";
     put(box, el("span", {class: "name"}, "What if"),
         check(name, whatIf.scaled, scaled => ask({scaled}), "multiply scores by the model's scale"),
         el("label", {title: "scores are divided by it"}, "temperature", temperature,

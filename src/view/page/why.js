@@ -49,7 +49,8 @@ function whySteps(q, k, lse, p) {
     return el(
         "div", {},
         el("p", {class: "pair"}, chip(state.query, "q"), " looks at ", chip(state.key, "k")),
-        el("div", {class: "steps"}, card(fixed(s, 3), "q·k"), el("i", {}, `× ${fixed(data.scale, 4)}`),
+        el("div", {class: "steps"}, card(fixed(s, 3), "q·k"),
+           el("i", {}, `× ${fixed(data.scale, 4)}`),
            ...CAP ? [card(fixed(s * data.scale, 3), "scaled"), el("i", {}, `softcap ${CAP}`)] : [],
            ...alibi ? [card(fixed(score - added, 3), "before ALiBi"), el("i", {}, signed(added))] :
                       [],

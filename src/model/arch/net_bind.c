@@ -1,0 +1,190 @@
+/*
+ * Structs of pointers bound to an arena that is laid out by the table (net_table.c). What a model lacks
+ * has no row there, and its pointers are NULL.
+ */
+#include <stdlib.h>
+
+#include "core/alloc.h"
+#include "core/fpstate.h"
+#include "core/status.h"
+#include "model/arch/net_params.h"
+
+/* Where pointers come from while a struct is bound. */
+typedef struct binder {
+    const qkv_model_info *info;
+    const qkvi_param_table *table;
+    float *arena;
+    const qkvi_model_family *family;
+    qkvi_switches switches;
+} binder;
+
+/* NULL for a part that the family lacks, too. */
+static float *bind_at(const binder *b, const char *name, const char *what) {
+    return name ? qkvi_params_at(b->table, b->arena, "%s%s", name, what) : NULL;
+}
+
+static qkvi_linear bind_linear(const binder *b, const char *name, int64_t n_out, int64_t n_in) {
+    return (qkvi_linear){ .n_in = n_in,
+                          .n_out = n_out,
+                          .weight = bind_at(b, name, ".weight"),
+                          .bias = bind_at(b, name, ".bias") };
+}
+
+static qkvi_layernorm bind_norm(const binder *b, const char *name, int64_t n) {
+    return (qkvi_layernorm){ n, bind_at(b, name, ".weight"), bind_at(b, name, ".bias") };
+}
+
+/* The layer of a block's part. */
+static qkvi_linear bind_part(const binder *b, const qkvi_stack_names *names, int64_t l,
+                             const char *part, int64_t n_out, int64_t n_in) {
+    char name[96];
+    return bind_linear(b, qkvi_block_name(name, names, l, part), n_out, n_in);
+}
+
+static qkvi_layernorm bind_part_norm(const binder *b, const qkvi_stack_names *names, int64_t l,
+                                     const char *part, int64_t n) {
+    char name[96];
+    return bind_norm(b, qkvi_block_name(name, names, l, part), n);
+}
+
+static void bind_block(const binder *b, const qkvi_stack *s, const qkvi_stack_names *names,
+                       int64_t l, qkvi_block *block) {
+    const int64_t h = s->hidden, wide = s->intermediate;
+    const qkvi_mha none = { .n_heads = s->n_heads,
+                            .head_dim = s->head_dim,
+                            .hidden = h,
+                            .scale = qkvi_switched_scale(b->info, s->head_dim, l) };
+    block->eps = s->eps;
+    block->act = b->switches.act;
+    block->pre_norm = b->switches.pre_norm;
+    block->mha = none;
+    block->mha.query = bind_part(b, names, l, names->query, h, h);
+    block->mha.key = bind_part(b, names, l, names->key, h, h);
+    block->mha.value = bind_part(b, names, l, names->value, h, h);
+    block->mha.output = bind_part(b, names, l, names->output, h, h);
+    block->norm1 = bind_part_norm(b, names, l, names->norm1, h);
+    if (names->cross_query) {
+        block->cross = none;
+        block->cross.query = bind_part(b, names, l, names->cross_query, h, h);
+        block->cross.key = bind_part(b, names, l, names->cross_key, h, h);
+        block->cross.value = bind_part(b, names, l, names->cross_value, h, h);
+        block->cross.output = bind_part(b, names, l, names->cross_output, h, h);
+        block->norm_cross = bind_part_norm(b, names, l, names->norm_cross, h);
+    }
+    block->up = bind_part(b, names, l, names->up, wide, h);
+    block->down = bind_part(b, names, l, names->down, h, wide);
+    block->norm2 = bind_part_norm(b, names, l, names->norm2, h);
+}
+
+static void bind_embeddings(const binder *b, int stack, qkvi_stack *s) {
+    const qkvi_stack_names *const names = &b->family->stacks[stack];
+    s->embed = (qkvi_embed){
+        .hidden = s->embedding_size,
+        .n_words = s->vocab_size,
+        .n_types = s->n_types > 0 ? s->n_types : 1,
+        .n_positions = s->first_position + s->max_len,
+        .word_scale = b->switches.word_scale,
+        .word = bind_at(b, qkvi_word_name(b->info, b->family, stack), ".weight"),
+        .type = bind_at(b, names->segment, ".weight"),
+        .position = bind_at(b, names->position, ".weight"),
+    };
+    s->embed_norm = bind_norm(b, names->embed_norm, s->embedding_size);
+    s->project = bind_linear(b, names->project, s->hidden, s->embedding_size);
+    s->last_norm = bind_norm(b, names->last_norm, s->hidden);
+}
+
+static void bind_heads(const binder *b, qkvi_net *net) {
+    const qkvi_model_family *const f = b->family;
+    const qkvi_stack *const s = &net->stacks[0];
+    const int64_t h = s->hidden, size = s->embedding_size;
+    net->pooler = bind_linear(b, f->pooler, h, h);
+    net->transform = bind_linear(b, f->transform, size, h);
+    net->transform_norm = bind_norm(b, f->transform_norm, size);
+    net->decoder = (qkvi_linear){ .n_in = size, .n_out = s->vocab_size, .weight = s->embed.word };
+    net->decoder.bias = bind_at(b, f->decoder_bias, "");
+    net->nsp = bind_linear(b, f->nsp, 2, h);
+    net->judge = bind_linear(b, f->judge, h, h);
+    net->judgement = bind_linear(b, f->judgement, 1, h);
+    const qkvi_stack *const last = qkvi_net_last(net);
+    net->lm = (qkvi_linear){ .n_in = h, .n_out = last->vocab_size, .weight = last->embed.word };
+    net->lm_is_tied = true;
+}
+
+/* ---- Whole structs --------------------------------------------------------------------------- */
+
+static qkv_status make_sinusoids(qkvi_stack *s, bool half, qkv_error *error) {
+    size_t n;
+    if (qkvi_mul_size((size_t)s->max_len, (size_t)s->hidden, &n))
+        s->sinusoids = qkvi_aligned_array(n, sizeof(float));
+    if (!s->sinusoids) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for positions");
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
+    if (half)
+        qkvi_sinusoids_half(s->max_len, s->hidden, s->sinusoids);
+    else
+        qkvi_sinusoids(s->max_len, s->hidden, s->sinusoids);
+    qkvi_fpstate_leave(saved);
+    s->embed.position = s->sinusoids;
+    return QKV_OK;
+}
+
+/* A segment of zeros, for models without segments, so that every embedding is a sum of three. */
+static qkv_status make_no_segment(qkvi_stack *s, qkv_error *error) {
+    s->no_segment = qkvi_calloc_array((size_t)s->embedding_size, sizeof(float));
+    if (!s->no_segment) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a segment");
+    s->embed.type = s->no_segment;
+    return QKV_OK;
+}
+
+static qkv_status bind_stack(const binder *b, int stack, bool runs, qkvi_stack *s,
+                             qkv_error *error) {
+    *s = qkvi_stack_sizes(b->info, stack);
+    s->blocks = qkvi_calloc_array((size_t)s->n_layers, sizeof *s->blocks);
+    if (!s->blocks) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for layers");
+    for (int64_t l = 0; l < s->n_layers; l++)
+        bind_block(b, s, &b->family->stacks[stack], l, &s->blocks[l]);
+    bind_embeddings(b, stack, s);
+    if (b->info->sinusoidal_positions && runs)
+        QKV_TRY(make_sinusoids(s, b->switches.half_sinusoids, error));
+    if (s->n_types == 0 && runs) QKV_TRY(make_no_segment(s, error));
+    return QKV_OK;
+}
+
+static qkv_status bind_all(const binder *b, unsigned packed, qkvi_net *net, qkv_error *error) {
+    const qkv_model_info *const info = b->info;
+    net->n_stacks = info->is_encoder_decoder ? 2 : 1;
+    net->has_pooler = info->has_pooler;
+    net->has_mlm = info->has_mlm;
+    net->has_nsp = info->has_nsp;
+    net->has_judge = info->has_judge;
+    net->has_lm = info->has_lm;
+    for (int stack = 0; stack < net->n_stacks; stack++)
+        QKV_TRY(bind_stack(b, stack, packed, &net->stacks[stack], error));
+    bind_heads(b, net);
+    return qkvi_net_make_packed(net, packed, error);
+}
+
+qkv_status qkvi_net_bind(const qkv_model_info *info, const qkvi_param_table *table, float *arena,
+                         unsigned packed, qkvi_net **net, qkv_error *error) {
+    const binder b = { info, table, arena, qkvi_family_of(info->architecture),
+                       qkvi_switches_of(info) };
+    qkvi_net *made = qkvi_calloc_array(1, sizeof *made);
+    *net = NULL;
+    if (!made) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a model");
+    const qkv_status status = bind_all(&b, packed, made, error);
+    if (status == QKV_OK)
+        *net = made;
+    else
+        qkvi_net_free(made);
+    return status;
+}
+
+void qkvi_net_free(qkvi_net *net) {
+    if (!net) return;
+    for (int s = 0; s < 2; s++) {
+        free(net->stacks[s].blocks);
+        free(net->stacks[s].sinusoids);
+        free(net->stacks[s].no_segment);
+    }
+    free(net->packed);
+    free(net);
+}

@@ -1,0 +1,202 @@
+/*
+ * The table of parameters of every architecture (family.h): names and shapes, in the order of the file
+ * format's writers: embeddings, blocks, heads. What a model lacks has no row.
+ */
+#include <stdio.h>
+
+#include "core/status.h"
+#include "model/arch/net_params.h"
+
+enum { MAX_SIZE = 1 << 24 }; /* of any dimension: products of three fit int64_t */
+
+qkvi_stack qkvi_stack_sizes(const qkv_model_info *info, int stack) {
+    const qkvi_switches switches = qkvi_switches_of(info);
+    const bool over = stack == 1; /* a decoder over an encoder */
+    const int64_t n_heads = over ? info->n_decoder_heads : info->n_heads;
+    return (qkvi_stack){ .n_layers = over ? info->n_decoder_layers : info->n_layers,
+                         .n_heads = n_heads,
+                         .hidden = info->hidden,
+                         .head_dim = over ? info->hidden / n_heads : info->head_dim,
+                         .intermediate = over ? info->decoder_intermediate : info->intermediate,
+                         .vocab_size = over ? info->target_vocab_size : info->vocab_size,
+                         .max_len = info->max_len,
+                         .n_types = info->n_types,
+                         .embedding_size = info->embedding_size,
+                         .first_position = info->first_position,
+                         .skips_padding = switches.skips_padding,
+                         .causal = over || info->is_decoder,
+                         .eps = (float)info->layer_norm_eps };
+}
+
+static qkv_status add_linear(qkvi_param_table *table, const char *name, int64_t n_out, int64_t n_in,
+                             qkv_error *error) {
+    QKV_TRY(qkvi_params_add(table, 2, n_out, n_in, error, "%s.weight", name));
+    return qkvi_params_add(table, 1, n_out, 1, error, "%s.bias", name);
+}
+
+static qkv_status add_norm(qkvi_param_table *table, const char *name, int64_t n, qkv_error *error) {
+    QKV_TRY(qkvi_params_add(table, 1, n, 1, error, "%s.weight", name));
+    return qkvi_params_add(table, 1, n, 1, error, "%s.bias", name);
+}
+
+/* One of the layers of a block, stored as the family does it. */
+static qkv_status add_part(qkvi_param_table *table, const qkvi_model_family *family,
+                           const char *name, int64_t n_out, int64_t n_in, qkv_error *error) {
+    QKV_TRY(qkvi_params_add(table, 2, n_out, n_in, error, "%s.weight", name));
+    if (family->transposes) qkvi_params_stored_as(table, true, 0, 1, "%s.weight", name);
+    return qkvi_params_add(table, 1, n_out, 1, error, "%s.bias", name);
+}
+
+/* What a block's part is called. */
+const char *qkvi_block_name(char name[96], const qkvi_stack_names *names, int64_t l,
+                            const char *part) {
+    snprintf(name, 96, "%s%lld.%s", names->layer, (long long)l, part);
+    return name;
+}
+
+/* Query, key and value side by side in one matrix and one bias. */
+static qkv_status add_fused(qkvi_param_table *table, const qkvi_model_family *family,
+                            const qkvi_stack_names *names, int64_t l, int64_t h, qkv_error *error) {
+    const char *const parts[] = { names->query, names->key, names->value };
+    char name[96], fused[96];
+    qkvi_block_name(fused, names, l, family->fused);
+    for (int p = 0; p < 3; p++) {
+        qkvi_block_name(name, names, l, parts[p]);
+        QKV_TRY(qkvi_params_add(table, 2, h, h, error, "%s.weight", name));
+        qkvi_params_stored_as(table, true, p, 3, "%s.weight", fused);
+    }
+    for (int p = 0; p < 3; p++) {
+        qkvi_block_name(name, names, l, parts[p]);
+        QKV_TRY(qkvi_params_add(table, 1, h, 1, error, "%s.bias", name));
+        qkvi_params_stored_as(table, false, p, 3, "%s.bias", fused);
+    }
+    return QKV_OK;
+}
+
+static qkv_status add_attention(qkvi_param_table *table, const qkvi_model_family *f,
+                                const qkvi_stack_names *names, int64_t l, int64_t h, qkv_error *e) {
+    const char *const parts[] = { names->query, names->key, names->value };
+    char name[96];
+    if (f->fused) QKV_TRY(add_fused(table, f, names, l, h, e));
+    for (int p = 0; p < 3 && !f->fused; p++)
+        QKV_TRY(add_part(table, f, qkvi_block_name(name, names, l, parts[p]), h, h, e));
+    QKV_TRY(add_part(table, f, qkvi_block_name(name, names, l, names->output), h, h, e));
+    return add_norm(table, qkvi_block_name(name, names, l, names->norm1), h, e);
+}
+
+static qkv_status add_cross(qkvi_param_table *table, const qkvi_model_family *f,
+                            const qkvi_stack_names *names, int64_t l, int64_t h, qkv_error *e) {
+    const char *const parts[] = { names->cross_query, names->cross_key, names->cross_value,
+                                  names->cross_output };
+    char name[96];
+    for (int p = 0; p < 4; p++)
+        QKV_TRY(add_part(table, f, qkvi_block_name(name, names, l, parts[p]), h, h, e));
+    return add_norm(table, qkvi_block_name(name, names, l, names->norm_cross), h, e);
+}
+
+static qkv_status add_block(qkvi_param_table *table, const qkvi_stack *sizes,
+                            const qkvi_model_family *f, const qkvi_stack_names *names, int64_t l,
+                            qkv_error *e) {
+    char name[96];
+    const int64_t h = sizes->hidden, wide = sizes->intermediate;
+    QKV_TRY(add_attention(table, f, names, l, h, e));
+    if (names->cross_query) QKV_TRY(add_cross(table, f, names, l, h, e));
+    QKV_TRY(add_part(table, f, qkvi_block_name(name, names, l, names->up), wide, h, e));
+    QKV_TRY(add_part(table, f, qkvi_block_name(name, names, l, names->down), h, wide, e));
+    return add_norm(table, qkvi_block_name(name, names, l, names->norm2), h, e);
+}
+
+/* The words of a stack: its own, or those of both. */
+const char *qkvi_word_name(const qkv_model_info *info, const qkvi_model_family *family, int stack) {
+    return family->shared_words && !info->separate_words ? family->shared_words
+                                                         : family->stacks[stack].word;
+}
+
+static qkv_status add_embeddings(qkvi_param_table *table, const qkv_model_info *info,
+                                 const qkvi_stack *sizes, const qkvi_model_family *f, int stack,
+                                 qkv_error *e) {
+    const qkvi_stack_names *const names = &f->stacks[stack];
+    const int64_t size = sizes->embedding_size;
+    if (stack == 0 || info->separate_words)
+        QKV_TRY(qkvi_params_add(table, 2, sizes->vocab_size, size, e, "%s.weight",
+                                qkvi_word_name(info, f, stack)));
+    if (!info->sinusoidal_positions)
+        QKV_TRY(qkvi_params_add(table, 2, sizes->first_position + sizes->max_len, size, e,
+                                "%s.weight", names->position));
+    if (sizes->n_types > 0)
+        QKV_TRY(qkvi_params_add(table, 2, sizes->n_types, size, e, "%s.weight", names->segment));
+    if (names->embed_norm) QKV_TRY(add_norm(table, names->embed_norm, size, e));
+    return size == sizes->hidden ? QKV_OK
+                                 : add_linear(table, names->project, sizes->hidden, size, e);
+}
+
+static qkv_status add_stack(qkvi_param_table *table, const qkv_model_info *info,
+                            const qkvi_model_family *f, int stack, qkv_error *e) {
+    const qkvi_stack_names *const names = &f->stacks[stack];
+    const qkvi_stack sizes = qkvi_stack_sizes(info, stack);
+    QKV_TRY(add_embeddings(table, info, &sizes, f, stack, e));
+    for (int64_t l = 0; l < sizes.n_layers; l++) QKV_TRY(add_block(table, &sizes, f, names, l, e));
+    return names->last_norm ? add_norm(table, names->last_norm, sizes.hidden, e) : QKV_OK;
+}
+
+static qkv_status add_heads(qkvi_param_table *table, const qkv_model_info *info,
+                            const qkvi_model_family *f, qkv_error *e) {
+    const int64_t h = info->hidden, size = info->embedding_size;
+    if (info->has_pooler) QKV_TRY(add_linear(table, f->pooler, h, h, e));
+    if (info->has_mlm) {
+        QKV_TRY(qkvi_params_add(table, 1, info->vocab_size, 1, e, "%s", f->decoder_bias));
+        QKV_TRY(add_linear(table, f->transform, size, h, e));
+        QKV_TRY(add_norm(table, f->transform_norm, size, e));
+    }
+    if (info->has_nsp) QKV_TRY(add_linear(table, f->nsp, 2, h, e));
+    if (!info->has_judge) return QKV_OK;
+    QKV_TRY(add_linear(table, f->judge, h, h, e));
+    return add_linear(table, f->judgement, 1, h, e);
+}
+
+static qkv_status check_sizes(const qkv_model_info *info, qkv_error *error) {
+    const struct {
+        const char *name;
+        int64_t value;
+    } sizes[] = {
+        { "n_layers", info->n_layers },
+        { "n_heads", info->n_heads },
+        { "hidden", info->hidden },
+        { "embedding_size", info->embedding_size },
+        { "head_dim", info->head_dim },
+        { "intermediate", info->intermediate },
+        { "vocab_size", info->vocab_size },
+        { "max_len", info->max_len },
+        { "n_types + 1", info->n_types + 1 },
+        { "first_position + 1", info->first_position + 1 },
+        { "n_decoder_layers", info->is_encoder_decoder ? info->n_decoder_layers : 1 },
+        { "n_decoder_heads", info->is_encoder_decoder ? info->n_decoder_heads : 1 },
+        { "decoder_intermediate", info->is_encoder_decoder ? info->decoder_intermediate : 1 },
+        { "target_vocab_size", info->is_encoder_decoder ? info->target_vocab_size : 1 },
+    };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i].value < 1 || sizes[i].value > MAX_SIZE)
+            return qkvi_error_set(error, QKV_ERR_LIMIT, "%s = %lld is not between 1 and %d",
+                                  sizes[i].name, (long long)sizes[i].value, MAX_SIZE);
+    if (info->n_heads * info->head_dim != info->hidden)
+        return qkvi_error_set(error, QKV_ERR_SHAPE,
+                              "n_heads = %lld times head_dim = %lld is not "
+                              "hidden = %lld",
+                              (long long)info->n_heads, (long long)info->head_dim,
+                              (long long)info->hidden);
+    if (info->is_encoder_decoder && info->hidden % info->n_decoder_heads != 0)
+        return qkvi_error_set(error, QKV_ERR_SHAPE,
+                              "hidden = %lld is not a multiple of n_decoder_heads = %lld",
+                              (long long)info->hidden, (long long)info->n_decoder_heads);
+    if (info->has_nsp && !info->has_pooler)
+        return qkvi_error_set(error, QKV_ERR_FORMAT, "the NSP head needs a pooler");
+    return QKV_OK;
+}
+
+qkv_status qkvi_net_table(const qkv_model_info *info, qkvi_param_table *table, qkv_error *error) {
+    const qkvi_model_family *const family = qkvi_family_of(info->architecture);
+    QKV_TRY(check_sizes(info, error));
+    for (int stack = 0; stack <= info->is_encoder_decoder; stack++)
+        QKV_TRY(add_stack(table, info, family, stack, error));
+    return add_heads(table, info, family, error);
+}
