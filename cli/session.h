@@ -12,8 +12,8 @@ struct session {
     qkv_model *model;
     const qkv_model_info *info;
     const qkv_tokenizer *tokenizer, *target; /* target: of what is written */
-    qkv_tokenizer *alone;  /* a tokenizer without a model, which is NULL with its info then */
-    bool is_embedded;      /* the model is the one of this binary */
+    qkv_tokenizer *alone; /* a tokenizer without a model, which is NULL with its info then */
+    bool is_embedded;     /* the model is the one of this binary */
 };
 
 /*
