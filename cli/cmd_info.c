@@ -27,8 +27,7 @@ static json_t *model_json(const qkv_model *model) {
     for (int64_t i = 0; qkv_model_unused(model, i); i++)
         json_array_append_new(unused, json_text(qkv_model_unused(model, i)));
     return json_pack(
-        "{s:s,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:f,s:b,s:b,s:b,s:b,s:b,s:I,s:I,s:b,s:b,s:b,"
-        "s:I,s:I,s:I,s:I,s:o,s:o}",
+        "{s:s,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:f,s:b,s:b,s:b,s:b,s:b,s:I,s:I,s:o,s:o}",
         "architecture", info->architecture, "source", json_text(info->source), "n_layers",
         (json_int_t)info->n_layers, "n_heads", (json_int_t)info->n_heads, "hidden",
         (json_int_t)info->hidden, "head_dim", (json_int_t)info->head_dim, "intermediate",
@@ -37,12 +36,8 @@ static json_t *model_json(const qkv_model *model) {
         (json_int_t)info->n_parameters, "layer_norm_eps", info->layer_norm_eps, "has_mlm",
         info->has_mlm, "has_nsp", info->has_nsp, "has_pooler", info->has_pooler, "has_judge",
         info->has_judge, "sinusoidal_positions", info->sinusoidal_positions, "embedding_size",
-        (json_int_t)info->embedding_size, "sentence_len", (json_int_t)info->sentence_len,
-        "is_decoder", info->is_decoder, "is_encoder_decoder", info->is_encoder_decoder, "has_lm",
-        info->has_lm, "n_decoder_layers", (json_int_t)info->n_decoder_layers, "n_decoder_heads",
-        (json_int_t)info->n_decoder_heads, "decoder_intermediate",
-        (json_int_t)info->decoder_intermediate, "target_vocab_size",
-        (json_int_t)info->target_vocab_size, "unused", unused, "warnings", warnings);
+        (json_int_t)info->embedding_size, "sentence_len", (json_int_t)info->sentence_len, "unused",
+        unused, "warnings", warnings);
 }
 
 static void print_model(const qkv_model *model, bool verbose) {
@@ -53,29 +48,16 @@ static void print_model(const qkv_model *model, bool verbose) {
     printf("parameters    %" PRId64 "\n", info->n_parameters);
     printf("layers        %" PRId64 " of %" PRId64 " heads of %" PRId64 "\n", info->n_layers,
            info->n_heads, info->head_dim);
-    if (info->is_encoder_decoder)
-        printf("decoder       %" PRId64 " of %" PRId64 " heads of %" PRId64 ", and as many for "
-               "cross-attention\n",
-               info->n_decoder_layers, info->n_decoder_heads, info->hidden / info->n_decoder_heads);
-    printf("sizes         hidden %" PRId64 ", feed-forward %" PRId64, info->hidden,
+    printf("sizes         hidden %" PRId64 ", feed-forward %" PRId64 "\n", info->hidden,
            info->intermediate);
-    if (info->is_encoder_decoder) printf(", of the decoder %" PRId64, info->decoder_intermediate);
-    printf("\nvocabulary    %" PRId64, info->vocab_size);
-    if (info->target_vocab_size != info->vocab_size)
-        printf(", of the target %" PRId64, info->target_vocab_size);
-    putchar('\n');
+    printf("vocabulary    %" PRId64 "\n", info->vocab_size);
     if (info->embedding_size != info->hidden)
         printf("word vectors  %" PRId64 "\n", info->embedding_size);
     printf("longest text  %" PRId64 " tokens, %" PRId64 " segment%s, %s positions\n", info->max_len,
            info->n_types, info->n_types == 1 ? "" : "s",
            info->sinusoidal_positions ? "sinusoidal" : "learned");
-    if (info->is_decoder || info->is_encoder_decoder)
-        printf("heads for     the next token %s\n", yes(info->has_lm));
-    else
-        printf("heads for     MLM %s, NSP %s, pooler %s%s\n", yes(info->has_mlm),
-               yes(info->has_nsp), yes(info->has_pooler),
-               info->has_judge ? ", replaced tokens yes" : "");
-    if (info->is_decoder) puts("attention     causal: a token sees itself and those before it");
+    printf("heads for     MLM %s, NSP %s, pooler %s%s\n", yes(info->has_mlm), yes(info->has_nsp),
+           yes(info->has_pooler), info->has_judge ? ", replaced tokens yes" : "");
     printf("layer norm    eps %g\n", info->layer_norm_eps);
     if (n_unused) printf("unused        %" PRId64 " tensors\n", n_unused);
     for (int64_t i = 0; verbose && i < n_unused; i++)
