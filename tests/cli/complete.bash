@@ -36,7 +36,7 @@ suggests tokenize,train,translate t
 suggests --help --h
 suggests --version --v
 suggests eval help ev
-suggests --theme,--threads,--tokens,--top,--truncate look text --t
+suggests --target,--theme,--threads,--tokens,--top,--truncate look text --t
 suggests dark,light look text --theme ''
 suggests light look text --theme l
 suggests light look text --theme = l

@@ -130,6 +130,111 @@ static qkv_status saturate(qkv_error *error) {
 }
 static uint64_t take_saturation(void) { return oom_hash(0, saturation, sizeof saturation); }
 
+/* Of an encoder-decoder: source and target are one text. */
+enum { MOST = 16 };
+static struct {
+    qkv_model *model;
+    qkv_encoding *input;
+    qkv_run *run;
+    qkv_head_stats stats[MOST];
+    qkv_sharpest sharpest;
+    qkv_aligned aligned[MOST];
+    double log_p[MOST];
+    qkv_candidate next[3];
+} pair;
+
+static void clear_pair(void) {
+    memset(pair.stats, 0, sizeof pair.stats);
+    memset(&pair.sharpest, 0, sizeof pair.sharpest);
+    memset(pair.aligned, 0, sizeof pair.aligned);
+    memset(pair.log_p, 0, sizeof pair.log_p);
+    memset(pair.next, 0, sizeof pair.next);
+}
+
+static qkv_status cross_heads(qkv_error *error) {
+    const qkv_token_list list = { qkv_model_tokenizer(pair.model), pair.input };
+    return qkv_inspect_heads_of(ctx, pair.model, pair.run, QKV_CROSS, 0, &list, &list, pair.stats,
+                                error);
+}
+static uint64_t take_cross_heads(void) { return oom_hash(0, pair.stats, sizeof pair.stats); }
+
+static qkv_status cross_sharpest(qkv_error *error) {
+    return qkv_inspect_sharpest_of(pair.model, pair.run, QKV_CROSS, 0, NULL, NULL, NULL,
+                                   &pair.sharpest, error);
+}
+static uint64_t take_cross_sharpest(void) {
+    return oom_hash(0, &pair.sharpest, sizeof pair.sharpest);
+}
+
+static qkv_status align(qkv_error *error) {
+    return qkv_inspect_align(pair.run, 0, NULL, pair.aligned, NULL, error);
+}
+static uint64_t take_aligned(void) { return oom_hash(0, pair.aligned, sizeof pair.aligned); }
+
+static qkv_status expect(qkv_error *error) {
+    return qkv_inspect_expected(ctx, pair.model, pair.run, 0, pair.input->ids, pair.log_p, error);
+}
+static uint64_t take_expected(void) { return oom_hash(0, pair.log_p, sizeof pair.log_p); }
+
+static qkv_status next(qkv_error *error) {
+    return qkv_model_next(ctx, pair.model, pair.run, 0, 2, 3, pair.next, error);
+}
+static uint64_t take_next(void) { return oom_hash(0, pair.next, sizeof pair.next); }
+
+/* What runs of pairs are made and asked by. */
+static struct {
+    qkv_run *run;
+    qkv_capture capture;
+    float weights[MOST * MOST], logits[64];
+} made;
+
+static void drop_made(void) {
+    qkv_run_free(made.run);
+    made.run = NULL;
+}
+static void clear_made(void) { memset(&made, 0, sizeof made); }
+
+static qkv_status run_pair(qkv_error *error) {
+    const qkv_encoding *const *const inputs = (const qkv_encoding *const *)&pair.input;
+    return qkv_model_run_pair(ctx, pair.model, 1, inputs, inputs, QKV_RUN_CAPTURE, NULL, &made.run,
+                              error);
+}
+static uint64_t take_run_pair(void) {
+    qkv_error error;
+    oom_must(qkv_run_weights_of(made.run, QKV_CROSS, 0, 0, 0, made.weights, &error), &error);
+    return oom_hash(0, made.weights, sizeof made.weights);
+}
+
+static qkv_status cross_capture(qkv_error *error) {
+    return qkv_run_capture_of(pair.run, QKV_CROSS, 0, 0, &made.capture, error);
+}
+static uint64_t take_capture(void) {
+    return oom_hash(0, made.capture.lse, (size_t)made.capture.n * sizeof(float));
+}
+
+static qkv_status cross_weights(qkv_error *error) {
+    return qkv_run_weights_of(pair.run, QKV_CROSS, 0, 0, 0, made.weights, error);
+}
+static uint64_t take_weights(void) { return oom_hash(0, made.weights, sizeof made.weights); }
+
+static qkv_status lm(qkv_error *error) {
+    return qkv_model_lm(ctx, pair.model, pair.run, 0, 1, made.logits, error);
+}
+static uint64_t take_lm(void) { return oom_hash(0, made.logits, sizeof made.logits); }
+
+static void set_up_pair(const char *text) {
+    qkv_error error;
+    oom_must(qkv_model_open(QKV_TEST_DATA "/golden/decoder/marian_3", &pair.model, &error), &error);
+    oom_must(qkv_tokenizer_encode(qkv_model_tokenizer(pair.model), text, strlen(text), NULL, 0,
+                                  &pair.input, &error),
+             &error);
+    const qkv_encoding *const *const inputs = (const qkv_encoding *const *)&pair.input;
+    oom_must(qkv_model_run_pair(ctx, pair.model, 1, inputs, inputs, QKV_RUN_CAPTURE, NULL,
+                                &pair.run, &error),
+             &error);
+    oom_claim(pair.input->n <= MOST, "the text is short");
+}
+
 static void set_up(void) {
     static const char text[] = "The man was watching the dog when it left.";
     qkv_error error;
@@ -141,6 +246,7 @@ static void set_up(void) {
     oom_must(qkv_model_run(ctx, model, 1, (const qkv_encoding *const *)&input,
                            QKV_RUN_CAPTURE | QKV_RUN_HIDDEN, &run, &error),
              &error);
+    set_up_pair("the man left");
     stats = malloc(stats_bytes());
     probes = malloc(probes_bytes());
     oom_claim(stats && probes, "there is memory for a test");
@@ -149,6 +255,9 @@ static void set_up(void) {
 static void tear_down(void) {
     free(stats);
     free(probes);
+    qkv_run_free(pair.run);
+    qkv_encoding_free(pair.input);
+    qkv_model_free(pair.model);
     qkv_run_free(run);
     qkv_encoding_free(input);
     qkv_model_free(model);
@@ -158,6 +267,16 @@ static void tear_down(void) {
 static const oom_call calls[] = {
     { "qkv_inspect_heads", "a sentence", clear, heads, take_heads, NULL, 0, 0 },
     { "qkv_inspect_sharpest", "a word", clear, find_sharpest, take_sharpest, NULL, 0, 0 },
+    { "qkv_model_run_pair", "a pair", clear_made, run_pair, take_run_pair, drop_made, 0, 0 },
+    { "qkv_run_capture_of", "of a pair", clear_made, cross_capture, take_capture, NULL, 0, 0 },
+    { "qkv_run_weights_of", "of a pair", clear_made, cross_weights, take_weights, NULL, 0, 0 },
+    { "qkv_model_lm", "of a pair", clear_made, lm, take_lm, NULL, 0, 0 },
+    { "qkv_inspect_heads_of", "of a pair", clear_pair, cross_heads, take_cross_heads, NULL, 0, 0 },
+    { "qkv_inspect_sharpest_of", "of a pair", clear_pair, cross_sharpest, take_cross_sharpest, NULL,
+      0, 0 },
+    { "qkv_inspect_align", "of a pair", clear_pair, align, take_aligned, NULL, 0, 0 },
+    { "qkv_inspect_expected", "a target", clear_pair, expect, take_expected, NULL, 0, 0 },
+    { "qkv_model_next", "three tokens", clear_pair, next, take_next, NULL, 0, 0 },
     { "qkv_inspect_probes", "random tokens", clear_probes, make_probes, take_probes, NULL, 0, 0 },
     { "qkv_inspect_steps", "a query", clear_steps, make_steps, take_steps, drop_steps, 0, 0 },
     { "qkv_inspect_projections", "a head", clear_steps, project, take_projections, NULL, 0, 0 },

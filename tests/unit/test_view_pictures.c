@@ -127,6 +127,50 @@ static void test_cells(void **state) {
     }
 }
 
+/* Keys that are hidden: no cell, whatever their weight, in a map and in a grid that is not square. */
+static void test_hidden(void **state) {
+    (void)state;
+    enum { ROWS = 30, COLS = 40, SIDE = 26 };
+    static float causal[ROWS * COLS];
+    static uint8_t hidden[ROWS * COLS];
+    int64_t n_seen = 0;
+    for (int c = 0; c < ROWS * COLS; c++) {
+        hidden[c] = c % COLS > c / COLS;
+        causal[c] = hidden[c] ? NAN : 0;
+        n_seen += !hidden[c];
+    }
+    const qkvi_rgb zero = qkvi_weight_color(0, QKV_THEME_LIGHT),
+                   grey = qkvi_weight_color(NAN, QKV_THEME_LIGHT);
+    qkv_heatmap map = { .struct_size = sizeof map,
+                        .n_rows = ROWS,
+                        .n_cols = COLS,
+                        .weights = causal,
+                        .hidden = hidden };
+    qkv_error error;
+    if (qkv_view_heatmap_write(&map, FILE_A, &error)) fail_msg("%s", error.message);
+    const int64_t cells = n_seen * SIDE * SIDE, found = count_rgb(FILE_A, zero);
+    assert_true(found >= cells && found < cells + 20 * 20);
+    assert_int_equal(count_rgb(FILE_A, grey), 0);
+    map.hidden = NULL;
+    assert_int_equal(qkv_view_heatmap_write(&map, FILE_A, &error), QKV_OK);
+    assert_true(count_rgb(FILE_A, grey) >= (ROWS * COLS - n_seen) * SIDE * SIDE);
+    qkv_head_grid grid = { .struct_size = sizeof grid,
+                           .n_layers = 1,
+                           .n_heads = 1,
+                           .n = 5,
+                           .weights = causal,
+                           .n_queries = 3,
+                           .hidden = hidden };
+    memset(causal, 0, sizeof causal);
+    memset(hidden, 0, sizeof hidden);
+    hidden[1] = hidden[14] = 1;
+    if (qkv_view_grid_write(&grid, FILE_A, &error)) fail_msg("%s", error.message);
+    assert_true(count_rgb(FILE_A, zero) >= 13 * 38 * 38);
+    assert_true(count_rgb(FILE_A, zero) < 14 * 38 * 38);
+    grid.n_queries = -1;
+    assert_int_equal(qkv_view_grid_write(&grid, FILE_A, &error), QKV_ERR_SHAPE);
+}
+
 static void test_same_bytes(void **state) {
     (void)state;
     const qkv_heatmap map = make_map(QKV_THEME_LIGHT);
@@ -276,12 +320,12 @@ static void test_curve(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scale),      cmocka_unit_test(test_fold),
-        cmocka_unit_test(test_numbers),    cmocka_unit_test(test_cells),
-        cmocka_unit_test(test_same_bytes), cmocka_unit_test(test_words),
-        cmocka_unit_test(test_any_text),   cmocka_unit_test(test_huge),
-        cmocka_unit_test(test_refused),    cmocka_unit_test(test_grid),
-        cmocka_unit_test(test_curve),
+        cmocka_unit_test(test_scale),   cmocka_unit_test(test_fold),
+        cmocka_unit_test(test_numbers), cmocka_unit_test(test_cells),
+        cmocka_unit_test(test_hidden),  cmocka_unit_test(test_same_bytes),
+        cmocka_unit_test(test_words),   cmocka_unit_test(test_any_text),
+        cmocka_unit_test(test_huge),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_grid),    cmocka_unit_test(test_curve),
     };
     return cmocka_run_group_tests(tests, make_folder, NULL);
 }
