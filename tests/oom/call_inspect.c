@@ -181,47 +181,6 @@ static qkv_status next(qkv_error *error) {
 }
 static uint64_t take_next(void) { return oom_hash(0, pair.next, sizeof pair.next); }
 
-/* What runs of pairs are made and asked by. */
-static struct {
-    qkv_run *run;
-    qkv_capture capture;
-    float weights[MOST * MOST], logits[64];
-} made;
-
-static void drop_made(void) {
-    qkv_run_free(made.run);
-    made.run = NULL;
-}
-static void clear_made(void) { memset(&made, 0, sizeof made); }
-
-static qkv_status run_pair(qkv_error *error) {
-    const qkv_encoding *const *const inputs = (const qkv_encoding *const *)&pair.input;
-    return qkv_model_run_pair(ctx, pair.model, 1, inputs, inputs, QKV_RUN_CAPTURE, NULL, &made.run,
-                              error);
-}
-static uint64_t take_run_pair(void) {
-    qkv_error error;
-    oom_must(qkv_run_weights_of(made.run, QKV_CROSS, 0, 0, 0, made.weights, &error), &error);
-    return oom_hash(0, made.weights, sizeof made.weights);
-}
-
-static qkv_status cross_capture(qkv_error *error) {
-    return qkv_run_capture_of(pair.run, QKV_CROSS, 0, 0, &made.capture, error);
-}
-static uint64_t take_capture(void) {
-    return oom_hash(0, made.capture.lse, (size_t)made.capture.n * sizeof(float));
-}
-
-static qkv_status cross_weights(qkv_error *error) {
-    return qkv_run_weights_of(pair.run, QKV_CROSS, 0, 0, 0, made.weights, error);
-}
-static uint64_t take_weights(void) { return oom_hash(0, made.weights, sizeof made.weights); }
-
-static qkv_status lm(qkv_error *error) {
-    return qkv_model_lm(ctx, pair.model, pair.run, 0, 1, made.logits, error);
-}
-static uint64_t take_lm(void) { return oom_hash(0, made.logits, sizeof made.logits); }
-
 static void set_up_pair(const char *text) {
     qkv_error error;
     oom_must(qkv_model_open(QKV_TEST_DATA "/golden/decoder/marian_3", &pair.model, &error), &error);
@@ -267,10 +226,6 @@ static void tear_down(void) {
 static const oom_call calls[] = {
     { "qkv_inspect_heads", "a sentence", clear, heads, take_heads, NULL, 0, 0 },
     { "qkv_inspect_sharpest", "a word", clear, find_sharpest, take_sharpest, NULL, 0, 0 },
-    { "qkv_model_run_pair", "a pair", clear_made, run_pair, take_run_pair, drop_made, 0, 0 },
-    { "qkv_run_capture_of", "of a pair", clear_made, cross_capture, take_capture, NULL, 0, 0 },
-    { "qkv_run_weights_of", "of a pair", clear_made, cross_weights, take_weights, NULL, 0, 0 },
-    { "qkv_model_lm", "of a pair", clear_made, lm, take_lm, NULL, 0, 0 },
     { "qkv_inspect_heads_of", "of a pair", clear_pair, cross_heads, take_cross_heads, NULL, 0, 0 },
     { "qkv_inspect_sharpest_of", "of a pair", clear_pair, cross_sharpest, take_cross_sharpest, NULL,
       0, 0 },
