@@ -144,7 +144,9 @@ static const struct cli_option look_table[] = {
       .offset = OPTION(pair) },
     { .name = "--target",
       .argument = "TEXT",
-      .help = "what an encoder-decoder writes for the text, for --cross, --decoder and --align",
+      .help = "for --cross, --decoder and --align: what an encoder-decoder should write (default: "
+              "what it "
+              "does write)",
       .kind = ARG_TEXT,
       .offset = OPTION(target) },
     { .name = "--cross",
@@ -298,15 +300,15 @@ const struct cli_command cmd_look = {
         "tokens that come next, the perplexity of the text, and the head that continues a "
         "repetition "
         "most, else the one in which a token looks most sharply at a content word before it.\n\n"
-        "Of an encoder-decoder (BART, Marian) it is the encoder; with --target TEXT, what the "
-        "model writes, --cross is "
-        "the decoder's attention to the text and --decoder to itself: a row is a token that it "
+        "Of an encoder-decoder (BART, Marian) it is the encoder; --cross is the decoder's "
+        "attention "
+        "to the text while it writes (its own translation, or --target TEXT) and --decoder that to "
+        "itself: a row is a token that it "
         "read, and the one "
         "that it predicts from there. --align prints which word of the text each word of the "
         "target looks "
         "at most.\n\n"
-        "    qkv look \"The house is small.\" --model MODEL --cross --target \"Das Haus ist "
-        "klein.\"\n\n"
+        "    qkv look \"a red fox followed two cats\" --model models/translator --cross\n\n"
         "--file F takes the text from a file. One that is longer than the model takes is looked at "
         "in "
         "windows of N tokens with --slide N[,STRIDE]: shown are means over all windows, by place "

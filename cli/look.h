@@ -7,6 +7,7 @@
 #include "predict.h"
 #include "term.h"
 #include "what_if.h"
+#include <qkv/generate.h>
 #include <qkv/inspect.h>
 #include <qkv/view.h>
 
@@ -26,7 +27,9 @@ struct look_options {
 
 /* What the decoder of a pair was given, and what it should have written. */
 struct look_pair {
-    qkv_encoding *next; /* the target: row i predicts next->ids[i] */
+    const char *target;      /* the text: given, or … */
+    qkv_generation *written; /* … what the model writes for the source; NULL */
+    qkv_encoding *next;      /* the target: row i predicts next->ids[i] */
     qkv_encoding
         inputs; /* of as many tokens: the start token, then those of next but for the last */
     char **names, **input_names;      /* [n] "input -> next", "input" */
@@ -78,6 +81,8 @@ double look_perplexity(const struct look *look, int64_t *n);
 /* ---- Pairs: --cross, --decoder, --align (look_pair.c, look_align.c) ------------------------------- */
 
 /* Makes decoder inputs from --target. */
+/* What looks at the decoder of a pair, --cross or another; NULL for none. */
+const char *look_pair_option(const struct look_options *options);
 qkv_status look_pair_make(struct look *look, qkv_error *error);
 void look_pair_free(struct look_pair *pair);
 qkv_attention_of look_which(const struct look_options *options);

@@ -115,7 +115,7 @@ static qkv_status make_stats(struct look *look, qkv_error *error) {
 qkv_status look_make(struct look *look, const struct what_if *parsed, qkv_error *error) {
     const struct session *session = look->session;
     qkv_status status = look_at_text(look, error);
-    if (status == QKV_OK && look->options->target) status = look_pair_make(look, error);
+    if (status == QKV_OK && look_pair_option(look->options)) status = look_pair_make(look, error);
     if (status == QKV_OK) status = run_model(look, parsed, error);
     if (status == QKV_OK) status = make_predictions(look, look->run, &look->predictions, error);
     if (status == QKV_OK) status = make_expected(look, look->run, error);

@@ -4,14 +4,13 @@
 
 #include "look.h"
 
-/* What looks at the decoder of a pair; NULL for none. */
-static const char *pair_option(const struct look_options *o) {
+const char *look_pair_option(const struct look_options *o) {
     return o->cross ? "--cross" : o->decoder ? "--decoder" : o->align ? "--align" : NULL;
 }
 
-/* A source has its target, and nothing that is of one text only. */
+/* A source has a target, given or written by the model, and nothing that is of one text only. */
 int look_check_pair(const struct cli_command *command, const struct look_options *o) {
-    const char *option = pair_option(o);
+    const char *option = look_pair_option(o);
     if (!option)
         return o->target ? cli_usage(command, "--target goes with --cross, --decoder or --align")
                          : EXIT_OK;
@@ -24,8 +23,7 @@ int look_check_pair(const struct cli_command *command, const struct look_options
     if (other) return cli_usage(command, "%s together with %s", option, other);
     if (o->align && o->out && !strstr(o->out, ".json"))
         return cli_usage(command, "--align prints a table, or writes -o FILE.json");
-    return o->target ? EXIT_OK
-                     : cli_usage(command, "%s needs --target TEXT: what the model writes", option);
+    return EXIT_OK;
 }
 
 /* --q and --k in place of a text and its model; what belongs to either only. */
@@ -48,17 +46,17 @@ int look_check_input(const struct cli_command *command, const struct look_option
                          n_words > 0       ? "a text"
                          : o->common.jsonl ? "--jsonl"
                                            : "--q");
-    const char *of_texts = n_words > 0          ? "a text"
-                           : o->pair            ? "--pair"
-                           : pair_option(o)     ? pair_option(o)
-                           : o->target          ? "--target"
-                           : o->top.set         ? "--top"
-                           : o->what_if.n > 0   ? "--what-if"
-                           : o->slide           ? "--slide"
-                           : o->common.jsonl    ? "--jsonl"
-                           : o->common.model    ? "--model"
-                           : o->common.truncate ? "--truncate"
-                                                : NULL;
+    const char *of_texts = n_words > 0           ? "a text"
+                           : o->pair             ? "--pair"
+                           : look_pair_option(o) ? look_pair_option(o)
+                           : o->target           ? "--target"
+                           : o->top.set          ? "--top"
+                           : o->what_if.n > 0    ? "--what-if"
+                           : o->slide            ? "--slide"
+                           : o->common.jsonl     ? "--jsonl"
+                           : o->common.model     ? "--model"
+                           : o->common.truncate  ? "--truncate"
+                                                 : NULL;
     return o->q && of_texts ? cli_usage(command, "--q and --k together with %s", of_texts)
                             : EXIT_OK;
 }

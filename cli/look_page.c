@@ -93,7 +93,7 @@ static void make_title(const struct look *look, char *title, size_t bytes) {
         const bool piece = strncmp(token, "##", 2) == 0 && token[2];
         if (!inserted) add(title, bytes, piece || !*title ? "" : " ", token + (piece ? 2 : 0));
     }
-    if (look->pair.next) add(title, bytes, " \u2192 ", look->options->target);
+    if (look->pair.next) add(title, bytes, " \u2192 ", look->pair.target);
 }
 
 static void put_best(const struct look *look, const struct predictions *predictions, int64_t m,

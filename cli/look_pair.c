@@ -1,5 +1,5 @@
 /*
- * `qkv look SOURCE --target TEXT`: what a decoder over an encoder was given. Row i of its attention is the token
+ * `qkv look SOURCE --cross [--target TEXT]`: what a decoder over an encoder was given, or has written itself. Row i of its attention is the token
  * that it read, and predicts the next one, so a row has both names:
  *
  *     next     t_1  t_2  ...  t_n        tokens of the target, with what its tokenizer puts around them
@@ -19,9 +19,23 @@ static qkv_status no_memory(qkv_error *error) {
     return text_error(error, QKV_ERR_MEMORY, "out of memory");
 }
 
+/* Without --target, the model's own: by the search that its generation_config.json asks for. */
+static qkv_status find_target(struct look *look, qkv_error *error) {
+    const struct session *session = look->session;
+    qkv_generate_options options = QKV_GENERATE_OPTIONS_INIT;
+    look->pair.target = look->options->target;
+    if (look->pair.target) return QKV_OK;
+    qkv_status status = qkv_generate_options_of(session->model, &options, error);
+    if (status == QKV_OK)
+        status = qkv_generate(session->ctx, session->model, look->input, &options,
+                              &look->pair.written, error);
+    if (status == QKV_OK) look->pair.target = look->pair.written->sequences[0].text;
+    return status;
+}
+
 static qkv_status encode(const struct look *look, qkv_encoding **target, qkv_error *error) {
     const struct session *session = look->session;
-    const char *text = look->options->target;
+    const char *text = look->pair.target;
     qkv_status status =
         qkv_tokenizer_encode(session->target, text, strlen(text), NULL, 0, target, error);
     if (status != QKV_OK) return status;
@@ -95,7 +109,8 @@ static void take_view(struct look *look) {
 qkv_status look_pair_make(struct look *look, qkv_error *error) {
     struct look_pair *pair = &look->pair;
     const int64_t start = look->session->info->start_id;
-    qkv_status status = encode(look, &pair->next, error);
+    qkv_status status = find_target(look, error);
+    if (status == QKV_OK) status = encode(look, &pair->next, error);
     if (status == QKV_OK && start < 0)
         status = text_error(error, QKV_ERR_UNSUPPORTED,
                             "%s does not say which token its decoder starts from",
@@ -110,6 +125,7 @@ void look_pair_free(struct look_pair *pair) {
     look_align_free(pair->alignment);
     session_labels_free(pair->names, pair->inputs.n);
     session_labels_free(pair->input_names, pair->inputs.n);
+    qkv_generation_free(pair->written);
     qkv_encoding_free(pair->next);
     free(pair->inputs.begin);
 }

@@ -82,7 +82,7 @@ function __qkv_commands
 end
 
 complete -c qkv -n '__qkv_command look' -l pair -x -d 'a second text, which the model sees as the next sentence'
-complete -c qkv -n '__qkv_command look' -l target -x -d 'what an encoder-decoder writes for the text, for --cross, --decoder and --align'
+complete -c qkv -n '__qkv_command look' -l target -x -d 'for --cross, --decoder and --align'
 complete -c qkv -n '__qkv_command look' -l cross -d 'the decoder\'s attention to the text'
 complete -c qkv -n '__qkv_command look' -l decoder -d 'the decoder\'s attention to what it has written'
 complete -c qkv -n '__qkv_command look' -l align -d 'for each word of the target the word of the text that it looks at most'

@@ -103,7 +103,9 @@ out_says 'An encoder predicts nothing: --cross --target TEXT shows its decoder.'
 
 # ---- What does not go ---------------------------------------------------------------------------------
 
-usage look '--cross needs --target TEXT: what the model writes' look "$sentence" $pair --cross
+run look "$sentence" $pair --cross --quiet # what the model itself writes
+code 0
+out_like '^All heads of cross-attention'
 usage look '--target goes with --cross, --decoder or --align' look "$sentence" $pair --target "$target"
 usage look '--cross together with --decoder' look "$sentence" $pair --cross --decoder --target "$target"
 usage look '--cross together with --slide' look "$sentence" $pair --cross --slide 3 --target "$target"
