@@ -54,11 +54,13 @@ uint32_t qkvi_cpu_features(void) {
 
 /* Documentation/arch/x86/xstate.rst of the kernel. */
 enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+/* Of leaf 7, edx: gcc and clang have different names for them. */
+enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
 
 bool qkvi_cpu_amx(void) {
     uint32_t a, b, c, d;
     if (!(qkvi_cpu_features() & QKVI_CPU_AVX512BF16)) return false;
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !has(d, bit_AMX_BF16 | bit_AMX_TILE))
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !has(d, AMX_BF16 | AMX_TILE))
         return false;
     return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
 }

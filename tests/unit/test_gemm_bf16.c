@@ -117,7 +117,7 @@ static void check(const shape *s, qkvi_rng *rng, bool odd_ones) {
     assert_non_null(packed);
     qkvi_bf16_pack_b(pools[1], s->k, s->n, b, 1, s->k, packed);
     for (int class = 0; class < 2; class ++)
-        check_class(s, class, a, b, packed, s->with_bias ? bias : NULL);
+        check_class(s, (qkvi_bf16_class) class, a, b, packed, s->with_bias ? bias : NULL);
     free(a);
     free(b);
     free(bias);
@@ -152,7 +152,7 @@ static void close_to_the_product(void **state) {
     qkvi_bf16_pack_b(NULL, K, N, b, 1, K, packed);
     for (int class = 0; class < 2; class ++) {
         qkvi_gemm_bf16_job job = { .kernels = qkvi_kernels_best(),
-                                   .class = class,
+                                   .class = (qkvi_bf16_class) class,
                                    .has_amx = qkvi_cpu_amx(),
                                    .m = M,
                                    .n = N,

@@ -47,7 +47,7 @@ static qkvi_corpus *open_text(const char *text) {
 static qkv_tokenizer *make_tokenizer(const qkvi_bpe_style *style) {
     qkvi_counter words = { 0 };
     qkvi_bpe_vocab made;
-    qkv_tokenizer *tokenizer;
+    qkv_tokenizer *tokenizer = NULL;
     qkv_error error;
     if (qkvi_bpe_count(&words, TEXT, strlen(TEXT), 2, &error) ||
         qkvi_bpe_train(&words, style, 300, &made, &error) ||

@@ -161,7 +161,7 @@ static void mistakes_are_named(void **state) {
 static qkvi_grammar *open_default(const char *path) {
     char *bytes;
     size_t n;
-    qkvi_grammar *g;
+    qkvi_grammar *g = NULL;
     qkv_error error;
     if (qkvi_file_load(path, QKVI_GRAMMAR_BYTES, &bytes, &n, &error) != QKV_OK ||
         qkvi_grammar_parse("default", bytes, n, &g, &error) != QKV_OK)
