@@ -15,10 +15,12 @@
 enum { ROWS = 64 };
 
 static double log_probability(const float *logits, int64_t n, int32_t token) {
-    double largest = -INFINITY, sum = 0;
-    for (int64_t v = 0; v < n; v++) largest = fmax(largest, (double)logits[v]);
-    for (int64_t v = 0; v < n; v++) sum += exp((double)logits[v] - largest);
-    return (double)logits[token] - largest - log(sum);
+    float largest = logits[0];
+    double sum = 0;
+    for (int64_t v = 1; v < n; v++)
+        if (logits[v] > largest) largest = logits[v];
+    for (int64_t v = 0; v < n; v++) sum += exp((double)logits[v] - (double)largest);
+    return (double)logits[token] - (double)largest - log(sum);
 }
 
 /* Last hidden states of the stack that the head reads, and how many. */
