@@ -181,11 +181,12 @@ static double loss_along(qkv_ctx *ctx, random_net *r, const float *origin, const
     return loss_of(ctx, r, NULL, a).lm;
 }
 
-/* Pieces of the arena one by one, so that a wrong gradient cannot hide among others: each begins
- * with 16 floats that are one tensor's. */
+/* Pieces of the arena one by one, towards the gradient with some noise, so that neither a wrong one
+ * nor one that is missing can hide. */
 static void check_derivative(qkv_ctx *ctx, random_net *r, const batch_arrays *a,
                              const net_kind *kind) {
-    enum { PIECE = 480 };
+    enum { PIECE = 1920 };
+    qkvi_rng rng = qkvi_rng_make(seed, 24, 0);
     random_net *g = make_net(kind, seed, true);
     float *origin = malloc(r->used * sizeof(float)), *direction = calloc(r->used, sizeof(float));
     loss_of(ctx, r, g, a);
@@ -196,7 +197,8 @@ static void check_derivative(qkv_ctx *ctx, random_net *r, const batch_arrays *a,
         memset(direction, 0, r->used * sizeof(float));
         for (size_t i = at; i < at + n; i++) size += (double)g->arena[i] * (double)g->arena[i];
         for (size_t i = at; i < at + n; i++) {
-            direction[i] = 0.5f * g->arena[i] / ((float)sqrt(size) + 1e-20f);
+            direction[i] = 0.5f * g->arena[i] / ((float)sqrt(size) + 1e-20f) +
+                           0.02f * (qkvi_rng_unit(&rng) - 0.5f);
             slope += (double)g->arena[i] * (double)direction[i];
         }
         const float h = 0.01f;
