@@ -60,8 +60,7 @@ enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
 bool qkvi_cpu_amx(void) {
     uint32_t a, b, c, d;
     if (!(qkvi_cpu_features() & QKVI_CPU_AVX512BF16)) return false;
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !has(d, AMX_BF16 | AMX_TILE))
-        return false;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !has(d, AMX_BF16 | AMX_TILE)) return false;
     return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
 }
 #elif defined(__aarch64__)
