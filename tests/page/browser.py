@@ -736,7 +736,7 @@ def modified(browser):
     asked = ["--what-if", "causal", "--what-if", "drop=when", "--what-if", "temperature=2"]
     with Tab(browser, look(FOLDER / "modified.html", text, *asked)) as tab:
         place = tab.run("placeName(state.head)")
-        wanted = [p for line in look(None, text, *asked, "--head", place)["weights"] for p in line]
+        wanted = [p or 0 for line in look(None, text, *asked, "--head", place)["weights"] for p in line]  # null: not seen
         near("modified: weights", rows(tab), wanted, 1e-6)
         n = tab.run("N")
         near("modified: a column", tab.run("Array.from(column(state.head, 3))"), wanted[3::n], 1e-6)
