@@ -62,8 +62,9 @@ qkv_status qkvi_bpe_vocab_open(const qkvi_bpe_vocab *made, qkv_tokenizer **token
 /* [["a", "b"], …] */
 static json_t *make_merges(const qkvi_bpe_vocab *made) {
     json_t *list = json_array();
-    const char *line = strchr(made->merges.bytes, '\n') + 1;
     const char *const end = made->merges.bytes + made->merges.n;
+    const char *line = memchr(made->merges.bytes, '\n', made->merges.n);
+    line++; /* the version's line */
     while (line < end) {
         const char *const space = memchr(line, ' ', (size_t)(end - line));
         const char *const stop = memchr(space, '\n', (size_t)(end - space));
