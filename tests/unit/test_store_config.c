@@ -101,6 +101,28 @@ static void join(char path[300], const char *folder, const char *name) {
     assert_true(n < 300);
 }
 
+/* All fields but the source, in their order; padding between them is nobody's. */
+static void describe(const qkv_model_info *i, char text[1000]) {
+#define L(field) (long long)i->field
+    const int n = snprintf(
+        text, 1000,
+        "%s layers %lld heads %lld hidden %lld head_dim %lld intermediate %lld vocab %lld "
+        "max_len %lld types %lld parameters %lld eps %a heads %d%d%d sinusoids %d embedding %lld "
+        "first %lld judge %d pooling %d normalizes %d sentence %lld decoder %d%d lm %d "
+        "of decoder %lld %lld %lld target %lld separate %d ids %lld %lld %lld %lld act %s "
+        "scales %d unscaled %d by layer %d weights %d",
+        i->architecture, L(n_layers), L(n_heads), L(hidden), L(head_dim), L(intermediate),
+        L(vocab_size), L(max_len), L(n_types), L(n_parameters), i->layer_norm_eps, i->has_mlm,
+        i->has_nsp, i->has_pooler, i->sinusoidal_positions, L(embedding_size), L(first_position),
+        i->has_judge, (int)i->pooling, i->normalizes, L(sentence_len), i->is_decoder,
+        i->is_encoder_decoder, i->has_lm, L(n_decoder_layers), L(n_decoder_heads),
+        L(decoder_intermediate), L(target_vocab_size), i->separate_words, L(bos_id), L(eos_id),
+        L(pad_id), L(start_id), i->activation, i->scales_words, i->unscaled, i->scales_by_layer,
+        i->weights);
+#undef L
+    assert_true(n < 1000);
+}
+
 /* Writes a config and reads it again; what is read is what was written. */
 static void round_trip(const char *where, const qkv_model_info *written) {
     qkv_model_info read;
@@ -113,9 +135,10 @@ static void round_trip(const char *where, const qkv_model_info *written) {
     join(path, where, "config.json");
     assert_int_equal(qkvi_file_load(path, 4096, &text, &n, &error), QKV_OK);
     if (qkvi_config_read("c", text, n, &read, &error)) fail_msg("%s", error.message);
-    assert_string_equal(read.activation, written->activation);
-    read.activation = written->activation;
-    assert_memory_equal(&read, written, sizeof read);
+    char was[1000], is[1000];
+    describe(written, was);
+    describe(&read, is);
+    assert_string_equal(is, was);
     free(text);
     unlink(path);
     join(path, where, "generation_config.json");
