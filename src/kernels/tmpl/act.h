@@ -75,7 +75,8 @@ V_INLINE vf silu_gradient(vf x, vf d_y) {
 
 /* ---- ReLU ---- */
 
-V_INLINE vf relu_of(vf x) { return vf_max(vf_set1(0.0f), x); } /* NaN and -0 stay */
+/* NaN stays. Both zeros become 0 by the sum: which of them a maximum is, clang does not keep. */
+V_INLINE vf relu_of(vf x) { return vf_add(vf_max(vf_set1(0.0f), x), vf_set1(0.0f)); }
 V_INLINE vf relu_gradient(vf x, vf d_y) {
     return vf_select(vm_le(x, vf_set1(0.0f)), vf_set1(0.0f), d_y);
 }
