@@ -705,7 +705,7 @@ def look_page(browser):
     with Tab(browser, file) as tab:
         weights = json.loads(subprocess.run([QKV, "look", "I was watching the [MASK] when it opened.", "--head", tab.run("`${HEADS[state.head].layer}.${HEADS[state.head].head}`"),
                                              "--json"], check=True, capture_output=True, text=True).stdout)["weights"]
-        near("weights are those of look --json", rows(tab), [p for line in weights for p in line], 1e-6)
+        near("weights are those of look --json", rows(tab), [p or 0 for line in weights for p in line], 1e-6)
         place = tab.run("placeName(state.head)")
         listed = json.loads(subprocess.run([QKV, "heads", "I was watching the [MASK] when it opened.", "--json"], check=True, capture_output=True, text=True).stdout)
         wanted = next(h for h in listed["heads"] if f"{h['layer']}.{h['head']}" == place)
@@ -774,7 +774,7 @@ def windows(browser):
         joined = " ".join(words[-16:])
         answer = look(None, joined, "--head", place)
         check("windows: its tokens", answer["tokens"] == other, answer["tokens"])
-        near("windows: its weights", rows(tab), [p for line in answer["weights"] for p in line], 2e-6)
+        near("windows: its weights", rows(tab), [p or 0 for line in answer["weights"] for p in line], 2e-6)
         check("windows: its text is shown", tab.page.locator(".tokens.large bdi").all_inner_texts() == tab.run("units().map(unitText)"))
         tab.press("]", "}", "[")
         check("windows: layers and heads stay in the text", tab.run("thisHead().run") == last)
