@@ -171,6 +171,12 @@ static bool parse_head(const struct cli_common *common, int64_t *layer, int64_t 
     return args_int(common->head, 0, INT32_MAX, head);
 }
 
+int session_pair(const struct session *session, const char *option) {
+    if (!option || session->info->is_encoder_decoder) return EXIT_OK;
+    return cli_usage(session->command, "%s: %s has no decoder over an encoder", option,
+                     session->info->source);
+}
+
 void session_sizes(const struct session *session, qkv_attention_of which, int64_t *n_layers,
                    int64_t *n_heads) {
     const qkv_model_info *info = session->info;

@@ -51,6 +51,9 @@ void session_labels_free(char **labels, int64_t n); /* NULL is allowed */
 /* "L.H": false if it is no such name. */
 bool session_place(const char *text, int64_t *layer, int64_t *head);
 
+/* EXIT_USAGE, having said so, if a model without a decoder over an encoder is asked for its `option`; NULL: it is not. */
+int session_pair(const struct session *session, const char *option);
+
 /* How many layers and heads there are of an attention of the model. */
 void session_sizes(const struct session *session, qkv_attention_of which, int64_t *n_layers,
                    int64_t *n_heads);
