@@ -299,6 +299,7 @@ typedef struct qkv_point_map {
     const double *weights;     /* [n_lines]: 0 ... 1 */
     const char *title, *caption;
     qkv_theme theme;
+    const char *query_name, *key_name; /* in the legend; NULL: "query" and "key" */
 } qkv_point_map;
 
 QKV_API QKV_NODISCARD qkv_status qkv_view_points_write(const qkv_point_map *map, const char *path,
