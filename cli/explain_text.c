@@ -18,7 +18,7 @@ static qkv_status find_query(struct text_job *job, const struct explain_text *t,
                           t->input->n - 1);
     }
     for (int64_t i = t->input->n - 1; i >= 0; i--)
-        if (strcmp(t->labels[i], name) == 0) second = first, first = i;
+        if (label_is(t->labels[i], name)) second = first, first = i;
     *query = first;
     if (first >= 0 && second < 0) return QKV_OK;
     job->usage = true;

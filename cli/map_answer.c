@@ -34,7 +34,7 @@ int64_t map_query(const struct map *map, const char *words) {
     int64_t position;
     if (args_int(words, 0, INT64_MAX, &position)) return position < map->n_queries ? position : -1;
     for (int64_t i = 0; i < map->n_queries; i++)
-        if (strcmp(map->labels[i], words) == 0) return i;
+        if (label_is(map->labels[i], words)) return i;
     return -1;
 }
 

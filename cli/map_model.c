@@ -60,7 +60,7 @@ static qkv_status choose_query(struct map *map, qkv_error *error) {
     if (!map->options->query) return QKV_OK;
     map->query = map_query(map, map->options->query);
     for (int64_t i = 0; map->query < 0 && map->pair.next && i < map->n_queries; i++)
-        if (strcmp(map->pair.input_names[i], map->options->query) == 0) map->query = i;
+        if (label_is(map->pair.input_names[i], map->options->query)) map->query = i;
     if (map->query >= 0) return QKV_OK;
     return text_error(error, QKV_ERR_ARGUMENT, "--query: '%s' is none of the %" PRId64 " tokens",
                       map->options->query, map->n_queries);
