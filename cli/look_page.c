@@ -182,6 +182,7 @@ void look_page_rules(const struct look *look, qkv_page *page, char modified[WHAT
     if (look->what_if.any) page->modified = modified;
     if (look->view.which != QKV_DECODER) page->dropped = look->what_if.dropped;
     if (look->causal) page->flags |= QKV_PAGE_CAUSAL;
+    if (look->view.which == QKV_CROSS) page->flags |= QKV_PAGE_TWO_TEXTS;
 }
 
 /* What the page needs of tokens: keys, and queries that are others. */

@@ -753,6 +753,33 @@ def modified(browser):
         tab.clean("modified")
 
 
+def decoders(browser):
+    """Pages of the demonstrations in models/: causal heads of GPT-2, cross-attention of BART, and its two texts."""
+    models = pathlib.Path(__file__).resolve().parent.parent.parent / "models"
+    causal = lambda tab: tab.page.locator("#what-if label", has_text="causal").count()
+    for name, asked in (("writer", []), ("translator", ["--decoder"]), ("translator", ["--cross"])):
+        crosses, what = "--cross" in asked, " ".join([name, *asked])
+        text = ["a red fox followed two cats", "--model", models / name, *asked]
+        for dark in (False, True):
+            with Tab(browser, look(FOLDER / "decoder.html", *text), color_scheme="dark" if dark else "light") as tab:
+                place = tab.run("placeName(state.head)")
+                answer = look(None, *text, "--head", place)
+                near(f"{what}: weights", rows(tab), [p or 0 for line in answer["weights"] for p in line], 2e-6)
+                check(f"{what}: title", tab.page.title().startswith("a red fox followed two cats"), tab.page.title())
+                check(f"{what}: spaces are signs", any(token[0] == "\u2423" for token in tab.run("manifest.tokens")), tab.run("manifest.tokens"))
+                check(f"{what}: no signs of vocabularies", not any("\u0120" in token for token in tab.run("[...manifest.tokens, ...asked.tokens]")))
+                check(f"{what}: no question whether it is causal", causal(tab) == 0)
+                check(f"{what}: distances", ("distance" in tab.page.inner_text("#inspector")) != crosses)
+                tab.tab("numbers")
+                check(f"{what}: sums", tab.until("!!numbers.sums && document.querySelectorAll('#panel figure').length > 3"))
+                panel = tab.page.inner_text("#panel")
+                check(f"{what}: weight by distance", ("Weight by distance" in panel) != crosses)
+                check(f"{what}: columns of distances", any(key in tab.run("known") for key in ("mean_distance", "mass_previous")) != crosses)
+                for tab_name in TABS:
+                    tab.tab(tab_name)
+                tab.clean(what)
+
+
 def windows(browser):
     """Several texts in one page."""
     words = ("the man opened the door . she saw it when he came . " * 6).split()
@@ -870,7 +897,7 @@ def main():
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--enable-precise-memory-info"])
         chosen = sys.argv[4:]  # names of parts; none: all
         for part in (look_page, values, scores, cross, hostile, keys, controls, matrix_hands, the_map, files, accessible, layouts, sizes, long_head,
-                     modified, windows, dumped, far_maps, without_scripts):
+                     modified, decoders, windows, dumped, far_maps, without_scripts):
             if chosen and part.__name__ not in chosen:
                 continue
             began = time.time()
