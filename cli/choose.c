@@ -191,14 +191,13 @@ qkv_status choose_head(const struct session *session, const qkv_run *run,
 }
 
 qkv_status choose_head_of_run(const struct session *session, const qkv_run *run,
-                              const qkv_encoding *input, bool given, struct choice *choice,
+                              const struct attention_view *view, bool given, struct choice *choice,
                               qkv_error *error) {
-    const struct attention_view view = view_of_text(session, input);
-    qkv_head_stats *stats = calloc((size_t)(view.n_layers * view.n_heads) + 1, sizeof *stats);
+    qkv_head_stats *stats = calloc((size_t)(view->n_layers * view->n_heads) + 1, sizeof *stats);
     if (!stats) return text_error(error, QKV_ERR_MEMORY, "out of memory");
-    qkv_status status =
-        qkv_inspect_heads(session->ctx, session->model, run, 0, input, stats, error);
-    if (status == QKV_OK) status = choose_head(session, run, &view, stats, given, choice, error);
+    qkv_status status = qkv_inspect_heads_of(session->ctx, session->model, run, view->which, 0,
+                                             &view->queries, &view->keys, stats, error);
+    if (status == QKV_OK) status = choose_head(session, run, view, stats, given, choice, error);
     free(stats);
     return status;
 }

@@ -37,9 +37,9 @@ qkv_status choose_head(const struct session *session, const qkv_run *run,
                        const struct attention_view *view, const qkv_head_stats *stats, bool given,
                        struct choice *choice, qkv_error *error);
 
-/* The same of a text, of a run whose statistics nobody has made. */
+/* The same, of a run whose statistics nobody has made. */
 qkv_status choose_head_of_run(const struct session *session, const qkv_run *run,
-                              const qkv_encoding *input, bool given, struct choice *choice,
+                              const struct attention_view *view, bool given, struct choice *choice,
                               qkv_error *error);
 
 #endif

@@ -4,9 +4,20 @@
 
 #include "heads.h"
 
+/* Random texts have no target, and neither has a second sentence; lines of a file have their own. */
+static const char *other_of_pairs(const struct heads_options *options) {
+    return options->pair                            ? "--pair"
+           : options->probes                        ? "--probes"
+           : options->grammar                       ? "--grammar"
+           : options->common.jsonl                  ? "--jsonl"
+           : options->file && options->which.target ? "--file and --target: a line has its own"
+                                                    : NULL;
+}
+
 static int check(const struct cli_command *command, const struct heads_options *options,
                  int n_words) {
     const struct cli_common *common = &options->common;
+    int code;
     if (options->file && (n_words > 0 || options->pair || common->jsonl))
         return cli_usage(command, "--file together with %s",
                          n_words > 0     ? "a text"
@@ -26,6 +37,9 @@ static int check(const struct cli_command *command, const struct heads_options *
     if (options->what_if.n > 0 && (options->probes || options->grammar))
         return cli_usage(command,
                          "--what-if together with --probes, which are of the model as it is");
+    code = pair_check(command, &options->which, pair_option(&options->which),
+                      "--cross or --decoder", other_of_pairs(options));
+    if (code) return code;
     return heads_check_options(command, options);
 }
 
@@ -43,7 +57,8 @@ static int heads(const struct cli_command *command, const void *data, int n_word
     code = session_open(session, command, data);
     if (code) return code;
     qkv_error error;
-    code = heads_like(session, options->like, &job.like);
+    code = session_pair(session, pair_option(&options->which));
+    if (code == EXIT_OK) code = heads_like(session, options, &job.like);
     if (code == EXIT_OK && options->out && qkv_file_writable(options->out, &error) != QKV_OK)
         code = cli_fail("%s", error.message);
     if (code == EXIT_OK && heads_probe(&job, &error) != QKV_OK)
@@ -64,11 +79,12 @@ static const struct cli_option heads_table_of_options[] = {
       .help = "a second text, which the model sees as the next sentence",
       .kind = ARG_TEXT,
       .offset = offsetof(struct heads_options, pair) },
+    PAIR_TABLE(struct heads_options, which),
     { .name = "--file",
       .argument = "F",
-      .help =
-          "many texts, one a line, or two separated by a tab: means and standard deviations over "
-          "them; - is standard input",
+      .help = "many texts, one a line, or two separated by a tab (with --cross and --decoder a "
+              "text and "
+              "its target): means and standard deviations over them; - is standard input",
       .kind = ARG_TEXT,
       .offset = offsetof(struct heads_options, file),
       .suggest = "*" },
@@ -160,6 +176,14 @@ const struct cli_command cmd_heads = {
         "    qkv heads \"I saw the dog.\" --like 1.1 --top 4\n\n"
         "--like L.H sorts by the distance of signatures, sqrt(mean over columns of ((a - b) / "
         "sd)^2), with sd the standard deviation of a column over all heads.\n\n"
+        "Of an encoder-decoder (BART, Marian) it is the encoder; --cross is the decoder's "
+        "attention to the "
+        "text while it writes (its own translation, or --target TEXT), --decoder that to itself. "
+        "In "
+        "cross-attention queries and keys are tokens of two texts, so what compares their places "
+        "is "
+        "missing.\n\n"
+        "    qkv heads \"a red fox followed two cats\" --model models/translator --cross\n\n"
         "--probes runs what no text can show: random tokens said twice (duplicate, induction), and "
         "sentences with a masked pronoun, of the grammar of the embedded model or of --grammar "
         "(coreference-like). Without it these labels are not given.\n\n"

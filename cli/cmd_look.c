@@ -142,22 +142,7 @@ static const struct cli_option look_table[] = {
       .help = "a second text, which the model sees as the next sentence",
       .kind = ARG_TEXT,
       .offset = OPTION(pair) },
-    { .name = "--target",
-      .argument = "TEXT",
-      .help = "for --cross, --decoder and --align: what an encoder-decoder should write (default: "
-              "what it "
-              "does write)",
-      .kind = ARG_TEXT,
-      .offset = OPTION(target) },
-    { .name = "--cross",
-      .help = "the decoder's attention to the text: rows are the tokens that it read, with those "
-              "that they predict",
-      .kind = ARG_FLAG,
-      .offset = OPTION(cross) },
-    { .name = "--decoder",
-      .help = "the decoder's attention to what it has written",
-      .kind = ARG_FLAG,
-      .offset = OPTION(decoder) },
+    PAIR_TABLE(struct look_options, which),
     { .name = "--align",
       .help = "for each word of the target the word of the text that it looks at most: weights of "
               "the layer before the last, mean over its heads, or over those of --head or --heads",

@@ -19,7 +19,8 @@ static int check_arrays(const struct cli_command *command, const struct map_opti
                         : o->common.jsonl ? "--jsonl"
                         : o->common.head  ? "--head"
                         : o->common.model ? "--model"
-                                          : NULL;
+                        : o->which.target ? "--target"
+                                          : pair_option(&o->which);
     return other ? cli_usage(command, "--q and --k together with %s", other) : EXIT_OK;
 }
 
@@ -44,6 +45,12 @@ static int check_out(const struct cli_command *command, const struct map_options
 static int map(const struct cli_command *command, const void *data, int n_words, char **words) {
     const struct map_options *options = data;
     int code = check_arrays(command, options, n_words);
+    if (code == EXIT_OK)
+        code = pair_check(command, &options->which, pair_option(&options->which),
+                          "--cross or --decoder",
+                          options->pair           ? "--pair"
+                          : options->common.jsonl ? "--jsonl"
+                                                  : NULL);
     if (code == EXIT_OK) code = check_balance(command, options);
     if (code == EXIT_OK) code = check_out(command, options);
     if (code) return code;
@@ -60,6 +67,7 @@ static const struct cli_option map_table[] = {
       .help = "a second text, which the model sees as the next sentence",
       .kind = ARG_TEXT,
       .offset = OPTION(pair) },
+    PAIR_TABLE(struct map_options, which),
     { .name = "--q",
       .argument = "F",
       .help =
@@ -184,6 +192,11 @@ const struct cli_command cmd_map = {
         "    qkv map \"I was watching the [MASK] when it opened.\"\n"
         "    qkv map \"I was watching the [MASK] when it opened.\" --head 1.2 -o map.png\n"
         "    qkv map --q q.npy --k k.npy --metric inner -o map.svg\n\n"
+        "Of an encoder-decoder (BART, Marian) it is the encoder; with --cross queries are the "
+        "decoder's, "
+        "named by the token that it read and the one that it predicts, and keys those of the "
+        "text.\n\n"
+        "    qkv map \"a red fox followed two cats\" --model models/translator --cross\n\n"
         "The caption has the KL divergence, the median over all runs, how many neighbours the map "
         "keeps, and in how many runs the query's nearest key is the same. Ctrl-C ends the descent, "
         "and the best map so far is shown or written.\n\n"

@@ -79,6 +79,10 @@ struct dump_tiles {
     int64_t tile, rows, cols;
 };
 struct dump_tiles dump_tiles_of(const struct dump *dump, int64_t most);
+/* Queries see none of the keys of this tile: it has no weight and no cell. */
+bool dump_hides(const struct dump *dump, const struct dump_tiles *tiles, int64_t row, int64_t col);
+/* Writes `none` into the cells that are hidden. */
+void dump_hide(const struct dump *dump, const struct dump_tiles *tiles, float none, float *cells);
 
 /*
  * The pooled map of a head, [rows][cols] of cells: of each tile the largest weight, or (mass) the sum
@@ -118,6 +122,9 @@ void dump_head_name(const struct dump *dump, int64_t shown, bool capital, char t
 typedef const char *dump_label(const struct dump *dump, int64_t i, int64_t tile,
                                char room[DUMP_LABEL]);
 dump_label dump_key_label, dump_query_label;
+/* Are keys hidden from queries? And what a caption then says. */
+static inline bool dump_masks(const struct dump *dump) { return dump->mask.from || dump->mask.to; }
+#define DUMP_NO_CELL " Keys that a query does not see have no cell."
 /* Which head, and its largest weight. */
 void dump_title(const struct dump *dump, int64_t shown, char text[DUMP_TITLE]);
 

@@ -1,7 +1,9 @@
 /*
- * The weights of a dump as .npy and .csv: all of them, up to a limit, or with --pool those of tiles.
+ * The weights of a dump as .npy and .csv: all of them, up to a limit, or with --pool those of tiles. A
+ * key that a query does not see has none: NaN, an empty field, or no line, as in look_table.c.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,8 +35,10 @@ static qkv_status table_make(const struct dump *dump, int64_t limit, struct tabl
     table->cells = malloc((size_t)(dump->n_shown * n * m) * sizeof(float));
     if (!table->cells) return text_error(error, QKV_ERR_MEMORY, "out of memory");
     qkv_status status = QKV_OK;
-    for (int64_t h = 0; status == QKV_OK && h < dump->n_shown; h++)
+    for (int64_t h = 0; status == QKV_OK && h < dump->n_shown; h++) {
         status = dump_cells(dump, h, &table->tiles, table->cells + h * n * m, error);
+        dump_hide(dump, &table->tiles, NAN, table->cells + h * n * m);
+    }
     return status;
 }
 
@@ -67,7 +71,11 @@ static void put_one_head(struct csv *csv, const struct dump *dump, const struct 
     for (int64_t i = 0; i < table->tiles.rows; i++) {
         const char *label = dump_query_label(dump, i * tile, tile, room);
         csv_field(csv, label, strlen(label));
-        for (int64_t j = 0; j < m; j++) csv_put(csv, ",%.9g", (double)table->cells[i * m + j]);
+        for (int64_t j = 0; j < m; j++) {
+            csv_put(csv, ",");
+            if (!dump_hides(dump, &table->tiles, i, j))
+                csv_put(csv, "%.9g", (double)table->cells[i * m + j]);
+        }
         csv_put(csv, "\n");
     }
 }
@@ -78,9 +86,10 @@ static void put_all_heads(struct csv *csv, const struct dump *dump, const struct
     csv_put(csv, "head,query,key,weight\n");
     for (int64_t h = 0; h < dump->n_shown; h++)
         for (int64_t i = 0; i < t->rows; i++)
-            for (int64_t j = 0; j < t->cols; j++)
-                csv_put(csv, "%" PRId64 ",%" PRId64 ",%" PRId64 ",%.9g\n", dump->names[h],
-                        i * t->tile, j * t->tile, (double)*cell++);
+            for (int64_t j = 0; j < t->cols; j++, cell++)
+                if (!dump_hides(dump, t, i, j))
+                    csv_put(csv, "%" PRId64 ",%" PRId64 ",%" PRId64 ",%.9g\n", dump->names[h],
+                            i * t->tile, j * t->tile, (double)*cell);
 }
 
 qkv_status dump_csv(struct dump *dump, const char *path, qkv_error *error) {

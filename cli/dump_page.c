@@ -93,6 +93,8 @@ static void fill_page(const struct dump *dump, const struct page_queries *querie
                         .q_offset = dump->q_offset };
     if (dump->causal) page->flags |= QKV_PAGE_CAUSAL;
     if (dump->window) page->flags |= QKV_PAGE_WINDOW;
+    if (dump->q_tokens && !page->flags)
+        page->flags = QKV_PAGE_TWO_TEXTS; /* with names of their own */
 }
 
 /* The same of a head of the page, whose lse says which it is. */

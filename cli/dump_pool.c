@@ -134,12 +134,26 @@ static void divide(const struct dump *dump, int64_t shown, const struct dump_til
     }
 }
 
-/* Does none of these queries see one of these tiles? */
-static bool hidden(const struct dump *dump, const struct dump_tiles *tiles, int64_t i0,
-                   int64_t n_rows, int64_t b0, int64_t n_tiles) {
-    const struct dump_mask *mask = &dump->mask;
-    return (mask->to && b0 * tiles->tile - (i0 + n_rows - 1) > mask->last) ||
-           (mask->from && (b0 + n_tiles) * tiles->tile - 1 - i0 < mask->first);
+/* Does none of n_rows queries from i0 on see one of n_keys keys from j0 on? */
+static bool hidden(const struct dump_mask *mask, int64_t i0, int64_t n_rows, int64_t j0,
+                   int64_t n_keys) {
+    const int64_t least = j0 - (i0 + n_rows - 1), most = j0 + n_keys - 1 - i0; /* of j - i */
+    return (mask->to && least > mask->last) || (mask->from && most < mask->first) ||
+           (mask->to && mask->from && mask->first > mask->last);
+}
+
+static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
+
+bool dump_hides(const struct dump *dump, const struct dump_tiles *tiles, int64_t row, int64_t col) {
+    const int64_t i0 = row * tiles->tile, j0 = col * tiles->tile;
+    return hidden(&dump->mask, i0, least_of(tiles->tile, dump->n_queries - i0), j0,
+                  least_of(tiles->tile, dump->n_keys - j0));
+}
+
+void dump_hide(const struct dump *dump, const struct dump_tiles *tiles, float none, float *cells) {
+    for (int64_t i = 0; i < tiles->rows; i++)
+        for (int64_t j = 0; j < tiles->cols; j++)
+            if (dump_hides(dump, tiles, i, j)) cells[i * tiles->cols + j] = none;
 }
 
 static qkv_status pool(const struct dump *dump, int64_t shown, enum dump_pooling pooling,
@@ -152,7 +166,7 @@ static qkv_status pool(const struct dump *dump, int64_t shown, enum dump_pooling
         const int64_t n_tiles = tiles->cols - b < GROUP ? tiles->cols - b : GROUP;
         for (int64_t i = 0; status == QKV_OK && i < dump->n_queries; i += PIECE) {
             const int64_t n_rows = dump->n_queries - i < PIECE ? dump->n_queries - i : PIECE;
-            if (hidden(dump, tiles, i, n_rows, b, n_tiles)) continue;
+            if (hidden(&dump->mask, i, n_rows, b * tiles->tile, n_tiles * tiles->tile)) continue;
             status = cli_cancelled ? QKV_ERR_CANCELLED
                                    : run_part(dump, shown, tiles, i, n_rows, b, n_tiles, part);
             if (status == QKV_OK)

@@ -36,6 +36,8 @@ static qkv_status draw_exact(const struct dump *dump, struct term *term, qkv_err
                                    dump->labels,    head->query,  head->key, 1 };
     qkv_status status = cells && labels ? dump_weights(dump, dump->chosen, cells, error)
                                         : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    const struct dump_tiles each = dump_tiles_of(dump, INT64_MAX);
+    if (status == QKV_OK) dump_hide(dump, &each, MAP_HIDDEN, cells);
     if (status == QKV_OK) draw_heatmap(term, &view);
     free(labels);
     free(cells);
@@ -50,6 +52,7 @@ static qkv_status draw_tiles(const struct dump *dump, struct term *term, qkv_err
     const struct map_view view = { .n_rows = tiles.tile * tiles.rows,
                                    .n_cols = tiles.tile * tiles.cols,
                                    .weights = cells };
+    if (status == QKV_OK) dump_hide(dump, &tiles, MAP_HIDDEN, cells);
     if (status == QKV_OK) draw_pooled(term, &view, (int)tiles.rows, (int)tiles.cols);
     free(cells);
     return status;
@@ -76,7 +79,8 @@ qkv_status dump_print(const struct dump *dump, qkv_error *error) {
     dump_describe(dump, caption);
     text_append(caption, DUMP_CAPTION,
                 " A cell is the weight, in percent, with which the row's token (query) looks at "
-                "the column's token (key).");
+                "the column's token (key).%s",
+                dump_masks(dump) ? DUMP_NO_CELL : "");
     term_style(&term, STYLE_DIM);
     term_wrap(&term, caption);
     term_style(&term, STYLE_NONE);

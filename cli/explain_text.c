@@ -18,7 +18,7 @@ static qkv_status find_query(struct text_job *job, const struct explain_text *t,
                           t->input->n - 1);
     }
     for (int64_t i = t->input->n - 1; i >= 0; i--)
-        if (strcmp(t->labels[i], name) == 0) second = first, first = i;
+        if (label_is(t->labels[i], name)) second = first, first = i;
     *query = first;
     if (first >= 0 && second < 0) return QKV_OK;
     job->usage = true;
@@ -33,9 +33,10 @@ static qkv_status find_query(struct text_job *job, const struct explain_text *t,
 /* Head and query, as `look` would choose them. */
 static qkv_status choose(struct text_job *job, const qkv_run *run, struct explain_text *t,
                          struct choice *choice, qkv_error *error) {
+    const struct attention_view view = view_of_text(&job->session, t->input);
     *choice = (struct choice){ .layer = job->layer, .head = job->head };
     const qkv_status status =
-        choose_head_of_run(&job->session, run, t->input, job->given, choice, error);
+        choose_head_of_run(&job->session, run, &view, job->given, choice, error);
     if (status != QKV_OK) return status;
     if (choice->query < 0) choice->query = 0;
     if (t->options->query) return find_query(job, t, t->options->query, &choice->query, error);

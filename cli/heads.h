@@ -3,8 +3,8 @@
 #define QKV_CLI_HEADS_H
 
 #include "input.h"
+#include "pair.h"
 #include "term.h"
-#include "what_if.h"
 #include <qkv/inspect.h>
 
 /* ---- Columns --------------------------------------------------------------------------------- */
@@ -27,8 +27,9 @@ struct head_column {
     enum column_kind kind;
     enum column_source source;
     size_t offset;
-    int rank;   /* which columns are shown where not all have room: the smallest first */
-    bool alike; /* joins the distance of --like */
+    int rank;      /* which columns are shown where not all have room: the smallest first */
+    bool alike;    /* joins the distance of --like */
+    bool one_text; /* compares places or tokens of queries and keys: not of cross-attention */
 };
 
 /* The index-th column, NULL past the end; by name, -1 if there is none. */
@@ -47,6 +48,8 @@ struct head_row {
 };
 
 double head_number(const struct head_row *row, const struct head_column *column);
+/* The column of the number of a rule for labels; NULL: there is none. */
+const struct head_column *head_column_of(const qkv_head_rule *rule);
 
 /* {"layer", "head", "label", "entropy", ...}: what `look --json` and `heads --json` have alike. */
 json_t *head_json(const qkv_head_stats *stats);
@@ -59,6 +62,7 @@ struct heads_options {
     struct arg_int top, seed;
     bool reverse, probes;
     struct arg_texts what_if;
+    struct pair_options which;
 };
 
 /* What was found out, by rows in the order in which they are shown. */
@@ -66,6 +70,9 @@ struct heads {
     const struct session *session;
     const struct heads_options *options;
     const qkv_encoding *input; /* of one text; NULL for many */
+    struct pair pair;          /* of one: what its decoder reads */
+    qkv_attention_of which;
+    int64_t n_targets; /* tokens of targets */
     int64_t n_texts, n_cut, n_queries, n_tokens;
     const qkv_probe_report *probes; /* NULL without */
     const struct what_if *what_if;
@@ -74,6 +81,14 @@ struct heads {
     int64_t n_rows, n_all;
 };
 
+/* Does a column say something about these heads? */
+static inline bool heads_have(qkv_attention_of which, const struct head_column *column) {
+    return which != QKV_CROSS || !column->one_text;
+}
+
+/* Can a rule give a label to these heads? */
+bool heads_label_exists(const struct heads *heads, const qkv_head_rule *rule);
+
 static inline uint64_t heads_seed(const struct heads *heads) {
     return heads->options->seed.set ? (uint64_t)heads->options->seed.value : 1;
 }
@@ -81,7 +96,7 @@ static inline uint64_t heads_seed(const struct heads *heads) {
 /* Names in the options that are none: EXIT_USAGE, having said so (heads_order.c). */
 int heads_check_options(const struct cli_command *command, const struct heads_options *options);
 /* The index of the head of --like, -1 without. Returns an exit code. */
-int heads_like(const struct session *session, const char *like, int64_t *index);
+int heads_like(const struct session *session, const struct heads_options *options, int64_t *index);
 /* Keeps the rows that are asked for, in the order that is; like: the index of a head, or -1. */
 qkv_status heads_arrange(struct heads *heads, int64_t like, qkv_error *error);
 
@@ -90,8 +105,8 @@ const char *heads_label(const qkv_head_stats *stats, const qkv_head_probes *prob
 
 /* Sums over texts (heads_sum.c). probes as above. */
 struct heads_sum;
-qkv_status heads_sum_make(const qkv_model_info *info, const qkv_head_probes *probes,
-                          struct heads_sum **sum, qkv_error *error);
+qkv_status heads_sum_make(const struct session *session, qkv_attention_of which,
+                          const qkv_head_probes *probes, struct heads_sum **sum, qkv_error *error);
 /* The heads of one more text. */
 void heads_sum_add(struct heads_sum *sum, const qkv_head_stats *stats);
 /* Means, spreads and labels into rows, which hold their probes already. */

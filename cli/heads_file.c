@@ -19,6 +19,7 @@ struct reading {
     int64_t file_bytes;    /* 0: unknown */
     qkv_head_stats *stats; /* [heads of the model] */
     qkv_encoding *waiting[BATCH];
+    struct pair *pairs; /* [BATCH] of --cross and --decoder */
     int64_t n_waiting, n_waiting_tokens;
     struct progress progress;
 };
@@ -35,24 +36,40 @@ static void tell(struct reading *reading) {
     progress_text(&reading->progress, text);
 }
 
+static qkv_status add_one(struct reading *reading, const qkv_run *run, int64_t b,
+                          qkv_error *error) {
+    struct heads *const heads = reading->heads;
+    const struct session *session = heads->session;
+    const struct attention_view view =
+        pair_view(session, reading->waiting[b], &reading->pairs[b], heads->which);
+    const qkv_status status =
+        qkv_inspect_heads_of(session->ctx, session->model, run, view.which, b, &view.queries,
+                             &view.keys, reading->stats, error);
+    if (status != QKV_OK) return status;
+    heads_sum_add(reading->sum, reading->stats);
+    if (heads->n_all > 0) heads->n_queries += reading->stats[0].n_queries;
+    heads->n_tokens += reading->waiting[b]->n;
+    heads->n_targets += reading->pairs[b].inputs.n;
+    return QKV_OK;
+}
+
+static void drop_one(struct reading *reading, int64_t b) {
+    qkv_encoding_free(reading->waiting[b]);
+    pair_free(&reading->pairs[b]);
+    reading->pairs[b] = (struct pair){ .target = NULL };
+}
+
 static qkv_status run_waiting(struct reading *reading, qkv_error *error) {
     const struct session *session = reading->heads->session;
     qkv_run *run = NULL;
     if (cli_cancelled) return text_error(error, QKV_ERR_CANCELLED, "nothing was written");
     if (reading->n_waiting == 0) return QKV_OK;
-    qkv_status status =
-        qkv_model_run_what_if(session->ctx, session->model, reading->n_waiting,
-                              (const qkv_encoding *const *)reading->waiting, QKV_RUN_CAPTURE,
-                              &reading->heads->what_if->asked, &run, error);
+    qkv_status status = pair_model_run(
+        session, reading->n_waiting, (const qkv_encoding *const *)reading->waiting, reading->pairs,
+        QKV_RUN_CAPTURE, &reading->heads->what_if->asked, &run, error);
     for (int64_t b = 0; b < reading->n_waiting; b++) {
-        if (status == QKV_OK)
-            status = qkv_inspect_heads(session->ctx, session->model, run, b, reading->waiting[b],
-                                       reading->stats, error);
-        if (status == QKV_OK) heads_sum_add(reading->sum, reading->stats);
-        if (status == QKV_OK && session->info->n_layers * session->info->n_heads > 0)
-            reading->heads->n_queries += reading->stats[0].n_queries;
-        reading->heads->n_tokens += reading->waiting[b]->n;
-        qkv_encoding_free(reading->waiting[b]);
+        if (status == QKV_OK) status = add_one(reading, run, b, error);
+        drop_one(reading, b);
     }
     reading->heads->n_texts += reading->n_waiting;
     reading->n_waiting = reading->n_waiting_tokens = 0;
@@ -96,17 +113,22 @@ static qkv_status add_line(struct reading *reading, qkv_error *error) {
     qkv_status status = split(reading->lines.line, texts, &n_texts, error);
     if (status != QKV_OK || n_texts == 0) return status;
     const struct session *session = reading->heads->session;
-    status = qkv_tokenizer_encode(session->tokenizer, texts[0].bytes, texts[0].n, texts[1].bytes,
-                                  texts[1].n, &encoding, error);
+    const bool pairs = reading->heads->which != QKV_SELF; /* the second text is a target */
+    struct pair *const pair = &reading->pairs[reading->n_waiting];
+    const struct text other = pairs ? (struct text){ NULL, 0 } : texts[1];
+    status = qkv_tokenizer_encode(session->tokenizer, texts[0].bytes, texts[0].n, other.bytes,
+                                  other.n, &encoding, error);
     const int64_t n = status == QKV_OK ? encoding->n : 0;
     if (status == QKV_OK) status = text_fit(session, NULL, encoding, error);
+    if (status == QKV_OK && pairs) status = pair_make(session, encoding, texts[1], pair, error);
+    reading->waiting[reading->n_waiting] = encoding;
     if (status != QKV_OK) {
-        qkv_encoding_free(encoding);
+        drop_one(reading, reading->n_waiting);
         return status;
     }
     reading->heads->n_cut += encoding->n < n;
-    reading->waiting[reading->n_waiting++] = encoding;
-    reading->n_waiting_tokens += encoding->n;
+    reading->n_waiting++;
+    reading->n_waiting_tokens += encoding->n + pair->inputs.n;
     return QKV_OK;
 }
 
@@ -137,15 +159,22 @@ static qkv_status open_file(struct reading *reading, const char *path, qkv_error
 qkv_status heads_read(struct heads *heads, struct heads_sum *sum, qkv_error *error) {
     const struct session *session = heads->session;
     struct reading reading = { .heads = heads, .sum = sum };
-    reading.stats = calloc((size_t)(session->info->n_layers * session->info->n_heads) + 1,
-                           sizeof *reading.stats);
-    if (!reading.stats) return text_error(error, QKV_ERR_MEMORY, "out of memory");
-    qkv_status status = open_file(&reading, heads->options->file, error);
+    reading.stats = calloc((size_t)heads->n_all + 1, sizeof *reading.stats);
+    reading.pairs = calloc(BATCH, sizeof *reading.pairs);
+    if (!reading.stats || !reading.pairs) {
+        free(reading.stats);
+        free(reading.pairs);
+        return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    }
+    const struct attention_view view = pair_view(session, NULL, reading.pairs, heads->which);
+    qkv_status status = pair_check_causal(heads->what_if, &view, error);
+    if (status == QKV_OK) status = open_file(&reading, heads->options->file, error);
     progress_begin(&reading.progress, session->common->quiet);
     if (status == QKV_OK) status = read_lines(&reading, error);
     progress_end(&reading.progress);
-    for (int64_t b = 0; b < reading.n_waiting; b++) qkv_encoding_free(reading.waiting[b]);
+    for (int64_t b = 0; b < reading.n_waiting; b++) drop_one(&reading, b);
     lines_close(&reading.lines);
     free(reading.stats);
+    free(reading.pairs);
     return status;
 }

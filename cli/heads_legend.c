@@ -21,6 +21,12 @@ static void print_columns(struct term *term, const struct heads *heads,
     text_append(text, sizeof text,
                 ". Means over the tokens that look (queries), but for [CLS], [SEP] and [PAD] if "
                 "there are others.");
+    if (heads->which == QKV_CROSS)
+        text_append(
+            text, sizeof text,
+            " Queries are tokens that the decoder read, keys those of the text: there are no "
+            "distances between them and no places in common, so numbers and labels of "
+            "these are left out.");
     if (layout->n_hidden)
         text_append(text, sizeof text,
                     " %d more columns: a wider terminal, --columns, --json or -o FILE.csv.",
@@ -56,7 +62,7 @@ static void print_rules(struct term *term, const struct heads *heads) {
     if (!heads->input)
         text_append(text, sizeof text, "; beside it, the share of texts that have it");
     text_append(text, sizeof text, ".");
-    if (!heads->probes)
+    if (!heads->probes && heads->which == QKV_SELF)
         text_append(text, sizeof text,
                     " duplicate, induction and coreference-like are found out by --probes.");
     term_wrap(term, text);

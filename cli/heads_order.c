@@ -15,6 +15,20 @@ static const char no_label[] = "none";
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
+bool heads_label_exists(const struct heads *heads, const qkv_head_rule *rule) {
+    const struct head_column *column = head_column_of(rule);
+    return !column || heads_have(heads->which, column);
+}
+
+/* What compares a query with the keys of its own text, cross-attention has not. */
+static int check_texts(const struct cli_command *command, const struct heads_options *options,
+                       const char *option, const char *name, const struct head_column *column) {
+    if (!column || heads_have(pair_which(&options->which), column)) return EXIT_OK;
+    return cli_usage(
+        command, "%s: %s compares queries with keys of the same text, and --cross has two texts",
+        option, name);
+}
+
 static int check_column(const struct cli_command *command, const struct heads_options *options,
                         const char *option, const char *name, size_t n_bytes) {
     char word[64];
@@ -24,7 +38,7 @@ static int check_column(const struct cli_command *command, const struct heads_op
         return cli_usage(command, "%s: %s is known with --probes only", option, column->name);
     if (column && column->source == COLUMN_OF_ROW && !options->like)
         return cli_usage(command, "%s: %s is known with --like only", option, column->name);
-    if (column) return EXIT_OK;
+    if (column) return check_texts(command, options, option, column->name, column);
     for (int i = 0; head_column_at(i); i++) names[i] = head_column_at(i)->name;
     snprintf(word, sizeof word, "%.*s", (int)n_bytes, name);
     const char *nearest = args_nearest(word, names);
@@ -33,12 +47,15 @@ static int check_column(const struct cli_command *command, const struct heads_op
                      nearest ? nearest : "", nearest ? "'?" : "");
 }
 
-static int check_label(const struct cli_command *command, const char *label) {
+static int check_label(const struct cli_command *command, const struct heads_options *options) {
+    const char *const label = options->label;
     char list[256] = "";
     const qkv_head_rule *rule;
     if (strcmp(label, no_label) == 0) return EXIT_OK;
     for (int i = 0; (rule = qkv_inspect_rule(i)); i++) {
-        if (strcmp(rule->label, label) == 0) return EXIT_OK;
+        const struct head_column *column = head_column_of(rule);
+        if (strcmp(rule->label, label) == 0)
+            return check_texts(command, options, "--label", label, column);
         text_append(list, sizeof list, "%s, ", rule->label);
     }
     return cli_usage(command, "--label: '%s' is none of %s%s", label, list, no_label);
@@ -57,7 +74,7 @@ int heads_check_options(const struct cli_command *command, const struct heads_op
         code = check_column(command, options, "--columns", at, n);
         at += n + (at[n] == ',');
     }
-    if (code == EXIT_OK && options->label) code = check_label(command, options->label);
+    if (code == EXIT_OK && options->label) code = check_label(command, options);
     if (code == EXIT_OK && options->like && options->sort)
         code = cli_usage(command, "--like sorts by distance: --sort %s does not go with it",
                          options->sort);
@@ -66,19 +83,20 @@ int heads_check_options(const struct cli_command *command, const struct heads_op
     return code;
 }
 
-int heads_like(const struct session *session, const char *like, int64_t *index) {
-    const qkv_model_info *info = session->info;
-    int64_t layer, head;
+int heads_like(const struct session *session, const struct heads_options *options, int64_t *index) {
+    const char *const like = options->like;
+    int64_t n_layers, n_heads, layer, head;
+    session_sizes(session, pair_which(&options->which), &n_layers, &n_heads);
     *index = -1;
     if (!like) return EXIT_OK;
     if (!session_place(like, &layer, &head))
         return cli_usage(session->command, "--like: '%s' is not L.H", like);
-    if (layer >= info->n_layers || head >= info->n_heads)
+    if (layer >= n_layers || head >= n_heads)
         return cli_usage(session->command,
                          "--like: there is no %s: the model has layers 0 to %" PRId64
                          ", heads 0 to %" PRId64,
-                         like, info->n_layers - 1, info->n_heads - 1);
-    *index = layer * info->n_heads + head;
+                         like, n_layers - 1, n_heads - 1);
+    *index = layer * n_heads + head;
     return EXIT_OK;
 }
 

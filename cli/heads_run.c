@@ -57,14 +57,17 @@ qkv_status heads_probe(struct heads_job *job, qkv_error *error) {
 
 static qkv_status heads_make(const struct heads_job *job, const qkv_encoding *input,
                              struct heads *heads, qkv_error *error) {
-    const qkv_model_info *info = job->texts.session.info;
+    const struct heads_options *options = job->texts.options;
+    int64_t n_layers, n_heads;
     *heads = (struct heads){ .session = &job->texts.session,
                              .options = job->texts.options,
                              .input = input,
                              .what_if = &job->what_if,
-                             .n_all = info->n_layers * info->n_heads,
+                             .which = pair_which(&options->which),
                              .probes = job->probes ? &job->report : NULL,
                              .probe_note = job->probe_note };
+    session_sizes(heads->session, heads->which, &n_layers, &n_heads);
+    heads->n_all = n_layers * n_heads;
     heads->rows = calloc((size_t)heads->n_all + 1, sizeof *heads->rows);
     if (!heads->rows) return text_error(error, QKV_ERR_MEMORY, "out of memory");
     for (int64_t i = 0; i < heads->n_all; i++) {
@@ -101,11 +104,12 @@ static qkv_status show(const struct heads_job *job, struct heads *heads, json_t 
     return QKV_OK;
 }
 
-static qkv_status run_text(struct heads *heads, struct what_if *what_if, qkv_head_stats *stats,
-                           qkv_error *error) {
+/* What is asked of a text: its tokens, and what its decoder reads. */
+static qkv_status read_text(struct heads *heads, struct what_if *what_if, qkv_error *error) {
     const struct session *session = heads->session;
+    const char *target = heads->options->which.target;
+    const struct text given = { (char *)(uintptr_t)target, target ? strlen(target) : 0 };
     char **labels = NULL;
-    qkv_run *run = NULL;
     qkv_status status = session_labels(session, heads->input, &labels, error);
     if (status == QKV_OK)
         status = what_if_of_text(heads->what_if, labels, heads->input->n, what_if, error);
@@ -113,11 +117,25 @@ static qkv_status run_text(struct heads *heads, struct what_if *what_if, qkv_hea
     if (status != QKV_OK) return status;
     what_if->asked.dropped = what_if->dropped ? what_if->inputs : NULL;
     heads->what_if = what_if;
-    status = qkv_model_run_what_if(session->ctx, session->model, 1, &heads->input, QKV_RUN_CAPTURE,
-                                   &what_if->asked, &run, error);
+    if (heads->which != QKV_SELF)
+        status = pair_make(session, heads->input, given, &heads->pair, error);
+    heads->n_targets = heads->pair.inputs.n;
+    return status;
+}
+
+static qkv_status run_text(struct heads *heads, struct what_if *what_if, qkv_head_stats *stats,
+                           qkv_error *error) {
+    const struct session *session = heads->session;
+    qkv_run *run = NULL;
+    qkv_status status = read_text(heads, what_if, error);
+    const struct attention_view view = pair_view(session, heads->input, &heads->pair, heads->which);
+    if (status == QKV_OK) status = pair_check_causal(what_if, &view, error);
     if (status == QKV_OK)
-        status =
-            qkv_inspect_heads(session->ctx, session->model, run, 0, heads->input, stats, error);
+        status = pair_model_run(session, 1, &heads->input, &heads->pair, QKV_RUN_CAPTURE,
+                                &what_if->asked, &run, error);
+    if (status == QKV_OK)
+        status = qkv_inspect_heads_of(session->ctx, session->model, run, view.which, 0,
+                                      &view.queries, &view.keys, stats, error);
     qkv_run_free(run);
     return status;
 }
@@ -143,6 +161,7 @@ qkv_status heads_answer(struct text_job *text_job, const qkv_encoding *input, js
     heads.n_tokens = input->n;
     if (status == QKV_OK) status = show(job, &heads, json, error);
     what_if_free(&what_if);
+    pair_free(&heads.pair);
     free(stats);
     free(heads.rows);
     return status;
@@ -155,7 +174,7 @@ static qkv_status answer_file(const struct heads_job *job, json_t **json, qkv_er
     struct heads_sum *sum = NULL;
     qkv_status status = heads_make(job, NULL, &heads, error);
     if (status == QKV_OK)
-        status = heads_sum_make(job->texts.session.info, job->probes, &sum, error);
+        status = heads_sum_make(heads.session, heads.which, job->probes, &sum, error);
     if (status == QKV_OK) status = heads_read(&heads, sum, error);
     if (status == QKV_OK) {
         heads_sum_rows(sum, heads.rows);

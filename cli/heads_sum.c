@@ -32,15 +32,16 @@ struct heads_sum {
     int32_t *keys; /* [n_all][max_len]: texts in which this place receives most */
 };
 
-qkv_status heads_sum_make(const qkv_model_info *info, const qkv_head_probes *probes,
-                          struct heads_sum **sum, qkv_error *error) {
+qkv_status heads_sum_make(const struct session *session, qkv_attention_of which,
+                          const qkv_head_probes *probes, struct heads_sum **sum, qkv_error *error) {
+    int64_t n_layers;
     struct heads_sum *s = calloc(1, sizeof *s);
     *sum = s;
     if (!s) return text_error(error, QKV_ERR_MEMORY, "out of memory");
     s->probes = probes;
-    s->n_heads = info->n_heads;
-    s->n_all = info->n_layers * info->n_heads;
-    s->max_len = info->max_len;
+    session_sizes(session, which, &n_layers, &s->n_heads);
+    s->n_all = n_layers * s->n_heads;
+    s->max_len = session->info->max_len;
     s->heads = calloc((size_t)s->n_all + 1, sizeof *s->heads);
     s->keys = calloc((size_t)(s->n_all * s->max_len) + 1, sizeof *s->keys);
     if (s->heads && s->keys) return QKV_OK;

@@ -23,6 +23,7 @@ static bool is_asked_for(const char *list, const char *name) {
 
 static bool exists(const struct heads *heads, const struct head_column *column) {
     if (column->source == COLUMN_OF_PROBES) return heads->probes != NULL;
+    if (!heads_have(heads->which, column)) return false;
     return column->source == COLUMN_OF_STATS || heads->options->like != NULL;
 }
 
@@ -154,22 +155,26 @@ static void print_rows(struct term *term, const struct heads *heads, const struc
 
 static void print_title(struct term *term, const struct heads *heads) {
     const struct session *session = heads->session;
+    const char *which = attention_heads(session, heads->which);
     const char *model = session->is_embedded ? "the embedded model" : session->info->source;
-    char text[400];
-    snprintf(text, sizeof text, "%" PRId64 " of %" PRId64 " heads", heads->n_rows, heads->n_all);
+    char text[400], target[80] = "";
+    if (heads->n_targets)
+        snprintf(target, sizeof target, " and a target of %" PRId64, heads->n_targets);
+    snprintf(text, sizeof text, "%" PRId64 " of %" PRId64 " heads%s", heads->n_rows, heads->n_all,
+             which);
     if (heads->n_rows == heads->n_all)
-        snprintf(text, sizeof text, "%" PRId64 " heads", heads->n_all);
+        snprintf(text, sizeof text, "%" PRId64 " heads%s", heads->n_all, which);
     term_style(term, STYLE_BOLD);
     fputs(text, term->out);
     term_style(term, STYLE_NONE);
     const int used = term_columns(text) + 1;
     if (heads->input)
         snprintf(text, sizeof text,
-                 "of %s on a text of %" PRId64 " tokens, means over %" PRId64 " of them", model,
-                 heads->n_tokens, heads->n_queries);
+                 "of %s on a text of %" PRId64 " tokens%s, means over %" PRId64 " of %s", model,
+                 heads->n_tokens, target, heads->n_queries, *target ? "the latter" : "them");
     else
-        snprintf(text, sizeof text, "of %s, means and standard deviations over %" PRId64 " texts",
-                 model, heads->n_texts);
+        snprintf(text, sizeof text, "of %s, means and standard deviations over %" PRId64 " texts%s",
+                 model, heads->n_texts, heads->n_targets ? " and their targets" : "");
     fputc(used + term_columns(text) > term->width ? '\n' : ' ', term->out);
     term_wrap(term, text);
     if (heads->what_if->any) {

@@ -42,7 +42,7 @@ static json_t *rules_json(const struct heads *heads) {
     json_t *rules = json_array();
     const qkv_head_rule *rule;
     for (int i = 0; (rule = qkv_inspect_rule(i)); i++)
-        if (!rule->needs_probes || has_probes(heads))
+        if ((!rule->needs_probes || has_probes(heads)) && heads_label_exists(heads, rule))
             json_array_append_new(rules,
                                   json_pack("{s:s, s:s, s:o}", "label", rule->label, "number",
                                             rule->number, rule->or_equal ? "at_least" : "above",
@@ -63,11 +63,16 @@ static json_t *probes_json(const struct heads *heads) {
 
 qkv_status heads_object(const struct heads *heads, json_t **json, qkv_error *error) {
     json_t *object = json_object(), *rows = json_array();
+    const char *attention = attention_key(heads->session, heads->which);
+    if (attention) json_object_set_new(object, "attention", json_string(attention));
     if (heads->input) {
         json_object_set_new(object, "tokens", text_tokens_json(heads->session, heads->input));
+        if (heads->pair.next) pair_json(heads->session, &heads->pair, object);
     } else {
         json_object_set_new(object, "n_texts", json_integer(heads->n_texts));
         json_object_set_new(object, "n_tokens", json_integer(heads->n_tokens));
+        if (heads->n_targets)
+            json_object_set_new(object, "n_decoder_tokens", json_integer(heads->n_targets));
     }
     json_object_set_new(object, "n_queries", json_integer(heads->n_queries));
     for (int64_t i = 0; i < heads->n_rows; i++)

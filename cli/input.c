@@ -171,10 +171,9 @@ int text_job_open(struct text_job *job, const struct cli_command *command,
                   const struct cli_common *common) {
     int code = session_open(&job->session, command, common);
     if (code) return code;
-    if (job->which != QKV_SELF && !job->session.info->is_encoder_decoder)
-        code =
-            cli_usage(command, "%s: %s has no decoder over an encoder",
-                      job->which == QKV_CROSS ? "--cross" : "--decoder", job->session.info->source);
+    code = session_pair(&job->session, job->which == QKV_SELF    ? NULL
+                                       : job->which == QKV_CROSS ? "--cross"
+                                                                 : "--decoder");
     if (!code) code = session_head(&job->session, job->which, &job->given, &job->layer, &job->head);
     if (code) session_close(&job->session);
     return code;

@@ -4,17 +4,17 @@
 
 #include "choose.h"
 #include "heads_list.h"
+#include "pair.h"
 #include "predict.h"
 #include "term.h"
-#include "what_if.h"
-#include <qkv/generate.h>
 #include <qkv/inspect.h>
 #include <qkv/view.h>
 
 struct look_options {
     struct cli_common common;
-    const char *pair, *out, *heads, *file, *slide, *target;
-    bool cross, decoder, align; /* of pairs (look_pair.c) */
+    const char *pair, *out, *heads, *file, *slide;
+    struct pair_options which;
+    bool align; /* of --cross (look_align.c) */
     struct arg_int top;
     struct arg_texts what_if;
     /* --q, --k: arrays in place of a text (look_arrays.c) */
@@ -25,17 +25,6 @@ struct look_options {
     struct arg_int map;  /* 0: cosine, 1: inner */
 };
 
-/* What the decoder of a pair was given, and what it should have written. */
-struct look_pair {
-    const char *target;      /* the text: given, or … */
-    qkv_generation *written; /* … what the model writes for the source; NULL */
-    qkv_encoding *next;      /* the target: row i predicts next->ids[i] */
-    qkv_encoding
-        inputs; /* of as many tokens: the start token, then those of next but for the last */
-    char **names, **input_names;      /* [n] "input -> next", "input" */
-    struct look_alignment *alignment; /* of --align; NULL */
-};
-
 struct look {
     const struct session *session;
     const struct look_options *options;
@@ -44,7 +33,8 @@ struct look {
     int64_t n_rows, n_cols; /* of its maps */
     char **rows, **cols;    /* names of its queries and keys; of labels or of the pair, below */
     bool causal;            /* a query sees keys up to its own place only */
-    struct look_pair pair;
+    struct pair pair;
+    struct look_alignment *alignment; /* of --align; NULL */
     double *log_p; /* [n_rows - 1] or, of a pair, [n_rows]: of the tokens that come next; NULL */
     qkv_run *run;
     struct predictions predictions;
@@ -73,18 +63,18 @@ void look_hide(const struct look *look, float *weights);
 static inline int64_t look_n_heads(const struct look *look) {
     return look->view.n_layers * look->view.n_heads;
 }
-/* "the decoder's cross-attention, ", or nothing; for captions. */
-const char *look_attention(const struct look *look);
+/* "Cross-attention, layer 0, head 1" of the choice; and in captions "the decoder's …, ", or nothing. */
+void look_head_name(const struct look *look, char name[HEAD_NAME]);
+static inline const char *look_attention(const struct look *look) {
+    return attention_words(look->session, look->view.which);
+}
 /* e^(-mean of log_p), and how many tokens that is over; 0: none. */
 double look_perplexity(const struct look *look, int64_t *n);
 
-/* ---- Pairs: --cross, --decoder, --align (look_pair.c, look_align.c) ------------------------------- */
+/* ---- Pairs: --cross, --decoder (pair.h), --align (look_align.c) ----------------------------------- */
 
-/* Makes decoder inputs from --target. */
 /* What looks at the decoder of a pair, --cross or another; NULL for none. */
 const char *look_pair_option(const struct look_options *options);
-qkv_status look_pair_make(struct look *look, qkv_error *error);
-void look_pair_free(struct look_pair *pair);
 qkv_attention_of look_which(const struct look_options *options);
 
 /* A word of the target and the word of the source that its rows look at most. */

@@ -122,9 +122,9 @@ static qkv_status align(const struct look *look, struct token_marks *marks,
 
 qkv_status look_align(struct look *look, qkv_error *error) {
     struct token_marks marks = { 0 };
-    look->pair.alignment = calloc(1, sizeof *look->pair.alignment);
-    const qkv_status status = marks_make(look, &marks) && look->pair.alignment
-                                  ? align(look, &marks, look->pair.alignment, error)
+    look->alignment = calloc(1, sizeof *look->alignment);
+    const qkv_status status = marks_make(look, &marks) && look->alignment
+                                  ? align(look, &marks, look->alignment, error)
                                   : no_memory(error);
     marks_free(&marks);
     return status;
@@ -155,7 +155,7 @@ static void print_word(const struct look_alignment *a, int64_t i, struct term *t
 }
 
 void look_align_print(const struct look *look, struct term *term) {
-    const struct look_alignment *a = look->pair.alignment;
+    const struct look_alignment *a = look->alignment;
     char text[400];
     term_style(term, STYLE_BOLD);
     fputs("Alignment", term->out);
@@ -178,7 +178,7 @@ void look_align_print(const struct look *look, struct term *term) {
 }
 
 json_t *look_align_json(const struct look *look) {
-    const struct look_alignment *a = look->pair.alignment;
+    const struct look_alignment *a = look->alignment;
     json_t *words = json_array();
     for (int64_t i = 0; i < a->n; i++) {
         const qkv_aligned *word = &a->words[i];

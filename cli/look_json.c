@@ -37,15 +37,6 @@ static qkv_status weights_json(const struct look *look, json_t **rows, qkv_error
     return status;
 }
 
-/* What the decoder read, and what it predicts from each token of it. */
-static void pair_json(const struct look *look, json_t *object) {
-    const qkv_tokenizer *tokenizer = look->session->target;
-    json_object_set_new(object, "attention",
-                        json_string(look->view.which == QKV_CROSS ? "cross" : "decoder"));
-    json_object_set_new(object, "decoder_inputs", tokens_json(tokenizer, &look->pair.inputs));
-    json_object_set_new(object, "decoder_predicts", tokens_json(tokenizer, look->pair.next));
-}
-
 /* Probabilities of the tokens that come next: of a text all but its first one, of a target all. */
 static void expected_json(const struct look *look, json_t *object) {
     json_t *list = json_array();
@@ -62,11 +53,13 @@ qkv_status look_json(const struct look *look, json_t **json, qkv_error *error) {
         slide_json(look, object);
     else
         json_object_set_new(object, "tokens", text_tokens_json(look->session, look->input));
-    if (look->pair.next) pair_json(look, object);
+    const char *attention = attention_key(look->session, look->view.which);
+    if (attention) json_object_set_new(object, "attention", json_string(attention));
+    if (look->pair.next) pair_json(look->session, &look->pair, object);
     json_object_set_new(object, look->predictions.is_next ? "next" : "predictions",
                         predictions_json(look->session, &look->predictions));
     if (look->log_p) expected_json(look, object);
-    if (look->pair.alignment) json_object_set_new(object, "alignment", look_align_json(look));
+    if (look->alignment) json_object_set_new(object, "alignment", look_align_json(look));
     if (look->what_if.any) {
         json_object_set_new(object, "modified", json_string(WHAT_IF_BADGE));
         json_object_set_new(object, "what_if", json_text(look->what_if.words));

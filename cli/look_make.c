@@ -55,13 +55,7 @@ double look_perplexity(const struct look *look, int64_t *n) {
 
 static qkv_status run_once(const struct look *look, uint32_t flags, const qkv_what_if *what_if,
                            qkv_run **run, qkv_error *error) {
-    const struct session *session = look->session;
-    const qkv_encoding *targets = &look->pair.inputs;
-    if (look->pair.next)
-        return qkv_model_run_pair(session->ctx, session->model, 1, &look->input, &targets, flags,
-                                  what_if, run, error);
-    return qkv_model_run_what_if(session->ctx, session->model, 1, &look->input, flags, what_if, run,
-                                 error);
+    return pair_model_run(look->session, 1, &look->input, &look->pair, flags, what_if, run, error);
 }
 
 /* The model as it is, to hold what follows from a question against. */
@@ -75,18 +69,10 @@ static qkv_status run_before(struct look *look, qkv_error *error) {
     return status;
 }
 
-static qkv_status check_causal(const struct look *look, qkv_error *error) {
-    if (!look->what_if.asked.causal || look->view.which == QKV_CROSS || !look->view.causal)
-        return QKV_OK;
-    return text_error(error, QKV_ERR_ARGUMENT,
-                      "--what-if causal: every token of a decoder sees itself and those before it "
-                      "only, as it is");
-}
-
 static qkv_status run_model(struct look *look, const struct what_if *parsed, qkv_error *error) {
     qkv_status status =
         what_if_of_text(parsed, look->labels, look->input->n, &look->what_if, error);
-    if (status == QKV_OK) status = check_causal(look, error);
+    if (status == QKV_OK) status = pair_check_causal(&look->what_if, &look->view, error);
     if (status == QKV_OK) status = run_before(look, error);
     if (status != QKV_OK) return status;
     look->what_if.asked.dropped = look->what_if.dropped ? look->what_if.inputs : NULL;
@@ -95,12 +81,18 @@ static qkv_status run_model(struct look *look, const struct what_if *parsed, qkv
     return run_once(look, QKV_RUN_CAPTURE, &look->what_if.asked, &look->run, error);
 }
 
-/* Of a text alone: its tokens look at each other. */
-static qkv_status look_at_text(struct look *look, qkv_error *error) {
-    look->view = view_of_text(look->session, look->input);
-    look->n_rows = look->n_cols = look->input->n;
-    const qkv_status status = session_labels(look->session, look->input, &look->labels, error);
-    look->rows = look->cols = look->labels;
+/* Of a text alone its tokens look at each other; of a pair its decoder's, at themselves or at the text. */
+static qkv_status take_view(struct look *look, qkv_error *error) {
+    const char *target = look->options->which.target;
+    const struct text given = { (char *)(uintptr_t)target, target ? strlen(target) : 0 };
+    qkv_status status = session_labels(look->session, look->input, &look->labels, error);
+    if (status == QKV_OK && look_pair_option(look->options))
+        status = pair_make(look->session, look->input, given, &look->pair, error);
+    look->view = pair_view(look->session, look->input, &look->pair, look_which(look->options));
+    look->n_rows = look->view.queries.tokens->n;
+    look->n_cols = look->view.keys.tokens->n;
+    look->rows = look->pair.next ? look->pair.names : look->labels;
+    look->cols = look->view.which == QKV_DECODER ? look->pair.input_names : look->labels;
     return status;
 }
 
@@ -114,8 +106,7 @@ static qkv_status make_stats(struct look *look, qkv_error *error) {
 
 qkv_status look_make(struct look *look, const struct what_if *parsed, qkv_error *error) {
     const struct session *session = look->session;
-    qkv_status status = look_at_text(look, error);
-    if (status == QKV_OK && look_pair_option(look->options)) status = look_pair_make(look, error);
+    qkv_status status = take_view(look, error);
     if (status == QKV_OK) status = run_model(look, parsed, error);
     if (status == QKV_OK) status = make_predictions(look, look->run, &look->predictions, error);
     if (status == QKV_OK) status = make_expected(look, look->run, error);
@@ -134,7 +125,8 @@ void look_free(struct look *look) {
     free(look->replaced);
     free(look->log_p);
     session_labels_free(look->labels, look->labels ? look->input->n : 0);
-    look_pair_free(&look->pair);
+    look_align_free(look->alignment);
+    pair_free(&look->pair);
     free(look->stats);
     predictions_free(&look->predictions);
     predictions_free(&look->before);
@@ -165,8 +157,6 @@ void look_hide(const struct look *look, float *weights) {
             if (!look_sees(look, i, j)) weights[i * look->n_cols + j] = MAP_HIDDEN;
 }
 
-const char *look_attention(const struct look *look) {
-    return look->view.which == QKV_CROSS     ? "the decoder's attention to the source, "
-           : look->view.which == QKV_DECODER ? "the decoder's attention to itself, "
-                                             : "";
+void look_head_name(const struct look *look, char name[HEAD_NAME]) {
+    attention_head(look->session, look->view.which, look->choice.layer, look->choice.head, name);
 }

@@ -5,22 +5,25 @@
 #include "look.h"
 
 const char *look_pair_option(const struct look_options *o) {
-    return o->cross ? "--cross" : o->decoder ? "--decoder" : o->align ? "--align" : NULL;
+    const char *option = pair_option(&o->which);
+    return option ? option : o->align ? "--align" : NULL;
+}
+
+qkv_attention_of look_which(const struct look_options *options) {
+    const qkv_attention_of which = pair_which(&options->which);
+    return options->align ? QKV_CROSS : which;
 }
 
 /* A source has a target, given or written by the model, and nothing that is of one text only. */
 int look_check_pair(const struct cli_command *command, const struct look_options *o) {
-    const char *option = look_pair_option(o);
-    if (!option)
-        return o->target ? cli_usage(command, "--target goes with --cross, --decoder or --align")
-                         : EXIT_OK;
-    const char *other = o->cross && o->decoder   ? "--decoder"
-                        : o->decoder && o->align ? "--align"
-                        : o->pair                ? "--pair"
-                        : o->slide               ? "--slide"
-                        : o->common.jsonl        ? "--jsonl"
-                                                 : NULL;
-    if (other) return cli_usage(command, "%s together with %s", option, other);
+    const char *other = o->which.decoder && o->align ? "--align"
+                        : o->pair                    ? "--pair"
+                        : o->slide                   ? "--slide"
+                        : o->common.jsonl            ? "--jsonl"
+                                                     : NULL;
+    const int code =
+        pair_check(command, &o->which, look_pair_option(o), "--cross, --decoder or --align", other);
+    if (code) return code;
     if (o->align && o->out && !strstr(o->out, ".json"))
         return cli_usage(command, "--align prints a table, or writes -o FILE.json");
     return EXIT_OK;
@@ -49,7 +52,7 @@ int look_check_input(const struct cli_command *command, const struct look_option
     const char *of_texts = n_words > 0           ? "a text"
                            : o->pair             ? "--pair"
                            : look_pair_option(o) ? look_pair_option(o)
-                           : o->target           ? "--target"
+                           : o->which.target     ? "--target"
                            : o->top.set          ? "--top"
                            : o->what_if.n > 0    ? "--what-if"
                            : o->slide            ? "--slide"
@@ -95,7 +98,7 @@ int look_check_plot(const struct cli_command *command, const struct look_options
         return cli_usage(
             command, "-o: '%s' ends in none of .png .svg .pdf .csv, which --plot writes", o->out);
     if (o->heads) return cli_usage(command, "--plot is of one head: --head L.H, not --heads");
-    if (o->cross && o->plot.value == PLOT_OFFSETS)
+    if (o->which.cross && o->plot.value == PLOT_OFFSETS)
         return cli_usage(command, "--plot offsets: --cross has queries and keys of two texts, "
                                   "between which there are no distances");
     return o->pool.set ? cli_usage(command, "--plot together with --pool: a chart has no tiles")

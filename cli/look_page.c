@@ -18,9 +18,7 @@ qkv_status look_tokens_make(struct look_tokens *tokens, const qkv_token_list *li
     tokens->words = calloc((size_t)n + 1, sizeof *tokens->words);
     bool made = tokens->texts && tokens->words;
     for (int64_t i = 0; made && i < n; i++) {
-        size_t bytes = 0;
-        const char *token = qkv_tokenizer_token(list->tokenizer, list->tokens->ids[i], &bytes);
-        tokens->texts[i] = strndup(token ? token : "", bytes);
+        tokens->texts[i] = token_shown(list->tokenizer, list->tokens->ids[i]);
         made = tokens->texts[i] != NULL;
     }
     if (made) qkv_inspect_words(list->tokenizer, list->tokens, tokens->words);
@@ -83,16 +81,35 @@ static void add(char *text, size_t bytes, const char *before, const char *more) 
         memcpy(stpcpy(text + used, before), more, strlen(more) + 1);
 }
 
-/* The text, from its tokens; specials that nobody wrote are left out. */
+/* So much of a text as has room, which ends with whole characters. */
+static void add_cut(char *title, size_t bytes, const char *text) {
+    const size_t used = strlen(title), room = bytes - used - 4; /* for "…" */
+    size_t n = strlen(text);
+    const bool cut = n > room;
+    if (cut) n = room;
+    while (cut && n > 0 && ((unsigned char)text[n] & 0xC0) == 0x80) n--;
+    memcpy(title + used, text, n);
+    strcpy(title + used + n, cut ? "\u2026" : "");
+}
+
+/* The text, as the tokenizer makes it of its tokens; specials that nobody wrote are left out. */
 static void make_title(const struct look *look, char *title, size_t bytes) {
+    const qkv_encoding *input = look->input;
+    int32_t *ids = malloc((size_t)input->n * sizeof *ids + 1);
+    qkv_text *text = NULL;
+    qkv_error error;
+    int64_t n = 0;
     title[0] = '\0';
-    for (int64_t i = 0; i < look->input->n; i++) {
-        const bool inserted =
-            look->input->special[i] && look->input->begin[i] == look->input->end[i];
-        const char *token = look->labels[i];
-        const bool piece = strncmp(token, "##", 2) == 0 && token[2];
-        if (!inserted) add(title, bytes, piece || !*title ? "" : " ", token + (piece ? 2 : 0));
+    for (int64_t i = 0; ids && i < input->n; i++)
+        if (!input->special[i] || input->begin[i] != input->end[i]) ids[n++] = input->ids[i];
+    if (ids && qkv_tokenizer_decode(look->session->tokenizer, ids, n, 0, &text, &error) == QKV_OK) {
+        const char *begin = text->bytes + strspn(text->bytes, " ");
+        char *escaped = term_escape(begin, (size_t)(text->bytes + text->n - begin));
+        if (escaped) add_cut(title, bytes, escaped);
+        free(escaped);
     }
+    qkv_text_free(text);
+    free(ids);
     if (look->pair.next) add(title, bytes, " \u2192 ", look->pair.target);
 }
 
@@ -165,6 +182,7 @@ void look_page_rules(const struct look *look, qkv_page *page, char modified[WHAT
     if (look->what_if.any) page->modified = modified;
     if (look->view.which != QKV_DECODER) page->dropped = look->what_if.dropped;
     if (look->causal) page->flags |= QKV_PAGE_CAUSAL;
+    if (look->view.which == QKV_CROSS) page->flags |= QKV_PAGE_TWO_TEXTS;
 }
 
 /* What the page needs of tokens: keys, and queries that are others. */

@@ -53,13 +53,10 @@ static qkv_status one_head(const struct look *look, const float *weights, const 
                            const char *path, qkv_error *error) {
     const struct choice *choice = &look->choice;
     const qkv_model_info *info = look->session->info;
-    char title[256], caption[LOOK_CAPTION];
+    char title[256], caption[LOOK_CAPTION], name[HEAD_NAME];
     const struct attention_view *view = &look->view;
-    const int used = snprintf(title, sizeof title, "%sayer %" PRId64 ", head %" PRId64,
-                              view->which == QKV_CROSS     ? "Cross-attention, l"
-                              : view->which == QKV_DECODER ? "Decoder, l"
-                                                           : "L",
-                              choice->layer, choice->head);
+    look_head_name(look, name);
+    const int used = snprintf(title, sizeof title, "%s", name);
     if (choice->key >= 0)
         snprintf(title + used, sizeof title - (size_t)used, ": %.60s looks at %.60s, %.2f",
                  look->rows[choice->query], look->cols[choice->key], (double)choice->weight);
@@ -95,11 +92,9 @@ static qkv_status all_heads(const struct look *look, const float *weights, const
     if (!labels) return text_error(error, QKV_ERR_MEMORY, "out of memory");
     for (int64_t i = 0; i < n_heads; i++) labels[i] = look->stats[i].label;
     char title[128], caption[LOOK_CAPTION];
-    snprintf(title, sizeof title, "%s%" PRId64 " layer%s of %" PRId64 " heads",
-             view->which == QKV_CROSS     ? "Cross-attention: "
-             : view->which == QKV_DECODER ? "Decoder: "
-                                          : "",
-             view->n_layers, view->n_layers == 1 ? "" : "s", view->n_heads);
+    snprintf(title, sizeof title, "%" PRId64 " layer%s of %" PRId64 " heads%s", view->n_layers,
+             view->n_layers == 1 ? "" : "s", view->n_heads,
+             attention_heads(look->session, view->which));
     look_begin_caption(look, caption);
     text_append(caption, sizeof caption, "Model %s (%s), %slayers and heads counted from 0: %s.",
                 info->source, info->architecture, look_attention(look), cell_meaning(look));

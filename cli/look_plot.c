@@ -41,15 +41,15 @@ static qkv_status draw(const struct look *look, const float *weights, double *nu
                        const char *path, qkv_error *error) {
     const enum plot_kind plot = (enum plot_kind)look->options->plot.value;
     const int64_t n = look->n_rows, m = look->n_cols;
-    char title[128], caption[LOOK_CAPTION];
+    char title[160], caption[LOOK_CAPTION], name[HEAD_NAME];
     double *entropy = plot == PLOT_QUERIES ? numbers : NULL,
            *received = plot == PLOT_RECEIVED ? numbers : NULL,
            *by_offset = plot == PLOT_OFFSETS ? numbers : NULL;
     double *largest = entropy ? entropy + n : NULL;
     qkv_status status =
         qkv_inspect_profile(weights, n, m, entropy, largest, received, by_offset, error);
-    snprintf(title, sizeof title, "Layer %" PRId64 ", head %" PRId64 ": %s", look->choice.layer,
-             look->choice.head, plot_title(plot));
+    look_head_name(look, name);
+    snprintf(title, sizeof title, "%s: %s", name, plot_title(plot));
     make_caption(look, plot, caption);
     const qkv_head_profile profile = { .struct_size = sizeof profile,
                                        .n_queries = n,

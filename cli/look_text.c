@@ -47,7 +47,7 @@ static void print_predictions(const struct look *look, struct term *term) {
     } else if (look->predictions.n_masks > 0) {
         predictions_print(look->session, &look->predictions, term);
     } else if (look->session->info->is_encoder_decoder && !look->log_p) {
-        term_wrap(term, "An encoder predicts nothing: --cross --target TEXT shows its decoder.");
+        term_wrap(term, "An encoder predicts nothing: --cross shows what its decoder looks at.");
     } else if (!look->session->info->has_mlm && !look->log_p) {
         term_wrap(term, "The model has no MLM head, so it predicts nothing.");
     } else if (!look->log_p) {
@@ -84,9 +84,10 @@ static qkv_status print_grid(const struct look *look, struct term *term, float *
         pool_map(weights, look->n_rows, look->n_cols, rows, cols, cells + i * rows * cols);
     }
     if (status == QKV_OK) {
-        heading(term, look->view.which == QKV_CROSS     ? "All heads of cross-attention"
-                      : look->view.which == QKV_DECODER ? "All heads of the decoder"
-                                                        : "All heads");
+        char text[80];
+        snprintf(text, sizeof text, "All heads%s",
+                 attention_heads(look->session, look->view.which));
+        heading(term, text);
         term_wrap(term, term->depth == TERM_PLAIN
                             ? "down: layers, across: heads; denser is more, 0 to 1"
                         : term->theme == QKV_THEME_LIGHT
@@ -106,13 +107,9 @@ static qkv_status print_grid(const struct look *look, struct term *term, float *
 
 static void print_title(const struct look *look, struct term *term) {
     const struct choice *choice = &look->choice;
-    char text[200];
-    snprintf(text, sizeof text, "%sayer %" PRId64 ", head %" PRId64,
-             look->view.which == QKV_CROSS     ? "Cross-attention, l"
-             : look->view.which == QKV_DECODER ? "Decoder, l"
-                                               : "L",
-             choice->layer, choice->head);
-    heading(term, text);
+    char name[HEAD_NAME];
+    look_head_name(look, name);
+    heading(term, name);
     if (choice->key >= 0) {
         fprintf(term->out, "%s looks at ", look->rows[choice->query]);
         term_style(term, STYLE_BOLD);
@@ -165,7 +162,7 @@ qkv_status look_print(const struct look *look, qkv_error *error) {
     if (look->slide) slide_print(look, &term);
     print_predictions(look, &term);
     qkv_status status = QKV_OK;
-    if (look->pair.alignment) {
+    if (look->alignment) {
         look_align_print(look, &term);
         free(weights);
         return QKV_OK;

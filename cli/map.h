@@ -4,6 +4,7 @@
 
 #include "choose.h"
 #include "input.h"
+#include "pair.h"
 #include "term.h"
 #include <qkv/inspect.h>
 
@@ -13,6 +14,7 @@ struct map_options {
     struct arg_int metric, method, iters, restarts, seed, init, top;
     struct arg_real perplexity, theta;
     bool center_keys, no_early_stop, pca;
+    struct pair_options which;
 };
 
 enum { MAP_MAX_LINES = 64, MAP_TEXT_BYTES = 1600 };
@@ -27,6 +29,8 @@ struct map {
     const struct map_options *options;
     const struct session *session; /* NULL: arrays from files */
     const qkv_encoding *input;     /* NULL: arrays from files */
+    struct attention_view view;    /* of a text, or of … */
+    struct pair pair;              /* … it and its target */
     bool given;                    /* a head was named */
     struct choice choice;
     int64_t n_queries, n_keys, head_dim;
@@ -47,6 +51,8 @@ struct map {
 const char *map_metric_name(const struct map *map);
 /* The key nearest to a query on the map, or -1. */
 int64_t map_nearest_key(const struct map *map, int64_t query);
+/* What its points are, for a legend: "query", "key", or more about them. */
+const char *map_point_name(const struct map *map, bool is_key);
 /* What the picture is called, and what is to be known about it (map_words.c). */
 void map_title(const struct map *map, char text[MAP_TEXT_BYTES]);
 void map_caption(const struct map *map, char text[MAP_TEXT_BYTES]);

@@ -34,7 +34,7 @@ int64_t map_query(const struct map *map, const char *words) {
     int64_t position;
     if (args_int(words, 0, INT64_MAX, &position)) return position < map->n_queries ? position : -1;
     for (int64_t i = 0; i < map->n_queries; i++)
-        if (strcmp(map->labels[i], words) == 0) return i;
+        if (label_is(map->labels[i], words)) return i;
     return -1;
 }
 
@@ -97,8 +97,7 @@ static qkv_status compute(qkv_ctx *ctx, struct map *map, qkv_error *error) {
 /* The keys with the largest weights, best first; of equal ones the first. */
 static void find_lines(struct map *map) {
     const int64_t top = map->options->top.set ? map->options->top.value : 3;
-    const bool hides = map->session && map->session->info->is_decoder;
-    const int64_t n_seen = hides ? map->query + 1 : map->n_keys;
+    const int64_t n_seen = map->view.causal ? map->query + 1 : map->n_keys;
     for (int64_t j = 0; j < n_seen; j++) {
         const double weight = map->weights[j];
         if (map->n_lines == top && !(top > 0 && weight > map->lines[top - 1].weight)) continue;

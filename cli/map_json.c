@@ -1,27 +1,34 @@
 /* What `qkv map` knows, as a JSON object and as CSV, a line for each point. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "csv.h"
 #include "map.h"
 
-static json_t *pair_json(const double *xy) {
+static json_t *xy_json(const double *xy) {
     json_t *pair = json_array();
     json_array_append_new(pair, json_number(xy[0]));
     json_array_append_new(pair, json_number(xy[1]));
     return pair;
 }
 
+/* The token of a point, as its vocabulary has it. */
 static json_t *name_json(const struct map *map, int64_t i) {
-    const int64_t at = i < map->n_queries ? i : i - map->n_queries;
-    return map->session ? text_token_json(map->session, map->input->ids[at])
+    const bool is_key = i >= map->n_queries;
+    const qkv_token_list *list = is_key ? &map->view.keys : &map->view.queries;
+    const int64_t at = is_key ? i - map->n_queries : i;
+    return map->session ? token_json(list->tokenizer, list->tokens->ids[at])
                         : json_text(map->labels[i]);
 }
 
 static json_t *point_json(const struct map *map, int64_t i) {
     json_t *point = json_object();
     json_object_set_new(point, "token", name_json(map, i));
-    json_object_set_new(point, "xy", pair_json(map->xy + 2 * i));
-    json_object_set_new(point, "pca", pair_json(map->pca + 2 * i));
+    if (map->pair.next && i < map->n_queries)
+        json_object_set_new(point, "predicts",
+                            token_json(map->session->target, map->pair.next->ids[i]));
+    json_object_set_new(point, "xy", xy_json(map->xy + 2 * i));
+    json_object_set_new(point, "pca", xy_json(map->pca + 2 * i));
     if (i >= map->n_queries || map->n_keys == 0) return point;
     json_object_set_new(point, "nearest_key", json_integer(map_nearest_key(map, i)));
     if (map->report.n_runs > 0)
@@ -79,13 +86,15 @@ static void set_report(const struct map *map, json_t *object) {
                         report->n_runs == 0 ? json_null()
                                             : json_string(by_tree ? "barnes-hut" : "exact"));
     json_object_set_new(object, "theta", by_tree ? json_number(report->theta) : json_null());
-    json_object_set_new(object, "explained", pair_json(report->explained));
+    json_object_set_new(object, "explained", xy_json(report->explained));
     json_object_set_new(object, "stopped", json_boolean(map->stopped));
 }
 
 qkv_status map_json(const struct map *map, json_t **json, qkv_error *error) {
     json_t *object = json_object();
     if (map->session) {
+        const char *attention = attention_key(map->session, map->view.which);
+        if (attention) json_object_set_new(object, "attention", json_string(attention));
         json_object_set_new(object, "layer", json_integer(map->choice.layer));
         json_object_set_new(object, "head", json_integer(map->choice.head));
     }
@@ -106,12 +115,13 @@ qkv_status map_csv(const struct map *map, const char *path, qkv_error *error) {
     csv_put(&csv, "kind,index,token,x,y,pca_x,pca_y\n");
     for (int64_t i = 0; i < map->n_queries + map->n_keys; i++) {
         const bool is_key = i >= map->n_queries;
+        const qkv_token_list *list = is_key ? &map->view.keys : &map->view.queries;
         const int64_t at = is_key ? i - map->n_queries : i;
         csv_put(&csv, "%s,%" PRId64 ",", is_key ? "key" : "query", at);
-        if (map->session)
-            csv_token(&csv, map->session->tokenizer, map->input->ids[at]);
+        if (map->session && !(map->pair.next && !is_key))
+            csv_token(&csv, list->tokenizer, list->tokens->ids[at]);
         else
-            csv_put(&csv, "%s", map->labels[i]);
+            csv_field(&csv, map->labels[i], strlen(map->labels[i]));
         csv_put(&csv, ",%.9g,%.9g,%.9g,%.9g\n", map->xy[2 * i], map->xy[2 * i + 1], map->pca[2 * i],
                 map->pca[2 * i + 1]);
     }

@@ -150,6 +150,13 @@ static qkv_status draw_field(struct term *term, const struct map *map, qkv_error
     return made ? QKV_OK : text_error(error, QKV_ERR_MEMORY, "out of memory");
 }
 
+static void put_name(struct term *term, const struct map *map, bool is_key) {
+    const char *name = map_point_name(map, is_key);
+    char *const spelt = term->unicode ? NULL : term_spell_out(name);
+    fprintf(term->out, " %s%s", spelt ? spelt : name, is_key ? "\n" : "  ");
+    free(spelt);
+}
+
 qkv_status map_print(const struct map *map, qkv_error *error) {
     struct term term;
     char text[MAP_TEXT_BYTES];
@@ -165,11 +172,11 @@ qkv_status map_print(const struct map *map, qkv_error *error) {
     term_weight_fg(&term, 0.55);
     fputs(term.unicode ? "●" : "o", term.out);
     term_style(&term, STYLE_NONE);
-    fputs(" query  ", term.out);
+    put_name(&term, map, false);
     term_weight_fg(&term, 0.95);
     fputs(term.unicode ? "▲" : "^", term.out);
     term_style(&term, STYLE_NONE);
-    fputs(" key\n", term.out);
+    put_name(&term, map, true);
     map_caption(map, text);
     char *const spelt = term.unicode ? NULL : term_spell_out(text);
     term_style(&term, STYLE_DIM);

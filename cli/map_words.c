@@ -26,14 +26,22 @@ int64_t map_nearest_key(const struct map *map, int64_t query) {
     return nearest;
 }
 
+const char *map_point_name(const struct map *map, bool is_key) {
+    if (map->view.which == QKV_CROSS) return is_key ? "key: source" : "query: read \u2192 predicts";
+    if (map->view.which == QKV_DECODER) return is_key ? "key: read" : "query: read \u2192 predicts";
+    return is_key ? "key" : "query";
+}
+
 void map_title(const struct map *map, char text[MAP_TEXT_BYTES]) {
     text[0] = '\0';
-    if (map->session)
-        text_append(text, MAP_TEXT_BYTES, "Layer %" PRId64 ", head %" PRId64, map->choice.layer,
-                    map->choice.head);
-    else
+    if (map->session) {
+        char name[HEAD_NAME];
+        attention_head(map->session, map->view.which, map->choice.layer, map->choice.head, name);
+        text_append(text, MAP_TEXT_BYTES, "%s", name);
+    } else {
         text_append(text, MAP_TEXT_BYTES, "%" PRId64 " queries, %" PRId64 " keys", map->n_queries,
                     map->n_keys);
+    }
     if (map->n_lines > 0)
         text_append(text, MAP_TEXT_BYTES, ": %.60s looks at %.60s, %.2f", map->labels[map->query],
                     map->labels[map->n_queries + map->lines[0].key], map->lines[0].weight);
@@ -46,11 +54,19 @@ static void add_source(const struct map *map, char *text) {
         return;
     }
     const qkv_model_info *info = map->session->info;
+    const struct attention_view *view = &map->view;
     text_append(text, MAP_TEXT_BYTES,
-                "Model %.80s (%s), layer %" PRId64 " of %" PRId64 ", head %" PRId64 " of %" PRId64
-                ", counted from 0: queries and keys of %" PRId64 " tokens",
-                info->source, info->architecture, map->choice.layer, info->n_layers,
-                map->choice.head, info->n_heads, map->n_queries);
+                "Model %.80s (%s), %slayer %" PRId64 " of %" PRId64 ", head %" PRId64 " of %" PRId64
+                ", counted from 0: ",
+                info->source, info->architecture, attention_words(map->session, view->which),
+                map->choice.layer, view->n_layers, map->choice.head, view->n_heads);
+    if (view->which == QKV_CROSS)
+        text_append(text, MAP_TEXT_BYTES,
+                    "queries of %" PRId64 " tokens that the decoder read (and those that it "
+                    "predicts), keys of %" PRId64 " tokens of the source",
+                    map->n_queries, map->n_keys);
+    else
+        text_append(text, MAP_TEXT_BYTES, "queries and keys of %" PRId64 " tokens", map->n_queries);
 }
 
 static void add_method(const struct map *map, char *text) {
@@ -106,7 +122,7 @@ static void add_quality(const struct map *map, char *text) {
         text_append(text, MAP_TEXT_BYTES, "; rank correlation of distance and q\u00b7k %.2f",
                     report->rank_correlation);
     if (!isnan(report->recall)) text_append(text, MAP_TEXT_BYTES, ".");
-    if (map->session && map->session->info->is_decoder)
+    if (map->view.causal)
         text_append(text, MAP_TEXT_BYTES, " Keys that a query does not see count here, too.");
 }
 
@@ -164,6 +180,8 @@ qkv_status map_picture(const struct map *map, const char *path, qkv_error *error
         .title = title,
         .caption = caption,
         .theme = theme.set ? (qkv_theme)theme.value : QKV_THEME_LIGHT,
+        .query_name = map_point_name(map, false),
+        .key_name = map_point_name(map, true),
     };
     return qkv_view_points_write(&picture, path, error);
 }

@@ -128,14 +128,34 @@ void session_close(struct session *session) {
     session->ctx = NULL;
 }
 
-char *token_label(const qkv_tokenizer *tokenizer, int32_t id) {
-    qkv_text *shown = NULL;
+/* Of an id without a token nothing; NULL: no memory. */
+static bool show(const qkv_tokenizer *tokenizer, int32_t id, qkv_text **shown) {
     qkv_error error;
-    const qkv_status status = qkv_tokenizer_show(tokenizer, id, &shown, &error);
-    if (status == QKV_ERR_MEMORY) return NULL;
+    *shown = NULL;
+    return qkv_tokenizer_show(tokenizer, id, shown, &error) != QKV_ERR_MEMORY;
+}
+
+char *token_shown(const qkv_tokenizer *tokenizer, int32_t id) {
+    qkv_text *shown;
+    if (!show(tokenizer, id, &shown)) return NULL;
+    char *text = strndup(shown ? shown->bytes : "", shown ? (size_t)shown->n : 0);
+    qkv_text_free(shown);
+    return text;
+}
+
+char *token_label(const qkv_tokenizer *tokenizer, int32_t id) {
+    qkv_text *shown;
+    if (!show(tokenizer, id, &shown)) return NULL;
     char *escaped = term_escape(shown ? shown->bytes : "", shown ? (size_t)shown->n : 0);
     qkv_text_free(shown);
     return escaped;
+}
+
+bool label_is(const char *label, const char *word) {
+    static const char space[] = "\u2423";
+    if (strcmp(label, word) == 0) return true;
+    if (strncmp(label, space, sizeof space - 1) != 0) return false;
+    return strcmp(label + sizeof space - 1, word + (*word == ' ')) == 0;
 }
 
 char *session_token(const struct session *session, int32_t id) {
@@ -169,6 +189,12 @@ static bool parse_head(const struct cli_common *common, int64_t *layer, int64_t 
     if (strchr(common->head, '.')) return session_place(common->head, layer, head);
     *layer = common->layer.value;
     return args_int(common->head, 0, INT32_MAX, head);
+}
+
+int session_pair(const struct session *session, const char *option) {
+    if (!option || session->info->is_encoder_decoder) return EXIT_OK;
+    return cli_usage(session->command, "%s: %s has no decoder over an encoder", option,
+                     session->info->source);
 }
 
 void session_sizes(const struct session *session, qkv_attention_of which, int64_t *n_layers,

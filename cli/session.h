@@ -39,9 +39,12 @@ void session_close(struct session *session);
  */
 void session_warn(const qkv_model *model, const struct cli_common *common);
 
-/* A token as it is shown, escaped for printing; malloc. */
-char *session_token(const struct session *session, int32_t id);
+/* A token as it is shown (qkv_tokenizer_show); as a label it is escaped for printing, too. malloc. */
+char *token_shown(const qkv_tokenizer *tokenizer, int32_t id);
 char *token_label(const qkv_tokenizer *tokenizer, int32_t id);
+char *session_token(const struct session *session, int32_t id);
+/* Does a user who writes `word` mean this label? It may be without the sign of a space before it, or with a space. */
+bool label_is(const char *label, const char *word);
 
 /* The same for each token of an input, in a new array. */
 qkv_status session_labels(const struct session *session, const qkv_encoding *input, char ***labels,
@@ -50,6 +53,9 @@ void session_labels_free(char **labels, int64_t n); /* NULL is allowed */
 
 /* "L.H": false if it is no such name. */
 bool session_place(const char *text, int64_t *layer, int64_t *head);
+
+/* EXIT_USAGE, having said so, if a model without a decoder over an encoder is asked for its `option`; NULL: it is not. */
+int session_pair(const struct session *session, const char *option);
 
 /* How many layers and heads there are of an attention of the model. */
 void session_sizes(const struct session *session, qkv_attention_of which, int64_t *n_layers,

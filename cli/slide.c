@@ -60,7 +60,7 @@ static qkv_status pass_begin(const struct look *look, struct pass *pass, qkv_err
     pass->weights = malloc(n * n * sizeof *pass->weights + 1);
     pass->labels = calloc((size_t)(look->slide->n_all * pass->n_heads) + 1, LABEL_BYTES);
     if (!pass->weights || !pass->labels) return text_error(error, QKV_ERR_MEMORY, "out of memory");
-    return heads_sum_make(look->session->info, NULL, &pass->sum, error);
+    return heads_sum_make(look->session, QKV_SELF, NULL, &pass->sum, error);
 }
 
 /* Adds a window's weights, a share of 1 / n_all each, and its numbers. */

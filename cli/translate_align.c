@@ -48,9 +48,10 @@ static qkv_status tell(struct writing *w, int32_t id, int32_t source, double wei
     char *const seen = session_token(&w->job.session, source);
     const bool all = token && seen;
     if (all && list) {
-        json_array_append_new(list,
-                              json_pack("{s:o, s:o, s:o}", "token", json_text(token), "source",
-                                        json_text(seen), "weight", json_number(weight)));
+        json_array_append_new(list, json_pack("{s:o, s:o, s:o}", "token",
+                                              token_json(target.tokenizer, id), "source",
+                                              token_json(w->job.session.tokenizer, source),
+                                              "weight", json_number(weight)));
     } else if (all) {
         fputs("    ", stdout);
         term_put(&w->term, token, 20, false);

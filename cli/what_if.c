@@ -58,7 +58,7 @@ static int64_t drop(struct what_if *what_if, const char *token, char *const *lab
     int64_t place, n_found = 0;
     const bool number = args_int(token, 0, INT64_MAX, &place);
     for (int64_t i = 0; i < n; i++) {
-        if (number ? i != place : strcmp(labels[i], token) != 0) continue;
+        if (number ? i != place : !label_is(labels[i], token)) continue;
         what_if->dropped[i] = 1;
         if (n_found++ == 0) add_words(what_if, "without ", labels[i]);
     }

@@ -210,9 +210,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
     memset(&call, 0, sizeof call);
     call.facts.vocab = 1 + (fuzz_byte(&in) % 4 ? fuzz_byte(&in) % 40 : MOST_VOCAB - 1);
     call.facts.max_len = 1 + fuzz_byte(&in) % 40;
-    call.facts.eos = call.facts.never = &table_eos;
+    static const int32_t never[] = { 0, 0, 0 }; /* the eos alone, and two of them */
+    static const int64_t never_lengths[] = { 1, 2 };
+    call.facts.eos = &table_eos;
+    call.facts.never = never;
+    call.facts.never_lengths = never_lengths;
     call.facts.n_eos = fuzz_byte(&in) % 2;
-    call.facts.n_never = fuzz_byte(&in) % 4 == 0;
+    call.facts.n_never = fuzz_byte(&in) % 4 == 0 ? 2 : 0;
     call.facts.prompt_len = 1 + fuzz_byte(&in) % 8;
     for (int i = 0; i < 8; i++) call.prompt[i] = fuzz_byte(&in) % (int32_t)call.facts.vocab;
     call.seed = (uint32_t)fuzz_u64(&in);

@@ -42,8 +42,8 @@ _qkv_options() {
     look) echo "--pair --target --cross --decoder --align --top --file --slide --what-if --heads --q --k --tokens --q-tokens --causal --window --scale --pool --plot --map -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     fill) echo "--pair --top --model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     next) echo "--model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
-    heads) echo "--pair --file --sort --reverse --top --label --like --columns --probes --grammar --seed --what-if -o --model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
-    map) echo "--pair --q --k --query --top --metric --perplexity --method --theta --iters --restarts --init --seed --no-early-stop --center-keys --balance --pca -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    heads) echo "--pair --target --cross --decoder --file --sort --reverse --top --label --like --columns --probes --grammar --seed --what-if -o --model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    map) echo "--pair --target --cross --decoder --q --k --query --top --metric --perplexity --method --theta --iters --restarts --init --seed --no-early-stop --center-keys --balance --pca -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     explain) echo "--query --pair --q --k --v --causal --shapes --no-scale --positions --length --dim --shuffle --seed -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     lookup) echo "--metric --temperature --hard --top --sentence --model --check-finite --theme --color --ascii --json --threads --isa --quiet -v --help" ;;
     embed) echo "--file --similar --top --pooling --normalize -o --model --check-finite --theme --color --ascii --truncate --json --threads --isa --quiet -v --help" ;;
@@ -104,6 +104,7 @@ _qkv_value() {
     'next --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
     'next ') echo '' ;;
     'heads --pair') echo '' ;;
+    'heads --target') echo '' ;;
     'heads --file') echo '*' ;;
     'heads --sort') echo 'head|label|entropy|entropy_normalized|confidence|mean_distance|mass_cls|mass_sep|mass_punctuation|mass_self|mass_previous|mass_next|effective_keys|mass_window|mass_same_token|mass_duplicate|mass_induction|received_largest|received_early|received_gini|received_key|duplicate|induction|antecedent' ;;
     'heads --top') echo '' ;;
@@ -121,6 +122,7 @@ _qkv_value() {
     'heads --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
     'heads ') echo '' ;;
     'map --pair') echo '' ;;
+    'map --target') echo '' ;;
     'map --q') echo '.npy .npz .safetensors' ;;
     'map --k') echo '.npy .npz .safetensors' ;;
     'map --query') echo '' ;;

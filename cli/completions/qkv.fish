@@ -82,7 +82,7 @@ function __qkv_commands
 end
 
 complete -c qkv -n '__qkv_command look' -l pair -x -d 'a second text, which the model sees as the next sentence'
-complete -c qkv -n '__qkv_command look' -l target -x -d 'for --cross, --decoder and --align'
+complete -c qkv -n '__qkv_command look' -l target -x -d 'what the decoder of an encoder-decoder should write'
 complete -c qkv -n '__qkv_command look' -l cross -d 'the decoder\'s attention to the text'
 complete -c qkv -n '__qkv_command look' -l decoder -d 'the decoder\'s attention to what it has written'
 complete -c qkv -n '__qkv_command look' -l align -d 'for each word of the target the word of the text that it looks at most'
@@ -149,6 +149,9 @@ complete -c qkv -n '__qkv_command next' -s v -d 'more detail on standard error'
 complete -c qkv -n '__qkv_command next' -l help -d 'options and what they mean'
 
 complete -c qkv -n '__qkv_command heads' -l pair -x -d 'a second text, which the model sees as the next sentence'
+complete -c qkv -n '__qkv_command heads' -l target -x -d 'what the decoder of an encoder-decoder should write'
+complete -c qkv -n '__qkv_command heads' -l cross -d 'the decoder\'s attention to the text'
+complete -c qkv -n '__qkv_command heads' -l decoder -d 'the decoder\'s attention to what it has written'
 complete -c qkv -n '__qkv_command heads' -l file -x -a '(__fish_complete_path)' -d 'many texts, one a line, or two separated by a tab'
 complete -c qkv -n '__qkv_command heads' -l sort -x -a 'head label entropy entropy_normalized confidence mean_distance mass_cls mass_sep mass_punctuation mass_self mass_previous mass_next effective_keys mass_window mass_same_token mass_duplicate mass_induction received_largest received_early received_gini received_key duplicate induction antecedent' -d 'by a column, large numbers first'
 complete -c qkv -n '__qkv_command heads' -l reverse -d 'the other way round'
@@ -176,6 +179,9 @@ complete -c qkv -n '__qkv_command heads' -s v -d 'more detail on standard error'
 complete -c qkv -n '__qkv_command heads' -l help -d 'options and what they mean'
 
 complete -c qkv -n '__qkv_command map' -l pair -x -d 'a second text, which the model sees as the next sentence'
+complete -c qkv -n '__qkv_command map' -l target -x -d 'what the decoder of an encoder-decoder should write'
+complete -c qkv -n '__qkv_command map' -l cross -d 'the decoder\'s attention to the text'
+complete -c qkv -n '__qkv_command map' -l decoder -d 'the decoder\'s attention to what it has written'
 complete -c qkv -n '__qkv_command map' -l q -x -k -a '(__qkv_files .npy .npz .safetensors)' -d 'queries, [n, head_dim]'
 complete -c qkv -n '__qkv_command map' -l k -x -k -a '(__qkv_files .npy .npz .safetensors)' -d 'keys, [m, head_dim], with --q'
 complete -c qkv -n '__qkv_command map' -l query -x -d 'the query that lines come from'

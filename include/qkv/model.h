@@ -113,9 +113,9 @@ QKV_API QKV_NODISCARD qkv_status qkv_tokenizer_decode(const qkv_tokenizer *token
                                                       qkv_text **text, qkv_error *error);
 
 /**
- * A token as it is shown to people. Of byte-level BPE: characters as themselves, white space and
- * control characters by the signs of its vocabulary (a space is U+0120), bytes that are only a part
- * of a character as \xe6. Of other kinds: as the vocabulary has it. @return QKV_OK;
+ * A token as it is shown to people. Of byte-level BPE and SentencePiece the text that it stands for: a
+ * space is U+2423, a newline U+21B5, a tab U+21E5, other control characters and bytes that are only a
+ * part of a character are \x1b, \xe6. Of WordPiece, and of special tokens: as the vocabulary has it. @return QKV_OK;
  * QKV_ERR_ARGUMENT for an id without a token; MEMORY.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_tokenizer_show(const qkv_tokenizer *tokenizer, int32_t id,

@@ -214,8 +214,10 @@ typedef struct qkv_page_run {
 } qkv_page_run;
 
 enum {
-    QKV_PAGE_CAUSAL = 1u << 0, /* query i sees keys j <= i + q_offset */
-    QKV_PAGE_WINDOW = 1u << 1  /* -window_left <= j - i - q_offset <= window_right; -1: any */
+    QKV_PAGE_CAUSAL = 1u << 0,   /* query i sees keys j <= i + q_offset */
+    QKV_PAGE_WINDOW = 1u << 1,   /* -window_left <= j - i - q_offset <= window_right; -1: any */
+    QKV_PAGE_TWO_TEXTS = 1u << 2 /* with `queries`: they have no places among keys, as in
+                                    cross-attention, so nothing is said about distances; alone */
 };
 
 /**
@@ -299,6 +301,7 @@ typedef struct qkv_point_map {
     const double *weights;     /* [n_lines]: 0 ... 1 */
     const char *title, *caption;
     qkv_theme theme;
+    const char *query_name, *key_name; /* in the legend; NULL: "query" and "key" */
 } qkv_point_map;
 
 QKV_API QKV_NODISCARD qkv_status qkv_view_points_write(const qkv_point_map *map, const char *path,

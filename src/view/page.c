@@ -24,7 +24,7 @@
 
 enum { MAX_N = 1 << 20, MAX_DIM = 1 << 12, MAX_HEADS = 1 << 16, MAX_SIDE = 1024 };
 
-static const uint32_t known_flags = QKV_PAGE_CAUSAL | QKV_PAGE_WINDOW;
+static const uint32_t known_flags = QKV_PAGE_CAUSAL | QKV_PAGE_WINDOW | QKV_PAGE_TWO_TEXTS;
 
 static qkv_status check_map(const qkv_page *page, int64_t i, qkv_error *error) {
     const qkv_page_head *const head = &page->heads[i];
@@ -126,6 +126,12 @@ static qkv_status check_scores(const qkv_page *page, qkv_error *error) {
                               page->softcap);
     if (page->flags & ~known_flags)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "flags = 0x%x has unknown bits",
+                              (unsigned)page->flags);
+    if ((page->flags & QKV_PAGE_TWO_TEXTS) &&
+        (page->queries == NULL || page->flags != QKV_PAGE_TWO_TEXTS))
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "flags = 0x%x: queries of another text are in `queries`, and neither "
+                              "causal nor in a window",
                               (unsigned)page->flags);
     if (page->q_offset <= -QKVI_PAGE_FAR_AWAY || page->q_offset >= QKVI_PAGE_FAR_AWAY)
         return qkvi_error_set(error, QKV_ERR_SHAPE, "q_offset = %lld is not between -2^40 and 2^40",

@@ -109,6 +109,8 @@ static void find_places(const qkv_page *page, const qkv_page_head *head, const s
                         qkvi_page_places *places) {
     places->n_sinks = qkvi_page_largest(head->received ? head->received : rows->received, page->n,
                                         QKVI_PAGE_SINKS, places->sinks);
+    places->n_far = 0;
+    if (page->flags & QKV_PAGE_TWO_TEXTS) return; /* no distances */
     places->n_far = qkvi_page_largest(head->distance ? head->distance : rows->distance,
                                       page->n_queries, QKVI_PAGE_FAR, places->far);
 }

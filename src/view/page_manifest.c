@@ -100,6 +100,7 @@ static void add_mask(qkvi_bytes *file, const qkv_page *page) {
             qkvi_bytes_text(file, "null");
     }
     qkvi_bytes_text(file, "],");
+    if (page->flags & QKV_PAGE_TWO_TEXTS) qkvi_bytes_text(file, "\"two_texts\":true,");
     add_int(file, "q_offset", page->q_offset);
     if (page->softcap > 0) add_real(file, "softcap", page->softcap);
 }

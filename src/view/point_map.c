@@ -169,7 +169,9 @@ static void draw_mark(const struct drawing *d, int is_key, double radius, double
 }
 
 static void draw_legend(const struct drawing *d) {
-    static const char *const names[] = { "query", "key" };
+    const qkv_point_map *map = d->map;
+    const char *const names[] = { map->query_name ? map->query_name : "query",
+                                  map->key_name ? map->key_name : "key" };
     const qkvi_line style = { .size = 20, .color = d->frame->palette->text };
     double x = d->frame->x + 12;
     const double y = d->frame->y + 14;

@@ -24,6 +24,7 @@ array() {
 }
 
 # textbook Q K LQ LK D FIRST LAST TILE [POOLING] [SCALE]: the cells that a .csv of one head holds, a line each; FIRST <= j - i <= LAST.
+# A tile of which nothing is seen is an empty line.
 textbook() {
     awk -v lq="$3" -v lk="$4" -v d="$5" -v first="$6" -v last="$7" -v tile="$8" -v pooling="${9:-peak}" -v scale="${10:-0}" '
         FNR == NR { q[n++] = $1; next }
@@ -42,24 +43,26 @@ textbook() {
                 for (j = 0; j < lk; j++) if (j - i >= first && j - i <= last) sum += exp(score[j] - top)
                 a = int(i / tile); rows[a] += seen > 0
                 for (j = 0; j < lk; j++) {
-                    p = j - i >= first && j - i <= last ? exp(score[j] - top) / sum : 0
                     at = a "," int(j / tile)
+                    if (j - i < first || j - i > last) continue
+                    p = exp(score[j] - top) / sum; there[at] = 1
                     if (pooling == "mass") cell[at] += p
                     else if (p > cell[at]) cell[at] = p
                 }
             }
             for (a = 0; a * tile < lq; a++)
                 for (b = 0; b * tile < lk; b++)
-                    printf "%.9g\n", cell[a "," b] / (pooling == "mass" && rows[a] ? rows[a] : 1)
+                    if (!there[a "," b]) print ""
+                    else printf "%.9g\n", cell[a "," b] / (pooling == "mass" && rows[a] ? rows[a] : 1)
         }' "$1" "$2"
 }
 
 # cells FILE.csv: the same of a file
 cells() { tail -n +2 "$1" | sed 's/^[^,]*,//' | tr ',' '\n'; }
-# near A B: as many numbers, none off by more than 2e-6
+# near A B: as many numbers, none off by more than 2e-6, none where there should be none
 near() {
     check "other counts of numbers" test "$(wc -l <"$1")" -eq "$(wc -l <"$2")"
-    check "numbers differ" test "$(paste "$1" "$2" | awk '{ e = $1 - $2; if (!(e < 2e-6 && e > -2e-6)) n++ } END { print n + 0 }')" -eq 0
+    check "numbers differ" test "$(paste "$1" "$2" | awk -F '\t' '{ e = $1 - $2; if (!(e < 2e-6 && e > -2e-6) || ($1 == "") != ($2 == "")) n++ } END { print n + 0 }')" -eq 0
 }
 look() { run look --quiet "$@"; }
 # weighs Q K LQ LK D FIRST LAST TILE POOLING SCALE OPTIONS...
@@ -115,10 +118,35 @@ done
 look --q "$d/gq.npy" --k "$d/gk.npy" --causal top-left -o "$d/a.csv"
 check "the first line" test "$(head -n 1 "$d/a.csv")" = head,query,key,weight
 tail -n +2 "$d/a.csv" | cut -d, -f4 >"$d/got"
-cat "$d/expected0" "$d/expected1" "$d/expected2" "$d/expected3" >"$d/expected"
+cat "$d/expected0" "$d/expected1" "$d/expected2" "$d/expected3" | grep . >"$d/expected"
 near "$d/got" "$d/expected"
+check "a line for each weight that is" test "$(wc -l <"$d/got")" -eq $((4 * 21))
 look --q "$d/gq.npy" --k "$d/gk.npy" -o "$d/a.npy"
 check "its shape" grep -aq "'shape': (4, 6, 6)" "$d/a.npy"
+# nans FILE.npy: how many of its floats are no numbers
+nans() { tail -c +129 "$1" | od -An -v -tf4 | tr -s ' ' '\n' | grep -c nan; }
+check "no weight is NaN" test "$(nans "$d/a.npy")" -eq 0
+look --q "$d/gq.npy" --k "$d/gk.npy" --causal top-left -o "$d/a.npy"
+check "hidden weights are" test "$(nans "$d/a.npy")" -eq $((4 * 15))
+
+# ---- Hidden keys have no cell -----------------------------------------------------------------------
+
+# rects FILE.svg: how many cells are drawn, and strips of the scale, which are as many
+rects() { grep -c "<path .*fill:rgb" "$1"; }
+look --q "$d/gq.npy" --k "$d/gk.npy" --head 0 -o "$d/all.svg"
+look --q "$d/gq.npy" --k "$d/gk.npy" --head 0 --window 0,0 -o "$d/a.svg"
+gone=$(($(rects "$d/all.svg") - $(rects "$d/a.svg"))) # 30, and the ticks of another scale
+check "a picture without $gone cells" test $gone -gt 24 -a $gone -lt 36
+check "its caption" grep -q 'Keys that a query does not see have no cell' "$d/a.svg"
+look --q "$d/gq.npy" --k "$d/gk.npy" -o "$d/all.svg"
+look --q "$d/gq.npy" --k "$d/gk.npy" --window 0,0 -o "$d/a.svg"
+check "a picture of all heads without them" test $(($(rects "$d/all.svg") - $(rects "$d/a.svg"))) -eq $((4 * 30))
+look --q "$d/gq.npy" --k "$d/gk.npy" --head 0 --causal top-left
+out_says 'Keys that a query does not see have no cell.'
+check "the first query has one cell on the terminal" test "$(grep -c '^ *0 [^ ]* *100 *$' "$folder/out")" -eq 1
+array wide_k "4, 11, 8" 352 6
+look --q "$d/gq.npy" --k "$d/wide_k.npy" -o "$d/all.png" # all heads, of other lengths
+code 0
 look --q "$d/gq.npy" --k "$d/gk.npy" --head 7.3 --json
 out_like '"heads":\[{"layer":7,"head":3,'
 look --q "$d/q.npy" --k "$d/k.npy" --head 11.5 --json

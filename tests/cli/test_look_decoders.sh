@@ -99,7 +99,9 @@ crosses --align --head 0.0 --json
 out_like '"n_heads":1,'
 run look "$sentence" $pair
 code 0
-out_says 'An encoder predicts nothing: --cross --target TEXT shows its decoder.'
+out_says 'An encoder predicts nothing: --cross shows what its decoder looks at.'
+out_like '^All heads of the encoder'
+out_like '^Encoder, layer '
 
 # ---- What does not go ---------------------------------------------------------------------------------
 

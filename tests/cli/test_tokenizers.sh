@@ -14,18 +14,29 @@ no_err
 out '0	<s>
 261	th
 73	e
-418	Ġquery
+418	␣query
 2	</s>
 2	</s>
 170	\xe9
 249	\x96
 227	\x80
-225	Ġ
+225	␣
 92	x
 2	</s>'
 run tokenize "the query" --model "$bpe" --json
 code 0
 out '{"ids":[0,261,73,418,2],"tokens":["<s>","th","e","Ġquery","</s>"]}'
+marian=$here/../golden/marian
+run tokenize "the dog" --model "$marian" # SentencePiece: the same signs
+code 0
+out '257	␣the
+219	␣
+62	d
+82	o
+69	g
+0	</s>'
+run tokenize "the dog" --model "$marian" --json
+out_like '"tokens":\["▁the","▁","d","o","g","</s>"\]'
 run fill "the [MASK]" --model "$bpe"
 code 1
 no_out

@@ -29,6 +29,7 @@ typedef struct generate_case {
     int64_t prompt_len, bad_word_lengths[MOST_IDS];
     qkv_generate_options options;
     qkvi_plan plan;
+    int64_t facts_never; /* bad words, which a model may have, too */
 } generate_case;
 
 static int64_t read_ids(const json_t *list, int32_t *ids) {
@@ -99,7 +100,7 @@ static void read_option(generate_case *c, const char *name, const json_t *value)
         fail_msg("case %d: option %s", c->number, name);
 }
 
-static void read_case(generate_case *c, json_t *json, int number) {
+static void read_case(generate_case *c, json_t *json, int number, int of_model) {
     const char *name;
     json_t *value;
     qkv_error error;
@@ -111,7 +112,14 @@ static void read_case(generate_case *c, json_t *json, int number) {
     c->lm.sharp = json_object_get(json, "sharp") != NULL;
     c->prompt_len = read_ids(json_object_get(json, "prompt"), c->prompt);
     json_object_foreach(json_object_get(json, "o"), name, value) read_option(c, name, value);
-    const qkvi_lm_facts facts = { c->lm.vocab, TABLE_LEN, c->prompt_len, 1, 0, &table_eos, NULL };
+    qkvi_lm_facts facts = { c->lm.vocab, TABLE_LEN, c->prompt_len, 1, 0, &table_eos, NULL, NULL };
+    c->facts_never = c->options.n_bad_words;
+    if (of_model) { /* as if generation_config.json had them */
+        facts.n_never = c->facts_never;
+        facts.never = c->options.bad_words;
+        facts.never_lengths = c->options.bad_word_lengths;
+        c->options.n_bad_words = 0;
+    }
     if (qkvi_plan_make(&c->plan, &c->options, &facts, &error) != QKV_OK)
         fail_msg("case %d: %s", number, error.message);
 }
@@ -171,6 +179,7 @@ static void check_allowed(generate_case *c, const json_t *allowed) {
 static void test_cases(void **state) {
     static char line[1 << 14];
     int n = 0, n_allowed = 0;
+    int64_t n_words = 0;
     FILE *const file = fopen(QKV_TEST_DATA "/golden/generate_cases.json", "r");
     (void)state;
     assert_non_null(file);
@@ -178,16 +187,22 @@ static void test_cases(void **state) {
         static generate_case c;
         json_t *const json = json_loads(line, 0, NULL);
         assert_non_null(json);
-        read_case(&c, json, ++n);
         const json_t *const allowed = json_object_get(json, "allowed");
-        if (allowed)
-            check_allowed(&c, allowed);
-        else
-            check_search(&c, json_object_get(json, "out"));
+        n++;
+        for (int of_model = 0; of_model < 2; of_model++) {
+            read_case(&c, json, n, of_model);
+            if (allowed)
+                check_allowed(&c, allowed);
+            else
+                check_search(&c, json_object_get(json, "out"));
+            if (c.facts_never == 0) break;
+        }
+        n_words += c.facts_never;
         n_allowed += allowed != NULL;
         json_decref(json);
     }
     fclose(file);
+    assert_true(n_words >= 10);
     assert_true(n_allowed >= 100 && n - n_allowed >= 250);
 }
 

@@ -146,8 +146,9 @@ static qkv_status page(qkv_error *error) {
 static qkv_status points(qkv_error *error) {
     static const double at[2 * N] = { 0, 1, 2, 1.5, -3, 0.5, 4, 4, 1, -2 }, widths[] = { 0.9, 0.1 };
     static const int64_t to[] = { 1, 0 };
-    const qkv_point_map map = { sizeof map, 3,  2,      at,    labels,  2,
-                                0,          to, widths, title, caption, QKV_THEME_LIGHT };
+    const qkv_point_map map = { sizeof map, 3,        2,      at,    labels,  2,
+                                0,          to,       widths, title, caption, QKV_THEME_LIGHT,
+                                "asks",     "answers" };
     return qkv_view_points_write(&map, path, error);
 }
 

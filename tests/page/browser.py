@@ -705,7 +705,7 @@ def look_page(browser):
     with Tab(browser, file) as tab:
         weights = json.loads(subprocess.run([QKV, "look", "I was watching the [MASK] when it opened.", "--head", tab.run("`${HEADS[state.head].layer}.${HEADS[state.head].head}`"),
                                              "--json"], check=True, capture_output=True, text=True).stdout)["weights"]
-        near("weights are those of look --json", rows(tab), [p for line in weights for p in line], 1e-6)
+        near("weights are those of look --json", rows(tab), [p or 0 for line in weights for p in line], 1e-6)
         place = tab.run("placeName(state.head)")
         listed = json.loads(subprocess.run([QKV, "heads", "I was watching the [MASK] when it opened.", "--json"], check=True, capture_output=True, text=True).stdout)
         wanted = next(h for h in listed["heads"] if f"{h['layer']}.{h['head']}" == place)
@@ -753,6 +753,33 @@ def modified(browser):
         tab.clean("modified")
 
 
+def decoders(browser):
+    """Pages of the demonstrations in models/: causal heads of GPT-2, cross-attention of BART, and its two texts."""
+    models = pathlib.Path(__file__).resolve().parent.parent.parent / "models"
+    causal = lambda tab: tab.page.locator("#what-if label", has_text="causal").count()
+    for name, asked in (("writer", []), ("translator", ["--decoder"]), ("translator", ["--cross"])):
+        crosses, what = "--cross" in asked, " ".join([name, *asked])
+        text = ["a red fox followed two cats", "--model", models / name, *asked]
+        for dark in (False, True):
+            with Tab(browser, look(FOLDER / "decoder.html", *text), color_scheme="dark" if dark else "light") as tab:
+                place = tab.run("placeName(state.head)")
+                answer = look(None, *text, "--head", place)
+                near(f"{what}: weights", rows(tab), [p or 0 for line in answer["weights"] for p in line], 2e-6)
+                check(f"{what}: title", tab.page.title().startswith("a red fox followed two cats"), tab.page.title())
+                check(f"{what}: spaces are signs", any(token[0] == "\u2423" for token in tab.run("manifest.tokens")), tab.run("manifest.tokens"))
+                check(f"{what}: no signs of vocabularies", not any("\u0120" in token for token in tab.run("[...manifest.tokens, ...asked.tokens]")))
+                check(f"{what}: no question whether it is causal", causal(tab) == 0)
+                check(f"{what}: distances", ("distance" in tab.page.inner_text("#inspector")) != crosses)
+                tab.tab("numbers")
+                check(f"{what}: sums", tab.until("!!numbers.sums && document.querySelectorAll('#panel figure').length > 3"))
+                panel = tab.page.inner_text("#panel")
+                check(f"{what}: weight by distance", ("Weight by distance" in panel) != crosses)
+                check(f"{what}: columns of distances", any(key in tab.run("known") for key in ("mean_distance", "mass_previous")) != crosses)
+                for tab_name in TABS:
+                    tab.tab(tab_name)
+                tab.clean(what)
+
+
 def windows(browser):
     """Several texts in one page."""
     words = ("the man opened the door . she saw it when he came . " * 6).split()
@@ -774,7 +801,7 @@ def windows(browser):
         joined = " ".join(words[-16:])
         answer = look(None, joined, "--head", place)
         check("windows: its tokens", answer["tokens"] == other, answer["tokens"])
-        near("windows: its weights", rows(tab), [p for line in answer["weights"] for p in line], 2e-6)
+        near("windows: its weights", rows(tab), [p or 0 for line in answer["weights"] for p in line], 2e-6)
         check("windows: its text is shown", tab.page.locator(".tokens.large bdi").all_inner_texts() == tab.run("units().map(unitText)"))
         tab.press("]", "}", "[")
         check("windows: layers and heads stay in the text", tab.run("thisHead().run") == last)
@@ -870,7 +897,7 @@ def main():
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--enable-precise-memory-info"])
         chosen = sys.argv[4:]  # names of parts; none: all
         for part in (look_page, values, scores, cross, hostile, keys, controls, matrix_hands, the_map, files, accessible, layouts, sizes, long_head,
-                     modified, windows, dumped, far_maps, without_scripts):
+                     modified, decoders, windows, dumped, far_maps, without_scripts):
             if chosen and part.__name__ not in chosen:
                 continue
             began = time.time()

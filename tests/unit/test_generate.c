@@ -19,7 +19,7 @@
 #include "model/generate/search.h"
 #include "model/generate/text.h"
 
-static const qkvi_lm_facts facts = { 50, TABLE_LEN, 3, 1, 0, &table_eos, NULL };
+static const qkvi_lm_facts facts = { 50, TABLE_LEN, 3, 1, 0, &table_eos, NULL, NULL };
 static const int32_t prompt[] = { 5, 9, 2 };
 
 static qkv_generation *generate(table_lm *table, const qkv_generate_options *options,
@@ -133,7 +133,7 @@ static void test_others_refused(void **state) {
     refuse(&options, QKV_ERR_ARGUMENT, "n_return = 3 is above n_beams = 2");
     options.struct_size = 8;
     refuse(&options, QKV_ERR_ARGUMENT, "struct_size");
-    const qkvi_lm_facts full = { 50, 3, 3, 0, 0, NULL, NULL };
+    const qkvi_lm_facts full = { 50, 3, 3, 0, 0, NULL, NULL, NULL };
     qkvi_plan plan;
     qkv_error error;
     assert_int_equal(qkvi_plan_make(&plan, NULL, &full, &error), QKV_ERR_SHAPE);
@@ -246,7 +246,7 @@ static void test_draws(void **state) {
 /* Two beams drawn of few tokens: pairs without replacement, p_a p_b / (1 - p_a). */
 static void test_beam_draws(void **state) {
     enum { N = 20000, CELLS = 6 };
-    const qkvi_lm_facts few = { CELLS, TABLE_LEN, 3, 0, 0, NULL, NULL };
+    const qkvi_lm_facts few = { CELLS, TABLE_LEN, 3, 0, 0, NULL, NULL, NULL };
     uint64_t seed = (uint64_t)time(NULL);
     int counts[CELLS * CELLS] = { 0 }, freedom;
     double p[CELLS], pairs[CELLS * CELLS] = { 0 }, sum = 0;
@@ -370,7 +370,7 @@ static void check_texts(const char *folder, const char *stop, unsigned seed) {
     qkv_error error;
     if (qkv_tokenizer_open(folder, &tokenizer, &error) != QKV_OK) fail_msg("%s", error.message);
     const qkvi_lm_facts lm_facts = {
-        qkv_tokenizer_size(tokenizer), TABLE_LEN, 3, 0, 0, NULL, NULL
+        qkv_tokenizer_size(tokenizer), TABLE_LEN, 3, 0, 0, NULL, NULL, NULL
     };
     int n_stopped = 0;
     for (unsigned n = 0; n < 200; n++) {

@@ -253,7 +253,7 @@ static void test_generation_fields(void **state) {
         parse_generation(
             "{\"bos_token_id\":0,\"pad_token_id\":39,\"decoder_start_token_id\":38,"
             "\"eos_token_id\":[5,40,6],\"forced_bos_token_id\":7,\"forced_eos_token_id\":8,"
-            "\"bad_words_ids\":[[39],[4]],\"max_length\":512,\"max_new_tokens\":20,"
+            "\"bad_words_ids\":[[39],[4],[5,39,6]],\"max_length\":512,\"max_new_tokens\":20,"
             "\"min_length\":3,\"min_new_tokens\":2,\"num_beams\":6,\"no_repeat_ngram_size\":3,"
             "\"top_k\":0,\"length_penalty\":-0.5,\"repetition_penalty\":1.25,"
             "\"temperature\":0.5,\"top_p\":0.75,\"do_sample\":true,\"early_stopping\":\"never\"}",
@@ -267,8 +267,11 @@ static void test_generation_fields(void **state) {
     assert_int_equal(c.forced_first, 7);
     assert_int_equal(c.n_forced_last, 1);
     assert_int_equal(c.forced_last[0], 8);
-    assert_int_equal(c.n_bad_words, 2);
-    assert_int_equal(c.bad_words[1], 4);
+    static const int32_t words[] = { 39, 4, 5, 39, 6 };
+    static const int64_t lengths[] = { 1, 1, 3 };
+    assert_int_equal(c.n_bad_words, 3);
+    assert_memory_equal(c.bad_words, words, sizeof words);
+    assert_memory_equal(c.bad_word_lengths, lengths, sizeof lengths);
     assert_int_equal(c.max_length, 512);
     assert_int_equal(c.max_new_tokens, 20);
     assert_int_equal(c.min_length, 3);
@@ -316,8 +319,10 @@ static void test_refused_generation(void **state) {
         { "{\"bad_words_ids\":[3]}", QKV_ERR_FORMAT, "g: bad_words_ids[0] is no list of integers" },
         { "{\"bad_words_ids\":[[1],[]]}", QKV_ERR_FORMAT,
           "g: bad_words_ids[1] is no list of integers" },
-        { "{\"bad_words_ids\":[[1,2]]}", QKV_ERR_UNSUPPORTED,
-          "g: bad_words_ids[0] has 2 tokens: only words of one token are supported" },
+        { "{\"bad_words_ids\":[[1,2],[1,2.0]]}", QKV_ERR_FORMAT,
+          "g: bad_words_ids[1] is no list of integers" },
+        { "{\"bad_words_ids\":[[1,40]]}", QKV_ERR_SHAPE,
+          "g: bad_words_ids = 40 is not less than the 40 tokens of the model" },
         { "{\"bad_words_ids\":[[-1]]}", QKV_ERR_SHAPE,
           "g: bad_words_ids = -1 is not less than the 40 tokens of the model" },
         { "{\"do_sample\":\"yes\"}", QKV_ERR_FORMAT,

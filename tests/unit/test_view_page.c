@@ -600,7 +600,13 @@ static void test_queries(void **state) {
     assert_int_equal(decode(text_of(head, "map"), bytes), 2 * (KEYS + QUERIES) * 2);
     assert_int_equal(count(file.bytes, "</script>"), 3);
     assert_int_equal(count(file.bytes, "<tr>"), QUERIES);
+    assert_null(json_object_get(manifest, "two_texts"));
     close_page(&file, manifest);
+    page.flags = QKV_PAGE_TWO_TEXTS;
+    struct file other = write_page(&page);
+    json_t *const crossing = manifest_of(&other);
+    assert_true(json_is_true(json_object_get(crossing, "two_texts")));
+    close_page(&other, crossing);
 }
 
 /* Softcap, ALiBi, a sink and the bits of a mask: in the file, and in the thumbnail. */
@@ -758,6 +764,10 @@ static void test_refusals(void **state) {
     static const qkv_page_run three = { NULL, tokens, NULL, NULL, NULL };
     static const float endless[1] = { INFINITY };
     REFUSE(page.n_queries = 3, QKV_ERR_ARGUMENT, "n_queries = 3 is not n = 5: queries is NULL");
+    REFUSE(page.flags = QKV_PAGE_TWO_TEXTS, QKV_ERR_ARGUMENT, "queries of another text");
+    REFUSE((page.queries = &three, page.n_queries = 3,
+            page.flags = QKV_PAGE_TWO_TEXTS | QKV_PAGE_CAUSAL),
+           QKV_ERR_ARGUMENT, "queries of another text");
     REFUSE(page.queries = nameless, QKV_ERR_ARGUMENT, "queries->tokens is NULL");
     REFUSE((page.queries = &three, page.n_queries = -1), QKV_ERR_SHAPE, "n_queries = -1");
     REFUSE((page.queries = &three, page.n_queries = 3, page.query = 3), QKV_ERR_ARGUMENT,

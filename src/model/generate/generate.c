@@ -119,7 +119,8 @@ static qkv_status make_plan(writer *w, const qkv_generate_options *options, int6
                                   .n_eos = files->n_ends,
                                   .eos = files->ends,
                                   .n_never = files->n_bad_words,
-                                  .never = files->bad_words };
+                                  .never = files->bad_words,
+                                  .never_lengths = files->bad_word_lengths };
     QKV_TRY(qkvi_plan_make(&w->plan, options, &facts, error));
     if (w->plan.o.tokenizer == NULL) w->plan.o.tokenizer = qkv_model_target_tokenizer(w->model);
     return QKV_OK;

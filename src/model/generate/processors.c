@@ -45,19 +45,15 @@ static void forbid_repeats(int64_t size, int64_t n, const int32_t *ids, double *
         if (memcmp(ids + i, ids + n - prefix, bytes) == 0) x[ids[i + prefix]] = -INFINITY;
 }
 
-static void forbid_bad_words(const qkvi_plan *plan, int64_t n, const int32_t *ids, double *x) {
-    const int32_t *word = plan->o.bad_words;
-    for (int64_t w = 0; w < plan->o.n_bad_words; word += plan->o.bad_word_lengths[w++]) {
-        const int64_t prefix = plan->o.bad_word_lengths[w] - 1;
+/* The last token of each sequence whose other tokens are the last ones; what ends a text may always do so. */
+static void forbid_words(const qkvi_plan *plan, int64_t n_words, const int32_t *word,
+                         const int64_t *lengths, int64_t n, const int32_t *ids, double *x) {
+    for (int64_t w = 0; w < n_words; word += lengths[w++]) {
+        const int64_t prefix = lengths[w] - 1;
         if (prefix > n || (prefix == 0 && qkvi_plan_is_eos(plan, word[0]))) continue;
         if (memcmp(word, ids + n - prefix, (size_t)prefix * sizeof *word) == 0)
             x[word[prefix]] = -INFINITY;
     }
-}
-
-/* As a bad word: one that ends a text may always end it. */
-static void forbid_never(const qkvi_plan *plan, int64_t id, double *x) {
-    if (!qkvi_plan_is_eos(plan, (int32_t)id)) x[id] = -INFINITY;
 }
 
 static void forbid_end(const qkvi_plan *plan, double *x) {
@@ -137,8 +133,8 @@ void qkvi_process(const qkvi_plan *plan, const qkvi_scratch *scratch, int64_t n,
     if (o->repetition_penalty != 1) penalize(o->repetition_penalty, scratch->marks, n, ids, x);
     if (o->no_repeat_ngram > 0 && n >= o->no_repeat_ngram)
         forbid_repeats(o->no_repeat_ngram, n, ids, x);
-    for (int64_t i = 0; i < plan->lm.n_never; i++) forbid_never(plan, plan->lm.never[i], x);
-    forbid_bad_words(plan, n, ids, x);
+    forbid_words(plan, plan->lm.n_never, plan->lm.never, plan->lm.never_lengths, n, ids, x);
+    forbid_words(plan, o->n_bad_words, o->bad_words, o->bad_word_lengths, n, ids, x);
     if (n < o->min_length || n - plan->lm.prompt_len < o->min_new) forbid_end(plan, x);
     if (o->forced_bos >= 0 && n == 1) force(vocab, o->forced_bos, x);
     if (o->forced_eos >= 0 && n == plan->max_total - 1) force(vocab, o->forced_eos, x);

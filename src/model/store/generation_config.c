@@ -42,30 +42,41 @@ static qkv_status take_ends(const qkvi_json_reader *reader, const char *field,
     return QKV_OK;
 }
 
-/* [[id], [id], …] */
+/* Appends word w; n_used: tokens of those before it. */
+static qkv_status take_bad_word(const qkvi_json_reader *reader, size_t w, const json_t *word,
+                                const qkv_model_info *info, int64_t *n_used,
+                                qkvi_generation_config *c) {
+    const size_t n = json_array_size(word);
+    if ((size_t)(QKVI_MAX_BAD_TOKENS - *n_used) < n)
+        return qkvi_error_set(reader->error, QKV_ERR_LIMIT,
+                              "%s: bad_words_ids has more than %d tokens", reader->file,
+                              QKVI_MAX_BAD_TOKENS);
+    for (size_t i = 0; i < n || i == 0; i++) {
+        const json_t *const item = json_array_get(word, i);
+        const json_int_t id = json_integer_value(item);
+        if (!json_is_integer(item))
+            return qkvi_error_set(reader->error, QKV_ERR_FORMAT,
+                                  "%s: bad_words_ids[%zu] is no list of integers", reader->file, w);
+        if (id < 0 || id >= info->target_vocab_size)
+            return no_token(reader, "bad_words_ids", id, info);
+        c->bad_words[(*n_used)++] = (int32_t)id;
+    }
+    c->bad_word_lengths[c->n_bad_words++] = (int64_t)n;
+    return QKV_OK;
+}
+
+/* [[id], [id, id], …] */
 static qkv_status take_bad_words(const qkvi_json_reader *reader, const qkv_model_info *info,
                                  qkvi_generation_config *c) {
     const json_t *list;
+    int64_t n_used = 0;
     QKV_TRY(qkvi_json_take_array(reader, "bad_words_ids", &list));
     if (json_array_size(list) > QKVI_MAX_BAD_WORDS)
         return qkvi_error_set(reader->error, QKV_ERR_LIMIT,
                               "%s: bad_words_ids has %zu entries, the limit is %d", reader->file,
                               json_array_size(list), QKVI_MAX_BAD_WORDS);
-    for (size_t w = 0; w < json_array_size(list); w++) {
-        const json_t *const word = json_array_get(list, w);
-        const json_int_t id = json_integer_value(json_array_get(word, 0));
-        if (!json_is_array(word) || !json_is_integer(json_array_get(word, 0)))
-            return qkvi_error_set(reader->error, QKV_ERR_FORMAT,
-                                  "%s: bad_words_ids[%zu] is no list of integers", reader->file, w);
-        if (json_array_size(word) > 1)
-            return qkvi_error_set(reader->error, QKV_ERR_UNSUPPORTED,
-                                  "%s: bad_words_ids[%zu] has %zu tokens: only words of one token "
-                                  "are supported",
-                                  reader->file, w, json_array_size(word));
-        if (id < 0 || id >= info->target_vocab_size)
-            return no_token(reader, "bad_words_ids", id, info);
-        c->bad_words[c->n_bad_words++] = id;
-    }
+    for (size_t w = 0; w < json_array_size(list); w++)
+        QKV_TRY(take_bad_word(reader, w, json_array_get(list, w), info, &n_used, c));
     return QKV_OK;
 }
 

@@ -8,7 +8,7 @@
 
 #include "qkv/model.h"
 
-enum { QKVI_MAX_ENDS = 8, QKVI_MAX_BAD_WORDS = 64 };
+enum { QKVI_MAX_ENDS = 8, QKVI_MAX_BAD_WORDS = 64, QKVI_MAX_BAD_TOKENS = 256 };
 
 /* early_stopping of a beam search. */
 typedef enum qkvi_early_stopping {
@@ -24,7 +24,9 @@ typedef struct qkvi_generation_config {
     int64_t forced_first;                /* forced_bos_token_id: the first token of all */
     int64_t forced_last[QKVI_MAX_ENDS],
         n_forced_last; /* forced_eos_token_id: the last, at max_length */
-    int64_t bad_words[QKVI_MAX_BAD_WORDS], n_bad_words; /* tokens that are never written */
+    /* bad_words_ids: sequences that are never written, one after another, and their lengths */
+    int32_t bad_words[QKVI_MAX_BAD_TOKENS];
+    int64_t bad_word_lengths[QKVI_MAX_BAD_WORDS], n_bad_words;
     int64_t max_length, max_new_tokens, min_length, min_new_tokens;
     int64_t num_beams, no_repeat_ngram_size, top_k; /* 1, 0, 50 where nothing is said */
     double length_penalty, repetition_penalty, temperature, top_p; /* 1 */
@@ -37,7 +39,7 @@ typedef struct qkvi_generation_config {
 /**
  * Reads the file of a folder over what info says about tokens. Of other tokens than the model has,
  * those that end a text are dropped, as they are never written, and others are errors.
- * FORMAT, LIMIT, SHAPE, UNSUPPORTED (bad_words_ids of several tokens), with file, field, value, rule.
+ * FORMAT, LIMIT, SHAPE, with file, field, value, rule.
  */
 qkv_status qkvi_generation_config_read(const char *folder, const qkv_model_info *info,
                                        qkvi_generation_config *config, qkv_error *error);

@@ -11,6 +11,7 @@
 #include "core/status.h"
 #include "model/store/json.h"
 #include "model/text/byte_level.h"
+#include "model/text/show.h"
 #include "model/text/unicode.h"
 
 static size_t bytes_of(const qkv_tokenizer *tokenizer, int32_t id,
@@ -46,7 +47,7 @@ static qkv_status decode(const qkv_tokenizer *tokenizer, const int32_t *ids, siz
 
 static qkv_status show(const qkv_tokenizer *tokenizer, int32_t id, qkvi_growing *text) {
     char bytes[QKVI_PIECE_MAX_BYTES];
-    return qkvi_byte_level_show(bytes, bytes_of(tokenizer, id, bytes), text);
+    return qkvi_show(bytes, bytes_of(tokenizer, id, bytes), text);
 }
 
 /* ---- The model ------------------------------------------------------------------------------- */

@@ -71,21 +71,3 @@ qkv_status qkvi_byte_level_text(const char *bytes, size_t n, qkvi_growing *text)
     }
     return QKV_OK;
 }
-
-qkv_status qkvi_byte_level_show(const char *bytes, size_t n, qkvi_growing *text) {
-    for (size_t at = 0; at < n;) {
-        int32_t code = 0;
-        char sign[8];
-        const unsigned char byte = (unsigned char)bytes[at];
-        const size_t length = qkvi_utf8_next(bytes + at, n - at, &code);
-        if (length == 0)
-            QKV_TRY(
-                qkvi_growing_put(text, sign, (size_t)snprintf(sign, sizeof sign, "\\x%02x", byte)));
-        else if (length == 1)
-            QKV_TRY(qkvi_growing_put(text, sign, qkvi_utf8_put(qkvi_byte_char(byte), sign)));
-        else
-            QKV_TRY(qkvi_growing_put(text, bytes + at, length));
-        at += length ? length : 1;
-    }
-    return QKV_OK;
-}

@@ -22,7 +22,4 @@ size_t qkvi_byte_level_bytes(const char *token, size_t n_token, char *bytes);
 /** Appends bytes as text: U+FFFD for each maximal subpart that is no UTF-8. */
 qkv_status qkvi_byte_level_text(const char *bytes, size_t n, qkvi_growing *text);
 
-/** Appends bytes as they are shown: U+0120 for a space, \xe6 for what is no whole character. */
-qkv_status qkvi_byte_level_show(const char *bytes, size_t n, qkvi_growing *text);
-
 #endif

@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/status.h"
+#include "model/text/show.h"
 #include "model/text/unicode.h"
 
 /* One call of encode. */
@@ -148,6 +149,28 @@ static qkv_status decode(const qkv_tokenizer *tokenizer, const int32_t *ids, siz
     return QKV_OK;
 }
 
+/* U+2581 is a space, and a byte piece its byte. */
+static qkv_status show(const qkv_tokenizer *tokenizer, int32_t id, qkvi_growing *text) {
+    const qkvi_marian *model = tokenizer->model;
+    size_t n_bytes = 0;
+    const char *token = qkv_tokenizer_token(tokenizer, id, &n_bytes);
+    const int32_t piece_id = qkvi_spm_id(&model->spm, token, n_bytes);
+    if (piece_id >= 0 && model->spm.types[piece_id] == QKVI_SPM_BYTE) {
+        const char byte = (char)qkvi_spm_byte(token, n_bytes);
+        return qkvi_show(&byte, 1, text);
+    }
+    while (n_bytes > 0) {
+        const char *const sign = memmem(token, n_bytes, "\xE2\x96\x81", 3);
+        const size_t before = sign ? (size_t)(sign - token) : n_bytes,
+                     gone = before + (sign ? 3 : 0);
+        QKV_TRY(qkvi_show(token, before, text));
+        if (sign) QKV_TRY(qkvi_show(" ", 1, text));
+        token += gone;
+        n_bytes -= gone;
+    }
+    return QKV_OK;
+}
+
 static void free_model(void *user) {
     qkvi_marian *model = user;
     if (model == NULL) return;
@@ -164,5 +187,6 @@ const qkvi_tokenizer_kind qkvi_marian_kind = {
     .finish = free,
     .piece = piece,
     .decode = decode,
+    .show = show,
     .free = free_model,
 };

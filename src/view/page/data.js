@@ -16,7 +16,7 @@ for (const head of HEADS)
         head.stats =
             Object.fromEntries(manifest.stat_names.map((name, at) => [name, head.stats[at]]));
 const LONG = M > 512 && M * N > 2048 ** 2;  // then no view computes all rows at once
-const placeOf = i => i + OFFSET;
+const placeOf = i => i + OFFSET, PLACED = !manifest.two_texts;  // or queries are nowhere among keys
 
 function bytesOf(base64) {
     const text = atob(base64), bytes = new Uint8Array(text.length);

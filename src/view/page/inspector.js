@@ -30,7 +30,11 @@ function pairFacts(weights) {
             "times uniform", fixed(weights[key] * keysSeen(query), 2),
             "weight × number of keys that the query sees"
         ],
-        ["distance", fixed(key - placeOf(query), 0), "place of the key minus place of the query"]
+        PLACED &&
+            [
+                "distance", fixed(key - placeOf(query), 0),
+                "place of the key minus place of the query"
+            ]
     ]);
 }
 
@@ -67,6 +71,7 @@ function headFacts() {
             ["entropy", fixed(stats.entropy, 3) + " nats", "mean over queries of −Σ p ln p"],
             ...["confidence", "effective_keys", "mean_distance", "mass_previous", "mass_next",
                 "mass_self"]
+                .filter(key => known.includes(key))
                 .map(key => [statNames[key][0], statText(thisHead(), key), statNames[key][1]]));
     if (type === "f16")
         lines.push(

@@ -137,7 +137,7 @@ function headPlots(sums) {
             text: "r = sum over queries of their weight on the key" +
                 (allReceived() ? "." : `${of}; all keys together: ${sums.n}.`)
         }),
-        plot1({
+        PLACED ? plot1({
             name: "Weight by distance",
             values: near,
             labels: k => `${k + left > 0 ? "+" : ""}${k + left}`.replace("-", "−"),
@@ -146,7 +146,8 @@ function headPlots(sums) {
             mark: -left,
             text: `mean over queries${of} of the weight at its place + distance, for ${left} to ${
                 right}.`
-        }),
+        }) :
+                 "",
         plot1({
             name: "How large weights are",
             values: sums.histogram,

@@ -136,9 +136,10 @@ function showStrip() {
             button(
                 "Next sink", goTo("key", "sinks"),
                 {title: "the next of the eight keys that receive most"}),
-            button(
-                "Next far-reaching query", goTo("query", "far"),
-                {title: "the next of the 64 queries whose keys are farthest away on average"}),
+            PLACED ? button("Next far-reaching query", goTo("query", "far"), {
+                title: "the next of the 64 queries whose keys are farthest away on average"
+            }) :
+                     "",
             button("‹ Earlier", go(-WINDOW)), button("Later ›", go(WINDOW)));
     put(byId("strip"), el("div", {class: "strip-head"}, ...tools),
         ...stripLists.map(list => list.box));

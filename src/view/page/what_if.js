@@ -55,10 +55,10 @@ drawn.push(function drawWhatIf() {
         check(name, whatIf.scaled, scaled => ask({scaled}), "multiply scores by the model's scale"),
         el("label", {title: "scores are divided by it"}, "temperature", temperature,
            el("output", {id: "temperature"})),
-        manifest.causal ? "" :
-                          check(
-                              "causal", whatIf.causal, causal => ask({causal}),
-                              "a query sees itself and the keys before it"),
+        manifest.causal || !PLACED ? "" :
+                                     check(
+                                         "causal", whatIf.causal, causal => ask({causal}),
+                                         "a query sees itself and the keys before it"),
         manifest.special ? check(
                                "special tokens", whatIf.specials, specials => ask({specials}),
                                "off: they are no keys, and the other weights sum to 1") :

@@ -6,7 +6,7 @@
 const signs = text => text === "" ?
     "∅" :
     text.replace(/^[\x20\u2581\u0120]+|\x20+$/g, run => "\u2423".repeat(run.length))
-        .replace(/\n|\u010a/g, "⏎")
+        .replace(/\n|\u010a/g, "↵")
         .replace(/\t/g, "⇥");
 const tokenText = j => signs(manifest.tokens[j]), queryText = i => signs(asked.tokens[i]);
 const named = (text, i) => el("bdi", {}, `${text(i)} (${i})`);
