@@ -63,85 +63,134 @@ static inline void fetch(const char *from, int lines) {
     for (int i = 0; i < lines; i++) _mm_prefetch(from + 64 * i, _MM_HINT_T1);
 }
 
-/* What the next steps need of A comes from the second-level cache. */
-static inline void fetch_tile(const uint16_t *tile) {
-    for (int i = 0; i < 16; i++) _mm_prefetch((const char *)(tile + 32 * i), _MM_HINT_T0);
-}
+enum { TILE = 16 * 32, BLOCK = 32 * 32, K_STEP = 32, K_CHUNK = 256 };
 
-enum { TILE = 16 * 32, TILES_AHEAD = 3 };
+/* Lines of what comes next, to be fetched into the second-level cache step by step. */
+typedef struct ahead {
+    const char *at;
+    int lines;
+} ahead;
 
-/* Sums of 32 rows, or of 16. a: the tiles of 16 rows, and then those of the next. */
-static void product_32(int64_t k, const uint16_t *a, int64_t a_block, const uint32_t *b,
-                       float *sums, const char *ahead, int lines) {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-    for (int64_t step = 0; step < k; step += 32, a += TILE, b += TILE, ahead += 64 * lines) {
+/* sums [32][32] = a b, or sums += a b. a: the tiles of 16 rows, and a_block further the next. */
+static inline void product_32(int64_t k, const uint16_t *a, int64_t a_block, const uint32_t *b,
+                              bool first, float *sums, ahead *next) {
+    if (first) {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+    } else {
+        _tile_loadd(0, sums, 128);
+        _tile_loadd(1, sums + 16, 128);
+        _tile_loadd(2, sums + BLOCK / 2, 128);
+        _tile_loadd(3, sums + BLOCK / 2 + 16, 128);
+    }
+    for (; k > 0; k -= K_STEP, a += TILE, b += TILE, next->at += 64 * next->lines) {
         _tile_loadd(6, b, 128);
         _tile_loadd(4, a, 64);
-        fetch_tile(a + TILES_AHEAD * TILE);
-        fetch_tile((const uint16_t *)(b + TILES_AHEAD * TILE));
         _tile_dpbf16ps(0, 4, 6);
         _tile_loadd(7, b + 16, 128);
         _tile_dpbf16ps(1, 4, 7);
         _tile_loadd(5, a + a_block, 64);
-        fetch_tile(a + a_block + TILES_AHEAD * TILE);
-        fetch_tile((const uint16_t *)(b + TILES_AHEAD * TILE + TILE / 2));
         _tile_dpbf16ps(2, 5, 6);
         _tile_dpbf16ps(3, 5, 7);
-        fetch(ahead, lines);
+        fetch(next->at, next->lines);
     }
     _tile_stored(0, sums, 128);
     _tile_stored(1, sums + 16, 128);
-    _tile_stored(2, sums + 16 * 32, 128);
-    _tile_stored(3, sums + 16 * 32 + 16, 128);
+    _tile_stored(2, sums + BLOCK / 2, 128);
+    _tile_stored(3, sums + BLOCK / 2 + 16, 128);
 }
 
-static void product_16(int64_t k, const uint16_t *a, const uint32_t *b, float *sums,
-                       const char *ahead, int lines) {
-    _tile_zero(0);
-    _tile_zero(1);
-    for (int64_t step = 0; step < k; step += 32, a += TILE, b += TILE, ahead += 64 * lines) {
+static inline void product_16(int64_t k, const uint16_t *a, const uint32_t *b, bool first,
+                              float *sums, ahead *next) {
+    if (first) {
+        _tile_zero(0);
+        _tile_zero(1);
+    } else {
+        _tile_loadd(0, sums, 128);
+        _tile_loadd(1, sums + 16, 128);
+    }
+    for (; k > 0; k -= K_STEP, a += TILE, b += TILE, next->at += 64 * next->lines) {
         _tile_loadd(6, b, 128);
         _tile_loadd(4, a, 64);
         _tile_dpbf16ps(0, 4, 6);
         _tile_loadd(7, b + 16, 128);
         _tile_dpbf16ps(1, 4, 7);
-        fetch(ahead, lines);
+        fetch(next->at, next->lines);
     }
     _tile_stored(0, sums, 128);
     _tile_stored(1, sums + 16, 128);
 }
 
-/* Zeros in place of a bias would turn -0 into +0. */
-static void store_rows(int n_rows, int n_cols, const float *sums, const float *bias, float *c,
-                       int64_t c_row) {
+/* The lower and upper lanes of n_cols columns. */
+typedef struct halves {
+    __mmask16 low, high;
+} halves;
+
+static halves mask_of(int n_cols) {
     const uint32_t mask = n_cols < 32 ? (1u << n_cols) - 1 : UINT32_MAX;
-    const __mmask16 low = (__mmask16)(mask & 0xFFFF), high = (__mmask16)(mask >> 16);
-    __m512 bias0 = _mm512_setzero_ps(), bias1 = bias0;
-    if (bias) {
-        bias0 = _mm512_maskz_loadu_ps(low, bias);
-        bias1 = _mm512_maskz_loadu_ps(high, high ? bias + 16 : bias);
-    }
-    for (int i = 0; i < n_rows; i++, sums += 32, c += c_row) {
-        __m512 x0 = _mm512_load_ps(sums), x1 = _mm512_load_ps(sums + 16);
-        if (bias) x0 = _mm512_add_ps(x0, bias0), x1 = _mm512_add_ps(x1, bias1);
-        _mm512_mask_storeu_ps(c, low, x0);
-        if (high) _mm512_mask_storeu_ps(c + 16, high, x1);
+    return (halves){ (__mmask16)(mask & 0xFFFF), (__mmask16)(mask >> 16) };
+}
+
+/* Zeros in place of a bias would turn -0 into +0. */
+static void add_bias(int n_rows, halves mask, const float *bias, float *sums) {
+    const __m512 bias0 = _mm512_maskz_loadu_ps(mask.low, bias);
+    const __m512 bias1 = _mm512_maskz_loadu_ps(mask.high, mask.high ? bias + 16 : bias);
+    for (int i = 0; i < n_rows; i++, sums += 32) {
+        _mm512_store_ps(sums, _mm512_add_ps(_mm512_load_ps(sums), bias0));
+        _mm512_store_ps(sums + 16, _mm512_add_ps(_mm512_load_ps(sums + 16), bias1));
     }
 }
 
-void qkvi_amx_panel(int64_t n_rows, int n_cols, int64_t k, const uint16_t *tiles, const uint32_t *b,
-                    float *c, int64_t c_row, const float *bias, const char *ahead, int lines) {
-    alignas(64) float sums[32 * 32];
-    for (int64_t i = 0; i < n_rows; i += 32, ahead += 64 * lines * (k / 32)) {
-        const int rows = n_rows - i < 32 ? (int)(n_rows - i) : 32;
-        if (rows > 16)
-            product_32(k, tiles + i * k, 16 * k, b, sums, ahead, lines);
-        else
-            product_16(k, tiles + i * k, b, sums, ahead, lines);
-        store_rows(rows, n_cols, sums, bias, c + i * c_row, c_row);
+static void store_rows(int n_rows, halves mask, const float *sums, float *c, int64_t c_row) {
+    for (int i = 0; i < n_rows; i++, sums += 32, c += c_row) {
+        _mm512_mask_storeu_ps(c, mask.low, _mm512_load_ps(sums));
+        if (mask.high) _mm512_mask_storeu_ps(c + 16, mask.high, _mm512_load_ps(sums + 16));
+    }
+}
+
+/* One tile, zeros beyond the columns. */
+static void round_tile(halves mask, const float *sums, uint16_t *tile) {
+    for (int i = 0; i < 16; i++, sums += 32, tile += 32) {
+        const __m512 x0 = _mm512_maskz_mov_ps(mask.low, _mm512_load_ps(sums));
+        const __m512 x1 = _mm512_maskz_mov_ps(mask.high, _mm512_load_ps(sums + 16));
+        _mm256_store_si256((__m256i *)tile, rounded(x0));
+        _mm256_store_si256((__m256i *)(tile + 16), rounded(x1));
+    }
+}
+
+/* What becomes of n_rows sums from row i on, while they are in the first-level cache. */
+static void finish(const qkvi_amx_panel *p, int64_t i, int n_rows, float *sums) {
+    const halves mask = mask_of(p->n_cols);
+    if (p->bias) add_bias(n_rows, mask, p->bias, sums);
+    if (!p->rounded) store_rows(n_rows, mask, sums, p->c + i * p->c_row, p->c_row);
+    if (p->map) p->map(n_rows * 32, sums, sums);
+    if (p->map && !p->rounded) store_rows(n_rows, mask, sums, p->mapped + i * p->c_row, p->c_row);
+    if (!p->rounded) return;
+    for (int at = 0; at < n_rows; at += 16)
+        round_tile(mask, sums + 32 * at, p->rounded + (i + at) * p->rounded_depth);
+}
+
+void qkvi_amx_multiply(const qkvi_amx_panel *p) {
+    alignas(64) float own[BLOCK];
+    const bool in_chunks = p->sums && p->n_rows >= 4 * 32 && p->k > K_CHUNK;
+    const int64_t chunk = in_chunks ? K_CHUNK : p->k;
+    ahead next = { p->ahead, p->lines };
+    for (int64_t k0 = 0; k0 < p->k; k0 += chunk) {
+        const int64_t k = p->k - k0 < chunk ? p->k - k0 : chunk;
+        const uint32_t *const b = p->b + k0 * 16;
+        const bool last = k0 + k == p->k;
+        for (int64_t i = 0; i < p->n_rows; i += 32) {
+            const int n_rows = p->n_rows - i < 32 ? (int)(p->n_rows - i) : 32;
+            const uint16_t *const a = p->tiles + i * p->k + k0 * 16;
+            float *const sums = in_chunks ? p->sums + i * 32 : own;
+            if (n_rows > 16)
+                product_32(k, a, 16 * p->k, b, k0 == 0, sums, &next);
+            else
+                product_16(k, a, b, k0 == 0, sums, &next);
+            if (last) finish(p, i, n_rows, sums);
+        }
     }
 }
 
@@ -152,10 +201,6 @@ void qkvi_amx_end(void) {}
 void qkvi_amx_round(int n_rows, int64_t k, const float *x, int64_t x_row, uint16_t *tiles) {
     (void)n_rows, (void)k, (void)x, (void)x_row, (void)tiles;
 }
-void qkvi_amx_panel(int64_t n_rows, int n_cols, int64_t k, const uint16_t *tiles, const uint32_t *b,
-                    float *c, int64_t c_row, const float *bias, const char *ahead, int lines) {
-    (void)n_rows, (void)n_cols, (void)k, (void)tiles, (void)b, (void)c, (void)c_row;
-    (void)bias, (void)ahead, (void)lines;
-}
+void qkvi_amx_multiply(const qkvi_amx_panel *p) { (void)p; }
 
 #endif

@@ -9,6 +9,7 @@
 #include "kernels/gemm_bf16.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@
 enum {
     STEP = 32,               /* of k: what a tile of AMX is deep */
     BLOCK_BYTES = 768 << 10, /* of A, at most, in half a second-level cache of 2 MiB */
+    BLOCK_ROWS = 512,        /* at most: their sums are 64 KiB */
     STREAM_AHEAD = 8 << 10,  /* bytes of B, where a block has one tile of rows */
     ROWS_AT_ONCE = 12,       /* without memory for A */
     K_AT_ONCE = 256,         /* and then rows of so many of k: 6 KiB */
@@ -104,26 +106,29 @@ typedef struct product {
     qkvi_gemm_bf16_job job;
     int64_t depth; /* k rounded up to 32 */
     int64_t block_rows, block_cols, n_col_blocks;
+    int n_blocks;
+    atomic_int next; /* block that nobody has begun */
     bool amx;
 } product;
 
-/* Rows of A, and zeros up to what a tile has. */
+/* n rows of floats in bf16, and zeros up to the depth. */
+static void round_floats(const product *p, int64_t n_rows, int64_t n, const float *x, int64_t x_row,
+                         int64_t depth, uint16_t *to) {
+    p->job.kernels->store_rows[QKV_BF16](x, x_row, n_rows, n, 1, to, depth);
+    for (int64_t i = 0; i < n_rows && n < depth; i++)
+        memset(to + i * depth + n, 0, (size_t)(depth - n) * sizeof *to);
+}
+
 static void round_rows(void *argument, int index) {
     const product *p = argument;
-    const qkvi_gemm_bf16_job *j = &p->job;
-    const int64_t first = 16 * (int64_t)index;
-    if (p->amx) {
-        qkvi_amx_round((int)qkvi_min_i64(16, j->m - first), j->k, j->a + first * j->a_row, j->a_row,
-                       p->job.half + first * p->depth);
-        return;
-    }
-    for (int64_t i = first; i < first + 16; i++) {
-        uint16_t *const to = p->job.half + i * p->depth;
-        if (i < j->m)
-            j->kernels->store_rows[QKV_BF16](j->a + i * j->a_row, j->k, 1, j->k, 1, to, j->k);
-        const int64_t from = i < j->m ? j->k : 0;
-        memset(to + from, 0, (size_t)(p->depth - from) * sizeof *to);
-    }
+    const qkvi_gemm_bf16_job *const j = &p->job;
+    const int64_t first = 16 * (int64_t)index, n_rows = qkvi_min_i64(16, j->m - first);
+    const float *const a = j->a + first * j->a_row;
+    uint16_t *const to = j->half + first * p->depth;
+    if (p->amx)
+        qkvi_amx_round((int)n_rows, j->k, a, j->a_row, to);
+    else
+        round_floats(p, n_rows, j->k, a, j->a_row, p->depth, to);
 }
 
 static const uint32_t *panel_at(const product *p, int64_t j0) {
@@ -173,38 +178,76 @@ static void block_by_tiles(const product *p, int64_t i0, int64_t i1, int64_t j0,
     }
 }
 
-static void block_by_amx(const product *p, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+static void map_block(const product *p, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
     const qkvi_gemm_bf16_job *const j = &p->job;
-    const int64_t n_tiles = qkvi_ceil_div(i1 - i0, 32);
-    const int lines = (int)qkvi_ceil_div(32, n_tiles);
+    const int64_t n_cols = j1 - j0, depth = round_up(j->n, STEP);
+    const float *const result = j->map ? j->mapped : j->c;
+    for (int64_t i = i0; j->map && i < i1; i++)
+        j->map(n_cols, j->c + i * j->c_row + j0, j->mapped + i * j->c_row + j0);
+    for (int64_t i = i0; j->rounded && i < i1; i++) {
+        uint16_t *const to = j->rounded + i * depth + j0;
+        j->kernels->store_rows[QKV_BF16](result + i * j->c_row + j0, n_cols, 1, n_cols, 1, to,
+                                         n_cols);
+        if (j1 == j->n) memset(to + n_cols, 0, (size_t)(depth - j->n) * sizeof *to);
+    }
+}
+
+static void block_by_amx(const product *p, int64_t i0, int64_t i1, int64_t j0, int64_t j1,
+                         float *sums) {
+    const qkvi_gemm_bf16_job *const j = &p->job;
+    const int64_t n_tiles = qkvi_ceil_div(i1 - i0, 32), depth = round_up(j->n, STEP);
     qkvi_amx_begin();
     for (int64_t at = j0; at < j1; at += QKVI_PANEL) {
-        const char *const ahead =
-            n_tiles == 1 ? (const char *)panel_at(p, at) + STREAM_AHEAD
-                         : (const char *)panel_at(p, at + QKVI_PANEL < j1 ? at + QKVI_PANEL : j0);
-        qkvi_amx_panel(i1 - i0, (int)qkvi_min_i64(QKVI_PANEL, j->n - at), p->depth,
-                       p->job.half + i0 * p->depth, panel_at(p, at), j->c + i0 * j->c_row + at,
-                       j->c_row, j->bias ? j->bias + at : NULL, ahead, lines);
+        const int64_t after = at + QKVI_PANEL < j1 ? at + QKVI_PANEL : j0;
+        const qkvi_amx_panel panel = {
+            .n_rows = i1 - i0,
+            .n_cols = (int)qkvi_min_i64(QKVI_PANEL, j->n - at),
+            .k = p->depth,
+            .tiles = j->half + i0 * p->depth,
+            .b = panel_at(p, at),
+            .c = j->c + i0 * j->c_row + at,
+            .c_row = j->c_row,
+            .bias = j->bias ? j->bias + at : NULL,
+            .map = j->map,
+            .mapped = j->map ? j->mapped + i0 * j->c_row + at : NULL,
+            .rounded = j->rounded ? j->rounded + i0 * depth + 16 * at : NULL,
+            .rounded_depth = depth,
+            .sums = sums,
+            .ahead = n_tiles == 1 ? (const char *)panel_at(p, at) + STREAM_AHEAD
+                                  : (const char *)panel_at(p, after),
+            .lines = (int)qkvi_ceil_div(32, n_tiles),
+        };
+        qkvi_amx_multiply(&panel);
     }
     qkvi_amx_end();
 }
 
-static void block_task(void *argument, int index) {
-    const product *p = argument;
+static void do_block(const product *p, int index, float *sums) {
     const qkvi_gemm_bf16_job *const j = &p->job;
     const int64_t i0 = index / p->n_col_blocks * p->block_rows;
     const int64_t j0 = index % p->n_col_blocks * p->block_cols;
     const int64_t i1 = qkvi_min_i64(i0 + p->block_rows, j->m);
     const int64_t j1 = qkvi_min_i64(j0 + p->block_cols, j->n);
-    (p->amx ? block_by_amx : block_by_tiles)(p, i0, i1, j0, j1);
-    for (int64_t i = i0; j->map && i < i1; i++)
-        j->map(j1 - j0, j->c + i * j->c_row + j0, j->mapped + i * j->c_row + j0);
+    if (p->amx) {
+        block_by_amx(p, i0, i1, j0, j1, sums);
+        return;
+    }
+    block_by_tiles(p, i0, i1, j0, j1);
+    map_block(p, i0, i1, j0, j1);
+}
+
+/* One for each thread: its sums are one of the slots of the job's. */
+static void draw_blocks(void *argument, int slot) {
+    product *p = argument;
+    float *const sums = p->job.sums ? p->job.sums + (int64_t)slot * BLOCK_ROWS * 32 : NULL;
+    for (int index; (index = atomic_fetch_add(&p->next, 1)) < p->n_blocks;)
+        do_block(p, index, sums);
 }
 
 static int choose_blocks(product *p, int n_threads) {
     const qkvi_gemm_bf16_job *const j = &p->job;
     const int64_t fit = BLOCK_BYTES / (2 * p->depth) / 32 * 32;
-    const int64_t rows_most = fit < 32 ? 32 : fit;
+    const int64_t rows_most = fit < 32 ? 32 : qkvi_min_i64(fit, BLOCK_ROWS);
     const int64_t n_panels = qkvi_ceil_div(j->n, QKVI_PANEL);
     const int64_t rows = j->m > 32 ? j->m : 32; /* fewer wait for B as long */
     const int64_t work = rows * j->n * j->k / WORTH_A_TASK;
@@ -228,12 +271,18 @@ size_t qkvi_bf16_input_elems(int64_t m, int64_t k) {
     return elems;
 }
 
+size_t qkvi_bf16_sums_elems(const qkvi_pool *pool) {
+    return (size_t)qkvi_pool_threads(pool) * BLOCK_ROWS * 32;
+}
+
 void qkvi_gemm_bf16(qkvi_pool *pool, const qkvi_gemm_bf16_job *job) {
     if (job->m == 0 || job->n == 0) return;
     product p = { .job = *job, .depth = round_up(job->k, STEP) };
     p.amx = job->class == QKVI_BF16_AMX && job->has_amx && job->half &&
             (job->kernels->need & QKVI_CPU_AVX512BF16);
-    if (job->half)
+    if (job->half && !job->half_filled)
         qkvi_pool_run(job->m > 64 ? pool : NULL, (int)qkvi_ceil_div(job->m, 16), round_rows, &p);
-    qkvi_pool_run(pool, choose_blocks(&p, qkvi_pool_threads(pool)), block_task, &p);
+    const int n_threads = qkvi_pool_threads(pool);
+    p.n_blocks = choose_blocks(&p, n_threads);
+    qkvi_pool_run(pool, p.n_blocks < n_threads ? p.n_blocks : n_threads, draw_blocks, &p);
 }
