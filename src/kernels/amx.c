@@ -48,8 +48,16 @@ static __m512 some(const float *x, int64_t left) {
     return left > 0 ? _mm512_maskz_loadu_ps((__mmask16)((1u << left) - 1), x) : _mm512_setzero_ps();
 }
 
-void qkvi_amx_round(int n_rows, int64_t k, const float *x, int64_t x_row, uint16_t *tiles) {
-    for (int64_t c = 0; c < k; c += 32, tiles += 16 * 32)
+static uint16_t *tile_at(const qkvi_amx_tiles *t, int64_t i, int64_t c) {
+    const int64_t c0 = c / QKVI_AMX_CHUNK * QKVI_AMX_CHUNK, left = t->depth - c0;
+    const int64_t chunk = left < QKVI_AMX_CHUNK ? left : QKVI_AMX_CHUNK;
+    return t->at + t->rows * c0 + i * chunk + 16 * (c - c0);
+}
+
+void qkvi_amx_round(int n_rows, int64_t k, const float *x, int64_t x_row, const qkvi_amx_tiles *to,
+                    int64_t row) {
+    for (int64_t c = 0; c < k; c += 32) {
+        uint16_t *const tiles = tile_at(to, row, c);
         for (int i = 0; i < 16; i++) {
             const int64_t left = i < n_rows ? k - c : 0;
             const float *const from = x + i * x_row + c;
@@ -57,13 +65,14 @@ void qkvi_amx_round(int n_rows, int64_t k, const float *x, int64_t x_row, uint16
             _mm256_store_si256((__m256i *)(tiles + 32 * i + 16),
                                rounded(some(from + 16, left - 16)));
         }
+    }
 }
 
 static inline void fetch(const char *from, int lines) {
     for (int i = 0; i < lines; i++) _mm_prefetch(from + 64 * i, _MM_HINT_T1);
 }
 
-enum { TILE = 16 * 32, BLOCK = 32 * 32, K_STEP = 32, K_CHUNK = 256 };
+enum { TILE = 16 * 32, BLOCK = 32 * 32, K_STEP = 32 };
 
 /* Lines of what comes next, to be fetched into the second-level cache step by step. */
 typedef struct ahead {
@@ -164,42 +173,49 @@ static void round_tile(halves mask, const float *sums, uint16_t *tile) {
 static void finish(const qkvi_amx_panel *p, int64_t i, int n_rows, float *sums) {
     const halves mask = mask_of(p->n_cols);
     if (p->bias) add_bias(n_rows, mask, p->bias, sums);
-    if (!p->rounded) store_rows(n_rows, mask, sums, p->c + i * p->c_row, p->c_row);
+    if (!p->rounded.at) store_rows(n_rows, mask, sums, p->c + i * p->c_row, p->c_row);
     if (p->map) p->map(n_rows * 32, sums, sums);
-    if (p->map && !p->rounded) store_rows(n_rows, mask, sums, p->mapped + i * p->c_row, p->c_row);
-    if (!p->rounded) return;
+    if (p->map && !p->rounded.at)
+        store_rows(n_rows, mask, sums, p->mapped + i * p->c_row, p->c_row);
+    if (!p->rounded.at) return;
     for (int at = 0; at < n_rows; at += 16)
-        round_tile(mask, sums + 32 * at, p->rounded + (i + at) * p->rounded_depth);
+        round_tile(mask, sums + 32 * at, tile_at(&p->rounded, i + at, p->first_col));
+}
+
+/* Rows i0 … i1 - 1 of the panel, with sums for as many. */
+static void multiply_rows(const qkvi_amx_panel *p, int64_t i0, int64_t i1, float *sums,
+                          ahead *next) {
+    const int64_t depth = p->tiles.depth;
+    for (int64_t k0 = 0; k0 < depth; k0 += QKVI_AMX_CHUNK) {
+        const int64_t k = depth - k0 < QKVI_AMX_CHUNK ? depth - k0 : QKVI_AMX_CHUNK;
+        for (int64_t i = i0; i < i1; i += 32) {
+            const int n_rows = i1 - i < 32 ? (int)(i1 - i) : 32;
+            const uint16_t *const a = tile_at(&p->tiles, i, k0);
+            float *const to = sums + (i - i0) * 32;
+            if (n_rows > 16)
+                product_32(k, a, 16 * k, p->b + k0 * 16, k0 == 0, to, next);
+            else
+                product_16(k, a, p->b + k0 * 16, k0 == 0, to, next);
+            if (k0 + k == depth) finish(p, i, n_rows, to);
+        }
+    }
 }
 
 void qkvi_amx_multiply(const qkvi_amx_panel *p) {
     alignas(64) float own[BLOCK];
-    const bool in_chunks = p->sums && p->n_rows >= 4 * 32 && p->k > K_CHUNK;
-    const int64_t chunk = in_chunks ? K_CHUNK : p->k;
     ahead next = { p->ahead, p->lines };
-    for (int64_t k0 = 0; k0 < p->k; k0 += chunk) {
-        const int64_t k = p->k - k0 < chunk ? p->k - k0 : chunk;
-        const uint32_t *const b = p->b + k0 * 16;
-        const bool last = k0 + k == p->k;
-        for (int64_t i = 0; i < p->n_rows; i += 32) {
-            const int n_rows = p->n_rows - i < 32 ? (int)(p->n_rows - i) : 32;
-            const uint16_t *const a = p->tiles + i * p->k + k0 * 16;
-            float *const sums = in_chunks ? p->sums + i * 32 : own;
-            if (n_rows > 16)
-                product_32(k, a, 16 * p->k, b, k0 == 0, sums, &next);
-            else
-                product_16(k, a, b, k0 == 0, sums, &next);
-            if (last) finish(p, i, n_rows, sums);
-        }
-    }
+    const int64_t end = p->first_row + p->n_rows, at_once = p->sums ? QKVI_AMX_ROWS : 32;
+    for (int64_t i = p->first_row; i < end; i += at_once)
+        multiply_rows(p, i, end - i < at_once ? end : i + at_once, p->sums ? p->sums : own, &next);
 }
 
 #else
 
 void qkvi_amx_begin(void) {}
 void qkvi_amx_end(void) {}
-void qkvi_amx_round(int n_rows, int64_t k, const float *x, int64_t x_row, uint16_t *tiles) {
-    (void)n_rows, (void)k, (void)x, (void)x_row, (void)tiles;
+void qkvi_amx_round(int n_rows, int64_t k, const float *x, int64_t x_row, const qkvi_amx_tiles *to,
+                    int64_t row) {
+    (void)n_rows, (void)k, (void)x, (void)x_row, (void)to, (void)row;
 }
 void qkvi_amx_multiply(const qkvi_amx_panel *p) { (void)p; }
 

@@ -21,11 +21,12 @@
 enum {
     STEP = 32,               /* of k: what a tile of AMX is deep */
     BLOCK_BYTES = 768 << 10, /* of A, at most, in half a second-level cache of 2 MiB */
-    BLOCK_ROWS = 512,        /* at most: their sums are 64 KiB */
-    STREAM_AHEAD = 8 << 10,  /* bytes of B, where a block has one tile of rows */
-    ROWS_AT_ONCE = 12,       /* without memory for A */
-    K_AT_ONCE = 256,         /* and then rows of so many of k: 6 KiB */
-    WORTH_A_TASK = 1 << 21,  /* multiplications */
+    BLOCK_ROWS = 512,        /* at most: measured */
+    SUMS = QKVI_AMX_ROWS * 32,
+    STREAM_AHEAD = 8 << 10, /* bytes of B, where a block has one tile of rows */
+    ROWS_AT_ONCE = 12,      /* without memory for A */
+    K_AT_ONCE = 256,        /* and then rows of so many of k: 6 KiB */
+    WORTH_A_TASK = 1 << 21, /* multiplications */
     TASKS_PER_THREAD = 8
 };
 
@@ -119,16 +120,20 @@ static void round_floats(const product *p, int64_t n_rows, int64_t n, const floa
         memset(to + i * depth + n, 0, (size_t)(depth - n) * sizeof *to);
 }
 
+static qkvi_amx_tiles tiles_of(const product *p, uint16_t *at, int64_t k) {
+    return (qkvi_amx_tiles){ at, round_up(p->job.m, 16), round_up(k, STEP) };
+}
+
 static void round_rows(void *argument, int index) {
     const product *p = argument;
     const qkvi_gemm_bf16_job *const j = &p->job;
     const int64_t first = 16 * (int64_t)index, n_rows = qkvi_min_i64(16, j->m - first);
     const float *const a = j->a + first * j->a_row;
-    uint16_t *const to = j->half + first * p->depth;
+    const qkvi_amx_tiles tiles = tiles_of(p, j->half, j->k);
     if (p->amx)
-        qkvi_amx_round((int)n_rows, j->k, a, j->a_row, to);
+        qkvi_amx_round((int)n_rows, j->k, a, j->a_row, &tiles, first);
     else
-        round_floats(p, n_rows, j->k, a, j->a_row, p->depth, to);
+        round_floats(p, n_rows, j->k, a, j->a_row, p->depth, j->half + first * p->depth);
 }
 
 static const uint32_t *panel_at(const product *p, int64_t j0) {
@@ -195,23 +200,23 @@ static void map_block(const product *p, int64_t i0, int64_t i1, int64_t j0, int6
 static void block_by_amx(const product *p, int64_t i0, int64_t i1, int64_t j0, int64_t j1,
                          float *sums) {
     const qkvi_gemm_bf16_job *const j = &p->job;
-    const int64_t n_tiles = qkvi_ceil_div(i1 - i0, 32), depth = round_up(j->n, STEP);
+    const int64_t n_tiles = qkvi_ceil_div(i1 - i0, 32);
     qkvi_amx_begin();
     for (int64_t at = j0; at < j1; at += QKVI_PANEL) {
         const int64_t after = at + QKVI_PANEL < j1 ? at + QKVI_PANEL : j0;
         const qkvi_amx_panel panel = {
+            .first_row = i0,
             .n_rows = i1 - i0,
+            .first_col = at,
             .n_cols = (int)qkvi_min_i64(QKVI_PANEL, j->n - at),
-            .k = p->depth,
-            .tiles = j->half + i0 * p->depth,
+            .tiles = tiles_of(p, j->half, j->k),
             .b = panel_at(p, at),
-            .c = j->c + i0 * j->c_row + at,
+            .c = j->c + at,
+            .mapped = j->map ? j->mapped + at : NULL,
             .c_row = j->c_row,
             .bias = j->bias ? j->bias + at : NULL,
             .map = j->map,
-            .mapped = j->map ? j->mapped + i0 * j->c_row + at : NULL,
-            .rounded = j->rounded ? j->rounded + i0 * depth + 16 * at : NULL,
-            .rounded_depth = depth,
+            .rounded = tiles_of(p, j->rounded, j->n),
             .sums = sums,
             .ahead = n_tiles == 1 ? (const char *)panel_at(p, at) + STREAM_AHEAD
                                   : (const char *)panel_at(p, after),
@@ -239,7 +244,7 @@ static void do_block(const product *p, int index, float *sums) {
 /* One for each thread: its sums are one of the slots of the job's. */
 static void draw_blocks(void *argument, int slot) {
     product *p = argument;
-    float *const sums = p->job.sums ? p->job.sums + (int64_t)slot * BLOCK_ROWS * 32 : NULL;
+    float *const sums = p->job.sums ? p->job.sums + (int64_t)slot * SUMS : NULL;
     for (int index; (index = atomic_fetch_add(&p->next, 1)) < p->n_blocks;)
         do_block(p, index, sums);
 }
@@ -272,7 +277,7 @@ size_t qkvi_bf16_input_elems(int64_t m, int64_t k) {
 }
 
 size_t qkvi_bf16_sums_elems(const qkvi_pool *pool) {
-    return (size_t)qkvi_pool_threads(pool) * BLOCK_ROWS * 32;
+    return (size_t)qkvi_pool_threads(pool) * SUMS;
 }
 
 void qkvi_gemm_bf16(qkvi_pool *pool, const qkvi_gemm_bf16_job *job) {

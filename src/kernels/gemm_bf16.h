@@ -66,31 +66,45 @@ void qkvi_gemm_bf16(qkvi_pool *pool, const qkvi_gemm_bf16_job *job);
 #pragma GCC visibility pop
 
 /*
- * Class amx by its instruction. A is tiles of bf16: for each 16 rows, [k rounded up to 32, / 32][16
- * rows][32], zeros beyond k; qkvi_amx_round makes those of n_rows <= 16 rows of floats.
+ * A as tiles of bf16 for AMX, of m rows: the depth (k rounded up to 32) in chunks of QKVI_AMX_CHUNK
+ * but the last, in each chunk [m rounded up to 16, / 16][its depth / 32][16 rows][32]. Zeros beyond
+ * k; nobody reads what is beyond m. So a product that goes through A chunk by chunk reads all of it
+ * in order.
+ */
+enum {
+    QKVI_AMX_CHUNK = 256,
+    QKVI_AMX_ROWS = 64 /* at once, that read a chunk of B from the first-level cache */
+};
+
+typedef struct qkvi_amx_tiles {
+    uint16_t *at;
+    int64_t rows, depth; /* m rounded up to 16, k to 32 */
+} qkvi_amx_tiles;
+
+/*
+ * Class amx by its instruction. round: n_rows <= 16 rows of x become those from `row` on.
  *
- * multiply: C = A B of n_rows and one panel of b, then what a job says. It goes through A once for
- * every few hundred of k, while that part of the panel stays in the first-level cache, and `lines`
- * lines from `ahead` on are fetched at every 32 of k. Between qkvi_amx_begin and qkvi_amx_end of the
- * same thread.
+ * multiply: C = A B of n_rows and one panel of b, then what a job says. At every 32 of k `lines`
+ * lines from `ahead` on are fetched. Between qkvi_amx_begin and qkvi_amx_end of the same thread.
  */
 typedef struct qkvi_amx_panel {
-    int64_t n_rows, k; /* k is a multiple of 32 */
-    int n_cols;        /* <= 32 */
-    const uint16_t *tiles;
+    int64_t first_row, n_rows; /* first_row is a multiple of 16 */
+    int64_t first_col;
+    int n_cols; /* <= 32 */
+    qkvi_amx_tiles tiles;
     const uint32_t *b;
-    float *c, *mapped;
+    float *c, *mapped; /* element [0][first_col] */
     int64_t c_row;
-    const float *bias;
+    const float *bias; /* of first_col on */
     qkvi_gemm_map *map;
-    uint16_t *rounded;     /* the tiles of the first 16 rows */
-    int64_t rounded_depth; /* n rounded up to 32 */
-    float *sums;           /* [n_rows rounded up to 32][32] */
+    qkvi_amx_tiles rounded;
+    float *sums; /* [QKVI_AMX_ROWS][32]; NULL: 32 rows at once, slower */
     const char *ahead;
     int lines;
 } qkvi_amx_panel;
 
-void qkvi_amx_round(int n_rows, int64_t k, const float *x, int64_t x_row, uint16_t *tiles);
+void qkvi_amx_round(int n_rows, int64_t k, const float *x, int64_t x_row, const qkvi_amx_tiles *to,
+                    int64_t row);
 void qkvi_amx_begin(void);
 void qkvi_amx_end(void);
 void qkvi_amx_multiply(const qkvi_amx_panel *panel);
