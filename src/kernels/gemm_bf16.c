@@ -27,7 +27,9 @@ enum {
     ROWS_AT_ONCE = 12,      /* without memory for A */
     K_AT_ONCE = 256,        /* and then rows of so many of k: 6 KiB */
     WORTH_A_TASK = 1 << 21, /* multiplications */
-    TASKS_PER_THREAD = 8
+    TASKS_PER_THREAD = 8,
+    OWN_ROWS = 128, /* of A: from so many on a thread has rows of its own */
+    LANES = 16
 };
 
 #define LEAST_NORMAL 0x1p-126f
@@ -107,8 +109,8 @@ typedef struct product {
     qkvi_gemm_bf16_job job;
     int64_t depth; /* k rounded up to 32 */
     int64_t block_rows, block_cols, n_col_blocks;
-    int n_blocks;
-    atomic_int next; /* block that nobody has begun */
+    int n_row_blocks, n_threads, n_lanes;
+    atomic_int next[LANES]; /* block of a lane that nobody has begun */
     bool amx;
 } product;
 
@@ -124,16 +126,23 @@ static qkvi_amx_tiles tiles_of(const product *p, uint16_t *at, int64_t k) {
     return (qkvi_amx_tiles){ at, round_up(p->job.m, 16), round_up(k, STEP) };
 }
 
-static void round_rows(void *argument, int index) {
-    const product *p = argument;
+static void round_rows(const product *p, int64_t first, int64_t n_rows) {
     const qkvi_gemm_bf16_job *const j = &p->job;
-    const int64_t first = 16 * (int64_t)index, n_rows = qkvi_min_i64(16, j->m - first);
     const float *const a = j->a + first * j->a_row;
     const qkvi_amx_tiles tiles = tiles_of(p, j->half, j->k);
     if (p->amx)
         qkvi_amx_round((int)n_rows, j->k, a, j->a_row, &tiles, first);
     else
         round_floats(p, n_rows, j->k, a, j->a_row, p->depth, j->half + first * p->depth);
+}
+
+/* The rows of one thread: those that it will most likely multiply. */
+static void round_share(void *argument, int slot) {
+    const product *p = argument;
+    const int64_t n_tiles = qkvi_ceil_div(p->job.m, 16);
+    const int64_t end = n_tiles * (slot + 1) / p->n_threads;
+    for (int64_t t = n_tiles * slot / p->n_threads; t < end; t++)
+        round_rows(p, 16 * t, qkvi_min_i64(16, p->job.m - 16 * t));
 }
 
 static const uint32_t *panel_at(const product *p, int64_t j0) {
@@ -241,15 +250,28 @@ static void do_block(const product *p, int index, float *sums) {
     map_block(p, i0, i1, j0, j1);
 }
 
-/* One for each thread: its sums are one of the slots of the job's. */
+/* The first block of a lane. */
+static int lane_at(const product *p, int64_t lane) {
+    return (int)(p->n_row_blocks * lane / p->n_lanes * p->n_col_blocks);
+}
+
+/*
+ * One for each thread: its sums are one of the slots of the job's. Blocks are in lanes of rows; a
+ * thread begins with a lane of its own, whose A it has mostly rounded itself, and goes on with what
+ * is left of the others.
+ */
 static void draw_blocks(void *argument, int slot) {
     product *p = argument;
     float *const sums = p->job.sums ? p->job.sums + (int64_t)slot * SUMS : NULL;
-    for (int index; (index = atomic_fetch_add(&p->next, 1)) < p->n_blocks;)
-        do_block(p, index, sums);
+    const int own = (int)((int64_t)slot * p->n_lanes / p->n_threads);
+    for (int turn = 0; turn < p->n_lanes; turn++) {
+        const int lane = (own + turn) % p->n_lanes, end = lane_at(p, lane + 1);
+        for (int index; (index = atomic_fetch_add(&p->next[lane], 1)) < end;)
+            do_block(p, index, sums);
+    }
 }
 
-static int choose_blocks(product *p, int n_threads) {
+static void choose_blocks(product *p) {
     const qkvi_gemm_bf16_job *const j = &p->job;
     const int64_t fit = BLOCK_BYTES / (2 * p->depth) / 32 * 32;
     const int64_t rows_most = fit < 32 ? 32 : qkvi_min_i64(fit, BLOCK_ROWS);
@@ -257,15 +279,19 @@ static int choose_blocks(product *p, int n_threads) {
     const int64_t rows = j->m > 32 ? j->m : 32; /* fewer wait for B as long */
     const int64_t work = rows * j->n * j->k / WORTH_A_TASK;
     const int64_t n_wanted =
-        n_threads == 1 ? 1 : qkvi_min_i64((int64_t)n_threads * TASKS_PER_THREAD, work);
-    const int64_t n_row_blocks = qkvi_ceil_div(j->m, rows_most);
+        p->n_threads == 1 ? 1 : qkvi_min_i64((int64_t)p->n_threads * TASKS_PER_THREAD, work);
+    const int64_t n_least = qkvi_min_i64(p->n_threads, j->m / OWN_ROWS);
+    const int64_t n_by_size = qkvi_ceil_div(j->m, rows_most);
+    const int64_t n_row_blocks = n_by_size < n_least ? n_least : n_by_size;
     int64_t n_col_blocks = 1;
     if (n_row_blocks < n_wanted)
         n_col_blocks = qkvi_min_i64(n_panels, qkvi_ceil_div(n_wanted, n_row_blocks));
     p->block_rows = round_up(qkvi_ceil_div(j->m, n_row_blocks), 32);
     p->block_cols = qkvi_ceil_div(n_panels, n_col_blocks) * QKVI_PANEL;
     p->n_col_blocks = qkvi_ceil_div(j->n, p->block_cols);
-    return (int)(qkvi_ceil_div(j->m, p->block_rows) * p->n_col_blocks);
+    p->n_row_blocks = (int)qkvi_ceil_div(j->m, p->block_rows);
+    p->n_lanes = p->n_row_blocks < LANES ? p->n_row_blocks : LANES;
+    for (int l = 0; l < p->n_lanes; l++) atomic_init(&p->next[l], lane_at(p, l));
 }
 
 size_t qkvi_bf16_input_elems(int64_t m, int64_t k) {
@@ -285,9 +311,10 @@ void qkvi_gemm_bf16(qkvi_pool *pool, const qkvi_gemm_bf16_job *job) {
     product p = { .job = *job, .depth = round_up(job->k, STEP) };
     p.amx = job->class == QKVI_BF16_AMX && job->has_amx && job->half &&
             (job->kernels->need & QKVI_CPU_AVX512BF16);
+    p.n_threads = qkvi_pool_threads(pool);
+    choose_blocks(&p);
     if (job->half && !job->half_filled)
-        qkvi_pool_run(job->m > 64 ? pool : NULL, (int)qkvi_ceil_div(job->m, 16), round_rows, &p);
-    const int n_threads = qkvi_pool_threads(pool);
-    p.n_blocks = choose_blocks(&p, n_threads);
-    qkvi_pool_run(pool, p.n_blocks < n_threads ? p.n_blocks : n_threads, draw_blocks, &p);
+        qkvi_pool_run(job->m > 64 ? pool : NULL, p.n_threads, round_share, &p);
+    const int64_t n_blocks = p.n_row_blocks * p.n_col_blocks;
+    qkvi_pool_run(pool, (int)qkvi_min_i64(n_blocks, p.n_threads), draw_blocks, &p);
 }
