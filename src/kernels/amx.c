@@ -48,10 +48,15 @@ static __m512 some(const float *x, int64_t left) {
     return left > 0 ? _mm512_maskz_loadu_ps((__mmask16)((1u << left) - 1), x) : _mm512_setzero_ps();
 }
 
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* The tile of row i, a multiple of 16, and column c, a multiple of 32. */
 static uint16_t *tile_at(const qkvi_amx_tiles *t, int64_t i, int64_t c) {
-    const int64_t c0 = c / QKVI_AMX_CHUNK * QKVI_AMX_CHUNK, left = t->depth - c0;
-    const int64_t chunk = left < QKVI_AMX_CHUNK ? left : QKVI_AMX_CHUNK;
-    return t->at + t->rows * c0 + i * chunk + 16 * (c - c0);
+    const int64_t i0 = i / QKVI_AMX_GROUP * QKVI_AMX_GROUP,
+                  c0 = c / QKVI_AMX_CHUNK * QKVI_AMX_CHUNK;
+    const int64_t rows = least(t->rows - i0, QKVI_AMX_GROUP);
+    const int64_t chunk = least(t->depth - c0, QKVI_AMX_CHUNK);
+    return t->at + i0 * t->depth + rows * c0 + (i - i0) * chunk + 16 * (c - c0);
 }
 
 void qkvi_amx_round(int n_rows, int64_t k, const float *x, int64_t x_row, const qkvi_amx_tiles *to,
@@ -187,9 +192,9 @@ static void multiply_rows(const qkvi_amx_panel *p, int64_t i0, int64_t i1, float
                           ahead *next) {
     const int64_t depth = p->tiles.depth;
     for (int64_t k0 = 0; k0 < depth; k0 += QKVI_AMX_CHUNK) {
-        const int64_t k = depth - k0 < QKVI_AMX_CHUNK ? depth - k0 : QKVI_AMX_CHUNK;
+        const int64_t k = least(depth - k0, QKVI_AMX_CHUNK);
         for (int64_t i = i0; i < i1; i += 32) {
-            const int n_rows = i1 - i < 32 ? (int)(i1 - i) : 32;
+            const int n_rows = (int)least(i1 - i, 32);
             const uint16_t *const a = tile_at(&p->tiles, i, k0);
             float *const to = sums + (i - i0) * 32;
             if (n_rows > 16)
@@ -206,7 +211,7 @@ void qkvi_amx_multiply(const qkvi_amx_panel *p) {
     ahead next = { p->ahead, p->lines };
     const int64_t end = p->first_row + p->n_rows, at_once = p->sums ? QKVI_AMX_ROWS : 32;
     for (int64_t i = p->first_row; i < end; i += at_once)
-        multiply_rows(p, i, end - i < at_once ? end : i + at_once, p->sums ? p->sums : own, &next);
+        multiply_rows(p, i, least(end, i + at_once), p->sums ? p->sums : own, &next);
 }
 
 #else

@@ -66,12 +66,14 @@ void qkvi_gemm_bf16(qkvi_pool *pool, const qkvi_gemm_bf16_job *job);
 #pragma GCC visibility pop
 
 /*
- * A as tiles of bf16 for AMX, of m rows: the depth (k rounded up to 32) in chunks of QKVI_AMX_CHUNK
- * but the last, in each chunk [m rounded up to 16, / 16][its depth / 32][16 rows][32]. Zeros beyond
- * k; nobody reads what is beyond m. So a product that goes through A chunk by chunk reads all of it
- * in order.
+ * A as tiles of bf16 for AMX, of m rows: groups of 128 rows but the last; in each the depth (k
+ * rounded up to 32) in chunks of 256 but the last; in each [rows / 16][depth / 32][16 rows][32].
+ * Zeros beyond k; nobody reads what is beyond m. A product that goes through A chunk by chunk reads
+ * it in order, and a block of rows is one piece, which does not compete with itself for sets of the
+ * second-level cache.
  */
 enum {
+    QKVI_AMX_GROUP = 128,
     QKVI_AMX_CHUNK = 256,
     QKVI_AMX_ROWS = 64 /* at once, that read a chunk of B from the first-level cache */
 };
