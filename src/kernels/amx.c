@@ -48,8 +48,21 @@ static __m512 some(const float *x, int64_t left) {
     return left > 0 ? _mm512_maskz_loadu_ps((__mmask16)((1u << left) - 1), x) : _mm512_setzero_ps();
 }
 
-void qkvi_amx_round(int n_rows, int64_t k, const float *x, int64_t x_row, uint16_t *tiles) {
-    for (int64_t c = 0; c < k; c += 32, tiles += 16 * 32)
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* The tile of row i, a multiple of 16, and column c, a multiple of 32. */
+static uint16_t *tile_at(const qkvi_amx_tiles *t, int64_t i, int64_t c) {
+    const int64_t i0 = i / QKVI_AMX_GROUP * QKVI_AMX_GROUP,
+                  c0 = c / QKVI_AMX_CHUNK * QKVI_AMX_CHUNK;
+    const int64_t rows = least(t->rows - i0, QKVI_AMX_GROUP);
+    const int64_t chunk = least(t->depth - c0, QKVI_AMX_CHUNK);
+    return t->at + i0 * t->depth + rows * c0 + (i - i0) * chunk + 16 * (c - c0);
+}
+
+void qkvi_amx_round(int n_rows, int64_t k, const float *x, int64_t x_row, const qkvi_amx_tiles *to,
+                    int64_t row) {
+    for (int64_t c = 0; c < k; c += 32) {
+        uint16_t *const tiles = tile_at(to, row, c);
         for (int i = 0; i < 16; i++) {
             const int64_t left = i < n_rows ? k - c : 0;
             const float *const from = x + i * x_row + c;
@@ -57,105 +70,158 @@ void qkvi_amx_round(int n_rows, int64_t k, const float *x, int64_t x_row, uint16
             _mm256_store_si256((__m256i *)(tiles + 32 * i + 16),
                                rounded(some(from + 16, left - 16)));
         }
+    }
 }
 
 static inline void fetch(const char *from, int lines) {
     for (int i = 0; i < lines; i++) _mm_prefetch(from + 64 * i, _MM_HINT_T1);
 }
 
-/* What the next steps need of A comes from the second-level cache. */
-static inline void fetch_tile(const uint16_t *tile) {
-    for (int i = 0; i < 16; i++) _mm_prefetch((const char *)(tile + 32 * i), _MM_HINT_T0);
-}
+enum { TILE = 16 * 32, BLOCK = 32 * 32, K_STEP = 32 };
 
-enum { TILE = 16 * 32, TILES_AHEAD = 3 };
+/* Lines of what comes next, to be fetched into the second-level cache step by step. */
+typedef struct ahead {
+    const char *at;
+    int lines;
+} ahead;
 
-/* Sums of 32 rows, or of 16. a: the tiles of 16 rows, and then those of the next. */
-static void product_32(int64_t k, const uint16_t *a, int64_t a_block, const uint32_t *b,
-                       float *sums, const char *ahead, int lines) {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-    for (int64_t step = 0; step < k; step += 32, a += TILE, b += TILE, ahead += 64 * lines) {
+/* sums [32][32] = a b, or sums += a b. a: the tiles of 16 rows, and a_block further the next. */
+static inline void product_32(int64_t k, const uint16_t *a, int64_t a_block, const uint32_t *b,
+                              bool first, float *sums, ahead *next) {
+    if (first) {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+    } else {
+        _tile_loadd(0, sums, 128);
+        _tile_loadd(1, sums + 16, 128);
+        _tile_loadd(2, sums + BLOCK / 2, 128);
+        _tile_loadd(3, sums + BLOCK / 2 + 16, 128);
+    }
+    for (; k > 0; k -= K_STEP, a += TILE, b += TILE, next->at += 64 * next->lines) {
         _tile_loadd(6, b, 128);
         _tile_loadd(4, a, 64);
-        fetch_tile(a + TILES_AHEAD * TILE);
-        fetch_tile((const uint16_t *)(b + TILES_AHEAD * TILE));
         _tile_dpbf16ps(0, 4, 6);
         _tile_loadd(7, b + 16, 128);
         _tile_dpbf16ps(1, 4, 7);
         _tile_loadd(5, a + a_block, 64);
-        fetch_tile(a + a_block + TILES_AHEAD * TILE);
-        fetch_tile((const uint16_t *)(b + TILES_AHEAD * TILE + TILE / 2));
         _tile_dpbf16ps(2, 5, 6);
         _tile_dpbf16ps(3, 5, 7);
-        fetch(ahead, lines);
+        fetch(next->at, next->lines);
     }
     _tile_stored(0, sums, 128);
     _tile_stored(1, sums + 16, 128);
-    _tile_stored(2, sums + 16 * 32, 128);
-    _tile_stored(3, sums + 16 * 32 + 16, 128);
+    _tile_stored(2, sums + BLOCK / 2, 128);
+    _tile_stored(3, sums + BLOCK / 2 + 16, 128);
 }
 
-static void product_16(int64_t k, const uint16_t *a, const uint32_t *b, float *sums,
-                       const char *ahead, int lines) {
-    _tile_zero(0);
-    _tile_zero(1);
-    for (int64_t step = 0; step < k; step += 32, a += TILE, b += TILE, ahead += 64 * lines) {
+static inline void product_16(int64_t k, const uint16_t *a, const uint32_t *b, bool first,
+                              float *sums, ahead *next) {
+    if (first) {
+        _tile_zero(0);
+        _tile_zero(1);
+    } else {
+        _tile_loadd(0, sums, 128);
+        _tile_loadd(1, sums + 16, 128);
+    }
+    for (; k > 0; k -= K_STEP, a += TILE, b += TILE, next->at += 64 * next->lines) {
         _tile_loadd(6, b, 128);
         _tile_loadd(4, a, 64);
         _tile_dpbf16ps(0, 4, 6);
         _tile_loadd(7, b + 16, 128);
         _tile_dpbf16ps(1, 4, 7);
-        fetch(ahead, lines);
+        fetch(next->at, next->lines);
     }
     _tile_stored(0, sums, 128);
     _tile_stored(1, sums + 16, 128);
 }
 
-/* Zeros in place of a bias would turn -0 into +0. */
-static void store_rows(int n_rows, int n_cols, const float *sums, const float *bias, float *c,
-                       int64_t c_row) {
+/* The lower and upper lanes of n_cols columns. */
+typedef struct halves {
+    __mmask16 low, high;
+} halves;
+
+static halves mask_of(int n_cols) {
     const uint32_t mask = n_cols < 32 ? (1u << n_cols) - 1 : UINT32_MAX;
-    const __mmask16 low = (__mmask16)(mask & 0xFFFF), high = (__mmask16)(mask >> 16);
-    __m512 bias0 = _mm512_setzero_ps(), bias1 = bias0;
-    if (bias) {
-        bias0 = _mm512_maskz_loadu_ps(low, bias);
-        bias1 = _mm512_maskz_loadu_ps(high, high ? bias + 16 : bias);
-    }
-    for (int i = 0; i < n_rows; i++, sums += 32, c += c_row) {
-        __m512 x0 = _mm512_load_ps(sums), x1 = _mm512_load_ps(sums + 16);
-        if (bias) x0 = _mm512_add_ps(x0, bias0), x1 = _mm512_add_ps(x1, bias1);
-        _mm512_mask_storeu_ps(c, low, x0);
-        if (high) _mm512_mask_storeu_ps(c + 16, high, x1);
+    return (halves){ (__mmask16)(mask & 0xFFFF), (__mmask16)(mask >> 16) };
+}
+
+/* Zeros in place of a bias would turn -0 into +0. */
+static void add_bias(int n_rows, halves mask, const float *bias, float *sums) {
+    const __m512 bias0 = _mm512_maskz_loadu_ps(mask.low, bias);
+    const __m512 bias1 = _mm512_maskz_loadu_ps(mask.high, mask.high ? bias + 16 : bias);
+    for (int i = 0; i < n_rows; i++, sums += 32) {
+        _mm512_store_ps(sums, _mm512_add_ps(_mm512_load_ps(sums), bias0));
+        _mm512_store_ps(sums + 16, _mm512_add_ps(_mm512_load_ps(sums + 16), bias1));
     }
 }
 
-void qkvi_amx_panel(int64_t n_rows, int n_cols, int64_t k, const uint16_t *tiles, const uint32_t *b,
-                    float *c, int64_t c_row, const float *bias, const char *ahead, int lines) {
-    alignas(64) float sums[32 * 32];
-    for (int64_t i = 0; i < n_rows; i += 32, ahead += 64 * lines * (k / 32)) {
-        const int rows = n_rows - i < 32 ? (int)(n_rows - i) : 32;
-        if (rows > 16)
-            product_32(k, tiles + i * k, 16 * k, b, sums, ahead, lines);
-        else
-            product_16(k, tiles + i * k, b, sums, ahead, lines);
-        store_rows(rows, n_cols, sums, bias, c + i * c_row, c_row);
+static void store_rows(int n_rows, halves mask, const float *sums, float *c, int64_t c_row) {
+    for (int i = 0; i < n_rows; i++, sums += 32, c += c_row) {
+        _mm512_mask_storeu_ps(c, mask.low, _mm512_load_ps(sums));
+        if (mask.high) _mm512_mask_storeu_ps(c + 16, mask.high, _mm512_load_ps(sums + 16));
     }
+}
+
+/* One tile, zeros beyond the columns. */
+static void round_tile(halves mask, const float *sums, uint16_t *tile) {
+    for (int i = 0; i < 16; i++, sums += 32, tile += 32) {
+        const __m512 x0 = _mm512_maskz_mov_ps(mask.low, _mm512_load_ps(sums));
+        const __m512 x1 = _mm512_maskz_mov_ps(mask.high, _mm512_load_ps(sums + 16));
+        _mm256_store_si256((__m256i *)tile, rounded(x0));
+        _mm256_store_si256((__m256i *)(tile + 16), rounded(x1));
+    }
+}
+
+/* What becomes of n_rows sums from row i on, while they are in the first-level cache. */
+static void finish(const qkvi_amx_panel *p, int64_t i, int n_rows, float *sums) {
+    const halves mask = mask_of(p->n_cols);
+    if (p->bias) add_bias(n_rows, mask, p->bias, sums);
+    if (!p->rounded.at) store_rows(n_rows, mask, sums, p->c + i * p->c_row, p->c_row);
+    if (p->map) p->map(n_rows * 32, sums, sums);
+    if (p->map && !p->rounded.at)
+        store_rows(n_rows, mask, sums, p->mapped + i * p->c_row, p->c_row);
+    if (!p->rounded.at) return;
+    for (int at = 0; at < n_rows; at += 16)
+        round_tile(mask, sums + 32 * at, tile_at(&p->rounded, i + at, p->first_col));
+}
+
+/* Rows i0 … i1 - 1 of the panel, with sums for as many. */
+static void multiply_rows(const qkvi_amx_panel *p, int64_t i0, int64_t i1, float *sums,
+                          ahead *next) {
+    const int64_t depth = p->tiles.depth;
+    for (int64_t k0 = 0; k0 < depth; k0 += QKVI_AMX_CHUNK) {
+        const int64_t k = least(depth - k0, QKVI_AMX_CHUNK);
+        for (int64_t i = i0; i < i1; i += 32) {
+            const int n_rows = (int)least(i1 - i, 32);
+            const uint16_t *const a = tile_at(&p->tiles, i, k0);
+            float *const to = sums + (i - i0) * 32;
+            if (n_rows > 16)
+                product_32(k, a, 16 * k, p->b + k0 * 16, k0 == 0, to, next);
+            else
+                product_16(k, a, p->b + k0 * 16, k0 == 0, to, next);
+            if (k0 + k == depth) finish(p, i, n_rows, to);
+        }
+    }
+}
+
+void qkvi_amx_multiply(const qkvi_amx_panel *p) {
+    alignas(64) float own[BLOCK];
+    ahead next = { p->ahead, p->lines };
+    const int64_t end = p->first_row + p->n_rows, at_once = p->sums ? QKVI_AMX_ROWS : 32;
+    for (int64_t i = p->first_row; i < end; i += at_once)
+        multiply_rows(p, i, least(end, i + at_once), p->sums ? p->sums : own, &next);
 }
 
 #else
 
 void qkvi_amx_begin(void) {}
 void qkvi_amx_end(void) {}
-void qkvi_amx_round(int n_rows, int64_t k, const float *x, int64_t x_row, uint16_t *tiles) {
-    (void)n_rows, (void)k, (void)x, (void)x_row, (void)tiles;
+void qkvi_amx_round(int n_rows, int64_t k, const float *x, int64_t x_row, const qkvi_amx_tiles *to,
+                    int64_t row) {
+    (void)n_rows, (void)k, (void)x, (void)x_row, (void)to, (void)row;
 }
-void qkvi_amx_panel(int64_t n_rows, int n_cols, int64_t k, const uint16_t *tiles, const uint32_t *b,
-                    float *c, int64_t c_row, const float *bias, const char *ahead, int lines) {
-    (void)n_rows, (void)n_cols, (void)k, (void)tiles, (void)b, (void)c, (void)c_row;
-    (void)bias, (void)ahead, (void)lines;
-}
+void qkvi_amx_multiply(const qkvi_amx_panel *p) { (void)p; }
 
 #endif

@@ -9,6 +9,7 @@
 #include "kernels/gemm_bf16.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,11 +21,15 @@
 enum {
     STEP = 32,               /* of k: what a tile of AMX is deep */
     BLOCK_BYTES = 768 << 10, /* of A, at most, in half a second-level cache of 2 MiB */
-    STREAM_AHEAD = 8 << 10,  /* bytes of B, where a block has one tile of rows */
-    ROWS_AT_ONCE = 12,       /* without memory for A */
-    K_AT_ONCE = 256,         /* and then rows of so many of k: 6 KiB */
-    WORTH_A_TASK = 1 << 21,  /* multiplications */
-    TASKS_PER_THREAD = 8
+    BLOCK_ROWS = 512,        /* at most: measured */
+    SUMS = QKVI_AMX_ROWS * 32,
+    STREAM_AHEAD = 8 << 10, /* bytes of B, where a block has one tile of rows */
+    ROWS_AT_ONCE = 12,      /* without memory for A */
+    K_AT_ONCE = 256,        /* and then rows of so many of k: 6 KiB */
+    WORTH_A_TASK = 1 << 21, /* multiplications */
+    TASKS_PER_THREAD = 8,
+    OWN_ROWS = 128, /* of A: from so many on a thread has rows of its own */
+    LANES = 16
 };
 
 #define LEAST_NORMAL 0x1p-126f
@@ -104,26 +109,40 @@ typedef struct product {
     qkvi_gemm_bf16_job job;
     int64_t depth; /* k rounded up to 32 */
     int64_t block_rows, block_cols, n_col_blocks;
+    int n_row_blocks, n_threads, n_lanes;
+    atomic_int next[LANES]; /* block of a lane that nobody has begun */
     bool amx;
 } product;
 
-/* Rows of A, and zeros up to what a tile has. */
-static void round_rows(void *argument, int index) {
+/* n rows of floats in bf16, and zeros up to the depth. */
+static void round_floats(const product *p, int64_t n_rows, int64_t n, const float *x, int64_t x_row,
+                         int64_t depth, uint16_t *to) {
+    p->job.kernels->store_rows[QKV_BF16](x, x_row, n_rows, n, 1, to, depth);
+    for (int64_t i = 0; i < n_rows && n < depth; i++)
+        memset(to + i * depth + n, 0, (size_t)(depth - n) * sizeof *to);
+}
+
+static qkvi_amx_tiles tiles_of(const product *p, uint16_t *at, int64_t k) {
+    return (qkvi_amx_tiles){ at, round_up(p->job.m, 16), round_up(k, STEP) };
+}
+
+static void round_rows(const product *p, int64_t first, int64_t n_rows) {
+    const qkvi_gemm_bf16_job *const j = &p->job;
+    const float *const a = j->a + first * j->a_row;
+    const qkvi_amx_tiles tiles = tiles_of(p, j->half, j->k);
+    if (p->amx)
+        qkvi_amx_round((int)n_rows, j->k, a, j->a_row, &tiles, first);
+    else
+        round_floats(p, n_rows, j->k, a, j->a_row, p->depth, j->half + first * p->depth);
+}
+
+/* The rows of one thread: those that it will most likely multiply. */
+static void round_share(void *argument, int slot) {
     const product *p = argument;
-    const qkvi_gemm_bf16_job *j = &p->job;
-    const int64_t first = 16 * (int64_t)index;
-    if (p->amx) {
-        qkvi_amx_round((int)qkvi_min_i64(16, j->m - first), j->k, j->a + first * j->a_row, j->a_row,
-                       p->job.half + first * p->depth);
-        return;
-    }
-    for (int64_t i = first; i < first + 16; i++) {
-        uint16_t *const to = p->job.half + i * p->depth;
-        if (i < j->m)
-            j->kernels->store_rows[QKV_BF16](j->a + i * j->a_row, j->k, 1, j->k, 1, to, j->k);
-        const int64_t from = i < j->m ? j->k : 0;
-        memset(to + from, 0, (size_t)(p->depth - from) * sizeof *to);
-    }
+    const int64_t n_tiles = qkvi_ceil_div(p->job.m, 16);
+    const int64_t end = n_tiles * (slot + 1) / p->n_threads;
+    for (int64_t t = n_tiles * slot / p->n_threads; t < end; t++)
+        round_rows(p, 16 * t, qkvi_min_i64(16, p->job.m - 16 * t));
 }
 
 static const uint32_t *panel_at(const product *p, int64_t j0) {
@@ -173,51 +192,106 @@ static void block_by_tiles(const product *p, int64_t i0, int64_t i1, int64_t j0,
     }
 }
 
-static void block_by_amx(const product *p, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+static void map_block(const product *p, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+    const qkvi_gemm_bf16_job *const j = &p->job;
+    const int64_t n_cols = j1 - j0, depth = round_up(j->n, STEP);
+    const float *const result = j->map ? j->mapped : j->c;
+    for (int64_t i = i0; j->map && i < i1; i++)
+        j->map(n_cols, j->c + i * j->c_row + j0, j->mapped + i * j->c_row + j0);
+    for (int64_t i = i0; j->rounded && i < i1; i++) {
+        uint16_t *const to = j->rounded + i * depth + j0;
+        j->kernels->store_rows[QKV_BF16](result + i * j->c_row + j0, n_cols, 1, n_cols, 1, to,
+                                         n_cols);
+        if (j1 == j->n) memset(to + n_cols, 0, (size_t)(depth - j->n) * sizeof *to);
+    }
+}
+
+static void block_by_amx(const product *p, int64_t i0, int64_t i1, int64_t j0, int64_t j1,
+                         float *sums) {
     const qkvi_gemm_bf16_job *const j = &p->job;
     const int64_t n_tiles = qkvi_ceil_div(i1 - i0, 32);
-    const int lines = (int)qkvi_ceil_div(32, n_tiles);
     qkvi_amx_begin();
     for (int64_t at = j0; at < j1; at += QKVI_PANEL) {
-        const char *const ahead =
-            n_tiles == 1 ? (const char *)panel_at(p, at) + STREAM_AHEAD
-                         : (const char *)panel_at(p, at + QKVI_PANEL < j1 ? at + QKVI_PANEL : j0);
-        qkvi_amx_panel(i1 - i0, (int)qkvi_min_i64(QKVI_PANEL, j->n - at), p->depth,
-                       p->job.half + i0 * p->depth, panel_at(p, at), j->c + i0 * j->c_row + at,
-                       j->c_row, j->bias ? j->bias + at : NULL, ahead, lines);
+        const int64_t after = at + QKVI_PANEL < j1 ? at + QKVI_PANEL : j0;
+        const qkvi_amx_panel panel = {
+            .first_row = i0,
+            .n_rows = i1 - i0,
+            .first_col = at,
+            .n_cols = (int)qkvi_min_i64(QKVI_PANEL, j->n - at),
+            .tiles = tiles_of(p, j->half, j->k),
+            .b = panel_at(p, at),
+            .c = j->c + at,
+            .mapped = j->map ? j->mapped + at : NULL,
+            .c_row = j->c_row,
+            .bias = j->bias ? j->bias + at : NULL,
+            .map = j->map,
+            .rounded = tiles_of(p, j->rounded, j->n),
+            .sums = sums,
+            .ahead = n_tiles == 1 ? (const char *)panel_at(p, at) + STREAM_AHEAD
+                                  : (const char *)panel_at(p, after),
+            .lines = (int)qkvi_ceil_div(32, n_tiles),
+        };
+        qkvi_amx_multiply(&panel);
     }
     qkvi_amx_end();
 }
 
-static void block_task(void *argument, int index) {
-    const product *p = argument;
+static void do_block(const product *p, int index, float *sums) {
     const qkvi_gemm_bf16_job *const j = &p->job;
     const int64_t i0 = index / p->n_col_blocks * p->block_rows;
     const int64_t j0 = index % p->n_col_blocks * p->block_cols;
     const int64_t i1 = qkvi_min_i64(i0 + p->block_rows, j->m);
     const int64_t j1 = qkvi_min_i64(j0 + p->block_cols, j->n);
-    (p->amx ? block_by_amx : block_by_tiles)(p, i0, i1, j0, j1);
-    for (int64_t i = i0; j->map && i < i1; i++)
-        j->map(j1 - j0, j->c + i * j->c_row + j0, j->mapped + i * j->c_row + j0);
+    if (p->amx) {
+        block_by_amx(p, i0, i1, j0, j1, sums);
+        return;
+    }
+    block_by_tiles(p, i0, i1, j0, j1);
+    map_block(p, i0, i1, j0, j1);
 }
 
-static int choose_blocks(product *p, int n_threads) {
+/* The first block of a lane. */
+static int lane_at(const product *p, int64_t lane) {
+    return (int)(p->n_row_blocks * lane / p->n_lanes * p->n_col_blocks);
+}
+
+/*
+ * One for each thread: its sums are one of the slots of the job's. Blocks are in lanes of rows; a
+ * thread begins with a lane of its own, whose A it has mostly rounded itself, and goes on with what
+ * is left of the others.
+ */
+static void draw_blocks(void *argument, int slot) {
+    product *p = argument;
+    float *const sums = p->job.sums ? p->job.sums + (int64_t)slot * SUMS : NULL;
+    const int own = (int)((int64_t)slot * p->n_lanes / p->n_threads);
+    for (int turn = 0; turn < p->n_lanes; turn++) {
+        const int lane = (own + turn) % p->n_lanes, end = lane_at(p, lane + 1);
+        for (int index; (index = atomic_fetch_add(&p->next[lane], 1)) < end;)
+            do_block(p, index, sums);
+    }
+}
+
+static void choose_blocks(product *p) {
     const qkvi_gemm_bf16_job *const j = &p->job;
     const int64_t fit = BLOCK_BYTES / (2 * p->depth) / 32 * 32;
-    const int64_t rows_most = fit < 32 ? 32 : fit;
+    const int64_t rows_most = fit < 32 ? 32 : qkvi_min_i64(fit, BLOCK_ROWS);
     const int64_t n_panels = qkvi_ceil_div(j->n, QKVI_PANEL);
     const int64_t rows = j->m > 32 ? j->m : 32; /* fewer wait for B as long */
     const int64_t work = rows * j->n * j->k / WORTH_A_TASK;
     const int64_t n_wanted =
-        n_threads == 1 ? 1 : qkvi_min_i64((int64_t)n_threads * TASKS_PER_THREAD, work);
-    const int64_t n_row_blocks = qkvi_ceil_div(j->m, rows_most);
+        p->n_threads == 1 ? 1 : qkvi_min_i64((int64_t)p->n_threads * TASKS_PER_THREAD, work);
+    const int64_t n_least = qkvi_min_i64(p->n_threads, j->m / OWN_ROWS);
+    const int64_t n_by_size = qkvi_ceil_div(j->m, rows_most);
+    const int64_t n_row_blocks = n_by_size < n_least ? n_least : n_by_size;
     int64_t n_col_blocks = 1;
     if (n_row_blocks < n_wanted)
         n_col_blocks = qkvi_min_i64(n_panels, qkvi_ceil_div(n_wanted, n_row_blocks));
     p->block_rows = round_up(qkvi_ceil_div(j->m, n_row_blocks), 32);
     p->block_cols = qkvi_ceil_div(n_panels, n_col_blocks) * QKVI_PANEL;
     p->n_col_blocks = qkvi_ceil_div(j->n, p->block_cols);
-    return (int)(qkvi_ceil_div(j->m, p->block_rows) * p->n_col_blocks);
+    p->n_row_blocks = (int)qkvi_ceil_div(j->m, p->block_rows);
+    p->n_lanes = p->n_row_blocks < LANES ? p->n_row_blocks : LANES;
+    for (int l = 0; l < p->n_lanes; l++) atomic_init(&p->next[l], lane_at(p, l));
 }
 
 size_t qkvi_bf16_input_elems(int64_t m, int64_t k) {
@@ -228,12 +302,19 @@ size_t qkvi_bf16_input_elems(int64_t m, int64_t k) {
     return elems;
 }
 
+size_t qkvi_bf16_sums_elems(const qkvi_pool *pool) {
+    return (size_t)qkvi_pool_threads(pool) * SUMS;
+}
+
 void qkvi_gemm_bf16(qkvi_pool *pool, const qkvi_gemm_bf16_job *job) {
     if (job->m == 0 || job->n == 0) return;
     product p = { .job = *job, .depth = round_up(job->k, STEP) };
     p.amx = job->class == QKVI_BF16_AMX && job->has_amx && job->half &&
             (job->kernels->need & QKVI_CPU_AVX512BF16);
-    if (job->half)
-        qkvi_pool_run(job->m > 64 ? pool : NULL, (int)qkvi_ceil_div(job->m, 16), round_rows, &p);
-    qkvi_pool_run(pool, choose_blocks(&p, qkvi_pool_threads(pool)), block_task, &p);
+    p.n_threads = qkvi_pool_threads(pool);
+    choose_blocks(&p);
+    if (job->half && !job->half_filled)
+        qkvi_pool_run(job->m > 64 ? pool : NULL, p.n_threads, round_share, &p);
+    const int64_t n_blocks = p.n_row_blocks * p.n_col_blocks;
+    qkvi_pool_run(pool, (int)qkvi_min_i64(n_blocks, p.n_threads), draw_blocks, &p);
 }

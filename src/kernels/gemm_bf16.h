@@ -43,10 +43,19 @@ typedef struct qkvi_gemm_bf16_job {
     qkvi_gemm_map *map; /* nullable: gemm.h */
     float *mapped;
     uint16_t *half; /* qkvi_bf16_input_elems(m, k) of them, aligned to 64; NULL: no memory for A */
+    bool half_filled; /* half has A already: by a job with the same A, or as its `rounded` */
+    uint16_t
+        *rounded; /* nullable, with half: what would be in mapped (without a map: in c) in bf16, as
+                          half of a job of the same class whose A it is; qkvi_bf16_input_elems(m, n) of them
+                          aligned to 64. What c and mapped then have means nothing */
+    float *sums;  /* qkvi_bf16_sums_elems(pool) of them, aligned to 64; NULL: slower */
 } qkvi_gemm_bf16_job;
 
 /* Of A in bf16; SIZE_MAX if that does not fit. */
 size_t qkvi_bf16_input_elems(int64_t m, int64_t k);
+
+/* Floats that threads keep their sums in. */
+size_t qkvi_bf16_sums_elems(const qkvi_pool *pool);
 
 /*
  * Without memory for A it computes the same bits slowly. Tiles of AMX are used if the kernels are
@@ -57,17 +66,49 @@ void qkvi_gemm_bf16(qkvi_pool *pool, const qkvi_gemm_bf16_job *job);
 #pragma GCC visibility pop
 
 /*
- * Class amx by its instruction. A is tiles of bf16: for each 16 rows, [k rounded up to 32, / 32][16
- * rows][32], zeros beyond rows and k; qkvi_amx_round makes those of n_rows <= 16 rows of floats.
- *
- * panel: C[n_rows][n_cols <= 32] = A B, then + bias if there is one; k is a multiple of 32, b one
- * panel. `lines` lines from `ahead` on are fetched at every 32 of k. Between qkvi_amx_begin and
- * qkvi_amx_end of the same thread.
+ * A as tiles of bf16 for AMX, of m rows: groups of 128 rows but the last; in each the depth (k
+ * rounded up to 32) in chunks of 256 but the last; in each [rows / 16][depth / 32][16 rows][32].
+ * Zeros beyond k; nobody reads what is beyond m. A product that goes through A chunk by chunk reads
+ * it in order, and a block of rows is one piece, which does not compete with itself for sets of the
+ * second-level cache.
  */
-void qkvi_amx_round(int n_rows, int64_t k, const float *x, int64_t x_row, uint16_t *tiles);
+enum {
+    QKVI_AMX_GROUP = 128,
+    QKVI_AMX_CHUNK = 256,
+    QKVI_AMX_ROWS = 64 /* at once, that read a chunk of B from the first-level cache */
+};
+
+typedef struct qkvi_amx_tiles {
+    uint16_t *at;
+    int64_t rows, depth; /* m rounded up to 16, k to 32 */
+} qkvi_amx_tiles;
+
+/*
+ * Class amx by its instruction. round: n_rows <= 16 rows of x become those from `row` on.
+ *
+ * multiply: C = A B of n_rows and one panel of b, then what a job says. At every 32 of k `lines`
+ * lines from `ahead` on are fetched. Between qkvi_amx_begin and qkvi_amx_end of the same thread.
+ */
+typedef struct qkvi_amx_panel {
+    int64_t first_row, n_rows; /* first_row is a multiple of 16 */
+    int64_t first_col;
+    int n_cols; /* <= 32 */
+    qkvi_amx_tiles tiles;
+    const uint32_t *b;
+    float *c, *mapped; /* element [0][first_col] */
+    int64_t c_row;
+    const float *bias; /* of first_col on */
+    qkvi_gemm_map *map;
+    qkvi_amx_tiles rounded;
+    float *sums; /* [QKVI_AMX_ROWS][32]; NULL: 32 rows at once, slower */
+    const char *ahead;
+    int lines;
+} qkvi_amx_panel;
+
+void qkvi_amx_round(int n_rows, int64_t k, const float *x, int64_t x_row, const qkvi_amx_tiles *to,
+                    int64_t row);
 void qkvi_amx_begin(void);
 void qkvi_amx_end(void);
-void qkvi_amx_panel(int64_t n_rows, int n_cols, int64_t k, const uint16_t *tiles, const uint32_t *b,
-                    float *c, int64_t c_row, const float *bias, const char *ahead, int lines);
+void qkvi_amx_multiply(const qkvi_amx_panel *panel);
 
 #endif

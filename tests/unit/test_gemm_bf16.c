@@ -88,13 +88,25 @@ static void check_class(const shape *s, qkvi_bf16_class class, const float *a, c
     const bool has_amx = qkvi_cpu_amx();
     uint16_t *half = qkvi_aligned_array(qkvi_bf16_input_elems(s->m, s->k), sizeof *half);
     assert_non_null(half);
+    float *sums = floats(qkvi_bf16_sums_elems(pools[1]));
     const qkvi_kernels *kernels;
     for (int isa = 0; (kernels = qkvi_kernels_at(isa)); isa++)
-        for (int t = 0; t < 4; t++) { /* threads, memory */
+        for (int t = 0; t < 6; t++) { /* threads, memory */
             memset(c, 0xFF, elems * sizeof *c);
-            qkvi_gemm_bf16_job job = { kernels, class, has_amx, s->m, s->n, s->k, a,   s->k,
-                                       packed,  c,     s->n,    bias, NULL, NULL, NULL };
-            if (t < 2) job.half = half;
+            qkvi_gemm_bf16_job job = { .kernels = kernels,
+                                       .class = class,
+                                       .has_amx = has_amx,
+                                       .m = s->m,
+                                       .n = s->n,
+                                       .k = s->k,
+                                       .a = a,
+                                       .a_row = s->k,
+                                       .packed_b = packed,
+                                       .c = c,
+                                       .c_row = s->n,
+                                       .bias = bias };
+            if (t < 4) job.half = half;
+            if (t < 2) job.sums = sums;
             qkvi_gemm_bf16(pools[t % 2], &job);
             for (size_t e = 0; e < elems; e++)
                 if (memcmp(&c[e], &want[e], sizeof *c) != 0 && !(isnan(c[e]) && isnan(want[e])))
@@ -102,6 +114,7 @@ static void check_class(const shape *s, qkvi_bf16_class class, const float *a, c
                              class, s->m, s->n, s->k, e, (double)c[e], (double)want[e]);
         }
     free(half);
+    free(sums);
     free(c);
     free(want);
 }
@@ -127,14 +140,82 @@ static void check(const shape *s, qkvi_rng *rng, bool odd_ones) {
 static void edges(void **state) {
     (void)state;
     static const shape shapes[] = {
-        { 1, 1, 1, false, false },    { 1, 33, 31, true, false },    { 11, 64, 32, true, false },
-        { 16, 32, 33, false, false }, { 17, 31, 64, true, false },   { 32, 48, 95, false, false },
-        { 33, 65, 100, true, false }, { 70, 100, 300, true, false }, { 47, 16, 513, false, false },
-        { 16, 32, 32, false, true },  { 33, 40, 70, false, true },   { 12, 96, 200, false, true },
+        { 1, 1, 1, false, false },     { 1, 33, 31, true, false },    { 11, 64, 32, true, false },
+        { 16, 32, 33, false, false },  { 17, 31, 64, true, false },   { 32, 48, 95, false, false },
+        { 33, 65, 100, true, false },  { 70, 100, 300, true, false }, { 47, 16, 513, false, false },
+        { 150, 40, 600, true, false }, /* in chunks of k */
+        { 16, 32, 32, false, true },   { 33, 40, 70, false, true },   { 12, 96, 200, false, true },
     };
     qkvi_rng rng = qkvi_rng_make(5, 0, 0);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) check(&shapes[i], &rng, false);
     check(&shapes[6], &rng, true);
+}
+
+static void twice(int64_t n, const float *x, float *y) {
+    for (int64_t e = 0; e < n; e++) y[e] = 2 * x[e];
+}
+
+/* A second product of what the first has left in bf16: the bits of one that rounds it itself. */
+static void check_chain(qkvi_rng *rng, qkvi_bf16_class class, int64_t m, int64_t k, int64_t n,
+                        int64_t n2) {
+    float *a = floats((size_t)(m * k)), *b = floats((size_t)(n * k));
+    float *b2 = floats((size_t)(n2 * n)), *bias = floats((size_t)n);
+    float *c = floats((size_t)(m * n)), *d = floats((size_t)(m * n2));
+    float *want = floats((size_t)(m * n2)), *sums = floats(qkvi_bf16_sums_elems(pools[1]));
+    for (int e = 0; e < m * k; e++) a[e] = draw(rng, false);
+    for (int e = 0; e < n * k; e++) b[e] = draw(rng, false);
+    for (int e = 0; e < n2 * n; e++) b2[e] = draw(rng, false);
+    for (int e = 0; e < n; e++) bias[e] = draw(rng, false);
+    uint32_t *packed = qkvi_aligned_array(qkvi_bf16_packed_words(k, n), sizeof *packed);
+    uint32_t *packed2 = qkvi_aligned_array(qkvi_bf16_packed_words(n, n2), sizeof *packed2);
+    uint16_t *half = qkvi_aligned_array(qkvi_bf16_input_elems(m, k), sizeof *half);
+    uint16_t *middle = qkvi_aligned_array(qkvi_bf16_input_elems(m, n), sizeof *middle);
+    assert_true(packed && packed2 && half && middle);
+    qkvi_bf16_pack_b(NULL, k, n, b, 1, k, packed);
+    qkvi_bf16_pack_b(NULL, n, n2, b2, 1, n, packed2);
+    const qkvi_kernels *kernels;
+    for (int isa = 0; (kernels = qkvi_kernels_at(isa)); isa++)
+        for (int t = 0; t < 4; t++) { /* threads, rounding in between or after all */
+            memset(middle, 0xFF, qkvi_bf16_input_elems(m, n) * sizeof *middle);
+            const bool fused = t / 2;
+            qkvi_gemm_bf16_job first = { .kernels = kernels,
+                                         .class = class,
+                                         .m = m,
+                                         .n = n,
+                                         .k = k,
+                                         .a = a,
+                                         .a_row = k,
+                                         .packed_b = packed,
+                                         .c = c,
+                                         .c_row = n,
+                                         .bias = bias,
+                                         .map = twice,
+                                         .mapped = c,
+                                         .half = half,
+                                         .sums = sums };
+            first.has_amx = qkvi_cpu_amx();
+            if (fused) first.rounded = middle;
+            qkvi_gemm_bf16(pools[t % 2], &first);
+            qkvi_gemm_bf16_job second = first;
+            second.n = n2, second.k = n, second.a = fused ? NULL : c, second.a_row = n;
+            second.packed_b = packed2, second.c = fused ? d : want, second.c_row = n2;
+            second.bias = NULL, second.map = NULL, second.mapped = NULL, second.rounded = NULL;
+            second.half = middle, second.half_filled = fused;
+            qkvi_gemm_bf16(pools[t % 2], &second);
+            if (fused) assert_memory_equal(d, want, (size_t)(m * n2) * sizeof *d);
+        }
+    void *all[] = { a, b, b2, bias, c, d, want, sums, packed, packed2, half, middle };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+}
+
+static void chains(void **state) {
+    (void)state;
+    qkvi_rng rng = qkvi_rng_make(7, 0, 0);
+    for (int class = 0; class < 2; class ++) {
+        check_chain(&rng, (qkvi_bf16_class) class, 5, 40, 70, 33);
+        check_chain(&rng, (qkvi_bf16_class) class, 150, 300, 97, 32);
+        check_chain(&rng, (qkvi_bf16_class) class, 49, 64, 64, 31);
+    }
 }
 
 /* The bound of a sum of k products in f32, of numbers with 8 bits. */
@@ -197,7 +278,7 @@ static int tear_down(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(edges),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(edges), cmocka_unit_test(chains),
                                         cmocka_unit_test(close_to_the_product) };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

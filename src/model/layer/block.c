@@ -79,8 +79,8 @@ static void feed_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block
                          int64_t n, const float *x, qkvi_block_acts *acts) {
     const qkvi_row_dropout dropout = at_site(rows, FEED_FORWARD);
     const float *const z = enter(ctx, layer, &layer->norm2, n, x, &acts->part2);
-    qkvi_linear_act_forward(ctx, &layer->up, layer->act, n, z, acts->u, acts->g);
-    qkvi_linear_forward(ctx, &layer->down, n, acts->g, acts->part2.s);
+    qkvi_linear_pair_forward(ctx, &layer->up, layer->act, &layer->down, n, z, acts->u, acts->g,
+                             acts->part2.s);
     leave(ctx, layer, &layer->norm2, &dropout, n, x, &acts->part2);
 }
 

@@ -24,17 +24,59 @@ void qkvi_pack_rows(qkv_ctx *ctx, int64_t n_rows, int64_t n, const float *x, flo
     qkvi_gemm_pack_b(ctx->pool, n_rows, n, x, n, 1, packed);
 }
 
+/* ---- Forward ----------------------------------------------------------------------------------- */
+
 /*
- * x in bf16 lives in the context, whose memory for it only grows: from malloc a layer would get new
- * pages each time. A second thread, or one without memory, does without.
+ * What products in bf16 work in lives in the context, whose memory for it only grows: from malloc a
+ * layer would get new pages each time. A second thread, or one without memory, does without.
  */
-static void forward_half(qkv_ctx *ctx, qkvi_gemm_bf16_job *job) {
-    const bool mine = !atomic_exchange(&ctx->inputs_taken, true);
-    size_t bytes;
-    if (mine && qkvi_mul_size(qkvi_bf16_input_elems(job->m, job->k), sizeof *job->half, &bytes))
-        job->half = qkvi_arena_reserve(&ctx->inputs, &ctx->allocator, bytes);
-    qkvi_gemm_bf16(ctx->pool, job);
-    if (mine) atomic_store(&ctx->inputs_taken, false);
+typedef struct half_space {
+    bool mine;
+    uint16_t *x, *wide; /* rows of n_in, and of n_wide if that is not 0 */
+    float *sums;
+} half_space;
+
+static half_space enter_half(qkv_ctx *ctx, int64_t n_rows, int64_t n_in, int64_t n_wide) {
+    half_space s = { .mine = !atomic_exchange(&ctx->inputs_taken, true) };
+    const size_t x = qkvi_bf16_input_elems(n_rows, n_in);
+    const size_t wide = n_wide ? qkvi_bf16_input_elems(n_rows, n_wide) : 0;
+    const size_t sums = qkvi_bf16_sums_elems(ctx->pool);
+    qkvi_cutter cutter = { 0 };
+    if (!s.mine || x > INT64_MAX || wide > INT64_MAX) return s;
+    for (int pass = 0; pass < 2; pass++) {
+        s.x = qkvi_cut(&cutter, (int64_t)x, sizeof *s.x);
+        s.wide = qkvi_cut(&cutter, (int64_t)wide, sizeof *s.wide);
+        s.sums = qkvi_cut(&cutter, (int64_t)sums, sizeof *s.sums);
+        if (pass) break;
+        void *const block =
+            cutter.overflow ? NULL
+                            : qkvi_arena_reserve(&ctx->inputs, &ctx->allocator, cutter.used_bytes);
+        if (!block) break;
+        cutter = qkvi_cutter_on(block);
+    }
+    return s;
+}
+
+static void leave_half(qkv_ctx *ctx, const half_space *s) {
+    if (s->mine) atomic_store(&ctx->inputs_taken, false);
+}
+
+static qkvi_gemm_bf16_job half_job(const qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
+                                   const float *x, float *y, const half_space *s) {
+    return (qkvi_gemm_bf16_job){ .kernels = ctx->kernels,
+                                 .class = layer->half_mode.class,
+                                 .has_amx = layer->half_mode.has_amx,
+                                 .m = n_rows,
+                                 .n = layer->n_out,
+                                 .k = layer->n_in,
+                                 .a = x,
+                                 .a_row = layer->n_in,
+                                 .packed_b = layer->half,
+                                 .c = y,
+                                 .c_row = layer->n_out,
+                                 .bias = layer->bias,
+                                 .half = s->x,
+                                 .sums = s->sums };
 }
 
 static void forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *x,
@@ -45,21 +87,11 @@ static void forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, cons
                          y, n_out, layer->bias, false, map, mapped);
         return;
     }
-    qkvi_gemm_bf16_job job = { .kernels = ctx->kernels,
-                               .class = layer->half_mode.class,
-                               .has_amx = layer->half_mode.has_amx,
-                               .m = n_rows,
-                               .n = n_out,
-                               .k = n_in,
-                               .a = x,
-                               .a_row = n_in,
-                               .packed_b = layer->half,
-                               .c = y,
-                               .c_row = n_out,
-                               .bias = layer->bias,
-                               .map = map,
-                               .mapped = mapped };
-    forward_half(ctx, &job);
+    const half_space space = enter_half(ctx, n_rows, n_in, 0);
+    qkvi_gemm_bf16_job job = half_job(ctx, layer, n_rows, x, y, &space);
+    job.map = map, job.mapped = mapped;
+    qkvi_gemm_bf16(ctx->pool, &job);
+    leave_half(ctx, &space);
 }
 
 void qkvi_linear_forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *x,
@@ -71,6 +103,45 @@ void qkvi_linear_act_forward(qkv_ctx *ctx, const qkvi_linear *layer, qkvi_act ac
                              const float *x, float *y, float *g) {
     forward(ctx, layer, n_rows, x, y, ctx->kernels->layer.act_forward[act], g);
 }
+
+void qkvi_linears_forward(qkv_ctx *ctx, int n_layers, const qkvi_linear *const *layers,
+                          int64_t n_rows, const float *x, float *const *y) {
+    if (!layers[0]->half) {
+        for (int l = 0; l < n_layers; l++) forward(ctx, layers[l], n_rows, x, y[l], NULL, NULL);
+        return;
+    }
+    const half_space space = enter_half(ctx, n_rows, layers[0]->n_in, 0);
+    for (int l = 0; l < n_layers; l++) {
+        qkvi_gemm_bf16_job job = half_job(ctx, layers[l], n_rows, x, y[l], &space);
+        job.half_filled = l > 0;
+        qkvi_gemm_bf16(ctx->pool, &job);
+    }
+    leave_half(ctx, &space);
+}
+
+void qkvi_linear_pair_forward(qkv_ctx *ctx, const qkvi_linear *up, qkvi_act act,
+                              const qkvi_linear *down, int64_t n_rows, const float *x, float *u,
+                              float *g, float *y) {
+    const bool in_half = up->half && down->half && u == g;
+    const half_space space =
+        in_half ? enter_half(ctx, n_rows, up->n_in, up->n_out) : (half_space){ 0 };
+    if (!space.wide) {
+        leave_half(ctx, &space);
+        qkvi_linear_act_forward(ctx, up, act, n_rows, x, u, g);
+        qkvi_linear_forward(ctx, down, n_rows, g, y);
+        return;
+    }
+    qkvi_gemm_bf16_job job = half_job(ctx, up, n_rows, x, u, &space);
+    job.map = ctx->kernels->layer.act_forward[act], job.mapped = g;
+    job.rounded = space.wide;
+    qkvi_gemm_bf16(ctx->pool, &job);
+    job = half_job(ctx, down, n_rows, NULL, y, &space);
+    job.half = space.wide, job.half_filled = true;
+    qkvi_gemm_bf16(ctx->pool, &job);
+    leave_half(ctx, &space);
+}
+
+/* ---- Backward ---------------------------------------------------------------------------------- */
 
 void qkvi_linear_backward_input(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
                                 const float *d_y, float *d_x, bool accumulate) {

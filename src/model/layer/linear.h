@@ -46,6 +46,21 @@ void qkvi_linear_forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
 void qkvi_linear_act_forward(qkv_ctx *ctx, const qkvi_linear *layer, qkvi_act act, int64_t n_rows,
                              const float *x, float *y, float *g);
 
+/*
+ * y[l] = x W[l]ᵀ + b[l] of layers that read the same x, with n_in and weights alike: in bf16 x is
+ * rounded once.
+ */
+void qkvi_linears_forward(qkv_ctx *ctx, int n_layers, const qkvi_linear *const *layers,
+                          int64_t n_rows, const float *x, float *const *y);
+
+/*
+ * u = x Wuᵀ + bu, g = act(u), y = g Wdᵀ + bd, in one. g may be u; then what they hold afterwards
+ * means nothing: with weights in bf16, g is only kept as the second layer reads it.
+ */
+void qkvi_linear_pair_forward(qkv_ctx *ctx, const qkvi_linear *up, qkvi_act act,
+                              const qkvi_linear *down, int64_t n_rows, const float *x, float *u,
+                              float *g, float *y);
+
 /* d_x = d_y W, or d_x += d_y W. */
 void qkvi_linear_backward_input(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
                                 const float *d_y, float *d_x, bool accumulate);

@@ -54,10 +54,12 @@ static qkv_attention_desc describe(const qkvi_mha *layer, const qkvi_groups *gro
 
 qkv_status qkvi_mha_forward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_groups *groups,
                             const float *x, const float *memory, qkvi_mha_acts *acts) {
-    const float *const m = memory ? memory : x;
-    qkvi_linear_forward(ctx, &layer->query, groups->n_rows, x, acts->q);
-    qkvi_linear_forward(ctx, &layer->key, groups->n_keys, m, acts->k);
-    qkvi_linear_forward(ctx, &layer->value, groups->n_keys, m, acts->v);
+    const qkvi_linear *const maps[3] = { &layer->query, &layer->key, &layer->value };
+    float *const results[3] = { acts->q, acts->k, acts->v };
+    const int n_apart = memory ? 1 : 0; /* the query's x is not what the others read */
+    if (memory) qkvi_linear_forward(ctx, &layer->query, groups->n_rows, x, acts->q);
+    qkvi_linears_forward(ctx, 3 - n_apart, maps + n_apart, groups->n_keys, memory ? memory : x,
+                         results + n_apart);
     for (int64_t g = 0; g < groups->n_groups; g++) {
         const qkvi_group *group = &groups->list[g];
         const qkv_attention_desc desc = describe(layer, groups, group);
