@@ -25,7 +25,10 @@ typedef enum qkvi_bf16_class { QKVI_BF16_DP, QKVI_BF16_AMX } qkvi_bf16_class;
 /* Words that a packed k x n matrix takes; SIZE_MAX if that does not fit. */
 size_t qkvi_bf16_packed_words(int64_t k, int64_t n);
 
-/* Packs B, whose element [c][j] lies at b[c * row_stride + j * col_stride]. pool may be NULL. */
+/*
+ * Packs B, whose element [c][j] lies at b[c * row_stride + j * col_stride]; one of the strides is 1. pool
+ * may be NULL. By the best kernels of the processor, whatever computes afterwards: all have the same bits.
+ */
 void qkvi_bf16_pack_b(qkvi_pool *pool, int64_t k, int64_t n, const float *b, int64_t row_stride,
                       int64_t col_stride, uint32_t *packed);
 
@@ -43,6 +46,8 @@ typedef struct qkvi_gemm_bf16_job {
     qkvi_gemm_map *map; /* nullable: gemm.h */
     float *mapped;
     uint16_t *half; /* qkvi_bf16_input_elems(m, k) of them, aligned to 64; NULL: no memory for A */
+    int64_t
+        a_col; /* 0 or 1: rows of A are dense; else its columns are, a_row is 1, and [i][c] lies at a[i + c a_col] */
 } qkvi_gemm_bf16_job;
 
 /* Of A in bf16; SIZE_MAX if that does not fit. */
