@@ -24,7 +24,7 @@ enum {
     STREAM_AHEAD = 8 << 10,  /* bytes of B, where a block has one tile of rows */
     ROWS_AT_ONCE = 12,       /* without memory for A */
     K_AT_ONCE = 256,         /* and then rows of so many of k: 6 KiB */
-    COLUMNS_AT_ONCE = 64,    /* of A, where they are dense: 256 bytes of each of 32 */
+    COLUMNS_AT_ONCE = 48,    /* of A, where they are dense: 192 bytes of each of 32 */
     PACK_ROWS = 16,          /* of B rounded at once, where they are dense, */
     PACK_PANELS = 4,         /* of so many panels: 4 KiB of bf16; */
     PACK_DEPTH = 64,         /* of columns, where those are: 4 KiB */
@@ -265,7 +265,8 @@ static void block_task(void *argument, int index) {
 
 static int choose_blocks(product *p, int n_threads) {
     const qkvi_gemm_bf16_job *const j = &p->job;
-    const int64_t fit = BLOCK_BYTES / (2 * p->depth) / 32 * 32;
+    const int64_t depth = p->depth ? p->depth : STEP;
+    const int64_t fit = BLOCK_BYTES / (2 * depth) / 32 * 32;
     const int64_t rows_most = fit < 32 ? 32 : fit;
     const int64_t n_panels = qkvi_ceil_div(j->n, QKVI_PANEL);
     const int64_t rows = j->m > 32 ? j->m : 32; /* fewer wait for B as long */

@@ -54,7 +54,7 @@ typedef struct qkvi_gemm_bf16_job {
 size_t qkvi_bf16_input_elems(int64_t m, int64_t k);
 
 /*
- * Without memory for A it computes the same bits slowly. Tiles of AMX are used if the kernels are
+ * k = 0 is a product of zeros. Without memory for A it computes the same bits slowly. Tiles of AMX are used if the kernels are
  * those of AVX512-BF16.
  */
 void qkvi_gemm_bf16(qkvi_pool *pool, const qkvi_gemm_bf16_job *job);

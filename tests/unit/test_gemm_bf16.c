@@ -174,10 +174,11 @@ static void check(const shape *s, qkvi_rng *rng, bool odd_ones) {
 static void edges(void **state) {
     (void)state;
     static const shape shapes[] = {
-        { 1, 1, 1, false, false },    { 1, 33, 31, true, false },    { 11, 64, 32, true, false },
-        { 16, 32, 33, false, false }, { 17, 31, 64, true, false },   { 32, 48, 95, false, false },
-        { 33, 65, 100, true, false }, { 70, 100, 300, true, false }, { 47, 16, 513, false, false },
-        { 16, 32, 32, false, true },  { 33, 40, 70, false, true },   { 12, 96, 200, false, true },
+        { 5, 37, 0, true, false },     { 70, 33, 0, false, false },   { 1, 1, 1, false, false },
+        { 1, 33, 31, true, false },    { 11, 64, 32, true, false },   { 16, 32, 33, false, false },
+        { 17, 31, 64, true, false },   { 32, 48, 95, false, false },  { 33, 65, 100, true, false },
+        { 70, 100, 300, true, false }, { 47, 16, 513, false, false }, { 16, 32, 32, false, true },
+        { 33, 40, 70, false, true },   { 12, 96, 200, false, true },
     };
     qkvi_rng rng = qkvi_rng_make(5, 0, 0);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) check(&shapes[i], &rng, false);

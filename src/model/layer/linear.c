@@ -1,8 +1,8 @@
 /*
  * Linear layer, forward and backward: see linear.h.
  *
- * All three products run on the same kernel. Weights and x are packed; d_y and x as left factors
- * are only broadcast, so d_yᵀ is a matter of strides.
+ * All three products run on the same kernel, of floats or of bf16. Weights and x are packed; d_y and x
+ * as left factors are only broadcast, or rounded, so d_yᵀ is a matter of strides.
  */
 #include "model/layer/linear.h"
 
@@ -18,17 +18,34 @@ void qkvi_linear_pack(qkv_ctx *ctx, const qkvi_linear *layer) {
     if (layer->half) qkvi_bf16_pack_b(pool, n_in, n_out, layer->weight, 1, n_in, layer->half);
     if (layer->backward)
         qkvi_gemm_pack_b(pool, n_out, n_in, layer->weight, n_in, 1, layer->backward);
+    if (layer->half_backward)
+        qkvi_bf16_pack_b(pool, n_out, n_in, layer->weight, n_in, 1, layer->half_backward);
 }
 
-void qkvi_pack_rows(qkv_ctx *ctx, int64_t n_rows, int64_t n, const float *x, float *packed) {
-    qkvi_gemm_pack_b(ctx->pool, n_rows, n, x, n, 1, packed);
+int64_t qkvi_rows_packed_elems(int64_t n_rows, int64_t n) {
+    const size_t floats = qkvi_gemm_packed_elems(n_rows, n);
+    const size_t words = qkvi_bf16_packed_words(n_rows, n); /* more of few rows */
+    const size_t most = floats > words ? floats : words;
+    return most < INT64_MAX ? (int64_t)most : INT64_MAX;
+}
+
+void qkvi_pack_rows(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *x,
+                    float *packed) {
+    const int64_t n = layer->n_in;
+    if (layer->half)
+        qkvi_bf16_pack_b(ctx->pool, n_rows, n, x, n, 1, (uint32_t *)packed);
+    else
+        qkvi_gemm_pack_b(ctx->pool, n_rows, n, x, n, 1, packed);
 }
 
 /*
- * x in bf16 lives in the context, whose memory for it only grows: from malloc a layer would get new
+ * The left factor in bf16 lives in the context, whose memory for it only grows: from malloc a layer would get new
  * pages each time. A second thread, or one without memory, does without.
  */
-static void forward_half(qkv_ctx *ctx, qkvi_gemm_bf16_job *job) {
+static void run_half(qkv_ctx *ctx, const qkvi_linear *layer, qkvi_gemm_bf16_job *job) {
+    job->kernels = ctx->kernels;
+    job->class = layer->half_mode.class;
+    job->has_amx = layer->half_mode.has_amx;
     const bool mine = !atomic_exchange(&ctx->inputs_taken, true);
     size_t bytes;
     if (mine && qkvi_mul_size(qkvi_bf16_input_elems(job->m, job->k), sizeof *job->half, &bytes))
@@ -45,10 +62,7 @@ static void forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, cons
                          y, n_out, layer->bias, false, map, mapped);
         return;
     }
-    qkvi_gemm_bf16_job job = { .kernels = ctx->kernels,
-                               .class = layer->half_mode.class,
-                               .has_amx = layer->half_mode.has_amx,
-                               .m = n_rows,
+    qkvi_gemm_bf16_job job = { .m = n_rows,
                                .n = n_out,
                                .k = n_in,
                                .a = x,
@@ -59,7 +73,7 @@ static void forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, cons
                                .bias = layer->bias,
                                .map = map,
                                .mapped = mapped };
-    forward_half(ctx, &job);
+    run_half(ctx, layer, &job);
 }
 
 void qkvi_linear_forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *x,
@@ -72,17 +86,67 @@ void qkvi_linear_act_forward(qkv_ctx *ctx, const qkvi_linear *layer, qkvi_act ac
     forward(ctx, layer, n_rows, x, y, ctx->kernels->layer.act_forward[act], g);
 }
 
-void qkvi_linear_backward_input(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
-                                const float *d_y, float *d_x, bool accumulate) {
-    /* y = x Wᵀ + b */
-    qkvi_gemm(ctx->pool, ctx->kernels, n_rows, layer->n_in, layer->n_out, d_y, layer->n_out, 1,
-              layer->backward, d_x, layer->n_in, NULL, accumulate);
+/* ---- Backward: y = x Wᵀ + b ------------------------------------------------------------------- */
+
+/* c = d_y W in bf16, and then d_x += c unless it is NULL. */
+static void input_half(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *d_y,
+                       float *c, float *d_x) {
+    qkvi_gemm_bf16_job job = { .m = n_rows,
+                               .n = layer->n_in,
+                               .k = layer->n_out,
+                               .a = d_y,
+                               .a_row = layer->n_out,
+                               .packed_b = layer->half_backward,
+                               .c = c,
+                               .c_row = layer->n_in,
+                               .map = d_x ? ctx->kernels->layer.add : NULL,
+                               .mapped = d_x };
+    run_half(ctx, layer, &job);
 }
 
-void qkvi_linear_backward_params(qkv_ctx *ctx, const qkvi_linear *d, int64_t n_rows,
-                                 const float *d_y, const float *x_packed, float *scratch) {
-    /* y = x Wᵀ + b */
-    qkvi_gemm(ctx->pool, ctx->kernels, d->n_out, d->n_in, n_rows, d_y, 1, d->n_out, x_packed,
-              d->weight, d->n_in, NULL, false);
+static void input_floats(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *d_y,
+                         float *d_x, bool add) {
+    qkvi_gemm(ctx->pool, ctx->kernels, n_rows, layer->n_in, layer->n_out, d_y, layer->n_out, 1,
+              layer->backward, d_x, layer->n_in, NULL, add);
+}
+
+void qkvi_linear_backward_input(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
+                                const float *d_y, float *d_x) {
+    if (layer->half_backward)
+        input_half(ctx, layer, n_rows, d_y, d_x, NULL);
+    else
+        input_floats(ctx, layer, n_rows, d_y, d_x, false);
+}
+
+void qkvi_linear_backward_input_add(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
+                                    const float *d_y, float *d_x, float *product) {
+    if (layer->half_backward)
+        input_half(ctx, layer, n_rows, d_y, product, d_x);
+    else
+        input_floats(ctx, layer, n_rows, d_y, d_x, true);
+}
+
+static void weight_half(qkv_ctx *ctx, const qkvi_linear *layer, const qkvi_linear *d,
+                        int64_t n_rows, const float *d_y, const float *x_packed) {
+    qkvi_gemm_bf16_job job = { .m = d->n_out,
+                               .n = d->n_in,
+                               .k = n_rows,
+                               .a = d_y,
+                               .a_row = 1,
+                               .a_col = d->n_out,
+                               .packed_b = (const uint32_t *)x_packed,
+                               .c = d->weight,
+                               .c_row = d->n_in };
+    run_half(ctx, layer, &job);
+}
+
+void qkvi_linear_backward_params(qkv_ctx *ctx, const qkvi_linear *layer, const qkvi_linear *d,
+                                 int64_t n_rows, const float *d_y, const float *x_packed,
+                                 float *scratch) {
+    if (layer->half)
+        weight_half(ctx, layer, d, n_rows, d_y, x_packed);
+    else
+        qkvi_gemm(ctx->pool, ctx->kernels, d->n_out, d->n_in, n_rows, d_y, 1, d->n_out, x_packed,
+                  d->weight, d->n_in, NULL, false);
     if (d->bias) qkvi_colsum(ctx, n_rows, d->n_out, d_y, scratch, d->bias);
 }
