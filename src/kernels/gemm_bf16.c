@@ -157,21 +157,24 @@ static void round_rows(const product *p, int64_t first) {
 
 static bool has_dense_columns(const qkvi_gemm_bf16_job *j) { return j->a_col > 1; }
 
+/* Of A in bf16 the 16 rows from i on, columns from c on. */
+static uint16_t *tile_at(const product *p, int64_t i, int64_t c) {
+    return p->job.half + i * p->depth + (p->amx ? 16 * c : c);
+}
+
 /* The same of A whose columns are dense: transposed, a square of 32 columns at a time. */
 static void round_columns(const product *p, int64_t first) {
     _Alignas(64) float square[COLUMNS_AT_ONCE * STEP];
     const qkvi_gemm_bf16_job *j = &p->job;
     const int64_t n_rows = qkvi_min_i64(COLUMNS_AT_ONCE, j->m - first);
-    const int64_t n_tiles = qkvi_ceil_div(n_rows, 16), row = p->amx ? STEP : p->depth;
+    const int64_t row = p->amx ? STEP : p->depth;
     memset(square, 0, sizeof square);
     for (int64_t c = 0; c < p->depth; c += STEP) {
         j->kernels->pack_keys[QKV_F32](j->a + first + c * j->a_col, j->a_col,
                                        qkvi_min_i64(STEP, j->k - c), n_rows, NULL, square);
-        for (int64_t t = 0; t < n_tiles; t++) {
-            uint16_t *const to = p->job.half + (first + 16 * t) * p->depth;
-            j->kernels->store_rows[QKV_BF16](square + 16 * STEP * t, STEP, 16, STEP, 1,
-                                             to + (p->amx ? 16 * c : c), row);
-        }
+        for (int64_t i = 0; i < n_rows; i += 16)
+            j->kernels->store_rows[QKV_BF16](square + STEP * i, STEP, 16, STEP, 1,
+                                             tile_at(p, first + i, c), row);
     }
 }
 

@@ -26,11 +26,11 @@ static uint32_t below(uint32_t n) {
     return (uint32_t)((draws >> 33) % n);
 }
 
-/* Any of the instruction sets, one to seven threads. */
+/* Any of the instruction sets, one to four threads. */
 static qkv_ctx *any_ctx(void) {
     int n_isas = 0;
     while (qkv_isa_name(n_isas)) n_isas++;
-    return make_ctx(qkv_isa_name((int)below((uint32_t)n_isas)), 1 + (int)below(7));
+    return make_ctx(qkv_isa_name((int)below((uint32_t)n_isas)), 1 + (int)below(4));
 }
 
 static qkv_train_options run_in(int compute, int arch) {

@@ -88,19 +88,16 @@ void qkvi_linear_act_forward(qkv_ctx *ctx, const qkvi_linear *layer, qkvi_act ac
 
 /* ---- Backward: y = x Wᵀ + b ------------------------------------------------------------------- */
 
-/* c = d_y W in bf16, and then d_x += c unless it is NULL. */
 static void input_half(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *d_y,
-                       float *c, float *d_x) {
+                       float *d_x) {
     qkvi_gemm_bf16_job job = { .m = n_rows,
                                .n = layer->n_in,
                                .k = layer->n_out,
                                .a = d_y,
                                .a_row = layer->n_out,
                                .packed_b = layer->half_backward,
-                               .c = c,
-                               .c_row = layer->n_in,
-                               .map = d_x ? ctx->kernels->layer.add : NULL,
-                               .mapped = d_x };
+                               .c = d_x,
+                               .c_row = layer->n_in };
     run_half(ctx, layer, &job);
 }
 
@@ -113,17 +110,19 @@ static void input_floats(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
 void qkvi_linear_backward_input(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
                                 const float *d_y, float *d_x) {
     if (layer->half_backward)
-        input_half(ctx, layer, n_rows, d_y, d_x, NULL);
+        input_half(ctx, layer, n_rows, d_y, d_x);
     else
         input_floats(ctx, layer, n_rows, d_y, d_x, false);
 }
 
 void qkvi_linear_backward_input_add(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
                                     const float *d_y, float *d_x, float *product) {
-    if (layer->half_backward)
-        input_half(ctx, layer, n_rows, d_y, product, d_x);
-    else
+    if (!layer->half_backward) {
         input_floats(ctx, layer, n_rows, d_y, d_x, true);
+        return;
+    }
+    input_half(ctx, layer, n_rows, d_y, product);
+    qkvi_rows_add(ctx, n_rows, layer->n_in, product, d_x);
 }
 
 static void weight_half(qkv_ctx *ctx, const qkvi_linear *layer, const qkvi_linear *d,
