@@ -50,14 +50,22 @@ typedef struct pack_job {
     uint32_t *packed;
 } pack_job;
 
+/* What comes next of rows that lie apart, each too short for the processor to see where it goes. */
+static void fetch(const float *x, int64_t x_row, int64_t n_rows, int64_t n) {
+    for (int64_t i = 0; i < n_rows; i++)
+        for (int64_t c = 0; c < n; c += 16) __builtin_prefetch(x + i * x_row + c);
+}
+
 /* n_cols of B from j0 on, whose rows are dense; panel: the first of theirs. */
 static void pack_rows(const pack_job *j, int64_t j0, int64_t n_cols, uint32_t *panel) {
     _Alignas(64) uint16_t half[PACK_ROWS * PACK_PANELS * QKVI_PANEL];
     const int64_t depth = round_up(j->k, STEP);
     for (int64_t c = 0; c < j->k; c += PACK_ROWS) {
         const int64_t n = qkvi_min_i64(PACK_ROWS, j->k - c);
-        j->kernels->store_rows[QKV_BF16](j->b + c * j->row_stride + j0, j->row_stride, n, n_cols, 1,
-                                         half, PACK_PANELS * QKVI_PANEL);
+        const float *const b = j->b + c * j->row_stride + j0;
+        fetch(b + n * j->row_stride, j->row_stride, qkvi_min_i64(PACK_ROWS, j->k - c - n), n_cols);
+        j->kernels->store_rows[QKV_BF16](b, j->row_stride, n, n_cols, 1, half,
+                                         PACK_PANELS * QKVI_PANEL);
         j->kernels->pack_channel_pairs(half, PACK_PANELS * QKVI_PANEL, n, n_cols, depth, NULL,
                                        (float *)(panel + c / 2 * QKVI_PANEL));
     }
@@ -68,8 +76,9 @@ static void pack_columns(const pack_job *j, int64_t j0, int64_t n_cols, uint32_t
     _Alignas(64) uint16_t half[QKVI_PANEL * PACK_DEPTH];
     for (int64_t c = 0; c < j->k; c += PACK_DEPTH) {
         const int64_t n = qkvi_min_i64(PACK_DEPTH, j->k - c);
-        j->kernels->store_rows[QKV_BF16](j->b + j0 * j->col_stride + c, j->col_stride, n_cols, n, 1,
-                                         half, PACK_DEPTH);
+        const float *const b = j->b + j0 * j->col_stride + c;
+        fetch(b + n, j->col_stride, n_cols, qkvi_min_i64(PACK_DEPTH, j->k - c - n));
+        j->kernels->store_rows[QKV_BF16](b, j->col_stride, n_cols, n, 1, half, PACK_DEPTH);
         j->kernels->pack_key_pairs(half, PACK_DEPTH, n_cols, n, NULL,
                                    (float *)(panel + c / 2 * QKVI_PANEL));
     }
@@ -90,7 +99,12 @@ static void pack_panels(void *argument, int index) {
 
 void qkvi_bf16_pack_b(qkvi_pool *pool, int64_t k, int64_t n, const float *b, int64_t row_stride,
                       int64_t col_stride, uint32_t *packed) {
-    pack_job j = { qkvi_kernels_best(), k, n, row_stride, col_stride, b, packed };
+    qkvi_bf16_pack_b_by(qkvi_kernels_best(), pool, k, n, b, row_stride, col_stride, packed);
+}
+
+void qkvi_bf16_pack_b_by(const qkvi_kernels *kernels, qkvi_pool *pool, int64_t k, int64_t n,
+                         const float *b, int64_t row_stride, int64_t col_stride, uint32_t *packed) {
+    pack_job j = { kernels, k, n, row_stride, col_stride, b, packed };
     assert(row_stride == 1 || col_stride == 1);
     qkvi_pool_run(pool, (int)qkvi_ceil_div(n, PACK_PANELS * QKVI_PANEL), pack_panels, &j);
 }
@@ -170,8 +184,10 @@ static void round_columns(const product *p, int64_t first) {
     const int64_t row = p->amx ? STEP : p->depth;
     memset(square, 0, sizeof square);
     for (int64_t c = 0; c < p->depth; c += STEP) {
-        j->kernels->pack_keys[QKV_F32](j->a + first + c * j->a_col, j->a_col,
-                                       qkvi_min_i64(STEP, j->k - c), n_rows, NULL, square);
+        const int64_t n = qkvi_min_i64(STEP, j->k - c);
+        const float *const a = j->a + first + c * j->a_col;
+        fetch(a + n * j->a_col, j->a_col, qkvi_min_i64(STEP, j->k - c - n), n_rows);
+        j->kernels->pack_keys[QKV_F32](a, j->a_col, n, n_rows, NULL, square);
         for (int64_t i = 0; i < n_rows; i += 16)
             j->kernels->store_rows[QKV_BF16](square + STEP * i, STEP, 16, STEP, 1,
                                              tile_at(p, first + i, c), row);

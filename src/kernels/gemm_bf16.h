@@ -27,10 +27,13 @@ size_t qkvi_bf16_packed_words(int64_t k, int64_t n);
 
 /*
  * Packs B, whose element [c][j] lies at b[c * row_stride + j * col_stride]; one of the strides is 1. pool
- * may be NULL. By the best kernels of the processor, whatever computes afterwards: all have the same bits.
+ * may be NULL. All kernels pack the same bits; without being told by which, it takes the best that the
+ * processor has, which needs some 50 microseconds in a virtual machine.
  */
 void qkvi_bf16_pack_b(qkvi_pool *pool, int64_t k, int64_t n, const float *b, int64_t row_stride,
                       int64_t col_stride, uint32_t *packed);
+void qkvi_bf16_pack_b_by(const qkvi_kernels *kernels, qkvi_pool *pool, int64_t k, int64_t n,
+                         const float *b, int64_t row_stride, int64_t col_stride, uint32_t *packed);
 
 typedef struct qkvi_gemm_bf16_job {
     const qkvi_kernels *kernels;

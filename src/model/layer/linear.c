@@ -11,15 +11,23 @@
 #include "kernels/table.h"
 #include "model/layer/rows.h"
 
+static void pack_half(qkv_ctx *ctx, int64_t k, int64_t n, const float *b, int64_t row_stride,
+                      int64_t col_stride, uint32_t *packed) {
+    if (ctx)
+        qkvi_bf16_pack_b_by(ctx->kernels, ctx->pool, k, n, b, row_stride, col_stride, packed);
+    else
+        qkvi_bf16_pack_b(NULL, k, n, b, row_stride, col_stride, packed);
+}
+
 void qkvi_linear_pack(qkv_ctx *ctx, const qkvi_linear *layer) {
     qkvi_pool *pool = ctx ? ctx->pool : NULL;
     const int64_t n_in = layer->n_in, n_out = layer->n_out;
     if (layer->forward) qkvi_gemm_pack_b(pool, n_in, n_out, layer->weight, 1, n_in, layer->forward);
-    if (layer->half) qkvi_bf16_pack_b(pool, n_in, n_out, layer->weight, 1, n_in, layer->half);
     if (layer->backward)
         qkvi_gemm_pack_b(pool, n_out, n_in, layer->weight, n_in, 1, layer->backward);
+    if (layer->half) pack_half(ctx, n_in, n_out, layer->weight, 1, n_in, layer->half);
     if (layer->half_backward)
-        qkvi_bf16_pack_b(pool, n_out, n_in, layer->weight, n_in, 1, layer->half_backward);
+        pack_half(ctx, n_out, n_in, layer->weight, n_in, 1, layer->half_backward);
 }
 
 int64_t qkvi_rows_packed_elems(int64_t n_rows, int64_t n) {
@@ -33,7 +41,7 @@ void qkvi_pack_rows(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, cons
                     float *packed) {
     const int64_t n = layer->n_in;
     if (layer->half)
-        qkvi_bf16_pack_b(ctx->pool, n_rows, n, x, n, 1, (uint32_t *)packed);
+        pack_half(ctx, n_rows, n, x, n, 1, (uint32_t *)packed);
     else
         qkvi_gemm_pack_b(ctx->pool, n_rows, n, x, n, 1, packed);
 }
