@@ -25,7 +25,7 @@ double model_peak(const struct shim *shim, int read, double seconds);
 int model_decode(struct shim *shim, int64_t n, int64_t n_new, int32_t *ids);
 
 struct train;
-struct train *train_open(const char *folder, int n_threads);
+struct train *train_open(const char *folder, int n_threads, int weights);
 void train_close(struct train *train);
 double train_step(struct train *train, int64_t n, int64_t len, const int32_t *ids);
 

@@ -22,14 +22,14 @@ struct train {
     qkv_error error;
 };
 
-static qkv_status fill(struct train *s) {
+static qkv_status fill(struct train *s, unsigned form) {
     const qkvi_param_table *const table = &s->model->params;
     float **const arenas[] = { &s->params, &s->grads, &s->m, &s->v };
     for (int i = 0; i < 4; i++)
         if (!(*arenas[i] = qkvi_params_arena(table))) return QKV_ERR_MEMORY;
     memcpy(s->params, s->model->arena, table->n_elems * sizeof *s->params);
-    QKV_TRY(qkvi_net_bind(&s->model->info, table, s->params, QKVI_NET_FORWARD | QKVI_NET_BACKWARD,
-                          &s->net, &s->error));
+    QKV_TRY(qkvi_net_bind(&s->model->info, table, s->params, form | QKVI_NET_BACKWARD, &s->net,
+                          &s->error));
     QKV_TRY(qkvi_net_bind(&s->model->info, table, s->grads, 0, &s->gradients, &s->error));
     QKV_TRY(qkvi_net_pass_create(&s->pass, &s->error));
     QKV_TRY(qkvi_adamw_make(table, &s->adamw, &s->error));
@@ -41,12 +41,15 @@ static qkv_status fill(struct train *s) {
 }
 
 /* NULL: something failed. */
-struct train *train_open(const char *folder, int n_threads) {
+struct train *train_open(const char *folder, int n_threads, int weights) {
     qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
     struct train *s = calloc(1, sizeof *s);
+    qkv_model_weights compute;
     options.n_threads = n_threads;
-    if (!s || qkv_ctx_create(&options, &s->ctx, NULL) != QKV_OK ||
-        qkv_model_open(folder, &s->model, &s->error) != QKV_OK || fill(s) != QKV_OK) {
+    if (!s || !qkvi_weights_resolve(weights, &compute) ||
+        qkv_ctx_create(&options, &s->ctx, NULL) != QKV_OK ||
+        qkv_model_open(folder, &s->model, &s->error) != QKV_OK ||
+        fill(s, qkvi_weights_form(compute)) != QKV_OK) {
         train_close(s);
         return NULL;
     }

@@ -17,7 +17,7 @@ struct train_options {
     struct cli_common common;
     const char *text, *grammar, *out, *eval, *from;
     bool resume, sinusoidal;
-    struct arg_int arch, layers, decoder_layers, heads, hidden, intermediate, vocab, len;
+    struct arg_int arch, compute, layers, decoder_layers, heads, hidden, intermediate, vocab, len;
     struct arg_int steps, batch, accumulate, warmup, seed, report_every, checkpoint_every;
     struct arg_real rate, dropout, smoothing;
 };
@@ -109,6 +109,7 @@ static void fill(const struct train_options *options, qkv_train_options *train) 
     if (options->dropout.set) train->dropout = options->dropout.value;
     if (options->smoothing.set) train->label_smoothing = options->smoothing.value;
     if (options->arch.set) train->arch = (int)options->arch.value;
+    if (options->compute.set) train->compute = (int)options->compute.value; /* qkv_model_weights */
     train->from = options->from;
     if (options->seed.set) train->seed = (uint64_t)options->seed.value;
     train->text = options->text;
@@ -234,6 +235,14 @@ static const struct cli_option train_table[] = {
       .offset = offsetof(struct train_options, arch) },
     TEXT_OPTION("--from", "DIR", from, false, "/",
                 "start from this model, which keeps its sizes and its vocabulary"),
+    { .name = "--compute",
+      .argument = "f32|bf16|bf16-dp|bf16-amx",
+      .help =
+          "what linear layers compute in; weights stay f32. bf16: the faster of the two classes "
+          "here, amx where there is AMX, else dp; named, a class has the same bits everywhere, "
+          "slowly where its instruction is missing (f32)",
+      .kind = ARG_CHOICE,
+      .offset = offsetof(struct train_options, compute) },
     NUMBER_OPTION("--layers", layers, 1, 1000, "layers (4)"),
     NUMBER_OPTION("--decoder-layers", decoder_layers, 1, 1000,
                   "layers of the decoder of an encdec (as --layers)"),
@@ -272,7 +281,8 @@ const struct cli_command cmd_train = {
         "and next sentences, a GPT-2 on the next token, or a BART on translations. With --from, a "
         "model that is there is trained further. The folder gets the model, as transformers reads "
         "it, its tokenizer, train_log.tsv and loss.png. The "
-        "same options give the same bits for any number of threads and any instruction set. "
+        "same options give the same bits for any number of threads and any instruction set; with "
+        "--compute bf16, on processors of the same kind. "
         "Ctrl-C stops after the current step and keeps a checkpoint; the same command with "
         "--resume goes on from it, also after a crash, and ends with the same bits.\n\n"
         "    qkv train --text sentences.txt --out my-model --steps 1000\n"

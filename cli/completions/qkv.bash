@@ -50,7 +50,7 @@ _qkv_options() {
     generate) echo "--max-new --min-new --beams --length-penalty --early-stopping --sequences --sample --temperature --top-k --top-p --seed --repetition-penalty --no-repeat --stop --plain --show-prompt --model --check-finite --theme --color --ascii --json --jsonl --threads --isa --quiet -v --help" ;;
     translate) echo "--file --align --max-new --min-new --beams --length-penalty --early-stopping --sequences --sample --temperature --top-k --top-p --seed --repetition-penalty --no-repeat --stop --plain --model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     attend) echo "--q --k --v -o --lse --stats --mask --mask-bits --block-mask --block-len --cu-seqlens --cu-seqlens-k --causal --prefix --window --chunk --segments --segments-q --kv-len --q-len --q-offset --scale --softcap --alibi --sink --dropout --grad-out --grad-lse --dq --dk --dv --dsink --dmask --dtype --class --explain --json --threads --isa --quiet -v --help" ;;
-    train) echo "--text --grammar --out --resume --arch --from --layers --decoder-layers --heads --hidden --intermediate --vocab --len --steps --batch --lr --accumulate --dropout --label-smoothing --warmup --seed --report-every --checkpoint-every --sinusoidal --eval --json --threads --isa --quiet --help" ;;
+    train) echo "--text --grammar --out --resume --arch --from --compute --layers --decoder-layers --heads --hidden --intermediate --vocab --len --steps --batch --lr --accumulate --dropout --label-smoothing --warmup --seed --report-every --checkpoint-every --sinusoidal --eval --json --threads --isa --quiet --help" ;;
     eval) echo "--text --grammar --judge --seed --stride --model --check-finite --json --threads --isa --quiet -v --help" ;;
     info) echo "--strict --check-finite --json --threads --isa -v --help" ;;
     bench) echo "--rounds --list --json --compare --from --fail-above --threads --isa --help" ;;
@@ -263,6 +263,7 @@ _qkv_value() {
     'train --out') echo '/' ;;
     'train --arch') echo 'bert|gpt2|encdec' ;;
     'train --from') echo '/' ;;
+    'train --compute') echo 'f32|bf16|bf16-dp|bf16-amx' ;;
     'train --layers') echo '' ;;
     'train --decoder-layers') echo '' ;;
     'train --heads') echo '' ;;

@@ -391,6 +391,7 @@ complete -c qkv -n '__qkv_command train' -l out -x -a '(__fish_complete_director
 complete -c qkv -n '__qkv_command train' -l resume -d 'go on where a stopped run left the folder'
 complete -c qkv -n '__qkv_command train' -l arch -x -a 'bert gpt2 encdec' -d 'what to train'
 complete -c qkv -n '__qkv_command train' -l from -x -a '(__fish_complete_directories)' -d 'start from this model, which keeps its sizes and its vocabulary'
+complete -c qkv -n '__qkv_command train' -l compute -x -a 'f32 bf16 bf16-dp bf16-amx' -d 'what linear layers compute in'
 complete -c qkv -n '__qkv_command train' -l layers -x -d 'layers'
 complete -c qkv -n '__qkv_command train' -l decoder-layers -x -d 'layers of the decoder of an encdec'
 complete -c qkv -n '__qkv_command train' -l heads -x -d 'heads in each'

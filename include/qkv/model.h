@@ -490,7 +490,7 @@ typedef struct qkv_train_report {
 
 /**
  * Trains a model: AdamW, linear warm-up and decay, gradients clipped by their norm. The same options
- * give the same bits for any number of threads and any instruction set of the f32 class.
+ * give the same bits for any number of threads and any instruction set.
  *
  *   QKV_ARCH_BERT    MLM (15 %, of which 80 % [MASK], 10 % random, 10 % kept) and NSP; WordPiece.
  *                    A line of the text is a sentence, or sentence TAB following sentence.
@@ -503,6 +503,14 @@ typedef struct qkv_train_report {
  *                    without an MLM or LM head. Its configuration is copied.
  *   accumulate       parts of a step, of batch sequences each: the gradient is the mean of theirs, by
  *                    their numbers of targets, in their order. Memory is that of one part.
+ *   compute          bf16 (qkv_model_weights): the three products of each linear layer, heads included,
+ *                    y = x W^T + b, d_x = d_y W and d_W = d_y^T x, are of both factors rounded to bf16,
+ *                    to nearest even, with sums in f32 in the order of the class; an element differs by
+ *                    at most 2^-8 sum |a| |b| from that in f32 (to first order). Weights, gradients,
+ *                    moments, biases, norms, attention, losses and AdamW are f32, and so is the model that
+ *                    is written. QKV_WEIGHTS_BF16 becomes the class that is fast here; a class has the
+ *                    same bits on every processor, but without its instruction it is slow. A checkpoint
+ *                    names the class, and goes on in no other.
  *   The folder       config.json, the tokenizer's files and model.safetensors, as transformers
  *                    reads them.
  *
@@ -532,6 +540,7 @@ typedef struct qkv_train_options {
     double dropout;     /* of embeddings, weights of attention, and what blocks add */
     double label_smoothing;   /* of LM targets (Szegedy et al. 2016) */
     int64_t n_decoder_layers; /* QKV_ARCH_ENCDEC; 0: as many as n_layers */
+    int compute;              /* a qkv_model_weights: what linear layers compute in */
 } qkv_train_options;
 
 /** Fills the defaults: 4 layers, 4 heads, hidden 128, feed-forward 512, batch 128, length 32,

@@ -50,19 +50,10 @@ static __m512 some(const float *x, int64_t left) {
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* The tile of row i, a multiple of 16, and column c, a multiple of 32. */
-static uint16_t *tile_at(const qkvi_amx_tiles *t, int64_t i, int64_t c) {
-    const int64_t i0 = i / QKVI_AMX_GROUP * QKVI_AMX_GROUP,
-                  c0 = c / QKVI_AMX_CHUNK * QKVI_AMX_CHUNK;
-    const int64_t rows = least(t->rows - i0, QKVI_AMX_GROUP);
-    const int64_t chunk = least(t->depth - c0, QKVI_AMX_CHUNK);
-    return t->at + i0 * t->depth + rows * c0 + (i - i0) * chunk + 16 * (c - c0);
-}
-
 void qkvi_amx_round(int n_rows, int64_t k, const float *x, int64_t x_row, const qkvi_amx_tiles *to,
                     int64_t row) {
     for (int64_t c = 0; c < k; c += 32) {
-        uint16_t *const tiles = tile_at(to, row, c);
+        uint16_t *const tiles = qkvi_amx_tile(to, row, c);
         for (int i = 0; i < 16; i++) {
             const int64_t left = i < n_rows ? k - c : 0;
             const float *const from = x + i * x_row + c;
@@ -184,18 +175,19 @@ static void finish(const qkvi_amx_panel *p, int64_t i, int n_rows, float *sums) 
         store_rows(n_rows, mask, sums, p->mapped + i * p->c_row, p->c_row);
     if (!p->rounded.at) return;
     for (int at = 0; at < n_rows; at += 16)
-        round_tile(mask, sums + 32 * at, tile_at(&p->rounded, i + at, p->first_col));
+        round_tile(mask, sums + 32 * at, qkvi_amx_tile(&p->rounded, i + at, p->first_col));
 }
 
 /* Rows i0 … i1 - 1 of the panel, with sums for as many. */
 static void multiply_rows(const qkvi_amx_panel *p, int64_t i0, int64_t i1, float *sums,
                           ahead *next) {
     const int64_t depth = p->tiles.depth;
-    for (int64_t k0 = 0; k0 < depth; k0 += QKVI_AMX_CHUNK) {
+    int64_t k0 = 0;
+    do { /* once, if there is no k */
         const int64_t k = least(depth - k0, QKVI_AMX_CHUNK);
         for (int64_t i = i0; i < i1; i += 32) {
             const int n_rows = (int)least(i1 - i, 32);
-            const uint16_t *const a = tile_at(&p->tiles, i, k0);
+            const uint16_t *const a = qkvi_amx_tile(&p->tiles, i, k0);
             float *const to = sums + (i - i0) * 32;
             if (n_rows > 16)
                 product_32(k, a, 16 * k, p->b + k0 * 16, k0 == 0, to, next);
@@ -203,7 +195,8 @@ static void multiply_rows(const qkvi_amx_panel *p, int64_t i0, int64_t i1, float
                 product_16(k, a, p->b + k0 * 16, k0 == 0, to, next);
             if (k0 + k == depth) finish(p, i, n_rows, to);
         }
-    }
+        k0 += k;
+    } while (k0 < depth);
 }
 
 void qkvi_amx_multiply(const qkvi_amx_panel *p) {

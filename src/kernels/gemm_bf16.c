@@ -8,6 +8,7 @@
  */
 #include "kernels/gemm_bf16.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -26,6 +27,10 @@ enum {
     STREAM_AHEAD = 8 << 10, /* bytes of B, where a block has one tile of rows */
     ROWS_AT_ONCE = 12,      /* without memory for A */
     K_AT_ONCE = 256,        /* and then rows of so many of k: 6 KiB */
+    COLUMNS_AT_ONCE = 48,   /* of A, where they are dense: 192 bytes of each of 32 */
+    PACK_ROWS = 16,         /* of B rounded at once, where they are dense, */
+    PACK_PANELS = 4,        /* of so many panels: 4 KiB of bf16; */
+    PACK_DEPTH = 64,        /* of columns, where those are: 4 KiB */
     WORTH_A_TASK = 1 << 21, /* multiplications */
     TASKS_PER_THREAD = 8,
     OWN_ROWS = 128, /* of A: from so many on a thread has rows of its own */
@@ -44,29 +49,69 @@ size_t qkvi_bf16_packed_words(int64_t k, int64_t n) {
 }
 
 typedef struct pack_job {
+    const qkvi_kernels *kernels;
     int64_t k, n, row_stride, col_stride;
     const float *b;
     uint32_t *packed;
 } pack_job;
 
-static void pack_panel(void *argument, int index) {
+/* What comes next of rows that lie apart, each too short for the processor to see where it goes. */
+static void fetch(const float *x, int64_t x_row, int64_t n_rows, int64_t n) {
+    for (int64_t i = 0; i < n_rows; i++)
+        for (int64_t c = 0; c < n; c += 16) __builtin_prefetch(x + i * x_row + c);
+}
+
+/* n_cols of B from j0 on, whose rows are dense; panel: the first of theirs. */
+static void pack_rows(const pack_job *j, int64_t j0, int64_t n_cols, uint32_t *panel) {
+    _Alignas(64) uint16_t half[PACK_ROWS * PACK_PANELS * QKVI_PANEL];
+    const int64_t depth = round_up(j->k, STEP);
+    for (int64_t c = 0; c < j->k; c += PACK_ROWS) {
+        const int64_t n = qkvi_min_i64(PACK_ROWS, j->k - c);
+        const float *const b = j->b + c * j->row_stride + j0;
+        fetch(b + n * j->row_stride, j->row_stride, qkvi_min_i64(PACK_ROWS, j->k - c - n), n_cols);
+        j->kernels->store_rows[QKV_BF16](b, j->row_stride, n, n_cols, 1, half,
+                                         PACK_PANELS * QKVI_PANEL);
+        j->kernels->pack_channel_pairs(half, PACK_PANELS * QKVI_PANEL, n, n_cols, depth, NULL,
+                                       (float *)(panel + c / 2 * QKVI_PANEL));
+    }
+}
+
+/* n_cols <= 32 of B from j0 on, which are dense. */
+static void pack_columns(const pack_job *j, int64_t j0, int64_t n_cols, uint32_t *panel) {
+    _Alignas(64) uint16_t half[QKVI_PANEL * PACK_DEPTH];
+    for (int64_t c = 0; c < j->k; c += PACK_DEPTH) {
+        const int64_t n = qkvi_min_i64(PACK_DEPTH, j->k - c);
+        const float *const b = j->b + j0 * j->col_stride + c;
+        fetch(b + n, j->col_stride, n_cols, qkvi_min_i64(PACK_DEPTH, j->k - c - n));
+        j->kernels->store_rows[QKV_BF16](b, j->col_stride, n_cols, n, 1, half, PACK_DEPTH);
+        j->kernels->pack_key_pairs(half, PACK_DEPTH, n_cols, n, NULL,
+                                   (float *)(panel + c / 2 * QKVI_PANEL));
+    }
+}
+
+static void pack_panels(void *argument, int index) {
     const pack_job *j = argument;
-    const int64_t j0 = (int64_t)index * QKVI_PANEL, depth = round_up(j->k, STEP);
-    const int64_t n_cols = qkvi_min_i64(QKVI_PANEL, j->n - j0);
-    uint32_t *const panel = j->packed + j0 * (depth / 2);
-    memset(panel, 0, (size_t)(depth / 2 * QKVI_PANEL) * sizeof *panel);
-    for (int64_t col = 0; col < n_cols; col++) {
-        const float *const b = j->b + (j0 + col) * j->col_stride;
-        for (int64_t c = 0; c < j->k; c++)
-            panel[c / 2 * QKVI_PANEL + col] |= (uint32_t)qkvi_bf16_of_f32(b[c * j->row_stride])
-                                               << c % 2 * 16;
+    const int64_t j0 = (int64_t)index * PACK_PANELS * QKVI_PANEL, depth = round_up(j->k, STEP);
+    const int64_t j1 = qkvi_min_i64(j0 + PACK_PANELS * QKVI_PANEL, j->n);
+    const int64_t filled = qkvi_ceil_div(j->k, 2), missing = depth / 2 - filled;
+    if (j->col_stride == 1) pack_rows(j, j0, j1 - j0, j->packed + j0 * (depth / 2));
+    for (int64_t at = j0; at < j1; at += QKVI_PANEL) {
+        uint32_t *const panel = j->packed + at * (depth / 2);
+        if (j->col_stride != 1) pack_columns(j, at, qkvi_min_i64(QKVI_PANEL, j1 - at), panel);
+        memset(panel + filled * QKVI_PANEL, 0, (size_t)(missing * QKVI_PANEL) * sizeof *panel);
     }
 }
 
 void qkvi_bf16_pack_b(qkvi_pool *pool, int64_t k, int64_t n, const float *b, int64_t row_stride,
                       int64_t col_stride, uint32_t *packed) {
-    pack_job j = { k, n, row_stride, col_stride, b, packed };
-    qkvi_pool_run(pool, (int)qkvi_ceil_div(n, QKVI_PANEL), pack_panel, &j);
+    qkvi_bf16_pack_b_by(qkvi_kernels_best(), pool, k, n, b, row_stride, col_stride, packed);
+}
+
+void qkvi_bf16_pack_b_by(const qkvi_kernels *kernels, qkvi_pool *pool, int64_t k, int64_t n,
+                         const float *b, int64_t row_stride, int64_t col_stride, uint32_t *packed) {
+    pack_job j = { kernels, k, n, row_stride, col_stride, b, packed };
+    assert(row_stride == 1 || col_stride == 1);
+    qkvi_pool_run(pool, (int)qkvi_ceil_div(n, PACK_PANELS * QKVI_PANEL), pack_panels, &j);
 }
 
 /* ---- Class amx without AMX ------------------------------------------------------------------- */
@@ -136,13 +181,40 @@ static void round_rows(const product *p, int64_t first, int64_t n_rows) {
         round_floats(p, n_rows, j->k, a, j->a_row, p->depth, j->half + first * p->depth);
 }
 
+static bool has_dense_columns(const qkvi_gemm_bf16_job *j) { return j->a_col > 1; }
+
+/* The same of A whose columns are dense: transposed, a square of 32 columns at a time. */
+static void round_columns(const product *p, int64_t first) {
+    _Alignas(64) float square[COLUMNS_AT_ONCE * STEP];
+    const qkvi_gemm_bf16_job *j = &p->job;
+    const int64_t n_rows = qkvi_min_i64(COLUMNS_AT_ONCE, j->m - first);
+    const qkvi_amx_tiles tiles = tiles_of(p, j->half, j->k);
+    const int64_t row = p->amx ? STEP : p->depth;
+    memset(square, 0, sizeof square);
+    for (int64_t c = 0; c < p->depth; c += STEP) {
+        const int64_t n = qkvi_min_i64(STEP, j->k - c);
+        const float *const a = j->a + first + c * j->a_col;
+        fetch(a + n * j->a_col, j->a_col, qkvi_min_i64(STEP, j->k - c - n), n_rows);
+        j->kernels->pack_keys[QKV_F32](a, j->a_col, n, n_rows, NULL, square);
+        for (int64_t i = 0; i < n_rows; i += 16) {
+            const int64_t at = first + i;
+            uint16_t *const to =
+                p->amx ? qkvi_amx_tile(&tiles, at, c) : j->half + at * p->depth + c;
+            j->kernels->store_rows[QKV_BF16](square + STEP * i, STEP, 16, STEP, 1, to, row);
+        }
+    }
+}
+
 /* The rows of one thread: those that it will most likely multiply. */
 static void round_share(void *argument, int slot) {
     const product *p = argument;
-    const int64_t n_tiles = qkvi_ceil_div(p->job.m, 16);
-    const int64_t end = n_tiles * (slot + 1) / p->n_threads;
-    for (int64_t t = n_tiles * slot / p->n_threads; t < end; t++)
-        round_rows(p, 16 * t, qkvi_min_i64(16, p->job.m - 16 * t));
+    const int64_t at_once = has_dense_columns(&p->job) ? COLUMNS_AT_ONCE : 16;
+    const int64_t n = qkvi_ceil_div(p->job.m, at_once), end = n * (slot + 1) / p->n_threads;
+    for (int64_t t = n * slot / p->n_threads; t < end; t++)
+        if (has_dense_columns(&p->job))
+            round_columns(p, at_once * t);
+        else
+            round_rows(p, at_once * t, qkvi_min_i64(at_once, p->job.m - at_once * t));
 }
 
 static const uint32_t *panel_at(const product *p, int64_t j0) {
@@ -169,8 +241,13 @@ static void continue_floats(const product *p, int n_rows, int64_t i, int64_t j0)
     for (int64_t k0 = 0; k0 < p->depth; k0 += K_AT_ONCE) {
         const int64_t k = qkvi_min_i64(K_AT_ONCE, p->depth - k0);
         memset(half, 0, sizeof half);
-        j->kernels->store_rows[QKV_BF16](j->a + i * j->a_row + k0, j->a_row, n_rows,
-                                         qkvi_min_i64(k, j->k - k0), 1, half, K_AT_ONCE);
+        const int64_t n = qkvi_min_i64(k, j->k - k0);
+        if (!has_dense_columns(j))
+            j->kernels->store_rows[QKV_BF16](j->a + i * j->a_row + k0, j->a_row, n_rows, n, 1, half,
+                                             K_AT_ONCE);
+        for (int64_t c = 0; has_dense_columns(j) && c < n; c++)
+            for (int r = 0; r < n_rows; r++)
+                half[r * K_AT_ONCE + c] = qkvi_bf16_of_f32(j->a[i + r + (k0 + c) * j->a_col]);
         continue_tile(p, n_rows, k0, k, half, K_AT_ONCE, i, j0);
     }
 }
@@ -273,7 +350,8 @@ static void draw_blocks(void *argument, int slot) {
 
 static void choose_blocks(product *p) {
     const qkvi_gemm_bf16_job *const j = &p->job;
-    const int64_t fit = BLOCK_BYTES / (2 * p->depth) / 32 * 32;
+    const int64_t depth = p->depth ? p->depth : STEP;
+    const int64_t fit = BLOCK_BYTES / (2 * depth) / 32 * 32;
     const int64_t rows_most = fit < 32 ? 32 : qkvi_min_i64(fit, BLOCK_ROWS);
     const int64_t n_panels = qkvi_ceil_div(j->n, QKVI_PANEL);
     const int64_t rows = j->m > 32 ? j->m : 32; /* fewer wait for B as long */

@@ -16,6 +16,7 @@
 #ifndef QKVI_KERNELS_GEMM_BF16_H
 #define QKVI_KERNELS_GEMM_BF16_H
 
+#include "core/ints.h"
 #include "kernels/gemm.h"
 
 #pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
@@ -25,9 +26,15 @@ typedef enum qkvi_bf16_class { QKVI_BF16_DP, QKVI_BF16_AMX } qkvi_bf16_class;
 /* Words that a packed k x n matrix takes; SIZE_MAX if that does not fit. */
 size_t qkvi_bf16_packed_words(int64_t k, int64_t n);
 
-/* Packs B, whose element [c][j] lies at b[c * row_stride + j * col_stride]. pool may be NULL. */
+/*
+ * Packs B, whose element [c][j] lies at b[c * row_stride + j * col_stride]; one of the strides is 1. pool
+ * may be NULL. All kernels pack the same bits; without being told by which, it takes the best that the
+ * processor has, which needs some 50 microseconds in a virtual machine.
+ */
 void qkvi_bf16_pack_b(qkvi_pool *pool, int64_t k, int64_t n, const float *b, int64_t row_stride,
                       int64_t col_stride, uint32_t *packed);
+void qkvi_bf16_pack_b_by(const qkvi_kernels *kernels, qkvi_pool *pool, int64_t k, int64_t n,
+                         const float *b, int64_t row_stride, int64_t col_stride, uint32_t *packed);
 
 typedef struct qkvi_gemm_bf16_job {
     const qkvi_kernels *kernels;
@@ -49,6 +56,8 @@ typedef struct qkvi_gemm_bf16_job {
                           half of a job of the same class whose A it is; qkvi_bf16_input_elems(m, n) of them
                           aligned to 64. What c and mapped then have means nothing */
     float *sums;  /* qkvi_bf16_sums_elems(pool) of them, aligned to 64; NULL: slower */
+    int64_t
+        a_col; /* 0 or 1: rows of A are dense; else its columns are, a_row is 1, and [i][c] lies at a[i + c a_col] */
 } qkvi_gemm_bf16_job;
 
 /* Of A in bf16; SIZE_MAX if that does not fit. */
@@ -58,7 +67,7 @@ size_t qkvi_bf16_input_elems(int64_t m, int64_t k);
 size_t qkvi_bf16_sums_elems(const qkvi_pool *pool);
 
 /*
- * Without memory for A it computes the same bits slowly. Tiles of AMX are used if the kernels are
+ * k = 0 is a product of zeros. Without memory for A it computes the same bits slowly. Tiles of AMX are used if the kernels are
  * those of AVX512-BF16.
  */
 void qkvi_gemm_bf16(qkvi_pool *pool, const qkvi_gemm_bf16_job *job);
@@ -82,6 +91,15 @@ typedef struct qkvi_amx_tiles {
     uint16_t *at;
     int64_t rows, depth; /* m rounded up to 16, k to 32 */
 } qkvi_amx_tiles;
+
+/* The tile of row i, a multiple of 16, and column c, a multiple of 32. */
+static inline uint16_t *qkvi_amx_tile(const qkvi_amx_tiles *t, int64_t i, int64_t c) {
+    const int64_t i0 = i / QKVI_AMX_GROUP * QKVI_AMX_GROUP;
+    const int64_t c0 = c / QKVI_AMX_CHUNK * QKVI_AMX_CHUNK;
+    const int64_t rows = qkvi_min_i64(t->rows - i0, QKVI_AMX_GROUP);
+    const int64_t chunk = qkvi_min_i64(t->depth - c0, QKVI_AMX_CHUNK);
+    return t->at + i0 * t->depth + rows * c0 + (i - i0) * chunk + 16 * (c - c0);
+}
 
 /*
  * Class amx by its instruction. round: n_rows <= 16 rows of x become those from `row` on.

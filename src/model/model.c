@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/cpu.h"
 #include "core/options.h"
 #include "core/status.h"
 #include "model/arch/family.h"
@@ -88,9 +87,7 @@ static qkv_status load_lm_bias(qkv_model *model, const qkvi_model_family *family
 }
 
 static qkv_status bind(qkv_model *model, qkv_error *error) {
-    const unsigned form = model->info.weights == QKV_WEIGHTS_BF16_AMX  ? QKVI_NET_HALF_AMX
-                          : model->info.weights == QKV_WEIGHTS_BF16_DP ? QKVI_NET_HALF_DP
-                                                                       : QKVI_NET_FORWARD;
+    const unsigned form = qkvi_weights_form((qkv_model_weights)model->info.weights);
     QKV_TRY(qkvi_net_bind(&model->info, &model->params, model->arena, form, &model->net, error));
     model->net->lm.bias = model->lm_bias;
     qkvi_net_pack(NULL, model->net);
@@ -208,15 +205,7 @@ static qkv_status read_options(const qkv_model_open_options *given, qkv_model_we
     if (given)
         QKV_TRY(
             qkvi_options_read(&options, sizeof options, given, "qkv_model_open_options", error));
-    *weights = options.weights;
-    switch (options.weights) {
-    case QKV_WEIGHTS_F32:
-    case QKV_WEIGHTS_BF16_DP:
-    case QKV_WEIGHTS_BF16_AMX: return QKV_OK;
-    case QKV_WEIGHTS_BF16:
-        *weights = qkvi_cpu_amx() ? QKV_WEIGHTS_BF16_AMX : QKV_WEIGHTS_BF16_DP;
-        return QKV_OK;
-    }
+    if (qkvi_weights_resolve((int)options.weights, weights)) return QKV_OK;
     return qkvi_error_set(error, QKV_ERR_ARGUMENT, "weights = %d is no qkv_model_weights",
                           (int)options.weights);
 }

@@ -119,6 +119,14 @@ static qkv_status train_encdec(qkv_error *error) {
     return qkv_train(ctx, &options, error);
 }
 
+/* In bf16, by the class that every processor computes alike. */
+static qkv_status train_in_half(qkv_error *error) {
+    qkv_train_options options = small_run();
+    options.text = text_path;
+    options.compute = QKV_WEIGHTS_BF16_DP;
+    return qkv_train(ctx, &options, error);
+}
+
 /* From the model of a run before, whose vocabulary comes along. */
 static qkv_status fine_tune(qkv_error *error) {
     qkv_train_options options = small_run();
@@ -274,6 +282,7 @@ static const oom_call calls[] = {
     { "qkv_train", "a GPT-2", put_old_model, train_gpt2, take_out, drop_out, FLAGS, 100 },
     { "qkv_train", "an encoder-decoder", put_old_model, train_encdec, take_out, drop_out, FLAGS,
       100 },
+    { "qkv_train", "in bf16", put_empty_folder, train_in_half, take_out, drop_out, FLAGS, 100 },
     { "qkv_train", "from a model", put_empty_folder, fine_tune, take_out, drop_out, FLAGS, 100 },
     { "qkv_train", "resumed", put_stopped, resume, take_out, drop_out, FLAGS, 100 },
     { "qkv_train", "stopped", put_empty_folder, train_until_stopped, take_out, drop_out, FLAGS,

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/cpu.h"
 #include "core/rng.h"
 #include "kernels/gemm.h"
 #include "model/arch/net.h"
@@ -40,6 +41,7 @@ typedef struct random_net {
     size_t used;
     qkvi_rng rng;
     bool is_gradient;
+    qkv_model_weights compute; /* f32, or a class of bf16 */
     float *packed[NET_PACKED];
     int n_packed;
 } random_net;
@@ -57,16 +59,26 @@ static float *take(random_net *r, int64_t n, float centre, float spread) {
 }
 
 static float *make_packed(random_net *r, int64_t k, int64_t n) {
-    if (r->is_gradient) return NULL;
     return r->packed[r->n_packed++] =
-               qkvi_aligned_array(qkvi_gemm_packed_elems(k, n), sizeof(float));
+               qkvi_aligned_array((size_t)qkvi_rows_packed_elems(k, n), sizeof(float));
+}
+
+static void make_forms(random_net *r, qkvi_linear *l) {
+    float *const forward = make_packed(r, l->n_in, l->n_out);
+    float *const backward = make_packed(r, l->n_out, l->n_in);
+    if (r->compute == QKV_WEIGHTS_F32) {
+        l->forward = forward, l->backward = backward;
+        return;
+    }
+    l->half = (uint32_t *)forward, l->half_backward = (uint32_t *)backward;
+    if (r->compute == QKV_WEIGHTS_BF16_AMX)
+        l->half_mode = (qkvi_half_mode){ QKVI_BF16_AMX, qkvi_cpu_amx() };
 }
 
 static qkvi_linear make_linear(random_net *r, int64_t n_out, int64_t n_in, float *weight) {
     qkvi_linear l = { .n_in = n_in, .n_out = n_out };
     l.weight = weight ? weight : take(r, n_in * n_out, 0, 0.35f);
-    l.forward = make_packed(r, n_in, n_out);
-    l.backward = make_packed(r, n_out, n_in);
+    if (!r->is_gradient) make_forms(r, &l);
     return l;
 }
 
@@ -146,8 +158,10 @@ static void make_stack(random_net *r, const net_kind *kind, int place, float *wo
 }
 
 /* Of gradients: like a net whose weights are elsewhere. */
-static random_net *make_net(const net_kind *kind, uint64_t seed, bool is_gradient) {
+static random_net *make_net_in(qkv_model_weights compute, const net_kind *kind, uint64_t seed,
+                               bool is_gradient) {
     random_net *r = calloc(1, sizeof *r);
+    r->compute = compute;
     r->rng = qkvi_rng_make(seed, 21, 0);
     r->is_gradient = is_gradient;
     r->arena = qkvi_aligned_array(NET_PARAMS, sizeof(float));
@@ -164,6 +178,10 @@ static random_net *make_net(const net_kind *kind, uint64_t seed, bool is_gradien
         r->net.lm.bias = is_gradient ? NULL : take(r, last->vocab_size, 0, 0.5f);
     if (!is_gradient) qkvi_net_pack(NULL, &r->net);
     return r;
+}
+
+static random_net *make_net(const net_kind *kind, uint64_t seed, bool is_gradient) {
+    return make_net_in(QKV_WEIGHTS_F32, kind, seed, is_gradient);
 }
 
 static void free_net(random_net *r) {

@@ -1,6 +1,7 @@
 /*
  * kernels/gemm_bf16.h: both classes against their definition, element by element, on every kernel
- * table and with AMX where the processor has it, by memcmp; and against double within a bound.
+ * table and with AMX where the processor has it, by memcmp; and against double within a bound. Factors
+ * lie row after row or column after column.
  * Numbers are ordinary, near 2^-126 (where sums are flushed) and not finite.
  */
 #include <setjmp.h>
@@ -76,6 +77,13 @@ static float *floats(size_t n) {
 
 static qkvi_pool *pools[2]; /* of 1 and 3 threads */
 
+static float *transposed(int n_rows, int n_cols, const float *x) {
+    float *const y = floats((size_t)(n_rows * n_cols));
+    for (int i = 0; i < n_rows; i++)
+        for (int j = 0; j < n_cols; j++) y[j * n_rows + i] = x[i * n_cols + j];
+    return y;
+}
+
 static void check_class(const shape *s, qkvi_bf16_class class, const float *a, const float *b,
                         const uint32_t *packed, const float *bias) {
     const size_t elems = (size_t)(s->m * s->n);
@@ -86,12 +94,13 @@ static void check_class(const shape *s, qkvi_bf16_class class, const float *a, c
             want[i * s->n + j] = bias ? sum + bias[j] : sum;
         }
     const bool has_amx = qkvi_cpu_amx();
+    float *columns = transposed(s->m, s->k, a);
     uint16_t *half = qkvi_aligned_array(qkvi_bf16_input_elems(s->m, s->k), sizeof *half);
     assert_non_null(half);
     float *sums = floats(qkvi_bf16_sums_elems(pools[1]));
     const qkvi_kernels *kernels;
     for (int isa = 0; (kernels = qkvi_kernels_at(isa)); isa++)
-        for (int t = 0; t < 6; t++) { /* threads, memory */
+        for (int t = 0; t < 12; t++) { /* threads, memory, which way A lies */
             memset(c, 0xFF, elems * sizeof *c);
             qkvi_gemm_bf16_job job = { .kernels = kernels,
                                        .class = class,
@@ -99,24 +108,51 @@ static void check_class(const shape *s, qkvi_bf16_class class, const float *a, c
                                        .m = s->m,
                                        .n = s->n,
                                        .k = s->k,
-                                       .a = a,
-                                       .a_row = s->k,
+                                       .a = t & 4 ? columns : a,
+                                       .a_row = t & 4 ? 1 : s->k,
+                                       .a_col = t & 4 ? s->m : 1,
                                        .packed_b = packed,
                                        .c = c,
                                        .c_row = s->n,
-                                       .bias = bias };
-            if (t < 4) job.half = half;
-            if (t < 2) job.sums = sums;
+                                       .bias = bias,
+                                       .half = t & 2 ? NULL : half,
+                                       .sums = t < 8 ? sums : NULL };
+            memset(half, 0xFF, qkvi_bf16_input_elems(s->m, s->k) * sizeof *half);
             qkvi_gemm_bf16(pools[t % 2], &job);
             for (size_t e = 0; e < elems; e++)
                 if (memcmp(&c[e], &want[e], sizeof *c) != 0 && !(isnan(c[e]) && isnan(want[e])))
-                    fail_msg("%s, class %d, %d x %d x %d, element %zu: %a, not %a", kernels->name,
-                             class, s->m, s->n, s->k, e, (double)c[e], (double)want[e]);
+                    fail_msg("%s, class %d, turn %d, %d x %d x %d, element %zu: %a, not %a",
+                             kernels->name, class, t, s->m, s->n, s->k, e, (double)c[e],
+                             (double)want[e]);
         }
     free(half);
     free(sums);
+    free(columns);
     free(c);
     free(want);
+}
+
+/* Word by word, and from rows as from columns. */
+static void check_packed(const shape *s, const float *b, const uint32_t *packed) {
+    const size_t n_words = qkvi_bf16_packed_words(s->k, s->n);
+    const int pairs = (s->k + 31) / 32 * 16;
+    float *const rows = transposed(s->n, s->k, b);
+    uint32_t *const other = qkvi_aligned_array(n_words, sizeof *other);
+    assert_non_null(other);
+    memset(other, 0xFF, n_words * sizeof *other);
+    qkvi_bf16_pack_b(pools[0], s->k, s->n, rows, s->n, 1, other);
+    for (size_t w = 0; w < n_words; w++) {
+        const int panel = (int)w / (32 * pairs), x = (int)w / 32 % pairs * 2;
+        const int j = 32 * panel + (int)w % 32;
+        uint32_t want = 0;
+        if (j < s->n && x < s->k) want = qkvi_bf16_of_f32(b[j * s->k + x]);
+        if (j < s->n && x + 1 < s->k) want |= (uint32_t)qkvi_bf16_of_f32(b[j * s->k + x + 1]) << 16;
+        if (packed[w] != want || other[w] != want)
+            fail_msg("%d x %d, word %zu: %08x and %08x, not %08x", s->k, s->n, w, packed[w],
+                     other[w], want);
+    }
+    free(rows);
+    free(other);
 }
 
 static void check(const shape *s, qkvi_rng *rng, bool odd_ones) {
@@ -129,6 +165,7 @@ static void check(const shape *s, qkvi_rng *rng, bool odd_ones) {
     uint32_t *packed = qkvi_aligned_array(qkvi_bf16_packed_words(s->k, s->n), sizeof *packed);
     assert_non_null(packed);
     qkvi_bf16_pack_b(pools[1], s->k, s->n, b, 1, s->k, packed);
+    check_packed(s, b, packed);
     for (int class = 0; class < 2; class ++)
         check_class(s, (qkvi_bf16_class) class, a, b, packed, s->with_bias ? bias : NULL);
     free(a);
@@ -140,11 +177,14 @@ static void check(const shape *s, qkvi_rng *rng, bool odd_ones) {
 static void edges(void **state) {
     (void)state;
     static const shape shapes[] = {
-        { 1, 1, 1, false, false },     { 1, 33, 31, true, false },    { 11, 64, 32, true, false },
-        { 16, 32, 33, false, false },  { 17, 31, 64, true, false },   { 32, 48, 95, false, false },
-        { 33, 65, 100, true, false },  { 70, 100, 300, true, false }, { 47, 16, 513, false, false },
-        { 150, 40, 600, true, false }, /* in chunks of k */
-        { 16, 32, 32, false, true },   { 33, 40, 70, false, true },   { 12, 96, 200, false, true },
+        { 5, 37, 0, true, false },     { 70, 33, 0, false, false },
+        { 1, 1, 1, false, false },     { 1, 33, 31, true, false },
+        { 11, 64, 32, true, false },   { 16, 32, 33, false, false },
+        { 17, 31, 64, true, false },   { 32, 48, 95, false, false },
+        { 33, 65, 100, true, false },  { 70, 100, 300, true, false },
+        { 47, 16, 513, false, false }, { 150, 40, 600, true, false }, /* in chunks of k */
+        { 16, 32, 32, false, true },   { 33, 40, 70, false, true },
+        { 12, 96, 200, false, true },
     };
     qkvi_rng rng = qkvi_rng_make(5, 0, 0);
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) check(&shapes[i], &rng, false);

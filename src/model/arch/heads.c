@@ -85,31 +85,32 @@ qkv_status qkvi_net_judge(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, con
 static void mlm_backward(qkv_ctx *ctx, const qkvi_net *p, const qkvi_net *grads, int64_t n,
                          const qkvi_mlm_acts *a) {
     /* logits = y Eᵀ + b */
-    qkvi_pack_rows(ctx, n, p->stacks[0].embedding_size, a->y, a->packed);
-    qkvi_linear_backward_params(ctx, &grads->decoder, n, a->logits, a->packed, a->sums);
-    qkvi_linear_backward_input(ctx, &p->decoder, n, a->logits, a->d, false);
+    qkvi_pack_rows(ctx, &p->decoder, n, a->y, a->packed);
+    qkvi_linear_backward_params(ctx, &p->decoder, &grads->decoder, n, a->logits, a->packed,
+                                a->sums);
+    qkvi_linear_backward_input(ctx, &p->decoder, n, a->logits, a->d);
     /* y = norm(g), g = gelu(u) */
     qkvi_layernorm_backward(ctx, &p->transform_norm, &grads->transform_norm, n, a->g, a->stats,
                             a->d, a->d, a->sums);
     qkvi_act_backward(ctx, QKVI_GELU, n, p->stacks[0].embedding_size, a->u, a->d, a->d);
     /* u = x Wtᵀ + bt */
-    qkvi_pack_rows(ctx, n, p->stacks[0].hidden, a->x, a->packed);
-    qkvi_linear_backward_params(ctx, &grads->transform, n, a->d, a->packed, a->sums);
-    qkvi_linear_backward_input(ctx, &p->transform, n, a->d, a->d_x, false);
+    qkvi_pack_rows(ctx, &p->transform, n, a->x, a->packed);
+    qkvi_linear_backward_params(ctx, &p->transform, &grads->transform, n, a->d, a->packed, a->sums);
+    qkvi_linear_backward_input(ctx, &p->transform, n, a->d, a->d_x);
 }
 
 static void nsp_backward(qkv_ctx *ctx, const qkvi_net *p, const qkvi_net *grads, int64_t n,
                          const qkvi_nsp_acts *a, const qkvi_mha_scratch *scratch) {
     float *packed = scratch->packed, *sums = scratch->sums;
     /* logits = pooled Wnᵀ + bn */
-    qkvi_pack_rows(ctx, n, p->stacks[0].hidden, a->pooled, packed);
-    qkvi_linear_backward_params(ctx, &grads->nsp, n, a->logits, packed, sums);
-    qkvi_linear_backward_input(ctx, &p->nsp, n, a->logits, a->d, false);
+    qkvi_pack_rows(ctx, &p->nsp, n, a->pooled, packed);
+    qkvi_linear_backward_params(ctx, &p->nsp, &grads->nsp, n, a->logits, packed, sums);
+    qkvi_linear_backward_input(ctx, &p->nsp, n, a->logits, a->d);
     /* pooled = tanh(x Wpᵀ + bp) */
     qkvi_tanh_backward(ctx, n, p->stacks[0].hidden, a->pooled, a->d, a->d);
-    qkvi_pack_rows(ctx, n, p->stacks[0].hidden, a->x, packed);
-    qkvi_linear_backward_params(ctx, &grads->pooler, n, a->d, packed, sums);
-    qkvi_linear_backward_input(ctx, &p->pooler, n, a->d, a->d_x, false);
+    qkvi_pack_rows(ctx, &p->pooler, n, a->x, packed);
+    qkvi_linear_backward_params(ctx, &p->pooler, &grads->pooler, n, a->d, packed, sums);
+    qkvi_linear_backward_input(ctx, &p->pooler, n, a->d, a->d_x);
 }
 
 /* ---- Losses ---------------------------------------------------------------------------------- */

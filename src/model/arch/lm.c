@@ -48,10 +48,10 @@ void qkvi_lm_backward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net *grads,
         const qkvi_embed *const embed = &grads->stacks[s].embed;
         memset(embed->word, 0, (size_t)(embed->n_words * embed->hidden) * sizeof(float));
     }
-    qkvi_pack_rows(ctx, n, hidden, pass->lm.x, pass->lm.packed);
-    qkvi_linear_backward_params(ctx, &grads->lm, n, pass->lm.logits, pass->lm.packed,
+    qkvi_pack_rows(ctx, &net->lm, n, pass->lm.x, pass->lm.packed);
+    qkvi_linear_backward_params(ctx, &net->lm, &grads->lm, n, pass->lm.logits, pass->lm.packed,
                                 pass->lm.sums);
-    qkvi_linear_backward_input(ctx, &net->lm, n, pass->lm.logits, pass->lm.x, false);
+    qkvi_linear_backward_input(ctx, &net->lm, n, pass->lm.logits, pass->lm.x);
     memset(last->d, 0, (size_t)(last->rows.n_rows * hidden) * sizeof(float));
     for (int64_t i = 0; i < n; i++)
         memcpy(last->d + pass->lm.rows[i] * hidden, pass->lm.x + i * hidden,

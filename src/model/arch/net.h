@@ -54,8 +54,8 @@ static inline const qkvi_stack *qkvi_net_last(const qkvi_net *net) {
 qkv_status qkvi_net_table(const qkv_model_info *info, qkvi_param_table *table, qkv_error *error);
 
 /*
- * Which packed forms of the weights to keep: none for gradients, FORWARD to run, both to train; to
- * run in bf16, HALF_DP or HALF_AMX, by class (kernels/gemm_bf16.h).
+ * Which packed forms of the weights to keep: none for gradients, FORWARD to run, BACKWARD, too, to train;
+ * in bf16, HALF_DP or HALF_AMX instead of FORWARD, by class (kernels/gemm_bf16.h).
  */
 enum {
     QKVI_NET_FORWARD = 1u << 0,
@@ -63,6 +63,11 @@ enum {
     QKVI_NET_HALF_DP = 1u << 2,
     QKVI_NET_HALF_AMX = 1u << 3
 };
+
+/* What QKV_WEIGHTS_BF16 is on this processor, others are themselves; false for what is none of them. */
+bool qkvi_weights_resolve(int given, qkv_model_weights *weights);
+/* The form for which layers compute so: FORWARD, or one of HALF. */
+unsigned qkvi_weights_form(qkv_model_weights resolved);
 
 /*
  * Pointers into arena (not owned), and memory for packed weights, which qkvi_net_pack must fill

@@ -1,9 +1,22 @@
-/* Packed weights: which layers have them, their memory, and packing them all. */
+/* Packed weights: in which form, which layers have them, their memory, and packing them all. */
 #include "core/alloc.h"
 #include "core/cpu.h"
 #include "core/status.h"
 #include "kernels/gemm.h"
 #include "model/arch/net_params.h"
+
+bool qkvi_weights_resolve(int given, qkv_model_weights *weights) {
+    *weights = (qkv_model_weights)given;
+    if (given == QKV_WEIGHTS_BF16)
+        *weights = qkvi_cpu_amx() ? QKV_WEIGHTS_BF16_AMX : QKV_WEIGHTS_BF16_DP;
+    return given >= QKV_WEIGHTS_F32 && given <= QKV_WEIGHTS_BF16_AMX;
+}
+
+unsigned qkvi_weights_form(qkv_model_weights resolved) {
+    return resolved == QKV_WEIGHTS_BF16_AMX  ? QKVI_NET_HALF_AMX
+           : resolved == QKV_WEIGHTS_BF16_DP ? QKVI_NET_HALF_DP
+                                             : QKVI_NET_FORWARD;
+}
 
 typedef void linear_visitor(void *argument, qkvi_linear *layer);
 
@@ -46,17 +59,25 @@ typedef struct cut_packed {
     qkvi_cutter cutter;
 } cut_packed;
 
+static void cut_half(cut_packed *c, qkvi_linear *layer) {
+    const size_t forward = qkvi_bf16_packed_words(layer->n_in, layer->n_out);
+    const size_t backward = qkvi_bf16_packed_words(layer->n_out, layer->n_in);
+    layer->half_mode = c->half_mode;
+    layer->half = qkvi_cut(&c->cutter, (int64_t)forward, sizeof(uint32_t));
+    if (c->forms & QKVI_NET_BACKWARD)
+        layer->half_backward = qkvi_cut(&c->cutter, (int64_t)backward, sizeof(uint32_t));
+}
+
 static void cut_linear(void *argument, qkvi_linear *layer) {
     cut_packed *c = argument;
     const size_t forward = qkvi_gemm_packed_elems(layer->n_in, layer->n_out);
     const size_t backward = qkvi_gemm_packed_elems(layer->n_out, layer->n_in);
+    if (c->forms & (QKVI_NET_HALF_DP | QKVI_NET_HALF_AMX)) {
+        cut_half(c, layer);
+        return;
+    }
     if (c->forms & QKVI_NET_FORWARD)
         layer->forward = qkvi_cut(&c->cutter, (int64_t)forward, sizeof(float));
-    if (c->forms & (QKVI_NET_HALF_DP | QKVI_NET_HALF_AMX)) {
-        const size_t half = qkvi_bf16_packed_words(layer->n_in, layer->n_out);
-        layer->half = qkvi_cut(&c->cutter, (int64_t)half, sizeof(uint32_t));
-        layer->half_mode = c->half_mode;
-    }
     if (c->forms & QKVI_NET_BACKWARD)
         layer->backward = qkvi_cut(&c->cutter, (int64_t)backward, sizeof(float));
 }

@@ -7,7 +7,6 @@
 #include "core/alloc.h"
 #include "core/fpstate.h"
 #include "core/status.h"
-#include "kernels/gemm.h"
 #include "model/layer/rows.h"
 
 static float *floats(qkvi_cutter *cutter, int64_t n) { return qkvi_cut(cutter, n, sizeof(float)); }
@@ -78,7 +77,7 @@ static void cut_mlm(const qkvi_net *net, qkvi_cutter *cutter, qkvi_net_pass *pas
     qkvi_mlm_acts *m = &pass->mlm;
     float **const rows[] = { &m->u, &m->g, &m->y, &m->d };
     for (int i = 0; i < 4; i++) *rows[i] = floats(cutter, n * size);
-    m->packed = floats(cutter, (int64_t)qkvi_gemm_packed_elems(n, h > size ? h : size));
+    m->packed = floats(cutter, qkvi_rows_packed_elems(n, h > size ? h : size));
     m->stats = floats(cutter, 2 * n);
     m->logits = floats(cutter, n * stack->vocab_size);
     m->sums = floats(cutter, vocabulary > norm ? vocabulary : norm);
@@ -89,7 +88,7 @@ static void cut_lm(const qkvi_net *net, qkvi_cutter *cutter, qkvi_net_pass *pass
     pass->lm.x = floats(cutter, n * h);
     pass->lm.rows = qkvi_cut(cutter, n, sizeof *pass->lm.rows);
     pass->lm.logits = floats(cutter, n * net->lm.n_out);
-    pass->lm.packed = floats(cutter, (int64_t)qkvi_gemm_packed_elems(n, h));
+    pass->lm.packed = floats(cutter, qkvi_rows_packed_elems(n, h));
     pass->lm.sums = floats(cutter, qkvi_colsum_elems(n, net->lm.n_out));
 }
 

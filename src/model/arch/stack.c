@@ -80,10 +80,10 @@ static float *project_backward(qkv_ctx *ctx, const qkvi_stack *stack, const qkvi
                                qkvi_stack_pass *pass) {
     const int64_t n = pass->rows.n_rows;
     if (!qkvi_stack_projects(stack)) return pass->d;
-    qkvi_pack_rows(ctx, n, stack->embedding_size, pass->embedded, pass->embed_packed);
-    qkvi_linear_backward_params(ctx, &grads->project, n, pass->d, pass->embed_packed,
-                                pass->embed_sums);
-    qkvi_linear_backward_input(ctx, &stack->project, n, pass->d, pass->d_embed, false);
+    qkvi_pack_rows(ctx, &stack->project, n, pass->embedded, pass->embed_packed);
+    qkvi_linear_backward_params(ctx, &stack->project, &grads->project, n, pass->d,
+                                pass->embed_packed, pass->embed_sums);
+    qkvi_linear_backward_input(ctx, &stack->project, n, pass->d, pass->d_embed);
     return pass->d_embed;
 }
 

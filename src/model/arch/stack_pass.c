@@ -1,7 +1,6 @@
 /* Memory of a stack's activations: see stack_pass.h. */
 #include "model/arch/stack_pass.h"
 
-#include "kernels/gemm.h"
 #include "model/layer/rows.h"
 
 static float *floats(qkvi_cutter *cutter, int64_t n) { return qkvi_cut(cutter, n, sizeof(float)); }
@@ -90,7 +89,7 @@ static void cut_training(qkvi_cutter *cutter, qkvi_stack_pass *pass) {
     pass->embed_scratch = qkvi_cut(cutter, qkvi_embed_scratch_elems(&s->embed, n), sizeof(int32_t));
     if (!qkvi_stack_projects(s)) return;
     pass->d_embed = floats(cutter, n * size);
-    pass->embed_packed = floats(cutter, (int64_t)qkvi_gemm_packed_elems(n, size));
+    pass->embed_packed = floats(cutter, qkvi_rows_packed_elems(n, size));
 }
 
 void qkvi_stack_pass_cut(qkvi_cutter *cutter, qkvi_stack_pass *pass) {

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "attn/ctx.h"
-#include "kernels/gemm.h"
 #include "kernels/table.h"
 #include "model/layer/rows.h"
 
@@ -142,9 +141,10 @@ static void enter_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_lay
 static void output_backward(qkv_ctx *ctx, const qkvi_mha *mha, const qkvi_mha *d_mha, int64_t n,
                             const float *o, const float *d_y, float *d_o,
                             const qkvi_mha_scratch *scratch) {
-    qkvi_pack_rows(ctx, n, mha->hidden, o, scratch->packed);
-    qkvi_linear_backward_params(ctx, &d_mha->output, n, d_y, scratch->packed, scratch->sums);
-    qkvi_linear_backward_input(ctx, &mha->output, n, d_y, d_o, false);
+    qkvi_pack_rows(ctx, &mha->output, n, o, scratch->packed);
+    qkvi_linear_backward_params(ctx, &mha->output, &d_mha->output, n, d_y, scratch->packed,
+                                scratch->sums);
+    qkvi_linear_backward_input(ctx, &mha->output, n, d_y, d_o);
 }
 
 /* ---- Backward -------------------------------------------------------------------------------- */
@@ -157,8 +157,8 @@ void qkvi_block_scratch_cut(const qkvi_block *layer, int64_t n_rows, int64_t n_k
     float **const rows[] = { &scratch->mha.d_q, &scratch->mha.d_k, &scratch->mha.d_v,
                              &scratch->mha.d_o, &scratch->d_part };
     for (int i = 0; i < 5; i++) *rows[i] = qkvi_cut(cutter, n_most * hidden, sizeof(float));
-    scratch->mha.packed =
-        qkvi_cut(cutter, (int64_t)qkvi_gemm_packed_elems(n_most, widest), sizeof(float));
+    scratch->mha.packed = qkvi_cut(cutter, qkvi_rows_packed_elems(n_most, widest), sizeof(float));
+    scratch->mha.product = qkvi_cut(cutter, layer->up.half ? n_most * hidden : 0, sizeof(float));
     const int64_t norm_sums = 2 * qkvi_colsum_elems(n_most, hidden);
     const int64_t wide_sums = qkvi_colsum_elems(n_most, widest);
     scratch->mha.sums =
@@ -179,7 +179,7 @@ static void feed_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_bloc
                           const qkvi_block_rows *rows, int64_t n, const float *x,
                           const qkvi_block_acts *acts, float *d,
                           const qkvi_block_scratch *scratch) {
-    const int64_t hidden = layer->mha.hidden, wide = layer->up.n_out;
+    const int64_t wide = layer->up.n_out;
     const qkvi_part_acts *const part = &acts->part2;
     const qkvi_row_dropout dropout = at_site(rows, FEED_FORWARD);
     float *packed = scratch->mha.packed, *sums = scratch->mha.sums, *d_g = scratch->d_g;
@@ -187,18 +187,18 @@ static void feed_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_bloc
         leave_backward(ctx, layer, &layer->norm2, &grads->norm2, &dropout, n, part, d, scratch);
 
     /* f = g Wdᵀ + bd */
-    qkvi_pack_rows(ctx, n, wide, acts->g, packed);
-    qkvi_linear_backward_params(ctx, &grads->down, n, d_f, packed, sums);
-    qkvi_linear_backward_input(ctx, &layer->down, n, d_f, d_g, false);
+    qkvi_pack_rows(ctx, &layer->down, n, acts->g, packed);
+    qkvi_linear_backward_params(ctx, &layer->down, &grads->down, n, d_f, packed, sums);
+    qkvi_linear_backward_input(ctx, &layer->down, n, d_f, d_g);
 
     /* g = act(u): d_g becomes the gradient of u */
     qkvi_act_backward(ctx, layer->act, n, wide, acts->u, d_g, d_g);
 
     /* u = z Wuᵀ + bu */
     float *const d_z = read_gradient(layer, n, d, scratch);
-    qkvi_pack_rows(ctx, n, hidden, layer->pre_norm ? part->y : x, packed);
-    qkvi_linear_backward_params(ctx, &grads->up, n, d_g, packed, sums);
-    qkvi_linear_backward_input(ctx, &layer->up, n, d_g, d_z, true);
+    qkvi_pack_rows(ctx, &layer->up, n, layer->pre_norm ? part->y : x, packed);
+    qkvi_linear_backward_params(ctx, &layer->up, &grads->up, n, d_g, packed, sums);
+    qkvi_linear_backward_input_add(ctx, &layer->up, n, d_g, d_z, scratch->mha.product);
     enter_backward(ctx, layer, &layer->norm2, &grads->norm2, n, x, part, d, d_z, scratch);
 }
 

@@ -1,8 +1,8 @@
 /*
  * Linear layer, forward and backward: see linear.h.
  *
- * All three products run on the same kernel. Weights and x are packed; d_y and x as left factors
- * are only broadcast, so d_yᵀ is a matter of strides.
+ * All three products run on the same kernel, of floats or of bf16. Weights and x are packed; d_y and x
+ * as left factors are only broadcast, or rounded, so d_yᵀ is a matter of strides.
  */
 #include "model/layer/linear.h"
 
@@ -11,17 +11,39 @@
 #include "kernels/table.h"
 #include "model/layer/rows.h"
 
+static void pack_half(qkv_ctx *ctx, int64_t k, int64_t n, const float *b, int64_t row_stride,
+                      int64_t col_stride, uint32_t *packed) {
+    if (ctx)
+        qkvi_bf16_pack_b_by(ctx->kernels, ctx->pool, k, n, b, row_stride, col_stride, packed);
+    else
+        qkvi_bf16_pack_b(NULL, k, n, b, row_stride, col_stride, packed);
+}
+
 void qkvi_linear_pack(qkv_ctx *ctx, const qkvi_linear *layer) {
     qkvi_pool *pool = ctx ? ctx->pool : NULL;
     const int64_t n_in = layer->n_in, n_out = layer->n_out;
     if (layer->forward) qkvi_gemm_pack_b(pool, n_in, n_out, layer->weight, 1, n_in, layer->forward);
-    if (layer->half) qkvi_bf16_pack_b(pool, n_in, n_out, layer->weight, 1, n_in, layer->half);
     if (layer->backward)
         qkvi_gemm_pack_b(pool, n_out, n_in, layer->weight, n_in, 1, layer->backward);
+    if (layer->half) pack_half(ctx, n_in, n_out, layer->weight, 1, n_in, layer->half);
+    if (layer->half_backward)
+        pack_half(ctx, n_out, n_in, layer->weight, n_in, 1, layer->half_backward);
 }
 
-void qkvi_pack_rows(qkv_ctx *ctx, int64_t n_rows, int64_t n, const float *x, float *packed) {
-    qkvi_gemm_pack_b(ctx->pool, n_rows, n, x, n, 1, packed);
+int64_t qkvi_rows_packed_elems(int64_t n_rows, int64_t n) {
+    const size_t floats = qkvi_gemm_packed_elems(n_rows, n);
+    const size_t words = qkvi_bf16_packed_words(n_rows, n); /* more of few rows */
+    const size_t most = floats > words ? floats : words;
+    return most < INT64_MAX ? (int64_t)most : INT64_MAX;
+}
+
+void qkvi_pack_rows(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *x,
+                    float *packed) {
+    const int64_t n = layer->n_in;
+    if (layer->half)
+        pack_half(ctx, n_rows, n, x, n, 1, (uint32_t *)packed);
+    else
+        qkvi_gemm_pack_b(ctx->pool, n_rows, n, x, n, 1, packed);
 }
 
 /* ---- Forward ----------------------------------------------------------------------------------- */
@@ -61,12 +83,25 @@ static void leave_half(qkv_ctx *ctx, const half_space *s) {
     if (s->mine) atomic_store(&ctx->inputs_taken, false);
 }
 
-static qkvi_gemm_bf16_job half_job(const qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
-                                   const float *x, float *y, const half_space *s) {
-    return (qkvi_gemm_bf16_job){ .kernels = ctx->kernels,
-                                 .class = layer->half_mode.class,
-                                 .has_amx = layer->half_mode.has_amx,
-                                 .m = n_rows,
+static void run_in(qkv_ctx *ctx, const half_space *s, const qkvi_linear *layer,
+                   qkvi_gemm_bf16_job *job) {
+    job->kernels = ctx->kernels;
+    job->class = layer->half_mode.class;
+    job->has_amx = layer->half_mode.has_amx;
+    job->sums = s->sums;
+    qkvi_gemm_bf16(ctx->pool, job);
+}
+
+static void run_half(qkv_ctx *ctx, const qkvi_linear *layer, qkvi_gemm_bf16_job *job) {
+    const half_space space = enter_half(ctx, job->m, job->k, 0);
+    job->half = space.x;
+    run_in(ctx, &space, layer, job);
+    leave_half(ctx, &space);
+}
+
+static qkvi_gemm_bf16_job forward_job(const qkvi_linear *layer, int64_t n_rows, const float *x,
+                                      float *y) {
+    return (qkvi_gemm_bf16_job){ .m = n_rows,
                                  .n = layer->n_out,
                                  .k = layer->n_in,
                                  .a = x,
@@ -74,9 +109,7 @@ static qkvi_gemm_bf16_job half_job(const qkv_ctx *ctx, const qkvi_linear *layer,
                                  .packed_b = layer->half,
                                  .c = y,
                                  .c_row = layer->n_out,
-                                 .bias = layer->bias,
-                                 .half = s->x,
-                                 .sums = s->sums };
+                                 .bias = layer->bias };
 }
 
 static void forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *x,
@@ -87,11 +120,9 @@ static void forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, cons
                          y, n_out, layer->bias, false, map, mapped);
         return;
     }
-    const half_space space = enter_half(ctx, n_rows, n_in, 0);
-    qkvi_gemm_bf16_job job = half_job(ctx, layer, n_rows, x, y, &space);
+    qkvi_gemm_bf16_job job = forward_job(layer, n_rows, x, y);
     job.map = map, job.mapped = mapped;
-    qkvi_gemm_bf16(ctx->pool, &job);
-    leave_half(ctx, &space);
+    run_half(ctx, layer, &job);
 }
 
 void qkvi_linear_forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *x,
@@ -112,9 +143,9 @@ void qkvi_linears_forward(qkv_ctx *ctx, int n_layers, const qkvi_linear *const *
     }
     const half_space space = enter_half(ctx, n_rows, layers[0]->n_in, 0);
     for (int l = 0; l < n_layers; l++) {
-        qkvi_gemm_bf16_job job = half_job(ctx, layers[l], n_rows, x, y[l], &space);
-        job.half_filled = l > 0;
-        qkvi_gemm_bf16(ctx->pool, &job);
+        qkvi_gemm_bf16_job job = forward_job(layers[l], n_rows, x, y[l]);
+        job.half = space.x, job.half_filled = l > 0;
+        run_in(ctx, &space, layers[l], &job);
     }
     leave_half(ctx, &space);
 }
@@ -131,29 +162,76 @@ void qkvi_linear_pair_forward(qkv_ctx *ctx, const qkvi_linear *up, qkvi_act act,
         qkvi_linear_forward(ctx, down, n_rows, g, y);
         return;
     }
-    qkvi_gemm_bf16_job job = half_job(ctx, up, n_rows, x, u, &space);
+    qkvi_gemm_bf16_job job = forward_job(up, n_rows, x, u);
     job.map = ctx->kernels->layer.act_forward[act], job.mapped = g;
-    job.rounded = space.wide;
-    qkvi_gemm_bf16(ctx->pool, &job);
-    job = half_job(ctx, down, n_rows, NULL, y, &space);
+    job.half = space.x, job.rounded = space.wide;
+    run_in(ctx, &space, up, &job);
+    job = forward_job(down, n_rows, NULL, y);
     job.half = space.wide, job.half_filled = true;
-    qkvi_gemm_bf16(ctx->pool, &job);
+    run_in(ctx, &space, down, &job);
     leave_half(ctx, &space);
 }
 
-/* ---- Backward ---------------------------------------------------------------------------------- */
+/* ---- Backward: y = x Wᵀ + b ------------------------------------------------------------------- */
 
-void qkvi_linear_backward_input(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
-                                const float *d_y, float *d_x, bool accumulate) {
-    /* y = x Wᵀ + b */
-    qkvi_gemm(ctx->pool, ctx->kernels, n_rows, layer->n_in, layer->n_out, d_y, layer->n_out, 1,
-              layer->backward, d_x, layer->n_in, NULL, accumulate);
+static void input_half(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *d_y,
+                       float *d_x) {
+    qkvi_gemm_bf16_job job = { .m = n_rows,
+                               .n = layer->n_in,
+                               .k = layer->n_out,
+                               .a = d_y,
+                               .a_row = layer->n_out,
+                               .packed_b = layer->half_backward,
+                               .c = d_x,
+                               .c_row = layer->n_in };
+    run_half(ctx, layer, &job);
 }
 
-void qkvi_linear_backward_params(qkv_ctx *ctx, const qkvi_linear *d, int64_t n_rows,
-                                 const float *d_y, const float *x_packed, float *scratch) {
-    /* y = x Wᵀ + b */
-    qkvi_gemm(ctx->pool, ctx->kernels, d->n_out, d->n_in, n_rows, d_y, 1, d->n_out, x_packed,
-              d->weight, d->n_in, NULL, false);
+static void input_floats(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *d_y,
+                         float *d_x, bool add) {
+    qkvi_gemm(ctx->pool, ctx->kernels, n_rows, layer->n_in, layer->n_out, d_y, layer->n_out, 1,
+              layer->backward, d_x, layer->n_in, NULL, add);
+}
+
+void qkvi_linear_backward_input(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
+                                const float *d_y, float *d_x) {
+    if (layer->half_backward)
+        input_half(ctx, layer, n_rows, d_y, d_x);
+    else
+        input_floats(ctx, layer, n_rows, d_y, d_x, false);
+}
+
+void qkvi_linear_backward_input_add(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
+                                    const float *d_y, float *d_x, float *product) {
+    if (!layer->half_backward) {
+        input_floats(ctx, layer, n_rows, d_y, d_x, true);
+        return;
+    }
+    input_half(ctx, layer, n_rows, d_y, product);
+    qkvi_rows_add(ctx, n_rows, layer->n_in, product, d_x);
+}
+
+static void weight_half(qkv_ctx *ctx, const qkvi_linear *layer, const qkvi_linear *d,
+                        int64_t n_rows, const float *d_y, const float *x_packed) {
+    qkvi_gemm_bf16_job job = { .m = d->n_out,
+                               .n = d->n_in,
+                               .k = n_rows,
+                               .a = d_y,
+                               .a_row = 1,
+                               .a_col = d->n_out,
+                               .packed_b = (const uint32_t *)x_packed,
+                               .c = d->weight,
+                               .c_row = d->n_in };
+    run_half(ctx, layer, &job);
+}
+
+void qkvi_linear_backward_params(qkv_ctx *ctx, const qkvi_linear *layer, const qkvi_linear *d,
+                                 int64_t n_rows, const float *d_y, const float *x_packed,
+                                 float *scratch) {
+    if (layer->half)
+        weight_half(ctx, layer, d, n_rows, d_y, x_packed);
+    else
+        qkvi_gemm(ctx->pool, ctx->kernels, d->n_out, d->n_in, n_rows, d_y, 1, d->n_out, x_packed,
+                  d->weight, d->n_in, NULL, false);
     if (d->bias) qkvi_colsum(ctx, n_rows, d->n_out, d_y, scratch, d->bias);
 }

@@ -1,12 +1,15 @@
 /*
- * Linear layer: y = x Wᵀ + b on the packed matrix kernel.
+ * Linear layer: y = x Wᵀ + b on the packed matrix kernels, and its gradients
+ *
+ *     d_x = d_y W      d_W = d_yᵀ x      d_b = the column sums of d_y
  *
  *     x [n_rows][n_in]   W [n_out][n_in]   b [n_out]   y [n_rows][n_out]
  *
  * The matrix kernel wants its right factor in panels. A layer therefore keeps W in up to two packed
  * forms, which are stale until qkvi_linear_pack has seen the weights: `forward` is Wᵀ, for y;
- * `backward` is W, for d_x. A model that was opened with weights in bf16 has `half` in place of
- * `forward`, and cannot be trained.
+ * `backward` is W, for d_x. A layer that computes in bf16 has `half` and `half_backward` instead: both
+ * factors of each of the three products are rounded to bf16, to nearest even, and sums are f32, in the
+ * order of its class; weights, gradients and whatever else is in memory stay f32.
  */
 #ifndef QKVI_LAYER_LINEAR_H
 #define QKVI_LAYER_LINEAR_H
@@ -16,7 +19,7 @@
 #include "kernels/gemm_bf16.h"
 #include "qkv/qkv.h"
 
-/* How layers with weights in bf16 compute. */
+/* How layers compute in bf16. */
 typedef struct qkvi_half_mode {
     qkvi_bf16_class class;
     bool has_amx;
@@ -27,16 +30,20 @@ typedef struct qkvi_linear {
     float *weight;   /* [n_out][n_in] */
     float *bias;     /* [n_out]; NULL: none, or a gradient that nobody wants */
     float *forward;  /* panels of Wᵀ, n_in x n_out; NULL in a struct of gradients */
-    uint32_t *half;  /* the same in bf16 instead (kernels/gemm_bf16.h): x is rounded to it, too */
     float *backward; /* panels of W, n_out x n_in; NULL unless the layer is trained */
+    uint32_t *half, *half_backward; /* the same in bf16 instead: kernels/gemm_bf16.h */
     qkvi_half_mode half_mode;
 } qkvi_linear;
 
 /* Fills those packed forms that are not NULL. ctx may be NULL: one thread. */
 void qkvi_linear_pack(qkv_ctx *ctx, const qkvi_linear *layer);
 
-/* Panels of x [n_rows][n], n_rows x n, in parallel; qkvi_gemm_packed_elems(n_rows, n) floats. */
-void qkvi_pack_rows(qkv_ctx *ctx, int64_t n_rows, int64_t n, const float *x, float *packed);
+/* Floats that panels of x [n_rows][n] take at most, whatever computes with them; INT64_MAX: too many. */
+int64_t qkvi_rows_packed_elems(int64_t n_rows, int64_t n);
+
+/* Panels of x [n_rows][n_in], in parallel, for the gradients of this layer and of others like it. */
+void qkvi_pack_rows(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *x,
+                    float *packed);
 
 /* y = x Wᵀ + b */
 void qkvi_linear_forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *x,
@@ -61,16 +68,22 @@ void qkvi_linear_pair_forward(qkv_ctx *ctx, const qkvi_linear *up, qkvi_act act,
                               const qkvi_linear *down, int64_t n_rows, const float *x, float *u,
                               float *g, float *y);
 
-/* d_x = d_y W, or d_x += d_y W. */
+/* d_x = d_y W */
 void qkvi_linear_backward_input(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
-                                const float *d_y, float *d_x, bool accumulate);
+                                const float *d_y, float *d_x);
+
+/* d_x += d_y W. product: [n_rows][n_in] for a layer in bf16, whose sum is added when it is whole; others do
+ * not use it. */
+void qkvi_linear_backward_input_add(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
+                                    const float *d_y, float *d_x, float *product);
 
 /*
  * d->weight = d_yᵀ x and d->bias, if there is one, = the column sums of d_y. x comes as the panels of qkvi_pack_rows,
  * because several layers may read the same x; scratch holds qkvi_colsum_elems(n_rows, n_out)
  * floats.
  */
-void qkvi_linear_backward_params(qkv_ctx *ctx, const qkvi_linear *d, int64_t n_rows,
-                                 const float *d_y, const float *x_packed, float *scratch);
+void qkvi_linear_backward_params(qkv_ctx *ctx, const qkvi_linear *layer, const qkvi_linear *d,
+                                 int64_t n_rows, const float *d_y, const float *x_packed,
+                                 float *scratch);
 
 #endif

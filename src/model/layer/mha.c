@@ -98,8 +98,8 @@ qkv_status qkvi_mha_backward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_mha
                              const qkvi_groups *groups, const float *x, const float *memory,
                              const qkvi_mha_acts *acts, float *d_x, float *d_memory,
                              const qkvi_mha_scratch *scratch) {
-    const int64_t n_rows = groups->n_rows, n_keys = groups->n_keys, hidden = layer->hidden;
-    float *packed = scratch->packed, *sums = scratch->sums;
+    const int64_t n_rows = groups->n_rows, n_keys = groups->n_keys;
+    float *packed = scratch->packed, *sums = scratch->sums, *product = scratch->product;
 
     /* o = softmax(scale q kᵀ) v */
     for (int64_t g = 0; g < groups->n_groups; g++) {
@@ -108,13 +108,13 @@ qkv_status qkvi_mha_backward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_mha
     }
 
     /* q = x Wqᵀ + bq, k = m Wkᵀ + bk, v = m Wvᵀ + bv */
-    qkvi_pack_rows(ctx, n_rows, hidden, x, packed);
-    qkvi_linear_backward_params(ctx, &d->query, n_rows, scratch->d_q, packed, sums);
-    if (memory) qkvi_pack_rows(ctx, n_keys, hidden, memory, packed);
-    qkvi_linear_backward_params(ctx, &d->key, n_keys, scratch->d_k, packed, sums);
-    qkvi_linear_backward_params(ctx, &d->value, n_keys, scratch->d_v, packed, sums);
-    qkvi_linear_backward_input(ctx, &layer->query, n_rows, scratch->d_q, d_x, true);
-    qkvi_linear_backward_input(ctx, &layer->key, n_keys, scratch->d_k, d_memory, true);
-    qkvi_linear_backward_input(ctx, &layer->value, n_keys, scratch->d_v, d_memory, true);
+    qkvi_pack_rows(ctx, &layer->query, n_rows, x, packed);
+    qkvi_linear_backward_params(ctx, &layer->query, &d->query, n_rows, scratch->d_q, packed, sums);
+    if (memory) qkvi_pack_rows(ctx, &layer->key, n_keys, memory, packed);
+    qkvi_linear_backward_params(ctx, &layer->key, &d->key, n_keys, scratch->d_k, packed, sums);
+    qkvi_linear_backward_params(ctx, &layer->value, &d->value, n_keys, scratch->d_v, packed, sums);
+    qkvi_linear_backward_input_add(ctx, &layer->query, n_rows, scratch->d_q, d_x, product);
+    qkvi_linear_backward_input_add(ctx, &layer->key, n_keys, scratch->d_k, d_memory, product);
+    qkvi_linear_backward_input_add(ctx, &layer->value, n_keys, scratch->d_v, d_memory, product);
     return QKV_OK;
 }

@@ -54,8 +54,9 @@ typedef struct qkvi_mha_acts {
 typedef struct qkvi_mha_scratch {
     float *d_q, *d_o; /* [n_rows][hidden] */
     float *d_k, *d_v; /* [n_keys][hidden] */
-    float *packed;    /* qkvi_gemm_packed_elems(the more of n_rows and n_keys, hidden) */
+    float *packed;    /* qkvi_rows_packed_elems(the more of n_rows and n_keys, hidden) */
     float *sums;      /* qkvi_colsum_elems(the more of n_rows and n_keys, hidden) */
+    float *product;   /* [the more of n_rows and n_keys][hidden] of layers in bf16 */
 } qkvi_mha_scratch;
 
 /* The factor on q·k: the layer's, or what the change makes of it. */

@@ -46,6 +46,7 @@ static const struct {
     [QKVI_RUN_DROPOUT] = { "dropout", REAL },
     [QKVI_RUN_SMOOTHING] = { "label_smoothing", REAL },
     [QKVI_RUN_DECODER_LAYERS] = { "decoder_layers", WHOLE },
+    [QKVI_RUN_COMPUTE] = { "compute", WHOLE },
 };
 static const char check_name[] = "check=";
 
@@ -103,6 +104,7 @@ void qkvi_run_fields_of(const qkvi_trainer *trainer, qkvi_run_fields *fields) {
         [QKVI_RUN_DROPOUT] = qkvi_real_bits(o->dropout),
         [QKVI_RUN_SMOOTHING] = qkvi_real_bits(o->label_smoothing),
         [QKVI_RUN_DECODER_LAYERS] = (uint64_t)o->n_decoder_layers,
+        [QKVI_RUN_COMPUTE] = (uint64_t)o->compute,
     } };
 }
 
@@ -153,12 +155,21 @@ qkv_status qkvi_run_fields_parse(const char *name, const char *text, qkvi_run_fi
 
 /* ---- Comparing ------------------------------------------------------------------------------- */
 
+/* As the tool calls them. */
+static const char *compute_name(uint64_t compute) {
+    static const char *const names[] = { "f32", "bf16", "bf16-dp", "bf16-amx" };
+    return compute < sizeof names / sizeof *names ? names[compute] : "something else";
+}
+
 static int print_difference(char *text, size_t n_bytes, int field, uint64_t stored, uint64_t ours) {
     const char *const name = known[field].name;
     if (field == QKVI_RUN_GRAMMAR)
         return snprintf(text, n_bytes, stored ? "a grammar, not a text" : "a text, not a grammar");
     if (field == QKVI_RUN_CORPUS) return snprintf(text, n_bytes, "another corpus");
     if (field == QKVI_RUN_FROM) return snprintf(text, n_bytes, "from another model");
+    if (field == QKVI_RUN_COMPUTE)
+        return snprintf(text, n_bytes, "compute %s, not %s", compute_name(stored),
+                        compute_name(ours));
     if (known[field].kind == REAL)
         return snprintf(text, n_bytes, "%s %.9g, not %.9g", name, qkvi_bits_real(stored),
                         qkvi_bits_real(ours));

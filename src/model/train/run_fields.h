@@ -48,6 +48,7 @@ typedef enum qkvi_run_index {
     QKVI_RUN_DROPOUT,
     QKVI_RUN_SMOOTHING,
     QKVI_RUN_DECODER_LAYERS,
+    QKVI_RUN_COMPUTE, /* a qkv_model_weights, by class */
     QKVI_RUN_FIELDS
 } qkvi_run_index;
 

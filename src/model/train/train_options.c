@@ -45,7 +45,8 @@ static qkv_status check_numbers(const qkv_train_options *o, qkv_error *error) {
                              { "report_every", o->report_every, 0, INT32_MAX },
                              { "arch", o->arch, QKV_ARCH_BERT, QKV_ARCH_ENCDEC },
                              { "accumulate", o->accumulate, 1, MAX_BATCH },
-                             { "n_decoder_layers", o->n_decoder_layers, 0, 1024 } };
+                             { "n_decoder_layers", o->n_decoder_layers, 0, 1024 },
+                             { "compute", o->compute, QKV_WEIGHTS_F32, QKV_WEIGHTS_BF16_AMX } };
     for (size_t r = 0; r < sizeof ranges / sizeof *ranges; r++)
         if (ranges[r].value < ranges[r].least || ranges[r].value > ranges[r].most)
             return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s = %lld is not between %lld and %lld",

@@ -79,6 +79,8 @@ qkv_status qkv_train(qkv_ctx *ctx, const qkv_train_options *options, qkv_error *
     QKV_TRY(qkvi_options_read(&own, sizeof own, options, "qkv_train_options", error));
     if (own.accumulate == 0) own.accumulate = 1; /* of a caller who does not know it */
     QKV_TRY(qkvi_train_options_check(&own, error));
+    qkv_model_weights compute;
+    if (qkvi_weights_resolve(own.compute, &compute)) own.compute = (int)compute;
     qkvi_trainer trainer = { .ctx = ctx, .options = &own };
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     const qkv_status status = train(&trainer, error);

@@ -26,7 +26,8 @@ typedef struct qkvi_train_sums {
 
 typedef struct qkvi_trainer {
     qkv_ctx *ctx;
-    qkv_train_options *options; /* a copy; of a model to fine-tune it gets the sizes */
+    /* a copy; of a model to fine-tune it gets the sizes; compute is no QKV_WEIGHTS_BF16 but a class */
+    qkv_train_options *options;
     const qkvi_objective *objective;
     qkvi_corpus *corpus;
     char *vocab; /* the bytes of vocab.txt: BERT's */

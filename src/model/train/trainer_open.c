@@ -48,8 +48,9 @@ static qkv_status make_model(qkvi_trainer *t, qkv_error *error) {
     if (!t->from) t->info = make_info(t);
     QKV_TRY(qkvi_net_table(&t->info, &t->table, error));
     QKV_TRY(make_arenas(t, error));
-    QKV_TRY(qkvi_net_bind(&t->info, &t->table, t->params, QKVI_NET_FORWARD | QKVI_NET_BACKWARD,
-                          &t->weights, error));
+    const unsigned form = qkvi_weights_form((qkv_model_weights)t->options->compute);
+    QKV_TRY(qkvi_net_bind(&t->info, &t->table, t->params, form | QKVI_NET_BACKWARD, &t->weights,
+                          error));
     QKV_TRY(qkvi_net_bind(&t->info, &t->table, t->grads, 0, &t->gradients, error));
     t->weights->lm.bias = t->lm_bias;
     return qkvi_net_pass_create(&t->pass, error);
