@@ -3,8 +3,8 @@
  *
  * Registers: tmm0…3 are sums of 32 rows x 32 columns, tmm4 and tmm5 32 rows of A, tmm6 and tmm7 the
  * halves of a panel of B; each is 16 rows of 64 bytes. Two by two is what lets four products share
- * four loads. Sums leave through a buffer in the first-level cache, where the bias is added and what
- * is beyond the edges stays.
+ * four loads. Sums stay in a buffer in the first-level cache from one chunk of k to the next, and
+ * leave it with bias and activation, as floats or rounded; what is beyond the edges stays.
  *
  * Source: Intel 64 and IA-32 Architectures Software Developer's Manual, TDPBF16PS.
  */
@@ -31,7 +31,10 @@ static const tile_config config = {
 
 void qkvi_amx_begin(void) { _tile_loadconfig(&config); }
 
-void qkvi_amx_end(void) { _tile_release(); }
+void qkvi_amx_end(void) {
+    _mm_sfence(); /* what went past the caches is seen before what this thread does next */
+    _tile_release();
+}
 
 /* Sixteen floats to bf16, to nearest even; NaN stays NaN (core/half.h). */
 static __m256i rounded(__m512 x) {
@@ -155,6 +158,23 @@ static void store_rows(int n_rows, halves mask, const float *sums, float *c, int
     }
 }
 
+/* Whole lines past the caches. */
+static void stream_rows(int n_rows, const float *sums, float *c, int64_t c_row) {
+    for (int i = 0; i < n_rows; i++, sums += 32, c += c_row) {
+        _mm512_stream_ps(c, _mm512_load_ps(sums));
+        _mm512_stream_ps(c + 16, _mm512_load_ps(sums + 16));
+    }
+}
+
+static void put_rows(const qkvi_amx_panel *p, int n_rows, halves mask, const float *sums,
+                     float *c) {
+    const bool lines = p->n_cols == 32 && (uintptr_t)c % 64 == 0 && p->c_row % 16 == 0;
+    if (p->past_caches && lines)
+        stream_rows(n_rows, sums, c, p->c_row);
+    else
+        store_rows(n_rows, mask, sums, c, p->c_row);
+}
+
 /* One tile, zeros beyond the columns. */
 static void round_tile(halves mask, const float *sums, uint16_t *tile) {
     for (int i = 0; i < 16; i++, sums += 32, tile += 32) {
@@ -169,10 +189,9 @@ static void round_tile(halves mask, const float *sums, uint16_t *tile) {
 static void finish(const qkvi_amx_panel *p, int64_t i, int n_rows, float *sums) {
     const halves mask = mask_of(p->n_cols);
     if (p->bias) add_bias(n_rows, mask, p->bias, sums);
-    if (!p->rounded.at) store_rows(n_rows, mask, sums, p->c + i * p->c_row, p->c_row);
+    if (!p->rounded.at) put_rows(p, n_rows, mask, sums, p->c + i * p->c_row);
     if (p->map) p->map(n_rows * 32, sums, sums);
-    if (p->map && !p->rounded.at)
-        store_rows(n_rows, mask, sums, p->mapped + i * p->c_row, p->c_row);
+    if (p->map && !p->rounded.at) put_rows(p, n_rows, mask, sums, p->mapped + i * p->c_row);
     if (!p->rounded.at) return;
     for (int at = 0; at < n_rows; at += 16)
         round_tile(mask, sums + 32 * at, qkvi_amx_tile(&p->rounded, i + at, p->first_col));

@@ -115,6 +115,7 @@ typedef struct qkvi_amx_panel {
     const uint32_t *b;
     float *c, *mapped; /* element [0][first_col] */
     int64_t c_row;
+    bool past_caches;  /* C is more than they hold */
     const float *bias; /* of first_col on */
     qkvi_gemm_map *map;
     qkvi_amx_tiles rounded;

@@ -258,6 +258,45 @@ static void chains(void **state) {
     }
 }
 
+/* More than caches hold goes another way to memory: the bits of the same a few rows at a time. */
+static void large(void **state) {
+    (void)state;
+    enum { M = 520, N = 1056, K = 40, ROWS = 40 };
+    if (!qkvi_cpu_amx()) skip();
+    qkvi_rng rng = qkvi_rng_make(8, 0, 0);
+    float *a = floats(M * K), *b = floats(N * K), *c = floats(M * N), *want = floats(M * N);
+    for (int e = 0; e < M * K; e++) a[e] = draw(&rng, false);
+    for (int e = 0; e < N * K; e++) b[e] = draw(&rng, false);
+    uint32_t *packed = qkvi_aligned_array(qkvi_bf16_packed_words(K, N), sizeof *packed);
+    uint16_t *half = qkvi_aligned_array(qkvi_bf16_input_elems(M, K), sizeof *half);
+    assert_true(packed && half);
+    qkvi_bf16_pack_b(NULL, K, N, b, 1, K, packed);
+    qkvi_gemm_bf16_job job = { .kernels = qkvi_kernels_best(),
+                               .class = QKVI_BF16_AMX,
+                               .has_amx = true,
+                               .m = M,
+                               .n = N,
+                               .k = K,
+                               .a = a,
+                               .a_row = K,
+                               .packed_b = packed,
+                               .c = c,
+                               .c_row = N,
+                               .map = twice,
+                               .mapped = c,
+                               .half = half };
+    qkvi_gemm_bf16(pools[1], &job);
+    job.m = ROWS;
+    for (int i = 0; i < M; i += ROWS) {
+        job.a = a + (int64_t)i * K;
+        job.c = job.mapped = want + (int64_t)i * N;
+        qkvi_gemm_bf16(pools[0], &job);
+    }
+    assert_memory_equal(c, want, sizeof *c * M * N);
+    void *all[] = { a, b, c, want, packed, half };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+}
+
 /* The bound of a sum of k products in f32, of numbers with 8 bits. */
 static void close_to_the_product(void **state) {
     (void)state;
@@ -319,6 +358,7 @@ static int tear_down(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(edges), cmocka_unit_test(chains),
+                                        cmocka_unit_test(large),
                                         cmocka_unit_test(close_to_the_product) };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
