@@ -146,8 +146,7 @@ static void check_same_training(qkv_model_weights compute) {
     static const struct {
         const char *isa;
         int n_threads;
-    } turns[] = { { "scalar", 1 }, { NULL, 1 },   { NULL, 2 },     { NULL, 5 },
-                  { NULL, 7 },     { "avx2", 3 }, { "avx512", 4 }, { "scalar", 6 } };
+    } turns[] = { { "scalar", 1 }, { NULL, 2 }, { NULL, 1 }, { NULL, 7 }, { "avx2", 3 } };
     for (int k = 0; k < N_NET_KINDS; k++) {
         random_net *r = make_net_in(compute, &net_kinds[k], seed, false), *first = NULL;
         static batch_arrays a;
