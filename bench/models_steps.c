@@ -46,7 +46,7 @@ struct train *train_open(const char *folder, int n_threads) {
     struct train *s = calloc(1, sizeof *s);
     options.n_threads = n_threads;
     if (!s || qkv_ctx_create(&options, &s->ctx, NULL) != QKV_OK ||
-        qkv_model_open(folder, &s->model, &s->error) != QKV_OK || fill(s) != QKV_OK) {
+        qkvi_model_open_to_train(folder, &s->model, &s->error) != QKV_OK || fill(s) != QKV_OK) {
         train_close(s);
         return NULL;
     }

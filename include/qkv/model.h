@@ -193,8 +193,10 @@ QKV_API QKV_NODISCARD qkv_status qkv_model_open(const char *path_or_name, qkv_mo
                                                 qkv_error *error);
 
 /**
- * How a model keeps the weights of its linear layers, and what these compute with. Embeddings, norms,
- * biases and attention are f32 always.
+ * How a model keeps the weights of its linear layers, and what these compute with: once, as the panels
+ * that they multiply with. A table of words that a head shares (tied) is such a weight, and words'
+ * vectors are read from its panels. Other tables, norms, biases and attention are f32 always. A model
+ * whose file has bf16 is kept in bf16 without loss, in half the memory of f32.
  */
 typedef enum qkv_model_weights {
     QKV_WEIGHTS_F32 = 0,
@@ -213,6 +215,9 @@ typedef struct qkv_model_open_options {
 
 /**
  * qkv_model_open with options; NULL: none.
+ *
+ * Memory: that of the parameters in the form that they are kept in, and while they are read some 1 MiB
+ * more; a file is read in pieces, not mapped.
  *
  * Weights in bf16: each linear layer, heads included, is y = x W^T + b of x and W rounded to bf16, to
  * nearest even, with products that are exact, sums in f32 in the order of the class (docs/numerics.md,
@@ -265,11 +270,13 @@ QKV_API int64_t qkv_model_check_finite(const qkv_model *model,
                                        void *user);
 
 /**
- * The vector [embedding_size] that the model has for a token before anything else happens to it: a row of
- * its table of word embeddings. It lives as long as the model. NULL if id is not in 0 ... vocab_size
- * - 1.
+ * Copies the vector [embedding_size] that the model has for a token before anything else happens to it: a
+ * row of its table of word embeddings, the encoder's if there are two. The values are those of the file
+ * as f32; where the weights are kept in bf16 and a head shares the table, rounded to that.
+ * @return QKV_OK; QKV_ERR_ARGUMENT for a NULL model or vector, or an id that is not in 0 ... vocab_size - 1.
  */
-QKV_API const float *qkv_model_word_vector(const qkv_model *model, int32_t id);
+QKV_API QKV_NODISCARD qkv_status qkv_model_word_vector(const qkv_model *model, int32_t id,
+                                                       float *vector, qkv_error *error);
 
 /**
  * Sinusoidal positions (Vaswani et al. 2017, section 3.5), as models with such positions add them:

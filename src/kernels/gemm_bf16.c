@@ -44,18 +44,63 @@ typedef struct pack_job {
     uint32_t *packed;
 } pack_job;
 
+static uint32_t pair(float below, float above) {
+    return qkvi_bf16_of_f32(below) | (uint32_t)qkvi_bf16_of_f32(above) << 16;
+}
+
+/* Rows of B lie in order: n_c of them, from an even one on, n_cols columns of a panel. */
+static void pack_rows(int64_t n_c, int64_t n_cols, const float *restrict b, int64_t row_stride,
+                      uint32_t *restrict panel) {
+    for (int64_t c = 0; c < n_c; c += 2, panel += QKVI_PANEL) {
+        const float *const below = b + c * row_stride, *const above = below + row_stride;
+        if (c + 1 < n_c)
+            for (int64_t j = 0; j < n_cols; j++) panel[j] = pair(below[j], above[j]);
+        else
+            for (int64_t j = 0; j < n_cols; j++) panel[j] = pair(below[j], 0);
+    }
+}
+
+/* Columns of B lie in order, or neither do: transposed in squares, as in gemm.c. */
+static void pack_columns(int64_t n_c, int64_t n_cols, const float *restrict b, int64_t row_stride,
+                         int64_t col_stride, uint32_t *restrict panel) {
+    for (int64_t c0 = 0; c0 < n_c; c0 += STEP, panel += STEP / 2 * QKVI_PANEL) {
+        const int64_t n = qkvi_min_i64(STEP, n_c - c0);
+        for (int64_t j = 0; j < n_cols; j++) {
+            const float *const column = b + j * col_stride + c0 * row_stride;
+            for (int64_t c = 0; c < n / 2; c++)
+                panel[c * QKVI_PANEL + j] =
+                    pair(column[2 * c * row_stride], column[(2 * c + 1) * row_stride]);
+            if (n % 2) panel[n / 2 * QKVI_PANEL + j] = pair(column[(n - 1) * row_stride], 0);
+        }
+    }
+}
+
+void qkvi_bf16_pack_piece(int64_t k, int64_t n, const qkvi_gemm_piece *piece, uint32_t *packed) {
+    const int64_t depth = round_up(k, STEP), n_words = round_up(piece->n_c, STEP) / 2;
+    for (int64_t j = 0; j < piece->n_j; j += QKVI_PANEL) {
+        const int64_t n_cols = qkvi_min_i64(QKVI_PANEL, n - piece->j0 - j);
+        const float *const b = piece->b + j * piece->col_stride;
+        uint32_t *const panel = packed + (piece->j0 + j) * (depth / 2) + piece->c0 / 2 * QKVI_PANEL;
+        if (n_cols < QKVI_PANEL || piece->n_c % STEP)
+            memset(panel, 0, (size_t)(n_words * QKVI_PANEL) * sizeof *panel);
+        if (piece->col_stride == 1)
+            pack_rows(piece->n_c, n_cols, b, piece->row_stride, panel);
+        else
+            pack_columns(piece->n_c, n_cols, b, piece->row_stride, piece->col_stride, panel);
+    }
+}
+
 static void pack_panel(void *argument, int index) {
     const pack_job *j = argument;
-    const int64_t j0 = (int64_t)index * QKVI_PANEL, depth = round_up(j->k, STEP);
-    const int64_t n_cols = qkvi_min_i64(QKVI_PANEL, j->n - j0);
-    uint32_t *const panel = j->packed + j0 * (depth / 2);
-    memset(panel, 0, (size_t)(depth / 2 * QKVI_PANEL) * sizeof *panel);
-    for (int64_t col = 0; col < n_cols; col++) {
-        const float *const b = j->b + (j0 + col) * j->col_stride;
-        for (int64_t c = 0; c < j->k; c++)
-            panel[c / 2 * QKVI_PANEL + col] |= (uint32_t)qkvi_bf16_of_f32(b[c * j->row_stride])
-                                               << c % 2 * 16;
-    }
+    const int64_t j0 = (int64_t)index * QKVI_PANEL;
+    const qkvi_gemm_piece piece = { 0,
+                                    j->k,
+                                    j0,
+                                    qkvi_min_i64(QKVI_PANEL, j->n - j0),
+                                    j->b + j0 * j->col_stride,
+                                    j->row_stride,
+                                    j->col_stride };
+    qkvi_bf16_pack_piece(j->k, j->n, &piece, j->packed);
 }
 
 void qkvi_bf16_pack_b(qkvi_pool *pool, int64_t k, int64_t n, const float *b, int64_t row_stride,
@@ -89,9 +134,9 @@ static void amx_model(int n_rows, int n_cols, int64_t k, const uint16_t *a, int6
             for (int j = 0; j < n_cols; j++) {
                 float sums[2] = { 0, 0 };
                 for (int64_t x = step; x < step + STEP; x++) {
-                    const uint32_t pair = b[x / 2 * QKVI_PANEL + j];
+                    const uint32_t two = b[x / 2 * QKVI_PANEL + j];
                     const float left = factor((uint32_t)a[i * a_row + x] << 16);
-                    sums[x % 2] = fma_flushed(left, factor(x % 2 ? pair : pair << 16), sums[x % 2]);
+                    sums[x % 2] = fma_flushed(left, factor(x % 2 ? two : two << 16), sums[x % 2]);
                 }
                 float *const to = c + i * c_row + j;
                 *to = flushed(*to + flushed(sums[0] + sums[1]));

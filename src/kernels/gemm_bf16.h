@@ -16,6 +16,7 @@
 #ifndef QKVI_KERNELS_GEMM_BF16_H
 #define QKVI_KERNELS_GEMM_BF16_H
 
+#include "core/half.h"
 #include "kernels/gemm.h"
 
 #pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
@@ -28,6 +29,16 @@ size_t qkvi_bf16_packed_words(int64_t k, int64_t n);
 /* Packs B, whose element [c][j] lies at b[c * row_stride + j * col_stride]. pool may be NULL. */
 void qkvi_bf16_pack_b(qkvi_pool *pool, int64_t k, int64_t n, const float *b, int64_t row_stride,
                       int64_t col_stride, uint32_t *packed);
+
+/* A piece of B, as qkvi_gemm_pack_piece takes it. */
+void qkvi_bf16_pack_piece(int64_t k, int64_t n, const qkvi_gemm_piece *piece, uint32_t *packed);
+
+/* B[c][j] of a packed matrix with k rows. */
+static inline float qkvi_bf16_packed_at(int64_t k, int64_t c, int64_t j, const uint32_t *packed) {
+    const int64_t n_pairs = (k + 31) / 32 * 16;
+    const uint32_t two = packed[qkvi_gemm_packed_at(n_pairs, c / 2, j)];
+    return qkvi_f32_of_bf16((uint16_t)(two >> c % 2 * 16));
+}
 
 typedef struct qkvi_gemm_bf16_job {
     const qkvi_kernels *kernels;

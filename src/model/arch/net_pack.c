@@ -50,12 +50,13 @@ static void cut_linear(void *argument, qkvi_linear *layer) {
     cut_packed *c = argument;
     const size_t forward = qkvi_gemm_packed_elems(layer->n_in, layer->n_out);
     const size_t backward = qkvi_gemm_packed_elems(layer->n_out, layer->n_in);
+    if (c->forms & (QKVI_NET_HALF_DP | QKVI_NET_HALF_AMX)) layer->half_mode = c->half_mode;
+    if (!layer->weight) return; /* the arena has what it runs with */
     if (c->forms & QKVI_NET_FORWARD)
         layer->forward = qkvi_cut(&c->cutter, (int64_t)forward, sizeof(float));
     if (c->forms & (QKVI_NET_HALF_DP | QKVI_NET_HALF_AMX)) {
         const size_t half = qkvi_bf16_packed_words(layer->n_in, layer->n_out);
         layer->half = qkvi_cut(&c->cutter, (int64_t)half, sizeof(uint32_t));
-        layer->half_mode = c->half_mode;
     }
     if (c->forms & QKVI_NET_BACKWARD)
         layer->backward = qkvi_cut(&c->cutter, (int64_t)backward, sizeof(float));
@@ -66,6 +67,7 @@ qkv_status qkvi_net_make_packed(qkvi_net *net, unsigned forms, qkv_error *error)
     if (forms & QKVI_NET_HALF_AMX) c.half_mode = (qkvi_half_mode){ QKVI_BF16_AMX, qkvi_cpu_amx() };
     if (!forms) return QKV_OK;
     each_linear(net, cut_linear, &c);
+    if (c.cutter.used_bytes == 0 && !c.cutter.overflow) return QKV_OK;
     if (!c.cutter.overflow) net->packed = qkvi_aligned_array(c.cutter.used_bytes, 1);
     if (!net->packed) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for packed weights");
     c.cutter = qkvi_cutter_on(net->packed);

@@ -14,6 +14,7 @@
 void qkvi_linear_pack(qkv_ctx *ctx, const qkvi_linear *layer) {
     qkvi_pool *pool = ctx ? ctx->pool : NULL;
     const int64_t n_in = layer->n_in, n_out = layer->n_out;
+    if (!layer->weight) return;
     if (layer->forward) qkvi_gemm_pack_b(pool, n_in, n_out, layer->weight, 1, n_in, layer->forward);
     if (layer->half) qkvi_bf16_pack_b(pool, n_in, n_out, layer->weight, 1, n_in, layer->half);
     if (layer->backward)

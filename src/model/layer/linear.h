@@ -3,10 +3,10 @@
  *
  *     x [n_rows][n_in]   W [n_out][n_in]   b [n_out]   y [n_rows][n_out]
  *
- * The matrix kernel wants its right factor in panels. A layer therefore keeps W in up to two packed
- * forms, which are stale until qkvi_linear_pack has seen the weights: `forward` is Wᵀ, for y;
- * `backward` is W, for d_x. A model that was opened with weights in bf16 has `half` in place of
- * `forward`, and cannot be trained.
+ * The matrix kernel wants its right factor in panels. A layer that is trained therefore keeps W in up
+ * to two packed forms beside it, which are stale until qkvi_linear_pack has seen the weights: `forward`
+ * is Wᵀ, for y; `backward` is W, for d_x. A layer that only runs has no `weight`: its parameters are the
+ * panels themselves, `forward` or, in bf16, `half`.
  */
 #ifndef QKVI_LAYER_LINEAR_H
 #define QKVI_LAYER_LINEAR_H
@@ -14,6 +14,7 @@
 #include <stdbool.h>
 
 #include "kernels/gemm_bf16.h"
+#include "model/layer/weights.h"
 #include "qkv/qkv.h"
 
 /* How layers with weights in bf16 compute. */
@@ -24,7 +25,7 @@ typedef struct qkvi_half_mode {
 
 typedef struct qkvi_linear {
     int64_t n_in, n_out;
-    float *weight;   /* [n_out][n_in] */
+    float *weight;   /* [n_out][n_in]; NULL: a layer that only runs */
     float *bias;     /* [n_out]; NULL: none, or a gradient that nobody wants */
     float *forward;  /* panels of Wᵀ, n_in x n_out; NULL in a struct of gradients */
     uint32_t *half;  /* the same in bf16 instead (kernels/gemm_bf16.h): x is rounded to it, too */
@@ -32,7 +33,12 @@ typedef struct qkvi_linear {
     qkvi_half_mode half_mode;
 } qkvi_linear;
 
-/* Fills those packed forms that are not NULL. ctx may be NULL: one thread. */
+/* W, in whatever form the layer has it. */
+static inline qkvi_weights qkvi_linear_weights(const qkvi_linear *layer) {
+    return (qkvi_weights){ layer->n_in, layer->weight, layer->forward, layer->half };
+}
+
+/* Fills those packed forms that are not NULL, of a layer with weight. ctx may be NULL: one thread. */
 void qkvi_linear_pack(qkv_ctx *ctx, const qkvi_linear *layer);
 
 /* Panels of x [n_rows][n], n_rows x n, in parallel; qkvi_gemm_packed_elems(n_rows, n) floats. */
