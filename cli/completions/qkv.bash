@@ -39,20 +39,20 @@ _qkv_commands='look fill next heads map explain lookup embed generate translate 
 # _qkv_options COMMAND
 _qkv_options() {
     case $1 in
-    look) echo "--pair --target --cross --decoder --align --top --file --slide --what-if --heads --q --k --tokens --q-tokens --causal --window --scale --pool --plot --map -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
-    fill) echo "--pair --top --model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
-    next) echo "--model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
-    heads) echo "--pair --file --sort --reverse --top --label --like --columns --probes --grammar --seed --what-if -o --model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
-    map) echo "--pair --q --k --query --top --metric --perplexity --method --theta --iters --restarts --init --seed --no-early-stop --center-keys --balance --pca -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
-    explain) echo "--query --pair --q --k --v --causal --shapes --no-scale --positions --length --dim --shuffle --seed -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
-    lookup) echo "--metric --temperature --hard --top --sentence --model --check-finite --theme --color --ascii --json --threads --isa --quiet -v --help" ;;
-    embed) echo "--file --similar --top --pooling --normalize -o --model --check-finite --theme --color --ascii --truncate --json --threads --isa --quiet -v --help" ;;
-    generate) echo "--max-new --min-new --beams --length-penalty --early-stopping --sequences --sample --temperature --top-k --top-p --seed --repetition-penalty --no-repeat --stop --plain --show-prompt --model --check-finite --theme --color --ascii --json --jsonl --threads --isa --quiet -v --help" ;;
-    translate) echo "--file --align --max-new --min-new --beams --length-penalty --early-stopping --sequences --sample --temperature --top-k --top-p --seed --repetition-penalty --no-repeat --stop --plain --model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    look) echo "--pair --target --cross --decoder --align --top --file --slide --what-if --heads --q --k --tokens --q-tokens --causal --window --scale --pool --plot --map -o --model --check-finite --weights --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    fill) echo "--pair --top --model --check-finite --weights --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    next) echo "--model --check-finite --weights --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    heads) echo "--pair --file --sort --reverse --top --label --like --columns --probes --grammar --seed --what-if -o --model --check-finite --weights --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    map) echo "--pair --q --k --query --top --metric --perplexity --method --theta --iters --restarts --init --seed --no-early-stop --center-keys --balance --pca -o --model --check-finite --weights --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    explain) echo "--query --pair --q --k --v --causal --shapes --no-scale --positions --length --dim --shuffle --seed -o --model --check-finite --weights --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    lookup) echo "--metric --temperature --hard --top --sentence --model --check-finite --weights --theme --color --ascii --json --threads --isa --quiet -v --help" ;;
+    embed) echo "--file --similar --top --pooling --normalize -o --model --check-finite --weights --theme --color --ascii --truncate --json --threads --isa --quiet -v --help" ;;
+    generate) echo "--max-new --min-new --beams --length-penalty --early-stopping --sequences --sample --temperature --top-k --top-p --seed --repetition-penalty --no-repeat --stop --plain --show-prompt --model --check-finite --weights --theme --color --ascii --json --jsonl --threads --isa --quiet -v --help" ;;
+    translate) echo "--file --align --max-new --min-new --beams --length-penalty --early-stopping --sequences --sample --temperature --top-k --top-p --seed --repetition-penalty --no-repeat --stop --plain --model --check-finite --weights --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     attend) echo "--q --k --v -o --lse --stats --mask --mask-bits --block-mask --block-len --cu-seqlens --cu-seqlens-k --causal --prefix --window --chunk --segments --segments-q --kv-len --q-len --q-offset --scale --softcap --alibi --sink --dropout --grad-out --grad-lse --dq --dk --dv --dsink --dmask --dtype --class --explain --json --threads --isa --quiet -v --help" ;;
     train) echo "--text --grammar --out --resume --arch --from --layers --decoder-layers --heads --hidden --intermediate --vocab --len --steps --batch --lr --accumulate --dropout --label-smoothing --warmup --seed --report-every --checkpoint-every --sinusoidal --eval --json --threads --isa --quiet --help" ;;
-    eval) echo "--text --grammar --judge --seed --stride --model --check-finite --json --threads --isa --quiet -v --help" ;;
-    info) echo "--strict --check-finite --json --threads --isa -v --help" ;;
+    eval) echo "--text --grammar --judge --seed --stride --model --check-finite --weights --json --threads --isa --quiet -v --help" ;;
+    info) echo "--strict --check-finite --weights --json --threads --isa -v --help" ;;
     bench) echo "--rounds --list --json --compare --from --fail-above --threads --isa --help" ;;
     check) echo "--cases --pairs --table --seed --isa --json --quiet --help" ;;
     tokenize) echo "--pair --target --model --check-finite --json --jsonl -v --help" ;;
@@ -82,6 +82,7 @@ _qkv_value() {
     'look --map') echo 'cosine|inner' ;;
     'look -o') echo '.html .png .svg .pdf .npy .csv .json' ;;
     'look --model') echo '/ .safetensors' ;;
+    'look --weights') echo 'f32|bf16' ;;
     'look --head') echo '@heads' ;;
     'look --layer') echo '' ;;
     'look --theme') echo 'light|dark' ;;
@@ -92,12 +93,14 @@ _qkv_value() {
     'fill --pair') echo '' ;;
     'fill --top') echo '' ;;
     'fill --model') echo '/ .safetensors' ;;
+    'fill --weights') echo 'f32|bf16' ;;
     'fill --theme') echo 'light|dark' ;;
     'fill --color') echo 'auto|always|never' ;;
     'fill --threads') echo '' ;;
     'fill --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
     'fill ') echo '' ;;
     'next --model') echo '/ .safetensors' ;;
+    'next --weights') echo 'f32|bf16' ;;
     'next --theme') echo 'light|dark' ;;
     'next --color') echo 'auto|always|never' ;;
     'next --threads') echo '' ;;
@@ -115,6 +118,7 @@ _qkv_value() {
     'heads --what-if') echo 'causal|no-scale|temperature=|drop=' ;;
     'heads -o') echo '.csv .tsv .json' ;;
     'heads --model') echo '/ .safetensors' ;;
+    'heads --weights') echo 'f32|bf16' ;;
     'heads --theme') echo 'light|dark' ;;
     'heads --color') echo 'auto|always|never' ;;
     'heads --threads') echo '' ;;
@@ -136,6 +140,7 @@ _qkv_value() {
     'map --balance') echo 'auto' ;;
     'map -o') echo '.png .svg .pdf .csv .json' ;;
     'map --model') echo '/ .safetensors' ;;
+    'map --weights') echo 'f32|bf16' ;;
     'map --head') echo '@heads' ;;
     'map --layer') echo '' ;;
     'map --theme') echo 'light|dark' ;;
@@ -153,6 +158,7 @@ _qkv_value() {
     'explain --seed') echo '' ;;
     'explain -o') echo '.html .png .svg .pdf' ;;
     'explain --model') echo '/ .safetensors' ;;
+    'explain --weights') echo 'f32|bf16' ;;
     'explain --head') echo '@heads' ;;
     'explain --layer') echo '' ;;
     'explain --theme') echo 'light|dark' ;;
@@ -164,6 +170,7 @@ _qkv_value() {
     'lookup --temperature') echo '' ;;
     'lookup --top') echo '' ;;
     'lookup --model') echo '/ .safetensors' ;;
+    'lookup --weights') echo 'f32|bf16' ;;
     'lookup --theme') echo 'light|dark' ;;
     'lookup --color') echo 'auto|always|never' ;;
     'lookup --threads') echo '' ;;
@@ -175,6 +182,7 @@ _qkv_value() {
     'embed --pooling') echo 'mean|cls|max|sqrt|weighted|last' ;;
     'embed -o') echo '.npy .json' ;;
     'embed --model') echo '/ .safetensors' ;;
+    'embed --weights') echo 'f32|bf16' ;;
     'embed --theme') echo 'light|dark' ;;
     'embed --color') echo 'auto|always|never' ;;
     'embed --threads') echo '' ;;
@@ -194,6 +202,7 @@ _qkv_value() {
     'generate --no-repeat') echo '' ;;
     'generate --stop') echo '' ;;
     'generate --model') echo '/ .safetensors' ;;
+    'generate --weights') echo 'f32|bf16' ;;
     'generate --theme') echo 'light|dark' ;;
     'generate --color') echo 'auto|always|never' ;;
     'generate --threads') echo '' ;;
@@ -214,6 +223,7 @@ _qkv_value() {
     'translate --no-repeat') echo '' ;;
     'translate --stop') echo '' ;;
     'translate --model') echo '/ .safetensors' ;;
+    'translate --weights') echo 'f32|bf16' ;;
     'translate --theme') echo 'light|dark' ;;
     'translate --color') echo 'auto|always|never' ;;
     'translate --threads') echo '' ;;
@@ -287,8 +297,10 @@ _qkv_value() {
     'eval --seed') echo '' ;;
     'eval --stride') echo '' ;;
     'eval --model') echo '/ .safetensors' ;;
+    'eval --weights') echo 'f32|bf16' ;;
     'eval --threads') echo '' ;;
     'eval --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
+    'info --weights') echo 'f32|bf16' ;;
     'info --threads') echo '' ;;
     'info --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
     'info ') echo '/ .safetensors .npy .npz' ;;

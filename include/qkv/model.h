@@ -176,11 +176,12 @@ typedef struct qkv_model_info {
      * encoder starts from; -1 where there is none. Models without a decoder have -1. */
     int64_t bos_id, eos_id, pad_id, start_id;
     const char
-        *activation;     /* of the feed-forward: "gelu" (with erf), "gelu_tanh", "relu", "silu" */
-    int scales_words;    /* 1: word vectors are multiplied by the root of hidden */
-    int unscaled;        /* 1: scores are not divided by the root of head_dim (GPT-2) */
-    int scales_by_layer; /* 1: scores of layer l = 0, 1, ... are divided by l + 1 (GPT-2) */
-    int weights;         /* qkv_model_weights: F32, BF16_DP or BF16_AMX */
+        *activation;       /* of the feed-forward: "gelu" (with erf), "gelu_tanh", "relu", "silu" */
+    int scales_words;      /* 1: word vectors are multiplied by the root of hidden */
+    int unscaled;          /* 1: scores are not divided by the root of head_dim (GPT-2) */
+    int scales_by_layer;   /* 1: scores of layer l = 0, 1, ... are divided by l + 1 (GPT-2) */
+    int weights;           /* qkv_model_weights: F32, BF16_DP or BF16_AMX */
+    int64_t weights_bytes; /* memory that all parameters take as they are kept */
 } qkv_model_info;
 
 /**
@@ -231,10 +232,14 @@ QKV_API QKV_NODISCARD qkv_status qkv_model_open_with(const char *path_or_name,
                                                      const qkv_model_open_options *options,
                                                      qkv_model **model, qkv_error *error);
 
-/** The same from bytes in memory, which must outlive the model. */
+/**
+ * qkv_model_open_with of the bytes of a config.json, a vocab.txt and a .safetensors file. They are copied:
+ * nothing of them is read after the call.
+ */
 QKV_API QKV_NODISCARD qkv_status qkv_model_open_memory(const void *config, size_t config_bytes,
                                                        const void *vocab, size_t vocab_bytes,
                                                        const void *weights, size_t weights_bytes,
+                                                       const qkv_model_open_options *options,
                                                        qkv_model **model, qkv_error *error);
 QKV_API void qkv_model_free(qkv_model *model);
 QKV_API const qkv_model_info *qkv_model_get_info(const qkv_model *model);

@@ -97,6 +97,7 @@ static qkv_status load_arena(qkv_model *model, qkvi_resolver *resolver, qkv_erro
     if (!model->arena)
         return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for %zu parameters",
                               model->source, table->n_elems);
+    model->info.weights_bytes = (int64_t)(table->n_elems * sizeof *model->arena);
     return qkvi_resolver_load(resolver, table, model->arena, error);
 }
 
@@ -266,9 +267,10 @@ qkv_status qkvi_model_open_to_train(const char *path_or_name, qkv_model **model,
 
 static qkv_status open_bytes(const void *config, size_t config_bytes, const void *vocab,
                              size_t vocab_bytes, const void *weights, size_t weights_bytes,
-                             qkv_model **model, qkv_error *error) {
+                             qkv_model_weights kind, qkv_model **model, qkv_error *error) {
     qkvi_safetensors *file;
     QKV_TRY(start("embedded", "embedded config.json", config, config_bytes, model, error));
+    (*model)->info.weights = (int)kind;
     QKV_TRY(read_generation(NULL, *model, error));
     QKV_TRY(qkv_tokenizer_open_memory(vocab, vocab_bytes, NULL, 0, &(*model)->tokenizer, error));
     QKV_TRY(qkvi_safetensors_open_memory("embedded model.safetensors", weights, weights_bytes,
@@ -280,7 +282,9 @@ static qkv_status open_bytes(const void *config, size_t config_bytes, const void
 
 qkv_status qkv_model_open_memory(const void *config, size_t config_bytes, const void *vocab,
                                  size_t vocab_bytes, const void *weights, size_t weights_bytes,
-                                 qkv_model **model, qkv_error *error) {
+                                 const qkv_model_open_options *options, qkv_model **model,
+                                 qkv_error *error) {
+    qkv_model_weights kind;
     if (!model) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "model is NULL");
     *model = NULL;
     if (!config || !vocab || !weights)
@@ -288,8 +292,9 @@ qkv_status qkv_model_open_memory(const void *config, size_t config_bytes, const 
                               !config  ? "config"
                               : !vocab ? "vocab"
                                        : "weights");
-    const qkv_status status =
-        open_bytes(config, config_bytes, vocab, vocab_bytes, weights, weights_bytes, model, error);
+    QKV_TRY(read_options(options, &kind, error));
+    const qkv_status status = open_bytes(config, config_bytes, vocab, vocab_bytes, weights,
+                                         weights_bytes, kind, model, error);
     if (status != QKV_OK) {
         qkv_model_free(*model);
         *model = NULL;
