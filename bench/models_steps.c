@@ -48,7 +48,7 @@ struct train *train_open(const char *folder, int n_threads, int weights) {
     options.n_threads = n_threads;
     if (!s || !qkvi_weights_resolve(weights, &compute) ||
         qkv_ctx_create(&options, &s->ctx, NULL) != QKV_OK ||
-        qkv_model_open(folder, &s->model, &s->error) != QKV_OK ||
+        qkvi_model_open_to_train(folder, &s->model, &s->error) != QKV_OK ||
         fill(s, qkvi_weights_form(compute)) != QKV_OK) {
         train_close(s);
         return NULL;

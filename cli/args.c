@@ -28,6 +28,12 @@ static const struct {
     { TAKES_MODEL | TAKES_FINITE,
       { "--check-finite", NULL, "warn of NaN and infinity among the weights", ARG_FLAG,
         COMMON(check_finite), 0, 0, false, NULL } },
+    { TAKES_WEIGHTS,
+      { "--weights", "f32|bf16",
+        "keep the weights of linear layers so and multiply with them; bf16 takes half the memory "
+        "and "
+        "rounds, words shared with a head too (default: f32)",
+        ARG_CHOICE, COMMON(weights), 0, 0, false, NULL } },
     { TAKES_HEAD,
       { "--head", "L.H", "one head: layer and head from 0; or a head number, with --layer",
         ARG_TEXT, COMMON(head), 0, 0, false, "@heads" } },

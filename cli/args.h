@@ -56,7 +56,7 @@ struct cli_option {
 /* Options that several commands share; a command's struct of options begins with this one. */
 struct cli_common {
     const char *model, *head, *isa;
-    struct arg_int layer, threads, theme, color;
+    struct arg_int layer, threads, theme, color, weights;
     bool truncate, json, jsonl, ascii, quiet, verbose, check_finite;
 };
 
@@ -64,17 +64,18 @@ enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
 /* Which of the shared options a command takes. */
 enum {
-    TAKES_MODEL = 1u << 0,     /* --model, --check-finite */
-    TAKES_HEAD = 1u << 1,      /* --head, --layer */
-    TAKES_COMPUTE = 1u << 2,   /* --threads, --isa */
-    TAKES_TERM = 1u << 3,      /* --color, --ascii, --theme */
-    TAKES_TRUNCATE = 1u << 4,  /* --truncate */
-    TAKES_JSON = 1u << 5,      /* --json */
-    TAKES_JSONL = 1u << 6,     /* --jsonl */
-    TAKES_QUIET = 1u << 7,     /* --quiet */
-    TAKES_VERBOSE = 1u << 8,   /* -v */
-    TAKES_FINITE = 1u << 9,    /* --check-finite, without --model */
-    TAKES_TOKENIZER = 1u << 10 /* a tokenizer is enough of a model; no option of its own */
+    TAKES_MODEL = 1u << 0,      /* --model, --check-finite */
+    TAKES_HEAD = 1u << 1,       /* --head, --layer */
+    TAKES_COMPUTE = 1u << 2,    /* --threads, --isa */
+    TAKES_TERM = 1u << 3,       /* --color, --ascii, --theme */
+    TAKES_TRUNCATE = 1u << 4,   /* --truncate */
+    TAKES_JSON = 1u << 5,       /* --json */
+    TAKES_JSONL = 1u << 6,      /* --jsonl */
+    TAKES_QUIET = 1u << 7,      /* --quiet */
+    TAKES_VERBOSE = 1u << 8,    /* -v */
+    TAKES_FINITE = 1u << 9,     /* --check-finite, without --model */
+    TAKES_TOKENIZER = 1u << 10, /* a tokenizer is enough of a model; no option of its own */
+    TAKES_WEIGHTS = 1u << 11    /* --weights */
 };
 
 struct cli_command;

@@ -144,8 +144,8 @@ const struct cli_command cmd_embed = {
         "\"similar\": [{\"index\", \"text\", \"cosine\"}]}, index from 0.",
     .min_words = 0,
     .max_words = 65536,
-    .takes = TAKES_MODEL | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE | TAKES_JSON | TAKES_QUIET |
-             TAKES_VERBOSE,
+    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE |
+             TAKES_JSON | TAKES_QUIET | TAKES_VERBOSE,
     .options = embed_table,
     .n_options = CLI_COUNT(embed_table),
     .options_bytes = sizeof(struct embed_options),

@@ -87,7 +87,7 @@ const struct cli_command cmd_eval = {
                "Of a model that predicts the next token (GPT-2): its perplexity on a text.\n\n"
                "    qkv eval --text lines.txt --model gpt2",
     .max_words = 0,
-    .takes = TAKES_MODEL | TAKES_COMPUTE | TAKES_JSON | TAKES_QUIET | TAKES_VERBOSE,
+    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_JSON | TAKES_QUIET | TAKES_VERBOSE,
     .options = eval_table,
     .n_options = CLI_COUNT(eval_table),
     .options_bytes = sizeof(struct eval_options),

@@ -189,8 +189,8 @@ const struct cli_command cmd_explain = {
         "\"gradient\"}]}.",
     .min_words = 0,
     .max_words = 1,
-    .takes = TAKES_MODEL | TAKES_HEAD | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE | TAKES_JSON |
-             TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE,
+    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_HEAD | TAKES_COMPUTE | TAKES_TERM |
+             TAKES_TRUNCATE | TAKES_JSON | TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE,
     .options = explain_table,
     .n_options = CLI_COUNT(explain_table),
     .options_bytes = sizeof(struct explain_options),

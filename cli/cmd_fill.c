@@ -73,8 +73,8 @@ const struct cli_command cmd_fill = {
                "\"probability\"}]}]}",
     .min_words = 1,
     .max_words = 1,
-    .takes = TAKES_MODEL | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE | TAKES_JSON | TAKES_JSONL |
-             TAKES_QUIET | TAKES_VERBOSE,
+    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE |
+             TAKES_JSON | TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE,
     .options = fill_table,
     .n_options = CLI_COUNT(fill_table),
     .options_bytes = sizeof(struct fill_options),

@@ -58,8 +58,8 @@ const struct cli_command cmd_generate = {
         "\"steps\", \"seconds\"}",
     .min_words = 0,
     .max_words = 1,
-    .takes = TAKES_MODEL | TAKES_COMPUTE | TAKES_TERM | TAKES_JSON | TAKES_JSONL | TAKES_QUIET |
-             TAKES_VERBOSE,
+    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_JSON | TAKES_JSONL |
+             TAKES_QUIET | TAKES_VERBOSE,
     .options = generate_table,
     .n_options = CLI_COUNT(generate_table),
     .options_bytes = sizeof(struct writing_options),

@@ -192,8 +192,8 @@ const struct cli_command cmd_heads = {
         "and "
         "\"label_share\" of each head.",
     .max_words = 1,
-    .takes = TAKES_MODEL | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE | TAKES_JSON | TAKES_JSONL |
-             TAKES_QUIET | TAKES_VERBOSE,
+    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE |
+             TAKES_JSON | TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE,
     .options = heads_table_of_options,
     .n_options = CLI_COUNT(heads_table_of_options),
     .options_bytes = sizeof(struct heads_options),

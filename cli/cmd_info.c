@@ -43,6 +43,15 @@ static void add_decoder(json_t *object, const qkv_model_info *info) {
     json_decref(more);
 }
 
+/* How they are kept: by --weights, not as the file has them. */
+static const char *weights_name(const qkv_model_info *info) {
+    switch (info->weights) {
+    case QKV_WEIGHTS_BF16_DP: return "bf16 (class dp)";
+    case QKV_WEIGHTS_BF16_AMX: return "bf16 (class amx)";
+    default: return "f32";
+    }
+}
+
 static json_t *model_json(const qkv_model *model) {
     const qkv_model_info *info = qkv_model_get_info(model);
     json_t *unused = json_array(), *warnings = json_array(), *files = json_array();
@@ -64,6 +73,11 @@ static json_t *model_json(const qkv_model *model) {
         info->has_judge, "sinusoidal_positions", info->sinusoidal_positions, "embedding_size",
         (json_int_t)info->embedding_size, "sentence_len", (json_int_t)info->sentence_len, "files",
         files, "unused", unused, "warnings", warnings);
+    if (object) {
+        json_object_set_new(object, "weights",
+                            json_string(info->weights == QKV_WEIGHTS_F32 ? "f32" : "bf16"));
+        json_object_set_new(object, "weights_bytes", json_integer((json_int_t)info->weights_bytes));
+    }
     if (object && info->has_lm) add_decoder(object, info);
     return object;
 }
@@ -107,6 +121,7 @@ static void print_model(const qkv_model *model, bool verbose) {
     for (int64_t i = 0; qkv_model_file(model, 1) && qkv_model_file(model, i); i++)
         printf("%-13s %s\n", i ? "" : "files", qkv_model_file(model, i));
     printf("parameters    %" PRId64 "\n", info->n_parameters);
+    printf("weights       %s, %.1f MB\n", weights_name(info), (double)info->weights_bytes / 1e6);
     printf("layers        %" PRId64 " of %" PRId64 " heads of %" PRId64 "\n", info->n_layers,
            info->n_heads, info->head_dim);
     printf("sizes         hidden %" PRId64 ", feed-forward %" PRId64 "\nvocabulary    %" PRId64
@@ -133,7 +148,9 @@ static void print_model(const qkv_model *model, bool verbose) {
 static int tell_model(const char *name, const struct cli_common *common) {
     qkv_model *model = NULL;
     qkv_error error;
-    if (qkv_model_open(name, &model, &error) != QKV_OK) return cli_fail("%s", error.message);
+    const qkv_model_open_options options = session_weights(common);
+    if (qkv_model_open_with(name, &options, &model, &error) != QKV_OK)
+        return cli_fail("%s", error.message);
     int code = EXIT_OK;
     session_warn(model, common);
     if (common->json)
@@ -211,7 +228,8 @@ static int tell_self(qkv_ctx *ctx, const struct cli_common *common) {
     qkv_model *model = NULL;
     qkv_status status = QKV_OK;
     qkv_error error;
-    if (!embedded_model(&model, &status, &error)) model = NULL;
+    const qkv_model_open_options options = session_weights(common);
+    if (!embedded_model(&options, &model, &status, &error)) model = NULL;
     if (status != QKV_OK) return cli_fail("the embedded model: %s", error.message);
     if (model) session_warn(model, common);
     int code = EXIT_OK;
@@ -284,7 +302,7 @@ const struct cli_command cmd_info = {
                "rule and the byte where it shows; exit code 1 if there is any.",
     .max_words = 1,
     .suggest = "/ .safetensors .npy .npz",
-    .takes = TAKES_FINITE | TAKES_COMPUTE | TAKES_JSON | TAKES_VERBOSE,
+    .takes = TAKES_FINITE | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_JSON | TAKES_VERBOSE,
     .options = info_table,
     .n_options = CLI_COUNT(info_table),
     .options_bytes = sizeof(struct info_options),

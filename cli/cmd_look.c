@@ -328,8 +328,8 @@ const struct cli_command cmd_look = {
         "place of another.",
     .min_words = 0,
     .max_words = 1,
-    .takes = TAKES_MODEL | TAKES_HEAD | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE | TAKES_JSON |
-             TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE,
+    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_HEAD | TAKES_COMPUTE | TAKES_TERM |
+             TAKES_TRUNCATE | TAKES_JSON | TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE,
     .options = look_table,
     .n_options = CLI_COUNT(look_table),
     .options_bytes = sizeof(struct look_options),

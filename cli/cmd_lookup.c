@@ -140,7 +140,8 @@ const struct cli_command cmd_lookup = {
     .min_words = 0,
     .max_words = 4096,
     .suggest = ".csv .tsv",
-    .takes = TAKES_MODEL | TAKES_COMPUTE | TAKES_TERM | TAKES_JSON | TAKES_QUIET | TAKES_VERBOSE,
+    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_JSON | TAKES_QUIET |
+             TAKES_VERBOSE,
     .options = lookup_table,
     .n_options = CLI_COUNT(lookup_table),
     .options_bytes = sizeof(struct lookup_options),

@@ -205,8 +205,8 @@ const struct cli_command cmd_map = {
         "\"xy\", \"pca\", \"nearest_key\", \"nearest_key_runs\"}], \"keys\", \"lines\"}.",
     .min_words = 0,
     .max_words = 1,
-    .takes = TAKES_MODEL | TAKES_HEAD | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE | TAKES_JSON |
-             TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE,
+    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_HEAD | TAKES_COMPUTE | TAKES_TERM |
+             TAKES_TRUNCATE | TAKES_JSON | TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE,
     .options = map_table,
     .n_options = CLI_COUNT(map_table),
     .options_bytes = sizeof(struct map_options),

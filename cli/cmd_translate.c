@@ -112,8 +112,8 @@ const struct cli_command cmd_translate = {
         "[{\"token\", \"source\", \"weight\"}]",
     .min_words = 0,
     .max_words = 1,
-    .takes = TAKES_MODEL | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE | TAKES_JSON | TAKES_JSONL |
-             TAKES_QUIET | TAKES_VERBOSE,
+    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE |
+             TAKES_JSON | TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE,
     .options = translate_table,
     .n_options = CLI_COUNT(translate_table),
     .options_bytes = sizeof(struct writing_options),

@@ -8,12 +8,13 @@ extern const char qkv_embedded_vocab[], qkv_embedded_vocab_end[];
 extern const char qkv_embedded_weights[], qkv_embedded_weights_end[];
 extern const char qkv_embedded_grammar[], qkv_embedded_grammar_end[];
 
-bool embedded_model(qkv_model **model, qkv_status *status, qkv_error *error) {
+bool embedded_model(const qkv_model_open_options *options, qkv_model **model, qkv_status *status,
+                    qkv_error *error) {
     *status = qkv_model_open_memory(
         qkv_embedded_config, (size_t)(qkv_embedded_config_end - qkv_embedded_config),
         qkv_embedded_vocab, (size_t)(qkv_embedded_vocab_end - qkv_embedded_vocab),
-        qkv_embedded_weights, (size_t)(qkv_embedded_weights_end - qkv_embedded_weights), model,
-        error);
+        qkv_embedded_weights, (size_t)(qkv_embedded_weights_end - qkv_embedded_weights), options,
+        model, error);
     return true;
 }
 
@@ -24,8 +25,9 @@ const char *embedded_grammar(size_t *n_bytes) {
 
 #else
 
-bool embedded_model(qkv_model **model, qkv_status *status, qkv_error *error) {
-    (void)model, (void)status, (void)error;
+bool embedded_model(const qkv_model_open_options *options, qkv_model **model, qkv_status *status,
+                    qkv_error *error) {
+    (void)options, (void)model, (void)status, (void)error;
     return false;
 }
 

@@ -19,17 +19,22 @@ static double *vocabulary_mean(const struct session *session) {
     const int64_t dim = session->info->embedding_size;
     const int64_t n = qkv_tokenizer_size(session->tokenizer);
     double *mean = calloc((size_t)dim + 1, sizeof(*mean));
+    float *vector = calloc((size_t)dim + 1, sizeof(*vector));
     int64_t n_words = 0;
-    for (int32_t id = 0; mean && id < n; id++) {
+    for (int32_t id = 0; mean && vector && id < n; id++) {
         size_t bytes = 0;
         const char *token = qkv_tokenizer_token(session->tokenizer, id, &bytes);
-        const float *vector = qkv_model_word_vector(session->model, id);
-        if (!token || !vector || (bytes > 2 && token[0] == '[' && token[bytes - 1] == ']'))
-            continue;
+        if (!token || (bytes > 2 && token[0] == '[' && token[bytes - 1] == ']')) continue;
+        if (qkv_model_word_vector(session->model, id, vector, NULL) != QKV_OK) continue;
         for (int64_t c = 0; c < dim; c++) mean[c] += (double)vector[c];
         n_words++;
     }
     for (int64_t c = 0; mean && n_words > 0 && c < dim; c++) mean[c] /= (double)n_words;
+    if (!vector) {
+        free(mean);
+        mean = NULL;
+    }
+    free(vector);
     return mean;
 }
 
@@ -105,8 +110,8 @@ static qkv_status word(const struct session *session, const char *text, const ch
     if (status == QKV_OK && !sum) status = text_error(error, QKV_ERR_MEMORY, "out of memory");
     for (int64_t i = 0; status == QKV_OK && i < input->n; i++) {
         if (input->end[i] <= input->begin[i]) continue;
-        const float *piece = qkv_model_word_vector(session->model, input->ids[i]);
-        for (int64_t c = 0; c < dim; c++) sum[c] += (double)piece[c];
+        status = qkv_model_word_vector(session->model, input->ids[i], vector, error);
+        for (int64_t c = 0; status == QKV_OK && c < dim; c++) sum[c] += (double)vector[c];
         n++;
     }
     for (int64_t c = 0; status == QKV_OK && c < dim; c++) vector[c] = (float)(sum[c] / n - mean[c]);

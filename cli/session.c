@@ -45,10 +45,17 @@ static bool is_folder(const char *name) {
     return stat(name, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+qkv_model_open_options session_weights(const struct cli_common *common) {
+    qkv_model_open_options options = QKV_MODEL_OPEN_OPTIONS_INIT;
+    options.weights = common->weights.value ? QKV_WEIGHTS_BF16 : QKV_WEIGHTS_F32;
+    return options;
+}
+
 /* A folder without a model that we read may still have a tokenizer, if that is enough. */
 static int open_named(struct session *session, const char *name) {
     qkv_error error, other;
-    const qkv_status status = qkv_model_open(name, &session->model, &error);
+    const qkv_model_open_options options = session_weights(session->common);
+    const qkv_status status = qkv_model_open_with(name, &options, &session->model, &error);
     if (status == QKV_OK) return EXIT_OK;
     if (!(session->command->takes & TAKES_TOKENIZER) || !is_folder(name) ||
         (status != QKV_ERR_IO && status != QKV_ERR_UNSUPPORTED))
@@ -66,7 +73,8 @@ static int open_model(struct session *session) {
     qkv_error error;
     if (name && *name) return open_named(session, name);
     qkv_status status = QKV_OK;
-    if (!embedded_model(&session->model, &status, &error))
+    const qkv_model_open_options options = session_weights(session->common);
+    if (!embedded_model(&options, &session->model, &status, &error))
         return cli_fail("no model is embedded in this build: name one with --model or QKV_MODEL");
     session->is_embedded = true;
     return status == QKV_OK ? EXIT_OK : cli_fail("the embedded model: %s", error.message);

@@ -68,8 +68,12 @@ void session_sizes(const struct session *session, qkv_attention_of which, int64_
 int session_head(const struct session *session, qkv_attention_of which, bool *given, int64_t *layer,
                  int64_t *head);
 
+/* How --weights wants models opened. */
+qkv_model_open_options session_weights(const struct cli_common *common);
+
 /* The model that is built in, if any (embedded.c). */
-bool embedded_model(qkv_model **model, qkv_status *status, qkv_error *error);
+bool embedded_model(const qkv_model_open_options *options, qkv_model **model, qkv_status *status,
+                    qkv_error *error);
 /* The grammar that it was trained on, NULL without. */
 const char *embedded_grammar(size_t *n_bytes);
 

@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
     qkv_model *model;
     qkv_error error;
     const qkv_status status = qkv_model_open_memory(
-        config, sizeof config - 1, vocab, sizeof vocab - 1, bytes, n_bytes, &model, &error);
+        config, sizeof config - 1, vocab, sizeof vocab - 1, bytes, n_bytes, NULL, &model, &error);
     if (!fuzz_accepted(status, &error)) {
         FUZZ_CHECK(!model);
         return 0;

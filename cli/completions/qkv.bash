@@ -82,6 +82,7 @@ _qkv_value() {
     'look --map') echo 'cosine|inner' ;;
     'look -o') echo '.html .png .svg .pdf .npy .csv .json' ;;
     'look --model') echo '/ .safetensors' ;;
+    'look --weights') echo 'f32|bf16' ;;
     'look --head') echo '@heads' ;;
     'look --layer') echo '' ;;
     'look --theme') echo 'light|dark' ;;
@@ -92,12 +93,14 @@ _qkv_value() {
     'fill --pair') echo '' ;;
     'fill --top') echo '' ;;
     'fill --model') echo '/ .safetensors' ;;
+    'fill --weights') echo 'f32|bf16' ;;
     'fill --theme') echo 'light|dark' ;;
     'fill --color') echo 'auto|always|never' ;;
     'fill --threads') echo '' ;;
     'fill --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
     'fill ') echo '' ;;
     'next --model') echo '/ .safetensors' ;;
+    'next --weights') echo 'f32|bf16' ;;
     'next --theme') echo 'light|dark' ;;
     'next --color') echo 'auto|always|never' ;;
     'next --threads') echo '' ;;
@@ -116,6 +119,7 @@ _qkv_value() {
     'heads --what-if') echo 'causal|no-scale|temperature=|drop=' ;;
     'heads -o') echo '.csv .tsv .json' ;;
     'heads --model') echo '/ .safetensors' ;;
+    'heads --weights') echo 'f32|bf16' ;;
     'heads --theme') echo 'light|dark' ;;
     'heads --color') echo 'auto|always|never' ;;
     'heads --threads') echo '' ;;
@@ -138,6 +142,7 @@ _qkv_value() {
     'map --balance') echo 'auto' ;;
     'map -o') echo '.png .svg .pdf .csv .json' ;;
     'map --model') echo '/ .safetensors' ;;
+    'map --weights') echo 'f32|bf16' ;;
     'map --head') echo '@heads' ;;
     'map --layer') echo '' ;;
     'map --theme') echo 'light|dark' ;;
@@ -155,6 +160,7 @@ _qkv_value() {
     'explain --seed') echo '' ;;
     'explain -o') echo '.html .png .svg .pdf' ;;
     'explain --model') echo '/ .safetensors' ;;
+    'explain --weights') echo 'f32|bf16' ;;
     'explain --head') echo '@heads' ;;
     'explain --layer') echo '' ;;
     'explain --theme') echo 'light|dark' ;;
@@ -166,6 +172,7 @@ _qkv_value() {
     'lookup --temperature') echo '' ;;
     'lookup --top') echo '' ;;
     'lookup --model') echo '/ .safetensors' ;;
+    'lookup --weights') echo 'f32|bf16' ;;
     'lookup --theme') echo 'light|dark' ;;
     'lookup --color') echo 'auto|always|never' ;;
     'lookup --threads') echo '' ;;
@@ -177,6 +184,7 @@ _qkv_value() {
     'embed --pooling') echo 'mean|cls|max|sqrt|weighted|last' ;;
     'embed -o') echo '.npy .json' ;;
     'embed --model') echo '/ .safetensors' ;;
+    'embed --weights') echo 'f32|bf16' ;;
     'embed --theme') echo 'light|dark' ;;
     'embed --color') echo 'auto|always|never' ;;
     'embed --threads') echo '' ;;
@@ -196,6 +204,7 @@ _qkv_value() {
     'generate --no-repeat') echo '' ;;
     'generate --stop') echo '' ;;
     'generate --model') echo '/ .safetensors' ;;
+    'generate --weights') echo 'f32|bf16' ;;
     'generate --theme') echo 'light|dark' ;;
     'generate --color') echo 'auto|always|never' ;;
     'generate --threads') echo '' ;;
@@ -216,6 +225,7 @@ _qkv_value() {
     'translate --no-repeat') echo '' ;;
     'translate --stop') echo '' ;;
     'translate --model') echo '/ .safetensors' ;;
+    'translate --weights') echo 'f32|bf16' ;;
     'translate --theme') echo 'light|dark' ;;
     'translate --color') echo 'auto|always|never' ;;
     'translate --threads') echo '' ;;
@@ -290,8 +300,10 @@ _qkv_value() {
     'eval --seed') echo '' ;;
     'eval --stride') echo '' ;;
     'eval --model') echo '/ .safetensors' ;;
+    'eval --weights') echo 'f32|bf16' ;;
     'eval --threads') echo '' ;;
     'eval --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
+    'info --weights') echo 'f32|bf16' ;;
     'info --threads') echo '' ;;
     'info --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
     'info ') echo '/ .safetensors .npy .npz' ;;

@@ -176,11 +176,12 @@ typedef struct qkv_model_info {
      * encoder starts from; -1 where there is none. Models without a decoder have -1. */
     int64_t bos_id, eos_id, pad_id, start_id;
     const char
-        *activation;     /* of the feed-forward: "gelu" (with erf), "gelu_tanh", "relu", "silu" */
-    int scales_words;    /* 1: word vectors are multiplied by the root of hidden */
-    int unscaled;        /* 1: scores are not divided by the root of head_dim (GPT-2) */
-    int scales_by_layer; /* 1: scores of layer l = 0, 1, ... are divided by l + 1 (GPT-2) */
-    int weights;         /* qkv_model_weights: F32, BF16_DP or BF16_AMX */
+        *activation;       /* of the feed-forward: "gelu" (with erf), "gelu_tanh", "relu", "silu" */
+    int scales_words;      /* 1: word vectors are multiplied by the root of hidden */
+    int unscaled;          /* 1: scores are not divided by the root of head_dim (GPT-2) */
+    int scales_by_layer;   /* 1: scores of layer l = 0, 1, ... are divided by l + 1 (GPT-2) */
+    int weights;           /* qkv_model_weights: F32, BF16_DP or BF16_AMX */
+    int64_t weights_bytes; /* memory that all parameters take as they are kept */
 } qkv_model_info;
 
 /**
@@ -193,8 +194,10 @@ QKV_API QKV_NODISCARD qkv_status qkv_model_open(const char *path_or_name, qkv_mo
                                                 qkv_error *error);
 
 /**
- * How a model keeps the weights of its linear layers, and what these compute with. Embeddings, norms,
- * biases and attention are f32 always.
+ * How a model keeps the weights of its linear layers, and what these compute with: once, as the panels
+ * that they multiply with. A table of words that a head shares (tied) is such a weight, and words'
+ * vectors are read from its panels. Other tables, norms, biases and attention are f32 always. A model
+ * whose file has bf16 is kept in bf16 without loss, in half the memory of f32.
  */
 typedef enum qkv_model_weights {
     QKV_WEIGHTS_F32 = 0,
@@ -214,6 +217,9 @@ typedef struct qkv_model_open_options {
 /**
  * qkv_model_open with options; NULL: none.
  *
+ * Memory: that of the parameters in the form that they are kept in, and while they are read some 1 MiB
+ * more; a file is read in pieces, not mapped.
+ *
  * Weights in bf16: each linear layer, heads included, is y = x W^T + b of x and W rounded to bf16, to
  * nearest even, with products that are exact, sums in f32 in the order of the class (docs/numerics.md,
  * Layers), and b and y in f32. Each class has the same bits on every processor, batch and number of
@@ -226,10 +232,14 @@ QKV_API QKV_NODISCARD qkv_status qkv_model_open_with(const char *path_or_name,
                                                      const qkv_model_open_options *options,
                                                      qkv_model **model, qkv_error *error);
 
-/** The same from bytes in memory, which must outlive the model. */
+/**
+ * qkv_model_open_with of the bytes of a config.json, a vocab.txt and a .safetensors file. They are copied:
+ * nothing of them is read after the call.
+ */
 QKV_API QKV_NODISCARD qkv_status qkv_model_open_memory(const void *config, size_t config_bytes,
                                                        const void *vocab, size_t vocab_bytes,
                                                        const void *weights, size_t weights_bytes,
+                                                       const qkv_model_open_options *options,
                                                        qkv_model **model, qkv_error *error);
 QKV_API void qkv_model_free(qkv_model *model);
 QKV_API const qkv_model_info *qkv_model_get_info(const qkv_model *model);
@@ -265,11 +275,13 @@ QKV_API int64_t qkv_model_check_finite(const qkv_model *model,
                                        void *user);
 
 /**
- * The vector [embedding_size] that the model has for a token before anything else happens to it: a row of
- * its table of word embeddings. It lives as long as the model. NULL if id is not in 0 ... vocab_size
- * - 1.
+ * Copies the vector [embedding_size] that the model has for a token before anything else happens to it: a
+ * row of its table of word embeddings, the encoder's if there are two. The values are those of the file
+ * as f32; where the weights are kept in bf16 and a head shares the table, rounded to that.
+ * @return QKV_OK; QKV_ERR_ARGUMENT for a NULL model or vector, or an id that is not in 0 ... vocab_size - 1.
  */
-QKV_API const float *qkv_model_word_vector(const qkv_model *model, int32_t id);
+QKV_API QKV_NODISCARD qkv_status qkv_model_word_vector(const qkv_model *model, int32_t id,
+                                                       float *vector, qkv_error *error);
 
 /**
  * Sinusoidal positions (Vaswani et al. 2017, section 3.5), as models with such positions add them:

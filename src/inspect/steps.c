@@ -68,15 +68,15 @@ static void lay_out(struct work *w, int64_t n, struct arrays *a) {
 static void embed(const struct work *w, const float *hidden, const struct arrays *a,
                   qkv_steps *steps) {
     const qkvi_embed *e = &w->stack->embed;
+    const qkvi_weights words = qkvi_embed_words(e);
     const int64_t i = steps->query, size = e->hidden;
     const int64_t type = qkvi_stack_type(w->stack, w->input->types, i);
     const int64_t place = qkvi_stack_place(w->stack, w->input->ids, i);
-    qkvi_step_widen(size, e->word + w->input->ids[i] * size, a->word);
     qkvi_step_widen(size, e->type + type * size, a->segment);
     qkvi_step_widen(size, e->position + place * size, a->position);
     qkvi_step_embedding(w->stack, w->input, i, 1, a->embedding);
     for (int64_t c = 0; c < size; c++) {
-        a->word[c] *= (double)e->word_scale;
+        a->word[c] = (double)e->word_scale * (double)qkvi_weight_at(&words, w->input->ids[i], c);
         a->embedded[c] = a->embedding[c];
     }
     qkvi_step_input(w->stack, a->embedded);

@@ -7,21 +7,23 @@
 void qkvi_step_embedding(const qkvi_stack *stack, const qkv_encoding *input, int64_t i,
                          int positions, double *sum) {
     const qkvi_embed *e = &stack->embed;
-    const float *word = e->word + input->ids[i] * e->hidden;
+    const qkvi_weights words = qkvi_embed_words(e);
     const float *type = e->type + qkvi_stack_type(stack, input->types, i) * e->hidden;
     const float *position = e->position + qkvi_stack_place(stack, input->ids, i) * e->hidden;
     for (int64_t c = 0; c < e->hidden; c++) {
-        sum[c] = (double)e->word_scale * (double)word[c] + (double)type[c];
+        sum[c] = (double)e->word_scale * (double)qkvi_weight_at(&words, input->ids[i], c) +
+                 (double)type[c];
         if (positions) sum[c] += (double)position[c];
     }
 }
 
 void qkvi_step_linear(const qkvi_linear *layer, int64_t first, int64_t n_out, const double *x,
                       double *y) {
+    const qkvi_weights weights = qkvi_linear_weights(layer);
     for (int64_t c = 0; c < n_out; c++) {
-        const float *row = layer->weight + (first + c) * layer->n_in;
         double sum = 0;
-        for (int64_t i = 0; i < layer->n_in; i++) sum += (double)row[i] * x[i];
+        for (int64_t i = 0; i < layer->n_in; i++)
+            sum += (double)qkvi_weight_at(&weights, first + c, i) * x[i];
         y[c] = layer->bias ? sum + (double)layer->bias[first + c] : sum;
     }
 }

@@ -87,18 +87,30 @@ static void pack_columns(int64_t n_rows, int n_cols, const float *restrict b, in
     }
 }
 
+void qkvi_gemm_pack_piece(int64_t k, int64_t n, const qkvi_gemm_piece *piece, float *packed) {
+    for (int64_t j = 0; j < piece->n_j; j += QKVI_PANEL) {
+        const int n_cols = (int)qkvi_min_i64(QKVI_PANEL, n - piece->j0 - j);
+        const float *const b = piece->b + j * piece->col_stride;
+        float *const panel = packed + (piece->j0 + j) * k + piece->c0 * QKVI_PANEL;
+        if (piece->col_stride == 1)
+            pack_rows(piece->n_c, n_cols, b, piece->row_stride, panel);
+        else
+            pack_columns(piece->n_c, n_cols, b, piece->row_stride, piece->col_stride, panel);
+    }
+}
+
 static void pack_task(void *argument, int index) {
     const struct pack_job *job = argument;
     const int64_t j0 = index / job->n_k_steps * QKVI_PANEL,
                   c0 = index % job->n_k_steps * job->k_step;
-    const int n_cols = (int)qkvi_min_i64(QKVI_PANEL, job->n - j0);
-    const int64_t n_rows = qkvi_min_i64(job->k_step, job->k - c0);
-    const float *b = job->b + c0 * job->row_stride + j0 * job->col_stride;
-    float *panel = job->packed + j0 * job->k + c0 * QKVI_PANEL;
-    if (job->col_stride == 1)
-        pack_rows(n_rows, n_cols, b, job->row_stride, panel);
-    else
-        pack_columns(n_rows, n_cols, b, job->row_stride, job->col_stride, panel);
+    const qkvi_gemm_piece piece = { c0,
+                                    qkvi_min_i64(job->k_step, job->k - c0),
+                                    j0,
+                                    qkvi_min_i64(QKVI_PANEL, job->n - j0),
+                                    job->b + c0 * job->row_stride + j0 * job->col_stride,
+                                    job->row_stride,
+                                    job->col_stride };
+    qkvi_gemm_pack_piece(job->k, job->n, &piece, job->packed);
 }
 
 void qkvi_gemm_pack_b(qkvi_pool *pool, int64_t k, int64_t n, const float *b, int64_t row_stride,

@@ -35,6 +35,25 @@ size_t qkvi_gemm_packed_elems(int64_t k, int64_t n);
 void qkvi_gemm_pack_b(qkvi_pool *pool, int64_t k, int64_t n, const float *b, int64_t row_stride,
                       int64_t col_stride, float *packed);
 
+/* Where a packed k x n matrix has B[c][j]. */
+static inline int64_t qkvi_gemm_packed_at(int64_t k, int64_t c, int64_t j) {
+    return j / QKVI_PANEL * QKVI_PANEL * k + c * QKVI_PANEL + j % QKVI_PANEL;
+}
+
+/*
+ * B[c0 … c0 + n_c - 1][j0 … j0 + n_j - 1], for matrices that come in pieces. c0 and j0 are multiples
+ * of 32, n_c and n_j too unless the piece ends with B. B[c0 + c][j0 + j] lies at
+ * b[c * row_stride + j * col_stride].
+ */
+typedef struct qkvi_gemm_piece {
+    int64_t c0, n_c, j0, n_j;
+    const float *b;
+    int64_t row_stride, col_stride;
+} qkvi_gemm_piece;
+
+/* Its place of a packed k x n matrix; all pieces together are what qkvi_gemm_pack_b makes. */
+void qkvi_gemm_pack_piece(int64_t k, int64_t n, const qkvi_gemm_piece *piece, float *packed);
+
 /*
  * A[i][c] lies at a[i * a_row_stride + c * a_col_stride], C[i][j] at c[i * c_row_stride + j]; C
  * overlaps nothing. bias is nullable. k = 0 is a product of zeros.

@@ -67,45 +67,71 @@ static void fetch(const float *x, int64_t x_row, int64_t n_rows, int64_t n) {
         for (int64_t c = 0; c < n; c += 16) __builtin_prefetch(x + i * x_row + c);
 }
 
-/* n_cols of B from j0 on, whose rows are dense; panel: the first of theirs. */
-static void pack_rows(const pack_job *j, int64_t j0, int64_t n_cols, uint32_t *panel) {
+/* A piece whose rows are dense, of some panels that are depth / 2 rows apart. */
+static void pack_rows(const qkvi_kernels *kernels, const qkvi_gemm_piece *p, int64_t depth,
+                      uint32_t *panel) {
     _Alignas(64) uint16_t half[PACK_ROWS * PACK_PANELS * QKVI_PANEL];
-    const int64_t depth = round_up(j->k, STEP);
-    for (int64_t c = 0; c < j->k; c += PACK_ROWS) {
-        const int64_t n = qkvi_min_i64(PACK_ROWS, j->k - c);
-        const float *const b = j->b + c * j->row_stride + j0;
-        fetch(b + n * j->row_stride, j->row_stride, qkvi_min_i64(PACK_ROWS, j->k - c - n), n_cols);
-        j->kernels->store_rows[QKV_BF16](b, j->row_stride, n, n_cols, 1, half,
-                                         PACK_PANELS * QKVI_PANEL);
-        j->kernels->pack_channel_pairs(half, PACK_PANELS * QKVI_PANEL, n, n_cols, depth, NULL,
-                                       (float *)(panel + c / 2 * QKVI_PANEL));
+    for (int64_t c = 0; c < p->n_c; c += PACK_ROWS) {
+        const int64_t n = qkvi_min_i64(PACK_ROWS, p->n_c - c);
+        const float *const b = p->b + c * p->row_stride;
+        fetch(b + n * p->row_stride, p->row_stride, qkvi_min_i64(PACK_ROWS, p->n_c - c - n),
+              p->n_j);
+        kernels->store_rows[QKV_BF16](b, p->row_stride, n, p->n_j, 1, half,
+                                      PACK_PANELS * QKVI_PANEL);
+        kernels->pack_channel_pairs(half, PACK_PANELS * QKVI_PANEL, n, p->n_j, depth, NULL,
+                                    (float *)(panel + c / 2 * QKVI_PANEL));
     }
 }
 
-/* n_cols <= 32 of B from j0 on, which are dense. */
-static void pack_columns(const pack_job *j, int64_t j0, int64_t n_cols, uint32_t *panel) {
+/* One panel of a piece whose columns are dense. */
+static void pack_columns(const qkvi_kernels *kernels, const qkvi_gemm_piece *p, uint32_t *panel) {
     _Alignas(64) uint16_t half[QKVI_PANEL * PACK_DEPTH];
-    for (int64_t c = 0; c < j->k; c += PACK_DEPTH) {
-        const int64_t n = qkvi_min_i64(PACK_DEPTH, j->k - c);
-        const float *const b = j->b + j0 * j->col_stride + c;
-        fetch(b + n, j->col_stride, n_cols, qkvi_min_i64(PACK_DEPTH, j->k - c - n));
-        j->kernels->store_rows[QKV_BF16](b, j->col_stride, n_cols, n, 1, half, PACK_DEPTH);
-        j->kernels->pack_key_pairs(half, PACK_DEPTH, n_cols, n, NULL,
-                                   (float *)(panel + c / 2 * QKVI_PANEL));
+    for (int64_t c = 0; c < p->n_c; c += PACK_DEPTH) {
+        const int64_t n = qkvi_min_i64(PACK_DEPTH, p->n_c - c);
+        const float *const b = p->b + c;
+        fetch(b + n, p->col_stride, p->n_j, qkvi_min_i64(PACK_DEPTH, p->n_c - c - n));
+        kernels->store_rows[QKV_BF16](b, p->col_stride, p->n_j, n, 1, half, PACK_DEPTH);
+        kernels->pack_key_pairs(half, PACK_DEPTH, p->n_j, n, NULL,
+                                (float *)(panel + c / 2 * QKVI_PANEL));
+    }
+}
+
+/* Columns j … j + n - 1 of a piece. */
+static qkvi_gemm_piece columns_of(const qkvi_gemm_piece *p, int64_t j, int64_t n) {
+    return (qkvi_gemm_piece){ .c0 = p->c0,
+                              .n_c = p->n_c,
+                              .j0 = p->j0 + j,
+                              .n_j = qkvi_min_i64(n, p->n_j - j),
+                              .b = p->b + j * p->col_stride,
+                              .row_stride = p->row_stride,
+                              .col_stride = p->col_stride };
+}
+
+void qkvi_bf16_pack_piece(const qkvi_kernels *kernels, int64_t k, const qkvi_gemm_piece *piece,
+                          uint32_t *packed) {
+    enum { SOME = PACK_PANELS * QKVI_PANEL };
+    const int64_t depth = round_up(k, STEP), filled = qkvi_ceil_div(piece->n_c, 2);
+    const size_t zeros = (size_t)((round_up(piece->n_c, STEP) / 2 - filled) * QKVI_PANEL);
+    uint32_t *const first = packed + piece->j0 * (depth / 2) + piece->c0 / 2 * QKVI_PANEL;
+    assert(piece->row_stride == 1 || piece->col_stride == 1);
+    for (int64_t j = 0; piece->col_stride == 1 && j < piece->n_j; j += SOME) {
+        const qkvi_gemm_piece some = columns_of(piece, j, SOME);
+        pack_rows(kernels, &some, depth, first + j * (depth / 2));
+    }
+    for (int64_t j = 0; j < piece->n_j; j += QKVI_PANEL) {
+        const qkvi_gemm_piece one = columns_of(piece, j, QKVI_PANEL);
+        uint32_t *const panel = first + j * (depth / 2);
+        if (piece->col_stride != 1) pack_columns(kernels, &one, panel);
+        memset(panel + filled * QKVI_PANEL, 0, zeros * sizeof *panel);
     }
 }
 
 static void pack_panels(void *argument, int index) {
     const pack_job *j = argument;
-    const int64_t j0 = (int64_t)index * PACK_PANELS * QKVI_PANEL, depth = round_up(j->k, STEP);
-    const int64_t j1 = qkvi_min_i64(j0 + PACK_PANELS * QKVI_PANEL, j->n);
-    const int64_t filled = qkvi_ceil_div(j->k, 2), missing = depth / 2 - filled;
-    if (j->col_stride == 1) pack_rows(j, j0, j1 - j0, j->packed + j0 * (depth / 2));
-    for (int64_t at = j0; at < j1; at += QKVI_PANEL) {
-        uint32_t *const panel = j->packed + at * (depth / 2);
-        if (j->col_stride != 1) pack_columns(j, at, qkvi_min_i64(QKVI_PANEL, j1 - at), panel);
-        memset(panel + filled * QKVI_PANEL, 0, (size_t)(missing * QKVI_PANEL) * sizeof *panel);
-    }
+    const qkvi_gemm_piece all = { 0, j->k, 0, j->n, j->b, j->row_stride, j->col_stride };
+    const qkvi_gemm_piece piece =
+        columns_of(&all, (int64_t)index * PACK_PANELS * QKVI_PANEL, PACK_PANELS * QKVI_PANEL);
+    qkvi_bf16_pack_piece(j->kernels, j->k, &piece, j->packed);
 }
 
 void qkvi_bf16_pack_b(qkvi_pool *pool, int64_t k, int64_t n, const float *b, int64_t row_stride,
@@ -145,9 +171,9 @@ static void amx_model(int n_rows, int n_cols, int64_t k, const uint16_t *a, int6
             for (int j = 0; j < n_cols; j++) {
                 float sums[2] = { 0, 0 };
                 for (int64_t x = step; x < step + STEP; x++) {
-                    const uint32_t pair = b[x / 2 * QKVI_PANEL + j];
+                    const uint32_t two = b[x / 2 * QKVI_PANEL + j];
                     const float left = factor((uint32_t)a[i * a_row + x] << 16);
-                    sums[x % 2] = fma_flushed(left, factor(x % 2 ? pair : pair << 16), sums[x % 2]);
+                    sums[x % 2] = fma_flushed(left, factor(x % 2 ? two : two << 16), sums[x % 2]);
                 }
                 float *const to = c + i * c_row + j;
                 *to = flushed(*to + flushed(sums[0] + sums[1]));

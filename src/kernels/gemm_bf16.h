@@ -16,6 +16,7 @@
 #ifndef QKVI_KERNELS_GEMM_BF16_H
 #define QKVI_KERNELS_GEMM_BF16_H
 
+#include "core/half.h"
 #include "core/ints.h"
 #include "kernels/gemm.h"
 
@@ -35,6 +36,17 @@ void qkvi_bf16_pack_b(qkvi_pool *pool, int64_t k, int64_t n, const float *b, int
                       int64_t col_stride, uint32_t *packed);
 void qkvi_bf16_pack_b_by(const qkvi_kernels *kernels, qkvi_pool *pool, int64_t k, int64_t n,
                          const float *b, int64_t row_stride, int64_t col_stride, uint32_t *packed);
+
+/* A piece of B, as qkvi_gemm_pack_piece takes it; one of its strides is 1. */
+void qkvi_bf16_pack_piece(const qkvi_kernels *kernels, int64_t k, const qkvi_gemm_piece *piece,
+                          uint32_t *packed);
+
+/* B[c][j] of a packed matrix with k rows. */
+static inline float qkvi_bf16_packed_at(int64_t k, int64_t c, int64_t j, const uint32_t *packed) {
+    const int64_t n_pairs = (k + 31) / 32 * 16;
+    const uint32_t two = packed[qkvi_gemm_packed_at(n_pairs, c / 2, j)];
+    return qkvi_f32_of_bf16((uint16_t)(two >> c % 2 * 16));
+}
 
 typedef struct qkvi_gemm_bf16_job {
     const qkvi_kernels *kernels;

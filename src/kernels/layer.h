@@ -41,7 +41,7 @@ struct qkvi_dropout; /* kernels/attend.h */
 typedef struct qkvi_layer_kernels {
     /* y += x */
     void (*add)(int64_t n, const float *x, float *y);
-    /* y = (scale a + b) + c, the first sum rounded once */
+    /* y = (scale a + b) + c, the first sum rounded once; in place if wanted (y = a) */
     void (*add3)(int64_t n, float scale, const float *a, const float *b, const float *c, float *y);
     /* sum x; sum x² */
     float (*sum)(int64_t n, const float *x);

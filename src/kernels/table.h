@@ -133,7 +133,9 @@ extern const qkvi_kernels qkvi_kernels_neon;
 /* The tables that this processor can run, best last; NULL past the end. */
 const qkvi_kernels *qkvi_kernels_at(int index);
 /* The best of them; the one with a name, or NULL. */
-const qkvi_kernels *qkvi_kernels_best(void);
+__attribute__((visibility("default"))) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
+const qkvi_kernels *
+qkvi_kernels_best(void);
 const qkvi_kernels *qkvi_kernels_named(const char *name);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Opening a model: config.json promises sizes, the architecture makes its table of parameters from
  * them, the resolver finds and checks each one in the weights file, and only then is memory of
- * their size allocated and filled.
+ * their size allocated and filled, with weights of layers at once in the form that they run with.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,11 +86,25 @@ static qkv_status load_lm_bias(qkv_model *model, const qkvi_model_family *family
     return QKV_OK;
 }
 
+/* Memory for the parameters in the form that they are kept in, filled. */
+static qkv_status load_arena(qkv_model *model, qkvi_resolver *resolver, qkv_error *error) {
+    const bool is_f32 = model->info.weights == QKV_WEIGHTS_F32;
+    qkvi_param_table *const table = &model->params;
+    if (!model->is_to_train)
+        QKV_TRY(qkvi_params_pack(table, is_f32 ? QKVI_PARAM_PANELS : QKVI_PARAM_HALF, error));
+    model->arena = qkvi_params_room(table);
+    if (!model->arena)
+        return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for %zu parameters",
+                              model->source, table->n_elems);
+    model->info.weights_bytes = (int64_t)(table->n_elems * sizeof *model->arena);
+    return qkvi_resolver_load(resolver, table, model->arena, error);
+}
+
 static qkv_status bind(qkv_model *model, qkv_error *error) {
     const unsigned form = qkvi_weights_form((qkv_model_weights)model->info.weights);
+    if (model->is_to_train) return QKV_OK;
     QKV_TRY(qkvi_net_bind(&model->info, &model->params, model->arena, form, &model->net, error));
     model->net->lm.bias = model->lm_bias;
-    qkvi_net_pack(NULL, model->net);
     return QKV_OK;
 }
 
@@ -99,11 +113,7 @@ static qkv_status load_params(qkv_model *model, const qkvi_model_family *family,
     find_heads(resolver, family, &model->info);
     QKV_TRY(qkvi_net_table(&model->info, &model->params, error));
     QKV_TRY(qkvi_resolver_check(resolver, &model->params, error));
-    model->arena = qkvi_params_arena(&model->params);
-    if (!model->arena)
-        return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for %zu parameters",
-                              model->source, model->params.n_elems);
-    QKV_TRY(qkvi_resolver_load(resolver, &model->params, model->arena, error));
+    QKV_TRY(load_arena(model, resolver, error));
     if (model->info.sinusoidal_positions) skip_positions(resolver, family);
     QKV_TRY(load_lm_bias(model, family, resolver, error));
     for (int64_t r = 0; r < model->params.n_rows; r++)
@@ -183,10 +193,11 @@ static qkv_status note_files(qkv_model *model, const qkvi_safetensors *file, qkv
 }
 
 static qkv_status open_files(const char *folder, const char *weights, qkv_model_weights kind,
-                             qkv_model **model, qkv_error *error) {
+                             int is_to_train, qkv_model **model, qkv_error *error) {
     qkvi_safetensors *file;
     QKV_TRY(start_folder(folder, model, error));
     (*model)->info.weights = (int)kind;
+    (*model)->is_to_train = is_to_train;
     QKV_TRY(qkvi_pooling_read(folder, &(*model)->info, error));
     QKV_TRY(read_generation(folder, *model, error));
     QKV_TRY(qkv_tokenizer_open(folder, &(*model)->tokenizer, error));
@@ -210,20 +221,12 @@ static qkv_status read_options(const qkv_model_open_options *given, qkv_model_we
                           (int)options.weights);
 }
 
-qkv_status qkv_model_open(const char *path_or_name, qkv_model **model, qkv_error *error) {
-    return qkv_model_open_with(path_or_name, NULL, model, error);
-}
-
-qkv_status qkv_model_open_with(const char *path_or_name, const qkv_model_open_options *options,
-                               qkv_model **model, qkv_error *error) {
+static qkv_status open_found(const char *path_or_name, qkv_model_weights kind, int is_to_train,
+                             qkv_model **model, qkv_error *error) {
     char *folder, *weights;
-    qkv_model_weights kind;
-    if (!model) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "model is NULL");
     *model = NULL;
-    if (!path_or_name) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "path_or_name is NULL");
-    QKV_TRY(read_options(options, &kind, error));
     QKV_TRY(qkvi_hub_find(path_or_name, &folder, &weights, error));
-    const qkv_status status = open_files(folder, weights, kind, model, error);
+    const qkv_status status = open_files(folder, weights, kind, is_to_train, model, error);
     free(folder);
     free(weights);
     if (status != QKV_OK) {
@@ -233,11 +236,30 @@ qkv_status qkv_model_open_with(const char *path_or_name, const qkv_model_open_op
     return status;
 }
 
+qkv_status qkv_model_open(const char *path_or_name, qkv_model **model, qkv_error *error) {
+    return qkv_model_open_with(path_or_name, NULL, model, error);
+}
+
+qkv_status qkv_model_open_with(const char *path_or_name, const qkv_model_open_options *options,
+                               qkv_model **model, qkv_error *error) {
+    qkv_model_weights kind;
+    if (!model) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "model is NULL");
+    *model = NULL;
+    if (!path_or_name) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "path_or_name is NULL");
+    QKV_TRY(read_options(options, &kind, error));
+    return open_found(path_or_name, kind, 0, model, error);
+}
+
+qkv_status qkvi_model_open_to_train(const char *path_or_name, qkv_model **model, qkv_error *error) {
+    return open_found(path_or_name, QKV_WEIGHTS_F32, 1, model, error);
+}
+
 static qkv_status open_bytes(const void *config, size_t config_bytes, const void *vocab,
                              size_t vocab_bytes, const void *weights, size_t weights_bytes,
-                             qkv_model **model, qkv_error *error) {
+                             qkv_model_weights kind, qkv_model **model, qkv_error *error) {
     qkvi_safetensors *file;
     QKV_TRY(start("embedded", "embedded config.json", config, config_bytes, model, error));
+    (*model)->info.weights = (int)kind;
     QKV_TRY(read_generation(NULL, *model, error));
     QKV_TRY(qkv_tokenizer_open_memory(vocab, vocab_bytes, NULL, 0, &(*model)->tokenizer, error));
     QKV_TRY(qkvi_safetensors_open_memory("embedded model.safetensors", weights, weights_bytes,
@@ -249,7 +271,9 @@ static qkv_status open_bytes(const void *config, size_t config_bytes, const void
 
 qkv_status qkv_model_open_memory(const void *config, size_t config_bytes, const void *vocab,
                                  size_t vocab_bytes, const void *weights, size_t weights_bytes,
-                                 qkv_model **model, qkv_error *error) {
+                                 const qkv_model_open_options *options, qkv_model **model,
+                                 qkv_error *error) {
+    qkv_model_weights kind;
     if (!model) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "model is NULL");
     *model = NULL;
     if (!config || !vocab || !weights)
@@ -257,8 +281,9 @@ qkv_status qkv_model_open_memory(const void *config, size_t config_bytes, const 
                               !config  ? "config"
                               : !vocab ? "vocab"
                                        : "weights");
-    const qkv_status status =
-        open_bytes(config, config_bytes, vocab, vocab_bytes, weights, weights_bytes, model, error);
+    QKV_TRY(read_options(options, &kind, error));
+    const qkv_status status = open_bytes(config, config_bytes, vocab, vocab_bytes, weights,
+                                         weights_bytes, kind, model, error);
     if (status != QKV_OK) {
         qkv_model_free(*model);
         *model = NULL;

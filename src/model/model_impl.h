@@ -20,14 +20,21 @@ struct qkv_model {
     qkvi_param_table params;           /* made by the architecture from info */
     float *lm_bias;                    /* [target_vocab_size] added to logits; NULL: none */
     float *arena;         /* all parameters, in the table's order; ties are not stored twice */
-    struct qkvi_net *net; /* pointers into arena (arch/net.h); packed weights if any */
-    char **unused;        /* escaped names of stored tensors that nobody asked for */
+    struct qkvi_net *net; /* pointers into arena (arch/net.h); NULL: opened to be trained */
+    int is_to_train;
+    char **unused; /* escaped names of stored tensors that nobody asked for */
     int64_t n_unused;
     char **files; /* escaped names of the files that the weights came from; none from memory */
     int64_t n_files;
     char *warnings[QKVI_MODEL_WARNINGS]; /* one of each kind at most */
     int n_warnings;
 };
+
+/**
+ * qkv_model_open of a model that is to be trained: its parameters are floats in the arena, which a
+ * trainer may take, and there is no net.
+ */
+qkv_status qkvi_model_open_to_train(const char *path_or_name, qkv_model **model, qkv_error *error);
 
 /** Finds out what was accepted but is odd. MEMORY. */
 qkv_status qkvi_model_warn(qkv_model *model, qkv_error *error);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/half.h"
 #include "core/status.h"
 #include "model/model_impl.h"
 #include "model/text/tokenizer.h"
@@ -54,17 +55,28 @@ const char *qkv_model_warning(const qkv_model *model, int64_t index) {
     return index >= 0 && index < model->n_warnings ? model->warnings[index] : NULL;
 }
 
+/* Counts what is no number in a row, in the form that it is kept in; padding is zeros. */
+static void count_odd(const qkvi_param *row, const float *values, qkv_not_finite *found) {
+    const size_t n_words = qkvi_param_words(row);
+    for (size_t i = 0; i < n_words; i++) {
+        const uint32_t bits = qkvi_bits_of_float(values[i]);
+        const float halves[2] = { qkvi_float_of_bits(bits & 0xFFFF0000),
+                                  qkvi_float_of_bits(bits << 16) };
+        const float *const each = row->form == QKVI_PARAM_HALF ? halves : &values[i];
+        for (int v = 0; v <= (row->form == QKVI_PARAM_HALF); v++) {
+            found->n_nan += isnan(each[v]) != 0;
+            found->n_inf += isinf(each[v]) != 0;
+        }
+    }
+}
+
 int64_t qkv_model_check_finite(const qkv_model *model,
                                void (*visit)(void *user, const qkv_not_finite *found), void *user) {
     int64_t n_found = 0;
     for (int64_t r = 0; r < model->params.n_rows; r++) {
         const qkvi_param *const row = &model->params.rows[r];
-        const float *const values = model->arena + row->offset;
         qkv_not_finite found = { .tensor = qkvi_param_stored_name(row) };
-        for (size_t i = 0; i < row->n_elems; i++) {
-            found.n_nan += isnan(values[i]) != 0;
-            found.n_inf += isinf(values[i]) != 0;
-        }
+        count_odd(row, model->arena + row->offset, &found);
         if (found.n_nan + found.n_inf == 0) continue;
         n_found++;
         visit(user, &found);

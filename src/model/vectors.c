@@ -4,9 +4,16 @@
 #include "model/arch/net.h"
 #include "model/model_impl.h"
 
-const float *qkv_model_word_vector(const qkv_model *model, int32_t id) {
-    if (!model || id < 0 || id >= model->info.vocab_size) return NULL;
-    return model->net->stacks[0].embed.word + id * model->info.embedding_size;
+qkv_status qkv_model_word_vector(const qkv_model *model, int32_t id, float *vector,
+                                 qkv_error *error) {
+    if (!model || !vector)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", model ? "vector" : "model");
+    if (id < 0 || id >= model->info.vocab_size)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "id = %d is not between 0 and %lld", (int)id,
+                              (long long)model->info.vocab_size - 1);
+    const qkvi_weights words = qkvi_embed_words(&model->net->stacks[0].embed);
+    qkvi_weight_row(&words, id, vector);
+    return QKV_OK;
 }
 
 qkv_status qkv_sinusoids(int64_t n_positions, int64_t dim, float *table, qkv_error *error) {

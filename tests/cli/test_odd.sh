@@ -22,7 +22,7 @@ code 0
 err "qkv: warning: 3 rows of the embedding have no token: config.json says vocab_size = 53, the tokenizer has 50"
 run info "$odd" --json
 code 0
-out_like '"warnings":\["3 rows of the embedding have no token: config.json says vocab_size = 53, the tokenizer has 50"\]}$'
+out_like '"warnings":\["3 rows of the embedding have no token: config.json says vocab_size = 53, the tokenizer has 50"\],'
 run fill "the [MASK]" --top 53 --model "$odd" --quiet # rows without a token are candidates, too
 code 0
 no_err

@@ -21,7 +21,7 @@
 
 typedef struct golden {
     const char *name;
-    qkv_model *model;
+    qkv_model *model, *trained; /* as it runs, and as floats to be trained */
     qkvi_safetensors *expected;
     qkv_ctx *ctx;
     int64_t n_sequences, n_tokens, n_targets;
@@ -90,6 +90,8 @@ static void open_golden(golden *g, const char *name) {
     *g = (golden){ .name = name };
     snprintf(path, sizeof path, QKV_TEST_DATA "/golden/%s", name);
     if (qkv_model_open(path, &g->model, &error) != QKV_OK) fail_msg("%s", error.message);
+    if (qkvi_model_open_to_train(path, &g->trained, &error) != QKV_OK)
+        fail_msg("%s", error.message);
     snprintf(path, sizeof path, QKV_TEST_DATA "/golden/%s/expected.safetensors", name);
     if (qkvi_safetensors_open(path, &g->expected, &error) != QKV_OK) fail_msg("%s", error.message);
     assert_int_equal(qkv_ctx_create(NULL, &g->ctx, NULL), QKV_OK);
@@ -112,6 +114,7 @@ static void close_golden(golden *g) {
     print_message("%s: at most %.3f of the bound\n", g->name, (double)g->worst);
     qkvi_safetensors_close(g->expected);
     qkv_model_free(g->model);
+    qkv_model_free(g->trained);
     qkv_ctx_destroy(g->ctx);
 }
 

@@ -151,7 +151,7 @@ static void test_run_keeps_only_what_is_asked(void **state) {
 /* ---- Training -------------------------------------------------------------------------------- */
 
 static void compute_grads(golden *g, float *grads_arena, qkvi_net_losses *losses) {
-    const qkvi_param_table *table = &g->model->params;
+    const qkvi_param_table *table = &g->trained->params;
     qkvi_net *params, *grads;
     qkvi_net_pass *pass;
     qkv_error error;
@@ -167,10 +167,10 @@ static void compute_grads(golden *g, float *grads_arena, qkvi_net_losses *losses
                                    .target_tokens = targets,
                                    .target_ids = g->target_ids,
                                    .labels = g->labels };
-    assert_int_equal(qkvi_net_bind(&g->model->info, table, g->model->arena,
+    assert_int_equal(qkvi_net_bind(&g->trained->info, table, g->trained->arena,
                                    QKVI_NET_FORWARD | QKVI_NET_BACKWARD, &params, NULL),
                      QKV_OK);
-    assert_int_equal(qkvi_net_bind(&g->model->info, table, grads_arena, 0, &grads, NULL), QKV_OK);
+    assert_int_equal(qkvi_net_bind(&g->trained->info, table, grads_arena, 0, &grads, NULL), QKV_OK);
     assert_int_equal(qkvi_net_pass_create(&pass, NULL), QKV_OK);
     qkvi_net_pack(g->ctx, params);
     for (int round = 0; round < 2; round++) /* the second must not see what the first left */
@@ -200,7 +200,7 @@ static void test_loss_and_gradients(void **state) {
     golden g;
     qkvi_net_losses losses;
     open_golden(&g, *state);
-    const qkvi_param_table *table = &g.model->params;
+    const qkvi_param_table *table = &g.trained->params;
     float *grads = qkvi_params_arena(table);
     memset(grads, 0x7f, table->n_elems * sizeof *grads); /* must be overwritten */
     compute_grads(&g, grads, &losses);

@@ -150,7 +150,7 @@ static void test_wrong_calls_are_refused(void **state) {
 
 static void compute_grads(golden *g, double smoothing, float *grads_arena,
                           qkvi_net_losses *losses) {
-    const qkvi_param_table *table = &g->model->params;
+    const qkvi_param_table *table = &g->trained->params;
     qkvi_net *net, *grads = NULL;
     qkvi_net_pass *pass;
     qkv_error error;
@@ -166,11 +166,11 @@ static void compute_grads(golden *g, double smoothing, float *grads_arena,
                                    .target_tokens = targets,
                                    .target_ids = g->target_ids,
                                    .label_smoothing = smoothing };
-    assert_int_equal(qkvi_net_bind(&g->model->info, table, g->model->arena,
+    assert_int_equal(qkvi_net_bind(&g->trained->info, table, g->trained->arena,
                                    QKVI_NET_FORWARD | QKVI_NET_BACKWARD, &net, NULL),
                      QKV_OK);
     if (grads_arena)
-        assert_int_equal(qkvi_net_bind(&g->model->info, table, grads_arena, 0, &grads, NULL),
+        assert_int_equal(qkvi_net_bind(&g->trained->info, table, grads_arena, 0, &grads, NULL),
                          QKV_OK);
     assert_int_equal(qkvi_net_pass_create(&pass, NULL), QKV_OK);
     net->lm.bias = g->model->net->lm.bias; /* no parameter */
@@ -193,7 +193,12 @@ static float *expected_gradient(const golden *g, const qkvi_param *row) {
     if (!qkvi_safetensors_find(g->expected, name)) fail_msg("%s: no %s", g->name, name);
     const size_t n = row->n_elems * (size_t)row->n_parts;
     float *stored = read_floats(g, name, n), *values = malloc(row->n_elems * sizeof *values + 1);
-    qkvi_param_from_stored(row, stored, values);
+    qkvi_stored_rows all = { .values = stored, .kernels = qkvi_kernels_best() };
+    int64_t n_cols;
+    qkvi_param own = *row;
+    own.offset = 0;
+    qkvi_param_stored_matrix(row, &all.n, &n_cols);
+    qkvi_param_from_stored(&own, &all, values);
     free(stored);
     return values;
 }
@@ -202,7 +207,7 @@ static void test_loss_and_gradients(void **state) {
     golden g;
     qkvi_net_losses plain, losses;
     open_golden(&g, *state);
-    const qkvi_param_table *table = &g.model->params;
+    const qkvi_param_table *table = &g.trained->params;
     float *grads = qkvi_params_arena(table), top = 0;
     float *smoothing = read_floats(&g, "label_smoothing", 1);
     memset(grads, 0x7f, table->n_elems * sizeof *grads); /* must be overwritten */

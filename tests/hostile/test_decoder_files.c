@@ -195,7 +195,7 @@ static qkv_status open_made(const void *input, qkv_error *error) {
     const made *const m = input;
     qkv_model *model = (qkv_model *)1;
     const qkv_status status = qkv_model_open_memory(m->config, m->n_config, m->words, m->n_words,
-                                                    m->weights, m->n_weights, &model, error);
+                                                    m->weights, m->n_weights, NULL, &model, error);
     if (status != QKV_OK) return model ? HOSTILE_BROKEN : status;
     const char *const unused = qkv_model_unused(model, 0), *const extra = m->attempt->extra;
     const int told = extra ? unused && strcmp(unused, extra) == 0 : unused == NULL;

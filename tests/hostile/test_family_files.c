@@ -51,7 +51,7 @@ static void free_files(files *f) {
 static qkv_status open_files(const files *f, qkv_model **model, qkv_error *error) {
     *error = (qkv_error){ QKV_OK, "" };
     const qkv_status status = qkv_model_open_memory(f->config, f->n_config, f->vocab, f->n_vocab,
-                                                    f->weights, f->n_weights, model, error);
+                                                    f->weights, f->n_weights, NULL, model, error);
     assert_true((status == QKV_OK) == (*model != NULL));
     return status;
 }

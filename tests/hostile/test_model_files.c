@@ -188,7 +188,7 @@ static void open_with_lines(int n_lines, const char *more, qkv_status status, co
     for (int line = 0; line < n_lines; n++) line += vocab[n] == '\n';
     snprintf(lines, sizeof lines, "%.*s%s", (int)n, vocab, more);
     const qkv_status got = qkv_model_open_memory(config, n_config, lines, strlen(lines), weights,
-                                                 n_weights, &model, &error);
+                                                 n_weights, NULL, &model, &error);
     if (got != status || !strstr(error.message, says))
         fail_msg("%d lines: %s \"%s\"", n_lines, qkv_status_name(got), error.message);
     assert_true((got == QKV_OK) == (model != NULL));
@@ -320,9 +320,9 @@ static void test_not_finite(void **state) {
     const qkvi_stored *const tensor = qkvi_safetensors_find(file, "bert.pooler.dense.bias");
     memcpy(weights + tensor->begin + 4, values, sizeof values);
     qkvi_safetensors_close(file);
-    assert_int_equal(
-        qkv_model_open_memory(config, n_config, vocab, n_vocab, weights, n_weights, &model, &error),
-        QKV_OK);
+    assert_int_equal(qkv_model_open_memory(config, n_config, vocab, n_vocab, weights, n_weights,
+                                           NULL, &model, &error),
+                     QKV_OK);
     assert_int_equal(qkv_model_check_finite(model, note_found, found), 1);
     assert_string_equal(found, "bert.pooler.dense.bias 2 1");
     qkv_model_free(model);

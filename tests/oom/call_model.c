@@ -74,7 +74,7 @@ static qkv_status open_nothing(qkv_error *error) {
 static qkv_status open_memory(qkv_error *error) {
     opened = model;
     const qkv_status status = qkv_model_open_memory(config.at, config.n, vocab.at, vocab.n,
-                                                    weights.at, weights.n, &opened, error);
+                                                    weights.at, weights.n, NULL, &opened, error);
     oom_claim(status == QKV_OK || !opened, "model is NULL after a failure");
     return status;
 }

@@ -175,7 +175,7 @@ static void test_model(void **state) {
         qkv_model *model;
         qkv_error error;
         const qkv_status status = qkv_model_open_memory(config.at, config.n, vocab.at, vocab.n,
-                                                        mutant.at, mutant.n, &model, &error);
+                                                        mutant.at, mutant.n, NULL, &model, &error);
         n_accepted += check_outcome(number, status, &error);
         qkv_model_free(model);
         free(mutant.at);

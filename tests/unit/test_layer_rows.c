@@ -51,8 +51,14 @@ static int32_t ids[N_ROWS], types[N_ROWS], places[N_ROWS];
 static const qkvi_embed_rows rows = { ids, types, places };
 
 static qkvi_embed embed_of(tables *t, float word_scale) {
-    return (
-        qkvi_embed){ DIM, N_WORDS, N_TYPES, N_PLACES, word_scale, t->word, t->type, t->position };
+    return (qkvi_embed){ .hidden = DIM,
+                         .n_words = N_WORDS,
+                         .n_types = N_TYPES,
+                         .n_positions = N_PLACES,
+                         .word_scale = word_scale,
+                         .word = t->word,
+                         .type = t->type,
+                         .position = t->position };
 }
 
 static void check_sum(const tables *t, double scale, const float *s) {

@@ -226,6 +226,7 @@ static void test_embedding(void **state) {
     for (int64_t i = 0; i < input->n; i++) {
         qkv_steps *s;
         double e[HIDDEN];
+        float vector[HIDDEN];
         assert_int_equal(qkv_inspect_steps(model, run, 0, input, 0, 0, i, &s, NULL), QKV_OK);
         same("word", HIDDEN, s->word, words + input->ids[i] * HIDDEN, 0);
         same("segment", HIDDEN, s->segment, types + input->types[i] * HIDDEN, 0);
@@ -234,10 +235,8 @@ static void test_embedding(void **state) {
         same("embedding", HIDDEN, s->embedding, e, 1e-15);
         norm("bert.embeddings.LayerNorm", 1, e);
         same("embedded", HIDDEN, s->embedded, e, 1e-12);
-        assert_memory_equal(qkv_model_word_vector(model, input->ids[i]),
-                            qkv_model_word_vector(model, input->ids[i]), HIDDEN * sizeof(float));
-        for (int c = 0; c < HIDDEN; c++)
-            assert_true((double)qkv_model_word_vector(model, input->ids[i])[c] == s->word[c]);
+        assert_int_equal(qkv_model_word_vector(model, input->ids[i], vector, NULL), QKV_OK);
+        for (int c = 0; c < HIDDEN; c++) assert_true((double)vector[c] == s->word[c]);
         qkv_steps_free(s);
     }
     free(words);
@@ -302,9 +301,15 @@ static void test_refusals(void **state) {
     ids[3] = 53;
     assert_int_equal(qkv_inspect_steps(model, run, 0, &other, 0, 0, 0, &s, NULL), QKV_ERR_ARGUMENT);
     qkv_steps_free(NULL);
-    assert_null(qkv_model_word_vector(model, 53));
-    assert_null(qkv_model_word_vector(model, -1));
-    assert_null(qkv_model_word_vector(NULL, 0));
+    float vector[HIDDEN];
+    qkv_error error;
+    assert_int_equal(qkv_model_word_vector(model, 53, vector, &error), QKV_ERR_ARGUMENT);
+    assert_string_equal(error.message, "id = 53 is not between 0 and 52");
+    assert_int_equal(qkv_model_word_vector(model, -1, vector, &error), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_model_word_vector(NULL, 0, vector, &error), QKV_ERR_ARGUMENT);
+    assert_string_equal(error.message, "model is NULL");
+    assert_int_equal(qkv_model_word_vector(model, 0, NULL, &error), QKV_ERR_ARGUMENT);
+    assert_string_equal(error.message, "vector is NULL");
 }
 
 /* ---- Projections of layer 0 ------------------------------------------------------------------ */

@@ -18,6 +18,7 @@
 #include "model/model_impl.h"
 #include "model/store/config.h"
 #include "model/store/resolver.h"
+#include "param_values.h"
 
 /* ---- config.json ------------------------------------------------------------------------------ */
 
@@ -351,7 +352,7 @@ static void check_row(const qkv_model *model, const qkvi_resolver *resolver,
                       const qkvi_param *row) {
     const char *const name = qkvi_param_stored_name(row);
     const qkvi_stored *const tensor = qkvi_resolve(resolver, name);
-    const float *const values = model->arena + row->offset;
+    float *const values = param_values(model, row);
     qkv_error error;
     assert_non_null(tensor);
     assert_int_equal(tensor->n_elems, row->n_elems * (size_t)row->n_parts);
@@ -369,6 +370,7 @@ static void check_row(const qkv_model *model, const qkvi_resolver *resolver,
         }
     free(again);
     free(stored);
+    free(values);
 }
 
 static void test_parameters(void **state) {
@@ -428,7 +430,7 @@ static void test_switches(void **state) {
     assert_int_equal(model->net->n_stacks, 2);
     assert_true(!encoder->causal && decoder->causal && !encoder->skips_padding);
     assert_true(encoder->embed_norm.gamma && decoder->embed_norm.gamma);
-    assert_ptr_equal(encoder->embed.word, decoder->embed.word);
+    assert_ptr_equal(encoder->embed.tied.panels, decoder->embed.tied.panels);
     assert_true(encoder->embed.word_scale * encoder->embed.word_scale > 11.999f);
     assert_int_equal(decoder->blocks[2].cross.n_heads, 2);
     assert_int_equal(encoder->blocks[0].cross.n_heads, 0);
@@ -438,8 +440,8 @@ static void test_switches(void **state) {
     qkv_model_free(model);
     assert_int_equal(qkv_model_open(QKV_TEST_DATA "/golden/decoder/marian_3", &model, &error),
                      QKV_OK);
-    assert_ptr_not_equal(model->net->stacks[0].embed.word, model->net->stacks[1].embed.word);
-    assert_ptr_equal(model->net->lm.weight, model->net->stacks[1].embed.word);
+    assert_non_null(model->net->stacks[0].embed.word); /* no head multiplies with them */
+    assert_ptr_equal(model->net->lm.forward, model->net->stacks[1].embed.tied.panels);
     assert_int_equal(model->net->lm.n_out, 45);
     assert_int_equal(model->generation.bad_words[0], 36);
     assert_ptr_not_equal(qkv_model_target_tokenizer(model), qkv_model_tokenizer(model));

@@ -92,8 +92,8 @@ static qkv_status open_with(checkpoint *c, const char *golden, const char *folde
         QKV_OK);
     assert_int_equal(qkvi_file_load(path, 1 << 20, &weights, &n_weights, error), QKV_OK);
     unlink(path);
-    const qkv_status status =
-        qkv_model_open_memory(config, n_config, vocab, n_vocab, weights, n_weights, model, error);
+    const qkv_status status = qkv_model_open_memory(config, n_config, vocab, n_vocab, weights,
+                                                    n_weights, NULL, model, error);
     free(config);
     free(vocab);
     free(weights); /* everything has been copied into the arena */
@@ -249,7 +249,7 @@ static void test_no_model(void **state) {
     qkv_error error;
     assert_int_equal(qkv_model_open(NULL, &model, &error), QKV_ERR_ARGUMENT);
     assert_int_equal(qkv_model_open(OLD, NULL, &error), QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_model_open_memory(NULL, 0, "", 0, "", 0, &model, &error),
+    assert_int_equal(qkv_model_open_memory(NULL, 0, "", 0, "", 0, NULL, &model, &error),
                      QKV_ERR_ARGUMENT);
     assert_non_null(strstr(error.message, "config is NULL"));
     assert_int_equal(qkv_model_open(*state, &model, &error), QKV_ERR_IO);

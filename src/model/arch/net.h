@@ -5,8 +5,8 @@
  *     GPT-2                             a causal stack; the language-model head
  *     BART, Marian                      an encoder, a causal decoder with cross-attention; that head
  *
- * Parameters live in one float arena that qkvi_net_table describes; gradients and optimizer
- * moments are arenas of the same layout. One struct of pointers, qkvi_net, is bound to an
+ * Parameters live in one arena that qkvi_net_table describes, floats unless a model only runs
+ * (params.h); gradients and optimizer moments are arenas of the same layout. One struct of pointers, qkvi_net, is bound to an
  * arena of parameters or to one of gradients:
  *
  *     qkvi_net_table(&info, &table, error);              names, shapes, offsets
@@ -34,12 +34,12 @@ typedef struct qkvi_net {
     int n_stacks;
     qkvi_stack stacks[2];
     bool has_pooler, has_mlm, has_nsp, has_judge, has_lm;
-    qkvi_linear pooler, transform, decoder, nsp; /* decoder.weight is embed.word: tied */
+    qkvi_linear pooler, transform, decoder, nsp; /* decoder has the words' weights: tied */
     qkvi_layernorm transform_norm;
     qkvi_linear judge, judgement;
     qkvi_linear lm; /* over the last stack; weight mostly its words', bias NULL or no parameter */
     bool lm_is_tied;
-    float *packed; /* owned */
+    float *packed; /* owned; of a net that is trained */
 } qkvi_net;
 
 /* The stack that heads read. */
@@ -54,8 +54,10 @@ static inline const qkvi_stack *qkvi_net_last(const qkvi_net *net) {
 qkv_status qkvi_net_table(const qkv_model_info *info, qkvi_param_table *table, qkv_error *error);
 
 /*
- * Which packed forms of the weights to keep: none for gradients, FORWARD to run, BACKWARD, too, to train;
- * in bf16, HALF_DP or HALF_AMX instead of FORWARD, by class (kernels/gemm_bf16.h).
+ * Which packed forms of the weights to keep: none for gradients, FORWARD to run, BACKWARD, too, to
+ * train; in bf16, HALF_DP or HALF_AMX instead of FORWARD, by class (kernels/gemm_bf16.h). Of a table
+ * whose rows are packed (qkvi_params_pack) the forms say how these are multiplied with, and take no
+ * memory.
  */
 enum {
     QKVI_NET_FORWARD = 1u << 0,

@@ -2,6 +2,7 @@
  * Structs of pointers bound to an arena that is laid out by the table (net_table.c). What a model lacks
  * has no row there, and its pointers are NULL.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/alloc.h"
@@ -18,16 +19,38 @@ typedef struct binder {
     qkvi_switches switches;
 } binder;
 
-/* NULL for a part that the family lacks, too. */
+/* NULL for a part that the family or the model lacks. */
+static const qkvi_param *row_of(const binder *b, const char *name, const char *what) {
+    char full[128];
+    if (!name) return NULL;
+    snprintf(full, sizeof full, "%s%s", name, what);
+    return qkvi_params_find(b->table, full);
+}
+
+/* Its values, if they are floats in the arena. */
 static float *bind_at(const binder *b, const char *name, const char *what) {
-    return name ? qkvi_params_at(b->table, b->arena, "%s%s", name, what) : NULL;
+    const qkvi_param *const row = row_of(b, name, what);
+    return row && row->form == QKVI_PARAM_FLOATS ? b->arena + row->offset : NULL;
+}
+
+/* A layer without a bias, whose weights are that matrix: floats, or the panels that it runs with. */
+static qkvi_linear bind_weight(const binder *b, const char *name, int64_t n_out, int64_t n_in) {
+    const qkvi_param *const row = row_of(b, name, ".weight");
+    qkvi_linear layer = { .n_in = n_in, .n_out = n_out };
+    if (!row) return layer;
+    float *const at = b->arena + row->offset;
+    switch (row->form) {
+    case QKVI_PARAM_FLOATS: layer.weight = at; break;
+    case QKVI_PARAM_PANELS: layer.forward = at; break;
+    case QKVI_PARAM_HALF: layer.half = (uint32_t *)at; break;
+    }
+    return layer;
 }
 
 static qkvi_linear bind_linear(const binder *b, const char *name, int64_t n_out, int64_t n_in) {
-    return (qkvi_linear){ .n_in = n_in,
-                          .n_out = n_out,
-                          .weight = bind_at(b, name, ".weight"),
-                          .bias = bind_at(b, name, ".bias") };
+    qkvi_linear layer = bind_weight(b, name, n_out, n_in);
+    layer.bias = bind_at(b, name, ".bias");
+    return layer;
 }
 
 static qkvi_layernorm bind_norm(const binder *b, const char *name, int64_t n) {
@@ -78,13 +101,16 @@ static void bind_block(const binder *b, const qkvi_stack *s, const qkvi_stack_na
 
 static void bind_embeddings(const binder *b, int stack, qkvi_stack *s) {
     const qkvi_stack_names *const names = &b->family->stacks[stack];
+    const char *const words = qkvi_word_name(b->info, b->family, stack);
+    const qkvi_linear tied = bind_weight(b, words, s->vocab_size, s->embedding_size);
     s->embed = (qkvi_embed){
         .hidden = s->embedding_size,
         .n_words = s->vocab_size,
         .n_types = s->n_types > 0 ? s->n_types : 1,
         .n_positions = s->first_position + s->max_len,
         .word_scale = b->switches.word_scale,
-        .word = bind_at(b, qkvi_word_name(b->info, b->family, stack), ".weight"),
+        .word = tied.weight,
+        .tied = qkvi_linear_weights(&tied),
         .type = bind_at(b, names->segment, ".weight"),
         .position = bind_at(b, names->position, ".weight"),
     };
@@ -100,13 +126,13 @@ static void bind_heads(const binder *b, qkvi_net *net) {
     net->pooler = bind_linear(b, f->pooler, h, h);
     net->transform = bind_linear(b, f->transform, size, h);
     net->transform_norm = bind_norm(b, f->transform_norm, size);
-    net->decoder = (qkvi_linear){ .n_in = size, .n_out = s->vocab_size, .weight = s->embed.word };
+    net->decoder = bind_weight(b, qkvi_word_name(b->info, f, 0), s->vocab_size, size);
     net->decoder.bias = bind_at(b, f->decoder_bias, "");
     net->nsp = bind_linear(b, f->nsp, 2, h);
     net->judge = bind_linear(b, f->judge, h, h);
     net->judgement = bind_linear(b, f->judgement, 1, h);
     const qkvi_stack *const last = qkvi_net_last(net);
-    net->lm = (qkvi_linear){ .n_in = h, .n_out = last->vocab_size, .weight = last->embed.word };
+    net->lm = bind_weight(b, qkvi_word_name(b->info, f, net->n_stacks - 1), last->vocab_size, h);
     net->lm_is_tied = true;
 }
 

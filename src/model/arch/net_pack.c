@@ -72,6 +72,8 @@ static void cut_linear(void *argument, qkvi_linear *layer) {
     cut_packed *c = argument;
     const size_t forward = qkvi_gemm_packed_elems(layer->n_in, layer->n_out);
     const size_t backward = qkvi_gemm_packed_elems(layer->n_out, layer->n_in);
+    if (c->forms & (QKVI_NET_HALF_DP | QKVI_NET_HALF_AMX)) layer->half_mode = c->half_mode;
+    if (!layer->weight) return; /* the arena has what it runs with */
     if (c->forms & (QKVI_NET_HALF_DP | QKVI_NET_HALF_AMX)) {
         cut_half(c, layer);
         return;
@@ -87,6 +89,7 @@ qkv_status qkvi_net_make_packed(qkvi_net *net, unsigned forms, qkv_error *error)
     if (forms & QKVI_NET_HALF_AMX) c.half_mode = (qkvi_half_mode){ QKVI_BF16_AMX, qkvi_cpu_amx() };
     if (!forms) return QKV_OK;
     each_linear(net, cut_linear, &c);
+    if (c.cutter.used_bytes == 0 && !c.cutter.overflow) return QKV_OK;
     if (!c.cutter.overflow) net->packed = qkvi_aligned_array(c.cutter.used_bytes, 1);
     if (!net->packed) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for packed weights");
     c.cutter = qkvi_cutter_on(net->packed);

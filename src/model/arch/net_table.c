@@ -28,9 +28,16 @@ qkvi_stack qkvi_stack_sizes(const qkv_model_info *info, int stack) {
                          .eps = (float)info->layer_norm_eps };
 }
 
-static qkv_status add_linear(qkvi_param_table *table, const char *name, int64_t n_out, int64_t n_in,
+static qkv_status add_weight(qkvi_param_table *table, const char *name, int64_t n_out, int64_t n_in,
                              qkv_error *error) {
     QKV_TRY(qkvi_params_add(table, 2, n_out, n_in, error, "%s.weight", name));
+    qkvi_params_multiplies(table);
+    return QKV_OK;
+}
+
+static qkv_status add_linear(qkvi_param_table *table, const char *name, int64_t n_out, int64_t n_in,
+                             qkv_error *error) {
+    QKV_TRY(add_weight(table, name, n_out, n_in, error));
     return qkvi_params_add(table, 1, n_out, 1, error, "%s.bias", name);
 }
 
@@ -42,7 +49,7 @@ static qkv_status add_norm(qkvi_param_table *table, const char *name, int64_t n,
 /* One of the layers of a block, stored as the family does it. */
 static qkv_status add_part(qkvi_param_table *table, const qkvi_model_family *family,
                            const char *name, int64_t n_out, int64_t n_in, qkv_error *error) {
-    QKV_TRY(qkvi_params_add(table, 2, n_out, n_in, error, "%s.weight", name));
+    QKV_TRY(add_weight(table, name, n_out, n_in, error));
     if (family->transposes) qkvi_params_stored_as(table, true, 0, 1, "%s.weight", name);
     return qkvi_params_add(table, 1, n_out, 1, error, "%s.bias", name);
 }
@@ -62,7 +69,7 @@ static qkv_status add_fused(qkvi_param_table *table, const qkvi_model_family *fa
     qkvi_block_name(fused, names, l, family->fused);
     for (int p = 0; p < 3; p++) {
         qkvi_block_name(name, names, l, parts[p]);
-        QKV_TRY(qkvi_params_add(table, 2, h, h, error, "%s.weight", name));
+        QKV_TRY(add_weight(table, name, h, h, error));
         qkvi_params_stored_as(table, true, p, 3, "%s.weight", fused);
     }
     for (int p = 0; p < 3; p++) {
@@ -112,14 +119,27 @@ const char *qkvi_word_name(const qkv_model_info *info, const qkvi_model_family *
                                                          : family->stacks[stack].word;
 }
 
+/* A head multiplies with a stack's words: that of masked words, or, on the last stack, of the next word. */
+static bool words_are_tied(const qkv_model_info *info, int stack) {
+    const bool is_last = stack == info->is_encoder_decoder || !info->separate_words;
+    return info->has_mlm || (info->has_lm && is_last);
+}
+
+static qkv_status add_words(qkvi_param_table *table, const qkv_model_info *info,
+                            const qkvi_stack *sizes, const qkvi_model_family *f, int stack,
+                            qkv_error *e) {
+    QKV_TRY(qkvi_params_add(table, 2, sizes->vocab_size, sizes->embedding_size, e, "%s.weight",
+                            qkvi_word_name(info, f, stack)));
+    if (words_are_tied(info, stack)) qkvi_params_multiplies(table);
+    return QKV_OK;
+}
+
 static qkv_status add_embeddings(qkvi_param_table *table, const qkv_model_info *info,
                                  const qkvi_stack *sizes, const qkvi_model_family *f, int stack,
                                  qkv_error *e) {
     const qkvi_stack_names *const names = &f->stacks[stack];
     const int64_t size = sizes->embedding_size;
-    if (stack == 0 || info->separate_words)
-        QKV_TRY(qkvi_params_add(table, 2, sizes->vocab_size, size, e, "%s.weight",
-                                qkvi_word_name(info, f, stack)));
+    if (stack == 0 || info->separate_words) QKV_TRY(add_words(table, info, sizes, f, stack, e));
     if (!info->sinusoidal_positions)
         QKV_TRY(qkvi_params_add(table, 2, sizes->first_position + sizes->max_len, size, e,
                                 "%s.weight", names->position));

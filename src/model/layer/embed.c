@@ -84,11 +84,14 @@ typedef struct forward_job {
 static void forward_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
     const forward_job *j = argument;
     const qkvi_embed *e = j->layer;
-    for (int64_t r = rows.first; r < rows.first + rows.count; r++)
-        ctx->kernels->layer.add3(e->hidden, e->word_scale, e->word + j->rows->ids[r] * e->hidden,
+    for (int64_t r = rows.first; r < rows.first + rows.count; r++) {
+        float *const s = j->s + r * e->hidden;
+        const float *word = e->word ? e->word + j->rows->ids[r] * e->hidden : s;
+        if (!e->word) qkvi_weight_row(&e->tied, j->rows->ids[r], s);
+        ctx->kernels->layer.add3(e->hidden, e->word_scale, word,
                                  e->type + j->rows->types[r] * e->hidden,
-                                 e->position + j->rows->places[r] * e->hidden,
-                                 j->s + r * e->hidden);
+                                 e->position + j->rows->places[r] * e->hidden, s);
+    }
 }
 
 void qkvi_embed_forward(qkv_ctx *ctx, const qkvi_embed *layer, int64_t n_rows,

@@ -8,13 +8,20 @@
 #ifndef QKVI_LAYER_EMBED_H
 #define QKVI_LAYER_EMBED_H
 
-#include "qkv/qkv.h"
+#include "model/layer/weights.h"
 
 typedef struct qkvi_embed {
     int64_t hidden, n_words, n_types, n_positions;
     float word_scale;              /* 1: words as they are */
     float *word, *type, *position; /* rows of [hidden] */
+    qkvi_weights tied; /* word NULL: words are rows of these, a layer's that only runs */
 } qkvi_embed;
+
+/* The words, in whatever form there are. */
+static inline qkvi_weights qkvi_embed_words(const qkvi_embed *layer) {
+    return layer->word ? (qkvi_weights){ .n_in = layer->hidden, .floats = layer->word }
+                       : layer->tied;
+}
 
 /* What each row is made of: indices that have been checked. */
 typedef struct qkvi_embed_rows {

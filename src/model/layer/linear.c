@@ -22,6 +22,7 @@ static void pack_half(qkv_ctx *ctx, int64_t k, int64_t n, const float *b, int64_
 void qkvi_linear_pack(qkv_ctx *ctx, const qkvi_linear *layer) {
     qkvi_pool *pool = ctx ? ctx->pool : NULL;
     const int64_t n_in = layer->n_in, n_out = layer->n_out;
+    if (!layer->weight) return;
     if (layer->forward) qkvi_gemm_pack_b(pool, n_in, n_out, layer->weight, 1, n_in, layer->forward);
     if (layer->backward)
         qkvi_gemm_pack_b(pool, n_out, n_in, layer->weight, n_in, 1, layer->backward);

@@ -5,11 +5,14 @@
  *
  *     x [n_rows][n_in]   W [n_out][n_in]   b [n_out]   y [n_rows][n_out]
  *
- * The matrix kernel wants its right factor in panels. A layer therefore keeps W in up to two packed
- * forms, which are stale until qkvi_linear_pack has seen the weights: `forward` is Wᵀ, for y;
- * `backward` is W, for d_x. A layer that computes in bf16 has `half` and `half_backward` instead: both
- * factors of each of the three products are rounded to bf16, to nearest even, and sums are f32, in the
- * order of its class; weights, gradients and whatever else is in memory stay f32.
+ * The matrix kernel wants its right factor in panels. A layer that is trained therefore keeps W in up
+ * to two packed forms beside it, which are stale until qkvi_linear_pack has seen the weights: `forward`
+ * is Wᵀ, for y; `backward` is W, for d_x. A layer that only runs has no `weight`: its parameters are the
+ * panels themselves.
+ *
+ * A layer that computes in bf16 has `half` and `half_backward` instead: both factors of each of the
+ * three products are rounded to bf16, to nearest even, and sums are f32, in the order of its class;
+ * biases, gradients, weights that are trained and whatever else is in memory stay f32.
  */
 #ifndef QKVI_LAYER_LINEAR_H
 #define QKVI_LAYER_LINEAR_H
@@ -17,6 +20,7 @@
 #include <stdbool.h>
 
 #include "kernels/gemm_bf16.h"
+#include "model/layer/weights.h"
 #include "qkv/qkv.h"
 
 /* How layers compute in bf16. */
@@ -27,7 +31,7 @@ typedef struct qkvi_half_mode {
 
 typedef struct qkvi_linear {
     int64_t n_in, n_out;
-    float *weight;   /* [n_out][n_in] */
+    float *weight;   /* [n_out][n_in]; NULL: a layer that only runs */
     float *bias;     /* [n_out]; NULL: none, or a gradient that nobody wants */
     float *forward;  /* panels of Wᵀ, n_in x n_out; NULL in a struct of gradients */
     float *backward; /* panels of W, n_out x n_in; NULL unless the layer is trained */
@@ -35,7 +39,12 @@ typedef struct qkvi_linear {
     qkvi_half_mode half_mode;
 } qkvi_linear;
 
-/* Fills those packed forms that are not NULL. ctx may be NULL: one thread. */
+/* W, in whatever form the layer has it. */
+static inline qkvi_weights qkvi_linear_weights(const qkvi_linear *layer) {
+    return (qkvi_weights){ layer->n_in, layer->weight, layer->forward, layer->half };
+}
+
+/* Fills those packed forms that are not NULL, of a layer with weight. ctx may be NULL: one thread. */
 void qkvi_linear_pack(qkv_ctx *ctx, const qkvi_linear *layer);
 
 /* Floats that panels of x [n_rows][n] take at most, whatever computes with them; INT64_MAX: too many. */

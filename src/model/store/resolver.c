@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "kernels/table.h"
 
 enum {
     MAX_SPELLING = 160,
@@ -12,7 +13,9 @@ enum {
     MAX_COMPARED = 4096,
     N_NEAREST = 3,
     N_TIES = 4,
-    N_IGNORED = 2
+    N_IGNORED = 2,
+    PIECE_ROWS = 32, /* params.h: qkvi_stored_rows */
+    PIECE_ELEMS = 1 << 18
 };
 
 qkv_status qkvi_resolver_make(const qkvi_safetensors *file, const qkvi_spelling *spelling,
@@ -191,41 +194,71 @@ qkv_status qkvi_resolver_check(qkvi_resolver *resolver, const qkvi_param_table *
     return QKV_OK;
 }
 
-/* A tensor that several rows are parts of, or that is stored transposed. */
-typedef struct whole_tensor {
-    const qkvi_stored *tensor; /* what values has; NULL: nothing */
+/* Rows of stored tensors on their way into the arena, some at a time, in memory that grows to the largest. */
+typedef struct row_buffer {
     float *values;
-} whole_tensor;
+    size_t n_elems;
+    const qkvi_kernels *kernels; /* that pack them */
+} row_buffer;
 
-static qkv_status read_whole(const qkvi_resolver *resolver, const qkvi_stored *tensor,
-                             const qkvi_param *row, whole_tensor *whole, qkv_error *error) {
-    if (whole->tensor == tensor) return QKV_OK;
-    free(whole->values);
-    *whole = (whole_tensor){ tensor, malloc(row->n_elems * (size_t)row->n_parts * sizeof(float)) };
-    if (!whole->values)
-        return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for tensor '%s'",
-                              resolver->file->source.name, qkvi_param_stored_name(row));
-    return qkvi_safetensors_read_f32(resolver->file, tensor, whole->values, error);
+static qkv_status reserve(const qkvi_resolver *resolver, size_t n_elems, row_buffer *buffer,
+                          qkv_error *error) {
+    if (n_elems <= buffer->n_elems) return QKV_OK;
+    free(buffer->values);
+    buffer->values = malloc(n_elems * sizeof(float));
+    buffer->n_elems = buffer->values ? n_elems : 0;
+    if (buffer->values) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for a tensor's rows",
+                          resolver->file->source.name);
 }
 
-static qkv_status load_row(qkvi_resolver *resolver, const qkvi_param *row, whole_tensor *whole,
-                           float *values, qkv_error *error) {
-    const qkvi_stored *const tensor = qkvi_resolve(resolver, qkvi_param_stored_name(row));
-    resolver->used[tensor - resolver->file->tensors] = 1;
-    if (!row->transposed && row->n_parts == 1)
-        return qkvi_safetensors_read_f32(resolver->file, tensor, values, error);
-    QKV_TRY(read_whole(resolver, tensor, row, whole, error));
-    qkvi_param_from_stored(row, whole->values, values);
+/* So many rows at a time that they stay in the second-level cache; a multiple of 32, or all. */
+static int64_t rows_at_once(int64_t n_rows, int64_t n_cols) {
+    const int64_t fit = PIECE_ELEMS / PIECE_ROWS / (n_cols > 0 ? n_cols : 1) * PIECE_ROWS;
+    const int64_t step = fit > PIECE_ROWS ? fit : PIECE_ROWS;
+    return step < n_rows ? step : n_rows;
+}
+
+/* A tensor that n_parts rows are parts of, to the places of them all. */
+static qkv_status load_pieces(const qkvi_resolver *resolver, const qkvi_stored *tensor,
+                              const qkvi_param *rows, int64_t n_parts, float *arena,
+                              row_buffer *buffer, qkv_error *error) {
+    int64_t n_rows, n_cols;
+    qkvi_param_stored_matrix(rows, &n_rows, &n_cols);
+    const int64_t step = rows_at_once(n_rows, n_cols);
+    QKV_TRY(reserve(resolver, (size_t)(step * n_cols), buffer, error));
+    for (int64_t first = 0; first < n_rows; first += step) {
+        const int64_t n = n_rows - first < step ? n_rows - first : step;
+        const qkvi_stored_rows stored = { first, n, buffer->values, buffer->kernels };
+        QKV_TRY(qkvi_safetensors_read_part(resolver->file, tensor, (size_t)(first * n_cols),
+                                           (size_t)(n * n_cols), buffer->values, error));
+        for (int64_t p = 0; p < n_parts; p++) qkvi_param_from_stored(&rows[p], &stored, arena);
+    }
     return QKV_OK;
+}
+
+/* The tensor of these rows; only one that lies in the arena as it is stored is read there. */
+static qkv_status load_tensor(qkvi_resolver *resolver, const qkvi_param *rows, int64_t n_parts,
+                              float *arena, row_buffer *buffer, qkv_error *error) {
+    const qkvi_stored *const tensor = qkvi_resolve(resolver, qkvi_param_stored_name(rows));
+    const bool as_it_is =
+        !rows->transposed && rows->n_parts == 1 && rows->form == QKVI_PARAM_FLOATS;
+    resolver->used[tensor - resolver->file->tensors] = 1;
+    if (as_it_is)
+        return qkvi_safetensors_read_f32(resolver->file, tensor, arena + rows->offset, error);
+    return load_pieces(resolver, tensor, rows, n_parts, arena, buffer, error);
 }
 
 qkv_status qkvi_resolver_load(qkvi_resolver *resolver, const qkvi_param_table *table, float *arena,
                               qkv_error *error) {
-    whole_tensor whole = { NULL, NULL };
+    row_buffer buffer = { .kernels = qkvi_kernels_best() };
     qkv_status status = QKV_OK;
-    for (int64_t r = 0; r < table->n_rows && status == QKV_OK; r++)
-        status = load_row(resolver, &table->rows[r], &whole, arena + table->rows[r].offset, error);
-    free(whole.values);
+    for (int64_t r = 0; r < table->n_rows && status == QKV_OK;) {
+        const int64_t n_parts = table->rows[r].n_parts;
+        status = load_tensor(resolver, &table->rows[r], n_parts, arena, &buffer, error);
+        r += n_parts;
+    }
+    free(buffer.values);
     return status;
 }
 

@@ -41,7 +41,10 @@ const qkvi_stored *qkvi_resolve(const qkvi_resolver *resolver, const char *name)
  */
 qkv_status qkvi_resolver_check(qkvi_resolver *resolver, const qkvi_param_table *table,
                                qkv_error *error);
-/** Reads every row into arena, as the row says it is stored; marks what it read as used. */
+/**
+ * Reads every row into its place in arena, from the form in which it is stored to that in which it is kept,
+ * some rows at a time: beside arena it takes 1 MiB, or 32 rows of a wider tensor. Marks what it read as used.
+ */
 qkv_status qkvi_resolver_load(qkvi_resolver *resolver, const qkvi_param_table *table, float *arena,
                               qkv_error *error);
 

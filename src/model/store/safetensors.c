@@ -190,10 +190,12 @@ qkv_status qkvi_safetensors_read_raw(const qkvi_safetensors *file, const qkvi_st
                             destination, (size_t)(tensor->end - tensor->begin), error);
 }
 
-qkv_status qkvi_safetensors_read_f32(const qkvi_safetensors *file, const qkvi_stored *tensor,
-                                     float *destination, qkv_error *error) {
+qkv_status qkvi_safetensors_read_part(const qkvi_safetensors *file, const qkvi_stored *tensor,
+                                      size_t first, size_t n, float *destination,
+                                      qkv_error *error) {
     const size_t width = qkvi_elem_bytes(tensor->type), chunk = CONVERT_BYTES / width;
     const qkvi_source *const source = &qkvi_safetensors_home(file, tensor)->source;
+    const uint64_t begin = tensor->begin + first * width;
     qkv_status status = QKV_OK;
     if (!qkvi_elem_is_float(tensor->type)) {
         const qkvi_place at = qkvi_place_of(source->name, tensor->name, error);
@@ -201,15 +203,20 @@ qkv_status qkvi_safetensors_read_f32(const qkvi_safetensors *file, const qkvi_st
                                   "holds integers where floats are needed");
     }
     if (tensor->type == QKVI_F32)
-        return qkvi_safetensors_read_raw(file, tensor, destination, error);
+        return qkvi_source_read(source, begin, destination, n * width, error);
     char *const buffer = malloc(CONVERT_BYTES);
     if (!buffer)
         return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory to convert", source->name);
-    for (size_t i = 0; i < tensor->n_elems && status == QKV_OK; i += chunk) {
-        const size_t n = tensor->n_elems - i < chunk ? tensor->n_elems - i : chunk;
-        status = qkvi_source_read(source, tensor->begin + i * width, buffer, n * width, error);
-        if (status == QKV_OK) qkvi_elems_to_f32(tensor->type, buffer, n, destination + i);
+    for (size_t i = 0; i < n && status == QKV_OK; i += chunk) {
+        const size_t some = n - i < chunk ? n - i : chunk;
+        status = qkvi_source_read(source, begin + i * width, buffer, some * width, error);
+        if (status == QKV_OK) qkvi_elems_to_f32(tensor->type, buffer, some, destination + i);
     }
     free(buffer);
     return status;
+}
+
+qkv_status qkvi_safetensors_read_f32(const qkvi_safetensors *file, const qkvi_stored *tensor,
+                                     float *destination, qkv_error *error) {
+    return qkvi_safetensors_read_part(file, tensor, 0, tensor->n_elems, destination, error);
 }

@@ -55,7 +55,10 @@ const qkvi_stored *qkvi_safetensors_find(const qkvi_safetensors *file, const cha
 const qkvi_safetensors *qkvi_safetensors_home(const qkvi_safetensors *file,
                                               const qkvi_stored *tensor);
 
-/** n_elems floats; UNSUPPORTED for integers and bool. */
+/** n elements from element first on, as floats; UNSUPPORTED for integers and bool. */
+qkv_status qkvi_safetensors_read_part(const qkvi_safetensors *file, const qkvi_stored *tensor,
+                                      size_t first, size_t n, float *destination, qkv_error *error);
+/** The same of all n_elems. */
 qkv_status qkvi_safetensors_read_f32(const qkvi_safetensors *file, const qkvi_stored *tensor,
                                      float *destination, qkv_error *error);
 /** The stored bytes. */

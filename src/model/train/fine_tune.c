@@ -70,7 +70,7 @@ qkv_status qkvi_fine_tune_open(qkvi_trainer *trainer, qkv_error *error) {
     qkv_model *model;
     QKV_TRY(qkvi_hub_find(path, &trainer->from, &weights, error));
     free(weights);
-    QKV_TRY(qkv_model_open(path, &model, error));
+    QKV_TRY(qkvi_model_open_to_train(path, &model, error));
     const qkv_status status = take_model(trainer, model, error);
     qkv_model_free(model);
     return status;
