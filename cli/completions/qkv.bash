@@ -39,20 +39,20 @@ _qkv_commands='look fill next heads map explain lookup embed generate translate 
 # _qkv_options COMMAND
 _qkv_options() {
     case $1 in
-    look) echo "--pair --target --cross --decoder --align --top --file --slide --what-if --heads --q --k --tokens --q-tokens --causal --window --scale --pool --plot --map -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
-    fill) echo "--pair --top --model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
-    next) echo "--model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
-    heads) echo "--pair --target --cross --decoder --file --sort --reverse --top --label --like --columns --probes --grammar --seed --what-if -o --model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
-    map) echo "--pair --target --cross --decoder --q --k --query --top --metric --perplexity --method --theta --iters --restarts --init --seed --no-early-stop --center-keys --balance --pca -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
-    explain) echo "--query --pair --q --k --v --causal --shapes --no-scale --positions --length --dim --shuffle --seed -o --model --check-finite --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
-    lookup) echo "--metric --temperature --hard --top --sentence --model --check-finite --theme --color --ascii --json --threads --isa --quiet -v --help" ;;
-    embed) echo "--file --similar --top --pooling --normalize -o --model --check-finite --theme --color --ascii --truncate --json --threads --isa --quiet -v --help" ;;
-    generate) echo "--max-new --min-new --beams --length-penalty --early-stopping --sequences --sample --temperature --top-k --top-p --seed --repetition-penalty --no-repeat --stop --plain --show-prompt --model --check-finite --theme --color --ascii --json --jsonl --threads --isa --quiet -v --help" ;;
-    translate) echo "--file --align --max-new --min-new --beams --length-penalty --early-stopping --sequences --sample --temperature --top-k --top-p --seed --repetition-penalty --no-repeat --stop --plain --model --check-finite --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    look) echo "--pair --target --cross --decoder --align --top --file --slide --what-if --heads --q --k --tokens --q-tokens --causal --window --scale --pool --plot --map -o --model --check-finite --weights --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    fill) echo "--pair --top --model --check-finite --weights --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    next) echo "--model --check-finite --weights --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    heads) echo "--pair --target --cross --decoder --file --sort --reverse --top --label --like --columns --probes --grammar --seed --what-if -o --model --check-finite --weights --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    map) echo "--pair --target --cross --decoder --q --k --query --top --metric --perplexity --method --theta --iters --restarts --init --seed --no-early-stop --center-keys --balance --pca -o --model --check-finite --weights --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    explain) echo "--query --pair --q --k --v --causal --shapes --no-scale --positions --length --dim --shuffle --seed -o --model --check-finite --weights --head --layer --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
+    lookup) echo "--metric --temperature --hard --top --sentence --model --check-finite --weights --theme --color --ascii --json --threads --isa --quiet -v --help" ;;
+    embed) echo "--file --similar --top --pooling --normalize -o --model --check-finite --weights --theme --color --ascii --truncate --json --threads --isa --quiet -v --help" ;;
+    generate) echo "--max-new --min-new --beams --length-penalty --early-stopping --sequences --sample --temperature --top-k --top-p --seed --repetition-penalty --no-repeat --stop --plain --show-prompt --model --check-finite --weights --theme --color --ascii --json --jsonl --threads --isa --quiet -v --help" ;;
+    translate) echo "--file --align --max-new --min-new --beams --length-penalty --early-stopping --sequences --sample --temperature --top-k --top-p --seed --repetition-penalty --no-repeat --stop --plain --model --check-finite --weights --theme --color --ascii --truncate --json --jsonl --threads --isa --quiet -v --help" ;;
     attend) echo "--q --k --v -o --lse --stats --mask --mask-bits --block-mask --block-len --cu-seqlens --cu-seqlens-k --causal --prefix --window --chunk --segments --segments-q --kv-len --q-len --q-offset --scale --softcap --alibi --sink --dropout --grad-out --grad-lse --dq --dk --dv --dsink --dmask --dtype --class --explain --json --threads --isa --quiet -v --help" ;;
     train) echo "--text --grammar --out --resume --arch --from --compute --layers --decoder-layers --heads --hidden --intermediate --vocab --len --steps --batch --lr --accumulate --dropout --label-smoothing --warmup --seed --report-every --checkpoint-every --sinusoidal --eval --json --threads --isa --quiet --help" ;;
-    eval) echo "--text --grammar --judge --seed --stride --model --check-finite --json --threads --isa --quiet -v --help" ;;
-    info) echo "--strict --check-finite --json --threads --isa -v --help" ;;
+    eval) echo "--text --grammar --judge --seed --stride --model --check-finite --weights --json --threads --isa --quiet -v --help" ;;
+    info) echo "--strict --check-finite --weights --json --threads --isa -v --help" ;;
     bench) echo "--rounds --list --json --compare --from --fail-above --threads --isa --help" ;;
     check) echo "--cases --pairs --table --seed --isa --json --quiet --help" ;;
     tokenize) echo "--pair --target --model --check-finite --json --jsonl -v --help" ;;

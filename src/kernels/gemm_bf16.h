@@ -37,7 +37,7 @@ void qkvi_bf16_pack_b(qkvi_pool *pool, int64_t k, int64_t n, const float *b, int
 void qkvi_bf16_pack_b_by(const qkvi_kernels *kernels, qkvi_pool *pool, int64_t k, int64_t n,
                          const float *b, int64_t row_stride, int64_t col_stride, uint32_t *packed);
 
-/* A piece of B, as qkvi_gemm_pack_piece takes it; one of its strides is 1. */
+/* A piece of B, as qkvi_gemm_pack_piece takes it; one of its strides is 1. packed: aligned to 64. */
 void qkvi_bf16_pack_piece(const qkvi_kernels *kernels, int64_t k, const qkvi_gemm_piece *piece,
                           uint32_t *packed);
 

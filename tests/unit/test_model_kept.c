@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "core/alloc.h"
 #include "core/half.h"
 #include "core/rng.h"
 #include "kernels/gemm_bf16.h"
@@ -39,8 +40,8 @@ static void check_pieces(int64_t k, int64_t n, int64_t step, bool by_rows, const
     const size_t n_words = qkvi_gemm_packed_elems(k, n), n_half = qkvi_bf16_packed_words(k, n);
     float *const at_once = malloc(n_words * sizeof *at_once);
     float *const pieces = malloc(n_words * sizeof *pieces);
-    uint32_t *const half_at_once = malloc(n_half * sizeof *half_at_once);
-    uint32_t *const half = malloc(n_half * sizeof *half);
+    uint32_t *const half_at_once = qkvi_aligned_array(n_half, sizeof *half_at_once);
+    uint32_t *const half = qkvi_aligned_array(n_half, sizeof *half);
     memset(pieces, 0x7f, n_words * sizeof *pieces);
     memset(half, 0x7f, n_half * sizeof *half);
     qkvi_gemm_pack_b(NULL, k, n, b, row, col, at_once);
