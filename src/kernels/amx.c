@@ -1,5 +1,5 @@
 /*
- * Class amx by AMX tiles: see gemm_bf16.h. The one file that is compiled for them.
+ * Class amx by AMX tiles: see amx.h. The one file that is compiled for them.
  *
  * Registers: tmm0…3 are sums of 32 rows x 32 columns, tmm4 and tmm5 32 rows of A, tmm6 and tmm7 the
  * halves of a panel of B; each is 16 rows of 64 bytes. Two by two is what lets four products share
@@ -8,7 +8,7 @@
  *
  * Source: Intel 64 and IA-32 Architectures Software Developer's Manual, TDPBF16PS.
  */
-#include "kernels/gemm_bf16.h"
+#include "kernels/amx.h"
 
 #if defined(__x86_64__)
 

@@ -35,6 +35,12 @@ size_t qkvi_gemm_packed_elems(int64_t k, int64_t n);
 void qkvi_gemm_pack_b(qkvi_pool *pool, int64_t k, int64_t n, const float *b, int64_t row_stride,
                       int64_t col_stride, float *packed);
 
+/* Asks for n floats of each of some rows that are too short for the processor to see where they go. */
+static inline void qkvi_fetch_rows(const float *x, int64_t x_row, int64_t n_rows, int64_t n) {
+    for (int64_t i = 0; i < n_rows; i++)
+        for (int64_t c = 0; c < n; c += 16) __builtin_prefetch(x + i * x_row + c);
+}
+
 /* Where a packed k x n matrix has B[c][j]. */
 static inline int64_t qkvi_gemm_packed_at(int64_t k, int64_t c, int64_t j) {
     return j / QKVI_PANEL * QKVI_PANEL * k + c * QKVI_PANEL + j % QKVI_PANEL;

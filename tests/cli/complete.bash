@@ -58,7 +58,7 @@ suggests '' train --steps ''
 suggests 'models,q of mine.npy,weights.safetensors' info ''
 suggests causal bench c
 suggests '' look ''
-suggests --check-finite,--grammar,--help,--isa,--json,--judge,--model,--quiet,--seed,--stride,--text,--threads,-v eval ''
+suggests --check-finite,--grammar,--help,--isa,--json,--judge,--model,--quiet,--seed,--stride,--text,--threads,--weights,-v eval ''
 suggests '' look -- --t
 suggests '' frobnicate --
 suggests 3.0,3.1,3.2,3.3 look text --head 3

@@ -186,6 +186,13 @@ static qkv_status capture(qkv_error *error) {
 }
 static uint64_t take_capture(void) { return hash_capture(0, &last); }
 
+static float word[512];
+static qkv_status word_vector(qkv_error *error) {
+    oom_claim(qkv_model_get_info(model)->hidden <= 512, "the vector has room");
+    return qkv_model_word_vector(model, 7, word, error);
+}
+static uint64_t take_word(void) { return oom_hash(0, word, sizeof word); }
+
 static size_t n_weights(void) { return (size_t)(inputs[1]->n * inputs[1]->n); }
 static float table[6 * 4];
 static qkv_status sinusoids(qkv_error *error) { return qkv_sinusoids(6, 4, table, error); }
@@ -321,6 +328,7 @@ static const oom_call calls[] = {
     { "qkv_model_run", "two texts", new_ctx, run_plain, take_run, drop_run, 0, 0 },
     { "qkv_model_run", "all kept", new_ctx, run_all, take_run, drop_run, 0, 0 },
     { "qkv_sinusoids", "a table", NULL, sinusoids, take_sinusoids, NULL, 0, 0 },
+    { "qkv_model_word_vector", "a tied word", NULL, word_vector, take_word, NULL, 0, 0 },
     { "qkv_model_run_what_if", "changed", new_ctx, run_changed, take_run, drop_run, 0, 0 },
     { "qkv_run_capture", "a layer", NULL, capture, take_capture, NULL, 0, 0 },
     { "qkv_run_weights", "a head", NULL, find_weights, take_weights, NULL, 0, 0 },

@@ -17,26 +17,27 @@ static const qkv_model_info info = {
     .target_vocab_size = 100, .bos_id = 1, .pad_id = 3, .eos_id = 2, .start_id = -1
 };
 
-static qkvi_generation_config parse(const char *json) {
-    qkvi_generation_config c;
+/* What it says, until the next one is read. */
+static const qkvi_generation_config *parse(const char *json) {
+    static qkvi_generation_config c;
     qkv_error error = { 0 };
     if (qkvi_generation_config_parse("F", json, strlen(json), &info, &c, &error) != QKV_OK)
         fail_msg("%s: %s", json, error.message);
-    return c;
+    return &c;
 }
 
 static void test_unsupported(void **state) {
     (void)state;
     assert_null(parse("{\"top_k\": null, \"typical_p\": 1.0, \"num_beam_groups\": 1, "
                       "\"suppress_tokens\": [], \"guidance_scale\": null}")
-                    .unsupported);
-    assert_true(parse("{\"renormalize_logits\": true}").renormalize_logits);
-    assert_true(parse("{\"num_return_sequences\": 3}").num_return_sequences == 3);
-    assert_string_equal(parse("{\"num_beam_groups\": 2}").unsupported, "num_beam_groups");
-    assert_string_equal(parse("{\"typical_p\": 0.5}").unsupported, "typical_p");
-    assert_string_equal(parse("{\"suppress_tokens\": [1]}").unsupported, "suppress_tokens");
-    assert_string_equal(parse("{\"stop_strings\": \"a\"}").unsupported, "stop_strings");
-    assert_string_equal(parse("{\"watermarking_config\": {\"a\": 1}}").unsupported,
+                    ->unsupported);
+    assert_true(parse("{\"renormalize_logits\": true}")->renormalize_logits);
+    assert_true(parse("{\"num_return_sequences\": 3}")->num_return_sequences == 3);
+    assert_string_equal(parse("{\"num_beam_groups\": 2}")->unsupported, "num_beam_groups");
+    assert_string_equal(parse("{\"typical_p\": 0.5}")->unsupported, "typical_p");
+    assert_string_equal(parse("{\"suppress_tokens\": [1]}")->unsupported, "suppress_tokens");
+    assert_string_equal(parse("{\"stop_strings\": \"a\"}")->unsupported, "stop_strings");
+    assert_string_equal(parse("{\"watermarking_config\": {\"a\": 1}}")->unsupported,
                         "watermarking_config");
 }
 
