@@ -19,10 +19,12 @@ import subprocess
 import sys
 import tempfile
 
+import models_load
 import peers
 
 SHAPES = [(8, 128), (1, 512), (1, 11)]
 LAYERS, HIDDEN, WIDE, VOCABULARY = 12, 768, 3072, 30522
+N_PARAMETERS = 109_514_298  # of BertForMaskedLM
 WEIGHTS = {"f32": 0, "bf16": 1}  # qkv_model_weights
 BOUND = {"f32": 1e-4, "bf16": 0.1}  # of hidden states, which a norm has made about 1
 LOSS_BOUND = {"f32": 1e-3, "bf16": 0.02}  # of the first loss, about 10
@@ -116,6 +118,8 @@ def open_library(path):
         ("model_run", ctypes.c_char_p, [pointer, word, word, pointer]),
         ("model_hidden", pointer, [pointer, word]),
         ("model_decode", ctypes.c_int, [pointer, word, word, pointer]),
+        ("weights_open", pointer, [ctypes.c_char_p, ctypes.c_int]),
+        ("weights_close", None, [pointer]),
         ("train_open", pointer, [ctypes.c_char_p, ctypes.c_int, ctypes.c_int]),
         ("train_close", None, [pointer]),
         ("train_step", ctypes.c_double, [pointer, word, word, pointer]),
@@ -307,7 +311,7 @@ def tell(results, result, n_threads):
     results.append(result)
     for note in result["notes"]:
         print(f"{result['case']}: {note}", file=sys.stderr)
-    print(markdown([result]).split("\n")[-1], file=sys.stderr, flush=True)
+    print((models_load if "memory" in result else sys.modules[__name__]).markdown([result]).split("\n")[-1], file=sys.stderr, flush=True)
 
 
 def run_one(options, n_threads):
@@ -319,6 +323,8 @@ def run_one(options, n_threads):
     make_gpt2(gpt2)
     what = options.what.split(",")
     for kind in options.kinds.split(","):
+        if "loading" in what and n_threads == 1:
+            tell(results, models_load.measure(options, bert, kind, N_PARAMETERS), n_threads)
         ours = Ours(library, bert, kind, n_threads)
         makers = [("PyTorch", Torch), ("OpenVINO", OpenVino)]
         wanted = "encoder" in what
@@ -341,7 +347,7 @@ def main():
     parser.add_argument("--models", default="build/peers-models", help="where the random models are made")
     parser.add_argument("--threads", default="1,2", help="numbers of threads, one process for each (1,2)")
     parser.add_argument("--kinds", default="f32,bf16")
-    parser.add_argument("--what", default="encoder,training,decoding")
+    parser.add_argument("--what", default="loading,encoder,training,decoding")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--alone", action="store_true", help="without the peers")
     parser.add_argument("--json", help="where the results go")
@@ -358,8 +364,12 @@ def main():
         with open(options.json, "w") as file:
             json.dump({"versions": told, "results": results}, file, indent=1)
     print(", ".join(f"{key} {value}" for key, value in told.items()))
+    opened = [r for r in results if "memory" in r]
+    if opened:
+        print("\n" + models_load.markdown(opened))
     for n in threads:
-        print(f"\n{n} thread{'s' if n > 1 else ''}: time and GFLOP/s, or tokens/s\n\n" + markdown([r for r in results if r["threads"] == n]))
+        timed = [r for r in results if r["threads"] == n and r not in opened]
+        print(f"\n{n} thread{'s' if n > 1 else ''}: time and GFLOP/s, or tokens/s\n\n" + markdown(timed))
 
 
 if __name__ == "__main__":

@@ -52,6 +52,15 @@ void model_close(struct shim *shim) {
     free(shim);
 }
 
+qkv_model *weights_open(const char *folder, int weights) {
+    qkv_model_open_options how = QKV_MODEL_OPEN_OPTIONS_INIT;
+    qkv_model *model;
+    how.weights = (qkv_model_weights)weights;
+    return qkv_model_open_with(folder, &how, &model, NULL) == QKV_OK ? model : NULL;
+}
+
+void weights_close(qkv_model *model) { qkv_model_free(model); }
+
 /* ids [n_batch][len]. NULL: it worked; otherwise why not. */
 const char *model_run(struct shim *shim, int64_t n_batch, int64_t len, int32_t *ids) {
     qkv_encoding *inputs = calloc((size_t)n_batch, sizeof *inputs);

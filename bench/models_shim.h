@@ -24,6 +24,10 @@ const float *model_hidden(const struct shim *shim, int64_t b);
 double model_peak(const struct shim *shim, int read, double seconds);
 int model_decode(struct shim *shim, int64_t n, int64_t n_new, int32_t *ids);
 
+/* A model and nothing else; NULL: it cannot be opened. */
+qkv_model *weights_open(const char *folder, int weights);
+void weights_close(qkv_model *model);
+
 struct train;
 struct train *train_open(const char *folder, int n_threads, int weights);
 void train_close(struct train *train);
