@@ -51,8 +51,6 @@ static __m512 some(const float *x, int64_t left) {
     return left > 0 ? _mm512_maskz_loadu_ps((__mmask16)((1u << left) - 1), x) : _mm512_setzero_ps();
 }
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 void qkvi_amx_round(int n_rows, int64_t k, const float *x, int64_t x_row, const qkvi_amx_tiles *to,
                     int64_t row) {
     for (int64_t c = 0; c < k; c += 32) {
@@ -203,9 +201,9 @@ static void multiply_rows(const qkvi_amx_panel *p, int64_t i0, int64_t i1, float
     const int64_t depth = p->tiles.depth;
     int64_t k0 = 0;
     do { /* once, if there is no k */
-        const int64_t k = least(depth - k0, QKVI_AMX_CHUNK);
+        const int64_t k = qkvi_min_i64(depth - k0, QKVI_AMX_CHUNK);
         for (int64_t i = i0; i < i1; i += 32) {
-            const int n_rows = (int)least(i1 - i, 32);
+            const int n_rows = (int)qkvi_min_i64(i1 - i, 32);
             const uint16_t *const a = qkvi_amx_tile(&p->tiles, i, k0);
             float *const to = sums + (i - i0) * 32;
             if (n_rows > 16)
@@ -223,7 +221,7 @@ void qkvi_amx_multiply(const qkvi_amx_panel *p) {
     ahead next = { p->ahead, p->lines };
     const int64_t end = p->first_row + p->n_rows, at_once = p->sums ? QKVI_AMX_ROWS : 32;
     for (int64_t i = p->first_row; i < end; i += at_once)
-        multiply_rows(p, i, least(end, i + at_once), p->sums ? p->sums : own, &next);
+        multiply_rows(p, i, qkvi_min_i64(end, i + at_once), p->sums ? p->sums : own, &next);
 }
 
 #else

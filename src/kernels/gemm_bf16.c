@@ -21,7 +21,6 @@
 #include "kernels/amx.h"
 
 enum {
-    STEP = 32,               /* of k: what a tile of AMX is deep */
     BLOCK_BYTES = 768 << 10, /* of A, at most, in half a second-level cache of 2 MiB */
     BLOCK_ROWS = 512,        /* at most: measured */
     SUMS = QKVI_AMX_ROWS * 32,
@@ -41,8 +40,6 @@ enum {
 };
 
 #define LEAST_NORMAL 0x1p-126f
-
-static int64_t round_up(int64_t x, int64_t to) { return qkvi_ceil_div(x, to) * to; }
 
 /* ---- Class amx without AMX ------------------------------------------------------------------- */
 
@@ -65,10 +62,10 @@ static float factor(uint32_t bits) { return flushed(qkvi_float_of_bits(bits & 0x
 static void amx_model(int n_rows, int n_cols, int64_t k, const uint16_t *a, int64_t a_row,
                       const uint32_t *b, float *c, int64_t c_row) {
     for (int i = 0; i < n_rows; i++)
-        for (int64_t step = 0; step < k; step += STEP)
+        for (int64_t step = 0; step < k; step += QKVI_BF16_STEP)
             for (int j = 0; j < n_cols; j++) {
                 float sums[2] = { 0, 0 };
-                for (int64_t x = step; x < step + STEP; x++) {
+                for (int64_t x = step; x < step + QKVI_BF16_STEP; x++) {
                     const uint32_t two = b[x / 2 * QKVI_PANEL + j];
                     const float left = factor((uint32_t)a[i * a_row + x] << 16);
                     sums[x % 2] = fma_flushed(left, factor(x % 2 ? two : two << 16), sums[x % 2]);
@@ -98,7 +95,7 @@ static void round_floats(const product *p, int64_t n_rows, int64_t n, const floa
 }
 
 static qkvi_amx_tiles tiles_of(const product *p, uint16_t *at, int64_t k) {
-    return (qkvi_amx_tiles){ at, round_up(p->job.m, 16), round_up(k, STEP) };
+    return (qkvi_amx_tiles){ at, qkvi_round_up(p->job.m, 16), qkvi_round_up(k, QKVI_BF16_STEP) };
 }
 
 static void round_rows(const product *p, int64_t first, int64_t n_rows) {
@@ -115,22 +112,24 @@ static bool has_dense_columns(const qkvi_gemm_bf16_job *j) { return j->a_col > 1
 
 /* The same of A whose columns are dense: transposed, a square of 32 columns at a time. */
 static void round_columns(const product *p, int64_t first) {
-    _Alignas(64) float square[COLUMNS_AT_ONCE * STEP];
+    _Alignas(64) float square[COLUMNS_AT_ONCE * QKVI_BF16_STEP];
     const qkvi_gemm_bf16_job *j = &p->job;
     const int64_t n_rows = qkvi_min_i64(COLUMNS_AT_ONCE, j->m - first);
     const qkvi_amx_tiles tiles = tiles_of(p, j->half, j->k);
-    const int64_t row = p->amx ? STEP : p->depth;
+    const int64_t row = p->amx ? QKVI_BF16_STEP : p->depth;
     memset(square, 0, sizeof square);
-    for (int64_t c = 0; c < p->depth; c += STEP) {
-        const int64_t n = qkvi_min_i64(STEP, j->k - c);
+    for (int64_t c = 0; c < p->depth; c += QKVI_BF16_STEP) {
+        const int64_t n = qkvi_min_i64(QKVI_BF16_STEP, j->k - c);
         const float *const a = j->a + first + c * j->a_col;
-        qkvi_fetch_rows(a + n * j->a_col, j->a_col, qkvi_min_i64(STEP, j->k - c - n), n_rows);
+        qkvi_fetch_rows(a + n * j->a_col, j->a_col, qkvi_min_i64(QKVI_BF16_STEP, j->k - c - n),
+                        n_rows);
         j->kernels->pack_keys[QKV_F32](a, j->a_col, n, n_rows, NULL, square);
         for (int64_t i = 0; i < n_rows; i += 16) {
             const int64_t at = first + i;
             uint16_t *const to =
                 p->amx ? qkvi_amx_tile(&tiles, at, c) : j->half + at * p->depth + c;
-            j->kernels->store_rows[QKV_BF16](square + STEP * i, STEP, 16, STEP, 1, to, row);
+            j->kernels->store_rows[QKV_BF16](square + QKVI_BF16_STEP * i, QKVI_BF16_STEP, 16,
+                                             QKVI_BF16_STEP, 1, to, row);
         }
     }
 }
@@ -201,7 +200,7 @@ static void block_by_tiles(const product *p, int64_t i0, int64_t i1, int64_t j0,
 
 static void map_block(const product *p, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
     const qkvi_gemm_bf16_job *const j = &p->job;
-    const int64_t n_cols = j1 - j0, depth = round_up(j->n, STEP);
+    const int64_t n_cols = j1 - j0, depth = qkvi_round_up(j->n, QKVI_BF16_STEP);
     const float *const result = j->map ? j->mapped : j->c;
     for (int64_t i = i0; j->map && i < i1; i++)
         j->map(n_cols, j->c + i * j->c_row + j0, j->mapped + i * j->c_row + j0);
@@ -281,7 +280,7 @@ static void draw_blocks(void *argument, int slot) {
 
 static void choose_blocks(product *p) {
     const qkvi_gemm_bf16_job *const j = &p->job;
-    const int64_t depth = p->depth ? p->depth : STEP;
+    const int64_t depth = p->depth ? p->depth : QKVI_BF16_STEP;
     const int64_t fit = BLOCK_BYTES / (2 * depth) / 32 * 32;
     const int64_t rows_most = fit < 32 ? 32 : qkvi_min_i64(fit, BLOCK_ROWS);
     const int64_t n_panels = qkvi_ceil_div(j->n, QKVI_PANEL);
@@ -295,7 +294,7 @@ static void choose_blocks(product *p) {
     int64_t n_col_blocks = 1;
     if (n_row_blocks < n_wanted)
         n_col_blocks = qkvi_min_i64(n_panels, qkvi_ceil_div(n_wanted, n_row_blocks));
-    p->block_rows = round_up(qkvi_ceil_div(j->m, n_row_blocks), 32);
+    p->block_rows = qkvi_round_up(qkvi_ceil_div(j->m, n_row_blocks), 32);
     p->block_cols = qkvi_ceil_div(n_panels, n_col_blocks) * QKVI_PANEL;
     p->n_col_blocks = qkvi_ceil_div(j->n, p->block_cols);
     p->n_row_blocks = (int)qkvi_ceil_div(j->m, p->block_rows);
@@ -305,8 +304,9 @@ static void choose_blocks(product *p) {
 
 size_t qkvi_bf16_input_elems(int64_t m, int64_t k) {
     size_t elems;
-    if (m > INT64_MAX - 16 || k > INT64_MAX - STEP ||
-        !qkvi_mul_size((size_t)round_up(m, 16), (size_t)round_up(k, STEP), &elems))
+    if (m > INT64_MAX - 16 || k > INT64_MAX - QKVI_BF16_STEP ||
+        !qkvi_mul_size((size_t)qkvi_round_up(m, 16), (size_t)qkvi_round_up(k, QKVI_BF16_STEP),
+                       &elems))
         return SIZE_MAX;
     return elems;
 }
@@ -317,7 +317,7 @@ size_t qkvi_bf16_sums_elems(const qkvi_pool *pool) {
 
 void qkvi_gemm_bf16(qkvi_pool *pool, const qkvi_gemm_bf16_job *job) {
     if (job->m == 0 || job->n == 0) return;
-    product p = { .job = *job, .depth = round_up(job->k, STEP) };
+    product p = { .job = *job, .depth = qkvi_round_up(job->k, QKVI_BF16_STEP) };
     p.amx = job->class == QKVI_BF16_AMX && job->has_amx && job->half &&
             (job->kernels->need & QKVI_CPU_AVX512BF16);
     p.n_threads = qkvi_pool_threads(pool);

@@ -17,11 +17,14 @@
 #define QKVI_KERNELS_GEMM_BF16_H
 
 #include "core/half.h"
+#include "core/ints.h"
 #include "kernels/gemm.h"
 
 #pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
 
 typedef enum qkvi_bf16_class { QKVI_BF16_DP, QKVI_BF16_AMX } qkvi_bf16_class;
+
+enum { QKVI_BF16_STEP = 32 }; /* k is padded to a multiple: what a tile of AMX is deep */
 
 /* Words that a packed k x n matrix takes; SIZE_MAX if that does not fit. */
 size_t qkvi_bf16_packed_words(int64_t k, int64_t n);
@@ -43,7 +46,7 @@ void qkvi_bf16_pack_piece(const qkvi_kernels *kernels, int64_t k, const qkvi_gem
 
 /* B[c][j] of a packed matrix with k rows. */
 static inline float qkvi_bf16_packed_at(int64_t k, int64_t c, int64_t j, const uint32_t *packed) {
-    const int64_t n_pairs = (k + 31) / 32 * 16;
+    const int64_t n_pairs = qkvi_round_up(k, QKVI_BF16_STEP) / 2;
     const uint32_t two = packed[qkvi_gemm_packed_at(n_pairs, c / 2, j)];
     return qkvi_f32_of_bf16((uint16_t)(two >> c % 2 * 16));
 }

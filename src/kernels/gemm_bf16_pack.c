@@ -10,17 +10,14 @@
 #include "kernels/table.h"
 
 enum {
-    STEP = 32,       /* of k */
     PACK_ROWS = 16,  /* of B rounded at once, where they are dense, */
     PACK_PANELS = 4, /* of so many panels: 4 KiB of bf16; */
     PACK_DEPTH = 64  /* of columns, where those are: 4 KiB */
 };
 
-static int64_t round_up(int64_t x, int64_t to) { return qkvi_ceil_div(x, to) * to; }
-
 size_t qkvi_bf16_packed_words(int64_t k, int64_t n) {
-    if (k < 0 || k > INT64_MAX - STEP) return SIZE_MAX;
-    return qkvi_gemm_packed_elems(round_up(k, STEP) / 2, n);
+    if (k < 0 || k > INT64_MAX - QKVI_BF16_STEP) return SIZE_MAX;
+    return qkvi_gemm_packed_elems(qkvi_round_up(k, QKVI_BF16_STEP) / 2, n);
 }
 
 typedef struct pack_job {
@@ -73,8 +70,9 @@ static qkvi_gemm_piece columns_of(const qkvi_gemm_piece *p, int64_t j, int64_t n
 void qkvi_bf16_pack_piece(const qkvi_kernels *kernels, int64_t k, const qkvi_gemm_piece *piece,
                           uint32_t *packed) {
     enum { SOME = PACK_PANELS * QKVI_PANEL };
-    const int64_t depth = round_up(k, STEP), filled = qkvi_ceil_div(piece->n_c, 2);
-    const size_t zeros = (size_t)((round_up(piece->n_c, STEP) / 2 - filled) * QKVI_PANEL);
+    const int64_t depth = qkvi_round_up(k, QKVI_BF16_STEP), filled = qkvi_ceil_div(piece->n_c, 2);
+    const size_t zeros =
+        (size_t)((qkvi_round_up(piece->n_c, QKVI_BF16_STEP) / 2 - filled) * QKVI_PANEL);
     uint32_t *const first = packed + piece->j0 * (depth / 2) + piece->c0 / 2 * QKVI_PANEL;
     assert(piece->row_stride == 1 || piece->col_stride == 1);
     for (int64_t j = 0; piece->col_stride == 1 && j < piece->n_j; j += SOME) {

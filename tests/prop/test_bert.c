@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "core/rng.h"
+#include "make_ctx.h"
 #include "model/arch/net.h"
 
 enum { N_SEQUENCES = 40, LONGEST = 19, N_WORDS = 75 };
@@ -116,15 +117,6 @@ static void free_setup(setup *s) {
     free(s->gradients);
     qkvi_params_free(&s->table);
     free(s);
-}
-
-static qkv_ctx *make_ctx(const char *isa, int n_threads) {
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
-    qkv_ctx *ctx;
-    options.isa = isa;
-    options.n_threads = n_threads;
-    assert_int_equal(qkv_ctx_create(&options, &ctx, NULL), QKV_OK);
-    return ctx;
 }
 
 static qkvi_net_losses compute(setup *s, qkv_ctx *ctx, int with_grads) {

@@ -75,6 +75,21 @@ static float *floats(size_t n) {
     return x;
 }
 
+/* Room for A of m x k in bf16. */
+static uint16_t *halves(int64_t m, int64_t k) {
+    uint16_t *x = qkvi_aligned_array(qkvi_bf16_input_elems(m, k), sizeof *x);
+    assert_non_null(x);
+    return x;
+}
+
+/* B of k x n, packed; its columns are dense. */
+static uint32_t *packed_of(qkvi_pool *pool, int64_t k, int64_t n, const float *b) {
+    uint32_t *packed = qkvi_aligned_array(qkvi_bf16_packed_words(k, n), sizeof *packed);
+    assert_non_null(packed);
+    qkvi_bf16_pack_b(pool, k, n, b, 1, k, packed);
+    return packed;
+}
+
 static qkvi_pool *pools[2]; /* of 1 and 3 threads */
 
 static float *transposed(int n_rows, int n_cols, const float *x) {
@@ -95,8 +110,7 @@ static void check_class(const shape *s, qkvi_bf16_class class, const float *a, c
         }
     const bool has_amx = qkvi_cpu_amx();
     float *columns = transposed(s->m, s->k, a);
-    uint16_t *half = qkvi_aligned_array(qkvi_bf16_input_elems(s->m, s->k), sizeof *half);
-    assert_non_null(half);
+    uint16_t *half = halves(s->m, s->k);
     float *sums = floats(qkvi_bf16_sums_elems(pools[1]));
     const qkvi_kernels *kernels;
     for (int isa = 0; (kernels = qkvi_kernels_at(isa)); isa++)
@@ -162,9 +176,7 @@ static void check(const shape *s, qkvi_rng *rng, bool odd_ones) {
     for (int e = 0; e < s->n * s->k; e++) b[e] = draw(rng, s->tiny);
     for (int e = 0; e < s->n; e++) bias[e] = draw(rng, s->tiny);
     if (odd_ones) a[s->k / 2] = NAN, b[s->k / 3] = INFINITY;
-    uint32_t *packed = qkvi_aligned_array(qkvi_bf16_packed_words(s->k, s->n), sizeof *packed);
-    assert_non_null(packed);
-    qkvi_bf16_pack_b(pools[1], s->k, s->n, b, 1, s->k, packed);
+    uint32_t *packed = packed_of(pools[1], s->k, s->n, b);
     check_packed(s, b, packed);
     for (int class = 0; class < 2; class ++)
         check_class(s, (qkvi_bf16_class) class, a, b, packed, s->with_bias ? bias : NULL);
@@ -206,13 +218,8 @@ static void check_chain(qkvi_rng *rng, qkvi_bf16_class class, int64_t m, int64_t
     for (int e = 0; e < n * k; e++) b[e] = draw(rng, false);
     for (int e = 0; e < n2 * n; e++) b2[e] = draw(rng, false);
     for (int e = 0; e < n; e++) bias[e] = draw(rng, false);
-    uint32_t *packed = qkvi_aligned_array(qkvi_bf16_packed_words(k, n), sizeof *packed);
-    uint32_t *packed2 = qkvi_aligned_array(qkvi_bf16_packed_words(n, n2), sizeof *packed2);
-    uint16_t *half = qkvi_aligned_array(qkvi_bf16_input_elems(m, k), sizeof *half);
-    uint16_t *middle = qkvi_aligned_array(qkvi_bf16_input_elems(m, n), sizeof *middle);
-    assert_true(packed && packed2 && half && middle);
-    qkvi_bf16_pack_b(NULL, k, n, b, 1, k, packed);
-    qkvi_bf16_pack_b(NULL, n, n2, b2, 1, n, packed2);
+    uint32_t *packed = packed_of(NULL, k, n, b), *packed2 = packed_of(NULL, n, n2, b2);
+    uint16_t *half = halves(m, k), *middle = halves(m, n);
     const qkvi_kernels *kernels;
     for (int isa = 0; (kernels = qkvi_kernels_at(isa)); isa++)
         for (int t = 0; t < 4; t++) { /* threads, rounding in between or after all */
@@ -267,10 +274,8 @@ static void large(void **state) {
     float *a = floats(M * K), *b = floats(N * K), *c = floats(M * N), *want = floats(M * N);
     for (int e = 0; e < M * K; e++) a[e] = draw(&rng, false);
     for (int e = 0; e < N * K; e++) b[e] = draw(&rng, false);
-    uint32_t *packed = qkvi_aligned_array(qkvi_bf16_packed_words(K, N), sizeof *packed);
-    uint16_t *half = qkvi_aligned_array(qkvi_bf16_input_elems(M, K), sizeof *half);
-    assert_true(packed && half);
-    qkvi_bf16_pack_b(NULL, K, N, b, 1, K, packed);
+    uint32_t *packed = packed_of(NULL, K, N, b);
+    uint16_t *half = halves(M, K);
     qkvi_gemm_bf16_job job = { .kernels = qkvi_kernels_best(),
                                .class = QKVI_BF16_AMX,
                                .has_amx = true,
@@ -303,13 +308,10 @@ static void close_to_the_product(void **state) {
     enum { M = 40, N = 50, K = 700 };
     qkvi_rng rng = qkvi_rng_make(6, 0, 0);
     float *a = floats(M * K), *b = floats(N * K), *c = floats(M * N);
-    uint16_t *half = qkvi_aligned_array(qkvi_bf16_input_elems(M, K), sizeof *half);
-    assert_non_null(half);
+    uint16_t *half = halves(M, K);
     for (int e = 0; e < M * K; e++) a[e] = draw(&rng, false);
     for (int e = 0; e < N * K; e++) b[e] = draw(&rng, false);
-    uint32_t *packed = qkvi_aligned_array(qkvi_bf16_packed_words(K, N), sizeof *packed);
-    assert_non_null(packed);
-    qkvi_bf16_pack_b(NULL, K, N, b, 1, K, packed);
+    uint32_t *packed = packed_of(NULL, K, N, b);
     for (int class = 0; class < 2; class ++) {
         qkvi_gemm_bf16_job job = { .kernels = qkvi_kernels_best(),
                                    .class = (qkvi_bf16_class) class,

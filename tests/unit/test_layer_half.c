@@ -22,6 +22,7 @@
 #include "core/cpu.h"
 #include "core/half.h"
 #include "core/rng.h"
+#include "make_ctx.h"
 #include "model/layer/linear.h"
 #include "model/layer/rows.h"
 
@@ -75,15 +76,6 @@ static results make_results(const shape *s) {
 static void free_results(const results *r) {
     float *const all[] = { r->y, r->d_x, r->sum, r->d_w, r->d_b };
     for (int i = 0; i < 5; i++) free(all[i]);
-}
-
-static qkv_ctx *make_ctx(const char *isa, int n_threads) {
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
-    qkv_ctx *ctx;
-    options.isa = isa;
-    options.n_threads = n_threads;
-    assert_int_equal(qkv_ctx_create(&options, &ctx, NULL), QKV_OK);
-    return ctx;
 }
 
 static void compute(qkv_ctx *ctx, qkvi_bf16_class class, const problem *p, const results *r) {

@@ -46,18 +46,6 @@ static qkv_train_options run_in(int compute, int arch) {
     return options;
 }
 
-static result whole_run(const qkv_train_options *options) {
-    qkv_ctx *const ctx = make_ctx("scalar", 1);
-    train(ctx, options);
-    qkv_ctx_destroy(ctx);
-    return take_result();
-}
-
-static void free_result(const result *r) {
-    free(r->model);
-    free(r->log);
-}
-
 /* Stopped after every step. */
 static void check_stops(qkv_train_options options, const result *expected) {
     const int raised = 1;

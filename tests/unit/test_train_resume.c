@@ -49,18 +49,6 @@ static qkv_train_options tiny_run(void) {
     return options;
 }
 
-static result uninterrupted(const qkv_train_options *options) {
-    qkv_ctx *const ctx = make_ctx("scalar", 1);
-    train(ctx, options);
-    qkv_ctx_destroy(ctx);
-    return take_result();
-}
-
-static void free_result(const result *r) {
-    free(r->model);
-    free(r->log);
-}
-
 /* Runs on, from a checkpoint if there is one. */
 static qkv_status run_on(qkv_train_options options, qkv_error *error) {
     qkv_ctx *const ctx = any_ctx();
@@ -78,7 +66,7 @@ static void test_a_step_at_a_time(void **state) {
     qkv_train_options options = tiny_run();
     const int raised = 1;
     qkv_error error;
-    const result expected = uninterrupted(&options);
+    const result expected = whole_run(&options);
     options.cancel = &raised;
     for (int64_t step = 1; step < options.n_steps; step++) {
         char says[64];
@@ -105,7 +93,7 @@ static void test_random_stops(void **state) {
     qkv_error error;
     options.n_steps = 8;
     options.report_every = 1;
-    const result expected = uninterrupted(&options);
+    const result expected = whole_run(&options);
     options.report = stop_sometimes;
     for (int round = 0; round < 5; round++) {
         qkv_status status;
@@ -140,7 +128,7 @@ static void test_killed(void **state) {
     (void)state;
     qkv_train_options options = tiny_run();
     options.n_steps = 60;
-    const result expected = uninterrupted(&options);
+    const result expected = whole_run(&options);
     options.checkpoint_every = 1;
     int n_kills = 0, n_resumed = 0;
     for (int round = 0; round < 4; round++) {
@@ -221,7 +209,7 @@ static void test_free_options(void **state) {
     (void)state;
     qkv_train_options options = tiny_run();
     qkv_error error;
-    const result expected = uninterrupted(&options);
+    const result expected = whole_run(&options);
     stop_after_one_step();
     options.report_every = 3;
     options.checkpoint_every = 2;
@@ -240,7 +228,7 @@ static void test_another_folder(void **state) {
     (void)state;
     qkv_train_options options = tiny_run();
     char stopped[64];
-    const result expected = uninterrupted(&options);
+    const result expected = whole_run(&options);
     qkv_ctx *const ctx = any_ctx();
     const int raised = 1;
     qkv_error error;
@@ -314,7 +302,7 @@ static size_t header_bytes(const char *file) {
 static void test_damaged(void **state) {
     (void)state;
     const qkv_train_options options = tiny_run();
-    const result expected = uninterrupted(&options);
+    const result expected = whole_run(&options);
     qkv_ctx *const ctx = make_ctx(NULL, 1);
     size_t n;
     stop_after_one_step();

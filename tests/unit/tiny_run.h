@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "make_ctx.h"
 #include "model/store/file.h"
 #include "qkv/model.h"
 
@@ -21,16 +22,6 @@
 
 static char folder[] = "/tmp/qkv-train-XXXXXX";
 static char text_path[64], out_path[64];
-
-static inline qkv_ctx *make_ctx(const char *isa, int n_threads) {
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
-    qkv_ctx *ctx;
-    qkv_error error;
-    options.isa = isa;
-    options.n_threads = n_threads;
-    if (qkv_ctx_create(&options, &ctx, &error) != QKV_OK) fail_msg("%s", error.message);
-    return ctx;
-}
 
 static inline void write_text(const char *text) {
     FILE *const out = fopen(text_path, "wb");
@@ -108,6 +99,19 @@ static inline result take_result(void) {
     r.log = slurp("train_log.tsv", &r.n_log);
     clear_out();
     return r;
+}
+
+static inline void free_result(const result *r) {
+    free(r->model);
+    free(r->log);
+}
+
+/* Without a stop: what runs that are stopped, or computed otherwise, are held against. */
+static inline result whole_run(const qkv_train_options *options) {
+    qkv_ctx *const ctx = make_ctx("scalar", 1);
+    train(ctx, options);
+    qkv_ctx_destroy(ctx);
+    return take_result();
 }
 
 static inline void expect_same(result got, const result *expected, const char *what) {

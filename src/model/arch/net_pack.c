@@ -62,7 +62,6 @@ typedef struct cut_packed {
 static void cut_half(cut_packed *c, qkvi_linear *layer) {
     const size_t forward = qkvi_bf16_packed_words(layer->n_in, layer->n_out);
     const size_t backward = qkvi_bf16_packed_words(layer->n_out, layer->n_in);
-    layer->half_mode = c->half_mode;
     layer->half = qkvi_cut(&c->cutter, (int64_t)forward, sizeof(uint32_t));
     if (c->forms & QKVI_NET_BACKWARD)
         layer->half_backward = qkvi_cut(&c->cutter, (int64_t)backward, sizeof(uint32_t));
@@ -72,9 +71,10 @@ static void cut_linear(void *argument, qkvi_linear *layer) {
     cut_packed *c = argument;
     const size_t forward = qkvi_gemm_packed_elems(layer->n_in, layer->n_out);
     const size_t backward = qkvi_gemm_packed_elems(layer->n_out, layer->n_in);
-    if (c->forms & (QKVI_NET_HALF_DP | QKVI_NET_HALF_AMX)) layer->half_mode = c->half_mode;
+    const bool in_half = c->forms & (QKVI_NET_HALF_DP | QKVI_NET_HALF_AMX);
+    if (in_half) layer->half_mode = c->half_mode;
     if (!layer->weight) return; /* the arena has what it runs with */
-    if (c->forms & (QKVI_NET_HALF_DP | QKVI_NET_HALF_AMX)) {
+    if (in_half) {
         cut_half(c, layer);
         return;
     }
