@@ -192,10 +192,10 @@ static const struct cli_option attend_table[] = {
       .kind = ARG_CHOICE,
       .offset = offsetof(struct attend_options, dtype) },
     { .name = "--class",
-      .argument = "auto|f32|dp",
+      .argument = "auto|f32|dp|amx",
       .help = "with what 16-bit inputs are computed; f32: converted, which is exact, and the "
               "result rounded once; dp: bf16 only, by dot products of pairs, weights rounded to "
-              "bf16 (default: auto, the fastest here)",
+              "bf16; amx: the same, of 32 at a time (default: auto, the fastest here)",
       .kind = ARG_CHOICE,
       .offset = offsetof(struct attend_options, arithmetic) },
     { .name = "--explain",

@@ -135,7 +135,8 @@ void attention_case_read(const uint8_t *bytes, size_t n_bytes, attention_case *c
     d->flags |= (uint32_t)(c->seed >> 56) % 32 * QKV_SET_PREFIX_LEN; /* and the flags after it */
     if ((c->seed >> 40 & 7) <= QKV_F16) d->dtype = (qkv_dtype)(c->seed >> 40 & 7);
     /* Never the one that the instruction set decides: all are to have the same bits. */
-    d->arithmetic = d->dtype == QKV_BF16 && c->seed >> 44 & 1 ? QKV_CLASS_DP : QKV_CLASS_F32;
+    const qkv_class pairs = c->seed >> 39 & 1 ? QKV_CLASS_AMX : QKV_CLASS_DP;
+    d->arithmetic = d->dtype == QKV_BF16 && c->seed >> 44 & 1 ? pairs : QKV_CLASS_F32;
     if (c->seed >> 43 & 1) d->flags |= QKV_SET_O_DTYPE; /* QKV_F32 */
     c->wants_d_sinks = c->seed >> 61 & 1 && d->flags & QKV_SET_SINKS;
     c->wants_d_mask = c->seed >> 44 & 1;

@@ -265,7 +265,7 @@ _qkv_value() {
     'attend --dsink') echo '.npy .npz' ;;
     'attend --dmask') echo '.npy .npz' ;;
     'attend --dtype') echo 'f32|bf16|f16' ;;
-    'attend --class') echo 'auto|f32|dp' ;;
+    'attend --class') echo 'auto|f32|dp|amx' ;;
     'attend --threads') echo '' ;;
     'attend --isa') echo 'scalar|avx2|avx512|avx512bf16|neon' ;;
     'train --text') echo '*' ;;

@@ -386,7 +386,7 @@ complete -c qkv -n '__qkv_command attend' -l dv -x -k -a '(__qkv_files .npy .npz
 complete -c qkv -n '__qkv_command attend' -l dsink -x -k -a '(__qkv_files .npy .npz)' -d 'where the gradient of the sinks goes'
 complete -c qkv -n '__qkv_command attend' -l dmask -x -k -a '(__qkv_files .npy .npz)' -d 'where the gradient of a mask of numbers goes'
 complete -c qkv -n '__qkv_command attend' -l dtype -x -a 'f32 bf16 f16' -d 'the type to which q, k, v and --grad-out are rounded and in which the output and gradients are written'
-complete -c qkv -n '__qkv_command attend' -l class -x -a 'auto f32 dp' -d 'with what 16-bit inputs are computed'
+complete -c qkv -n '__qkv_command attend' -l class -x -a 'auto f32 dp amx' -d 'with what 16-bit inputs are computed'
 complete -c qkv -n '__qkv_command attend' -l explain -d 'say which path the computation takes, and why'
 complete -c qkv -n '__qkv_command attend' -l json -d 'one JSON object on standard output'
 complete -c qkv -n '__qkv_command attend' -l threads -x -d 'threads'

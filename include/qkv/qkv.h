@@ -154,9 +154,14 @@ typedef enum qkv_dtype {
 
 /** Which operations 16-bit inputs are computed with; docs/numerics.md has the order of each. */
 typedef enum qkv_class {
-    QKV_CLASS_AUTO = 0, /* dp for bf16 where the processor is fast at it, otherwise f32 */
-    QKV_CLASS_F32 = 1,  /* converted to floats, which is exact, while packing */
-    QKV_CLASS_DP = 2    /* bf16 only: dot products of pairs (VDPBF16PS), weights rounded to bf16 */
+    /*
+     * The fastest here. For bf16 class amx where the processor has AMX, for more than 16 queries or
+     * keys, else dp where it is fast at that; otherwise f32.
+     */
+    QKV_CLASS_AUTO = 0,
+    QKV_CLASS_F32 = 1, /* converted to floats, which is exact, while packing */
+    QKV_CLASS_DP = 2,  /* bf16 only: dot products of pairs (VDPBF16PS), weights rounded to bf16 */
+    QKV_CLASS_AMX = 3  /* the same, of 32 elements at a time (TDPBF16PS) */
 } qkv_class;
 
 typedef enum qkv_mask_type {
@@ -319,9 +324,10 @@ typedef struct qkv_attention_plan {
      * "none": there is nothing to compute.
      */
     const char *kernel;
-    const char *isa;            /* "avx512": as qkv_ctx_isa */
-    const char *arithmetic;     /* "f32", "dp": the class, whose bits all instruction sets have */
-    int n_threads;              /* that take part */
+    const char *isa; /* "avx512": as qkv_ctx_isa */
+    const char
+        *arithmetic; /* "f32", "dp", "amx": the class, whose bits all instruction sets have */
+    int n_threads;   /* that take part */
     int query_block, key_block; /* queries (decode: of all heads that share keys) and keys that a
                                    kernel works on at a time */
     int tile_rows, tile_keys;   /* of the scores that it keeps in registers */

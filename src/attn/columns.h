@@ -9,6 +9,7 @@
 #include "attn/arrays.h"
 #include "attn/ctx.h"
 #include "attn/mask.h"
+#include "attn/plan.h"
 #include "core/arena.h"
 #include "kernels/table.h"
 #include "qkv/columns.h"
@@ -52,9 +53,9 @@ QKV_NODISCARD qkv_status qkvi_weights_read(const qkv_attention_desc *desc, const
 typedef struct qkvi_columns_how {
     const qkvi_problem *p;
     const qkvi_kernels *kernels;
-    bool dp;
+    qkvi_arithmetic arithmetic;
+    qkvi_copied_q copied_q;
     float k_factor, scale; /* plan.h */
-    int64_t q_row;         /* of queries of 16 bits as floats */
 } qkvi_columns_how;
 
 /* What belongs to one thread. */
@@ -62,7 +63,8 @@ typedef struct qkvi_columns_slot {
     qkvi_attend_scratch *scratch;
     qkvi_columns_scratch *own;
     qkvi_columns_tiles *tiles; /* NULL: none */
-    float *k, *q;              /* q: as in plan.h */
+    float *k;
+    void *q; /* as in plan.h */
 } qkvi_columns_slot;
 
 qkvi_columns_how qkvi_columns_how_of(const qkvi_problem *problem, const qkv_ctx *ctx);

@@ -5,7 +5,6 @@
 
 #include "attn/blocks.h"
 #include "attn/pack.h"
-#include "attn/plan.h"
 #include "attn/seen.h"
 
 enum { THREAD_WORK = 1 << 20 }; /* products that are worth a thread: as in plan.c */
@@ -13,8 +12,8 @@ enum { THREAD_WORK = 1 << 20 }; /* products that are worth a thread: as in plan.
 qkvi_columns_how qkvi_columns_how_of(const qkvi_problem *p, const qkv_ctx *ctx) {
     qkvi_columns_how how = { .p = p,
                              .kernels = ctx->kernels,
-                             .dp = qkvi_uses_dp(p, ctx->fast_dp),
-                             .q_row = qkvi_round_up(p->head_dim, 16) + 16 };
+                             .arithmetic = qkvi_arithmetic_of(p, ctx) };
+    how.copied_q = qkvi_copied_q_of(p, how.arithmetic);
     qkvi_split_scale(p->scale, &how.k_factor, &how.scale);
     return how;
 }
@@ -29,14 +28,14 @@ int qkvi_columns_threads(const qkvi_problem *p, const qkv_ctx *ctx, int64_t n_ta
 void qkvi_columns_lay_out_slot(qkvi_cutter *cutter, const qkvi_columns_how *how, bool tiles,
                                qkvi_columns_slot *slot) {
     const qkvi_problem *p = how->p;
-    const int64_t depth = how->dp ? qkvi_ceil_div(p->head_dim, 2) : p->head_dim;
+    const qkvi_copied_q *const q = &how->copied_q;
+    const int64_t depth = qkvi_key_words(p->head_dim, how->arithmetic.dp, how->arithmetic.amx);
     slot->scratch = qkvi_cut(cutter, 1, sizeof *slot->scratch);
     slot->own = qkvi_cut(cutter, 1, sizeof *slot->own);
     slot->tiles = tiles ? qkvi_cut(cutter, 1, sizeof *slot->tiles) : NULL;
     slot->k = qkvi_cut(cutter, QKVI_KEY_BLOCK, (size_t)depth * sizeof *slot->k);
-    slot->q = p->dtype == QKV_F32 || how->dp
-                  ? NULL
-                  : qkvi_cut(cutter, QKVI_QUERY_BLOCK, (size_t)how->q_row * sizeof *slot->q);
+    slot->q =
+        q->copied ? qkvi_cut(cutter, QKVI_QUERY_BLOCK, (size_t)(q->row * q->element_bytes)) : NULL;
 }
 
 void qkvi_columns_begin_slot(const qkvi_columns_slot *slot) {
@@ -53,7 +52,8 @@ void qkvi_columns_keys(const qkvi_columns_how *how, const qkvi_columns_slot *slo
     uint32_t see[QKVI_SEEN_WORDS];
     if (n <= 0) return;
     qkvi_seen(how->p, how->kernels, rules, b, g, key0, n, see);
-    qkvi_pack_keys(how->p, how->kernels, b, g, key0, n, see, how->dp, how->k_factor, slot->k);
+    qkvi_pack_keys(how->p, how->kernels, b, g, key0, n, see, how->arithmetic.dp,
+                   how->arithmetic.amx, how->k_factor, slot->k);
 }
 
 /* Which keys every query may see, and which panels of 32 keys. false: none. */
@@ -86,7 +86,9 @@ bool qkvi_columns_open(const qkvi_columns_how *how, const qkvi_columns_slot *slo
     const void *q = qkvi_elem(p->q, p->dtype, qkvi_q_at(p, p->q_stride, b, h, i0));
     *a = (qkvi_attend){
         .head_dim = p->head_dim,
-        .dp = how->dp,
+        .dp = how->arithmetic.dp,
+        .amx = how->arithmetic.amx,
+        .by_tiles = how->arithmetic.by_tiles,
         .n_queries = (int)(i1 - i0),
         .q = q,
         .q_row = p->q_stride[2],
@@ -101,10 +103,9 @@ bool qkvi_columns_open(const qkvi_columns_how *how, const qkvi_columns_slot *slo
         .has_sink = p->sinks,
     };
     if (slot->q) {
-        how->kernels->load_rows[p->dtype](q, p->q_stride[2], a->n_queries, p->head_dim, slot->q,
-                                          how->q_row);
+        qkvi_copy_queries(p, how->kernels, &how->copied_q, q, a->n_queries, slot->q);
         a->q = slot->q;
-        a->q_row = how->q_row;
+        a->q_row = how->copied_q.row;
     }
     *c = (qkvi_columns){
         .a = a,

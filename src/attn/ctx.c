@@ -112,6 +112,7 @@ qkv_status qkv_ctx_create(const qkv_ctx_options *given, qkv_ctx **out, qkv_error
     ctx->allocator = allocator;
     ctx->kernels = kernels;
     ctx->fast_dp = (kernels->fast_dp & qkvi_cpu_features()) != 0;
+    ctx->has_amx = (kernels->need & QKVI_CPU_AVX512BF16) && qkvi_cpu_amx();
     atomic_init(&ctx->busy, false);
     atomic_init(&ctx->inputs_taken, false);
     ctx->pool = options.share_pool ? qkvi_pool_retain(options.share_pool->pool)

@@ -198,15 +198,15 @@ static qkv_status fill_types(const qkv_attention_desc *d, qkvi_problem *p, qkv_e
     }
     p->arithmetic = d->arithmetic;
     if (d->arithmetic == QKV_CLASS_AUTO || d->arithmetic == QKV_CLASS_F32) return QKV_OK;
-    if (d->arithmetic != QKV_CLASS_DP)
-        return qkvi_error_set(
-            e, QKV_ERR_ARGUMENT,
-            "arithmetic = %d is none of QKV_CLASS_AUTO, QKV_CLASS_F32, QKV_CLASS_DP",
-            (int)d->arithmetic);
+    if (d->arithmetic != QKV_CLASS_DP && d->arithmetic != QKV_CLASS_AMX)
+        return qkvi_error_set(e, QKV_ERR_ARGUMENT,
+                              "arithmetic = %d is none of QKV_CLASS_AUTO, QKV_CLASS_F32, "
+                              "QKV_CLASS_DP, QKV_CLASS_AMX",
+                              (int)d->arithmetic);
     if (d->dtype != QKV_BF16)
-        return qkvi_error_set(e, QKV_ERR_UNSUPPORTED,
-                              "arithmetic = QKV_CLASS_DP needs dtype = QKV_BF16, not %d",
-                              (int)d->dtype);
+        return qkvi_error_set(
+            e, QKV_ERR_UNSUPPORTED, "arithmetic = %s needs dtype = QKV_BF16, not %d",
+            d->arithmetic == QKV_CLASS_DP ? "QKV_CLASS_DP" : "QKV_CLASS_AMX", (int)d->dtype);
     return QKV_OK;
 }
 

@@ -22,18 +22,22 @@ static const char *plural(int64_t n) { return n == 1 ? "" : "s"; }
 
 /* ---- What both passes have ------------------------------------------------------------------- */
 
-static void explain_class(const qkv_ctx *ctx, const qkvi_problem *p, bool dp,
+static void explain_class(const qkv_ctx *ctx, const qkvi_problem *p, bool forward,
                           qkv_attention_plan *out) {
-    out->arithmetic = dp ? "dp" : "f32";
-    if (dp)
-        say(out->arithmetic_reason, "%s: dot products of pairs of bf16, weights rounded to bf16",
-            p->arithmetic == QKV_CLASS_DP ? "asked for" : "this processor is fast at it");
+    const qkvi_arithmetic how = qkvi_arithmetic_of(p, ctx);
+    out->arithmetic = !forward || !how.dp ? "f32" : how.amx ? "amx" : "dp";
+    if (forward && how.dp)
+        say(out->arithmetic_reason, "%s: dot products of %s of bf16, weights rounded to bf16%s",
+            p->arithmetic ? "asked for" : "this processor is fast at it", how.amx ? "32" : "pairs",
+            how.amx && !how.by_tiles ? "; without AMX slow" : "");
     else if (p->dtype == QKV_F32)
         say(out->arithmetic_reason,
             "q, k, v are f32: f32 multiply-adds, each in its written order");
     else
         say(out->arithmetic_reason, "q, k, v of 16 bits become f32 on the way, which is exact%s",
-            qkvi_uses_dp(p, ctx->fast_dp) ? "; class dp is for forward alone" : "");
+            how.amx  ? "; class amx is for forward alone"
+            : how.dp ? "; class dp is for forward alone"
+                     : "");
 }
 
 static void explain_isa(const qkv_ctx *ctx, qkv_attention_plan *out) {
@@ -154,7 +158,7 @@ static qkv_status explain_forward(qkv_ctx *ctx, const qkvi_problem *p, qkv_atten
     QKV_TRY(qkvi_forward_plan_of(ctx, p, &plan, &out->workspace_bytes));
     out->small_heads = qkvi_small_heads(p, &plan);
     explain_isa(ctx, out);
-    explain_class(ctx, p, plan.dp, out);
+    explain_class(ctx, p, true, out);
     explain_forward_kernel(&plan, out);
     explain_forward_blocks(p, &plan, rows, out);
     explain_forward_threads(ctx, p, &plan, out);

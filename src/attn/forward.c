@@ -62,6 +62,7 @@ static int64_t query_blocks(const pass *x, const head *w) {
 /* Block number `index` of the head's keys, if it has so many. Reads only what somebody sees. */
 static void pack_block(const pass *x, const head *w, int64_t index, const qkvi_packed *to) {
     const qkvi_problem *p = x->p;
+    const qkvi_arithmetic how = x->plan.arithmetic;
     const int64_t key = w->first_key + index * QKVI_KEY_BLOCK;
     const int64_t n = qkvi_min_i64(QKVI_KEY_BLOCK, w->keys.end - key);
     uint32_t see[QKVI_SEEN_WORDS];
@@ -70,11 +71,12 @@ static void pack_block(const pass *x, const head *w, int64_t index, const qkvi_p
     const void *v = qkvi_elem(p->v, p->dtype, qkvi_k_at(p, p->v_stride, w->b, w->g, key));
     const int64_t at = key - w->first_key;
     float *values = to->v + at * x->plan.v_depth;
-    qkvi_pack_keys(p, x->kernels, w->b, w->g, key, n, see, x->plan.dp, x->plan.k_factor,
+    qkvi_pack_keys(p, x->kernels, w->b, w->g, key, n, see, how.dp, how.amx, x->plan.k_factor,
                    to->k + at * x->plan.k_depth);
     to->v_finite[index] = true;
-    if (x->plan.dp) {
-        to->v_finite[index] = x->kernels->pack_channel_pairs(v, p->v_stride[2], n, p->head_dim_v,
+    if (how.dp) {
+        const int64_t rows = how.amx ? qkvi_round_up(n, QKVI_PANEL) : n; /* nobody sees the last */
+        to->v_finite[index] = x->kernels->pack_channel_pairs(v, p->v_stride[2], rows, p->head_dim_v,
                                                              QKVI_KEY_BLOCK, see, values);
         return;
     }
@@ -125,7 +127,7 @@ static void announce(const pass *x, int64_t index, qkvi_attend_scratch *scratch)
 
 /* ---- A block of queries ---------------------------------------------------------------------- */
 
-/* Queries of 16 bits are converted into the slot but in class dp; o of 16 bits is finished in o_sum. */
+/* Queries are copied into the slot if the plan says so; o of 16 bits is finished in o_sum. */
 static void place_queries(const pass *x, const qkvi_forward_slot *slot, const void *q, void *o,
                           qkvi_attend *a) {
     const qkvi_problem *p = x->p;
@@ -134,10 +136,9 @@ static void place_queries(const pass *x, const qkvi_forward_slot *slot, const vo
     a->o = o;
     a->o_row = p->o_stride[2];
     if (slot->q) {
-        x->kernels->load_rows[p->dtype](q, p->q_stride[2], a->n_queries, p->head_dim, slot->q,
-                                        x->plan.q_row);
+        qkvi_copy_queries(p, x->kernels, &x->plan.copied_q, q, a->n_queries, slot->q);
         a->q = slot->q;
-        a->q_row = x->plan.q_row;
+        a->q_row = x->plan.copied_q.row;
     }
     if (p->o_dtype != QKV_F32) {
         a->o = slot->o_sum;
@@ -156,7 +157,9 @@ static void attend_queries(const pass *x, const head *w, const qkvi_packed *from
     qkvi_attend a = {
         .head_dim = p->head_dim,
         .head_dim_v = p->head_dim_v,
-        .dp = x->plan.dp,
+        .dp = x->plan.arithmetic.dp,
+        .amx = x->plan.arithmetic.amx,
+        .by_tiles = x->plan.arithmetic.by_tiles,
         .n_queries = (int)(end - i0),
         .k = from->k,
         .v = from->v,
@@ -301,8 +304,7 @@ static void run(pass *x, qkvi_pool *pool) {
 qkv_status qkvi_forward_plan_of(qkv_ctx *ctx, const qkvi_problem *p, qkvi_forward_plan *plan,
                                 size_t *bytes) {
     qkvi_cutter cutter = { 0 };
-    const bool dp = qkvi_uses_dp(p, ctx->fast_dp);
-    qkvi_forward_plan_make(p, qkvi_pool_threads(ctx->pool), dp, plan);
+    qkvi_forward_plan_make(p, qkvi_pool_threads(ctx->pool), qkvi_arithmetic_of(p, ctx), plan);
     qkvi_forward_lay_out(p, &cutter, plan);
     return qkvi_ctx_measured(ctx, &cutter, bytes);
 }

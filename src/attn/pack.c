@@ -22,12 +22,12 @@ static void scale_pairs(float *panels, int64_t n, float factor) {
 }
 
 void qkvi_pack_keys(const qkvi_problem *p, const qkvi_kernels *kernels, int64_t b, int64_t g,
-                    int64_t key, int64_t n, const uint32_t see[QKVI_SEEN_WORDS], bool dp,
+                    int64_t key, int64_t n, const uint32_t see[QKVI_SEEN_WORDS], bool dp, bool amx,
                     float factor, float *panels) {
     const void *k = qkvi_elem(p->k, p->dtype, qkvi_k_at(p, p->k_stride, b, g, key));
     if (dp) {
-        const int64_t depth = qkvi_ceil_div(p->head_dim, 2);
-        kernels->pack_key_pairs(k, p->k_stride[2], n, p->head_dim, see, panels);
+        const int64_t depth = qkvi_key_words(p->head_dim, dp, amx);
+        kernels->pack_key_pairs(k, p->k_stride[2], n, p->head_dim, depth, see, panels);
         if (factor != 1) scale_pairs(panels, qkvi_round_up(n, QKVI_PANEL) * depth, factor);
         return;
     }

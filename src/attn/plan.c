@@ -3,10 +3,12 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "attn/mask.h"
 #include "attn/small.h"
 #include "attn/stats.h"
+#include "kernels/table.h"
 
 enum {
     HEADS_PER_THREAD = 4,  /* from so many on, sharing out whole heads is balanced well enough */
@@ -61,7 +63,20 @@ static void shorten_blocks(const qkvi_problem *p, qkvi_forward_plan *plan) {
     plan->n_short = (int)qkvi_ceil_div(rows, SHORT_BLOCK);
 }
 
-void qkvi_forward_plan_make(const qkvi_problem *p, int n_threads, bool dp,
+void qkvi_copy_queries(const qkvi_problem *p, const qkvi_kernels *kernels, const qkvi_copied_q *how,
+                       const void *q, int64_t n, void *to) {
+    if (how->element_bytes == 4) {
+        kernels->load_rows[p->dtype](q, p->q_stride[2], n, p->head_dim, to, how->row);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t *const row = (uint16_t *)to + i * how->row;
+        memcpy(row, (const uint16_t *)q + i * p->q_stride[2], (size_t)p->head_dim * sizeof *row);
+        memset(row + p->head_dim, 0, (size_t)(how->row - p->head_dim) * sizeof *row);
+    }
+}
+
+void qkvi_forward_plan_make(const qkvi_problem *p, int n_threads, qkvi_arithmetic arithmetic,
                             qkvi_forward_plan *plan) {
     const int64_t dim_v = qkvi_round_up(p->head_dim_v, QKVI_PANEL);
     const int64_t threads = choose_threads(p, n_threads), n_heads = p->n_batch * p->n_kv_heads;
@@ -72,10 +87,10 @@ void qkvi_forward_plan_make(const qkvi_problem *p, int n_threads, bool dp,
         .query_block = QKVI_QUERY_BLOCK,
         .short_block = QKVI_QUERY_BLOCK,
         .o_sum_row = dim_v + 16, /* a power of two would put all rows into one set of L1 */
-        .q_row = qkvi_round_up(p->head_dim, 16) + 16,
-        .dp = dp,
-        .k_depth = dp ? qkvi_ceil_div(p->head_dim, 2) : p->head_dim,
-        .v_depth = dp ? dim_v / 2 : dim_v,
+        .arithmetic = arithmetic,
+        .copied_q = qkvi_copied_q_of(p, arithmetic),
+        .k_depth = qkvi_key_words(p->head_dim, arithmetic.dp, arithmetic.amx),
+        .v_depth = arithmetic.dp ? dim_v / 2 : dim_v,
     };
     if (dim_v > MOST_CHANNELS)
         plan->query_block =
@@ -108,6 +123,8 @@ static void lay_out_pack(qkvi_cutter *cutter, const qkvi_forward_plan *plan, qkv
 void qkvi_forward_lay_out(const qkvi_problem *p, qkvi_cutter *cutter, qkvi_forward_plan *plan) {
     qkvi_packed pack;
     qkvi_forward_slot slot;
+    const qkvi_copied_q *const q = &plan->copied_q;
+    const int64_t q_rows = plan->arithmetic.amx ? 16 : 1;
     plan->packs = qkvi_cut(cutter, plan->n_packs, sizeof *plan->packs);
     plan->slots = qkvi_cut(cutter, plan->n_threads, sizeof *plan->slots);
     for (int n = 0; n < plan->n_packs; n++)
@@ -117,9 +134,9 @@ void qkvi_forward_lay_out(const qkvi_problem *p, qkvi_cutter *cutter, qkvi_forwa
         to->scratch = qkvi_cut(cutter, 1, sizeof *to->scratch);
         to->o_sum =
             qkvi_cut(cutter, plan->query_block, (size_t)plan->o_sum_row * sizeof *to->o_sum);
-        to->q = p->dtype == QKV_F32 || plan->dp
-                    ? NULL
-                    : qkvi_cut(cutter, plan->query_block, (size_t)plan->q_row * sizeof *to->q);
+        to->q = q->copied ? qkvi_cut(cutter, qkvi_round_up(plan->query_block, q_rows),
+                                     (size_t)(q->row * q->element_bytes))
+                          : NULL;
     }
     if (p->has_stats) plan->stats = qkvi_stats_lay_out(p, cutter, plan->n_threads);
 }

@@ -7,21 +7,53 @@
  * = len_k rounded up to 256,
  * 4 L (head_dim + V) + L / 256; V = head_dim_v rounded up to 32. For q of 16 bits, a thread has
  * rows of (head_dim rounded up to 16, and 16) 4 more. In class dp it has not, and a packed head has
- * 2 L (head_dim rounded up to 2, and V) + L / 256.
+ * 2 L (head_dim rounded up to 2, and V) + L / 256. In class amx that is head_dim rounded up to 32,
+ * and a thread has rows, a multiple of 16, of as many times 2.
  */
 #ifndef QKVI_ATTN_PLAN_H
 #define QKVI_ATTN_PLAN_H
 
 #include <math.h>
 
+#include "attn/ctx.h"
 #include "attn/sequence.h"
 #include "core/arena.h"
 #include "kernels/attend_stats.h"
 
-/* Whether bf16 is computed in class dp, or converted to class f32: asked for, or where it is fast. */
-static inline bool qkvi_uses_dp(const qkvi_problem *p, bool fast) {
-    return p->dtype == QKV_BF16 && (p->arithmetic ? p->arithmetic == QKV_CLASS_DP : fast);
+/* How products are computed: in the class that was asked for, or for bf16 the fastest here. */
+typedef struct qkvi_arithmetic {
+    bool dp;       /* class dp or amx: k and v are pairs (kernels/attend.h) */
+    bool amx;      /* class amx */
+    bool by_tiles; /* by its instruction */
+} qkvi_arithmetic;
+
+static inline qkvi_arithmetic qkvi_arithmetic_of(const qkvi_problem *p, const qkv_ctx *ctx) {
+    const bool is_auto = p->arithmetic == QKV_CLASS_AUTO && p->dtype == QKV_BF16;
+    const bool sentence = p->len_q <= 16 && p->len_k <= 16; /* has a kernel of its own: small.h */
+    const bool amx = is_auto ? ctx->has_amx && !sentence : p->arithmetic == QKV_CLASS_AMX;
+    const bool dp = is_auto ? ctx->fast_dp : p->arithmetic == QKV_CLASS_DP;
+    return (qkvi_arithmetic){ .dp = dp || amx, .amx = amx, .by_tiles = amx && ctx->has_amx };
 }
+
+/*
+ * Where queries are not read as they lie: rows of floats in class f32, of bf16 up to a multiple of
+ * 16 of them in class amx.
+ */
+typedef struct qkvi_copied_q {
+    bool copied;
+    int64_t row; /* elements from one to the next */
+    int64_t element_bytes;
+} qkvi_copied_q;
+
+static inline qkvi_copied_q qkvi_copied_q_of(const qkvi_problem *p, qkvi_arithmetic how) {
+    if (how.amx) return (qkvi_copied_q){ true, qkvi_round_up(p->head_dim, QKVI_PANEL), 2 };
+    if (how.dp || p->dtype == QKV_F32) return (qkvi_copied_q){ false, 0, 0 };
+    return (qkvi_copied_q){ true, qkvi_round_up(p->head_dim, 16) + 16, 4 };
+}
+
+/* n queries from q on become rows of `to`. */
+void qkvi_copy_queries(const qkvi_problem *p, const struct qkvi_kernels *kernels,
+                       const qkvi_copied_q *how, const void *q, int64_t n, void *to);
 
 /* K and V of one head, ready for the kernel (kernels/attend.h). */
 typedef struct qkvi_packed {
@@ -35,7 +67,7 @@ typedef struct qkvi_forward_slot {
     qkvi_attend_scratch *scratch;
     float *o_sum;
 
-    float *q; /* [query_block][q_row]: queries of 16 bits as floats in class f32, or NULL */
+    void *q; /* [query_block][copied_q.row], or NULL */
 } qkvi_forward_slot;
 
 typedef struct qkvi_forward_plan {
@@ -52,8 +84,9 @@ typedef struct qkvi_forward_plan {
     int64_t n_key_blocks;   /* of a head, in a batch of len_k */
     int query_block;        /* rows; of the first n_short blocks of a head short_block */
     int n_short, short_block;
-    int64_t o_sum_row, q_row;
-    bool dp;
+    int64_t o_sum_row;
+    qkvi_arithmetic arithmetic;
+    qkvi_copied_q copied_q;
     int64_t k_depth, v_depth; /* words of a key in packed K and V */
     /*
      * scale = k_factor * scale, with k_factor put into K by packing: the sign, and what keeps scale
@@ -75,7 +108,7 @@ static inline bool qkvi_forward_works(const qkvi_problem *p, bool lse) {
     return qkvi_rows_q(p) > 0 && p->heads_per_kv > 0 && (p->head_dim_v > 0 || lse || p->has_stats);
 }
 
-void qkvi_forward_plan_make(const qkvi_problem *problem, int n_threads, bool dp,
+void qkvi_forward_plan_make(const qkvi_problem *problem, int n_threads, qkvi_arithmetic arithmetic,
                             qkvi_forward_plan *plan);
 
 /* The first row of a block of queries: of block n, where n blocks end. */

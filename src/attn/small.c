@@ -15,6 +15,7 @@ const char *qkvi_small_unfit(const qkvi_problem *p, const qkvi_forward_plan *pla
     if (p->has_softcap) return "a soft cap";
     if (p->has_dropout) return "dropout";
     if (p->has_stats) return "statistics";
+    if (plan->arithmetic.amx) return "class amx";
     if (p->dtype != QKV_F32 && plan->query_block < QKVI_SMALL)
         return "a head_dim_v beyond the rows of a thread";
     if (plan->k_factor != 1) return "a scale that is 0, negative or extreme";
@@ -61,7 +62,7 @@ bool qkvi_small_head(const qkvi_problem *p, const qkvi_kernels *kernels,
     qkvi_attend_small a = {
         .head_dim = p->head_dim,
         .head_dim_v = p->head_dim_v,
-        .dp = plan->dp,
+        .dp = plan->arithmetic.dp,
         .n_queries = (int)rules->n_queries,
         .n_keys = see_keys(rules, see),
         .k_row = p->k_stride[2],
@@ -75,10 +76,11 @@ bool qkvi_small_head(const qkvi_problem *p, const qkvi_kernels *kernels,
         .lse_row = p->lse_stride[2],
     };
     a.k = floats(p, kernels, qkvi_elem(p->k, p->dtype, qkvi_k_at(p, p->k_stride, b, g, 0)),
-                 &a.k_row, a.n_keys, p->head_dim, plan->dp ? NULL : pack->k);
+                 &a.k_row, a.n_keys, p->head_dim, plan->arithmetic.dp ? NULL : pack->k);
     const void *v = qkvi_elem(p->v, p->dtype, qkvi_k_at(p, p->v_stride, b, g, 0));
-    a.v = plan->dp ? pack->v : floats(p, kernels, v, &a.v_row, a.n_keys, p->head_dim_v, pack->v);
-    if (plan->dp)
+    a.v = plan->arithmetic.dp ? pack->v
+                              : floats(p, kernels, v, &a.v_row, a.n_keys, p->head_dim_v, pack->v);
+    if (plan->arithmetic.dp)
         kernels->pack_channel_pairs(v, p->v_stride[2], a.n_keys, p->head_dim_v, QKVI_SMALL, NULL,
                                     pack->v);
     if (p->o_dtype != QKV_F32) a.o_row = plan->o_sum_row;

@@ -224,6 +224,68 @@ void qkvi_amx_multiply(const qkvi_amx_panel *p) {
         multiply_rows(p, i, qkvi_min_i64(end, i + at_once), p->sums ? p->sums : own, &next);
 }
 
+/* ---- Attention ------------------------------------------------------------------------------- */
+
+/* A depth of 64: the panel stays in registers. */
+static void scores_64(int n_rows, const uint16_t *q, int64_t q_row, const uint32_t *keys, float *s,
+                      int64_t s_row) {
+    _tile_loadd(4, keys, 128);
+    _tile_loadd(5, keys + 16, 128);
+    _tile_loadd(6, keys + TILE, 128);
+    _tile_loadd(7, keys + TILE + 16, 128);
+    for (int i = 0; i < n_rows; i += 16, q += 16 * q_row, s += 16 * s_row) {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_loadd(2, q, 2 * q_row);
+        _tile_dpbf16ps(0, 2, 4);
+        _tile_dpbf16ps(1, 2, 5);
+        _tile_loadd(3, q + K_STEP, 2 * q_row);
+        _tile_dpbf16ps(0, 3, 6);
+        _tile_dpbf16ps(1, 3, 7);
+        _tile_stored(0, s, 4 * s_row);
+        _tile_stored(1, s + 16, 4 * s_row);
+    }
+}
+
+void qkvi_amx_scores(int n_rows, int64_t depth, const uint16_t *q, int64_t q_row,
+                     const uint32_t *keys, float *s, int64_t s_row) {
+    if (depth == 2 * K_STEP) {
+        scores_64(n_rows, q, q_row, keys, s, s_row);
+        return;
+    }
+    for (int i = 0; i < n_rows; i += 16, q += 16 * q_row, s += 16 * s_row) {
+        _tile_zero(0);
+        _tile_zero(1);
+        for (int64_t d = 0; d < depth; d += K_STEP) {
+            _tile_loadd(2, q + d, 2 * q_row);
+            _tile_loadd(4, keys + 16 * d, 128);
+            _tile_dpbf16ps(0, 2, 4);
+            _tile_loadd(5, keys + 16 * d + 16, 128);
+            _tile_dpbf16ps(1, 2, 5);
+        }
+        _tile_stored(0, s, 4 * s_row);
+        _tile_stored(1, s + 16, 4 * s_row);
+    }
+}
+
+void qkvi_amx_values(uint32_t panels, const uint16_t *p, int64_t p_row, const uint32_t *v,
+                     float *sums, const char *soon, int64_t soon_step) {
+    _tile_zero(0);
+    _tile_zero(1);
+    for (; panels; panels &= panels - 1) {
+        const int panel = __builtin_ctz(panels);
+        _tile_loadd(2, p + 32 * panel, 2 * p_row);
+        _tile_loadd(4, v + TILE * panel, 128);
+        _tile_dpbf16ps(0, 2, 4);
+        _tile_loadd(5, v + TILE * panel + 16, 128);
+        _tile_dpbf16ps(1, 2, 5);
+        for (int n = 0; n < 16 && soon_step; n++, soon += soon_step)
+            _mm_prefetch(soon, _MM_HINT_T1);
+    }
+    _tile_stored(0, sums, 128);
+    _tile_stored(1, sums + 16, 128);
+}
+
 #else
 
 void qkvi_amx_begin(void) {}
@@ -233,5 +295,13 @@ void qkvi_amx_round(int n_rows, int64_t k, const float *x, int64_t x_row, const 
     (void)n_rows, (void)k, (void)x, (void)x_row, (void)to, (void)row;
 }
 void qkvi_amx_multiply(const qkvi_amx_panel *p) { (void)p; }
+void qkvi_amx_scores(int n_rows, int64_t depth, const uint16_t *q, int64_t q_row,
+                     const uint32_t *keys, float *s, int64_t s_row) {
+    (void)n_rows, (void)depth, (void)q, (void)q_row, (void)keys, (void)s, (void)s_row;
+}
+void qkvi_amx_values(uint32_t panels, const uint16_t *p, int64_t p_row, const uint32_t *v,
+                     float *sums, const char *ahead, int64_t ahead_step) {
+    (void)panels, (void)p, (void)p_row, (void)v, (void)sums, (void)ahead, (void)ahead_step;
+}
 
 #endif

@@ -63,4 +63,17 @@ void qkvi_amx_begin(void);
 void qkvi_amx_end(void);
 void qkvi_amx_multiply(const qkvi_amx_panel *panel);
 
+/*
+ * Attention, between the same two; layouts are those of kernels/attend.h.
+ *
+ * scores: of n_rows rows of q, rounded up to 16, and 32 keys, whose panel is depth / 2 words deep.
+ *
+ * values: sums [16][32] = P V of 16 rows of weights and 32 channels over those of 8 panels of keys
+ * that have a bit, at least one. Memory from ahead on is fetched as by dp_tile's steps.
+ */
+void qkvi_amx_scores(int n_rows, int64_t depth, const uint16_t *q, int64_t q_row,
+                     const uint32_t *keys, float *s, int64_t s_row);
+void qkvi_amx_values(uint32_t panels, const uint16_t *p, int64_t p_row, const uint32_t *v,
+                     float *sums, const char *ahead, int64_t ahead_step);
+
 #endif

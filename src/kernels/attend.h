@@ -18,6 +18,9 @@
  * its lower half: two channels of a key in k, two keys of a channel in v. Half as many words:
  *
  *     k   [panel][ceil(head_dim / 2)][32 keys]     v   [block][panel][128 pairs of keys][32 channels]
+ *
+ * Class amx has the panels of class dp, but its steps are 32 deep: head_dim is rounded up to 32 in
+ * q and k, and v has rows up to a multiple of 32 keys; zeros fill them up.
  */
 #ifndef QKVI_KERNELS_ATTEND_H
 #define QKVI_KERNELS_ATTEND_H
@@ -124,9 +127,18 @@ typedef struct qkvi_attend_scratch {
     qkvi_fetch fetch[QKVI_FETCHES];
 } qkvi_attend_scratch;
 
+/* Words of a key in packed k. */
+static inline int64_t qkvi_key_words(int64_t head_dim, bool dp, bool amx) {
+    if (amx) return qkvi_round_up(head_dim, QKVI_PANEL) / 2;
+    return dp ? qkvi_ceil_div(head_dim, 2) : head_dim;
+}
+
 typedef struct qkvi_attend {
     int64_t head_dim, head_dim_v;
-    bool dp;       /* class dp: q is bf16, k and v are pairs */
+    bool dp;  /* class dp or amx: q is bf16, k and v are pairs */
+    bool amx; /* class amx */
+    bool
+        by_tiles; /* by TDPBF16PS: q has a multiple of 16 rows, those beyond n_queries of any contents */
     int n_queries; /* 1 ... QKVI_QUERY_BLOCK */
     const void *q; /* rows of the caller's array */
     int64_t q_row; /* in elements */

@@ -1,6 +1,5 @@
 /*
- * Matrix products in bf16: the loops over blocks, and class amx for processors without its
- * instruction. See gemm_bf16.h.
+ * Matrix products in bf16: the loops over blocks. See gemm_bf16.h.
  *
  * A is rounded to bf16 once, [m rounded up to 16][k rounded up to 32] or as tiles of AMX, and every
  * block of rows x panels reads it from there. With AMX a block is a product of the whole depth,
@@ -9,7 +8,6 @@
  */
 #include "kernels/gemm_bf16.h"
 
-#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,42 +36,6 @@ enum {
     OWN_ROWS = 128, /* of A: from so many on a thread has rows of its own */
     LANES = 16
 };
-
-#define LEAST_NORMAL 0x1p-126f
-
-/* ---- Class amx without AMX ------------------------------------------------------------------- */
-
-static float flushed(float x) { return fabsf(x) < LEAST_NORMAL ? copysignf(0, x) : x; }
-
-/*
- * fma of numbers that are not subnormal, 0 where it is below 2^-126 after rounding to 24 bits:
- * tmpl/dp.h says why exactly 2^-126 must be formed again.
- */
-static float fma_flushed(float a, float b, float c) {
-    const float sum = fmaf(a, b, c);
-    if (fabsf(sum) != LEAST_NORMAL) return flushed(sum);
-    const float larger = fmaf(a * 0x1p50f, b * 0x1p50f, c * 0x1p100f);
-    return fabsf(larger) < LEAST_NORMAL * 0x1p100f ? copysignf(0, sum) : sum;
-}
-
-static float factor(uint32_t bits) { return flushed(qkvi_float_of_bits(bits & 0xFFFF0000)); }
-
-/* C continues by k of A B, a multiple of 32. */
-static void amx_model(int n_rows, int n_cols, int64_t k, const uint16_t *a, int64_t a_row,
-                      const uint32_t *b, float *c, int64_t c_row) {
-    for (int i = 0; i < n_rows; i++)
-        for (int64_t step = 0; step < k; step += QKVI_BF16_STEP)
-            for (int j = 0; j < n_cols; j++) {
-                float sums[2] = { 0, 0 };
-                for (int64_t x = step; x < step + QKVI_BF16_STEP; x++) {
-                    const uint32_t two = b[x / 2 * QKVI_PANEL + j];
-                    const float left = factor((uint32_t)a[i * a_row + x] << 16);
-                    sums[x % 2] = fma_flushed(left, factor(x % 2 ? two : two << 16), sums[x % 2]);
-                }
-                float *const to = c + i * c_row + j;
-                *to = flushed(*to + flushed(sums[0] + sums[1]));
-            }
-}
 
 /* ---- The product ----------------------------------------------------------------------------- */
 
@@ -157,10 +119,8 @@ static void continue_tile(const product *p, int n_rows, int64_t k0, int64_t k, c
     const int n_cols = (int)qkvi_min_i64(QKVI_PANEL, j->n - j0);
     const uint32_t *const b = panel_at(p, j0) + k0 / 2 * QKVI_PANEL;
     float *const c = j->c + i * j->c_row + j0;
-    if (j->class == QKVI_BF16_DP)
-        j->kernels->dp_tile(n_rows, n_cols, k, a, a_row, b, c, j->c_row);
-    else
-        amx_model(n_rows, n_cols, k, a, a_row, b, c, j->c_row);
+    (j->class == QKVI_BF16_DP ? j->kernels->dp_tile : j->kernels->amx_tile)(n_rows, n_cols, k, a,
+                                                                            a_row, b, c, j->c_row);
 }
 
 /* The same from floats, a piece at a time. */

@@ -25,8 +25,12 @@ typedef struct forward_run {
     oracle_forward *out;
 } forward_run;
 
+static bool rounds_weights(const qkv_attention_desc *d) {
+    return d->arithmetic == QKV_CLASS_DP || d->arithmetic == QKV_CLASS_AMX;
+}
+
 /*
- * Class dp: each weight is rounded by 2^-9 of itself, which moves their mean by at most as much of
+ * Classes dp and amx: each weight is rounded by 2^-9 of itself, which moves their mean by at most as much of
  * the greatest value; with dropout the sum that is divided by moves on its own. What falls below
  * 2^-126 in a sum of products is lost.
  */
@@ -40,7 +44,7 @@ static void add_rounded_weights(const qkv_attention_desc *d, const row *r, int64
     out->lse_bound[n] += lost;
 }
 
-/* Subnormal operands of class dp are zeros. */
+/* Subnormal operands of classes dp and amx are zeros. */
 static void flush_array(const qkv_attention_desc *d, char which, double *x) {
     int64_t size[4];
     layout_shape(d, which, size);
@@ -67,13 +71,13 @@ static void forward_row(const qkv_attention_desc *d, const operands *x, int64_t 
     out->o_bound[n] = EPSILON * (products + 4 * sqrt((double)r->n_visible) + 16) * r->v_max +
                       UNDERFLOW_STEP * (double)(r->n_visible + 4);
     out->lse_bound[n] = EPSILON * (products + 4 * (r->n_visible ? fabs(r->lse) : 0) + 16);
-    if (d->arithmetic == QKV_CLASS_DP) add_rounded_weights(d, r, n, out);
+    if (rounds_weights(d)) add_rounded_weights(d, r, n, out);
 }
 
 void oracle_forward_run(const qkv_attention_desc *d, const oracle_inputs *in, oracle_forward *out) {
     operands x = operands_new(d, in);
     forward_run run = { row_new(d), out };
-    if (d->arithmetic == QKV_CLASS_DP) flush(d, &x);
+    if (rounds_weights(d)) flush(d, &x);
     for_each_row(d, &x, forward_row, &run);
     row_free(&run.r);
     operands_free(&x);

@@ -20,11 +20,12 @@ const char *pair_refusal(pair p) {
 }
 
 const pair_column check_columns[COLUMNS] = {
-    { "f32", 0, false, ELEMENT_F32, true },     { "bf16", 1, false, ELEMENT_BF16, true },
-    { "f16", 2, false, ELEMENT_F16, true },     { "bf16 dp", 3, false, ELEMENT_BF16, true },
-    { "f32", 0, true, ELEMENT_F32, true },      { "from bf16", 0, true, ELEMENT_BF16, true },
-    { "from f16", 0, true, ELEMENT_F16, true }, { "from i8", 0, true, ELEMENT_I8, true },
-    { "bf16", 1, true, ELEMENT_BF16, true },    { "f16", 2, true, ELEMENT_F16, true },
+    { "f32", 0, false, ELEMENT_F32, true },       { "bf16", 1, false, ELEMENT_BF16, true },
+    { "f16", 2, false, ELEMENT_F16, true },       { "bf16 dp", 3, false, ELEMENT_BF16, true },
+    { "bf16 amx", 4, false, ELEMENT_BF16, true }, { "f32", 0, true, ELEMENT_F32, true },
+    { "from bf16", 0, true, ELEMENT_BF16, true }, { "from f16", 0, true, ELEMENT_F16, true },
+    { "from i8", 0, true, ELEMENT_I8, true },     { "bf16", 1, true, ELEMENT_BF16, true },
+    { "f16", 2, true, ELEMENT_F16, true },
 };
 
 static bool decode_has(feature f) { return f != FEATURE_DROPOUT && f != FEATURE_VARLEN; }

@@ -10,7 +10,7 @@
 
 #include "check/recipe.h"
 
-enum { PAIRS = FEATURE_PAIRED * (FEATURE_PAIRED + 1) / 2, PAIR_SIZES = 12, COLUMNS = 10 };
+enum { PAIRS = FEATURE_PAIRED * (FEATURE_PAIRED + 1) / 2, PAIR_SIZES = 12, COLUMNS = 11 };
 
 /* What the table has a column for. */
 typedef struct pair_column {

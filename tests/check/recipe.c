@@ -33,9 +33,10 @@ static const struct {
 const kind_of_type check_types[TYPES] = { { "f32", ELEMENT_F32, QKV_CLASS_F32 },
                                           { "bf16", ELEMENT_BF16, QKV_CLASS_F32 },
                                           { "f16", ELEMENT_F16, QKV_CLASS_F32 },
-                                          { "bf16 dp", ELEMENT_BF16, QKV_CLASS_DP } };
+                                          { "bf16 dp", ELEMENT_BF16, QKV_CLASS_DP },
+                                          { "bf16 amx", ELEMENT_BF16, QKV_CLASS_AMX } };
 
-static const bool types_exist[TYPES] = { true, true, true, true };
+static const bool types_exist[TYPES] = { true, true, true, true, true };
 const bool added_masks_of_16_bits = true;
 
 const char *feature_name(feature f) { return features[f].name; }

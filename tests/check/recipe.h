@@ -44,8 +44,8 @@ typedef struct kind_of_type {
     qkv_class arithmetic;
 } kind_of_type;
 
-enum { TYPES = 4 };
-extern const kind_of_type check_types[TYPES]; /* f32, bf16, f16, bf16 in class dp */
+enum { TYPES = 5 };
+extern const kind_of_type check_types[TYPES]; /* f32, bf16, f16, bf16 in classes dp and amx */
 bool type_exists(int type);
 extern const bool added_masks_of_16_bits;
 

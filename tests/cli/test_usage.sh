@@ -50,7 +50,7 @@ usage look "--top: '\u{1b}[31m' is not a whole number from 1 to 1000" look x --t
 usage look "--json takes no value" look x --json=yes
 usage look "--theme: 'blue' is not one of light|dark" look x --theme blue
 usage attend "--dtype: 'f64' is not one of f32|bf16|f16" attend --q q --k k --v v -o o.npy --dtype f64
-usage attend "--class: 'x' is not one of auto|f32|dp" attend --q q --k k --v v -o o.npy --class x
+usage attend "--class: 'x' is not one of auto|f32|dp|amx" attend --q q --k k --v v -o o.npy --class x
 usage look "--pair: an empty value" look x --pair ''
 usage look "-o: 'a.gif' ends in none of .html .png .svg .pdf .json .csv .npy" look x -o a.gif
 usage look "-o: 'png' ends in none of .html .png .svg .pdf .json .csv .npy" look x -o png

@@ -350,7 +350,7 @@ static void AT09_heads_that_do_not_divide(void **state) {
 static void AT10_types_and_dimensions(void **state) {
     (void)state;
     static const char *const none = "dtype = %d is none of QKV_F32, QKV_BF16, QKV_F16";
-    static const int types[] = { 3, 4, 7, -1, INT32_MIN, INT32_MAX };
+    static const int types[] = { 3, 4, 7, -2, INT32_MIN, INT32_MAX - 1 };
     for (size_t n = 0; n < sizeof types / sizeof *types; n++) {
         char text[160];
         snprintf(text, sizeof text, none, types[n]);
@@ -360,9 +360,10 @@ static void AT10_types_and_dimensions(void **state) {
                QKV_ERR_DTYPE, text);
         ACCEPT(EVERY, w->d.o_dtype = (qkv_dtype)types[n]); /* no flag */
         snprintf(text, sizeof text,
-                 "arithmetic = %d is none of QKV_CLASS_AUTO, QKV_CLASS_F32, QKV_CLASS_DP",
-                 types[n]);
-        REFUSE(EVERY, w->d.arithmetic = (qkv_class)types[n], QKV_ERR_ARGUMENT, text);
+                 "arithmetic = %d is none of QKV_CLASS_AUTO, QKV_CLASS_F32, QKV_CLASS_DP, "
+                 "QKV_CLASS_AMX",
+                 types[n] + 1);
+        REFUSE(EVERY, w->d.arithmetic = (qkv_class)(types[n] + 1), QKV_ERR_ARGUMENT, text);
     }
     REFUSE(EVERY, (w->d.flags = QKV_SET_O_DTYPE, w->d.dtype = QKV_BF16, w->d.o_dtype = QKV_F16),
            QKV_ERR_DTYPE, "o_dtype = 2 is neither QKV_F32 nor dtype = 1");
@@ -372,6 +373,9 @@ static void AT10_types_and_dimensions(void **state) {
            "arithmetic = QKV_CLASS_DP needs dtype = QKV_BF16, not 0");
     REFUSE(EVERY, (w->d.arithmetic = QKV_CLASS_DP, w->d.dtype = QKV_F16), QKV_ERR_UNSUPPORTED,
            "arithmetic = QKV_CLASS_DP needs dtype = QKV_BF16, not 2");
+    REFUSE(EVERY, w->d.arithmetic = QKV_CLASS_AMX, QKV_ERR_UNSUPPORTED,
+           "arithmetic = QKV_CLASS_AMX needs dtype = QKV_BF16, not 0");
+    ACCEPT(EVERY, (w->d.arithmetic = QKV_CLASS_AMX, w->d.dtype = QKV_BF16));
     ACCEPT(EVERY, w->d.arithmetic = QKV_CLASS_F32);
     for (int type = QKV_BF16; type <= QKV_F16; type++) {
         ACCEPT(EVERY, w->d.dtype = (qkv_dtype)type);

@@ -28,6 +28,7 @@ static const kind KINDS[] = {
     { "f16, o f32", QKV_F16, QKV_CLASS_F32, true, 65504, 0x1p-24 },
     { "bf16", QKV_BF16, QKV_CLASS_F32, false, 0x1.FEp127, 0x1p-133 },
     { "bf16 dp", QKV_BF16, QKV_CLASS_DP, false, 0x1.FEp127, 0x1p-133 },
+    { "bf16 amx", QKV_BF16, QKV_CLASS_AMX, false, 0x1.FEp127, 0x1p-133 },
 };
 enum { N_KINDS = sizeof KINDS / sizeof *KINDS };
 
@@ -78,11 +79,11 @@ static bool decode_on(const check_case *c, const check_setup *s, outputs *x, che
     return ok;
 }
 
-/* Decode has no class dp. */
+/* Decode has no class dp or amx. */
 static void decode_everywhere(const check_case *c, int n, check_report *report) {
     outputs scalar, other;
     const check_setup first = { "scalar", 1, host_modes_of(0) };
-    if (c->d.arithmetic == QKV_CLASS_DP || !decode_on(c, &first, &scalar, report)) return;
+    if (c->d.arithmetic != QKV_CLASS_F32 || !decode_on(c, &first, &scalar, report)) return;
     compare_forward(c, &scalar, report);
     for (int i = 0; qkv_isa_name(i); i++) {
         const check_setup s = { qkv_isa_name(i), 1 + (n + i) % 4,

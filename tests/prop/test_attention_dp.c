@@ -1,6 +1,6 @@
 /*
- * Class dp has one definition, the order of docs/numerics.md: written out here in plain C for
- * problems without a mask, and compared bit by bit. Then problems with every feature
+ * Classes dp and amx have one definition each, the order of docs/numerics.md: written out here in
+ * plain C for problems without a mask, and compared bit by bit. Then problems with every feature
  * (check/recipe.h) on every instruction set with 1 to 16 threads against the scalar build, whose
  * bounds `check` has, and values that are special.
  */
@@ -15,6 +15,8 @@
 #include "every_isa.h"
 
 enum { CASES = 150 };
+
+static qkv_class class; /* that is tested now */
 
 /* ---- Arrays of bf16 -------------------------------------------------------------------------- */
 
@@ -40,7 +42,7 @@ static qkv_attention_desc dense(int64_t len_q, int64_t len_k, int64_t dim, int64
     d.dtype = QKV_BF16;
     d.o_dtype = QKV_F32;
     d.flags |= QKV_SET_O_DTYPE;
-    d.arithmetic = QKV_CLASS_DP;
+    d.arithmetic = class;
     return d;
 }
 
@@ -52,6 +54,27 @@ static float flush(float x) { return fabsf(x) < FLT_MIN ? copysignf(0, x) : x; }
 static float step(float c, const uint16_t a[2], const uint16_t b[2]) {
     c = flush(fmaf(flushed(a[1]), flushed(b[1]), c));
     return flush(fmaf(flushed(a[0]), flushed(b[0]), c));
+}
+
+/*
+ * The product of n elements, b_step apart in b. Class dp: a step for each pair, an odd n has a zero
+ * as its last partner. Class amx: 32 at a time, their even and their odd elements apart.
+ */
+static float product(int64_t n, const uint16_t *a, const uint16_t *b, int64_t b_step) {
+    float c = 0;
+    for (int64_t at = 0; class == QKV_CLASS_DP && at < n; at += 2) {
+        const bool both = at + 1 < n;
+        const uint16_t x[2] = { a[at], both ? a[at + 1] : 0 };
+        const uint16_t y[2] = { b[at * b_step], both ? b[(at + 1) * b_step] : 0 };
+        c = step(c, x, y);
+    }
+    for (int64_t at = 0; class == QKV_CLASS_AMX && at < n; at += 32) {
+        float sums[2] = { 0, 0 };
+        for (int64_t i = at; i < n && i < at + 32; i++)
+            sums[i % 2] = flush(fmaf(flushed(a[i]), flushed(b[i * b_step]), sums[i % 2]));
+        c = flush(c + flush(sums[0] + sums[1]));
+    }
+    return c;
 }
 
 static float power(float x, const float *terms, int n) {
@@ -112,15 +135,11 @@ static void add_block(const qkv_attention_desc *d, float scale, const uint16_t *
     const int n = d->len_k - key0 < 256 ? (int)(d->len_k - key0) : 256;
     const float c0 = fabsf(scale) * 1.44269504f;
     float s[256], p[256], top = -INFINITY;
+    uint16_t half[256], signed_q[256];
+    for (int64_t c = 0; c < d->head_dim; c++)
+        signed_q[c] = (uint16_t)(scale < 0 ? q[c] ^ 0x8000 : q[c]);
     for (int j = 0; j < n; j++) {
-        s[j] = 0;
-        for (int64_t c = 0; c < d->head_dim; c += 2) {
-            const uint16_t *x = k + (key0 + j) * d->head_dim + c, sign = scale < 0 ? 0x8000 : 0;
-            const bool both = c + 1 < d->head_dim;
-            const uint16_t a[2] = { q[c], both ? q[c + 1] : 0 };
-            const uint16_t b[2] = { x[0] ^ sign, both ? x[1] ^ sign : 0 };
-            s[j] = step(s[j], a, b);
-        }
+        s[j] = product(d->head_dim, signed_q, k + (key0 + j) * d->head_dim, 1);
         if (s[j] > top) top = s[j];
     }
     const float u = top * c0, before = r->m;
@@ -132,15 +151,9 @@ static void add_block(const qkv_attention_desc *d, float scale, const uint16_t *
     for (int j = 0; j < n; j++) p[j] = exp2_5(fmaf(s[j], c0, -r->m));
     r->l = fmaf(r->l, alpha, sum_of(p, n));
     r->l_rounded = fmaf(r->l_rounded, alpha, sum_of_rounded(p, n));
+    for (int j = 0; j < n; j++) half[j] = qkvi_bf16_of_f32(p[j]);
     for (int64_t c = 0; c < d->head_dim_v; c++) {
-        float sum = 0;
-        for (int j = 0; j < n; j += 2) {
-            const uint16_t *x = v + (key0 + j) * d->head_dim_v + c;
-            const bool both = j + 1 < n;
-            const uint16_t a[2] = { qkvi_bf16_of_f32(p[j]), both ? qkvi_bf16_of_f32(p[j + 1]) : 0 };
-            const uint16_t b[2] = { x[0], both ? x[d->head_dim_v] : 0 };
-            sum = step(sum, a, b);
-        }
+        const float sum = product(n, half, v + key0 * d->head_dim_v + c, d->head_dim_v);
         r->o[c] = fmaf(r->o[c], alpha, sum);
     }
 }
@@ -299,7 +312,7 @@ static void random_problems_keep_their_bits(void) {
         if (!takes_turn(isa_at, n)) continue;
         check_case c;
         recipe x = recipe_random(&r);
-        for (x.type = 0; check_types[x.type].arithmetic != QKV_CLASS_DP;) x.type++;
+        for (x.type = 0; check_types[x.type].arithmetic != class;) x.type++;
         x.o_f32 = n % 3 != 0;
         case_make_of(&c, &x, rng_next(&r));
         outputs want = outputs_of(&c, "scalar", 1);
@@ -442,5 +455,10 @@ int main(void) {
         PROPERTY(zeros_have_no_sign),
         PROPERTY(random_problems_keep_their_bits),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int n_failed = 0;
+    for (class = QKV_CLASS_DP; class <= QKV_CLASS_AMX; class ++) {
+        printf("class %s\n", class == QKV_CLASS_DP ? "dp" : "amx");
+        n_failed += cmocka_run_group_tests(tests, NULL, NULL);
+    }
+    return n_failed;
 }

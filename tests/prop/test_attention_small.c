@@ -61,7 +61,8 @@ static void choose_rules(rng *r, qkv_attention_desc *d, int64_t kv_len[B]) {
 static void choose_types(rng *r, qkv_attention_desc *d, arrays *a) {
     float *const x[] = { a->q, a->k, a->v };
     d->dtype = (qkv_dtype)rng_between(r, QKV_F32, QKV_F16);
-    if (d->dtype == QKV_BF16 && rng_chance(r, 70)) d->arithmetic = QKV_CLASS_DP;
+    if (d->dtype == QKV_BF16 && rng_chance(r, 70))
+        d->arithmetic = rng_chance(r, 70) ? QKV_CLASS_DP : QKV_CLASS_AMX;
     if (d->dtype == QKV_F32) return;
     if (rng_chance(r, 50)) d->flags |= QKV_SET_O_DTYPE; /* f32 */
     for (int n = 0; n < 3; n++) /* in place: element i is written where i / 2 was read */

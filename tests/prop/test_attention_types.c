@@ -110,7 +110,7 @@ static void one_case(const check_case *c, int n_threads) {
 /* Of check_types, by the type. */
 static int kind_of(qkv_dtype type) {
     for (int n = 0; n < TYPES; n++)
-        if (check_types[n].type == (elem_type)type && check_types[n].arithmetic != QKV_CLASS_DP)
+        if (check_types[n].type == (elem_type)type && check_types[n].arithmetic == QKV_CLASS_F32)
             return n;
     fail();
     return 0;

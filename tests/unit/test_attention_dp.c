@@ -247,7 +247,7 @@ static void panels_are_their_definition(void **state) {
             const uint32_t *see = some(&r, x, n, stride, dim, words);
             const bool finite = k->pack_channel_pairs(x, stride, n, dim, 256, see, gv.data);
             assert_true(finite);
-            k->pack_key_pairs(x, stride, n, dim, see, gk.data);
+            k->pack_key_pairs(x, stride, n, dim, (dim + 1) / 2, see, gk.data);
             for (int64_t j = 0; j < (n + 31) / 32 * 32; j++)
                 for (int64_t c = 0; c < dim; c += 2) {
                     const uint32_t want = element(x, n, stride, dim, see, j, c) |

@@ -191,9 +191,12 @@ static int64_t formula(const qkv_attention_desc *d, int64_t threads) {
     const int64_t heads = d->n_batch * d->n_kv_heads, p = t < heads ? t : heads;
     int64_t r = 96;
     if (v > 2048) r = 96 * 2048 / v / 12 * 12 < 12 ? 12 : 96 * 2048 / v / 12 * 12;
-    const bool dp = d->arithmetic == QKV_CLASS_DP;
-    const int64_t words = dp ? up(d->head_dim, 2) / 2 + v / 2 : d->head_dim + v;
-    const int64_t q = d->dtype == QKV_F32 || dp ? 0 : up(4 * r * (up(d->head_dim, 16) + 16), 64);
+    const bool amx = d->arithmetic == QKV_CLASS_AMX, dp = amx || d->arithmetic == QKV_CLASS_DP;
+    const int64_t words = dp ? up(d->head_dim, amx ? 32 : 2) / 2 + v / 2 : d->head_dim + v;
+    const int64_t floats = up(4 * r * (up(d->head_dim, 16) + 16), 64);
+    const int64_t q = amx                         ? 2 * up(r, 16) * up(d->head_dim, 32)
+                      : d->dtype == QKV_F32 || dp ? 0
+                                                  : floats;
     return up(32 * p, 64) + up(24 * t, 64) + t * (121600 + up(4 * r * (v + 16), 64) + q) +
            p * (4 * l * words + up(l / 256, 64));
 }
@@ -215,7 +218,10 @@ static void workspace_is_the_formula(void **state) {
                                           rng_between(&r, 0, 300),
                                           rng_between(&r, 0, n % 10 ? 200 : 65536));
             d.dtype = (qkv_dtype)(n % 3);
-            d.arithmetic = d.dtype == QKV_BF16 && n % 2 ? QKV_CLASS_DP : QKV_CLASS_F32;
+            if (d.dtype == QKV_BF16)
+                d.arithmetic = (qkv_class)(QKV_CLASS_F32 + n / 3 % 3);
+            else
+                d.arithmetic = QKV_CLASS_F32;
             assert_int_equal(qkv_attention_workspace(ctx, &d, &bytes), QKV_OK);
             assert_int_equal(bytes, formula(&d, threads));
         }

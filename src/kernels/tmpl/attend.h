@@ -165,6 +165,11 @@ V_INLINE vf dp_selected(uint32_t take, const float *p, const float *v, vf c) {
     return c;
 }
 
+/* The same in class amx, a panel at a step. */
+V_INLINE vf amx_selected(uint32_t take, const float *p, const float *v, vf c) {
+    return take ? amx_step(c, take, p, (const uint32_t *)v) : c;
+}
+
 /* The same for one row, over the keys of the panels that take part. */
 static void attend_values_selected(const attend *a, int i, int64_t key0, uint32_t panels,
                                    const float *v, float *o, bool begin) {
@@ -174,13 +179,88 @@ static void attend_values_selected(const attend *a, int i, int64_t key0, uint32_
         for (uint32_t left = panels; left; left &= left - 1) {
             const int first = 32 * __builtin_ctz(left);
             const uint32_t take = attend_takes(a, i, key0 + first);
-            if (a->dp)
+            if (a->amx)
+                c = amx_selected(take, p + first / 2, v + 16 * first + at, c);
+            else if (a->dp)
                 c = dp_selected(take, p + first / 2, v + 16 * first + at, c);
             else
                 c = attend_selected(take, p + first, v + 32 * first + at, c);
         }
         if (!begin) c = vf_fma(vf_load(o + at), vf_set1(a->scratch->alpha[i]), c);
         vf_store(o + at, c);
+    }
+}
+
+/* P V of 16 rows, those of `rows` at the place of row i: their sums. */
+static const float *amx_value_sums(const attend *a, int i, int rows, uint32_t panels,
+                                   const float *v, tile_ahead ahead, float sums[16 * 32]) {
+    enum {
+        LAST = QKVI_QUERY_BLOCK - 16
+    }; /* what is before a row is there, what is after may not be */
+    const int first = i < LAST ? i : LAST;
+    const float *p = a->scratch->s + (a->by_tiles ? first : i) * QKVI_SCORE_ROW;
+    if (a->by_tiles) {
+        qkvi_amx_values(panels, (const uint16_t *)p, 2 * QKVI_SCORE_ROW, (const uint32_t *)v, sums,
+                        ahead.at, ahead.step);
+        return sums + 32 * (i - first);
+    }
+    for (int r = 0; r < rows; r++, p += QKVI_SCORE_ROW)
+        for (int at = 0; at < 32; at += 16) {
+            vf c = vf_set1(0);
+            for (uint32_t left = panels; left; left &= left - 1) {
+                const int panel = __builtin_ctz(left);
+                c = amx_selected(UINT32_MAX, p + 16 * panel, v + 512 * panel + at, c);
+            }
+            vf_store(sums + 32 * r + at, c);
+        }
+    return sums;
+}
+
+/* O = fma(O, alpha, P V) for 16 rows at most and 32 channels. */
+static void amx_value_rows(const attend *a, int i, int rows, const float *v, int64_t d,
+                           tile_ahead ahead) {
+    _Alignas(64) float sums[16 * 32];
+    const qkvi_attend_scratch *w = a->scratch;
+    const qkvi_attend_tile *tile = &w->tile[i / V_MR];
+    const float *c = amx_value_sums(a, i, rows, tile->panels, v, ahead, sums);
+    float *o = a->o_sum + i * a->o_sum_row + d;
+    for (int r = 0; r < rows; r++, c += 32, o += a->o_sum_row) {
+        const vf x = vf_set1(w->alpha[i + r]);
+        for (int at = 0; at < 32; at += 16) {
+            const vf sum = vf_load(c + at);
+            vf_store(o + at, tile->started ? vf_fma(vf_load(o + at), x, sum) : sum);
+        }
+    }
+}
+
+/* Do all rows take the same panels, so that 16 of them are as good as a tile? */
+static bool amx_is_uniform(const attend *a) {
+    const qkvi_attend_tile *tile = a->scratch->tile;
+    for (int t = 1; t * V_MR < a->n_queries; t++)
+        if (tile[t].panels != tile[0].panels || tile[t].started != tile[0].started) return false;
+    return a->by_tiles;
+}
+
+static void amx_values(const attend *a, int64_t key0, int64_t end) {
+    qkvi_attend_scratch *w = a->scratch;
+    const bool finite = a->v_finite[(key0 - a->first_key) / QKVI_KEY_BLOCK];
+    const int step = finite && amx_is_uniform(a) ? 16 : V_MR;
+    for (int64_t d = 0; d < a->head_dim_v; d += 32) {
+        const float *v = attend_v(a, key0) + d * QKVI_KEY_BLOCK / 2;
+        for (int i = 0; i < a->n_queries; i += step) {
+            const qkvi_attend_tile *tile = &w->tile[i / V_MR];
+            const int rows = a->n_queries - i < step ? a->n_queries - i : step;
+            tile_ahead ahead = { (const char *)w, 0 };
+            if (!tile->panels) continue;
+            if (key0 + QKVI_KEY_BLOCK >= end)
+                ahead = attend_fetch(w, 16 * __builtin_popcount(tile->panels));
+            if (finite || !tile->partial)
+                amx_value_rows(a, i, rows, v, d, ahead);
+            else
+                for (int r = i; r < i + rows; r++)
+                    attend_values_selected(a, r, key0, tile->panels, v,
+                                           a->o_sum + r * a->o_sum_row + d, !tile->started);
+        }
     }
 }
 
@@ -212,7 +292,6 @@ static void attend_values(const attend *a, int64_t key0, int64_t end) {
             }
         }
     }
-    for (int t = 0; t * V_MR < a->n_queries; t++) w->tile[t].started |= w->tile[t].panels != 0;
 }
 
 /* ---- The block ------------------------------------------------------------------------------- */
@@ -329,6 +408,7 @@ static void attend_block(const qkvi_attend *a) {
     qkvi_block_list blocks[QKVI_QUERY_BLOCK / 32];
     const int64_t begin = a->scratch->begin[0] / 32 * 32, end = a->scratch->end[a->n_queries - 1];
     attend_begin(a);
+    if (a->by_tiles) qkvi_amx_begin();
     memcpy(blocks, a->blocks, sizeof blocks);
     for (int64_t key0 = begin / QKVI_KEY_BLOCK * QKVI_KEY_BLOCK; key0 < end;
          key0 += QKVI_KEY_BLOCK) {
@@ -348,8 +428,11 @@ static void attend_block(const qkvi_attend *a) {
         if (a->stats) attend_stats_block(a, key0, from, to);
         attend_softmax(a);
         if (a->dropout) attend_drop(a, key0);
-        attend_values(a, key0, end);
+        (a->amx ? amx_values : attend_values)(a, key0, end);
+        for (int t = 0; t * V_MR < a->n_queries; t++)
+            a->scratch->tile[t].started |= a->scratch->tile[t].panels != 0;
     }
+    if (a->by_tiles) qkvi_amx_end();
     attend_finish(a);
 }
 

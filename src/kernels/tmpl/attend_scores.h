@@ -11,8 +11,9 @@
 
 #include <math.h>
 
+#include "kernels/amx.h"
 #include "kernels/attend.h"
-#include "kernels/tmpl/dp.h"
+#include "kernels/tmpl/amx.h"
 #include "kernels/tmpl/gemm_tile.h"
 #include "kernels/tmpl/mask_bits.h"
 
@@ -136,7 +137,9 @@ static bool attend_sees_any(const attend *a, int i) {
 /* ---- Words of k and v: kernels/attend.h ------------------------------------------------------ */
 
 /* Of a key in its panel. */
-V_INLINE int64_t attend_k_words(const attend *a) { return (a->head_dim + a->dp) >> a->dp; }
+V_INLINE int64_t attend_k_words(const attend *a) {
+    return qkvi_key_words(a->head_dim, a->dp, a->amx);
+}
 
 V_INLINE const float *attend_k(const attend *a, int64_t key) {
     return a->k + (key - a->first_key) * attend_k_words(a);
@@ -325,6 +328,59 @@ static void (*const attend_scores_of[2][V_MR + 1])(
     const attend *, int, const float *, float *, float *, attend_end, const mask_sight *, bool,
     tile_ahead) = { { NULL, TILE_EACH(ATTEND_SCORES_NAME) }, { NULL, TILE_EACH(DP_SCORES_NAME) } };
 
+/* ---- Class amx: scores are finished where they are stored -------------------------------------- */
+
+/*
+ * All rows that may see keys of the panel from key j on: more scores than are needed where a mask
+ * hides some, but whole tiles of 16.
+ */
+static void amx_sweep(const attend *a, int64_t key0, int64_t j) {
+    qkvi_attend_scratch *w = a->scratch;
+    int from = 0, to = a->n_queries;
+    while (from < to && w->end[from] <= j) from++;
+    while (from < to && w->begin[to - 1] >= j + 32) to--;
+    from -= from % 16;
+    if (from < to)
+        qkvi_amx_scores(to - from, 2 * attend_k_words(a), (const uint16_t *)a->q + from * a->q_row,
+                        a->q_row, (const uint32_t *)attend_k(a, j),
+                        w->s + from * QKVI_SCORE_ROW + (j - key0), QKVI_SCORE_ROW);
+}
+
+/* Without the instruction: tile by tile. */
+static void amx_products(const attend *a, int i, int rows, const float *panel, float *s) {
+    const uint16_t *q = (const uint16_t *)a->q + i * a->q_row;
+    const uint32_t *keys = (const uint32_t *)panel;
+    for (int r = 0; r < rows; r++, q += a->q_row, s += QKVI_SCORE_ROW)
+        for (int at = 0; at < 32; at += 16) {
+            vf c = vf_set1(0);
+            for (int64_t d = 0; d < a->head_dim; d += 32)
+                c = amx_step(c, UINT32_MAX, q + d, keys + 16 * d + at);
+            vf_store(s + at, c);
+        }
+}
+
+/* What attend_score_tile does with a tile in registers. */
+static void amx_scores(const attend *a, int i, int rows, const float *panel, float *s,
+                       attend_end end, const mask_sight *sight, bool begin) {
+    const vf scale = vf_set1(a->scale);
+    vf top[V_MR];
+    if (!a->by_tiles) amx_products(a, i, rows, panel, s);
+    if (end == ATTEND_EDIT) return;
+    for (int r = 0; r < rows; r++, s += QKVI_SCORE_ROW) {
+        vf x0 = vf_load(s), x1 = vf_load(s + 16);
+        if (end != ATTEND_AS_IT_IS) {
+            x0 = attend_end_of(x0, sight, r, 0, scale, end);
+            x1 = attend_end_of(x1, sight, r, 16, scale, end);
+            vf_store(s, x0);
+            vf_store(s + 16, x1);
+        }
+        top[r] = vf_max(x0, x1);
+    }
+    for (int r = rows; r < V_MR; r++) top[r] = vf_set1(0);
+    for (int r = 0; r < rows; r += V_TOPS)
+        attend_keep_max(r, top, attend_max(a->scratch, i), begin);
+}
+
 /* Whole tiles of rows [rows.from, rows.to) against a panel that they see wholly, nothing edited. */
 V_INLINE void attend_score_tiles(const bool dp, const attend *a, attend_run rows,
                                  const float *panel, float *s, bool begin, tile_ahead ahead) {
@@ -343,6 +399,13 @@ static void attend_scores_whole(const attend *a, attend_run rows, const float *p
 static void dp_scores_whole(const attend *a, attend_run rows, const float *panel, float *s,
                             bool begin, tile_ahead ahead) {
     attend_score_tiles(true, a, rows, panel, s, begin, ahead);
+}
+
+static void amx_scores_whole(const attend *a, attend_run rows, const float *panel, float *s,
+                             bool begin, tile_ahead ahead) {
+    (void)ahead;
+    for (int i = rows.from; i < rows.to; i += V_MR)
+        amx_scores(a, i, V_MR, panel, s + i * QKVI_SCORE_ROW, ATTEND_AS_IT_IS, NULL, begin);
 }
 
 /* What is to be done with a tile whose rows see it so; dense: sight has the additive mask. */
@@ -374,7 +437,10 @@ static void attend_scores_tile(const attend *a, int i, int64_t key0, int64_t j, 
     const bool begin = tile->panels == 0;
     tile->panels |= 1u << panel;
     tile->partial |= sight.all != UINT32_MAX;
-    attend_scores_of[a->dp][rows](a, i, attend_k(a, j), s, max, end, &sight, begin, *ahead);
+    if (a->amx)
+        amx_scores(a, i, rows, attend_k(a, j), s, end, &sight, begin);
+    else
+        attend_scores_of[a->dp][rows](a, i, attend_k(a, j), s, max, end, &sight, begin, *ahead);
     ahead->at += ahead->step * attend_k_words(a) * (2 / V_NV);
     if (end != ATTEND_EDIT) return;
     vf top[V_MR];
@@ -406,20 +472,26 @@ static void attend_scores(const attend *a, int64_t key0, int64_t from, int64_t t
                   n_tiles = (a->n_queries + V_MR - 1) / V_MR * ((to - from + 31) / 32);
     const int64_t whole_to = to / 32 * 32; /* a last panel that is not full is hidden in part */
     const attend_run whole = attend_whole_rows(a, key0, from, whole_to);
+    void (*const whole_scores)(const attend *, attend_run, const float *, float *, bool,
+                               tile_ahead) = a->amx  ? amx_scores_whole
+                                             : a->dp ? dp_scores_whole
+                                                     : attend_scores_whole;
     tile_ahead ahead = attend_ahead(attend_v(a, key0), attend_v(a, to) - attend_v(a, key0),
                                     n_tiles * words * (2 / V_NV));
-    for (int64_t j = from; j < to; j += 32)
+    for (int64_t j = from; j < to; j += 32) {
+        if (a->by_tiles) amx_sweep(a, key0, j);
         for (int i = 0; i < a->n_queries; i += V_MR) {
             const int last = i + attend_rows(a, i) - 1;
             if (i == whole.from && i < whole.to && j < whole_to) {
-                (a->dp ? dp_scores_whole : attend_scores_whole)(
-                    a, whole, attend_k(a, j), a->scratch->s + (j - key0), j == from, ahead);
+                whole_scores(a, whole, attend_k(a, j), a->scratch->s + (j - key0), j == from,
+                             ahead);
                 ahead.at += ahead.step * words * (2 / V_NV) * ((whole.to - i) / V_MR);
                 i = whole.to - V_MR;
             } else if (a->scratch->begin[i] < j + 32 && a->scratch->end[last] > j) {
                 attend_scores_tile(a, i, key0, j, &ahead);
             }
         }
+    }
 }
 
 #endif

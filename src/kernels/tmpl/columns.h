@@ -197,10 +197,12 @@ static void columns_join(const qkvi_columns *c, int from, int to) {
 static void columns_block(const qkvi_columns *c) {
     const int from = (int)(c->from - c->key0), to = (int)((c->to - c->key0 + 31) / 32 * 32);
     columns_rows(c);
+    if (c->a->by_tiles) qkvi_amx_begin();
     for (int t = from; t < to; t += 32) {
         columns_scores(c, c->key0 + t);
         columns_panel_of[c->all][attend_edits(c->a)](c, t);
     }
+    if (c->a->by_tiles) qkvi_amx_end();
     columns_join(c, from, to);
     if (!c->all) return;
     for (int t = 0; t < QKVI_KEY_BLOCK; t += 32)

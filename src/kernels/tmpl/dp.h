@@ -25,8 +25,6 @@
 #define DP_LEAST_NORMAL 1.17549435e-38f
 #define DP_ONES         0x3F803F80 /* a pair */
 
-#ifndef V_HAS_DP
-
 V_INLINE vf dp_signed_zero(vf x) { return vi_as_vf(vi_and(vf_as_vi(x), vi_set1(INT32_MIN))); }
 
 /* A subnormal becomes a zero of its sign. */
@@ -47,13 +45,13 @@ V_INLINE vf dp_fma(vf a, vf b, vf c) {
     return vf_select(vm_and(edge, below), dp_signed_zero(sum), dp_flush(sum));
 }
 
+#ifndef V_HAS_DP
 V_INLINE vf v_dp(vf c, vi a, vi b) {
     const vi upper = vi_set1(-65536); /* 0xFFFF0000 */
     const vf a1 = dp_flush(vi_as_vf(vi_and(a, upper))), a0 = dp_flush(vi_as_vf(vi_shl(a, 16)));
     const vf b1 = dp_flush(vi_as_vf(vi_and(b, upper))), b0 = dp_flush(vi_as_vf(vi_shl(b, 16)));
     return dp_fma(a0, b0, dp_fma(a1, b1, dp_flush(c)));
 }
-
 #endif
 
 /* Sixteen pairs from p on, and one pair in all lanes. */

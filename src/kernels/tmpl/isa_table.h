@@ -6,6 +6,7 @@
 #include "kernels/table.h"
 #include "kernels/tmpl/vmath.h"
 
+#include "kernels/tmpl/amx.h"
 #include "kernels/tmpl/dp.h"
 #include "kernels/tmpl/gemm_tile.h"
 #include "kernels/tmpl/pack.h"
@@ -32,6 +33,7 @@ const qkvi_kernels ISA_TABLE = {
     .fast_dp = ISA_FAST_DP,
     .gemm_tile = gemm_tile,
     .dp_tile = dp_tile,
+    .amx_tile = amx_tile,
     .attend_block = attend_block,
     .attend_small = attend_small,
     .columns_block = columns_block,

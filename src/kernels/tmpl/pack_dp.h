@@ -56,14 +56,15 @@ static void pack_dp_corner(const uint16_t *x, int64_t x_stride, uint32_t see, in
 
 /* table.h */
 static void pack_key_pairs(const uint16_t *x, int64_t x_stride, int64_t n, int64_t dim,
-                           const uint32_t *see, float *y) {
-    const int64_t depth = (dim + 1) / 2;
+                           int64_t depth, const uint32_t *see, float *y) {
     for (int64_t j = 0; j < (n + 31) / 32 * 32; j += 16) {
         const uint32_t within = n - j >= 16 ? 0xFFFF : n > j ? (1u << (n - j)) - 1 : 0;
         const uint32_t bits = within & (see ? see[j / 32] >> j % 32 : UINT32_MAX);
         for (int64_t d = 0; d < dim; d += 32)
             pack_dp_corner(bits ? x + j * x_stride + d : x, x_stride, bits, dim - d,
                            y + j / 32 * depth * 32 + d * 16 + j % 32);
+        for (int64_t c = (dim + 1) / 2; c < depth; c++)
+            vf_store(y + (j / 32 * depth + c) * 32 + j % 32, vf_set1(0));
     }
 }
 
