@@ -183,10 +183,22 @@ static void round_tile(halves mask, const float *sums, uint16_t *tile) {
     }
 }
 
+static void round_rows(int n_rows, halves mask, const float *sums, uint16_t *to, int64_t row) {
+    for (int i = 0; i < n_rows; i++, sums += 32, to += row) {
+        _mm256_mask_storeu_epi16(to, mask.low, rounded(_mm512_load_ps(sums)));
+        if (mask.high)
+            _mm256_mask_storeu_epi16(to + 16, mask.high, rounded(_mm512_load_ps(sums + 16)));
+    }
+}
+
 /* What becomes of n_rows sums from row i on, while they are in the first-level cache. */
 static void finish(const qkvi_amx_panel *p, int64_t i, int n_rows, float *sums) {
     const halves mask = mask_of(p->n_cols);
     if (p->bias) add_bias(n_rows, mask, p->bias, sums);
+    if (p->rows) {
+        round_rows(n_rows, mask, sums, p->rows + i * p->n_row, p->n_row);
+        return;
+    }
     if (!p->rounded.at) put_rows(p, n_rows, mask, sums, p->c + i * p->c_row);
     if (p->map) p->map(n_rows * 32, sums, sums);
     if (p->map && !p->rounded.at) put_rows(p, n_rows, mask, sums, p->mapped + i * p->c_row);

@@ -52,6 +52,8 @@ typedef struct qkvi_amx_panel {
     const float *bias; /* of first_col on */
     qkvi_gemm_map *map;
     qkvi_amx_tiles rounded;
+    uint16_t *rows; /* nullable; element [0][first_col], in rows of n_row */
+    int64_t n_row;
     float *sums; /* [QKVI_AMX_ROWS][32]; NULL: 32 rows at once, slower */
     const char *ahead;
     int lines;

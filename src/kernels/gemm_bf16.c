@@ -162,6 +162,9 @@ static void map_block(const product *p, int64_t i0, int64_t i1, int64_t j0, int6
     const qkvi_gemm_bf16_job *const j = &p->job;
     const int64_t n_cols = j1 - j0, depth = qkvi_round_up(j->n, QKVI_BF16_STEP);
     const float *const result = j->map ? j->mapped : j->c;
+    if (j->rows)
+        j->kernels->store_rows[QKV_BF16](j->c + i0 * j->c_row + j0, j->c_row, i1 - i0, n_cols, 1,
+                                         j->rows + i0 * j->n + j0, j->n);
     for (int64_t i = i0; j->map && i < i1; i++)
         j->map(n_cols, j->c + i * j->c_row + j0, j->mapped + i * j->c_row + j0);
     for (int64_t i = i0; j->rounded && i < i1; i++) {
@@ -193,6 +196,8 @@ static void block_by_amx(const product *p, int64_t i0, int64_t i1, int64_t j0, i
             .bias = j->bias ? j->bias + at : NULL,
             .map = j->map,
             .rounded = tiles_of(p, j->rounded, j->n),
+            .rows = j->rows ? j->rows + at : NULL,
+            .n_row = j->n,
             .sums = sums,
             .ahead = n_tiles == 1 ? (const char *)panel_at(p, at) + STREAM_AHEAD
                                   : (const char *)panel_at(p, after),

@@ -56,7 +56,8 @@ static inline float qkvi_bf16_packed_at(int64_t k, int64_t c, int64_t j, const u
  * that one has rounded.
  *
  * rounded, where it is given (which needs half), gets what would be in mapped, or without a map in c,
- * as half of a job of the same class that reads it; c and mapped then mean nothing.
+ * as half of a job of the same class that reads it; c and mapped then mean nothing. rows, where it is
+ * given (without a map), gets C rounded to bf16, row after row; c then means nothing.
  */
 typedef struct qkvi_gemm_bf16_job {
     const qkvi_kernels *kernels;
@@ -74,6 +75,7 @@ typedef struct qkvi_gemm_bf16_job {
     uint16_t *half; /* qkvi_bf16_input_elems(m, k), aligned to 64; NULL: no memory for it */
     bool half_filled;
     uint16_t *rounded; /* nullable; qkvi_bf16_input_elems(m, n), aligned to 64 */
+    uint16_t *rows;    /* nullable; [m][n] */
     float *sums;       /* qkvi_bf16_sums_elems(pool), aligned to 64; NULL: slower */
 } qkvi_gemm_bf16_job;
 

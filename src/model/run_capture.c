@@ -47,6 +47,14 @@ static void copy_layer(const qkvi_run_part *part, const qkvi_stack_pass *pass, c
     }
 }
 
+/* What was computed with, as floats: in arrays that all layers share. */
+static void widen(const qkvi_kernels *kernels, const qkvi_run_part *part,
+                  const qkvi_mha_acts *acts) {
+    const int64_t hidden = part->n_heads * part->head_dim;
+    kernels->load_rows[QKV_BF16](acts->half[0], hidden, part->n_rows, hidden, acts->q, hidden);
+    kernels->load_rows[QKV_BF16](acts->half[1], hidden, part->n_keys, hidden, acts->k, hidden);
+}
+
 static qkv_status allocate(qkvi_run_part *part, qkv_error *error) {
     const int64_t hidden = part->n_heads * part->head_dim;
     int64_t q_elems, k_elems;
@@ -76,6 +84,7 @@ static qkv_status capture(const qkvi_stack *stack, qkv_run *run, qkv_attention_o
         const qkvi_mha_acts *const acts = qkvi_stack_captured(queries, l, which == QKV_CROSS);
         const qkvi_mha *const mha = which == QKV_CROSS ? &block->cross : &block->mha;
         part->scales[l] = (float)qkvi_mha_scale(mha, &queries->change);
+        if (acts->half[0]) widen(run->kernels, part, acts);
         copy_layer(part, queries, acts->q, part->q + l * part->n_rows * hidden);
         copy_layer(part, keys, acts->k, part->k + l * part->n_keys * hidden);
     }

@@ -97,6 +97,41 @@ static void close_to_f32(void **state) {
     qkv_model_free(model);
 }
 
+/* What a capture has is what was multiplied: q and k in bf16; weights of a row are 1 together. */
+static void captures_are_what_was_computed_with(void **state) {
+    (void)state;
+    for (int class = QKV_WEIGHTS_BF16_DP; class <= QKV_WEIGHTS_BF16_AMX; class ++) {
+        qkv_model *const model = open_as((qkv_model_weights) class);
+        const qkv_encoding input = { .n = N_TOKENS, .ids = ids[0] }, *const list[] = { &input };
+        float weights[N_TOKENS * N_TOKENS];
+        qkv_capture capture;
+        qkv_run *run;
+        qkv_ctx *ctx;
+        assert_int_equal(qkv_ctx_create(NULL, &ctx, NULL), QKV_OK);
+        assert_int_equal(qkv_model_run(ctx, model, 1, list, QKV_RUN_CAPTURE, &run, NULL), QKV_OK);
+        for (int layer = 0; layer < qkv_model_get_info(model)->n_layers; layer++) {
+            assert_int_equal(qkv_run_capture(run, 0, layer, &capture, NULL), QKV_OK);
+            for (int64_t e = 0; e < capture.n_heads * N_TOKENS * capture.head_dim; e++) {
+                uint32_t q, k;
+                memcpy(&q, capture.q + e, sizeof q);
+                memcpy(&k, capture.k + e, sizeof k);
+                assert_int_equal((q | k) & 0xFFFF, 0);
+            }
+            for (int head = 0; head < capture.n_heads; head++) {
+                assert_int_equal(qkv_run_weights(run, 0, layer, head, weights, NULL), QKV_OK);
+                for (int i = 0; i < N_TOKENS; i++) {
+                    double sum = 0;
+                    for (int j = 0; j < N_TOKENS; j++) sum += (double)weights[i * N_TOKENS + j];
+                    assert_true(fabs(sum - 1) < 1e-5);
+                }
+            }
+        }
+        qkv_run_free(run);
+        qkv_ctx_destroy(ctx);
+        qkv_model_free(model);
+    }
+}
+
 static void how_it_is_opened(void **state) {
     static states with, without;
     qkv_model_open_options options = QKV_MODEL_OPEN_OPTIONS_INIT;
@@ -137,6 +172,7 @@ static void how_it_is_opened(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = { cmocka_unit_test(same_bits_everywhere),
                                         cmocka_unit_test(close_to_f32),
+                                        cmocka_unit_test(captures_are_what_was_computed_with),
                                         cmocka_unit_test(how_it_is_opened) };
     return cmocka_run_group_tests_name("weights", tests, NULL, NULL);
 }

@@ -27,14 +27,33 @@ static void cut_output(bool train, bool kept, int64_t l, int64_t n, int64_t hidd
     a->part2.s = again(!train, a->part2.y, cutter, n * hidden);
 }
 
+/* The same of halves: a new array, or the earlier one. */
+static uint16_t *again_half(bool reuse, uint16_t *earlier, qkvi_cutter *cutter, int64_t n) {
+    return reuse ? earlier : qkvi_cut(cutter, n, sizeof(uint16_t));
+}
+
+/* Of an encoder that attends in bf16: then q, k and v as floats are shared by all layers. */
+static void cut_half(bool share_capture, bool share, int64_t n, qkvi_cutter *cutter,
+                     const qkvi_mha_acts *before, qkvi_mha_acts *a) {
+    a->q = again(share, before->q, cutter, n);
+    a->k = again(share, before->k, cutter, n);
+    for (int i = 0; i < 3; i++)
+        a->half[i] = again_half(i < 2 ? share_capture : share, before->half[i], cutter, n);
+}
+
 static void cut_mha(const qkvi_stack_pass *pass, int64_t l, int64_t n_keys, qkvi_cutter *cutter,
                     const qkvi_mha_acts *before, qkvi_mha_acts *a) {
     const bool train = pass->keep & QKVI_KEEP_ALL;
     const bool capture = train || (pass->keep & QKVI_KEEP_CAPTURE);
     const bool share = l >= 1 && !train, share_capture = l >= 1 && !capture;
     const int64_t n = pass->rows.n_rows, hidden = pass->stack->hidden;
-    a->q = again(share_capture, before->q, cutter, n * hidden);
-    a->k = again(share_capture, before->k, cutter, n_keys * hidden);
+    for (int i = 0; i < 3; i++) a->half[i] = NULL;
+    if (!pass->stack->causal && qkvi_mha_in_half(&pass->stack->blocks[l].mha)) {
+        cut_half(share_capture, share, n * hidden, cutter, before, a);
+    } else {
+        a->q = again(share_capture, before->q, cutter, n * hidden);
+        a->k = again(share_capture, before->k, cutter, n_keys * hidden);
+    }
     a->lse = again(share_capture, before->lse, cutter, n * pass->stack->n_heads);
     a->v = again(share, before->v, cutter, n_keys * hidden);
     a->o = again(share, before->o, cutter, n * hidden);

@@ -137,7 +137,7 @@ void qkvi_linear_act_forward(qkv_ctx *ctx, const qkvi_linear *layer, qkvi_act ac
 }
 
 void qkvi_linears_forward(qkv_ctx *ctx, int n_layers, const qkvi_linear *const *layers,
-                          int64_t n_rows, const float *x, float *const *y) {
+                          int64_t n_rows, const float *x, float *const *y, uint16_t *const *half) {
     if (!layers[0]->half) {
         for (int l = 0; l < n_layers; l++) forward(ctx, layers[l], n_rows, x, y[l], NULL, NULL);
         return;
@@ -146,6 +146,7 @@ void qkvi_linears_forward(qkv_ctx *ctx, int n_layers, const qkvi_linear *const *
     for (int l = 0; l < n_layers; l++) {
         qkvi_gemm_bf16_job job = forward_job(layers[l], n_rows, x, y[l]);
         job.half = space.x, job.half_filled = l > 0;
+        job.rows = half ? half[l] : NULL;
         run_in(ctx, &space, layers[l], &job);
     }
     leave_half(ctx, &space);

@@ -64,10 +64,11 @@ void qkvi_linear_act_forward(qkv_ctx *ctx, const qkvi_linear *layer, qkvi_act ac
 
 /*
  * y[l] = x W[l]ᵀ + b[l] of layers that read the same x, with n_in and weights alike: in bf16 x is
- * rounded once.
+ * rounded once. half, only for layers in bf16, and nullable: half[l] [n_rows][n_out] becomes y[l]
+ * rounded to bf16, and what y[l] holds afterwards means nothing.
  */
 void qkvi_linears_forward(qkv_ctx *ctx, int n_layers, const qkvi_linear *const *layers,
-                          int64_t n_rows, const float *x, float *const *y);
+                          int64_t n_rows, const float *x, float *const *y, uint16_t *const *half);
 
 /*
  * u = x Wuᵀ + bu, g = act(u), y = g Wdᵀ + bd, in one. g may be u; then what they hold afterwards

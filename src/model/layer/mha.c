@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "core/status.h"
+
 double qkvi_mha_scale(const qkvi_mha *layer, const qkvi_mha_change *change) {
     double scale = layer->scale != 0 ? layer->scale : 1 / sqrt((double)layer->head_dim);
     if (change->no_scale) scale = 1;
@@ -52,6 +54,30 @@ static qkv_attention_desc describe(const qkvi_mha *layer, const qkvi_groups *gro
     return desc;
 }
 
+/* The same, of q, k and v in bf16. */
+static qkv_attention_desc describe_half(const qkvi_mha *layer, const qkvi_groups *groups,
+                                        const qkvi_group *group) {
+    qkv_attention_desc desc = describe(layer, groups, group);
+    desc.flags |= QKV_SET_O_DTYPE; /* QKV_F32 */
+    desc.dtype = QKV_BF16;
+    desc.arithmetic = layer->query.half_mode.class == QKVI_BF16_AMX ? QKV_CLASS_AMX : QKV_CLASS_DP;
+    return desc;
+}
+
+static qkv_status attend(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_groups *groups,
+                         const qkvi_group *group, const qkvi_mha_acts *acts) {
+    const int64_t at = group->first_row * layer->hidden, from = group->first_key * layer->hidden;
+    float *const o = acts->o + at, *const lse = acts->lse + group->first_row * layer->n_heads;
+    if (acts->half[0]) {
+        const qkv_attention_desc desc = describe_half(layer, groups, group);
+        return qkv_attention_forward(ctx, &desc, acts->half[0] + at, acts->half[1] + from,
+                                     acts->half[2] + from, o, lse, NULL);
+    }
+    const qkv_attention_desc desc = describe(layer, groups, group);
+    return qkv_attention_forward(ctx, &desc, acts->q + at, acts->k + from, acts->v + from, o, lse,
+                                 NULL);
+}
+
 qkv_status qkvi_mha_forward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_groups *groups,
                             const float *x, const float *memory, qkvi_mha_acts *acts) {
     const qkvi_linear *const maps[3] = { &layer->query, &layer->key, &layer->value };
@@ -59,17 +85,9 @@ qkv_status qkvi_mha_forward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_grou
     const int n_apart = memory ? 1 : 0; /* the query's x is not what the others read */
     if (memory) qkvi_linear_forward(ctx, &layer->query, groups->n_rows, x, acts->q);
     qkvi_linears_forward(ctx, 3 - n_apart, maps + n_apart, groups->n_keys, memory ? memory : x,
-                         results + n_apart);
-    for (int64_t g = 0; g < groups->n_groups; g++) {
-        const qkvi_group *group = &groups->list[g];
-        const qkv_attention_desc desc = describe(layer, groups, group);
-        const int64_t at = group->first_row * layer->hidden,
-                      from = group->first_key * layer->hidden;
-        const qkv_status status = qkv_attention_forward(
-            ctx, &desc, acts->q + at, acts->k + from, acts->v + from, acts->o + at,
-            acts->lse + group->first_row * layer->n_heads, NULL);
-        if (status != QKV_OK) return status;
-    }
+                         results + n_apart, acts->half[0] ? acts->half : NULL);
+    for (int64_t g = 0; g < groups->n_groups; g++)
+        QKV_TRY(attend(ctx, layer, groups, &groups->list[g], acts));
     return QKV_OK;
 }
 

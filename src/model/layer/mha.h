@@ -11,6 +11,10 @@
  * Sequences follow each other in the rows, in groups whose sequences have equally many queries and
  * equally many keys. Attention is called once for each group, with strides into the rows; so its
  * cost has no padding in it.
+ *
+ * An encoder with weights in bf16 that only runs attends in bf16, too: q, k and v are rounded to
+ * it, and attention is computed in the class of the weights. Decoders attend in f32, since what
+ * they keep of earlier tokens is f32.
  */
 #ifndef QKVI_LAYER_MHA_H
 #define QKVI_LAYER_MHA_H
@@ -46,9 +50,10 @@ typedef struct qkvi_mha {
 
 /* What the forward pass leaves for captures and for the backward pass. */
 typedef struct qkvi_mha_acts {
-    float *q, *o; /* [n_rows][hidden] */
-    float *k, *v; /* [n_keys][hidden] */
-    float *lse;   /* [n_heads][len] of a sequence begin at its first row * n_heads */
+    float *q, *o;      /* [n_rows][hidden] */
+    float *k, *v;      /* [n_keys][hidden] */
+    uint16_t *half[3]; /* q, k and v in bf16, which then are computed with; NULL: those above are */
+    float *lse;        /* [n_heads][len] of a sequence begin at its first row * n_heads */
 } qkvi_mha_acts;
 
 typedef struct qkvi_mha_scratch {
@@ -58,6 +63,11 @@ typedef struct qkvi_mha_scratch {
     float *sums;      /* qkvi_colsum_elems(the more of n_rows and n_keys, hidden) */
     float *product;   /* [the more of n_rows and n_keys][hidden] of layers in bf16 */
 } qkvi_mha_scratch;
+
+/* Whether such a layer attends in bf16. */
+static inline bool qkvi_mha_in_half(const qkvi_mha *layer) {
+    return layer->query.half && !layer->query.weight;
+}
 
 /* The factor on q·k: the layer's, or what the change makes of it. */
 double qkvi_mha_scale(const qkvi_mha *layer, const qkvi_mha_change *change);
