@@ -26,6 +26,15 @@ static struct shim *refuse(struct shim *shim, char *why, size_t why_bytes) {
     return NULL;
 }
 
+/* With what its matrices are multiplied. */
+static enum peak_kind product_of(const qkv_model *model) {
+    switch (qkv_model_get_info(model)->weights) {
+    case QKV_WEIGHTS_BF16_AMX: return PEAK_AMX;
+    case QKV_WEIGHTS_BF16_DP: return PEAK_DP;
+    default: return PEAK_FMA;
+    }
+}
+
 /* NULL, and why. */
 struct shim *model_open(const char *folder, int n_threads, int weights, char *why,
                         size_t why_bytes) {
@@ -36,7 +45,7 @@ struct shim *model_open(const char *folder, int n_threads, int weights, char *wh
     how.weights = (qkv_model_weights)weights;
     if (!shim || qkv_ctx_create(&options, &shim->ctx, &shim->error) != QKV_OK ||
         qkv_model_open_with(folder, &how, &shim->model, &shim->error) != QKV_OK ||
-        !peak_open(&shim->fma, PEAK_FMA, n_threads, 0) ||
+        !peak_open(&shim->product, product_of(shim->model), n_threads, 0) ||
         !peak_open(&shim->read, PEAK_READ, n_threads, READ_BYTES))
         return refuse(shim, why, why_bytes);
     return shim;
@@ -44,7 +53,7 @@ struct shim *model_open(const char *folder, int n_threads, int weights, char *wh
 
 void model_close(struct shim *shim) {
     if (!shim) return;
-    peak_close(&shim->fma);
+    peak_close(&shim->product);
     peak_close(&shim->read);
     qkv_run_free(shim->run);
     qkv_model_free(shim->model);
@@ -86,5 +95,5 @@ const float *model_hidden(const struct shim *shim, int64_t b) {
 }
 
 double model_peak(const struct shim *shim, int read, double seconds) {
-    return peak_measure(read ? &shim->read : &shim->fma, seconds);
+    return peak_measure(read ? &shim->read : &shim->product, seconds);
 }

@@ -10,7 +10,7 @@ struct shim {
     qkv_ctx *ctx;
     qkv_model *model;
     qkv_run *run;
-    struct peak fma, read;
+    struct peak product, read;
     qkv_error error;
 };
 

@@ -103,6 +103,7 @@ qkv_status bench_explain(const struct bench *bench, qkv_attention_plan *plan) {
 
 enum peak_kind bench_peak_of(const qkv_attention_plan *plan) {
     if (plan->pass == QKV_PASS_DECODE) return PEAK_READ;
+    if (strcmp(plan->arithmetic, "amx") == 0) return PEAK_AMX;
     return strcmp(plan->arithmetic, "dp") == 0 ? PEAK_DP : PEAK_FMA;
 }
 

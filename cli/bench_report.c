@@ -6,10 +6,12 @@
 #include "input.h"
 
 void bench_print_head(const qkv_ctx *ctx, int rounds) {
-    printf("isa %s, %d thread%s; medians of %d rounds; peaks: %s%s%s\n\n", qkv_ctx_isa(ctx),
+    printf("isa %s, %d thread%s; medians of %d rounds; peaks: %s", qkv_ctx_isa(ctx),
            qkv_ctx_threads(ctx), qkv_ctx_threads(ctx) > 1 ? "s" : "", rounds,
-           peak_name(PEAK_FMA) ? peak_name(PEAK_FMA) : "unknown", peak_name(PEAK_DP) ? ", " : "",
-           peak_name(PEAK_DP) ? peak_name(PEAK_DP) : "");
+           peak_name(PEAK_FMA) ? peak_name(PEAK_FMA) : "unknown");
+    for (int kind = PEAK_DP; kind <= PEAK_AMX; kind++)
+        if (peak_name((enum peak_kind)kind)) printf(", %s", peak_name((enum peak_kind)kind));
+    printf("\n\n");
     printf("%-38s %9s %6s %8s %7s %8s %7s %8s\n", "case", "ms", "+- %", "GFLOP/s", "GB/s", "peak",
            "share %", "MiB");
 }

@@ -9,6 +9,7 @@
 
 enum {
     ROUNDS = 200000,         /* of the chains: about a millisecond */
+    TILES = 30000,           /* of products of tiles */
     WINDOW_BYTES = 32 << 20, /* of reading */
     CHUNK_BYTES = 1024       /* threads read multiples of it */
 };
@@ -24,7 +25,12 @@ struct worker {
 };
 
 const char *peak_name(enum peak_kind kind) {
-    return kind == PEAK_FMA ? peak_fma_name() : kind == PEAK_DP ? peak_dp_name() : "read";
+    switch (kind) {
+    case PEAK_FMA: return peak_fma_name();
+    case PEAK_DP: return peak_dp_name();
+    case PEAK_AMX: return peak_amx_name();
+    default: return "read";
+    }
 }
 
 bool peak_open(struct peak *peak, enum peak_kind kind, int n_threads, size_t bytes) {
@@ -56,6 +62,7 @@ static double window(struct worker *worker) {
     switch (worker->peak->kind) {
     case PEAK_READ: return read_window(worker);
     case PEAK_DP: worker->sink = peak_dp(ROUNDS); return ROUNDS * peak_dp_round();
+    case PEAK_AMX: worker->sink = peak_amx(TILES); return TILES * peak_amx_round();
     default: worker->sink = peak_fma(ROUNDS); return ROUNDS * peak_fma_round();
     }
 }

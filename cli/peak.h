@@ -9,6 +9,7 @@
 enum peak_kind {
     PEAK_FMA,  /* f32 multiply-adds in registers, the widest vectors here; GFLOP/s */
     PEAK_DP,   /* pairs of bf16 products added in f32: VDPBF16PS; GFLOP/s */
+    PEAK_AMX,  /* tiles of bf16 products added in f32: TDPBF16PS, once a context exists; GFLOP/s */
     PEAK_READ, /* reading an array from end to end, again and again; GB/s */
     PEAK_KINDS
 };
@@ -35,9 +36,9 @@ void peak_close(struct peak *peak);
 double peak_measure(const struct peak *peak, double seconds);
 
 /* The loops (peak_loops.c). Operations of one round, and `rounds` of them. */
-const char *peak_fma_name(void), *peak_dp_name(void);
-double peak_fma_round(void), peak_dp_round(void);
-float peak_fma(int64_t rounds), peak_dp(int64_t rounds);
+const char *peak_fma_name(void), *peak_dp_name(void), *peak_amx_name(void);
+double peak_fma_round(void), peak_dp_round(void), peak_amx_round(void);
+float peak_fma(int64_t rounds), peak_dp(int64_t rounds), peak_amx(int64_t rounds);
 
 /* Reads n bytes, a multiple of 1024, aligned to 64. */
 uint64_t peak_read(const char *bytes, size_t n);

@@ -1,5 +1,5 @@
 /*
- * What peaks are measured with. FMA and VDPBF16PS: independent chains in registers, enough of them to
+ * What peaks are measured with. TDPBF16PS: tiles of sums, two by two as a product has them. FMA and VDPBF16PS: independent chains in registers, enough of them to
  * hide the latency (2 a cycle x 4 cycles, with room: 24 of 32 zmm, 12 of 16 ymm, 24 of 32 NEON
  * registers). Compiled for its instruction set by attribute, chosen by what the processor has, so that
  * the tool itself stays portable. Reading: four loads of a cache line at a time into as many sums, with a
@@ -8,7 +8,10 @@
 #include "peak.h"
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum { CHAINS_512 = 24, CHAINS_256 = 12 };
 
@@ -60,6 +63,33 @@ __attribute__((target("avx512f,avx512bf16"))) static float dp_512(int64_t rounds
     return sum;
 }
 
+/* As kernels/amx.c has them: four sums, two tiles of either factor. */
+__attribute__((target("amx-tile,amx-bf16,avx512f"))) static void tiles(int64_t rounds) {
+    static const struct {
+        uint8_t palette, start_row, reserved[14];
+        uint16_t row_bytes[16];
+        uint8_t rows[16];
+    } config = {
+        1, 0, { 0 }, { 64, 64, 64, 64, 64, 64, 64, 64 }, { 16, 16, 16, 16, 16, 16, 16, 16 }
+    };
+    _tile_loadconfig(&config);
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    _tile_zero(4);
+    _tile_zero(5);
+    _tile_zero(6);
+    _tile_zero(7);
+    for (int64_t r = 0; r < rounds; r++) {
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+    }
+    _tile_release();
+}
+
 static bool has_512(void) { return __builtin_cpu_supports("avx512f"); }
 static bool has_256(void) {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
@@ -72,6 +102,21 @@ float peak_fma(int64_t rounds) { return has_512() ? fma_512(rounds) : fma_256(ro
 const char *peak_dp_name(void) { return __builtin_cpu_supports("avx512bf16") ? "VDPBF16PS" : NULL; }
 double peak_dp_round(void) { return CHAINS_512 * 32 * 2; }
 float peak_dp(int64_t rounds) { return dp_512(rounds); }
+
+/* CPUID leaf 7, edx; a context has asked the system for the tiles (core/cpu.h). */
+const char *peak_amx_name(void) {
+    enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, MAY_USE = 0x1022, TILE_DATA = 1 << 18 };
+    unsigned a, b, c, d;
+    uint64_t allowed = 0;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & AMX_BF16) || !(d & AMX_TILE)) return NULL;
+    if (syscall(SYS_arch_prctl, MAY_USE, &allowed) != 0) return NULL;
+    return allowed & TILE_DATA ? "TDPBF16PS" : NULL;
+}
+double peak_amx_round(void) { return 4.0 * 16 * 16 * 32 * 2; }
+float peak_amx(int64_t rounds) {
+    tiles(rounds);
+    return 0;
+}
 
 #else
 
@@ -107,8 +152,11 @@ float peak_fma(int64_t rounds) { return (float)rounds; }
 #endif
 
 const char *peak_dp_name(void) { return NULL; }
+const char *peak_amx_name(void) { return NULL; }
 double peak_dp_round(void) { return 0; }
+double peak_amx_round(void) { return 0; }
 float peak_dp(int64_t rounds) { return (float)rounds; }
+float peak_amx(int64_t rounds) { return (float)rounds; }
 
 #endif
 
