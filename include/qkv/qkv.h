@@ -154,11 +154,7 @@ typedef enum qkv_dtype {
 
 /** Which operations 16-bit inputs are computed with; docs/numerics.md has the order of each. */
 typedef enum qkv_class {
-    /*
-     * The fastest here. For bf16 class amx where the processor has AMX, for more than 16 queries or
-     * keys, else dp where it is fast at that; otherwise f32.
-     */
-    QKV_CLASS_AUTO = 0,
+    QKV_CLASS_AUTO = 0, /* for bf16 amx or dp where the processor is fast at it, otherwise f32 */
     QKV_CLASS_F32 = 1, /* converted to floats, which is exact, while packing */
     QKV_CLASS_DP = 2,  /* bf16 only: dot products of pairs (VDPBF16PS), weights rounded to bf16 */
     QKV_CLASS_AMX = 3  /* the same, of 32 elements at a time (TDPBF16PS) */

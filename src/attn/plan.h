@@ -29,8 +29,7 @@ typedef struct qkvi_arithmetic {
 
 static inline qkvi_arithmetic qkvi_arithmetic_of(const qkvi_problem *p, const qkv_ctx *ctx) {
     const bool is_auto = p->arithmetic == QKV_CLASS_AUTO && p->dtype == QKV_BF16;
-    const bool sentence = p->len_q <= 16 && p->len_k <= 16; /* has a kernel of its own: small.h */
-    const bool amx = is_auto ? ctx->has_amx && !sentence : p->arithmetic == QKV_CLASS_AMX;
+    const bool amx = is_auto ? ctx->has_amx : p->arithmetic == QKV_CLASS_AMX;
     const bool dp = is_auto ? ctx->fast_dp : p->arithmetic == QKV_CLASS_DP;
     return (qkvi_arithmetic){ .dp = dp || amx, .amx = amx, .by_tiles = amx && ctx->has_amx };
 }

@@ -194,10 +194,8 @@ static void attend_values_selected(const attend *a, int i, int64_t key0, uint32_
 /* P V of 16 rows, those of `rows` at the place of row i: their sums. */
 static const float *amx_value_sums(const attend *a, int i, int rows, uint32_t panels,
                                    const float *v, tile_ahead ahead, float sums[16 * 32]) {
-    enum {
-        LAST = QKVI_QUERY_BLOCK - 16
-    }; /* what is before a row is there, what is after may not be */
-    const int first = i < LAST ? i : LAST;
+    enum { LAST = QKVI_QUERY_BLOCK - 16 };
+    const int first = i < LAST ? i : LAST; /* beyond the scores there are no rows */
     const float *p = a->scratch->s + (a->by_tiles ? first : i) * QKVI_SCORE_ROW;
     if (a->by_tiles) {
         qkvi_amx_values(panels, (const uint16_t *)p, 2 * QKVI_SCORE_ROW, (const uint32_t *)v, sums,
