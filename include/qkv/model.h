@@ -223,7 +223,7 @@ typedef struct qkv_model_open_options {
  * Weights in bf16: each linear layer, heads included, is y = x W^T + b of x and W rounded to bf16, to
  * nearest even, with products that are exact, sums in f32 in the order of the class (docs/numerics.md,
  * Layers), and b and y in f32. An encoder attends in bf16, too, in the same class: q, k and v rounded to
- * it, o in f32 (class amx, numerics.md); a decoder in f32. Each class has the same bits on every processor, batch and number of
+ * it, o in f32; a decoder in f32. Each class has the same bits on every processor, batch and number of
  * threads; without the class's instruction it is slow. A layer's result differs from that in f32 by
  * at most 2^-8 sum |x| |W| (to first order). info.weights says which class it became.
  * @return as qkv_model_open; QKV_ERR_ARGUMENT for weights that are none of these; QKV_ERR_VERSION for

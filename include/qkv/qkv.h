@@ -155,9 +155,9 @@ typedef enum qkv_dtype {
 /** Which operations 16-bit inputs are computed with; docs/numerics.md has the order of each. */
 typedef enum qkv_class {
     QKV_CLASS_AUTO = 0, /* for bf16 amx or dp where the processor is fast at it, otherwise f32 */
-    QKV_CLASS_F32 = 1, /* converted to floats, which is exact, while packing */
-    QKV_CLASS_DP = 2,  /* bf16 only: dot products of pairs (VDPBF16PS), weights rounded to bf16 */
-    QKV_CLASS_AMX = 3  /* the same, of 32 elements at a time (TDPBF16PS) */
+    QKV_CLASS_F32 = 1,  /* converted to floats, which is exact, while packing */
+    QKV_CLASS_DP = 2,   /* bf16 only: dot products of pairs (VDPBF16PS), weights rounded to bf16 */
+    QKV_CLASS_AMX = 3   /* the same, of 32 elements at a time (TDPBF16PS) */
 } qkv_class;
 
 typedef enum qkv_mask_type {
@@ -384,7 +384,8 @@ QKV_API QKV_NODISCARD qkv_status qkv_attention_explain(qkv_ctx *ctx, const qkv_a
  * Dao et al. 2022, algorithm 1), so no len_q x len_k array is ever stored.
  *
  * Types: q, k, v: desc->dtype; o: o_dtype. 16-bit inputs become floats, which is exact, and a 16-bit
- *     o is rounded once, to nearest even: the bits of the call on floats, rounded (class f32).
+ *     o is rounded once, to nearest even: the bits of the call on floats, rounded (class f32). In
+ *     classes dp and amx products are those of bf16, and weights are rounded to it (qkv_class).
  * Strides and alignment: those of desc; every pointer aligned to its element.
  * Overlap: o and lse must overlap nothing; q, k, v may overlap one another.
  * Special values: a query that sees no key gets o = 0 and lse = -INFINITY (its sink, if there is
@@ -393,8 +394,8 @@ QKV_API QKV_NODISCARD qkv_status qkv_attention_explain(qkv_ctx *ctx, const qkv_a
  *     only there.
  * Accuracy: |o - exact| <= 2^-24 (4 sqrt(head_dim) max_j |scale| sum|q||k_j| + 4 max|added|
  *     + 4 sqrt(len_k) + 16) max|v|, as long as 256 len_k max|v| is a float; a 16-bit o is within half
- *     a unit in its last place of that. With dropout, divided by
- *     1 - dropout.
+ *     a unit in its last place of that. With dropout, divided by 1 - dropout. In classes dp and
+ *     amx 2^-9 max|v| more, with dropout 2^-8 max|v| / (1 - dropout).
  * Determinism: the bits of a row depend on its query, its keys and the options (with dropout, on b,
  *     h and i too); not on threads, instruction set, batch, padding or len_q.
  * Memory: qkv_attention_workspace; nothing is allocated once the context's arena has grown to it.
