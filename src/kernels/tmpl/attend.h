@@ -196,21 +196,18 @@ static const float *amx_value_sums(const attend *a, int i, int rows, uint32_t pa
                                    const float *v, tile_ahead ahead, float sums[16 * 32]) {
     enum { LAST = QKVI_QUERY_BLOCK - 16 };
     const int first = i < LAST ? i : LAST; /* beyond the scores there are no rows */
-    const float *p = a->scratch->s + (a->by_tiles ? first : i) * QKVI_SCORE_ROW;
+    const uint16_t *p =
+        (const uint16_t *)(a->scratch->s + (a->by_tiles ? first : i) * QKVI_SCORE_ROW);
+    const uint32_t *pairs = (const uint32_t *)v;
     if (a->by_tiles) {
-        qkvi_amx_values(panels, (const uint16_t *)p, 2 * QKVI_SCORE_ROW, (const uint32_t *)v, sums,
-                        ahead.at, ahead.step);
+        qkvi_amx_values(panels, p, 2 * QKVI_SCORE_ROW, pairs, sums, ahead.at, ahead.step);
         return sums + 32 * (i - first);
     }
-    for (int r = 0; r < rows; r++, p += QKVI_SCORE_ROW)
-        for (int at = 0; at < 32; at += 16) {
-            vf c = vf_set1(0);
-            for (uint32_t left = panels; left; left &= left - 1) {
-                const int panel = __builtin_ctz(left);
-                c = amx_selected(UINT32_MAX, p + 16 * panel, v + 512 * panel + at, c);
-            }
-            vf_store(sums + 32 * r + at, c);
-        }
+    memset(sums, 0, 16 * 32 * sizeof *sums);
+    for (; panels; panels &= panels - 1) {
+        const int panel = __builtin_ctz(panels);
+        amx_tile(rows, 32, 32, p + 32 * panel, 2 * QKVI_SCORE_ROW, pairs + 512 * panel, sums, 32);
+    }
     return sums;
 }
 

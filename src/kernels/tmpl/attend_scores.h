@@ -10,6 +10,7 @@
 #define QKVI_TMPL_ATTEND_SCORES_H
 
 #include <math.h>
+#include <string.h>
 
 #include "kernels/amx.h"
 #include "kernels/attend.h"
@@ -348,15 +349,9 @@ static void amx_sweep(const attend *a, int64_t key0, int64_t j) {
 
 /* Without the instruction: tile by tile. */
 static void amx_products(const attend *a, int i, int rows, const float *panel, float *s) {
-    const uint16_t *q = (const uint16_t *)a->q + i * a->q_row;
-    const uint32_t *keys = (const uint32_t *)panel;
-    for (int r = 0; r < rows; r++, q += a->q_row, s += QKVI_SCORE_ROW)
-        for (int at = 0; at < 32; at += 16) {
-            vf c = vf_set1(0);
-            for (int64_t d = 0; d < a->head_dim; d += 32)
-                c = amx_step(c, UINT32_MAX, q + d, keys + 16 * d + at);
-            vf_store(s + at, c);
-        }
+    for (int r = 0; r < rows; r++) memset(s + r * QKVI_SCORE_ROW, 0, 32 * sizeof *s);
+    amx_tile(rows, 32, 2 * attend_k_words(a), (const uint16_t *)a->q + i * a->q_row, a->q_row,
+             (const uint32_t *)panel, s, QKVI_SCORE_ROW);
 }
 
 /* What attend_score_tile does with a tile in registers. */
