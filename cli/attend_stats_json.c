@@ -187,11 +187,10 @@ static void put_options(FILE *out, const struct attend_options *o, const qkv_att
     for (int i = 0; i < CLI_COUNT(given); i++) {
         if (!given[i].value) continue;
         json_t *const value = json_text(given[i].value);
-        char *const text = json_dumps(value, JSON_ENCODE_ANY);
-        fprintf(out, "%s\"%s\":%s", any ? "," : "", given[i].name, text ? text : "null");
+        fprintf(out, "%s\"%s\":", any ? "," : "", given[i].name);
+        if (!json_put(out, value)) fputs("null", out);
         any = true;
         json_decref(value);
-        free(text);
     }
     fputs("},\n", out);
 }

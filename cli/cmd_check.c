@@ -3,11 +3,10 @@
  * (tests/check) as a command: the one file of the tool that sees more than the public headers.
  */
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 
 #include "check/check.h"
-#include "session.h"
+#include "input.h"
 #include "term.h"
 
 enum { DEFAULT_CASES = 500, DEFAULT_PAIRS = 1 };
@@ -74,9 +73,7 @@ static void print_json(const check_summary *summary, uint64_t seed) {
     json_object_set_new(object, "compared", json_integer(summary->compared));
     json_object_set_new(object, "mismatches", json_integer(summary->mismatches));
     json_object_set_new(object, "first_failure", failure_json(summary));
-    json_dumpf(object, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
-    putchar('\n');
-    json_decref(object);
+    json_print(stdout, object);
 }
 
 static int check(const struct cli_command *command, const void *data, int n_words, char **words) {

@@ -3,6 +3,7 @@
  * of it.
  */
 #include "look.h"
+#include "term.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -46,7 +47,8 @@ static void tell_written(const struct look *look) {
     const struct choice *choice = &look->choice;
     const struct look_options *options = look->options;
     if (options->common.quiet) return;
-    fprintf(stderr, "qkv: wrote %s", options->out);
+    fputs("qkv: wrote ", stderr);
+    term_print(stderr, options->out);
     if (!look->given && options->plot.set)
         fprintf(stderr, ", head %" PRId64 ".%" PRId64 ": %s; --head names another", choice->layer,
                 choice->head, choice->rule);

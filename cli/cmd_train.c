@@ -3,13 +3,12 @@
  * progress and a picture of the loss.
  */
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "eval_report.h"
-#include "session.h"
+#include "input.h"
 #include "term.h"
 #include "train_curve.h"
 
@@ -53,12 +52,10 @@ static void print_json(const qkv_train_report *report) {
                   report->seconds, "seconds_left", report->seconds_left);
     if (report->arch == QKV_ARCH_BERT) json_object_update(object, bert);
     json_object_update(object, rest);
-    json_dumpf(object, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
-    putchar('\n');
-    cli_flush();
     json_decref(bert);
     json_decref(rest);
-    json_decref(object);
+    json_print(stdout, object);
+    cli_flush();
 }
 
 /* On a terminal one line that is rewritten; elsewhere a line for each report. */

@@ -19,8 +19,10 @@ void csv_put(struct csv *csv, const char *format, ...) {
     va_end(arguments);
 }
 
+static bool is_blank(char c) { return c == ' ' || c == '\t'; }
+
 void csv_field(struct csv *csv, const char *text, size_t n) {
-    bool plain = true;
+    bool plain = n == 0 || !(is_blank(text[0]) || is_blank(text[n - 1]));
     for (size_t i = 0; i < n; i++) plain = plain && !strchr(",\"\r\n", text[i]);
     if (!plain) csv_put(csv, "\"");
     for (size_t i = 0; i < n; i++) csv_put(csv, "%s%c", text[i] == '"' ? "\"" : "", text[i]);

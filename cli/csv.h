@@ -16,7 +16,10 @@ struct csv {
 
 void csv_open(struct csv *csv);
 void csv_put(struct csv *csv, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* In quotes if it holds a comma, a quote or a line break; a quote inside is doubled. */
+/*
+ * In quotes if it holds a comma, a quote or a line break, or has a blank at an end, which some readers drop; a
+ * quote inside is doubled.
+ */
 void csv_field(struct csv *csv, const char *text, size_t n);
 /* A token as JSON has it: escaped only if it is not UTF-8. */
 void csv_token(struct csv *csv, const qkv_tokenizer *tokenizer, int32_t id);

@@ -71,7 +71,7 @@ qkv_status dump_print(const struct dump *dump, qkv_error *error) {
     print_heads(dump, &term);
     dump_title(dump, dump->chosen, title);
     term_style(&term, STYLE_BOLD);
-    fputs(title, term.out);
+    term_print(term.out, title);
     term_style(&term, STYLE_NONE);
     term_newline(&term);
     const qkv_status status = draw_map(dump, &term, error);

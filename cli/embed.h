@@ -3,6 +3,7 @@
 #define QKV_CLI_EMBED_H
 
 #include "lesson.h"
+#include "lines.h"
 
 struct embed_options {
     struct cli_common common;
@@ -15,7 +16,7 @@ struct embed_options {
 struct embed {
     const struct session *session;
     const struct embed_options *options;
-    char **texts;             /* [n], escaped for printing */
+    struct text *texts;       /* [n] */
     qkv_encoding **encodings; /* [n] */
     int64_t n, room, n_cut;
     qkv_pooling pooling;

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "embed.h"
-#include "lines.h"
 
 enum { MAX_TEXTS = 1 << 24 };
 
@@ -15,7 +14,7 @@ static qkv_status grow(struct embed *e, qkv_error *error) {
     if (e->n < e->room) return QKV_OK;
     const int64_t room = e->room ? 2 * e->room : 64;
     if (room > MAX_TEXTS) return text_error(error, QKV_ERR_LIMIT, "more than %d texts", MAX_TEXTS);
-    char **texts = realloc(e->texts, (size_t)room * sizeof(*texts));
+    struct text *texts = realloc(e->texts, (size_t)room * sizeof(*texts));
     if (texts) e->texts = texts;
     qkv_encoding **encodings = realloc(e->encodings, (size_t)room * sizeof(qkv_encoding *));
     if (encodings) e->encodings = encodings;
@@ -44,14 +43,15 @@ static qkv_status add(struct embed *e, const char *bytes, size_t n_bytes, qkv_er
     qkv_encoding *encoding = NULL;
     status = qkv_tokenizer_encode(e->session->tokenizer, bytes, n_bytes, NULL, 0, &encoding, error);
     if (status == QKV_OK) status = fit(e, encoding, error);
-    char *text = status == QKV_OK ? term_escape(bytes, n_bytes) : NULL;
-    if (status == QKV_OK && !text) status = text_error(error, QKV_ERR_MEMORY, "out of memory");
+    char *copy = status == QKV_OK ? malloc(n_bytes + 1) : NULL;
+    if (status == QKV_OK && !copy) status = text_error(error, QKV_ERR_MEMORY, "out of memory");
     if (status != QKV_OK) {
         qkv_encoding_free(encoding);
         return status;
     }
+    memcpy(copy, bytes, n_bytes);
     e->encodings[e->n] = encoding;
-    e->texts[e->n++] = text;
+    e->texts[e->n++] = (struct text){ copy, n_bytes };
     return QKV_OK;
 }
 
@@ -91,7 +91,7 @@ qkv_status embed_read(struct embed *e, int n_words, char **words, qkv_error *err
 
 void embed_free(struct embed *e) {
     for (int64_t i = 0; i < e->n; i++) {
-        free(e->texts[i]);
+        free(e->texts[i].bytes);
         qkv_encoding_free(e->encodings[i]);
     }
     free(e->texts);

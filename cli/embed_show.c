@@ -44,6 +44,13 @@ static int64_t n_shown(const struct embed *e) {
 
 /* ---- Terminal -------------------------------------------------------------------------------- */
 
+static void put_cell(struct lesson *lesson, const struct text *text) {
+    char *shown = term_escape(text->bytes, text->n);
+    lesson->failed |= !shown;
+    lesson_cell(lesson, WORD, shown ? shown : "");
+    free(shown);
+}
+
 static void put_similar(struct lesson *lesson, const struct embed *e) {
     int64_t nearest[1000];
     const int64_t n = embed_nearest(e, e->n - 1, n_shown(e), nearest);
@@ -52,7 +59,7 @@ static void put_similar(struct lesson *lesson, const struct embed *e) {
         const double cosine = embed_cosine(e, e->n - 1, nearest[i]);
         lesson_row(lesson, i == 0);
         lesson_cell(lesson, "%.3f", cosine);
-        lesson_cell(lesson, WORD, e->texts[nearest[i]]);
+        put_cell(lesson, &e->texts[nearest[i]]);
         lesson_bar(lesson, cosine > 0 ? cosine : 0);
     }
 }
@@ -62,10 +69,10 @@ static void put_all(struct lesson *lesson, const struct embed *e) {
     for (int64_t a = 0; a < e->n && a < MOST_ROWS; a++) {
         int64_t nearest = -1;
         lesson_row(lesson, false);
-        lesson_cell(lesson, WORD, e->texts[a]);
+        put_cell(lesson, &e->texts[a]);
         if (embed_nearest(e, a, 1, &nearest) == 0) continue;
         lesson_cell(lesson, "%.3f", embed_cosine(e, a, nearest));
-        lesson_cell(lesson, WORD, e->texts[nearest]);
+        put_cell(lesson, &e->texts[nearest]);
     }
     if (e->n > MOST_ROWS)
         lesson_note(lesson, "and %" PRId64 " more: -o FILE.npy writes all vectors",
@@ -85,13 +92,20 @@ static const char *pooling_name(const struct embed *e) {
     return names[e->pooling];
 }
 
+static void put_heading(struct lesson *lesson, const struct text *text) {
+    char *shown = term_escape(text->bytes, text->n);
+    lesson->failed |= !shown;
+    lesson_heading(lesson, "Nearest to " WORD, shown ? shown : "");
+    free(shown);
+}
+
 qkv_status embed_print(const struct embed *e, qkv_error *error) {
     struct term term;
     struct lesson lesson;
     term_init(&term, stdout, &e->options->common);
     lesson_begin(&lesson, 0, false);
     if (e->options->similar)
-        lesson_heading(&lesson, "Nearest to " WORD, e->texts[e->n - 1]);
+        put_heading(&lesson, &e->texts[e->n - 1]);
     else
         lesson_heading(&lesson, "%" PRId64 " text%s", e->n, e->n == 1 ? "" : "s");
     if (e->options->similar)
@@ -109,15 +123,17 @@ qkv_status embed_print(const struct embed *e, qkv_error *error) {
 
 /* ---- JSON and files -------------------------------------------------------------------------- */
 
+static json_t *text_json(const struct text *text) { return json_bytes(text->bytes, text->n); }
+
 static json_t *similar_json(const struct embed *e) {
     int64_t nearest[1000];
     const int64_t n = embed_nearest(e, e->n - 1, n_shown(e), nearest);
     json_t *list = json_array();
     for (int64_t i = 0; i < n; i++)
         json_array_append_new(list, json_pack("{s:I, s:o, s:o}", "index", (json_int_t)nearest[i],
-                                              "text", json_text(e->texts[nearest[i]]), "cosine",
+                                              "text", text_json(&e->texts[nearest[i]]), "cosine",
                                               json_number(embed_cosine(e, e->n - 1, nearest[i]))));
-    return json_pack("{s:o, s:o}", "query", json_text(e->texts[e->n - 1]), "similar", list);
+    return json_pack("{s:o, s:o}", "query", text_json(&e->texts[e->n - 1]), "similar", list);
 }
 
 json_t *embed_json(const struct embed *e) {
@@ -128,7 +144,7 @@ json_t *embed_json(const struct embed *e) {
         for (int64_t c = 0; c < e->dim; c++)
             json_array_append_new(vector, json_number((double)e->vectors[i * e->dim + c]));
         json_array_append_new(
-            vectors, json_pack("{s:o, s:o}", "text", json_text(e->texts[i]), "vector", vector));
+            vectors, json_pack("{s:o, s:o}", "text", text_json(&e->texts[i]), "vector", vector));
     }
     return json_pack("{s:I, s:o}", "dim", (json_int_t)e->dim, "vectors", vectors);
 }

@@ -2,10 +2,9 @@
 #include "eval_report.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 
-#include "cli.h"
+#include "input.h"
 #include "term.h"
 
 static double share(int64_t part, int64_t whole) {
@@ -20,8 +19,9 @@ static void print_percent(int64_t part, int64_t whole) {
         printf("  %8s", "-");
 }
 
-static void print_row(const qkv_eval_row *row) {
-    printf("%-24.24s %7" PRId64, row->slot, row->n_blanks);
+static void print_row(const qkv_eval_row *row, struct term *term) {
+    term_put(term, row->slot, 24, false);
+    printf(" %7" PRId64, row->n_blanks);
     print_percent(row->n_top1_admissible, row->n_blanks);
     printf(" %7" PRId64, row->n_single);
     print_percent(row->n_top1_single, row->n_single);
@@ -34,11 +34,13 @@ void print_ratio(const char *what, int64_t right, int64_t n) {
                n);
 }
 
-static void print_table(const qkv_eval_report *report) {
+static void print_table(const qkv_eval_report *report, const struct cli_common *common) {
+    struct term term;
+    term_init(&term, stdout, common);
     printf("%-24s %7s  %8s %7s  %8s  %6s\n", "slot", "blanks", "top-1 ok", "one ok", "top-1 is",
            "mass");
-    for (int64_t i = 0; i < report->n_rows; i++) print_row(&report->rows[i]);
-    print_row(&report->total);
+    for (int64_t i = 0; i < report->n_rows; i++) print_row(&report->rows[i], &term);
+    print_row(&report->total, &term);
     printf("\nMLM loss %.4f\n", report->mlm_loss);
     print_ratio("next sentence right", report->n_pairs_right, report->n_pairs);
     print_ratio("pronoun probes right", report->n_probes_right, report->n_probes);
@@ -51,7 +53,7 @@ static void print_table(const qkv_eval_report *report) {
 }
 
 static json_t *row_json(const qkv_eval_row *row) {
-    return json_pack("{s:s,s:I,s:I,s:I,s:I,s:f}", "slot", row->slot, "n_blanks",
+    return json_pack("{s:o,s:I,s:I,s:I,s:I,s:f}", "slot", json_text(row->slot), "n_blanks",
                      (json_int_t)row->n_blanks, "n_top1_admissible",
                      (json_int_t)row->n_top1_admissible, "n_single", (json_int_t)row->n_single,
                      "n_top1_single", (json_int_t)row->n_top1_single, "mass", row->mass);
@@ -69,9 +71,7 @@ static void print_json(const qkv_eval_report *report) {
         (json_int_t)report->head_layer, "head", (json_int_t)report->head_index, "n_head_probes",
         (json_int_t)report->n_head_probes, "n_head_probes_right",
         (json_int_t)report->n_head_probes_right);
-    json_dumpf(object, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
-    putchar('\n');
-    json_decref(object);
+    json_print(stdout, object);
 }
 
 int eval_and_print(qkv_ctx *ctx, const qkv_model *model, const char *text, const char *grammar,
@@ -88,7 +88,7 @@ int eval_and_print(qkv_ctx *ctx, const qkv_model *model, const char *text, const
     if (common->json)
         print_json(report);
     else
-        print_table(report);
+        print_table(report, common);
     qkv_eval_report_free(report);
     return EXIT_OK;
 }

@@ -71,9 +71,10 @@ json_t *json_bytes(const char *bytes, size_t n);
 json_t *json_number(double value);
 
 /*
- * One line of JSON, numbers with 9 significant digits. Takes the reference. False if it cannot be
- * written.
+ * JSON with 9 significant digits, in which what a terminal must not have is \uXXXX; json_print: a line of it,
+ * taking the reference. False if it cannot be written.
  */
+bool json_put(FILE *out, const json_t *value);
 bool json_print(FILE *out, json_t *object);
 
 /* Writes an object to a file, whole or not at all. Takes the reference. */

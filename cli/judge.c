@@ -2,19 +2,18 @@
 #include "judge.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli.h"
 #include "eval_report.h"
+#include "input.h"
 #include "term.h"
 #include <qkv/model.h>
 
 enum { MOST_SHOWN = 10 }; /* sentences that are not said; JSON has all */
 
 static void keep_what_is_not_said(void *user, const char *sentence, size_t n_bytes, int said) {
-    if (!said) json_array_append_new(user, json_stringn(sentence, n_bytes));
+    if (!said) json_array_append_new(user, json_bytes(sentence, n_bytes));
 }
 
 static void print_lines(const qkv_sentence_score *score, const json_t *wrong) {
@@ -37,9 +36,7 @@ static void print_json(const qkv_sentence_score *score, json_t *wrong) {
         json_pack("{s:I,s:I,s:I,s:I,s:O}", "n_sentences", (json_int_t)score->n_sentences, "n_said",
                   (json_int_t)score->n_said, "n_held_out", (json_int_t)score->n_held_out,
                   "n_unfinished", (json_int_t)score->n_unfinished, "not_said", wrong);
-    json_dumpf(object, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
-    putchar('\n');
-    json_decref(object);
+    json_print(stdout, object);
 }
 
 int judge_and_print(const char *grammar, const char *text, const struct cli_common *common) {

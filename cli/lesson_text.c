@@ -36,9 +36,11 @@ static char *terminal_text(const char *text, bool ascii) {
     return made;
 }
 
-/* The text as this terminal has it; free *made. */
+/* The text as this terminal has it, escaped; free *made. */
 static const char *shown(const struct term *term, const char *text, char **made) {
-    *made = text ? terminal_text(text, !term->unicode) : NULL;
+    char *const plain = text ? terminal_text(text, !term->unicode) : NULL;
+    *made = plain ? term_escape(plain, strlen(plain)) : NULL;
+    free(plain);
     return *made ? *made : "";
 }
 

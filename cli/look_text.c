@@ -111,9 +111,10 @@ static void print_title(const struct look *look, struct term *term) {
     look_head_name(look, name);
     heading(term, name);
     if (choice->key >= 0) {
-        fprintf(term->out, "%s looks at ", look->rows[choice->query]);
+        term_print(term->out, look->rows[choice->query]);
+        fputs(" looks at ", term->out);
         term_style(term, STYLE_BOLD);
-        fputs(look->cols[choice->key], term->out);
+        term_print(term->out, look->cols[choice->key]);
         term_style(term, STYLE_NONE);
         fprintf(term->out, " with %.2f", (double)choice->weight);
     }

@@ -163,7 +163,7 @@ qkv_status map_print(const struct map *map, qkv_error *error) {
     term_init(&term, stdout, &map->options->common);
     map_title(map, text);
     term_style(&term, STYLE_BOLD);
-    fputs(text, term.out);
+    term_print(term.out, text);
     term_style(&term, STYLE_NONE);
     fputs("\n\n", term.out);
     const qkv_status status = draw_field(&term, map, error);

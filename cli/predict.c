@@ -80,7 +80,7 @@ void predictions_print(const struct session *session, const struct predictions *
     char *mask = predictions->is_next ? strdup("What comes next") : mask_name(session);
     for (int64_t m = 0; m < predictions->n_masks; m++) {
         term_style(term, STYLE_BOLD);
-        fputs(mask ? mask : "", term->out);
+        term_print(term->out, mask ? mask : "");
         if (predictions->n_masks > 1)
             fprintf(term->out, ", token %" PRId64, predictions->positions[m]);
         term_style(term, STYLE_NONE);

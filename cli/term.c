@@ -201,7 +201,7 @@ int term_columns(const char *text) {
     return columns;
 }
 
-void term_put(struct term *term, const char *text, int width, bool right_aligned) {
+static void put_columns(struct term *term, const char *text, int width, bool right_aligned) {
     const int columns = term_columns(text);
     if (columns <= width) {
         fprintf(term->out, "%*s%s%*s", right_aligned ? width - columns : 0, "", text,
@@ -220,6 +220,12 @@ void term_put(struct term *term, const char *text, int width, bool right_aligned
     if (width > 0) fprintf(term->out, "%s%*s", term->unicode ? "…" : "~", width - 1 - used, "");
 }
 
+void term_put(struct term *term, const char *text, int width, bool right_aligned) {
+    char *const shown = term_escape(text, strlen(text));
+    if (shown) put_columns(term, shown, width, right_aligned);
+    free(shown);
+}
+
 /* A word, broken wherever the line is full. */
 static int put_broken(struct term *term, const char *word, const char *end, int column) {
     while (word < end) {
@@ -236,7 +242,7 @@ static int put_broken(struct term *term, const char *word, const char *end, int 
     return column;
 }
 
-void term_wrap(struct term *term, const char *text) {
+static void wrap(struct term *term, const char *text) {
     int column = 0;
     while (*text) {
         const char *end = text + strcspn(text, " ");
@@ -255,40 +261,8 @@ void term_wrap(struct term *term, const char *text) {
     term_newline(term);
 }
 
-static bool can_be_shown(utf8proc_int32_t point) {
-    switch (utf8proc_category(point)) {
-    case UTF8PROC_CATEGORY_CC:
-    case UTF8PROC_CATEGORY_CF:
-    case UTF8PROC_CATEGORY_CS:
-    case UTF8PROC_CATEGORY_CO:
-    case UTF8PROC_CATEGORY_CN:
-    case UTF8PROC_CATEGORY_ZL:
-    case UTF8PROC_CATEGORY_ZP: return false;
-    default: return true;
-    }
-}
-
-char *term_escape(const char *bytes, size_t n) {
-    /* The longest escape of one byte has 5 characters, of one code point 10. */
-    char *out = malloc(n * 10 + 1);
-    if (!out) return NULL;
-    char *end = out;
-    for (size_t i = 0; i < n;) {
-        utf8proc_int32_t point;
-        const utf8proc_ssize_t length = utf8proc_iterate((const utf8proc_uint8_t *)bytes + i,
-                                                         (utf8proc_ssize_t)(n - i), &point);
-        if (length <= 0) {
-            end += sprintf(end, "\\x%02x", (unsigned char)bytes[i++]);
-            continue;
-        }
-        if (can_be_shown(point)) {
-            memcpy(end, bytes + i, (size_t)length);
-            end += length;
-        } else {
-            end += sprintf(end, "\\u{%x}", (unsigned)point);
-        }
-        i += (size_t)length;
-    }
-    *end = '\0';
-    return out;
+void term_wrap(struct term *term, const char *text) {
+    char *const shown = term_escape(text, strlen(text));
+    if (shown) wrap(term, shown);
+    free(shown);
 }

@@ -45,20 +45,20 @@ const char *term_mark(const struct term *term, double t);
 void term_bar(struct term *term, double t, int width);
 
 /*
- * Columns that a text takes, and a text in exactly `width` columns: clipped with an ellipsis, or
- * padded.
- */
-int term_columns(const char *text);
-void term_put(struct term *term, const char *text, int width, bool right_aligned);
-
-/* Words wrapped to the terminal's width; a word that is wider goes on in the next line. */
-void term_wrap(struct term *term, const char *text);
-
-/*
- * Text from outside with controls, bidi overrides and broken UTF-8 made visible as \x.. or
- * \u{..}; malloc.
+ * A text from outside with controls, bidi overrides and broken UTF-8 made visible as \x.. or \u{..}
+ * (term_escape.c): in new memory, or printed. Whether a character is shown as it is.
  */
 char *term_escape(const char *bytes, size_t n);
+void term_print(FILE *out, const char *text);
+bool term_shows(int32_t point);
+
+/* Columns that an escaped text takes. */
+int term_columns(const char *text);
+/* A text, escaped, in exactly `width` columns: clipped with an ellipsis, or padded. */
+void term_put(struct term *term, const char *text, int width, bool right_aligned);
+
+/* Words, escaped and wrapped to the terminal's width; a word that is wider goes on in the next line. */
+void term_wrap(struct term *term, const char *text);
 
 /*
  * A line on a terminal's standard error, rewritten in place; silent elsewhere and in the first

@@ -10,10 +10,12 @@
 #include "view/chart.h"
 #include "view/encode.h"
 
-/* Quoted where it must be. */
+/* Quoted where it must be, and where a blank at an end might be dropped by a reader. */
 static void add_text(qkvi_bytes *table, const char *text) {
     if (!text) return;
-    const int plain = strpbrk(text, ",\"\r\n") == NULL;
+    const size_t n = strlen(text);
+    const int blank = n > 0 && (strchr(" \t", text[0]) || strchr(" \t", text[n - 1]));
+    const int plain = strpbrk(text, ",\"\r\n") == NULL && !blank;
     if (!plain) qkvi_bytes_text(table, "\"");
     for (const char *at = text; *at; at++) {
         if (*at == '"') qkvi_bytes_text(table, "\"");

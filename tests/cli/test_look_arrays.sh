@@ -195,6 +195,18 @@ check "masses by tokens" test "$(value mass_cls)" != null
 printf '%.0sx\0y\n' 1 2 3 4 5 6 7 8 9 >"$d/zeros"
 look --q "$d/q.npy" --k "$d/k.npy" --tokens "$d/zeros" -o "$d/a.csv"
 check "a zero byte" test "$(head -n 1 "$d/a.csv" | cut -d, -f2)" = 'x\u{0}y'
+# What a spreadsheet would take for a formula is read back as it was: `lookup` reads the file that `look` wrote.
+printf '=1+1\n-2\n+a\n@b\n"=c"\n'"'"'d\n -e\n=f,g\n=h;"i"' >"$d/formulas"
+look --q "$d/q.npy" --k "$d/k.npy" --tokens "$d/formulas" -o "$d/a.csv"
+code 0
+check "formulas of the table" test "$(head -n 1 "$d/a.csv")" = 'query,=1+1,-2,+a,@b,"""=c""",'"'"'d," -e","=f,g","=h;""i"""'
+tail -n +2 "$d/a.csv" >"$d/rows.csv"
+grep -v '^ ' "$d/formulas" >"$d/keys" # keys are read without blanks at their ends
+while IFS= read -r token; do
+    run lookup --hard --model "$model" --quiet --json -- "$d/rows.csv" "$token"
+    code 0
+    out_like '"equal":true'
+done <"$d/keys"
 
 # a page of other queries than keys; queries with names of their own
 look --q "$d/q.npy" --k "$d/long.npy" -o "$d/cross.html"

@@ -1,0 +1,65 @@
+/*
+ * Runs a command on a terminal of its own, and copies what it writes there, errors among it, to standard
+ * output: on_terminal COMMAND ARGUMENTS... The command reads this standard input. Exits as it does, 125 if
+ * there is no terminal.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+static int failed(const char *what) {
+    perror(what);
+    return 125;
+}
+
+/* Bytes as they are written: a line feed stays one. */
+static int open_terminal(int keeper) {
+    struct termios modes;
+    if (grantpt(keeper) != 0 || unlockpt(keeper) != 0) return -1;
+    const int terminal = open(ptsname(keeper), O_RDWR | O_NOCTTY);
+    if (terminal < 0 || tcgetattr(terminal, &modes) != 0) return -1;
+    modes.c_oflag &= ~(tcflag_t)OPOST;
+    return tcsetattr(terminal, TCSANOW, &modes) == 0 ? terminal : -1;
+}
+
+static void start(int terminal, int keeper, char **command) {
+    setsid();
+    ioctl(terminal, TIOCSCTTY, 0);
+    dup2(terminal, STDOUT_FILENO);
+    dup2(terminal, STDERR_FILENO);
+    close(terminal);
+    close(keeper);
+    execvp(*command, command);
+    _exit(failed(*command));
+}
+
+/* Until nobody has the terminal any more: Linux says so with EIO. */
+static int copy(int keeper) {
+    char bytes[4096];
+    for (;;) {
+        const ssize_t n = read(keeper, bytes, sizeof bytes);
+        if (n > 0 && fwrite(bytes, 1, (size_t)n, stdout) != (size_t)n) return -1;
+        if (n > 0 || (n < 0 && errno == EINTR)) continue;
+        return n == 0 || errno == EIO ? fflush(stdout) : -1;
+    }
+}
+
+int main(int argc, char **argv) {
+    int status;
+    if (argc < 2) return 125;
+    const int keeper = posix_openpt(O_RDWR | O_NOCTTY);
+    const int terminal = keeper < 0 ? -1 : open_terminal(keeper);
+    if (terminal < 0) return failed("no terminal");
+    const pid_t child = fork();
+    if (child < 0) return failed("fork");
+    if (child == 0) start(terminal, keeper, argv + 1);
+    close(terminal);
+    if (copy(keeper) != 0) return failed("the terminal");
+    if (waitpid(child, &status, 0) != child) return failed("wait");
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
