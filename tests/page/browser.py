@@ -52,12 +52,12 @@ def make(name, *sizes):
     return FOLDER / f"{name}.html"
 
 
-def attend(name, *options, keys=None):
+def attend(name, *options, keys=None, lse=False):
     part = lambda what: str(FOLDER / f"{name if what == 'q' else keys or name}.{what}.npy")
-    out = FOLDER / "out.npy"
-    subprocess.run([QKV, "attend", "--q", part("q"), "--k", part("k"), "--v", part("eye"), "-o", out, *options],
+    out, sums = FOLDER / "out.npy", FOLDER / "lse.npy"
+    subprocess.run([QKV, "attend", "--q", part("q"), "--k", part("k"), "--v", part("eye"), "-o", out, "--lse", sums, *options],
                    check=True, capture_output=True)
-    return npy(out)
+    return npy(sums if lse else out)
 
 
 class Tab:
@@ -143,6 +143,8 @@ def values(browser):
                 tab.run(f"ask({patch})")
                 near(f"{name}: what if {what}", rows(tab), attend(name, *rule, *options) if "--causal" not in options or not rule
                      else attend(name, *rule), 0.1 if half and "scaled" in patch else wide)
+                near(f"{name}: lse {what}", tab.run("Array.from({ length: M }, (_, i) => row(0, i).lse)"),
+                     attend(name, *([] if "--causal" in options else rule), *options, lse=True), 0.1 if half else 1e-5)
                 tab.run("resetWhatIf()")
             tab.run("ask({ dropped: new Set([3]), specials: false })")
             got, plain = rows(tab), attend(name, *rule)
@@ -173,6 +175,17 @@ def scores(browser):
         near("scores: softmax anew has the same weights", rows(tab), wanted, 2e-5)
         tab.run("ask({ temperature: 1, scaled: false })")
         near("scores: without the scale", rows(tab), attend("scores", *rule, "--scale", "1"), 2e-6)
+        near("scores: lse without the scale", tab.run("Array.from({ length: M }, (_, i) => row(0, i).lse)"), attend("scores", *rule, "--scale", "1", lse=True), 1e-5)
+        tab.run("ask({ temperature: 3 })")
+        for query, key in ((5, 0), (20, 11), (39, 38)):
+            tab.run(f"change({{ query: {query}, key: {key}, tab: 'why' }})")
+            tab.wait()
+            shown, (p, lse, score, seen) = list(facts(tab).values()), tab.run(f"(() => {{ const w = row(0, {query}), d = thisData(); return [w[{key}], w.lse, logitOf(d, {query}, {key}), maySee(d, {query}, {key})] }})()")
+            made = tab.run(f"scoreSteps(thisData(), {query}, {key}).map(([, value]) => value)")
+            check(f"scores: steps of {query} and {key}", abs(made[-1] - score) < 1e-9 and shown[:len(made)] == tab.run(f"{json.dumps(made)}.map(x => fixed(x, 3))") and
+                  abs((math.exp(score - lse) if seen else 0) - p) < 1e-6, (made, score, lse, p, shown))
+            steps = tab.page.inner_text("#panel .steps")
+            check(f"scores: and Why has each, {query} and {key}", all(text in steps for text in ("softcap 3", "before ALiBi", "without the scale", "\u00f7 3")), steps)
         tab.run("resetWhatIf()")
         said = tab.run("caption()")
         check("scores: the caption", all(text in said for text in ("3 tanh(0.2500 q·k / 3) + 0.03", "sink", "j ≤ i + 2", "mask")), said)
@@ -245,6 +258,10 @@ def cross(browser):
         tab.tab("compare")
         tab.run("ask({ temperature: 2 })")
         check("cross: compared", tab.until("compare.js && compare.js.length === 30"))
+        tab.run("ask({ temperature: 1, dropped: new Set([40, 41]) })")
+        tab.run("change({ query: 29, key: 41 })")
+        tab.wait()
+        check("cross: a dropped key", facts(tab).get("rank among its keys") == "\u2013 of 42" and facts(tab).get("seen") == "no: dropped by What if", facts(tab))
         tab.run("resetWhatIf()")
         near("cross: rows as TSV", [float(x) for line in tab.run("headTsv()").splitlines()[2:] for x in line.split("\t")[1:]], rows(tab), 1e-9)
         check("cross: their names", [line.split("\t")[0] for line in tab.run("headTsv()").splitlines()[2:]] == names["q"])
@@ -589,6 +606,257 @@ def files(browser):
         tab.clean("files")
 
 
+# ---- What if --------------------------------------------------------------------------------------------------------------
+
+TEXT = "I was watching the [MASK] when it opened."
+
+
+def number(text):
+    return float((text or "nan").replace("\u2212", "-").replace("\u221e", "inf"))
+
+
+def facts(tab):
+    """The panel of the selected pair: its names and what stands beside them."""
+    return tab.run("Object.fromEntries([...document.querySelector('#inspector dl').querySelectorAll('dt')].map(dt => [dt.textContent, dt.nextSibling.textContent]))")
+
+
+def softmax(scores, seen):
+    """Weights and lse of a row, in doubles."""
+    most = max((s for s, see in zip(scores, seen) if see), default=0)
+    total = math.fsum(math.exp(s - most) for s, see in zip(scores, seen) if see)
+    return ([math.exp(s - most) / total if see else 0 for s, see in zip(scores, seen)], most + math.log(total)) if total else ([0] * len(scores), -math.inf)
+
+
+def ask_pair(tab, what, query, key, scores, plain, heat, seen):
+    """The panel and the steps of Why, against softmax in Python. scores: q.k, and with the scale of the model or without."""
+    products, scaled = scores
+    logits = [s / heat for s in scaled]
+    weights, lse = softmax(logits, seen)
+    tab.run(f"change({{ query: {query}, key: {key}, hover: null }})")
+    tab.wait()
+    shown, p, m, near_by = facts(tab), weights[key], sum(seen), lambda a, b: abs(a - b) <= 0.0011 or a == b
+    name = f"what if: {what}: {query} looks at {key}"
+    check(f"{name}: the weight", tab.page.inner_text("#inspector .big") == tab.run(f"weightText(Math.fround({p!r}))"), (tab.page.inner_text("#inspector .big"), p))
+    check(f"{name}: q.k", near_by(number(shown.get("q\u00b7k")), products[key]), shown)
+    steps = list(shown.values())[:list(shown).index("lse of the query") - ("seen" in shown)]
+    check(f"{name}: the score", near_by(number(steps[-1]), logits[key]), (shown, logits[key]))
+    check(f"{name}: the scale is said", ("\u00d7 0.1768" in shown) == (scaled is not products) and ("without the scale" in shown) == (scaled is products), shown)
+    check(f"{name}: the temperature is said", any(fact.startswith("\u00f7 ") for fact in shown) == (heat != 1), shown)
+    check(f"{name}: lse", near_by(number(shown.get("lse of the query")), lse), (shown, lse))
+    rank = 1 + sum(w > p for w in weights) if seen[key] else "\u2013"
+    check(f"{name}: rank", shown.get("rank among its keys") == f"{rank} of {m}", (shown, f"{rank} of {m}"))
+    check(f"{name}: seen or not", ("seen" in shown) == (not seen[key]), shown)
+    check(f"{name}: times uniform", abs(number(shown.get("times uniform")) - p * m) <= 0.0051, (shown, p * m))
+    check(f"{name}: the weight without What if", shown.get("without What if") == tab.run(f"weightText(Math.fround({plain[key]!r}))"), shown)
+    cards, signs = (tab.page.locator(f"#panel .steps {part}").all_inner_texts() for part in ("b", "> i"))
+    check(f"{name}: Why begins with q.k", near_by(number(cards[0]), products[key]), cards)
+    check(f"{name}: Why comes to the score", near_by(number(cards[len(steps) - 1]), logits[key]), (cards, logits[key]))
+    log_weight = number(cards[len(steps)])
+    check(f"{name}: Why subtracts the lse", near_by(log_weight, logits[key] - lse if seen[key] else -math.inf), (cards, lse))
+    check(f"{name}: Why says the lse", not seen[key] or any(sign.endswith("(lse)") and near_by(number(sign.split()[1]), lse) for sign in signs), (signs, lse))
+    check(f"{name}: Why ends at the weight", tab.page.inner_text("#panel .steps .last b") == tab.page.inner_text("#inspector .big") and
+          (p == 0 or abs(math.exp(log_weight) - p) < 2e-3 * p + 1e-9), (cards, p))
+    rivals = tab.run("[...document.querySelectorAll('#panel table')].filter(t => t.caption.textContent.startsWith('Softmax')).flatMap(t => [...t.tBodies[0].rows].map(r => [...r.cells].map(c => c.textContent)))")
+    check(f"{name}: scores of the rivals", all(near_by(number(line[2]), logits[int(line[0].split("(")[-1][:-1])]) for line in rivals), rivals)
+
+
+def ask_head(tab, what, answer, listed, before):
+    """Everything else that is shown of a head under What if, against `look --what-if` and `heads --what-if` (layer 0)."""
+    n, seen = tab.run("N"), [[p is not None for p in line] for line in answer["weights"]]
+    wanted = [[p or 0 for p in line] for line in answer["weights"]]
+    near(f"what if: {what}: weights are those of look --what-if", rows(tab), [p for line in wanted for p in line], 2e-6)
+    check(f"what if: {what}: keys that are seen", tab.run("Array.from({ length: M }, (_, i) => keysSeen(i))") == [sum(line) for line in seen])
+    said = tab.run("caption()")
+    check(f"what if: {what}: the caption says how a weight is made", ("0.1768 q\u00b7k" in said) == tab.run("whatIf.scaled") and
+          ("/ " in said.split("exp(")[1].split("lse")[0]) == (tab.run("whatIf.temperature") != 1) and "MODIFIED" in said, said)
+    check(f"what if: {what}: thumbnails stay", tab.run("[...document.querySelectorAll('#grid canvas')].map(c => c.toDataURL()).join()") == before)
+    check(f"what if: {what}: and say so", tab.run("document.querySelector('#rail .badge')?.checkVisibility() ?? false"))
+    check(f"what if: {what}: so do labels of heads", tab.run("[...document.querySelectorAll('#grid button')].every(b => b.title.endsWith('without What if'))"))
+    check(f"what if: {what}: numbers of the head say so", "without What if" in tab.run("document.querySelector('#inspector hr').nextSibling.nextSibling.textContent"))
+    check(f"what if: {what}: Reset is there", tab.page.is_visible("#what-if >> text=Reset"))
+    tab.tab("numbers")
+    tab.until("numbers.sums && numbers.key === [state.head, version, dark, false].join()")
+    check(f"what if: {what}: the table of heads says so", tab.page.locator("#panel .badge", has_text="without What if").count() == 1)
+    entropies = tab.run("numbers.sums.entropy.map(h => Number.isNaN(h) ? null : h)")
+    exact = [-math.fsum(p * math.log(p) for p in line if p > 0) if any(see) else None for line, see in zip(wanted, seen)]
+    check(f"what if: {what}: entropies", all((a is None) == (b is None) and (a is None or abs(a - b) < 1e-5) for a, b in zip(entropies, exact)), (entropies, exact))
+    plain = entropies[1:-1]  # without [CLS] and [SEP]
+    if None not in plain:
+        near(f"what if: {what}: their mean is that of heads --what-if", [math.fsum(plain) / len(plain)], [listed["entropy"]], 1e-5)
+    near(f"what if: {what}: received", tab.run("Array.from(receivedPlot(numbers.sums).values)"), [math.fsum(line[j] for line in wanted) for j in range(n)], 1e-5)
+    texts = tab.page.locator("#panel figcaption").all_inner_texts()
+    check(f"what if: {what}: received, together", any(f"all keys together: {round(math.fsum(map(math.fsum, wanted)), 2):g}." in text for text in texts), texts)
+    left = n - sum(not any(line[j] for line in seen) for j in range(n))
+    check(f"what if: {what}: entropy ends at ln of the keys that are left", any(f"ln n = {math.log(left):.2f}" in text for text in texts), (left, texts))
+    tab.tab("matrix")
+    tab.until("matrix.now && matrix.now.done")
+    alpha = tab.run("(() => { const c = matrix.now.canvas, d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; return Array.from({ length: N * M }, (_, at) => d[4 * at + 3] > 0) })()")
+    check(f"what if: {what}: cells that are not seen are not drawn", alpha == [see for line in seen for see in line])
+    tab.run("change({ scale: 'uniform' })")
+    tab.wait()
+    tab.until("matrix.now && matrix.now.done")
+    off = tab.run("""(() => { const c = matrix.now.canvas, d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, seen = %s; let off = 0;
+        for (let i = 0; i < M; i++) for (let j = 0; j < N; j++) if (seen[i][j]) { const t = 0.5 + Math.log2(row(state.head, i)[j] * seen[i].filter(Boolean).length) / 8;
+            const rgb = colors[Math.round(255 * Math.max(0, Math.min(1, t)))]; if (rgb.some((x, k) => x !== d[4 * (i * N + j) + k])) off++; } return off })()""" % json.dumps(seen))
+    check(f"what if: {what}: colours in times uniform", off == 0, off)
+    tab.run("change({ scale: 'linear' })")
+    tab.tab("tokens")
+    lost = [j for j in range(n) if not any(line[j] for line in seen)]
+    off = tab.run("[...document.querySelectorAll('.tokens.large button')].flatMap((b, j) => b.classList.contains('off') ? [j] : [])")
+    check(f"what if: {what}: tokens that are no keys are struck out", off == lost, (off, lost))
+    saved = json.loads(tab.run("rowJson()"))
+    check(f"what if: {what}: saved rows say so", saved["modified"] is True and saved.get("what_if") == tab.run("modifications()") and "MODIFIED" in saved["caption"] and "MODIFIED" in tab.run("rowTsv()"), saved)
+    tab.tab("compare")
+    tab.run("(compare.b = 'modified', change())")
+    check(f"what if: {what}: compared with itself", tab.until("compare.key === [state.head, 'modified', version, dark].join() && compare.js.length === M && document.querySelector('canvas.difference')"))
+    near(f"what if: {what}: divergences", tab.run("compare.js"), tab.run("Array.from({ length: M }, (_, i) => divergence(modelRow(thisData(), i, new Float32Array(N)), row(state.head, i)))"), 1e-6)
+    check(f"what if: {what}: every difference is drawn", tab.until("(() => { const c = document.querySelector('canvas.difference'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; return d.every((x, at) => at % 4 < 3 || x > 0) })()", 5))
+    tab.run("(compare.b = '0', change())")
+    tab.until("compare.key === [state.head, '0', version, dark].join() && compare.js.length === M")
+    check(f"what if: {what}: two heads are both under it, and say so", tab.until("document.querySelector('#panel .badge')?.textContent.includes('both')", 5))
+    tab.tab("why")
+
+
+def what_if(browser):
+    """Every number and picture under every question, and all of them at once."""
+    questions = {
+        "without the scale": ("scaled: false", ["no-scale"]),
+        "temperature": ("temperature: 2.5", ["temperature=2.5"]),
+        "causal": ("causal: true", ["causal"]),
+        "a dropped key": ("dropped: new Set([6])", ["drop=6"]),
+        "without special tokens": ("specials: false", ["drop=0", "drop=5", "drop=10"]),
+    }
+    questions["all at once"] = (", ".join(patch for patch, _ in questions.values()), [q for _, more in questions.values() for q in more])
+    with Tab(browser, look(FOLDER / "what_if.html", TEXT)) as tab:
+        head = tab.run("HEADS.findIndex(h => h.layer === 0 && h.head === 1)")
+        tab.run(f"change({{ head: {head}, tab: 'why' }})")
+        tab.wait()
+        n, d = tab.run("N"), tab.run("D")
+        q, k, scale = tab.run("Array.from(thisData().q)"), tab.run("Array.from(thisData().k)"), tab.run("thisData().scale")
+        products = [[math.fsum(a * b for a, b in zip(q[i * d:i * d + d], k[j * d:j * d + d])) for j in range(n)] for i in range(n)]
+        time.sleep(0.5)  # thumbnails are drawn in slices
+        before = tab.run("[...document.querySelectorAll('#grid canvas')].map(c => c.toDataURL()).join()")
+        check("what if: nothing is marked where nothing is asked", tab.page.locator(".badge:visible").count() == 0 and not tab.page.is_visible("#what-if >> text=Reset"))
+        for what, (patch, more) in questions.items():
+            tab.run(f"ask({{ {patch} }})")
+            tab.wait()
+            asked = [word for question in more for word in ("--what-if", question)]
+            lost = {int(question[5:]) for question in more if question.startswith("drop=")}
+            for query, key in ((4, 2), (4, 6), (8, 6), (0, 0), (10, 5)):
+                scaled = products[query] if "no-scale" in more else [scale * s for s in products[query]]
+                seen = [j not in lost and ("causal" not in more or j <= query) for j in range(n)]
+                plain, _ = softmax([scale * s for s in products[query]], [True] * n)
+                ask_pair(tab, what, query, key, (products[query], scaled), plain, 2.5 if "temperature=2.5" in more else 1, seen)
+            listed = json.loads(subprocess.run([QKV, "heads", TEXT, *asked, "--json"], check=True, capture_output=True, text=True).stdout)["heads"]
+            ask_head(tab, what, look(None, TEXT, *asked, "--head", "0.1"), next(h for h in listed if (h["layer"], h["head"]) == (0, 1)), before)
+            tab.page.click("#what-if >> text=Reset")
+            tab.wait()
+            check(f"what if: {what}: Reset", not tab.run("isModified()") and tab.page.locator(".badge:visible").count() == 0, tab.page.locator(".badge:visible").all_inner_texts())
+        what_if_hands(tab)
+        tab.clean("what if")
+    filtered(browser)
+    axe = (pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
+    for theme in ("light", "dark"):
+        with Tab(browser, FOLDER / "what_if.html", color_scheme=theme) as tab:
+            tab.run(axe + f"; ask({{ {questions['all at once'][0]} }}), change({{ query: 4, key: 6 }})")
+            for name in TABS:
+                tab.tab(name)
+                time.sleep(0.3)
+                found = tab.run("axe.run(document).then(r => r.violations.map(v => v.id + ': ' + v.nodes.slice(0, 3).map(n => n.target + ' ' + n.failureSummary).join(' | ')))")
+                check(f"what if: axe: {name}, {theme}", not found, found)
+
+
+def what_if_hands(tab):
+    """What the strip of questions does under a hand, and what must not stay as it was."""
+    slider = "#what-if input[type=range]"
+    tab.page.focus(slider)
+    tab.press(*["ArrowRight"] * 6)
+    heat = tab.run("whatIf.temperature")
+    check("what if: the slider", heat == 2 and tab.page.inner_text("#temperature") == "2" and tab.page.get_attribute(slider, "aria-valuetext") == "2", heat)
+    check("what if: Reset is there after a change of temperature alone", tab.page.is_visible("#what-if >> text=Reset"))
+    for _ in range(12):
+        tab.press("ArrowLeft")
+        check("what if: the temperature that is said is the one that is computed with", float(tab.page.inner_text("#temperature")) == tab.run("whatIf.temperature"), tab.run("whatIf.temperature"))
+    if tab.page.is_visible("#what-if >> text=Reset"):
+        tab.page.click("#what-if >> text=Reset")
+    tab.run("resetWhatIf()")
+    tab.wait()
+    check("what if: Reset of the slider", tab.run("whatIf.temperature") == 1 and float(tab.page.input_value(slider)) == 0)
+    tab.run("document.activeElement.blur()")
+    tab.tab("matrix")
+    tab.until("matrix.now && matrix.now.done")
+    tab.run("(matrix.brush = [2, 9, 2, 9], showBrushed())")
+    tab.wait()
+    first = lambda: tab.page.inner_text("#panel table tbody tr:first-child td:nth-child(3)")
+    for patch in ("{ temperature: 0.1 }", "{ temperature: 1 }"):
+        tab.run(f"ask({patch})")
+        tab.wait()
+        wanted = tab.run("(() => { let p = 0; for (let i = 2; i < 9; i++) for (let j = 2; j < 9; j++) p = Math.max(p, row(state.head, i)[j]); return weightText(p) })()")
+        check(f"what if: a rectangle under {patch}", first() == wanted, (first(), wanted))
+    tab.run("zoom(3)")
+    tab.wait()
+    at = "(() => { const c = matrix.canvas, r = c.width / boxOf(c).width, s = 84 / Math.max(M, N) * N, d = c.getContext('2d').getImageData((plot.left + plot.width - s - 6) * r, (plot.top + plot.height - s - 6) * r, s * r, s * r).data; return new Set(d).size })()"
+    plain = tab.run(at)
+    tab.run("ask({ temperature: 5 })")
+    tab.wait()
+    tab.until("matrix.now && matrix.now.done")
+    check("what if: no thumbnail of other weights in the corner of the matrix", tab.run(at) < plain, (tab.run(at), plain))
+    tab.run("(resetWhatIf(), fit())")
+    tab.press("Escape")
+    tab.tab("tokens")
+    tab.page.hover(".tokens.large button >> nth=9")
+    tab.wait()
+    tab.press("s")
+    check("what if: asked by a key while the mouse previews", tab.page.inner_text("#inspector .big") == tab.run("weightText(row(state.head, state.query)[state.key])") and
+          "modified" in tab.page.inner_text("#inspector"))
+    check("what if: the live region says so", tab.run("byId('live').textContent").startswith("modified"))
+    tab.page.mouse.move(5, 5)
+    tab.run("resetWhatIf()")
+    tab.wait()
+
+
+def filtered(browser):
+    """A filter of pairs of segments hides cells; no weight changes, and none is shown as 0."""
+    with Tab(browser, look(FOLDER / "pair.html", "I saw the door.", "--pair", "It was open.")) as tab:
+        cut = tab.run("manifest.segment.indexOf(1)")
+        tab.run(f"change({{ query: 2, key: {cut + 1}, tab: 'why' }})")
+        tab.wait()
+        before = facts(tab), tab.page.inner_text("#inspector .big"), tab.page.inner_text("#panel .steps")
+        whole = json.loads(tab.run("rowJson()"))["weights"]
+        tab.run("ask({ pairs: '00' })")
+        tab.wait()
+        check("filter: the pair's numbers stay", (facts(tab), tab.page.inner_text("#inspector .big"), tab.page.inner_text("#panel .steps")) == before, (facts(tab), before[0]))
+        check("filter: the pair is marked", "not among the pairs that are shown" in tab.page.inner_text("#inspector"))
+        check("filter: thumbnails are marked", tab.run("document.querySelector('#rail .badge')?.checkVisibility() ?? false"))
+        saved = json.loads(tab.run("rowJson()"))
+        check("filter: saved as JSON", saved["weights"] == whole[:cut] + [None] * (len(whole) - cut) and saved["modified"] is False, saved["weights"])
+        lines = tab.run("rowTsv()").splitlines()[2:]
+        check("filter: saved as TSV", [line.split("\t")[4] == "" for line in lines] == [j >= cut for j in range(len(lines))], lines)
+        tab.tab("matrix")
+        tab.until("matrix.now && matrix.now.done")
+        drawn = tab.run("(() => { const c = matrix.now.canvas, d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; return Array.from({ length: N * M }, (_, at) => d[4 * at + 3] > 0) })()")
+        n = tab.run("N")
+        check("filter: other cells are not drawn", drawn == [i < cut and j < cut for i in range(n) for j in range(n)])
+        tab.page.click("#panel details summary")
+        tab.wait()
+        check("filter: the table of cells", "not shown" in tab.page.inner_text("#panel [role=grid]") and "\t0\t" not in tab.page.inner_text("#panel [role=grid]"))
+        tab.tab("compare")
+        tab.run("(compare.b = 'modified', change())")
+        tab.until("compare.key === [state.head, 'modified', version, dark].join() && compare.js.length === M")
+        check("filter: compared with itself nothing differs", tab.run("compare.js").count(0) == n, tab.run("compare.js"))
+        tab.tab("tokens")
+        check("filter: what a reader is told", tab.run(f"document.querySelectorAll('.tokens.large button')[{cut}].getAttribute('aria-label')").split("weight ")[1].startswith("not shown"))
+        tab.run("ask({ temperature: 2 })")
+        tab.wait()
+        badge = tab.page.inner_text("#badge")
+        check("filter: the badge has both", "not what the model" in badge and "A\u2192A" in badge, badge)
+        tab.page.click("#what-if >> text=Reset")
+        tab.wait()
+        check("filter: Reset", tab.run("whatIf.pairs") == "" and json.loads(tab.run("rowJson()"))["weights"] == whole)
+        tab.clean("filter")
+
+
+
 # ---- Readers ----------------------------------------------------------------------------------------------------------
 
 def accessible(browser):
@@ -744,6 +1012,7 @@ def modified(browser):
         badge = "modified: not what the model computed (causal, without when, temperature 2)"
         check("modified: the badge", sorted(tab.page.inner_text("#badge")) == sorted(badge), tab.page.inner_text("#badge"))
         check("modified: the caption", "MODIFIED" in tab.run("caption()"))
+        check("modified: saved as JSON", json.loads(tab.run("rowJson()"))["modified"] is True)
         tab.run("ask({ dropped: new Set([0]) })")
         row = tab.run("Array.from(row(state.head, 8))")
         check("modified: What if on top", row[0] == 0 and row[6] == 0 and abs(sum(row) - 1) < 1e-5, row)
@@ -859,7 +1128,16 @@ def dumped(browser):
         tab.run("ask({ temperature: 2 })")
         tab.wait()
         check("dumped: not when modified", "A line of pixels is one query" in tab.page.inner_text("figcaption"))
+        check("dumped: jumps to places of before are marked", tab.page.is_visible(".strip-head .badge"))
+        tab.tab("tokens")
+        tab.run("change({ to: true })")
+        tab.wait()
+        label = tab.page.get_attribute(".tokens.large button >> nth=3", "aria-label")
+        check("dumped: weights that are not computed are not 0", "not computed" in label and "not computed" in tab.page.inner_text("#strip-note"), label)
+        tab.run("change({ to: false })")
         tab.run("resetWhatIf()")
+        tab.wait()
+        check("dumped: jumps are not marked any more", not tab.page.is_visible(".strip-head .badge"))
         tab.tab("numbers")
         check("dumped: plots", tab.until("!!numbers.sums"))
         check("dumped: tokens", tab.run("tokenText(2499)") == "w2499")
@@ -896,7 +1174,7 @@ def main():
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--enable-precise-memory-info"])
         chosen = sys.argv[4:]  # names of parts; none: all
-        for part in (look_page, values, scores, cross, hostile, keys, controls, matrix_hands, the_map, files, accessible, layouts, sizes, long_head,
+        for part in (look_page, values, scores, cross, hostile, keys, controls, matrix_hands, the_map, files, what_if, accessible, layouts, sizes, long_head,
                      modified, decoders, windows, dumped, far_maps, without_scripts):
             if chosen and part.__name__ not in chosen:
                 continue

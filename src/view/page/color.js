@@ -29,8 +29,8 @@ const diverging = () => divergingRamps[+dark];
 /* The end of the linear scale: a round number not below the largest weight of the head. */
 const tops = [0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1];
 const peaks = new Map();
-function topOf(head) {
-    if (isModified()) return 1;
+function topOf(head, plain) {
+    if (isModified() && !plain) return 1;
     if (!peaks.has(head)) peaks.set(head, levels[max(...thumbOf(head))]);
     return tops.find(top => top >= peaks.get(head) * 0.98) || 1;
 }

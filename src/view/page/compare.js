@@ -87,7 +87,13 @@ function compareAll() {
                 return i;
             };
             const map = picture(
-                {head: state.head, rows: [0, side], cols: [0, N], size: [side, min(N, 512)]},
+                {
+                    head: state.head,
+                    rows: [0, side],
+                    cols: [0, N],
+                    size: [side, min(N, 512)],
+                    plain: compare.b === "modified"
+                },
                 "difference", () => {}, difference,
                 p => diverging()[round(127.5 + 127.5 * p / (most || 1))] || GREY);
             showCompared(
@@ -108,13 +114,17 @@ function showCompared(map, most, changes) {
               j = clamp(floor((event.clientX - box.left) / box.width * N), 0, N - 1);
         const a = rowA(i)[j], b = rowB(i)[j];
         tip(event,
-            `${queryText(i)} → ${tokenText(j)}\nA ${weightText(a)}, B ${weightText(b)}\nB − A ${
-                fixed(b - a, 3)}`);
+            `${queryText(i)} → ${tokenText(j)}\n` +
+                (isFiltered(i, j) ?
+                     "not shown" :
+                     `A ${weightText(a)}, B ${weightText(b)}\nB − A ${fixed(b - a, 3)}`));
     });
     hear(map, "pointerleave", event => tip(event, ""));
     const same = compare.b === "modified" && !isModified() ?
-        el("p", {class: "badge"}, "Nothing is asked in What if, so both are the same.") :
-        "";
+        el("p", {class: "badge"},
+           "Nothing that changes a weight is asked in What if, so both are the same.") :
+        compare.b === "modified" ? "" :
+                                   unasked("A and B are both under What if.");
     put(compare.body, same,
         el("figure", {}, map,
            el("figcaption", {},

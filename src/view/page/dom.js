@@ -57,8 +57,11 @@ function pickable(node, pick) {
     });
 }
 
-const fixed = (x, digits) =>
-    Number.isFinite(x) ? x.toFixed(digits).replace(/^-(0\.?0*)$/, "$1").replace("-", "−") : "NaN";
+const fixed = (x, digits) => Number.isFinite(x) ?
+    x.toFixed(digits).replace(/^-(0\.?0*)$/, "$1").replace("-", "−") :
+    Number.isNaN(x) ? "NaN" :
+    x < 0           ? "−∞" :
+                      "∞";
 const signed = x => (x < 0 ? " − " : " + ") + +abs(x).toPrecision(6);
 /* A weight: 3 digits after the point, more where it is small. */
 const weightText = p => p === 0 ? "0" :

@@ -7,25 +7,19 @@ const facts = pairs =>
            ([name, value, hint]) => [el("dt", {title: hint}, name), el("dd", {}, value)]));
 
 function pairFacts(weights) {
-    const data = thisData(), {query, key} = state;
-    const s = dot(data.q, query * D, data.k, key * D);
+    const data = thisData(), {query, key} = state, hidden = whyHidden(data, query, key);
     let rank = 1;
     for (const p of weights)
         if (p > weights[key]) rank++;
     return facts([
-        ["q·k", fixed(s, 3)],
+        ...scoreSteps(data, query, key).map(([done, value,
+                                              name]) => [done || name, fixed(value, 3), name]),
+        hidden && ["seen", "no: " + hidden],
         [
-            `× ${fixed(data.scale, 4)}`, fixed(s * data.scale, 3),
-            CAP || data.alibi ? "" : "the score before softmax"
+            "lse of the query", fixed(weights.lse, 3),
+            "log of the sum of exp of its scores, over the keys that it sees"
         ],
-        (CAP || data.alibi) &&
-            [
-                "score", fixed(scoreOf(data, query, key), 3),
-                "with softcap and ALiBi, before softmax"
-            ],
-        !maySee(data, query, key) && ["seen", "no", "a mask hides this key from the query"],
-        ["lse of the query", fixed(data.lse[query], 3), "log of the sum of exp of its scores"],
-        ["rank among its keys", `${rank} of ${keysSeen(query)}`],
+        ["rank among its keys", `${hidden ? "–" : rank} of ${keysSeen(query)}`],
         [
             "times uniform", fixed(weights[key] * keysSeen(query), 2),
             "weight × number of keys that the query sees"
@@ -34,7 +28,9 @@ function pairFacts(weights) {
             [
                 "distance", fixed(key - placeOf(query), 0),
                 "place of the key minus place of the query"
-            ]
+            ],
+        isModified() &&
+            ["without What if", weightText(row(state.head, query, true, true)[key]), "the weight"]
     ]);
 }
 
@@ -79,27 +75,31 @@ function headFacts() {
     return facts(lines);
 }
 
+let inspected = -1;
 drawn.push(function drawInspector() {
-    if (state.hover !== null) return;
-    const weights = row(state.head, state.query);
+    if (state.hover !== null && inspected === version) return;
+    const weights = row(state.head, state.query), all = row(state.head, state.query, false, true);
     if (!weights) {
         put(byId("inspector"), el("p", {class: "note"}, "Loading this head …"));
         return;
     }
+    inspected = version;
     const best = largest(weights, 3), {query, key} = state;
     put(byId("inspector"), el("h2", {}, "Selected pair"),
         el("p", {class: "pair"}, chip(query, "q"), " looks at ", chip(key, "k")),
-        el("p", {class: "big"}, weightText(weights[key])),
+        el("p", {class: "big"}, weightText(all[key])),
         el("p", {class: "note"},
            `query at place ${query}, key at place ${key}` +
-               (isModified() ? "; modified by What if" : "")),
-        pairFacts(weights),
+               (isModified() ? "; modified by What if" : "") +
+               (isFiltered(query, key) ? "; not among the pairs that are shown" : "")),
+        pairFacts(all),
         el("h3", {title: "bars end at a round number not below the first"}, "Its strongest keys"),
         topKeys(weights), el("hr"),
-        el("h2", {}, `Layer ${thisHead().layer} · head ${thisHead().head}`), headFacts(),
-        el("p", {class: "note"}, caption()),
+        el("h2", {}, `Layer ${thisHead().layer} · head ${thisHead().head}`),
+        unasked("without What if"), headFacts(), el("p", {class: "note"}, caption()),
         el("p", {class: "note"},
            "A weight says how values were mixed in this layer. It does not prove why the model answered."));
-    say(`${headName(state.head)}: query ${query} ${queryText(query)} → ` +
+    say((isModified() ? "modified: " : "") +
+        `${headName(state.head)}: query ${query} ${queryText(query)} → ` +
         best.map(j => tokenText(j) + " " + fixed(weights[j], 2)).join(", "));
 });

@@ -167,7 +167,8 @@ function mapFigure() {
             tabindex: on ? 0 : -1,
             "data-place": p,
             "aria-pressed": on,
-            label: name
+            label: name,
+            opacity: key && isGone(i) ? 0.35 : null
         };
         const point = key ?
             svg("path",
@@ -177,8 +178,9 @@ function mapFigure() {
         pickable(point, pick);
         hear(
             point, "pointermove",
-            event =>
-                tip(event, name + (key && weights ? `\nweight ${weightText(weights[i])}` : "")));
+            event => tip(
+                event,
+                name + (key && weights ? `\nweight ${cellText(state.query, i, weights[i])}` : "")));
         hear(point, "pointerleave", event => tip(event, ""));
         figure.append(point);
         if (shown.has(p) || (M + N <= 32 && width > 500))

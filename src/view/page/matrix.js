@@ -169,6 +169,8 @@ tabs.matrix = {
                  "") +
             caption();
         if (matrix.table.open) drawCellTable();
+        if (matrix.found.firstChild && matrix.foundOf !== [state.head, version].join())
+            showBrushed();
     },
     figure: matrixFigure,
 };

@@ -83,7 +83,7 @@ function paintMinimap(context, r, c) {
     context.fillRect(x - 3, y - 3, width + 6, height + 6);
     const thumb = byId("grid").querySelector('[aria-pressed="true"] canvas');
     context.imageSmoothingEnabled = false;
-    if (thumb) context.drawImage(thumb, x, y, width, height);
+    if (thumb && !isAsked()) context.drawImage(thumb, x, y, width, height);
     context.strokeStyle = css("edge");
     context.lineWidth = 1;
     context.strokeRect(x - 3, y - 3, width + 6, height + 6);

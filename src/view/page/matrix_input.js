@@ -9,8 +9,9 @@ function cellAt(event) {
 function hoverCell(event) {
     const {i, j, inside} = cellAt(event), weights = inside && row(state.head, i);
     tip(event,
-        weights ? `${queryText(i)} → ${tokenText(j)}\n${weightText(weights[j])}  (${
-                      fixed(weights[j] * keysSeen(i), 2)} × uniform)\nquery ${i}, key ${j}` :
+        weights ? `${queryText(i)} → ${tokenText(j)}\n${cellText(i, j, weights[j])}` +
+                (isFiltered(i, j) ? "" : `  (${fixed(weights[j] * keysSeen(i), 2)} × uniform)`) +
+                `\nquery ${i}, key ${j}` :
                   "");
 }
 
@@ -90,6 +91,7 @@ function showBrushed() {
         best.push(...largest(weights.subarray(j0, j1), 10).map(j => [weights[j0 + j], i, j0 + j]));
         best = best.sort((a, b) => b[0] - a[0] || a[1] - b[1] || a[2] - b[2]).slice(0, 10);
     }
+    matrix.foundOf = [state.head, version].join();
     const title = `Strongest pairs of queries ${i0} to ${i1 - 1} and keys ${j0} to ${j1 - 1}` +
         (step > 1 ? `, of every ${step}th query` : "");
     put(matrix.found, el("h3", {}, title),
@@ -126,7 +128,7 @@ function drawCellTable() {
                                  "aria-selected": on,
                                  onclick: () => change({query: i, key: j})
                              },
-                             weightText(row(state.head, i)[j]));
+                             cellText(i, j, row(state.head, i)[j]));
                      })))));
     matrix.table.querySelector(".scroll")?.remove();
     matrix.table.append(el("div", {class: "scroll"}, grid));

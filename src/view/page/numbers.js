@@ -42,6 +42,7 @@ function headTable() {
         button(placeName(i), () => change({head: i}), {label: headName(i), class: "plain"});
     return el(
         "div", {}, el("h2", {}, "All heads"),
+        unasked("Labels and numbers without What if; the plots below are under it."),
         el("p", {class: "note"},
            "Means over queries that are neither [CLS], [SEP] nor [PAD]. A column's name sorts by it."),
         table(
@@ -88,12 +89,13 @@ function sumUp(head, name, painted) {
             sums.histogram[max(0, 16 + ceil(log2(p) - 1e-9))]++;
         }
         sums.places.push(i);
-        sums.entropy.push(entropyOf(weights));
-        sums.largest.push(most);
+        const none = weights.lse === -Infinity;  // no key, so nothing that could be measured
+        sums.entropy.push(none ? NaN : entropyOf(weights));
+        sums.largest.push(none ? NaN : most);
     }, done => painted(sums, done));
 }
 /* Over all queries where the file says so. */
-const allReceived = () => thisHead().received && !isModified() && !whatIf.pairs ?
+const allReceived = () => thisHead().received && !isAsked() ?
     new Float32Array(bytesOf(thisHead().received).buffer) :
     null;
 const receivedPlot = sums => ({
@@ -110,11 +112,14 @@ function headPlots(sums) {
           label = r => `${queryText(sums.places[r])} (${sums.places[r]})`,
           left = max(-24, 1 - M - OFFSET), right = min(24, N - 1 - OFFSET);
     const near = listOf(max(0, right - left + 1), k => sums.distance[M - 1 + OFFSET + left + k]),
-          mark = sums.places.findIndex(i => i === state.query);
+          mark = sums.places.findIndex(i => i === state.query),
+          keys = listOf(N, j => !unseen[j] && !isGone(j)).filter(Boolean).length,
+          together = sums.received.reduce((a, b) => a + b, 0);
     return [
         el("h2", {},
            `Layer ${thisHead().layer}, head ${thisHead().head}` +
-               (isModified() ? ", modified by What if" : "")),
+               (isModified() ? ", modified by What if" : "") +
+               (whatIf.pairs ? `, only pairs ${pairNames[whatIf.pairs]}` : "")),
         plot1({
             name: "Entropy of each query",
             values: sums.entropy,
@@ -122,7 +127,7 @@ function headPlots(sums) {
             what: "Query",
             unit: "nats",
             mark,
-            text: `H = −Σ p ln p${of}; 0 (one key) to ln n = ${fixed(log(N), 2)} (all alike).`
+            text: `H = −Σ p ln p${of}; 0 (one key) to ln n = ${fixed(log(keys), 2)} (all alike).`
         }),
         plot1({
             name: "Largest weight of each query",
@@ -135,7 +140,7 @@ function headPlots(sums) {
         plot1({
             ...receivedPlot(sums),
             text: "r = sum over queries of their weight on the key" +
-                (allReceived() ? "." : `${of}; all keys together: ${sums.n}.`)
+                (allReceived() ? "." : `${of}; all keys together: ${+ together.toFixed(2)}.`)
         }),
         PLACED ? plot1({
             name: "Weight by distance",

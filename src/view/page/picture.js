@@ -4,8 +4,7 @@
  * pixel's row is one query, the one in the middle of its band; or, where the file has the largest weights of
  * tiles that are not much larger than pixels, those of all of them.
  */
-const peakTile = () =>
-    thisHead().peaks && !isModified() && !whatIf.pairs ? thisHead().peak_tile : Infinity;
+const peakTile = () => thisHead().peaks && !isAsked() ? thisHead().peak_tile : Infinity;
 function peakRow(head, [a], [first, end], {n}, out) {
     const tile = peakTile(), {peak_side} = HEADS[head];
     if (peakRow.head !== head) peakRow.map = bytesOf(HEADS[peakRow.head = head].peaks);
@@ -21,8 +20,8 @@ function pictureRow(head, band, range, columns, out) {
     const from = LONG ? a + b - 1 >> 1 : a, to = LONG ? from + 1 : b;
     out.fill(0);
     for (let i = from; i < to; i++) {
-        let weights = rows.get(head * M + i);
-        if (!weights && LONG && !isModified() && !whatIf.pairs)
+        let weights = isAsked() ? null : rows.get(head * M + i + 0.25);
+        if (!weights && LONG && !isAsked())
             weights =
                 modelRow(headData(head), i, pictureRow.scratch ||= new Float32Array(N), first, end);
         weights ||= row(head, i);
@@ -37,10 +36,12 @@ function pictureRow(head, band, range, columns, out) {
     return from;
 }
 
-/* picture({ head, rows: [r0, r1], cols: [c0, c1], size: [R, C], mass }, name, painted): a canvas that fills by and by. */
+/* picture({ head, rows: [r0, r1], cols: [c0, c1], size: [R, C], mass, plain }, name, painted): a canvas that fills by and
+ * by. plain: cells that only What if hides are drawn, too. */
 function picture(wanted, name, painted, step = pictureRow, color = colorOf) {
-    const {head, rows: [r0, r1], cols, size: [R, C], mass} = wanted,
-                                                     canvas = el("canvas", {width: C, height: R});
+    const {head, rows: [r0, r1], cols, size: [R, C], mass, plain} = wanted,
+                                                           canvas =
+                                                               el("canvas", {width: C, height: R});
     const context = canvas.getContext("2d"), image = context.createImageData(C, R),
           top = mass ? 1 : topOf(head);
     const out = new Float32Array(C), band = r => floor(r0 + r * (r1 - r0) / R),
@@ -51,7 +52,7 @@ function picture(wanted, name, painted, step = pictureRow, color = colorOf) {
             const queries = [band(r), max(band(r) + 1, band(r + 1))],
                   i = step(head, queries, cols, {n: C, mass}, out), m = keysSeen(i);
             for (let c = 0; c < C; c++)
-                if (!isHidden(queries, key(c), max(key(c) + 1, key(c + 1))))
+                if (!isHidden(queries, key(c), max(key(c) + 1, key(c + 1)), plain))
                     image.data.set([...color(out[c], m, top), 255], 4 * (r * C + c));
         },
         done => {

@@ -51,11 +51,11 @@ const headOrder = sort =>
 
 function drawThumb(canvas, index) {
     const {side, rows} = HEADS[index], thumb = thumbOf(index), context = canvas.getContext("2d");
-    const image = context.createImageData(side, rows), top = topOf(index), seen = N;
+    const image = context.createImageData(side, rows), top = topOf(index, true), seen = N;
     const query = r => ceil(r * M / rows), key = c => ceil(c * N / side);
     for (let at = 0; at < side * rows; at++) {
         const c = at % side, r = floor(at / side);
-        if (!isHidden([query(r), query(r + 1)], key(c), key(c + 1), manifest.causal))
+        if (!isHidden([query(r), query(r + 1)], key(c), key(c + 1), true))
             image.data.set([...colorOf(levels[thumb[at]], seen, top), 255], 4 * at);
     }
     context.putImageData(image, 0, 0);
@@ -78,7 +78,8 @@ function headButton(index) {
                      `\nentropy / ln n ${
                          fixed(HEADS[index].stats.entropy_normalized, 2)}, confidence ${
                          fixed(HEADS[index].stats.confidence, 2)}` :
-                     ""),
+                     "") +
+                (isAsked() ? "\nwithout What if" : ""),
         },
         el("canvas", {width: side, height: rows, "aria-hidden": "true"}),
         el("span", {}, `${layer}.${head}`), el("span", {class: "tag"}, label || ""));
@@ -160,9 +161,10 @@ drawn.push(function drawRail() {
               i => (!rail.filter || HEADS[i].label === rail.filter) &&
                   !(HEADS[i].stats?.[rail.sort] < parseFloat(rail.least))),
           key = [
-              manifest.at, rail.sort, rail.filter, rail.least, state.scale, dark, isModified()
+              manifest.at, rail.sort, rail.filter, rail.least, state.scale, dark, isAsked()
           ].join();
     rail.order = order;
+    byId("rail-badge").hidden = !isAsked();
     if (key !== rail.key) {
         rail.key = key;
         put(byId("grid"), ...order.map(headButton));

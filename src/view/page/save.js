@@ -61,27 +61,27 @@ const saveSvg = () => {
 
 const cell = (i, of) => of.tokens[i].replace(/[\t\n\r]/g, " "), keyCell = j => cell(j, manifest),
       queryCell = i => cell(i, asked);
+/* What the filter hides is no number: an empty field, null. */
+const shownRow = i => Array.from(row(state.head, i), (p, j) => isFiltered(i, j) ? null : p);
 function rowTsv() {
-    const weights = row(state.head, state.query);
+    const weights = shownRow(state.query);
     return `# ${caption()}\nquery\tkey\tquery_token\tkey_token\tweight\n` +
-        listOf(
-            N,
-            j => [state.query, j, queryCell(state.query), keyCell(j), String(weights[j])].join(
-                "\t"))
+        listOf(N, j => [state.query, j, queryCell(state.query), keyCell(j), weights[j]].join("\t"))
             .join("\n") +
         "\n";
 }
 const headTsv = () => `# ${caption()}\nquery\t` + listOf(N, keyCell).join("\t") + "\n" +
-    listOf(M, i => queryCell(i) + "\t" + row(state.head, i).join("\t")).join("\n") + "\n";
+    listOf(M, i => queryCell(i) + "\t" + shownRow(i).join("\t")).join("\n") + "\n";
 const rowJson = () => JSON.stringify({
     caption: caption(),
     layer: thisHead().layer,
     head: thisHead().head,
     query: state.query,
-    modified: isModified(),
+    modified: isModified() || !!manifest.modified,
+    what_if: modifications(),
     query_token: asked.tokens[state.query],
     tokens: manifest.tokens,
-    weights: Array.from(row(state.head, state.query))
+    weights: shownRow(state.query)
 });
 
 async function copyRow() {

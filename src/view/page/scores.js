@@ -11,14 +11,21 @@ const whatIf = {
     dropped: new Set(),
     pairs: ""
 };
+const isGone = j => whatIf.dropped.has(j) || (!whatIf.specials && isSpecial(j));  // as a key
+const isCausal = () => manifest.causal || whatIf.causal;
 const isModified = () => !whatIf.scaled || whatIf.temperature !== 1 ||
     (whatIf.causal && !manifest.causal) || (!whatIf.specials && !!manifest.special) ||
     whatIf.dropped.size > 0;
 const isSpecial = i => !!(manifest.special && manifest.special[i]);
 const segmentOf = i => manifest.segment ? manifest.segment[i] : 0;  // without CROSS
 
+/* A filter of pairs of segments hides cells and changes no weight. */
+const isFiltered = (i, j) =>
+    !!whatIf.pairs && (segmentOf(i) !== +whatIf.pairs[0] || segmentOf(j) !== +whatIf.pairs[1]);
+const isAsked = () => isModified() || !!whatIf.pairs;
+
 /* Keys first <= j < end that query i may see. */
-function visibleKeys(i, causal = manifest.causal) {
+function visibleKeys(i, causal = isCausal()) {
     const [left, right] = manifest.window, at = placeOf(i);
     return [
         left === null ? 0 : clamp(at - left, 0, N),
@@ -36,19 +43,30 @@ const unseen = manifest.dropped || [],
       MASK = ceil(N / 8);  // keys that no query sees; bytes of a row
 const sees = ({mask}, i, j) => !unseen[j] && (!mask || mask[i * MASK + (j >> 3)] >> (j & 7) & 1);
 const maySee = (data, i, j, [first, end] = visibleKeys(i)) =>
-    j >= first && j < end && sees(data, i, j);
-/* Does no query from a to b see a key from first to end? Such cells are not drawn. */
-const isHidden = ([a, b], first, end, causal = manifest.causal || whatIf.causal) =>
-    visibleKeys(b - 1, causal)[1] <= first || visibleKeys(a, causal)[0] >= end ||
-    end - first === 1 && unseen[first];
+    j >= first && j < end && sees(data, i, j) && !isGone(j);
+/* Does no query from a to b see a key from first to end, or is nothing of it shown? Such cells are not drawn. */
+function isHidden([a, b], first, end, plain) {
+    const causal = plain ? manifest.causal : isCausal();
+    if (visibleKeys(b - 1, causal)[1] <= first || visibleKeys(a, causal)[0] >= end) return true;
+    for (let j = first; j < end; j++) {
+        if (unseen[j] || (!plain && isGone(j))) continue;
+        if (plain || !whatIf.pairs) return false;
+        for (let i = a; i < b; i++)
+            if (!isFiltered(i, j)) return false;
+    }
+    return true;
+}
 function scoreOf({q, k, alibi, scale}, i, j, factor = scale) {
     const s = dot(q, i * D, k, j * D) * factor;
     return (CAP ? CAP * tanh(s / CAP) : s) + alibi * (j - placeOf(i));
 }
+/* What softmax gets under What if. */
+const logitOf = (data, i, j) =>
+    scoreOf(data, i, j, whatIf.scaled ? data.scale : 1) / whatIf.temperature;
 
-/* As the model computed it; keys from ... to (all by default) into out. */
+/* As the model computed it; keys from ... to (all by default) into out. A row has its lse, too. */
 function modelRow(data, i, out, from = 0, to = N) {
-    const [first, end] = visibleKeys(i), lse = data.lse[i];
+    const [first, end] = visibleKeys(i, manifest.causal), lse = out.lse = data.lse[i];
     out.fill(0, from, to);
     if (lse === -Infinity) return out;
     for (let j = max(first, from); j < min(end, to); j++)
@@ -57,36 +75,30 @@ function modelRow(data, i, out, from = 0, to = N) {
 }
 
 function modifiedRow(data, i, out) {
-    const [first, end] = visibleKeys(i, manifest.causal || whatIf.causal);
-    const factor = whatIf.scaled ? data.scale : 1, sink = data.sink / whatIf.temperature;
+    const [first, end] = visibleKeys(i), sink = data.sink / whatIf.temperature;
     let most = sink;
     out.fill(-Infinity);
     for (let j = first; j < end; j++) {
-        if (!sees(data, i, j) || whatIf.dropped.has(j) || (!whatIf.specials && isSpecial(j)))
-            continue;
-        out[j] = scoreOf(data, i, j, factor) / whatIf.temperature;
+        if (!sees(data, i, j) || isGone(j)) continue;
+        out[j] = logitOf(data, i, j);
         if (out[j] > most) most = out[j];
     }
     let sum = sink === -Infinity ? 0 : exp(sink - most);
     for (let j = 0; j < N; j++) sum += out[j] = out[j] === -Infinity ? 0 : exp(out[j] - most);
     if (sum !== 0)
         for (let j = 0; j < N; j++) out[j] /= sum;
+    out.lse = sum === 0 ? -Infinity : most + log(sum);
     return out;
-}
-
-/* A filter of pairs of segments hides cells and changes no weight. */
-function hidePairs(i, out) {
-    const [from, to] = whatIf.pairs;
-    for (let j = 0; j < N; j++)
-        if (segmentOf(i) !== +from || segmentOf(j) !== +to) out[j] = 0;
 }
 
 /* Rows that were asked for last, 16 MB of them. */
 const rows = new Map(), ROWS = max(8, floor(4e6 / N));
 
-/* The weights of query i under What if; null while its head is not there. */
-function row(head, i, plain = false) {
-    const name = head * M + i + (plain ? 0.5 : 0);
+/* The weights of query i under What if (plain: as the model computed them), those that the filter hides as 0 (all: as
+ * they are); null while its head is not there. */
+function row(head, i, plain = false, all = false) {
+    const hides = whatIf.pairs && !all,
+          name = head * M + i + (plain ? 0.5 : 0) + (hides ? 0 : 0.25);
     let found = rows.get(name);
     if (!found) {
         const data = headData(head);
@@ -96,22 +108,23 @@ function row(head, i, plain = false) {
             modifiedRow(data, i, found);
         else
             modelRow(data, i, found);
-        if (!plain && whatIf.pairs) hidePairs(i, found);
+        if (hides)
+            for (let j = 0; j < N; j++)
+                if (isFiltered(i, j)) found[j] = 0;
         if (rows.size >= ROWS) rows.delete(rows.keys().next().value);
         rows.set(name, found);
     }
     return found;
 }
 
-/* The weights on key j over all queries. */
+/* The weights on key j over all queries; NaN where that would take the whole row of each query of a LONG text. */
 function column(head, j) {
     const out = new Float32Array(M), data = headData(head);
     if (!data) return out;
-    const cheap = !isModified() && !whatIf.pairs;
     for (let i = 0; i < M; i++)
-        if (!cheap)
-            out[i] = LONG ? 0 : row(head, i)[j];
-        else if (data.lse[i] !== -Infinity && maySee(data, i, j))
+        if (isModified())
+            out[i] = LONG ? NaN : row(head, i)[j];
+        else if (!isFiltered(i, j) && data.lse[i] !== -Infinity && maySee(data, i, j))
             out[i] = exp(scoreOf(data, i, j) - data.lse[i]);
     return out;
 }
@@ -129,17 +142,18 @@ function largest(values, n) {
     return best;
 }
 
-/* Entropy of a row in nats, and how many keys it may see. */
+/* Entropy of a row in nats, and how many keys its query sees under What if. */
 const entropyOf = weights => weights.reduce((sum, p) => p > 0 ? sum - p * log(p) : sum, 0);
 function keysSeen(i) {
-    const [first, end] = visibleKeys(i, manifest.causal || whatIf.causal), data = thisData();
-    if (!unseen.length && !data?.mask) return max(1, end - first);
-    const name = [state.head, i, whatIf.causal].join();
+    const [first, end] = visibleKeys(i), data = thisData();
+    if (!unseen.length && !data?.mask && whatIf.specials && !whatIf.dropped.size)
+        return max(0, end - first);
+    const name = [state.head, i].join();
     if (!counts.has(name)) {
         let n = 0;
         for (let j = first; j < end; j++)
-            if (sees(data, i, j)) n++;
-        counts.set(name, max(1, n));
+            if (sees(data, i, j) && !isGone(j)) n++;
+        counts.set(name, n);
     }
     return counts.get(name);
 }

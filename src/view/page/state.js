@@ -46,6 +46,7 @@ function strongest() {
 /* After a change of What if or of the theme nothing that was computed holds. */
 function changeAll(patch) {
     rows.clear();
+    counts.clear();
     version++;
     change(patch);
 }
@@ -92,12 +93,15 @@ function readAddress() {
 /* What a figure says below itself, on the screen and in files. */
 function caption() {
     const {layer, head, alibi, sink, mask} = thisHead(),
-                                     scaled = fixed(scaleOf(thisHead()), 4) + " q·k";
+                                     scaled = whatIf.scaled ?
+        fixed(scaleOf(thisHead()), 4) + " q·k" :
+        "q·k";
     const score = (CAP ? `${CAP} tanh(${scaled} / ${CAP})` : scaled) +
         (alibi ? `${signed(alibi)} (j − i${OFFSET ? signed(-OFFSET) : ""})` : "");
+    const logit = whatIf.temperature === 1 ? score : `(${score}) / ${temperatureText()}`;
     const parts = [
         manifest.caption, `Layer ${layer}, head ${head}, counted from 0.`,
-        `Weight p = exp(${score} − lse); each query's weights sum to 1${
+        `Weight p = exp(${logit} − lse); each query's weights sum to 1${
             Number.isFinite(sink) ? ", its sink's with them" : ""}.`
     ];
     if (manifest.causal)
@@ -106,7 +110,9 @@ function caption() {
                      "Causal: a query sees itself and keys before it.");
     if (mask) parts.push("A mask hides keys from queries, pair by pair.");
     if (isModified())
-        parts.push("MODIFIED: not what the model computed (" + modifications().join(", ") + ").");
+        parts.push(
+            "MODIFIED: not what the model computed (" + modifications().join(", ") +
+            "); lse is over the keys that are left, and a query without one has no weight.");
     if (whatIf.pairs) parts.push(`Only pairs ${pairNames[whatIf.pairs]} are shown.`);
     return parts.filter(Boolean).join(" ");
 }

@@ -63,18 +63,22 @@ function tokenList(large, of) {
         made.forEach(({unit, token, number}, at) => {
             const p = unitValue(values, unit),
                   rgb = colorOf(p, keysSeen(isTo(of) ? unit.from : queries()[0]), top),
-                  query = chosen.has(first + at);
+                  query = chosen.has(first + at),
+                  gone = !isTo(of) && of === manifest && isGone(unit.from),
+                  pair = isTo(of) ? [unit.from, CROSS ? state.key : queries()[0]] :
+                                    [queries()[0], unit.from];
             const isKey = of === manifest && state.key >= unit.from && state.key < unit.to;
             token.style.setProperty("--shade", text(rgb));
             token.style.setProperty("--on", inkOn(rgb));
             token.className = (query ? "query " : "") + (isKey ? "key " : "") +
-                (of === manifest && whatIf.dropped.has(unit.from) ? "off " : "") +
+                (gone ? "off " : "") +
                 (strip.found && unitText(unit).toLowerCase().includes(strip.found) ? "found" : "");
             token.setAttribute("aria-pressed", query);
             token.setAttribute(
                 "aria-label",
-                `${unitText(unit)}, place ${unit.from}, weight ${weightText(p)}${
-                    query ? ", query" : ""}${isKey ? ", key" : ""}`);
+                `${unitText(unit)}, place ${unit.from}, weight ${
+                    isUnknown(of) ? "not computed" : cellText(...pair, p)}${
+                    query ? ", query" : ""}${isKey ? ", key" : ""}${gone ? ", no key" : ""}`);
             number.textContent = p >= 0.01 ? fixed(p, 2) : "";
         });
         if (scrolled !== at) {
@@ -102,6 +106,9 @@ function find(by = 1) {
     }
     say(`no token holds ${strip.found}`);
 }
+
+/* Weights on a key that a LONG text has no time for. */
+const isUnknown = of => LONG && isModified() && isTo(of);
 
 /* On to the next of a list of places that the file has of this head. */
 const goTo = (part, list) => () => {
@@ -140,6 +147,7 @@ function showStrip() {
                 title: "the next of the 64 queries whose keys are farthest away on average"
             }) :
                      "",
+            strip.unasked = el("span", {class: "badge"}, "without What if"),
             button("‹ Earlier", go(-WINDOW)), button("Later ›", go(WINDOW)));
     put(byId("strip"), el("div", {class: "strip-head"}, ...tools),
         ...stripLists.map(list => list.box));
@@ -158,7 +166,11 @@ drawn.push(function drawStrip() {
                      range("keys", state.key, N)}, by how much the query looks at each` :
                  `${range("Tokens", state.query, N)}, shaded by how much ${
                      state.to ? "each looks at the selected token" : "the query looks at each"}`) +
-        (state.scale === "linear" ? ", from 0 to the largest." : ".");
+        (state.scale === "linear" ? ", from 0 to the largest." : ".") +
+        ([asked, manifest].some(isUnknown) ?
+             " Weights on a token are not computed under What if: the text is too long." :
+             "");
+    if (strip.unasked) strip.unasked.hidden = !isModified();
     for (const list of stripLists) {
         list.box.hidden = state.tab === "tokens";
         if (!list.box.hidden) list.shade();

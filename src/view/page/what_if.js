@@ -6,10 +6,11 @@ const pairNames = {
     "11": "B→B"
 };
 
+const temperatureText = () => String(+whatIf.temperature.toPrecision(4));
 function modifications() {
     return [
         !whatIf.scaled && "without the scale",
-        whatIf.temperature !== 1 && `temperature ${whatIf.temperature.toPrecision(2)}`,
+        whatIf.temperature !== 1 && `temperature ${temperatureText()}`,
         whatIf.causal && !manifest.causal && "causal",
         !whatIf.specials && "without special tokens as keys",
         whatIf.dropped.size > 0 &&
@@ -45,9 +46,9 @@ drawn.push(function drawWhatIf() {
         step: 0.05,
         value: Math.log10(whatIf.temperature),
         label: "Temperature",
-        "aria-valuetext": whatIf.temperature.toPrecision(2),
-        oninput: event =>
-            ask({temperature: abs(event.target.value) < 0.01 ? 1 : 10 ** event.target.value})
+        id: "heat",
+        // of two digits, so that what is said is what is computed with
+        oninput: event => ask({temperature: +(10 ** event.target.value).toPrecision(2)})
     });
     const name =
         scaleOf(thisHead()).toFixed(4) === (1 / sqrt(D)).toFixed(4) ? "scale 1/√d" : "scale";
@@ -72,17 +73,54 @@ drawn.push(function drawWhatIf() {
         button(
             whatIf.dropped.has(state.key) ? "Bring key back" : "Drop key", dropKey,
             {title: `softmax without the selected key, ${tokenText(state.key)}`}),
-        isModified() || whatIf.pairs ? button("Reset", resetWhatIf) : "",
-        el("span", {id: "badge"}));
-    if (focused >= 0) [...box.querySelectorAll("input,button,select")][focused]?.focus();
+        button("Reset", resetWhatIf, {id: "reset"}), el("span", {id: "badge"}));
     drawBadge(box);
+    const same = [...box.querySelectorAll("input,button,select")][focused];
+    (same?.hidden ? same.previousElementSibling : same)?.focus();  // Reset hides itself
 });
 function drawBadge(box) {
     const badge = box.querySelector("#badge");
-    box.querySelector("#temperature").textContent = whatIf.temperature.toPrecision(2);
-    const text = isModified() ?
-        "modified: not what the model computed" :
-        manifest.modified || (whatIf.pairs ? "filtered: " + pairNames[whatIf.pairs] : "");
+    box.querySelector("#temperature").textContent = temperatureText();
+    byId("heat").setAttribute("aria-valuetext", temperatureText());
+    byId("reset").hidden = !isAsked();
+    const text = [
+        isModified() ? "modified: not what the model computed" : manifest.modified,
+        whatIf.pairs && "filtered: " + pairNames[whatIf.pairs]
+    ].filter(Boolean).join("; ");
     badge.className = text ? "badge" : "";
     badge.textContent = text;
 }
+
+/* What was computed before anybody asked. */
+const unasked = (text, name = "p") => isAsked() ? el(name, {class: "badge"}, text) : "";
+
+/* How the score of a pair comes about: [what is done, the value after it, what that is]. */
+function scoreSteps({q, k, alibi, scale}, i, j) {
+    let value = dot(q, i * D, k, j * D);
+    const steps = [["", value, "q·k"]], added = alibi * (j - placeOf(i));
+    const step = (done, next, name) => steps.push([done, value = next, name]);
+    step(
+        whatIf.scaled ? `× ${fixed(scale, 4)}` : "without the scale",
+        whatIf.scaled ? value * scale : value,
+        CAP       ? "before softcap" :
+            alibi ? "before ALiBi" :
+                    "score");
+    if (CAP) step(`softcap ${CAP}`, CAP * tanh(value / CAP), alibi ? "before ALiBi" : "score");
+    if (alibi) step(signed(added), value + added, "score");
+    if (whatIf.temperature !== 1)
+        step(`÷ ${temperatureText()}`, value / whatIf.temperature, "score / temperature");
+    return steps;
+}
+
+/* Why query i does not see key j; "" if it does. */
+function whyHidden(data, i, j) {
+    const [first, end] = visibleKeys(i, manifest.causal);
+    if (maySee(data, i, j)) return "";
+    if (whatIf.dropped.has(j)) return "dropped by What if";
+    if (isGone(j)) return "special, hidden by What if";
+    return j >= first && j < end && sees(data, i, j) ? "after the query, hidden by What if" :
+                                                       "hidden by the mask";
+}
+
+/* A weight of the row of query i. */
+const cellText = (i, j, p) => isFiltered(i, j) ? "not shown" : weightText(p);

@@ -21,11 +21,12 @@ tabs.why = {
             why.body);
     },
     draw() {
-        const data = thisData(), weights = row(state.head, state.query);
+        const data = thisData(), weights = row(state.head, state.query),
+              all = row(state.head, state.query, false, true);
         if (!weights) return;
         const {query, key} = state, q = data.q.subarray(query * D, query * D + D),
                       k = data.k.subarray(key * D, key * D + D);
-        put(why.body, whySteps(q, k, data.lse[query], weights[key]),
+        put(why.body, whySteps(data, all),
             el("figure", {}, whyFigure(q, k),
                el("figcaption", {},
                   "Each bar is one of the d components of the head. The products in the third strip sum to q·k; the line is that sum from left to right. Components are directions of this head's space and have no meaning of their own.")),
@@ -40,29 +41,23 @@ tabs.why = {
 };
 const products = (q, k) => Array.from(q, (x, c) => x * k[c]);
 
-function whySteps(q, k, lse, p) {
-    const data = thisData(), {query, key} = state, {alibi} = data,
-          score = scoreOf(data, query, key), added = alibi * (key - placeOf(query)),
-          s = products(q, k).reduce((a, b) => a + b, 0),
-          card = (value, name, last) =>
-              el("div", {class: last ? "last" : ""}, el("b", {}, value), el("span", {}, name));
+function whySteps(data, weights) {
+    const {query, key} = state, [first, ...steps] = scoreSteps(data, query, key),
+                  [, score] = steps[steps.length - 1], hidden = whyHidden(data, query, key),
+                  asks = isModified();
+    const card = (value, name, last) =>
+        el("div", {class: last ? "last" : ""}, el("b", {}, value), el("span", {}, name));
     return el(
-        "div", {},
-        el("p", {class: "pair"}, chip(state.query, "q"), " looks at ", chip(state.key, "k")),
-        el("div", {class: "steps"}, card(fixed(s, 3), "q·k"),
-           el("i", {}, `× ${fixed(data.scale, 4)}`),
-           ...CAP ? [card(fixed(s * data.scale, 3), "scaled"), el("i", {}, `softcap ${CAP}`)] : [],
-           ...alibi ? [card(fixed(score - added, 3), "before ALiBi"), el("i", {}, signed(added))] :
-                      [],
-           card(fixed(score, 3), "score"), el("i", {}, `− ${fixed(lse, 3)} (lse)`),
-           card(
-               fixed(score - lse, 3),
-               maySee(data, query, key) ? "log weight" : "hidden by the mask"),
+        "div", {}, el("p", {class: "pair"}, chip(query, "q"), " looks at ", chip(key, "k")),
+        el("div", {class: "steps"}, card(fixed(first[1], 3), first[2]),
+           ...steps.flatMap(
+               ([done, value, name]) => [el("i", {}, done), card(fixed(value, 3), name)]),
+           el("i", {}, hidden ? "not seen" : `− ${fixed(weights.lse, 3)} (lse)`),
+           card(fixed(hidden ? -Infinity : score - weights.lse, 3), hidden ? hidden : "log weight"),
            el("i", {}, "exp"),
-           card(
-               weightText(modelRow(thisData(), state.query, new Float32Array(N))[state.key]),
-               "weight", true),
-           isModified() ? card(weightText(p), "modified by What if") : ""));
+           card(weightText(weights[key]), asks ? "weight under What if" : "weight", true),
+           asks ? card(weightText(row(state.head, query, true, true)[key]), "without What if") :
+                  ""));
 }
 
 function whyFigure(q, k) {
@@ -142,12 +137,16 @@ function whyRivals(data, weights) {
     return el(
         "div", {}, el("h3", {}, "Softmax among the strongest keys"),
         table(
-            "Softmax among the strongest keys", ["Key", "q·k", "score", "weight", "Select"],
+            "Softmax among the strongest keys",
+            [
+                "Key", "q·k", whatIf.temperature === 1 ? "score" : "score / temperature", "weight",
+                "Select"
+            ],
             keys.map(j => {
                 const s = dot(data.q, state.query * D, data.k, j * D);
                 return [
-                    named(tokenText, j), fixed(s, 3), fixed(scoreOf(data, state.query, j), 3),
-                    weightText(weights[j]), button("select", () => change({key: j}))
+                    named(tokenText, j), fixed(s, 3), fixed(logitOf(data, state.query, j), 3),
+                    cellText(state.query, j, weights[j]), button("select", () => change({key: j}))
                 ];
             }),
             r => keys[r] === state.key));
