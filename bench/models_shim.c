@@ -38,13 +38,13 @@ static enum peak_kind product_of(const qkv_model *model) {
 /* NULL, and why. */
 struct shim *model_open(const char *folder, int n_threads, int weights, char *why,
                         size_t why_bytes) {
-    qkv_model_open_options how = QKV_MODEL_OPEN_OPTIONS_INIT;
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    qkv_model_open_options how = qkv_model_open_options_init();
+    qkv_ctx_options options = qkv_ctx_options_init();
     struct shim *shim = calloc(1, sizeof *shim);
     options.n_threads = n_threads;
     how.weights = (qkv_model_weights)weights;
     if (!shim || qkv_ctx_create(&options, &shim->ctx, &shim->error) != QKV_OK ||
-        qkv_model_open_with(folder, &how, &shim->model, &shim->error) != QKV_OK ||
+        qkv_model_open(folder, &how, &shim->model, &shim->error) != QKV_OK ||
         !peak_open(&shim->product, product_of(shim->model), n_threads, 0) ||
         !peak_open(&shim->read, PEAK_READ, n_threads, READ_BYTES))
         return refuse(shim, why, why_bytes);
@@ -62,10 +62,10 @@ void model_close(struct shim *shim) {
 }
 
 qkv_model *weights_open(const char *folder, int weights) {
-    qkv_model_open_options how = QKV_MODEL_OPEN_OPTIONS_INIT;
+    qkv_model_open_options how = qkv_model_open_options_init();
     qkv_model *model;
     how.weights = (qkv_model_weights)weights;
-    return qkv_model_open_with(folder, &how, &model, NULL) == QKV_OK ? model : NULL;
+    return qkv_model_open(folder, &how, &model, NULL) == QKV_OK ? model : NULL;
 }
 
 void weights_close(qkv_model *model) { qkv_model_free(model); }
@@ -82,7 +82,8 @@ const char *model_run(struct shim *shim, int64_t n_batch, int64_t len, int32_t *
             inputs[b] = (qkv_encoding){ .n = len, .ids = ids + b * len };
             list[b] = &inputs[b];
         }
-        status = qkv_model_run(shim->ctx, shim->model, n_batch, list, 0, &shim->run, &shim->error);
+        status =
+            qkv_model_run(shim->ctx, shim->model, n_batch, list, 0, NULL, &shim->run, &shim->error);
     }
     free(inputs);
     free(list);
@@ -91,7 +92,7 @@ const char *model_run(struct shim *shim, int64_t n_batch, int64_t len, int32_t *
 
 /* [len][hidden] of the last run. */
 const float *model_hidden(const struct shim *shim, int64_t b) {
-    return qkv_run_hidden(shim->run, b, qkv_model_get_info(shim->model)->n_layers);
+    return qkv_run_hidden(shim->run, QKV_SELF, b, qkv_model_get_info(shim->model)->n_layers);
 }
 
 double model_peak(const struct shim *shim, int read, double seconds) {

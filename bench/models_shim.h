@@ -4,7 +4,7 @@
 
 #include <qkv/model.h>
 
-#include "cli/peak.h"
+#include "cli/bench/peak.h"
 
 struct shim {
     qkv_ctx *ctx;

@@ -42,7 +42,7 @@ static qkv_status fill(struct train *s, unsigned form) {
 
 /* NULL: something failed. */
 struct train *train_open(const char *folder, int n_threads, int weights) {
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    qkv_ctx_options options = qkv_ctx_options_init();
     struct train *s = calloc(1, sizeof *s);
     qkv_model_weights compute;
     options.n_threads = n_threads;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/bench.h"
+#include "cli/bench/bench.h"
 
 /* What main.c gives the files of `qkv bench`. */
 int cli_cancelled;
@@ -41,7 +41,7 @@ const char *shim_arithmetic(const struct shim *shim);
 
 /* The case with this name; NULL: there is none, or no memory. Cases are never freed. */
 struct shim *shim_open(const char *name, int n_threads) {
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    qkv_ctx_options options = qkv_ctx_options_init();
     struct shim *shim = calloc(1, sizeof *shim);
     int n = 0;
     while (bench_case_at(n) && strcmp(bench_case_at(n)->name, name) != 0) n++;

@@ -1,7 +1,7 @@
 /* The one table of commands, in the order of the help. */
 #include <string.h>
 
-#include "cli.h"
+#include "common/cli.h"
 
 static const struct cli_command *const commands[] = {
     &cmd_look,   &cmd_fill,  &cmd_next,     &cmd_heads,     &cmd_map,      &cmd_explain,

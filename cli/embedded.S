@@ -15,4 +15,4 @@ qkv_embedded_\name\()_end:
     embed weights, "models/default/model.safetensors"
     embed grammar, "models/default/grammar.txt"
 
-    .section .note.GNU-stack, "", %progbits
+#include "elf_notes.h"

@@ -1,5 +1,5 @@
 /* The model that is part of the binary: the files of models/default, placed there by embedded.S. */
-#include "session.h"
+#include "common/session.h"
 
 #ifdef QKV_EMBEDDED_MODEL
 

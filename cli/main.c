@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli.h"
-#include "term.h"
+#include "common/cli.h"
+#include "common/term.h"
 
 int cli_cancelled;
 static volatile sig_atomic_t signal_met;

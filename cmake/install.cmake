@@ -31,5 +31,7 @@ endfunction()
 qkv_pkg_config(qkv "Exact scaled dot-product attention" LIBS_PRIVATE -lm -pthread)
 qkv_pkg_config(qkvmodel "Small transformer models and what their heads look at"
     REQUIRES "qkv = ${PROJECT_VERSION}" REQUIRES_PRIVATE jansson libutf8proc zlib LIBS_PRIVATE -lm)
-qkv_pkg_config(qkvview "Pictures of attention"
-    REQUIRES "qkvmodel = ${PROJECT_VERSION}" REQUIRES_PRIVATE pangocairo cairo zlib LIBS_PRIVATE -lm)
+if(QKV_PICTURES)
+    qkv_pkg_config(qkvview "Pictures of attention"
+        REQUIRES "qkvmodel = ${PROJECT_VERSION}" REQUIRES_PRIVATE pangocairo cairo zlib LIBS_PRIVATE -lm)
+endif()

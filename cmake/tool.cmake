@@ -8,33 +8,37 @@ target_compile_options(qkvcheck PRIVATE ${test_options})
 target_include_directories(qkvcheck PUBLIC ${PROJECT_SOURCE_DIR}/tests)
 
 # The tool, with the embedded model: the files of models/default, byte for byte (cli/embedded.S).
-file(GLOB cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/*.c)
+file(GLOB_RECURSE cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/*.c)
 if(cli_sources)
-    add_executable(qkv-tool ${cli_sources})
+    enable_language(ASM)
+    set(help_texts ${PROJECT_SOURCE_DIR}/cli/help/texts.S) # the help, and beside it its texts
+    file(GLOB help_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/help/*.txt)
+    add_executable(qkv-tool ${cli_sources} ${help_texts})
+    set_source_files_properties(${help_texts} PROPERTIES OBJECT_DEPENDS "${help_files}")
     set_target_properties(qkv-tool PROPERTIES OUTPUT_NAME qkv)
+    qkv_harden(qkv-tool)
+    target_include_directories(qkv-tool PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/cli ${PROJECT_SOURCE_DIR}/cmake)
     target_link_libraries(qkv-tool PRIVATE qkv_flags qkvview qkvcheck PkgConfig::JANSSON PkgConfig::UTF8PROC)
     if(EXISTS ${PROJECT_SOURCE_DIR}/models/default/model.safetensors)
-        enable_language(ASM)
         target_sources(qkv-tool PRIVATE ${PROJECT_SOURCE_DIR}/cli/embedded.S)
-        target_include_directories(qkv-tool PRIVATE ${PROJECT_SOURCE_DIR})
         target_compile_definitions(qkv-tool PRIVATE QKV_EMBEDDED_MODEL)
         set_source_files_properties(${PROJECT_SOURCE_DIR}/cli/embedded.S PROPERTIES OBJECT_DEPENDS
-            "${PROJECT_SOURCE_DIR}/models/default/config.json;${PROJECT_SOURCE_DIR}/models/default/vocab.txt;${PROJECT_SOURCE_DIR}/models/default/model.safetensors")
+            "${PROJECT_SOURCE_DIR}/cmake/elf_notes.h;${PROJECT_SOURCE_DIR}/models/default/config.json;${PROJECT_SOURCE_DIR}/models/default/vocab.txt;${PROJECT_SOURCE_DIR}/models/default/model.safetensors")
     endif()
 endif()
 
 # What bench/peers.py loads: the cases of `qkv bench` beside the library.
 if(QKV_TESTS)
-    set(peers_sources cli/bench_cases.c cli/bench_arrays.c cli/bench_rules.c cli/bench_stats.c cli/bench_measure.c cli/bench_memory.c cli/peak.c
-        cli/peak_loops.c bench/peers_shim.c)
+    set(peers_sources cli/bench/cases.c cli/bench/arrays.c cli/bench/rules.c cli/bench/stats.c cli/bench/measure.c cli/bench/memory.c cli/bench/peak.c
+        cli/bench/peak_loops.c bench/peers_shim.c)
     list(TRANSFORM peers_sources PREPEND ${PROJECT_SOURCE_DIR}/)
     add_library(peers MODULE ${peers_sources})
-    target_include_directories(peers PRIVATE ${PROJECT_SOURCE_DIR})
+    target_include_directories(peers PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/cli)
     target_link_libraries(peers PRIVATE qkv_flags qkv PkgConfig::JANSSON)
 
     # and bench/models.py: whole models.
-    add_library(models MODULE ${PROJECT_SOURCE_DIR}/cli/peak.c ${PROJECT_SOURCE_DIR}/cli/peak_loops.c
+    add_library(models MODULE ${PROJECT_SOURCE_DIR}/cli/bench/peak.c ${PROJECT_SOURCE_DIR}/cli/bench/peak_loops.c
         ${PROJECT_SOURCE_DIR}/bench/models_shim.c ${PROJECT_SOURCE_DIR}/bench/models_steps.c)
-    target_include_directories(models PRIVATE ${PROJECT_SOURCE_DIR})
+    target_include_directories(models PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/cli)
     target_link_libraries(models PRIVATE qkv_flags qkvmodel)
 endif()

@@ -34,7 +34,7 @@ static double difference(qkv_ctx *ctx, int s, int n, const float *q, const float
 int main(void) {
     qkv_ctx *ctx = NULL;
     qkv_kv_cache *cache = NULL;
-    qkv_kv_cache_options options = QKV_KV_CACHE_OPTIONS_INIT;
+    qkv_kv_cache_options options = qkv_kv_cache_options_init();
     options.n_sequences = SEQUENCES, options.n_kv_heads = 1;
     options.head_dim = options.head_dim_v = DIM;
     options.page_len = 16;

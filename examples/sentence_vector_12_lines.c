@@ -13,11 +13,11 @@ static int embed(const char *folder, const char *text, float *vector) {
     qkv_encoding *tokens = NULL;
     qkv_error error = { 0 };
     const int failed =
-        qkv_ctx_create(NULL, &ctx, &error) || qkv_model_open(folder, &model, &error) ||
-        qkv_tokenizer_encode(qkv_model_tokenizer(model), text, strlen(text), NULL, 0, &tokens,
-                             &error) ||
+        qkv_ctx_create(NULL, &ctx, &error) || qkv_model_open(folder, NULL, &model, &error) ||
+        qkv_tokenizer_encode(qkv_model_tokenizer(model, QKV_SOURCE), text, strlen(text), NULL, 0,
+                             &tokens, &error) ||
         qkv_model_embed(ctx, model, 1, (const qkv_encoding *const *)&tokens,
-                        &(qkv_embed_options){ sizeof(qkv_embed_options), QKV_POOLING_MEAN, 1 },
+                        &(qkv_embed_options){ sizeof(qkv_embed_options), QKV_POOLING_MEAN, 1, 0 },
                         vector, &error);
     if (failed) fprintf(stderr, "%s\n", error.message);
     qkv_encoding_free(tokens), qkv_model_free(model), qkv_ctx_destroy(ctx);

@@ -91,7 +91,7 @@ static void fill_arrays(const attention_case *c, attention_run *x) {
 }
 
 qkv_call_options attention_with_workspace(size_t n_bytes) {
-    qkv_call_options call = QKV_CALL_OPTIONS_INIT;
+    qkv_call_options call = qkv_call_options_init();
     FUZZ_CHECK(posix_memalign(&call.workspace, 64, n_bytes ? n_bytes : 1) == 0);
     call.workspace_bytes = n_bytes;
     memset(call.workspace, 0xff, n_bytes); /* nothing may be expected of it */

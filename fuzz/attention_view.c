@@ -32,6 +32,7 @@ void attention_view_read(attention_case *c) {
     const int64_t len = ring_len ? ring_len : dense.len_k;
     qkv_kv_view *const w = &c->view;
     dense.len_k = page_len ? page_len : len;
+    dense.struct_size = sizeof dense; /* a lie about it is for the call itself */
     qkv_kv_view_contiguous(w, &dense, (qkv_dtype)(random & 3));
     w->page_len = page_len;
     w->ring_len = ring_len;

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "qkv/model.h"
+#include "qkv/tokenizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes);
 
@@ -26,6 +26,14 @@ bool fuzz_accepted(qkv_status status, const qkv_error *error);
 
 /* n bytes of memory without anything behind them, for ASan to watch; never NULL. */
 void *fuzz_alloc(size_t n_bytes);
+
+/*
+ * Cuts the input behind each NUL that a '{' follows, and names the parts: the first, and up to n others,
+ * which are there only if the input has them.
+ */
+struct qkvi_text_file;
+void fuzz_parts(const uint8_t *bytes, size_t n_bytes, struct qkvi_text_file *first, int n,
+                struct qkvi_text_file *const *others);
 
 /* The input as a file, whose path stays the same; the next call replaces its content. */
 const char *fuzz_file(const uint8_t *bytes, size_t n_bytes);

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/attend.h"
-#include "cli/term.h"
+#include "cli/attend/attend.h"
+#include "cli/common/term.h"
 #include "fuzz/fuzz.h"
 
 enum { MOST_ARGUMENTS = 64, MOST_BYTES = 4096, PATH_BYTES = 64 };

@@ -18,7 +18,7 @@ static qkv_ctx *contexts[MOST_CONTEXTS];
 static int n_contexts;
 
 static void add_context(const char *isa, int n_threads) {
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    qkv_ctx_options options = qkv_ctx_options_init();
     options.isa = isa;
     options.n_threads = n_threads;
     FUZZ_CHECK(n_contexts < MOST_CONTEXTS);

@@ -6,15 +6,15 @@
 #include <string.h>
 
 #include "fuzz/fuzz.h"
-#include "model/text/bpe_files.h"
+#include "model/text/tokenizer_json.h"
 
 enum { N_PARTS = 6 };
 
 /* The input up to its next NUL; the last part is all that is left. */
-static qkvi_bpe_file take_part(const char *name, const char **at, size_t *left, int is_last) {
+static qkvi_text_file take_part(const char *name, const char **at, size_t *left, int is_last) {
     const char *const nul = *left && !is_last ? memchr(*at, '\0', *left) : NULL;
     const size_t n = nul ? (size_t)(nul - *at) : *left;
-    const qkvi_bpe_file file = { name, *at, n };
+    const qkvi_text_file file = { name, *at, n };
     *at += n + (nul != NULL);
     *left -= n + (nul != NULL);
     return file;
@@ -37,14 +37,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
     static const char *const names[N_PARTS] = { "vocab.json",       "merges.txt",
                                                 "tokenizer_config", "special_tokens_map",
                                                 "added_tokens",     "config" };
-    qkvi_bpe_file parts[N_PARTS];
+    qkvi_text_file parts[N_PARTS];
     const char *at = (const char *)bytes;
     size_t left = n_bytes;
     for (int i = 0; i < N_PARTS; i++) {
         parts[i] = take_part(names[i], &at, &left, i == N_PARTS - 1);
         if (i >= 2 && parts[i].n_bytes == 0) parts[i].bytes = NULL; /* is not there */
     }
-    const qkvi_bpe_files files = { parts[0], parts[1], parts[2], parts[3], parts[4], parts[5] };
+    const qkvi_text_files files = { .vocab = parts[0],
+                                    .merges = parts[1],
+                                    .tokenizer_config = parts[2],
+                                    .special_tokens_map = parts[3],
+                                    .added_tokens = parts[4],
+                                    .config = parts[5] };
     qkv_tokenizer *tokenizer;
     qkv_error error;
     const qkv_status status = qkvi_tokenizer_read_bpe(&files, &tokenizer, &error);

@@ -66,7 +66,7 @@ static qkv_tokenizer *make_tokenizer(int kind) {
     for (int i = 0; kind & ADDED && i < 5; i++)
         FUZZ_CHECK(qkvi_added_add(&tokenizer->added, 300 + i, added[i], strlen(added[i]),
                                   flags[i]) == QKV_OK);
-    FUZZ_CHECK(qkvi_tokenizer_seal(tokenizer, &error) == QKV_OK);
+    FUZZ_CHECK(qkvi_tokenizer_seal(tokenizer, "x", &error) == QKV_OK);
     qkvi_bpe_of(tokenizer)->add_prefix_space = (kind & PREFIX) != 0;
     tokenizer->trim_offsets = (kind & TRIM) != 0;
     tokenizer->single = qkvi_bare_single;

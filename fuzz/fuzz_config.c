@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
     FUZZ_CHECK(info.n_types >= 0 && info.n_types <= 256);
     FUZZ_CHECK(info.activation && info.target_vocab_size > 0);
     FUZZ_CHECK(info.start_id < info.target_vocab_size && info.eos_id < info.target_vocab_size);
-    if (info.is_encoder_decoder) {
+    if (info.kind == QKV_MODEL_PAIR) {
         FUZZ_CHECK(info.n_decoder_layers > 0 && info.n_decoder_layers <= 1024);
         FUZZ_CHECK(info.n_decoder_heads > 0 && info.hidden % info.n_decoder_heads == 0);
         FUZZ_CHECK(info.decoder_intermediate > 0 && info.start_id >= 0);

@@ -78,7 +78,7 @@ static void read_lists(fuzz_reader *in, fuzz_call *c) {
 
 static void read_options(fuzz_reader *in, fuzz_call *c) {
     qkv_generate_options *const o = &c->options;
-    *o = (qkv_generate_options)QKV_GENERATE_OPTIONS_INIT;
+    *o = (qkv_generate_options)qkv_generate_options_init();
     o->max_new = whole(in);
     o->min_new = whole(in);
     o->min_length = whole(in);
@@ -149,13 +149,13 @@ static void check(const fuzz_call *c, const qkvi_plan *plan, const qkv_generatio
     FUZZ_CHECK(made->n_sequences >= 1 && made->n_sequences <= plan->o.n_return);
     if (plan->o.n_beams == 1) FUZZ_CHECK(made->n_sequences == plan->o.n_return);
     for (int64_t i = 0; i < made->n_sequences; i++) {
-        check_sequence(c, plan, &made->sequences[i]);
+        check_sequence(c, plan, made->sequences[i]);
         if (plan->o.n_beams > 1 && i > 0)
-            FUZZ_CHECK(made->sequences[i - 1].score >= made->sequences[i].score);
+            FUZZ_CHECK(made->sequences[i - 1]->score >= made->sequences[i]->score);
     }
     if (plan->o.on_text) {
-        FUZZ_CHECK((int64_t)c->n_told == made->sequences[0].n_bytes);
-        FUZZ_CHECK(memcmp(c->told, made->sequences[0].text, c->n_told) == 0);
+        FUZZ_CHECK((int64_t)c->n_told == made->sequences[0]->n_bytes);
+        FUZZ_CHECK(memcmp(c->told, made->sequences[0]->text, c->n_told) == 0);
     }
 }
 
@@ -179,7 +179,7 @@ static void check_same(const qkv_generation *a, const qkv_generation *b) {
     if (a == NULL) return;
     FUZZ_CHECK(a->n_sequences == b->n_sequences && a->n_steps == b->n_steps);
     for (int64_t i = 0; i < a->n_sequences; i++) {
-        const qkv_sequence *const s = &a->sequences[i], *const t = &b->sequences[i];
+        const qkv_sequence *const s = a->sequences[i], *const t = b->sequences[i];
         FUZZ_CHECK(s->n == t->n && memcmp(s->ids, t->ids, (size_t)s->n * sizeof *s->ids) == 0);
         FUZZ_CHECK(s->score == t->score && s->end == t->end);
     }

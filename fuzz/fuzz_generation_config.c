@@ -17,7 +17,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
                        &error))
         return 0;
     check_tokens(c.ends, c.n_ends, QKVI_MAX_ENDS);
-    check_tokens(c.forced_last, c.n_forced_last, QKVI_MAX_ENDS);
+    FUZZ_CHECK(c.n_forced_last >= 0 && c.n_forced_last <= QKVI_MAX_ENDS);
+    for (int64_t i = 0; i < c.n_forced_last; i++)
+        FUZZ_CHECK(c.forced_last[i] >= 0 && c.forced_last[i] < 40);
     int64_t n_tokens = 0;
     FUZZ_CHECK(c.n_bad_words >= 0 && c.n_bad_words <= QKVI_MAX_BAD_WORDS);
     for (int64_t w = 0; w < c.n_bad_words; w++) {
@@ -28,6 +30,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
     for (int64_t i = 0; i < n_tokens; i++) FUZZ_CHECK(c.bad_words[i] >= 0 && c.bad_words[i] < 40);
     FUZZ_CHECK(c.bos < 40 && c.pad < 40 && c.start < 40 && c.forced_first < 40);
     FUZZ_CHECK(c.num_beams > 0 && c.max_length >= 0 && c.no_repeat_ngram_size >= 0);
-    FUZZ_CHECK(c.temperature > 0 && c.repetition_penalty > 0 && c.top_p > 0 && c.top_p <= 1);
+    FUZZ_CHECK(!(c.top_p > 1) && c.top_k >= -1 && c.min_length >= 0 && c.min_new_tokens >= 0);
     return 0;
 }

@@ -8,6 +8,8 @@
 
 #include "fuzz/fuzz.h"
 
+#include "qkv/model.h"
+
 static const char config[] =
     "{\"model_type\":\"bert\",\"num_hidden_layers\":1,\"hidden_size\":2,\"num_attention_heads\":1,"
     "\"intermediate_size\":3,\"vocab_size\":6,\"max_position_embeddings\":7}";
@@ -20,12 +22,13 @@ static void use(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run) {
     qkv_candidate *const words = fuzz_alloc(3 * sizeof *words);
     float nsp[2];
     qkv_error error;
-    fuzz_accepted(qkv_model_mlm(ctx, model, run, 0, 1, logits, &error), &error);
+    fuzz_accepted(qkv_model_logits(ctx, model, run, QKV_HEAD_MASKED, 0, 1, logits, &error), &error);
     fuzz_accepted(qkv_model_nsp(ctx, model, run, 0, nsp, &error), &error);
-    const qkv_status status = qkv_model_fill(ctx, model, run, 0, 2, 3, words, &error);
+    const qkv_status status = qkv_model_candidates(ctx, model, run, QKV_HEAD_MASKED, 0, 2, 3, words,
+                                                   sizeof(qkv_candidate), &error);
     for (int i = 0; fuzz_accepted(status, &error) && i < 3; i++)
         FUZZ_CHECK(words[i].id >= 0 && words[i].id < info->vocab_size);
-    FUZZ_CHECK(qkv_run_weights(run, 0, 0, 0, weights, &error) == QKV_OK);
+    FUZZ_CHECK(qkv_run_weights(run, QKV_SELF, 0, 0, 0, weights, &error) == QKV_OK);
     free(logits);
     free(weights);
     free(words);
@@ -34,17 +37,17 @@ static void use(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run) {
 /* [CLS] a [MASK] [SEP] a [SEP] */
 static void run(const qkv_model *model) {
     static qkv_ctx *ctx;
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    qkv_ctx_options options = qkv_ctx_options_init();
     options.n_threads = 1;
     qkv_encoding *input;
     qkv_run *result;
     qkv_error error;
     if (!ctx) FUZZ_CHECK(qkv_ctx_create(&options, &ctx, NULL) == QKV_OK);
-    FUZZ_CHECK(qkv_tokenizer_encode(qkv_model_tokenizer(model), "a [MASK]", 8, "a", 1, &input,
-                                    &error) == QKV_OK);
+    FUZZ_CHECK(qkv_tokenizer_encode(qkv_model_tokenizer(model, QKV_SOURCE), "a [MASK]", 8, "a", 1,
+                                    &input, &error) == QKV_OK);
     FUZZ_CHECK(input->n == 6);
     FUZZ_CHECK(qkv_model_run(ctx, model, 1, (const qkv_encoding *const *)&input,
-                             QKV_RUN_CAPTURE | QKV_RUN_HIDDEN, &result, &error) == QKV_OK);
+                             QKV_RUN_CAPTURE | QKV_RUN_HIDDEN, NULL, &result, &error) == QKV_OK);
     use(ctx, model, result);
     qkv_run_free(result);
     qkv_encoding_free(input);

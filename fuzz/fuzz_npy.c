@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
     qkv_array *array;
     qkv_error error;
     for (int n = 0; n < 3; n++) {
-        if (fuzz_accepted(qkv_array_read_as(path, floats[n], &array, &error), &error))
+        if (fuzz_accepted(qkv_array_read(path, floats[n], &array, &error), &error))
             check(array, path);
         else
             FUZZ_CHECK(!array);

@@ -44,7 +44,7 @@ static void resolve(const qkvi_safetensors *file) {
         const qkvi_stored *const tensor = qkvi_resolve(&resolver, names[i]);
         FUZZ_CHECK(!tensor ||
                    (tensor >= file->tensors && tensor < file->tensors + file->n_tensors));
-        qkvi_resolver_skip(&resolver, names[i]);
+        qkvi_resolver_skip(&resolver, tensor);
     }
     FUZZ_CHECK(qkvi_resolver_unused(&resolver, &unused, &n_unused, &error) == QKV_OK);
     for (int64_t i = 0; i < n_unused; i++) free(unused[i]);

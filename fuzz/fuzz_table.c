@@ -10,6 +10,7 @@
 
 #include "fuzz/fuzz.h"
 #include "model/text/unicode.h"
+#include "qkv/files.h"
 
 static void put_field(FILE *out, const char *text) {
     fputc('"', out);

@@ -214,7 +214,7 @@ static void decode(fuzz_reader *in, int64_t s) {
 /* ---- The walk -------------------------------------------------------------------------------- */
 
 static qkv_ctx *context(const char *isa, int n_threads) {
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    qkv_ctx_options options = qkv_ctx_options_init();
     qkv_ctx *made = NULL;
     options.isa = isa;
     options.n_threads = n_threads;
@@ -228,7 +228,7 @@ static bool begin(fuzz_reader *in) {
         other = context(NULL, 3);
     }
     memset(&w, 0, sizeof w);
-    w.o = (qkv_kv_cache_options)QKV_KV_CACHE_OPTIONS_INIT;
+    w.o = qkv_kv_cache_options_init();
     w.o.dtype = (qkv_dtype)(fuzz_byte(in) % 5);
     w.o.n_sequences = fuzz_byte(in) % (MOST_SEQ + 1);
     w.o.n_kv_heads = fuzz_byte(in) % (MOST_HEADS + 1);

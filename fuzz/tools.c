@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "model/text/settings.h"
+
 void fuzz_failed(const char *file, int line, const char *condition) {
     fprintf(stderr, "%s:%d: does not hold: %s\n", file, line, condition);
     abort();
@@ -27,6 +29,19 @@ void *fuzz_alloc(size_t n_bytes) {
     void *const memory = malloc(n_bytes ? n_bytes : 1);
     FUZZ_CHECK(memory);
     return memory;
+}
+
+void fuzz_parts(const uint8_t *bytes, size_t n_bytes, qkvi_text_file *first, int n,
+                qkvi_text_file *const *others) {
+    const char *at = (const char *)bytes, *const end = at + n_bytes;
+    qkvi_text_file *part = first;
+    for (int i = 0; part; i++) {
+        const char *const nul = i < n && at < end ? memmem(at, (size_t)(end - at), "\0{", 2) : NULL;
+        part->bytes = at;
+        part->n_bytes = (size_t)((nul ? nul : end) - at);
+        at = nul ? nul + 1 : end;
+        part = nul ? others[i] : NULL;
+    }
 }
 
 const char *fuzz_file(const uint8_t *bytes, size_t n_bytes) {

@@ -8,7 +8,7 @@
 #include "qkv/qkv.h"
 
 static inline qkv_ctx *make_ctx(const char *isa, int n_threads) {
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    qkv_ctx_options options = qkv_ctx_options_init();
     qkv_ctx *ctx;
     qkv_error error;
     options.isa = isa;

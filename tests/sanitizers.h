@@ -17,10 +17,21 @@
 #define UNDER_ASAN 0
 #endif
 
+/* It has a thread of its own, and loses count of threads after a fork. */
 #if defined(__SANITIZE_THREAD__) || SANITIZERS_HAS(thread_sanitizer)
 #define UNDER_TSAN 1
 #else
 #define UNDER_TSAN 0
 #endif
+
+/* clang's alone; gcc does not tell */
+#if SANITIZERS_HAS(undefined_behavior_sanitizer)
+#define UNDER_UBSAN 1
+#else
+#define UNDER_UBSAN 0
+#endif
+
+/* Everything is several times slower. */
+#define UNDER_SANITIZER (UNDER_ASAN || UNDER_TSAN || UNDER_UBSAN)
 
 #endif

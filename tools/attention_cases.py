@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/golden/attention_cases.bin: 40 small attention problems with results in float64.
+"""Makes tests/attention/golden/attention_cases.bin: 40 small attention problems with results in float64.
 
 Forward by numpy, row by row from the definition; gradients by PyTorch's autograd in float64. Inputs are not stored: both
 sides make them with the same integer hash, so that cases may have 300 keys and the file stays small.
@@ -230,7 +230,7 @@ def main():
     data = b"QKVCASE1" + struct.pack("<q", len(CASES))
     for n, options in enumerate(CASES):
         data += Case(n + 1, **options).pack()
-    path = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden" / "attention_cases.bin"
+    path = pathlib.Path(__file__).resolve().parent.parent / "tests" / "attention" / "golden" / "attention_cases.bin"
     path.write_bytes(data)
     print(f"{path}: {len(data)} bytes, numpy {np.__version__}, torch {torch.__version__}")
 

@@ -12,8 +12,8 @@ expected.safetensors   a batch of sequences one after another and what float64 a
         BART, Marian  lengths, ids (sources), decoder_lengths, decoder_ids, encoder_hidden.L, decoder_hidden.L, encoder_weights.L,
                       decoder_weights.L, cross_weights.L
         all           logits (of every token, of the decoder's inputs), target_tokens, target_ids, loss.plain, label_smoothing, loss.lm
-                      (smoothed by that much) and of loss.lm every gradient: grad.NAME. Padding's row of an embedding has the
-                      gradient of every other row, which torch would leave out.
+                      (smoothed by that much) and of loss.lm every gradient: grad.NAME. Padding's row of an embedding gets
+                      its gradient from the head alone, as torch's padding_idx has it.
 generate.json   prompts (sources), the tokens that follow (after the decoder's start) for several options, scores of beams, and gaps: the
     smallest distance, at some step, between a candidate that was taken and one that was not, to tell near ties. transformers rounds logits to
     f32 first. Ids of special tokens are in generation_config.json.
@@ -118,9 +118,6 @@ def make_model(name, kind, config, generator, mild):
         if name == "marian_2":
             bias = torch.randn(model.final_logits_bias.shape, generator=generator, dtype=torch.float64)
             model.final_logits_bias.copy_((0.8 * bias).float().double())
-    for module in model.modules():
-        if isinstance(module, torch.nn.Embedding):
-            module.padding_idx = None
     return model
 
 

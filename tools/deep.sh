@@ -5,10 +5,10 @@
 set -u
 cd "$(dirname "$0")/.."
 narrow="arm64 qemu levels valgrind" # the longest first
-[ $# -gt 0 ] || set -- gcc clang tsan reproducible install shells page $narrow
+[ $# -gt 0 ] || set -- clang tsan ubsan reproducible install shells fonts page $narrow
 mkdir -p build/deep
 beside="" n_steps=0
-rm -f build/deep/*.passed
+rm -f build/deep/*.passed build/deep/*.seconds
 for step in "$@"; do
     if [ ! -f "tools/deep/$step.sh" ]; then
         echo "deep: there is no step '$step'" >&2

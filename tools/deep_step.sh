@@ -1,6 +1,7 @@
 #!/bin/sh
 # deep_step.sh STEP: runs tools/deep/STEP.sh, whose last line of output is "N cases". Prints one line, and the end of the log if it
-# failed; all that it says is in build/deep/STEP.log. N is in build/deep/STEP.passed if it passed.
+# failed; all that it says is in build/deep/STEP.log. N is in build/deep/STEP.passed if it passed, and how long it
+# took in build/deep/STEP.seconds.
 set -u
 cd "$(dirname "$0")/.."
 step=$1
@@ -9,6 +10,7 @@ began=$(date +%s)
 status=0
 sh -eu "tools/deep/$step.sh" >"$log" 2>&1 </dev/null || status=$?
 seconds=$(($(date +%s) - began))
+echo "$seconds" >"build/deep/$step.seconds"
 cases=$(tail -n 1 "$log" | sed -n 's/^\([0-9]*\) cases$/\1/p')
 if [ "$status" -eq 0 ] && [ "${cases:-0}" -gt 0 ]; then
     echo "$cases" >"build/deep/$step.passed"

@@ -43,7 +43,7 @@ fuzz() {
 # counters PARSER: whether an edge that is met more often counts as reached anew; where inputs are long, that would keep too many
 counters() {
     case $1 in
-    grammar | model | tokenizer | vocab) echo -use_counters=0 ;;
+    bpe | grammar | model | recipe | tokenizer | vocab) echo -use_counters=0 ;;
     *) echo -use_counters=1 ;;
     esac
 }

@@ -73,7 +73,7 @@ def in_float64(function):
 
 def stable_topk(x, k, dim=-1, **ignored):
     values, indices = torch.sort(x, dim=dim, descending=True, stable=True)
-    return values[..., :k], indices[..., :k]
+    return torch.return_types.topk((values[..., :k], indices[..., :k]))
 
 
 def make(seed, vocab, prompt, options, sharp=False):
@@ -109,13 +109,14 @@ def line(file, seed, vocab, prompt, options, sharp=False):
     file.write(json.dumps(case, separators=(",", ":")) + "\n")
 
 
-def supports(file, random):
-    for n in range(150):
+def supports(file, random, n_rows, **more):
+    for n in range(n_rows):
         seed, vocab = int(random.integers(2**32)), int(random.integers(5, 300))
         prompt = random.integers(0, vocab, 3).tolist()
         options = {"do_sample": True, "temperature": [1.0, 0.7, 1.5, 0.3][n % 4], "top_k": [0, 3, 20, 100][n // 4 % 4],
                    "top_p": [1.0, 0.9, 0.5, 0.05, 0.999][n // 16 % 5], "num_beams": 1 + n % 3,
-                   "repetition_penalty": [1.0, 1.3][n % 2], "eos_token_id": [0] if n % 5 else [0, 2]}
+                   "repetition_penalty": [1.0, 1.3][n % 2], "eos_token_id": [0] if n % 5 else [0, 2],
+                   **{field: values[n // 3 % len(values)] for field, values in more.items()}}
         config = GenerationConfig(max_length=MAX_LEN, pad_token_id=1, **options)
         table._prepare_special_tokens(config, False, device="cpu")
         processors = table._get_logits_processor(config, input_ids_seq_length=3, device="cpu", model_kwargs={})
@@ -152,12 +153,17 @@ def main(path):
             options = {"num_beams": 2, "num_return_sequences": 1 + n % 2, "early_stopping": (False, True, "never")[n % 3],
                        "max_new_tokens": 1 + n % 7, "eos_token_id": None if n % 4 == 0 else 0}
             line(file, int(random.integers(2**32)), vocab, prompt, options, n % 3 == 1)
-        supports(file, random)
+        supports(file, random, 150)
         for n in range(72):  # the list is full early, and there is much room: when is it over?
             vocab = 5 + n % 7
             options = {"num_beams": 2 + n % 2, "length_penalty": (1.0, 2.0, 0.5)[n % 3], "max_new_tokens": 40,
                        "early_stopping": ("never", False)[n // 3 % 2], "num_return_sequences": 2}
             line(file, int(random.integers(2**32)), vocab, random.integers(0, vocab, 2).tolist(), options, n % 4 == 1)
+        supports(file, random, 80, min_p=(0.1, 0.5, 0.02, 1.0, 0.9, 0.0))
+        for n in range(16):  # one of several tokens at the end
+            vocab, prompt = 9 + n, random.integers(0, 9, 1 + n % 3).tolist()
+            options = {"forced_eos_token_id": [[0, 4], [7, 3, 5], [2, 0], [6]][n % 4], "num_beams": 1 + n // 4 % 3, "max_new_tokens": 2 + n % 5}
+            line(file, int(random.integers(2**32)), vocab, prompt, options, n % 3 == 1)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What `./dev lint` runs: format, layers, public headers, symbols. Each prints what is wrong; the last line says how many failed.
+# What `./dev lint` runs: format, layers, structs, prose, arithmetic, public headers, symbols. Each prints what is wrong; the last line says how many failed.
 set -u
 cd "$(dirname "$0")/.."
 n_failed=0
@@ -18,15 +18,21 @@ step() {
 
 check_format() {
     git ls-files --cached --others --exclude-standard -- \
-        'include/*.[ch]' 'src/*.[ch]' 'cli/*.[ch]' 'tests/*.[ch]' 'bench/*.[ch]' 'fuzz/*.[ch]' 'examples/*.[ch]' 'src/view/page/*.js' |
+        'include/*.[ch]' 'src/*.[ch]' 'cli/*.[ch]' 'tests/*.[ch]' 'bench/*.[ch]' 'fuzz/*.[ch]' 'examples/*.[ch]' 'src/page/web/*.js' |
         while IFS= read -r file; do [ ! -f "$file" ] || printf '%s\n' "$file"; done |
         xargs clang-format --dry-run -Werror
 }
+# Every test has a label: `./dev test` would never choose one that has none. No test can ask: ctest -N empties the log of its run.
+check_labels() { ctest --preset release -N -LE . | tee build/labels.log | grep -qx 'Total Tests: 0' || ! cat build/labels.log; }
 check_headers() { ctest --preset release -R '^header_' --no-tests=error >build/headers.log || ! cat build/headers.log; }
 
 step format check_format
 step layers tools/check_layers.sh
+step structs python3 tools/check_structs.py
+step prose python3 tools/check_prose.py
+step "arithmetic of the tool" tools/check_tool_math.sh
 step build ./dev build release
+step labels check_labels
 step headers check_headers
 step symbols tools/check_symbols.sh build/release
 step spills tools/check_spills.sh build/release

@@ -1,25 +1,28 @@
 #!/bin/sh
-# What `./dev test [REGEX]` runs: every test of the release build, then the unit, property, golden, hostile and memory tests
-# under AddressSanitizer and UndefinedBehaviorSanitizer. With REGEX, only the tests whose name matches. The last line counts single
-# cases: those that cmocka names, and one for each program of another kind. The full output stays in build/<preset>/test.log.
+# What `./dev test [--all | REGEX]` runs. Without arguments: the quick tests of the release build, then tests of parsers under
+# AddressSanitizer and UndefinedBehaviorSanitizer (labels: cmake/test_labels.cmake). With --all: every test of the release build, then
+# the unit, property, golden, fuzz, hostile and memory tests under the sanitizers. With REGEX: of these, the tests whose name matches.
+# The last line counts single cases: those that cmocka names, and one for each program of another kind. The full output stays in
+# build/<preset>/test.log.
 set -eu
 cd "$(dirname "$0")/.."
-only=${1:-.}
 no_tests=error # an empty suite is a failure, unless it was asked for
-[ "$only" = . ] || no_tests=ignore
+only=${1:-}
+[ "$only" != --all ] || only=.
+case $only in "" | .) ;; *) no_tests=ignore ;; esac
 n_passed=0
 n_failed=0
 
-# run_preset PRESET REGEX: builds, tests, adds to the totals
+# run_preset PRESET OPTION…: builds, runs the tests that the options of ctest choose, adds to the totals
 run_preset() {
     preset=$1
-    regex=$2
+    shift
     echo "== $preset: building"
     ./dev build "$preset"
     log=build/$preset/Testing/Temporary/LastTest.log
     rm -f "$log"
     status=0
-    ctest --preset "$preset" -R "$regex" --no-tests="$no_tests" -j "$(nproc 2>/dev/null || echo 2)" || status=$?
+    ctest --preset "$preset" "$@" --no-tests="$no_tests" -j "$(nproc 2>/dev/null || echo 2)" || status=$?
     passed=0 failed=0
     if [ -f "$log" ]; then
         read -r passed failed <<COUNTS
@@ -28,6 +31,7 @@ COUNTS
         cp "$log" "build/$preset/test.log"
     fi
     if [ "$status" -ne 0 ] && [ "$failed" -eq 0 ]; then failed=1; fi
+    if [ "$passed" -eq 0 ] && [ "$no_tests" = error ]; then failed=1; fi # ctest found tests, their log none
     summary="$summary
 $preset: $passed passed, $failed failed"
     n_passed=$((n_passed + passed))
@@ -37,8 +41,13 @@ $preset: $passed passed, $failed failed"
 summary=""
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:strict_string_checks=1}"
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
-run_preset release "$only"
-run_preset asan "^(unit|prop|golden|fuzz|hostile|oom)_.*($only)"
+if [ -z "$only" ]; then
+    run_preset release -L quick
+    run_preset asan -L parser
+else
+    run_preset release -R "$only"
+    run_preset asan -R "^(unit|prop|golden|fuzz|hostile|oom)_.*($only)" -LE numbers
+fi
 echo "$summary"
 echo "$n_passed passed, $n_failed failed"
 [ "$n_failed" -eq 0 ] && [ "$n_passed" -gt 0 ]

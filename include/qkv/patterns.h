@@ -1,7 +1,7 @@
 /**
- * qkv: what a head does, cell by cell, at any length: how far two heads are apart, how well one
- * fits a pattern, and what flows through several layers. Weights are those of qkv/columns.h, a few rows
- * at a time or as sums; nothing of len_q x len_k is stored.
+ * qkv: weights of a head cell by cell, at any length. It measures how far two heads are apart, how
+ * well a head fits a pattern, and what flows through several layers. Weights are those of
+ * qkv/columns.h, a few rows at a time or as sums. Nothing of len_q x len_k is stored.
  */
 #ifndef QKV_PATTERNS_H
 #define QKV_PATTERNS_H
@@ -13,39 +13,54 @@
 extern "C" {
 #endif
 
-/** One head of a call of attention, after its forward pass: arguments as those of that call. */
+/**
+ * Head h of batch b of a call of attention, with the arguments of its forward pass. Made by
+ * qkv_head_view_init().
+ */
 typedef struct qkv_head_view {
+    size_t struct_size;
     const qkv_attention_desc *desc;
     const void *q, *k;
     const float *lse;
     int64_t b, h;
 } qkv_head_view;
 
+QKV_DEFINE_INIT(qkv_head_view)
+
 /* ---- Two heads ------------------------------------------------------------------------------- */
 
+/** Made by qkv_divergence_init(). */
 typedef struct qkv_divergence {
-    double sum, mean; /* over the rows; nats, at most ln 2 each */
+    size_t struct_size;
+    /* Over the rows, in nats. A row has at most ln 2. */
+    double sum, mean;
     int64_t n_rows, n_left_out;
 } qkv_divergence;
 
+QKV_DEFINE_INIT(qkv_divergence)
+
 /**
- * Jensen-Shannon divergence of the rows of two heads, the distance between heads of Clark et al. (2019),
- * section 6: with p and g the weights that keys have among themselves (a sink has none), smoothed to
- * (1 - s) p + s / n of n keys, m = (p + g) / 2,
- *     JS[i] = 1/2 sum_j (p[j] ln(p[j] / m[j]) + g[j] ln(g[j] / m[j]))
+ * Computes the Jensen-Shannon divergence of the rows of two heads. It is the distance between heads
+ * of Clark et al. (2019), section 6:
+ *     JS[i] = 1/2 sum_j (p[j] ln(p[j] / m[j]) + g[j] ln(g[j] / m[j]))    with m = (p + g) / 2
  *
- *   rows  [queries of the batch]: JS of each; NaN for those left out; nullable   written
+ * p and g are the weights of the keys, divided by their sum, so that a sink has none. Over n keys
+ * they are smoothed: p becomes (1 - s) p + s / n.
  *
- * The heads may be of different calls, layers or models, with as many queries and keys in their batch.
- * Rows that see no key (or whose keys have no weight beside a sink), or are NaN, in either head are left
- * out.
- * Accuracy: that of the weights; sums are in double, in the order of keys, then of rows.
- * Memory: two buffers of 16 rows, or of 2^20 weights if these are more. Threads: those of ctx.
+ * The heads may be of different calls, layers or models. Their batches must agree in the number
+ * of queries and of keys. A row is left out if, in either head, it sees no key, its keys have no
+ * weight beside a sink, or it is NaN.
  *
- * @param smoothing  s, 0 ... 1; Clark et al. take 0.001.
- * @param call, error  nullable. progress counts rows; workspace is not used.
- * @return QKV_OK; QKV_ERR_ARGUMENT; QKV_ERR_SHAPE for different lengths; what qkv_attention_weights
- *         returns; QKV_ERR_MEMORY; QKV_ERR_CANCELLED.
+ * Accuracy: that of the weights. Sums are in double, in the order of keys, then of rows.
+ * Memory: two buffers of 16 rows each, or of 2^20 weights if these are more.
+ * Threads: those of ctx.
+ *
+ * @param smoothing  s, 0 to 1. Clark et al. take 0.001.
+ * @param rows       NULL, or [queries of the batch]: receives JS of each row, NaN for those left
+ *                   out.
+ * @param call       NULL: the defaults. progress counts rows; workspace is ignored.
+ * @return QKV_OK; QKV_ERR_ARGUMENT; QKV_ERR_SHAPE for different lengths; errors of
+ *         qkv_attention_weights; QKV_ERR_MEMORY; QKV_ERR_CANCELLED.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_inspect_divergence(qkv_ctx *ctx, const qkv_head_view *x,
                                                         const qkv_head_view *y, double smoothing,
@@ -55,30 +70,48 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_divergence(qkv_ctx *ctx, const qkv_
 
 /* ---- A head and a pattern -------------------------------------------------------------------- */
 
-/** D[i][j] = 1 where, with i the position of the query among the keys (query + q_offset), */
+/**
+ * Where D[i][j] is 1; elsewhere it is 0. i is the position of the query among the keys, which is
+ * query + q_offset.
+ */
 typedef enum qkv_pattern_kind {
-    QKV_PATTERN_PREVIOUS = 0,  /* j = i - 1 */
-    QKV_PATTERN_DUPLICATE = 1, /* j < i and id[j] = id[i] */
-    QKV_PATTERN_INDUCTION = 2, /* 1 <= j <= i and id[j - 1] = id[i] */
-    QKV_PATTERN_SAME = 3       /* j != i and id[j] = id[i] */
+    /* j = i - 1 */
+    QKV_PATTERN_PREVIOUS = 0,
+    /* j < i and id[j] = id[i] */
+    QKV_PATTERN_DUPLICATE = 1,
+    /* 1 <= j <= i and id[j - 1] = id[i] */
+    QKV_PATTERN_INDUCTION = 2,
+    /* j != i and id[j] = id[i] */
+    QKV_PATTERN_SAME = 3
 } qkv_pattern_kind;
 
+/**
+ * Scores of weights A and a pattern D, over the rows that take part. 0 / 0 is 0. Made by
+ * qkv_pattern_match_init().
+ */
 typedef struct qkv_pattern_match {
-    double mul;       /* sum A D / sum A: the share of weight on the pattern */
-    double abs;       /* 1 - (1 / n_rows) sum |A - D| */
-    double on, total; /* sum A D, sum A */
+    size_t struct_size;
+    /* sum A D / sum A: the share of weight on the pattern. */
+    double mul;
+    /* 1 - (1 / n_rows) sum |A - D| */
+    double abs;
+    /* sum A D and sum A. */
+    double on, total;
     int64_t n_rows, n_left_out;
-    int64_t n_cells; /* of the pattern, in rows that take part */
+    /* Cells of the pattern. */
+    int64_t n_cells;
 } qkv_pattern_match;
 
+QKV_DEFINE_INIT(qkv_pattern_match)
+
 /**
- * How well a head fits a pattern: both scores of TransformerLens' head detector, for any mask, in O(len)
- * memory. Rows that
- * see no key, are NaN, or stand at no key are left out. 0 / 0 is 0.
+ * Measures how well a head fits a pattern. `mul` and `abs` are the two scores of TransformerLens'
+ * head detector, for any mask, in O(len) memory. A row is left out if it sees no key, is NaN, or
+ * has a position outside the keys.
  *
- *   ids  [keys of the batch]: tokens; not read for QKV_PATTERN_PREVIOUS
+ * Accuracy, memory, threads, errors: as qkv_inspect_divergence, with one buffer.
  *
- * Accuracy, memory, threads, errors: as qkv_inspect_divergence, one buffer.
+ * @param ids  [keys of the batch]: tokens. Ignored for QKV_PATTERN_PREVIOUS.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_inspect_pattern(qkv_ctx *ctx, const qkv_head_view *head,
                                                      qkv_pattern_kind kind, const int32_t *ids,
@@ -86,26 +119,29 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_pattern(qkv_ctx *ctx, const qkv_hea
                                                      const qkv_call_options *call,
                                                      qkv_error *error);
 
-/* ---- What is moved, not where a head looks ----------------------------------------------------- */
+/* ---- What is moved, not where a head looks --------------------------------------------------- */
 
-/** Most keys of a list of qkv_inspect_weighted_top. */
+/** The greatest n_top of qkv_inspect_weighted_top. */
 enum { QKV_WEIGHTED_MAX_TOP = 64 };
 
 /**
- * The keys of each query with the greatest p[i][j] g[j], as with g[j] = |v[j] W_O| of Kobayashi et al.
- * (2020), who measure what is moved: a key with much weight may have a value of next to no length.
+ * Finds the keys of each query with the greatest p[i][j] g[j]. Kobayashi et al. (2020) take
+ * g[j] = |v[j] W_O|, to measure what is moved: a key with much weight may have a very short value.
  * weighted_mass of qkv/stats.h is the sum over all keys.
  *
- *   key_weights  [keys of the batch]: g, finite, at least 0                              read
- *   keys, values [queries of the batch][n_top]: the greatest first, of equal ones the smaller key; only
- *                products above 0, where there are fewer: -1 and 0. A row that is NaN: -1 and NaN   written
+ * Order: the greatest product first; of equal ones the smaller key.
+ * Special values: only products above 0 are listed. Missing entries have key -1 and value 0. A row
+ *     that is NaN has keys -1 and values NaN.
+ * Accuracy: that of the weights. A product is rounded once.
+ * Determinism: the same bits for any threads.
+ * Memory, threads, call: as qkv_inspect_divergence, with one buffer.
  *
- * Accuracy: that of the weights; a product is rounded once. Determinism: same bits for any threads.
- * Memory, threads, call: as qkv_inspect_divergence, one buffer.
- *
- * @param n_top  1 ... QKV_WEIGHTED_MAX_TOP.
- * @return QKV_OK; QKV_ERR_ARGUMENT, what qkv_attention_weights returns, QKV_ERR_MEMORY, QKV_ERR_CANCELLED:
- *         lists may then be partly written.
+ * @param key_weights  [keys of the batch]: g, finite, at least 0.
+ * @param n_top        1 to QKV_WEIGHTED_MAX_TOP.
+ * @param keys         [queries of the batch][n_top]: receives the keys.
+ * @param values       [queries of the batch][n_top]: receives their products.
+ * @return QKV_OK; QKV_ERR_ARGUMENT; errors of qkv_attention_weights; QKV_ERR_MEMORY;
+ *         QKV_ERR_CANCELLED. After an error lists may be written in part.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_inspect_weighted_top(qkv_ctx *ctx, const qkv_head_view *head,
                                                           const float *key_weights, int64_t n_top,
@@ -118,14 +154,19 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_weighted_top(qkv_ctx *ctx, const qk
 /**
  * One layer of attention rollout (Abnar and Zuidema 2020), from its output to its input:
  *     y[j] = 1/2 mean_h sum_i x[i] p[h][i][j] + 1/2 x[j]
- * where queries and keys are the same tokens: len_q = len_k, no offset. A row that sees no key in a head
- * (lse = -infinity, or at or beyond q_len) gives all it has to itself there; what a sink takes is gone.
  *
- *   x, y  [n_batch][len_q], dense; packed sequences: [rows]. y may be x          read, written
+ * Queries and keys must be the same tokens: len_q = len_k, no offset.
  *
- * Accuracy: sums over heads are in double. Memory: a float for every row of every head. Threads: those of
- * ctx. A row that is NaN and has x[i] other than 0 makes all of its batch's y NaN.
- * @return QKV_OK; QKV_ERR_SHAPE; what qkv_attention_columns_pass returns (x is its row_weights);
+ * Special values: a row that sees no key in a head (lse = -infinity, or at or beyond q_len) gives
+ *     its whole share there to itself. The share of a sink is lost. A row that is NaN, with x[i]
+ *     other than 0, makes all y of its batch NaN.
+ * Accuracy: sums over heads are in double.
+ * Memory: a float for each row of each head.
+ * Threads: those of ctx.
+ *
+ * @param x  [n_batch][len_q], dense; of packed sequences [rows].
+ * @param y  the same shape; receives the result. It may be x.
+ * @return QKV_OK; QKV_ERR_SHAPE; errors of qkv_attention_columns_pass, whose row_weights is x;
  *         QKV_ERR_MEMORY.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_inspect_rollout_step(qkv_ctx *ctx,
@@ -135,11 +176,12 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_rollout_step(qkv_ctx *ctx,
                                                           float *y, qkv_error *error);
 
 /**
- * How much of each input token is in the output of one, by rollout through all layers of a run that
- * captured: x = 1 at `position`, then a step for each layer from the last to the first. The result sums
- * to 1.
+ * Computes by rollout how much of each input token is in one output token, through all layers of a
+ * run that captured. It begins with x = 1 at `position`, and takes a step for each layer, from the
+ * last to the first. The result sums to 1.
  *
- *   received  [n] of input b                                                    written
+ * @param b         the input.
+ * @param received  [n] of input b; receives the result.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_inspect_rollout(qkv_ctx *ctx, const qkv_model *model,
                                                      const qkv_run *run, int64_t b,
@@ -148,12 +190,15 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_rollout(qkv_ctx *ctx, const qkv_mod
 
 /* ---- Votes ----------------------------------------------------------------------------------- */
 
+/** The mean, with zeros beyond the ends, or the greatest. */
 typedef enum qkv_pool_kind { QKV_POOL_MEAN = 0, QKV_POOL_MAX = 1 } qkv_pool_kind;
 
 /**
- * Votes of keys, pooled over their neighbours, as SnapKV does before it chooses keys: pooled[j] is the mean
- * (over `width`, zeros beyond the ends) or the greatest of votes[j - width / 2] ... votes[j + width / 2].
- * width is odd and at least 1. NaN stays where it reaches. pooled must not overlap votes.
+ * Pools votes of keys over their neighbours, as SnapKV does before it chooses keys. pooled[j] is
+ * the mean or the greatest of votes[j - width / 2] to votes[j + width / 2]. A NaN makes every value
+ * that it enters NaN. pooled must not overlap votes.
+ *
+ * @param width  odd, at least 1.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_inspect_pool(int64_t n, const float *votes, int64_t width,
                                                   qkv_pool_kind kind, float *pooled,

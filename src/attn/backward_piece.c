@@ -123,6 +123,7 @@ static void store_keys(const qkvi_bwd_pass *x, const qkvi_bwd_piece *w, const fl
     const qkvi_problem *p = x->p;
     const qkv_dtype type = p->dtype;
     char *y = qkvi_elem(array, type, qkvi_k_at(p, stride, w->b, w->g, w->key));
+    if (!y) return; /* without keys there need not be an array */
     for (int64_t d = 0; d < dim; d += QKVI_BWD_PANEL)
         x->kernels->store_rows[type](sums + d * QKVI_BWD_KEYS, QKVI_BWD_PANEL, w->n_keys,
                                      qkvi_min_i64(QKVI_BWD_PANEL, dim - d), scale,

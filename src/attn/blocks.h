@@ -15,7 +15,9 @@ static inline qkvi_block_list qkvi_blocks_of(const qkvi_problem *p, int64_t b, i
                                              int64_t i) {
     const int64_t *row = p->block_offsets + b * p->block_offsets_stride[0] +
                          h * p->block_offsets_stride[1] + i / p->block_len;
-    return (qkvi_block_list){ p->block_index + row[0], p->block_index + row[1] };
+    static const int32_t none[1]; /* where all lists are empty: C lets nobody add even 0 to NULL */
+    const int32_t *const index = p->block_index ? p->block_index : none;
+    return (qkvi_block_list){ index + row[0], index + row[1] };
 }
 
 /* The first query after i of another list. */

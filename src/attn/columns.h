@@ -53,7 +53,8 @@ QKV_NODISCARD qkv_status qkvi_weights_read(const qkv_attention_desc *desc, const
 typedef struct qkvi_columns_how {
     const qkvi_problem *p;
     const qkvi_kernels *kernels;
-    qkvi_arithmetic arithmetic;
+    qkvi_arithmetic class;
+    int64_t k_words;
     qkvi_copied_q copied_q;
     float k_factor, scale; /* plan.h */
 } qkvi_columns_how;
@@ -63,7 +64,7 @@ typedef struct qkvi_columns_slot {
     qkvi_attend_scratch *scratch;
     qkvi_columns_scratch *own;
     qkvi_columns_tiles *tiles; /* NULL: none */
-    float *k;
+    void *k;
     void *q; /* as in plan.h */
 } qkvi_columns_slot;
 

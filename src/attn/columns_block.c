@@ -10,10 +10,9 @@
 enum { THREAD_WORK = 1 << 20 }; /* products that are worth a thread: as in plan.c */
 
 qkvi_columns_how qkvi_columns_how_of(const qkvi_problem *p, const qkv_ctx *ctx) {
-    qkvi_columns_how how = { .p = p,
-                             .kernels = ctx->kernels,
-                             .arithmetic = qkvi_arithmetic_of(p, ctx) };
-    how.copied_q = qkvi_copied_q_of(p, how.arithmetic);
+    qkvi_columns_how how = { .p = p, .kernels = ctx->kernels, .class = qkvi_arithmetic_of(p, ctx) };
+    how.copied_q = qkvi_copied_q_of(p, how.class);
+    how.k_words = qkvi_key_words(how.class, p->head_dim);
     qkvi_split_scale(p->scale, &how.k_factor, &how.scale);
     return how;
 }
@@ -27,13 +26,11 @@ int qkvi_columns_threads(const qkvi_problem *p, const qkv_ctx *ctx, int64_t n_ta
 
 void qkvi_columns_lay_out_slot(qkvi_cutter *cutter, const qkvi_columns_how *how, bool tiles,
                                qkvi_columns_slot *slot) {
-    const qkvi_problem *p = how->p;
     const qkvi_copied_q *const q = &how->copied_q;
-    const int64_t depth = qkvi_key_words(p->head_dim, how->arithmetic.dp, how->arithmetic.amx);
     slot->scratch = qkvi_cut(cutter, 1, sizeof *slot->scratch);
     slot->own = qkvi_cut(cutter, 1, sizeof *slot->own);
     slot->tiles = tiles ? qkvi_cut(cutter, 1, sizeof *slot->tiles) : NULL;
-    slot->k = qkvi_cut(cutter, QKVI_KEY_BLOCK, (size_t)depth * sizeof *slot->k);
+    slot->k = qkvi_cut(cutter, QKVI_KEY_BLOCK, (size_t)how->k_words * sizeof(uint32_t));
     slot->q =
         q->copied ? qkvi_cut(cutter, QKVI_QUERY_BLOCK, (size_t)(q->row * q->element_bytes)) : NULL;
 }
@@ -52,8 +49,7 @@ void qkvi_columns_keys(const qkvi_columns_how *how, const qkvi_columns_slot *slo
     uint32_t see[QKVI_SEEN_WORDS];
     if (n <= 0) return;
     qkvi_seen(how->p, how->kernels, rules, b, g, key0, n, see);
-    qkvi_pack_keys(how->p, how->kernels, b, g, key0, n, see, how->arithmetic.dp,
-                   how->arithmetic.amx, how->k_factor, slot->k);
+    qkvi_pack_keys(how->p, how->kernels, b, g, key0, n, see, how->class, how->k_factor, slot->k);
 }
 
 /* Which keys every query may see, and which panels of 32 keys. false: none. */
@@ -85,10 +81,9 @@ bool qkvi_columns_open(const qkvi_columns_how *how, const qkvi_columns_slot *slo
     if (from >= to || !place_rows(how, slot, rules, b, h, i0, i1, key0)) return false;
     const void *q = qkvi_elem(p->q, p->dtype, qkvi_q_at(p, p->q_stride, b, h, i0));
     *a = (qkvi_attend){
+        .class = how->class,
         .head_dim = p->head_dim,
-        .dp = how->arithmetic.dp,
-        .amx = how->arithmetic.amx,
-        .by_tiles = how->arithmetic.by_tiles,
+        .k_words = how->k_words,
         .n_queries = (int)(i1 - i0),
         .q = q,
         .q_row = p->q_stride[2],

@@ -7,7 +7,7 @@
 #include "attn/blocks.h"
 #include "attn/call_arrays.h"
 #include "attn/columns.h"
-#include "attn/desc_lengths.h"
+#include "attn/desc_packed.h"
 #include "core/options.h"
 
 /* ---- Numbers --------------------------------------------------------------------------------- */
@@ -144,6 +144,7 @@ static void rest(qkvi_columns_problem *x) {
 static qkv_status read_want(const qkv_attention_columns *given, qkvi_columns_problem *x,
                             qkv_error *e) {
     if (!given) return qkvi_error_set(e, QKV_ERR_ARGUMENT, "columns is NULL");
+    x->want = (qkv_attention_columns){ 0 };
     QKV_TRY(qkvi_options_read(&x->want, sizeof x->want, given, "columns", e));
     return read_numbers(x, e);
 }
@@ -242,19 +243,21 @@ static int64_t packed_rows(const qkv_attention_desc *d, const int64_t *cu, int64
     return d->flags & QKV_SET_CU_SEQLENS && cu && d->n_batch >= 0 ? cu[d->n_batch] : len;
 }
 
-void qkv_attention_columns_contiguous(qkv_attention_columns *columns,
-                                      const qkv_attention_desc *desc) {
-    const uint64_t n_heads = (uint64_t)desc->n_heads, len_q = (uint64_t)desc->len_q;
-    const uint64_t len_k = (uint64_t)desc->len_k;
-    const uint64_t offset = desc->flags & QKV_SET_Q_OFFSET ? (uint64_t)desc->q_offset : 0;
-    *columns = (qkv_attention_columns){ .struct_size = sizeof *columns };
-    columns->stride[2] = columns->row_weights_stride[2] = 1;
-    columns->stride[1] = packed_rows(desc, desc->cu_seqlens_k, desc->len_k);
-    columns->row_weights_stride[1] = packed_rows(desc, desc->cu_seqlens_q, desc->len_q);
-    if (!(desc->flags & QKV_SET_CU_SEQLENS)) {
-        columns->stride[0] = (int64_t)(n_heads * len_k);
-        columns->row_weights_stride[0] = (int64_t)(n_heads * len_q);
+void qkv_attention_columns_fill(qkv_attention_columns *columns, const qkv_attention_desc *desc) {
+    qkv_attention_desc d = { 0 };
+    if (!columns || !desc || qkvi_options_read(&d, sizeof d, desc, "desc", NULL) != QKV_OK) return;
+    const uint64_t n_heads = (uint64_t)d.n_heads, len_q = (uint64_t)d.len_q;
+    const uint64_t len_k = (uint64_t)d.len_k;
+    const uint64_t offset = d.flags & QKV_SET_Q_OFFSET ? (uint64_t)d.q_offset : 0;
+    qkv_attention_columns made = {
+        .stride = { 0, packed_rows(&d, d.cu_seqlens_k, d.len_k), 1 },
+        .row_weights_stride = { 0, packed_rows(&d, d.cu_seqlens_q, d.len_q), 1 },
+        .first_diagonal = (int64_t)(offset - len_k + 1),
+        .n_diagonals = d.len_q && d.len_k ? (int64_t)(len_q + len_k - 1) : 0
+    };
+    if (!(d.flags & QKV_SET_CU_SEQLENS)) {
+        made.stride[0] = (int64_t)(n_heads * len_k);
+        made.row_weights_stride[0] = (int64_t)(n_heads * len_q);
     }
-    columns->first_diagonal = (int64_t)(offset - len_k + 1);
-    columns->n_diagonals = desc->len_q && desc->len_k ? (int64_t)(len_q + len_k - 1) : 0;
+    qkvi_options_write(columns, &made, sizeof made);
 }

@@ -163,6 +163,9 @@ void qkvi_columns_finish_head(const qkvi_columns_problem *x, const qkvi_columns_
 void qkv_attention_tiles_halve(int64_t n_tiles_q, int64_t n_tiles_k, const float *mass,
                                const float *peak, const int64_t *rows, float *half_mass,
                                float *half_peak, int64_t *half_rows) {
+    if (!mass || !rows) half_mass = NULL; /* an array without what it is made of is not asked for */
+    if (!peak) half_peak = NULL;
+    if (!rows) half_rows = NULL;
     for (int64_t a = 0; a < n_tiles_q; a += 2) {
         const int64_t n = qkvi_min_i64(2, n_tiles_q - a);
         const int64_t first = rows ? rows[a] : 0, second = rows && n == 2 ? rows[a + 1] : 0;

@@ -96,7 +96,7 @@ static qkv_status check_allocator(const qkv_allocator *allocator, qkv_error *err
 qkv_status qkv_ctx_create(const qkv_ctx_options *given, qkv_ctx **out, qkv_error *error) {
     if (!out) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "ctx is NULL");
     *out = NULL;
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    qkv_ctx_options options = qkv_ctx_options_init();
     const qkvi_kernels *kernels = NULL;
     int n_threads = 0;
     if (given)
@@ -111,8 +111,7 @@ qkv_status qkv_ctx_create(const qkv_ctx_options *given, qkv_ctx **out, qkv_error
     memset(ctx, 0, sizeof *ctx);
     ctx->allocator = allocator;
     ctx->kernels = kernels;
-    ctx->fast_dp = (kernels->fast_dp & qkvi_cpu_features()) != 0;
-    ctx->has_amx = (kernels->need & QKVI_CPU_AVX512BF16) && qkvi_cpu_amx();
+    qkvi_classes_here(kernels, ctx->class_of);
     atomic_init(&ctx->busy, false);
     atomic_init(&ctx->inputs_taken, false);
     ctx->pool = options.share_pool ? qkvi_pool_retain(options.share_pool->pool)
@@ -137,9 +136,9 @@ void qkv_ctx_destroy(qkv_ctx *ctx) {
 
 const char *qkv_ctx_message(const qkv_ctx *ctx) { return ctx ? ctx->error.message : ""; }
 
-const char *qkv_ctx_isa(const qkv_ctx *ctx) { return ctx->kernels->name; }
+const char *qkv_ctx_isa(const qkv_ctx *ctx) { return ctx ? ctx->kernels->name : ""; }
 
-int qkv_ctx_threads(const qkv_ctx *ctx) { return qkvi_pool_threads(ctx->pool); }
+int qkv_ctx_threads(const qkv_ctx *ctx) { return ctx ? qkvi_pool_threads(ctx->pool) : 0; }
 
 const char *qkv_isa_name(int index) {
     const qkvi_kernels *kernels = index < 0 ? NULL : qkvi_kernels_at(index);

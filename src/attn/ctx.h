@@ -17,6 +17,7 @@
 #include "core/fpstate.h"
 #include "core/pool.h"
 #include "core/status.h"
+#include "kernels/class.h"
 
 #pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
 
@@ -25,8 +26,7 @@ struct qkvi_kernels;
 struct qkv_ctx {
     qkv_allocator allocator; /* complete: see core/alloc.h */
     const struct qkvi_kernels *kernels;
-    bool fast_dp; /* class dp outruns class f32 here: QKV_CLASS_AUTO takes it for bf16 */
-    bool has_amx; /* the instruction of class amx may be used: QKV_CLASS_AUTO takes that */
+    qkvi_arithmetic class_of[QKVI_N_GIVEN]; /* how what callers ask for is computed here */
     qkvi_pool *pool;
     qkvi_arena arena;
     qkvi_arena inputs;        /* of a layer in bf16, for whoever makes inputs_taken true */

@@ -1,7 +1,7 @@
 /*
  * From the public descriptor to a qkvi_problem: types, sizes, numbers and masks are checked and
- * defaults filled in. Lists with an entry per batch are desc_lengths.c's, the arrays of a call
- * problem.c's.
+ * defaults filled in. Rules of position are rules.c's, packed sequences desc_packed.c's, the arrays
+ * of a call problem.c's.
  */
 #include "attn/desc.h"
 
@@ -9,11 +9,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "attn/desc_lengths.h"
+#include "attn/desc_packed.h"
 #include "attn/dropout.h"
+#include "attn/rules.h"
 #include "attn/stats.h"
 #include "core/alloc.h"
 #include "core/options.h"
+#include "kernels/class.h"
 
 /* ---- Sizes and numbers ----------------------------------------------------------------------- */
 
@@ -54,14 +56,6 @@ static qkv_status check_sizes(const qkv_attention_desc *d, qkv_error *e) {
     return check_rows("n_batch * n_kv_heads * len_k", d->n_batch, d->n_kv_heads, d->len_k, e);
 }
 
-static qkv_status check_window(const char *name, int64_t value, int64_t *out, qkv_error *e) {
-    if (value < -1)
-        return qkvi_error_set(e, QKV_ERR_ARGUMENT, "%s = %" PRId64 " is less than -1 (unbounded)",
-                              name, value);
-    *out = value == -1 || value > QKVI_NO_WINDOW ? QKVI_NO_WINDOW : value;
-    return QKV_OK;
-}
-
 /* Words below floor(dropout 2^32) drop their weight; where there is none, nothing is done. */
 static qkv_status fill_dropout(const qkv_attention_desc *d, qkvi_problem *p, qkv_error *e) {
     if (!(d->flags & QKV_SET_DROPOUT)) return QKV_OK;
@@ -91,19 +85,6 @@ static qkv_status fill_numbers(const qkv_attention_desc *d, qkvi_problem *p, qkv
                                   (double)d->softcap);
         p->has_softcap = true;
         p->softcap = d->softcap;
-    }
-    p->window_left = p->window_right = QKVI_NO_WINDOW;
-    if (d->flags & QKV_SET_WINDOW) {
-        QKV_TRY(check_window("window_left", d->window_left, &p->window_left, e));
-        QKV_TRY(check_window("window_right", d->window_right, &p->window_right, e));
-    }
-    p->causal = d->flags & QKV_SET_CAUSAL;
-    if (d->flags & QKV_SET_CHUNK) {
-        if (d->chunk < 1 || d->chunk > QKVI_MAX_SIZE)
-            return qkvi_error_set(e, QKV_ERR_ARGUMENT,
-                                  "chunk = %" PRId64 " is not in [1, %" PRId64 "]", d->chunk,
-                                  QKVI_MAX_SIZE);
-        p->chunk = d->chunk;
     }
     return fill_dropout(d, p, e);
 }
@@ -197,23 +178,23 @@ static qkv_status fill_types(const qkv_attention_desc *d, qkvi_problem *p, qkv_e
         p->o_dtype = d->o_dtype;
     }
     p->arithmetic = d->arithmetic;
-    if (d->arithmetic == QKV_CLASS_AUTO || d->arithmetic == QKV_CLASS_F32) return QKV_OK;
-    if (d->arithmetic != QKV_CLASS_DP && d->arithmetic != QKV_CLASS_AMX)
-        return qkvi_error_set(e, QKV_ERR_ARGUMENT,
-                              "arithmetic = %d is none of QKV_CLASS_AUTO, QKV_CLASS_F32, "
-                              "QKV_CLASS_DP, QKV_CLASS_AMX",
+    if (d->arithmetic == QKV_CLASS_AUTO) return QKV_OK;
+    const qkvi_class_row *const class = qkvi_class_given(d->arithmetic);
+    if (!class)
+        return qkvi_error_set(e, QKV_ERR_ARGUMENT, "arithmetic = %d is none of " QKVI_GIVEN_NAMES,
                               (int)d->arithmetic);
-    if (d->dtype != QKV_BF16)
-        return qkvi_error_set(
-            e, QKV_ERR_UNSUPPORTED, "arithmetic = %s needs dtype = QKV_BF16, not %d",
-            d->arithmetic == QKV_CLASS_DP ? "QKV_CLASS_DP" : "QKV_CLASS_AMX", (int)d->dtype);
+    if (class->type != QKV_F32 && class->type != d->dtype)
+        return qkvi_error_set(e, QKV_ERR_UNSUPPORTED,
+                              "arithmetic = %s needs dtype = QKV_BF16, not %d", class->given_name,
+                              (int)d->dtype);
     return QKV_OK;
 }
 
 qkv_status qkvi_problem_read(const qkv_attention_desc *given, qkvi_problem *p, qkv_error *e) {
-    const uint32_t known = ((QKV_SET_SINKS << 1) - 1) | QKV_SET_O_DTYPE | QKV_SET_CU_SEQLENS |
+    const uint32_t known = qkvi_rules_flags() | QKV_SET_SCALE | QKV_SET_SOFTCAP | QKV_SET_MASK |
+                           QKV_SET_ALIBI | QKV_SET_SINKS | QKV_SET_O_DTYPE | QKV_SET_CU_SEQLENS |
                            QKV_SET_BLOCK_MASK | QKV_SET_DROPOUT | QKV_SET_STATS;
-    qkv_attention_desc copy;
+    qkv_attention_desc copy = { 0 };
     const qkv_attention_desc *d = &copy;
     memset(p, 0, sizeof *p);
     if (!given) return qkvi_error_set(e, QKV_ERR_ARGUMENT, "desc is NULL");
@@ -237,7 +218,7 @@ qkv_status qkvi_problem_read(const qkv_attention_desc *given, qkvi_problem *p, q
     memcpy(p->o_stride, d->o_stride, sizeof p->o_stride);
     memcpy(p->lse_stride, d->lse_stride, sizeof p->lse_stride);
     QKV_TRY(fill_numbers(d, p, e));
-    QKV_TRY(qkvi_lengths_read(d, p, e));
+    QKV_TRY(qkvi_rules_read(d, p, e));
     QKV_TRY(qkvi_packed_read(d, p, e));
     fill_heads(d, p);
     QKV_TRY(require_arrays(d, e));

@@ -105,8 +105,12 @@ typedef struct qkvi_grads {
     int64_t d_o_stride[3], d_q_stride[3], d_k_stride[3], d_v_stride[3];
 } qkvi_grads;
 
-/** Element number `at` of an array, which is the caller's to write if the caller of this may. */
+/**
+ * Element number `at` of an array, which is the caller's to write if the caller of this may. Of an array that is not there: NULL,
+ * to which C lets nobody add even 0.
+ */
 static inline void *qkvi_elem(const void *x, qkv_dtype type, int64_t at) {
+    if (!x) return NULL;
     return (char *)(uintptr_t)x + at * qkvi_dtype_bytes(type);
 }
 

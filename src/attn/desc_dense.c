@@ -1,6 +1,7 @@
 /*
  * Descriptors and gradients of dense arrays, for callers to begin with. Nothing is checked here.
  */
+#include "core/options.h"
 #include "qkv/qkv.h"
 
 /*
@@ -13,23 +14,24 @@ static void dense(int64_t stride[3], int64_t n_heads, int64_t len, int64_t row) 
     stride[0] = (int64_t)((uint64_t)n_heads * (uint64_t)stride[1]);
 }
 
-void qkv_attention_desc_contiguous(qkv_attention_desc *desc, int64_t n_batch, int64_t n_heads,
-                                   int64_t n_kv_heads, int64_t len_q, int64_t len_k,
-                                   int64_t head_dim, int64_t head_dim_v) {
-    *desc = (qkv_attention_desc){ .struct_size = sizeof *desc,
-                                  .dtype = QKV_F32,
-                                  .n_batch = n_batch,
-                                  .n_heads = n_heads,
-                                  .n_kv_heads = n_kv_heads,
-                                  .len_q = len_q,
-                                  .len_k = len_k,
-                                  .head_dim = head_dim,
-                                  .head_dim_v = head_dim_v };
-    dense(desc->q_stride, n_heads, len_q, head_dim);
-    dense(desc->k_stride, n_kv_heads, len_k, head_dim);
-    dense(desc->v_stride, n_kv_heads, len_k, head_dim_v);
-    dense(desc->o_stride, n_heads, len_q, head_dim_v);
-    dense(desc->lse_stride, n_heads, len_q, 1);
+void qkv_attention_desc_fill(qkv_attention_desc *desc, int64_t n_batch, int64_t n_heads,
+                             int64_t n_kv_heads, int64_t len_q, int64_t len_k, int64_t head_dim,
+                             int64_t head_dim_v) {
+    if (!desc) return;
+    qkv_attention_desc made = { .dtype = QKV_F32,
+                                .n_batch = n_batch,
+                                .n_heads = n_heads,
+                                .n_kv_heads = n_kv_heads,
+                                .len_q = len_q,
+                                .len_k = len_k,
+                                .head_dim = head_dim,
+                                .head_dim_v = head_dim_v };
+    dense(made.q_stride, n_heads, len_q, head_dim);
+    dense(made.k_stride, n_kv_heads, len_k, head_dim);
+    dense(made.v_stride, n_kv_heads, len_k, head_dim_v);
+    dense(made.o_stride, n_heads, len_q, head_dim_v);
+    dense(made.lse_stride, n_heads, len_q, 1);
+    qkvi_options_write(desc, &made, sizeof made);
 }
 
 /* Dense, and 0 where the mask repeats. */
@@ -44,11 +46,14 @@ static void dense_mask(int64_t stride[4], const qkv_attention_desc *desc) {
     }
 }
 
-void qkv_attention_grads_contiguous(qkv_attention_grads *grads, const qkv_attention_desc *desc) {
-    *grads = (qkv_attention_grads){ .struct_size = sizeof *grads };
-    dense(grads->d_q_stride, desc->n_heads, desc->len_q, desc->head_dim);
-    dense(grads->d_k_stride, desc->n_kv_heads, desc->len_k, desc->head_dim);
-    dense(grads->d_v_stride, desc->n_kv_heads, desc->len_k, desc->head_dim_v);
-    dense(grads->d_o_stride, desc->n_heads, desc->len_q, desc->head_dim_v);
-    if (desc->flags & QKV_SET_MASK) dense_mask(grads->d_mask_stride, desc);
+void qkv_attention_grads_fill(qkv_attention_grads *grads, const qkv_attention_desc *desc) {
+    qkv_attention_desc d = { 0 };
+    if (!grads || !desc || qkvi_options_read(&d, sizeof d, desc, "desc", NULL) != QKV_OK) return;
+    qkv_attention_grads made = { 0 };
+    dense(made.d_q_stride, d.n_heads, d.len_q, d.head_dim);
+    dense(made.d_k_stride, d.n_kv_heads, d.len_k, d.head_dim);
+    dense(made.d_v_stride, d.n_kv_heads, d.len_k, d.head_dim_v);
+    dense(made.d_o_stride, d.n_heads, d.len_q, d.head_dim_v);
+    if (d.flags & QKV_SET_MASK) dense_mask(made.d_mask_stride, &d);
+    qkvi_options_write(grads, &made, sizeof made);
 }

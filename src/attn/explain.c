@@ -24,20 +24,21 @@ static const char *plural(int64_t n) { return n == 1 ? "" : "s"; }
 
 static void explain_class(const qkv_ctx *ctx, const qkvi_problem *p, bool forward,
                           qkv_attention_plan *out) {
-    const qkvi_arithmetic how = qkvi_arithmetic_of(p, ctx);
-    out->arithmetic = !forward || !how.dp ? "f32" : how.amx ? "amx" : "dp";
-    if (forward && how.dp)
-        say(out->arithmetic_reason, "%s: dot products of %s of bf16, weights rounded to bf16%s",
-            p->arithmetic ? "asked for" : "this processor is fast at it", how.amx ? "32" : "pairs",
-            how.amx && !how.by_tiles ? "; without AMX slow" : "");
+    const qkvi_class_row *const class = &qkvi_classes[qkvi_arithmetic_of(p, ctx)];
+    const bool here = forward || !class->forward_only;
+    const qkvi_class_row *const taken = here ? class : &qkvi_classes[QKVI_CLASS_F32];
+    out->arithmetic = taken->name;
+    out->arithmetic_class = taken->given;
+    if (here && class->how)
+        say(out->arithmetic_reason, "%s: %s",
+            p->arithmetic ? "asked for" : "this processor is fast at it", class->how);
     else if (p->dtype == QKV_F32)
         say(out->arithmetic_reason,
             "q, k, v are f32: f32 multiply-adds, each in its written order");
     else
-        say(out->arithmetic_reason, "q, k, v of 16 bits become f32 on the way, which is exact%s",
-            how.amx  ? "; class amx is for forward alone"
-            : how.dp ? "; class dp is for forward alone"
-                     : "");
+        say(out->arithmetic_reason,
+            "q, k, v of 16 bits become f32 on the way, which is exact%s%s%s",
+            here ? "" : "; class ", here ? "" : class->name, here ? "" : " is for forward alone");
 }
 
 static void explain_isa(const qkv_ctx *ctx, qkv_attention_plan *out) {
@@ -270,7 +271,7 @@ static qkv_status explain_decode(qkv_ctx *ctx, const qkvi_problem *p, qkv_attent
 
 static qkv_status explain(qkv_ctx *ctx, const qkv_attention_desc *desc, qkv_attention_plan *plan) {
     qkvi_problem problem;
-    qkv_attention_plan given, made = QKV_ATTENTION_PLAN_INIT;
+    qkv_attention_plan given = qkv_attention_plan_init(), made = given;
     if (!plan) return qkvi_ctx_fail(ctx, QKV_ERR_ARGUMENT, "plan is NULL");
     QKV_TRY(qkvi_options_read(&given, sizeof given, plan, "plan", &ctx->error));
     switch (given.pass) {
@@ -290,9 +291,8 @@ static qkv_status explain(qkv_ctx *ctx, const qkv_attention_desc *desc, qkv_atte
         return qkvi_ctx_fail(ctx, QKV_ERR_ARGUMENT, "plan.pass = %d is no qkv_pass",
                              (int)given.pass);
     }
-    made.struct_size = plan->struct_size;
     made.pass = given.pass;
-    *plan = made;
+    qkvi_options_write(plan, &made, sizeof made);
     return QKV_OK;
 }
 

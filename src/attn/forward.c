@@ -62,7 +62,7 @@ static int64_t query_blocks(const pass *x, const head *w) {
 /* Block number `index` of the head's keys, if it has so many. Reads only what somebody sees. */
 static void pack_block(const pass *x, const head *w, int64_t index, const qkvi_packed *to) {
     const qkvi_problem *p = x->p;
-    const qkvi_arithmetic how = x->plan.arithmetic;
+    const qkvi_class_row *const class = &qkvi_classes[x->plan.class];
     const int64_t key = w->first_key + index * QKVI_KEY_BLOCK;
     const int64_t n = qkvi_min_i64(QKVI_KEY_BLOCK, w->keys.end - key);
     uint32_t see[QKVI_SEEN_WORDS];
@@ -70,12 +70,12 @@ static void pack_block(const pass *x, const head *w, int64_t index, const qkvi_p
     qkvi_seen(p, x->kernels, &w->rules, w->b, w->g, key, n, see);
     const void *v = qkvi_elem(p->v, p->dtype, qkvi_k_at(p, p->v_stride, w->b, w->g, key));
     const int64_t at = key - w->first_key;
-    float *values = to->v + at * x->plan.v_depth;
-    qkvi_pack_keys(p, x->kernels, w->b, w->g, key, n, see, how.dp, how.amx, x->plan.k_factor,
+    uint32_t *values = to->v + at * x->plan.v_depth;
+    qkvi_pack_keys(p, x->kernels, w->b, w->g, key, n, see, x->plan.class, x->plan.k_factor,
                    to->k + at * x->plan.k_depth);
     to->v_finite[index] = true;
-    if (how.dp) {
-        const int64_t rows = how.amx ? qkvi_round_up(n, QKVI_PANEL) : n; /* nobody sees the last */
+    if (class->per_word == 2) {
+        const int64_t rows = qkvi_round_up(n, class->step); /* nobody sees the last */
         to->v_finite[index] = x->kernels->pack_channel_pairs(v, p->v_stride[2], rows, p->head_dim_v,
                                                              QKVI_KEY_BLOCK, see, values);
         return;
@@ -84,7 +84,7 @@ static void pack_block(const pass *x, const head *w, int64_t index, const qkvi_p
         const int64_t j = 32 * word, rows = qkvi_min_i64(32 * end, n) - j;
         to->v_finite[index] &= x->kernels->pack_channels[p->dtype](
             qkvi_elem(v, p->dtype, j * p->v_stride[2]), p->v_stride[2], rows, p->head_dim_v,
-            QKVI_KEY_BLOCK, see + word, values + j * QKVI_PANEL);
+            QKVI_KEY_BLOCK, see + word, (float *)values + j * QKVI_PANEL);
     }
 }
 
@@ -155,11 +155,10 @@ static void attend_queries(const pass *x, const head *w, const qkvi_packed *from
     qkvi_dropout dropout;
     qkvi_attend_stats stats;
     qkvi_attend a = {
+        .class = x->plan.class,
         .head_dim = p->head_dim,
         .head_dim_v = p->head_dim_v,
-        .dp = x->plan.arithmetic.dp,
-        .amx = x->plan.arithmetic.amx,
-        .by_tiles = x->plan.arithmetic.by_tiles,
+        .k_words = x->plan.k_depth,
         .n_queries = (int)(end - i0),
         .k = from->k,
         .v = from->v,

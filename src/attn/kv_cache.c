@@ -217,31 +217,31 @@ static qkv_status view_of(const qkv_kv_cache *c, int64_t first, int64_t n, qkv_k
     if (!view || !len)
         return qkvi_error_set(e, QKV_ERR_ARGUMENT, "%s is NULL", view ? "len" : "view");
     QKV_TRY(check_range("n_sequences", n, 1, c->o.n_sequences - first, e));
-    *view = (qkv_kv_view){ .struct_size = sizeof *view,
-                           .dtype = c->o.dtype,
-                           .k = c->k,
-                           .v = c->v,
-                           .page_len = c->o.page_len,
-                           .n_pages = c->o.n_pages,
-                           .pages = c->pages + first * c->row_pages,
-                           .pages_stride = c->row_pages,
-                           .row_pages = c->row_pages,
-                           .ring_len = c->o.ring_len,
-                           .first = c->first + first };
-    strides(c, c->o.head_dim, view->k_stride);
-    strides(c, c->o.head_dim_v, view->v_stride);
+    qkv_kv_view made = { .dtype = c->o.dtype,
+                         .k = c->k,
+                         .v = c->v,
+                         .page_len = c->o.page_len,
+                         .n_pages = c->o.n_pages,
+                         .pages = c->pages + first * c->row_pages,
+                         .pages_stride = c->row_pages,
+                         .row_pages = c->row_pages,
+                         .ring_len = c->o.ring_len,
+                         .first = c->first + first };
+    strides(c, c->o.head_dim, made.k_stride);
+    strides(c, c->o.head_dim_v, made.v_stride);
     if (c->o.dtype == QKV_I8) {
-        view->k_scale = c->k_scale;
-        view->v_scale = c->v_scale;
-        strides(c, 1, view->k_scale_stride);
-        strides(c, 1, view->v_scale_stride);
+        made.k_scale = c->k_scale;
+        made.v_scale = c->v_scale;
+        strides(c, 1, made.k_scale_stride);
+        strides(c, 1, made.v_scale_stride);
     }
+    qkvi_options_write(view, &made, sizeof made);
     *len = c->len + first;
     return QKV_OK;
 }
 
-qkv_status qkv_kv_cache_view(qkv_ctx *ctx, const qkv_kv_cache *cache, int64_t first_sequence,
-                             int64_t n_sequences, qkv_kv_view *view, const int64_t **len) {
+qkv_status qkv_kv_cache_view_fill(qkv_ctx *ctx, const qkv_kv_cache *cache, int64_t first_sequence,
+                                  int64_t n_sequences, qkv_kv_view *view, const int64_t **len) {
     QKV_TRY(qkvi_ctx_begin(ctx));
     return qkvi_ctx_end(ctx, view_of(cache, first_sequence, n_sequences, view, len, &ctx->error));
 }

@@ -73,7 +73,7 @@ static void add_arrays(const qkvi_problem *p, qkvi_arrays *all, qkvi_kv *kv) {
 
 qkv_status qkvi_kv_read(const qkv_kv_view *given, const qkvi_problem *p, qkvi_arrays *all,
                         qkvi_kv *kv, qkv_error *e) {
-    qkv_kv_view copy;
+    qkv_kv_view copy = { 0 };
     const qkv_kv_view *view = &copy;
     if (!given) return qkvi_error_set(e, QKV_ERR_ARGUMENT, "view is NULL");
     QKV_TRY(qkvi_options_read(&copy, sizeof copy, given, "view", e));
@@ -178,16 +178,18 @@ void qkvi_kv_rows_of(const qkvi_kv *kv, int64_t b, int64_t g, qkvi_kv_rows *k, q
     if (place->pages) place->pages += b * kv->pages_stride;
 }
 
-void qkv_kv_view_contiguous(qkv_kv_view *view, const qkv_attention_desc *desc, qkv_dtype dtype) {
+void qkv_kv_view_fill(qkv_kv_view *view, const qkv_attention_desc *desc, qkv_dtype dtype) {
+    qkv_attention_desc d = { 0 };
+    if (!view || !desc || qkvi_options_read(&d, sizeof d, desc, "desc", NULL) != QKV_OK) return;
     /* They may wrap for absurd sizes: the checks of a call find those. */
-    const uint64_t heads = (uint64_t)desc->n_kv_heads, len = (uint64_t)desc->len_k;
-    const uint64_t k = len * (uint64_t)desc->head_dim, v = len * (uint64_t)desc->head_dim_v;
-    *view = (qkv_kv_view){
-        .struct_size = sizeof *view,
+    const uint64_t heads = (uint64_t)d.n_kv_heads, len = (uint64_t)d.len_k;
+    const uint64_t k = len * (uint64_t)d.head_dim, v = len * (uint64_t)d.head_dim_v;
+    const qkv_kv_view made = {
         .dtype = dtype,
-        .k_stride = { (int64_t)(heads * k), (int64_t)k, desc->head_dim },
-        .v_stride = { (int64_t)(heads * v), (int64_t)v, desc->head_dim_v },
-        .k_scale_stride = { (int64_t)(heads * len), desc->len_k, 1 },
-        .v_scale_stride = { (int64_t)(heads * len), desc->len_k, 1 },
+        .k_stride = { (int64_t)(heads * k), (int64_t)k, d.head_dim },
+        .v_stride = { (int64_t)(heads * v), (int64_t)v, d.head_dim_v },
+        .k_scale_stride = { (int64_t)(heads * len), d.len_k, 1 },
+        .v_scale_stride = { (int64_t)(heads * len), d.len_k, 1 },
     };
+    qkvi_options_write(view, &made, sizeof made);
 }

@@ -76,7 +76,7 @@ void qkvi_copy_queries(const qkvi_problem *p, const qkvi_kernels *kernels, const
     }
 }
 
-void qkvi_forward_plan_make(const qkvi_problem *p, int n_threads, qkvi_arithmetic arithmetic,
+void qkvi_forward_plan_make(const qkvi_problem *p, int n_threads, qkvi_arithmetic class,
                             qkvi_forward_plan *plan) {
     const int64_t dim_v = qkvi_round_up(p->head_dim_v, QKVI_PANEL);
     const int64_t threads = choose_threads(p, n_threads), n_heads = p->n_batch * p->n_kv_heads;
@@ -87,10 +87,10 @@ void qkvi_forward_plan_make(const qkvi_problem *p, int n_threads, qkvi_arithmeti
         .query_block = QKVI_QUERY_BLOCK,
         .short_block = QKVI_QUERY_BLOCK,
         .o_sum_row = dim_v + 16, /* a power of two would put all rows into one set of L1 */
-        .arithmetic = arithmetic,
-        .copied_q = qkvi_copied_q_of(p, arithmetic),
-        .k_depth = qkvi_key_words(p->head_dim, arithmetic.dp, arithmetic.amx),
-        .v_depth = arithmetic.dp ? dim_v / 2 : dim_v,
+        .class = class,
+        .copied_q = qkvi_copied_q_of(p, class),
+        .k_depth = qkvi_key_words(class, p->head_dim),
+        .v_depth = dim_v / qkvi_classes[class].per_word,
     };
     if (dim_v > MOST_CHANNELS)
         plan->query_block =
@@ -115,8 +115,8 @@ void qkvi_forward_plan_make(const qkvi_problem *p, int n_threads, qkvi_arithmeti
 
 static void lay_out_pack(qkvi_cutter *cutter, const qkvi_forward_plan *plan, qkvi_packed *pack) {
     const int64_t n_keys = plan->n_key_blocks * QKVI_KEY_BLOCK;
-    pack->k = qkvi_cut(cutter, n_keys, (size_t)plan->k_depth * sizeof(float));
-    pack->v = qkvi_cut(cutter, n_keys, (size_t)plan->v_depth * sizeof(float));
+    pack->k = qkvi_cut(cutter, n_keys, (size_t)plan->k_depth * sizeof *pack->k);
+    pack->v = qkvi_cut(cutter, n_keys, (size_t)plan->v_depth * sizeof *pack->v);
     pack->v_finite = qkvi_cut(cutter, plan->n_key_blocks, sizeof(bool));
 }
 
@@ -124,7 +124,6 @@ void qkvi_forward_lay_out(const qkvi_problem *p, qkvi_cutter *cutter, qkvi_forwa
     qkvi_packed pack;
     qkvi_forward_slot slot;
     const qkvi_copied_q *const q = &plan->copied_q;
-    const int64_t q_rows = plan->arithmetic.amx ? 16 : 1;
     plan->packs = qkvi_cut(cutter, plan->n_packs, sizeof *plan->packs);
     plan->slots = qkvi_cut(cutter, plan->n_threads, sizeof *plan->slots);
     for (int n = 0; n < plan->n_packs; n++)
@@ -134,7 +133,7 @@ void qkvi_forward_lay_out(const qkvi_problem *p, qkvi_cutter *cutter, qkvi_forwa
         to->scratch = qkvi_cut(cutter, 1, sizeof *to->scratch);
         to->o_sum =
             qkvi_cut(cutter, plan->query_block, (size_t)plan->o_sum_row * sizeof *to->o_sum);
-        to->q = q->copied ? qkvi_cut(cutter, qkvi_round_up(plan->query_block, q_rows),
+        to->q = q->copied ? qkvi_cut(cutter, qkvi_round_up(plan->query_block, q->rows),
                                      (size_t)(q->row * q->element_bytes))
                           : NULL;
     }

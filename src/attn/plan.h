@@ -21,33 +21,25 @@
 #include "kernels/attend_stats.h"
 
 /* How products are computed: in the class that was asked for, or for bf16 the fastest here. */
-typedef struct qkvi_arithmetic {
-    bool dp;       /* class dp or amx: k and v are pairs (kernels/attend.h) */
-    bool amx;      /* class amx */
-    bool by_tiles; /* by its instruction */
-} qkvi_arithmetic;
-
 static inline qkvi_arithmetic qkvi_arithmetic_of(const qkvi_problem *p, const qkv_ctx *ctx) {
-    const bool is_auto = p->arithmetic == QKV_CLASS_AUTO && p->dtype == QKV_BF16;
-    const bool amx = is_auto ? ctx->has_amx : p->arithmetic == QKV_CLASS_AMX;
-    const bool dp = is_auto ? ctx->fast_dp : p->arithmetic == QKV_CLASS_DP;
-    return (qkvi_arithmetic){ .dp = dp || amx, .amx = amx, .by_tiles = amx && ctx->has_amx };
+    const bool is_auto = p->arithmetic == QKV_CLASS_AUTO && p->dtype != QKV_BF16;
+    return is_auto ? QKVI_CLASS_F32 : ctx->class_of[p->arithmetic];
 }
 
-/*
- * Where queries are not read as they lie: rows of floats in class f32, of bf16 up to a multiple of
- * 16 of them in class amx.
- */
+/* Where queries are not read as they lie: the class reads another type, or whole steps of them. */
 typedef struct qkvi_copied_q {
     bool copied;
     int64_t row; /* elements from one to the next */
     int64_t element_bytes;
+    int64_t rows; /* there is a multiple of so many */
 } qkvi_copied_q;
 
-static inline qkvi_copied_q qkvi_copied_q_of(const qkvi_problem *p, qkvi_arithmetic how) {
-    if (how.amx) return (qkvi_copied_q){ true, qkvi_round_up(p->head_dim, QKVI_PANEL), 2 };
-    if (how.dp || p->dtype == QKV_F32) return (qkvi_copied_q){ false, 0, 0 };
-    return (qkvi_copied_q){ true, qkvi_round_up(p->head_dim, 16) + 16, 4 };
+static inline qkvi_copied_q qkvi_copied_q_of(const qkvi_problem *p, qkvi_arithmetic class) {
+    const qkvi_class_row *const c = &qkvi_classes[class];
+    if (c->q_rows)
+        return (qkvi_copied_q){ true, qkvi_round_up(p->head_dim, c->step), 2, c->q_rows };
+    if (c->type == p->dtype) return (qkvi_copied_q){ false, 0, 0, 1 };
+    return (qkvi_copied_q){ true, qkvi_round_up(p->head_dim, 16) + 16, 4, 1 };
 }
 
 /* n queries from q on become rows of `to`. */
@@ -56,9 +48,9 @@ void qkvi_copy_queries(const qkvi_problem *p, const struct qkvi_kernels *kernels
 
 /* K and V of one head, ready for the kernel (kernels/attend.h). */
 typedef struct qkvi_packed {
-    float *k, *v;
-    bool *v_finite; /* [key block] */
-    int64_t head;   /* which it is */
+    uint32_t *k, *v; /* words */
+    bool *v_finite;  /* [key block] */
+    int64_t head;    /* which it is */
 } qkvi_packed;
 
 /* What belongs to one thread. */
@@ -84,7 +76,7 @@ typedef struct qkvi_forward_plan {
     int query_block;        /* rows; of the first n_short blocks of a head short_block */
     int n_short, short_block;
     int64_t o_sum_row;
-    qkvi_arithmetic arithmetic;
+    qkvi_arithmetic class;
     qkvi_copied_q copied_q;
     int64_t k_depth, v_depth; /* words of a key in packed K and V */
     /*
@@ -107,7 +99,7 @@ static inline bool qkvi_forward_works(const qkvi_problem *p, bool lse) {
     return qkvi_rows_q(p) > 0 && p->heads_per_kv > 0 && (p->head_dim_v > 0 || lse || p->has_stats);
 }
 
-void qkvi_forward_plan_make(const qkvi_problem *problem, int n_threads, qkvi_arithmetic arithmetic,
+void qkvi_forward_plan_make(const qkvi_problem *problem, int n_threads, qkvi_arithmetic class,
                             qkvi_forward_plan *plan);
 
 /* The first row of a block of queries: of block n, where n blocks end. */

@@ -8,7 +8,7 @@
 
 #include "attn/blocks.h"
 #include "attn/call_arrays.h"
-#include "attn/desc_lengths.h"
+#include "attn/desc_packed.h"
 #include "attn/kv_view.h"
 #include "attn/stats.h"
 #include "core/options.h"
@@ -168,7 +168,7 @@ qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, const void *q, 
                                  const qkv_attention_grads *given, const qkv_call_options *call,
                                  qkvi_problem *p, qkvi_grads *out, qkv_error *error) {
     qkvi_arrays all = { .count = 0 };
-    qkv_attention_grads grads;
+    qkv_attention_grads grads = { 0 };
     QKV_TRY(qkvi_problem_read(desc, p, error));
     QKV_TRY(refuse_stats(p, error));
     if (!given) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "grads is NULL");
@@ -233,6 +233,6 @@ qkv_status qkvi_problem_merge(const qkv_attention_desc *desc, int n_parts,
 }
 
 qkv_status qkvi_call_read(const qkv_call_options *given, qkv_call_options *call, qkv_error *error) {
-    *call = (qkv_call_options)QKV_CALL_OPTIONS_INIT;
+    *call = qkv_call_options_init();
     return given ? qkvi_options_read(call, sizeof *call, given, "call", error) : QKV_OK;
 }

@@ -15,7 +15,7 @@ const char *qkvi_small_unfit(const qkvi_problem *p, const qkvi_forward_plan *pla
     if (p->has_softcap) return "a soft cap";
     if (p->has_dropout) return "dropout";
     if (p->has_stats) return "statistics";
-    if (plan->arithmetic.amx) return "class amx";
+    if (qkvi_classes[plan->class].no_small) return qkvi_classes[plan->class].no_small;
     if (p->dtype != QKV_F32 && plan->query_block < QKVI_SMALL)
         return "a head_dim_v beyond the rows of a thread";
     if (plan->k_factor != 1) return "a scale that is 0, negative or extreme";
@@ -44,10 +44,11 @@ static int see_keys(const qkvi_rules *r, uint16_t see[QKVI_SMALL]) {
     return n_keys;
 }
 
-/* n rows as floats: where they lie, or, of 16 bits, in `to`; in class dp always where they lie. */
-static const void *floats(const qkvi_problem *p, const qkvi_kernels *kernels, const void *x,
-                          int64_t *stride, int n, int64_t dim, float *to) {
-    if (p->dtype == QKV_F32 || !to) return x;
+/* n rows of the class's type: where they lie, or, of 16 bits that it reads as floats, in `to`. */
+static const void *rows_of(const qkvi_problem *p, const qkvi_kernels *kernels,
+                           qkvi_arithmetic class, const void *x, int64_t *stride, int n,
+                           int64_t dim, void *to) {
+    if (p->dtype == qkvi_classes[class].type) return x;
     kernels->load_rows[p->dtype](x, *stride, n, dim, to, dim);
     *stride = dim;
     return to;
@@ -60,9 +61,9 @@ bool qkvi_small_head(const qkvi_problem *p, const qkvi_kernels *kernels,
     const qkvi_packed *pack = &plan->packs[thread]; /* holds unpacked rows here, if anything */
     uint16_t see[QKVI_SMALL];
     qkvi_attend_small a = {
+        .class = plan->class,
         .head_dim = p->head_dim,
         .head_dim_v = p->head_dim_v,
-        .dp = plan->arithmetic.dp,
         .n_queries = (int)rules->n_queries,
         .n_keys = see_keys(rules, see),
         .k_row = p->k_stride[2],
@@ -75,21 +76,23 @@ bool qkvi_small_head(const qkvi_problem *p, const qkvi_kernels *kernels,
         .o_row = p->o_stride[2],
         .lse_row = p->lse_stride[2],
     };
-    a.k = floats(p, kernels, qkvi_elem(p->k, p->dtype, qkvi_k_at(p, p->k_stride, b, g, 0)),
-                 &a.k_row, a.n_keys, p->head_dim, plan->arithmetic.dp ? NULL : pack->k);
+    const void *k = qkvi_elem(p->k, p->dtype, qkvi_k_at(p, p->k_stride, b, g, 0));
     const void *v = qkvi_elem(p->v, p->dtype, qkvi_k_at(p, p->v_stride, b, g, 0));
-    a.v = plan->arithmetic.dp ? pack->v
-                              : floats(p, kernels, v, &a.v_row, a.n_keys, p->head_dim_v, pack->v);
-    if (plan->arithmetic.dp)
+    a.k = rows_of(p, kernels, a.class, k, &a.k_row, a.n_keys, p->head_dim, pack->k);
+    a.v = rows_of(p, kernels, a.class, v, &a.v_row, a.n_keys, p->head_dim_v, pack->v);
+    if (qkvi_classes[a.class].per_word == 2) {
         kernels->pack_channel_pairs(v, p->v_stride[2], a.n_keys, p->head_dim_v, QKVI_SMALL, NULL,
                                     pack->v);
+        a.v = pack->v;
+    }
     if (p->o_dtype != QKV_F32) a.o_row = plan->o_sum_row;
     for (int64_t n = 0; n < p->heads_per_kv; n++) {
         const int64_t h = g * p->heads_per_kv + n;
         void *o = qkvi_elem(p->o, p->o_dtype, qkvi_q_at(p, p->o_stride, b, h, 0));
         a.q_row = p->q_stride[2];
-        a.q = floats(p, kernels, qkvi_elem(p->q, p->dtype, qkvi_q_at(p, p->q_stride, b, h, 0)),
-                     &a.q_row, a.n_queries, p->head_dim, slot->q);
+        a.q = rows_of(p, kernels, a.class,
+                      qkvi_elem(p->q, p->dtype, qkvi_q_at(p, p->q_stride, b, h, 0)), &a.q_row,
+                      a.n_queries, p->head_dim, slot->q);
         a.o = p->o_dtype == QKV_F32 ? o : slot->o_sum;
         if (p->lse) a.lse = p->lse + qkvi_q_at(p, p->lse_stride, b, h, 0);
         if (!kernels->attend_small(&a)) return false;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "attn/asked.h"
-#include "attn/desc_lengths.h"
+#include "attn/desc_packed.h"
 #include "core/options.h"
 #include "kernels/decode_stats.h"
 
@@ -239,9 +239,11 @@ void qkvi_stats_count(const qkvi_problem *p, int64_t b, int64_t h, const qkvi_at
 
 /* ---- Public helper --------------------------------------------------------------------------- */
 
-void qkv_attention_stats_contiguous(qkv_attention_stats *stats, const qkv_attention_desc *desc) {
-    *stats = (qkv_attention_stats){ .struct_size = sizeof *stats };
-    stats->stride[2] = 1;
-    stats->stride[1] = desc->len_q;
-    stats->stride[0] = (int64_t)((uint64_t)desc->n_heads * (uint64_t)desc->len_q);
+void qkv_attention_stats_fill(qkv_attention_stats *stats, const qkv_attention_desc *desc) {
+    qkv_attention_desc d = { 0 };
+    if (!stats || !desc || qkvi_options_read(&d, sizeof d, desc, "desc", NULL) != QKV_OK) return;
+    const qkv_attention_stats made = {
+        .stride = { (int64_t)((uint64_t)d.n_heads * (uint64_t)d.len_q), d.len_q, 1 }
+    };
+    qkvi_options_write(stats, &made, sizeof made);
 }

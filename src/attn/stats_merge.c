@@ -81,6 +81,9 @@ typedef struct merged_row {
 static double exp_of(double x) { return vd_exp(vd_set1(x))[0]; }
 static double log_of(double x) { return vd_log(vd_set1(x))[0]; }
 
+/* Of zeros the positive one. */
+static float rounded(double x) { return (float)x + 0.0f; }
+
 static int64_t place(const qkv_attention_stats *s, const merged_row *r) {
     return qkvi_q_at(r->p, s->stride, r->b, r->h, r->i);
 }
@@ -131,7 +134,7 @@ static void join_fields(const stats_merge *x, const merged_row *r) {
         if (!out) continue;
         out += place(to, r) * length;
         for (int64_t at = 0; at < length; at++)
-            out[at] = r->nan ? NAN : r->empty ? 0 : (float)join(x, r, f, at);
+            out[at] = r->nan ? NAN : r->empty ? 0 : rounded(join(x, r, f, at));
     }
 }
 
@@ -157,7 +160,7 @@ static void join_scores(const stats_merge *x, const merged_row *r) {
         if (count > 0) squares += count * ((double)s->logit_variance[place(s, r)] + far * far);
     }
     const double variance = n_seen ? squares / (double)n_seen : 0;
-    if (to->logit_mean) to->logit_mean[at] = r->nan ? NAN : (float)mean;
+    if (to->logit_mean) to->logit_mean[at] = r->nan ? NAN : rounded(mean);
     if (to->logit_variance) to->logit_variance[at] = r->nan ? NAN : (float)variance;
     if (to->logit_largest) to->logit_largest[at] = r->nan ? NAN : (float)largest;
     if (to->n_seen) to->n_seen[at] = r->nan ? -1 : n_seen;
@@ -281,6 +284,7 @@ static __attribute__((noinline)) qkv_status check_part(const qkvi_problem *p, in
     char name[32];
     snprintf(name, sizeof name, "parts[%d]", n);
     if (!part) return qkvi_error_set(e, QKV_ERR_ARGUMENT, "%s is NULL", name);
+    in.stats = (qkv_attention_stats){ 0 };
     QKV_TRY(qkvi_options_read(&in.stats, sizeof in.stats, part, name, e));
     QKV_TRY(check_fields(&p->stats, n, &in.stats, e));
     qkvi_stats_arrays(p, &all);

@@ -1,13 +1,14 @@
 /* See watch.h. */
 #include "attn/watch.h"
 
+#include "core/cancel.h"
+
 qkvi_watch qkvi_watch_begin(const qkv_call_options *call, int64_t total) {
     return (qkvi_watch){ .call = call, .caller = pthread_self(), .total = total };
 }
 
 bool qkvi_watch_cancelled(qkvi_watch *watch) {
-    const volatile int *const flag = watch->call->cancel;
-    if (flag && *flag) atomic_store(&watch->cancelled, true);
+    if (qkvi_is_raised(watch->call->cancel)) atomic_store(&watch->cancelled, true);
     return atomic_load(&watch->cancelled);
 }
 

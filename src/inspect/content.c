@@ -32,6 +32,18 @@ qkvi_token_kind qkvi_token_kind_of(const qkv_tokenizer *tokenizer, int32_t id) {
     return token && is_punctuation(token, n_bytes) ? QKVI_TOKEN_PUNCTUATION : QKVI_TOKEN_TEXT;
 }
 
+qkvi_token_kind qkvi_token_kind_of_name(const char *name) {
+    static const struct {
+        const char *name;
+        qkvi_token_kind kind;
+    } special[] = { { "[CLS]", QKVI_TOKEN_CLS }, { "<s>", QKVI_TOKEN_CLS },
+                    { "[SEP]", QKVI_TOKEN_SEP }, { "</s>", QKVI_TOKEN_SEP },
+                    { "[PAD]", QKVI_TOKEN_PAD }, { "<pad>", QKVI_TOKEN_PAD } };
+    for (size_t i = 0; i < sizeof special / sizeof *special; i++)
+        if (strcmp(name, special[i].name) == 0) return special[i].kind;
+    return is_punctuation(name, strlen(name)) ? QKVI_TOKEN_PUNCTUATION : QKVI_TOKEN_TEXT;
+}
+
 static int compare_words(const void *key, const void *entry) {
     return strcmp(key, *(const char *const *)entry);
 }
@@ -80,9 +92,14 @@ static int is_alone(const qkv_tokenizer *tokenizer, const qkv_encoding *input, i
     return input->special[i] || qkvi_token_kind_of(tokenizer, input->ids[i]) != QKVI_TOKEN_TEXT;
 }
 
+static int is_whole(const qkv_tokenizer *tokenizer, const qkv_encoding *input) {
+    return tokenizer && input && input->ids && input->special;
+}
+
 int64_t qkv_inspect_words(const qkv_tokenizer *tokenizer, const qkv_encoding *input,
                           int32_t *words) {
     int32_t word = -1;
+    if (!is_whole(tokenizer, input) || !words) return 0;
     for (int64_t i = 0; i < input->n; i++) {
         char text[QKVI_PIECE_MAX_BYTES];
         size_t n_bytes;
@@ -97,6 +114,7 @@ int64_t qkv_inspect_words(const qkv_tokenizer *tokenizer, const qkv_encoding *in
 
 void qkv_inspect_content(const qkv_tokenizer *tokenizer, const qkv_encoding *input,
                          uint8_t *content) {
+    if (!is_whole(tokenizer, input) || !content) return;
     for (int64_t i = 0; i < input->n;) {
         const int64_t end = word_end(tokenizer, input, i);
         const int is = is_content(tokenizer, input, i, end);

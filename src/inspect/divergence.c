@@ -8,6 +8,7 @@
 #include "attn/ctx.h"
 #include "core/fpstate.h"
 #include "core/ints.h"
+#include "core/options.h"
 #include "inspect/rows.h"
 
 /* A block of rows of both heads. */
@@ -78,21 +79,23 @@ qkv_status qkv_inspect_divergence(qkv_ctx *ctx, const qkv_head_view *of_x,
                                   qkv_divergence *divergence, const qkv_call_options *given,
                                   qkv_error *error) {
     qkvi_rows x = { .p = NULL }, y = x;
-    qkv_divergence sums = { 0 };
+    qkv_divergence sums = qkv_divergence_init();
     qkv_call_options call;
     if (!ctx || !divergence)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", ctx ? "divergence" : "ctx");
     if (!(smoothing >= 0 && smoothing <= 1))
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "smoothing = %g is not in [0, 1]",
                               smoothing);
+    QKV_TRY(qkvi_options_read(&sums, sizeof sums, divergence, "qkv_divergence", error));
     QKV_TRY(qkvi_rows_call(given, &call, error));
+    sums = qkv_divergence_init();
     qkv_status status = qkvi_rows_begin("x", of_x, &x, error);
     if (status == QKV_OK) status = qkvi_rows_begin("y", of_y, &y, error);
     if (status == QKV_OK) status = check_shapes(&x.batch, &y.batch, error);
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     if (status == QKV_OK) status = add_blocks(ctx, &x, &y, smoothing, rows, &sums, &call, error);
     qkvi_fpstate_leave(saved);
-    if (status == QKV_OK) *divergence = sums;
+    if (status == QKV_OK) qkvi_options_write(divergence, &sums, sizeof sums);
     qkvi_rows_end(&x);
     qkvi_rows_end(&y);
     return status;

@@ -28,13 +28,14 @@ static qkv_status find_hidden(const qkv_model *model, const qkv_run *run, int64_
                               const float **hidden, int64_t *n, qkv_error *error) {
     if (run->model != model)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the run is one of another model");
-    if (!model->net->has_lm) return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no LM head");
+    QKV_TRY(qkvi_model_check_head(model, model->info.has_lm, "LM", error));
     QKV_TRY(qkvi_check_index("b", b, run->n_batch, error));
     const int is_pair = model->net->n_stacks > 1;
     if (is_pair && !run->is_pair)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the run is of the encoder alone");
     const int64_t n_layers = qkvi_net_last(model->net)->n_layers;
-    *hidden = is_pair ? qkv_run_decoder_hidden(run, b, n_layers) : qkv_run_hidden(run, b, n_layers);
+    *hidden = is_pair ? qkv_run_hidden(run, QKV_DECODER, b, n_layers)
+                      : qkv_run_hidden(run, QKV_SELF, b, n_layers);
     *n = is_pair ? run->decoder_lengths[b] : run->lengths[b];
     return QKV_OK;
 }

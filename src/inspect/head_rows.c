@@ -1,9 +1,7 @@
 /*
- * Statistics of the rows of a layer in one forward call (qkv/stats.h), and of its columns in a pass
- * over them (qkv/columns.h): O(n) memory at any length, shared out over the context's threads, the
- * same bits for any number of them.
- *
- * Values have no channel: head_dim_v is 0, so that nothing is summed but statistics.
+ * Statistics of rows in one forward call (qkv/stats.h), and of columns in a pass over them
+ * (qkv/columns.h): O(n) memory at any length, shared out over the context's threads, the same bits for
+ * any number of them. Values are not read: a head of values of one 0, or none where lse is there.
  */
 #include "inspect/head_rows.h"
 
@@ -11,15 +9,18 @@
 
 #include "core/alloc.h"
 #include "core/status.h"
+#include "inspect/rows.h"
 #include "qkv/columns.h"
-#include "qkv/inspect.h"
 #include "qkv/stats.h"
 
 /* Bounds of key - query for QKVI_OFFSET_…. */
-static const int64_t bounds[QKVI_N_OFFSETS + 1] = { -QKV_HEAD_WINDOW,   -1, 0, 1, 2,
-                                                    QKV_HEAD_WINDOW + 1 };
+static const int64_t bounds[QKVI_N_OFFSETS + 1] = { -QKVI_HEAD_WINDOW,   -1, 0, 1, 2,
+                                                    QKVI_HEAD_WINDOW + 1 };
 
-enum { FLOATS_A_ROW = 7 + QKVI_N_TOKEN_KINDS + QKVI_N_OFFSETS };
+enum {
+    FLOATS_A_ROW = 7 + QKVI_N_TOKEN_KINDS + QKVI_N_OFFSETS + QKVI_N_TOP,
+    COUNTS_A_ROW = QKVI_N_TOP
+};
 
 /* Cuts the next part of an allocation. */
 static float *cut(float **from, int64_t n) {
@@ -28,19 +29,29 @@ static float *cut(float **from, int64_t n) {
     return part;
 }
 
-qkv_status qkvi_head_rows_make(const qkv_capture *capture, qkvi_head_rows *rows, qkv_error *error) {
-    const int64_t n_heads = capture->n_heads, n = capture->n, n_keys = capture->n_keys;
-    int64_t n_rows, n_of_keys, n_floats;
+static int64_t *cut_counts(int64_t **from, int64_t n) {
+    int64_t *const part = *from;
+    *from += n;
+    return part;
+}
+
+qkv_status qkvi_head_rows_make(int64_t n_heads, int64_t n, int64_t n_keys, qkvi_head_rows *rows,
+                               qkv_error *error) {
+    int64_t n_rows, n_of_keys, n_floats, n_counts;
     float *all = NULL;
+    int64_t *counts = NULL;
     *rows = (qkvi_head_rows){ .n_heads = n_heads, .n = n, .n_keys = n_keys };
     if (qkvi_mul_i64(n_heads, n, &n_rows) && qkvi_mul_i64(n_heads, n_keys, &n_of_keys) &&
         qkvi_mul_i64(n_rows, FLOATS_A_ROW, &n_floats) &&
-        qkvi_add_i64(n_floats, n_of_keys, &n_floats)) {
+        qkvi_add_i64(n_floats, n_of_keys, &n_floats) &&
+        qkvi_mul_i64(n_rows, COUNTS_A_ROW, &n_counts) &&
+        qkvi_add_i64(n_counts, n_of_keys + 2 * n_heads, &n_counts)) {
         all = qkvi_malloc_array((size_t)n_floats, sizeof *all);
-        rows->n_queries = qkvi_malloc_array((size_t)n_of_keys, sizeof *rows->n_queries);
+        counts = qkvi_malloc_array((size_t)n_counts, sizeof *counts);
     }
     rows->entropy = all;
-    if (!all || !rows->n_queries)
+    rows->n_queries = counts;
+    if (!all || !counts)
         return qkvi_error_set(error, QKV_ERR_MEMORY,
                               "no memory for statistics of %lld heads of %lld tokens",
                               (long long)n_heads, (long long)n);
@@ -53,7 +64,12 @@ qkv_status qkvi_head_rows_make(const qkv_capture *capture, qkvi_head_rows *rows,
     rows->induction = cut(&all, n_rows);
     rows->received = cut(&all, n_of_keys);
     rows->kinds = cut(&all, QKVI_N_TOKEN_KINDS * n_rows);
-    rows->offsets = all;
+    rows->offsets = cut(&all, QKVI_N_OFFSETS * n_rows);
+    rows->top_weights = all;
+    rows->n_queries = cut_counts(&counts, n_of_keys);
+    rows->top_keys = cut_counts(&counts, QKVI_N_TOP * n_rows);
+    rows->n_empty_rows = cut_counts(&counts, n_heads);
+    rows->n_nan_rows = counts;
     return QKV_OK;
 }
 
@@ -63,68 +79,66 @@ void qkvi_head_rows_free(qkvi_head_rows *rows) {
     *rows = (qkvi_head_rows){ 0 };
 }
 
-void qkvi_capture_describe(const qkv_capture *capture, qkv_attention_desc *desc) {
-    qkv_attention_desc_contiguous(desc, 1, capture->n_heads, capture->n_heads, capture->n,
-                                  capture->n_keys, capture->head_dim, 0);
-    desc->scale = capture->scale;
-    desc->flags |= QKV_SET_SCALE;
-    if (capture->causal) desc->flags |= QKV_SET_CAUSAL;
-    if (!capture->seen) return;
-    desc->flags |= QKV_SET_MASK; /* the same keys for every query */
-    desc->mask = capture->seen;
-    desc->mask_type = QKV_MASK_BOOL;
-    desc->mask_stride[3] = 1;
-}
-
-/* What compares a query with a key of the same text. */
-static void ask_about_places(const int32_t *ids, const qkvi_head_rows *rows,
-                             qkv_attention_stats *stats) {
+static void ask_about_places(const qkvi_head_rows *rows, qkv_attention_stats *stats) {
     stats->mean_distance = rows->mean_distance;
-    stats->tokens_q = stats->tokens_k = ids;
-    stats->same_token = rows->same_token;
-    stats->duplicate = rows->duplicate;
-    stats->induction = rows->induction;
     stats->n_offsets = QKVI_N_OFFSETS;
     stats->offsets = bounds;
     stats->offset_mass = rows->offsets;
 }
 
-static qkv_status compute_rows(qkv_ctx *ctx, const qkv_attention_desc *given,
-                               const qkv_capture *capture, const int32_t *ids, const uint8_t *kinds,
-                               const qkvi_head_rows *rows) {
-    qkv_attention_desc desc = *given;
+static void ask_about_tokens(const int32_t *ids, const qkvi_head_rows *rows,
+                             qkv_attention_stats *stats) {
+    stats->tokens_q = stats->tokens_k = ids;
+    stats->same_token = rows->same_token;
+    stats->duplicate = rows->duplicate;
+    stats->induction = rows->induction;
+}
+
+static void ask(const qkvi_head_pass *pass, const qkvi_head_rows *rows,
+                qkv_attention_stats *stats) {
+    stats->entropy = rows->entropy;
+    stats->largest = rows->largest;
+    stats->effective_keys = rows->effective_keys;
+    stats->n_empty_rows = rows->n_empty_rows;
+    stats->n_nan_rows = rows->n_nan_rows;
+    if (pass->kinds) {
+        stats->n_classes = QKVI_N_TOKEN_KINDS;
+        stats->classes = pass->kinds;
+        stats->class_mass = rows->kinds;
+    }
+    if (pass->places) ask_about_places(rows, stats);
+    if (pass->ids) ask_about_tokens(pass->ids, rows, stats);
+    if (!pass->top) return;
+    stats->top_k = QKVI_N_TOP;
+    stats->top_keys = rows->top_keys;
+    stats->top_weights = rows->top_weights;
+}
+
+static qkv_status compute_rows(const qkvi_head_pass *pass, const qkvi_head_rows *rows) {
+    qkv_attention_desc desc = *pass->desc;
     qkv_attention_stats stats;
     float nothing[1];
     qkv_attention_stats_contiguous(&stats, &desc);
-    stats.entropy = rows->entropy;
-    stats.largest = rows->largest;
-    stats.effective_keys = rows->effective_keys;
-    stats.n_classes = QKVI_N_TOKEN_KINDS;
-    stats.classes = kinds;
-    stats.class_mass = rows->kinds;
-    if (ids) ask_about_places(ids, rows, &stats);
+    ask(pass, rows, &stats);
     desc.stats = &stats;
     desc.flags |= QKV_SET_STATS;
-    return qkv_attention_forward(ctx, &desc, capture->q, capture->k, capture->k, nothing, NULL,
-                                 NULL);
+    return qkv_attention_forward(pass->ctx, &desc, pass->q, pass->k, pass->k, nothing,
+                                 pass->make_lse ? pass->lse : NULL, pass->call);
 }
 
-static qkv_status compute_columns(qkv_ctx *ctx, const qkv_attention_desc *desc,
-                                  const qkv_capture *capture, const qkvi_head_rows *rows) {
+static qkv_status compute_columns(const qkvi_head_pass *pass, const qkvi_head_rows *rows) {
     qkv_attention_columns columns;
-    qkv_attention_columns_contiguous(&columns, desc);
+    qkv_attention_columns_contiguous(&columns, pass->desc);
     columns.received = rows->received;
     columns.n_queries = rows->n_queries;
-    return qkv_attention_columns_pass(ctx, desc, capture->q, capture->k, capture->lse, &columns,
-                                      NULL);
+    return qkv_attention_columns_pass(pass->ctx, pass->desc, pass->q, pass->k, pass->lse, &columns,
+                                      pass->call);
 }
 
-qkv_status qkvi_head_rows_compute(qkv_ctx *ctx, const qkv_capture *capture, const int32_t *ids,
-                                  const uint8_t *kinds, qkvi_head_rows *rows, qkv_error *error) {
-    qkv_attention_desc desc;
-    qkvi_capture_describe(capture, &desc);
-    qkv_status status = compute_rows(ctx, &desc, capture, ids, kinds, rows);
-    if (status == QKV_OK) status = compute_columns(ctx, &desc, capture, rows);
+qkv_status qkvi_head_rows_compute(const qkvi_head_pass *pass, qkvi_head_rows *rows,
+                                  qkv_error *error) {
+    qkv_status status = compute_rows(pass, rows);
+    if (status == QKV_OK && pass->columns) status = compute_columns(pass, rows);
     if (status == QKV_OK) return QKV_OK;
-    return qkvi_error_set(error, status, "statistics of heads: %s", qkv_ctx_message(ctx));
+    return qkvi_error_set(error, status, "statistics of heads: %s", qkv_ctx_message(pass->ctx));
 }

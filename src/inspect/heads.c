@@ -1,153 +1,300 @@
 /**
- * From a run that captured to the signature of every head: a forward call with statistics for each
- * layer, a pass over its columns, and means. Memory O(n).
+ * Heads of one attention on one input: what is known of them, and their numbers. A layer of a run goes
+ * through its passes at once, so that short texts keep all threads busy; arrays go head by head, so that
+ * memory does not grow with the number of heads.
  */
+#include "inspect/heads_impl.h"
+
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/alloc.h"
 #include "core/fpstate.h"
-#include "core/status.h"
-#include "inspect/head_stats.h"
+#include "core/options.h"
 #include "inspect/matches.h"
+#include "inspect/rows.h"
 
-/* Of one input: its tokens, and the rows and columns of a layer at a time. */
+static qkv_status no_memory(qkv_error *error) {
+    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for heads");
+}
+
+/* ---- The object ------------------------------------------------------------------------------ */
+
+qkv_status qkvi_heads_make(qkv_ctx *ctx, const qkv_heads_info *info, qkv_heads **heads,
+                           qkv_error *error) {
+    qkv_heads *const h = qkvi_calloc_array(1, sizeof *h);
+    *heads = h;
+    if (!h) return no_memory(error);
+    h->ctx = ctx;
+    h->info = *info;
+    h->n_all = info->n_layers * info->n_heads;
+    h->info.n_inputs = 1;
+    const size_t n = (size_t)h->n_all;
+    h->sources = qkvi_calloc_array(n, sizeof *h->sources);
+    h->descs = qkvi_calloc_array(n, sizeof *h->descs);
+    return h->sources && h->descs ? QKV_OK : no_memory(error);
+}
+
+void qkv_heads_free(qkv_heads *heads) {
+    if (!heads) return;
+    qkvi_heads_mean_free(heads->mean);
+    free(heads->sources);
+    free(heads->descs);
+    free(heads->ids);
+    free(heads->query_kinds);
+    free(heads->key_kinds);
+    free(heads->numbers);
+    free(heads->empty);
+    free(heads->peaks);
+    free(heads->own_lse);
+    free(heads);
+}
+
+const qkv_heads_info *qkv_heads_get_info(const qkv_heads *heads) {
+    return heads ? &heads->info : NULL;
+}
+
+void qkvi_heads_describe(const qkv_heads *heads, int64_t first, int64_t n_heads,
+                         qkv_attention_desc *desc) {
+    const qkv_heads_info *const info = &heads->info;
+    qkv_attention_desc_contiguous(desc, 1, n_heads, n_heads, info->n_queries, info->n_keys,
+                                  info->head_dim, 0);
+    desc->scale = heads->sources[first].scale;
+    desc->flags |= QKV_SET_SCALE;
+    if (info->causal) desc->flags |= QKV_SET_CAUSAL;
+    if (info->q_offset != 0) desc->flags |= QKV_SET_Q_OFFSET;
+    desc->q_offset = info->q_offset;
+    if (heads->desc.flags & QKV_SET_WINDOW) {
+        desc->flags |= QKV_SET_WINDOW;
+        desc->window_left = heads->desc.window_left;
+        desc->window_right = heads->desc.window_right;
+    }
+    if (!heads->seen) return;
+    desc->flags |= QKV_SET_MASK; /* the same keys for every query */
+    desc->mask = heads->seen;
+    desc->mask_type = QKV_MASK_BOOL;
+    desc->mask_stride[3] = 1;
+}
+
+qkv_status qkvi_heads_check(const qkv_heads *heads, int64_t index, qkv_error *error) {
+    if (!heads) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "heads is NULL");
+    if (index >= 0 && index < heads->n_all) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_ARGUMENT, "index = %lld is not between 0 and %lld",
+                          (long long)index, (long long)heads->n_all - 1);
+}
+
+int qkv_heads_sees(const qkv_heads *heads, int64_t query, int64_t key) {
+    if (!heads || query < 0 || query >= heads->info.n_queries) return 0;
+    const qkvi_range keys = qkvi_keys_of(&heads->rules, query);
+    return key >= keys.begin && key < keys.end && (!heads->seen || heads->seen[key]);
+}
+
+/* ---- Measuring --------------------------------------------------------------------------------- */
+
+/* What all heads of the input share. */
 struct work {
-    qkv_attention_of which;
-    const qkv_token_list *queries, *keys;
-    int64_t n_layers, n_heads;
-    uint8_t *query_kinds, *key_kinds, *matches;
+    qkv_heads *heads;
+    unsigned flags;
+    uint8_t *matches;
     double *log_keys, *shares;
     qkvi_head_rows rows;
+    const qkv_call_options *given;
+    int64_t n_done; /* heads */
 };
 
-/* Are places and tokens of queries and keys those of one text? */
-static int is_one_text(const struct work *work) { return work->which != QKV_CROSS; }
-
-static qkv_status check_length(const char *name, int64_t n, int64_t wanted, qkv_error *error) {
-    if (n == wanted) return QKV_OK;
-    return qkvi_error_set(error, QKV_ERR_SHAPE, "%s has %lld tokens, the run has %lld", name,
-                          (long long)n, (long long)wanted);
+/* Progress of a pass, as that of all. */
+static void tell(void *user, int64_t done, int64_t total) {
+    const struct work *const work = user;
+    const double part = total > 0 ? (double)done / (double)total : 1;
+    enum { STEPS = 1000 };
+    const double all =
+        ((double)work->n_done + part * (double)work->rows.n_heads) / (double)work->heads->n_all;
+    work->given->progress(work->given->progress_user, (int64_t)(all * STEPS), STEPS);
 }
 
-/* capture: of the first layer; what queries may see is the same in all. */
-static qkv_status check(const struct work *work, const qkv_run *run, int64_t b,
-                        qkv_capture *capture, qkv_error *error) {
-    QKV_TRY(qkv_run_capture_of(run, work->which, b, 0, capture, error));
-    const char *const name = is_one_text(work) ? "input" : "queries";
-    QKV_TRY(check_length(name, work->queries->tokens->n, capture->n, error));
-    return check_length("keys", work->keys->tokens->n, capture->n_keys, error);
-}
-
-static void find_kinds(const qkv_token_list *list, uint8_t *kinds) {
-    for (int64_t i = 0; i < list->tokens->n; i++)
-        kinds[i] = (uint8_t)qkvi_token_kind_of(list->tokenizer, list->tokens->ids[i]);
-}
-
-static void count_keys(const qkv_capture *capture, double *log_keys) {
-    int64_t n_seen = 0, j = 0;
-    for (int64_t i = 0; i < capture->n; i++) {
-        const int64_t end = capture->causal ? i + 1 : capture->n_keys;
-        for (; j < end; j++) n_seen += !capture->seen || capture->seen[j];
-        log_keys[i] = n_seen > 0 ? log((double)n_seen) : 0;
+static qkv_status count_keys(const qkv_heads *heads, double *log_keys, qkv_error *error) {
+    const qkv_heads_info *const info = &heads->info;
+    int64_t *const before = qkvi_malloc_array((size_t)info->n_keys + 1, sizeof *before);
+    if (!before) return no_memory(error);
+    before[0] = 0;
+    for (int64_t j = 0; j < info->n_keys; j++)
+        before[j + 1] = before[j] + (!heads->seen || heads->seen[j]);
+    for (int64_t i = 0; i < info->n_queries; i++) {
+        const qkvi_range keys = qkvi_keys_of(&heads->rules, i);
+        const int64_t n = keys.end > keys.begin ? before[keys.end] - before[keys.begin] : 0;
+        log_keys[i] = n > 0 ? log((double)n) : 0;
     }
+    free(before);
+    return QKV_OK;
 }
 
-static qkv_status begin(const qkv_capture *capture, struct work *work, qkv_error *error) {
-    const size_t n = (size_t)capture->n, n_keys = (size_t)capture->n_keys;
-    work->query_kinds = qkvi_malloc_array(n, 1);
-    work->key_kinds = qkvi_malloc_array(n_keys, 1);
+static qkv_status begin(struct work *work, qkv_error *error) {
+    qkv_heads *const heads = work->heads;
+    const size_t n = (size_t)heads->info.n_queries, n_keys = (size_t)heads->info.n_keys,
+                 n_all = (size_t)heads->n_all;
+    const size_t n_numbers = (size_t)qkv_heads_n_numbers();
     work->log_keys = qkvi_malloc_array(n, sizeof *work->log_keys);
     work->shares = qkvi_malloc_array(n_keys, sizeof *work->shares);
-    if (is_one_text(work)) work->matches = qkvi_calloc_array(n, 1);
-    if (!work->query_kinds || !work->key_kinds || !work->log_keys || !work->shares ||
-        (is_one_text(work) && !work->matches))
-        return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for %lld tokens", (long long)n);
-    find_kinds(work->queries, work->query_kinds);
-    find_kinds(work->keys, work->key_kinds);
-    count_keys(capture, work->log_keys);
-    if (is_one_text(work))
-        QKV_TRY(qkvi_matches_find(capture, work->queries->tokens->ids, work->matches, error));
-    return qkvi_head_rows_make(capture, &work->rows, error);
+    if (heads->ids) work->matches = qkvi_calloc_array(n, 1);
+    if (!heads->numbers) heads->numbers = qkvi_malloc_array(n_all, n_numbers * sizeof(double));
+    if (!heads->empty) heads->empty = qkvi_calloc_array(n_all, 2 * sizeof(int64_t));
+    if (!heads->peaks && work->flags & QKV_HEADS_SHARPEST)
+        heads->peaks = qkvi_calloc_array(n_all, sizeof *heads->peaks);
+    if (!work->log_keys || !work->shares || (heads->ids && !work->matches) || !heads->numbers ||
+        !heads->empty || (!heads->peaks && work->flags & QKV_HEADS_SHARPEST))
+        return no_memory(error);
+    heads->nan = heads->empty + n_all;
+    QKV_TRY(count_keys(heads, work->log_keys, error));
+    if (heads->ids)
+        QKV_TRY(qkvi_matches_find(&heads->rules, heads->seen, heads->ids, work->matches, error));
+    return qkvi_head_rows_make(heads->dense ? heads->info.n_heads : 1, heads->info.n_queries,
+                               heads->info.n_keys, &work->rows, error);
 }
 
 static void end(struct work *work) {
-    free(work->query_kinds);
-    free(work->key_kinds);
     free(work->matches);
     free(work->log_keys);
     free(work->shares);
     qkvi_head_rows_free(&work->rows);
 }
 
-static qkv_status one_layer(qkv_ctx *ctx, const qkv_run *run, int64_t b, int64_t layer,
-                            struct work *work, qkv_head_stats *stats, qkv_error *error) {
-    qkv_capture capture;
-    QKV_TRY(qkv_run_capture_of(run, work->which, b, layer, &capture, error));
-    QKV_TRY(qkvi_head_rows_compute(ctx, &capture,
-                                   is_one_text(work) ? work->queries->tokens->ids : NULL,
-                                   work->key_kinds, &work->rows, error));
-    const qkvi_head_input input = { capture.n, work->query_kinds, work->matches, work->log_keys };
-    for (int64_t head = 0; head < capture.n_heads; head++, stats++) {
-        *stats = (qkv_head_stats){ .layer = layer, .head = head };
-        qkvi_head_means(&input, &work->rows, head, stats);
-        qkvi_head_received(&work->rows, head, work->shares, stats);
-        snprintf(stats->label, sizeof stats->label, "%s", qkv_inspect_label(stats, NULL));
+/* The largest weight on a key that is not the query's own place. */
+static void find_peak(const struct work *work, int64_t head, qkvi_head_peak *peak) {
+    const qkv_heads *const heads = work->heads;
+    const qkvi_head_rows *const rows = &work->rows;
+    const int64_t n = heads->info.n_queries;
+    float most = 0;
+    *peak = (qkvi_head_peak){ -1, -1 };
+    for (int64_t at = 0; at < n * QKVI_N_TOP; at++) {
+        const int64_t i = at / QKVI_N_TOP, j = rows->top_keys[head * n * QKVI_N_TOP + at];
+        const float weight = rows->top_weights[head * n * QKVI_N_TOP + at];
+        if (j < 0 || (heads->info.one_text && j == i + heads->info.q_offset) || !(weight > most))
+            continue;
+        most = weight;
+        *peak = (qkvi_head_peak){ i, j };
+    }
+}
+
+static void take(const struct work *work, int64_t first) {
+    qkv_heads *const heads = work->heads;
+    const qkvi_head_input input = { .n = heads->info.n_queries,
+                                    .n_keys = heads->info.n_keys,
+                                    .query_kinds = heads->query_kinds,
+                                    .matches = work->matches,
+                                    .log_keys = work->log_keys,
+                                    .places = heads->info.one_text,
+                                    .kinds = heads->key_kinds != NULL,
+                                    .columns = (work->flags & QKV_HEADS_RECEIVED) != 0 };
+    for (int64_t h = 0; h < work->rows.n_heads; h++) {
+        qkvi_head_sums sums;
+        qkvi_head_sums_make(&input, &work->rows, h, work->shares, &sums);
+        qkvi_head_numbers(&sums, heads->numbers + (first + h) * qkv_heads_n_numbers());
+        heads->empty[first + h] = work->rows.n_empty_rows[h];
+        heads->nan[first + h] = work->rows.n_nan_rows[h];
+        if (heads->distance)
+            memcpy(heads->distance + (first + h) * input.n, work->rows.mean_distance + h * input.n,
+                   (size_t)input.n * sizeof(float));
+        if (work->flags & QKV_HEADS_SHARPEST) find_peak(work, h, &heads->peaks[first + h]);
+    }
+}
+
+static qkv_status run_pass(struct work *work, int64_t first, const qkv_call_options *call,
+                           qkv_error *error) {
+    qkv_heads *const heads = work->heads;
+    const qkvi_head_source *const source = &heads->sources[first];
+    qkv_attention_desc desc;
+    qkvi_heads_describe(heads, first, work->rows.n_heads, &desc);
+    const qkvi_head_pass pass = { .ctx = heads->ctx,
+                                  .desc = &desc,
+                                  .q = source->q,
+                                  .k = source->k,
+                                  .lse = source->lse,
+                                  .make_lse = first >= heads->n_lse,
+                                  .places = heads->info.one_text,
+                                  .ids = heads->ids,
+                                  .kinds = heads->key_kinds,
+                                  .columns = (work->flags & QKV_HEADS_RECEIVED) != 0,
+                                  .top = (work->flags & QKV_HEADS_SHARPEST) != 0,
+                                  .call = call };
+    QKV_TRY(qkvi_head_rows_compute(&pass, &work->rows, error));
+    if (pass.make_lse) heads->n_lse = first + work->rows.n_heads;
+    take(work, first);
+    return QKV_OK;
+}
+
+static qkv_status run_passes(struct work *work, const qkv_call_options *call, qkv_error *error) {
+    qkv_call_options own = *call;
+    own.workspace = NULL;
+    own.workspace_bytes = 0;
+    if (call->progress) {
+        own.progress = tell;
+        own.progress_user = work;
+    }
+    work->given = call;
+    for (int64_t first = 0; first < work->heads->n_all; first += work->rows.n_heads) {
+        work->n_done = first;
+        QKV_TRY(run_pass(work, first, &own, error));
     }
     return QKV_OK;
 }
 
-static qkv_status run_layers(qkv_ctx *ctx, const qkv_run *run, int64_t b, struct work *work,
-                             qkv_head_stats *stats, qkv_error *error) {
-    qkv_capture capture;
-    QKV_TRY(check(work, run, b, &capture, error));
+qkv_status qkv_heads_measure(qkv_heads *heads, unsigned flags, const qkv_call_options *given,
+                             qkv_error *error) {
+    qkv_call_options call;
+    if (!heads) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "heads is NULL");
+    if (heads->mean) return QKV_OK;
+    QKV_TRY(qkvi_rows_call(given, &call, error));
+    struct work work = { .heads = heads, .flags = flags };
     const qkvi_fpstate saved = qkvi_fpstate_enter();
-    qkv_status status = begin(&capture, work, error);
-    for (int64_t layer = 0; layer < work->n_layers && status == QKV_OK; layer++)
-        status = one_layer(ctx, run, b, layer, work, stats + layer * work->n_heads, error);
-    end(work);
+    qkv_status status = begin(&work, error);
+    if (status == QKV_OK) status = run_passes(&work, &call, error);
+    end(&work);
     qkvi_fpstate_leave(saved);
+    if (status == QKV_OK) return QKV_OK;
+    free(heads->numbers); /* half of them are no numbers */
+    free(heads->empty);
+    free(heads->peaks);
+    heads->numbers = NULL;
+    heads->empty = heads->nan = NULL;
+    heads->peaks = NULL;
     return status;
 }
 
-static qkv_status is_null(const char *name, qkv_error *error) {
-    return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", name);
+const double *qkv_heads_numbers(const qkv_heads *heads, int64_t index) {
+    if (qkvi_heads_check(heads, index, NULL) != QKV_OK) return NULL;
+    if (heads->mean) return qkvi_heads_mean_numbers(heads, index);
+    return heads->numbers ? heads->numbers + index * qkv_heads_n_numbers() : NULL;
 }
 
-qkv_status qkv_inspect_heads(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
-                             const qkv_encoding *input, qkv_head_stats *stats, qkv_error *error) {
-    if (!ctx || !model || !run || !input || !stats)
-        return is_null(!ctx     ? "ctx"
-                       : !model ? "model"
-                       : !run   ? "run"
-                       : !input ? "input"
-                                : "the result",
-                       error);
-    const qkv_model_info *const info = qkv_model_get_info(model);
-    const qkv_token_list list = { qkv_model_tokenizer(model), input };
-    struct work work = { .which = QKV_SELF,
-                         .queries = &list,
-                         .keys = &list,
-                         .n_layers = info->n_layers,
-                         .n_heads = info->n_heads };
-    return run_layers(ctx, run, b, &work, stats, error);
+const float *qkv_heads_distance(const qkv_heads *heads, int64_t index) {
+    if (qkvi_heads_check(heads, index, NULL) != QKV_OK || !heads->numbers || !heads->distance)
+        return NULL;
+    return heads->distance + index * heads->info.n_queries;
 }
 
-qkv_status qkv_inspect_heads_of(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run,
-                                qkv_attention_of which, int64_t b, const qkv_token_list *queries,
-                                const qkv_token_list *keys, qkv_head_stats *stats,
-                                qkv_error *error) {
-    if (!ctx || !model || !run || !stats)
-        return is_null(!ctx ? "ctx" : !model ? "model" : !run ? "run" : "the result", error);
-    if (!queries || !queries->tokenizer || !queries->tokens) return is_null("queries", error);
-    if (which != QKV_CROSS) keys = queries;
-    if (!keys || !keys->tokenizer || !keys->tokens) return is_null("keys", error);
-    const qkv_model_info *const info = qkv_model_get_info(model);
-    struct work work = { .which = which,
-                         .queries = queries,
-                         .keys = keys,
-                         .n_layers = which == QKV_SELF ? info->n_layers : info->n_decoder_layers,
-                         .n_heads = which == QKV_SELF ? info->n_heads : info->n_decoder_heads };
-    return run_layers(ctx, run, b, &work, stats, error);
+int64_t qkv_heads_empty_rows(const qkv_heads *heads, int64_t index) {
+    return qkvi_heads_check(heads, index, NULL) == QKV_OK && heads->empty ? heads->empty[index] : 0;
+}
+
+int64_t qkv_heads_nan_rows(const qkv_heads *heads, int64_t index) {
+    return qkvi_heads_check(heads, index, NULL) == QKV_OK && heads->empty ? heads->nan[index] : 0;
+}
+
+void qkv_heads_set_probes(qkv_heads *heads, const qkv_head_probes *probes, size_t probe_bytes) {
+    const qkv_head_probes none = { 0, 0, NAN, NAN, NAN };
+    if (!heads || !heads->numbers || !probes) return;
+    if (qkvi_element_check(probe_bytes, sizeof none, "probe_bytes", NULL) != QKV_OK) return;
+    const int duplicate = qkv_heads_find("duplicate", 9),
+              induction = qkv_heads_find("induction", 9),
+              antecedent = qkv_heads_find("antecedent", 10);
+    for (int64_t h = 0; h < heads->n_all; h++) {
+        double *const numbers = heads->numbers + h * qkv_heads_n_numbers();
+        qkv_head_probes one = none;
+        if (qkvi_element_read(&one, sizeof one, probes, h, probe_bytes, "probes", NULL) != QKV_OK)
+            return;
+        numbers[duplicate] = one.duplicate;
+        numbers[induction] = one.induction;
+        numbers[antecedent] = one.antecedent;
+    }
 }

@@ -108,14 +108,15 @@ qkv_status qkv_inspect_map(qkv_ctx *ctx, const qkv_map_options *options, int64_t
                             .q = q,
                             .k = k,
                             .xy = xy };
-    qkv_map_options given = QKV_MAP_OPTIONS_INIT;
-    qkv_call_options call_options;
-    qkv_map_report ours;
+    qkv_map_options given = qkv_map_options_init();
+    qkv_call_options call_options = qkv_call_options_init();
+    qkv_map_report ours = qkv_map_report_init();
     QKV_TRY(qkvi_options_read(&map.options, sizeof given, options ? options : &given,
                               "qkv_map_options", error));
     if (call)
         QKV_TRY(
             qkvi_options_read(&call_options, sizeof call_options, call, "qkv_call_options", error));
+    if (report) QKV_TRY(qkvi_options_read(&ours, sizeof ours, report, "qkv_map_report", error));
     map.call = call ? &call_options : NULL;
     if (!ctx || (!q && n_queries > 0) || (!k && n_keys > 0) || !xy)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
@@ -128,7 +129,9 @@ qkv_status qkv_inspect_map(qkv_ctx *ctx, const qkv_map_options *options, int64_t
     qkv_status status = qkvi_ctx_begin(ctx);
     if (status != QKV_OK) return qkvi_error_set(error, status, "ctx is inside another call");
     map.pool = ctx->pool;
-    status = make(&map, ctx, pca, agree, report ? report : &ours, error);
+    status = make(&map, ctx, pca, agree, &ours, error);
+    if (report && (status == QKV_OK || status == QKV_ERR_CANCELLED))
+        qkvi_options_write(report, &ours, sizeof ours);
     map_free(&map);
     return qkvi_ctx_end(ctx, status);
 }

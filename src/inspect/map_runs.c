@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
+#include "core/cancel.h"
 #include "core/ints.h"
 #include "core/status.h"
 #include "inspect/map_options.h"
@@ -42,7 +43,7 @@ static void begin_run(const struct qkvi_map *map, int64_t index, qkvi_tsne_run *
 }
 
 int qkvi_map_cancelled(const struct qkvi_map *map) {
-    return map->call && map->call->cancel && __atomic_load_n(map->call->cancel, __ATOMIC_RELAXED);
+    return map->call && qkvi_is_raised(map->call->cancel);
 }
 
 void qkvi_map_tell(const struct qkvi_map *map) {

@@ -28,31 +28,31 @@ static int compare(const void *a, const void *b) {
     return x->place < y->place ? -1 : x->place > y->place;
 }
 
-static int is_seen(const qkv_capture *capture, int64_t j) {
-    return !capture->seen || capture->seen[j];
-}
+static int is_in(qkvi_range keys, int64_t j) { return j >= keys.begin && j < keys.end; }
 
-/* The places of one token. */
-static void mark(const qkv_capture *capture, const placed_token *places, int64_t n,
-                 uint8_t *matches) {
-    int before = 0, after = 0,
-        follows = 0; /* a key is seen: at a place before, after; behind one before */
+/* The places of one token. What a query sees is an interval around it: the nearest place decides. */
+static void mark(const qkvi_rules *rules, const uint8_t *seen, const placed_token *places,
+                 int64_t n, uint8_t *matches) {
+    int64_t before = -1, after = -1, follows = -1; /* the nearest key: at a place before, after it;
+                                                      behind one before */
     for (int64_t t = 0; t < n; t++) {
         const int64_t i = places[t].place;
-        if (before) matches[i] |= QKVI_HAS_SAME | QKVI_HAS_DUPLICATE;
-        if (follows) matches[i] |= QKVI_HAS_INDUCTION;
-        before |= is_seen(capture, i);
-        follows |= i + 1 < capture->n && is_seen(capture, i + 1);
+        const qkvi_range keys = qkvi_keys_of(rules, i);
+        if (before >= 0 && is_in(keys, before)) matches[i] |= QKVI_HAS_SAME | QKVI_HAS_DUPLICATE;
+        if (follows >= 0 && is_in(keys, follows)) matches[i] |= QKVI_HAS_INDUCTION;
+        if (!seen || seen[i]) before = i;
+        if (i + 1 < rules->n_keys && (!seen || seen[i + 1])) follows = i + 1;
     }
-    for (int64_t t = n - 1; t >= 0 && !capture->causal; t--) {
-        if (after) matches[places[t].place] |= QKVI_HAS_SAME;
-        after |= is_seen(capture, places[t].place);
+    for (int64_t t = n - 1; t >= 0; t--) {
+        const int64_t i = places[t].place;
+        if (after >= 0 && is_in(qkvi_keys_of(rules, i), after)) matches[i] |= QKVI_HAS_SAME;
+        if (!seen || seen[i]) after = i;
     }
 }
 
-qkv_status qkvi_matches_find(const qkv_capture *capture, const int32_t *ids, uint8_t *matches,
-                             qkv_error *error) {
-    const int64_t n = capture->n;
+qkv_status qkvi_matches_find(const qkvi_rules *rules, const uint8_t *seen, const int32_t *ids,
+                             uint8_t *matches, qkv_error *error) {
+    const int64_t n = rules->n_queries;
     placed_token *const sorted = qkvi_malloc_array((size_t)n, sizeof *sorted);
     if (!sorted) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for places of tokens");
     for (int64_t i = 0; i < n; i++) sorted[i] = (placed_token){ ids[i], i };
@@ -60,7 +60,7 @@ qkv_status qkvi_matches_find(const qkv_capture *capture, const int32_t *ids, uin
     for (int64_t from = 0, to; from < n; from = to) {
         for (to = from; to < n && sorted[to].id == sorted[from].id; to++) {
         }
-        mark(capture, sorted + from, to - from, matches);
+        mark(rules, seen, sorted + from, to - from, matches);
     }
     free(sorted);
     return QKV_OK;

@@ -7,6 +7,7 @@
 #include "attn/ctx.h"
 #include "core/fpstate.h"
 #include "core/ints.h"
+#include "core/options.h"
 #include "inspect/rows.h"
 
 /* Of one row, or of all. */
@@ -95,7 +96,7 @@ qkv_status qkv_inspect_pattern(qkv_ctx *ctx, const qkv_head_view *head, qkv_patt
                                const int32_t *ids, qkv_pattern_match *match,
                                const qkv_call_options *given, qkv_error *error) {
     qkvi_rows rows = { .p = NULL };
-    qkv_pattern_match found = { 0 };
+    qkv_pattern_match found = qkv_pattern_match_init();
     qkv_call_options call;
     if (!ctx || !match)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", ctx ? "match" : "ctx");
@@ -103,12 +104,14 @@ qkv_status qkv_inspect_pattern(qkv_ctx *ctx, const qkv_head_view *head, qkv_patt
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "kind = %d is not a pattern", (int)kind);
     if (!ids && kind != QKV_PATTERN_PREVIOUS)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "ids is NULL");
+    QKV_TRY(qkvi_options_read(&found, sizeof found, match, "qkv_pattern_match", error));
     QKV_TRY(qkvi_rows_call(given, &call, error));
+    found = qkv_pattern_match_init();
     qkv_status status = qkvi_rows_begin("head", head, &rows, error);
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     if (status == QKV_OK) status = add_blocks(ctx, &rows, kind, ids, &found, &call, error);
     qkvi_fpstate_leave(saved);
-    if (status == QKV_OK) *match = found;
+    if (status == QKV_OK) qkvi_options_write(match, &found, sizeof found);
     qkvi_rows_end(&rows);
     return status;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
+#include "core/cancel.h"
 #include "core/fpstate.h"
 #include "core/options.h"
 #include "core/rng.h"
@@ -45,7 +46,7 @@ static qkv_status done(struct probing *probing, int64_t n, qkv_error *error) {
     probing->n_done += n;
     if (!call) return QKV_OK;
     if (call->progress) call->progress(call->progress_user, probing->n_done, probing->n_total);
-    if (!call->cancel || !__atomic_load_n(call->cancel, __ATOMIC_RELAXED)) return QKV_OK;
+    if (!qkvi_is_raised(call->cancel)) return QKV_OK;
     return qkvi_error_set(error, QKV_ERR_CANCELLED, "cancelled after %lld of %lld probes",
                           (long long)probing->n_done, (long long)probing->n_total);
 }
@@ -140,13 +141,13 @@ static qkv_status run_batch(const struct probing *probing, int64_t first, int64_
         inputs[t] = &texts[t];
         say_twice(probing, first + t, texts[t].ids);
     }
-    QKV_TRY(
-        qkv_model_run(probing->ctx, probing->model, n_texts, inputs, QKV_RUN_CAPTURE, &run, error));
+    QKV_TRY(qkv_model_run(probing->ctx, probing->model, n_texts, inputs, QKV_RUN_CAPTURE, NULL,
+                          &run, error));
     qkv_status status = QKV_OK;
     for (int64_t t = 0; t < n_texts; t++)
         for (int64_t layer = 0; layer < info->n_layers && status == QKV_OK; layer++) {
-            qkv_capture capture;
-            status = qkv_run_capture(run, t, layer, &capture, error);
+            qkv_capture capture = qkv_capture_init();
+            status = qkv_run_capture(run, QKV_SELF, t, layer, &capture, error);
             for (int64_t h = 0; h < info->n_heads && status == QKV_OK; h++)
                 add_weights(probing, &capture, &probing->probes[layer * info->n_heads + h]);
         }
@@ -197,9 +198,10 @@ static qkv_status run_pronouns(const struct probing *probing, qkv_probe_report *
 
 /* ---- The public call ------------------------------------------------------------------------- */
 
-static qkv_status check(const struct probing *probing, qkv_error *error) {
+static qkv_status check(const struct probing *probing, const qkv_head_probes *probes,
+                        qkv_error *error) {
     const qkv_probe_options *const o = &probing->options;
-    if (!probing->ctx || !probing->model || !probing->probes)
+    if (!probing->ctx || !probing->model || !probes)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
                               !probing->ctx     ? "ctx"
                               : !probing->model ? "model"
@@ -217,6 +219,8 @@ static qkv_status check(const struct probing *probing, qkv_error *error) {
 
 static qkv_status run_all(struct probing *probing, qkv_probe_report *report, qkv_error *error) {
     const int64_t n_heads = probing->info->n_heads, n_all = probing->info->n_layers * n_heads;
+    probing->probes = qkvi_malloc_array((size_t)n_all, sizeof *probing->probes);
+    if (!probing->probes) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for probes");
     const int has_grammar = probing->options.grammar || probing->options.grammar_bytes;
     for (int64_t h = 0; h < n_all; h++)
         probing->probes[h] = (qkv_head_probes){ h / n_heads, h % n_heads, NAN, NAN, NAN };
@@ -233,12 +237,12 @@ static qkv_status run_all(struct probing *probing, qkv_probe_report *report, qkv
 
 qkv_status qkv_inspect_probes(qkv_ctx *ctx, const qkv_model *model,
                               const qkv_probe_options *options, qkv_head_probes *probes,
-                              qkv_probe_report *report, const qkv_call_options *call,
-                              qkv_error *error) {
-    const qkv_probe_options defaults = QKV_PROBE_OPTIONS_INIT;
-    qkv_call_options call_options = QKV_CALL_OPTIONS_INIT;
-    struct probing probing = { .ctx = ctx, .model = model, .probes = probes };
-    qkv_probe_report told = { 0 };
+                              size_t probe_bytes, qkv_probe_report *report,
+                              const qkv_call_options *call, qkv_error *error) {
+    const qkv_probe_options defaults = qkv_probe_options_init();
+    qkv_call_options call_options = qkv_call_options_init();
+    struct probing probing = { .ctx = ctx, .model = model };
+    qkv_probe_report told = qkv_probe_report_init();
     QKV_TRY(qkvi_options_read(&probing.options, sizeof probing.options,
                               options ? options : &defaults, "qkv_probe_options", error));
     if (call) {
@@ -246,16 +250,23 @@ qkv_status qkv_inspect_probes(qkv_ctx *ctx, const qkv_model *model,
             qkvi_options_read(&call_options, sizeof call_options, call, "qkv_call_options", error));
         probing.call = &call_options;
     }
-    QKV_TRY(check(&probing, error));
+    if (report) QKV_TRY(qkvi_options_read(&told, sizeof told, report, "qkv_probe_report", error));
+    told = qkv_probe_report_init();
+    QKV_TRY(check(&probing, probes, error));
+    QKV_TRY(qkvi_element_check(probe_bytes, sizeof *probes, "probe_bytes", error));
     if (probing.options.n_texts == 0) probing.options.n_texts = N_TEXTS;
     probing.info = qkv_model_get_info(model);
-    probing.tokenizer = qkv_model_tokenizer(model);
+    probing.tokenizer = qkv_model_tokenizer(model, QKV_SOURCE);
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     const qkv_status status = run_all(&probing, &told, error);
     qkvi_fpstate_leave(saved);
+    const int64_t n_all = probing.info->n_layers * probing.info->n_heads;
+    for (int64_t h = 0; status == QKV_OK && h < n_all; h++)
+        qkvi_element_write(probes, h, probe_bytes, &probing.probes[h], sizeof *probing.probes);
+    if (status == QKV_OK && report) qkvi_options_write(report, &told, sizeof told);
+    free(probing.probes);
     free(probing.ordinary);
     free(probing.ids);
     free(probing.swaps);
-    if (status == QKV_OK && report) *report = told;
     return status;
 }

@@ -11,7 +11,6 @@
 #include "core/fpstate.h"
 #include "core/ints.h"
 #include "core/status.h"
-#include "inspect/head_rows.h"
 #include "inspect/rows.h"
 #include "qkv/inspect.h"
 
@@ -133,26 +132,40 @@ qkv_status qkv_inspect_rollout_step(qkv_ctx *ctx, const qkv_attention_desc *desc
 
 /* ---- All layers of a run --------------------------------------------------------------------- */
 
+/* What captured queries saw of captured keys, as the layer did. No values: head_dim_v is 0. */
+static void describe(const qkv_capture *capture, qkv_attention_desc *desc) {
+    qkv_attention_desc_contiguous(desc, 1, capture->n_heads, capture->n_heads, capture->n,
+                                  capture->n_keys, capture->head_dim, 0);
+    desc->scale = capture->scale;
+    desc->flags |= QKV_SET_SCALE;
+    if (capture->causal) desc->flags |= QKV_SET_CAUSAL;
+    if (!capture->seen) return;
+    desc->flags |= QKV_SET_MASK; /* the same keys for every query */
+    desc->mask = capture->seen;
+    desc->mask_type = QKV_MASK_BOOL;
+    desc->mask_stride[3] = 1;
+}
+
 static qkv_status step_of_run(qkv_ctx *ctx, const qkv_run *run, int64_t b, int64_t at, float *x,
                               qkv_error *error) {
-    qkv_capture c;
+    qkv_capture c = qkv_capture_init();
     qkv_attention_desc d;
-    QKV_TRY(qkv_run_capture(run, b, at, &c, error));
-    qkvi_capture_describe(&c, &d);
+    QKV_TRY(qkv_run_capture(run, QKV_SELF, b, at, &c, error));
+    describe(&c, &d);
     return qkv_inspect_rollout_step(ctx, &d, c.q, c.k, c.lse, x, x, error);
 }
 
 static qkv_status check_run(const qkv_ctx *ctx, const qkv_model *model, const qkv_run *run,
                             int64_t b, int64_t position, const float *received, int64_t *n,
                             qkv_error *error) {
-    qkv_capture capture;
+    qkv_capture capture = qkv_capture_init();
     if (!ctx || !model || !run || !received)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
                               !ctx     ? "ctx"
                               : !model ? "model"
                               : !run   ? "run"
                                        : "received");
-    QKV_TRY(qkv_run_capture(run, b, 0, &capture, error));
+    QKV_TRY(qkv_run_capture(run, QKV_SELF, b, 0, &capture, error));
     *n = capture.n;
     if (position >= 0 && position < capture.n) return QKV_OK;
     return qkvi_error_set(error, QKV_ERR_ARGUMENT, "position = %lld is not in [0, %lld)",

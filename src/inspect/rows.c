@@ -4,14 +4,18 @@
 #include <stdlib.h>
 
 #include "core/alloc.h"
+#include "core/cancel.h"
 #include "core/ints.h"
 #include "core/options.h"
 #include "core/status.h"
 
 enum { LEAST_ROWS = 16, MOST_ROWS = 512, BLOCK_WEIGHTS = 1 << 20 };
 
-static qkv_status check(const char *name, const qkv_head_view *head, qkv_error *error) {
-    if (!head) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", name);
+static qkv_status read_view(const char *name, const qkv_head_view *given, qkv_head_view *head,
+                            qkv_error *error) {
+    if (!given) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", name);
+    *head = qkv_head_view_init();
+    QKV_TRY(qkvi_options_read(head, sizeof *head, given, name, error));
     if (!head->desc) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s.desc is NULL", name);
     return QKV_OK;
 }
@@ -26,10 +30,10 @@ static int64_t rows_at_once(int64_t n_queries, int64_t n_keys) {
 
 qkv_status qkvi_rows_begin(const char *name, const qkv_head_view *head, qkvi_rows *rows,
                            qkv_error *error) {
-    QKV_TRY(check(name, head, error));
     int64_t n_weights;
-    *rows = (qkvi_rows){ .head = *head };
-    QKV_TRY(qkvi_batch_read(head->desc, head->b, &rows->batch, error));
+    rows->p = NULL;
+    QKV_TRY(read_view(name, head, &rows->head, error));
+    QKV_TRY(qkvi_batch_read(rows->head.desc, rows->head.b, &rows->batch, error));
     rows->at_once = rows_at_once(rows->batch.n_queries, rows->batch.n_keys);
     if (qkvi_mul_i64(rows->at_once, rows->batch.n_keys, &n_weights))
         rows->p = qkvi_malloc_array((size_t)qkvi_max_i64(n_weights, 1), sizeof *rows->p);
@@ -57,15 +61,14 @@ double qkvi_row_sum(const float *p, int64_t n) {
 }
 
 qkv_status qkvi_rows_call(const qkv_call_options *given, qkv_call_options *call, qkv_error *error) {
-    *call = (qkv_call_options)QKV_CALL_OPTIONS_INIT;
+    *call = qkv_call_options_init();
     return given ? qkvi_options_read(call, sizeof *call, given, "call", error) : QKV_OK;
 }
 
 qkv_status qkvi_rows_watch(const qkv_call_options *call, int64_t done, int64_t total,
                            qkv_error *error) {
     if (call->progress) call->progress(call->progress_user, done, total);
-    const volatile int *const flag = call->cancel;
-    if (!flag || !*flag) return QKV_OK;
+    if (!qkvi_is_raised(call->cancel)) return QKV_OK;
     return qkvi_error_set(error, QKV_ERR_CANCELLED, "cancelled by the caller's flag");
 }
 

@@ -12,6 +12,7 @@
 #include "attn/ctx.h"
 #include "core/alloc.h"
 #include "core/fpstate.h"
+#include "core/options.h"
 #include "core/status.h"
 #include "inspect/normal.h"
 #include "qkv/inspect.h"
@@ -127,8 +128,10 @@ static qkv_status check(const qkv_ctx *ctx, int64_t head_dim, int64_t n_draws, i
 
 qkv_status qkv_inspect_saturation(qkv_ctx *ctx, int64_t head_dim, int64_t n_draws,
                                   int64_t n_queries, int64_t n_keys, uint64_t seed,
-                                  qkv_saturation rows[2], qkv_error *error) {
-    QKV_TRY(check(ctx, head_dim, n_draws, n_queries, n_keys, rows, error));
+                                  qkv_saturation *given, size_t row_bytes, qkv_error *error) {
+    qkv_saturation rows[2];
+    QKV_TRY(check(ctx, head_dim, n_draws, n_queries, n_keys, given, error));
+    QKV_TRY(qkvi_element_check(row_bytes, sizeof *rows, "row_bytes", error));
     struct arrays a;
     rows[0] = (qkv_saturation){ .head_dim = head_dim,
                                 .n_draws = n_draws,
@@ -144,6 +147,8 @@ qkv_status qkv_inspect_saturation(qkv_ctx *ctx, int64_t head_dim, int64_t n_draw
     qkvi_fpstate_leave(saved);
     qkv_status status = measure(ctx, &a, &rows[0], error);
     if (status == QKV_OK) status = measure(ctx, &a, &rows[1], error);
+    for (int i = 0; status == QKV_OK && i < 2; i++)
+        qkvi_element_write(given, i, row_bytes, &rows[i], sizeof *rows);
     free(block);
     return status;
 }

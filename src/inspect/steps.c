@@ -165,12 +165,12 @@ static void rest(const struct work *w, const struct arrays *a, const qkv_steps *
 static qkv_status compare(const qkv_run *run, int64_t b, const struct arrays *a, qkv_steps *steps,
                           qkv_error *error) {
     const int64_t n = steps->n, head = steps->head, query = steps->query;
-    qkv_capture c;
+    qkv_capture c = qkv_capture_init();
     float *weights = qkvi_malloc_array((size_t)n, sizeof *weights);
     if (!weights) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for weights");
     qkv_status status =
         qkvi_run_weight_rows(run, QKV_SELF, b, steps->layer, head, query, 1, weights, error);
-    if (status == QKV_OK) status = qkv_run_capture(run, b, steps->layer, &c, error);
+    if (status == QKV_OK) status = qkv_run_capture(run, QKV_SELF, b, steps->layer, &c, error);
     if (status == QKV_OK) {
         const double lse = steps->largest + log(steps->sum);
         const int64_t elems = n * c.head_dim;
@@ -178,7 +178,7 @@ static qkv_status compare(const qkv_run *run, int64_t b, const struct arrays *a,
         steps->k_error = qkvi_step_error(elems, a->k, c.k + head * elems);
         steps->lse_error = qkvi_step_error(1, &lse, c.lse + head * n + query);
         steps->weights_error = qkvi_step_error(n, a->weights, weights);
-        const float *y = qkv_run_hidden(run, b, steps->layer + 1) + query * steps->hidden;
+        const float *y = qkv_run_hidden(run, QKV_SELF, b, steps->layer + 1) + query * steps->hidden;
         steps->y_error = qkvi_step_error(steps->hidden, a->y, y);
     }
     free(weights);
@@ -201,7 +201,7 @@ static void publish(const struct arrays *a, qkv_steps *s) {
 static qkv_status check(const qkv_model *model, const qkv_run *run, int64_t b,
                         const qkv_encoding *input, int64_t layer, int64_t head, int64_t query,
                         qkv_error *error) {
-    qkv_capture capture;
+    qkv_capture capture = qkv_capture_init();
     if (!model || !run || !input)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
                               !model ? "model"
@@ -209,10 +209,10 @@ static qkv_status check(const qkv_model *model, const qkv_run *run, int64_t b,
                                      : "input");
     if (run->model != model)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the run is one of another model");
-    QKV_TRY(qkv_run_capture(run, b, layer, &capture, error));
+    QKV_TRY(qkv_run_capture(run, QKV_SELF, b, layer, &capture, error));
     QKV_TRY(qkvi_check_index("head", head, capture.n_heads, error));
     QKV_TRY(qkvi_check_index("query", query, capture.n, error));
-    if (!qkv_run_hidden(run, b, layer) || !qkv_run_hidden(run, b, 0))
+    if (!qkv_run_hidden(run, QKV_SELF, b, layer) || !qkv_run_hidden(run, QKV_SELF, b, 0))
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the run was made without QKV_RUN_HIDDEN");
     if (capture.n != input->n)
         return qkvi_error_set(error, QKV_ERR_SHAPE, "input has %lld tokens, the run has %lld",
@@ -259,8 +259,8 @@ qkv_status qkv_inspect_steps(const qkv_model *model, const qkv_run *run, int64_t
     describe(p, w.block, &model->info, s);
     publish(&a, s);
     const qkvi_fpstate saved = qkvi_fpstate_enter();
-    embed(&w, qkv_run_hidden(run, b, 0), &a, s);
-    qkvi_step_widen(s->n * s->hidden, qkv_run_hidden(run, b, layer), a.x);
+    embed(&w, qkv_run_hidden(run, QKV_SELF, b, 0), &a, s);
+    qkvi_step_widen(s->n * s->hidden, qkv_run_hidden(run, QKV_SELF, b, layer), a.x);
     attend_all(&w, &a, s);
     rest(&w, &a, s);
     const qkv_status status = compare(run, b, &a, s, error);

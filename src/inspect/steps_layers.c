@@ -54,6 +54,8 @@ double qkvi_step_act(qkvi_act act, double x) {
     case QKVI_GELU: return x * 0.5 * (1 + erf(x * M_SQRT1_2));
     case QKVI_GELU_TANH: return x * 0.5 * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
     case QKVI_RELU: return x > 0 || isnan(x) ? x : 0;
+    case QKVI_QUICK_GELU: return x / (1 + exp(-1.702 * x));
+    case QKVI_TANH: return tanh(x);
     default: break; /* QKVI_SILU */
     }
     return x / (1 + exp(-x));
@@ -75,6 +77,7 @@ double qkvi_step_error(int64_t n, const double *a, const float *b) {
 
 qkv_status qkvi_step_check_input(const qkv_model_info *info, const qkv_encoding *input,
                                  qkv_error *error) {
+    if (!input->ids) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "input.ids is NULL");
     if (input->n < 1 || input->n > info->max_len)
         return qkvi_error_set(error, QKV_ERR_SHAPE,
                               "input has %lld tokens, the model takes 1 to %lld",

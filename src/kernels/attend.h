@@ -14,21 +14,17 @@
  *     k   [panel][head_dim][32 keys]               panel = (key - first_key) / 32
  *     v   [block][panel][256 keys][32 channels]    block = (key - first_key) / 256, panel = channel / 32
  *
- * In class dp a word is not a float but a pair of bf16, of neighbours along the depth, the first in
- * its lower half: two channels of a key in k, two keys of a channel in v. Half as many words:
+ * In classes whose words are pairs (kernels/class.h) there are half as many words:
  *
  *     k   [panel][ceil(head_dim / 2)][32 keys]     v   [block][panel][128 pairs of keys][32 channels]
  *
- * Class amx has the panels of class dp, but its steps are 32 deep: head_dim is rounded up to 32 in
- * q and k, and v has rows up to a multiple of 32 keys; zeros fill them up.
+ * Zeros fill up the depth to a multiple of the class's step: head_dim in q and k, keys in v.
  */
 #ifndef QKVI_KERNELS_ATTEND_H
 #define QKVI_KERNELS_ATTEND_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "core/ints.h"
+#include "kernels/class.h"
 
 enum {
     QKVI_PANEL = 32,
@@ -113,9 +109,9 @@ typedef struct qkvi_attend_scratch {
     float m[QKVI_QUERY_BLOCK];     /* the reference, in log2 units; -inf: no score above it yet */
     float shift[QKVI_QUERY_BLOCK]; /* m, or 0 for -inf */
     float l[QKVI_QUERY_BLOCK];     /* sum of p */
-    float l_dp[QKVI_QUERY_BLOCK];  /* class dp: sum of p as they were rounded */
-    float rounded[16 * 16];        /* 16 partial sums of those, of 16 rows */
-    float alpha[QKVI_QUERY_BLOCK]; /* 2^(m before - m now), of this block of keys */
+    float l_rounded[QKVI_QUERY_BLOCK]; /* sum of p as they were rounded, where they are */
+    float rounded[16 * 16];            /* 16 partial sums of those, of 16 rows */
+    float alpha[QKVI_QUERY_BLOCK];     /* 2^(m before - m now), of this block of keys */
     int64_t begin[QKVI_QUERY_BLOCK], end[QKVI_QUERY_BLOCK]; /* filled by the caller: see below */
     qkvi_attend_tile tile[QKVI_ATTEND_TILES];
     uint32_t panels[QKVI_QUERY_BLOCK / 32]; /* of the block of keys, that 32 rows may see */
@@ -127,22 +123,14 @@ typedef struct qkvi_attend_scratch {
     qkvi_fetch fetch[QKVI_FETCHES];
 } qkvi_attend_scratch;
 
-/* Words of a key in packed k. */
-static inline int64_t qkvi_key_words(int64_t head_dim, bool dp, bool amx) {
-    if (amx) return qkvi_round_up(head_dim, QKVI_PANEL) / 2;
-    return dp ? qkvi_ceil_div(head_dim, 2) : head_dim;
-}
-
 typedef struct qkvi_attend {
+    qkvi_arithmetic class; /* how q, k and v lie; rows of q beyond n_queries have any contents */
     int64_t head_dim, head_dim_v;
-    bool dp;  /* class dp or amx: q is bf16, k and v are pairs */
-    bool amx; /* class amx */
-    bool
-        by_tiles; /* by TDPBF16PS: q has a multiple of 16 rows, those beyond n_queries of any contents */
-    int n_queries; /* 1 ... QKVI_QUERY_BLOCK */
-    const void *q; /* rows of the caller's array */
-    int64_t q_row; /* in elements */
-    const float *k, *v;
+    int64_t k_words; /* of a key in k */
+    int n_queries;   /* 1 ... QKVI_QUERY_BLOCK */
+    const void *q;   /* rows of the caller's array */
+    int64_t q_row;   /* in elements */
+    const void *k, *v;
     int64_t first_key;    /* of the packed ones, a multiple of 256 */
     const bool *v_finite; /* [block]: all of v that somebody sees is */
 
@@ -183,15 +171,15 @@ enum {
 
 typedef struct qkvi_attend_small {
     int64_t head_dim, head_dim_v; /* multiples of 16 and of 32 */
-    bool dp;                      /* class dp: q and k are bf16, v are pairs */
+    qkvi_arithmetic class;        /* one that knows of no reason against it */
     int n_queries, n_keys;        /* 1 ... 16 */
-    const void *q, *k;
-    const float *v; /* rows as they lie; class dp: channel panels [8 pairs of keys][32 channels] */
-    int64_t q_row, k_row, v_row; /* of v in class f32 only */
-    const uint16_t *see;         /* [key]: bit i: query i sees it; set beyond the last query */
-    float *work;                 /* QKVI_SMALL_WORK + 32 head_dim, aligned to 64 */
-    float factor;                /* scale log2 e, a positive normal number */
-    float *o_sum;                /* class dp: [n_queries][o_sum_row], aligned to 64; may be o */
+    const void *q, *k;            /* rows of the class's type */
+    const void *v;                /* such rows; in pairs channel panels [8 words][32 channels] */
+    int64_t q_row, k_row, v_row;  /* of v where it lies in rows */
+    const uint16_t *see;          /* [key]: bit i: query i sees it; set beyond the last query */
+    float *work;                  /* QKVI_SMALL_WORK + 32 head_dim, aligned to 64 */
+    float factor;                 /* scale log2 e, a positive normal number */
+    float *o_sum;                 /* in pairs: [n_queries][o_sum_row], aligned to 64; may be o */
     int64_t o_sum_row;
     float *o;
     int64_t o_row;

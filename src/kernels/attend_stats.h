@@ -44,11 +44,11 @@ typedef enum qkvi_stats_token {
 /* Of one thread. */
 typedef struct qkvi_stats_scratch {
     _Alignas(64) float sum[QKVI_STATS_SUMS][QKVI_QUERY_BLOCK];
-    float lanes[QKVI_STATS_SUMS][16 * 16];    /* of the block of keys, of 16 rows */
-    float class_lanes[16 * 16];               /* of one class, of 16 rows */
-    float largest[QKVI_QUERY_BLOCK * 16];     /* 16 partial maxima of |score| a row */
-    float p[16][QKVI_SCORE_ROW];              /* class dp: of 16 rows, before they were rounded */
-    float apart[2 * QKVI_KEY_BLOCK];          /* 255, 254 ... 1, 0, 1 ... 255 */
+    float lanes[QKVI_STATS_SUMS][16 * 16]; /* of the block of keys, of 16 rows */
+    float class_lanes[16 * 16];            /* of one class, of 16 rows */
+    float largest[QKVI_QUERY_BLOCK * 16];  /* 16 partial maxima of |score| a row */
+    float p[16][QKVI_SCORE_ROW];     /* of 16 rows, before they were rounded, where they are */
+    float apart[2 * QKVI_KEY_BLOCK]; /* 255, 254 ... 1, 0, 1 ... 255 */
     uint16_t found[16 * QKVI_KEY_BLOCK + 32]; /* row mod 16 and key of the block, eight bits each */
     float top[QKVI_QUERY_BLOCK];              /* the greatest score */
     float block_top[QKVI_QUERY_BLOCK];        /* of the block of keys */

@@ -27,7 +27,7 @@
 
 enum {
     /*
-     * of a block. In an Intel Xeon (family 6, model 167, 2 MiB of second-level cache), m = 1024, 768 x
+     * of a block. In an Intel Xeon with AMX (2 MiB of second-level cache), m = 1024, 768 x
      * 3072: 73 % of the peak, not 65 % with 192 rows, 12 panels and 256 of k
      */
     ROWS_MOST = 96,

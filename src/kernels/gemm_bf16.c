@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/cpu.h"
 #include "core/half.h"
 #include "core/ints.h"
 #include "kernels/amx.h"
@@ -23,8 +22,8 @@ enum {
     BLOCK_ROWS = 512,        /* at most: measured */
     SUMS = QKVI_AMX_ROWS * 32,
     /*
-     * Of C: then it goes past the caches. BERT-base of 8 x 128 takes 7 % less time so (Intel Xeon,
-     * family 6, model 167), of 1 x 512, whose C are smaller, as long or 2 % more.
+     * Of C: then it goes past the caches. BERT-base of 8 x 128 takes 7 % less time so (Intel Xeon
+     * with AMX), of 1 x 512, whose C are smaller, as long or 2 % more.
      */
     PAST_CACHES = 2 << 20,
     STREAM_AHEAD = 8 << 10, /* bytes of B, where a block has one tile of rows */
@@ -45,7 +44,7 @@ typedef struct product {
     int64_t block_rows, block_cols, n_col_blocks;
     int n_row_blocks, n_threads, n_lanes;
     atomic_int next[LANES]; /* block of a lane that nobody has begun */
-    bool amx;
+    bool by_tiles;          /* of AMX; A lies in them */
 } product;
 
 /* n rows of floats in bf16, and zeros up to the depth. */
@@ -64,7 +63,7 @@ static void round_rows(const product *p, int64_t first, int64_t n_rows) {
     const qkvi_gemm_bf16_job *const j = &p->job;
     const float *const a = j->a + first * j->a_row;
     const qkvi_amx_tiles tiles = tiles_of(p, j->half, j->k);
-    if (p->amx)
+    if (p->by_tiles)
         qkvi_amx_round((int)n_rows, j->k, a, j->a_row, &tiles, first);
     else
         round_floats(p, n_rows, j->k, a, j->a_row, p->depth, j->half + first * p->depth);
@@ -78,7 +77,7 @@ static void round_columns(const product *p, int64_t first) {
     const qkvi_gemm_bf16_job *j = &p->job;
     const int64_t n_rows = qkvi_min_i64(COLUMNS_AT_ONCE, j->m - first);
     const qkvi_amx_tiles tiles = tiles_of(p, j->half, j->k);
-    const int64_t row = p->amx ? QKVI_BF16_STEP : p->depth;
+    const int64_t row = p->by_tiles ? QKVI_BF16_STEP : p->depth;
     memset(square, 0, sizeof square);
     for (int64_t c = 0; c < p->depth; c += QKVI_BF16_STEP) {
         const int64_t n = qkvi_min_i64(QKVI_BF16_STEP, j->k - c);
@@ -89,7 +88,7 @@ static void round_columns(const product *p, int64_t first) {
         for (int64_t i = 0; i < n_rows; i += 16) {
             const int64_t at = first + i;
             uint16_t *const to =
-                p->amx ? qkvi_amx_tile(&tiles, at, c) : j->half + at * p->depth + c;
+                p->by_tiles ? qkvi_amx_tile(&tiles, at, c) : j->half + at * p->depth + c;
             j->kernels->store_rows[QKV_BF16](square + QKVI_BF16_STEP * i, QKVI_BF16_STEP, 16,
                                              QKVI_BF16_STEP, 1, to, row);
         }
@@ -119,8 +118,7 @@ static void continue_tile(const product *p, int n_rows, int64_t k0, int64_t k, c
     const int n_cols = (int)qkvi_min_i64(QKVI_PANEL, j->n - j0);
     const uint32_t *const b = panel_at(p, j0) + k0 / 2 * QKVI_PANEL;
     float *const c = j->c + i * j->c_row + j0;
-    (j->class == QKVI_BF16_DP ? j->kernels->dp_tile : j->kernels->amx_tile)(n_rows, n_cols, k, a,
-                                                                            a_row, b, c, j->c_row);
+    j->kernels->half_tile[j->class](n_rows, n_cols, k, a, a_row, b, c, j->c_row);
 }
 
 /* The same from floats, a piece at a time. */
@@ -214,7 +212,7 @@ static void do_block(const product *p, int index, float *sums) {
     const int64_t j0 = index % p->n_col_blocks * p->block_cols;
     const int64_t i1 = qkvi_min_i64(i0 + p->block_rows, j->m);
     const int64_t j1 = qkvi_min_i64(j0 + p->block_cols, j->n);
-    if (p->amx) {
+    if (p->by_tiles) {
         block_by_amx(p, i0, i1, j0, j1, sums);
         return;
     }
@@ -283,8 +281,7 @@ size_t qkvi_bf16_sums_elems(const qkvi_pool *pool) {
 void qkvi_gemm_bf16(qkvi_pool *pool, const qkvi_gemm_bf16_job *job) {
     if (job->m == 0 || job->n == 0) return;
     product p = { .job = *job, .depth = qkvi_round_up(job->k, QKVI_BF16_STEP) };
-    p.amx = job->class == QKVI_BF16_AMX && job->has_amx && job->half &&
-            (job->kernels->need & QKVI_CPU_AVX512BF16);
+    p.by_tiles = job->class == QKVI_CLASS_AMX_TILES && job->half;
     p.n_threads = qkvi_pool_threads(pool);
     choose_blocks(&p);
     if (job->half && !job->half_filled)

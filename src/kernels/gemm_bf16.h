@@ -1,6 +1,6 @@
 /*
  * Matrix products in bf16 with sums in f32: C[m][n] = A[m][k] B[k][n] (+ bias[n]), A of floats that
- * are rounded to bf16 (to nearest even), B rounded and packed beforehand. Two classes, each with one
+ * are rounded to bf16 (to nearest even), B rounded and packed beforehand. Two classes (class.h), each with one
  * order of operations on every processor (docs/numerics.md, Layers):
  *
  *     dp    a chain of steps over pairs of k, as VDPBF16PS adds them (tmpl/dp.h)
@@ -21,8 +21,6 @@
 #include "kernels/gemm.h"
 
 #pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
-
-typedef enum qkvi_bf16_class { QKVI_BF16_DP, QKVI_BF16_AMX } qkvi_bf16_class;
 
 enum { QKVI_BF16_STEP = 32 }; /* k is padded to a multiple: what a tile of AMX is deep */
 
@@ -61,8 +59,7 @@ static inline float qkvi_bf16_packed_at(int64_t k, int64_t c, int64_t j, const u
  */
 typedef struct qkvi_gemm_bf16_job {
     const qkvi_kernels *kernels;
-    qkvi_bf16_class class;
-    bool has_amx; /* qkvi_cpu_amx() */
+    qkvi_arithmetic class; /* one of bf16 that the kernels have here */
     int64_t m, n, k;
     const float *a;       /* [i][c] lies at a[i * a_row + c], */
     int64_t a_row, a_col; /* or, if a_col > 1, at a[i + c * a_col] */
@@ -85,10 +82,7 @@ size_t qkvi_bf16_input_elems(int64_t m, int64_t k);
 /* Floats that threads keep their sums in. */
 size_t qkvi_bf16_sums_elems(const qkvi_pool *pool);
 
-/*
- * k = 0 is a product of zeros. Without memory for A it computes the same bits slowly. Tiles of AMX
- * are used if the kernels are those of AVX512-BF16.
- */
+/* k = 0 is a product of zeros. Without memory for A it computes the same bits slowly. */
 void qkvi_gemm_bf16(qkvi_pool *pool, const qkvi_gemm_bf16_job *job);
 
 #pragma GCC visibility pop

@@ -39,7 +39,7 @@ static void pack_rows(const qkvi_kernels *kernels, const qkvi_gemm_piece *p, int
         kernels->store_rows[QKV_BF16](b, p->row_stride, n, p->n_j, 1, half,
                                       PACK_PANELS * QKVI_PANEL);
         kernels->pack_channel_pairs(half, PACK_PANELS * QKVI_PANEL, n, p->n_j, depth, NULL,
-                                    (float *)(panel + c / 2 * QKVI_PANEL));
+                                    panel + c / 2 * QKVI_PANEL);
     }
 }
 
@@ -52,7 +52,7 @@ static void pack_columns(const qkvi_kernels *kernels, const qkvi_gemm_piece *p, 
         qkvi_fetch_rows(b + n, p->col_stride, p->n_j, qkvi_min_i64(PACK_DEPTH, p->n_c - c - n));
         kernels->store_rows[QKV_BF16](b, p->col_stride, p->n_j, n, 1, half, PACK_DEPTH);
         kernels->pack_key_pairs(half, PACK_DEPTH, p->n_j, n, qkvi_ceil_div(n, 2), NULL,
-                                (float *)(panel + c / 2 * QKVI_PANEL));
+                                panel + c / 2 * QKVI_PANEL);
     }
 }
 

@@ -15,10 +15,12 @@
 
 /* Activations of a feed-forward layer; x sigmoid(x) is also called swish. */
 typedef enum qkvi_act {
-    QKVI_GELU,      /* x/2 (1 + erf(x / √2)) */
-    QKVI_GELU_TANH, /* x/2 (1 + tanh(√(2/π) (x + 0.044715 x³))) */
-    QKVI_RELU,      /* max(0, x) */
-    QKVI_SILU,      /* x / (1 + exp(-x)) */
+    QKVI_GELU,       /* x/2 (1 + erf(x / √2)) */
+    QKVI_GELU_TANH,  /* x/2 (1 + tanh(√(2/π) (x + 0.044715 x³))) */
+    QKVI_RELU,       /* max(0, x) */
+    QKVI_SILU,       /* x / (1 + exp(-x)) */
+    QKVI_QUICK_GELU, /* x / (1 + exp(-1.702 x)) */
+    QKVI_TANH,
     QKVI_N_ACTS
 } qkvi_act;
 

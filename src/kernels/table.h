@@ -40,16 +40,13 @@ typedef struct qkvi_kernels {
                       const float *bias, const void *ahead, int64_t ahead_step);
 
     /*
-     * Class dp: C[n_rows][n_cols] continues its chains by A B, n elements deep, two at a step of
-     * v_dp (tmpl/dp.h). Row i of A is bf16 from a + i a_row on; b: one panel of pairs,
-     * [ceil(n / 2)][32 columns], the last one's upper halves 0 where n is odd.
+     * By classes of bf16: C[n_rows][n_cols] continues its chains by A B, n elements deep, a step of
+     * the class at a time (tmpl/dp.h, tmpl/amx.h). Row i of A is bf16 from a + i a_row on; b: one
+     * panel of pairs, [ceil(n / 2)][32 columns], the last one's upper halves 0 where n is odd; in
+     * class amx n is a multiple of 32.
      */
-    void (*dp_tile)(int n_rows, int n_cols, int64_t n, const uint16_t *a, int64_t a_row,
-                    const uint32_t *b, float *c, int64_t c_row);
-
-    /* The same in class amx, 32 at a step of tmpl/amx.h: n is a multiple of 32. */
-    void (*amx_tile)(int n_rows, int n_cols, int64_t n, const uint16_t *a, int64_t a_row,
-                     const uint32_t *b, float *c, int64_t c_row);
+    void (*half_tile[QKVI_N_CLASSES])(int n_rows, int n_cols, int64_t n, const uint16_t *a,
+                                      int64_t a_row, const uint32_t *b, float *c, int64_t c_row);
 
     /* The forward pass of a block of queries: attend.h. */
     void (*attend_block)(const qkvi_attend *a);
@@ -81,14 +78,14 @@ typedef struct qkvi_kernels {
                                      const uint32_t *see, float *panels);
 
     /*
-     * The same of bf16 as pairs (kernels/attend.h): pack_channel_pairs [ceil(dim / 32)][rows /
+     * The same of bf16 as pairs (kernels/class.h): pack_channel_pairs [ceil(dim / 32)][rows /
      * 2][32 channels], rows even, ceil(n / 2) of them filled; pack_key_pairs [ceil(n /
      * 32)][depth][32 rows], depth at least ceil(dim / 2), zeros beyond that.
      */
     bool (*pack_channel_pairs)(const uint16_t *x, int64_t x_stride, int64_t n, int64_t dim,
-                               int64_t rows, const uint32_t *see, float *panels);
+                               int64_t rows, const uint32_t *see, uint32_t *panels);
     void (*pack_key_pairs)(const uint16_t *x, int64_t x_stride, int64_t n, int64_t dim,
-                           int64_t depth, const uint32_t *see, float *panels);
+                           int64_t depth, const uint32_t *see, uint32_t *panels);
 
     /* n rows of dim elements of a type to floats, and floats, times factor, to them: rounded once. */
     void (*load_rows[QKVI_N_DTYPES])(const void *x, int64_t x_stride, int64_t n, int64_t dim,

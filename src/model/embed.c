@@ -1,79 +1,16 @@
 /*
- * Vectors of sentences: pooling the last hidden states of runs (model.h has the formulas). Inputs are
- * run some at a time, short ones first, so that a run has few lengths; as no result depends on its
- * neighbours in a run, that changes no bit.
+ * Vectors of sentences. Inputs are run some at a time, short ones first, so that a run has few lengths; as
+ * no result depends on its neighbours in a run, that changes no bit.
  */
-#include <math.h>
+#include "model/embed.h"
+
 #include <stdlib.h>
 
 #include "core/alloc.h"
 #include "core/fpstate.h"
 #include "core/options.h"
-#include "model/model_impl.h"
 
 enum { MAX_INPUTS = 256, MAX_TOKENS = 4096 };
-
-typedef struct embedding {
-    qkv_ctx *ctx;
-    const qkv_model *model;
-    qkv_pooling pooling;
-    int normalize;
-    double *x; /* [hidden] */
-} embedding;
-
-/* ---- Pooling --------------------------------------------------------------------------------- */
-
-/* All but the largest are a sum of rows with weights, divided by their divisor. */
-static double weight_of(qkv_pooling pooling, int64_t i, int64_t n) {
-    switch (pooling) {
-    case QKV_POOLING_CLS: return i == 0;
-    case QKV_POOLING_LAST: return i == n - 1;
-    case QKV_POOLING_WEIGHTED_MEAN: return (double)(i + 1);
-    default: return 1;
-    }
-}
-
-static double divisor_of(qkv_pooling pooling, double n) {
-    switch (pooling) {
-    case QKV_POOLING_CLS:
-    case QKV_POOLING_LAST: return 1;
-    case QKV_POOLING_WEIGHTED_MEAN: return n * (n + 1) / 2;
-    case QKV_POOLING_MEAN_SQRT_LEN: return sqrt(n);
-    default: return n;
-    }
-}
-
-static void sum_rows(qkv_pooling pooling, int64_t n, int64_t dim, const float *hidden, double *x) {
-    const double divisor = divisor_of(pooling, (double)n);
-    for (int64_t c = 0; c < dim; c++) x[c] = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const double weight = weight_of(pooling, i, n);
-        for (int64_t c = 0; weight > 0 && c < dim; c++)
-            x[c] += weight * (double)hidden[i * dim + c];
-    }
-    for (int64_t c = 0; c < dim; c++) x[c] /= divisor;
-}
-
-static void largest(int64_t n, int64_t dim, const float *hidden, double *x) {
-    for (int64_t c = 0; c < dim; c++) x[c] = (double)hidden[c];
-    for (int64_t i = 1; i < n; i++)
-        for (int64_t c = 0; c < dim; c++) {
-            const double value = (double)hidden[i * dim + c];
-            if (!(value <= x[c])) x[c] = value;
-        }
-}
-
-static void pool(const embedding *e, int64_t n, const float *hidden, float *vector) {
-    const int64_t dim = e->model->info.hidden;
-    double square = 0, length = 1;
-    if (e->pooling == QKV_POOLING_MAX)
-        largest(n, dim, hidden, e->x);
-    else
-        sum_rows(e->pooling, n, dim, hidden, e->x);
-    for (int64_t c = 0; c < dim; c++) square += e->x[c] * e->x[c];
-    if (e->normalize) length = fmax(sqrt(square), 1e-12);
-    for (int64_t c = 0; c < dim; c++) vector[c] = (float)(e->x[c] / length);
-}
 
 /* ---- Runs ------------------------------------------------------------------------------------ */
 
@@ -101,34 +38,71 @@ static int64_t take(const place *places, int64_t first, int64_t n_batch,
     return n;
 }
 
-static qkv_status embed_all(const embedding *e, int64_t n_batch, const qkv_encoding *const *inputs,
-                            const place *places, float *vectors, qkv_error *error) {
+static qkv_status embed_all(const qkvi_embedding *e, int64_t n_batch,
+                            const qkv_encoding *const *inputs, const place *places, float *vectors,
+                            qkv_error *error) {
     const qkv_encoding *some[MAX_INPUTS];
-    const int64_t dim = e->model->info.hidden;
     for (int64_t first = 0, n; first < n_batch; first += n) {
         qkv_run *run;
         n = take(places, first, n_batch, inputs, some);
-        QKV_TRY(qkv_model_run(e->ctx, e->model, n, some, 0, &run, error));
+        QKV_TRY(qkv_model_run(e->ctx, e->model, n, some, 0, NULL, &run, error));
         const qkvi_fpstate saved = qkvi_fpstate_enter();
         for (int64_t b = 0; b < n; b++)
-            pool(e, some[b]->n, qkv_run_hidden(run, b, e->model->info.n_layers),
-                 vectors + places[first + b].at * dim);
+            qkvi_embed_vector(e, some[b]->n,
+                              qkv_run_hidden(run, QKV_SELF, b, e->model->info.n_layers),
+                              vectors + places[first + b].at * e->kept);
         qkvi_fpstate_leave(saved);
         qkv_run_free(run);
     }
     return QKV_OK;
 }
 
-static qkv_status read_options(const qkv_model *model, const qkv_embed_options *given, embedding *e,
+/* A pooling that is asked for stands alone. Nothing but the end of the modules may be left away. */
+static void choose(const qkv_embed_options *options, qkvi_embedding *e) {
+    const qkvi_recipe *const s = &e->model->recipe;
+    const int is_alone = options->pooling != QKV_POOLING_DEFAULT;
+    const int wanted = options->normalize != 0 ? options->normalize > 0 : -1;
+    e->n_out = options->n_prompt;
+    e->n_poolings = is_alone ? 1 : s->n_poolings;
+    e->poolings = s->poolings;
+    if (is_alone) {
+        e->asked = options->pooling;
+        e->poolings = &e->asked;
+        e->dim = e->kept = e->model->info.hidden;
+        e->normalizes = wanted >= 0 ? wanted : e->model->info.normalizes;
+        return;
+    }
+    e->n_steps = s->n_steps;
+    e->dim = s->dim;
+    e->kept = s->kept;
+    while (e->n_steps > 0 && wanted >= 0 && s->kept == s->dim &&
+           s->steps[e->n_steps - 1].kind == QKVI_STEP_NORMALIZE)
+        e->n_steps--;
+    e->normalizes = wanted > 0;
+}
+
+/* The most numbers that a vector has on its way. */
+static int64_t widest(const qkvi_embedding *e) {
+    int64_t most = e->n_poolings * e->model->info.hidden;
+    for (int i = 0; i < e->n_steps; i++) {
+        const int64_t n = e->model->recipe.steps[i].n_out;
+        if (n > most) most = n;
+    }
+    return most;
+}
+
+static qkv_status read_options(const qkv_embed_options *given, qkvi_embedding *e,
                                qkv_error *error) {
-    qkv_embed_options options = QKV_EMBED_OPTIONS_INIT;
+    qkv_embed_options options = qkv_embed_options_init();
     if (given)
         QKV_TRY(qkvi_options_read(&options, sizeof options, given, "qkv_embed_options", error));
     if (options.pooling < QKV_POOLING_DEFAULT || options.pooling > QKV_POOLING_LAST)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "pooling = %d is none",
                               (int)options.pooling);
-    e->pooling = options.pooling != QKV_POOLING_DEFAULT ? options.pooling : model->info.pooling;
-    e->normalize = options.normalize != 0 ? options.normalize > 0 : model->info.normalizes;
+    if (options.n_prompt < 0)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "n_prompt = %lld is negative",
+                              (long long)options.n_prompt);
+    choose(&options, e);
     return QKV_OK;
 }
 
@@ -154,12 +128,15 @@ qkv_status qkv_model_embed(qkv_ctx *ctx, const qkv_model *model, int64_t n_batch
                            const qkv_encoding *const *inputs, const qkv_embed_options *options,
                            float *vectors, qkv_error *error) {
     QKV_TRY(check(ctx, model, n_batch, inputs, vectors, error));
-    embedding e = { .ctx = ctx, .model = model };
-    QKV_TRY(read_options(model, options, &e, error));
+    qkvi_embedding e = { .ctx = ctx, .model = model };
+    QKV_TRY(read_options(options, &e, error));
     place *const places = qkvi_malloc_array((size_t)n_batch, sizeof *places);
-    e.x = qkvi_malloc_array((size_t)model->info.hidden, sizeof *e.x);
+    const size_t n_widest = (size_t)widest(&e);
+    e.x = qkvi_malloc_array(n_widest, sizeof *e.x);
+    e.a = qkvi_malloc_array(n_widest, sizeof *e.a);
+    e.b = qkvi_malloc_array(n_widest, sizeof *e.b);
     qkv_status status = QKV_OK;
-    if (places && e.x) {
+    if (places && e.x && e.a && e.b) {
         for (int64_t b = 0; b < n_batch; b++) places[b] = (place){ inputs[b]->n, b };
         qsort(places, (size_t)n_batch, sizeof *places, by_length);
         status = embed_all(&e, n_batch, inputs, places, vectors, error);
@@ -168,5 +145,7 @@ qkv_status qkv_model_embed(qkv_ctx *ctx, const qkv_model *model, int64_t n_batch
     }
     free(places);
     free(e.x);
+    free(e.a);
+    free(e.b);
     return status;
 }

@@ -15,76 +15,11 @@
 #include "model/store/config.h"
 #include "model/store/file.h"
 #include "model/store/hub.h"
-#include "model/store/pooling.h"
 #include "model/store/resolver.h"
 #include "model/store/shards.h"
+#include "model/text/tokenizer.h"
 
 enum { MAX_CONFIG = 1 << 20 };
-
-/* A part is there if its weight is. */
-static int has(const qkvi_resolver *resolver, const char *part) {
-    char name[128];
-    if (!part) return 0;
-    snprintf(name, sizeof name, "%s.weight", part);
-    return qkvi_resolve(resolver, name) != NULL;
-}
-
-static void find_heads(const qkvi_resolver *resolver, const qkvi_model_family *family,
-                       qkv_model_info *info) {
-    info->has_mlm = has(resolver, family->transform);
-    info->has_nsp = has(resolver, family->nsp);
-    info->has_pooler = info->has_nsp || has(resolver, family->pooler);
-    info->has_judge = has(resolver, family->judge);
-}
-
-static qkv_status check_words(const qkv_model *model, const qkv_tokenizer *tokenizer,
-                              const char *field, int64_t vocab_size, qkv_error *error) {
-    const int64_t words = qkv_tokenizer_size(tokenizer);
-    if (words <= vocab_size) return QKV_OK;
-    return qkvi_error_set(error, QKV_ERR_SHAPE,
-                          "%s: the tokenizer has %lld tokens, config.json says %s = %lld",
-                          model->source, (long long)words, field, (long long)vocab_size);
-}
-
-static qkv_status check_vocabulary(const qkv_model *model, qkv_error *error) {
-    const qkv_model_info *const info = &model->info;
-    QKV_TRY(check_words(model, model->tokenizer, "vocab_size", info->vocab_size, error));
-    if (!model->target_tokenizer) return QKV_OK;
-    return check_words(model, model->target_tokenizer,
-                       info->separate_words ? "decoder_vocab_size" : "vocab_size",
-                       info->target_vocab_size, error);
-}
-
-/* Positions that are stored for other readers; ours computes them. */
-static void skip_positions(qkvi_resolver *resolver, const qkvi_model_family *family) {
-    char name[128];
-    for (int s = 0; s < 2; s++) {
-        if (!family->stacks[s].position) continue;
-        snprintf(name, sizeof name, "%s.weight", family->stacks[s].position);
-        qkvi_resolver_skip(resolver, name);
-    }
-}
-
-/* A bias of the logits that is no parameter; of zeros it is none. */
-static qkv_status load_lm_bias(qkv_model *model, const qkvi_model_family *family,
-                               qkvi_resolver *resolver, qkv_error *error) {
-    qkvi_param_table table = { 0 };
-    const int64_t n = model->info.target_vocab_size;
-    int64_t n_set = 0;
-    if (!family->lm_bias || !qkvi_resolve(resolver, family->lm_bias)) return QKV_OK;
-    qkv_status status = qkvi_params_add(&table, 2, 1, n, error, "%s", family->lm_bias);
-    if (status == QKV_OK) status = qkvi_resolver_check(resolver, &table, error);
-    if (status == QKV_OK && !(model->lm_bias = qkvi_params_arena(&table)))
-        status = qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a bias");
-    if (status == QKV_OK) status = qkvi_resolver_load(resolver, &table, model->lm_bias, error);
-    qkvi_params_free(&table);
-    if (status != QKV_OK) return status;
-    for (int64_t i = 0; i < n; i++) n_set += model->lm_bias[i] != 0;
-    if (n_set > 0) return QKV_OK;
-    free(model->lm_bias);
-    model->lm_bias = NULL;
-    return QKV_OK;
-}
 
 /* Memory for the parameters in the form that they are kept in, filled. */
 static qkv_status load_arena(qkv_model *model, qkvi_resolver *resolver, qkv_error *error) {
@@ -101,21 +36,21 @@ static qkv_status load_arena(qkv_model *model, qkvi_resolver *resolver, qkv_erro
 }
 
 static qkv_status bind(qkv_model *model, qkv_error *error) {
-    const unsigned form = qkvi_weights_form((qkv_model_weights)model->info.weights);
+    const unsigned form = qkvi_weights_form(model->info.weights);
     if (model->is_to_train) return QKV_OK;
     QKV_TRY(qkvi_net_bind(&model->info, &model->params, model->arena, form, &model->net, error));
-    model->net->lm.bias = model->lm_bias;
+    qkvi_net_take_buffers(model->net, model->lm_bias, model->positions);
     return QKV_OK;
 }
 
 static qkv_status load_params(qkv_model *model, const qkvi_model_family *family,
                               qkvi_resolver *resolver, qkv_error *error) {
-    find_heads(resolver, family, &model->info);
+    QKV_TRY(qkvi_model_ties(model, family, resolver, error));
+    QKV_TRY(qkvi_model_positions(model, family, resolver, error));
     QKV_TRY(qkvi_net_table(&model->info, &model->params, error));
     QKV_TRY(qkvi_resolver_check(resolver, &model->params, error));
     QKV_TRY(load_arena(model, resolver, error));
-    if (model->info.sinusoidal_positions) skip_positions(resolver, family);
-    QKV_TRY(load_lm_bias(model, family, resolver, error));
+    QKV_TRY(qkvi_model_lm_bias(model, family, resolver, error));
     for (int64_t r = 0; r < model->params.n_rows; r++)
         model->info.n_parameters += (int64_t)model->params.rows[r].n_elems;
     QKV_TRY(qkvi_resolver_unused(resolver, &model->unused, &model->n_unused, error));
@@ -125,7 +60,6 @@ static qkv_status load_params(qkv_model *model, const qkvi_model_family *family,
 
 static qkv_status load_weights(qkv_model *model, const qkvi_safetensors *file, qkv_error *error) {
     qkvi_resolver resolver;
-    QKV_TRY(check_vocabulary(model, error));
     const qkvi_model_family *const family = qkvi_family_of(model->info.architecture);
     QKV_TRY(qkvi_resolver_make(file, &family->spelling, &resolver, error));
     const qkv_status status = load_params(model, family, &resolver, error);
@@ -159,20 +93,34 @@ static qkv_status start_folder(const char *folder, qkv_model **model, qkv_error 
     return status;
 }
 
-/* What generation_config.json says about tokens goes before config.json. folder NULL: there is none. */
-static qkv_status read_generation(const char *folder, qkv_model *model, qkv_error *error) {
+/* Only what generates may fail by what the file says; what cannot be read at all is an error. */
+static qkv_status put_off(qkv_model *model, qkv_status status, const qkv_error *cause,
+                          qkv_error *error) {
+    if (status == QKV_OK) return QKV_OK;
+    if (status == QKV_ERR_MEMORY || status == QKV_ERR_IO)
+        return qkvi_error_set(error, status, "%s", cause->message);
+    model->generation_problem = *cause;
+    return QKV_OK;
+}
+
+/*
+ * What generation_config.json says about tokens goes before config.json, for other uses than
+ * generating. folder NULL: there is only the config.
+ */
+static qkv_status read_generation(const char *folder, const void *bytes, size_t n_bytes,
+                                  qkv_model *model, qkv_error *error) {
     qkv_model_info *const info = &model->info;
     qkvi_generation_config *const config = &model->generation;
+    qkv_error cause = { 0 };
     if (!info->has_lm) return QKV_OK;
-    if (folder)
-        QKV_TRY(qkvi_generation_config_read(folder, info, config, error));
-    else
-        QKV_TRY(qkvi_generation_config_parse("", "{}", 2, info, config, error));
-    info->bos_id = config->bos;
-    info->pad_id = config->pad;
-    if (config->start < 0) config->start = info->start_id;
-    info->start_id = config->start;
-    info->eos_id = config->n_ends > 0 ? config->ends[0] : -1;
+    const qkv_status status =
+        folder ? qkvi_generation_config_read(folder, info, config, &cause)
+               : qkvi_generation_config_parse("config.json", bytes, n_bytes, info, config, &cause);
+    QKV_TRY(put_off(model, status, &cause, error));
+    if (config->bos >= 0) info->bos_id = config->bos;
+    if (config->pad >= 0) info->pad_id = config->pad;
+    if (config->start >= 0) info->start_id = config->start;
+    if (config->n_ends > 0) info->eos_id = config->ends[0];
     return QKV_OK;
 }
 
@@ -192,17 +140,25 @@ static qkv_status note_files(qkv_model *model, const qkvi_safetensors *file, qkv
                : qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for names", model->source);
 }
 
+/* How vectors of sentences are made, and the tokenizer that their texts need. folder NULL: there is none. */
+static qkv_status read_sentence(const char *folder, qkv_model *model, qkv_error *error) {
+    QKV_TRY(
+        qkvi_recipe_read(folder, model->tokenizer->max_len, &model->info, &model->recipe, error));
+    if (!model->recipe.lower_case) return QKV_OK;
+    return qkvi_tokenizer_open_lower(folder, &model->sentence_tokenizer, error);
+}
+
 static qkv_status open_files(const char *folder, const char *weights, qkv_model_weights kind,
                              int is_to_train, qkv_model **model, qkv_error *error) {
     qkvi_safetensors *file;
     QKV_TRY(start_folder(folder, model, error));
-    (*model)->info.weights = (int)kind;
+    (*model)->info.weights = kind;
     (*model)->is_to_train = is_to_train;
-    QKV_TRY(qkvi_pooling_read(folder, &(*model)->info, error));
-    QKV_TRY(read_generation(folder, *model, error));
-    QKV_TRY(qkv_tokenizer_open(folder, &(*model)->tokenizer, error));
-    if ((*model)->info.is_encoder_decoder)
-        QKV_TRY(qkv_tokenizer_open_target(folder, &(*model)->target_tokenizer, error));
+    QKV_TRY(read_generation(folder, NULL, 0, *model, error));
+    QKV_TRY(qkv_tokenizer_open(folder, QKV_SOURCE, &(*model)->tokenizer, error));
+    if ((*model)->info.kind == QKV_MODEL_PAIR)
+        QKV_TRY(qkv_tokenizer_open(folder, QKV_TARGET, &(*model)->target_tokenizer, error));
+    QKV_TRY(read_sentence(folder, *model, error));
     QKV_TRY(qkvi_weights_open(weights, &file, error));
     qkv_status status = load_weights(*model, file, error);
     if (status == QKV_OK) status = note_files(*model, file, error);
@@ -212,7 +168,7 @@ static qkv_status open_files(const char *folder, const char *weights, qkv_model_
 
 static qkv_status read_options(const qkv_model_open_options *given, qkv_model_weights *weights,
                                qkv_error *error) {
-    qkv_model_open_options options = QKV_MODEL_OPEN_OPTIONS_INIT;
+    qkv_model_open_options options = qkv_model_open_options_init();
     if (given)
         QKV_TRY(
             qkvi_options_read(&options, sizeof options, given, "qkv_model_open_options", error));
@@ -236,12 +192,8 @@ static qkv_status open_found(const char *path_or_name, qkv_model_weights kind, i
     return status;
 }
 
-qkv_status qkv_model_open(const char *path_or_name, qkv_model **model, qkv_error *error) {
-    return qkv_model_open_with(path_or_name, NULL, model, error);
-}
-
-qkv_status qkv_model_open_with(const char *path_or_name, const qkv_model_open_options *options,
-                               qkv_model **model, qkv_error *error) {
+qkv_status qkv_model_open(const char *path_or_name, const qkv_model_open_options *options,
+                          qkv_model **model, qkv_error *error) {
     qkv_model_weights kind;
     if (!model) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "model is NULL");
     *model = NULL;
@@ -259,9 +211,10 @@ static qkv_status open_bytes(const void *config, size_t config_bytes, const void
                              qkv_model_weights kind, qkv_model **model, qkv_error *error) {
     qkvi_safetensors *file;
     QKV_TRY(start("embedded", "embedded config.json", config, config_bytes, model, error));
-    (*model)->info.weights = (int)kind;
-    QKV_TRY(read_generation(NULL, *model, error));
+    (*model)->info.weights = kind;
+    QKV_TRY(read_generation(NULL, config, config_bytes, *model, error));
     QKV_TRY(qkv_tokenizer_open_memory(vocab, vocab_bytes, NULL, 0, &(*model)->tokenizer, error));
+    QKV_TRY(read_sentence(NULL, *model, error));
     QKV_TRY(qkvi_safetensors_open_memory("embedded model.safetensors", weights, weights_bytes,
                                          &file, error));
     const qkv_status status = load_weights(*model, file, error);
@@ -296,6 +249,8 @@ void qkv_model_free(qkv_model *model) {
     qkvi_net_free(model->net);
     qkv_tokenizer_free(model->tokenizer);
     qkv_tokenizer_free(model->target_tokenizer);
+    qkv_tokenizer_free(model->sentence_tokenizer);
+    qkvi_recipe_free(&model->recipe);
     qkvi_params_free(&model->params);
     for (int64_t u = 0; u < model->n_unused; u++) free(model->unused[u]);
     free(model->unused);
@@ -304,22 +259,26 @@ void qkv_model_free(qkv_model *model) {
     for (int w = 0; w < model->n_warnings; w++) free(model->warnings[w]);
     free(model->arena);
     free(model->lm_bias);
+    for (int p = 0; p < 2; p++) free(model->positions[p]);
+    free(model->no_head);
     free(model->source);
     free(model);
 }
 
-const qkv_model_info *qkv_model_get_info(const qkv_model *model) { return &model->info; }
+const qkv_model_info *qkv_model_get_info(const qkv_model *model) {
+    return model ? &model->info : NULL;
+}
 
-const qkv_tokenizer *qkv_model_tokenizer(const qkv_model *model) { return model->tokenizer; }
-
-const qkv_tokenizer *qkv_model_target_tokenizer(const qkv_model *model) {
-    return model->target_tokenizer ? model->target_tokenizer : model->tokenizer;
+const qkv_tokenizer *qkv_model_tokenizer(const qkv_model *model, qkv_side side) {
+    if (!model) return NULL;
+    return side == QKV_TARGET && model->target_tokenizer ? model->target_tokenizer
+                                                         : model->tokenizer;
 }
 
 const char *qkv_model_file(const qkv_model *model, int64_t index) {
-    return index >= 0 && index < model->n_files ? model->files[index] : NULL;
+    return model && index >= 0 && index < model->n_files ? model->files[index] : NULL;
 }
 
 const char *qkv_model_unused(const qkv_model *model, int64_t index) {
-    return index >= 0 && index < model->n_unused ? model->unused[index] : NULL;
+    return model && index >= 0 && index < model->n_unused ? model->unused[index] : NULL;
 }

@@ -16,7 +16,7 @@
 
 #include <stdbool.h>
 
-#include "model/layer/weights.h"
+#include "layer/weights.h"
 
 typedef enum qkvi_param_form {
     QKVI_PARAM_FLOATS, /* [shape[0]][shape[1]] */

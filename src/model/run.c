@@ -40,6 +40,9 @@ static qkv_status join_lengths(const qkvi_stack *stack, const char *name,
     for (int64_t b = 0; b < j->n; b++) {
         if (!inputs[b])
             return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s[%lld] is NULL", name, (long long)b);
+        if (!inputs[b]->ids && inputs[b]->n > 0)
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s[%lld].ids is NULL", name,
+                                  (long long)b);
         j->lengths[b] = inputs[b]->n;
     }
     const qkvi_sequences sequences = { .n = j->n, .lengths = j->lengths };
@@ -62,7 +65,7 @@ static qkv_status join(const qkvi_stack *stack, const char *name, int64_t n_batc
 }
 
 /* What if: dropped tokens become keys that are not seen. */
-static qkv_status join_dropped(const qkv_what_if *what_if, joined *j, qkv_error *error) {
+static qkv_status join_dropped(const qkv_run_options *what_if, joined *j, qkv_error *error) {
     int64_t at = 0;
     if (!what_if->dropped) return QKV_OK;
     j->seen = qkvi_malloc_array((size_t)j->n_tokens, 1);
@@ -73,8 +76,8 @@ static qkv_status join_dropped(const qkv_what_if *what_if, joined *j, qkv_error 
     return QKV_OK;
 }
 
-static qkv_status ask(const qkv_model *model, const qkv_what_if *what_if, qkvi_mha_change *change,
-                      qkv_error *error) {
+static qkv_status ask(const qkv_model *model, const qkv_run_options *what_if,
+                      qkvi_mha_change *change, qkv_error *error) {
     const double temperature = what_if->temperature == 0 ? 1 : what_if->temperature;
     *change = (qkvi_mha_change){ .causal = what_if->causal != 0,
                                  .no_scale = what_if->no_scale != 0,
@@ -94,9 +97,9 @@ static qkv_status ask(const qkv_model *model, const qkv_what_if *what_if, qkvi_m
 /* What a call asks for. */
 typedef struct request {
     int64_t n_batch;
-    const qkv_encoding *const *inputs, *const *targets; /* targets: NULL but for pairs */
+    const qkv_encoding *const *inputs;
     uint32_t flags;
-    qkv_what_if what_if;
+    qkv_run_options options;
 } request;
 
 static qkv_status compute(qkv_ctx *ctx, const qkv_model *model, const request *asked,
@@ -108,7 +111,7 @@ static qkv_status compute(qkv_ctx *ctx, const qkv_model *model, const request *a
                              .types = source->types,
                              .decoder_lengths = target->lengths,
                              .decoder_ids = target->ids };
-    QKV_TRY(ask(model, &asked->what_if, &batch.change, error));
+    QKV_TRY(ask(model, &asked->options, &batch.change, error));
     batch.change.seen = source->seen;
     QKV_TRY(qkvi_net_pass_create(&run->pass, error));
     QKV_TRY(qkvi_net_forward(ctx, model->net, &batch, asked->flags, run->pass, error));
@@ -121,9 +124,10 @@ static qkv_status join_and_compute(qkv_ctx *ctx, const qkv_model *model, const r
     joined source = { 0 }, target = { 0 };
     qkv_status status =
         join(&net->stacks[0], "inputs", asked->n_batch, asked->inputs, &source, error);
-    if (status == QKV_OK && asked->targets)
-        status = join(&net->stacks[1], "targets", asked->n_batch, asked->targets, &target, error);
-    if (status == QKV_OK) status = join_dropped(&asked->what_if, &source, error);
+    if (status == QKV_OK && asked->options.targets)
+        status = join(&net->stacks[1], "targets", asked->n_batch, asked->options.targets, &target,
+                      error);
+    if (status == QKV_OK) status = join_dropped(&asked->options, &source, error);
     if (status == QKV_OK) status = compute(ctx, model, asked, &source, &target, run, error);
     run->lengths = source.lengths; /* the run's now */
     run->decoder_lengths = target.lengths;
@@ -143,7 +147,7 @@ static qkv_status run_request(qkv_ctx *ctx, const qkv_model *model, const reques
     r->model = model;
     r->kernels = ctx->kernels;
     r->n_batch = asked->n_batch;
-    r->is_pair = asked->targets != NULL;
+    r->is_pair = asked->options.targets != NULL;
     r->hidden = model->info.hidden;
     r->n_layers = model->info.n_layers;
     const qkv_status status = join_and_compute(ctx, model, asked, r, error);
@@ -155,15 +159,9 @@ static qkv_status run_request(qkv_ctx *ctx, const qkv_model *model, const reques
 }
 
 qkv_status qkv_model_run(qkv_ctx *ctx, const qkv_model *model, int64_t n_batch,
-                         const qkv_encoding *const *inputs, uint32_t flags, qkv_run **run,
-                         qkv_error *error) {
-    return qkv_model_run_what_if(ctx, model, n_batch, inputs, flags, NULL, run, error);
-}
-
-qkv_status qkv_model_run_what_if(qkv_ctx *ctx, const qkv_model *model, int64_t n_batch,
-                                 const qkv_encoding *const *inputs, uint32_t flags,
-                                 const qkv_what_if *what_if, qkv_run **run, qkv_error *error) {
-    request asked = { n_batch, inputs, NULL, flags, QKV_WHAT_IF_INIT };
+                         const qkv_encoding *const *inputs, uint32_t flags,
+                         const qkv_run_options *options, qkv_run **run, qkv_error *error) {
+    request asked = { n_batch, inputs, flags, qkv_run_options_init() };
     if (!run) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "run is NULL");
     *run = NULL;
     if (!ctx || !model || !inputs)
@@ -171,32 +169,13 @@ qkv_status qkv_model_run_what_if(qkv_ctx *ctx, const qkv_model *model, int64_t n
                               !ctx     ? "ctx"
                               : !model ? "model"
                                        : "inputs");
-    if (what_if)
-        QKV_TRY(
-            qkvi_options_read(&asked.what_if, sizeof asked.what_if, what_if, "qkv_what_if", error));
-    return run_request(ctx, model, &asked, run, error);
-}
-
-qkv_status qkv_model_run_pair(qkv_ctx *ctx, const qkv_model *model, int64_t n_batch,
-                              const qkv_encoding *const *sources,
-                              const qkv_encoding *const *targets, uint32_t flags,
-                              const qkv_what_if *what_if, qkv_run **run, qkv_error *error) {
-    request asked = { n_batch, sources, targets, flags, QKV_WHAT_IF_INIT };
-    if (!run) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "run is NULL");
-    *run = NULL;
-    if (!ctx || !model || !sources || !targets)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
-                              !ctx       ? "ctx"
-                              : !model   ? "model"
-                              : !sources ? "sources"
-                                         : "targets");
-    if (model->net->n_stacks < 2)
+    if (options)
+        QKV_TRY(qkvi_options_read(&asked.options, sizeof asked.options, options, "qkv_run_options",
+                                  error));
+    if (asked.options.targets && model->net->n_stacks < 2)
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
-                              "%s: a %s has no decoder over an encoder, which pairs need",
+                              "%s: a %s has no decoder over an encoder, which targets need",
                               model->info.source, model->info.architecture);
-    if (what_if)
-        QKV_TRY(
-            qkvi_options_read(&asked.what_if, sizeof asked.what_if, what_if, "qkv_what_if", error));
     return run_request(ctx, model, &asked, run, error);
 }
 
@@ -219,12 +198,8 @@ static const float *hidden_of(const qkv_run *run, int stack, int64_t b, int64_t 
     return hidden ? hidden + qkvi_stack_row(pass, b) * run->hidden : NULL;
 }
 
-const float *qkv_run_hidden(const qkv_run *run, int64_t b, int64_t layer) {
-    if (!run || b < 0 || b >= run->n_batch) return NULL;
-    return hidden_of(run, 0, b, layer);
-}
-
-const float *qkv_run_decoder_hidden(const qkv_run *run, int64_t b, int64_t layer) {
-    if (!run || !run->is_pair || b < 0 || b >= run->n_batch) return NULL;
-    return hidden_of(run, 1, b, layer);
+const float *qkv_run_hidden(const qkv_run *run, qkv_which which, int64_t b, int64_t layer) {
+    const bool is_there = which == QKV_SELF || (which == QKV_DECODER && run && run->is_pair);
+    if (!run || !is_there || b < 0 || b >= run->n_batch) return NULL;
+    return hidden_of(run, which == QKV_DECODER, b, layer);
 }

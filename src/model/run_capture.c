@@ -8,6 +8,7 @@
 
 #include "core/alloc.h"
 #include "core/fpstate.h"
+#include "core/options.h"
 #include "kernels/gemm.h"
 #include "kernels/table.h"
 #include "model/model_impl.h"
@@ -19,10 +20,10 @@ static qkv_status no_memory(qkv_error *error) {
 
 /* Queries are tokens of the second stack in all but the first kind; keys are in the last one those
  * of the first stack. */
-static const qkvi_stack_pass *queries_of(const qkv_run *run, qkv_attention_of which) {
+static const qkvi_stack_pass *queries_of(const qkv_run *run, qkv_which which) {
     return qkvi_net_stack(run->pass, which == QKV_SELF ? 0 : 1);
 }
-static const qkvi_stack_pass *keys_of(const qkv_run *run, qkv_attention_of which) {
+static const qkvi_stack_pass *keys_of(const qkv_run *run, qkv_which which) {
     return qkvi_net_stack(run->pass, which == QKV_DECODER ? 1 : 0);
 }
 
@@ -67,7 +68,7 @@ static qkv_status allocate(qkvi_run_part *part, qkv_error *error) {
     return part->scales && part->q && part->k ? QKV_OK : no_memory(error);
 }
 
-static qkv_status capture(const qkvi_stack *stack, qkv_run *run, qkv_attention_of which,
+static qkv_status capture(const qkvi_stack *stack, qkv_run *run, qkv_which which,
                           qkv_error *error) {
     const qkvi_stack_pass *const queries = queries_of(run, which), *const keys =
                                                                        keys_of(run, which);
@@ -91,6 +92,10 @@ static qkv_status capture(const qkvi_stack *stack, qkv_run *run, qkv_attention_o
     return QKV_OK;
 }
 
+bool qkvi_run_decodes(const qkv_run *run, qkv_which which) {
+    return run->parts[which].causal && !queries_of(run, which)->change.causal;
+}
+
 qkv_status qkvi_run_capture(const qkvi_net *net, qkv_run *run, qkv_error *error) {
     QKV_TRY(capture(&net->stacks[0], run, QKV_SELF, error));
     run->parts[QKV_SELF].causal = net->stacks[0].causal || queries_of(run, QKV_SELF)->change.causal;
@@ -102,7 +107,7 @@ qkv_status qkvi_run_capture(const qkvi_net *net, qkv_run *run, qkv_error *error)
 
 /* ---- Views ----------------------------------------------------------------------------------- */
 
-static qkv_status check(const qkv_run *run, qkv_attention_of which, int64_t b, int64_t layer,
+static qkv_status check(const qkv_run *run, qkv_which which, int64_t b, int64_t layer,
                         qkv_error *error) {
     static const char *const names[] = { "self-attention", "a decoder's self-attention",
                                          "cross-attention" };
@@ -119,10 +124,12 @@ static qkv_status check(const qkv_run *run, qkv_attention_of which, int64_t b, i
     return qkvi_check_index("layer", layer, run->parts[which].n_layers, error);
 }
 
-qkv_status qkv_run_capture_of(const qkv_run *run, qkv_attention_of which, int64_t b, int64_t layer,
-                              qkv_capture *capture, qkv_error *error) {
+qkv_status qkv_run_capture(const qkv_run *run, qkv_which which, int64_t b, int64_t layer,
+                           qkv_capture *capture, qkv_error *error) {
     if (!run || !capture)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", run ? "capture" : "run");
+    qkv_capture made = qkv_capture_init();
+    QKV_TRY(qkvi_options_read(&made, sizeof made, capture, "qkv_capture", error));
     QKV_TRY(check(run, which, b, layer, error));
     const qkvi_run_part *const part = &run->parts[which];
     const qkvi_stack_pass *const queries = queries_of(run, which), *const keys =
@@ -130,22 +137,18 @@ qkv_status qkv_run_capture_of(const qkv_run *run, qkv_attention_of which, int64_
     const int64_t hidden = part->n_heads * part->head_dim;
     const int64_t row = qkvi_stack_row(queries, b), key = qkvi_stack_row(keys, b);
     const float *const lse = qkvi_stack_captured(queries, layer, which == QKV_CROSS)->lse;
-    *capture = (qkv_capture){ .q = part->q + (layer * part->n_rows + row) * hidden,
-                              .k = part->k + (layer * part->n_keys + key) * hidden,
-                              .lse = lse + row * part->n_heads,
-                              .n_heads = part->n_heads,
-                              .n = queries->rows.lengths[b],
-                              .head_dim = part->head_dim,
-                              .scale = part->scales[layer],
-                              .causal = part->causal,
-                              .seen = keys->rows.seen ? keys->rows.seen + key : NULL,
-                              .n_keys = keys->rows.lengths[b] };
+    made = (qkv_capture){ .q = part->q + (layer * part->n_rows + row) * hidden,
+                          .k = part->k + (layer * part->n_keys + key) * hidden,
+                          .lse = lse + row * part->n_heads,
+                          .n_heads = part->n_heads,
+                          .n = queries->rows.lengths[b],
+                          .head_dim = part->head_dim,
+                          .scale = part->scales[layer],
+                          .causal = part->causal,
+                          .seen = keys->rows.seen ? keys->rows.seen + key : NULL,
+                          .n_keys = keys->rows.lengths[b] };
+    qkvi_options_write(capture, &made, sizeof made);
     return QKV_OK;
-}
-
-qkv_status qkv_run_capture(const qkv_run *run, int64_t b, int64_t layer, qkv_capture *capture,
-                           qkv_error *error) {
-    return qkv_run_capture_of(run, QKV_SELF, b, layer, capture, error);
 }
 
 /* Keys that a query does not see, of a row of weights. */
@@ -155,11 +158,11 @@ static void hide(const qkv_capture *c, int64_t i, float *weights) {
         if (!c->seen[j]) weights[j] = 0;
 }
 
-qkv_status qkvi_run_weight_rows(const qkv_run *run, qkv_attention_of which, int64_t b,
-                                int64_t layer, int64_t head, int64_t first, int64_t n_rows,
-                                float *weights, qkv_error *error) {
-    qkv_capture c;
-    QKV_TRY(qkv_run_capture_of(run, which, b, layer, &c, error));
+qkv_status qkvi_run_weight_rows(const qkv_run *run, qkv_which which, int64_t b, int64_t layer,
+                                int64_t head, int64_t first, int64_t n_rows, float *weights,
+                                qkv_error *error) {
+    qkv_capture c = qkv_capture_init();
+    QKV_TRY(qkv_run_capture(run, which, b, layer, &c, error));
     QKV_TRY(qkvi_check_index("head", head, c.n_heads, error));
     if (!weights) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "weights is NULL");
     float *packed = qkvi_aligned_array(qkvi_gemm_packed_elems(c.head_dim, c.n_keys), sizeof(float));
@@ -180,14 +183,9 @@ qkv_status qkvi_run_weight_rows(const qkv_run *run, qkv_attention_of which, int6
     return QKV_OK;
 }
 
-qkv_status qkv_run_weights_of(const qkv_run *run, qkv_attention_of which, int64_t b, int64_t layer,
-                              int64_t head, float *weights, qkv_error *error) {
-    qkv_capture c;
-    QKV_TRY(qkv_run_capture_of(run, which, b, layer, &c, error));
+qkv_status qkv_run_weights(const qkv_run *run, qkv_which which, int64_t b, int64_t layer,
+                           int64_t head, float *weights, qkv_error *error) {
+    qkv_capture c = qkv_capture_init();
+    QKV_TRY(qkv_run_capture(run, which, b, layer, &c, error));
     return qkvi_run_weight_rows(run, which, b, layer, head, 0, c.n, weights, error);
-}
-
-qkv_status qkv_run_weights(const qkv_run *run, int64_t b, int64_t layer, int64_t head,
-                           float *weights, qkv_error *error) {
-    return qkv_run_weights_of(run, QKV_SELF, b, layer, head, weights, error);
 }

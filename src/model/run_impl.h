@@ -21,7 +21,7 @@ struct qkv_run {
     int64_t n_batch, hidden, n_layers; /* n_layers: of the first stack */
     bool is_pair;
     int64_t *lengths, *decoder_lengths; /* [n_batch]; the latter of pairs */
-    qkvi_run_part parts[QKV_CROSS + 1]; /* by qkv_attention_of */
+    qkvi_run_part parts[QKV_CROSS + 1]; /* by qkv_which */
 };
 
 /* index in [0, n), or an error that names it */
@@ -35,9 +35,12 @@ static inline qkv_status qkvi_check_index(const char *name, int64_t index, int64
 /* Copies what the pass kept of q and k into the parts. MEMORY. */
 qkv_status qkvi_run_capture(const qkvi_net *net, qkv_run *run, qkv_error *error);
 
-/* n_rows rows of qkv_run_weights_of from row `first` on, with its bits: weights [n_rows][n_keys]. */
-qkv_status qkvi_run_weight_rows(const qkv_run *run, qkv_attention_of which, int64_t b,
-                                int64_t layer, int64_t head, int64_t first, int64_t n_rows,
-                                float *weights, qkv_error *error);
+/* Are queries causal as the model is, not because somebody asked (qkv_run_options)? */
+bool qkvi_run_decodes(const qkv_run *run, qkv_which which);
+
+/* n_rows rows of qkv_run_weights from row `first` on, with its bits: weights [n_rows][n_keys]. */
+qkv_status qkvi_run_weight_rows(const qkv_run *run, qkv_which which, int64_t b, int64_t layer,
+                                int64_t head, int64_t first, int64_t n_rows, float *weights,
+                                qkv_error *error);
 
 #endif

@@ -1,8 +1,7 @@
 /**
  * Cells and scale.
  *
- * The top of a scale is a round number, so that its ticks are short and pictures compare. Cells lie
- * on whole pixels and are drawn without smoothing; the gap between them is the page. A map with
+ * Cells lie on whole pixels and are drawn without smoothing; the gap between them is the page. A map with
  * more weights than pixels is folded by its maximum: a sharp look stays sharp.
  */
 #include "view/cells.h"
@@ -11,35 +10,6 @@
 #include <stdio.h>
 
 #include "core/ints.h"
-
-/* Tops by which ticks come out round: 0, 0.2 … 1 and so on; times a power of ten. */
-static const struct {
-    double top;
-    int n_steps, decimals;
-} tops[] = { { 0.15, 3, 2 }, { 0.2, 4, 2 }, { 0.3, 3, 1 }, { 0.4, 4, 1 },
-             { 0.5, 5, 1 },  { 0.6, 3, 1 }, { 0.8, 4, 1 }, { 1.0, 5, 1 } };
-
-enum { N_TOPS = sizeof tops / sizeof tops[0], MAX_DECIMALS = 9 };
-
-qkvi_scale qkvi_scale_of(const float *weights, int64_t n, const uint8_t *hidden, int64_t n_hidden) {
-    qkvi_scale scale = { .top = 1, .n_steps = 5, .decimals = 1 };
-    for (int64_t i = 0; i < n; i++) {
-        if (hidden && hidden[i % n_hidden]) continue;
-        if (isnan(weights[i])) scale.has_nan = 1;
-        if (isfinite(weights[i]) && weights[i] > scale.largest) scale.largest = weights[i];
-    }
-    const double largest = scale.largest * (1 - 1e-6); /* 0.1f is above 0.1 */
-    double power = 1;                                  /* ten to the -shift */
-    int shift = 0;
-    while (largest > power && shift > -MAX_DECIMALS) power *= 10, shift--;
-    while (largest > 0 && largest <= power / 10 && shift < MAX_DECIMALS - 2) power /= 10, shift++;
-    for (int i = N_TOPS - 1; i >= 0 && largest > 0 && largest <= tops[i].top * power; i--) {
-        scale.top = tops[i].top * power;
-        scale.n_steps = tops[i].n_steps;
-        scale.decimals = tops[i].decimals + shift > 0 ? tops[i].decimals + shift : 0;
-    }
-    return scale;
-}
 
 qkvi_scale qkvi_scale_between(double low, double high) {
     return (qkvi_scale){ .low = low, .top = high, .largest = high, .n_steps = 4, .decimals = 1 };

@@ -2,18 +2,8 @@
 #ifndef QKVI_VIEW_CELLS_H
 #define QKVI_VIEW_CELLS_H
 
+#include "inspect/colors.h"
 #include "view/frame.h"
-
-/** Colours run from low to top: from 0 to a round number not below the largest weight, or as asked. */
-typedef struct qkvi_scale {
-    double low, top, largest; /* largest: of the finite weights */
-    int n_steps;              /* of the ticks, from low to top */
-    int decimals;             /* of a tick's number */
-    int has_nan;
-} qkvi_scale;
-
-/** hidden is nullable; [n_hidden], for every n_hidden weights anew: 1 for those that are none. */
-qkvi_scale qkvi_scale_of(const float *weights, int64_t n, const uint8_t *hidden, int64_t n_hidden);
 
 /** From low to high, for values that are no weights. */
 qkvi_scale qkvi_scale_between(double low, double high);

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "model/store/encode.h"
 #include "model/store/file.h"
 #include "view/chart.h"
-#include "view/encode.h"
 
 /* Quoted where it must be, and where a blank at an end might be dropped by a reader. */
 static void add_text(qkvi_bytes *table, const char *text) {

@@ -129,7 +129,7 @@ static qkv_status check(const qkv_head_grid *grid, const char *path, qkv_error *
 }
 
 qkv_status qkv_view_grid_write(const qkv_head_grid *given, const char *path, qkv_error *error) {
-    qkv_head_grid grid;
+    qkv_head_grid grid = { 0 };
     if (given == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "grid is NULL");
     QKV_TRY(qkvi_options_read(&grid, sizeof grid, given, "qkv_head_grid", error));
     if (grid.n_queries == 0) grid.n_queries = grid.n;

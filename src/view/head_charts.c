@@ -24,6 +24,7 @@ static char *add_definition(const char *caption, const char *definition) {
 static qkv_status read_profile(const qkv_head_profile *given, qkv_head_profile *profile,
                                qkv_error *error) {
     if (!given) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "profile is NULL");
+    *profile = (qkv_head_profile){ 0 };
     QKV_TRY(qkvi_options_read(profile, sizeof *profile, given, "qkv_head_profile", error));
     if (profile->n_queries >= 1 && profile->n_queries <= MOST && profile->n_keys >= 1 &&
         profile->n_keys <= MOST)
@@ -43,6 +44,8 @@ static qkv_status draw(const qkv_head_profile *profile, qkv_chart *chart, const 
     char *const caption = add_definition(profile->caption, definition);
     if (!caption) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the caption");
     chart->struct_size = sizeof *chart;
+    chart->panel_bytes = sizeof(qkv_panel);
+    chart->series_bytes = sizeof(qkv_series);
     chart->title = profile->title;
     chart->caption = caption;
     chart->theme = profile->theme;
@@ -136,7 +139,7 @@ qkv_status qkv_view_offsets_write(const qkv_head_profile *given, const char *pat
     const int used = snprintf(
         words, sizeof words,
         "The diagonal profile: the mean weight of the key at that distance from its query, over "
-        "the queries that have one; keys before their queries on the left.");
+        "the queries that may see one; keys before their queries on the left.");
     if (end - first < n)
         snprintf(words + used, sizeof words - (size_t)used,
                  " Shown from %.0f to %.0f; at all other distances it is 0.", offsets[first],

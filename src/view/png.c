@@ -45,6 +45,12 @@ static void add_words(qkvi_bytes *file, const char *keyword, const char *words) 
     qkvi_bytes_free(&data);
 }
 
+cairo_status_t qkvi_bytes_receive(void *closure, const unsigned char *data, unsigned int n) {
+    qkvi_bytes *const bytes = closure;
+    qkvi_bytes_add(bytes, data, n);
+    return bytes->failed ? CAIRO_STATUS_NO_MEMORY : CAIRO_STATUS_SUCCESS;
+}
+
 void qkvi_png_make(cairo_surface_t *surface, const char *title, const char *caption,
                    qkvi_bytes *file) {
     unsigned char density[9];

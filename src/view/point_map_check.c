@@ -1,4 +1,4 @@
-/** What a map of points may be: qkv/view.h says it. */
+/** What a map of points may be: qkv/picture.h says it. */
 #include <math.h>
 
 #include "core/options.h"
@@ -45,7 +45,7 @@ static qkv_status check(const qkv_point_map *map, const char *path, qkv_error *e
 }
 
 qkv_status qkv_view_points_write(const qkv_point_map *given, const char *path, qkv_error *error) {
-    qkv_point_map map;
+    qkv_point_map map = { 0 };
     if (given == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "map is NULL");
     QKV_TRY(qkvi_options_read(&map, sizeof map, given, "qkv_point_map", error));
     QKV_TRY(check(&map, path, error));

@@ -2,7 +2,9 @@
 #ifndef QKVI_VIEW_SHEET_H
 #define QKVI_VIEW_SHEET_H
 
-#include "view/bytes.h"
+#include <cairo.h>
+
+#include "model/store/bytes.h"
 #include "view/theme.h"
 
 typedef enum qkvi_format { QKVI_PNG, QKVI_SVG, QKVI_PDF } qkvi_format;

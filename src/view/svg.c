@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "view/encode.h"
+#include "model/store/encode.h"
 #include "view/type.h"
 
 static void add_number(qkvi_bytes *file, const char *before, double x, int decimals,

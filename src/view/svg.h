@@ -2,7 +2,7 @@
 #ifndef QKVI_VIEW_SVG_H
 #define QKVI_VIEW_SVG_H
 
-#include "view/bytes.h"
+#include "model/store/bytes.h"
 
 /** Where a line of text lies: the left end of its baseline, turned around (x, y). */
 typedef struct qkvi_svg_place {

@@ -1,12 +1,9 @@
-/** The two themes: colours of everything that is not a weight, and the ramps of weights. */
+/** The two themes: colours of everything that is not a weight. */
 #ifndef QKVI_VIEW_THEME_H
 #define QKVI_VIEW_THEME_H
 
-#include "qkv/view.h"
-
-typedef struct qkvi_rgb {
-    uint8_t r, g, b;
-} qkvi_rgb;
+#include "inspect/colors.h"
+#include "qkv/picture.h"
 
 typedef struct qkvi_palette {
     qkvi_rgb page;   /* the background, also of the gaps between cells */
@@ -18,8 +15,6 @@ typedef struct qkvi_palette {
 } qkvi_palette;
 
 const qkvi_palette *qkvi_palette_of(qkv_theme theme);
-
-qkvi_rgb qkvi_weight_color(double t, qkv_theme theme);
 
 /** Text on a cell of that colour: nearly black or nearly white, whichever contrasts more. */
 qkvi_rgb qkvi_ink_on(qkvi_rgb color);

@@ -46,41 +46,6 @@ void qkvi_type_close(qkvi_type *type) {
     *type = (qkvi_type){ 0 };
 }
 
-char *qkvi_shown(const char *bytes) {
-    const size_t n = bytes ? strlen(bytes) : 0;
-    char *shown = qkvi_malloc_array(n + 1, 4);
-    if (shown == NULL) return NULL;
-    return qkvi_escape(shown, 4 * (n + 1), bytes ? bytes : "", n);
-}
-
-char *qkvi_shown_lines(const char *bytes) {
-    const size_t n = bytes ? strlen(bytes) : 0;
-    char *shown = qkvi_malloc_array(n + 1, 4);
-    if (shown == NULL) return NULL;
-    char *out = shown;
-    *out = '\0';
-    for (const char *line = bytes ? bytes : ""; *line;) {
-        const size_t length = strcspn(line, "\n");
-        qkvi_escape(out, 4 * (length + 1), line, length);
-        out += strlen(out);
-        line += length;
-        if (*line == '\n') *out++ = *line++;
-        *out = '\0';
-    }
-    return shown;
-}
-
-void qkvi_number(char *text, size_t text_bytes, double x, int decimals) {
-    long long scale = 1;
-    for (int i = 0; i < decimals; i++) scale *= 10;
-    const long long value = llround(fabs(x) * (double)scale);
-    const char *sign = x < 0 && value ? "-" : "";
-    if (decimals == 0)
-        snprintf(text, text_bytes, "%s%lld", sign, value);
-    else
-        snprintf(text, text_bytes, "%s%lld.%0*lld", sign, value / scale, decimals, value % scale);
-}
-
 static PangoLayout *make_layout(const qkvi_type *type, const char *text, const qkvi_line *style) {
     PangoLayout *layout = pango_layout_new(type->context);
     PangoFontDescription *font = pango_font_description_new();

@@ -4,7 +4,7 @@
 
 #include <pango/pangocairo.h>
 
-#include "view/bytes.h"
+#include "model/store/encode.h"
 #include "view/theme.h"
 
 /**
@@ -20,14 +20,6 @@ typedef struct qkvi_type {
 
 qkv_status qkvi_type_open(qkvi_type *type, qkv_error *error);
 void qkvi_type_close(qkvi_type *type);
-
-/** Any bytes as text that can be shown: what is not printable is escaped. "" for NULL. Free it. */
-char *qkvi_shown(const char *bytes);
-/** The same, but line breaks stay. */
-char *qkvi_shown_lines(const char *bytes);
-
-/** x with a number of decimals and a point, whatever the locale. |x| < 1e15. */
-void qkvi_number(char *text, size_t text_bytes, double x, int decimals);
 
 /** One line. Wider than max_width (> 0), it loses its middle to an ellipsis. */
 typedef struct qkvi_line {

@@ -54,19 +54,6 @@ static void case_alone(const check_case *c, check_case *one, int64_t b) {
     rules_alone(c, one, b);
 }
 
-static void compare_row(const check_case *c, int n, const outputs *x, int64_t at_x,
-                        const outputs *y, int64_t at_y, int64_t size, check_report *report) {
-    const elem_type type = outputs_element(&c->d, n);
-    const size_t bytes = element_bytes(type);
-    const char *const a = (const char *)outputs_at(x, n)->data + at_x * (int64_t)bytes;
-    const char *const b = (const char *)outputs_at(y, n)->data + at_y * (int64_t)bytes;
-    const int64_t at = first_difference_of(type, a, b, (size_t)size);
-    if (at < 0) return;
-    report->mismatches++;
-    check_failed(report, "a batch alone: %s at element %" PRId64 " is %.9g, among others %.9g",
-                 check_bound_names[n], at, element_get(b, type, at), element_get(a, type, at));
-}
-
 static void compare_batch(const check_case *c, const outputs *x, int64_t b, const check_case *one,
                           const outputs *y, check_report *report) {
     const int64_t *const stride[] = { c->d.o_stride, c->d.lse_stride, c->d_q_stride, c->d_k_stride,
@@ -78,8 +65,9 @@ static void compare_batch(const check_case *c, const outputs *x, int64_t b, cons
         report->compared += rows && size[1] && size[3];
         for (int64_t h = 0; h < size[1]; h++)
             for (int64_t i = 0; i < rows; i++)
-                compare_row(c, n, x, layout_place(&c->d, letters[n], stride[n], b, h, i), y,
-                            layout_place(&one->d, letters[n], stride[n], 0, h, i), size[3], report);
+                compare_elements(c, n, x, layout_place(&c->d, letters[n], stride[n], b, h, i), y,
+                                 layout_place(&one->d, letters[n], stride[n], 0, h, i), size[3],
+                                 "a batch alone", report);
     }
 }
 

@@ -25,10 +25,14 @@ typedef struct check_case {
     int64_t q_offsets[CASE_MAX_BATCH], kv_len[CASE_MAX_BATCH], q_len[CASE_MAX_BATCH];
     int64_t prefix_len[CASE_MAX_BATCH];
     const double *k_dense, *v_dense; /* stored elsewhere: what the oracle gets; or NULL */
+    bool whole;                      /* as whole numbers */
     bool wants_d_mask, at_end;
     bool visible_nan; /* a value that some query sees is not finite */
     /* Gradients have no bound: scores beyond 2^20, which lse in f32 cannot tell apart. */
     bool forward_only;
+    /* Numbers have any size, those of an array a band of its own. The oracle is not asked. */
+    bool any_size;
+    size_band q_sizes, k_sizes, v_sizes;
 } check_case;
 
 void case_make(check_case *c, uint64_t seed);
@@ -66,5 +70,11 @@ const char *case_values(rng *r, check_case *c);
 void case_poison_hidden(rng *r, check_case *c);
 /* One row of one array becomes rubbish that some may see and others may not. */
 void case_poison_one(rng *r, check_case *c);
+
+/* With any_size: bands for arrays that are yet to be filled; then every number there is. */
+void case_choose_sizes(rng *r, check_case *c, const recipe *x);
+void case_resize(rng *r, check_case *c);
+/* The numbers of an array of a type, but for infinities and NaN. */
+void case_resize_array(rng *r, const guarded *g, elem_type type, const size_band *s);
 
 #endif

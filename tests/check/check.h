@@ -15,6 +15,7 @@
 
 #include "check/outputs.h"
 #include "check/pairs.h"
+#include "check/stored_case.h"
 
 /* In the order of the arrays of outputs. */
 enum { BOUND_O, BOUND_LSE, BOUND_D_Q, BOUND_D_K, BOUND_D_V, BOUND_D_SINKS, BOUND_D_MASK, BOUNDS };
@@ -93,6 +94,9 @@ __attribute__((format(printf, 2, 3))) void check_failed(check_report *report, co
  */
 void check_case_everywhere(const check_options *options, const check_case *c, uint64_t seed,
                            check_report *report);
+/* The same of decode. */
+void check_decode_everywhere(const check_options *options, const stored_case *x, uint64_t seed,
+                             check_report *report);
 
 void check_whole(const check_options *options, uint64_t seed, check_report *report);
 void check_parts(const check_options *options, uint64_t seed, check_report *report);
@@ -129,6 +133,21 @@ bool check_call(const check_case *c, const check_setup *s, outputs *x, check_rep
 /* One of the batches in a call of its own: the same bits as in `all`. */
 void check_alone(const check_case *c, const check_setup *s, const outputs *all, rng *r,
                  check_report *report);
+
+/*
+ * The case with some of its queries, from *first on; false: it cannot be written down. Then what a
+ * call of it gave, o, lse and d_q, against their rows in `all`.
+ */
+bool case_of_queries(const check_case *c, rng *r, int64_t *first, check_case *some);
+void compare_queries(const check_case *c, const outputs *all, int64_t first, const check_case *some,
+                     const outputs *x, check_report *report);
+/* Forward and backward of such a case: the same bits. */
+void check_queries(const check_case *c, const check_setup *s, const outputs *all, rng *r,
+                   check_report *report);
+/* n elements of the n-th output from elements on; `where` says of what the first are. */
+void compare_elements(const check_case *c, int output, const outputs *x, int64_t at_x,
+                      const outputs *y, int64_t at_y, int64_t size, const char *where,
+                      check_report *report);
 
 /* Within the bounds? The results of scalar code, against the oracle. */
 void compare_forward(const check_case *c, const outputs *x, check_report *report);

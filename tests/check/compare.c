@@ -60,6 +60,7 @@ void compare_forward(const check_case *c, const outputs *x, check_report *report
             for (int64_t i = 0; i < layout_queries(d, b); i++) {
                 const int64_t n = (b * d->n_heads + h) * d->len_q + i;
                 int64_t at[4] = { b, h, i, 0 };
+                if (c->any_size && !f.has_bound[n]) continue;
                 const int64_t o = layout_place(d, 'o', d->o_stride, b, h, i);
                 const int64_t lse = layout_place(d, 'l', d->lse_stride, b, h, i);
                 within(report, BOUND_LSE, ELEMENT_F32, element_get(x->lse.data, ELEMENT_F32, lse),

@@ -45,8 +45,20 @@ static void check_contiguous(const stored_case *x, const check_setup *s, const o
     stored_free(&copy);
 }
 
-static void decode_everywhere(const check_options *options, const stored_case *x, uint64_t seed,
-                              check_report *report) {
+static void check_decoded_queries(const stored_case *x, const check_setup *s, const outputs *all,
+                                  rng *r, check_report *report) {
+    check_case some;
+    outputs other;
+    int64_t first;
+    if (!case_of_queries(&x->c, r, &first, &some) ||
+        !decode_call(&some, &x->kv.view, s, &other, report))
+        return;
+    compare_queries(&x->c, all, first, &some, &other, report);
+    outputs_free(&other);
+}
+
+void check_decode_everywhere(const check_options *options, const stored_case *x, uint64_t seed,
+                             check_report *report) {
     rng r = { seed ^ 0x5EED };
     outputs scalar, other;
     const char *isas[CHECK_MAX_ISAS];
@@ -61,6 +73,7 @@ static void decode_everywhere(const check_options *options, const stored_case *x
         if (!decode_call(&x->c, &x->kv.view, &s, &other, report)) continue;
         compare_bits(&x->c, &other, &scalar, &s, report);
         outputs_free(&other);
+        if (n == n_isas - 1) check_decoded_queries(x, &s, &scalar, &r, report);
         if (n == n_isas - 1 && x->layout != LAYOUT_CONTIGUOUS)
             check_contiguous(x, &s, &scalar, report);
     }
@@ -72,7 +85,7 @@ void check_decode_of(const check_options *options, const recipe *y, elem_type st
     stored_case x;
     stored_case_make_of(&x, y, stored, seed);
     if (options->one) printf("layout %d: %s\n", x.layout, x.c.text);
-    decode_everywhere(options, &x, seed, report);
+    check_decode_everywhere(options, &x, seed, report);
     check_tell_case(report, &x.c);
     stored_case_free(&x);
 }

@@ -45,3 +45,10 @@ bool guarded_intact(const guarded *g) {
         if ((p < data || p >= data + g->bytes) && *p != CANARY_BYTE) return false;
     return true;
 }
+
+int64_t first_negative_zero(const guarded *g) {
+    const uint32_t *const bits = g->data;
+    for (size_t n = 0; n < g->bytes / sizeof *bits; n++)
+        if (bits[n] == UINT32_C(1) << 31) return (int64_t)n;
+    return -1;
+}

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct guarded {
     void *data; /* of `bytes`; never NULL, also when there are none */
@@ -26,5 +27,7 @@ void guarded_free(guarded *g);
 void guarded_read_only(const guarded *g);
 /* Are the bytes of the mapping around the array still canaries? */
 bool guarded_intact(const guarded *g);
+/* Of floats: the first that is -0; -1: none is. */
+int64_t first_negative_zero(const guarded *g);
 
 #endif

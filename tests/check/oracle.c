@@ -22,26 +22,34 @@ int oracle_sees(const qkv_attention_desc *d, int64_t b, int64_t h, int64_t i, in
 
 typedef struct forward_run {
     row r;
+    bool whole; /* v is whole numbers, whose scale is put into the weight: that is rounded, too */
     oracle_forward *out;
 } forward_run;
+
+static bool drops(const qkv_attention_desc *d) {
+    return d->flags & QKV_SET_DROPOUT && d->dropout < 1;
+}
 
 static bool rounds_weights(const qkv_attention_desc *d) {
     return d->arithmetic == QKV_CLASS_DP || d->arithmetic == QKV_CLASS_AMX;
 }
 
 /*
- * Classes dp and amx: each weight is rounded by 2^-9 of itself, which moves their mean by at most as much of
- * the greatest value; with dropout the sum that is divided by moves on its own. What falls below
- * 2^-126 in a sum of products is lost.
+ * Most that n products lose in their sum below the normal numbers: half a unit in the last place
+ * each, in classes dp and amx all there is, in class amx twice more for every 32 of the depth.
  */
-static void add_rounded_weights(const qkv_attention_desc *d, const row *r, int64_t n,
-                                oracle_forward *out) {
-    const bool drops = d->flags & QKV_SET_DROPOUT && d->dropout < 1;
-    const double lost = LEAST_NORMAL * (double)d->head_dim * fabs(rule_scale(d));
-    out->o_bound[n] += ((drops ? 0x1p-8 : 0x1p-9) + 2 * lost) * r->v_max;
-    out->o_bound[n] +=
-        LEAST_NORMAL * (double)(r->n_visible + 4) / (drops ? 1 - (double)d->dropout : 1);
-    out->lse_bound[n] += lost;
+static double lost_in(const qkv_attention_desc *d, int64_t n, int64_t depth) {
+    if (!rounds_weights(d)) return UNDERFLOW_STEP * (double)n;
+    if (d->arithmetic == QKV_CLASS_AMX) n += 2 * ((depth + 31) / 32);
+    return LEAST_NORMAL * (double)n;
+}
+
+/*
+ * Classes dp and amx: each weight is rounded by at most 2^-8 of itself, which moves their mean by at most as
+ * much of the greatest value; with dropout the sum that is divided by moves on its own.
+ */
+static double rounded_weights(const qkv_attention_desc *d, double v_max) {
+    return rounds_weights(d) ? (drops(d) ? 0x1p-7 : 0x1p-8) * v_max : 0;
 }
 
 /* Subnormal operands of classes dp and amx are zeros. */
@@ -68,15 +76,19 @@ static void forward_row(const qkv_attention_desc *d, const operands *x, int64_t 
     row_values(d, x, b, h, r, out->o + n * d->head_dim_v);
     out->lse[n] = r->lse;
     const double products = 4 * sqrt((double)d->head_dim) * r->magnitude + 4 * r->bias;
-    out->o_bound[n] = EPSILON * (products + 4 * sqrt((double)r->n_visible) + 16) * r->v_max +
-                      UNDERFLOW_STEP * (double)(r->n_visible + 4);
-    out->lse_bound[n] = EPSILON * (products + 4 * (r->n_visible ? fabs(r->lse) : 0) + 16);
-    if (rounds_weights(d)) add_rounded_weights(d, r, n, out);
+    const double lost = lost_in(d, d->head_dim, d->head_dim) * fabs(rule_scale(d));
+    const double kept = drops(d) ? 1 - (double)d->dropout : 1;
+    out->o_bound[n] =
+        (EPSILON * (products + 4 * sqrt((double)r->n_visible) + 16) + 2 * lost) * r->v_max +
+        rounded_weights(d, r->v_max) + lost_in(d, r->n_visible + 4, d->len_k) / kept;
+    out->lse_bound[n] = EPSILON * (products + 4 * (r->n_visible ? fabs(r->lse) : 0) + 16) + lost;
+    if (run->whole) out->o_bound[n] += 128 * UNDERFLOW_STEP * (double)r->n_visible;
+    out->has_bound[n] = r->in_range;
 }
 
 void oracle_forward_run(const qkv_attention_desc *d, const oracle_inputs *in, oracle_forward *out) {
     operands x = operands_new(d, in);
-    forward_run run = { row_new(d), out };
+    forward_run run = { row_new(d), in->whole, out };
     if (rounds_weights(d)) flush(d, &x);
     for_each_row(d, &x, forward_row, &run);
     row_free(&run.r);
@@ -163,7 +175,9 @@ oracle_forward oracle_forward_new(const qkv_attention_desc *d) {
     return (oracle_forward){ .o = of_size(d->n_batch, d->n_heads, d->len_q, d->head_dim_v),
                              .lse = of_size(d->n_batch, d->n_heads, d->len_q, 1),
                              .o_bound = of_size(d->n_batch, d->n_heads, d->len_q, 1),
-                             .lse_bound = of_size(d->n_batch, d->n_heads, d->len_q, 1) };
+                             .lse_bound = of_size(d->n_batch, d->n_heads, d->len_q, 1),
+                             .has_bound =
+                                 oracle_zeros(d->n_batch * d->n_heads * d->len_q, sizeof(bool)) };
 }
 
 void oracle_forward_free(oracle_forward *f) {
@@ -171,6 +185,7 @@ void oracle_forward_free(oracle_forward *f) {
     free(f->lse);
     free(f->o_bound);
     free(f->lse_bound);
+    free(f->has_bound);
 }
 
 oracle_backward oracle_backward_new(const qkv_attention_desc *d) {

@@ -20,6 +20,7 @@
 typedef struct oracle_forward {
     double *o, *lse;
     double *o_bound, *lse_bound; /* per row: how far f32 results may be from them */
+    bool *has_bound;             /* whether every sum of the row is well within the floats */
 } oracle_forward;
 
 typedef struct oracle_backward {
@@ -33,6 +34,7 @@ typedef struct oracle_backward {
 typedef struct oracle_inputs {
     const void *q, *k, *v;
     const double *k_dense, *v_dense; /* instead of k and v, in the logical shapes; or NULL */
+    bool whole;                      /* those are whole numbers, by a scale */
     const void *d_o;                 /* backward, of o's type */
     const float *d_lse;              /* nullable */
     int64_t d_o_stride[3];

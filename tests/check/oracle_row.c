@@ -27,6 +27,8 @@ void row_free(row *r) {
     free(r->keep);
 }
 
+static const double IN_RANGE = 1e37;
+
 static double largest(double a, double b) { return b > a ? b : a; }
 
 /*
@@ -60,6 +62,7 @@ static void row_score(const qkv_attention_desc *d, const operands *x, int64_t b,
     const double mask = rule_bias(d, b, h, i, j), slope = rule_distance(d, b, h, i, j);
     r->s[j] = as_f32_range(d, h, s + (mask + slope));
     r->keep[j] = dropout_factor(d, b, h, i, j);
+    r->in_range &= size < IN_RANGE && fabs(scale) * size < IN_RANGE;
     r->magnitude = largest(r->magnitude, fabs(scale) * size);
     r->bias = largest(r->bias, fabs(mask) + fabs(slope));
     for (int64_t c = 0; c < d->head_dim_v; c++)
@@ -73,6 +76,7 @@ void row_run(const qkv_attention_desc *d, const operands *x, int64_t b, int64_t 
     bool has_nan = isnan(sink);
     r->n_visible = 0;
     r->magnitude = r->bias = r->v_max = 0;
+    r->in_range = true;
     for (int64_t j = 0; j < d->len_k; j++) {
         r->p[j] = r->s[j] = r->t[j] = r->keep[j] = 0;
         r->sees[j] = rule_sees(d, b, h, i, j);
@@ -87,6 +91,7 @@ void row_run(const qkv_attention_desc *d, const operands *x, int64_t b, int64_t 
         return;
     }
     if (isfinite(sink)) r->bias = largest(r->bias, fabs(sink));
+    r->in_range &= r->bias < IN_RANGE && 256 * (double)r->n_visible * r->v_max < IN_RANGE;
     if (has_nan || isinf(m)) m = NAN; /* a visible NaN, a +inf, or nothing but -inf */
     for (int64_t j = 0; j < d->len_k; j++)
         if (r->sees[j]) sum += r->p[j] = exp(r->s[j] - m);

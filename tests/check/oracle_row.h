@@ -28,6 +28,7 @@ typedef struct row {
     double lse;
     int64_t n_visible;
     double magnitude, bias, v_max; /* largest |scale| sum|q||k|, |bias|, |v| over visible keys */
+    bool in_range; /* sum|q||k|, these and 2^8 sum|v| are far below the greatest float */
 } row;
 
 row row_new(const qkv_attention_desc *d);

@@ -18,6 +18,7 @@ typedef struct trial {
     const qkvi_kernels *kernels; /* of this call */
     rng r;                       /* the same for every table, so the same sizes and values */
     bool at_end;
+    bool any_size; /* inputs have any size, each a band of its own */
     guarded arrays[MAX_ARRAYS];
     int n_arrays;
     const char *part;
@@ -37,7 +38,15 @@ static float special(rng *r) {
     return values[rng_between(r, 0, 8)];
 }
 
+static float *sized(trial *t, int64_t n) {
+    const size_band s = band_random(&t->r, -149, 126);
+    float *x = array(t, n);
+    for (int64_t i = 0; i < n; i++) x[i] = (float)band_draw(&t->r, &s);
+    return x;
+}
+
 static float *input(trial *t, int64_t n) {
+    if (t->any_size) return sized(t, n);
     float *x = array(t, n);
     for (int64_t i = 0; i < n; i++)
         x[i] = rng_chance(&t->r, 3) ? special(&t->r) : rng_normal(&t->r);
@@ -45,6 +54,7 @@ static float *input(trial *t, int64_t n) {
 }
 
 static float *ordinary(trial *t, int64_t n) {
+    if (t->any_size) return sized(t, n);
     float *x = array(t, n);
     for (int64_t i = 0; i < n; i++) x[i] = rng_normal(&t->r);
     return x;
@@ -255,6 +265,10 @@ static void part_merge_row(trial *t) {
         lse_parts[p] = lse;
     }
     t->kernels->merge_row[QKV_F32](n_parts, o_parts, lse_parts, 0, 0, dim, y, y + dim);
+    result(t, y, dim + 1);
+    for (int64_t c = 0; c < dim; c++)
+        if (y[c] == 0 && signbit(y[c])) check_failed(t->report, "merge: o is -0");
+    if (t->any_size) return;
     double sum = 0;
     for (int p = 0; p < n_parts; p++) sum += exp((double)*lse_parts[p]);
     if (sum == 0) same(t, y[dim], -INFINITY, dim);
@@ -267,7 +281,6 @@ static void part_merge_row(trial *t) {
         if (!(fabs((double)y[c] - o) <= 0x1p-18))
             check_failed(t->report, "merge: o %.9g, exactly %.17g", (double)y[c], o);
     }
-    result(t, y, dim + 1);
 }
 
 /* ---- Layers: scalar is tested by the layers' own tests --------------------------------------- */
@@ -367,10 +380,12 @@ static const struct {
     { "adamw", part_adamw },         { "attend_small", part_attend_small },
 };
 
-static trial run_part(const qkvi_kernels *kernels, int part, uint64_t seed, check_report *report) {
+static trial run_part(const qkvi_kernels *kernels, int part, bool any_size, uint64_t seed,
+                      check_report *report) {
     trial t = { .kernels = kernels, .r = { seed + (uint64_t)part * 7919 }, .report = report };
     t.part = PARTS[part].name;
     t.at_end = rng_chance(&t.r, 60);
+    t.any_size = any_size;
     PARTS[part].run(&t);
     for (int n = 0; n < t.n_arrays; n++)
         if (!guarded_intact(&t.arrays[n]))
@@ -382,21 +397,27 @@ static void free_trial(trial *t) {
     for (int n = 0; n < t->n_arrays; n++) guarded_free(&t->arrays[n]);
 }
 
-void check_parts(const check_options *options, uint64_t seed, check_report *report) {
+static void check_part(const check_options *options, int part, bool any_size, uint64_t seed,
+                       check_report *report) {
     const char *isas[CHECK_MAX_ISAS];
     const int n_isas = check_isas(options, isas);
+    trial scalar = run_part(qkvi_kernels_named(isas[0]), part, any_size, seed, report);
+    if (!any_size) digest_add(report, ELEMENT_F32, scalar.result, scalar.n_result);
+    for (int n = 1; n < n_isas; n++) {
+        trial other = run_part(qkvi_kernels_named(isas[n]), part, any_size, seed, report);
+        const int64_t at = first_difference(other.result, scalar.result, scalar.n_result);
+        if (at >= 0)
+            check_failed(report, "%s%s: element %" PRId64 " is %.9g on %s, %.9g on scalar",
+                         PARTS[part].name, any_size ? ", any size" : "", at,
+                         (double)other.result[at], isas[n], (double)scalar.result[at]);
+        free_trial(&other);
+    }
+    free_trial(&scalar);
+}
+
+void check_parts(const check_options *options, uint64_t seed, check_report *report) {
     for (int part = 0; part < (int)(sizeof PARTS / sizeof *PARTS); part++) {
-        trial scalar = run_part(qkvi_kernels_named(isas[0]), part, seed, report);
-        digest_add(report, ELEMENT_F32, scalar.result, scalar.n_result);
-        for (int n = 1; n < n_isas; n++) {
-            trial other = run_part(qkvi_kernels_named(isas[n]), part, seed, report);
-            const int64_t at = first_difference(other.result, scalar.result, scalar.n_result);
-            if (at >= 0)
-                check_failed(report, "%s: element %" PRId64 " is %.9g on %s, %.9g on scalar",
-                             PARTS[part].name, at, (double)other.result[at], isas[n],
-                             (double)scalar.result[at]);
-            free_trial(&other);
-        }
-        free_trial(&scalar);
+        check_part(options, part, false, seed, report);
+        check_part(options, part, true, seed, report);
     }
 }

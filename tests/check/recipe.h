@@ -53,6 +53,7 @@ typedef struct recipe {
     uint32_t features; /* bit f: feature f */
     int type;          /* of check_types */
     bool o_f32;
+    bool any_size; /* numbers of any size in every array: case_sizes.c */
     int64_t n_batch, n_heads, n_kv_heads, len_q, len_k, head_dim, head_dim_v;
 } recipe;
 

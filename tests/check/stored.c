@@ -233,12 +233,22 @@ static void seal(kv_stored *s) {
     s->view.v_scale = s->v_scale.data;
 }
 
+/* The case's sizes; of whole numbers, their scales have them. */
+static void resize(rng *r, const check_case *c, const kv_stored *s) {
+    const elem_type type = (elem_type)s->view.dtype;
+    const bool whole = type == ELEMENT_I8;
+    if (!c->any_size) return;
+    case_resize_array(r, whole ? &s->k_scale : &s->k, whole ? ELEMENT_F32 : type, &c->k_sizes);
+    case_resize_array(r, whole ? &s->v_scale : &s->v, whole ? ELEMENT_F32 : type, &c->v_sizes);
+}
+
 kv_stored stored_new(rng *r, const check_case *c, elem_type type, int layout, int64_t ring_len) {
     kv_stored s = { .view = { .struct_size = sizeof s.view, .dtype = (qkv_dtype)type } };
     choose_layout(r, c, layout, ring_len, &s);
     arrays_new(c, &s);
     for_each_token(r, c, &s, 'k', fill, NULL);
     for_each_token(r, c, &s, 'v', fill, NULL);
+    resize(r, c, &s);
     s.k_dense = read_back(c, &s, 'k');
     s.v_dense = read_back(c, &s, 'v');
     seal(&s);

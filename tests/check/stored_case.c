@@ -45,6 +45,10 @@ static void make_laid_out(stored_case *x, const recipe *y, int layout, elem_type
     c->seed = seed;
     c->at_end = rng_chance(r, 60);
     x->layout = layout;
+    case_choose_sizes(r, c, y);
+    c->whole = type == ELEMENT_I8;
+    if (c->whole && c->q_sizes.high > 100) /* or a sum, yet without scale, is no float */
+        c->q_sizes = (size_band){ -149, 100, true };
     case_shape(r, c, y);
     case_options(r, c, y);
     stored_limits(r, c, layout, &ring_len);
@@ -53,6 +57,7 @@ static void make_laid_out(stored_case *x, const recipe *y, int layout, elem_type
     case_modifiers(r, c, y);
     c->q = case_array(r, c, 'q', c->d.q_stride);
     x->kv = stored_new(r, c, type, layout, ring_len);
+    case_resize(r, c);
     c->k_dense = x->kv.k_dense;
     c->v_dense = x->kv.v_dense;
     case_seal(c);

@@ -3,13 +3,14 @@
 set -u
 qkv=$1 script=$2 folder=$3
 unset QKV_MODEL QKV_ISA QKV_NUM_THREADS
+here=$(cd "$(dirname "$0")" && pwd)
 rm -rf "$folder"
 mkdir -p "$folder/models/small"
 cd "$folder" || exit 1
 : >'q of mine.npy'
 : >weights.safetensors
 : >notes.txt
-cp "$(dirname "$script")"/../../tests/golden/bert_old/{config.json,vocab.txt,model.safetensors} models/small
+cp "$here"/../golden/bert_old/{config.json,vocab.txt,model.safetensors} models/small
 PATH=$(dirname "$qkv"):$PATH
 . "$script"
 failures=0 checks=0
@@ -58,7 +59,7 @@ suggests '' train --steps ''
 suggests 'models,q of mine.npy,weights.safetensors' info ''
 suggests causal bench c
 suggests '' look ''
-suggests --check-finite,--grammar,--help,--isa,--json,--judge,--model,--quiet,--seed,--stride,--text,--threads,--weights,-v eval ''
+suggests --check,--check-finite,--grammar,--help,--isa,--json,--model,--quiet,--seed,--stride,--text,--threads,--weights,-v eval ''
 suggests '' look -- --t
 suggests '' frobnicate --
 suggests 3.0,3.1,3.2,3.3 look text --head 3

@@ -6,11 +6,12 @@ set -l folder $argv[3]
 set -e QKV_MODEL
 set -e QKV_ISA
 set -e QKV_NUM_THREADS
+set -l here (realpath (status dirname))
 rm -rf $folder
 mkdir -p $folder/models/small
 cd $folder; or exit 1
 touch 'q of mine.npy' weights.safetensors notes.txt
-cp (dirname $script)/../../tests/golden/bert_old/{config.json,vocab.txt,model.safetensors} models/small
+cp $here/../golden/bert_old/{config.json,vocab.txt,model.safetensors} models/small
 set PATH (dirname $qkv) $PATH
 source $script
 set -g failures 0

@@ -3,13 +3,14 @@
 # compadd says what it is given before it does what it is for.
 qkv=$1 script=$2 folder=$3
 unset QKV_MODEL QKV_ISA QKV_NUM_THREADS
+here=${0:A:h}
 rm -rf $folder
 mkdir -p $folder/models/small $folder/.home
 cd $folder || exit 1
 : >'q of mine.npy'
 : >weights.safetensors
 : >notes.txt
-cp ${script:h}/../../tests/golden/bert_old/{config.json,vocab.txt,model.safetensors} models/small
+cp $here/../golden/bert_old/{config.json,vocab.txt,model.safetensors} models/small
 PATH=${qkv:h}:$PATH
 zmodload zsh/zpty
 cat >.home/start <<'START'

@@ -18,6 +18,11 @@ code 0
 check "each word is aligned with the one that it translates" test \
     "$(grep -o '"source":"[a-z]*"' "$folder/out" | cut -d'"' -f4 | tr '\n' ' ')" = \
     "yesterday fox red big river near cats two followed followed "
+run look "$sentence" --model "$translator" --align --json
+code 0
+out_like '"alignment":{"layer":1,"n_heads":4,'
+run look "$sentence" --model "$translator" --align
+out_says "weights of layer 1 (of all layers the one whose words look most sharply, by their mean)"
 
 # Spaces of tokens are signs that people know, a user may leave them away, and a title has none; tables keep tokens.
 run look "I saw a dog." --model "$writer" --head 0.0

@@ -69,6 +69,65 @@ code 0
 vectors "$d/a.json" >"$d/again"
 check "what --json prints" cmp -s "$d/again" "$d/mean"
 
+# ---- Folders of sentence-transformers ---------------------------------------------------------------
+
+sentence=$here/../golden/sentence
+run embed --model "$sentence/bert" "I was watching the door." --json
+code 0
+err "qkv: before each text stands the prompt 'query: '"
+check "the numbers that modules.json leaves" grep -q '"dim":5,' "$folder/out"
+vectors "$folder/out" >"$d/default"
+run embed --model "$sentence/bert" "I was watching the door." --json --prompt query --quiet
+no_err
+vectors "$folder/out" >"$d/query"
+check "the default prompt by its name" cmp -s "$d/default" "$d/query"
+run embed --model "$sentence/bert" "I was watching the door." --json --prompt document
+code 0
+no_err
+vectors "$folder/out" >"$d/none"
+check "a prompt changes the vector" test "$(cat "$d/none")" != "$(cat "$d/default")"
+run embed --model "$sentence/bert" "I was watching the door." --json --no-prompt
+no_err
+vectors "$folder/out" >"$d/no"
+check "no prompt, either" cmp -s "$d/none" "$d/no"
+usage embed "--prompt together with --no-prompt" embed a --prompt query --no-prompt
+run embed --model "$sentence/bert" "I was watching the door." --prompt nobody
+code 1
+err "qkv: --prompt 'nobody': the model's prompts are: document, long, query"
+run embed --model "$sentence/bert" "I was watching the door."
+out_says "what modules.json makes of them; model"
+run embed --model "$sentence/bert" "I was watching the door." --pooling mean --json
+check "a pooling that is asked for stands alone" grep -q '"dim":12,' "$folder/out"
+run info "$sentence/bert"
+out_like "^sentences     vectors of 5, texts of at most 40 tokens$"
+out_like "^              query 'query: ', before every text$"
+run info "$sentence/bert" --json
+check "prompts as JSON" grep -q '"default_prompt":"query","prompts":{"document":"",' "$folder/out"
+run info "$here/../golden/bert_old" --json
+check "no prompts" test "$(grep -c prompts "$folder/out")" -eq 0
+run embed --model "$sentence/roberta" "I was watching the door, and then I was watching the window."
+code 1
+err_like "^qkv: the text has [0-9]* tokens, the model makes vectors of 14: --truncate cuts it"
+run embed --model "$sentence/roberta" "I WAS watching THE door." --json
+vectors "$folder/out" >"$d/upper"
+run embed --model "$sentence/roberta" "i was watching the door." --json
+vectors "$folder/out" >"$d/lower"
+check "do_lower_case" cmp -s "$d/upper" "$d/lower"
+
+# A run from such a folder leaves one: with its modules, prompts and limits.
+cp -r "$here/../../models/default" "$d/from"
+for part in 1_Pooling 3_Dense modules.json config_sentence_transformers.json; do
+    cp -r "$sentence/bert/$part" "$d/from/$part"
+done
+printf '[%s,%s]' '{"path":"","type":"sentence_transformers.models.Transformer"}' \
+    '{"path":"1_Pooling","type":"sentence_transformers.models.Pooling"}' >"$d/from/modules.json"
+run train --from "$d/from" --out "$d/to" --text "$d/texts.txt" --steps 1 --batch 2
+code 0
+run embed --model "$d/to" "I was watching the door." --json
+code 0
+err "qkv: before each text stands the prompt 'query: '"
+check "both poolings" grep -q '"dim":5,' "$folder/out"
+
 # ---- What is refused ------------------------------------------------------------------------------
 
 usage embed "TEXT or --file is missing" embed

@@ -35,6 +35,12 @@ heads -o "$d/a.csv" --quiet
 no_err
 heads -o "$d/a.tsv" --quiet
 check "the columns" test "$(head -n 1 "$d/a.csv")" = layer,head,label,entropy,entropy_normalized,confidence,mean_distance,mass_cls,mass_sep,mass_punctuation,mass_self,mass_previous,mass_next,effective_keys,mass_window,mass_same_token,mass_duplicate,mass_induction,received_largest,received_early,received_gini,received_key
+# The table of docs/statistics.md has a row for each column, and no other.
+head -n 1 "$d/a.csv" | tr ',' '\n' | tail -n +4 | sort >"$d/columns"
+sed -n '/^| number | formula | range |/,/^$/p' "$here/../../docs/statistics.md" | sed 1,2d | cut -d'|' -f2 | grep -o '`[a-z_]*`' | tr -d '`' |
+    sort >"$d/documented"
+check "the columns of docs/statistics.md" cmp -s "$d/columns" "$d/documented"
+for column in $(cat "$d/columns"); do check "$column in qkv-heads(1)" grep -q "\*$column\*" "$here/../../cli/man/qkv-heads.1.scd"; done
 check "a line for each head" test "$(wc -l <"$d/a.csv")" -eq 5
 check "tabs for commas" test "$(tr '\t' , <"$d/a.tsv")" = "$(cat "$d/a.csv")"
 check "numbers of JSON" test "$(grep -o '"entropy":[^,]*' "$d/heads" | cut -d: -f2 | awk '{ printf "%.6g\n", $1 }')" = "$(field 4 "$d/a.csv" | awk '{ printf "%.6g\n", $1 }')"

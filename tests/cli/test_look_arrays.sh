@@ -216,7 +216,7 @@ printf 'a\nb\nc\nd\ne\nf\ng\nh\ni\n' >"$d/names"
 look --q "$d/q.npy" --k "$d/k.npy" --tokens "$d/tokens" --q-tokens "$d/names" --causal -1 -o "$d/cross.html"
 code 0
 check "queries have names" grep -q '"queries":{"tokens":\["a","b",.*"i"\],"n":9}' "$d/cross.html"
-check "and places" grep -q '"causal":true,"window":\[null,null\],"q_offset":-1' "$d/cross.html"
+check "and places" grep -q '"rules":{"causal":{[^}]*},"q_offset":{"q_offset":-1,' "$d/cross.html"
 rm "$d/cross.html"
 
 # refused MESSAGE OPTIONS...
@@ -236,7 +236,7 @@ refused "--tokens $d/many: more than 9 lines, --k has 9 keys" --q "$d/q.npy" --k
 refused "--tokens $d/many: more than 9 lines: it names the keys of --k, not the 1030 queries" --q "$d/long.npy" --k "$d/k.npy" --tokens "$d/many"
 head -c 5000 /dev/zero | tr '\0' x >"$d/wide"
 refused "--tokens $d/wide: line 1 has more than 4096 bytes" --q "$d/q.npy" --k "$d/k.npy" --tokens "$d/wide"
-refused "--tokens /dev/zero: line 1 has more than 4096 bytes" --q "$d/q.npy" --k "$d/k.npy" --tokens /dev/zero
+refused "--tokens /dev/zero: is neither a file nor a pipe" --q "$d/q.npy" --k "$d/k.npy" --tokens /dev/zero
 refused "--tokens $d: Is a directory" --q "$d/q.npy" --k "$d/k.npy" --tokens "$d"
 refused "--tokens $d/none: No such file or directory" --q "$d/q.npy" --k "$d/k.npy" --tokens "$d/none"
 

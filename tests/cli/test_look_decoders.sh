@@ -37,7 +37,7 @@ looks -o "$d/a.csv"
 check "a line for each weight that is" test "$(wc -l <"$d/a.csv")" -eq $((1 + 9 * 36))
 looks -o "$d/a.html"
 code 0
-check "the page is causal" grep -q '"causal":true' "$d/a.html"
+check "the page is causal" grep -q '"rules":{"causal":{' "$d/a.html"
 run look "$sentence" --model "$decoder/gpt2_1" -o "$d/a.html" --quiet
 check "each layer has its scale" grep -q '"scale":0.15811' "$d/a.html"
 for ending in png svg pdf npy; do

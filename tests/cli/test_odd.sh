@@ -28,10 +28,41 @@ code 0
 no_err
 cp "$model/vocab.txt" "$odd"
 echo more >>"$odd/vocab.txt"
-run info "$odd"
+run info "$odd" # a token that the model has no row for
+code 0
+err "qkv: warning: the tokenizer has 54 tokens, config.json says vocab_size = 53: no text may use those from 53 on"
+run fill "the [MASK]" --model "$odd" --quiet
+code 0
+no_err
+run fill "the more [MASK]" --model "$odd" --quiet
 code 1
-no_out
-err "qkv: $odd: the tokenizer has 54 tokens, config.json says vocab_size = 53"
+err "qkv: token 2 has the id 53; the model has ids 0 to 52"
+
+# CF03: what transformers writes for a length without a limit
+cp "$model/vocab.txt" "$odd"
+printf '{"model_max_length": 1000000000000000019884624838656, "do_lower_case": true}\n' >"$odd/tokenizer_config.json"
+run tokenize "The man" --model "$odd" --json
+code 0
+no_err
+out '{"ids":[2,5,10,3],"tokens":["[CLS]","the","man","[SEP]"]}'
+rm "$odd/tokenizer_config.json"
+
+# CF09: heads that config.json unties
+cp "$model/vocab.txt" "$odd"
+sed 's/"hidden_act"/"tie_word_embeddings": false, "hidden_act"/' "$model/config.json" >"$odd/config.json"
+reason="no MLM head: config.json says tie_word_embeddings: false, and 'cls.predictions.decoder.weight' is not stored"
+run look "the man" --model "$odd"
+code 0
+err "qkv: warning: $reason"
+run fill "the [MASK]" --model "$odd" --quiet
+code 1
+err "qkv: $odd: $reason"
+run train --from "$odd" --text "$model/vocab.txt" --out "$folder/new" --quiet
+code 1
+err "qkv: $odd: $reason"
+run next "the man" "the dog" --model "$odd" --quiet
+code 0
+cp "$model/config.json" "$odd"
 
 # ST35: weights that are no numbers
 cp "$model/vocab.txt" "$odd"

@@ -20,13 +20,13 @@ near() {
 profile() {
     tail -n +2 "$1" | sed 's/^[^,]*,//' | awk -F, -v what="$2" '
         { for (j = 1; j <= NF; j++) {
-              p = $j; sum[j] += p; at[j - NR] += p; n[j - NR]++
+              p = $j; sum[j] += p; at[j - NR] += p; n[j - NR] += p != ""
               if (p > 0) h[NR] -= p * log(p)
               if (p > top[NR]) top[NR] = p } }
         END { if (what == "entropy") for (i = 1; i <= NR; i++) print h[i]
               if (what == "largest") for (i = 1; i <= NR; i++) print top[i]
               if (what == "received") for (j = 1; j <= NF; j++) print sum[j]
-              if (what == "offsets") for (e = 1 - NR; e < NF; e++) print at[e] / n[e] }' OFMT=%.9g
+              if (what == "offsets") for (e = 1 - NR; e < NF; e++) print n[e] ? at[e] / n[e] : 0 }' OFMT=%.9g
 }
 # plots TEXT OPTIONS...: all three charts against the weights
 plots() {

@@ -68,7 +68,7 @@ while :; do
         run train --text "$text" --out "$folder/parts" $small --steps 40 $resume
         break
     fi
-    [ -e "$folder/parts/model.safetensors" ] && [ ! -e "$folder/parts/$checkpoint" ] && got=0 && break
+    [ -e "$folder/parts/train_run.txt" ] && resume=--resume
 done
 code 0
 for file in model.safetensors train_log.tsv; do
@@ -76,9 +76,16 @@ for file in model.safetensors train_log.tsv; do
 done
 check "a checkpoint is left" test ! -e "$folder/parts/$checkpoint"
 
+# Finished: there is nothing to do but the picture, and another run is another.
+cp "$folder/whole/loss.png" "$folder/loss.png"
+rm "$folder/whole/loss.png"
+run train --text "$text" --out "$folder/whole" $(echo $small | sed 's/--quiet//') --steps 40 --resume
+code 0
+err "qkv: all 40 steps were made before: $folder/whole"
+check "another picture" cmp -s "$folder/loss.png" "$folder/whole/loss.png"
 run train --text "$text" --out "$folder/whole" $small --steps 80 --resume
 code 1
-err_like '^qkv: .*checkpoint.safetensors: is not there: no run was stopped here, or it was finished$'
+err_like '^qkv: .*train_run.txt: is of another run: steps 40, not 80; warmup 4, not 8$'
 run train --text "$text" --out "$folder/none" $small --steps 80 --resume
 code 1
 err_like '^qkv: .*checkpoint.safetensors: is not there'

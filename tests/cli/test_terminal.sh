@@ -208,9 +208,9 @@ shown 0 eval --text "$d/text" --model "$gpt"
 shown 1 train --text "$d/none$evil" --out "$d/u"
 grammar=$here/../../models/default/grammar.txt
 printf 'Anna saw %s the cat in the garden. It was there alone.\n' "$evil" >"$d/said$evil"
-shown 0 eval --grammar "$grammar" --judge "$d/said$evil"
+shown 0 eval --grammar "$grammar" --check "$d/said$evil"
 says '\u{9b}1m'
-json 0 eval --grammar "$grammar" --judge "$d/said$evil" --json
+json 0 eval --grammar "$grammar" --check "$d/said$evil" --json
 says '\u009B1m'
 sed "s/^noun dog = animal/noun dog$evil = animal/; s/dog puppy/do${evil}g puppy/" "$grammar" >"$d/g$evil"
 "$ON_TERMINAL" "$qkv" eval --grammar "$d/g$evil" >"$folder/out" 2>&1

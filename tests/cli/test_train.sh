@@ -59,6 +59,18 @@ check "another header" sh -c "head -1 '$folder/gpt2/train_log.tsv' | grep -q '^s
 run train --arch encdec --text "$text" --out "$folder/pair" $small --vocab 300 --decoder-layers 2 --label-smoothing 0.1 --json --quiet
 code 0
 out_like '^{"step":30,"n_steps":30,"loss":[0-9.]*,"held_out_loss":[0-9.]*,"learning_rate":'
+
+# Finished and resumed, the picture says what it said: this loss is not that of a BERT.
+mv "$folder/gpt2/loss.png" "$folder/gpt2.png"
+mv "$folder/pair/loss.png" "$folder/pair.png"
+run train --arch gpt2 --text "$text" --out "$folder/gpt2" $small --vocab 300 --accumulate 2 --dropout 0.1 --resume
+code 0
+run train --arch encdec --text "$text" --out "$folder/pair" $small --vocab 300 --decoder-layers 2 --label-smoothing 0.1 --resume
+code 0
+for arch in gpt2 pair; do
+    check "$arch: another picture" cmp -s "$folder/$arch.png" "$folder/$arch/loss.png"
+done
+
 run train --from "$folder/pair" --text "$text" --out "$folder/more" --len 24 --steps 3 --batch 4 --quiet
 code 0
 check "another configuration" cmp -s "$folder/pair/config.json" "$folder/more/config.json"
@@ -73,6 +85,41 @@ printf 'one two\n' >"$folder/untranslated"
 run train --arch encdec --text "$folder/untranslated" --out "$folder/d"
 code 1
 err_like '^qkv: .*untranslated: line 1 is not source TAB target$'
+# AdamW's numbers: the defaults are what they are called, others are another run, and what cannot be is refused.
+run train --text "$text" --out "$folder/named" $small --beta1 0.9 --beta2 0.98 --eps 1e-8 --weight-decay 0.01 --clip 1 --quiet
+code 0
+for file in model.safetensors train_run.txt; do
+    check "the defaults are others: $file" cmp -s "$folder/a/$file" "$folder/named/$file"
+done
+for option in "--beta1 0.8" "--beta2 0.9" "--eps 1e-3" "--weight-decay 0.5" "--clip 0.1"; do
+    run train --text "$text" --out "$folder/other" $small $option --quiet
+    code 0
+    check "$option changes nothing" sh -c "! cmp -s '$folder/a/model.safetensors' '$folder/other/model.safetensors'"
+    run train --text "$text" --out "$folder/other" $small --resume --quiet
+    code 1
+    err_like "train_run.txt: is of another run: [a-z0-9_]* ${option#* }, not \|train_run.txt: is of another run: eps 0.001, not 1e-08$"
+    run train --text "$text" --out "$folder/other" $small $option --resume --quiet
+    code 0
+done
+refused() {
+    run train --text "$text" --out "$folder/d" $small "$1" "$2"
+    code 1
+    err_like "^qkv: $3 = $2 is not in $4$"
+}
+refused --beta1 1 beta1 '\[0, 1)'
+refused --beta2 -0.1 beta2 '\[0, 1)'
+refused --eps -1 eps '(0, inf)'
+refused --weight-decay -1 weight_decay '\[0, inf)'
+refused --clip -1 clip '\[0, inf)'
+refused --lr 0 learning_rate '(0, 100)'
+run train --text "$text" --out "$folder/d" $small --steps 1 --weight-decay 1e300 --quiet
+code 1
+err_like '^qkv: step 1: a weight is not finite; a smaller learning_rate than 0.0015 may help$'
+check "a model was written" test ! -e "$folder/d/model.safetensors"
+rm -rf "$folder/d"
+run train --text "$text" --out "$folder/d" $small --eps 0
+code 2
+err_like '^qkv train: --eps must be above 0$'
 run train --arch gpt3 --text "$text" --out "$folder/d"
 code 2
 check "a folder was made" test ! -e "$folder/d"
@@ -91,7 +138,7 @@ err_like '^qkv: .*none'
 # Text judged by a grammar: no model, and controls of the text are shown, not sent.
 grammar=$here/../../models/default/grammar.txt
 printf 'Anna saw the cat in the garden. It was there alone. Tom was opening the door when she opened.\nThe\033[31m cat. Tom saw\n' >"$folder/written"
-run eval --grammar "$grammar" --judge "$folder/written"
+run eval --grammar "$grammar" --check "$folder/written"
 code 0
 no_err
 out 'sentences that the grammar says           50.0 %  (2 of 4)
@@ -99,10 +146,10 @@ of these, held out from training           0.0 %  (0 of 2)
 lines that end within a sentence: 1
 not said: Tom was opening the door when she opened.
 not said: The\u{1b}[31m cat.'
-run eval --grammar "$grammar" --judge "$folder/written" --json
+run eval --grammar "$grammar" --check "$folder/written" --json
 code 0
 out '{"n_sentences":4,"n_said":2,"n_held_out":0,"n_unfinished":1,"not_said":["Tom was opening the door when she opened.","The\u001B[31m cat."]}'
-run eval --grammar "$grammar" --judge "$folder/none"
+run eval --grammar "$grammar" --check "$folder/none"
 code 1
 err_like '^qkv: .*none'
 finish

@@ -18,6 +18,20 @@ for command in look fill next heads map explain lookup attend train eval info be
     code 0
     out_is help_$command
 done
+
+# Every option has its text, and every text its option: cli/help/COMMAND.txt, and common.txt of those that several commands take.
+texts=$here/../../cli/help
+for command in $("$qkv" help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
+    said="the texts of $command"
+    "$qkv" help "$command" --format scdoc | sed -n 's/^\*\(-[a-z0-9-]*\)\*.*/## \1/p' | grep -vx '## -h' >"$folder/taken"
+    cat "$folder/taken" >>"$folder/all_taken"
+    grep '^## ' "$texts/$command.txt" >"$folder/own"
+    check "its name" test "$(head -1 "$texts/$command.txt")" = "# $command"
+    check "texts of no option" test -z "$(grep -vxFf "$folder/taken" "$folder/own")"
+    check "options without a text" test -z "$(cat "$folder/own" "$texts/common.txt" | grep -vxFf - "$folder/taken")"
+done
+said="common.txt"
+check "texts of no option" test -z "$(grep '^## ' "$texts/common.txt" | grep -vxFf "$folder/all_taken")"
 run --version
 code 0
 out_like '^qkv [0-9]*\.[0-9]*\.[0-9]*$'
@@ -102,8 +116,8 @@ usage train "--out DIR is missing" train --text t
 usage train "--text or --grammar is missing" train --out d
 usage train "--text and --grammar together: give one of them" train --out d --text t --grammar g
 usage eval "--text or --grammar is missing" eval --model "$model"
-usage eval "--judge needs --grammar: which language is it?" eval --text t --judge j
-usage eval "--judge judges a text: no --model takes part" eval --grammar g --judge j --model "$model"
+usage eval "--check needs --grammar: which language is it?" eval --text t --check j
+usage eval "--check reads a text: no --model takes part" eval --grammar g --check j --model "$model"
 
 # Instruction sets and threads by option and by variable.
 run info --isa vax

@@ -49,7 +49,7 @@ look --what-if drop=the --what-if causal -o "$d/a.html"
 code 0
 check "the badge" grep -q '"modified":"modified: not what the model computed (causal, without the)"' "$d/a.html"
 check "what the page hides" grep -q '"dropped":\[0,1,0,0,0,0,0,0\],' "$d/a.html"
-check "what the page says of causal" grep -q '"causal":true' "$d/a.html"
+check "what the page says of causal" grep -q '"rules":{"causal":{' "$d/a.html"
 look -o "$d/a.html"
 check "nothing is hidden" test "$(grep -c '"modified":"\|"dropped":\[' "$d/a.html")" -eq 0
 

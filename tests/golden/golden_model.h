@@ -77,19 +77,19 @@ static void compare_arrays(golden *g, const char *name, const float *x, const fl
 }
 
 /* x against the tensor of that name */
-static void compare(golden *g, const char *name, const float *x, size_t n, float kind) {
+static inline void compare(golden *g, const char *name, const float *x, size_t n, float kind) {
     float *y = read_floats(g, name, n);
     compare_arrays(g, name, x, y, n, kind);
     free(y);
 }
 
 /* The model in a folder of tests/golden, and its batch. */
-static void open_golden(golden *g, const char *name) {
+static inline void open_golden(golden *g, const char *name) {
     char path[512];
     qkv_error error;
     *g = (golden){ .name = name };
     snprintf(path, sizeof path, QKV_TEST_DATA "/golden/%s", name);
-    if (qkv_model_open(path, &g->model, &error) != QKV_OK) fail_msg("%s", error.message);
+    if (qkv_model_open(path, NULL, &g->model, &error) != QKV_OK) fail_msg("%s", error.message);
     if (qkvi_model_open_to_train(path, &g->trained, &error) != QKV_OK)
         fail_msg("%s", error.message);
     snprintf(path, sizeof path, QKV_TEST_DATA "/golden/%s/expected.safetensors", name);
@@ -107,7 +107,7 @@ static void open_golden(golden *g, const char *name) {
     g->decoder_ids = read_ints(g, "decoder_ids", &g->n_decoder_tokens);
 }
 
-static void close_golden(golden *g) {
+static inline void close_golden(golden *g) {
     int32_t *const ints[] = { g->lengths,    g->ids,    g->types,           g->target_tokens,
                               g->target_ids, g->labels, g->decoder_lengths, g->decoder_ids };
     for (size_t i = 0; i < sizeof ints / sizeof *ints; i++) free(ints[i]);

@@ -24,7 +24,8 @@ static qkv_run *run_all(golden *g, uint32_t flags) {
             (qkv_encoding){ .n = g->lengths[b], .ids = g->ids + at, .types = types + at };
         inputs[b] = &encodings[b];
     }
-    if (qkv_model_run(g->ctx, g->model, g->n_sequences, inputs, flags, &run, &error) != QKV_OK)
+    if (qkv_model_run(g->ctx, g->model, g->n_sequences, inputs, flags, NULL, &run, &error) !=
+        QKV_OK)
         fail_msg("%s", error.message);
     free(types);
     free(inputs);
@@ -40,7 +41,7 @@ static void check_hidden(golden *g, const qkv_run *run) {
         char name[64];
         snprintf(name, sizeof name, "hidden.%d", (int)layer);
         for (int64_t b = 0, at = 0; b < g->n_sequences; at += g->lengths[b++])
-            memcpy(x + at * info->hidden, qkv_run_hidden(run, b, layer),
+            memcpy(x + at * info->hidden, qkv_run_hidden(run, QKV_SELF, b, layer),
                    (size_t)(g->lengths[b] * info->hidden) * sizeof *x);
         compare(g, name, x, n, 0);
     }
@@ -59,7 +60,7 @@ static void check_weights(golden *g, const qkv_run *run) {
         snprintf(name, sizeof name, "weights.%d", (int)layer);
         for (int64_t b = 0; b < g->n_sequences; b++)
             for (int64_t h = 0; h < info->n_heads; h++, at += g->lengths[b] * g->lengths[b])
-                assert_int_equal(qkv_run_weights(run, b, layer, h, at, NULL), QKV_OK);
+                assert_int_equal(qkv_run_weights(run, QKV_SELF, b, layer, h, at, NULL), QKV_OK);
         compare(g, name, x, n, 0);
     }
     free(x);
@@ -72,8 +73,9 @@ static void check_mlm(golden *g, const qkv_run *run) {
     int64_t b = 0, first = 0;
     for (int64_t i = 0; i < g->n_targets; i++) {
         while (g->target_tokens[i] >= first + g->lengths[b]) first += g->lengths[b++];
-        assert_int_equal(qkv_model_mlm(g->ctx, g->model, run, b, g->target_tokens[i] - first,
-                                       mlm + (size_t)i * n_words, NULL),
+        assert_int_equal(qkv_model_logits(g->ctx, g->model, run, QKV_HEAD_MASKED, b,
+                                          g->target_tokens[i] - first, mlm + (size_t)i * n_words,
+                                          NULL),
                          QKV_OK);
     }
     compare(g, "mlm", mlm, n, 0);
@@ -92,7 +94,7 @@ static void check_nsp(golden *g, const qkv_run *run) {
 static void check_judge(golden *g, const qkv_run *run) {
     float *logits = malloc((size_t)g->n_tokens * sizeof *logits), *at = logits;
     for (int64_t b = 0; b < g->n_sequences; at += g->lengths[b++])
-        assert_int_equal(qkv_model_judge(g->ctx, g->model, run, b, at, NULL), QKV_OK);
+        assert_int_equal(qkv_model_discriminate(g->ctx, g->model, run, b, at, NULL), QKV_OK);
     compare(g, "judge", logits, (size_t)g->n_tokens, 0);
     free(logits);
 }
@@ -104,17 +106,18 @@ static void check_heads(golden *g, const qkv_run *run) {
     if (info->has_mlm)
         check_mlm(g, run);
     else
-        assert_int_equal(qkv_model_mlm(g->ctx, g->model, run, 0, 0, logits, NULL),
-                         QKV_ERR_UNSUPPORTED);
+        assert_int_equal(
+            qkv_model_logits(g->ctx, g->model, run, QKV_HEAD_MASKED, 0, 0, logits, NULL),
+            QKV_ERR_UNSUPPORTED);
     if (info->has_nsp)
         check_nsp(g, run);
     else
         assert_int_equal(qkv_model_nsp(g->ctx, g->model, run, 0, logits, NULL),
                          QKV_ERR_UNSUPPORTED);
-    if (info->has_judge)
+    if (info->has_discriminator)
         check_judge(g, run);
     else
-        assert_int_equal(qkv_model_judge(g->ctx, g->model, run, 0, logits, NULL),
+        assert_int_equal(qkv_model_discriminate(g->ctx, g->model, run, 0, logits, NULL),
                          QKV_ERR_UNSUPPORTED);
     free(logits);
 }
@@ -133,15 +136,16 @@ static void test_run(void **state) {
 /* What is not kept is not there, and what is left has the same bits. */
 static void test_run_keeps_only_what_is_asked(void **state) {
     golden g;
-    qkv_capture capture;
+    qkv_capture capture = qkv_capture_init();
     open_golden(&g, *state);
     const int64_t n_layers = qkv_model_get_info(g.model)->n_layers;
     const size_t hidden = (size_t)qkv_model_get_info(g.model)->hidden;
     qkv_run *all = run_all(&g, QKV_RUN_CAPTURE | QKV_RUN_HIDDEN), *none = run_all(&g, 0);
-    assert_null(qkv_run_hidden(none, 0, 0));
-    assert_int_equal(qkv_run_capture(none, 0, 0, &capture, NULL), QKV_ERR_ARGUMENT);
+    assert_null(qkv_run_hidden(none, QKV_SELF, 0, 0));
+    assert_int_equal(qkv_run_capture(none, QKV_SELF, 0, 0, &capture, NULL), QKV_ERR_ARGUMENT);
     for (int64_t b = 0; b < g.n_sequences; b++)
-        assert_memory_equal(qkv_run_hidden(none, b, n_layers), qkv_run_hidden(all, b, n_layers),
+        assert_memory_equal(qkv_run_hidden(none, QKV_SELF, b, n_layers),
+                            qkv_run_hidden(all, QKV_SELF, b, n_layers),
                             (size_t)g.lengths[b] * hidden * sizeof(float));
     qkv_run_free(all);
     qkv_run_free(none);

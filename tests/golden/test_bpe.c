@@ -24,7 +24,7 @@
 
 #include "inflated.h"
 #include "model/text/gpt2_split.h"
-#include "model/text/tokenizer.h"
+#include "model/text/tokenizer_json.h"
 #include "random_text.h"
 
 #define FOLDER QKV_TEST_DATA "/golden/bpe"
@@ -117,8 +117,8 @@ static qkv_tokenizer *open_setting(const json_t *setting) {
     char *text = json_dumps(root, 0);
     qkv_tokenizer *tokenizer = NULL;
     qkv_error error;
-    if (qkvi_tokenizer_read_json("setting", text, strlen(text), &tokenizer, &error))
-        fail_msg("%s", error.message);
+    const qkvi_text_files files = { .tokenizer = { "setting", text, strlen(text) } };
+    if (qkvi_tokenizer_read_json(&files, &tokenizer, &error)) fail_msg("%s", error.message);
     free(text);
     json_decref(root);
     return tokenizer;
@@ -143,7 +143,7 @@ static int set_up(void **state) {
         golden.tokenizers[s] = open_setting(setting);
     }
     for (size_t f = 0; f < 2; f++) {
-        if (qkv_tokenizer_open(folders[f], &golden.tokenizers[N_JSON + f], &error))
+        if (qkv_tokenizer_open(folders[f], QKV_SOURCE, &golden.tokenizers[N_JSON + f], &error))
             fail_msg("%s", error.message);
     }
     return 0;
@@ -342,7 +342,7 @@ static void test_pairs(void **state) {
         assert_int_equal(
             qkv_tokenizer_encode(tokenizer, a, strlen(a), b, b ? strlen(b) : 0, &encoding, &error),
             QKV_OK);
-        if (cut) qkv_encoding_cut(encoding, cut);
+        if (cut) qkv_tokenizer_cut(NULL, encoding, cut);
         if (encoding->n != (int64_t)json_array_size(ids))
             fail_msg("case %zu: %d tokens, not %zu", i, (int)encoding->n, json_array_size(ids));
         for (int64_t t = 0; t < encoding->n; t++) {

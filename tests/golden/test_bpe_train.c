@@ -203,7 +203,8 @@ static void equals_the_reference(void **state) {
         qkv_tokenizer_free(tokenizer);
         assert_non_null(mkdtemp(folder));
         save(&made, folder);
-        if (qkv_tokenizer_open(folder, &tokenizer, &error)) fail_msg("%s", error.message);
+        if (qkv_tokenizer_open(folder, QKV_SOURCE, &tokenizer, &error))
+            fail_msg("%s", error.message);
         compare_ids(item, tokenizer);
         qkv_tokenizer_free(tokenizer);
         if (c < 2) compare_files(folder, json_string_value(json_object_get(item, "style")));

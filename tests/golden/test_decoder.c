@@ -28,10 +28,13 @@ static qkv_run *run_all(golden *g, uint32_t flags) {
     qkv_encoding *from = encodings_of(g->n_sequences, g->lengths, g->ids, sources), *to = NULL;
     if (g->decoder_ids) {
         to = encodings_of(g->n_sequences, g->decoder_lengths, g->decoder_ids, targets);
-        status = qkv_model_run_pair(g->ctx, g->model, g->n_sequences, sources, targets, flags, NULL,
-                                    &run, &error);
+        status = qkv_model_run(
+            g->ctx, g->model, g->n_sequences, sources, flags,
+            &(qkv_run_options){ .struct_size = sizeof(qkv_run_options), .targets = targets }, &run,
+            &error);
     } else {
-        status = qkv_model_run(g->ctx, g->model, g->n_sequences, sources, flags, &run, &error);
+        status =
+            qkv_model_run(g->ctx, g->model, g->n_sequences, sources, flags, NULL, &run, &error);
     }
     if (status != QKV_OK) fail_msg("%s: %s", g->name, error.message);
     free(from);
@@ -49,8 +52,8 @@ static void check_hidden(golden *g, const qkv_run *run, const char *kind, bool d
         char name[64];
         snprintf(name, sizeof name, "%s.%d", kind, (int)layer);
         for (int64_t b = 0, at = 0; b < g->n_sequences; at += lengths[b++]) {
-            const float *hidden =
-                decoder ? qkv_run_decoder_hidden(run, b, layer) : qkv_run_hidden(run, b, layer);
+            const float *hidden = decoder ? qkv_run_hidden(run, QKV_DECODER, b, layer)
+                                          : qkv_run_hidden(run, QKV_SELF, b, layer);
             memcpy(x + at * info->hidden, hidden, (size_t)(lengths[b] * info->hidden) * sizeof *x);
         }
         compare(g, name, x, n, 0);
@@ -58,22 +61,22 @@ static void check_hidden(golden *g, const qkv_run *run, const char *kind, bool d
     free(x);
 }
 
-static void check_weights(golden *g, const qkv_run *run, const char *kind, qkv_attention_of which) {
+static void check_weights(golden *g, const qkv_run *run, const char *kind, qkv_which which) {
     const qkv_model_info *info = qkv_model_get_info(g->model);
     const int64_t n_layers = which == QKV_SELF ? info->n_layers : info->n_decoder_layers;
     for (int64_t layer = 0; layer < n_layers; layer++) {
         char name[64];
         size_t n = 0;
-        qkv_capture c;
+        qkv_capture c = qkv_capture_init();
         for (int64_t b = 0; b < g->n_sequences; b++) {
-            assert_int_equal(qkv_run_capture_of(run, which, b, layer, &c, NULL), QKV_OK);
+            assert_int_equal(qkv_run_capture(run, which, b, layer, &c, NULL), QKV_OK);
             n += (size_t)(c.n_heads * c.n * c.n_keys);
         }
         float *x = malloc(n * sizeof *x), *at = x;
         for (int64_t b = 0; b < g->n_sequences; b++) {
-            assert_int_equal(qkv_run_capture_of(run, which, b, layer, &c, NULL), QKV_OK);
+            assert_int_equal(qkv_run_capture(run, which, b, layer, &c, NULL), QKV_OK);
             for (int64_t h = 0; h < c.n_heads; h++, at += c.n * c.n_keys)
-                assert_int_equal(qkv_run_weights_of(run, which, b, layer, h, at, NULL), QKV_OK);
+                assert_int_equal(qkv_run_weights(run, which, b, layer, h, at, NULL), QKV_OK);
         }
         snprintf(name, sizeof name, "%s.%d", kind, (int)layer);
         compare(g, name, x, n, 0);
@@ -88,7 +91,8 @@ static void check_logits(golden *g, const qkv_run *run) {
     float *x = malloc((size_t)(n_tokens * n_words) * sizeof *x), *at = x;
     for (int64_t b = 0; b < g->n_sequences; b++)
         for (int64_t i = 0; i < lengths[b]; i++, at += n_words)
-            assert_int_equal(qkv_model_lm(g->ctx, g->model, run, b, i, at, NULL), QKV_OK);
+            assert_int_equal(qkv_model_logits(g->ctx, g->model, run, QKV_HEAD_NEXT, b, i, at, NULL),
+                             QKV_OK);
     compare(g, "logits", x, (size_t)(n_tokens * n_words), 0);
     free(x);
 }
@@ -114,30 +118,33 @@ static void test_run(void **state) {
 
 static void test_wrong_calls_are_refused(void **state) {
     golden g;
-    qkv_capture capture;
+    qkv_capture capture = qkv_capture_init();
     qkv_error error;
     open_golden(&g, *state);
     float *logits = malloc((size_t)qkv_model_get_info(g.model)->target_vocab_size * sizeof *logits);
     qkv_run *run = run_all(&g, QKV_RUN_CAPTURE), *encoder = NULL;
     const qkv_encoding one = { .n = 2, .ids = g.ids }, *const inputs[] = { &one };
-    assert_int_equal(qkv_model_mlm(g.ctx, g.model, run, 0, 0, logits, &error), QKV_ERR_UNSUPPORTED);
-    assert_int_equal(qkv_model_lm(g.ctx, g.model, run, 0, 99, logits, &error), QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_run_capture_of(run, (qkv_attention_of)3, 0, 0, &capture, &error),
+    assert_int_equal(qkv_model_logits(g.ctx, g.model, run, QKV_HEAD_MASKED, 0, 0, logits, &error),
+                     QKV_ERR_UNSUPPORTED);
+    assert_int_equal(qkv_model_logits(g.ctx, g.model, run, QKV_HEAD_NEXT, 0, 99, logits, &error),
                      QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_model_run(g.ctx, g.model, 1, inputs, QKV_RUN_CAPTURE, &encoder, &error),
-                     QKV_OK);
-    assert_int_equal(qkv_run_capture_of(encoder, QKV_CROSS, 0, 0, &capture, &error),
-                     QKV_ERR_ARGUMENT);
-    assert_null(qkv_run_decoder_hidden(encoder, 0, 0));
+    assert_int_equal(qkv_run_capture(run, (qkv_which)3, 0, 0, &capture, &error), QKV_ERR_ARGUMENT);
+    assert_int_equal(
+        qkv_model_run(g.ctx, g.model, 1, inputs, QKV_RUN_CAPTURE, NULL, &encoder, &error), QKV_OK);
+    assert_int_equal(qkv_run_capture(encoder, QKV_CROSS, 0, 0, &capture, &error), QKV_ERR_ARGUMENT);
+    assert_null(qkv_run_hidden(encoder, QKV_DECODER, 0, 0));
     if (g.decoder_ids) {
-        assert_int_equal(qkv_model_lm(g.ctx, g.model, encoder, 0, 0, logits, &error),
-                         QKV_ERR_ARGUMENT);
+        assert_int_equal(
+            qkv_model_logits(g.ctx, g.model, encoder, QKV_HEAD_NEXT, 0, 0, logits, &error),
+            QKV_ERR_ARGUMENT);
         assert_string_equal(error.message, "the run is of the encoder alone");
     } else {
         qkv_run *pairs;
-        assert_int_equal(
-            qkv_model_run_pair(g.ctx, g.model, 1, inputs, inputs, 0, NULL, &pairs, &error),
-            QKV_ERR_UNSUPPORTED);
+        assert_int_equal(qkv_model_run(g.ctx, g.model, 1, inputs, 0,
+                                       &(qkv_run_options){ .struct_size = sizeof(qkv_run_options),
+                                                           .targets = inputs },
+                                       &pairs, &error),
+                         QKV_ERR_UNSUPPORTED);
         assert_null(pairs);
     }
     qkv_run_free(encoder);

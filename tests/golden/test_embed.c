@@ -37,10 +37,10 @@ static void open_golden(golden *g, const char *mode, int n_threads) {
     qkv_error error;
     qkvi_safetensors *file;
     int32_t lengths[N], total = 0;
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    qkv_ctx_options options = qkv_ctx_options_init();
     options.n_threads = n_threads;
     snprintf(path, sizeof path, QKV_TEST_DATA "/golden/embed/%s", mode);
-    if (qkv_model_open(path, &g->model, &error) != QKV_OK) fail_msg("%s", error.message);
+    if (qkv_model_open(path, NULL, &g->model, &error) != QKV_OK) fail_msg("%s", error.message);
     snprintf(path, sizeof path, QKV_TEST_DATA "/golden/embed/%s/expected.safetensors", mode);
     assert_int_equal(qkvi_safetensors_open(path, &file, NULL), QKV_OK);
     assert_int_equal(qkv_ctx_create(&options, &g->ctx, NULL), QKV_OK);
@@ -102,7 +102,7 @@ static void test_vectors(void **state) {
 /* What is asked for goes before what the files say. */
 static void test_options(void **state) {
     golden mean, cls;
-    qkv_embed_options options = QKV_EMBED_OPTIONS_INIT;
+    qkv_embed_options options = qkv_embed_options_init();
     float a[N * DIM], b[N * DIM];
     qkv_error error;
     (void)state;
@@ -118,7 +118,7 @@ static void test_options(void **state) {
         for (int c = 0; c < DIM; c++)
             assert_true(fabsf(b[i * DIM + c] - a[i * DIM + c] / sqrtf(square)) < 1e-6f);
     }
-    options = (qkv_embed_options)QKV_EMBED_OPTIONS_INIT;
+    options = (qkv_embed_options)qkv_embed_options_init();
     options.normalize = -1;
     assert_int_equal(qkv_model_embed(mean.ctx, mean.model, 1, mean.inputs, &options, a, NULL),
                      QKV_OK);

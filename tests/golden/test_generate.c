@@ -25,7 +25,7 @@ typedef struct generate_case {
     int number;
     json_t *json;
     table_lm lm;
-    int32_t prompt[MOST_IDS], eos[8], bad_words[MOST_IDS];
+    int32_t prompt[MOST_IDS], eos[8], forced_ends[8], bad_words[MOST_IDS];
     int64_t prompt_len, bad_word_lengths[MOST_IDS];
     qkv_generate_options options;
     qkvi_plan plan;
@@ -56,6 +56,11 @@ static void read_eos(generate_case *c, const json_t *value) {
     c->options.eos = c->options.n_eos ? c->eos : NULL;
 }
 
+static void read_forced_ends(generate_case *c, const json_t *list) {
+    c->options.forced_ends = c->forced_ends;
+    c->options.n_forced_ends = read_ids(list, c->forced_ends);
+}
+
 static void read_option(generate_case *c, const char *name, const json_t *value) {
     qkv_generate_options *const o = &c->options;
     const struct {
@@ -73,6 +78,7 @@ static void read_option(generate_case *c, const char *name, const json_t *value)
         { "temperature", NULL, &o->temperature, NULL },
         { "top_k", &o->top_k, NULL, NULL },
         { "top_p", NULL, &o->top_p, NULL },
+        { "min_p", NULL, &o->min_p, NULL },
         { "repetition_penalty", NULL, &o->repetition_penalty, NULL },
         { "no_repeat_ngram_size", &o->no_repeat_ngram, NULL, NULL },
         { "forced_bos_token_id", NULL, NULL, &o->forced_bos },
@@ -81,7 +87,7 @@ static void read_option(generate_case *c, const char *name, const json_t *value)
         { "do_sample", NULL, NULL, &o->sample },
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        if (strcmp(fields[i].name, name) != 0) continue;
+        if (strcmp(fields[i].name, name) != 0 || json_is_array(value)) continue;
         if (fields[i].whole) *fields[i].whole = json_integer_value(value);
         if (fields[i].real) *fields[i].real = json_number_value(value);
         if (fields[i].id)
@@ -96,6 +102,8 @@ static void read_option(generate_case *c, const char *name, const json_t *value)
         read_bad_words(c, value);
     else if (strcmp(name, "eos_token_id") == 0)
         read_eos(c, value);
+    else if (strcmp(name, "forced_eos_token_id") == 0)
+        read_forced_ends(c, value);
     else
         fail_msg("case %d: option %s", c->number, name);
 }
@@ -105,7 +113,7 @@ static void read_case(generate_case *c, json_t *json, int number, int of_model) 
     json_t *value;
     qkv_error error;
     *c = (generate_case){ .number = number, .json = json };
-    c->options = (qkv_generate_options)QKV_GENERATE_OPTIONS_INIT;
+    c->options = (qkv_generate_options)qkv_generate_options_init();
     c->options.max_new = 12;
     c->lm.seed = (uint32_t)json_integer_value(json_object_get(json, "seed"));
     c->lm.vocab = json_integer_value(json_object_get(json, "vocab"));
@@ -144,7 +152,7 @@ static void check_search(generate_case *c, const json_t *out) {
         fail_msg("case %d: %d sequences, not %d", c->number, (int)made->n_sequences,
                  (int)json_array_size(out));
     for (int64_t i = 0; i < made->n_sequences; i++) {
-        const qkv_sequence *const sequence = &made->sequences[i];
+        const qkv_sequence *const sequence = made->sequences[i];
         const json_t *const wanted = json_array_get(out, (size_t)i);
         const double score = json_number_value(json_array_get(wanted, 0));
         if (!same_ids(sequence, json_array_get(wanted, 1)))

@@ -34,12 +34,12 @@ typedef struct opened {
 static void open_model(opened *o, const char *name, int n_threads) {
     char path[512];
     qkv_error error;
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    qkv_ctx_options options = qkv_ctx_options_init();
     options.n_threads = n_threads;
     snprintf(path, sizeof path, FOLDER "%s", name);
-    if (qkv_model_open(path, &o->model, &error) != QKV_OK) fail_msg("%s", error.message);
-    o->options = (qkv_generate_options)QKV_GENERATE_OPTIONS_INIT;
-    if (qkv_generate_options_of(o->model, &o->options, &error) != QKV_OK)
+    if (qkv_model_open(path, NULL, &o->model, &error) != QKV_OK) fail_msg("%s", error.message);
+    o->options = (qkv_generate_options)qkv_generate_options_init();
+    if (qkv_generate_options_read(o->model, &o->options, &error) != QKV_OK)
         fail_msg("%s", error.message);
     assert_int_equal(qkv_ctx_create(&options, &o->ctx, NULL), QKV_OK);
 }
@@ -91,7 +91,7 @@ static void check_text(const opened *o, const qkv_generate_options *options, con
     const double gap = json_number_value(json_array_get(json_object_get(run, "gaps"), i));
     const json_t *const scores = json_object_get(run, "scores");
     qkv_generation *const made = generate(o, ids, n, options);
-    const qkv_sequence *const s = &made->sequences[0];
+    const qkv_sequence *const s = made->sequences[0];
     n_texts++;
     if (s->n != n_wanted || memcmp(s->ids, wanted, (size_t)n_wanted * sizeof *wanted) != 0) {
         n_differ++;
@@ -157,26 +157,27 @@ static void test_without_cache(void **state) {
     opened o;
     (void)state;
     open_model(&o, "gpt2_2", 1);
-    qkv_generate_options options = QKV_GENERATE_OPTIONS_INIT;
+    qkv_generate_options options = qkv_generate_options_init();
     options.no_eos = 1;
     options.max_new = 200;
     qkv_generation *const made = generate(&o, start, 3, &options);
     const qkv_model_info *const info = qkv_model_get_info(o.model);
     memcpy(ids, start, sizeof start);
-    for (int64_t n = 3; n < 3 + made->sequences[0].n; n++) {
+    for (int64_t n = 3; n < 3 + made->sequences[0]->n; n++) {
         const qkv_encoding text = { .n = n, .ids = ids };
         const qkv_encoding *const input = &text;
         qkv_run *run;
-        assert_int_equal(qkv_model_run(o.ctx, o.model, 1, &input, 0, &run, NULL), QKV_OK);
-        assert_int_equal(qkv_model_lm(o.ctx, o.model, run, 0, n - 1, logits, NULL), QKV_OK);
+        assert_int_equal(qkv_model_run(o.ctx, o.model, 1, &input, 0, NULL, &run, NULL), QKV_OK);
+        assert_int_equal(
+            qkv_model_logits(o.ctx, o.model, run, QKV_HEAD_NEXT, 0, n - 1, logits, NULL), QKV_OK);
         qkv_run_free(run);
         const int best = likeliest(info->vocab_size, logits);
-        ids[n] = made->sequences[0].ids[n - 3];
+        ids[n] = made->sequences[0]->ids[n - 3];
         second = logits[ids[n]];
         if (best != ids[n] && !(logits[best] - second < 1e-4f))
             fail_msg("token %d: %d, not %d", (int)n, (int)ids[n], best);
     }
-    assert_int_equal(made->sequences[0].n, 200);
+    assert_int_equal(made->sequences[0]->n, 200);
     qkv_generation_free(made);
     close_model(&o);
 }
@@ -186,7 +187,7 @@ static void test_threads(void **state) {
     (void)state;
     for (int m = 0; m < N_MODELS; m += 4) {
         opened one, three;
-        qkv_generate_options options = QKV_GENERATE_OPTIONS_INIT;
+        qkv_generate_options options = qkv_generate_options_init();
         options.n_beams = 3;
         options.n_return = 3;
         options.max_new = 20;
@@ -197,10 +198,10 @@ static void test_threads(void **state) {
         qkv_generation *const b = generate(&three, start, 4, &options);
         assert_int_equal(a->n_sequences, b->n_sequences);
         for (int64_t i = 0; i < a->n_sequences; i++) {
-            assert_int_equal(a->sequences[i].n, b->sequences[i].n);
-            assert_memory_equal(a->sequences[i].ids, b->sequences[i].ids,
-                                (size_t)a->sequences[i].n * sizeof(int32_t));
-            assert_true(a->sequences[i].score == b->sequences[i].score);
+            assert_int_equal(a->sequences[i]->n, b->sequences[i]->n);
+            assert_memory_equal(a->sequences[i]->ids, b->sequences[i]->ids,
+                                (size_t)a->sequences[i]->n * sizeof(int32_t));
+            assert_true(a->sequences[i]->score == b->sequences[i]->score);
         }
         qkv_generation_free(a);
         qkv_generation_free(b);
@@ -217,8 +218,10 @@ static double loss_at(const opened *o, int32_t *ids, int64_t first, int64_t i) {
     const qkv_encoding *const input = &text;
     qkv_run *run;
     const int64_t vocab = qkv_model_get_info(o->model)->vocab_size;
-    assert_int_equal(qkv_model_run(o->ctx, o->model, 1, &input, 0, &run, NULL), QKV_OK);
-    assert_int_equal(qkv_model_lm(o->ctx, o->model, run, 0, text.n - 1, logits, NULL), QKV_OK);
+    assert_int_equal(qkv_model_run(o->ctx, o->model, 1, &input, 0, NULL, &run, NULL), QKV_OK);
+    assert_int_equal(
+        qkv_model_logits(o->ctx, o->model, run, QKV_HEAD_NEXT, 0, text.n - 1, logits, NULL),
+        QKV_OK);
     qkv_run_free(run);
     for (int64_t j = 0; j < vocab; j++) most = fmax(most, (double)logits[j]);
     for (int64_t j = 0; j < vocab; j++) sum += exp((double)logits[j] - most);
@@ -229,7 +232,7 @@ static void test_perplexity(void **state) {
     int32_t ids[130];
     double sum = 0;
     opened o;
-    qkv_perplexity_report report;
+    qkv_perplexity_report report = qkv_perplexity_report_init();
     (void)state;
     open_model(&o, "gpt2_1", 1);
     const int64_t length = qkv_model_get_info(o.model)->max_len;
@@ -261,13 +264,13 @@ static void test_refused(void **state) {
     qkv_model *bert;
     qkv_error error;
     qkv_generation *made;
-    qkv_perplexity_report report;
+    qkv_perplexity_report report = qkv_perplexity_report_init();
     const qkv_encoding none = { 0 }, wrong = { .n = 2, .ids = start };
     const qkv_encoding *const texts[] = { &none };
     (void)state;
     open_model(&gpt2, "gpt2_1", 1);
     open_model(&marian, "marian_1", 1);
-    assert_int_equal(qkv_model_open(QKV_TEST_DATA "/golden/bert_new", &bert, &error), QKV_OK);
+    assert_int_equal(qkv_model_open(QKV_TEST_DATA "/golden/bert_new", NULL, &bert, &error), QKV_OK);
     assert_int_equal(qkv_generate(gpt2.ctx, bert, NULL, NULL, &made, &error), QKV_ERR_UNSUPPORTED);
     assert_non_null(strstr(error.message, "a bert has no head that predicts the next token"));
     assert_int_equal(qkv_generate(gpt2.ctx, marian.model, &none, NULL, &made, &error),
@@ -283,7 +286,7 @@ static void test_refused(void **state) {
     assert_int_equal(qkv_perplexity(marian.ctx, marian.model, 1, texts, 0, &report, &error),
                      QKV_ERR_UNSUPPORTED);
     /* no prompt: from the token of the beginning */
-    qkv_generate_options options = QKV_GENERATE_OPTIONS_INIT;
+    qkv_generate_options options = qkv_generate_options_init();
     options.max_new = 5;
     assert_int_equal(qkv_generate(gpt2.ctx, gpt2.model, NULL, &options, &made, &error), QKV_OK);
     assert_int_equal(made->prompt_len, 1);

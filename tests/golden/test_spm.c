@@ -16,7 +16,7 @@
 
 #include "inflated.h"
 #include "model/text/spm.h"
-#include "qkv/model.h"
+#include "qkv/tokenizer.h"
 
 #define FOLDER QKV_TEST_DATA "/golden/spm/"
 
@@ -168,8 +168,8 @@ static void check_folder(const char *folder, int is_separate) {
     snprintf(path, sizeof path, "%s/cases.json", folder);
     json_t *root = json_load_file(path, JSON_ALLOW_NUL, &cause);
     if (!root) fail_msg("line %d: %s", cause.line, cause.text);
-    if (qkv_tokenizer_open(folder, &source, &error)) fail_msg("%s", error.message);
-    if (qkv_tokenizer_open_target(folder, &target, &error)) fail_msg("%s", error.message);
+    if (qkv_tokenizer_open(folder, QKV_SOURCE, &source, &error)) fail_msg("%s", error.message);
+    if (qkv_tokenizer_open(folder, QKV_TARGET, &target, &error)) fail_msg("%s", error.message);
     const json_t *cases = json_object_get(root, "cases");
     assert_true(json_array_size(cases) > 100);
     for (size_t i = 0; i < json_array_size(cases); i++) {

@@ -49,7 +49,7 @@ static void test_bits(void **state) {
         qkv_error error;
         char path[512];
         snprintf(path, sizeof path, STORED "%s", folders[f]);
-        if (qkv_model_open(path, &model, &error)) fail_msg("%s", error.message);
+        if (qkv_model_open(path, NULL, &model, &error)) fail_msg("%s", error.message);
         assert_null(qkv_model_unused(model, 0));
         expect_bits(model, folders[f]);
         qkv_model_free(model);
@@ -64,19 +64,19 @@ static void test_shards(void **state) {
                                          "model-00003-of-00003.safetensors", NULL };
     qkv_model *model;
     qkv_error error;
-    if (qkv_model_open(STORED "sharded/model.safetensors.index.json", &model, &error))
+    if (qkv_model_open(STORED "sharded/model.safetensors.index.json", NULL, &model, &error))
         fail_msg("%s", error.message);
     expect_bits(model, "sharded");
     for (int f = 0; files[f]; f++) assert_string_equal(qkv_model_file(model, f), files[f]);
     assert_null(qkv_model_file(model, 3));
     assert_null(qkv_model_file(model, -1));
     qkv_model_free(model);
-    if (qkv_model_open(STORED "single", &model, &error)) fail_msg("%s", error.message);
+    if (qkv_model_open(STORED "single", NULL, &model, &error)) fail_msg("%s", error.message);
     assert_string_equal(qkv_model_file(model, 0), "model.safetensors");
     assert_null(qkv_model_file(model, 1));
     qkv_model_free(model);
     assert_int_equal(
-        qkv_model_open(STORED "sharded/model-00002-of-00003.safetensors", &model, &error),
+        qkv_model_open(STORED "sharded/model-00002-of-00003.safetensors", NULL, &model, &error),
         QKV_ERR_ARGUMENT);
     assert_null(model);
     assert_non_null(strstr(error.message, "model-00002-of-00003.safetensors is one of several"));

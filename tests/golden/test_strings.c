@@ -213,7 +213,7 @@ static int set_up(void **state) {
     golden.hashes = golden.alphabet + golden.n_alphabet + 1;
     assert_int_equal(n_bytes, 4 * (3 + (size_t)golden.n_alphabet + golden.n_strings));
     if (qkvi_file_load(FOLDER "/vocab.txt", 1 << 20, &vocab, &n_vocab, &error) ||
-        qkv_tokenizer_open(FOLDER, &golden.tokenizers[N_SETTINGS], &error))
+        qkv_tokenizer_open(FOLDER, QKV_SOURCE, &golden.tokenizers[N_SETTINGS], &error))
         fail_msg("%s", error.message);
     for (int s = 0; s < N_SETTINGS; s++) golden.tokenizers[s] = open_setting(s, vocab, n_vocab);
     free(vocab);

@@ -15,7 +15,7 @@
 #include <jansson.h>
 
 #include "model/store/file.h"
-#include "qkv/model.h"
+#include "qkv/tokenizer.h"
 
 #define FOLDER QKV_TEST_DATA "/golden/tokenizer"
 
@@ -104,7 +104,7 @@ static void test_tokenizer_json(void **state) {
     json_t *root = load_cases();
     qkv_tokenizer *tokenizer = NULL;
     qkv_error error;
-    if (qkv_tokenizer_open(FOLDER, &tokenizer, &error)) fail_msg("%s", error.message);
+    if (qkv_tokenizer_open(FOLDER, QKV_SOURCE, &tokenizer, &error)) fail_msg("%s", error.message);
     check_cases(tokenizer, json_object_get(root, "cases"), 0);
     qkv_tokenizer_free(tokenizer);
     json_decref(root);
@@ -115,7 +115,7 @@ static void test_pairs(void **state) {
     json_t *root = load_cases();
     qkv_tokenizer *tokenizer = NULL;
     qkv_error error;
-    if (qkv_tokenizer_open(FOLDER, &tokenizer, &error)) fail_msg("%s", error.message);
+    if (qkv_tokenizer_open(FOLDER, QKV_SOURCE, &tokenizer, &error)) fail_msg("%s", error.message);
     const json_t *pairs = json_object_get(root, "pairs");
     for (size_t i = 0; i < json_array_size(pairs); i++) {
         const json_t *row = json_array_get(pairs, i);

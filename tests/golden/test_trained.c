@@ -24,6 +24,7 @@
 #include "model/store/safetensors.h"
 #include "model/train/run_fields.h"
 #include "qkv/model.h"
+#include "qkv/train.h"
 
 #define SOURCE "the red door"
 #define TARGET "door red the"
@@ -34,12 +35,12 @@
 
 static const struct trained {
     const char *name;
-    qkv_arch arch;
+    qkv_model_kind kind;
     const char *from; /* an earlier one */
 } all[] = {
-    { "bert", QKV_ARCH_BERT, NULL },      { "gpt2", QKV_ARCH_GPT2, NULL },
-    { "bart", QKV_ARCH_ENCDEC, NULL },    { "bert_on", QKV_ARCH_BERT, "bert" },
-    { "gpt2_on", QKV_ARCH_GPT2, "gpt2" }, { "bart_on", QKV_ARCH_ENCDEC, "bart" },
+    { "bert", QKV_MODEL_ENCODER, NULL },      { "gpt2", QKV_MODEL_DECODER, NULL },
+    { "bart", QKV_MODEL_PAIR, NULL },         { "bert_on", QKV_MODEL_ENCODER, "bert" },
+    { "gpt2_on", QKV_MODEL_DECODER, "gpt2" }, { "bart_on", QKV_MODEL_PAIR, "bart" },
 };
 enum { N_TRAINED = sizeof all / sizeof *all };
 
@@ -64,7 +65,7 @@ static void train(qkv_ctx *ctx, const char *parent, const struct trained *which)
     char text[512], out[512], from[512];
     qkv_train_options options;
     qkv_error error;
-    qkv_train_options_default(&options);
+    options = qkv_train_options_init();
     options.text = in(parent, "text.txt", text);
     options.out = in(parent, which->name, out);
     options.n_layers = 2;
@@ -77,11 +78,11 @@ static void train(qkv_ctx *ctx, const char *parent, const struct trained *which)
     options.batch = 6;
     options.warmup = 2;
     options.learning_rate = 0.01;
-    options.arch = (int)which->arch;
+    options.kind = which->kind;
     options.accumulate = 2;
     options.dropout = which->from ? 0 : 0.1;
-    if (which->arch != QKV_ARCH_BERT) options.label_smoothing = 0.1;
-    if (which->arch == QKV_ARCH_ENCDEC && !which->from) options.n_decoder_layers = 1;
+    if (which->kind != QKV_MODEL_ENCODER) options.label_smoothing = 0.1;
+    if (which->kind == QKV_MODEL_PAIR && !which->from) options.n_decoder_layers = 1;
     if (which->from) options.from = in(parent, which->from, from);
     if (qkv_train(ctx, &options, &error)) fail_msg("%s: %s", which->name, error.message);
 }
@@ -114,16 +115,18 @@ static outcome run(qkv_ctx *ctx, const qkv_model *model) {
     qkv_run *result;
     qkv_error error;
     qkv_status status;
-    o.source = encode(qkv_model_tokenizer(model), SOURCE);
-    if (info->is_encoder_decoder) {
-        o.target = encode(qkv_model_target_tokenizer(model), TARGET);
+    o.source = encode(qkv_model_tokenizer(model, QKV_SOURCE), SOURCE);
+    if (info->kind == QKV_MODEL_PAIR) {
+        o.target = encode(qkv_model_tokenizer(model, QKV_TARGET), TARGET);
         shift(o.target, info->start_id);
         status =
-            qkv_model_run_pair(ctx, model, 1, (const qkv_encoding *const *)&o.source,
-                               (const qkv_encoding *const *)&o.target, 0, NULL, &result, &error);
+            qkv_model_run(ctx, model, 1, (const qkv_encoding *const *)&o.source, 0,
+                          &(qkv_run_options){ .struct_size = sizeof(qkv_run_options),
+                                              .targets = (const qkv_encoding *const *)&o.target },
+                          &result, &error);
     } else {
-        status = qkv_model_run(ctx, model, 1, (const qkv_encoding *const *)&o.source, 0, &result,
-                               &error);
+        status = qkv_model_run(ctx, model, 1, (const qkv_encoding *const *)&o.source, 0, NULL,
+                               &result, &error);
     }
     if (status) fail_msg("%s", error.message);
     o.n = o.target ? o.target->n : o.source->n;
@@ -131,8 +134,9 @@ static outcome run(qkv_ctx *ctx, const qkv_model *model) {
     assert_non_null(o.logits);
     for (int64_t i = 0; i < o.n; i++) {
         float *const row = o.logits + i * o.n_words;
-        status = info->has_lm ? qkv_model_lm(ctx, model, result, 0, i, row, &error)
-                              : qkv_model_mlm(ctx, model, result, 0, i, row, &error);
+        status = info->has_lm
+                     ? qkv_model_logits(ctx, model, result, QKV_HEAD_NEXT, 0, i, row, &error)
+                     : qkv_model_logits(ctx, model, result, QKV_HEAD_MASKED, 0, i, row, &error);
         if (status) fail_msg("%s", error.message);
     }
     qkv_run_free(result);
@@ -187,7 +191,7 @@ static void compare(qkv_ctx *ctx, const qkvi_safetensors *file, const char *name
     qkv_model *model;
     qkv_error error;
     check_hash(file, name, path);
-    if (qkv_model_open(path, &model, &error)) fail_msg("%s", error.message);
+    if (qkv_model_open(path, NULL, &model, &error)) fail_msg("%s", error.message);
     assert_null(qkv_model_unused(model, 0));
     outcome o = run(ctx, model);
     snprintf(key, sizeof key, "%s.ids", name);
@@ -216,10 +220,15 @@ static void compare(qkv_ctx *ctx, const qkvi_safetensors *file, const char *name
 /* ---------------------------------------------------------------------------------------------- */
 
 static void remove_folder(const char *path) {
-    static const char *const names[] = { "config.json",      "generation_config.json",
-                                         "vocab.txt",        "vocab.json",
-                                         "merges.txt",       "tokenizer.json",
-                                         "train_log.tsv",    "tokenizer_config.json",
+    static const char *const names[] = { "config.json",
+                                         "generation_config.json",
+                                         "vocab.txt",
+                                         "vocab.json",
+                                         "merges.txt",
+                                         "tokenizer.json",
+                                         "train_log.tsv",
+                                         "train_run.txt",
+                                         "tokenizer_config.json",
                                          "model.safetensors" };
     for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
         char file[512];

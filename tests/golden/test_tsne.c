@@ -58,7 +58,7 @@ static int tear_down(void **state) {
 
 static void make(qkv_map_metric metric, int64_t n_points, int64_t n_dim, const double *rows,
                  double perp, double tolerance, qkvi_points *points, qkvi_tsne *tsne) {
-    qkv_map_options options = QKV_MAP_OPTIONS_INIT;
+    qkv_map_options options = qkv_map_options_init();
     options.metric = metric;
     float *const floats = calloc((size_t)(n_points * n_dim), sizeof *floats);
     assert_non_null(floats);

@@ -46,7 +46,7 @@ static int set_up(void **state) {
     start = take(2 * n);
     y = take(2 * n);
     joint = take(n * (n - 1) / 2);
-    const qkv_map_options options = QKV_MAP_OPTIONS_INIT;
+    const qkv_map_options options = qkv_map_options_init();
     assert_int_equal(qkv_ctx_create(NULL, &ctx, NULL), QKV_OK);
     assert_int_equal(qkvi_points_make(ctx->kernels, &options, n / 2, n - n / 2, dim, x,
                                       x + n / 2 * dim, &points, NULL),

@@ -19,6 +19,7 @@
 #include <jansson.h>
 
 #include "inflated.h"
+#include "model/text/tokenizer_json.h"
 #include "model/text/unicode.h"
 #include "model/text/wordpiece.h"
 
@@ -57,8 +58,8 @@ static qkvi_bert_rules read_rules(const char *setting) {
     char *text = json_dumps(root, 0);
     qkv_tokenizer *tokenizer = NULL;
     qkv_error error;
-    if (qkvi_tokenizer_read_json("table", text, strlen(text), &tokenizer, &error))
-        fail_msg("%s", error.message);
+    const qkvi_text_files files = { .tokenizer = { "table", text, strlen(text) } };
+    if (qkvi_tokenizer_read_json(&files, &tokenizer, &error)) fail_msg("%s", error.message);
     const qkvi_bert_rules rules = qkvi_wordpiece_of(tokenizer)->rules;
     qkv_tokenizer_free(tokenizer);
     free(text);

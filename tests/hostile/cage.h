@@ -1,6 +1,6 @@
 /**
- * Hostile files, each read in a cage: a child process that may take one second of CPU and 100 MB of
- * address space beyond what it began with, and dies if it takes more. A case is a row of a table
+ * Hostile files, each read in a cage: a child process that may take a second of CPU (four in
+ * a build by UBSan) and 100 MB of address space beyond what it began with, and dies if it takes more. A case is a row of a table
  * and becomes a cmocka test named by its id and its words, so that a report says which promise of
  * docs/hostile-inputs.md broke.
  *

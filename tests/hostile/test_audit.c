@@ -13,7 +13,7 @@
 #include "core/status.h"
 #include "model/store/audit.h"
 #include "model/store/file.h"
-#include "qkv/model.h"
+#include "qkv/files.h"
 
 enum { N_MUTATIONS = 20000, PURPOSE = 78 };
 #define AUDITED QKV_ERR_DTYPE /* a class that no audit gives: its message is the list of rules */
@@ -29,7 +29,7 @@ static void collect(void *user, const qkv_finding *finding) {
 
 static qkv_status audit_file(const char *path, qkv_error *error) {
     char rules[400] = "";
-    qkv_audit audit;
+    qkv_audit audit = qkv_audit_init();
     const qkv_status status = qkv_tensor_audit(path, collect, rules, &audit, error);
     if (status != QKV_OK) return status;
     return qkvi_error_set(error, AUDITED, "%s: [%s]", path, rules);
@@ -75,7 +75,7 @@ static void test_all_at_once(void **state) {
     static uint8_t bytes[8 + HEADER + DATA];
     char *said = NULL;
     size_t n = 0;
-    qkv_audit audit;
+    qkv_audit audit = qkv_audit_init();
     qkv_error error;
     bytes[0] = HEADER & 255;
     bytes[1] = HEADER >> 8;
@@ -95,7 +95,7 @@ static void test_all_at_once(void **state) {
 
 static void test_arguments(void **state) {
     (void)state;
-    qkv_audit audit;
+    qkv_audit audit = qkv_audit_init();
     qkv_error error;
     assert_int_equal(qkv_tensor_audit(NULL, print, NULL, &audit, &error), QKV_ERR_ARGUMENT);
     assert_int_equal(qkv_tensor_audit("x", NULL, NULL, &audit, &error), QKV_ERR_ARGUMENT);
@@ -119,7 +119,7 @@ static void check_lax(void *user, const qkv_finding *finding) {
 
 static void check_agreement(int number, const char *bytes, size_t n, int64_t counts[2]) {
     qkvi_safetensors *file;
-    qkv_audit audit;
+    qkv_audit audit = qkv_audit_init();
     qkv_error error;
     char strict[200] = "";
     const qkv_status loaded = qkvi_safetensors_open_memory("m", bytes, n, &file, &error);

@@ -97,10 +97,23 @@ static const attempt attempts[] = {
       .says = "decoder_vocab_size = 45 is not vocab_size = 37" },
     { "CF05", "another architecture", "gpt2_2", .field = "\"model_type\": \"gpt2\"",
       .value = "\"model_type\": \"bart\"", .status = QKV_ERR_FORMAT, .says = "is missing" },
-    { "CF05", "more tokens than rows", "gpt2_2", .words = "one\ntwo\n", .status = QKV_ERR_SHAPE,
-      .says = "the tokenizer has 43 tokens, config.json says vocab_size = 41" },
-    { "CF05", "more tokens than rows", "marian_1", .words = "one\n", .status = QKV_ERR_SHAPE,
-      .says = "the tokenizer has 54 tokens, config.json says vocab_size = 53" },
+    { "CF05", "more tokens than rows", "gpt2_2", .words = "one\ntwo\n", .status = QKV_OK,
+      .says = "" },
+    { "CF05", "more tokens than rows", "marian_1", .words = "one\n", .status = QKV_OK, .says = "" },
+
+    { "CF09", "untied, and no head", "gpt2_2", .field = "\"tie_word_embeddings\": true",
+      .value = "\"tie_word_embeddings\": false", .status = QKV_OK, .says = "" },
+    { "CF09", "untied, and only shared words", "bart_1", .field = "\"tie_word_embeddings\": true",
+      .value = "\"tie_word_embeddings\": false", .status = QKV_ERR_FORMAT,
+      .says = "tensor 'model.encoder.embed_tokens.weight' is missing" },
+    { "CF09", "a head of integers", "gpt2_2", .extra = "lm_head.weight", .status = QKV_ERR_SHAPE,
+      .says = "tensor 'lm_head.weight' has shape [3]" },
+    { "CF09", "words of another shape beside those that are shared", "bart_1",
+      .extra = "model.decoder.embed_tokens.weight", .status = QKV_ERR_SHAPE,
+      .says = "tensor 'model.decoder.embed_tokens.weight' has shape [3]" },
+    { "CF09", "positions of another shape", "marian_1",
+      .extra = "model.decoder.embed_positions.weight", .status = QKV_ERR_SHAPE,
+      .says = "'model.decoder.embed_positions.weight' has shape [3], config.json asks for" },
 };
 
 /* ---- Making ----------------------------------------------------------------------------------- */

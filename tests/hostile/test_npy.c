@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "qkv/model.h"
+#include "qkv/files.h"
 
 /* ---- Makers ---------------------------------------------------------------------------------- */
 
@@ -150,7 +150,7 @@ static const hostile_file cases[] = {
 
 static qkv_status read_npy(const char *path, qkv_error *error) {
     qkv_array *array = (qkv_array *)1;
-    const qkv_status status = qkv_array_read(path, &array, error);
+    const qkv_status status = qkv_array_read(path, QKV_ARRAY_F32, &array, error);
     if (status != QKV_OK && array) return HOSTILE_BROKEN;
     qkv_array_free(array);
     return status;
@@ -180,7 +180,7 @@ static void test_values(void **state) {
         assert_non_null(out);
         file->make(out, file);
         fclose(out);
-        if (qkv_array_read(path, &array, &error)) fail_msg("%s", error.message);
+        if (qkv_array_read(path, QKV_ARRAY_F32, &array, &error)) fail_msg("%s", error.message);
         assert_int_equal(array->n_elems, rows[r].n);
         for (int i = 0; i < rows[r].n; i++) {
             uint32_t bits = 0;

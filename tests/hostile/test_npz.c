@@ -11,7 +11,7 @@
 #include <zlib.h>
 
 #include "core/alloc.h"
-#include "qkv/model.h"
+#include "qkv/files.h"
 
 #define LOCAL      "PK\3\4"
 #define CENTRAL    "PK\1\2"
@@ -364,7 +364,7 @@ static qkv_status read_npz(const char *path, qkv_error *error) {
     qkv_status status = qkv_tensor_list(path, count, &n, error);
     if (status != QKV_OK) return n ? HOSTILE_BROKEN : status;
     snprintf(name, sizeof name, "%s:q", path);
-    status = qkv_array_read(name, &array, error);
+    status = qkv_array_read(name, QKV_ARRAY_F32, &array, error);
     if (status != QKV_OK) return array ? HOSTILE_BROKEN : status;
     const int is_right = n >= 1 && array->rank == 1 && array->n_elems == array->shape[0] &&
                          ((const uint8_t *)array->data)[1] == hostile_byte(1);

@@ -16,7 +16,7 @@
 
 #include "core/status.h"
 #include "model/store/safetensors.h"
-#include "qkv/model.h"
+#include "qkv/files.h"
 
 /* ---- pread of this program, which calls a hook --------------------------------------------------
  *
@@ -142,7 +142,7 @@ static void test_names(void **state) {
         for (int b = 0; b < 4; b++) expected[b] = hostile_byte(tensor->begin + (uint64_t)b);
         snprintf(element, sizeof element, "%s:%s", path, names[i]);
         if (*names[i]) { /* FILE: alone names no tensor */
-            assert_int_equal(qkv_array_read(element, &array, &error), QKV_OK);
+            assert_int_equal(qkv_array_read(element, QKV_ARRAY_F32, &array, &error), QKV_OK);
             assert_memory_equal(array->data, expected, 4);
             qkv_array_free(array);
         }

@@ -16,6 +16,7 @@
 #include "model/store/file.h"
 #include "model/store/resolver.h"
 #include "model/store/shards.h"
+#include "qkv/files.h"
 
 #define OLD   QKV_TEST_DATA "/golden/bert_old"
 #define INDEX "model.safetensors.index.json"
@@ -265,10 +266,10 @@ static void test_as_one_file(void **state) {
     split *const s = load_split();
     qkv_model *plain, *model;
     qkv_error error;
-    assert_int_equal(qkv_model_open(OLD, &plain, &error), QKV_OK);
+    assert_int_equal(qkv_model_open(OLD, NULL, &plain, &error), QKV_OK);
     for (size_t i = 0; i < sizeof shards / sizeof *shards; i++) {
         put_split(s, shards[i], NULL);
-        if (qkv_model_open(*state, &model, &error)) fail_msg("%s", error.message);
+        if (qkv_model_open(*state, NULL, &model, &error)) fail_msg("%s", error.message);
         assert_memory_equal(model->arena, plain->arena, plain->params.n_elems * sizeof(float));
         for (int64_t f = 0; f < shards[i]; f++) assert_non_null(qkv_model_file(model, f));
         assert_null(qkv_model_file(model, shards[i]));
@@ -281,7 +282,7 @@ static void test_as_one_file(void **state) {
 
 static qkv_status open_model(const void *folder, qkv_error *error) {
     qkv_model *model = (qkv_model *)1;
-    const qkv_status status = qkv_model_open(folder, &model, error);
+    const qkv_status status = qkv_model_open(folder, NULL, &model, error);
     if (status != QKV_OK) return model ? HOSTILE_BROKEN : status;
     qkv_model_free(model);
     return QKV_OK;
@@ -321,14 +322,14 @@ static void test_unused_and_single(void **state) {
     s->raw[s->n] = NULL;
     s->n++;
     put_split(s, 2, NULL);
-    if (qkv_model_open(*state, &model, &error)) fail_msg("%s", error.message);
+    if (qkv_model_open(*state, NULL, &model, &error)) fail_msg("%s", error.message);
     snprintf(path, sizeof path, "strange\\x0a in part-%d.safetensors", (int)((s->n - 1) * 7 % 2));
     assert_string_equal(qkv_model_unused(model, 0), path);
     assert_null(qkv_model_unused(model, 1));
     qkv_model_free(model);
     copy_beside("model.safetensors"); /* one file is read, and the index is not looked at */
     assert_int_equal(qkvi_file_save(hostile_path(path, INDEX), "x", 1, &error), QKV_OK);
-    if (qkv_model_open(*state, &model, &error)) fail_msg("%s", error.message);
+    if (qkv_model_open(*state, NULL, &model, &error)) fail_msg("%s", error.message);
     assert_string_equal(qkv_model_file(model, 0), "model.safetensors");
     assert_null(qkv_model_file(model, 1));
     qkv_model_free(model);

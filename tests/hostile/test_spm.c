@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "qkv/model.h"
+#include "qkv/tokenizer.h"
 
 /* A piece {1: text, 2: score -1, 3: type}, by its length as a character. */
 #define UNK  "\x0a\x09\x0a\x05<unk>\x18\x02"
@@ -272,7 +272,7 @@ static qkv_status read_folder(const char *path, qkv_error *error) {
     qkv_tokenizer *tokenizer = (qkv_tokenizer *)1;
     char folder[512];
     snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
-    qkv_status status = qkv_tokenizer_open(folder, &tokenizer, error);
+    qkv_status status = qkv_tokenizer_open(folder, QKV_SOURCE, &tokenizer, error);
     if (status != QKV_OK) return tokenizer ? HOSTILE_BROKEN : status;
     status = encode(tokenizer, "aab \xC3\xA9 <unk>", 12, error);
     qkv_tokenizer_free(tokenizer);
@@ -335,7 +335,7 @@ static void test_beside(void **state) {
 
 static qkv_status read_target(const void *input, qkv_error *error) {
     qkv_tokenizer *tokenizer = NULL;
-    const qkv_status status = qkv_tokenizer_open_target(input, &tokenizer, error);
+    const qkv_status status = qkv_tokenizer_open(input, QKV_TARGET, &tokenizer, error);
     qkv_tokenizer_free(tokenizer);
     return status;
 }
@@ -362,7 +362,8 @@ static qkv_status encode_long(const void *input, qkv_error *error) {
     char *text = malloc(N_BYTES);
     assert_non_null(text);
     memset(text, *(const char *)input, N_BYTES);
-    qkv_status status = qkv_tokenizer_open(QKV_TEST_DATA "/golden/marian", &tokenizer, error);
+    qkv_status status =
+        qkv_tokenizer_open(QKV_TEST_DATA "/golden/marian", QKV_SOURCE, &tokenizer, error);
     if (status == QKV_OK) status = encode(tokenizer, text, N_BYTES, error);
     qkv_tokenizer_free(tokenizer);
     free(text);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "qkv/model.h"
+#include "qkv/files.h"
 
 #define CSV      HOSTILE_WHOLE
 #define REPEATED HOSTILE_REPEATED

@@ -6,10 +6,15 @@ tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 n_wrong=0
 
-# expect VERDICT FILE INCLUDE: the verdict (refused or accepted) on a tree in which FILE has the line `#include INCLUDE`
+# expect VERDICT FILE INCLUDE [HEADER]: the verdict (refused or accepted) on a tree in which FILE has the line `#include INCLUDE`, and
+# HEADER is a file of its own
 expect() {
     rm -rf "${tree:?}"/*
     mkdir -p "$tree/src/core" "$tree/cli" "$tree/$(dirname "$2")"
+    if [ -n "${4:-}" ]; then
+        mkdir -p "$tree/$(dirname "$4")"
+        : >"$tree/$4"
+    fi
     printf '/* a file */\n  #  include %s\n' "$3" >"$tree/$2"
     verdict=accepted
     sh "$checker" "$tree" >/dev/null 2>&1 || verdict=refused
@@ -30,20 +35,39 @@ expect refused src/kernels/tmpl/a.h '"attn/desc.h"'
 expect refused src/attn/a.c '"model/run.h"'
 expect refused src/attn/a.c '<jansson.h>'
 expect accepted src/attn/a.c '"kernels/table.h"'
+expect refused src/attn/a.c '"layer/linear.h"'
+expect accepted src/layer/a.c '"attn/ctx.h"'
+expect refused src/layer/a.c '"model/params.h"'
+expect refused src/layer/a.c '<qkv/model.h>'
+expect refused src/layer/a.c '<jansson.h>'
+expect accepted src/model/text/a.c '"layer/linear.h"'
 expect accepted src/model/text/a.c '"attn/ctx.h"'
 expect refused src/model/text/a.c '"inspect/labels.h"'
 expect refused src/model/text/a.c '<cairo.h>'
 expect accepted src/inspect/a.c '"model/model_impl.h"'
 expect refused src/inspect/a.c '"view/color.h"'
-expect refused src/inspect/a.c '<qkv/view.h>'
+expect refused src/inspect/a.c '<qkv/picture.h>'
+expect refused src/inspect/a.c '"page/head.h"'
+expect accepted src/page/a.c '"inspect/colors.h"'
+expect refused src/page/a.c '"view/theme.h"'
+expect refused src/page/a.c '<qkv/picture.h>'
+expect refused src/page/a.c '<cairo.h>'
+expect refused src/view/a.c '"page/head.h"'
 expect accepted src/view/a.c '<cairo/cairo.h>'
 expect accepted src/view/a.c '"inspect/stats.h"'
-expect accepted cli/a.c '<qkv/view.h>'
-expect accepted cli/a.c '"qkv/view.h"'
-expect accepted cli/a.c '"args.h"'
+expect accepted cli/a.c '<qkv/picture.h>'
+expect accepted cli/a.c '"qkv/picture.h"'
+expect accepted cli/main.c '"common/args.h"' cli/common/args.h
+expect refused cli/main.c '"args.h"'
+expect accepted cli/map/a.c '"common/args.h"' cli/common/args.h
+expect accepted cli/map/a.c '"map/map.h"' cli/map/map.h
+expect refused cli/map/a.c '"look/look.h"' cli/look/look.h
+expect refused cli/common/a.c '"look/look.h"' cli/look/look.h
+expect accepted cli/look/a.c '"heads/heads.h"' cli/heads/heads.h
+expect refused cli/heads/a.c '"look/look.h"' cli/look/look.h
 expect accepted cli/a.c '<sys/stat.h>'
 expect refused cli/a.c '"core/status.h"'
 expect refused cli/a.c '"check/check.h"'
-expect accepted cli/cmd_check.c '"check/check.h"'
-expect refused cli/cmd_check.c '"attn/ctx.h"'
+expect accepted cli/bench/cmd_check.c '"check/check.h"'
+expect refused cli/bench/cmd_check.c '"attn/ctx.h"'
 [ "$n_wrong" -eq 0 ]

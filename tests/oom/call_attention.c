@@ -49,14 +49,14 @@ static qkv_status create(const qkv_ctx_options *options, qkv_error *error) {
 static qkv_status create_default(qkv_error *error) { return create(NULL, error); }
 
 static qkv_status create_custom(qkv_error *error) {
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    qkv_ctx_options options = qkv_ctx_options_init();
     options.allocator = caller;
     options.n_threads = 3;
     return create(&options, error);
 }
 
 static qkv_status create_shared(qkv_error *error) {
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    qkv_ctx_options options = qkv_ctx_options_init();
     options.share_pool = shared;
     return create(&options, error);
 }
@@ -104,9 +104,17 @@ static qkv_status size_decode(qkv_error *error) {
 }
 
 static qkv_status explain(qkv_error *error) {
-    plan = (qkv_attention_plan)QKV_ATTENTION_PLAN_INIT;
+    plan = qkv_attention_plan_init();
     return told(qkv_attention_explain(ctx, &desc, &plan), error);
 }
+
+static int64_t interval[2];
+
+static qkv_status visible_keys(qkv_error *error) {
+    return qkv_attention_visible_keys(&desc, 0, 5, 0, &interval[0], &interval[1], error);
+}
+
+static uint64_t take_interval(void) { return oom_hash(0, interval, sizeof interval); }
 
 static uint64_t take_plan(void) {
     return oom_hash(oom_hash_text(0, plan.kernel), &plan.workspace_bytes,
@@ -119,6 +127,15 @@ static void expect_untouched(qkv_status status, const float *x, int n) {
     for (int i = 0; status != QKV_OK && i < n; i++)
         oom_claim(x[i] == 7, "outputs are untouched after a failure");
 }
+
+static qkv_status simple(qkv_error *error) {
+    const qkv_status status = qkv_attention(ctx, desc.n_batch, desc.n_heads, desc.len_q, desc.len_k,
+                                            desc.head_dim, QKV_CAUSAL, q, k, v, o);
+    expect_untouched(status, o, N);
+    return told(status, error);
+}
+
+static uint64_t take_o(void) { return oom_hash(0, o, sizeof o); }
 
 static qkv_status forward(qkv_error *error) {
     const qkv_status status = qkv_attention_forward(ctx, &desc, q, k, v, o, lse, NULL);
@@ -278,6 +295,9 @@ static const oom_call calls[] = {
     { "qkv_attention_decode", "70 tokens, statistics", new_outputs, decode_with_stats, take_stats,
       drop_ctx, 0, 0 },
     { "qkv_attention_explain", "70 tokens", new_ctx, explain, take_plan, drop_ctx, 0, 0 },
+    { "qkv_attention_visible_keys", "70 tokens", new_ctx, visible_keys, take_interval, drop_ctx, 0,
+      0 },
+    { "qkv_attention", "70 tokens", new_outputs, simple, take_o, drop_ctx, 0, 0 },
     { "qkv_attention_forward", "70 tokens", new_outputs, forward, take_forward, drop_ctx, 0, 0 },
     { "qkv_attention_forward", "70 tokens, statistics", new_outputs, forward_with_stats, take_stats,
       drop_ctx, 0, 0 },

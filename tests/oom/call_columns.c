@@ -26,7 +26,7 @@ static qkv_status told(qkv_status status, qkv_error *error) {
 
 static void new_ctx(void) {
     qkv_error error;
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    qkv_ctx_options options = qkv_ctx_options_init();
     options.n_threads = 3;
     oom_must(qkv_ctx_create(&options, &ctx, &error), &error);
     for (int n = 0; n < HEADS * LEN; n++) received[n] = 7;

@@ -14,7 +14,7 @@ static qkv_ctx *ctx;
 static qkv_model *gpt2, *marian;
 static qkv_generate_options options;
 static qkv_generation *made;
-static qkv_perplexity_report report;
+static qkv_perplexity_report report = { .struct_size = sizeof report };
 static int64_t n_told;
 
 static int tell(void *user, const char *bytes, size_t n) {
@@ -33,7 +33,7 @@ static qkv_status generate(const qkv_model *model, qkv_error *error) {
 }
 
 static void start(void) {
-    options = (qkv_generate_options)QKV_GENERATE_OPTIONS_INIT;
+    options = (qkv_generate_options)qkv_generate_options_init();
     options.max_new = 6;
     options.stop = stops;
     options.n_stop = 1;
@@ -64,7 +64,7 @@ static qkv_status search_beams(qkv_error *error) {
 static uint64_t take(void) {
     uint64_t hash = 0;
     for (int64_t i = 0; i < made->n_sequences; i++) {
-        const qkv_sequence *const s = &made->sequences[i];
+        const qkv_sequence *const s = made->sequences[i];
         hash = oom_hash(hash, s->ids, (size_t)s->n * sizeof *s->ids);
         hash = oom_hash(hash, &s->score, sizeof s->score);
         hash = oom_hash(hash, s->text, (size_t)s->n_bytes);
@@ -78,8 +78,8 @@ static void drop(void) {
 }
 
 static qkv_status take_options(qkv_error *error) {
-    options = (qkv_generate_options)QKV_GENERATE_OPTIONS_INIT;
-    return qkv_generate_options_of(marian, &options, error);
+    options = (qkv_generate_options)qkv_generate_options_init();
+    return qkv_generate_options_read(marian, &options, error);
 }
 
 static uint64_t hash_options(void) { return oom_hash(0, &options.n_beams, sizeof options.n_beams); }
@@ -96,8 +96,8 @@ static uint64_t hash_report(void) { return oom_hash(0, &report.loss, sizeof repo
 
 static void set_up(void) {
     qkv_error error;
-    oom_must(qkv_model_open(GPT2, &gpt2, &error), &error);
-    oom_must(qkv_model_open(MARIAN, &marian, &error), &error);
+    oom_must(qkv_model_open(GPT2, NULL, &gpt2, &error), &error);
+    oom_must(qkv_model_open(MARIAN, NULL, &marian, &error), &error);
     oom_must(qkv_ctx_create(NULL, &ctx, &error), &error);
 }
 
@@ -111,7 +111,7 @@ static const oom_call calls[] = {
     { "qkv_generate", "greedy, told", NULL, stream, take, drop, 0, 0 },
     { "qkv_generate", "three drawn", NULL, draw, take, drop, 0, 0 },
     { "qkv_generate", "beams, a pair of stacks", NULL, search_beams, take, drop, 0, 0 },
-    { "qkv_generate_options_of", "Marian", NULL, take_options, hash_options, NULL, 0, 0 },
+    { "qkv_generate_options_read", "Marian", NULL, take_options, hash_options, NULL, 0, 0 },
     { "qkv_perplexity", "three windows", NULL, measure, hash_report, NULL, 0, 0 },
 };
 

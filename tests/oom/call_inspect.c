@@ -1,4 +1,4 @@
-/* Numbers about heads: qkv/inspect.h. */
+/* Probes, maps, steps and alignments: qkv/inspect.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,37 +10,6 @@ static qkv_model *model;
 static qkv_ctx *ctx;
 static qkv_encoding *input;
 static qkv_run *run;
-static qkv_head_stats *stats;
-static qkv_sharpest sharpest;
-
-static size_t stats_bytes(void) {
-    const qkv_model_info *const info = qkv_model_get_info(model);
-    return (size_t)(info->n_layers * info->n_heads) * sizeof *stats;
-}
-
-static void clear(void) {
-    memset(stats, 0, stats_bytes());
-    memset(&sharpest, 0, sizeof sharpest);
-}
-
-static qkv_status heads(qkv_error *error) {
-    return qkv_inspect_heads(ctx, model, run, 0, input, stats, error);
-}
-static uint64_t take_heads(void) { return oom_hash(0, stats, stats_bytes()); }
-
-static qkv_status find_sharpest(qkv_error *error) {
-    return qkv_inspect_sharpest(model, run, 0, NULL, NULL, NULL, &sharpest, error);
-}
-static uint64_t take_sharpest(void) { return oom_hash(0, &sharpest, sizeof sharpest); }
-
-static double profile[2 + 2 + 2 + 3];
-
-static qkv_status find_profile(qkv_error *error) {
-    static const float weights[] = { 0.25f, 0.75f, 1, 0 };
-    return qkv_inspect_profile(weights, 2, 2, profile, profile + 2, profile + 4, profile + 6,
-                               error);
-}
-static uint64_t take_profile(void) { return oom_hash(0, profile, sizeof profile); }
 
 enum { POINTS = 12, HEAD_DIM = 4 };
 
@@ -53,11 +22,12 @@ static struct {
 
 static void clear_map(void) {
     memset(&map, 0, sizeof map);
+    map.report = qkv_map_report_init();
     for (int i = 0; i < POINTS * HEAD_DIM; i++) map.q[i] = (float)(i * 7 % 11);
 }
 
 static qkv_status make_map(qkv_error *error) {
-    qkv_map_options options = QKV_MAP_OPTIONS_INIT;
+    qkv_map_options options = qkv_map_options_init();
     options.n_iters = 20;
     options.n_runs = 12; /* more than are made at once, with two threads */
     return qkv_inspect_map(ctx, &options, POINTS, POINTS, HEAD_DIM, map.q, map.q, map.xy, map.pca,
@@ -66,7 +36,7 @@ static qkv_status make_map(qkv_error *error) {
 
 /* Barnes and Hut, and a scale that is looked for. */
 static qkv_status make_tree_map(qkv_error *error) {
-    qkv_map_options options = QKV_MAP_OPTIONS_INIT;
+    qkv_map_options options = qkv_map_options_init();
     options.n_iters = 20;
     options.n_runs = 2;
     options.method = QKV_MAP_BARNES_HUT;
@@ -77,7 +47,7 @@ static qkv_status make_tree_map(qkv_error *error) {
 static uint64_t take_map(void) { return oom_hash(0, &map, sizeof map); }
 
 static qkv_head_probes *probes;
-static qkv_probe_report report;
+static qkv_probe_report report = { .struct_size = sizeof report };
 
 static size_t probes_bytes(void) {
     const qkv_model_info *const info = qkv_model_get_info(model);
@@ -86,14 +56,14 @@ static size_t probes_bytes(void) {
 
 static void clear_probes(void) {
     memset(probes, 0, probes_bytes());
-    memset(&report, 0, sizeof report);
+    report = qkv_probe_report_init();
 }
 
 static qkv_status make_probes(qkv_error *error) {
-    qkv_probe_options options = QKV_PROBE_OPTIONS_INIT;
+    qkv_probe_options options = qkv_probe_options_init();
     options.n_texts = 9; /* two batches */
     options.period = 3;
-    return qkv_inspect_probes(ctx, model, &options, probes, &report, NULL, error);
+    return qkv_inspect_probes(ctx, model, &options, probes, sizeof *probes, &report, NULL, error);
 }
 static uint64_t take_probes(void) {
     return oom_hash(oom_hash(0, probes, probes_bytes()), &report, sizeof report);
@@ -119,6 +89,12 @@ static uint64_t take_steps(void) {
 }
 static void drop_steps(void) { clear_steps(); }
 
+static qkv_status make_vectors(qkv_error *error) {
+    static const float q[4], k[12] = { 1, 2, 3 }, v[12] = { 4, 5 };
+    return qkv_inspect_vectors(ctx, 3, 4, 4, q, k, v, 1, 1, &steps, error);
+}
+static uint64_t take_vectors(void) { return oom_hash(0, steps->o, 4 * sizeof *steps->o); }
+
 static qkv_status project(qkv_error *error) {
     return qkv_inspect_projections(model, input, 0, 0, projections[0], projections[1],
                                    projections[2], error);
@@ -126,7 +102,7 @@ static qkv_status project(qkv_error *error) {
 static uint64_t take_projections(void) { return oom_hash(0, projections, sizeof projections); }
 
 static qkv_status saturate(qkv_error *error) {
-    return qkv_inspect_saturation(ctx, 8, 2, 3, 4, 1, saturation, error);
+    return qkv_inspect_saturation(ctx, 8, 2, 3, 4, 1, saturation, sizeof *saturation, error);
 }
 static uint64_t take_saturation(void) { return oom_hash(0, saturation, sizeof saturation); }
 
@@ -136,38 +112,19 @@ static struct {
     qkv_model *model;
     qkv_encoding *input;
     qkv_run *run;
-    qkv_head_stats stats[MOST];
-    qkv_sharpest sharpest;
     qkv_aligned aligned[MOST];
     double log_p[MOST];
     qkv_candidate next[3];
 } pair;
 
 static void clear_pair(void) {
-    memset(pair.stats, 0, sizeof pair.stats);
-    memset(&pair.sharpest, 0, sizeof pair.sharpest);
     memset(pair.aligned, 0, sizeof pair.aligned);
     memset(pair.log_p, 0, sizeof pair.log_p);
     memset(pair.next, 0, sizeof pair.next);
 }
 
-static qkv_status cross_heads(qkv_error *error) {
-    const qkv_token_list list = { qkv_model_tokenizer(pair.model), pair.input };
-    return qkv_inspect_heads_of(ctx, pair.model, pair.run, QKV_CROSS, 0, &list, &list, pair.stats,
-                                error);
-}
-static uint64_t take_cross_heads(void) { return oom_hash(0, pair.stats, sizeof pair.stats); }
-
-static qkv_status cross_sharpest(qkv_error *error) {
-    return qkv_inspect_sharpest_of(pair.model, pair.run, QKV_CROSS, 0, NULL, NULL, NULL,
-                                   &pair.sharpest, error);
-}
-static uint64_t take_cross_sharpest(void) {
-    return oom_hash(0, &pair.sharpest, sizeof pair.sharpest);
-}
-
 static qkv_status align(qkv_error *error) {
-    return qkv_inspect_align(pair.run, 0, NULL, pair.aligned, NULL, error);
+    return qkv_inspect_align(pair.run, 0, NULL, pair.aligned, sizeof *pair.aligned, NULL, error);
 }
 static uint64_t take_aligned(void) { return oom_hash(0, pair.aligned, sizeof pair.aligned); }
 
@@ -177,19 +134,23 @@ static qkv_status expect(qkv_error *error) {
 static uint64_t take_expected(void) { return oom_hash(0, pair.log_p, sizeof pair.log_p); }
 
 static qkv_status next(qkv_error *error) {
-    return qkv_model_next(ctx, pair.model, pair.run, 0, 2, 3, pair.next, error);
+    return qkv_model_candidates(ctx, pair.model, pair.run, QKV_HEAD_NEXT, 0, 2, 3, pair.next,
+                                sizeof(qkv_candidate), error);
 }
 static uint64_t take_next(void) { return oom_hash(0, pair.next, sizeof pair.next); }
 
 static void set_up_pair(const char *text) {
     qkv_error error;
-    oom_must(qkv_model_open(QKV_TEST_DATA "/golden/decoder/marian_3", &pair.model, &error), &error);
-    oom_must(qkv_tokenizer_encode(qkv_model_tokenizer(pair.model), text, strlen(text), NULL, 0,
-                                  &pair.input, &error),
+    oom_must(qkv_model_open(QKV_TEST_DATA "/golden/decoder/marian_3", NULL, &pair.model, &error),
+             &error);
+    oom_must(qkv_tokenizer_encode(qkv_model_tokenizer(pair.model, QKV_SOURCE), text, strlen(text),
+                                  NULL, 0, &pair.input, &error),
              &error);
     const qkv_encoding *const *const inputs = (const qkv_encoding *const *)&pair.input;
-    oom_must(qkv_model_run_pair(ctx, pair.model, 1, inputs, inputs, QKV_RUN_CAPTURE, NULL,
-                                &pair.run, &error),
+    oom_must(qkv_model_run(
+                 ctx, pair.model, 1, inputs, QKV_RUN_CAPTURE,
+                 &(qkv_run_options){ .struct_size = sizeof(qkv_run_options), .targets = inputs },
+                 &pair.run, &error),
              &error);
     oom_claim(pair.input->n <= MOST, "the text is short");
 }
@@ -198,21 +159,19 @@ static void set_up(void) {
     static const char text[] = "The man was watching the dog when it left.";
     qkv_error error;
     oom_must(qkv_ctx_create(NULL, &ctx, &error), &error);
-    oom_must(qkv_model_open(QKV_TEST_DATA "/golden/bert_old", &model, &error), &error);
-    oom_must(qkv_tokenizer_encode(qkv_model_tokenizer(model), text, strlen(text), NULL, 0, &input,
-                                  &error),
+    oom_must(qkv_model_open(QKV_TEST_DATA "/golden/bert_old", NULL, &model, &error), &error);
+    oom_must(qkv_tokenizer_encode(qkv_model_tokenizer(model, QKV_SOURCE), text, strlen(text), NULL,
+                                  0, &input, &error),
              &error);
     oom_must(qkv_model_run(ctx, model, 1, (const qkv_encoding *const *)&input,
-                           QKV_RUN_CAPTURE | QKV_RUN_HIDDEN, &run, &error),
+                           QKV_RUN_CAPTURE | QKV_RUN_HIDDEN, NULL, &run, &error),
              &error);
     set_up_pair("the man left");
-    stats = malloc(stats_bytes());
     probes = malloc(probes_bytes());
-    oom_claim(stats && probes, "there is memory for a test");
+    oom_claim(probes, "there is memory for a test");
 }
 
 static void tear_down(void) {
-    free(stats);
     free(probes);
     qkv_run_free(pair.run);
     qkv_encoding_free(pair.input);
@@ -224,20 +183,16 @@ static void tear_down(void) {
 }
 
 static const oom_call calls[] = {
-    { "qkv_inspect_heads", "a sentence", clear, heads, take_heads, NULL, 0, 0 },
-    { "qkv_inspect_sharpest", "a word", clear, find_sharpest, take_sharpest, NULL, 0, 0 },
-    { "qkv_inspect_heads_of", "of a pair", clear_pair, cross_heads, take_cross_heads, NULL, 0, 0 },
-    { "qkv_inspect_sharpest_of", "of a pair", clear_pair, cross_sharpest, take_cross_sharpest, NULL,
-      0, 0 },
     { "qkv_inspect_align", "of a pair", clear_pair, align, take_aligned, NULL, 0, 0 },
     { "qkv_inspect_expected", "a target", clear_pair, expect, take_expected, NULL, 0, 0 },
-    { "qkv_model_next", "three tokens", clear_pair, next, take_next, NULL, 0, 0 },
+    { "qkv_model_candidates", "three tokens", clear_pair, next, take_next, NULL, 0, 0 },
     { "qkv_inspect_probes", "random tokens", clear_probes, make_probes, take_probes, NULL, 0, 0 },
     { "qkv_inspect_steps", "a query", clear_steps, make_steps, take_steps, drop_steps, 0, 0 },
+    { "qkv_inspect_vectors", "three keys", clear_steps, make_vectors, take_vectors, drop_steps, 0,
+      0 },
     { "qkv_inspect_projections", "a head", clear_steps, project, take_projections, NULL, 0, 0 },
     { "qkv_inspect_saturation", "random vectors", clear_steps, saturate, take_saturation, NULL, 0,
       0 },
-    { "qkv_inspect_profile", "two rows", NULL, find_profile, take_profile, NULL, 0, 0 },
     { "qkv_inspect_map", "some points", clear_map, make_map, take_map, NULL, 0, 0 },
     { "qkv_inspect_map", "by groups", clear_map, make_tree_map, take_map, NULL, 0, 0 },
 };

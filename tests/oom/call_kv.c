@@ -22,7 +22,7 @@ static qkv_status told(qkv_status status, qkv_error *error) {
 }
 
 static qkv_status create(qkv_error *error) {
-    qkv_kv_cache_options options = QKV_KV_CACHE_OPTIONS_INIT;
+    qkv_kv_cache_options options = qkv_kv_cache_options_init();
     options.dtype = QKV_I8;
     options.n_sequences = 2;
     options.n_kv_heads = HEADS;
@@ -91,7 +91,7 @@ static const oom_call calls[] = {
     { "qkv_kv_cache_append", "40 tokens", new_cache, append, take_lengths, drop, 0, 0 },
     { "qkv_kv_cache_truncate", "to 10 tokens", new_tokens, cut, take_lengths, drop, 0, 0 },
     { "qkv_kv_cache_fork", "40 tokens", new_tokens, share, take_lengths, drop, 0, 0 },
-    { "qkv_kv_cache_view", "both sequences", new_tokens, look, take_lengths, drop, 0, 0 },
+    { "qkv_kv_cache_view_fill", "both sequences", new_tokens, look, take_lengths, drop, 0, 0 },
 };
 
 const oom_group oom_kv = { "kv", calls, sizeof calls / sizeof *calls, set_up, tear_down };

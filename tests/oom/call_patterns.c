@@ -14,8 +14,8 @@ static double rows[LEN];
 static int32_t ids[LEN];
 static qkv_attention_desc desc;
 static qkv_head_view views[HEADS];
-static qkv_divergence divergence;
-static qkv_pattern_match match;
+static qkv_divergence divergence = { .struct_size = sizeof divergence };
+static qkv_pattern_match match = { .struct_size = sizeof match };
 static qkv_model *model;
 static qkv_encoding *input;
 static qkv_run *run;
@@ -23,11 +23,11 @@ static qkv_ctx *ctx;
 
 static void new_ctx(void) {
     qkv_error error;
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    qkv_ctx_options options = qkv_ctx_options_init();
     options.n_threads = 3;
     oom_must(qkv_ctx_create(&options, &ctx, &error), &error);
-    memset(&divergence, 0, sizeof divergence);
-    memset(&match, 0, sizeof match);
+    divergence = qkv_divergence_init();
+    match = qkv_pattern_match_init();
     memset(y, 0, sizeof y);
 }
 
@@ -76,15 +76,16 @@ static void set_up(void) {
     qkv_attention_desc_contiguous(&desc, 1, HEADS, HEADS, LEN, LEN, DIM, DIM);
     for (int n = 0; n < N; n++) q[n] = (float)(n % 11) / 8, k[n] = (float)(n % 7) / 4;
     for (int n = 0; n < LEN; n++) x[n] = (float)(n % 3), ids[n] = n % 9;
-    for (int h = 0; h < HEADS; h++) views[h] = (qkv_head_view){ &desc, q, k, lse, 0, h };
+    for (int h = 0; h < HEADS; h++)
+        views[h] = (qkv_head_view){ sizeof *views, &desc, q, k, lse, 0, h };
     new_ctx();
     oom_must(qkv_attention_forward(ctx, &desc, q, k, v, o, lse, NULL), &error);
-    oom_must(qkv_model_open(QKV_TEST_DATA "/golden/bert_old", &model, &error), &error);
-    oom_must(qkv_tokenizer_encode(qkv_model_tokenizer(model), text, strlen(text), NULL, 0, &input,
-                                  &error),
+    oom_must(qkv_model_open(QKV_TEST_DATA "/golden/bert_old", NULL, &model, &error), &error);
+    oom_must(qkv_tokenizer_encode(qkv_model_tokenizer(model, QKV_SOURCE), text, strlen(text), NULL,
+                                  0, &input, &error),
              &error);
     oom_must(qkv_model_run(ctx, model, 1, (const qkv_encoding *const *)&input, QKV_RUN_CAPTURE,
-                           &run, &error),
+                           NULL, &run, &error),
              &error);
     drop_ctx();
 }

@@ -1,11 +1,11 @@
-/* Arrays and lists of tensors: the last part of qkv/model.h. */
+/* Arrays and lists of tensors: qkv/files.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "model/store/safetensors.h"
 #include "oom/calls.h"
-#include "qkv/model.h"
+#include "qkv/files.h"
 
 #define DATA QKV_TEST_DATA "/unit/store_data/"
 
@@ -17,8 +17,8 @@ static qkv_status read_as(const char *from, qkv_array_type floats, qkv_error *er
     static qkv_array none;
     array = &none; /* must become NULL or an array */
     const qkv_status status = floats == QKV_ARRAY_F32
-                                  ? qkv_array_read(from, &array, error)
-                                  : qkv_array_read_as(from, floats, &array, error);
+                                  ? qkv_array_read(from, QKV_ARRAY_F32, &array, error)
+                                  : qkv_array_read(from, floats, &array, error);
     oom_claim(status == QKV_OK || !array, "array is NULL after a failure");
     return status;
 }
@@ -173,13 +173,13 @@ static void visit_finding(void *user, const qkv_finding *finding) {
 }
 
 static qkv_status audit_clean(qkv_error *error) {
-    qkv_audit result;
+    qkv_audit result = qkv_audit_init();
     listed = 0;
     return qkv_tensor_audit(DATA "mixed.safetensors", visit_finding, &listed, &result, error);
 }
 
 static qkv_status audit_odd(qkv_error *error) {
-    qkv_audit result;
+    qkv_audit result = qkv_audit_init();
     listed = 0;
     return qkv_tensor_audit(path, visit_finding, &listed, &result, error);
 }
@@ -229,8 +229,8 @@ static const oom_call calls[] = {
     { "qkv_array_read", "npy, integers", NULL, read_integers, take_array, drop_array, OOM_IO, 0 },
     { "qkv_array_read", "safetensors", NULL, read_tensor, take_array, drop_array, OOM_IO, 0 },
     { "qkv_array_read", "npz, deflated", NULL, read_entry, take_array, drop_array, OOM_IO, 0 },
-    { "qkv_array_read_as", "npy, transposed, as bf16", NULL, read_bf16, take_array, drop_array,
-      OOM_IO, 0 },
+    { "qkv_array_read", "npy, transposed, as bf16", NULL, read_bf16, take_array, drop_array, OOM_IO,
+      0 },
     { "qkv_array_write", "a new file", put_none, write, take_file, drop_file, OOM_IO, 0 },
     { "qkv_array_write", "over a file", put_old, write, take_file, drop_file, OOM_IO, 0 },
     { "qkv_arrays_write", "two files", put_second, write_two, take_two, drop_two,

@@ -1,10 +1,11 @@
-/* Tokenizers: qkv/model.h. */
+/* Tokenizers: qkv/tokenizer.h. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "model/store/file.h"
 #include "oom/calls.h"
-#include "qkv/model.h"
+#include "qkv/tokenizer.h"
 
 #define TOKENIZER_FOLDER QKV_TEST_DATA "/golden/tokenizer"       /* tokenizer.json and vocab.txt */
 #define VOCAB_FOLDER     QKV_TEST_DATA "/golden/bert_old"        /* vocab.txt alone */
@@ -12,11 +13,31 @@
 
 #define BPE_FOLDER QKV_TEST_DATA "/golden/bpe/roberta" /* vocab.json, merges.txt and others */
 
+/* Lists of added tokens, each in a folder of its own: in files of vocab.txt, and in tokenizer.json. */
+static const struct {
+    const char *name, *content;
+} files_of_lists[] = {
+    { "lines/vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\nman\n##s\n" },
+    { "lines/added_tokens.json", "{\"<ent>\": 8, \"Man\": 9}" },
+    { "lines/special_tokens_map.json", "{\"additional_special_tokens\": [\"<ent>\"]}" },
+    { "lines/tokenizer_config.json",
+      "{\"tokenizer_class\": \"BertTokenizer\", \"extra_special_tokens\": [\"<new>\"], "
+      "\"unk_token\": \"[UNK]\", \"do_lower_case\": true, \"model_max_length\": 10}" },
+    { "json/tokenizer.json",
+      "{\"model\": {\"type\": \"WordPiece\", \"vocab\": {\"[PAD]\": 0, \"[UNK]\": 1, "
+      "\"[CLS]\": 2, \"[SEP]\": 3, \"[MASK]\": 4, \"man\": 5}}, \"added_tokens\": []}" },
+    { "json/tokenizer_config.json",
+      "{\"tokenizer_class\": \"BertTokenizer\", \"added_tokens_decoder\": {\"6\": "
+      "{\"content\": \"Man\", \"normalized\": true, \"single_word\": true, \"lstrip\": "
+      "true}, \"7\": {\"content\": \"watch\", \"rstrip\": true}}}" },
+};
+
 static const char text[] = "The man, who \xE1\xB8\x8B\xCC\xA3 watched [MASK] the \xE4\xB8\xAD d\xC3"
                            "\xB6or: unbelievably watchingwatching a\xCC\x81\xCC\xA3.";
 static const char pair[] = "It opened.";
 
-static qkv_tokenizer *tokenizer, *fixed, *fixed_bpe, *marian;
+static qkv_tokenizer *tokenizer, *fixed, *fixed_bpe, *marian, *listed;
+static char lines[256], json[256];
 static qkv_text *decoded;
 static qkv_encoding *encoding;
 static char *vocab;
@@ -24,7 +45,7 @@ static size_t vocab_bytes;
 
 static qkv_status open_folder(const char *path, qkv_error *error) {
     tokenizer = fixed; /* must become NULL or a tokenizer */
-    const qkv_status status = qkv_tokenizer_open(path, &tokenizer, error);
+    const qkv_status status = qkv_tokenizer_open(path, QKV_SOURCE, &tokenizer, error);
     oom_claim(status == QKV_OK || !tokenizer, "tokenizer is NULL after a failure");
     return status;
 }
@@ -32,12 +53,14 @@ static qkv_status open_folder(const char *path, qkv_error *error) {
 static qkv_status open_json(qkv_error *error) { return open_folder(TOKENIZER_FOLDER, error); }
 static qkv_status open_vocab(qkv_error *error) { return open_folder(VOCAB_FOLDER, error); }
 
+static qkv_status open_lines(qkv_error *error) { return open_folder(lines, error); }
+static qkv_status open_listed(qkv_error *error) { return open_folder(json, error); }
 static qkv_status open_bpe(qkv_error *error) { return open_folder(BPE_FOLDER, error); }
 static qkv_status open_marian(qkv_error *error) { return open_folder(MARIAN_FOLDER, error); }
 
 static qkv_status open_target(qkv_error *error) {
     tokenizer = fixed;
-    const qkv_status status = qkv_tokenizer_open_target(MARIAN_FOLDER, &tokenizer, error);
+    const qkv_status status = qkv_tokenizer_open(MARIAN_FOLDER, QKV_TARGET, &tokenizer, error);
     oom_claim(status == QKV_OK || !tokenizer, "tokenizer is NULL after a failure");
     return status;
 }
@@ -115,6 +138,12 @@ static qkv_status show_bpe(qkv_error *error) {
 static qkv_status encode(qkv_error *error) { return encode_by(fixed, error); }
 static qkv_status encode_marian(qkv_error *error) { return encode_by(marian, error); }
 
+static qkv_status encode_listed(qkv_error *error) {
+    const qkv_status status = encode_by(listed, error);
+    if (status == QKV_OK) qkv_tokenizer_cut(listed, encoding, 5);
+    return status;
+}
+
 static uint64_t take_encoding(void) {
     const size_t n = (size_t)encoding->n;
     uint64_t hash = oom_hash(0, encoding->ids, n * sizeof *encoding->ids);
@@ -153,19 +182,33 @@ static void drop_text(void) {
     decoded = NULL;
 }
 
+static void make_folders(void) {
+    oom_path(lines, "lines");
+    oom_path(json, "json");
+    oom_claim(mkdir(lines, 0777) == 0 && mkdir(json, 0777) == 0, "folders can be made");
+    for (size_t f = 0; f < sizeof files_of_lists / sizeof *files_of_lists; f++) {
+        char path[256];
+        oom_path(path, files_of_lists[f].name);
+        oom_put(path, files_of_lists[f].content, strlen(files_of_lists[f].content));
+    }
+}
+
 static void set_up(void) {
     qkv_error error;
+    make_folders();
     oom_must(qkvi_file_load(VOCAB_FOLDER "/vocab.txt", 1 << 20, &vocab, &vocab_bytes, &error),
              &error);
-    oom_must(qkv_tokenizer_open(TOKENIZER_FOLDER, &fixed, &error), &error);
-    oom_must(qkv_tokenizer_open(BPE_FOLDER, &fixed_bpe, &error), &error);
-    oom_must(qkv_tokenizer_open(MARIAN_FOLDER, &marian, &error), &error);
+    oom_must(qkv_tokenizer_open(TOKENIZER_FOLDER, QKV_SOURCE, &fixed, &error), &error);
+    oom_must(qkv_tokenizer_open(BPE_FOLDER, QKV_SOURCE, &fixed_bpe, &error), &error);
+    oom_must(qkv_tokenizer_open(MARIAN_FOLDER, QKV_SOURCE, &marian, &error), &error);
+    oom_must(qkv_tokenizer_open(json, QKV_SOURCE, &listed, &error), &error);
 }
 
 static void tear_down(void) {
     qkv_tokenizer_free(fixed);
     qkv_tokenizer_free(fixed_bpe);
     qkv_tokenizer_free(marian);
+    qkv_tokenizer_free(listed);
     free(vocab);
 }
 
@@ -174,11 +217,17 @@ static const oom_call calls[] = {
       OOM_IO, 0 },
     { "qkv_tokenizer_open", "vocab.txt", NULL, open_vocab, take_tokenizer, drop_tokenizer, OOM_IO,
       0 },
+    { "qkv_tokenizer_open", "lists beside vocab.txt", NULL, open_lines, take_tokenizer,
+      drop_tokenizer, OOM_IO, 0 },
+    { "qkv_tokenizer_open", "a list beside tokenizer.json", NULL, open_listed, take_tokenizer,
+      drop_tokenizer, OOM_IO, 0 },
     { "qkv_tokenizer_open", "vocab.json", NULL, open_bpe, take_tokenizer, drop_tokenizer, OOM_IO,
       0 },
     { "qkv_tokenizer_open_memory", "with a config", NULL, open_memory, take_tokenizer,
       drop_tokenizer, 0, 0 },
     { "qkv_tokenizer_encode", "a pair", NULL, encode, take_encoding, drop_encoding, 0, 0 },
+    { "qkv_tokenizer_encode", "with added tokens, cut", NULL, encode_listed, take_encoding,
+      drop_encoding, 0, 0 },
     { "qkv_tokenizer_encode", "byte-level BPE", NULL, encode_bpe, take_encoding, drop_encoding, 0,
       0 },
     { "qkv_tokenizer_decode", "WordPiece", NULL, decode, take_text, drop_text, 0, 0 },
@@ -186,8 +235,8 @@ static const oom_call calls[] = {
     { "qkv_tokenizer_show", "byte-level BPE", NULL, show_bpe, take_text, drop_text, 0, 0 },
     { "qkv_tokenizer_open", "source.spm", NULL, open_marian, take_tokenizer, drop_tokenizer, OOM_IO,
       0 },
-    { "qkv_tokenizer_open_target", "target.spm", NULL, open_target, take_tokenizer, drop_tokenizer,
-      OOM_IO, 0 },
+    { "qkv_tokenizer_open", "target.spm", NULL, open_target, take_tokenizer, drop_tokenizer, OOM_IO,
+      0 },
     { "qkv_tokenizer_decode", "Marian", NULL, decode_marian, take_text, drop_text, 0, 0 },
     { "qkv_tokenizer_show", "Marian", NULL, show_marian, take_text, drop_text, 0, 0 },
     { "qkv_tokenizer_encode", "a pair, Marian", NULL, encode_marian, take_encoding, drop_encoding,

@@ -1,8 +1,8 @@
 /*
  * Training and evaluation, of the smallest kind: two steps on a text and on a grammar, a checkpoint
  * after each, the model saved over another one; other architectures, one of them from a model; and a
- * run that goes on from a checkpoint. The log
- * and the checkpoint may stay behind a run that failed; the model's files are those of before.
+ * run that goes on from a checkpoint, or finds that all is done. The checkpoint may stay behind a run that
+ * failed; all other files are those of before.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 #include "oom/calls.h"
 #include "qkv/inspect.h"
 #include "qkv/model.h"
+#include "qkv/train.h"
 
 static const char text[] = "the red door opened at noon\tit was a very old one\n"
                            "two dogs barked in my garden\tthey saw some cat run by\n";
@@ -35,7 +36,8 @@ static const char grammar[] = "person it : it it its was is has does\n"
 static const char *const model_files[] = { "config.json",       "vocab.txt",
                                            "tokenizer.json",    "tokenizer_config.json",
                                            "model.safetensors", "vocab.json",
-                                           "merges.txt",        "generation_config.json" };
+                                           "merges.txt",        "generation_config.json",
+                                           "train_log.tsv",     "train_run.txt" };
 
 static qkv_ctx *ctx;
 static qkv_model *text_model, *grammar_model;
@@ -70,8 +72,7 @@ static int stop(void *user, const qkv_train_report *progress) {
 }
 
 static qkv_train_options small_run(void) {
-    qkv_train_options options;
-    qkv_train_options_default(&options);
+    qkv_train_options options = qkv_train_options_init();
     options.out = out_path;
     options.n_layers = 1;
     options.n_heads = 2;
@@ -103,7 +104,7 @@ static qkv_status train_on_grammar(qkv_error *error) {
 /* A language model, in two parts a step, with the sentences of a grammar for documents. */
 static qkv_status train_gpt2(qkv_error *error) {
     qkv_train_options options = small_run();
-    options.arch = QKV_ARCH_GPT2;
+    options.kind = QKV_MODEL_DECODER;
     options.grammar = grammar_path;
     options.vocab_size = 262;
     options.accumulate = 2;
@@ -112,7 +113,7 @@ static qkv_status train_gpt2(qkv_error *error) {
 
 static qkv_status train_encdec(qkv_error *error) {
     qkv_train_options options = small_run();
-    options.arch = QKV_ARCH_ENCDEC;
+    options.kind = QKV_MODEL_PAIR;
     options.text = text_path;
     options.vocab_size = 265;
     options.dropout = 0.1;
@@ -153,6 +154,12 @@ static qkv_status resume(qkv_error *error) {
     return qkv_train(ctx, &options, error);
 }
 
+static void put_finished(void) {
+    qkv_error error;
+    put_empty_folder();
+    oom_must(train_on_text(&error), &error);
+}
+
 static qkv_status train_until_stopped(qkv_error *error) {
     qkv_train_options options = small_run();
     options.text = text_path;
@@ -161,20 +168,16 @@ static qkv_status train_until_stopped(qkv_error *error) {
     return status == QKV_ERR_CANCELLED ? QKV_OK : status;
 }
 
-/* The files, the log, and that no checkpoint is left of a run that was finished. */
+/* The files, and that no checkpoint is left of a run that was finished. */
 static uint64_t take_out(void) {
-    static const char *const others[] = { "train_log.tsv", "checkpoint.safetensors" };
     char path[512];
     uint64_t sum = 0;
     for (size_t f = 0; f < sizeof model_files / sizeof *model_files; f++) {
         out_file(path, model_files[f]);
         sum += oom_hash_file(path);
     }
-    for (size_t f = 0; f < sizeof others / sizeof *others; f++) {
-        out_file(path, others[f]);
-        sum += oom_hash_file(path);
-    }
-    return sum;
+    out_file(path, "checkpoint.safetensors");
+    return sum + oom_hash_file(path);
 }
 
 /* ---- Evaluation ------------------------------------------------------------------------------ */
@@ -203,8 +206,8 @@ static uint64_t hash_row(uint64_t hash, const qkv_eval_row *row) {
 }
 
 static uint64_t take_report(void) {
-    uint64_t hash = hash_row(0, &report->total);
-    for (int64_t r = 0; r < report->n_rows; r++) hash = hash_row(hash, &report->rows[r]);
+    uint64_t hash = hash_row(0, report->total);
+    for (int64_t r = 0; r < report->n_rows; r++) hash = hash_row(hash, report->rows[r]);
     const int64_t counts[] = { report->n_pairs,       report->n_pairs_right,
                                report->n_probes,      report->n_probes_right,
                                report->n_head_probes, report->n_head_probes_right,
@@ -220,7 +223,7 @@ static void drop_report(void) {
 
 /* ---- Sentences judged by a grammar ----------------------------------------------------------- */
 
-static qkv_sentence_score score;
+static qkv_sentence_score score = { .struct_size = sizeof score };
 
 static qkv_status judge(qkv_error *error) {
     return qkv_eval_sentences(grammar_path, text_path, NULL, NULL, &score, error);
@@ -235,16 +238,17 @@ static qkv_head_probes probes[16];
 static qkv_status probe(qkv_error *error) {
     const qkv_model_info *const info = qkv_model_get_info(grammar_model);
     oom_claim(info->n_layers * info->n_heads <= 16, "there is room for all heads");
-    qkv_probe_options options = QKV_PROBE_OPTIONS_INIT;
+    qkv_probe_options options = qkv_probe_options_init();
     options.n_texts = 1;
     options.grammar = grammar_path;
     memset(probes, 0, sizeof probes);
-    return qkv_inspect_probes(ctx, grammar_model, &options, probes, NULL, NULL, error);
+    return qkv_inspect_probes(ctx, grammar_model, &options, probes, sizeof *probes, NULL, NULL,
+                              error);
 }
 static uint64_t take_probes(void) { return oom_hash(0, probes, sizeof probes); }
 
 static void set_up(void) {
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    qkv_ctx_options options = qkv_ctx_options_init();
     qkv_error error;
     options.n_threads =
         1; /* texts are encoded on all of them: here, where the sweep sees them all */
@@ -255,15 +259,15 @@ static void set_up(void) {
     oom_put(grammar_path, grammar, strlen(grammar));
     oom_must(qkv_ctx_create(&options, &ctx, &error), &error);
     oom_must(train_on_text(&error), &error);
-    oom_must(qkv_model_open(out_path, &text_model, &error), &error);
+    oom_must(qkv_model_open(out_path, NULL, &text_model, &error), &error);
     drop_out();
     oom_must(train_on_grammar(&error), &error);
-    oom_must(qkv_model_open(out_path, &grammar_model, &error), &error);
+    oom_must(qkv_model_open(out_path, NULL, &grammar_model, &error), &error);
     drop_out();
     oom_path(pair_path, "pair");
     oom_must(train_encdec(&error), &error);
     oom_claim(rename(out_path, pair_path) == 0, "a folder can be renamed");
-    oom_unwatched = "train_log.tsv checkpoint.safetensors";
+    oom_unwatched = "checkpoint.safetensors";
 }
 
 static void tear_down(void) {
@@ -285,6 +289,7 @@ static const oom_call calls[] = {
     { "qkv_train", "in bf16", put_empty_folder, train_in_half, take_out, drop_out, FLAGS, 100 },
     { "qkv_train", "from a model", put_empty_folder, fine_tune, take_out, drop_out, FLAGS, 100 },
     { "qkv_train", "resumed", put_stopped, resume, take_out, drop_out, FLAGS, 100 },
+    { "qkv_train", "finished before", put_finished, resume, take_out, drop_out, FLAGS, 100 },
     { "qkv_train", "stopped", put_empty_folder, train_until_stopped, take_out, drop_out, FLAGS,
       100 },
     { "qkv_eval", "on a text", NULL, eval_text, take_report, drop_report, OOM_IO | OOM_SLOW, 0 },

@@ -1,10 +1,11 @@
-/* Pictures: qkv/view.h. Each over a picture that is there already, and once where none is. */
+/* Pictures: qkv/picture.h. Each over a picture that is there already, and once where none is. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "oom/calls.h"
-#include "qkv/view.h"
+#include "qkv/page.h"
+#include "qkv/picture.h"
 
 enum { N = 5, LAYERS = 2, HEADS = 2, POINTS = 9 };
 
@@ -80,6 +81,8 @@ static qkv_status chart(qkv_error *error) {
                               .x_label = "token",
                               .n_panels = 2,
                               .panels = panels,
+                              .panel_bytes = sizeof(qkv_panel),
+                              .series_bytes = sizeof(qkv_series),
                               .title = title,
                               .caption = caption };
     return qkv_view_chart_write(&given, path, error);
@@ -134,13 +137,15 @@ static qkv_status page(qkv_error *error) {
                             .query = -1,
                             .n_runs = 2,
                             .runs = runs,
+                            .run_bytes = sizeof *runs,
                             .dropped = dropped,
                             .modified = caption,
                             .n_heads = 2,
                             .heads = given,
+                            .head_bytes = sizeof *given,
                             .title = title,
                             .caption = caption };
-    return qkv_view_page_write(&made, path, NULL, error);
+    return qkv_page_write(&made, path, NULL, error);
 }
 
 static qkv_status points(qkv_error *error) {
@@ -175,7 +180,7 @@ static const oom_call calls[] = {
     { "qkv_view_grid_write", "png", put_png, grid, take_picture, drop, PNG, 0 },
     { "qkv_view_grid_write", "svg", put_svg, grid, take_picture, drop, OTHER, MANY },
     { "qkv_view_grid_write", "pdf", put_pdf, grid, take_picture, drop, OTHER, MANY },
-    { "qkv_view_page_write", "html", put_html, page, take_picture, drop, OOM_IO, 0 },
+    { "qkv_page_write", "html", put_html, page, take_picture, drop, OOM_IO, 0 },
     { "qkv_view_points_write", "png", put_png, points, take_picture, drop, PNG, MANY },
     { "qkv_view_points_write", "svg", put_svg, points, take_picture, drop, OTHER, MANY },
     { "qkv_view_points_write", "pdf", put_pdf, points, take_picture, drop, OTHER, MANY },

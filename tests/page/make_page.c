@@ -3,18 +3,15 @@
  * drawn from a fixed seed, near enough to each other that weights are neither all alike nor all in one key; lse is
  * the library's. Beside FOLDER/NAME.html lie the first head's NAME.q.npy, NAME.k.npy and, up to 512 tokens,
  * NAME.eye.npy, with which `qkv attend` prints its weights; with "scores" also what else makes scores: NAME.mask.npy,
- * NAME.alibi.npy and NAME.sink.npy. Without arguments, which name of the script's sources is
- * which in the file, a line each.
+ * NAME.alibi.npy and NAME.sink.npy.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <qkv/model.h>
-#include <qkv/view.h>
-
-#include "view/page_code.h"
+#include <qkv/files.h>
+#include <qkv/page.h>
 
 static const char *const words[] = { "the",
                                      "door",
@@ -85,14 +82,19 @@ static int rule_make(struct rule *rule, const char *name, int64_t n) {
     return 0;
 }
 
-static void rule_say(const struct rule *rule, qkv_attention_desc *desc, int64_t n) {
+/* The part of it that a page has as rules of position. */
+static void rule_place(const struct rule *rule, qkv_attention_desc *desc) {
     if (rule->causal) desc->flags |= QKV_SET_CAUSAL;
-    if (!rule->added) return;
-    desc->flags |= QKV_SET_Q_OFFSET | QKV_SET_WINDOW | QKV_SET_SOFTCAP | QKV_SET_ALIBI |
-                   QKV_SET_SINKS | QKV_SET_MASK;
+    if (rule->bits) desc->flags |= QKV_SET_Q_OFFSET | QKV_SET_WINDOW;
     desc->q_offset = rule->offset;
     desc->window_left = rule->left;
     desc->window_right = -1;
+}
+
+static void rule_say(const struct rule *rule, qkv_attention_desc *desc, int64_t n) {
+    rule_place(rule, desc);
+    if (!rule->added) return;
+    desc->flags |= QKV_SET_SOFTCAP | QKV_SET_ALIBI | QKV_SET_SINKS | QKV_SET_MASK;
     desc->softcap = rule->softcap;
     desc->alibi_slopes = &rule->alibi;
     desc->sinks = &rule->sink;
@@ -146,9 +148,9 @@ static int write_arrays(const char *folder, const char *name, int64_t n, int64_t
 }
 
 static int write_page(const char *path, qkv_page *page) {
-    qkv_page_result result;
+    qkv_page_result result = qkv_page_result_init();
     qkv_error error;
-    if (qkv_view_page_write(page, path, &result, &error) != QKV_OK) return fail(error.message);
+    if (qkv_page_write(page, path, &result, &error) != QKV_OK) return fail(error.message);
     printf(
         "%s: %lld tokens, %lld heads of %lld, %.2f MB, %lld as f16, weights off by at most %.1e\n",
         path, (long long)page->n, (long long)result.n_heads, (long long)page->head_dim,
@@ -156,27 +158,17 @@ static int write_page(const char *path, qkv_page *page) {
     return 0;
 }
 
-static qkv_head_stats stats_of(int64_t layer, int64_t head) {
-    qkv_head_stats stats = { .layer = layer,
-                             .head = head,
-                             .entropy = (double)(layer + 1),
-                             .confidence = (double)head / 16 };
-    stats.entropy_normalized = (double)layer / 16;
-    if (head == 1) strcpy(stats.label, "prev");
-    return stats;
+static void set(double *numbers, const char *name, double value) {
+    numbers[qkv_heads_find(name, strlen(name))] = value;
 }
 
-static int tell_names(void) {
-    qkvi_page_code code;
-    qkvi_page_code_make(&code);
-    const int failed = code.script.failed || code.names.failed;
-    if (!failed) fwrite(code.names.data, 1, code.names.n, stdout);
-    qkvi_page_code_free(&code);
-    return failed && fail("out of memory");
+static void set_numbers(int64_t layer, int64_t head, double *numbers) {
+    set(numbers, "entropy", (double)(layer + 1));
+    set(numbers, "confidence", (double)head / 16);
+    set(numbers, "entropy_normalized", (double)layer / 16);
 }
 
 int main(int argc, char **argv) {
-    if (argc == 1) return tell_names();
     if (argc < 7) return fail("FOLDER NAME TOKENS DIM LAYERS HEADS [causal]");
     const int64_t n = atoll(argv[3]), dim = atoll(argv[4]), layers = atoll(argv[5]),
                   across = atoll(argv[6]), n_heads = layers * across;
@@ -187,7 +179,8 @@ int main(int argc, char **argv) {
     uint8_t *special = calloc((size_t)n, 1), *segments = calloc((size_t)n, 1);
     int32_t *word = calloc((size_t)n, sizeof *word);
     qkv_page_head *heads = calloc((size_t)n_heads, sizeof *heads);
-    qkv_head_stats *stats = calloc((size_t)n_heads, sizeof *stats);
+    const int64_t n_numbers = qkv_heads_n_numbers();
+    double *stats = calloc((size_t)(n_heads * n_numbers), sizeof *stats);
     double *places =
         n <= 64 || n == 2048 ? calloc((size_t)(8 * n), sizeof *places) : NULL; /* PCA: 0 */
     float *numbers = calloc((size_t)(n_heads * n * (2 * dim + 1)), sizeof *numbers);
@@ -205,10 +198,14 @@ int main(int argc, char **argv) {
                      *const lse = k + n * dim;
         draw_head(q, k, n, dim, h);
         if (make_lse(ctx, n, dim, &rule, q, k, lse)) return fail(qkv_ctx_message(ctx));
-        stats[h] = stats_of(h / across, h % across);
-        heads[h] = (qkv_page_head){
-            .layer = h / across, .head = h % across, .q = q, .k = k, .lse = lse, .stats = &stats[h]
-        };
+        set_numbers(h / across, h % across, stats + h * n_numbers);
+        heads[h] = (qkv_page_head){ .layer = h / across,
+                                    .head = h % across,
+                                    .q = q,
+                                    .k = k,
+                                    .lse = lse,
+                                    .numbers = stats + h * n_numbers,
+                                    .label = h % across == 1 ? "prev" : "" };
         if (rule.bits) {
             heads[h].alibi = (double)rule.alibi;
             heads[h].sink = &rule.sink;
@@ -226,15 +223,14 @@ int main(int argc, char **argv) {
     }
     float root = 1;
     while (root * root < (float)dim) root += 1;
+    qkv_attention_desc rules = { .struct_size = sizeof rules };
+    rule_place(&rule, &rules);
     qkv_page page = { .struct_size = sizeof page,
+                      .head_bytes = sizeof(qkv_page_head),
                       .n = n,
                       .head_dim = dim,
                       .scale = 1 / root,
-                      .flags =
-                          (rule.causal ? QKV_PAGE_CAUSAL : 0u) | (rule.bits ? QKV_PAGE_WINDOW : 0u),
-                      .window_left = rule.left,
-                      .window_right = -1,
-                      .q_offset = rule.offset,
+                      .rules = &rules,
                       .softcap = (double)rule.softcap,
                       .query = n / 3,
                       .tokens = tokens,

@@ -71,8 +71,7 @@ static void make_forms(random_net *r, qkvi_linear *l) {
         return;
     }
     l->half = (uint32_t *)forward, l->half_backward = (uint32_t *)backward;
-    if (r->compute == QKV_WEIGHTS_BF16_AMX)
-        l->half_mode = (qkvi_half_mode){ QKVI_BF16_AMX, qkvi_cpu_amx() };
+    l->half_class = r->compute == QKV_WEIGHTS_BF16_AMX ? QKV_CLASS_AMX : QKV_CLASS_DP;
 }
 
 static qkvi_linear make_linear(random_net *r, int64_t n_out, int64_t n_in, float *weight) {
@@ -125,7 +124,9 @@ static void make_embed(random_net *r, const net_kind *kind, int64_t n_words, flo
                              .n_words = n_words,
                              .n_types = 1,
                              .n_positions = kind->first_position + NET_MAX_LEN,
-                             .word_scale = kind->word_scale };
+                             .word_scale = kind->word_scale,
+                             .padding = -1,
+                             .padding_place = -1 };
     s->embed.word = words ? words : take(r, n_words * NET_HIDDEN, 0, 0.5f);
     s->embed.position =
         kind->learned_positions ? take(r, s->embed.n_positions * NET_HIDDEN, 0, 0.3f) : NULL;

@@ -3,6 +3,7 @@
  *
  *   - a batch gives every sequence the bits of a run of its own, in whatever order it comes;
  *   - losses and gradients have the same bits for any number of threads and every instruction set;
+ *   - both also where weights are so small that products vanish, and zeros have signs;
  *   - sinusoidal positions are the formula, and a model with them equals one that has learned them;
  *   - the gradient is the derivative: along random directions, against differences of the loss;
  *   - what does not fit is refused, with a message.
@@ -23,6 +24,8 @@
 enum { N_SEQUENCES = 40, LONGEST = 19, N_WORDS = 75 };
 
 static uint64_t seed = 4711;
+static uint32_t
+    smaller; /* not 0: each parameter's weights are smaller by a power of 2 below 2^smaller */
 
 /* ---- Random models and batches --------------------------------------------------------------- */
 
@@ -63,8 +66,9 @@ static void random_weights(setup *s, qkvi_rng *rng) {
         const qkvi_param *row = &s->table.rows[r];
         const int norm = strstr(row->name, "LayerNorm.weight") != NULL;
         const float scale = row->rank == 1 ? 0.2f : 1.5f / sqrtf((float)row->shape[1]);
+        const float by = smaller ? ldexpf(1, -(int)qkvi_rng_below(rng, smaller)) : 1;
         for (size_t i = 0; i < row->n_elems; i++)
-            s->weights[row->offset + i] = (norm ? 1.0f : 0.0f) + scale * noise(rng);
+            s->weights[row->offset + i] = ((norm ? 1.0f : 0.0f) + scale * noise(rng)) * by;
     }
 }
 
@@ -130,9 +134,8 @@ static qkvi_net_losses compute(setup *s, qkv_ctx *ctx, int with_grads) {
 
 /* ---- Same bits ------------------------------------------------------------------------------- */
 
-static void test_batch_equals_single_runs(void **state) {
-    (void)state;
-    setup *s = make_setup(&small_model, 0);
+static void expect_batch_of_single_runs(uint64_t index) {
+    setup *s = make_setup(&small_model, index);
     qkv_ctx *ctx = make_ctx(NULL, 2);
     qkvi_net_pass *single;
     const size_t row = (size_t)s->info.hidden * sizeof(float);
@@ -184,9 +187,13 @@ static void expect_same_training(setup *s, const char *isa, int n_threads, const
     qkv_ctx_destroy(ctx);
 }
 
-static void test_training_has_the_same_bits_everywhere(void **state) {
+static void test_batch_equals_single_runs(void **state) {
     (void)state;
-    setup *s = make_setup(&small_model, 1);
+    expect_batch_of_single_runs(0);
+}
+
+static void expect_training_everywhere(uint64_t index) {
+    setup *s = make_setup(&small_model, index);
     qkv_ctx *ctx = make_ctx(qkv_isa_name(0), 1);
     float *gradients = qkvi_params_arena(&s->table);
     const qkvi_net_losses losses = compute(s, ctx, 1);
@@ -198,6 +205,20 @@ static void test_training_has_the_same_bits_everywhere(void **state) {
     free(gradients);
     qkv_ctx_destroy(ctx);
     free_setup(s);
+}
+
+static void test_training_has_the_same_bits_everywhere(void **state) {
+    (void)state;
+    expect_training_everywhere(1);
+}
+
+static void test_vanishing_products_keep_their_bits(void **state) {
+    (void)state;
+    for (smaller = 20; smaller <= 140; smaller += 40) {
+        expect_batch_of_single_runs(100 + smaller);
+        expect_training_everywhere(200 + smaller);
+    }
+    smaller = 0;
 }
 
 /* ---- Positions ------------------------------------------------------------------------------- */
@@ -368,6 +389,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_batch_equals_single_runs),
         cmocka_unit_test(test_training_has_the_same_bits_everywhere),
+        cmocka_unit_test(test_vanishing_products_keep_their_bits),
         cmocka_unit_test(test_sinusoids_are_the_formula),
         cmocka_unit_test(test_sinusoidal_model_equals_learned_one),
         cmocka_unit_test(test_gradient_is_the_derivative),

@@ -67,7 +67,7 @@ static void make_batch(const random_net *r, uint64_t index, batch_arrays *a) {
 
 static qkv_ctx *make_ctx(const char *isa, int n_threads) {
     qkv_ctx *ctx = NULL;
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    qkv_ctx_options options = qkv_ctx_options_init();
     options.n_threads = n_threads;
     options.isa = isa;
     if (qkv_ctx_create(&options, &ctx, NULL) != QKV_OK) return NULL;

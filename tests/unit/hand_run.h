@@ -6,6 +6,7 @@
 #define HAND_RUN_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "qkv/inspect.h"
@@ -30,7 +31,7 @@ struct qkv_run {
     const uint8_t *seen;
 };
 
-qkv_status qkvi_run_weight_rows(const qkv_run *r, qkv_attention_of which, int64_t b, int64_t layer,
+qkv_status qkvi_run_weight_rows(const qkv_run *r, qkv_which which, int64_t b, int64_t layer,
                                 int64_t head, int64_t first, int64_t n_rows, float *weights,
                                 qkv_error *error);
 
@@ -38,28 +39,31 @@ static struct qkv_run run;
 static struct qkv_model model = { .info = { .n_layers = N_LAYERS, .n_heads = N_HEADS } };
 
 const qkv_model_info *qkv_model_get_info(const qkv_model *m) { return &m->info; }
-const qkv_tokenizer *qkv_model_tokenizer(const qkv_model *m) { return m->tokenizer; }
+const qkv_tokenizer *qkv_model_tokenizer(const qkv_model *m, qkv_side side) {
+    return side == QKV_SOURCE ? m->tokenizer : NULL;
+}
 
-qkv_status qkv_run_capture_of(const qkv_run *r, qkv_attention_of which, int64_t b, int64_t layer,
-                              qkv_capture *capture, qkv_error *error) {
+qkv_status qkv_run_capture(const qkv_run *r, qkv_which which, int64_t b, int64_t layer,
+                           qkv_capture *capture, qkv_error *error) {
     (void)which;
     (void)error;
     if (b != 0 || layer < 0 || layer >= N_LAYERS) return QKV_ERR_ARGUMENT;
-    *capture = (qkv_capture){ r->q[layer], r->k, r->lse,    N_HEADS, r->n,
-                              r->n,        1,    r->causal, r->seen, r->n };
+    *capture = (qkv_capture){ sizeof *capture, r->q[layer], r->k, r->lse, N_HEADS, r->n, r->n, 1,
+                              r->causal,       r->seen,     r->n };
     return QKV_OK;
 }
 
-qkv_status qkv_run_capture(const qkv_run *r, int64_t b, int64_t layer, qkv_capture *capture,
-                           qkv_error *error) {
-    return qkv_run_capture_of(r, QKV_SELF, b, layer, capture, error);
+bool qkvi_run_decodes(const qkv_run *r, qkv_which which);
+bool qkvi_run_decodes(const qkv_run *r, qkv_which which) {
+    (void)which;
+    return r->causal;
 }
 
 static inline float *log_weight(int64_t layer, int64_t head, int64_t i, int64_t j) {
     return &run.q[layer][(head * run.n + i) * run.n + j];
 }
 
-qkv_status qkvi_run_weight_rows(const qkv_run *r, qkv_attention_of which, int64_t b, int64_t layer,
+qkv_status qkvi_run_weight_rows(const qkv_run *r, qkv_which which, int64_t b, int64_t layer,
                                 int64_t head, int64_t first, int64_t n_rows, float *weights,
                                 qkv_error *error) {
     (void)which;

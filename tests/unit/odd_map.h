@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "lost_by_others.h"
-#include "qkv/view.h"
+#include "qkv/picture.h"
 
 const char *__lsan_default_suppressions(void) { return LOST_BY_OTHERS; }
 

@@ -146,16 +146,80 @@ static void option_structs_of_other_versions(void **state) {
     theirs.known.struct_size--; /* now that byte is no part of it */
     assert_int_equal(qkvi_options_read(&ours, sizeof ours, &theirs, "options", &error), QKV_OK);
 
-    const size_t too_small[] = { 0, 1, sizeof(size_t), sizeof(options) - 1 };
-    for (size_t i = 0; i < sizeof too_small / sizeof *too_small; i++) {
-        theirs.known.struct_size = too_small[i];
+    theirs.known.struct_size = sizeof(options) - sizeof(int); /* older: b was not there yet */
+    ours.b = 7;                                               /* its default */
+    assert_int_equal(qkvi_options_read(&ours, sizeof ours, &theirs, "options", &error), QKV_OK);
+    assert_int_equal(ours.a, 1);
+    assert_int_equal(ours.b, 7);
+    assert_int_equal(ours.struct_size, sizeof ours);
+
+    const size_t unset[] = { 0, 1, sizeof(size_t) };
+    for (size_t i = 0; i < sizeof unset / sizeof *unset; i++) {
+        theirs.known.struct_size = unset[i];
         assert_int_equal(qkvi_options_read(&ours, sizeof ours, &theirs, "options", &error),
                          QKV_ERR_ARGUMENT);
     }
     theirs.known.struct_size = SIZE_MAX; /* not set at all: must not be scanned */
     assert_int_equal(qkvi_options_read(&ours, sizeof ours, &theirs, "options", NULL),
                      QKV_ERR_VERSION);
-    assert_int_equal(ours.b, 3);
+    assert_int_equal(ours.b, 7);
+}
+
+/* Bytes past struct_size are the caller's own. */
+static void filling_a_struct_of_another_version(void **state) {
+    (void)state;
+    const options ours = { sizeof ours, 1, 2 };
+    struct {
+        options known;
+        int more[4];
+    } theirs = { { sizeof(options) - sizeof(int), 8, 9 }, { 10, 11, 12, 13 } };
+    qkvi_options_write(&theirs, &ours, sizeof ours); /* older */
+    assert_int_equal(theirs.known.struct_size, sizeof(options) - sizeof(int));
+    assert_int_equal(theirs.known.a, 1);
+    assert_int_equal(theirs.known.b, 9);
+
+    theirs.known.struct_size = sizeof(options) + 2 * sizeof(int); /* newer */
+    qkvi_options_write(&theirs, &ours, sizeof ours);
+    assert_int_equal(theirs.known.b, 2);
+    assert_int_equal(theirs.more[1], 0);
+    assert_int_equal(theirs.more[2], 12);
+}
+
+/* Elements of another size, at any alignment. */
+static void elements_of_other_versions(void **state) {
+    (void)state;
+    typedef struct element {
+        int64_t a;
+        int32_t b;
+    } element; /* 16 bytes */
+    char array[3 * 21], kept[21];
+    const element written = { 5, 6 };
+    element read;
+    qkv_error error = { 0 };
+    memset(array, 0x5a, sizeof array);
+    memset(kept, 0x5a, sizeof kept);
+    qkvi_element_write(array, 1, 21, &written, sizeof written); /* newer: the rest becomes 0 */
+    assert_memory_equal(array, kept, 21);
+    assert_memory_equal(array + 42, kept, 21);
+    assert_int_equal(qkvi_element_read(&read, sizeof read, array, 1, 21, "list", &error), QKV_OK);
+    assert_true(read.a == 5 && read.b == 6);
+    array[21 + 20] = 1;
+    assert_int_equal(qkvi_element_read(&read, sizeof read, array, 1, 21, "list", &error),
+                     QKV_ERR_VERSION);
+    assert_non_null(strstr(error.message, "list[1]: byte 20 is not 0"));
+
+    memset(array, 0x5a, sizeof array);
+    qkvi_element_write(array, 2, 8, &written, sizeof written); /* older: b was not there yet */
+    assert_memory_equal(array + 24, kept, 21);
+    read = (element){ 0, 7 };
+    assert_int_equal(qkvi_element_read(&read, sizeof read, array, 2, 8, "list", &error), QKV_OK);
+    assert_true(read.a == 5 && read.b == 7);
+
+    assert_int_equal(qkvi_element_check(4, 16, "list_bytes", &error), QKV_OK);
+    assert_int_equal(qkvi_element_check(16 + 4096, 16, "list_bytes", &error), QKV_OK);
+    assert_int_equal(qkvi_element_check(3, 16, "list_bytes", &error), QKV_ERR_ARGUMENT);
+    assert_non_null(strstr(error.message, "list_bytes = 3 is less than 4"));
+    assert_int_equal(qkvi_element_check(SIZE_MAX, 16, "list_bytes", &error), QKV_ERR_VERSION);
 }
 
 int main(void) {
@@ -166,6 +230,8 @@ int main(void) {
         cmocka_unit_test(default_allocator_aligns),
         cmocka_unit_test(measured_and_cut_sizes_agree),
         cmocka_unit_test(option_structs_of_other_versions),
+        cmocka_unit_test(filling_a_struct_of_another_version),
+        cmocka_unit_test(elements_of_other_versions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -286,11 +286,15 @@ static int check_quotations(const char *path) {
 
 static void test_documentation(void **state) {
     (void)state;
-    static const char *const files[] = {
-        "README.md",          "models/default/README.md", "docs/grammar.md",
-        "cli/cmd_look.c",     "cli/cmd_fill.c",           "cli/cmd_next.c",
-        "cli/cmd_tokenize.c", "tests/cli/test_text.sh",   "tests/cli/test_usage.sh"
-    };
+    static const char *const files[] = { "README.md",
+                                         "models/default/README.md",
+                                         "docs/grammar.md",
+                                         "cli/look/cmd_look.c",
+                                         "cli/model/cmd_fill.c",
+                                         "cli/model/cmd_next.c",
+                                         "cli/model/cmd_tokenize.c",
+                                         "tests/cli/test_text.sh",
+                                         "tests/cli/test_usage.sh" };
     int n = 0;
     for (size_t i = 0; i < sizeof files / sizeof files[0]; ++i) {
         char path[4096];

@@ -43,7 +43,7 @@ static int clean_environment(void **state) {
 static void defaults(void **state) {
     (void)state;
     qkv_ctx *ctx;
-    const qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    const qkv_ctx_options options = qkv_ctx_options_init();
     const qkv_ctx_options *both[] = { NULL, &options };
     for (int i = 0; i < 2; i++) {
         assert_int_equal(create(both[i], &ctx), QKV_OK);
@@ -65,7 +65,7 @@ static void every_isa_by_name(void **state) {
     assert_string_equal(qkv_isa_name(0), "scalar");
     for (; (name = qkv_isa_name(n_isas)); n_isas++) {
         qkv_ctx *ctx;
-        qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+        qkv_ctx_options options = qkv_ctx_options_init();
         options.isa = name;
         setenv("QKV_ISA", "no such thing", 1); /* the option wins, unread */
         assert_int_equal(create(&options, &ctx), QKV_OK);
@@ -84,7 +84,7 @@ static void every_isa_by_name(void **state) {
 static void unknown_isas(void **state) {
     (void)state;
     qkv_ctx *ctx;
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    qkv_ctx_options options = qkv_ctx_options_init();
     options.isa = "sse9\x1b[2J";
     expect_refusal(&options, QKV_ERR_ARGUMENT, "isa = \"sse9\\x1b[2J\" is not an instruction set");
     assert_non_null(strstr(error.message, "those are: scalar"));
@@ -100,7 +100,7 @@ static void unknown_isas(void **state) {
 static void numbers_of_threads(void **state) {
     (void)state;
     qkv_ctx *ctx;
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    qkv_ctx_options options = qkv_ctx_options_init();
     setenv("QKV_NUM_THREADS", "3", 1);
     for (int n = 0; n <= 16; n++) {
         options.n_threads = n;
@@ -127,7 +127,7 @@ static void AT24_all_memory_comes_from_the_allocator(void **state) {
     (void)state;
     counting_allocator counter = { 0 };
     qkv_ctx *ctx = NULL;
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    qkv_ctx_options options = qkv_ctx_options_init();
     options.n_threads = 3;
     options.allocator = counting_allocator_of(&counter);
     int n_failures = 0;
@@ -168,7 +168,7 @@ static void workspace_of_the_caller(void **state) {
     _Alignas(64) static char mine[256];
     qkv_ctx *ctx;
     assert_int_equal(create(NULL, &ctx), QKV_OK);
-    qkv_call_options call = QKV_CALL_OPTIONS_INIT;
+    qkv_call_options call = qkv_call_options_init();
     void *workspace = NULL;
     call.workspace = mine;
     call.workspace_bytes = 128;
@@ -192,7 +192,7 @@ static void newer_options(void **state) {
     struct {
         qkv_ctx_options known;
         long more[4];
-    } newer = { QKV_CTX_OPTIONS_INIT, { 0 } };
+    } newer = { qkv_ctx_options_init(), { 0 } };
     qkv_ctx *ctx;
     newer.known.struct_size = sizeof newer;
     newer.known.n_threads = 2;
@@ -212,10 +212,10 @@ static void note_index(void *argument, int index) { ((int *)argument)[index]++; 
 static void a_shared_pool_outlives_its_maker(void **state) {
     (void)state;
     qkv_ctx *maker, *sharer;
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    qkv_ctx_options options = qkv_ctx_options_init();
     options.n_threads = 4;
     assert_int_equal(create(&options, &maker), QKV_OK);
-    options = (qkv_ctx_options)QKV_CTX_OPTIONS_INIT;
+    options = qkv_ctx_options_init();
     options.share_pool = maker;
     assert_int_equal(create(&options, &sharer), QKV_OK);
     assert_int_equal(qkv_ctx_threads(sharer), 4);
@@ -237,7 +237,7 @@ static void the_hosts_threads(void **state) {
     (void)state;
     qkv_ctx *ctx;
     int n_tasks = 0, counts[7] = { 0 };
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    qkv_ctx_options options = qkv_ctx_options_init();
     options.executor = (qkv_executor){ one_after_the_other, 5, &n_tasks };
     assert_int_equal(create(&options, &ctx), QKV_OK);
     assert_int_equal(qkv_ctx_threads(ctx), 5);

@@ -49,7 +49,7 @@ static void refuse(const qkv_generate_options *options, qkv_status status, const
 
 #define REFUSED(field, value, words)                                                               \
     do {                                                                                           \
-        qkv_generate_options options = QKV_GENERATE_OPTIONS_INIT;                                  \
+        qkv_generate_options options = qkv_generate_options_init();                                \
         options.field = (value);                                                                   \
         refuse(&options, QKV_ERR_ARGUMENT, words);                                                 \
     } while (0)
@@ -72,6 +72,8 @@ static void test_numbers_refused(void **state) {
     REFUSED(top_k, -1, "top_k");
     REFUSED(top_p, 1.5, "top_p = 1.5 is not between 0 and 1");
     REFUSED(top_p, NAN, "top_p");
+    REFUSED(min_p, -0.1, "min_p = -0.1 is not between 0 and 1");
+    REFUSED(min_p, NAN, "min_p = nan");
     REFUSED(repetition_penalty, 0, "repetition_penalty");
     REFUSED(no_repeat_ngram, -1, "no_repeat_ngram");
 }
@@ -82,20 +84,22 @@ static void test_ids_refused(void **state) {
     (void)state;
     REFUSED(forced_bos, 50, "forced_bos: 50 is no id of a vocabulary of 50");
     REFUSED(forced_eos, -2, "forced_eos: -2");
+    REFUSED(n_forced_ends, 65, "n_forced_ends = 65");
+    REFUSED(n_forced_ends, 1, "forced_ends is NULL");
     REFUSED(n_eos, 65, "n_eos = 65");
     REFUSED(n_eos, 1, "eos is NULL");
     REFUSED(n_bad_words, 1, "bad_words is NULL");
     REFUSED(n_bad_words, -1, "n_bad_words = -1");
     REFUSED(n_stop, 65, "n_stop = 65");
     REFUSED(n_stop, 1, "stop is NULL");
-    qkv_generate_options options = QKV_GENERATE_OPTIONS_INIT;
+    qkv_generate_options options = qkv_generate_options_init();
     options.eos = ids;
     options.n_eos = 2;
     refuse(&options, QKV_ERR_ARGUMENT, "eos: 50");
     options.n_eos = 1;
     options.no_eos = 1;
     refuse(&options, QKV_ERR_ARGUMENT, "no_eos together with n_eos = 1");
-    options = (qkv_generate_options)QKV_GENERATE_OPTIONS_INIT;
+    options = (qkv_generate_options)qkv_generate_options_init();
     options.bad_words = ids;
     options.bad_word_lengths = lengths;
     options.n_bad_words = 1;
@@ -115,7 +119,7 @@ static void test_others_refused(void **state) {
     const char *longest[] = { longer };
     (void)state;
     memset(longer, 'a', sizeof longer - 1);
-    qkv_generate_options options = QKV_GENERATE_OPTIONS_INIT;
+    qkv_generate_options options = qkv_generate_options_init();
     options.stop = stops;
     options.n_stop = 2;
     refuse(&options, QKV_ERR_ARGUMENT, "stop[1] is empty");
@@ -124,7 +128,7 @@ static void test_others_refused(void **state) {
     refuse(&options, QKV_ERR_ARGUMENT, "stop[0] is longer than 4,096 bytes");
     options.stop = broken;
     refuse(&options, QKV_ERR_ARGUMENT, "stop[0]: byte 1 is no UTF-8");
-    options = (qkv_generate_options)QKV_GENERATE_OPTIONS_INIT;
+    options = (qkv_generate_options)qkv_generate_options_init();
     options.n_beams = 2;
     options.on_text = quiet;
     refuse(&options, QKV_ERR_ARGUMENT, "on_text is for one sequence");
@@ -212,7 +216,7 @@ static void test_draws(void **state) {
         double p[CELLS], sum = 0;
         float row[CELLS];
         table_lm table = { .seed = 77u + (unsigned)kind, .vocab = CELLS };
-        qkv_generate_options options = QKV_GENERATE_OPTIONS_INIT;
+        qkv_generate_options options = qkv_generate_options_init();
         qkvi_scratch scratch;
         qkvi_plan plan;
         options.sample = 1;
@@ -231,7 +235,7 @@ static void test_draws(void **state) {
             options.seed = seed++;
             options.n_return = 100;
             qkv_generation *const made = generate(&table, &options, &facts, QKV_OK);
-            for (int i = 0; i < 100; i++) counts[made->sequences[i].ids[0]]++;
+            for (int i = 0; i < 100; i++) counts[made->sequences[i]->ids[0]]++;
             qkv_generation_free(made);
         }
         for (int j = 0; j < CELLS; j++) assert_true(p[j] > 0 || counts[j] == 0);
@@ -252,7 +256,7 @@ static void test_beam_draws(void **state) {
     double p[CELLS], pairs[CELLS * CELLS] = { 0 }, sum = 0;
     float row[CELLS];
     table_lm table = { .seed = 5, .vocab = CELLS };
-    qkv_generate_options options = QKV_GENERATE_OPTIONS_INIT;
+    qkv_generate_options options = qkv_generate_options_init();
     (void)state;
     options.sample = 1;
     options.max_new = 1;
@@ -269,8 +273,8 @@ static void test_beam_draws(void **state) {
         options.seed = seed++;
         qkv_generation *const made = generate(&table, &options, &few, QKV_OK);
         assert_int_equal(made->n_sequences, 2);
-        const int a = made->sequences[0].ids[0], b = made->sequences[1].ids[0];
-        assert_true(made->sequences[0].score >= made->sequences[1].score);
+        const int a = made->sequences[0]->ids[0], b = made->sequences[1]->ids[0];
+        assert_true(made->sequences[0]->score >= made->sequences[1]->score);
         counts[CELLS * (a < b ? a : b) + (a < b ? b : a)]++;
         qkv_generation_free(made);
     }
@@ -282,7 +286,7 @@ static void test_beam_draws(void **state) {
 /* A sequence is the same alone and among others, and others are others. */
 static void test_seeds(void **state) {
     table_lm table = { .seed = 8 };
-    qkv_generate_options options = QKV_GENERATE_OPTIONS_INIT;
+    qkv_generate_options options = qkv_generate_options_init();
     (void)state;
     options.sample = 1;
     options.max_new = 30;
@@ -291,15 +295,15 @@ static void test_seeds(void **state) {
     qkv_generation *const one = generate(&table, &options, &facts, QKV_OK);
     options.n_return = 7;
     qkv_generation *const seven = generate(&table, &options, &facts, QKV_OK);
-    assert_int_equal(one->sequences[0].n, seven->sequences[0].n);
-    assert_memory_equal(one->sequences[0].ids, seven->sequences[0].ids,
-                        (size_t)one->sequences[0].n * 4);
-    assert_true(one->sequences[0].score == seven->sequences[0].score);
+    assert_int_equal(one->sequences[0]->n, seven->sequences[0]->n);
+    assert_memory_equal(one->sequences[0]->ids, seven->sequences[0]->ids,
+                        (size_t)one->sequences[0]->n * 4);
+    assert_true(one->sequences[0]->score == seven->sequences[0]->score);
     int differ = 0;
     for (int i = 1; i < 7; i++)
-        differ += seven->sequences[i].n != seven->sequences[0].n ||
-                  memcmp(seven->sequences[i].ids, seven->sequences[0].ids,
-                         (size_t)seven->sequences[0].n * 4) != 0;
+        differ += seven->sequences[i]->n != seven->sequences[0]->n ||
+                  memcmp(seven->sequences[i]->ids, seven->sequences[0]->ids,
+                         (size_t)seven->sequences[0]->n * 4) != 0;
     assert_int_equal(differ, 6);
     qkv_generation_free(one);
     qkv_generation_free(seven);
@@ -312,22 +316,22 @@ static void test_ends(void **state) {
     static int32_t all[50];
     static int64_t ones[50];
     table_lm table = { .seed = 3 };
-    qkv_generate_options options = QKV_GENERATE_OPTIONS_INIT;
+    qkv_generate_options options = qkv_generate_options_init();
     (void)state;
     options.no_eos = 1;
     options.max_new = 4;
     qkv_generation *made = generate(&table, &options, &facts, QKV_OK);
-    assert_int_equal(made->sequences[0].end, QKV_END_MAX_NEW);
-    assert_int_equal(made->sequences[0].n, 4);
+    assert_int_equal(made->sequences[0]->end, QKV_END_MAX_NEW);
+    assert_int_equal(made->sequences[0]->n, 4);
     assert_int_equal(made->n_steps, 3);
     assert_int_equal(made->prompt_len, 3);
-    assert_string_equal(made->sequences[0].text, "");
+    assert_string_equal(made->sequences[0]->text, "");
     qkv_generation_free(made);
     for (options.n_beams = 1; options.n_beams <= 3; options.n_beams += 2) {
         options.max_new = 0;
         made = generate(&table, &options, &facts, QKV_OK);
-        assert_int_equal(made->sequences[0].end, QKV_END_MODEL_LENGTH);
-        assert_int_equal(made->sequences[0].n, TABLE_LEN - 3);
+        assert_int_equal(made->sequences[0]->end, QKV_END_MODEL_LENGTH);
+        assert_int_equal(made->sequences[0]->n, TABLE_LEN - 3);
         qkv_generation_free(made);
         for (int i = 0; i < 50; i++) {
             all[i] = i;
@@ -337,8 +341,8 @@ static void test_ends(void **state) {
         options.bad_word_lengths = ones;
         options.n_bad_words = 50;
         made = generate(&table, &options, &facts, QKV_OK);
-        assert_int_equal(made->sequences[0].end, QKV_END_FORBIDDEN);
-        assert_int_equal(made->sequences[0].n, 0);
+        assert_int_equal(made->sequences[0]->end, QKV_END_FORBIDDEN);
+        assert_int_equal(made->sequences[0]->n, 0);
         qkv_generation_free(made);
         options.n_bad_words = 0;
         options.cancel = &cancelled;
@@ -368,7 +372,8 @@ static int hear(void *user, const char *bytes, size_t n) {
 static void check_texts(const char *folder, const char *stop, unsigned seed) {
     qkv_tokenizer *tokenizer;
     qkv_error error;
-    if (qkv_tokenizer_open(folder, &tokenizer, &error) != QKV_OK) fail_msg("%s", error.message);
+    if (qkv_tokenizer_open(folder, QKV_SOURCE, &tokenizer, &error) != QKV_OK)
+        fail_msg("%s", error.message);
     const qkvi_lm_facts lm_facts = {
         qkv_tokenizer_size(tokenizer), TABLE_LEN, 3, 0, 0, NULL, NULL, NULL
     };
@@ -377,7 +382,7 @@ static void check_texts(const char *folder, const char *stop, unsigned seed) {
         const char *const stops[] = { stop, "\n" };
         heard h = { .enough = n % 5 == 4 ? 7 : -1 };
         table_lm table = { .seed = seed + n };
-        qkv_generate_options options = QKV_GENERATE_OPTIONS_INIT;
+        qkv_generate_options options = qkv_generate_options_init();
         options.tokenizer = tokenizer;
         options.on_text = hear;
         options.user = &h;
@@ -385,7 +390,7 @@ static void check_texts(const char *folder, const char *stop, unsigned seed) {
         options.n_stop = n % 3;
         options.sample = 1;
         qkv_generation *const made = generate(&table, &options, &lm_facts, QKV_OK);
-        const qkv_sequence *const s = &made->sequences[0];
+        const qkv_sequence *const s = made->sequences[0];
         h.bytes[h.n] = '\0';
         assert_int_equal(h.n, s->n_bytes);
         assert_string_equal(h.bytes, s->text);
@@ -416,7 +421,7 @@ static void test_texts(void **state) {
 
 static void test_settled(void **state) {
     static const char *stops[] = { "stop", "\n\n", "op it" };
-    qkv_generate_options options = QKV_GENERATE_OPTIONS_INIT;
+    qkv_generate_options options = qkv_generate_options_init();
     qkvi_plan plan;
     (void)state;
     options.stop = stops;

@@ -14,6 +14,7 @@
 #include "inspect/function_words.h"
 #include "inspect/tokens.h"
 #include "unit/hand_run.h"
+#include "unit/head_values.h"
 
 /* ---- Content words -----------------------------------------------------------------------------
  * */
@@ -49,19 +50,33 @@ static void test_heads(void **state) {
     (void)state;
     const int32_t tokens[] = { CLS, DOOR, WATCH, SEP };
     const qkv_encoding input = input_of(4, tokens);
-    qkv_head_stats stats[N_LAYERS * N_HEADS];
+    head_values stats[N_LAYERS * N_HEADS];
     qkv_error error;
     begin_run(4);
     for (int64_t i = 0; i < 4; i++)
         for (int64_t j = 0; j < 4; j++) *log_weight(1, 0, i, j) = j == (i + 1) % 4 ? 0 : -1e4f;
-    assert_int_equal(qkv_inspect_heads(ctx, &model, &run, 0, &input, stats, &error), QKV_OK);
+    assert_int_equal(head_values_of_text(ctx, model.tokenizer, &run, &input, stats, &error),
+                     QKV_OK);
     for (int i = 0; i < N_LAYERS * N_HEADS; i++) {
         assert_int_equal(stats[i].layer, i / N_HEADS);
         assert_int_equal(stats[i].head, i % N_HEADS);
-        assert_string_equal(stats[i].label, i == 2 ? "next" : "broad");
+        assert_string_equal(stats[i].label, i == 2 ? "" : "broad"); /* two queries are too few */
     }
     near(stats[0].entropy, log(4));
     near(stats[0].entropy_normalized, 1);
+}
+
+/* Of the run as it is now. */
+static qkv_status find_sharpest(int64_t b, const uint8_t *of, const uint8_t *from,
+                                const uint8_t *to, qkv_sharpest *sharpest) {
+    static const int32_t tokens[MAX_N];
+    const qkv_encoding input = input_of(run.n, tokens);
+    const qkv_token_list list = { model.tokenizer, &input };
+    qkv_heads *heads;
+    qkv_status status = qkv_heads_open_run(ctx, &run, QKV_SELF, b, &list, NULL, &heads, NULL);
+    if (status == QKV_OK) status = qkv_heads_sharpest(heads, of, from, to, sharpest, NULL);
+    qkv_heads_free(heads);
+    return status;
 }
 
 static void test_sharpest(void **state) {
@@ -71,7 +86,7 @@ static void test_sharpest(void **state) {
     const uint8_t mask[6] = { 0, 0, 0, 1, 0, 0 }, watch[6] = { 0, 0, 0, 0, 1, 0 };
     const uint8_t first_layer[4] = { 1, 1, 0, 0 };
     uint8_t content[6];
-    qkv_sharpest sharpest;
+    qkv_sharpest sharpest = qkv_sharpest_init();
     begin_run(6);
     *log_weight(1, 1, 3, 2) = logf(0.4f);
     *log_weight(0, 1, 3, 1) = logf(0.9f); /* a function word */
@@ -79,22 +94,21 @@ static void test_sharpest(void **state) {
     *log_weight(0, 0, 4, 4) = logf(0.9f); /* itself */
     *log_weight(1, 0, 2, 4) = logf(0.8f); /* another query */
     *log_weight(0, 0, 1, 0) = NAN;
-    qkv_inspect_content(qkv_model_tokenizer(&model), &input, content);
+    qkv_inspect_content(qkv_model_tokenizer(&model, QKV_SOURCE), &input, content);
     const struct {
         const uint8_t *heads, *from, *to;
         qkv_sharpest expected;
     } rows[] = {
-        { NULL, mask, content, { 1, 1, 3, 2, 0.4f } },
-        { NULL, watch, content, { 0, 0, 4, 2, 1.0f / 6 } }, /* a tie */
-        { NULL, content, content, { 1, 0, 2, 4, 0.8f } },
-        { NULL, NULL, NULL, { 0, 0, 3, 5, 0.9f } },
-        { first_layer, mask, content, { 0, 0, 3, 2, 1.0f / 6 } },
-        { NULL, watch, watch, { 0, 0, -1, -1, 0 } },
+        { NULL, mask, content, { sizeof(qkv_sharpest), 1, 1, 3, 2, 0.4f } },
+        { NULL, watch, content, { sizeof(qkv_sharpest), 0, 0, 4, 2, 1.0f / 6 } }, /* a tie */
+        { NULL, content, content, { sizeof(qkv_sharpest), 1, 0, 2, 4, 0.8f } },
+        { NULL, NULL, NULL, { sizeof(qkv_sharpest), 0, 0, 3, 5, 0.9f } },
+        { first_layer, mask, content, { sizeof(qkv_sharpest), 0, 0, 3, 2, 1.0f / 6 } },
+        { NULL, watch, watch, { sizeof(qkv_sharpest), 0, 0, -1, -1, 0 } },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const qkv_sharpest *want = &rows[i].expected;
-        assert_int_equal(qkv_inspect_sharpest(&model, &run, 0, rows[i].heads, rows[i].from,
-                                              rows[i].to, &sharpest, NULL),
+        assert_int_equal(find_sharpest(0, rows[i].heads, rows[i].from, rows[i].to, &sharpest),
                          QKV_OK);
         if (sharpest.layer != want->layer || sharpest.head != want->head ||
             sharpest.query != want->query || sharpest.key != want->key)
@@ -108,7 +122,7 @@ static void test_sharpest(void **state) {
 static void test_sharpest_of_many(void **state) {
     (void)state;
     enum { N = MAX_N };
-    qkv_sharpest sharpest;
+    qkv_sharpest sharpest = qkv_sharpest_init();
     for (int64_t row = 0; row < N; row++) {
         uint8_t from[N];
         for (int64_t i = 0; i < N; i++) from[i] = i % 7 != 0 || i == row;
@@ -117,8 +131,7 @@ static void test_sharpest_of_many(void **state) {
         *log_weight(0, 0, (row + 7) / 7 * 7 % N, 1) = logf(0.9f); /* often not asked for */
         from[(row + 7) / 7 * 7 % N] = 0;
         if (!from[row]) continue;
-        const qkv_status status =
-            qkv_inspect_sharpest(&model, &run, 0, NULL, from, NULL, &sharpest, NULL);
+        const qkv_status status = find_sharpest(0, NULL, from, NULL, &sharpest);
         assert_int_equal(status, QKV_OK);
         if (3 + row / 2 == row) continue; /* itself */
         if (sharpest.layer != 1 || sharpest.query != row || sharpest.key != 3 + row / 2)
@@ -130,13 +143,13 @@ static void test_sharpest_of_many(void **state) {
 static void test_nothing_sharp(void **state) {
     (void)state;
     const uint8_t none[4] = { 0, 0, 0, 0 };
-    qkv_sharpest sharpest;
+    qkv_sharpest sharpest = qkv_sharpest_init();
     begin_run(4);
     for (int i = 0; i < 3; i++) {
         memset(&sharpest, 7, sizeof sharpest);
-        assert_int_equal(qkv_inspect_sharpest(&model, &run, 0, i == 0 ? none : NULL,
-                                              i == 1 ? none : NULL, i == 2 ? none : NULL, &sharpest,
-                                              NULL),
+        sharpest.struct_size = sizeof sharpest;
+        assert_int_equal(find_sharpest(0, i == 0 ? none : NULL, i == 1 ? none : NULL,
+                                       i == 2 ? none : NULL, &sharpest),
                          QKV_OK);
         assert_true(sharpest.key == -1 && sharpest.query == -1);
         assert_true(sharpest.layer == 0 && sharpest.head == 0 && sharpest.weight == 0);
@@ -147,27 +160,22 @@ static void test_refused(void **state) {
     (void)state;
     const int32_t tokens[] = { CLS, THE, IT, SEP };
     const qkv_encoding input = input_of(4, tokens);
-    qkv_head_stats stats[N_LAYERS * N_HEADS];
-    qkv_sharpest sharpest;
+    head_values stats[N_LAYERS * N_HEADS];
+    qkv_sharpest sharpest = qkv_sharpest_init();
     qkv_error error;
     begin_run(5);
-    assert_int_equal(qkv_inspect_heads(ctx, &model, &run, 0, &input, stats, &error), QKV_ERR_SHAPE);
+    assert_int_equal(head_values_of_text(ctx, model.tokenizer, &run, &input, stats, &error),
+                     QKV_ERR_SHAPE);
     assert_non_null(strstr(error.message, "4 tokens, the run has 5"));
-    assert_int_equal(qkv_inspect_heads(ctx, NULL, &run, 0, &input, stats, &error),
+    assert_int_equal(head_values_of_text(ctx, NULL, &run, &input, stats, &error), QKV_ERR_ARGUMENT);
+    assert_int_equal(head_values_of_text(ctx, model.tokenizer, NULL, &input, stats, &error),
                      QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_inspect_heads(ctx, &model, &run, 0, &input, NULL, &error),
-                     QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_inspect_heads(NULL, &model, &run, 0, &input, stats, &error),
+    assert_int_equal(head_values_of_text(NULL, model.tokenizer, &run, &input, stats, &error),
                      QKV_ERR_ARGUMENT);
     assert_non_null(strstr(error.message, "ctx is NULL"));
     begin_run(4);
-    assert_int_equal(qkv_inspect_sharpest(&model, &run, 1, NULL, NULL, NULL, &sharpest, &error),
-                     QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_inspect_sharpest(NULL, &run, 0, NULL, NULL, NULL, &sharpest, &error),
-                     QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_inspect_sharpest(&model, NULL, 0, NULL, NULL, NULL, &sharpest, &error),
-                     QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_inspect_sharpest(&model, &run, 0, NULL, NULL, NULL, NULL, &error),
+    assert_int_equal(find_sharpest(1, NULL, NULL, NULL, &sharpest), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_heads_sharpest(NULL, NULL, NULL, NULL, &sharpest, &error),
                      QKV_ERR_ARGUMENT);
 }
 

@@ -16,6 +16,7 @@
 
 #include "qkv/inspect.h"
 #include "qkv/patterns.h"
+#include "unit/head_values.h"
 
 enum { N = 13, M = 9, MOST_HEADS = 64 };
 
@@ -53,7 +54,7 @@ static fixture open_model(const char *name) {
     char path[400];
     qkv_error error;
     snprintf(path, sizeof path, QKV_TEST_DATA "/golden/decoder/%s", name);
-    if (qkv_model_open(path, &f.model, &error) != QKV_OK) fail_msg("%s", error.message);
+    if (qkv_model_open(path, NULL, &f.model, &error) != QKV_OK) fail_msg("%s", error.message);
     f.info = qkv_model_get_info(f.model);
     for (int i = 0; i < N; i++) f.ids[i] = i % 5 == 4 ? 5 : 5 + (3 * i) % 11;
     for (int i = 0; i < M; i++) f.target_ids[i] = i ? 5 + (7 * i) % 13 : (int32_t)f.info->start_id;
@@ -66,9 +67,12 @@ static void run_model(fixture *f, uint32_t flags) {
     f->target = (qkv_encoding){ M, f->target_ids, f->types, f->special, f->begin, f->end };
     const qkv_encoding *inputs = &f->input, *targets = &f->target;
     const qkv_status status =
-        f->info->is_encoder_decoder
-            ? qkv_model_run_pair(ctx, f->model, 1, &inputs, &targets, flags, NULL, &f->run, &error)
-            : qkv_model_run(ctx, f->model, 1, &inputs, flags, &f->run, &error);
+        f->info->kind == QKV_MODEL_PAIR
+            ? qkv_model_run(
+                  ctx, f->model, 1, &inputs, flags,
+                  &(qkv_run_options){ .struct_size = sizeof(qkv_run_options), .targets = &targets },
+                  &f->run, &error)
+            : qkv_model_run(ctx, f->model, 1, &inputs, flags, NULL, &f->run, &error);
     if (status != QKV_OK) fail_msg("%s", error.message);
 }
 
@@ -78,7 +82,7 @@ static void close_model(fixture *f) {
     free(f->p);
 }
 
-static int64_t n_layers_of(const fixture *f, qkv_attention_of which) {
+static int64_t n_layers_of(const fixture *f, qkv_which which) {
     return which == QKV_SELF ? f->info->n_layers : f->info->n_decoder_layers;
 }
 
@@ -87,10 +91,11 @@ static void near(double value, double wanted, double bound) {
 }
 
 /* Weights of a head by the textbook, and what the capture says of them. */
-static qkv_capture weights_of(fixture *f, qkv_attention_of which, int64_t layer, int64_t head) {
-    qkv_capture c;
-    assert_int_equal(qkv_run_capture_of(f->run, which, 0, layer, &c, NULL), QKV_OK);
-    const int is_causal = which == QKV_DECODER || (which == QKV_SELF && f->info->is_decoder);
+static qkv_capture weights_of(fixture *f, qkv_which which, int64_t layer, int64_t head) {
+    qkv_capture c = qkv_capture_init();
+    assert_int_equal(qkv_run_capture(f->run, which, 0, layer, &c, NULL), QKV_OK);
+    const int is_causal =
+        which == QKV_DECODER || (which == QKV_SELF && f->info->kind == QKV_MODEL_DECODER);
     const double scale = (f->info->unscaled ? 1 : 1 / sqrt((double)c.head_dim)) /
                          (f->info->scales_by_layer ? (double)(layer + 1) : 1);
     for (int64_t i = 0; i < c.n; i++) {
@@ -116,7 +121,7 @@ struct sums {
 };
 
 static int is_plain(const fixture *f, int32_t id) {
-    const qkv_tokenizer *t = qkv_model_tokenizer(f->model);
+    const qkv_tokenizer *t = qkv_model_tokenizer(f->model, QKV_SOURCE);
     return id != qkv_tokenizer_special(t, QKV_TOKEN_CLS) &&
            id != qkv_tokenizer_special(t, QKV_TOKEN_SEP) &&
            id != qkv_tokenizer_special(t, QKV_TOKEN_PAD);
@@ -149,7 +154,7 @@ static void add_row(struct sums *s, const qkv_capture *c, const double *p, const
     s->n_induction += after;
 }
 
-static void compare_received(const qkv_head_stats *stats, const qkv_capture *c, const double *p) {
+static void compare_received(const head_values *stats, const qkv_capture *c, const double *p) {
     double largest = 0, early = 0;
     for (int64_t j = 0; j < c->n_keys; j++) {
         const int64_t first = c->causal ? j : 0, rows = c->n - first;
@@ -162,7 +167,7 @@ static void compare_received(const qkv_head_stats *stats, const qkv_capture *c, 
     near(stats->received_early, early, 2e-6);
 }
 
-static void compare_head(fixture *f, qkv_attention_of which, const qkv_head_stats *stats) {
+static void compare_head(fixture *f, qkv_which which, const head_values *stats) {
     const qkv_capture c = weights_of(f, which, stats->layer, stats->head);
     const int32_t *const ids = which == QKV_SELF ? f->ids : f->target_ids;
     const double bound = 4e-6;
@@ -192,25 +197,19 @@ static void compare_head(fixture *f, qkv_attention_of which, const qkv_head_stat
     if (s.n_induction > 0) near(stats->mass_induction, s.induction / s.n_induction, bound);
 }
 
-static void check_signatures(const char *name, qkv_attention_of which) {
+static void check_signatures(const char *name, qkv_which which) {
     fixture f = open_model(name);
-    static qkv_head_stats stats[MOST_HEADS];
+    static head_values stats[MOST_HEADS];
     qkv_error error;
     run_model(&f, QKV_RUN_CAPTURE);
-    const qkv_tokenizer *tokenizer = qkv_model_tokenizer(f.model);
+    const qkv_tokenizer *tokenizer = qkv_model_tokenizer(f.model, QKV_SOURCE);
     const qkv_token_list source = { tokenizer, &f.input }, target = { tokenizer, &f.target };
     const int64_t n_heads = which == QKV_SELF ? f.info->n_heads : f.info->n_decoder_heads;
-    if (qkv_inspect_heads_of(ctx, f.model, f.run, which, 0, which == QKV_SELF ? &source : &target,
-                             &source, stats, &error) != QKV_OK)
+    if (head_values_of_run(ctx, f.run, which, which == QKV_SELF ? &source : &target, &source, stats,
+                           &error) != QKV_OK)
         fail_msg("%s: %s", name, error.message);
     for (int64_t h = 0; h < n_layers_of(&f, which) * n_heads; h++)
         compare_head(&f, which, &stats[h]);
-    if (which == QKV_SELF) { /* the same bytes by its other name */
-        static qkv_head_stats same[MOST_HEADS];
-        assert_int_equal(qkv_inspect_heads(ctx, f.model, f.run, 0, &f.input, same, NULL), QKV_OK);
-        for (int64_t h = 0; h < f.info->n_layers * n_heads; h++)
-            assert_true(same[h].entropy == stats[h].entropy);
-    }
     close_model(&f);
 }
 
@@ -219,7 +218,7 @@ static void test_signatures(void **state) {
     for (int m = 0; m < COUNT(decoders); m++) check_signatures(decoders[m], QKV_SELF);
     for (int m = 0; m < COUNT(pairs); m++)
         for (int which = QKV_SELF; which <= QKV_CROSS; which++)
-            check_signatures(pairs[m], (qkv_attention_of)which);
+            check_signatures(pairs[m], (qkv_which)which);
 }
 
 /* ---- Rollout, the sharpest look -------------------------------------------------------------- */
@@ -256,9 +255,9 @@ static void test_rollout(void **state) {
         }
 }
 
-static void check_sharpest(const char *name, qkv_attention_of which) {
+static void check_sharpest(const char *name, qkv_which which) {
     fixture f = open_model(name);
-    qkv_sharpest found, none;
+    qkv_sharpest found = qkv_sharpest_init(), none = qkv_sharpest_init();
     double best = -1;
     int64_t at[4] = { 0 };
     run_model(&f, QKV_RUN_CAPTURE);
@@ -274,16 +273,22 @@ static void check_sharpest(const char *name, qkv_attention_of which) {
                     memcpy(at, (int64_t[]){ layer, h, i, j }, sizeof at);
                 }
         }
-    assert_int_equal(
-        qkv_inspect_sharpest_of(f.model, f.run, which, 0, NULL, NULL, NULL, &found, NULL), QKV_OK);
+    const qkv_tokenizer *tokenizer = qkv_model_tokenizer(f.model, QKV_SOURCE);
+    const qkv_token_list source = { tokenizer, &f.input }, target = { tokenizer, &f.target };
+    qkv_heads *heads;
+    assert_int_equal(qkv_heads_open_run(ctx, f.run, which, 0, which == QKV_SELF ? &source : &target,
+                                        &source, &heads, NULL),
+                     QKV_OK);
+    assert_int_equal(qkv_heads_sharpest(heads, NULL, NULL, NULL, &found, NULL), QKV_OK);
     near((double)found.weight, best, 4e-6);
     if (best - (double)found.weight == 0)
         assert_true(found.layer == at[0] && found.head == at[1] && found.query == at[2]);
     const uint8_t first[N] = { 1 }, last[N] = { [M - 1] = 1 };
-    assert_int_equal(
-        qkv_inspect_sharpest_of(f.model, f.run, which, 0, NULL, first, last, &none, NULL), QKV_OK);
-    const int hides = which == QKV_DECODER || f.info->is_decoder; /* not a weight of 0, but none */
+    assert_int_equal(qkv_heads_sharpest(heads, NULL, first, last, &none, NULL), QKV_OK);
+    const int hides =
+        which == QKV_DECODER || f.info->kind == QKV_MODEL_DECODER; /* not a weight of 0, but none */
     assert_true(hides ? none.key == -1 : none.key == M - 1);
+    qkv_heads_free(heads);
     close_model(&f);
 }
 
@@ -292,7 +297,7 @@ static void test_sharpest(void **state) {
     for (int m = 0; m < COUNT(decoders); m++) check_sharpest(decoders[m], QKV_SELF);
     for (int m = 0; m < COUNT(pairs); m++)
         for (int which = QKV_SELF; which <= QKV_CROSS; which++)
-            check_sharpest(pairs[m], (qkv_attention_of)which);
+            check_sharpest(pairs[m], (qkv_which)which);
 }
 
 /* ---- What comes next ------------------------------------------------------------------------- */
@@ -306,7 +311,7 @@ static double lse_of(const float *z, int64_t n) {
 static void expect_next(const char *name) {
     fixture f = open_model(name);
     run_model(&f, 0);
-    const int64_t n = f.info->is_encoder_decoder ? M : N, n_words = f.info->target_vocab_size;
+    const int64_t n = f.info->kind == QKV_MODEL_PAIR ? M : N, n_words = f.info->target_vocab_size;
     float *const z = calloc((size_t)n_words, sizeof *z);
     double log_p[N];
     int32_t next[N];
@@ -316,12 +321,15 @@ static void expect_next(const char *name) {
     if (qkv_inspect_expected(ctx, f.model, f.run, 0, next, log_p, &error) != QKV_OK)
         fail_msg("%s: %s", name, error.message);
     for (int64_t i = 0; i < n; i++) {
-        assert_int_equal(qkv_model_lm(ctx, f.model, f.run, 0, i, z, NULL), QKV_OK);
+        assert_int_equal(qkv_model_logits(ctx, f.model, f.run, QKV_HEAD_NEXT, 0, i, z, NULL),
+                         QKV_OK);
         if (i == 3)
             assert_true(isnan(log_p[i]));
         else
             near(log_p[i], (double)z[next[i]] - lse_of(z, n_words), 1e-5);
-        assert_int_equal(qkv_model_next(ctx, f.model, f.run, 0, i, 4, best, NULL), QKV_OK);
+        assert_int_equal(qkv_model_candidates(ctx, f.model, f.run, QKV_HEAD_NEXT, 0, i, 4, best,
+                                              sizeof(qkv_candidate), NULL),
+                         QKV_OK);
         for (int c = 0; c < 4; c++) {
             near((double)best[c].probability, exp((double)z[best[c].id] - lse_of(z, n_words)),
                  1e-6);
@@ -332,7 +340,8 @@ static void expect_next(const char *name) {
     next[0] = (int32_t)n_words;
     assert_int_equal(qkv_inspect_expected(ctx, f.model, f.run, 0, next, log_p, &error),
                      QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_model_next(ctx, f.model, f.run, 0, 0, n_words + 1, best, &error),
+    assert_int_equal(qkv_model_candidates(ctx, f.model, f.run, QKV_HEAD_NEXT, 0, 0, n_words + 1,
+                                          best, sizeof(qkv_candidate), &error),
                      QKV_ERR_ARGUMENT);
     free(z);
     close_model(&f);
@@ -369,13 +378,13 @@ static void check_alignment(const char *name, int64_t layer, const uint8_t *head
                     want[row_words[i]][key_words[j]] +=
                         f.p[i * N + j] / counted / rows_of[row_words[i]];
     }
-    qkv_align_options options = QKV_ALIGN_OPTIONS_INIT;
+    qkv_align_options options = qkv_align_options_init();
     options.layer = layer;
     options.heads = heads;
     options.row_words = row_words;
     options.key_words = key_words;
     options.keys = keys;
-    if (qkv_inspect_align(f.run, 0, &options, found, table, &error) != QKV_OK)
+    if (qkv_inspect_align(f.run, 0, &options, found, sizeof *found, table, &error) != QKV_OK)
         fail_msg("%s: %s", name, error.message);
     for (int a = 0; a < ROW_WORDS; a++) {
         int best = 1; /* word 0 has no key that counts; 7, too */
@@ -405,7 +414,7 @@ static void test_alignment_of_tokens(void **state) {
     qkv_aligned found[M];
     qkv_error error;
     run_model(&f, QKV_RUN_CAPTURE);
-    assert_int_equal(qkv_inspect_align(f.run, 0, NULL, found, NULL, &error), QKV_OK);
+    assert_int_equal(qkv_inspect_align(f.run, 0, NULL, found, sizeof *found, NULL, &error), QKV_OK);
     double mean[M][N] = { 0 };
     for (int64_t h = 0; h < f.info->n_decoder_heads; h++) {
         weights_of(&f, QKV_CROSS, 0, h);
@@ -413,10 +422,11 @@ static void test_alignment_of_tokens(void **state) {
     }
     for (int i = 0; i < M; i++)
         for (int j = 0; j < N; j++) assert_true(mean[i][j] <= mean[i][found[i].key_word] + 1e-5);
-    qkv_align_options options = QKV_ALIGN_OPTIONS_INIT;
+    qkv_align_options options = qkv_align_options_init();
     const uint8_t nothing[N] = { 0 };
     options.keys = nothing;
-    assert_int_equal(qkv_inspect_align(f.run, 0, &options, found, NULL, &error), QKV_OK);
+    assert_int_equal(qkv_inspect_align(f.run, 0, &options, found, sizeof *found, NULL, &error),
+                     QKV_OK);
     for (int i = 0; i < M; i++) assert_true(found[i].key_word == -1);
     const struct {
         int64_t layer;
@@ -432,12 +442,12 @@ static void test_alignment_of_tokens(void **state) {
         { 0, NULL, (const int32_t[N]){ 0, 1, 0 }, NULL, "row_words[2] = 0" },
     };
     for (int b = 0; b < COUNT(bad); b++) {
-        options = (qkv_align_options)QKV_ALIGN_OPTIONS_INIT;
+        options = qkv_align_options_init();
         options.layer = bad[b].layer;
         options.heads = bad[b].heads;
         options.row_words = bad[b].row_words;
         options.key_words = bad[b].key_words;
-        assert_int_equal(qkv_inspect_align(f.run, 0, &options, found, NULL, &error),
+        assert_int_equal(qkv_inspect_align(f.run, 0, &options, found, sizeof *found, NULL, &error),
                          QKV_ERR_ARGUMENT);
         if (!strstr(error.message, bad[b].says)) fail_msg("%s", error.message);
     }
@@ -463,10 +473,10 @@ static void check_steps(const char *name, int64_t query) {
         weights_of(&f, QKV_SELF, layer, head);
         for (int64_t j = 0; j < N; j++) {
             near(s->weights[j], f.p[query * N + j], 1e-5);
-            if (f.info->is_decoder && j > query)
+            if (f.info->kind == QKV_MODEL_DECODER && j > query)
                 assert_true(s->weights[j] == 0 && s->scores[j] == -INFINITY);
         }
-        assert_true(s->causal == f.info->is_decoder && s->pre_norm == f.info->is_decoder);
+        assert_true(s->causal == (f.info->kind == QKV_MODEL_DECODER) && s->pre_norm == s->causal);
         qkv_steps_free(s);
     }
     close_model(&f);
@@ -485,9 +495,9 @@ static void test_projections(void **state) {
     (void)state;
     for (int m = 0; m < COUNT(decoders) + COUNT(pairs); m++) {
         fixture f = open_model(m < COUNT(decoders) ? decoders[m] : pairs[m - COUNT(decoders)]);
-        qkv_capture c;
+        qkv_capture c = qkv_capture_init();
         run_model(&f, QKV_RUN_CAPTURE);
-        assert_int_equal(qkv_run_capture(f.run, 0, 0, &c, NULL), QKV_OK);
+        assert_int_equal(qkv_run_capture(f.run, QKV_SELF, 0, 0, &c, NULL), QKV_OK);
         const int64_t n = N * c.head_dim;
         float *const q = calloc((size_t)(3 * n), sizeof *q), *k = q + n, *v = k + n;
         assert_int_equal(
@@ -506,7 +516,7 @@ static void test_projections(void **state) {
 static void test_words(void **state) {
     (void)state;
     fixture f = open_model("gpt2_1");
-    const qkv_tokenizer *t = qkv_model_tokenizer(f.model);
+    const qkv_tokenizer *t = qkv_model_tokenizer(f.model, QKV_SOURCE);
     static const char text[] = "the doored dogs. w0";
     static const int32_t want[] = { 0, 1, 2, 2, 3, 3, 4, 5, 6 };
     qkv_encoding *input = NULL;
@@ -524,39 +534,33 @@ static void test_words(void **state) {
 static void test_refusals(void **state) {
     (void)state;
     fixture f = open_model("gpt2_1"), g = open_model("bart_1");
-    static qkv_head_stats stats[MOST_HEADS];
-    qkv_sharpest sharpest;
+    static head_values stats[MOST_HEADS];
     qkv_error error;
     int32_t next[N] = { 0 };
     double log_p[N];
     run_model(&f, QKV_RUN_CAPTURE);
-    const qkv_token_list list = { qkv_model_tokenizer(f.model), &f.input };
-    const qkv_token_list shorter = { qkv_model_tokenizer(f.model), &f.target };
+    const qkv_token_list list = { qkv_model_tokenizer(f.model, QKV_SOURCE), &f.input };
+    const qkv_token_list shorter = { qkv_model_tokenizer(f.model, QKV_SOURCE), &f.target };
     f.target.n = M;
     for (int which = QKV_DECODER; which <= QKV_CROSS; which++) {
-        const qkv_attention_of of = (qkv_attention_of)which;
-        assert_int_equal(
-            qkv_inspect_heads_of(ctx, f.model, f.run, of, 0, &list, &list, stats, &error),
-            QKV_ERR_ARGUMENT);
-        assert_int_equal(
-            qkv_inspect_sharpest_of(f.model, f.run, of, 0, NULL, NULL, NULL, &sharpest, &error),
-            QKV_ERR_ARGUMENT);
+        const qkv_which of = (qkv_which)which;
+        assert_int_equal(head_values_of_run(ctx, f.run, of, &list, &list, stats, &error),
+                         QKV_ERR_ARGUMENT);
     }
-    assert_int_equal(qkv_inspect_align(f.run, 0, NULL, (qkv_aligned[M]){ 0 }, NULL, &error),
-                     QKV_ERR_ARGUMENT);
     assert_int_equal(
-        qkv_inspect_heads_of(ctx, f.model, f.run, QKV_SELF, 0, &shorter, NULL, stats, &error),
-        QKV_ERR_SHAPE);
-    assert_int_equal(
-        qkv_inspect_heads_of(ctx, f.model, f.run, QKV_SELF, 0, NULL, NULL, stats, &error),
+        qkv_inspect_align(f.run, 0, NULL, (qkv_aligned[M]){ 0 }, sizeof(qkv_aligned), NULL, &error),
         QKV_ERR_ARGUMENT);
+    assert_int_equal(head_values_of_run(ctx, f.run, QKV_SELF, &shorter, NULL, stats, &error),
+                     QKV_ERR_SHAPE);
+    assert_int_equal(head_values_of_run(ctx, f.run, QKV_SELF, NULL, NULL, stats, &error),
+                     QKV_ERR_ARGUMENT);
     assert_int_equal(qkv_inspect_expected(ctx, g.model, f.run, 0, next, log_p, &error),
                      QKV_ERR_ARGUMENT);
     assert_int_equal(qkv_inspect_expected(ctx, f.model, f.run, 1, next, log_p, &error),
                      QKV_ERR_ARGUMENT);
     g.run = NULL;
     const qkv_encoding *inputs = &f.input;
-    assert_int_equal(qkv_model_run(ctx, g.model, 1, &inputs, 0, &g.run, NULL), QKV_OK);
+    assert_int_equal(qkv_model_run(ctx, g.model, 1, &inputs, 0, NULL, &g.run, NULL), QKV_OK);
     assert_int_equal(qkv_inspect_expected(ctx, g.model, g.run, 0, next, log_p, &error),
                      QKV_ERR_ARGUMENT); /* of the encoder alone */
     close_model(&f);

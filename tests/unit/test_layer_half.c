@@ -1,5 +1,5 @@
 /*
- * The three products of a linear layer in bf16 (model/layer/linear.h), each class against a double sum of the
+ * The three products of a linear layer in bf16 (layer/linear.h), each class against a double sum of the
  * same factors rounded to bf16, which is exact to 2^-53: what remains is the rounding of sums of n products
  * in f32, at most (n + 2) 2^-24 of the sum of their sizes (Higham 2002, eq. 3.3; class amx adds fewer in a
  * row). And the same bits on every instruction set, for one to seven threads, without memory for inputs.
@@ -22,9 +22,9 @@
 #include "core/cpu.h"
 #include "core/half.h"
 #include "core/rng.h"
+#include "layer/linear.h"
+#include "layer/rows.h"
 #include "make_ctx.h"
-#include "model/layer/linear.h"
-#include "model/layer/rows.h"
 
 static uint64_t seed = 31;
 
@@ -78,7 +78,7 @@ static void free_results(const results *r) {
     for (int i = 0; i < 5; i++) free(all[i]);
 }
 
-static void compute(qkv_ctx *ctx, qkvi_bf16_class class, const problem *p, const results *r) {
+static void compute(qkv_ctx *ctx, qkv_class class, const problem *p, const results *r) {
     const shape s = p->s;
     const size_t n_x = (size_t)(s.n_rows * s.n_in);
     uint32_t *const forms[] = {
@@ -91,7 +91,7 @@ static void compute(qkv_ctx *ctx, qkvi_bf16_class class, const problem *p, const
                                 .bias = p->b,
                                 .half = forms[0],
                                 .half_backward = forms[1],
-                                .half_mode = { class, qkvi_cpu_amx() } };
+                                .half_class = class };
     const qkvi_linear d = { .n_in = s.n_in, .n_out = s.n_out, .weight = r->d_w, .bias = r->d_b };
     float *const packed = floats(qkvi_rows_packed_elems(s.n_rows, s.n_in));
     float *const product = floats((int64_t)n_x);
@@ -159,7 +159,7 @@ static void expect_same(const shape *s, const results *a, const results *b, cons
         fail_msg("seed %llu: %s: other bits", (unsigned long long)seed, isa);
 }
 
-static void check(qkvi_bf16_class class, const problem *p) {
+static void check(qkv_class class, const problem *p) {
     const results first = make_results(&p->s), other = make_results(&p->s);
     const char *isa;
     qkv_ctx *ctx = make_ctx("scalar", 1);
@@ -185,8 +185,8 @@ static void test_products(void **state) {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         qkvi_rng rng = qkvi_rng_make(seed, 1, i);
         const problem p = make_problem(&shapes[i], &rng);
-        check(QKVI_BF16_DP, &p);
-        check(QKVI_BF16_AMX, &p);
+        check(QKV_CLASS_DP, &p);
+        check(QKV_CLASS_AMX, &p);
         free_problem(&p);
     }
 }

@@ -17,6 +17,7 @@
 
 #include "attn/ctx.h"
 #include "core/rng.h"
+#include "inspect/steps.h"
 #include "kernels/table.h"
 
 #define EPS 0x1p-24
@@ -252,6 +253,13 @@ static double silu_slope(double x) {
     return s + x * e / ((1 + e) * (1 + e));
 }
 
+static double quick_gelu(double x) { return silu(1.702 * x) / 1.702; }
+static double quick_gelu_slope(double x) { return silu_slope(1.702 * x); }
+static double tanh_slope(double x) {
+    const double c = 1 / cosh(x < -400 ? -400 : x > 400 ? 400 : x);
+    return c * c;
+}
+
 static const struct {
     const char *name;
     real_fn *value, *slope;
@@ -261,6 +269,8 @@ static const struct {
     [QKVI_GELU_TANH] = { "gelu_tanh", gelu_tanh, gelu_tanh_slope, 4, 12 },
     [QKVI_RELU] = { "relu", relu, relu_slope, 0, 0 },
     [QKVI_SILU] = { "silu", silu, silu_slope, 4, 12 },
+    [QKVI_QUICK_GELU] = { "quick_gelu", quick_gelu, quick_gelu_slope, 4, 12 },
+    [QKVI_TANH] = { "tanh", tanh, tanh_slope, 4, 12 },
 };
 
 static void check_acts(int64_t n, qkvi_rng *rng) {
@@ -294,6 +304,14 @@ static float float_of(uint32_t bits) {
     return x;
 }
 
+/* What `qkv explain` computes in double. */
+static void check_steps_of_acts(void **state) {
+    (void)state;
+    for (int act = 0; act < QKVI_N_ACTS; act++)
+        for (double x = -6; x <= 6; x += 0.125)
+            assert_true(fabs(qkvi_step_act((qkvi_act)act, x) - acts[act].value(x)) <= 1e-14);
+}
+
 /* Floats of every size and sign, one of each 9973. */
 static void check_acts_everywhere(void **state) {
     (void)state;
@@ -323,6 +341,14 @@ static void check_acts_everywhere(void **state) {
                       (double)most[act][0], (double)most[act][1]);
 }
 
+/* The only one that is bounded: ±1, infinities too. */
+static void expect_tanh_at_ends(int n, const float *x, const float *y, const float *slope) {
+    for (int j = 2; j < n; j++) {
+        assert_true(isnan(x[j]) ? isnan(y[j]) : y[j] == copysignf(1, x[j]));
+        assert_true(isnan(x[j]) ? isnan(slope[j]) : slope[j] == 0);
+    }
+}
+
 /* Where a formula meets 0 times infinity, or neither side of 0. */
 static void check_acts_at_ends(void **state) {
     (void)state;
@@ -338,6 +364,10 @@ static void check_acts_at_ends(void **state) {
             for (int j = 0; j < 2; j++) {
                 assert_true(y[j] == 0 && !(act == QKVI_RELU && signbit(y[j])));
                 expect_near(acts[act].name, isa, j, (double)slope[j], acts[act].slope(0), 0);
+            }
+            if (act == QKVI_TANH) {
+                expect_tanh_at_ends(N, x, y, slope);
+                continue;
             }
             for (int j = 2; j < 8; j++) {
                 const bool zero = y[j] == 0 || (x[j] == -17 && fabsf(y[j]) < 1e-5f);
@@ -454,7 +484,7 @@ static void run_check(void **state) {
 static int make_contexts(void **state) {
     (void)state;
     for (const char *name; n_isas < MAX_ISAS && (name = qkv_isa_name(n_isas)) != NULL; n_isas++) {
-        qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+        qkv_ctx_options options = qkv_ctx_options_init();
         options.isa = name;
         if (qkv_ctx_create(&options, &contexts[n_isas], NULL) != QKV_OK) return -1;
     }
@@ -485,9 +515,10 @@ int main(int argc, char **argv) {
     };
     enum { N_CHECKS = sizeof checks / sizeof *checks };
     static check_fn *calls[N_CHECKS];
-    struct CMUnitTest tests[N_CHECKS + 2] = {
+    struct CMUnitTest tests[N_CHECKS + 3] = {
         [N_CHECKS] = cmocka_unit_test(check_acts_everywhere),
         [N_CHECKS + 1] = cmocka_unit_test(check_acts_at_ends),
+        [N_CHECKS + 2] = cmocka_unit_test(check_steps_of_acts),
     };
     for (int i = 0; i < N_CHECKS; i++) {
         calls[i] = checks[i].check;

@@ -17,9 +17,9 @@
 #include "attn/ctx.h"
 #include "core/rng.h"
 #include "kernels/table.h"
-#include "model/layer/dropout.h"
-#include "model/layer/embed.h"
-#include "model/train/loss.h"
+#include "layer/dropout.h"
+#include "layer/embed.h"
+#include "layer/loss.h"
 
 #define EPS 0x1p-24
 
@@ -50,7 +50,12 @@ typedef struct tables {
 static int32_t ids[N_ROWS], types[N_ROWS], places[N_ROWS];
 static const qkvi_embed_rows rows = { ids, types, places };
 
-static qkvi_embed embed_of(tables *t, float word_scale) {
+/* Rows that learn nothing as embeddings; -1: all do. */
+typedef struct left_out {
+    int32_t word, place;
+} left_out;
+
+static qkvi_embed embed_of(tables *t, float word_scale, left_out padding) {
     return (qkvi_embed){ .hidden = DIM,
                          .n_words = N_WORDS,
                          .n_types = N_TYPES,
@@ -58,7 +63,9 @@ static qkvi_embed embed_of(tables *t, float word_scale) {
                          .word_scale = word_scale,
                          .word = t->word,
                          .type = t->type,
-                         .position = t->position };
+                         .position = t->position,
+                         .padding = padding.word,
+                         .padding_place = padding.place };
 }
 
 static void check_sum(const tables *t, double scale, const float *s) {
@@ -73,12 +80,12 @@ static void check_sum(const tables *t, double scale, const float *s) {
 }
 
 /* d starts as 1 where words are, whose gradient is added. */
-static void check_gradient(const tables *d, double scale, const float *d_s) {
+static void check_gradient(const tables *d, double scale, left_out padding, const float *d_s) {
     for (int64_t id = 0; id < N_WORDS; id++)
         for (int64_t c = 0; c < DIM; c++) {
             double sum = 0, size = 1;
             for (int64_t r = 0; r < N_ROWS; r++) {
-                if (ids[r] != id) continue;
+                if (ids[r] != id || id == padding.word) continue;
                 sum += scale * (double)d_s[r * DIM + c];
                 size += scale * fabs((double)d_s[r * DIM + c]);
             }
@@ -89,7 +96,7 @@ static void check_gradient(const tables *d, double scale, const float *d_s) {
         for (int64_t c = 0; c < DIM; c++) {
             double sum = 0;
             for (int64_t r = 0; r < N_ROWS; r++)
-                sum += places[r] == p ? (double)d_s[r * DIM + c] : 0;
+                sum += places[r] == p && p != padding.place ? (double)d_s[r * DIM + c] : 0;
             near("gradient of a position", p * DIM + c, (double)d->position[p * DIM + c], sum,
                  70 * EPS * N_ROWS);
         }
@@ -109,16 +116,18 @@ static void embeddings_scale_words(void **state) {
         places[r] = (int32_t)qkvi_rng_below(&rng, N_PLACES);
     }
     const float scales[] = { 1, sqrtf(512), 0.3f };
+    const left_out paddings[] = { { -1, -1 }, { 4, 7 }, { N_WORDS - 1, -1 } };
     for (int turn = 0; turn < 3; turn++)
         for (int k = 0; k < n_contexts; k++) {
-            const qkvi_embed layer = embed_of(&t, scales[turn]), grads = embed_of(&d, scales[turn]);
+            const qkvi_embed layer = embed_of(&t, scales[turn], paddings[turn]);
+            const qkvi_embed grads = embed_of(&d, scales[turn], paddings[turn]);
             for (int i = 0; i < N_WORDS * DIM; i++) d.word[i] = 1;
             assert_true(qkvi_embed_scratch_elems(&layer, N_ROWS) <= N_ROWS + N_PLACES);
             qkvi_embed_forward(contexts[k], &layer, N_ROWS, &rows, s);
             qkvi_embed_backward(contexts[k], &grads, N_ROWS, &rows, d_s, scratch);
             if (k == 0) {
                 check_sum(&t, (double)scales[turn], s);
-                check_gradient(&d, (double)scales[turn], d_s);
+                check_gradient(&d, (double)scales[turn], paddings[turn], d_s);
                 memcpy(first_s, s, sizeof s);
                 first = d;
             }
@@ -308,7 +317,7 @@ static int make_contexts(void **state) {
     const char *name;
     for (int isa = 0; (name = qkv_isa_name(isa)) != NULL; isa++)
         for (int n_threads = 1; n_threads <= 3 && n_contexts < MAX_CONTEXTS; n_threads += 2) {
-            qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+            qkv_ctx_options options = qkv_ctx_options_init();
             options.isa = name;
             options.n_threads = n_threads;
             if (qkv_ctx_create(&options, &contexts[n_contexts++], NULL) != QKV_OK) return -1;

@@ -25,7 +25,7 @@ static qkv_ctx *ctx;
 static float q[MAX_POINTS * DIM], k[MAX_POINTS * DIM];
 static double xy[2 * MAX_POINTS], pca[2 * MAX_POINTS], other[2 * MAX_POINTS];
 static int32_t agree[MAX_POINTS];
-static qkv_map_report report;
+static qkv_map_report report = { .struct_size = sizeof report };
 static qkv_error error;
 
 static int set_up(void **state) {
@@ -41,14 +41,14 @@ static int tear_down(void **state) {
 }
 
 static qkv_map_options options_of(int64_t n_iters, int64_t n_runs) {
-    qkv_map_options o = QKV_MAP_OPTIONS_INIT;
+    qkv_map_options o = qkv_map_options_init();
     o.n_iters = n_iters;
     o.n_runs = n_runs;
     return o;
 }
 
 static qkv_status make(const qkv_map_options *o, int64_t n_queries, int64_t n_keys) {
-    memset(&report, 0, sizeof report);
+    report = qkv_map_report_init();
     return qkv_inspect_map(ctx, o, n_queries, n_keys, DIM, q, k, xy, pca, agree, &report, NULL,
                            &error);
 }
@@ -61,7 +61,7 @@ static void must(qkv_status status) {
 
 static void begin(int64_t n_queries, int64_t n_keys, double perplexity, qkvi_points *points,
                   qkvi_tsne *tsne, qkvi_tsne_run *run) {
-    const qkv_map_options o = QKV_MAP_OPTIONS_INIT;
+    const qkv_map_options o = qkv_map_options_init();
     must(qkvi_points_make(ctx->kernels, &o, n_queries, n_keys, DIM, q, k, points, &error));
     qkvi_points_finish(points);
     must(qkvi_tsne_make(points, NULL, perplexity, 1e-10, tsne, &error));
@@ -177,7 +177,7 @@ static void kl_falls(void **state) {
 
 static void distances(qkv_map_metric metric, int64_t n_queries, int64_t n_keys, double balance,
                       double *d) {
-    qkv_map_options o = QKV_MAP_OPTIONS_INIT;
+    qkv_map_options o = qkv_map_options_init();
     qkvi_points points;
     o.metric = metric;
     o.balance = balance;
@@ -234,7 +234,7 @@ static void inner_orders_keys_by_score(void **state) {
 static void scores_keep_their_order(void **state) {
     (void)state;
     enum { N = 12 };
-    qkv_map_options o = QKV_MAP_OPTIONS_INIT;
+    qkv_map_options o = qkv_map_options_init();
     qkvi_points points;
     o.metric = QKV_MAP_EUCLIDEAN;
     o.center_keys = 1;
@@ -394,14 +394,14 @@ static void same_bits(void **state) {
     for (int i = 0; i < 2; i++) {
         const qkv_map_options o = options_of(cases[i].n_iters, cases[i].n_runs);
         const int64_t n = cases[i].n_queries + cases[i].n_keys;
-        qkv_map_report first;
+        qkv_map_report first = qkv_map_report_init();
         must(make(&o, cases[i].n_queries, cases[i].n_keys));
         memcpy(other, xy, sizeof other);
         first = report;
         assert_true(report.kl <= report.median_kl);
         for (int isa = 0; qkv_isa_name(isa); isa++) {
             for (int threads = 1; threads <= 8; threads += i ? 3 : 1) {
-                qkv_ctx_options context = QKV_CTX_OPTIONS_INIT;
+                qkv_ctx_options context = qkv_ctx_options_init();
                 qkv_ctx *const kept = ctx;
                 context.n_threads = threads;
                 context.isa = qkv_isa_name(isa);
@@ -581,14 +581,14 @@ static void tell(void *user, int64_t done, int64_t total) {
 static void cancelled_maps_are_whole(void **state) {
     (void)state;
     const qkv_map_options o = options_of(100000000, 3);
-    qkv_call_options call = QKV_CALL_OPTIONS_INIT;
+    qkv_call_options call = qkv_call_options_init();
     call.cancel = &cancel;
     call.progress = tell;
     for (cancel_after = 1; cancel_after <= 3; cancel_after++) {
         qkv_map_options with = o;
         with.no_early_stop = 1;
         cancel = told = 0;
-        memset(&report, 0, sizeof report);
+        report = qkv_map_report_init();
         refused(qkv_inspect_map(ctx, &with, 200, 200, DIM, q, k, xy, pca, agree, &report, &call,
                                 &error),
                 QKV_ERR_CANCELLED, "cancelled after");

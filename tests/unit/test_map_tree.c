@@ -17,6 +17,7 @@
 #include "core/rng.h"
 #include "inspect/tsne.h"
 #include "map_points.h"
+#include "sanitizers.h"
 
 enum { DIM = 5, N = 700, LARGE = 4200 };
 
@@ -24,7 +25,7 @@ static uint64_t seed = 20261122;
 static qkv_ctx *ctx;
 static float q[LARGE * DIM], k[LARGE * DIM];
 static double x[LARGE], y[LARGE], xy[4 * LARGE], other[4 * LARGE];
-static qkv_map_report report;
+static qkv_map_report report = { .struct_size = sizeof report };
 static qkv_error error;
 
 static int set_up(void **state) {
@@ -88,7 +89,7 @@ static void conditional_row(const qkvi_points *points, int64_t i, int64_t n_near
 
 static void begin_points(qkv_map_metric metric, int64_t n_queries, int64_t n_keys,
                          qkvi_points *points) {
-    qkv_map_options o = QKV_MAP_OPTIONS_INIT;
+    qkv_map_options o = qkv_map_options_init();
     o.metric = metric;
     must(qkvi_points_make(ctx->kernels, &o, n_queries, n_keys, DIM, q, k, points, &error));
     qkvi_points_finish(points);
@@ -367,7 +368,7 @@ static void rows(void **state) {
 /* ---- Maps ------------------------------------------------------------------------------------ */
 
 static qkv_map_options options_of(int64_t n_iters, int64_t n_runs) {
-    qkv_map_options o = QKV_MAP_OPTIONS_INIT;
+    qkv_map_options o = qkv_map_options_init();
     o.n_iters = n_iters;
     o.n_runs = n_runs;
     o.method = QKV_MAP_BARNES_HUT;
@@ -375,7 +376,7 @@ static qkv_map_options options_of(int64_t n_iters, int64_t n_runs) {
 }
 
 static qkv_status make(const qkv_map_options *o, int64_t n_queries, int64_t n_keys) {
-    memset(&report, 0, sizeof report);
+    report = qkv_map_report_init();
     return qkv_inspect_map(ctx, o, n_queries, n_keys, DIM, q, k, xy, NULL, NULL, &report, NULL,
                            &error);
 }
@@ -383,6 +384,7 @@ static qkv_status make(const qkv_map_options *o, int64_t n_queries, int64_t n_ke
 /* From one start with short steps both methods come to about the same KL. */
 static void methods_agree(void **state) {
     (void)state;
+    if (UNDER_TSAN) skip(); /* a minute, of numbers of calls that others make */
     qkv_map_options o = options_of(750, 1);
     o.metric = QKV_MAP_EUCLIDEAN;
     must(make(&o, 150, 150));
@@ -400,13 +402,13 @@ static void same_bits(void **state) {
     for (int few = 0; few < 2; few++) {
         const qkv_map_options o = options_of(few ? 300 : 30, few ? 5 : 2);
         const int64_t n = few ? 40 : 330;
-        qkv_map_report first;
+        qkv_map_report first = qkv_map_report_init();
         must(make(&o, n, n));
         memcpy(other, xy, sizeof other);
         first = report;
         for (int isa = 0; qkv_isa_name(isa); isa++) {
             for (int threads = 1; threads <= 8; threads += 3) {
-                qkv_ctx_options context = QKV_CTX_OPTIONS_INIT;
+                qkv_ctx_options context = qkv_ctx_options_init();
                 qkv_ctx *const kept = ctx;
                 context.n_threads = threads;
                 context.isa = qkv_isa_name(isa);
@@ -484,7 +486,7 @@ static void cancelled_maps(void **state) {
     (void)state;
     static double pca[4 * LARGE];
     qkv_map_options o = options_of(100000, 1);
-    qkv_call_options call = QKV_CALL_OPTIONS_INIT;
+    qkv_call_options call = qkv_call_options_init();
     call.cancel = &cancel;
     call.progress = tell;
     int n_components = 0, n_maps = 0;

@@ -1,7 +1,7 @@
 /*
  * Multi-head attention in bf16 (model/layer/mha.h), each class: q, k and v are those of the linear
  * layers rounded to bf16, word by word; o is that of a textbook in double on them, but for weights
- * rounded by 2^-9 of themselves and sums in f32; and all has the same bits on every instruction set
+ * rounded by 2^-8 of themselves and sums in f32; and all has the same bits on every instruction set
  * and for one to three threads.
  *
  * Usage: unit_mha_half [SEED]
@@ -47,14 +47,14 @@ static float lse[MOST];
 
 static float draw(qkvi_rng *rng) { return qkvi_rng_unit(rng) * 2 - 1; }
 
-static qkvi_linear make_linear(qkvi_rng *rng, int64_t n, qkvi_bf16_class class) {
+static qkvi_linear make_linear(qkvi_rng *rng, int64_t n, qkv_class class) {
     float *const w = qkvi_aligned_array((size_t)(n * n), sizeof *w);
     qkvi_linear layer = { .n_in = n,
                           .n_out = n,
                           .weight = w,
                           .bias = qkvi_aligned_array((size_t)n, sizeof(float)),
                           .half = qkvi_aligned_array(qkvi_bf16_packed_words(n, n), 4),
-                          .half_mode = { class, qkvi_cpu_amx() } };
+                          .half_class = class };
     assert_true(w && layer.bias && layer.half);
     for (int64_t i = 0; i < n * n; i++) w[i] = draw(rng) * 0.3f;
     for (int64_t i = 0; i < n; i++) layer.bias[i] = draw(rng);
@@ -127,7 +127,7 @@ static void check_rounding(qkv_ctx *ctx, const qkvi_mha *layer, int64_t n_rows) 
     }
 }
 
-static void check(const shape *s, qkvi_bf16_class class, qkvi_rng *rng) {
+static void check(const shape *s, qkv_class class, qkvi_rng *rng) {
     static uint16_t first_halves[3][MOST];
     static float first_o[MOST], first_lse[MOST];
     qkvi_group list[N_GROUPS];
@@ -173,8 +173,8 @@ static void attention_in_half(void **state) {
     qkvi_rng rng = qkvi_rng_make(seed, 1, 0);
     printf("seed %llu\n", (unsigned long long)seed);
     for (size_t n = 0; n < sizeof shapes / sizeof *shapes; n++)
-        for (int class = QKVI_BF16_DP; class <= QKVI_BF16_AMX; class ++)
-            check(&shapes[n], (qkvi_bf16_class) class, &rng);
+        for (int class = QKV_CLASS_DP; class <= QKV_CLASS_AMX; class ++)
+            check(&shapes[n], (qkv_class) class, &rng);
 }
 
 int main(int argc, char **argv) {

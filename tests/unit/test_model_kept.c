@@ -18,17 +18,17 @@
 #include "core/rng.h"
 #include "kernels/gemm_bf16.h"
 #include "param_values.h"
+#include "qkv/files.h"
 
 #define GOLDEN  QKV_TEST_DATA "/golden/"
 #define DEFAULT QKV_TEST_ROOT "/models/default"
 
 static qkv_model *open_as(const char *folder, qkv_model_weights weights) {
-    qkv_model_open_options options = QKV_MODEL_OPEN_OPTIONS_INIT;
+    qkv_model_open_options options = qkv_model_open_options_init();
     qkv_model *model;
     qkv_error error;
     options.weights = weights;
-    if (qkv_model_open_with(folder, &options, &model, &error) != QKV_OK)
-        fail_msg("%s", error.message);
+    if (qkv_model_open(folder, &options, &model, &error) != QKV_OK) fail_msg("%s", error.message);
     return model;
 }
 
@@ -90,7 +90,8 @@ static void check_words(const char *folder, const char *tensor, bool is_tied) {
     qkv_array *array;
     qkv_error error;
     snprintf(path, sizeof path, "%s/model.safetensors:%s", folder, tensor);
-    if (qkv_array_read(path, &array, &error) != QKV_OK) fail_msg("%s", error.message);
+    if (qkv_array_read(path, QKV_ARRAY_F32, &array, &error) != QKV_OK)
+        fail_msg("%s", error.message);
     for (int weights = QKV_WEIGHTS_F32; weights <= QKV_WEIGHTS_BF16_AMX; weights++) {
         qkv_model *const model = open_as(folder, (qkv_model_weights)weights);
         const qkv_model_info *const info = qkv_model_get_info(model);

@@ -35,14 +35,16 @@ static int ask(qkv_ctx *ctx, const worker *w, answer *a) {
     qkv_run *run = NULL;
     qkv_error error;
     memset(a, 0, sizeof *a);
-    const qkv_tokenizer *tokenizer = qkv_model_tokenizer(w->model);
+    const qkv_tokenizer *tokenizer = qkv_model_tokenizer(w->model, QKV_SOURCE);
     int failed =
         qkv_tokenizer_encode(tokenizer, w->text, strlen(w->text), NULL, 0, &tokens, &error);
     const qkv_encoding *const inputs[] = { tokens };
-    failed = failed || qkv_model_run(ctx, w->model, 1, inputs, QKV_RUN_CAPTURE, &run, &error) ||
+    failed = failed ||
+             qkv_model_run(ctx, w->model, 1, inputs, QKV_RUN_CAPTURE, NULL, &run, &error) ||
              qkv_model_embed(ctx, w->model, 1, inputs, NULL, a->vector, &error) ||
-             qkv_run_weights(run, 0, 2, 1, a->weights, &error) ||
-             qkv_model_fill(ctx, w->model, run, 0, 2, N_BEST, a->best, &error);
+             qkv_run_weights(run, QKV_SELF, 0, 2, 1, a->weights, &error) ||
+             qkv_model_candidates(ctx, w->model, run, QKV_HEAD_MASKED, 0, 2, N_BEST, a->best,
+                                  sizeof(qkv_candidate), &error);
     qkv_run_free(run);
     qkv_encoding_free(tokens);
     return failed;
@@ -67,7 +69,7 @@ static void test_threads_share_a_model(void **state) {
     pthread_t threads[N_THREADS];
     qkv_model *model;
     qkv_ctx *ctx;
-    assert_int_equal(qkv_model_open(QKV_TEST_ROOT "/models/default", &model, NULL), QKV_OK);
+    assert_int_equal(qkv_model_open(QKV_TEST_ROOT "/models/default", NULL, &model, NULL), QKV_OK);
     assert_int_equal(qkv_ctx_create(NULL, &ctx, NULL), QKV_OK);
     for (int t = 0; t < N_THREADS; t++) {
         workers[t] = (worker){ .model = model };

@@ -27,19 +27,18 @@ static int32_t ids[N_BATCH][N_TOKENS] = { { 2, 30, 41, 52, 63, 74, 85, 96, 3 },
 static const int64_t lengths[N_BATCH] = { N_TOKENS, 6 };
 
 static qkv_model *open_as(qkv_model_weights weights) {
-    qkv_model_open_options options = QKV_MODEL_OPEN_OPTIONS_INIT;
+    qkv_model_open_options options = qkv_model_open_options_init();
     qkv_model *model;
     qkv_error error;
     options.weights = weights;
-    if (qkv_model_open_with(MODEL, &options, &model, &error) != QKV_OK)
-        fail_msg("%s", error.message);
+    if (qkv_model_open(MODEL, &options, &model, &error) != QKV_OK) fail_msg("%s", error.message);
     return model;
 }
 
 /* Of the first input, alone or with the other. */
 static void compute(const qkv_model *model, const char *isa, int n_threads, int n_batch,
                     states *out) {
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    qkv_ctx_options options = qkv_ctx_options_init();
     const qkv_model_info *const info = qkv_model_get_info(model);
     qkv_encoding inputs[N_BATCH];
     const qkv_encoding *list[N_BATCH];
@@ -54,10 +53,11 @@ static void compute(const qkv_model *model, const char *isa, int n_threads, int 
     }
     assert_true(info->hidden * N_TOKENS <= MOST && info->vocab_size <= 3 * MOST);
     assert_int_equal(qkv_ctx_create(&options, &ctx, NULL), QKV_OK);
-    assert_int_equal(qkv_model_run(ctx, model, n_batch, list, 0, &run, NULL), QKV_OK);
-    memcpy(out->hidden, qkv_run_hidden(run, 0, info->n_layers),
+    assert_int_equal(qkv_model_run(ctx, model, n_batch, list, 0, NULL, &run, NULL), QKV_OK);
+    memcpy(out->hidden, qkv_run_hidden(run, QKV_SELF, 0, info->n_layers),
            (size_t)(info->hidden * N_TOKENS) * sizeof(float));
-    assert_int_equal(qkv_model_mlm(ctx, model, run, 0, 4, out->logits, NULL), QKV_OK);
+    assert_int_equal(qkv_model_logits(ctx, model, run, QKV_HEAD_MASKED, 0, 4, out->logits, NULL),
+                     QKV_OK);
     qkv_run_free(run);
     qkv_ctx_destroy(ctx);
 }
@@ -104,13 +104,14 @@ static void captures_are_what_was_computed_with(void **state) {
         qkv_model *const model = open_as((qkv_model_weights) class);
         const qkv_encoding input = { .n = N_TOKENS, .ids = ids[0] }, *const list[] = { &input };
         float weights[N_TOKENS * N_TOKENS];
-        qkv_capture capture;
+        qkv_capture capture = qkv_capture_init();
         qkv_run *run;
         qkv_ctx *ctx;
         assert_int_equal(qkv_ctx_create(NULL, &ctx, NULL), QKV_OK);
-        assert_int_equal(qkv_model_run(ctx, model, 1, list, QKV_RUN_CAPTURE, &run, NULL), QKV_OK);
+        assert_int_equal(qkv_model_run(ctx, model, 1, list, QKV_RUN_CAPTURE, NULL, &run, NULL),
+                         QKV_OK);
         for (int layer = 0; layer < qkv_model_get_info(model)->n_layers; layer++) {
-            assert_int_equal(qkv_run_capture(run, 0, layer, &capture, NULL), QKV_OK);
+            assert_int_equal(qkv_run_capture(run, QKV_SELF, 0, layer, &capture, NULL), QKV_OK);
             for (int64_t e = 0; e < capture.n_heads * N_TOKENS * capture.head_dim; e++) {
                 uint32_t q, k;
                 memcpy(&q, capture.q + e, sizeof q);
@@ -118,7 +119,8 @@ static void captures_are_what_was_computed_with(void **state) {
                 assert_int_equal((q | k) & 0xFFFF, 0);
             }
             for (int head = 0; head < capture.n_heads; head++) {
-                assert_int_equal(qkv_run_weights(run, 0, layer, head, weights, NULL), QKV_OK);
+                assert_int_equal(qkv_run_weights(run, QKV_SELF, 0, layer, head, weights, NULL),
+                                 QKV_OK);
                 for (int i = 0; i < N_TOKENS; i++) {
                     double sum = 0;
                     for (int j = 0; j < N_TOKENS; j++) sum += (double)weights[i * N_TOKENS + j];
@@ -134,39 +136,39 @@ static void captures_are_what_was_computed_with(void **state) {
 
 static void how_it_is_opened(void **state) {
     static states with, without;
-    qkv_model_open_options options = QKV_MODEL_OPEN_OPTIONS_INIT;
+    qkv_model_open_options options = qkv_model_open_options_init();
     qkv_model *model;
     qkv_error error;
     (void)state;
-    assert_int_equal(qkv_model_open(MODEL, &model, NULL), QKV_OK);
+    assert_int_equal(qkv_model_open(MODEL, NULL, &model, NULL), QKV_OK);
     assert_int_equal(qkv_model_get_info(model)->weights, QKV_WEIGHTS_F32);
     compute(model, NULL, 1, 1, &without);
     qkv_model_free(model);
-    assert_int_equal(qkv_model_open_with(MODEL, NULL, &model, NULL), QKV_OK);
+    assert_int_equal(qkv_model_open(MODEL, NULL, &model, NULL), QKV_OK);
     compute(model, NULL, 1, 1, &with);
     assert_memory_equal(&with, &without, sizeof with);
     qkv_model_free(model);
 
     model = open_as(QKV_WEIGHTS_BF16); /* what is fast here */
-    const int became = qkv_model_get_info(model)->weights;
+    const qkv_model_weights became = qkv_model_get_info(model)->weights;
     assert_true(became == QKV_WEIGHTS_BF16_DP || became == QKV_WEIGHTS_BF16_AMX);
     qkv_model_free(model);
 
     options.weights = (qkv_model_weights)7;
     model = (qkv_model *)&options;
-    assert_int_equal(qkv_model_open_with(MODEL, &options, &model, &error), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_model_open(MODEL, &options, &model, &error), QKV_ERR_ARGUMENT);
     assert_string_equal(error.message, "weights = 7 is no qkv_model_weights");
     assert_null(model);
     struct {
         qkv_model_open_options known;
         int64_t later;
-    } newer = { QKV_MODEL_OPEN_OPTIONS_INIT, 1 };
+    } newer = { qkv_model_open_options_init(), 1 };
     newer.known.struct_size = 3;
-    assert_int_equal(qkv_model_open_with(MODEL, &newer.known, &model, NULL), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_model_open(MODEL, &newer.known, &model, NULL), QKV_ERR_ARGUMENT);
     newer.known.struct_size = sizeof newer;
-    assert_int_equal(qkv_model_open_with(MODEL, &newer.known, &model, NULL), QKV_ERR_VERSION);
-    assert_int_equal(qkv_model_open_with(NULL, NULL, &model, NULL), QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_model_open_with(MODEL, NULL, NULL, NULL), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_model_open(MODEL, &newer.known, &model, NULL), QKV_ERR_VERSION);
+    assert_int_equal(qkv_model_open(NULL, NULL, &model, NULL), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_model_open(MODEL, NULL, NULL, NULL), QKV_ERR_ARGUMENT);
 }
 
 int main(void) {

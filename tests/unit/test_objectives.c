@@ -68,13 +68,14 @@ typedef struct fixture {
 
 static void open_fixture(fixture *f, qkvi_corpus *corpus, const qkvi_objective *objective,
                          const qkvi_bpe_style *style, int n_threads) {
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
+    qkv_ctx_options options = qkv_ctx_options_init();
     qkv_error error;
     options.n_threads = n_threads;
     assert_int_equal(qkv_ctx_create(&options, &f->ctx, &error), QKV_OK);
     f->corpus = corpus;
     f->tokenizer = make_tokenizer(style);
     f->examples = (qkvi_examples){ .make = objective->example,
+                                   .n_words = INT32_MAX,
                                    .corpus = corpus,
                                    .tokenizer = f->tokenizer,
                                    .target_tokenizer = f->tokenizer,

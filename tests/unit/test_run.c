@@ -39,8 +39,9 @@ static int setup(void **state) {
     f->inputs[0] = &f->encoding;
     *state = f;
     if (qkv_ctx_create(NULL, &f->ctx, NULL) != QKV_OK) return -1;
-    if (qkv_model_open(QKV_TEST_DATA "/golden/bert_old", &f->model, NULL) != QKV_OK) return -1;
-    return qkv_model_run(f->ctx, f->model, 1, f->inputs, QKV_RUN_CAPTURE, &f->run, NULL);
+    if (qkv_model_open(QKV_TEST_DATA "/golden/bert_old", NULL, &f->model, NULL) != QKV_OK)
+        return -1;
+    return qkv_model_run(f->ctx, f->model, 1, f->inputs, QKV_RUN_CAPTURE, NULL, &f->run, NULL);
 }
 
 static int teardown(void **state) {
@@ -65,33 +66,33 @@ static void test_run_refuses(void **state) {
     fixture *f = *state;
     const qkv_encoding *const none[1] = { NULL };
     qkv_run *run = f->run;
-    expect(f, qkv_model_run(f->ctx, f->model, 1, f->inputs, 0, NULL, &f->error), QKV_ERR_ARGUMENT,
-           "run is NULL");
-    expect(f, qkv_model_run(NULL, f->model, 1, f->inputs, 0, &run, &f->error), QKV_ERR_ARGUMENT,
-           "ctx is NULL");
+    expect(f, qkv_model_run(f->ctx, f->model, 1, f->inputs, 0, NULL, NULL, &f->error),
+           QKV_ERR_ARGUMENT, "run is NULL");
+    expect(f, qkv_model_run(NULL, f->model, 1, f->inputs, 0, NULL, &run, &f->error),
+           QKV_ERR_ARGUMENT, "ctx is NULL");
     assert_null(run); /* an output is NULL on every error */
-    expect(f, qkv_model_run(f->ctx, NULL, 1, f->inputs, 0, &run, &f->error), QKV_ERR_ARGUMENT,
+    expect(f, qkv_model_run(f->ctx, NULL, 1, f->inputs, 0, NULL, &run, &f->error), QKV_ERR_ARGUMENT,
            "model is NULL");
-    expect(f, qkv_model_run(f->ctx, f->model, 1, NULL, 0, &run, &f->error), QKV_ERR_ARGUMENT,
+    expect(f, qkv_model_run(f->ctx, f->model, 1, NULL, 0, NULL, &run, &f->error), QKV_ERR_ARGUMENT,
            "inputs is NULL");
-    expect(f, qkv_model_run(f->ctx, f->model, 1, none, 0, &run, &f->error), QKV_ERR_ARGUMENT,
+    expect(f, qkv_model_run(f->ctx, f->model, 1, none, 0, NULL, &run, &f->error), QKV_ERR_ARGUMENT,
            "inputs[0] is NULL");
-    expect(f, qkv_model_run(f->ctx, f->model, 1, f->inputs, 8, &run, &f->error), QKV_ERR_ARGUMENT,
-           "flags = 0x8 has unknown bits");
-    expect(f, qkv_model_run(f->ctx, f->model, 0, f->inputs, 0, &run, &f->error), QKV_ERR_SHAPE,
-           "a batch of 0 inputs is not between 1 and 2^31 - 1");
-    expect(f, qkv_model_run(f->ctx, f->model, -1, f->inputs, 0, &run, &f->error), QKV_ERR_SHAPE,
-           "a batch of -1 inputs is not between 1 and 2^31 - 1");
+    expect(f, qkv_model_run(f->ctx, f->model, 1, f->inputs, 8, NULL, &run, &f->error),
+           QKV_ERR_ARGUMENT, "flags = 0x8 has unknown bits");
+    expect(f, qkv_model_run(f->ctx, f->model, 0, f->inputs, 0, NULL, &run, &f->error),
+           QKV_ERR_SHAPE, "a batch of 0 inputs is not between 1 and 2^31 - 1");
+    expect(f, qkv_model_run(f->ctx, f->model, -1, f->inputs, 0, NULL, &run, &f->error),
+           QKV_ERR_SHAPE, "a batch of -1 inputs is not between 1 and 2^31 - 1");
     f->encoding.n = MAX_LEN + 1;
-    expect(f, qkv_model_run(f->ctx, f->model, 1, f->inputs, 0, &run, &f->error), QKV_ERR_SHAPE,
-           "input 0 has 24 tokens; the model takes 1 to 23");
+    expect(f, qkv_model_run(f->ctx, f->model, 1, f->inputs, 0, NULL, &run, &f->error),
+           QKV_ERR_SHAPE, "input 0 has 24 tokens; the model takes 1 to 23");
     f->encoding.n = -5;
-    expect(f, qkv_model_run(f->ctx, f->model, 1, f->inputs, 0, &run, &f->error), QKV_ERR_SHAPE,
-           "input 0 has -5 tokens; the model takes 1 to 23");
+    expect(f, qkv_model_run(f->ctx, f->model, 1, f->inputs, 0, NULL, &run, &f->error),
+           QKV_ERR_SHAPE, "input 0 has -5 tokens; the model takes 1 to 23");
     f->encoding.n = N;
     f->ids[2] = N_WORDS;
-    expect(f, qkv_model_run(f->ctx, f->model, 1, f->inputs, 0, &run, &f->error), QKV_ERR_ARGUMENT,
-           "token 2 has the id 53; the model has ids 0 to 52");
+    expect(f, qkv_model_run(f->ctx, f->model, 1, f->inputs, 0, NULL, &run, &f->error),
+           QKV_ERR_ARGUMENT, "token 2 has the id 53; the model has ids 0 to 52");
     assert_null(run);
 }
 
@@ -99,7 +100,7 @@ static void test_busy_context_is_refused(void **state) {
     fixture *f = *state;
     qkv_run *run;
     assert_int_equal(qkvi_ctx_begin(f->ctx), QKV_OK);
-    expect(f, qkv_model_run(f->ctx, f->model, 1, f->inputs, 0, &run, &f->error), QKV_ERR_BUSY,
+    expect(f, qkv_model_run(f->ctx, f->model, 1, f->inputs, 0, NULL, &run, &f->error), QKV_ERR_BUSY,
            "the context is inside another call");
     assert_int_equal(qkvi_ctx_end(f->ctx, QKV_OK), QKV_OK);
 }
@@ -107,41 +108,48 @@ static void test_busy_context_is_refused(void **state) {
 static void test_looking_refuses(void **state) {
     fixture *f = *state;
     float x[N * N], logits[N_WORDS];
-    qkv_capture capture;
+    qkv_capture capture = qkv_capture_init();
     qkv_candidate candidate;
-    expect(f, qkv_run_capture(f->run, 1, 0, &capture, &f->error), QKV_ERR_ARGUMENT,
+    expect(f, qkv_run_capture(f->run, QKV_SELF, 1, 0, &capture, &f->error), QKV_ERR_ARGUMENT,
            "b = 1 is not between 0 and 0");
-    expect(f, qkv_run_capture(f->run, 0, 2, &capture, &f->error), QKV_ERR_ARGUMENT,
+    expect(f, qkv_run_capture(f->run, QKV_SELF, 0, 2, &capture, &f->error), QKV_ERR_ARGUMENT,
            "layer = 2 is not between 0 and 1");
-    expect(f, qkv_run_capture(f->run, 0, -1, &capture, &f->error), QKV_ERR_ARGUMENT,
+    expect(f, qkv_run_capture(f->run, QKV_SELF, 0, -1, &capture, &f->error), QKV_ERR_ARGUMENT,
            "layer = -1 is not between 0 and 1");
-    expect(f, qkv_run_capture(f->run, 0, 0, NULL, &f->error), QKV_ERR_ARGUMENT, "capture is NULL");
-    expect(f, qkv_run_weights(f->run, 0, 0, 2, x, &f->error), QKV_ERR_ARGUMENT,
+    expect(f, qkv_run_capture(f->run, QKV_SELF, 0, 0, NULL, &f->error), QKV_ERR_ARGUMENT,
+           "capture is NULL");
+    expect(f, qkv_run_weights(f->run, QKV_SELF, 0, 0, 2, x, &f->error), QKV_ERR_ARGUMENT,
            "head = 2 is not between 0 and 1");
-    expect(f, qkv_run_weights(f->run, 0, 0, 0, NULL, &f->error), QKV_ERR_ARGUMENT,
+    expect(f, qkv_run_weights(f->run, QKV_SELF, 0, 0, 0, NULL, &f->error), QKV_ERR_ARGUMENT,
            "weights is NULL");
-    expect(f, qkv_model_mlm(f->ctx, f->model, f->run, 0, N, logits, &f->error), QKV_ERR_ARGUMENT,
-           "position = 9 is not between 0 and 8");
-    expect(f, qkv_model_mlm(f->ctx, f->model, f->run, 0, 0, NULL, &f->error), QKV_ERR_ARGUMENT,
-           "logits is NULL");
+    expect(f, qkv_model_logits(f->ctx, f->model, f->run, QKV_HEAD_MASKED, 0, N, logits, &f->error),
+           QKV_ERR_ARGUMENT, "position = 9 is not between 0 and 8");
+    expect(f, qkv_model_logits(f->ctx, f->model, f->run, QKV_HEAD_MASKED, 0, 0, NULL, &f->error),
+           QKV_ERR_ARGUMENT, "logits is NULL");
     expect(f, qkv_model_nsp(f->ctx, f->model, f->run, -1, logits, &f->error), QKV_ERR_ARGUMENT,
            "b = -1 is not between 0 and 0");
-    expect(f, qkv_model_fill(f->ctx, f->model, f->run, 0, 0, 0, &candidate, &f->error),
+    expect(f,
+           qkv_model_candidates(f->ctx, f->model, f->run, QKV_HEAD_MASKED, 0, 0, 0, &candidate,
+                                sizeof(qkv_candidate), &f->error),
            QKV_ERR_ARGUMENT, "n_candidates = 0 is not between 1 and vocab_size = 53");
-    expect(f, qkv_model_fill(f->ctx, f->model, f->run, 0, 0, 54, &candidate, &f->error),
+    expect(f,
+           qkv_model_candidates(f->ctx, f->model, f->run, QKV_HEAD_MASKED, 0, 0, 54, &candidate,
+                                sizeof(qkv_candidate), &f->error),
            QKV_ERR_ARGUMENT, "n_candidates = 54 is not between 1 and vocab_size = 53");
-    expect(f, qkv_model_fill(f->ctx, f->model, f->run, 0, 0, 1, NULL, &f->error), QKV_ERR_ARGUMENT,
-           "candidates is NULL");
+    expect(f,
+           qkv_model_candidates(f->ctx, f->model, f->run, QKV_HEAD_MASKED, 0, 0, 1, NULL,
+                                sizeof(qkv_candidate), &f->error),
+           QKV_ERR_ARGUMENT, "candidates is NULL");
     qkv_model *other = NULL;
-    assert_int_equal(qkv_model_open(QKV_TEST_DATA "/golden/bert_new", &other, NULL), QKV_OK);
-    expect(f, qkv_model_mlm(f->ctx, other, f->run, 0, 0, logits, &f->error), QKV_ERR_ARGUMENT,
-           "the run is one of another model");
+    assert_int_equal(qkv_model_open(QKV_TEST_DATA "/golden/bert_new", NULL, &other, NULL), QKV_OK);
+    expect(f, qkv_model_logits(f->ctx, other, f->run, QKV_HEAD_MASKED, 0, 0, logits, &f->error),
+           QKV_ERR_ARGUMENT, "the run is one of another model");
     qkv_model_free(other);
-    assert_null(qkv_run_hidden(f->run, 0, 3));
-    assert_null(qkv_run_hidden(f->run, 0, -1));
-    assert_null(qkv_run_hidden(f->run, 1, 2));
-    assert_null(qkv_run_hidden(NULL, 0, 2));
-    assert_non_null(qkv_run_hidden(f->run, 0, 2));
+    assert_null(qkv_run_hidden(f->run, QKV_SELF, 0, 3));
+    assert_null(qkv_run_hidden(f->run, QKV_SELF, 0, -1));
+    assert_null(qkv_run_hidden(f->run, QKV_SELF, 1, 2));
+    assert_null(qkv_run_hidden(NULL, QKV_SELF, 0, 2));
+    assert_non_null(qkv_run_hidden(f->run, QKV_SELF, 0, 2));
     qkv_run_free(NULL);
 }
 
@@ -149,12 +157,12 @@ static void test_looking_refuses(void **state) {
 
 static void test_weights_are_softmax_of_the_capture(void **state) {
     fixture *f = *state;
-    qkv_capture c;
+    qkv_capture c = qkv_capture_init();
     float weights[N * N];
     for (int64_t layer = 0; layer < 2; layer++) {
         for (int64_t h = 0; h < 2; h++) {
-            assert_int_equal(qkv_run_capture(f->run, 0, layer, &c, NULL), QKV_OK);
-            assert_int_equal(qkv_run_weights(f->run, 0, layer, h, weights, NULL), QKV_OK);
+            assert_int_equal(qkv_run_capture(f->run, QKV_SELF, 0, layer, &c, NULL), QKV_OK);
+            assert_int_equal(qkv_run_weights(f->run, QKV_SELF, 0, layer, h, weights, NULL), QKV_OK);
             assert_int_equal(c.n, N);
             for (int64_t i = 0; i < N; i++) {
                 double p[N], total = 0;
@@ -187,9 +195,14 @@ static void test_candidates_are_sorted_and_sum_to_one(void **state) {
     qkv_candidate all[N_WORDS], few[5];
     float logits[N_WORDS];
     double sum = 0, total = 0;
-    assert_int_equal(qkv_model_mlm(f->ctx, f->model, f->run, 0, 3, logits, NULL), QKV_OK);
-    assert_int_equal(qkv_model_fill(f->ctx, f->model, f->run, 0, 3, N_WORDS, all, NULL), QKV_OK);
-    assert_int_equal(qkv_model_fill(f->ctx, f->model, f->run, 0, 3, 5, few, NULL), QKV_OK);
+    assert_int_equal(
+        qkv_model_logits(f->ctx, f->model, f->run, QKV_HEAD_MASKED, 0, 3, logits, NULL), QKV_OK);
+    assert_int_equal(qkv_model_candidates(f->ctx, f->model, f->run, QKV_HEAD_MASKED, 0, 3, N_WORDS,
+                                          all, sizeof(qkv_candidate), NULL),
+                     QKV_OK);
+    assert_int_equal(qkv_model_candidates(f->ctx, f->model, f->run, QKV_HEAD_MASKED, 0, 3, 5, few,
+                                          sizeof(qkv_candidate), NULL),
+                     QKV_OK);
     for (int i = 0; i < N_WORDS; i++) total += exp((double)logits[i]);
     for (int i = 0; i < N_WORDS; i++) {
         sum += (double)all[i].probability;
@@ -208,7 +221,9 @@ static void test_ties_go_to_the_smaller_id(void **state) {
     memset(decoder->forward, 0,
            qkvi_gemm_packed_elems(decoder->n_in, decoder->n_out) * sizeof *decoder->forward);
     for (int64_t i = 0; i < decoder->n_out; i++) decoder->bias[i] = i == 7 || i == 30 ? 1 : 0;
-    assert_int_equal(qkv_model_fill(f->ctx, f->model, f->run, 0, 3, 4, best, NULL), QKV_OK);
+    assert_int_equal(qkv_model_candidates(f->ctx, f->model, f->run, QKV_HEAD_MASKED, 0, 3, 4, best,
+                                          sizeof(qkv_candidate), NULL),
+                     QKV_OK);
     const int32_t wanted[4] = { 7, 30, 0, 1 };
     for (int i = 0; i < 4; i++) assert_int_equal(best[i].id, wanted[i]);
 }

@@ -94,8 +94,9 @@ static void test_textbook(void **state) {
     for (size_t t = 0; t < sizeof cases / sizeof *cases; t++) {
         qkv_saturation rows[2];
         const int64_t *c = cases[t];
-        assert_int_equal(qkv_inspect_saturation(ctx, c[0], c[1], c[2], c[3], t, rows, NULL),
-                         QKV_OK);
+        assert_int_equal(
+            qkv_inspect_saturation(ctx, c[0], c[1], c[2], c[3], t, rows, sizeof *rows, NULL),
+            QKV_OK);
         assert_true(rows[0].scale == 1);
         near("scale", rows[1].scale, 1 / sqrt((double)c[0]), 1e-15);
         for (int i = 0; i < 2; i++) {
@@ -112,7 +113,7 @@ static void test_textbook(void **state) {
 static void test_one_key(void **state) {
     (void)state;
     qkv_saturation rows[2];
-    assert_int_equal(qkv_inspect_saturation(ctx, 8, 1, 4, 1, 0, rows, NULL), QKV_OK);
+    assert_int_equal(qkv_inspect_saturation(ctx, 8, 1, 4, 1, 0, rows, sizeof *rows, NULL), QKV_OK);
     assert_true(rows[0].largest == 1 && rows[0].entropy == 0 && rows[0].gradient == 0);
 }
 
@@ -122,7 +123,8 @@ static void test_growth(void **state) {
     double before = 1;
     for (int64_t d = 16; d <= 4096; d *= 4) {
         qkv_saturation rows[2];
-        assert_int_equal(qkv_inspect_saturation(ctx, d, 16, 32, 64, 5, rows, NULL), QKV_OK);
+        assert_int_equal(qkv_inspect_saturation(ctx, d, 16, 32, 64, 5, rows, sizeof *rows, NULL),
+                         QKV_OK);
         near("variance", rows[0].score_variance / (double)d, 1, 0.1);
         near("scaled variance", rows[1].score_variance, 1, 0.1);
         near("scaled gradient", rows[1].gradient, 0.183, 0.01);
@@ -134,14 +136,15 @@ static void test_growth(void **state) {
 static void test_same_bits(void **state) {
     (void)state;
     qkv_saturation a[2], b[2];
-    qkv_ctx_options options = QKV_CTX_OPTIONS_INIT;
-    assert_int_equal(qkv_inspect_saturation(ctx, 64, 2, 8, 16, 1, a, NULL), QKV_OK);
+    qkv_ctx_options options = qkv_ctx_options_init();
+    assert_int_equal(qkv_inspect_saturation(ctx, 64, 2, 8, 16, 1, a, sizeof *a, NULL), QKV_OK);
     for (int i = 0; qkv_isa_name(i); i++) {
         qkv_ctx *other;
         options.isa = qkv_isa_name(i);
         options.n_threads = 1 + i;
         assert_int_equal(qkv_ctx_create(&options, &other, NULL), QKV_OK);
-        assert_int_equal(qkv_inspect_saturation(other, 64, 2, 8, 16, 1, b, NULL), QKV_OK);
+        assert_int_equal(qkv_inspect_saturation(other, 64, 2, 8, 16, 1, b, sizeof *b, NULL),
+                         QKV_OK);
         assert_memory_equal(a, b, sizeof a);
         qkv_ctx_destroy(other);
     }
@@ -157,12 +160,15 @@ static void test_refusals(void **state) {
     qkv_error error;
     for (size_t t = 0; t < sizeof cases / sizeof *cases; t++) {
         const int64_t *c = cases[t];
-        assert_int_equal(qkv_inspect_saturation(ctx, c[0], c[1], c[2], c[3], 0, rows, &error),
-                         QKV_ERR_ARGUMENT);
+        assert_int_equal(
+            qkv_inspect_saturation(ctx, c[0], c[1], c[2], c[3], 0, rows, sizeof *rows, &error),
+            QKV_ERR_ARGUMENT);
         assert_non_null(strstr(error.message, "is not between 1 and"));
     }
-    assert_int_equal(qkv_inspect_saturation(NULL, 1, 1, 1, 1, 0, rows, &error), QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_inspect_saturation(ctx, 1, 1, 1, 1, 0, NULL, &error), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_inspect_saturation(NULL, 1, 1, 1, 1, 0, rows, sizeof *rows, &error),
+                     QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_inspect_saturation(ctx, 1, 1, 1, 1, 0, NULL, sizeof *rows, &error),
+                     QKV_ERR_ARGUMENT);
 }
 
 int main(void) {

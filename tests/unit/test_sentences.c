@@ -17,7 +17,7 @@
 #include "core/rng.h"
 #include "model/grammar/grammar.h"
 #include "model/store/file.h"
-#include "qkv/model.h"
+#include "qkv/train.h"
 
 static const char words[] = "person it : it it its was is has does\n"
                             "person he : he him his was is has does\n"
@@ -90,7 +90,7 @@ static void texts_by_hand(void **state) {
     put(grammar_path, words, strlen(words));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         heard h = { 0 };
-        qkv_sentence_score score;
+        qkv_sentence_score score = qkv_sentence_score_init();
         qkv_error error = { 0 };
         put(text_path, cases[i].text, strlen(cases[i].text));
         if (qkv_eval_sentences(grammar_path, text_path, hear, &h, &score, &error) != QKV_OK)
@@ -109,7 +109,7 @@ static void texts_by_hand(void **state) {
 static void sentences_are_cut(void **state) {
     (void)state;
     heard h = { 0 };
-    qkv_sentence_score score;
+    qkv_sentence_score score = qkv_sentence_score_init();
     static const char text[] = "  Tom saw the box. He closed it.\r\nDid Anna see the door?  ";
     put(text_path, text, strlen(text));
     assert_int_equal(qkv_eval_sentences(grammar_path, text_path, hear, &h, &score, NULL), QKV_OK);
@@ -121,7 +121,7 @@ static void long_lines(void **state) {
     (void)state;
     enum { N = 1 << 20 };
     static char text[N];
-    qkv_sentence_score score;
+    qkv_sentence_score score = qkv_sentence_score_init();
     memset(text, '.', 50000);
     put(text_path, text, 50000);
     assert_int_equal(qkv_eval_sentences(grammar_path, text_path, NULL, NULL, &score, NULL), QKV_OK);
@@ -136,7 +136,7 @@ static void long_lines(void **state) {
 
 static void mistakes_are_named(void **state) {
     (void)state;
-    qkv_sentence_score score;
+    qkv_sentence_score score = qkv_sentence_score_init();
     qkv_error error;
     put(text_path, "\xff\n", 2);
     assert_int_equal(qkv_eval_sentences(grammar_path, text_path, NULL, NULL, &score, &error),
@@ -186,7 +186,7 @@ static void all_that_is_said(void **state) {
     const qkvi_split splits[] = { QKVI_SPLIT_TRAIN, QKVI_SPLIT_HELD_OUT };
     for (int s = 0; s < 2; s++) {
         FILE *file = fopen(text_path, "wb");
-        qkv_sentence_score score;
+        qkv_sentence_score score = qkv_sentence_score_init();
         size_t n_sentences = 0;
         assert_non_null(file);
         for (int64_t i = 0; i < N; i++) {
@@ -236,7 +236,7 @@ static void changed_words(void **state) {
             fprintf(file, "%s%c", g->words[s.words[w]].key, w + 1 < s.n ? ' ' : '\n');
     }
     fclose(file);
-    qkv_sentence_score score;
+    qkv_sentence_score score = qkv_sentence_score_init();
     assert_int_equal(qkv_eval_sentences(path, text_path, note_digit, digits, &score, NULL), QKV_OK);
     assert_string_equal(digits, wanted);
     assert_true(strchr(wanted, '0') && score.n_said > 0);

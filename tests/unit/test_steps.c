@@ -16,6 +16,8 @@
 
 #include "qkv/inspect.h"
 
+#include "qkv/files.h"
+
 enum { HIDDEN = 20, HEADS = 2, DIM = 10, WIDE = 37, LAYERS = 2, MAX_N = 23 };
 #define FOLDER   QKV_TEST_DATA "/golden/bert_old"
 #define SENTENCE "The man was watching the [MASK] when it left."
@@ -28,7 +30,7 @@ static qkv_run *run;
 static qkv_encoding *encode(const qkv_model *m, const char *text, const char *pair) {
     qkv_encoding *made = NULL;
     qkv_error error;
-    if (qkv_tokenizer_encode(qkv_model_tokenizer(m), text, strlen(text), pair,
+    if (qkv_tokenizer_encode(qkv_model_tokenizer(m, QKV_SOURCE), text, strlen(text), pair,
                              pair ? strlen(pair) : 0, &made, &error) != QKV_OK)
         fail_msg("%s", error.message);
     return made;
@@ -37,11 +39,11 @@ static qkv_encoding *encode(const qkv_model *m, const char *text, const char *pa
 static int set_up(void **state) {
     (void)state;
     if (qkv_ctx_create(NULL, &ctx, NULL) != QKV_OK) return -1;
-    if (qkv_model_open(FOLDER, &model, NULL) != QKV_OK) return -1;
+    if (qkv_model_open(FOLDER, NULL, &model, NULL) != QKV_OK) return -1;
     input = encode(model, SENTENCE, "it was a dog.");
     assert_true(input->n <= MAX_N);
     return qkv_model_run(ctx, model, 1, (const qkv_encoding *const *)&input,
-                         QKV_RUN_CAPTURE | QKV_RUN_HIDDEN, &run, NULL) == QKV_OK
+                         QKV_RUN_CAPTURE | QKV_RUN_HIDDEN, NULL, &run, NULL) == QKV_OK
                ? 0
                : -1;
 }
@@ -63,7 +65,8 @@ static double *tensor(const char *format, int64_t layer) {
     qkv_error error;
     snprintf(name, sizeof name, format, (int)layer);
     snprintf(path, sizeof path, FOLDER "/model.safetensors:%s", name);
-    if (qkv_array_read(path, &array, &error) != QKV_OK) fail_msg("%s", error.message);
+    if (qkv_array_read(path, QKV_ARRAY_F32, &array, &error) != QKV_OK)
+        fail_msg("%s", error.message);
     double *made = malloc((size_t)array->n_elems * sizeof *made);
     assert_non_null(made);
     for (int64_t i = 0; i < array->n_elems; i++) made[i] = (double)((float *)array->data)[i];
@@ -141,7 +144,7 @@ static void attend(int64_t n, int64_t h, int64_t i) {
 
 static void textbook(int64_t layer) {
     const int64_t n = input->n;
-    const float *x = qkv_run_hidden(run, 0, layer);
+    const float *x = qkv_run_hidden(run, QKV_SELF, 0, layer);
     for (int64_t i = 0; i < n * HIDDEN; i++) book.x[i] = (double)x[i];
     linear("attention.self.query", layer, n, HIDDEN, HIDDEN, book.x, book.q);
     linear("attention.self.key", layer, n, HIDDEN, HIDDEN, book.x, book.k);
@@ -250,10 +253,10 @@ static void test_default_model(void **state) {
     qkv_model *m;
     qkv_run *r;
     qkv_steps *s;
-    assert_int_equal(qkv_model_open(QKV_TEST_ROOT "/models/default", &m, NULL), QKV_OK);
+    assert_int_equal(qkv_model_open(QKV_TEST_ROOT "/models/default", NULL, &m, NULL), QKV_OK);
     qkv_encoding *text = encode(m, "I was watching the [MASK] when it opened.", NULL);
     assert_int_equal(qkv_model_run(ctx, m, 1, (const qkv_encoding *const *)&text,
-                                   QKV_RUN_CAPTURE | QKV_RUN_HIDDEN, &r, NULL),
+                                   QKV_RUN_CAPTURE | QKV_RUN_HIDDEN, NULL, &r, NULL),
                      QKV_OK);
     assert_int_equal(qkv_inspect_steps(m, r, 0, text, 3, 0, 5, &s, NULL), QKV_OK);
     check_errors(s, 1e-5);
@@ -277,8 +280,9 @@ static void test_refusals(void **state) {
     (void)state;
     qkv_run *plain, *capture;
     const qkv_encoding *const inputs[] = { input };
-    assert_int_equal(qkv_model_run(ctx, model, 1, inputs, 0, &plain, NULL), QKV_OK);
-    assert_int_equal(qkv_model_run(ctx, model, 1, inputs, QKV_RUN_CAPTURE, &capture, NULL), QKV_OK);
+    assert_int_equal(qkv_model_run(ctx, model, 1, inputs, 0, NULL, &plain, NULL), QKV_OK);
+    assert_int_equal(qkv_model_run(ctx, model, 1, inputs, QKV_RUN_CAPTURE, NULL, &capture, NULL),
+                     QKV_OK);
     refused(run, 1, 0, 0, 0, "b = 1 is not between 0 and 0");
     refused(run, 0, 2, 0, 0, "layer = 2 is not between 0 and 1");
     refused(run, 0, 0, -1, 0, "head = -1 is not between 0 and 1");

@@ -88,12 +88,168 @@ static void test_config_of_the_family(void **state) {
                    "c: max_position_embeddings = 12 leaves no position after pad_token_id = 11");
     expect_refusal("{\"model_type\":\"electra\"," SIZES ",\"embedding_size\":0}", QKV_ERR_SHAPE,
                    "c: embedding_size = 0 is less than 1");
-    expect_refusal("{\"model_type\":\"distilbert\"," DISTIL ",\"tie_weights_\":false}",
-                   QKV_ERR_UNSUPPORTED, "c: tie_weights_ 'false' is not supported");
-    expect_refusal("{\"model_type\":\"distilbert\"," DISTIL ",\"activation\":\"relu\"}",
-                   QKV_ERR_UNSUPPORTED, "c: activation 'relu' is not supported");
+    expect_refusal("{\"model_type\":\"distilbert\"," DISTIL ",\"activation\":\"mish\"}",
+                   QKV_ERR_UNSUPPORTED, "c: activation 'mish' is not supported");
     expect_refusal("{\"model_type\":\"roberta\"," SIZES ",\"sinusoidal_positions\":true}",
                    QKV_ERR_UNSUPPORTED, "c: sinusoidal_positions 'true' is not supported");
+}
+
+static void test_ties(void **state) {
+    (void)state;
+    qkv_model_info info;
+    static const struct {
+        const char *text;
+        int untied;
+    } cases[] = {
+        { CONFIG(""), 0 },
+        { CONFIG(",\"tie_word_embeddings\":true"), 0 },
+        { CONFIG(",\"tie_word_embeddings\":null"), 0 },
+        { CONFIG(",\"tie_word_embeddings\":false"), QKV_UNTIED_HEAD },
+        { "{\"model_type\":\"distilbert\"," DISTIL ",\"tie_weights_\":false}",
+          0 }, /* means nothing */
+        { "{\"model_type\":\"gpt2\",\"tie_word_embeddings\":false}", QKV_UNTIED_HEAD },
+        { "{\"model_type\":\"bart\",\"tie_word_embeddings\":false}",
+          QKV_UNTIED_HEAD | QKV_UNTIED_ENCODER | QKV_UNTIED_DECODER },
+        { "{\"model_type\":\"marian\",\"tie_word_embeddings\":false,"
+          "\"share_encoder_decoder_embeddings\":false}",
+          QKV_UNTIED_HEAD },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        read_config(cases[i].text, &info);
+        if (info.untied != cases[i].untied) fail_msg("%s: %d", cases[i].text, info.untied);
+    }
+    expect_refusal(CONFIG(",\"tie_word_embeddings\":0"), QKV_ERR_FORMAT,
+                   "c: tie_word_embeddings is an integer, must be true or false");
+}
+
+static void test_activations(void **state) {
+    (void)state;
+    static const char *const names[][2] = {
+        { "gelu", "gelu" },           { "gelu_python", "gelu" },
+        { "gelu_new", "gelu_tanh" },  { "gelu_pytorch_tanh", "gelu_tanh" },
+        { "gelu_fast", "gelu_tanh" }, { "gelu_accurate", "gelu_tanh" },
+        { "relu", "relu" },           { "silu", "silu" },
+        { "swish", "silu" },          { "quick_gelu", "quick_gelu" },
+        { "tanh", "tanh" },
+    };
+    qkv_model_info info;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char text[300];
+        snprintf(text, sizeof text, CONFIG(",\"hidden_act\":\"%s\""), names[i][0]);
+        read_config(text, &info);
+        assert_string_equal(info.activation, names[i][1]);
+    }
+    expect_refusal(CONFIG(",\"hidden_act\":\"gelu_10\""), QKV_ERR_UNSUPPORTED,
+                   "c: hidden_act 'gelu_10' is not supported");
+}
+
+/* As in transformers 5 they go before the model's own, before and after them. */
+static void test_general_names_of_sizes(void **state) {
+    (void)state;
+    qkv_model_info info;
+    read_config("{\"model_type\":\"gpt2\",\"n_head\":3,\"hidden_size\":48,\"n_embd\":768,"
+                "\"num_attention_heads\":4,\"num_hidden_layers\":5,\"max_position_embeddings\":60}",
+                &info);
+    assert_int_equal(info.hidden, 48);
+    assert_int_equal(info.n_heads, 4);
+    assert_int_equal(info.n_layers, 5);
+    assert_int_equal(info.max_len, 60);
+    read_config("{\"model_type\":\"distilbert\",\"hidden_size\":6,\"num_hidden_layers\":1,"
+                "\"num_attention_heads\":3," DISTIL "}",
+                &info);
+    assert_int_equal(info.hidden, 6);
+    assert_int_equal(info.n_layers, 1);
+    assert_int_equal(info.n_heads, 3);
+    read_config("{\"model_type\":\"bart\",\"encoder_layers\":12,\"num_hidden_layers\":6,"
+                "\"hidden_size\":32,\"num_attention_heads\":8,\"decoder_layers\":3}",
+                &info);
+    assert_int_equal(info.n_layers, 6);
+    assert_int_equal(info.n_decoder_layers, 3);
+    assert_int_equal(info.hidden, 32);
+    assert_int_equal(info.n_heads, 8);
+    assert_int_equal(info.n_decoder_heads, 16);
+    read_config("{\"model_type\":\"gpt2\",\"n_head\":3,\"num_attention_heads\":null}", &info);
+    assert_int_equal(info.n_heads, 3);
+}
+
+static void test_unknown_types(void **state) {
+    (void)state;
+#define LOADS                                                                                      \
+    "is not supported; qkv loads \"bert\", \"distilbert\", \"roberta\", \"electra\", \"gpt2\", "   \
+    "\"bart\" and \"marian\""
+    expect_refusal("{\"model_type\":\"mbart\"}", QKV_ERR_UNSUPPORTED,
+                   "c: model_type 'mbart' " LOADS "; the nearest is \"bart\"");
+    expect_refusal("{\"model_type\":\"xlm-roberta\"}", QKV_ERR_UNSUPPORTED,
+                   "c: model_type 'xlm-roberta' " LOADS "; the nearest is \"roberta\"");
+    expect_refusal("{\"model_type\":\"t5\"}", QKV_ERR_UNSUPPORTED, "c: model_type 't5' " LOADS);
+    expect_refusal("{\"model_type\":\"\"}", QKV_ERR_UNSUPPORTED, "c: model_type '' " LOADS);
+}
+
+/* Families whose layers are not all there: refused by the names of these, whatever else is in the file. */
+static void test_families_to_come(void **state) {
+    (void)state;
+    static const char *const families[][2] = {
+        { "llama", "RMSNorm, rotary positions and a gated MLP" },
+        { "mistral", "RMSNorm, rotary positions, fewer key/value heads, windows of layers and a "
+                     "gated MLP" },
+        { "qwen2", "RMSNorm, rotary positions and a gated MLP" },
+        { "qwen3", "RMSNorm, norms of queries and keys, rotary positions and a gated MLP" },
+        { "gemma", "RMSNorm, rotary positions, a head_dim other than hidden / heads and a gated "
+                   "MLP" },
+        { "gemma2", "RMSNorm, norms before and after each part, rotary positions, fewer key/value "
+                    "heads, a head_dim other than hidden / heads, windows of layers, soft caps and "
+                    "a gated MLP" },
+        { "gemma3_text", "RMSNorm, norms before and after each part, norms of queries and keys, "
+                         "rotary positions, fewer key/value heads, a head_dim other than hidden / "
+                         "heads, windows of layers and a gated MLP" },
+        { "smollm3", "RMSNorm, rotary positions in some layers, fewer key/value heads and a gated "
+                     "MLP" },
+        { "olmo2", "RMSNorm, norms of what each part adds, norms of queries and keys, rotary "
+                   "positions and a gated MLP" },
+        { "phi3", "RMSNorm, rotary positions and a gated MLP" },
+        { "modernbert", "rotary positions, windows of layers and a gated MLP" },
+    };
+    for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
+        char text[100], says[500];
+        snprintf(text, sizeof text, "{\"model_type\":\"%s\",\"hidden_size\":\"x\"}",
+                 families[f][0]);
+        snprintf(says, sizeof says, "c: model_type '%s' needs %s, which are not there yet; %s",
+                 families[f][0], families[f][1], &LOADS[sizeof "is not supported; " - 1]);
+        expect_refusal(text, QKV_ERR_UNSUPPORTED, says);
+    }
+}
+
+/* Integers beyond 64 bits. */
+static void test_wide_integers(void **state) {
+    (void)state;
+    qkv_model_info info;
+    static const char *const unneeded[] = {
+        "1000000000000000019884624838656",
+        "-1000000000000000019884624838656",
+        "9223372036854775807",
+        "9223372036854775808",
+        "-9223372036854775808",
+        "-9223372036854775809",
+        "18446744073709551615",
+        "[1,[100000000000000000000],{\"a\":-99999999999999999999}]",
+        "0.10000000000000000000000000001",
+        "1e-20000",
+        "\"100000000000000000000\"",
+    };
+    char text[1000];
+    for (size_t i = 0; i < sizeof unneeded / sizeof *unneeded; i++) {
+        snprintf(text, sizeof text, CONFIG(",\"nobody_needs\":%s"), unneeded[i]);
+        read_config(text, &info);
+        assert_int_equal(info.hidden, 8);
+    }
+    snprintf(text, sizeof text, CONFIG(",\"nobody_needs\":1%0500d"), 0);
+    read_config(text, &info);
+    expect_refusal("{\"model_type\":\"gpt2\",\"n_layer\":100000000000000000000}", QKV_ERR_FORMAT,
+                   "c: n_layer = 1e+20 is not between 0 and 2147483647");
+    expect_refusal("{\"model_type\":\"gpt2\",\"x\":[012345678901234567890]}", QKV_ERR_FORMAT,
+                   "c: line 1, column 27: invalid token near '0'");
+    expect_refusal("{\"model_type\":\"gpt2\",\"x\":123456789012345678901,}", QKV_ERR_FORMAT,
+                   "c: line 1, column 48: string or '}' expected near '}'");
 }
 
 static void join(char path[300], const char *folder, const char *name) {
@@ -108,17 +264,16 @@ static void describe(const qkv_model_info *i, char text[1000]) {
         text, 1000,
         "%s layers %lld heads %lld hidden %lld head_dim %lld intermediate %lld vocab %lld "
         "max_len %lld types %lld parameters %lld eps %a heads %d%d%d sinusoids %d embedding %lld "
-        "first %lld judge %d pooling %d normalizes %d sentence %lld decoder %d%d lm %d "
+        "first %lld judge %d pooling %d normalizes %d sentence %lld kind %d lm %d "
         "of decoder %lld %lld %lld target %lld separate %d ids %lld %lld %lld %lld act %s "
-        "scales %d unscaled %d by layer %d weights %d",
+        "scales %d unscaled %d by layer %d weights %d untied %d",
         i->architecture, L(n_layers), L(n_heads), L(hidden), L(head_dim), L(intermediate),
         L(vocab_size), L(max_len), L(n_types), L(n_parameters), i->layer_norm_eps, i->has_mlm,
         i->has_nsp, i->has_pooler, i->sinusoidal_positions, L(embedding_size), L(first_position),
-        i->has_judge, (int)i->pooling, i->normalizes, L(sentence_len), i->is_decoder,
-        i->is_encoder_decoder, i->has_lm, L(n_decoder_layers), L(n_decoder_heads),
-        L(decoder_intermediate), L(target_vocab_size), i->separate_words, L(bos_id), L(eos_id),
-        L(pad_id), L(start_id), i->activation, i->scales_words, i->unscaled, i->scales_by_layer,
-        i->weights);
+        i->has_discriminator, (int)i->pooling, i->normalizes, L(sentence_len), (int)i->kind,
+        i->has_lm, L(n_decoder_layers), L(n_decoder_heads), L(decoder_intermediate),
+        L(target_vocab_size), i->separate_words, L(bos_id), L(eos_id), L(pad_id), L(start_id),
+        i->activation, i->scales_words, i->unscaled, i->scales_by_layer, i->weights, i->untied);
 #undef L
     assert_true(n < 1000);
 }
@@ -172,20 +327,57 @@ static void test_config_round_trip(void **state) {
     info.n_types = 2;
     info.layer_norm_eps = 1e-12;
     info.sinusoidal_positions = 1;
+    info.pad_id = 0;
     round_trip(*state, &info);
     info = info_of("gpt2");
-    info.is_decoder = info.has_lm = 1;
+    info.kind = QKV_MODEL_DECODER;
+    info.has_lm = 1;
     info.activation = "gelu_tanh";
     info.bos_id = info.eos_id = 5;
     round_trip(*state, &info);
     info = info_of("bart");
-    info.is_encoder_decoder = info.has_lm = 1;
+    info.kind = QKV_MODEL_PAIR;
+    info.has_lm = 1;
     info.first_position = 2;
     info.n_decoder_layers = 4;
     info.n_decoder_heads = 5;
     info.decoder_intermediate = 11;
     info.bos_id = 7, info.eos_id = info.start_id = 8, info.pad_id = 9;
     round_trip(*state, &info);
+}
+
+/* The row that learns nothing: as transformers 5 gives it to nn.Embedding. */
+static void test_padding(void **state) {
+    (void)state;
+    static const struct {
+        const char *type, *field;
+        int64_t id;
+    } rows[] = { { "bert", "", 0 },
+                 { "roberta", "", 1 },
+                 { "electra", "", 0 },
+                 { "bert", "\"pad_token_id\": 7,", 7 },
+                 { "bert", "\"pad_token_id\": null,", -1 },
+                 { "bert", "\"pad_token_id\": -1,", 98 },
+                 { "bert", "\"pad_token_id\": -99,", 0 },
+                 { "bert", "\"pad_token_id\": -100,", -1 },
+                 { "bert", "\"pad_token_id\": 98,", 98 },
+                 { "bert", "\"pad_token_id\": 99,", -1 },
+                 { "bert", "\"pad_token_id\": \"7\",", -1 },
+                 { "roberta", "\"pad_token_id\": 3,", 3 } };
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        char text[600];
+        qkv_model_info info;
+        qkv_error error;
+        const int n = snprintf(text, sizeof text,
+                               "{\"model_type\": \"%s\", %s \"num_hidden_layers\": 1, "
+                               "\"hidden_size\": 8, \"num_attention_heads\": 2, "
+                               "\"intermediate_size\": 7, \"vocab_size\": 99, "
+                               "\"max_position_embeddings\": 20}",
+                               rows[r].type, rows[r].field);
+        if (qkvi_config_read("c", text, (size_t)n, &info, &error)) fail_msg("%s", error.message);
+        if (info.pad_id != rows[r].id)
+            fail_msg("%s with '%s': %lld", rows[r].type, rows[r].field, (long long)info.pad_id);
+    }
 }
 
 /* ---- Where models are ------------------------------------------------------------------------ */
@@ -250,6 +442,54 @@ static void test_folders_and_files(void **state) {
     join(path, model, "x-00001-of-00002.safetensors");
     expect_none(path, QKV_ERR_ARGUMENT, "is one of several files of a model; name their folder");
     expect_none("x-00003-of-00007.safetensors", QKV_ERR_ARGUMENT, "name their folder, ., which");
+}
+
+/* What people have in place of safetensors, and what the message says about it. */
+static void test_other_formats(void **state) {
+    static const struct {
+        const char *first, *second; /* files; "/": a folder */
+        const char *says;
+    } cases[] = {
+        { "model-q4.gguf", "config.json", "holds only model-q4.gguf, which is llama.cpp's (GGUF)" },
+        { "adapter_model.safetensors", "adapter_config.json",
+          "holds only adapter_config.json, an adapter (LoRA)" },
+        { "adapter_model.safetensors", "README.md",
+          "holds only adapter_model.safetensors, an adapter (LoRA)" },
+        { "tf_model.h5", "config.json", "holds only tf_model.h5, which is TensorFlow's" },
+        { "bert_model.ckpt.index", "bert_config.json",
+          "holds only bert_model.ckpt.index, which is" },
+        { "saved_model.pb", "variables/", "holds only saved_model.pb, which is TensorFlow's" },
+        { "flax_model.msgpack", "config.json", "holds only flax_model.msgpack, which is Flax's" },
+        { "model_b.onnx", "model_a.onnx", "holds only model_a.onnx, which is ONNX" },
+        { "onnx/", "config.json", "holds only onnx, which is ONNX" },
+        { "0_Transformer/", "modules.json", "holds only 0_Transformer, where older versions of" },
+        { "0_BERT/", "1_Pooling/", "SentenceTransformer(\"" },
+        { "weights.safetensors", "config.json", "holds only weights.safetensors, which may be" },
+        { "pytorch_model.bin", "tf_model.h5", "holds only pytorch_model.bin, a pickle" },
+        { "a\nb.gguf", "config.json", "holds only a\\x0ab.gguf" },
+    };
+    char other[300], path[300];
+    make_directory(*state, "other");
+    join(other, *state, "other");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *const names[] = { cases[i].first, cases[i].second };
+        for (int n = 0; n < 2; n++) {
+            if (names[n][strlen(names[n]) - 1] == '/')
+                make_directory(other, names[n]);
+            else
+                make_file(other, names[n], "");
+        }
+        expect_none(other, QKV_ERR_UNSUPPORTED, cases[i].says);
+        for (int n = 0; n < 2; n++) {
+            join(path, other, names[n]);
+            remove(path);
+        }
+    }
+    make_file(other, "README.md", "");
+    expect_none(other, QKV_ERR_IO, "no model.safetensors in this folder");
+    join(path, other, "README.md");
+    remove(path);
+    rmdir(other);
 }
 
 #define COMMIT "0123456789abcdef0123456789abcdef01234567"
@@ -328,8 +568,16 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_config_fields),
         cmocka_unit_test(test_config_of_the_family),
+        cmocka_unit_test(test_ties),
+        cmocka_unit_test(test_activations),
+        cmocka_unit_test(test_general_names_of_sizes),
+        cmocka_unit_test(test_unknown_types),
+        cmocka_unit_test(test_families_to_come),
+        cmocka_unit_test(test_wide_integers),
         cmocka_unit_test(test_config_round_trip),
+        cmocka_unit_test(test_padding),
         cmocka_unit_test(test_folders_and_files),
+        cmocka_unit_test(test_other_formats),
         cmocka_unit_test(test_cache),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -15,7 +15,7 @@
 
 #include "model/store/elems.h"
 #include "model/store/file.h"
-#include "qkv/model.h"
+#include "qkv/files.h"
 
 #define DATA QKV_TEST_DATA "/unit/store_data/"
 
@@ -67,7 +67,8 @@ static void test_reads_numpy(void **state) {
         qkv_error error = { QKV_OK, "" };
         int64_t n = 1;
         snprintf(path, sizeof path, DATA "%s.npy", v->name);
-        if (qkv_array_read(path, &array, &error) != QKV_OK) fail_msg("%s", error.message);
+        if (qkv_array_read(path, QKV_ARRAY_F32, &array, &error) != QKV_OK)
+            fail_msg("%s", error.message);
         assert_int_equal(array->type, v->type);
         assert_int_equal(array->rank, v->rank);
         for (int d = 0; d < v->rank; d++) {
@@ -95,7 +96,7 @@ static void test_writes_numpy_bytes(void **state) {
         size_t n_ours, n_theirs;
         snprintf(path, sizeof path, DATA "%s.npy", names[f]);
         snprintf(ours_path, sizeof ours_path, "%s/ours.npy", (const char *)*state);
-        assert_int_equal(qkv_array_read(path, &array, &error), QKV_OK);
+        assert_int_equal(qkv_array_read(path, QKV_ARRAY_F32, &array, &error), QKV_OK);
         assert_int_equal(qkv_array_write(ours_path, array, &error), QKV_OK);
         assert_int_equal(qkvi_file_load(path, 4096, &theirs, &n_theirs, &error), QKV_OK);
         assert_int_equal(qkvi_file_load(ours_path, 4096, &ours, &n_ours, &error), QKV_OK);
@@ -148,21 +149,21 @@ static void test_types_of_16_bits(void **state) {
     qkv_array given = { QKV_ARRAY_BF16, 2, { 2, 3 }, 6, data };
     snprintf(path, sizeof path, "%s/half.npy", (const char *)*state);
     assert_int_equal(qkv_array_write(path, &given, &error), QKV_OK);
-    assert_int_equal(qkv_array_read(path, &array, &error), QKV_OK);
+    assert_int_equal(qkv_array_read(path, QKV_ARRAY_F32, &array, &error), QKV_OK);
     assert_int_equal(array->type, QKV_ARRAY_F32);
     for (int i = 0; i < 6; i++)
         if (i != 3) assert_true(((float *)array->data)[i] == floats[i]);
-    assert_int_equal(qkv_array_read_as(path, QKV_ARRAY_BF16, &again, &error), QKV_OK);
+    assert_int_equal(qkv_array_read(path, QKV_ARRAY_BF16, &again, &error), QKV_OK);
     assert_int_equal(again->type, QKV_ARRAY_BF16);
     assert_memory_equal(again->data, data, sizeof data);
     qkv_array_free(array);
     qkv_array_free(again);
     given.type = QKV_ARRAY_F16;
     assert_int_equal(qkv_array_write(path, &given, &error), QKV_OK);
-    assert_int_equal(qkv_array_read_as(path, QKV_ARRAY_F16, &again, &error), QKV_OK);
+    assert_int_equal(qkv_array_read(path, QKV_ARRAY_F16, &again, &error), QKV_OK);
     assert_memory_equal(again->data, data, sizeof data);
     qkv_array_free(again);
-    assert_int_equal(qkv_array_read_as(path, QKV_ARRAY_I64, &again, &error), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_array_read(path, QKV_ARRAY_I64, &again, &error), QKV_ERR_ARGUMENT);
     assert_string_equal(error.message, "floats = 2 is none of QKV_ARRAY_F32, QKV_ARRAY_BF16, "
                                        "QKV_ARRAY_F16");
     assert_null(again);
@@ -178,18 +179,21 @@ static void test_arrays_in_safetensors(void **state) {
     (void)state;
     qkv_array *array;
     qkv_error error = { QKV_OK, "" };
-    assert_int_equal(qkv_array_read(DATA "mixed.safetensors:weights", &array, &error), QKV_OK);
+    assert_int_equal(
+        qkv_array_read(DATA "mixed.safetensors:weights", QKV_ARRAY_F32, &array, &error), QKV_OK);
     assert_int_equal(array->type, QKV_ARRAY_F32);
     assert_int_equal(array->shape[1], 3);
     assert_true(((float *)array->data)[5] == 2.0f);
     qkv_array_free(array);
-    assert_int_equal(qkv_array_read(DATA "mixed.safetensors:flag", &array, &error), QKV_OK);
+    assert_int_equal(qkv_array_read(DATA "mixed.safetensors:flag", QKV_ARRAY_F32, &array, &error),
+                     QKV_OK);
     assert_int_equal(array->type, QKV_ARRAY_BOOL);
     qkv_array_free(array);
-    assert_int_equal(qkv_array_read(DATA "mixed.safetensors:weight", &array, &error),
+    assert_int_equal(qkv_array_read(DATA "mixed.safetensors:weight", QKV_ARRAY_F32, &array, &error),
                      QKV_ERR_ARGUMENT);
     assert_non_null(strstr(error.message, "there is no tensor 'weight'"));
-    assert_int_equal(qkv_array_read(DATA "mixed.safetensors", &array, &error), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_array_read(DATA "mixed.safetensors", QKV_ARRAY_F32, &array, &error),
+                     QKV_ERR_ARGUMENT);
     assert_non_null(strstr(error.message, "FILE:NAME"));
     assert_null(array);
 }
@@ -200,8 +204,8 @@ static void test_bad_arguments(void **state) {
     qkv_array *read = NULL;
     float data[6] = { 0 };
     qkv_array array = { QKV_ARRAY_F32, 2, { 2, 3 }, 6, data };
-    assert_int_equal(qkv_array_read(NULL, &read, &error), QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_array_read("x.npy", NULL, &error), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_array_read(NULL, QKV_ARRAY_F32, &read, &error), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_array_read("x.npy", QKV_ARRAY_F32, NULL, &error), QKV_ERR_ARGUMENT);
     assert_int_equal(qkv_array_write(NULL, &array, &error), QKV_ERR_ARGUMENT);
     assert_int_equal(qkv_array_write("x.npy", NULL, &error), QKV_ERR_ARGUMENT);
     array.n_elems = 5;

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "model/store/zip.h"
-#include "qkv/model.h"
+#include "qkv/files.h"
 
 #define DATA QKV_TEST_DATA "/unit/store_data/"
 
@@ -64,7 +64,8 @@ static void test_reads_numpy(void **state) {
         qkv_array *array;
         qkv_error error = { QKV_OK, "" };
         snprintf(path, sizeof path, DATA "%s", arrays[a].path);
-        if (qkv_array_read(path, &array, &error) != QKV_OK) fail_msg("%s", error.message);
+        if (qkv_array_read(path, QKV_ARRAY_F32, &array, &error) != QKV_OK)
+            fail_msg("%s", error.message);
         assert_int_equal(array->type, arrays[a].type);
         assert_int_equal(array->rank, arrays[a].rank);
         for (int d = 0; d < array->rank; d++) assert_int_equal(array->shape[d], arrays[a].shape[d]);
@@ -96,7 +97,7 @@ static void test_not_there(void **state) {
         qkv_array *array = (qkv_array *)1;
         qkv_error error = { QKV_OK, "" };
         snprintf(path, sizeof path, DATA "%s", rows[r].path);
-        assert_int_equal(qkv_array_read(path, &array, &error), rows[r].status);
+        assert_int_equal(qkv_array_read(path, QKV_ARRAY_F32, &array, &error), rows[r].status);
         assert_null(array);
         if (!strstr(error.message, rows[r].says)) fail_msg("%s", error.message);
     }
@@ -164,7 +165,8 @@ static void test_bytes_of_numpy(void **state) {
     }
     if (qkv_arrays_write(N, path_pointers, pointers, &error)) fail_msg("%s", error.message);
     expect_file(in_folder("a.npz"), DATA "savez.npz");
-    if (qkv_array_read(in_folder("b.npz:q"), &read, &error)) fail_msg("%s", error.message);
+    if (qkv_array_read(in_folder("b.npz:q"), QKV_ARRAY_F32, &read, &error))
+        fail_msg("%s", error.message);
     assert_memory_equal(read->data, q, 8);
     qkv_array_free(read);
     unlink(in_folder("a.npz"));
@@ -185,11 +187,12 @@ static void test_writes(void **state) {
     memset(long_name + strlen(long_name), 'n', 1020);
     long_name[strlen(in_folder("c.npz:")) + 1020] = '\0';
     if (qkv_array_write(long_name, &one, &error)) fail_msg("%s", error.message);
-    if (qkv_array_read(long_name, &read, &error)) fail_msg("%s", error.message);
+    if (qkv_array_read(long_name, QKV_ARRAY_F32, &read, &error)) fail_msg("%s", error.message);
     assert_int_equal(read->type, QKV_ARRAY_F32);
     assert_true(((const float *)read->data)[0] == 1 && ((const float *)read->data)[1] == -2);
     qkv_array_free(read);
-    assert_int_equal(qkv_array_read(in_folder("c.npz:old"), &read, &error), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_array_read(in_folder("c.npz:old"), QKV_ARRAY_F32, &read, &error),
+                     QKV_ERR_ARGUMENT);
     unlink(in_folder("c.npz"));
 }
 

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "model/store/file.h"
-#include "qkv/model.h"
+#include "qkv/files.h"
 
 #define FOLDER QKV_TEST_BUILD "/written"
 #define FILE_A FOLDER "/a"
@@ -124,7 +124,7 @@ static void several(void) {
     const char *const paths[] = { FILE_A, FILE_B };
     qkv_array *read = NULL;
     assert_int_equal(qkv_arrays_write(2, paths, arrays, NULL), QKV_OK);
-    assert_int_equal(qkv_array_read(FILE_B, &read, NULL), QKV_OK);
+    assert_int_equal(qkv_array_read(FILE_B, QKV_ARRAY_F32, &read, NULL), QKV_OK);
     assert_memory_equal(read->data, data, sizeof data);
     qkv_array_free(read);
     assert_int_equal(n_files(), 2);

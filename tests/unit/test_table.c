@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "qkv/model.h"
+#include "qkv/files.h"
 
 static qkv_table *parse(const char *text) {
     qkv_table *table;

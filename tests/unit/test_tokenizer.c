@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "model/text/tokenizer.h"
-#include "qkv/model.h"
+#include "model/text/tokenizer_json.h"
+#include "qkv/tokenizer.h"
 
 #define BASE "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
 
@@ -55,13 +55,15 @@ static void assert_encoding(const qkv_tokenizer *tokenizer, const char *text, in
 static void test_vocab_lines(void **state) {
     (void)state;
     qkv_tokenizer *tokenizer =
-        open_text("[UNK]\r\n[CLS]\r\n[SEP]\r\n\r\na\na\r\r\n##b\n\nlast", NULL);
+        open_text("[UNK]\r\n[CLS]\r\n[SEP]\r\n\r\na\nc\r\r\n##b \xE3\x80\x80\n\nlast",
+                  "{\"pad_token\":null,\"mask_token\":null}");
     size_t bytes = 9;
     assert_int_equal(qkv_tokenizer_size(tokenizer), 9);
     assert_non_null(qkv_tokenizer_token(tokenizer, 3, &bytes));
     assert_int_equal(bytes, 0);
     assert_int_equal(qkv_tokenizer_id(tokenizer, "a", 1), 4);
-    assert_int_equal(qkv_tokenizer_id(tokenizer, "a\r", 2), 5); /* one "\r\n" only */
+    assert_int_equal(qkv_tokenizer_id(tokenizer, "c", 1), 5);   /* white space at an end goes */
+    assert_int_equal(qkv_tokenizer_id(tokenizer, "##b", 3), 6); /* U+3000, too */
     assert_int_equal(qkv_tokenizer_id(tokenizer, "", 0), 7);    /* the last empty line */
     assert_int_equal(qkv_tokenizer_id(tokenizer, "last", 4), 8);
     assert_int_equal(qkv_tokenizer_id(tokenizer, "las", 3), -1);
@@ -180,7 +182,8 @@ static void test_long_words(void **state) {
 #define CLS_ADDED      ADDED("{\"id\":1,\"content\":\"[CLS]\",\"special\":true}")
 
 static qkv_status read_json(const char *json, qkv_tokenizer **out, qkv_error *error) {
-    return qkvi_tokenizer_read_json("tokenizer.json", json, strlen(json), out, error);
+    const qkvi_text_files files = { .tokenizer = { "tokenizer.json", json, strlen(json) } };
+    return qkvi_tokenizer_read_json(&files, out, error);
 }
 
 static void assert_json_refused(const char *json, qkv_status status, const char *words) {
@@ -198,14 +201,14 @@ static void test_json(void **state) {
     qkv_error error;
     const char *json =
         "{" NORMALIZER "," PRE "," MODEL "," BERT_POST
-        "," ADDED("{\"id\":1,\"content\":\"[CLS]\"},{\"id\":9,\"content\":\"<x>\"}") "}";
+        "," ADDED("{\"id\":1,\"content\":\"[CLS]\"},{\"id\":5,\"content\":\"<x>\"}") "}";
     if (read_json(json, &tokenizer, &error)) fail_msg("%s", error.message);
     size_t bytes;
-    assert_int_equal(qkv_tokenizer_size(tokenizer), 10);
-    assert_null(qkv_tokenizer_token(tokenizer, 5, &bytes)); /* a hole */
-    assert_non_null(qkv_tokenizer_token(tokenizer, 9, &bytes));
-    assert_int_equal(qkv_tokenizer_id(tokenizer, "<x>", 3), 9);
-    assert_encoding(tokenizer, "AB<x>[CLS]c", 5, (const int32_t[]){ 3, 7, 9, 1, 0 });
+    assert_int_equal(qkv_tokenizer_size(tokenizer), 8);
+    assert_null(qkv_tokenizer_token(tokenizer, 4, &bytes)); /* a hole */
+    assert_non_null(qkv_tokenizer_token(tokenizer, 5, &bytes));
+    assert_int_equal(qkv_tokenizer_id(tokenizer, "<x>", 3), 5);
+    assert_encoding(tokenizer, "AB<x>[CLS]c", 5, (const int32_t[]){ 3, 7, 5, 1, 0 });
     qkv_tokenizer_free(tokenizer);
 }
 
@@ -269,14 +272,14 @@ static void test_json_refused(void **state) {
                         ",\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":1.5}}}",
                         QKV_ERR_FORMAT, "no integer");
     assert_json_refused("{" NORMALIZER "," PRE "," MODEL
-                        "," ADDED("{\"id\":1,\"content\":\"[CLS]\",\"normalized\":true}") "}",
-                        QKV_ERR_UNSUPPORTED, "\"normalized\"");
-    assert_json_refused("{" NORMALIZER "," PRE "," MODEL
                         "," ADDED("{\"id\":2,\"content\":\"[CLS]\"}") "}",
                         QKV_ERR_FORMAT, "disagrees");
     assert_json_refused("{" NORMALIZER "," PRE "," MODEL
                         "," ADDED("{\"id\":3,\"content\":\"new\"}") "}",
-                        QKV_ERR_FORMAT, "disagrees");
+                        QKV_ERR_FORMAT, "disagrees: the next id is 5");
+    assert_json_refused("{" NORMALIZER "," PRE "," MODEL
+                        "," ADDED("{\"id\":9,\"content\":\"new\"}") "}",
+                        QKV_ERR_FORMAT, "disagrees: the next id is 5");
     assert_json_refused(
         "{" NORMALIZER "," PRE "," MODEL
         ",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[],\"pair\":[]}}",

@@ -35,10 +35,10 @@ static qkv_ctx *any_ctx(void) {
 
 static qkv_train_options run_in(int compute, int arch) {
     qkv_train_options options = small_run();
-    options.compute = compute;
-    options.arch = arch;
+    options.compute = (qkv_model_weights)compute;
+    options.kind = (qkv_model_kind)arch;
     options.n_layers = 1;
-    if (arch != QKV_ARCH_BERT) options.vocab_size = 280;
+    if (arch != QKV_MODEL_ENCODER) options.vocab_size = 280;
     options.n_steps = 4;
     options.batch = 3;
     options.accumulate = 2;
@@ -65,7 +65,7 @@ static void check_stops(qkv_train_options options, const result *expected) {
 static void test_same_bits(void **state) {
     (void)state;
     for (int compute = QKV_WEIGHTS_BF16_DP; compute <= QKV_WEIGHTS_BF16_AMX; compute++)
-        for (int arch = QKV_ARCH_BERT; arch <= QKV_ARCH_ENCDEC; arch++) {
+        for (int arch = QKV_MODEL_ENCODER; arch <= QKV_MODEL_PAIR; arch++) {
             const qkv_train_options options = run_in(compute, arch);
             const result expected = whole_run(&options);
             check_stops(options, &expected);
@@ -84,7 +84,7 @@ static int note_loss(void *user, const qkv_train_report *report) {
 static void learn(int compute, double to[64]) {
     qkv_train_options options = small_run();
     qkv_ctx *const ctx = make_ctx(NULL, 2);
-    options.compute = compute;
+    options.compute = (qkv_model_weights)compute;
     options.n_steps = 240;
     options.learning_rate = 2e-2;
     options.warmup = 10;
@@ -129,7 +129,7 @@ static void expect_error(const qkv_train_options *options, const char *says) {
 }
 
 static void stop_after_one_step(int compute) {
-    qkv_train_options options = run_in(compute, QKV_ARCH_BERT);
+    qkv_train_options options = run_in(compute, QKV_MODEL_ENCODER);
     const int raised = 1;
     qkv_ctx *const ctx = any_ctx();
     options.cancel = &raised;
@@ -144,7 +144,7 @@ static void test_another_class_is_refused(void **state) {
         if (!names[stored]) continue;
         stop_after_one_step(stored);
         for (int asked = QKV_WEIGHTS_F32; asked <= QKV_WEIGHTS_BF16_AMX; asked++) {
-            qkv_train_options options = run_in(asked, QKV_ARCH_BERT);
+            qkv_train_options options = run_in(asked, QKV_MODEL_ENCODER);
             char says[80];
             if (!names[asked] || asked == stored) continue;
             options.resume = out_path;
@@ -158,11 +158,11 @@ static void test_another_class_is_refused(void **state) {
 
 static void test_the_faster_class(void **state) {
     (void)state;
-    const qkv_train_options fast = run_in(QKV_WEIGHTS_BF16, QKV_ARCH_BERT);
+    const qkv_train_options fast = run_in(QKV_WEIGHTS_BF16, QKV_MODEL_ENCODER);
     const result got = whole_run(&fast);
     int n_same = 0;
     for (int compute = QKV_WEIGHTS_BF16_DP; compute <= QKV_WEIGHTS_BF16_AMX; compute++) {
-        const qkv_train_options options = run_in(compute, QKV_ARCH_BERT);
+        const qkv_train_options options = run_in(compute, QKV_MODEL_ENCODER);
         const result one = whole_run(&options);
         n_same += one.n_model == got.n_model && memcmp(one.model, got.model, one.n_model) == 0;
         free_result(&one);
@@ -170,7 +170,7 @@ static void test_the_faster_class(void **state) {
     free_result(&got);
     assert_int_equal(n_same, 1);
     stop_after_one_step(QKV_WEIGHTS_BF16); /* the checkpoint names the class */
-    qkv_train_options f32 = run_in(QKV_WEIGHTS_F32, QKV_ARCH_BERT);
+    qkv_train_options f32 = run_in(QKV_WEIGHTS_F32, QKV_MODEL_ENCODER);
     f32.resume = out_path;
     expect_error(&f32, "is of another run: compute bf16-");
     clear_out();
@@ -178,9 +178,9 @@ static void test_the_faster_class(void **state) {
 
 static void test_bad_values(void **state) {
     (void)state;
-    qkv_train_options options = run_in(4, QKV_ARCH_BERT);
+    qkv_train_options options = run_in(4, QKV_MODEL_ENCODER);
     expect_error(&options, "compute = 4 is not between 0 and 3");
-    options.compute = -1;
+    options.compute = (qkv_model_weights)-1;
     expect_error(&options, "compute = -1 is not between 0 and 3");
 }
 

@@ -195,6 +195,7 @@ static void test_other_options(void **state) {
     OTHER(options.beta1 = 0.5, "beta1 0.9, not 0.5");
     OTHER(options.beta2 = 0.5, "beta2 0.98, not 0.5");
     OTHER(options.clip = 0, "clip 1, not 0");
+    OTHER(options.eps = 1e-6, "eps 1e-08, not 1e-06");
     OTHER(options.seed = 8, "seed 7, not 8");
     OTHER(options.sinusoidal_positions = 1, "sinusoidal 0, not 1");
     OTHER(options.seed = 8; options.batch = 5, "batch 4, not 5; seed 7, not 8");
@@ -258,11 +259,184 @@ static void test_begin_anew(void **state) {
     options.seed = 8;
     train(ctx, &options);
     assert_false(exists(checkpoint));
-    expect_refused(options, QKV_ERR_IO, "no run was stopped here, or it was finished");
+    expect_refused(tiny_run(), QKV_ERR_ARGUMENT, "train_run.txt: is of another run: seed 8, not 7");
     qkv_ctx_destroy(ctx);
     clear_out();
     expect_refused(options, QKV_ERR_IO, "no run was stopped here, or it was finished");
     assert_int_not_equal(rmdir(out_path), 0); /* no folder was made */
+}
+
+/* Sound files with the right checksums that cannot be: fields, sizes, types, tensors. */
+static void write_forged(const qkvi_run_fields *fields, qkvi_stored_out *tensors, int64_t n) {
+    char path[128], text[QKVI_RUN_BYTES];
+    qkv_error error;
+    snprintf(path, sizeof path, "%s/%s", out_path, checkpoint);
+    qkvi_run_fields_print(fields, text);
+    if (qkvi_safetensors_write(path, tensors, n, run_key, text, &error) != QKV_OK)
+        fail_msg("%s", error.message);
+}
+
+/* ---- What is there already ------------------------------------------------------------------- */
+
+static int fail_if_reported(void *user, const qkv_train_report *report) {
+    (void)user, (void)report;
+    fail_msg("a report");
+    return 1;
+}
+
+static void unlink_out(const char *name) {
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", out_path, name);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* A run that is finished is finished when it is resumed: with no step, and nothing else in the folder. */
+static void test_finished(void **state) {
+    (void)state;
+    qkv_train_options options = tiny_run();
+    qkv_ctx *const ctx = any_ctx();
+    const result expected = whole_run(&options);
+    train(ctx, &options);
+    options.resume = out_path;
+    options.report = fail_if_reported;
+    train(ctx, &options);
+    size_t n;
+    char *const model = slurp("model.safetensors", &n);
+    unlink_out("model.safetensors"); /* then it is not */
+    expect_refused(tiny_run(), QKV_ERR_IO, "no run was stopped here, or it was finished");
+    model[n - 1] ^= 1;
+    char path[128];
+    snprintf(path, sizeof path, "%s/model.safetensors", out_path);
+    assert_int_equal(qkvi_file_save(path, model, n, NULL), QKV_OK);
+    expect_refused(tiny_run(), QKV_ERR_IO, "no run was stopped here, or it was finished");
+    model[n - 1] ^= 1;
+    assert_int_equal(qkvi_file_save(path, model, n, NULL), QKV_OK);
+    train(ctx, &options);
+    free(model);
+    expect_same(take_result(), &expected, "finished");
+    free_result(&expected);
+    qkv_ctx_destroy(ctx);
+}
+
+/* In place: the run replaces the model that it began from. */
+static void test_finished_from_itself(void **state) {
+    (void)state;
+    qkv_train_options options = tiny_run();
+    qkv_ctx *const ctx = any_ctx();
+    train(ctx, &options);
+    options.from = out_path;
+    options.seed = 9;
+    train(ctx, &options);
+    const result first = { .model = slurp("model.safetensors", &(size_t){ 0 }) };
+    size_t n;
+    options.resume = out_path;
+    options.report = fail_if_reported;
+    train(ctx, &options);
+    char *const again = slurp("model.safetensors", &n);
+    assert_memory_equal(again, first.model, n);
+    free(again);
+    free(first.model);
+    clear_out();
+    qkv_ctx_destroy(ctx);
+}
+
+static int raise_rate(void *user, const qkv_train_report *report) {
+    (void)user;
+    return report->step >= 3;
+}
+
+/* A run that fails, or is stopped, leaves what an older one left: the model, its log, its record. */
+static void test_failed_run_leaves_all(void **state) {
+    (void)state;
+    static const char *const names[] = { "model.safetensors", "train_log.tsv", "train_run.txt",
+                                         "config.json", "vocab.txt" };
+    enum { N = sizeof names / sizeof *names };
+    qkv_train_options options = tiny_run();
+    qkv_ctx *const ctx = any_ctx();
+    char *before[N];
+    size_t sizes[N], n;
+    qkv_error error;
+    train(ctx, &options);
+    for (int f = 0; f < N; f++) before[f] = slurp(names[f], &sizes[f]);
+    for (int turn = 0; turn < 3; turn++) {
+        qkv_train_options other = tiny_run();
+        other.seed = 11;
+        other.report_every = 1;
+        if (turn == 0)
+            other.learning_rate = 99, other.clip = 0, other.eps = 1e-300; /* not finite */
+        if (turn == 1) other.report = raise_rate, other.checkpoint_every = 0;
+        if (turn == 2) other.text = "/nowhere";
+        const qkv_status status = qkv_train(ctx, &other, &error);
+        assert_int_equal(status, turn == 0   ? QKV_ERR_ARGUMENT
+                                 : turn == 1 ? QKV_ERR_CANCELLED
+                                             : QKV_ERR_IO);
+        for (int f = 0; f < N; f++) {
+            char *const now = slurp(names[f], &n);
+            assert_int_equal(n, sizes[f]);
+            assert_memory_equal(now, before[f], n);
+            free(now);
+        }
+        if (exists(checkpoint)) unlink_out(checkpoint);
+    }
+    for (int f = 0; f < N; f++) free(before[f]);
+    clear_out();
+    qkv_ctx_destroy(ctx);
+}
+
+/* Another run's checkpoint stays until there is one of this run. */
+static void test_failed_run_leaves_checkpoint(void **state) {
+    (void)state;
+    qkv_train_options options = tiny_run();
+    qkv_ctx *const ctx = any_ctx();
+    qkv_error error;
+    const result expected = whole_run(&options);
+    stop_after_one_step();
+    options.seed = 8;
+    options.learning_rate = 99, options.clip = 0, options.eps = 1e-300;
+    assert_int_equal(qkv_train(ctx, &options, &error), QKV_ERR_ARGUMENT);
+    if (run_on(tiny_run(), &error) != QKV_OK) fail_msg("%s", error.message);
+    expect_same(take_result(), &expected, "after another run failed");
+    free_result(&expected);
+    qkv_ctx_destroy(ctx);
+}
+
+/* A checkpoint of before has no log; its lines were in the folder. */
+static void test_checkpoint_of_before(void **state) {
+    (void)state;
+    qkv_train_options options = tiny_run();
+    const int raised = 1;
+    char path[128];
+    qkvi_safetensors *file;
+    qkvi_run_fields run;
+    qkv_error error;
+    const result expected = whole_run(&options);
+    options.cancel = &raised;
+    for (int step = 1; step <= 5; step++) /* one report is in the log */
+        assert_int_equal(run_on(options, &error), QKV_ERR_CANCELLED);
+    snprintf(path, sizeof path, "%s/%s", out_path, checkpoint);
+    if (qkvi_safetensors_open(path, &file, &error)) fail_msg("%s", error.message);
+    const char *const text = json_string_value(json_object_get(file->metadata, run_key));
+    assert_int_equal(qkvi_run_fields_parse("x", text, &run, &error), QKV_OK);
+    const int64_t n = (int64_t)qkvi_safetensors_find(file, "weights")->n_elems;
+    qkvi_stored_out tensors[] = { { "adam.m", QKVI_F32, 1, { n }, NULL },
+                                  { "adam.v", QKVI_F32, 1, { n }, NULL },
+                                  { "weights", QKVI_F32, 1, { n }, NULL } };
+    float *arenas[3];
+    for (int t = 0; t < 3; t++) {
+        tensors[t].data = arenas[t] = malloc((size_t)n * sizeof(float));
+        assert_int_equal(qkvi_safetensors_read_raw(
+                             file, qkvi_safetensors_find(file, tensors[t].name), arenas[t], NULL),
+                         QKV_OK);
+    }
+    qkvi_safetensors_close(file);
+    run.bits[QKVI_RUN_LOG] = 0;
+    write_forged(&run, tensors, 3);
+    for (int t = 0; t < 3; t++) free(arenas[t]);
+    snprintf(path, sizeof path, "%s/train_log.tsv", out_path);
+    assert_int_equal(qkvi_file_save(path, expected.log, expected.n_log, NULL), QKV_OK);
+    if (run_on(tiny_run(), &error) != QKV_OK) fail_msg("%s", error.message);
+    expect_same(take_result(), &expected, "from a checkpoint of before");
+    free_result(&expected);
 }
 
 /* ---- Hostile files --------------------------------------------------------------------------- */
@@ -329,27 +503,32 @@ static void test_damaged(void **state) {
     clear_out();
 }
 
-/* Sound files with the right checksums that cannot be: fields, sizes, types, tensors. */
-static void write_forged(const qkvi_run_fields *fields, qkvi_stored_out *tensors, int64_t n) {
-    char path[128], text[QKVI_RUN_BYTES];
-    qkv_error error;
-    snprintf(path, sizeof path, "%s/%s", out_path, checkpoint);
-    qkvi_run_fields_print(fields, text);
-    if (qkvi_safetensors_write(path, tensors, n, run_key, text, &error) != QKV_OK)
-        fail_msg("%s", error.message);
+/* A file to forge: the line of a sound one, and tensors of zeros. */
+typedef struct forgery {
+    qkvi_run_fields fields;
+    qkvi_stored_out tensors[4];
+    int64_t n_tensors;
+} forgery;
+
+static forgery forge(const qkvi_run_fields *whole, int64_t n, float *zeros) {
+    return (forgery){ .fields = *whole,
+                      .tensors = { { "adam.m", QKVI_F32, 1, { n }, zeros },
+                                   { "adam.v", QKVI_F32, 1, { n }, zeros },
+                                   { "weights", QKVI_F32, 1, { n }, zeros },
+                                   { "z", QKVI_F32, 1, { 1 }, zeros } },
+                      .n_tensors = 3 };
+}
+
+static void expect_forgery_refused(forgery *f, const char *says) {
+    write_forged(&f->fields, f->tensors, f->n_tensors);
+    expect_refused(tiny_run(), QKV_ERR_FORMAT, says);
 }
 
 #define FORGED(change, says)                                                                       \
     do {                                                                                           \
-        qkvi_run_fields fields = whole;                                                            \
-        qkvi_stored_out tensors[] = { { "adam.m", QKVI_F32, 1, { n }, zeros },                     \
-                                      { "adam.v", QKVI_F32, 1, { n }, zeros },                     \
-                                      { "weights", QKVI_F32, 1, { n }, zeros },                    \
-                                      { "z", QKVI_F32, 1, { 1 }, zeros } };                        \
-        int64_t n_tensors = 3;                                                                     \
+        f = forge(&whole, n, zeros);                                                               \
         change;                                                                                    \
-        write_forged(&fields, tensors, n_tensors);                                                 \
-        expect_refused(tiny_run(), QKV_ERR_FORMAT, says);                                          \
+        expect_forgery_refused(&f, says);                                                          \
     } while (0)
 
 static void test_forged(void **state) {
@@ -366,19 +545,21 @@ static void test_forged(void **state) {
     const int64_t n = (int64_t)file->tensors[0].n_elems;
     qkvi_safetensors_close(file);
     float *const zeros = calloc((size_t)n, sizeof *zeros);
+    forgery f;
     assert_non_null(zeros);
     const uint64_t hash = qkvi_hash(QKVI_HASH_START, zeros, (size_t)n * sizeof *zeros);
     whole.bits[QKVI_RUN_WEIGHTS] = whole.bits[QKVI_RUN_M] = whole.bits[QKVI_RUN_V] = hash;
-    FORGED(fields.bits[QKVI_RUN_STEP] = 10, "step 10 of 9 cannot be");
-    FORGED(fields.bits[QKVI_RUN_STEP] = UINT64_MAX, "cannot be");
-    FORGED(fields.bits[QKVI_RUN_SUM_STEPS] = 2, "step 1 of 9 cannot be");
-    FORGED(fields.bits[QKVI_RUN_SUM_TOKENS] = UINT64_MAX, "cannot be");
-    FORGED(fields.bits[QKVI_RUN_V]++, "the checksum of 'adam.v' is another");
-    FORGED(tensors[2].shape[0] = n - 1, "no tensor 'weights' of");
-    FORGED(tensors[0].type = QKVI_I32, "no tensor 'adam.m' of");
-    FORGED(tensors[1].name = "adam.w", "no tensor 'adam.v' of");
-    FORGED(n_tensors = 4, "is not a checkpoint");
-    FORGED(n_tensors = 2, "is not a checkpoint");
+    FORGED(f.fields.bits[QKVI_RUN_STEP] = 10, "step 10 of 9 cannot be");
+    FORGED(f.fields.bits[QKVI_RUN_STEP] = UINT64_MAX, "cannot be");
+    FORGED(f.fields.bits[QKVI_RUN_SUM_STEPS] = 2, "step 1 of 9 cannot be");
+    FORGED(f.fields.bits[QKVI_RUN_SUM_TOKENS] = UINT64_MAX, "cannot be");
+    FORGED(f.fields.bits[QKVI_RUN_V]++, "the checksum of 'adam.v' is another");
+    FORGED(f.tensors[2].shape[0] = n - 1, "no tensor 'weights' of");
+    FORGED(f.tensors[0].type = QKVI_I32, "no tensor 'adam.m' of");
+    FORGED(f.tensors[1].name = "adam.w", "no tensor 'adam.v' of");
+    FORGED(f.n_tensors = 4, "no tensor 'log' of bytes");
+    FORGED(f.n_tensors = 4; f.tensors[3].name = "log", "no tensor 'log' of bytes");
+    FORGED(f.n_tensors = 2, "is not a checkpoint");
     free(zeros);
     clear_out();
 }
@@ -402,11 +583,21 @@ static void test_no_file(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_step_at_a_time), cmocka_unit_test(test_random_stops),
-        cmocka_unit_test(test_killed),           cmocka_unit_test(test_other_options),
-        cmocka_unit_test(test_free_options),     cmocka_unit_test(test_begin_anew),
-        cmocka_unit_test(test_another_folder),   cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_forged),           cmocka_unit_test(test_no_file),
+        cmocka_unit_test(test_a_step_at_a_time),
+        cmocka_unit_test(test_random_stops),
+        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_other_options),
+        cmocka_unit_test(test_free_options),
+        cmocka_unit_test(test_begin_anew),
+        cmocka_unit_test(test_another_folder),
+        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_forged),
+        cmocka_unit_test(test_no_file),
+        cmocka_unit_test(test_finished),
+        cmocka_unit_test(test_finished_from_itself),
+        cmocka_unit_test(test_failed_run_leaves_all),
+        cmocka_unit_test(test_failed_run_leaves_checkpoint),
+        cmocka_unit_test(test_checkpoint_of_before),
     };
     draws = argc > 1 ? strtoull(argv[1], NULL, 10) : (uint64_t)time(NULL);
     print_message("seed %llu\n", (unsigned long long)draws);

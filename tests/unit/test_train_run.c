@@ -36,6 +36,22 @@ static void test_same_bits(void **state) {
     free(expected.log);
 }
 
+/* An older struct has no clip, and nothing behind it: the defaults hold, whatever lies there. */
+static void test_an_older_struct(void **state) {
+    (void)state;
+    qkv_train_options options = small_run();
+    options.seed = qkv_train_options_init().seed;
+    const result expected = whole_run(&options);
+    options.clip = 1e-3;
+    const result clipped = whole_run(&options);
+    assert_memory_not_equal(clipped.model, expected.model, expected.n_model);
+    options.struct_size = offsetof(qkv_train_options, clip);
+    memset(&options.clip, 0xa5, sizeof options - options.struct_size);
+    expect_same(whole_run(&options), &expected, "an older struct");
+    free_result(&clipped);
+    free_result(&expected);
+}
+
 /* ---- Learning -------------------------------------------------------------------------------- */
 
 static int note_loss(void *user, const qkv_train_report *report) {
@@ -52,15 +68,17 @@ typedef struct recount {
 static void count_blank(qkv_ctx *ctx, const qkv_model *model, qkv_encoding *encoding, int64_t at,
                         recount *sums) {
     const int64_t vocab_size = qkv_model_get_info(model)->vocab_size;
-    const qkv_tokenizer *const tokenizer = qkv_model_tokenizer(model);
+    const qkv_tokenizer *const tokenizer = qkv_model_tokenizer(model, QKV_SOURCE);
     const int32_t word = encoding->ids[at];
     qkv_run *run;
     qkv_error error;
     qkv_candidate *const all = calloc((size_t)vocab_size, sizeof *all);
     assert_non_null(all);
     encoding->ids[at] = qkv_tokenizer_special(tokenizer, QKV_TOKEN_MASK);
-    if (qkv_model_run(ctx, model, 1, (const qkv_encoding *const *)&encoding, 0, &run, &error) ||
-        qkv_model_fill(ctx, model, run, 0, at, vocab_size, all, &error))
+    if (qkv_model_run(ctx, model, 1, (const qkv_encoding *const *)&encoding, 0, NULL, &run,
+                      &error) ||
+        qkv_model_candidates(ctx, model, run, QKV_HEAD_MASKED, 0, at, vocab_size, all,
+                             sizeof(qkv_candidate), &error))
         fail_msg("%s", error.message);
     for (int64_t c = 0; c < vocab_size; c++)
         if (all[c].id == word) {
@@ -81,8 +99,8 @@ static recount count_again(qkv_ctx *ctx, const qkv_model *model) {
         const char *const a = lines[l][0], *const b = lines[l][1];
         qkv_encoding *encoding;
         qkv_error error;
-        if (qkv_tokenizer_encode(qkv_model_tokenizer(model), a, strlen(a), b, strlen(b), &encoding,
-                                 &error) != QKV_OK)
+        if (qkv_tokenizer_encode(qkv_model_tokenizer(model, QKV_SOURCE), a, strlen(a), b, strlen(b),
+                                 &encoding, &error) != QKV_OK)
             fail_msg("%s", error.message);
         for (int64_t at = 0; at < encoding->n; at++)
             if (!encoding->special[at]) count_blank(ctx, model, encoding, at, &sums);
@@ -95,9 +113,9 @@ static void expect_same_figures(qkv_ctx *ctx, const qkv_model *model,
                                 const qkv_eval_report *report) {
     const recount sums = count_again(ctx, model);
     const double n = (double)sums.n;
-    assert_int_equal(report->total.n_blanks, sums.n);
-    assert_int_equal(report->total.n_top1_admissible, sums.n_top1);
-    assert_true(fabs(report->total.mass - sums.mass / n) < 1e-6);
+    assert_int_equal(report->total->n_blanks, sums.n);
+    assert_int_equal(report->total->n_top1_admissible, sums.n_top1);
+    assert_true(fabs(report->total->mass - sums.mass / n) < 1e-6);
     assert_true(fabs(report->mlm_loss - sums.loss / n) < 1e-5);
 }
 
@@ -119,19 +137,19 @@ static void test_learns(void **state) {
     options.report = note_loss;
     options.report_user = &loss;
     train(ctx, &options);
-    if (qkv_model_open(out_path, &model, &error) != QKV_OK) fail_msg("%s", error.message);
+    if (qkv_model_open(out_path, NULL, &model, &error) != QKV_OK) fail_msg("%s", error.message);
     assert_true(qkv_model_get_info(model)->sinusoidal_positions);
     assert_null(qkv_model_unused(model, 0));
     if (qkv_eval(ctx, model, text_path, NULL, 1, &report, &error) != QKV_OK)
         fail_msg("%s", error.message);
     assert_int_equal(report->n_rows, 1);
-    assert_string_equal(report->rows[0].slot, "token");
-    assert_int_equal(report->total.n_blanks, 4 * 6); /* four lines of six words, each once */
-    assert_int_equal(report->total.n_single, report->total.n_blanks);
-    if (report->total.n_top1_admissible != report->total.n_blanks || report->mlm_loss > 0.5)
-        fail_msg("%d of %d words, loss %g", (int)report->total.n_top1_admissible,
-                 (int)report->total.n_blanks, report->mlm_loss);
-    assert_true(report->total.mass > 0.7 && report->total.mass <= 1);
+    assert_string_equal(report->rows[0]->slot, "token");
+    assert_int_equal(report->total->n_blanks, 4 * 6); /* four lines of six words, each once */
+    assert_int_equal(report->total->n_single, report->total->n_blanks);
+    if (report->total->n_top1_admissible != report->total->n_blanks || report->mlm_loss > 0.5)
+        fail_msg("%d of %d words, loss %g", (int)report->total->n_top1_admissible,
+                 (int)report->total->n_blanks, report->mlm_loss);
+    assert_true(report->total->mass > 0.7 && report->total->mass <= 1);
     assert_int_equal(report->n_probes, 0);
     expect_same_figures(ctx, model, report);
     qkv_eval_report_free(report);
@@ -193,9 +211,8 @@ static void test_bad_eval(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_learns),
-        cmocka_unit_test(test_bad_options),
+        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_an_older_struct),
+        cmocka_unit_test(test_learns),    cmocka_unit_test(test_bad_options),
         cmocka_unit_test(test_bad_eval),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

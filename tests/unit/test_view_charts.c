@@ -162,6 +162,8 @@ static qkv_chart chart_of(int64_t n, const qkv_panel *panels, int64_t n_panels) 
                         .x_label = "position",
                         .n_panels = n_panels,
                         .panels = panels,
+                        .panel_bytes = sizeof(qkv_panel),
+                        .series_bytes = sizeof(qkv_series),
                         .title = "Title",
                         .caption = "Caption" };
 }
@@ -356,6 +358,8 @@ static void refusals(void **state) {
     REFUSED(panel.series, NULL, QKV_ERR_ARGUMENT, "panels[0].series is NULL");
     REFUSED(series.y, NULL, QKV_ERR_ARGUMENT, "panels[0].series[0].y is NULL");
     REFUSED(series.style, (qkv_series_style)3, QKV_ERR_ARGUMENT, "style = 3 is not in 0 ... 2");
+    REFUSED(chart.panel_bytes, 0, QKV_ERR_ARGUMENT, "panel_bytes = 0 is less than 4");
+    REFUSED(chart.series_bytes, SIZE_MAX, QKV_ERR_VERSION, "series_bytes = ");
     REFUSED(chart.struct_size, 4, QKV_ERR_ARGUMENT, "qkv_chart.struct_size = 4");
     chart.labels = tokens;
     REFUSED(chart.x, y, QKV_ERR_ARGUMENT, "labels together with x");
@@ -370,46 +374,6 @@ static void refusals(void **state) {
 }
 
 /* ---- A head ---------------------------------------------------------------------------------- */
-
-enum { QUERIES = 5, KEYS = 7 };
-
-static void profile_by_its_definition(void **state) {
-    (void)state;
-    float p[QUERIES * KEYS] = { 0 };
-    double entropy[QUERIES], largest[QUERIES], received[KEYS], by_offset[QUERIES + KEYS - 1];
-    for (int i = 0; i < QUERIES - 1; i++) { /* the last sees no key */
-        for (int j = 0; j < KEYS; j++) p[i * KEYS + j] = (float)((i + 2) * (j + 1) % 5) / 16;
-    }
-    must(qkv_inspect_profile(p, QUERIES, KEYS, entropy, largest, received, by_offset, &error));
-    double sums[KEYS] = { 0 }, diagonals[QUERIES + KEYS - 1] = { 0 };
-    int counts[QUERIES + KEYS - 1] = { 0 };
-    for (int i = 0; i < QUERIES; i++) {
-        double h = 0, most = 0;
-        for (int j = 0; j < KEYS; j++) {
-            const double w = (double)p[i * KEYS + j];
-            if (w > 0) h -= w * log(w);
-            most = fmax(most, w);
-            sums[j] += w;
-            diagonals[j - i + QUERIES - 1] += w;
-            counts[j - i + QUERIES - 1]++;
-        }
-        assert_true(fabs(entropy[i] - h) < 1e-14 && largest[i] == most);
-    }
-    assert_true(entropy[QUERIES - 1] == 0 && largest[QUERIES - 1] == 0);
-    for (int j = 0; j < KEYS; j++) assert_true(fabs(received[j] - sums[j]) < 1e-14);
-    for (int d = 0; d < QUERIES + KEYS - 1; d++)
-        assert_true(fabs(by_offset[d] - diagonals[d] / counts[d]) < 1e-14);
-    p[KEYS + 2] = NAN;
-    must(qkv_inspect_profile(p, QUERIES, KEYS, entropy, largest, received, by_offset, &error));
-    assert_true(isnan(entropy[1]) && isnan(largest[1]) && !isnan(entropy[0]));
-    assert_true(isnan(received[2]) && !isnan(received[1]));
-    assert_true(isnan(by_offset[1 + QUERIES - 1]) && !isnan(by_offset[QUERIES - 1]));
-    must(qkv_inspect_profile(p, QUERIES, KEYS, NULL, NULL, NULL, NULL, &error));
-    refused(qkv_inspect_profile(NULL, 1, 1, NULL, NULL, NULL, NULL, &error), QKV_ERR_ARGUMENT,
-            "weights is NULL");
-    refused(qkv_inspect_profile(p, 0, 1, NULL, NULL, NULL, NULL, &error), QKV_ERR_SHAPE,
-            "n_queries = 0");
-}
 
 static void head_charts(void **state) {
     (void)state;
@@ -454,6 +418,48 @@ static void head_charts(void **state) {
     refused(qkv_view_offsets_write(&profile, SVG, &error), QKV_ERR_SHAPE, "n_keys = 0");
 }
 
+/* Panels and series as a newer header has them, and series as an older one had them, without a style. */
+static void elements_of_other_sizes(void **state) {
+    (void)state;
+    const double y[4] = { 1, 2, 4, 3 };
+    struct {
+        qkv_series known;
+        char more[8];
+    } newer[2] = { { { "a", y, QKV_SERIES_LINE }, { 0 } }, { { "b", y, QKV_SERIES_LINE }, { 0 } } };
+    struct {
+        const char *name;
+        const double *y;
+    } older[2] = { { "a", y }, { "b", y } };
+    qkv_series series[2] = { newer[0].known, newer[1].known };
+    struct {
+        qkv_panel known;
+        char more[24];
+    } panels[2] = { { { "p", 0, 0, 2, series }, { 0 } }, { { "q", 0, 0, 2, series }, { 0 } } };
+    const qkv_panel plain[2] = { panels[0].known, panels[1].known };
+    qkv_chart chart = chart_of(4, plain, 2);
+    size_t n, n_expected;
+    must(qkv_view_chart_write(&chart, CSV, &error));
+    char *const expected = load(CSV, &n_expected);
+    const struct {
+        const void *series;
+        size_t bytes;
+    } cases[] = { { newer, sizeof *newer }, { older, sizeof *older } };
+    for (int c = 0; c < 2; c++) {
+        for (int p = 0; p < 2; p++) panels[p].known.series = cases[c].series;
+        chart.panels = &panels[0].known;
+        chart.panel_bytes = sizeof *panels;
+        chart.series_bytes = cases[c].bytes;
+        must(qkv_view_chart_write(&chart, CSV, &error));
+        char *const got = load(CSV, &n);
+        assert_int_equal(n, n_expected);
+        assert_memory_equal(got, expected, n);
+        free(got);
+    }
+    panels[1].more[23] = 1;
+    refused(qkv_view_chart_write(&chart, CSV, &error), QKV_ERR_VERSION, "panels[1]: byte");
+    free(expected);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(axes),
@@ -465,7 +471,7 @@ int main(void) {
         cmocka_unit_test(words),
         cmocka_unit_test(table),
         cmocka_unit_test(refusals),
-        cmocka_unit_test(profile_by_its_definition),
+        cmocka_unit_test(elements_of_other_sizes),
         cmocka_unit_test(head_charts),
     };
     return cmocka_run_group_tests(tests, make_folder, NULL);

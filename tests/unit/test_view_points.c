@@ -17,7 +17,7 @@
 #include <cairo.h>
 
 #include "model/store/file.h"
-#include "qkv/view.h"
+#include "qkv/picture.h"
 #include "view/labels.h"
 #include "view/theme.h"
 

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "model/text/vocab.h"
-#include "qkv/model.h"
+#include "qkv/tokenizer.h"
 
 struct line {
     const char *text;
@@ -177,9 +177,9 @@ static void test_files(void **state) {
         qkvi_files_commit(&files, &error))
         fail_msg("%s", error.message);
     qkv_tokenizer *tokenizer = open_vocab(vocab, n_bytes), *json = NULL, *text = NULL;
-    assert_int_equal(qkv_tokenizer_open(folder, &json, &error), QKV_OK);
+    assert_int_equal(qkv_tokenizer_open(folder, QKV_SOURCE, &json, &error), QKV_OK);
     assert_int_equal(remove(QKV_TEST_BUILD "/vocab_saved/tokenizer.json"), 0);
-    assert_int_equal(qkv_tokenizer_open(folder, &text, &error), QKV_OK);
+    assert_int_equal(qkv_tokenizer_open(folder, QKV_SOURCE, &text, &error), QKV_OK);
     for (int i = 0; i < N_LINES; i++) {
         assert_same_ids(tokenizer, json, lines[i].text);
         assert_same_ids(tokenizer, text, lines[i].text);
@@ -189,8 +189,9 @@ static void test_files(void **state) {
     qkv_tokenizer_free(json);
     qkv_tokenizer_free(text);
     free(vocab);
-    assert_int_equal(qkv_tokenizer_open(QKV_TEST_BUILD "/no such folder", &json, &error),
-                     QKV_ERR_IO);
+    assert_int_equal(
+        qkv_tokenizer_open(QKV_TEST_BUILD "/no such folder", QKV_SOURCE, &json, &error),
+        QKV_ERR_IO);
     assert_null(json);
 }
 

@@ -35,7 +35,8 @@ static int setup(void **state) {
     }
     *state = f;
     if (qkv_ctx_create(NULL, &f->ctx, NULL) != QKV_OK) return -1;
-    if (qkv_model_open(QKV_TEST_DATA "/golden/bert_old", &f->model, NULL) != QKV_OK) return -1;
+    if (qkv_model_open(QKV_TEST_DATA "/golden/bert_old", NULL, &f->model, NULL) != QKV_OK)
+        return -1;
     f->info = qkv_model_get_info(f->model);
     return 0;
 }
@@ -48,17 +49,17 @@ static int teardown(void **state) {
     return 0;
 }
 
-static qkv_run *ask(fixture *f, int64_t n_batch, const qkv_what_if *what_if) {
+static qkv_run *ask(fixture *f, int64_t n_batch, const qkv_run_options *what_if) {
     qkv_run *run = NULL;
     qkv_error error;
-    if (qkv_model_run_what_if(f->ctx, f->model, n_batch, f->inputs,
-                              QKV_RUN_CAPTURE | QKV_RUN_HIDDEN, what_if, &run, &error) != QKV_OK)
+    if (qkv_model_run(f->ctx, f->model, n_batch, f->inputs, QKV_RUN_CAPTURE | QKV_RUN_HIDDEN,
+                      what_if, &run, &error) != QKV_OK)
         fail_msg("%s", error.message);
     return run;
 }
 
 /* p[j] of query i by the textbook; 0 for all where it sees no key. */
-static void textbook(const qkv_capture *c, const qkv_what_if *what_if, const uint8_t *dropped,
+static void textbook(const qkv_capture *c, const qkv_run_options *what_if, const uint8_t *dropped,
                      int64_t head, int64_t i, double *p) {
     const double temperature = what_if->temperature == 0 ? 1 : what_if->temperature;
     const double scale = (what_if->no_scale ? 1 : 1 / sqrt((double)c->head_dim)) / temperature;
@@ -77,18 +78,19 @@ static void textbook(const qkv_capture *c, const qkv_what_if *what_if, const uin
     for (int64_t j = 0; j < c->n; j++) p[j] = sum > 0 ? p[j] / sum : 0;
 }
 
-static void check_weights(fixture *f, const qkv_run *run, int64_t b, const qkv_what_if *what_if) {
+static void check_weights(fixture *f, const qkv_run *run, int64_t b,
+                          const qkv_run_options *what_if) {
     const uint8_t *const dropped = what_if->dropped ? what_if->dropped[b] : NULL;
     for (int64_t layer = 0; layer < f->info->n_layers; layer++) {
-        qkv_capture c;
+        qkv_capture c = qkv_capture_init();
         float weights[N * N];
         double p[N];
-        assert_int_equal(qkv_run_capture(run, b, layer, &c, NULL), QKV_OK);
+        assert_int_equal(qkv_run_capture(run, QKV_SELF, b, layer, &c, NULL), QKV_OK);
         assert_int_equal(c.causal, what_if->causal);
         for (int64_t j = 0; j < c.n; j++)
             assert_int_equal(c.seen ? !c.seen[j] : 0, dropped ? dropped[j] : 0);
         for (int64_t h = 0; h < c.n_heads; h++) {
-            assert_int_equal(qkv_run_weights(run, b, layer, h, weights, NULL), QKV_OK);
+            assert_int_equal(qkv_run_weights(run, QKV_SELF, b, layer, h, weights, NULL), QKV_OK);
             for (int64_t i = 0; i < c.n; i++) {
                 textbook(&c, what_if, dropped, h, i, p);
                 for (int64_t j = 0; j < c.n; j++)
@@ -102,12 +104,13 @@ static void test_weights_are_those_of_the_question(void **state) {
     fixture *f = *state;
     const uint8_t first[N] = { 1, 0, 0, 1 }, second[SHORT] = { 0, 0, 1 };
     const uint8_t *const both[] = { first, second }, *const one[] = { NULL, second };
-    const qkv_what_if questions[] = {
-        { sizeof(qkv_what_if), 0, 0, 0, NULL }, { sizeof(qkv_what_if), 1, 0, 0, NULL },
-        { sizeof(qkv_what_if), 0, 1, 0, NULL }, { sizeof(qkv_what_if), 0, 0, 2.5, NULL },
-        { sizeof(qkv_what_if), 0, 0, 0, both }, { sizeof(qkv_what_if), 1, 1, 0.5, one },
-        { sizeof(qkv_what_if), 1, 0, 3, both }
-    };
+    const qkv_run_options questions[] = { { sizeof(qkv_run_options), 0, 0, 0, NULL, NULL },
+                                          { sizeof(qkv_run_options), 1, 0, 0, NULL, NULL },
+                                          { sizeof(qkv_run_options), 0, 1, 0, NULL, NULL },
+                                          { sizeof(qkv_run_options), 0, 0, 2.5, NULL, NULL },
+                                          { sizeof(qkv_run_options), 0, 0, 0, both, NULL },
+                                          { sizeof(qkv_run_options), 1, 1, 0.5, one, NULL },
+                                          { sizeof(qkv_run_options), 1, 0, 3, both, NULL } };
     for (size_t n = 0; n < sizeof questions / sizeof *questions; n++) {
         qkv_run *run = ask(f, 2, &questions[n]);
         check_weights(f, run, 0, &questions[n]);
@@ -117,8 +120,8 @@ static void test_weights_are_those_of_the_question(void **state) {
 }
 
 static int same_hidden(const fixture *f, const qkv_run *a, const qkv_run *b, int64_t i) {
-    const float *x = qkv_run_hidden(a, 0, f->info->n_layers),
-                *y = qkv_run_hidden(b, 0, f->info->n_layers);
+    const float *x = qkv_run_hidden(a, QKV_SELF, 0, f->info->n_layers),
+                *y = qkv_run_hidden(b, QKV_SELF, 0, f->info->n_layers);
     const size_t hidden = (size_t)f->info->hidden;
     return memcmp(x + (size_t)i * hidden, y + (size_t)i * hidden, hidden * sizeof *x) == 0;
 }
@@ -126,12 +129,12 @@ static int same_hidden(const fixture *f, const qkv_run *a, const qkv_run *b, int
 /* Zeros, and a temperature of 1, are the model. */
 static void test_no_question_is_the_model(void **state) {
     fixture *f = *state;
-    qkv_what_if nothing = QKV_WHAT_IF_INIT;
+    qkv_run_options nothing = qkv_run_options_init();
     const uint8_t none[N] = { 0 };
     const uint8_t *const dropped[] = { none };
     qkv_run *plain = NULL;
-    assert_int_equal(qkv_model_run(f->ctx, f->model, 1, f->inputs, QKV_RUN_CAPTURE, &plain, NULL),
-                     QKV_OK);
+    assert_int_equal(
+        qkv_model_run(f->ctx, f->model, 1, f->inputs, QKV_RUN_CAPTURE, NULL, &plain, NULL), QKV_OK);
     for (int turn = 0; turn < 4; turn++) {
         nothing.temperature = turn == 1;
         nothing.dropped = turn == 2 ? dropped : NULL;
@@ -148,7 +151,7 @@ static void test_a_dropped_token_has_no_influence(void **state) {
     uint8_t marks[N] = { 0 };
     marks[3] = marks[8] = 1;
     const uint8_t *const dropped[] = { marks };
-    const qkv_what_if what_if = { sizeof what_if, 0, 0, 0, dropped };
+    const qkv_run_options what_if = { sizeof what_if, 0, 0, 0, dropped, NULL };
     qkv_run *before = ask(f, 1, &what_if), *plain = ask(f, 1, NULL);
     f->ids[0][3] = 50;
     f->ids[0][8] = 51;
@@ -166,7 +169,7 @@ static void test_a_dropped_token_has_no_influence(void **state) {
 /* Causal: a token has the bits of a text that ends with it. */
 static void test_causal_has_no_future(void **state) {
     fixture *f = *state;
-    const qkv_what_if what_if = { sizeof what_if, 1, 0, 0, NULL };
+    const qkv_run_options what_if = { sizeof what_if, 1, 0, 0, NULL, NULL };
     qkv_run *whole = ask(f, 1, &what_if);
     f->encodings[0].n = 4;
     qkv_run *cut = ask(f, 1, &what_if);
@@ -181,29 +184,44 @@ static void test_no_key_is_left(void **state) {
     uint8_t all[N];
     memset(all, 1, sizeof all);
     const uint8_t *const dropped[] = { all };
-    const qkv_what_if what_if = { sizeof what_if, 0, 0, 0, dropped };
+    const qkv_run_options what_if = { sizeof what_if, 0, 0, 0, dropped, NULL };
     qkv_run *run = ask(f, 1, &what_if);
-    qkv_capture c;
+    qkv_capture c = qkv_capture_init();
     check_weights(f, run, 0, &what_if);
-    assert_int_equal(qkv_run_capture(run, 0, 0, &c, NULL), QKV_OK);
+    assert_int_equal(qkv_run_capture(run, QKV_SELF, 0, 0, &c, NULL), QKV_OK);
     for (int64_t i = 0; i < c.n_heads * c.n; i++) assert_true(c.lse[i] == -INFINITY);
-    const float *hidden = qkv_run_hidden(run, 0, f->info->n_layers);
+    const float *hidden = qkv_run_hidden(run, QKV_SELF, 0, f->info->n_layers);
     for (int64_t i = 0; i < N * f->info->hidden; i++) assert_true(isfinite(hidden[i]));
     qkv_run_free(run);
 }
 
-static void expect(fixture *f, const qkv_what_if *what_if, qkv_status wanted, const char *text) {
+static void expect(fixture *f, const qkv_run_options *what_if, qkv_status wanted,
+                   const char *text) {
     qkv_run *run = (qkv_run *)f;
     qkv_error error = { 0 };
-    const qkv_status got =
-        qkv_model_run_what_if(f->ctx, f->model, 1, f->inputs, 0, what_if, &run, &error);
+    const qkv_status got = qkv_model_run(f->ctx, f->model, 1, f->inputs, 0, what_if, &run, &error);
     if (got != wanted || strncmp(error.message, text, strlen(text)) != 0 || run)
         fail_msg("%s '%s', wanted '%s'", qkv_status_name(got), error.message, text);
 }
 
+/* An older struct ends before dropped: no token is, whatever lies behind it. */
+static void test_older_options(void **state) {
+    fixture *f = *state;
+    qkv_run_options what_if = qkv_run_options_init();
+    what_if.causal = 1;
+    what_if.temperature = 2.5;
+    qkv_run *const expected = ask(f, 2, &what_if);
+    what_if.struct_size = offsetof(qkv_run_options, dropped);
+    memset(&what_if.dropped, 0xa5, sizeof what_if - what_if.struct_size);
+    qkv_run *const run = ask(f, 2, &what_if);
+    for (int64_t i = 0; i < N; i++) assert_true(same_hidden(f, run, expected, i));
+    qkv_run_free(run);
+    qkv_run_free(expected);
+}
+
 static void test_refusals(void **state) {
     fixture *f = *state;
-    qkv_what_if what_if = QKV_WHAT_IF_INIT;
+    qkv_run_options what_if = qkv_run_options_init();
     what_if.temperature = -1;
     expect(f, &what_if, QKV_ERR_ARGUMENT, "temperature = -1 is not above 0 and finite");
     what_if.temperature = NAN;
@@ -216,7 +234,7 @@ static void test_refusals(void **state) {
     expect(f, &what_if, QKV_ERR_ARGUMENT, "temperature = 1e+300 makes the scale ");
     what_if.temperature = 0;
     what_if.struct_size = 3;
-    expect(f, &what_if, QKV_ERR_ARGUMENT, "qkv_what_if.struct_size = 3 is less than ");
+    expect(f, &what_if, QKV_ERR_ARGUMENT, "qkv_run_options.struct_size = 3 is less than ");
 }
 
 int main(void) {
@@ -226,6 +244,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_dropped_token_has_no_influence, setup, teardown),
         cmocka_unit_test_setup_teardown(test_causal_has_no_future, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_key_is_left, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_older_options, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refusals, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@
 
 #include "make_ctx.h"
 #include "model/store/file.h"
-#include "qkv/model.h"
+#include "qkv/train.h"
 
 #define FIRST_A  "the red door opened at noon"
 #define FIRST_B  "it was a very old one"
@@ -32,8 +32,7 @@ static inline void write_text(const char *text) {
 
 /* A small run: 2 layers of 2 heads, six steps. */
 static inline qkv_train_options small_run(void) {
-    qkv_train_options options;
-    qkv_train_options_default(&options);
+    qkv_train_options options = qkv_train_options_init();
     options.text = text_path;
     options.out = out_path;
     options.n_layers = 2;
@@ -74,7 +73,8 @@ static inline void clear_out(void) {
                                          "generation_config.json",
                                          "vocab.json",
                                          "merges.txt",
-                                         "checkpoint.safetensors" };
+                                         "checkpoint.safetensors",
+                                         "train_run.txt" };
     for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
         char path[128];
         snprintf(path, sizeof path, "%s/%s", out_path, names[n]);

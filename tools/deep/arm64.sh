@@ -1,6 +1,6 @@
 # AArch64: everything cross-compiled by gcc, warnings are errors; run under qemu-user: NEON has the bits of scalar code, and the
-# tool writes the bytes that it writes here. The kernels by clang, too. No spills. (Left out are tests that take minutes, and those
-# that fork while threads run: qemu aborts.)
+# tool writes the bytes that it writes here. The kernels by clang, too. No spills; binaries with BTI, PAC and what else hardens
+# them. (Left out are tests that take minutes, and those that fork while threads run: qemu aborts.)
 . tools/deep/lib.sh
 tools/arm64_root.sh build/arm64
 ./dev build release
@@ -33,6 +33,8 @@ cmake --preset aarch64 -B build/aarch64-clang -DCMAKE_C_COMPILER=clang -DQKV_TES
 cmake --build build/aarch64-clang --target qkv-check
 as_here 10 build/aarch64-clang
 
+sh tools/check_hardening.sh "$build"
+case_ok "the binaries are hardened"
 for compiled in "$build" build/aarch64-clang; do
     sh tools/check_spills.sh "$compiled"
     case_ok "$compiled: no spills"

@@ -2,7 +2,11 @@
 . tools/deep/lib.sh
 copy="build/deep/a copy of the source"
 [ -x "$copy/build/release/qkv" ] || sh -eu tools/deep/copy.sh "$copy" # reproducible.sh has left it
-sh tests/install/run.sh "$copy/build/release" "build/deep/an installed tree" | tee build/deep/install.cases
+sh tests/install/run.sh "$copy/build/release" "build/deep/an installed tree" >build/deep/install.cases || {
+    cat build/deep/install.cases
+    exit 1
+}
+cat build/deep/install.cases
 read -r n_cases _ <<COUNT
 $(tail -n 1 build/deep/install.cases)
 COUNT

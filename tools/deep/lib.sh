@@ -4,7 +4,8 @@ jobs=$(nproc 2>/dev/null || echo 2)
 # preset_tests PRESET CTEST_ARGUMENTS…: builds the preset, runs tests of it, adds the cases to n_cases. At most two at a time:
 # some start threads of their own.
 n_cases=0
-computing='^(unit|prop|golden)_|^check$' # of another compiler: what could have other bits; files and texts do not
+# What another compiler could give other bits. Files and texts, it could not.
+computing='^(unit|prop|golden)_|^check$'
 preset_tests() {
     preset=$1
     shift

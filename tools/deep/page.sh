@@ -2,6 +2,7 @@
 # come from PyPI into an environment of their own, the first time.
 . tools/deep/lib.sh
 ./dev build release
+export FONTCONFIG_FILE="$PWD/build/release/fonts.conf"
 environment=build/deep/page_python
 python=$environment/bin/python
 [ -x $python ] || python3 -m venv $environment

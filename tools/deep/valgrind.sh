@@ -2,6 +2,7 @@
 # takes AVX2 by itself.
 . tools/deep/lib.sh
 ./dev build release
+export FONTCONFIG_FILE="$PWD/build/release/fonts.conf"
 qkv=build/release/qkv
 data=tests/cli/data
 folder=build/deep/valgrind

@@ -19,6 +19,7 @@
 #define GELU_Z1       0x1.988454p+0f /* z = x (Z1 + Z3 x²): 2√(2/π) */
 #define GELU_Z3       0x1.2444f2p-4f /* 0.044715 times that */
 #define GELU_3_Z3     0x1.b6676cp-3f
+#define QUICK_Z       0x1.b3b646p+0f /* 1.702 */
 
 /* ---- the normal distribution: GELU ---- */
 
@@ -37,7 +38,7 @@ V_INLINE vf gelu_gradient(vf x, vf d_y) {
     return vf_mul(d_y, vf_fma(x, normal_pdf(x), normal_cdf(x)));
 }
 
-/* ---- the logistic distribution: GELU in its tanh form, SiLU ---- */
+/* ---- the logistic distribution: GELU in its tanh form, SiLU, quick GELU ---- */
 
 typedef struct logistic {
     vf at, rest; /* σ(z) and 1 - σ(z) = σ(-z) */
@@ -73,6 +74,19 @@ V_INLINE vf silu_gradient(vf x, vf d_y) {
     return logistic_gradient(x, logistic_of(x), vf_set1(1.0f), d_y);
 }
 
+V_INLINE vf quick_gelu_of(vf x) { return vf_mul(x, logistic_of(vf_mul(x, vf_set1(QUICK_Z))).at); }
+V_INLINE vf quick_gelu_gradient(vf x, vf d_y) {
+    const vf z = vf_mul(x, vf_set1(QUICK_Z));
+    return logistic_gradient(x, logistic_of(z), vf_set1(QUICK_Z), d_y);
+}
+
+/* ---- tanh ---- */
+
+V_INLINE vf tanh_of(vf x) { return vf_tanh(x); }
+/* d_y (1 - y²) */
+V_INLINE vf tanh_slope(vf y, vf d_y) { return vf_mul(d_y, vf_fnma(y, y, vf_set1(1.0f))); }
+V_INLINE vf tanh_gradient(vf x, vf d_y) { return tanh_slope(vf_tanh(x), d_y); }
+
 /* ---- ReLU ---- */
 
 /* NaN stays. Both zeros become 0 by the sum: which of them a maximum is, clang does not keep. */
@@ -97,16 +111,14 @@ ACT_ROWS(gelu)
 ACT_ROWS(gelu_tanh)
 ACT_ROWS(relu)
 ACT_ROWS(silu)
+ACT_ROWS(quick_gelu)
+ACT_ROWS(tanh)
 
-static void layer_tanh_forward(int64_t n, const float *x, float *y) {
-    ROW_EACH(n) row_store(y + j, vf_tanh(row_load(x + j, left)), left);
-}
-
+/* From y = tanh(x) itself, which poolers keep. */
 static void layer_tanh_backward(int64_t n, const float *y, const float *d_y, float *d_x) {
-    ROW_EACH(n) { /* y = tanh(x) */
-        const vf t = row_load(y + j, left);
-        const vf slope = vf_fnma(t, t, vf_set1(1.0f));
-        row_store(d_x + j, vf_mul(row_load(d_y + j, left), slope), left);
+    ROW_EACH(n) {
+        const vf d = tanh_slope(row_load(y + j, left), row_load(d_y + j, left));
+        row_store(d_x + j, d, left);
     }
 }
 
@@ -114,6 +126,7 @@ static void layer_tanh_backward(int64_t n, const float *y, const float *d_y, flo
     {                                                                                              \
         [QKVI_GELU] = act_gelu_##pass, [QKVI_GELU_TANH] = act_gelu_tanh_##pass,                    \
         [QKVI_RELU] = act_relu_##pass, [QKVI_SILU] = act_silu_##pass,                              \
+        [QKVI_QUICK_GELU] = act_quick_gelu_##pass, [QKVI_TANH] = act_tanh_##pass,                  \
     }
 #define ACT_KERNELS .act_forward = ACT_EACH(forward), .act_backward = ACT_EACH(backward)
 

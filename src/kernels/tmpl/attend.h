@@ -56,21 +56,22 @@ static void attend_softmax(const attend *a) {
             attend_stats_raise(a, g, score, before);
             attend_stats_rows(a, g, end, factor);
         } else {
-            attend_exp_rows(a, g, end, factor, attend_exp_of[a->dp]);
+            attend_exp_rows(a, g, end, factor, attend_class_of(a)->exp);
         }
         vf_store(w->l + g, vf_fma(vf_load(w->l + g), alpha, vf_sum_rows(w->sum + 16 * g)));
-        if (a->dp)
-            vf_store(w->l_dp + g, vf_fma(vf_load(w->l_dp + g), alpha, vf_sum_rows(w->rounded)));
+        if (qkvi_classes[a->class].rounds)
+            vf_store(w->l_rounded + g,
+                     vf_fma(vf_load(w->l_rounded + g), alpha, vf_sum_rows(w->rounded)));
     }
 }
 
 /* ---- Dropout --------------------------------------------------------------------------------- */
 
-/* n pairs of weights of row i from key j on, likewise; n a multiple of 16. */
+/* As dropout_row, of weights in pairs. */
 static void dp_drop_row(const qkvi_dropout *d, int64_t i, int64_t j, int n, float *p) {
-    for (int e = 0; e < n; e += 16) {
-        uint32_t kept = dropout_bits(d, i, j + 2 * e);
-        for (int w = e; w < e + 16; w++, kept >>= 2) dp_keep(p + w, kept & 3);
+    for (int e = 0; e < n; e += 32, p += 16) {
+        uint32_t kept = dropout_bits(d, i, j + e);
+        for (int w = 0; w < 16; w++, kept >>= 2) dp_keep(p + w, kept & 3);
     }
 }
 
@@ -82,10 +83,9 @@ static void attend_drop(const attend *a, int64_t key0) {
         tile->partial |= tile->panels != 0;
         for (uint32_t panels = tile->panels; panels;) {
             const attend_run run = attend_next_run(&panels);
-            const int64_t key = key0 + run.from;
-            const int n = (run.to - run.from) >> a->dp;
-            (a->dp ? dp_drop_row : dropout_row)(a->dropout, i, key, n,
-                                                w->s + i * QKVI_SCORE_ROW + (run.from >> a->dp));
+            const int from = run.from / qkvi_classes[a->class].per_word;
+            attend_class_of(a)->drop(a->dropout, i, key0 + run.from, run.to - run.from,
+                                     w->s + i * QKVI_SCORE_ROW + from);
         }
     }
 }
@@ -97,7 +97,7 @@ static void attend_drop(const attend *a, int64_t key0) {
  * in class dp its ends are even.
  */
 V_INLINE void attend_value_tile(const bool dp, const int R, const float *p, uint32_t panels,
-                                attend_run in, const float *v, const float *alpha, float *o,
+                                attend_run in, const uint32_t *v, const float *alpha, float *o,
                                 int64_t o_row, bool begin, tile_ahead ahead) {
     for (int at = 0; at < 32; at += 16 * V_NV) {
         vf c[V_MR][V_NV];
@@ -106,11 +106,10 @@ V_INLINE void attend_value_tile(const bool dp, const int R, const float *p, uint
             const attend_run run = attend_clip(attend_next_run(&left), in);
             if (dp)
                 dp_product(R, run.to - run.from, p + run.from / 2,
-                           QKVI_SCORE_ROW * (int64_t)sizeof *p,
-                           (const uint32_t *)v + 16 * run.from + at, c, ahead);
+                           QKVI_SCORE_ROW * (int64_t)sizeof *p, v + 16 * run.from + at, c, ahead);
             else
                 tile_product_ahead(R, run.to - run.from, p + run.from, QKVI_SCORE_ROW, 1,
-                                   v + 32 * run.from + at, c, 1, ahead);
+                                   (const float *)v + 32 * run.from + at, c, 1, ahead);
         }
         V_UNROLL(12) for (int r = 0; r < R; r++) {
             const vf x = vf_set1(alpha[r]);
@@ -122,13 +121,17 @@ V_INLINE void attend_value_tile(const bool dp, const int R, const float *p, uint
     }
 }
 
+typedef void attend_values_function(const float *p, uint32_t panels, attend_run in,
+                                    const uint32_t *v, const float *alpha, float *o, int64_t o_row,
+                                    bool begin, tile_ahead ahead);
+
 #define ATTEND_VALUES(R)                                                                           \
-    static void attend_values_##R(const float *p, uint32_t panels, attend_run in, const float *v,  \
-                                  const float *alpha, float *o, int64_t o_row, bool begin,         \
-                                  tile_ahead ahead) {                                              \
+    static void attend_values_##R(const float *p, uint32_t panels, attend_run in,                  \
+                                  const uint32_t *v, const float *alpha, float *o, int64_t o_row,  \
+                                  bool begin, tile_ahead ahead) {                                  \
         attend_value_tile(false, R, p, panels, in, v, alpha, o, o_row, begin, ahead);              \
     }                                                                                              \
-    static void dp_values_##R(const float *p, uint32_t panels, attend_run in, const float *v,      \
+    static void dp_values_##R(const float *p, uint32_t panels, attend_run in, const uint32_t *v,   \
                               const float *alpha, float *o, int64_t o_row, bool begin,             \
                               tile_ahead ahead) {                                                  \
         attend_value_tile(true, R, p, panels, in, v, alpha, o, o_row, begin, ahead);               \
@@ -136,9 +139,8 @@ V_INLINE void attend_value_tile(const bool dp, const int R, const float *p, uint
 TILE_EACH(ATTEND_VALUES)
 #define ATTEND_VALUES_NAME(R) attend_values_##R,
 #define DP_VALUES_NAME(R)     dp_values_##R,
-static void (*const attend_values_of[2][V_MR + 1])(
-    const float *, uint32_t, attend_run, const float *, const float *, float *, int64_t, bool,
-    tile_ahead) = { { NULL, TILE_EACH(ATTEND_VALUES_NAME) }, { NULL, TILE_EACH(DP_VALUES_NAME) } };
+static attend_values_function *const attend_values_of[] = { NULL, TILE_EACH(ATTEND_VALUES_NAME) };
+static attend_values_function *const dp_values_of[] = { NULL, TILE_EACH(DP_VALUES_NAME) };
 
 /* Which of the 32 keys from j on take part in the sum of values of row i. */
 V_INLINE uint32_t attend_takes(const attend *a, int i, int64_t j) {
@@ -147,16 +149,16 @@ V_INLINE uint32_t attend_takes(const attend *a, int i, int64_t j) {
 }
 
 /* c + P V over those of 32 keys that take part. */
-V_INLINE vf attend_selected(uint32_t take, const float *p, const float *v, vf c) {
+static vf attend_selected(uint32_t take, const float *p, const uint32_t *v, vf c) {
     for (; take; take &= take - 1) {
         const int key = __builtin_ctz(take);
-        c = vf_fma(vf_set1(p[key]), vf_load(v + 32 * key), c);
+        c = vf_fma(vf_set1(p[key]), vf_load((const float *)v + 32 * key), c);
     }
     return c;
 }
 
 /* The same of pairs: of one that takes part by half, the other half is a zero. */
-V_INLINE vf dp_selected(uint32_t take, const float *p, const float *v, vf c) {
+static vf dp_selected(uint32_t take, const float *p, const uint32_t *v, vf c) {
     for (int pair = 0; take; pair++, take >>= 2) {
         if (!(take & 3)) continue;
         const vi half = vi_set1((int32_t)dp_half(take));
@@ -165,108 +167,32 @@ V_INLINE vf dp_selected(uint32_t take, const float *p, const float *v, vf c) {
     return c;
 }
 
-/* The same in class amx, a panel at a step. */
-V_INLINE vf amx_selected(uint32_t take, const float *p, const float *v, vf c) {
-    return take ? amx_step(c, take, p, (const uint32_t *)v) : c;
-}
-
 /* The same for one row, over the keys of the panels that take part. */
 static void attend_values_selected(const attend *a, int i, int64_t key0, uint32_t panels,
-                                   const float *v, float *o, bool begin) {
+                                   const uint32_t *v, float *o, bool begin) {
     const float *p = a->scratch->s + i * QKVI_SCORE_ROW;
+    const attend_class *const class = attend_class_of(a);
     for (int at = 0; at < 32; at += 16) {
         vf c = vf_set1(0);
         for (uint32_t left = panels; left; left &= left - 1) {
             const int first = 32 * __builtin_ctz(left);
             const uint32_t take = attend_takes(a, i, key0 + first);
-            if (a->amx)
-                c = amx_selected(take, p + first / 2, v + 16 * first + at, c);
-            else if (a->dp)
-                c = dp_selected(take, p + first / 2, v + 16 * first + at, c);
-            else
-                c = attend_selected(take, p + first, v + 32 * first + at, c);
+            const int word = first / qkvi_classes[a->class].per_word;
+            c = class->selected(take, p + word, v + 32 * word + at, c);
         }
         if (!begin) c = vf_fma(vf_load(o + at), vf_set1(a->scratch->alpha[i]), c);
         vf_store(o + at, c);
     }
 }
 
-/* P V of 16 rows, those of `rows` at the place of row i: their sums. */
-static const float *amx_value_sums(const attend *a, int i, int rows, uint32_t panels,
-                                   const float *v, tile_ahead ahead, float sums[16 * 32]) {
-    enum { LAST = QKVI_QUERY_BLOCK - 16 };
-    const int first = i < LAST ? i : LAST; /* beyond the scores there are no rows */
-    const uint16_t *p =
-        (const uint16_t *)(a->scratch->s + (a->by_tiles ? first : i) * QKVI_SCORE_ROW);
-    const uint32_t *pairs = (const uint32_t *)v;
-    if (a->by_tiles) {
-        qkvi_amx_values(panels, p, 2 * QKVI_SCORE_ROW, pairs, sums, ahead.at, ahead.step);
-        return sums + 32 * (i - first);
-    }
-    memset(sums, 0, 16 * 32 * sizeof *sums);
-    for (; panels; panels &= panels - 1) {
-        const int panel = __builtin_ctz(panels);
-        amx_tile(rows, 32, 32, p + 32 * panel, 2 * QKVI_SCORE_ROW, pairs + 512 * panel, sums, 32);
-    }
-    return sums;
-}
-
-/* O = fma(O, alpha, P V) for 16 rows at most and 32 channels. */
-static void amx_value_rows(const attend *a, int i, int rows, const float *v, int64_t d,
-                           tile_ahead ahead) {
-    _Alignas(64) float sums[16 * 32];
-    const qkvi_attend_scratch *w = a->scratch;
-    const qkvi_attend_tile *tile = &w->tile[i / V_MR];
-    const float *c = amx_value_sums(a, i, rows, tile->panels, v, ahead, sums);
-    float *o = a->o_sum + i * a->o_sum_row + d;
-    for (int r = 0; r < rows; r++, c += 32, o += a->o_sum_row) {
-        const vf x = vf_set1(w->alpha[i + r]);
-        for (int at = 0; at < 32; at += 16) {
-            const vf sum = vf_load(c + at);
-            vf_store(o + at, tile->started ? vf_fma(vf_load(o + at), x, sum) : sum);
-        }
-    }
-}
-
-/* Do all rows take the same panels, so that 16 of them are as good as a tile? */
-static bool amx_is_uniform(const attend *a) {
-    const qkvi_attend_tile *tile = a->scratch->tile;
-    for (int t = 1; t * V_MR < a->n_queries; t++)
-        if (tile[t].panels != tile[0].panels || tile[t].started != tile[0].started) return false;
-    return a->by_tiles;
-}
-
-static void amx_values(const attend *a, int64_t key0, int64_t end) {
+V_INLINE void attend_values_by(const bool dp, const attend *a, int64_t key0, int64_t end) {
     qkvi_attend_scratch *w = a->scratch;
     const bool finite = a->v_finite[(key0 - a->first_key) / QKVI_KEY_BLOCK];
-    const int step = finite && amx_is_uniform(a) ? 16 : V_MR;
-    for (int64_t d = 0; d < a->head_dim_v; d += 32) {
-        const float *v = attend_v(a, key0) + d * QKVI_KEY_BLOCK / 2;
-        for (int i = 0; i < a->n_queries; i += step) {
-            const qkvi_attend_tile *tile = &w->tile[i / V_MR];
-            const int rows = a->n_queries - i < step ? a->n_queries - i : step;
-            tile_ahead ahead = { (const char *)w, 0 };
-            if (!tile->panels) continue;
-            if (key0 + QKVI_KEY_BLOCK >= end)
-                ahead = attend_fetch(w, 16 * __builtin_popcount(tile->panels));
-            if (finite || !tile->partial)
-                amx_value_rows(a, i, rows, v, d, ahead);
-            else
-                for (int r = i; r < i + rows; r++)
-                    attend_values_selected(a, r, key0, tile->panels, v,
-                                           a->o_sum + r * a->o_sum_row + d, !tile->started);
-        }
-    }
-}
-
-static void attend_values(const attend *a, int64_t key0, int64_t end) {
-    qkvi_attend_scratch *w = a->scratch;
-    const bool finite = a->v_finite[(key0 - a->first_key) / QKVI_KEY_BLOCK];
-    const float *block = attend_v(a, key0);
+    const uint32_t *block = attend_v(a, key0);
     const bool last_block = key0 + QKVI_KEY_BLOCK >= end;
     tile_ahead ahead = attend_next_keys(a, key0, end);
     for (int64_t d = 0; d < a->head_dim_v; d += 32) {
-        const float *v = block + (d * QKVI_KEY_BLOCK >> a->dp);
+        const uint32_t *v = block + (d * QKVI_KEY_BLOCK >> dp);
         for (int i = 0; i < a->n_queries; i += V_MR) {
             const qkvi_attend_tile *tile = &w->tile[i / V_MR];
             if (!tile->panels) continue;
@@ -274,11 +200,12 @@ static void attend_values(const attend *a, int64_t key0, int64_t end) {
             float *o = a->o_sum + i * a->o_sum_row + d;
             if (finite || !tile->partial) {
                 attend_run in = attend_within(w->begin[i], w->end[i + rows - 1], key0);
-                if (a->dp) in.from -= in.from % 2, in.to += in.to % 2; /* others have weight 0 */
-                const int64_t n = attend_depth(tile->panels, in) >> a->dp;
+                if (dp) in.from -= in.from % 2, in.to += in.to % 2; /* others have weight 0 */
+                const int64_t n = attend_depth(tile->panels, in) >> dp;
                 if (last_block) ahead = attend_fetch(w, n);
-                attend_values_of[a->dp][rows](w->s + i * QKVI_SCORE_ROW, tile->panels, in, v,
-                                              w->alpha + i, o, a->o_sum_row, !tile->started, ahead);
+                (dp ? dp_values_of : attend_values_of)[rows](w->s + i * QKVI_SCORE_ROW,
+                                                             tile->panels, in, v, w->alpha + i, o,
+                                                             a->o_sum_row, !tile->started, ahead);
                 ahead.at += ahead.step * n * (2 / V_NV);
             } else {
                 for (int r = 0; r < rows; r++)
@@ -289,6 +216,14 @@ static void attend_values(const attend *a, int64_t key0, int64_t end) {
     }
 }
 
+static void attend_values(const attend *a, int64_t key0, int64_t end) {
+    attend_values_by(false, a, key0, end);
+}
+
+static void dp_values(const attend *a, int64_t key0, int64_t end) {
+    attend_values_by(true, a, key0, end);
+}
+
 /* ---- The block ------------------------------------------------------------------------------- */
 
 static void attend_begin(const attend *a) {
@@ -297,7 +232,7 @@ static void attend_begin(const attend *a) {
     for (int i = 0; i < end; i += 16) {
         vf_store(w->m + i, vf_set1(-INFINITY));
         vf_store(w->l + i, vf_set1(0));
-        vf_store(w->l_dp + i, vf_set1(0));
+        vf_store(w->l_rounded + i, vf_set1(0));
     }
     /* rows that only fill the last group */
     attend_no_max(w, (a->n_queries + V_TOPS - 1) / V_TOPS * V_TOPS, end);
@@ -332,7 +267,7 @@ V_INLINE vf attend_lse(bool edits, vf m, vf l) {
 }
 
 /* o = O alpha / l + 0: a zero is positive, whoever skipped what. */
-static void attend_finish_row(const attend *a, int i, const float *sum, float alpha, float l) {
+V_INLINE void attend_finish_row(const attend *a, int i, const float *sum, float alpha, float l) {
     float *o = a->o + i * a->o_row;
     for (int64_t d = 0; d < a->head_dim_v; d += 16) {
         vf x = vf_load(sum + d);
@@ -349,20 +284,28 @@ static void attend_fill_row(const attend *a, int i, float x) {
     for (int64_t d = 0; d < a->head_dim_v; d++) a->o[i * a->o_row + d] = x;
 }
 
-/* A row whose every score is -inf, or that has none. Returns its lse. */
-static float attend_finish_empty(const attend *a, int i) {
+/*
+ * A row whose every score is -inf, or that has none. Returns its lse. With a sink keys at -inf have
+ * the weight 0, so their values are summed like those of other rows.
+ */
+static __attribute__((noinline)) float attend_finish_empty(const attend *a, int i) {
     const bool seen = attend_sees_any(a, i), sink = a->has_sink && !(a->sink == -INFINITY);
-    attend_fill_row(a, i, seen && !sink ? NAN : 0);
-    return sink ? a->sink : seen ? NAN : -INFINITY;
+    if (seen && sink && a->sink < INFINITY) {
+        attend_finish_row(a, i, a->o_sum + i * a->o_sum_row, 0, 1);
+        return a->sink;
+    }
+    attend_fill_row(a, i, seen ? NAN : 0);
+    return seen ? NAN : sink ? a->sink : -INFINITY;
 }
 
 /* Step 9. */
 static void attend_finish(const attend *a) {
     qkvi_attend_scratch *w = a->scratch;
+    const bool rounds = qkvi_classes[a->class].rounds;
     for (int g = 0; g < a->n_queries; g += 16) {
         float lse[16], sums[16], alphas[16];
         vf l = vf_load(w->l + g), m = vf_load(w->m + g), alpha = vf_set1(1);
-        vf sum = a->dp ? vf_load(w->l_dp + g) : l; /* what o is divided by */
+        vf sum = rounds ? vf_load(w->l_rounded + g) : l; /* what o is divided by */
         if (a->has_sink) {
             const vf p = attend_sink_weight(attend_edits(a), a->sink, &m, &alpha);
             l = vf_fma(l, alpha, p);
@@ -379,7 +322,7 @@ static void attend_finish(const attend *a) {
             if (a->dropout && a->dropout->kept == 0) attend_fill_row(a, i, 0);
             if (a->lse) a->lse[i * a->lse_row] = lse[i - g];
         }
-        if (a->stats) attend_stats_end(a, g, m, l, alpha, lse);
+        if (a->stats) attend_stats_end(a, g, (const vf[]){ m, l, alpha }, lse);
     }
 }
 
@@ -401,9 +344,10 @@ static int64_t attend_next_shown(const attend *a, qkvi_block_list *blocks, int64
 
 static void attend_block(const qkvi_attend *a) {
     qkvi_block_list blocks[QKVI_QUERY_BLOCK / 32];
+    const attend_class *const class = attend_class_of(a);
     const int64_t begin = a->scratch->begin[0] / 32 * 32, end = a->scratch->end[a->n_queries - 1];
     attend_begin(a);
-    if (a->by_tiles) qkvi_amx_begin();
+    if (class->begin) class->begin();
     memcpy(blocks, a->blocks, sizeof blocks);
     for (int64_t key0 = begin / QKVI_KEY_BLOCK * QKVI_KEY_BLOCK; key0 < end;
          key0 += QKVI_KEY_BLOCK) {
@@ -423,11 +367,11 @@ static void attend_block(const qkvi_attend *a) {
         if (a->stats) attend_stats_block(a, key0, from, to);
         attend_softmax(a);
         if (a->dropout) attend_drop(a, key0);
-        (a->amx ? amx_values : attend_values)(a, key0, end);
+        class->values(a, key0, end);
         for (int t = 0; t * V_MR < a->n_queries; t++)
             a->scratch->tile[t].started |= a->scratch->tile[t].panels != 0;
     }
-    if (a->by_tiles) qkvi_amx_end();
+    if (class->end) class->end();
     attend_finish(a);
 }
 

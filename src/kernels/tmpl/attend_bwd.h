@@ -13,8 +13,9 @@
  * where the caller divides the sum of dv.
  *
  * P and dS of a panel of keys: attend_bwd_scores.h; here are the sums over them, and delta in
- * attend_bwd_delta.h. Hidden p and ds are +0, which adds nothing to a chain unless its partner is
- * not finite: `select` then walks the visible pairs only.
+ * attend_bwd_delta.h. Hidden p and ds are +0, which adds nothing to a chain but perhaps the sign of
+ * a zero, and that is lost in the sums, unless its partner is not finite: `select` then walks the
+ * visible pairs only.
  */
 #ifndef QKVI_TMPL_ATTEND_BWD_H
 #define QKVI_TMPL_ATTEND_BWD_H
@@ -199,12 +200,15 @@ static void bwd_block_mask(const bwd_block *a, bool sum_queries, bool sum_keys) 
 
 /* ---- dQ -------------------------------------------------------------------------------------- */
 
-/* y += c scale: the first n of 16 elements of the caller's row. */
+/* y = y + c scale + 0: a zero is positive, whoever skipped what. */
+V_INLINE vf bwd_added(vf y, vf c, vf scale) { return vf_add(vf_fma(c, scale, y), vf_set1(0)); }
+
+/* The first n of 16 elements of the caller's row. */
 V_INLINE void bwd_add_row(float *y, vf c, vf scale, int64_t n) {
     if (n >= 16)
-        vf_storeu(y, vf_fma(c, scale, vf_loadu(y)));
+        vf_storeu(y, bwd_added(vf_loadu(y), c, scale));
     else if (n > 0)
-        vf_store_n(y, vf_fma(c, scale, vf_load_n(y, (int)n)), (int)n);
+        vf_store_n(y, bwd_added(vf_load_n(y, (int)n), c, scale), (int)n);
 }
 
 /*

@@ -1,6 +1,6 @@
 /*
  * Attention, forward: weights of scores (docs/numerics.md, step 5) and the partial sums of step 6.
- * The scores of a row in scratch->s become its weights; in class dp these are rounded afterwards.
+ * The scores of a row in scratch->s become its weights; in classes of bf16 these are rounded.
  */
 #ifndef QKVI_TMPL_ATTEND_EXP_H
 #define QKVI_TMPL_ATTEND_EXP_H
@@ -63,23 +63,24 @@ V_INLINE vf dp_exp_row(float *s, uint32_t panels, vf c, vf m, const attend_kind 
     return vf_add(sum0, sum1);
 }
 
-V_INLINE void attend_exp_rows_of(const bool dp, const attend_kind kind, const attend *a, int from,
-                                 int to, float factor) {
+V_INLINE void attend_exp_rows_of(const bool rounds, const attend_kind kind, const attend *a,
+                                 int from, int to, float factor) {
     qkvi_attend_scratch *w = a->scratch;
     const vf c = vf_set1(factor);
     for (int i = from; i < to; i++) {
         const uint32_t panels = w->tile[i / V_MR].panels;
         float *s = w->s + i * QKVI_SCORE_ROW;
         const vf m = vf_set1(w->shift[i]);
-        vf_store(w->sum + 16 * i, dp ? dp_exp_row(s, panels, c, m, kind, w->rounded + i % 16 * 16)
-                                     : attend_exp_row(s, panels, c, m, kind));
+        vf_store(w->sum + 16 * i, rounds
+                                      ? dp_exp_row(s, panels, c, m, kind, w->rounded + i % 16 * 16)
+                                      : attend_exp_row(s, panels, c, m, kind));
     }
 }
 
 /* Each a function of its own, or there are not enough registers for the constants of all. */
-#define ATTEND_EXP(name, dp, kind)                                                                 \
+#define ATTEND_EXP(name, rounds, kind)                                                             \
     static __attribute__((noinline)) void name(const attend *a, int from, int to, float factor) {  \
-        attend_exp_rows_of(dp, kind, a, from, to, factor);                                         \
+        attend_exp_rows_of(rounds, kind, a, from, to, factor);                                     \
     }
 ATTEND_EXP(attend_exp_raw, false, ATTEND_RAW)
 ATTEND_EXP(attend_exp_large, false, ATTEND_RAW_LARGE)
@@ -87,15 +88,13 @@ ATTEND_EXP(attend_exp_finished, false, ATTEND_FINISHED)
 ATTEND_EXP(dp_exp_raw, true, ATTEND_RAW)
 ATTEND_EXP(dp_exp_large, true, ATTEND_RAW_LARGE)
 ATTEND_EXP(dp_exp_finished, true, ATTEND_FINISHED)
-typedef void attend_exp_function(const attend *, int from, int to, float factor);
-static attend_exp_function *const attend_exp_of[2][3] = {
-    { attend_exp_raw, attend_exp_large, attend_exp_finished },
-    { dp_exp_raw, dp_exp_large, dp_exp_finished }
-};
+static attend_exp_function *const attend_exp_of[] = { attend_exp_raw, attend_exp_large,
+                                                      attend_exp_finished };
+static attend_exp_function *const dp_exp_of[] = { dp_exp_raw, dp_exp_large, dp_exp_finished };
 
 /* Rows from g, a multiple of 16, to end: runs of one kind, of which these are the functions. */
 static void attend_exp_rows(const attend *a, int g, int end, float factor,
-                            attend_exp_function *const of[3]) {
+                            attend_exp_function *const *of) {
     if (attend_edits(a)) {
         of[ATTEND_FINISHED](a, g, end, factor);
         return;

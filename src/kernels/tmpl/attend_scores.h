@@ -12,11 +12,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/amx.h"
-#include "kernels/attend.h"
-#include "kernels/tmpl/amx.h"
-#include "kernels/tmpl/gemm_tile.h"
-#include "kernels/tmpl/mask_bits.h"
+#include "kernels/tmpl/attend_class.h"
+#include "kernels/tmpl/dp.h"
 
 #define ATTEND_LOG2E 1.44269504f
 #define ATTEND_LN2   0.693147181f
@@ -26,8 +23,6 @@
  * underflows.
  */
 #define ATTEND_LARGE 1048576.0f
-
-typedef qkvi_attend attend;
 
 V_INLINE int attend_rows(const attend *a, int i) {
     return a->n_queries - i < V_MR ? a->n_queries - i : V_MR;
@@ -45,11 +40,6 @@ V_INLINE float attend_factor(const attend *a) {
 }
 
 /* ---- Panels of a block of keys --------------------------------------------------------------- */
-
-/* Keys [from, to) of a block. */
-typedef struct attend_run {
-    int from, to;
-} attend_run;
 
 /* The first of the runs that panels form, taken off them; they are not 0. */
 V_INLINE attend_run attend_next_run(uint32_t *panels) {
@@ -137,25 +127,26 @@ static bool attend_sees_any(const attend *a, int i) {
 
 /* ---- Words of k and v: kernels/attend.h ------------------------------------------------------ */
 
-/* Of a key in its panel. */
-V_INLINE int64_t attend_k_words(const attend *a) {
-    return qkvi_key_words(a->head_dim, a->dp, a->amx);
+V_INLINE const uint32_t *attend_k(const attend *a, int64_t key) {
+    return (const uint32_t *)a->k + (key - a->first_key) * a->k_words;
 }
 
-V_INLINE const float *attend_k(const attend *a, int64_t key) {
-    return a->k + (key - a->first_key) * attend_k_words(a);
+/* Words of n keys in v, a channel or all of them. */
+V_INLINE int64_t attend_v_words(const attend *a, int64_t n, int64_t channels) {
+    return n * channels / qkvi_classes[a->class].per_word;
 }
 
 /* The channel panels of the block of keys from key0 on. */
-V_INLINE const float *attend_v(const attend *a, int64_t key0) {
-    return a->v + ((key0 - a->first_key) * qkvi_round_up(a->head_dim_v, 32) >> a->dp);
+V_INLINE const uint32_t *attend_v(const attend *a, int64_t key0) {
+    const int64_t channels = qkvi_round_up(a->head_dim_v, 32);
+    return (const uint32_t *)a->v + attend_v_words(a, key0 - a->first_key, channels);
 }
 
 /* ---- What comes next ------------------------------------------------------------------------- */
 
 /* n words from p on, spread over so many steps of products. */
-V_INLINE tile_ahead attend_ahead(const float *p, int64_t n, int64_t steps) {
-    return (tile_ahead){ (const char *)p, steps ? (4 * n + steps - 1) / steps : 0 };
+V_INLINE tile_ahead attend_ahead(const void *p, int64_t n, int64_t steps) {
+    return (tile_ahead){ p, steps ? (4 * n + steps - 1) / steps : 0 };
 }
 
 /*
@@ -178,8 +169,8 @@ V_INLINE tile_ahead attend_next_keys(const attend *a, int64_t key0, int64_t end)
     const int64_t n = end - next < QKVI_KEY_BLOCK ? end - next : QKVI_KEY_BLOCK;
     const int64_t n_tiles = (a->n_queries + V_MR - 1) / V_MR * ((a->head_dim_v + 31) / 32);
     if (n <= 0) return attend_ahead(a->k, 0, 1);
-    return attend_ahead(attend_k(a, next), n * attend_k_words(a),
-                        n_tiles * (QKVI_KEY_BLOCK >> a->dp) * (2 / V_NV));
+    return attend_ahead(attend_k(a, next), n * a->k_words,
+                        n_tiles * attend_v_words(a, QKVI_KEY_BLOCK, 1) * (2 / V_NV));
 }
 
 /* ---- Maxima of rows -------------------------------------------------------------------------- */
@@ -222,17 +213,6 @@ V_INLINE vf attend_max_rows(qkvi_attend_scratch *w, int g) {
 
 /* ---- Scores ---------------------------------------------------------------------------------- */
 
-/*
- * What becomes of a tile in registers. Of one that is finished there the maxima are begun or
- * continued.
- */
-typedef enum attend_end {
-    ATTEND_AS_IT_IS, /* finished: all rows see all keys */
-    ATTEND_HIDE,     /* finished: sight->see */
-    ATTEND_ADD,      /* finished: sight->adds, too */
-    ATTEND_EDIT      /* raw, each row is edited afterwards */
-} attend_end;
-
 /* One vector of row r: the 16 keys from `at` on of a panel. */
 V_INLINE vf attend_end_of(vf c, const mask_sight *sight, int r, int at, vf scale, attend_end end) {
     if (end == ATTEND_ADD) c = vf_fma(c, scale, vf_load(sight->adds[r] + at));
@@ -250,17 +230,17 @@ V_INLINE void attend_store_row(const vf c[V_NV], float *s) {
 
 /* R rows times the panel of keys, stored. */
 V_INLINE void attend_score_tile(const bool dp, const int R, const attend *a, int i,
-                                const float *panel, float *s, float *max, attend_end end,
+                                const uint32_t *panel, float *s, float *max, attend_end end,
                                 const mask_sight *sight, bool begin, tile_ahead ahead) {
     for (int at = 0; at < 32; at += 16 * V_NV) {
         vf c[V_MR][V_NV];
         tile_zero(c);
         if (dp)
             dp_product(R, a->head_dim, (const uint16_t *)a->q + i * a->q_row, 2 * a->q_row,
-                       (const uint32_t *)panel + at, c, ahead);
+                       panel + at, c, ahead);
         else
             tile_product_ahead(R, a->head_dim, (const float *)a->q + i * a->q_row, a->q_row, 1,
-                               panel + at, c, 1, ahead);
+                               (const float *)panel + at, c, 1, ahead);
         if (end == ATTEND_HIDE) {
             V_UNROLL(12) for (int r = 0; r < R; r++) {
                 V_UNROLL(2)
@@ -312,12 +292,12 @@ V_INLINE vf attend_edit_row(const attend *a, int i, int64_t j, uint32_t see, flo
 }
 
 #define ATTEND_SCORES(R)                                                                           \
-    static void attend_scores_##R(const attend *a, int i, const float *panel, float *s,            \
+    static void attend_scores_##R(const attend *a, int i, const uint32_t *panel, float *s,         \
                                   float *max, attend_end end, const mask_sight *sight, bool begin, \
                                   tile_ahead ahead) {                                              \
         attend_score_tile(false, R, a, i, panel, s, max, end, sight, begin, ahead);                \
     }                                                                                              \
-    static void dp_scores_##R(const attend *a, int i, const float *panel, float *s, float *max,    \
+    static void dp_scores_##R(const attend *a, int i, const uint32_t *panel, float *s, float *max, \
                               attend_end end, const mask_sight *sight, bool begin,                 \
                               tile_ahead ahead) {                                                  \
         attend_score_tile(true, R, a, i, panel, s, max, end, sight, begin, ahead);                 \
@@ -325,82 +305,27 @@ V_INLINE vf attend_edit_row(const attend *a, int i, int64_t j, uint32_t see, flo
 TILE_EACH(ATTEND_SCORES)
 #define ATTEND_SCORES_NAME(R) attend_scores_##R,
 #define DP_SCORES_NAME(R)     dp_scores_##R,
-static void (*const attend_scores_of[2][V_MR + 1])(
-    const attend *, int, const float *, float *, float *, attend_end, const mask_sight *, bool,
-    tile_ahead) = { { NULL, TILE_EACH(ATTEND_SCORES_NAME) }, { NULL, TILE_EACH(DP_SCORES_NAME) } };
-
-/* ---- Class amx: scores are finished where they are stored -------------------------------------- */
-
-/*
- * All rows that may see keys of the panel from key j on: more scores than are needed where a mask
- * hides some, but whole tiles of 16.
- */
-static void amx_sweep(const attend *a, int64_t key0, int64_t j) {
-    qkvi_attend_scratch *w = a->scratch;
-    int from = 0, to = a->n_queries;
-    while (from < to && w->end[from] <= j) from++;
-    while (from < to && w->begin[to - 1] >= j + 32) to--;
-    from -= from % 16;
-    if (from < to)
-        qkvi_amx_scores(to - from, 2 * attend_k_words(a), (const uint16_t *)a->q + from * a->q_row,
-                        a->q_row, (const uint32_t *)attend_k(a, j),
-                        w->s + from * QKVI_SCORE_ROW + (j - key0), QKVI_SCORE_ROW);
-}
-
-/* Without the instruction: tile by tile. */
-static void amx_products(const attend *a, int i, int rows, const float *panel, float *s) {
-    for (int r = 0; r < rows; r++) memset(s + r * QKVI_SCORE_ROW, 0, 32 * sizeof *s);
-    amx_tile(rows, 32, 2 * attend_k_words(a), (const uint16_t *)a->q + i * a->q_row, a->q_row,
-             (const uint32_t *)panel, s, QKVI_SCORE_ROW);
-}
-
-/* What attend_score_tile does with a tile in registers. */
-static void amx_scores(const attend *a, int i, int rows, const float *panel, float *s,
-                       attend_end end, const mask_sight *sight, bool begin) {
-    const vf scale = vf_set1(a->scale);
-    vf top[V_MR];
-    if (!a->by_tiles) amx_products(a, i, rows, panel, s);
-    if (end == ATTEND_EDIT) return;
-    for (int r = 0; r < rows; r++, s += QKVI_SCORE_ROW) {
-        vf x0 = vf_load(s), x1 = vf_load(s + 16);
-        if (end != ATTEND_AS_IT_IS) {
-            x0 = attend_end_of(x0, sight, r, 0, scale, end);
-            x1 = attend_end_of(x1, sight, r, 16, scale, end);
-            vf_store(s, x0);
-            vf_store(s + 16, x1);
-        }
-        top[r] = vf_max(x0, x1);
-    }
-    for (int r = rows; r < V_MR; r++) top[r] = vf_set1(0);
-    for (int r = 0; r < rows; r += V_TOPS)
-        attend_keep_max(r, top, attend_max(a->scratch, i), begin);
-}
+static attend_scores_function *const attend_scores_of[] = { NULL, TILE_EACH(ATTEND_SCORES_NAME) };
+static attend_scores_function *const dp_scores_of[] = { NULL, TILE_EACH(DP_SCORES_NAME) };
 
 /* Whole tiles of rows [rows.from, rows.to) against a panel that they see wholly, nothing edited. */
 V_INLINE void attend_score_tiles(const bool dp, const attend *a, attend_run rows,
-                                 const float *panel, float *s, bool begin, tile_ahead ahead) {
+                                 const uint32_t *panel, float *s, bool begin, tile_ahead ahead) {
     for (int i = rows.from; i < rows.to; i += V_MR) {
         attend_score_tile(dp, V_MR, a, i, panel, s + i * QKVI_SCORE_ROW, attend_max(a->scratch, i),
                           ATTEND_AS_IT_IS, NULL, begin, ahead);
-        ahead.at += ahead.step * attend_k_words(a) * (2 / V_NV);
+        ahead.at += ahead.step * a->k_words * (2 / V_NV);
     }
 }
 
-static void attend_scores_whole(const attend *a, attend_run rows, const float *panel, float *s,
+static void attend_scores_whole(const attend *a, attend_run rows, const uint32_t *panel, float *s,
                                 bool begin, tile_ahead ahead) {
     attend_score_tiles(false, a, rows, panel, s, begin, ahead);
 }
 
-static void dp_scores_whole(const attend *a, attend_run rows, const float *panel, float *s,
+static void dp_scores_whole(const attend *a, attend_run rows, const uint32_t *panel, float *s,
                             bool begin, tile_ahead ahead) {
     attend_score_tiles(true, a, rows, panel, s, begin, ahead);
-}
-
-static void amx_scores_whole(const attend *a, attend_run rows, const float *panel, float *s,
-                             bool begin, tile_ahead ahead) {
-    (void)ahead;
-    for (int i = rows.from; i < rows.to; i += V_MR)
-        amx_scores(a, i, V_MR, panel, s + i * QKVI_SCORE_ROW, ATTEND_AS_IT_IS, NULL, begin);
 }
 
 /* What is to be done with a tile whose rows see it so; dense: sight has the additive mask. */
@@ -432,11 +357,8 @@ static void attend_scores_tile(const attend *a, int i, int64_t key0, int64_t j, 
     const bool begin = tile->panels == 0;
     tile->panels |= 1u << panel;
     tile->partial |= sight.all != UINT32_MAX;
-    if (a->amx)
-        amx_scores(a, i, rows, attend_k(a, j), s, end, &sight, begin);
-    else
-        attend_scores_of[a->dp][rows](a, i, attend_k(a, j), s, max, end, &sight, begin, *ahead);
-    ahead->at += ahead->step * attend_k_words(a) * (2 / V_NV);
+    attend_class_of(a)->scores[rows](a, i, attend_k(a, j), s, max, end, &sight, begin, *ahead);
+    ahead->at += ahead->step * a->k_words * (2 / V_NV);
     if (end != ATTEND_EDIT) return;
     vf top[V_MR];
     for (int r = 0; r < rows; r++)
@@ -463,22 +385,19 @@ static attend_run attend_whole_rows(const attend *a, int64_t key0, int64_t from,
 }
 
 static void attend_scores(const attend *a, int64_t key0, int64_t from, int64_t to) {
-    const int64_t words = attend_k_words(a),
+    const attend_class *const class = attend_class_of(a);
+    const int64_t words = a->k_words,
                   n_tiles = (a->n_queries + V_MR - 1) / V_MR * ((to - from + 31) / 32);
     const int64_t whole_to = to / 32 * 32; /* a last panel that is not full is hidden in part */
     const attend_run whole = attend_whole_rows(a, key0, from, whole_to);
-    void (*const whole_scores)(const attend *, attend_run, const float *, float *, bool,
-                               tile_ahead) = a->amx  ? amx_scores_whole
-                                             : a->dp ? dp_scores_whole
-                                                     : attend_scores_whole;
     tile_ahead ahead = attend_ahead(attend_v(a, key0), attend_v(a, to) - attend_v(a, key0),
                                     n_tiles * words * (2 / V_NV));
     for (int64_t j = from; j < to; j += 32) {
-        if (a->by_tiles) amx_sweep(a, key0, j);
+        if (class->sweep) class->sweep(a, key0, j);
         for (int i = 0; i < a->n_queries; i += V_MR) {
             const int last = i + attend_rows(a, i) - 1;
             if (i == whole.from && i < whole.to && j < whole_to) {
-                whole_scores(a, whole, attend_k(a, j), a->scratch->s + (j - key0), j == from,
+                class->whole(a, whole, attend_k(a, j), a->scratch->s + (j - key0), j == from,
                              ahead);
                 ahead.at += ahead.step * words * (2 / V_NV) * ((whole.to - i) / V_MR);
                 i = whole.to - V_MR;

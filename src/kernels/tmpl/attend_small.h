@@ -80,7 +80,7 @@ V_INLINE vf small_tree(vf sum[8]) {
 }
 
 /* s: scores, then p, [16 keys][16 queries]. Returns whether every reference is ordinary. */
-V_INLINE bool small_softmax(const bool dp, const small *a, float *s, vf *l, vf *lse) {
+V_INLINE bool small_softmax(const bool rounds, const small *a, float *s, vf *l, vf *lse) {
     const vf none = vf_set1(-INFINITY), c = vf_set1(a->factor);
     vf top = none;
     for (int j = 0; j < a->n_keys; j++) {
@@ -92,7 +92,7 @@ V_INLINE bool small_softmax(const bool dp, const small *a, float *s, vf *l, vf *
     if (vm_to_bits(vm_lt(vf_abs(m), vf_set1(ATTEND_LARGE))) != 0xFFFF) return false;
     for (int j = 0; j < a->n_keys; j++) {
         const vf x = attend_exponent(vf_load(s + 16 * j), c, m, ATTEND_RAW);
-        vf_store(s + 16 * j, dp ? dp_exp2_below_128(x) : vf_exp2_below_128(x));
+        vf_store(s + 16 * j, rounds ? dp_exp2_below_128(x) : vf_exp2_below_128(x));
     }
     for (int j = a->n_keys; j < 16; j++) vf_store(s + 16 * j, vf_set1(0));
     vf sum[8];
@@ -111,7 +111,7 @@ V_INLINE bool small_softmax(const bool dp, const small *a, float *s, vf *l, vf *
     static void small_values_##R(const small *a, const float *p, const float *l, float *o,         \
                                  float *zero) {                                                    \
         for (int64_t d = 0; d < a->head_dim_v; d += 16 * V_NV) {                                   \
-            const float *v = a->v + d;                                                             \
+            const float *v = (const float *)a->v + d;                                              \
             vf c[V_MR][V_NV];                                                                      \
             tile_zero(c);                                                                          \
             for (int j = 0; j < a->n_keys; j++, v += a->v_row) {                                   \
@@ -166,9 +166,9 @@ static void dp_small_values(const small *a, const float *rows, const float *l, f
     for (int64_t d = 0; d < a->head_dim_v; d += 32)
         for (int i = 0; i < a->n_queries; i += V_MR) {
             const int n = a->n_queries - i < V_MR ? a->n_queries - i : V_MR;
-            attend_values_of[true][n](rows + i * QKVI_SCORE_ROW, 1, keys, a->v + 8 * d, l,
-                                      a->o_sum + i * a->o_sum_row + d, a->o_sum_row, true,
-                                      (tile_ahead){ (const char *)rows, 0 });
+            dp_values_of[n](rows + i * QKVI_SCORE_ROW, 1, keys, (const uint32_t *)a->v + 8 * d, l,
+                            a->o_sum + i * a->o_sum_row + d, a->o_sum_row, true,
+                            (tile_ahead){ (const char *)rows, 0 });
         }
     for (int i = 0; i < a->n_queries; i++)
         for (int64_t d = 0; d < a->head_dim_v; d += 16) {
@@ -206,12 +206,10 @@ static bool dp_small(const small *a) {
     return small_is_finite(zero);
 }
 
-/* table.h */
-static bool attend_small(const small *a) {
+static bool small_in_floats(const small *a) {
     float *s = a->work, *l = s + 16 * 16, *lse = l + 16, *zero = lse + 16, *qt = zero + 16;
     const float *k = a->k;
     vf sum, log_sum;
-    if (a->dp) return dp_small(a);
     small_transpose(a, qt);
     for (int j = 0; j < a->n_keys; j += V_MR) {
         const int rows = a->n_keys - j < V_MR ? a->n_keys - j : V_MR;

@@ -87,9 +87,9 @@ typedef struct stats_lanes {
     vf p, px, pp, pd, pdd;
 } stats_lanes;
 
-V_INLINE vf stats_exp(const bool dp, const stats_far far, vf x, const float *apart,
+V_INLINE vf stats_exp(const bool rounds, const stats_far far, vf x, const float *apart,
                       stats_lanes *sum) {
-    const vf p = dp ? dp_exp2_below_128(x) : vf_exp2_below_128(x);
+    const vf p = rounds ? dp_exp2_below_128(x) : vf_exp2_below_128(x);
     sum->p = vf_add(sum->p, p);
     /* p is 0 below -126, where x may be -inf */
     sum->px = vf_select(vm_nlt(x, vf_set1(-126.0f)), vf_fma(p, x, sum->px), sum->px);
@@ -103,7 +103,7 @@ V_INLINE vf stats_exp(const bool dp, const stats_far far, vf x, const float *apa
     return p;
 }
 
-V_INLINE void stats_exp_row(const bool dp, const stats_far far, const attend_kind kind,
+V_INLINE void stats_exp_row(const bool rounds, const stats_far far, const attend_kind kind,
                             const attend *a, const stats_row *r, const float *apart, vf c) {
     qkvi_attend_scratch *w = a->scratch;
     const vf m = vf_set1(w->shift[r->i]), zero = vf_set1(0);
@@ -114,16 +114,16 @@ V_INLINE void stats_exp_row(const bool dp, const stats_far far, const attend_kin
         V_UNROLL_BY(2) for (int j = run.from; j < run.to; j += 32) {
             const vf x0 = attend_exponent(vf_load(r->s + j), c, m, kind);
             const vf x1 = attend_exponent(vf_load(r->s + j + 16), c, m, kind);
-            const vf p0 = stats_exp(dp, far, x0, apart + j, &sum0);
-            const vf p1 = stats_exp(dp, far, x1, apart + j + 16, &sum1);
-            if (dp)
+            const vf p0 = stats_exp(rounds, far, x0, apart + j, &sum0);
+            const vf p1 = stats_exp(rounds, far, x1, apart + j + 16, &sum1);
+            if (rounds)
                 rounded = v_dp(rounded, dp_store((uint16_t *)r->s + j, p0, p1), vi_set1(DP_ONES));
             vf_store(r->p + j, p0);
             vf_store(r->p + j + 16, p1);
         }
     }
     vf_store(w->sum + 16 * r->i, vf_add(sum0.p, sum1.p));
-    if (dp) vf_store(w->rounded + r->i % 16 * 16, rounded);
+    if (rounds) vf_store(w->rounded + r->i % 16 * 16, rounded);
     stats_keep(a->stats, QKVI_SUM_PX, r->i, vf_add(sum0.px, sum1.px));
     stats_keep(a->stats, QKVI_SUM_PP, r->i, vf_add(sum0.pp, sum1.pp));
     if (far) stats_keep(a->stats, QKVI_SUM_PD, r->i, vf_add(sum0.pd, sum1.pd));
@@ -132,18 +132,18 @@ V_INLINE void stats_exp_row(const bool dp, const stats_far far, const attend_kin
 }
 
 /* Each a function of its own, as in attend_exp.h. */
-#define STATS_EXP(name, dp, far, kind)                                                             \
+#define STATS_EXP(name, rounds, far, kind)                                                         \
     static __attribute__((noinline)) void name(const attend *a, int from, int to, float factor) {  \
         for (int i = from; i < to; i++) {                                                          \
             const stats_row r = stats_row_of(a, i);                                                \
             const float *apart = far ? stats_apart(a->stats, i) : a->stats->own.scratch->apart;    \
-            stats_exp_row(dp, far, kind, a, &r, apart, vf_set1(factor));                           \
+            stats_exp_row(rounds, far, kind, a, &r, apart, vf_set1(factor));                       \
         }                                                                                          \
     }
-#define STATS_EXP_KINDS(name, dp, far)                                                             \
-    STATS_EXP(name##_raw, dp, far, ATTEND_RAW)                                                     \
-    STATS_EXP(name##_large, dp, far, ATTEND_RAW_LARGE)                                             \
-    STATS_EXP(name##_finished, dp, far, ATTEND_FINISHED)                                           \
+#define STATS_EXP_KINDS(name, rounds, far)                                                         \
+    STATS_EXP(name##_raw, rounds, far, ATTEND_RAW)                                                 \
+    STATS_EXP(name##_large, rounds, far, ATTEND_RAW_LARGE)                                         \
+    STATS_EXP(name##_finished, rounds, far, ATTEND_FINISHED)                                       \
     static attend_exp_function *const name[3] = { name##_raw, name##_large, name##_finished };
 STATS_EXP_KINDS(stats_exp_near, false, STATS_FAR_NONE)
 STATS_EXP_KINDS(stats_exp_far, false, STATS_FAR_SUM)
@@ -214,7 +214,8 @@ static void attend_stats_rows(const attend *a, int g, int end, float factor) {
     const attend_stats *t = a->stats;
     if (t->top_k) stats_tops(a, g, end);
     for (int i = g; i < end && stats_wants_scores(t); i++) stats_scores(a, i);
-    attend_exp_rows(a, g, end, factor, stats_exp_of[a->dp][stats_wants_far(t)]);
+    attend_exp_rows(a, g, end, factor,
+                    stats_exp_of[qkvi_classes[a->class].rounds][stats_wants_far(t)]);
     if (t->n_masses) stats_classes(a, g, end);
     if (t->n_offsets) stats_offsets(a, g, end);
     for (int i = g; i < end && t->tokens_q; i++) stats_tokens(a, i);

@@ -43,11 +43,11 @@ V_INLINE vf stats_sums(const attend *a, qkvi_stats_sum which, int g) {
     return vf_load(a->stats->own.scratch->sum[which] + g);
 }
 
-/* A number for each of 16 rows; 0 for an empty one. */
-static void stats_put(const attend *a, int g, const stats_ends *e, float *to, vf x) {
+/* A number for each of 16 rows; 0 for an empty one. A zero is positive, whoever skipped what. */
+V_INLINE void stats_put(const attend *a, int g, const stats_ends *e, float *to, vf x) {
     float all[16];
     if (!to) return;
-    vf_storeu(all, x);
+    vf_storeu(all, vf_add(x, vf_set1(0)));
     for (int n = 0; n < 16 && g + n < a->n_queries; n++)
         to[(g + n) * a->stats->row] = e->nan[n] ? NAN : e->empty[n] ? 0 : all[n];
 }
@@ -59,7 +59,8 @@ V_INLINE vf stats_weights(const attend *a, vf score, vf shift, vf sum) {
         vf_select(vm_lt(size, vf_set1(ATTEND_LARGE)), attend_exponent(score, c, shift, ATTEND_RAW),
                   attend_exponent(score, c, shift, ATTEND_RAW_LARGE));
     const vf x = attend_edits(a) ? attend_exponent(score, c, shift, ATTEND_FINISHED) : raw;
-    return vf_div(a->dp ? dp_exp2_below_128(x) : vf_exp2_below_128(x), sum);
+    const bool rounds = qkvi_classes[a->class].rounds;
+    return vf_div(rounds ? dp_exp2_below_128(x) : vf_exp2_below_128(x), sum);
 }
 
 /* A row whose greatest weight is all there is has an entropy of 0 and 1 key. */
@@ -104,7 +105,7 @@ static void stats_put_logits(const attend *a, int g, const stats_ends *e) {
 }
 
 V_INLINE float stats_mass(const stats_ends *e, int n, float sum) {
-    return e->nan[n] ? NAN : e->empty[n] ? 0 : sum * e->keep[n] / e->sums[n];
+    return e->nan[n] ? NAN : e->empty[n] ? 0 : sum * e->keep[n] / e->sums[n] + 0.0f;
 }
 
 static void stats_put_masses(const attend *a, int g, const stats_ends *e) {
@@ -152,13 +153,15 @@ static void stats_put_top(const attend *a, int i, bool nan, float shift, float s
 
 /*
  * 16 rows from g on, of which attend_finish knows reference and sum with the sink, the factor by which
- * the sink lowered what was summed before, and lse.
+ * the sink lowered what was summed before, and lse. By address: at the end of a function that takes
+ * vectors gcc leaves upper halves of registers in use, and takes them for clean after a call of it.
  */
-static void attend_stats_end(const attend *a, int g, vf m, vf sum, vf alpha, const float *lse) {
+static void attend_stats_end(const attend *a, int g, const vf known[3], const float *lse) {
     qkvi_attend_stats *t = a->stats;
-    stats_ends e = { .shift = attend_shift(m), .sum = sum };
+    const vf sum = known[1];
+    stats_ends e = { .shift = attend_shift(known[0]), .sum = sum };
     float shift[16];
-    vf_storeu(e.keep, alpha);
+    vf_storeu(e.keep, known[2]);
     vf_storeu(e.sums, sum);
     vf_storeu(shift, e.shift);
     for (int n = 0; n < 16; n++) {

@@ -2,9 +2,10 @@
  * Columns of weights: sums over queries for each key, 16 keys side by side. kernels/columns.h has the
  * layout, docs/numerics.md the order.
  *
- * A hidden key has the score -inf and so p = 0; adding it changes no sum, so which tiles are computed at
- * all is free. Rows that take no part get -inf for all keys. lse log2 e is subtracted in two parts, so
- * that a weight has no error but that of lse.
+ * A hidden key has the score -inf and so p = 0; adding it changes no sum but perhaps the sign of a
+ * zero, which is lost in the doubles, so which tiles are computed at all is free. Rows that take no
+ * part get -inf for all keys. lse log2 e is subtracted in two parts, so that a weight has no error
+ * but that of lse.
  */
 #ifndef QKVI_TMPL_COLUMNS_H
 #define QKVI_TMPL_COLUMNS_H
@@ -196,13 +197,14 @@ static void columns_join(const qkvi_columns *c, int from, int to) {
 /* table.h */
 static void columns_block(const qkvi_columns *c) {
     const int from = (int)(c->from - c->key0), to = (int)((c->to - c->key0 + 31) / 32 * 32);
+    const attend_class *const class = attend_class_of(c->a);
     columns_rows(c);
-    if (c->a->by_tiles) qkvi_amx_begin();
+    if (class->begin) class->begin();
     for (int t = from; t < to; t += 32) {
         columns_scores(c, c->key0 + t);
         columns_panel_of[c->all][attend_edits(c->a)](c, t);
     }
-    if (c->a->by_tiles) qkvi_amx_end();
+    if (class->end) class->end();
     columns_join(c, from, to);
     if (!c->all) return;
     for (int t = 0; t < QKVI_KEY_BLOCK; t += 32)

@@ -139,7 +139,7 @@ static void decode_fill_row(const decode *a, const qkvi_decode_row *row, float x
 }
 
 /* o = O alpha / l + 0: a zero is positive, whoever skipped what. */
-static void decode_finish_row(const decode *a, int r, float alpha, float l) {
+V_INLINE void decode_finish_row(const decode *a, int r, float alpha, float l) {
     const float *sum = a->part->o + r * a->o_row;
     const qkvi_decode_row *row = &a->rows[r];
     for (int64_t c = 0; c < a->head_dim_v; c += 16) {
@@ -151,6 +151,18 @@ static void decode_finish_row(const decode *a, int r, float alpha, float l) {
         else
             vf_store_n(row->o + c, x, (int)(a->head_dim_v - c));
     }
+}
+
+/* attend_finish_empty: the lse is the sink itself, not what a base of 2 makes of it. */
+static __attribute__((noinline)) float decode_finish_empty(const decode *a, int r, bool seen) {
+    const qkvi_decode_row *row = &a->rows[r];
+    const bool sink = row->has_sink && !(row->sink == -INFINITY);
+    if (seen && sink && row->sink < INFINITY) {
+        decode_finish_row(a, r, 0, 1);
+        return row->sink;
+    }
+    decode_fill_row(a, row, seen ? NAN : 0);
+    return seen ? NAN : sink ? row->sink : -INFINITY;
 }
 
 /* table.h */
@@ -165,10 +177,8 @@ static void decode_finish(const decode *a) {
         vf alpha = vf_set1(1);
         float lse;
         if (row->has_sink) alpha = attend_sink(edits, row->sink, &m, &l);
-        if (empty) { /* its sink, not what a base of 2 makes of it */
-            const bool sink = row->has_sink && !(row->sink == -INFINITY);
-            decode_fill_row(a, row, seen && !sink ? NAN : 0);
-            lse = sink ? row->sink : seen ? NAN : -INFINITY;
+        if (empty) {
+            lse = decode_finish_empty(a, r, seen);
         } else {
             decode_finish_row(a, r, decode_first(alpha), decode_first(l));
             lse = decode_first(attend_lse(edits, m, l));

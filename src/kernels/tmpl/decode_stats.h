@@ -277,7 +277,7 @@ static void decode_stats_finish(const qkvi_decode *a, const float *lse) {
             const qkvi_decode_row *row = &a->rows[head];
             vf m = vf_load(x.scratch->m + g), l = vf_load(x.scratch->l + g), alpha = vf_set1(1);
             if (row->has_sink) alpha = attend_sink(attend_edits(&x), row->sink, &m, &l);
-            attend_stats_end(&x, g, m, l, alpha, lses + g);
+            attend_stats_end(&x, g, (const vf[]){ m, l, alpha }, lses + g);
         }
     }
 }

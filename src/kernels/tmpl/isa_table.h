@@ -14,7 +14,7 @@
 
 #include "kernels/tmpl/attend.h"
 #include "kernels/tmpl/attend_bwd.h"
-#include "kernels/tmpl/attend_small.h"
+#include "kernels/tmpl/attend_classes.h"
 #include "kernels/tmpl/columns.h"
 #include "kernels/tmpl/decode.h"
 #include "kernels/tmpl/layer.h"
@@ -32,8 +32,9 @@ const qkvi_kernels ISA_TABLE = {
     .mr = V_MR,
     .fast_dp = ISA_FAST_DP,
     .gemm_tile = gemm_tile,
-    .dp_tile = dp_tile,
-    .amx_tile = amx_tile,
+    .half_tile = { [QKVI_CLASS_DP] = dp_tile,
+                   [QKVI_CLASS_AMX] = amx_tile,
+                   [QKVI_CLASS_AMX_TILES] = amx_tile },
     .attend_block = attend_block,
     .attend_small = attend_small,
     .columns_block = columns_block,

@@ -2,7 +2,7 @@
  * One row of a merge: the results of a query over disjoint sets of keys become the result over
  * their union.
  *
- *     m = max lse_p,  w_p = exp2((lse_p - m) log2 e),  o = (sum w_p o_p) / (sum w_p),  lse = m + ln 2 log2(sum w_p)
+ *     m = max lse_p,  w_p = exp2((lse_p - m) log2 e),  o = (sum w_p o_p) / (sum w_p) + 0,  lse = m + ln 2 log2(sum w_p)
  *
  * Sums begin at 0 and go in the order of the parts, with fmaf for o. A part without a visible key
  * (lse = -inf) is left out altogether, whatever its o holds; a NaN among the lse makes the row NaN.
@@ -48,8 +48,10 @@ V_INLINE vf merge_channels(const qkv_dtype type, int n_parts, const void *const 
             sum[v] = vf_fma(weight, pack_load(type, x, pack_left(n - 16 * v)), sum[v]);
         }
     }
-    for (int v = 0; v < MERGE_VECTORS && 16 * v < n; v++)
-        pack_store(type, pack_to(type, o, 16 * v), vf_div(sum[v], total), pack_left(n - 16 * v));
+    for (int v = 0; v < MERGE_VECTORS && 16 * v < n; v++) {
+        const vf mean = vf_add(vf_div(sum[v], total), vf_set1(0));
+        pack_store(type, pack_to(type, o, 16 * v), mean, pack_left(n - 16 * v));
+    }
     return total;
 }
 

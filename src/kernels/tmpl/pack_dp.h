@@ -17,14 +17,14 @@ V_INLINE vf pack_dp_row(const uint16_t *x, bool there, int64_t left) {
 
 /* table.h */
 static bool pack_channel_pairs(const uint16_t *x, int64_t x_stride, int64_t n, int64_t dim,
-                               int64_t rows, const uint32_t *see, float *y) {
+                               int64_t rows, const uint32_t *see, uint32_t *y) {
     vf sum = vf_set1(0); /* of 0 x: NaN if any x is not finite */
     for (int64_t i = 0; i < n; i += 2, x += 2 * x_stride) {
         const bool first = pack_sees(see, i), second = i + 1 < n && pack_sees(see, i + 1);
         for (int64_t d = 0; d < dim; d += 16) {
             const vf a = pack_dp_row(x + d, first, dim - d);
             const vf b = pack_dp_row(second ? x + x_stride + d : x, second, dim - d);
-            float *to = y + d / 32 * rows * 16 + i * 16 + d % 32;
+            float *to = (float *)y + d / 32 * rows * 16 + i * 16 + d % 32;
             sum = vf_fma(a, vf_set1(0), vf_fma(b, vf_set1(0), sum));
             vf_store(to, vi_as_vf(vi_or(vi_shr(vf_as_vi(a), 16), vf_as_vi(b))));
             if (dim - d <= 16 && d % 32 == 0) vf_store(to + 16, vf_set1(0));
@@ -35,8 +35,9 @@ static bool pack_channel_pairs(const uint16_t *x, int64_t x_stride, int64_t n, i
 
 /* 16 rows of x, of which those of `see` exist, and at most 16 pairs of `left` channels, by words. */
 static void pack_dp_corner(const uint16_t *x, int64_t x_stride, uint32_t see, int64_t left,
-                           float *y) {
+                           void *panel) {
     _Alignas(64) float from[16 * 16], to[16 * 16];
+    float *const y = panel; /* words */
     const int n = left < 32 ? (int)(left + 1) / 2 : 16;
     for (int r = 0; r < 16; r++) {
         vf_store(from + 16 * r, vf_set1(0));
@@ -56,7 +57,7 @@ static void pack_dp_corner(const uint16_t *x, int64_t x_stride, uint32_t see, in
 
 /* table.h */
 static void pack_key_pairs(const uint16_t *x, int64_t x_stride, int64_t n, int64_t dim,
-                           int64_t depth, const uint32_t *see, float *y) {
+                           int64_t depth, const uint32_t *see, uint32_t *y) {
     for (int64_t j = 0; j < (n + 31) / 32 * 32; j += 16) {
         const uint32_t within = n - j >= 16 ? 0xFFFF : n > j ? (1u << (n - j)) - 1 : 0;
         const uint32_t bits = within & (see ? see[j / 32] >> j % 32 : UINT32_MAX);
@@ -64,7 +65,7 @@ static void pack_key_pairs(const uint16_t *x, int64_t x_stride, int64_t n, int64
             pack_dp_corner(bits ? x + j * x_stride + d : x, x_stride, bits, dim - d,
                            y + j / 32 * depth * 32 + d * 16 + j % 32);
         for (int64_t c = (dim + 1) / 2; c < depth; c++)
-            vf_store(y + (j / 32 * depth + c) * 32 + j % 32, vf_set1(0));
+            vf_store((float *)y + (j / 32 * depth + c) * 32 + j % 32, vf_set1(0));
     }
 }
 

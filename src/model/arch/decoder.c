@@ -231,7 +231,7 @@ size_t qkvi_decoder_bytes(const qkvi_decoder *d) {
 /* ---- Making ---------------------------------------------------------------------------------- */
 
 static qkv_status make_caches(qkv_ctx *ctx, qkvi_decoder *d, qkv_error *error) {
-    qkv_kv_cache_options options = QKV_KV_CACHE_OPTIONS_INIT;
+    qkv_kv_cache_options options = qkv_kv_cache_options_init();
     options.n_sequences = 2 * d->n_slots;
     options.n_kv_heads = d->stack->n_heads;
     options.head_dim = options.head_dim_v = d->stack->head_dim;

@@ -1,16 +1,20 @@
 /**
- * What models that one graph computes (net.h) call the same things, and what tells them apart.
+ * What a family of models is: one row for each model_type of config.json. The row says which graph
+ * computes it, what config.json calls its sizes, and what its files call its parameters. The wiring
+ * (net_table.c, net_bind.c), config.c and training read the row, and nothing else decides.
  *
  *   bert        word + segment + position; MLM head, pooler, NSP head      (Devlin et al. 2018)
  *   distilbert  word + position; MLM head                                  (Sanh et al. 2019)
- *   roberta     word + segment + position, whose first is the padding's row + 1; MLM head (Liu et al. 2019)
- *   electra     as bert, narrower, then a linear layer to the width of the blocks; a head that tells
- *               replaced tokens, or an MLM head                            (Clark et al. 2020)
- *   gpt2        word + position; causal, pre-norm, a norm after the last block; LM head, tied
- *                                                                          (Radford et al. 2019)
- *   bart        encoder and decoder; word + position, whose first row is 2; LM head, tied (Lewis et al. 2020)
+ *   roberta     as bert, positions after the padding's row; MLM head       (Liu et al. 2019)
+ *   electra     as bert, narrower, then a linear layer to the width of the blocks; a head that
+ *               tells replaced tokens, or an MLM head                      (Clark et al. 2020)
+ *   gpt2        word + position; causal, pre-norm, LM head                 (Radford et al. 2019)
+ *   bart        encoder and decoder; word + position, first row 2; LM head (Lewis et al. 2020)
  *   marian      as bart, with sinusoids and no norm of the embeddings, words perhaps of their own
  *               for each side                                              (Junczys-Dowmunt et al. 2018)
+ *
+ * Rows after these have no names of parameters: llama, other families of its graph, and modernbert.
+ * They need layers that do not exist yet; a folder of theirs is refused by the names of these layers.
  *
  * Names are those of transformers, with the prefix of the whole model; files may have them without
  * (store/resolver.h). A part that a family lacks is NULL.
@@ -24,6 +28,76 @@
 #include "model/store/resolver.h"
 #include "qkv/model.h"
 
+/* ---- The graph -------------------------------------------------------------------------------- */
+
+typedef enum qkvi_norm_kind {
+    QKVI_LAYER_NORM,
+    QKVI_RMS_NORM,         /* x / √(mean x² + eps) · w */
+    QKVI_RMS_NORM_FROM_ONE /* the same, times 1 + w */
+} qkvi_norm_kind;
+
+/* Where the norms of a part f of a block are. */
+typedef enum qkvi_norm_place {
+    QKVI_NORM_SUM,    /* norm(x + f(x)) */
+    QKVI_NORM_INPUT,  /* x + f(norm(x)) */
+    QKVI_NORM_OUTPUT, /* x + norm(f(x)) */
+    QKVI_NORM_BOTH    /* x + norm(f(norm(x))) */
+} qkvi_norm_place;
+
+typedef enum qkvi_positions {
+    QKVI_LEARNED,
+    QKVI_SINUSOIDS, /* sines before cosines; those of qkv's own BERT (config.json) alternate */
+    QKVI_ROTARY,
+    QKVI_ROTARY_IN_PARTS /* not in every layer */
+} qkvi_positions;
+
+/* Norms of queries and keys, before they are turned. */
+typedef enum qkvi_qk_norm { QKVI_QK_PLAIN, QKVI_QK_NORM_HEADS, QKVI_QK_NORM_ROWS } qkvi_qk_norm;
+
+/* Whether models have a feature: no; where config.json asks for it; yes, unless it says otherwise. */
+typedef enum qkvi_has { QKVI_NO, QKVI_IF_ASKED, QKVI_YES } qkvi_has;
+
+typedef enum qkvi_biases {
+    QKVI_BIASES,          /* every linear layer of a block has one */
+    QKVI_BIASES_IF_ASKED, /* where config.json says attention_bias, mlp_bias */
+    QKVI_BIASES_QKV       /* of queries, keys and values */
+} qkvi_biases;
+
+/* ---- config.json ------------------------------------------------------------------------------ */
+
+/* An integer. field NULL: it has none, and the value is `absent`. */
+typedef struct qkvi_size {
+    const char *field;
+    int64_t absent; /* where the file lacks it; 0: it must be there; -n: n times hidden */
+} qkvi_size;
+
+/* A switch, true or false. */
+typedef struct qkvi_switch {
+    const char *field;
+    int usual; /* where the file lacks it */
+    int at;    /* the int of qkv_model_info that is 1 where it is not so; 0: that is refused */
+} qkvi_switch;
+
+enum { QKVI_SWITCHES = 10, QKVI_SWITCH_IGNORED = -1 }; /* at: either will do */
+
+typedef struct qkvi_config_fields {
+    qkvi_size hidden, max_len, vocab_size, n_types, embedding_size;
+    struct {
+        qkvi_size n_layers, n_heads, intermediate;
+    } stacks[2];
+    const char *kv_heads;          /* must be n_heads; or NULL */
+    const char *target_vocab_size; /* of words of its own; or NULL */
+    const char *activation, *activation_absent;
+    const char *eps; /* NULL: none */
+    double eps_absent;
+    const char *position_word;    /* must be "absolute"; or NULL */
+    const char *first_position;   /* must be that of the graph; or NULL */
+    int64_t bos, eos, pad, start; /* absent; -1: none */
+    qkvi_switch switches[QKVI_SWITCHES];
+} qkvi_config_fields;
+
+/* ---- Parameters ------------------------------------------------------------------------------- */
+
 /* Of one stack. Parts of a block are after "<layer><number>.". */
 typedef struct qkvi_stack_names {
     const char *word, *position, *segment, *embed_norm, *project;
@@ -36,35 +110,57 @@ typedef struct qkvi_stack_names {
 
 typedef struct qkvi_model_family {
     const char *type; /* model_type of config.json; qkv_model_info.architecture */
+
+    qkv_model_kind kind;
+    qkvi_norm_kind norm;
+    qkvi_norm_place place;
+    qkvi_positions positions;
+    qkvi_qk_norm qk_norm;
+    qkvi_biases biases;
+    qkvi_has kv_heads;      /* fewer than query heads */
+    qkvi_has head_dim;      /* that is not hidden / n_heads */
+    qkvi_has windows;       /* layers that see a window of the text only */
+    bool gated;             /* act(gate z) ⊙ up z, not act(up z) */
+    bool soft_caps;         /* c tanh(s / c) of scores, of logits */
+    bool first_after_pad;   /* positions begin after the padding's, which is not counted … */
+    int64_t first_position; /* … others in this row */
+    bool padding_learns;    /* padding's word learns as an embedding (no padding_idx in torch) */
+    bool head_is_gelu;      /* of masked words, whatever the blocks have */
+
+    qkvi_config_fields config;
     qkvi_spelling spelling;
     qkvi_stack_names stacks[2]; /* the only one, or encoder and decoder */
     const char *shared_words;   /* of both, unless they have words of their own */
     const char *fused; /* tensor of query, key and value, in this order along its last axis */
     bool transposes;   /* linear layers of blocks are stored [in][out] */
     const char *pooler, *nsp;
+    const char *head; /* that tells words: its weights, unless it is tied */
     const char *transform, *transform_norm, *decoder_bias; /* MLM */
-    const char *judge, *judgement;                         /* replaced or not */
+    const char *discriminator, *discriminator_out;         /* replaced or not */
     const char *lm_bias;                                   /* a buffer [1][words]; or nowhere */
 } qkvi_model_family;
 
-/** NULL: nobody of that name is in the family. */
+/** NULL: nobody of that name is known. */
 const qkvi_model_family *qkvi_family_of(const char *type);
 
-/** "bert", "distilbert" …: for messages. */
+/** All rows; after the last, one without a type. */
+extern const qkvi_model_family qkvi_families[];
+
+/** "bert", "distilbert" …: the types that are computed, for messages. */
 extern const char qkvi_family_types[];
 
-/* What a model computes otherwise than BERT. */
-typedef struct qkvi_switches {
-    bool pre_norm;
-    bool half_sinusoids; /* sines before cosines, where positions are sinusoids */
-    bool skips_padding;  /* padding has a position of its own, which is not counted */
-    qkvi_act act;
-    float word_scale;
-} qkvi_switches;
+/** "RMSNorm, rotary positions and …": what it needs and nobody computes yet; "" if that is nothing. */
+enum { QKVI_NEEDS_BYTES = 320 };
+void qkvi_family_needs(const qkvi_model_family *family, char text[QKVI_NEEDS_BYTES]);
 
-qkvi_switches qkvi_switches_of(const qkv_model_info *info);
+static inline int qkvi_family_stacks(const qkvi_model_family *family) {
+    return family->kind == QKV_MODEL_PAIR ? 2 : 1;
+}
+
+/** Of the blocks, by its name in *info. */
+qkvi_act qkvi_family_act(const qkv_model_info *info);
 
 /** The factor on q·k in a block; 0: 1 / √head_dim. */
-double qkvi_switched_scale(const qkv_model_info *info, int64_t head_dim, int64_t layer);
+double qkvi_family_scale(const qkv_model_info *info, int64_t head_dim, int64_t layer);
 
 #endif

@@ -1,10 +1,10 @@
 /*
  * What stands on the encoder: the masked-word head and the next-sentence head, forward for a run,
- * and forward and backward with the losses for training; and ELECTRA's judge, for a run.
+ * and forward and backward with the losses for training; and ELECTRA's discriminator, for a run.
  *
- *     MLM    logits = norm(gelu(x Wtᵀ + bt)) Eᵀ + b       E: the word embeddings (tied)
+ *     MLM    logits = norm(act(x Wtᵀ + bt)) Eᵀ + b        E: the word embeddings, where they are tied
  *     NSP    logits = tanh(x0 Wpᵀ + bp) Wnᵀ + bn          x0: hidden states of first tokens
- *     judge  logit  = gelu(x Wdᵀ + bd) wᵀ + b
+ *     discriminator  logit  = act(x Wdᵀ + bd) wᵀ + b
  *
  * Heads see selected rows only: the masked positions, the first tokens.
  */
@@ -14,15 +14,15 @@
 #include "core/alloc.h"
 #include "core/fpstate.h"
 #include "core/status.h"
+#include "layer/act.h"
+#include "layer/loss.h"
 #include "model/arch/net_pass.h"
-#include "model/layer/act.h"
-#include "model/train/loss.h"
 
 /* ---- Forward --------------------------------------------------------------------------------- */
 
 static void mlm_forward(qkv_ctx *ctx, const qkvi_net *p, int64_t n, qkvi_mlm_acts *a) {
     qkvi_linear_forward(ctx, &p->transform, n, a->x, a->u);
-    qkvi_act_forward(ctx, QKVI_GELU, n, p->stacks[0].embedding_size, a->u, a->g);
+    qkvi_act_forward(ctx, p->head_act, n, p->stacks[0].embedding_size, a->u, a->g);
     qkvi_layernorm_forward(ctx, &p->transform_norm, p->stacks[0].eps, n, NULL, a->g, a->y,
                            a->stats);
     qkvi_linear_forward(ctx, &p->decoder, n, a->y, a->logits);
@@ -64,16 +64,16 @@ qkv_status qkvi_net_nsp(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const
     return QKV_OK;
 }
 
-qkv_status qkvi_net_judge(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const float *hidden,
-                          float *logits, qkv_error *error) {
-    if (!net->has_judge)
+qkv_status qkvi_net_discriminate(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows,
+                                 const float *hidden, float *logits, qkv_error *error) {
+    if (!net->has_discriminator)
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no head that tells replaced tokens");
     float *work = qkvi_aligned_array((size_t)(n_rows * net->stacks[0].hidden), sizeof(float));
     if (!work) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the judging head");
     const qkvi_fpstate saved = qkvi_fpstate_enter();
-    qkvi_linear_forward(ctx, &net->judge, n_rows, hidden, work);
-    qkvi_act_forward(ctx, QKVI_GELU, n_rows, net->stacks[0].hidden, work, work);
-    qkvi_linear_forward(ctx, &net->judgement, n_rows, work, logits);
+    qkvi_linear_forward(ctx, &net->discriminator, n_rows, hidden, work);
+    qkvi_act_forward(ctx, net->stacks[0].blocks[0].act, n_rows, net->stacks[0].hidden, work, work);
+    qkvi_linear_forward(ctx, &net->discriminator_out, n_rows, work, logits);
     qkvi_fpstate_leave(saved);
     free(work);
     return QKV_OK;
@@ -89,10 +89,10 @@ static void mlm_backward(qkv_ctx *ctx, const qkvi_net *p, const qkvi_net *grads,
     qkvi_linear_backward_params(ctx, &p->decoder, &grads->decoder, n, a->logits, a->packed,
                                 a->sums);
     qkvi_linear_backward_input(ctx, &p->decoder, n, a->logits, a->d);
-    /* y = norm(g), g = gelu(u) */
+    /* y = norm(g), g = act(u) */
     qkvi_layernorm_backward(ctx, &p->transform_norm, &grads->transform_norm, n, a->g, a->stats,
                             a->d, a->d, a->sums);
-    qkvi_act_backward(ctx, QKVI_GELU, n, p->stacks[0].embedding_size, a->u, a->d, a->d);
+    qkvi_act_backward(ctx, p->head_act, n, p->stacks[0].embedding_size, a->u, a->d, a->d);
     /* u = x Wtᵀ + bt */
     qkvi_pack_rows(ctx, &p->transform, n, a->x, a->packed);
     qkvi_linear_backward_params(ctx, &p->transform, &grads->transform, n, a->d, a->packed, a->sums);
@@ -120,6 +120,14 @@ static void zero_linear(const qkvi_linear *d) {
     if (d->bias) memset(d->bias, 0, (size_t)d->n_out * sizeof *d->bias);
 }
 
+void qkvi_words_zero(const qkvi_net *grads, const qkvi_linear *head) {
+    for (int s = 0; s < grads->n_stacks; s++) {
+        const qkvi_embed *const embed = &grads->stacks[s].embed;
+        if (embed->word == head->weight) continue;
+        memset(embed->word, 0, (size_t)(embed->n_words * embed->hidden) * sizeof(float));
+    }
+}
+
 /* Losses; logits become their gradients. A head without rows is a head of zero rows. */
 void qkvi_heads_forward(qkv_ctx *ctx, const qkvi_net *p, const qkvi_net_batch *batch,
                         qkvi_net_pass *pass, qkvi_net_losses *losses) {
@@ -145,15 +153,14 @@ void qkvi_heads_forward(qkv_ctx *ctx, const qkvi_net *p, const qkvi_net_batch *b
 /* Gradients of the heads, and stacks[0].pick.d: that of the rows they read. */
 void qkvi_heads_backward(qkv_ctx *ctx, const qkvi_net *p, const qkvi_net *grads,
                          const qkvi_net_pass *pass) {
-    if (p->has_mlm)
-        mlm_backward(ctx, p, grads, pass->n_targets, &pass->mlm);
-    else
-        zero_linear(&grads->decoder);
+    const qkvi_linear none = { 0 };
+    qkvi_words_zero(grads, p->has_mlm ? &grads->decoder : &none);
+    if (p->has_mlm) mlm_backward(ctx, p, grads, pass->n_targets, &pass->mlm);
     if (p->has_nsp)
         nsp_backward(ctx, p, grads, pass->n_labels, &pass->nsp, &pass->stacks[0].scratch.mha);
     else if (p->has_pooler)
         zero_linear(&grads->pooler);
-    if (!p->has_judge) return;
-    zero_linear(&grads->judge);
-    zero_linear(&grads->judgement);
+    if (!p->has_discriminator) return;
+    zero_linear(&grads->discriminator);
+    zero_linear(&grads->discriminator_out);
 }

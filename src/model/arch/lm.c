@@ -8,8 +8,8 @@
 
 #include "core/fpstate.h"
 #include "core/status.h"
+#include "layer/loss.h"
 #include "model/arch/net_pass.h"
-#include "model/train/loss.h"
 
 qkv_status qkvi_net_lm(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const float *hidden,
                        float *logits, qkv_error *error) {
@@ -44,10 +44,7 @@ void qkvi_lm_backward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net *grads,
                       qkvi_net_pass *pass) {
     qkvi_stack_pass *const last = &pass->stacks[pass->n_stacks - 1];
     const int64_t n = pass->n_targets, hidden = net->lm.n_in;
-    for (int s = 0; s < net->n_stacks; s++) { /* tables of words are added to */
-        const qkvi_embed *const embed = &grads->stacks[s].embed;
-        memset(embed->word, 0, (size_t)(embed->n_words * embed->hidden) * sizeof(float));
-    }
+    qkvi_words_zero(grads, &grads->lm);
     qkvi_pack_rows(ctx, &net->lm, n, pass->lm.x, pass->lm.packed);
     qkvi_linear_backward_params(ctx, &net->lm, &grads->lm, n, pass->lm.logits, pass->lm.packed,
                                 pass->lm.sums);

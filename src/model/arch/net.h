@@ -33,13 +33,13 @@
 typedef struct qkvi_net {
     int n_stacks;
     qkvi_stack stacks[2];
-    bool has_pooler, has_mlm, has_nsp, has_judge, has_lm;
-    qkvi_linear pooler, transform, decoder, nsp; /* decoder has the words' weights: tied */
+    bool has_pooler, has_mlm, has_nsp, has_discriminator, has_lm;
+    qkvi_linear pooler, transform, decoder, nsp; /* decoder mostly has the words' weights: tied */
+    qkvi_act head_act;                           /* after transform */
     qkvi_layernorm transform_norm;
-    qkvi_linear judge, judgement;
+    qkvi_linear discriminator, discriminator_out;
     qkvi_linear lm; /* over the last stack; weight mostly its words', bias NULL or no parameter */
-    bool lm_is_tied;
-    float *packed; /* owned; of a net that is trained */
+    float *packed;  /* owned; of a net that is trained */
 } qkvi_net;
 
 /* The stack that heads read. */
@@ -125,8 +125,8 @@ qkv_status qkvi_net_mlm(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const
 qkv_status qkvi_net_nsp(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const float *hidden,
                         float *logits, qkv_error *error);
 /* Logits [n_rows] of "this token is not the one that was written". */
-qkv_status qkvi_net_judge(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const float *hidden,
-                          float *logits, qkv_error *error);
+qkv_status qkvi_net_discriminate(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows,
+                                 const float *hidden, float *logits, qkv_error *error);
 /* Logits [n_rows][vocab_size] of the tokens that follow. */
 qkv_status qkvi_net_lm(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const float *hidden,
                        float *logits, qkv_error *error);

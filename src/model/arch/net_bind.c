@@ -2,6 +2,7 @@
  * Structs of pointers bound to an arena that is laid out by the table (net_table.c). What a model lacks
  * has no row there, and its pointers are NULL.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,7 +17,7 @@ typedef struct binder {
     const qkvi_param_table *table;
     float *arena;
     const qkvi_model_family *family;
-    qkvi_switches switches;
+    qkvi_act act;
 } binder;
 
 /* NULL for a part that the family or the model lacks. */
@@ -76,10 +77,10 @@ static void bind_block(const binder *b, const qkvi_stack *s, const qkvi_stack_na
     const qkvi_mha none = { .n_heads = s->n_heads,
                             .head_dim = s->head_dim,
                             .hidden = h,
-                            .scale = qkvi_switched_scale(b->info, s->head_dim, l) };
+                            .scale = qkvi_family_scale(b->info, s->head_dim, l) };
     block->eps = s->eps;
-    block->act = b->switches.act;
-    block->pre_norm = b->switches.pre_norm;
+    block->act = b->act;
+    block->pre_norm = b->family->place == QKVI_NORM_INPUT;
     block->mha = none;
     block->mha.query = bind_part(b, names, l, names->query, h, h);
     block->mha.key = bind_part(b, names, l, names->key, h, h);
@@ -108,7 +109,9 @@ static void bind_embeddings(const binder *b, int stack, qkvi_stack *s) {
         .n_words = s->vocab_size,
         .n_types = s->n_types > 0 ? s->n_types : 1,
         .n_positions = s->first_position + s->max_len,
-        .word_scale = b->switches.word_scale,
+        .word_scale = b->info->scales_words ? sqrtf((float)b->info->hidden) : 1,
+        .padding = b->family->padding_learns ? -1 : b->info->pad_id,
+        .padding_place = s->skips_padding ? s->first_position - 1 : -1,
         .word = tied.weight,
         .tied = qkvi_linear_weights(&tied),
         .type = bind_at(b, names->segment, ".weight"),
@@ -126,14 +129,14 @@ static void bind_heads(const binder *b, qkvi_net *net) {
     net->pooler = bind_linear(b, f->pooler, h, h);
     net->transform = bind_linear(b, f->transform, size, h);
     net->transform_norm = bind_norm(b, f->transform_norm, size);
-    net->decoder = bind_weight(b, qkvi_word_name(b->info, f, 0), s->vocab_size, size);
+    const qkvi_stack *const last = qkvi_net_last(net);
+    const char *const head = qkvi_head_name(b->info, f);
+    net->decoder = bind_weight(b, head, s->vocab_size, size);
     net->decoder.bias = bind_at(b, f->decoder_bias, "");
     net->nsp = bind_linear(b, f->nsp, 2, h);
-    net->judge = bind_linear(b, f->judge, h, h);
-    net->judgement = bind_linear(b, f->judgement, 1, h);
-    const qkvi_stack *const last = qkvi_net_last(net);
-    net->lm = bind_weight(b, qkvi_word_name(b->info, f, net->n_stacks - 1), last->vocab_size, h);
-    net->lm_is_tied = true;
+    net->discriminator = bind_linear(b, f->discriminator, h, h);
+    net->discriminator_out = bind_linear(b, f->discriminator_out, 1, h);
+    net->lm = bind_weight(b, head, last->vocab_size, h);
 }
 
 /* ---- Whole structs --------------------------------------------------------------------------- */
@@ -170,19 +173,20 @@ static qkv_status bind_stack(const binder *b, int stack, bool runs, qkvi_stack *
         bind_block(b, s, &b->family->stacks[stack], l, &s->blocks[l]);
     bind_embeddings(b, stack, s);
     if (b->info->sinusoidal_positions && runs)
-        QKV_TRY(make_sinusoids(s, b->switches.half_sinusoids, error));
+        QKV_TRY(make_sinusoids(s, b->family->positions == QKVI_SINUSOIDS, error));
     if (s->n_types == 0 && runs) QKV_TRY(make_no_segment(s, error));
     return QKV_OK;
 }
 
 static qkv_status bind_all(const binder *b, unsigned packed, qkvi_net *net, qkv_error *error) {
     const qkv_model_info *const info = b->info;
-    net->n_stacks = info->is_encoder_decoder ? 2 : 1;
+    net->n_stacks = qkvi_family_stacks(b->family);
     net->has_pooler = info->has_pooler;
     net->has_mlm = info->has_mlm;
     net->has_nsp = info->has_nsp;
-    net->has_judge = info->has_judge;
+    net->has_discriminator = info->has_discriminator;
     net->has_lm = info->has_lm;
+    net->head_act = b->family->head_is_gelu ? QKVI_GELU : b->act;
     for (int stack = 0; stack < net->n_stacks; stack++)
         QKV_TRY(bind_stack(b, stack, packed, &net->stacks[stack], error));
     bind_heads(b, net);
@@ -192,7 +196,7 @@ static qkv_status bind_all(const binder *b, unsigned packed, qkvi_net *net, qkv_
 qkv_status qkvi_net_bind(const qkv_model_info *info, const qkvi_param_table *table, float *arena,
                          unsigned packed, qkvi_net **net, qkv_error *error) {
     const binder b = { info, table, arena, qkvi_family_of(info->architecture),
-                       qkvi_switches_of(info) };
+                       qkvi_family_act(info) };
     qkvi_net *made = qkvi_calloc_array(1, sizeof *made);
     *net = NULL;
     if (!made) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a model");

@@ -46,16 +46,16 @@ static void each_linear(qkvi_net *net, linear_visitor *visit, void *argument) {
         visit(argument, &net->transform);
         visit(argument, &net->decoder);
     }
-    if (net->has_judge) {
-        visit(argument, &net->judge);
-        visit(argument, &net->judgement);
+    if (net->has_discriminator) {
+        visit(argument, &net->discriminator);
+        visit(argument, &net->discriminator_out);
     }
     if (net->has_lm) visit(argument, &net->lm);
 }
 
 typedef struct cut_packed {
     unsigned forms;
-    qkvi_half_mode half_mode;
+    qkv_class half_class;
     qkvi_cutter cutter;
 } cut_packed;
 
@@ -72,7 +72,7 @@ static void cut_linear(void *argument, qkvi_linear *layer) {
     const size_t forward = qkvi_gemm_packed_elems(layer->n_in, layer->n_out);
     const size_t backward = qkvi_gemm_packed_elems(layer->n_out, layer->n_in);
     const bool in_half = c->forms & (QKVI_NET_HALF_DP | QKVI_NET_HALF_AMX);
-    if (in_half) layer->half_mode = c->half_mode;
+    if (in_half) layer->half_class = c->half_class;
     if (!layer->weight) return; /* the arena has what it runs with */
     if (in_half) {
         cut_half(c, layer);
@@ -85,8 +85,8 @@ static void cut_linear(void *argument, qkvi_linear *layer) {
 }
 
 qkv_status qkvi_net_make_packed(qkvi_net *net, unsigned forms, qkv_error *error) {
-    cut_packed c = { .forms = forms };
-    if (forms & QKVI_NET_HALF_AMX) c.half_mode = (qkvi_half_mode){ QKVI_BF16_AMX, qkvi_cpu_amx() };
+    const qkv_class half_class = forms & QKVI_NET_HALF_AMX ? QKV_CLASS_AMX : QKV_CLASS_DP;
+    cut_packed c = { .forms = forms, .half_class = half_class };
     if (!forms) return QKV_OK;
     each_linear(net, cut_linear, &c);
     if (c.cutter.used_bytes == 0 && !c.cutter.overflow) return QKV_OK;

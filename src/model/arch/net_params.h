@@ -12,8 +12,9 @@ qkvi_stack qkvi_stack_sizes(const qkv_model_info *info, int stack);
 const char *qkvi_block_name(char name[96], const qkvi_stack_names *names, int64_t l,
                             const char *part);
 
-/* The table of a stack's words: one for both, or its own. */
+/* The table of a stack's words, and that which the head for words multiplies with: one for all, or their own. */
 const char *qkvi_word_name(const qkv_model_info *info, const qkvi_model_family *family, int stack);
+const char *qkvi_head_name(const qkv_model_info *info, const qkvi_model_family *family);
 
 /* Memory for the packed forms that are asked for, none if forms is 0. */
 qkv_status qkvi_net_make_packed(qkvi_net *net, unsigned forms, qkv_error *error);

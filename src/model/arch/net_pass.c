@@ -7,7 +7,7 @@
 #include "core/alloc.h"
 #include "core/fpstate.h"
 #include "core/status.h"
-#include "model/layer/rows.h"
+#include "layer/rows.h"
 
 static float *floats(qkvi_cutter *cutter, int64_t n) { return qkvi_cut(cutter, n, sizeof(float)); }
 

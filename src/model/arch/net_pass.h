@@ -65,6 +65,9 @@ qkv_status qkvi_pass_failed(const qkv_ctx *ctx, qkv_status status, qkv_error *er
 
 /* ---- Heads ----------------------------------------------------------------------------------- */
 
+/* Zeros the gradients of tables of words, which are added to, but for one that the head stores into. */
+void qkvi_words_zero(const qkvi_net *grads, const qkvi_linear *head);
+
 /* The losses of the heads of an encoder (heads.c), and of a language model (lm.c). */
 void qkvi_heads_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_batch *batch,
                         qkvi_net_pass *pass, qkvi_net_losses *losses);

@@ -3,6 +3,7 @@
  * format's writers: embeddings, blocks, heads. What a model lacks has no row.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "core/status.h"
 #include "model/arch/net_params.h"
@@ -10,7 +11,7 @@
 enum { MAX_SIZE = 1 << 24 }; /* of any dimension: products of three fit int64_t */
 
 qkvi_stack qkvi_stack_sizes(const qkv_model_info *info, int stack) {
-    const qkvi_switches switches = qkvi_switches_of(info);
+    const qkvi_model_family *const family = qkvi_family_of(info->architecture);
     const bool over = stack == 1; /* a decoder over an encoder */
     const int64_t n_heads = over ? info->n_decoder_heads : info->n_heads;
     return (qkvi_stack){ .n_layers = over ? info->n_decoder_layers : info->n_layers,
@@ -23,8 +24,8 @@ qkvi_stack qkvi_stack_sizes(const qkv_model_info *info, int stack) {
                          .n_types = info->n_types,
                          .embedding_size = info->embedding_size,
                          .first_position = info->first_position,
-                         .skips_padding = switches.skips_padding,
-                         .causal = over || info->is_decoder,
+                         .skips_padding = family->first_after_pad,
+                         .causal = over || family->kind == QKV_MODEL_DECODER,
                          .eps = (float)info->layer_norm_eps };
 }
 
@@ -51,7 +52,9 @@ static qkv_status add_part(qkvi_param_table *table, const qkvi_model_family *fam
                            const char *name, int64_t n_out, int64_t n_in, qkv_error *error) {
     QKV_TRY(add_weight(table, name, n_out, n_in, error));
     if (family->transposes) qkvi_params_stored_as(table, true, 0, 1, "%s.weight", name);
-    return qkvi_params_add(table, 1, n_out, 1, error, "%s.bias", name);
+    return family->biases == QKVI_BIASES
+               ? qkvi_params_add(table, 1, n_out, 1, error, "%s.bias", name)
+               : QKV_OK;
 }
 
 /* What a block's part is called. */
@@ -113,24 +116,29 @@ static qkv_status add_block(qkvi_param_table *table, const qkvi_stack *sizes,
     return add_norm(table, qkvi_block_name(name, names, l, names->norm2), h, e);
 }
 
-/* The words of a stack: its own, or those of both. */
 const char *qkvi_word_name(const qkv_model_info *info, const qkvi_model_family *family, int stack) {
-    return family->shared_words && !info->separate_words ? family->shared_words
-                                                         : family->stacks[stack].word;
+    const int own = info->untied & (stack ? QKV_UNTIED_DECODER : QKV_UNTIED_ENCODER);
+    return family->shared_words && !info->separate_words && !own ? family->shared_words
+                                                                 : family->stacks[stack].word;
 }
 
-/* A head multiplies with a stack's words: that of masked words, or, on the last stack, of the next word. */
-static bool words_are_tied(const qkv_model_info *info, int stack) {
-    const bool is_last = stack == info->is_encoder_decoder || !info->separate_words;
-    return info->has_mlm || (info->has_lm && is_last);
+const char *qkvi_head_name(const qkv_model_info *info, const qkvi_model_family *family) {
+    if (info->untied & QKV_UNTIED_HEAD) return family->head;
+    return family->shared_words && !info->separate_words
+               ? family->shared_words
+               : family->stacks[qkvi_family_stacks(family) - 1].word;
 }
 
+/* Words of a stack, of a head, or of several of them: a row that is there stays. */
 static qkv_status add_words(qkvi_param_table *table, const qkv_model_info *info,
-                            const qkvi_stack *sizes, const qkvi_model_family *f, int stack,
+                            const qkvi_model_family *f, const char *name, int64_t n, int64_t size,
                             qkv_error *e) {
-    QKV_TRY(qkvi_params_add(table, 2, sizes->vocab_size, sizes->embedding_size, e, "%s.weight",
-                            qkvi_word_name(info, f, stack)));
-    if (words_are_tied(info, stack)) qkvi_params_multiplies(table);
+    const bool has_head = info->has_mlm || info->has_lm;
+    char full[128];
+    snprintf(full, sizeof full, "%s.weight", name);
+    if (qkvi_params_find(table, full)) return QKV_OK;
+    QKV_TRY(qkvi_params_add(table, 2, n, size, e, "%s", full));
+    if (has_head && strcmp(name, qkvi_head_name(info, f)) == 0) qkvi_params_multiplies(table);
     return QKV_OK;
 }
 
@@ -139,7 +147,7 @@ static qkv_status add_embeddings(qkvi_param_table *table, const qkv_model_info *
                                  qkv_error *e) {
     const qkvi_stack_names *const names = &f->stacks[stack];
     const int64_t size = sizes->embedding_size;
-    if (stack == 0 || info->separate_words) QKV_TRY(add_words(table, info, sizes, f, stack, e));
+    QKV_TRY(add_words(table, info, f, qkvi_word_name(info, f, stack), sizes->vocab_size, size, e));
     if (!info->sinusoidal_positions)
         QKV_TRY(qkvi_params_add(table, 2, sizes->first_position + sizes->max_len, size, e,
                                 "%s.weight", names->position));
@@ -162,6 +170,9 @@ static qkv_status add_stack(qkvi_param_table *table, const qkv_model_info *info,
 static qkv_status add_heads(qkvi_param_table *table, const qkv_model_info *info,
                             const qkvi_model_family *f, qkv_error *e) {
     const int64_t h = info->hidden, size = info->embedding_size;
+    const int64_t n_words = qkvi_stack_sizes(info, qkvi_family_stacks(f) - 1).vocab_size;
+    if (info->has_mlm || info->has_lm)
+        QKV_TRY(add_words(table, info, f, qkvi_head_name(info, f), n_words, size, e));
     if (info->has_pooler) QKV_TRY(add_linear(table, f->pooler, h, h, e));
     if (info->has_mlm) {
         QKV_TRY(qkvi_params_add(table, 1, info->vocab_size, 1, e, "%s", f->decoder_bias));
@@ -169,12 +180,14 @@ static qkv_status add_heads(qkvi_param_table *table, const qkv_model_info *info,
         QKV_TRY(add_norm(table, f->transform_norm, size, e));
     }
     if (info->has_nsp) QKV_TRY(add_linear(table, f->nsp, 2, h, e));
-    if (!info->has_judge) return QKV_OK;
-    QKV_TRY(add_linear(table, f->judge, h, h, e));
-    return add_linear(table, f->judgement, 1, h, e);
+    if (!info->has_discriminator) return QKV_OK;
+    QKV_TRY(add_linear(table, f->discriminator, h, h, e));
+    return add_linear(table, f->discriminator_out, 1, h, e);
 }
 
-static qkv_status check_sizes(const qkv_model_info *info, qkv_error *error) {
+static qkv_status check_sizes(const qkv_model_info *info, const qkvi_model_family *family,
+                              qkv_error *error) {
+    const bool pair = family->kind == QKV_MODEL_PAIR;
     const struct {
         const char *name;
         int64_t value;
@@ -189,10 +202,10 @@ static qkv_status check_sizes(const qkv_model_info *info, qkv_error *error) {
         { "max_len", info->max_len },
         { "n_types + 1", info->n_types + 1 },
         { "first_position + 1", info->first_position + 1 },
-        { "n_decoder_layers", info->is_encoder_decoder ? info->n_decoder_layers : 1 },
-        { "n_decoder_heads", info->is_encoder_decoder ? info->n_decoder_heads : 1 },
-        { "decoder_intermediate", info->is_encoder_decoder ? info->decoder_intermediate : 1 },
-        { "target_vocab_size", info->is_encoder_decoder ? info->target_vocab_size : 1 },
+        { "n_decoder_layers", pair ? info->n_decoder_layers : 1 },
+        { "n_decoder_heads", pair ? info->n_decoder_heads : 1 },
+        { "decoder_intermediate", pair ? info->decoder_intermediate : 1 },
+        { "target_vocab_size", pair ? info->target_vocab_size : 1 },
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (sizes[i].value < 1 || sizes[i].value > MAX_SIZE)
@@ -204,7 +217,7 @@ static qkv_status check_sizes(const qkv_model_info *info, qkv_error *error) {
                               "hidden = %lld",
                               (long long)info->n_heads, (long long)info->head_dim,
                               (long long)info->hidden);
-    if (info->is_encoder_decoder && info->hidden % info->n_decoder_heads != 0)
+    if (pair && info->hidden % info->n_decoder_heads != 0)
         return qkvi_error_set(error, QKV_ERR_SHAPE,
                               "hidden = %lld is not a multiple of n_decoder_heads = %lld",
                               (long long)info->hidden, (long long)info->n_decoder_heads);
@@ -215,8 +228,8 @@ static qkv_status check_sizes(const qkv_model_info *info, qkv_error *error) {
 
 qkv_status qkvi_net_table(const qkv_model_info *info, qkvi_param_table *table, qkv_error *error) {
     const qkvi_model_family *const family = qkvi_family_of(info->architecture);
-    QKV_TRY(check_sizes(info, error));
-    for (int stack = 0; stack <= info->is_encoder_decoder; stack++)
+    QKV_TRY(check_sizes(info, family, error));
+    for (int stack = 0; stack < qkvi_family_stacks(family); stack++)
         QKV_TRY(add_stack(table, info, family, stack, error));
     return add_heads(table, info, family, error);
 }

@@ -11,8 +11,8 @@
 #ifndef QKVI_ARCH_STACK_H
 #define QKVI_ARCH_STACK_H
 
+#include "layer/embed.h"
 #include "model/layer/block.h"
-#include "model/layer/embed.h"
 
 typedef struct qkvi_stack {
     int64_t n_layers, n_heads, hidden, head_dim, intermediate, vocab_size, max_len, n_types;

@@ -1,7 +1,7 @@
 /* Memory of a stack's activations: see stack_pass.h. */
 #include "model/arch/stack_pass.h"
 
-#include "model/layer/rows.h"
+#include "layer/rows.h"
 
 static float *floats(qkvi_cutter *cutter, int64_t n) { return qkvi_cut(cutter, n, sizeof(float)); }
 

@@ -236,7 +236,7 @@ qkv_status qkvi_search_beams(const qkvi_plan *plan, const qkvi_lm *lm, const int
     if (status == QKV_OK) status = run(&b, logits, made, error);
     for (int64_t i = 0; status == QKV_OK && i < b.n_done && i < plan->o.n_return; i++) {
         status =
-            qkvi_sequence_take(plan, &b.done[i].draft, b.done[i].end, &made->sequences[i], error);
+            qkvi_sequence_take(plan, &b.done[i].draft, b.done[i].end, made->sequences[i], error);
         made->n_sequences += status == QKV_OK;
     }
     beams_free(&b);

@@ -8,10 +8,11 @@
 
 #include "core/alloc.h"
 #include "core/ints.h"
+#include "core/options.h"
+#include "layer/loss.h"
 #include "model/arch/net.h"
 #include "model/generate/row.h"
 #include "model/model_impl.h"
-#include "model/train/loss.h"
 #include "qkv/generate.h"
 
 enum { ROWS = 64 }; /* rows of logits at a time */
@@ -46,8 +47,8 @@ static qkv_status add_window(measure *m, const qkv_encoding *text, int64_t first
     const qkv_encoding window = { .n = end - first, .ids = text->ids + first };
     const qkv_encoding *const input = &window;
     qkv_run *run;
-    QKV_TRY(qkv_model_run(m->ctx, m->model, 1, &input, 0, &run, error));
-    const float *const hidden = qkv_run_hidden(run, 0, m->model->info.n_layers);
+    QKV_TRY(qkv_model_run(m->ctx, m->model, 1, &input, 0, NULL, &run, error));
+    const float *const hidden = qkv_run_hidden(run, QKV_SELF, 0, m->model->info.n_layers);
     const qkv_status status =
         add_rows(m, end - next, hidden + (next - 1 - first) * m->model->info.hidden,
                  text->ids + next, error);
@@ -75,14 +76,15 @@ static qkv_status check(const measure *m, int64_t n, const qkv_encoding *const *
                               : !report   ? "report"
                                           : "texts");
     const qkv_model_info *const info = &m->model->info;
-    if (!info->is_decoder || !m->model->net->has_lm)
+    if (info->kind != QKV_MODEL_DECODER || !m->model->net->has_lm)
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
                               "%s: a %s does not predict the next token of a text alone",
                               info->source, info->architecture);
     if (n < 0) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "n = %lld is negative", (long long)n);
     for (int64_t b = 0; b < n; b++)
-        if (!texts[b])
-            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "texts[%lld] is NULL", (long long)b);
+        if (!texts[b] || (!texts[b]->ids && texts[b]->n > 0))
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "texts[%lld]%s is NULL", (long long)b,
+                                  texts[b] ? ".ids" : "");
     if (*stride == 0) *stride = (info->max_len + 1) / 2;
     /* a window must have the token before the first that counts */
     if (*stride >= 1 && (*stride < info->max_len || info->max_len == 1)) return QKV_OK;
@@ -94,7 +96,9 @@ qkv_status qkv_perplexity(qkv_ctx *ctx, const qkv_model *model, int64_t n,
                           const qkv_encoding *const *texts, int64_t stride,
                           qkv_perplexity_report *report, qkv_error *error) {
     measure m = { .ctx = ctx, .model = model };
+    qkv_perplexity_report made = qkv_perplexity_report_init();
     QKV_TRY(check(&m, n, texts, &stride, report, error));
+    QKV_TRY(qkvi_options_read(&made, sizeof made, report, "qkv_perplexity_report", error));
     size_t n_logits;
     if (!qkvi_mul_size(ROWS, (size_t)model->net->lm.n_out, &n_logits)) n_logits = SIZE_MAX;
     m.logits = qkvi_malloc_array(n_logits, sizeof *m.logits);
@@ -107,8 +111,9 @@ qkv_status qkv_perplexity(qkv_ctx *ctx, const qkv_model *model, int64_t n,
     free(m.logits);
     free(m.scratch);
     if (status != QKV_OK) return status;
-    *report = (qkv_perplexity_report){ .n_tokens = m.n_tokens };
-    if (m.n_tokens > 0) report->loss = m.sum / (double)m.n_tokens;
-    report->perplexity = report->loss > 0 ? 1 / qkvi_exp(-report->loss) : 1;
+    made = (qkv_perplexity_report){ .n_tokens = m.n_tokens };
+    if (m.n_tokens > 0) made.loss = m.sum / (double)m.n_tokens;
+    made.perplexity = made.loss > 0 ? 1 / qkvi_exp(-made.loss) : 1;
+    qkvi_options_write(report, &made, sizeof made);
     return QKV_OK;
 }

@@ -49,6 +49,7 @@ static qkv_status check_numbers(const qkv_generate_options *o, qkv_error *error)
     QKV_TRY(check_real("temperature", o->temperature, 1e-6, 1e6, error));
     QKV_TRY(check_range("top_k", o->top_k, 0, INT64_MAX, error));
     QKV_TRY(check_real("top_p", o->top_p, 0, 1, error));
+    QKV_TRY(check_real("min_p", o->min_p, 0, 1, error));
     QKV_TRY(check_real("repetition_penalty", o->repetition_penalty, 1e-6, 1e6, error));
     return check_range("no_repeat_ngram", o->no_repeat_ngram, 0, INT32_MAX, error);
 }
@@ -89,6 +90,10 @@ static qkv_status check_ids(const qkvi_plan *plan, qkv_error *error) {
     const qkv_generate_options *const o = &plan->o;
     if (o->forced_bos != -1) QKV_TRY(check_id(plan, "forced_bos", o->forced_bos, error));
     if (o->forced_eos != -1) QKV_TRY(check_id(plan, "forced_eos", o->forced_eos, error));
+    QKV_TRY(check_range("n_forced_ends", o->n_forced_ends, 0, QKVI_EOS_MAX, error));
+    QKV_TRY(check_pointer("forced_ends", o->forced_ends, o->n_forced_ends, error));
+    for (int64_t i = 0; i < o->n_forced_ends; i++)
+        QKV_TRY(check_id(plan, "forced_ends", o->forced_ends[i], error));
     QKV_TRY(check_range("n_eos", o->n_eos, 0, QKVI_EOS_MAX, error));
     QKV_TRY(check_pointer("eos", o->eos, o->n_eos, error));
     for (int64_t i = 0; i < o->n_eos; i++) QKV_TRY(check_id(plan, "eos", o->eos[i], error));
@@ -130,7 +135,7 @@ static qkv_status find_length(qkvi_plan *plan, qkv_error *error) {
 
 qkv_status qkvi_plan_make(qkvi_plan *plan, const qkv_generate_options *options,
                           const qkvi_lm_facts *lm, qkv_error *error) {
-    *plan = (qkvi_plan){ .o = QKV_GENERATE_OPTIONS_INIT, .lm = *lm };
+    *plan = (qkvi_plan){ .o = qkv_generate_options_init(), .lm = *lm };
     qkv_generate_options *const o = &plan->o;
     if (options) QKV_TRY(qkvi_options_read(o, sizeof *o, options, "qkv_generate_options", error));
     QKV_TRY(check_numbers(o, error));

@@ -60,9 +60,18 @@ static void forbid_end(const qkvi_plan *plan, double *x) {
     for (int64_t i = 0; i < plan->n_eos; i++) x[plan->eos[i]] = -INFINITY;
 }
 
-static void force(int64_t vocab, int32_t id, double *x) {
+static void force(int64_t vocab, int64_t n, const int32_t *ids, double *x) {
     for (int64_t j = 0; j < vocab; j++) x[j] = -INFINITY;
-    x[id] = 0;
+    for (int64_t i = 0; i < n; i++) x[ids[i]] = 0;
+}
+
+/* Where the length ends the text. */
+static void force_end(const qkvi_plan *plan, double *x) {
+    const qkv_generate_options *const o = &plan->o;
+    if (o->n_forced_ends > 0)
+        force(plan->lm.vocab, o->n_forced_ends, o->forced_ends, x);
+    else if (o->forced_eos >= 0)
+        force(plan->lm.vocab, 1, &o->forced_eos, x);
 }
 
 /* ---- What sampling leaves -------------------------------------------------------------------- */
@@ -73,15 +82,29 @@ static int64_t least(const qkvi_plan *plan) {
     return plan->n_eos > 0 ? plan->n_eos + 1 : 2;
 }
 
-static void keep_top_k(const qkvi_plan *plan, const qkvi_scratch *scratch, double *x) {
-    const int64_t vocab = plan->lm.vocab;
-    const int64_t k = qkvi_max_i64(plan->o.top_k, least(plan));
-    if (k >= vocab) return;
+/* The k-th largest. */
+static double kth(const qkvi_plan *plan, const qkvi_scratch *scratch, int64_t k, const double *x) {
     qkvi_top top = { .room = k, .items = scratch->items };
-    for (int64_t j = 0; j < vocab; j++) qkvi_top_offer(&top, x[j], 0, j);
-    const double last = top.items[0].key;
-    for (int64_t j = 0; j < vocab; j++)
+    for (int64_t j = 0; j < plan->lm.vocab; j++) qkvi_top_offer(&top, x[j], 0, j);
+    return top.items[0].key;
+}
+
+static void keep_from(const qkvi_plan *plan, double last, double *x) {
+    for (int64_t j = 0; j < plan->lm.vocab; j++)
         if (x[j] < last) x[j] = -INFINITY;
+}
+
+static void keep_top_k(const qkvi_plan *plan, const qkvi_scratch *scratch, double *x) {
+    const int64_t k = qkvi_max_i64(plan->o.top_k, least(plan));
+    if (k < plan->lm.vocab) keep_from(plan, kth(plan, scratch, k, x), x);
+}
+
+/* p >= min_p p_most, in logarithms. */
+static void keep_min_p(const qkvi_plan *plan, const qkvi_scratch *scratch, double *x) {
+    const int64_t k = least(plan);
+    const double last = qkvi_row_max(plan->lm.vocab, x) + qkvi_log(plan->o.min_p);
+    if (k >= plan->lm.vocab) return;
+    keep_from(plan, fmin(last, kth(plan, scratch, k, x)), x);
 }
 
 /*
@@ -123,7 +146,9 @@ static void warp(const qkvi_plan *plan, const qkvi_scratch *scratch, double *x) 
     if (plan->o.temperature != 1)
         for (int64_t j = 0; j < vocab; j++) x[j] /= plan->o.temperature;
     if (plan->o.top_k > 0) keep_top_k(plan, scratch, x);
-    if (plan->o.top_p < 1 && qkvi_row_max(vocab, x) > -INFINITY) keep_top_p(plan, scratch, x);
+    if (qkvi_row_max(vocab, x) == -INFINITY) return;
+    if (plan->o.top_p < 1) keep_top_p(plan, scratch, x);
+    if (plan->o.min_p > 0) keep_min_p(plan, scratch, x);
 }
 
 void qkvi_process(const qkvi_plan *plan, const qkvi_scratch *scratch, int64_t n, const int32_t *ids,
@@ -136,8 +161,8 @@ void qkvi_process(const qkvi_plan *plan, const qkvi_scratch *scratch, int64_t n,
     forbid_words(plan, plan->lm.n_never, plan->lm.never, plan->lm.never_lengths, n, ids, x);
     forbid_words(plan, o->n_bad_words, o->bad_words, o->bad_word_lengths, n, ids, x);
     if (n < o->min_length || n - plan->lm.prompt_len < o->min_new) forbid_end(plan, x);
-    if (o->forced_bos >= 0 && n == 1) force(vocab, o->forced_bos, x);
-    if (o->forced_eos >= 0 && n == plan->max_total - 1) force(vocab, o->forced_eos, x);
+    if (o->forced_bos >= 0 && n == 1) force(vocab, 1, &o->forced_bos, x);
+    if (n == plan->max_total - 1) force_end(plan, x);
     if (o->sample) warp(plan, scratch, x);
     if (o->renormalize && qkvi_row_max(vocab, x) > -INFINITY) qkvi_row_log_softmax(vocab, x);
 }

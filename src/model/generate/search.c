@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/cancel.h"
 #include "model/generate/text.h"
 
 qkvi_draft *qkvi_drafts_make(const qkvi_plan *plan, const int32_t *prompt, int64_t n) {
@@ -53,18 +54,29 @@ qkv_status qkvi_is_complete(const qkvi_plan *plan, const int32_t *ids, int64_t n
 }
 
 qkv_status qkvi_still_wanted(const qkvi_plan *plan, qkv_error *error) {
-    if (plan->o.cancel && *(const volatile int *)plan->o.cancel)
+    if (qkvi_is_raised(plan->o.cancel))
         return qkvi_error_set(error, QKV_ERR_CANCELLED, "generation was cancelled");
     return QKV_OK;
+}
+
+/* Pointers to n sequences, which are one piece of memory: the first is its beginning. */
+static bool make_room(qkv_generation *made, size_t n) {
+    qkv_sequence *const all = qkvi_calloc_array(n, sizeof *all);
+    made->sequences = qkvi_calloc_array(n, sizeof *made->sequences);
+    if (!all || !made->sequences) {
+        free(all);
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) made->sequences[i] = &all[i];
+    return true;
 }
 
 qkv_status qkvi_search(const qkvi_plan *plan, const qkvi_lm *lm, const int32_t *prompt,
                        float *logits, qkv_generation **generation, qkv_error *error) {
     qkv_generation *const made = calloc(1, sizeof *made);
     *generation = NULL;
-    if (made) made->sequences = qkvi_calloc_array((size_t)plan->n_slots, sizeof *made->sequences);
-    if (made == NULL || made->sequences == NULL) {
-        free(made);
+    if (made == NULL || !make_room(made, (size_t)plan->n_slots)) {
+        qkv_generation_free(made);
         return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for %lld sequences",
                               (long long)plan->n_slots);
     }
@@ -72,7 +84,7 @@ qkv_status qkvi_search(const qkvi_plan *plan, const qkvi_lm *lm, const int32_t *
     qkv_status status = (plan->o.n_beams > 1 ? qkvi_search_beams : qkvi_search_singly)(
         plan, lm, prompt, logits, made, error);
     for (int64_t i = 0; status == QKV_OK && i < made->n_sequences; i++)
-        status = qkvi_sequence_text(plan, &made->sequences[i], error);
+        status = qkvi_sequence_text(plan, made->sequences[i], error);
     if (status == QKV_OK)
         *generation = made;
     else
@@ -83,9 +95,10 @@ qkv_status qkvi_search(const qkvi_plan *plan, const qkvi_lm *lm, const int32_t *
 void qkv_generation_free(qkv_generation *generation) {
     if (generation == NULL) return;
     for (int64_t i = 0; i < generation->n_sequences; i++) {
-        free(generation->sequences[i].ids);
-        free(generation->sequences[i].text);
+        free(generation->sequences[i]->ids);
+        free(generation->sequences[i]->text);
     }
+    if (generation->sequences) free(generation->sequences[0]);
     free(generation->sequences);
     free(generation);
 }

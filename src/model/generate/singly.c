@@ -86,8 +86,8 @@ static qkv_status go_on(singly *s, int64_t sequence, const float *logits, bool *
         end = QKV_END_CALLER;
     }
     if (!*complete) return QKV_OK;
-    QKV_TRY(qkvi_sequence_take(plan, draft, end, &s->made->sequences[sequence], error));
-    s->made->sequences[sequence].n_bytes = s->sent;
+    QKV_TRY(qkvi_sequence_take(plan, draft, end, s->made->sequences[sequence], error));
+    s->made->sequences[sequence]->n_bytes = s->sent;
     return QKV_OK;
 }
 

@@ -109,7 +109,7 @@ static qkv_status condition(const qkvi_reader *r, qkvi_var *var, qkvi_token toke
     return add_link(r, var, other, right);
 }
 
-/* Lists the lexemes that a variable admits, and the urn to draw them from. */
+/* Lists the lexemes that a variable admits, and the pool to draw them from. */
 static qkv_status fill_domain(const qkvi_reader *r, const qkvi_var *var, qkvi_bareness bareness,
                               qkvi_domain *domain) {
     const qkvi_grammar *const g = r->g;
@@ -118,7 +118,7 @@ static qkv_status fill_domain(const qkvi_reader *r, const qkvi_var *var, qkvi_ba
     qkvi_features bare_only = { { 0 } };
     qkvi_features_add(&bare_only, bare);
     for (int32_t pass = 0; pass < 2; ++pass) {
-        domain->n = domain->n_urn = 0;
+        domain->n = domain->n_pool = 0;
         for (int32_t l = 0; l < g->n_lexemes; ++l) {
             const qkvi_lexeme *const lexeme = &g->lexemes[l];
             const bool is_bare = qkvi_features_meet(lexeme->features, bare_only);
@@ -127,17 +127,17 @@ static qkv_status fill_domain(const qkvi_reader *r, const qkvi_var *var, qkvi_ba
                 continue;
             if (pass == 1) domain->members[domain->n] = l;
             ++domain->n;
-            for (int32_t i = 0; i < lexeme->weight; ++i, ++domain->n_urn)
-                if (pass == 1) domain->urn[domain->n_urn] = l;
+            for (int32_t i = 0; i < lexeme->weight; ++i, ++domain->n_pool)
+                if (pass == 1) domain->pool[domain->n_pool] = l;
         }
         if (pass == 1) break;
-        r->g->n_domain_entries += domain->n_urn;
+        r->g->n_domain_entries += domain->n_pool;
         if (r->g->n_domain_entries > MAX_DOMAIN_ENTRIES)
             return qkvi_reader_fail(r, QKV_ERR_LIMIT, "the variables have more than %d words",
                                     MAX_DOMAIN_ENTRIES);
         domain->members = qkvi_malloc_array((size_t)domain->n, sizeof *domain->members);
-        domain->urn = qkvi_malloc_array((size_t)domain->n_urn, sizeof *domain->urn);
-        if (!domain->members || !domain->urn)
+        domain->pool = qkvi_malloc_array((size_t)domain->n_pool, sizeof *domain->pool);
+        if (!domain->members || !domain->pool)
             return qkvi_reader_fail(r, QKV_ERR_MEMORY, "out of memory");
     }
     return QKV_OK;

@@ -1,5 +1,5 @@
 /*
- * Elements: one token of a say becomes a literal, a form of a variable, or something that agrees
+ * Elements: one token of a template becomes a literal, a form of a variable, or something that agrees
  * with one.
  *
  *     when|until   X   V.past   Y.subj*   V:X   a:Y   <X>   |

@@ -1,4 +1,4 @@
-/* Families while they are read: their variables, and their says compiled into frames. */
+/* Families while they are read: their variables, and their templates compiled into frames. */
 #ifndef QKV_MODEL_GRAMMAR_FAMILY_H
 #define QKV_MODEL_GRAMMAR_FAMILY_H
 
@@ -25,7 +25,7 @@ qkv_status qkvi_variable_line(const qkvi_reader *r, const qkvi_token *tokens, in
 
 /* ---- element.c ---- */
 
-/* One token of a say before <X> is expanded. */
+/* One token of a template before <X> is expanded. */
 typedef struct qkvi_proto_element {
     qkvi_element element;
     bool is_optional, is_bar;

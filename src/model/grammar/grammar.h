@@ -6,14 +6,14 @@
  *            table that its pronouns come from, and links (sets of features that it wants elsewhere)
  *   frame    a fixed row of elements, each of which is one word of the text: a literal, a form of a
  *            variable, or something that agrees with one (pronoun, verb, article)
- *   say      a line of the file: one frame, or 2^k for k subjects written <X> (with or without "the")
- *   family   variables with their domains, and the says that use them
+ *   template a line of the file: one frame, or 2^k for k subjects written <X> (with or without "the")
+ *   family   variables with their domains, and the templates that use them
  *
  * Every element is exactly one word, and every variable shows itself in some element. So what may
  * stand in one place, given all the others, is found by matching: the other words name the lexemes
  * of all variables but one, and that one runs through its domain (match.c).
  *
- * A say of a family is held out when the words of the family's `hold` variables are (a hash of the
+ * A template of a family is held out when the words of the family's `hold` variables are (a hash of the
  * family's name and these words, one in eight; or a `shown` line), or when it is marked `held`.
  */
 #ifndef QKV_MODEL_GRAMMAR_H
@@ -106,8 +106,8 @@ typedef enum qkvi_bareness { QKVI_ANY, QKVI_BARE, QKVI_NOT_BARE, QKVI_N_BARENESS
 typedef struct qkvi_domain {
     int32_t *members; /* lexemes */
     int32_t n;
-    int32_t *urn; /* each as often as its weight, for drawing */
-    int32_t n_urn;
+    int32_t *pool; /* each as often as its weight, for drawing */
+    int32_t n_pool;
 } qkvi_domain;
 
 typedef struct qkvi_var {
@@ -138,20 +138,20 @@ typedef struct qkvi_element {
 } qkvi_element;
 
 typedef struct qkvi_frame {
-    int32_t family, say;
+    int32_t family, template;
     int32_t first_element, n_elements;
     int32_t n_a; /* elements of the first half; n_elements if there is no other */
     uint8_t bareness[QKVI_MAX_VARS]; /* qkvi_bareness of each variable */
 } qkvi_frame;
 
-typedef struct qkvi_say {
+typedef struct qkvi_template {
     int32_t family;
     int32_t first_frame;             /* 2^n_optional of them */
     int32_t optional[QKVI_MAX_VARS]; /* the variables written <X>; bit i set: optional[i] is bare */
     int32_t n_optional;
     uint32_t vars[2]; /* the variables of each half, as bits */
     bool is_pair, is_held, has_probe;
-} qkvi_say;
+} qkvi_template;
 
 typedef struct qkvi_family {
     const char *name;
@@ -161,21 +161,21 @@ typedef struct qkvi_family {
     const char *hold_names[2];
     int32_t hold[2], n_hold;
     int32_t weight;
-    int32_t first_say, n_says;
+    int32_t first_template, n_templates;
     int32_t line;
 } qkvi_family;
 
 /* Says to draw from, each as often as its weight. */
-typedef struct qkvi_urn {
-    int32_t *balls, n;
-} qkvi_urn;
+typedef struct qkvi_template_pool {
+    int32_t *entries, n;
+} qkvi_template_pool;
 
 enum {
-    QKVI_URN_SINGLE, /* not marked held */
-    QKVI_URN_PAIR,
-    QKVI_URN_HELD_SINGLE, /* marked held, or of a family that holds out */
-    QKVI_URN_HELD_PAIR,
-    QKVI_URN_PROBE, /* held singles with a probe */
+    QKVI_POOL_SINGLE, /* not marked held */
+    QKVI_POOL_PAIR,
+    QKVI_POOL_HELD_SINGLE, /* marked held, or of a family that holds out */
+    QKVI_POOL_HELD_PAIR,
+    QKVI_POOL_PROBE, /* held singles with a probe */
     QKVI_N_URNS
 };
 
@@ -199,15 +199,15 @@ struct qkvi_grammar {
     int32_t n_elements, cap_elements;
     qkvi_frame *frames;
     int32_t n_frames, cap_frames;
-    qkvi_say *says;
-    int32_t n_says, cap_says;
+    qkvi_template *templates;
+    int32_t n_templates, cap_templates;
     qkvi_family *families;
     int32_t n_families, cap_families;
     uint64_t *shown; /* sorted keys of what `shown` lines hold out */
     int32_t n_shown, cap_shown;
-    qkvi_urn urns[QKVI_N_URNS];
+    qkvi_template_pool pools[QKVI_N_URNS];
     int32_t n_domain_entries;
-    int32_t *said, n_said;     /* the words that frames can say, in their order */
+    int32_t *said, n_said;     /* the words that frames can template, in their order */
     int32_t article[2];        /* a, an */
     struct qkvi_chunk *chunks; /* strings */
 };
@@ -274,7 +274,7 @@ int32_t qkvi_grammar_admissible(const qkvi_grammar *g, const qkvi_sentence *sent
  */
 qkvi_said qkvi_grammar_said(const qkvi_grammar *g, const qkvi_sentence *sentence, int n_parts);
 
-/* ---- say_frame.c: elements ---- */
+/* ---- template_frame.c: elements ---- */
 
 /* The words that an element may be under an assignment; returns their number, at most
  * QKVI_MAX_ALTERNATIVES. */
@@ -288,12 +288,13 @@ bool qkvi_domain_has(const qkvi_domain *domain, int32_t lexeme);
 /* Whether the lexeme stands in all relations of var to the variables that are assigned. */
 bool qkvi_relations_hold(const qkvi_grammar *g, const qkvi_var *var, int32_t lexeme,
                          const qkvi_assignment *assignment);
-/* Whether an assignment to a family's says is held out. */
-bool qkvi_is_held(const qkvi_grammar *g, const qkvi_say *say, const qkvi_assignment *assignment);
+/* Whether an assignment to a family's templates is held out. */
+bool qkvi_is_held(const qkvi_grammar *g, const qkvi_template *template,
+                  const qkvi_assignment *assignment);
 uint64_t qkvi_hold_key(const qkvi_grammar *g, const qkvi_family *family,
                        const qkvi_assignment *assignment);
 
-/* ---- say.c: making pairs ---- */
+/* ---- template.c: making pairs ---- */
 
 void qkvi_grammar_pair(const qkvi_grammar *g, qkvi_split split, int64_t index, uint64_t seed,
                        qkvi_pair *pair);

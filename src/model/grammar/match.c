@@ -248,7 +248,7 @@ typedef struct said_note {
 
 static bool note_said(void *user, const qkvi_frame *frame, const qkvi_assignment *assignment) {
     said_note *const note = user;
-    const bool held = qkvi_is_held(note->g, &note->g->says[frame->say], assignment);
+    const bool held = qkvi_is_held(note->g, &note->g->templates[frame->template], assignment);
     note->said = held ? QKVI_HELD_OUT : QKVI_TRAINED;
     return held;
 }

@@ -3,7 +3,7 @@
  * A directive begins at the first column; indented lines continue it. '#' begins a comment. The
  * file is ASCII. Classes come before families, because a variable's domain is listed when it is
  * declared. After the last line the `shown` sentences are matched and what they are instances of is
- * held out; then every say is drawn once, so that the generator can never get stuck.
+ * held out; then every template is drawn once, so that the generator can never get stuck.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -131,7 +131,7 @@ static bool hold(void *user, const qkvi_frame *frame, const qkvi_assignment *ass
     qkvi_grammar *const g = note->r->g;
     const qkvi_family *const family = &g->families[frame->family];
     ++note->n;
-    if (g->says[frame->say].is_held) return true;
+    if (g->templates[frame->template].is_held) return true;
     bool has_all = family->n_hold > 0;
     for (int32_t i = 0; i < family->n_hold; ++i)
         has_all &= assignment->lexeme[family->hold[i]] >= 0;
@@ -235,7 +235,7 @@ void qkvi_grammar_free(qkvi_grammar *g) {
         for (int32_t v = 0; v < QKVI_MAX_VARS; ++v)
             for (int b = 0; b < QKVI_N_BARENESS; ++b) {
                 free(g->families[f].vars[v].domains[b].members);
-                free(g->families[f].vars[v].domains[b].urn);
+                free(g->families[f].vars[v].domains[b].pool);
             }
     qkvi_words_free(g);
     free(g->words);
@@ -244,10 +244,10 @@ void qkvi_grammar_free(qkvi_grammar *g) {
     free(g->classes);
     free(g->elements);
     free(g->frames);
-    free(g->says);
+    free(g->templates);
     free(g->families);
     free(g->shown);
     free(g->said);
-    for (int u = 0; u < QKVI_N_URNS; ++u) free(g->urns[u].balls);
+    for (int u = 0; u < QKVI_N_URNS; ++u) free(g->pools[u].entries);
     free(g);
 }

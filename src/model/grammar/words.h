@@ -76,7 +76,7 @@ void qkvi_words_free(qkvi_grammar *g);
 
 uint64_t qkvi_word_hash(const char *text, size_t bytes);
 
-/* urn.c: the urns, and that every say can be drawn. */
+/* pool.c: the pools, and that every template can be drawn. */
 qkv_status qkvi_grammar_urns(const qkvi_reader *r);
 
 #endif

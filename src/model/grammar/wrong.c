@@ -3,21 +3,21 @@
  *
  * Never because two halves happen not to be listed: either the second half is that of a true pair
  * in which one shared variable stands for something else (another entity, gender or number), or it
- * is taken from another say and speaks of something that the first half does not mention. In both
+ * is taken from another template and speaks of something that the first half does not mention. In both
  * cases the grammar is asked whether it could say the result as a true pair; if so it is drawn
  * again.
  */
-#include "model/grammar/say.h"
+#include "model/grammar/template.h"
 
-enum { FOREIGN_PERCENT = 30 }; /* second half from another say */
+enum { FOREIGN_PERCENT = 30 }; /* second half from another template */
 
 /* Relations between variables of the second half only: it must make sense by itself. */
-static bool half_holds(const qkvi_grammar *g, const qkvi_say *say, int half,
+static bool half_holds(const qkvi_grammar *g, const qkvi_template *template, int half,
                        const qkvi_assignment *assignment) {
-    const qkvi_family *const family = &g->families[say->family];
+    const qkvi_family *const family = &g->families[template->family];
     qkvi_assignment part = *assignment;
     for (int32_t v = 0; v < family->n_vars; ++v)
-        if (!(say->vars[half] >> v & 1)) part.lexeme[v] = -1;
+        if (!(template->vars[half] >> v & 1)) part.lexeme[v] = -1;
     for (int32_t v = 0; v < family->n_vars; ++v)
         if (part.lexeme[v] >= 0 && !qkvi_relations_hold(g, &family->vars[v], part.lexeme[v], &part))
             return false;
@@ -25,19 +25,19 @@ static bool half_holds(const qkvi_grammar *g, const qkvi_say *say, int half,
 }
 
 /* The same pair, but in its second half one shared variable stands for something else. */
-static bool change_entity(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_say *say,
+static bool change_entity(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_template *template,
                           const qkvi_assignment *assignment, qkvi_sentence *sentence) {
-    const uint32_t shared = say->vars[0] & say->vars[1];
+    const uint32_t shared = template->vars[0] & template->vars[1];
     for (int32_t i = 0; i < QKVI_DRAW_TRIES; ++i) {
         const int32_t v = (int32_t)qkvi_rng_below(rng, QKVI_MAX_VARS);
         if (!(shared >> v & 1)) continue;
-        const qkvi_domain *const domain = &g->families[say->family].vars[v].domains[QKVI_ANY];
+        const qkvi_domain *const domain = &g->families[template->family].vars[v].domains[QKVI_ANY];
         qkvi_assignment other = *assignment;
-        other.lexeme[v] = domain->urn[qkvi_rng_below(rng, (uint32_t)domain->n_urn)];
-        if (!half_holds(g, say, 1, &other)) continue;
+        other.lexeme[v] = domain->pool[qkvi_rng_below(rng, (uint32_t)domain->n_pool)];
+        if (!half_holds(g, template, 1, &other)) continue;
         sentence->n = 0;
-        qkvi_say_half(g, rng, say, 0, assignment, sentence);
-        qkvi_say_half(g, rng, say, 1, &other, sentence);
+        qkvi_template_half(g, rng, template, 0, assignment, sentence);
+        qkvi_template_half(g, rng, template, 1, &other, sentence);
         if (!qkvi_grammar_is_pair(g, sentence)) return true;
     }
     return false;
@@ -59,9 +59,10 @@ static bool is_unmentioned(const qkvi_grammar *g, const qkvi_element *element,
 }
 
 /* Whether some reference of the second half goes to something that the first does not mention. */
-static bool speaks_of_another(const qkvi_grammar *g, const qkvi_say *say, const qkvi_frame *frame,
-                              const qkvi_assignment *b, const qkvi_assignment *a) {
-    const uint32_t shared = say->vars[0] & say->vars[1];
+static bool speaks_of_another(const qkvi_grammar *g, const qkvi_template *template,
+                              const qkvi_frame *frame, const qkvi_assignment *b,
+                              const qkvi_assignment *a) {
+    const uint32_t shared = template->vars[0] & template->vars[1];
     for (int32_t i = frame->n_a; i < frame->n_elements; ++i) {
         const qkvi_element *const element = &g->elements[frame->first_element + i];
         if (element->kind != QKVI_FORM && element->kind != QKVI_PERSON) continue;
@@ -78,31 +79,32 @@ static bool fit_together(const qkvi_frame *a, const qkvi_frame *b) {
     return a->n_a + (b->n_elements - b->n_a) <= QKVI_PAIR_WORDS;
 }
 
-/* The first half of one say, the second of another, which speaks of something else. */
-static bool change_subject(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_say *say,
+/* The first half of one template, the second of another, which speaks of something else. */
+static bool change_subject(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_template *template,
                            const qkvi_assignment *assignment, qkvi_sentence *sentence) {
-    const qkvi_urn *const urn = &g->urns[QKVI_URN_PAIR];
+    const qkvi_template_pool *const pool = &g->pools[QKVI_POOL_PAIR];
     qkvi_assignment first = *assignment, other;
-    if (!urn->n) return false; /* all pairs are held */
+    if (!pool->n) return false; /* all pairs are held */
     for (int32_t v = 0; v < QKVI_MAX_VARS; ++v)
-        if (!(say->vars[0] >> v & 1)) first.lexeme[v] = -1;
+        if (!(template->vars[0] >> v & 1)) first.lexeme[v] = -1;
     for (int32_t i = 0; i < QKVI_DRAW_TRIES; ++i) {
-        const qkvi_say *const from = &g->says[urn->balls[qkvi_rng_below(rng, (uint32_t)urn->n)]];
-        if (from == say || !qkvi_say_draw(g, rng, from, &other)) continue;
-        const qkvi_frame *const frame = qkvi_say_frame(g, from, &other);
+        const qkvi_template *const from =
+            &g->templates[pool->entries[qkvi_rng_below(rng, (uint32_t)pool->n)]];
+        if (from == template || !qkvi_template_draw(g, rng, from, &other)) continue;
+        const qkvi_frame *const frame = qkvi_template_frame(g, from, &other);
         if (!speaks_of_another(g, from, frame, &other, &first)) continue;
-        if (!fit_together(qkvi_say_frame(g, say, assignment), frame)) continue;
+        if (!fit_together(qkvi_template_frame(g, template, assignment), frame)) continue;
         sentence->n = 0;
-        qkvi_say_half(g, rng, say, 0, assignment, sentence);
-        qkvi_say_half(g, rng, from, 1, &other, sentence);
+        qkvi_template_half(g, rng, template, 0, assignment, sentence);
+        qkvi_template_half(g, rng, from, 1, &other, sentence);
         if (!qkvi_grammar_is_pair(g, sentence)) return true;
     }
     return false;
 }
 
-bool qkvi_say_wrong(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_say *say,
-                    const qkvi_assignment *assignment, qkvi_sentence *sentence) {
+bool qkvi_template_wrong(const qkvi_grammar *g, qkvi_rng *rng, const qkvi_template *template,
+                         const qkvi_assignment *assignment, qkvi_sentence *sentence) {
     return qkvi_rng_below(rng, 100) < FOREIGN_PERCENT
-               ? change_subject(g, rng, say, assignment, sentence)
-               : change_entity(g, rng, say, assignment, sentence);
+               ? change_subject(g, rng, template, assignment, sentence)
+               : change_entity(g, rng, template, assignment, sentence);
 }

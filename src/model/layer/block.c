@@ -5,7 +5,7 @@
 
 #include "attn/ctx.h"
 #include "kernels/table.h"
-#include "model/layer/rows.h"
+#include "layer/rows.h"
 
 enum { SELF_WEIGHTS, SELF_RESULT, CROSS_WEIGHTS, CROSS_RESULT, FEED_FORWARD };
 

@@ -16,8 +16,8 @@
 #define QKVI_LAYER_BLOCK_H
 
 #include "core/arena.h"
-#include "model/layer/act.h"
-#include "model/layer/layernorm.h"
+#include "layer/act.h"
+#include "layer/layernorm.h"
 #include "model/layer/mha.h"
 
 typedef struct qkvi_block {

@@ -60,7 +60,7 @@ static qkv_attention_desc describe_half(const qkvi_mha *layer, const qkvi_groups
     qkv_attention_desc desc = describe(layer, groups, group);
     desc.flags |= QKV_SET_O_DTYPE; /* QKV_F32 */
     desc.dtype = QKV_BF16;
-    desc.arithmetic = layer->query.half_mode.class == QKVI_BF16_AMX ? QKV_CLASS_AMX : QKV_CLASS_DP;
+    desc.arithmetic = layer->query.half_class;
     return desc;
 }
 

@@ -19,8 +19,8 @@
 #ifndef QKVI_LAYER_MHA_H
 #define QKVI_LAYER_MHA_H
 
-#include "model/layer/dropout.h"
-#include "model/layer/linear.h"
+#include "layer/dropout.h"
+#include "layer/linear.h"
 
 typedef struct qkvi_group {
     int64_t first_row, n_sequences, len;

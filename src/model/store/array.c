@@ -9,7 +9,7 @@
 #include "core/status.h"
 #include "model/store/npz.h"
 #include "model/store/safetensors.h"
-#include "qkv/model.h"
+#include "qkv/files.h"
 
 _Static_assert(QKVI_MAX_RANK == 8 && QKVI_NPY_MAX_RANK == 8, "the rank of qkv_array.shape");
 
@@ -192,12 +192,8 @@ static qkv_status read_path(const char *path, qkv_array_type floats, qkv_array *
     return qkvi_npy_read_array(path, floats, array, error);
 }
 
-qkv_status qkv_array_read(const char *path, qkv_array **array, qkv_error *error) {
-    return qkv_array_read_as(path, QKV_ARRAY_F32, array, error);
-}
-
-qkv_status qkv_array_read_as(const char *path, qkv_array_type floats, qkv_array **array,
-                             qkv_error *error) {
+qkv_status qkv_array_read(const char *path, qkv_array_type floats, qkv_array **array,
+                          qkv_error *error) {
     if (!array) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "array is NULL");
     *array = NULL;
     if (floats != QKV_ARRAY_F32 && floats != QKV_ARRAY_BF16 && floats != QKV_ARRAY_F16)

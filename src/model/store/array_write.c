@@ -8,7 +8,7 @@
 #include "core/status.h"
 #include "model/store/file.h"
 #include "model/store/npz.h"
-#include "qkv/model.h"
+#include "qkv/files.h"
 
 static qkv_status check_array(const qkv_array *array, size_t *bytes, qkv_error *error) {
     int64_t n = 1;

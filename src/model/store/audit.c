@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/options.h"
 #include "core/status.h"
 #include "model/store/safetensors_header.h"
 
@@ -135,9 +136,10 @@ static qkv_status audit_source(qkvi_audit *audit, const char *path) {
 static qkv_status run_audit(qkvi_audit *job, const char *path, qkv_audit *audit) {
     job->is_complete = 1;
     const qkv_status status = audit_source(job, path);
-    *audit = (qkv_audit){ .n_bytes = job->source.n_bytes,
-                          .n_tensors = job->n_tensors,
-                          .n_findings = job->n_findings };
+    const qkv_audit made = { .n_bytes = job->source.n_bytes,
+                             .n_tensors = job->n_tensors,
+                             .n_findings = job->n_findings };
+    qkvi_options_write(audit, &made, sizeof made);
     qkvi_source_close(&job->source);
     qkvi_keys_free(&job->keys);
     free(job->header);
@@ -154,7 +156,10 @@ qkv_status qkv_tensor_audit(const char *path, void (*visit)(void *user, const qk
                               !path    ? "path"
                               : !visit ? "visit"
                                        : "audit");
-    *audit = (qkv_audit){ 0 };
+    qkv_audit none = qkv_audit_init();
+    QKV_TRY(qkvi_options_read(&none, sizeof none, audit, "qkv_audit", error));
+    none = qkv_audit_init();
+    qkvi_options_write(audit, &none, sizeof none);
     QKV_TRY(qkvi_source_open(path, &job.source, error));
     return run_audit(&job, path, audit);
 }
@@ -163,7 +168,7 @@ qkv_status qkvi_audit_memory(const char *name, const void *bytes, size_t n_bytes
                              void (*visit)(void *user, const qkv_finding *finding), void *user,
                              qkv_audit *audit, qkv_error *error) {
     qkvi_audit job = { .visit = visit, .user = user, .error = error };
-    *audit = (qkv_audit){ 0 };
+    *audit = qkv_audit_init();
     QKV_TRY(qkvi_source_memory(name, bytes, n_bytes, &job.source, error));
     return run_audit(&job, name, audit);
 }

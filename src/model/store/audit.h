@@ -10,7 +10,7 @@
 
 #include "model/store/json_walk.h"
 #include "model/store/safetensors.h"
-#include "qkv/model.h"
+#include "qkv/files.h"
 
 enum { QKVI_SHOWN_BYTES = 400 };
 

@@ -26,6 +26,39 @@ qkv_status qkvi_config_switch(const qkvi_json_reader *reader, const char *field,
     return value == wanted ? QKV_OK : qkvi_config_refuse(reader, field, value ? "true" : "false");
 }
 
+qkv_status qkvi_config_activation(const qkvi_json_reader *reader, const char *field,
+                                  const char *absent, qkv_model_info *info) {
+    static const char *const names[][2] = {
+        { "gelu", "gelu" },
+        { "gelu_python", "gelu" },
+        { "gelu_new", "gelu_tanh" },
+        { "gelu_pytorch_tanh", "gelu_tanh" },
+        { "gelu_python_tanh", "gelu_tanh" },
+        { "gelu_fast", "gelu_tanh" }, /* the same formula, multiplied out otherwise */
+        { "gelu_accurate", "gelu_tanh" },
+        { "quick_gelu", "quick_gelu" },
+        { "relu", "relu" },
+        { "silu", "silu" },
+        { "swish", "silu" },
+        { "tanh", "tanh" },
+    };
+    const char *value = absent;
+    QKV_TRY(qkvi_json_take_string(reader, field, &value));
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+        if (strcmp(value, names[n][0]) != 0) continue;
+        info->activation = names[n][1];
+        return QKV_OK;
+    }
+    return qkvi_config_refuse(reader, field, value);
+}
+
+qkv_status qkvi_config_ties(const qkvi_json_reader *reader, int untied, qkv_model_info *info) {
+    int ties = 1;
+    QKV_TRY(qkvi_json_take_bool(reader, "tie_word_embeddings", &ties));
+    info->untied = ties ? 0 : untied;
+    return QKV_OK;
+}
+
 static qkv_status check_size(const qkvi_json_reader *reader, const char *field, int64_t value) {
     if (value > 0) return QKV_OK;
     return qkvi_error_set(reader->error, QKV_ERR_SHAPE, "%s: %s = 0 is less than 1", reader->file,

@@ -37,7 +37,11 @@ qkv_status qkvi_config_take_eps(const qkvi_json_reader *reader, const char *fiel
 qkv_status qkvi_config_heads(const qkvi_json_reader *reader, const char *hidden, const char *heads,
                              const qkv_model_info *info, int64_t n_heads);
 
-/* GPT-2, BART and Marian: everything but the architecture, which is in *info. */
-qkv_status qkvi_config_read_decoder(const qkvi_json_reader *reader, qkv_model_info *info);
+/* One of the activations that are computed, by its name in transformers; `absent` where it is not. UNSUPPORTED. */
+qkv_status qkvi_config_activation(const qkvi_json_reader *reader, const char *field,
+                                  const char *absent, qkv_model_info *info);
+
+/* tie_word_embeddings: false unties these (QKV_UNTIED_…). */
+qkv_status qkvi_config_ties(const qkvi_json_reader *reader, int untied, qkv_model_info *info);
 
 #endif

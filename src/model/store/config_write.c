@@ -109,7 +109,9 @@ static qkv_status write_bart(qkvi_files *files, const qkv_model_info *info, doub
 
 qkv_status qkvi_config_write(qkvi_files *files, const qkv_model_info *info, double dropout,
                              qkv_error *error) {
-    if (info->is_encoder_decoder) return write_bart(files, info, dropout, error);
-    if (info->is_decoder) return write_gpt2(files, info, dropout, error);
-    return write_bert(files, info, dropout, error);
+    switch (info->kind) {
+    case QKV_MODEL_PAIR: return write_bart(files, info, dropout, error);
+    case QKV_MODEL_DECODER: return write_gpt2(files, info, dropout, error);
+    default: return write_bert(files, info, dropout, error);
+    }
 }

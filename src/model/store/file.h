@@ -41,6 +41,13 @@ qkv_status qkvi_source_check(const qkvi_source *source, qkv_error *error);
 qkv_status qkvi_file_load(const char *path, size_t limit, char **bytes, size_t *n_bytes,
                           qkv_error *error);
 
+/**
+ * The same of a text that the caller names and that is read once: it may also be a pipe that somebody writes to, such as
+ * a shell's <(…), which is read to its end. One without a writer is an error at once.
+ */
+qkv_status qkvi_file_load_text(const char *path, size_t limit, char **bytes, size_t *n_bytes,
+                               qkv_error *error);
+
 /** 1 if path is a regular file (links followed). */
 int qkvi_file_exists(const char *path);
 

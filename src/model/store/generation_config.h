@@ -1,10 +1,13 @@
 /**
- * What a model folder says about generating: generation_config.json, or, in folders of before 2023,
- * the same fields of config.json. Of fields that would change what is written and that are not here, the
- * first is named.
+ * What a model folder says about generating: generation_config.json or, where there is none, the same
+ * fields of config.json, and nothing else: what the file does not say has transformers' default, whatever
+ * config.json says. A number that makes no sense is an error only where it is used (generate/generate.c), and a
+ * field that is not implemented only where it would change what is written: the first is named.
  */
 #ifndef QKVI_STORE_GENERATION_CONFIG_H
 #define QKVI_STORE_GENERATION_CONFIG_H
+
+#include <jansson.h>
 
 #include "qkv/model.h"
 
@@ -17,29 +20,46 @@ typedef enum qkvi_early_stopping {
     QKVI_STOP_NEVER         /* "never": when no beam can become better */
 } qkvi_early_stopping;
 
+/* For which searches a field counts. */
+typedef enum qkvi_search_kind {
+    QKVI_ANY_SEARCH,
+    QKVI_SAMPLING,
+    QKVI_BEAMS,
+    QKVI_NO_BEAMS,
+    QKVI_GREEDY, /* neither beams nor sampling */
+    QKVI_SEARCH_KINDS
+} qkvi_search_kind;
+
 /* Tokens are -1, numbers of them and lengths 0, where nothing is said. */
 typedef struct qkvi_generation_config {
     int64_t bos, pad, start;             /* decoder_start_token_id */
     int64_t ends[QKVI_MAX_ENDS], n_ends; /* eos_token_id */
     int64_t forced_first;                /* forced_bos_token_id: the first token of all */
-    int64_t forced_last[QKVI_MAX_ENDS],
-        n_forced_last; /* forced_eos_token_id: the last, at max_length */
+    int32_t forced_last[QKVI_MAX_ENDS];  /* forced_eos_token_id: one of them is the last, at … */
+    int64_t n_forced_last;               /* … max_length */
     /* bad_words_ids: sequences that are never written, one after another, and their lengths */
     int32_t bad_words[QKVI_MAX_BAD_TOKENS];
     int64_t bad_word_lengths[QKVI_MAX_BAD_WORDS], n_bad_words;
     int64_t max_length, max_new_tokens, min_length, min_new_tokens;
     int64_t num_beams, no_repeat_ngram_size, top_k; /* 1, 0, 50 where nothing is said */
     double length_penalty, repetition_penalty, temperature, top_p; /* 1 */
+    double min_p;                                                  /* 0 */
     qkvi_early_stopping early_stopping;
     int64_t num_return_sequences; /* 1 */
     int do_sample, renormalize_logits;
-    const char *unsupported; /* a field that is not honoured; NULL */
+    const char *unsupported[QKVI_SEARCH_KINDS]; /* a field that is not implemented; NULL */
 } qkvi_generation_config;
 
+/** The first field that is not implemented and would change what such a search writes; NULL. */
+const char *qkvi_generation_unsupported(const qkvi_generation_config *config, int samples,
+                                        int64_t n_beams);
+/** Finds these fields. */
+void qkvi_generation_find_unsupported(const json_t *object, qkvi_generation_config *config);
+
 /**
- * Reads the file of a folder over what info says about tokens. Of other tokens than the model has,
- * those that end a text are dropped, as they are never written, and others are errors.
- * FORMAT, LIMIT, SHAPE, with file, field, value, rule.
+ * Reads the file of a folder. Of other tokens than the model has, those that end a text, fill it or begin it
+ * are dropped, as they are never written, and others are errors. FORMAT, LIMIT, SHAPE, with file,
+ * field, value, rule: *config then has what was read before.
  */
 qkv_status qkvi_generation_config_read(const char *folder, const qkv_model_info *info,
                                        qkvi_generation_config *config, qkv_error *error);

@@ -15,6 +15,7 @@
 
 #include "core/status.h"
 #include "model/store/file.h"
+#include "model/store/found.h"
 #include "model/store/shards.h"
 
 enum { COMMIT_DIGITS = 40, MAX_REF = 64 };
@@ -43,23 +44,6 @@ static int ends_with(const char *text, const char *ending) {
 
 /* ---- A folder -------------------------------------------------------------------------------- */
 
-/* Why a folder without safetensors is of no use. */
-static qkv_status refuse_folder(const char *folder, qkv_error *error) {
-    static const char *const pickles[] = { "pytorch_model.bin", "pytorch_model.bin.index.json" };
-    char printable[QKVI_NAME_BYTES];
-    qkvi_escape(printable, sizeof printable, folder, strlen(folder));
-    for (size_t p = 0; p < sizeof pickles / sizeof *pickles; p++) {
-        int there = 0;
-        QKV_TRY(folder_has(folder, pickles[p], &there, error));
-        if (there)
-            return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
-                                  "%s holds only %s, a pickle file; qkv reads "
-                                  "safetensors. Convert once: python3 tools/bin2safetensors.py %s",
-                                  printable, pickles[p], printable);
-    }
-    return qkvi_error_set(error, QKV_ERR_IO, "%s: no model.safetensors in this folder", printable);
-}
-
 /* One file before several, as transformers has it, which looks for an index only without it. */
 static qkv_status weights_of(const char *folder, char **weights, qkv_error *error) {
     static const char *const names[] = { "model.safetensors", "model.safetensors.index.json" };
@@ -70,7 +54,7 @@ static qkv_status weights_of(const char *folder, char **weights, qkv_error *erro
         *weights = qkvi_path_join(folder, names[n]);
         return *weights ? QKV_OK : no_memory(error);
     }
-    return refuse_folder(folder, error);
+    return qkvi_refuse_folder(folder, error);
 }
 
 /* "…-00001-of-00002.safetensors", but not "…-00001-of-00001.safetensors", which is all there is. */

@@ -9,16 +9,18 @@
 #include "model/store/json.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/status.h"
+#include "model/store/json_numbers.h"
 #include "model/store/json_walk.h"
 
 enum { MAX_DEPTH = 64 };
 
-const qkvi_json_limits qkvi_json_limits_config = { .max_bytes = (size_t)1 << 20,
-                                                   .max_values = 20000,
-                                                   .max_depth = 16 };
+const qkvi_json_limits qkvi_json_limits_config = {
+    .max_bytes = (size_t)1 << 20, .max_values = 20000, .max_depth = 16, .wide_integers = 1
+};
 
 /* What the scan has seen so far. entries[d] counts the commas of the open container at depth d. */
 typedef struct scan {
@@ -109,17 +111,26 @@ static qkv_status parse_failed(const char *file, const json_error_t *cause, qkv_
                           cause->column, text);
 }
 
+/* Of a text that the scan has let pass. */
+static qkv_status parse(const char *file, const char *text, size_t n,
+                        const qkvi_json_limits *limits, json_t **root, qkv_error *error) {
+    json_error_t cause;
+    char *wide = NULL;
+    if (limits->wide_integers) QKV_TRY(qkvi_json_widen(file, text, n, &wide, error));
+    *root = json_loadb(wide ? wide : text, n, JSON_REJECT_DUPLICATES, &cause);
+    free(wide);
+    return *root ? QKV_OK : parse_failed(file, &cause, error);
+}
+
 qkv_status qkvi_json_load_any(const char *file, const void *bytes, size_t n_bytes,
                               const qkvi_json_limits *limits, json_t **root, qkv_error *error) {
-    json_error_t cause;
     *root = NULL;
     if (n_bytes > limits->max_bytes)
         return qkvi_error_set(error, QKV_ERR_LIMIT, "%s: %zu bytes of JSON, the limit is %zu", file,
                               n_bytes, limits->max_bytes);
     if (limits->strict_ends) QKV_TRY(check_ends(file, bytes, n_bytes, error));
     QKV_TRY(qkvi_json_scan(file, bytes, n_bytes, limits, error));
-    *root = json_loadb(bytes, n_bytes, JSON_REJECT_DUPLICATES, &cause);
-    return *root ? QKV_OK : parse_failed(file, &cause, error);
+    return parse(file, bytes, n_bytes, limits, root, error);
 }
 
 qkv_status qkvi_json_load(const char *file, const void *bytes, size_t n_bytes,
@@ -158,9 +169,18 @@ static const json_t *find(const qkvi_json_reader *reader, const char *field) {
     return json_is_null(value) ? NULL : value;
 }
 
+/* An integer beyond 64 bits, which json_numbers.h made a real: no other real is as large and whole by chance. */
+static int is_wide(const json_t *value) {
+    return json_is_real(value) && fabs(json_real_value(value)) >= 0x1p63;
+}
+
 static qkv_status to_int(const qkvi_json_reader *reader, const char *field, const json_t *found,
                          int64_t limit, int64_t *value) {
     char rule[96];
+    if (is_wide(found)) {
+        snprintf(rule, sizeof rule, "= %g is not between 0 and 2147483647", json_real_value(found));
+        return field_failed(reader, field, QKV_ERR_FORMAT, rule);
+    }
     if (!json_is_integer(found)) return wrong_type(reader, field, found, "an integer");
     const long long number = json_integer_value(found);
     if (number < 0 || number > INT32_MAX) {
@@ -181,6 +201,25 @@ qkv_status qkvi_json_take_int(const qkvi_json_reader *reader, const char *field,
     return found ? to_int(reader, field, found, limit, value) : QKV_OK;
 }
 
+qkv_status qkvi_json_take_limit(const qkvi_json_reader *reader, const char *field, int64_t limit,
+                                int64_t *value) {
+    const json_t *found = find(reader, field);
+    if (found && ((is_wide(found) && json_real_value(found) > 0) ||
+                  (json_is_integer(found) && json_integer_value(found) > limit))) {
+        *value = limit;
+        return QKV_OK;
+    }
+    return found ? to_int(reader, field, found, limit, value) : QKV_OK;
+}
+
+/* Below 0 there is no token, which is what people write it for. */
+static qkv_status to_id(const qkvi_json_reader *reader, const char *field, const json_t *found,
+                        int64_t *id) {
+    *id = -1;
+    if (json_is_integer(found) && json_integer_value(found) < 0) return QKV_OK;
+    return to_int(reader, field, found, INT32_MAX, id);
+}
+
 qkv_status qkvi_json_take_ids(const qkvi_json_reader *reader, const char *field, int64_t max_n,
                               int64_t *ids, int64_t *n) {
     const json_t *const found = json_object_get(reader->object, field);
@@ -190,7 +229,7 @@ qkv_status qkvi_json_take_ids(const qkvi_json_reader *reader, const char *field,
     if (json_is_null(found)) return QKV_OK;
     if (!json_is_array(found)) {
         *n = 1;
-        return to_int(reader, field, found, INT32_MAX, ids);
+        return to_id(reader, field, found, ids);
     }
     if (json_array_size(found) > (size_t)max_n) {
         snprintf(rule, sizeof rule, "has %zu entries, the limit is %lld", json_array_size(found),
@@ -198,7 +237,7 @@ qkv_status qkvi_json_take_ids(const qkvi_json_reader *reader, const char *field,
         return field_failed(reader, field, QKV_ERR_LIMIT, rule);
     }
     for (; *n < (int64_t)json_array_size(found); ++*n)
-        QKV_TRY(to_int(reader, field, json_array_get(found, (size_t)*n), INT32_MAX, &ids[*n]));
+        QKV_TRY(to_id(reader, field, json_array_get(found, (size_t)*n), &ids[*n]));
     return QKV_OK;
 }
 

@@ -21,6 +21,7 @@ typedef struct qkvi_json_limits {
     int max_array;          /* entries of an array; 0: no limit of its own */
     const char *raised_by;  /* what raises max_values, for messages; NULL: nothing does */
     int strict_ends;        /* 1: starts with '{', and after its '}' only spaces (safetensors) */
+    int wide_integers;      /* 1: integers beyond 64 bits are reals (json_numbers.h), not errors */
 } qkvi_json_limits;
 
 /**
@@ -61,6 +62,9 @@ qkv_status qkvi_json_need_int(const qkvi_json_reader *reader, const char *field,
                               int64_t *value);
 qkv_status qkvi_json_take_int(const qkvi_json_reader *reader, const char *field, int64_t limit,
                               int64_t *value);
+/** A number of which more than limit is as much as limit: no limit at all. */
+qkv_status qkvi_json_take_limit(const qkvi_json_reader *reader, const char *field, int64_t limit,
+                                int64_t *value);
 qkv_status qkvi_json_take_bool(const qkvi_json_reader *reader, const char *field, int *value);
 qkv_status qkvi_json_take_real(const qkvi_json_reader *reader, const char *field, double *value);
 qkv_status qkvi_json_need_string(const qkvi_json_reader *reader, const char *field,
@@ -68,7 +72,8 @@ qkv_status qkvi_json_need_string(const qkvi_json_reader *reader, const char *fie
 qkv_status qkvi_json_take_string(const qkvi_json_reader *reader, const char *field,
                                  const char **value);
 /**
- * An integer, or a list of at most max_n: FORMAT, LIMIT. Absent: *n stays as it was; null: 0.
+ * An integer, or a list of at most max_n: FORMAT, LIMIT. Absent: *n stays as it was; null: 0. All
+ * that are below 0 become -1.
  */
 qkv_status qkvi_json_take_ids(const qkvi_json_reader *reader, const char *field, int64_t max_n,
                               int64_t *ids, int64_t *n);

@@ -4,7 +4,7 @@
 #include "core/status.h"
 #include "model/store/npz.h"
 #include "model/store/shards.h"
-#include "qkv/model.h"
+#include "qkv/files.h"
 
 static qkv_status list_weights(const char *path, qkvi_visit_entry *visit, void *user,
                                qkv_error *error) {

@@ -13,7 +13,7 @@
 
 #include "model/store/elems.h"
 #include "model/store/file.h"
-#include "qkv/model.h"
+#include "qkv/files.h"
 
 enum { QKVI_NPY_MAX_RANK = 8 };
 
@@ -40,7 +40,7 @@ typedef struct qkvi_npy_bytes {
  * UNSUPPORTED, MEMORY, and what take says.
  */
 qkv_status qkvi_npy_take_header(const qkvi_npy_bytes *bytes, qkvi_npy *npy, qkv_error *error);
-/** Takes the whole array; floats: see qkv_array_read_as. *array is to be freed after a failure. */
+/** Takes the whole array; floats: see qkv_array_read. *array is to be freed after a failure. */
 qkv_status qkvi_npy_take_array(const qkvi_npy_bytes *bytes, qkv_array_type floats,
                                qkv_array **array, qkv_error *error);
 

@@ -6,13 +6,13 @@
 
 #include "core/status.h"
 #include "kernels/table.h"
+#include "model/store/nearest.h"
 
 enum {
     MAX_SPELLING = 160,
     MAX_SPELLINGS = 4,
     MAX_COMPARED = 4096,
     N_NEAREST = 3,
-    N_TIES = 4,
     N_IGNORED = 2,
     PIECE_ROWS = 32, /* params.h: qkvi_stored_rows */
     PIECE_ELEMS = 1 << 18
@@ -22,6 +22,7 @@ qkv_status qkvi_resolver_make(const qkvi_safetensors *file, const qkvi_spelling 
                               qkvi_resolver *resolver, qkv_error *error) {
     resolver->file = file;
     resolver->spelling = spelling;
+    resolver->ties = true;
     resolver->used = calloc((size_t)file->n_tensors + 1, 1);
     return resolver->used ? QKV_OK
                           : qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for tensor names");
@@ -67,7 +68,7 @@ static int spellings_of(const char *prefix, const char *name,
     return count;
 }
 
-static const qkvi_stored *find_spelled(const qkvi_resolver *resolver, const char *name) {
+const qkvi_stored *qkvi_resolve_own(const qkvi_resolver *resolver, const char *name) {
     char spellings[MAX_SPELLINGS][MAX_SPELLING];
     const qkvi_safetensors *const file = resolver->file;
     const int count = spellings_of(resolver->spelling->prefix, name, spellings);
@@ -85,41 +86,28 @@ static const qkvi_stored *find_spelled(const qkvi_resolver *resolver, const char
     return NULL;
 }
 
-/* The other end of the t-th tie, if name is its first one. */
-static const char *tied_to(const qkvi_spelling *spelling, size_t t, const char *name) {
-    const char *const *const tie = spelling->ties[t];
-    return tie[0] && strcmp(name, tie[0]) == 0 ? tie[1] : NULL;
+/* The first copy of a tie's source that is stored. */
+static const qkvi_stored *find_copy(const qkvi_resolver *resolver, const qkvi_tie *tie) {
+    const qkvi_stored *tensor = NULL;
+    for (size_t c = 0; !tensor && c < QKVI_TIE_COPIES && tie->copies[c]; c++)
+        tensor = qkvi_resolve_own(resolver, tie->copies[c]);
+    return tensor;
 }
 
 const qkvi_stored *qkvi_resolve(const qkvi_resolver *resolver, const char *name) {
-    const qkvi_stored *tensor = find_spelled(resolver, name);
-    for (size_t t = 0; !tensor && t < N_TIES; t++) {
-        const char *const other = tied_to(resolver->spelling, t, name);
-        if (other) tensor = find_spelled(resolver, other);
+    const qkvi_spelling *const spelling = resolver->spelling;
+    if (spelling->bias[0] && strcmp(name, spelling->bias[0]) == 0) {
+        const qkvi_stored *const own = qkvi_resolve_own(resolver, spelling->bias[1]);
+        if (own || !resolver->ties) return own;
     }
+    const qkvi_stored *tensor = qkvi_resolve_own(resolver, name);
+    for (size_t t = 0; !tensor && resolver->ties && t < QKVI_TIES; t++)
+        if (spelling->ties[t].source && strcmp(name, spelling->ties[t].source) == 0)
+            tensor = find_copy(resolver, &spelling->ties[t]);
     return tensor;
 }
 
 /* ---- What is missing ------------------------------------------------------------------------- */
-
-/* Levenshtein's distance, one row at a time; names longer than MAX_SPELLING are infinitely far. */
-static int distance(const char *a, const char *b) {
-    int row[MAX_SPELLING + 1];
-    const size_t n = strlen(a), m = strlen(b);
-    if (n > MAX_SPELLING || m > MAX_SPELLING) return INT32_MAX;
-    for (size_t j = 0; j <= m; j++) row[j] = (int)j;
-    for (size_t i = 1; i <= n; i++) {
-        int diagonal = row[0];
-        row[0] = (int)i;
-        for (size_t j = 1; j <= m; j++) {
-            const int change = diagonal + (a[i - 1] != b[j - 1]);
-            const int gap = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            diagonal = row[j];
-            row[j] = change < gap ? change : gap;
-        }
-    }
-    return row[m];
-}
 
 /* The N_NEAREST stored names, escaped, as one text. */
 static void nearest_names(const qkvi_safetensors *file, const char *name, char *text,
@@ -128,7 +116,7 @@ static void nearest_names(const qkvi_safetensors *file, const char *name, char *
     int best_distance[N_NEAREST];
     size_t at = 0;
     for (int64_t t = 0; t < file->n_tensors && t < MAX_COMPARED; t++) {
-        const int d = distance(name, file->tensors[t].name);
+        const int d = qkvi_edit_distance(name, file->tensors[t].name);
         int place = N_NEAREST;
         while (place > 0 && (!best[place - 1] || d < best_distance[place - 1])) place--;
         for (int p = N_NEAREST - 1; p > place; p--) {
@@ -262,20 +250,49 @@ qkv_status qkvi_resolver_load(qkvi_resolver *resolver, const qkvi_param_table *t
     return status;
 }
 
-void qkvi_resolver_skip(qkvi_resolver *resolver, const char *name) {
-    const qkvi_stored *const tensor = qkvi_resolve(resolver, name);
+void qkvi_resolver_skip(qkvi_resolver *resolver, const qkvi_stored *tensor) {
     if (tensor) resolver->used[tensor - resolver->file->tensors] = 1;
 }
 
-/* The far end of a tie, with or without the prefix, or a buffer. */
-static int is_known_extra(const qkvi_spelling *spelling, const char *name) {
-    const size_t n = strlen(spelling->prefix);
-    for (size_t t = 0; t < N_TIES; t++) {
-        const char *const other = spelling->ties[t][1];
-        if (!other) continue;
-        if (strcmp(name, other) == 0) return 1;
-        if (strncmp(other, spelling->prefix, n) == 0 && strcmp(name, other + n) == 0) return 1;
+/* ---- Comparing ------------------------------------------------------------------------------- */
+
+static bool same_shape(const qkvi_stored *a, const qkvi_stored *b) {
+    return a->rank == b->rank && a->n_elems == b->n_elems &&
+           memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) == 0;
+}
+
+/* By pieces, into room for two of them. */
+static qkv_status compare_pieces(const qkvi_resolver *resolver, const qkvi_stored *a,
+                                 const qkvi_stored *b, float *room, bool *same, qkv_error *error) {
+    for (size_t at = 0; *same && at < a->n_elems; at += PIECE_ELEMS) {
+        const size_t left = a->n_elems - at, n = left < PIECE_ELEMS ? left : PIECE_ELEMS;
+        QKV_TRY(qkvi_safetensors_read_part(resolver->file, a, at, n, room, error));
+        QKV_TRY(qkvi_safetensors_read_part(resolver->file, b, at, n, room + n, error));
+        *same = memcmp(room, room + n, n * sizeof *room) == 0;
     }
+    return QKV_OK;
+}
+
+qkv_status qkvi_resolver_compare(const qkvi_resolver *resolver, const qkvi_stored *a,
+                                 const qkvi_stored *b, bool *same, qkv_error *error) {
+    const size_t n = a->n_elems < PIECE_ELEMS ? a->n_elems : PIECE_ELEMS;
+    *same = a == b;
+    if (*same || !same_shape(a, b) || !qkvi_elem_is_float(a->type) || !qkvi_elem_is_float(b->type))
+        return QKV_OK;
+    float *const room = malloc(2 * n * sizeof *room + 1);
+    if (!room)
+        return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory to compare two tensors",
+                              resolver->file->source.name);
+    *same = true;
+    const qkv_status status = compare_pieces(resolver, a, b, room, same, error);
+    free(room);
+    return status;
+}
+
+/* ---- What is left ---------------------------------------------------------------------------- */
+
+/* Masks, and numbers that everybody can count. */
+static int is_buffer(const qkvi_spelling *spelling, const char *name) {
     for (size_t i = 0; i < N_IGNORED; i++)
         if (spelling->ignored[i] && ends_with(name, spelling->ignored[i])) return 1;
     return ends_with(name, "position_ids") || ends_with(name, "token_type_ids");
@@ -302,7 +319,7 @@ qkv_status qkvi_resolver_unused(const qkvi_resolver *resolver, char ***names, in
     if (!*names) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for tensor names");
     for (int64_t t = 0; t < file->n_tensors; t++) {
         const char *const name = file->tensors[t].name;
-        if (resolver->used[t] || is_known_extra(resolver->spelling, name)) continue;
+        if (resolver->used[t] || is_buffer(resolver->spelling, name)) continue;
         char *const copy = name_with_shard(file, &file->tensors[t]);
         if (!copy) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for tensor names");
         (*names)[(*n_names)++] = copy;

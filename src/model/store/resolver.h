@@ -6,25 +6,38 @@
  *   2 without or with the prefix of the architecture, "bert."
  *   3 LayerNorm .weight and .bias as .gamma and .beta
  *   4 an alias in __metadata__
- *   5 the other end of a tie: decoder and word embeddings, the two decoder biases, the words of
- *     encoder and decoder
+ *   5 another end of a tie, where ties hold: of words, the first of their copies that is stored
+ *
+ * Of the two biases of a head for masked words the decoder's own is the one that transformers adds;
+ * the other one is it by their tie, where only that is stored.
  */
 #ifndef QKVI_STORE_RESOLVER_H
 #define QKVI_STORE_RESOLVER_H
 
+#include <stdbool.h>
+
 #include "model/params.h"
 #include "model/store/safetensors.h"
+
+enum { QKVI_TIES = 2, QKVI_TIE_COPIES = 3 };
+
+/* Matrices that are one unless a file says otherwise, in the order in which transformers ties them. */
+typedef struct qkvi_tie {
+    const char *source, *copies[QKVI_TIE_COPIES]; /* or NULL */
+} qkvi_tie;
 
 /** How an architecture's files vary its names. */
 typedef struct qkvi_spelling {
     const char *prefix;
-    const char *ties[4][2]; /* the parameter, and the name of what is tied to it; or NULL */
+    qkvi_tie ties[QKVI_TIES];
+    const char *bias[2];    /* of a head: the parameter, and the decoder's own; or NULL */
     const char *ignored[2]; /* endings of names of buffers that nobody needs; or NULL */
 } qkvi_spelling;
 
 typedef struct qkvi_resolver {
     const qkvi_safetensors *file;
     const qkvi_spelling *spelling;
+    bool ties;     /* they hold: tie_word_embeddings of config.json */
     uint8_t *used; /* [n_tensors] */
 } qkvi_resolver;
 
@@ -34,6 +47,12 @@ void qkvi_resolver_free(qkvi_resolver *resolver);
 
 /** The stored tensor of that parameter, or NULL. */
 const qkvi_stored *qkvi_resolve(const qkvi_resolver *resolver, const char *name);
+/** The same without ties: rules 1 to 4. */
+const qkvi_stored *qkvi_resolve_own(const qkvi_resolver *resolver, const char *name);
+
+/** Whether two tensors have the same shape and, as floats, the same bits. IO, MEMORY. */
+qkv_status qkvi_resolver_compare(const qkvi_resolver *resolver, const qkvi_stored *a,
+                                 const qkvi_stored *b, bool *same, qkv_error *error);
 
 /**
  * Checks that every row is stored with its shape; a missing one is named with the nearest stored
@@ -48,10 +67,10 @@ qkv_status qkvi_resolver_check(qkvi_resolver *resolver, const qkvi_param_table *
 qkv_status qkvi_resolver_load(qkvi_resolver *resolver, const qkvi_param_table *table, float *arena,
                               qkv_error *error);
 
-/** Counts the tensor of that name, if there is one, as used although nobody reads it. */
-void qkvi_resolver_skip(qkvi_resolver *resolver, const char *name);
+/** Counts a tensor, if there is one, as used although nobody reads it. */
+void qkvi_resolver_skip(qkvi_resolver *resolver, const qkvi_stored *tensor);
 
-/** Escaped names of the tensors that nobody used and that are not known buffers or ties. */
+/** Escaped names of the tensors that nobody used and that are not known buffers. */
 qkv_status qkvi_resolver_unused(const qkvi_resolver *resolver, char ***names, int64_t *n_names,
                                 qkv_error *error);
 

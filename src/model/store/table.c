@@ -148,7 +148,7 @@ qkv_status qkv_table_read(const char *path, qkv_table **table, qkv_error *error)
     *table = NULL;
     char *bytes;
     size_t n_bytes;
-    QKV_TRY(qkvi_file_load(path, MAX_FILE, &bytes, &n_bytes, error));
+    QKV_TRY(qkvi_file_load_text(path, MAX_FILE, &bytes, &n_bytes, error));
     const qkv_status status = parse(path, bytes, n_bytes, table, error);
     free(bytes);
     return status;

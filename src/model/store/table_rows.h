@@ -5,7 +5,7 @@
 #include <locale.h>
 
 #include "model/store/table_fields.h"
-#include "qkv/model.h"
+#include "qkv/files.h"
 
 typedef struct qkvi_table_builder {
     qkvi_table_reader reader;

@@ -15,7 +15,7 @@
 
 #include "core/status.h"
 #include "model/store/file.h"
-#include "qkv/model.h"
+#include "qkv/files.h"
 
 enum { MAX_LINKS = 40, ATTEMPTS = 100 };
 

@@ -24,68 +24,130 @@ qkv_status qkvi_added_add(qkvi_added *added, int32_t id, const char *token, size
                           unsigned flags) {
     if (id < 0 || id >= QKVI_PIECES_MAX_IDS || n_bytes > QKVI_ADDED_MAX_BYTES) return QKV_ERR_LIMIT;
     QKV_TRY(reserve_flags(added, id + 1));
-    const int pass = pass_of(flags);
-    qkvi_pieces *const other = &added->passes[!pass].pieces;
-    if (id < other->n_ids) other->tokens[id].length = -1;
     added->flags[id] = (uint8_t)flags;
-    return qkvi_pieces_add(&added->passes[pass].pieces, id, token, n_bytes);
+    return qkvi_pieces_add(&added->tokens, id, token, n_bytes);
+}
+
+/* ---- Patterns -------------------------------------------------------------------------------- */
+
+static qkv_status no_memory(const char *file, qkv_error *error) {
+    return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for the added tokens", file);
+}
+
+/* A token, escaped for a message. */
+static const char *name_of(const qkvi_added *added, int32_t id, char name[96]) {
+    size_t n_bytes = 0;
+    const char *token = qkvi_added_token(added, id, &n_bytes);
+    return qkvi_escape(name, 96, token, n_bytes);
+}
+
+/* The patterns of a pass, one for each of its tokens. */
+static qkv_status add_patterns(qkvi_added *added, int pass, const char *file,
+                               qkvi_added_normalize *normalize, void *user, qkv_error *error) {
+    qkvi_growing made = { 0 };
+    qkv_status status = QKV_OK;
+    char name[96];
+    for (int32_t id = 0; id < added->n_ids && status == QKV_OK; id++) {
+        size_t n_bytes = 0;
+        const char *pattern = qkvi_added_token(added, id, &n_bytes);
+        if (pattern == NULL || pass_of(added->flags[id]) != pass) continue;
+        if (normalize) {
+            made.n = 0;
+            status = normalize(user, pattern, n_bytes, &made);
+            pattern = made.bytes;
+            n_bytes = made.n;
+        }
+        if (status == QKV_OK && n_bytes == 0)
+            status = qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                                    "%s: the normalizer leaves nothing of added token \"%s\"", file,
+                                    name_of(added, id, name));
+        else if (status == QKV_OK)
+            status = qkvi_pieces_add(&added->passes[pass].patterns, id, pattern, n_bytes);
+    }
+    free(made.bytes);
+    return status == QKV_OK || status == QKV_ERR_UNSUPPORTED ? status : no_memory(file, error);
+}
+
+/* Of two tokens with one pattern the reference finds now the one, now the other. */
+static qkv_status check_equal(const qkvi_added *added, int pass, const char *file,
+                              qkv_error *error) {
+    const qkvi_pieces *patterns = &added->passes[pass].patterns;
+    char one[96], other[96];
+    size_t n_bytes = 0;
+    if (patterns->n_hidden == 0) return QKV_OK;
+    const char *pattern = qkvi_pieces_token(patterns, patterns->first_hidden, &n_bytes);
+    return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                          "%s: added tokens \"%s\" and \"%s\" are one text after the normalizer, "
+                          "which is not supported",
+                          file, name_of(added, patterns->first_hidden, one),
+                          name_of(added, qkvi_pieces_find(patterns, pattern, n_bytes), other));
 }
 
 /*
- * A token that begins with white space could lie in what the one before it took. The reference then
- * has the same bytes in two tokens; here ranges never overlap.
+ * A pattern that begins with white space could lie in what the one before it took. The reference
+ * then has the same bytes in two tokens; here ranges never overlap.
  */
-static int may_overlap(const qkvi_added *added) {
-    int strips = 0, begins = 0;
-    for (int32_t id = 0; id < added->n_ids; id++) {
+static qkv_status check_overlap(const qkvi_added *added, int pass, const char *file,
+                                qkv_error *error) {
+    const qkvi_pieces *patterns = &added->passes[pass].patterns;
+    int32_t strips = -1, begins = -1;
+    char one[96], other[96];
+    for (int32_t i = 0; i < patterns->n_sorted; i++) {
+        const int32_t id = patterns->sorted[i];
         size_t n_bytes = 0;
         int32_t code = 0;
-        const char *token = qkvi_added_token(added, id, &n_bytes);
-        if (token == NULL || n_bytes == 0) continue;
-        qkvi_utf8_next(token, n_bytes, &code);
-        begins |= qkvi_char_group_of(code) == QKVI_GROUP_SPACE;
-        strips |= (added->flags[id] & QKVI_ADDED_RSTRIP) != 0;
+        const char *pattern = qkvi_pieces_token(patterns, id, &n_bytes);
+        qkvi_utf8_next(pattern, n_bytes, &code);
+        if (qkvi_char_group_of(code) == QKVI_GROUP_SPACE) begins = id;
+        if (added->flags[id] & QKVI_ADDED_RSTRIP) strips = id;
     }
-    return strips && begins;
+    if (strips < 0 || begins < 0) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                          "%s: added token \"%s\" begins with white space while \"%s\" has "
+                          "\"rstrip\": true, which is not supported",
+                          file, name_of(added, begins, one), name_of(added, strips, other));
 }
 
-qkv_status qkvi_added_seal(qkvi_added *added) {
-    if (may_overlap(added)) return QKV_ERR_UNSUPPORTED;
+qkv_status qkvi_added_seal(qkvi_added *added, const char *file, qkvi_added_normalize *normalize,
+                           void *user, qkv_error *error) {
+    if (qkvi_pieces_seal(&added->tokens) != QKV_OK) return no_memory(file, error);
     for (int p = 0; p < QKVI_ADDED_PASSES; p++) {
         struct qkvi_added_pass *pass = &added->passes[p];
-        const qkvi_pieces *pieces = &pass->pieces;
-        QKV_TRY(qkvi_pieces_seal(&pass->pieces));
-        for (int32_t i = 0; i < pieces->n_sorted; i++) {
-            const struct qkvi_piece token = pieces->tokens[pieces->sorted[i]];
-            if (token.length > 0) pass->first[(unsigned char)pieces->bytes[token.offset]] = 1;
+        const qkvi_pieces *patterns = &pass->patterns;
+        QKV_TRY(add_patterns(added, p, file, p == 1 ? normalize : NULL, user, error));
+        if (qkvi_pieces_seal(&pass->patterns) != QKV_OK) return no_memory(file, error);
+        QKV_TRY(check_equal(added, p, file, error));
+        QKV_TRY(check_overlap(added, p, file, error));
+        for (int32_t i = 0; i < patterns->n_sorted; i++) {
+            const struct qkvi_piece token = patterns->tokens[patterns->sorted[i]];
+            pass->first[(unsigned char)patterns->bytes[token.offset]] = 1;
         }
     }
     return QKV_OK;
 }
 
 void qkvi_added_free(qkvi_added *added) {
-    for (int p = 0; p < QKVI_ADDED_PASSES; p++) qkvi_pieces_free(&added->passes[p].pieces);
+    for (int p = 0; p < QKVI_ADDED_PASSES; p++) qkvi_pieces_free(&added->passes[p].patterns);
+    qkvi_pieces_free(&added->tokens);
     free(added->flags);
     *added = (qkvi_added){ 0 };
 }
 
 const char *qkvi_added_token(const qkvi_added *added, int32_t id, size_t *n_bytes) {
-    if (id < 0 || id >= added->n_ids) return NULL;
-    return qkvi_pieces_token(&added->passes[pass_of(added->flags[id])].pieces, id, n_bytes);
+    return qkvi_pieces_token(&added->tokens, id, n_bytes);
 }
 
-int qkvi_added_listed(const qkvi_added *added, const char *token, size_t n_bytes) {
+int32_t qkvi_added_listed(const qkvi_added *added, const char *token, size_t n_bytes) {
     for (int32_t id = 0; id < added->n_ids; id++) {
         size_t n = 0;
         const char *other = qkvi_added_token(added, id, &n);
-        if (other && n == n_bytes && memcmp(other, token, n) == 0) return 1;
+        if (other && n == n_bytes && memcmp(other, token, n) == 0) return id;
     }
-    return 0;
+    return -1;
 }
 
 int32_t qkvi_added_find(const qkvi_added *added, const char *token, size_t n_bytes) {
-    const int32_t id = qkvi_pieces_find(&added->passes[0].pieces, token, n_bytes);
-    return id >= 0 ? id : qkvi_pieces_find(&added->passes[1].pieces, token, n_bytes);
+    return qkvi_pieces_find(&added->tokens, token, n_bytes);
 }
 
 /* ---- Finding --------------------------------------------------------------------------------- */
@@ -94,8 +156,8 @@ int32_t qkvi_added_find(const qkvi_added *added, const char *token, size_t n_byt
 static int32_t token_at(const struct qkvi_added_pass *pass, const qkvi_added_walk *walk,
                         size_t *length) {
     if (!pass->first[(unsigned char)walk->text[walk->at]]) return -1;
-    const qkvi_prefix whole = { 0, pass->pieces.n_sorted, 0 };
-    return qkvi_pieces_longest(&pass->pieces, whole, walk->text + walk->at, walk->end - walk->at,
+    const qkvi_prefix whole = { 0, pass->patterns.n_sorted, 0 };
+    return qkvi_pieces_longest(&pass->patterns, whole, walk->text + walk->at, walk->end - walk->at,
                                length);
 }
 
@@ -143,7 +205,7 @@ static uint32_t behind_spaces(const char *text, uint32_t begin, uint32_t end) {
 int qkvi_added_next(const qkvi_added *added, int pass, qkvi_added_walk *walk,
                     qkvi_added_match *match) {
     const struct qkvi_added_pass *const tokens = &added->passes[pass];
-    while (tokens->pieces.n_sorted > 0 && walk->at < walk->end) {
+    while (tokens->patterns.n_sorted > 0 && walk->at < walk->end) {
         size_t length = 0;
         const int32_t id = token_at(tokens, walk, &length);
         if (id < 0) {
@@ -153,6 +215,7 @@ int qkvi_added_next(const qkvi_added *added, int pass, qkvi_added_walk *walk,
         const unsigned flags = added->flags[id];
         uint32_t begin = walk->at, end = begin + (uint32_t)length;
         walk->at = end;
+        if ((flags & added->skips) || added->skips == QKVI_ADDED_ALL) continue;
         if ((flags & QKVI_ADDED_SINGLE_WORD) && is_inside_word(walk, begin, end)) continue;
         if (flags & QKVI_ADDED_LSTRIP) begin = before_spaces(walk->text, walk->from, begin);
         if (flags & QKVI_ADDED_RSTRIP) end = behind_spaces(walk->text, end, walk->end);

@@ -3,39 +3,54 @@
  *
  * Found as PyPI tokenizers does it (added_vocabulary.rs): in two passes, first the tokens that are
  * not normalised, in the raw text, then the others in each stretch between those; in each pass the
- * leftmost, and of those that begin there the longest. Nothing here normalises, so that both passes
- * read the raw text: a tokenizer whose normaliser changes text has no tokens of the second pass.
+ * leftmost, and of those that begin there the longest. The second pass looks for what the
+ * tokenizer's normaliser makes of its tokens, the patterns, in what it makes of the stretch.
  */
 #ifndef QKVI_TEXT_ADDED_H
 #define QKVI_TEXT_ADDED_H
 
+#include "model/text/growing.h"
 #include "model/text/pieces.h"
 
 enum {
-    QKVI_ADDED_SPECIAL = 1,     /* skipped when ids become text */
-    QKVI_ADDED_NORMALIZED = 2,  /* of the second pass */
-    QKVI_ADDED_LSTRIP = 4,      /* takes the white space on its left */
-    QKVI_ADDED_RSTRIP = 8,      /* takes the white space on its right */
-    QKVI_ADDED_SINGLE_WORD = 16 /* only between characters that are not \w */
+    QKVI_ADDED_SPECIAL = 1,      /* skipped when ids become text */
+    QKVI_ADDED_NORMALIZED = 2,   /* of the second pass */
+    QKVI_ADDED_LSTRIP = 4,       /* takes the white space on its left */
+    QKVI_ADDED_RSTRIP = 8,       /* takes the white space on its right */
+    QKVI_ADDED_SINGLE_WORD = 16, /* only between characters that are not \w */
+    QKVI_ADDED_NAMED = 32,       /* a file, or the class, gives it a name: "mask_token" */
+    QKVI_ADDED_ALL = 0xFF        /* for skips */
 };
 
 enum { QKVI_ADDED_PASSES = 2, QKVI_ADDED_MAX_BYTES = 256 }; /* bounds the walk at each byte */
 
 typedef struct qkvi_added {
+    qkvi_pieces tokens; /* as they are written */
     struct qkvi_added_pass {
-        qkvi_pieces pieces;
-        uint8_t first[256]; /* 1: some of them begins with this byte */
+        qkvi_pieces patterns; /* as they are looked for */
+        uint8_t first[256];   /* 1: some of them begins with this byte */
     } passes[QKVI_ADDED_PASSES];
     uint8_t *flags; /* by id */
     int32_t n_ids;  /* one more than the largest */
+    unsigned skips; /* tokens with one of these flags are not taken, or none at all */
 } qkvi_added;
 
 /** MEMORY; LIMIT for a long token or a large id. An id that is there gets the new token. */
 qkv_status qkvi_added_add(qkvi_added *added, int32_t id, const char *token, size_t n_bytes,
                           unsigned flags);
-/** Call once after the last add, before everything below. MEMORY; UNSUPPORTED if a token begins with
- * white space while one takes that on its right. */
-qkv_status qkvi_added_seal(qkvi_added *added);
+
+/** Appends to pattern what a normaliser makes of a token. MEMORY. */
+typedef qkv_status qkvi_added_normalize(void *user, const char *token, size_t n_bytes,
+                                        qkvi_growing *pattern);
+
+/**
+ * Call once after the last add, before everything below. normalize NULL: there is no normaliser.
+ * MEMORY; UNSUPPORTED where the reference has no answer, or has bytes in two tokens: two patterns are
+ * equal or one is empty; a pattern begins with white space while a token of its pass takes that on
+ * its right. file is for messages.
+ */
+qkv_status qkvi_added_seal(qkvi_added *added, const char *file, qkvi_added_normalize *normalize,
+                           void *user, qkv_error *error);
 void qkvi_added_free(qkvi_added *added);
 
 /** The bytes of an added token, NULL if the id is of none. Also before seal. */

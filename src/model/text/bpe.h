@@ -40,6 +40,11 @@ qkv_status qkvi_bpe_end_merges(qkv_tokenizer *tokenizer, const char *file, qkv_e
 
 void *qkvi_bpe_start(const qkv_tokenizer *tokenizer, qkvi_tokens *list);
 qkv_status qkvi_bpe_encode(void *user, const char *text, uint32_t begin, uint32_t end);
+/** Lower case, for tokenizers that normalize. */
+qkv_status qkvi_bpe_normalize(void *user, const char *text, uint32_t begin, uint32_t end,
+                              qkvi_normal_text *normal);
+qkv_status qkvi_bpe_encode_normal(void *user, const qkvi_normal_text *normal, size_t first,
+                                  size_t last);
 void qkvi_bpe_finish(void *user);
 
 /* ---- Merging, in bpe_merge.c ----------------------------------------------------------------- */

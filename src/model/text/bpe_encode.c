@@ -143,6 +143,53 @@ qkv_status qkvi_bpe_encode(void *user, const char *text, uint32_t begin, uint32_
     return QKV_OK;
 }
 
+/* ---- Texts that are put in lower case --------------------------------------------------------- */
+
+qkv_status qkvi_bpe_normalize(void *user, const char *text, uint32_t begin, uint32_t end,
+                              qkvi_normal_text *normal) {
+    (void)user;
+    normal->bytes.n = 0;
+    normal->n_chars = 0;
+    for (uint32_t at = begin; at < end;) {
+        int32_t code = 0, lower[2];
+        const uint32_t length = (uint32_t)qkvi_utf8_next(text + at, end - at, &code);
+        const int count = qkvi_char_lower(code, lower);
+        for (int i = 0; i < count; i++) /* of two the first has the bytes */
+            QKV_TRY(qkvi_normal_text_put(normal, lower[i], i > 0 ? at + length : at, at + length));
+        at += length;
+    }
+    return QKV_OK;
+}
+
+/* The raw place of a place in the normalised text; *from is the character before it or its own. Inside of
+ * a character it is as far from its front, but not beyond it. */
+static uint32_t raw_place(const qkvi_normal_text *normal, size_t *from, uint32_t place) {
+    while (*from + 1 < normal->n_chars && normal->chars[*from + 1].offset <= place) ++*from;
+    const qkvi_word_char at = normal->chars[*from];
+    const uint32_t inside = at.begin + (place - at.offset);
+    return place >= normal->bytes.n || inside > at.end ? at.end : inside;
+}
+
+qkv_status qkvi_bpe_encode_normal(void *user, const qkvi_normal_text *normal, size_t first,
+                                  size_t last) {
+    const struct work *work = user;
+    const uint32_t end =
+        last < normal->n_chars ? normal->chars[last].offset : (uint32_t)normal->bytes.n;
+    int64_t token = work->list->n;
+    size_t from = first;
+    if (first == last) return QKV_OK;
+    QKV_TRY(qkvi_bpe_encode(user, normal->bytes.bytes, normal->chars[first].offset, end));
+    for (uint32_t before = 0; token < work->list->n; token++) {
+        qkvi_token *const t = &work->list->tokens[token];
+        t->begin = raw_place(normal, &from, t->begin);
+        t->end = raw_place(normal, &from, t->end);
+        if (t->begin < before) t->begin = before;
+        if (t->end < t->begin) t->end = t->begin;
+        before = t->end;
+    }
+    return QKV_OK;
+}
+
 void qkvi_bpe_finish(void *user) {
     struct work *work = user;
     if (work == NULL) return;

@@ -1,7 +1,7 @@
 /**
  * The parts of a tokenizer.json that are byte-level BPE's:
  *
- *     model  BPE      normalizer  null      pre_tokenizer  ByteLevel, by its own pattern
+ *     model  BPE      normalizer  null or Lowercase      pre_tokenizer  ByteLevel, by its own pattern
  *
  * A merge is "a b" or ["a", "b"]. Its tokens and their joined string are in the vocabulary, as the
  * reference demands.
@@ -15,11 +15,10 @@
 
 static qkv_status read_normalizer(const qkvi_tokenizer_reader *r) {
     const json_t *object = NULL;
-    const char *type = "";
-    const json_t *value = json_object_get(r->root, "normalizer");
-    if (value == NULL || json_is_null(value)) return QKV_OK;
-    QKV_TRY(qkvi_tokenizer_part(r, "normalizer", &object, &type));
-    return qkvi_tokenizer_refuse(r, "normalizer", type);
+    QKV_TRY(qkvi_tokenizer_normalizer(r, &object, &r->tokenizer->normalizes));
+    if (object == NULL) return QKV_OK;
+    return qkvi_tokenizer_refuse(r, "normalizer",
+                                 json_string_value(json_object_get(object, "type")));
 }
 
 static qkv_status read_pre_tokenizer(const qkvi_tokenizer_reader *r) {
@@ -96,8 +95,13 @@ static int parts_of(const json_t *merge, const char *parts[2], size_t n[2]) {
     return 1;
 }
 
-static qkv_status read_merges(const qkvi_tokenizer_reader *r, const json_t *merges) {
+qkv_status qkvi_bpe_read_merges(const qkvi_tokenizer_reader *r, const json_t *model) {
+    const qkvi_json_reader inner = qkvi_tokenizer_fields(r, "model", model);
+    const json_t *merges = NULL;
     char place[64];
+    QKV_TRY(qkvi_json_take_array(&inner, "merges", &merges));
+    if (merges == NULL)
+        return qkvi_error_set(r->error, QKV_ERR_FORMAT, "%s: model.merges is missing", r->name);
     for (size_t i = 0; i < json_array_size(merges); i++) {
         const char *parts[2];
         size_t n[2];
@@ -108,28 +112,20 @@ static qkv_status read_merges(const qkvi_tokenizer_reader *r, const json_t *merg
         snprintf(place, sizeof place, "model.merges[%zu]", i);
         QKV_TRY(qkvi_bpe_add_merge(r->tokenizer, r->name, place, parts, n, r->error));
     }
-    return QKV_OK;
+    return qkvi_bpe_end_merges(r->tokenizer, r->name, r->error);
 }
 
 static qkv_status read_model(const qkvi_tokenizer_reader *r) {
-    const json_t *object = NULL, *vocab = NULL, *merges = NULL;
-    const char *type = "";
+    const json_t *object = NULL;
     qkvi_bpe *model = qkvi_bpe_of(r->tokenizer);
-    QKV_TRY(qkvi_tokenizer_part(r, "model", &object, &type));
+    QKV_TRY(qkvi_tokenizer_model(r, "BPE", &object));
     const qkvi_json_reader inner = qkvi_tokenizer_fields(r, "model", object);
     QKV_TRY(refuse_switches(r, &inner));
     QKV_TRY(qkvi_json_take_bool(&inner, "fuse_unk", &model->fuse_unk));
     QKV_TRY(qkvi_json_take_bool(&inner, "ignore_merges", &model->ignore_merges));
-    QKV_TRY(qkvi_json_take_object(&inner, "vocab", &vocab));
-    QKV_TRY(qkvi_json_take_array(&inner, "merges", &merges));
-    if (vocab == NULL || merges == NULL)
-        return qkvi_error_set(r->error, QKV_ERR_FORMAT, "%s: model.%s is missing", r->name,
-                              vocab ? "merges" : "vocab");
-    QKV_TRY(qkvi_tokenizer_read_ids(r, "model.vocab", vocab));
-    QKV_TRY(qkvi_tokenizer_seal_model(r->tokenizer, r->error));
+    QKV_TRY(qkvi_tokenizer_read_words(r, object));
     QKV_TRY(read_unk(r, &inner));
-    QKV_TRY(read_merges(r, merges));
-    return qkvi_bpe_end_merges(r->tokenizer, r->name, r->error);
+    return qkvi_bpe_read_merges(r, object);
 }
 
 qkv_status qkvi_bpe_read_json(qkvi_tokenizer_reader *r) {

@@ -7,9 +7,8 @@
 
 #include "core/status.h"
 #include "model/store/json.h"
-#include "model/text/bpe_files.h"
 #include "model/text/bpe_train.h"
-#include "model/text/tokenizer.h"
+#include "model/text/tokenizer_json.h"
 #include "model/text/tokenizer_save.h"
 
 const qkvi_bpe_style qkvi_bpe_gpt2 = {
@@ -43,11 +42,16 @@ static json_t *make_config(const qkvi_bpe_style *style, int64_t max_len) {
 qkv_status qkvi_bpe_vocab_open(const qkvi_bpe_vocab *made, qkv_tokenizer **tokenizer,
                                qkv_error *error) {
     json_t *root = make_config(made->style, 1);
-    char *config = root ? json_dumps(root, JSON_COMPACT) : NULL;
+    char *config = NULL;
+    const char *const mask = made->style->mask;
+    /* the tokenizer.json that is written says it too: <mask> takes the space before it */
+    if (!mask || json_object_set_new(root, "mask_token",
+                                     json_pack("{ss,sb}", "content", mask, "lstrip", 1)) == 0)
+        config = root ? json_dumps(root, JSON_COMPACT) : NULL;
     json_decref(root);
     *tokenizer = NULL;
     if (config == NULL) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a tokenizer");
-    const qkvi_bpe_files files = {
+    const qkvi_text_files files = {
         .vocab = { "vocab.json", made->vocab.bytes, made->vocab.n },
         .merges = { "merges.txt", made->merges.bytes, made->merges.n },
         .tokenizer_config = { "tokenizer_config.json", config, strlen(config) },

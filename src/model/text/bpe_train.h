@@ -13,7 +13,7 @@
 #include "model/store/file.h"
 #include "model/text/counter.h"
 #include "model/text/growing.h"
-#include "qkv/model.h"
+#include "qkv/tokenizer.h"
 
 /** Whose tokenizer it is: its class in transformers and its special tokens. */
 typedef struct qkvi_bpe_style {

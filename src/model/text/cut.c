@@ -1,5 +1,5 @@
 /*
- * Cutting an encoding: see qkv/model.h. Time is linear in the tokens, so that a line of a megabyte
+ * Cutting an encoding: see qkv/tokenizer.h. Time is linear in the tokens, so that a line of a megabyte
  * is cut as easily as a word.
  *
  * Of texts that have become as long, the one that was the shorter loses the next token, the first if
@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "qkv/model.h"
+#include "model/text/tokenizer.h"
 
 static void remove_tokens(qkv_encoding *encoding, int64_t at, int64_t count) {
     const size_t tail = (size_t)(encoding->n - at - count);
@@ -42,7 +42,22 @@ static struct span next_text(const qkv_encoding *encoding, int64_t at) {
     return (struct span){ at, end - at };
 }
 
-void qkv_encoding_cut(qkv_encoding *encoding, int64_t max_len) {
+int64_t qkvi_encoding_second(const qkv_encoding *encoding) {
+    const struct span first = next_text(encoding, 0);
+    const struct span second = next_text(encoding, first.begin + first.length);
+    return second.length > 0 ? second.begin : encoding->n;
+}
+
+/* Keeps `kept` tokens of a text. */
+static void cut_span(qkv_encoding *encoding, struct span span, int64_t kept, int from_left) {
+    const int64_t at = span.begin + (from_left ? 0 : kept);
+    if (kept < span.length) remove_tokens(encoding, at, span.length - kept);
+}
+
+static void cut(qkv_encoding *encoding, int64_t max_len, int from_left) {
+    if (!encoding || !encoding->ids || !encoding->types || !encoding->special || !encoding->begin ||
+        !encoding->end)
+        return;
     const int64_t excess = encoding->n - max_len;
     const struct span first = next_text(encoding, 0);
     const struct span second = next_text(encoding, first.begin + first.length);
@@ -54,6 +69,10 @@ void qkv_encoding_cut(qkv_encoding *encoding, int64_t max_len) {
         else
             b--;
     }
-    if (b < second.length) remove_tokens(encoding, second.begin + b, second.length - b);
-    if (a < first.length) remove_tokens(encoding, first.begin + a, first.length - a);
+    cut_span(encoding, second, b, from_left);
+    cut_span(encoding, first, a, from_left);
+}
+
+void qkv_tokenizer_cut(const qkv_tokenizer *tokenizer, qkv_encoding *encoding, int64_t max_len) {
+    cut(encoding, max_len, tokenizer && tokenizer->cuts_left);
 }

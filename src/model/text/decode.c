@@ -14,7 +14,7 @@ static qkv_status decode_plain(const qkv_tokenizer *tokenizer, const int32_t *id
                                qkvi_growing *text) {
     for (size_t i = 0; i < n; i++) {
         size_t n_bytes = 0;
-        const char *token = qkv_tokenizer_token(tokenizer, ids[i], &n_bytes);
+        const char *token = qkvi_tokenizer_decoded(tokenizer, ids[i], &n_bytes);
         if (i > 0) QKV_TRY(qkvi_growing_put(text, " ", 1));
         QKV_TRY(qkvi_growing_put(text, token, n_bytes));
     }

@@ -3,7 +3,8 @@
  * kind's own way for what is between.
  *
  * Order matters and is the reference's: special tokens are found in the raw bytes, before any
- * normalisation, the longest one first; each stretch between two of them is encoded by itself.
+ * normalisation, the longest one first; each stretch between two of them is normalised by itself,
+ * and what it becomes is searched for the added tokens that are normalised, too.
  */
 #include <stdlib.h>
 
@@ -16,7 +17,56 @@ struct encoder {
     const qkv_tokenizer *tokenizer;
     void *work; /* of the kind */
     qkvi_tokens list;
+    qkvi_normal_text normal; /* a stretch, where added tokens are looked for in such text */
 };
+
+static qkv_status push_added(struct encoder *e, const char *text, qkvi_added_match match) {
+    const qkv_tokenizer *tokenizer = e->tokenizer;
+    const int is_special = tokenizer->added.flags[match.id] & QKVI_ADDED_SPECIAL;
+    if (tokenizer->trim_offsets) qkvi_added_trim(text, tokenizer->trim_keeps_first, &match);
+    return (is_special ? qkvi_tokens_push_special : qkvi_tokens_push)(&e->list, match.id,
+                                                                      match.begin, match.end);
+}
+
+/* The raw bytes of characters [first … last), behind those of the token before. */
+static qkvi_added_match raw_bytes(const qkvi_normal_text *normal, int32_t id, size_t first,
+                                  size_t last, uint32_t floor) {
+    qkvi_added_match match = { id, UINT32_MAX, floor };
+    for (size_t i = first; i < last; i++) {
+        const qkvi_word_char from = normal->chars[i];
+        if (from.begin < match.begin) match.begin = from.begin;
+        if (from.end > match.end) match.end = from.end;
+    }
+    if (match.begin < floor) match.begin = floor;
+    if (match.begin > match.end) match.begin = match.end;
+    return match;
+}
+
+/* Where the character at a place of the normalised text is, or its end; from is not behind it. */
+static size_t char_at(const qkvi_normal_text *normal, size_t from, uint32_t place) {
+    while (from < normal->n_chars && normal->chars[from].offset < place) from++;
+    return from;
+}
+
+/* The second pass over a stretch that is normalised: its tokens are found in what it becomes. */
+static qkv_status push_normal(struct encoder *e, const char *text, uint32_t begin, uint32_t end) {
+    const qkvi_tokenizer_kind *kind = e->tokenizer->kind;
+    qkvi_normal_text *const normal = &e->normal;
+    QKV_TRY(kind->normalize(e->work, text, begin, end, normal));
+    qkvi_added_walk walk = { normal->bytes.bytes, 0, (uint32_t)normal->bytes.n, 0, 0 };
+    qkvi_added_match match;
+    size_t from = 0;
+    while (qkvi_added_next(&e->tokenizer->added, 1, &walk, &match)) {
+        const size_t first = char_at(normal, from, match.begin);
+        const size_t last = char_at(normal, first, match.end);
+        QKV_TRY(kind->encode_normal(e->work, normal, from, first));
+        match = raw_bytes(normal, match.id, first, last, begin);
+        QKV_TRY(push_added(e, text, match));
+        begin = match.end;
+        from = last;
+    }
+    return kind->encode_normal(e->work, normal, from, normal->n_chars);
+}
 
 /* Pass by pass; what no added token takes is the kind's. */
 static qkv_status push_text(struct encoder *e, int pass, const char *text, uint32_t begin,
@@ -24,15 +74,15 @@ static qkv_status push_text(struct encoder *e, int pass, const char *text, uint3
     const qkv_tokenizer *tokenizer = e->tokenizer;
     if (begin == end) return QKV_OK;
     if (pass == QKVI_ADDED_PASSES) return tokenizer->kind->encode(e->work, text, begin, end);
+    if (pass == 1 && tokenizer->normalizes &&
+        (tokenizer->added.passes[1].patterns.n_sorted > 0 || !tokenizer->kind->encode_normalizes))
+        return push_normal(e, text, begin, end);
     qkvi_added_walk walk = { text, begin, end, begin, begin };
     qkvi_added_match match;
     for (uint32_t from = begin; qkvi_added_next(&tokenizer->added, pass, &walk, &match);
          from = walk.from) {
         QKV_TRY(push_text(e, pass + 1, text, from, match.begin));
-        if (tokenizer->trim_offsets) qkvi_added_trim(text, tokenizer->trim_keeps_first, &match);
-        const int is_special = tokenizer->added.flags[match.id] & QKVI_ADDED_SPECIAL;
-        QKV_TRY((is_special ? qkvi_tokens_push_special : qkvi_tokens_push)(&e->list, match.id,
-                                                                           match.begin, match.end));
+        QKV_TRY(push_added(e, text, match));
     }
     return push_text(e, pass + 1, text, walk.from, end);
 }
@@ -42,7 +92,7 @@ static qkv_status push_template(struct encoder *e, const qkvi_template *template
     uint32_t at = 0; /* where an inserted token stands */
     for (int i = 0; i < template->n; i++) {
         const qkvi_template_item item = template->items[i];
-        e->list.type = item.type;
+        e->list.type = e->tokenizer->has_types ? item.type : 0;
         if (item.id >= 0) {
             QKV_TRY(qkvi_tokens_push_special(&e->list, item.id, at, at));
         } else {
@@ -87,6 +137,7 @@ qkv_status qkv_tokenizer_encode(const qkv_tokenizer *tokenizer, const char *text
     if (status == QKV_OK) status = qkvi_tokens_encoding(&e.list, encoding);
     tokenizer->kind->finish(e.work);
     free(e.list.tokens);
+    qkvi_normal_text_free(&e.normal);
     if (status == QKV_ERR_MEMORY)
         return qkvi_error_set(error, status, "no memory for the tokens of %zu bytes",
                               text_bytes + pair_bytes);

@@ -76,7 +76,7 @@ qkv_status qkvi_marian_number(const qkv_tokenizer *tokenizer, qkv_error *error) 
     return QKV_OK;
 }
 
-/* The text of ids: transformers' convert_tokens_to_string. Tokens cut out of texts stand as they are
+/* The text of ids: transformers' convert_tokens_to_string. Special tokens stand as they are
  * written, with a space behind; what is between is the .spm's; white space at the ends goes. */
 static qkv_status decode_between(const qkv_tokenizer *tokenizer, const int32_t *ids, size_t n,
                                  qkvi_growing *text) {
@@ -95,8 +95,9 @@ static qkv_status decode_between(const qkv_tokenizer *tokenizer, const int32_t *
 }
 
 static size_t count_between(const qkv_tokenizer *tokenizer, const int32_t *ids, size_t n) {
-    size_t ignored, i = 0;
-    while (i < n && !qkvi_added_token(&tokenizer->added, ids[i], &ignored)) i++;
+    const qkvi_added *const added = &tokenizer->added;
+    size_t i = 0;
+    while (i < n && !(ids[i] < added->n_ids && (added->flags[ids[i]] & QKVI_ADDED_SPECIAL))) i++;
     return i;
 }
 
@@ -181,7 +182,6 @@ static void free_model(void *user) {
 
 const qkvi_tokenizer_kind qkvi_marian_kind = {
     .name = "Marian",
-    .normalizes = 1,
     .start = start,
     .encode = encode,
     .finish = free,

@@ -4,7 +4,7 @@
  *     source.spm  target.spm   how a text of either language is segmented
  *     vocab.json               piece → id; with separate_vocabs of the source only, and
  *     target_vocab.json        of the target
- *     tokenizer_config.json    unk_token, eos_token, pad_token, separate_vocabs
+ *     tokenizer_config.json    separate_vocabs, and what settings.h reads
  *
  * A piece that the vocabulary lacks is unk, and a run of characters unknown to the .spm is looked
  * up as one piece. A code like >>de<< at the front of a text is one token. eos ends every text.
@@ -13,8 +13,8 @@
 #ifndef QKVI_TEXT_MARIAN_H
 #define QKVI_TEXT_MARIAN_H
 
+#include "model/text/settings.h"
 #include "model/text/spm.h"
-#include "model/text/tokenizer.h"
 
 extern const qkvi_tokenizer_kind qkvi_marian_kind;
 
@@ -24,22 +24,13 @@ typedef struct qkvi_marian {
     int32_t *ids; /* of the vocabulary, by those of the .spm */
 } qkvi_marian;
 
-/** A file in memory; its name is for messages, escaped. No bytes: there is no such file. */
-typedef struct qkvi_marian_file {
-    const char *name;
-    const void *bytes;
-    size_t n_bytes;
-} qkvi_marian_file;
+/** Are the vocabularies of the languages separate? So says a tokenizer_config.json. FORMAT if it is no
+ * JSON; LIMIT; MEMORY. */
+qkv_status qkvi_marian_separate(const qkvi_text_file *config, int *separate, qkv_error *error);
 
-typedef struct qkvi_marian_files {
-    qkvi_marian_file spm, vocab, config; /* config may be absent */
-} qkvi_marian_files;
-
-/** Is "separate_vocabs" true in a tokenizer_config.json? FORMAT if it is no JSON; LIMIT; MEMORY. */
-qkv_status qkvi_marian_separate(const qkvi_marian_file *config, int *separate, qkv_error *error);
-
-/** The tokenizer of one language. FORMAT, LIMIT, UNSUPPORTED, MEMORY; *tokenizer is NULL then. */
-qkv_status qkvi_marian_read(const qkvi_marian_files *files, qkv_tokenizer **tokenizer,
+/** The tokenizer of one language, of a .spm and a vocabulary. is_other: that of the target, whose
+ * vocabulary is its own. FORMAT, LIMIT, UNSUPPORTED, MEMORY; *tokenizer is NULL then. */
+qkv_status qkvi_marian_read(const qkvi_text_files *files, int is_other, qkv_tokenizer **tokenizer,
                             qkv_error *error);
 
 /** The ids of all pieces at once, after the tokenizer was sealed: each is looked up here and never

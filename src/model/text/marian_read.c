@@ -1,9 +1,8 @@
 /**
  * The files of a Marian folder, read; see marian.h.
  *
- * A special token is a string, or an object whose "content" is one, and must be in the vocabulary;
- * only pad may be missing. Each is cut out of the raw text. sp_model_kwargs may only be empty:
- * sampling would give other ids each time.
+ * unk and eos are in the vocabulary. sp_model_kwargs may only be empty: sampling would give other ids
+ * each time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,98 +11,63 @@
 #include "model/text/marian.h"
 #include "model/text/tokenizer_json.h"
 
-/* What tokenizer_config.json says. The strings live as long as root. */
-struct settings {
-    json_t *root;
-    const char *unk, *eos, *pad;
-};
-
-static qkv_status load_config(const qkvi_marian_file *file, json_t **root, qkv_error *error) {
-    *root = NULL;
-    if (file->bytes == NULL) return QKV_OK;
-    return qkvi_json_load(file->name, file->bytes, file->n_bytes, &qkvi_json_limits_config, root,
-                          error);
-}
-
-qkv_status qkvi_marian_separate(const qkvi_marian_file *config, int *separate, qkv_error *error) {
+qkv_status qkvi_marian_separate(const qkvi_text_file *config, int *separate, qkv_error *error) {
     json_t *root = NULL;
     *separate = 0;
-    QKV_TRY(load_config(config, &root, error));
+    if (config->bytes == NULL) return QKV_OK;
+    QKV_TRY(qkvi_json_load(config->name, config->bytes, config->n_bytes,
+                           &qkvi_json_limits_tokenizer, &root, error));
     const qkvi_json_reader reader = { config->name, "", root, error };
-    qkv_status status = QKV_OK;
-    if (root) status = qkvi_json_take_bool(&reader, "separate_vocabs", separate);
+    const qkv_status status = qkvi_json_take_bool(&reader, "separate_vocabs", separate);
     json_decref(root);
     return status;
 }
 
-/* A token by its name, or an object that has it. */
-static qkv_status take_token(const qkvi_json_reader *reader, const char *field,
-                             const char **token) {
-    const json_t *value = json_object_get(reader->object, field);
-    if (!json_is_object(value)) return qkvi_json_take_string(reader, field, token);
-    const qkvi_json_reader inner = { reader->file, field, value, reader->error };
-    return qkvi_json_need_string(&inner, "content", token);
-}
-
-static qkv_status read_settings(const qkvi_marian_file *file, struct settings *settings,
-                                qkv_error *error) {
-    *settings = (struct settings){ NULL, "<unk>", "</s>", "<pad>" };
-    QKV_TRY(load_config(file, &settings->root, error));
-    if (settings->root == NULL) return QKV_OK;
-    const qkvi_json_reader reader = { file->name, "", settings->root, error };
+static qkv_status check_settings(const qkvi_settings *s) {
+    const char *const file = s->files->tokenizer_config.name;
+    const qkvi_json_reader reader = { file, "", s->tokenizer_config, s->error };
     const json_t *sampling = NULL;
-    QKV_TRY(take_token(&reader, "unk_token", &settings->unk));
-    QKV_TRY(take_token(&reader, "eos_token", &settings->eos));
-    QKV_TRY(take_token(&reader, "pad_token", &settings->pad));
-    QKV_TRY(qkvi_json_take_object(&reader, "sp_model_kwargs", &sampling));
-    if (json_object_size(sampling) > 0)
-        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
-                              "%s: sp_model_kwargs is not empty: that is not supported",
-                              file->name);
-    return QKV_OK;
+    if (s->tokenizer_config) QKV_TRY(qkvi_json_take_object(&reader, "sp_model_kwargs", &sampling));
+    if (json_object_size(sampling) == 0) return QKV_OK;
+    return qkvi_error_set(s->error, QKV_ERR_UNSUPPORTED,
+                          "%s: sp_model_kwargs is not empty: that is not supported", file);
 }
 
 /* ---- The vocabulary -------------------------------------------------------------------------- */
 
-static qkv_status special(const qkvi_tokenizer_reader *r, const char *field, const char *token,
-                          int32_t *id) {
+static qkv_status need(const qkvi_settings *s, const char *field, qkvi_named which,
+                       const qkv_tokenizer *tokenizer) {
+    const char *const token = s->named[which].content;
     char escaped[96];
-    *id = qkvi_pieces_find(&r->tokenizer->pieces, token, strlen(token));
-    if (*id < 0)
-        return qkvi_error_set(r->error, QKV_ERR_FORMAT, "%s: %s \"%s\" is not there", r->name,
-                              field, qkvi_escape(escaped, sizeof escaped, token, strlen(token)));
-    if (token[0] == '\0')
-        return qkvi_error_set(r->error, QKV_ERR_FORMAT, "%s: %s is the empty token", r->name,
-                              field);
-    return qkvi_tokenizer_add_added(r, field, token, *id, QKVI_ADDED_SPECIAL);
+    if (*token == '\0')
+        return qkvi_error_set(s->error, QKV_ERR_FORMAT, "%s: %s is the empty token",
+                              s->files->vocab.name, field);
+    if (qkvi_pieces_find(&tokenizer->pieces, token, strlen(token)) >= 0) return QKV_OK;
+    return qkvi_error_set(s->error, QKV_ERR_FORMAT, "%s: %s \"%s\" is not there",
+                          s->files->vocab.name, field,
+                          qkvi_escape(escaped, sizeof escaped, token, strlen(token)));
 }
 
-static qkv_status read_special(const qkvi_tokenizer_reader *r, const struct settings *settings) {
-    qkv_tokenizer *tokenizer = r->tokenizer;
-    int32_t *roles = tokenizer->special;
-    QKV_TRY(special(r, "unk_token", settings->unk, &roles[QKV_TOKEN_UNK]));
-    QKV_TRY(special(r, "eos_token", settings->eos, &roles[QKV_TOKEN_SEP]));
-    if (qkvi_pieces_find(&tokenizer->pieces, settings->pad, strlen(settings->pad)) >= 0)
-        QKV_TRY(special(r, "pad_token", settings->pad, &roles[QKV_TOKEN_PAD]));
-    const int32_t eos = roles[QKV_TOKEN_SEP];
+static qkv_status read_words(const qkvi_settings *s, const json_t *vocab,
+                             qkv_tokenizer *tokenizer) {
+    const qkvi_tokenizer_reader r = { s->files->vocab.name, NULL, tokenizer, s->error, 0 };
+    QKV_TRY(qkvi_tokenizer_read_ids(&r, "the vocabulary", vocab));
+    QKV_TRY(qkvi_tokenizer_seal_model(tokenizer, s->error));
+    QKV_TRY(need(s, "unk_token", QKVI_UNK, tokenizer));
+    QKV_TRY(need(s, "eos_token", QKVI_EOS, tokenizer));
+    QKV_TRY(qkvi_settings_add_tokens(s, NULL, tokenizer));
+    const int32_t eos = qkvi_settings_id(s, QKVI_EOS, tokenizer);
+    tokenizer->special[QKV_TOKEN_SEP] = eos;
     tokenizer->single = (qkvi_template){ 2, { { QKVI_TEMPLATE_TEXT, 0 }, { eos, 0 } } };
     tokenizer->pair =
         (qkvi_template){ 3, { { QKVI_TEMPLATE_TEXT, 0 }, { QKVI_TEMPLATE_PAIR, 0 }, { eos, 0 } } };
-    return QKV_OK;
-}
-
-static qkv_status read_vocab(qkvi_tokenizer_reader *r, const struct settings *settings) {
-    qkv_tokenizer *tokenizer = r->tokenizer;
-    QKV_TRY(qkvi_tokenizer_read_ids(r, "the vocabulary", r->root));
-    QKV_TRY(qkvi_tokenizer_seal_model(tokenizer, r->error));
-    QKV_TRY(read_special(r, settings));
-    QKV_TRY(qkvi_tokenizer_seal(tokenizer, r->error));
-    return qkvi_marian_number(tokenizer, r->error);
+    qkvi_settings_apply(s, tokenizer);
+    return qkvi_marian_number(tokenizer, s->error);
 }
 
 /* ---- The whole ------------------------------------------------------------------------------- */
 
-static qkv_status make(const qkvi_marian_file *spm, qkv_tokenizer **tokenizer, qkv_error *error) {
+static qkv_status make(const qkvi_text_file *spm, qkv_tokenizer **tokenizer, qkv_error *error) {
     qkvi_marian *model = calloc(1, sizeof *model);
     if (model == NULL)
         return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for a tokenizer", spm->name);
@@ -118,26 +82,28 @@ static qkv_status make(const qkvi_marian_file *spm, qkv_tokenizer **tokenizer, q
     return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for a tokenizer", spm->name);
 }
 
-static qkv_status read_all(const qkvi_marian_files *files, const struct settings *settings,
-                           qkv_tokenizer **tokenizer, qkv_error *error) {
-    QKV_TRY(make(&files->spm, tokenizer, error));
-    qkvi_tokenizer_reader r = { files->vocab.name, NULL, *tokenizer, error };
-    json_t *root = NULL;
-    QKV_TRY(qkvi_json_load(r.name, files->vocab.bytes, files->vocab.n_bytes,
-                           &qkvi_json_limits_tokenizer, &root, error));
-    r.root = root;
-    const qkv_status status = read_vocab(&r, settings);
-    json_decref(root);
+static qkv_status read_all(const qkvi_settings *s, qkv_tokenizer **tokenizer) {
+    const qkvi_text_file *const file = &s->files->vocab;
+    json_t *vocab = NULL;
+    QKV_TRY(check_settings(s));
+    QKV_TRY(make(&s->files->spm, tokenizer, s->error));
+    QKV_TRY(qkvi_json_load(file->name, file->bytes, file->n_bytes, &qkvi_json_limits_tokenizer,
+                           &vocab, s->error));
+    const qkv_status status = read_words(s, vocab, *tokenizer);
+    json_decref(vocab);
     return status;
 }
 
-qkv_status qkvi_marian_read(const qkvi_marian_files *files, qkv_tokenizer **tokenizer,
+qkv_status qkvi_marian_read(const qkvi_text_files *files, int is_other, qkv_tokenizer **tokenizer,
                             qkv_error *error) {
-    struct settings settings;
+    static const qkvi_settings_wanted wanted = { "source.spm and target.spm", QKVI_MADE_BY_MARIAN,
+                                                 QKVI_MADE_BY_MARIAN, 1 };
+    qkvi_settings settings;
     *tokenizer = NULL;
-    qkv_status status = read_settings(&files->config, &settings, error);
-    if (status == QKV_OK) status = read_all(files, &settings, tokenizer, error);
-    json_decref(settings.root);
+    qkv_status status = qkvi_settings_read(files, &wanted, &settings, error);
+    settings.is_other = is_other;
+    if (status == QKV_OK) status = read_all(&settings, tokenizer);
+    qkvi_settings_free(&settings);
     if (status == QKV_OK) return QKV_OK;
     qkv_tokenizer_free(*tokenizer);
     *tokenizer = NULL;

@@ -1,6 +1,7 @@
 /**
  * BERT's normalisation as a pipeline of pushes: each stage hands code points to the next.
  *
+ *     push_any         lower case, where it comes first
  *     push_raw         clean, ideographs, white space
  *     push_decomposed  order of marks
  *     push_ordered     accents, lower case
@@ -31,6 +32,7 @@ struct qkvi_normalizer {
     qkvi_bert_rules rules;
     qkvi_word_fn *emit;
     void *user;
+    qkvi_normal_text *normal;    /* not NULL: text is made, not words */
     struct mark *marks, *sorted; /* two halves of one allocation */
     size_t n_marks, marks_capacity;
     qkvi_word word; /* bytes and chars point to the arrays below */
@@ -84,8 +86,41 @@ static void append(qkvi_normalizer *n, int32_t code, uint32_t begin, uint32_t en
     word->n_bytes += (uint32_t)qkvi_utf8_put(code, n->bytes + word->n_bytes);
 }
 
+void qkvi_normal_text_free(qkvi_normal_text *normal) {
+    free(normal->bytes.bytes);
+    free(normal->chars);
+    *normal = (qkvi_normal_text){ 0 };
+}
+
+qkv_status qkvi_normal_text_put(qkvi_normal_text *normal, int32_t code, uint32_t begin,
+                                uint32_t end) {
+    char bytes[4];
+    const size_t n_bytes = (size_t)qkvi_utf8_put(code, bytes);
+    if (normal->bytes.n > UINT32_MAX - sizeof bytes) return QKV_ERR_MEMORY; /* places are 32 bits */
+    if (normal->n_chars == normal->capacity) {
+        const size_t capacity = normal->capacity ? 2 * normal->capacity : 64;
+        qkvi_word_char *chars = qkvi_realloc_array(normal->chars, capacity, sizeof *chars);
+        if (chars == NULL) return QKV_ERR_MEMORY;
+        normal->chars = chars;
+        normal->capacity = capacity;
+    }
+    normal->chars[normal->n_chars++] = (qkvi_word_char){ (uint32_t)normal->bytes.n, begin, end };
+    return qkvi_growing_put(&normal->bytes, bytes, n_bytes);
+}
+
+/* An accent that is dropped belongs to the letter before it, if there is one. */
+static void widen_text(qkvi_normal_text *normal, uint32_t begin, uint32_t end) {
+    if (normal->n_chars == 0) return;
+    qkvi_word_char *const last = &normal->chars[normal->n_chars - 1];
+    int32_t code = 0;
+    qkvi_utf8_next(normal->bytes.bytes + last->offset, normal->bytes.n - last->offset, &code);
+    if (last->end == begin && !(qkvi_char_class(code) & (QKVI_CHAR_SPACE | QKVI_CHAR_PUNCTUATION)))
+        last->end = end;
+}
+
 static void widen_last(qkvi_normalizer *n, uint32_t begin, uint32_t end) {
     qkvi_word *word = &n->word;
+    if (n->normal) widen_text(n->normal, begin, end);
     if (word->n_chars == 0 || word->end != begin) return;
     word->end = end;
     qkvi_word_char *last = &n->chars[word->n_chars - 1];
@@ -93,6 +128,7 @@ static void widen_last(qkvi_normalizer *n, uint32_t begin, uint32_t end) {
 }
 
 static qkv_status push_lowered(qkvi_normalizer *n, int32_t code, uint32_t begin, uint32_t end) {
+    if (n->normal) return qkvi_normal_text_put(n->normal, code, begin, end);
     if (!(qkvi_char_class(code) & QKVI_CHAR_PUNCTUATION)) {
         append(n, code, begin, end);
         return QKV_OK;
@@ -163,9 +199,9 @@ static qkv_status push_decomposed(qkvi_normalizer *n, int32_t code, uint32_t beg
     return QKV_OK;
 }
 
-static qkv_status push_space(qkvi_normalizer *n) {
+static qkv_status push_space(qkvi_normalizer *n, uint32_t begin, uint32_t end) {
     QKV_TRY(flush_marks(n));
-    return end_word(n);
+    return n->normal ? qkvi_normal_text_put(n->normal, ' ', begin, end) : end_word(n);
 }
 
 static int are_accents(const int32_t *codes, int count) {
@@ -192,24 +228,66 @@ static qkv_status push_char(qkvi_normalizer *n, int32_t code, uint32_t begin, ui
 static qkv_status push_raw(qkvi_normalizer *n, int32_t code, uint32_t begin, uint32_t end) {
     const unsigned class = qkvi_char_class(code);
     if (n->rules.clean_text && (class & QKVI_CHAR_DROPPED)) return QKV_OK;
-    if (class & QKVI_CHAR_SPACE) return push_space(n);
+    if (class & QKVI_CHAR_SPACE) {
+        const int stays = n->normal && !n->rules.clean_text; /* only cleaning makes it U+0020 */
+        return stays ? push_char(n, code, begin, end) : push_space(n, begin, end);
+    }
     if (!(n->rules.split_cjk && (class & QKVI_CHAR_IDEOGRAPH))) {
         return push_char(n, code, begin, end);
     }
-    QKV_TRY(push_space(n));
+    QKV_TRY(push_space(n, begin, begin));
     QKV_TRY(push_char(n, code, begin, end));
-    return push_space(n);
+    return push_space(n, end, end);
 }
 
-qkv_status qkvi_normalize(qkvi_normalizer *n, const char *text, uint32_t begin, uint32_t end) {
+static qkv_status push_any(qkvi_normalizer *n, int32_t code, uint32_t begin, uint32_t end) {
+    int32_t lower[2] = { code, 0 };
+    const int count = n->rules.lower_first ? qkvi_char_lower(code, lower) : 1;
+    for (int i = 0; i < count; i++) QKV_TRY(push_raw(n, lower[i], begin, end));
+    return QKV_OK;
+}
+
+/* From nothing to a whole stretch, but for its end. */
+static qkv_status push_all(qkvi_normalizer *n, const char *text, uint32_t begin, uint32_t end) {
     n->n_marks = 0;
     n->word.n_chars = 0;
     n->word.n_bytes = 0;
     for (uint32_t at = begin; at < end;) {
         int32_t code;
         const uint32_t length = (uint32_t)qkvi_utf8_next(text + at, end - at, &code);
-        QKV_TRY(push_raw(n, code, at, at + length));
+        QKV_TRY(push_any(n, code, at, at + length));
         at += length;
     }
-    return push_space(n);
+    return flush_marks(n);
+}
+
+qkv_status qkvi_normalize(qkvi_normalizer *n, const char *text, uint32_t begin, uint32_t end) {
+    QKV_TRY(push_all(n, text, begin, end));
+    return end_word(n);
+}
+
+qkv_status qkvi_normalize_text(qkvi_normalizer *n, const char *text, uint32_t begin, uint32_t end,
+                               qkvi_normal_text *normal) {
+    normal->bytes.n = 0;
+    normal->n_chars = 0;
+    n->normal = normal;
+    const qkv_status status = push_all(n, text, begin, end);
+    n->normal = NULL;
+    return status;
+}
+
+qkv_status qkvi_normalize_words(qkvi_normalizer *n, const qkvi_normal_text *normal, size_t first,
+                                size_t last) {
+    n->word.n_chars = 0;
+    n->word.n_bytes = 0;
+    for (size_t i = first; i < last; i++) {
+        const qkvi_word_char from = normal->chars[i];
+        int32_t code = 0;
+        qkvi_utf8_next(normal->bytes.bytes + from.offset, normal->bytes.n - from.offset, &code);
+        if (qkvi_char_class(code) & QKVI_CHAR_SPACE)
+            QKV_TRY(end_word(n));
+        else
+            QKV_TRY(push_lowered(n, code, from.begin, from.end));
+    }
+    return end_word(n);
 }

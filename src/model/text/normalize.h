@@ -11,7 +11,7 @@
 #ifndef QKVI_TEXT_NORMALIZE_H
 #define QKVI_TEXT_NORMALIZE_H
 
-#include "qkv/qkv.h"
+#include "model/text/growing.h"
 
 /** The switches of a BERT normaliser. All 0: only the split remains. */
 typedef struct qkvi_bert_rules {
@@ -19,6 +19,7 @@ typedef struct qkvi_bert_rules {
     int split_cjk;     /* every ideograph is a word */
     int strip_accents; /* NFD, then drop category Mn */
     int lowercase;
+    int lower_first; /* each character in lower case before anything else happens to it */
 } qkvi_bert_rules;
 
 /**
@@ -40,6 +41,18 @@ typedef struct qkvi_word {
     uint32_t begin, end;
 } qkvi_word;
 
+/** A stretch of text as a normaliser makes it, with the spaces; zeros: none. */
+typedef struct qkvi_normal_text {
+    qkvi_growing bytes;
+    qkvi_word_char *chars;
+    size_t n_chars, capacity;
+} qkvi_normal_text;
+
+void qkvi_normal_text_free(qkvi_normal_text *normal);
+/** Appends a character. MEMORY. */
+qkv_status qkvi_normal_text_put(qkvi_normal_text *normal, int32_t code, uint32_t begin,
+                                uint32_t end);
+
 /** Receives each word; anything but QKV_OK ends the walk and is returned. */
 typedef qkv_status qkvi_word_fn(void *user, const qkvi_word *word);
 
@@ -58,5 +71,12 @@ void qkvi_normalizer_free(qkvi_normalizer *normalizer);
  */
 qkv_status qkvi_normalize(qkvi_normalizer *normalizer, const char *text, uint32_t begin,
                           uint32_t end);
+
+/** The same in two steps: the normalised text, which replaces what normal held, and the words of
+ * its characters [first … last). */
+qkv_status qkvi_normalize_text(qkvi_normalizer *normalizer, const char *text, uint32_t begin,
+                               uint32_t end, qkvi_normal_text *normal);
+qkv_status qkvi_normalize_words(qkvi_normalizer *normalizer, const qkvi_normal_text *normal,
+                                size_t first, size_t last);
 
 #endif

@@ -28,6 +28,8 @@ qkv_tokenizer *qkvi_tokenizer_new(const qkvi_tokenizer_kind *kind, void *model) 
     }
     tokenizer->kind = kind;
     tokenizer->model = model;
+    tokenizer->has_types = 1;
+    tokenizer->max_len = QKVI_NO_LIMIT;
     for (int role = 0; role < QKVI_N_ROLES; role++) tokenizer->special[role] = -1;
     return tokenizer;
 }
@@ -55,13 +57,23 @@ static int32_t find_role(const qkv_tokenizer *tokenizer, int role) {
     return id;
 }
 
-qkv_status qkvi_tokenizer_seal(qkv_tokenizer *tokenizer, qkv_error *error) {
-    const qkv_status status = qkvi_added_seal(&tokenizer->added);
-    if (status == QKV_ERR_UNSUPPORTED)
-        return qkvi_error_set(error, status,
-                              "an added token begins with white space while another one has "
-                              "\"rstrip\": true, which is not supported");
-    if (status != QKV_OK) return qkvi_error_set(error, status, "no memory for the added tokens");
+/* What the kind's normaliser makes of a token. */
+static qkv_status normalize(void *user, const char *token, size_t n_bytes, qkvi_growing *pattern) {
+    const qkv_tokenizer *tokenizer = user;
+    qkvi_tokens none = { 0 };
+    qkvi_normal_text normal = { 0 };
+    void *work = tokenizer->kind->start(tokenizer, &none);
+    qkv_status status = work ? QKV_OK : QKV_ERR_MEMORY;
+    if (work) status = tokenizer->kind->normalize(work, token, 0, (uint32_t)n_bytes, &normal);
+    if (status == QKV_OK) status = qkvi_growing_put(pattern, normal.bytes.bytes, normal.bytes.n);
+    tokenizer->kind->finish(work);
+    qkvi_normal_text_free(&normal);
+    return status;
+}
+
+qkv_status qkvi_tokenizer_seal(qkv_tokenizer *tokenizer, const char *file, qkv_error *error) {
+    QKV_TRY(qkvi_added_seal(&tokenizer->added, file, tokenizer->normalizes ? normalize : NULL,
+                            tokenizer, error));
     for (int role = 0; role < QKVI_N_ROLES; role++) {
         if (tokenizer->special[role] < 0) tokenizer->special[role] = find_role(tokenizer, role);
     }
@@ -88,31 +100,41 @@ void qkvi_tokenizer_roberta_templates(qkv_tokenizer *tokenizer, int32_t cls, int
  * */
 
 int32_t qkv_tokenizer_size(const qkv_tokenizer *tokenizer) {
+    if (!tokenizer) return 0;
     const int32_t model = tokenizer->pieces.n_ids, added = tokenizer->added.n_ids;
     return model > added ? model : added;
 }
 
 const char *qkv_tokenizer_token(const qkv_tokenizer *tokenizer, int32_t id, size_t *bytes) {
-    const char *token = qkvi_pieces_token(&tokenizer->pieces, id, bytes);
-    return token ? token : qkvi_added_token(&tokenizer->added, id, bytes);
+    if (!tokenizer || !bytes) return NULL;
+    const char *token = qkvi_added_token(&tokenizer->added, id, bytes);
+    return token ? token : qkvi_pieces_token(&tokenizer->pieces, id, bytes);
+}
+
+const char *qkvi_tokenizer_decoded(const qkv_tokenizer *tokenizer, int32_t id, size_t *n_bytes) {
+    const char *pattern = qkvi_pieces_token(&tokenizer->added.passes[1].patterns, id, n_bytes);
+    return pattern ? pattern : qkv_tokenizer_token(tokenizer, id, n_bytes);
 }
 
 int32_t qkv_tokenizer_id(const qkv_tokenizer *tokenizer, const char *token, size_t bytes) {
-    const int32_t id = qkvi_pieces_find(&tokenizer->pieces, token, bytes);
-    return id >= 0 ? id : qkvi_added_find(&tokenizer->added, token, bytes);
+    if (!tokenizer || !token) return -1;
+    const int32_t id = qkvi_added_find(&tokenizer->added, token, bytes);
+    return id >= 0 ? id : qkvi_pieces_find(&tokenizer->pieces, token, bytes);
 }
 
 int32_t qkv_tokenizer_special(const qkv_tokenizer *tokenizer, qkv_token_role role) {
     const int index = (int)role;
-    return index >= 0 && index < QKVI_N_ROLES ? tokenizer->special[index] : -1;
+    return tokenizer && index >= 0 && index < QKVI_N_ROLES ? tokenizer->special[index] : -1;
 }
 
 int qkvi_tokenizer_piece(const qkv_tokenizer *tokenizer, int32_t id,
                          char text[QKVI_PIECE_MAX_BYTES], size_t *n_bytes) {
+    size_t ignored;
     *n_bytes = 0;
-    if (qkvi_pieces_token(&tokenizer->pieces, id, n_bytes))
-        return tokenizer->kind->piece(tokenizer, id, text, n_bytes);
     const char *token = qkvi_added_token(&tokenizer->added, id, n_bytes);
-    if (token) memcpy(text, token, *n_bytes);
+    if (token)
+        memcpy(text, token, *n_bytes);
+    else if (qkvi_pieces_token(&tokenizer->pieces, id, &ignored))
+        return tokenizer->kind->piece(tokenizer, id, text, n_bytes);
     return 0;
 }

@@ -10,11 +10,12 @@
 
 #include "model/text/added.h"
 #include "model/text/growing.h"
+#include "model/text/normalize.h"
 #include "model/text/pieces.h"
 #include "model/text/tokens.h"
-#include "qkv/model.h"
+#include "qkv/tokenizer.h"
 
-enum { QKVI_TEMPLATE_MAX = 16, QKVI_N_ROLES = QKV_TOKEN_MASK + 1 };
+enum { QKVI_NO_LIMIT = INT32_MAX, QKVI_TEMPLATE_MAX = 16, QKVI_N_ROLES = QKV_TOKEN_MASK + 1 };
 
 /** One place in the sequence around a text: a special token, or the tokens of a text. */
 typedef struct qkvi_template_item {
@@ -37,8 +38,8 @@ typedef struct qkvi_tokenizer_kind {
     const char *name;    /* model.type of a tokenizer.json */
     const char *decoder; /* decoder.type of a tokenizer.json */
 
-    int normalizes;  /* its normaliser changes text: no added tokens of the second pass */
-    int may_be_bare; /* nothing need stand around a text */
+    int may_be_bare;       /* nothing need stand around a text */
+    int encode_normalizes; /* encode does what normalize and encode_normal do one after the other */
 
     /** Prepares what depends on the sealed vocabulary. Nullable. */
     qkv_status (*seal)(qkv_tokenizer *tokenizer, qkv_error *error);
@@ -49,6 +50,13 @@ typedef struct qkvi_tokenizer_kind {
     /** Pushes the tokens of text[begin … end), valid UTF-8; ranges count from text, follow one
      * another and do not overlap. MEMORY. Text before begin and behind end may be looked at. */
     qkv_status (*encode)(void *work, const char *text, uint32_t begin, uint32_t end);
+    /** The same in two steps, for added tokens that are looked for in between: a stretch as the
+     * kind's normaliser makes it, and the tokens of its characters [first … last). Only for
+     * tokenizers that normalize. MEMORY. */
+    qkv_status (*normalize)(void *work, const char *text, uint32_t begin, uint32_t end,
+                            qkvi_normal_text *normal);
+    qkv_status (*encode_normal)(void *work, const qkvi_normal_text *normal, size_t first,
+                                size_t last);
     void (*finish)(void *work); /* NULL is allowed */
 
     /** The text of a token without the marks of its vocabulary, at most QKVI_PIECE_MAX_BYTES; the
@@ -78,6 +86,10 @@ struct qkv_tokenizer {
     qkvi_pieces pieces; /* the vocabulary */
     qkvi_added added;   /* tokens cut out of the raw text */
     qkvi_decoder decoder;
+    int normalizes;       /* the kind's normaliser changes text */
+    int has_types;        /* 0: all types are 0, whatever the templates say */
+    int cuts_left;        /* long texts lose their first tokens */
+    int64_t max_len;      /* the longest text, by the tokenizer's own files */
     int trim_offsets;     /* ranges are without the white space at their ends … */
     int trim_keeps_first; /* … but for a single space at the start of the text */
     int32_t special[QKVI_N_ROLES];
@@ -99,7 +111,12 @@ qkv_tokenizer *qkvi_tokenizer_new(const qkvi_tokenizer_kind *kind, void *model);
  * finds the tokens of the roles not set yet.
  */
 qkv_status qkvi_tokenizer_seal_model(qkv_tokenizer *tokenizer, qkv_error *error);
-qkv_status qkvi_tokenizer_seal(qkv_tokenizer *tokenizer, qkv_error *error);
+qkv_status qkvi_tokenizer_seal(qkv_tokenizer *tokenizer, const char *file, qkv_error *error);
+
+/** qkv_tokenizer_open of a tokenizer that puts texts in lower case before anything else happens to
+ * them: what do_lower_case of sentence-transformers is. Not Marian's, which knows no such thing. */
+qkv_status qkvi_tokenizer_open_lower(const char *directory, qkv_tokenizer **tokenizer,
+                                     qkv_error *error);
 
 /** [CLS] A [SEP] and [CLS] A [SEP] B [SEP] with types 0 and 1, from the ids of cls and sep. */
 void qkvi_tokenizer_bert_templates(qkv_tokenizer *tokenizer, int32_t cls, int32_t sep);
@@ -107,17 +124,12 @@ void qkvi_tokenizer_bert_templates(qkv_tokenizer *tokenizer, int32_t cls, int32_
 /** <s> A </s> and <s> A </s></s> B </s>, types all 0. */
 void qkvi_tokenizer_roberta_templates(qkv_tokenizer *tokenizer, int32_t cls, int32_t sep);
 
+/** The token that an id becomes when it is decoded: of added tokens what the normaliser made of them. */
+const char *qkvi_tokenizer_decoded(const qkv_tokenizer *tokenizer, int32_t id, size_t *n_bytes);
+
 /** As the kind's piece, for any id: 0 and no text for those without a token, added tokens as they
  * are written. */
 int qkvi_tokenizer_piece(const qkv_tokenizer *tokenizer, int32_t id,
                          char text[QKVI_PIECE_MAX_BYTES], size_t *n_bytes);
-
-/** Readers. name is for messages; *tokenizer is NULL on error. */
-qkv_status qkvi_tokenizer_read_vocab(const char *name, const void *vocab, size_t vocab_bytes,
-                                     const char *config_name, const void *config,
-                                     size_t config_bytes, qkv_tokenizer **tokenizer,
-                                     qkv_error *error);
-qkv_status qkvi_tokenizer_read_json(const char *name, const void *json, size_t json_bytes,
-                                    qkv_tokenizer **tokenizer, qkv_error *error);
 
 #endif

@@ -2,13 +2,12 @@
  * tokenizer.json: the part of Hugging Face's format that our models use.
  *
  *     model           by its type, with normalizer and pre_tokenizer: the kinds below
- *     added_tokens    cut out of the raw text
+ *     added_tokens    cut out of the text
  *     post_processor  what is put around a text
  *     decoder         that of the kind, for decoding
  *
- * What would change ids and is not implemented is refused by its name: other types, added tokens
- * of a kind that normalises which are normalised too. truncation and padding are
- * ignored: nothing is ever cut or padded here.
+ * A class may take the vocabulary only (settings.h). What would change ids and is not implemented is
+ * refused by its name. truncation and padding cut and pad nothing here.
  */
 #include "model/text/tokenizer_json.h"
 
@@ -19,9 +18,11 @@
 #include "model/text/post_processor.h"
 #include "model/text/wordpiece.h"
 
-const qkvi_json_limits qkvi_json_limits_tokenizer = {
-    .max_bytes = (size_t)16 << 20, .max_values = 600000, .max_containers = 120000, .max_depth = 64
-};
+const qkvi_json_limits qkvi_json_limits_tokenizer = { .max_bytes = (size_t)16 << 20,
+                                                      .max_values = 600000,
+                                                      .max_containers = 120000,
+                                                      .max_depth = 64,
+                                                      .wide_integers = 1 };
 
 qkvi_json_reader qkvi_tokenizer_fields(const qkvi_tokenizer_reader *r, const char *path,
                                        const json_t *object) {
@@ -42,6 +43,33 @@ qkv_status qkvi_tokenizer_part(const qkvi_tokenizer_reader *r, const char *part,
     if (*object == NULL) return qkvi_tokenizer_refuse(r, part, "null");
     const qkvi_json_reader inner = qkvi_tokenizer_fields(r, part, *object);
     return qkvi_json_need_string(&inner, "type", type);
+}
+
+/* "Lowercase", another type, or a Sequence of them. */
+qkv_status qkvi_tokenizer_normalizer(const qkvi_tokenizer_reader *r, const json_t **last,
+                                     int *lowers) {
+    const json_t *object = json_object_get(r->root, "normalizer"), *list = NULL;
+    const char *type = "";
+    *last = NULL;
+    *lowers = r->lower_first;
+    if (object == NULL || json_is_null(object)) return QKV_OK;
+    QKV_TRY(qkvi_tokenizer_part(r, "normalizer", &object, &type));
+    if (strcmp(type, "Sequence") == 0) {
+        const qkvi_json_reader inner = qkvi_tokenizer_fields(r, "normalizer", object);
+        QKV_TRY(qkvi_json_take_array(&inner, "normalizers", &list));
+    }
+    const size_t n = list ? json_array_size(list) : 1;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *const one = list ? json_array_get(list, i) : object;
+        const char *name = json_string_value(json_object_get(one, "type"));
+        if (name == NULL || (strcmp(name, "Lowercase") != 0 && i + 1 < n))
+            return qkvi_tokenizer_refuse(r, "normalizer", type);
+        if (strcmp(name, "Lowercase") == 0)
+            *lowers = 1;
+        else
+            *last = one;
+    }
+    return QKV_OK;
 }
 
 /* ---- Vocabulary ------------------------------------------------------------------------------ */
@@ -95,66 +123,31 @@ qkv_status qkvi_tokenizer_take_flags(const qkvi_json_reader *token, unsigned *fl
         QKV_TRY(qkvi_json_take_bool(token, switches[i].name, &set));
         *flags = set ? *flags | switches[i].flag : *flags & ~switches[i].flag;
     }
+    if (!json_object_get(token->object, "normalized") && !(*flags & QKVI_ADDED_SPECIAL))
+        *flags |= QKVI_ADDED_NORMALIZED;
     return QKV_OK;
 }
 
-qkv_status qkvi_tokenizer_add_added(const qkvi_tokenizer_reader *r, const char *path,
-                                    const char *content, int64_t id, unsigned flags) {
-    char escaped[96];
-    size_t other = 0;
-    const size_t n_bytes = strlen(content);
-    qkvi_escape(escaped, sizeof escaped, content, n_bytes);
-    if ((flags & QKVI_ADDED_NORMALIZED) && r->tokenizer->kind->normalizes)
-        return qkvi_error_set(r->error, QKV_ERR_UNSUPPORTED,
-                              "%s: added token \"%s\" with \"normalized\": true is not supported",
-                              r->name, escaped);
-    if (n_bytes == 0 || n_bytes > QKVI_ADDED_MAX_BYTES)
-        return qkvi_error_set(r->error, n_bytes ? QKV_ERR_LIMIT : QKV_ERR_FORMAT,
-                              "%s: added token \"%s\" has %zu bytes, must be 1 to %d", r->name,
-                              escaped, n_bytes, QKVI_ADDED_MAX_BYTES);
-    if (id < 0 || id >= QKVI_PIECES_MAX_IDS)
-        return qkvi_error_set(r->error, id < 0 ? QKV_ERR_FORMAT : QKV_ERR_LIMIT,
-                              "%s: %s: \"%s\" has id %lld, the limit is %d", r->name, path, escaped,
-                              (long long)id, QKVI_PIECES_MAX_IDS - 1);
-    if (qkvi_added_token(&r->tokenizer->added, (int32_t)id, &other))
-        return qkvi_error_set(r->error, QKV_ERR_FORMAT, "%s: %s: two tokens have id %lld", r->name,
-                              path, (long long)id);
-    const int32_t known = qkvi_pieces_find(&r->tokenizer->pieces, content, n_bytes);
-    const char *taken = qkvi_pieces_token(&r->tokenizer->pieces, (int32_t)id, &other);
-    if ((known >= 0 && known != id) || (known < 0 && taken))
-        return qkvi_error_set(r->error, QKV_ERR_FORMAT,
-                              "%s: added token \"%s\" has id %lld, the vocabulary disagrees",
-                              r->name, escaped, (long long)id);
-    if (qkvi_added_add(&r->tokenizer->added, (int32_t)id, content, n_bytes, flags) != QKV_OK)
-        return qkvi_error_set(r->error, QKV_ERR_MEMORY, "%s: no memory for the vocabulary",
-                              r->name);
-    return QKV_OK;
+qkv_status qkvi_tokenizer_model(const qkvi_tokenizer_reader *r, const char *type,
+                                const json_t **model) {
+    const char *is = "";
+    QKV_TRY(qkvi_tokenizer_part(r, "model", model, &is));
+    return strcmp(is, type) == 0 ? QKV_OK : qkvi_tokenizer_refuse(r, "model", is);
 }
 
-static qkv_status read_added_tokens(const qkvi_tokenizer_reader *r) {
-    const json_t *list = NULL;
-    const qkvi_json_reader top = qkvi_tokenizer_fields(r, "", r->root);
-    QKV_TRY(qkvi_json_take_array(&top, "added_tokens", &list));
-    for (size_t i = 0; list && i < json_array_size(list); i++) {
-        const json_t *object = json_array_get(list, i);
-        if (!json_is_object(object))
-            return qkvi_error_set(r->error, QKV_ERR_FORMAT, "%s: added_tokens[%zu] is no object",
-                                  r->name, i);
-        const qkvi_json_reader inner = qkvi_tokenizer_fields(r, "added_tokens", object);
-        const char *content = "";
-        int64_t id = -1;
-        QKV_TRY(qkvi_json_need_string(&inner, "content", &content));
-        QKV_TRY(qkvi_json_need_int(&inner, "id", QKVI_PIECES_MAX_IDS - 1, &id));
-        unsigned flags = 0;
-        QKV_TRY(qkvi_tokenizer_take_flags(&inner, &flags));
-        QKV_TRY(qkvi_tokenizer_add_added(r, "added_tokens", content, id, flags));
-    }
-    return qkvi_tokenizer_seal(r->tokenizer, r->error);
+qkv_status qkvi_tokenizer_read_words(const qkvi_tokenizer_reader *r, const json_t *model) {
+    const json_t *vocab = NULL;
+    const qkvi_json_reader inner = qkvi_tokenizer_fields(r, "model", model);
+    QKV_TRY(qkvi_json_take_object(&inner, "vocab", &vocab));
+    if (vocab == NULL)
+        return qkvi_error_set(r->error, QKV_ERR_FORMAT, "%s: model.vocab is missing", r->name);
+    QKV_TRY(qkvi_tokenizer_read_ids(r, "model.vocab", vocab));
+    return qkvi_tokenizer_seal_model(r->tokenizer, r->error);
 }
 
 /* Absent or null: nothing stands around a text, as in the reference; a model of BERT's kind cannot
  * use that. */
-static qkv_status read_post_processor(const qkvi_tokenizer_reader *r) {
+qkv_status qkvi_tokenizer_read_post_processor(const qkvi_tokenizer_reader *r) {
     const json_t *value = json_object_get(r->root, "post_processor");
     const json_t *object = NULL;
     const char *type = "";
@@ -201,21 +194,48 @@ static qkv_status read_kind(qkvi_tokenizer_reader *r) {
     return qkvi_tokenizer_refuse(r, "model", type);
 }
 
-qkv_status qkvi_tokenizer_read_json(const char *name, const void *json, size_t json_bytes,
-                                    qkv_tokenizer **out, qkv_error *error) {
-    *out = NULL;
-    json_t *root = NULL;
-    QKV_TRY(qkvi_json_load(name, json, json_bytes, &qkvi_json_limits_tokenizer, &root, error));
-    qkvi_tokenizer_reader r = { name, root, NULL, error };
+/* The whole file, as it is. */
+static qkv_status read_file(const qkvi_settings *s, const json_t *root, qkv_tokenizer **tokenizer) {
+    qkvi_tokenizer_reader r = { s->files->tokenizer.name, root, NULL, s->error,
+                                s->files->lower_first };
     qkv_status status = read_kind(&r);
-    if (status == QKV_OK) status = read_added_tokens(&r);
-    if (status == QKV_OK) status = read_post_processor(&r);
+    if (status == QKV_OK) status = qkvi_settings_add_tokens(s, root, r.tokenizer);
+    if (status == QKV_OK) status = qkvi_tokenizer_read_post_processor(&r);
     if (status == QKV_OK) status = read_decoder(&r);
-    json_decref(root);
-    if (status != QKV_OK) {
+    if (status == QKV_OK)
+        qkvi_settings_apply(s, r.tokenizer);
+    else
         qkv_tokenizer_free(r.tokenizer);
-        return status;
+    if (status == QKV_OK) *tokenizer = r.tokenizer;
+    return status;
+}
+
+static qkv_status read_any(qkvi_settings *s, const json_t *root, qkv_tokenizer **tokenizer) {
+    QKV_TRY(qkvi_settings_take_json(s, root));
+    switch (s->class->maker) {
+    case QKVI_MADE_BY_BERT: return qkvi_bert_make(s, root, tokenizer);
+    case QKVI_MADE_BY_ROBERTA:
+    case QKVI_MADE_BY_GPT2: return qkvi_bpe_make(s, root, tokenizer);
+    default: return read_file(s, root, tokenizer);
     }
-    *out = r.tokenizer;
-    return QKV_OK;
+}
+
+qkv_status qkvi_tokenizer_read_json(const qkvi_text_files *files, qkv_tokenizer **tokenizer,
+                                    qkv_error *error) {
+    static const qkvi_settings_wanted wanted = { "tokenizer.json",
+                                                 QKVI_MADE_BY_FILE | QKVI_MADE_BY_BERT |
+                                                     QKVI_MADE_BY_ROBERTA | QKVI_MADE_BY_GPT2,
+                                                 QKVI_MADE_BY_FILE, 0 };
+    const qkvi_text_file *const file = &files->tokenizer;
+    qkvi_settings settings;
+    json_t *root = NULL;
+    *tokenizer = NULL;
+    qkv_status status = qkvi_settings_read(files, &wanted, &settings, error);
+    if (status == QKV_OK)
+        status = qkvi_json_load(file->name, file->bytes, file->n_bytes, &qkvi_json_limits_tokenizer,
+                                &root, error);
+    if (status == QKV_OK) status = read_any(&settings, root, tokenizer);
+    json_decref(root);
+    qkvi_settings_free(&settings);
+    return status;
 }

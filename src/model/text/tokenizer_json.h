@@ -3,19 +3,36 @@
 #define QKVI_TEXT_TOKENIZER_JSON_H
 
 #include "model/store/json.h"
-#include "model/text/tokenizer.h"
+#include "model/text/settings.h"
 
 /** For tokenizer.json, and vocab.json beside other files: half a million tokens fit. What is refused
  * costs less than a second and 100 MB. */
 extern const qkvi_json_limits qkvi_json_limits_tokenizer;
 
-/** The file being read. */
+/** The file being read: a tokenizer.json, or the vocabulary of other files. */
 typedef struct qkvi_tokenizer_reader {
     const char *name;
     const json_t *root;
     qkv_tokenizer *tokenizer; /* made by the reader of its kind */
     qkv_error *error;
+    int lower_first; /* of the files' */
 } qkvi_tokenizer_reader;
+
+/** Reads a tokenizer.json, with the small files beside it. *tokenizer is NULL on error. */
+qkv_status qkvi_tokenizer_read_json(const qkvi_text_files *files, qkv_tokenizer **tokenizer,
+                                    qkv_error *error);
+/** The same of a vocab.txt: WordPiece; of a vocab.json and a merges.txt: byte-level BPE. */
+qkv_status qkvi_tokenizer_read_vocab(const qkvi_text_files *files, qkv_tokenizer **tokenizer,
+                                     qkv_error *error);
+qkv_status qkvi_tokenizer_read_bpe(const qkvi_text_files *files, qkv_tokenizer **tokenizer,
+                                   qkv_error *error);
+
+/* The tokenizers that a class makes anew, of the vocabulary of a tokenizer.json (root) or, where root is
+ * NULL, of the files for it. *tokenizer is NULL on error. */
+qkv_status qkvi_bert_make(const qkvi_settings *settings, const json_t *root,
+                          qkv_tokenizer **tokenizer);
+qkv_status qkvi_bpe_make(const qkvi_settings *settings, const json_t *root,
+                         qkv_tokenizer **tokenizer);
 
 /** Makes the tokenizer and reads model, normalizer and pre_tokenizer; ends with
  * qkvi_tokenizer_seal_model. Registered in tokenizer_json.c. */
@@ -35,19 +52,32 @@ qkv_status qkvi_tokenizer_refuse(const qkvi_tokenizer_reader *r, const char *par
 qkv_status qkvi_tokenizer_part(const qkvi_tokenizer_reader *r, const char *part,
                                const json_t **object, const char **type);
 
+/**
+ * The normalizer: *last is the one that is not Lowercase, NULL if there is none; what Lowercase says comes
+ * first. *lowers: 1 if there is one. Others before the last are refused.
+ */
+qkv_status qkvi_tokenizer_normalizer(const qkvi_tokenizer_reader *r, const json_t **last,
+                                     int *lowers);
+
 /** A token of pieces: checks id and length; FORMAT if the id is taken. path is for messages. */
 qkv_status qkvi_tokenizer_add(const qkvi_tokenizer_reader *r, qkvi_pieces *pieces, const char *path,
                               const char *token, size_t n_bytes, int64_t id);
 
-/** The switches of an added token, those that are there: special, normalized, lstrip, …. */
+/** The switches of an added token, those that are there: special, lstrip, …. Unless the file says
+ * otherwise a token is normalised if it is not special. */
 qkv_status qkvi_tokenizer_take_flags(const qkvi_json_reader *token, unsigned *flags);
-
-/** An added token, after the vocabulary was sealed: FORMAT where they disagree. */
-qkv_status qkvi_tokenizer_add_added(const qkvi_tokenizer_reader *r, const char *path,
-                                    const char *content, int64_t id, unsigned flags);
 
 /** The object {"token": id, …} as the vocabulary of the tokenizer. path is for messages. */
 qkv_status qkvi_tokenizer_read_ids(const qkvi_tokenizer_reader *r, const char *path,
                                    const json_t *vocab);
+
+/** The model of a tokenizer.json, which must be of a type; and its vocabulary, which is sealed. */
+qkv_status qkvi_tokenizer_model(const qkvi_tokenizer_reader *r, const char *type,
+                                const json_t **model);
+qkv_status qkvi_tokenizer_read_words(const qkvi_tokenizer_reader *r, const json_t *model);
+/** What the file puts around a text, after the tokens were added. */
+qkv_status qkvi_tokenizer_read_post_processor(const qkvi_tokenizer_reader *r);
+/** The merges of a BPE model, and their end. */
+qkv_status qkvi_bpe_read_merges(const qkvi_tokenizer_reader *r, const json_t *model);
 
 #endif

@@ -4,134 +4,124 @@
 
 #include "core/status.h"
 #include "model/store/file.h"
-#include "model/text/bpe_files.h"
 #include "model/text/marian.h"
-#include "model/text/tokenizer.h"
+#include "model/text/tokenizer_json.h"
 
-enum { FILE_LIMIT = 64 << 20 };
-
-/* A file of a folder, if it is there; *path stays for messages. */
-struct folder_file {
-    char *path;
-    char name[QKVI_NAME_BYTES]; /* the path escaped */
-    char *bytes;
-    size_t n_bytes;
-    int exists;
-};
-
-static qkv_status load(struct folder_file *file, const char *folder, const char *name,
-                       qkv_error *error) {
-    file->path = qkvi_path_join(folder, name);
-    if (file->path == NULL) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
-    qkvi_escape(file->name, sizeof file->name, file->path, strlen(file->path));
-    file->exists = qkvi_file_exists(file->path);
-    if (!file->exists) return QKV_OK;
-    return qkvi_file_load(file->path, FILE_LIMIT, &file->bytes, &file->n_bytes, error);
-}
-
-static void unload(struct folder_file *file) {
-    free(file->path);
-    free(file->bytes);
-}
-
-/* Several files, each if it is there. */
-static qkv_status load_all(struct folder_file *files, int n, const char *folder,
-                           const char *const *names, qkv_error *error) {
-    for (int i = 0; i < n; i++) QKV_TRY(load(&files[i], folder, names[i], error));
-    return QKV_OK;
-}
-
-static void unload_all(struct folder_file *files, int n) {
-    for (int i = 0; i < n; i++) unload(&files[i]);
-}
-
-static qkv_status open_json(const char *folder, qkv_tokenizer **tokenizer, qkv_error *error) {
-    struct folder_file json = { 0 };
-    qkv_status status = load(&json, folder, "tokenizer.json", error);
-    if (status == QKV_OK)
-        status = qkvi_tokenizer_read_json(json.name, json.bytes, json.n_bytes, tokenizer, error);
-    unload(&json);
-    return status;
-}
-
-static qkv_status open_vocab(const char *folder, qkv_tokenizer **tokenizer, qkv_error *error) {
-    static const char *const names[] = { "vocab.txt", "tokenizer_config.json" };
-    struct folder_file files[2] = { { 0 } };
-    qkv_status status = load_all(files, 2, folder, names, error);
-    if (status == QKV_OK)
-        status = qkvi_tokenizer_read_vocab(files[0].name, files[0].bytes, files[0].n_bytes,
-                                           files[1].name, files[1].bytes, files[1].n_bytes,
-                                           tokenizer, error);
-    unload_all(files, 2);
-    return status;
-}
-
-static qkvi_bpe_file bpe_file(const struct folder_file *file) {
-    return (qkvi_bpe_file){ file->name, file->bytes, file->n_bytes };
-}
-
-static qkv_status open_bpe(const char *folder, qkv_tokenizer **tokenizer, qkv_error *error) {
-    static const char *const names[] = {
-        "vocab.json",        "merges.txt", "tokenizer_config.json", "special_tokens_map.json",
-        "added_tokens.json", "config.json"
-    };
-    struct folder_file files[6] = { { 0 } };
-    qkv_status status = load_all(files, 6, folder, names, error);
-    if (status == QKV_OK) {
-        const qkvi_bpe_files parts = { bpe_file(&files[0]), bpe_file(&files[1]),
-                                       bpe_file(&files[2]), bpe_file(&files[3]),
-                                       bpe_file(&files[4]), bpe_file(&files[5]) };
-        status = qkvi_tokenizer_read_bpe(&parts, tokenizer, error);
-    }
-    unload_all(files, 6);
-    return status;
-}
+enum { FILE_LIMIT = 64 << 20, MAX_FILES = 8 };
 
 /* A folder with this file is Marian's, whatever else is in it. */
 #define MARIAN_FILE "source.spm"
 
-static qkvi_marian_file marian(const struct folder_file *file) {
-    return (qkvi_marian_file){ file->name, file->bytes, file->n_bytes };
+/* What is read of a folder, and what that is kept in. */
+struct folder {
+    qkvi_text_files files;
+    struct {
+        char *path, *bytes;
+        char name[QKVI_NAME_BYTES]; /* the path escaped */
+    } kept[MAX_FILES];
+    int n_kept;
+};
+
+/* A file of a folder, if it is there; its name stays for messages. */
+static qkv_status load(struct folder *folder, const char *path, const char *name,
+                       qkvi_text_file *file, qkv_error *error) {
+    const int at = folder->n_kept++;
+    char *const whole = folder->kept[at].path = qkvi_path_join(path, name);
+    if (whole == NULL) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    file->name =
+        qkvi_escape(folder->kept[at].name, sizeof folder->kept[at].name, whole, strlen(whole));
+    if (!qkvi_file_exists(whole)) return QKV_OK;
+    QKV_TRY(qkvi_file_load(whole, FILE_LIMIT, &folder->kept[at].bytes, &file->n_bytes, error));
+    file->bytes = folder->kept[at].bytes;
+    return QKV_OK;
 }
 
-/* A file that must be there. */
-static qkv_status need(struct folder_file *file, const char *folder, const char *name,
-                       qkv_error *error) {
-    QKV_TRY(load(file, folder, name, error));
-    if (file->exists) return QKV_OK;
-    return qkvi_error_set(error, QKV_ERR_IO, "%s is not there, but %s is", file->name, MARIAN_FILE);
-}
-
-static qkv_status open_marian(const char *folder, int is_target, qkv_tokenizer **tokenizer,
-                              qkv_error *error) {
-    struct folder_file spm = { 0 }, vocab = { 0 }, config = { 0 };
-    int separate = 0;
-    qkv_status status = load(&config, folder, "tokenizer_config.json", error);
-    const qkvi_marian_file settings = marian(&config);
-    if (status == QKV_OK) status = qkvi_marian_separate(&settings, &separate, error);
-    if (status == QKV_OK)
-        status = need(&spm, folder, is_target ? "target.spm" : MARIAN_FILE, error);
-    if (status == QKV_OK)
-        status =
-            need(&vocab, folder, is_target && separate ? "target_vocab.json" : "vocab.json", error);
-    if (status == QKV_OK) {
-        const qkvi_marian_files files = { marian(&spm), marian(&vocab), settings };
-        status = qkvi_marian_read(&files, tokenizer, error);
+static void unload(struct folder *folder) {
+    for (int i = 0; i < folder->n_kept; i++) {
+        free(folder->kept[i].path);
+        free(folder->kept[i].bytes);
     }
-    unload(&spm);
-    unload(&vocab);
-    unload(&config);
+}
+
+/* The small files that may stand beside any vocabulary. */
+static qkv_status load_small(struct folder *folder, const char *path, qkv_error *error) {
+    qkvi_text_files *const files = &folder->files;
+    QKV_TRY(load(folder, path, "tokenizer_config.json", &files->tokenizer_config, error));
+    QKV_TRY(load(folder, path, "special_tokens_map.json", &files->special_tokens_map, error));
+    QKV_TRY(load(folder, path, "added_tokens.json", &files->added_tokens, error));
+    return load(folder, path, "config.json", &files->config, error);
+}
+
+static qkv_status open_json(const char *path, int lower_first, qkv_tokenizer **tokenizer,
+                            qkv_error *error) {
+    struct folder folder = { .files.lower_first = lower_first };
+    qkv_status status = load_small(&folder, path, error);
+    if (status == QKV_OK)
+        status = load(&folder, path, "tokenizer.json", &folder.files.tokenizer, error);
+    folder.files.vocab.name = folder.files.tokenizer.name;
+    if (status == QKV_OK) status = qkvi_tokenizer_read_json(&folder.files, tokenizer, error);
+    unload(&folder);
     return status;
 }
 
-static qkv_status open_source(const char *folder, qkv_tokenizer **tokenizer, qkv_error *error) {
-    return open_marian(folder, 0, tokenizer, error);
+static qkv_status open_vocab(const char *path, int lower_first, qkv_tokenizer **tokenizer,
+                             qkv_error *error) {
+    struct folder folder = { .files.lower_first = lower_first };
+    qkv_status status = load_small(&folder, path, error);
+    if (status == QKV_OK) status = load(&folder, path, "vocab.txt", &folder.files.vocab, error);
+    if (status == QKV_OK) status = qkvi_tokenizer_read_vocab(&folder.files, tokenizer, error);
+    unload(&folder);
+    return status;
+}
+
+static qkv_status open_bpe(const char *path, int lower_first, qkv_tokenizer **tokenizer,
+                           qkv_error *error) {
+    struct folder folder = { .files.lower_first = lower_first };
+    qkv_status status = load_small(&folder, path, error);
+    if (status == QKV_OK) status = load(&folder, path, "vocab.json", &folder.files.vocab, error);
+    if (status == QKV_OK) status = load(&folder, path, "merges.txt", &folder.files.merges, error);
+    if (status == QKV_OK) status = qkvi_tokenizer_read_bpe(&folder.files, tokenizer, error);
+    unload(&folder);
+    return status;
+}
+
+/* A file that must be there. */
+static qkv_status need(struct folder *folder, const char *path, const char *name,
+                       qkvi_text_file *file, qkv_error *error) {
+    QKV_TRY(load(folder, path, name, file, error));
+    if (file->bytes) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_IO, "%s is not there, but %s is", file->name, MARIAN_FILE);
+}
+
+static qkv_status open_marian(const char *path, int is_target, qkv_tokenizer **tokenizer,
+                              qkv_error *error) {
+    struct folder folder = { 0 };
+    qkvi_text_files *const files = &folder.files;
+    int separate = 0;
+    qkv_status status = load_small(&folder, path, error);
+    if (status == QKV_OK) status = qkvi_marian_separate(&files->tokenizer_config, &separate, error);
+    const int is_other = is_target && separate;
+    if (status == QKV_OK)
+        status = need(&folder, path, is_target ? "target.spm" : MARIAN_FILE, &files->spm, error);
+    if (status == QKV_OK)
+        status = need(&folder, path, is_other ? "target_vocab.json" : "vocab.json", &files->vocab,
+                      error);
+    if (status == QKV_OK) status = qkvi_marian_read(files, is_other, tokenizer, error);
+    unload(&folder);
+    return status;
+}
+
+static qkv_status open_source(const char *path, int lower_first, qkv_tokenizer **tokenizer,
+                              qkv_error *error) {
+    (void)lower_first; /* as in the reference: this class does not know it */
+    return open_marian(path, 0, tokenizer, error);
 }
 
 /* Ways to open a folder, in the order in which they are tried: the first whose files are there. */
 static const struct way {
     const char *files[2]; /* the second is nullable */
-    qkv_status (*open)(const char *folder, qkv_tokenizer **tokenizer, qkv_error *error);
+    qkv_status (*open)(const char *path, int lower_first, qkv_tokenizer **tokenizer,
+                       qkv_error *error);
 } ways[] = {
     { { MARIAN_FILE, NULL }, open_source },
     { { "tokenizer.json", NULL }, open_json },
@@ -160,7 +150,8 @@ static qkv_status count_files(const char *folder, const struct way *way, int *n,
     return QKV_OK;
 }
 
-qkv_status qkv_tokenizer_open(const char *directory, qkv_tokenizer **tokenizer, qkv_error *error) {
+static qkv_status open_any(const char *directory, int lower_first, qkv_tokenizer **tokenizer,
+                           qkv_error *error) {
     if (directory == NULL || tokenizer == NULL)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
                               tokenizer ? "directory" : "tokenizer");
@@ -175,7 +166,7 @@ qkv_status qkv_tokenizer_open(const char *directory, qkv_tokenizer **tokenizer, 
             return qkvi_error_set(error, QKV_ERR_IO, "%s: %s is there, but not %s", name,
                                   missing == ways[i].files[0] ? ways[i].files[1] : ways[i].files[0],
                                   missing);
-        if (n > 0) return ways[i].open(directory, tokenizer, error);
+        if (n > 0) return ways[i].open(directory, lower_first, tokenizer, error);
     }
     return qkvi_error_set(error, QKV_ERR_IO,
                           "%s: neither tokenizer.json nor vocab.txt nor vocab.json with merges.txt "
@@ -183,15 +174,20 @@ qkv_status qkv_tokenizer_open(const char *directory, qkv_tokenizer **tokenizer, 
                           name);
 }
 
-qkv_status qkv_tokenizer_open_target(const char *directory, qkv_tokenizer **tokenizer,
-                                     qkv_error *error) {
+qkv_status qkv_tokenizer_open(const char *directory, qkv_side side, qkv_tokenizer **tokenizer,
+                              qkv_error *error) {
     int is_marian = 0;
-    if (directory == NULL || tokenizer == NULL)
-        return qkv_tokenizer_open(directory, tokenizer, error); /* which says so */
+    if (side != QKV_TARGET || !directory || !tokenizer)
+        return open_any(directory, 0, tokenizer, error); /* which says what is NULL */
     *tokenizer = NULL;
     QKV_TRY(is_there(directory, MARIAN_FILE, &is_marian, error));
     return is_marian ? open_marian(directory, 1, tokenizer, error)
-                     : qkv_tokenizer_open(directory, tokenizer, error);
+                     : open_any(directory, 0, tokenizer, error);
+}
+
+qkv_status qkvi_tokenizer_open_lower(const char *directory, qkv_tokenizer **tokenizer,
+                                     qkv_error *error) {
+    return open_any(directory, 1, tokenizer, error);
 }
 
 qkv_status qkv_tokenizer_open_memory(const void *vocab, size_t vocab_bytes, const void *config,
@@ -200,6 +196,12 @@ qkv_status qkv_tokenizer_open_memory(const void *vocab, size_t vocab_bytes, cons
     if (tokenizer == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "tokenizer is NULL");
     *tokenizer = NULL;
     if (vocab == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "vocab is NULL");
-    return qkvi_tokenizer_read_vocab("vocab.txt", vocab, vocab_bytes, "tokenizer_config.json",
-                                     config, config_bytes, tokenizer, error);
+    const qkvi_text_files files = {
+        .vocab = { "vocab.txt", vocab, vocab_bytes },
+        .tokenizer_config = { "tokenizer_config.json", config, config_bytes },
+        .special_tokens_map.name = "special_tokens_map.json",
+        .added_tokens.name = "added_tokens.json",
+        .config.name = "config.json",
+    };
+    return qkvi_tokenizer_read_vocab(&files, tokenizer, error);
 }

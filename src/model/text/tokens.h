@@ -2,7 +2,7 @@
 #ifndef QKVI_TEXT_TOKENS_H
 #define QKVI_TEXT_TOKENS_H
 
-#include "qkv/model.h"
+#include "qkv/tokenizer.h"
 
 typedef struct qkvi_token {
     int32_t id;
@@ -20,6 +20,10 @@ typedef struct qkvi_tokens {
 qkv_status qkvi_tokens_push(qkvi_tokens *list, int32_t id, uint32_t begin, uint32_t end);
 /** The same for a special token. */
 qkv_status qkvi_tokens_push_special(qkvi_tokens *list, int32_t id, uint32_t begin, uint32_t end);
+
+/** Where the second of two texts begins; the number of tokens if there is one. What types say is not
+ * asked: those of many models are all 0. In cut.c. */
+int64_t qkvi_encoding_second(const qkv_encoding *encoding);
 
 /** The list as arrays. MEMORY. */
 qkv_status qkvi_tokens_encoding(const qkvi_tokens *list, qkv_encoding **encoding);

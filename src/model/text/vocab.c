@@ -26,7 +26,7 @@ enum {
     N_SPECIAL = 5
 };
 
-const qkvi_bert_rules qkvi_bert_uncased = { 1, 1, 1, 1 };
+const qkvi_bert_rules qkvi_bert_uncased = { 1, 1, 1, 1, 0 };
 
 /* ---- Counting words -------------------------------------------------------------------------- */
 

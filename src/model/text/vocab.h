@@ -12,7 +12,7 @@
 
 #include "model/store/file.h"
 #include "model/text/normalize.h"
-#include "qkv/model.h"
+#include "qkv/tokenizer.h"
 
 /**
  * A word seen so often enters whole while there is room; others leave the last eighth of the room

@@ -1,15 +1,17 @@
 /**
- * vocab.txt: one token a line, its id is the number of the line from 0; tokenizer_config.json
- * beside it has the switches.
+ * BERT's tokenizer as its class makes it: settings.h has the switches, and the vocabulary is that of a
+ * tokenizer.json or of
  *
- * "\n" and "\r\n" end a line, the last one may be missing, an empty line is the empty token, and of
- * equal lines the last one wins. Every line is UTF-8 of at most 1 KiB; found while walking the
- * bytes once.
+ *     vocab.txt    one token a line, its id is the number of the line from 0
+ *
+ * "\n" ends a line, the last one may be missing, white space at the end of a line is no part of it, an
+ * empty line is the empty token, and of equal lines the last one wins. Every line is UTF-8 of at most
+ * 1 KiB; found while walking the bytes once.
  */
 #include <string.h>
 
 #include "core/status.h"
-#include "model/store/json.h"
+#include "model/text/tokenizer_json.h"
 #include "model/text/unicode.h"
 #include "model/text/wordpiece.h"
 
@@ -33,95 +35,95 @@ static qkv_status add_line(qkv_tokenizer *tokenizer, const char *name, int32_t i
     return QKV_OK;
 }
 
-static qkv_status read_lines(qkv_tokenizer *tokenizer, const char *name, const char *bytes,
-                             size_t n_bytes, qkv_error *error) {
-    const char *const end = bytes + n_bytes;
+/* The length of a line without the white space at its end; as it is where it is no UTF-8. */
+static size_t trim(const char *line, size_t n) {
+    while (n > 0) {
+        size_t at = n - 1;
+        int32_t code = 0;
+        while (at > 0 && ((unsigned char)line[at] & 0xC0) == 0x80) at--;
+        if (qkvi_utf8_next(line + at, n - at, &code) != n - at) break;
+        if (!(qkvi_char_class(code) & QKVI_CHAR_SPACE)) break;
+        n = at;
+    }
+    return n;
+}
+
+static qkv_status read_lines(qkv_tokenizer *tokenizer, const qkvi_text_file *file,
+                             qkv_error *error) {
+    const char *const end = file->bytes + file->n_bytes;
     int32_t id = 0;
-    for (const char *line = bytes; line < end; id++) {
+    for (const char *line = file->bytes; line < end; id++) {
         const char *newline = memchr(line, '\n', (size_t)(end - line));
         const char *stop = newline ? newline : end;
         const char *next = newline ? newline + 1 : end;
-        if (newline && stop > line && stop[-1] == '\r') stop--;
-        QKV_TRY(add_line(tokenizer, name, id, line, (size_t)(stop - line), error));
+        const size_t n = trim(line, (size_t)(stop - line));
+        QKV_TRY(add_line(tokenizer, file->name, id, line, n, error));
         line = next;
     }
-    return QKV_OK;
+    return qkvi_tokenizer_seal_model(tokenizer, error);
 }
 
-/* [UNK], [CLS] and [SEP] must be there. All of the five that are there are cut out of raw text. */
-static qkv_status add_special(qkv_tokenizer *tokenizer, const char *name, qkv_error *error) {
-    for (int role = 0; role < QKVI_N_ROLES; role++) {
-        const char *token = qkvi_role_names[role];
-        const int32_t id = qkv_tokenizer_id(tokenizer, token, strlen(token));
-        if (id >= 0) {
-            if (qkvi_added_add(&tokenizer->added, id, token, strlen(token), QKVI_ADDED_SPECIAL) !=
-                QKV_OK)
-                return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for the vocabulary",
-                                      name);
-        } else if (role == QKV_TOKEN_UNK || role == QKV_TOKEN_CLS || role == QKV_TOKEN_SEP) {
-            return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: no line is %s", name, token);
-        }
-    }
-    return QKV_OK;
+static qkv_status read_words(const qkvi_settings *s, const json_t *root, qkv_tokenizer *tokenizer) {
+    const qkvi_tokenizer_reader r = { s->files->tokenizer.name, root, tokenizer, s->error, 0 };
+    const json_t *model = NULL;
+    if (root == NULL) return read_lines(tokenizer, &s->files->vocab, s->error);
+    QKV_TRY(qkvi_tokenizer_model(&r, "WordPiece", &model));
+    return qkvi_tokenizer_read_words(&r, model);
 }
 
-/* Classes whose Python code splits text as BERT does; others (MeCab, byte pairs …) would silently
- * give wrong ids. */
-static qkv_status check_class(const char *name, const char *class, qkv_error *error) {
-    static const char *const known[] = { "BertTokenizer",        "DistilBertTokenizer",
-                                         "ElectraTokenizer",     "MobileBertTokenizer",
-                                         "SqueezeBertTokenizer", "ConvBertTokenizer",
-                                         "PreTrainedTokenizer",  "TokenizersBackend" };
+/* The token of words that no other fits: of the vocabulary, where an added one does not help. */
+static qkv_status find_unk(const qkvi_settings *s, const json_t *root, qkv_tokenizer *tokenizer) {
+    const char *const unk = s->named[QKVI_UNK].content;
     char escaped[96];
-    size_t n = strlen(class);
-    if (n > 4 && strcmp(class + n - 4, "Fast") == 0) n -= 4;
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (strlen(known[i]) == n && memcmp(known[i], class, n) == 0) return QKV_OK;
-    }
-    return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
-                          "%s: tokenizer_class \"%s\" is not one that vocab.txt can be read for",
-                          name, qkvi_escape(escaped, sizeof escaped, class, strlen(class)));
+    qkvi_wordpiece *model = qkvi_wordpiece_of(tokenizer);
+    model->unk = qkvi_pieces_find(&tokenizer->pieces, unk, strlen(unk));
+    if (model->unk >= 0) return QKV_OK;
+    qkvi_escape(escaped, sizeof escaped, unk, strlen(unk));
+    return root ? qkvi_error_set(s->error, QKV_ERR_FORMAT,
+                                 "%s: unk_token \"%s\" is not in model.vocab",
+                                 s->files->tokenizer.name, escaped)
+                : qkvi_error_set(s->error, QKV_ERR_FORMAT, "%s: no line is %s",
+                                 s->files->vocab.name, escaped);
 }
 
-static qkv_status read_config(qkv_tokenizer *tokenizer, const char *name, const void *bytes,
-                              size_t n_bytes, qkv_error *error) {
-    json_t *root = NULL;
-    QKV_TRY(qkvi_json_load(name, bytes, n_bytes, &qkvi_json_limits_config, &root, error));
-    const qkvi_json_reader reader = { name, "", root, error };
-    const char *class = "BertTokenizer";
-    int strip = -1; /* absent or null: as lower case */
+static qkv_status fill(const qkvi_settings *s, const json_t *root, qkv_tokenizer *tokenizer) {
     qkvi_bert_rules *rules = &qkvi_wordpiece_of(tokenizer)->rules;
-    qkv_status status = qkvi_json_take_bool(&reader, "do_lower_case", &rules->lowercase);
-    if (status == QKV_OK) status = qkvi_json_take_bool(&reader, "strip_accents", &strip);
+    rules->lowercase = s->lower_case;
+    rules->lower_first = s->files->lower_first;
+    rules->split_cjk = s->split_cjk;
+    rules->strip_accents = s->strip_accents < 0 ? s->lower_case : s->strip_accents;
+    QKV_TRY(read_words(s, root, tokenizer));
+    QKV_TRY(find_unk(s, root, tokenizer));
+    QKV_TRY(qkvi_settings_add_tokens(s, root, tokenizer));
+    qkvi_tokenizer_bert_templates(tokenizer, tokenizer->special[QKV_TOKEN_CLS],
+                                  tokenizer->special[QKV_TOKEN_SEP]);
+    qkvi_settings_apply(s, tokenizer);
+    return QKV_OK;
+}
+
+qkv_status qkvi_bert_make(const qkvi_settings *s, const json_t *root, qkv_tokenizer **out) {
+    qkv_tokenizer *tokenizer = qkvi_wordpiece_new();
+    *out = NULL;
+    if (tokenizer == NULL)
+        return qkvi_error_set(s->error, QKV_ERR_MEMORY, "%s: no memory for a tokenizer",
+                              s->files->vocab.name);
+    const qkv_status status = fill(s, root, tokenizer);
     if (status == QKV_OK)
-        status = qkvi_json_take_bool(&reader, "tokenize_chinese_chars", &rules->split_cjk);
-    if (status == QKV_OK) status = qkvi_json_take_string(&reader, "tokenizer_class", &class);
-    if (status == QKV_OK) status = check_class(name, class, error);
-    rules->strip_accents = strip < 0 ? rules->lowercase : strip;
-    json_decref(root);
+        *out = tokenizer;
+    else
+        qkv_tokenizer_free(tokenizer);
     return status;
 }
 
-qkv_status qkvi_tokenizer_read_vocab(const char *name, const void *vocab, size_t vocab_bytes,
-                                     const char *config_name, const void *config,
-                                     size_t config_bytes, qkv_tokenizer **out, qkv_error *error) {
-    *out = NULL;
-    qkv_tokenizer *tokenizer = qkvi_wordpiece_new();
-    if (tokenizer == NULL)
-        return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for a tokenizer", name);
-    qkv_status status = QKV_OK;
-    if (config) status = read_config(tokenizer, config_name, config, config_bytes, error);
-    if (status == QKV_OK) status = read_lines(tokenizer, name, vocab, vocab_bytes, error);
-    if (status == QKV_OK) status = qkvi_tokenizer_seal_model(tokenizer, error);
-    if (status == QKV_OK) status = add_special(tokenizer, name, error);
-    if (status == QKV_OK) status = qkvi_tokenizer_seal(tokenizer, error);
-    if (status != QKV_OK) {
-        qkv_tokenizer_free(tokenizer);
-        return status;
-    }
-    qkvi_wordpiece_of(tokenizer)->unk = tokenizer->special[QKV_TOKEN_UNK];
-    qkvi_tokenizer_bert_templates(tokenizer, tokenizer->special[QKV_TOKEN_CLS],
-                                  tokenizer->special[QKV_TOKEN_SEP]);
-    *out = tokenizer;
-    return QKV_OK;
+/* Of a class that is named; what a model's type tells is not asked: other files are for its own. */
+qkv_status qkvi_tokenizer_read_vocab(const qkvi_text_files *files, qkv_tokenizer **tokenizer,
+                                     qkv_error *error) {
+    static const qkvi_settings_wanted wanted = { "vocab.txt", QKVI_MADE_BY_BERT, QKVI_MADE_BY_BERT,
+                                                 1 };
+    qkvi_settings settings;
+    *tokenizer = NULL;
+    qkv_status status = qkvi_settings_read(files, &wanted, &settings, error);
+    if (status == QKV_OK) status = qkvi_bert_make(&settings, NULL, tokenizer);
+    qkvi_settings_free(&settings);
+    return status;
 }

@@ -98,6 +98,18 @@ static qkv_status encode(void *user, const char *text, uint32_t begin, uint32_t 
     return qkvi_normalize(work->normalizer, text, begin, end);
 }
 
+static qkv_status normalize(void *user, const char *text, uint32_t begin, uint32_t end,
+                            qkvi_normal_text *normal) {
+    const struct work *work = user;
+    return qkvi_normalize_text(work->normalizer, text, begin, end, normal);
+}
+
+static qkv_status encode_normal(void *user, const qkvi_normal_text *normal, size_t first,
+                                size_t last) {
+    const struct work *work = user;
+    return qkvi_normalize_words(work->normalizer, normal, first, last);
+}
+
 static int piece(const qkv_tokenizer *tokenizer, int32_t id, char *text, size_t *n_bytes) {
     const qkvi_wordpiece *model = tokenizer->model;
     const size_t mark = strlen(model->mark);
@@ -118,10 +130,12 @@ static qkv_status seal(qkv_tokenizer *tokenizer, qkv_error *error) {
 const qkvi_tokenizer_kind qkvi_wordpiece_kind = {
     .name = "WordPiece",
     .decoder = "WordPiece",
-    .normalizes = 1,
+    .encode_normalizes = 1,
     .seal = seal,
     .start = start,
     .encode = encode,
+    .normalize = normalize,
+    .encode_normal = encode_normal,
     .finish = finish,
     .piece = piece,
     .decode = qkvi_wordpiece_decode,
@@ -131,12 +145,14 @@ const qkvi_tokenizer_kind qkvi_wordpiece_kind = {
 qkv_tokenizer *qkvi_wordpiece_new(void) {
     qkvi_wordpiece *model = calloc(1, sizeof *model);
     if (model == NULL) return NULL;
-    model->rules = (qkvi_bert_rules){ 1, 1, 1, 1 };
+    model->rules = (qkvi_bert_rules){ 1, 1, 1, 1, 0 };
     model->max_chars = QKVI_WORDPIECE_MAX_CHARS;
     model->unk = -1;
     model->cleanup = 1;
     memcpy(model->mark, "##", 3);
-    return qkvi_tokenizer_new(&qkvi_wordpiece_kind, model);
+    qkv_tokenizer *tokenizer = qkvi_tokenizer_new(&qkvi_wordpiece_kind, model);
+    if (tokenizer) tokenizer->normalizes = 1;
+    return tokenizer;
 }
 
 qkvi_wordpiece *qkvi_wordpiece_of(const qkv_tokenizer *tokenizer) {

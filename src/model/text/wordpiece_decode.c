@@ -42,7 +42,7 @@ qkv_status qkvi_wordpiece_decode(const qkv_tokenizer *tokenizer, const int32_t *
     char word[1 + QKVI_PIECE_MAX_BYTES];
     for (size_t i = 0; i < n; i++) {
         size_t n_bytes = 0, n_word = 0;
-        const char *token = qkv_tokenizer_token(tokenizer, ids[i], &n_bytes);
+        const char *token = qkvi_tokenizer_decoded(tokenizer, ids[i], &n_bytes);
         const int continues = i > 0 && n_bytes >= mark && memcmp(token, model->mark, mark) == 0;
         if (i > 0 && !continues) word[n_word++] = ' ';
         const size_t skip = continues ? mark : 0;

@@ -1,8 +1,9 @@
 /*
- * Checkpoints: see trainer.h. One safetensors file of three one-dimensional tensors, the arenas,
- * with one metadata entry, "qkv_run": run_fields.h. It is written beside its place and renamed, so
+ * Checkpoints: see trainer.h. One safetensors file of four one-dimensional tensors, the arenas and the log,
+ * with one metadata entry, "qkv_run": run_fields.h. (Checkpoints of before have no log: its lines are in
+ * the folder's train_log.tsv.) It is written beside its place and renamed, so
  * that a killed run leaves the checkpoint before or the new one. A file with any byte changed is
- * refused, or is the same checkpoint: the line has a checksum, and has those of the arenas.
+ * refused, or is the same checkpoint: the line has a checksum, and has those of the tensors.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -12,21 +13,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
 #include "core/status.h"
+#include "model/store/recipe.h"
 #include "model/store/safetensors.h"
 #include "model/train/run_fields.h"
 
-enum { MAX_CORPUS = 1 << 30 };
-static const char file_name[] = "checkpoint.safetensors", run_key[] = "qkv_run";
-
-qkv_status qkvi_corpus_fingerprint(const char *path, uint64_t *fingerprint, qkv_error *error) {
-    char *bytes;
-    size_t n;
-    QKV_TRY(qkvi_file_load(path, MAX_CORPUS, &bytes, &n, error));
-    *fingerprint = qkvi_hash(QKVI_HASH_START, bytes, n);
-    free(bytes);
-    return QKV_OK;
-}
+enum { MAX_LOG = 1 << 28, N_BEFORE = 3 };
+static const char file_name[] = "checkpoint.safetensors", run_key[] = "qkv_run", log_name[] = "log";
 
 /* Without memory, so that a run that is finished can always remove it; "" if it is too long. */
 static const char *checkpoint_path(const char *folder, char path[PATH_MAX]) {
@@ -40,18 +34,64 @@ static uint64_t hash_arena(const qkvi_trainer *trainer, const float *arena) {
 
 qkv_status qkvi_checkpoint_save(const qkvi_trainer *trainer, const char *folder, qkv_error *error) {
     const int64_t n = (int64_t)trainer->table.n_elems;
-    qkvi_stored_out arenas[] = { { "adam.m", QKVI_F32, 1, { n }, trainer->m },
-                                 { "adam.v", QKVI_F32, 1, { n }, trainer->v },
-                                 { "weights", QKVI_F32, 1, { n }, trainer->params } };
+    const qkvi_growing *const log = &trainer->log;
+    qkvi_stored_out tensors[] = { { "adam.m", QKVI_F32, 1, { n }, trainer->m },
+                                  { "adam.v", QKVI_F32, 1, { n }, trainer->v },
+                                  { "weights", QKVI_F32, 1, { n }, trainer->params },
+                                  { log_name, QKVI_U8, 1, { (int64_t)log->n }, log->bytes } };
     qkvi_run_fields fields;
     char text[QKVI_RUN_BYTES], path[PATH_MAX];
     qkvi_run_fields_of(trainer, &fields);
     fields.bits[QKVI_RUN_WEIGHTS] = hash_arena(trainer, trainer->params);
     fields.bits[QKVI_RUN_M] = hash_arena(trainer, trainer->m);
     fields.bits[QKVI_RUN_V] = hash_arena(trainer, trainer->v);
+    fields.bits[QKVI_RUN_LOG] = qkvi_hash(QKVI_HASH_START, log->bytes, log->n);
     qkvi_run_fields_print(&fields, text);
-    return qkvi_safetensors_write(checkpoint_path(folder, path), arenas, 3, run_key, text, error);
+    return qkvi_safetensors_write(checkpoint_path(folder, path), tensors, 4, run_key, text, error);
 }
+
+/* ---- The log --------------------------------------------------------------------------------- */
+
+static qkv_status read_log(qkvi_trainer *trainer, const qkvi_safetensors *file, uint64_t hash,
+                           qkv_error *error) {
+    const qkvi_stored *const tensor = qkvi_safetensors_find(file, log_name);
+    const size_t n = tensor ? tensor->n_elems : 0;
+    if (!tensor || tensor->rank != 1 || tensor->type != QKVI_U8 || n > MAX_LOG)
+        return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: no tensor '%s' of bytes",
+                              file->source.name, log_name);
+    char *const bytes = qkvi_malloc_array(n + 1, 1);
+    if (!bytes) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the log");
+    trainer->log = (qkvi_growing){ bytes, n, n + 1 };
+    QKV_TRY(qkvi_safetensors_read_raw(file, tensor, bytes, error));
+    if (qkvi_hash(QKVI_HASH_START, bytes, n) == hash) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: is damaged: the checksum of '%s' is another",
+                          file->source.name, log_name);
+}
+
+/* The header and the lines up to the step. */
+static size_t lines_until(const char *text, int64_t step) {
+    const char *end = strchr(text, '\n');
+    while (end && end[1] && strtoll(end + 1, NULL, 10) <= step) {
+        const char *const next = strchr(end + 1, '\n');
+        if (!next) break;
+        end = next;
+    }
+    return end ? (size_t)(end + 1 - text) : 0;
+}
+
+/* Of a checkpoint of before. */
+static qkv_status read_old_log(qkvi_trainer *trainer, const char *folder, qkv_error *error) {
+    char *const path = qkvi_path_join(folder, "train_log.tsv"), *bytes = NULL;
+    qkv_status status = QKV_OK;
+    size_t n;
+    if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    if (qkvi_file_exists(path)) status = qkvi_file_load(path, MAX_LOG, &bytes, &n, error);
+    if (bytes) trainer->log = (qkvi_growing){ bytes, lines_until(bytes, trainer->step), n + 1 };
+    free(path);
+    return status;
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 static qkv_status read_arena(const qkvi_trainer *trainer, const qkvi_safetensors *file,
                              const char *name, uint64_t hash, float *arena, qkv_error *error) {
@@ -81,7 +121,7 @@ static qkv_status read_run(const qkvi_trainer *trainer, const qkvi_safetensors *
     const char *const name = file->source.name;
     const char *const text = json_string_value(json_object_get(file->metadata, run_key));
     qkvi_run_fields ours;
-    if (!text || file->n_tensors != 3)
+    if (!text || (file->n_tensors != 4 && file->n_tensors != N_BEFORE))
         return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: is not a checkpoint", name);
     qkvi_run_fields_of(trainer, &ours);
     QKV_TRY(qkvi_run_fields_parse(name, text, run, error));
@@ -89,8 +129,8 @@ static qkv_status read_run(const qkvi_trainer *trainer, const qkvi_safetensors *
     return check_progress(run, name, error);
 }
 
-static qkv_status read_checkpoint(qkvi_trainer *trainer, const qkvi_safetensors *file,
-                                  qkv_error *error) {
+static qkv_status read_checkpoint(qkvi_trainer *trainer, const char *folder,
+                                  const qkvi_safetensors *file, qkv_error *error) {
     qkvi_run_fields run;
     QKV_TRY(read_run(trainer, file, &run, error));
     const uint64_t *const bits = run.bits;
@@ -98,26 +138,37 @@ static qkv_status read_checkpoint(qkvi_trainer *trainer, const qkvi_safetensors 
     QKV_TRY(read_arena(trainer, file, "adam.m", bits[QKVI_RUN_M], trainer->m, error));
     QKV_TRY(read_arena(trainer, file, "adam.v", bits[QKVI_RUN_V], trainer->v, error));
     trainer->step = (int64_t)bits[QKVI_RUN_STEP];
+    trainer->from_hash = bits[QKVI_RUN_FROM]; /* whatever has become of that model */
     trainer->sums = (qkvi_train_sums){ .n_steps = (int64_t)bits[QKVI_RUN_SUM_STEPS],
                                        .n_tokens = (int64_t)bits[QKVI_RUN_SUM_TOKENS],
                                        .losses = { qkvi_bits_real(bits[QKVI_RUN_SUM_FIRST]),
                                                    qkvi_bits_real(bits[QKVI_RUN_SUM_SECOND]) } };
-    return QKV_OK;
+    return file->n_tensors == N_BEFORE ? read_old_log(trainer, folder, error)
+                                       : read_log(trainer, file, bits[QKVI_RUN_LOG], error);
 }
 
+/* NULL, and no error, where there is none. */
 static qkv_status open_checkpoint(const char *folder, qkvi_safetensors **file, qkv_error *error) {
-    char printable[QKVI_NAME_BYTES], buffer[PATH_MAX];
+    char buffer[PATH_MAX];
     const char *const path = checkpoint_path(folder, buffer);
-    if (access(path, F_OK) == 0) return qkvi_safetensors_open(path, file, error);
-    return qkvi_error_set(error, QKV_ERR_IO,
-                          "%s: is not there: no run was stopped here, or it was finished",
-                          qkvi_escape(printable, sizeof printable, path, strlen(path)));
+    *file = NULL;
+    return access(path, F_OK) == 0 ? qkvi_safetensors_open(path, file, error) : QKV_OK;
+}
+
+static qkv_status find_finished(qkvi_trainer *trainer, const char *folder, qkv_error *error) {
+    char printable[QKVI_NAME_BYTES];
+    QKV_TRY(qkvi_finished_find(trainer, &trainer->is_finished, error));
+    if (trainer->is_finished) return QKV_OK;
+    return qkvi_error_set(
+        error, QKV_ERR_IO, "%s/%s: is not there: no run was stopped here, or it was finished",
+        qkvi_escape(printable, sizeof printable, folder, strlen(folder)), file_name);
 }
 
 qkv_status qkvi_checkpoint_load(qkvi_trainer *trainer, const char *folder, qkv_error *error) {
     qkvi_safetensors *file;
     QKV_TRY(open_checkpoint(folder, &file, error));
-    const qkv_status status = read_checkpoint(trainer, file, error);
+    if (!file) return find_finished(trainer, folder, error);
+    const qkv_status status = read_checkpoint(trainer, folder, file, error);
     qkvi_safetensors_close(file);
     return status;
 }
@@ -125,11 +176,9 @@ qkv_status qkvi_checkpoint_load(qkvi_trainer *trainer, const char *folder, qkv_e
 qkv_status qkvi_checkpoint_none(const qkvi_trainer *trainer, const char *folder, qkv_error *error) {
     qkvi_safetensors *file;
     qkvi_run_fields run;
-    char path[PATH_MAX];
-    if (access(checkpoint_path(folder, path), F_OK) != 0) return QKV_OK;
     qkv_status status = open_checkpoint(folder, &file, error);
     if (status == QKV_ERR_MEMORY || status == QKV_ERR_IO) return status;
-    if (status != QKV_OK) return QKV_OK; /* no checkpoint that anyone could resume */
+    if (status != QKV_OK || !file) return QKV_OK; /* no checkpoint that anyone could resume */
     if (read_run(trainer, file, &run, NULL) == QKV_OK)
         status = qkvi_error_set(error, QKV_ERR_ARGUMENT,
                                 "%s: this run was stopped after step %llu: resume it, or remove "
@@ -144,24 +193,26 @@ void qkvi_checkpoint_remove(const char *folder) {
     unlink(checkpoint_path(folder, path));
 }
 
-/* NAME.PID-COUNT.tmp, of a file that was being written when its process was killed: qkvi_writer. */
-static int is_left_over(const char *entry) {
-    static const char *const names[] = {
-        file_name,    "model.safetensors",     "train_log.tsv",         "config.json",
-        "vocab.txt",  "tokenizer.json",        "tokenizer_config.json", "vocab.json",
-        "merges.txt", "generation_config.json"
-    };
-    for (size_t f = 0; f < sizeof names / sizeof *names; f++) {
-        const size_t n = strlen(names[f]);
-        if (strncmp(entry, names[f], n) != 0 || entry[n] != '.') continue;
+/* NAME.PID-COUNT.tmp */
+static int is_temporary(const char *entry, const char *const *names) {
+    for (; *names; names++) {
+        const size_t n = strlen(*names);
+        if (strncmp(entry, *names, n) != 0 || entry[n] != '.') continue;
         const char *const number = entry + n + 1;
         const size_t n_digits = strspn(number, "0123456789");
         if (n_digits == 0 || number[n_digits] != '-') continue;
-        if (strcmp(number + n_digits + 1 + strspn(number + n_digits + 1, "0123456789"), ".tmp") ==
-            0)
-            return 1;
+        const char *const count = number + n_digits + 1;
+        if (strcmp(count + strspn(count, "0123456789"), ".tmp") == 0) return 1;
     }
     return 0;
+}
+
+/* A file that was being written when its process was killed: qkvi_writer. */
+static int is_left_over(const char *entry) {
+    static const char *const names[] = { file_name,       "model.safetensors", "train_log.tsv",
+                                         "train_run.txt", "loss.png",          NULL };
+    return is_temporary(entry, names) || is_temporary(entry, qkvi_fine_tune_files) ||
+           is_temporary(entry, qkvi_recipe_files);
 }
 
 void qkvi_checkpoint_sweep(const char *folder) {

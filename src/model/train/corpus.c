@@ -10,12 +10,14 @@
 #include "model/store/file.h"
 #include "model/text/vocab.h"
 #include "model/train/corpus_text.h"
+#include "model/train/run_fields.h"
 
 enum { HELD_OUT_PAIRS = 1500 };
 
 struct qkvi_corpus {
     qkvi_grammar *grammar; /* one of the two */
     qkvi_text *text;
+    uint64_t grammar_hash;
 };
 
 static qkv_status corpus_new(qkvi_corpus **corpus, qkv_error *error) {
@@ -26,6 +28,7 @@ static qkv_status corpus_new(qkvi_corpus **corpus, qkv_error *error) {
 qkv_status qkvi_corpus_open_grammar_memory(const char *name, const char *bytes, size_t n_bytes,
                                            qkvi_corpus **corpus, qkv_error *error) {
     QKV_TRY(corpus_new(corpus, error));
+    (*corpus)->grammar_hash = qkvi_hash(QKVI_HASH_START, bytes, n_bytes);
     const qkv_status status = qkvi_grammar_parse(name, bytes, n_bytes, &(*corpus)->grammar, error);
     if (status != QKV_OK) {
         qkvi_corpus_free(*corpus);
@@ -38,7 +41,7 @@ qkv_status qkvi_corpus_open_grammar(const char *path, qkvi_corpus **corpus, qkv_
     char *bytes = NULL, name[QKVI_NAME_BYTES];
     size_t n_bytes = 0;
     *corpus = NULL;
-    QKV_TRY(qkvi_file_load(path, QKVI_GRAMMAR_BYTES, &bytes, &n_bytes, error));
+    QKV_TRY(qkvi_file_load_text(path, QKVI_GRAMMAR_BYTES, &bytes, &n_bytes, error));
     const qkv_status status = qkvi_corpus_open_grammar_memory(
         qkvi_escape(name, sizeof name, path, strlen(path)), bytes, n_bytes, corpus, error);
     free(bytes);
@@ -60,6 +63,10 @@ void qkvi_corpus_free(qkvi_corpus *corpus) {
     qkvi_grammar_free(corpus->grammar);
     qkvi_text_free(corpus->text);
     free(corpus);
+}
+
+uint64_t qkvi_corpus_hash(const qkvi_corpus *corpus) {
+    return corpus->grammar ? corpus->grammar_hash : qkvi_text_hash(corpus->text);
 }
 
 const qkvi_grammar *qkvi_corpus_grammar(const qkvi_corpus *corpus) { return corpus->grammar; }
@@ -211,7 +218,7 @@ const char *qkvi_corpus_text(const qkvi_corpus *corpus, int64_t index, int64_t *
     if (!corpus->grammar) return qkvi_text_line(corpus->text, index, bytes);
     const qkvi_grammar *const g = corpus->grammar;
     *bytes = 1;
-    if (index >= g->n_said) return characters + index - g->n_said;
+    if (index >= g->n_said) return &characters[index - g->n_said];
     *count = QKVI_WHOLE_WORD_COUNT;
     *bytes = (int64_t)strlen(g->words[g->said[index]].text);
     return g->words[g->said[index]].text;

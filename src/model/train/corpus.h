@@ -31,6 +31,9 @@ QKV_NODISCARD qkv_status qkvi_corpus_open_text(const char *path, qkvi_corpus **c
                                                qkv_error *error);
 void qkvi_corpus_free(qkvi_corpus *corpus);
 
+/* FNV-1a of the file's bytes: tells one corpus from another, not friend from foe. */
+uint64_t qkvi_corpus_hash(const qkvi_corpus *corpus);
+
 /* NULL for a text. */
 const qkvi_grammar *qkvi_corpus_grammar(const qkvi_corpus *corpus);
 

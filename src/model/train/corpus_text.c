@@ -14,6 +14,7 @@
 #include "core/status.h"
 #include "model/store/file.h"
 #include "model/text/unicode.h"
+#include "model/train/run_fields.h"
 
 enum { TEXT_BYTES = 1 << 30, LINE_BYTES = 1 << 20 };
 
@@ -27,6 +28,7 @@ struct qkvi_text {
     int64_t n_lines;
     int64_t *tabbed; /* the lines with a TAB */
     int64_t n_tabbed;
+    uint64_t hash; /* of the file's bytes */
 };
 
 /* Fills lines, or only counts them. The TAB that counts is the first. */
@@ -74,7 +76,8 @@ qkv_status qkvi_text_open(const char *path, qkvi_text **text, qkv_error *error) 
     *text = calloc(1, sizeof **text);
     if (!*text) return qkvi_error_set(error, QKV_ERR_MEMORY, "out of memory");
     qkvi_escape(name, sizeof name, path, strlen(path));
-    qkv_status status = qkvi_file_load(path, TEXT_BYTES, &(*text)->bytes, &n_bytes, error);
+    qkv_status status = qkvi_file_load_text(path, TEXT_BYTES, &(*text)->bytes, &n_bytes, error);
+    if (status == QKV_OK) (*text)->hash = qkvi_hash(QKVI_HASH_START, (*text)->bytes, n_bytes);
     if (status == QKV_OK)
         status =
             split_lines(name, (*text)->bytes, (int64_t)n_bytes, NULL, &(*text)->n_lines, error);
@@ -101,6 +104,8 @@ void qkvi_text_free(qkvi_text *text) {
     free(text->tabbed);
     free(text);
 }
+
+uint64_t qkvi_text_hash(const qkvi_text *text) { return text->hash; }
 
 int64_t qkvi_text_n_lines(const qkvi_text *text) { return text->n_lines; }
 

@@ -8,6 +8,8 @@ typedef struct qkvi_text qkvi_text;
 
 QKV_NODISCARD qkv_status qkvi_text_open(const char *path, qkvi_text **text, qkv_error *error);
 void qkvi_text_free(qkvi_text *text);
+/* FNV-1a of the file's bytes. */
+uint64_t qkvi_text_hash(const qkvi_text *text);
 int64_t qkvi_text_n_lines(const qkvi_text *text);
 const char *qkvi_text_line(const qkvi_text *text, int64_t index, int64_t *bytes);
 /* Each line as it is, then each line with a TAB with the second half of another. */

@@ -8,30 +8,32 @@
 #include "core/alloc.h"
 #include "core/fpstate.h"
 #include "core/status.h"
+#include "model/text/tokens.h"
 #include "model/train/examples.h"
 
 /* ---- Shared ---------------------------------------------------------------------------------- */
 
-qkvi_judgement qkvi_judge(const float *logits, int64_t vocab_size, const int32_t *ids,
-                          int64_t n_ids, int32_t target) {
-    qkvi_judgement judgement = { 0 };
+qkvi_blank_score qkvi_score_blank(const float *logits, int64_t vocab_size, const int32_t *ids,
+                                  int64_t n_ids, int32_t target) {
+    qkvi_blank_score score = { 0 };
     double sum = 0;
     for (int64_t w = 1; w < vocab_size; w++)
-        if (logits[w] > logits[judgement.best]) judgement.best = (int32_t)w;
-    const double max = (double)logits[judgement.best];
+        if (logits[w] > logits[score.best]) score.best = (int32_t)w;
+    const double max = (double)logits[score.best];
     for (int64_t w = 0; w < vocab_size; w++) sum += exp((double)logits[w] - max);
     for (int64_t i = 0; i < n_ids; i++) {
-        judgement.mass += exp((double)logits[ids[i]] - max) / sum;
-        judgement.best_admissible |= ids[i] == judgement.best;
+        score.mass += exp((double)logits[ids[i]] - max) / sum;
+        score.best_admissible |= ids[i] == score.best;
     }
-    judgement.loss = log(sum) + max - (double)logits[target];
-    return judgement;
+    score.loss = log(sum) + max - (double)logits[target];
+    return score;
 }
 
 int64_t qkvi_token_of_span(const qkv_encoding *encoding, qkvi_span span) {
+    const int64_t second = qkvi_encoding_second(encoding);
     int64_t found = -1;
     for (int64_t t = 0; t < encoding->n; t++) {
-        if (encoding->special[t] || encoding->types[t] != span.half) continue;
+        if (encoding->special[t] || (t >= second) != span.half) continue;
         if (encoding->end[t] <= span.begin || encoding->begin[t] >= span.end) continue;
         if (found >= 0) return -1;
         found = t;
@@ -39,13 +41,28 @@ int64_t qkvi_token_of_span(const qkv_encoding *encoding, qkvi_span span) {
     return found;
 }
 
+/* A tokenizer may have tokens that the model has no row and no logit for. */
+static qkv_status check_rows(const qkvi_eval *eval, qkv_encoding **encoding, qkv_error *error) {
+    const int64_t rows = eval->model->info.vocab_size;
+    for (int64_t i = 0; i < (*encoding)->n; i++) {
+        const int32_t id = (*encoding)->ids[i];
+        if (id < rows) continue;
+        qkv_encoding_free(*encoding);
+        *encoding = NULL;
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "a text has the token %d, and the model has rows 0 to %lld", id,
+                              (long long)rows - 1);
+    }
+    return QKV_OK;
+}
+
 qkv_status qkvi_eval_encode(const qkvi_eval *eval, const qkvi_pair *pair, qkv_encoding **encoding,
                             qkv_error *error) {
     QKV_TRY(qkv_tokenizer_encode(eval->model->tokenizer, pair->a, (size_t)pair->a_bytes,
                                  pair->b_bytes ? pair->b : NULL, (size_t)pair->b_bytes, encoding,
                                  error));
-    qkv_encoding_cut(*encoding, eval->model->info.max_len);
-    return QKV_OK;
+    qkv_tokenizer_cut(eval->model->tokenizer, *encoding, eval->model->info.max_len);
+    return check_rows(eval, encoding, error);
 }
 
 qkv_status qkvi_eval_logits(qkvi_eval *eval, const int64_t *tokens, uint32_t flags,
@@ -64,11 +81,12 @@ qkv_status qkvi_eval_logits(qkvi_eval *eval, const int64_t *tokens, uint32_t fla
     return qkvi_net_mlm(eval->ctx, eval->model->net, n, eval->hidden, eval->logits, error);
 }
 
-int64_t qkvi_slot_ids(const qkv_tokenizer *tokenizer, const qkvi_slot *slot, int32_t *ids) {
+int64_t qkvi_slot_ids(const qkvi_eval *eval, const qkvi_slot *slot, int32_t *ids) {
+    const qkv_tokenizer *const tokenizer = eval->model->tokenizer;
     int64_t n = 0;
     for (int32_t w = 0; w < slot->n_words; w++) {
         const int32_t id = qkv_tokenizer_id(tokenizer, slot->words[w], strlen(slot->words[w]));
-        if (id >= 0) ids[n++] = id;
+        if (id >= 0 && id < eval->model->info.vocab_size) ids[n++] = id;
     }
     return n;
 }
@@ -76,6 +94,7 @@ int64_t qkvi_slot_ids(const qkv_tokenizer *tokenizer, const qkvi_slot *slot, int
 /* ---- Calls ------------------------------------------------------------------------- */
 
 static qkv_status check_model(const qkv_model *model, qkv_error *error) {
+    if (model->no_head) return qkvi_model_check_head(model, 0, "MLM", error);
     if (!model->info.has_mlm)
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s has no MLM head to evaluate",
                               model->source);
@@ -97,9 +116,10 @@ static qkv_status check_arguments(const qkv_ctx *ctx, const qkv_model *model, co
 static qkv_status make_room(qkvi_eval *eval, qkv_error *error) {
     const qkv_model_info *const info = &eval->model->info;
     eval->report = calloc(1, sizeof *eval->report);
+    if (eval->report) eval->report->total = calloc(1, sizeof *eval->report->total);
     eval->hidden = qkvi_malloc_array((size_t)(QKVI_EVAL_BATCH * info->hidden), sizeof(float));
     eval->logits = qkvi_malloc_array((size_t)(QKVI_EVAL_BATCH * info->vocab_size), sizeof(float));
-    if (!eval->report || !eval->hidden || !eval->logits)
+    if (!eval->report || !eval->report->total || !eval->hidden || !eval->logits)
         return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory to evaluate");
     QKV_TRY(qkvi_feed_make(&eval->batch, QKVI_EVAL_BATCH, info->max_len, error));
     return qkvi_net_pass_create(&eval->pass, error);
@@ -142,7 +162,7 @@ qkv_status qkvi_eval_heads(qkv_ctx *ctx, const qkv_model *model, const qkvi_corp
     if (status == QKV_OK) status = qkvi_eval_probes(&eval, hits, chance, error);
     if (status == QKV_OK) *n_probes = eval.report->n_probes;
     free_room(&eval);
-    free(eval.report);
+    qkv_eval_report_free(eval.report);
     return status;
 }
 
@@ -164,6 +184,8 @@ qkv_status qkv_eval(qkv_ctx *ctx, const qkv_model *model, const char *text, cons
 
 void qkv_eval_report_free(qkv_eval_report *report) {
     if (!report) return;
+    for (int64_t r = 0; r < report->n_rows; r++) free(report->rows[r]);
     free(report->rows);
+    free(report->total);
     free(report);
 }

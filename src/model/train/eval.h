@@ -9,6 +9,7 @@
 #include "model/model_impl.h"
 #include "model/train/corpus.h"
 #include "model/train/feed.h"
+#include "qkv/train.h"
 
 typedef struct qkvi_eval {
     qkv_ctx *ctx;
@@ -24,15 +25,15 @@ typedef struct qkvi_eval {
 enum { QKVI_EVAL_BATCH = 256 };
 
 /** The best token of a row of logits, and probabilities: of one token, of a set. */
-typedef struct qkvi_judgement {
+typedef struct qkvi_blank_score {
     int32_t best;
     int best_admissible;
     double mass, loss;
-} qkvi_judgement;
+} qkvi_blank_score;
 
 /** ids: the admissible ones; target: the word that stood there, for the loss. */
-qkvi_judgement qkvi_judge(const float *logits, int64_t vocab_size, const int32_t *ids,
-                          int64_t n_ids, int32_t target);
+qkvi_blank_score qkvi_score_blank(const float *logits, int64_t vocab_size, const int32_t *ids,
+                                  int64_t n_ids, int32_t target);
 
 /** The only token of a word in an encoding, or -1 if it has none (cut off) or several. */
 int64_t qkvi_token_of_span(const qkv_encoding *encoding, qkvi_span span);
@@ -46,7 +47,7 @@ qkv_status qkvi_eval_logits(qkvi_eval *eval, const int64_t *tokens, uint32_t fla
                             qkv_error *error);
 
 /** The ids of a slot's words, into ids of room for slot->n_words; how many. */
-int64_t qkvi_slot_ids(const qkv_tokenizer *tokenizer, const qkvi_slot *slot, int32_t *ids);
+int64_t qkvi_slot_ids(const qkvi_eval *eval, const qkvi_slot *slot, int32_t *ids);
 
 /**
  * Fill report->rows, total, mlm_loss; n_pairs…; n_probes… and the head. Of probes also, both nullable:

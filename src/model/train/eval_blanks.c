@@ -31,37 +31,37 @@ typedef struct blanks {
 
 static qkv_status row_of(qkv_eval_report *report, const char *slot, int64_t *row,
                          qkv_error *error) {
+    qkv_eval_row **rows = report->rows;
     for (*row = 0; *row < report->n_rows; (*row)++)
-        if (strncmp(report->rows[*row].slot, slot, sizeof report->rows->slot - 1) == 0)
-            return QKV_OK;
-    qkv_eval_row *const rows =
-        qkvi_realloc_array(report->rows, (size_t)report->n_rows + 1, sizeof *rows);
-    if (!rows) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the report");
-    report->rows = rows;
-    memset(&rows[report->n_rows], 0, sizeof *rows);
-    snprintf(rows[report->n_rows++].slot, sizeof rows->slot, "%s", slot);
+        if (strncmp(rows[*row]->slot, slot, sizeof rows[*row]->slot - 1) == 0) return QKV_OK;
+    rows = qkvi_realloc_array(rows, (size_t)report->n_rows + 1, sizeof(qkv_eval_row *));
+    if (rows) report->rows = rows;
+    qkv_eval_row *const new = rows ? calloc(1, sizeof *new) : NULL;
+    if (!new) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the report");
+    snprintf(new->slot, sizeof new->slot, "%s", slot);
+    rows[report->n_rows++] = new;
     return QKV_OK;
 }
 
 static int by_slot(const void *left, const void *right) {
-    return strcmp(((const qkv_eval_row *)left)->slot, ((const qkv_eval_row *)right)->slot);
+    return strcmp((*(qkv_eval_row *const *)left)->slot, (*(qkv_eval_row *const *)right)->slot);
 }
 
-static void count(qkv_eval_row *row, const qkvi_judgement *judgement, int is_single) {
+static void count(qkv_eval_row *row, const qkvi_blank_score *score, int is_single) {
     row->n_blanks++;
-    row->n_top1_admissible += judgement->best_admissible;
+    row->n_top1_admissible += score->best_admissible;
     row->n_single += is_single;
-    row->n_top1_single += is_single && judgement->best_admissible;
-    row->mass += judgement->mass;
+    row->n_top1_single += is_single && score->best_admissible;
+    row->mass += score->mass;
 }
 
 /* Sums become means. */
 static void finish(qkv_eval_report *report, double loss) {
-    qkv_eval_row *const total = &report->total;
+    qkv_eval_row *const total = report->total;
     snprintf(total->slot, sizeof total->slot, "all");
     if (report->n_rows) qsort(report->rows, (size_t)report->n_rows, sizeof *report->rows, by_slot);
     for (int64_t r = 0; r < report->n_rows; r++)
-        report->rows[r].mass /= (double)report->rows[r].n_blanks;
+        report->rows[r]->mass /= (double)report->rows[r]->n_blanks;
     if (total->n_blanks == 0) return;
     total->mass /= (double)total->n_blanks;
     report->mlm_loss = loss / (double)total->n_blanks;
@@ -69,18 +69,18 @@ static void finish(qkv_eval_report *report, double loss) {
 
 /* ---- Filling and judging --------------------------------------------------------------------- */
 
-static qkv_status judge_waiting(blanks *b, qkv_error *error) {
+static qkv_status score_waiting(blanks *b, qkv_error *error) {
     qkvi_eval *const eval = b->eval;
     const int64_t n = eval->batch.view.n_sequences, vocab_size = eval->model->info.vocab_size;
     QKV_TRY(qkvi_eval_logits(eval, b->tokens, 0, error));
     for (int64_t s = 0; s < n; s++) {
         const blank *const w = &b->waiting[s];
-        const qkvi_judgement judgement =
-            qkvi_judge(eval->logits + s * vocab_size, vocab_size, b->ids + w->first_id,
-                       (int64_t)w->n_ids, w->target);
-        count(&eval->report->rows[w->row], &judgement, w->n_ids == 1);
-        count(&eval->report->total, &judgement, w->n_ids == 1);
-        b->loss += judgement.loss;
+        const qkvi_blank_score score =
+            qkvi_score_blank(eval->logits + s * vocab_size, vocab_size, b->ids + w->first_id,
+                             (int64_t)w->n_ids, w->target);
+        count(eval->report->rows[w->row], &score, w->n_ids == 1);
+        count(eval->report->total, &score, w->n_ids == 1);
+        b->loss += score.loss;
     }
     qkvi_feed_clear(&eval->batch);
     b->n_ids = 0;
@@ -112,16 +112,16 @@ static qkv_status add_blank(blanks *b, const qkv_encoding *encoding, int64_t tok
     b->waiting[s] = (blank){ encoding->ids[token], b->n_ids, n_ids, 0 };
     b->n_ids += n_ids;
     QKV_TRY(row_of(eval->report, slot, &b->waiting[s].row, error));
-    return s + 1 == QKVI_EVAL_BATCH ? judge_waiting(b, error) : QKV_OK;
+    return s + 1 == QKVI_EVAL_BATCH ? score_waiting(b, error) : QKV_OK;
 }
 
 /* A word of several tokens cannot be filled into one blank: it counts, and counts as missed. */
 static qkv_status count_missed(blanks *b, const qkvi_slot *slot, qkv_error *error) {
-    const qkvi_judgement missed = { 0 };
+    const qkvi_blank_score missed = { 0 };
     int64_t row;
     QKV_TRY(row_of(b->eval->report, slot->type, &row, error));
-    count(&b->eval->report->rows[row], &missed, slot->n_words == 1);
-    count(&b->eval->report->total, &missed, slot->n_words == 1);
+    count(b->eval->report->rows[row], &missed, slot->n_words == 1);
+    count(b->eval->report->total, &missed, slot->n_words == 1);
     return QKV_OK;
 }
 
@@ -134,7 +134,7 @@ static qkv_status add_slots(blanks *b, const qkv_encoding *encoding, const qkvi_
             continue;
         }
         QKV_TRY(reserve_ids(b, (size_t)slots[i].n_words, error));
-        const int64_t n = qkvi_slot_ids(b->eval->model->tokenizer, &slots[i], b->ids + b->n_ids);
+        const int64_t n = qkvi_slot_ids(b->eval, &slots[i], b->ids + b->n_ids);
         QKV_TRY(add_blank(b, encoding, token, slots[i].type, (size_t)n, error));
     }
     return QKV_OK;
@@ -180,7 +180,7 @@ static qkv_status run(blanks *b, qkv_error *error) {
     const int is_text = corpus_is_text(b->eval);
     qkvi_feed_clear(&b->eval->batch);
     for (int64_t p = 0; p < n_pairs; p++) QKV_TRY(add_pair(b, p, is_text, error));
-    QKV_TRY(judge_waiting(b, error));
+    QKV_TRY(score_waiting(b, error));
     finish(b->eval->report, b->loss);
     return QKV_OK;
 }

@@ -9,6 +9,7 @@
 
 #include "core/alloc.h"
 #include "core/status.h"
+#include "model/text/tokens.h"
 #include "model/train/eval.h"
 
 enum { N_PROBES = 512 };
@@ -74,9 +75,10 @@ typedef struct probes {
 } probes;
 
 static void mark_span(const qkv_encoding *encoding, qkvi_span span, uint8_t mark, uint8_t *marks) {
+    const int64_t second = qkvi_encoding_second(encoding);
     for (int64_t t = 0; t < encoding->n; t++)
-        if (!encoding->special[t] && encoding->types[t] == span.half &&
-            encoding->end[t] > span.begin && encoding->begin[t] < span.end)
+        if (!encoding->special[t] && (t >= second) == span.half && encoding->end[t] > span.begin &&
+            encoding->begin[t] < span.end)
             marks[t] = mark;
 }
 
@@ -90,7 +92,7 @@ static qkv_status find_admissible(const qkvi_eval *eval, const qkvi_pair *pair, 
     for (int32_t i = 0; i < n_slots; i++)
         if (memcmp(&slots[i].span, &pair->pronoun, sizeof pair->pronoun) == 0) slot = &slots[i];
     p->ids = qkvi_malloc_array(slot ? (size_t)slot->n_words : 1, sizeof *p->ids);
-    if (p->ids && slot) p->n_ids = qkvi_slot_ids(eval->model->tokenizer, slot, p->ids);
+    if (p->ids && slot) p->n_ids = qkvi_slot_ids(eval, slot, p->ids);
     if (p->ids && !slot) p->ids[p->n_ids++] = pronoun;
     qkvi_slots_free(slots);
     return p->ids ? QKV_OK : qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a probe");
@@ -184,15 +186,15 @@ static void forget_waiting(probes *all) {
     qkvi_feed_clear(&all->eval->batch);
 }
 
-static qkv_status judge_waiting(probes *all, qkv_error *error) {
+static qkv_status score_waiting(probes *all, qkv_error *error) {
     qkvi_eval *const eval = all->eval;
     const int64_t n = eval->batch.view.n_sequences, vocab_size = eval->model->info.vocab_size;
     QKV_TRY(qkvi_eval_logits(eval, all->tokens, QKV_RUN_CAPTURE, error));
     for (int64_t s = 0; s < n; s++) {
         const probe *const p = &all->waiting[s];
-        const qkvi_judgement judgement =
-            qkvi_judge(eval->logits + s * vocab_size, vocab_size, p->ids, p->n_ids, 0);
-        eval->report->n_probes_right += judgement.best_admissible;
+        const qkvi_blank_score score =
+            qkvi_score_blank(eval->logits + s * vocab_size, vocab_size, p->ids, p->n_ids, 0);
+        eval->report->n_probes_right += score.best_admissible;
         eval->report->n_probes++;
         *(p->is_even ? &all->n_even : &all->n_odd) += 1;
         judge_heads(all, s);
@@ -220,9 +222,9 @@ static qkv_status run(probes *all, qkv_error *error) {
         if (!qkvi_corpus_probe(all->eval->corpus, i, all->eval->seed, &pair)) break;
         QKV_TRY(add_probe(all, i, &pair, error));
         if (all->eval->batch.view.n_sequences == QKVI_EVAL_BATCH)
-            QKV_TRY(judge_waiting(all, error));
+            QKV_TRY(score_waiting(all, error));
     }
-    return judge_waiting(all, error);
+    return score_waiting(all, error);
 }
 
 qkv_status qkvi_eval_probes(qkvi_eval *eval, int64_t *hits, double *chance, qkv_error *error) {

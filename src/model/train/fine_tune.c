@@ -12,18 +12,11 @@
 #include "model/train/run_fields.h"
 #include "model/train/trainer.h"
 
-/* What it can learn; -1: nothing that is known here. */
-static int arch_of(const qkv_model_info *info) {
-    if (info->is_encoder_decoder && info->has_lm) return QKV_ARCH_ENCDEC;
-    if (info->is_decoder && info->has_lm) return QKV_ARCH_GPT2;
-    return info->has_mlm ? QKV_ARCH_BERT : -1;
-}
-
 static qkv_status take_sizes(qkvi_trainer *trainer, qkv_error *error) {
     qkv_train_options *const o = trainer->options;
     const qkv_model_info *const info = &trainer->info;
-    o->arch = arch_of(info);
-    if (o->arch < 0)
+    o->kind = info->kind;
+    if (!info->has_lm && !info->has_mlm)
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
                               "%s: has neither an MLM head nor one of a language model to train",
                               info->source);
@@ -32,8 +25,8 @@ static qkv_status take_sizes(qkvi_trainer *trainer, qkv_error *error) {
                               "max_len = %lld is more than %lld, that of "
                               "%s",
                               (long long)o->max_len, (long long)info->max_len, info->source);
-    if ((o->arch == QKV_ARCH_GPT2 && (info->bos_id < 0 || info->eos_id < 0)) ||
-        (o->arch == QKV_ARCH_ENCDEC && info->start_id < 0))
+    if ((o->kind == QKV_MODEL_DECODER && (info->bos_id < 0 || info->eos_id < 0)) ||
+        (o->kind == QKV_MODEL_PAIR && info->start_id < 0))
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
                               "%s: config.json names no token that a text begins or ends with",
                               info->source);
@@ -50,16 +43,19 @@ static qkv_status take_sizes(qkvi_trainer *trainer, qkv_error *error) {
 /* Takes what a run needs out of an open model. */
 static qkv_status take_model(qkvi_trainer *trainer, qkv_model *model, qkv_error *error) {
     trainer->info = model->info;
+    if (model->no_head) return qkvi_model_check_head(model, 0, "", error);
     QKV_TRY(take_sizes(trainer, error));
     trainer->from_hash =
         qkvi_hash(QKVI_HASH_START, model->arena, model->params.n_elems * sizeof *model->arena);
     trainer->params = model->arena;
     trainer->lm_bias = model->lm_bias;
+    for (int p = 0; p < 2; p++) trainer->positions[p] = model->positions[p];
     trainer->tokenizer = model->tokenizer;
     trainer->target_tokenizer = model->target_tokenizer;
     trainer->info.source = trainer->options->out;
     model->arena = NULL;
     model->lm_bias = NULL;
+    model->positions[0] = model->positions[1] = NULL;
     model->tokenizer = model->target_tokenizer = NULL;
     return QKV_OK;
 }
@@ -76,8 +72,8 @@ qkv_status qkvi_fine_tune_open(qkvi_trainer *trainer, qkv_error *error) {
     return status;
 }
 
-static qkv_status copy_file(const qkvi_trainer *trainer, const char *name, qkvi_files *files,
-                            qkv_error *error) {
+qkv_status qkvi_fine_tune_copy(const qkvi_trainer *trainer, const char *name, qkvi_files *files,
+                               qkv_error *error) {
     enum { MAX_FILE = 1 << 27 };
     char *const path = qkvi_path_join(trainer->from, name), *bytes = NULL;
     size_t n;
@@ -92,22 +88,23 @@ static qkv_status copy_file(const qkvi_trainer *trainer, const char *name, qkvi_
     return status;
 }
 
+const char *const qkvi_fine_tune_files[] = { "config.json",
+                                             "generation_config.json",
+                                             "tokenizer.json",
+                                             "vocab.txt",
+                                             "tokenizer_config.json",
+                                             "special_tokens_map.json",
+                                             "vocab.json",
+                                             "merges.txt",
+                                             "added_tokens.json",
+                                             "source.spm",
+                                             "target.spm",
+                                             "target_vocab.json",
+                                             "modules.json",
+                                             NULL };
+
 qkv_status qkvi_fine_tune_save(const qkvi_trainer *trainer, qkvi_files *files, qkv_error *error) {
-    static const char *const names[] = { "config.json",
-                                         "generation_config.json",
-                                         "tokenizer.json",
-                                         "vocab.txt",
-                                         "tokenizer_config.json",
-                                         "special_tokens_map.json",
-                                         "vocab.json",
-                                         "merges.txt",
-                                         "added_tokens.json",
-                                         "source.spm",
-                                         "target.spm",
-                                         "target_vocab.json",
-                                         "modules.json",
-                                         "sentence_bert_config.json" };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        QKV_TRY(copy_file(trainer, names[i], files, error));
-    return QKV_OK;
+    for (const char *const *name = qkvi_fine_tune_files; *name; name++)
+        QKV_TRY(qkvi_fine_tune_copy(trainer, *name, files, error));
+    return qkvi_fine_tune_modules(trainer, files, error);
 }

@@ -15,11 +15,12 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/options.h"
 #include "core/status.h"
 #include "model/grammar/grammar.h"
 #include "model/train/corpus.h"
 #include "model/train/corpus_text.h"
-#include "qkv/model.h"
+#include "qkv/train.h"
 
 /* Cuts 0 … i of a line, whose bytes end at `end`; said: what cut i is in the best reading. */
 typedef struct cut {
@@ -171,7 +172,10 @@ qkv_status qkv_eval_sentences(const char *grammar, const char *text, qkv_sentenc
                               !grammar ? "grammar"
                               : !text  ? "text"
                                        : "score");
-    *score = (qkv_sentence_score){ 0 };
+    qkv_sentence_score made = qkv_sentence_score_init();
+    QKV_TRY(qkvi_options_read(&made, sizeof made, score, "qkv_sentence_score", error));
+    made = qkv_sentence_score_init();
+    qkvi_options_write(score, &made, sizeof made);
     qkvi_corpus *corpus;
     qkvi_text *lines = NULL;
     QKV_TRY(qkvi_corpus_open_grammar(grammar, &corpus, error));
@@ -179,10 +183,11 @@ qkv_status qkv_eval_sentences(const char *grammar, const char *text, qkv_sentenc
     if (status == QKV_OK) {
         const qkvi_grammar *const g = qkvi_corpus_grammar(corpus);
         judge j = {
-            .g = g, .most_ends = most_ends(g), .score = score, .visit = visit, .user = user
+            .g = g, .most_ends = most_ends(g), .score = &made, .visit = visit, .user = user
         };
         status = judge_text(&j, lines, error);
     }
+    qkvi_options_write(score, &made, sizeof made);
     qkvi_text_free(lines);
     qkvi_corpus_free(corpus);
     return status;

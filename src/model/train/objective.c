@@ -1,10 +1,10 @@
 /* See objective.h. */
 #include "model/train/objective.h"
 
-const qkvi_objective *qkvi_objective_of(int arch) {
-    static const qkvi_objective *const objectives[] = { [QKV_ARCH_BERT] = &qkvi_objective_mlm,
-                                                        [QKV_ARCH_GPT2] = &qkvi_objective_lm,
-                                                        [QKV_ARCH_ENCDEC] =
+const qkvi_objective *qkvi_objective_of(qkv_model_kind kind) {
+    static const qkvi_objective *const objectives[] = { [QKV_MODEL_ENCODER] = &qkvi_objective_mlm,
+                                                        [QKV_MODEL_DECODER] = &qkvi_objective_lm,
+                                                        [QKV_MODEL_PAIR] =
                                                             &qkvi_objective_seq2seq };
-    return objectives[arch];
+    return objectives[kind];
 }

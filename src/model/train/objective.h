@@ -32,7 +32,6 @@ typedef struct qkvi_objective {
 
 extern const qkvi_objective qkvi_objective_mlm, qkvi_objective_lm, qkvi_objective_seq2seq;
 
-/** By qkv_arch. */
-const qkvi_objective *qkvi_objective_of(int arch);
+const qkvi_objective *qkvi_objective_of(qkv_model_kind kind);
 
 #endif

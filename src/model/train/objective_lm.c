@@ -87,7 +87,7 @@ static qkv_status make_vocabulary(qkvi_trainer *trainer, qkv_error *error) {
 static void fill_info(const qkvi_trainer *trainer, qkv_model_info *info) {
     info->architecture = "gpt2";
     info->layer_norm_eps = 1e-5;
-    info->is_decoder = info->has_lm = 1;
+    info->has_lm = 1;
     info->activation = "gelu_tanh";
     info->bos_id = info->eos_id = qkvi_bpe_vocabulary_id(trainer, qkvi_bpe_gpt2.eos);
 }

@@ -17,9 +17,10 @@ enum { MASK_PERCENT = 15, PURPOSE_MASK = 0x6d61736b /* "mask" */, MAX_LEN = 1 <<
 
 /* ---- Examples -------------------------------------------------------------------------------- */
 
-/* A token that is not one of the five special ones. */
-static int32_t random_token(qkvi_rng *rng, const qkv_tokenizer *tokenizer) {
-    const uint32_t size = (uint32_t)qkv_tokenizer_size(tokenizer);
+/* A token that the model has and that is not one of the five special ones. */
+static int32_t random_token(qkvi_rng *rng, const qkv_tokenizer *tokenizer, int64_t n_words) {
+    const int32_t n = qkv_tokenizer_size(tokenizer);
+    const uint32_t size = (uint32_t)(n < n_words ? n : n_words);
     for (int attempt = 0; attempt < 100; attempt++) {
         const int32_t id = (int32_t)qkvi_rng_below(rng, size);
         int special = 0;
@@ -43,7 +44,7 @@ static void mask_token(const qkvi_examples *examples, uint64_t index, int64_t at
     if (how < 8)
         slot->ids[at] = qkv_tokenizer_special(examples->tokenizer, QKV_TOKEN_MASK);
     else if (how == 8)
-        slot->ids[at] = random_token(&rng, examples->tokenizer);
+        slot->ids[at] = random_token(&rng, examples->tokenizer, examples->n_words);
 }
 
 /* Of a model that nobody asks about the next sentence, a pair that does not belong together is its
@@ -58,7 +59,7 @@ static void make_example(const qkvi_examples *examples, qkvi_split split, int64_
                                         alone ? NULL : pair.b, alone ? 0 : (size_t)pair.b_bytes,
                                         &encoding, &slot->error);
     if (slot->status != QKV_OK) return;
-    qkv_encoding_cut(encoding, examples->max_len);
+    qkv_tokenizer_cut(NULL, encoding, examples->max_len);
     slot->n = encoding->n;
     slot->label = alone || examples->alone ? -1 : !pair.is_next;
     memcpy(slot->ids, encoding->ids, (size_t)slot->n * sizeof *slot->ids);
@@ -132,6 +133,7 @@ static void fill_info(const qkvi_trainer *trainer, qkv_model_info *info) {
     info->n_types = 2;
     info->layer_norm_eps = 1e-12;
     info->has_mlm = info->has_nsp = info->has_pooler = 1;
+    info->pad_id = qkv_tokenizer_special(trainer->tokenizer, QKV_TOKEN_PAD);
     info->sinusoidal_positions = trainer->options->sinusoidal_positions;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "model/arch/family.h"
 #include "model/train/bpe_vocabulary.h"
 #include "model/train/objective.h"
 #include "model/train/trainer.h"
@@ -19,7 +20,7 @@ static qkv_status encode(const qkvi_examples *examples, const qkv_tokenizer *tok
                          const char *text, int64_t n_bytes, qkv_encoding **encoding,
                          qkv_error *error) {
     QKV_TRY(qkv_tokenizer_encode(tokenizer, text, (size_t)n_bytes, NULL, 0, encoding, error));
-    qkv_encoding_cut(*encoding, examples->max_len);
+    qkv_tokenizer_cut(NULL, *encoding, examples->max_len);
     return QKV_OK;
 }
 
@@ -78,8 +79,8 @@ static void fill_info(const qkvi_trainer *trainer, qkv_model_info *info) {
     const qkv_train_options *const o = trainer->options;
     info->architecture = "bart";
     info->layer_norm_eps = 1e-5;
-    info->is_encoder_decoder = info->has_lm = 1;
-    info->first_position = 2;
+    info->has_lm = 1;
+    info->first_position = qkvi_family_of("bart")->first_position;
     info->n_decoder_layers = o->n_decoder_layers ? o->n_decoder_layers : o->n_layers;
     info->n_decoder_heads = o->n_heads;
     info->decoder_intermediate = o->intermediate;

@@ -47,11 +47,16 @@ static const struct {
     [QKVI_RUN_SMOOTHING] = { "label_smoothing", REAL },
     [QKVI_RUN_DECODER_LAYERS] = { "decoder_layers", WHOLE },
     [QKVI_RUN_COMPUTE] = { "compute", WHOLE },
+    [QKVI_RUN_EPS] = { "eps", REAL },
+    [QKVI_RUN_LOG] = { "log", HASH },
 };
 static const char check_name[] = "check=";
 
-/* What a field is where it is left out: nothing, and one part of a step. */
-static uint64_t usual(int field) { return field == QKVI_RUN_ACCUMULATE; }
+/* What a field is where it is left out: what it was before there was a choice. */
+static uint64_t usual(int field) {
+    if (field == QKVI_RUN_EPS) return qkvi_real_bits(1e-8);
+    return field == QKVI_RUN_ACCUMULATE;
+}
 static int may_be_left_out(int field) { return field >= QKVI_RUN_ARCH; }
 
 uint64_t qkvi_real_bits(double value) {
@@ -81,7 +86,7 @@ void qkvi_run_fields_of(const qkvi_trainer *trainer, qkvi_run_fields *fields) {
         [QKVI_RUN_SUM_FIRST] = qkvi_real_bits(trainer->sums.losses[0]),
         [QKVI_RUN_SUM_SECOND] = qkvi_real_bits(trainer->sums.losses[1]),
         [QKVI_RUN_GRAMMAR] = o->grammar != NULL,
-        [QKVI_RUN_CORPUS] = trainer->fingerprint,
+        [QKVI_RUN_CORPUS] = qkvi_corpus_hash(trainer->corpus),
         [QKVI_RUN_LAYERS] = (uint64_t)o->n_layers,
         [QKVI_RUN_HEADS] = (uint64_t)o->n_heads,
         [QKVI_RUN_HIDDEN] = (uint64_t)o->hidden,
@@ -98,13 +103,14 @@ void qkvi_run_fields_of(const qkvi_trainer *trainer, qkvi_run_fields *fields) {
         [QKVI_RUN_CLIP] = qkvi_real_bits(o->clip),
         [QKVI_RUN_SEED] = o->seed,
         [QKVI_RUN_SINUSOIDAL] = o->sinusoidal_positions != 0,
-        [QKVI_RUN_ARCH] = (uint64_t)o->arch,
+        [QKVI_RUN_ARCH] = (uint64_t)o->kind,
         [QKVI_RUN_FROM] = trainer->from_hash,
         [QKVI_RUN_ACCUMULATE] = (uint64_t)o->accumulate,
         [QKVI_RUN_DROPOUT] = qkvi_real_bits(o->dropout),
         [QKVI_RUN_SMOOTHING] = qkvi_real_bits(o->label_smoothing),
         [QKVI_RUN_DECODER_LAYERS] = (uint64_t)o->n_decoder_layers,
         [QKVI_RUN_COMPUTE] = (uint64_t)o->compute,
+        [QKVI_RUN_EPS] = qkvi_real_bits(o->eps),
     } };
 }
 
@@ -177,12 +183,20 @@ static int print_difference(char *text, size_t n_bytes, int field, uint64_t stor
                     (unsigned long long)ours);
 }
 
+/* A run that is finished may have replaced the model that it began from. */
+static int is_same(const qkvi_run_fields *stored, const qkvi_run_fields *ours, int field) {
+    if (stored->bits[field] == ours->bits[field]) return 1;
+    return field == QKVI_RUN_FROM && stored->bits[field] != 0 &&
+           stored->bits[QKVI_RUN_STEP] == stored->bits[QKVI_RUN_STEPS] &&
+           stored->bits[QKVI_RUN_WEIGHTS] == ours->bits[field];
+}
+
 qkv_status qkvi_run_fields_match(const char *name, const qkvi_run_fields *stored,
                                  const qkvi_run_fields *ours, qkv_error *error) {
     char list[400] = "";
     size_t n = 0;
-    for (int f = QKVI_RUN_GRAMMAR; f < QKVI_RUN_FIELDS; f++) {
-        if (stored->bits[f] == ours->bits[f]) continue;
+    for (int f = QKVI_RUN_GRAMMAR; f < QKVI_RUN_LOG; f++) {
+        if (is_same(stored, ours, f)) continue;
         if (n > 0 && n < sizeof list) n += (size_t)snprintf(list + n, sizeof list - n, "; ");
         if (n < sizeof list)
             n += (size_t)print_difference(list + n, sizeof list - n, f, stored->bits[f],

@@ -49,6 +49,8 @@ typedef enum qkvi_run_index {
     QKVI_RUN_SMOOTHING,
     QKVI_RUN_DECODER_LAYERS,
     QKVI_RUN_COMPUTE, /* a qkv_model_weights, by class */
+    QKVI_RUN_EPS,
+    QKVI_RUN_LOG, /* a hash, and no option: of the log */
     QKVI_RUN_FIELDS
 } qkvi_run_index;
 
@@ -64,7 +66,7 @@ double qkvi_bits_real(uint64_t bits);
 #define QKVI_HASH_START 0xcbf29ce484222325u
 uint64_t qkvi_hash(uint64_t hash, const void *bytes, size_t n);
 
-/** The fields of a run as it is now, but for the hashes of arenas, which are 0. */
+/** The fields of a run as it is now, but for the hashes of arenas and log, which are 0. */
 void qkvi_run_fields_of(const qkvi_trainer *trainer, qkvi_run_fields *fields);
 
 void qkvi_run_fields_print(const qkvi_run_fields *fields, char text[QKVI_RUN_BYTES]);
@@ -73,7 +75,10 @@ void qkvi_run_fields_print(const qkvi_run_fields *fields, char text[QKVI_RUN_BYT
 qkv_status qkvi_run_fields_parse(const char *name, const char *text, qkvi_run_fields *fields,
                                  qkv_error *error);
 
-/** ARGUMENT, naming each option in which the stored run is another than ours. */
+/**
+ * ARGUMENT, naming each option in which the stored run is another than ours. A run that is finished may
+ * have replaced the model that it began from: then ours begins from what it made.
+ */
 qkv_status qkvi_run_fields_match(const char *name, const qkvi_run_fields *stored,
                                  const qkvi_run_fields *ours, qkv_error *error);
 

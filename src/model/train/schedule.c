@@ -5,10 +5,3 @@ double qkvi_schedule_rate(double peak, int64_t warmup, int64_t n_steps, int64_t 
     if (step < warmup) return peak * (double)(step + 1) / (double)warmup;
     return peak * (double)(n_steps - step) / (double)(n_steps - warmup);
 }
-
-double qkvi_schedule_power(double base, int64_t n) {
-    double power = 1;
-    for (; n > 0; n >>= 1, base *= base)
-        if (n & 1) power *= base;
-    return power;
-}

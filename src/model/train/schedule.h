@@ -10,7 +10,4 @@
  */
 double qkvi_schedule_rate(double peak, int64_t warmup, int64_t n_steps, int64_t step);
 
-/** base^n by squaring: the same bits everywhere, unlike pow. n >= 0. */
-double qkvi_schedule_power(double base, int64_t n);
-
 #endif

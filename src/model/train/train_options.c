@@ -1,30 +1,10 @@
 /* Options of a training run: defaults, and every rule that they must keep. */
+#include <math.h>
+
 #include "core/status.h"
 #include "model/train/trainer.h"
 
 enum { MIN_LEN = 5, MAX_BATCH = 1 << 16 };
-
-void qkv_train_options_default(qkv_train_options *options) {
-    *options = (qkv_train_options){ .struct_size = sizeof *options,
-                                    .n_layers = 4,
-                                    .n_heads = 4,
-                                    .hidden = 128,
-                                    .intermediate = 512,
-                                    .vocab_size = 2000,
-                                    .max_len = 32,
-                                    .n_steps = 3000,
-                                    .batch = 128,
-                                    .warmup = 200,
-                                    .checkpoint_every = 100,
-                                    .report_every = 20,
-                                    .learning_rate = 1.5e-3,
-                                    .weight_decay = 0.01,
-                                    .beta1 = 0.9,
-                                    .beta2 = 0.98,
-                                    .clip = 1,
-                                    .seed = 1,
-                                    .accumulate = 1 };
-}
 
 typedef struct range {
     const char *name;
@@ -43,10 +23,11 @@ static qkv_status check_numbers(const qkv_train_options *o, qkv_error *error) {
                              { "warmup", o->warmup, 0, INT32_MAX },
                              { "checkpoint_every", o->checkpoint_every, 0, INT32_MAX },
                              { "report_every", o->report_every, 0, INT32_MAX },
-                             { "arch", o->arch, QKV_ARCH_BERT, QKV_ARCH_ENCDEC },
+                             { "kind", (int)o->kind, QKV_MODEL_ENCODER, QKV_MODEL_PAIR },
                              { "accumulate", o->accumulate, 1, MAX_BATCH },
                              { "n_decoder_layers", o->n_decoder_layers, 0, 1024 },
-                             { "compute", o->compute, QKV_WEIGHTS_F32, QKV_WEIGHTS_BF16_AMX } };
+                             { "compute", (int)o->compute, QKV_WEIGHTS_F32,
+                               QKV_WEIGHTS_BF16_AMX } };
     for (size_t r = 0; r < sizeof ranges / sizeof *ranges; r++)
         if (ranges[r].value < ranges[r].least || ranges[r].value > ranges[r].most)
             return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s = %lld is not between %lld and %lld",
@@ -56,30 +37,46 @@ static qkv_status check_numbers(const qkv_train_options *o, qkv_error *error) {
         return qkvi_error_set(error, QKV_ERR_SHAPE,
                               "hidden = %lld is not a multiple of n_heads = %lld",
                               (long long)o->hidden, (long long)o->n_heads);
-    if (!(o->learning_rate > 0 && o->learning_rate < 100) || !(o->weight_decay >= 0) ||
-        !(o->beta1 >= 0 && o->beta1 < 1) || !(o->beta2 >= 0 && o->beta2 < 1) || !(o->clip >= 0))
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
-                              "learning_rate = %g, weight_decay = %g, beta1 = %g, beta2 = %g or "
-                              "clip = %g is out of range",
-                              o->learning_rate, o->weight_decay, o->beta1, o->beta2, o->clip);
-    if (!(o->dropout >= 0 && o->dropout < 1) ||
-        !(o->label_smoothing >= 0 && o->label_smoothing < 1))
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
-                              "dropout = %g or label_smoothing = %g is not in [0, 1)", o->dropout,
-                              o->label_smoothing);
     return QKV_OK;
 }
 
-/* Options that mean something for one architecture only. Of a model to fine-tune it is not known
+/* From least on, or above it, and below most. */
+typedef struct real_range {
+    const char *name;
+    double value, least, most;
+    int above;
+} real_range;
+
+static qkv_status check_reals(const qkv_train_options *o, qkv_error *error) {
+    const real_range ranges[] = {
+        { "learning_rate", o->learning_rate, 0, 100, 1 },
+        { "weight_decay", o->weight_decay, 0, INFINITY, 0 },
+        { "beta1", o->beta1, 0, 1, 0 },
+        { "beta2", o->beta2, 0, 1, 0 },
+        { "eps", o->eps, 0, INFINITY, 1 },
+        { "clip", o->clip, 0, INFINITY, 0 },
+        { "dropout", o->dropout, 0, 1, 0 },
+        { "label_smoothing", o->label_smoothing, 0, 1, 0 },
+    };
+    for (size_t r = 0; r < sizeof ranges / sizeof *ranges; r++) {
+        const real_range *const x = &ranges[r];
+        if (x->value < x->most && (x->above ? x->value > x->least : x->value >= x->least)) continue;
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s = %g is not in %c%g, %g)", x->name,
+                              x->value, x->above ? '(' : '[', x->least, x->most);
+    }
+    return QKV_OK;
+}
+
+/* Options that mean something for one kind of model only. Of a model to fine-tune it is not known
  * yet which that is. */
-static qkv_status check_arch(const qkv_train_options *o, qkv_error *error) {
+static qkv_status check_kind(const qkv_train_options *o, qkv_error *error) {
     const char *name = NULL;
     if (o->from) return QKV_OK;
-    if (o->arch == QKV_ARCH_BERT && o->label_smoothing > 0) name = "label_smoothing";
-    if (o->arch != QKV_ARCH_BERT && o->sinusoidal_positions) name = "sinusoidal_positions";
-    if (o->arch != QKV_ARCH_ENCDEC && o->n_decoder_layers) name = "n_decoder_layers";
+    if (o->kind == QKV_MODEL_ENCODER && o->label_smoothing > 0) name = "label_smoothing";
+    if (o->kind != QKV_MODEL_ENCODER && o->sinusoidal_positions) name = "sinusoidal_positions";
+    if (o->kind != QKV_MODEL_PAIR && o->n_decoder_layers) name = "n_decoder_layers";
     if (!name) return QKV_OK;
-    return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is not for this architecture", name);
+    return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is not for this kind of model", name);
 }
 
 qkv_status qkvi_train_options_check(const qkv_train_options *options, qkv_error *error) {
@@ -88,5 +85,6 @@ qkv_status qkvi_train_options_check(const qkv_train_options *options, qkv_error 
         return qkvi_error_set(error, QKV_ERR_ARGUMENT,
                               "exactly one of text and grammar must be given");
     QKV_TRY(check_numbers(options, error));
-    return check_arch(options, error);
+    QKV_TRY(check_reals(options, error));
+    return check_kind(options, error);
 }

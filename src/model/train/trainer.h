@@ -13,6 +13,7 @@
 #include "model/train/examples.h"
 #include "model/train/feed.h"
 #include "model/train/objective.h"
+#include "qkv/train.h"
 
 enum { QKVI_HELD_OUT_PAIRS = 128 }; /* of every report's held-out loss */
 
@@ -40,15 +41,17 @@ typedef struct qkvi_trainer {
     qkvi_param_table table;
     float *params, *grads, *m, *v; /* arenas of the table */
     float *lm_bias;                /* of logits, not trained: some Marians have one */
+    float *positions[2];           /* stored instead of sinusoids, not trained either; NULL */
     float *mean;                   /* of the gradients of a step, where it has several */
     qkvi_net *weights, *gradients;
     qkvi_net_pass *pass;
     qkvi_adamw adamw;
     qkvi_examples examples;
     qkvi_feed batch;
-    uint64_t fingerprint; /* of the corpus file */
-    int64_t step;         /* steps done */
+    int64_t step; /* steps done */
     qkvi_train_sums sums;
+    qkvi_growing log; /* train_log.tsv, as far as it is */
+    bool is_finished; /* asked to resume, and all is done already */
 } qkvi_trainer;
 
 /** Every rule that options must keep. ARGUMENT, SHAPE. */
@@ -66,6 +69,13 @@ void qkvi_trainer_close(qkvi_trainer *trainer);
  * UNSUPPORTED for one that nothing here trains; as qkv_model_open.
  */
 qkv_status qkvi_fine_tune_open(qkvi_trainer *trainer, qkv_error *error);
+/** Adds a file of the folder, if it has it. */
+qkv_status qkvi_fine_tune_copy(const qkvi_trainer *trainer, const char *name, qkvi_files *files,
+                               qkv_error *error);
+/** Adds the files of sentence-transformers, and the folders of its modules. In fine_tune_modules.c. */
+qkv_status qkvi_fine_tune_modules(const qkvi_trainer *trainer, qkvi_files *files, qkv_error *error);
+/** qkvi_checkpoint_sweep of these folders in options->out. In fine_tune_modules.c. */
+qkv_status qkvi_fine_tune_sweep(const qkvi_trainer *trainer, qkv_error *error);
 /** Adds what the folder has beside its weights. */
 qkv_status qkvi_fine_tune_save(const qkvi_trainer *trainer, qkvi_files *files, qkv_error *error);
 
@@ -86,13 +96,18 @@ qkv_status qkvi_train_held_out(qkvi_trainer *trainer, double *loss, qkv_error *e
  */
 void qkvi_init_weights(uint64_t seed, int sinusoidal, const qkvi_param_table *table, float *params);
 
-/** Writes config.json, the tokenizer's files and model.safetensors into options->out. */
+/**
+ * Writes model.safetensors, config.json, the tokenizer's files and the log into options->out, and last
+ * train_run.txt: the line of run_fields.h. Where that is, and has the hash of the weights, the run is
+ * there whole.
+ */
 qkv_status qkvi_trainer_save(const qkvi_trainer *trainer, qkv_error *error);
 
 /**
- * checkpoint.safetensors in a folder: weights, both moments, the number of steps done, the sums, and
- * the options and corpus that led there. load refuses a checkpoint of other options (ARGUMENT,
- * naming them: it would not be the same run), and a damaged one (FORMAT).
+ * checkpoint.safetensors in a folder: weights, both moments, the log, the number of steps done, the sums,
+ * and the options and corpus that led there. load refuses a checkpoint of other options (ARGUMENT,
+ * naming them: it would not be the same run), and a damaged one (FORMAT). Without a checkpoint a run
+ * that options->out holds, finished, is finished.
  */
 qkv_status qkvi_checkpoint_save(const qkvi_trainer *trainer, const char *folder, qkv_error *error);
 qkv_status qkvi_checkpoint_load(qkvi_trainer *trainer, const char *folder, qkv_error *error);
@@ -102,10 +117,14 @@ void qkvi_checkpoint_remove(const char *folder);
  * would be lost.
  */
 qkv_status qkvi_checkpoint_none(const qkvi_trainer *trainer, const char *folder, qkv_error *error);
+/** Adds train_run.txt to the files of a run that is finished. */
+qkv_status qkvi_finished_put(const qkvi_trainer *trainer, qkvi_files *files, qkv_error *error);
+/** Whether options->out holds this very run, finished. ARGUMENT: it holds another one; MEMORY, IO. */
+qkv_status qkvi_finished_find(const qkvi_trainer *trainer, bool *is_finished, qkv_error *error);
+
 /** Removes what a killed run left half written. */
 void qkvi_checkpoint_sweep(const char *folder);
-
-/** FNV-1a of a file's bytes: tells one corpus from another, not friend from foe. */
-qkv_status qkvi_corpus_fingerprint(const char *path, uint64_t *fingerprint, qkv_error *error);
+/** The files that are copied from a model to fine-tune, ended by NULL. */
+extern const char *const qkvi_fine_tune_files[];
 
 #endif

@@ -5,12 +5,14 @@
 #include <sys/stat.h>
 
 #include "core/status.h"
+#include "model/model_impl.h"
 #include "model/train/trainer.h"
 
 /* Of a new model. */
 static qkv_model_info make_info(const qkvi_trainer *trainer) {
     const qkv_train_options *const o = trainer->options;
     qkv_model_info info = { .source = o->out,
+                            .kind = o->kind,
                             .n_layers = o->n_layers,
                             .n_heads = o->n_heads,
                             .hidden = o->hidden,
@@ -52,7 +54,7 @@ static qkv_status make_model(qkvi_trainer *t, qkv_error *error) {
     QKV_TRY(qkvi_net_bind(&t->info, &t->table, t->params, form | QKVI_NET_BACKWARD, &t->weights,
                           error));
     QKV_TRY(qkvi_net_bind(&t->info, &t->table, t->grads, 0, &t->gradients, error));
-    t->weights->lm.bias = t->lm_bias;
+    qkvi_net_take_buffers(t->weights, t->lm_bias, t->positions);
     return qkvi_net_pass_create(&t->pass, error);
 }
 
@@ -63,7 +65,7 @@ static qkv_status make_optimizer(qkvi_trainer *trainer, qkv_error *error) {
     QKV_TRY(qkvi_adamw_make(&trainer->table, &trainer->adamw, error));
     trainer->adamw.beta1 = options->beta1;
     trainer->adamw.beta2 = options->beta2;
-    trainer->adamw.eps = 1e-8;
+    trainer->adamw.eps = options->eps;
     trainer->adamw.weight_decay = options->weight_decay;
     trainer->adamw.clip = options->clip;
     trainer->examples =
@@ -74,6 +76,7 @@ static qkv_status make_optimizer(qkvi_trainer *trainer, qkv_error *error) {
                                                                        : trainer->tokenizer,
                          .seed = options->seed,
                          .max_len = options->max_len,
+                         .n_words = trainer->info.vocab_size,
                          .alone = !trainer->info.has_nsp,
                          .begin_id = (int32_t)trainer->info.bos_id,
                          .end_id = (int32_t)trainer->info.eos_id,
@@ -96,14 +99,13 @@ static qkv_status open_corpus(qkvi_trainer *trainer, qkv_error *error) {
         QKV_TRY(qkvi_corpus_open_text(options->text, &trainer->corpus, error));
     else
         QKV_TRY(qkvi_corpus_open_grammar(options->grammar, &trainer->corpus, error));
-    return qkvi_corpus_fingerprint(options->text ? options->text : options->grammar,
-                                   &trainer->fingerprint, error);
+    return QKV_OK;
 }
 
 /* What is trained, and its vocabulary: a new one from the corpus, or that of another model. */
 static qkv_status begin(qkvi_trainer *trainer, qkv_error *error) {
     if (trainer->options->from) QKV_TRY(qkvi_fine_tune_open(trainer, error));
-    trainer->objective = qkvi_objective_of(trainer->options->arch);
+    trainer->objective = qkvi_objective_of(trainer->options->kind);
     QKV_TRY(open_corpus(trainer, error));
     if (trainer->objective->check) QKV_TRY(trainer->objective->check(trainer, error));
     return trainer->from ? QKV_OK : trainer->objective->make_vocabulary(trainer, error);
@@ -120,7 +122,8 @@ qkv_status qkvi_trainer_open(qkvi_trainer *trainer, qkv_error *error) {
         QKV_TRY(qkvi_checkpoint_none(trainer, options->out, error));
     QKV_TRY(make_folder(options->out, error));
     qkvi_checkpoint_sweep(options->out);
-    if (!options->resume) qkvi_checkpoint_remove(options->out);
+    if (trainer->from) QKV_TRY(qkvi_fine_tune_sweep(trainer, error));
+    if (trainer->is_finished) return QKV_OK;
     qkvi_net_pack(trainer->ctx, trainer->weights);
     return QKV_OK;
 }
@@ -138,6 +141,8 @@ void qkvi_trainer_close(qkvi_trainer *trainer) {
     free(trainer->v);
     free(trainer->mean);
     free(trainer->lm_bias);
+    free(trainer->log.bytes);
+    for (int p = 0; p < 2; p++) free(trainer->positions[p]);
     qkvi_params_free(&trainer->table);
     qkv_tokenizer_free(trainer->tokenizer);
     qkv_tokenizer_free(trainer->target_tokenizer);

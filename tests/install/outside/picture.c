@@ -2,8 +2,8 @@
  * A stranger's program with all three libraries, valid as C and as C++: tokens of a vocabulary in
  * memory, and a picture of a weight. picture OUT.png
  */
-#include <qkv/model.h>
-#include <qkv/view.h>
+#include <qkv/picture.h>
+#include <qkv/tokenizer.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,0 +1,64 @@
+/*
+ * What the readers of `qkv attend` do with any array: read it and judge its type, say its shape, and
+ * lay it over [B,H,rows,columns]. Arrays are aligned on the right, as in numpy.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "attend/attend.h"
+
+const char *attend_shape_text(const qkv_array *array, char text[200]) {
+    int used = snprintf(text, 200, "[");
+    for (int i = 0; i < array->rank && used < 200; i++)
+        used += snprintf(text + used, (size_t)(200 - used), i ? ",%" PRId64 : "%" PRId64,
+                         array->shape[i]);
+    if (used < 200) snprintf(text + used, (size_t)(200 - used), "]");
+    return text;
+}
+
+qkv_array_type attend_array_type(qkv_dtype dtype) {
+    return dtype == QKV_BF16 ? QKV_ARRAY_BF16 : dtype == QKV_F16 ? QKV_ARRAY_F16 : QKV_ARRAY_F32;
+}
+
+int64_t attend_size(const qkv_array *array, int dimension) {
+    const int i = dimension - (4 - array->rank);
+    return i < 0 ? 1 : array->shape[i];
+}
+
+int attend_read_array(const char *option, const char *path, qkv_array_type type,
+                      qkv_array **array) {
+    static const char *const what[] = { [QKV_ARRAY_F32] = "floating-point numbers",
+                                        [QKV_ARRAY_I64] = "integers",
+                                        [QKV_ARRAY_BOOL] = "booleans" };
+    qkv_error error;
+    if (qkv_array_read(path, QKV_ARRAY_F32, array, &error) != QKV_OK)
+        return cli_fail("%s", error.message);
+    if ((*array)->type != type)
+        return cli_fail("%s %s: does not hold %s", option, path, what[type]);
+    return EXIT_OK;
+}
+
+static bool fits(const qkv_array *array, const struct attend_fit *fit, int dimension) {
+    const int64_t size = attend_size(array, dimension), full = fit->full[dimension];
+    return size == full || (dimension < fit->n_repeat && size == 1) ||
+           (dimension == 3 && fit->may_end_early && size > 1 && size < full);
+}
+
+int attend_broadcast(const char *option, const char *path, const qkv_array *array,
+                     const struct attend_fit *fit, int64_t stride[4]) {
+    bool all = array->rank >= 4 - fit->n_repeat && array->rank <= 4;
+    char shape[200];
+    for (int n = 0; all && n < 4; n++) all = fits(array, fit, n);
+    if (!all)
+        return cli_fail("%s %s: shape %s does not broadcast to [%" PRId64 ",%" PRId64 ",%" PRId64
+                        ",%" PRId64 "]%s",
+                        option, path, attend_shape_text(array, shape), fit->full[0], fit->full[1],
+                        fit->full[2], fit->full[3], fit->note ? fit->note : "");
+    int64_t step = 1;
+    for (int n = 3; n >= 0; n--) {
+        const int64_t size = attend_size(array, n);
+        stride[n] = n < fit->n_repeat && size == 1 ? 0 : step;
+        step *= size;
+    }
+    return EXIT_OK;
+}

@@ -1,0 +1,143 @@
+/* `qkv attend`: attention on arrays in files, forward and, with --grad-out, backward. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+
+#include "attend/attend.h"
+#include "common/input.h"
+#include "common/session.h"
+
+/* -v: one line on standard error. */
+static void report(const struct attend_options *options, const qkv_ctx *ctx,
+                   const struct attend_problem *problem, const struct attend_results *results) {
+    const qkv_attention_desc *d = &problem->desc;
+    if (options->common.verbose)
+        fprintf(stderr,
+                "qkv: %" PRId64 " x %" PRId64 " heads, %" PRId64 " queries, %" PRId64
+                " keys: %.3f ms, %s, %d threads\n",
+                d->n_batch, d->n_heads, d->len_q, d->len_k, results->seconds * 1e3,
+                qkv_ctx_isa(ctx), qkv_ctx_threads(ctx));
+}
+
+static json_t *problem_json(const qkv_ctx *ctx, const qkv_attention_desc *d) {
+    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:i}", "n_batch", (json_int_t)d->n_batch,
+                     "n_heads", (json_int_t)d->n_heads, "n_kv_heads", (json_int_t)d->n_kv_heads,
+                     "len_q", (json_int_t)d->len_q, "len_k", (json_int_t)d->len_k, "head_dim",
+                     (json_int_t)d->head_dim, "head_dim_v", (json_int_t)d->head_dim_v, "isa",
+                     qkv_ctx_isa(ctx), "threads", qkv_ctx_threads(ctx));
+}
+
+/* What is asked for: --explain, -o, or both. */
+static int attend_problem(const struct attend_options *options, qkv_ctx *ctx,
+                          const struct attend_problem *problem) {
+    struct attend_results results = { 0 };
+    json_t *json = options->common.json ? problem_json(ctx, &problem->desc) : NULL;
+    int code = options->explain ? attend_explain(ctx, problem, json) : EXIT_OK;
+    if (!code && options->o) {
+        code = attend_results_alloc(options, problem, &results);
+        if (!code) code = attend_outputs_check(options);
+        if (!code && attend_compute(ctx, problem, options->common.quiet, &results) != QKV_OK)
+            code = cli_cancelled ? EXIT_FAILED : cli_fail("%s", qkv_ctx_message(ctx));
+        if (!code && results.stats)
+            code = attend_stats_json(options, problem, results.lse, results.stats);
+        if (!code) code = attend_outputs_write(options, problem, &results);
+        if (!code) report(options, ctx, problem, &results);
+        if (json) json_object_set_new(json, "seconds", json_real(results.seconds));
+        attend_results_free(&results);
+    }
+    if (!code && json && !json_print(stdout, json_incref(json))) code = EXIT_FAILED;
+    json_decref(json);
+    return code;
+}
+
+static int attend(const struct cli_command *command, const void *data, int n_words, char **words) {
+    (void)n_words, (void)words;
+    const struct attend_options *options = data;
+    cli_catch_interrupts();
+    struct attend_rules rules;
+    struct attend_problem problem = { 0 };
+    qkv_ctx *ctx = NULL;
+    int code = attend_rules_parse(command, options, &rules);
+    if (!code) code = session_context(command, &options->common, &ctx);
+    if (!code) code = attend_problem_read(options, &rules, &problem);
+    if (!code) code = attend_problem(options, ctx, &problem);
+    attend_problem_free(&problem);
+    attend_rules_free(&rules);
+    qkv_ctx_destroy(ctx);
+    return code;
+}
+
+#define IN_FILE  ".npy .npz .safetensors"
+#define OUT_FILE ".npy .npz"
+#define FILE_OPTION(option_name, field_name, is_required, endings)                                 \
+    {                                                                                              \
+        .name = option_name, .argument = "F", .kind = ARG_TEXT,                                    \
+        .offset = offsetof(struct attend_options, field_name), .required = is_required,            \
+        .suggest = endings                                                                         \
+    }
+
+static const struct cli_option attend_table[] = {
+    FILE_OPTION("--q", q, true, IN_FILE),
+    FILE_OPTION("--k", k, true, IN_FILE),
+    FILE_OPTION("--v", v, true, IN_FILE),
+    FILE_OPTION("-o", o, false, OUT_FILE),
+    FILE_OPTION("--lse", lse, false, OUT_FILE),
+    FILE_OPTION("--stats", stats, false, ".json"),
+    FILE_OPTION("--mask", mask, false, IN_FILE),
+    FILE_OPTION("--mask-bits", mask_bits, false, IN_FILE),
+    FILE_OPTION("--block-mask", block_mask, false, IN_FILE),
+    { .name = "--block-len",
+      .argument = "N",
+      .kind = ARG_INT,
+      .min = 32,
+      .max = 128,
+      .offset = offsetof(struct attend_options, block_len) },
+    FILE_OPTION("--cu-seqlens", cu_seqlens, false, IN_FILE),
+    FILE_OPTION("--cu-seqlens-k", cu_seqlens_k, false, IN_FILE),
+    { .kind = ARG_RULES, .argument = "causal|prefix|window|chunk" },
+    FILE_OPTION("--segments", segments, false, IN_FILE),
+    FILE_OPTION("--segments-q", segments_q, false, IN_FILE),
+    { .kind = ARG_RULES, .argument = "kv_len|q_len|q_offset" },
+    { .name = "--scale",
+      .argument = "X",
+      .kind = ARG_REAL,
+      .offset = offsetof(struct attend_options, scale) },
+    { .name = "--softcap",
+      .argument = "X",
+      .kind = ARG_REAL,
+      .offset = offsetof(struct attend_options, softcap) },
+    FILE_OPTION("--alibi", alibi, false, IN_FILE),
+    FILE_OPTION("--sink", sink, false, IN_FILE),
+    { .name = "--dropout",
+      .argument = "P,SEED",
+      .kind = ARG_TEXT,
+      .offset = offsetof(struct attend_options, dropout) },
+    FILE_OPTION("--grad-out", grad_out, false, IN_FILE),
+    FILE_OPTION("--grad-lse", grad_lse, false, IN_FILE),
+    FILE_OPTION("--dq", dq, false, OUT_FILE),
+    FILE_OPTION("--dk", dk, false, OUT_FILE),
+    FILE_OPTION("--dv", dv, false, OUT_FILE),
+    FILE_OPTION("--dsink", dsink, false, OUT_FILE),
+    FILE_OPTION("--dmask", dmask, false, OUT_FILE),
+    { .name = "--dtype",
+      .argument = "f32|bf16|f16",
+      .kind = ARG_CHOICE,
+      .offset = offsetof(struct attend_options, dtype) },
+    { .name = "--class",
+      .argument = "auto|f32|dp|amx",
+      .kind = ARG_CHOICE,
+      .offset = offsetof(struct attend_options, arithmetic) },
+    { .name = "--explain", .kind = ARG_FLAG, .offset = offsetof(struct attend_options, explain) },
+};
+
+const struct cli_command cmd_attend = {
+    .name = "attend",
+    .summary = "exact attention on arrays in files, and its gradients",
+    .words = "",
+    .max_words = 0,
+    .takes = TAKES_COMPUTE | TAKES_JSON | TAKES_QUIET | TAKES_VERBOSE,
+    .options = attend_table,
+    .n_options = CLI_COUNT(attend_table),
+    .options_bytes = sizeof(struct attend_options),
+    .run = attend,
+};

@@ -1,0 +1,154 @@
+/*
+ * Reads the arrays of `qkv attend` and describes the problem that they make. Arrays of rank 4, 3
+ * and 2 are [B,H,L,D], [H,L,D] and [L,D]; what is missing on the left is 1.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "attend/attend.h"
+
+/* Floating-point numbers, rounded to the type that is computed with. */
+static int read_floats(const char *option, const char *path, qkv_dtype dtype, qkv_array **array) {
+    qkv_error error;
+    if (qkv_array_read(path, attend_array_type(dtype), array, &error) != QKV_OK)
+        return cli_fail("%s", error.message);
+    if ((*array)->type != attend_array_type(dtype))
+        return cli_fail("%s %s: holds %s, not floating-point numbers", option, path,
+                        (*array)->type == QKV_ARRAY_BOOL ? "booleans" : "integers");
+    if ((*array)->rank < 2 || (*array)->rank > 4) {
+        char shape[200];
+        return cli_fail("%s %s: shape %s is none of [B,H,L,D], [H,L,D], [L,D]", option, path,
+                        attend_shape_text(*array, shape));
+    }
+    return EXIT_OK;
+}
+
+static int mismatch(const char *a_name, const qkv_array *a, const char *b_name, const qkv_array *b,
+                    const char *rule) {
+    char a_shape[200], b_shape[200];
+    return cli_fail("%s has shape %s, %s has %s: %s", a_name, attend_shape_text(a, a_shape), b_name,
+                    attend_shape_text(b, b_shape), rule);
+}
+
+static int check_shapes(const qkv_array *q, const qkv_array *k, const qkv_array *v) {
+    if (q->rank != k->rank) return mismatch("--q", q, "--k", k, "the ranks differ");
+    if (k->rank != v->rank) return mismatch("--k", k, "--v", v, "the ranks differ");
+    if (attend_size(q, 0) != attend_size(k, 0))
+        return mismatch("--q", q, "--k", k, "the batches differ");
+    if (attend_size(k, 0) != attend_size(v, 0))
+        return mismatch("--k", k, "--v", v, "the batches differ");
+    if (attend_size(k, 1) != attend_size(v, 1))
+        return mismatch("--k", k, "--v", v, "the heads differ");
+    if (attend_size(k, 2) != attend_size(v, 2))
+        return mismatch("--k", k, "--v", v, "the lengths differ");
+    if (attend_size(q, 3) != attend_size(k, 3))
+        return mismatch("--q", q, "--k", k, "the head sizes differ");
+    if (attend_size(k, 1) == 0 ? attend_size(q, 1) != 0
+                               : attend_size(q, 1) % attend_size(k, 1) != 0)
+        return mismatch("--q", q, "--k", k, "the heads of q are no multiple of those of k");
+    return EXIT_OK;
+}
+
+static void apply_numbers(const struct attend_options *options, const struct attend_rules *rules,
+                          qkv_attention_desc *desc) {
+    if (rules->drops) {
+        desc->flags |= QKV_SET_DROPOUT;
+        desc->dropout = (float)rules->dropout;
+        desc->dropout_seed = (uint64_t)rules->dropout_seed;
+    }
+    if (options->scale.set) {
+        desc->flags |= QKV_SET_SCALE;
+        desc->scale = (float)options->scale.value;
+    }
+    if (options->softcap.set) {
+        desc->flags |= QKV_SET_SOFTCAP;
+        desc->softcap = (float)options->softcap.value;
+    }
+}
+
+/* A dimension of 1 repeats; the last may be shorter than the keys, which hides the rest. */
+static int apply_mask(const char *path, struct attend_problem *problem) {
+    qkv_attention_desc *desc = &problem->desc;
+    qkv_error error;
+    if (!path) return EXIT_OK;
+    if (qkv_array_read(path, QKV_ARRAY_F32, &problem->mask, &error) != QKV_OK)
+        return cli_fail("%s", error.message);
+    const qkv_array *mask = problem->mask;
+    if (mask->type == QKV_ARRAY_I64)
+        return cli_fail("--mask %s: holds integers, neither booleans nor floating-point numbers",
+                        path);
+    char shape[200];
+    if (mask->rank > 4)
+        return cli_fail("--mask %s: shape %s has more than 4 dimensions", path,
+                        attend_shape_text(mask, shape));
+    const struct attend_fit fit = { { desc->n_batch, desc->n_heads, desc->len_q, desc->len_k },
+                                    .n_repeat = 4,
+                                    .may_end_early = true };
+    const int code = attend_broadcast("--mask", path, mask, &fit, desc->mask_stride);
+    if (code) return code;
+    desc->mask_len_k = attend_size(mask, 3) > 1 ? attend_size(mask, 3) : desc->len_k;
+    desc->flags |= QKV_SET_MASK;
+    desc->mask = mask->data;
+    desc->mask_type = mask->type == QKV_ARRAY_BOOL ? QKV_MASK_BOOL : QKV_MASK_F32;
+    return EXIT_OK;
+}
+
+static int read_gradient(const char *path, struct attend_problem *problem) {
+    if (!path) return EXIT_OK;
+    const int code = read_floats("--grad-out", path, problem->desc.dtype, &problem->grad_out);
+    if (code) return code;
+    const qkv_array *grad = problem->grad_out, *q = problem->q;
+    for (int d = 0; d < 4; d++)
+        if (grad->rank != q->rank ||
+            attend_size(grad, d) != (d < 3 ? attend_size(q, d) : attend_size(problem->v, 3)))
+            return mismatch("--grad-out", grad, "--q", q,
+                            "it must have the shape of the output, that of q with v's last size");
+    return EXIT_OK;
+}
+
+int attend_problem_read(const struct attend_options *options, struct attend_rules *rules,
+                        struct attend_problem *problem) {
+    *problem = (struct attend_problem){ 0 };
+    const qkv_dtype dtype = (qkv_dtype)options->dtype.value;
+    int code = read_floats("--q", options->q, dtype, &problem->q);
+    if (!code) code = read_floats("--k", options->k, dtype, &problem->k);
+    if (!code) code = read_floats("--v", options->v, dtype, &problem->v);
+    if (!code) code = check_shapes(problem->q, problem->k, problem->v);
+    if (code) return code;
+    const qkv_array *q = problem->q, *k = problem->k, *v = problem->v;
+    problem->rank = q->rank;
+    qkv_attention_desc_contiguous(&problem->desc, attend_size(q, 0), attend_size(q, 1),
+                                  attend_size(k, 1), attend_size(q, 2), attend_size(k, 2),
+                                  attend_size(q, 3), attend_size(v, 3));
+    problem->desc.dtype = dtype;
+    problem->desc.arithmetic = (qkv_class)options->arithmetic.value;
+    code = attend_packed_read(options, rules, problem);
+    if (!code) code = rules_apply(&rules->seen, &problem->desc);
+    if (code) return code;
+    apply_numbers(options, rules, &problem->desc);
+    code = apply_mask(options->mask, problem);
+    if (!code && options->dmask && problem->desc.mask_type == QKV_MASK_BOOL)
+        code = cli_fail("--dmask: %s holds booleans, which have no gradient", options->mask);
+    if (!code) code = attend_blocks_read(options, problem);
+    if (!code) code = attend_modifiers_read(options, problem);
+    return code ? code : read_gradient(options->grad_out, problem);
+}
+
+void attend_problem_free(struct attend_problem *problem) {
+    qkv_array_free(problem->q);
+    qkv_array_free(problem->k);
+    qkv_array_free(problem->v);
+    qkv_array_free(problem->mask);
+    qkv_array_free(problem->alibi);
+    qkv_array_free(problem->sink);
+    qkv_array_free(problem->grad_out);
+    qkv_array_free(problem->grad_lse);
+    free(problem->offsets);
+    free(problem->seg_q);
+    free(problem->seg_k);
+    free(problem->bits);
+    qkv_array_free(problem->cu_q);
+    qkv_array_free(problem->cu_k);
+    free(problem->block_offsets);
+    free(problem->block_index);
+}

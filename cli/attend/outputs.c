@@ -1,0 +1,95 @@
+/* The files that `qkv attend` writes: all that were asked for, or none. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "attend/attend.h"
+
+/* path NULL: not asked for. */
+struct output {
+    const char *path;
+    void *data;
+    qkv_array_type type;
+    int64_t heads, length, last; /* last < 0: without a channel; length < 0: heads alone */
+    const qkv_array *like;       /* an input that has the shape, or NULL: that of the three */
+};
+
+/* F.npy, or the F.npz of F.npz:NAME. */
+static int check_writable(const char *path) {
+    const char *const inside = strstr(path, ".npz:");
+    char *const file = inside ? strndup(path, (size_t)(inside - path) + 4) : strdup(path);
+    qkv_error error;
+    if (!file) return cli_fail("out of memory");
+    const qkv_status status = qkv_file_writable(file, &error);
+    free(file);
+    return status == QKV_OK ? EXIT_OK : cli_fail("%s", error.message);
+}
+
+int attend_outputs_check(const struct attend_options *options) {
+    const char *const paths[] = { options->o,  options->lse,   options->dq,    options->dk,
+                                  options->dv, options->dsink, options->dmask, options->stats };
+    for (int i = 0; i < CLI_COUNT(paths); i++) {
+        const int code = paths[i] ? check_writable(paths[i]) : EXIT_OK;
+        if (code) return code;
+    }
+    return EXIT_OK;
+}
+
+/* An array of the rank of the inputs. */
+static qkv_array array_of(const struct attend_problem *problem, const struct output *output) {
+    const int64_t shape[4] = { attend_size(problem->q, 0), output->heads, output->length,
+                               output->last };
+    qkv_array array = { .type = output->type, .data = output->data, .n_elems = 1 };
+    if (output->like) {
+        array.rank = output->like->rank;
+        array.n_elems = output->like->n_elems;
+        memcpy(array.shape, output->like->shape, sizeof array.shape);
+        return array;
+    }
+    if (output->length < 0) {
+        array.rank = 1;
+        array.shape[0] = array.n_elems = output->heads;
+        return array;
+    }
+    for (int d = 4 - problem->rank; d < (output->last < 0 ? 3 : 4); d++) {
+        array.shape[array.rank++] = shape[d];
+        array.n_elems *= shape[d];
+    }
+    return array;
+}
+
+int attend_outputs_write(const struct attend_options *options, const struct attend_problem *problem,
+                         const struct attend_results *results) {
+    const qkv_attention_desc *d = &problem->desc;
+    const int64_t rows_q = attend_size(problem->q, 2), rows_k = attend_size(problem->k, 2);
+    const qkv_array_type type = attend_array_type(d->dtype);
+    const struct output outputs[] = {
+        { options->o, results->o, type, d->n_heads, rows_q, d->head_dim_v, NULL },
+        { options->lse, results->lse, QKV_ARRAY_F32, d->n_heads, rows_q, -1, NULL },
+        { options->dq, results->dq, type, d->n_heads, rows_q, d->head_dim, NULL },
+        { options->dk, results->dk, type, d->n_kv_heads, rows_k, d->head_dim, NULL },
+        { options->dv, results->dv, type, d->n_kv_heads, rows_k, d->head_dim_v, NULL },
+        { options->dsink, results->dsink, QKV_ARRAY_F32, d->n_heads, -1, -1, NULL },
+        { options->dmask, results->dmask, QKV_ARRAY_F32, -1, -1, -1, problem->mask },
+    };
+    enum { MOST = CLI_COUNT(outputs) + 1 };
+    qkv_array arrays[MOST];
+    const qkv_array *written[MOST];
+    const char *paths[MOST];
+    int n = 0;
+    for (int i = 0; i < CLI_COUNT(outputs); i++) {
+        if (!outputs[i].path) continue;
+        arrays[n] = array_of(problem, &outputs[i]);
+        written[n] = &arrays[n];
+        paths[n++] = outputs[i].path;
+    }
+    if (results->stats) {
+        const int64_t bytes = (int64_t)results->stats->n_json;
+        arrays[n] = (qkv_array){ QKV_ARRAY_BYTES, 1, { bytes }, bytes, results->stats->json };
+        written[n] = &arrays[n];
+        paths[n++] = options->stats;
+    }
+    qkv_error error;
+    if (cli_cancelled) return EXIT_FAILED;
+    return qkv_arrays_write(n, paths, written, &error) == QKV_OK ? EXIT_OK
+                                                                 : cli_fail("%s", error.message);
+}

@@ -1,0 +1,90 @@
+/*
+ * The options of `qkv attend` that are numbers or words: all mistakes here are usage errors. Those of
+ * visibility are read in common/rules.c.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "attend/attend.h"
+
+/* P,SEED */
+static int parse_dropout(const struct cli_command *command, const char *text,
+                         struct attend_rules *rules) {
+    if (!text) return EXIT_OK;
+    const char *comma = strchr(text, ',');
+    char *const share = comma ? strndup(text, (size_t)(comma - text)) : NULL;
+    rules->drops = share && args_real(share, &rules->dropout) && rules->dropout >= 0 &&
+                   rules->dropout <= 1 && args_int(comma + 1, 0, INT64_MAX, &rules->dropout_seed);
+    free(share);
+    return rules->drops ? EXIT_OK
+                        : cli_usage(command,
+                                    "--dropout: '%s' is not P,SEED, P from 0 to 1 and SEED a "
+                                    "whole number from 0",
+                                    text);
+}
+
+/* F.npy or F.npz:NAME */
+static bool is_array_file(const char *path) {
+    const size_t n = strlen(path);
+    const char *const inside = strstr(path, ".npz:");
+    return inside ? inside[5] != '\0' : n > 4 && strcmp(path + n - 4, ".npy") == 0;
+}
+
+static int check_files(const struct cli_command *command, const struct attend_options *options) {
+    const struct {
+        const char *name, *path;
+    } outputs[] = { { "-o", options->o },         { "--lse", options->lse },
+                    { "--dq", options->dq },      { "--dk", options->dk },
+                    { "--dv", options->dv },      { "--dsink", options->dsink },
+                    { "--dmask", options->dmask } };
+    if (!options->o && !options->explain) return cli_usage(command, "-o F is missing");
+    for (int i = 0; i < CLI_COUNT(outputs); i++) {
+        const char *path = outputs[i].path;
+        if (path && !options->o)
+            return cli_usage(command, "%s needs -o: --explain alone computes nothing",
+                             outputs[i].name);
+        if (path && !is_array_file(path))
+            return cli_usage(command, "%s: '%s' is neither F.npy nor F.npz:NAME", outputs[i].name,
+                             path);
+        for (int j = 0; path && j < i; j++)
+            if (outputs[j].path && strcmp(path, outputs[j].path) == 0)
+                return cli_usage(command, "%s and %s name the same file", outputs[j].name,
+                                 outputs[i].name);
+    }
+    const bool gradients =
+        options->dq || options->dk || options->dv || options->dsink || options->dmask;
+    if (gradients && !options->grad_out)
+        return cli_usage(command, "--dq, --dk, --dv, --dsink and --dmask need --grad-out");
+    if (!gradients && options->grad_out && options->o)
+        return cli_usage(command, "--grad-out needs one of --dq, --dk, --dv, --dsink, --dmask");
+    if (options->grad_lse && !options->grad_out)
+        return cli_usage(command, "--grad-lse needs --grad-out");
+    if (options->dsink && !options->sink) return cli_usage(command, "--dsink needs --sink");
+    if (options->dmask && !options->mask) return cli_usage(command, "--dmask needs --mask");
+    if (options->segments_q && !options->segments)
+        return cli_usage(command, "--segments-q needs --segments");
+    if (options->cu_seqlens_k && !options->cu_seqlens)
+        return cli_usage(command, "--cu-seqlens-k needs --cu-seqlens");
+    if (options->block_len.set && !options->block_mask)
+        return cli_usage(command, "--block-len needs --block-mask");
+    if (options->mask && options->mask_bits)
+        return cli_usage(command, "--mask and --mask-bits are the same mask: give one");
+    return EXIT_OK;
+}
+
+int attend_rules_parse(const struct cli_command *command, const struct attend_options *options,
+                       struct attend_rules *rules) {
+    *rules = (struct attend_rules){ 0 };
+    int code = check_files(command, options);
+    if (!code) code = rules_parse(command, &options->common, &rules->seen);
+    if (!code) code = parse_dropout(command, options->dropout, rules);
+    if (!code && options->softcap.set && !(options->softcap.value > 0))
+        code = cli_usage(command, "--softcap: %g is not above 0", options->softcap.value);
+    if (code) attend_rules_free(rules);
+    return code;
+}
+
+void attend_rules_free(struct attend_rules *rules) {
+    rules_free(&rules->seen);
+    *rules = (struct attend_rules){ 0 };
+}

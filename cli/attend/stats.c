@@ -1,0 +1,114 @@
+/*
+ * `qkv attend --stats F`: what is asked of the weights of each head, seen from queries (qkv/stats.h) and from
+ * keys (qkv/columns.h), and the arrays for it; stats_json.c writes them.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "attend/attend.h"
+
+enum { MAP_SIDE = 32 };
+
+#define NUMBER(field)                                                                              \
+    { #field, offsetof(qkv_attention_stats, field) }
+const struct attend_number attend_numbers[ATTEND_NUMBERS] = {
+    NUMBER(entropy),
+    NUMBER(largest),
+    NUMBER(effective_keys),
+    NUMBER(mean_distance),
+    NUMBER(mean_square_distance),
+    NUMBER(logit_mean),
+    NUMBER(logit_variance),
+    NUMBER(logit_largest),
+};
+#undef NUMBER
+
+/* Bins of key - query: …, -3…-2, -1, 0, 1, 2…3, 4…7, …: as many as the lengths ask for. */
+static int64_t make_bounds(int64_t reach, int64_t *bounds) {
+    int64_t n = 0, widest = 1;
+    while (widest < reach && widest < INT64_C(1) << 30) widest *= 2;
+    for (int64_t from = widest; from >= 1; from /= 2) bounds[n++] = 1 - 2 * from;
+    bounds[n++] = 0;
+    for (int64_t from = 1; from <= 2 * widest; from *= 2) bounds[n++] = from;
+    return n - 1;
+}
+
+static void *allocate(struct attend_stats *s, int64_t n, size_t element) {
+    void *array = n > INT64_MAX / 64 ? NULL : calloc((size_t)n + 1, element);
+    s->made &= array != NULL;
+    return s->arrays[s->n_arrays++] = array;
+}
+
+static void ask_rows(struct attend_stats *s, const qkv_attention_desc *d) {
+    qkv_attention_stats *r = &s->rows;
+    const int64_t n = s->n_batch * s->n_heads * s->rows_q, top = d->len_k < 8 ? d->len_k : 8;
+    qkv_attention_stats_contiguous(r, d);
+    memcpy(r->stride, d->lse_stride, sizeof r->stride); /* packed sequences: as lse */
+    for (int i = 0; i < ATTEND_NUMBERS; i++)
+        *(float **)((char *)r + attend_numbers[i].offset) = allocate(s, n, sizeof(float));
+    r->n_seen = allocate(s, n, sizeof(int64_t));
+    r->top_k = top;
+    if (top) r->top_keys = allocate(s, n * top, sizeof(int64_t));
+    if (top) r->top_weights = allocate(s, n * top, sizeof(float));
+    r->n_offsets = make_bounds(d->len_q > d->len_k ? d->len_q : d->len_k, s->bounds);
+    r->offsets = s->bounds;
+    r->offset_mass = allocate(s, n * r->n_offsets, sizeof(float));
+    r->n_empty_rows = allocate(s, d->n_batch * d->n_heads, sizeof(int64_t));
+    r->n_nan_rows = allocate(s, d->n_batch * d->n_heads, sizeof(int64_t));
+}
+
+static void ask_columns(struct attend_stats *s, const qkv_attention_desc *d) {
+    qkv_attention_columns *c = &s->columns;
+    const int64_t n = s->n_batch * s->n_heads * s->rows_k;
+    qkv_attention_columns_contiguous(c, d);
+    c->stride[0] = d->flags & QKV_SET_CU_SEQLENS ? 0 : s->n_heads * s->rows_k;
+    c->stride[1] = s->rows_k;
+    c->received = allocate(s, n, sizeof(float));
+    c->n_queries = allocate(s, n, sizeof(int64_t));
+    c->largest = allocate(s, n, sizeof(float));
+    c->largest_query = allocate(s, n, sizeof(int64_t));
+    c->entropy = allocate(s, n, sizeof(float));
+}
+
+/* Where one line of offsets fits all batches. */
+static void ask_diagonals(struct attend_stats *s, const qkv_attention_desc *d) {
+    qkv_attention_columns *c = &s->columns;
+    bool fits = !(d->flags & QKV_SET_CU_SEQLENS);
+    for (int64_t b = 1; d->q_offsets && b < d->n_batch; b++)
+        fits &= d->q_offsets[b] == d->q_offsets[0];
+    if (!fits) {
+        c->n_diagonals = 0;
+        return;
+    }
+    if (d->q_offsets && d->n_batch > 0) c->first_diagonal = d->q_offsets[0] - d->len_k + 1;
+    c->diagonal = allocate(s, d->n_batch * d->n_heads * c->n_diagonals, sizeof(float));
+}
+
+static void ask_map(struct attend_stats *s, const qkv_attention_desc *d) {
+    qkv_attention_columns *c = &s->columns;
+    if (d->flags & QKV_SET_CU_SEQLENS) return;
+    c->n_tiles_q = d->len_q < MAP_SIDE ? d->len_q : MAP_SIDE;
+    c->n_tiles_k = d->len_k < MAP_SIDE ? d->len_k : MAP_SIDE;
+    const int64_t n_maps = d->n_batch * d->n_heads * c->n_tiles_q;
+    c->tile_mass = allocate(s, n_maps * c->n_tiles_k, sizeof(float));
+    c->tile_peak = allocate(s, n_maps * c->n_tiles_k, sizeof(float));
+}
+
+int attend_stats_ask(const struct attend_problem *problem, struct attend_stats *s) {
+    const qkv_attention_desc *d = &problem->desc;
+    s->made = true;
+    s->n_batch = attend_size(problem->q, 0);
+    s->n_heads = d->n_heads;
+    s->rows_q = attend_size(problem->q, 2);
+    s->rows_k = attend_size(problem->k, 2);
+    ask_rows(s, d);
+    ask_columns(s, d);
+    ask_diagonals(s, d);
+    ask_map(s, d);
+    return s->made ? EXIT_OK : cli_fail("out of memory");
+}
+
+void attend_stats_free(struct attend_stats *s) {
+    for (int i = 0; i < s->n_arrays; i++) free(s->arrays[i]);
+    free(s->json);
+}

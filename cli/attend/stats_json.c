@@ -1,0 +1,219 @@
+/*
+ * `qkv attend --stats F`: the statistics of each head as JSON. Written line by line, so that a long head needs
+ * no tree of numbers in memory.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "attend/attend.h"
+#include "common/input.h"
+
+/* 9 significant digits; null for what JSON cannot say. */
+static void put_number(FILE *out, double x) {
+    if (isfinite(x))
+        fprintf(out, "%.9g", x);
+    else
+        fputs("null", out);
+}
+
+/* Numbers with a name: floats, or else integers. */
+struct list {
+    const char *name;
+    const float *floats;
+    const int64_t *integers;
+};
+
+/* [..., ...], rows of `inner` numbers each as a list of its own where it is not 0. */
+static void put_list(FILE *out, struct list list, int64_t n, int64_t inner) {
+    fprintf(out, ",\n\"%s\":[", list.name);
+    for (int64_t i = 0; i < n * (inner ? inner : 1); i++) {
+        if (i) fputs(inner && i % inner == 0 ? "],\n[" : ",", out);
+        if (i == 0 && inner) fputc('[', out);
+        if (list.floats)
+            put_number(out, (double)list.floats[i]);
+        else
+            fprintf(out, "%" PRId64, list.integers[i]);
+    }
+    fputs(inner && n ? "]]" : "]", out);
+}
+
+static void put_floats(FILE *out, const char *name, const float *x, int64_t n, int64_t inner) {
+    put_list(out, (struct list){ name, x, NULL }, n, inner);
+}
+
+static void put_integers(FILE *out, const char *name, const int64_t *x, int64_t n, int64_t inner) {
+    put_list(out, (struct list){ name, NULL, x }, n, inner);
+}
+
+static const float *rows_of(const struct attend_stats *s, int number, int64_t first) {
+    return *(float *const *)((const char *)&s->rows + attend_numbers[number].offset) + first;
+}
+
+/* Of the rows that see a key and are not NaN; null if there is none. */
+static double mean(const float *x, const int64_t *n_seen, int64_t n, int64_t inner, int64_t at) {
+    double sum = 0;
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (n_seen[i] > 0) sum += (double)x[i * inner + at], count++;
+    return count ? sum / (double)count : NAN;
+}
+
+static void put_means(FILE *out, const struct attend_stats *s, int64_t first) {
+    const qkv_attention_stats *r = &s->rows;
+    fputs(",\n\"means\":{", out);
+    for (int i = 0; i < ATTEND_NUMBERS; i++) {
+        fprintf(out, "%s\"%s\":", i ? "," : "", attend_numbers[i].name);
+        put_number(out, mean(rows_of(s, i, first), r->n_seen + first, s->rows_q, 1, 0));
+    }
+    fputs(",\"offset_mass\":[", out);
+    for (int64_t n = 0; n < r->n_offsets; n++) {
+        if (n) fputc(',', out);
+        put_number(out, mean(r->offset_mass + first * r->n_offsets, r->n_seen + first, s->rows_q,
+                             r->n_offsets, n));
+    }
+    fputs("]}", out);
+}
+
+static void put_rows(FILE *out, const struct attend_stats *s, const float *lse, int64_t first) {
+    const qkv_attention_stats *r = &s->rows;
+    const int64_t n = s->rows_q;
+    fputs(",\n\"rows\":{\"n\":", out);
+    fprintf(out, "%" PRId64, n);
+    put_floats(out, "lse", lse + first, n, 0);
+    for (int i = 0; i < ATTEND_NUMBERS; i++)
+        put_floats(out, attend_numbers[i].name, rows_of(s, i, first), n, 0);
+    put_integers(out, "n_seen", r->n_seen + first, n, 0);
+    if (r->top_k) {
+        put_integers(out, "top_keys", r->top_keys + first * r->top_k, n, r->top_k);
+        put_floats(out, "top_weights", r->top_weights + first * r->top_k, n, r->top_k);
+    }
+    fputs("}", out);
+}
+
+static void put_keys(FILE *out, const struct attend_stats *s, int64_t first) {
+    const qkv_attention_columns *c = &s->columns;
+    const int64_t n = s->rows_k;
+    fprintf(out, ",\n\"keys\":{\"n\":%" PRId64, n);
+    put_floats(out, "received", c->received + first, n, 0);
+    put_integers(out, "n_queries", c->n_queries + first, n, 0);
+    put_floats(out, "largest", c->largest + first, n, 0);
+    put_integers(out, "largest_query", c->largest_query + first, n, 0);
+    put_floats(out, "entropy", c->entropy + first, n, 0);
+    fputs("}", out);
+}
+
+/* Sums over the sequences of a batch: there is one of them, unless it is packed. */
+static int64_t count(const struct attend_stats *s, const int64_t *of, int64_t b, int64_t h,
+                     int64_t n_sequences) {
+    int64_t sum = 0;
+    for (int64_t n = 0; n < n_sequences; n++) sum += of[(b * n_sequences + n) * s->n_heads + h];
+    return sum;
+}
+
+static void put_head(FILE *out, const struct attend_stats *s, const qkv_attention_desc *d,
+                     const float *lse, int64_t b, int64_t h) {
+    const qkv_attention_columns *c = &s->columns;
+    const int64_t head = b * s->n_heads + h, n_sequences = s->n_batch ? d->n_batch / s->n_batch : 0;
+    fprintf(out,
+            "{\"batch\":%" PRId64 ",\"head\":%" PRId64 ",\"n_empty_rows\":%" PRId64
+            ",\"n_nan_rows\":%" PRId64,
+            b, h, count(s, s->rows.n_empty_rows, b, h, n_sequences),
+            count(s, s->rows.n_nan_rows, b, h, n_sequences));
+    put_means(out, s, head * s->rows_q);
+    put_rows(out, s, lse, head * s->rows_q);
+    put_keys(out, s, head * s->rows_k);
+    if (c->diagonal) {
+        fprintf(out, ",\n\"diagonal\":{\"first\":%" PRId64, c->first_diagonal);
+        put_floats(out, "weights", c->diagonal + head * c->n_diagonals, c->n_diagonals, 0);
+        fputs("}", out);
+    }
+    if (c->tile_mass) {
+        const int64_t at = head * c->n_tiles_q * c->n_tiles_k;
+        fprintf(out, ",\n\"map\":{\"n_tiles_q\":%" PRId64 ",\"n_tiles_k\":%" PRId64, c->n_tiles_q,
+                c->n_tiles_k);
+        put_floats(out, "mass", c->tile_mass + at, c->n_tiles_q, c->n_tiles_k);
+        put_floats(out, "peak", c->tile_peak + at, c->n_tiles_q, c->n_tiles_k);
+        fputs("}", out);
+    }
+    fputs("}", out);
+}
+
+/* What the numbers are, beside them. */
+static void put_definitions(FILE *out) {
+    fputs(
+        "\"definitions\":{"
+        "\"weight\":\"p_ij = exp(s_ij - lse_i), 0 for keys that row i does not see; before "
+        "dropout\","
+        "\"rows\":\"entropy in nats; effective_keys 1 / sum of squares; distances |i + q_offset - "
+        "j|; "
+        "logits are scores; lists hold the greatest weights; null: no number (a row that sees no "
+        "key has lse -inf; n_nan_rows are NaN)\","
+        "\"means\":\"over the rows that see a key and are not NaN; offset_mass: weight on the keys "
+        "with "
+        "bound <= j - (i + q_offset) < next bound\","
+        "\"keys\":\"received: sum over rows of p_ij; n_queries: rows that see the key; received / "
+        "n_queries is the fair share; entropy of p_ij / received over rows\","
+        "\"diagonal\":\"mean of p_ij over rows that see j = i + q_offset - delta, from delta = "
+        "first "
+        "on\","
+        "\"map\":\"tiles of rows and keys: mean over rows of the summed weight; the greatest "
+        "weight\"},\n",
+        out);
+}
+
+static void put_option(FILE *out, const char *name, const char *given, bool *any) {
+    if (!given) return;
+    json_t *const value = json_text(given);
+    fprintf(out, "%s\"%s\":", *any ? "," : "", name);
+    if (!json_put(out, value)) fputs("null", out);
+    *any = true;
+    json_decref(value);
+}
+
+/* The options that decide what row i sees and what a score is, as they were given. */
+static void put_options(FILE *out, const struct attend_options *o, const qkv_attention_desc *d) {
+    const struct {
+        const char *name, *value;
+    } given[] = { { "mask", o->mask },
+                  { "mask_bits", o->mask_bits },
+                  { "segments", o->segments },
+                  { "cu_seqlens", o->cu_seqlens },
+                  { "alibi", o->alibi },
+                  { "sink", o->sink },
+                  { "block_mask", o->block_mask } };
+    const double root = 1 / sqrt((double)d->head_dim);
+    fputs("\"scale\":", out);
+    put_number(out, d->flags & QKV_SET_SCALE ? (double)d->scale : root);
+    fputs(",\"options\":{", out);
+    bool any = false;
+    for (int r = 0; qkv_attention_rule(r); r++)
+        put_option(out, qkv_attention_rule(r)->name, o->common.rules[r].text, &any);
+    for (int i = 0; i < CLI_COUNT(given); i++) put_option(out, given[i].name, given[i].value, &any);
+    fputs("},\n", out);
+}
+
+int attend_stats_json(const struct attend_options *options, const struct attend_problem *problem,
+                      const float *lse, struct attend_stats *s) {
+    const qkv_attention_desc *d = &problem->desc;
+    FILE *out = open_memstream(&s->json, &s->n_json);
+    if (!out) return cli_fail("out of memory");
+    fprintf(out,
+            "{\"n_batch\":%" PRId64 ",\"n_heads\":%" PRId64 ",\"len_q\":%" PRId64
+            ",\"len_k\":%" PRId64 ",\"head_dim\":%" PRId64 ",\n",
+            s->n_batch, s->n_heads, s->rows_q, s->rows_k, d->head_dim);
+    put_options(out, options, d);
+    put_definitions(out);
+    fputs("\"offset_bounds\":[", out);
+    for (int64_t n = 0; n <= s->rows.n_offsets; n++)
+        fprintf(out, "%s%" PRId64, n ? "," : "", s->bounds[n]);
+    fputs("],\n\"heads\":[\n", out);
+    for (int64_t b = 0; b < s->n_batch; b++)
+        for (int64_t h = 0; h < s->n_heads; h++) {
+            if (b + h) fputs(",\n", out);
+            put_head(out, s, d, lse, b, h);
+        }
+    fputs("]}\n", out);
+    const bool failed = ferror(out);
+    return fclose(out) == 0 && !failed ? EXIT_OK : cli_fail("out of memory");
+}

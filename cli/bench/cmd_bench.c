@@ -1,0 +1,206 @@
+/* `qkv bench`: speed of attention, beside the machine's own peak (bench.h). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench.h"
+#include "common/input.h"
+#include "common/session.h"
+#include "qkv/files.h"
+
+struct bench_options {
+    struct cli_common common;
+    struct arg_int rounds;
+    struct arg_real fail_above;
+    const char *json, *compare, *from;
+    bool list;
+};
+
+static bool wanted(const struct bench_case *c, int n_words, char **words) {
+    for (int i = 0; i < n_words; i++)
+        if (bench_case_is(c, words[i])) return true;
+    return n_words == 0;
+}
+
+static int check_words(const struct cli_command *command, int n_words, char **words) {
+    const struct bench_case *c;
+    for (int w = 0; w < n_words; w++) {
+        bool found = false;
+        for (int i = 0; (c = bench_case_at(i)) && !found; i++) found = bench_case_is(c, words[w]);
+        if (!found)
+            return cli_usage(command, "no suite or case has the word '%s': --list shows them",
+                             words[w]);
+    }
+    return EXIT_OK;
+}
+
+static int list_cases(int n_words, char **words) {
+    const struct bench_case *c;
+    for (int i = 0; (c = bench_case_at(i)); i++)
+        if (wanted(c, n_words, words)) puts(c->name);
+    return EXIT_OK;
+}
+
+/* A context of its own for each case, so that its memory can be told from that of others. */
+static int measure_case(const struct cli_command *command, const struct cli_common *common,
+                        const struct bench_case *c, int rounds, struct bench_result *result) {
+    struct bench bench;
+    qkv_ctx *ctx = NULL;
+    int code = session_context(command, common, &ctx);
+    if (code) return code;
+    if (bench_make(&bench, ctx, c)) {
+        if (bench_measure(&bench, c, rounds, result) != QKV_OK)
+            code = cli_cancelled ? EXIT_FAILED : cli_fail("%s: %s", c->name, qkv_ctx_message(ctx));
+        bench_free(&bench);
+    } else {
+        code = cli_fail("%s: out of memory", c->name);
+    }
+    qkv_ctx_destroy(ctx);
+    return code;
+}
+
+struct run {
+    int rounds, n;
+    struct bench_result *results; /* one for each wanted case */
+};
+
+static int measure_cases(const struct cli_command *command, const struct bench_options *options,
+                         const struct cli_common *common, int n_words, char **words,
+                         struct run *run) {
+    const bool table = !options->compare && (!options->json || strcmp(options->json, "-") != 0);
+    const struct bench_case *c;
+    for (int i = 0; (c = bench_case_at(i)); i++) {
+        if (!wanted(c, n_words, words)) continue;
+        struct bench_result *result = &run->results[run->n];
+        const int code = measure_case(command, common, c, run->rounds, result);
+        if (code) return code;
+        run->n++;
+        if (table) bench_print(result);
+        if (!cli_flush()) return EXIT_FAILED;
+    }
+    return EXIT_OK;
+}
+
+static int write_json(const char *path, json_t *object) {
+    qkv_error error;
+    if (strcmp(path, "-") == 0) return json_print(stdout, object) ? EXIT_OK : EXIT_FAILED;
+    if (json_write_file(path, object, &error) == QKV_OK) return EXIT_OK;
+    return cli_fail("%s", error.message);
+}
+
+static int compare(const struct bench_options *options, const struct bench_file *before,
+                   const char *isa, int64_t threads, int n, const struct bench_result *now) {
+    double slowest = 1;
+    const int code = bench_compare(before, isa, threads, n, now, &slowest);
+    if (code || !options->fail_above.set) return code;
+    if (slowest >= 1 - options->fail_above.value / 100) return EXIT_OK;
+    return cli_fail("slower by %.1f %%, more than %g %%", 100 * (1 - slowest),
+                    options->fail_above.value);
+}
+
+static int measure_and_report(const struct cli_command *command,
+                              const struct bench_options *options, const struct cli_common *common,
+                              int n_words, char **words, const struct bench_file *before) {
+    qkv_ctx *ctx = NULL;
+    int n_cases = 0;
+    while (bench_case_at(n_cases)) n_cases++;
+    struct run run = { .rounds = options->rounds.set ? (int)options->rounds.value : 9,
+                       .results = calloc((size_t)n_cases, sizeof *run.results) };
+    int code = run.results ? session_context(command, common, &ctx) : cli_fail("out of memory");
+    if (!code && !options->compare && (!options->json || strcmp(options->json, "-") != 0))
+        bench_print_head(ctx, run.rounds);
+    if (!code) code = measure_cases(command, options, common, n_words, words, &run);
+    if (!code && options->json)
+        code = write_json(options->json, bench_json(ctx, run.rounds, run.n, run.results));
+    if (!code && options->compare)
+        code = compare(options, before, qkv_ctx_isa(ctx), qkv_ctx_threads(ctx), run.n, run.results);
+    qkv_ctx_destroy(ctx);
+    free(run.results);
+    return code;
+}
+
+static int check_options(const struct cli_command *command, const struct bench_options *options,
+                         int n_words) {
+    const bool to_stdout = options->json && strcmp(options->json, "-") == 0;
+    qkv_error error;
+    if (options->fail_above.set && !options->compare)
+        return cli_usage(command, "--fail-above needs --compare");
+    if (options->fail_above.set && !(options->fail_above.value >= 0))
+        return cli_usage(command, "--fail-above: %g is below 0", options->fail_above.value);
+    if (options->from && !options->compare)
+        return cli_usage(command, "--from needs --compare: it takes the place of measuring");
+    if (options->from && (options->json || n_words > 0))
+        return cli_usage(command, "--from measures nothing: no cases, no --json");
+    if (to_stdout && options->compare)
+        return cli_usage(command, "--compare and --json - both print: name a file for --json");
+    if (options->json && !to_stdout && qkv_file_writable(options->json, &error) != QKV_OK)
+        return cli_fail("%s", error.message);
+    return EXIT_OK;
+}
+
+static int run_bench(const struct cli_command *command, const void *data, int n_words,
+                     char **words) {
+    const struct bench_options *options = data;
+    struct bench_file before = { 0 }, after = { 0 };
+    struct cli_common common = options->common;
+    const char *variable = getenv("QKV_NUM_THREADS");
+    if (!common.threads.set && !(variable && *variable))
+        common.threads = (struct arg_int){ true, 1 };
+    int code = check_words(command, n_words, words);
+    if (!code && options->list) return list_cases(n_words, words);
+    if (!code) code = check_options(command, options, n_words);
+    if (!code) cli_catch_interrupts();
+    if (!code && options->compare) code = bench_file_read(options->compare, &before);
+    if (!code && options->from) {
+        code = bench_file_read(options->from, &after);
+        if (!code)
+            code = compare(options, &before, after.isa, after.threads, after.n, after.results);
+    } else if (!code) {
+        code = measure_and_report(command, options, &common, n_words, words, &before);
+    }
+    bench_file_free(&before);
+    bench_file_free(&after);
+    return code;
+}
+
+static const struct cli_option bench_table[] = {
+    { .name = "--rounds",
+      .argument = "N",
+      .kind = ARG_INT,
+      .offset = offsetof(struct bench_options, rounds),
+      .min = 1,
+      .max = BENCH_MOST_ROUNDS },
+    { .name = "--list", .kind = ARG_FLAG, .offset = offsetof(struct bench_options, list) },
+    { .name = "--json",
+      .argument = "F",
+      .kind = ARG_TEXT,
+      .offset = offsetof(struct bench_options, json),
+      .suggest = ".json" },
+    { .name = "--compare",
+      .argument = "F",
+      .kind = ARG_TEXT,
+      .offset = offsetof(struct bench_options, compare),
+      .suggest = ".json" },
+    { .name = "--from",
+      .argument = "F",
+      .kind = ARG_TEXT,
+      .offset = offsetof(struct bench_options, from),
+      .suggest = ".json" },
+    { .name = "--fail-above",
+      .argument = "PCT",
+      .kind = ARG_REAL,
+      .offset = offsetof(struct bench_options, fail_above) },
+};
+
+const struct cli_command cmd_bench = {
+    .name = "bench",
+    .summary = "speed of attention here, beside this machine's peak",
+    .words = "[SUITE...]",
+    .max_words = 16,
+    .suggest = "forward|causal|masks|gqa|decode|varlen|stats|backward|small",
+    .takes = TAKES_COMPUTE,
+    .options = bench_table,
+    .n_options = CLI_COUNT(bench_table),
+    .options_bytes = sizeof(struct bench_options),
+    .run = run_bench,
+};

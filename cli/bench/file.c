@@ -1,0 +1,116 @@
+/*
+ * Results of `qkv bench --json`, read back. The file may hold anything: what is taken from it is
+ * checked here, what it holds besides is left alone.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench.h"
+#include "common/lines.h"
+
+enum { MOST_BYTES = 4 << 20, MOST_CASES = 1000, MOST_NAME = 200 };
+
+static int broken(const char *path, int index, const char *rule) {
+    return cli_fail("%s: case %d: %s", path, index, rule);
+}
+
+/* Bytes of the whole file; NULL, having said why. */
+static char *read_all(const char *path, size_t *n) {
+    qkv_error error;
+    FILE *file = open_text(path, &error);
+    char *bytes = malloc(MOST_BYTES + 1);
+    if (!file)
+        cli_fail("%s", error.message);
+    else if (!bytes)
+        cli_fail("out of memory");
+    *n = file && bytes ? fread(bytes, 1, MOST_BYTES + 1, file) : 0;
+    const bool failed = !file || !bytes || ferror(file);
+    if (file && bytes && failed)
+        cli_fail("%s: %s", path, strerror(errno));
+    else if (*n > MOST_BYTES)
+        cli_fail("%s: more than %d bytes", path, MOST_BYTES);
+    if (file) fclose(file);
+    if (!failed && *n <= MOST_BYTES) return bytes;
+    free(bytes);
+    return NULL;
+}
+
+/* A field that is a finite number of at least 0; absent or null where `optional`: 0. */
+static bool read_number(const json_t *object, const char *name, bool optional, double *value) {
+    const json_t *field = json_object_get(object, name);
+    *value = json_number_value(field);
+    if (optional && (!field || json_is_null(field))) return true;
+    return json_is_number(field) && isfinite(*value) && *value >= 0;
+}
+
+static bool printable(const char *text) {
+    size_t n = 0;
+    while (text[n] >= ' ' && text[n] <= '~') n++;
+    return text[n] == '\0' && n > 0 && n <= MOST_NAME;
+}
+
+static int read_case(const char *path, struct bench_file *file, const json_t *object) {
+    struct bench_result *r = &file->results[file->n];
+    const json_t *name = json_object_get(object, "case");
+    if (!json_is_object(object)) return broken(path, file->n, "is no object");
+    if (!json_is_string(name) || json_string_length(name) != strlen(json_string_value(name)) ||
+        !printable(json_string_value(name)))
+        return broken(path, file->n, "\"case\" is no name: 1 to 200 characters of ASCII");
+    r->name = json_string_value(name);
+    for (int i = 0; i < file->n; i++)
+        if (strcmp(file->results[i].name, r->name) == 0)
+            return broken(path, file->n, "has the name of another");
+    if (!read_number(object, "seconds", false, &r->seconds) || !(r->seconds > 0))
+        return broken(path, file->n, "\"seconds\" is no number above 0");
+    if (!read_number(object, "gflops", false, &r->gflops))
+        return broken(path, file->n, "\"gflops\" is no number from 0");
+    if (!read_number(object, "share", true, &r->share))
+        return broken(path, file->n, "\"share\" is neither null nor a number from 0");
+    file->n++;
+    return EXIT_OK;
+}
+
+static int read_fields(const char *path, struct bench_file *file) {
+    const json_t *isa = json_object_get(file->json, "isa");
+    const json_t *threads = json_object_get(file->json, "threads");
+    const json_t *cases = json_object_get(file->json, "cases");
+    if (!json_is_object(file->json) || !json_is_array(cases))
+        return cli_fail("%s: is no result of qkv bench --json: it has no array \"cases\"", path);
+    if (!json_is_string(isa) || !printable(json_string_value(isa)))
+        return cli_fail("%s: \"isa\" is no name", path);
+    if (!json_is_integer(threads) || json_integer_value(threads) < 1)
+        return cli_fail("%s: \"threads\" is no number from 1", path);
+    if (json_array_size(cases) > MOST_CASES)
+        return cli_fail("%s: more than %d cases", path, MOST_CASES);
+    file->isa = json_string_value(isa);
+    file->threads = json_integer_value(threads);
+    file->results = calloc(json_array_size(cases) + 1, sizeof *file->results);
+    int code = file->results ? EXIT_OK : cli_fail("out of memory");
+    for (size_t i = 0; i < json_array_size(cases) && !code; i++)
+        code = read_case(path, file, json_array_get(cases, i));
+    return code;
+}
+
+int bench_file_read(const char *path, struct bench_file *file) {
+    size_t n = 0;
+    json_error_t error;
+    *file = (struct bench_file){ 0 };
+    char *bytes = read_all(path, &n);
+    if (!bytes) return EXIT_FAILED;
+    file->json = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &error);
+    free(bytes);
+    if (!file->json)
+        return cli_fail("%s: no JSON: line %d, column %d", path, error.line, error.column);
+    const int code = read_fields(path, file);
+    if (code) bench_file_free(file);
+    return code;
+}
+
+void bench_file_free(struct bench_file *file) {
+    free(file->results);
+    json_decref(file->json);
+    *file = (struct bench_file){ 0 };
+}

@@ -1,0 +1,184 @@
+/*
+ * The clock of `qkv bench`. One thread is timed by its own processor time, so that what else runs on
+ * the machine does not count; several by the wall. Clocks of processors drift: each round has the
+ * peak measured beside it, and what counts is the median of the rounds' ratios.
+ */
+#include <stdlib.h>
+#include <time.h>
+
+#include "bench/bench.h"
+
+static const double PEAK_SECONDS = 4e-3, ROUND_SECONDS = 5e-3;
+enum { MOST_CALLS = 1 << 20 };
+
+static qkv_status forward(const struct bench *bench, const qkv_call_options *call) {
+    return qkv_attention_forward(bench->ctx, &bench->desc, bench->q, bench->k, bench->v, bench->o,
+                                 bench->lse, call);
+}
+
+static qkv_status backward(const struct bench *bench, const qkv_call_options *call) {
+    return qkv_attention_backward(bench->ctx, &bench->desc, bench->q, bench->k, bench->v, bench->o,
+                                  bench->lse, &bench->grads, call);
+}
+
+static qkv_status decode(struct bench *bench, const qkv_call_options *call) {
+    const size_t at = (size_t)bench->copy * bench->copy_bytes;
+    qkv_kv_view view = bench->view;
+    view.k = (const char *)view.k + at;
+    view.v = (const char *)view.v + at;
+    if (view.k_scale) view.k_scale += at / sizeof *view.k_scale;
+    if (view.v_scale) view.v_scale += at / sizeof *view.v_scale;
+    bench->copy = (bench->copy + 1) % bench->n_copies;
+    return qkv_attention_decode(bench->ctx, &bench->desc, bench->q, &view, bench->o, bench->lse,
+                                call);
+}
+
+static qkv_status columns(const struct bench *bench, const qkv_call_options *call) {
+    return qkv_attention_columns_pass(bench->ctx, &bench->desc, bench->q, bench->k, bench->lse,
+                                      &bench->columns, call);
+}
+
+qkv_status bench_call_once(struct bench *bench) {
+    qkv_call_options call = qkv_call_options_init();
+    call.cancel = &cli_cancelled;
+    if (bench->call == BENCH_DECODE) return decode(bench, &call);
+    if (bench->call == BENCH_COLUMNS) return columns(bench, &call);
+    qkv_status status = QKV_OK;
+    if (bench->call != BENCH_BACKWARD) status = forward(bench, &call);
+    if (status == QKV_OK && bench->call != BENCH_FORWARD) status = backward(bench, &call);
+    return status;
+}
+
+static double bench_seconds(const struct bench *bench) {
+    struct timespec now;
+    if (qkv_ctx_threads(bench->ctx) > 1) return cli_seconds();
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Seconds of one call, from as many calls as take a round. */
+static qkv_status time_calls(struct bench *bench, int *calls, double *seconds) {
+    for (;;) {
+        const double start = bench_seconds(bench);
+        for (int i = 0; i < *calls; i++) {
+            const qkv_status status = bench_call_once(bench);
+            if (status != QKV_OK) return status;
+        }
+        *seconds = bench_seconds(bench) - start;
+        if (*seconds >= ROUND_SECONDS || *calls >= MOST_CALLS) break;
+        *calls *= 2;
+    }
+    *seconds /= *calls;
+    return QKV_OK;
+}
+
+static int ascending(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double quantile(const double *sorted, int n, double q) {
+    return sorted[(int)(q * (n - 1) + 0.5)];
+}
+
+/* 2 operations a pair, channel and product: 2 products forward, 5 backward, 1 over columns. */
+double bench_operations(const struct bench *bench) {
+    const qkv_attention_desc *d = &bench->desc;
+    const double heads = (double)(d->n_batch * d->n_heads);
+    const double dim_v = bench->call == BENCH_COLUMNS ? 0 : (double)d->head_dim_v;
+    const double once = 2 * heads * bench->pairs * ((double)d->head_dim + dim_v);
+    const double times[] = { 1, 2.5, 3.5, 1, 1 }; /* of enum bench_call */
+    return once * times[bench->call];
+}
+
+qkv_status bench_explain(const struct bench *bench, qkv_attention_plan *plan) {
+    static const qkv_pass passes[] = {
+        QKV_PASS_FORWARD, QKV_PASS_BACKWARD, QKV_PASS_BACKWARD, QKV_PASS_DECODE, QKV_PASS_FORWARD
+    }; /* of enum bench_call; columns: its scores */
+    *plan = qkv_attention_plan_init();
+    plan->pass = passes[bench->call];
+    return qkv_attention_explain(bench->ctx, &bench->desc, plan);
+}
+
+enum peak_kind bench_peak_of(const qkv_attention_plan *plan) {
+    if (plan->pass == QKV_PASS_DECODE) return PEAK_READ;
+    switch (plan->arithmetic_class) {
+    case QKV_CLASS_AMX: return PEAK_AMX;
+    case QKV_CLASS_DP: return PEAK_DP;
+    default: return PEAK_FMA;
+    }
+}
+
+static qkv_status workspace(const struct bench *bench, double *bytes) {
+    size_t forward_bytes = 0, backward_bytes = 0;
+    qkv_status status = QKV_OK;
+    if (bench->call == BENCH_DECODE)
+        status = qkv_attention_decode_workspace(bench->ctx, &bench->desc, &forward_bytes);
+    else if (bench->call == BENCH_COLUMNS)
+        status = qkv_attention_columns_workspace(bench->ctx, &bench->desc, &bench->columns,
+                                                 &forward_bytes);
+    else if (bench->call != BENCH_BACKWARD)
+        status = qkv_attention_workspace(bench->ctx, &bench->desc, &forward_bytes);
+    if (status == QKV_OK && (bench->call == BENCH_BACKWARD || bench->call == BENCH_BOTH))
+        status = qkv_attention_backward_workspace(bench->ctx, &bench->desc, &backward_bytes);
+    *bytes = (double)(forward_bytes > backward_bytes ? forward_bytes : backward_bytes);
+    return status;
+}
+
+/*
+ * The first call: its context is new, so that all it needs is allocated now. Backward alone and columns
+ * then get the o and lse that they want.
+ */
+static qkv_status first_call(struct bench *bench, struct bench_result *result) {
+    const double before = bench_memory_mark();
+    qkv_status status = bench_call_once(bench);
+    result->memory_bytes = before < 0 ? -1 : bench_memory_peak() - before;
+    if (status == QKV_OK && (bench->call == BENCH_BACKWARD || bench->call == BENCH_COLUMNS))
+        status = forward(bench, NULL);
+    return status;
+}
+
+static void summarise(int n, double *seconds, double *peaks, double *shares,
+                      struct bench_result *result) {
+    qsort(seconds, (size_t)n, sizeof *seconds, ascending);
+    qsort(peaks, (size_t)n, sizeof *peaks, ascending);
+    qsort(shares, (size_t)n, sizeof *shares, ascending);
+    result->seconds = quantile(seconds, n, 0.5);
+    result->spread = (quantile(seconds, n, 0.75) - quantile(seconds, n, 0.25)) / result->seconds;
+    result->peak = quantile(peaks, n, 0.5);
+    result->share = quantile(shares, n, 0.5);
+}
+
+qkv_status bench_measure(struct bench *bench, const struct bench_case *c, int rounds,
+                         struct bench_result *result) {
+    double seconds[BENCH_MOST_ROUNDS], peaks[BENCH_MOST_ROUNDS], shares[BENCH_MOST_ROUNDS];
+    const double gflop = bench_operations(bench) / 1e9, gbyte = bench->bytes / 1e9;
+    struct peak peak;
+    int calls = 1;
+    qkv_attention_plan plan;
+    *result = (struct bench_result){ .name = c->name };
+    qkv_status status = bench_explain(bench, &plan);
+    if (status != QKV_OK) return status;
+    result->peak_of = bench_peak_of(&plan);
+    result->kernel = plan.kernel;
+    result->arithmetic = plan.arithmetic;
+    status = workspace(bench, &result->workspace_bytes);
+    if (status == QKV_OK) status = first_call(bench, result);
+    if (status == QKV_OK) status = time_calls(bench, &calls, &seconds[0]);
+    if (status != QKV_OK) return status;
+    if (!peak_open(&peak, result->peak_of, qkv_ctx_threads(bench->ctx),
+                   (size_t)bench->kv_bytes * (size_t)bench->n_copies))
+        return QKV_ERR_MEMORY;
+    const double amount = result->peak_of == PEAK_READ ? gbyte : gflop;
+    for (int r = 0; r < rounds && status == QKV_OK; r++) {
+        peaks[r] = peak_measure(&peak, PEAK_SECONDS);
+        status = time_calls(bench, &calls, &seconds[r]);
+        shares[r] = peaks[r] > 0 ? amount / seconds[r] / peaks[r] : 0;
+    }
+    peak_close(&peak);
+    if (status != QKV_OK) return status;
+    summarise(rounds, seconds, peaks, shares, result);
+    result->gflops = gflop / result->seconds;
+    result->gbytes = gbyte / result->seconds;
+    return QKV_OK;
+}

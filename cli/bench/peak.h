@@ -1,0 +1,46 @@
+/* Ceilings of this machine, measured: multiply-adds and bytes per second. */
+#ifndef QKV_CLI_BENCH_PEAK_H
+#define QKV_CLI_BENCH_PEAK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum peak_kind {
+    PEAK_FMA,  /* f32 multiply-adds in registers, the widest vectors here; GFLOP/s */
+    PEAK_DP,   /* pairs of bf16 products added in f32: VDPBF16PS; GFLOP/s */
+    PEAK_AMX,  /* tiles of bf16 products added in f32: TDPBF16PS, once a context exists; GFLOP/s */
+    PEAK_READ, /* reading an array from end to end, again and again; GB/s */
+    PEAK_KINDS
+};
+
+struct peak {
+    enum peak_kind kind;
+    int n_threads;
+    size_t bytes; /* PEAK_READ: of the array, which all threads share out */
+    char *memory;
+};
+
+/* "FMA avx512", "read"; NULL if this build or this processor has none. */
+const char *peak_name(enum peak_kind kind);
+
+/* bytes: for PEAK_READ. False: no memory. */
+bool peak_open(struct peak *peak, enum peak_kind kind, int n_threads, size_t bytes);
+void peak_close(struct peak *peak);
+
+/*
+ * 1e9 operations or bytes a second, of all threads together, running for about `seconds`. The best
+ * window of each thread counts, because a ceiling is not lowered by what else runs; of threads that
+ * read, the average. 0: unknown.
+ */
+double peak_measure(const struct peak *peak, double seconds);
+
+/* The loops (peak_loops.c). Operations of one round, and `rounds` of them. */
+const char *peak_fma_name(void), *peak_dp_name(void), *peak_amx_name(void);
+double peak_fma_round(void), peak_dp_round(void), peak_amx_round(void);
+float peak_fma(int64_t rounds), peak_dp(int64_t rounds), peak_amx(int64_t rounds);
+
+/* Reads n bytes, a multiple of 1024, aligned to 64. */
+uint64_t peak_read(const char *bytes, size_t n);
+
+#endif

@@ -1,0 +1,175 @@
+/*
+ * What peaks are measured with. TDPBF16PS: tiles of sums, two by two as a product has them. FMA and VDPBF16PS: independent chains in registers, enough of them to
+ * hide the latency (2 a cycle x 4 cycles, with room: 24 of 32 zmm, 12 of 16 ymm, 24 of 32 NEON
+ * registers). Compiled for its instruction set by attribute, chosen by what the processor has, so that
+ * the tool itself stays portable. Reading: four loads of a cache line at a time into as many sums, with a
+ * prefetch ahead of the hardware's own.
+ */
+#include "bench/peak.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { CHAINS_512 = 24, CHAINS_256 = 12 };
+
+__attribute__((target("avx512f"))) static float fma_512(int64_t rounds) {
+    const __m512 a = _mm512_set1_ps(1.0000001F), b = _mm512_set1_ps(1e-9F);
+    __m512 c[CHAINS_512];
+#pragma GCC unroll 24
+    for (int i = 0; i < CHAINS_512; i++) c[i] = _mm512_set1_ps((float)i);
+    for (int64_t r = 0; r < rounds; r++) {
+#pragma GCC unroll 24
+        for (int i = 0; i < CHAINS_512; i++) c[i] = _mm512_fmadd_ps(a, c[i], b);
+        __asm__ volatile("" : "+x"(c[0])); /* keeps rounds apart */
+    }
+    float sum = 0;
+#pragma GCC unroll 24
+    for (int i = 0; i < CHAINS_512; i++) sum += _mm512_cvtss_f32(c[i]);
+    return sum;
+}
+
+__attribute__((target("avx2,fma"))) static float fma_256(int64_t rounds) {
+    const __m256 a = _mm256_set1_ps(1.0000001F), b = _mm256_set1_ps(1e-9F);
+    __m256 c[CHAINS_256];
+#pragma GCC unroll 12
+    for (int i = 0; i < CHAINS_256; i++) c[i] = _mm256_set1_ps((float)i);
+    for (int64_t r = 0; r < rounds; r++) {
+#pragma GCC unroll 12
+        for (int i = 0; i < CHAINS_256; i++) c[i] = _mm256_fmadd_ps(a, c[i], b);
+        __asm__ volatile("" : "+x"(c[0]));
+    }
+    float sum = 0;
+#pragma GCC unroll 12
+    for (int i = 0; i < CHAINS_256; i++) sum += _mm256_cvtss_f32(c[i]);
+    return sum;
+}
+
+__attribute__((target("avx512f,avx512bf16"))) static float dp_512(int64_t rounds) {
+    const __m512bh a = (__m512bh)_mm512_set1_epi32(0x3f803f80); /* 1, 1 */
+    __m512 c[CHAINS_512];
+#pragma GCC unroll 24
+    for (int i = 0; i < CHAINS_512; i++) c[i] = _mm512_set1_ps((float)i);
+    for (int64_t r = 0; r < rounds; r++) {
+#pragma GCC unroll 24
+        for (int i = 0; i < CHAINS_512; i++) c[i] = _mm512_dpbf16_ps(c[i], a, a);
+        __asm__ volatile("" : "+x"(c[0]));
+    }
+    float sum = 0;
+#pragma GCC unroll 24
+    for (int i = 0; i < CHAINS_512; i++) sum += _mm512_cvtss_f32(c[i]);
+    return sum;
+}
+
+/* As kernels/amx.c has them: four sums, two tiles of either factor. */
+__attribute__((target("amx-tile,amx-bf16,avx512f"))) static void tiles(int64_t rounds) {
+    static const struct {
+        uint8_t palette, start_row, reserved[14];
+        uint16_t row_bytes[16];
+        uint8_t rows[16];
+    } config = {
+        1, 0, { 0 }, { 64, 64, 64, 64, 64, 64, 64, 64 }, { 16, 16, 16, 16, 16, 16, 16, 16 }
+    };
+    _tile_loadconfig(&config);
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    _tile_zero(4);
+    _tile_zero(5);
+    _tile_zero(6);
+    _tile_zero(7);
+    for (int64_t r = 0; r < rounds; r++) {
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+    }
+    _tile_release();
+}
+
+static bool has_512(void) { return __builtin_cpu_supports("avx512f"); }
+static bool has_256(void) {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+const char *peak_fma_name(void) { return has_512() ? "FMA avx512" : has_256() ? "FMA avx2" : NULL; }
+double peak_fma_round(void) { return has_512() ? CHAINS_512 * 16 * 2 : CHAINS_256 * 8 * 2; }
+float peak_fma(int64_t rounds) { return has_512() ? fma_512(rounds) : fma_256(rounds); }
+
+const char *peak_dp_name(void) { return __builtin_cpu_supports("avx512bf16") ? "VDPBF16PS" : NULL; }
+double peak_dp_round(void) { return CHAINS_512 * 32 * 2; }
+float peak_dp(int64_t rounds) { return dp_512(rounds); }
+
+/* CPUID leaf 7, edx; a context has asked the system for the tiles (core/cpu.h). */
+const char *peak_amx_name(void) {
+    enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, MAY_USE = 0x1022, TILE_DATA = 1 << 18 };
+    unsigned a, b, c, d;
+    uint64_t allowed = 0;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & AMX_BF16) || !(d & AMX_TILE)) return NULL;
+    if (syscall(SYS_arch_prctl, MAY_USE, &allowed) != 0) return NULL;
+    return allowed & TILE_DATA ? "TDPBF16PS" : NULL;
+}
+double peak_amx_round(void) { return 4.0 * 16 * 16 * 32 * 2; }
+float peak_amx(int64_t rounds) {
+    tiles(rounds);
+    return 0;
+}
+
+#else
+
+#if defined(__aarch64__)
+#include <arm_neon.h>
+
+enum { CHAINS = 24 };
+
+const char *peak_fma_name(void) { return "FMA neon"; }
+double peak_fma_round(void) { return CHAINS * 4 * 2; }
+float peak_fma(int64_t rounds) {
+    const float32x4_t a = vdupq_n_f32(1.0000001F), b = vdupq_n_f32(1e-9F);
+    float32x4_t c[CHAINS];
+#pragma GCC unroll 24
+    for (int i = 0; i < CHAINS; i++) c[i] = vdupq_n_f32((float)i);
+    for (int64_t r = 0; r < rounds; r++) {
+#pragma GCC unroll 24
+        for (int i = 0; i < CHAINS; i++) c[i] = vfmaq_f32(c[i], a, b);
+        __asm__ volatile("" : "+w"(c[0]));
+    }
+    float sum = 0;
+#pragma GCC unroll 24
+    for (int i = 0; i < CHAINS; i++) sum += vgetq_lane_f32(c[i], 0);
+    return sum;
+}
+
+#else
+
+const char *peak_fma_name(void) { return NULL; }
+double peak_fma_round(void) { return 0; }
+float peak_fma(int64_t rounds) { return (float)rounds; }
+
+#endif
+
+const char *peak_dp_name(void) { return NULL; }
+const char *peak_amx_name(void) { return NULL; }
+double peak_dp_round(void) { return 0; }
+double peak_amx_round(void) { return 0; }
+float peak_dp(int64_t rounds) { return (float)rounds; }
+float peak_amx(int64_t rounds) { return (float)rounds; }
+
+#endif
+
+enum { LINE = 64, AHEAD = 8192, STEP = 256 };
+
+/* One word of each cache line brings all of it. */
+uint64_t peak_read(const char *bytes, size_t n) {
+    uint64_t sums[4] = { 0 };
+    for (size_t i = 0; i < n; i += STEP)
+        for (int line = 0; line < STEP / LINE; line++) {
+            const char *at = bytes + i + line * LINE;
+            __builtin_prefetch(at + AHEAD);
+            sums[line] += *(const uint64_t *)(const void *)at;
+        }
+    return sums[0] + sums[1] + sums[2] + sums[3];
+}

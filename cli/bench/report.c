@@ -1,0 +1,52 @@
+/* What `qkv bench` measured: lines of a table, or one JSON object. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "bench/bench.h"
+#include "common/input.h"
+
+void bench_print_head(const qkv_ctx *ctx, int rounds) {
+    printf("isa %s, %d thread%s; medians of %d rounds; peaks: %s", qkv_ctx_isa(ctx),
+           qkv_ctx_threads(ctx), qkv_ctx_threads(ctx) > 1 ? "s" : "", rounds,
+           peak_name(PEAK_FMA) ? peak_name(PEAK_FMA) : "unknown");
+    for (int kind = PEAK_DP; kind <= PEAK_AMX; kind++)
+        if (peak_name((enum peak_kind)kind)) printf(", %s", peak_name((enum peak_kind)kind));
+    printf("\n\n");
+    printf("%-38s %9s %6s %8s %7s %8s %7s %8s\n", "case", "ms", "+- %", "GFLOP/s", "GB/s", "peak",
+           "share %", "MiB");
+}
+
+void bench_print(const struct bench_result *r) {
+    printf("%-38s %9.4f %6.1f %8.1f %7.2f", r->name, r->seconds * 1e3, r->spread * 100, r->gflops,
+           r->gbytes);
+    if (r->peak > 0)
+        printf(" %8.1f %7.1f", r->peak, r->share * 100);
+    else
+        printf(" %8s %7s", "-", "-");
+    if (r->memory_bytes >= 0)
+        printf(" %8.2f\n", r->memory_bytes / (1 << 20));
+    else
+        printf(" %8s\n", "-");
+}
+
+static json_t *number_or_null(double value, bool known) {
+    return known ? json_number(value) : json_null();
+}
+
+static json_t *result_json(const struct bench_result *r) {
+    const bool peak = r->peak > 0;
+    return json_pack("{s:s,s:s,s:s,s:f,s:f,s:f,s:f,s:s?,s:o,s:o,s:o,s:o}", "case", r->name,
+                     "kernel", r->kernel, "arithmetic", r->arithmetic, "seconds", r->seconds,
+                     "spread", r->spread, "gflops", r->gflops, "gb_per_second", r->gbytes,
+                     "peak_of", peak ? peak_name(r->peak_of) : NULL, "peak",
+                     number_or_null(r->peak, peak), "share", number_or_null(r->share, peak),
+                     "workspace_bytes", json_number(r->workspace_bytes), "memory_bytes",
+                     number_or_null(r->memory_bytes, r->memory_bytes >= 0));
+}
+
+json_t *bench_json(const qkv_ctx *ctx, int rounds, int n, const struct bench_result *results) {
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++) json_array_append_new(list, result_json(&results[i]));
+    return json_pack("{s:s,s:s,s:i,s:i,s:o}", "qkv", qkv_version(), "isa", qkv_ctx_isa(ctx),
+                     "threads", qkv_ctx_threads(ctx), "rounds", rounds, "cases", list);
+}

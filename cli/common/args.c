@@ -1,0 +1,279 @@
+/*
+ * Parses a command line by the tables of args.h. Long options (`--x VALUE`, `--x=VALUE`), the
+ * short -o, -v and -h, `--` to end them, words and options in any order, the last of a repeated
+ * option wins. A word that begins with '-' is never taken for a text: that takes `--` before it.
+ */
+#include "common/args.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cli.h"
+#include "common/rules.h"
+
+#define COMMON(field) offsetof(struct cli_common, field)
+
+static const struct {
+    unsigned takes;
+    struct cli_option option;
+} common_options[] = {
+    { TAKES_MODEL,
+      { "--model", "DIR|NAME", ARG_TEXT, COMMON(model), 0, 0, false, "/ .safetensors" } },
+    { TAKES_MODEL | TAKES_FINITE,
+      { "--check-finite", NULL, ARG_FLAG, COMMON(check_finite), 0, 0, false, NULL } },
+    { TAKES_WEIGHTS, { "--weights", "f32|bf16", ARG_CHOICE, COMMON(weights), 0, 0, false, NULL } },
+    { TAKES_HEAD, { "--head", "L.H", ARG_TEXT, COMMON(head), 0, 0, false, "@heads" } },
+    { TAKES_HEAD, { "--layer", "L", ARG_INT, COMMON(layer), 0, INT32_MAX, false, NULL } },
+    { TAKES_TERM, { "--theme", "light|dark", ARG_CHOICE, COMMON(theme), 0, 0, false, NULL } },
+    { TAKES_TERM,
+      { "--color", "auto|always|never", ARG_CHOICE, COMMON(color), 0, 0, false, NULL } },
+    { TAKES_TERM, { "--ascii", NULL, ARG_FLAG, COMMON(ascii), 0, 0, false, NULL } },
+    { TAKES_TRUNCATE, { "--truncate", NULL, ARG_FLAG, COMMON(truncate), 0, 0, false, NULL } },
+    { TAKES_JSON, { "--json", NULL, ARG_FLAG, COMMON(json), 0, 0, false, NULL } },
+    { TAKES_JSONL, { "--jsonl", NULL, ARG_FLAG, COMMON(jsonl), 0, 0, false, NULL } },
+    { TAKES_COMPUTE, { "--threads", "N", ARG_INT, COMMON(threads), 1, 1024, false, NULL } },
+    { TAKES_COMPUTE,
+      { "--isa", "NAME", ARG_TEXT, COMMON(isa), 0, 0, false,
+        "scalar|avx2|avx512|avx512bf16|neon" } },
+    { TAKES_QUIET, { "--quiet", NULL, ARG_FLAG, COMMON(quiet), 0, 0, false, NULL } },
+    { TAKES_VERBOSE, { "-v", NULL, ARG_FLAG, COMMON(verbose), 0, 0, false, NULL } },
+};
+
+static const struct cli_option *own_option(const struct cli_command *command, int index) {
+    for (int i = 0; i < command->n_options; i++) {
+        const struct cli_option *const option = &command->options[i], *rule;
+        if (option->kind != ARG_RULES && index-- == 0) return option;
+        for (int r = 0; option->kind == ARG_RULES && (rule = rules_option(option->argument, r));
+             r++)
+            if (index-- == 0) return rule;
+    }
+    return NULL;
+}
+
+int args_n_own(const struct cli_command *command) {
+    int n = 0;
+    while (own_option(command, n)) n++;
+    return n;
+}
+
+const struct cli_option *args_option(const struct cli_command *command, int index) {
+    const struct cli_option *const own = own_option(command, index);
+    if (own) return own;
+    index -= args_n_own(command);
+    for (int i = 0; i < CLI_COUNT(common_options); i++)
+        if ((command->takes & common_options[i].takes) && index-- == 0)
+            return &common_options[i].option;
+    return NULL;
+}
+
+bool args_int(const char *text, int64_t min, int64_t max, int64_t *value) {
+    const char *digits = text + (*text == '-');
+    if (*digits == '\0' || strspn(digits, "0123456789") != strlen(digits)) return false;
+    errno = 0;
+    const long long number = strtoll(text, NULL, 10);
+    if (errno || number < min || number > max) return false;
+    *value = number;
+    return true;
+}
+
+bool args_real(const char *text, double *value) {
+    if (*text == '\0' || strspn(text, "0123456789+-.eE") != strlen(text)) return false;
+    char *end;
+    const double number = strtod(text, &end);
+    if (*end || end == text || !isfinite(number)) return false;
+    *value = number;
+    return true;
+}
+
+int64_t *args_int_list(const char *text, int64_t min, int64_t max, int *n) {
+    int count = 1;
+    for (const char *c = text; *c; c++) count += *c == ',';
+    *n = 0;
+    char *copy = strdup(text);
+    int64_t *values = copy ? malloc((size_t)count * sizeof(*values)) : NULL;
+    char *rest = copy;
+    for (int i = 0; values && i < count; i++) {
+        const char *item = strsep(&rest, ",");
+        if (!args_int(item, min, max, &values[i])) {
+            free(values);
+            values = NULL;
+        }
+    }
+    free(copy);
+    if (values) *n = count;
+    return values;
+}
+
+/*
+ * Edits (insert, delete, replace) that turn a into b; words longer than 31 bytes are far from
+ * everything.
+ */
+static int edit_distance(const char *a, const char *b) {
+    const int n = (int)strlen(a), m = (int)strlen(b);
+    int row[32];
+    if (n > 31 || m > 31) return 99;
+    for (int j = 0; j <= m; j++) row[j] = j;
+    for (int i = 1; i <= n; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= m; j++) {
+            int best = diagonal + (a[i - 1] != b[j - 1]);
+            if (row[j] + 1 < best) best = row[j] + 1;
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            diagonal = row[j];
+            row[j] = best;
+        }
+    }
+    return row[m];
+}
+
+const char *args_nearest(const char *word, const char *const *names) {
+    const char *nearest = NULL;
+    int least = (int)strlen(word) / 3 + 1;
+    for (; *names; names++) {
+        const int distance = edit_distance(word, *names);
+        if (distance <= least && distance < (int)strlen(*names) - 1) {
+            least = distance - 1;
+            nearest = *names;
+        }
+    }
+    return nearest;
+}
+
+static int unknown_option(const struct cli_command *command, const char *word) {
+    const char *names[64] = { "--help" };
+    int n = 1;
+    const struct cli_option *option;
+    for (int i = 0; n < CLI_COUNT(names) - 1 && (option = args_option(command, i)); i++)
+        if (option->name[1] == '-') names[n++] = option->name;
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+    const char *nearest = args_nearest(name, names);
+    if (nearest)
+        return cli_usage(command, "unknown option '%s'; did you mean '%s'?", name, nearest);
+    return cli_usage(command, "unknown option '%s' ('--' goes before a text that begins with '-')",
+                     name);
+}
+
+/* The place of a word in "light|dark", or -1. */
+static int choice_index(const char *choices, const char *word) {
+    for (int i = 0;; i++) {
+        const size_t length = strcspn(choices, "|");
+        if (strlen(word) == length && memcmp(choices, word, length) == 0) return i;
+        if (choices[length] == '\0') return -1;
+        choices += length + 1;
+    }
+}
+
+static int store(const struct cli_command *command, const struct cli_option *option,
+                 const char *value, void *options) {
+    void *field = (char *)options + option->offset;
+    struct arg_int *number = field;
+    struct arg_real *real = field;
+    struct arg_texts *texts = field;
+    switch (option->kind) {
+    case ARG_FLAG: *(bool *)field = true; break;
+    case ARG_TEXT:
+        if (*value == '\0') return cli_usage(command, "%s: an empty value", option->name);
+        *(const char **)field = value;
+        break;
+    case ARG_TEXTS:
+        if (*value == '\0') return cli_usage(command, "%s: an empty value", option->name);
+        if (texts->n == ARG_MOST_TEXTS)
+            return cli_usage(command, "%s is given more than %d times", option->name,
+                             ARG_MOST_TEXTS);
+        texts->list[texts->n++] = value;
+        break;
+    case ARG_INT:
+        if (!args_int(value, option->min, option->max, &number->value))
+            return cli_usage(command, "%s: '%s' is not a whole number from %lld to %lld",
+                             option->name, value, (long long)option->min, (long long)option->max);
+        number->set = true;
+        break;
+    case ARG_REAL:
+        if (!args_real(value, &real->value))
+            return cli_usage(command, "%s: '%s' is not a finite number", option->name, value);
+        real->set = true;
+        break;
+    case ARG_CHOICE:
+        number->value = choice_index(option->argument, value);
+        if (number->value < 0)
+            return cli_usage(command, "%s: '%s' is not one of %s", option->name, value,
+                             option->argument);
+        number->set = true;
+        break;
+    case ARG_RULES: break; /* stands for options, and is none */
+    }
+    return EXIT_OK;
+}
+
+static const struct cli_option *find(const struct cli_command *command, const char *name,
+                                     size_t length) {
+    const struct cli_option *option;
+    for (int i = 0; (option = args_option(command, i)); i++)
+        if (strlen(option->name) == length && memcmp(option->name, name, length) == 0)
+            return option;
+    return NULL;
+}
+
+/* One option at argv[i]; *used says how many words of argv it took. */
+static int parse_option(const struct cli_command *command, char **argv, int left, void *options,
+                        uint64_t *seen, int *used) {
+    const char *word = argv[0];
+    const size_t length = strcspn(word, "=");
+    const struct cli_option *option = find(command, word, length);
+    if (!option) return unknown_option(command, word);
+    for (int i = 0; i < 64; i++)
+        if (args_option(command, i) == option) *seen |= (uint64_t)1 << i;
+    const char *value = word[length] == '=' ? word + length + 1 : NULL;
+    *used = 1;
+    if (option->kind == ARG_FLAG) {
+        if (value) return cli_usage(command, "%s takes no value", option->name);
+    } else if (!value) {
+        if (left < 2)
+            return cli_usage(command, "%s: %s is missing", option->name, option->argument);
+        value = argv[1];
+        *used = 2;
+    }
+    return store(command, option, value, options);
+}
+
+static int check_complete(const struct cli_command *command, uint64_t seen, int n_words,
+                          char **words) {
+    if (n_words > command->max_words)
+        return cli_usage(command, "unexpected argument '%s'%s", words[command->max_words],
+                         command->max_words ? " (put a text in quotes)" : "");
+    const struct cli_option *option;
+    for (int i = 0; (option = args_option(command, i)); i++)
+        if (option->required && !(seen >> i & 1))
+            return cli_usage(command, "%s %s is missing", option->name, option->argument);
+    return EXIT_OK;
+}
+
+int args_parse(const struct cli_command *command, int argc, char **argv, void *options,
+               int *n_words, bool *help) {
+    uint64_t seen = 0;
+    int n = 0, i = 0;
+    while (i < argc) {
+        char *word = argv[i];
+        if (strcmp(word, "--") == 0) {
+            for (i++; i < argc; i++) argv[n++] = argv[i];
+        } else if (word[0] != '-' || word[1] == '\0') {
+            argv[n++] = word;
+            i++;
+        } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+            *help = true;
+            return EXIT_OK;
+        } else {
+            int used = 1;
+            const int code = parse_option(command, argv + i, argc - i, options, &seen, &used);
+            if (code) return code;
+            i += used;
+        }
+    }
+    *n_words = n;
+    return check_complete(command, seen, n, argv);
+}

@@ -1,0 +1,124 @@
+/*
+ * Options of the command line: one table per command says name, argument, range and where the value
+ * goes. Parsing, help, and error texts all read that table, so they cannot disagree; what an option
+ * means is written in cli/help/COMMAND.txt.
+ */
+#ifndef QKV_CLI_COMMON_ARGS_H
+#define QKV_CLI_COMMON_ARGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Values that know whether they were given. A text is given if it is not NULL. */
+struct arg_int {
+    bool set;
+    int64_t value;
+};
+struct arg_real {
+    bool set;
+    double value;
+};
+
+/* An option that may be given several times. */
+enum { ARG_MOST_TEXTS = 16 };
+struct arg_texts {
+    int n;
+    const char *list[ARG_MOST_TEXTS];
+};
+
+/* A rule of visibility (rules.h): a text, a number, or that it is set. */
+enum { ARG_MOST_RULES = 16 };
+struct arg_rule {
+    const char *text;
+    struct arg_int number;
+    bool set;
+};
+
+enum arg_kind {
+    ARG_FLAG,   /* bool */
+    ARG_TEXT,   /* const char * */
+    ARG_TEXTS,  /* struct arg_texts */
+    ARG_INT,    /* struct arg_int, min … max */
+    ARG_REAL,   /* struct arg_real, finite */
+    ARG_CHOICE, /* struct arg_int: which of the words of `argument`, "light|dark" */
+    ARG_RULES,  /* no option, but those of the rules that `argument` names: rules_option */
+};
+
+struct cli_option {
+    const char *name;     /* "--pair", "-o" */
+    const char *argument; /* "TEXT"; NULL for a flag */
+    enum arg_kind kind;
+    size_t offset; /* of the value in the command's struct of options */
+    int64_t min, max;
+    bool required;
+    const char *suggest; /* for completions */
+};
+
+/*
+ * What a shell suggests for a value, or for the words of a command: "a|b|c", these words; "/",
+ * folders; ".npy .csv", files that end so; "/ .npy", both; "*", any file; "@heads", the heads of
+ * the model; "@commands"; "@numbers" and "@labels" of heads. NULL: nothing. An ARG_CHOICE needs none.
+ */
+
+/* Options that several commands share; a command's struct of options begins with this one. */
+struct cli_common {
+    const char *model, *head, *isa;
+    struct arg_int layer, threads, theme, color, weights;
+    bool truncate, json, jsonl, ascii, quiet, verbose, check_finite;
+    struct arg_rule rules[ARG_MOST_RULES]; /* in the order of the library's table */
+};
+
+enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+
+/* Which of the shared options a command takes. */
+enum {
+    TAKES_MODEL = 1u << 0,      /* --model, --check-finite */
+    TAKES_HEAD = 1u << 1,       /* --head, --layer */
+    TAKES_COMPUTE = 1u << 2,    /* --threads, --isa */
+    TAKES_TERM = 1u << 3,       /* --color, --ascii, --theme */
+    TAKES_TRUNCATE = 1u << 4,   /* --truncate */
+    TAKES_JSON = 1u << 5,       /* --json */
+    TAKES_JSONL = 1u << 6,      /* --jsonl */
+    TAKES_QUIET = 1u << 7,      /* --quiet */
+    TAKES_VERBOSE = 1u << 8,    /* -v */
+    TAKES_FINITE = 1u << 9,     /* --check-finite, without --model */
+    TAKES_TOKENIZER = 1u << 10, /* a tokenizer is enough of a model; no option of its own */
+    TAKES_WEIGHTS = 1u << 11    /* --weights */
+};
+
+struct cli_command;
+
+/*
+ * The index-th option that a command takes, its own first, then the shared ones; NULL past the
+ * end.
+ */
+const struct cli_option *args_option(const struct cli_command *command, int index);
+/* How many of them are its own. */
+int args_n_own(const struct cli_command *command);
+
+/*
+ * Parses argv[0 … argc) into the command's struct of options (zeroed) and moves the words that
+ * are no options to the front of argv, n_words of them. Returns 0, or prints and returns
+ * EXIT_USAGE; *help is set if --help was met, and nothing after it is looked at.
+ */
+int args_parse(const struct cli_command *command, int argc, char **argv, void *options,
+               int *n_words, bool *help);
+
+/*
+ * Whole texts only: no spaces, no hexadecimal, no "inf". False if it is no such number, or out of
+ * range.
+ */
+bool args_int(const char *text, int64_t min, int64_t max, int64_t *value);
+bool args_real(const char *text, double *value);
+
+/*
+ * "3,-1,7": n numbers separated by commas into a new array; NULL with *n = 0 if it is no such
+ * list.
+ */
+int64_t *args_int_list(const char *text, int64_t min, int64_t max, int *n);
+
+/* The name nearest to a misspelt one, or NULL if none is near. names ends with NULL. */
+const char *args_nearest(const char *word, const char *const *names);
+
+#endif

@@ -1,0 +1,47 @@
+/* CSV: see csv.h. */
+#include "common/csv.h"
+
+#include "qkv/files.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+void csv_open(struct csv *csv) {
+    *csv = (struct csv){ .text = NULL };
+    csv->out = open_memstream(&csv->text, &csv->n_bytes);
+    csv->failed = !csv->out;
+}
+
+void csv_put(struct csv *csv, const char *format, ...) {
+    if (!csv->out) return;
+    va_list arguments;
+    va_start(arguments, format);
+    csv->failed |= vfprintf(csv->out, format, arguments) < 0;
+    va_end(arguments);
+}
+
+static bool is_blank(char c) { return c == ' ' || c == '\t'; }
+
+void csv_field(struct csv *csv, const char *text, size_t n) {
+    bool plain = n == 0 || !(is_blank(text[0]) || is_blank(text[n - 1]));
+    for (size_t i = 0; i < n; i++) plain = plain && !strchr(",\"\r\n", text[i]);
+    if (!plain) csv_put(csv, "\"");
+    for (size_t i = 0; i < n; i++) csv_put(csv, "%s%c", text[i] == '"' ? "\"" : "", text[i]);
+    if (!plain) csv_put(csv, "\"");
+}
+
+void csv_token(struct csv *csv, const qkv_tokenizer *tokenizer, int32_t id) {
+    json_t *token = token_json(tokenizer, id);
+    csv->failed |= !token;
+    if (token) csv_field(csv, json_string_value(token), json_string_length(token));
+    json_decref(token);
+}
+
+qkv_status csv_write(struct csv *csv, const char *path, qkv_error *error) {
+    const bool made = csv->out && fclose(csv->out) == 0 && !csv->failed;
+    const qkv_status status = made ? qkv_file_write(path, csv->text, csv->n_bytes, error)
+                                   : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    free(csv->text);
+    return status;
+}

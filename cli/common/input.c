@@ -1,0 +1,194 @@
+/*
+ * Where texts come from, and cutting them to the model's length. Cutting a pair takes tokens from
+ * the end of the longer text until both fit, as `longest_first` does in transformers.
+ */
+#include "common/jsonl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+qkv_status text_error(qkv_error *error, qkv_status status, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    error->status = status;
+    vsnprintf(error->message, sizeof error->message, format, list);
+    va_end(list);
+    return status;
+}
+
+void text_append(char *text, size_t bytes, const char *format, ...) {
+    const size_t used = strlen(text);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text + used, bytes - used, format, list);
+    va_end(list);
+}
+
+/* Everything in a file, without one newline at the end. */
+static qkv_status read_all(FILE *file, const char *name, struct text *text, qkv_error *error) {
+    size_t room = 4096;
+    *text = (struct text){ malloc(room), 0 };
+    while (text->bytes) {
+        text->n += fread(text->bytes + text->n, 1, room - text->n, file);
+        if (text->n > TEXT_LIMIT)
+            return text_error(error, QKV_ERR_LIMIT, "%s: longer than %d bytes", name, TEXT_LIMIT);
+        if (text->n < room) break;
+        char *larger = realloc(text->bytes, room *= 2);
+        if (!larger) free(text->bytes);
+        text->bytes = larger;
+    }
+    if (!text->bytes) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    if (ferror(file)) return text_error(error, QKV_ERR_IO, "%s: %s", name, strerror(errno));
+    if (text->n > 0 && text->bytes[text->n - 1] == '\n') text->n--;
+    return QKV_OK;
+}
+
+static qkv_status read_file(const char *path, struct text *text, qkv_error *error) {
+    FILE *file = open_text(path, error);
+    if (!file) return error->status;
+    const qkv_status status = read_all(file, path, text, error);
+    fclose(file);
+    return status;
+}
+
+qkv_status text_fit(const struct session *session, const char *longer, qkv_encoding *encoding,
+                    qkv_error *error) {
+    if (!(session->command->takes & TAKES_TRUNCATE)) return QKV_OK;
+    const int64_t max_len = session->info->max_len, n = encoding->n;
+    if (n <= max_len) return QKV_OK;
+    if (!session->common->truncate)
+        return text_error(error, QKV_ERR_SHAPE,
+                          "the text has %" PRId64 " tokens, the model takes %" PRId64
+                          ": %s--truncate cuts it",
+                          n, max_len, longer ? longer : "");
+    qkv_tokenizer_cut(session->tokenizer, encoding, max_len);
+    return QKV_OK;
+}
+
+static qkv_status fit(const struct text_job *job, qkv_encoding *encoding, qkv_error *error) {
+    const int64_t n = encoding->n;
+    if (job->any_length) return QKV_OK;
+    const qkv_status status = text_fit(&job->session, job->longer, encoding, error);
+    if (status == QKV_OK && encoding->n < n)
+        cli_note(job->session.common->quiet, "qkv: text cut from %" PRId64 " to %" PRId64 " tokens",
+                 n, encoding->n);
+    return status;
+}
+
+/* ---- One text, or lines of JSON -------------------------------------------------------------- */
+
+static qkv_status answer(struct text_job *job, const struct text *text, const struct text *pair,
+                         json_t **json, qkv_error *error) {
+    qkv_encoding *encoding = NULL;
+    qkv_status status =
+        qkv_tokenizer_encode(job->session.tokenizer, text->bytes, text->n,
+                             pair ? pair->bytes : NULL, pair ? pair->n : 0, &encoding, error);
+    if (status == QKV_OK) status = fit(job, encoding, error);
+    if (status == QKV_OK) status = job->answer(job, encoding, json, error);
+    qkv_encoding_free(encoding);
+    return status;
+}
+
+/* A word of the command line is a text; '-' is standard input, and a file that was named is read. */
+static qkv_status take_text(const char *given, bool named, struct text *owned, struct text *text,
+                            qkv_error *error) {
+    qkv_status status = QKV_OK;
+    *text = (struct text){ (char *)(uintptr_t)given, strlen(given) };
+    if (strcmp(given, "-") == 0)
+        status = read_all(stdin, "standard input", owned, error);
+    else if (named)
+        status = read_file(given, owned, error);
+    else
+        return QKV_OK;
+    *text = *owned;
+    return status;
+}
+
+static int run_words(struct text_job *job, int n_words, char **words) {
+    struct text text[2] = { { NULL, 0 }, { NULL, 0 } }, owned[2] = { { NULL, 0 }, { NULL, 0 } };
+    qkv_error error;
+    qkv_status status = QKV_OK;
+    const char *given[2] = { job->file ? job->file : words[0], n_words > 1 ? words[1] : job->pair };
+    if (given[1] && strcmp(given[0], "-") == 0 && strcmp(given[1], "-") == 0)
+        return cli_usage(job->session.command, "'-' can be read only once");
+    for (int i = 0; i < 2 && given[i] && status == QKV_OK; i++)
+        status = take_text(given[i], i == 0 && job->file, &owned[i], &text[i], &error);
+    json_t *object = NULL;
+    const bool as_json = job->session.common->json;
+    if (status == QKV_OK)
+        status =
+            answer(job, &text[0], given[1] ? &text[1] : NULL, as_json ? &object : NULL, &error);
+    free(owned[0].bytes);
+    free(owned[1].bytes);
+    if (status != QKV_OK)
+        return job->usage ? cli_usage(job->session.command, "%s", error.message)
+                          : cli_fail("%s", error.message);
+    if (as_json && !json_print(stdout, object)) return EXIT_FAILED;
+    return EXIT_OK;
+}
+
+static qkv_status answer_line(struct text_job *job, const struct text *line, json_t **object,
+                              qkv_error *error) {
+    struct text text[2];
+    int n_texts = 0;
+    json_t *root = NULL;
+    qkv_status status = jsonl_parse(line, text, &n_texts, &root, error);
+    if (status == QKV_OK && job->needs_pair && n_texts < 2)
+        status = text_error(error, QKV_ERR_FORMAT, "not an array of two strings");
+    if (status == QKV_OK)
+        status = answer(job, &text[0], n_texts > 1 ? &text[1] : NULL, object, error);
+    json_decref(root);
+    return status;
+}
+
+/* Every line has its answer, if only {"error": ...}. */
+static int run_lines(struct text_job *job) {
+    struct lines lines = { .in = stdin };
+    qkv_status status = QKV_OK;
+    qkv_error error;
+    bool all_well = true, written = true;
+    while (written && lines_next(&lines, &status, &error)) {
+        json_t *object = NULL;
+        if (status == QKV_OK) status = answer_line(job, &lines.line, &object, &error);
+        if (status != QKV_OK) {
+            char message[sizeof error.message + 40];
+            snprintf(message, sizeof message, "line %" PRId64 ": %s", lines.number, error.message);
+            json_decref(object);
+            object = json_pack("{s:o}", "error", json_text(message));
+            all_well = false;
+        }
+        written = json_print(stdout, object) && cli_flush();
+    }
+    free(lines.line.bytes);
+    if (ferror(stdin)) return cli_fail("standard input: %s", strerror(errno));
+    return all_well && written ? EXIT_OK : EXIT_FAILED;
+}
+
+int text_job_open(struct text_job *job, const struct cli_command *command,
+                  const struct cli_common *common) {
+    int code = session_open(&job->session, command, common);
+    if (code) return code;
+    code = session_pair(&job->session, job->which == QKV_SELF    ? NULL
+                                       : job->which == QKV_CROSS ? "--cross"
+                                                                 : "--decoder");
+    if (!code) code = session_head(&job->session, job->which, &job->given, &job->layer, &job->head);
+    if (code) session_close(&job->session);
+    return code;
+}
+
+int text_job_run(struct text_job *job, int n_words, char **words) {
+    const struct cli_command *command = job->session.command;
+    int code;
+    if (!job->session.common->jsonl)
+        code = run_words(job, n_words, words);
+    else if (n_words > 0 || job->pair)
+        code = cli_usage(command, "--jsonl reads texts from standard input, not '%s'",
+                         n_words > 0 ? words[0] : job->pair);
+    else
+        code = run_lines(job);
+    session_close(&job->session);
+    return code;
+}

@@ -1,0 +1,83 @@
+/*
+ * Texts in, answers out: from the command line, from standard input, or line by line with
+ * --jsonl. A command gives a function that answers one text; everything around it is here.
+ */
+#ifndef QKV_CLI_COMMON_INPUT_H
+#define QKV_CLI_COMMON_INPUT_H
+
+#include <jansson.h>
+
+#include "common/session.h"
+
+struct text_job {
+    struct session session;
+    const void *options;
+    const char *pair; /* of --pair; nullable */
+    const char *file; /* of --file, in place of the first word; nullable */
+    bool needs_pair;  /* the words are A and B */
+    qkv_which which;  /* what --head is of: QKV_SELF if it is not set */
+    bool any_length;  /* answers texts that are longer than the model takes */
+    const char
+        *longer; /* what else can be done about a longer text, "--slide 60 looks …"; nullable */
+    /*
+     * Answers one text. json NULL: print it. Otherwise: make an object. A text that does not suit
+     * the command is the caller's mistake: set usage.
+     */
+    qkv_status (*answer)(struct text_job *job, const qkv_encoding *input, json_t **json,
+                         qkv_error *error);
+    bool usage;
+    /* The head that --head names, if any (text_job_open). */
+    bool given;
+    int64_t layer, head;
+};
+
+/*
+ * Opens the session of a job, and reads --head against its model. An exit code, having said what is wrong
+ * and closed the session again.
+ */
+int text_job_open(struct text_job *job, const struct cli_command *command,
+                  const struct cli_common *common);
+
+/* Runs a job over its texts and closes its session. Returns an exit code. */
+int text_job_run(struct text_job *job, int n_words, char **words);
+
+/*
+ * Cuts an encoding to the model's length, with --truncate; otherwise it is an error to be longer.
+ * longer: what else can be done, as in text_job; nullable.
+ */
+qkv_status text_fit(const struct session *session, const char *longer, qkv_encoding *encoding,
+                    qkv_error *error);
+
+/* Sets *error and returns the status. */
+qkv_status text_error(qkv_error *error, qkv_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Appends to a text in room for `bytes`; what does not fit is cut. */
+void text_append(char *text, size_t bytes, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* "tokens": the tokens of an encoding as a JSON array. */
+json_t *text_tokens_json(const struct session *session, const qkv_encoding *input);
+
+json_t *tokens_json(const qkv_tokenizer *tokenizer, const qkv_encoding *input);
+json_t *token_json(const qkv_tokenizer *tokenizer, int32_t id);
+
+/* A token of the vocabulary, or any text: escaped if it is not UTF-8. */
+json_t *text_token_json(const struct session *session, int32_t id);
+json_t *json_text(const char *text);
+json_t *json_bytes(const char *bytes, size_t n);
+
+/* A number for JSON, which has no NaN and no infinity: null for those. */
+json_t *json_number(double value);
+
+/*
+ * JSON with 9 significant digits, in which what a terminal must not have is \uXXXX; json_print: a line of it,
+ * taking the reference. False if it cannot be written.
+ */
+bool json_put(FILE *out, const json_t *value);
+bool json_print(FILE *out, json_t *object);
+
+/* Writes an object to a file, whole or not at all. Takes the reference. */
+qkv_status json_write_file(const char *path, json_t *object, qkv_error *error);
+
+#endif

@@ -1,0 +1,98 @@
+/*
+ * JSON as the tool writes it: one line an object, 9 significant digits, null for what JSON cannot
+ * say. What a terminal must not have is \uXXXX everywhere, so that the same command writes the same
+ * bytes to a terminal and to a file. JSON without it would only have to write controls below U+0020 so.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+
+#include "common/input.h"
+#include "common/term.h"
+#include "qkv/files.h"
+
+json_t *json_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+
+json_t *json_bytes(const char *bytes, size_t n) {
+    json_t *text = json_stringn(bytes, n);
+    if (text) return text;
+    char *escaped = term_escape(bytes, n);
+    text = json_string(escaped ? escaped : "");
+    free(escaped);
+    return text;
+}
+
+json_t *json_text(const char *text) { return json_bytes(text, strlen(text)); }
+
+json_t *token_json(const qkv_tokenizer *tokenizer, int32_t id) {
+    size_t n = 0;
+    const char *token = qkv_tokenizer_token(tokenizer, id, &n);
+    return json_bytes(token ? token : "", token ? n : 0);
+}
+
+json_t *tokens_json(const qkv_tokenizer *tokenizer, const qkv_encoding *input) {
+    json_t *tokens = json_array();
+    for (int64_t i = 0; i < input->n; i++)
+        json_array_append_new(tokens, token_json(tokenizer, input->ids[i]));
+    return tokens;
+}
+
+json_t *text_token_json(const struct session *session, int32_t id) {
+    return token_json(session->tokenizer, id);
+}
+
+json_t *text_tokens_json(const struct session *session, const qkv_encoding *input) {
+    return tokens_json(session->tokenizer, input);
+}
+
+/* One unit of UTF-16, or two above U+FFFF. */
+static bool put_units(FILE *out, uint32_t point) {
+    if (point < 0x10000) return fprintf(out, "\\u%04X", (unsigned)point) > 0;
+    const unsigned above = point - 0x10000;
+    return fprintf(out, "\\u%04X\\u%04X", 0xD800 + (above >> 10), 0xDC00 + (above & 0x3FF)) > 0;
+}
+
+/* A piece of JSON, of whole characters. Those that are not shown can only be in strings. */
+static int put_piece(const char *piece, size_t n, void *out) {
+    size_t begin = 0; /* of what was not put yet */
+    for (size_t i = 0; i < n;) {
+        utf8proc_int32_t point;
+        const utf8proc_ssize_t length = utf8proc_iterate((const utf8proc_uint8_t *)piece + i,
+                                                         (utf8proc_ssize_t)(n - i), &point);
+        if (length <= 0) return -1;
+        if (!term_shows(point)) {
+            fwrite(piece + begin, 1, i - begin, out);
+            if (!put_units(out, (uint32_t)point)) return -1;
+            begin = i + (size_t)length;
+        }
+        i += (size_t)length;
+    }
+    return fwrite(piece + begin, 1, n - begin, out) == n - begin ? 0 : -1;
+}
+
+bool json_put(FILE *out, const json_t *value) {
+    static const size_t style =
+        JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9) | JSON_ENCODE_ANY;
+    return value && json_dump_callback(value, put_piece, out, style) == 0;
+}
+
+bool json_print(FILE *out, json_t *object) {
+    const bool written = json_put(out, object) && fputc('\n', out) != EOF;
+    if (!object) cli_fail("out of memory");
+    json_decref(object);
+    return written;
+}
+
+qkv_status json_write_file(const char *path, json_t *object, qkv_error *error) {
+    char *line = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&line, &n);
+    bool made = out && json_put(out, object) && fputc('\n', out) != EOF;
+    if (out) made = fclose(out) == 0 && made;
+    json_decref(object);
+    const qkv_status status = made ? qkv_file_write(path, line, n, error)
+                                   : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    free(line);
+    return status;
+}

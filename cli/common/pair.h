@@ -1,0 +1,100 @@
+/*
+ * What the decoder of an encoder-decoder reads: a target that is given, or what the model itself writes;
+ * and the names of the attentions that such a model has. `look`, `heads` and `map` share it.
+ */
+#ifndef QKV_CLI_COMMON_PAIR_H
+#define QKV_CLI_COMMON_PAIR_H
+
+#include "common/input.h"
+#include "common/lines.h"
+#include "common/session.h"
+#include "common/what_if.h"
+#include <qkv/generate.h>
+#include <qkv/heads.h>
+
+/* Which attention of a run is looked at: its queries look, its keys are looked at. */
+struct attention_view {
+    qkv_which which;
+    int64_t n_layers, n_heads;
+    qkv_token_list queries, keys;
+    bool causal; /* queries see keys up to their own place */
+};
+
+/* ---- Options: --target, --cross, --decoder ------------------------------------------------------- */
+
+struct pair_options {
+    const char *target;
+    bool cross, decoder;
+};
+
+/* In a table of options whose struct has a pair_options `member`. */
+#define PAIR_TABLE(type, member)                                                                   \
+    { .name = "--target",                                                                          \
+      .argument = "TEXT",                                                                          \
+      .kind = ARG_TEXT,                                                                            \
+      .offset = offsetof(type, member.target) },                                                   \
+        { .name = "--cross", .kind = ARG_FLAG, .offset = offsetof(type, member.cross) }, {         \
+        .name = "--decoder", .kind = ARG_FLAG, .offset = offsetof(type, member.decoder)            \
+    }
+
+qkv_which pair_which(const struct pair_options *options);
+/* "--cross", "--decoder"; NULL: neither. */
+const char *pair_option(const struct pair_options *options);
+/*
+ * EXIT_USAGE, having said so: --target without any of the options (`these`) that look at a decoder, of which
+ * `option` was given; both of them; or `other`, which goes with none. NULL: not given.
+ */
+int pair_check(const struct cli_command *command, const struct pair_options *options,
+               const char *option, const char *these, const char *other);
+
+/* ---- Targets --------------------------------------------------------------------------------- */
+
+/* What the decoder was given, and what it should have written. Zeros: of a text alone. */
+struct pair {
+    char *target;       /* the text */
+    qkv_encoding *next; /* it: row i predicts next->ids[i] */
+    qkv_encoding
+        inputs; /* of as many tokens: the start token, then those of next but for the last */
+    char **names, **input_names; /* [n] "input -> next", "input" */
+};
+
+/* target: text, or bytes NULL for what the model writes, by the search of generation_config.json. */
+qkv_status pair_make(const struct session *session, const qkv_encoding *source, struct text target,
+                     struct pair *pair, qkv_error *error);
+void pair_free(struct pair *pair);
+
+/* Of a text (pair may be NULL), or of a pair's: which attention, its sizes, its tokens. */
+struct attention_view pair_view(const struct session *session, const qkv_encoding *source,
+                                const struct pair *pair, qkv_which which);
+/* Its heads on input b of a run, with their numbers. */
+qkv_status pair_heads(const struct session *session, const struct attention_view *view,
+                      const qkv_run *run, int64_t b, qkv_heads **heads, qkv_error *error);
+
+/* Runs the model on n texts: pairs, if they have targets, whose decoders' inputs are asked for. */
+qkv_status pair_model_run(const struct session *session, int64_t n,
+                          const qkv_encoding *const *sources, const struct pair *pairs,
+                          uint32_t flags, const qkv_run_options *what_if, qkv_run **run,
+                          qkv_error *error);
+
+/* --what-if causal of queries that are causal as they are is refused. */
+qkv_status pair_check_causal(const struct what_if *what_if, const struct attention_view *view,
+                             qkv_error *error);
+
+/* ---- Names ----------------------------------------------------------------------------------- */
+
+/* "encoder", "decoder", "cross" of an encoder-decoder; NULL: the only attention that there is. */
+const char *attention_key(const struct session *session, qkv_which which);
+/* "the encoder, ", "the decoder's attention to the source, ", …; "" for the only one; in captions. */
+const char *attention_words(const struct session *session, qkv_which which);
+/* " of the encoder", " of cross-attention", …; "". */
+const char *attention_heads(const struct session *session, qkv_which which);
+
+/* Adds what the decoder read, and what it predicts from each token of it. */
+void pair_json(const struct session *session, const struct pair *pair, json_t *object);
+
+enum { HEAD_NAME = 80 };
+/* "Layer 1, head 2", "Cross-attention, layer 1, head 2" … */
+void attention_head(const struct session *session, qkv_which which, int64_t layer, int64_t head,
+                    char name[HEAD_NAME]);
+
+#endif

@@ -1,0 +1,165 @@
+/* Words for blanks: from the MLM head, as bars or as JSON. */
+#include "common/predict.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_mask(const struct session *session, const qkv_encoding *input, int64_t i) {
+    const int32_t mask = qkv_tokenizer_special(session->tokenizer, QKV_TOKEN_MASK);
+    return mask >= 0 && input->ids[i] == mask;
+}
+
+char *mask_name(const struct session *session) {
+    const int32_t mask = qkv_tokenizer_special(session->tokenizer, QKV_TOKEN_MASK);
+    return mask < 0 ? strdup("[MASK]") : session_token(session, mask);
+}
+
+int64_t count_masks(const struct session *session, const qkv_encoding *input) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < input->n; i++) n += is_mask(session, input, i);
+    return n;
+}
+
+qkv_status predictions_make(const struct session *session, const qkv_run *run,
+                            const qkv_encoding *input, int64_t top, struct predictions *predictions,
+                            qkv_error *error) {
+    const int64_t n = count_masks(session, input), vocab = session->info->vocab_size;
+    *predictions = (struct predictions){ .n_masks = n, .top = top < vocab ? top : vocab };
+    top = predictions->top;
+    predictions->positions = calloc((size_t)n + 1, sizeof(int64_t));
+    predictions->candidates = calloc((size_t)(n * top) + 1, sizeof(qkv_candidate));
+    if (!predictions->positions || !predictions->candidates)
+        return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    qkv_status status = QKV_OK;
+    for (int64_t i = 0, m = 0; i < input->n && status == QKV_OK; i++) {
+        if (!is_mask(session, input, i)) continue;
+        predictions->positions[m] = i;
+        status =
+            qkv_model_candidates(session->ctx, session->model, run, QKV_HEAD_MASKED, 0, i, top,
+                                 predictions->candidates + m * top, sizeof(qkv_candidate), error);
+        m++;
+    }
+    return status;
+}
+
+qkv_status predictions_next(const struct session *session, const qkv_run *run, int64_t position,
+                            int64_t top, struct predictions *predictions, qkv_error *error) {
+    const int64_t vocab = session->info->target_vocab_size;
+    if (top > vocab) top = vocab;
+    *predictions = (struct predictions){ .is_next = true, .n_masks = 1, .top = top };
+    predictions->positions = calloc(1, sizeof(int64_t));
+    predictions->candidates = calloc((size_t)top, sizeof(qkv_candidate));
+    if (!predictions->positions || !predictions->candidates)
+        return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    predictions->positions[0] = position;
+    return qkv_model_candidates(session->ctx, session->model, run, QKV_HEAD_NEXT, 0, position, top,
+                                predictions->candidates, sizeof(qkv_candidate), error);
+}
+
+void predictions_free(struct predictions *predictions) {
+    free(predictions->positions);
+    free(predictions->candidates);
+}
+
+static void print_line(const struct session *session, int32_t id, double probability,
+                       struct term *term) {
+    char *token = session_token(session, id);
+    int bar = term->width - 30;
+    if (bar > 40) bar = 40;
+    fputs("  ", term->out);
+    term_put(term, token ? token : "", 18, false);
+    fprintf(term->out, " %.4f ", probability);
+    if (bar > 0) term_bar(term, probability, bar);
+    term_newline(term);
+    free(token);
+}
+
+void predictions_print(const struct session *session, const struct predictions *predictions,
+                       struct term *term) {
+    char *mask = predictions->is_next ? strdup("What comes next") : mask_name(session);
+    for (int64_t m = 0; m < predictions->n_masks; m++) {
+        term_style(term, STYLE_BOLD);
+        term_print(term->out, mask ? mask : "");
+        if (predictions->n_masks > 1)
+            fprintf(term->out, ", token %" PRId64, predictions->positions[m]);
+        term_style(term, STYLE_NONE);
+        term_newline(term);
+        for (int64_t c = 0; c < predictions->top; c++) {
+            const qkv_candidate *word = &predictions->candidates[m * predictions->top + c];
+            print_line(session, word->id, (double)word->probability, term);
+        }
+    }
+    free(mask);
+}
+
+static json_t *candidates_json(const struct session *session, const struct predictions *predictions,
+                               int64_t m) {
+    json_t *candidates = json_array();
+    for (int64_t c = 0; c < predictions->top; c++) {
+        const qkv_candidate *candidate = &predictions->candidates[m * predictions->top + c];
+        json_array_append_new(candidates, json_pack("{s:o, s:i, s:o}", "token",
+                                                    text_token_json(session, candidate->id), "id",
+                                                    candidate->id, "probability",
+                                                    json_number((double)candidate->probability)));
+    }
+    return candidates;
+}
+
+json_t *predictions_json(const struct session *session, const struct predictions *predictions) {
+    if (predictions->is_next) return candidates_json(session, predictions, 0);
+    json_t *list = json_array();
+    for (int64_t m = 0; m < predictions->n_masks; m++) {
+        json_t *candidates = candidates_json(session, predictions, m);
+        json_array_append_new(list, json_pack("{s:I, s:o}", "position",
+                                              (json_int_t)predictions->positions[m], "candidates",
+                                              candidates));
+    }
+    return list;
+}
+
+/* ---- ELECTRA's judgement --------------------------------------------------------------------- */
+
+qkv_status replaced_make(const struct session *session, const qkv_run *run,
+                         const qkv_encoding *input, double **replaced, qkv_error *error) {
+    *replaced = NULL;
+    if (!session->info->has_discriminator) return QKV_OK;
+    float *logits = calloc((size_t)input->n, sizeof(*logits));
+    *replaced = calloc((size_t)input->n, sizeof(**replaced));
+    qkv_status status = logits && *replaced ? qkv_model_discriminate(session->ctx, session->model,
+                                                                     run, 0, logits, error)
+                                            : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    for (int64_t i = 0; status == QKV_OK && i < input->n; i++)
+        (*replaced)[i] = 1 / (1 + exp(-(double)logits[i]));
+    free(logits);
+    return status;
+}
+
+void replaced_print(const struct session *session, const qkv_encoding *input,
+                    const double *replaced, int64_t top, struct term *term) {
+    double last = INFINITY; /* of equal ones the first comes first */
+    int64_t last_at = -1;
+    term_style(term, STYLE_BOLD);
+    fputs("In place of another token?", term->out);
+    term_style(term, STYLE_NONE);
+    term_newline(term);
+    for (int64_t n = 0; n < top; n++) {
+        int64_t best = -1;
+        for (int64_t i = 0; i < input->n; i++) {
+            const bool told = replaced[i] > last || (replaced[i] == last && i <= last_at);
+            const bool inserted = input->end[i] <= input->begin[i];
+            if (!told && !inserted && (best < 0 || replaced[i] > replaced[best])) best = i;
+        }
+        if (best < 0) return;
+        print_line(session, input->ids[best], replaced[best], term);
+        last = replaced[best];
+        last_at = best;
+    }
+}
+
+json_t *replaced_json(const qkv_encoding *input, const double *replaced) {
+    json_t *list = json_array();
+    for (int64_t i = 0; i < input->n; i++) json_array_append_new(list, json_number(replaced[i]));
+    return list;
+}

@@ -1,0 +1,114 @@
+/*
+ * A report: steps with a title, a formula and a shape, tables of numbers below them, and sentences.
+ * It is made once and shown on the terminal (report_text.c) or as a page (report_page.c), so that
+ * both have the same numbers. Whatever comes from outside (tokens, paths) must be escaped before.
+ */
+#ifndef QKV_CLI_COMMON_REPORT_H
+#define QKV_CLI_COMMON_REPORT_H
+
+#include "common/input.h"
+#include "common/term.h"
+
+/*
+ * Around a word from outside in a text, "\002%s\003": a page keeps its direction to itself. Escaped
+ * words hold neither.
+ */
+#define WORD "\002%s\003"
+enum { WORD_BEGIN = '\002', WORD_END = '\003' };
+
+enum report_kind {
+    REPORT_STEP,
+    REPORT_HEADING,
+    REPORT_TEXT,
+    REPORT_NOTE,
+    REPORT_TABLE,
+    REPORT_MAP
+};
+
+/* What a column holds: words or texts to the left, numbers to the right, bars from 0 to 1. */
+enum report_column_kind { COLUMN_WORD, COLUMN_TEXT, COLUMN_NUMBER, COLUMN_BAR };
+
+struct report_cell {
+    char *text; /* NULL: nothing */
+    double bar;
+};
+
+struct report_table {
+    int n_columns;
+    int64_t n_rows;
+    enum report_column_kind *kinds; /* [n_columns] */
+    char **names;                   /* [n_columns] */
+    struct report_cell *cells;      /* [n_rows][n_columns] */
+    bool *marked;                   /* [n_rows]: the row that matters */
+};
+
+struct report_block {
+    enum report_kind kind;
+    int number;                    /* of a step, from 1 */
+    char *title, *formula, *shape; /* of a step; the latter nullable. title: of a text, too */
+    struct report_table table;
+    int map_rows, map_columns;
+    float *map; /* [map_rows][map_columns], from 0 to 1 */
+};
+
+struct report {
+    char *title, *subtitle;
+    struct report_block *blocks;
+    int64_t n_blocks;
+    int n_steps, n_components; /* of a vector that are shown */
+    bool shapes;               /* show shapes */
+    bool failed;               /* out of memory: what follows is dropped */
+};
+
+void report_begin(struct report *report, int n_components, bool shapes);
+void report_free(struct report *report);
+
+#define REPORT_FORMAT(nth, first) __attribute__((format(printf, nth, first)))
+
+void report_title(struct report *report, const char *format, ...) REPORT_FORMAT(2, 3);
+void report_subtitle(struct report *report, const char *format, ...) REPORT_FORMAT(2, 3);
+/* A step: its title, its formula, and the shape of what comes out (nullable). */
+void report_step(struct report *report, const char *title, const char *formula, const char *shape);
+/* A title without a number. */
+void report_heading(struct report *report, const char *format, ...) REPORT_FORMAT(2, 3);
+/* A sentence of the step, and one in small print. */
+void report_text(struct report *report, const char *format, ...) REPORT_FORMAT(2, 3);
+void report_note(struct report *report, const char *format, ...) REPORT_FORMAT(2, 3);
+
+/*
+ * A table: a letter for each column, "w" a word, "t" a text, "n" a number, "b" a bar; then their names. Rows
+ * follow, each with its cells in the order of the columns.
+ */
+void report_table(struct report *report, const char *columns, ...);
+/* The same with the names in an array. */
+void report_table_named(struct report *report, const char *columns, const char *const *names);
+/* The same with a first column without a name, the others named first, first + 1, … */
+void report_table_numbered(struct report *report, const char *columns, int64_t first);
+void report_row(struct report *report, bool marked);
+void report_cell(struct report *report, const char *format, ...) REPORT_FORMAT(2, 3);
+void report_number(struct report *report, double value);
+void report_bar(struct report *report, double t);
+
+/* A heat map of numbers from 0 to 1, which is copied; rows are numbered. */
+void report_map(struct report *report, int rows, int columns, const float *cells);
+
+/* A table of vectors: name, first components, norm. */
+void report_vectors(struct report *report, int64_t n);
+void report_vector(struct report *report, int64_t n, const double *values, bool marked,
+                   const char *name, ...) REPORT_FORMAT(5, 6);
+
+/* A number with as many digits as can be read at a glance: 3 after the point, or a power of ten. */
+enum { NUMBER_BYTES = 32 };
+const char *report_format(char text[NUMBER_BYTES], double value);
+/* The same as a factor of a product: in parentheses if it is negative. */
+const char *report_factor(char text[NUMBER_BYTES], double value);
+
+/* On the terminal. */
+void report_print(const struct report *report, struct term *term);
+/* As a page without a script, written whole or not at all. */
+qkv_status report_page(const struct report *report, const char *path, qkv_error *error);
+
+/* How many components of a vector fit a terminal. */
+int report_components(const struct term *term);
+
+#endif

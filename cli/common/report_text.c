@@ -1,0 +1,239 @@
+/*
+ * A report on the terminal. Signs that ASCII lacks are spelt out where the terminal has no others;
+ * tables have columns as wide as their widest cell, bars take what is left.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/draw.h"
+#include "common/report.h"
+
+enum { INDENT = 4, GAP = 2, WIDEST_WORD = 18, WIDEST_BAR = 30, LEAST_BAR = 6 };
+enum { VECTOR_NAME = 14, VECTOR_CELL = 9 };
+
+int report_components(const struct term *term) {
+    const int room = (term->width - INDENT - VECTOR_NAME - 4 - VECTOR_CELL) / VECTOR_CELL;
+    return room < 2 ? 2 : room > 8 ? 8 : room;
+}
+
+/* Without the marks of words and, if asked, with our own signs in ASCII; a new text, or NULL. */
+static char *terminal_text(const char *text, bool ascii) {
+    char *made = malloc(strlen(text) * TERM_SIGN_BYTES + 1), *end = made;
+    bool ours = true; /* words from outside stay as they are */
+    while (made && *text) {
+        if (*text == WORD_BEGIN || *text == WORD_END) ours = *text == WORD_END;
+        const char *spelt = NULL;
+        const size_t n = ascii && ours ? term_sign(text, &spelt) : 0;
+        if (n) {
+            end = stpcpy(end, spelt);
+            text += n;
+        } else {
+            if (*text != WORD_BEGIN && *text != WORD_END) *end++ = *text;
+            text++;
+        }
+    }
+    if (made) *end = '\0';
+    return made;
+}
+
+/* The text as this terminal has it, escaped; free *made. */
+static const char *shown(const struct term *term, const char *text, char **made) {
+    char *const plain = text ? terminal_text(text, !term->unicode) : NULL;
+    *made = plain ? term_escape(plain, strlen(plain)) : NULL;
+    free(plain);
+    return *made ? *made : "";
+}
+
+static int columns_of(const struct term *term, const char *text) {
+    char *made;
+    const int columns = term_columns(shown(term, text, &made));
+    free(made);
+    return columns;
+}
+
+static void put(struct term *term, const char *text, int width, bool right) {
+    char *made;
+    term_put(term, shown(term, text, &made), width, right);
+    free(made);
+}
+
+/* ---- Tables ---------------------------------------------------------------------------------- */
+
+/* Texts share two thirds of the line. */
+static int widest_of(const struct term *term, const struct report_table *table, int column) {
+    int n_texts = 0;
+    for (int c = 0; c < table->n_columns; c++) n_texts += table->kinds[c] == COLUMN_TEXT;
+    switch (table->kinds[column]) {
+    case COLUMN_WORD: return WIDEST_WORD;
+    case COLUMN_TEXT: return 2 * (term->width - INDENT) / (3 * n_texts);
+    default: return term->width;
+    }
+}
+
+/* Widths of all columns; the last ones that do not fit get 0. */
+static void plan(const struct term *term, const struct report_table *table, int *widths) {
+    int used = INDENT;
+    for (int c = 0; c < table->n_columns; c++) {
+        int width = columns_of(term, table->names[c]);
+        for (int64_t i = 0; i < table->n_rows; i++) {
+            const struct report_cell *cell = &table->cells[i * table->n_columns + c];
+            const int columns = cell->text ? columns_of(term, cell->text) : 0;
+            if (columns > width) width = columns;
+        }
+        if (width > widest_of(term, table, c)) width = widest_of(term, table, c);
+        if (table->kinds[c] == COLUMN_BAR) {
+            const int room = term->width - used - GAP;
+            width = room > WIDEST_BAR ? WIDEST_BAR : room < LEAST_BAR ? 0 : room;
+        }
+        if (used + width + GAP > term->width) width = 0;
+        widths[c] = width;
+        if (width) used += width + GAP;
+    }
+}
+
+/* Spaces at the end of a line are not written: they wait in *blank. */
+static void put_cell(struct term *term, enum report_column_kind kind,
+                     const struct report_cell *cell, int width, int *blank) {
+    if (kind == COLUMN_BAR && cell->bar > 0) {
+        fprintf(term->out, "%*s", *blank, "");
+        term_bar(term, cell->bar, width);
+        *blank = 0;
+        return;
+    }
+    const int columns = cell->text ? columns_of(term, cell->text) : 0;
+    if (columns == 0) {
+        *blank += width;
+        return;
+    }
+    const int part = columns < width ? columns : width, spare = width - part;
+    fprintf(term->out, "%*s", *blank + (kind == COLUMN_NUMBER ? spare : 0), "");
+    put(term, cell->text, part, false);
+    *blank = kind == COLUMN_NUMBER ? 0 : spare;
+}
+
+static void print_table(const struct report_table *table, struct term *term) {
+    int *widths = calloc((size_t)table->n_columns + 1, sizeof(*widths));
+    if (!widths) return;
+    plan(term, table, widths);
+    for (int64_t i = -1; i < table->n_rows; i++) {
+        const bool bold = i >= 0 && table->marked[i];
+        if (i < 0) term_style(term, STYLE_DIM);
+        if (bold) term_style(term, STYLE_BOLD);
+        int blank = INDENT;
+        for (int c = 0; c < table->n_columns; c++) {
+            if (!widths[c]) continue;
+            const struct report_cell name = { table->names[c], 0 };
+            const struct report_cell *cell =
+                i < 0 ? &name : &table->cells[i * table->n_columns + c];
+            put_cell(term, table->kinds[c], cell, widths[c], &blank);
+            blank += GAP;
+        }
+        if (i < 0 || bold) term_style(term, STYLE_NONE);
+        term_newline(term);
+    }
+    free(widths);
+}
+
+/* Half blocks, two rows a line; without colour one row a line. */
+static void print_map(const struct report_block *block, struct term *term) {
+    const int rows = block->map_rows, columns = block->map_columns;
+    const int step = term->depth == TERM_PLAIN || !term->unicode ? 1 : 2;
+    for (int i = 0; i < rows; i += step) {
+        fprintf(term->out, "%*s%4d  ", INDENT - 2, "", i);
+        draw_halves(term, block->map + (size_t)i * (size_t)columns,
+                    rows - i < step ? rows - i : step, columns, 0, 1);
+        term_newline(term);
+    }
+}
+
+/* ---- Words ----------------------------------------------------------------------------------- */
+
+/* Wrapped, each line after INDENT spaces. */
+static void print_text(const char *text, struct term *term) {
+    char *made;
+    const char *words = shown(term, text, &made);
+    int column = 0;
+    while (*words) {
+        const size_t bytes = strcspn(words, " ");
+        char *word = strndup(words, bytes);
+        const int columns = word ? term_columns(word) : 0;
+        if (column > 0 && column + 1 + columns > term->width) {
+            term_newline(term);
+            column = 0;
+        }
+        fprintf(term->out, "%*s%s", column ? 1 : INDENT, "", word ? word : "");
+        column += (column ? 1 : INDENT) + columns;
+        free(word);
+        words += bytes + (words[bytes] == ' ');
+    }
+    term_newline(term);
+    free(made);
+}
+
+static void print_step(const struct report *report, const struct report_block *block,
+                       struct term *term) {
+    char *made;
+    fputc('\n', term->out);
+    term_style(term, STYLE_BOLD);
+    fprintf(term->out, "%2d  %s", block->number, shown(term, block->title, &made));
+    term_style(term, STYLE_NONE);
+    int column = INDENT + columns_of(term, block->title);
+    free(made);
+    const int formula = columns_of(term, block->formula);
+    if (formula > 0) {
+        if (column + 3 + formula > term->width) {
+            fprintf(term->out, "\n%*s", INDENT, "");
+            column = INDENT;
+        } else {
+            fputs("   ", term->out);
+            column += 3;
+        }
+        fputs(shown(term, block->formula, &made), term->out);
+        free(made);
+        column += formula;
+    }
+    term_newline(term);
+    if (!report->shapes || !block->shape) return;
+    term_style(term, STYLE_DIM);
+    fprintf(term->out, "%*s%s", INDENT, "", shown(term, block->shape, &made));
+    term_style(term, STYLE_NONE);
+    term_newline(term);
+    free(made);
+}
+
+static void print_title(const struct report *report, struct term *term) {
+    char *made;
+    term_style(term, STYLE_BOLD);
+    term_wrap(term, shown(term, report->title, &made));
+    term_style(term, STYLE_NONE);
+    free(made);
+    term_wrap(term, shown(term, report->subtitle, &made));
+    free(made);
+}
+
+static void print_heading(const struct report_block *block, struct term *term) {
+    char *made;
+    term_style(term, STYLE_BOLD);
+    term_wrap(term, shown(term, block->title, &made));
+    term_style(term, STYLE_NONE);
+    free(made);
+}
+
+void report_print(const struct report *report, struct term *term) {
+    if (report->title) print_title(report, term);
+    for (int64_t i = 0; i < report->n_blocks; i++) {
+        const struct report_block *block = &report->blocks[i];
+        switch (block->kind) {
+        case REPORT_STEP: print_step(report, block, term); break;
+        case REPORT_HEADING: print_heading(block, term); break;
+        case REPORT_TEXT: print_text(block->title, term); break;
+        case REPORT_TABLE: print_table(&block->table, term); break;
+        case REPORT_MAP: print_map(block, term); break;
+        case REPORT_NOTE:
+            term_style(term, STYLE_DIM);
+            print_text(block->title, term);
+            term_style(term, STYLE_NONE);
+            break;
+        }
+    }
+}

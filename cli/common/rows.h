@@ -1,0 +1,14 @@
+/* Rows of an array that a file holds: vectors in place of those of a model. */
+#ifndef QKV_CLI_COMMON_ROWS_H
+#define QKV_CLI_COMMON_ROWS_H
+
+#include <qkv/files.h>
+
+/*
+ * Reads an array of floats of [n][channels], with dimensions of 1 before it at most: n and channels into
+ * shape. channels: what an error calls them. *array is to be freed after an error, too.
+ */
+qkv_status rows_read(const char *path, const char *channels, qkv_array **array, int64_t shape[2],
+                     qkv_error *error);
+
+#endif

@@ -1,0 +1,239 @@
+/* Opens what a command works with, and reads --head L.H against the model it opened. */
+#include "common/input.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/term.h"
+
+int session_isa(const struct cli_command *command, const char *source, const char *isa) {
+    char list[128] = "";
+    size_t used = 0;
+    for (int i = 0; qkv_isa_name(i) && used < sizeof list; i++) {
+        if (strcmp(qkv_isa_name(i), isa) == 0) return EXIT_OK;
+        used +=
+            (size_t)snprintf(list + used, sizeof list - used, i ? ", %s" : "%s", qkv_isa_name(i));
+    }
+    return cli_usage(command, "%s: '%s' is not one of those usable here: %s", source, isa, list);
+}
+
+int session_context(const struct cli_command *command, const struct cli_common *common,
+                    qkv_ctx **ctx) {
+    qkv_ctx_options options = qkv_ctx_options_init();
+    int64_t threads = common->threads.value;
+    const char *variable = getenv("QKV_NUM_THREADS");
+    if (!common->threads.set && variable && *variable && !args_int(variable, 1, 1024, &threads))
+        return cli_usage(command, "QKV_NUM_THREADS: '%s' is not a whole number from 1 to 1024",
+                         variable);
+    const char *isa = common->isa ? common->isa : getenv("QKV_ISA");
+    if (isa && *isa) {
+        const int code = session_isa(command, common->isa ? "--isa" : "QKV_ISA", isa);
+        if (code) return code;
+        options.isa = isa;
+    }
+    options.n_threads = (int)threads;
+    qkv_error error;
+    if (qkv_ctx_create(&options, ctx, &error) != QKV_OK) return cli_fail("%s", error.message);
+    return EXIT_OK;
+}
+
+static bool is_folder(const char *name) {
+    struct stat status;
+    return stat(name, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+qkv_model_open_options session_weights(const struct cli_common *common) {
+    qkv_model_open_options options = qkv_model_open_options_init();
+    options.weights = common->weights.value ? QKV_WEIGHTS_BF16 : QKV_WEIGHTS_F32;
+    return options;
+}
+
+/* A folder without a model that we read may still have a tokenizer, if that is enough. */
+static int open_named(struct session *session, const char *name) {
+    qkv_error error, other;
+    const qkv_model_open_options options = session_weights(session->common);
+    const qkv_status status = qkv_model_open(name, &options, &session->model, &error);
+    if (status == QKV_OK) return EXIT_OK;
+    if (!(session->command->takes & TAKES_TOKENIZER) || !is_folder(name) ||
+        (status != QKV_ERR_IO && status != QKV_ERR_UNSUPPORTED))
+        return cli_fail("%s", error.message);
+    if (qkv_tokenizer_open(name, QKV_SOURCE, &session->alone, &other) == QKV_OK) return EXIT_OK;
+    return cli_fail("%s", other.message);
+}
+
+static const char *model_name(const struct cli_common *common) {
+    return common->model ? common->model : getenv("QKV_MODEL");
+}
+
+static int open_model(struct session *session) {
+    const char *name = model_name(session->common);
+    qkv_error error;
+    if (name && *name) return open_named(session, name);
+    qkv_status status = QKV_OK;
+    const qkv_model_open_options options = session_weights(session->common);
+    if (!embedded_model(&options, &session->model, &status, &error))
+        return cli_fail("no model is embedded in this build: name one with --model or QKV_MODEL");
+    session->is_embedded = true;
+    return status == QKV_OK ? EXIT_OK : cli_fail("the embedded model: %s", error.message);
+}
+
+static void warn_of_weights(void *user, const qkv_not_finite *found) {
+    const struct cli_common *common = user;
+    cli_note(common->quiet, "qkv: warning: weights '%s' hold %" PRId64 " NaN, %" PRId64 " infinite",
+             found->tensor, found->n_nan, found->n_inf);
+}
+
+void session_warn(const qkv_model *model, const struct cli_common *common) {
+    for (int64_t i = 0; qkv_model_warning(model, i); i++)
+        cli_note(common->quiet, "qkv: warning: %s", qkv_model_warning(model, i));
+    if (common->check_finite)
+        qkv_model_check_finite(model, warn_of_weights, (void *)(uintptr_t)common);
+}
+
+int session_open(struct session *session, const struct cli_command *command,
+                 const struct cli_common *common) {
+    *session = (struct session){ .command = command, .common = common };
+    int code = EXIT_OK;
+    if (command->takes & TAKES_COMPUTE) code = session_context(command, common, &session->ctx);
+    if (code == EXIT_OK) code = open_model(session);
+    if (code) {
+        session_close(session);
+        return code;
+    }
+    session->tokenizer = session->alone;
+    if (session->alone) return EXIT_OK;
+    session->info = qkv_model_get_info(session->model);
+    session->tokenizer = qkv_model_tokenizer(session->model, QKV_SOURCE);
+    session->target = qkv_model_tokenizer(session->model, QKV_TARGET);
+    session_warn(session->model, common);
+    for (int64_t i = 0; common->verbose && qkv_model_unused(session->model, i); i++)
+        fprintf(stderr, "unused tensor: %s\n", qkv_model_unused(session->model, i));
+    return EXIT_OK;
+}
+
+int session_open_target(struct session *session, const struct cli_command *command,
+                        const struct cli_common *common) {
+    const char *name = model_name(common);
+    qkv_error error;
+    if (!name || !is_folder(name))
+        return cli_usage(command, "--target needs a --model that is a folder");
+    *session = (struct session){ .command = command, .common = common };
+    if (qkv_tokenizer_open(name, QKV_TARGET, &session->alone, &error) != QKV_OK)
+        return cli_fail("%s", error.message);
+    session->tokenizer = session->alone;
+    return EXIT_OK;
+}
+
+void session_close(struct session *session) {
+    qkv_model_free(session->model);
+    qkv_tokenizer_free(session->alone);
+    qkv_ctx_destroy(session->ctx);
+    session->model = NULL;
+    session->alone = NULL;
+    session->ctx = NULL;
+}
+
+/* Of an id without a token nothing; NULL: no memory. */
+static bool show(const qkv_tokenizer *tokenizer, int32_t id, qkv_text **shown) {
+    qkv_error error;
+    *shown = NULL;
+    return qkv_tokenizer_show(tokenizer, id, shown, &error) != QKV_ERR_MEMORY;
+}
+
+char *token_shown(const qkv_tokenizer *tokenizer, int32_t id) {
+    qkv_text *shown;
+    if (!show(tokenizer, id, &shown)) return NULL;
+    char *text = strndup(shown ? shown->bytes : "", shown ? (size_t)shown->n : 0);
+    qkv_text_free(shown);
+    return text;
+}
+
+char *token_label(const qkv_tokenizer *tokenizer, int32_t id) {
+    qkv_text *shown;
+    if (!show(tokenizer, id, &shown)) return NULL;
+    char *escaped = term_escape(shown ? shown->bytes : "", shown ? (size_t)shown->n : 0);
+    qkv_text_free(shown);
+    return escaped;
+}
+
+bool label_is(const char *label, const char *word) {
+    static const char space[] = "\u2423";
+    if (strcmp(label, word) == 0) return true;
+    if (strncmp(label, space, sizeof space - 1) != 0) return false;
+    return strcmp(label + sizeof space - 1, word + (*word == ' ')) == 0;
+}
+
+char *session_token(const struct session *session, int32_t id) {
+    return token_label(session->tokenizer, id);
+}
+
+qkv_status session_labels(const struct session *session, const qkv_encoding *input, char ***labels,
+                          qkv_error *error) {
+    *labels = calloc((size_t)input->n + 1, sizeof(char *));
+    bool made = *labels != NULL;
+    for (int64_t i = 0; made && i < input->n; i++)
+        made = ((*labels)[i] = session_token(session, input->ids[i])) != NULL;
+    return made ? QKV_OK : text_error(error, QKV_ERR_MEMORY, "out of memory");
+}
+
+void session_labels_free(char **labels, int64_t n) {
+    for (int64_t i = 0; labels && i < n; i++) free(labels[i]);
+    free(labels);
+}
+
+bool session_place(const char *text, int64_t *layer, int64_t *head) {
+    char first[24];
+    const char *dot = strchr(text, '.');
+    if (!dot || dot - text >= (int)sizeof first) return false;
+    snprintf(first, sizeof first, "%.*s", (int)(dot - text), text);
+    return args_int(first, 0, INT32_MAX, layer) && args_int(dot + 1, 0, INT32_MAX, head);
+}
+
+/* "L.H", or "H" together with --layer L. */
+static bool parse_head(const struct cli_common *common, int64_t *layer, int64_t *head) {
+    if (strchr(common->head, '.')) return session_place(common->head, layer, head);
+    *layer = common->layer.value;
+    return args_int(common->head, 0, INT32_MAX, head);
+}
+
+int session_pair(const struct session *session, const char *option) {
+    if (!option || session->info->kind == QKV_MODEL_PAIR) return EXIT_OK;
+    return cli_usage(session->command, "%s: %s has no decoder over an encoder", option,
+                     session->info->source);
+}
+
+void session_sizes(const struct session *session, qkv_which which, int64_t *n_layers,
+                   int64_t *n_heads) {
+    const qkv_model_info *info = session->info;
+    *n_layers = which == QKV_SELF ? info->n_layers : info->n_decoder_layers;
+    *n_heads = which == QKV_SELF ? info->n_heads : info->n_decoder_heads;
+}
+
+int session_head(const struct session *session, qkv_which which, bool *given, int64_t *layer,
+                 int64_t *head) {
+    const struct cli_common *common = session->common;
+    const struct cli_command *command = session->command;
+    *given = common->head != NULL;
+    if (!common->head && common->layer.set) return cli_usage(command, "--layer without --head");
+    if (!common->head) return EXIT_OK;
+    if (!parse_head(common, layer, head))
+        return cli_usage(command, "--head: '%s' is not L.H or H", common->head);
+    if (!strchr(common->head, '.') && !common->layer.set)
+        return cli_usage(command, "--head %s names no layer: --head L.%s, or --layer L --head %s",
+                         common->head, common->head, common->head);
+    if (common->layer.set && *layer != common->layer.value)
+        return cli_usage(command, "--head %s and --layer %" PRId64 " are different layers",
+                         common->head, common->layer.value);
+    int64_t n_layers, n_heads;
+    session_sizes(session, which, &n_layers, &n_heads);
+    if (*layer >= n_layers || *head >= n_heads)
+        return cli_usage(command,
+                         "--head: there is no %" PRId64 ".%" PRId64 ": the %s has layers 0 to "
+                         "%" PRId64 ", heads 0 to %" PRId64,
+                         *layer, *head, which == QKV_SELF ? "model" : "decoder", n_layers - 1,
+                         n_heads - 1);
+    return EXIT_OK;
+}

@@ -1,0 +1,135 @@
+/* `qkv embed`: texts to vectors, and which texts are near each other. */
+#include "embed/embed.h"
+
+#include "qkv/files.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK = 1024 }; /* texts between two looks at the progress and at Ctrl-C */
+
+static qkv_status compute(struct embed *e, qkv_error *error) {
+    const struct embed_options *o = e->options;
+    qkv_embed_options options = qkv_embed_options_init();
+    struct progress progress;
+    e->pooling = o->pooling.set ? (qkv_pooling)(o->pooling.value + QKV_POOLING_MEAN)
+                                : e->session->info->pooling;
+    options.pooling = o->pooling.set ? e->pooling : QKV_POOLING_DEFAULT;
+    options.normalize = o->normalize;
+    options.n_prompt = e->n_prompt;
+    e->dim = o->pooling.set ? e->session->info->hidden : e->session->info->sentence_dim;
+    e->vectors = calloc((size_t)e->n, (size_t)e->dim * sizeof(*e->vectors));
+    e->lengths = calloc((size_t)e->n, sizeof(*e->lengths));
+    if (!e->vectors || !e->lengths) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    progress_begin(&progress, o->common.quiet);
+    qkv_status status = QKV_OK;
+    for (int64_t i = 0; status == QKV_OK && i < e->n; i += CHUNK) {
+        const int64_t n = e->n - i < CHUNK ? e->n - i : CHUNK;
+        if (cli_cancelled)
+            status = text_error(error, QKV_ERR_CANCELLED, "nothing was written");
+        else
+            status = qkv_model_embed(e->session->ctx, e->session->model, n,
+                                     (const qkv_encoding *const *)e->encodings + i, &options,
+                                     e->vectors + i * e->dim, error);
+        progress_bar(&progress, "vectors", i + n, e->n);
+    }
+    progress_end(&progress);
+    for (int64_t i = 0; i < e->n; i++) {
+        double square = 0;
+        for (int64_t c = 0; c < e->dim; c++) {
+            const double x = (double)e->vectors[i * e->dim + c];
+            square += x * x;
+        }
+        e->lengths[i] = sqrt(square);
+    }
+    return status;
+}
+
+static int answer(struct embed *e, int n_words, char **words) {
+    const struct embed_options *o = e->options;
+    qkv_error error;
+    qkv_status status = o->out ? qkv_file_writable(o->out, &error) : QKV_OK;
+    if (status == QKV_OK) status = embed_read(e, n_words, words, &error);
+    if (status == QKV_OK) status = compute(e, &error);
+    if (status == QKV_OK && o->out) status = embed_write(e, &error);
+    if (status == QKV_OK && !o->out && !o->common.json) status = embed_print(e, &error);
+    if (status != QKV_OK) return cli_fail("%s", error.message);
+    return o->out || !o->common.json || json_print(stdout, embed_json(e)) ? EXIT_OK : EXIT_FAILED;
+}
+
+static bool ends(const char *path, const char *ending) {
+    const size_t n = strlen(path), m = strlen(ending);
+    return n > m && strcmp(path + n - m, ending) == 0;
+}
+
+static int check(const struct cli_command *command, const struct embed_options *o, int n_words) {
+    if (o->file && n_words > 0) return cli_usage(command, "--file together with a text");
+    if (!o->file && n_words == 0) return cli_usage(command, "TEXT or --file is missing");
+    if (o->out && o->common.json) return cli_usage(command, "-o together with --json");
+    if (o->out && !ends(o->out, ".npy") && !ends(o->out, ".json"))
+        return cli_usage(command, "-o: '%s' ends in none of .npy .json", o->out);
+    if (o->out && o->similar && ends(o->out, ".npy"))
+        return cli_usage(command, "-o: --similar makes a list: FILE.json, or no --similar");
+    if (o->prompt && o->no_prompt) return cli_usage(command, "--prompt together with --no-prompt");
+    if (o->top.set && !o->similar) return cli_usage(command, "--top without --similar");
+    return EXIT_OK;
+}
+
+static int embed(const struct cli_command *command, const void *data, int n_words, char **words) {
+    const struct embed_options *options = data;
+    struct session session;
+    int code = check(command, options, n_words);
+    if (code) return code;
+    if (options->out) cli_catch_interrupts();
+    code = session_open(&session, command, &options->common);
+    if (code) return code;
+    struct embed e = { .session = &session, .options = options };
+    code = answer(&e, n_words, words);
+    embed_free(&e);
+    session_close(&session);
+    return code;
+}
+
+#define OPTION(field) offsetof(struct embed_options, field)
+
+static const struct cli_option embed_table[] = {
+    { .name = "--file",
+      .argument = "F",
+      .kind = ARG_TEXT,
+      .offset = OPTION(file),
+      .suggest = ".txt" },
+    { .name = "--similar", .argument = "TEXT", .kind = ARG_TEXT, .offset = OPTION(similar) },
+    { .name = "--top",
+      .argument = "N",
+      .kind = ARG_INT,
+      .offset = OPTION(top),
+      .min = 1,
+      .max = 1000 },
+    { .name = "--prompt", .argument = "PROMPT", .kind = ARG_TEXT, .offset = OPTION(prompt) },
+    { .name = "--no-prompt", .kind = ARG_FLAG, .offset = OPTION(no_prompt) },
+    { .name = "--pooling",
+      .argument = "mean|cls|max|sqrt|weighted|last",
+      .kind = ARG_CHOICE,
+      .offset = OPTION(pooling) },
+    { .name = "--normalize", .kind = ARG_FLAG, .offset = OPTION(normalize) },
+    { .name = "-o",
+      .argument = "FILE",
+      .kind = ARG_TEXT,
+      .offset = OPTION(out),
+      .suggest = ".npy .json" },
+};
+
+const struct cli_command cmd_embed = {
+    .name = "embed",
+    .summary = "vectors of texts, and which texts are alike",
+    .words = "[TEXT...]",
+    .min_words = 0,
+    .max_words = 65536,
+    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE |
+             TAKES_JSON | TAKES_QUIET | TAKES_VERBOSE,
+    .options = embed_table,
+    .n_options = CLI_COUNT(embed_table),
+    .options_bytes = sizeof(struct embed_options),
+    .run = embed,
+};

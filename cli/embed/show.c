@@ -1,0 +1,173 @@
+/* What `qkv embed` made: who is near whom, or the vectors themselves. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "embed/embed.h"
+
+#include "qkv/files.h"
+
+enum { MOST_ROWS = 20 }; /* of the table without --similar */
+
+/* ---- Nearness -------------------------------------------------------------------------------- */
+
+double embed_cosine(const struct embed *e, int64_t a, int64_t b) {
+    double product = 0;
+    for (int64_t c = 0; c < e->dim; c++)
+        product += (double)e->vectors[a * e->dim + c] * (double)e->vectors[b * e->dim + c];
+    return product / (e->lengths[a] * e->lengths[b]);
+}
+
+int64_t embed_n_ranked(const struct embed *e) { return e->n - (e->options->similar != NULL); }
+
+int64_t embed_nearest(const struct embed *e, int64_t a, int64_t most, int64_t *nearest) {
+    double best[1000];
+    int64_t n = 0;
+    for (int64_t b = 0; b < embed_n_ranked(e); b++) {
+        if (b == a) continue;
+        const double cosine = embed_cosine(e, a, b);
+        int64_t place = n;
+        while (place > 0 && (cosine > best[place - 1] || isnan(best[place - 1]))) place--;
+        if (place >= most) continue;
+        if (n < most) n++;
+        memmove(best + place + 1, best + place, (size_t)(n - 1 - place) * sizeof *best);
+        memmove(nearest + place + 1, nearest + place, (size_t)(n - 1 - place) * sizeof *nearest);
+        best[place] = cosine;
+        nearest[place] = b;
+    }
+    return n;
+}
+
+static int64_t n_shown(const struct embed *e) {
+    const int64_t top = e->options->top.set ? e->options->top.value : 10;
+    return top < embed_n_ranked(e) ? top : embed_n_ranked(e);
+}
+
+/* ---- Terminal -------------------------------------------------------------------------------- */
+
+static void put_cell(struct report *report, const struct text *text) {
+    char *shown = term_escape(text->bytes, text->n);
+    report->failed |= !shown;
+    report_cell(report, WORD, shown ? shown : "");
+    free(shown);
+}
+
+static void put_similar(struct report *report, const struct embed *e) {
+    int64_t nearest[1000];
+    const int64_t n = embed_nearest(e, e->n - 1, n_shown(e), nearest);
+    report_table(report, "ntb", "cosine", "text", "");
+    for (int64_t i = 0; i < n; i++) {
+        const double cosine = embed_cosine(e, e->n - 1, nearest[i]);
+        report_row(report, i == 0);
+        report_cell(report, "%.3f", cosine);
+        put_cell(report, &e->texts[nearest[i]]);
+        report_bar(report, cosine > 0 ? cosine : 0);
+    }
+}
+
+static void put_all(struct report *report, const struct embed *e) {
+    report_table(report, "tnt", "text", "cosine", "nearest other text");
+    for (int64_t a = 0; a < e->n && a < MOST_ROWS; a++) {
+        int64_t nearest = -1;
+        report_row(report, false);
+        put_cell(report, &e->texts[a]);
+        if (embed_nearest(e, a, 1, &nearest) == 0) continue;
+        report_cell(report, "%.3f", embed_cosine(e, a, nearest));
+        put_cell(report, &e->texts[nearest]);
+    }
+    if (e->n > MOST_ROWS)
+        report_note(report, "and %" PRId64 " more: -o FILE.npy writes all vectors",
+                    e->n - MOST_ROWS);
+}
+
+static const char *pooling_name(const struct embed *e) {
+    static const char *const names[] = {
+        "",
+        "mean of the last hidden states",
+        "last hidden state of the first token",
+        "largest of the last hidden states, channel by channel",
+        "sum of the last hidden states by the root of their number",
+        "mean of the last hidden states, weighted by position",
+        "last hidden state of the last token"
+    };
+    return names[e->pooling];
+}
+
+static void put_heading(struct report *report, const struct text *text) {
+    char *shown = term_escape(text->bytes, text->n);
+    report->failed |= !shown;
+    report_heading(report, "Nearest to " WORD, shown ? shown : "");
+    free(shown);
+}
+
+/* Other poolings beside that one, or layers behind it. */
+static bool has_more(const struct embed *e) {
+    const qkv_model_info *const info = e->session->info;
+    return !e->options->pooling.set &&
+           (info->sentence_layers > 0 || info->sentence_dim != info->hidden);
+}
+
+qkv_status embed_print(const struct embed *e, qkv_error *error) {
+    struct term term;
+    struct report report;
+    term_init(&term, stdout, &e->options->common);
+    report_begin(&report, 0, false);
+    if (e->options->similar)
+        put_heading(&report, &e->texts[e->n - 1]);
+    else
+        report_heading(&report, "%" PRId64 " text%s", e->n, e->n == 1 ? "" : "s");
+    if (e->options->similar)
+        put_similar(&report, e);
+    else
+        put_all(&report, e);
+    report_text(&report, "%s", "");
+    report_note(&report, "A text is a vector of %" PRId64 " numbers: the %s%s; model %s.", e->dim,
+                pooling_name(e), has_more(e) ? ", and what modules.json makes of them" : "",
+                e->session->info->source);
+    if (!report.failed) report_print(&report, &term);
+    const bool failed = report.failed;
+    report_free(&report);
+    return failed ? text_error(error, QKV_ERR_MEMORY, "out of memory") : QKV_OK;
+}
+
+/* ---- JSON and files -------------------------------------------------------------------------- */
+
+static json_t *text_json(const struct text *text) { return json_bytes(text->bytes, text->n); }
+
+static json_t *similar_json(const struct embed *e) {
+    int64_t nearest[1000];
+    const int64_t n = embed_nearest(e, e->n - 1, n_shown(e), nearest);
+    json_t *list = json_array();
+    for (int64_t i = 0; i < n; i++)
+        json_array_append_new(list, json_pack("{s:I, s:o, s:o}", "index", (json_int_t)nearest[i],
+                                              "text", text_json(&e->texts[nearest[i]]), "cosine",
+                                              json_number(embed_cosine(e, e->n - 1, nearest[i]))));
+    return json_pack("{s:o, s:o}", "query", text_json(&e->texts[e->n - 1]), "similar", list);
+}
+
+json_t *embed_json(const struct embed *e) {
+    if (e->options->similar) return similar_json(e);
+    json_t *vectors = json_array();
+    for (int64_t i = 0; i < e->n; i++) {
+        json_t *vector = json_array();
+        for (int64_t c = 0; c < e->dim; c++)
+            json_array_append_new(vector, json_number((double)e->vectors[i * e->dim + c]));
+        json_array_append_new(
+            vectors, json_pack("{s:o, s:o}", "text", text_json(&e->texts[i]), "vector", vector));
+    }
+    return json_pack("{s:I, s:o}", "dim", (json_int_t)e->dim, "vectors", vectors);
+}
+
+qkv_status embed_write(const struct embed *e, qkv_error *error) {
+    const char *path = e->options->out;
+    const size_t n = strlen(path);
+    if (n >= 5 && strcmp(path + n - 5, ".json") == 0)
+        return json_write_file(path, embed_json(e), error);
+    const qkv_array array = { .type = QKV_ARRAY_F32,
+                              .rank = 2,
+                              .shape = { e->n, e->dim },
+                              .n_elems = e->n * e->dim,
+                              .data = e->vectors };
+    return qkv_array_write(path, &array, error);
+}

@@ -1,0 +1,121 @@
+/* `qkv explain TEXT`: which head and which query of a text, and the order of its words with --shuffle. */
+#include "explain/explain.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/pair.h"
+
+/* The token that --query names: its position, or its text if that stands once. */
+static qkv_status find_query(struct text_job *job, const struct explain_text *t, const char *name,
+                             int64_t *query, qkv_error *error) {
+    int64_t first = -1, second = -1;
+    if (args_int(name, 0, INT64_MAX, query)) {
+        if (*query < t->input->n) return QKV_OK;
+        job->usage = true;
+        return text_error(error, QKV_ERR_ARGUMENT,
+                          "--query: there is no token %s: the text has tokens 0 to %" PRId64, name,
+                          t->input->n - 1);
+    }
+    for (int64_t i = t->input->n - 1; i >= 0; i--)
+        if (label_is(t->labels[i], name)) second = first, first = i;
+    *query = first;
+    if (first >= 0 && second < 0) return QKV_OK;
+    job->usage = true;
+    if (first >= 0)
+        return text_error(error, QKV_ERR_ARGUMENT,
+                          "--query: '%.60s' is token %" PRId64 " and token %" PRId64
+                          ": name one by its number",
+                          name, first, second);
+    return text_error(error, QKV_ERR_ARGUMENT, "--query: the text has no token '%.60s'", name);
+}
+
+/* Head and query, as `look` would choose them. */
+static qkv_status choose(struct text_job *job, const qkv_run *run, struct explain_text *t,
+                         qkv_heads_choice *choice, qkv_error *error) {
+    const struct session *session = &job->session;
+    const struct attention_view view = pair_view(session, t->input, NULL, QKV_SELF);
+    qkv_heads *heads = NULL;
+    qkv_status status = pair_heads(session, &view, run, 0, &heads, error);
+    if (status == QKV_OK)
+        status = qkv_heads_choose(heads, job->given ? job->layer * view.n_heads + job->head : -1,
+                                  choice, error);
+    qkv_heads_free(heads);
+    if (status != QKV_OK) return status;
+    if (choice->query < 0) choice->query = 0;
+    if (t->options->query) return find_query(job, t, t->options->query, &choice->query, error);
+    t->rule = job->given ? NULL : choice->rule;
+    return QKV_OK;
+}
+
+static qkv_status show(struct explain_text *t, json_t **json, qkv_error *error) {
+    if (json) return explain_model_json(t, json, error);
+    struct report report;
+    struct term term;
+    explain_begin(&report, &term, t->options);
+    explain_model(&report, t, t->options->out ? EXPLAIN_KEYS_ON_PAGE : EXPLAIN_KEYS_ON_TERMINAL);
+    return explain_deliver(&report, &term, t->options, error);
+}
+
+/* The order of its words, in the named head of layer 0, else in head 0. */
+static qkv_status show_shuffled(struct text_job *job, struct explain_text *t, qkv_error *error) {
+    struct report report;
+    struct term term;
+    if (job->given && job->layer != 0) {
+        job->usage = true;
+        return text_error(error, QKV_ERR_ARGUMENT,
+                          "--shuffle looks at a head of layer 0, not of layer %" PRId64,
+                          job->layer);
+    }
+    if (job->session.info->kind == QKV_MODEL_DECODER)
+        return text_error(error, QKV_ERR_UNSUPPORTED,
+                          "--shuffle needs a model whose tokens see each other: in %s each sees "
+                          "those before it only, and so an order",
+                          job->session.info->source);
+    explain_begin(&report, &term, t->options);
+    const qkv_status status = explain_shuffle(&report, t, job->head, error);
+    if (status == QKV_OK) return explain_deliver(&report, &term, t->options, error);
+    report_free(&report);
+    return status;
+}
+
+static qkv_status answer_shuffled(struct text_job *job, const qkv_encoding *input, json_t **json,
+                                  qkv_error *error) {
+    (void)json;
+    struct explain_text t = { .session = &job->session, .options = job->options, .input = input };
+    qkv_status status = session_labels(&job->session, input, &t.labels, error);
+    if (status == QKV_OK) status = show_shuffled(job, &t, error);
+    session_labels_free(t.labels, input->n);
+    return status;
+}
+
+static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t **json,
+                         qkv_error *error) {
+    const struct session *session = &job->session;
+    struct explain_text t = { .session = session, .options = job->options, .input = input };
+    qkv_run *run = NULL;
+    qkv_steps *steps = NULL;
+    qkv_heads_choice choice = qkv_heads_choice_init();
+    qkv_status status = qkv_model_run(session->ctx, session->model, 1, &input,
+                                      QKV_RUN_CAPTURE | QKV_RUN_HIDDEN, NULL, &run, error);
+    if (status == QKV_OK) status = session_labels(session, input, &t.labels, error);
+    if (status == QKV_OK) status = choose(job, run, &t, &choice, error);
+    if (status == QKV_OK)
+        status = qkv_inspect_steps(session->model, run, 0, input, choice.layer, choice.head,
+                                   choice.query, &steps, error);
+    t.steps = steps;
+    if (status == QKV_OK) status = show(&t, json, error);
+    qkv_steps_free(steps);
+    session_labels_free(t.labels, input->n);
+    qkv_run_free(run);
+    return status;
+}
+
+int explain_texts(const struct cli_command *command, const struct explain_options *options,
+                  int n_words, char **words) {
+    struct text_job job = { .options = options,
+                            .pair = options->pair,
+                            .answer = options->shuffle ? answer_shuffled : answer };
+    const int code = text_job_open(&job, command, &options->common);
+    return code ? code : text_job_run(&job, n_words, words);
+}

@@ -1,0 +1,58 @@
+/* The columns of the table of heads: numbers in the order of their table, and the distance of --like. */
+#include <math.h>
+#include <string.h>
+
+#include "heads/heads.h"
+
+static const qkv_head_number unlike = { .name = "distance",
+                                        .title = "unlike",
+                                        .what = "distance of the signature, see below",
+                                        .kind = QKV_NUMBER_SIZE,
+                                        .needs = NEEDS_LIKE };
+
+const qkv_head_number *head_column_at(int index) {
+    const int n = qkv_heads_n_numbers();
+    return index < n ? qkv_heads_number(index) : index == n ? &unlike : NULL;
+}
+
+const qkv_head_number *head_column_of(const qkv_head_rule *rule) {
+    return head_column_at(head_column_find(rule->number, strlen(rule->number)));
+}
+
+int head_column_find(const char *name, size_t n_bytes) {
+    const qkv_head_number *column;
+    for (int c = 0; (column = head_column_at(c)); c++)
+        if (column->title && strlen(column->name) == n_bytes &&
+            memcmp(column->name, name, n_bytes) == 0)
+            return c;
+    return -1;
+}
+
+double head_number(const struct head_row *row, int index) {
+    return index < qkv_heads_n_numbers() ? row->numbers[index] : row->distance;
+}
+
+bool heads_write(const struct heads *heads, const qkv_head_number *column) {
+    if (column->needs & NEEDS_LIKE) return heads->options->like != NULL;
+    return column->title && (!(column->needs & QKV_NEEDS_PROBES) || heads->probes);
+}
+
+bool heads_spread(const struct heads *heads, const qkv_head_number *column) {
+    return !heads->input && column->title && column->kind != QKV_NUMBER_PLACE &&
+           !(column->needs & (NEEDS_LIKE | QKV_NEEDS_PROBES));
+}
+
+json_t *head_json(int64_t layer, int64_t head, const char *label, const double *numbers) {
+    const qkv_head_number *number;
+    json_t *object = json_pack("{s:I, s:I, s:o}", "layer", (json_int_t)layer, "head",
+                               (json_int_t)head, "label", json_text(label));
+    for (int i = 0; (number = qkv_heads_number(i)); i++) {
+        const double value = numbers[i];
+        if (!number->title || number->needs & QKV_NEEDS_PROBES) continue;
+        json_object_set_new(object, number->name,
+                            number->kind == QKV_NUMBER_PLACE && !isnan(value)
+                                ? json_integer((json_int_t)value)
+                                : json_number(value));
+    }
+    return object;
+}

@@ -1,0 +1,119 @@
+/* The table of heads: its columns, its rows, and the ways to write them. */
+#ifndef QKV_CLI_HEADS_H
+#define QKV_CLI_HEADS_H
+
+#include "common/input.h"
+#include "common/pair.h"
+#include "common/term.h"
+#include <qkv/inspect.h>
+
+/* ---- Columns --------------------------------------------------------------------------------- */
+
+/* Numbers of heads (qkv/heads.h), and behind them the distance of --like. */
+enum { MAX_COLUMNS = 48, NEEDS_LIKE = 1 << 16 };
+
+/* The index-th column, NULL past the end; by name, -1 if there is none that is shown. */
+const qkv_head_number *head_column_at(int index);
+int head_column_find(const char *name, size_t n_bytes);
+/* The column of the number of a rule for labels. */
+const qkv_head_number *head_column_of(const qkv_head_rule *rule);
+
+/* ---- Rows ------------------------------------------------------------------------------------ */
+
+struct head_row {
+    int64_t layer, head;
+    const double *numbers, *spread; /* spread: standard deviations over texts; NULL for one text */
+    const char *label;              /* with probes, if they were made */
+    double label_share;             /* of the texts: those that give this label; NaN for one text */
+    double distance;                /* of --like */
+};
+
+/* The number in the index-th column. */
+double head_number(const struct head_row *row, int index);
+
+/* {"layer", "head", "label", "entropy", ...}: what `look --json` and `heads --json` have alike. */
+json_t *head_json(int64_t layer, int64_t head, const char *label, const double *numbers);
+
+/* ---- The command ----------------------------------------------------------------------------- */
+
+struct heads_options {
+    struct cli_common common;
+    const char *pair, *file, *sort, *label, *like, *columns, *grammar, *out;
+    struct arg_int top, seed;
+    bool reverse, probes;
+    struct arg_texts what_if;
+    struct pair_options which;
+};
+
+/* What was found out, by rows in the order in which they are shown. */
+struct heads {
+    const struct session *session;
+    const struct heads_options *options;
+    const qkv_encoding *input; /* of one text; NULL for many */
+    struct pair pair;          /* of one: what its decoder reads */
+    qkv_which which;
+    int64_t n_targets; /* tokens of targets */
+    int64_t n_texts, n_cut, n_queries, n_tokens;
+    const qkv_probe_report *probes; /* NULL without */
+    const struct what_if *what_if;
+    const char *probe_note; /* why a rule about probes does not apply; "" */
+    qkv_heads *heads;       /* of the text, or means over texts */
+    struct head_row *rows;
+    int64_t n_rows, n_all;
+};
+
+/* Does a column say something about these heads? */
+static inline bool heads_have(qkv_which which, const qkv_head_number *column) {
+    return which != QKV_CROSS || !(column->needs & QKV_NEEDS_ONE_TEXT);
+}
+
+/* Is there such a column in a file? And has it a spread? */
+bool heads_write(const struct heads *heads, const qkv_head_number *column);
+bool heads_spread(const struct heads *heads, const qkv_head_number *column);
+
+/* Can a rule give a label to these heads? */
+bool heads_label_exists(const struct heads *heads, const qkv_head_rule *rule);
+
+static inline uint64_t heads_seed(const struct heads *heads) {
+    return heads->options->seed.set ? (uint64_t)heads->options->seed.value : 1;
+}
+
+/* Names in the options that are none: EXIT_USAGE, having said so (order.c). */
+int heads_check_options(const struct cli_command *command, const struct heads_options *options);
+/* The index of the head of --like, -1 without. Returns an exit code. */
+int heads_like(const struct session *session, const struct heads_options *options, int64_t *index);
+/* Keeps the rows that are asked for, in the order that is; like: the index of a head, or -1. */
+qkv_status heads_arrange(struct heads *heads, int64_t like, qkv_error *error);
+
+/* Adds up the texts of --file, and counts what there is to count (file.c). */
+qkv_status heads_read(struct heads *heads, const qkv_head_probes *probes, qkv_error *error);
+
+/* As an object, and as a file with commas or tabs (write.c). */
+qkv_status heads_object(const struct heads *heads, json_t **json, qkv_error *error);
+qkv_status heads_table(const struct heads *heads, const char *path, char separator,
+                       qkv_error *error);
+/* On standard output (text.c, legend.c). */
+void heads_print(const struct heads *heads);
+
+/* ---- Running (run.c) ------------------------------------------------------------------- */
+
+/* What answering needs beside the text. */
+struct heads_job {
+    struct text_job texts;
+    int64_t like;           /* index of a head, -1 without */
+    struct what_if what_if; /* all but tokens to drop */
+    qkv_head_probes *probes;
+    qkv_probe_report report;
+    const char *probe_note;
+};
+
+/* Which of .csv, .tsv, .json a path ends in, -1 for none. */
+int heads_ending(const char *path);
+/* Makes the probes of --probes, once for all texts; the caller frees them. */
+qkv_status heads_probe(struct heads_job *job, qkv_error *error);
+/* One text, as text_job wants it; and those of --file, with an exit code. */
+qkv_status heads_answer(struct text_job *texts, const qkv_encoding *input, json_t **json,
+                        qkv_error *error);
+int heads_answer_file(const struct heads_job *job);
+
+#endif

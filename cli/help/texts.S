@@ -1,0 +1,26 @@
+/* The help of every command, one text after another: each file begins with its "# COMMAND". */
+    .section .rodata
+    .globl help_texts
+help_texts:
+    .incbin "cli/help/common.txt"
+    .incbin "cli/help/attend.txt"
+    .incbin "cli/help/bench.txt"
+    .incbin "cli/help/check.txt"
+    .incbin "cli/help/embed.txt"
+    .incbin "cli/help/eval.txt"
+    .incbin "cli/help/explain.txt"
+    .incbin "cli/help/fill.txt"
+    .incbin "cli/help/generate.txt"
+    .incbin "cli/help/heads.txt"
+    .incbin "cli/help/help.txt"
+    .incbin "cli/help/info.txt"
+    .incbin "cli/help/look.txt"
+    .incbin "cli/help/lookup.txt"
+    .incbin "cli/help/map.txt"
+    .incbin "cli/help/next.txt"
+    .incbin "cli/help/tokenize.txt"
+    .incbin "cli/help/train.txt"
+    .incbin "cli/help/translate.txt"
+    .byte 0
+
+#include "elf_notes.h"

@@ -1,0 +1,267 @@
+/* `qkv look --q F --k F`: options, arrays, and the heads that they make. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attend/attend.h"
+#include "heads/list.h"
+#include "look/arrays.h"
+
+/* ---- Options ----------------------------------------------------------------------------------- */
+
+/* One offset: the arrays are of one batch. */
+static int parse_causal(const struct cli_command *command, const char *text,
+                        struct arrays *arrays) {
+    int64_t offset;
+    if (text && strcmp(text, "top-left") != 0 && strcmp(text, "bottom-right") != 0 &&
+        !args_int(text, -INT64_MAX / 4, INT64_MAX / 4, &offset))
+        return cli_usage(command, "--causal: '%s' is not top-left, bottom-right or an offset",
+                         text);
+    return rules_parse_one(command, QKV_SET_CAUSAL, text, &arrays->rules);
+}
+
+/* --head and --heads: "L.H", where L is but a name, the same for all, or "H". */
+static int parse_heads(const struct cli_command *command, const struct look_options *options,
+                       struct arrays *arrays) {
+    const struct cli_common *common = &options->common;
+    const char *option = options->heads ? "--heads" : "--head",
+               *text = options->heads ? options->heads : common->head;
+    struct head_name *list = NULL;
+    int n = 0;
+    arrays->layer = common->layer.set ? common->layer.value : -1;
+    if (!text) return EXIT_OK;
+    if (!options->heads && strchr(text, ','))
+        return cli_usage(command, "--head: '%s' is not L.H or H", text);
+    int code = heads_list_parse(command, option, text, &list, &n);
+    if (!code && !(arrays->names = calloc((size_t)n, sizeof *arrays->names)))
+        code = cli_fail("out of memory");
+    for (int i = 0; !code && i < n; i++) {
+        arrays->names[i] = list[i].head;
+        if ((i > 0 || common->layer.set) && list[i].layer >= 0 && list[i].layer != arrays->layer)
+            code =
+                cli_usage(command, "%s %s names several layers: arrays are of one", option, text);
+        if (list[i].layer >= 0) arrays->layer = list[i].layer;
+    }
+    free(list);
+    arrays->named = true;
+    arrays->n_shown = n;
+    return code;
+}
+
+int arrays_parse(const struct cli_command *command, const struct look_options *options,
+                 struct arrays *arrays) {
+    *arrays = (struct arrays){ .options = options, .given = qkv_heads_arrays_init() };
+    int code = parse_causal(command, options->causal, arrays);
+    if (!code) code = rules_parse_one(command, QKV_SET_WINDOW, options->window, &arrays->rules);
+    if (!code) code = parse_heads(command, options, arrays);
+    return code;
+}
+
+/* ---- Arrays ------------------------------------------------------------------------------------ */
+
+/* [L,D], [H,L,D] or [1,H,L,D], at least one of each. */
+static int read_array(const char *option, const char *path, qkv_array **array) {
+    qkv_error error;
+    char shape[200];
+    if (qkv_array_read(path, QKV_ARRAY_F32, array, &error) != QKV_OK)
+        return cli_fail("%s %s", option, error.message);
+    const qkv_array *a = *array;
+    if (a->type != QKV_ARRAY_F32)
+        return cli_fail("%s %s: holds %s, not floating-point numbers", option, path,
+                        a->type == QKV_ARRAY_BOOL ? "booleans" : "integers");
+    if (a->rank < 2 || a->rank > 4 || (a->rank == 4 && a->shape[0] != 1))
+        return cli_fail("%s %s: shape %s is none of [L,D], [H,L,D], [1,H,L,D]", option, path,
+                        attend_shape_text(a, shape));
+    if (a->n_elems == 0)
+        return cli_fail("%s %s: shape %s has nothing to look at", option, path,
+                        attend_shape_text(a, shape));
+    return EXIT_OK;
+}
+
+static int check_shapes(const struct arrays *arrays) {
+    const qkv_array *q = arrays->q, *k = arrays->k;
+    char q_shape[200], k_shape[200];
+    const char *rule = attend_size(q, 3) != attend_size(k, 3) ? "the head sizes differ"
+                       : arrays->given.n_heads % arrays->given.n_kv_heads
+                           ? "the heads of q are no multiple of those of k"
+                           : NULL;
+    return rule ? cli_fail("--q has shape %s, --k has %s: %s", attend_shape_text(q, q_shape),
+                           attend_shape_text(k, k_shape), rule)
+                : EXIT_OK;
+}
+
+/* The named ones, of which the only head of an array may have any name; else all. */
+static int choose_heads(struct arrays *arrays) {
+    const int64_t n_heads = arrays->given.n_heads;
+    for (int64_t h = 0; arrays->named && h < arrays->n_shown; h++)
+        if (arrays->names[h] >= n_heads && (n_heads > 1 || arrays->n_shown > 1))
+            return cli_fail("there is no head %" PRId64 ": --q has heads 0 to %" PRId64,
+                            arrays->names[h], n_heads - 1);
+    if (arrays->named) return EXIT_OK;
+    arrays->n_shown = n_heads;
+    arrays->names = calloc((size_t)n_heads, sizeof *arrays->names);
+    if (!arrays->names) return cli_fail("out of memory");
+    for (int64_t h = 0; h < n_heads; h++) arrays->names[h] = h;
+    return EXIT_OK;
+}
+
+/* What was asked for, of these lengths. */
+static int take_rules(struct arrays *arrays) {
+    qkv_heads_arrays *a = &arrays->given;
+    qkv_attention_desc *seen = &arrays->seen;
+    qkv_attention_desc_contiguous(seen, 1, 1, 1, a->n_queries, a->n_keys, 1, 1);
+    const int code = rules_apply(&arrays->rules, seen);
+    if (code) return code;
+    arrays->window = seen->flags & QKV_SET_WINDOW;
+    a->causal = (seen->flags & QKV_SET_CAUSAL) != 0;
+    a->q_offset = seen->q_offsets ? seen->q_offsets[0] : seen->q_offset;
+    if (!arrays->window) return EXIT_OK;
+    a->window_left = seen->window_left;
+    a->window_right = seen->window_right;
+    return EXIT_OK;
+}
+
+int arrays_read(struct arrays *arrays) {
+    const struct look_options *options = arrays->options;
+    qkv_heads_arrays *a = &arrays->given;
+    int code = read_array("--q", options->q, &arrays->q);
+    if (!code) code = read_array("--k", options->k, &arrays->k);
+    if (code) return code;
+    a->q = arrays->q->data;
+    a->k = arrays->k->data;
+    a->n_heads = attend_size(arrays->q, 1);
+    a->n_kv_heads = attend_size(arrays->k, 1);
+    a->n_queries = attend_size(arrays->q, 2);
+    a->n_keys = attend_size(arrays->k, 2);
+    a->head_dim = attend_size(arrays->q, 3);
+    arrays->self = a->n_queries == a->n_keys && !options->q_tokens;
+    code = check_shapes(arrays);
+    if (!code) code = take_rules(arrays);
+    if (!code) code = choose_heads(arrays);
+    if (code) return code;
+    a->scale = (float)(options->scale.set ? options->scale.value : 1 / sqrt((double)a->head_dim));
+    if (a->n_heads > 1 && arrays->named) {
+        a->list = arrays->names;
+        a->n_list = arrays->n_shown;
+    }
+    code = arrays_tokens_read(arrays);
+    a->keys = (const char *const *)arrays->tokens;
+    a->queries = (const char *const *)arrays->q_tokens;
+    a->two_texts = arrays->q_tokens && !a->causal && !arrays->window;
+    return code;
+}
+
+static void free_texts(char **texts, int64_t n) {
+    for (int64_t i = 0; texts && i < n; i++) free(texts[i]);
+    free(texts);
+}
+
+void arrays_free(struct arrays *arrays) {
+    rules_free(&arrays->rules);
+    free(arrays->names);
+    free_texts(arrays->tokens, arrays->given.n_keys);
+    free_texts(arrays->labels, arrays->given.n_keys);
+    free_texts(arrays->q_tokens, arrays->given.n_queries);
+    free_texts(arrays->q_labels, arrays->given.n_queries);
+    qkv_array_free(arrays->q);
+    qkv_array_free(arrays->k);
+}
+
+/* ---- Heads ------------------------------------------------------------------------------------- */
+
+enum { MOST_OF_A_CHART = 1 << 19 }; /* queries, and keys (qkv/picture.h) */
+
+static int check_plot(const struct arrays *arrays) {
+    const qkv_heads_arrays *a = &arrays->given;
+    if (!arrays->options->plot.set ||
+        (a->n_queries <= MOST_OF_A_CHART && a->n_keys <= MOST_OF_A_CHART))
+        return EXIT_OK;
+    return cli_fail("--plot: %" PRId64 " queries and %" PRId64
+                    " keys are more than the %d that a chart has room for; FILE.json has means "
+                    "over all",
+                    a->n_queries, a->n_keys, MOST_OF_A_CHART);
+}
+
+static void show_progress(void *user, int64_t done, int64_t total) {
+    progress_bar(user, "heads", done, total);
+}
+
+static qkv_status measure(const struct look *look, qkv_error *error) {
+    const bool is_short = !arrays_are_long(look->arrays);
+    struct progress progress;
+    qkv_call_options call = qkv_call_options_init();
+    call.cancel = &cli_cancelled;
+    call.progress = show_progress;
+    call.progress_user = &progress;
+    progress_begin(&progress, look->options->common.quiet);
+    const qkv_status status = qkv_heads_measure(
+        look->heads, QKV_HEADS_SHARPEST | (is_short ? QKV_HEADS_RECEIVED : 0), &call, error);
+    progress_end(&progress);
+    return status;
+}
+
+/* The named head, else that with the sharpest queries: of equal ones the first. */
+static qkv_status choose(struct look *look, qkv_error *error) {
+    const int64_t n = look_n_heads(look);
+    uint8_t *only = calloc((size_t)n, 1);
+    qkv_sharpest found = qkv_sharpest_init();
+    if (!only) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    int64_t best = 0;
+    for (int64_t h = 1; h < n && !look->given; h++)
+        if (qkv_heads_value(qkv_heads_numbers(look->heads, h), "confidence") >
+            qkv_heads_value(qkv_heads_numbers(look->heads, best), "confidence"))
+            best = h;
+    only[best] = 1;
+    look->choice = (qkv_heads_choice){ .head = best, .query = -1, .key = -1 };
+    qkv_status status = qkv_heads_sharpest(look->heads, only, NULL, NULL, &found, error);
+    free(only);
+    if (status != QKV_OK || found.query < 0) return status;
+    look->choice.query = found.query;
+    return qkv_heads_look(look->heads, best, found.query, &look->choice.key, &look->choice.weight,
+                          error);
+}
+
+static void warn(const struct look *look) {
+    for (int64_t h = 0; h < look_n_heads(look); h++)
+        if (qkv_heads_nan_rows(look->heads, h) > 0)
+            cli_note(look->options->common.quiet,
+                     "qkv: warning: head %" PRId64 ": %" PRId64
+                     " queries have weights that are no numbers",
+                     look->arrays->names[h], qkv_heads_nan_rows(look->heads, h));
+}
+
+static qkv_status answer(struct look *look, qkv_error *error) {
+    json_t *json = NULL;
+    qkv_status status = qkv_heads_open_arrays(look->ctx, &look->arrays->given, &look->heads, error);
+    if (status == QKV_OK) status = measure(look, error);
+    if (status == QKV_OK) status = choose(look, error);
+    if (status == QKV_ERR_CANCELLED) return text_error(error, status, "nothing was written");
+    if (status != QKV_OK) return status;
+    warn(look);
+    status = look_show(look, look->options->common.json ? &json : NULL, error);
+    if (status != QKV_OK || !json) return status;
+    return json_print(stdout, json) ? QKV_OK : text_error(error, QKV_ERR_IO, "standard output");
+}
+
+int look_arrays(const struct cli_command *command, const struct look_options *options) {
+    struct arrays arrays;
+    struct look look = { .options = options, .arrays = &arrays };
+    qkv_error error;
+    int code = arrays_parse(command, options, &arrays);
+    if (!code) code = session_context(command, &options->common, &look.ctx);
+    if (!code && options->out && qkv_file_writable(options->out, &error) != QKV_OK)
+        code = cli_fail("%s", error.message);
+    if (!code) code = arrays_read(&arrays);
+    if (!code) code = check_plot(&arrays);
+    look.given = arrays.named;
+    look.n_rows = arrays.given.n_queries;
+    look.n_cols = arrays.given.n_keys;
+    look.cols = arrays.labels;
+    look.rows = arrays.self ? arrays.labels : arrays.q_labels;
+    if (!code && answer(&look, &error) != QKV_OK) code = cli_fail("%s", error.message);
+    qkv_heads_free(look.heads);
+    arrays_free(&arrays);
+    qkv_ctx_destroy(look.ctx);
+    return code;
+}

@@ -1,0 +1,117 @@
+/*
+ * Maps of queries and keys for the page, as `qkv map` makes them.
+ *
+ * The head that is shown first has up to 32 runs. The others share about as much work again: a short text
+ * has a map of every head, a long one that of the shown head only. Work is counted, not timed, so that the
+ * same command writes the same page. Beyond what the exact method takes there is a map where --map asks for one.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/term.h"
+#include "look/look.h"
+
+enum { ITERS = 1000, NOTE_BYTES = 200 };
+
+/* About a second on one core: pairs of points x iterations, of few points some more. */
+static const double budget = 2e9;
+static double work_of_run(double points) { return points * (points + 64) * ITERS; }
+
+/* Runs of each of n_heads heads: what the budget allows, 0 for none of it, at most `most`. */
+static int64_t runs_of(int64_t points, int64_t n_heads, int most) {
+    const double runs = budget / ((double)n_heads * work_of_run((double)points));
+    return (int64_t)fmin(runs, most);
+}
+
+/* What is done of all heads, for one line. */
+struct maps_progress {
+    struct progress line;
+    int64_t done, total; /* iterations; done of the heads before */
+};
+
+static void show_progress(void *user, int64_t done, int64_t total) {
+    struct maps_progress *progress = user;
+    (void)total;
+    progress_bar(&progress->line, "maps", progress->done + done, progress->total);
+}
+
+/* The page says what the words mean. */
+static void describe(const qkv_map_report *report, bool inner, bool stopped, char *note) {
+    note[0] = '\0';
+    text_append(note, NOTE_BYTES, "t-SNE, %s, perplexity %g", inner ? "inner product" : "cosine",
+                report->perplexity);
+    if (report->theta > 0) text_append(note, NOTE_BYTES, ", Barnes-Hut, theta %g", report->theta);
+    text_append(note, NOTE_BYTES, "; KL %.3g", report->kl);
+    if (report->n_runs > 1)
+        text_append(note, NOTE_BYTES, ", least of %d runs", (int)report->n_runs);
+    if (stopped) text_append(note, NOTE_BYTES, ", stopped before its end");
+    if (!isnan(report->recall)) text_append(note, NOTE_BYTES, "; recall %.2f", report->recall);
+    if (!isnan(report->rank_correlation))
+        text_append(note, NOTE_BYTES, ", rank correlation %.2f", report->rank_correlation);
+}
+
+/* Ctrl-C ends the descent, and the best so far is the map. A head that has none says why. */
+static qkv_status make_one(const struct look_maps_job *job, int64_t n_runs,
+                           struct maps_progress *progress, qkv_page_head *head, double *places,
+                           char *note, qkv_error *error) {
+    const int64_t points = job->n_queries + job->n_keys;
+    const struct arg_int *map = &job->options->map;
+    const bool inner = map->set && map->value == 1;
+    qkv_map_options asked = qkv_map_options_init();
+    qkv_call_options call = qkv_call_options_init();
+    qkv_map_report report = qkv_map_report_init();
+    asked.n_runs = n_runs;
+    asked.n_iters = ITERS;
+    asked.method = map->set ? QKV_MAP_AUTO : QKV_MAP_EXACT;
+    asked.metric = inner ? QKV_MAP_INNER : QKV_MAP_COSINE;
+    call.cancel = &cli_cancelled;
+    call.progress = show_progress;
+    call.progress_user = progress;
+    const qkv_status status =
+        qkv_inspect_map(job->ctx, &asked, job->n_queries, job->n_keys, job->head_dim, head->q,
+                        head->k, places, places + 2 * points, NULL, &report, &call, error);
+    progress->done += n_runs * ITERS;
+    if (status == QKV_ERR_MEMORY || (map->set && status != QKV_OK && status != QKV_ERR_CANCELLED))
+        return status;
+    head->map_note = note;
+    if (status == QKV_OK || status == QKV_ERR_CANCELLED) {
+        head->map = places;
+        head->pca = places + 2 * points;
+        describe(&report, inner, status == QKV_ERR_CANCELLED, note);
+    } else {
+        snprintf(note, NOTE_BYTES,
+                 "There is no map: %.110s. `--map cosine` makes one of up to %d points.",
+                 error->message, QKV_MAP_MAX_POINTS);
+    }
+    return QKV_OK;
+}
+
+qkv_status look_maps_make(const struct look_maps_job *job, qkv_page_head *heads, int64_t n_heads,
+                          struct look_maps *maps, qkv_error *error) {
+    const int64_t points = job->n_queries + job->n_keys,
+                  first_runs = (int64_t)fmax(1, (double)runs_of(points, 1, 32)),
+                  other_runs = n_heads > 1 ? runs_of(points, n_heads - 1, 8) : 0,
+                  n_maps = other_runs > 0 ? n_heads : 1;
+    maps->places = calloc((size_t)(n_maps * 4 * points), sizeof(double));
+    maps->notes = calloc((size_t)n_maps, NOTE_BYTES);
+    if (!maps->places || !maps->notes) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    struct maps_progress progress = { .total = (first_runs + (n_maps - 1) * other_runs) * ITERS };
+    const bool quiet = job->options->common.quiet;
+    progress_begin(&progress.line, quiet);
+    qkv_status status = QKV_OK;
+    for (int64_t i = 0; status == QKV_OK && i < n_maps && !(i > 0 && cli_cancelled); i++)
+        status = make_one(job, i ? other_runs : first_runs, &progress, &heads[i],
+                          maps->places + i * 4 * points, maps->notes + i * NOTE_BYTES, error);
+    progress_end(&progress.line);
+    for (int64_t i = n_maps; i < n_heads && !heads[0].map; i++)
+        heads[i].map_note = heads[0].map_note; /* too many points for any */
+    if (status == QKV_OK && cli_cancelled)
+        cli_note(quiet, "qkv: stopped: maps are the best so far, or absent");
+    return status;
+}
+
+void look_maps_free(struct look_maps *maps) {
+    free(maps->places);
+    free(maps->notes);
+}

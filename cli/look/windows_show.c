@@ -1,0 +1,75 @@
+/* Windows of a text in words: what means are over, and what each window showed. */
+#include <inttypes.h>
+
+#include "common/term.h"
+#include "look/look.h"
+
+enum { LINES = 24 };
+
+void windows_words(const struct windows *windows, char *text, size_t bytes) {
+    text_append(text, bytes,
+                "Means over %" PRId64 " window%s of %" PRId64
+                " tokens with the special ones, by place "
+                "in the window, of a text of %" PRId64 " tokens. ",
+                windows->n_windows, windows->n_windows == 1 ? "" : "s", windows->encoding->n,
+                windows->n_tokens);
+}
+
+void windows_print(const struct look *look, struct term *term) {
+    const struct windows *windows = look->windows;
+    term_style(term, STYLE_BOLD);
+    fputs("Windows", term->out);
+    term_style(term, STYLE_NONE);
+    fputs(term->width < 80 ? "  first token, sharpest look\n"
+                           : "  first token, sharpest look of one token at another, first words\n",
+          term->out);
+    for (int64_t w = 0; w < windows->n_windows && w < LINES; w++) {
+        const struct text_window *window = &windows->list[w];
+        char look_text[120] = "";
+        if (window->key)
+            text_append(look_text, sizeof look_text, "%" PRId64 ".%" PRId64 " %.24s %s %.24s %.2f",
+                        window->choice.layer, window->choice.head, window->query,
+                        term->unicode ? "\u2192" : "->", window->key,
+                        (double)window->choice.weight);
+        fprintf(term->out, "%6" PRId64 "  ", window->first);
+        term_put(term, look_text, term->width < 76 ? 24 : 36, false);
+        if (term->width >= 60) {
+            fputs("  ", term->out);
+            term_put(term, window->begins, term->width - (term->width < 76 ? 34 : 46), false);
+        }
+        term_newline(term);
+    }
+    if (windows->n_windows > LINES)
+        fprintf(term->out, "        and %" PRId64 " more; --json has all\n",
+                windows->n_windows - LINES);
+    term_newline(term);
+}
+
+static json_t *window_json(const struct text_window *window) {
+    json_t *object = json_pack("{s:I, s:o}", "first", (json_int_t)window->first, "begins",
+                               json_text(window->begins));
+    json_t *sharpest = json_null();
+    if (window->key)
+        sharpest = json_pack("{s:I, s:I, s:o, s:o, s:o}", "layer", (json_int_t)window->choice.layer,
+                             "head", (json_int_t)window->choice.head, "query",
+                             json_text(window->query), "key", json_text(window->key), "weight",
+                             json_number((double)window->choice.weight));
+    json_object_set_new(object, "sharpest", sharpest);
+    return object;
+}
+
+void windows_json(const struct look *look, json_t *object) {
+    const struct windows *windows = look->windows;
+    json_t *list = json_array(), *places = json_array();
+    for (int64_t w = 0; w < windows->n_windows; w++)
+        json_array_append_new(list, window_json(&windows->list[w]));
+    for (int64_t i = 0; i < look->input->n; i++)
+        json_array_append_new(places, json_text(look->labels[i]));
+    json_object_set_new(object, "slide",
+                        json_pack("{s:I, s:I, s:I, s:I}", "n", (json_int_t)windows->rule.n,
+                                  "stride", (json_int_t)windows->rule.stride, "n_tokens",
+                                  (json_int_t)windows->n_tokens, "n_windows",
+                                  (json_int_t)windows->n_windows));
+    json_object_set_new(object, "windows", list);
+    json_object_set_new(object, "places", places);
+}

@@ -1,0 +1,116 @@
+/* `qkv lookup`: a dictionary that finds by meaning, and what it is beside a plain one. */
+#include "lookup/lookup.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Standard input whole, as a table. */
+static qkv_status read_stdin(qkv_table **table, qkv_error *error) {
+    enum { LIMIT = 1 << 26 };
+    size_t room = 1 << 16, n = 0;
+    char *bytes = malloc(room);
+    while (bytes) {
+        n += fread(bytes + n, 1, room - n, stdin);
+        if (n < room || n > LIMIT) break;
+        char *larger = realloc(bytes, room *= 2);
+        if (!larger) free(bytes);
+        bytes = larger;
+    }
+    qkv_status status = QKV_OK;
+    if (!bytes)
+        status = text_error(error, QKV_ERR_MEMORY, "out of memory");
+    else if (ferror(stdin))
+        status = text_error(error, QKV_ERR_IO, "standard input: %s", strerror(errno));
+    else
+        status = qkv_table_parse("standard input", bytes, n, table, error);
+    free(bytes);
+    return status;
+}
+
+static void lookup_free(struct lookup *l) {
+    free(l->q);
+    free(l->k);
+    free(l->unknown);
+    free(l->values);
+    free(l->entropy);
+    free(l->top_keys);
+    free(l->top_weights);
+}
+
+static int answer(struct lookup *l) {
+    qkv_error error;
+    json_t *json = NULL;
+    qkv_status status = lookup_vectors(l, &error);
+    if (status == QKV_OK) status = lookup_compute(l, &error);
+    if (status == QKV_OK)
+        status = l->options->common.json ? lookup_json(l, &json, &error) : lookup_print(l, &error);
+    lookup_free(l);
+    if (status != QKV_OK) return cli_fail("%s", error.message);
+    return !json || json_print(stdout, json) ? EXIT_OK : EXIT_FAILED;
+}
+
+static int check(const struct cli_command *command, const struct lookup_options *o, int n_words) {
+    if (n_words < 2) return cli_usage(command, "%s is missing", n_words ? "QUERY" : "TABLE");
+    if (o->temperature.set && !(o->temperature.value >= 1e-6 && o->temperature.value <= 1e6))
+        return cli_usage(command, "--temperature: %g is not between 1e-6 and 1e6",
+                         o->temperature.value);
+    if (o->hard && (o->temperature.set || o->top.set))
+        return cli_usage(command, "--hard together with %s",
+                         o->temperature.set ? "--temperature" : "--top");
+    return EXIT_OK;
+}
+
+static int lookup(const struct cli_command *command, const void *data, int n_words, char **words) {
+    const struct lookup_options *options = data;
+    struct session session;
+    qkv_table *table = NULL;
+    qkv_error error;
+    int code = check(command, options, n_words);
+    if (code) return code;
+    const qkv_status status = strcmp(words[0], "-") == 0 ? read_stdin(&table, &error)
+                                                         : qkv_table_read(words[0], &table, &error);
+    if (status != QKV_OK) return cli_fail("%s", error.message);
+    code = session_open(&session, command, &options->common);
+    if (code == EXIT_OK) {
+        struct lookup l = { .session = &session,
+                            .options = options,
+                            .table = table,
+                            .n_queries = n_words - 1,
+                            .queries = words + 1 };
+        code = answer(&l);
+        session_close(&session);
+    }
+    qkv_table_free(table);
+    return code;
+}
+
+#define OPTION(field) offsetof(struct lookup_options, field)
+
+static const struct cli_option lookup_table[] = {
+    { .name = "--metric", .argument = "cosine|dot", .kind = ARG_CHOICE, .offset = OPTION(metric) },
+    { .name = "--temperature", .argument = "X", .kind = ARG_REAL, .offset = OPTION(temperature) },
+    { .name = "--hard", .kind = ARG_FLAG, .offset = OPTION(hard) },
+    { .name = "--top",
+      .argument = "N",
+      .kind = ARG_INT,
+      .offset = OPTION(top),
+      .min = 1,
+      .max = 64 },
+    { .name = "--sentence", .kind = ARG_FLAG, .offset = OPTION(sentence) },
+};
+
+const struct cli_command cmd_lookup = {
+    .name = "lookup",
+    .summary = "look a value up by meaning",
+    .words = "TABLE QUERY...",
+    .min_words = 0,
+    .max_words = 4096,
+    .suggest = ".csv .tsv",
+    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_JSON | TAKES_QUIET |
+             TAKES_VERBOSE,
+    .options = lookup_table,
+    .n_options = CLI_COUNT(lookup_table),
+    .options_bytes = sizeof(struct lookup_options),
+    .run = lookup,
+};

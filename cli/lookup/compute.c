@@ -1,0 +1,72 @@
+/*
+ * A lookup is attention: queries that are compared with keys, weights that sum to 1, values that are
+ * mixed. One call of the library answers all queries; values have a size of their own, and the keys
+ * with the largest weights come from its statistics, so nothing is as large as queries times keys.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lookup/lookup.h"
+#include <qkv/stats.h>
+
+double lookup_similarity(const struct lookup *l, int64_t query, int64_t key) {
+    double product = 0;
+    for (int64_t c = 0; c < l->dim; c++)
+        product += (double)l->q[query * l->dim + c] * (double)l->k[key * l->dim + c];
+    return product;
+}
+
+int64_t lookup_equal(const struct lookup *l, int64_t query) {
+    for (int64_t j = 0; j < l->table->n_rows; j++)
+        if (strcmp(l->table->keys[j], l->queries[query]) == 0) return j;
+    return -1;
+}
+
+/*
+ * 0.1 for cosines; for products 0.1 times the mean square of the keys' lengths: the two are the same if
+ * all vectors have one length, and otherwise length is all they differ by.
+ */
+static double default_temperature(const struct lookup *l) {
+    double square = 0;
+    const int64_t n = l->table->n_rows * l->dim;
+    for (int64_t i = 0; i < n; i++) square += (double)l->k[i] * (double)l->k[i];
+    const double mean = square / (double)l->table->n_rows;
+    return l->options->metric.value == LOOKUP_COSINE || !(mean > 0) ? 0.1 : 0.1 * mean;
+}
+
+static qkv_status make_room(struct lookup *l, qkv_error *error) {
+    const size_t n = (size_t)l->n_queries;
+    l->values = calloc(n * (size_t)l->table->n_values + 1, sizeof(*l->values));
+    l->entropy = calloc(n + 1, sizeof(*l->entropy));
+    l->top_keys = calloc(n * (size_t)l->n_top + 1, sizeof(*l->top_keys));
+    l->top_weights = calloc(n * (size_t)l->n_top + 1, sizeof(*l->top_weights));
+    return l->values && l->entropy && l->top_keys && l->top_weights
+               ? QKV_OK
+               : text_error(error, QKV_ERR_MEMORY, "out of memory");
+}
+
+qkv_status lookup_compute(struct lookup *l, qkv_error *error) {
+    const int64_t top = l->options->top.set ? l->options->top.value : 5;
+    l->n_top = top < l->table->n_rows ? top : l->table->n_rows;
+    l->temperature =
+        l->options->temperature.set ? l->options->temperature.value : default_temperature(l);
+    const qkv_status made = make_room(l, error);
+    if (made != QKV_OK) return made;
+    qkv_attention_desc desc;
+    qkv_attention_stats stats;
+    qkv_attention_desc_contiguous(&desc, 1, 1, 1, l->n_queries, l->table->n_rows, l->dim,
+                                  l->table->n_values);
+    qkv_attention_stats_contiguous(&stats, &desc);
+    stats.entropy = l->entropy;
+    stats.top_k = l->n_top;
+    stats.top_keys = l->top_keys;
+    stats.top_weights = l->top_weights;
+    desc.scale = (float)(1 / l->temperature);
+    desc.stats = &stats;
+    desc.flags |= QKV_SET_SCALE | QKV_SET_STATS;
+    const qkv_status status = qkv_attention_forward(l->session->ctx, &desc, l->q, l->k,
+                                                    l->table->values, l->values, NULL, NULL);
+    return status == QKV_OK ? QKV_OK
+                            : text_error(error, status, "%s", qkv_ctx_message(l->session->ctx));
+}

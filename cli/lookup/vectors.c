@@ -1,0 +1,198 @@
+/*
+ * Vectors of words and of sentences.
+ *
+ *     word      mean over its pieces of the model's word vectors, minus the mean of the vocabulary
+ *     sentence  mean over its tokens of the last hidden states of the model
+ *
+ * All word vectors of a model share a large part that says nothing about meaning; without it, words that
+ * have nothing in common are at right angles (Mu and Viswanath 2018, "All-but-the-top").
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lookup/lookup.h"
+
+/* The mean of the vectors of all words that are not special, in double precision. */
+static double *vocabulary_mean(const struct session *session) {
+    const int64_t dim = session->info->embedding_size;
+    const int64_t n = qkv_tokenizer_size(session->tokenizer);
+    double *mean = calloc((size_t)dim + 1, sizeof(*mean));
+    float *vector = calloc((size_t)dim + 1, sizeof(*vector));
+    int64_t n_words = 0;
+    for (int32_t id = 0; mean && vector && id < n; id++) {
+        size_t bytes = 0;
+        const char *token = qkv_tokenizer_token(session->tokenizer, id, &bytes);
+        if (!token || (bytes > 2 && token[0] == '[' && token[bytes - 1] == ']')) continue;
+        if (qkv_model_word_vector(session->model, id, vector, NULL) != QKV_OK) continue;
+        for (int64_t c = 0; c < dim; c++) mean[c] += (double)vector[c];
+        n_words++;
+    }
+    for (int64_t c = 0; mean && n_words > 0 && c < dim; c++) mean[c] /= (double)n_words;
+    if (!vector) {
+        free(mean);
+        mean = NULL;
+    }
+    free(vector);
+    return mean;
+}
+
+static qkv_status encode(const struct session *session, const char *text, const char *what,
+                         qkv_encoding **input, qkv_error *error) {
+    const qkv_status status =
+        qkv_tokenizer_encode(session->tokenizer, text, strlen(text), NULL, 0, input, error);
+    if (status != QKV_OK) return status;
+    int64_t n_pieces = 0;
+    for (int64_t i = 0; i < (*input)->n; i++) n_pieces += (*input)->end[i] > (*input)->begin[i];
+    if (n_pieces > 0) return QKV_OK;
+    char *shown = term_escape(text, strlen(text));
+    text_error(error, QKV_ERR_ARGUMENT, "%s '%.60s' has no tokens", what, shown ? shown : "");
+    free(shown);
+    return error->status;
+}
+
+/* What a mean of pieces is worth: a word that is none of the model's may mean little. */
+static void count_pieces(const struct session *session, const qkv_encoding *input,
+                         struct lookup_pieces *pieces) {
+    const int32_t unk = qkv_tokenizer_special(session->tokenizer, QKV_TOKEN_UNK);
+    *pieces = (struct lookup_pieces){ .n = 0 };
+    for (int64_t i = 0; i < input->n; i++) {
+        if (input->end[i] <= input->begin[i]) continue;
+        size_t bytes = 0;
+        const char *token = qkv_tokenizer_token(session->tokenizer, input->ids[i], &bytes);
+        pieces->n++;
+        pieces->split |= token && bytes > 2 && memcmp(token, "##", 2) == 0;
+        pieces->unknown |= input->ids[i] == unk;
+    }
+}
+
+static void tell_query(const struct session *session, const char *text,
+                       const struct lookup_pieces *pieces) {
+    if (!pieces->unknown && !pieces->split) return;
+    char *shown = term_escape(text, strlen(text));
+    if (pieces->unknown)
+        cli_note(session->common->quiet,
+                 "qkv: '%.60s' is not in the vocabulary of the model ([UNK]): what is found means "
+                 "nothing",
+                 shown ? shown : "");
+    else
+        cli_note(session->common->quiet,
+                 "qkv: '%.60s' is not a word of the model: it stands for the mean of its %" PRId64
+                 " pieces, which may mean little",
+                 shown ? shown : "", pieces->n);
+    free(shown);
+}
+
+static void tell_keys(const struct session *session, int64_t n_keys, int64_t n_split,
+                      int64_t n_unknown) {
+    if (n_unknown > 0)
+        cli_note(
+            session->common->quiet,
+            "qkv: %" PRId64 " of %" PRId64
+            " keys are not in the vocabulary of the model ([UNK]): who finds them means nothing",
+            n_unknown, n_keys);
+    if (n_split > 0)
+        cli_note(session->common->quiet,
+                 "qkv: %" PRId64 " of %" PRId64
+                 " keys have words that are none of the model's: they stand for the mean of their "
+                 "pieces, which may mean little",
+                 n_split, n_keys);
+}
+
+static qkv_status word(const struct session *session, const char *text, const char *what,
+                       const double *mean, float *vector, struct lookup_pieces *pieces,
+                       qkv_error *error) {
+    const int64_t dim = session->info->embedding_size;
+    qkv_encoding *input = NULL;
+    qkv_status status = encode(session, text, what, &input, error);
+    double *sum = calloc((size_t)dim + 1, sizeof(*sum)), n = 0;
+    if (status == QKV_OK && !sum) status = text_error(error, QKV_ERR_MEMORY, "out of memory");
+    for (int64_t i = 0; status == QKV_OK && i < input->n; i++) {
+        if (input->end[i] <= input->begin[i]) continue;
+        status = qkv_model_word_vector(session->model, input->ids[i], vector, error);
+        for (int64_t c = 0; status == QKV_OK && c < dim; c++) sum[c] += (double)vector[c];
+        n++;
+    }
+    for (int64_t c = 0; status == QKV_OK && c < dim; c++) vector[c] = (float)(sum[c] / n - mean[c]);
+    if (status == QKV_OK) count_pieces(session, input, pieces);
+    free(sum);
+    qkv_encoding_free(input);
+    return status;
+}
+
+/* The mean of the last hidden states, [CLS] and [SEP] among them, as sentence models are trained. */
+static qkv_status sentence(const struct session *session, const char *text, const char *what,
+                           float *vector, struct lookup_pieces *pieces, qkv_error *error) {
+    qkv_embed_options options = qkv_embed_options_init();
+    qkv_encoding *input = NULL;
+    options.pooling = QKV_POOLING_MEAN;
+    options.normalize = -1; /* by the metric: below */
+    qkv_status status = encode(session, text, what, &input, error);
+    if (status == QKV_OK)
+        status = qkv_model_embed(session->ctx, session->model, 1,
+                                 (const qkv_encoding *const *)&input, &options, vector, error);
+    if (status == QKV_OK) count_pieces(session, input, pieces);
+    qkv_encoding_free(input);
+    return status;
+}
+
+/* To length 1, so that products are cosines; a vector of 0 stays. */
+static void normalize(float *vector, int64_t dim) {
+    double square = 0;
+    for (int64_t c = 0; c < dim; c++) square += (double)vector[c] * (double)vector[c];
+    for (int64_t c = 0; c < dim && square > 0; c++)
+        vector[c] = (float)((double)vector[c] / sqrt(square));
+}
+
+static qkv_status one(struct lookup *l, int64_t i, const double *mean, struct lookup_pieces *pieces,
+                      qkv_error *error) {
+    const int64_t n_keys = l->table->n_rows;
+    const bool is_key = i < n_keys;
+    const char *text = is_key ? l->table->keys[i] : l->queries[i - n_keys];
+    const char *what = is_key ? "the key" : "the query";
+    float *vector = is_key ? l->k + i * l->dim : l->q + (i - n_keys) * l->dim;
+    const qkv_status status = l->options->sentence
+                                  ? sentence(l->session, text, what, vector, pieces, error)
+                                  : word(l->session, text, what, mean, vector, pieces, error);
+    if (status == QKV_OK && l->options->metric.value == LOOKUP_COSINE) normalize(vector, l->dim);
+    return status;
+}
+
+static qkv_status all(struct lookup *l, const double *mean, qkv_error *error) {
+    const int64_t n_keys = l->table->n_rows, n = n_keys + l->n_queries;
+    int64_t n_split = 0, n_unknown = 0;
+    struct progress progress;
+    progress_begin(&progress, l->options->common.quiet);
+    qkv_status status = QKV_OK;
+    for (int64_t i = 0; i < n && status == QKV_OK; i++) {
+        struct lookup_pieces pieces = { .n = 0 };
+        status = one(l, i, mean, &pieces, error);
+        progress_bar(&progress, "vectors", i + 1, n);
+        if (i < n_keys) {
+            n_unknown += pieces.unknown;
+            n_split += pieces.split && !pieces.unknown;
+        } else if (status == QKV_OK) {
+            l->unknown[i - n_keys] = pieces.unknown;
+            if (!l->options->sentence) tell_query(l->session, l->queries[i - n_keys], &pieces);
+        }
+    }
+    progress_end(&progress);
+    if (status == QKV_OK && !l->options->sentence)
+        tell_keys(l->session, n_keys, n_split, n_unknown);
+    return status;
+}
+
+qkv_status lookup_vectors(struct lookup *l, qkv_error *error) {
+    const qkv_model_info *info = l->session->info;
+    l->dim = l->options->sentence ? info->hidden : info->embedding_size;
+    l->k = calloc((size_t)(l->table->n_rows * l->dim) + 1, sizeof(*l->k));
+    l->q = calloc((size_t)(l->n_queries * l->dim) + 1, sizeof(*l->q));
+    l->unknown = calloc((size_t)l->n_queries + 1, 1);
+    double *mean = vocabulary_mean(l->session);
+    const qkv_status status = l->k && l->q && l->unknown && mean
+                                  ? all(l, mean, error)
+                                  : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    free(mean);
+    return status;
+}

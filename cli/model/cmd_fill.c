@@ -1,0 +1,76 @@
+/* `qkv fill`: words for each [MASK]. */
+#include "common/predict.h"
+
+#include <stdlib.h>
+
+struct fill_options {
+    struct cli_common common;
+    struct arg_int top;
+    const char *pair;
+};
+
+static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t **json,
+                         qkv_error *error) {
+    const struct fill_options *options = job->options;
+    const struct session *session = &job->session;
+    if (count_masks(session, input) == 0) {
+        job->usage = true;
+        char *mask = mask_name(session);
+        const qkv_status status = text_error(error, QKV_ERR_ARGUMENT, "there is no %s in the text",
+                                             mask ? mask : "[MASK]");
+        free(mask);
+        return status;
+    }
+    qkv_run *run = NULL;
+    struct predictions predictions = { 0 };
+    qkv_status status =
+        qkv_model_run(session->ctx, session->model, 1, &input, 0, NULL, &run, error);
+    if (status == QKV_OK)
+        status = predictions_make(session, run, input, options->top.set ? options->top.value : 5,
+                                  &predictions, error);
+    if (status == QKV_OK && json) {
+        *json = json_pack("{s:o}", "predictions", predictions_json(session, &predictions));
+    } else if (status == QKV_OK) {
+        struct term term;
+        term_init(&term, stdout, session->common);
+        predictions_print(session, &predictions, &term);
+    }
+    predictions_free(&predictions);
+    qkv_run_free(run);
+    return status;
+}
+
+static int fill(const struct cli_command *command, const void *options, int n_words, char **words) {
+    struct text_job job = { .options = options,
+                            .pair = ((const struct fill_options *)options)->pair,
+                            .answer = answer };
+    const int code = session_open(&job.session, command, options);
+    return code ? code : text_job_run(&job, n_words, words);
+}
+
+static const struct cli_option fill_table[] = {
+    { .name = "--pair",
+      .argument = "TEXT",
+      .kind = ARG_TEXT,
+      .offset = offsetof(struct fill_options, pair) },
+    { .name = "--top",
+      .argument = "N",
+      .kind = ARG_INT,
+      .offset = offsetof(struct fill_options, top),
+      .min = 1,
+      .max = 1000 },
+};
+
+const struct cli_command cmd_fill = {
+    .name = "fill",
+    .summary = "words for each [MASK], with probabilities",
+    .words = "TEXT",
+    .min_words = 1,
+    .max_words = 1,
+    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE |
+             TAKES_JSON | TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE,
+    .options = fill_table,
+    .n_options = CLI_COUNT(fill_table),
+    .options_bytes = sizeof(struct fill_options),
+    .run = fill,
+};

@@ -1,0 +1,53 @@
+/* `qkv generate`: what a model writes after a text. */
+#include "model/writing.h"
+
+static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t **json,
+                         qkv_error *error) {
+    struct writing *const w = (struct writing *)job;
+    qkv_generation *made = NULL;
+    qkv_status status = QKV_OK;
+    if (!json && w->options->show_prompt) {
+        qkv_text *text = NULL;
+        status = qkv_tokenizer_decode(job->session.tokenizer, input->ids, input->n,
+                                      QKV_DECODE_SKIP_SPECIAL, &text, error);
+        if (status == QKV_OK) status = writing_print(w, text->bytes, (size_t)text->n, error);
+        qkv_text_free(text);
+    }
+    if (status == QKV_OK) status = writing_run(w, input, !json, &made, error);
+    if (status == QKV_OK && json) *json = writing_json(w, made);
+    if (status == QKV_OK && !json && job->session.common->verbose)
+        cli_note(false, "qkv: %lld tokens in %.2f s, %.1f a second", (long long)made->n_steps + 1,
+                 w->seconds, (double)(made->n_steps + 1) / w->seconds);
+    qkv_generation_free(made);
+    return status;
+}
+
+static int generate(const struct cli_command *command, const void *data, int n_words,
+                    char **words) {
+    static char nothing[] = "";
+    char *empty[] = { nothing };
+    struct writing w = { .job = { .options = data, .answer = answer } };
+    const int code = writing_open(&w, command, data, false);
+    if (code) return code;
+    const bool none = n_words == 0 && !w.options->common.jsonl;
+    return none ? text_job_run(&w.job, 1, empty) : text_job_run(&w.job, n_words, words);
+}
+
+static const struct cli_option generate_table[] = {
+    WRITING_TABLE,
+    { .name = "--show-prompt", .kind = ARG_FLAG, .offset = WRITING(show_prompt) },
+};
+
+const struct cli_command cmd_generate = {
+    .name = "generate",
+    .summary = "what a model writes after a text",
+    .words = "[PROMPT]",
+    .min_words = 0,
+    .max_words = 1,
+    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_JSON | TAKES_JSONL |
+             TAKES_QUIET | TAKES_VERBOSE,
+    .options = generate_table,
+    .n_options = CLI_COUNT(generate_table),
+    .options_bytes = sizeof(struct writing_options),
+    .run = generate,
+};

@@ -1,0 +1,369 @@
+/* `qkv info`: this binary and this machine; a model; or an array in a file. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/input.h"
+#include "common/session.h"
+#include "common/term.h"
+#include "model/info.h"
+#include "qkv/files.h"
+
+struct info_options {
+    struct cli_common common;
+    bool strict;
+};
+
+static const char *yes(int flag) { return flag ? "yes" : "no"; }
+
+static int emit(json_t *object) { return json_print(stdout, object) ? EXIT_OK : EXIT_FAILED; }
+
+/* ---- A model -------------------------------------------------------------------------------- */
+
+/* What models with a decoder have besides; tokens that there are none of are null. */
+static void add_decoder(json_t *object, const qkv_model_info *info) {
+    const struct {
+        const char *name;
+        int64_t value;
+    } tokens[] = { { "bos_id", info->bos_id },
+                   { "eos_id", info->eos_id },
+                   { "pad_id", info->pad_id },
+                   { "start_id", info->start_id } };
+    json_t *const more = json_pack(
+        "{s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:b,s:b,s:b,s:b}", "has_lm", info->has_lm, "is_decoder",
+        info->kind == QKV_MODEL_DECODER, "is_encoder_decoder", info->kind == QKV_MODEL_PAIR,
+        "n_decoder_layers", (json_int_t)info->n_decoder_layers, "n_decoder_heads",
+        (json_int_t)info->n_decoder_heads, "decoder_intermediate",
+        (json_int_t)info->decoder_intermediate, "target_vocab_size",
+        (json_int_t)info->target_vocab_size, "separate_words", info->separate_words, "scales_words",
+        info->scales_words, "unscaled", info->unscaled, "scales_by_layer", info->scales_by_layer);
+    for (size_t t = 0; t < sizeof tokens / sizeof *tokens; t++)
+        json_object_set_new(more, tokens[t].name,
+                            tokens[t].value < 0 ? json_null() : json_integer(tokens[t].value));
+    json_object_update(object, more);
+    json_decref(more);
+}
+
+/* How they are kept: by --weights, not as the file has them. */
+static const char *weights_name(const qkv_model_info *info) {
+    switch (info->weights) {
+    case QKV_WEIGHTS_BF16_DP: return "bf16 (class dp)";
+    case QKV_WEIGHTS_BF16_AMX: return "bf16 (class amx)";
+    default: return "f32";
+    }
+}
+
+/* Who has weights of its own where a family ties them, as words of JSON. */
+static json_t *untied_json(const qkv_model_info *info) {
+    static const char *const names[] = { "head", "encoder", "decoder" };
+    json_t *const list = json_array();
+    for (int n = 0; n < 3; n++)
+        if (info->untied & (QKV_UNTIED_HEAD << n))
+            json_array_append_new(list, json_string(names[n]));
+    return list;
+}
+
+static bool has_prompts(const qkv_model *model) {
+    const qkv_prompt *prompt;
+    bool has = false;
+    for (int64_t p = 0; (prompt = qkv_model_prompt(model, p)); p++) has |= *prompt->text != '\0';
+    return has;
+}
+
+/* {"prompts": {"query": "query: ", …}, "default_prompt": "query" or null}, of models that have some. */
+static void add_prompts(json_t *object, const qkv_model *model) {
+    json_t *const prompts = json_object(), *name = json_null();
+    const qkv_prompt *prompt;
+    for (int64_t p = 0; (prompt = qkv_model_prompt(model, p)); p++) {
+        json_object_set_new(prompts, prompt->name, json_text(prompt->text));
+        if (prompt->is_default) name = json_text(prompt->name);
+    }
+    if (has_prompts(model)) {
+        json_object_set(object, "default_prompt", name);
+        json_object_set(object, "prompts", prompts);
+    }
+    json_decref(prompts);
+    json_decref(name);
+}
+
+static json_t *model_json(const qkv_model *model) {
+    const qkv_model_info *info = qkv_model_get_info(model);
+    json_t *unused = json_array(), *warnings = json_array(), *files = json_array();
+    for (int64_t i = 0; qkv_model_file(model, i); i++)
+        json_array_append_new(files, json_text(qkv_model_file(model, i)));
+    for (int64_t i = 0; qkv_model_warning(model, i); i++)
+        json_array_append_new(warnings, json_text(qkv_model_warning(model, i)));
+    for (int64_t i = 0; qkv_model_unused(model, i); i++)
+        json_array_append_new(unused, json_text(qkv_model_unused(model, i)));
+    json_t *object = json_pack(
+        "{s:s,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:f,s:b,s:b,s:b,s:b,s:b,s:I,s:I,s:o,s:o,s:o}",
+        "architecture", info->architecture, "source", json_text(info->source), "n_layers",
+        (json_int_t)info->n_layers, "n_heads", (json_int_t)info->n_heads, "hidden",
+        (json_int_t)info->hidden, "head_dim", (json_int_t)info->head_dim, "intermediate",
+        (json_int_t)info->intermediate, "vocab_size", (json_int_t)info->vocab_size, "max_len",
+        (json_int_t)info->max_len, "n_types", (json_int_t)info->n_types, "n_parameters",
+        (json_int_t)info->n_parameters, "layer_norm_eps", info->layer_norm_eps, "has_mlm",
+        info->has_mlm, "has_nsp", info->has_nsp, "has_pooler", info->has_pooler,
+        "has_discriminator", info->has_discriminator, "sinusoidal_positions",
+        info->sinusoidal_positions, "embedding_size", (json_int_t)info->embedding_size,
+        "sentence_len", (json_int_t)info->sentence_len, "files", files, "unused", unused,
+        "warnings", warnings);
+    if (object) {
+        json_object_set_new(object, "weights",
+                            json_string(info->weights == QKV_WEIGHTS_F32 ? "f32" : "bf16"));
+        json_object_set_new(object, "weights_bytes", json_integer((json_int_t)info->weights_bytes));
+        json_object_set_new(object, "untied", untied_json(info));
+        json_object_set_new(object, "activation", json_string(info->activation));
+        json_object_set_new(object, "sentence_dim", json_integer((json_int_t)info->sentence_dim));
+        add_prompts(object, model);
+    }
+    if (object && info->has_lm) add_decoder(object, info);
+    return object;
+}
+
+static void print_token(const char *name, int64_t id) {
+    if (id >= 0) printf(" %s %" PRId64, name, id);
+}
+
+/* Lines of models with a decoder. */
+static void print_decoder(const qkv_model_info *info) {
+    if (info->kind == QKV_MODEL_DECODER)
+        puts("attention     causal: a token sees itself and those before it");
+    if (info->kind == QKV_MODEL_PAIR) {
+        printf("decoder       %" PRId64 " layers of %" PRId64 " heads of %" PRId64
+               ", feed-forward %" PRId64 "\n",
+               info->n_decoder_layers, info->n_decoder_heads, info->hidden / info->n_decoder_heads,
+               info->decoder_intermediate);
+        printf("words         %s, scaled %s\n",
+               info->separate_words || info->untied & (QKV_UNTIED_ENCODER | QKV_UNTIED_DECODER)
+                   ? "separate"
+                   : "shared by both sides",
+               yes(info->scales_words));
+    }
+    if (info->target_vocab_size != info->vocab_size || info->separate_words)
+        printf("writes        vocabulary of %" PRId64 "\n", info->target_vocab_size);
+    if (info->unscaled || info->scales_by_layer)
+        printf("scores        %s%s\n",
+               info->unscaled ? "not divided by the root of the head's size" : "",
+               !info->scales_by_layer ? ""
+               : info->unscaled       ? ", divided by the layer's number"
+                                      : "divided by the layer's number, too");
+    printf("activation    %s\ntokens       ", info->activation);
+    print_token("bos", info->bos_id);
+    print_token("eos", info->eos_id);
+    print_token("pad", info->pad_id);
+    print_token("start", info->start_id);
+    putchar('\n');
+}
+
+/* Of models that were made for vectors of sentences. */
+static void print_sentences(const qkv_model *model) {
+    const qkv_model_info *const info = qkv_model_get_info(model);
+    const qkv_prompt *prompt;
+    if (info->sentence_dim != info->hidden || info->sentence_layers > 0 ||
+        info->sentence_len != info->max_len)
+        printf("sentences     vectors of %" PRId64 ", texts of at most %" PRId64 " tokens\n",
+               info->sentence_dim, info->sentence_len);
+    for (int64_t p = 0; has_prompts(model) && (prompt = qkv_model_prompt(model, p)); p++) {
+        char *const name = term_escape(prompt->name, strlen(prompt->name));
+        char *const text = term_escape(prompt->text, strlen(prompt->text));
+        printf("%-13s %s '%s'%s\n", p > 0 ? "" : "prompts", name ? name : "", text ? text : "",
+               prompt->is_default ? ", before every text" : "");
+        free(name);
+        free(text);
+    }
+}
+
+static void print_model(const qkv_model *model, bool verbose) {
+    const qkv_model_info *info = qkv_model_get_info(model);
+    int64_t n_unused = 0;
+    while (qkv_model_unused(model, n_unused)) n_unused++;
+    printf("model         %s (%s)\n", info->source, info->architecture);
+    for (int64_t i = 0; qkv_model_file(model, 1) && qkv_model_file(model, i); i++)
+        printf("%-13s %s\n", i ? "" : "files", qkv_model_file(model, i));
+    printf("parameters    %" PRId64 "\n", info->n_parameters);
+    printf("weights       %s, %.1f MB\n", weights_name(info), (double)info->weights_bytes / 1e6);
+    printf("layers        %" PRId64 " of %" PRId64 " heads of %" PRId64 "\n", info->n_layers,
+           info->n_heads, info->head_dim);
+    printf("sizes         hidden %" PRId64 ", feed-forward %" PRId64 "\nvocabulary    %" PRId64
+           "\n",
+           info->hidden, info->intermediate, info->vocab_size);
+    if (info->embedding_size != info->hidden)
+        printf("word vectors  %" PRId64 "\n", info->embedding_size);
+    printf("longest text  %" PRId64 " tokens, %" PRId64 " segment%s, %s positions\n", info->max_len,
+           info->n_types, info->n_types == 1 ? "" : "s",
+           info->sinusoidal_positions ? "sinusoidal" : "learned");
+    print_sentences(model);
+    if (info->has_lm)
+        printf("heads for     the next token\n");
+    else
+        printf("heads for     MLM %s, NSP %s, pooler %s%s\n", yes(info->has_mlm),
+               yes(info->has_nsp), yes(info->has_pooler),
+               info->has_discriminator ? ", replaced tokens yes" : "");
+    if (info->untied)
+        printf("untied       %s%s%s\n", info->untied & QKV_UNTIED_HEAD ? " head" : "",
+               info->untied & QKV_UNTIED_ENCODER ? " encoder" : "",
+               info->untied & QKV_UNTIED_DECODER ? " decoder" : "");
+    if (info->has_lm)
+        print_decoder(info);
+    else if (strcmp(info->activation, "gelu") != 0)
+        printf("activation    %s\n", info->activation);
+    printf("layer norm    eps %g\n", info->layer_norm_eps);
+    if (n_unused) printf("unused        %" PRId64 " tensors\n", n_unused);
+    for (int64_t i = 0; verbose && i < n_unused; i++)
+        printf("              %s\n", qkv_model_unused(model, i));
+}
+
+static int tell_model(const char *name, const struct cli_common *common) {
+    qkv_model *model = NULL;
+    qkv_error error;
+    const qkv_model_open_options options = session_weights(common);
+    if (qkv_model_open(name, &options, &model, &error) != QKV_OK)
+        return cli_fail("%s", error.message);
+    int code = EXIT_OK;
+    session_warn(model, common);
+    if (common->json)
+        code = emit(model_json(model));
+    else
+        print_model(model, common->verbose);
+    qkv_model_free(model);
+    return code;
+}
+
+/* ---- An array ------------------------------------------------------------------------------- */
+
+static int tell_array(const char *name, const struct cli_common *common) {
+    static const char *const types[] = { "f32", "bool", "i64" };
+    qkv_array *array = NULL;
+    qkv_error error;
+    if (qkv_array_read(name, QKV_ARRAY_F32, &array, &error) != QKV_OK)
+        return cli_fail("%s", error.message);
+    json_t *shape = json_array();
+    for (int i = 0; i < array->rank; i++)
+        json_array_append_new(shape, json_integer(array->shape[i]));
+    int code = EXIT_OK;
+    if (common->json) {
+        code = emit(json_pack("{s:s,s:O,s:I}", "type", types[array->type], "shape", shape,
+                              "n_elems", (json_int_t)array->n_elems));
+    } else {
+        printf("type      %s, as read\nshape     [", types[array->type]);
+        for (int i = 0; i < array->rank; i++) printf(i ? ",%" PRId64 : "%" PRId64, array->shape[i]);
+        printf("]\nelements  %" PRId64 "\n", array->n_elems);
+    }
+    json_decref(shape);
+    qkv_array_free(array);
+    return code;
+}
+
+/* ---- A file of tensors ---------------------------------------------------------------------- */
+
+struct tensor_listing {
+    json_t *list; /* NULL: print */
+    int64_t n_tensors;
+};
+
+static void tell_entry(void *user, const qkv_tensor_entry *entry) {
+    struct tensor_listing *listing = user;
+    listing->n_tensors++;
+    json_t *shape = json_array();
+    if (!listing->list) printf("%-5s %s  [", entry->type, entry->name);
+    for (int i = 0; i < entry->rank; i++) {
+        if (!listing->list) printf(i ? ",%" PRId64 : "%" PRId64, entry->shape[i]);
+        json_array_append_new(shape, json_integer(entry->shape[i]));
+    }
+    if (listing->list)
+        json_array_append_new(listing->list,
+                              json_pack("{s:o,s:s,s:O}", "name", json_text(entry->name), "type",
+                                        entry->type, "shape", shape));
+    else
+        puts("]");
+    json_decref(shape);
+}
+
+static int tell_tensors(const char *path, const struct cli_common *common) {
+    struct tensor_listing listing = { .list = common->json ? json_array() : NULL };
+    qkv_error error;
+    if (qkv_tensor_list(path, tell_entry, &listing, &error) != QKV_OK) {
+        json_decref(listing.list);
+        return cli_fail("%s", error.message);
+    }
+    if (common->json) return emit(json_pack("{s:o}", "tensors", listing.list));
+    printf("%" PRId64 " tensors\n", listing.n_tensors);
+    return EXIT_OK;
+}
+
+/* ---- This binary ---------------------------------------------------------------------------- */
+
+static int tell_self(qkv_ctx *ctx, const struct cli_common *common) {
+    qkv_model *model = NULL;
+    qkv_status status = QKV_OK;
+    qkv_error error;
+    const qkv_model_open_options options = session_weights(common);
+    if (!embedded_model(&options, &model, &status, &error)) model = NULL;
+    if (status != QKV_OK) return cli_fail("the embedded model: %s", error.message);
+    if (model) session_warn(model, common);
+    int code = EXIT_OK;
+    if (common->json) {
+        json_t *names = json_array();
+        for (int i = 0; qkv_isa_name(i); i++)
+            json_array_append_new(names, json_string(qkv_isa_name(i)));
+        code = emit(json_pack("{s:s,s:o,s:s,s:i,s:o}", "version", qkv_version(), "isas", names,
+                              "isa", qkv_ctx_isa(ctx), "threads", qkv_ctx_threads(ctx), "embedded",
+                              model ? model_json(model) : json_null()));
+    } else {
+        printf("version       %s\ninstructions ", qkv_version());
+        for (int i = 0; qkv_isa_name(i); i++) printf(" %s", qkv_isa_name(i));
+        printf(" (used: %s)\nthreads       %d\n\n", qkv_ctx_isa(ctx), qkv_ctx_threads(ctx));
+        if (model)
+            print_model(model, common->verbose);
+        else
+            puts("model         none is embedded in this build");
+    }
+    qkv_model_free(model);
+    return code;
+}
+
+/* A file of tensors, or the index of several. */
+static bool lists_tensors(const char *path) {
+    return info_ends_in(path, ".safetensors") || info_ends_in(path, ".npz") ||
+           info_ends_in(path, ".safetensors.index.json");
+}
+
+static int info(const struct cli_command *command, const void *data, int n_words, char **words) {
+    const struct info_options *options = data;
+    if (n_words > 0) {
+        if (options->strict) return info_strict(command, words[0], &options->common);
+        const bool is_array = info_ends_in(words[0], ".npy") || strstr(words[0], ".safetensors:") ||
+                              strstr(words[0], ".npz:");
+        if (!is_array && !lists_tensors(words[0])) return tell_model(words[0], &options->common);
+        if (options->common.check_finite)
+            return cli_usage(command, "--check-finite looks at models, not at arrays");
+        return is_array ? tell_array(words[0], &options->common)
+                        : tell_tensors(words[0], &options->common);
+    }
+    if (options->strict) return cli_usage(command, "--strict needs a .safetensors file");
+    qkv_ctx *ctx = NULL;
+    int code = session_context(command, &options->common, &ctx);
+    if (!code) code = tell_self(ctx, &options->common);
+    qkv_ctx_destroy(ctx);
+    return code;
+}
+
+static const struct cli_option info_table[] = {
+    { .name = "--strict", .kind = ARG_FLAG, .offset = offsetof(struct info_options, strict) },
+};
+
+const struct cli_command cmd_info = {
+    .name = "info",
+    .summary = "about a model, an array, or this binary and machine",
+    .words = "[MODEL|FILE]",
+    .max_words = 1,
+    .suggest = "/ .safetensors .npy .npz",
+    .takes = TAKES_FINITE | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_JSON | TAKES_VERBOSE,
+    .options = info_table,
+    .n_options = CLI_COUNT(info_table),
+    .options_bytes = sizeof(struct info_options),
+    .run = info,
+};

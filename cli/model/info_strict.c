@@ -1,0 +1,66 @@
+/* `qkv info --strict F.safetensors`: what a strict reader minds about a file, a line each. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/input.h"
+#include "model/info.h"
+#include "qkv/files.h"
+
+bool info_ends_in(const char *name, const char *ending) {
+    const size_t n = strlen(name), m = strlen(ending);
+    return n > m && strcmp(name + n - m, ending) == 0;
+}
+
+static void print_finding(void *user, const qkv_finding *finding) {
+    (void)user;
+    printf("%-19s  byte %-10" PRIu64 "  ", finding->rule, finding->offset);
+    if (finding->tensor) printf("tensor '%s': ", finding->tensor);
+    puts(finding->text);
+}
+
+static void list_finding(void *user, const qkv_finding *finding) {
+    json_array_append_new(user,
+                          json_pack("{s:s,s:I,s:o,s:o}", "rule", finding->rule, "offset",
+                                    (json_int_t)finding->offset, "tensor",
+                                    finding->tensor ? json_text(finding->tensor) : json_null(),
+                                    "text", json_text(finding->text)));
+}
+
+static int print_audit(const char *path) {
+    qkv_audit audit = qkv_audit_init();
+    qkv_error error;
+    if (qkv_tensor_audit(path, print_finding, NULL, &audit, &error) != QKV_OK)
+        return cli_fail("%s", error.message);
+    if (audit.n_findings == 0) {
+        printf("clean: %" PRId64 " tensors in %" PRIu64 " bytes; checked: header, keys, names, "
+               "fields, layout, alignment, values\n",
+               audit.n_tensors, audit.n_bytes);
+        return EXIT_OK;
+    }
+    printf("%" PRId64 " %s\n", audit.n_findings, audit.n_findings == 1 ? "finding" : "findings");
+    return EXIT_FAILED;
+}
+
+static int list_audit(const char *path) {
+    qkv_audit audit = qkv_audit_init();
+    qkv_error error;
+    json_t *findings = json_array();
+    if (qkv_tensor_audit(path, list_finding, findings, &audit, &error) != QKV_OK) {
+        json_decref(findings);
+        return cli_fail("%s", error.message);
+    }
+    json_t *object = json_pack("{s:I,s:I,s:o}", "n_bytes", (json_int_t)audit.n_bytes, "n_tensors",
+                               (json_int_t)audit.n_tensors, "findings", findings);
+    return json_print(stdout, object) && audit.n_findings == 0 ? EXIT_OK : EXIT_FAILED;
+}
+
+int info_strict(const struct cli_command *command, const char *path,
+                const struct cli_common *common) {
+    if (!info_ends_in(path, ".safetensors"))
+        return cli_usage(command, "--strict needs a .safetensors file, not '%s'", path);
+    if (common->check_finite)
+        return cli_usage(command, "--strict looks for NaN and infinity without --check-finite");
+    return common->json ? list_audit(path) : print_audit(path);
+}

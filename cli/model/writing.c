@@ -1,0 +1,170 @@
+/* Texts that a model writes: see writing.h. */
+#include "model/writing.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Options --------------------------------------------------------------------------------- */
+
+static bool draws(const struct writing_options *o) {
+    return o->sample || o->temperature.set || o->top_k.set || o->top_p.set || o->min_p.set ||
+           o->seed.set;
+}
+
+/* What the command line says goes before what the model's files say. */
+static void take_options(struct writing *w) {
+    const struct writing_options *const o = w->options;
+    qkv_generate_options *const g = &w->generate;
+    if (o->max_new.set) g->max_new = o->max_new.value;
+    if (o->min_new.set) g->min_new = o->min_new.value;
+    if (o->beams.set) g->n_beams = o->beams.value;
+    if (o->sequences.set) g->n_return = o->sequences.value;
+    if (o->length_penalty.set) g->length_penalty = o->length_penalty.value;
+    if (o->early_stopping.set) g->early_stopping = (qkv_early_stopping)o->early_stopping.value;
+    if (draws(o)) g->sample = 1;
+    if (o->seed.set) g->seed = (uint64_t)o->seed.value;
+    if (o->temperature.set) g->temperature = o->temperature.value;
+    if (o->top_k.set) g->top_k = o->top_k.value;
+    if (o->top_p.set) g->top_p = o->top_p.value;
+    if (o->min_p.set) g->min_p = o->min_p.value;
+    if (o->repetition_penalty.set) g->repetition_penalty = o->repetition_penalty.value;
+    if (o->no_repeat.set) g->no_repeat_ngram = o->no_repeat.value;
+    g->stop = o->stop.list;
+    g->n_stop = o->stop.n;
+    g->cancel = &cli_cancelled;
+}
+
+static int read_files(struct writing *w) {
+    qkv_error error;
+    w->generate = (qkv_generate_options)qkv_generate_options_init();
+    w->generate.sample = draws(w->options);
+    if (w->options->plain) {
+        w->generate.top_k = 50; /* as transformers */
+        return EXIT_OK;
+    }
+    if (qkv_generate_options_read(w->job.session.model, &w->generate, &error) != QKV_OK)
+        return cli_fail("%s (--plain does without that file)", error.message);
+    return EXIT_OK;
+}
+
+/* ---- Models ---------------------------------------------------------------------------------- */
+
+static int check_model(const struct session *session, bool wants_source) {
+    const qkv_model_info *const info = session->info;
+    const char *const name = session->is_embedded ? "the embedded model" : info->source;
+    if (!info->has_lm)
+        return cli_fail("%s is a %s, which writes no text: `qkv fill` and `qkv look` are for it. "
+                        "%s is for GPT-2, BART and Marian%s",
+                        name, info->architecture, session->command->name,
+                        session->is_embedded ? ": name one with --model" : "");
+    if (wants_source && info->kind != QKV_MODEL_PAIR)
+        return cli_fail("%s is a %s, which goes on with a text and translates none: `qkv generate`",
+                        name, info->architecture);
+    return EXIT_OK;
+}
+
+int writing_open(struct writing *w, const struct cli_command *command,
+                 const struct writing_options *options, bool wants_source) {
+    w->options = options;
+    int code = session_open(&w->job.session, command, &options->common);
+    if (code) return code;
+    cli_catch_interrupts();
+    code = check_model(&w->job.session, wants_source);
+    if (code == EXIT_OK) code = read_files(w);
+    if (code == EXIT_OK) {
+        take_options(w);
+        term_init(&w->term, stdout, &options->common);
+        return EXIT_OK;
+    }
+    session_close(&w->job.session);
+    return code;
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+static bool put(const char *bytes, size_t n) { return fwrite(bytes, 1, n, stdout) == n; }
+
+/* Lines and tabs stay. */
+static qkv_status print_escaped(const char *bytes, size_t n, qkv_error *error) {
+    while (n > 0) {
+        size_t length = 0;
+        while (length < n && bytes[length] != '\n' && bytes[length] != '\t') length++;
+        char *const escaped = term_escape(bytes, length);
+        if (!escaped) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+        put(escaped, strlen(escaped));
+        free(escaped);
+        if (length < n) put(bytes + length++, 1);
+        bytes += length;
+        n -= length;
+    }
+    return QKV_OK;
+}
+
+qkv_status writing_print(struct writing *w, const char *bytes, size_t n, qkv_error *error) {
+    if (w->term.tty) return print_escaped(bytes, n, error);
+    put(bytes, n); /* whether all could be written is asked at the end: cli_flush */
+    return QKV_OK;
+}
+
+static int hear(void *user, const char *bytes, size_t n) {
+    struct writing *const w = user;
+    qkv_error error;
+    if (writing_print(w, bytes, n, &error) != QKV_OK) return 1;
+    return w->term.tty ? !cli_flush() : 0;
+}
+
+qkv_status writing_run(struct writing *w, const qkv_encoding *input, bool stream,
+                       qkv_generation **made, qkv_error *error) {
+    const struct session *const session = &w->job.session;
+    qkv_generate_options options = w->generate;
+    const double start = cli_seconds();
+    if (stream && options.n_beams == 1 && options.n_return == 1) {
+        options.on_text = hear;
+        options.user = w;
+    }
+    const qkv_status status =
+        qkv_generate(session->ctx, session->model, input, &options, made, error);
+    w->seconds = cli_seconds() - start;
+    if (status == QKV_OK && stream && !options.on_text) return writing_print_all(w, *made, error);
+    if (status == QKV_OK && stream) put("\n", 1);
+    return status;
+}
+
+static const char *end_name(qkv_end end) {
+    static const char *const names[] = { "eos",          "stop",   "max_new",
+                                         "model_length", "caller", "forbidden" };
+    return names[end];
+}
+
+qkv_status writing_print_all(struct writing *w, const qkv_generation *made, qkv_error *error) {
+    for (int64_t i = 0; i < made->n_sequences; i++) {
+        const qkv_sequence *const s = made->sequences[i];
+        if (made->n_sequences > 1) {
+            term_style(&w->term, STYLE_DIM);
+            printf("%" PRId64 "  score %.4f  %" PRId64 " tokens  %s", i + 1, s->score, s->n,
+                   end_name(s->end));
+            term_style(&w->term, STYLE_NONE);
+            put("\n", 1);
+        }
+        const qkv_status status = writing_print(w, s->text, (size_t)s->n_bytes, error);
+        if (status != QKV_OK) return status;
+        put("\n", 1);
+    }
+    return QKV_OK;
+}
+
+json_t *writing_json(const struct writing *w, const qkv_generation *made) {
+    json_t *const list = json_array();
+    for (int64_t i = 0; i < made->n_sequences; i++) {
+        const qkv_sequence *const s = made->sequences[i];
+        json_t *const ids = json_array();
+        for (int64_t t = 0; t < s->n; t++) json_array_append_new(ids, json_integer(s->ids[t]));
+        json_array_append_new(
+            list, json_pack("{s:o, s:o, s:o, s:s}", "text", json_bytes(s->text, (size_t)s->n_bytes),
+                            "ids", ids, "score", json_number(s->score), "end", end_name(s->end)));
+    }
+    return json_pack("{s:I, s:o, s:I, s:o}", "prompt_tokens", (json_int_t)made->prompt_len,
+                     "sequences", list, "steps", (json_int_t)made->n_steps, "seconds",
+                     json_number(w->seconds));
+}

@@ -1,0 +1,56 @@
+/* How much of a text a grammar says, and what it does not, as lines or as a JSON object. */
+#include "train/grammar_check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/input.h"
+#include "common/term.h"
+#include "train/eval_report.h"
+#include <qkv/train.h>
+
+enum { MOST_SHOWN = 10 }; /* sentences that are not said; JSON has all */
+
+static void keep_what_is_not_said(void *user, const char *sentence, size_t n_bytes, int said) {
+    if (!said) json_array_append_new(user, json_bytes(sentence, n_bytes));
+}
+
+static void print_lines(const qkv_sentence_score *score, const json_t *wrong) {
+    const size_t n = json_array_size(wrong);
+    print_ratio("sentences that the grammar says", score->n_said, score->n_sentences);
+    print_ratio("of these, held out from training", score->n_held_out, score->n_said);
+    if (score->n_unfinished)
+        printf("lines that end within a sentence: %" PRId64 "\n", score->n_unfinished);
+    for (size_t i = 0; i < n && i < MOST_SHOWN; i++) {
+        const json_t *const text = json_array_get(wrong, i);
+        char *shown = term_escape(json_string_value(text), json_string_length(text));
+        printf("not said: %s\n", shown ? shown : "");
+        free(shown);
+    }
+    if (n > MOST_SHOWN) printf("and %zu more (--json has all)\n", n - MOST_SHOWN);
+}
+
+static void print_json(const qkv_sentence_score *score, json_t *wrong) {
+    json_t *object =
+        json_pack("{s:I,s:I,s:I,s:I,s:O}", "n_sentences", (json_int_t)score->n_sentences, "n_said",
+                  (json_int_t)score->n_said, "n_held_out", (json_int_t)score->n_held_out,
+                  "n_unfinished", (json_int_t)score->n_unfinished, "not_said", wrong);
+    json_print(stdout, object);
+}
+
+int grammar_check_print(const char *grammar, const char *text, const struct cli_common *common) {
+    qkv_sentence_score score = qkv_sentence_score_init();
+    qkv_error error;
+    json_t *wrong = json_array();
+    const qkv_status status =
+        qkv_eval_sentences(grammar, text, keep_what_is_not_said, wrong, &score, &error);
+    if (status == QKV_OK) {
+        if (common->json)
+            print_json(&score, wrong);
+        else
+            print_lines(&score, wrong);
+    }
+    json_decref(wrong);
+    return status == QKV_OK ? EXIT_OK : cli_fail("%s", error.message);
+}

@@ -1,0 +1,51 @@
+# Each test has one of the labels quick, long and memory, by which `./dev test` chooses (tools/run_tests.sh); tests of what
+# reads bytes from outside are also labelled parser. A folder's CMakeLists.txt calls qkv_label_tests() at its end.
+#
+# Long tests: 10 s and more of a core (AMD Zen 5, two jobs), where quicker tests run the same code. Behind each: its seconds.
+set(qkv_long_tests
+    prop_attention_types            # 51
+    prop_attention_mask_gradient    # 33
+    hostile_attention_values        # 28
+    cli_check                       # 24: the kernels again, by the tool
+    prop_attention_stats            # 21
+    prop_attention_columns          # 19
+    cli_interrupts                  # 18
+    prop_attention_dp               # 17
+    hostile_attention_huge          # 17
+    prop_attention_decode_stats     # 16
+    hostile_attention_hidden        # 16
+    hostile_attention_half_values   # 14
+    hostile_attention_nested        # 14
+    hostile_attention_threads       # 12
+    hostile_attention_options)      # 11
+# A minute and more under AddressSanitizer, which look at numbers of calls that other tests make there: they are left out.
+set(qkv_number_tests
+    hostile_attention_huge hostile_attention_values prop_attention_columns_facts prop_attention_dp prop_attention_mask_gradient
+    unit_train_compute)
+# Minutes there, or half a minute of the release build: they start first, so that none is left running alone.
+set(qkv_first_tests oom_train oom_view oom_model oom_kill cli_manual check prop_net hostile_attention_nested)
+string(CONCAT qkv_parser_tests
+    "^(fuzz_|unit_(store_|tokenizer|bpe|vocab|table|added_tokens|generation_config|grammar)|prop_store_"
+    "|golden_(added|bpe|sentence|spm|stored|strings|tokenizer|unicode)"
+    "|hostile_(audit|decoder_files|family_files|model_files|np[yz]|safetensors|shards|small_files|spm|tables|vocab))")
+
+function(qkv_label_tests)
+    get_property(tests DIRECTORY PROPERTY TESTS)
+    foreach(test IN LISTS tests)
+        set(labels quick)
+        if(test IN_LIST qkv_long_tests)
+            set(labels long)
+        elseif(test MATCHES "^oom_" AND NOT test STREQUAL oom_complete)
+            set(labels memory)
+        elseif(test MATCHES "${qkv_parser_tests}")
+            list(APPEND labels parser)
+        endif()
+        if(test IN_LIST qkv_number_tests)
+            list(APPEND labels numbers)
+        endif()
+        if("long" IN_LIST labels OR test IN_LIST qkv_first_tests)
+            set_property(TEST ${test} PROPERTY COST 10)
+        endif()
+        set_property(TEST ${test} PROPERTY LABELS ${labels})
+    endforeach()
+endfunction()

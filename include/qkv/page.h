@@ -1,0 +1,187 @@
+/**
+ * A page for a browser: heads of one text in one .html file, which needs no network.
+ *
+ * Text: titles, captions and tokens are any bytes. What cannot be shown is escaped: broken UTF-8,
+ *     control, invisible and direction-changing characters. NULL is no text.
+ * File: it is written beside `path` and renamed. So `path` has a whole page, or what it had before.
+ * Determinism: the same input gives the same bytes, in any locale and environment.
+ *
+ * docs/page.md has the format of the file.
+ */
+#ifndef QKV_PAGE_H
+#define QKV_PAGE_H
+
+#include "qkv/heads.h"
+#include "qkv/inspect.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** One head of a page. */
+typedef struct qkv_page_head {
+    /* From 0. */
+    int64_t layer, head;
+    /* [n_queries][head_dim], [n][head_dim] and [n_queries], as in qkv_capture. */
+    const float *q, *k, *lse;
+    /* NULL, or those of qkv_heads_numbers. */
+    const double *numbers;
+    /* NULL, or the label of the head. */
+    const char *label;
+    /* NULL in both, or [n_queries + n][2]: places of queries, then of keys. They must be finite. */
+    const double *map, *pca;
+    /* How the map was made and what it is worth, or why there is none. */
+    const char *map_note;
+    /* Which of the page's texts, from 0. */
+    int64_t run;
+
+    /* For long texts, where the page looks at some queries only. Each pointer may be NULL. */
+
+    /* [n]: of each key, the sum of its weights over all queries. */
+    const float *received;
+    /* [n_queries]: of each query, the sum of p |i + q_offset - j| over the keys. */
+    const float *distance;
+    /* [ceil(n_queries / tile)][side]: the largest weight of each tile. */
+    const float *peaks;
+    /* Of peaks: ceil(n / tile), 1 to 1024. */
+    int64_t side;
+    /* Queries and keys of a tile. 0: ceil(n / side). */
+    int64_t tile;
+
+    /* How a score is made, beside what the page says for all heads. */
+
+    /* Adds alibi (j - i - q_offset) to a score. 0: none. */
+    double alibi;
+    /* NULL, or [1]: a score without a key. It is part of lse only. */
+    const float *sink;
+    /*
+     * NULL, or [n_queries][ceil(n / 8)]: query i may see key j if bit j % 8 of byte j / 8 of its
+     * row is 1.
+     */
+    const uint8_t *mask;
+    /* The scale of this head's scores. 0: that of the page. */
+    float scale;
+} qkv_page_head;
+
+/**
+ * One of several texts. Arrays are those of qkv_page, and may be NULL where they may be NULL there.
+ */
+typedef struct qkv_page_run {
+    /* The name by which a reader chooses it. */
+    const char *name;
+    /* [n] each, as in qkv_page. */
+    const char *const *tokens;
+    const uint8_t *special, *segments;
+    const int32_t *words;
+} qkv_page_run;
+
+/**
+ * The page holds q, k and lse of heads. Its script computes any weight from them, and shows it:
+ *
+ *     s_ij = softcap(scale q_i . k_j) + alibi (j - i - q_offset)        softcap(x) = c tanh(x / c)
+ *     p_ij = exp(s_ij - lse_i)    for the keys that query i may see, which are those that `rules`
+ *            let it see, not dropped, and with a bit in the head's mask; all others have 0
+ *
+ * Shapes: n tokens, each a query and a key. With `queries` there are n keys, and n_queries other
+ *     tokens are the queries. head_dim is the same for all heads.
+ * Size: a head takes about 4/3 (8 or 4) n head_dim bytes, as f32 or f16. A map adds 22 n, a mask
+ *     n n_queries / 6. The page adds 0.2 MB. No number is stored for each weight.
+ * Accuracy: q and k are written as f32 up to 64 tokens, and where f16 would change a weight by more
+ *     than 1e-3. Otherwise they are f16. The change is measured over all rows up to 2,048 x 2,048
+ *     weights, and over 512 rows above.
+ * Limit: heads are taken in the order given until the file would exceed limit_bytes. The first head
+ *     is always in the file, and is shown first.
+ * Special values: a row with lse = -INFINITY sees no key, and its weights are 0. NaN stays NaN and
+ *     is drawn as NaN.
+ * Unsupported: additive masks other than ALiBi. Segments and block masks must be given as bits of
+ *     a mask.
+ * Time: n x n x head_dim multiplications a head, 512 x n x head_dim above 2,048 tokens. One thread.
+ * Memory: the file, up to twice while it grows, and 8 n head_dim bytes.
+ */
+typedef struct qkv_page {
+    size_t struct_size;
+    /* 1 to 2^20 and 1 to 2^12. */
+    int64_t n, head_dim;
+    float scale;
+    /*
+     * NULL: every query sees all keys. Otherwise the rules of qkv_attention_rule, except segments.
+     * Other flags are refused, and other fields are not read: the sizes are those of the page, and
+     * lists have the entry of one batch. The offset is the place of query 0 among the keys, for
+     * masks, ALiBi and distances, too.
+     */
+    const qkv_attention_desc *rules;
+    /*
+     * 1: `queries` have no places among the keys, as in cross-attention, and the page shows no
+     * distances. It needs `queries`, and no rule may be set.
+     */
+    int two_texts;
+    /* The query that is selected first. -1: the first that is not special. */
+    int64_t query;
+    /* [n] */
+    const char *const *tokens;
+    /* NULL, or [n]: 1 for special tokens. */
+    const uint8_t *special;
+    /* NULL, or [n]: 0 and 1 for the texts of a pair. */
+    const uint8_t *segments;
+    /* NULL, or [n]: the tokens of a word have the same number. */
+    const int32_t *words;
+    /* 1 to 2^16. */
+    int64_t n_heads;
+    const qkv_page_head *heads;
+    /* sizeof(qkv_page_head). */
+    size_t head_bytes;
+    /* What was run, on which model. */
+    const char *title, *caption;
+    /* 0: no limit. */
+    int64_t limit_bytes;
+    /* NULL, or [n]: 1 for tokens that no query sees as a key. */
+    const uint8_t *dropped;
+    /* NULL, or the text of a badge, where this is not what a model computed. */
+    const char *modified;
+    /*
+     * 0 to 2^16: the number of texts, of n tokens each, of which a reader chooses one. 0: there is
+     * one text, that of tokens, special, segments and words.
+     */
+    int64_t n_runs;
+    /* [n_runs]: in place of tokens, special, segments and words. */
+    const qkv_page_run *runs;
+    /* sizeof(qkv_page_run), if there are runs or queries. */
+    size_t run_bytes;
+
+    /* Cross-attention. The fields above are then those of the keys. */
+
+    /* 0: n. */
+    int64_t n_queries;
+    /* NULL: the queries are the keys. Otherwise [1]: the n_queries tokens of the queries. */
+    const qkv_page_run *queries;
+    /* 0: none. */
+    double softcap;
+} qkv_page;
+
+/** Made by qkv_page_result_init(). */
+typedef struct qkv_page_result {
+    size_t struct_size;
+    /* Bytes of the file, heads in it, and those of them whose q and k are f16. */
+    int64_t n_bytes, n_heads, n_f16;
+    /* The largest change of a weight by f16. */
+    double max_error;
+} qkv_page_result;
+
+QKV_DEFINE_INIT(qkv_page_result)
+
+/**
+ * Writes the page to `path`, which must end in .html.
+ *
+ * @param result  NULL, or receives what was written, after a success only.
+ * @return QKV_OK; QKV_ERR_ARGUMENT for a NULL that is not allowed, another ending, a struct_size
+ *         that is too small, or a rule that is not right; QKV_ERR_VERSION; QKV_ERR_SHAPE;
+ *         QKV_ERR_UNSUPPORTED for `queries` together with runs, and for flags that are no rules of
+ *         a page; QKV_ERR_IO; QKV_ERR_MEMORY.
+ */
+QKV_API QKV_NODISCARD qkv_status qkv_page_write(const qkv_page *page, const char *path,
+                                                qkv_page_result *result, qkv_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,179 @@
+/** Heads of arrays: queries and keys of any model. lse is computed when it is needed. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/ints.h"
+#include "core/options.h"
+#include "inspect/heads_impl.h"
+
+static qkv_status check_list(const qkv_heads_arrays *a, qkv_error *error) {
+    if (a->list && a->n_list < 1)
+        return qkvi_error_set(error, QKV_ERR_SHAPE, "n_list = %lld is below 1",
+                              (long long)a->n_list);
+    for (int64_t i = 0; a->list && i < a->n_list; i++)
+        if (a->list[i] < 0 || a->list[i] >= a->n_heads)
+            return qkvi_error_set(error, QKV_ERR_SHAPE,
+                                  "list[%lld] = %lld is not between 0 and %lld", (long long)i,
+                                  (long long)a->list[i], (long long)a->n_heads - 1);
+    return QKV_OK;
+}
+
+static qkv_status check(const qkv_heads_arrays *a, qkv_error *error) {
+    const struct {
+        const char *name;
+        int64_t value;
+    } sizes[] = { { "n_heads", a->n_heads },
+                  { "n_kv_heads", a->n_kv_heads },
+                  { "n_queries", a->n_queries },
+                  { "n_keys", a->n_keys },
+                  { "head_dim", a->head_dim } };
+    if (!a->q || !a->k)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "arrays.%s is NULL", a->q ? "k" : "q");
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i].value < 1)
+            return qkvi_error_set(error, QKV_ERR_SHAPE, "arrays.%s = %lld is below 1",
+                                  sizes[i].name, (long long)sizes[i].value);
+    if (a->n_heads % a->n_kv_heads != 0)
+        return qkvi_error_set(error, QKV_ERR_SHAPE,
+                              "arrays.n_heads = %lld is no multiple of n_kv_heads = %lld",
+                              (long long)a->n_heads, (long long)a->n_kv_heads);
+    return check_list(a, error);
+}
+
+/* ---- Tokens ---------------------------------------------------------------------------------- */
+
+static qkv_status no_memory(int64_t n, qkv_error *error) {
+    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for %lld tokens", (long long)n);
+}
+
+static qkv_status check_names(const char *name, const char *const *names, int64_t n,
+                              qkv_error *error) {
+    for (int64_t i = 0; i < n; i++)
+        if (!names[i])
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "arrays.%s[%lld] is NULL", name,
+                                  (long long)i);
+    return QKV_OK;
+}
+
+static qkv_status take_kinds(const char *const *names, int64_t n, uint8_t **kinds,
+                             qkv_error *error) {
+    *kinds = qkvi_malloc_array((size_t)n, 1);
+    if (!*kinds) return no_memory(n, error);
+    for (int64_t i = 0; i < n; i++) (*kinds)[i] = (uint8_t)qkvi_token_kind_of_name(names[i]);
+    return QKV_OK;
+}
+
+struct named {
+    const char *name;
+    int64_t at;
+};
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
+}
+
+/* Tokens with the same name have the same number. */
+static qkv_status take_ids(const char *const *names, int64_t n, int32_t **ids, qkv_error *error) {
+    struct named *const sorted = qkvi_malloc_array((size_t)n, sizeof *sorted);
+    *ids = qkvi_malloc_array((size_t)n, sizeof **ids);
+    if (!sorted || !*ids) {
+        free(sorted);
+        return no_memory(n, error);
+    }
+    for (int64_t i = 0; i < n; i++) sorted[i] = (struct named){ names[i], i };
+    qsort(sorted, (size_t)n, sizeof *sorted, by_name);
+    int32_t id = 0;
+    for (int64_t i = 0; i < n; i++) {
+        id += i > 0 && by_name(&sorted[i - 1], &sorted[i]) != 0;
+        (*ids)[sorted[i].at] = id;
+    }
+    free(sorted);
+    return QKV_OK;
+}
+
+/* Queries are the tokens of keys if they are as many and have no names of their own. */
+static qkv_status take_tokens(const qkv_heads_arrays *a, qkv_heads *heads, qkv_error *error) {
+    const int is_self = a->n_queries == a->n_keys && !a->queries;
+    const char *const *const queries = a->queries ? a->queries : is_self ? a->keys : NULL;
+    if (a->keys) QKV_TRY(check_names("keys", a->keys, a->n_keys, error));
+    if (queries) QKV_TRY(check_names("queries", queries, a->n_queries, error));
+    if (a->keys) QKV_TRY(take_kinds(a->keys, a->n_keys, &heads->key_kinds, error));
+    if (queries) QKV_TRY(take_kinds(queries, a->n_queries, &heads->query_kinds, error));
+    if (a->keys && is_self && a->q_offset == 0 && heads->info.one_text)
+        QKV_TRY(take_ids(a->keys, a->n_keys, &heads->ids, error));
+    return QKV_OK;
+}
+
+/* ---- Queries and keys -------------------------------------------------------------------------- */
+
+static void take_heads(const qkv_heads_arrays *a, qkv_heads *heads) {
+    const int64_t group = a->n_heads / a->n_kv_heads;
+    for (int64_t i = 0; i < heads->n_all; i++) {
+        const int64_t h = a->list ? a->list[i] : i;
+        heads->sources[i] =
+            (qkvi_head_source){ .q = a->q + h * a->n_queries * a->head_dim,
+                                .k = a->k + h / group * a->n_keys * a->head_dim,
+                                .lse = heads->own_lse + i * a->n_queries,
+                                .scale = a->scale != 0 ? a->scale
+                                                       : (float)(1 / sqrt((double)a->head_dim)) };
+    }
+}
+
+static void take_rules(const qkv_heads_arrays *a, qkv_heads *heads) {
+    const int64_t left = a->window_left < 0 ? QKVI_NO_WINDOW : a->window_left,
+                  right = a->window_right < 0 ? QKVI_NO_WINDOW : a->window_right;
+    heads->rules = (qkvi_rules){ .n_queries = a->n_queries,
+                                 .n_keys = a->n_keys,
+                                 .offset = a->q_offset,
+                                 .left = qkvi_min_i64(left, QKVI_NO_WINDOW),
+                                 .right = qkvi_min_i64(right, QKVI_NO_WINDOW),
+                                 .causal_end = a->causal ? 0 : QKVI_NO_WINDOW };
+    if (a->window_left < 0 && a->window_right < 0) return;
+    heads->desc.flags |= QKV_SET_WINDOW;
+    heads->desc.window_left = a->window_left;
+    heads->desc.window_right = a->window_right;
+}
+
+static qkv_status open(qkv_ctx *ctx, const qkv_heads_arrays *a, qkv_heads **heads,
+                       qkv_error *error) {
+    const qkv_heads_info info = {
+        .n_layers = 1,
+        .n_heads = a->list ? a->n_list : a->n_heads,
+        .n_queries = a->n_queries,
+        .n_keys = a->n_keys,
+        .head_dim = a->head_dim,
+        .one_text = !a->two_texts,
+        .causal = a->causal,
+        .q_offset = a->q_offset,
+        .sees_all = !a->causal && a->window_left < 0 && a->window_right < 0,
+    };
+    int64_t n_lse;
+    QKV_TRY(qkvi_heads_make(ctx, &info, heads, error));
+    if (qkvi_mul_i64(info.n_heads, a->n_queries, &n_lse))
+        (*heads)->own_lse = qkvi_malloc_array((size_t)n_lse, 2 * sizeof(float));
+    if ((*heads)->own_lse) (*heads)->distance = (*heads)->own_lse + n_lse;
+    if (!(*heads)->own_lse) return no_memory(a->n_queries, error);
+    take_rules(a, *heads);
+    take_heads(a, *heads);
+    return take_tokens(a, *heads, error);
+}
+
+qkv_status qkv_heads_open_arrays(qkv_ctx *ctx, const qkv_heads_arrays *given, qkv_heads **heads,
+                                 qkv_error *error) {
+    qkv_heads_arrays a = qkv_heads_arrays_init();
+    if (heads) *heads = NULL;
+    if (!ctx || !given || !heads)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
+                              !ctx     ? "ctx"
+                              : !given ? "arrays"
+                                       : "the result");
+    QKV_TRY(qkvi_options_read(&a, sizeof a, given, "arrays", error));
+    QKV_TRY(check(&a, error));
+    const qkv_status status = open(ctx, &a, heads, error);
+    if (status == QKV_OK) return QKV_OK;
+    qkv_heads_free(*heads);
+    *heads = NULL;
+    return status;
+}

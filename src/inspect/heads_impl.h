@@ -1,0 +1,65 @@
+/** What a qkv_heads is. */
+#ifndef QKVI_INSPECT_HEADS_IMPL_H
+#define QKVI_INSPECT_HEADS_IMPL_H
+
+#include "attn/mask.h"
+#include "core/status.h"
+#include "inspect/head_sums.h"
+#include "qkv/heads.h"
+
+/** Queries and keys of one head. */
+typedef struct qkvi_head_source {
+    const float *q, *k;
+    float *lse; /* of a run it is only read */
+    float scale;
+} qkvi_head_source;
+
+/** The largest weight of a head; query -1: there is none. */
+typedef struct qkvi_head_peak {
+    int64_t query, key;
+} qkvi_head_peak;
+
+struct qkvi_heads_mean;
+
+struct qkv_heads {
+    qkv_ctx *ctx;
+    qkv_heads_info info;
+    int64_t n_all;             /* heads of all layers */
+    qkvi_head_source *sources; /* [n_all]; NULL: a mean */
+    int dense;                 /* the heads of a layer lie side by side, as do their lse */
+    qkv_attention_desc desc;   /* of one head; scale aside */
+    qkvi_rules rules;
+    const uint8_t *seen;              /* [n_keys] 0: no query sees the key; NULL */
+    int32_t *ids;                     /* [n] of queries and keys; NULL: they do not compare */
+    uint8_t *query_kinds, *key_kinds; /* qkvi_token_kind; NULL: unknown */
+    qkv_token_list queries, keys;     /* of a run */
+    qkv_which which;
+    int decodes;               /* queries are causal as the model is */
+    double *numbers;           /* [n_all][n_numbers]; NULL: not measured */
+    int64_t *empty, *nan;      /* [n_all] with numbers */
+    qkvi_head_peak *peaks;     /* [n_all]; NULL: not found */
+    int64_t n_lse;             /* sources whose lse is there (arrays), from the first on */
+    float *own_lse;            /* [n_all][n_queries] of arrays */
+    float *distance;           /* the same */
+    qkv_attention_desc *descs; /* [n_all] of the views */
+    struct qkvi_heads_mean *mean;
+};
+
+/** Sizes, rules and arrays for n_all heads; the sources are the caller's to fill. */
+qkv_status qkvi_heads_make(qkv_ctx *ctx, const qkv_heads_info *info, qkv_heads **heads,
+                           qkv_error *error);
+/** The description of n_heads heads that lie side by side, from the first-th on. */
+void qkvi_heads_describe(const qkv_heads *heads, int64_t first, int64_t n_heads,
+                         qkv_attention_desc *desc);
+qkv_status qkvi_heads_check(const qkv_heads *heads, int64_t index, qkv_error *error);
+
+/** Of means (heads_mean.c). */
+void qkvi_heads_mean_free(struct qkvi_heads_mean *mean);
+const double *qkvi_heads_mean_numbers(const qkv_heads *heads, int64_t index);
+/** [n_queries][n_keys]; NULL: there are none. */
+const float *qkvi_heads_mean_weights(const qkv_heads *heads, int64_t index);
+
+/** Profile of weights that are there (profile.c). */
+void qkvi_profile(const qkv_heads *heads, const float *weights, const qkv_heads_profile *profile);
+
+#endif

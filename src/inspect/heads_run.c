@@ -1,0 +1,107 @@
+/** Heads of a run: queries, keys and lse that it captured, and the tokens that it was made from. */
+#include <stdlib.h>
+
+#include "core/alloc.h"
+#include "inspect/heads_impl.h"
+#include "model/run_impl.h"
+
+static qkv_status is_null(const char *name, qkv_error *error) {
+    return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", name);
+}
+
+static qkv_status check_tokens(const char *name, const qkv_encoding *tokens, int64_t wanted,
+                               qkv_error *error) {
+    if (!tokens->ids) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s.ids is NULL", name);
+    if (tokens->n == wanted) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_SHAPE, "%s has %lld tokens, the run has %lld", name,
+                          (long long)tokens->n, (long long)wanted);
+}
+
+static uint8_t *kinds_of(const qkv_token_list *list) {
+    uint8_t *const kinds = qkvi_malloc_array((size_t)list->tokens->n, 1);
+    for (int64_t i = 0; kinds && i < list->tokens->n; i++)
+        kinds[i] = (uint8_t)qkvi_token_kind_of(list->tokenizer, list->tokens->ids[i]);
+    return kinds;
+}
+
+static qkv_status take_tokens(qkv_heads *heads, qkv_error *error) {
+    const qkv_encoding *const queries = heads->queries.tokens;
+    heads->query_kinds = kinds_of(&heads->queries);
+    heads->key_kinds = kinds_of(&heads->keys);
+    if (heads->info.one_text) heads->ids = qkvi_malloc_array((size_t)queries->n, sizeof(int32_t));
+    if (!heads->query_kinds || !heads->key_kinds || (heads->info.one_text && !heads->ids))
+        return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for %lld tokens",
+                              (long long)queries->n);
+    for (int64_t i = 0; heads->ids && i < queries->n; i++) heads->ids[i] = queries->ids[i];
+    return QKV_OK;
+}
+
+static qkv_status take_layers(const qkv_run *run, int64_t b, qkv_heads *heads, qkv_error *error) {
+    for (int64_t layer = 0; layer < heads->info.n_layers; layer++) {
+        qkv_capture c = qkv_capture_init();
+        QKV_TRY(qkv_run_capture(run, heads->which, b, layer, &c, error));
+        for (int64_t h = 0; h < c.n_heads; h++)
+            heads->sources[layer * c.n_heads + h] =
+                (qkvi_head_source){ .q = c.q + h * c.n * c.head_dim,
+                                    .k = c.k + h * c.n_keys * c.head_dim,
+                                    .lse = (float *)(uintptr_t)(c.lse + h * c.n),
+                                    .scale = c.scale };
+    }
+    heads->n_lse = heads->n_all;
+    heads->dense = 1;
+    return QKV_OK;
+}
+
+/* As many as the run captured. */
+static int64_t count_layers(const qkv_run *run, qkv_which which, int64_t b) {
+    qkv_capture c = qkv_capture_init();
+    int64_t n = 1;
+    while (qkv_run_capture(run, which, b, n, &c, NULL) == QKV_OK) n++;
+    return n;
+}
+
+static qkv_status open(qkv_ctx *ctx, const qkv_run *run, int64_t b, const qkv_capture *c,
+                       qkv_heads *given, qkv_heads **heads, qkv_error *error) {
+    const qkv_heads_info info = { .n_layers = count_layers(run, given->which, b),
+                                  .n_heads = c->n_heads,
+                                  .n_queries = c->n,
+                                  .n_keys = c->n_keys,
+                                  .head_dim = c->head_dim,
+                                  .one_text = given->which != QKV_CROSS,
+                                  .causal = c->causal,
+                                  .sees_all = !c->causal && !c->seen };
+    QKV_TRY(qkvi_heads_make(ctx, &info, heads, error));
+    qkv_heads *const h = *heads;
+    h->which = given->which;
+    h->decodes = qkvi_run_decodes(run, given->which);
+    h->queries = given->queries;
+    h->keys = given->keys;
+    h->seen = c->seen;
+    h->rules = (qkvi_rules){ .n_queries = c->n,
+                             .n_keys = c->n_keys,
+                             .left = QKVI_NO_WINDOW,
+                             .right = QKVI_NO_WINDOW,
+                             .causal_end = c->causal ? 0 : QKVI_NO_WINDOW };
+    QKV_TRY(take_layers(run, b, h, error));
+    return take_tokens(h, error);
+}
+
+qkv_status qkv_heads_open_run(qkv_ctx *ctx, const qkv_run *run, qkv_which which, int64_t b,
+                              const qkv_token_list *queries, const qkv_token_list *keys,
+                              qkv_heads **heads, qkv_error *error) {
+    qkv_capture c = qkv_capture_init();
+    if (heads) *heads = NULL;
+    if (!ctx || !run || !heads) return is_null(!ctx ? "ctx" : !run ? "run" : "the result", error);
+    if (!queries || !queries->tokenizer || !queries->tokens) return is_null("queries", error);
+    if (which != QKV_CROSS) keys = queries;
+    if (!keys || !keys->tokenizer || !keys->tokens) return is_null("keys", error);
+    QKV_TRY(qkv_run_capture(run, which, b, 0, &c, error));
+    QKV_TRY(check_tokens(which == QKV_CROSS ? "queries" : "input", queries->tokens, c.n, error));
+    QKV_TRY(check_tokens("keys", keys->tokens, c.n_keys, error));
+    qkv_heads given = { .which = which, .queries = *queries, .keys = *keys };
+    const qkv_status status = open(ctx, run, b, &c, &given, heads, error);
+    if (status == QKV_OK) return QKV_OK;
+    qkv_heads_free(*heads);
+    *heads = NULL;
+    return status;
+}

@@ -1,0 +1,131 @@
+/**
+ * What heads look at most. Weights are computed some rows of a head at a time, and no more than those
+ * that are asked for. The first of equal ones wins: layers, heads, queries and keys are visited in
+ * ascending order. Where all queries and keys count, what the measure has found is taken.
+ */
+#include <stdlib.h>
+
+#include "core/alloc.h"
+#include "core/options.h"
+#include "inspect/heads_impl.h"
+
+/* NULL marks all. */
+static int is_marked(const uint8_t *marks, int64_t i) { return !marks || marks[i]; }
+
+/* Rows of weights that are looked at together. */
+enum { ROWS = 32 };
+
+/* What is looked for, and where. */
+struct search {
+    qkv_heads *heads;
+    const uint8_t *from, *to;
+    float *weights; /* [ROWS][n_keys] */
+};
+
+static qkv_sharpest place(const qkv_heads *heads, int64_t index, int64_t i, int64_t j,
+                          float weight) {
+    return (qkv_sharpest){ .layer = index / heads->info.n_heads,
+                           .head = index % heads->info.n_heads,
+                           .query = i,
+                           .key = j,
+                           .weight = weight };
+}
+
+/* Of query i. A NaN is never larger, and a key that the query does not see is none of its. */
+static void search_row(const struct search *s, const float *weights, int64_t index, int64_t i,
+                       qkv_sharpest *best) {
+    const qkv_heads *const heads = s->heads;
+    const int64_t itself = heads->info.one_text ? i + heads->info.q_offset : -1;
+    const qkvi_range keys = qkvi_keys_of(&heads->rules, i);
+    for (int64_t j = keys.begin; j < keys.end; j++) {
+        const float weight = weights[j];
+        if (j == itself || (heads->seen && !heads->seen[j]) || !is_marked(s->to, j) ||
+            (best->key >= 0 && !(weight > best->weight)) || !(weight >= 0))
+            continue;
+        *best = place(heads, index, i, j, weight);
+    }
+}
+
+/* Blocks from one marked row to another, so that one [MASK] costs one row of a head. */
+static qkv_status search_head(const struct search *s, int64_t index, qkv_sharpest *best,
+                              qkv_error *error) {
+    const int64_t n = s->heads->info.n_queries, n_keys = s->heads->info.n_keys;
+    for (int64_t first = 0; first < n;) {
+        int64_t rows = 0;
+        while (first < n && !is_marked(s->from, first)) first++;
+        while (rows < ROWS && first + rows < n && is_marked(s->from, first + rows)) rows++;
+        if (rows == 0) break;
+        QKV_TRY(qkv_heads_weights(s->heads, index, first, first + rows, 0, n_keys, s->weights,
+                                  n_keys, error));
+        for (int64_t i = 0; i < rows; i++)
+            search_row(s, s->weights + i * n_keys, index, first + i, best);
+        first += rows;
+    }
+    return QKV_OK;
+}
+
+static qkv_status search_all(const struct search *s, const uint8_t *of, qkv_sharpest *best,
+                             qkv_error *error) {
+    for (int64_t h = 0; h < s->heads->n_all; h++)
+        if (is_marked(of, h)) QKV_TRY(search_head(s, h, best, error));
+    return QKV_OK;
+}
+
+/* Of what was measured. */
+static qkv_status take_peaks(qkv_heads *heads, const uint8_t *of, qkv_sharpest *best,
+                             qkv_error *error) {
+    for (int64_t h = 0; h < heads->n_all; h++) {
+        const qkvi_head_peak *const peak = &heads->peaks[h];
+        float weight;
+        if (!is_marked(of, h) || peak->query < 0) continue;
+        QKV_TRY(qkv_heads_weights(heads, h, peak->query, peak->query + 1, peak->key, peak->key + 1,
+                                  &weight, 1, error));
+        if (best->key < 0 || weight > best->weight)
+            *best = place(heads, h, peak->query, peak->key, weight);
+    }
+    return QKV_OK;
+}
+
+static qkv_status find(qkv_heads *heads, const uint8_t *of, const uint8_t *from, const uint8_t *to,
+                       qkv_sharpest *best, qkv_error *error) {
+    if (heads->peaks && !from && !to) return take_peaks(heads, of, best, error);
+    float *const weights = qkvi_malloc_array((size_t)heads->info.n_keys, ROWS * sizeof *weights);
+    if (!weights) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for rows of weights");
+    const struct search search = { heads, from, to, weights };
+    const qkv_status status = search_all(&search, of, best, error);
+    free(weights);
+    return status;
+}
+
+qkv_status qkv_heads_sharpest(qkv_heads *heads, const uint8_t *of, const uint8_t *from,
+                              const uint8_t *to, qkv_sharpest *sharpest, qkv_error *error) {
+    if (!heads || !sharpest)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", heads ? "sharpest" : "heads");
+    qkv_sharpest best = qkv_sharpest_init();
+    QKV_TRY(qkvi_options_read(&best, sizeof best, sharpest, "qkv_sharpest", error));
+    best = (qkv_sharpest){ .query = -1, .key = -1 };
+    QKV_TRY(find(heads, of, from, to, &best, error));
+    qkvi_options_write(sharpest, &best, sizeof best);
+    return QKV_OK;
+}
+
+qkv_status qkv_heads_look(qkv_heads *heads, int64_t index, int64_t query, int64_t *key,
+                          float *weight, qkv_error *error) {
+    QKV_TRY(qkvi_heads_check(heads, index, error));
+    if (!key || !weight)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", key ? "weight" : "key");
+    const int64_t n_keys = heads->info.n_keys;
+    float *const row = qkvi_malloc_array((size_t)n_keys, sizeof *row);
+    if (!row) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a row of weights");
+    const qkv_status status =
+        qkv_heads_weights(heads, index, query, query + 1, 0, n_keys, row, n_keys, error);
+    *key = -1;
+    *weight = 0;
+    for (int64_t j = 0; status == QKV_OK && j < n_keys; j++) {
+        if (!qkv_heads_sees(heads, query, j) || !(row[j] > *weight)) continue;
+        *key = j;
+        *weight = row[j];
+    }
+    free(row);
+    return status;
+}

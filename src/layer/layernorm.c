@@ -1,0 +1,59 @@
+/*
+ * Layer normalization over blocks of rows: see layernorm.h; the arithmetic is in
+ * kernels/tmpl/layer.h.
+ */
+#include "layer/layernorm.h"
+
+#include <string.h>
+
+#include "attn/ctx.h"
+#include "kernels/table.h"
+#include "layer/rows.h"
+
+typedef struct forward_job {
+    const qkvi_layernorm *layer;
+    float eps;
+    const float *residual;
+    float *s, *y, *stats;
+} forward_job;
+
+static void forward_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
+    const forward_job *j = argument;
+    const int64_t n = j->layer->n, at = rows.first * n;
+    const float *residual = j->residual ? j->residual + at : NULL;
+    ctx->kernels->layer.norm_forward(rows.count, n, residual, j->layer->gamma, j->layer->beta,
+                                     j->eps, j->s + at, j->y + at, j->stats + 2 * rows.first);
+}
+
+void qkvi_layernorm_forward(qkv_ctx *ctx, const qkvi_layernorm *layer, float eps, int64_t n_rows,
+                            const float *residual, float *s, float *y, float *stats) {
+    forward_job j = { layer, eps, residual, s, y, stats };
+    qkvi_rows_run(ctx, n_rows, forward_block, &j);
+}
+
+typedef struct backward_job {
+    const qkvi_layernorm *layer;
+    const float *s, *stats, *d_y;
+    float *d_s;
+    float *d_gamma, *d_beta; /* [n_blocks][n] */
+} backward_job;
+
+static void backward_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
+    const backward_job *j = argument;
+    const int64_t n = j->layer->n, at = rows.first * n;
+    float *d_gamma = j->d_gamma + rows.block * n, *d_beta = j->d_beta + rows.block * n;
+    memset(d_gamma, 0, (size_t)n * sizeof *d_gamma);
+    memset(d_beta, 0, (size_t)n * sizeof *d_beta);
+    ctx->kernels->layer.norm_backward(rows.count, n, j->s + at, j->stats + 2 * rows.first,
+                                      j->layer->gamma, j->d_y + at, j->d_s + at, d_gamma, d_beta);
+}
+
+void qkvi_layernorm_backward(qkv_ctx *ctx, const qkvi_layernorm *layer, const qkvi_layernorm *d,
+                             int64_t n_rows, const float *s, const float *stats, const float *d_y,
+                             float *d_s, float *scratch) {
+    const int64_t n = layer->n, n_blocks = qkvi_row_blocks(n_rows);
+    backward_job j = { layer, s, stats, d_y, d_s, scratch, scratch + n_blocks * n };
+    qkvi_rows_run(ctx, n_rows, backward_block, &j);
+    qkvi_colsum_join(ctx, n_blocks, n, j.d_gamma, d->gamma);
+    qkvi_colsum_join(ctx, n_blocks, n, j.d_beta, d->beta);
+}

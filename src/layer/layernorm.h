@@ -1,0 +1,37 @@
+/*
+ * Layer normalization of rows (Ba, Kiros and Hinton 2016), with the residual sum that precedes it
+ * in a post-norm block.
+ *
+ *     s = x + r (or x)      mu = mean(s)      rstd = 1 / sqrt(mean((s - mu)²) + eps)
+ *     y = (s - mu) rstd gamma + beta
+ */
+#ifndef QKVI_LAYER_LAYERNORM_H
+#define QKVI_LAYER_LAYERNORM_H
+
+#include "qkv/qkv.h"
+
+#pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
+
+typedef struct qkvi_layernorm {
+    int64_t n;
+    float *gamma, *beta; /* [n] */
+} qkvi_layernorm;
+
+/*
+ * s += residual (nullable), then y = norm(s). stats [n_rows][2] receives mu and rstd. y may be s if
+ * nothing is kept.
+ */
+void qkvi_layernorm_forward(qkv_ctx *ctx, const qkvi_layernorm *layer, float eps, int64_t n_rows,
+                            const float *residual, float *s, float *y, float *stats);
+
+/*
+ * d_s from d_y, in place or not; d->gamma and d->beta are stored. scratch holds 2 *
+ * qkvi_colsum_elems(n_rows, n) floats.
+ */
+void qkvi_layernorm_backward(qkv_ctx *ctx, const qkvi_layernorm *layer, const qkvi_layernorm *d,
+                             int64_t n_rows, const float *s, const float *stats, const float *d_y,
+                             float *d_s, float *scratch);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,238 @@
+/*
+ * Linear layer, forward and backward: see linear.h.
+ *
+ * All three products run on the same kernel, of floats or of bf16. Weights and x are packed; d_y and x
+ * as left factors are only broadcast, or rounded, so d_yᵀ is a matter of strides.
+ */
+#include "layer/linear.h"
+
+#include "attn/ctx.h"
+#include "kernels/gemm.h"
+#include "kernels/table.h"
+#include "layer/rows.h"
+
+static void pack_half(qkv_ctx *ctx, int64_t k, int64_t n, const float *b, int64_t row_stride,
+                      int64_t col_stride, uint32_t *packed) {
+    if (ctx)
+        qkvi_bf16_pack_b_by(ctx->kernels, ctx->pool, k, n, b, row_stride, col_stride, packed);
+    else
+        qkvi_bf16_pack_b(NULL, k, n, b, row_stride, col_stride, packed);
+}
+
+void qkvi_linear_pack(qkv_ctx *ctx, const qkvi_linear *layer) {
+    qkvi_pool *pool = ctx ? ctx->pool : NULL;
+    const int64_t n_in = layer->n_in, n_out = layer->n_out;
+    if (!layer->weight) return;
+    if (layer->forward) qkvi_gemm_pack_b(pool, n_in, n_out, layer->weight, 1, n_in, layer->forward);
+    if (layer->backward)
+        qkvi_gemm_pack_b(pool, n_out, n_in, layer->weight, n_in, 1, layer->backward);
+    if (layer->half) pack_half(ctx, n_in, n_out, layer->weight, 1, n_in, layer->half);
+    if (layer->half_backward)
+        pack_half(ctx, n_out, n_in, layer->weight, n_in, 1, layer->half_backward);
+}
+
+int64_t qkvi_rows_packed_elems(int64_t n_rows, int64_t n) {
+    const size_t floats = qkvi_gemm_packed_elems(n_rows, n);
+    const size_t words = qkvi_bf16_packed_words(n_rows, n); /* more of few rows */
+    const size_t most = floats > words ? floats : words;
+    return most < INT64_MAX ? (int64_t)most : INT64_MAX;
+}
+
+void qkvi_pack_rows(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *x,
+                    float *packed) {
+    const int64_t n = layer->n_in;
+    if (layer->half)
+        pack_half(ctx, n_rows, n, x, n, 1, (uint32_t *)packed);
+    else
+        qkvi_gemm_pack_b(ctx->pool, n_rows, n, x, n, 1, packed);
+}
+
+/* ---- Forward ----------------------------------------------------------------------------------- */
+
+/*
+ * What products in bf16 work in lives in the context, whose memory for it only grows: from malloc a
+ * layer would get new pages each time. A second thread, or one without memory, does without.
+ */
+typedef struct half_space {
+    bool mine;
+    uint16_t *x, *wide; /* rows of n_in, and of n_wide if that is not 0 */
+    float *sums;
+} half_space;
+
+static half_space enter_half(qkv_ctx *ctx, int64_t n_rows, int64_t n_in, int64_t n_wide) {
+    half_space s = { .mine = !atomic_exchange(&ctx->inputs_taken, true) };
+    const size_t x = qkvi_bf16_input_elems(n_rows, n_in);
+    const size_t wide = n_wide ? qkvi_bf16_input_elems(n_rows, n_wide) : 0;
+    const size_t sums = qkvi_bf16_sums_elems(ctx->pool);
+    qkvi_cutter cutter = { 0 };
+    if (!s.mine || x > INT64_MAX || wide > INT64_MAX) return s;
+    for (int pass = 0; pass < 2; pass++) {
+        s.x = qkvi_cut(&cutter, (int64_t)x, sizeof *s.x);
+        s.wide = qkvi_cut(&cutter, (int64_t)wide, sizeof *s.wide);
+        s.sums = qkvi_cut(&cutter, (int64_t)sums, sizeof *s.sums);
+        if (pass) break;
+        void *const block =
+            cutter.overflow ? NULL
+                            : qkvi_arena_reserve(&ctx->inputs, &ctx->allocator, cutter.used_bytes);
+        if (!block) break;
+        cutter = qkvi_cutter_on(block);
+    }
+    return s;
+}
+
+static void leave_half(qkv_ctx *ctx, const half_space *s) {
+    if (s->mine) atomic_store(&ctx->inputs_taken, false);
+}
+
+static void run_in(qkv_ctx *ctx, const half_space *s, const qkvi_linear *layer,
+                   qkvi_gemm_bf16_job *job) {
+    job->kernels = ctx->kernels;
+    job->class = ctx->class_of[layer->half_class];
+    job->sums = s->sums;
+    qkvi_gemm_bf16(ctx->pool, job);
+}
+
+static void run_half(qkv_ctx *ctx, const qkvi_linear *layer, qkvi_gemm_bf16_job *job) {
+    const half_space space = enter_half(ctx, job->m, job->k, 0);
+    job->half = space.x;
+    run_in(ctx, &space, layer, job);
+    leave_half(ctx, &space);
+}
+
+static qkvi_gemm_bf16_job forward_job(const qkvi_linear *layer, int64_t n_rows, const float *x,
+                                      float *y) {
+    return (qkvi_gemm_bf16_job){ .m = n_rows,
+                                 .n = layer->n_out,
+                                 .k = layer->n_in,
+                                 .a = x,
+                                 .a_row = layer->n_in,
+                                 .packed_b = layer->half,
+                                 .c = y,
+                                 .c_row = layer->n_out,
+                                 .bias = layer->bias };
+}
+
+static void forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *x,
+                    float *y, qkvi_gemm_map *map, float *mapped) {
+    const int64_t n_in = layer->n_in, n_out = layer->n_out;
+    if (!layer->half) {
+        qkvi_gemm_mapped(ctx->pool, ctx->kernels, n_rows, n_out, n_in, x, n_in, 1, layer->forward,
+                         y, n_out, layer->bias, false, map, mapped);
+        return;
+    }
+    qkvi_gemm_bf16_job job = forward_job(layer, n_rows, x, y);
+    job.map = map, job.mapped = mapped;
+    run_half(ctx, layer, &job);
+}
+
+void qkvi_linear_forward(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *x,
+                         float *y) {
+    forward(ctx, layer, n_rows, x, y, NULL, NULL);
+}
+
+void qkvi_linear_act_forward(qkv_ctx *ctx, const qkvi_linear *layer, qkvi_act act, int64_t n_rows,
+                             const float *x, float *y, float *g) {
+    forward(ctx, layer, n_rows, x, y, ctx->kernels->layer.act_forward[act], g);
+}
+
+void qkvi_linears_forward(qkv_ctx *ctx, int n_layers, const qkvi_linear *const *layers,
+                          int64_t n_rows, const float *x, float *const *y, uint16_t *const *half) {
+    if (!layers[0]->half) {
+        for (int l = 0; l < n_layers; l++) forward(ctx, layers[l], n_rows, x, y[l], NULL, NULL);
+        return;
+    }
+    const half_space space = enter_half(ctx, n_rows, layers[0]->n_in, 0);
+    for (int l = 0; l < n_layers; l++) {
+        qkvi_gemm_bf16_job job = forward_job(layers[l], n_rows, x, y[l]);
+        job.half = space.x, job.half_filled = l > 0;
+        job.rows = half ? half[l] : NULL;
+        run_in(ctx, &space, layers[l], &job);
+    }
+    leave_half(ctx, &space);
+}
+
+void qkvi_linear_pair_forward(qkv_ctx *ctx, const qkvi_linear *up, qkvi_act act,
+                              const qkvi_linear *down, int64_t n_rows, const float *x, float *u,
+                              float *g, float *y) {
+    const bool in_half = up->half && down->half && u == g;
+    const half_space space =
+        in_half ? enter_half(ctx, n_rows, up->n_in, up->n_out) : (half_space){ 0 };
+    if (!space.wide) {
+        leave_half(ctx, &space);
+        qkvi_linear_act_forward(ctx, up, act, n_rows, x, u, g);
+        qkvi_linear_forward(ctx, down, n_rows, g, y);
+        return;
+    }
+    qkvi_gemm_bf16_job job = forward_job(up, n_rows, x, u);
+    job.map = ctx->kernels->layer.act_forward[act], job.mapped = g;
+    job.half = space.x, job.rounded = space.wide;
+    run_in(ctx, &space, up, &job);
+    job = forward_job(down, n_rows, NULL, y);
+    job.half = space.wide, job.half_filled = true;
+    run_in(ctx, &space, down, &job);
+    leave_half(ctx, &space);
+}
+
+/* ---- Backward: y = x Wᵀ + b ------------------------------------------------------------------- */
+
+static void input_half(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *d_y,
+                       float *d_x) {
+    qkvi_gemm_bf16_job job = { .m = n_rows,
+                               .n = layer->n_in,
+                               .k = layer->n_out,
+                               .a = d_y,
+                               .a_row = layer->n_out,
+                               .packed_b = layer->half_backward,
+                               .c = d_x,
+                               .c_row = layer->n_in };
+    run_half(ctx, layer, &job);
+}
+
+static void input_floats(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows, const float *d_y,
+                         float *d_x, bool add) {
+    qkvi_gemm(ctx->pool, ctx->kernels, n_rows, layer->n_in, layer->n_out, d_y, layer->n_out, 1,
+              layer->backward, d_x, layer->n_in, NULL, add);
+}
+
+void qkvi_linear_backward_input(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
+                                const float *d_y, float *d_x) {
+    if (layer->half_backward)
+        input_half(ctx, layer, n_rows, d_y, d_x);
+    else
+        input_floats(ctx, layer, n_rows, d_y, d_x, false);
+}
+
+void qkvi_linear_backward_input_add(qkv_ctx *ctx, const qkvi_linear *layer, int64_t n_rows,
+                                    const float *d_y, float *d_x, float *product) {
+    if (!layer->half_backward) {
+        input_floats(ctx, layer, n_rows, d_y, d_x, true);
+        return;
+    }
+    input_half(ctx, layer, n_rows, d_y, product);
+    qkvi_rows_add(ctx, n_rows, layer->n_in, product, d_x);
+}
+
+static void weight_half(qkv_ctx *ctx, const qkvi_linear *layer, const qkvi_linear *d,
+                        int64_t n_rows, const float *d_y, const float *x_packed) {
+    qkvi_gemm_bf16_job job = { .m = d->n_out,
+                               .n = d->n_in,
+                               .k = n_rows,
+                               .a = d_y,
+                               .a_row = 1,
+                               .a_col = d->n_out,
+                               .packed_b = (const uint32_t *)x_packed,
+                               .c = d->weight,
+                               .c_row = d->n_in };
+    run_half(ctx, layer, &job);
+}
+
+void qkvi_linear_backward_params(qkv_ctx *ctx, const qkvi_linear *layer, const qkvi_linear *d,
+                                 int64_t n_rows, const float *d_y, const float *x_packed,
+                                 float *scratch) {
+    if (layer->half)
+        weight_half(ctx, layer, d, n_rows, d_y, x_packed);
+    else
+        qkvi_gemm(ctx->pool, ctx->kernels, d->n_out, d->n_in, n_rows, d_y, 1, d->n_out, x_packed,
+                  d->weight, d->n_in, NULL, false);
+    if (d->bias) qkvi_colsum(ctx, n_rows, d->n_out, d_y, scratch, d->bias);
+}

@@ -1,0 +1,256 @@
+/* The rows: see family.h. From transformers 5, models/<type>/modeling_<type>.py. */
+#include "model/arch/family.h"
+
+#include <stddef.h>
+
+/* ---- What config.json calls sizes ------------------------------------------------------------- */
+
+#define NO_OTHER_ATTENTION                                                                         \
+    { "is_decoder" }, { "add_cross_attention" }
+#define AT(field) (int)offsetof(qkv_model_info, field)
+
+/* Encoders: sizes must be there. The switch for sinusoids is ours, for BERT alone. */
+#define ENCODER(n, of_hidden, heads, wide, act, ...)                                               \
+    .config = { .hidden = { of_hidden },                                                           \
+                .max_len = { "max_position_embeddings" },                                          \
+                .vocab_size = { "vocab_size" },                                                    \
+                .kv_heads = "num_key_value_heads",                                                 \
+                .stacks = { { { n }, { heads }, { wide } } },                                      \
+                .activation = act,                                                                 \
+                .activation_absent = "gelu",                                                       \
+                .eps_absent = 1e-12,                                                               \
+                .position_word = "position_embedding_type",                                        \
+                .bos = -1,                                                                         \
+                .eos = -1,                                                                         \
+                .start = -1,                                                                       \
+                __VA_ARGS__ }
+
+#define BERT_CONFIG(...)                                                                           \
+    ENCODER("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size",        \
+            "hidden_act", .n_types = { "type_vocab_size", 2 }, .eps = "layer_norm_eps",            \
+            __VA_ARGS__)
+
+/*
+ * BART and Marian: what is absent has the default of transformers 5. They are one graph, which no
+ * field changes; fields by which files of before 2021 said so are checked.
+ */
+#define PAIR_STACK(side)                                                                           \
+    {                                                                                              \
+        { side "_layers", 12 }, { side "_attention_heads", 16 }, { side "_ffn_dim", 4096 }         \
+    }
+
+#define PAIR_CONFIG(n_words, is_marian, ...)                                                       \
+    .config = { .hidden = { "d_model", 1024 },                                                     \
+                .max_len = { "max_position_embeddings", 1024 },                                    \
+                .vocab_size = { "vocab_size", n_words },                                           \
+                .stacks = { PAIR_STACK("encoder"), PAIR_STACK("decoder") },                        \
+                .activation = "activation_function",                                               \
+                .activation_absent = "gelu",                                                       \
+                .eps_absent = 1e-5,                                                                \
+                .switches = { NO_OTHER_ATTENTION,                                                  \
+                              { "is_encoder_decoder", 1 },                                         \
+                              { "normalize_before" },                                              \
+                              { "add_final_layer_norm" },                                          \
+                              { "normalize_embedding", !is_marian },                               \
+                              { "static_position_embeddings", is_marian },                         \
+                              { "scale_embedding", 0, AT(scales_words) },                          \
+                              { is_marian ? "share_encoder_decoder_embeddings" : NULL, 1,          \
+                                AT(separate_words) } },                                            \
+                __VA_ARGS__ }
+
+/* ---- Names ------------------------------------------------------------------------------------ */
+
+/* Blocks are alike but for DistilBERT's. */
+#define BERT_BLOCK                                                                                 \
+    .query = "attention.self.query", .key = "attention.self.key", .value = "attention.self.value", \
+    .output = "attention.output.dense", .norm1 = "attention.output.LayerNorm",                     \
+    .up = "intermediate.dense", .down = "output.dense", .norm2 = "output.LayerNorm"
+
+#define EMBEDDINGS(prefix)                                                                         \
+    .word = prefix "embeddings.word_embeddings",                                                   \
+    .position = prefix "embeddings.position_embeddings",                                           \
+    .embed_norm = prefix "embeddings.LayerNorm"
+
+/* BART and Marian. */
+#define PAIR_BLOCK                                                                                 \
+    .query = "self_attn.q_proj", .key = "self_attn.k_proj", .value = "self_attn.v_proj",           \
+    .output = "self_attn.out_proj", .norm1 = "self_attn_layer_norm", .up = "fc1", .down = "fc2",   \
+    .norm2 = "final_layer_norm"
+
+#define PAIR_ENCODER                                                                               \
+    .word = "model.encoder.embed_tokens", .position = "model.encoder.embed_positions",             \
+    .layer = "model.encoder.layers.", PAIR_BLOCK
+
+#define PAIR_DECODER                                                                               \
+    .word = "model.decoder.embed_tokens", .position = "model.decoder.embed_positions",             \
+    .layer = "model.decoder.layers.", PAIR_BLOCK, .cross_query = "encoder_attn.q_proj",            \
+    .cross_key = "encoder_attn.k_proj", .cross_value = "encoder_attn.v_proj",                      \
+    .cross_output = "encoder_attn.out_proj", .norm_cross = "encoder_attn_layer_norm"
+
+#define SHARED_TIE                                                                                 \
+    {                                                                                              \
+        "model.shared.weight", {                                                                   \
+            "lm_head.weight", "model.decoder.embed_tokens.weight",                                 \
+                "model.encoder.embed_tokens.weight"                                                \
+        }                                                                                          \
+    }
+
+/* Llama and its kin, so far as their graph goes. */
+#define LLAMA(name, its_norm, its_place, its_positions, ...)                                       \
+    {                                                                                              \
+        .type = name, .kind = QKV_MODEL_DECODER, .norm = its_norm, .place = its_place,             \
+        .positions = its_positions, .gated = true, __VA_ARGS__                                     \
+    }
+
+const qkvi_model_family qkvi_families[] = {
+    { .type = "bert",
+      BERT_CONFIG(.switches = { NO_OTHER_ATTENTION,
+                                { "sinusoidal_positions", 0, AT(sinusoidal_positions) } }),
+      .spelling = { .prefix = "bert.",
+                    .ties = { { "bert.embeddings.word_embeddings.weight",
+                                { "cls.predictions.decoder.weight" } } },
+                    .bias = { "cls.predictions.bias", "cls.predictions.decoder.bias" } },
+      .stacks = { { EMBEDDINGS("bert."), .segment = "bert.embeddings.token_type_embeddings",
+                    .layer = "bert.encoder.layer.", BERT_BLOCK } },
+      .pooler = "bert.pooler.dense",
+      .nsp = "cls.seq_relationship",
+      .head = "cls.predictions.decoder",
+      .transform = "cls.predictions.transform.dense",
+      .transform_norm = "cls.predictions.transform.LayerNorm",
+      .decoder_bias = "cls.predictions.bias" },
+    { .type = "distilbert",
+      ENCODER("n_layers", "dim", "n_heads", "hidden_dim", "activation",
+              .switches = { NO_OTHER_ATTENTION, { "sinusoidal_positions" } }),
+      .spelling = { .prefix = "distilbert.",
+                    .ties = { { "distilbert.embeddings.word_embeddings.weight",
+                                { "vocab_projector.weight" } } } },
+      .stacks = { { EMBEDDINGS("distilbert."), .layer = "distilbert.transformer.layer.",
+                    .query = "attention.q_lin", .key = "attention.k_lin",
+                    .value = "attention.v_lin", .output = "attention.out_lin",
+                    .norm1 = "sa_layer_norm", .up = "ffn.lin1", .down = "ffn.lin2",
+                    .norm2 = "output_layer_norm" } },
+      .head = "vocab_projector",
+      .transform = "vocab_transform",
+      .transform_norm = "vocab_layer_norm",
+      .decoder_bias = "vocab_projector.bias" },
+    { .type = "roberta",
+      .first_after_pad = true,
+      .head_is_gelu = true,
+      BERT_CONFIG(.pad = 1, .switches = { NO_OTHER_ATTENTION, { "sinusoidal_positions" } }),
+      .spelling = { .prefix = "roberta.",
+                    .ties = { { "roberta.embeddings.word_embeddings.weight",
+                                { "lm_head.decoder.weight" } } },
+                    .bias = { "lm_head.bias", "lm_head.decoder.bias" } },
+      .stacks = { { EMBEDDINGS("roberta."), .segment = "roberta.embeddings.token_type_embeddings",
+                    .layer = "roberta.encoder.layer.", BERT_BLOCK } },
+      .pooler = "roberta.pooler.dense",
+      .head = "lm_head.decoder",
+      .transform = "lm_head.dense",
+      .transform_norm = "lm_head.layer_norm",
+      .decoder_bias = "lm_head.bias" },
+    { .type = "electra",
+      .head_is_gelu = true,
+      BERT_CONFIG(.embedding_size = { "embedding_size", 128 },
+                  .switches = { NO_OTHER_ATTENTION, { "sinusoidal_positions" } }),
+      .spelling = { .prefix = "electra.",
+                    .ties = { { "electra.embeddings.word_embeddings.weight",
+                                { "generator_lm_head.weight" } } } },
+      .stacks = { { EMBEDDINGS("electra."), .segment = "electra.embeddings.token_type_embeddings",
+                    .project = "electra.embeddings_project", .layer = "electra.encoder.layer.",
+                    BERT_BLOCK } },
+      .head = "generator_lm_head",
+      .transform = "generator_predictions.dense",
+      .transform_norm = "generator_predictions.LayerNorm",
+      .decoder_bias = "generator_lm_head.bias",
+      .discriminator = "discriminator_predictions.dense",
+      .discriminator_out = "discriminator_predictions.dense_prediction" },
+    { .type = "gpt2",
+      .kind = QKV_MODEL_DECODER,
+      .place = QKVI_NORM_INPUT,
+      .padding_learns = true,
+      .config = { .hidden = { "n_embd", 768 },
+                  .max_len = { "n_positions", 1024 },
+                  .vocab_size = { "vocab_size", 50257 },
+                  .stacks = { { { "n_layer", 12 }, { "n_head", 12 }, { "n_inner", -4 } } },
+                  .activation = "activation_function",
+                  .activation_absent = "gelu_new",
+                  .eps = "layer_norm_epsilon",
+                  .eps_absent = 1e-5,
+                  .bos = 50256,
+                  .eos = 50256,
+                  .pad = -1,
+                  .start = -1,
+                  .switches = { { "add_cross_attention" },
+                                { "is_encoder_decoder" },
+                                { "scale_attn_weights", 1, AT(unscaled) },
+                                { "scale_attn_by_inverse_layer_idx", 0, AT(scales_by_layer) },
+                                /* The same product, which others round otherwise. */
+                                { "reorder_and_upcast_attn", 0, QKVI_SWITCH_IGNORED } } },
+      .spelling = { .prefix = "transformer.",
+                    .ties = { { "transformer.wte.weight", { "lm_head.weight" } } },
+                    .ignored = { ".attn.bias", ".attn.masked_bias" } },
+      .stacks = { { .word = "transformer.wte",
+                    .position = "transformer.wpe",
+                    .layer = "transformer.h.",
+                    .query = "attn.query",
+                    .key = "attn.key",
+                    .value = "attn.value",
+                    .output = "attn.c_proj",
+                    .norm1 = "ln_1",
+                    .up = "mlp.c_fc",
+                    .down = "mlp.c_proj",
+                    .norm2 = "ln_2",
+                    .last_norm = "transformer.ln_f" } },
+      .head = "lm_head",
+      .fused = "attn.c_attn",
+      .transposes = true },
+    { .type = "bart",
+      .kind = QKV_MODEL_PAIR,
+      .first_position = 2,
+      PAIR_CONFIG(50265, 0, .bos = 0, .eos = 2, .pad = 1, .start = 2,
+                  .first_position = "extra_pos_embeddings"),
+      .spelling = { .prefix = "model.", .ties = { SHARED_TIE } },
+      .stacks = { { PAIR_ENCODER, .embed_norm = "model.encoder.layernorm_embedding" },
+                  { PAIR_DECODER, .embed_norm = "model.decoder.layernorm_embedding" } },
+      .head = "lm_head",
+      .shared_words = "model.shared",
+      .lm_bias = "final_logits_bias" },
+    { .type = "marian",
+      .kind = QKV_MODEL_PAIR,
+      .positions = QKVI_SINUSOIDS,
+      PAIR_CONFIG(58101, 1, .bos = -1, .eos = 0, .pad = 58100, .start = 58100,
+                  .target_vocab_size = "decoder_vocab_size"),
+      .spelling = { .prefix = "model.",
+                    .ties = { SHARED_TIE,
+                              { "model.decoder.embed_tokens.weight", { "lm_head.weight" } } } },
+      .stacks = { { PAIR_ENCODER }, { PAIR_DECODER } },
+      .head = "lm_head",
+      .shared_words = "model.shared",
+      .lm_bias = "final_logits_bias" },
+    LLAMA("llama", QKVI_RMS_NORM, QKVI_NORM_INPUT, QKVI_ROTARY, .biases = QKVI_BIASES_IF_ASKED),
+    LLAMA("mistral", QKVI_RMS_NORM, QKVI_NORM_INPUT, QKVI_ROTARY, .biases = QKVI_BIASES_IF_ASKED,
+          .kv_heads = QKVI_YES, .windows = QKVI_YES),
+    LLAMA("qwen2", QKVI_RMS_NORM, QKVI_NORM_INPUT, QKVI_ROTARY, .biases = QKVI_BIASES_QKV),
+    LLAMA("qwen3", QKVI_RMS_NORM, QKVI_NORM_INPUT, QKVI_ROTARY, .biases = QKVI_BIASES_IF_ASKED,
+          .qk_norm = QKVI_QK_NORM_HEADS),
+    LLAMA("gemma", QKVI_RMS_NORM_FROM_ONE, QKVI_NORM_INPUT, QKVI_ROTARY,
+          .biases = QKVI_BIASES_IF_ASKED, .head_dim = QKVI_YES),
+    LLAMA("gemma2", QKVI_RMS_NORM_FROM_ONE, QKVI_NORM_BOTH, QKVI_ROTARY,
+          .biases = QKVI_BIASES_IF_ASKED, .kv_heads = QKVI_YES, .head_dim = QKVI_YES,
+          .windows = QKVI_YES, .soft_caps = true),
+    LLAMA("gemma3_text", QKVI_RMS_NORM_FROM_ONE, QKVI_NORM_BOTH, QKVI_ROTARY,
+          .biases = QKVI_BIASES_IF_ASKED, .qk_norm = QKVI_QK_NORM_HEADS, .kv_heads = QKVI_YES,
+          .head_dim = QKVI_YES, .windows = QKVI_YES),
+    LLAMA("smollm3", QKVI_RMS_NORM, QKVI_NORM_INPUT, QKVI_ROTARY_IN_PARTS,
+          .biases = QKVI_BIASES_IF_ASKED, .kv_heads = QKVI_YES),
+    LLAMA("olmo2", QKVI_RMS_NORM, QKVI_NORM_OUTPUT, QKVI_ROTARY, .biases = QKVI_BIASES_IF_ASKED,
+          .qk_norm = QKVI_QK_NORM_ROWS),
+    LLAMA("phi3", QKVI_RMS_NORM, QKVI_NORM_INPUT, QKVI_ROTARY, .biases = QKVI_BIASES_IF_ASKED),
+    { .type = "modernbert",
+      .place = QKVI_NORM_INPUT,
+      .positions = QKVI_ROTARY,
+      .biases = QKVI_BIASES_IF_ASKED,
+      .gated = true,
+      .windows = QKVI_YES },
+    { .type = NULL },
+};

@@ -1,0 +1,34 @@
+/**
+ * Bytes that grow by doubling. A failure stays until the end, so that a writer asks for it once.
+ */
+#include "model/store/bytes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+
+void qkvi_bytes_add(qkvi_bytes *bytes, const void *more, size_t n) {
+    if (bytes->failed || n == 0) return;
+    if (bytes->capacity - bytes->n < n) {
+        const size_t capacity = 2 * bytes->capacity + n;
+        unsigned char *grown = qkvi_realloc_array(bytes->data, capacity, 1);
+        if (grown == NULL) {
+            bytes->failed = 1;
+            return;
+        }
+        bytes->data = grown;
+        bytes->capacity = capacity;
+    }
+    memcpy(bytes->data + bytes->n, more, n);
+    bytes->n += n;
+}
+
+void qkvi_bytes_text(qkvi_bytes *bytes, const char *text) {
+    qkvi_bytes_add(bytes, text, strlen(text));
+}
+
+void qkvi_bytes_free(qkvi_bytes *bytes) {
+    free(bytes->data);
+    *bytes = (qkvi_bytes){ 0 };
+}

@@ -1,0 +1,171 @@
+/* Added tokens that a folder names: see added_list.h. */
+#include <string.h>
+
+#include "core/status.h"
+#include "model/text/added_list.h"
+#include "model/text/tokenizer_json.h"
+
+enum { MAX_NAMES = 4096 }; /* each is compared with those before it */
+
+/* A listed token that a field names is special; of extra ones only where the list has no switches, and
+ * with Marian, where nothing else is. */
+static void mark(const qkvi_added_list *list, qkvi_added_entry *known, int is_role) {
+    const int is_older = (known->flags & QKVI_ENTRY_IS_OLDER) && !list->older_stay;
+    known->flags |= QKVI_ADDED_NAMED;
+    if (known->from != QKVI_FROM_LIST) return;
+    if (is_role ? (known->flags & QKVI_ENTRY_IS_DEFAULT) != 0 : is_older)
+        known->flags &= ~(unsigned)QKVI_ADDED_NORMALIZED;
+    if (is_role || list->is_marian || is_older) known->flags |= QKVI_ADDED_SPECIAL;
+}
+
+int qkvi_added_is_word(const qkvi_added_list *list, const qkvi_added_entry *entry) {
+    return qkvi_pieces_find(&list->tokenizer->pieces, entry->content, entry->n_bytes) >= 0;
+}
+
+/* What is named: marked if it is listed, else added. */
+static qkv_status put_named(qkvi_added_list *list, const char *file, const qkvi_named_token *token,
+                            int is_role) {
+    const qkvi_added_entry entry = { .content = token->content,
+                                     .n_bytes = strlen(token->content),
+                                     .file = file,
+                                     .path = "special tokens",
+                                     .id = -1,
+                                     .flags = QKVI_ADDED_NAMED |
+                                              (list->is_marian ? QKVI_ADDED_SPECIAL : token->flags),
+                                     .from = QKVI_FROM_NAMES };
+    const uint32_t first = qkvi_added_list_place(list, entry.content, entry.n_bytes);
+    uint32_t i = first;
+    if (++list->n_names > MAX_NAMES)
+        return qkvi_error_set(list->error, QKV_ERR_LIMIT, "%s: above %d special tokens are named",
+                              file, MAX_NAMES);
+    for (; i < list->n_sorted && qkvi_added_is_same(&list->entries[list->sorted[i]], &entry); i++)
+        mark(list, &list->entries[list->sorted[i]], is_role);
+    if (i > first || (list->settings->is_other && !qkvi_added_is_word(list, &entry))) return QKV_OK;
+    for (i = list->n_sorted; i < list->n; i++) {
+        if (!qkvi_added_is_same(&list->entries[i], &entry)) continue;
+        list->entries[i].flags = entry.flags | (list->entries[i].flags & QKVI_ADDED_SPECIAL);
+        return QKV_OK;
+    }
+    QKV_TRY(qkvi_added_list_check(list, &entry));
+    return qkvi_added_list_put(list, &entry);
+}
+
+/* Fields that end in "_token" and are none of the seven. */
+static int is_own_field(const char *name) {
+    static const char *const seven[] = { "bos_token", "eos_token", "unk_token", "sep_token",
+                                         "pad_token", "cls_token", "mask_token" };
+    const size_t n = strlen(name), ending = strlen("_token");
+    if (n <= ending || strcmp(name + n - ending, "_token") != 0) return 0;
+    for (size_t i = 0; i < sizeof seven / sizeof *seven; i++)
+        if (strcmp(seven[i], name) == 0) return 0;
+    return 1;
+}
+
+/* Only special_tokens_map.json may have objects that do not say what they are. */
+static int is_token(const qkvi_added_list *list, const qkvi_text_file *file, const json_t *value) {
+    if (json_is_string(value)) return 1;
+    return json_is_object(value) &&
+           (file == &list->settings->files->special_tokens_map || json_object_get(value, "__type"));
+}
+
+static qkv_status put_fields(qkvi_added_list *list, const qkvi_text_file *file, const json_t *root,
+                             int all_fields) {
+    const char *key;
+    const json_t *value;
+    json_object_foreach((json_t *)root, key, value) {
+        qkvi_named_token token;
+        char escaped[96];
+        if ((!all_fields && !is_own_field(key)) || !is_token(list, file, value)) continue;
+        qkvi_escape(escaped, sizeof escaped, key, strlen(key));
+        QKV_TRY(qkvi_settings_token(file->name, escaped, value, 1, &token, list->error));
+        QKV_TRY(put_named(list, file->name, &token, 1));
+    }
+    return QKV_OK;
+}
+
+static qkv_status put_extra(qkvi_added_list *list, const qkvi_text_file *file, const char *field,
+                            const json_t *value) {
+    if (value == NULL || json_is_null(value)) return QKV_OK;
+    if (json_is_object(value)) return put_fields(list, file, value, 1);
+    if (!json_is_array(value))
+        return qkvi_error_set(list->error, QKV_ERR_FORMAT, "%s: %s is neither a list nor an object",
+                              file->name, field);
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        const int is_map = file == &list->settings->files->special_tokens_map;
+        qkvi_named_token token;
+        QKV_TRY(qkvi_settings_token(file->name, field, json_array_get(value, i), is_map, &token,
+                                    list->error));
+        QKV_TRY(put_named(list, file->name, &token, 0));
+    }
+    return QKV_OK;
+}
+
+static int is_empty(const json_t *value) {
+    return json_array_size(value) == 0 && json_object_size(value) == 0;
+}
+
+/* A list of extra tokens: where it stands, and whether the field is there at all. */
+struct extra {
+    const qkvi_text_file *file;
+    const json_t *value;
+};
+
+/* Both names of the list in tokenizer_config.json and what special_tokens_map.json makes of it. The older
+ * name counts where the newer is not there, or has nothing. */
+static qkv_status put_extras(qkvi_added_list *list) {
+    static const char now[] = "extra_special_tokens", then[] = "additional_special_tokens";
+    const qkvi_settings *const s = list->settings;
+    const qkvi_text_file *const config = &s->files->tokenizer_config;
+    const qkvi_text_file *const map = &s->files->special_tokens_map;
+    const json_t *const mapped = json_object_get(s->special_tokens_map, now);
+    struct extra newer = { config, json_object_get(s->tokenizer_config, now) };
+    struct extra older = { config, json_object_get(s->tokenizer_config, then) };
+    if (older.value && is_empty(newer.value)) {
+        newer = older;
+        older.value = NULL;
+    }
+    if (json_is_object(newer.value)) {
+        QKV_TRY(put_extra(list, newer.file, now, newer.value));
+        newer.value = NULL;
+    }
+    if (json_is_object(mapped)) newer.value = NULL;
+    QKV_TRY(put_extra(list, newer.file, now, newer.value));
+    QKV_TRY(put_extra(list, map, now, mapped));
+    if (newer.value || (mapped && !json_is_object(mapped))) return QKV_OK;
+    if (json_object_get(s->special_tokens_map, then))
+        older = (struct extra){ map, json_object_get(s->special_tokens_map, then) };
+    list->older_stay = 1; /* added_tokens.json was read before these were extra ones */
+    return put_extra(list, older.file, then, older.value);
+}
+
+/* What stands around texts is somewhere: a class that gives it a new id read the wrong vocabulary. */
+static qkv_status check_around(const qkvi_added_list *list, const char *field, qkvi_named which) {
+    const qkvi_settings *const s = list->settings;
+    const qkvi_added_entry entry = { .content = s->named[which].content,
+                                     .n_bytes = strlen(s->named[which].content) };
+    const uint32_t place = qkvi_added_list_place(list, entry.content, entry.n_bytes);
+    const int is_listed =
+        place < list->n_sorted && qkvi_added_is_same(&list->entries[list->sorted[place]], &entry);
+    const int is_lines = list->file == &s->files->vocab && s->class->maker == QKVI_MADE_BY_BERT;
+    if (s->named[which].is_given || is_listed || qkvi_added_is_word(list, &entry)) return QKV_OK;
+    if (is_lines)
+        return qkvi_error_set(list->error, QKV_ERR_FORMAT, "%s: no line is %s", list->file->name,
+                              entry.content);
+    return qkvi_error_set(list->error, QKV_ERR_FORMAT, "%s: %s \"%s\" is not in it",
+                          list->file->name, field, entry.content);
+}
+
+qkv_status qkvi_added_list_names(qkvi_added_list *list) {
+    const qkvi_settings *const s = list->settings;
+    if (s->class->maker & (QKVI_MADE_BY_BERT | QKVI_MADE_BY_ROBERTA)) {
+        QKV_TRY(check_around(list, "sep_token", QKVI_SEP));
+        QKV_TRY(check_around(list, "cls_token", QKVI_CLS));
+    }
+    const char *const file =
+        s->tokenizer_config ? s->files->tokenizer_config.name : list->file->name;
+    for (int i = 0; i < QKVI_N_NAMED; i++)
+        if (s->named[i].content) QKV_TRY(put_named(list, file, &s->named[i], 1));
+    QKV_TRY(put_fields(list, &s->files->tokenizer_config, s->tokenizer_config, 0));
+    QKV_TRY(put_fields(list, &s->files->special_tokens_map, s->special_tokens_map, 0));
+    return put_extras(list);
+}

@@ -1,0 +1,326 @@
+/**
+ * The small files of a folder and the class they name: see settings.h. Reference: transformers,
+ * models/auto/tokenization_auto.py, tokenization_utils_base.py (_from_pretrained),
+ * tokenization_utils_tokenizers.py.
+ */
+#include "model/text/settings.h"
+
+#include <string.h>
+
+#include "core/status.h"
+#include "model/text/tokenizer_json.h"
+
+/* ---- Classes ---------------------------------------------------------------------------------- */
+
+/* Names as files have them, without "Fast". Others split texts in ways that are not here. Types are told
+ * where a model may have them: that of DistilBERT has none, and who takes a file as it is knows none. */
+static const qkvi_tokenizer_class classes[] = {
+    { "TokenizersBackend", QKVI_MADE_BY_FILE, 0 },
+    { "PreTrainedTokenizer", QKVI_MADE_BY_FILE, 0 },
+    { "BertTokenizer", QKVI_MADE_BY_BERT, 1 },
+    { "DistilBertTokenizer", QKVI_MADE_BY_BERT, 0 },
+    { "ElectraTokenizer", QKVI_MADE_BY_BERT, 1 },
+    { "MobileBertTokenizer", QKVI_MADE_BY_BERT, 1 },
+    { "SqueezeBertTokenizer", QKVI_MADE_BY_BERT, 1 },
+    { "LayoutLMTokenizer", QKVI_MADE_BY_BERT, 1 },
+    { "LxmertTokenizer", QKVI_MADE_BY_BERT, 1 },
+    { "RobertaTokenizer", QKVI_MADE_BY_ROBERTA, 1 },
+    { "BartTokenizer", QKVI_MADE_BY_ROBERTA, 1 },
+    { "LongformerTokenizer", QKVI_MADE_BY_ROBERTA, 1 },
+    { "LEDTokenizer", QKVI_MADE_BY_ROBERTA, 1 },
+    { "MvpTokenizer", QKVI_MADE_BY_ROBERTA, 1 },
+    { "GPT2Tokenizer", QKVI_MADE_BY_GPT2, 1 },
+    { "MarianTokenizer", QKVI_MADE_BY_MARIAN, 1 },
+};
+
+/* The class of a model's type where none is named. */
+static const struct {
+    const char *model_type, *class;
+} types[] = {
+    { "bert", "BertTokenizer" },     { "distilbert", "BertTokenizer" },
+    { "electra", "BertTokenizer" },  { "roberta", "RobertaTokenizer" },
+    { "bart", "RobertaTokenizer" },  { "gpt2", "GPT2Tokenizer" },
+    { "marian", "MarianTokenizer" },
+};
+
+static const qkvi_tokenizer_class *find_class(const char *name) {
+    size_t n = strlen(name);
+    if (n > 4 && strcmp(name + n - 4, "Fast") == 0) n -= 4;
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
+        if (strlen(classes[i].name) == n && memcmp(name, classes[i].name, n) == 0)
+            return &classes[i];
+    }
+    return NULL;
+}
+
+static const qkvi_tokenizer_class *class_of_type(const char *type) {
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        if (strcmp(types[i].model_type, type) == 0) return find_class(types[i].class);
+    }
+    return NULL;
+}
+
+static const qkvi_tokenizer_class *class_of_maker(qkvi_maker maker) {
+    size_t i = 0;
+    while (classes[i].maker != maker) i++;
+    return &classes[i];
+}
+
+static qkvi_json_reader top_of(const qkvi_settings *s, const qkvi_text_file *file,
+                               const json_t *root) {
+    return (qkvi_json_reader){ file->name, "", root, s->error };
+}
+
+static qkv_status refuse(const qkvi_settings *s, const qkvi_text_file *file, const char *field,
+                         const char *value, const char *what) {
+    char escaped[96];
+    return qkvi_error_set(s->error, QKV_ERR_UNSUPPORTED,
+                          "%s: %s \"%s\" is not one that %s can be read for", file->name, field,
+                          qkvi_escape(escaped, sizeof escaped, value, strlen(value)), what);
+}
+
+/* tokenizer_config.json goes before config.json, a class before a type. */
+static qkv_status choose_class(qkvi_settings *s, const qkvi_settings_wanted *wanted) {
+    const qkvi_text_file *const first = &s->files->tokenizer_config, *second = &s->files->config;
+    const qkvi_json_reader one = top_of(s, first, s->tokenizer_config);
+    const qkvi_json_reader other = top_of(s, second, s->config);
+    const char *class = NULL, *type = NULL;
+    int is_first = 0;
+    if (s->tokenizer_config) QKV_TRY(qkvi_json_take_string(&one, "tokenizer_class", &class));
+    is_first = class != NULL;
+    if (s->config && !class) QKV_TRY(qkvi_json_take_string(&other, "tokenizer_class", &class));
+    if (s->config && !class && !wanted->ignores_type)
+        QKV_TRY(qkvi_json_take_string(&other, "model_type", &type));
+    if (class) {
+        s->class = find_class(class);
+    } else if (type) {
+        s->class = class_of_type(type);
+        if (!s->class && wanted->otherwise == 0)
+            return refuse(s, second, "model_type", type, wanted->what);
+    }
+    if (class && !(s->class && (s->class->maker & (unsigned)wanted->makers)))
+        return refuse(s, is_first ? first : second, "tokenizer_class", class, wanted->what);
+    if (type && s->class && !(s->class->maker & (unsigned)wanted->makers))
+        return refuse(s, second, "model_type", type, wanted->what);
+    if (!s->class && wanted->otherwise) s->class = class_of_maker(wanted->otherwise);
+    if (s->class) return QKV_OK;
+    return qkvi_error_set(s->error, QKV_ERR_FORMAT,
+                          "%s: what stands around a text is unknown: neither tokenizer_config.json "
+                          "has a tokenizer_class nor config.json a model_type",
+                          s->files->vocab.name);
+}
+
+/* ---- Switches --------------------------------------------------------------------------------- */
+
+static qkv_status take_side(const qkvi_json_reader *reader, int *cuts_left) {
+    const char *side = *cuts_left ? "left" : "right";
+    char escaped[96];
+    QKV_TRY(qkvi_json_take_string(reader, "truncation_side", &side));
+    *cuts_left = strcmp(side, "left") == 0;
+    if (*cuts_left || strcmp(side, "right") == 0) return QKV_OK;
+    return qkvi_error_set(reader->error, QKV_ERR_FORMAT,
+                          "%s: truncation_side \"%s\" is neither \"left\" nor \"right\"",
+                          reader->file, qkvi_escape(escaped, sizeof escaped, side, strlen(side)));
+}
+
+/* model_input_names: without token_type_ids a model is given none, and has zeros. */
+static qkv_status take_inputs(const qkvi_json_reader *reader, int *has_types) {
+    const json_t *names = NULL;
+    QKV_TRY(qkvi_json_take_array(reader, "model_input_names", &names));
+    if (names == NULL) return QKV_OK;
+    *has_types = 0;
+    for (size_t i = 0; i < json_array_size(names); i++) {
+        const char *name = json_string_value(json_array_get(names, i));
+        if (name == NULL)
+            return qkvi_error_set(reader->error, QKV_ERR_FORMAT,
+                                  "%s: model_input_names[%zu] is no string", reader->file, i);
+        if (strcmp(name, "token_type_ids") == 0) *has_types = 1;
+    }
+    return QKV_OK;
+}
+
+/* model_max_length, or by its older name max_len: a huge number is no limit. Marian's class has one. */
+static qkv_status take_length(qkvi_settings *s) {
+    const qkvi_json_reader reader = top_of(s, &s->files->tokenizer_config, s->tokenizer_config);
+    s->max_len = s->class->maker == QKVI_MADE_BY_MARIAN ? 512 : QKVI_NO_LIMIT;
+    if (s->tokenizer_config == NULL) return QKV_OK;
+    QKV_TRY(qkvi_json_take_limit(&reader, "max_len", QKVI_NO_LIMIT, &s->max_len));
+    QKV_TRY(qkvi_json_take_limit(&reader, "model_max_length", QKVI_NO_LIMIT, &s->max_len));
+    if (s->max_len > 0) return QKV_OK;
+    return qkvi_error_set(s->error, QKV_ERR_FORMAT, "%s: model_max_length = 0 is less than 1",
+                          reader.file);
+}
+
+/* What would take other files, or other arguments, than those that are read here. */
+static qkv_status refuse_lists(const qkvi_json_reader *reader) {
+    static const char *const names[] = { "fast_tokenizer_files", "init_inputs" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const json_t *list = NULL;
+        QKV_TRY(qkvi_json_take_array(reader, names[i], &list));
+        if (json_array_size(list) > 0)
+            return qkvi_error_set(reader->error, QKV_ERR_UNSUPPORTED,
+                                  "%s: %s is not empty, which is not supported", reader->file,
+                                  names[i]);
+    }
+    return QKV_OK;
+}
+
+static qkv_status take_switches(qkvi_settings *s) {
+    const qkvi_json_reader reader = top_of(s, &s->files->tokenizer_config, s->tokenizer_config);
+    const struct {
+        const char *name;
+        int *value;
+    } switches[] = {
+        { "do_lower_case", &s->lower_case },
+        { "strip_accents", &s->strip_accents },
+        { "tokenize_chinese_chars", &s->split_cjk },
+        { "add_prefix_space", &s->add_prefix_space },
+        { "trim_offsets", &s->trim_offsets },
+        { "add_bos_token", &s->add_bos },
+        { "add_eos_token", &s->add_eos },
+        { "split_special_tokens", &s->splits_special },
+    };
+    if (s->tokenizer_config == NULL) return QKV_OK;
+    for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
+        QKV_TRY(qkvi_json_take_bool(&reader, switches[i].name, switches[i].value));
+    QKV_TRY(take_side(&reader, &s->cuts_left));
+    QKV_TRY(take_inputs(&reader, &s->has_types));
+    return refuse_lists(&reader);
+}
+
+/* ---- Named tokens ----------------------------------------------------------------------------- */
+
+static const char *const named_fields[QKVI_N_NAMED] = { "bos_token", "eos_token", "unk_token",
+                                                        "sep_token", "pad_token", "cls_token",
+                                                        "mask_token" };
+
+static void set_defaults(qkvi_settings *s) {
+    static const struct {
+        qkvi_maker maker;
+        const char *tokens[QKVI_N_NAMED];
+    } defaults[] = {
+        { QKVI_MADE_BY_BERT, { NULL, NULL, "[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]" } },
+        { QKVI_MADE_BY_ROBERTA, { "<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>" } },
+        { QKVI_MADE_BY_GPT2, { "<|endoftext|>", "<|endoftext|>", "<|endoftext|>" } },
+        { QKVI_MADE_BY_MARIAN, { NULL, "</s>", "<unk>", NULL, "<pad>" } },
+    };
+    for (size_t d = 0; d < sizeof defaults / sizeof *defaults; d++) {
+        if (defaults[d].maker != s->class->maker) continue;
+        for (int i = 0; i < QKVI_N_NAMED; i++)
+            s->named[i] = (qkvi_named_token){ defaults[d].tokens[i], QKVI_ADDED_SPECIAL, 0 };
+    }
+}
+
+qkv_status qkvi_settings_token(const char *file, const char *field, const json_t *value,
+                               int is_special, qkvi_named_token *token, qkv_error *error) {
+    const qkvi_json_reader inner = { file, field, value, error };
+    *token = (qkvi_named_token){ json_string_value(value), QKVI_ADDED_SPECIAL, 1 };
+    if (token->content) return QKV_OK;
+    if (!json_is_object(value))
+        return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: %s is neither a string nor an object",
+                              file, field);
+    token->flags = is_special ? QKVI_ADDED_SPECIAL : 0;
+    QKV_TRY(qkvi_json_need_string(&inner, "content", &token->content));
+    QKV_TRY(qkvi_tokenizer_take_flags(&inner, &token->flags));
+    if (!is_special) return QKV_OK;
+    if (!json_object_get(value, "normalized")) token->flags &= ~(unsigned)QKVI_ADDED_NORMALIZED;
+    token->flags |= QKVI_ADDED_SPECIAL;
+    return QKV_OK;
+}
+
+static qkv_status take_named(qkvi_settings *s, const qkvi_text_file *file, const json_t *root) {
+    for (int i = 0; i < QKVI_N_NAMED; i++) {
+        const json_t *value = json_object_get(root, named_fields[i]);
+        if (json_is_null(value)) s->named[i] = (qkvi_named_token){ 0 };
+        if (value == NULL || json_is_null(value)) continue;
+        QKV_TRY(qkvi_settings_token(file->name, named_fields[i], value, 1, &s->named[i], s->error));
+    }
+    return QKV_OK;
+}
+
+/* What the class cannot be without. */
+static qkv_status check_named(const qkvi_settings *s) {
+    static const struct {
+        qkvi_maker maker;
+        qkvi_named which;
+    } needed[] = {
+        { QKVI_MADE_BY_BERT, QKVI_UNK },    { QKVI_MADE_BY_BERT, QKVI_CLS },
+        { QKVI_MADE_BY_BERT, QKVI_SEP },    { QKVI_MADE_BY_ROBERTA, QKVI_CLS },
+        { QKVI_MADE_BY_ROBERTA, QKVI_SEP }, { QKVI_MADE_BY_MARIAN, QKVI_UNK },
+        { QKVI_MADE_BY_MARIAN, QKVI_EOS },
+    };
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        if (needed[i].maker == s->class->maker && !s->named[needed[i].which].content)
+            return qkvi_error_set(s->error, QKV_ERR_UNSUPPORTED,
+                                  "%s: %s is null, which is not supported",
+                                  s->files->tokenizer_config.name, named_fields[needed[i].which]);
+    }
+    return QKV_OK;
+}
+
+/* ---- Everything ------------------------------------------------------------------------------- */
+
+static qkv_status load(const qkvi_text_file *file, json_t **root, qkv_error *error) {
+    if (file->bytes == NULL) return QKV_OK;
+    return qkvi_json_load(file->name, file->bytes, file->n_bytes, &qkvi_json_limits_tokenizer, root,
+                          error);
+}
+
+qkv_status qkvi_settings_read(const qkvi_text_files *files, const qkvi_settings_wanted *wanted,
+                              qkvi_settings *s, qkv_error *error) {
+    *s = (qkvi_settings){ .files = files,
+                          .lower_case = 1,
+                          .strip_accents = -1,
+                          .split_cjk = 1,
+                          .trim_offsets = 1,
+                          .error = error };
+    QKV_TRY(load(&files->tokenizer_config, &s->tokenizer_config, error));
+    QKV_TRY(load(&files->config, &s->config, error));
+    if (!json_object_get(s->tokenizer_config, "added_tokens_decoder")) {
+        QKV_TRY(load(&files->special_tokens_map, &s->special_tokens_map, error));
+        QKV_TRY(load(&files->added_tokens, &s->added_tokens, error));
+    }
+    QKV_TRY(choose_class(s, wanted));
+    s->has_types = s->class->has_types || (!s->tokenizer_config && !s->config);
+    QKV_TRY(take_switches(s));
+    QKV_TRY(take_length(s));
+    set_defaults(s);
+    QKV_TRY(take_named(s, &files->tokenizer_config, s->tokenizer_config));
+    QKV_TRY(take_named(s, &files->special_tokens_map, s->special_tokens_map));
+    return check_named(s);
+}
+
+void qkvi_settings_free(qkvi_settings *s) {
+    json_decref(s->tokenizer_config);
+    json_decref(s->special_tokens_map);
+    json_decref(s->added_tokens);
+    json_decref(s->config);
+}
+
+/* Of truncation only the side matters, of padding only the token: nothing is cut or padded here. */
+qkv_status qkvi_settings_take_json(qkvi_settings *s, const json_t *root) {
+    const qkvi_json_reader top = top_of(s, &s->files->tokenizer, root);
+    const json_t *truncation = NULL, *padding = NULL;
+    const char *direction = "Right", *pad = NULL;
+    QKV_TRY(qkvi_json_take_object(&top, "truncation", &truncation));
+    QKV_TRY(qkvi_json_take_object(&top, "padding", &padding));
+    const qkvi_json_reader cut = { top.file, "truncation", truncation, s->error };
+    const qkvi_json_reader fill = { top.file, "padding", padding, s->error };
+    if (truncation) QKV_TRY(qkvi_json_take_string(&cut, "direction", &direction));
+    if (padding) QKV_TRY(qkvi_json_take_string(&fill, "pad_token", &pad));
+    if (!json_object_get(s->tokenizer_config, "truncation_side"))
+        s->cuts_left = strcmp(direction, "Left") == 0;
+    if (pad && s->class->maker == QKVI_MADE_BY_FILE && s->tokenizer_config &&
+        !json_object_get(s->tokenizer_config, "pad_token"))
+        s->named[QKVI_PAD] = (qkvi_named_token){ pad, QKVI_ADDED_SPECIAL, 1 };
+    return QKV_OK;
+}
+
+void qkvi_settings_apply(const qkvi_settings *s, qkv_tokenizer *tokenizer) {
+    tokenizer->has_types = s->has_types;
+    if (s->splits_special)
+        tokenizer->added.skips =
+            s->class->maker == QKVI_MADE_BY_MARIAN ? QKVI_ADDED_ALL : QKVI_ADDED_SPECIAL;
+    tokenizer->cuts_left = s->cuts_left;
+    tokenizer->max_len = s->max_len;
+}

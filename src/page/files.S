@@ -1,0 +1,53 @@
+/*
+ * The files of the page, byte for byte. Scripts are one text: they share one scope, and each uses only
+ * what files before it define, but inside of functions.
+ */
+    .section .rodata
+    .macro begin name
+    .globl \name
+    .hidden \name
+\name:
+    .endm
+    .macro end name
+    .globl \name\()_end
+    .hidden \name\()_end
+\name\()_end:
+    .byte 0
+    .endm
+
+    begin qkvi_page_style
+    .incbin "src/page/web/style.css"
+    end qkvi_page_style
+
+    begin qkvi_page_shell
+    .incbin "src/page/web/shell.html"
+    end qkvi_page_shell
+
+    begin qkvi_page_script
+    .incbin "src/page/web/data.js"
+    .incbin "src/page/web/visible.js"
+    .incbin "src/page/web/scores.js"
+    .incbin "src/page/web/dom.js"
+    .incbin "src/page/web/color.js"
+    .incbin "src/page/web/state.js"
+    .incbin "src/page/web/words.js"
+    .incbin "src/page/web/rail.js"
+    .incbin "src/page/web/strip.js"
+    .incbin "src/page/web/inspector.js"
+    .incbin "src/page/web/what_if.js"
+    .incbin "src/page/web/tokens.js"
+    .incbin "src/page/web/picture.js"
+    .incbin "src/page/web/matrix.js"
+    .incbin "src/page/web/matrix_axes.js"
+    .incbin "src/page/web/matrix_input.js"
+    .incbin "src/page/web/why.js"
+    .incbin "src/page/web/map.js"
+    .incbin "src/page/web/plots.js"
+    .incbin "src/page/web/numbers.js"
+    .incbin "src/page/web/compare.js"
+    .incbin "src/page/web/save.js"
+    .incbin "src/page/web/keys.js"
+    .incbin "src/page/web/main.js"
+    end qkvi_page_script
+
+#include "elf_notes.h"

@@ -1,0 +1,60 @@
+/** See lists.h. */
+#include "page/lists.h"
+
+#include <stdlib.h>
+
+#include "core/alloc.h"
+#include "core/options.h"
+#include "core/status.h"
+
+enum { MOST = 1 << 16 /* qkv/page.h says so of both lists */ };
+
+typedef struct list {
+    const void *given;
+    int64_t n;
+    size_t given_bytes, our_bytes;
+    const char *name, *size_name;
+} list;
+
+static qkv_status copy(const list *l, void **own, qkv_error *error) {
+    *own = NULL;
+    if (!l->given || l->n < 1 || l->n > MOST) return QKV_OK;
+    QKV_TRY(qkvi_element_check(l->given_bytes, l->our_bytes, l->size_name, error));
+    *own = qkvi_calloc_array((size_t)l->n, l->our_bytes);
+    if (!*own) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for %s", l->name);
+    for (int64_t i = 0; i < l->n; i++)
+        QKV_TRY(qkvi_element_read((char *)*own + (size_t)i * l->our_bytes, l->our_bytes, l->given,
+                                  i, l->given_bytes, l->name, error));
+    return QKV_OK;
+}
+
+static qkv_status copy_runs(const qkv_page *page, const qkv_page_run *given, int64_t n,
+                            const char *name, qkv_page_run **own, qkv_error *error) {
+    const list runs = { given, n, page->run_bytes, sizeof *given, name, "run_bytes" };
+    void *copied;
+    const qkv_status status = copy(&runs, &copied, error);
+    *own = copied;
+    return status;
+}
+
+qkv_status qkvi_page_lists_read(qkv_page *page, qkvi_page_lists *lists, qkv_error *error) {
+    const list heads = { page->heads,         page->n_heads, page->head_bytes,
+                         sizeof *page->heads, "heads",       "head_bytes" };
+    void *copied;
+    *lists = (qkvi_page_lists){ NULL, NULL, NULL };
+    const qkv_status status = copy(&heads, &copied, error);
+    lists->heads = copied;
+    QKV_TRY(status);
+    QKV_TRY(copy_runs(page, page->runs, page->n_runs, "runs", &lists->runs, error));
+    QKV_TRY(copy_runs(page, page->queries, 1, "queries", &lists->queries, error));
+    if (lists->heads) page->heads = lists->heads;
+    if (lists->runs) page->runs = lists->runs;
+    if (lists->queries) page->queries = lists->queries;
+    return QKV_OK;
+}
+
+void qkvi_page_lists_free(qkvi_page_lists *lists) {
+    free(lists->heads);
+    free(lists->runs);
+    free(lists->queries);
+}

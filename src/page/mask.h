@@ -1,0 +1,61 @@
+/**
+ * What a query of a page does with a key: which keys it may see, and their scores. Rules of
+ * position leave an interval, from which keys that nobody sees and the bits of a mask take some away.
+ */
+#ifndef QKVI_PAGE_MASK_H
+#define QKVI_PAGE_MASK_H
+
+#include <assert.h>
+#include <math.h>
+
+#include "qkv/page.h"
+
+/** Keys *first <= j < *end that the rules let query i see; they are right (page.c). */
+static inline void qkvi_page_visible(const qkv_page *page, int64_t i, int64_t *first,
+                                     int64_t *end) {
+    *first = 0;
+    *end = page->n;
+    if (page->rules == NULL) return;
+    const qkv_status status = qkv_attention_visible_keys(page->rules, 0, i, 0, first, end, NULL);
+    assert(status == QKV_OK);
+    (void)status;
+}
+
+/** Query i is at place i + this among the keys. */
+static inline int64_t qkvi_page_offset(const qkv_page *page) {
+    return page->rules && page->rules->flags & QKV_SET_Q_OFFSET ? page->rules->q_offset : 0;
+}
+
+static inline size_t qkvi_page_mask_row_bytes(const qkv_page *page) {
+    return ((size_t)page->n + 7) / 8;
+}
+
+/** Of a key in the range: is it one that query i does not see for another reason? */
+static inline int qkvi_page_hidden(const qkv_page *page, const qkv_page_head *head, int64_t i,
+                                   int64_t j) {
+    if (page->dropped != NULL && page->dropped[j] != 0) return 1;
+    if (head->mask == NULL) return 0;
+    return !(head->mask[(size_t)i * qkvi_page_mask_row_bytes(page) + (size_t)j / 8] >> j % 8 & 1);
+}
+
+/** The factor on q.k of a head. */
+static inline float qkvi_page_scale(const qkv_page *page, const qkv_page_head *head) {
+    return head->scale != 0 ? head->scale : page->scale;
+}
+
+/** The score that dot = q_i . k_j becomes. */
+static inline double qkvi_page_score(const qkv_page *page, const qkv_page_head *head, int64_t i,
+                                     int64_t j, double dot) {
+    const double scaled = dot * (double)qkvi_page_scale(page, head),
+                 capped = page->softcap > 0 ? page->softcap * tanh(scaled / page->softcap) : scaled;
+    return head->alibi != 0 ? capped + head->alibi * (double)(j - i - qkvi_page_offset(page))
+                            : capped;
+}
+
+/** Names and so on of queries: their own, or those of keys. */
+static inline qkv_page_run qkvi_page_queries(const qkv_page *page) {
+    if (page->queries) return *page->queries;
+    return (qkv_page_run){ NULL, page->tokens, page->special, page->segments, page->words };
+}
+
+#endif

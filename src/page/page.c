@@ -1,0 +1,311 @@
+/**
+ * The page: one HTML file that holds q, k and lse of heads, and the script that shows them.
+ *
+ * In this order, so that a browser has something to show early: a policy that allows nothing but our own
+ * script and style, by their hashes; the style; the frame of the page; the manifest (JSON); the first
+ * head; the script; the other heads. docs/page.md has every field. Text of the caller is only in the
+ * title, the manifest and the table for readers without scripts (page_plain.c), escaped there.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/options.h"
+#include "core/status.h"
+#include "model/store/encode.h"
+#include "page/files.h"
+#include "page/head.h"
+#include "page/lists.h"
+#include "page/mask.h"
+#include "page/parts.h"
+#include "page/sha256.h"
+#include "qkv/files.h"
+
+enum { MAX_N = 1 << 20, MAX_DIM = 1 << 12, MAX_HEADS = 1 << 16, MAX_SIDE = 1024 };
+
+static qkv_status check_map(const qkv_page *page, int64_t i, qkv_error *error) {
+    const qkv_page_head *const head = &page->heads[i];
+    const double *const places[] = { head->map, head->pca };
+    if ((head->map == NULL) != (head->pca == NULL))
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "heads[%lld].%s is NULL, %s is not",
+                              (long long)i, head->map ? "pca" : "map", head->map ? "map" : "pca");
+    for (int64_t c = 0; head->map && c < 4 * (page->n_queries + page->n); c++)
+        if (!isfinite(places[c & 1][c >> 1]))
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "heads[%lld].%s[%lld] is not finite",
+                                  (long long)i, c & 1 ? "pca" : "map", (long long)(c >> 1));
+    return QKV_OK;
+}
+
+static qkv_status check_peaks(const qkv_page *page, int64_t i, qkv_error *error) {
+    const qkv_page_head *const head = &page->heads[i];
+    if (head->side < 1 || head->side > MAX_SIDE)
+        return qkvi_error_set(error, QKV_ERR_SHAPE, "heads[%lld].side = %lld must be 1 to %d",
+                              (long long)i, (long long)head->side, MAX_SIDE);
+    const int64_t tile = qkvi_page_tile(page, head);
+    if (tile < 1 || (head->tile > 0 && (page->n + tile - 1) / tile != head->side) ||
+        (page->n_queries + tile - 1) / tile > MAX_SIDE)
+        return qkvi_error_set(error, QKV_ERR_SHAPE,
+                              "heads[%lld].tile = %lld: ceil(n / tile) is not side = %lld, or "
+                              "ceil(n_queries / tile) is above %d",
+                              (long long)i, (long long)head->tile, (long long)head->side, MAX_SIDE);
+    return QKV_OK;
+}
+
+static qkv_status check_heads(const qkv_page *page, qkv_error *error) {
+    for (int64_t i = 0; i < page->n_heads; i++) {
+        const qkv_page_head *const head = &page->heads[i];
+        if (head->q == NULL || head->k == NULL || head->lse == NULL)
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "heads[%lld].%s is NULL", (long long)i,
+                                  head->q ? head->k ? "lse" : "k" : "q");
+        if (head->layer < 0 || head->head < 0)
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                                  "heads[%lld] is layer %lld, head %lld: both count from 0",
+                                  (long long)i, (long long)head->layer, (long long)head->head);
+        if (head->run < 0 || head->run >= (page->n_runs > 0 ? page->n_runs : 1))
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                                  "heads[%lld].run = %lld is not one of n_runs = %lld",
+                                  (long long)i, (long long)head->run, (long long)page->n_runs);
+        if (head->peaks) QKV_TRY(check_peaks(page, i, error));
+        if (!isfinite(head->scale))
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "heads[%lld].scale is not finite",
+                                  (long long)i);
+        if (!isfinite(head->alibi))
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "heads[%lld].alibi is not finite",
+                                  (long long)i);
+        if (head->sink && !(*head->sink < INFINITY))
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                                  "heads[%lld].sink is neither finite nor -INFINITY", (long long)i);
+        QKV_TRY(check_map(page, i, error));
+    }
+    return QKV_OK;
+}
+
+/* The first text is also that of readers without scripts. */
+static qkv_status take_runs(qkv_page *page, qkv_error *error) {
+    if (page->n_runs < 0 || page->n_runs > MAX_HEADS)
+        return qkvi_error_set(error, QKV_ERR_SHAPE, "n_runs = %lld must be 0 to %d",
+                              (long long)page->n_runs, MAX_HEADS);
+    if (page->n_runs == 0) return QKV_OK;
+    if (page->runs == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "runs is NULL");
+    for (int64_t r = 0; r < page->n_runs; r++)
+        if (page->runs[r].tokens == NULL)
+            return qkvi_error_set(error, QKV_ERR_ARGUMENT, "runs[%lld].tokens is NULL",
+                                  (long long)r);
+    const qkv_page_run *const first = &page->runs[0];
+    page->tokens = first->tokens;
+    page->special = first->special;
+    page->segments = first->segments;
+    page->words = first->words;
+    return QKV_OK;
+}
+
+/* Other queries than keys; without them n_queries is n from here on. */
+static qkv_status take_queries(qkv_page *page, qkv_error *error) {
+    if (page->queries == NULL && page->n_queries != 0 && page->n_queries != page->n)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "n_queries = %lld is not n = %lld: queries is NULL",
+                              (long long)page->n_queries, (long long)page->n);
+    if (page->queries && page->queries->tokens == NULL)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "queries->tokens is NULL");
+    if (page->queries && page->n_runs > 0)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "queries together with n_runs = %lld",
+                              (long long)page->n_runs);
+    if (page->n_queries == 0) page->n_queries = page->n;
+    return QKV_OK;
+}
+
+/* Rules that a page has: those of position, but none that needs a list of tokens. */
+static uint32_t known_flags(void) {
+    const qkv_rule *rule;
+    uint32_t flags = 0;
+    for (int r = 0; (rule = qkv_attention_rule(r)); r++) flags |= rule->flag;
+    return flags & ~(uint32_t)QKV_SET_SEGMENTS;
+}
+
+/* The fields of rules; of an optional list its entry becomes the field that it stands for. */
+static void copy_fields(const qkv_attention_desc *from, qkv_attention_desc *to) {
+    const qkv_rule *rule;
+    for (int r = 0; (rule = qkv_attention_rule(r)); r++) {
+        for (int f = 0; f < rule->n_fields; f++) {
+            const qkv_rule_field *const field = &rule->fields[f];
+            const char *const given = (const char *)from + field->offset;
+            const int64_t *list = NULL;
+            if (field->nullable) memcpy(&list, given, sizeof list);
+            if (list && from->flags & rule->flag)
+                memcpy((char *)to + rule->fields[f - 1].offset, list, sizeof *list);
+            if (!field->nullable) memcpy((char *)to + field->offset, given, sizeof list);
+        }
+    }
+}
+
+/* `rules`, of the sizes of the page; what is wrong in them the library says. */
+static qkv_status take_rules(qkv_page *page, qkv_attention_desc *rules, qkv_error *error) {
+    qkv_attention_desc given = { 0 };
+    int64_t first, end;
+    if (page->rules) QKV_TRY(qkvi_options_read(&given, sizeof given, page->rules, "rules", error));
+    if (given.flags & ~known_flags())
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
+                              "rules.flags = 0x%x: 0x%x are no rules of a page",
+                              (unsigned)given.flags, (unsigned)(given.flags & ~known_flags()));
+    if (page->two_texts && (page->queries == NULL || given.flags))
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "two_texts: queries of another text are in `queries`, and no rule of "
+                              "position is set (0x%x)",
+                              (unsigned)given.flags);
+    qkv_attention_desc_contiguous(rules, 1, 1, 1, page->n_queries, page->n, 1, 1);
+    rules->flags = given.flags;
+    copy_fields(&given, rules);
+    page->rules = rules;
+    return qkv_attention_visible_keys(rules, 0, 0, 0, &first, &end, error);
+}
+
+/* How a score is made. */
+static qkv_status check_scores(const qkv_page *page, qkv_error *error) {
+    if (!isfinite(page->scale))
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "scale is not finite");
+    if (!(page->softcap >= 0) || !isfinite(page->softcap))
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "softcap = %g must be 0 or above",
+                              page->softcap);
+    return QKV_OK;
+}
+
+static qkv_status check(const qkv_page *page, const char *path, qkv_error *error) {
+    if (path == NULL || page->tokens == NULL || page->heads == NULL)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
+                              path ? page->tokens ? "heads" : "tokens" : "path");
+    const char *const dot = strrchr(path, '.');
+    if (dot == NULL || strcmp(dot, ".html") != 0)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s does not end in .html", path);
+    if (page->n < 1 || page->n > MAX_N || page->head_dim < 1 || page->head_dim > MAX_DIM)
+        return qkvi_error_set(error, QKV_ERR_SHAPE,
+                              "n = %lld must be 1 to %d, head_dim = %lld 1 to %d",
+                              (long long)page->n, MAX_N, (long long)page->head_dim, MAX_DIM);
+    if (page->n_queries < 1 || page->n_queries > MAX_N)
+        return qkvi_error_set(error, QKV_ERR_SHAPE, "n_queries = %lld must be 1 to %d",
+                              (long long)page->n_queries, MAX_N);
+    if (page->n_heads < 1 || page->n_heads > MAX_HEADS)
+        return qkvi_error_set(error, QKV_ERR_SHAPE, "n_heads = %lld must be 1 to %d",
+                              (long long)page->n_heads, MAX_HEADS);
+    QKV_TRY(check_scores(page, error));
+    if (page->query < -1 || page->query >= page->n_queries)
+        return qkvi_error_set(
+            error, QKV_ERR_ARGUMENT, "query = %lld is neither -1 nor below %s = %lld",
+            (long long)page->query, page->queries ? "n_queries" : "n", (long long)page->n_queries);
+    return check_heads(page, error);
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+/* A text of the page's own: what stands between <style> or <script> and its end. */
+struct text {
+    const char *data;
+    size_t n;
+};
+static struct text style(void) {
+    return (struct text){ qkvi_page_style, (size_t)(qkvi_page_style_end - qkvi_page_style) };
+}
+static struct text script(void) {
+    return (struct text){ qkvi_page_script, (size_t)(qkvi_page_script_end - qkvi_page_script) };
+}
+
+static void add_hash(qkvi_bytes *file, const char *what, struct text text) {
+    uint8_t digest[32];
+    qkvi_sha256(text.data, text.n, digest);
+    qkvi_bytes_text(file, what);
+    qkvi_bytes_text(file, " 'sha256-");
+    qkvi_base64_add(file, digest, sizeof digest);
+    qkvi_bytes_text(file, "'; ");
+}
+
+static void add_begin(qkvi_bytes *file, const qkv_page *page) {
+    qkvi_bytes_text(file,
+                    "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; ");
+    add_hash(file, "script-src", script());
+    add_hash(file, "style-src", style());
+    qkvi_bytes_text(file,
+                    "img-src data: blob:; base-uri 'none'; form-action 'none'\">\n"
+                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                    "<link rel=\"icon\" href=\"data:,\">\n<title>");
+    qkvi_page_add_shown(file, page->title ? page->title : "Attention");
+    qkvi_bytes_text(file, "</title>\n<style>");
+    qkvi_bytes_add(file, style().data, style().n);
+    qkvi_bytes_text(file, "</style>\n</head>\n<body>\n");
+    qkvi_bytes_add(file, qkvi_page_shell, (size_t)(qkvi_page_shell_end - qkvi_page_shell));
+}
+
+static void add_head(qkvi_bytes *file, const qkv_page *page, int64_t i, int half) {
+    qkvi_bytes_text(file, "<script type=\"application/octet-stream\" id=\"qkv-head-");
+    qkvi_json_int(file, i);
+    qkvi_bytes_text(file, "\">");
+    qkvi_page_head_add(file, page, &page->heads[i], half);
+    qkvi_bytes_text(file, "</script>\n");
+}
+
+/* The heads that fit, in the order given; the first always. Text is counted as what it is at most. */
+static qkv_status choose(const qkv_page *page, qkvi_page_measure *measures, qkv_page_result *result,
+                         qkv_error *error) {
+    size_t used = qkvi_page_fixed_bytes(page) + script().n + style().n;
+    for (int64_t i = 0; i < page->n_heads; i++) {
+        QKV_TRY(qkvi_page_measure_head(page, &page->heads[i], &measures[i], error));
+        used += qkvi_page_head_bytes(page, &page->heads[i], measures[i].half);
+        if (i > 0 && page->limit_bytes > 0 && used > (size_t)page->limit_bytes) break;
+        result->n_heads++;
+        result->n_f16 += measures[i].half;
+        if (measures[i].half && measures[i].error > result->max_error)
+            result->max_error = measures[i].error;
+    }
+    return QKV_OK;
+}
+
+static qkv_status write(const qkv_page *page, const qkvi_page_measure *measures, const char *path,
+                        qkv_page_result *result, qkv_error *error) {
+    qkvi_bytes file = { 0 };
+    add_begin(&file, page);
+    qkvi_page_add_plain(&file, page, &measures[0]);
+    qkvi_page_add_manifest(&file, page, measures, result->n_heads);
+    add_head(&file, page, 0, measures[0].half);
+    qkvi_bytes_text(&file, "<script>");
+    qkvi_bytes_add(&file, script().data, script().n);
+    qkvi_bytes_text(&file, "</script>\n");
+    for (int64_t i = 1; i < result->n_heads; i++) add_head(&file, page, i, measures[i].half);
+    qkvi_bytes_text(&file, "</body>\n</html>\n");
+    qkv_status status = file.failed
+                            ? qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the page")
+                            : qkv_file_write(path, file.data, file.n, error);
+    result->n_bytes = (int64_t)file.n;
+    qkvi_bytes_free(&file);
+    return status;
+}
+
+static qkv_status check_and_write(qkv_page *page, const char *path, qkv_page_result *result,
+                                  qkv_error *error) {
+    qkv_attention_desc rules;
+    QKV_TRY(take_runs(page, error));
+    QKV_TRY(take_queries(page, error));
+    QKV_TRY(check(page, path, error));
+    QKV_TRY(take_rules(page, &rules, error));
+    qkvi_page_measure *const measures = qkvi_calloc_array((size_t)page->n_heads, sizeof *measures);
+    if (measures == NULL) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the heads");
+    qkv_status status = choose(page, measures, result, error);
+    if (status == QKV_OK) status = write(page, measures, path, result, error);
+    free(measures);
+    return status;
+}
+
+qkv_status qkv_page_write(const qkv_page *given, const char *path, qkv_page_result *result,
+                          qkv_error *error) {
+    qkv_page page = { 0 };
+    qkvi_page_lists lists;
+    qkv_page_result made = qkv_page_result_init();
+    if (given == NULL) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "page is NULL");
+    QKV_TRY(qkvi_options_read(&page, sizeof page, given, "qkv_page", error));
+    if (result) QKV_TRY(qkvi_options_read(&made, sizeof made, result, "qkv_page_result", error));
+    made = qkv_page_result_init();
+    qkv_status status = qkvi_page_lists_read(&page, &lists, error);
+    if (status == QKV_OK) status = check_and_write(&page, path, &made, error);
+    qkvi_page_lists_free(&lists);
+    if (status == QKV_OK && result) qkvi_options_write(result, &made, sizeof made);
+    return status;
+}

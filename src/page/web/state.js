@@ -1,0 +1,127 @@
+/*
+ * The one selection that all views show, and the list of what to draw when it changes. Drawing happens once a
+ * frame. The address after # holds the selection, so a link to a file can name a pair.
+ */
+const state = {
+    head: 0,
+    query: 0,
+    key: 0,
+    more: [],
+    hover: null,
+    to: false,
+    tab: "tokens",
+    scale: max(M, N) > 128 ? "log" : "linear",
+    words: false
+};
+const tabs = {}, tabOrder = [];  // id → { name, show(panel), draw() }
+const drawn = [];                // called at each frame that something changed in
+
+const thisHead = () => HEADS[state.head], thisData = () => headData(state.head);
+const firstQuery = () => {
+    const plain = listOf(min(M, 4096), i => i).find(i => !asked.special?.[i]);
+    return manifest.query >= 0 ? manifest.query : plain === undefined ? 0 : plain;
+};
+const queries = () => state.hover === null ? [state.query, ...state.more] : [state.hover];
+
+let framed = false, shownTab = "", version = 0;
+function change(patch = {}) {
+    const moved = "query" in patch || "head" in patch;
+    if ("query" in patch && !("more" in patch)) state.more = [];
+    Object.assign(state, patch);
+    if (moved && patch.key === undefined) state.key = strongest();
+    if (framed) return;
+    framed = true;
+    requestAnimationFrame(() => {
+        framed = false;
+        draw();
+    });
+}
+
+/* The key a query looks at most; the query itself if its head is not there yet. */
+function strongest() {
+    const weights = row(state.head, state.query);
+    return (weights && largest(weights, 1)[0]) ?? min(state.query, N - 1);
+}
+
+/* After a change of What if or of the theme nothing that was computed holds. */
+function changeAll(patch) {
+    rows.clear();
+    counts.clear();
+    version++;
+    change(patch);
+}
+
+/* Another text of several: its tokens, and everything that shows them anew. */
+function enterRun() {
+    const run = thisHead().run || 0;
+    if (!manifest.runs || manifest.at === run) return;
+    Object.assign(manifest, manifest.runs[run], {at: run});
+    unitLists = {};
+    shownTab = "";
+    version++;
+}
+
+function draw() {
+    enterRun();
+    chooseColors();
+    if (state.tab !== shownTab) {
+        shownTab = state.tab;
+        put(byId("panel"));
+        Object.keys(jobs).filter(name => name !== "thumbs").forEach(stop);
+        tabs[shownTab].show(byId("panel"));
+    }
+    for (const view of drawn) view();
+    tabs[shownTab].draw();
+    clearTimeout(draw.later);
+    draw.later = setTimeout(writeAddress, 200);  // a browser takes milliseconds for it
+}
+
+function writeAddress() {
+    history.replaceState(
+        null, "", `#${placeName(state.head)}/${state.query}/${state.key}/${state.tab}`);
+}
+function readAddress() {
+    const [head, query, key, tab] = decodeURIComponent(location.hash.slice(1)).split("/");
+    const found = HEADS.findIndex((_, i) => placeName(i) === head);
+    const place = (x, n) => /^\d+$/.test(x) && +x < n ? +x : null;
+    if (found >= 0) state.head = found;
+    state.query = place(query, M) ?? firstQuery();
+    state.key = place(key, N) ?? strongest();
+    if (tabs[tab]) state.tab = tab;
+}
+
+/* "floor((i + q_offset) / chunk) == floor(j / chunk), chunk = 4" */
+const ruleText = ({
+    definition,
+    ...fields
+}) => [definition, ...Object.keys(fields).map(name => `${name} = ${fields[name]}`)].join(", ");
+
+/* What a figure says below itself, on the screen and in files. */
+function caption() {
+    const {layer, head, alibi, sink, mask} = thisHead(),
+                                     scaled = whatIf.scaled ?
+        fixed(scaleOf(thisHead()), 4) + " q·k" :
+        "q·k";
+    const score = (CAP ? `${CAP} tanh(${scaled} / ${CAP})` : scaled) +
+        (alibi ? `${signed(alibi)} (j − i${OFFSET ? signed(-OFFSET) : ""})` : "");
+    const logit = whatIf.temperature === 1 ? score : `(${score}) / ${temperatureText()}`;
+    const parts = [
+        manifest.caption, `Layer ${layer}, head ${head}, counted from 0.`,
+        `Weight p = exp(${logit} − lse); each query's weights sum to 1${
+            Number.isFinite(sink) ? ", its sink's with them" : ""}.`
+    ];
+    if (modelRules.causal)
+        parts.push(
+            OFFSET ? `Causal: query i sees keys j ≤ i${signed(OFFSET)}.` :
+                     "Causal: a query sees itself and keys before it.");
+    for (const name in modelRules)
+        if (!["causal", "window", "q_offset"].includes(name))
+            parts.push(`Rule ${name}: ${ruleText(modelRules[name])}.`);
+    if (mask) parts.push("A mask hides keys from queries, pair by pair.");
+    if (isModified())
+        parts.push(
+            "MODIFIED: not what the model computed (" + modifications().join(", ") +
+            "); lse is over the keys that are left, and a query without one has no weight.");
+    if (whatIf.pairs) parts.push(`Only pairs ${pairNames[whatIf.pairs]} are shown.`);
+    return parts.filter(Boolean).join(" ");
+}

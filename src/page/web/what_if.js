@@ -1,0 +1,126 @@
+/* The strip of questions: each is answered by softmax over changed scores or keys, from q and k, at once. */
+const pairNames = {
+    "00": "A→A",
+    "01": "A→B",
+    "10": "B→A",
+    "11": "B→B"
+};
+
+const temperatureText = () => String(+whatIf.temperature.toPrecision(4));
+function modifications() {
+    return [
+        !whatIf.scaled && "without the scale",
+        whatIf.temperature !== 1 && `temperature ${temperatureText()}`,
+        whatIf.causal && !modelRules.causal && "causal",
+        !whatIf.specials && "without special tokens as keys",
+        whatIf.dropped.size > 0 &&
+            "without " + [...whatIf.dropped].slice(0, 4).map(tokenText).join(" ") +
+                (whatIf.dropped.size > 4 ? " …" : "")
+    ].filter(Boolean);
+}
+const ask = patch => {
+    Object.assign(whatIf, patch);
+    changeAll();
+};
+
+function dropKey() {
+    const dropped = new Set(whatIf.dropped);
+    if (!dropped.delete(state.key)) dropped.add(state.key);
+    ask({dropped});
+}
+const resetWhatIf = () => ask(
+    {scaled: true, temperature: 1, causal: false, specials: true, dropped: new Set(), pairs: ""});
+
+drawn.push(function drawWhatIf() {
+    const box = byId("what-if"), key = JSON.stringify([whatIf, [...whatIf.dropped], state.key]);
+    if (box.dataset.key === key) return;
+    box.dataset.key = key;
+    if (hasFocus(box) && document.activeElement.type === "range") return drawBadge(box);
+    const focused = hasFocus(box) ?
+        [...box.querySelectorAll("input,button,select")].indexOf(document.activeElement) :
+        -1;
+    const temperature = el("input", {
+        type: "range",
+        min: -1,
+        max: 1,
+        step: 0.05,
+        value: Math.log10(whatIf.temperature),
+        label: "Temperature",
+        id: "heat",
+        // of two digits, so that what is said is what is computed with
+        oninput: event => ask({temperature: +(10 ** event.target.value).toPrecision(2)})
+    });
+    const name =
+        scaleOf(thisHead()).toFixed(4) === (1 / sqrt(D)).toFixed(4) ? "scale 1/√d" : "scale";
+    put(box, el("span", {class: "name"}, "What if"),
+        check(name, whatIf.scaled, scaled => ask({scaled}), "multiply scores by the model's scale"),
+        el("label", {title: "scores are divided by it"}, "temperature", temperature,
+           el("output", {id: "temperature"})),
+        modelRules.causal || !PLACED ? "" :
+                                       check(
+                                           "causal", whatIf.causal, causal => ask({causal}),
+                                           "a query sees itself and the keys before it"),
+        manifest.special ? check(
+                               "special tokens", whatIf.specials, specials => ask({specials}),
+                               "off: they are no keys, and the other weights sum to 1") :
+                           "",
+        !CROSS && manifest.segment?.includes(1) ?
+            select(
+                "pairs", [["", "all"], ...Object.entries(pairNames)], whatIf.pairs,
+                pairs => ask({pairs}),
+                "only queries of one text and keys of one text; weights stay") :
+            "",
+        button(
+            whatIf.dropped.has(state.key) ? "Bring key back" : "Drop key", dropKey,
+            {title: `softmax without the selected key, ${tokenText(state.key)}`}),
+        button("Reset", resetWhatIf, {id: "reset"}), el("span", {id: "badge"}));
+    drawBadge(box);
+    const same = [...box.querySelectorAll("input,button,select")][focused];
+    (same?.hidden ? same.previousElementSibling : same)?.focus();  // Reset hides itself
+});
+function drawBadge(box) {
+    const badge = box.querySelector("#badge");
+    box.querySelector("#temperature").textContent = temperatureText();
+    byId("heat").setAttribute("aria-valuetext", temperatureText());
+    byId("reset").hidden = !isAsked();
+    const text = [
+        isModified() ? "modified: not what the model computed" : manifest.modified,
+        whatIf.pairs && "filtered: " + pairNames[whatIf.pairs]
+    ].filter(Boolean).join("; ");
+    badge.className = text ? "badge" : "";
+    badge.textContent = text;
+}
+
+/* What was computed before anybody asked. */
+const unasked = (text, name = "p") => isAsked() ? el(name, {class: "badge"}, text) : "";
+
+/* How the score of a pair comes about: [what is done, the value after it, what that is]. */
+function scoreSteps({q, k, alibi, scale}, i, j) {
+    let value = dot(q, i * D, k, j * D);
+    const steps = [["", value, "q·k"]], added = alibi * (j - placeOf(i));
+    const step = (done, next, name) => steps.push([done, value = next, name]);
+    step(
+        whatIf.scaled ? `× ${fixed(scale, 4)}` : "without the scale",
+        whatIf.scaled ? value * scale : value,
+        CAP       ? "before softcap" :
+            alibi ? "before ALiBi" :
+                    "score");
+    if (CAP) step(`softcap ${CAP}`, CAP * tanh(value / CAP), alibi ? "before ALiBi" : "score");
+    if (alibi) step(signed(added), value + added, "score");
+    if (whatIf.temperature !== 1)
+        step(`÷ ${temperatureText()}`, value / whatIf.temperature, "score / temperature");
+    return steps;
+}
+
+/* Why query i does not see key j; "" if it does. */
+function whyHidden(data, i, j) {
+    const [first, end] = visibleKeys(i, modelRules);
+    if (maySee(data, i, j)) return "";
+    if (whatIf.dropped.has(j)) return "dropped by What if";
+    if (isGone(j)) return "special, hidden by What if";
+    return j >= first && j < end && sees(data, i, j) ? "after the query, hidden by What if" :
+                                                       "hidden by the mask";
+}
+
+/* A weight of the row of query i. */
+const cellText = (i, j, p) => isFiltered(i, j) ? "not shown" : weightText(p);

@@ -1,0 +1,93 @@
+/* view.h: see nulls.h. */
+#include "null/nulls.h"
+#include "qkv/page.h"
+#include "qkv/picture.h"
+
+enum { N = 3, D = 4 };
+static const float weights[] = { 1, 0, 0, 0.5f, 0.5f, 0, 0.2f, 0.3f, 0.5f, 0, 0, 0 }, lse[N];
+static const double numbers[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 };
+static const char *const tokens[] = { "a", "b", "c" };
+
+static qkv_status color(void) {
+    uint8_t rgb[3];
+    qkv_view_color(0.5, QKV_THEME_LIGHT, P(0, rgb));
+    return QKV_OK;
+}
+static qkv_status heatmap(void) {
+    const qkv_heatmap map = {
+        .struct_size = sizeof map, .n_rows = N, .n_cols = N, .weights = weights
+    };
+    return qkv_view_heatmap_write(P(0, &map), P(1, NULL_FOLDER "/a.svg"), P(2, &null_error));
+}
+static qkv_status grid(void) {
+    const qkv_head_grid heads = {
+        .struct_size = sizeof heads, .n_layers = 1, .n_heads = 1, .n = N, .weights = weights
+    };
+    return qkv_view_grid_write(P(0, &heads), P(1, NULL_FOLDER "/a.svg"), P(2, &null_error));
+}
+static qkv_status curve(void) {
+    const qkv_curve loss = { .struct_size = sizeof loss, .n = N, .x = numbers, .y = numbers };
+    return qkv_view_curve_write(P(0, &loss), P(1, NULL_FOLDER "/a.svg"), P(2, &null_error));
+}
+static qkv_status chart(void) {
+    const qkv_series series = { .y = numbers };
+    const qkv_panel panel = { .n_series = 1, .series = &series };
+    const qkv_chart one = { .struct_size = sizeof one,
+                            .n = N,
+                            .n_panels = 1,
+                            .panels = &panel,
+                            .panel_bytes = sizeof panel,
+                            .series_bytes = sizeof series };
+    return qkv_view_chart_write(P(0, &one), P(1, NULL_FOLDER "/a.svg"), P(2, &null_error));
+}
+static const qkv_head_profile profile = { .struct_size = sizeof profile,
+                                          .n_queries = N,
+                                          .n_keys = N,
+                                          .entropy = numbers,
+                                          .largest = numbers,
+                                          .received = numbers,
+                                          .by_offset = numbers };
+static qkv_status queries(void) {
+    return qkv_view_queries_write(P(0, &profile), P(1, NULL_FOLDER "/a.svg"), P(2, &null_error));
+}
+static qkv_status received(void) {
+    return qkv_view_received_write(P(0, &profile), P(1, NULL_FOLDER "/a.svg"), P(2, &null_error));
+}
+static qkv_status offsets(void) {
+    return qkv_view_offsets_write(P(0, &profile), P(1, NULL_FOLDER "/a.svg"), P(2, &null_error));
+}
+static qkv_status page(void) {
+    const qkv_page_head head = { .q = weights, .k = weights, .lse = lse };
+    const qkv_page one = { .struct_size = sizeof one,
+                           .n = N,
+                           .head_dim = D,
+                           .scale = 0.5f,
+                           .query = -1,
+                           .tokens = tokens,
+                           .n_heads = 1,
+                           .heads = &head,
+                           .head_bytes = sizeof head };
+    qkv_page_result result = qkv_page_result_init();
+    return qkv_page_write(P(0, &one), P(1, NULL_FOLDER "/a.html"), P(2, &result),
+                          P(3, &null_error));
+}
+static qkv_status points(void) {
+    const qkv_point_map map = {
+        .struct_size = sizeof map, .n_queries = N, .n_keys = N, .xy = numbers
+    };
+    return qkv_view_points_write(P(0, &map), P(1, NULL_FOLDER "/a.svg"), P(2, &null_error));
+}
+
+const null_call null_view[] = {
+    { "qkv_view_color", color, "n" },
+    { "qkv_view_heatmap_write", heatmap, "rrn" },
+    { "qkv_view_grid_write", grid, "rrn" },
+    { "qkv_view_curve_write", curve, "rrn" },
+    { "qkv_view_chart_write", chart, "rrn" },
+    { "qkv_view_queries_write", queries, "rrn" },
+    { "qkv_view_received_write", received, "rrn" },
+    { "qkv_view_offsets_write", offsets, "rrn" },
+    { "qkv_page_write", page, "rrnn" },
+    { "qkv_view_points_write", points, "rrn" },
+    { 0 },
+};
