@@ -1,0 +1,53 @@
+"""The C libraries of this package, with the signatures of their headers."""
+from __future__ import annotations
+
+import ctypes
+import pathlib
+from typing import Any
+
+from . import _c
+
+_FOLDER = pathlib.Path(__file__).parent / "lib"
+
+
+class _Library:
+    """Functions by name. Each gets its signature when it is first looked up."""
+
+    def __init__(self) -> None:
+        self._libraries = [ctypes.CDLL(str(_find(name)), mode=ctypes.RTLD_GLOBAL) for name in ("qkv", "qkvmodel")]
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _c.FUNCTIONS:
+            raise AttributeError(f"the C headers have no function {name}")
+        for library in self._libraries:
+            try:
+                function = getattr(library, name)
+            except AttributeError:
+                continue
+            function.restype, function.argtypes = _c.FUNCTIONS[name]
+            setattr(self, name, function)
+            return function
+        raise AttributeError(f"{name} is in libqkvview, which draws pictures and is no part of this package")
+
+
+def _find(name: str) -> pathlib.Path:
+    found = sorted(_FOLDER.glob(f"lib{name}.so*"), key=lambda path: len(path.name))
+    if not found:
+        raise ImportError(f"{_FOLDER} has no lib{name}.so: install the package with pip, not used from its source")
+    return found[0]
+
+
+lib = _Library()
+
+
+def string(text: bytes | None) -> str:
+    return "" if text is None else text.decode("utf-8", "replace")
+
+
+def init(kind: type[Any], **fields: Any) -> Any:
+    """A structure with all bytes 0 but its size, then `fields`."""
+    made = kind()
+    made.struct_size = ctypes.sizeof(kind)
+    for name, value in fields.items():
+        setattr(made, name, value)
+    return made

@@ -1,0 +1,156 @@
+"""Arrays of others, read where they are: NumPy, torch, and whatever has `__dlpack__` or `__array_interface__`."""
+from __future__ import annotations
+
+import ctypes
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _c
+from .errors import DTypeError, ShapeError, UnsupportedError
+
+DTYPES = {"float32": _c.QKV_F32, "bfloat16": _c.QKV_BF16, "float16": _c.QKV_F16}
+SIZES = {_c.QKV_F32: 4, _c.QKV_BF16: 2, _c.QKV_F16: 2}
+
+
+class View(NamedTuple):
+    """Where an array lies. Strides are in elements. `owner` keeps the memory alive."""
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+    owner: Any
+
+    def transposed(self, *axes: int) -> View:
+        return self._replace(shape=tuple(self.shape[a] for a in axes), strides=tuple(self.strides[a] for a in axes))
+
+    def expanded(self, n_dims: int) -> View:
+        """With dimensions of 1 in front, up to n_dims."""
+        more = n_dims - len(self.shape)
+        return self._replace(shape=(1,) * more + self.shape, strides=(0,) * more + self.strides)
+
+
+# ---- DLPack -------------------------------------------------------------------------------------
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+_CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}
+_DEVICE_CPU = 1
+_pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer_of.restype, _pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+
+def _from_dlpack(array: Any, name: str) -> View:
+    # The capsule stays ours and unconsumed: its destructor gives the memory back when the view goes.
+    capsule = array.__dlpack__()
+    tensor = _DLTensor.from_address(_pointer_of(capsule, b"dltensor"))
+    if tensor.device_type != _DEVICE_CPU:
+        raise DTypeError(f"{name} is on a device (DLPack type {tensor.device_type}), and qkv computes on the CPU")
+    kind = _CODES.get(tensor.code, f"DLPack type {tensor.code}, ")
+    dtype = "bool" if kind == "bool" else f"{kind}{tensor.bits}"
+    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+    strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else _dense(shape)
+    return View((tensor.data or 0) + tensor.byte_offset, shape, strides, dtype, (array, capsule))
+
+
+# ---- Any array ----------------------------------------------------------------------------------
+
+
+def _dense(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+def is_torch(array: Any) -> bool:
+    return type(array).__module__.partition(".")[0] == "torch"
+
+
+def _view_numpy(array: np.ndarray[Any, Any], owner: Any) -> View:
+    size = array.itemsize
+    if any(stride % size for stride in array.strides):
+        array = owner = np.ascontiguousarray(array)
+    strides = tuple(stride // size for stride in array.strides)
+    return View(array.__array_interface__["data"][0], array.shape, strides, array.dtype.name, owner)
+
+
+def _view_torch(array: Any, name: str) -> View:
+    import torch
+
+    if array.device.type != "cpu":
+        raise DTypeError(f"{name} is on {array.device}, and qkv computes on the CPU: pass {name}.cpu()")
+    if array.requires_grad and torch.is_grad_enabled():
+        raise UnsupportedError(f"{name} requires a gradient, which torch would not get: pass {name}.detach(), and see "
+                               "Problem.backward")
+    if array.layout != torch.strided:
+        raise DTypeError(f"{name} has layout {array.layout}, and qkv reads strided tensors: pass {name}.to_dense()")
+    return View(array.data_ptr(), tuple(array.shape), array.stride(), str(array.dtype)[6:], array)
+
+
+def view(array: Any, name: str) -> View:
+    """Where `array` lies, without a copy if it can be read where it is."""
+    if isinstance(array, np.ndarray):
+        return _view_numpy(array, array)
+    if is_torch(array):
+        return _view_torch(array, name)
+    if hasattr(array, "__dlpack__"):
+        return _from_dlpack(array, name)
+    made = np.asarray(array)
+    return _view_numpy(made, made)
+
+
+def floats(array: Any, name: str) -> View:
+    """As view(), of elements that qkv computes with, whose last stride is 1. Copied where it is not."""
+    found = view(array, name)
+    if found.dtype not in DTYPES:
+        hint = f": pass {name}.astype(numpy.float32)" if isinstance(array, np.ndarray) else ""
+        raise DTypeError(f"{name} is {found.dtype}, and qkv computes with float32, bfloat16 and float16{hint}")
+    if not found.shape:
+        raise ShapeError(f"{name} has no dimensions")
+    inner = found.strides[-1] == 1 or found.shape[-1] <= 1
+    if not inner or any(stride < 0 for stride in found.strides):
+        found = view(array.contiguous() if is_torch(array) else np.ascontiguousarray(array), name)
+    return found
+
+
+def integers(values: Any, kind: type[np.signedinteger[Any]], name: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """A dense array of integers; a value that does not fit, a fraction or another shape is refused."""
+    given = values.detach().numpy() if is_torch(values) else np.asarray(values)
+    if given.dtype.kind not in "iu" and given.size:
+        raise DTypeError(f"{name} is {given.dtype}, and must hold integers")
+    made = np.ascontiguousarray(given, dtype=kind)
+    if made.shape != shape:
+        raise ShapeError(f"{name} has shape {made.shape}, and must have {shape}")
+    if given.size and not np.array_equal(made, given):
+        raise ShapeError(f"{name} has a value that {np.dtype(kind).name} cannot hold")
+    return made
+
+
+def empty_like(like: Any, shape: tuple[int, ...], dtype: str) -> Any:
+    """A new dense array: a tensor if `like` is one, otherwise of NumPy."""
+    if is_torch(like):
+        import torch
+
+        return torch.empty(shape, dtype=getattr(torch, dtype))
+    if dtype == "bfloat16":
+        import ml_dtypes
+
+        return np.empty(shape, dtype=ml_dtypes.bfloat16)
+    return np.empty(shape, dtype=dtype)

@@ -1,0 +1,83 @@
+"""Masks as functions: qkv.mask_mod compiles one to lists of visible blocks."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .errors import ArgumentError, ShapeError
+
+# Cells of a mask that are evaluated at a time: 4 MiB of bools.
+_AT_ONCE = 1 << 22
+
+
+class BlockMask:
+    """Which blocks of keys each block of queries sees, and the cells of those that are seen in part.
+
+    offsets [batches, heads, blocks + 1] and index: as block_offsets and block_index of the C header. bits: None if all
+    visible blocks are full, else [batches, heads, len_q, ceil(len_k / 8)], key j in bit j % 8.
+    """
+
+    def __init__(self, block_len: int, len_q: int, len_k: int, offsets: np.ndarray[Any, Any],
+                 index: np.ndarray[Any, Any], bits: np.ndarray[Any, Any] | None) -> None:
+        self.block_len, self.len_q, self.len_k = block_len, len_q, len_k
+        self.offsets, self.index, self.bits = offsets, index, bits
+
+    def check(self, n_batch: int, n_heads: int, len_q: int, len_k: int) -> None:
+        if (self.len_q, self.len_k) != (len_q, len_k):
+            raise ShapeError(f"block_mask is of {self.len_q} x {self.len_k}, the problem of {len_q} x {len_k}")
+        for n, whole, name in zip(self.offsets.shape, (n_batch, n_heads), ("batches", "heads")):
+            if n not in (1, whole):
+                raise ShapeError(f"block_mask has {n} {name}, and must have 1 or {whole}")
+
+    @property
+    def sparsity(self) -> float:
+        """The share of blocks that are hidden, 0 to 1."""
+        side = [-(-n // self.block_len) for n in (self.len_q, self.len_k)]
+        whole = side[0] * side[1] * self.offsets.shape[0] * self.offsets.shape[1]
+        return 1 - len(self.index) / whole if whole else 0.0
+
+    def __repr__(self) -> str:
+        kind = "full blocks" if self.bits is None else "full and partial blocks"
+        return f"<qkv.BlockMask {self.len_q} x {self.len_k}, {kind} of {self.block_len}, {self.sparsity:.0%} hidden>"
+
+
+def mask_mod(f: Callable[..., Any], *, len_q: int, len_k: int, batch: int = 1, heads: int = 1,
+             block_len: int = 128) -> BlockMask:
+    """Compiles f(b, h, i, j) to a block mask, as FlexAttention's create_block_mask does.
+
+    f gets integer arrays that broadcast to [rows, len_k], and returns bools: True lets query i see key j. With batch
+    or heads 1 the mask serves all. Hidden blocks cost neither time nor memory in attention. Memory: a bit for each
+    cell, if a block is seen in part.
+    """
+    if block_len not in (32, 64, 96, 128):
+        raise ArgumentError(f"block_len is {block_len}, and must be 32, 64, 96 or 128")
+    n_rows, n_columns = -(-len_q // block_len), -(-len_k // block_len)
+    offsets = np.zeros((batch, heads, n_rows + 1), dtype=np.int64)
+    bits = np.zeros((batch, heads, len_q, -(-len_k // 8)), dtype=np.uint8)
+    lists, partial, total = [], False, 0
+    step = max(1, _AT_ONCE // max(1, len_k * block_len))
+    edges = np.arange(0, n_columns) * block_len
+    j = np.arange(len_k)[None, :]
+    for b in range(batch):
+        for h in range(heads):
+            offsets[b, h, 0] = total
+            for first in range(0, n_rows, step):
+                i0, i1 = first * block_len, min((first + step) * block_len, len_q)
+                i = np.arange(i0, i1)[:, None]
+                sees = np.asarray(f(np.int64(b), np.int64(h), i, j))
+                if sees.dtype != np.bool_:
+                    raise ArgumentError(f"the mask_mod returned {sees.dtype}, and must return bools")
+                sees = np.broadcast_to(sees, (i1 - i0, len_k))
+                bits[b, h, i0:i1] = np.packbits(sees, axis=1, bitorder="little")
+                for row in range(i0, i1, block_len):
+                    rows = sees[row - i0:row - i0 + block_len]
+                    counts = np.add.reduceat(rows.sum(axis=0), edges) if len_k else np.zeros(0, dtype=np.int64)
+                    sizes = np.diff(np.append(edges, len_k)) * len(rows)
+                    lists.append(np.flatnonzero(counts).astype(np.int32))
+                    partial = partial or bool(((counts > 0) & (counts < sizes)).any())
+                    total += len(lists[-1])
+                    offsets[b, h, row // block_len + 1] = total
+    index = np.concatenate(lists) if lists else np.zeros(0, dtype=np.int32)
+    return BlockMask(block_len, len_q, len_k, offsets, index, bits if partial else None)

@@ -1,0 +1,170 @@
+"""Decoding from stored keys and values, and merging of results."""
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _c
+from ._library import init, lib
+from .arrays import DTYPES, View, empty_like, floats
+from .context import Context, context
+from .errors import ArgumentError, ShapeError
+from .problem import Forward, _address, _like, _pointer
+
+_STORED = {**DTYPES, "int8": _c.QKV_I8}
+
+
+class KVCache:
+    """Keys and values of several sequences that grow, in pages. Sequences that begin alike share pages.
+
+    >>> cache = qkv.KVCache(sequences=1, kv_heads=8, dim=128, pages=1024)
+    >>> cache.append(0, k, v)                    # [kv_heads, n, dim]
+    >>> o = cache.attend(q)                      # q [sequences, heads, n, dim]
+
+    dtype: "float32", "bfloat16", "float16" or "int8", in which they are stored. page_len: tokens of a page, a multiple
+    of 16. ring_len: only the last so many tokens are kept. The memory is allocated here, and never grows.
+    """
+
+    def __init__(self, *, sequences: int = 1, kv_heads: int, dim: int, dim_v: int | None = None, pages: int,
+                 page_len: int = 64, dtype: str = "float32", max_len: int = 0, ring_len: int = 0,
+                 context: Context | None = None) -> None:
+        self._handle: int | None = None
+        if dtype not in _STORED:
+            raise ArgumentError(f"dtype is {dtype!r}, and must be one of {', '.join(_STORED)}")
+        self._context, self._dims = context, (kv_heads, dim, dim if dim_v is None else dim_v)
+        self._n_sequences = sequences
+        options = init(_c.qkv_kv_cache_options, dtype=_STORED[dtype], n_sequences=sequences, n_kv_heads=kv_heads,
+                       head_dim=dim, head_dim_v=self._dims[2], page_len=page_len, n_pages=pages, max_len=max_len,
+                       ring_len=ring_len)
+        made, ctx = ctypes.c_void_p(), self._ctx()
+        ctx.check(lib.qkv_kv_cache_create(ctx.handle, ctypes.byref(options), ctypes.byref(made)))
+        self._handle = made.value
+
+    def __del__(self) -> None:
+        if self._handle is not None:
+            lib.qkv_kv_cache_destroy(self._handle)
+
+    def _ctx(self) -> Context:
+        return self._context or context()
+
+    def append(self, sequence: int, k: Any, v: Any) -> None:
+        """Appends tokens: k [kv_heads, n, dim], v [kv_heads, n, dim_v]. They are rounded to the cache's type."""
+        views = [floats(k, "k"), floats(v, "v")]
+        n = views[0].shape[1] if len(views[0].shape) == 3 else -1
+        for found, dim, name in zip(views, self._dims[1:], "kv"):
+            if found.shape != (self._dims[0], n, dim) or found.dtype != views[0].dtype:
+                raise ShapeError(f"{name} is {found.dtype} {found.shape}, and must be ({self._dims[0]}, n, {dim})")
+        strides = [(ctypes.c_int64 * 2)(*found.strides[:2]) for found in views]
+        ctx = self._ctx()
+        ctx.check(lib.qkv_kv_cache_append(ctx.handle, self._handle, sequence, n, DTYPES[views[0].dtype],
+                                          _address(views[0]), ctypes.addressof(strides[0]),
+                                          _address(views[1]), ctypes.addressof(strides[1])))
+
+    def truncate(self, sequence: int, length: int) -> None:
+        """Shortens a sequence, and frees the pages that it no longer needs."""
+        ctx = self._ctx()
+        ctx.check(lib.qkv_kv_cache_truncate(ctx.handle, self._handle, sequence, length))
+
+    def fork(self, source: int, target: int) -> None:
+        """Makes the empty sequence `target` a copy of `source`. Pages are shared until one of them writes."""
+        ctx = self._ctx()
+        ctx.check(lib.qkv_kv_cache_fork(ctx.handle, self._handle, source, target))
+
+    def length(self, sequence: int = 0) -> int:
+        """Tokens of a sequence, with those that a ring no longer stores."""
+        found = int(lib.qkv_kv_cache_len(self._handle, sequence))
+        if found < 0:
+            raise ArgumentError(f"sequence is {sequence}, and the cache has {self._n_sequences}")
+        return found
+
+    @property
+    def free_pages(self) -> int:
+        return int(lib.qkv_kv_cache_free_pages(self._handle))
+
+    @property
+    def nbytes(self) -> int:
+        return int(lib.qkv_kv_cache_bytes(self._handle))
+
+    def attend(self, q: Any, *, first_sequence: int = 0, causal: bool = True, scale: float | None = None,
+               softcap: float | None = None, window: int | None = None, lse: bool = False) -> Any:
+        """Attention of the newest tokens: q [sequences, heads, n, dim], the last n tokens of each sequence.
+
+        causal: a token does not see those after it. window: it sees so many tokens, its own among them. Returns o, or
+        (o, lse). Bits do not depend on pages, batch, n or threads.
+        """
+        found = floats(q, "q")
+        if len(found.shape) != 4:
+            raise ShapeError(f"q has shape {found.shape}, and must have [sequences, heads, n, dim]")
+        batch, heads, n, dim = found.shape
+        if dim != self._dims[1]:
+            raise ShapeError(f"q has {dim} channels, the cache has {self._dims[1]}")
+        ctx, view, lengths = self._ctx(), init(_c.qkv_kv_view), ctypes.c_void_p()
+        ctx.check(lib.qkv_kv_cache_view_fill(ctx.handle, self._handle, first_sequence, batch, ctypes.byref(view),
+                                             ctypes.byref(lengths)))
+        of_batch = [self.length(first_sequence + b) for b in range(batch)]
+        desc = _c.qkv_attention_desc()
+        desc.struct_size = ctypes.sizeof(desc)
+        lib.qkv_attention_desc_fill(ctypes.byref(desc), batch, heads, self._dims[0], n, max(of_batch, default=0), dim,
+                                    self._dims[2])
+        desc.dtype, desc.q_stride[:] = DTYPES[found.dtype], found.strides[:3]
+        desc.flags |= _c.QKV_SET_KV_LEN | _c.QKV_SET_Q_OFFSET
+        desc.kv_len = lengths.value
+        offsets = np.array([length - n for length in of_batch], dtype=np.int64)
+        desc.q_offsets = _pointer(offsets)
+        if causal:
+            desc.flags |= _c.QKV_SET_CAUSAL
+        if window is not None:
+            desc.flags |= _c.QKV_SET_WINDOW
+            desc.window_left, desc.window_right = window - 1, -1
+        for name, value, flag in (("scale", scale, _c.QKV_SET_SCALE), ("softcap", softcap, _c.QKV_SET_SOFTCAP)):
+            if value is not None:
+                desc.flags |= flag
+                setattr(desc, name, value)
+        o = empty_like(q, (batch, heads, n, self._dims[2]), found.dtype)
+        rows = np.zeros((batch, heads, n), dtype=np.float32)
+        ctx.check(lib.qkv_attention_decode(ctx.handle, ctypes.byref(desc), _address(found), ctypes.byref(view),
+                                           _address(floats(o, "o")), _pointer(rows), None))
+        return (o, _like(q, rows)) if lse else o
+
+
+def merge(parts: Sequence[tuple[Any, Any] | Forward]) -> tuple[Any, Any]:
+    """Results over disjoint sets of keys as that over their union: (o, lse) of each part, of the same shapes.
+
+    o [..., len_q, dim], lse [..., len_q]. lse = log(sum_p exp(lse_p)), o = sum_p exp(lse_p - lse) o_p.
+    """
+    if not parts:
+        raise ArgumentError("merge needs at least one part")
+    outputs = [floats(part[0], "o") for part in parts]
+    rows = [floats(part[1], "lse") for part in parts]
+    shape, ctx = outputs[0].shape, context()
+    for found, of_rows in zip(outputs, rows):
+        if found.shape != shape or found.dtype != outputs[0].dtype:
+            raise ShapeError(f"a part's o is {found.dtype} {found.shape}, the first is {outputs[0].dtype} {shape}")
+        if of_rows.shape != shape[:-1] or of_rows.dtype != "float32":
+            raise ShapeError(f"a part's lse is {of_rows.dtype} {of_rows.shape}, and must be float32 {shape[:-1]}")
+    dense = [_dense(part[0], found) for part, found in zip(parts, outputs)]
+    dense_rows = [_dense(part[1], found) for part, found in zip(parts, rows)]
+    n_rows = int(np.prod(shape[:-1]))
+    desc = _c.qkv_attention_desc()
+    desc.struct_size = ctypes.sizeof(desc)
+    lib.qkv_attention_desc_fill(ctypes.byref(desc), 1, 1, 1, n_rows, 0, 0, shape[-1])
+    desc.dtype = DTYPES[outputs[0].dtype]
+    o, lse = empty_like(parts[0][0], shape, outputs[0].dtype), np.zeros(shape[:-1], dtype=np.float32)
+    array = ctypes.c_void_p * len(parts)
+    ctx.check(lib.qkv_attention_merge(ctx.handle, ctypes.byref(desc), len(parts),
+                                      ctypes.byref(array(*map(_address, dense))),
+                                      ctypes.byref(array(*map(_address, dense_rows))),
+                                      _address(floats(o, "o")), _pointer(lse)))
+    return o, _like(parts[0][1], lse)
+
+
+def _dense(array: Any, found: View) -> View:
+    step, strides = 1, []
+    for size in reversed(found.shape):
+        strides.append(step)
+        step *= size
+    same = all(size == 1 or given == want for size, given, want in zip(found.shape, found.strides, reversed(strides)))
+    return found if same else floats(np.ascontiguousarray(array), "a part")

@@ -1,0 +1,125 @@
+"""Contexts: threads, workspace and instruction set of calls. Each thread of Python has its own."""
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Generator
+from typing import Any
+
+from . import _c
+from ._library import init, lib, string
+from .errors import ErrorText, error_of
+
+
+class Context:
+    """A qkv_ctx. A call of `qkv.attention` takes the one of its thread if it is given none.
+
+    n_threads: 1 to 1024; 0: as many as affinity and quota allow (or QKV_NUM_THREADS of the environment).
+    isa: "scalar", "avx2", "avx512", "avx512bf16" or "neon"; None: the best one here.
+    """
+
+    def __init__(self, n_threads: int = 0, isa: str | None = None) -> None:
+        self.handle: int | None = None
+        options = init(_c.qkv_ctx_options, n_threads=n_threads, isa=ctypes.c_char_p(isa.encode()) if isa else None)
+        handle, error = ctypes.c_void_p(), ErrorText()
+        error.check(lib.qkv_ctx_create(ctypes.byref(options), ctypes.byref(handle), error.pointer))
+        self.handle = handle.value
+        self._process = os.getpid()
+
+    def __del__(self) -> None:
+        # After a fork the threads of the parent's context are not there: its memory is left to the system.
+        if self.handle is not None and self._process == os.getpid():
+            lib.qkv_ctx_destroy(self.handle)
+
+    @property
+    def isa(self) -> str:
+        return string(lib.qkv_ctx_isa(self.handle))
+
+    @property
+    def n_threads(self) -> int:
+        return int(lib.qkv_ctx_threads(self.handle))
+
+    def check(self, status: int) -> None:
+        """Raises the exception of a status that is not QKV_OK."""
+        if status != _c.QKV_OK:
+            raise error_of(status, string(lib.qkv_ctx_message(self.handle)))
+
+    def __repr__(self) -> str:
+        return f"qkv.Context(n_threads={self.n_threads}, isa={self.isa!r})"
+
+
+class _OfThread(threading.local):
+    context: Context | None = None
+
+
+_of_thread = _OfThread()
+_n_threads = 0
+
+
+def context() -> Context:
+    """The context of this thread, made at its first call. A child process makes a new one."""
+    found = _of_thread.context
+    if found is None:
+        found = _of_thread.context = Context(_n_threads)
+    return found
+
+
+def set_num_threads(n: int) -> None:
+    """Sets the number of threads of contexts to come, and renews that of this thread. 0: the default."""
+    global _n_threads
+    made = Context(n)
+    _n_threads = n
+    _of_thread.context = made
+
+
+def _forget() -> None:
+    global _of_thread
+    _of_thread = _OfThread()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+# ---- Ctrl-C -------------------------------------------------------------------------------------
+
+# Of the three arguments of a progress function only the first is passed on: send() takes one.
+_PROGRESS = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class Interruptible:
+    """Call options with which Ctrl-C ends a call.
+
+    Python looks for signals only while it runs bytecode. The library's progress function therefore resumes a generator
+    that waits inside a `try`: there KeyboardInterrupt is caught, the call's cancel flag set, and the exception kept.
+    """
+
+    def __init__(self) -> None:
+        self._flag = ctypes.c_int(0)
+        self._raised: BaseException | None = None
+        watch = self._watch()
+        next(watch)
+        self._function = _PROGRESS(watch.send)
+        self._options = init(_c.qkv_call_options, cancel=ctypes.addressof(self._flag),
+                             progress=ctypes.cast(self._function, ctypes.c_void_p))
+        self.pointer = ctypes.byref(self._options)
+
+    def _watch(self) -> Generator[None, Any, None]:
+        while True:
+            try:
+                while True:
+                    yield
+            except GeneratorExit:
+                return
+            except BaseException as raised:  # whatever a signal handler raises
+                self._raised = raised
+                self._flag.value = 1
+
+    def raise_pending(self) -> None:
+        """Raises what a signal handler has raised."""
+        if self._raised is not None:
+            raise self._raised
+
+    def check(self, context: Context, status: int) -> None:
+        self.raise_pending()
+        context.check(status)

@@ -1,0 +1,202 @@
+"""Heads of an attention: their weights, numbers and labels, from a model's run or from arrays of queries and keys."""
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _c
+from ._library import init, lib, string
+from .arrays import floats
+from .context import Context, Interruptible, context
+from .errors import ArgumentError, DTypeError, ErrorText, ShapeError
+from .page import Page, write_page
+
+
+class Sharpest(NamedTuple):
+    """The largest weight of one or all heads."""
+
+    layer: int
+    head: int
+    query: int
+    key: int
+    weight: float
+
+
+class Number(NamedTuple):
+    """A number that each head has: its name, its definition in words, and its formula."""
+
+    name: str
+    title: str
+    what: str
+    formula: str
+
+
+def _numbers() -> list[Number]:
+    found = []
+    for index in range(lib.qkv_heads_n_numbers()):
+        row = _c.qkv_head_number.from_address(lib.qkv_heads_number(index))
+        found.append(Number(string(row.name), string(row.title), string(row.what), string(row.formula)))
+    return found
+
+
+NUMBERS = _numbers()
+
+
+class Heads:
+    """Heads of one attention on one input. Opened by Model.look, or by qkv.heads from arrays.
+
+    Indices: layer and head from 0. Weights have the bits of qkv.attention. Nothing of len_q x len_k is stored.
+    """
+
+    def __init__(self, handle: int, ctx: Context, kept: Any, tokens: Sequence[str], queries: Sequence[str] | None,
+                 title: str, caption: str, special: np.ndarray[Any, Any] | None = None) -> None:
+        self._handle: int | None = handle
+        self._ctx, self._kept = ctx, kept
+        self._title, self._caption, self._special = title, caption, special
+        info = _c.qkv_heads_info.from_address(lib.qkv_heads_get_info(handle))
+        self.n_layers, self.n_heads = int(info.n_layers), int(info.n_heads)
+        self.n_queries, self.n_keys, self.head_dim = int(info.n_queries), int(info.n_keys), int(info.head_dim)
+        self.causal, self.one_text = bool(info.causal), bool(info.one_text)
+        self._q_offset, self._sees_all = int(info.q_offset), bool(info.sees_all)
+        self.tokens = list(tokens) or [str(j) for j in range(self.n_keys)]
+        self.queries = list(queries) if queries is not None else self.tokens[:self.n_queries]
+        # Rules that choose what to show first look at words, which runs have.
+        self._is_run = special is not None
+        self._measured = False
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None) is not None:
+            lib.qkv_heads_free(self._handle)
+
+    def __repr__(self) -> str:
+        return (f"<qkv.Heads {self.n_layers} layers of {self.n_heads} heads, {self.n_queries} queries, "
+                f"{self.n_keys} keys>")
+
+    def _index(self, layer: int, head: int) -> int:
+        if not (0 <= layer < self.n_layers and 0 <= head < self.n_heads):
+            raise ArgumentError(f"there is no head {layer}.{head}: layers are 0 to {self.n_layers - 1}, "
+                                f"heads 0 to {self.n_heads - 1}")
+        return layer * self.n_heads + head
+
+    def _measure(self) -> None:
+        if not self._measured:
+            call, error = Interruptible(), ErrorText()
+            status = lib.qkv_heads_measure(self._handle, _c.QKV_HEADS_RECEIVED | _c.QKV_HEADS_SHARPEST, call.pointer,
+                                           error.pointer)
+            call.raise_pending()
+            error.check(status)
+            self._measured = True
+
+    def _values(self, index: int) -> Any:
+        self._measure()
+        return (ctypes.c_double * len(NUMBERS)).from_address(lib.qkv_heads_numbers(self._handle, index))
+
+    def numbers(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Every number by its name, [layers, heads]; NaN where a head has none. qkv.NUMBERS has the definitions."""
+        rows = np.array([list(self._values(index)) for index in range(self.n_layers * self.n_heads)])
+        shaped = rows.reshape(self.n_layers, self.n_heads, len(NUMBERS))
+        return {number.name: shaped[:, :, n] for n, number in enumerate(NUMBERS)}
+
+    def label(self, layer: int, head: int) -> str:
+        """What the head does, if a rule of docs/statistics.md says so: "previous", "first", …; else ""."""
+        return string(lib.qkv_heads_label(ctypes.byref(self._values(self._index(layer, head)))))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each head: layer, head, label and all numbers that it has. For pandas.DataFrame and the like."""
+        made = []
+        for index in range(self.n_layers * self.n_heads):
+            layer, head = divmod(index, self.n_heads)
+            values = {number.name: value for number, value in zip(NUMBERS, self._values(index))
+                      if not math.isnan(value)}
+            made.append({"layer": layer, "head": head, "label": self.label(layer, head), **values})
+        return made
+
+    def weights(self, layer: int, head: int, *, rows: tuple[int, int] | None = None,
+                keys: tuple[int, int] | None = None) -> np.ndarray[Any, Any]:
+        """Weights of a head: of queries rows[0] to rows[1] - 1 on keys keys[0] to keys[1] - 1; None: all."""
+        i0, i1 = rows or (0, self.n_queries)
+        j0, j1 = keys or (0, self.n_keys)
+        made, error = np.zeros((max(i1 - i0, 0), max(j1 - j0, 0)), dtype=np.float32), ErrorText()
+        error.check(lib.qkv_heads_weights(self._handle, self._index(layer, head), i0, i1, j0, j1,
+                                          made.__array_interface__["data"][0], max(j1 - j0, 1), error.pointer))
+        return made
+
+    def looks_at(self, layer: int, head: int, query: int) -> tuple[int, float]:
+        """The key with the largest weight of a query, and this weight."""
+        key, weight, error = ctypes.c_int64(), ctypes.c_float(), ErrorText()
+        error.check(lib.qkv_heads_look(self._handle, self._index(layer, head), query, ctypes.byref(key),
+                                       ctypes.byref(weight), error.pointer))
+        return key.value, weight.value
+
+    def sharpest(self) -> Sharpest:
+        """The largest weight of all heads, from a query to another token."""
+        self._measure()
+        made, error = init(_c.qkv_sharpest), ErrorText()
+        error.check(lib.qkv_heads_sharpest(self._handle, None, None, None, ctypes.byref(made), error.pointer))
+        return Sharpest(made.layer, made.head, made.query, made.key, made.weight)
+
+    # ---- The page ----
+
+    def page(self, heads: Sequence[tuple[int, int]] | None = None) -> Page:
+        """All heads, or those of a list of (layer, head), as a page for a browser: one HTML file, without a network."""
+        self._measure()
+        return write_page(self, heads)
+
+    def save(self, path: str) -> None:
+        """Writes the page to a file."""
+        self.page().save(path)
+
+    def _repr_html_(self) -> str:
+        return self.page()._repr_html_()
+
+
+def heads(q: Any, k: Any, *, tokens: Sequence[str] = (), queries: Sequence[str] | None = None, causal: bool = False,
+          q_offset: int = 0, window: tuple[int | None, int | None] | None = None, scale: float | None = None,
+          two_texts: bool = False, title: str = "Arrays", context: Context | None = None) -> Heads:
+    """Heads of any model, from its queries and keys: float32, q [heads, len_q, dim], k [kv_heads, len_k, dim].
+
+    tokens: names of the keys; queries: those of the queries, if they are others. two_texts: queries have no places
+    among the keys, as in cross-attention. Other rules: see Problem. Arrays are read where they are if they are dense.
+    """
+    ctx = context or _context()
+    dense = [np.ascontiguousarray(_float32(array, name)) for array, name in ((q, "q"), (k, "k"))]
+    if dense[0].ndim != 3 or dense[1].ndim != 3 or dense[0].shape[2] != dense[1].shape[2]:
+        raise ShapeError(f"q is {dense[0].shape} and k is {dense[1].shape}: they must be [heads, len, dim]")
+    names = _strings(tokens, dense[1].shape[1], "tokens")
+    others = None if queries is None else _strings(queries, dense[0].shape[1], "queries")
+    left, right = window or (None, None)
+    arrays = init(
+        _c.qkv_heads_arrays, q=dense[0].ctypes.data, k=dense[1].ctypes.data, n_heads=dense[0].shape[0],
+        n_kv_heads=dense[1].shape[0], n_queries=dense[0].shape[1], n_keys=dense[1].shape[1],
+        head_dim=dense[0].shape[2], scale=scale or 0.0, causal=int(causal), q_offset=q_offset,
+        window_left=-1 if left is None else left, window_right=-1 if right is None else right,
+        two_texts=int(two_texts), keys=ctypes.addressof(names) if names else None,
+        queries=ctypes.addressof(others) if others else None)
+    handle, error = ctypes.c_void_p(), ErrorText()
+    error.check(lib.qkv_heads_open_arrays(ctx.handle, ctypes.byref(arrays), ctypes.byref(handle), error.pointer))
+    rules = {"window": (left, right)} if window else {}
+    caption = f"Arrays: {dense[0].shape[0]} heads of {dense[0].shape[2]} channels."
+    return Heads(handle.value or 0, ctx, (dense, names, others, rules), tokens, queries, title, caption)
+
+
+def _context() -> Context:
+    return context()
+
+
+def _float32(array: Any, name: str) -> np.ndarray[Any, Any]:
+    found = floats(array, name)
+    if found.dtype != "float32":
+        raise DTypeError(f"{name} is {found.dtype}: heads are read from float32")
+    return np.asarray(array.detach() if hasattr(array, "detach") else array)
+
+
+def _strings(texts: Sequence[str], n: int, name: str) -> Any:
+    if not texts:
+        return None
+    if len(texts) != n:
+        raise ShapeError(f"{name} has {len(texts)} texts, and there are {n}")
+    return (ctypes.c_char_p * n)(*(text.encode("utf-8", "surrogateescape") for text in texts))

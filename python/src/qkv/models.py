@@ -1,0 +1,254 @@
+"""Models: folders of transformers, the Hugging Face cache, and the small one that is part of this package."""
+from __future__ import annotations
+
+import ctypes
+import pathlib
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from . import _c
+from ._library import init, lib, string
+from .context import Context, context
+from .errors import ArgumentError, ErrorText
+from .heads import Heads
+
+_EMBEDDED = pathlib.Path(__file__).parent / "model"
+_WEIGHTS = {"f32": _c.QKV_WEIGHTS_F32, "bf16": _c.QKV_WEIGHTS_BF16}
+_ENDS = ("eos", "string", "max_new", "model_length", "caller", "forbidden")
+
+
+class Candidate(NamedTuple):
+    """A word for a place of a text."""
+
+    token: str
+    id: int
+    probability: float
+
+
+class Generated(NamedTuple):
+    """A text that a model has written: its tokens, its score, and why it ends ("eos", "max_new", …)."""
+
+    text: str
+    ids: list[int]
+    score: float
+    end: str
+
+
+class Tokens:
+    """A text or a pair as tokens: ids, how they are shown, and their bytes in the text."""
+
+    def __init__(self, handle: int, tokenizer: int) -> None:
+        self._handle: int | None = handle
+        self._tokenizer = tokenizer
+        found = _c.qkv_encoding.from_address(handle)
+        n = int(found.n)
+        self.ids = _array(found.ids, n, np.int32)
+        self.types = _array(found.types, n, np.uint8)
+        self.special = _array(found.special, n, np.uint8)
+        self.spans = list(zip(_array(found.begin, n, np.int64).tolist(), _array(found.end, n, np.int64).tolist()))
+        self.texts = [_shown(tokenizer, int(token)) for token in self.ids]
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None) is not None:
+            lib.qkv_encoding_free(self._handle)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __repr__(self) -> str:
+        return f"<qkv.Tokens {' '.join(self.texts)}>"
+
+
+def _array(address: int, n: int, kind: Any) -> np.ndarray[Any, Any]:
+    return np.frombuffer(ctypes.string_at(address, n * np.dtype(kind).itemsize), dtype=kind) if n else np.zeros(0, kind)
+
+
+def _taken_text(handle: ctypes.c_void_p) -> str:
+    found = _c.qkv_text.from_address(handle.value or 0)
+    text = string(ctypes.string_at(found.bytes, found.n))
+    lib.qkv_text_free(handle)
+    return text
+
+
+def _shown(tokenizer: int, token: int) -> str:
+    text, error = ctypes.c_void_p(), ErrorText()
+    error.check(lib.qkv_tokenizer_show(tokenizer, token, ctypes.byref(text), error.pointer))
+    return _taken_text(text)
+
+
+class _Run:
+    """A run of a model, which keeps what it read."""
+
+    def __init__(self, handle: int, kept: Any) -> None:
+        self.handle, self.kept = handle, kept
+
+    def __del__(self) -> None:
+        lib.qkv_run_free(self.handle)
+
+
+class Model:
+    """A model of qkv.load. It is read-only: any number of threads may use it at once."""
+
+    def __init__(self, folder: str | pathlib.Path | None = None, *, weights: Literal["f32", "bf16"] = "f32",
+                 context: Context | None = None) -> None:
+        self._handle: int | None = None
+        if weights not in _WEIGHTS:
+            raise ArgumentError(f'weights is {weights!r}, and must be "f32" or "bf16"')
+        options, made = init(_c.qkv_model_open_options, weights=_WEIGHTS[weights]), ctypes.c_void_p()
+        error, path = ErrorText(), str(_EMBEDDED if folder is None else folder)
+        error.check(lib.qkv_model_open(path.encode(), ctypes.byref(options), ctypes.byref(made), error.pointer))
+        self._handle, self._context = made.value, context
+        self._info = _c.qkv_model_info.from_address(lib.qkv_model_get_info(made))
+        self.architecture, self.name = string(self._info.architecture), "embedded" if folder is None else str(folder)
+        self.n_layers, self.n_heads, self.hidden = (int(getattr(self._info, field))
+                                                    for field in ("n_layers", "n_heads", "hidden"))
+        self.n_parameters, self.max_len = int(self._info.n_parameters), int(self._info.max_len)
+        self.kind = ("encoder", "decoder", "pair")[self._info.kind]
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None) is not None:
+            lib.qkv_model_free(self._handle)
+
+    def __repr__(self) -> str:
+        return (f"<qkv.Model {self.name}: {self.architecture}, {self.n_layers} layers of {self.n_heads} heads, "
+                f"{self.n_parameters:,} parameters>")
+
+    def _ctx(self) -> Context:
+        return self._context or context()
+
+    def _tokenizer(self, side: int = _c.QKV_SOURCE) -> int:
+        return int(lib.qkv_model_tokenizer(self._handle, side))
+
+    # ---- Texts ----
+
+    def tokenize(self, text: str, pair: str | None = None) -> Tokens:
+        """The tokens of a text or a pair, with the special ones that the model puts around them."""
+        made, error = ctypes.c_void_p(), ErrorText()
+        first, second = text.encode(), None if pair is None else pair.encode()
+        error.check(lib.qkv_tokenizer_encode(self._tokenizer(), first, len(first), second, len(second or b""),
+                                             ctypes.byref(made), error.pointer))
+        return Tokens(made.value or 0, self._tokenizer())
+
+    def decode(self, ids: Sequence[int], *, skip_special: bool = True) -> str:
+        """The text of ids."""
+        values, text, error = np.ascontiguousarray(ids, dtype=np.int32), ctypes.c_void_p(), ErrorText()
+        flags = _c.QKV_DECODE_SKIP_SPECIAL if skip_special else 0
+        error.check(lib.qkv_tokenizer_decode(self._tokenizer(_c.QKV_TARGET), values.ctypes.data, len(values), flags,
+                                             ctypes.byref(text), error.pointer))
+        return _taken_text(text)
+
+    def _run(self, tokens: Tokens, targets: Tokens | None = None) -> _Run:
+        made, error = ctypes.c_void_p(), ErrorText()
+        inputs = (ctypes.c_void_p * 1)(tokens._handle)
+        outputs = (ctypes.c_void_p * 1)(targets._handle) if targets else None
+        options = init(_c.qkv_run_options, targets=ctypes.addressof(outputs) if outputs else None)
+        error.check(lib.qkv_model_run(self._ctx().handle, self._handle, 1, ctypes.byref(inputs), _c.QKV_RUN_CAPTURE,
+                                      ctypes.byref(options), ctypes.byref(made), error.pointer))
+        return _Run(made.value or 0, (self, tokens, targets, inputs, outputs))
+
+    def fill(self, text: str, *, n: int = 5) -> list[list[Candidate]]:
+        """The likeliest words at each [MASK] of a text (encoders), best first."""
+        tokens = self.tokenize(text)
+        mask = lib.qkv_tokenizer_special(self._tokenizer(), _c.QKV_TOKEN_MASK)
+        places = np.flatnonzero(tokens.ids == mask)
+        if not len(places):
+            raise ArgumentError(f"the text has no {_shown(self._tokenizer(), mask) if mask >= 0 else 'mask'}")
+        run, error, found = self._run(tokens), ErrorText(), []
+        for place in places.tolist():
+            rows = (_c.qkv_candidate * n)()
+            error.check(lib.qkv_model_candidates(self._ctx().handle, self._handle, run.handle, _c.QKV_HEAD_MASKED, 0,
+                                                 place, n, ctypes.byref(rows), ctypes.sizeof(_c.qkv_candidate),
+                                                 error.pointer))
+            found.append([Candidate(_shown(self._tokenizer(), row.id), row.id, row.probability) for row in rows])
+        return found
+
+    def follows(self, first: str, second: str) -> float:
+        """The probability that the second text follows the first (models with a head for next sentences)."""
+        run, error, logits = self._run(self.tokenize(first, second)), ErrorText(), (ctypes.c_float * 2)()
+        error.check(lib.qkv_model_nsp(self._ctx().handle, self._handle, run.handle, 0, ctypes.byref(logits),
+                                      error.pointer))
+        return float(1 / (1 + np.exp(logits[1] - logits[0])))
+
+    def embed(self, texts: Sequence[str], *, prompt: str | None = None) -> np.ndarray[Any, Any]:
+        """Vectors of texts, [texts, dim], pooled as the model's files say. Longer texts are cut to sentence_len."""
+        if isinstance(texts, str):
+            raise ArgumentError("texts is a str, and must be a sequence of texts")
+        vectors, error = np.zeros((len(texts), int(self._info.sentence_dim)), dtype=np.float32), ErrorText()
+        for vector, text in zip(vectors, texts):
+            made, n_prompt, encoded = ctypes.c_void_p(), ctypes.c_int64(), text.encode()
+            error.check(lib.qkv_model_encode_sentence(self._handle, prompt.encode() if prompt else None, encoded,
+                                                      len(encoded), ctypes.byref(made), ctypes.byref(n_prompt),
+                                                      error.pointer))
+            lib.qkv_tokenizer_cut(self._tokenizer(), made, self._info.sentence_len)
+            inputs = (ctypes.c_void_p * 1)(made)
+            options = init(_c.qkv_embed_options, n_prompt=n_prompt.value)
+            status = lib.qkv_model_embed(self._ctx().handle, self._handle, 1, ctypes.byref(inputs),
+                                         ctypes.byref(options), vector.ctypes.data, error.pointer)
+            lib.qkv_encoding_free(made)
+            error.check(status)
+        return vectors
+
+    def generate(self, text: str = "", *, max_new: int = 40, sample: bool | None = None, seed: int = 0,
+                 temperature: float | None = None, top_k: int | None = None, top_p: float | None = None,
+                 beams: int | None = None) -> Generated:
+        """What follows a text (decoders), or its translation (pairs). Options that are None are the model's own."""
+        options, error = init(_c.qkv_generate_options), ErrorText()
+        options.n_beams = options.n_return = 1
+        options.length_penalty = options.temperature = options.top_p = options.repetition_penalty = 1.0
+        options.forced_bos = options.forced_eos = -1
+        if sample is not None:
+            options.sample = int(sample)
+        if beams is not None:
+            options.n_beams = beams
+        error.check(lib.qkv_generate_options_read(self._handle, ctypes.byref(options), error.pointer))
+        given = {"sample": sample, "n_beams": beams, "temperature": temperature, "top_k": top_k, "top_p": top_p}
+        for name, value in given.items():
+            if value is not None:
+                setattr(options, name, value)
+        options.max_new, options.seed = max_new, seed
+        tokens = self.tokenize(text) if text or self.kind == "pair" else None
+        made = ctypes.c_void_p()
+        error.check(lib.qkv_generate(self._ctx().handle, self._handle, tokens._handle if tokens else None,
+                                     ctypes.byref(options), ctypes.byref(made), error.pointer))
+        found = _c.qkv_generation.from_address(made.value or 0)
+        first = _c.qkv_sequence.from_address(ctypes.c_void_p.from_address(found.sequences).value or 0)
+        result = Generated(string(ctypes.string_at(first.text, first.n_bytes)) if first.text else "",
+                           _array(first.ids, first.n, np.int32).tolist(), first.score, _ENDS[first.end])
+        lib.qkv_generation_free(made)
+        return result
+
+    # ---- Heads ----
+
+    def look(self, text: str, pair: str | None = None) -> Heads:
+        """What every head of the model looks at on a text or a pair; of pairs, the heads of the encoder."""
+        tokens, ctx = self.tokenize(text, pair), self._ctx()
+        run, made, error = self._run(tokens), ctypes.c_void_p(), ErrorText()
+        queries = _c.qkv_token_list(tokenizer=self._tokenizer(), tokens=tokens._handle)
+        error.check(lib.qkv_heads_open_run(ctx.handle, run.handle, _c.QKV_SELF, 0, ctypes.byref(queries), None,
+                                           ctypes.byref(made), error.pointer))
+        caption = (f"Model {self.name} ({self.architecture}), {self.n_layers} layers of {self.n_heads} heads. "
+                   f"{self._prediction(run, tokens)}")
+        title = text if pair is None else f"{text} / {pair}"
+        return Heads(made.value or 0, ctx, (run, queries, tokens), tokens.texts, None, title, caption.strip(),
+                     tokens.special)
+
+    def _prediction(self, run: _Run, tokens: Tokens) -> str:
+        mask = lib.qkv_tokenizer_special(self._tokenizer(), _c.QKV_TOKEN_MASK)
+        said = []
+        for place in np.flatnonzero(tokens.ids == mask).tolist() if self._info.has_mlm and mask >= 0 else []:
+            row, error = (_c.qkv_candidate * 1)(), ErrorText()
+            error.check(lib.qkv_model_candidates(self._ctx().handle, self._handle, run.handle, _c.QKV_HEAD_MASKED, 0,
+                                                 place, 1, ctypes.byref(row), ctypes.sizeof(_c.qkv_candidate),
+                                                 error.pointer))
+            said.append(f"The model fills place {place} with {_shown(self._tokenizer(), row[0].id)} "
+                        f"({row[0].probability:.2f}).")
+        return " ".join(said)
+
+
+def load(folder: str | pathlib.Path | None = None, *, weights: Literal["f32", "bf16"] = "f32",
+         context: Context | None = None) -> Model:
+    """Opens a model: a folder of transformers, a name in the local Hugging Face cache, or None for the small English
+    encoder of this package. Nothing is downloaded. `weights="bf16"` keeps linear layers in half the memory."""
+    return Model(folder, weights=weights, context=context)

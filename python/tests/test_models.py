@@ -1,0 +1,178 @@
+"""Models, heads and pages: the embedded model, and arrays beside the reference."""
+import html.parser
+import pathlib
+import re
+import tempfile
+import unittest
+
+import numpy as np
+import reference
+
+import qkv
+
+TEXT = "I was watching the [MASK] when it opened."
+
+
+class Embedded(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.model = qkv.load()
+
+    def test_what_it_is(self):
+        self.assertEqual((self.model.kind, self.model.architecture), ("encoder", "bert"))
+        self.assertEqual((self.model.n_layers, self.model.n_heads), (4, 4))
+
+    def test_tokens(self):
+        tokens = self.model.tokenize(TEXT)
+        self.assertEqual(tokens.texts, "[CLS] i was watching the [MASK] when it opened . [SEP]".split())
+        self.assertEqual(tokens.spans[5], (19, 25))
+        self.assertEqual(self.model.decode(tokens.ids), "i was watching the when it opened.")
+        pair = self.model.tokenize("A dog.", "It ran.")
+        self.assertEqual(pair.types.tolist(), [0] * 5 + [1] * 4)
+
+    def test_words_for_a_mask(self):
+        rows = self.model.fill(TEXT, n=1600)[0]
+        self.assertEqual(len({row.id for row in rows}), 1600)
+        probabilities = [row.probability for row in rows]
+        self.assertEqual(probabilities, sorted(probabilities, reverse=True))
+        self.assertAlmostEqual(sum(probabilities), 1, delta=1e-4)
+        self.assertEqual(len(self.model.fill("the [MASK] and the [MASK]")), 2)
+        with self.assertRaisesRegex(qkv.ArgumentError, r"no \[MASK\]"):
+            self.model.fill("nothing is masked")
+
+    def test_next_sentences_and_vectors(self):
+        self.assertTrue(0 < self.model.follows("I saw a dog.", "It was big.") < 1)
+        vectors = self.model.embed(["the door opened", "the door closed", ""])
+        self.assertEqual(vectors.shape, (3, self.model.hidden))
+        np.testing.assert_array_equal(self.model.embed(["the door closed"])[0], vectors[1])
+        with self.assertRaisesRegex(qkv.ArgumentError, "texts is a str"):
+            self.model.embed("the door")
+
+    def test_heads(self):
+        heads = self.model.look(TEXT)
+        numbers = heads.numbers()
+        n = len(heads.tokens)
+        for layer in range(4):
+            for head in range(4):
+                p = heads.weights(layer, head)
+                np.testing.assert_allclose(p.sum(axis=1), 1, atol=1e-5)
+                # means are over the queries that are neither [CLS] nor [SEP]
+                entropy = -(p * np.log(np.maximum(p, 1e-30))).sum(axis=1)[1:n - 1].mean()
+                self.assertAlmostEqual(numbers["entropy"][layer, head], entropy, delta=1e-4)
+                self.assertAlmostEqual(numbers["confidence"][layer, head], p.max(axis=1)[1:n - 1].mean(), delta=1e-5)
+                self.assertEqual(heads.looks_at(layer, head, 5)[0], p[5].argmax())
+        found = heads.sharpest()
+        self.assertEqual(found.weight, heads.weights(found.layer, found.head)[found.query, found.key])
+        self.assertEqual(heads.label(1, 1), "prev")
+        rows = heads.rows()
+        self.assertEqual(len(rows), 16)
+        self.assertEqual((rows[5]["layer"], rows[5]["head"], rows[5]["label"]), (1, 1, "prev"))
+        self.assertEqual({number.name for number in qkv.NUMBERS}, set(numbers))
+        with self.assertRaisesRegex(qkv.ArgumentError, "no head 4.0"):
+            heads.weights(4, 0)
+
+    def test_errors(self):
+        with self.assertRaisesRegex(qkv.UnsupportedError, "predicts the next token"):
+            self.model.generate("A dog")
+        with self.assertRaises(qkv.FileError), tempfile.TemporaryDirectory() as folder:
+            qkv.load(folder)
+        with self.assertRaisesRegex(qkv.ArgumentError, "weights is"):
+            qkv.load(weights="int4")
+
+    def test_bf16(self):
+        half = qkv.load(weights="bf16").fill(TEXT)[0]
+        whole = self.model.fill(TEXT)[0]
+        self.assertAlmostEqual(half[0].probability, whole[0].probability, delta=0.01)
+
+
+class Writers(unittest.TestCase):
+    """The writer and the translator of the repository."""
+
+    models = pathlib.Path(__file__).resolve().parents[2] / "models"
+
+    def test_a_decoder(self):
+        model = qkv.load(self.models / "writer")
+        self.assertEqual(model.kind, "decoder")
+        greedy = model.generate("The girl", max_new=8, sample=False, beams=1)
+        self.assertEqual(greedy, model.generate("The girl", max_new=8, sample=False, beams=1))
+        self.assertLessEqual(len(greedy.ids), 8)
+        self.assertIn(greedy.end, ("eos", "max_new"))
+        drawn = {model.generate("The girl", max_new=8, sample=True, seed=seed).text for seed in range(5)}
+        self.assertGreater(len(drawn), 1)
+        heads = model.look("The girl opened the door.")
+        self.assertTrue(heads.causal)
+        self.assertEqual(np.triu(heads.weights(0, 0), 1).max(), 0)
+        heads.page()
+
+    def test_a_pair(self):
+        model = qkv.load(self.models / "translator")
+        self.assertEqual(model.kind, "pair")
+        self.assertTrue(model.generate("the red door", max_new=20).text)
+
+
+class Arrays(unittest.TestCase):
+    def setUp(self):
+        rng = np.random.default_rng(7)
+        self.q, self.k = (rng.standard_normal((n, 30, 16)).astype(np.float32) for n in (4, 2))
+        self.names = [f"token {j}" for j in range(30)]
+
+    def test_weights_and_numbers(self):
+        for rules in ({}, {"causal": True}, {"window": (3, 0)}, {"scale": 0.1}):
+            with self.subTest(rules=rules):
+                heads = qkv.heads(self.q, self.k, tokens=self.names, **rules)
+                _, _, p = reference.attention(self.q[None], self.k[None], self.k[None], **rules)
+                for h in range(4):
+                    np.testing.assert_allclose(heads.weights(0, h), p[0, h], atol=1e-5)
+                np.testing.assert_allclose(heads.numbers()["confidence"][0], p[0].max(axis=-1).mean(axis=-1), atol=1e-5)
+                part = heads.weights(0, 1, rows=(5, 9), keys=(2, 8))
+                np.testing.assert_array_equal(part, heads.weights(0, 1)[5:9, 2:8])
+
+    def test_two_texts(self):
+        heads = qkv.heads(self.q[:, :7], self.k, two_texts=True, queries=list("abcdefg"), tokens=self.names)
+        self.assertEqual((heads.n_queries, heads.n_keys), (7, 30))
+        self.assertTrue(np.isnan(heads.numbers()["mean_distance"]).all())
+        self.assertIn("token 29", heads.page().html)
+
+    def test_errors(self):
+        with self.assertRaisesRegex(qkv.ShapeError, "tokens has 3 texts"):
+            qkv.heads(self.q, self.k, tokens=["a", "b", "c"])
+        with self.assertRaisesRegex(qkv.DTypeError, "read from float32"):
+            qkv.heads(self.q.astype(np.float16), self.k.astype(np.float16))
+        with self.assertRaisesRegex(qkv.ShapeError, "must be"):
+            qkv.heads(self.q[0], self.k)
+
+
+class Pages(unittest.TestCase):
+    def test_a_page_needs_nothing_from_outside(self):
+        page = qkv.load().look(TEXT).page()
+        self.assertEqual((page.n_heads, page.n_left_out), (16, 0))
+        self.assertNotRegex(page.html, r"(src|href)\s*=\s*[\"']https?:")
+        self.assertIn("default-src 'none'", page.html)
+        self.assertLess(len(page.html), 400_000)
+
+    def test_a_cell_is_one_sandboxed_frame(self):
+        heads = qkv.heads(*np.ones((2, 2, 5, 8), np.float32), tokens=["<b>", "&amp;", "\"", "'", "</iframe><script>"])
+        frames = []
+
+        class Parser(html.parser.HTMLParser):
+            def handle_starttag(self, tag, attributes):
+                frames.append((tag, dict(attributes)))
+
+        Parser().feed(heads._repr_html_())
+        self.assertEqual([tag for tag, _ in frames], ["iframe"])
+        self.assertNotIn("allow-same-origin", frames[0][1]["sandbox"])
+        self.assertEqual(frames[0][1]["srcdoc"], heads.page().html)
+
+    def test_chosen_heads_and_files(self):
+        heads = qkv.load().look(TEXT)
+        page = heads.page([(1, 1), (3, 0)])
+        self.assertEqual(page.n_heads, 2)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "page.html")
+            heads.save(path)
+            self.assertEqual(path.read_text(), heads.page().html)
+        self.assertTrue(re.search(r"\bprev\b", page.html))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,114 @@
+"""Threads, processes and signals."""
+import multiprocessing
+import os
+import signal
+import threading
+import time
+import unittest
+
+import numpy as np
+
+import qkv
+
+
+def arrays(seed, length=200):
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal((2, 4, length, 32)).astype(np.float32) for _ in range(3)]
+
+
+def digest(seed):
+    return qkv.attention(*arrays(seed), causal=True).tobytes()
+
+
+class Threads(unittest.TestCase):
+    def test_each_has_its_context(self):
+        want = [digest(seed) for seed in range(4)]
+        got, contexts = [b""] * 4, [None] * 4
+
+        def work(n):
+            for _ in range(20):
+                got[n] = digest(n)
+            contexts[n] = qkv.context()
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(got, want)
+        self.assertEqual(len(set(map(id, contexts))), 4)
+
+    def test_any_number_has_the_same_bits(self):
+        want = digest(1)
+        for n in (1, 2, 5):
+            made = qkv.Context(n_threads=n)
+            self.assertEqual(made.n_threads, n)
+            o = qkv.attention(*arrays(1), causal=True, context=made)
+            self.assertEqual(o.tobytes(), want)
+        qkv.set_num_threads(1)
+        self.assertEqual(qkv.context().n_threads, 1)
+        self.assertEqual(digest(1), want)
+        qkv.set_num_threads(0)
+
+    def test_other_threads_run_meanwhile(self):
+        q, k, v = arrays(2, 3000)
+        ticks, done = [], threading.Event()
+
+        def tick():
+            while not done.is_set():
+                ticks.append(time.perf_counter())
+                time.sleep(0.001)
+
+        thread = threading.Thread(target=tick)
+        thread.start()
+        began = time.perf_counter()
+        qkv.attention(q, k, v)
+        ended = time.perf_counter()
+        done.set()
+        thread.join()
+        self.assertGreater(sum(began < at < ended for at in ticks), 2)
+
+
+class Processes(unittest.TestCase):
+    def test_fork_and_spawn(self):
+        want = [digest(seed) for seed in range(3)]  # the parent's threads have started
+        for method in ("fork", "spawn"):
+            with self.subTest(method=method), multiprocessing.get_context(method).Pool(2) as pool:
+                self.assertEqual(pool.map(digest, range(3)), want)
+        self.assertEqual(digest(0), want[0])
+
+
+class Signals(unittest.TestCase):
+    def test_ctrl_c_ends_a_call(self):
+        # a shell starts what runs in the background with SIGINT ignored
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
+        q, k, v = (np.ones((1, 8, 30000, 64), np.float32) for _ in range(3))
+        timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        began = time.perf_counter()
+        with self.assertRaises(KeyboardInterrupt):
+            qkv.attention(q, k, v)
+        self.assertLess(time.perf_counter() - began, 60)  # the whole call takes minutes on a core
+        timer.join()
+        digest(0)  # the context serves the next call
+
+    def test_what_a_handler_raises_is_raised(self):
+        class Mine(Exception):
+            pass
+
+        def handler(number, frame):
+            raise Mine
+
+        q, k, v = (np.ones((1, 8, 30000, 64), np.float32) for _ in range(3))
+        before = signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        try:
+            with self.assertRaises(Mine):
+                qkv.attention(q, k, v)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+
+
+if __name__ == "__main__":
+    unittest.main()
