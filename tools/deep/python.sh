@@ -1,5 +1,5 @@
 # The package for Python as a wheel: its tag, size and licences; its tests with the Python that is here, types and style; the first
-# tests with every other Python that is found. NumPy, mypy and ruff come from PyPI.
+# tests with every other Python that is found. NumPy, onnx, mypy and ruff come from PyPI.
 . tools/deep/lib.sh
 ./dev wheel
 wheel=$(echo build/wheel/*"$(uname -m).whl")
@@ -20,7 +20,7 @@ environment_of() {
     "$with" -m venv "$environment"
     "$environment/bin/python" -m pip install -q --disable-pip-version-check "$wheel" "$@"
 }
-environment_of python3 $folder/environment mypy ruff
+environment_of python3 $folder/environment onnx nbclient ipykernel mypy ruff
 python=$PWD/$folder/environment/bin/python
 cd python/tests
 "$python" -m unittest -v 2>&1 | tee ../../build/deep/python.cases
