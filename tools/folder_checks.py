@@ -185,9 +185,11 @@ def causal(tool, reference, text):
 
 
 def pair(tool, reference, source, target):
-    config = reference.model.config
+    model, config = reference.model, reference.model.config
     ids, wanted = tool.ids(source), tool.ids(target)
-    out = reference.run(ids, decoder_input_ids=torch.tensor([[config.decoder_start_token_id] + wanted[:-1]]))
+    start = model.generation_config.decoder_start_token_id  # goes before that of config.json, with a warning
+    start = config.decoder_start_token_id if start is None else start
+    out = reference.run(ids, decoder_input_ids=torch.tensor([[start] + wanted[:-1]]))
     yield compare("weights", numpy.nan_to_num(tool.array("look", source)), weights_of(out.encoder_attentions))
     yield vector(tool, source, out.encoder_last_hidden_state)
     for option, theirs in (("--cross", out.cross_attentions), ("--decoder", out.decoder_attentions)):

@@ -241,7 +241,8 @@ PUBLISHED = [
     {"reorder_and_upcast_attn": True}, {"embedding_size": 5}, {"hidden_act": "relu"}, {"activation_function": "silu"}, {"activation": "tanh"},
     {"normalize_before": False}, {"add_final_layer_norm": False}, {"static_position_embeddings": True}, {"initializer_range": 7},
     {"rope_theta": 10000.0}, {"sliding_window": 3}, {"attention_bias": False}, {"num_hidden_layers": 1}, {"n_layer": 1}, {"d_model": 12},
-    {"quantization_config": {"quant_method": "fp8"}}, {"text_config": {"hidden_size": 5}}, {"encoder": {}}, {"hidden_size": 6},
+    {"quantization_config": {"quant_method": "fp8"}}, {"is_causal": False}, {"attention_chunk_size": 3},
+    {"transformers_weights": "other.safetensors"}, {"text_config": {"hidden_size": 5}}, {"encoder": {}}, {"hidden_size": 6},
     {"num_attention_heads": 1}, {"n_head": 1}, {"intermediate_size": 3}, {"max_position_embeddings": 9}, {"vocab_size": 33},
 ]
 

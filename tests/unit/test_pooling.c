@@ -282,6 +282,12 @@ static void test_refusals(void **state) {
     put("2_Normalize/config.json", "{\"module_input_name\":\"token_embeddings\"}");
     refuse(THREE, MEAN, QKV_ERR_UNSUPPORTED,
            "2_Normalize/config.json: module_input_name 'token_embeddings' is not supported");
+    put("2_Normalize/config.json", "{\"module_output_name\":\"other\"}");
+    refuse(THREE, MEAN, QKV_ERR_UNSUPPORTED,
+           "2_Normalize/config.json: module_output_name 'other' is not supported");
+    put("2_Normalize/config.json", "{\"module_output_name\":0}");
+    refuse(THREE, MEAN, QKV_ERR_FORMAT,
+           "2_Normalize/config.json: module_output_name is an integer, must be a string");
     put("2_Normalize/config.json", NULL);
 }
 
