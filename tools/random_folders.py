@@ -27,7 +27,7 @@ from safetensors.torch import load_file, save_file
 
 import folder_checks as checks
 from fixtures import randomize, vocabulary
-from random_draw import Draw, edit, odd_value
+from random_draw import Draw, edit, odd_leaf, odd_value
 
 NO_LIMIT = 1000000000000000019884624838656  # what transformers writes for no limit
 KINDS = {}
@@ -485,7 +485,7 @@ def main():
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--kinds", default=",".join(KINDS))
-    parser.add_argument("--odd", type=float, default=0, help="share of the folders with odd fields in config.json")
+    parser.add_argument("--odd", type=float, default=0, help="share of the folders with odd fields in their files")
     parser.add_argument("--keep", type=pathlib.Path, help="leave folders that differ here")
     parser.add_argument("--qkv", type=pathlib.Path, default=pathlib.Path(__file__).parent.parent / "build/release/qkv")
     options = parser.parse_args()
@@ -504,6 +504,8 @@ def main():
             case = KINDS[name](draw, folder)
             if draw.random() < options.odd:
                 odd_fields(draw, folder)
+                if (folder / "generation_config.json").exists() and draw.maybe(0.5):
+                    odd_leaf(draw, folder / "generation_config.json")
             word, worst, notes = outcome(options.qkv, case, folder)
             if word == "same" and case.text and draw.maybe(0.3, "trained"):
                 word, worst, notes = after_training(options.qkv, case, folder)
