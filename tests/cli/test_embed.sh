@@ -119,7 +119,7 @@ cp -r "$sentence/bert" "$d/limit"
 sed -i 's/"model_max_length": 40/"model_max_length": 9/' "$d/limit/tokenizer_config.json"
 run embed --model "$d/limit" --no-prompt "I was watching the door, and then the window."
 code 1
-err_like "^qkv: the text has 1[0-9] tokens, the model makes vectors of 9: --truncate cuts it"
+err_like "^qkv: the text has 21 tokens, the model makes vectors of 9: --truncate cuts it"
 run info "$d/limit"
 out_like ", texts of at most 9 tokens$"
 

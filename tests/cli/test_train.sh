@@ -75,6 +75,14 @@ run train --arch gpt2 --text "$text" --out "$folder/gpt2" $small --vocab 300 --a
 code 0
 check "the label of no BERT is that of a BERT" sh -c "! cmp -s '$folder/gpt2.png' '$folder/gpt2/loss.png'"
 
+# A text to measure on that is not there is told before anything is trained.
+for path in none ''; do
+    run train --text "$text" --eval "$folder/$path" --out "$folder/early" $small --quiet
+    code 1
+    err_like "^qkv: $folder/$path: cannot \(open: No such file or directory\|read: Is a directory\)$"
+    check "a model was trained first" test ! -e "$folder/early"
+done
+
 run train --from "$folder/pair" --text "$text" --out "$folder/more" --len 24 --steps 3 --batch 4 --quiet
 code 0
 check "another configuration" cmp -s "$folder/pair/config.json" "$folder/more/config.json"

@@ -282,6 +282,9 @@ static void test_refusals(void **state) {
     put("2_Normalize/config.json", "{\"module_input_name\":\"token_embeddings\"}");
     refuse(THREE, MEAN, QKV_ERR_UNSUPPORTED,
            "2_Normalize/config.json: module_input_name 'token_embeddings' is not supported");
+    put("2_Normalize/config.json", "{\"module_input_name\":null}");
+    refuse(THREE, MEAN, QKV_ERR_UNSUPPORTED,
+           "2_Normalize/config.json: module_input_name 'null' is not supported");
     put("2_Normalize/config.json", "{\"module_output_name\":\"other\"}");
     refuse(THREE, MEAN, QKV_ERR_UNSUPPORTED,
            "2_Normalize/config.json: module_output_name 'other' is not supported");
@@ -320,6 +323,8 @@ static void test_refused_configs(void **state) {
                   "tokenizer_name_or_path 'x' is not supported");
     refuse_config(own, "{\"model_type\":\"SparseEncoder\"}", QKV_ERR_UNSUPPORTED,
                   "model_type 'SparseEncoder' is not supported");
+    refuse_config(own, "{\"model_type\":null}", QKV_ERR_UNSUPPORTED,
+                  "model_type 'null' is not supported");
     refuse_config(own, "{\"default_prompt_name\":\"x\"}", QKV_ERR_FORMAT,
                   "default_prompt_name 'x' is not among the prompts");
     refuse_config(own, "{\"prompts\":{\"x\":1}}", QKV_ERR_FORMAT,

@@ -327,7 +327,11 @@ static void test_refused_generation(void **state) {
     } cases[] = {
         { "[]", QKV_ERR_FORMAT, "g: the JSON is not an object" },
         { "{\"num_beams\":0}", QKV_ERR_FORMAT, "g: num_beams = 0 is less than 1" },
-        { "{\"num_beams\":1025}", QKV_ERR_LIMIT, "g: num_beams = 1025 is above the limit 1024" },
+        { "{\"num_beams\":257}", QKV_ERR_LIMIT, "g: num_beams = 257 is above the limit 256" },
+        { "{\"num_return_sequences\":0}", QKV_ERR_FORMAT,
+          "g: num_return_sequences = 0 is less than 1" },
+        { "{\"num_return_sequences\":257}", QKV_ERR_LIMIT,
+          "g: num_return_sequences = 257 is above the limit 256" },
         { "{\"num_beams\":2.0}", QKV_ERR_FORMAT, "g: num_beams is a number, must be an integer" },
         { "{\"max_length\":-1}", QKV_ERR_FORMAT,
           "g: max_length = -1 is not between 0 and 2147483647" },

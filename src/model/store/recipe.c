@@ -172,6 +172,8 @@ static qkv_status add_normalize(const struct modules *m, const char *module, qkv
     QKV_TRY(qkvi_recipe_load(m->folder, name, file, &root, error));
     const qkvi_json_reader reader = { file, "", root, error };
     qkv_status status = QKV_OK;
+    if (json_is_null(json_object_get(root, names[0]))) /* of null nothing is normalised */
+        status = qkvi_recipe_refuse(file, names[0], "null", error);
     for (int n = 0; n < 2 && json_is_object(root) && status == QKV_OK; n++)
         status = qkvi_config_word(&reader, names[n], "sentence_embedding");
     json_decref(root);
