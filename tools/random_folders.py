@@ -204,7 +204,8 @@ GENERATION = [
     {"eos_token_id": [6, -1, 9]}, {"eos_token_id": None}, {"pad_token_id": -1}, {"stop_strings": ["zzz"]}, {"unknown_field": [1, 2]},
     {"num_return_sequences": 2}, {"min_new_tokens": 4}, {"min_length": 6}, {"is_assistant": True}, {"low_memory": True},
     {"forced_decoder_ids": [[1, 7]]}, {"sequence_bias": [[[7], -5.0]]}, {"num_beams": 2, "do_sample": False, "top_p": 0.9},
-    {"length_penalty": 40.0}, {"num_beams": 1, "early_stopping": True}, {"no_repeat_ngram_size": -1}, {"min_length": -1},
+    {"length_penalty": 40.0}, {"num_beams": 1, "early_stopping": True}, {"decoder_start_token_id": None}, {"bos_token_id": None},
+    {"no_repeat_ngram_size": -1}, {"min_length": -1},
 ]
 
 

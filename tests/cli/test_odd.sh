@@ -80,6 +80,11 @@ code 0
 err "qkv: warning: decoder_start_token_id is 2 in config.json and 5 in generation_config.json, which is used; transformers trains with the former"
 out_like '"pad_id":1,"start_id":5'
 
+sed -i '/decoder_start_token_id/d; s/"bos_token_id": 0/"bos_token_id": 9/' "$pairs/generation_config.json" # without one: bos_token_id
+run info "$pairs" --json
+code 0
+err_like "decoder_start_token_id is 2 in config.json and 9 in generation_config.json, which is used"
+
 # ST35: weights that are no numbers
 cp "$model/vocab.txt" "$odd"
 run fill "the [MASK]" --model "$odd" --check-finite --json

@@ -104,6 +104,8 @@ static void test_several(void **state) {
     assert_int_equal(recipe.n_poolings, 2);
     assert_int_equal(recipe.poolings[1], QKV_POOLING_MEAN);
     assert_false(recipe.leaves_prompt);
+    expect(MODULES, "{\"pooling_mode\":\"mean\",\"include_prompt\":null}", QKV_POOLING_MEAN, 0);
+    assert_true(recipe.leaves_prompt);
 }
 
 /* The file of sentence-transformers goes before the tokenizer's; neither goes beyond the model. */

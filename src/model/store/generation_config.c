@@ -197,6 +197,14 @@ static const qkvi_generation_config absent = { .bos = -1,
                                                .temperature = 1,
                                                .top_p = 1 };
 
+/* What has no start starts from bos_token_id. A config.json that lacks the field has that of its type. */
+static void take_start(const qkvi_json_reader *reader, const qkv_model_info *info,
+                       qkvi_generation_config *c) {
+    const int is_config = json_object_get(reader->object, "model_type") != NULL;
+    const int is_there = json_object_get(reader->object, "decoder_start_token_id") != NULL;
+    if (info->kind == QKV_MODEL_PAIR && c->start < 0 && (is_there || !is_config)) c->start = c->bos;
+}
+
 /* A config.json of before 2021 says so that the first token is that of the beginning. */
 static qkv_status take_old_field(const qkvi_json_reader *reader, qkvi_generation_config *c) {
     int forced = 0;
@@ -215,6 +223,7 @@ qkv_status qkvi_generation_config_parse(const char *file, const void *bytes, siz
     const qkvi_json_reader reader = { .file = file, .path = "", .object = root, .error = error };
     qkvi_generation_find_unsupported(root, config);
     qkv_status status = take_tokens(&reader, info, config);
+    if (status == QKV_OK) take_start(&reader, info, config);
     if (status == QKV_OK) status = take_numbers(&reader, config);
     if (status == QKV_OK) status = take_old_field(&reader, config);
     json_decref(root);

@@ -129,7 +129,7 @@ static qkv_status read_pooling(const char *folder, const char *module, qkvi_reci
     const qkvi_json_reader reader = { .file = file, .path = "", .object = root, .error = error };
     qkv_status status = take_modes(&reader, s);
     if (status == QKV_OK) status = qkvi_json_take_bool(&reader, "include_prompt", &include);
-    s->leaves_prompt = !include;
+    s->leaves_prompt = !include || json_is_null(json_object_get(root, "include_prompt"));
     s->dim *= s->n_poolings;
     json_decref(root);
     return status;
