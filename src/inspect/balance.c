@@ -11,12 +11,10 @@
 #include "inspect/balance.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-#include "core/alloc.h"
 #include "core/ints.h"
-#include "core/status.h"
 #include "inspect/points.h"
+#include "model/base.h"
 
 enum { MOST_PAIRS = 1 << 18, LEAST_NEAR = 30, N_SCALES = 7 };
 

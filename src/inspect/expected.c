@@ -3,9 +3,7 @@
  * log-softmax of one of them, ln p = (z_t - m) - ln sum exp(z - m) with m = max z, in double.
  */
 #include <math.h>
-#include <stdlib.h>
 
-#include "core/alloc.h"
 #include "core/fpstate.h"
 #include "model/arch/net.h"
 #include "model/model_impl.h"

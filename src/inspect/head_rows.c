@@ -5,10 +5,6 @@
  */
 #include "inspect/head_rows.h"
 
-#include <stdlib.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
 #include "inspect/rows.h"
 #include "qkv/columns.h"
 #include "qkv/stats.h"

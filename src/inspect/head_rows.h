@@ -3,7 +3,7 @@
 #define QKVI_INSPECT_HEAD_ROWS_H
 
 #include "inspect/tokens.h"
-#include "qkv/qkv.h"
+#include "model/base.h"
 
 /** Keys are near a query if they are at most so far away. */
 enum { QKVI_HEAD_WINDOW = 8 };

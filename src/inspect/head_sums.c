@@ -7,7 +7,6 @@
 #include "inspect/head_sums.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "inspect/matches.h"
 

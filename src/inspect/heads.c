@@ -6,10 +6,7 @@
 #include "inspect/heads_impl.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/fpstate.h"
 #include "core/options.h"
 #include "inspect/matches.h"

@@ -2,10 +2,7 @@
  * Which head and query of a run to show first. A rule picks a head and a query by the sharpest look at a
  * key that says something; what is shown of it is the key that the query looks at most, whatever it is.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/options.h"
 #include "inspect/heads_impl.h"
 #include "qkv/inspect.h"

@@ -3,7 +3,6 @@
 #define QKVI_INSPECT_HEADS_IMPL_H
 
 #include "attn/mask.h"
-#include "core/status.h"
 #include "inspect/head_sums.h"
 #include "qkv/heads.h"
 

@@ -8,10 +8,7 @@
  * 1 / n_inputs times the weights of each.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/ints.h"
 #include "inspect/heads_impl.h"
 #include "inspect/labels.h"

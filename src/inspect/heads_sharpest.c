@@ -3,9 +3,7 @@
  * that are asked for. The first of equal ones wins: layers, heads, queries and keys are visited in
  * ascending order. Where all queries and keys count, what the measure has found is taken.
  */
-#include <stdlib.h>
 
-#include "core/alloc.h"
 #include "core/options.h"
 #include "inspect/heads_impl.h"
 

@@ -3,10 +3,7 @@
  * is a call of qkv/columns.h or qkv/stats.h, or is read from the weights that a mean holds.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/ints.h"
 #include "core/options.h"
 #include "inspect/heads_impl.h"

@@ -4,10 +4,9 @@
  * of our own. docs/statistics.md has the table, and how the least lengths are derived.
  */
 #include <math.h>
-#include <stddef.h>
-#include <string.h>
 
 #include "inspect/labels.h"
+#include "model/base.h"
 #include "qkv/heads.h"
 
 static const qkv_head_rule rules[] = {

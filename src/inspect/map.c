@@ -3,11 +3,8 @@
  * several runs (map_runs.c) and figures of what it is worth.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "attn/ctx.h"
-#include "core/alloc.h"
 #include "core/options.h"
 #include "inspect/balance.h"
 #include "inspect/map_options.h"

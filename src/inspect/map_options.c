@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "core/status.h"
+#include "model/base.h"
 
 enum {
     RUNS = 32,           /* of few points */

@@ -15,11 +15,8 @@
 
 #include <math.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
-#include "core/alloc.h"
 #include "core/ints.h"
-#include "core/status.h"
 #include "inspect/ranks.h"
 
 enum {

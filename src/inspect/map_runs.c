@@ -8,12 +8,9 @@
 #include "inspect/map_runs.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-#include "core/alloc.h"
 #include "core/cancel.h"
 #include "core/ints.h"
-#include "core/status.h"
 #include "inspect/map_options.h"
 #include "inspect/map_quality.h"
 

@@ -12,10 +12,7 @@
  */
 #include "inspect/matches.h"
 
-#include <stdlib.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
+#include "model/base.h"
 
 typedef struct placed_token {
     int32_t id;

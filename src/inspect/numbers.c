@@ -3,7 +3,6 @@
  * sums, and a row of docs/statistics.md; everything that shows numbers reads this table.
  */
 #include <math.h>
-#include <string.h>
 
 #include "inspect/head_sums.h"
 #include "qkv/heads.h"

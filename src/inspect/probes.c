@@ -6,14 +6,11 @@
  * first time, T places before. Weights are computed at these two keys only, from q, k and lse.
  */
 #include <math.h>
-#include <stdlib.h>
 
-#include "core/alloc.h"
 #include "core/cancel.h"
 #include "core/fpstate.h"
 #include "core/options.h"
 #include "core/rng.h"
-#include "core/status.h"
 #include "inspect/tokens.h"
 #include "model/train/eval.h"
 #include "qkv/inspect.h"

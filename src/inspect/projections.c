@@ -1,11 +1,8 @@
 /**
  * What a head of layer 0 makes of a text, with the positions of its tokens or without them.
  */
-#include <stdlib.h>
 
-#include "core/alloc.h"
 #include "core/fpstate.h"
-#include "core/status.h"
 #include "inspect/steps.h"
 #include "model/arch/net.h"
 #include "model/model_impl.h"

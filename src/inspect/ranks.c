@@ -5,10 +5,6 @@
 #include "inspect/ranks.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
 
 enum { DIGIT_BITS = 10, DIGITS = 7, VALUES = 1 << DIGIT_BITS };
 

@@ -2,7 +2,7 @@
 #ifndef QKVI_INSPECT_RANKS_H
 #define QKVI_INSPECT_RANKS_H
 
-#include "core/status.h"
+#include "model/base.h"
 
 /**
  * Spearman's correlation of a and b, [n] finite each: Pearson's of their ranks, of equal numbers the

@@ -4,14 +4,11 @@
  * the product of the matrices is never formed. The row of a query that sees no key is I alone.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/fpstate.h"
 #include "core/ints.h"
-#include "core/status.h"
 #include "inspect/rows.h"
+#include "model/base.h"
 #include "qkv/inspect.h"
 
 /* ---- One layer ------------------------------------------------------------------------------- */

@@ -7,13 +7,10 @@
  * The weights themselves are the output of attention whose values are the identity; entropy, largest
  * weight, mean and variance of the scores are the statistics of the same call.
  */
-#include <stdlib.h>
 
 #include "attn/ctx.h"
-#include "core/alloc.h"
 #include "core/fpstate.h"
 #include "core/options.h"
-#include "core/status.h"
 #include "inspect/normal.h"
 #include "qkv/inspect.h"
 #include "qkv/stats.h"

@@ -8,9 +8,7 @@
  * every step in it.
  */
 #include <math.h>
-#include <stdlib.h>
 
-#include "core/alloc.h"
 #include "core/fpstate.h"
 #include "inspect/steps.h"
 #include "model/model_impl.h"

@@ -1,7 +1,6 @@
 /* The layers of a block, one row at a time: see steps.h. */
 #include <math.h>
 
-#include "core/status.h"
 #include "inspect/steps.h"
 
 void qkvi_step_embedding(const qkvi_stack *stack, const qkv_encoding *input, int64_t i,

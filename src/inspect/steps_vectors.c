@@ -3,11 +3,9 @@
  * are from them.
  */
 #include <math.h>
-#include <stdlib.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "inspect/rows.h"
+#include "model/base.h"
 #include "qkv/inspect.h"
 
 /* What is given: [head_dim], [n_keys][head_dim], [n_keys][head_dim_v]. */

@@ -6,11 +6,8 @@
  * the KL is still getting smaller.
  */
 #include <math.h>
-#include <stdlib.h>
 
-#include "core/alloc.h"
 #include "core/ints.h"
-#include "core/status.h"
 #include "inspect/normal.h"
 #include "inspect/tsne.h"
 

@@ -6,7 +6,6 @@
  * A task owns the force on a point; sums over points are chains in their order, by one thread.
  */
 #include <stdatomic.h>
-#include <string.h>
 
 #include "core/ints.h"
 #include "inspect/tsne.h"

@@ -12,11 +12,8 @@
 #include "inspect/tsne_tree.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-#include "core/alloc.h"
 #include "core/ints.h"
-#include "core/status.h"
 
 enum { LEVELS = 24, INDEX_BITS = 16, FEW = 8 /* points of a leaf */ };
 

@@ -8,7 +8,7 @@
 #define QKVI_INSPECT_TSNE_TREE_H
 
 #include "kernels/tsne.h"
-#include "qkv/qkv.h"
+#include "model/base.h"
 
 typedef struct qkvi_tsne_forest {
     qkvi_tsne_tree tree;

@@ -3,7 +3,7 @@
 
 #include "core/fpstate.h"
 #include "core/ints.h"
-#include "core/status.h"
+#include "model/base.h"
 #include "qkv/patterns.h"
 
 static float pooled_at(int64_t n, const float *votes, int64_t j, int64_t reach, qkv_pool_kind kind,

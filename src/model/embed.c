@@ -4,9 +4,6 @@
  */
 #include "model/embed.h"
 
-#include <stdlib.h>
-
-#include "core/alloc.h"
 #include "core/fpstate.h"
 #include "core/options.h"
 

@@ -3,12 +3,8 @@
  * them, the resolver finds and checks each one in the weights file, and only then is memory of
  * their size allocated and filled, with weights of layers at once in the form that they run with.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/options.h"
-#include "core/status.h"
 #include "model/arch/family.h"
 #include "model/arch/net.h"
 #include "model/model_impl.h"

@@ -3,13 +3,8 @@
  * table that is stored is what transformers adds, so only one that is what would be computed is left out.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/fpstate.h"
-#include "core/status.h"
 #include "model/arch/net_params.h"
 #include "model/model_impl.h"
 

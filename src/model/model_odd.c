@@ -3,12 +3,8 @@
  * asks (values that are no numbers).
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/half.h"
-#include "core/status.h"
 #include "model/model_impl.h"
 #include "model/text/tokenizer.h"
 

@@ -3,11 +3,7 @@
  * of a tied matrix that are stored and differ are parameters of their own, as in transformers 5, and equal
  * ones are kept once. A head that would need what is not stored is none.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/status.h"
 #include "model/arch/net_params.h"
 #include "model/model_impl.h"
 

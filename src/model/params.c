@@ -9,12 +9,6 @@
 #include "model/params.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
 
 enum { ALIGN_ELEMS = 16, MAX_ROWS = 1 << 20 };
 

@@ -3,11 +3,8 @@
  * that computed it.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "attn/ctx.h"
-#include "core/alloc.h"
 #include "core/options.h"
 #include "model/model_impl.h"
 #include "model/run_impl.h"

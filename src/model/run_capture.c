@@ -3,10 +3,7 @@
  * [n_heads][n][head_dim] for each input; weights of heads are not kept but computed again from q, k
  * and lse, with the instruction set of the context that ran.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/fpstate.h"
 #include "core/options.h"
 #include "kernels/gemm.h"

@@ -2,10 +2,7 @@
  * Heads on a finished run: logits of a masked word, its likeliest words, logits of the next
  * sentence.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/fpstate.h"
 #include "core/options.h"
 #include "kernels/table.h"

@@ -2,11 +2,7 @@
  * Texts that become vectors: behind a prompt, in lower case where the model's files say so, and cut to the
  * length that they were trained for. Reference: sentence-transformers 6, base/modules/transformer.py.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/model_impl.h"
 #include "model/text/tokenizer.h"
 

@@ -1,6 +1,5 @@
 /* The vectors that tokens and places begin with, for programs that want them alone. */
 #include "core/fpstate.h"
-#include "core/status.h"
 #include "model/arch/net.h"
 #include "model/model_impl.h"
 

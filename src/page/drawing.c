@@ -6,7 +6,6 @@
  *     row labels    cells
  */
 #include <math.h>
-#include <stdio.h>
 
 #include "inspect/colors.h"
 #include "model/store/encode.h"

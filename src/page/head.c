@@ -9,12 +9,8 @@
 #include "page/head.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/half.h"
-#include "core/status.h"
 #include "model/store/encode.h"
 #include "page/mask.h"
 

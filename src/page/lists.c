@@ -1,11 +1,8 @@
 /** See lists.h. */
 #include "page/lists.h"
 
-#include <stdlib.h>
-
-#include "core/alloc.h"
 #include "core/options.h"
-#include "core/status.h"
+#include "model/base.h"
 
 enum { MOST = 1 << 16 /* qkv/page.h says so of both lists */ };
 

@@ -7,12 +7,8 @@
  * title, the manifest and the table for readers without scripts (page_plain.c), escaped there.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/options.h"
-#include "core/status.h"
 #include "model/store/encode.h"
 #include "page/files.h"
 #include "page/head.h"

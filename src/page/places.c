@@ -1,5 +1,4 @@
 /** Places of the largest of many numbers: where to go in a long text. */
-#include <stdlib.h>
 
 #include "page/head.h"
 

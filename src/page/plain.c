@@ -1,7 +1,5 @@
 /** The page for readers without scripts: for each of the first queries its three strongest keys. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "model/store/encode.h"
 #include "page/mask.h"

@@ -1,6 +1,5 @@
 /** What a chart may be: qkv/picture.h says it. */
 #include <math.h>
-#include <string.h>
 
 #include "core/options.h"
 #include "view/chart.h"

@@ -3,9 +3,7 @@
  * number has 9 digits; what is no number is an empty field.
  */
 #include <math.h>
-#include <string.h>
 
-#include "core/status.h"
 #include "model/store/encode.h"
 #include "model/store/file.h"
 #include "view/chart.h"

@@ -4,12 +4,6 @@
 #include "view/frame.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
 
 enum { MARGIN = 72, TITLE_GAP = 44, CAPTION_GAP = 52, MIN_WIDTH = 880 };
 

@@ -8,8 +8,6 @@
  */
 #include "view/png.h"
 
-#include <stdint.h>
-#include <string.h>
 #include <zlib.h>
 
 enum { HEADER_BYTES = 8 + 4 + 4 + 13 + 4, PIXELS_PER_METRE = 7559 };

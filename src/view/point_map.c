@@ -6,11 +6,7 @@
  * shapes say the same.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "view/frame.h"
 #include "view/labels.h"
 #include "view/point_map.h"

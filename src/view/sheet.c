@@ -9,9 +9,7 @@
 #include <cairo-pdf.h>
 #include <cairo-svg.h>
 #include <math.h>
-#include <string.h>
 
-#include "core/status.h"
 #include "model/store/file.h"
 #include "view/png.h"
 #include "view/svg.h"

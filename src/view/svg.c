@@ -9,9 +9,6 @@
  */
 #include "view/svg.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "model/store/encode.h"
 #include "view/type.h"
 

@@ -2,12 +2,7 @@
 #include "view/type.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "view/svg.h"
 
 static const char families[] = "DejaVu Sans, sans-serif";

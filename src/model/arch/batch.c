@@ -1,8 +1,6 @@
 /* Checking a batch, and sorting it by length: see batch.h. */
 #include "model/arch/batch.h"
 
-#include <string.h>
-
 /* ---- Check ----------------------------------------------------------------------------------- */
 
 qkv_status qkvi_sequences_check_lengths(const qkvi_stack *stack, const qkvi_sequences *sequences,

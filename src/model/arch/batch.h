@@ -8,8 +8,8 @@
 #define QKVI_ARCH_BATCH_H
 
 #include "core/arena.h"
-#include "core/status.h"
 #include "model/arch/stack.h"
+#include "model/base.h"
 
 /* What goes into one stack: sequences one after another. */
 typedef struct qkvi_sequences {

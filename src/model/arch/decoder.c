@@ -7,10 +7,6 @@
  */
 #include "model/arch/decoder.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
 #include "core/fpstate.h"
 #include "model/arch/net_pass.h"
 #include "qkv/kv.h"

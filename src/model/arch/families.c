@@ -1,8 +1,6 @@
 /* The rows: see family.h. From transformers 5, models/<type>/modeling_<type>.py. */
 #include "model/arch/family.h"
 
-#include <stddef.h>
-
 /* ---- What config.json calls sizes ------------------------------------------------------------- */
 
 #define NO_OTHER_ATTENTION                                                                         \

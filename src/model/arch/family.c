@@ -2,8 +2,6 @@
 #include "model/arch/family.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 const char qkvi_family_types[] =
     "\"bert\", \"distilbert\", \"roberta\", \"electra\", \"gpt2\", \"bart\" and \"marian\"";

@@ -8,12 +8,8 @@
  *
  * Heads see selected rows only: the masked positions, the first tokens.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/fpstate.h"
-#include "core/status.h"
 #include "layer/act.h"
 #include "layer/loss.h"
 #include "model/arch/net_pass.h"

@@ -4,10 +4,8 @@
  *
  *     logits = x Eᵀ + b       E: the stack's words, where they are tied; b: mostly none
  */
-#include <string.h>
 
 #include "core/fpstate.h"
-#include "core/status.h"
 #include "layer/loss.h"
 #include "model/arch/net_pass.h"
 

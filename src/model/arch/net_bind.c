@@ -3,12 +3,8 @@
  * has no row there, and its pointers are NULL.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#include "core/alloc.h"
 #include "core/fpstate.h"
-#include "core/status.h"
 #include "model/arch/net_params.h"
 
 /* Where pointers come from while a struct is bound. */

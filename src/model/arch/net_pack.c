@@ -1,7 +1,5 @@
 /* Packed weights: in which form, which layers have them, their memory, and packing them all. */
-#include "core/alloc.h"
 #include "core/cpu.h"
-#include "core/status.h"
 #include "kernels/gemm.h"
 #include "model/arch/net_params.h"
 

@@ -1,12 +1,7 @@
 /* A pass through a net: its memory, and its stacks one after the other. See net_pass.h. */
 #include "model/arch/net_pass.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
 #include "core/fpstate.h"
-#include "core/status.h"
 #include "layer/rows.h"
 
 static float *floats(qkvi_cutter *cutter, int64_t n) { return qkvi_cut(cutter, n, sizeof(float)); }

@@ -1,8 +1,6 @@
 /* A stack, forward and backward: see stack.h. Wiring only. */
 #include "model/arch/stack_pass.h"
 
-#include "core/status.h"
-
 /* ---- What blocks read ------------------------------------------------------------------------ */
 
 /* Sites of dropout in a stack: its embeddings, then those of each block. */

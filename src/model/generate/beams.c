@@ -12,10 +12,7 @@
  * without its duplicates.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/rng.h"
 #include "model/generate/processors.h"
 #include "model/generate/row.h"

@@ -2,10 +2,7 @@
  * The searches over a real model: a decoder with kept keys and values, and what it begins with. See
  * qkv/generate.h.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/fpstate.h"
 #include "core/options.h"
 #include "model/arch/decoder.h"

@@ -4,9 +4,7 @@
  * token but the first counts once, and has at least (window - stride) tokens before it where the text
  * has them (transformers' documentation, "Perplexity of fixed-length models").
  */
-#include <stdlib.h>
 
-#include "core/alloc.h"
 #include "core/ints.h"
 #include "core/options.h"
 #include "layer/loss.h"

@@ -5,9 +5,7 @@
 #ifndef QKVI_GENERATE_PLAN_H
 #define QKVI_GENERATE_PLAN_H
 
-#include <stdbool.h>
-
-#include "core/status.h"
+#include "model/base.h"
 #include "qkv/generate.h"
 
 enum {

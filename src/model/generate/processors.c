@@ -2,10 +2,7 @@
 #include "model/generate/processors.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/ints.h"
 #include "model/generate/row.h"
 

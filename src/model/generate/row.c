@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "core/status.h"
 #include "kernels/vec/vec_double.h"
 
 double qkvi_log(double x) { return vd_log(vd_set1(x))[0]; }

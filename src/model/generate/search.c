@@ -1,10 +1,6 @@
 /* What the searches share. See search.h. */
 #include "model/generate/search.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
 #include "core/cancel.h"
 #include "model/generate/text.h"
 

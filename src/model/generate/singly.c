@@ -6,9 +6,7 @@
  * n_live - 1 are those of the sequences in `live`, in their order.
  */
 #include <math.h>
-#include <stdlib.h>
 
-#include "core/alloc.h"
 #include "core/rng.h"
 #include "model/generate/processors.h"
 #include "model/generate/row.h"

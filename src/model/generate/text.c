@@ -1,11 +1,6 @@
 /* See text.h. */
 #include "model/generate/text.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-
 static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
 qkv_status qkvi_generated_text(const qkv_tokenizer *tokenizer, const int32_t *ids, int64_t n,

@@ -5,8 +5,7 @@
 #ifndef QKVI_GENERATE_TOP_H
 #define QKVI_GENERATE_TOP_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "model/base.h"
 
 typedef struct qkvi_top_item {
     double key, value; /* value: the caller's */

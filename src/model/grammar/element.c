@@ -8,7 +8,6 @@
  * an element names exists for each lexeme of the domain, and every literal is in a class or a
  * `function` line.
  */
-#include "core/status.h"
 #include "model/grammar/family.h"
 
 static const char *const column_names[QKVI_N_COLUMNS] = { "subj", "obj", "own", "was",

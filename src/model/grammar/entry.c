@@ -4,9 +4,7 @@
  * Regular English only: plural +s; verbs +s, +ed, +ing, dropping a final e. Everything else is
  * spelled out in the file.
  */
-#include <string.h>
 
-#include "core/status.h"
 #include "model/grammar/words.h"
 
 enum { MAX_LEXEMES = 60000 };

@@ -19,10 +19,6 @@
 #ifndef QKV_MODEL_GRAMMAR_H
 #define QKV_MODEL_GRAMMAR_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "core/rng.h"
 #include "model/grammar/pair.h"
 #include "qkv/model.h"

@@ -3,7 +3,6 @@
  * generator never searches in vain, and a grammar that contradicts itself is refused when it is
  * read.
  */
-#include "core/status.h"
 #include "model/grammar/template.h"
 #include "model/grammar/words.h"
 

@@ -5,7 +5,6 @@
  * of these three.
  */
 #include <assert.h>
-#include <string.h>
 
 #include "model/grammar/template.h"
 

@@ -3,7 +3,6 @@
 #include "model/grammar/grammar.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 static bool starts_with_vowel(const char *word) {
     switch (word[0]) {

@@ -7,12 +7,6 @@
 #include "model/grammar/words.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
 
 enum { CHUNK_BYTES = 1 << 16, MAX_WORDS = 60000 };
 

@@ -3,10 +3,7 @@
  * are asked for, integers i64, booleans bytes of 0 and 1; Fortran order is transposed while reading. What is allocated is at most eight
  * times what the file holds.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/status.h"
 #include "model/store/npz.h"
 #include "model/store/safetensors.h"
 #include "qkv/files.h"

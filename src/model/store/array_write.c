@@ -2,10 +2,7 @@
  * Arrays to .npy and .npz files; several at once appear together. A zip has the checksum of an
  * entry before its content, so an array's bytes are made twice.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/status.h"
 #include "model/store/file.h"
 #include "model/store/npz.h"
 #include "qkv/files.h"

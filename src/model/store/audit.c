@@ -2,11 +2,8 @@
 #include "model/store/audit.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/options.h"
-#include "core/status.h"
 #include "model/store/safetensors_header.h"
 
 void qkvi_audit_find(qkvi_audit *audit, const char *rule, uint64_t offset, const char *shown,

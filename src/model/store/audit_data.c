@@ -1,8 +1,5 @@
 /* The audit of the data: where the tensors lie, and whether their values are numbers. See audit.h. */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/status.h"
 #include "model/store/audit.h"
 #include "model/store/safetensors_layout.h"
 

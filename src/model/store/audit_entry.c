@@ -1,9 +1,5 @@
 /* The audit of the members of a header: tensors one by one, and the metadata. See audit.h. */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/store/audit.h"
 #include "model/store/safetensors_entry.h"
 

@@ -3,12 +3,8 @@
  * prints as another does, or that appears twice can mean one tensor to a reader and another tensor
  * to the next. See audit.h.
  */
-#include <stdlib.h>
-#include <string.h>
 #include <utf8proc.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/store/audit.h"
 
 /* ---- Keys ------------------------------------------------------------------------------------ */

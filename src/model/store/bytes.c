@@ -3,11 +3,6 @@
  */
 #include "model/store/bytes.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-
 void qkvi_bytes_add(qkvi_bytes *bytes, const void *more, size_t n) {
     if (bytes->failed || n == 0) return;
     if (bytes->capacity - bytes->n < n) {

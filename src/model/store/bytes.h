@@ -2,7 +2,7 @@
 #ifndef QKVI_STORE_BYTES_H
 #define QKVI_STORE_BYTES_H
 
-#include <stddef.h>
+#include "model/base.h"
 
 #pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
 

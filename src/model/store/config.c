@@ -5,11 +5,6 @@
  */
 #include "model/store/config.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/status.h"
 #include "model/arch/family.h"
 #include "model/store/config_fields.h"
 #include "model/store/nearest.h"

@@ -1,9 +1,6 @@
 /* Fields of a config.json: see config_fields.h. */
 #include "model/store/config_fields.h"
 
-#include <string.h>
-
-#include "core/status.h"
 #include "model/store/file.h"
 
 qkv_status qkvi_config_refuse(const qkvi_json_reader *reader, const char *field,

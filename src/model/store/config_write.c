@@ -2,9 +2,7 @@
  * config.json and generation_config.json of the models that are trained here, as transformers has
  * them: fields in the order of their names.
  */
-#include <string.h>
 
-#include "core/status.h"
 #include "model/store/config.h"
 #include "model/store/json_write.h"
 

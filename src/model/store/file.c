@@ -3,12 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "core/status.h"
 
 qkv_status qkvi_io_failed(const char *name, const char *what, int cause, qkv_error *error) {
     char printable[QKVI_NAME_BYTES], reason[128];

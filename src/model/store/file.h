@@ -9,9 +9,7 @@
 #ifndef QKVI_STORE_FILE_H
 #define QKVI_STORE_FILE_H
 
-#include <stdio.h>
-
-#include "qkv/qkv.h"
+#include "model/base.h"
 
 /** Bytes that can be read at any offset: an open file, or memory of the caller. */
 typedef struct qkvi_source {

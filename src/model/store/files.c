@@ -2,11 +2,7 @@
  * Files that appear together: see file.h. Everything that can fail for want of space or permission
  * happens before the first one gets its place.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/store/file.h"
 
 static qkvi_writer *grow(qkvi_files *files) {

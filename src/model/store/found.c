@@ -3,10 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/status.h"
 #include "model/store/file.h"
 
 /* How a name is recognised. */

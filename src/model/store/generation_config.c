@@ -4,10 +4,6 @@
  */
 #include "model/store/generation_config.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/status.h"
 #include "model/store/file.h"
 #include "model/store/json.h"
 

@@ -4,8 +4,8 @@
  * write something else because of it.
  */
 #include <math.h>
-#include <string.h>
 
+#include "model/base.h"
 #include "model/store/generation_config.h"
 
 /* What else than null and false changes what is written. */

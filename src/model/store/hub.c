@@ -9,11 +9,8 @@
  */
 #include "model/store/hub.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include "core/status.h"
 #include "model/store/file.h"
 #include "model/store/found.h"
 #include "model/store/shards.h"

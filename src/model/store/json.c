@@ -9,10 +9,7 @@
 #include "model/store/json.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/status.h"
 #include "model/store/json_numbers.h"
 #include "model/store/json_walk.h"
 

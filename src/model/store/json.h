@@ -11,7 +11,7 @@
 
 #include <jansson.h>
 
-#include "qkv/qkv.h"
+#include "model/base.h"
 
 typedef struct qkvi_json_limits {
     size_t max_bytes;

@@ -1,10 +1,6 @@
 /* Integers beyond 64 bits: see json_numbers.h. One pass that knows strings; what is no JSON stays so. */
 #include "model/store/json_numbers.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/status.h"
 #include "model/store/json_walk.h"
 
 /* REAL_DIGITS: a double has room for so many; what has more is one and the same number. */

@@ -7,9 +7,7 @@
 #ifndef QKVI_STORE_JSON_NUMBERS_H
 #define QKVI_STORE_JSON_NUMBERS_H
 
-#include <stddef.h>
-
-#include "qkv/qkv.h"
+#include "model/base.h"
 
 /** A copy of text with such reals, to be freed; NULL: text has no such integer. MEMORY. */
 qkv_status qkvi_json_widen(const char *file, const char *text, size_t n, char **wide,

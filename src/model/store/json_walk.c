@@ -1,8 +1,6 @@
 /* Walking an object by its bytes: see json_walk.h. */
 #include "model/store/json_walk.h"
 
-#include "core/status.h"
-
 size_t qkvi_json_skip_string(const char *text, size_t n, size_t at) {
     for (at++; at < n && text[at] != '"'; at++)
         if (text[at] == '\\') at++;

@@ -6,7 +6,7 @@
 #ifndef QKVI_STORE_JSON_WALK_H
 #define QKVI_STORE_JSON_WALK_H
 
-#include "qkv/qkv.h"
+#include "model/base.h"
 
 /** Bytes [begin, end) of a text. A key's include its quotes. */
 typedef struct qkvi_json_span {

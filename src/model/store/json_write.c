@@ -1,11 +1,6 @@
 /* See json_write.h. */
 #include "model/store/json_write.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/status.h"
-
 qkv_status qkvi_files_add_json(qkvi_files *files, const char *name, json_t *root,
                                qkv_error *error) {
     char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;

@@ -1,7 +1,5 @@
 /* qkv_tensor_list: what .safetensors and .npz files hold, from their checked headers alone. */
-#include <string.h>
 
-#include "core/status.h"
 #include "model/store/npz.h"
 #include "model/store/shards.h"
 #include "qkv/files.h"

@@ -1,8 +1,7 @@
 /* See nearest.h. */
 #include "model/store/nearest.h"
 
-#include <stdint.h>
-#include <string.h>
+#include "model/base.h"
 
 int qkvi_edit_distance(const char *a, const char *b) {
     int row[QKVI_NEAREST_BYTES + 1]; /* one at a time */

@@ -1,11 +1,6 @@
 /* Arrays in .npz files: see npz.h. */
 #include "model/store/npz.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/status.h"
-
 enum { MESSAGE_NAME = 1400 }; /* a source's name, a colon, the name of an entry */
 
 static const char ending[] = ".npy";

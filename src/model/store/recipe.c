@@ -5,11 +5,6 @@
  */
 #include "model/store/recipe.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/status.h"
 #include "model/store/file.h"
 
 enum { MAX_BYTES = 1 << 20, MAX_MODULES = 64 };

@@ -2,11 +2,7 @@
  * What is done with a text before it becomes a vector: see recipe.h. The longest text is max_seq_length
  * of the first of these files; without one, what the tokenizer says.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/store/config_fields.h"
 #include "model/store/recipe.h"
 

@@ -2,12 +2,7 @@
  * Modules with weights: Dense, y = f(W x + b) or with what went in added, and LayerNorm. Weights are a
  * model.safetensors in the module's folder, whose tensors are those of the module and no others.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/store/config_fields.h"
 #include "model/store/recipe.h"
 #include "model/store/safetensors.h"

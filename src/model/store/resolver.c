@@ -1,10 +1,6 @@
 /* Names of stored tensors: see resolver.h for the rules. */
 #include "model/store/resolver.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/status.h"
 #include "kernels/table.h"
 #include "model/store/nearest.h"
 

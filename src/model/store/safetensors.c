@@ -5,10 +5,6 @@
  */
 #include "model/store/safetensors.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/status.h"
 #include "model/store/json.h"
 #include "model/store/safetensors_entry.h"
 #include "model/store/safetensors_header.h"

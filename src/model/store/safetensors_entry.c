@@ -1,10 +1,6 @@
 /* One tensor's entry in a header: see safetensors_entry.h. */
 #include "model/store/safetensors_entry.h"
 
-#include <string.h>
-
-#include "core/status.h"
-
 const char *const qkvi_entry_fields[QKVI_ENTRY_FIELDS] = { "dtype", "shape", "data_offsets" };
 
 static const int64_t max_dimension = (int64_t)1 << 48;

@@ -2,10 +2,7 @@
 #include "model/store/safetensors_header.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/status.h"
 #include "model/store/safetensors.h"
 
 enum {

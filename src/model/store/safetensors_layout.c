@@ -1,10 +1,6 @@
 /* All tensors together: see safetensors_layout.h. */
 #include "model/store/safetensors_layout.h"
 
-#include <stdlib.h>
-
-#include "core/status.h"
-
 typedef struct layout {
     qkv_status (*visit)(void *user, const qkvi_layout_fault *fault);
     void *user;

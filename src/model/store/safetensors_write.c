@@ -4,11 +4,7 @@
  * '\' and control characters escaped.
  */
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/store/safetensors.h"
 
 /* The reference writer's order of types: U64 I64 F64 F32 U32 I32 BF16 F16 U16 I16 I8 U8 BOOL. */

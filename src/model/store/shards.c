@@ -4,10 +4,6 @@
  */
 #include "model/store/shards.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/status.h"
 #include "model/store/json.h"
 #include "model/store/safetensors_header.h"
 

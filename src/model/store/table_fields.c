@@ -1,10 +1,6 @@
 /** The fields of a table: see table_fields.h. */
 #include "model/store/table_fields.h"
 
-#include <string.h>
-
-#include "core/status.h"
-
 /* The first line outside of quotes decides. */
 void qkvi_table_begin(qkvi_table_reader *r) {
     bool quoted = false, comma = false, semicolon = false, tab = false, seen = false;

@@ -5,9 +5,7 @@
 #ifndef QKVI_STORE_TABLE_FIELDS_H
 #define QKVI_STORE_TABLE_FIELDS_H
 
-#include <stdbool.h>
-
-#include "qkv/qkv.h"
+#include "model/base.h"
 
 enum { QKVI_TABLE_FIELD_BYTES = 1 << 16, QKVI_TABLE_FIELDS = 4097 };
 

@@ -2,12 +2,6 @@
 #include "model/store/table_rows.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
 
 enum { MAX_ROWS = 1000000, NUMBER_BYTES = 64 };
 

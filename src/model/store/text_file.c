@@ -7,12 +7,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/status.h"
 #include "model/store/file.h"
 
 /* read, waiting for a writer that is there. */

@@ -8,12 +8,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/status.h"
 #include "model/store/file.h"
 #include "qkv/files.h"
 

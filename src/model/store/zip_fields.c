@@ -1,10 +1,6 @@
 /* The fields of zip's headers: see zip_fields.h. */
 #include "model/store/zip_fields.h"
 
-#include <string.h>
-
-#include "core/status.h"
-
 enum { ZIP64 = 1 };
 
 void qkvi_zip_central(const uint8_t *bytes, qkvi_zip_fields *fields) {

@@ -4,10 +4,7 @@
  * An entry that was written without going back has its sizes behind its data, in one of four forms:
  * with or without a signature, of 32 or of 64 bits.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/status.h"
 #include "model/store/zip_fields.h"
 
 static qkv_status disagrees(const qkvi_zip *zip, const qkvi_zip_entry *entry, qkv_error *error) {

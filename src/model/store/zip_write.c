@@ -3,11 +3,7 @@
  * entries of 4 GiB need no other form; the directory has one where a number needs it. Time is that
  * of 1980-01-01, permissions are 0600: a zip depends on its arrays alone.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/store/zip_fields.h"
 
 enum { VERSION = 45, UNIX = 3, DAY_ONE = 0x21, UTF8 = 1 << 11, ZIP64_BYTES = 28 };

@@ -1,11 +1,6 @@
 /** See added.h. Time is linear: white space is looked at once for each token that takes it. */
 #include "model/text/added.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/text/unicode.h"
 
 static qkv_status reserve_flags(qkvi_added *added, int32_t n_ids) {

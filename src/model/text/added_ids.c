@@ -1,8 +1,5 @@
 /* Ids of added tokens, and what a tokenizer has of them: see added_list.h. */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/status.h"
 #include "model/text/added_list.h"
 #include "model/text/tokenizer_json.h"
 

@@ -1,9 +1,5 @@
 /* Added tokens that a folder lists: see added_list.h. */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/text/added_list.h"
 #include "model/text/tokenizer_json.h"
 #include "model/text/unicode.h"

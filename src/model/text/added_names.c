@@ -1,7 +1,5 @@
 /* Added tokens that a folder names: see added_list.h. */
-#include <string.h>
 
-#include "core/status.h"
 #include "model/text/added_list.h"
 #include "model/text/tokenizer_json.h"
 

@@ -5,10 +5,7 @@
 #include "model/text/bpe.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/status.h"
 #include "model/store/json.h"
 #include "model/text/byte_level.h"
 #include "model/text/show.h"

@@ -5,11 +5,7 @@
  * a word takes the place that its bytes name, and whose place it takes is forgotten. So a hostile
  * text can make it useless but not slow.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/text/bpe.h"
 #include "model/text/byte_level.h"
 #include "model/text/gpt2_split.h"

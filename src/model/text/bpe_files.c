@@ -5,11 +5,7 @@
  *     vocab.json    {"token": id, …}
  *     merges.txt    "a b" a line; lines that begin with "#version" do not count
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/status.h"
 #include "model/text/bpe.h"
 #include "model/text/tokenizer_json.h"
 #include "model/text/unicode.h"

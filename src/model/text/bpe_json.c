@@ -6,10 +6,7 @@
  * A merge is "a b" or ["a", "b"]. Its tokens and their joined string are in the vocabulary, as the
  * reference demands.
  */
-#include <stdio.h>
-#include <string.h>
 
-#include "core/status.h"
 #include "model/text/bpe.h"
 #include "model/text/tokenizer_json.h"
 

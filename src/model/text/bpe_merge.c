@@ -11,10 +11,7 @@
  * n bytes make at most n − 1 merges, each of which takes one key out and puts at most two in: the
  * heap never holds more than 2n.
  */
-#include <stdlib.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/text/bpe.h"
 
 /* Room for n more symbols and 2 n keys. */

@@ -2,10 +2,7 @@
  * A byte-level BPE vocabulary as a tokenizer and as four files: see bpe_train.h. The two that were
  * trained are for everybody, the other two for Hugging Face's libraries.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/status.h"
 #include "model/store/json.h"
 #include "model/text/bpe_train.h"
 #include "model/text/tokenizer_json.h"

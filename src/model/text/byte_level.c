@@ -1,10 +1,6 @@
 /** See byte_level.h. */
 #include "model/text/byte_level.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "core/status.h"
 #include "model/text/unicode.h"
 
 int32_t qkvi_byte_char(int byte) {

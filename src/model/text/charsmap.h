@@ -17,7 +17,7 @@
 #ifndef QKVI_TEXT_CHARSMAP_H
 #define QKVI_TEXT_CHARSMAP_H
 
-#include "qkv/qkv.h"
+#include "model/base.h"
 
 enum {
     QKVI_CHARSMAP_MAX_BYTES = 4 << 20, /* those of SentencePiece's own rules have 0.25 MB */

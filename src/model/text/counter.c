@@ -4,12 +4,6 @@
  */
 #include "model/text/counter.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
-
 static uint32_t hash_of(const void *key, size_t n_bytes) {
     const unsigned char *bytes = key;
     uint32_t hash = 2166136261u;

@@ -8,7 +8,6 @@
  * The tokens of a text stand together. They end at an inserted token (special, of no bytes), where
  * the type changes, or where the bytes begin anew: two texts may have nothing between them.
  */
-#include <string.h>
 
 #include "model/text/tokenizer.h"
 

@@ -6,9 +6,7 @@
  * normalisation, the longest one first; each stretch between two of them is normalised by itself,
  * and what it becomes is searched for the added tokens that are normalised, too.
  */
-#include <stdlib.h>
 
-#include "core/status.h"
 #include "model/text/tokenizer.h"
 #include "model/text/unicode.h"
 

@@ -10,8 +10,6 @@
  */
 #include "model/text/gpt2_split.h"
 
-#include <string.h>
-
 #include "model/text/unicode.h"
 
 static size_t contraction(const char *text, size_t n) {

@@ -2,7 +2,7 @@
 #ifndef QKVI_TEXT_GPT2_SPLIT_H
 #define QKVI_TEXT_GPT2_SPLIT_H
 
-#include <stddef.h>
+#include "model/base.h"
 
 /** The length of the word at the front of text[0 … n), valid UTF-8, n > 0. */
 size_t qkvi_gpt2_word(const char *text, size_t n);

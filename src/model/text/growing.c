@@ -1,10 +1,6 @@
 /** See growing.h. */
 #include "model/text/growing.h"
 
-#include <string.h>
-
-#include "core/alloc.h"
-
 qkv_status qkvi_growing_put(qkvi_growing *growing, const void *bytes, size_t n) {
     if (growing->capacity - growing->n < n) {
         size_t capacity = growing->capacity ? growing->capacity : 64;

@@ -2,7 +2,7 @@
 #ifndef QKVI_TEXT_GROWING_H
 #define QKVI_TEXT_GROWING_H
 
-#include "qkv/qkv.h"
+#include "model/base.h"
 
 /** Zeros: no bytes. Free bytes by free(). */
 typedef struct qkvi_growing {

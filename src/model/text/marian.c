@@ -1,11 +1,6 @@
 /** Marian's tokenizer as a kind; see marian.h. */
 #include "model/text/marian.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/text/show.h"
 #include "model/text/unicode.h"
 

@@ -4,10 +4,7 @@
  * unk and eos are in the vocabulary. sp_model_kwargs may only be empty: sampling would give other ids
  * each time.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/status.h"
 #include "model/text/marian.h"
 #include "model/text/tokenizer_json.h"
 

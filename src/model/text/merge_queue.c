@@ -6,11 +6,6 @@
  */
 #include "model/text/merge_queue.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/text/counter.h"
 
 typedef struct place { /* a word of a pair, in a list */

@@ -5,7 +5,7 @@
 #ifndef QKVI_TEXT_MERGE_QUEUE_H
 #define QKVI_TEXT_MERGE_QUEUE_H
 
-#include "qkv/qkv.h"
+#include "model/base.h"
 
 typedef struct qkvi_merge_queue qkvi_merge_queue;
 

@@ -10,11 +10,6 @@
  */
 #include "model/text/merges.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/text/merge_queue.h"
 #include "model/text/unicode.h"
 

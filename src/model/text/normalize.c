@@ -15,11 +15,6 @@
  */
 #include "model/text/normalize.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/text/unicode.h"
 
 /* A mark that waits for its place: 8 bytes, for there may be millions in hostile text. */

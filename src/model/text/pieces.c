@@ -1,12 +1,6 @@
 /** A vocabulary as a sorted array; see pieces.h. */
 #include "model/text/pieces.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
-
 static qkv_status reserve_ids(qkvi_pieces *pieces, int32_t n_ids) {
     if (n_ids <= pieces->ids_capacity) return QKV_OK;
     int32_t capacity = pieces->ids_capacity ? pieces->ids_capacity : 1024;

@@ -9,7 +9,7 @@
 #ifndef QKVI_TEXT_PIECES_H
 #define QKVI_TEXT_PIECES_H
 
-#include "qkv/qkv.h"
+#include "model/base.h"
 
 enum {
     QKVI_PIECE_MAX_BYTES = 1024,

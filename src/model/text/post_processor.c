@@ -11,9 +11,6 @@
  */
 #include "model/text/post_processor.h"
 
-#include <string.h>
-
-#include "core/status.h"
 #include "model/store/json.h"
 
 /* The file being read. */

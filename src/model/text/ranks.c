@@ -1,11 +1,6 @@
 /** See ranks.h. */
 #include "model/text/ranks.h"
 
-#include <stdlib.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
-
 qkv_status qkvi_ranks_add(qkvi_ranks *ranks, int32_t left, int32_t right, int32_t id) {
     if (ranks->n == QKVI_RANKS_MAX) return QKV_ERR_LIMIT;
     if (ranks->n == ranks->capacity) {

@@ -5,9 +5,6 @@
  */
 #include "model/text/settings.h"
 
-#include <string.h>
-
-#include "core/status.h"
 #include "model/text/tokenizer_json.h"
 
 /* ---- Classes ---------------------------------------------------------------------------------- */

@@ -5,10 +5,6 @@
  */
 #include "model/text/show.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "core/status.h"
 #include "model/text/unicode.h"
 
 static const char *sign_of(int32_t code) {

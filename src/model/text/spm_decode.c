@@ -6,11 +6,7 @@
  * says, bytes that are no piece stand for themselves. A run of byte pieces is read as UTF-8, each
  * byte that is none as U+FFFD. Last, the model's own rules for decoded text, if it has any.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/text/spm.h"
 #include "model/text/unicode.h"
 

@@ -7,11 +7,7 @@
  * model says so. The origin of a byte is where the bytes begin that it was made of; one more entry
  * says where the last of them end.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/text/spm.h"
 #include "model/text/unicode.h"
 

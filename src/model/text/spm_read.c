@@ -10,12 +10,7 @@
  */
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/text/protobuf.h"
 #include "model/text/spm.h"
 #include "model/text/unicode.h"

@@ -1,11 +1,6 @@
 /** A tokenizer: making, freeing, and what ids and tokens it has. Encoding is in encode.c. */
 #include "model/text/tokenizer.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/status.h"
-
 const char *const qkvi_role_names[QKVI_N_ROLES] = { "[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]" };
 
 /* RoBERTa's, BART's and most others'. */

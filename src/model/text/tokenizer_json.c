@@ -11,9 +11,6 @@
  */
 #include "model/text/tokenizer_json.h"
 
-#include <string.h>
-
-#include "core/status.h"
 #include "model/text/bpe.h"
 #include "model/text/post_processor.h"
 #include "model/text/wordpiece.h"

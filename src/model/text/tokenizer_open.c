@@ -1,8 +1,5 @@
 /** Where a tokenizer comes from: the files of a folder, or bytes in memory. */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/status.h"
 #include "model/store/file.h"
 #include "model/text/marian.h"
 #include "model/text/tokenizer_json.h"

@@ -1,10 +1,7 @@
 /** See tokens.h. */
 #include "model/text/tokens.h"
 
-#include <stdlib.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
+#include "model/base.h"
 
 static qkv_status push(qkvi_tokens *list, qkvi_token token) {
     if (list->n == list->capacity) {

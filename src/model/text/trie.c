@@ -8,12 +8,6 @@
  */
 #include "model/text/trie.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
-
 enum { BLOCK = 256, TRIES = 64 };
 
 #define FREE UINT32_MAX /* parent of a unit that is in use by nobody */

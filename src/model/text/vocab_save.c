@@ -2,10 +2,7 @@
  * A vocabulary as three files: vocab.txt for everybody, the two JSON files for Hugging Face's
  * libraries.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/status.h"
 #include "model/store/file.h"
 #include "model/store/json.h"
 #include "model/text/tokenizer_save.h"

@@ -8,9 +8,7 @@
  * empty line is the empty token, and of equal lines the last one wins. Every line is UTF-8 of at most
  * 1 KiB; found while walking the bytes once.
  */
-#include <string.h>
 
-#include "core/status.h"
 #include "model/text/tokenizer_json.h"
 #include "model/text/unicode.h"
 #include "model/text/wordpiece.h"

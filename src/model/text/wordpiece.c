@@ -7,11 +7,6 @@
 #include "model/text/wordpiece.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
 
 static size_t unknown(const qkvi_wordpiece *model, const qkvi_word *word, qkvi_word_piece *out) {
     out[0] = (qkvi_word_piece){ model->unk, word->begin, word->end };

@@ -3,9 +3,7 @@
  * that begins with the mark follows without it, any other with a space before; then, in each token
  * with its space by itself, spaces before punctuation are closed.
  */
-#include <string.h>
 
-#include "core/status.h"
 #include "model/text/wordpiece.h"
 
 /* Replaces all; to is not longer than from. Returns the new length. */

@@ -5,9 +5,7 @@
  *
  * Lowercase may stand before the normalizer.
  */
-#include <string.h>
 
-#include "core/status.h"
 #include "model/text/tokenizer_json.h"
 #include "model/text/wordpiece.h"
 

@@ -1,12 +1,6 @@
 /* The optimizer of a parameter table: see adamw.h. */
 #include "model/train/adamw.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
-
 /* Matrices; not biases and layer norms. */
 static int row_decays(const qkvi_param *row) { return row->rank > 1; }
 

@@ -1,10 +1,6 @@
 /* See bpe_vocabulary.h. */
 #include "model/train/bpe_vocabulary.h"
 
-#include <string.h>
-
-#include "core/status.h"
-
 qkv_status qkvi_bpe_vocabulary_make(qkvi_trainer *trainer, const qkvi_bpe_style *style,
                                     qkvi_count_texts *count, qkv_error *error) {
     qkvi_counter words = { 0 };

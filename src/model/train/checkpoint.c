@@ -8,13 +8,8 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/store/recipe.h"
 #include "model/store/safetensors.h"
 #include "model/train/run_fields.h"

@@ -1,11 +1,6 @@
 /* A corpus is a grammar or a text; what both can do is in this file. */
 #include "model/train/corpus.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/grammar/grammar.h"
 #include "model/store/file.h"
 #include "model/text/vocab.h"

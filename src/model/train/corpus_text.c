@@ -5,13 +5,7 @@
  */
 #include "model/train/corpus_text.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
 #include "core/rng.h"
-#include "core/status.h"
 #include "model/store/file.h"
 #include "model/text/unicode.h"
 #include "model/train/run_fields.h"

@@ -3,12 +3,7 @@
  * by the set of words that the grammar admits there. A text has no grammar: there each token is
  * masked, and it alone is admissible.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/train/eval.h"
 
 /* A sequence of the batch that waits to be judged. */

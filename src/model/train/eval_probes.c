@@ -4,11 +4,7 @@
  * largest weight from [MASK] is on the antecedent. The head is chosen by its score on the even
  * probes and reported by its score on the odd ones.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/text/tokens.h"
 #include "model/train/eval.h"
 

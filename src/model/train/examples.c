@@ -4,11 +4,7 @@
  */
 #include "model/train/examples.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "attn/ctx.h"
-#include "core/alloc.h"
 
 static int make_slot(qkvi_example *slot, size_t max_len) {
     slot->ids = qkvi_malloc_array(max_len, sizeof *slot->ids);

@@ -1,12 +1,6 @@
 /* Batches: see feed.h. */
 #include "model/train/feed.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
-
 qkv_status qkvi_feed_make(qkvi_feed *batch, int64_t capacity, int64_t max_len, qkv_error *error) {
     int64_t tokens;
     memset(batch, 0, sizeof *batch);

@@ -2,10 +2,7 @@
  * Fine-tuning: a run that starts from a model's folder. Its weights, tokenizer and sizes are the
  * run's; its files, but for the weights, are copied to the folder that is written.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/status.h"
 #include "model/arch/net.h"
 #include "model/model_impl.h"
 #include "model/store/hub.h"

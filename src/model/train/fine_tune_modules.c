@@ -3,12 +3,8 @@
  * behind the encoder. Without them the modules.json that is copied would name what is not there.
  */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include "core/status.h"
 #include "model/store/recipe.h"
 #include "model/train/trainer.h"
 

@@ -4,10 +4,7 @@
  * run, of which model.safetensors is the first: so where the line is of a run and the weights have its
  * hash, everything is that run's.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/status.h"
 #include "model/model_impl.h"
 #include "model/train/run_fields.h"
 

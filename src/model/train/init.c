@@ -5,7 +5,6 @@
  * 1/sqrt(hidden).
  */
 #include <math.h>
-#include <string.h>
 
 #include "core/rng.h"
 #include "model/train/trainer.h"

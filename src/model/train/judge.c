@@ -11,12 +11,8 @@
  * m is at most the number of ends in the longest pair of the grammar, so a line of any length takes
  * time in proportion to its cuts.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/options.h"
-#include "core/status.h"
 #include "model/grammar/grammar.h"
 #include "model/train/corpus.h"
 #include "model/train/corpus_text.h"

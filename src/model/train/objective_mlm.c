@@ -5,10 +5,8 @@
  * another token, 10 % stay. The draw for a token is a pure function of (seed, split, index,
  * position).
  */
-#include <string.h>
 
 #include "core/rng.h"
-#include "core/status.h"
 #include "model/text/vocab.h"
 #include "model/train/objective.h"
 #include "model/train/trainer.h"

@@ -8,9 +8,7 @@
  *
  * as transformers trains them. A line of a text is a source, a TAB and a target.
  */
-#include <string.h>
 
-#include "core/status.h"
 #include "model/arch/family.h"
 #include "model/train/bpe_vocabulary.h"
 #include "model/train/objective.h"

@@ -1,11 +1,7 @@
 /* Progress: see progress.h. */
 #include "model/train/progress.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
-
-#include "core/status.h"
 
 static double now(void) {
     struct timespec t;

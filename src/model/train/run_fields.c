@@ -1,12 +1,6 @@
 /* A run in one line of text: see run_fields.h. */
 #include "model/train/run_fields.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/status.h"
-
 enum kind { WHOLE, REAL, HASH };
 
 /* Options have the names that the tool gives them. */

@@ -2,7 +2,7 @@
 #ifndef QKVI_TRAIN_SCHEDULE_H
 #define QKVI_TRAIN_SCHEDULE_H
 
-#include <stdint.h>
+#include "model/base.h"
 
 /**
  * Of step 0 … n_steps - 1:  peak (step + 1) / warmup  while step < warmup,  then  peak (n_steps -

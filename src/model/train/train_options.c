@@ -1,7 +1,6 @@
 /* Options of a training run: defaults, and every rule that they must keep. */
 #include <math.h>
 
-#include "core/status.h"
 #include "model/train/trainer.h"
 
 enum { MIN_LEN = 5, MAX_BATCH = 1 << 16 };

@@ -5,11 +5,9 @@
  *
  * in their order, so that after the last it is the mean by targets; so are the losses.
  */
-#include <string.h>
 
 #include "attn/ctx.h"
 #include "core/rng.h"
-#include "core/status.h"
 #include "model/train/trainer.h"
 
 enum { PURPOSE_DROPOUT = 0x64726f70 /* "drop" */ };

@@ -1,10 +1,7 @@
 /* Setting up a training run: corpus, vocabulary, model, optimizer, folder; and taking it down. */
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include "core/status.h"
 #include "model/model_impl.h"
 #include "model/train/trainer.h"
 

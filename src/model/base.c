@@ -1,0 +1,30 @@
+/** See base.h. */
+#include "model/base.h"
+
+qkv_status qkvi_no_memory(qkv_error *error, const char *what) {
+    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for %s", what);
+}
+
+qkv_status qkvi_need(const void *pointer, const char *name, qkv_error *error) {
+    return pointer ? QKV_OK : qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", name);
+}
+
+qkv_status qkvi_reserve(void *list, size_t *capacity, size_t n, size_t width) {
+    enum { LEAST = 64 };
+    void *grown;
+    if (n <= *capacity) return QKV_OK;
+    size_t more = *capacity ? *capacity : LEAST;
+    while (more < n && more <= SIZE_MAX / 2) more *= 2;
+    if (more < n) return QKV_ERR_MEMORY;
+    memcpy(&grown, list, sizeof grown); /* a pointer to any type of elements */
+    grown = qkvi_realloc_array(grown, more, width);
+    if (grown == NULL) return QKV_ERR_MEMORY;
+    memcpy(list, &grown, sizeof grown);
+    *capacity = more;
+    return QKV_OK;
+}
+
+bool qkvi_ends_with(const char *text, const char *ending) {
+    const size_t n = strlen(text), m = strlen(ending);
+    return n >= m && strcmp(text + n - m, ending) == 0;
+}

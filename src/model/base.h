@@ -1,0 +1,39 @@
+/**
+ * What almost every file above the layers needs: memory, texts and statuses, and the few calls that
+ * many of them share.
+ */
+#ifndef QKVI_MODEL_BASE_H
+#define QKVI_MODEL_BASE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/status.h"
+
+/**
+ * Text of strangers as a message may have it: see qkvi_escape. Cut to `room` bytes, which live until
+ * the block ends.
+ */
+#define QKVI_PRINTABLE(room, text) QKVI_PRINTABLE_BYTES(room, text, strlen(text))
+#define QKVI_PRINTABLE_BYTES(room, bytes, n_bytes)                                                 \
+    qkvi_escape((char[room]){ 0 }, (room), (bytes), (n_bytes))
+
+/** "no memory for WHAT": MEMORY. */
+qkv_status qkvi_no_memory(qkv_error *error, const char *what);
+/** ARGUMENT, "NAME is NULL", if a pointer is. */
+qkv_status qkvi_need(const void *pointer, const char *name, qkv_error *error);
+
+/**
+ * Room for n elements of `width` bytes in a list: the pointer at `list`, which has room for
+ * *capacity. It grows by doubling. MEMORY: it is as it was.
+ */
+qkv_status qkvi_reserve(void *list, size_t *capacity, size_t n, size_t width);
+
+/** Whether a text ends in that way. */
+bool qkvi_ends_with(const char *text, const char *ending);
+
+#endif
