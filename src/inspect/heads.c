@@ -9,7 +9,7 @@
 
 #include "core/fpstate.h"
 #include "core/options.h"
-#include "inspect/matches.h"
+#include "inspect/head_rows.h"
 #include "inspect/rows.h"
 
 static qkv_status no_memory(qkv_error *error) {

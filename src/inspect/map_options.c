@@ -1,5 +1,5 @@
 /** Options of a map: what may be asked for, and what is meant where nothing is. */
-#include "inspect/map_options.h"
+#include "inspect/map.h"
 
 #include <math.h>
 

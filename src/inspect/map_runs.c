@@ -5,14 +5,12 @@
  * other, and threads share the rows of each. Between bouts of iterations the caller's thread looks at
  * the cancel flag and tells how far the runs are.
  */
-#include "inspect/map_runs.h"
+#include "inspect/map.h"
 
 #include <math.h>
 
 #include "core/cancel.h"
 #include "core/ints.h"
-#include "inspect/map_options.h"
-#include "inspect/map_quality.h"
 
 enum {
     BOUT_PAIRS = 1 << 23, /* pairs between two looks at the cancel flag: milliseconds */

@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "inspect/head_sums.h"
+#include "inspect/head_rows.h"
 #include "qkv/heads.h"
 
 typedef double number(const qkvi_head_sums *s);

@@ -9,7 +9,7 @@
  * A node is far from a point at distance d if side < theta d, as in scikit-learn. No point is far from
  * its own cell: the mean is within sqrt(2) side of it.
  */
-#include "inspect/tsne_tree.h"
+#include "inspect/tsne.h"
 
 #include <math.h>
 

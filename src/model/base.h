@@ -33,7 +33,13 @@ qkv_status qkvi_need(const void *pointer, const char *name, qkv_error *error);
  */
 qkv_status qkvi_reserve(void *list, size_t *capacity, size_t n, size_t width);
 
-/** Whether a text ends in that way. */
+/** Whether a text ends in that way, and whether something stands before the ending, too. */
 bool qkvi_ends_with(const char *text, const char *ending);
+bool qkvi_has_stem(const char *text, const char *ending);
+
+enum { QKVI_NEAREST_BYTES = 160 };
+
+/** Levenshtein's distance; INT32_MAX if a name is longer than QKVI_NEAREST_BYTES. */
+int qkvi_edit_distance(const char *a, const char *b);
 
 #endif

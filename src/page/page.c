@@ -10,9 +10,7 @@
 
 #include "core/options.h"
 #include "model/store/encode.h"
-#include "page/files.h"
 #include "page/head.h"
-#include "page/lists.h"
 #include "page/mask.h"
 #include "page/parts.h"
 #include "page/sha256.h"

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "view/svg.h"
+#include "view/frame.h"
 
 static const char families[] = "DejaVu Sans, sans-serif";
 static const double cap_height = 0.729; /* of DejaVu Sans, in its size */

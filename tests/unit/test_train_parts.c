@@ -16,7 +16,7 @@
 
 #include "core/rng.h"
 #include "model/train/examples.h"
-#include "model/train/schedule.h"
+#include "model/train/adamw.h"
 #include "model/train/trainer.h"
 
 /* ---- Schedule -------------------------------------------------------------------------------- */

@@ -26,7 +26,7 @@
 #ifndef QKVI_ARCH_NET_H
 #define QKVI_ARCH_NET_H
 
-#include "model/arch/stack_pass.h"
+#include "model/arch/stack.h"
 #include "model/params.h"
 #include "qkv/model.h"
 

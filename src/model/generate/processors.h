@@ -6,7 +6,7 @@
 #define QKVI_GENERATE_PROCESSORS_H
 
 #include "model/generate/plan.h"
-#include "model/generate/top.h"
+#include "model/generate/row.h"
 
 /* Memory of one call, for a vocabulary; it may be used again. */
 typedef struct qkvi_scratch {

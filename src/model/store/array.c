@@ -3,9 +3,9 @@
  * are asked for, integers i64, booleans bytes of 0 and 1; Fortran order is transposed while reading. What is allocated is at most eight
  * times what the file holds.
  */
-
-#include "model/store/npz.h"
+#include "model/store/npy.h"
 #include "model/store/safetensors.h"
+#include "model/store/shards.h"
 #include "qkv/files.h"
 
 _Static_assert(QKVI_MAX_RANK == 8 && QKVI_NPY_MAX_RANK == 8, "the rank of qkv_array.shape");
@@ -210,4 +210,32 @@ void qkv_array_free(qkv_array *array) {
     if (!array) return;
     free(array->data);
     free(array);
+}
+
+/* ---- What files hold ------------------------------------------------------------------------- */
+
+/* qkv_tensor_list: what .safetensors and .npz files hold, from their checked headers alone. */
+
+static qkv_status list_weights(const char *path, qkvi_visit_entry *visit, void *user,
+                               qkv_error *error) {
+    qkvi_safetensors *file;
+    QKV_TRY(qkvi_weights_open(path, &file, error));
+    for (int64_t i = 0; i < file->n_tensors; i++) {
+        const qkvi_stored *const tensor = &file->tensors[i];
+        char name[400];
+        qkv_tensor_entry entry = { .name = name, .rank = tensor->rank };
+        qkvi_escape(name, sizeof name, tensor->name, strlen(tensor->name));
+        entry.type = qkvi_elem_name(tensor->type);
+        memcpy(entry.shape, tensor->shape, (size_t)tensor->rank * sizeof *entry.shape);
+        visit(user, &entry);
+    }
+    qkvi_safetensors_close(file);
+    return QKV_OK;
+}
+
+qkv_status qkv_tensor_list(const char *path, void (*visit)(void *user, const qkv_tensor_entry *),
+                           void *user, qkv_error *error) {
+    if (!path || !visit)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", path ? "visit" : "path");
+    return (qkvi_has_stem(path, ".npz") ? qkvi_npz_list : list_weights)(path, visit, user, error);
 }

@@ -4,7 +4,7 @@
  */
 
 #include "model/store/file.h"
-#include "model/store/npz.h"
+#include "model/store/npy.h"
 #include "qkv/files.h"
 
 static qkv_status check_array(const qkv_array *array, size_t *bytes, qkv_error *error) {
@@ -104,13 +104,12 @@ static int share_file(const char *a, const char *b) {
 static qkv_status name_entry(const char *path, const char *name, char entry[QKVI_ZIP_MAX_NAME + 1],
                              qkv_error *error) {
     const size_t n = strlen(name);
-    const int has_ending = n > 4 && strcmp(name + n - 4, ".npy") == 0;
     char printable[QKVI_NAME_BYTES];
     if (n == 0 || n > QKVI_ZIP_MAX_NAME - 4)
         return qkvi_error_set(
             error, QKV_ERR_ARGUMENT, "%s: the name of an array has 1 to %d bytes, not %zu",
             qkvi_escape(printable, sizeof printable, path, strlen(path)), QKVI_ZIP_MAX_NAME - 4, n);
-    snprintf(entry, QKVI_ZIP_MAX_NAME + 1, "%s%s", name, has_ending ? "" : ".npy");
+    snprintf(entry, QKVI_ZIP_MAX_NAME + 1, "%s%s", name, qkvi_has_stem(name, ".npy") ? "" : ".npy");
     return QKV_OK;
 }
 

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 
 #include "core/options.h"
-#include "model/store/safetensors_header.h"
+#include "model/store/safetensors_parts.h"
 
 void qkvi_audit_find(qkvi_audit *audit, const char *rule, uint64_t offset, const char *shown,
                      const char *format, ...) {

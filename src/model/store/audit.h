@@ -8,7 +8,7 @@
 #ifndef QKVI_STORE_AUDIT_H
 #define QKVI_STORE_AUDIT_H
 
-#include "model/store/json_walk.h"
+#include "model/store/json.h"
 #include "model/store/safetensors.h"
 #include "qkv/files.h"
 

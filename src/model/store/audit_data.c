@@ -1,7 +1,7 @@
 /* The audit of the data: where the tensors lie, and whether their values are numbers. See audit.h. */
 
 #include "model/store/audit.h"
-#include "model/store/safetensors_layout.h"
+#include "model/store/safetensors_parts.h"
 
 enum { CHUNK_BYTES = 1 << 18 };
 

@@ -1,7 +1,7 @@
 /* The audit of the members of a header: tensors one by one, and the metadata. See audit.h. */
 
 #include "model/store/audit.h"
-#include "model/store/safetensors_entry.h"
+#include "model/store/safetensors_parts.h"
 
 static const char metadata_key[] = "__metadata__";
 

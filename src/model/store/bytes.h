@@ -19,4 +19,13 @@ void qkvi_bytes_free(qkvi_bytes *bytes);
 
 #pragma GCC visibility pop
 
+/** Zeros: no bytes. Free bytes by free(). */
+typedef struct qkvi_growing {
+    char *bytes;
+    size_t n, capacity;
+} qkvi_growing;
+
+/** Appends a copy; MEMORY. */
+qkv_status qkvi_growing_put(qkvi_growing *growing, const void *bytes, size_t n);
+
 #endif

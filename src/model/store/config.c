@@ -6,8 +6,7 @@
 #include "model/store/config.h"
 
 #include "model/arch/family.h"
-#include "model/store/config_fields.h"
-#include "model/store/nearest.h"
+#include "model/base.h"
 
 enum { MAX_IDS = 8 };
 

@@ -1,10 +1,11 @@
 /* Fields of a config.json: see config_fields.h. */
-#include "model/store/config_fields.h"
+#include "model/store/config.h"
 
 #include "model/store/file.h"
 
-qkv_status qkvi_config_refuse(const qkvi_json_reader *reader, const char *field,
-                              const char *value) {
+/* UNSUPPORTED: field 'value' is not supported. */
+static qkv_status config_refuse(const qkvi_json_reader *reader, const char *field,
+                                const char *value) {
     char printable[128];
     qkvi_escape(printable, sizeof printable, value, strlen(value));
     return qkvi_error_set(reader->error, QKV_ERR_UNSUPPORTED, "%s: %s '%s' is not supported",
@@ -14,13 +15,13 @@ qkv_status qkvi_config_refuse(const qkvi_json_reader *reader, const char *field,
 qkv_status qkvi_config_word(const qkvi_json_reader *reader, const char *field, const char *wanted) {
     const char *value = wanted;
     QKV_TRY(qkvi_json_take_string(reader, field, &value));
-    return strcmp(value, wanted) == 0 ? QKV_OK : qkvi_config_refuse(reader, field, value);
+    return strcmp(value, wanted) == 0 ? QKV_OK : config_refuse(reader, field, value);
 }
 
 qkv_status qkvi_config_switch(const qkvi_json_reader *reader, const char *field, int wanted) {
     int value = wanted;
     QKV_TRY(qkvi_json_take_bool(reader, field, &value));
-    return value == wanted ? QKV_OK : qkvi_config_refuse(reader, field, value ? "true" : "false");
+    return value == wanted ? QKV_OK : config_refuse(reader, field, value ? "true" : "false");
 }
 
 qkv_status qkvi_config_activation(const qkvi_json_reader *reader, const char *field,
@@ -46,7 +47,7 @@ qkv_status qkvi_config_activation(const qkvi_json_reader *reader, const char *fi
         info->activation = names[n][1];
         return QKV_OK;
     }
-    return qkvi_config_refuse(reader, field, value);
+    return config_refuse(reader, field, value);
 }
 
 qkv_status qkvi_config_ties(const qkvi_json_reader *reader, int untied, qkv_model_info *info) {

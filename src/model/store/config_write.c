@@ -4,7 +4,7 @@
  */
 
 #include "model/store/config.h"
-#include "model/store/json_write.h"
+#include "model/store/json.h"
 
 static const char *architecture_class(const qkv_model_info *info) {
     return info->has_mlm && info->has_nsp ? "BertForPreTraining"

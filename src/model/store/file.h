@@ -77,8 +77,6 @@ qkv_status qkvi_writer_put(qkvi_writer *writer, const void *bytes, size_t n, qkv
 qkv_status qkvi_writer_finish(qkvi_writer *writer, qkv_error *error);
 /** After finish: the file is at its place. */
 qkv_status qkvi_writer_publish(qkvi_writer *writer, qkv_error *error);
-/** 1 if both would publish the same file. */
-int qkvi_writer_same(const qkvi_writer *a, const qkvi_writer *b);
 /** Ends the writer in any case; a file that was not published is gone. */
 void qkvi_writer_end(qkvi_writer *writer);
 /** Finish, publish and end. */

@@ -10,9 +10,6 @@
 
 #include <math.h>
 
-#include "model/store/json_numbers.h"
-#include "model/store/json_walk.h"
-
 enum { MAX_DEPTH = 64 };
 
 const qkvi_json_limits qkvi_json_limits_config = {
@@ -287,4 +284,14 @@ qkv_status qkvi_json_take_array(const qkvi_json_reader *reader, const char *fiel
     *value = find(reader, field);
     if (!*value || json_is_array(*value)) return QKV_OK;
     return wrong_type(reader, field, *value, "an array");
+}
+
+qkv_status qkvi_files_add_json(qkvi_files *files, const char *name, json_t *root,
+                               qkv_error *error) {
+    char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
+    json_decref(root);
+    if (text == NULL) return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for JSON", name);
+    const qkv_status status = qkvi_files_add(files, name, text, strlen(text), error);
+    free(text);
+    return status;
 }

@@ -1,5 +1,5 @@
 /* Arrays in .npz files: see npz.h. */
-#include "model/store/npz.h"
+#include "model/store/npy.h"
 
 enum { MESSAGE_NAME = 1400 }; /* a source's name, a colon, the name of an entry */
 
@@ -21,10 +21,7 @@ static void name_array(const qkvi_zip *zip, const qkvi_zip_entry *entry, char te
     snprintf(text, MESSAGE_NAME, "%s:%s", zip->source.name, printable);
 }
 
-static int is_array(const qkvi_zip_entry *entry) {
-    const size_t n = strlen(entry->name);
-    return n >= 4 && memcmp(entry->name + n - 4, ending, 4) == 0;
-}
+static int is_array(const qkvi_zip_entry *entry) { return qkvi_ends_with(entry->name, ending); }
 
 /* As numpy has it, "q" and "q.npy" both name the entry q.npy. */
 static qkv_status find(const qkvi_zip *zip, const char *name, const qkvi_zip_entry **entry,

@@ -3,7 +3,7 @@
  * of the first of these files; without one, what the tokenizer says.
  */
 
-#include "model/store/config_fields.h"
+#include "model/store/config.h"
 #include "model/store/recipe.h"
 
 enum { MAX_PROMPTS = 1024 };

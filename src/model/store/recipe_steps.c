@@ -3,7 +3,7 @@
  * model.safetensors in the module's folder, whose tensors are those of the module and no others.
  */
 
-#include "model/store/config_fields.h"
+#include "model/store/config.h"
 #include "model/store/recipe.h"
 #include "model/store/safetensors.h"
 

@@ -7,7 +7,7 @@
 
 #include "core/fpstate.h"
 #include "model/store/file.h"
-#include "model/store/table_rows.h"
+#include "model/store/table.h"
 #include "model/text/unicode.h"
 
 enum { MAX_FILE = 1 << 26 };

@@ -6,7 +6,7 @@
  * refused from 64 MiB on: an array that shrinks so well is no loss to store as it is.
  */
 
-#include "model/store/zip_fields.h"
+#include "model/store/zip.h"
 
 enum { BUFFER_BYTES = 1 << 16, MOST_DEFLATED = 1032, MAX_RATIO = 100, RATIO_FROM = 64 << 20 };
 

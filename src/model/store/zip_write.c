@@ -4,7 +4,7 @@
  * of 1980-01-01, permissions are 0600: a zip depends on its arrays alone.
  */
 
-#include "model/store/zip_fields.h"
+#include "model/store/zip.h"
 
 enum { VERSION = 45, UNIX = 3, DAY_ONE = 0x21, UTF8 = 1 << 11, ZIP64_BYTES = 28 };
 

@@ -76,7 +76,7 @@ static qkv_status put_decoder(qkvi_added_list *list, const json_t *decoder) {
 }
 
 /* Of the names that files give, not the class: those that a class gives are marked later. */
-int qkvi_added_is_named(const qkvi_added_list *list, const char *content, int by_files) {
+static int added_is_named(const qkvi_added_list *list, const char *content, int by_files) {
     for (int i = 0; i < QKVI_N_NAMED; i++) {
         const qkvi_named_token *named = &list->settings->named[i];
         if (named->content && (named->is_given || !by_files) &&
@@ -92,7 +92,7 @@ static qkv_status put_older(qkvi_added_list *list) {
     const char *key;
     const json_t *value;
     json_object_foreach(list->settings->added_tokens, key, value) {
-        const int is_special = qkvi_added_is_named(list, key, 1);
+        const int is_special = added_is_named(list, key, 1);
         if (!json_is_integer(value))
             return qkvi_error_set(list->error, QKV_ERR_FORMAT, "%s: an id is no integer", file);
         const qkvi_added_entry entry = { .content = key,
@@ -156,7 +156,7 @@ static qkv_status drop_listed(qkvi_added_list *list) {
     char escaped[96];
     for (uint32_t i = 0; i < list->n; i++) {
         const qkvi_added_entry *const entry = &list->entries[i];
-        if (qkvi_added_is_named(list, entry->content, 0)) continue;
+        if (added_is_named(list, entry->content, 0)) continue;
         return qkvi_error_set(
             list->error, QKV_ERR_UNSUPPORTED,
             "%s: added token \"%s\" beside separate vocabularies is not supported", entry->file,

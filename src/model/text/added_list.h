@@ -53,8 +53,6 @@ typedef struct qkvi_added_list {
 qkv_status qkvi_added_list_read(qkvi_added_list *list, const json_t *root);
 /** Fills sorted: qkvi_added_list_place finds nothing before. */
 qkv_status qkvi_added_list_sort(qkvi_added_list *list);
-/** What is named: marked where it is listed, else added. */
-qkv_status qkvi_added_list_names(qkvi_added_list *list);
 
 /* ---- Parts ------------------------------------------------------------------------------------ */
 
@@ -65,9 +63,5 @@ qkv_status qkvi_added_list_check(const qkvi_added_list *list, const qkvi_added_e
 /** The first place in sorted whose content is not less. */
 uint32_t qkvi_added_list_place(const qkvi_added_list *list, const char *content, size_t n_bytes);
 int qkvi_added_is_same(const qkvi_added_entry *a, const qkvi_added_entry *b);
-/** Of the names that files give (by_files), or also those that only the class gives. */
-int qkvi_added_is_named(const qkvi_added_list *list, const char *content, int by_files);
-/** 1 if the vocabulary has it. */
-int qkvi_added_is_word(const qkvi_added_list *list, const qkvi_added_entry *entry);
 
 #endif

@@ -8,7 +8,6 @@
 
 #include "model/store/json.h"
 #include "model/text/byte_level.h"
-#include "model/text/show.h"
 #include "model/text/unicode.h"
 
 static size_t bytes_of(const qkv_tokenizer *tokenizer, int32_t id,

@@ -8,7 +8,6 @@
 
 #include "model/text/bpe.h"
 #include "model/text/byte_level.h"
-#include "model/text/gpt2_split.h"
 #include "model/text/unicode.h"
 
 enum { KNOWN_BYTES = 24, KNOWN_TOKENS = 6, N_KNOWN = 8192, KNOWN_TEXT = 4096 };

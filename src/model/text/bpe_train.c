@@ -2,7 +2,6 @@
 #include "model/text/bpe_train.h"
 
 #include "model/text/byte_level.h"
-#include "model/text/gpt2_split.h"
 #include "model/text/merges.h"
 #include "model/text/pieces.h"
 #include "model/text/unicode.h"

@@ -10,9 +10,9 @@
 #ifndef QKVI_TEXT_BPE_TRAIN_H
 #define QKVI_TEXT_BPE_TRAIN_H
 
+#include "model/store/bytes.h"
 #include "model/store/file.h"
 #include "model/text/counter.h"
-#include "model/text/growing.h"
 #include "qkv/tokenizer.h"
 
 /** Whose tokenizer it is: its class in transformers and its special tokens. */

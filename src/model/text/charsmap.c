@@ -1,5 +1,5 @@
 /** The map of characters; see charsmap.h for its layout. */
-#include "model/text/charsmap.h"
+#include "model/text/spm.h"
 
 #include "model/text/unicode.h"
 

@@ -4,7 +4,7 @@
  * has a count is in the heap once with at least that count (`queued`); what else of it is in the
  * heap is older, and dropped at the top. See merge_queue.h.
  */
-#include "model/text/merge_queue.h"
+#include "model/text/merges.h"
 
 #include "model/text/counter.h"
 

@@ -10,7 +10,6 @@
  */
 #include "model/text/merges.h"
 
-#include "model/text/merge_queue.h"
 #include "model/text/unicode.h"
 
 static const int64_t max_word_count = (int64_t)1 << 40; /* sums over 2^22 words fit */

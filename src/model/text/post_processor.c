@@ -9,7 +9,7 @@
  * where a PLACE is {"SpecialToken": {"id": "[CLS]", "type_id": 0}} or {"Sequence": {"id": "A",
  * "type_id": 0}}. Every id that enters a template is in the vocabulary, and every text stands once.
  */
-#include "model/text/post_processor.h"
+#include "model/text/tokenizer_json.h"
 
 #include "model/store/json.h"
 

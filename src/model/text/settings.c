@@ -41,8 +41,7 @@ static const struct {
 };
 
 static const qkvi_tokenizer_class *find_class(const char *name) {
-    size_t n = strlen(name);
-    if (n > 4 && strcmp(name + n - 4, "Fast") == 0) n -= 4;
+    const size_t n = strlen(name) - (qkvi_has_stem(name, "Fast") ? strlen("Fast") : 0);
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
         if (strlen(classes[i].name) == n && memcmp(name, classes[i].name, n) == 0)
             return &classes[i];

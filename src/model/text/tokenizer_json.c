@@ -12,7 +12,6 @@
 #include "model/text/tokenizer_json.h"
 
 #include "model/text/bpe.h"
-#include "model/text/post_processor.h"
 #include "model/text/wordpiece.h"
 
 const qkvi_json_limits qkvi_json_limits_tokenizer = { .max_bytes = (size_t)16 << 20,
@@ -71,8 +70,8 @@ qkv_status qkvi_tokenizer_normalizer(const qkvi_tokenizer_reader *r, const json_
 
 /* ---- Vocabulary ------------------------------------------------------------------------------ */
 
-qkv_status qkvi_tokenizer_add(const qkvi_tokenizer_reader *r, qkvi_pieces *pieces, const char *path,
-                              const char *token, size_t n_bytes, int64_t id) {
+static qkv_status tokenizer_add(const qkvi_tokenizer_reader *r, qkvi_pieces *pieces,
+                                const char *path, const char *token, size_t n_bytes, int64_t id) {
     char escaped[96];
     qkvi_escape(escaped, sizeof escaped, token, n_bytes);
     if (id < 0 || id >= QKVI_PIECES_MAX_IDS)
@@ -100,8 +99,8 @@ qkv_status qkvi_tokenizer_read_ids(const qkvi_tokenizer_reader *r, const char *p
         if (!json_is_integer(value))
             return qkvi_error_set(r->error, QKV_ERR_FORMAT, "%s: an id in %s is no integer",
                                   r->name, path);
-        QKV_TRY(qkvi_tokenizer_add(r, &r->tokenizer->pieces, path, key, strlen(key),
-                                   json_integer_value(value)));
+        QKV_TRY(tokenizer_add(r, &r->tokenizer->pieces, path, key, strlen(key),
+                              json_integer_value(value)));
     }
     return QKV_OK;
 }

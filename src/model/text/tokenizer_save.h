@@ -2,7 +2,7 @@
 #ifndef QKVI_TEXT_TOKENIZER_SAVE_H
 #define QKVI_TEXT_TOKENIZER_SAVE_H
 
-#include "model/store/json_write.h"
+#include "model/store/json.h"
 #include "model/text/tokenizer.h"
 
 /** added_tokens of tokenizer.json. NULL without memory. */

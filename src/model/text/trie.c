@@ -6,7 +6,7 @@
  * children must be free at base ^ byte: bases are tried that put the first child on a free unit,
  * from where the last search ended, at most TRIES of them. Free units form a ring.
  */
-#include "model/text/trie.h"
+#include "model/text/spm.h"
 
 enum { BLOCK = 256, TRIES = 64 };
 

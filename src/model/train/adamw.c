@@ -35,3 +35,8 @@ double qkvi_adamw_run(qkv_ctx *ctx, const qkvi_adamw *adamw, int64_t t, double r
     const qkvi_adamw_arrays arenas = { grads, params, m, v };
     return qkvi_adamw_update(ctx, adamw, t, rate, &arenas);
 }
+
+double qkvi_schedule_rate(double peak, int64_t warmup, int64_t n_steps, int64_t step) {
+    if (step < warmup) return peak * (double)(step + 1) / (double)warmup;
+    return peak * (double)(n_steps - step) / (double)(n_steps - warmup);
+}

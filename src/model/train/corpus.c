@@ -4,7 +4,6 @@
 #include "model/grammar/grammar.h"
 #include "model/store/file.h"
 #include "model/text/vocab.h"
-#include "model/train/corpus_text.h"
 #include "model/train/run_fields.h"
 
 enum { HELD_OUT_PAIRS = 1500 };

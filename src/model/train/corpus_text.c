@@ -3,7 +3,7 @@
  * A line is a sentence, or a sentence TAB the one that follows it; blank lines are skipped. In half
  * of the training pairs the second half is that of another line, drawn at random.
  */
-#include "model/train/corpus_text.h"
+#include "model/train/corpus.h"
 
 #include "core/rng.h"
 #include "model/store/file.h"

@@ -15,7 +15,6 @@
 #include "core/options.h"
 #include "model/grammar/grammar.h"
 #include "model/train/corpus.h"
-#include "model/train/corpus_text.h"
 #include "qkv/train.h"
 
 /* Cuts 0 … i of a line, whose bytes end at `end`; said: what cut i is in the best reading. */

@@ -7,7 +7,6 @@
  * A document is a line of a text, or what a grammar says, one sentence after another.
  */
 
-#include "model/train/bpe_vocabulary.h"
 #include "model/train/objective.h"
 #include "model/train/trainer.h"
 

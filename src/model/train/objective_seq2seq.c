@@ -10,7 +10,6 @@
  */
 
 #include "model/arch/family.h"
-#include "model/train/bpe_vocabulary.h"
 #include "model/train/objective.h"
 #include "model/train/trainer.h"
 
