@@ -83,7 +83,7 @@ static double correlate(const double *a, const double *b, int64_t n) {
  * middle one. NaN if one of them does not vary. n < 2^31. Time is linear in n; memory: 48 n bytes (MEMORY).
  */
 static qkv_status correlation_by_rank(const double *a, const double *b, int64_t n,
-                                        double *correlation, qkv_error *error) {
+                                      double *correlation, qkv_error *error) {
     struct item *const items = qkvi_malloc_array((size_t)n, 2 * sizeof *items);
     double *const ranks = qkvi_malloc_array((size_t)n, 2 * sizeof *ranks);
     const int made = items && ranks;

@@ -66,24 +66,23 @@ static qkv_status load_weights(qkv_model *model, const qkvi_safetensors *file, q
 /* A model with its config read and nothing else. */
 static qkv_status start(const char *source, const char *config_name, const void *config,
                         size_t config_bytes, qkv_model **model, qkv_error *error) {
-    char printable[1024];
     *model = calloc(1, sizeof **model);
     if (!*model) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a model");
     QKV_TRY(qkvi_config_read(config_name, config, config_bytes, &(*model)->info, error));
-    (*model)->source = strdup(qkvi_escape(printable, sizeof printable, source, strlen(source)));
+    (*model)->source = strdup(QKVI_PRINTABLE(1024, source));
     if (!(*model)->source) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a name");
     (*model)->info.source = (*model)->source;
     return QKV_OK;
 }
 
 static qkv_status start_folder(const char *folder, qkv_model **model, qkv_error *error) {
-    char printable[1024], *config = NULL;
+    char *config = NULL;
     size_t config_bytes = 0;
     char *const path = qkvi_path_join(folder, "config.json");
     if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
     qkv_status status = qkvi_file_load(path, MAX_CONFIG, &config, &config_bytes, error);
-    qkvi_escape(printable, sizeof printable, path, strlen(path));
-    if (status == QKV_OK) status = start(folder, printable, config, config_bytes, model, error);
+    if (status == QKV_OK)
+        status = start(folder, QKVI_PRINTABLE(1024, path), config, config_bytes, model, error);
     free(path);
     free(config);
     return status;

@@ -98,9 +98,8 @@ static qkv_status format_of(const char *path, qkvi_format *format, qkv_error *er
         *format = (qkvi_format)i;
         return QKV_OK;
     }
-    char shown[QKVI_NAME_BYTES];
     return qkvi_error_set(error, QKV_ERR_ARGUMENT, "path = '%s' does not end in .png, .svg or .pdf",
-                          qkvi_escape(shown, sizeof shown, path, n));
+                          QKVI_PRINTABLE_BYTES(QKVI_NAME_BYTES, path, n));
 }
 
 static void describe_pdf(cairo_surface_t *surface, const char *title, const char *caption) {

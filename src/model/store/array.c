@@ -134,12 +134,10 @@ static qkv_status take_tensor(void *user, void *destination, size_t n, qkv_error
 
 static qkv_status read_tensor(const qkvi_safetensors *file, const char *name, qkv_array_type floats,
                               qkv_array **array, qkv_error *error) {
-    char printable[200];
     const qkvi_stored *const tensor = qkvi_safetensors_find(file, name);
     if (!tensor)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s: there is no tensor '%s'",
-                              file->source.name,
-                              qkvi_escape(printable, sizeof printable, name, strlen(name)));
+                              file->source.name, QKVI_PRINTABLE(200, name));
     QKV_TRY(make_array(type_of(tensor->type, floats), tensor->rank, tensor->shape, tensor->n_elems,
                        array, error));
     tensor_bytes from = { file, tensor };

@@ -104,11 +104,10 @@ static int share_file(const char *a, const char *b) {
 static qkv_status name_entry(const char *path, const char *name, char entry[QKVI_ZIP_MAX_NAME + 1],
                              qkv_error *error) {
     const size_t n = strlen(name);
-    char printable[QKVI_NAME_BYTES];
     if (n == 0 || n > QKVI_ZIP_MAX_NAME - 4)
-        return qkvi_error_set(
-            error, QKV_ERR_ARGUMENT, "%s: the name of an array has 1 to %d bytes, not %zu",
-            qkvi_escape(printable, sizeof printable, path, strlen(path)), QKVI_ZIP_MAX_NAME - 4, n);
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "%s: the name of an array has 1 to %d bytes, not %zu",
+                              QKVI_PRINTABLE(QKVI_NAME_BYTES, path), QKVI_ZIP_MAX_NAME - 4, n);
     snprintf(entry, QKVI_ZIP_MAX_NAME + 1, "%s%s", name, qkvi_has_stem(name, ".npy") ? "" : ".npy");
     return QKV_OK;
 }
@@ -131,14 +130,14 @@ static qkv_status put_entry(qkvi_zip_writer *zip, const char *path, const qkv_ar
 static qkv_status check_names(const batch *job, int first) {
     for (int i = first; i < job->n; i++)
         for (int j = first; j < i; j++) {
-            char a[QKVI_ZIP_MAX_NAME + 1], b[QKVI_ZIP_MAX_NAME + 1], printable[QKVI_NAME_BYTES];
+            char a[QKVI_ZIP_MAX_NAME + 1], b[QKVI_ZIP_MAX_NAME + 1];
             const char *const path = job->paths[i];
             if (!share_file(job->paths[first], path) || !share_file(path, job->paths[j])) continue;
             QKV_TRY(name_entry(path, qkvi_npz_colon(path) + 1, a, job->error));
             QKV_TRY(name_entry(path, qkvi_npz_colon(job->paths[j]) + 1, b, job->error));
             if (strcmp(a, b) == 0)
                 return qkvi_error_set(job->error, QKV_ERR_ARGUMENT, "%s is named twice",
-                                      qkvi_escape(printable, sizeof printable, path, strlen(path)));
+                                      QKVI_PRINTABLE(QKVI_NAME_BYTES, path));
         }
     return QKV_OK;
 }

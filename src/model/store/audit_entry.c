@@ -117,7 +117,6 @@ static qkv_status check_entry(inner *object, const json_t *entry, uint64_t offse
 static void check_metadata(qkvi_audit *audit, const json_t *metadata, uint64_t offset) {
     const char *key;
     json_t *value;
-    char shown[128];
     if (!json_is_object(metadata)) {
         qkvi_audit_find(audit, "metadata", offset, NULL, "__metadata__ is not an object");
         return;
@@ -125,7 +124,7 @@ static void check_metadata(qkvi_audit *audit, const json_t *metadata, uint64_t o
     json_object_foreach((json_t *)(uintptr_t)metadata, key, value) if (!json_is_string(value))
         qkvi_audit_find(audit, "metadata", offset, NULL,
                         "the value of '%s' in __metadata__ is not a string",
-                        qkvi_escape(shown, sizeof shown, key, strlen(key)));
+                        QKVI_PRINTABLE(128, key));
 }
 
 qkv_status qkvi_audit_member(void *user, qkvi_json_span key, qkvi_json_span span) {

@@ -6,10 +6,8 @@
 /* UNSUPPORTED: field 'value' is not supported. */
 static qkv_status config_refuse(const qkvi_json_reader *reader, const char *field,
                                 const char *value) {
-    char printable[128];
-    qkvi_escape(printable, sizeof printable, value, strlen(value));
     return qkvi_error_set(reader->error, QKV_ERR_UNSUPPORTED, "%s: %s '%s' is not supported",
-                          reader->file, field, printable);
+                          reader->file, field, QKVI_PRINTABLE(128, value));
 }
 
 qkv_status qkvi_config_word(const qkvi_json_reader *reader, const char *field, const char *wanted) {

@@ -8,17 +8,13 @@
 #include <unistd.h>
 
 qkv_status qkvi_io_failed(const char *name, const char *what, int cause, qkv_error *error) {
-    char printable[QKVI_NAME_BYTES], reason[128];
-    qkvi_escape(printable, sizeof printable, name, strlen(name));
+    char reason[128];
     return qkvi_error_set(error, cause == ENOMEM ? QKV_ERR_MEMORY : QKV_ERR_IO, "%s: %s: %s",
-                          printable, what, strerror_r(cause, reason, sizeof reason));
+                          QKVI_PRINTABLE(QKVI_NAME_BYTES, name), what,
+                          strerror_r(cause, reason, sizeof reason));
 }
 
-static char *escaped_copy(const char *name) {
-    char printable[1024];
-    qkvi_escape(printable, sizeof printable, name, strlen(name));
-    return strdup(printable);
-}
+static char *escaped_copy(const char *name) { return strdup(QKVI_PRINTABLE(1024, name)); }
 
 /*
  * procfs and its like call their files regular and say 0 bytes, whatever they give when read. Their
@@ -178,15 +174,13 @@ static char *grow(char *bytes, size_t n, size_t *room) {
 }
 
 static qkv_status too_long(const char *path, size_t limit, qkv_error *error) {
-    char name[QKVI_NAME_BYTES];
     return qkvi_error_set(error, QKV_ERR_LIMIT, "%s: more than %zu bytes",
-                          qkvi_escape(name, sizeof name, path, strlen(path)), limit);
+                          QKVI_PRINTABLE(QKVI_NAME_BYTES, path), limit);
 }
 
 static qkv_status nobody_writes(const char *path, qkv_error *error) {
-    char name[QKVI_NAME_BYTES];
     return qkvi_error_set(error, QKV_ERR_IO, "%s: is a pipe that nobody writes to",
-                          qkvi_escape(name, sizeof name, path, strlen(path)));
+                          QKVI_PRINTABLE(QKVI_NAME_BYTES, path));
 }
 
 static qkv_status load_pipe(const char *path, int fd, size_t limit, char **bytes, size_t *n_bytes,

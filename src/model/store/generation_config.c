@@ -294,13 +294,12 @@ qkv_status qkvi_generation_config_parse(const char *file, const void *bytes, siz
 
 static qkv_status read_path(const char *path, const qkv_model_info *info,
                             qkvi_generation_config *config, qkv_error *error) {
-    char printable[1024], *bytes = NULL;
+    char *bytes = NULL;
     size_t n_bytes = 0;
     *config = absent;
     QKV_TRY(qkvi_file_load(path, MAX_BYTES, &bytes, &n_bytes, error));
-    qkvi_escape(printable, sizeof printable, path, strlen(path));
-    const qkv_status status =
-        qkvi_generation_config_parse(printable, bytes, n_bytes, info, config, error);
+    const qkv_status status = qkvi_generation_config_parse(QKVI_PRINTABLE(1024, path), bytes,
+                                                           n_bytes, info, config, error);
     free(bytes);
     return status;
 }

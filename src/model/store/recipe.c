@@ -43,10 +43,8 @@ qkv_status qkvi_recipe_load(const char *folder, const char *name, char file[1024
 
 qkv_status qkvi_recipe_refuse(const char *file, const char *what, const char *value,
                               qkv_error *error) {
-    char printable[128];
-    qkvi_escape(printable, sizeof printable, value, strlen(value));
     return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s: %s '%s' is not supported", file, what,
-                          printable);
+                          QKVI_PRINTABLE(128, value));
 }
 
 void qkvi_recipe_free(qkvi_recipe *s) {
@@ -175,10 +173,8 @@ static qkv_status add_normalize(const struct modules *m, const char *module, qkv
 }
 
 static qkv_status out_of_place(const qkvi_json_reader *reader, const char *type, const char *rule) {
-    char printable[128];
-    qkvi_escape(printable, sizeof printable, type, strlen(type));
     return qkvi_error_set(reader->error, QKV_ERR_UNSUPPORTED, "%s: module '%s' %s", reader->file,
-                          printable, rule);
+                          QKVI_PRINTABLE(128, type), rule);
 }
 
 static qkv_status read_module(struct modules *m, const qkvi_json_reader *reader) {

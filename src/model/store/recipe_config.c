@@ -136,7 +136,6 @@ static qkv_status take_prompts(const qkvi_json_reader *reader, qkvi_recipe *s) {
 
 static qkv_status take_default(const qkvi_json_reader *reader, qkvi_recipe *s) {
     const char *name = NULL;
-    char printable[128];
     QKV_TRY(qkvi_json_take_string(reader, "default_prompt_name", &name));
     if (name == NULL) return QKV_OK;
     s->default_prompt = find_prompt(s, name);
@@ -144,7 +143,7 @@ static qkv_status take_default(const qkvi_json_reader *reader, qkvi_recipe *s) {
     if (s->default_prompt >= 0) return QKV_OK;
     return qkvi_error_set(reader->error, QKV_ERR_FORMAT,
                           "%s: default_prompt_name '%s' is not among the prompts", reader->file,
-                          qkvi_escape(printable, sizeof printable, name, strlen(name)));
+                          QKVI_PRINTABLE(128, name));
 }
 
 static qkv_status take_model(const qkvi_json_reader *reader, qkvi_recipe *s) {

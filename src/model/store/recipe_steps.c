@@ -41,13 +41,11 @@ static qkv_status check_others(const qkvi_safetensors *file, const struct wanted
                                qkv_error *error) {
     for (int64_t t = 0; t < file->n_tensors; t++) {
         const char *const name = file->tensors[t].name;
-        char printable[128];
         int i = 0;
         while (i < n && strcmp(wanted[i].name, name) != 0) i++;
         if (i == n)
             return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s: tensor %s is none of the module",
-                                  file->source.name,
-                                  qkvi_escape(printable, sizeof printable, name, strlen(name)));
+                                  file->source.name, QKVI_PRINTABLE(128, name));
     }
     return QKV_OK;
 }
@@ -61,11 +59,10 @@ static qkv_status load_weights(const char *folder, const char *module, const str
     if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
     qkv_status status = QKV_OK;
     if (!qkvi_file_exists(path)) {
-        char printable[QKVI_NAME_BYTES];
         status = qkvi_error_set(error, QKV_ERR_IO,
                                 "%s is not there; of a pytorch_model.bin, a pickle file, "
                                 "tools/bin2safetensors.py makes it",
-                                qkvi_escape(printable, sizeof printable, path, strlen(path)));
+                                QKVI_PRINTABLE(QKVI_NAME_BYTES, path));
     }
     if (status == QKV_OK) status = qkvi_safetensors_open(path, &file, error);
     free(path);

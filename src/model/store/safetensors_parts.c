@@ -134,7 +134,7 @@ static const char tensors_variable[] = "QKV_MAX_TENSORS";
 /* Ours, or with the variable at least what so many tensors of any shape and short names need. */
 qkv_status qkvi_header_limits(qkvi_json_limits *limits, qkv_error *error) {
     const char *const text = secure_getenv(tensors_variable);
-    char *end, printable[64];
+    char *end;
     *limits = (qkvi_json_limits){ .max_bytes = (size_t)16 << 20,
                                   .max_values = 300000,
                                   .max_depth = 4,
@@ -147,8 +147,7 @@ qkv_status qkvi_header_limits(qkvi_json_limits *limits, qkv_error *error) {
     if (*text < '0' || *text > '9' || *end || errno || n < 1 || n > MOST_TENSORS)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT,
                               "%s: '%s' is not a whole number from 1 to %d", tensors_variable,
-                              qkvi_escape(printable, sizeof printable, text, strlen(text)),
-                              MOST_TENSORS);
+                              QKVI_PRINTABLE(64, text), MOST_TENSORS);
     const size_t bytes = (size_t)n * BYTES_A_TENSOR;
     if (n * VALUES_A_TENSOR > limits->max_values) limits->max_values = n * VALUES_A_TENSOR;
     if (bytes > limits->max_bytes) limits->max_bytes = bytes < MAX_HEADER ? bytes : MAX_HEADER;

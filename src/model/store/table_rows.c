@@ -168,10 +168,9 @@ static bool parse_number(const qkvi_table_builder *b, const char *text, size_t n
 
 static qkv_status not_a_number(const qkvi_table_builder *b, const qkvi_field *field,
                                const char *text, size_t n, qkv_error *error) {
-    char shown[64], what[128];
+    char what[128];
     if (n == 0) return wrong(b, field, QKV_ERR_FORMAT, "a number is missing", error);
-    snprintf(what, sizeof what, "'%s' is not a finite number",
-             qkvi_escape(shown, sizeof shown, text, n));
+    snprintf(what, sizeof what, "'%s' is not a finite number", QKVI_PRINTABLE_BYTES(64, text, n));
     return wrong(b, field, QKV_ERR_FORMAT, what, error);
 }
 

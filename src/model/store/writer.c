@@ -286,10 +286,9 @@ static qkv_status check_distinct(const qkvi_files *files, qkv_error *error) {
         for (int j = 0; j < i; j++)
             if (writer_same(&files->writers[i], &files->writers[j])) {
                 const char *const paths[] = { files->writers[j].path, files->writers[i].path };
-                char a[QKVI_NAME_BYTES], b[QKVI_NAME_BYTES];
-                qkvi_escape(a, sizeof a, paths[0], strlen(paths[0]));
-                qkvi_escape(b, sizeof b, paths[1], strlen(paths[1]));
-                return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s and %s are the same file", a, b);
+                return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s and %s are the same file",
+                                      QKVI_PRINTABLE(QKVI_NAME_BYTES, paths[0]),
+                                      QKVI_PRINTABLE(QKVI_NAME_BYTES, paths[1]));
             }
     return QKV_OK;
 }

@@ -73,10 +73,8 @@ const char *qkvi_zip_extra(const uint8_t *extra, qkvi_zip_fields *fields) {
 
 qkv_status qkvi_zip_failed(const qkvi_zip *zip, const qkvi_zip_entry *entry, qkv_status status,
                            const char *what, qkv_error *error) {
-    char printable[200];
-    return qkvi_error_set(
-        error, status, "%s: entry '%s': %s", zip->source.name,
-        qkvi_escape(printable, sizeof printable, entry->name, strlen(entry->name)), what);
+    return qkvi_error_set(error, status, "%s: entry '%s': %s", zip->source.name,
+                          QKVI_PRINTABLE(200, entry->name), what);
 }
 
 static qkv_status disagrees(const qkvi_zip *zip, const qkvi_zip_entry *entry, qkv_error *error) {

@@ -112,11 +112,10 @@ static qkv_status put_older(qkvi_added_list *list) {
 
 static qkv_status refuse_marian(const qkvi_added_list *list, const qkvi_added_entry *entry,
                                 const char *what) {
-    char escaped[96];
     return qkvi_error_set(list->error, QKV_ERR_UNSUPPORTED,
                           "%s: added token \"%s\" with %s is not supported for %s", entry->file,
-                          qkvi_escape(escaped, sizeof escaped, entry->content, entry->n_bytes),
-                          what, list->settings->class->name);
+                          QKVI_PRINTABLE_BYTES(96, entry->content, entry->n_bytes), what,
+                          list->settings->class->name);
 }
 
 /* White space at either end. */
@@ -153,14 +152,13 @@ static qkv_status make_marian(qkvi_added_list *list) {
 
 /* Of lists for another vocabulary: what is named has its place in this one, too. */
 static qkv_status drop_listed(qkvi_added_list *list) {
-    char escaped[96];
     for (uint32_t i = 0; i < list->n; i++) {
         const qkvi_added_entry *const entry = &list->entries[i];
         if (added_is_named(list, entry->content, 0)) continue;
         return qkvi_error_set(
             list->error, QKV_ERR_UNSUPPORTED,
             "%s: added token \"%s\" beside separate vocabularies is not supported", entry->file,
-            qkvi_escape(escaped, sizeof escaped, entry->content, entry->n_bytes));
+            QKVI_PRINTABLE_BYTES(96, entry->content, entry->n_bytes));
     }
     list->n = 0;
     return QKV_OK;

@@ -60,7 +60,6 @@ static qkv_status refuse_switches(const qkvi_tokenizer_reader *r, const qkvi_jso
 
 static qkv_status read_unk(const qkvi_tokenizer_reader *r, const qkvi_json_reader *inner) {
     const char *unk = NULL;
-    char escaped[96];
     qkvi_bpe *model = qkvi_bpe_of(r->tokenizer);
     QKV_TRY(qkvi_json_take_string(inner, "unk_token", &unk));
     if (unk == NULL) return QKV_OK;
@@ -69,7 +68,7 @@ static qkv_status read_unk(const qkvi_tokenizer_reader *r, const qkvi_json_reade
     if (model->unk >= 0) return QKV_OK;
     return qkvi_error_set(r->error, QKV_ERR_FORMAT,
                           "%s: model.unk_token \"%s\" is not in model.vocab", r->name,
-                          qkvi_escape(escaped, sizeof escaped, unk, strlen(unk)));
+                          QKVI_PRINTABLE(96, unk));
 }
 
 /* "a b" or ["a", "b"]: its two parts; 0 if it is neither. */

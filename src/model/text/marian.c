@@ -225,14 +225,12 @@ static qkv_status check_settings(const qkvi_settings *s) {
 static qkv_status need(const qkvi_settings *s, const char *field, qkvi_named which,
                        const qkv_tokenizer *tokenizer) {
     const char *const token = s->named[which].content;
-    char escaped[96];
     if (*token == '\0')
         return qkvi_error_set(s->error, QKV_ERR_FORMAT, "%s: %s is the empty token",
                               s->files->vocab.name, field);
     if (qkvi_pieces_find(&tokenizer->pieces, token, strlen(token)) >= 0) return QKV_OK;
     return qkvi_error_set(s->error, QKV_ERR_FORMAT, "%s: %s \"%s\" is not there",
-                          s->files->vocab.name, field,
-                          qkvi_escape(escaped, sizeof escaped, token, strlen(token)));
+                          s->files->vocab.name, field, QKVI_PRINTABLE(96, token));
 }
 
 static qkv_status read_words(const qkvi_settings *s, const json_t *vocab,

@@ -69,10 +69,9 @@ static qkvi_json_reader top_of(const qkvi_settings *s, const qkvi_text_file *fil
 
 static qkv_status refuse(const qkvi_settings *s, const qkvi_text_file *file, const char *field,
                          const char *value, const char *what) {
-    char escaped[96];
     return qkvi_error_set(s->error, QKV_ERR_UNSUPPORTED,
                           "%s: %s \"%s\" is not one that %s can be read for", file->name, field,
-                          qkvi_escape(escaped, sizeof escaped, value, strlen(value)), what);
+                          QKVI_PRINTABLE(96, value), what);
 }
 
 /* tokenizer_config.json goes before config.json, a class before a type. */
@@ -110,13 +109,12 @@ static qkv_status choose_class(qkvi_settings *s, const qkvi_settings_wanted *wan
 
 static qkv_status take_side(const qkvi_json_reader *reader, int *cuts_left) {
     const char *side = *cuts_left ? "left" : "right";
-    char escaped[96];
     QKV_TRY(qkvi_json_take_string(reader, "truncation_side", &side));
     *cuts_left = strcmp(side, "left") == 0;
     if (*cuts_left || strcmp(side, "right") == 0) return QKV_OK;
     return qkvi_error_set(reader->error, QKV_ERR_FORMAT,
                           "%s: truncation_side \"%s\" is neither \"left\" nor \"right\"",
-                          reader->file, qkvi_escape(escaped, sizeof escaped, side, strlen(side)));
+                          reader->file, QKVI_PRINTABLE(96, side));
 }
 
 /* model_input_names: without token_type_ids a model is given none, and has zeros. */

@@ -39,11 +39,10 @@ static qkv_status no_memory(const struct reader *r) {
 
 /* "FILE: piece ID "…" WHAT" */
 static qkv_status refuse_piece(const struct reader *r, int32_t id, const char *what) {
-    char escaped[96];
     const struct qkvi_piece piece = r->spm->pieces.tokens[id];
-    qkvi_escape(escaped, sizeof escaped, r->spm->pieces.bytes + piece.offset, (size_t)piece.length);
-    return qkvi_error_set(r->error, QKV_ERR_FORMAT, "%s: piece %d \"%s\" %s", r->name, id, escaped,
-                          what);
+    return qkvi_error_set(
+        r->error, QKV_ERR_FORMAT, "%s: piece %d \"%s\" %s", r->name, id,
+        QKVI_PRINTABLE_BYTES(96, r->spm->pieces.bytes + piece.offset, (size_t)piece.length), what);
 }
 
 /* ---- Pieces ---------------------------------------------------------------------------------- */

@@ -27,9 +27,8 @@ qkvi_json_reader qkvi_tokenizer_fields(const qkvi_tokenizer_reader *r, const cha
 
 qkv_status qkvi_tokenizer_refuse(const qkvi_tokenizer_reader *r, const char *part,
                                  const char *type) {
-    char escaped[96];
     return qkvi_error_set(r->error, QKV_ERR_UNSUPPORTED, "%s: %s \"%s\" is not supported", r->name,
-                          part, qkvi_escape(escaped, sizeof escaped, type, strlen(type)));
+                          part, QKVI_PRINTABLE(96, type));
 }
 
 qkv_status qkvi_tokenizer_part(const qkvi_tokenizer_reader *r, const char *part,

@@ -44,8 +44,8 @@ static size_t clean_up(char *text, size_t n) {
 }
 
 /* Decoding, in wordpiece_decode.c. */
-static qkv_status decode_words(const qkv_tokenizer *tokenizer, const int32_t *ids,
-                                        size_t n, qkvi_growing *text) {
+static qkv_status decode_words(const qkv_tokenizer *tokenizer, const int32_t *ids, size_t n,
+                               qkvi_growing *text) {
     const qkvi_wordpiece *model = tokenizer->model;
     const size_t mark = strlen(model->mark);
     char word[1 + QKVI_PIECE_MAX_BYTES];

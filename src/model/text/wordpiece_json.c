@@ -48,7 +48,6 @@ static qkv_status read_mark(const qkvi_tokenizer_reader *r, const qkvi_json_read
 
 static qkv_status read_unk(const qkvi_tokenizer_reader *r, const qkvi_json_reader *inner) {
     const char *unk = "[UNK]";
-    char escaped[96];
     qkvi_wordpiece *model = qkvi_wordpiece_of(r->tokenizer);
     QKV_TRY(qkvi_json_take_string(inner, "unk_token", &unk));
     model->unk = qkvi_pieces_find(&r->tokenizer->pieces, unk, strlen(unk));
@@ -56,7 +55,7 @@ static qkv_status read_unk(const qkvi_tokenizer_reader *r, const qkvi_json_reade
     if (model->unk >= 0) return QKV_OK;
     return qkvi_error_set(r->error, QKV_ERR_FORMAT,
                           "%s: model.unk_token \"%s\" is not in model.vocab", r->name,
-                          qkvi_escape(escaped, sizeof escaped, unk, strlen(unk)));
+                          QKVI_PRINTABLE(96, unk));
 }
 
 static qkv_status read_model(const qkvi_tokenizer_reader *r) {

@@ -71,14 +71,12 @@ static qkv_status check_weights(const char *folder, uint64_t hash, bool *are, qk
 
 static qkv_status find(const qkvi_trainer *trainer, const char *path, bool *is_finished,
                        qkv_error *error) {
-    char name[QKVI_NAME_BYTES];
     qkvi_run_fields run, ours;
     bool found;
     QKV_TRY(read_line(path, &run, &found, error));
     if (!found) return QKV_OK;
     qkvi_run_fields_of(trainer, &ours);
-    QKV_TRY(qkvi_run_fields_match(qkvi_escape(name, sizeof name, path, strlen(path)), &run, &ours,
-                                  error));
+    QKV_TRY(qkvi_run_fields_match(QKVI_PRINTABLE(QKVI_NAME_BYTES, path), &run, &ours, error));
     if (run.bits[QKVI_RUN_STEP] != run.bits[QKVI_RUN_STEPS]) return QKV_OK;
     return check_weights(trainer->options->out, run.bits[QKVI_RUN_WEIGHTS], is_finished, error);
 }
@@ -230,12 +228,11 @@ static qkv_status open_checkpoint(const char *folder, qkvi_safetensors **file, q
 }
 
 static qkv_status find_finished(qkvi_trainer *trainer, const char *folder, qkv_error *error) {
-    char printable[QKVI_NAME_BYTES];
     QKV_TRY(finished_find(trainer, &trainer->is_finished, error));
     if (trainer->is_finished) return QKV_OK;
-    return qkvi_error_set(
-        error, QKV_ERR_IO, "%s/%s: is not there: no run was stopped here, or it was finished",
-        qkvi_escape(printable, sizeof printable, folder, strlen(folder)), file_name);
+    return qkvi_error_set(error, QKV_ERR_IO,
+                          "%s/%s: is not there: no run was stopped here, or it was finished",
+                          QKVI_PRINTABLE(QKVI_NAME_BYTES, folder), file_name);
 }
 
 qkv_status qkvi_checkpoint_load(qkvi_trainer *trainer, const char *folder, qkv_error *error) {
