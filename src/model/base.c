@@ -9,10 +9,9 @@ qkv_status qkvi_need(const void *pointer, const char *name, qkv_error *error) {
     return pointer ? QKV_OK : qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", name);
 }
 
-qkv_status qkvi_reserve(void *list, size_t *capacity, size_t n, size_t width) {
+qkv_status qkvi_grow(void *list, size_t *capacity, size_t n, size_t width) {
     enum { LEAST = 64 };
     void *grown;
-    if (n <= *capacity) return QKV_OK;
     size_t more = *capacity ? *capacity : LEAST;
     while (more < n && more <= SIZE_MAX / 2) more *= 2;
     if (more < n) return QKV_ERR_MEMORY;

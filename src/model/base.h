@@ -31,7 +31,10 @@ qkv_status qkvi_need(const void *pointer, const char *name, qkv_error *error);
  * Room for n elements of `width` bytes in a list: the pointer at `list`, which has room for
  * *capacity. It grows by doubling. MEMORY: it is as it was.
  */
-qkv_status qkvi_reserve(void *list, size_t *capacity, size_t n, size_t width);
+qkv_status qkvi_grow(void *list, size_t *capacity, size_t n, size_t width);
+static inline qkv_status qkvi_reserve(void *list, size_t *capacity, size_t n, size_t width) {
+    return n <= *capacity ? QKV_OK : qkvi_grow(list, capacity, n, width);
+}
 
 /** Whether a text ends in that way, and whether something stands before the ending, too. */
 bool qkvi_ends_with(const char *text, const char *ending);

@@ -77,14 +77,10 @@ static int check_field(const inner *object, const json_t *entry, int field, uint
 
 static qkv_status append_tensor(qkvi_audit *audit, const qkvi_stored *tensor) {
     const size_t n = (size_t)audit->n_tensors;
-    if ((n & (n - 1)) == 0) { /* full at each power of two */
-        const size_t more = n ? 2 * n : 1;
-        qkvi_stored *const tensors = qkvi_realloc_array(audit->tensors, more, sizeof *tensors);
-        if (tensors) audit->tensors = tensors;
-        int64_t *const keys = qkvi_realloc_array(audit->tensor_keys, more, sizeof *keys);
-        if (keys) audit->tensor_keys = keys;
-        if (!tensors || !keys) return qkvi_audit_no_memory(audit);
-    }
+    size_t room = audit->room; /* of both: what grew alone grows again */
+    if (qkvi_reserve(&audit->tensors, &room, n + 1, sizeof *tensor) != QKV_OK ||
+        qkvi_reserve(&audit->tensor_keys, &audit->room, n + 1, sizeof(int64_t)) != QKV_OK)
+        return qkvi_audit_no_memory(audit);
     audit->tensors[n] = *tensor;
     audit->tensor_keys[n] = audit->keys.n - 1;
     audit->n_tensors++;

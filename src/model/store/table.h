@@ -41,7 +41,7 @@ qkv_status qkvi_table_error(const qkvi_table_reader *reader, int64_t line, int64
 typedef struct qkvi_table_builder {
     qkvi_table_reader reader;
     qkv_table *table;
-    int64_t room;     /* of the table, in rows */
+    size_t room;      /* of the table, in rows */
     locale_t numbers; /* "C", whatever the host's is */
     float row[QKVI_TABLE_FIELDS];
     int64_t n_row;  /* numbers of the last record */

@@ -210,18 +210,13 @@ qkv_status qkvi_table_copy(const qkvi_field *field, char **text, qkv_error *erro
 }
 
 static qkv_status make_room(qkvi_table_builder *b, qkv_error *error) {
-    qkv_table *t = b->table;
-    if (t->n_rows < b->room) return QKV_OK;
-    const int64_t room = b->room ? 2 * b->room : 64;
-    char **keys = qkvi_realloc_array(t->keys, (size_t)room, sizeof *keys);
-    if (!keys) return qkvi_table_no_memory(error);
-    t->keys = keys;
-    size_t n;
-    if (!qkvi_mul_size((size_t)room, (size_t)t->n_values, &n)) return qkvi_table_no_memory(error);
-    float *values = qkvi_realloc_array(t->values, n, sizeof *values);
-    if (!values) return qkvi_table_no_memory(error);
-    t->values = values;
-    b->room = room;
+    qkv_table *const t = b->table;
+    const size_t n = (size_t)t->n_rows + 1;
+    size_t width, room = b->room; /* of both: what grew alone grows again */
+    if (!qkvi_mul_size((size_t)t->n_values, sizeof *t->values, &width) ||
+        qkvi_reserve(&t->keys, &room, n, sizeof *t->keys) != QKV_OK ||
+        qkvi_reserve(&t->values, &b->room, n, width) != QKV_OK)
+        return qkvi_table_no_memory(error);
     return QKV_OK;
 }
 

@@ -9,13 +9,8 @@ qkv_status qkvi_added_no_memory(const qkvi_added_list *list) {
 }
 
 qkv_status qkvi_added_list_put(qkvi_added_list *list, const qkvi_added_entry *entry) {
-    if (list->n == list->capacity) {
-        const uint32_t capacity = list->capacity ? 2 * list->capacity : 16;
-        qkvi_added_entry *entries = qkvi_realloc_array(list->entries, capacity, sizeof *entries);
-        if (entries == NULL) return qkvi_added_no_memory(list);
-        list->entries = entries;
-        list->capacity = capacity;
-    }
+    if (qkvi_reserve(&list->entries, &list->capacity, list->n + 1, sizeof *entry) != QKV_OK)
+        return qkvi_added_no_memory(list);
     qkvi_added_entry *const last = &list->entries[list->n];
     *last = *entry;
     last->n_bytes = strlen(last->content);

@@ -40,7 +40,8 @@ typedef struct qkvi_added_list {
     const qkvi_settings *settings;
     qkv_tokenizer *tokenizer;
     qkvi_added_entry *entries;
-    uint32_t n, capacity;
+    uint32_t n;
+    size_t capacity;
     uint32_t *sorted, n_sorted; /* the base and what is listed, by content */
     int is_marian;
     int older_stay;             /* what added_tokens.json has keeps its switches */

@@ -17,13 +17,7 @@
 
 qkv_status qkvi_ranks_add(qkvi_ranks *ranks, int32_t left, int32_t right, int32_t id) {
     if (ranks->n == QKVI_RANKS_MAX) return QKV_ERR_LIMIT;
-    if (ranks->n == ranks->capacity) {
-        const size_t capacity = ranks->capacity ? 2 * ranks->capacity : 1024;
-        qkvi_rank *list = qkvi_realloc_array(ranks->list, capacity, sizeof *list);
-        if (list == NULL) return QKV_ERR_MEMORY;
-        ranks->list = list;
-        ranks->capacity = capacity;
-    }
+    QKV_TRY(qkvi_reserve(&ranks->list, &ranks->capacity, ranks->n + 1, sizeof *ranks->list));
     ranks->list[ranks->n++] = (qkvi_rank){ left, right, ranks->n_ranks++, id };
     return QKV_OK;
 }

@@ -50,23 +50,9 @@ void qkvi_merge_queue_free(qkvi_merge_queue *queue) {
     free(queue);
 }
 
-/* The list with more room. */
-static void *grow(void *list, size_t *capacity, size_t size) {
-    const size_t more = *capacity ? 2 * *capacity : 1024;
-    void *const grown = qkvi_realloc_array(list, more, size);
-    if (grown) *capacity = more;
-    return grown;
-}
-
 /* Room for one more than n elements of a list of the queue. */
 #define RESERVE(queue, list, n)                                                                    \
-    do {                                                                                           \
-        if ((n) < (queue)->list##_capacity) break;                                                 \
-        void *const grown_ =                                                                       \
-            grow((queue)->list, &(queue)->list##_capacity, sizeof *(queue)->list);                 \
-        if (grown_ == NULL) return QKV_ERR_MEMORY;                                                 \
-        (queue)->list = grown_;                                                                    \
-    } while (0)
+    QKV_TRY(qkvi_reserve(&(queue)->list, &(queue)->list##_capacity, (n) + 1, sizeof *(queue)->list))
 
 /* ---- Counts ---------------------------------------------------------------------------------- */
 

@@ -157,7 +157,8 @@ int qkvi_spm_byte(const char *piece, size_t n_bytes);
 typedef struct qkvi_spm_text {
     char *bytes;
     uint32_t *origin; /* n + 1 of them, if n > 0; ascending */
-    uint32_t n, capacity;
+    uint32_t n;
+    size_t capacity;
 } qkvi_spm_text;
 
 /** Replaces what is in text, which begins as zeros. MEMORY; LIMIT above 2 GiB. */

@@ -28,7 +28,7 @@ struct reader {
     const char *name;
     qkv_error *error;
     qkvi_spm *spm;
-    int32_t capacity; /* of types and scores */
+    size_t capacity; /* of types and scores */
     int32_t model_type;
     struct special_name bos, eos, pad;
 };
@@ -48,15 +48,10 @@ static qkv_status refuse_piece(const struct reader *r, int32_t id, const char *w
 /* ---- Pieces ---------------------------------------------------------------------------------- */
 
 static qkv_status reserve_piece(struct reader *r, int32_t id) {
-    if (id < r->capacity) return QKV_OK;
-    const size_t capacity = r->capacity ? 2 * (size_t)r->capacity : 1024;
-    uint8_t *types = qkvi_realloc_array(r->spm->types, capacity, sizeof *types);
-    if (types == NULL) return no_memory(r);
-    r->spm->types = types;
-    float *scores = qkvi_realloc_array(r->spm->scores, capacity, sizeof *scores);
-    if (scores == NULL) return no_memory(r);
-    r->spm->scores = scores;
-    r->capacity = (int32_t)capacity;
+    size_t capacity = r->capacity; /* of both: what grew alone grows again */
+    if (qkvi_reserve(&r->spm->types, &capacity, (size_t)id + 1, 1) != QKV_OK ||
+        qkvi_reserve(&r->spm->scores, &r->capacity, (size_t)id + 1, sizeof(float)) != QKV_OK)
+        return no_memory(r);
     return QKV_OK;
 }
 

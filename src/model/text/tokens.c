@@ -4,13 +4,7 @@
 #include "model/base.h"
 
 static qkv_status push(qkvi_tokens *list, qkvi_token token) {
-    if (list->n == list->capacity) {
-        const int64_t capacity = list->capacity ? 2 * list->capacity : 64;
-        qkvi_token *tokens = qkvi_realloc_array(list->tokens, (size_t)capacity, sizeof *tokens);
-        if (tokens == NULL) return QKV_ERR_MEMORY;
-        list->tokens = tokens;
-        list->capacity = capacity;
-    }
+    QKV_TRY(qkvi_reserve(&list->tokens, &list->capacity, (size_t)list->n + 1, sizeof token));
     list->tokens[list->n++] = token;
     return QKV_OK;
 }

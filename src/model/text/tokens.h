@@ -12,7 +12,8 @@ typedef struct qkvi_token {
 
 typedef struct qkvi_tokens {
     qkvi_token *tokens;
-    int64_t n, capacity;
+    int64_t n;
+    size_t capacity;
     uint8_t type; /* of the text being read */
 } qkvi_tokens;
 

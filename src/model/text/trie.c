@@ -37,13 +37,7 @@ static int byte_at(const struct builder *b, int32_t place, int32_t depth) {
 }
 
 static qkv_status push(struct builder *b, struct pending pending) {
-    if (b->n_stack == b->stack_capacity) {
-        const size_t capacity = b->stack_capacity ? 2 * b->stack_capacity : 1024;
-        struct pending *stack = qkvi_realloc_array(b->stack, capacity, sizeof *stack);
-        if (stack == NULL) return QKV_ERR_MEMORY;
-        b->stack = stack;
-        b->stack_capacity = capacity;
-    }
+    QKV_TRY(qkvi_reserve(&b->stack, &b->stack_capacity, b->n_stack + 1, sizeof pending));
     b->stack[b->n_stack++] = pending;
     return QKV_OK;
 }

@@ -83,13 +83,8 @@ static qkv_status score_waiting(blanks *b, qkv_error *error) {
 }
 
 static qkv_status reserve_ids(blanks *b, size_t n, qkv_error *error) {
-    if (b->n_ids + n <= b->capacity) return QKV_OK;
-    const size_t capacity = 2 * (b->n_ids + n);
-    int32_t *const ids = qkvi_realloc_array(b->ids, capacity, sizeof *ids);
-    if (!ids) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for admissible words");
-    b->ids = ids;
-    b->capacity = capacity;
-    return QKV_OK;
+    if (qkvi_reserve(&b->ids, &b->capacity, b->n_ids + n, sizeof *b->ids) == QKV_OK) return QKV_OK;
+    return qkvi_no_memory(error, "admissible words");
 }
 
 /*
