@@ -45,4 +45,30 @@ enum { QKVI_NEAREST_BYTES = 160 };
 /** Levenshtein's distance; INT32_MAX if a name is longer than QKVI_NEAREST_BYTES. */
 int qkvi_edit_distance(const char *a, const char *b);
 
+/** Bytes that grow: a file before it is written. */
+
+#pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
+
+/** Zeros are an empty one. After a failure (no memory) nothing more is added. */
+typedef struct qkvi_bytes {
+    unsigned char *data;
+    size_t n, capacity;
+    int failed;
+} qkvi_bytes;
+
+void qkvi_bytes_add(qkvi_bytes *bytes, const void *more, size_t n);
+void qkvi_bytes_text(qkvi_bytes *bytes, const char *text);
+void qkvi_bytes_free(qkvi_bytes *bytes);
+
+#pragma GCC visibility pop
+
+/** Zeros: no bytes. Free bytes by free(). */
+typedef struct qkvi_growing {
+    char *bytes;
+    size_t n, capacity;
+} qkvi_growing;
+
+/** Appends a copy; MEMORY. */
+qkv_status qkvi_growing_put(qkvi_growing *growing, const void *bytes, size_t n);
+
 #endif

@@ -2,11 +2,10 @@
  * Vectors of sentences. Inputs are run some at a time, short ones first, so that a run has few lengths; as
  * no result depends on its neighbours in a run, that changes no bit.
  */
-#include "model/embed.h"
+#include "model/model_impl.h"
 
 #include "core/fpstate.h"
 #include "core/options.h"
-#include "model/model_impl.h"
 #include "model/text/tokenizer.h"
 
 /* ---- Texts that become vectors --------------------------------------------------------------- */

@@ -8,7 +8,6 @@
 #include "layer/act.h"
 #include "layer/layernorm.h"
 #include "model/arch/net.h"
-#include "model/embed.h"
 #include "model/model_impl.h"
 
 /* ---- Pooling --------------------------------------------------------------------------------- */

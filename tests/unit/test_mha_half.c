@@ -22,7 +22,7 @@
 #include "core/half.h"
 #include "core/rng.h"
 #include "make_ctx.h"
-#include "model/layer/mha.h"
+#include "model/layer/block.h"
 
 static uint64_t seed = 47;
 

@@ -14,7 +14,7 @@
 #include <math.h>
 
 #include "core/rng.h"
-#include "model/generate/processors.h"
+#include "model/generate/plan.h"
 #include "model/generate/row.h"
 #include "model/generate/search.h"
 

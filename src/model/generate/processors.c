@@ -1,5 +1,5 @@
 /* See processors.h. */
-#include "model/generate/processors.h"
+#include "model/generate/plan.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* Multi-head attention over groups of equal lengths, forward and backward: see mha.h. */
-#include "model/layer/mha.h"
+#include "model/layer/block.h"
 
 #include <math.h>
 

@@ -5,7 +5,7 @@
  */
 #include <stdarg.h>
 
-#include "model/store/bytes.h"
+#include "model/base.h"
 #include "model/store/safetensors.h"
 
 /* The reference writer's order of types: U64 I64 F64 F32 U32 I32 BF16 F16 U16 I16 I8 U8 BOOL. */

@@ -9,7 +9,7 @@
 #ifndef QKVI_TEXT_ADDED_H
 #define QKVI_TEXT_ADDED_H
 
-#include "model/store/bytes.h"
+#include "model/base.h"
 #include "model/text/pieces.h"
 
 enum {

@@ -10,7 +10,7 @@
 #ifndef QKVI_TEXT_BPE_TRAIN_H
 #define QKVI_TEXT_BPE_TRAIN_H
 
-#include "model/store/bytes.h"
+#include "model/base.h"
 #include "model/store/file.h"
 #include "model/text/counter.h"
 #include "qkv/tokenizer.h"

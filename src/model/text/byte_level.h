@@ -7,7 +7,6 @@
 #define QKVI_TEXT_BYTE_LEVEL_H
 
 #include "model/base.h"
-#include "model/store/bytes.h"
 
 /** The character of a byte, 0 … 255. */
 int32_t qkvi_byte_char(int byte);

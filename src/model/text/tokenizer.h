@@ -8,7 +8,7 @@
 #ifndef QKVI_TEXT_TOKENIZER_H
 #define QKVI_TEXT_TOKENIZER_H
 
-#include "model/store/bytes.h"
+#include "model/base.h"
 #include "model/text/added.h"
 #include "model/text/normalize.h"
 #include "model/text/pieces.h"

@@ -87,4 +87,7 @@ qkv_status qkvi_bpe_read_merges(const qkvi_tokenizer_reader *r, const json_t *mo
 qkv_status qkvi_post_processor_read(const char *name, const json_t *object, const char *type,
                                     qkv_tokenizer *tokenizer, qkv_error *error);
 
+/** added_tokens of tokenizer.json. NULL without memory. */
+json_t *qkvi_added_tokens_json(const qkv_tokenizer *tokenizer);
+
 #endif

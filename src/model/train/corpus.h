@@ -13,9 +13,9 @@
 #ifndef QKV_MODEL_TRAIN_CORPUS_H
 #define QKV_MODEL_TRAIN_CORPUS_H
 
+#include "model/base.h"
 #include "model/grammar/grammar.h"
 #include "model/grammar/pair.h"
-#include "model/store/bytes.h"
 #include "qkv/model.h"
 
 typedef struct qkvi_corpus qkvi_corpus;

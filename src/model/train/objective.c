@@ -1,6 +1,4 @@
 /* See objective.h. */
-#include "model/train/objective.h"
-
 #include "model/train/trainer.h"
 
 const qkvi_objective *qkvi_objective_of(qkv_model_kind kind) {

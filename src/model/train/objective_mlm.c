@@ -8,7 +8,6 @@
 
 #include "core/rng.h"
 #include "model/text/vocab.h"
-#include "model/train/objective.h"
 #include "model/train/trainer.h"
 
 enum { MASK_PERCENT = 15, PURPOSE_MASK = 0x6d61736b /* "mask" */, MAX_LEN = 1 << 20 };

@@ -10,7 +10,6 @@
  */
 
 #include "model/arch/family.h"
-#include "model/train/objective.h"
 #include "model/train/trainer.h"
 
 static qkv_status encode(const qkvi_examples *examples, const qkv_tokenizer *tokenizer,
