@@ -62,7 +62,7 @@ qkv_status qkvi_matches_find(const qkvi_rules *rules, const uint8_t *seen, const
                              uint8_t *matches, qkv_error *error) {
     const int64_t n = rules->n_queries;
     placed_token *const sorted = qkvi_malloc_array((size_t)n, sizeof *sorted);
-    if (!sorted) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for places of tokens");
+    if (!sorted) return qkvi_no_memory(error, "places of tokens");
     for (int64_t i = 0; i < n; i++) sorted[i] = (placed_token){ ids[i], i };
     qsort(sorted, (size_t)n, sizeof *sorted, compare);
     for (int64_t from = 0, to; from < n; from = to) {

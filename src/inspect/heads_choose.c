@@ -182,7 +182,7 @@ qkv_status qkv_heads_choose(qkv_heads *heads, int64_t index, qkv_heads_choice *c
                            .to = qkvi_calloc_array((size_t)heads->info.n_keys, 1) };
     const qkv_status status = marks.heads && marks.from && marks.to
                                   ? choose(heads, index, &marks, &made, error)
-                                  : qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for marks");
+                                  : qkvi_no_memory(error, "marks");
     if (status == QKV_OK) qkvi_options_write(choice, &made, sizeof made);
     free(marks.heads);
     free(marks.from);

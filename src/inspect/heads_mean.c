@@ -95,10 +95,6 @@ struct qkvi_heads_mean {
     float *weights;           /* [n_all][n_queries][n_keys]; NULL: none */
 };
 
-static qkv_status no_memory(qkv_error *error) {
-    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for means of heads");
-}
-
 void qkvi_heads_mean_free(struct qkvi_heads_mean *mean) {
     if (!mean) return;
     free(mean->sums);
@@ -115,7 +111,7 @@ static qkv_status make(qkv_heads *heads, int64_t max_keys, int64_t n_expected,
     const size_t n = (size_t)heads->n_all;
     int64_t n_weights, n_places;
     heads->mean = mean;
-    if (!mean) return no_memory(error);
+    if (!mean) return qkvi_no_memory(error, "means of heads");
     mean->max_keys = max_keys;
     mean->n_expected = n_expected;
     mean->n_numbers = qkv_heads_n_numbers();
@@ -128,12 +124,13 @@ static qkv_status make(qkv_heads *heads, int64_t max_keys, int64_t n_expected,
         mean->places = qkvi_calloc_array((size_t)n_places, sizeof *mean->places);
     mean->numbers = qkvi_calloc_array(n, 2 * n_numbers * sizeof *mean->numbers);
     mean->spread = mean->numbers + n * n_numbers;
-    if (!mean->sums || !mean->labels || !mean->places || !mean->numbers) return no_memory(error);
+    if (!mean->sums || !mean->labels || !mean->places || !mean->numbers)
+        return qkvi_no_memory(error, "means of heads");
     if (!like) return QKV_OK;
     if (qkvi_mul_i64(heads->n_all, heads->info.n_queries, &n_weights) &&
         qkvi_mul_i64(n_weights, heads->info.n_keys, &n_weights))
         mean->weights = qkvi_calloc_array((size_t)n_weights, sizeof *mean->weights);
-    return mean->weights ? QKV_OK : no_memory(error);
+    return mean->weights ? QKV_OK : qkvi_no_memory(error, "means of heads");
 }
 
 /* Shape and rules, but for keys that are hidden in one input only. */
@@ -237,7 +234,7 @@ static qkv_status add_all_weights(qkv_heads *heads, qkv_heads *one, qkv_error *e
                               (long long)one->info.n_queries, (long long)one->info.n_keys,
                               (long long)n, (long long)m);
     float *const scratch = qkvi_malloc_array((size_t)n, (size_t)m * sizeof *scratch);
-    if (!scratch) return no_memory(error);
+    if (!scratch) return qkvi_no_memory(error, "means of heads");
     qkv_status status = QKV_OK;
     for (int64_t h = 0; status == QKV_OK && h < heads->n_all; h++)
         status = add_weights(heads, one, h, scratch, error);

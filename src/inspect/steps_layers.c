@@ -181,7 +181,7 @@ static void compute(const struct vectors *x, qkv_steps *s) {
 static qkv_status compare(qkv_ctx *ctx, const struct vectors *x, qkv_steps *s, qkv_error *error) {
     qkv_attention_desc desc;
     float lse, *const o = qkvi_calloc_array((size_t)x->head_dim_v, sizeof *o);
-    if (!o) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for an output");
+    if (!o) return qkvi_no_memory(error, "an output");
     qkv_attention_desc_contiguous(&desc, 1, 1, 1, 1, x->n_keys, x->head_dim, x->head_dim_v);
     if (x->causal) {
         desc.flags |= QKV_SET_CAUSAL | QKV_SET_Q_OFFSET;
@@ -211,13 +211,11 @@ qkv_status qkv_inspect_vectors(qkv_ctx *ctx, int64_t n_keys, int64_t head_dim, i
                                int causal, qkv_steps **steps, qkv_error *error) {
     const struct vectors x = { n_keys, head_dim, head_dim_v, query, q, k, v, causal };
     if (steps) *steps = NULL;
-    if (!ctx || !q || !k || !v || !steps)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
-                              !ctx ? "ctx"
-                              : !q ? "q"
-                              : !k ? "k"
-                              : !v ? "v"
-                                   : "steps");
+    QKV_TRY(qkvi_need(ctx, "ctx", error));
+    QKV_TRY(qkvi_need(q, "q", error));
+    QKV_TRY(qkvi_need(k, "k", error));
+    QKV_TRY(qkvi_need(v, "v", error));
+    QKV_TRY(qkvi_need(steps, "steps", error));
     QKV_TRY(check(&x, error));
     qkv_steps *const made = make(&x);
     if (!made)
@@ -259,7 +257,7 @@ qkv_status qkv_inspect_projections(const qkv_model *model, const qkv_encoding *i
     const qkvi_mha *mha = &p->blocks[0].mha;
     const int64_t head_dim = p->head_dim;
     double *x = qkvi_malloc_array((size_t)(p->hidden + head_dim), sizeof *x);
-    if (!x) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a hidden state");
+    if (!x) return qkvi_no_memory(error, "a hidden state");
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     for (int64_t i = 0; i < input->n; i++) {
         qkvi_step_embedding(p, input, i, positions, x);

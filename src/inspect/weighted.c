@@ -74,12 +74,10 @@ static qkv_status list_blocks(qkv_ctx *ctx, const qkvi_rows *rows, block *w,
 
 static qkv_status check(const qkv_ctx *ctx, const float *key_weights, int64_t n_top,
                         const int64_t *keys, const float *values, qkv_error *error) {
-    if (!ctx || !key_weights || !keys || !values)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
-                              !ctx           ? "ctx"
-                              : !key_weights ? "key_weights"
-                              : !keys        ? "keys"
-                                             : "values");
+    QKV_TRY(qkvi_need(ctx, "ctx", error));
+    QKV_TRY(qkvi_need(key_weights, "key_weights", error));
+    QKV_TRY(qkvi_need(keys, "keys", error));
+    QKV_TRY(qkvi_need(values, "values", error));
     if (n_top >= 1 && n_top <= QKV_WEIGHTED_MAX_TOP) return QKV_OK;
     return qkvi_error_set(error, QKV_ERR_ARGUMENT, "n_top = %lld is not between 1 and %d",
                           (long long)n_top, QKV_WEIGHTED_MAX_TOP);

@@ -5,6 +5,16 @@ qkv_status qkvi_no_memory(qkv_error *error, const char *what) {
     return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for %s", what);
 }
 
+qkv_status qkvi_file_fail(qkv_error *error, qkv_status status, const char *file, const char *format,
+                          ...) {
+    char text[sizeof error->message];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return qkvi_error_set(error, status, "%s: %s", file, text);
+}
+
 qkv_status qkvi_need(const void *pointer, const char *name, qkv_error *error) {
     return pointer ? QKV_OK : qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", name);
 }

@@ -24,6 +24,9 @@
 
 /** "no memory for WHAT": MEMORY. */
 qkv_status qkvi_no_memory(qkv_error *error, const char *what);
+/** "FILE: …", as printf has it; returns status. */
+qkv_status qkvi_file_fail(qkv_error *error, qkv_status status, const char *file, const char *format,
+                          ...) QKVI_PRINTF(4, 5);
 /** ARGUMENT, "NAME is NULL", if a pointer is. */
 qkv_status qkvi_need(const void *pointer, const char *name, qkv_error *error);
 

@@ -46,7 +46,7 @@ static qkv_status encode_behind(const qkv_model *model, const char *prompt, cons
                                 size_t text_bytes, qkv_encoding **encoding, qkv_error *error) {
     const size_t n_prompt = strlen(prompt);
     char *both = qkvi_malloc_array(n_prompt + text_bytes + 1, 1);
-    if (!both) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a text");
+    if (!both) return qkvi_no_memory(error, "a text");
     memcpy(both, prompt, n_prompt);
     if (text_bytes > 0) memcpy(both + n_prompt, text, text_bytes);
     const qkv_status status = qkv_tokenizer_encode(tokenizer_of(model), both, n_prompt + text_bytes,
@@ -58,11 +58,9 @@ static qkv_status encode_behind(const qkv_model *model, const char *prompt, cons
 qkv_status qkv_model_encode_sentence(const qkv_model *model, const char *prompt, const char *text,
                                      size_t text_bytes, qkv_encoding **encoding, int64_t *n_prompt,
                                      qkv_error *error) {
-    if (!model || !encoding || !n_prompt)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
-                              !model      ? "model"
-                              : !encoding ? "encoding"
-                                          : "n_prompt");
+    QKV_TRY(qkvi_need(model, "model", error));
+    QKV_TRY(qkvi_need(encoding, "encoding", error));
+    QKV_TRY(qkvi_need(n_prompt, "n_prompt", error));
     *encoding = NULL;
     *n_prompt = 0;
     if (!prompt || !*prompt)
@@ -177,12 +175,10 @@ static qkv_status read_options(const qkv_embed_options *given, qkvi_embedding *e
 
 static qkv_status check(qkv_ctx *ctx, const qkv_model *model, int64_t n_batch,
                         const qkv_encoding *const *inputs, const float *vectors, qkv_error *error) {
-    if (!ctx || !model || !inputs || !vectors)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
-                              !ctx      ? "ctx"
-                              : !model  ? "model"
-                              : !inputs ? "inputs"
-                                        : "vectors");
+    QKV_TRY(qkvi_need(ctx, "ctx", error));
+    QKV_TRY(qkvi_need(model, "model", error));
+    QKV_TRY(qkvi_need(inputs, "inputs", error));
+    QKV_TRY(qkvi_need(vectors, "vectors", error));
     if (n_batch < 1 || n_batch > INT32_MAX)
         return qkvi_error_set(error, QKV_ERR_SHAPE,
                               "a batch of %lld inputs is not between 1 and 2^31 - 1",
@@ -210,7 +206,7 @@ qkv_status qkv_model_embed(qkv_ctx *ctx, const qkv_model *model, int64_t n_batch
         qsort(places, (size_t)n_batch, sizeof *places, by_length);
         status = embed_all(&e, n_batch, inputs, places, vectors, error);
     } else {
-        status = qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for vectors of sentences");
+        status = qkvi_no_memory(error, "vectors of sentences");
     }
     free(places);
     free(e.x);

@@ -10,7 +10,7 @@
 
 static qkv_status add(qkv_model *model, const char *text, qkv_error *error) {
     char *const copy = strdup(text);
-    if (!copy) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a warning");
+    if (!copy) return qkvi_no_memory(error, "a warning");
     model->warnings[model->n_warnings++] = copy;
     return QKV_OK;
 }

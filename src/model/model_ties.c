@@ -79,8 +79,7 @@ static qkv_status drop_head(qkv_model *model, const char *missing, qkv_error *er
              model->info.has_mlm ? "MLM" : "LM", missing);
     model->info.has_mlm = model->info.has_lm = 0;
     model->no_head = strdup(text);
-    return model->no_head ? QKV_OK
-                          : qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a message");
+    return model->no_head ? QKV_OK : qkvi_no_memory(error, "a message");
 }
 
 qkv_status qkvi_model_ties(qkv_model *model, const qkvi_model_family *family,
@@ -163,7 +162,7 @@ static float *make_sinusoids(const qkv_model_info *info) {
 static qkv_status find_distance(const qkv_model_info *info, const float *stored, float *distance,
                                 qkv_error *error) {
     float *const computed = make_sinusoids(info);
-    if (!computed) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for positions");
+    if (!computed) return qkvi_no_memory(error, "positions");
     *distance = 0;
     for (int64_t i = 0; i < info->max_len * info->hidden; i++) {
         const float off = fabsf(stored[i] - computed[i]);

@@ -34,7 +34,7 @@ qkv_status qkvi_net_mlm(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const
     if (!net->has_mlm) return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no MLM head");
     const size_t elems = (size_t)(n_rows * net->stacks[0].embedding_size);
     float *work = qkvi_aligned_array(2 * elems + 2 * (size_t)n_rows, sizeof(float));
-    if (!work) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the MLM head");
+    if (!work) return qkvi_no_memory(error, "the MLM head");
     qkvi_mlm_acts a = { .x = (float *)hidden, .logits = logits };
     a.u = a.g = work; /* a run keeps nothing */
     a.y = work + elems;
@@ -50,7 +50,7 @@ qkv_status qkvi_net_nsp(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const
                         float *logits, qkv_error *error) {
     if (!net->has_nsp) return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no NSP head");
     float *work = qkvi_aligned_array((size_t)(n_rows * net->stacks[0].hidden), sizeof(float));
-    if (!work) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the NSP head");
+    if (!work) return qkvi_no_memory(error, "the NSP head");
     qkvi_nsp_acts a = { .x = (float *)hidden, .pooled = work, .logits = logits };
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     nsp_forward(ctx, net, n_rows, &a);
@@ -64,7 +64,7 @@ qkv_status qkvi_net_discriminate(qkv_ctx *ctx, const qkvi_net *net, int64_t n_ro
     if (!net->has_discriminator)
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no head that tells replaced tokens");
     float *work = qkvi_aligned_array((size_t)(n_rows * net->stacks[0].hidden), sizeof(float));
-    if (!work) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the judging head");
+    if (!work) return qkvi_no_memory(error, "the judging head");
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     qkvi_linear_forward(ctx, &net->discriminator, n_rows, hidden, work);
     qkvi_act_forward(ctx, net->stacks[0].blocks[0].act, n_rows, net->stacks[0].hidden, work, work);

@@ -143,7 +143,7 @@ static qkv_status make_sinusoids(qkvi_stack *s, bool half, qkv_error *error) {
     size_t n;
     if (qkvi_mul_size((size_t)s->max_len, (size_t)s->hidden, &n))
         s->sinusoids = qkvi_aligned_array(n, sizeof(float));
-    if (!s->sinusoids) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for positions");
+    if (!s->sinusoids) return qkvi_no_memory(error, "positions");
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     if (half)
         qkvi_sinusoids_half(s->max_len, s->hidden, s->sinusoids);
@@ -157,7 +157,7 @@ static qkv_status make_sinusoids(qkvi_stack *s, bool half, qkv_error *error) {
 /* A segment of zeros, for models without segments, so that every embedding is a sum of three. */
 static qkv_status make_no_segment(qkvi_stack *s, qkv_error *error) {
     s->no_segment = qkvi_calloc_array((size_t)s->embedding_size, sizeof(float));
-    if (!s->no_segment) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a segment");
+    if (!s->no_segment) return qkvi_no_memory(error, "a segment");
     s->embed.type = s->no_segment;
     return QKV_OK;
 }
@@ -166,7 +166,7 @@ static qkv_status bind_stack(const binder *b, int stack, bool runs, qkvi_stack *
                              qkv_error *error) {
     *s = qkvi_stack_sizes(b->info, stack);
     s->blocks = qkvi_calloc_array((size_t)s->n_layers, sizeof *s->blocks);
-    if (!s->blocks) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for layers");
+    if (!s->blocks) return qkvi_no_memory(error, "layers");
     for (int64_t l = 0; l < s->n_layers; l++)
         bind_block(b, s, &b->family->stacks[stack], l, &s->blocks[l]);
     bind_embeddings(b, stack, s);
@@ -197,7 +197,7 @@ qkv_status qkvi_net_bind(const qkv_model_info *info, const qkvi_param_table *tab
                        qkvi_family_act(info) };
     qkvi_net *made = qkvi_calloc_array(1, sizeof *made);
     *net = NULL;
-    if (!made) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a model");
+    if (!made) return qkvi_no_memory(error, "a model");
     const qkv_status status = bind_all(&b, packed, made, error);
     if (status == QKV_OK)
         *net = made;
@@ -307,7 +307,7 @@ qkv_status qkvi_net_make_packed(qkvi_net *net, unsigned forms, qkv_error *error)
     each_linear(net, cut_linear, &c);
     if (c.cutter.used_bytes == 0 && !c.cutter.overflow) return QKV_OK;
     if (!c.cutter.overflow) net->packed = qkvi_aligned_array(c.cutter.used_bytes, 1);
-    if (!net->packed) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for packed weights");
+    if (!net->packed) return qkvi_no_memory(error, "packed weights");
     c.cutter = qkvi_cutter_on(net->packed);
     each_linear(net, cut_linear, &c);
     return QKV_OK;

@@ -128,7 +128,7 @@ static qkv_status reserve_acts(const qkvi_net *net, qkvi_net_pass *pass, qkv_err
     for (int s = 0; s < net->n_stacks; s++) n_layers += net->stacks[s].n_layers;
     if (n_layers <= pass->acts_capacity) return QKV_OK;
     qkvi_block_acts *acts = qkvi_calloc_array((size_t)n_layers, sizeof *acts);
-    if (!acts) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for layers");
+    if (!acts) return qkvi_no_memory(error, "layers");
     free(pass->acts);
     pass->acts = acts;
     pass->acts_capacity = n_layers;
@@ -198,7 +198,7 @@ static qkv_status pass_begin(const qkvi_net *net, const qkvi_net_batch *batch, u
 
 qkv_status qkvi_net_pass_create(qkvi_net_pass **pass, qkv_error *error) {
     *pass = qkvi_calloc_array(1, sizeof **pass);
-    if (!*pass) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a pass");
+    if (!*pass) return qkvi_no_memory(error, "a pass");
     (*pass)->allocator = qkvi_allocator_resolve((qkv_allocator){ 0 });
     return QKV_OK;
 }

@@ -231,7 +231,7 @@ qkv_status qkvi_search_singly(const qkvi_plan *plan, const qkvi_lm *lm, const in
     s.x = qkvi_malloc_array((size_t)plan->lm.vocab, sizeof *s.x);
     qkv_status status = s.drafts && s.live && s.from && s.ids && s.x
                             ? qkvi_scratch_make(plan, &s.scratch, error)
-                            : qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a search");
+                            : qkvi_no_memory(error, "a search");
     if (status == QKV_OK) {
         for (size_t i = 0; i < n; i++) s.live[i] = (int32_t)i;
         status = run(&s, logits, error);

@@ -8,7 +8,7 @@ qkv_status qkvi_generated_text(const qkv_tokenizer *tokenizer, const int32_t *id
     *text = NULL;
     if (tokenizer == NULL) return QKV_OK;
     int32_t *const known = qkvi_malloc_array((size_t)n, sizeof *known);
-    if (known == NULL) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a text");
+    if (known == NULL) return qkvi_no_memory(error, "a text");
     int64_t n_known = 0;
     size_t ignored;
     for (int64_t i = 0; i < n; i++)
@@ -94,5 +94,5 @@ qkv_status qkvi_sequence_text(const qkvi_plan *plan, qkv_sequence *sequence, qkv
     if (sequence->text) sequence->text[n] = '\0';
     sequence->n_bytes = n;
     qkv_text_free(text);
-    return sequence->text ? QKV_OK : qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a text");
+    return sequence->text ? QKV_OK : qkvi_no_memory(error, "a text");
 }

@@ -27,7 +27,7 @@ static qkv_status make_array(qkv_array_type type, int rank, const int64_t *shape
                              qkv_array **array, qkv_error *error) {
     size_t bytes;
     *array = calloc(1, sizeof **array);
-    if (!*array) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for an array");
+    if (!*array) return qkvi_no_memory(error, "an array");
     (*array)->type = type;
     (*array)->rank = rank;
     memcpy((*array)->shape, shape, (size_t)rank * sizeof *shape);
@@ -166,7 +166,7 @@ static const struct container {
 static qkv_status read_named(const char *path, const char *name, const struct container *container,
                              qkv_array_type floats, qkv_array **array, qkv_error *error) {
     char *const file = strndup(path, (size_t)(name - path) - 1);
-    if (!file) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    if (!file) return qkvi_no_memory(error, "a path");
     const qkv_status status = container->read(file, name, floats, array, error);
     free(file);
     return status;

@@ -148,7 +148,7 @@ static qkv_status add_npz(batch *job, int first) {
     qkvi_zip_writer zip = { .out = NULL };
     QKV_TRY(check_names(job, first));
     char *const file = strndup(path, (size_t)(colon - path));
-    if (!file) return qkvi_error_set(job->error, QKV_ERR_MEMORY, "no memory for a path");
+    if (!file) return qkvi_no_memory(job->error, "a path");
     qkv_status status = qkvi_files_begin(&job->files, file, &zip.out, job->error);
     for (int i = first; i < job->n && status == QKV_OK; i++)
         if (share_file(path, job->paths[i]))

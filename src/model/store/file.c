@@ -36,8 +36,7 @@ static qkv_status examine(const char *path, qkvi_source *source, qkv_error *erro
     if (is_made_on_the_spot(source))
         return qkvi_io_failed(path, "is not a regular file", EINVAL, error);
     source->name = escaped_copy(path);
-    return source->name ? QKV_OK
-                        : qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a file name");
+    return source->name ? QKV_OK : qkvi_no_memory(error, "a file name");
 }
 
 qkv_status qkvi_source_open(const char *path, qkvi_source *source, qkv_error *error) {
@@ -56,8 +55,7 @@ qkv_status qkvi_source_memory(const char *name, const void *bytes, size_t n_byte
     source->bytes = bytes;
     source->n_bytes = n_bytes;
     source->name = escaped_copy(name);
-    return source->name ? QKV_OK
-                        : qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a file name");
+    return source->name ? QKV_OK : qkvi_no_memory(error, "a file name");
 }
 
 void qkvi_source_close(qkvi_source *source) {

@@ -93,9 +93,9 @@ enum { MAX_BYTES = 1 << 20, MAX_BEAMS = 1024, MAX_LENGTH = 1 << 24 };
 
 static qkv_status no_token(const qkvi_json_reader *reader, const char *field, int64_t id,
                            const qkv_model_info *info) {
-    return qkvi_error_set(reader->error, QKV_ERR_SHAPE,
-                          "%s: %s = %lld is not less than the %lld tokens of the model",
-                          reader->file, field, (long long)id, (long long)info->target_vocab_size);
+    return QKVI_JSON_FAIL(reader, QKV_ERR_SHAPE,
+                          "%s = %lld is not less than the %lld tokens of the model", field,
+                          (long long)id, (long long)info->target_vocab_size);
 }
 
 static qkv_status take_token(const qkvi_json_reader *reader, const char *field, int64_t *id) {
@@ -136,15 +136,14 @@ static qkv_status take_bad_word(const qkvi_json_reader *reader, size_t w, const 
                                 qkvi_generation_config *c) {
     const size_t n = json_array_size(word);
     if ((size_t)(QKVI_MAX_BAD_TOKENS - *n_used) < n)
-        return qkvi_error_set(reader->error, QKV_ERR_LIMIT,
-                              "%s: bad_words_ids has more than %d tokens", reader->file,
+        return QKVI_JSON_FAIL(reader, QKV_ERR_LIMIT, "bad_words_ids has more than %d tokens",
                               QKVI_MAX_BAD_TOKENS);
     for (size_t i = 0; i < n || i == 0; i++) {
         const json_t *const item = json_array_get(word, i);
         const json_int_t id = json_integer_value(item);
         if (!json_is_integer(item))
-            return qkvi_error_set(reader->error, QKV_ERR_FORMAT,
-                                  "%s: bad_words_ids[%zu] is no list of integers", reader->file, w);
+            return QKVI_JSON_FAIL(reader, QKV_ERR_FORMAT,
+                                  "bad_words_ids[%zu] is no list of integers", w);
         if (id < 0 || id >= info->target_vocab_size)
             return no_token(reader, "bad_words_ids", id, info);
         c->bad_words[(*n_used)++] = (int32_t)id;
@@ -160,8 +159,8 @@ static qkv_status take_bad_words(const qkvi_json_reader *reader, const qkv_model
     int64_t n_used = 0;
     QKV_TRY(qkvi_json_take_array(reader, "bad_words_ids", &list));
     if (json_array_size(list) > QKVI_MAX_BAD_WORDS)
-        return qkvi_error_set(reader->error, QKV_ERR_LIMIT,
-                              "%s: bad_words_ids has %zu entries, the limit is %d", reader->file,
+        return QKVI_JSON_FAIL(reader, QKV_ERR_LIMIT,
+                              "bad_words_ids has %zu entries, the limit is %d",
                               json_array_size(list), QKVI_MAX_BAD_WORDS);
     for (size_t w = 0; w < json_array_size(list); w++)
         QKV_TRY(take_bad_word(reader, w, json_array_get(list, w), info, &n_used, c));
@@ -187,9 +186,7 @@ static qkv_status take_tokens(const qkvi_json_reader *reader, const qkv_model_in
 static qkv_status take_length(const qkvi_json_reader *reader, const char *field, int64_t *value) {
     *value = INT64_MAX;
     QKV_TRY(qkvi_json_take_limit(reader, field, MAX_LENGTH, value));
-    if (*value == 0)
-        return qkvi_error_set(reader->error, QKV_ERR_FORMAT, "%s: %s = 0 is less than 1",
-                              reader->file, field);
+    if (*value == 0) return QKVI_JSON_FAIL(reader, QKV_ERR_FORMAT, "%s = 0 is less than 1", field);
     if (*value >= MAX_LENGTH) *value = 0;
     return QKV_OK;
 }
@@ -209,8 +206,8 @@ static qkv_status take_early_stopping(const qkvi_json_reader *reader, qkvi_gener
         QKV_TRY(qkvi_json_take_string(reader, "early_stopping", &word));
         c->early_stopping = QKVI_STOP_NEVER;
         if (strcmp(word, "never") == 0) return QKV_OK;
-        return qkvi_error_set(reader->error, QKV_ERR_FORMAT,
-                              "%s: early_stopping is a string other than \"never\"", reader->file);
+        return QKVI_JSON_FAIL(reader, QKV_ERR_FORMAT,
+                              "early_stopping is a string other than \"never\"");
     }
     QKV_TRY(qkvi_json_take_bool(reader, "early_stopping", &stops));
     c->early_stopping = stops ? QKVI_STOP_AT_ONCE : QKVI_STOP_BY_HEURISTIC;
@@ -236,8 +233,7 @@ static qkv_status take_counts(const qkvi_json_reader *reader, qkvi_generation_co
     QKV_TRY(
         qkvi_json_take_int(reader, "num_return_sequences", MAX_BEAMS, &c->num_return_sequences));
     if (c->num_beams > 0) return QKV_OK;
-    return qkvi_error_set(reader->error, QKV_ERR_FORMAT, "%s: num_beams = 0 is less than 1",
-                          reader->file);
+    return QKVI_JSON_FAIL(reader, QKV_ERR_FORMAT, "num_beams = 0 is less than 1");
 }
 
 static qkv_status take_numbers(const qkvi_json_reader *reader, qkvi_generation_config *c) {
@@ -311,7 +307,7 @@ qkv_status qkvi_generation_config_read(const char *folder, const qkv_model_info 
         free(path);
         path = qkvi_path_join(folder, "config.json");
     }
-    if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    if (!path) return qkvi_no_memory(error, "a path");
     const qkv_status status = read_path(path, info, config, error);
     free(path);
     return status;

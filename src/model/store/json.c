@@ -146,15 +146,14 @@ static const char *type_name(const json_t *value) {
 
 static qkv_status field_failed(const qkvi_json_reader *reader, const char *field, qkv_status status,
                                const char *rule) {
-    return qkvi_error_set(reader->error, status, "%s: %s%s%s %s", reader->file, reader->path,
-                          *reader->path ? "." : "", field, rule);
+    return QKVI_JSON_FAIL(reader, status, "%s%s%s %s", reader->path, *reader->path ? "." : "",
+                          field, rule);
 }
 
 static qkv_status wrong_type(const qkvi_json_reader *reader, const char *field, const json_t *value,
                              const char *wanted) {
-    return qkvi_error_set(reader->error, QKV_ERR_FORMAT, "%s: %s%s%s is %s, must be %s",
-                          reader->file, reader->path, *reader->path ? "." : "", field,
-                          type_name(value), wanted);
+    return QKVI_JSON_FAIL(reader, QKV_ERR_FORMAT, "%s%s%s is %s, must be %s", reader->path,
+                          *reader->path ? "." : "", field, type_name(value), wanted);
 }
 
 /* The value of a field; NULL if absent or null. */

@@ -54,6 +54,10 @@ typedef struct qkvi_json_reader {
     qkv_error *error;
 } qkvi_json_reader;
 
+/** "FILE: …", as printf has it; is the status. */
+#define QKVI_JSON_FAIL(reader, status, ...)                                                        \
+    qkvi_file_fail((reader)->error, (status), (reader)->file, __VA_ARGS__)
+
 /*
  * Checked fields. need_…: absent is an error. take_…: absent or null leaves *value as it was. Of
  * another JSON type: FORMAT. Integers must lie in [0, 2^31) (FORMAT) and be at most limit (LIMIT).

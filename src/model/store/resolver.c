@@ -20,8 +20,7 @@ qkv_status qkvi_resolver_make(const qkvi_safetensors *file, const qkvi_spelling 
     resolver->spelling = spelling;
     resolver->ties = true;
     resolver->used = calloc((size_t)file->n_tensors + 1, 1);
-    return resolver->used ? QKV_OK
-                          : qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for tensor names");
+    return resolver->used ? QKV_OK : qkvi_no_memory(error, "tensor names");
 }
 
 void qkvi_resolver_free(qkvi_resolver *resolver) {
@@ -307,12 +306,12 @@ qkv_status qkvi_resolver_unused(const qkvi_resolver *resolver, char ***names, in
     const qkvi_safetensors *const file = resolver->file;
     *n_names = 0;
     *names = calloc((size_t)file->n_tensors + 1, sizeof **names);
-    if (!*names) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for tensor names");
+    if (!*names) return qkvi_no_memory(error, "tensor names");
     for (int64_t t = 0; t < file->n_tensors; t++) {
         const char *const name = file->tensors[t].name;
         if (resolver->used[t] || is_buffer(resolver->spelling, name)) continue;
         char *const copy = name_with_shard(file, &file->tensors[t]);
-        if (!copy) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for tensor names");
+        if (!copy) return qkvi_no_memory(error, "tensor names");
         (*names)[(*n_names)++] = copy;
     }
     return QKV_OK;

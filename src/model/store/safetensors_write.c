@@ -107,7 +107,7 @@ qkv_status qkvi_safetensors_put(qkvi_writer *writer, qkvi_stored_out *tensors, i
     if (n_tensors) qsort(tensors, (size_t)n_tensors, sizeof *tensors, in_file_order);
     put_header(&header, tensors, n_tensors, metadata_key, metadata_value);
     const qkv_status status =
-        header.failed ? qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a header")
+        header.failed ? qkvi_no_memory(error, "a header")
                       : put_file(writer, header.data, header.n, tensors, n_tensors, error);
     qkvi_bytes_free(&header);
     return status;

@@ -142,9 +142,7 @@ qkv_status qkvi_table_next(qkvi_table_reader *r, qkv_error *error) {
 
 enum { MAX_ROWS = 1000000, NUMBER_BYTES = 64 };
 
-qkv_status qkvi_table_no_memory(qkv_error *error) {
-    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a table");
-}
+qkv_status qkvi_table_no_memory(qkv_error *error) { return qkvi_no_memory(error, "a table"); }
 
 static qkv_status wrong(const qkvi_table_builder *b, const qkvi_field *field, qkv_status status,
                         const char *what, qkv_error *error) {

@@ -43,32 +43,28 @@ static int follow_link(const char *path, char **next) {
     return *next != NULL;
 }
 
-static qkv_status no_memory(qkv_error *error) {
-    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
-}
-
 /* Where a path leads, through links, also to a file that does not exist yet. */
 static qkv_status resolve(qkvi_writer *writer, qkv_error *error) {
     writer->target = strdup(writer->path);
     for (int n = 0; writer->target; n++) {
         char *next;
-        if (!follow_link(writer->target, &next)) return no_memory(error);
+        if (!follow_link(writer->target, &next)) return qkvi_no_memory(error, "a path");
         if (!next) return QKV_OK;
         free(writer->target);
         writer->target = next;
         if (n == MAX_LINKS) return qkvi_io_failed(writer->path, "cannot write", ELOOP, error);
     }
-    return no_memory(error);
+    return qkvi_no_memory(error, "a path");
 }
 
 /* All the memory that a writer needs, so that nothing that comes later can lack it. */
 static qkv_status name_paths(const char *path, qkvi_writer *writer, qkv_error *error) {
     writer->path = strdup(path);
-    if (!writer->path) return no_memory(error);
+    if (!writer->path) return qkvi_no_memory(error, "a path");
     QKV_TRY(resolve(writer, error));
     writer->folder = folder_of(writer->target);
     writer->temporary = malloc(strlen(writer->target) + name_bytes);
-    return writer->folder && writer->temporary ? QKV_OK : no_memory(error);
+    return writer->folder && writer->temporary ? QKV_OK : qkvi_no_memory(error, "a path");
 }
 
 static int stream_from(qkvi_writer *writer, int fd) {

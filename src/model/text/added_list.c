@@ -5,7 +5,7 @@
 #include "model/text/unicode.h"
 
 qkv_status qkvi_added_no_memory(const qkvi_added_list *list) {
-    return qkvi_error_set(list->error, QKV_ERR_MEMORY, "no memory for the added tokens");
+    return qkvi_no_memory(list->error, "the added tokens");
 }
 
 qkv_status qkvi_added_list_put(qkvi_added_list *list, const qkvi_added_entry *entry) {

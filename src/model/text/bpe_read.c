@@ -40,8 +40,8 @@ static qkv_status read_pre_tokenizer(const qkvi_tokenizer_reader *r) {
     QKV_TRY(qkvi_json_take_bool(&inner, "add_prefix_space", &model->add_prefix_space));
     QKV_TRY(qkvi_json_take_bool(&inner, "use_regex", &regex));
     if (regex) return QKV_OK;
-    return qkvi_error_set(r->error, QKV_ERR_UNSUPPORTED,
-                          "%s: pre_tokenizer.use_regex = false is not supported", r->name);
+    return QKVI_TOKENIZER_FAIL(r, QKV_ERR_UNSUPPORTED,
+                               "pre_tokenizer.use_regex = false is not supported");
 }
 
 /* ---- The model ------------------------------------------------------------------------------- */
@@ -62,10 +62,10 @@ static qkv_status refuse_switches(const qkvi_tokenizer_reader *r, const qkvi_jso
     if (fallback) name = "byte_fallback";
     if (dropout != 0) name = "dropout";
     if (name == NULL) return QKV_OK;
-    return qkvi_error_set(r->error, QKV_ERR_UNSUPPORTED,
-                          "%s: model.%s is set, which is not "
-                          "supported",
-                          r->name, name);
+    return QKVI_TOKENIZER_FAIL(r, QKV_ERR_UNSUPPORTED,
+                               "model.%s is set, which is not "
+                               "supported",
+                               name);
 }
 
 static qkv_status read_unk(const qkvi_tokenizer_reader *r, const qkvi_json_reader *inner) {
@@ -76,9 +76,8 @@ static qkv_status read_unk(const qkvi_tokenizer_reader *r, const qkvi_json_reade
     model->unk = qkvi_pieces_find(&r->tokenizer->pieces, unk, strlen(unk));
     r->tokenizer->special[QKV_TOKEN_UNK] = model->unk;
     if (model->unk >= 0) return QKV_OK;
-    return qkvi_error_set(r->error, QKV_ERR_FORMAT,
-                          "%s: model.unk_token \"%s\" is not in model.vocab", r->name,
-                          QKVI_PRINTABLE(96, unk));
+    return QKVI_TOKENIZER_FAIL(r, QKV_ERR_FORMAT, "model.unk_token \"%s\" is not in model.vocab",
+                               QKVI_PRINTABLE(96, unk));
 }
 
 /* "a b" or ["a", "b"]: its two parts; 0 if it is neither. */
@@ -106,15 +105,13 @@ qkv_status qkvi_bpe_read_merges(const qkvi_tokenizer_reader *r, const json_t *mo
     const json_t *merges = NULL;
     char place[64];
     QKV_TRY(qkvi_json_take_array(&inner, "merges", &merges));
-    if (merges == NULL)
-        return qkvi_error_set(r->error, QKV_ERR_FORMAT, "%s: model.merges is missing", r->name);
+    if (merges == NULL) return QKVI_TOKENIZER_FAIL(r, QKV_ERR_FORMAT, "model.merges is missing");
     for (size_t i = 0; i < json_array_size(merges); i++) {
         const char *parts[2];
         size_t n[2];
         if (!parts_of(json_array_get(merges, i), parts, n))
-            return qkvi_error_set(r->error, QKV_ERR_FORMAT,
-                                  "%s: model.merges[%zu] is neither \"a b\" nor [\"a\", \"b\"]",
-                                  r->name, i);
+            return QKVI_TOKENIZER_FAIL(
+                r, QKV_ERR_FORMAT, "model.merges[%zu] is neither \"a b\" nor [\"a\", \"b\"]", i);
         snprintf(place, sizeof place, "model.merges[%zu]", i);
         QKV_TRY(qkvi_bpe_add_merge(r->tokenizer, r->name, place, parts, n, r->error));
     }
@@ -137,7 +134,7 @@ static qkv_status read_model(const qkvi_tokenizer_reader *r) {
 qkv_status qkvi_bpe_read_json(qkvi_tokenizer_reader *r) {
     r->tokenizer = qkvi_bpe_new();
     if (r->tokenizer == NULL)
-        return qkvi_error_set(r->error, QKV_ERR_MEMORY, "%s: no memory for a tokenizer", r->name);
+        return QKVI_TOKENIZER_FAIL(r, QKV_ERR_MEMORY, "no memory for a tokenizer");
     QKV_TRY(read_normalizer(r));
     QKV_TRY(read_pre_tokenizer(r));
     return read_model(r);

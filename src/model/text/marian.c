@@ -66,8 +66,7 @@ static qkv_status marian_number(const qkv_tokenizer *tokenizer, qkv_error *error
     qkvi_marian *model = tokenizer->model;
     const qkvi_pieces *pieces = &model->spm.pieces;
     model->ids = qkvi_malloc_array((size_t)pieces->n_ids, sizeof *model->ids);
-    if (model->ids == NULL)
-        return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the vocabulary");
+    if (model->ids == NULL) return qkvi_no_memory(error, "the vocabulary");
     for (int32_t i = 0; i < pieces->n_ids; i++)
         model->ids[i] = id_of(tokenizer, pieces->bytes + pieces->tokens[i].offset,
                               (size_t)pieces->tokens[i].length);

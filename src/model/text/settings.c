@@ -112,9 +112,9 @@ static qkv_status take_side(const qkvi_json_reader *reader, int *cuts_left) {
     QKV_TRY(qkvi_json_take_string(reader, "truncation_side", &side));
     *cuts_left = strcmp(side, "left") == 0;
     if (*cuts_left || strcmp(side, "right") == 0) return QKV_OK;
-    return qkvi_error_set(reader->error, QKV_ERR_FORMAT,
-                          "%s: truncation_side \"%s\" is neither \"left\" nor \"right\"",
-                          reader->file, QKVI_PRINTABLE(96, side));
+    return QKVI_JSON_FAIL(reader, QKV_ERR_FORMAT,
+                          "truncation_side \"%s\" is neither \"left\" nor \"right\"",
+                          QKVI_PRINTABLE(96, side));
 }
 
 /* model_input_names: without token_type_ids a model is given none, and has zeros. */
@@ -126,8 +126,7 @@ static qkv_status take_inputs(const qkvi_json_reader *reader, int *has_types) {
     for (size_t i = 0; i < json_array_size(names); i++) {
         const char *name = json_string_value(json_array_get(names, i));
         if (name == NULL)
-            return qkvi_error_set(reader->error, QKV_ERR_FORMAT,
-                                  "%s: model_input_names[%zu] is no string", reader->file, i);
+            return QKVI_JSON_FAIL(reader, QKV_ERR_FORMAT, "model_input_names[%zu] is no string", i);
         if (strcmp(name, "token_type_ids") == 0) *has_types = 1;
     }
     return QKV_OK;
@@ -152,9 +151,8 @@ static qkv_status refuse_lists(const qkvi_json_reader *reader) {
         const json_t *list = NULL;
         QKV_TRY(qkvi_json_take_array(reader, names[i], &list));
         if (json_array_size(list) > 0)
-            return qkvi_error_set(reader->error, QKV_ERR_UNSUPPORTED,
-                                  "%s: %s is not empty, which is not supported", reader->file,
-                                  names[i]);
+            return QKVI_JSON_FAIL(reader, QKV_ERR_UNSUPPORTED,
+                                  "%s is not empty, which is not supported", names[i]);
     }
     return QKV_OK;
 }

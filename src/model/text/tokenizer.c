@@ -39,7 +39,7 @@ void qkv_tokenizer_free(qkv_tokenizer *tokenizer) {
 
 qkv_status qkvi_tokenizer_seal_model(qkv_tokenizer *tokenizer, qkv_error *error) {
     if (qkvi_pieces_seal(&tokenizer->pieces) != QKV_OK)
-        return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the vocabulary");
+        return qkvi_no_memory(error, "the vocabulary");
     return tokenizer->kind->seal ? tokenizer->kind->seal(tokenizer, error) : QKV_OK;
 }
 

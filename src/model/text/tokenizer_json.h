@@ -43,6 +43,9 @@ typedef qkv_status qkvi_tokenizer_read_kind(qkvi_tokenizer_reader *r);
 qkvi_tokenizer_read_kind qkvi_wordpiece_read_json;
 qkvi_tokenizer_read_kind qkvi_bpe_read_json;
 
+/** "FILE: …", as printf has it; is the status. */
+#define QKVI_TOKENIZER_FAIL(r, status, ...)                                                        \
+    qkvi_file_fail((r)->error, (status), (r)->name, __VA_ARGS__)
 /** The fields of an object, for qkvi_json_need_… and _take_…. */
 qkvi_json_reader qkvi_tokenizer_fields(const qkvi_tokenizer_reader *r, const char *path,
                                        const json_t *object);

@@ -141,7 +141,7 @@ qkv_status qkvi_bpe_vocab_open(const qkvi_bpe_vocab *made, qkv_tokenizer **token
         config = root ? json_dumps(root, JSON_COMPACT) : NULL;
     json_decref(root);
     *tokenizer = NULL;
-    if (config == NULL) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a tokenizer");
+    if (config == NULL) return qkvi_no_memory(error, "a tokenizer");
     const qkvi_text_files files = {
         .vocab = { "vocab.json", made->vocab.bytes, made->vocab.n },
         .merges = { "merges.txt", made->merges.bytes, made->merges.n },

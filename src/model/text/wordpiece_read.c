@@ -52,9 +52,9 @@ static qkv_status read_mark(const qkvi_tokenizer_reader *r, const qkvi_json_read
     qkvi_wordpiece *model = qkvi_wordpiece_of(r->tokenizer);
     QKV_TRY(qkvi_json_take_string(inner, "continuing_subword_prefix", &mark));
     if (strlen(mark) >= sizeof model->mark)
-        return qkvi_error_set(r->error, QKV_ERR_LIMIT,
-                              "%s: model.continuing_subword_prefix has %zu bytes, the limit is %zu",
-                              r->name, strlen(mark), sizeof model->mark - 1);
+        return QKVI_TOKENIZER_FAIL(
+            r, QKV_ERR_LIMIT, "model.continuing_subword_prefix has %zu bytes, the limit is %zu",
+            strlen(mark), sizeof model->mark - 1);
     memcpy(model->mark, mark, strlen(mark) + 1);
     return QKV_OK;
 }
@@ -66,9 +66,8 @@ static qkv_status read_unk(const qkvi_tokenizer_reader *r, const qkvi_json_reade
     model->unk = qkvi_pieces_find(&r->tokenizer->pieces, unk, strlen(unk));
     r->tokenizer->special[QKV_TOKEN_UNK] = model->unk;
     if (model->unk >= 0) return QKV_OK;
-    return qkvi_error_set(r->error, QKV_ERR_FORMAT,
-                          "%s: model.unk_token \"%s\" is not in model.vocab", r->name,
-                          QKVI_PRINTABLE(96, unk));
+    return QKVI_TOKENIZER_FAIL(r, QKV_ERR_FORMAT, "model.unk_token \"%s\" is not in model.vocab",
+                               QKVI_PRINTABLE(96, unk));
 }
 
 static qkv_status read_model(const qkvi_tokenizer_reader *r) {
@@ -87,7 +86,7 @@ static qkv_status read_model(const qkvi_tokenizer_reader *r) {
 qkv_status qkvi_wordpiece_read_json(qkvi_tokenizer_reader *r) {
     r->tokenizer = qkvi_wordpiece_new();
     if (r->tokenizer == NULL)
-        return qkvi_error_set(r->error, QKV_ERR_MEMORY, "%s: no memory for a tokenizer", r->name);
+        return QKVI_TOKENIZER_FAIL(r, QKV_ERR_MEMORY, "no memory for a tokenizer");
     QKV_TRY(read_normalizer(r));
     QKV_TRY(read_pre_tokenizer(r));
     return read_model(r);

@@ -15,7 +15,7 @@ qkv_status qkvi_adamw_make(const qkvi_param_table *table, qkvi_adamw *adamw, qkv
     adamw->partial = qkvi_malloc_array(n_chunks, sizeof *adamw->partial);
     if (!adamw->chunks || !adamw->partial) {
         qkvi_adamw_free(adamw);
-        return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the optimizer");
+        return qkvi_no_memory(error, "the optimizer");
     }
     for (int64_t r = 0; r < table->n_rows; r++) {
         const qkvi_param *const row = &table->rows[r];

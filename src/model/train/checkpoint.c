@@ -85,7 +85,7 @@ static qkv_status find(const qkvi_trainer *trainer, const char *path, bool *is_f
 static qkv_status finished_find(const qkvi_trainer *trainer, bool *is_finished, qkv_error *error) {
     char *const path = qkvi_path_join(trainer->options->out, run_file);
     *is_finished = false;
-    if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    if (!path) return qkvi_no_memory(error, "a path");
     const qkv_status status = find(trainer, path, is_finished, error);
     free(path);
     return status;
@@ -132,7 +132,7 @@ static qkv_status read_log(qkvi_trainer *trainer, const qkvi_safetensors *file, 
         return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: no tensor '%s' of bytes",
                               file->source.name, log_name);
     char *const bytes = qkvi_malloc_array(n + 1, 1);
-    if (!bytes) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the log");
+    if (!bytes) return qkvi_no_memory(error, "the log");
     trainer->log = (qkvi_growing){ bytes, n, n + 1 };
     QKV_TRY(qkvi_safetensors_read_raw(file, tensor, bytes, error));
     if (qkvi_hash(QKVI_HASH_START, bytes, n) == hash) return QKV_OK;
@@ -156,7 +156,7 @@ static qkv_status read_old_log(qkvi_trainer *trainer, const char *folder, qkv_er
     char *const path = qkvi_path_join(folder, "train_log.tsv"), *bytes = NULL;
     qkv_status status = QKV_OK;
     size_t n;
-    if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    if (!path) return qkvi_no_memory(error, "a path");
     if (qkvi_file_exists(path)) status = qkvi_file_load(path, MAX_LOG, &bytes, &n, error);
     if (bytes) trainer->log = (qkvi_growing){ bytes, lines_until(bytes, trainer->step), n + 1 };
     free(path);

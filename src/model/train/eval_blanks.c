@@ -32,7 +32,7 @@ static qkv_status row_of(qkv_eval_report *report, const char *slot, int64_t *row
     rows = qkvi_realloc_array(rows, (size_t)report->n_rows + 1, sizeof(qkv_eval_row *));
     if (rows) report->rows = rows;
     qkv_eval_row *const new = rows ? calloc(1, sizeof *new) : NULL;
-    if (!new) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the report");
+    if (!new) return qkvi_no_memory(error, "the report");
     snprintf(new->slot, sizeof new->slot, "%s", slot);
     rows[report->n_rows++] = new;
     return QKV_OK;

@@ -29,7 +29,7 @@ qkv_status qkvi_feed_make(qkvi_feed *batch, int64_t capacity, int64_t max_len, q
         !batch->target_tokens || !batch->target_ids || !batch->decoder_lengths ||
         !batch->decoder_ids) {
         qkvi_feed_free(batch);
-        return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a batch");
+        return qkvi_no_memory(error, "a batch");
     }
     batch->view = (qkvi_net_batch){ .lengths = batch->lengths,
                                     .ids = batch->ids,
@@ -104,7 +104,7 @@ qkv_status qkvi_examples_make(qkvi_examples *examples, int64_t capacity, qkv_err
         whole = make_slot(&examples->slots[s], (size_t)examples->max_len);
     if (whole) return QKV_OK;
     qkvi_examples_free(examples);
-    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a batch");
+    return qkvi_no_memory(error, "a batch");
 }
 
 void qkvi_examples_free(qkvi_examples *examples) {

@@ -79,7 +79,7 @@ static qkv_status fine_tune_copy(const qkvi_trainer *trainer, const char *name, 
     char *const path = qkvi_path_join(trainer->from, name), *bytes = NULL;
     size_t n;
     qkv_status status = QKV_OK;
-    if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    if (!path) return qkvi_no_memory(error, "a path");
     if (qkvi_file_exists(path)) {
         status = qkvi_file_load(path, MAX_FILE, &bytes, &n, error);
         if (status == QKV_OK) status = qkvi_files_add(files, name, bytes, n, error);
@@ -123,7 +123,7 @@ static qkv_status copy_module(const qkvi_trainer *trainer, const char *module, q
     static const char *const names[] = { "config.json", "model.safetensors" };
     char name[160];
     char *const folder = qkvi_path_join(trainer->options->out, module);
-    if (!folder) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    if (!folder) return qkvi_no_memory(error, "a path");
     const int failed = mkdir(folder, 0777) != 0 && errno != EEXIST ? errno : 0;
     free(folder);
     if (failed)
@@ -165,7 +165,7 @@ static qkv_status sweep_module(const qkvi_trainer *trainer, const char *module, 
                                qkv_error *error) {
     (void)files;
     char *const folder = qkvi_path_join(trainer->options->out, module);
-    if (!folder) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    if (!folder) return qkvi_no_memory(error, "a path");
     qkvi_checkpoint_sweep(folder);
     free(folder);
     return QKV_OK;

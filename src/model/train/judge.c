@@ -162,11 +162,9 @@ static qkv_status judge_text(judge *j, const qkvi_text *text, qkv_error *error) 
 
 qkv_status qkv_eval_sentences(const char *grammar, const char *text, qkv_sentence_visit *visit,
                               void *user, qkv_sentence_score *score, qkv_error *error) {
-    if (!grammar || !text || !score)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
-                              !grammar ? "grammar"
-                              : !text  ? "text"
-                                       : "score");
+    QKV_TRY(qkvi_need(grammar, "grammar", error));
+    QKV_TRY(qkvi_need(text, "text", error));
+    QKV_TRY(qkvi_need(score, "score", error));
     qkv_sentence_score made = qkv_sentence_score_init();
     QKV_TRY(qkvi_options_read(&made, sizeof made, score, "qkv_sentence_score", error));
     made = qkv_sentence_score_init();
