@@ -15,8 +15,8 @@
 #include "core/status.h"
 
 /**
- * Text of strangers as a message may have it: see qkvi_escape. Cut to `room` bytes, which live until
- * the block ends.
+ * Text of strangers as a message may have it: see qkvi_escape. Cut to `room` bytes, which live
+ * until the block ends.
  */
 #define QKVI_PRINTABLE(room, text) QKVI_PRINTABLE_BYTES(room, text, strlen(text))
 #define QKVI_PRINTABLE_BYTES(room, bytes, n_bytes)                                                 \

@@ -1,4 +1,4 @@
-/** See lists.h. */
+/** See parts.h. */
 #include "page/parts.h"
 
 #include "core/options.h"

@@ -43,7 +43,7 @@ typedef struct qkvi_sheet {
     cairo_surface_t *surface;
     cairo_t *cr;
     qkvi_bytes drawing; /* what cairo has written of an SVG or PDF */
-    qkvi_bytes words;   /* of an SVG (svg.h) */
+    qkvi_bytes words;   /* of an SVG */
 } qkvi_sheet;
 
 /** A rectangle of whole pixels of an image surface, written directly: fast for millions. */

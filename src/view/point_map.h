@@ -1,4 +1,4 @@
-/** A map of points, between its checks (point_map_check.c) and its file. */
+/** A map of points, between its checks and its file. */
 #ifndef QKVI_VIEW_POINT_MAP_H
 #define QKVI_VIEW_POINT_MAP_H
 

@@ -56,7 +56,7 @@ qkv_status qkvi_pass_failed(const qkv_ctx *ctx, qkv_status status, qkv_error *er
 
 /* ---- Heads ----------------------------------------------------------------------------------- */
 
-/* The losses of the heads of an encoder (heads.c), and of a language model (lm.c). */
+/* The losses of the heads of an encoder and of a language model (heads.c). */
 void qkvi_heads_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_batch *batch,
                         qkvi_net_pass *pass, qkvi_net_losses *losses);
 void qkvi_heads_backward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net *grads,

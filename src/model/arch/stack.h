@@ -20,7 +20,7 @@
  *     h[l + 1] = block[l](h[l], memory)                       memory: of a decoder over an encoder
  *     y = norm(h[n_layers])                                   where there is one (pre-norm)
  *
- * A pass (stack_pass.h) holds a batch and the activations of it.
+ * A pass holds a batch and the activations of it.
  */
 
 typedef struct qkvi_stack {

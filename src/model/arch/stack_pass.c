@@ -1,4 +1,4 @@
-/* Memory of a stack's activations: see stack_pass.h. */
+/* Memory of a stack's activations: see stack.h. */
 #include "model/arch/stack.h"
 
 #include "layer/rows.h"

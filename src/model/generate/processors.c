@@ -1,4 +1,4 @@
-/* See processors.h. */
+/* See plan.h. */
 #include "model/generate/plan.h"
 
 #include <math.h>

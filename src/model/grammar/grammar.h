@@ -270,7 +270,7 @@ int32_t qkvi_grammar_admissible(const qkvi_grammar *g, const qkvi_sentence *sent
  */
 qkvi_said qkvi_grammar_said(const qkvi_grammar *g, const qkvi_sentence *sentence, int n_parts);
 
-/* ---- template_frame.c: elements ---- */
+/* ---- template.c: elements ---- */
 
 /* The words that an element may be under an assignment; returns their number, at most
  * QKVI_MAX_ALTERNATIVES. */

@@ -1,4 +1,4 @@
-/* Multi-head attention over groups of equal lengths, forward and backward: see mha.h. */
+/* Multi-head attention over groups of equal lengths, forward and backward: see block.h. */
 #include "model/layer/block.h"
 
 #include <math.h>

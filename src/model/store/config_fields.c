@@ -1,4 +1,4 @@
-/* Fields of a config.json: see config_fields.h. */
+/* Fields of a config.json: see config.h. */
 #include "model/store/config.h"
 
 #include "model/store/file.h"

@@ -87,7 +87,7 @@ qkv_status qkvi_writer_commit(qkvi_writer *writer, qkv_error *error);
 qkv_status qkvi_file_save(const char *path, const void *bytes, size_t n, qkv_error *error);
 
 /**
- * Files that appear together (files.c): each is written beside its place, then all are finished,
+ * Files that appear together (writer.c): each is written beside its place, then all are finished,
  * and only then published; two names of one file are an ARGUMENT error. Set folder, or NULL for
  * names that are paths; end it after a failed call, and instead of commit.
  */

@@ -22,7 +22,7 @@ typedef struct qkvi_json_limits {
     int max_array;          /* entries of an array; 0: no limit of its own */
     const char *raised_by;  /* what raises max_values, for messages; NULL: nothing does */
     int strict_ends;        /* 1: starts with '{', and after its '}' only spaces (safetensors) */
-    int wide_integers;      /* 1: integers beyond 64 bits are reals (json_numbers.h), not errors */
+    int wide_integers;      /* 1: integers beyond 64 bits are reals (json_walk.c), not errors */
 } qkvi_json_limits;
 
 /**

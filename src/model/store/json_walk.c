@@ -1,4 +1,4 @@
-/* Walking an object by its bytes: see json_walk.h. */
+/* Walking an object by its bytes: see json.h. */
 #include "model/store/json.h"
 
 size_t qkvi_json_skip_string(const char *text, size_t n, size_t at) {
@@ -82,7 +82,7 @@ qkv_status qkvi_json_walk(const char *text, size_t n, size_t *at, int *is_broken
 
 /* ---- Integers beyond 64 bits ----------------------------------------------------------------- */
 
-/* Integers beyond 64 bits: see json_numbers.h. One pass that knows strings; what is no JSON stays so. */
+/* Integers beyond 64 bits: see json.h. One pass that knows strings; what is no JSON stays so. */
 
 /* REAL_DIGITS: a double has room for so many; what has more is one and the same number. */
 enum { INT64_DIGITS = 19, REAL_DIGITS = 300 };

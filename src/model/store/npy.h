@@ -6,7 +6,7 @@
  * False, a tuple of integers. The size that it claims must be the size that is there before
  * anything is allocated.
  *
- * An array is a file of its own, or an entry of a zip (npz.h): bytes that come in order.
+ * An array is a file of its own, or an entry of a zip (npz.c): bytes that come in order.
  */
 #ifndef QKVI_STORE_NPY_H
 #define QKVI_STORE_NPY_H

@@ -1,4 +1,4 @@
-/* Arrays in .npz files: see npz.h. */
+/* Arrays in .npz files: see npy.h. */
 #include "model/store/npy.h"
 
 enum { MESSAGE_NAME = 1400 }; /* a source's name, a colon, the name of an entry */

@@ -1,4 +1,4 @@
-/* One tensor's entry in a header: see safetensors_entry.h. */
+/* The header of a safetensors file, its entries and how tensors lie: see safetensors_parts.h. */
 #include "model/store/safetensors_parts.h"
 
 #include <errno.h>

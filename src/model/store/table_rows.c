@@ -1,4 +1,4 @@
-/** Keys and numbers of a table: see table_rows.h. */
+/** Keys and numbers of a table: see table.h. */
 #include "model/store/table.h"
 
 #include <math.h>

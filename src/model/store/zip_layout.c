@@ -1,5 +1,5 @@
 /*
- * Local headers of a zip, and how entries lie in the file: see zip_fields.h. In the order of their
+ * Local headers of a zip, and how entries lie in the file: see zip.h. In the order of their
  * places each begins where the last one ended, the first at 0, and the directory follows the last.
  * An entry that was written without going back has its sizes behind its data, in one of four forms:
  * with or without a signature, of 32 or of 64 bits.

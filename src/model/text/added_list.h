@@ -11,7 +11,7 @@
  * entry replaces the switches of an earlier one, but what was special stays so. Where a file gives a
  * token another id than that, it contradicts itself. Marian's class alone takes ids as they are listed.
  *
- * added_list.c reads what is listed, added_names.c what is named, added_ids.c makes tokens of both.
+ * added_list.c reads what is listed; added_names.c what is named, and makes tokens of both.
  */
 #ifndef QKVI_TEXT_ADDED_LIST_H
 #define QKVI_TEXT_ADDED_LIST_H

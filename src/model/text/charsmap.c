@@ -1,4 +1,4 @@
-/** The map of characters; see charsmap.h for its layout. */
+/** The map of characters; see spm.h for its layout. */
 #include "model/text/spm.h"
 
 #include "model/text/unicode.h"

@@ -2,7 +2,7 @@
  * A heap of (count, pair) that is corrected when it is read: a pair whose count grew enters with
  * the new count; one whose count fell is found too high at the top, and goes down. Every pair that
  * has a count is in the heap once with at least that count (`queued`); what else of it is in the
- * heap is older, and dropped at the top. See merge_queue.h.
+ * heap is older, and dropped at the top. See merges.h.
  */
 #include "model/text/merges.h"
 

@@ -1,5 +1,5 @@
 /**
- * Building and asking a double array; see trie.h.
+ * Building and asking a double array; see spm.h.
  *
  * The tokens below a node are an interval of the sorted vocabulary. Its first token, if no longer
  * than the node is deep, ends here; the rest falls into runs of one next byte, the children. All

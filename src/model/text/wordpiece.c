@@ -43,7 +43,7 @@ static size_t clean_up(char *text, size_t n) {
     return n;
 }
 
-/* Decoding, in wordpiece_decode.c. */
+/* Decoding. */
 static qkv_status decode_words(const qkv_tokenizer *tokenizer, const int32_t *ids, size_t n,
                                qkvi_growing *text) {
     const qkvi_wordpiece *model = tokenizer->model;

@@ -1,7 +1,7 @@
 /**
  * Training examples: number `index` of a split, as a pure function of (seed, split, index), so that
  * an example does not depend on its batch, on the thread that makes it, or on what was made before.
- * What an example is, an objective says: objective.h.
+ * What an example is, an objective says: trainer.h.
  */
 #ifndef QKVI_TRAIN_EXAMPLES_H
 #define QKVI_TRAIN_EXAMPLES_H

@@ -1,4 +1,4 @@
-/* See objective.h. */
+/* See trainer.h. */
 #include "model/train/trainer.h"
 
 const qkvi_objective *qkvi_objective_of(qkv_model_kind kind) {

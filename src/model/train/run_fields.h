@@ -16,12 +16,13 @@
 enum { QKVI_RUN_BYTES = 2048 };
 
 /*
- * X(NAME, name in the text, kind, value): QKVI_RUN_NAME is its place. The value is made of a trainer t
- * and its options o; the hashes of arenas and log come later. Options have the names that the tool
- * gives them, SUM_FIRST is "sum_mlm", whatever it is of, and COMPUTE is a qkv_model_weights, by class.
+ * X(NAME, name in the text, kind, value): QKVI_RUN_NAME is its place. The value is made of a
+ * trainer t and its options o; the hashes of arenas and log come later. Options have the names that
+ * the tool gives them, SUM_FIRST is "sum_mlm", whatever it is of, and COMPUTE is a
+ * qkv_model_weights, by class.
  *
- * Up to V the fields say how far a run is, and may have any value; from GRAMMAR on they are options;
- * from ARCH on they are left out of the text where they are as they always were.
+ * Up to V the fields say how far a run is, and may have any value. From GRAMMAR on they are
+ * options; from ARCH on they are left out of the text where they are as they always were.
  */
 #define QKVI_RUN_TABLE(X)                                                                          \
     X(STEP, "step", WHOLE, (uint64_t)t->step)                                                      \

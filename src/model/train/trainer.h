@@ -99,9 +99,9 @@ void qkvi_trainer_close(qkvi_trainer *trainer);
  * UNSUPPORTED for one that nothing here trains; as qkv_model_open.
  */
 qkv_status qkvi_fine_tune_open(qkvi_trainer *trainer, qkv_error *error);
-/** Adds the files of sentence-transformers, and the folders of its modules. In fine_tune_modules.c. */
+/** Adds the files of sentence-transformers, and the folders of its modules. In fine_tune.c. */
 qkv_status qkvi_fine_tune_modules(const qkvi_trainer *trainer, qkvi_files *files, qkv_error *error);
-/** qkvi_checkpoint_sweep of these folders in options->out. In fine_tune_modules.c. */
+/** qkvi_checkpoint_sweep of these folders in options->out. In fine_tune.c. */
 qkv_status qkvi_fine_tune_sweep(const qkvi_trainer *trainer, qkv_error *error);
 /** Adds what the folder has beside its weights. */
 qkv_status qkvi_fine_tune_save(const qkvi_trainer *trainer, qkvi_files *files, qkv_error *error);
