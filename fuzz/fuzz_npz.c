@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fuzz/fuzz.h"
-#include "model/store/npz.h"
+#include "model/store/npy.h"
 
 enum { MOST_READ = 1 << 22 };
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/generate/lm.h"
+#include "model/generate/search.h"
 
 static const int64_t table_eos = 0;
 

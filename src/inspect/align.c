@@ -3,12 +3,10 @@
  * are averaged, pieces become words, and each written word takes the source word with the largest weight.
  */
 #include <math.h>
-#include <stdlib.h>
 
-#include "core/alloc.h"
 #include "core/fpstate.h"
 #include "core/options.h"
-#include "core/status.h"
+#include "model/base.h"
 #include "qkv/inspect.h"
 
 struct work {

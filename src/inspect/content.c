@@ -5,8 +5,6 @@
  * marks. It is a content word if it is not special, not [UNK], not punctuation and not in
  * function_words.h.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "inspect/function_words.h"
 #include "inspect/tokens.h"

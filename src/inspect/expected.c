@@ -3,9 +3,7 @@
  * log-softmax of one of them, ln p = (z_t - m) - ln sum exp(z - m) with m = max z, in double.
  */
 #include <math.h>
-#include <stdlib.h>
 
-#include "core/alloc.h"
 #include "core/fpstate.h"
 #include "model/arch/net.h"
 #include "model/model_impl.h"
@@ -53,18 +51,16 @@ qkv_status qkv_inspect_expected(qkv_ctx *ctx, const qkv_model *model, const qkv_
                                 const int32_t *next, double *log_p, qkv_error *error) {
     const float *hidden = NULL;
     int64_t n = 0;
-    if (!ctx || !model || !run || !next || !log_p)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
-                              !ctx     ? "ctx"
-                              : !model ? "model"
-                              : !run   ? "run"
-                              : !next  ? "next"
-                                       : "log_p");
+    QKV_TRY(qkvi_need(ctx, "ctx", error));
+    QKV_TRY(qkvi_need(model, "model", error));
+    QKV_TRY(qkvi_need(run, "run", error));
+    QKV_TRY(qkvi_need(next, "next", error));
+    QKV_TRY(qkvi_need(log_p, "log_p", error));
     QKV_TRY(find_hidden(model, run, b, &hidden, &n, error));
     const int64_t n_words = model->net->lm.n_out, width = model->net->lm.n_in;
     QKV_TRY(check_next(next, n, n_words, error));
     float *const logits = qkvi_aligned_array((size_t)n_words, ROWS * sizeof *logits);
-    if (!logits) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for logits");
+    if (!logits) return qkvi_no_memory(error, "logits");
     qkv_status status = QKV_OK;
     for (int64_t first = 0; first < n && status == QKV_OK; first += ROWS) {
         const int64_t rows = n - first < ROWS ? n - first : ROWS;

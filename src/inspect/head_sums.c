@@ -4,12 +4,9 @@
  * of ten words. If there is no other row, all count; a row that sees no key never does. Sums are in
  * double, over rows in ascending order.
  */
-#include "inspect/head_sums.h"
+#include "inspect/head_rows.h"
 
 #include <math.h>
-#include <stdlib.h>
-
-#include "inspect/matches.h"
 
 enum { SINK_TOKENS = 64 }; /* only early tokens are sinks (Gu et al. 2024) */
 

@@ -6,18 +6,11 @@
 #include "inspect/heads_impl.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/fpstate.h"
 #include "core/options.h"
-#include "inspect/matches.h"
+#include "inspect/head_rows.h"
 #include "inspect/rows.h"
-
-static qkv_status no_memory(qkv_error *error) {
-    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for heads");
-}
 
 /* ---- The object ------------------------------------------------------------------------------ */
 
@@ -25,7 +18,7 @@ qkv_status qkvi_heads_make(qkv_ctx *ctx, const qkv_heads_info *info, qkv_heads *
                            qkv_error *error) {
     qkv_heads *const h = qkvi_calloc_array(1, sizeof *h);
     *heads = h;
-    if (!h) return no_memory(error);
+    if (!h) return qkvi_no_memory(error, "heads");
     h->ctx = ctx;
     h->info = *info;
     h->n_all = info->n_layers * info->n_heads;
@@ -33,7 +26,7 @@ qkv_status qkvi_heads_make(qkv_ctx *ctx, const qkv_heads_info *info, qkv_heads *
     const size_t n = (size_t)h->n_all;
     h->sources = qkvi_calloc_array(n, sizeof *h->sources);
     h->descs = qkvi_calloc_array(n, sizeof *h->descs);
-    return h->sources && h->descs ? QKV_OK : no_memory(error);
+    return h->sources && h->descs ? QKV_OK : qkvi_no_memory(error, "heads");
 }
 
 void qkv_heads_free(qkv_heads *heads) {
@@ -116,7 +109,7 @@ static void tell(void *user, int64_t done, int64_t total) {
 static qkv_status count_keys(const qkv_heads *heads, double *log_keys, qkv_error *error) {
     const qkv_heads_info *const info = &heads->info;
     int64_t *const before = qkvi_malloc_array((size_t)info->n_keys + 1, sizeof *before);
-    if (!before) return no_memory(error);
+    if (!before) return qkvi_no_memory(error, "heads");
     before[0] = 0;
     for (int64_t j = 0; j < info->n_keys; j++)
         before[j + 1] = before[j] + (!heads->seen || heads->seen[j]);
@@ -143,7 +136,7 @@ static qkv_status begin(struct work *work, qkv_error *error) {
         heads->peaks = qkvi_calloc_array(n_all, sizeof *heads->peaks);
     if (!work->log_keys || !work->shares || (heads->ids && !work->matches) || !heads->numbers ||
         !heads->empty || (!heads->peaks && work->flags & QKV_HEADS_SHARPEST))
-        return no_memory(error);
+        return qkvi_no_memory(error, "heads");
     heads->nan = heads->empty + n_all;
     QKV_TRY(count_keys(heads, work->log_keys, error));
     if (heads->ids)

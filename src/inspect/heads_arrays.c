@@ -1,9 +1,6 @@
 /** Heads of arrays: queries and keys of any model. lse is computed when it is needed. */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/ints.h"
 #include "core/options.h"
 #include "inspect/heads_impl.h"

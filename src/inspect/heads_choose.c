@@ -2,10 +2,7 @@
  * Which head and query of a run to show first. A rule picks a head and a query by the sharpest look at a
  * key that says something; what is shown of it is the key that the query looks at most, whatever it is.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/options.h"
 #include "inspect/heads_impl.h"
 #include "qkv/inspect.h"
@@ -185,7 +182,7 @@ qkv_status qkv_heads_choose(qkv_heads *heads, int64_t index, qkv_heads_choice *c
                            .to = qkvi_calloc_array((size_t)heads->info.n_keys, 1) };
     const qkv_status status = marks.heads && marks.from && marks.to
                                   ? choose(heads, index, &marks, &made, error)
-                                  : qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for marks");
+                                  : qkvi_no_memory(error, "marks");
     if (status == QKV_OK) qkvi_options_write(choice, &made, sizeof made);
     free(marks.heads);
     free(marks.from);

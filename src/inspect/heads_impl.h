@@ -3,8 +3,7 @@
 #define QKVI_INSPECT_HEADS_IMPL_H
 
 #include "attn/mask.h"
-#include "core/status.h"
-#include "inspect/head_sums.h"
+#include "inspect/head_rows.h"
 #include "qkv/heads.h"
 
 /** Queries and keys of one head. */
@@ -61,5 +60,15 @@ const float *qkvi_heads_mean_weights(const qkv_heads *heads, int64_t index);
 
 /** Profile of weights that are there (profile.c). */
 void qkvi_profile(const qkv_heads *heads, const float *weights, const qkv_heads_profile *profile);
+
+/** Rules of labels with their numbers looked up once, for those who label many heads. */
+
+enum { QKVI_MOST_RULES = 16 };
+
+/** Indices of numbers. */
+typedef struct qkvi_rule_places {
+    int entropy, n_keys;
+    int number[QKVI_MOST_RULES], queries[QKVI_MOST_RULES];
+} qkvi_rule_places;
 
 #endif

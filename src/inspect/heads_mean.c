@@ -8,13 +8,75 @@
  * 1 / n_inputs times the weights of each.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/ints.h"
 #include "inspect/heads_impl.h"
-#include "inspect/labels.h"
+#include "model/base.h"
+#include "qkv/heads.h"
+
+/* ---- Labels ---------------------------------------------------------------------------------- */
+
+/*
+ * Labels of heads. The first rule that holds names the head: Clark, Khandelwal, Levy and Manning
+ * 2019, Gu et al. 2024; "duplicate", "induction", "same-token" and "coreference-like" have thresholds
+ * of our own. docs/statistics.md has the table, and how the least lengths are derived.
+ */
+
+static const qkv_head_rule rules[] = {
+    { "next", "mass_next", 0.5, 0, "n_queries", 6, 0 },
+    { "prev", "mass_previous", 0.5, 0, "n_queries", 6, 0 },
+    { "[CLS]", "mass_cls", 0.6, 0, "n_queries", 6, 0 },
+    { "[SEP]", "mass_sep", 0.6, 0, "n_queries", 6, 0 },
+    { "punctuation", "mass_punctuation", 0.6, 0, "n_queries", 6, 0 },
+    { "broad", "entropy_normalized", 0.78, 0, NULL, 0, 0 },
+    { "sink", "received_early", 0.3, 0, "n_rows", 32, 32 },
+    { "duplicate", "duplicate", 0.4, 0, NULL, 0, 0 },
+    { "induction", "induction", 0.4, 0, NULL, 0, 0 },
+    { "same-token", "mass_same_token", 0.4, 0, "n_same_token", 4, 0 },
+    { "coreference-like", "antecedent", 0.5, 1, NULL, 0, 0 },
+};
+
+enum { N_RULES = sizeof rules / sizeof *rules };
+_Static_assert((int)N_RULES <= (int)QKVI_MOST_RULES, "each rule has a place");
+
+const qkv_head_rule *qkv_heads_rule(int index) {
+    return index >= 0 && index < N_RULES ? &rules[index] : NULL;
+}
+
+static int find(const char *name) { return name ? qkv_heads_find(name, strlen(name)) : -1; }
+
+static void rule_places_find(qkvi_rule_places *places) {
+    places->entropy = find("entropy");
+    places->n_keys = find("n_keys");
+    for (int i = 0; i < N_RULES; i++) {
+        places->number[i] = find(rules[i].number);
+        places->queries[i] = find(rules[i].queries);
+    }
+}
+
+/* A NaN is neither above nor equal, and no length. */
+static int holds(const qkvi_rule_places *places, int i, const double *numbers) {
+    const qkv_head_rule *const rule = &rules[i];
+    const double value = numbers[places->number[i]];
+    if (rule->queries && !(numbers[places->queries[i]] >= rule->min_queries)) return 0;
+    if (rule->min_keys && !(numbers[places->n_keys] >= rule->min_keys)) return 0;
+    return value > rule->threshold || (rule->or_equal && value == rule->threshold);
+}
+
+/* The index of the first rule that holds; -1: none does. */
+static int rule_that_holds(const qkvi_rule_places *places, const double *numbers) {
+    for (int i = 0; i < N_RULES && !isnan(numbers[places->entropy]); i++)
+        if (holds(places, i, numbers)) return i;
+    return -1;
+}
+
+const char *qkv_heads_label(const double *numbers) {
+    qkvi_rule_places places;
+    if (!numbers) return "";
+    rule_places_find(&places);
+    const int rule = rule_that_holds(&places, numbers);
+    return rule < 0 ? "" : rules[rule].label;
+}
 
 struct number_sum {
     int64_t n;
@@ -33,10 +95,6 @@ struct qkvi_heads_mean {
     float *weights;           /* [n_all][n_queries][n_keys]; NULL: none */
 };
 
-static qkv_status no_memory(qkv_error *error) {
-    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for means of heads");
-}
-
 void qkvi_heads_mean_free(struct qkvi_heads_mean *mean) {
     if (!mean) return;
     free(mean->sums);
@@ -53,12 +111,12 @@ static qkv_status make(qkv_heads *heads, int64_t max_keys, int64_t n_expected,
     const size_t n = (size_t)heads->n_all;
     int64_t n_weights, n_places;
     heads->mean = mean;
-    if (!mean) return no_memory(error);
+    if (!mean) return qkvi_no_memory(error, "means of heads");
     mean->max_keys = max_keys;
     mean->n_expected = n_expected;
     mean->n_numbers = qkv_heads_n_numbers();
     mean->is_old = 1;
-    qkvi_rule_places_find(&mean->rules);
+    rule_places_find(&mean->rules);
     const size_t n_numbers = (size_t)mean->n_numbers;
     mean->sums = qkvi_calloc_array(n, n_numbers * sizeof *mean->sums);
     mean->labels = qkvi_calloc_array(n, QKVI_MOST_RULES * sizeof *mean->labels);
@@ -66,12 +124,13 @@ static qkv_status make(qkv_heads *heads, int64_t max_keys, int64_t n_expected,
         mean->places = qkvi_calloc_array((size_t)n_places, sizeof *mean->places);
     mean->numbers = qkvi_calloc_array(n, 2 * n_numbers * sizeof *mean->numbers);
     mean->spread = mean->numbers + n * n_numbers;
-    if (!mean->sums || !mean->labels || !mean->places || !mean->numbers) return no_memory(error);
+    if (!mean->sums || !mean->labels || !mean->places || !mean->numbers)
+        return qkvi_no_memory(error, "means of heads");
     if (!like) return QKV_OK;
     if (qkvi_mul_i64(heads->n_all, heads->info.n_queries, &n_weights) &&
         qkvi_mul_i64(n_weights, heads->info.n_keys, &n_weights))
         mean->weights = qkvi_calloc_array((size_t)n_weights, sizeof *mean->weights);
-    return mean->weights ? QKV_OK : no_memory(error);
+    return mean->weights ? QKV_OK : qkvi_no_memory(error, "means of heads");
 }
 
 /* Shape and rules, but for keys that are hidden in one input only. */
@@ -131,7 +190,7 @@ static void add_numbers(struct qkvi_heads_mean *mean, int64_t index, const doubl
                 mean->places[index * mean->max_keys + (int64_t)value]++;
         }
     }
-    const int rule = qkvi_rule_that_holds(&mean->rules, numbers);
+    const int rule = rule_that_holds(&mean->rules, numbers);
     if (rule >= 0) mean->labels[index * QKVI_MOST_RULES + rule]++;
 }
 
@@ -175,7 +234,7 @@ static qkv_status add_all_weights(qkv_heads *heads, qkv_heads *one, qkv_error *e
                               (long long)one->info.n_queries, (long long)one->info.n_keys,
                               (long long)n, (long long)m);
     float *const scratch = qkvi_malloc_array((size_t)n, (size_t)m * sizeof *scratch);
-    if (!scratch) return no_memory(error);
+    if (!scratch) return qkvi_no_memory(error, "means of heads");
     qkv_status status = QKV_OK;
     for (int64_t h = 0; status == QKV_OK && h < heads->n_all; h++)
         status = add_weights(heads, one, h, scratch, error);

@@ -1,7 +1,5 @@
 /** Heads of a run: queries, keys and lse that it captured, and the tokens that it was made from. */
-#include <stdlib.h>
 
-#include "core/alloc.h"
 #include "inspect/heads_impl.h"
 #include "model/run_impl.h"
 

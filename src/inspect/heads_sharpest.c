@@ -3,9 +3,7 @@
  * that are asked for. The first of equal ones wins: layers, heads, queries and keys are visited in
  * ascending order. Where all queries and keys count, what the measure has found is taken.
  */
-#include <stdlib.h>
 
-#include "core/alloc.h"
 #include "core/options.h"
 #include "inspect/heads_impl.h"
 
@@ -90,7 +88,7 @@ static qkv_status find(qkv_heads *heads, const uint8_t *of, const uint8_t *from,
                        qkv_sharpest *best, qkv_error *error) {
     if (heads->peaks && !from && !to) return take_peaks(heads, of, best, error);
     float *const weights = qkvi_malloc_array((size_t)heads->info.n_keys, ROWS * sizeof *weights);
-    if (!weights) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for rows of weights");
+    if (!weights) return qkvi_no_memory(error, "rows of weights");
     const struct search search = { heads, from, to, weights };
     const qkv_status status = search_all(&search, of, best, error);
     free(weights);
@@ -116,7 +114,7 @@ qkv_status qkv_heads_look(qkv_heads *heads, int64_t index, int64_t query, int64_
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", key ? "weight" : "key");
     const int64_t n_keys = heads->info.n_keys;
     float *const row = qkvi_malloc_array((size_t)n_keys, sizeof *row);
-    if (!row) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a row of weights");
+    if (!row) return qkvi_no_memory(error, "a row of weights");
     const qkv_status status =
         qkv_heads_weights(heads, index, query, query + 1, 0, n_keys, row, n_keys, error);
     *key = -1;

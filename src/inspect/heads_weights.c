@@ -3,20 +3,13 @@
  * is a call of qkv/columns.h or qkv/stats.h, or is read from the weights that a mean holds.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/ints.h"
 #include "core/options.h"
 #include "inspect/heads_impl.h"
 #include "inspect/rows.h"
 #include "qkv/columns.h"
 #include "qkv/stats.h"
-
-static qkv_status no_memory(qkv_error *error) {
-    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for weights");
-}
 
 /* ---- One head ------------------------------------------------------------------------------------ */
 
@@ -124,7 +117,7 @@ static qkv_status padded_make(const qkv_heads *heads, const qkv_head_view *v, st
     p->k = extended(v->k, m, p->n_keys, d, 0);
     p->lse = extended(v->lse, n, p->n_queries, 1, -INFINITY);
     p->seen = qkvi_calloc_array((size_t)p->n_keys, 1);
-    if (!p->q || !p->k || !p->lse || !p->seen) return no_memory(error);
+    if (!p->q || !p->k || !p->lse || !p->seen) return qkvi_no_memory(error, "weights");
     for (int64_t j = 0; j < m; j++) p->seen[j] = !heads->seen || heads->seen[j];
     p->desc = *v->desc;
     qkv_attention_desc_contiguous(&p->desc, 1, 1, 1, p->n_queries, p->n_keys, d, 0);
@@ -220,7 +213,7 @@ static qkv_status by_query(qkv_heads *heads, const qkv_head_view *v,
     float *const rows = qkvi_malloc_array((size_t)n, 2 * sizeof *rows), nothing[1];
     qkv_attention_desc desc = *v->desc;
     qkv_attention_stats stats;
-    if (!rows) return no_memory(error);
+    if (!rows) return qkvi_no_memory(error, "weights");
     qkv_attention_stats_contiguous(&stats, &desc);
     stats.entropy = rows;
     stats.largest = rows + n;
@@ -247,7 +240,7 @@ static qkv_status by_key(qkv_heads *heads, const qkv_head_view *v, const qkv_hea
     const int64_t n_keys = heads->info.n_keys, n_offsets = heads->info.n_queries + n_keys - 1;
     float *const sums = qkvi_malloc_array((size_t)(n_keys + n_offsets), sizeof *sums);
     qkv_attention_columns columns;
-    if (!sums) return no_memory(error);
+    if (!sums) return qkvi_no_memory(error, "weights");
     qkv_attention_columns_contiguous(&columns, v->desc);
     if (profile->received) columns.received = sums;
     if (profile->by_offset) columns.diagonal = sums + n_keys;

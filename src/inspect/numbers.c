@@ -3,9 +3,8 @@
  * sums, and a row of docs/statistics.md; everything that shows numbers reads this table.
  */
 #include <math.h>
-#include <string.h>
 
-#include "inspect/head_sums.h"
+#include "inspect/head_rows.h"
 #include "qkv/heads.h"
 
 typedef double number(const qkvi_head_sums *s);

@@ -4,12 +4,9 @@
  */
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "inspect/points.h"
+#include "model/base.h"
 
 enum { SWEEPS = 40 }; /* convergence is quadratic: seven are usual */
 

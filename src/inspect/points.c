@@ -9,12 +9,9 @@
 #include "inspect/points.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/ints.h"
-#include "core/status.h"
+#include "model/base.h"
 
 static qkv_status check_finite(const char *name, int64_t n, int64_t dim, const float *x,
                                qkv_error *error) {

@@ -6,14 +6,11 @@
  * first time, T places before. Weights are computed at these two keys only, from q, k and lse.
  */
 #include <math.h>
-#include <stdlib.h>
 
-#include "core/alloc.h"
 #include "core/cancel.h"
 #include "core/fpstate.h"
 #include "core/options.h"
 #include "core/rng.h"
-#include "core/status.h"
 #include "inspect/tokens.h"
 #include "model/train/eval.h"
 #include "qkv/inspect.h"
@@ -64,7 +61,7 @@ static qkv_status list_tokens(struct probing *probing, qkv_error *error) {
     const int64_t size = qkv_tokenizer_size(probing->tokenizer),
                   n_words = size < probing->info->vocab_size ? size : probing->info->vocab_size;
     probing->ordinary = qkvi_malloc_array((size_t)n_words, sizeof *probing->ordinary);
-    if (!probing->ordinary) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for probes");
+    if (!probing->ordinary) return qkvi_no_memory(error, "probes");
     for (int32_t id = 0; id < n_words; id++)
         if (is_ordinary(probing->tokenizer, id)) probing->ordinary[probing->n_ordinary++] = id;
     return QKV_OK;
@@ -86,7 +83,7 @@ static qkv_status choose_period(struct probing *probing, qkv_error *error) {
     probing->ids = qkvi_malloc_array((size_t)(BATCH * probing->n), sizeof *probing->ids);
     probing->swaps = qkvi_malloc_array((size_t)probing->period, sizeof *probing->swaps);
     if (probing->ids && probing->swaps) return QKV_OK;
-    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for probes");
+    return qkvi_no_memory(error, "probes");
 }
 
 /* Draws without putting back, by a shuffle of the first T, which is undone for the next text. */
@@ -181,7 +178,7 @@ static qkv_status run_pronouns(const struct probing *probing, qkv_probe_report *
     const int64_t n_all = probing->info->n_layers * probing->info->n_heads;
     qkvi_corpus *corpus = NULL;
     int64_t *const hits = qkvi_calloc_array((size_t)n_all, sizeof *hits);
-    if (!hits) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for probes");
+    if (!hits) return qkvi_no_memory(error, "probes");
     qkv_status status = o->grammar
                             ? qkvi_corpus_open_grammar(o->grammar, &corpus, error)
                             : qkvi_corpus_open_grammar_memory("grammar", o->grammar_bytes,
@@ -201,11 +198,9 @@ static qkv_status run_pronouns(const struct probing *probing, qkv_probe_report *
 static qkv_status check(const struct probing *probing, const qkv_head_probes *probes,
                         qkv_error *error) {
     const qkv_probe_options *const o = &probing->options;
-    if (!probing->ctx || !probing->model || !probes)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
-                              !probing->ctx     ? "ctx"
-                              : !probing->model ? "model"
-                                                : "probes");
+    QKV_TRY(qkvi_need(probing->ctx, "ctx", error));
+    QKV_TRY(qkvi_need(probing->model, "model", error));
+    QKV_TRY(qkvi_need(probes, "probes", error));
     if (o->n_texts < 0 || o->n_texts > MOST_TEXTS)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "n_texts = %lld is not in 0 ... %d",
                               (long long)o->n_texts, MOST_TEXTS);
@@ -220,7 +215,7 @@ static qkv_status check(const struct probing *probing, const qkv_head_probes *pr
 static qkv_status run_all(struct probing *probing, qkv_probe_report *report, qkv_error *error) {
     const int64_t n_heads = probing->info->n_heads, n_all = probing->info->n_layers * n_heads;
     probing->probes = qkvi_malloc_array((size_t)n_all, sizeof *probing->probes);
-    if (!probing->probes) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for probes");
+    if (!probing->probes) return qkvi_no_memory(error, "probes");
     const int has_grammar = probing->options.grammar || probing->options.grammar_bytes;
     for (int64_t h = 0; h < n_all; h++)
         probing->probes[h] = (qkv_head_probes){ h / n_heads, h % n_heads, NAN, NAN, NAN };

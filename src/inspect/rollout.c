@@ -4,14 +4,11 @@
  * the product of the matrices is never formed. The row of a query that sees no key is I alone.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/fpstate.h"
 #include "core/ints.h"
-#include "core/status.h"
 #include "inspect/rows.h"
+#include "model/base.h"
 #include "qkv/inspect.h"
 
 /* ---- One layer ------------------------------------------------------------------------------- */
@@ -112,12 +109,10 @@ qkv_status qkv_inspect_rollout_step(qkv_ctx *ctx, const qkv_attention_desc *desc
                                     qkv_error *error) {
     layer w = { .d = desc, .lse = lse };
     int64_t n_floats;
-    if (!ctx || !desc || !x || !y)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
-                              !ctx    ? "ctx"
-                              : !desc ? "desc"
-                              : !x    ? "x"
-                                      : "y");
+    QKV_TRY(qkvi_need(ctx, "ctx", error));
+    QKV_TRY(qkvi_need(desc, "desc", error));
+    QKV_TRY(qkvi_need(x, "x", error));
+    QKV_TRY(qkvi_need(y, "y", error));
     QKV_TRY(check_square(desc, &w.n_rows, error));
     if (qkvi_mul_i64(w.n_rows, desc->n_heads, &n_floats))
         w.received = qkvi_malloc_array((size_t)qkvi_max_i64(n_floats, 1), sizeof *w.received);
@@ -159,12 +154,10 @@ static qkv_status check_run(const qkv_ctx *ctx, const qkv_model *model, const qk
                             int64_t b, int64_t position, const float *received, int64_t *n,
                             qkv_error *error) {
     qkv_capture capture = qkv_capture_init();
-    if (!ctx || !model || !run || !received)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
-                              !ctx     ? "ctx"
-                              : !model ? "model"
-                              : !run   ? "run"
-                                       : "received");
+    QKV_TRY(qkvi_need(ctx, "ctx", error));
+    QKV_TRY(qkvi_need(model, "model", error));
+    QKV_TRY(qkvi_need(run, "run", error));
+    QKV_TRY(qkvi_need(received, "received", error));
     QKV_TRY(qkv_run_capture(run, QKV_SELF, b, 0, &capture, error));
     *n = capture.n;
     if (position >= 0 && position < capture.n) return QKV_OK;

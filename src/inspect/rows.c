@@ -1,13 +1,10 @@
 /* See rows.h. */
 #include "inspect/rows.h"
 
-#include <stdlib.h>
-
-#include "core/alloc.h"
 #include "core/cancel.h"
 #include "core/ints.h"
 #include "core/options.h"
-#include "core/status.h"
+#include "model/base.h"
 
 enum { LEAST_ROWS = 16, MOST_ROWS = 512, BLOCK_WEIGHTS = 1 << 20 };
 

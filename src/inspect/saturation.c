@@ -7,13 +7,10 @@
  * The weights themselves are the output of attention whose values are the identity; entropy, largest
  * weight, mean and variance of the scores are the statistics of the same call.
  */
-#include <stdlib.h>
 
 #include "attn/ctx.h"
-#include "core/alloc.h"
 #include "core/fpstate.h"
 #include "core/options.h"
-#include "core/status.h"
 #include "inspect/normal.h"
 #include "qkv/inspect.h"
 #include "qkv/stats.h"
@@ -141,7 +138,7 @@ qkv_status qkv_inspect_saturation(qkv_ctx *ctx, int64_t head_dim, int64_t n_draw
     rows[1] = rows[0];
     rows[1].scale = 1 / sqrt((double)head_dim);
     float *block = make(rows, &a);
-    if (!block) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for random vectors");
+    if (!block) return qkvi_no_memory(error, "random vectors");
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     fill(ctx, seed, rows, &a);
     qkvi_fpstate_leave(saved);

@@ -8,9 +8,7 @@
  * every step in it.
  */
 #include <math.h>
-#include <stdlib.h>
 
-#include "core/alloc.h"
 #include "core/fpstate.h"
 #include "inspect/steps.h"
 #include "model/model_impl.h"
@@ -167,7 +165,7 @@ static qkv_status compare(const qkv_run *run, int64_t b, const struct arrays *a,
     const int64_t n = steps->n, head = steps->head, query = steps->query;
     qkv_capture c = qkv_capture_init();
     float *weights = qkvi_malloc_array((size_t)n, sizeof *weights);
-    if (!weights) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for weights");
+    if (!weights) return qkvi_no_memory(error, "weights");
     qkv_status status =
         qkvi_run_weight_rows(run, QKV_SELF, b, steps->layer, head, query, 1, weights, error);
     if (status == QKV_OK) status = qkv_run_capture(run, QKV_SELF, b, steps->layer, &c, error);
@@ -202,11 +200,9 @@ static qkv_status check(const qkv_model *model, const qkv_run *run, int64_t b,
                         const qkv_encoding *input, int64_t layer, int64_t head, int64_t query,
                         qkv_error *error) {
     qkv_capture capture = qkv_capture_init();
-    if (!model || !run || !input)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
-                              !model ? "model"
-                              : !run ? "run"
-                                     : "input");
+    QKV_TRY(qkvi_need(model, "model", error));
+    QKV_TRY(qkvi_need(run, "run", error));
+    QKV_TRY(qkvi_need(input, "input", error));
     if (run->model != model)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the run is one of another model");
     QKV_TRY(qkv_run_capture(run, QKV_SELF, b, layer, &capture, error));
@@ -251,7 +247,7 @@ qkv_status qkv_inspect_steps(const qkv_model *model, const qkv_run *run, int64_t
     struct work w = { .stack = p, .block = &p->blocks[layer], .input = input };
     struct arrays a;
     qkv_steps *s = allocate(&w, input->n, &a);
-    if (!s) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the steps");
+    if (!s) return qkvi_no_memory(error, "the steps");
     s->n = input->n, s->hidden = p->hidden, s->n_heads = p->n_heads;
     s->head_dim = p->head_dim, s->intermediate = p->intermediate;
     s->layer = layer, s->head = head, s->query = query;

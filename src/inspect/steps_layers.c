@@ -1,8 +1,13 @@
 /* The layers of a block, one row at a time: see steps.h. */
 #include <math.h>
 
-#include "core/status.h"
+#include "core/fpstate.h"
+#include "inspect/rows.h"
 #include "inspect/steps.h"
+#include "model/arch/net.h"
+#include "model/base.h"
+#include "model/model_impl.h"
+#include "qkv/inspect.h"
 
 void qkvi_step_embedding(const qkvi_stack *stack, const qkv_encoding *input, int64_t i,
                          int positions, double *sum) {
@@ -97,5 +102,172 @@ qkv_status qkvi_step_check_input(const qkv_model_info *info, const qkv_encoding 
                                   (long long)i, (long long)id, (long long)i, (long long)type,
                                   (long long)info->vocab_size, (long long)info->n_types);
     }
+    return QKV_OK;
+}
+
+/* ---- Vectors --------------------------------------------------------------------------------- */
+
+/*
+ * One query of vectors without a model: every number in double precision, and how far the library's own
+ * are from them.
+ */
+
+/* What is given: [head_dim], [n_keys][head_dim], [n_keys][head_dim_v]. */
+struct vectors {
+    int64_t n_keys, head_dim, head_dim_v, query;
+    const float *q, *k, *v;
+    int causal;
+};
+
+static double *widen(double *to, const float *from, int64_t n) {
+    for (int64_t i = 0; i < n; i++) to[i] = (double)from[i];
+    return to + n;
+}
+
+/* The arrays of the steps follow them in one block. */
+static qkv_steps *make(const struct vectors *x) {
+    const int64_t n = x->n_keys, d = x->head_dim, d_v = x->head_dim_v;
+    int64_t n_k, n_v, n_doubles;
+    if (!qkvi_mul_i64(n, d, &n_k) || !qkvi_mul_i64(n, d_v, &n_v) ||
+        !qkvi_add_i64(n_k, n_v, &n_doubles) ||
+        !qkvi_add_i64(n_doubles, d + 5 * n + d_v, &n_doubles))
+        return NULL;
+    struct block {
+        qkv_steps steps;
+        double numbers[];
+    };
+    if ((uint64_t)n_doubles > (SIZE_MAX - sizeof(struct block)) / sizeof(double)) return NULL;
+    struct block *const made =
+        qkvi_calloc_array(1, sizeof *made + (size_t)n_doubles * sizeof(double));
+    if (!made) return NULL;
+    double *at = made->numbers;
+    made->steps = (qkv_steps){ .n = n, .head_dim = d, .query = x->query, .causal = x->causal };
+    made->steps.q = at;
+    made->steps.k = at = widen(at, x->q, d);
+    made->steps.v = at = widen(at, x->k, n_k);
+    made->steps.products = at = widen(at, x->v, n_v);
+    made->steps.scores = at + n;
+    made->steps.shifted = at + 2 * n;
+    made->steps.exponentials = at + 3 * n;
+    made->steps.weights = at + 4 * n;
+    made->steps.o = at + 5 * n;
+    return &made->steps;
+}
+
+static void compute(const struct vectors *x, qkv_steps *s) {
+    const int64_t n = x->n_keys, d = x->head_dim, d_v = x->head_dim_v;
+    double *const products = (double *)(uintptr_t)s->products, *const scores = products + n,
+                  *const shifted = products + 2 * n, *const exponentials = products + 3 * n,
+                  *const weights = products + 4 * n, *const o = products + 5 * n;
+    s->scale = d > 0 ? 1 / sqrt((double)d) : 1;
+    s->largest = -INFINITY;
+    for (int64_t j = 0; j < n; j++) {
+        for (int64_t c = 0; c < d; c++) products[j] += s->q[c] * s->k[j * d + c];
+        scores[j] = x->causal && j > x->query ? -INFINITY : s->scale * products[j];
+        if (!(scores[j] <= s->largest)) s->largest = scores[j];
+    }
+    for (int64_t j = 0; j < n; j++) {
+        shifted[j] = scores[j] - s->largest;
+        exponentials[j] = exp(shifted[j]);
+        s->sum += exponentials[j];
+    }
+    for (int64_t j = 0; j < n; j++) {
+        weights[j] = exponentials[j] / s->sum;
+        for (int64_t c = 0; c < d_v; c++) o[c] += weights[j] * s->v[j * d_v + c];
+    }
+}
+
+/* o and lse of this query as the library has them. */
+static qkv_status compare(qkv_ctx *ctx, const struct vectors *x, qkv_steps *s, qkv_error *error) {
+    qkv_attention_desc desc;
+    float lse, *const o = qkvi_calloc_array((size_t)x->head_dim_v, sizeof *o);
+    if (!o) return qkvi_no_memory(error, "an output");
+    qkv_attention_desc_contiguous(&desc, 1, 1, 1, 1, x->n_keys, x->head_dim, x->head_dim_v);
+    if (x->causal) {
+        desc.flags |= QKV_SET_CAUSAL | QKV_SET_Q_OFFSET;
+        desc.q_offset = x->query;
+    }
+    const qkv_status status = qkvi_ctx_told(
+        ctx, qkv_attention_forward(ctx, &desc, x->q, x->k, x->v, o, &lse, NULL), error);
+    for (int64_t c = 0; status == QKV_OK && c < x->head_dim_v; c++)
+        s->y_error = fmax(s->y_error, fabs((double)o[c] - s->o[c]));
+    if (status == QKV_OK) s->lse_error = fabs((double)lse - (s->largest + log(s->sum)));
+    free(o);
+    return status;
+}
+
+static qkv_status check(const struct vectors *x, qkv_error *error) {
+    const int64_t sizes[] = { x->n_keys, x->head_dim, x->head_dim_v };
+    static const char *const names[] = { "n_keys", "head_dim", "head_dim_v" };
+    for (int i = 0; i < 3; i++)
+        if (sizes[i] < 0 || sizes[i] > (int64_t)1 << 40)
+            return qkvi_error_set(error, QKV_ERR_SHAPE, "%s = %lld is not in 0 ... 2^40", names[i],
+                                  (long long)sizes[i]);
+    return QKV_OK;
+}
+
+qkv_status qkv_inspect_vectors(qkv_ctx *ctx, int64_t n_keys, int64_t head_dim, int64_t head_dim_v,
+                               const float *q, const float *k, const float *v, int64_t query,
+                               int causal, qkv_steps **steps, qkv_error *error) {
+    const struct vectors x = { n_keys, head_dim, head_dim_v, query, q, k, v, causal };
+    if (steps) *steps = NULL;
+    QKV_TRY(qkvi_need(ctx, "ctx", error));
+    QKV_TRY(qkvi_need(q, "q", error));
+    QKV_TRY(qkvi_need(k, "k", error));
+    QKV_TRY(qkvi_need(v, "v", error));
+    QKV_TRY(qkvi_need(steps, "steps", error));
+    QKV_TRY(check(&x, error));
+    qkv_steps *const made = make(&x);
+    if (!made)
+        return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the steps of %lld keys",
+                              (long long)n_keys);
+    compute(&x, made);
+    const qkv_status status = compare(ctx, &x, made, error);
+    if (status == QKV_OK)
+        *steps = made;
+    else
+        qkv_steps_free(made);
+    return status;
+}
+
+/* ---- A head of layer 0 ----------------------------------------------------------------------- */
+
+/*
+ * What a head of layer 0 makes of a text, with the positions of its tokens or without them.
+ */
+
+static void project(const qkvi_linear *layer, int64_t head, int64_t head_dim, const double *x,
+                    double *y, float *out) {
+    qkvi_step_linear(layer, head * head_dim, head_dim, x, y);
+    for (int64_t c = 0; c < head_dim; c++) out[c] = (float)y[c];
+}
+
+qkv_status qkv_inspect_projections(const qkv_model *model, const qkv_encoding *input, int64_t head,
+                                   int positions, float *q, float *k, float *v, qkv_error *error) {
+    if (!model || !input || !q || !k || !v)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
+                              !model   ? "model"
+                              : !input ? "input"
+                                       : "q, k or v");
+    if (head < 0 || head >= model->info.n_heads)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "head = %lld is not between 0 and %lld",
+                              (long long)head, (long long)model->info.n_heads - 1);
+    QKV_TRY(qkvi_step_check_input(&model->info, input, error));
+    const qkvi_stack *p = &model->net->stacks[0];
+    const qkvi_mha *mha = &p->blocks[0].mha;
+    const int64_t head_dim = p->head_dim;
+    double *x = qkvi_malloc_array((size_t)(p->hidden + head_dim), sizeof *x);
+    if (!x) return qkvi_no_memory(error, "a hidden state");
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
+    for (int64_t i = 0; i < input->n; i++) {
+        qkvi_step_embedding(p, input, i, positions, x);
+        qkvi_step_input(p, x);
+        qkvi_step_read(&p->blocks[0], p->hidden, x, x);
+        project(&mha->query, head, head_dim, x, x + p->hidden, q + i * head_dim);
+        project(&mha->key, head, head_dim, x, x + p->hidden, k + i * head_dim);
+        project(&mha->value, head, head_dim, x, x + p->hidden, v + i * head_dim);
+    }
+    qkvi_fpstate_leave(saved);
+    free(x);
     return QKV_OK;
 }

@@ -6,11 +6,8 @@
  */
 #include <math.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
-#include "core/alloc.h"
 #include "core/ints.h"
-#include "core/status.h"
 #include "inspect/tsne.h"
 
 enum { BLOCK = 32 }; /* rows and columns that change places at a time: 2 x 8 KiB */

@@ -7,12 +7,8 @@
  */
 #include <math.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/ints.h"
-#include "core/status.h"
 #include "inspect/tsne.h"
 
 enum { TILE = 32, ROUND_PAIRS = 1 << 24 /* between two looks at the watch */ };

@@ -9,14 +9,11 @@
  * A node is far from a point at distance d if side < theta d, as in scikit-learn. No point is far from
  * its own cell: the mean is within sqrt(2) side of it.
  */
-#include "inspect/tsne_tree.h"
+#include "inspect/tsne.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-#include "core/alloc.h"
 #include "core/ints.h"
-#include "core/status.h"
 
 enum { LEVELS = 24, INDEX_BITS = 16, FEW = 8 /* points of a leaf */ };
 

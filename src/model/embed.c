@@ -2,13 +2,80 @@
  * Vectors of sentences. Inputs are run some at a time, short ones first, so that a run has few lengths; as
  * no result depends on its neighbours in a run, that changes no bit.
  */
-#include "model/embed.h"
+#include "model/model_impl.h"
 
-#include <stdlib.h>
-
-#include "core/alloc.h"
 #include "core/fpstate.h"
 #include "core/options.h"
+#include "model/text/tokenizer.h"
+
+/* ---- Texts that become vectors --------------------------------------------------------------- */
+
+/*
+ * Texts that become vectors: behind a prompt, in lower case where the model's files say so, and cut to the
+ * length that they were trained for. Reference: sentence-transformers 6, base/modules/transformer.py.
+ */
+
+const qkv_prompt *qkv_model_prompt(const qkv_model *model, int64_t index) {
+    const qkvi_recipe *const s = model ? &model->recipe : NULL;
+    return s && index >= 0 && index < s->n_prompts ? &s->prompts[index].shown : NULL;
+}
+
+static const qkv_tokenizer *tokenizer_of(const qkv_model *model) {
+    return model->sentence_tokenizer ? model->sentence_tokenizer : model->tokenizer;
+}
+
+/* A prompt's tokens as they are alone and cut, but for a special one at their end. */
+static qkv_status count_prompt(const qkv_model *model, const char *prompt, int64_t *n,
+                               qkv_error *error) {
+    const qkv_tokenizer *const tokenizer = tokenizer_of(model);
+    qkv_encoding *alone = NULL;
+    QKV_TRY(qkv_tokenizer_encode(tokenizer, prompt, strlen(prompt), NULL, 0, &alone, error));
+    if (alone->n > model->recipe.max_len)
+        qkv_tokenizer_cut(tokenizer, alone, model->recipe.max_len);
+    *n = alone->n;
+    if (*n > 0) {
+        const int32_t last = alone->ids[*n - 1];
+        const qkvi_added *const added = &tokenizer->added;
+        *n -= last < added->n_ids && (added->flags[last] & QKVI_ADDED_NAMED);
+    }
+    qkv_encoding_free(alone);
+    return QKV_OK;
+}
+
+static qkv_status encode_behind(const qkv_model *model, const char *prompt, const char *text,
+                                size_t text_bytes, qkv_encoding **encoding, qkv_error *error) {
+    const size_t n_prompt = strlen(prompt);
+    char *both = qkvi_malloc_array(n_prompt + text_bytes + 1, 1);
+    if (!both) return qkvi_no_memory(error, "a text");
+    memcpy(both, prompt, n_prompt);
+    if (text_bytes > 0) memcpy(both + n_prompt, text, text_bytes);
+    const qkv_status status = qkv_tokenizer_encode(tokenizer_of(model), both, n_prompt + text_bytes,
+                                                   NULL, 0, encoding, error);
+    free(both);
+    return status;
+}
+
+qkv_status qkv_model_encode_sentence(const qkv_model *model, const char *prompt, const char *text,
+                                     size_t text_bytes, qkv_encoding **encoding, int64_t *n_prompt,
+                                     qkv_error *error) {
+    QKV_TRY(qkvi_need(model, "model", error));
+    QKV_TRY(qkvi_need(encoding, "encoding", error));
+    QKV_TRY(qkvi_need(n_prompt, "n_prompt", error));
+    *encoding = NULL;
+    *n_prompt = 0;
+    if (!prompt || !*prompt)
+        return qkv_tokenizer_encode(tokenizer_of(model), text, text_bytes, NULL, 0, encoding,
+                                    error);
+    if (!text && text_bytes > 0) /* which says so */
+        return qkv_tokenizer_encode(model->tokenizer, text, text_bytes, NULL, 0, encoding, error);
+    QKV_TRY(encode_behind(model, prompt, text, text_bytes, encoding, error));
+    if (!model->recipe.leaves_prompt) return QKV_OK;
+    const qkv_status status = count_prompt(model, prompt, n_prompt, error);
+    if (status == QKV_OK) return QKV_OK;
+    qkv_encoding_free(*encoding);
+    *encoding = NULL;
+    return status;
+}
 
 enum { MAX_INPUTS = 256, MAX_TOKENS = 4096 };
 
@@ -108,12 +175,10 @@ static qkv_status read_options(const qkv_embed_options *given, qkvi_embedding *e
 
 static qkv_status check(qkv_ctx *ctx, const qkv_model *model, int64_t n_batch,
                         const qkv_encoding *const *inputs, const float *vectors, qkv_error *error) {
-    if (!ctx || !model || !inputs || !vectors)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
-                              !ctx      ? "ctx"
-                              : !model  ? "model"
-                              : !inputs ? "inputs"
-                                        : "vectors");
+    QKV_TRY(qkvi_need(ctx, "ctx", error));
+    QKV_TRY(qkvi_need(model, "model", error));
+    QKV_TRY(qkvi_need(inputs, "inputs", error));
+    QKV_TRY(qkvi_need(vectors, "vectors", error));
     if (n_batch < 1 || n_batch > INT32_MAX)
         return qkvi_error_set(error, QKV_ERR_SHAPE,
                               "a batch of %lld inputs is not between 1 and 2^31 - 1",
@@ -141,7 +206,7 @@ qkv_status qkv_model_embed(qkv_ctx *ctx, const qkv_model *model, int64_t n_batch
         qsort(places, (size_t)n_batch, sizeof *places, by_length);
         status = embed_all(&e, n_batch, inputs, places, vectors, error);
     } else {
-        status = qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for vectors of sentences");
+        status = qkvi_no_memory(error, "vectors of sentences");
     }
     free(places);
     free(e.x);

@@ -3,12 +3,8 @@
  * them, the resolver finds and checks each one in the weights file, and only then is memory of
  * their size allocated and filled, with weights of layers at once in the form that they run with.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/options.h"
-#include "core/status.h"
 #include "model/arch/family.h"
 #include "model/arch/net.h"
 #include "model/model_impl.h"
@@ -70,24 +66,23 @@ static qkv_status load_weights(qkv_model *model, const qkvi_safetensors *file, q
 /* A model with its config read and nothing else. */
 static qkv_status start(const char *source, const char *config_name, const void *config,
                         size_t config_bytes, qkv_model **model, qkv_error *error) {
-    char printable[1024];
     *model = calloc(1, sizeof **model);
-    if (!*model) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a model");
+    if (!*model) return qkvi_no_memory(error, "a model");
     QKV_TRY(qkvi_config_read(config_name, config, config_bytes, &(*model)->info, error));
-    (*model)->source = strdup(qkvi_escape(printable, sizeof printable, source, strlen(source)));
-    if (!(*model)->source) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a name");
+    (*model)->source = strdup(QKVI_PRINTABLE(1024, source));
+    if (!(*model)->source) return qkvi_no_memory(error, "a name");
     (*model)->info.source = (*model)->source;
     return QKV_OK;
 }
 
 static qkv_status start_folder(const char *folder, qkv_model **model, qkv_error *error) {
-    char printable[1024], *config = NULL;
+    char *config = NULL;
     size_t config_bytes = 0;
     char *const path = qkvi_path_join(folder, "config.json");
-    if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    if (!path) return qkvi_no_memory(error, "a path");
     qkv_status status = qkvi_file_load(path, MAX_CONFIG, &config, &config_bytes, error);
-    qkvi_escape(printable, sizeof printable, path, strlen(path));
-    if (status == QKV_OK) status = start(folder, printable, config, config_bytes, model, error);
+    if (status == QKV_OK)
+        status = start(folder, QKVI_PRINTABLE(1024, path), config, config_bytes, model, error);
     free(path);
     free(config);
     return status;
@@ -239,11 +234,9 @@ qkv_status qkv_model_open_memory(const void *config, size_t config_bytes, const 
     qkv_model_weights kind;
     if (!model) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "model is NULL");
     *model = NULL;
-    if (!config || !vocab || !weights)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
-                              !config  ? "config"
-                              : !vocab ? "vocab"
-                                       : "weights");
+    QKV_TRY(qkvi_need(config, "config", error));
+    QKV_TRY(qkvi_need(vocab, "vocab", error));
+    QKV_TRY(qkvi_need(weights, "weights", error));
     QKV_TRY(read_options(options, &kind, error));
     const qkv_status status = open_bytes(config, config_bytes, vocab, vocab_bytes, weights,
                                          weights_bytes, kind, model, error);

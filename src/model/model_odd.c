@@ -3,25 +3,21 @@
  * asks (values that are no numbers).
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/half.h"
-#include "core/status.h"
 #include "model/model_impl.h"
 #include "model/text/tokenizer.h"
 
 static qkv_status add(qkv_model *model, const char *text, qkv_error *error) {
     char *const copy = strdup(text);
-    if (!copy) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a warning");
+    if (!copy) return qkvi_no_memory(error, "a warning");
     model->warnings[model->n_warnings++] = copy;
     return QKV_OK;
 }
 
 static qkv_status warn_of_hidden(qkv_model *model, qkv_error *error) {
     const qkvi_pieces *const pieces = &model->tokenizer->pieces;
-    char token[128], text[400];
+    char text[400];
     if (pieces->n_hidden == 0) return QKV_OK;
     const struct qkvi_piece first = pieces->tokens[pieces->first_hidden];
     const char *const bytes = pieces->bytes + first.offset;
@@ -30,7 +26,7 @@ static qkv_status warn_of_hidden(qkv_model *model, qkv_error *error) {
         "%d of %d tokens are in the vocabulary again with a later id, which is used; the first "
         "is '%s', ids %d and %d",
         (int)pieces->n_hidden, (int)pieces->n_ids,
-        qkvi_escape(token, sizeof token, bytes, (size_t)first.length), (int)pieces->first_hidden,
+        QKVI_PRINTABLE_BYTES(128, bytes, (size_t)first.length), (int)pieces->first_hidden,
         (int)qkvi_pieces_find(pieces, bytes, (size_t)first.length));
     return add(model, text, error);
 }
@@ -38,15 +34,14 @@ static qkv_status warn_of_hidden(qkv_model *model, qkv_error *error) {
 /* transformers counts the tokens of a vocabulary with holes, and gives an id again. */
 static qkv_status warn_of_shared(qkv_model *model, qkv_error *error) {
     const qkv_tokenizer *const tokenizer = model->tokenizer;
-    char one[128], other[128], text[400];
+    char text[400];
     for (int32_t id = 0; id < tokenizer->added.n_ids; id++) {
         size_t n = 0, n_word = 0;
         const char *const added = qkvi_added_token(&tokenizer->added, id, &n);
         const char *const word = qkvi_pieces_token(&tokenizer->pieces, id, &n_word);
         if (!added || !word || (n == n_word && memcmp(added, word, n) == 0)) continue;
         snprintf(text, sizeof text, "added token '%s' has the id of '%s', %d, as in transformers",
-                 qkvi_escape(one, sizeof one, added, n),
-                 qkvi_escape(other, sizeof other, word, n_word), id);
+                 QKVI_PRINTABLE_BYTES(128, added, n), QKVI_PRINTABLE_BYTES(128, word, n_word), id);
         return add(model, text, error);
     }
     return QKV_OK;
@@ -190,10 +185,8 @@ static int64_t check_step(const qkvi_step *step,
                     { "residual.weight", step->residual, n } };
     int64_t n_found = 0;
     for (int i = 0; i < 3; i++) {
-        char name[200], folder[160];
-        snprintf(name, sizeof name, "%s/%s",
-                 qkvi_escape(folder, sizeof folder, step->name, strlen(step->name)),
-                 tensors[i].name);
+        char name[200];
+        snprintf(name, sizeof name, "%s/%s", QKVI_PRINTABLE(160, step->name), tensors[i].name);
         n_found += check_values(name, tensors[i].values, tensors[i].n, visit, user);
     }
     return n_found;

@@ -9,12 +9,6 @@
 #include "model/params.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
 
 enum { ALIGN_ELEMS = 16, MAX_ROWS = 1 << 20 };
 
@@ -25,7 +19,7 @@ static qkv_status grow(qkvi_param_table *table, qkv_error *error) {
         return qkvi_error_set(error, QKV_ERR_LIMIT, "the model has more than %d parameter tensors",
                               MAX_ROWS);
     qkvi_param *rows = realloc(table->rows, (size_t)capacity * sizeof *rows);
-    if (!rows) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the parameter table");
+    if (!rows) return qkvi_no_memory(error, "the parameter table");
     table->rows = rows;
     table->capacity = capacity;
     return QKV_OK;

@@ -14,9 +14,8 @@
 #ifndef QKVI_MODEL_PARAMS_H
 #define QKVI_MODEL_PARAMS_H
 
-#include <stdbool.h>
-
 #include "layer/weights.h"
+#include "model/base.h"
 
 typedef enum qkvi_param_form {
     QKVI_PARAM_FLOATS, /* [shape[0]][shape[1]] */

@@ -3,11 +3,8 @@
  * that computed it.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "attn/ctx.h"
-#include "core/alloc.h"
 #include "core/options.h"
 #include "model/model_impl.h"
 #include "model/run_impl.h"
@@ -29,14 +26,10 @@ static void joined_free(joined *j) {
     free(j->seen);
 }
 
-static qkv_status no_memory(qkv_error *error) {
-    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a run");
-}
-
 static qkv_status join_lengths(const qkvi_stack *stack, const char *name,
                                const qkv_encoding *const *inputs, joined *j, qkv_error *error) {
     if (j->n > 0) j->lengths = qkvi_malloc_array((size_t)j->n, sizeof *j->lengths);
-    if (j->n > 0 && !j->lengths) return no_memory(error);
+    if (j->n > 0 && !j->lengths) return qkvi_no_memory(error, "a run");
     for (int64_t b = 0; b < j->n; b++) {
         if (!inputs[b])
             return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s[%lld] is NULL", name, (long long)b);
@@ -56,7 +49,7 @@ static qkv_status join(const qkvi_stack *stack, const char *name, int64_t n_batc
     QKV_TRY(join_lengths(stack, name, inputs, j, error));
     j->ids = qkvi_malloc_array((size_t)j->n_tokens, sizeof *j->ids);
     j->types = qkvi_calloc_array((size_t)j->n_tokens, sizeof *j->types);
-    if (!j->ids || !j->types) return no_memory(error);
+    if (!j->ids || !j->types) return qkvi_no_memory(error, "a run");
     for (int64_t b = 0; b < n_batch; at += inputs[b++]->n) {
         memcpy(j->ids + at, inputs[b]->ids, (size_t)inputs[b]->n * sizeof *j->ids);
         if (inputs[b]->types) memcpy(j->types + at, inputs[b]->types, (size_t)inputs[b]->n);
@@ -69,7 +62,7 @@ static qkv_status join_dropped(const qkv_run_options *what_if, joined *j, qkv_er
     int64_t at = 0;
     if (!what_if->dropped) return QKV_OK;
     j->seen = qkvi_malloc_array((size_t)j->n_tokens, 1);
-    if (!j->seen) return no_memory(error);
+    if (!j->seen) return qkvi_no_memory(error, "a run");
     for (int64_t b = 0; b < j->n; at += j->lengths[b++])
         for (int64_t i = 0; i < j->lengths[b]; i++)
             j->seen[at + i] = !(what_if->dropped[b] && what_if->dropped[b][i]);
@@ -143,7 +136,7 @@ static qkv_status run_request(qkv_ctx *ctx, const qkv_model *model, const reques
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "flags = %#x has unknown bits",
                               asked->flags);
     qkv_run *r = calloc(1, sizeof *r);
-    if (!r) return no_memory(error);
+    if (!r) return qkvi_no_memory(error, "a run");
     r->model = model;
     r->kernels = ctx->kernels;
     r->n_batch = asked->n_batch;
@@ -164,11 +157,9 @@ qkv_status qkv_model_run(qkv_ctx *ctx, const qkv_model *model, int64_t n_batch,
     request asked = { n_batch, inputs, flags, qkv_run_options_init() };
     if (!run) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "run is NULL");
     *run = NULL;
-    if (!ctx || !model || !inputs)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
-                              !ctx     ? "ctx"
-                              : !model ? "model"
-                                       : "inputs");
+    QKV_TRY(qkvi_need(ctx, "ctx", error));
+    QKV_TRY(qkvi_need(model, "model", error));
+    QKV_TRY(qkvi_need(inputs, "inputs", error));
     if (options)
         QKV_TRY(qkvi_options_read(&asked.options, sizeof asked.options, options, "qkv_run_options",
                                   error));

@@ -3,20 +3,13 @@
  * [n_heads][n][head_dim] for each input; weights of heads are not kept but computed again from q, k
  * and lse, with the instruction set of the context that ran.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/fpstate.h"
 #include "core/options.h"
 #include "kernels/gemm.h"
 #include "kernels/table.h"
 #include "model/model_impl.h"
 #include "model/run_impl.h"
-
-static qkv_status no_memory(qkv_error *error) {
-    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a run");
-}
 
 /* Queries are tokens of the second stack in all but the first kind; keys are in the last one those
  * of the first stack. */
@@ -61,11 +54,11 @@ static qkv_status allocate(qkvi_run_part *part, qkv_error *error) {
     int64_t q_elems, k_elems;
     if (!qkvi_mul_i64(part->n_layers, part->n_rows * hidden, &q_elems) ||
         !qkvi_mul_i64(part->n_layers, part->n_keys * hidden, &k_elems))
-        return no_memory(error);
+        return qkvi_no_memory(error, "a run");
     part->scales = qkvi_malloc_array((size_t)part->n_layers, sizeof *part->scales);
     part->q = qkvi_aligned_array((size_t)q_elems, sizeof(float));
     part->k = qkvi_aligned_array((size_t)k_elems, sizeof(float));
-    return part->scales && part->q && part->k ? QKV_OK : no_memory(error);
+    return part->scales && part->q && part->k ? QKV_OK : qkvi_no_memory(error, "a run");
 }
 
 static qkv_status capture(const qkvi_stack *stack, qkv_run *run, qkv_which which,
@@ -166,7 +159,7 @@ qkv_status qkvi_run_weight_rows(const qkv_run *run, qkv_which which, int64_t b, 
     QKV_TRY(qkvi_check_index("head", head, c.n_heads, error));
     if (!weights) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "weights is NULL");
     float *packed = qkvi_aligned_array(qkvi_gemm_packed_elems(c.head_dim, c.n_keys), sizeof(float));
-    if (!packed) return no_memory(error);
+    if (!packed) return qkvi_no_memory(error, "a run");
     const float *q = c.q + (head * c.n + first) * c.head_dim;
     const float *k = c.k + head * c.n_keys * c.head_dim;
     const qkvi_fpstate saved = qkvi_fpstate_enter();

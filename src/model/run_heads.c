@@ -2,10 +2,7 @@
  * Heads on a finished run: logits of a masked word, its likeliest words, logits of the next
  * sentence.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/fpstate.h"
 #include "core/options.h"
 #include "kernels/table.h"
@@ -16,12 +13,10 @@
 static qkv_status last_hidden(const qkv_ctx *ctx, const qkv_model *model, const qkv_run *run,
                               int64_t b, int64_t position, const float *logits,
                               const float **hidden, qkv_error *error) {
-    if (!ctx || !model || !run || !logits)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
-                              !ctx     ? "ctx"
-                              : !model ? "model"
-                              : !run   ? "run"
-                                       : "logits");
+    QKV_TRY(qkvi_need(ctx, "ctx", error));
+    QKV_TRY(qkvi_need(model, "model", error));
+    QKV_TRY(qkvi_need(run, "run", error));
+    QKV_TRY(qkvi_need(logits, "logits", error));
     if (run->model != model)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the run is one of another model");
     QKV_TRY(qkvi_check_index("b", b, run->n_batch, error));
@@ -113,9 +108,8 @@ qkv_status qkv_model_candidates(qkv_ctx *ctx, const qkv_model *model, const qkv_
                                 qkv_error *error) {
     candidates list = { .n = n_candidates };
     const bool next = head == QKV_HEAD_NEXT;
-    if (!model || !found)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
-                              model ? "candidates" : "model");
+    QKV_TRY(qkvi_need(model, "model", error));
+    QKV_TRY(qkvi_need(found, "candidates", error));
     QKV_TRY(qkvi_element_check(candidate_bytes, sizeof *found, "candidate_bytes", error));
     if (next) QKV_TRY(qkvi_model_check_head(model, model->info.has_lm, "LM", error));
     const int64_t n_words = next ? model->net->lm.n_out : model->info.vocab_size;
@@ -126,7 +120,7 @@ qkv_status qkv_model_candidates(qkv_ctx *ctx, const qkv_model *model, const qkv_
     float *logits = qkvi_aligned_array((size_t)n_words, sizeof(float));
     list.at = qkvi_malloc_array((size_t)n_candidates, sizeof *list.at);
     qkv_status status = QKV_OK;
-    if (!logits || !list.at) status = qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for logits");
+    if (!logits || !list.at) status = qkvi_no_memory(error, "logits");
     if (status == QKV_OK)
         status = qkv_model_logits(ctx, model, run, head, b, position, logits, error);
     if (status == QKV_OK) list_likeliest(run, n_words, logits, &list);

@@ -2,7 +2,6 @@
 #ifndef QKVI_MODEL_RUN_IMPL_H
 #define QKVI_MODEL_RUN_IMPL_H
 
-#include "core/status.h"
 #include "model/arch/net.h"
 
 /* One attention of all layers; n_layers 0: the run has none of that kind. */

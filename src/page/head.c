@@ -9,12 +9,8 @@
 #include "page/head.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/half.h"
-#include "core/status.h"
 #include "model/store/encode.h"
 #include "page/mask.h"
 
@@ -134,7 +130,7 @@ qkv_status qkvi_page_measure_head(const qkv_page *page, const qkv_page_head *hea
                     measure);
     if (made && rows.received) find_places(page, head, &rows, &measure->places);
     rows_free(&rows);
-    if (!made) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the keys of a head");
+    if (!made) return qkvi_no_memory(error, "the keys of a head");
     for (int c = 0; c < measure->rows * measure->side; c++)
         measure->thumb[c] = qkvi_page_level(peaks[c]);
     measure->half = variants == 2 && measure->error <= max_error;

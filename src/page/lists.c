@@ -1,11 +1,9 @@
-/** See lists.h. */
-#include "page/lists.h"
+/** See parts.h. */
+#include "page/parts.h"
 
-#include <stdlib.h>
-
-#include "core/alloc.h"
 #include "core/options.h"
-#include "core/status.h"
+#include "model/base.h"
+#include "page/head.h"
 
 enum { MOST = 1 << 16 /* qkv/page.h says so of both lists */ };
 
@@ -57,4 +55,24 @@ void qkvi_page_lists_free(qkvi_page_lists *lists) {
     free(lists->heads);
     free(lists->runs);
     free(lists->queries);
+}
+
+/* Places of the largest of many numbers: where to go in a long text. */
+
+static int ascending(const void *a, const void *b) {
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+int qkvi_page_largest(const float *values, int64_t n, int most, int64_t *places) {
+    int count = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (!(values[i] > 0) || (count == most && !(values[i] > values[places[most - 1]])))
+            continue;
+        int at = count < most ? count++ : most - 1;
+        for (; at > 0 && values[i] > values[places[at - 1]]; at--) places[at] = places[at - 1];
+        places[at] = i;
+    }
+    qsort(places, (size_t)count, sizeof *places, ascending);
+    return count;
 }

@@ -2,10 +2,7 @@
  * What a page says about its heads, as JSON: who looks at whom under which rule, tokens, statistics,
  * thumbnails, and the colours of weights, so that page and pictures have the same.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "inspect/colors.h"
 #include "model/store/encode.h"
 #include "page/mask.h"

@@ -7,16 +7,10 @@
  * title, the manifest and the table for readers without scripts (page_plain.c), escaped there.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/options.h"
-#include "core/status.h"
 #include "model/store/encode.h"
-#include "page/files.h"
 #include "page/head.h"
-#include "page/lists.h"
 #include "page/mask.h"
 #include "page/parts.h"
 #include "page/sha256.h"
@@ -271,9 +265,8 @@ static qkv_status write(const qkv_page *page, const qkvi_page_measure *measures,
     qkvi_bytes_text(&file, "</script>\n");
     for (int64_t i = 1; i < result->n_heads; i++) add_head(&file, page, i, measures[i].half);
     qkvi_bytes_text(&file, "</body>\n</html>\n");
-    qkv_status status = file.failed
-                            ? qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the page")
-                            : qkv_file_write(path, file.data, file.n, error);
+    qkv_status status = file.failed ? qkvi_no_memory(error, "the page")
+                                    : qkv_file_write(path, file.data, file.n, error);
     result->n_bytes = (int64_t)file.n;
     qkvi_bytes_free(&file);
     return status;
@@ -287,7 +280,7 @@ static qkv_status check_and_write(qkv_page *page, const char *path, qkv_page_res
     QKV_TRY(check(page, path, error));
     QKV_TRY(take_rules(page, &rules, error));
     qkvi_page_measure *const measures = qkvi_calloc_array((size_t)page->n_heads, sizeof *measures);
-    if (measures == NULL) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the heads");
+    if (measures == NULL) return qkvi_no_memory(error, "the heads");
     qkv_status status = choose(page, measures, result, error);
     if (status == QKV_OK) status = write(page, measures, path, result, error);
     free(measures);

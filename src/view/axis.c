@@ -5,7 +5,6 @@
 #include "view/axis.h"
 
 #include <math.h>
-#include <stdio.h>
 
 #include "view/type.h"
 

@@ -2,8 +2,7 @@
 #ifndef QKVI_VIEW_AXIS_H
 #define QKVI_VIEW_AXIS_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "model/base.h"
 
 enum { QKVI_AXIS_MAX_TICKS = 64 };
 

@@ -7,7 +7,6 @@
 #include "view/cells.h"
 
 #include <math.h>
-#include <stdio.h>
 
 #include "core/ints.h"
 

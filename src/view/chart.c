@@ -8,9 +8,6 @@
  *                                                        x label
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/options.h"
 #include "view/chart.h"

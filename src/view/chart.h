@@ -11,7 +11,4 @@ qkv_status qkvi_chart_draw(qkvi_frame *frame, const qkv_chart *chart, qkv_error 
 /** Does the path end in .csv? NULL does not. */
 int qkvi_chart_is_table(const char *path);
 
-/** The same numbers as a table: .csv. */
-qkv_status qkvi_chart_table(const qkv_chart *chart, const char *path, qkv_error *error);
-
 #endif

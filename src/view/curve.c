@@ -3,11 +3,8 @@
  * that is not finite leaves a gap.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "core/options.h"
-#include "core/status.h"
 #include "view/axis.h"
 #include "view/frame.h"
 

@@ -10,8 +10,45 @@
 #ifndef QKVI_VIEW_FRAME_H
 #define QKVI_VIEW_FRAME_H
 
-#include "view/sheet.h"
+#include <cairo.h>
+
+#include "model/base.h"
+#include "view/theme.h"
 #include "view/type.h"
+
+/** Where a line of text lies: the left end of its baseline, turned around (x, y). */
+typedef struct qkvi_svg_place {
+    double x, y;           /* of the turn */
+    double dx, dy, degree; /* the baseline, after it */
+    double size, width;
+} qkvi_svg_place;
+
+/** Adds a line of text (UTF-8, n bytes) to the words of a picture. */
+void qkvi_svg_word(qkvi_bytes *words, const char *text, size_t n, const qkvi_svg_place *place);
+
+/**
+ * cairo's file with title, caption and words; scale is that of the drawing. A failure is in
+ * file->failed.
+ */
+void qkvi_svg_make(const qkvi_bytes *drawing, const char *title, const char *caption,
+                   const qkvi_bytes *words, double scale, qkvi_bytes *file);
+
+/** The sheet that a picture is drawn on, and its file: PNG, SVG or PDF. */
+
+typedef enum qkvi_format { QKVI_PNG, QKVI_SVG, QKVI_PDF } qkvi_format;
+
+typedef struct qkvi_sheet {
+    qkvi_format format;
+    double scale; /* of the drawing: units of the surface for a pixel */
+    cairo_surface_t *surface;
+    cairo_t *cr;
+    qkvi_bytes drawing; /* what cairo has written of an SVG or PDF */
+    qkvi_bytes words;   /* of an SVG */
+} qkvi_sheet;
+
+/** A rectangle of whole pixels of an image surface, written directly: fast for millions. */
+void qkvi_image_fill(cairo_surface_t *image, qkvi_rgb color, double x, double y, double width,
+                     double height);
 
 typedef struct qkvi_frame {
     qkvi_type type;

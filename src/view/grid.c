@@ -6,12 +6,8 @@
  *                 label     label
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#include "core/alloc.h"
 #include "core/options.h"
-#include "core/status.h"
 #include "view/cells.h"
 
 enum {

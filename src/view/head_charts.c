@@ -1,10 +1,6 @@
 /** Charts of one head: its queries, its keys, its diagonals. Each says what its numbers are. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/options.h"
 #include "view/chart.h"
 #include "view/frame.h"

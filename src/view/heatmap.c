@@ -9,12 +9,8 @@
  * text only every so many-th row and column is named.
  */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#include "core/alloc.h"
 #include "core/options.h"
-#include "core/status.h"
 #include "view/cells.h"
 
 enum {

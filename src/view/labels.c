@@ -2,9 +2,6 @@
 #include "view/labels.h"
 
 #include <math.h>
-#include <stdlib.h>
-
-#include "core/alloc.h"
 
 enum { CELL = 4 };
 

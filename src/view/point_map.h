@@ -1,10 +1,7 @@
-/** A map of points, between its checks (point_map_check.c) and its file. */
+/** A map of points, between its checks and its file. */
 #ifndef QKVI_VIEW_POINT_MAP_H
 #define QKVI_VIEW_POINT_MAP_H
 
 #include "qkv/picture.h"
-
-/** Draws a map that has been checked, and writes its file. */
-qkv_status qkvi_point_map_draw(const qkv_point_map *map, const char *path, qkv_error *error);
 
 #endif

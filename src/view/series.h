@@ -24,7 +24,6 @@ int64_t qkvi_series_fold(int64_t n, double width);
 
 /** Are there so many points that lines and areas are drawn as their mean with a band around it? */
 int qkvi_series_is_dense(int64_t n);
-void qkvi_series_draw_dense(const qkvi_field *field, const qkv_series *series, int64_t index);
 
 /** Where point i is, in pixels, if its value were `value`; 0 where it has no place. */
 int qkvi_field_locate(const qkvi_field *field, int64_t i, double value, double *x, double *y);

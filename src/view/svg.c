@@ -7,10 +7,7 @@
  * and images by a counter of the process; here they are numbered from 0 by first appearance, so
  * that bytes depend on the picture alone.
  */
-#include "view/svg.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "view/frame.h"
 
 #include "model/store/encode.h"
 #include "view/type.h"

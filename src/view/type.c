@@ -2,13 +2,8 @@
 #include "view/type.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
-#include "view/svg.h"
+#include "view/frame.h"
 
 static const char families[] = "DejaVu Sans, sans-serif";
 static const double cap_height = 0.729; /* of DejaVu Sans, in its size */

@@ -23,7 +23,7 @@
 #include <jansson.h>
 
 #include "inflated.h"
-#include "model/text/gpt2_split.h"
+#include "model/text/byte_level.h"
 #include "model/text/tokenizer_json.h"
 #include "random_text.h"
 

@@ -14,7 +14,7 @@
 #include <jansson.h>
 
 #include "generate_table.h"
-#include "model/generate/processors.h"
+#include "model/generate/plan.h"
 #include "model/generate/row.h"
 #include "model/generate/search.h"
 

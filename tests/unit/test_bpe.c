@@ -15,7 +15,6 @@
 
 #include "model/text/bpe.h"
 #include "model/text/byte_level.h"
-#include "model/text/gpt2_split.h"
 #include "model/text/tokenizer_json.h"
 #include "model/text/unicode.h"
 

@@ -1,5 +1,5 @@
 /*
- * Multi-head attention in bf16 (model/layer/mha.h), each class: q, k and v are those of the linear
+ * Multi-head attention in bf16 (model/layer/block.h), each class: q, k and v are those of the linear
  * layers rounded to bf16, word by word; o is that of a textbook in double on them, but for weights
  * rounded by 2^-8 of themselves and sums in f32; and all has the same bits on every instruction set
  * and for one to three threads.
@@ -22,7 +22,7 @@
 #include "core/half.h"
 #include "core/rng.h"
 #include "make_ctx.h"
-#include "model/layer/mha.h"
+#include "model/layer/block.h"
 
 static uint64_t seed = 47;
 

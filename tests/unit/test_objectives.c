@@ -15,7 +15,6 @@
 #include <cmocka.h>
 
 #include "model/text/bpe_train.h"
-#include "model/train/objective.h"
 #include "model/train/trainer.h"
 
 #define GRAMMAR QKV_TEST_ROOT "/models/default/grammar.txt"

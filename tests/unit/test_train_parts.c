@@ -15,8 +15,8 @@
 #include <cmocka.h>
 
 #include "core/rng.h"
+#include "model/train/adamw.h"
 #include "model/train/examples.h"
-#include "model/train/schedule.h"
 #include "model/train/trainer.h"
 
 /* ---- Schedule -------------------------------------------------------------------------------- */

@@ -7,10 +7,6 @@
  */
 #include "model/arch/decoder.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
 #include "core/fpstate.h"
 #include "model/arch/net_pass.h"
 #include "qkv/kv.h"
@@ -219,13 +215,6 @@ qkv_status qkvi_decoder_reorder(qkv_ctx *ctx, qkvi_decoder *d, int64_t n, const 
 
 int64_t qkvi_decoder_len(const qkvi_decoder *d, int64_t slot) {
     return slot < 0 || slot >= d->n_slots ? -1 : qkv_kv_cache_len(d->caches[0], d->bank + slot);
-}
-
-size_t qkvi_decoder_bytes(const qkvi_decoder *d) {
-    const int64_t cross = 2 * d->stack->n_layers * d->n_source * d->stack->hidden;
-    size_t bytes = (size_t)cross * sizeof(float);
-    for (int64_t l = 0; l < d->stack->n_layers; l++) bytes += qkv_kv_cache_bytes(d->caches[l]);
-    return bytes;
 }
 
 /* ---- Making ---------------------------------------------------------------------------------- */

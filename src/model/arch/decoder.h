@@ -47,7 +47,5 @@ qkv_status qkvi_decoder_reorder(qkv_ctx *ctx, qkvi_decoder *decoder, int64_t n, 
                                 qkv_error *error);
 
 int64_t qkvi_decoder_len(const qkvi_decoder *decoder, int64_t slot);
-/* Of keys and values. */
-size_t qkvi_decoder_bytes(const qkvi_decoder *decoder);
 
 #endif

@@ -22,8 +22,6 @@
 #ifndef QKVI_ARCH_FAMILY_H
 #define QKVI_ARCH_FAMILY_H
 
-#include <stdbool.h>
-
 #include "kernels/layer.h"
 #include "model/store/resolver.h"
 #include "qkv/model.h"

@@ -8,12 +8,7 @@
  *
  * Heads see selected rows only: the masked positions, the first tokens.
  */
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
 #include "core/fpstate.h"
-#include "core/status.h"
 #include "layer/act.h"
 #include "layer/loss.h"
 #include "model/arch/net_pass.h"
@@ -39,7 +34,7 @@ qkv_status qkvi_net_mlm(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const
     if (!net->has_mlm) return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no MLM head");
     const size_t elems = (size_t)(n_rows * net->stacks[0].embedding_size);
     float *work = qkvi_aligned_array(2 * elems + 2 * (size_t)n_rows, sizeof(float));
-    if (!work) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the MLM head");
+    if (!work) return qkvi_no_memory(error, "the MLM head");
     qkvi_mlm_acts a = { .x = (float *)hidden, .logits = logits };
     a.u = a.g = work; /* a run keeps nothing */
     a.y = work + elems;
@@ -55,7 +50,7 @@ qkv_status qkvi_net_nsp(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const
                         float *logits, qkv_error *error) {
     if (!net->has_nsp) return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no NSP head");
     float *work = qkvi_aligned_array((size_t)(n_rows * net->stacks[0].hidden), sizeof(float));
-    if (!work) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the NSP head");
+    if (!work) return qkvi_no_memory(error, "the NSP head");
     qkvi_nsp_acts a = { .x = (float *)hidden, .pooled = work, .logits = logits };
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     nsp_forward(ctx, net, n_rows, &a);
@@ -69,7 +64,7 @@ qkv_status qkvi_net_discriminate(qkv_ctx *ctx, const qkvi_net *net, int64_t n_ro
     if (!net->has_discriminator)
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no head that tells replaced tokens");
     float *work = qkvi_aligned_array((size_t)(n_rows * net->stacks[0].hidden), sizeof(float));
-    if (!work) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the judging head");
+    if (!work) return qkvi_no_memory(error, "the judging head");
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     qkvi_linear_forward(ctx, &net->discriminator, n_rows, hidden, work);
     qkvi_act_forward(ctx, net->stacks[0].blocks[0].act, n_rows, net->stacks[0].hidden, work, work);
@@ -120,7 +115,8 @@ static void zero_linear(const qkvi_linear *d) {
     if (d->bias) memset(d->bias, 0, (size_t)d->n_out * sizeof *d->bias);
 }
 
-void qkvi_words_zero(const qkvi_net *grads, const qkvi_linear *head) {
+/* Zeros the gradients of tables of words, which are added to, but for one that the head stores into. */
+static void words_zero(const qkvi_net *grads, const qkvi_linear *head) {
     for (int s = 0; s < grads->n_stacks; s++) {
         const qkvi_embed *const embed = &grads->stacks[s].embed;
         if (embed->word == head->weight) continue;
@@ -154,7 +150,7 @@ void qkvi_heads_forward(qkv_ctx *ctx, const qkvi_net *p, const qkvi_net_batch *b
 void qkvi_heads_backward(qkv_ctx *ctx, const qkvi_net *p, const qkvi_net *grads,
                          const qkvi_net_pass *pass) {
     const qkvi_linear none = { 0 };
-    qkvi_words_zero(grads, p->has_mlm ? &grads->decoder : &none);
+    words_zero(grads, p->has_mlm ? &grads->decoder : &none);
     if (p->has_mlm) mlm_backward(ctx, p, grads, pass->n_targets, &pass->mlm);
     if (p->has_nsp)
         nsp_backward(ctx, p, grads, pass->n_labels, &pass->nsp, &pass->stacks[0].scratch.mha);
@@ -163,4 +159,55 @@ void qkvi_heads_backward(qkv_ctx *ctx, const qkvi_net *p, const qkvi_net *grads,
     if (!p->has_discriminator) return;
     zero_linear(&grads->discriminator);
     zero_linear(&grads->discriminator_out);
+}
+
+/*
+ * The head of a language model, on the last stack: logits of the next token, forward for a run, and
+ * forward and backward with the loss for training.
+ *
+ *     logits = x Eᵀ + b       E: the stack's words, where they are tied; b: mostly none
+ */
+
+qkv_status qkvi_net_lm(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const float *hidden,
+                       float *logits, qkv_error *error) {
+    if (!net->has_lm) return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no LM head");
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
+    qkvi_linear_forward(ctx, &net->lm, n_rows, hidden, logits);
+    qkvi_fpstate_leave(saved);
+    return QKV_OK;
+}
+
+/* Losses; logits become their gradients. */
+void qkvi_lm_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_batch *batch,
+                     qkvi_net_pass *pass, qkvi_net_losses *losses) {
+    const qkvi_stack_pass *const last = &pass->stacks[pass->n_stacks - 1];
+    const int64_t n = batch->n_targets, hidden = net->lm.n_in;
+    qkvi_cross_entropy found = { 0 };
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t row = last->rows.row_of_token[batch->target_tokens[i]];
+        pass->lm.rows[i] = row;
+        memcpy(pass->lm.x + i * hidden, last->y + row * hidden, (size_t)hidden * sizeof(float));
+    }
+    qkvi_linear_forward(ctx, &net->lm, n, pass->lm.x, pass->lm.logits);
+    qkvi_cross_entropy_rows(ctx, n, net->lm.n_out, batch->target_ids, batch->label_smoothing,
+                            pass->lm.logits, pass->row_loss, &found);
+    losses->lm = found.mean;
+    losses->n_lm = found.n;
+    losses->n_lm_right = found.n_right;
+}
+
+/* Gradients of the head, and of the last hidden states: zeros but in the rows of targets. */
+void qkvi_lm_backward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net *grads,
+                      qkvi_net_pass *pass) {
+    qkvi_stack_pass *const last = &pass->stacks[pass->n_stacks - 1];
+    const int64_t n = pass->n_targets, hidden = net->lm.n_in;
+    words_zero(grads, &grads->lm);
+    qkvi_pack_rows(ctx, &net->lm, n, pass->lm.x, pass->lm.packed);
+    qkvi_linear_backward_params(ctx, &net->lm, &grads->lm, n, pass->lm.logits, pass->lm.packed,
+                                pass->lm.sums);
+    qkvi_linear_backward_input(ctx, &net->lm, n, pass->lm.logits, pass->lm.x);
+    memset(last->d, 0, (size_t)(last->rows.n_rows * hidden) * sizeof(float));
+    for (int64_t i = 0; i < n; i++)
+        memcpy(last->d + pass->lm.rows[i] * hidden, pass->lm.x + i * hidden,
+               (size_t)hidden * sizeof(float));
 }

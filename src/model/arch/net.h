@@ -26,7 +26,7 @@
 #ifndef QKVI_ARCH_NET_H
 #define QKVI_ARCH_NET_H
 
-#include "model/arch/stack_pass.h"
+#include "model/arch/stack.h"
 #include "model/params.h"
 #include "qkv/model.h"
 
@@ -113,7 +113,7 @@ void qkvi_net_pass_free(qkvi_net_pass *pass);
 qkv_status qkvi_net_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_batch *batch,
                             uint32_t flags, qkvi_net_pass *pass, qkv_error *error);
 
-/* What a stack of the pass has: see stack_pass.h. */
+/* What a stack of the pass has: see stack.h. */
 const qkvi_stack_pass *qkvi_net_stack(const qkvi_net_pass *pass, int stack);
 
 /*

@@ -1,12 +1,7 @@
 /* A pass through a net: its memory, and its stacks one after the other. See net_pass.h. */
 #include "model/arch/net_pass.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
 #include "core/fpstate.h"
-#include "core/status.h"
 #include "layer/rows.h"
 
 static float *floats(qkvi_cutter *cutter, int64_t n) { return qkvi_cut(cutter, n, sizeof(float)); }
@@ -133,7 +128,7 @@ static qkv_status reserve_acts(const qkvi_net *net, qkvi_net_pass *pass, qkv_err
     for (int s = 0; s < net->n_stacks; s++) n_layers += net->stacks[s].n_layers;
     if (n_layers <= pass->acts_capacity) return QKV_OK;
     qkvi_block_acts *acts = qkvi_calloc_array((size_t)n_layers, sizeof *acts);
-    if (!acts) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for layers");
+    if (!acts) return qkvi_no_memory(error, "layers");
     free(pass->acts);
     pass->acts = acts;
     pass->acts_capacity = n_layers;
@@ -175,8 +170,9 @@ static void fill_rows(const qkvi_net *net, const qkvi_net_batch *batch, qkvi_net
     }
 }
 
-qkv_status qkvi_pass_begin(const qkvi_net *net, const qkvi_net_batch *batch, unsigned keep,
-                           qkvi_net_pass *pass, qkv_error *error) {
+/* Checks the batch, makes room, sorts. */
+static qkv_status pass_begin(const qkvi_net *net, const qkvi_net_batch *batch, unsigned keep,
+                             qkvi_net_pass *pass, qkv_error *error) {
     const bool train = keep & QKVI_KEEP_ALL;
     int64_t n_rows[2] = { 0 };
     pass->n_stacks = batch->decoder_lengths ? net->n_stacks : 1;
@@ -202,7 +198,7 @@ qkv_status qkvi_pass_begin(const qkvi_net *net, const qkvi_net_batch *batch, uns
 
 qkv_status qkvi_net_pass_create(qkvi_net_pass **pass, qkv_error *error) {
     *pass = qkvi_calloc_array(1, sizeof **pass);
-    if (!*pass) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a pass");
+    if (!*pass) return qkvi_no_memory(error, "a pass");
     (*pass)->allocator = qkvi_allocator_resolve((qkv_allocator){ 0 });
     return QKV_OK;
 }
@@ -220,14 +216,14 @@ const qkvi_stack_pass *qkvi_net_stack(const qkvi_net_pass *pass, int stack) {
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
-qkv_status qkvi_pass_forward(qkv_ctx *ctx, const qkvi_net *net, qkvi_net_pass *pass) {
+static qkv_status pass_forward(qkv_ctx *ctx, const qkvi_net *net, qkvi_net_pass *pass) {
     for (int s = 0; s < pass->n_stacks; s++)
         QKV_TRY(qkvi_stack_forward(ctx, &net->stacks[s], &pass->stacks[s]));
     return QKV_OK;
 }
 
-qkv_status qkvi_pass_backward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net *grads,
-                              qkvi_net_pass *pass) {
+static qkv_status pass_backward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net *grads,
+                                qkvi_net_pass *pass) {
     for (int s = pass->n_stacks - 1; s >= 0; s--) {
         qkvi_stack_pass *const p = &pass->stacks[s];
         if (p->keys) { /* the gradient of the memory begins that of the stack before */
@@ -252,9 +248,9 @@ qkv_status qkvi_net_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_ba
     inputs.n_targets = 0;
     inputs.labels = NULL;
     inputs.dropout = 0;
-    QKV_TRY(qkvi_pass_begin(net, &inputs, flags & (QKV_RUN_CAPTURE | QKV_RUN_HIDDEN), pass, error));
+    QKV_TRY(pass_begin(net, &inputs, flags & (QKV_RUN_CAPTURE | QKV_RUN_HIDDEN), pass, error));
     const qkvi_fpstate saved = qkvi_fpstate_enter();
-    const qkv_status status = qkvi_pass_forward(ctx, net, pass);
+    const qkv_status status = pass_forward(ctx, net, pass);
     qkvi_fpstate_leave(saved);
     return qkvi_pass_failed(ctx, status, error);
 }
@@ -262,7 +258,7 @@ qkv_status qkvi_net_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_ba
 static qkv_status loss_and_grads(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_batch *batch,
                                  qkvi_net_pass *pass, const qkvi_net *grads,
                                  qkvi_net_losses *losses) {
-    QKV_TRY(qkvi_pass_forward(ctx, net, pass));
+    QKV_TRY(pass_forward(ctx, net, pass));
     *losses = (qkvi_net_losses){ 0 };
     if (net->has_lm)
         qkvi_lm_forward(ctx, net, batch, pass, losses);
@@ -273,7 +269,7 @@ static qkv_status loss_and_grads(qkv_ctx *ctx, const qkvi_net *net, const qkvi_n
         qkvi_lm_backward(ctx, net, grads, pass);
     else
         qkvi_heads_backward(ctx, net, grads, pass);
-    return qkvi_pass_backward(ctx, net, grads, pass);
+    return pass_backward(ctx, net, grads, pass);
 }
 
 /* The rows that the heads of an encoder read, those of targets, then first tokens. */
@@ -289,7 +285,7 @@ static void pick_rows(const qkvi_net_batch *batch, qkvi_net_pass *pass) {
 qkv_status qkvi_net_loss(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_batch *batch,
                          qkvi_net_pass *pass, const qkvi_net *grads, qkvi_net_losses *losses,
                          qkv_error *error) {
-    QKV_TRY(qkvi_pass_begin(net, batch, QKVI_KEEP_ALL, pass, error));
+    QKV_TRY(pass_begin(net, batch, QKVI_KEEP_ALL, pass, error));
     pick_rows(batch, pass);
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     const qkv_status status = loss_and_grads(ctx, net, batch, pass, grads, losses);

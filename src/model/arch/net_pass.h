@@ -51,24 +51,12 @@ struct qkvi_net_pass {
     float *row_loss; /* [max(n_targets, n_labels)][2] */
 };
 
-/* Checks the batch, makes room, sorts. */
-qkv_status qkvi_pass_begin(const qkvi_net *net, const qkvi_net_batch *batch, unsigned keep,
-                           qkvi_net_pass *pass, qkv_error *error);
-
-/* All stacks, in order and backwards: the last one begins from its d, or from its pick's. */
-qkv_status qkvi_pass_forward(qkv_ctx *ctx, const qkvi_net *net, qkvi_net_pass *pass);
-qkv_status qkvi_pass_backward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net *grads,
-                              qkvi_net_pass *pass);
-
 /* status, with the context's message in error. */
 qkv_status qkvi_pass_failed(const qkv_ctx *ctx, qkv_status status, qkv_error *error);
 
 /* ---- Heads ----------------------------------------------------------------------------------- */
 
-/* Zeros the gradients of tables of words, which are added to, but for one that the head stores into. */
-void qkvi_words_zero(const qkvi_net *grads, const qkvi_linear *head);
-
-/* The losses of the heads of an encoder (heads.c), and of a language model (lm.c). */
+/* The losses of the heads of an encoder and of a language model (heads.c). */
 void qkvi_heads_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_batch *batch,
                         qkvi_net_pass *pass, qkvi_net_losses *losses);
 void qkvi_heads_backward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net *grads,

@@ -2,10 +2,7 @@
  * The table of parameters of every architecture (family.h): names and shapes, in the order of the file
  * format's writers: embeddings, blocks, heads. What a model lacks has no row.
  */
-#include <stdio.h>
-#include <string.h>
 
-#include "core/status.h"
 #include "model/arch/net_params.h"
 
 enum { MAX_SIZE = 1 << 24 }; /* of any dimension: products of three fit int64_t */

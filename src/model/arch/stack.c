@@ -1,7 +1,5 @@
 /* A stack, forward and backward: see stack.h. Wiring only. */
-#include "model/arch/stack_pass.h"
-
-#include "core/status.h"
+#include "model/arch/stack.h"
 
 /* ---- What blocks read ------------------------------------------------------------------------ */
 

@@ -1,4 +1,18 @@
 /*
+ * The activations of one stack over one batch, cut from the arena of a net's pass. What is kept
+ * decides what shares memory: a run needs two hidden states and one of everything else, training
+ * needs everything.
+ */
+#ifndef QKVI_ARCH_STACK_PASS_H
+#define QKVI_ARCH_STACK_PASS_H
+
+#include "core/arena.h"
+#include "layer/embed.h"
+#include "model/base.h"
+#include "model/layer/block.h"
+#include "qkv/model.h"
+
+/*
  * A stack: embeddings and blocks, an encoder or a decoder. One graph computes them all; what tells
  * them apart is in the struct:
  *
@@ -6,13 +20,8 @@
  *     h[l + 1] = block[l](h[l], memory)                       memory: of a decoder over an encoder
  *     y = norm(h[n_layers])                                   where there is one (pre-norm)
  *
- * A pass (stack_pass.h) holds a batch and the activations of it.
+ * A pass holds a batch and the activations of it.
  */
-#ifndef QKVI_ARCH_STACK_H
-#define QKVI_ARCH_STACK_H
-
-#include "layer/embed.h"
-#include "model/layer/block.h"
 
 typedef struct qkvi_stack {
     int64_t n_layers, n_heads, hidden, head_dim, intermediate, vocab_size, max_len, n_types;
@@ -58,5 +67,103 @@ qkv_status qkvi_stack_forward(qkv_ctx *ctx, const qkvi_stack *stack, qkvi_stack_
  */
 qkv_status qkvi_stack_backward(qkv_ctx *ctx, const qkvi_stack *stack, const qkvi_stack *grads,
                                qkvi_stack_pass *pass);
+
+/*
+ * A batch in the order in which it is computed: sequences sorted by length, shortest first, equal
+ * ones in the order of the batch; their tokens one after another, one row each. Where there are two
+ * stacks, each sequence is a pair, and pairs are sorted by the length in the first stack, then by
+ * that in the second.
+ */
+
+/* What goes into one stack: sequences one after another. */
+typedef struct qkvi_sequences {
+    int64_t n;
+    const int64_t *lengths; /* [n], 1 … max_len */
+    const int32_t *ids;     /* [sum of lengths] */
+    const uint8_t *types;   /* [sum of lengths], for models with segments; NULL: all 0 */
+    const uint8_t *seen;    /* [sum of lengths] of qkvi_mha_change; NULL */
+} qkvi_sequences;
+
+typedef struct qkvi_batch_rows {
+    int64_t n_sequences, n_rows;
+    qkvi_group *groups, *cross_groups; /* of equal length; of equal length and equal memory */
+    int64_t n_groups, n_cross_groups;
+    int32_t *ids, *types, *places; /* [n_rows] */
+    uint8_t *seen;                 /* [n_rows]; NULL */
+    int32_t *row_of_token;         /* [n_rows]: where a token of the batch went */
+    int64_t *first_row;            /* [n_sequences]: the row of a sequence's first token */
+    const int64_t *lengths;        /* [n_sequences], the caller's */
+} qkvi_batch_rows;
+
+/* Every length, id and type of sequences, and how many tokens they have. SHAPE, ARGUMENT, LIMIT. */
+qkv_status qkvi_sequences_check_lengths(const qkvi_stack *stack, const qkvi_sequences *sequences,
+                                        int64_t *n_rows, qkv_error *error);
+qkv_status qkvi_sequences_check(const qkvi_stack *stack, const qkvi_sequences *sequences,
+                                int64_t *n_rows, qkv_error *error);
+
+/* Scratch of the sort. */
+typedef struct qkvi_order {
+    int64_t *sequences; /* [n], in the order of the rows at last */
+    int64_t *other;     /* [n] */
+    int64_t *starts;    /* [the larger max_len + 2] */
+} qkvi_order;
+
+void qkvi_order_cut(int64_t n, int64_t max_len, qkvi_cutter *cutter, qkvi_order *order);
+/* Of n sequences, by lengths, which are at most max_len; then by `then`, nullable, and their place. */
+void qkvi_order_make(int64_t n, const int64_t *lengths, const int64_t *then, int64_t max_len,
+                     qkvi_order *order);
+
+void qkvi_rows_cut(const qkvi_sequences *sequences, int64_t n_rows, bool crosses,
+                   qkvi_cutter *cutter, qkvi_batch_rows *rows);
+/* Fills rows for sequences that have been checked. memory: the rows of the stack before; NULL. */
+void qkvi_rows_fill(const qkvi_stack *stack, const qkvi_sequences *sequences,
+                    const qkvi_order *order, const qkvi_batch_rows *memory, qkvi_batch_rows *rows);
+
+/* What to keep of every layer. */
+enum {
+    QKVI_KEEP_CAPTURE = QKV_RUN_CAPTURE, /* q, k, lse */
+    QKVI_KEEP_HIDDEN = QKV_RUN_HIDDEN,   /* hidden states */
+    QKVI_KEEP_ALL = 1u << 16             /* whatever the backward pass reads */
+};
+
+struct qkvi_stack_pass {
+    const qkvi_stack *stack; /* while it runs */
+    int64_t n_layers;
+    unsigned keep;
+    qkvi_batch_rows rows;
+    qkvi_mha_change change;
+    qkvi_kept kept;              /* of decoding (decoder.h) */
+    qkvi_row_dropout dropout;    /* of this stack: its sites begin at dropout.site */
+    const float *memory;         /* [n_memory][hidden] last hidden states of the other stack */
+    const qkvi_batch_rows *keys; /* its rows; NULL without */
+    float *embed_s, *embed_stats, *embedded; /* sum, mu and rstd, norm [n_rows][embedding_size] */
+    float *h0;             /* [n_rows][hidden]: embedded, or what is projected of it */
+    qkvi_block_acts *acts; /* [n_layers], the net pass' */
+    float *y, *y_stats; /* [n_rows][hidden] last hidden states: the last block's, or their norm */
+
+    /* The rest is for training. */
+    bool picks; /* the last block computes the rows of pick only */
+    qkvi_pick pick;
+    float *d;        /* [n_rows][hidden] */
+    float *d_memory; /* [n_memory][hidden] */
+    qkvi_block_scratch scratch;
+    float *d_embed;                   /* [n_rows][embedding_size], if projected */
+    float *embed_packed, *embed_sums; /* panels of embedded, if projected; column sums */
+    int32_t *embed_scratch;
+};
+
+/* Cuts all but rows, for a pass whose stack, keep, rows.n_rows, keys, picks and pick.n are known. */
+void qkvi_stack_pass_cut(qkvi_cutter *cutter, qkvi_stack_pass *pass);
+
+/*
+ * What a run left, until the pass' next use; NULL for what was not kept. Rows of one sequence are
+ * consecutive. (Training does not compute all rows of an encoder's last layer.)
+ */
+static inline int64_t qkvi_stack_row(const qkvi_stack_pass *pass, int64_t sequence) {
+    return pass->rows.first_row[sequence]; /* its first one */
+}
+const float *qkvi_stack_hidden(const qkvi_stack_pass *pass, int64_t layer); /* [rows][hidden] */
+/* What attention had, to itself or to the memory: q, k, lse; NULL. */
+const qkvi_mha_acts *qkvi_stack_captured(const qkvi_stack_pass *pass, int64_t layer, bool cross);
 
 #endif

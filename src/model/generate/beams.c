@@ -12,12 +12,9 @@
  * without its duplicates.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/rng.h"
-#include "model/generate/processors.h"
+#include "model/generate/plan.h"
 #include "model/generate/row.h"
 #include "model/generate/search.h"
 

@@ -2,10 +2,7 @@
  * The searches over a real model: a decoder with kept keys and values, and what it begins with. See
  * qkv/generate.h.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/fpstate.h"
 #include "core/options.h"
 #include "model/arch/decoder.h"
@@ -190,7 +187,7 @@ static qkv_status decode(writer *w, qkv_generation **generation, qkv_error *erro
     if (!qkvi_mul_size((size_t)plan->n_slots, (size_t)plan->lm.vocab, &n_logits))
         n_logits = SIZE_MAX;
     float *const logits = qkvi_malloc_array(n_logits, sizeof *logits);
-    if (logits == NULL) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for logits");
+    if (logits == NULL) return qkvi_no_memory(error, "logits");
     qkv_status status =
         qkvi_decoder_prompt(w->ctx, w->decoder, 0, plan->lm.prompt_len, w->prompt, logits, error);
     if (status == QKV_OK) status = qkvi_search(plan, &lm, w->prompt, logits, generation, error);

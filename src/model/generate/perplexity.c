@@ -4,9 +4,7 @@
  * token but the first counts once, and has at least (window - stride) tokens before it where the text
  * has them (transformers' documentation, "Perplexity of fixed-length models").
  */
-#include <stdlib.h>
 
-#include "core/alloc.h"
 #include "core/ints.h"
 #include "core/options.h"
 #include "layer/loss.h"
@@ -103,9 +101,7 @@ qkv_status qkv_perplexity(qkv_ctx *ctx, const qkv_model *model, int64_t n,
     if (!qkvi_mul_size(ROWS, (size_t)model->net->lm.n_out, &n_logits)) n_logits = SIZE_MAX;
     m.logits = qkvi_malloc_array(n_logits, sizeof *m.logits);
     m.scratch = qkvi_malloc_array(2 * ROWS, sizeof *m.scratch);
-    qkv_status status = m.logits && m.scratch
-                            ? QKV_OK
-                            : qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for logits");
+    qkv_status status = m.logits && m.scratch ? QKV_OK : qkvi_no_memory(error, "logits");
     for (int64_t b = 0; status == QKV_OK && b < n; b++)
         status = add_text(&m, texts[b], stride, error);
     free(m.logits);

@@ -4,7 +4,6 @@
 #include "model/generate/plan.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "core/options.h"
 #include "model/text/unicode.h"

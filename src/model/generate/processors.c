@@ -1,11 +1,8 @@
-/* See processors.h. */
-#include "model/generate/processors.h"
+/* See plan.h. */
+#include "model/generate/plan.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/ints.h"
 #include "model/generate/row.h"
 

@@ -1,11 +1,6 @@
 /* See text.h. */
 #include "model/generate/text.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-
 static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
 qkv_status qkvi_generated_text(const qkv_tokenizer *tokenizer, const int32_t *ids, int64_t n,
@@ -13,7 +8,7 @@ qkv_status qkvi_generated_text(const qkv_tokenizer *tokenizer, const int32_t *id
     *text = NULL;
     if (tokenizer == NULL) return QKV_OK;
     int32_t *const known = qkvi_malloc_array((size_t)n, sizeof *known);
-    if (known == NULL) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a text");
+    if (known == NULL) return qkvi_no_memory(error, "a text");
     int64_t n_known = 0;
     size_t ignored;
     for (int64_t i = 0; i < n; i++)
@@ -99,5 +94,5 @@ qkv_status qkvi_sequence_text(const qkvi_plan *plan, qkv_sequence *sequence, qkv
     if (sequence->text) sequence->text[n] = '\0';
     sequence->n_bytes = n;
     qkv_text_free(text);
-    return sequence->text ? QKV_OK : qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a text");
+    return sequence->text ? QKV_OK : qkvi_no_memory(error, "a text");
 }

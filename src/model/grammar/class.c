@@ -4,9 +4,7 @@
  *     function : when until the a
  *     noun door = thing opens key=feature|feature it *2 : door gate box/boxes
  */
-#include <string.h>
 
-#include "core/status.h"
 #include "model/grammar/words.h"
 
 enum { MAX_CLASSES = 1000 };

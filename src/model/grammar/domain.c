@@ -7,10 +7,7 @@
  * kept and checked for each assignment. Words that no lexeme of V wants are left out of the list
  * already.
  */
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/grammar/family.h"
 
 enum { MAX_DOMAIN_ENTRIES = 1 << 22 }; /* of all variables together, counted with their weights */

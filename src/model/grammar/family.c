@@ -8,10 +8,6 @@
  */
 #include "model/grammar/family.h"
 
-#include <string.h>
-
-#include "core/status.h"
-
 enum {
     MAX_FAMILIES = 1000,
     MAX_TEMPLATES = 10000,

@@ -19,10 +19,6 @@
 #ifndef QKV_MODEL_GRAMMAR_H
 #define QKV_MODEL_GRAMMAR_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "core/rng.h"
 #include "model/grammar/pair.h"
 #include "qkv/model.h"
@@ -274,7 +270,7 @@ int32_t qkvi_grammar_admissible(const qkvi_grammar *g, const qkvi_sentence *sent
  */
 qkvi_said qkvi_grammar_said(const qkvi_grammar *g, const qkvi_sentence *sentence, int n_parts);
 
-/* ---- template_frame.c: elements ---- */
+/* ---- template.c: elements ---- */
 
 /* The words that an element may be under an assignment; returns their number, at most
  * QKVI_MAX_ALTERNATIVES. */

@@ -10,8 +10,6 @@
  */
 #include "model/grammar/grammar.h"
 
-#include <string.h>
-
 /* A frame, or half of one, against a sentence. */
 typedef struct qkvi_matcher {
     const qkvi_grammar *g;

@@ -1,8 +1,8 @@
 /* A pair of sentences as training and evaluation see it, whoever made it: a grammar or a file. */
+#include "model/base.h"
+
 #ifndef QKV_MODEL_GRAMMAR_PAIR_H
 #define QKV_MODEL_GRAMMAR_PAIR_H
-
-#include <stdint.h>
 
 typedef enum qkvi_split {
     QKVI_SPLIT_TRAIN,   /* never says what is held out */

@@ -5,11 +5,7 @@
  * declared. After the last line the `shown` sentences are matched and what they are instances of is
  * held out; then every template is drawn once, so that the generator can never get stuck.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/grammar/family.h"
 
 enum { MAX_TOKENS = 1024, MAX_SHOWN = 1000 };

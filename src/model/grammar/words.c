@@ -7,12 +7,6 @@
 #include "model/grammar/words.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
 
 enum { CHUNK_BYTES = 1 << 16, MAX_WORDS = 60000 };
 
@@ -44,14 +38,10 @@ bool qkvi_token_is(qkvi_token token, const char *text) {
 
 qkv_status qkvi_reader_grow(const qkvi_reader *r, void *array, int32_t n, int32_t *capacity,
                             size_t size) {
-    if (n < *capacity) return QKV_OK;
-    const int32_t wanted = *capacity ? 2 * *capacity : 64;
-    void *old;
-    memcpy(&old, array, sizeof old);
-    void *const grown = qkvi_realloc_array(old, (size_t)wanted, size);
-    if (!grown) return qkvi_reader_fail(r, QKV_ERR_MEMORY, "out of memory");
-    memcpy(array, &grown, sizeof grown);
-    *capacity = wanted;
+    size_t room = (size_t)*capacity;
+    if (qkvi_reserve(array, &room, (size_t)n + 1, size) != QKV_OK)
+        return qkvi_reader_fail(r, QKV_ERR_MEMORY, "out of memory");
+    *capacity = (int32_t)room;
     return QKV_OK;
 }
 

@@ -56,7 +56,7 @@ typedef struct qkvi_class_head {
 } qkvi_class_head;
 
 /*
- * entry.c. One entry: "door", "box/boxes", "tea/", "/scissors", "open",
+ * element.c. One entry: "door", "box/boxes", "tea/", "/scissors", "open",
  * "close/closes/closed/closing".
  */
 qkv_status qkvi_entry_add(const qkvi_reader *r, const qkvi_class_head *head, qkvi_token entry);
@@ -76,7 +76,7 @@ void qkvi_words_free(qkvi_grammar *g);
 
 uint64_t qkvi_word_hash(const char *text, size_t bytes);
 
-/* pool.c: the pools, and that every template can be drawn. */
+/* draw.c: the pools, and that every template can be drawn. */
 qkv_status qkvi_grammar_urns(const qkvi_reader *r);
 
 #endif

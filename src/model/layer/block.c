@@ -1,11 +1,10 @@
 /* One block, forward and backward: see block.h. */
 #include "model/layer/block.h"
 
-#include <string.h>
-
 #include "attn/ctx.h"
 #include "kernels/table.h"
 #include "layer/rows.h"
+#include "model/base.h"
 
 enum { SELF_WEIGHTS, SELF_RESULT, CROSS_WEIGHTS, CROSS_RESULT, FEED_FORWARD };
 

@@ -1,9 +1,9 @@
-/* Multi-head attention over groups of equal lengths, forward and backward: see mha.h. */
-#include "model/layer/mha.h"
+/* Multi-head attention over groups of equal lengths, forward and backward: see block.h. */
+#include "model/layer/block.h"
 
 #include <math.h>
 
-#include "core/status.h"
+#include "model/base.h"
 
 double qkvi_mha_scale(const qkvi_mha *layer, const qkvi_mha_change *change) {
     double scale = layer->scale != 0 ? layer->scale : 1 / sqrt((double)layer->head_dim);

@@ -3,12 +3,9 @@
  * are asked for, integers i64, booleans bytes of 0 and 1; Fortran order is transposed while reading. What is allocated is at most eight
  * times what the file holds.
  */
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/status.h"
-#include "model/store/npz.h"
+#include "model/store/npy.h"
 #include "model/store/safetensors.h"
+#include "model/store/shards.h"
 #include "qkv/files.h"
 
 _Static_assert(QKVI_MAX_RANK == 8 && QKVI_NPY_MAX_RANK == 8, "the rank of qkv_array.shape");
@@ -30,7 +27,7 @@ static qkv_status make_array(qkv_array_type type, int rank, const int64_t *shape
                              qkv_array **array, qkv_error *error) {
     size_t bytes;
     *array = calloc(1, sizeof **array);
-    if (!*array) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for an array");
+    if (!*array) return qkvi_no_memory(error, "an array");
     (*array)->type = type;
     (*array)->rank = rank;
     memcpy((*array)->shape, shape, (size_t)rank * sizeof *shape);
@@ -137,12 +134,10 @@ static qkv_status take_tensor(void *user, void *destination, size_t n, qkv_error
 
 static qkv_status read_tensor(const qkvi_safetensors *file, const char *name, qkv_array_type floats,
                               qkv_array **array, qkv_error *error) {
-    char printable[200];
     const qkvi_stored *const tensor = qkvi_safetensors_find(file, name);
     if (!tensor)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s: there is no tensor '%s'",
-                              file->source.name,
-                              qkvi_escape(printable, sizeof printable, name, strlen(name)));
+                              file->source.name, QKVI_PRINTABLE(200, name));
     QKV_TRY(make_array(type_of(tensor->type, floats), tensor->rank, tensor->shape, tensor->n_elems,
                        array, error));
     tensor_bytes from = { file, tensor };
@@ -171,7 +166,7 @@ static const struct container {
 static qkv_status read_named(const char *path, const char *name, const struct container *container,
                              qkv_array_type floats, qkv_array **array, qkv_error *error) {
     char *const file = strndup(path, (size_t)(name - path) - 1);
-    if (!file) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    if (!file) return qkvi_no_memory(error, "a path");
     const qkv_status status = container->read(file, name, floats, array, error);
     free(file);
     return status;
@@ -213,4 +208,32 @@ void qkv_array_free(qkv_array *array) {
     if (!array) return;
     free(array->data);
     free(array);
+}
+
+/* ---- What files hold ------------------------------------------------------------------------- */
+
+/* qkv_tensor_list: what .safetensors and .npz files hold, from their checked headers alone. */
+
+static qkv_status list_weights(const char *path, qkvi_visit_entry *visit, void *user,
+                               qkv_error *error) {
+    qkvi_safetensors *file;
+    QKV_TRY(qkvi_weights_open(path, &file, error));
+    for (int64_t i = 0; i < file->n_tensors; i++) {
+        const qkvi_stored *const tensor = &file->tensors[i];
+        char name[400];
+        qkv_tensor_entry entry = { .name = name, .rank = tensor->rank };
+        qkvi_escape(name, sizeof name, tensor->name, strlen(tensor->name));
+        entry.type = qkvi_elem_name(tensor->type);
+        memcpy(entry.shape, tensor->shape, (size_t)tensor->rank * sizeof *entry.shape);
+        visit(user, &entry);
+    }
+    qkvi_safetensors_close(file);
+    return QKV_OK;
+}
+
+qkv_status qkv_tensor_list(const char *path, void (*visit)(void *user, const qkv_tensor_entry *),
+                           void *user, qkv_error *error) {
+    if (!path || !visit)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL", path ? "visit" : "path");
+    return (qkvi_has_stem(path, ".npz") ? qkvi_npz_list : list_weights)(path, visit, user, error);
 }

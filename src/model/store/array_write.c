@@ -2,12 +2,9 @@
  * Arrays to .npy and .npz files; several at once appear together. A zip has the checksum of an
  * entry before its content, so an array's bytes are made twice.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/status.h"
 #include "model/store/file.h"
-#include "model/store/npz.h"
+#include "model/store/npy.h"
 #include "qkv/files.h"
 
 static qkv_status check_array(const qkv_array *array, size_t *bytes, qkv_error *error) {
@@ -107,13 +104,11 @@ static int share_file(const char *a, const char *b) {
 static qkv_status name_entry(const char *path, const char *name, char entry[QKVI_ZIP_MAX_NAME + 1],
                              qkv_error *error) {
     const size_t n = strlen(name);
-    const int has_ending = n > 4 && strcmp(name + n - 4, ".npy") == 0;
-    char printable[QKVI_NAME_BYTES];
     if (n == 0 || n > QKVI_ZIP_MAX_NAME - 4)
-        return qkvi_error_set(
-            error, QKV_ERR_ARGUMENT, "%s: the name of an array has 1 to %d bytes, not %zu",
-            qkvi_escape(printable, sizeof printable, path, strlen(path)), QKVI_ZIP_MAX_NAME - 4, n);
-    snprintf(entry, QKVI_ZIP_MAX_NAME + 1, "%s%s", name, has_ending ? "" : ".npy");
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "%s: the name of an array has 1 to %d bytes, not %zu",
+                              QKVI_PRINTABLE(QKVI_NAME_BYTES, path), QKVI_ZIP_MAX_NAME - 4, n);
+    snprintf(entry, QKVI_ZIP_MAX_NAME + 1, "%s%s", name, qkvi_has_stem(name, ".npy") ? "" : ".npy");
     return QKV_OK;
 }
 
@@ -135,14 +130,14 @@ static qkv_status put_entry(qkvi_zip_writer *zip, const char *path, const qkv_ar
 static qkv_status check_names(const batch *job, int first) {
     for (int i = first; i < job->n; i++)
         for (int j = first; j < i; j++) {
-            char a[QKVI_ZIP_MAX_NAME + 1], b[QKVI_ZIP_MAX_NAME + 1], printable[QKVI_NAME_BYTES];
+            char a[QKVI_ZIP_MAX_NAME + 1], b[QKVI_ZIP_MAX_NAME + 1];
             const char *const path = job->paths[i];
             if (!share_file(job->paths[first], path) || !share_file(path, job->paths[j])) continue;
             QKV_TRY(name_entry(path, qkvi_npz_colon(path) + 1, a, job->error));
             QKV_TRY(name_entry(path, qkvi_npz_colon(job->paths[j]) + 1, b, job->error));
             if (strcmp(a, b) == 0)
                 return qkvi_error_set(job->error, QKV_ERR_ARGUMENT, "%s is named twice",
-                                      qkvi_escape(printable, sizeof printable, path, strlen(path)));
+                                      QKVI_PRINTABLE(QKVI_NAME_BYTES, path));
         }
     return QKV_OK;
 }
@@ -153,7 +148,7 @@ static qkv_status add_npz(batch *job, int first) {
     qkvi_zip_writer zip = { .out = NULL };
     QKV_TRY(check_names(job, first));
     char *const file = strndup(path, (size_t)(colon - path));
-    if (!file) return qkvi_error_set(job->error, QKV_ERR_MEMORY, "no memory for a path");
+    if (!file) return qkvi_no_memory(job->error, "a path");
     qkv_status status = qkvi_files_begin(&job->files, file, &zip.out, job->error);
     for (int i = first; i < job->n && status == QKV_OK; i++)
         if (share_file(path, job->paths[i]))

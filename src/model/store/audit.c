@@ -2,12 +2,9 @@
 #include "model/store/audit.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/options.h"
-#include "core/status.h"
-#include "model/store/safetensors_header.h"
+#include "model/store/safetensors_parts.h"
 
 void qkvi_audit_find(qkvi_audit *audit, const char *rule, uint64_t offset, const char *shown,
                      const char *format, ...) {
@@ -151,11 +148,9 @@ static qkv_status run_audit(qkvi_audit *job, const char *path, qkv_audit *audit)
 qkv_status qkv_tensor_audit(const char *path, void (*visit)(void *user, const qkv_finding *finding),
                             void *user, qkv_audit *audit, qkv_error *error) {
     qkvi_audit job = { .visit = visit, .user = user, .error = error };
-    if (!path || !visit || !audit)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
-                              !path    ? "path"
-                              : !visit ? "visit"
-                                       : "audit");
+    QKV_TRY(qkvi_need(path, "path", error));
+    QKV_TRY(qkvi_need(visit, "visit", error));
+    QKV_TRY(qkvi_need(audit, "audit", error));
     qkv_audit none = qkv_audit_init();
     QKV_TRY(qkvi_options_read(&none, sizeof none, audit, "qkv_audit", error));
     none = qkv_audit_init();

@@ -8,7 +8,7 @@
 #ifndef QKVI_STORE_AUDIT_H
 #define QKVI_STORE_AUDIT_H
 
-#include "model/store/json_walk.h"
+#include "model/store/json.h"
 #include "model/store/safetensors.h"
 #include "qkv/files.h"
 
@@ -25,7 +25,8 @@ typedef struct qkvi_key {
 
 typedef struct qkvi_keys {
     qkvi_key *at;
-    int64_t n, capacity;
+    int64_t n;
+    size_t capacity;
 } qkvi_keys;
 
 typedef struct qkvi_audit {
@@ -43,6 +44,7 @@ typedef struct qkvi_audit {
     qkvi_stored *tensors;
     int64_t *tensor_keys;
     int64_t n_tensors;
+    size_t room;     /* of both */
     int is_complete; /* 1: all tensors are among them */
 } qkvi_audit;
 

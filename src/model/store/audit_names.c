@@ -3,12 +3,8 @@
  * prints as another does, or that appears twice can mean one tensor to a reader and another tensor
  * to the next. See audit.h.
  */
-#include <stdlib.h>
-#include <string.h>
 #include <utf8proc.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/store/audit.h"
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
@@ -16,13 +12,8 @@
 static qkv_status append(qkvi_audit *audit, qkvi_keys *keys, const char *bytes, size_t n,
                          uint64_t offset) {
     char shown[QKVI_SHOWN_BYTES];
-    if (keys->n == keys->capacity) {
-        const int64_t capacity = keys->capacity ? 2 * keys->capacity : 4;
-        qkvi_key *const more = qkvi_realloc_array(keys->at, (size_t)capacity, sizeof *more);
-        if (!more) return qkvi_audit_no_memory(audit);
-        keys->at = more;
-        keys->capacity = capacity;
-    }
+    if (qkvi_reserve(&keys->at, &keys->capacity, (size_t)keys->n + 1, sizeof *keys->at) != QKV_OK)
+        return qkvi_audit_no_memory(audit);
     qkvi_key *const key = &keys->at[keys->n];
     *key = (qkvi_key){ .bytes = malloc(n + 1),
                        .n = n,

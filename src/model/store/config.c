@@ -5,14 +5,8 @@
  */
 #include "model/store/config.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/status.h"
 #include "model/arch/family.h"
-#include "model/store/config_fields.h"
-#include "model/store/nearest.h"
+#include "model/base.h"
 
 enum { MAX_IDS = 8 };
 
@@ -33,19 +27,18 @@ static qkv_status refuse_type(const qkvi_json_reader *reader, const char *type) 
     const char *const nearest = nearest_type(type);
     char printable[128];
     qkvi_escape(printable, sizeof printable, type, strlen(type));
-    return qkvi_error_set(reader->error, QKV_ERR_UNSUPPORTED,
-                          "%s: model_type '%s' is not supported; qkv loads %s%s%s%s", reader->file,
-                          printable, qkvi_family_types, nearest ? "; the nearest is \"" : "",
+    return QKVI_JSON_FAIL(reader, QKV_ERR_UNSUPPORTED,
+                          "model_type '%s' is not supported; qkv loads %s%s%s%s", printable,
+                          qkvi_family_types, nearest ? "; the nearest is \"" : "",
                           nearest ? nearest : "", nearest ? "\"" : "");
 }
 
 /* A family without all of its layers. */
 static qkv_status refuse_needs(const qkvi_json_reader *reader, const char *type,
                                const char *needs) {
-    return qkvi_error_set(reader->error, QKV_ERR_UNSUPPORTED,
-                          "%s: model_type '%s' needs %s, which %s not there yet; qkv loads %s",
-                          reader->file, type, needs, strstr(needs, " and ") ? "are" : "is",
-                          qkvi_family_types);
+    return QKVI_JSON_FAIL(reader, QKV_ERR_UNSUPPORTED,
+                          "model_type '%s' needs %s, which %s not there yet; qkv loads %s", type,
+                          needs, strstr(needs, " and ") ? "are" : "is", qkvi_family_types);
 }
 
 /* Whose config.json it is. */
@@ -54,8 +47,7 @@ static qkv_status read_type(const qkvi_json_reader *reader, const qkvi_model_fam
     char needs[QKVI_NEEDS_BYTES];
     QKV_TRY(qkvi_json_take_string(reader, "model_type", &type));
     if (!type)
-        return qkvi_error_set(reader->error, QKV_ERR_UNSUPPORTED,
-                              "%s: model_type is missing; qkv loads %s", reader->file,
+        return QKVI_JSON_FAIL(reader, QKV_ERR_UNSUPPORTED, "model_type is missing; qkv loads %s",
                               qkvi_family_types);
     *family = qkvi_family_of(type);
     if (!*family) return refuse_type(reader, type);
@@ -109,10 +101,9 @@ static qkv_status read_positions(const qkvi_json_reader *reader, const qkvi_mode
     info->first_position = pad + 1;
     info->max_len -= info->first_position;
     if (info->max_len >= 1) return QKV_OK;
-    return qkvi_error_set(reader->error, QKV_ERR_SHAPE,
-                          "%s: %s = %lld leaves no position after pad_token_id = %lld",
-                          reader->file, fields->max_len.field,
-                          (long long)(info->max_len + info->first_position), (long long)pad);
+    return QKVI_JSON_FAIL(
+        reader, QKV_ERR_SHAPE, "%s = %lld leaves no position after pad_token_id = %lld",
+        fields->max_len.field, (long long)(info->max_len + info->first_position), (long long)pad);
 }
 
 static qkv_status check_equal(const qkvi_json_reader *reader, const char *field, qkv_status status,
@@ -121,8 +112,8 @@ static qkv_status check_equal(const qkvi_json_reader *reader, const char *field,
     if (!field) return QKV_OK;
     QKV_TRY(qkvi_json_take_int(reader, field, INT32_MAX, &value));
     if (value == wanted) return QKV_OK;
-    return qkvi_error_set(reader->error, status, "%s: %s = %lld is not %s%lld", reader->file, field,
-                          (long long)value, other, (long long)wanted);
+    return QKVI_JSON_FAIL(reader, status, "%s = %lld is not %s%lld", field, (long long)value, other,
+                          (long long)wanted);
 }
 
 /* Of one vocabulary, or of one for each language. */
@@ -132,11 +123,10 @@ static qkv_status read_target_words(const qkvi_json_reader *reader, const char *
     if (!field) return QKV_OK;
     QKV_TRY(qkvi_config_take_size(reader, field, QKVI_MAX_VOCAB, &info->target_vocab_size));
     if (info->separate_words || info->target_vocab_size == info->vocab_size) return QKV_OK;
-    return qkvi_error_set(reader->error, QKV_ERR_SHAPE,
-                          "%s: %s = %lld is not vocab_size = %lld, but "
+    return QKVI_JSON_FAIL(reader, QKV_ERR_SHAPE,
+                          "%s = %lld is not vocab_size = %lld, but "
                           "share_encoder_decoder_embeddings is true",
-                          reader->file, field, (long long)info->target_vocab_size,
-                          (long long)info->vocab_size);
+                          field, (long long)info->target_vocab_size, (long long)info->vocab_size);
 }
 
 static qkv_status read_sizes(const qkvi_json_reader *reader, const qkvi_model_family *family,
@@ -184,11 +174,10 @@ static qkv_status read_id(const qkvi_json_reader *reader, const char *field, int
 static qkv_status read_start(const qkvi_json_reader *reader, qkv_model_info *info) {
     QKV_TRY(qkvi_json_take_int(reader, "decoder_start_token_id", INT32_MAX, &info->start_id));
     if (info->start_id < info->target_vocab_size) return QKV_OK;
-    return qkvi_error_set(reader->error, QKV_ERR_SHAPE,
-                          "%s: decoder_start_token_id = %lld is not less than the %lld tokens of "
+    return QKVI_JSON_FAIL(reader, QKV_ERR_SHAPE,
+                          "decoder_start_token_id = %lld is not less than the %lld tokens of "
                           "the decoder",
-                          reader->file, (long long)info->start_id,
-                          (long long)info->target_vocab_size);
+                          (long long)info->start_id, (long long)info->target_vocab_size);
 }
 
 static qkv_status read_ids(const qkvi_json_reader *reader, const qkvi_model_family *family,
@@ -255,8 +244,7 @@ static qkv_status rename_sizes(const qkvi_json_reader *reader, json_t *root,
         json_t *const value = json_object_get(root, names[n][0]);
         if (!value || json_is_null(value) || strcmp(names[n][0], names[n][1]) == 0) continue;
         if (json_object_set(root, names[n][1], value) != 0)
-            return qkvi_error_set(reader->error, QKV_ERR_MEMORY, "%s: no memory for a field",
-                                  reader->file);
+            return QKVI_JSON_FAIL(reader, QKV_ERR_MEMORY, "no memory for a field");
     }
     return QKV_OK;
 }

@@ -1,29 +1,25 @@
-/* Fields of a config.json: see config_fields.h. */
-#include "model/store/config_fields.h"
+/* Fields of a config.json: see config.h. */
+#include "model/store/config.h"
 
-#include <string.h>
-
-#include "core/status.h"
 #include "model/store/file.h"
 
-qkv_status qkvi_config_refuse(const qkvi_json_reader *reader, const char *field,
-                              const char *value) {
-    char printable[128];
-    qkvi_escape(printable, sizeof printable, value, strlen(value));
-    return qkvi_error_set(reader->error, QKV_ERR_UNSUPPORTED, "%s: %s '%s' is not supported",
-                          reader->file, field, printable);
+/* UNSUPPORTED: field 'value' is not supported. */
+static qkv_status config_refuse(const qkvi_json_reader *reader, const char *field,
+                                const char *value) {
+    return QKVI_JSON_FAIL(reader, QKV_ERR_UNSUPPORTED, "%s '%s' is not supported", field,
+                          QKVI_PRINTABLE(128, value));
 }
 
 qkv_status qkvi_config_word(const qkvi_json_reader *reader, const char *field, const char *wanted) {
     const char *value = wanted;
     QKV_TRY(qkvi_json_take_string(reader, field, &value));
-    return strcmp(value, wanted) == 0 ? QKV_OK : qkvi_config_refuse(reader, field, value);
+    return strcmp(value, wanted) == 0 ? QKV_OK : config_refuse(reader, field, value);
 }
 
 qkv_status qkvi_config_switch(const qkvi_json_reader *reader, const char *field, int wanted) {
     int value = wanted;
     QKV_TRY(qkvi_json_take_bool(reader, field, &value));
-    return value == wanted ? QKV_OK : qkvi_config_refuse(reader, field, value ? "true" : "false");
+    return value == wanted ? QKV_OK : config_refuse(reader, field, value ? "true" : "false");
 }
 
 /*
@@ -70,7 +66,7 @@ qkv_status qkvi_config_activation(const qkvi_json_reader *reader, const char *fi
         info->activation = names[n][1];
         return QKV_OK;
     }
-    return qkvi_config_refuse(reader, field, value);
+    return config_refuse(reader, field, value);
 }
 
 qkv_status qkvi_config_ties(const qkvi_json_reader *reader, int untied, qkv_model_info *info) {
@@ -82,8 +78,7 @@ qkv_status qkvi_config_ties(const qkvi_json_reader *reader, int untied, qkv_mode
 
 static qkv_status check_size(const qkvi_json_reader *reader, const char *field, int64_t value) {
     if (value > 0) return QKV_OK;
-    return qkvi_error_set(reader->error, QKV_ERR_SHAPE, "%s: %s = 0 is less than 1", reader->file,
-                          field);
+    return QKVI_JSON_FAIL(reader, QKV_ERR_SHAPE, "%s = 0 is less than 1", field);
 }
 
 qkv_status qkvi_config_need_size(const qkvi_json_reader *reader, const char *field, int64_t limit,
@@ -101,14 +96,12 @@ qkv_status qkvi_config_take_size(const qkvi_json_reader *reader, const char *fie
 qkv_status qkvi_config_take_eps(const qkvi_json_reader *reader, const char *field, double *eps) {
     QKV_TRY(qkvi_json_take_real(reader, field, eps));
     if (*eps > 0 && *eps < 1) return QKV_OK;
-    return qkvi_error_set(reader->error, QKV_ERR_FORMAT, "%s: %s = %g is not between 0 and 1",
-                          reader->file, field, *eps);
+    return QKVI_JSON_FAIL(reader, QKV_ERR_FORMAT, "%s = %g is not between 0 and 1", field, *eps);
 }
 
 qkv_status qkvi_config_heads(const qkvi_json_reader *reader, const char *hidden, const char *heads,
                              const qkv_model_info *info, int64_t n_heads) {
     if (info->hidden % n_heads == 0) return QKV_OK;
-    return qkvi_error_set(reader->error, QKV_ERR_SHAPE,
-                          "%s: %s = %lld is not a multiple of %s = %lld", reader->file, hidden,
+    return QKVI_JSON_FAIL(reader, QKV_ERR_SHAPE, "%s = %lld is not a multiple of %s = %lld", hidden,
                           (long long)info->hidden, heads, (long long)n_heads);
 }

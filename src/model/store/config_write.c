@@ -2,11 +2,9 @@
  * config.json and generation_config.json of the models that are trained here, as transformers has
  * them: fields in the order of their names.
  */
-#include <string.h>
 
-#include "core/status.h"
 #include "model/store/config.h"
-#include "model/store/json_write.h"
+#include "model/store/json.h"
 
 static const char *architecture_class(const qkv_model_info *info) {
     return info->has_mlm && info->has_nsp ? "BertForPreTraining"

@@ -3,9 +3,6 @@
  */
 #include "model/store/elems.h"
 
-#include <stdbool.h>
-#include <string.h>
-
 #include "core/half.h"
 
 const char *qkvi_elem_name(qkvi_elem type) {

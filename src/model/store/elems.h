@@ -5,7 +5,7 @@
 #ifndef QKVI_STORE_ELEMS_H
 #define QKVI_STORE_ELEMS_H
 
-#include "qkv/qkv.h"
+#include "model/base.h"
 
 typedef enum qkvi_elem {
     QKVI_F64,

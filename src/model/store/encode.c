@@ -5,12 +5,6 @@
 #include "model/store/encode.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
 
 char *qkvi_shown(const char *bytes) {
     const size_t n = bytes ? strlen(bytes) : 0;

@@ -2,9 +2,7 @@
 #ifndef QKVI_STORE_ENCODE_H
 #define QKVI_STORE_ENCODE_H
 
-#include <stdint.h>
-
-#include "model/store/bytes.h"
+#include "model/base.h"
 
 #pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
 

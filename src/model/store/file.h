@@ -9,9 +9,7 @@
 #ifndef QKVI_STORE_FILE_H
 #define QKVI_STORE_FILE_H
 
-#include <stdio.h>
-
-#include "qkv/qkv.h"
+#include "model/base.h"
 
 /** Bytes that can be read at any offset: an open file, or memory of the caller. */
 typedef struct qkvi_source {
@@ -79,8 +77,6 @@ qkv_status qkvi_writer_put(qkvi_writer *writer, const void *bytes, size_t n, qkv
 qkv_status qkvi_writer_finish(qkvi_writer *writer, qkv_error *error);
 /** After finish: the file is at its place. */
 qkv_status qkvi_writer_publish(qkvi_writer *writer, qkv_error *error);
-/** 1 if both would publish the same file. */
-int qkvi_writer_same(const qkvi_writer *a, const qkvi_writer *b);
 /** Ends the writer in any case; a file that was not published is gone. */
 void qkvi_writer_end(qkvi_writer *writer);
 /** Finish, publish and end. */
@@ -91,7 +87,7 @@ qkv_status qkvi_writer_commit(qkvi_writer *writer, qkv_error *error);
 qkv_status qkvi_file_save(const char *path, const void *bytes, size_t n, qkv_error *error);
 
 /**
- * Files that appear together (files.c): each is written beside its place, then all are finished,
+ * Files that appear together (writer.c): each is written beside its place, then all are finished,
  * and only then published; two names of one file are an ARGUMENT error. Set folder, or NULL for
  * names that are paths; end it after a failed call, and instead of commit.
  */

@@ -4,12 +4,88 @@
  */
 #include "model/store/generation_config.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <math.h>
 
-#include "core/status.h"
+#include "model/base.h"
 #include "model/store/file.h"
 #include "model/store/json.h"
+
+/* ---- What is not implemented ----------------------------------------------------------------- */
+
+/*
+ * Fields of generation_config.json that are not implemented: each is named where transformers
+ * (generation/utils.py: _get_logits_processor, _get_stopping_criteria, get_generation_mode) would
+ * write something else because of it.
+ */
+
+/* What else than null and false changes what is written. */
+typedef struct other {
+    const char *field;
+    qkvi_search_kind kind;
+    double above, below; /* numbers between these … */
+    double but;          /* … but this one */
+    int even_empty;      /* a list or an object without entries, too */
+} other;
+
+static const other others[] = {
+    { "begin_suppress_tokens", QKVI_ANY_SEARCH, 0, 0, 0, 0 },
+    { "constraints", QKVI_ANY_SEARCH, 0, 0, 0, 1 },
+    { "encoder_no_repeat_ngram_size", QKVI_ANY_SEARCH, 0, INFINITY, 0, 0 },
+    { "encoder_repetition_penalty", QKVI_ANY_SEARCH, -INFINITY, INFINITY, 1, 0 },
+    { "exponential_decay_length_penalty", QKVI_ANY_SEARCH, 0, 0, 0, 1 },
+    { "force_words_ids", QKVI_ANY_SEARCH, 0, 0, 0, 1 },
+    { "guidance_scale", QKVI_ANY_SEARCH, -INFINITY, INFINITY, 1, 0 },
+    { "is_assistant", QKVI_ANY_SEARCH, 0, 0, 0, 0 },
+    { "max_time", QKVI_ANY_SEARCH, -INFINITY, INFINITY, INFINITY, 0 },
+    { "sequence_bias", QKVI_ANY_SEARCH, 0, 0, 0, 0 },
+    { "stop_strings", QKVI_ANY_SEARCH, 0, 0, 0, 0 },
+    { "suppress_tokens", QKVI_ANY_SEARCH, 0, 0, 0, 0 },
+    { "token_healing", QKVI_ANY_SEARCH, 0, 0, 0, 0 },
+    { "watermarking_config", QKVI_ANY_SEARCH, 0, 0, 0, 1 },
+    { "epsilon_cutoff", QKVI_SAMPLING, 0, 1, 0, 0 },
+    { "eta_cutoff", QKVI_SAMPLING, 0, 1, 0, 0 },
+    { "top_h", QKVI_SAMPLING, -INFINITY, INFINITY, INFINITY, 0 },
+    { "typical_p", QKVI_SAMPLING, -INFINITY, 1, 1, 0 },
+    { "num_beam_groups", QKVI_BEAMS, 1, INFINITY, 1, 0 },
+    { "dola_layers", QKVI_NO_BEAMS, -INFINITY, INFINITY, INFINITY, 1 },
+    { "penalty_alpha", QKVI_GREEDY, 0, INFINITY, 0, 0 },
+};
+
+static int counts(const other *o, const json_t *value) {
+    if (value == NULL || json_is_null(value) || json_is_false(value)) return 0;
+    if (json_is_number(value)) {
+        const double number = json_number_value(value);
+        return number > o->above && number < o->below && number != o->but;
+    }
+    const int is_empty = (json_is_array(value) && json_array_size(value) == 0) ||
+                         (json_is_object(value) && json_object_size(value) == 0);
+    return !is_empty || o->even_empty;
+}
+
+/* Finds these fields. */
+static void generation_find_unsupported(const json_t *object, qkvi_generation_config *config) {
+    const char *const cache = json_string_value(json_object_get(object, "cache_implementation"));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        const other *const o = &others[i];
+        if (!config->unsupported[o->kind] && counts(o, json_object_get(object, o->field)))
+            config->unsupported[o->kind] = o->field;
+    }
+    if (cache && strcmp(cache, "quantized") == 0 && !config->unsupported[QKVI_ANY_SEARCH])
+        config->unsupported[QKVI_ANY_SEARCH] = "cache_implementation";
+}
+
+const char *qkvi_generation_unsupported(const qkvi_generation_config *config, int samples,
+                                        int64_t n_beams) {
+    const int is_kind[QKVI_SEARCH_KINDS] = { [QKVI_ANY_SEARCH] = 1,
+                                             [QKVI_SAMPLING] = samples,
+                                             [QKVI_BEAMS] = n_beams > 1,
+                                             [QKVI_NO_BEAMS] = n_beams <= 1,
+                                             [QKVI_GREEDY] =
+                                                 n_beams <= 1 && !samples && config->top_k > 1 };
+    for (int k = 0; k < QKVI_SEARCH_KINDS; k++)
+        if (is_kind[k] && config->unsupported[k]) return config->unsupported[k];
+    return NULL;
+}
 
 enum { MAX_BYTES = 1 << 20, MAX_BEAMS = 256 /* QKVI_BEAMS_MAX */, MAX_LENGTH = 1 << 24 };
 
@@ -17,9 +93,9 @@ enum { MAX_BYTES = 1 << 20, MAX_BEAMS = 256 /* QKVI_BEAMS_MAX */, MAX_LENGTH = 1
 
 static qkv_status no_token(const qkvi_json_reader *reader, const char *field, int64_t id,
                            const qkv_model_info *info) {
-    return qkvi_error_set(reader->error, QKV_ERR_SHAPE,
-                          "%s: %s = %lld is not less than the %lld tokens of the model",
-                          reader->file, field, (long long)id, (long long)info->target_vocab_size);
+    return QKVI_JSON_FAIL(reader, QKV_ERR_SHAPE,
+                          "%s = %lld is not less than the %lld tokens of the model", field,
+                          (long long)id, (long long)info->target_vocab_size);
 }
 
 static qkv_status take_token(const qkvi_json_reader *reader, const char *field, int64_t *id) {
@@ -60,15 +136,14 @@ static qkv_status take_bad_word(const qkvi_json_reader *reader, size_t w, const 
                                 qkvi_generation_config *c) {
     const size_t n = json_array_size(word);
     if ((size_t)(QKVI_MAX_BAD_TOKENS - *n_used) < n)
-        return qkvi_error_set(reader->error, QKV_ERR_LIMIT,
-                              "%s: bad_words_ids has more than %d tokens", reader->file,
+        return QKVI_JSON_FAIL(reader, QKV_ERR_LIMIT, "bad_words_ids has more than %d tokens",
                               QKVI_MAX_BAD_TOKENS);
     for (size_t i = 0; i < n || i == 0; i++) {
         const json_t *const item = json_array_get(word, i);
         const json_int_t id = json_integer_value(item);
         if (!json_is_integer(item))
-            return qkvi_error_set(reader->error, QKV_ERR_FORMAT,
-                                  "%s: bad_words_ids[%zu] is no list of integers", reader->file, w);
+            return QKVI_JSON_FAIL(reader, QKV_ERR_FORMAT,
+                                  "bad_words_ids[%zu] is no list of integers", w);
         if (id < 0 || id >= info->target_vocab_size)
             return no_token(reader, "bad_words_ids", id, info);
         c->bad_words[(*n_used)++] = (int32_t)id;
@@ -84,8 +159,8 @@ static qkv_status take_bad_words(const qkvi_json_reader *reader, const qkv_model
     int64_t n_used = 0;
     QKV_TRY(qkvi_json_take_array(reader, "bad_words_ids", &list));
     if (json_array_size(list) > QKVI_MAX_BAD_WORDS)
-        return qkvi_error_set(reader->error, QKV_ERR_LIMIT,
-                              "%s: bad_words_ids has %zu entries, the limit is %d", reader->file,
+        return QKVI_JSON_FAIL(reader, QKV_ERR_LIMIT,
+                              "bad_words_ids has %zu entries, the limit is %d",
                               json_array_size(list), QKVI_MAX_BAD_WORDS);
     for (size_t w = 0; w < json_array_size(list); w++)
         QKV_TRY(take_bad_word(reader, w, json_array_get(list, w), info, &n_used, c));
@@ -111,9 +186,7 @@ static qkv_status take_tokens(const qkvi_json_reader *reader, const qkv_model_in
 static qkv_status take_length(const qkvi_json_reader *reader, const char *field, int64_t *value) {
     *value = INT64_MAX;
     QKV_TRY(qkvi_json_take_limit(reader, field, MAX_LENGTH, value));
-    if (*value == 0)
-        return qkvi_error_set(reader->error, QKV_ERR_FORMAT, "%s: %s = 0 is less than 1",
-                              reader->file, field);
+    if (*value == 0) return QKVI_JSON_FAIL(reader, QKV_ERR_FORMAT, "%s = 0 is less than 1", field);
     if (*value >= MAX_LENGTH) *value = 0;
     return QKV_OK;
 }
@@ -133,8 +206,8 @@ static qkv_status take_early_stopping(const qkvi_json_reader *reader, qkvi_gener
         QKV_TRY(qkvi_json_take_string(reader, "early_stopping", &word));
         c->early_stopping = QKVI_STOP_NEVER;
         if (strcmp(word, "never") == 0) return QKV_OK;
-        return qkvi_error_set(reader->error, QKV_ERR_FORMAT,
-                              "%s: early_stopping is a string other than \"never\"", reader->file);
+        return QKVI_JSON_FAIL(reader, QKV_ERR_FORMAT,
+                              "early_stopping is a string other than \"never\"");
     }
     QKV_TRY(qkvi_json_take_bool(reader, "early_stopping", &stops));
     c->early_stopping = stops ? QKVI_STOP_AT_ONCE : QKVI_STOP_BY_HEURISTIC;
@@ -221,7 +294,7 @@ qkv_status qkvi_generation_config_parse(const char *file, const void *bytes, siz
     *config = absent;
     QKV_TRY(qkvi_json_load(file, bytes, n_bytes, &qkvi_json_limits_config, &root, error));
     const qkvi_json_reader reader = { .file = file, .path = "", .object = root, .error = error };
-    qkvi_generation_find_unsupported(root, config);
+    generation_find_unsupported(root, config);
     qkv_status status = take_tokens(&reader, info, config);
     if (status == QKV_OK) take_start(&reader, info, config);
     if (status == QKV_OK) status = take_numbers(&reader, config);
@@ -232,13 +305,12 @@ qkv_status qkvi_generation_config_parse(const char *file, const void *bytes, siz
 
 static qkv_status read_path(const char *path, const qkv_model_info *info,
                             qkvi_generation_config *config, qkv_error *error) {
-    char printable[1024], *bytes = NULL;
+    char *bytes = NULL;
     size_t n_bytes = 0;
     *config = absent;
     QKV_TRY(qkvi_file_load(path, MAX_BYTES, &bytes, &n_bytes, error));
-    qkvi_escape(printable, sizeof printable, path, strlen(path));
-    const qkv_status status =
-        qkvi_generation_config_parse(printable, bytes, n_bytes, info, config, error);
+    const qkv_status status = qkvi_generation_config_parse(QKVI_PRINTABLE(1024, path), bytes,
+                                                           n_bytes, info, config, error);
     free(bytes);
     return status;
 }
@@ -250,7 +322,7 @@ qkv_status qkvi_generation_config_read(const char *folder, const qkv_model_info 
         free(path);
         path = qkvi_path_join(folder, "config.json");
     }
-    if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    if (!path) return qkvi_no_memory(error, "a path");
     const qkv_status status = read_path(path, info, config, error);
     free(path);
     return status;

@@ -53,8 +53,6 @@ typedef struct qkvi_generation_config {
 /** The first field that is not implemented and would change what such a search writes; NULL. */
 const char *qkvi_generation_unsupported(const qkvi_generation_config *config, int samples,
                                         int64_t n_beams);
-/** Finds these fields. */
-void qkvi_generation_find_unsupported(const json_t *object, qkvi_generation_config *config);
 
 /**
  * Reads the file of a folder. Of other tokens than the model has, those that end a text, fill it or begin it

@@ -9,20 +9,122 @@
  */
 #include "model/store/hub.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <dirent.h>
+#include <errno.h>
 #include <sys/stat.h>
 
-#include "core/status.h"
 #include "model/store/file.h"
-#include "model/store/found.h"
 #include "model/store/shards.h"
 
-enum { COMMIT_DIGITS = 40, MAX_REF = 64 };
+/* ---- What a folder has in place of weights --------------------------------------------------- */
 
-static qkv_status no_memory(qkv_error *error) {
-    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+/* Names alone tell, nothing is opened. */
+
+/* How a name is recognised. */
+typedef enum match { WHOLE, BEGINS, ENDS } match;
+
+/* What people have; the first of these kinds that is there is told. */
+typedef struct kind {
+    match match;
+    const char *text;
+    const char *is;
+    const char *before, *after; /* a command, around the folder; or NULL */
+} kind;
+
+#define TORCH                                                                                      \
+    "a pickle file; qkv reads safetensors. Convert once: ", "python3 tools/bin2safetensors.py ", ""
+#define ADAPTER                                                                                    \
+    "an adapter (LoRA), which is no model by itself. Merge it into its base model: ",              \
+        "peft.AutoPeftModel.from_pretrained(\"", "\").merge_and_unload().save_pretrained(NEW)"
+#define SENTENCES                                                                                  \
+    "where older versions of sentence-transformers have the model. Save it anew: ",                \
+        "sentence_transformers.SentenceTransformer(\"", "\").save_pretrained(NEW)"
+#define TENSORFLOW                                                                                 \
+    "which is TensorFlow's. Convert it by transformers 4, as 5 cannot: ",                          \
+        "AutoModel.from_pretrained(\"", "\", from_tf=True).save_pretrained(NEW)"
+#define FLAX                                                                                       \
+    "which is Flax's. Convert it by transformers 4, as 5 cannot: ",                                \
+        "AutoModel.from_pretrained(\"", "\", from_flax=True).save_pretrained(NEW)"
+#define GGUF                                                                                       \
+    "which is llama.cpp's (GGUF). Take the model as it was published, or convert it: ",            \
+        "transformers.AutoModel.from_pretrained(\"", "\", gguf_file=FILE).save_pretrained(NEW)"
+#define ONNX "which is ONNX. Take the model that it was exported from", NULL, NULL
+
+static const kind kinds[] = {
+    { WHOLE, "pytorch_model.bin", TORCH },
+    { WHOLE, "pytorch_model.bin.index.json", TORCH },
+    { WHOLE, "adapter_config.json", ADAPTER },
+    { WHOLE, "adapter_model.safetensors", ADAPTER },
+    { WHOLE, "adapter_model.bin", ADAPTER },
+    { BEGINS, "0_", SENTENCES },
+    { ENDS, ".safetensors", "which may be a model: then name the file itself", NULL, NULL },
+    { ENDS, ".gguf", GGUF },
+    { ENDS, ".h5", TENSORFLOW },
+    { ENDS, ".ckpt.index", TENSORFLOW },
+    { WHOLE, "saved_model.pb", TENSORFLOW },
+    { WHOLE, "saved_model", TENSORFLOW },
+    { ENDS, ".msgpack", FLAX },
+    { ENDS, ".onnx", ONNX },
+    { WHOLE, "onnx", ONNX },
+};
+enum { N_KINDS = sizeof kinds / sizeof *kinds };
+
+static int matches(const kind *k, const char *name) {
+    const size_t n = strlen(name), m = strlen(k->text);
+    if (n < m) return 0;
+    switch (k->match) {
+    case WHOLE: return strcmp(name, k->text) == 0;
+    case BEGINS: return strncmp(name, k->text, m) == 0;
+    default: return strcmp(name + n - m, k->text) == 0;
+    }
 }
+
+/* The kind of a name; N_KINDS: none. */
+static int kind_of(const char *name) {
+    int k = 0;
+    while (k < N_KINDS && !matches(&kinds[k], name)) k++;
+    return k;
+}
+
+/* The entry of the foremost kind, of several the first by name, to be freed; NULL: there is none. */
+static qkv_status find(DIR *list, char **name, int *found, qkv_error *error) {
+    const struct dirent *entry;
+    *found = N_KINDS;
+    while ((entry = readdir(list))) {
+        const int k = kind_of(entry->d_name);
+        if (k == N_KINDS || k > *found) continue;
+        if (k == *found && strcmp(entry->d_name, *name) > 0) continue;
+        free(*name);
+        *name = strdup(entry->d_name);
+        if (!*name) return qkvi_no_memory(error, "the name of a file");
+        *found = k;
+    }
+    return QKV_OK;
+}
+
+/* UNSUPPORTED, naming the file; IO if there is nothing of a model. MEMORY. */
+static qkv_status refuse_folder(const char *folder, qkv_error *error) {
+    char printable[QKVI_NAME_BYTES], file[200], *name = NULL;
+    int k = N_KINDS;
+    qkv_status status = QKV_OK;
+    DIR *const list = opendir(folder);
+    if (!list && errno == ENOMEM) return qkvi_no_memory(error, "the name of a file");
+    if (list) status = find(list, &name, &k, error);
+    if (list) closedir(list);
+    qkvi_escape(printable, sizeof printable, folder, strlen(folder));
+    if (status != QKV_OK) return status;
+    if (!name)
+        return qkvi_error_set(error, QKV_ERR_IO, "%s: no model.safetensors in this folder",
+                              printable);
+    qkvi_escape(file, sizeof file, name, strlen(name));
+    free(name);
+    const kind *const of = &kinds[k];
+    return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s holds only %s, %s%s%s%s", printable, file,
+                          of->is, of->before ? of->before : "", of->before ? printable : "",
+                          of->before ? of->after : "");
+}
+
+enum { COMMIT_DIGITS = 40, MAX_REF = 64 };
 
 static int is_folder(const char *path) {
     struct stat status;
@@ -31,15 +133,10 @@ static int is_folder(const char *path) {
 
 static qkv_status folder_has(const char *folder, const char *name, int *there, qkv_error *error) {
     char *const path = qkvi_path_join(folder, name);
-    if (!path) return no_memory(error);
+    if (!path) return qkvi_no_memory(error, "a path");
     *there = qkvi_file_exists(path);
     free(path);
     return QKV_OK;
-}
-
-static int ends_with(const char *text, const char *ending) {
-    const size_t n = strlen(text), m = strlen(ending);
-    return n > m && strcmp(text + n - m, ending) == 0;
 }
 
 /* ---- A folder -------------------------------------------------------------------------------- */
@@ -52,9 +149,9 @@ static qkv_status weights_of(const char *folder, char **weights, qkv_error *erro
         QKV_TRY(folder_has(folder, names[n], &there, error));
         if (!there) continue;
         *weights = qkvi_path_join(folder, names[n]);
-        return *weights ? QKV_OK : no_memory(error);
+        return *weights ? QKV_OK : qkvi_no_memory(error, "a path");
     }
-    return qkvi_refuse_folder(folder, error);
+    return refuse_folder(folder, error);
 }
 
 /* "…-00001-of-00002.safetensors", but not "…-00001-of-00001.safetensors", which is all there is. */
@@ -140,7 +237,7 @@ static qkv_status snapshot_of(const char *repository, char **folder, qkv_error *
     char *commit = NULL;
     size_t n = 0;
     char *const path = qkvi_path_join(repository, "refs/main");
-    if (!path) return no_memory(error);
+    if (!path) return qkvi_no_memory(error, "a path");
     const qkv_status status = qkvi_file_load(path, MAX_REF, &commit, &n, error);
     qkvi_escape(printable, sizeof printable, path, strlen(path));
     free(path);
@@ -151,7 +248,7 @@ static qkv_status snapshot_of(const char *repository, char **folder, qkv_error *
     if (!is_commit)
         return qkvi_error_set(error, QKV_ERR_FORMAT, "%s is not 40 hexadecimal digits", printable);
     *folder = qkvi_path_join(repository, name);
-    return *folder ? QKV_OK : no_memory(error);
+    return *folder ? QKV_OK : qkvi_no_memory(error, "a path");
 }
 
 static qkv_status find_cached(const char *name, char **folder, qkv_error *error) {
@@ -159,7 +256,7 @@ static qkv_status find_cached(const char *name, char **folder, qkv_error *error)
     char *const repository = root ? repository_of(root, is_model_name(name) ? name : "") : NULL;
     qkv_status status;
     if (!repository)
-        status = no_memory(error);
+        status = qkvi_no_memory(error, "a path");
     else if (!is_model_name(name) || !is_folder(repository))
         status = not_cached(root, name, error);
     else
@@ -175,17 +272,17 @@ qkv_status qkvi_hub_find(const char *path_or_name, char **folder, char **weights
     *folder = *weights = NULL;
     if (is_folder(path_or_name)) {
         *folder = strdup(path_or_name);
-    } else if (ends_with(path_or_name, ".safetensors") || qkvi_is_index(path_or_name)) {
+    } else if (qkvi_has_stem(path_or_name, ".safetensors") || qkvi_is_index(path_or_name)) {
         *folder = folder_of(path_or_name);
         *weights = strdup(path_or_name);
         if (!*folder || !*weights)
-            status = no_memory(error);
+            status = qkvi_no_memory(error, "a path");
         else if (is_one_of_several(path_or_name))
             status = refuse_shard(path_or_name, *folder, error);
     } else {
         status = find_cached(path_or_name, folder, error);
     }
-    if (status == QKV_OK && !*folder) status = no_memory(error);
+    if (status == QKV_OK && !*folder) status = qkvi_no_memory(error, "a path");
     if (status == QKV_OK && !*weights) status = weights_of(*folder, weights, error);
     if (status == QKV_OK) return QKV_OK;
     free(*folder);

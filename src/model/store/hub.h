@@ -5,7 +5,7 @@
 #ifndef QKVI_STORE_HUB_H
 #define QKVI_STORE_HUB_H
 
-#include "qkv/qkv.h"
+#include "model/base.h"
 
 /**
  * Finds the folder (with config.json and tokenizer) and the weights file of a model, or the index of

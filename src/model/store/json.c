@@ -9,12 +9,6 @@
 #include "model/store/json.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/status.h"
-#include "model/store/json_numbers.h"
-#include "model/store/json_walk.h"
 
 enum { MAX_DEPTH = 64 };
 
@@ -152,15 +146,14 @@ static const char *type_name(const json_t *value) {
 
 static qkv_status field_failed(const qkvi_json_reader *reader, const char *field, qkv_status status,
                                const char *rule) {
-    return qkvi_error_set(reader->error, status, "%s: %s%s%s %s", reader->file, reader->path,
-                          *reader->path ? "." : "", field, rule);
+    return QKVI_JSON_FAIL(reader, status, "%s%s%s %s", reader->path, *reader->path ? "." : "",
+                          field, rule);
 }
 
 static qkv_status wrong_type(const qkvi_json_reader *reader, const char *field, const json_t *value,
                              const char *wanted) {
-    return qkvi_error_set(reader->error, QKV_ERR_FORMAT, "%s: %s%s%s is %s, must be %s",
-                          reader->file, reader->path, *reader->path ? "." : "", field,
-                          type_name(value), wanted);
+    return QKVI_JSON_FAIL(reader, QKV_ERR_FORMAT, "%s%s%s is %s, must be %s", reader->path,
+                          *reader->path ? "." : "", field, type_name(value), wanted);
 }
 
 /* The value of a field; NULL if absent or null. */
@@ -169,7 +162,7 @@ static const json_t *find(const qkvi_json_reader *reader, const char *field) {
     return json_is_null(value) ? NULL : value;
 }
 
-/* An integer beyond 64 bits, which json_numbers.h made a real: no other real is as large and whole by chance. */
+/* An integer beyond 64 bits, which json_walk.c made a real: no other real is as large and whole by chance. */
 static int is_wide(const json_t *value) {
     return json_is_real(value) && fabs(json_real_value(value)) >= 0x1p63;
 }
@@ -290,4 +283,14 @@ qkv_status qkvi_json_take_array(const qkvi_json_reader *reader, const char *fiel
     *value = find(reader, field);
     if (!*value || json_is_array(*value)) return QKV_OK;
     return wrong_type(reader, field, *value, "an array");
+}
+
+qkv_status qkvi_files_add_json(qkvi_files *files, const char *name, json_t *root,
+                               qkv_error *error) {
+    char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
+    json_decref(root);
+    if (text == NULL) return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for JSON", name);
+    const qkv_status status = qkvi_files_add(files, name, text, strlen(text), error);
+    free(text);
+    return status;
 }

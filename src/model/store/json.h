@@ -11,7 +11,8 @@
 
 #include <jansson.h>
 
-#include "qkv/qkv.h"
+#include "model/base.h"
+#include "model/store/file.h"
 
 typedef struct qkvi_json_limits {
     size_t max_bytes;
@@ -21,7 +22,7 @@ typedef struct qkvi_json_limits {
     int max_array;          /* entries of an array; 0: no limit of its own */
     const char *raised_by;  /* what raises max_values, for messages; NULL: nothing does */
     int strict_ends;        /* 1: starts with '{', and after its '}' only spaces (safetensors) */
-    int wide_integers;      /* 1: integers beyond 64 bits are reals (json_numbers.h), not errors */
+    int wide_integers;      /* 1: integers beyond 64 bits are reals (json_walk.c), not errors */
 } qkvi_json_limits;
 
 /**
@@ -53,6 +54,10 @@ typedef struct qkvi_json_reader {
     qkv_error *error;
 } qkvi_json_reader;
 
+/** "FILE: …", as printf has it; is the status. */
+#define QKVI_JSON_FAIL(reader, status, ...)                                                        \
+    qkvi_file_fail((reader)->error, (status), (reader)->file, __VA_ARGS__)
+
 /*
  * Checked fields. need_…: absent is an error. take_…: absent or null leaves *value as it was. Of
  * another JSON type: FORMAT. Integers must lie in [0, 2^31) (FORMAT) and be at most limit (LIMIT).
@@ -82,5 +87,47 @@ qkv_status qkvi_json_take_object(const qkvi_json_reader *reader, const char *fie
                                  const json_t **value);
 qkv_status qkvi_json_take_array(const qkvi_json_reader *reader, const char *field,
                                 const json_t **value);
+
+/**
+ * Walking an object of a JSON text by its bytes, for those who want to know where things are and
+ * how they are spelled, which no parser of values tells. Values are skipped, not understood: what
+ * is no JSON inside them is left to who parses them.
+ */
+
+/** Bytes [begin, end) of a text. A key's include its quotes. */
+typedef struct qkvi_json_span {
+    size_t begin, end;
+} qkvi_json_span;
+
+typedef qkv_status qkvi_json_visit(void *user, qkvi_json_span key, qkvi_json_span value);
+
+/**
+ * Calls visit for each member of the object that begins at text[*at], in order, until visit returns
+ * something other than QKV_OK, which is returned. *at becomes the place after its '}', or with
+ * *is_broken = 1 the place where no JSON can be.
+ */
+qkv_status qkvi_json_walk(const char *text, size_t n, size_t *at, int *is_broken,
+                          qkvi_json_visit *visit, void *user);
+
+/** The place after the string whose opening quote is text[at], or n. */
+size_t qkvi_json_skip_string(const char *text, size_t n, size_t at);
+
+/** The first place from at that is no JSON blank, or n. */
+size_t qkvi_json_skip_blanks(const char *text, size_t n, size_t at);
+
+/**
+ * Integers beyond 64 bits. Python writes them (transformers: a length without a limit is
+ * 1000000000000000019884624838656), and jansson refuses a text that has one. Here they become reals of
+ * about the same value, in as many bytes, so that a field that nobody needs stops nobody, and places in
+ * messages stay right.
+ */
+
+/** A copy of text with such reals, to be freed; NULL: text has no such integer. MEMORY. */
+qkv_status qkvi_json_widen(const char *file, const char *text, size_t n, char **wide,
+                           qkv_error *error);
+
+/** Adds a file of JSON. Takes root, which may be NULL for want of memory: MEMORY; IO. */
+QKV_NODISCARD qkv_status qkvi_files_add_json(qkvi_files *files, const char *name, json_t *root,
+                                             qkv_error *error);
 
 #endif

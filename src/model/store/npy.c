@@ -9,10 +9,6 @@
 #include "model/store/npy.h"
 
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/status.h"
 
 enum { MAX_HEADER = 1 << 16, MAX_STRING = 64, PREAMBLE = 8, ALIGNMENT = 64 };
 static const int64_t max_dimension = (int64_t)1 << 48;

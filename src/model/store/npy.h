@@ -6,13 +6,14 @@
  * False, a tuple of integers. The size that it claims must be the size that is there before
  * anything is allocated.
  *
- * An array is a file of its own, or an entry of a zip (npz.h): bytes that come in order.
+ * An array is a file of its own, or an entry of a zip (npz.c): bytes that come in order.
  */
 #ifndef QKVI_STORE_NPY_H
 #define QKVI_STORE_NPY_H
 
 #include "model/store/elems.h"
 #include "model/store/file.h"
+#include "model/store/zip.h"
 #include "qkv/files.h"
 
 enum { QKVI_NPY_MAX_RANK = 8 };
@@ -59,5 +60,22 @@ void qkvi_npy_make_header(const char *descr, int rank, const int64_t *shape,
 
 /** Bytes of an element in memory. */
 size_t qkvi_array_width(qkv_array_type type);
+
+/**
+ * .npz: arrays by name, each a .npy file in a zip, as numpy.savez and savez_compressed write them.
+ * The array NAME is the entry NAME.npy. Other entries are no arrays.
+ */
+
+/** The array of that name, or of the entry of that name. ARGUMENT if there is none. */
+qkv_status qkvi_npz_read(const char *path, const char *name, qkv_array_type floats,
+                         qkv_array **array, qkv_error *error);
+
+typedef void qkvi_visit_entry(void *user, const qkv_tensor_entry *entry);
+
+/** Visits every array, in byte order of their names; reads no more than their headers. */
+qkv_status qkvi_npz_list(const char *path, qkvi_visit_entry *visit, void *user, qkv_error *error);
+
+/** Where the colon of F.npz:NAME is, or NULL. */
+const char *qkvi_npz_colon(const char *path);
 
 #endif

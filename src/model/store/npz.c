@@ -1,10 +1,5 @@
-/* Arrays in .npz files: see npz.h. */
-#include "model/store/npz.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/status.h"
+/* Arrays in .npz files: see npy.h. */
+#include "model/store/npy.h"
 
 enum { MESSAGE_NAME = 1400 }; /* a source's name, a colon, the name of an entry */
 
@@ -26,15 +21,12 @@ static void name_array(const qkvi_zip *zip, const qkvi_zip_entry *entry, char te
     snprintf(text, MESSAGE_NAME, "%s:%s", zip->source.name, printable);
 }
 
-static int is_array(const qkvi_zip_entry *entry) {
-    const size_t n = strlen(entry->name);
-    return n >= 4 && memcmp(entry->name + n - 4, ending, 4) == 0;
-}
+static int is_array(const qkvi_zip_entry *entry) { return qkvi_ends_with(entry->name, ending); }
 
 /* As numpy has it, "q" and "q.npy" both name the entry q.npy. */
 static qkv_status find(const qkvi_zip *zip, const char *name, const qkvi_zip_entry **entry,
                        qkv_error *error) {
-    char longer[QKVI_ZIP_MAX_NAME + sizeof ending], printable[200];
+    char longer[QKVI_ZIP_MAX_NAME + sizeof ending];
     *entry = qkvi_zip_find(zip, name);
     if (*entry && is_array(*entry)) return QKV_OK;
     *entry = NULL;
@@ -44,7 +36,7 @@ static qkv_status find(const qkvi_zip *zip, const char *name, const qkvi_zip_ent
     }
     if (*entry) return QKV_OK;
     return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s: there is no array '%s'", zip->source.name,
-                          qkvi_escape(printable, sizeof printable, name, strlen(name)));
+                          QKVI_PRINTABLE(200, name));
 }
 
 static qkv_status read_entry(const qkvi_zip *zip, const qkvi_zip_entry *entry,

@@ -5,12 +5,7 @@
  */
 #include "model/store/recipe.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/status.h"
-#include "model/store/config_fields.h"
+#include "model/store/config.h"
 #include "model/store/file.h"
 
 enum { MAX_BYTES = 1 << 20, MAX_MODULES = 64 };
@@ -34,7 +29,7 @@ qkv_status qkvi_recipe_load(const char *folder, const char *name, char file[1024
     size_t n_bytes = 0;
     qkv_status status = QKV_OK;
     *root = NULL;
-    if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    if (!path) return qkvi_no_memory(error, "a path");
     qkvi_escape(file, 1024, path, strlen(path));
     if (qkvi_file_exists(path)) {
         status = qkvi_file_load(path, MAX_BYTES, &bytes, &n_bytes, error);
@@ -49,10 +44,8 @@ qkv_status qkvi_recipe_load(const char *folder, const char *name, char file[1024
 
 qkv_status qkvi_recipe_refuse(const char *file, const char *what, const char *value,
                               qkv_error *error) {
-    char printable[128];
-    qkvi_escape(printable, sizeof printable, value, strlen(value));
     return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s: %s '%s' is not supported", file, what,
-                          printable);
+                          QKVI_PRINTABLE(128, value));
 }
 
 void qkvi_recipe_free(qkvi_recipe *s) {
@@ -89,9 +82,8 @@ static qkv_status take_switches(const qkvi_json_reader *reader, qkvi_recipe *s) 
 static qkv_status take_mode(const qkvi_json_reader *reader, const json_t *value, qkvi_recipe *s) {
     const char *const name = json_string_value(value);
     if (!name)
-        return qkvi_error_set(reader->error, QKV_ERR_FORMAT,
-                              "%s: pooling_mode is neither a name nor a list of names",
-                              reader->file);
+        return QKVI_JSON_FAIL(reader, QKV_ERR_FORMAT,
+                              "pooling_mode is neither a name nor a list of names");
     for (int m = 0; m < QKVI_POOLINGS; m++) {
         if (strcmp(name, modes[m].name) != 0) continue;
         s->poolings[s->n_poolings++] = modes[m].pooling;
@@ -107,9 +99,8 @@ static qkv_status take_modes(const qkvi_json_reader *reader, qkvi_recipe *s) {
     s->n_poolings = 0;
     if (!json_is_array(value)) return take_mode(reader, value, s);
     if (n < 1 || n > QKVI_POOLINGS)
-        return qkvi_error_set(reader->error, QKV_ERR_LIMIT,
-                              "%s: pooling_mode has %zu names, must be 1 to %d", reader->file, n,
-                              (int)QKVI_POOLINGS);
+        return QKVI_JSON_FAIL(reader, QKV_ERR_LIMIT, "pooling_mode has %zu names, must be 1 to %d",
+                              n, (int)QKVI_POOLINGS);
     for (size_t i = 0; i < n; i++) QKV_TRY(take_mode(reader, json_array_get(value, i), s));
     return QKV_OK;
 }
@@ -182,10 +173,8 @@ static qkv_status add_normalize(const struct modules *m, const char *module, qkv
 }
 
 static qkv_status out_of_place(const qkvi_json_reader *reader, const char *type, const char *rule) {
-    char printable[128];
-    qkvi_escape(printable, sizeof printable, type, strlen(type));
-    return qkvi_error_set(reader->error, QKV_ERR_UNSUPPORTED, "%s: module '%s' %s", reader->file,
-                          printable, rule);
+    return QKVI_JSON_FAIL(reader, QKV_ERR_UNSUPPORTED, "module '%s' %s", QKVI_PRINTABLE(128, type),
+                          rule);
 }
 
 static qkv_status read_module(struct modules *m, const qkvi_json_reader *reader) {

@@ -2,12 +2,8 @@
  * What is done with a text before it becomes a vector: see recipe.h. The longest text is max_seq_length
  * of the first of these files; without one, what the tokenizer says.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
-#include "model/store/config_fields.h"
+#include "model/store/config.h"
 #include "model/store/recipe.h"
 
 enum { MAX_PROMPTS = 1024 };
@@ -56,9 +52,8 @@ static qkv_status refuse_arguments(const qkvi_json_reader *reader) {
         const json_t *object = NULL;
         QKV_TRY(qkvi_json_take_object(reader, names[i], &object));
         if (json_object_size(object) > 0)
-            return qkvi_error_set(reader->error, QKV_ERR_UNSUPPORTED,
-                                  "%s: %s is not empty, which is not supported", reader->file,
-                                  names[i]);
+            return QKVI_JSON_FAIL(reader, QKV_ERR_UNSUPPORTED,
+                                  "%s is not empty, which is not supported", names[i]);
     }
     QKV_TRY(qkvi_json_take_string(reader, "tokenizer_name_or_path", &other));
     if (other == NULL) return QKV_OK;
@@ -74,8 +69,7 @@ static qkv_status take_transformer(const qkvi_json_reader *reader, const qkv_mod
     QKV_TRY(qkvi_json_take_bool(reader, "do_lower_case", &s->lower_case));
     QKV_TRY(qkvi_json_take_limit(reader, "max_seq_length", info->max_len, &longest));
     if (longest < 1)
-        return qkvi_error_set(reader->error, QKV_ERR_FORMAT,
-                              "%s: max_seq_length = 0 is less than 1", reader->file);
+        return QKVI_JSON_FAIL(reader, QKV_ERR_FORMAT, "max_seq_length = 0 is less than 1");
     s->max_len = longest;
     return QKV_OK;
 }
@@ -106,7 +100,7 @@ static qkv_status add_prompt(qkvi_recipe *s, const char *name, const char *text,
     prompt->shown.name = prompt->name = strdup(name);
     prompt->shown.text = prompt->text = strdup(text);
     if (prompt->name && prompt->text) return QKV_OK;
-    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for prompts");
+    return qkvi_no_memory(error, "prompts");
 }
 
 static int64_t find_prompt(const qkvi_recipe *s, const char *name) {
@@ -122,14 +116,13 @@ static qkv_status take_prompts(const qkvi_json_reader *reader, qkvi_recipe *s) {
     const char *name;
     if (reader->object) QKV_TRY(qkvi_json_take_object(reader, "prompts", &object));
     if (json_object_size(object) > MAX_PROMPTS)
-        return qkvi_error_set(reader->error, QKV_ERR_LIMIT, "%s: %zu prompts, the limit is %d",
-                              reader->file, json_object_size(object), MAX_PROMPTS);
+        return QKVI_JSON_FAIL(reader, QKV_ERR_LIMIT, "%zu prompts, the limit is %d",
+                              json_object_size(object), MAX_PROMPTS);
     s->prompts = qkvi_calloc_array(json_object_size(object) + 2, sizeof *s->prompts);
-    if (!s->prompts) return qkvi_error_set(reader->error, QKV_ERR_MEMORY, "no memory for prompts");
+    if (!s->prompts) return qkvi_no_memory(reader->error, "prompts");
     json_object_foreach((json_t *)object, name, value) {
         if (!json_is_string(value) && !json_is_null(value))
-            return qkvi_error_set(reader->error, QKV_ERR_FORMAT,
-                                  "%s: a prompt is neither a string nor null", reader->file);
+            return QKVI_JSON_FAIL(reader, QKV_ERR_FORMAT, "a prompt is neither a string nor null");
         QKV_TRY(add_prompt(s, name, json_is_null(value) ? "" : json_string_value(value),
                            reader->error));
     }
@@ -140,15 +133,14 @@ static qkv_status take_prompts(const qkvi_json_reader *reader, qkvi_recipe *s) {
 
 static qkv_status take_default(const qkvi_json_reader *reader, qkvi_recipe *s) {
     const char *name = NULL;
-    char printable[128];
     QKV_TRY(qkvi_json_take_string(reader, "default_prompt_name", &name));
     if (name == NULL) return QKV_OK;
     s->default_prompt = find_prompt(s, name);
     if (s->default_prompt >= 0) s->prompts[s->default_prompt].shown.is_default = 1;
     if (s->default_prompt >= 0) return QKV_OK;
-    return qkvi_error_set(reader->error, QKV_ERR_FORMAT,
-                          "%s: default_prompt_name '%s' is not among the prompts", reader->file,
-                          qkvi_escape(printable, sizeof printable, name, strlen(name)));
+    return QKVI_JSON_FAIL(reader, QKV_ERR_FORMAT,
+                          "default_prompt_name '%s' is not among the prompts",
+                          QKVI_PRINTABLE(128, name));
 }
 
 static qkv_status take_model(const qkvi_json_reader *reader, qkvi_recipe *s) {
@@ -158,9 +150,7 @@ static qkv_status take_model(const qkvi_json_reader *reader, qkvi_recipe *s) {
     QKV_TRY(qkvi_config_word(reader, "model_type", "SentenceTransformer"));
     QKV_TRY(take_default(reader, s));
     QKV_TRY(qkvi_json_take_limit(reader, "truncate_dim", INT32_MAX, &kept));
-    if (kept < 1)
-        return qkvi_error_set(reader->error, QKV_ERR_FORMAT, "%s: truncate_dim = 0 is less than 1",
-                              reader->file);
+    if (kept < 1) return QKVI_JSON_FAIL(reader, QKV_ERR_FORMAT, "truncate_dim = 0 is less than 1");
     s->kept = kept < s->dim ? kept : s->dim;
     return QKV_OK;
 }

@@ -2,13 +2,8 @@
  * Modules with weights: Dense, y = f(W x + b) or with what went in added, and LayerNorm. Weights are a
  * model.safetensors in the module's folder, whose tensors are those of the module and no others.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
-#include "model/store/config_fields.h"
+#include "model/store/config.h"
 #include "model/store/recipe.h"
 #include "model/store/safetensors.h"
 
@@ -46,13 +41,11 @@ static qkv_status check_others(const qkvi_safetensors *file, const struct wanted
                                qkv_error *error) {
     for (int64_t t = 0; t < file->n_tensors; t++) {
         const char *const name = file->tensors[t].name;
-        char printable[128];
         int i = 0;
         while (i < n && strcmp(wanted[i].name, name) != 0) i++;
         if (i == n)
             return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s: tensor %s is none of the module",
-                                  file->source.name,
-                                  qkvi_escape(printable, sizeof printable, name, strlen(name)));
+                                  file->source.name, QKVI_PRINTABLE(128, name));
     }
     return QKV_OK;
 }
@@ -63,14 +56,13 @@ static qkv_status load_weights(const char *folder, const char *module, const str
     char name[160];
     snprintf(name, sizeof name, "%s/model.safetensors", module);
     char *const path = qkvi_path_join(folder, name);
-    if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    if (!path) return qkvi_no_memory(error, "a path");
     qkv_status status = QKV_OK;
     if (!qkvi_file_exists(path)) {
-        char printable[QKVI_NAME_BYTES];
         status = qkvi_error_set(error, QKV_ERR_IO,
                                 "%s is not there; of a pytorch_model.bin, a pickle file, "
                                 "tools/bin2safetensors.py makes it",
-                                qkvi_escape(printable, sizeof printable, path, strlen(path)));
+                                QKVI_PRINTABLE(QKVI_NAME_BYTES, path));
     }
     if (status == QKV_OK) status = qkvi_safetensors_open(path, &file, error);
     free(path);
@@ -107,8 +99,7 @@ static qkv_status take_dense(const qkvi_json_reader *reader, qkvi_step *step, in
     QKV_TRY(qkvi_config_need_size(reader, "in_features", QKVI_MAX_INTERMEDIATE, &n_in));
     QKV_TRY(qkvi_config_need_size(reader, "out_features", QKVI_MAX_HIDDEN, &step->n_out));
     if (n_in != step->n_in)
-        return qkvi_error_set(reader->error, QKV_ERR_SHAPE,
-                              "%s: in_features = %lld, but %lld numbers come in", reader->file,
+        return QKVI_JSON_FAIL(reader, QKV_ERR_SHAPE, "in_features = %lld, but %lld numbers come in",
                               (long long)n_in, (long long)step->n_in);
     QKV_TRY(qkvi_json_take_bool(reader, "bias", has_bias));
     QKV_TRY(qkvi_json_take_bool(reader, "use_residual", &step->adds_input));
@@ -137,8 +128,7 @@ static qkv_status add_norm(const char *folder, const char *module, const qkvi_js
     int64_t n = 0;
     QKV_TRY(qkvi_config_need_size(reader, "dimension", QKVI_MAX_INTERMEDIATE, &n));
     if (n != step->n_in)
-        return qkvi_error_set(reader->error, QKV_ERR_SHAPE,
-                              "%s: dimension = %lld, but %lld numbers come in", reader->file,
+        return QKVI_JSON_FAIL(reader, QKV_ERR_SHAPE, "dimension = %lld, but %lld numbers come in",
                               (long long)n, (long long)step->n_in);
     const struct wanted wanted[2] = { { "norm.weight", 1, { n }, &step->weight },
                                       { "norm.bias", 1, { n }, &step->bias } };
@@ -149,7 +139,7 @@ static qkv_status fill(const char *folder, const char *module, qkvi_step *step, 
     char name[160], file[1024];
     json_t *root;
     step->name = strdup(module);
-    if (!step->name) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a module");
+    if (!step->name) return qkvi_no_memory(error, "a module");
     if (step->kind == QKVI_STEP_NORMALIZE) return QKV_OK;
     snprintf(name, sizeof name, "%s/config.json", module);
     QKV_TRY(qkvi_recipe_load(folder, name, file, &root, error));
@@ -168,7 +158,7 @@ static qkv_status fill(const char *folder, const char *module, qkvi_step *step, 
 qkv_status qkvi_recipe_add_step(const char *folder, const char *module, qkvi_step_kind kind,
                                 qkvi_recipe *s, qkv_error *error) {
     qkvi_step *const steps = qkvi_realloc_array(s->steps, (size_t)s->n_steps + 1, sizeof *s->steps);
-    if (!steps) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a module");
+    if (!steps) return qkvi_no_memory(error, "a module");
     s->steps = steps;
     qkvi_step *const step = &steps[s->n_steps++];
     *step = (qkvi_step){ .kind = kind, .n_in = s->dim, .n_out = s->dim };

@@ -1,12 +1,8 @@
 /* Names of stored tensors: see resolver.h for the rules. */
 #include "model/store/resolver.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/status.h"
 #include "kernels/table.h"
-#include "model/store/nearest.h"
+#include "model/base.h"
 
 enum {
     MAX_SPELLING = 160,
@@ -24,8 +20,7 @@ qkv_status qkvi_resolver_make(const qkvi_safetensors *file, const qkvi_spelling 
     resolver->spelling = spelling;
     resolver->ties = true;
     resolver->used = calloc((size_t)file->n_tensors + 1, 1);
-    return resolver->used ? QKV_OK
-                          : qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for tensor names");
+    return resolver->used ? QKV_OK : qkvi_no_memory(error, "tensor names");
 }
 
 void qkvi_resolver_free(qkvi_resolver *resolver) {
@@ -35,15 +30,10 @@ void qkvi_resolver_free(qkvi_resolver *resolver) {
 
 /* ---- Spellings ------------------------------------------------------------------------------- */
 
-static int ends_with(const char *text, const char *ending) {
-    const size_t n = strlen(text), m = strlen(ending);
-    return n >= m && strcmp(text + n - m, ending) == 0;
-}
-
 /* The older spelling of a layer norm's parameter; 0 if name is none. */
 static int old_layer_norm(const char *name, char spelling[MAX_SPELLING]) {
-    const int is_weight = ends_with(name, "LayerNorm.weight");
-    if (!is_weight && !ends_with(name, "LayerNorm.bias")) return 0;
+    const int is_weight = qkvi_ends_with(name, "LayerNorm.weight");
+    if (!is_weight && !qkvi_ends_with(name, "LayerNorm.bias")) return 0;
     const size_t stem = strlen(name) - strlen(is_weight ? "weight" : "bias");
     snprintf(spelling, MAX_SPELLING, "%.*s%s", (int)stem, name, is_weight ? "gamma" : "beta");
     return 1;
@@ -138,7 +128,7 @@ static void nearest_names(const qkvi_safetensors *file, const char *name, char *
 static qkv_status missing(const qkvi_safetensors *file, const char *name, qkv_error *error) {
     char nearest[360];
     for (int64_t t = 0; t < file->n_tensors; t++)
-        if (ends_with(file->tensors[t].name, "kernel"))
+        if (qkvi_ends_with(file->tensors[t].name, "kernel"))
             return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
                                   "%s: tensors are named as in TensorFlow ('…kernel'); convert the "
                                   "model with transformers first",
@@ -294,8 +284,8 @@ qkv_status qkvi_resolver_compare(const qkvi_resolver *resolver, const qkvi_store
 /* Masks, and numbers that everybody can count. */
 static int is_buffer(const qkvi_spelling *spelling, const char *name) {
     for (size_t i = 0; i < N_IGNORED; i++)
-        if (spelling->ignored[i] && ends_with(name, spelling->ignored[i])) return 1;
-    return ends_with(name, "position_ids") || ends_with(name, "token_type_ids");
+        if (spelling->ignored[i] && qkvi_ends_with(name, spelling->ignored[i])) return 1;
+    return qkvi_ends_with(name, "position_ids") || qkvi_ends_with(name, "token_type_ids");
 }
 
 /* "NAME", or "NAME in SHARD", escaped, to be freed; NULL without memory. */
@@ -316,12 +306,12 @@ qkv_status qkvi_resolver_unused(const qkvi_resolver *resolver, char ***names, in
     const qkvi_safetensors *const file = resolver->file;
     *n_names = 0;
     *names = calloc((size_t)file->n_tensors + 1, sizeof **names);
-    if (!*names) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for tensor names");
+    if (!*names) return qkvi_no_memory(error, "tensor names");
     for (int64_t t = 0; t < file->n_tensors; t++) {
         const char *const name = file->tensors[t].name;
         if (resolver->used[t] || is_buffer(resolver->spelling, name)) continue;
         char *const copy = name_with_shard(file, &file->tensors[t]);
-        if (!copy) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for tensor names");
+        if (!copy) return qkvi_no_memory(error, "tensor names");
         (*names)[(*n_names)++] = copy;
     }
     return QKV_OK;

@@ -14,8 +14,6 @@
 #ifndef QKVI_STORE_RESOLVER_H
 #define QKVI_STORE_RESOLVER_H
 
-#include <stdbool.h>
-
 #include "model/params.h"
 #include "model/store/safetensors.h"
 

@@ -5,14 +5,8 @@
  */
 #include "model/store/safetensors.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/status.h"
 #include "model/store/json.h"
-#include "model/store/safetensors_entry.h"
-#include "model/store/safetensors_header.h"
-#include "model/store/safetensors_layout.h"
+#include "model/store/safetensors_parts.h"
 
 enum { CONVERT_BYTES = 1 << 18 };
 

@@ -4,11 +4,8 @@
  * '\' and control characters escaped.
  */
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
+#include "model/base.h"
 #include "model/store/safetensors.h"
 
 /* The reference writer's order of types: U64 I64 F64 F32 U32 I32 BF16 F16 U16 I16 I8 U8 BOOL. */
@@ -25,44 +22,23 @@ static int in_file_order(const void *left, const void *right) {
 }
 
 /*
- * The header while it grows. A failure stays until the end. (A memory stream of the C library would
- * forget it: glibc's drops what it has no room for and says so to nobody but the call that put it.)
+ * The header grows in bytes whose failure stays until the end. (A memory stream of the C library
+ * would forget it: glibc's drops what it has no room for and says so to nobody but the call that
+ * put it.)
  */
-typedef struct text {
-    char *bytes;
-    size_t n, capacity;
-    int failed;
-} text;
-
-static void put_bytes(text *out, const char *bytes, size_t n) {
-    if (!out->failed && out->capacity - out->n < n) {
-        const size_t capacity = 2 * out->capacity + n;
-        char *const grown = qkvi_realloc_array(out->bytes, capacity, 1);
-        out->failed = !grown;
-        if (grown) {
-            out->bytes = grown;
-            out->capacity = capacity;
-        }
-    }
-    if (out->failed) return;
-    memcpy(out->bytes + out->n, bytes, n);
-    out->n += n;
-}
-
-static void put_char(text *out, char c) { put_bytes(out, &c, 1); }
-static void put_text(text *out, const char *more) { put_bytes(out, more, strlen(more)); }
+static void put_char(qkvi_bytes *out, char c) { qkvi_bytes_add(out, &c, 1); }
 
 /* Of at most 79 characters: numbers and names of types. */
-QKVI_PRINTF(2, 3) static void put(text *out, const char *format, ...) {
+QKVI_PRINTF(2, 3) static void put(qkvi_bytes *out, const char *format, ...) {
     char small[80];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(small, sizeof small, format, arguments);
     va_end(arguments);
-    put_text(out, small);
+    qkvi_bytes_text(out, small);
 }
 
-static void put_string(text *out, const char *string) {
+static void put_string(qkvi_bytes *out, const char *string) {
     static const char short_names[] = "btn.fr"; /* 8 … 13; 11 has none */
     put_char(out, '"');
     for (; *string; string++) {
@@ -85,7 +61,7 @@ static size_t data_bytes(const qkvi_stored_out *tensor) {
     return bytes;
 }
 
-static void put_entry(text *out, const qkvi_stored_out *tensor, size_t begin) {
+static void put_entry(qkvi_bytes *out, const qkvi_stored_out *tensor, size_t begin) {
     put_string(out, tensor->name);
     put(out, ":{\"dtype\":\"%s\",\"shape\":[", qkvi_elem_name(tensor->type));
     for (int d = 0; d < tensor->rank; d++)
@@ -93,12 +69,12 @@ static void put_entry(text *out, const qkvi_stored_out *tensor, size_t begin) {
     put(out, "],\"data_offsets\":[%zu,%zu]}", begin, begin + data_bytes(tensor));
 }
 
-static void put_header(text *out, const qkvi_stored_out *tensors, int64_t n_tensors,
+static void put_header(qkvi_bytes *out, const qkvi_stored_out *tensors, int64_t n_tensors,
                        const char *metadata_key, const char *metadata_value) {
     size_t offset = 0;
     put_char(out, '{');
     if (metadata_key) {
-        put_text(out, "\"__metadata__\":{");
+        qkvi_bytes_text(out, "\"__metadata__\":{");
         put_string(out, metadata_key);
         put_char(out, ':');
         put_string(out, metadata_value);
@@ -113,7 +89,7 @@ static void put_header(text *out, const qkvi_stored_out *tensors, int64_t n_tens
     while (out->n % 8 && !out->failed) put_char(out, ' ');
 }
 
-static qkv_status put_file(qkvi_writer *writer, const char *header, size_t header_bytes,
+static qkv_status put_file(qkvi_writer *writer, const void *header, size_t header_bytes,
                            const qkvi_stored_out *tensors, int64_t n_tensors, qkv_error *error) {
     uint8_t length[8];
     for (int b = 0; b < 8; b++) length[b] = (uint8_t)((uint64_t)header_bytes >> 8 * b);
@@ -127,13 +103,13 @@ static qkv_status put_file(qkvi_writer *writer, const char *header, size_t heade
 qkv_status qkvi_safetensors_put(qkvi_writer *writer, qkvi_stored_out *tensors, int64_t n_tensors,
                                 const char *metadata_key, const char *metadata_value,
                                 qkv_error *error) {
-    text header = { 0 };
+    qkvi_bytes header = { 0 };
     if (n_tensors) qsort(tensors, (size_t)n_tensors, sizeof *tensors, in_file_order);
     put_header(&header, tensors, n_tensors, metadata_key, metadata_value);
     const qkv_status status =
-        header.failed ? qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a header")
-                      : put_file(writer, header.bytes, header.n, tensors, n_tensors, error);
-    free(header.bytes);
+        header.failed ? qkvi_no_memory(error, "a header")
+                      : put_file(writer, header.data, header.n, tensors, n_tensors, error);
+    qkvi_bytes_free(&header);
     return status;
 }
 

@@ -4,21 +4,12 @@
  */
 #include "model/store/shards.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/status.h"
 #include "model/store/json.h"
-#include "model/store/safetensors_header.h"
+#include "model/store/safetensors_parts.h"
 
 enum { MAX_INDEX_DEPTH = 16, MAX_SHARD_NAME = 255 };
 
-static int ends_with(const char *text, const char *ending) {
-    const size_t n = strlen(text), m = strlen(ending);
-    return n > m && strcmp(text + n - m, ending) == 0;
-}
-
-int qkvi_is_index(const char *path) { return ends_with(path, ".safetensors.index.json"); }
+int qkvi_is_index(const char *path) { return qkvi_has_stem(path, ".safetensors.index.json"); }
 
 /* A set while it is opened. */
 typedef struct opening {
@@ -47,7 +38,7 @@ static int is_plain(const char *name) {
     for (const char *at = name; *at; at++)
         if (*at < ' ' || *at > '~' || *at == '/' || *at == '\\') return 0;
     return strlen(name) <= MAX_SHARD_NAME && name[0] != '.' && !strstr(name, "..") &&
-           ends_with(name, ".safetensors");
+           qkvi_has_stem(name, ".safetensors");
 }
 
 static int by_text(const void *left, const void *right) {

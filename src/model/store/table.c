@@ -1,17 +1,13 @@
 /**
  * Tables of keys and values (model.h has the format). Bytes are checked as a whole first: a byte order
- * mark goes, a NUL or broken UTF-8 is refused; then the file is read record by record (table_fields.c),
+ * mark goes, a NUL or broken UTF-8 is refused; then the file is read record by record (table_rows.c),
  * and each record becomes a key and its numbers (table_rows.c). The first one says how many there are.
  */
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
-#include "core/alloc.h"
 #include "core/fpstate.h"
-#include "core/status.h"
 #include "model/store/file.h"
-#include "model/store/table_rows.h"
+#include "model/store/table.h"
 #include "model/text/unicode.h"
 
 enum { MAX_FILE = 1 << 26 };

@@ -8,12 +8,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/status.h"
 #include "model/store/file.h"
 #include "qkv/files.h"
 
@@ -46,32 +43,28 @@ static int follow_link(const char *path, char **next) {
     return *next != NULL;
 }
 
-static qkv_status no_memory(qkv_error *error) {
-    return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
-}
-
 /* Where a path leads, through links, also to a file that does not exist yet. */
 static qkv_status resolve(qkvi_writer *writer, qkv_error *error) {
     writer->target = strdup(writer->path);
     for (int n = 0; writer->target; n++) {
         char *next;
-        if (!follow_link(writer->target, &next)) return no_memory(error);
+        if (!follow_link(writer->target, &next)) return qkvi_no_memory(error, "a path");
         if (!next) return QKV_OK;
         free(writer->target);
         writer->target = next;
         if (n == MAX_LINKS) return qkvi_io_failed(writer->path, "cannot write", ELOOP, error);
     }
-    return no_memory(error);
+    return qkvi_no_memory(error, "a path");
 }
 
 /* All the memory that a writer needs, so that nothing that comes later can lack it. */
 static qkv_status name_paths(const char *path, qkvi_writer *writer, qkv_error *error) {
     writer->path = strdup(path);
-    if (!writer->path) return no_memory(error);
+    if (!writer->path) return qkvi_no_memory(error, "a path");
     QKV_TRY(resolve(writer, error));
     writer->folder = folder_of(writer->target);
     writer->temporary = malloc(strlen(writer->target) + name_bytes);
-    return writer->folder && writer->temporary ? QKV_OK : no_memory(error);
+    return writer->folder && writer->temporary ? QKV_OK : qkvi_no_memory(error, "a path");
 }
 
 static int stream_from(qkvi_writer *writer, int fd) {
@@ -190,7 +183,8 @@ static const char *name_in_folder(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-int qkvi_writer_same(const qkvi_writer *a, const qkvi_writer *b) {
+/* 1 if both would publish the same file. */
+static int writer_same(const qkvi_writer *a, const qkvi_writer *b) {
     struct stat status[2] = { 0 };
     if (a->direct || b->direct) return 0;
     if (strcmp(name_in_folder(a->target), name_in_folder(b->target)) != 0) return 0;
@@ -246,4 +240,67 @@ qkv_status qkv_file_writable(const char *path, qkv_error *error) {
     QKV_TRY(qkvi_writer_begin(path, &writer, error));
     qkvi_writer_end(&writer);
     return QKV_OK;
+}
+
+/* ---- Files that appear together -------------------------------------------------------------- */
+
+/*
+ * Files that appear together: see file.h. Everything that can fail for want of space or permission
+ * happens before the first one gets its place.
+ */
+
+static qkvi_writer *grow(qkvi_files *files) {
+    qkvi_writer *const writers =
+        qkvi_realloc_array(files->writers, (size_t)files->n + 1, sizeof *writers);
+    if (!writers) return NULL;
+    files->writers = writers;
+    return &writers[files->n];
+}
+
+qkv_status qkvi_files_begin(qkvi_files *files, const char *name, qkvi_writer **writer,
+                            qkv_error *error) {
+    char *const path = files->folder ? qkvi_path_join(files->folder, name) : strdup(name);
+    *writer = path ? grow(files) : NULL;
+    const qkv_status status =
+        *writer ? qkvi_writer_begin(path, *writer, error)
+                : qkvi_error_set(error, QKV_ERR_MEMORY, "no memory to write another file");
+    free(path);
+    if (status == QKV_OK) files->n++;
+    return status;
+}
+
+qkv_status qkvi_files_add(qkvi_files *files, const char *name, const void *bytes, size_t n,
+                          qkv_error *error) {
+    qkvi_writer *writer;
+    QKV_TRY(qkvi_files_begin(files, name, &writer, error));
+    return qkvi_writer_put(writer, bytes, n, error);
+}
+
+/* Two results in one file: one of them would be lost. */
+static qkv_status check_distinct(const qkvi_files *files, qkv_error *error) {
+    for (int i = 0; i < files->n; i++)
+        for (int j = 0; j < i; j++)
+            if (writer_same(&files->writers[i], &files->writers[j])) {
+                const char *const paths[] = { files->writers[j].path, files->writers[i].path };
+                return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s and %s are the same file",
+                                      QKVI_PRINTABLE(QKVI_NAME_BYTES, paths[0]),
+                                      QKVI_PRINTABLE(QKVI_NAME_BYTES, paths[1]));
+            }
+    return QKV_OK;
+}
+
+qkv_status qkvi_files_commit(qkvi_files *files, qkv_error *error) {
+    qkv_status status = check_distinct(files, error);
+    for (int i = 0; i < files->n && status == QKV_OK; i++)
+        status = qkvi_writer_finish(&files->writers[i], error);
+    for (int i = 0; i < files->n && status == QKV_OK; i++)
+        status = qkvi_writer_publish(&files->writers[i], error);
+    qkvi_files_end(files);
+    return status;
+}
+
+void qkvi_files_end(qkvi_files *files) {
+    for (int i = 0; i < files->n; i++) qkvi_writer_end(&files->writers[i]);
+    free(files->writers);
+    *files = (qkvi_files){ .folder = files->folder };
 }

@@ -5,12 +5,6 @@
  */
 #include "model/store/zip.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/status.h"
-#include "model/store/zip_fields.h"
-
 enum { MAX_ENTRIES = 1 << 16, MAX_DIRECTORY = 16 << 20, ENCRYPTED = 1 | 1 << 6 | 1 << 13 };
 
 typedef struct directory {

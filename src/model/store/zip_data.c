@@ -5,11 +5,8 @@
  * bytes in the 2 bits of the shortest codes of a length and a distance). A ratio above 100 is
  * refused from 64 MiB on: an array that shrinks so well is no loss to store as it is.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/status.h"
-#include "model/store/zip_fields.h"
+#include "model/store/zip.h"
 
 enum { BUFFER_BYTES = 1 << 16, MOST_DEFLATED = 1032, MAX_RATIO = 100, RATIO_FROM = 64 << 20 };
 

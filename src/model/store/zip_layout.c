@@ -1,14 +1,81 @@
 /*
- * Local headers of a zip, and how entries lie in the file: see zip_fields.h. In the order of their
+ * Local headers of a zip, and how entries lie in the file: see zip.h. In the order of their
  * places each begins where the last one ended, the first at 0, and the directory follows the last.
  * An entry that was written without going back has its sizes behind its data, in one of four forms:
  * with or without a signature, of 32 or of 64 bits.
  */
-#include <stdlib.h>
-#include <string.h>
+#include "model/store/zip.h"
 
-#include "core/status.h"
-#include "model/store/zip_fields.h"
+/* ---- Fields ---------------------------------------------------------------------------------- */
+
+enum { ZIP64 = 1 };
+
+void qkvi_zip_central(const uint8_t *bytes, qkvi_zip_fields *fields) {
+    *fields = (qkvi_zip_fields){
+        .flags = qkvi_u16_at(bytes + 8),
+        .method = qkvi_u16_at(bytes + 10),
+        .crc = qkvi_u32_at(bytes + 16),
+        .n_stored = qkvi_u32_at(bytes + 20),
+        .n_bytes = qkvi_u32_at(bytes + 24),
+        .name_bytes = qkvi_u16_at(bytes + 28),
+        .extra_bytes = qkvi_u16_at(bytes + 30),
+        .comment_bytes = qkvi_u16_at(bytes + 32),
+        .disk = qkvi_u16_at(bytes + 34),
+        .header = qkvi_u32_at(bytes + 42),
+    };
+}
+
+static void zip_local(const uint8_t *bytes, qkvi_zip_fields *fields) {
+    *fields = (qkvi_zip_fields){
+        .flags = qkvi_u16_at(bytes + 6),
+        .method = qkvi_u16_at(bytes + 8),
+        .crc = qkvi_u32_at(bytes + 14),
+        .n_stored = qkvi_u32_at(bytes + 18),
+        .n_bytes = qkvi_u32_at(bytes + 22),
+        .name_bytes = qkvi_u16_at(bytes + 26),
+        .extra_bytes = qkvi_u16_at(bytes + 28),
+    };
+}
+
+/* The next 8 bytes of the zip64 field, if the header's own number is saturated. 0: it ended. */
+static int widen(const uint8_t **at, const uint8_t *end, uint64_t *value) {
+    if (*value != UINT32_MAX) return 1;
+    if (end - *at < 8) return 0;
+    *value = qkvi_u64_at(*at);
+    *at += 8;
+    return 1;
+}
+
+const char *qkvi_zip_extra(const uint8_t *extra, qkvi_zip_fields *fields) {
+    const uint8_t *at = extra, *const end = extra + fields->extra_bytes;
+    int seen = 0;
+    while (at < end) {
+        if (end - at < 4) return "its extra fields are cut short";
+        const uint32_t id = qkvi_u16_at(at);
+        const size_t n = qkvi_u16_at(at + 2);
+        at += 4;
+        if (n > (size_t)(end - at)) return "its extra fields are cut short";
+        const uint8_t *value = at;
+        at += n;
+        if (id != ZIP64) continue;
+        if (seen++) return "it has two zip64 fields";
+        if (!widen(&value, at, &fields->n_bytes) || !widen(&value, at, &fields->n_stored) ||
+            !widen(&value, at, &fields->header))
+            return "its zip64 field is cut short";
+        if (fields->disk == UINT16_MAX && at - value >= 4) {
+            fields->disk = qkvi_u32_at(value);
+            value += 4;
+        }
+        if (value != at) return "its zip64 field has a number too many";
+    }
+    return NULL;
+}
+
+qkv_status qkvi_zip_failed(const qkvi_zip *zip, const qkvi_zip_entry *entry, qkv_status status,
+                           const char *what, qkv_error *error) {
+    return qkvi_error_set(error, status, "%s: entry '%s': %s", zip->source.name,
+                          QKVI_PRINTABLE(200, entry->name), what);
+}
 
 static qkv_status disagrees(const qkvi_zip *zip, const qkvi_zip_entry *entry, qkv_error *error) {
     return qkvi_zip_failed(zip, entry, QKV_ERR_FORMAT,
@@ -42,7 +109,7 @@ static qkv_status read_local(const qkvi_zip *zip, qkvi_zip_entry *entry, uint64_
         return qkvi_zip_failed(zip, entry, QKV_ERR_FORMAT, "it is not before the directory", error);
     QKV_TRY(qkvi_source_read(&zip->source, entry->header, bytes, sizeof bytes, error));
     if (memcmp(bytes, "PK\3\4", 4) != 0) return disagrees(zip, entry, error);
-    qkvi_zip_local(bytes, &local);
+    zip_local(bytes, &local);
     const uint64_t after = entry->header + sizeof bytes;
     const size_t n = local.name_bytes + local.extra_bytes;
     if (n > directory - after || local.name_bytes != strlen(entry->name))

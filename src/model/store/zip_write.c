@@ -3,12 +3,8 @@
  * entries of 4 GiB need no other form; the directory has one where a number needs it. Time is that
  * of 1980-01-01, permissions are 0600: a zip depends on its arrays alone.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
-#include "model/store/zip_fields.h"
+#include "model/store/zip.h"
 
 enum { VERSION = 45, UNIX = 3, DAY_ONE = 0x21, UTF8 = 1 << 11, ZIP64_BYTES = 28 };
 
@@ -53,13 +49,8 @@ static qkv_status note_central(qkvi_zip_writer *zip, const char *name, uint64_t 
     const size_t n_name = strlen(name), most = QKVI_ZIP_CENTRAL + n_name + ZIP64_BYTES;
     const uint32_t is_large = n_bytes >= UINT32_MAX, is_far = zip->at >= UINT32_MAX;
     const uint32_t extra = is_large || is_far ? 4 + 16 * is_large + 8 * is_far : 0;
-    if (zip->central_room - zip->n_central < most) {
-        const size_t room = 2 * zip->central_room + most;
-        char *const larger = qkvi_realloc_array(zip->central, room, 1);
-        if (!larger) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a directory");
-        zip->central = larger;
-        zip->central_room = room;
-    }
+    if (qkvi_reserve(&zip->central, &zip->central_room, zip->n_central + most, 1) != QKV_OK)
+        return qkvi_no_memory(error, "a directory");
     char *at = zip->central + zip->n_central;
     memcpy(at, "PK\1\2", 4);
     at = put16(at + 4, UNIX << 8 | VERSION);

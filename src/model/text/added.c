@@ -1,11 +1,6 @@
 /** See added.h. Time is linear: white space is looked at once for each token that takes it. */
 #include "model/text/added.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/text/unicode.h"
 
 static qkv_status reserve_flags(qkvi_added *added, int32_t n_ids) {
@@ -135,15 +130,6 @@ void qkvi_added_free(qkvi_added *added) {
 
 const char *qkvi_added_token(const qkvi_added *added, int32_t id, size_t *n_bytes) {
     return qkvi_pieces_token(&added->tokens, id, n_bytes);
-}
-
-int32_t qkvi_added_listed(const qkvi_added *added, const char *token, size_t n_bytes) {
-    for (int32_t id = 0; id < added->n_ids; id++) {
-        size_t n = 0;
-        const char *other = qkvi_added_token(added, id, &n);
-        if (other && n == n_bytes && memcmp(other, token, n) == 0) return id;
-    }
-    return -1;
 }
 
 int32_t qkvi_added_find(const qkvi_added *added, const char *token, size_t n_bytes) {

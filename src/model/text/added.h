@@ -9,7 +9,7 @@
 #ifndef QKVI_TEXT_ADDED_H
 #define QKVI_TEXT_ADDED_H
 
-#include "model/text/growing.h"
+#include "model/base.h"
 #include "model/text/pieces.h"
 
 enum {
@@ -55,8 +55,6 @@ void qkvi_added_free(qkvi_added *added);
 
 /** The bytes of an added token, NULL if the id is of none. Also before seal. */
 const char *qkvi_added_token(const qkvi_added *added, int32_t id, size_t *n_bytes);
-/** 1 if a token is among those added. Linear; also before seal. */
-int qkvi_added_listed(const qkvi_added *added, const char *token, size_t n_bytes);
 /** The id of an added token, -1 if there is none. */
 int32_t qkvi_added_find(const qkvi_added *added, const char *token, size_t n_bytes);
 

@@ -1,25 +1,16 @@
 /* Added tokens that a folder lists: see added_list.h. */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/text/added_list.h"
 #include "model/text/tokenizer_json.h"
 #include "model/text/unicode.h"
 
 qkv_status qkvi_added_no_memory(const qkvi_added_list *list) {
-    return qkvi_error_set(list->error, QKV_ERR_MEMORY, "no memory for the added tokens");
+    return qkvi_no_memory(list->error, "the added tokens");
 }
 
 qkv_status qkvi_added_list_put(qkvi_added_list *list, const qkvi_added_entry *entry) {
-    if (list->n == list->capacity) {
-        const uint32_t capacity = list->capacity ? 2 * list->capacity : 16;
-        qkvi_added_entry *entries = qkvi_realloc_array(list->entries, capacity, sizeof *entries);
-        if (entries == NULL) return qkvi_added_no_memory(list);
-        list->entries = entries;
-        list->capacity = capacity;
-    }
+    if (qkvi_reserve(&list->entries, &list->capacity, list->n + 1, sizeof *entry) != QKV_OK)
+        return qkvi_added_no_memory(list);
     qkvi_added_entry *const last = &list->entries[list->n];
     *last = *entry;
     last->n_bytes = strlen(last->content);
@@ -80,7 +71,7 @@ static qkv_status put_decoder(qkvi_added_list *list, const json_t *decoder) {
 }
 
 /* Of the names that files give, not the class: those that a class gives are marked later. */
-int qkvi_added_is_named(const qkvi_added_list *list, const char *content, int by_files) {
+static int added_is_named(const qkvi_added_list *list, const char *content, int by_files) {
     for (int i = 0; i < QKVI_N_NAMED; i++) {
         const qkvi_named_token *named = &list->settings->named[i];
         if (named->content && (named->is_given || !by_files) &&
@@ -96,7 +87,7 @@ static qkv_status put_older(qkvi_added_list *list) {
     const char *key;
     const json_t *value;
     json_object_foreach(list->settings->added_tokens, key, value) {
-        const int is_special = qkvi_added_is_named(list, key, 1);
+        const int is_special = added_is_named(list, key, 1);
         if (!json_is_integer(value))
             return qkvi_error_set(list->error, QKV_ERR_FORMAT, "%s: an id is no integer", file);
         const qkvi_added_entry entry = { .content = key,
@@ -116,11 +107,10 @@ static qkv_status put_older(qkvi_added_list *list) {
 
 static qkv_status refuse_marian(const qkvi_added_list *list, const qkvi_added_entry *entry,
                                 const char *what) {
-    char escaped[96];
     return qkvi_error_set(list->error, QKV_ERR_UNSUPPORTED,
                           "%s: added token \"%s\" with %s is not supported for %s", entry->file,
-                          qkvi_escape(escaped, sizeof escaped, entry->content, entry->n_bytes),
-                          what, list->settings->class->name);
+                          QKVI_PRINTABLE_BYTES(96, entry->content, entry->n_bytes), what,
+                          list->settings->class->name);
 }
 
 /* White space at either end. */
@@ -157,14 +147,13 @@ static qkv_status make_marian(qkvi_added_list *list) {
 
 /* Of lists for another vocabulary: what is named has its place in this one, too. */
 static qkv_status drop_listed(qkvi_added_list *list) {
-    char escaped[96];
     for (uint32_t i = 0; i < list->n; i++) {
         const qkvi_added_entry *const entry = &list->entries[i];
-        if (qkvi_added_is_named(list, entry->content, 0)) continue;
+        if (added_is_named(list, entry->content, 0)) continue;
         return qkvi_error_set(
             list->error, QKV_ERR_UNSUPPORTED,
             "%s: added token \"%s\" beside separate vocabularies is not supported", entry->file,
-            qkvi_escape(escaped, sizeof escaped, entry->content, entry->n_bytes));
+            QKVI_PRINTABLE_BYTES(96, entry->content, entry->n_bytes));
     }
     list->n = 0;
     return QKV_OK;

@@ -11,7 +11,7 @@
  * entry replaces the switches of an earlier one, but what was special stays so. Where a file gives a
  * token another id than that, it contradicts itself. Marian's class alone takes ids as they are listed.
  *
- * added_list.c reads what is listed, added_names.c what is named, added_ids.c makes tokens of both.
+ * added_list.c reads what is listed; added_names.c what is named, and makes tokens of both.
  */
 #ifndef QKVI_TEXT_ADDED_LIST_H
 #define QKVI_TEXT_ADDED_LIST_H
@@ -40,7 +40,8 @@ typedef struct qkvi_added_list {
     const qkvi_settings *settings;
     qkv_tokenizer *tokenizer;
     qkvi_added_entry *entries;
-    uint32_t n, capacity;
+    uint32_t n;
+    size_t capacity;
     uint32_t *sorted, n_sorted; /* the base and what is listed, by content */
     int is_marian;
     int older_stay;             /* what added_tokens.json has keeps its switches */
@@ -53,8 +54,6 @@ typedef struct qkvi_added_list {
 qkv_status qkvi_added_list_read(qkvi_added_list *list, const json_t *root);
 /** Fills sorted: qkvi_added_list_place finds nothing before. */
 qkv_status qkvi_added_list_sort(qkvi_added_list *list);
-/** What is named: marked where it is listed, else added. */
-qkv_status qkvi_added_list_names(qkvi_added_list *list);
 
 /* ---- Parts ------------------------------------------------------------------------------------ */
 
@@ -65,9 +64,5 @@ qkv_status qkvi_added_list_check(const qkvi_added_list *list, const qkvi_added_e
 /** The first place in sorted whose content is not less. */
 uint32_t qkvi_added_list_place(const qkvi_added_list *list, const char *content, size_t n_bytes);
 int qkvi_added_is_same(const qkvi_added_entry *a, const qkvi_added_entry *b);
-/** Of the names that files give (by_files), or also those that only the class gives. */
-int qkvi_added_is_named(const qkvi_added_list *list, const char *content, int by_files);
-/** 1 if the vocabulary has it. */
-int qkvi_added_is_word(const qkvi_added_list *list, const qkvi_added_entry *entry);
 
 #endif

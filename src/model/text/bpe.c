@@ -5,13 +5,9 @@
 #include "model/text/bpe.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/status.h"
 #include "model/store/json.h"
 #include "model/text/byte_level.h"
-#include "model/text/show.h"
 #include "model/text/unicode.h"
 
 static size_t bytes_of(const qkv_tokenizer *tokenizer, int32_t id,
@@ -66,9 +62,8 @@ static qkv_status seal(qkv_tokenizer *tokenizer, qkv_error *error) {
 
 static qkv_status merge_failed(const char *file, const char *place, const char *token, size_t n,
                                qkv_error *error) {
-    char escaped[96];
     return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: %s: \"%s\" is not in the vocabulary", file,
-                          place, qkvi_escape(escaped, sizeof escaped, token, n));
+                          place, QKVI_PRINTABLE_BYTES(96, token, n));
 }
 
 qkv_status qkvi_bpe_add_merge(qkv_tokenizer *tokenizer, const char *file, const char *place,

@@ -5,14 +5,9 @@
  * a word takes the place that its bytes name, and whose place it takes is forgotten. So a hostile
  * text can make it useless but not slow.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/text/bpe.h"
 #include "model/text/byte_level.h"
-#include "model/text/gpt2_split.h"
 #include "model/text/unicode.h"
 
 enum { KNOWN_BYTES = 24, KNOWN_TOKENS = 6, N_KNOWN = 8192, KNOWN_TEXT = 4096 };

@@ -1,13 +1,7 @@
 /** See bpe_train.h. The reference is trainer.rs of PyPI tokenizers, in models/bpe. */
 #include "model/text/bpe_train.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/status.h"
 #include "model/text/byte_level.h"
-#include "model/text/gpt2_split.h"
 #include "model/text/merges.h"
 #include "model/text/pieces.h"
 #include "model/text/unicode.h"

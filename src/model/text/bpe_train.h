@@ -10,9 +10,9 @@
 #ifndef QKVI_TEXT_BPE_TRAIN_H
 #define QKVI_TEXT_BPE_TRAIN_H
 
+#include "model/base.h"
 #include "model/store/file.h"
 #include "model/text/counter.h"
-#include "model/text/growing.h"
 #include "qkv/tokenizer.h"
 
 /** Whose tokenizer it is: its class in transformers and its special tokens. */
@@ -44,7 +44,7 @@ QKV_NODISCARD qkv_status qkvi_bpe_train(const qkvi_counter *words, const qkvi_bp
                                         int32_t size, qkvi_bpe_vocab *made, qkv_error *error);
 void qkvi_bpe_vocab_free(qkvi_bpe_vocab *made);
 
-/* ---- In bpe_save.c --------------------------------------------------------------------------- */
+/* ---- In tokenizer_save.c --------------------------------------------------------------------- */
 
 QKV_NODISCARD qkv_status qkvi_bpe_vocab_open(const qkvi_bpe_vocab *made, qkv_tokenizer **tokenizer,
                                              qkv_error *error);

@@ -1,11 +1,6 @@
-/** The map of characters; see charsmap.h for its layout. */
-#include "model/text/charsmap.h"
+/** The map of characters; see spm.h for its layout. */
+#include "model/text/spm.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/text/unicode.h"
 
 static uint32_t label(uint32_t unit) { return unit & (1u << 31 | 0xFF); }

@@ -4,12 +4,6 @@
  */
 #include "model/text/counter.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
-
 static uint32_t hash_of(const void *key, size_t n_bytes) {
     const unsigned char *bytes = key;
     uint32_t hash = 2166136261u;
@@ -49,22 +43,9 @@ static qkv_status grow_slots(qkvi_counter *counter) {
 static qkv_status reserve(qkvi_counter *counter, size_t n_bytes) {
     if (counter->n == INT32_MAX) return QKV_ERR_LIMIT;
     if (2 * (counter->n + 1) > counter->n_slots) QKV_TRY(grow_slots(counter));
-    if (counter->n == counter->capacity) {
-        const size_t capacity = counter->capacity ? 2 * counter->capacity : 128;
-        qkvi_count *entries = qkvi_realloc_array(counter->entries, capacity, sizeof *entries);
-        if (entries == NULL) return QKV_ERR_MEMORY;
-        counter->entries = entries;
-        counter->capacity = capacity;
-    }
-    size_t capacity = counter->keys_capacity ? counter->keys_capacity : 4096;
-    while (capacity - counter->keys_bytes < n_bytes) capacity *= 2;
-    if (capacity > counter->keys_capacity) {
-        char *keys = qkvi_realloc_array(counter->keys, capacity, 1);
-        if (keys == NULL) return QKV_ERR_MEMORY;
-        counter->keys = keys;
-        counter->keys_capacity = capacity;
-    }
-    return QKV_OK;
+    QKV_TRY(qkvi_reserve(&counter->entries, &counter->capacity, counter->n + 1,
+                         sizeof *counter->entries));
+    return qkvi_reserve(&counter->keys, &counter->keys_capacity, counter->keys_bytes + n_bytes, 1);
 }
 
 qkv_status qkvi_counter_add(qkvi_counter *counter, const void *key, size_t n_bytes, int64_t count,

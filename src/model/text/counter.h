@@ -5,7 +5,7 @@
 #ifndef QKVI_TEXT_COUNTER_H
 #define QKVI_TEXT_COUNTER_H
 
-#include "qkv/qkv.h"
+#include "model/base.h"
 
 typedef struct qkvi_count {
     size_t offset; /* of the key's bytes */

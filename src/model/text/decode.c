@@ -2,11 +2,7 @@
  * Tokens to text: what is shared by all kinds. Ids are checked here; what stands between tokens is
  * the decoder's.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/text/tokenizer.h"
 
 /* Tokenizers without a decoder: "a b". */

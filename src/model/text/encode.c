@@ -6,11 +6,60 @@
  * normalisation, the longest one first; each stretch between two of them is normalised by itself,
  * and what it becomes is searched for the added tokens that are normalised, too.
  */
-#include <stdlib.h>
-
-#include "core/status.h"
+#include "model/base.h"
 #include "model/text/tokenizer.h"
 #include "model/text/unicode.h"
+
+/* ---- Tokens ---------------------------------------------------------------------------------- */
+
+static qkv_status push(qkvi_tokens *list, qkvi_token token) {
+    QKV_TRY(qkvi_reserve(&list->tokens, &list->capacity, (size_t)list->n + 1, sizeof token));
+    list->tokens[list->n++] = token;
+    return QKV_OK;
+}
+
+qkv_status qkvi_tokens_push(qkvi_tokens *list, int32_t id, uint32_t begin, uint32_t end) {
+    return push(list, (qkvi_token){ id, list->type, 0, begin, end });
+}
+
+qkv_status qkvi_tokens_push_special(qkvi_tokens *list, int32_t id, uint32_t begin, uint32_t end) {
+    return push(list, (qkvi_token){ id, list->type, 1, begin, end });
+}
+
+qkv_status qkvi_tokens_encoding(const qkvi_tokens *list, qkv_encoding **encoding) {
+    qkv_encoding *out = calloc(1, sizeof *out);
+    if (out == NULL) return QKV_ERR_MEMORY;
+    const size_t n = (size_t)list->n;
+    out->n = list->n;
+    out->ids = qkvi_malloc_array(n, sizeof *out->ids);
+    out->types = qkvi_malloc_array(n, sizeof *out->types);
+    out->special = qkvi_malloc_array(n, sizeof *out->special);
+    out->begin = qkvi_malloc_array(n, sizeof *out->begin);
+    out->end = qkvi_malloc_array(n, sizeof *out->end);
+    if (!out->ids || !out->types || !out->special || !out->begin || !out->end) {
+        qkv_encoding_free(out);
+        return QKV_ERR_MEMORY;
+    }
+    for (size_t i = 0; i < n; i++) {
+        out->ids[i] = list->tokens[i].id;
+        out->types[i] = list->tokens[i].type;
+        out->special[i] = list->tokens[i].special;
+        out->begin[i] = list->tokens[i].begin;
+        out->end[i] = list->tokens[i].end;
+    }
+    *encoding = out;
+    return QKV_OK;
+}
+
+void qkv_encoding_free(qkv_encoding *encoding) {
+    if (encoding == NULL) return;
+    free(encoding->ids);
+    free(encoding->types);
+    free(encoding->special);
+    free(encoding->begin);
+    free(encoding->end);
+    free(encoding);
+}
 
 /* An encoding being made. */
 struct encoder {
@@ -142,4 +191,82 @@ qkv_status qkv_tokenizer_encode(const qkv_tokenizer *tokenizer, const char *text
         return qkvi_error_set(error, status, "no memory for the tokens of %zu bytes",
                               text_bytes + pair_bytes);
     return status;
+}
+
+/* ---- Cutting --------------------------------------------------------------------------------- */
+
+/*
+ * Cutting an encoding: see qkv/tokenizer.h. Time is linear in the tokens, so that a line of a megabyte
+ * is cut as easily as a word.
+ *
+ * Of texts that have become as long, the one that was the shorter loses the next token, the first if
+ * they were as long from the beginning (PyPI tokenizers, utils/truncation.rs, LongestFirst).
+ *
+ * The tokens of a text stand together. They end at an inserted token (special, of no bytes), where
+ * the type changes, or where the bytes begin anew: two texts may have nothing between them.
+ */
+
+static void remove_tokens(qkv_encoding *encoding, int64_t at, int64_t count) {
+    const size_t tail = (size_t)(encoding->n - at - count);
+    memmove(encoding->ids + at, encoding->ids + at + count, tail * sizeof *encoding->ids);
+    memmove(encoding->types + at, encoding->types + at + count, tail * sizeof *encoding->types);
+    memmove(encoding->special + at, encoding->special + at + count,
+            tail * sizeof *encoding->special);
+    memmove(encoding->begin + at, encoding->begin + at + count, tail * sizeof *encoding->begin);
+    memmove(encoding->end + at, encoding->end + at + count, tail * sizeof *encoding->end);
+    encoding->n -= count;
+}
+
+static int is_inserted(const qkv_encoding *encoding, int64_t i) {
+    return encoding->special[i] && encoding->begin[i] == encoding->end[i];
+}
+
+struct span {
+    int64_t begin, length;
+};
+
+/* The next text at or behind a token; of length 0 if there is none. */
+static struct span next_text(const qkv_encoding *encoding, int64_t at) {
+    while (at < encoding->n && is_inserted(encoding, at)) at++;
+    int64_t end = at < encoding->n ? at + 1 : at;
+    while (end < encoding->n && !is_inserted(encoding, end) &&
+           encoding->types[end] == encoding->types[at] &&
+           encoding->begin[end] >= encoding->end[end - 1])
+        end++;
+    return (struct span){ at, end - at };
+}
+
+int64_t qkvi_encoding_second(const qkv_encoding *encoding) {
+    const struct span first = next_text(encoding, 0);
+    const struct span second = next_text(encoding, first.begin + first.length);
+    return second.length > 0 ? second.begin : encoding->n;
+}
+
+/* Keeps `kept` tokens of a text. */
+static void cut_span(qkv_encoding *encoding, struct span span, int64_t kept, int from_left) {
+    const int64_t at = span.begin + (from_left ? 0 : kept);
+    if (kept < span.length) remove_tokens(encoding, at, span.length - kept);
+}
+
+static void cut(qkv_encoding *encoding, int64_t max_len, int from_left) {
+    if (!encoding || !encoding->ids || !encoding->types || !encoding->special || !encoding->begin ||
+        !encoding->end)
+        return;
+    const int64_t excess = encoding->n - max_len;
+    const struct span first = next_text(encoding, 0);
+    const struct span second = next_text(encoding, first.begin + first.length);
+    const int tie_takes_a = first.length <= second.length;
+    int64_t a = first.length, b = second.length;
+    for (int64_t i = 0; i < excess && a + b > 0; i++) {
+        if (a > b || (a == b && tie_takes_a))
+            a--;
+        else
+            b--;
+    }
+    cut_span(encoding, second, b, from_left);
+    cut_span(encoding, first, a, from_left);
+}
+
+void qkv_tokenizer_cut(const qkv_tokenizer *tokenizer, qkv_encoding *encoding, int64_t max_len) {
+    cut(encoding, max_len, tokenizer && tokenizer->cuts_left);
 }

@@ -33,8 +33,4 @@ qkv_status qkvi_marian_separate(const qkvi_text_file *config, int *separate, qkv
 qkv_status qkvi_marian_read(const qkvi_text_files *files, int is_other, qkv_tokenizer **tokenizer,
                             qkv_error *error);
 
-/** The ids of all pieces at once, after the tokenizer was sealed: each is looked up here and never
- * again. MEMORY. */
-qkv_status qkvi_marian_number(const qkv_tokenizer *tokenizer, qkv_error *error);
-
 #endif

@@ -2,15 +2,10 @@
  * A heap of (count, pair) that is corrected when it is read: a pair whose count grew enters with
  * the new count; one whose count fell is found too high at the top, and goes down. Every pair that
  * has a count is in the heap once with at least that count (`queued`); what else of it is in the
- * heap is older, and dropped at the top. See merge_queue.h.
+ * heap is older, and dropped at the top. See merges.h.
  */
-#include "model/text/merge_queue.h"
+#include "model/text/merges.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/text/counter.h"
 
 typedef struct place { /* a word of a pair, in a list */
@@ -55,23 +50,9 @@ void qkvi_merge_queue_free(qkvi_merge_queue *queue) {
     free(queue);
 }
 
-/* The list with more room. */
-static void *grow(void *list, size_t *capacity, size_t size) {
-    const size_t more = *capacity ? 2 * *capacity : 1024;
-    void *const grown = qkvi_realloc_array(list, more, size);
-    if (grown) *capacity = more;
-    return grown;
-}
-
 /* Room for one more than n elements of a list of the queue. */
 #define RESERVE(queue, list, n)                                                                    \
-    do {                                                                                           \
-        if ((n) < (queue)->list##_capacity) break;                                                 \
-        void *const grown_ =                                                                       \
-            grow((queue)->list, &(queue)->list##_capacity, sizeof *(queue)->list);                 \
-        if (grown_ == NULL) return QKV_ERR_MEMORY;                                                 \
-        (queue)->list = grown_;                                                                    \
-    } while (0)
+    QKV_TRY(qkvi_reserve(&(queue)->list, &(queue)->list##_capacity, (n) + 1, sizeof *(queue)->list))
 
 /* ---- Counts ---------------------------------------------------------------------------------- */
 

@@ -10,33 +10,15 @@
  */
 #include "model/text/merges.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
-#include "model/text/merge_queue.h"
 #include "model/text/unicode.h"
 
 static const int64_t max_word_count = (int64_t)1 << 40; /* sums over 2^22 words fit */
 
 static qkv_status reserve(qkvi_merges *merges, size_t more) {
-    size_t capacity = merges->sequence_capacity ? merges->sequence_capacity : 1024;
-    while (capacity - merges->n_sequence < more) capacity *= 2;
-    if (capacity > merges->sequence_capacity) {
-        int32_t *grown = qkvi_realloc_array(merges->sequence, capacity, sizeof *grown);
-        if (grown == NULL) return QKV_ERR_MEMORY;
-        merges->sequence = grown;
-        merges->sequence_capacity = capacity;
-    }
-    if (merges->n_words == merges->words_capacity) {
-        const size_t n = merges->words_capacity ? 2 * merges->words_capacity : 256;
-        struct qkvi_merge_word *grown = qkvi_realloc_array(merges->words, n, sizeof *grown);
-        if (grown == NULL) return QKV_ERR_MEMORY;
-        merges->words = grown;
-        merges->words_capacity = n;
-    }
-    return QKV_OK;
+    QKV_TRY(qkvi_reserve(&merges->sequence, &merges->sequence_capacity, merges->n_sequence + more,
+                         sizeof *merges->sequence));
+    return qkvi_reserve(&merges->words, &merges->words_capacity, merges->n_words + 1,
+                        sizeof *merges->words);
 }
 
 qkv_status qkvi_merges_add(qkvi_merges *merges, const char *word, size_t n_bytes, int64_t count) {

@@ -15,11 +15,6 @@
  */
 #include "model/text/normalize.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/text/unicode.h"
 
 /* A mark that waits for its place: 8 bytes, for there may be millions in hostile text. */
@@ -97,13 +92,8 @@ qkv_status qkvi_normal_text_put(qkvi_normal_text *normal, int32_t code, uint32_t
     char bytes[4];
     const size_t n_bytes = (size_t)qkvi_utf8_put(code, bytes);
     if (normal->bytes.n > UINT32_MAX - sizeof bytes) return QKV_ERR_MEMORY; /* places are 32 bits */
-    if (normal->n_chars == normal->capacity) {
-        const size_t capacity = normal->capacity ? 2 * normal->capacity : 64;
-        qkvi_word_char *chars = qkvi_realloc_array(normal->chars, capacity, sizeof *chars);
-        if (chars == NULL) return QKV_ERR_MEMORY;
-        normal->chars = chars;
-        normal->capacity = capacity;
-    }
+    QKV_TRY(qkvi_reserve(&normal->chars, &normal->capacity, normal->n_chars + 1,
+                         sizeof *normal->chars));
     normal->chars[normal->n_chars++] = (qkvi_word_char){ (uint32_t)normal->bytes.n, begin, end };
     return qkvi_growing_put(&normal->bytes, bytes, n_bytes);
 }

@@ -11,7 +11,7 @@
 #ifndef QKVI_TEXT_NORMALIZE_H
 #define QKVI_TEXT_NORMALIZE_H
 
-#include "model/text/growing.h"
+#include "model/base.h"
 
 /** The switches of a BERT normaliser. All 0: only the split remains. */
 typedef struct qkvi_bert_rules {

@@ -1,40 +1,17 @@
 /** A vocabulary as a sorted array; see pieces.h. */
 #include "model/text/pieces.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
-
-static qkv_status reserve_ids(qkvi_pieces *pieces, int32_t n_ids) {
-    if (n_ids <= pieces->ids_capacity) return QKV_OK;
-    int32_t capacity = pieces->ids_capacity ? pieces->ids_capacity : 1024;
-    while (capacity < n_ids) capacity *= 2;
-    struct qkvi_piece *tokens =
-        qkvi_realloc_array(pieces->tokens, (size_t)capacity, sizeof *tokens);
-    if (tokens == NULL) return QKV_ERR_MEMORY;
-    pieces->tokens = tokens;
-    pieces->ids_capacity = capacity;
-    return QKV_OK;
-}
-
+/* Places of bytes are 32 bits; there is room for one at least. */
 static qkv_status reserve_bytes(qkvi_pieces *pieces, size_t more) {
     const size_t needed = pieces->n_bytes + more;
-    if (pieces->bytes != NULL && needed <= pieces->bytes_capacity) return QKV_OK;
-    size_t capacity = pieces->bytes_capacity ? pieces->bytes_capacity : 8192;
-    while (capacity < needed) capacity *= 2;
-    if (capacity > UINT32_MAX) return QKV_ERR_LIMIT;
-    char *bytes = qkvi_realloc_array(pieces->bytes, capacity, 1);
-    if (bytes == NULL) return QKV_ERR_MEMORY;
-    pieces->bytes = bytes;
-    pieces->bytes_capacity = capacity;
-    return QKV_OK;
+    if (needed > (size_t)1 << 31) return QKV_ERR_LIMIT;
+    return qkvi_reserve(&pieces->bytes, &pieces->bytes_capacity, needed ? needed : 1, 1);
 }
 
 qkv_status qkvi_pieces_add(qkvi_pieces *pieces, int32_t id, const char *bytes, size_t n_bytes) {
     if (id < 0 || id >= QKVI_PIECES_MAX_IDS || n_bytes > QKVI_PIECE_MAX_BYTES) return QKV_ERR_LIMIT;
-    QKV_TRY(reserve_ids(pieces, id + 1));
+    QKV_TRY(qkvi_reserve(&pieces->tokens, &pieces->ids_capacity, (size_t)id + 1,
+                         sizeof *pieces->tokens));
     QKV_TRY(reserve_bytes(pieces, n_bytes));
     while (pieces->n_ids <= id) pieces->tokens[pieces->n_ids++] = (struct qkvi_piece){ 0, -1 };
     if (n_bytes > 0) memcpy(pieces->bytes + pieces->n_bytes, bytes, n_bytes);

@@ -9,7 +9,7 @@
 #ifndef QKVI_TEXT_PIECES_H
 #define QKVI_TEXT_PIECES_H
 
-#include "qkv/qkv.h"
+#include "model/base.h"
 
 enum {
     QKVI_PIECE_MAX_BYTES = 1024,
@@ -23,7 +23,8 @@ typedef struct qkvi_pieces {
         uint32_t offset;
         int32_t length; /* -1: no token has this id */
     } * tokens;         /* by id */
-    int32_t n_ids, ids_capacity;
+    int32_t n_ids;
+    size_t ids_capacity;
     int32_t *sorted; /* ids in the order of their bytes; of equal tokens only the last id */
     int32_t n_sorted;
     int32_t n_hidden, first_hidden; /* ids whose token has a later id too; the lowest, or -1 */

@@ -9,11 +9,8 @@
  * where a PLACE is {"SpecialToken": {"id": "[CLS]", "type_id": 0}} or {"Sequence": {"id": "A",
  * "type_id": 0}}. Every id that enters a template is in the vocabulary, and every text stands once.
  */
-#include "model/text/post_processor.h"
+#include "model/text/tokenizer_json.h"
 
-#include <string.h>
-
-#include "core/status.h"
 #include "model/store/json.h"
 
 /* The file being read. */
@@ -33,10 +30,9 @@ static qkv_status read_special_pair(const struct reader *r, const json_t *object
                               r->name, field);
     *id = qkv_tokenizer_id(r->tokenizer, token, strlen(token));
     if (*id >= 0 && *id == number) return QKV_OK;
-    char escaped[96];
-    return qkvi_error_set(
-        r->error, QKV_ERR_FORMAT, "%s: post_processor.%s: \"%s\" does not have id %lld", r->name,
-        field, qkvi_escape(escaped, sizeof escaped, token, strlen(token)), (long long)number);
+    return qkvi_error_set(r->error, QKV_ERR_FORMAT,
+                          "%s: post_processor.%s: \"%s\" does not have id %lld", r->name, field,
+                          QKVI_PRINTABLE(96, token), (long long)number);
 }
 
 static qkv_status template_failed(const struct reader *r, const char *field, const char *rule) {
@@ -146,7 +142,6 @@ static qkv_status read_bare(const struct reader *r, const json_t *object) {
 qkv_status qkvi_post_processor_read(const char *name, const json_t *object, const char *type,
                                     qkv_tokenizer *tokenizer, qkv_error *error) {
     const struct reader r = { name, tokenizer, error };
-    char escaped[96];
     if (strcmp(type, "TemplateProcessing") == 0) {
         QKV_TRY(read_template(&r, object, "single", 1, &tokenizer->single));
         return read_template(&r, object, "pair", 2, &tokenizer->pair);
@@ -160,5 +155,5 @@ qkv_status qkvi_post_processor_read(const char *name, const json_t *object, cons
     if (strcmp(type, "ByteLevel") == 0 && tokenizer->kind->may_be_bare)
         return read_bare(&r, object);
     return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s: post_processor \"%s\" is not supported",
-                          name, qkvi_escape(escaped, sizeof escaped, type, strlen(type)));
+                          name, QKVI_PRINTABLE(96, type));
 }

@@ -1,10 +1,6 @@
 /** Fields of a protocol buffer; see protobuf.h. */
 #include "model/text/protobuf.h"
 
-#include <string.h>
-
-#include "core/status.h"
-
 enum { MAX_NUMBER = (1 << 29) - 1, VARINT_BYTES = 10 };
 
 static qkv_status broken(const qkvi_protobuf *reader, size_t at, const char *what) {

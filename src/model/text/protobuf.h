@@ -12,7 +12,7 @@
 #ifndef QKVI_TEXT_PROTOBUF_H
 #define QKVI_TEXT_PROTOBUF_H
 
-#include "qkv/qkv.h"
+#include "model/base.h"
 
 typedef enum qkvi_protobuf_wire {
     QKVI_PROTOBUF_VARINT = 0,

@@ -5,9 +5,6 @@
  */
 #include "model/text/settings.h"
 
-#include <string.h>
-
-#include "core/status.h"
 #include "model/text/tokenizer_json.h"
 
 /* ---- Classes ---------------------------------------------------------------------------------- */
@@ -44,8 +41,7 @@ static const struct {
 };
 
 static const qkvi_tokenizer_class *find_class(const char *name) {
-    size_t n = strlen(name);
-    if (n > 4 && strcmp(name + n - 4, "Fast") == 0) n -= 4;
+    const size_t n = strlen(name) - (qkvi_has_stem(name, "Fast") ? strlen("Fast") : 0);
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
         if (strlen(classes[i].name) == n && memcmp(name, classes[i].name, n) == 0)
             return &classes[i];
@@ -73,10 +69,9 @@ static qkvi_json_reader top_of(const qkvi_settings *s, const qkvi_text_file *fil
 
 static qkv_status refuse(const qkvi_settings *s, const qkvi_text_file *file, const char *field,
                          const char *value, const char *what) {
-    char escaped[96];
     return qkvi_error_set(s->error, QKV_ERR_UNSUPPORTED,
                           "%s: %s \"%s\" is not one that %s can be read for", file->name, field,
-                          qkvi_escape(escaped, sizeof escaped, value, strlen(value)), what);
+                          QKVI_PRINTABLE(96, value), what);
 }
 
 /* tokenizer_config.json goes before config.json, a class before a type. */
@@ -114,13 +109,12 @@ static qkv_status choose_class(qkvi_settings *s, const qkvi_settings_wanted *wan
 
 static qkv_status take_side(const qkvi_json_reader *reader, int *cuts_left) {
     const char *side = *cuts_left ? "left" : "right";
-    char escaped[96];
     QKV_TRY(qkvi_json_take_string(reader, "truncation_side", &side));
     *cuts_left = strcmp(side, "left") == 0;
     if (*cuts_left || strcmp(side, "right") == 0) return QKV_OK;
-    return qkvi_error_set(reader->error, QKV_ERR_FORMAT,
-                          "%s: truncation_side \"%s\" is neither \"left\" nor \"right\"",
-                          reader->file, qkvi_escape(escaped, sizeof escaped, side, strlen(side)));
+    return QKVI_JSON_FAIL(reader, QKV_ERR_FORMAT,
+                          "truncation_side \"%s\" is neither \"left\" nor \"right\"",
+                          QKVI_PRINTABLE(96, side));
 }
 
 /* model_input_names: without token_type_ids a model is given none, and has zeros. */
@@ -132,8 +126,7 @@ static qkv_status take_inputs(const qkvi_json_reader *reader, int *has_types) {
     for (size_t i = 0; i < json_array_size(names); i++) {
         const char *name = json_string_value(json_array_get(names, i));
         if (name == NULL)
-            return qkvi_error_set(reader->error, QKV_ERR_FORMAT,
-                                  "%s: model_input_names[%zu] is no string", reader->file, i);
+            return QKVI_JSON_FAIL(reader, QKV_ERR_FORMAT, "model_input_names[%zu] is no string", i);
         if (strcmp(name, "token_type_ids") == 0) *has_types = 1;
     }
     return QKV_OK;
@@ -158,9 +151,8 @@ static qkv_status refuse_lists(const qkvi_json_reader *reader) {
         const json_t *list = NULL;
         QKV_TRY(qkvi_json_take_array(reader, names[i], &list));
         if (json_array_size(list) > 0)
-            return qkvi_error_set(reader->error, QKV_ERR_UNSUPPORTED,
-                                  "%s: %s is not empty, which is not supported", reader->file,
-                                  names[i]);
+            return QKVI_JSON_FAIL(reader, QKV_ERR_UNSUPPORTED,
+                                  "%s is not empty, which is not supported", names[i]);
     }
     return QKV_OK;
 }

@@ -11,8 +11,93 @@
 #ifndef QKVI_TEXT_SPM_H
 #define QKVI_TEXT_SPM_H
 
-#include "model/text/charsmap.h"
-#include "model/text/trie.h"
+#include "model/base.h"
+#include "model/text/pieces.h"
+
+/**
+ * SentencePiece's compiled map of characters: rules "these bytes become those bytes", of which the
+ * longest that fits is applied.
+ *
+ *     blob  = trie_bytes, 4 bytes, little-endian | trie | strings, each ended by a NUL
+ *     trie  = units of 4 bytes: a double array as darts-clone writes it
+ *     unit  : bits 0-7 label · 8 has a leaf · 9 the offset is in 256s · 10-30 offset · 31 is a leaf
+ *     child of node by byte c = (node ^ offset(node)) ^ c, if its label is c
+ *     leaf  of node           =  node ^ offset(node): bits 0-30 are the place of a string
+ *
+ * Everything that can be reached from the root is checked when it is opened: no path leaves the
+ * array, comes back to itself or is longer than QKVI_CHARSMAP_MAX_RULE bytes, and every string is
+ * there, ends, and is UTF-8 of at most QKVI_CHARSMAP_MAX_STRING bytes. Tries share branches, so
+ * this is one visit for each place where children begin.
+ * Reference: sentencepiece src/normalizer.cc, third_party/darts_clone/darts.h.
+ */
+
+enum {
+    QKVI_CHARSMAP_MAX_BYTES = 4 << 20, /* those of SentencePiece's own rules have 0.25 MB */
+    QKVI_CHARSMAP_MAX_RULE = 256,
+    QKVI_CHARSMAP_MAX_STRING = 256
+};
+
+typedef struct qkvi_charsmap {
+    uint32_t *units;
+    uint32_t n_units; /* 0: no rules */
+    char *strings;
+    size_t strings_bytes;
+} qkvi_charsmap;
+
+/** name is for messages. No bytes: no rules. FORMAT, LIMIT, MEMORY. */
+qkv_status qkvi_charsmap_open(qkvi_charsmap *map, const char *name, const char *bytes,
+                              size_t n_bytes, qkv_error *error);
+void qkvi_charsmap_free(qkvi_charsmap *map);
+
+/** What the longest rule at the front of a text makes of it. */
+typedef struct qkvi_charsmap_match {
+    size_t length; /* of the text; 0: no rule */
+    const char *string;
+    size_t string_bytes;
+} qkvi_charsmap_match;
+
+qkvi_charsmap_match qkvi_charsmap_longest(const qkvi_charsmap *map, const char *text,
+                                          size_t n_bytes);
+
+/**
+ * The tokens that a text begins with, all of them in one walk: a trie as a double array (Aoe 1989).
+ *
+ *     child of node by byte c = unit at base[node] ^ c, if parent[unit] == node
+ *
+ * One load a byte. It is built from a sorted vocabulary (pieces.h) by sorted intervals; places are
+ * tried in a bounded number of free units, then a block of 256 is added, so that building takes
+ * linear time for whatever a file contains. Byte 0 is in no token. The root is unit 0.
+ */
+
+enum { QKVI_TRIE_MAX_NODES = 1 << 21 };
+
+typedef struct qkvi_trie_unit {
+    uint32_t base, parent;
+    int32_t id;  /* of the token that ends here, or -1 */
+    float score; /* the builder's to fill: beside the id, because who needs one needs both */
+} qkvi_trie_unit;
+
+typedef struct qkvi_trie {
+    qkvi_trie_unit *units;
+    uint32_t n_units; /* a multiple of 256; 0: no tokens */
+} qkvi_trie;
+
+/** Which tokens enter. */
+typedef int qkvi_trie_chooses(const void *user, int32_t id);
+
+/** LIMIT for more than QKVI_TRIE_MAX_NODES nodes; MEMORY. */
+qkv_status qkvi_trie_build(qkvi_trie *trie, const qkvi_pieces *pieces, qkvi_trie_chooses *chooses,
+                           const void *user);
+void qkvi_trie_free(qkvi_trie *trie);
+
+/** The node after byte, or 0, which is the root and nobody's child. */
+static inline uint32_t qkvi_trie_child(const qkvi_trie_unit *units, uint32_t node, uint8_t byte) {
+    const uint32_t child = units[node].base ^ byte;
+    return units[child].parent == node && child != 0 && byte != 0 ? child : 0;
+}
+
+/** The length of the longest token that bytes begin with; 0 if there is none. */
+size_t qkvi_trie_longest(const qkvi_trie *trie, const char *bytes, size_t n_bytes);
 
 enum {
     QKVI_SPM_MAX_BYTES = 16 << 20, /* a quarter of a million pieces have 5 MB */
@@ -72,7 +157,8 @@ int qkvi_spm_byte(const char *piece, size_t n_bytes);
 typedef struct qkvi_spm_text {
     char *bytes;
     uint32_t *origin; /* n + 1 of them, if n > 0; ascending */
-    uint32_t n, capacity;
+    uint32_t n;
+    size_t capacity;
 } qkvi_spm_text;
 
 /** Replaces what is in text, which begins as zeros. MEMORY; LIMIT above 2 GiB. */

@@ -6,11 +6,7 @@
  * says, bytes that are no piece stand for themselves. A run of byte pieces is read as UTF-8, each
  * byte that is none as U+FFFD. Last, the model's own rules for decoded text, if it has any.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/text/spm.h"
 #include "model/text/unicode.h"
 
@@ -18,13 +14,7 @@ static const char space_sign[] = "\xE2\x96\x81";
 
 static qkv_status append(qkvi_spm_decoder *d, const char *bytes, size_t n) {
     const size_t needed = d->n_bytes + n + 1; /* never NULL when it is complete */
-    if (needed > d->capacity) {
-        const size_t capacity = needed < 128 ? 256 : 2 * needed;
-        char *grown = qkvi_realloc_array(d->bytes, capacity, 1);
-        if (grown == NULL) return QKV_ERR_MEMORY;
-        d->bytes = grown;
-        d->capacity = capacity;
-    }
+    QKV_TRY(qkvi_reserve(&d->bytes, &d->capacity, needed, 1));
     memcpy(d->bytes + d->n_bytes, bytes, n);
     d->n_bytes += n;
     return QKV_OK;
@@ -44,13 +34,7 @@ static qkv_status append_spaced(qkvi_spm_decoder *d, const char *piece, size_t n
 }
 
 static qkv_status keep_byte(qkvi_spm_decoder *d, unsigned char byte) {
-    if (d->n_raw == d->raw_capacity) {
-        const size_t capacity = d->raw_capacity ? 2 * d->raw_capacity : 64;
-        unsigned char *raw = qkvi_realloc_array(d->raw, capacity, 1);
-        if (raw == NULL) return QKV_ERR_MEMORY;
-        d->raw = raw;
-        d->raw_capacity = capacity;
-    }
+    QKV_TRY(qkvi_reserve(&d->raw, &d->raw_capacity, d->n_raw + 1, 1));
     d->raw[d->n_raw++] = byte;
     return QKV_OK;
 }

@@ -18,11 +18,7 @@
  * the length that the first byte tells, cut at the end of the text.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/text/spm.h"
 
 #define NOWHERE UINT32_MAX

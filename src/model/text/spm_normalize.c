@@ -7,11 +7,7 @@
  * model says so. The origin of a byte is where the bytes begin that it was made of; one more entry
  * says where the last of them end.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/text/spm.h"
 #include "model/text/unicode.h"
 
@@ -41,16 +37,9 @@ static qkv_status reserve(qkvi_spm_text *text, size_t n) {
     const size_t needed = (size_t)text->n + n + 1;
     if (needed <= text->capacity) return QKV_OK;
     if (needed > UINT32_MAX / 2) return QKV_ERR_LIMIT;
-    size_t capacity = text->capacity ? text->capacity : 256;
-    while (capacity < needed) capacity *= 2;
-    char *bytes = qkvi_realloc_array(text->bytes, capacity, 1);
-    if (bytes == NULL) return QKV_ERR_MEMORY;
-    text->bytes = bytes;
-    uint32_t *origin = qkvi_realloc_array(text->origin, capacity, sizeof *origin);
-    if (origin == NULL) return QKV_ERR_MEMORY;
-    text->origin = origin;
-    text->capacity = (uint32_t)capacity;
-    return QKV_OK;
+    size_t capacity = text->capacity; /* of both: what grew alone grows again */
+    QKV_TRY(qkvi_reserve(&text->bytes, &capacity, needed, 1));
+    return qkvi_reserve(&text->origin, &text->capacity, needed, sizeof *text->origin);
 }
 
 static void append(qkvi_spm_text *text, const char *bytes, size_t n, uint32_t origin) {

@@ -10,12 +10,7 @@
  */
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/text/protobuf.h"
 #include "model/text/spm.h"
 #include "model/text/unicode.h"
@@ -33,36 +28,33 @@ struct reader {
     const char *name;
     qkv_error *error;
     qkvi_spm *spm;
-    int32_t capacity; /* of types and scores */
+    size_t capacity; /* of types and scores */
     int32_t model_type;
     struct special_name bos, eos, pad;
 };
 
+/* "FILE: …" */
+#define FAIL(r, status, ...) qkvi_file_fail((r)->error, (status), (r)->name, __VA_ARGS__)
+
 static qkv_status no_memory(const struct reader *r) {
-    return qkvi_error_set(r->error, QKV_ERR_MEMORY, "%s: no memory for the vocabulary", r->name);
+    return FAIL(r, QKV_ERR_MEMORY, "no memory for the vocabulary");
 }
 
 /* "FILE: piece ID "…" WHAT" */
 static qkv_status refuse_piece(const struct reader *r, int32_t id, const char *what) {
-    char escaped[96];
     const struct qkvi_piece piece = r->spm->pieces.tokens[id];
-    qkvi_escape(escaped, sizeof escaped, r->spm->pieces.bytes + piece.offset, (size_t)piece.length);
-    return qkvi_error_set(r->error, QKV_ERR_FORMAT, "%s: piece %d \"%s\" %s", r->name, id, escaped,
-                          what);
+    return FAIL(r, QKV_ERR_FORMAT, "piece %d \"%s\" %s", id,
+                QKVI_PRINTABLE_BYTES(96, r->spm->pieces.bytes + piece.offset, (size_t)piece.length),
+                what);
 }
 
 /* ---- Pieces ---------------------------------------------------------------------------------- */
 
 static qkv_status reserve_piece(struct reader *r, int32_t id) {
-    if (id < r->capacity) return QKV_OK;
-    const size_t capacity = r->capacity ? 2 * (size_t)r->capacity : 1024;
-    uint8_t *types = qkvi_realloc_array(r->spm->types, capacity, sizeof *types);
-    if (types == NULL) return no_memory(r);
-    r->spm->types = types;
-    float *scores = qkvi_realloc_array(r->spm->scores, capacity, sizeof *scores);
-    if (scores == NULL) return no_memory(r);
-    r->spm->scores = scores;
-    r->capacity = (int32_t)capacity;
+    size_t capacity = r->capacity; /* of both: what grew alone grows again */
+    if (qkvi_reserve(&r->spm->types, &capacity, (size_t)id + 1, 1) != QKV_OK ||
+        qkvi_reserve(&r->spm->scores, &r->capacity, (size_t)id + 1, sizeof(float)) != QKV_OK)
+        return no_memory(r);
     return QKV_OK;
 }
 
@@ -71,12 +63,10 @@ static qkv_status add_piece(struct reader *r, const char *bytes, size_t n_bytes,
     qkvi_pieces *pieces = &r->spm->pieces;
     const int32_t id = pieces->n_ids;
     if (id >= QKVI_SPM_MAX_PIECES)
-        return qkvi_error_set(r->error, QKV_ERR_LIMIT, "%s: more than %d pieces, the limit",
-                              r->name, QKVI_SPM_MAX_PIECES);
+        return FAIL(r, QKV_ERR_LIMIT, "more than %d pieces, the limit", QKVI_SPM_MAX_PIECES);
     if (n_bytes > QKVI_PIECE_MAX_BYTES)
-        return qkvi_error_set(r->error, QKV_ERR_LIMIT,
-                              "%s: piece %d has %zu bytes, the limit is %d", r->name, id, n_bytes,
-                              QKVI_PIECE_MAX_BYTES);
+        return FAIL(r, QKV_ERR_LIMIT, "piece %d has %zu bytes, the limit is %d", id, n_bytes,
+                    QKVI_PIECE_MAX_BYTES);
     QKV_TRY(reserve_piece(r, id));
     if (qkvi_pieces_add(pieces, id, bytes, n_bytes) != QKV_OK) return no_memory(r);
     if (n_bytes == 0) return refuse_piece(r, id, "is empty");
@@ -84,8 +74,7 @@ static qkv_status add_piece(struct reader *r, const char *bytes, size_t n_bytes,
     if (qkvi_utf8_valid(bytes, n_bytes) < n_bytes) return refuse_piece(r, id, "is not valid UTF-8");
     if (!isfinite(score)) return refuse_piece(r, id, "has a score that is no finite number");
     if (type < QKVI_SPM_NORMAL || type > QKVI_SPM_BYTE)
-        return qkvi_error_set(r->error, QKV_ERR_FORMAT, "%s: piece %d has type %d, must be 1 to 6",
-                              r->name, id, type);
+        return FAIL(r, QKV_ERR_FORMAT, "piece %d has type %d, must be 1 to 6", id, type);
     r->spm->types[id] = (uint8_t)type;
     r->spm->scores[id] = score;
     return QKV_OK;
@@ -119,8 +108,8 @@ static qkv_status read_special(const struct reader *r, const qkvi_protobuf *mess
                                struct special_name *name) {
     QKV_TRY(qkvi_protobuf_need_bytes(message, field, what));
     if (field->n_bytes > NAME_BYTES)
-        return qkvi_error_set(r->error, QKV_ERR_LIMIT, "%s: %s has %zu bytes, the limit is %d",
-                              r->name, what, field->n_bytes, NAME_BYTES);
+        return FAIL(r, QKV_ERR_LIMIT, "%s has %zu bytes, the limit is %d", what, field->n_bytes,
+                    NAME_BYTES);
     memcpy(name->bytes, field->bytes, field->n_bytes);
     name->n = field->n_bytes;
     return QKV_OK;
@@ -130,12 +119,10 @@ static qkv_status read_surface(const struct reader *r, const qkvi_protobuf *mess
                                const qkvi_protobuf_field *field) {
     QKV_TRY(qkvi_protobuf_need_bytes(message, field, "trainer_spec.unk_surface"));
     if (field->n_bytes > QKVI_SPM_MAX_SURFACE)
-        return qkvi_error_set(r->error, QKV_ERR_LIMIT,
-                              "%s: trainer_spec.unk_surface has %zu bytes, the limit is %d",
-                              r->name, field->n_bytes, QKVI_SPM_MAX_SURFACE);
+        return FAIL(r, QKV_ERR_LIMIT, "trainer_spec.unk_surface has %zu bytes, the limit is %d",
+                    field->n_bytes, QKVI_SPM_MAX_SURFACE);
     if (qkvi_utf8_valid(field->bytes, field->n_bytes) < field->n_bytes)
-        return qkvi_error_set(r->error, QKV_ERR_FORMAT,
-                              "%s: trainer_spec.unk_surface is not valid UTF-8", r->name);
+        return FAIL(r, QKV_ERR_FORMAT, "trainer_spec.unk_surface is not valid UTF-8");
     memcpy(r->spm->unk_surface, field->bytes, field->n_bytes);
     r->spm->unk_surface_bytes = (uint32_t)field->n_bytes;
     return QKV_OK;
@@ -222,9 +209,9 @@ static qkv_status check_kind(const struct reader *r) {
     static const char *const kinds[] = { "", "UNIGRAM", "BPE", "WORD", "CHAR" };
     if (r->model_type == 1) return QKV_OK;
     const int is_known = r->model_type > 1 && r->model_type <= 4;
-    return qkvi_error_set(r->error, QKV_ERR_UNSUPPORTED,
-                          "%s: trainer_spec.model_type = %d %s is not supported, only UNIGRAM",
-                          r->name, r->model_type, is_known ? kinds[r->model_type] : "(unknown)");
+    return FAIL(r, QKV_ERR_UNSUPPORTED,
+                "trainer_spec.model_type = %d %s is not supported, only UNIGRAM", r->model_type,
+                is_known ? kinds[r->model_type] : "(unknown)");
 }
 
 static int is_segment(const void *user, int32_t id) {
@@ -262,24 +249,23 @@ static qkv_status take_types(const struct reader *r) {
         if (spm->scores[id] < smallest) smallest = spm->scores[id];
     }
     spm->unknown_score = smallest - 10.0f;
-    if (spm->unk < 0)
-        return qkvi_error_set(r->error, QKV_ERR_FORMAT, "%s: no piece is of type UNKNOWN", r->name);
+    if (spm->unk < 0) return FAIL(r, QKV_ERR_FORMAT, "no piece is of type UNKNOWN");
     for (int byte = 0; byte < 256 && spm->byte_fallback; byte++)
         if (spm->byte_ids[byte] < 0)
-            return qkvi_error_set(r->error, QKV_ERR_FORMAT,
-                                  "%s: trainer_spec.byte_fallback is true, but there is no piece "
-                                  "<0x%02X> of type BYTE",
-                                  r->name, (unsigned)byte);
+            return FAIL(r, QKV_ERR_FORMAT,
+                        "trainer_spec.byte_fallback is true, but there is no piece "
+                        "<0x%02X> of type BYTE",
+                        (unsigned)byte);
     return QKV_OK;
 }
 
 static qkv_status build_trie(const struct reader *r, qkvi_trie *trie, qkvi_trie_chooses *chooses) {
     const qkv_status status = qkvi_trie_build(trie, &r->spm->pieces, chooses, r->spm);
     if (status == QKV_ERR_LIMIT)
-        return qkvi_error_set(r->error, status,
-                              "%s: the pieces begin in more than %d ways, the "
-                              "limit",
-                              r->name, QKVI_TRIE_MAX_NODES);
+        return FAIL(r, status,
+                    "the pieces begin in more than %d ways, the "
+                    "limit",
+                    QKVI_TRIE_MAX_NODES);
     return status == QKV_OK ? QKV_OK : no_memory(r);
 }
 
@@ -288,8 +274,7 @@ static qkv_status build_tries(const struct reader *r) {
     QKV_TRY(build_trie(r, &spm->trie, is_segment));
     QKV_TRY(build_trie(r, &spm->rules.symbols, is_symbol));
     if (spm->trie.n_units == 0)
-        return qkvi_error_set(r->error, QKV_ERR_FORMAT,
-                              "%s: no piece is of type NORMAL or USER_DEFINED", r->name);
+        return FAIL(r, QKV_ERR_FORMAT, "no piece is of type NORMAL or USER_DEFINED");
     for (uint32_t i = 0; i < spm->trie.n_units; i++) {
         qkvi_trie_unit *unit = &spm->trie.units[i];
         if (unit->id < 0) continue;

@@ -1,11 +1,6 @@
 /** A tokenizer: making, freeing, and what ids and tokens it has. Encoding is in encode.c. */
 #include "model/text/tokenizer.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/status.h"
-
 const char *const qkvi_role_names[QKVI_N_ROLES] = { "[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]" };
 
 /* RoBERTa's, BART's and most others'. */
@@ -44,7 +39,7 @@ void qkv_tokenizer_free(qkv_tokenizer *tokenizer) {
 
 qkv_status qkvi_tokenizer_seal_model(qkv_tokenizer *tokenizer, qkv_error *error) {
     if (qkvi_pieces_seal(&tokenizer->pieces) != QKV_OK)
-        return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the vocabulary");
+        return qkvi_no_memory(error, "the vocabulary");
     return tokenizer->kind->seal ? tokenizer->kind->seal(tokenizer, error) : QKV_OK;
 }
 

@@ -8,8 +8,8 @@
 #ifndef QKVI_TEXT_TOKENIZER_H
 #define QKVI_TEXT_TOKENIZER_H
 
+#include "model/base.h"
 #include "model/text/added.h"
-#include "model/text/growing.h"
 #include "model/text/normalize.h"
 #include "model/text/pieces.h"
 #include "model/text/tokens.h"

@@ -11,11 +11,7 @@
  */
 #include "model/text/tokenizer_json.h"
 
-#include <string.h>
-
-#include "core/status.h"
 #include "model/text/bpe.h"
-#include "model/text/post_processor.h"
 #include "model/text/wordpiece.h"
 
 const qkvi_json_limits qkvi_json_limits_tokenizer = { .max_bytes = (size_t)16 << 20,
@@ -31,9 +27,8 @@ qkvi_json_reader qkvi_tokenizer_fields(const qkvi_tokenizer_reader *r, const cha
 
 qkv_status qkvi_tokenizer_refuse(const qkvi_tokenizer_reader *r, const char *part,
                                  const char *type) {
-    char escaped[96];
-    return qkvi_error_set(r->error, QKV_ERR_UNSUPPORTED, "%s: %s \"%s\" is not supported", r->name,
-                          part, qkvi_escape(escaped, sizeof escaped, type, strlen(type)));
+    return QKVI_TOKENIZER_FAIL(r, QKV_ERR_UNSUPPORTED, "%s \"%s\" is not supported", part,
+                               QKVI_PRINTABLE(96, type));
 }
 
 qkv_status qkvi_tokenizer_part(const qkvi_tokenizer_reader *r, const char *part,
@@ -74,24 +69,22 @@ qkv_status qkvi_tokenizer_normalizer(const qkvi_tokenizer_reader *r, const json_
 
 /* ---- Vocabulary ------------------------------------------------------------------------------ */
 
-qkv_status qkvi_tokenizer_add(const qkvi_tokenizer_reader *r, qkvi_pieces *pieces, const char *path,
-                              const char *token, size_t n_bytes, int64_t id) {
+static qkv_status tokenizer_add(const qkvi_tokenizer_reader *r, qkvi_pieces *pieces,
+                                const char *path, const char *token, size_t n_bytes, int64_t id) {
     char escaped[96];
     qkvi_escape(escaped, sizeof escaped, token, n_bytes);
     if (id < 0 || id >= QKVI_PIECES_MAX_IDS)
-        return qkvi_error_set(r->error, id < 0 ? QKV_ERR_FORMAT : QKV_ERR_LIMIT,
-                              "%s: %s: \"%s\" has id %lld, the limit is %d", r->name, path, escaped,
-                              (long long)id, QKVI_PIECES_MAX_IDS - 1);
+        return QKVI_TOKENIZER_FAIL(r, id < 0 ? QKV_ERR_FORMAT : QKV_ERR_LIMIT,
+                                   "%s: \"%s\" has id %lld, the limit is %d", path, escaped,
+                                   (long long)id, QKVI_PIECES_MAX_IDS - 1);
     if (n_bytes > QKVI_PIECE_MAX_BYTES)
-        return qkvi_error_set(r->error, QKV_ERR_LIMIT,
-                              "%s: %s: \"%s\" has %zu bytes, the limit is %d", r->name, path,
-                              escaped, n_bytes, QKVI_PIECE_MAX_BYTES);
+        return QKVI_TOKENIZER_FAIL(r, QKV_ERR_LIMIT, "%s: \"%s\" has %zu bytes, the limit is %d",
+                                   path, escaped, n_bytes, QKVI_PIECE_MAX_BYTES);
     if (id < pieces->n_ids && pieces->tokens[id].length >= 0)
-        return qkvi_error_set(r->error, QKV_ERR_FORMAT, "%s: %s: two tokens have id %lld", r->name,
-                              path, (long long)id);
+        return QKVI_TOKENIZER_FAIL(r, QKV_ERR_FORMAT, "%s: two tokens have id %lld", path,
+                                   (long long)id);
     if (qkvi_pieces_add(pieces, (int32_t)id, token, n_bytes) != QKV_OK)
-        return qkvi_error_set(r->error, QKV_ERR_MEMORY, "%s: no memory for the vocabulary",
-                              r->name);
+        return QKVI_TOKENIZER_FAIL(r, QKV_ERR_MEMORY, "no memory for the vocabulary");
     return QKV_OK;
 }
 
@@ -101,10 +94,9 @@ qkv_status qkvi_tokenizer_read_ids(const qkvi_tokenizer_reader *r, const char *p
     const json_t *value;
     json_object_foreach((json_t *)vocab, key, value) {
         if (!json_is_integer(value))
-            return qkvi_error_set(r->error, QKV_ERR_FORMAT, "%s: an id in %s is no integer",
-                                  r->name, path);
-        QKV_TRY(qkvi_tokenizer_add(r, &r->tokenizer->pieces, path, key, strlen(key),
-                                   json_integer_value(value)));
+            return QKVI_TOKENIZER_FAIL(r, QKV_ERR_FORMAT, "an id in %s is no integer", path);
+        QKV_TRY(tokenizer_add(r, &r->tokenizer->pieces, path, key, strlen(key),
+                              json_integer_value(value)));
     }
     return QKV_OK;
 }
@@ -139,8 +131,7 @@ qkv_status qkvi_tokenizer_read_words(const qkvi_tokenizer_reader *r, const json_
     const json_t *vocab = NULL;
     const qkvi_json_reader inner = qkvi_tokenizer_fields(r, "model", model);
     QKV_TRY(qkvi_json_take_object(&inner, "vocab", &vocab));
-    if (vocab == NULL)
-        return qkvi_error_set(r->error, QKV_ERR_FORMAT, "%s: model.vocab is missing", r->name);
+    if (vocab == NULL) return QKVI_TOKENIZER_FAIL(r, QKV_ERR_FORMAT, "model.vocab is missing");
     QKV_TRY(qkvi_tokenizer_read_ids(r, "model.vocab", vocab));
     return qkvi_tokenizer_seal_model(r->tokenizer, r->error);
 }

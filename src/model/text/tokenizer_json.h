@@ -2,8 +2,11 @@
 #ifndef QKVI_TEXT_TOKENIZER_JSON_H
 #define QKVI_TEXT_TOKENIZER_JSON_H
 
+#include <jansson.h>
+
 #include "model/store/json.h"
 #include "model/text/settings.h"
+#include "model/text/tokenizer.h"
 
 /** For tokenizer.json, and vocab.json beside other files: half a million tokens fit. What is refused
  * costs less than a second and 100 MB. */
@@ -40,6 +43,9 @@ typedef qkv_status qkvi_tokenizer_read_kind(qkvi_tokenizer_reader *r);
 qkvi_tokenizer_read_kind qkvi_wordpiece_read_json;
 qkvi_tokenizer_read_kind qkvi_bpe_read_json;
 
+/** "FILE: …", as printf has it; is the status. */
+#define QKVI_TOKENIZER_FAIL(r, status, ...)                                                        \
+    qkvi_file_fail((r)->error, (status), (r)->name, __VA_ARGS__)
 /** The fields of an object, for qkvi_json_need_… and _take_…. */
 qkvi_json_reader qkvi_tokenizer_fields(const qkvi_tokenizer_reader *r, const char *path,
                                        const json_t *object);
@@ -59,10 +65,6 @@ qkv_status qkvi_tokenizer_part(const qkvi_tokenizer_reader *r, const char *part,
 qkv_status qkvi_tokenizer_normalizer(const qkvi_tokenizer_reader *r, const json_t **last,
                                      int *lowers);
 
-/** A token of pieces: checks id and length; FORMAT if the id is taken. path is for messages. */
-qkv_status qkvi_tokenizer_add(const qkvi_tokenizer_reader *r, qkvi_pieces *pieces, const char *path,
-                              const char *token, size_t n_bytes, int64_t id);
-
 /** The switches of an added token, those that are there: special, lstrip, …. Unless the file says
  * otherwise a token is normalised if it is not special. */
 qkv_status qkvi_tokenizer_take_flags(const qkvi_json_reader *token, unsigned *flags);
@@ -79,5 +81,16 @@ qkv_status qkvi_tokenizer_read_words(const qkvi_tokenizer_reader *r, const json_
 qkv_status qkvi_tokenizer_read_post_processor(const qkvi_tokenizer_reader *r);
 /** The merges of a BPE model, and their end. */
 qkv_status qkvi_bpe_read_merges(const qkvi_tokenizer_reader *r, const json_t *model);
+
+/**
+ * Fills the templates of a tokenizer whose vocabularies are sealed. name is the file's, for
+ * messages. UNSUPPORTED for a type that is not implemented; FORMAT;
+ * LIMIT.
+ */
+qkv_status qkvi_post_processor_read(const char *name, const json_t *object, const char *type,
+                                    qkv_tokenizer *tokenizer, qkv_error *error);
+
+/** added_tokens of tokenizer.json. NULL without memory. */
+json_t *qkvi_added_tokens_json(const qkv_tokenizer *tokenizer);
 
 #endif

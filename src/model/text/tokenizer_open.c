@@ -1,8 +1,5 @@
 /** Where a tokenizer comes from: the files of a folder, or bytes in memory. */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/status.h"
 #include "model/store/file.h"
 #include "model/text/marian.h"
 #include "model/text/tokenizer_json.h"
@@ -27,7 +24,7 @@ static qkv_status load(struct folder *folder, const char *path, const char *name
                        qkvi_text_file *file, qkv_error *error) {
     const int at = folder->n_kept++;
     char *const whole = folder->kept[at].path = qkvi_path_join(path, name);
-    if (whole == NULL) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    if (whole == NULL) return qkvi_no_memory(error, "a path");
     file->name =
         qkvi_escape(folder->kept[at].name, sizeof folder->kept[at].name, whole, strlen(whole));
     if (!qkvi_file_exists(whole)) return QKV_OK;
@@ -131,7 +128,7 @@ static const struct way {
 
 static qkv_status is_there(const char *folder, const char *name, int *there, qkv_error *error) {
     char *path = qkvi_path_join(folder, name);
-    if (path == NULL) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    if (path == NULL) return qkvi_no_memory(error, "a path");
     *there = qkvi_file_exists(path);
     free(path);
     return QKV_OK;

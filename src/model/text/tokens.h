@@ -12,7 +12,8 @@ typedef struct qkvi_token {
 
 typedef struct qkvi_tokens {
     qkvi_token *tokens;
-    int64_t n, capacity;
+    int64_t n;
+    size_t capacity;
     uint8_t type; /* of the text being read */
 } qkvi_tokens;
 
@@ -22,7 +23,7 @@ qkv_status qkvi_tokens_push(qkvi_tokens *list, int32_t id, uint32_t begin, uint3
 qkv_status qkvi_tokens_push_special(qkvi_tokens *list, int32_t id, uint32_t begin, uint32_t end);
 
 /** Where the second of two texts begins; the number of tokens if there is one. What types say is not
- * asked: those of many models are all 0. In cut.c. */
+ * asked: those of many models are all 0. In encode.c. */
 int64_t qkvi_encoding_second(const qkv_encoding *encoding);
 
 /** The list as arrays. MEMORY. */

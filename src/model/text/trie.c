@@ -1,18 +1,12 @@
 /**
- * Building and asking a double array; see trie.h.
+ * Building and asking a double array; see spm.h.
  *
  * The tokens below a node are an interval of the sorted vocabulary. Its first token, if no longer
  * than the node is deep, ends here; the rest falls into runs of one next byte, the children. All
  * children must be free at base ^ byte: bases are tried that put the first child on a free unit,
  * from where the last search ended, at most TRIES of them. Free units form a ring.
  */
-#include "model/text/trie.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
+#include "model/text/spm.h"
 
 enum { BLOCK = 256, TRIES = 64 };
 
@@ -43,13 +37,7 @@ static int byte_at(const struct builder *b, int32_t place, int32_t depth) {
 }
 
 static qkv_status push(struct builder *b, struct pending pending) {
-    if (b->n_stack == b->stack_capacity) {
-        const size_t capacity = b->stack_capacity ? 2 * b->stack_capacity : 1024;
-        struct pending *stack = qkvi_realloc_array(b->stack, capacity, sizeof *stack);
-        if (stack == NULL) return QKV_ERR_MEMORY;
-        b->stack = stack;
-        b->stack_capacity = capacity;
-    }
+    QKV_TRY(qkvi_reserve(&b->stack, &b->stack_capacity, b->n_stack + 1, sizeof pending));
     b->stack[b->n_stack++] = pending;
     return QKV_OK;
 }

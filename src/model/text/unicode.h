@@ -8,8 +8,7 @@
 #ifndef QKVI_TEXT_UNICODE_H
 #define QKVI_TEXT_UNICODE_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "model/base.h"
 
 enum {
     QKVI_CHAR_SPACE = 1u << 0, /* White_Space */

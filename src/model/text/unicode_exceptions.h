@@ -10,7 +10,7 @@
 #ifndef QKVI_TEXT_UNICODE_EXCEPTIONS_H
 #define QKVI_TEXT_UNICODE_EXCEPTIONS_H
 
-#include <stdint.h>
+#include "model/base.h"
 
 struct qkvi_range {
     int32_t first, last;

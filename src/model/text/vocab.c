@@ -12,11 +12,6 @@
  */
 #include "model/text/vocab.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/text/merges.h"
 #include "model/text/unicode.h"
 

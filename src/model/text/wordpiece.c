@@ -7,11 +7,61 @@
 #include "model/text/wordpiece.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
+/* ---- Tokens to text -------------------------------------------------------------------------- */
+
+/*
+ * Words from pieces, as the decoder of PyPI tokenizers does it (decoders/wordpiece.rs): a token
+ * that begins with the mark follows without it, any other with a space before; then, in each token
+ * with its space by itself, spaces before punctuation are closed.
+ */
+
+/* Replaces all; to is not longer than from. Returns the new length. */
+static size_t replace(char *text, size_t n, const char *from, const char *to) {
+    const size_t from_bytes = strlen(from), to_bytes = strlen(to);
+    size_t out = 0;
+    for (size_t i = 0; i < n;) {
+        const int match = n - i >= from_bytes && memcmp(text + i, from, from_bytes) == 0;
+        if (match)
+            memcpy(text + out, to, to_bytes);
+        else
+            text[out] = text[i];
+        out += match ? to_bytes : 1;
+        i += match ? from_bytes : 1;
+    }
+    return out;
+}
+
+static size_t clean_up(char *text, size_t n) {
+    static const char *const pairs[][2] = {
+        { " .", "." },   { " ?", "?" },     { " !", "!" },     { " ,", "," },
+        { " ' ", "'" },  { " n't", "n't" }, { " 'm", "'m" },   { " do not", " don't" },
+        { " 's", "'s" }, { " 've", "'ve" }, { " 're", "'re" },
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+        n = replace(text, n, pairs[i][0], pairs[i][1]);
+    return n;
+}
+
+/* Decoding. */
+static qkv_status decode_words(const qkv_tokenizer *tokenizer, const int32_t *ids, size_t n,
+                               qkvi_growing *text) {
+    const qkvi_wordpiece *model = tokenizer->model;
+    const size_t mark = strlen(model->mark);
+    char word[1 + QKVI_PIECE_MAX_BYTES];
+    for (size_t i = 0; i < n; i++) {
+        size_t n_bytes = 0, n_word = 0;
+        const char *token = qkvi_tokenizer_decoded(tokenizer, ids[i], &n_bytes);
+        const int continues = i > 0 && n_bytes >= mark && memcmp(token, model->mark, mark) == 0;
+        if (i > 0 && !continues) word[n_word++] = ' ';
+        const size_t skip = continues ? mark : 0;
+        memcpy(word + n_word, token + skip, n_bytes - skip);
+        n_word += n_bytes - skip;
+        if (model->cleanup) n_word = clean_up(word, n_word);
+        QKV_TRY(qkvi_growing_put(text, word, n_word));
+    }
+    return QKV_OK;
+}
 
 static size_t unknown(const qkvi_wordpiece *model, const qkvi_word *word, qkvi_word_piece *out) {
     out[0] = (qkvi_word_piece){ model->unk, word->begin, word->end };
@@ -30,8 +80,16 @@ static void set_range(qkvi_word_piece *piece, const qkvi_word_char *chars, uint3
     piece->end = end > piece->begin ? end : piece->begin;
 }
 
-size_t qkvi_wordpiece_split(const qkvi_pieces *pieces, const qkvi_wordpiece *model,
-                            const qkvi_word *word, qkvi_word_piece *out) {
+/*
+ * Splits a word into out, which has room for max_chars pieces (at least 1); returns how many.
+ *
+ * A word with more than max_chars code points, or with a place where no token fits, is one [UNK].
+ * Ranges follow one another without overlap: where several tokens come from one character of the
+ * raw text (the jamo of a Hangul syllable), the first has its bytes and the others an empty range
+ * behind it.
+ */
+static size_t wordpiece_split(const qkvi_pieces *pieces, const qkvi_wordpiece *model,
+                              const qkvi_word *word, qkvi_word_piece *out) {
     if (word->n_chars > model->max_chars) return unknown(model, word, out);
     const qkvi_prefix whole = { 0, pieces->n_sorted, 0 };
     size_t n = 0;
@@ -64,7 +122,7 @@ struct work {
 static qkv_status push_word(void *user, const qkvi_word *word) {
     struct work *work = user;
     const qkv_tokenizer *tokenizer = work->tokenizer;
-    const size_t n = qkvi_wordpiece_split(&tokenizer->pieces, tokenizer->model, word, work->pieces);
+    const size_t n = wordpiece_split(&tokenizer->pieces, tokenizer->model, word, work->pieces);
     for (size_t i = 0; i < n; i++) {
         const qkvi_word_piece piece = work->pieces[i];
         QKV_TRY(qkvi_tokens_push(work->list, piece.id, piece.begin, piece.end));
@@ -138,7 +196,7 @@ const qkvi_tokenizer_kind qkvi_wordpiece_kind = {
     .encode_normal = encode_normal,
     .finish = finish,
     .piece = piece,
-    .decode = qkvi_wordpiece_decode,
+    .decode = decode_words,
     .free = free,
 };
 

@@ -26,25 +26,10 @@ typedef struct qkvi_word_piece {
     uint32_t begin, end;
 } qkvi_word_piece;
 
-/**
- * Splits a word into out, which has room for max_chars pieces (at least 1); returns how many.
- *
- * A word with more than max_chars code points, or with a place where no token fits, is one [UNK].
- * Ranges follow one another without overlap: where several tokens come from one character of the
- * raw text (the jamo of a Hangul syllable), the first has its bytes and the others an empty range
- * behind it.
- */
-size_t qkvi_wordpiece_split(const qkvi_pieces *pieces, const qkvi_wordpiece *model,
-                            const qkvi_word *word, qkvi_word_piece *out);
-
 extern const qkvi_tokenizer_kind qkvi_wordpiece_kind;
 
 /** BERT's own: all switches on, "##", 100 characters, no tokens. NULL without memory. */
 qkv_tokenizer *qkvi_wordpiece_new(void);
-
-/** Decoding, in wordpiece_decode.c. */
-qkv_status qkvi_wordpiece_decode(const qkv_tokenizer *tokenizer, const int32_t *ids, size_t n,
-                                 qkvi_growing *text);
 
 /** The model of a tokenizer, which must be of this kind. */
 qkvi_wordpiece *qkvi_wordpiece_of(const qkv_tokenizer *tokenizer);

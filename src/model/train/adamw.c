@@ -1,12 +1,6 @@
 /* The optimizer of a parameter table: see adamw.h. */
 #include "model/train/adamw.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
-
 /* Matrices; not biases and layer norms. */
 static int row_decays(const qkvi_param *row) { return row->rank > 1; }
 
@@ -21,7 +15,7 @@ qkv_status qkvi_adamw_make(const qkvi_param_table *table, qkvi_adamw *adamw, qkv
     adamw->partial = qkvi_malloc_array(n_chunks, sizeof *adamw->partial);
     if (!adamw->chunks || !adamw->partial) {
         qkvi_adamw_free(adamw);
-        return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the optimizer");
+        return qkvi_no_memory(error, "the optimizer");
     }
     for (int64_t r = 0; r < table->n_rows; r++) {
         const qkvi_param *const row = &table->rows[r];
@@ -40,4 +34,9 @@ double qkvi_adamw_run(qkv_ctx *ctx, const qkvi_adamw *adamw, int64_t t, double r
                       const float *grads, float *params, float *m, float *v) {
     const qkvi_adamw_arrays arenas = { grads, params, m, v };
     return qkvi_adamw_update(ctx, adamw, t, rate, &arenas);
+}
+
+double qkvi_schedule_rate(double peak, int64_t warmup, int64_t n_steps, int64_t step) {
+    if (step < warmup) return peak * (double)(step + 1) / (double)warmup;
+    return peak * (double)(n_steps - step) / (double)(n_steps - warmup);
 }

@@ -5,6 +5,7 @@
 #define QKVI_TRAIN_ADAMW_H
 
 #include "layer/adamw.h"
+#include "model/base.h"
 #include "model/params.h"
 
 /** The caller fills the five numbers afterwards. LIMIT, MEMORY. */
@@ -17,5 +18,11 @@ void qkvi_adamw_free(qkvi_adamw *adamw);
  */
 double qkvi_adamw_run(qkv_ctx *ctx, const qkvi_adamw *adamw, int64_t t, double rate,
                       const float *grads, float *params, float *m, float *v);
+
+/**
+ * Of step 0 … n_steps - 1:  peak (step + 1) / warmup  while step < warmup,  then  peak (n_steps -
+ * step) / (n_steps - warmup). Never 0, so that no step is wasted.
+ */
+double qkvi_schedule_rate(double peak, int64_t warmup, int64_t n_steps, int64_t step);
 
 #endif

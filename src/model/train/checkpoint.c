@@ -8,16 +8,88 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
+#include "model/model_impl.h"
 #include "model/store/recipe.h"
 #include "model/store/safetensors.h"
 #include "model/train/run_fields.h"
+
+/* ---- Runs that are finished ------------------------------------------------------------------ */
+
+/*
+ * A run that is finished: see trainer.h. train_run.txt is the line of run_fields.h after the last step,
+ * without the hashes of what is then no longer there. It gets its place after all other files of the
+ * run, of which model.safetensors is the first: so where the line is of a run and the weights have its
+ * hash, everything is that run's.
+ */
+
+static const char run_file[] = "train_run.txt";
+
+static uint64_t hash_weights(const float *arena, size_t n) {
+    return qkvi_hash(QKVI_HASH_START, arena, n * sizeof *arena);
+}
+
+qkv_status qkvi_finished_put(const qkvi_trainer *trainer, qkvi_files *files, qkv_error *error) {
+    qkvi_run_fields fields;
+    char text[QKVI_RUN_BYTES + 1];
+    qkvi_run_fields_of(trainer, &fields);
+    fields.bits[QKVI_RUN_WEIGHTS] = hash_weights(trainer->params, trainer->table.n_elems);
+    qkvi_run_fields_print(&fields, text);
+    strcat(text, "\n");
+    return qkvi_files_add(files, run_file, text, strlen(text), error);
+}
+
+/* The line, if the folder has one that can be read. */
+static qkv_status read_line(const char *path, qkvi_run_fields *run, bool *found, qkv_error *error) {
+    char *text, name[QKVI_NAME_BYTES];
+    size_t n;
+    *found = false;
+    if (!qkvi_file_exists(path)) return QKV_OK;
+    const qkv_status status = qkvi_file_load(path, QKVI_RUN_BYTES, &text, &n, error);
+    if (status == QKV_ERR_LIMIT) return QKV_OK;
+    if (status != QKV_OK) return status;
+    if (n > 0 && text[n - 1] == '\n') text[n - 1] = '\0';
+    qkvi_escape(name, sizeof name, path, strlen(path));
+    *found = qkvi_run_fields_parse(name, text, run, NULL) == QKV_OK;
+    free(text);
+    return QKV_OK;
+}
+
+/* Are the weights in the folder those of the run? What cannot be read is not. */
+static qkv_status check_weights(const char *folder, uint64_t hash, bool *are, qkv_error *error) {
+    qkv_model *model;
+    qkv_error own;
+    const qkv_status status = qkvi_model_open_to_train(folder, &model, &own);
+    *are = false;
+    if (status == QKV_ERR_MEMORY) return qkvi_error_set(error, status, "%s", own.message);
+    if (status != QKV_OK) return QKV_OK;
+    *are = hash_weights(model->arena, model->params.n_elems) == hash;
+    qkv_model_free(model);
+    return QKV_OK;
+}
+
+static qkv_status find(const qkvi_trainer *trainer, const char *path, bool *is_finished,
+                       qkv_error *error) {
+    qkvi_run_fields run, ours;
+    bool found;
+    QKV_TRY(read_line(path, &run, &found, error));
+    if (!found) return QKV_OK;
+    qkvi_run_fields_of(trainer, &ours);
+    QKV_TRY(qkvi_run_fields_match(QKVI_PRINTABLE(QKVI_NAME_BYTES, path), &run, &ours, error));
+    if (run.bits[QKVI_RUN_STEP] != run.bits[QKVI_RUN_STEPS]) return QKV_OK;
+    return check_weights(trainer->options->out, run.bits[QKVI_RUN_WEIGHTS], is_finished, error);
+}
+
+/* Whether options->out holds this very run, finished. ARGUMENT: it holds another one; MEMORY, IO. */
+static qkv_status finished_find(const qkvi_trainer *trainer, bool *is_finished, qkv_error *error) {
+    char *const path = qkvi_path_join(trainer->options->out, run_file);
+    *is_finished = false;
+    if (!path) return qkvi_no_memory(error, "a path");
+    const qkv_status status = find(trainer, path, is_finished, error);
+    free(path);
+    return status;
+}
 
 enum { MAX_LOG = 1 << 28, N_BEFORE = 3 };
 static const char file_name[] = "checkpoint.safetensors", run_key[] = "qkv_run", log_name[] = "log";
@@ -60,7 +132,7 @@ static qkv_status read_log(qkvi_trainer *trainer, const qkvi_safetensors *file, 
         return qkvi_error_set(error, QKV_ERR_FORMAT, "%s: no tensor '%s' of bytes",
                               file->source.name, log_name);
     char *const bytes = qkvi_malloc_array(n + 1, 1);
-    if (!bytes) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the log");
+    if (!bytes) return qkvi_no_memory(error, "the log");
     trainer->log = (qkvi_growing){ bytes, n, n + 1 };
     QKV_TRY(qkvi_safetensors_read_raw(file, tensor, bytes, error));
     if (qkvi_hash(QKVI_HASH_START, bytes, n) == hash) return QKV_OK;
@@ -84,7 +156,7 @@ static qkv_status read_old_log(qkvi_trainer *trainer, const char *folder, qkv_er
     char *const path = qkvi_path_join(folder, "train_log.tsv"), *bytes = NULL;
     qkv_status status = QKV_OK;
     size_t n;
-    if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    if (!path) return qkvi_no_memory(error, "a path");
     if (qkvi_file_exists(path)) status = qkvi_file_load(path, MAX_LOG, &bytes, &n, error);
     if (bytes) trainer->log = (qkvi_growing){ bytes, lines_until(bytes, trainer->step), n + 1 };
     free(path);
@@ -156,12 +228,11 @@ static qkv_status open_checkpoint(const char *folder, qkvi_safetensors **file, q
 }
 
 static qkv_status find_finished(qkvi_trainer *trainer, const char *folder, qkv_error *error) {
-    char printable[QKVI_NAME_BYTES];
-    QKV_TRY(qkvi_finished_find(trainer, &trainer->is_finished, error));
+    QKV_TRY(finished_find(trainer, &trainer->is_finished, error));
     if (trainer->is_finished) return QKV_OK;
-    return qkvi_error_set(
-        error, QKV_ERR_IO, "%s/%s: is not there: no run was stopped here, or it was finished",
-        qkvi_escape(printable, sizeof printable, folder, strlen(folder)), file_name);
+    return qkvi_error_set(error, QKV_ERR_IO,
+                          "%s/%s: is not there: no run was stopped here, or it was finished",
+                          QKVI_PRINTABLE(QKVI_NAME_BYTES, folder), file_name);
 }
 
 qkv_status qkvi_checkpoint_load(qkvi_trainer *trainer, const char *folder, qkv_error *error) {

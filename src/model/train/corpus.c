@@ -1,15 +1,9 @@
 /* A corpus is a grammar or a text; what both can do is in this file. */
 #include "model/train/corpus.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/grammar/grammar.h"
 #include "model/store/file.h"
 #include "model/text/vocab.h"
-#include "model/train/corpus_text.h"
 #include "model/train/run_fields.h"
 
 enum { HELD_OUT_PAIRS = 1500 };
@@ -38,12 +32,12 @@ qkv_status qkvi_corpus_open_grammar_memory(const char *name, const char *bytes, 
 }
 
 qkv_status qkvi_corpus_open_grammar(const char *path, qkvi_corpus **corpus, qkv_error *error) {
-    char *bytes = NULL, name[QKVI_NAME_BYTES];
+    char *bytes = NULL;
     size_t n_bytes = 0;
     *corpus = NULL;
     QKV_TRY(qkvi_file_load_text(path, QKVI_GRAMMAR_BYTES, &bytes, &n_bytes, error));
-    const qkv_status status = qkvi_corpus_open_grammar_memory(
-        qkvi_escape(name, sizeof name, path, strlen(path)), bytes, n_bytes, corpus, error);
+    const qkv_status status = qkvi_corpus_open_grammar_memory(QKVI_PRINTABLE(QKVI_NAME_BYTES, path),
+                                                              bytes, n_bytes, corpus, error);
     free(bytes);
     return status;
 }

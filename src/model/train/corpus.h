@@ -13,9 +13,9 @@
 #ifndef QKV_MODEL_TRAIN_CORPUS_H
 #define QKV_MODEL_TRAIN_CORPUS_H
 
+#include "model/base.h"
 #include "model/grammar/grammar.h"
 #include "model/grammar/pair.h"
-#include "model/text/growing.h"
 #include "qkv/model.h"
 
 typedef struct qkvi_corpus qkvi_corpus;
@@ -82,5 +82,27 @@ int64_t qkvi_corpus_held_out_pairs(const qkvi_corpus *corpus);
 int64_t qkvi_corpus_n_texts(const qkvi_corpus *corpus);
 const char *qkvi_corpus_text(const qkvi_corpus *corpus, int64_t index, int64_t *bytes,
                              int64_t *count);
+
+/* A text file as pairs: one sentence per line, or sentence TAB following sentence. */
+
+typedef struct qkvi_text qkvi_text;
+
+QKV_NODISCARD qkv_status qkvi_text_open(const char *path, qkvi_text **text, qkv_error *error);
+void qkvi_text_free(qkvi_text *text);
+/* FNV-1a of the file's bytes. */
+uint64_t qkvi_text_hash(const qkvi_text *text);
+int64_t qkvi_text_n_lines(const qkvi_text *text);
+const char *qkvi_text_line(const qkvi_text *text, int64_t index, int64_t *bytes);
+/* Each line as it is, then each line with a TAB with the second half of another. */
+int64_t qkvi_text_n_pairs(const qkvi_text *text);
+void qkvi_text_pair(const qkvi_text *text, qkvi_split split, int64_t index, uint64_t seed,
+                    qkvi_pair *pair);
+
+/* Lines as they are: of the training split drawn at random, held out one after another. */
+int64_t qkvi_text_draw(const qkvi_text *text, qkvi_split split, int64_t index, uint64_t seed);
+/* The two halves of a line. */
+void qkvi_text_halves(const qkvi_text *text, int64_t line, qkvi_pair *pair);
+/* FORMAT, naming it: a line lacks a TAB or the text on one side of it. */
+QKV_NODISCARD qkv_status qkvi_text_check_tabs(const qkvi_text *text, qkv_error *error);
 
 #endif

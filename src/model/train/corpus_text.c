@@ -3,15 +3,9 @@
  * A line is a sentence, or a sentence TAB the one that follows it; blank lines are skipped. In half
  * of the training pairs the second half is that of another line, drawn at random.
  */
-#include "model/train/corpus_text.h"
+#include "model/train/corpus.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/alloc.h"
 #include "core/rng.h"
-#include "core/status.h"
 #include "model/store/file.h"
 #include "model/text/unicode.h"
 #include "model/train/run_fields.h"

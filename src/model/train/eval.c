@@ -2,12 +2,8 @@
 #include "model/train/eval.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/fpstate.h"
-#include "core/status.h"
 #include "model/text/tokens.h"
 #include "model/train/examples.h"
 

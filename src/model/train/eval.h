@@ -8,7 +8,7 @@
 
 #include "model/model_impl.h"
 #include "model/train/corpus.h"
-#include "model/train/feed.h"
+#include "model/train/examples.h"
 #include "qkv/train.h"
 
 typedef struct qkvi_eval {

@@ -3,12 +3,7 @@
  * by the set of words that the grammar admits there. A text has no grammar: there each token is
  * masked, and it alone is admissible.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/train/eval.h"
 
 /* A sequence of the batch that waits to be judged. */
@@ -37,7 +32,7 @@ static qkv_status row_of(qkv_eval_report *report, const char *slot, int64_t *row
     rows = qkvi_realloc_array(rows, (size_t)report->n_rows + 1, sizeof(qkv_eval_row *));
     if (rows) report->rows = rows;
     qkv_eval_row *const new = rows ? calloc(1, sizeof *new) : NULL;
-    if (!new) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for the report");
+    if (!new) return qkvi_no_memory(error, "the report");
     snprintf(new->slot, sizeof new->slot, "%s", slot);
     rows[report->n_rows++] = new;
     return QKV_OK;
@@ -88,13 +83,8 @@ static qkv_status score_waiting(blanks *b, qkv_error *error) {
 }
 
 static qkv_status reserve_ids(blanks *b, size_t n, qkv_error *error) {
-    if (b->n_ids + n <= b->capacity) return QKV_OK;
-    const size_t capacity = 2 * (b->n_ids + n);
-    int32_t *const ids = qkvi_realloc_array(b->ids, capacity, sizeof *ids);
-    if (!ids) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for admissible words");
-    b->ids = ids;
-    b->capacity = capacity;
-    return QKV_OK;
+    if (qkvi_reserve(&b->ids, &b->capacity, b->n_ids + n, sizeof *b->ids) == QKV_OK) return QKV_OK;
+    return qkvi_no_memory(error, "admissible words");
 }
 
 /*

@@ -4,11 +4,7 @@
  * largest weight from [MASK] is on the antecedent. The head is chosen by its score on the even
  * probes and reported by its score on the odd ones.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/text/tokens.h"
 #include "model/train/eval.h"
 
@@ -95,7 +91,7 @@ static qkv_status find_admissible(const qkvi_eval *eval, const qkvi_pair *pair, 
     if (p->ids && slot) p->n_ids = qkvi_slot_ids(eval, slot, p->ids);
     if (p->ids && !slot) p->ids[p->n_ids++] = pronoun;
     qkvi_slots_free(slots);
-    return p->ids ? QKV_OK : qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a probe");
+    return p->ids ? QKV_OK : qkvi_no_memory(error, "a probe");
 }
 
 static qkv_status prepare(const qkvi_eval *eval, const qkvi_pair *pair, qkv_encoding *encoding,
@@ -104,7 +100,7 @@ static qkv_status prepare(const qkvi_eval *eval, const qkvi_pair *pair, qkv_enco
     p->n = encoding->n;
     p->n_ids = 0;
     p->marks = calloc((size_t)encoding->n + 1, 1);
-    if (!p->marks) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a probe");
+    if (!p->marks) return qkvi_no_memory(error, "a probe");
     if (p->token < 0)
         return qkvi_error_set(error, QKV_ERR_SHAPE, "the pronoun of a probe is not one token");
     for (int32_t c = 0; c < pair->n_content; c++)

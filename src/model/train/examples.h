@@ -1,13 +1,41 @@
 /**
  * Training examples: number `index` of a split, as a pure function of (seed, split, index), so that
  * an example does not depend on its batch, on the thread that makes it, or on what was made before.
- * What an example is, an objective says: objective.h.
+ * What an example is, an objective says: trainer.h.
  */
 #ifndef QKVI_TRAIN_EXAMPLES_H
 #define QKVI_TRAIN_EXAMPLES_H
 
+#include "model/arch/net.h"
 #include "model/train/corpus.h"
-#include "model/train/feed.h"
+#include "qkv/model.h"
+
+/** A batch of sequences being filled: the arrays behind a qkvi_net_batch. */
+
+typedef struct qkvi_feed {
+    qkvi_net_batch view; /* of the arrays below, for qkvi_net_forward and qkvi_net_loss */
+    int64_t capacity, max_len, n_tokens;
+    int64_t *lengths; /* [capacity] */
+    int32_t *ids;     /* [capacity * max_len], as all that follow but labels */
+    uint8_t *types;
+    int64_t *target_tokens;
+    int32_t *target_ids;
+    int32_t *labels;          /* [capacity] */
+    int64_t *decoder_lengths; /* [capacity], and the rest for decoders over encoders … */
+    int32_t *decoder_ids;     /* [capacity * max_len] */
+    int64_t n_decoder_tokens;
+} qkvi_feed;
+
+/** Room for capacity sequences of at most max_len tokens. LIMIT, MEMORY. */
+qkv_status qkvi_feed_make(qkvi_feed *batch, int64_t capacity, int64_t max_len, qkv_error *error);
+void qkvi_feed_free(qkvi_feed *batch);
+void qkvi_feed_clear(qkvi_feed *batch);
+
+/**
+ * Appends a sequence; n <= max_len and there must be room. @return the index of its first token.
+ */
+int64_t qkvi_feed_add(qkvi_feed *batch, int64_t n, const int32_t *ids, const uint8_t *types,
+                      int32_t label);
 
 /** One example. Arrays have room for max_len. */
 typedef struct qkvi_example {

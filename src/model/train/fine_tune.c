@@ -2,13 +2,13 @@
  * Fine-tuning: a run that starts from a model's folder. Its weights, tokenizer and sizes are the
  * run's; its files, but for the weights, are copied to the folder that is written.
  */
-#include <stdlib.h>
-#include <string.h>
+#include <errno.h>
+#include <sys/stat.h>
 
-#include "core/status.h"
 #include "model/arch/net.h"
 #include "model/model_impl.h"
 #include "model/store/hub.h"
+#include "model/store/recipe.h"
 #include "model/train/run_fields.h"
 #include "model/train/trainer.h"
 
@@ -72,13 +72,14 @@ qkv_status qkvi_fine_tune_open(qkvi_trainer *trainer, qkv_error *error) {
     return status;
 }
 
-qkv_status qkvi_fine_tune_copy(const qkvi_trainer *trainer, const char *name, qkvi_files *files,
-                               qkv_error *error) {
+/* Adds a file of the folder, if it has it. */
+static qkv_status fine_tune_copy(const qkvi_trainer *trainer, const char *name, qkvi_files *files,
+                                 qkv_error *error) {
     enum { MAX_FILE = 1 << 27 };
     char *const path = qkvi_path_join(trainer->from, name), *bytes = NULL;
     size_t n;
     qkv_status status = QKV_OK;
-    if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    if (!path) return qkvi_no_memory(error, "a path");
     if (qkvi_file_exists(path)) {
         status = qkvi_file_load(path, MAX_FILE, &bytes, &n, error);
         if (status == QKV_OK) status = qkvi_files_add(files, name, bytes, n, error);
@@ -105,6 +106,71 @@ const char *const qkvi_fine_tune_files[] = { "config.json",
 
 qkv_status qkvi_fine_tune_save(const qkvi_trainer *trainer, qkvi_files *files, qkv_error *error) {
     for (const char *const *name = qkvi_fine_tune_files; *name; name++)
-        QKV_TRY(qkvi_fine_tune_copy(trainer, *name, files, error));
+        QKV_TRY(fine_tune_copy(trainer, *name, files, error));
     return qkvi_fine_tune_modules(trainer, files, error);
+}
+
+/* ---- Modules of sentence-transformers -------------------------------------------------------- */
+
+/*
+ * What a folder of sentence-transformers has beside the model: its settings, and a folder for each module
+ * behind the encoder. Without them the modules.json that is copied would name what is not there.
+ */
+
+/* Names were checked when the model was opened. */
+static qkv_status copy_module(const qkvi_trainer *trainer, const char *module, qkvi_files *files,
+                              qkv_error *error) {
+    static const char *const names[] = { "config.json", "model.safetensors" };
+    char name[160];
+    char *const folder = qkvi_path_join(trainer->options->out, module);
+    if (!folder) return qkvi_no_memory(error, "a path");
+    const int failed = mkdir(folder, 0777) != 0 && errno != EEXIST ? errno : 0;
+    free(folder);
+    if (failed)
+        return qkvi_error_set(error, QKV_ERR_IO, "cannot make the folder of a module: %s",
+                              strerror(failed));
+    for (int i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, "%s/%s", module, names[i]);
+        QKV_TRY(fine_tune_copy(trainer, name, files, error));
+    }
+    return QKV_OK;
+}
+
+typedef qkv_status visit_fn(const qkvi_trainer *trainer, const char *module, qkvi_files *files,
+                            qkv_error *error);
+
+/* Each module that has a folder. */
+static qkv_status each_module(const qkvi_trainer *trainer, visit_fn *visit, qkvi_files *files,
+                              qkv_error *error) {
+    char file[1024];
+    json_t *root;
+    qkv_status status = qkvi_recipe_load(trainer->from, "modules.json", file, &root, error);
+    if (status != QKV_OK) return status;
+    for (size_t m = 0; m < json_array_size(root) && status == QKV_OK; m++) {
+        const char *path = json_string_value(json_object_get(json_array_get(root, m), "path"));
+        if (path && *path) status = visit(trainer, path, files, error);
+    }
+    json_decref(root);
+    return status;
+}
+
+qkv_status qkvi_fine_tune_modules(const qkvi_trainer *trainer, qkvi_files *files,
+                                  qkv_error *error) {
+    for (int i = 0; qkvi_recipe_files[i]; i++)
+        QKV_TRY(fine_tune_copy(trainer, qkvi_recipe_files[i], files, error));
+    return each_module(trainer, copy_module, files, error);
+}
+
+static qkv_status sweep_module(const qkvi_trainer *trainer, const char *module, qkvi_files *files,
+                               qkv_error *error) {
+    (void)files;
+    char *const folder = qkvi_path_join(trainer->options->out, module);
+    if (!folder) return qkvi_no_memory(error, "a path");
+    qkvi_checkpoint_sweep(folder);
+    free(folder);
+    return QKV_OK;
+}
+
+qkv_status qkvi_fine_tune_sweep(const qkvi_trainer *trainer, qkv_error *error) {
+    return each_module(trainer, sweep_module, NULL, error);
 }

@@ -11,15 +11,10 @@
  * m is at most the number of ends in the longest pair of the grammar, so a line of any length takes
  * time in proportion to its cuts.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
 #include "core/options.h"
-#include "core/status.h"
 #include "model/grammar/grammar.h"
 #include "model/train/corpus.h"
-#include "model/train/corpus_text.h"
 #include "qkv/train.h"
 
 /* Cuts 0 … i of a line, whose bytes end at `end`; said: what cut i is in the best reading. */
@@ -167,11 +162,9 @@ static qkv_status judge_text(judge *j, const qkvi_text *text, qkv_error *error) 
 
 qkv_status qkv_eval_sentences(const char *grammar, const char *text, qkv_sentence_visit *visit,
                               void *user, qkv_sentence_score *score, qkv_error *error) {
-    if (!grammar || !text || !score)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
-                              !grammar ? "grammar"
-                              : !text  ? "text"
-                                       : "score");
+    QKV_TRY(qkvi_need(grammar, "grammar", error));
+    QKV_TRY(qkvi_need(text, "text", error));
+    QKV_TRY(qkvi_need(score, "score", error));
     qkv_sentence_score made = qkv_sentence_score_init();
     QKV_TRY(qkvi_options_read(&made, sizeof made, score, "qkv_sentence_score", error));
     made = qkv_sentence_score_init();

@@ -6,12 +6,7 @@
  *
  * A document is a line of a text, or what a grammar says, one sentence after another.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/status.h"
-#include "model/train/bpe_vocabulary.h"
-#include "model/train/objective.h"
 #include "model/train/trainer.h"
 
 /* A grammar's tokens are mostly words: so many bytes for each seldom leave a sequence short. What it

@@ -5,12 +5,9 @@
  * another token, 10 % stay. The draw for a token is a pure function of (seed, split, index,
  * position).
  */
-#include <string.h>
 
 #include "core/rng.h"
-#include "core/status.h"
 #include "model/text/vocab.h"
-#include "model/train/objective.h"
 #include "model/train/trainer.h"
 
 enum { MASK_PERCENT = 15, PURPOSE_MASK = 0x6d61736b /* "mask" */, MAX_LEN = 1 << 20 };

@@ -8,12 +8,8 @@
  *
  * as transformers trains them. A line of a text is a source, a TAB and a target.
  */
-#include <string.h>
 
-#include "core/status.h"
 #include "model/arch/family.h"
-#include "model/train/bpe_vocabulary.h"
-#include "model/train/objective.h"
 #include "model/train/trainer.h"
 
 static qkv_status encode(const qkvi_examples *examples, const qkv_tokenizer *tokenizer,
@@ -51,13 +47,12 @@ static void make_example(const qkvi_examples *examples, qkvi_split split, int64_
 
 static qkv_status check(const qkvi_trainer *trainer, qkv_error *error) {
     const char *const path = trainer->options->text;
-    char name[QKVI_NAME_BYTES];
     qkv_error cause;
     const qkv_status status = qkvi_corpus_check_translations(trainer->corpus, &cause);
     if (status == QKV_OK || !path)
         return status ? qkvi_error_set(error, status, "%s", cause.message) : QKV_OK;
-    return qkvi_error_set(error, status, "%s: %s",
-                          qkvi_escape(name, sizeof name, path, strlen(path)), cause.message);
+    return qkvi_error_set(error, status, "%s: %s", QKVI_PRINTABLE(QKVI_NAME_BYTES, path),
+                          cause.message);
 }
 
 static qkv_status count_both(const qkvi_trainer *trainer, qkvi_counter *words, qkv_error *error) {

@@ -1,55 +1,14 @@
 /* A run in one line of text: see run_fields.h. */
 #include "model/train/run_fields.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/status.h"
-
 enum kind { WHOLE, REAL, HASH };
 
-/* Options have the names that the tool gives them. */
+#define KNOWN(index, text, kind, value) { text, kind },
 static const struct {
     const char *name;
     enum kind kind;
-} known[QKVI_RUN_FIELDS] = {
-    [QKVI_RUN_STEP] = { "step", WHOLE },
-    [QKVI_RUN_SUM_STEPS] = { "sum_steps", WHOLE },
-    [QKVI_RUN_SUM_TOKENS] = { "sum_tokens", WHOLE },
-    [QKVI_RUN_SUM_FIRST] = { "sum_mlm", REAL },
-    [QKVI_RUN_SUM_SECOND] = { "sum_nsp", REAL },
-    [QKVI_RUN_WEIGHTS] = { "weights", HASH },
-    [QKVI_RUN_M] = { "adam.m", HASH },
-    [QKVI_RUN_V] = { "adam.v", HASH },
-    [QKVI_RUN_GRAMMAR] = { "grammar", WHOLE },
-    [QKVI_RUN_CORPUS] = { "corpus", HASH },
-    [QKVI_RUN_LAYERS] = { "layers", WHOLE },
-    [QKVI_RUN_HEADS] = { "heads", WHOLE },
-    [QKVI_RUN_HIDDEN] = { "hidden", WHOLE },
-    [QKVI_RUN_INTERMEDIATE] = { "intermediate", WHOLE },
-    [QKVI_RUN_VOCAB] = { "vocab", WHOLE },
-    [QKVI_RUN_LEN] = { "len", WHOLE },
-    [QKVI_RUN_STEPS] = { "steps", WHOLE },
-    [QKVI_RUN_BATCH] = { "batch", WHOLE },
-    [QKVI_RUN_WARMUP] = { "warmup", WHOLE },
-    [QKVI_RUN_LR] = { "lr", REAL },
-    [QKVI_RUN_DECAY] = { "weight_decay", REAL },
-    [QKVI_RUN_BETA1] = { "beta1", REAL },
-    [QKVI_RUN_BETA2] = { "beta2", REAL },
-    [QKVI_RUN_CLIP] = { "clip", REAL },
-    [QKVI_RUN_SEED] = { "seed", WHOLE },
-    [QKVI_RUN_SINUSOIDAL] = { "sinusoidal", WHOLE },
-    [QKVI_RUN_ARCH] = { "arch", WHOLE },
-    [QKVI_RUN_FROM] = { "from", HASH },
-    [QKVI_RUN_ACCUMULATE] = { "accumulate", WHOLE },
-    [QKVI_RUN_DROPOUT] = { "dropout", REAL },
-    [QKVI_RUN_SMOOTHING] = { "label_smoothing", REAL },
-    [QKVI_RUN_DECODER_LAYERS] = { "decoder_layers", WHOLE },
-    [QKVI_RUN_COMPUTE] = { "compute", WHOLE },
-    [QKVI_RUN_EPS] = { "eps", REAL },
-    [QKVI_RUN_LOG] = { "log", HASH },
-};
+} known[QKVI_RUN_FIELDS] = { QKVI_RUN_TABLE(KNOWN) };
+
 static const char check_name[] = "check=";
 
 /* What a field is where it is left out: what it was before there was a choice. */
@@ -77,41 +36,11 @@ uint64_t qkvi_hash(uint64_t hash, const void *bytes, size_t n) {
     return hash;
 }
 
-void qkvi_run_fields_of(const qkvi_trainer *trainer, qkvi_run_fields *fields) {
-    const qkv_train_options *const o = trainer->options;
-    *fields = (qkvi_run_fields){ {
-        [QKVI_RUN_STEP] = (uint64_t)trainer->step,
-        [QKVI_RUN_SUM_STEPS] = (uint64_t)trainer->sums.n_steps,
-        [QKVI_RUN_SUM_TOKENS] = (uint64_t)trainer->sums.n_tokens,
-        [QKVI_RUN_SUM_FIRST] = qkvi_real_bits(trainer->sums.losses[0]),
-        [QKVI_RUN_SUM_SECOND] = qkvi_real_bits(trainer->sums.losses[1]),
-        [QKVI_RUN_GRAMMAR] = o->grammar != NULL,
-        [QKVI_RUN_CORPUS] = qkvi_corpus_hash(trainer->corpus),
-        [QKVI_RUN_LAYERS] = (uint64_t)o->n_layers,
-        [QKVI_RUN_HEADS] = (uint64_t)o->n_heads,
-        [QKVI_RUN_HIDDEN] = (uint64_t)o->hidden,
-        [QKVI_RUN_INTERMEDIATE] = (uint64_t)o->intermediate,
-        [QKVI_RUN_VOCAB] = (uint64_t)o->vocab_size,
-        [QKVI_RUN_LEN] = (uint64_t)o->max_len,
-        [QKVI_RUN_STEPS] = (uint64_t)o->n_steps,
-        [QKVI_RUN_BATCH] = (uint64_t)o->batch,
-        [QKVI_RUN_WARMUP] = (uint64_t)o->warmup,
-        [QKVI_RUN_LR] = qkvi_real_bits(o->learning_rate),
-        [QKVI_RUN_DECAY] = qkvi_real_bits(o->weight_decay),
-        [QKVI_RUN_BETA1] = qkvi_real_bits(o->beta1),
-        [QKVI_RUN_BETA2] = qkvi_real_bits(o->beta2),
-        [QKVI_RUN_CLIP] = qkvi_real_bits(o->clip),
-        [QKVI_RUN_SEED] = o->seed,
-        [QKVI_RUN_SINUSOIDAL] = o->sinusoidal_positions != 0,
-        [QKVI_RUN_ARCH] = (uint64_t)o->kind,
-        [QKVI_RUN_FROM] = trainer->from_hash,
-        [QKVI_RUN_ACCUMULATE] = (uint64_t)o->accumulate,
-        [QKVI_RUN_DROPOUT] = qkvi_real_bits(o->dropout),
-        [QKVI_RUN_SMOOTHING] = qkvi_real_bits(o->label_smoothing),
-        [QKVI_RUN_DECODER_LAYERS] = (uint64_t)o->n_decoder_layers,
-        [QKVI_RUN_COMPUTE] = (uint64_t)o->compute,
-        [QKVI_RUN_EPS] = qkvi_real_bits(o->eps),
-    } };
+void qkvi_run_fields_of(const qkvi_trainer *t, qkvi_run_fields *fields) {
+    const qkv_train_options *const o = t->options;
+#define VALUE(index, text, kind, value) value,
+    *fields = (qkvi_run_fields){ { QKVI_RUN_TABLE(VALUE) } };
+#undef VALUE
 }
 
 /* ---- Text ------------------------------------------------------------------------------------ */

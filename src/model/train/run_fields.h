@@ -15,44 +15,54 @@
 
 enum { QKVI_RUN_BYTES = 2048 };
 
-typedef enum qkvi_run_index {
-    QKVI_RUN_STEP, /* how far it is: these may have any value */
-    QKVI_RUN_SUM_STEPS,
-    QKVI_RUN_SUM_TOKENS,
-    QKVI_RUN_SUM_FIRST, /* "sum_mlm", whatever it is of */
-    QKVI_RUN_SUM_SECOND,
-    QKVI_RUN_WEIGHTS, /* hashes of the arenas */
-    QKVI_RUN_M,
-    QKVI_RUN_V,
-    QKVI_RUN_GRAMMAR, /* from here on: the options */
-    QKVI_RUN_CORPUS,
-    QKVI_RUN_LAYERS,
-    QKVI_RUN_HEADS,
-    QKVI_RUN_HIDDEN,
-    QKVI_RUN_INTERMEDIATE,
-    QKVI_RUN_VOCAB,
-    QKVI_RUN_LEN,
-    QKVI_RUN_STEPS,
-    QKVI_RUN_BATCH,
-    QKVI_RUN_WARMUP,
-    QKVI_RUN_LR,
-    QKVI_RUN_DECAY,
-    QKVI_RUN_BETA1,
-    QKVI_RUN_BETA2,
-    QKVI_RUN_CLIP,
-    QKVI_RUN_SEED,
-    QKVI_RUN_SINUSOIDAL,
-    QKVI_RUN_ARCH, /* from here on: left out of the text where they are as they always were */
-    QKVI_RUN_FROM,
-    QKVI_RUN_ACCUMULATE,
-    QKVI_RUN_DROPOUT,
-    QKVI_RUN_SMOOTHING,
-    QKVI_RUN_DECODER_LAYERS,
-    QKVI_RUN_COMPUTE, /* a qkv_model_weights, by class */
-    QKVI_RUN_EPS,
-    QKVI_RUN_LOG, /* a hash, and no option: of the log */
-    QKVI_RUN_FIELDS
-} qkvi_run_index;
+/*
+ * X(NAME, name in the text, kind, value): QKVI_RUN_NAME is its place. The value is made of a
+ * trainer t and its options o; the hashes of arenas and log come later. Options have the names that
+ * the tool gives them, SUM_FIRST is "sum_mlm", whatever it is of, and COMPUTE is a
+ * qkv_model_weights, by class.
+ *
+ * Up to V the fields say how far a run is, and may have any value. From GRAMMAR on they are
+ * options; from ARCH on they are left out of the text where they are as they always were.
+ */
+#define QKVI_RUN_TABLE(X)                                                                          \
+    X(STEP, "step", WHOLE, (uint64_t)t->step)                                                      \
+    X(SUM_STEPS, "sum_steps", WHOLE, (uint64_t)t->sums.n_steps)                                    \
+    X(SUM_TOKENS, "sum_tokens", WHOLE, (uint64_t)t->sums.n_tokens)                                 \
+    X(SUM_FIRST, "sum_mlm", REAL, qkvi_real_bits(t->sums.losses[0]))                               \
+    X(SUM_SECOND, "sum_nsp", REAL, qkvi_real_bits(t->sums.losses[1]))                              \
+    X(WEIGHTS, "weights", HASH, 0)                                                                 \
+    X(M, "adam.m", HASH, 0)                                                                        \
+    X(V, "adam.v", HASH, 0)                                                                        \
+    X(GRAMMAR, "grammar", WHOLE, o->grammar != NULL)                                               \
+    X(CORPUS, "corpus", HASH, qkvi_corpus_hash(t->corpus))                                         \
+    X(LAYERS, "layers", WHOLE, (uint64_t)o->n_layers)                                              \
+    X(HEADS, "heads", WHOLE, (uint64_t)o->n_heads)                                                 \
+    X(HIDDEN, "hidden", WHOLE, (uint64_t)o->hidden)                                                \
+    X(INTERMEDIATE, "intermediate", WHOLE, (uint64_t)o->intermediate)                              \
+    X(VOCAB, "vocab", WHOLE, (uint64_t)o->vocab_size)                                              \
+    X(LEN, "len", WHOLE, (uint64_t)o->max_len)                                                     \
+    X(STEPS, "steps", WHOLE, (uint64_t)o->n_steps)                                                 \
+    X(BATCH, "batch", WHOLE, (uint64_t)o->batch)                                                   \
+    X(WARMUP, "warmup", WHOLE, (uint64_t)o->warmup)                                                \
+    X(LR, "lr", REAL, qkvi_real_bits(o->learning_rate))                                            \
+    X(DECAY, "weight_decay", REAL, qkvi_real_bits(o->weight_decay))                                \
+    X(BETA1, "beta1", REAL, qkvi_real_bits(o->beta1))                                              \
+    X(BETA2, "beta2", REAL, qkvi_real_bits(o->beta2))                                              \
+    X(CLIP, "clip", REAL, qkvi_real_bits(o->clip))                                                 \
+    X(SEED, "seed", WHOLE, o->seed)                                                                \
+    X(SINUSOIDAL, "sinusoidal", WHOLE, o->sinusoidal_positions != 0)                               \
+    X(ARCH, "arch", WHOLE, (uint64_t)o->kind)                                                      \
+    X(FROM, "from", HASH, t->from_hash)                                                            \
+    X(ACCUMULATE, "accumulate", WHOLE, (uint64_t)o->accumulate)                                    \
+    X(DROPOUT, "dropout", REAL, qkvi_real_bits(o->dropout))                                        \
+    X(SMOOTHING, "label_smoothing", REAL, qkvi_real_bits(o->label_smoothing))                      \
+    X(DECODER_LAYERS, "decoder_layers", WHOLE, (uint64_t)o->n_decoder_layers)                      \
+    X(COMPUTE, "compute", WHOLE, (uint64_t)o->compute)                                             \
+    X(EPS, "eps", REAL, qkvi_real_bits(o->eps))                                                    \
+    X(LOG, "log", HASH, 0)
+
+#define QKVI_RUN_PLACE(name, text, kind, value) QKVI_RUN_##name,
+typedef enum qkvi_run_index { QKVI_RUN_TABLE(QKVI_RUN_PLACE) QKVI_RUN_FIELDS } qkvi_run_index;
 
 /** One number for each field; a real one by its bits. */
 typedef struct qkvi_run_fields {

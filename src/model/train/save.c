@@ -2,11 +2,7 @@
  * The folder of a trained model: see trainer.h. The names and the metadata are those that
  * transformers expects.
  */
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/alloc.h"
-#include "core/status.h"
 #include "model/arch/family.h"
 #include "model/store/config.h"
 #include "model/store/safetensors.h"

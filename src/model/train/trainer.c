@@ -5,12 +5,203 @@
 #include "model/train/trainer.h"
 
 #include <math.h>
+#include <time.h>
 
+#include "attn/ctx.h"
 #include "core/cancel.h"
 #include "core/fpstate.h"
 #include "core/options.h"
-#include "model/train/progress.h"
-#include "model/train/schedule.h"
+#include "core/rng.h"
+#include "model/train/adamw.h"
+
+/* ---- Progress -------------------------------------------------------------------------------- */
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static qkv_status put(qkvi_trainer *trainer, const char *text, qkv_error *error) {
+    const qkv_status status = qkvi_growing_put(&trainer->log, text, strlen(text));
+    return status == QKV_OK ? QKV_OK : qkvi_error_set(error, status, "no memory for the log");
+}
+
+/* step, loss, the losses by name, … */
+static qkv_status put_header(qkvi_trainer *trainer, qkv_error *error) {
+    QKV_TRY(put(trainer, "step\tloss", error));
+    for (const char *const *name = trainer->objective->losses; *name; name++) {
+        QKV_TRY(put(trainer, "\t", error));
+        QKV_TRY(put(trainer, *name, error));
+    }
+    return put(trainer, "\theld_out_loss\tlearning_rate\ttokens\n", error);
+}
+
+/* Begins the log of a run, unless its checkpoint had one. MEMORY. */
+static qkv_status progress_begin(qkvi_trainer *trainer, qkvi_progress *progress, qkv_error *error) {
+    *progress = (qkvi_progress){ .first_step = trainer->step };
+    progress->started = progress->reported = now();
+    return trainer->log.n > 0 ? QKV_OK : put_header(trainer, error);
+}
+
+/* A step was done. */
+static void progress_add(qkvi_progress *progress, qkvi_trainer *trainer,
+                         const double losses[QKVI_TRAIN_LOSSES], int64_t n_tokens) {
+    progress->n_tokens += n_tokens;
+    trainer->sums.n_steps++;
+    trainer->sums.n_tokens += n_tokens;
+    for (int l = 0; l < QKVI_TRAIN_LOSSES; l++) trainer->sums.losses[l] += losses[l];
+}
+
+static qkv_status log_line(qkvi_trainer *trainer, const qkv_train_report *report,
+                           const double losses[QKVI_TRAIN_LOSSES], int64_t n_tokens,
+                           qkv_error *error) {
+    char line[400];
+    size_t n =
+        (size_t)snprintf(line, sizeof line, "%lld\t%.6f", (long long)report->step, report->loss);
+    for (int l = 0; trainer->objective->losses[l]; l++)
+        n += (size_t)snprintf(line + n, sizeof line - n, "\t%.6f", losses[l]);
+    snprintf(line + n, sizeof line - n, "\t%.6f\t%.6g\t%lld\n", report->held_out_loss,
+             report->learning_rate, (long long)n_tokens);
+    return put(trainer, line, error);
+}
+
+/* Logs, begins new sums, and tells the caller; CANCELLED if it says so; MEMORY. */
+static qkv_status progress_report(qkvi_progress *progress, qkvi_trainer *trainer, double rate,
+                                  double held_out_loss, qkv_error *error) {
+    const qkv_train_options *const options = trainer->options;
+    const qkvi_train_sums sums = trainer->sums;
+    const double time = now(), steps = (double)(sums.n_steps ? sums.n_steps : 1);
+    const double done = (double)(trainer->step - progress->first_step);
+    const double per_step = (time - progress->started) / (done > 0 ? done : 1);
+    const double losses[QKVI_TRAIN_LOSSES] = { sums.losses[0] / steps, sums.losses[1] / steps };
+    const int is_bert = options->kind == QKV_MODEL_ENCODER;
+    const qkv_train_report report = {
+        .step = trainer->step,
+        .n_steps = options->n_steps,
+        .loss = (sums.losses[0] + sums.losses[1]) / steps,
+        .mlm_loss = is_bert ? losses[0] : 0,
+        .nsp_loss = losses[1],
+        .held_out_loss = held_out_loss,
+        .learning_rate = rate,
+        .tokens_per_second = (double)progress->n_tokens / (time - progress->reported + 1e-9),
+        .seconds = time - progress->started,
+        .seconds_left = per_step * (double)(options->n_steps - trainer->step),
+        .kind = options->kind,
+        .lm_loss = is_bert ? 0 : losses[0]
+    };
+    progress->n_tokens = 0;
+    progress->reported = time;
+    trainer->sums = (qkvi_train_sums){ 0 };
+    QKV_TRY(log_line(trainer, &report, losses, sums.n_tokens, error));
+    if (options->report && options->report(options->report_user, &report) != 0)
+        return qkvi_error_set(error, QKV_ERR_CANCELLED, "training was stopped after step %lld",
+                              (long long)report.step);
+    return QKV_OK;
+}
+
+/* ---- A step ---------------------------------------------------------------------------------- */
+
+/*
+ * A step of training: see trainer.h. Of the parts k of a step, with n_k targets and gradients g_k,
+ *
+ *     mean += (g_k - mean) n_k / (n_0 + … + n_k)
+ *
+ * in their order, so that after the last it is the mean by targets; so are the losses.
+ */
+
+enum { PURPOSE_DROPOUT = 0x64726f70 /* "drop" */ };
+
+/* What is dropped is a function of the seed and of the part's number. */
+static uint64_t dropout_seed(const qkvi_trainer *t, int64_t part) {
+    qkvi_rng rng = qkvi_rng_make(t->options->seed, PURPOSE_DROPOUT, (uint64_t)part);
+    const uint64_t high = qkvi_rng_u32(&rng);
+    return high << 32 | qkvi_rng_u32(&rng);
+}
+
+static void take_losses(const qkvi_net_losses *from, double losses[QKVI_TRAIN_LOSSES]) {
+    losses[0] = from->mlm + from->lm; /* a model has one of the two */
+    losses[1] = from->nsp;
+}
+
+typedef struct mean_job {
+    const qkvi_adamw *adamw;
+    const float *grads;
+    float *mean, share;
+} mean_job;
+
+static void mean_chunk(void *argument, int index) {
+    const mean_job *const j = argument;
+    const qkvi_adamw_chunk *const chunk = &j->adamw->chunks[index];
+    const float *const g = j->grads + chunk->offset;
+    float *const mean = j->mean + chunk->offset;
+    for (size_t i = 0; i < chunk->n; i++) mean[i] += (g[i] - mean[i]) * j->share;
+}
+
+/* Adds a part to the means of gradients and losses. */
+static void add_part(qkvi_trainer *t, const double part[QKVI_TRAIN_LOSSES], double share,
+                     double losses[QKVI_TRAIN_LOSSES]) {
+    mean_job job = { &t->adamw, t->grads, t->mean, (float)share };
+    qkvi_pool_run(t->ctx->pool, t->adamw.n_chunks, mean_chunk, &job);
+    for (int l = 0; l < QKVI_TRAIN_LOSSES; l++) losses[l] += (part[l] - losses[l]) * share;
+}
+
+static qkv_status run_part(qkvi_trainer *t, int64_t number, double losses[QKVI_TRAIN_LOSSES],
+                           qkv_error *error) {
+    const qkv_train_options *const o = t->options;
+    qkvi_net_losses found;
+    QKV_TRY(qkvi_examples_fill(t->ctx, &t->examples, QKVI_SPLIT_TRAIN, number * o->batch, o->batch,
+                               &t->batch, error));
+    t->batch.view.dropout = (float)o->dropout;
+    t->batch.view.dropout_seed = dropout_seed(t, number);
+    t->batch.view.label_smoothing = o->label_smoothing;
+    QKV_TRY(
+        qkvi_net_loss(t->ctx, t->weights, &t->batch.view, t->pass, t->gradients, &found, error));
+    take_losses(&found, losses);
+    return QKV_OK;
+}
+
+/*
+ * One step: examples, losses, the gradient in trainer->grads or, of several parts, trainer->mean.
+ * The gradient of a step is the mean of those of its parts, each by its number of targets.
+ */
+static qkv_status train_step(qkvi_trainer *t, double losses[QKVI_TRAIN_LOSSES], int64_t *n_tokens,
+                             qkv_error *error) {
+    const int64_t n_parts = t->mean ? t->options->accumulate : 1;
+    double n_targets = 0;
+    *n_tokens = 0;
+    if (t->mean) memset(t->mean, 0, t->table.n_elems * sizeof *t->mean);
+    memset(losses, 0, QKVI_TRAIN_LOSSES * sizeof *losses);
+    for (int64_t p = 0; p < n_parts; p++) {
+        double part[QKVI_TRAIN_LOSSES];
+        QKV_TRY(run_part(t, t->step * n_parts + p, part, error));
+        const double n = (double)t->batch.view.n_targets;
+        *n_tokens += t->batch.n_tokens + t->batch.n_decoder_tokens;
+        n_targets += n;
+        if (t->mean)
+            add_part(t, part, n_targets > 0 ? n / n_targets : 1.0 / (double)(p + 1), losses);
+        else
+            memcpy(losses, part, sizeof part);
+    }
+    return QKV_OK;
+}
+
+/* The loss of examples that are held out, as it is: without dropout or smoothing. */
+static qkv_status train_held_out(qkvi_trainer *t, double *loss, qkv_error *error) {
+    const int64_t pairs = qkvi_corpus_held_out_pairs(t->corpus);
+    qkvi_net_losses found = { 0 };
+    double losses[QKVI_TRAIN_LOSSES];
+    QKV_TRY(qkvi_examples_fill(t->ctx, &t->examples, QKVI_SPLIT_HELD_OUT, 0,
+                               pairs < QKVI_HELD_OUT_PAIRS ? pairs : QKVI_HELD_OUT_PAIRS, &t->batch,
+                               error));
+    t->batch.view.dropout = 0;
+    t->batch.view.label_smoothing = 0;
+    if (pairs > 0)
+        QKV_TRY(qkvi_net_loss(t->ctx, t->weights, &t->batch.view, t->pass, NULL, &found, error));
+    take_losses(&found, losses);
+    *loss = losses[0] + losses[1];
+    return QKV_OK;
+}
 
 static qkv_status diverged(const qkvi_trainer *t, int64_t step, const char *what,
                            qkv_error *error) {
@@ -23,12 +214,12 @@ static qkv_status run_step(qkvi_trainer *t, qkvi_progress *progress, double rate
                            qkv_error *error) {
     double losses[QKVI_TRAIN_LOSSES];
     int64_t n_tokens;
-    QKV_TRY(qkvi_train_step(t, losses, &n_tokens, error));
+    QKV_TRY(train_step(t, losses, &n_tokens, error));
     const double norm = qkvi_adamw_run(t->ctx, &t->adamw, t->step + 1, rate,
                                        t->mean ? t->mean : t->grads, t->params, t->m, t->v);
     if (!isfinite(norm)) return diverged(t, t->step + 1, "the gradient", error);
     qkvi_net_pack(t->ctx, t->weights);
-    qkvi_progress_add(progress, t, losses, n_tokens);
+    progress_add(progress, t, losses, n_tokens);
     t->step++;
     return QKV_OK;
 }
@@ -52,8 +243,8 @@ static qkv_status run_steps(qkvi_trainer *t, qkvi_progress *progress, qkv_error 
         double loss;
         QKV_TRY(run_step(t, progress, rate, error));
         if (is_due(t, o->report_every)) {
-            QKV_TRY(qkvi_train_held_out(t, &loss, error));
-            status = qkvi_progress_report(progress, t, rate, loss, error);
+            QKV_TRY(train_held_out(t, &loss, error));
+            status = progress_report(progress, t, rate, loss, error);
         }
         if (status == QKV_OK) status = check_cancel(t, error);
         if (status == QKV_ERR_CANCELLED || is_due(t, o->checkpoint_every))
@@ -74,7 +265,7 @@ static qkv_status train(qkvi_trainer *trainer, qkv_error *error) {
     qkvi_progress progress;
     QKV_TRY(qkvi_trainer_open(trainer, error));
     if (trainer->is_finished) return QKV_OK;
-    QKV_TRY(qkvi_progress_begin(trainer, &progress, error));
+    QKV_TRY(progress_begin(trainer, &progress, error));
     QKV_TRY(run_steps(trainer, &progress, error));
     QKV_TRY(check_weights(trainer, error));
     QKV_TRY(qkvi_trainer_save(trainer, error));

@@ -7,13 +7,43 @@
 #define QKVI_TRAIN_TRAINER_H
 
 #include "model/arch/net.h"
+#include "model/store/file.h"
 #include "model/text/bpe_train.h"
 #include "model/train/adamw.h"
 #include "model/train/corpus.h"
 #include "model/train/examples.h"
-#include "model/train/feed.h"
-#include "model/train/objective.h"
 #include "qkv/train.h"
+
+/**
+ * What each architecture is trained for: the table of functions that the trainer calls.
+ *
+ *   bert     masked words and next sentences                    objective_mlm.c
+ *   gpt2     the next token of a document                       objective_lm.c
+ *   encdec   the next token of a target, given its source       objective_seq2seq.c
+ *
+ * A model to fine-tune brings its own vocabulary and sizes (fine_tune.c); only examples are then
+ * made by these.
+ */
+
+struct qkvi_trainer;
+
+typedef struct qkvi_objective {
+    const char *const *losses; /* their names, in train_log.tsv and for people; ended by NULL */
+    qkvi_example_make *example;
+
+    /** What of a corpus the options cannot ask for. Nullable. */
+    qkv_status (*check)(const struct qkvi_trainer *trainer, qkv_error *error);
+    /** The tokenizer of a new model, from the corpus. ARGUMENT, FORMAT, LIMIT, MEMORY. */
+    qkv_status (*make_vocabulary)(struct qkvi_trainer *trainer, qkv_error *error);
+    qkv_status (*save_vocabulary)(const struct qkvi_trainer *trainer, qkvi_files *files,
+                                  qkv_error *error);
+    /** What a new model is, but for what all have. */
+    void (*fill_info)(const struct qkvi_trainer *trainer, qkv_model_info *info);
+} qkvi_objective;
+
+extern const qkvi_objective qkvi_objective_mlm, qkvi_objective_lm, qkvi_objective_seq2seq;
+
+const qkvi_objective *qkvi_objective_of(qkv_model_kind kind);
 
 enum { QKVI_HELD_OUT_PAIRS = 128 }; /* of every report's held-out loss */
 
@@ -69,24 +99,12 @@ void qkvi_trainer_close(qkvi_trainer *trainer);
  * UNSUPPORTED for one that nothing here trains; as qkv_model_open.
  */
 qkv_status qkvi_fine_tune_open(qkvi_trainer *trainer, qkv_error *error);
-/** Adds a file of the folder, if it has it. */
-qkv_status qkvi_fine_tune_copy(const qkvi_trainer *trainer, const char *name, qkvi_files *files,
-                               qkv_error *error);
-/** Adds the files of sentence-transformers, and the folders of its modules. In fine_tune_modules.c. */
+/** Adds the files of sentence-transformers, and the folders of its modules. In fine_tune.c. */
 qkv_status qkvi_fine_tune_modules(const qkvi_trainer *trainer, qkvi_files *files, qkv_error *error);
-/** qkvi_checkpoint_sweep of these folders in options->out. In fine_tune_modules.c. */
+/** qkvi_checkpoint_sweep of these folders in options->out. In fine_tune.c. */
 qkv_status qkvi_fine_tune_sweep(const qkvi_trainer *trainer, qkv_error *error);
 /** Adds what the folder has beside its weights. */
 qkv_status qkvi_fine_tune_save(const qkvi_trainer *trainer, qkvi_files *files, qkv_error *error);
-
-/**
- * One step: examples, losses, the gradient in trainer->grads or, of several parts, trainer->mean.
- * The gradient of a step is the mean of those of its parts, each by its number of targets.
- */
-qkv_status qkvi_train_step(qkvi_trainer *trainer, double losses[QKVI_TRAIN_LOSSES],
-                           int64_t *n_tokens, qkv_error *error);
-/** The loss of examples that are held out, as it is: without dropout or smoothing. */
-qkv_status qkvi_train_held_out(qkvi_trainer *trainer, double *loss, qkv_error *error);
 
 /**
  * Weights of a new model: N(0, 0.02²) by a sum of eight uniform numbers, cut off at ±4.9
@@ -119,12 +137,36 @@ void qkvi_checkpoint_remove(const char *folder);
 qkv_status qkvi_checkpoint_none(const qkvi_trainer *trainer, const char *folder, qkv_error *error);
 /** Adds train_run.txt to the files of a run that is finished. */
 qkv_status qkvi_finished_put(const qkvi_trainer *trainer, qkvi_files *files, qkv_error *error);
-/** Whether options->out holds this very run, finished. ARGUMENT: it holds another one; MEMORY, IO. */
-qkv_status qkvi_finished_find(const qkvi_trainer *trainer, bool *is_finished, qkv_error *error);
 
 /** Removes what a killed run left half written. */
 void qkvi_checkpoint_sweep(const char *folder);
 /** The files that are copied from a model to fine-tune, ended by NULL. */
 extern const char *const qkvi_fine_tune_files[];
+
+/** A byte-level BPE vocabulary of what a run is trained on: for GPT-2 and BART. */
+
+/** Counts the words of the texts that examples are made of. */
+typedef qkv_status qkvi_count_texts(const qkvi_trainer *trainer, qkvi_counter *words,
+                                    qkv_error *error);
+
+/** Makes trainer->bpe and the tokenizer. ARGUMENT, FORMAT, LIMIT, MEMORY. */
+qkv_status qkvi_bpe_vocabulary_make(qkvi_trainer *trainer, const qkvi_bpe_style *style,
+                                    qkvi_count_texts *count, qkv_error *error);
+qkv_status qkvi_bpe_vocabulary_save(const qkvi_trainer *trainer, qkvi_files *files,
+                                    qkv_error *error);
+
+/** The id of a token that the style has. */
+int32_t qkvi_bpe_vocabulary_id(const qkvi_trainer *trainer, const char *token);
+
+/**
+ * What a run says of itself: the caller's callback, and the log, which holds no times, so that the same
+ * run writes the same log, stopped and resumed or not. A checkpoint has the log as far as it is; it
+ * becomes train_log.tsv together with the model's files.
+ */
+
+typedef struct qkvi_progress {
+    int64_t first_step, n_tokens; /* tokens since the last report, in this process */
+    double started, reported;     /* seconds of the monotonic clock */
+} qkvi_progress;
 
 #endif

@@ -5,9 +5,10 @@
 #ifndef QKVI_STORE_TABLE_FIELDS_H
 #define QKVI_STORE_TABLE_FIELDS_H
 
-#include <stdbool.h>
+#include <locale.h>
 
-#include "qkv/qkv.h"
+#include "model/base.h"
+#include "qkv/files.h"
 
 enum { QKVI_TABLE_FIELD_BYTES = 1 << 16, QKVI_TABLE_FIELDS = 4097 };
 
@@ -36,5 +37,24 @@ qkv_status qkvi_table_next(qkvi_table_reader *reader, qkv_error *error);
 /** "FILE: line 3, column 7: …" */
 qkv_status qkvi_table_error(const qkvi_table_reader *reader, int64_t line, int64_t column,
                             qkv_status status, const char *what, qkv_error *error);
+
+typedef struct qkvi_table_builder {
+    qkvi_table_reader reader;
+    qkv_table *table;
+    size_t room;      /* of the table, in rows */
+    locale_t numbers; /* "C", whatever the host's is */
+    float row[QKVI_TABLE_FIELDS];
+    int64_t n_row;  /* numbers of the last record */
+    bool has_lists; /* a single field had several numbers */
+} qkvi_table_builder;
+
+/** "no memory for a table" */
+qkv_status qkvi_table_no_memory(qkv_error *error);
+
+/** A copy of a field, terminated. */
+qkv_status qkvi_table_copy(const qkvi_field *field, char **text, qkv_error *error);
+
+/** The last record as a row of the table. */
+qkv_status qkvi_table_add(qkvi_table_builder *b, qkv_error *error);
 
 #endif
