@@ -163,33 +163,15 @@ static int run_bench(const struct cli_command *command, const void *data, int n_
     return code;
 }
 
+#define OPTIONS struct bench_options
+
 static const struct cli_option bench_table[] = {
-    { .name = "--rounds",
-      .argument = "N",
-      .kind = ARG_INT,
-      .offset = offsetof(struct bench_options, rounds),
-      .min = 1,
-      .max = BENCH_MOST_ROUNDS },
-    { .name = "--list", .kind = ARG_FLAG, .offset = offsetof(struct bench_options, list) },
-    { .name = "--json",
-      .argument = "F",
-      .kind = ARG_TEXT,
-      .offset = offsetof(struct bench_options, json),
-      .suggest = ".json" },
-    { .name = "--compare",
-      .argument = "F",
-      .kind = ARG_TEXT,
-      .offset = offsetof(struct bench_options, compare),
-      .suggest = ".json" },
-    { .name = "--from",
-      .argument = "F",
-      .kind = ARG_TEXT,
-      .offset = offsetof(struct bench_options, from),
-      .suggest = ".json" },
-    { .name = "--fail-above",
-      .argument = "PCT",
-      .kind = ARG_REAL,
-      .offset = offsetof(struct bench_options, fail_above) },
+    OPTION_INT("--rounds", "N", rounds, 1, BENCH_MOST_ROUNDS),
+    OPTION_FLAG("--list", list),
+    OPTION_FILE("--json", "F", json, ".json"),
+    OPTION_FILE("--compare", "F", compare, ".json"),
+    OPTION_FILE("--from", "F", from, ".json"),
+    OPTION_REAL("--fail-above", "PCT", fail_above),
 };
 
 const struct cli_command cmd_bench = {
@@ -199,8 +181,6 @@ const struct cli_command cmd_bench = {
     .max_words = 16,
     .suggest = "forward|causal|masks|gqa|decode|varlen|stats|backward|small",
     .takes = TAKES_COMPUTE,
-    .options = bench_table,
-    .n_options = CLI_COUNT(bench_table),
-    .options_bytes = sizeof(struct bench_options),
+    COMMAND_OPTIONS(bench_table),
     .run = run_bench,
 };

@@ -91,45 +91,26 @@ static int embed(const struct cli_command *command, const void *data, int n_word
     return code;
 }
 
-#define OPTION(field) offsetof(struct embed_options, field)
+#define OPTIONS struct embed_options
 
 static const struct cli_option embed_table[] = {
-    { .name = "--file",
-      .argument = "F",
-      .kind = ARG_TEXT,
-      .offset = OPTION(file),
-      .suggest = ".txt" },
-    { .name = "--similar", .argument = "TEXT", .kind = ARG_TEXT, .offset = OPTION(similar) },
-    { .name = "--top",
-      .argument = "N",
-      .kind = ARG_INT,
-      .offset = OPTION(top),
-      .min = 1,
-      .max = 1000 },
-    { .name = "--prompt", .argument = "PROMPT", .kind = ARG_TEXT, .offset = OPTION(prompt) },
-    { .name = "--no-prompt", .kind = ARG_FLAG, .offset = OPTION(no_prompt) },
-    { .name = "--pooling",
-      .argument = "mean|cls|max|sqrt|weighted|last",
-      .kind = ARG_CHOICE,
-      .offset = OPTION(pooling) },
-    { .name = "--normalize", .kind = ARG_FLAG, .offset = OPTION(normalize) },
-    { .name = "-o",
-      .argument = "FILE",
-      .kind = ARG_TEXT,
-      .offset = OPTION(out),
-      .suggest = ".npy .json" },
+    OPTION_FILE("--file", "F", file, ".txt"),
+    OPTION_TEXT("--similar", "TEXT", similar),
+    OPTION_INT("--top", "N", top, 1, 1000),
+    OPTION_TEXT("--prompt", "PROMPT", prompt),
+    OPTION_FLAG("--no-prompt", no_prompt),
+    OPTION_CHOICE("--pooling", "mean|cls|max|sqrt|weighted|last", pooling),
+    OPTION_FLAG("--normalize", normalize),
+    OPTION_FILE("-o", "FILE", out, ".npy .json"),
 };
 
 const struct cli_command cmd_embed = {
     .name = "embed",
     .summary = "vectors of texts, and which texts are alike",
     .words = "[TEXT...]",
-    .min_words = 0,
     .max_words = 65536,
     .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE |
              TAKES_JSON | TAKES_QUIET | TAKES_VERBOSE,
-    .options = embed_table,
-    .n_options = CLI_COUNT(embed_table),
-    .options_bytes = sizeof(struct embed_options),
+    COMMAND_OPTIONS(embed_table),
     .run = embed,
 };

@@ -126,11 +126,10 @@ static int help(const struct cli_command *self, const void *data, int n_words, c
     }
 }
 
+#define OPTIONS struct help_options
+
 static const struct cli_option help_table[] = {
-    { .name = "--format",
-      .argument = "text|scdoc|bash|zsh|fish",
-      .kind = ARG_CHOICE,
-      .offset = offsetof(struct help_options, format) },
+    OPTION_CHOICE("--format", "text|scdoc|bash|zsh|fish", format),
 };
 
 const struct cli_command cmd_help = {
@@ -139,8 +138,6 @@ const struct cli_command cmd_help = {
     .words = "[COMMAND]",
     .max_words = 1,
     .suggest = "@commands",
-    .options = help_table,
-    .n_options = CLI_COUNT(help_table),
-    .options_bytes = sizeof(struct help_options),
+    COMMAND_OPTIONS(help_table),
     .run = help,
 };

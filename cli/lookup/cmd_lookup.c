@@ -85,32 +85,24 @@ static int lookup(const struct cli_command *command, const void *data, int n_wor
     return code;
 }
 
-#define OPTION(field) offsetof(struct lookup_options, field)
+#define OPTIONS struct lookup_options
 
 static const struct cli_option lookup_table[] = {
-    { .name = "--metric", .argument = "cosine|dot", .kind = ARG_CHOICE, .offset = OPTION(metric) },
-    { .name = "--temperature", .argument = "X", .kind = ARG_REAL, .offset = OPTION(temperature) },
-    { .name = "--hard", .kind = ARG_FLAG, .offset = OPTION(hard) },
-    { .name = "--top",
-      .argument = "N",
-      .kind = ARG_INT,
-      .offset = OPTION(top),
-      .min = 1,
-      .max = 64 },
-    { .name = "--sentence", .kind = ARG_FLAG, .offset = OPTION(sentence) },
+    OPTION_CHOICE("--metric", "cosine|dot", metric),
+    OPTION_REAL("--temperature", "X", temperature),
+    OPTION_FLAG("--hard", hard),
+    OPTION_INT("--top", "N", top, 1, 64),
+    OPTION_FLAG("--sentence", sentence),
 };
 
 const struct cli_command cmd_lookup = {
     .name = "lookup",
     .summary = "look a value up by meaning",
     .words = "TABLE QUERY...",
-    .min_words = 0,
     .max_words = 4096,
     .suggest = ".csv .tsv",
     .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_JSON | TAKES_QUIET |
              TAKES_VERBOSE,
-    .options = lookup_table,
-    .n_options = CLI_COUNT(lookup_table),
-    .options_bytes = sizeof(struct lookup_options),
+    COMMAND_OPTIONS(lookup_table),
     .run = lookup,
 };

@@ -35,19 +35,16 @@ static int generate(const struct cli_command *command, const void *data, int n_w
 
 static const struct cli_option generate_table[] = {
     WRITING_TABLE,
-    { .name = "--show-prompt", .kind = ARG_FLAG, .offset = WRITING(show_prompt) },
+    OPTION_FLAG("--show-prompt", show_prompt),
 };
 
 const struct cli_command cmd_generate = {
     .name = "generate",
     .summary = "what a model writes after a text",
     .words = "[PROMPT]",
-    .min_words = 0,
     .max_words = 1,
     .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_JSON | TAKES_JSONL |
              TAKES_QUIET | TAKES_VERBOSE,
-    .options = generate_table,
-    .n_options = CLI_COUNT(generate_table),
-    .options_bytes = sizeof(struct writing_options),
+    COMMAND_OPTIONS(generate_table),
     .run = generate,
 };

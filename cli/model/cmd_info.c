@@ -351,8 +351,10 @@ static int info(const struct cli_command *command, const void *data, int n_words
     return code;
 }
 
+#define OPTIONS struct info_options
+
 static const struct cli_option info_table[] = {
-    { .name = "--strict", .kind = ARG_FLAG, .offset = offsetof(struct info_options, strict) },
+    OPTION_FLAG("--strict", strict),
 };
 
 const struct cli_command cmd_info = {
@@ -362,8 +364,6 @@ const struct cli_command cmd_info = {
     .max_words = 1,
     .suggest = "/ .safetensors .npy .npz",
     .takes = TAKES_FINITE | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_JSON | TAKES_VERBOSE,
-    .options = info_table,
-    .n_options = CLI_COUNT(info_table),
-    .options_bytes = sizeof(struct info_options),
+    COMMAND_OPTIONS(info_table),
     .run = info,
 };

@@ -82,12 +82,8 @@ static int translate(const struct cli_command *command, const void *data, int n_
 }
 
 static const struct cli_option translate_table[] = {
-    { .name = "--file",
-      .argument = "F",
-      .kind = ARG_TEXT,
-      .offset = WRITING(file),
-      .suggest = "*" },
-    { .name = "--align", .kind = ARG_FLAG, .offset = WRITING(align) },
+    OPTION_FILE("--file", "F", file, "*"),
+    OPTION_FLAG("--align", align),
     WRITING_TABLE,
 };
 
@@ -95,12 +91,9 @@ const struct cli_command cmd_translate = {
     .name = "translate",
     .summary = "a text in another language, by an encoder-decoder",
     .words = "[TEXT]",
-    .min_words = 0,
     .max_words = 1,
     .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE |
              TAKES_JSON | TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE,
-    .options = translate_table,
-    .n_options = CLI_COUNT(translate_table),
-    .options_bytes = sizeof(struct writing_options),
+    COMMAND_OPTIONS(translate_table),
     .run = translate,
 };

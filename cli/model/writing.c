@@ -16,20 +16,9 @@ static bool draws(const struct writing_options *o) {
 static void take_options(struct writing *w) {
     const struct writing_options *const o = w->options;
     qkv_generate_options *const g = &w->generate;
-    if (o->max_new.set) g->max_new = o->max_new.value;
-    if (o->min_new.set) g->min_new = o->min_new.value;
-    if (o->beams.set) g->n_beams = o->beams.value;
-    if (o->sequences.set) g->n_return = o->sequences.value;
-    if (o->length_penalty.set) g->length_penalty = o->length_penalty.value;
+    args_apply(w->job.session.command, o, g);
     if (o->early_stopping.set) g->early_stopping = (qkv_early_stopping)o->early_stopping.value;
     if (draws(o)) g->sample = 1;
-    if (o->seed.set) g->seed = (uint64_t)o->seed.value;
-    if (o->temperature.set) g->temperature = o->temperature.value;
-    if (o->top_k.set) g->top_k = o->top_k.value;
-    if (o->top_p.set) g->top_p = o->top_p.value;
-    if (o->min_p.set) g->min_p = o->min_p.value;
-    if (o->repetition_penalty.set) g->repetition_penalty = o->repetition_penalty.value;
-    if (o->no_repeat.set) g->no_repeat_ngram = o->no_repeat.value;
     g->stop = o->stop.list;
     g->n_stop = o->stop.n;
     g->cancel = &cli_cancelled;

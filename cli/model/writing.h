@@ -49,69 +49,24 @@ qkv_status writing_print_all(struct writing *w, const qkv_generation *made, qkv_
 qkv_status translate_align(struct writing *w, const qkv_encoding *source, const qkv_sequence *made,
                            json_t *json, qkv_error *error);
 
-#define WRITING(field) offsetof(struct writing_options, field)
+#define OPTIONS struct writing_options
+#define INTO    qkv_generate_options
 
 /* The rows of the table of options that both commands have. */
 #define WRITING_TABLE                                                                              \
-    { .name = "--max-new",                                                                         \
-      .argument = "N",                                                                             \
-      .kind = ARG_INT,                                                                             \
-      .offset = WRITING(max_new),                                                                  \
-      .min = 1,                                                                                    \
-      .max = INT32_MAX },                                                                          \
-        { .name = "--min-new",                                                                     \
-          .argument = "N",                                                                         \
-          .kind = ARG_INT,                                                                         \
-          .offset = WRITING(min_new),                                                              \
-          .max = INT32_MAX },                                                                      \
-        { .name = "--beams",                                                                       \
-          .argument = "N",                                                                         \
-          .kind = ARG_INT,                                                                         \
-          .offset = WRITING(beams),                                                                \
-          .min = 1,                                                                                \
-          .max = 256 },                                                                            \
-        { .name = "--length-penalty",                                                              \
-          .argument = "X",                                                                         \
-          .kind = ARG_REAL,                                                                        \
-          .offset = WRITING(length_penalty) },                                                     \
-        { .name = "--early-stopping",                                                              \
-          .argument = "likely|always|never",                                                       \
-          .kind = ARG_CHOICE,                                                                      \
-          .offset = WRITING(early_stopping) },                                                     \
-        { .name = "--sequences",                                                                   \
-          .argument = "N",                                                                         \
-          .kind = ARG_INT,                                                                         \
-          .offset = WRITING(sequences),                                                            \
-          .min = 1,                                                                                \
-          .max = 256 },                                                                            \
-        { .name = "--sample", .kind = ARG_FLAG, .offset = WRITING(sample) },                       \
-        { .name = "--temperature",                                                                 \
-          .argument = "X",                                                                         \
-          .kind = ARG_REAL,                                                                        \
-          .offset = WRITING(temperature) },                                                        \
-        { .name = "--top-k",                                                                       \
-          .argument = "N",                                                                         \
-          .kind = ARG_INT,                                                                         \
-          .offset = WRITING(top_k),                                                                \
-          .max = INT32_MAX },                                                                      \
-        { .name = "--top-p", .argument = "X", .kind = ARG_REAL, .offset = WRITING(top_p) },        \
-        { .name = "--min-p", .argument = "X", .kind = ARG_REAL, .offset = WRITING(min_p) },        \
-        { .name = "--seed",                                                                        \
-          .argument = "N",                                                                         \
-          .kind = ARG_INT,                                                                         \
-          .offset = WRITING(seed),                                                                 \
-          .max = INT64_MAX },                                                                      \
-        { .name = "--repetition-penalty",                                                          \
-          .argument = "X",                                                                         \
-          .kind = ARG_REAL,                                                                        \
-          .offset = WRITING(repetition_penalty) },                                                 \
-        { .name = "--no-repeat",                                                                   \
-          .argument = "N",                                                                         \
-          .kind = ARG_INT,                                                                         \
-          .offset = WRITING(no_repeat),                                                            \
-          .max = INT32_MAX },                                                                      \
-        { .name = "--stop", .argument = "TEXT", .kind = ARG_TEXTS, .offset = WRITING(stop) }, {    \
-        .name = "--plain", .kind = ARG_FLAG, .offset = WRITING(plain)                              \
-    }
+    OPTION_INT_INTO("--max-new", max_new, 1, INT32_MAX, max_new),                                  \
+        OPTION_INT_INTO("--min-new", min_new, 0, INT32_MAX, min_new),                              \
+        OPTION_INT_INTO("--beams", beams, 1, 256, n_beams),                                        \
+        OPTION_REAL_INTO("--length-penalty", length_penalty, length_penalty),                      \
+        OPTION_CHOICE("--early-stopping", "likely|always|never", early_stopping),                  \
+        OPTION_INT_INTO("--sequences", sequences, 1, 256, n_return),                               \
+        OPTION_FLAG("--sample", sample),                                                           \
+        OPTION_REAL_INTO("--temperature", temperature, temperature),                               \
+        OPTION_INT_INTO("--top-k", top_k, 0, INT32_MAX, top_k),                                    \
+        OPTION_REAL_INTO("--top-p", top_p, top_p), OPTION_REAL_INTO("--min-p", min_p, min_p),      \
+        OPTION_INT_INTO("--seed", seed, 0, INT64_MAX, seed),                                       \
+        OPTION_REAL_INTO("--repetition-penalty", repetition_penalty, repetition_penalty),          \
+        OPTION_INT_INTO("--no-repeat", no_repeat, 0, INT32_MAX, no_repeat_ngram),                  \
+        OPTION_TEXTS("--stop", "TEXT", stop), OPTION_FLAG("--plain", plain)
 
 #endif

@@ -1,13 +1,10 @@
-/* The picture of a training run's loss: see curve.h. */
-#include "train/curve.h"
+/* The picture of a training run's loss. */
+#include "train/train.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/cli.h"
-#include "common/term.h"
 #include <qkv/picture.h>
 
 /* Steps and losses of DIR/train_log.tsv; its first line says what the loss is the sum of. */

@@ -1,11 +1,8 @@
 /* `qkv eval --text` of a model that predicts the next token: its perplexity on the lines of a file. */
-#include "common/lines.h"
-#include "common/term.h"
-#include "train/eval_report.h"
+#include "train/train.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include <qkv/generate.h>
 

@@ -1,21 +1,14 @@
 /* An evaluation as a table by slot type, or as a JSON object. */
-#include "train/eval_report.h"
+#include "train/train.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
-#include "common/input.h"
-#include "common/term.h"
-#include "qkv/train.h"
-
-static double share(int64_t part, int64_t whole) {
-    return whole > 0 ? (double)part / (double)whole : 0;
-}
+static double percent(int64_t part, int64_t whole) { return 100 * ((double)part / (double)whole); }
 
 /* "97.1 %", or a dash where nothing was measured. */
 static void print_percent(int64_t part, int64_t whole) {
     if (whole > 0)
-        printf("  %6.1f %%", 100 * share(part, whole));
+        printf("  %6.1f %%", percent(part, whole));
     else
         printf("  %8s", "-");
 }
@@ -31,8 +24,7 @@ static void print_row(const qkv_eval_row *row, struct term *term) {
 
 void print_ratio(const char *what, int64_t right, int64_t n) {
     if (n > 0)
-        printf("%-40s %5.1f %%  (%" PRId64 " of %" PRId64 ")\n", what, 100 * share(right, n), right,
-               n);
+        printf("%-40s %5.1f %%  (%" PRId64 " of %" PRId64 ")\n", what, percent(right, n), right, n);
 }
 
 static void print_table(const qkv_eval_report *report, const struct cli_common *common) {
