@@ -10,6 +10,7 @@
     embed help_bash_text, "cli/help/completion.bash"
     embed help_zsh_text, "cli/help/completion.zsh"
     embed help_fish_text, "cli/help/completion.fish"
+    embed attend_definitions_text, "cli/attend/definitions.json"
     embed report_page_text, "cli/common/report_page.html"
 
 /* The help of every command, one text after another: each file begins with its "# COMMAND". */

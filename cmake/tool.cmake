@@ -11,9 +11,9 @@ target_include_directories(qkvcheck PUBLIC ${PROJECT_SOURCE_DIR}/tests)
 file(GLOB_RECURSE cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/*.c)
 if(cli_sources)
     enable_language(ASM)
-    set(tool_texts ${PROJECT_SOURCE_DIR}/cli/texts.S) # embeds help, completions, the frame of a page
+    set(tool_texts ${PROJECT_SOURCE_DIR}/cli/texts.S) # embeds the texts of the tool
     file(GLOB text_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/help/*.txt ${PROJECT_SOURCE_DIR}/cli/help/completion.*
-        ${PROJECT_SOURCE_DIR}/cli/common/*.html)
+        ${PROJECT_SOURCE_DIR}/cli/common/*.html ${PROJECT_SOURCE_DIR}/cli/attend/*.json)
     add_executable(qkv-tool ${cli_sources} ${tool_texts})
     set_source_files_properties(${tool_texts} PROPERTIES OBJECT_DEPENDS "${text_files}")
     set_target_properties(qkv-tool PROPERTIES OUTPUT_NAME qkv)

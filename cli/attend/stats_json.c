@@ -139,27 +139,13 @@ static void put_head(FILE *out, const struct attend_stats *s, const qkv_attentio
     fputs("}", out);
 }
 
-/* What the numbers are, beside them. */
+/* What the numbers are, beside them: definitions.json, as one line. */
 static void put_definitions(FILE *out) {
-    fputs(
-        "\"definitions\":{"
-        "\"weight\":\"p_ij = exp(s_ij - lse_i), 0 for keys that row i does not see; before "
-        "dropout\","
-        "\"rows\":\"entropy in nats; effective_keys 1 / sum of squares; distances |i + q_offset - "
-        "j|; "
-        "logits are scores; lists hold the greatest weights; null: no number (a row that sees no "
-        "key has lse -inf; n_nan_rows are NaN)\","
-        "\"means\":\"over the rows that see a key and are not NaN; offset_mass: weight on the keys "
-        "with "
-        "bound <= j - (i + q_offset) < next bound\","
-        "\"keys\":\"received: sum over rows of p_ij; n_queries: rows that see the key; received / "
-        "n_queries is the fair share; entropy of p_ij / received over rows\","
-        "\"diagonal\":\"mean of p_ij over rows that see j = i + q_offset - delta, from delta = "
-        "first "
-        "on\","
-        "\"map\":\"tiles of rows and keys: mean over rows of the summed weight; the greatest "
-        "weight\"},\n",
-        out);
+    extern const char attend_definitions_text[];
+    fputs("\"definitions\":", out);
+    for (const char *at = attend_definitions_text; *at; at++)
+        if (*at != '\n') fputc(*at, out);
+    fputs(",\n", out);
 }
 
 static void put_option(FILE *out, const char *name, const char *given, bool *any) {

@@ -83,9 +83,8 @@ static int measure_cases(const struct cli_command *command, const struct bench_o
 
 static int write_json(const char *path, json_t *object) {
     qkv_error error;
-    if (strcmp(path, "-") == 0) return json_print(stdout, object) ? EXIT_OK : EXIT_FAILED;
-    if (json_write_file(path, object, &error) == QKV_OK) return EXIT_OK;
-    return cli_fail("%s", error.message);
+    if (strcmp(path, "-") == 0) return json_emit(object);
+    return cli_status(json_write_file(path, object, &error), &error);
 }
 
 static int compare(const struct bench_options *options, const struct bench_file *before,
@@ -133,9 +132,8 @@ static int check_options(const struct cli_command *command, const struct bench_o
         return cli_usage(command, "--from measures nothing: no cases, no --json");
     if (to_stdout && options->compare)
         return cli_usage(command, "--compare and --json - both print: name a file for --json");
-    if (options->json && !to_stdout && qkv_file_writable(options->json, &error) != QKV_OK)
-        return cli_fail("%s", error.message);
-    return EXIT_OK;
+    if (!options->json || to_stdout) return EXIT_OK;
+    return cli_status(qkv_file_writable(options->json, &error), &error);
 }
 
 static int run_bench(const struct cli_command *command, const void *data, int n_words,

@@ -1,11 +1,26 @@
 /*
- * What peaks are measured with. TDPBF16PS: tiles of sums, two by two as a product has them. FMA and VDPBF16PS: independent chains in registers, enough of them to
- * hide the latency (2 a cycle x 4 cycles, with room: 24 of 32 zmm, 12 of 16 ymm, 24 of 32 NEON
- * registers). Compiled for its instruction set by attribute, chosen by what the processor has, so that
+ * What peaks are measured with. TDPBF16PS: tiles of sums, two by two as a product has them. FMA and
+ * VDPBF16PS: independent chains in registers, enough of them to hide the latency (2 a cycle x 4 cycles,
+ * with room: 24 of 32 zmm, 12 of 16 ymm, 24 of 32 NEON registers). Compiled for its instruction set by attribute, chosen by what the processor has, so that
  * the tool itself stays portable. Reading: four loads of a cache line at a time into as many sums, with a
  * prefetch ahead of the hardware's own.
  */
 #include "bench/peak.h"
+
+/*
+ * The body of a loop of n chains c[i] of a vector type: a step of each in every round. set makes a
+ * vector of a number, first takes a number out of it, registers are the assembler's letter for them.
+ */
+#define RUN_CHAINS(vector, n, set, step, first, registers)                                         \
+    vector c[n];                                                                                   \
+    _Pragma("GCC unroll 24") for (int i = 0; i < (n); i++) c[i] = set((float)i);                   \
+    for (int64_t r = 0; r < rounds; r++) {                                                         \
+        _Pragma("GCC unroll 24") for (int i = 0; i < (n); i++) c[i] = step;                        \
+        __asm__ volatile("" : "+" registers(c[0])); /* keeps rounds apart */                       \
+    }                                                                                              \
+    float sum = 0;                                                                                 \
+    _Pragma("GCC unroll 24") for (int i = 0; i < (n); i++) sum += first(c[i]);                     \
+    return sum
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -17,50 +32,20 @@ enum { CHAINS_512 = 24, CHAINS_256 = 12 };
 
 __attribute__((target("avx512f"))) static float fma_512(int64_t rounds) {
     const __m512 a = _mm512_set1_ps(1.0000001F), b = _mm512_set1_ps(1e-9F);
-    __m512 c[CHAINS_512];
-#pragma GCC unroll 24
-    for (int i = 0; i < CHAINS_512; i++) c[i] = _mm512_set1_ps((float)i);
-    for (int64_t r = 0; r < rounds; r++) {
-#pragma GCC unroll 24
-        for (int i = 0; i < CHAINS_512; i++) c[i] = _mm512_fmadd_ps(a, c[i], b);
-        __asm__ volatile("" : "+x"(c[0])); /* keeps rounds apart */
-    }
-    float sum = 0;
-#pragma GCC unroll 24
-    for (int i = 0; i < CHAINS_512; i++) sum += _mm512_cvtss_f32(c[i]);
-    return sum;
+    RUN_CHAINS(__m512, CHAINS_512, _mm512_set1_ps, _mm512_fmadd_ps(a, c[i], b), _mm512_cvtss_f32,
+               "x");
 }
 
 __attribute__((target("avx2,fma"))) static float fma_256(int64_t rounds) {
     const __m256 a = _mm256_set1_ps(1.0000001F), b = _mm256_set1_ps(1e-9F);
-    __m256 c[CHAINS_256];
-#pragma GCC unroll 12
-    for (int i = 0; i < CHAINS_256; i++) c[i] = _mm256_set1_ps((float)i);
-    for (int64_t r = 0; r < rounds; r++) {
-#pragma GCC unroll 12
-        for (int i = 0; i < CHAINS_256; i++) c[i] = _mm256_fmadd_ps(a, c[i], b);
-        __asm__ volatile("" : "+x"(c[0]));
-    }
-    float sum = 0;
-#pragma GCC unroll 12
-    for (int i = 0; i < CHAINS_256; i++) sum += _mm256_cvtss_f32(c[i]);
-    return sum;
+    RUN_CHAINS(__m256, CHAINS_256, _mm256_set1_ps, _mm256_fmadd_ps(a, c[i], b), _mm256_cvtss_f32,
+               "x");
 }
 
 __attribute__((target("avx512f,avx512bf16"))) static float dp_512(int64_t rounds) {
     const __m512bh a = (__m512bh)_mm512_set1_epi32(0x3f803f80); /* 1, 1 */
-    __m512 c[CHAINS_512];
-#pragma GCC unroll 24
-    for (int i = 0; i < CHAINS_512; i++) c[i] = _mm512_set1_ps((float)i);
-    for (int64_t r = 0; r < rounds; r++) {
-#pragma GCC unroll 24
-        for (int i = 0; i < CHAINS_512; i++) c[i] = _mm512_dpbf16_ps(c[i], a, a);
-        __asm__ volatile("" : "+x"(c[0]));
-    }
-    float sum = 0;
-#pragma GCC unroll 24
-    for (int i = 0; i < CHAINS_512; i++) sum += _mm512_cvtss_f32(c[i]);
-    return sum;
+    RUN_CHAINS(__m512, CHAINS_512, _mm512_set1_ps, _mm512_dpbf16_ps(c[i], a, a), _mm512_cvtss_f32,
+               "x");
 }
 
 /* As kernels/amx.c has them: four sums, two tiles of either factor. */
@@ -123,24 +108,15 @@ float peak_amx(int64_t rounds) {
 #if defined(__aarch64__)
 #include <arm_neon.h>
 
+#define FIRST_LANE(v) vgetq_lane_f32(v, 0)
+
 enum { CHAINS = 24 };
 
 const char *peak_fma_name(void) { return "FMA neon"; }
 double peak_fma_round(void) { return CHAINS * 4 * 2; }
 float peak_fma(int64_t rounds) {
     const float32x4_t a = vdupq_n_f32(1.0000001F), b = vdupq_n_f32(1e-9F);
-    float32x4_t c[CHAINS];
-#pragma GCC unroll 24
-    for (int i = 0; i < CHAINS; i++) c[i] = vdupq_n_f32((float)i);
-    for (int64_t r = 0; r < rounds; r++) {
-#pragma GCC unroll 24
-        for (int i = 0; i < CHAINS; i++) c[i] = vfmaq_f32(c[i], a, b);
-        __asm__ volatile("" : "+w"(c[0]));
-    }
-    float sum = 0;
-#pragma GCC unroll 24
-    for (int i = 0; i < CHAINS; i++) sum += vgetq_lane_f32(c[i], 0);
-    return sum;
+    RUN_CHAINS(float32x4_t, CHAINS, vdupq_n_f32, vfmaq_f32(c[i], a, b), FIRST_LANE, "w");
 }
 
 #else

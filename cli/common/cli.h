@@ -52,6 +52,8 @@ int help_print(const struct cli_command *command);
 
 /* "qkv: …" on standard error; return EXIT_FAILED. */
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* EXIT_OK; or says the error, and returns EXIT_FAILED. */
+int cli_status(qkv_status status, const qkv_error *error);
 /* A mistake on the command line, with a line that points to the help; return EXIT_USAGE. */
 int cli_usage(const struct cli_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

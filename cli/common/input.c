@@ -19,6 +19,10 @@ qkv_status text_error(qkv_error *error, qkv_status status, const char *format, .
     return status;
 }
 
+qkv_status text_no_memory(qkv_error *error) {
+    return text_error(error, QKV_ERR_MEMORY, "out of memory");
+}
+
 void text_append(char *text, size_t bytes, const char *format, ...) {
     const size_t used = strlen(text);
     va_list list;
@@ -29,18 +33,9 @@ void text_append(char *text, size_t bytes, const char *format, ...) {
 
 /* Everything in a file, without one newline at the end. */
 static qkv_status read_all(FILE *file, const char *name, struct text *text, qkv_error *error) {
-    size_t room = 4096;
-    *text = (struct text){ malloc(room), 0 };
-    while (text->bytes) {
-        text->n += fread(text->bytes + text->n, 1, room - text->n, file);
-        if (text->n > TEXT_LIMIT)
-            return text_error(error, QKV_ERR_LIMIT, "%s: longer than %d bytes", name, TEXT_LIMIT);
-        if (text->n < room) break;
-        char *larger = realloc(text->bytes, room *= 2);
-        if (!larger) free(text->bytes);
-        text->bytes = larger;
-    }
-    if (!text->bytes) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    if (!text_read(file, TEXT_LIMIT, text)) return text_no_memory(error);
+    if (text->n > TEXT_LIMIT)
+        return text_error(error, QKV_ERR_LIMIT, "%s: longer than %d bytes", name, TEXT_LIMIT);
     if (ferror(file)) return text_error(error, QKV_ERR_IO, "%s: %s", name, strerror(errno));
     if (text->n > 0 && text->bytes[text->n - 1] == '\n') text->n--;
     return QKV_OK;

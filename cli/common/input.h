@@ -52,6 +52,9 @@ qkv_status text_fit(const struct session *session, const char *longer, qkv_encod
 qkv_status text_error(qkv_error *error, qkv_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* "out of memory" */
+qkv_status text_no_memory(qkv_error *error);
+
 /* Appends to a text in room for `bytes`; what does not fit is cut. */
 void text_append(char *text, size_t bytes, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -76,6 +79,8 @@ json_t *json_number(double value);
  */
 bool json_put(FILE *out, const json_t *value);
 bool json_print(FILE *out, json_t *object);
+/* The same to standard output: an exit code. */
+int json_emit(json_t *object);
 
 /* Writes an object to a file, whole or not at all. Takes the reference. */
 qkv_status json_write_file(const char *path, json_t *object, qkv_error *error);

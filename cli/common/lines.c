@@ -6,6 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool text_read(FILE *in, size_t limit, struct text *text) {
+    size_t room = 4096;
+    *text = (struct text){ malloc(room), 0 };
+    while (text->bytes) {
+        text->n += fread(text->bytes + text->n, 1, room - text->n, in);
+        if (text->n < room || text->n > limit) break;
+        char *larger = realloc(text->bytes, room *= 2);
+        if (!larger) free(text->bytes);
+        text->bytes = larger;
+    }
+    return text->bytes;
+}
+
 qkv_status lines_open(struct lines *lines, const char *path, qkv_error *error) {
     const bool is_stdin = strcmp(path, "-") == 0;
     lines->name = is_stdin ? "standard input" : path;
@@ -36,7 +49,7 @@ static qkv_status grow(struct lines *lines, qkv_error *error) {
         return text_error(error, QKV_ERR_LIMIT, "longer than %d bytes", TEXT_LIMIT);
     const size_t room = lines->room ? 2 * lines->room : 4096;
     char *larger = realloc(lines->line.bytes, room);
-    if (!larger) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    if (!larger) return text_no_memory(error);
     lines->line.bytes = larger;
     lines->room = room;
     return QKV_OK;

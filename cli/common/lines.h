@@ -18,6 +18,12 @@ struct text {
  */
 FILE *open_text(const char *path, qkv_error *error);
 
+/*
+ * All that a stream has, or more than `limit` bytes of it, to be freed; ferror tells whether it broke off.
+ * False: no memory, and nothing to free.
+ */
+bool text_read(FILE *in, size_t limit, struct text *text);
+
 /* Zeros at first, or in alone; lines_close at the end, or free line.bytes. */
 struct lines {
     FILE *in;

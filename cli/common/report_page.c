@@ -95,6 +95,8 @@ static void put_step(struct csv *page, const struct report *report,
 static void put_block(struct csv *page, const struct report *report,
                       const struct report_block *block) {
     switch (block->kind) {
+    case REPORT_TITLE:
+    case REPORT_SUBTITLE: break; /* are no blocks */
     case REPORT_STEP: put_step(page, report, block); break;
     case REPORT_HEADING: put_element(page, "<h2>", block->title, "</h2>\n"); break;
     case REPORT_TEXT: put_element(page, "<p>", block->title, "</p>\n"); break;

@@ -148,25 +148,12 @@ static void print_map(const struct report_block *block, struct term *term) {
 
 /* ---- Words ----------------------------------------------------------------------------------- */
 
-/* Wrapped, each line after INDENT spaces. */
-static void print_text(const char *text, struct term *term) {
+/* Wrapped, each line after so many spaces. */
+static void print_text(const char *text, struct term *term, enum term_style style, int indent) {
     char *made;
-    const char *words = shown(term, text, &made);
-    int column = 0;
-    while (*words) {
-        const size_t bytes = strcspn(words, " ");
-        char *word = strndup(words, bytes);
-        const int columns = word ? term_columns(word) : 0;
-        if (column > 0 && column + 1 + columns > term->width) {
-            term_newline(term);
-            column = 0;
-        }
-        fprintf(term->out, "%*s%s", column ? 1 : INDENT, "", word ? word : "");
-        column += (column ? 1 : INDENT) + columns;
-        free(word);
-        words += bytes + (words[bytes] == ' ');
-    }
-    term_newline(term);
+    if (style != STYLE_NONE) term_style(term, style);
+    term_wrap_at(term, shown(term, text, &made), indent);
+    if (style != STYLE_NONE) term_style(term, STYLE_NONE);
     free(made);
 }
 
@@ -201,39 +188,29 @@ static void print_step(const struct report *report, const struct report_block *b
     free(made);
 }
 
-static void print_title(const struct report *report, struct term *term) {
-    char *made;
-    term_style(term, STYLE_BOLD);
-    term_wrap(term, shown(term, report->title, &made));
-    term_style(term, STYLE_NONE);
-    free(made);
-    term_wrap(term, shown(term, report->subtitle, &made));
-    free(made);
-}
-
-static void print_heading(const struct report_block *block, struct term *term) {
-    char *made;
-    term_style(term, STYLE_BOLD);
-    term_wrap(term, shown(term, block->title, &made));
-    term_style(term, STYLE_NONE);
-    free(made);
-}
-
 void report_print(const struct report *report, struct term *term) {
-    if (report->title) print_title(report, term);
+    if (report->title) {
+        print_text(report->title, term, STYLE_BOLD, 0);
+        print_text(report->subtitle, term, STYLE_NONE, 0);
+    }
     for (int64_t i = 0; i < report->n_blocks; i++) {
         const struct report_block *block = &report->blocks[i];
         switch (block->kind) {
+        case REPORT_TITLE:
+        case REPORT_SUBTITLE: break; /* are no blocks */
         case REPORT_STEP: print_step(report, block, term); break;
-        case REPORT_HEADING: print_heading(block, term); break;
-        case REPORT_TEXT: print_text(block->title, term); break;
+        case REPORT_HEADING: print_text(block->title, term, STYLE_BOLD, 0); break;
+        case REPORT_TEXT: print_text(block->title, term, STYLE_NONE, INDENT); break;
         case REPORT_TABLE: print_table(&block->table, term); break;
         case REPORT_MAP: print_map(block, term); break;
-        case REPORT_NOTE:
-            term_style(term, STYLE_DIM);
-            print_text(block->title, term);
-            term_style(term, STYLE_NONE);
-            break;
+        case REPORT_NOTE: print_text(block->title, term, STYLE_DIM, INDENT); break;
         }
     }
+}
+
+qkv_status report_end(struct report *report, struct term *term, qkv_error *error) {
+    const bool failed = report->failed;
+    if (!failed) report_print(report, term);
+    report_free(report);
+    return failed ? text_no_memory(error) : QKV_OK;
 }

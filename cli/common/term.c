@@ -242,7 +242,7 @@ static int put_broken(struct term *term, const char *word, const char *end, int 
     return column;
 }
 
-static void wrap(struct term *term, const char *text) {
+static void wrap(struct term *term, const char *text, int indent) {
     int column = 0;
     while (*text) {
         const char *end = text + strcspn(text, " ");
@@ -255,14 +255,22 @@ static void wrap(struct term *term, const char *text) {
             fputc(' ', term->out);
             column++;
         }
-        column = put_broken(term, text, end, column);
+        if (column == 0) column = fprintf(term->out, "%*s", indent, "");
+        if (indent == 0) {
+            column = put_broken(term, text, end, column);
+        } else {
+            fwrite(text, 1, (size_t)(end - text), term->out);
+            column += columns;
+        }
         text = end + (*end == ' ');
     }
     term_newline(term);
 }
 
-void term_wrap(struct term *term, const char *text) {
+void term_wrap_at(struct term *term, const char *text, int indent) {
     char *const shown = term_escape(text, strlen(text));
-    if (shown) wrap(term, shown);
+    if (shown) wrap(term, shown, indent);
     free(shown);
 }
+
+void term_wrap(struct term *term, const char *text) { term_wrap_at(term, text, 0); }

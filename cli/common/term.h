@@ -59,6 +59,8 @@ void term_put(struct term *term, const char *text, int width, bool right_aligned
 
 /* Words, escaped and wrapped to the terminal's width; a word that is wider goes on in the next line. */
 void term_wrap(struct term *term, const char *text);
+/* The same, each line after so many spaces; words that are wider are not broken, unless it is 0. */
+void term_wrap_at(struct term *term, const char *text, int indent);
 
 /*
  * A line on a terminal's standard error, rewritten in place; silent elsewhere and in the first

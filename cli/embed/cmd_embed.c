@@ -21,7 +21,7 @@ static qkv_status compute(struct embed *e, qkv_error *error) {
     e->dim = o->pooling.set ? e->session->info->hidden : e->session->info->sentence_dim;
     e->vectors = calloc((size_t)e->n, (size_t)e->dim * sizeof(*e->vectors));
     e->lengths = calloc((size_t)e->n, sizeof(*e->lengths));
-    if (!e->vectors || !e->lengths) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    if (!e->vectors || !e->lengths) return text_no_memory(error);
     progress_begin(&progress, o->common.quiet);
     qkv_status status = QKV_OK;
     for (int64_t i = 0; status == QKV_OK && i < e->n; i += CHUNK) {

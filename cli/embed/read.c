@@ -18,7 +18,7 @@ static qkv_status grow(struct embed *e, qkv_error *error) {
     if (texts) e->texts = texts;
     qkv_encoding **encodings = realloc(e->encodings, (size_t)room * sizeof(qkv_encoding *));
     if (encodings) e->encodings = encodings;
-    if (!texts || !encodings) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    if (!texts || !encodings) return text_no_memory(error);
     e->room = room;
     return QKV_OK;
 }
@@ -45,7 +45,7 @@ static qkv_status add(struct embed *e, const char *bytes, size_t n_bytes, qkv_er
                                        &e->n_prompt, error);
     if (status == QKV_OK) status = fit(e, encoding, error);
     char *copy = status == QKV_OK ? malloc(n_bytes + 1) : NULL;
-    if (status == QKV_OK && !copy) status = text_error(error, QKV_ERR_MEMORY, "out of memory");
+    if (status == QKV_OK && !copy) status = text_no_memory(error);
     if (status != QKV_OK) {
         qkv_encoding_free(encoding);
         return status;

@@ -1,6 +1,8 @@
 /* `qkv lookup`: a dictionary that finds by meaning, and what it is beside a plain one. */
 #include "lookup/lookup.h"
 
+#include "common/lines.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,23 +10,12 @@
 /* Standard input whole, as a table. */
 static qkv_status read_stdin(qkv_table **table, qkv_error *error) {
     enum { LIMIT = 1 << 26 };
-    size_t room = 1 << 16, n = 0;
-    char *bytes = malloc(room);
-    while (bytes) {
-        n += fread(bytes + n, 1, room - n, stdin);
-        if (n < room || n > LIMIT) break;
-        char *larger = realloc(bytes, room *= 2);
-        if (!larger) free(bytes);
-        bytes = larger;
-    }
-    qkv_status status = QKV_OK;
-    if (!bytes)
-        status = text_error(error, QKV_ERR_MEMORY, "out of memory");
-    else if (ferror(stdin))
-        status = text_error(error, QKV_ERR_IO, "standard input: %s", strerror(errno));
-    else
-        status = qkv_table_parse("standard input", bytes, n, table, error);
-    free(bytes);
+    struct text text;
+    if (!text_read(stdin, LIMIT, &text)) return text_no_memory(error);
+    const qkv_status status =
+        ferror(stdin) ? text_error(error, QKV_ERR_IO, "standard input: %s", strerror(errno))
+                      : qkv_table_parse("standard input", text.bytes, text.n, table, error);
+    free(text.bytes);
     return status;
 }
 

@@ -41,9 +41,8 @@ static qkv_status make_room(struct lookup *l, qkv_error *error) {
     l->entropy = calloc(n + 1, sizeof(*l->entropy));
     l->top_keys = calloc(n * (size_t)l->n_top + 1, sizeof(*l->top_keys));
     l->top_weights = calloc(n * (size_t)l->n_top + 1, sizeof(*l->top_weights));
-    return l->values && l->entropy && l->top_keys && l->top_weights
-               ? QKV_OK
-               : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    return l->values && l->entropy && l->top_keys && l->top_weights ? QKV_OK
+                                                                    : text_no_memory(error);
 }
 
 qkv_status lookup_compute(struct lookup *l, qkv_error *error) {

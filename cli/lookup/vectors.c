@@ -107,7 +107,7 @@ static qkv_status word(const struct session *session, const char *text, const ch
     qkv_encoding *input = NULL;
     qkv_status status = encode(session, text, what, &input, error);
     double *sum = calloc((size_t)dim + 1, sizeof(*sum)), n = 0;
-    if (status == QKV_OK && !sum) status = text_error(error, QKV_ERR_MEMORY, "out of memory");
+    if (status == QKV_OK && !sum) status = text_no_memory(error);
     for (int64_t i = 0; status == QKV_OK && i < input->n; i++) {
         if (input->end[i] <= input->begin[i]) continue;
         status = qkv_model_word_vector(session->model, input->ids[i], vector, error);
@@ -190,9 +190,8 @@ qkv_status lookup_vectors(struct lookup *l, qkv_error *error) {
     l->q = calloc((size_t)(l->n_queries * l->dim) + 1, sizeof(*l->q));
     l->unknown = calloc((size_t)l->n_queries + 1, 1);
     double *mean = vocabulary_mean(l->session);
-    const qkv_status status = l->k && l->q && l->unknown && mean
-                                  ? all(l, mean, error)
-                                  : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    const qkv_status status =
+        l->k && l->q && l->unknown && mean ? all(l, mean, error) : text_no_memory(error);
     free(mean);
     return status;
 }

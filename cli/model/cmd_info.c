@@ -18,8 +18,6 @@ struct info_options {
 
 static const char *yes(int flag) { return flag ? "yes" : "no"; }
 
-static int emit(json_t *object) { return json_print(stdout, object) ? EXIT_OK : EXIT_FAILED; }
-
 /* ---- A model -------------------------------------------------------------------------------- */
 
 /* What models with a decoder have besides; tokens that there are none of are null. */
@@ -225,7 +223,7 @@ static int tell_model(const char *name, const struct cli_common *common) {
     int code = EXIT_OK;
     session_warn(model, common);
     if (common->json)
-        code = emit(model_json(model));
+        code = json_emit(model_json(model));
     else
         print_model(model, common->verbose);
     qkv_model_free(model);
@@ -245,8 +243,8 @@ static int tell_array(const char *name, const struct cli_common *common) {
         json_array_append_new(shape, json_integer(array->shape[i]));
     int code = EXIT_OK;
     if (common->json) {
-        code = emit(json_pack("{s:s,s:O,s:I}", "type", types[array->type], "shape", shape,
-                              "n_elems", (json_int_t)array->n_elems));
+        code = json_emit(json_pack("{s:s,s:O,s:I}", "type", types[array->type], "shape", shape,
+                                   "n_elems", (json_int_t)array->n_elems));
     } else {
         printf("type      %s, as read\nshape     [", types[array->type]);
         for (int i = 0; i < array->rank; i++) printf(i ? ",%" PRId64 : "%" PRId64, array->shape[i]);
@@ -289,7 +287,7 @@ static int tell_tensors(const char *path, const struct cli_common *common) {
         json_decref(listing.list);
         return cli_fail("%s", error.message);
     }
-    if (common->json) return emit(json_pack("{s:o}", "tensors", listing.list));
+    if (common->json) return json_emit(json_pack("{s:o}", "tensors", listing.list));
     printf("%" PRId64 " tensors\n", listing.n_tensors);
     return EXIT_OK;
 }
@@ -309,9 +307,9 @@ static int tell_self(qkv_ctx *ctx, const struct cli_common *common) {
         json_t *names = json_array();
         for (int i = 0; qkv_isa_name(i); i++)
             json_array_append_new(names, json_string(qkv_isa_name(i)));
-        code = emit(json_pack("{s:s,s:o,s:s,s:i,s:o}", "version", qkv_version(), "isas", names,
-                              "isa", qkv_ctx_isa(ctx), "threads", qkv_ctx_threads(ctx), "embedded",
-                              model ? model_json(model) : json_null()));
+        code = json_emit(json_pack("{s:s,s:o,s:s,s:i,s:o}", "version", qkv_version(), "isas", names,
+                                   "isa", qkv_ctx_isa(ctx), "threads", qkv_ctx_threads(ctx),
+                                   "embedded", model ? model_json(model) : json_null()));
     } else {
         printf("version       %s\ninstructions ", qkv_version());
         for (int i = 0; qkv_isa_name(i); i++) printf(" %s", qkv_isa_name(i));

@@ -25,7 +25,7 @@ static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t
     }
     for (int64_t i = 0; i < input->n; i++) {
         char *token = session_token(session, input->ids[i]);
-        if (!token) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+        if (!token) return text_no_memory(error);
         printf("%" PRId32 "\t%s\n", input->ids[i], token);
         free(token);
     }

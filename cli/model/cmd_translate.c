@@ -59,7 +59,7 @@ static int run_file(struct writing *w) {
     qkv_error error;
     const qkv_status status = translate_lines(w, &error);
     session_close(&w->job.session);
-    return status == QKV_OK ? EXIT_OK : cli_fail("%s", error.message);
+    return cli_status(status, &error);
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */

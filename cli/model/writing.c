@@ -80,7 +80,7 @@ static qkv_status print_escaped(const char *bytes, size_t n, qkv_error *error) {
         size_t length = 0;
         while (length < n && bytes[length] != '\n' && bytes[length] != '\t') length++;
         char *const escaped = term_escape(bytes, length);
-        if (!escaped) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+        if (!escaped) return text_no_memory(error);
         put(escaped, strlen(escaped));
         free(escaped);
         if (length < n) put(bytes + length++, 1);

@@ -69,5 +69,5 @@ int train_curve_write(const qkv_train_options *train, const struct cli_common *c
     const qkv_status status = curve.n > 1 ? qkv_view_curve_write(&curve, path, &error) : QKV_OK;
     free(steps);
     free(losses);
-    return status == QKV_OK ? EXIT_OK : cli_fail("%s", error.message);
+    return cli_status(status, &error);
 }

@@ -57,12 +57,9 @@ int eval_perplexity(const struct session *session, const char *path, int64_t str
     if (sums.n_tokens == 0) return cli_fail("%s: no line has two tokens", path);
     const double loss = sums.sum / (double)sums.n_tokens;
     if (session->common->json)
-        return json_print(stdout,
-                          json_pack("{s:I, s:I, s:o, s:o}", "lines", (json_int_t)sums.n_lines,
-                                    "tokens", (json_int_t)sums.n_tokens, "loss", json_number(loss),
-                                    "perplexity", json_number(exp(loss))))
-                   ? EXIT_OK
-                   : EXIT_FAILED;
+        return json_emit(json_pack("{s:I, s:I, s:o, s:o}", "lines", (json_int_t)sums.n_lines,
+                                   "tokens", (json_int_t)sums.n_tokens, "loss", json_number(loss),
+                                   "perplexity", json_number(exp(loss))));
     printf("lines        %" PRId64 "\n", sums.n_lines);
     printf("tokens       %" PRId64 " predicted\n", sums.n_tokens);
     printf("loss         %.4f (mean of -ln p)\n", loss);

@@ -40,5 +40,5 @@ int grammar_check_print(const char *grammar, const char *text, const struct cli_
     else if (status == QKV_OK)
         print_lines(&score, wrong);
     json_decref(wrong);
-    return status == QKV_OK ? EXIT_OK : cli_fail("%s", error.message);
+    return cli_status(status, &error);
 }
