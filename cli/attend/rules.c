@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "attend/attend.h"
+#include "common/input.h"
 
 /* P,SEED */
 static int parse_dropout(const struct cli_command *command, const char *text,
@@ -25,9 +26,8 @@ static int parse_dropout(const struct cli_command *command, const char *text,
 
 /* F.npy or F.npz:NAME */
 static bool is_array_file(const char *path) {
-    const size_t n = strlen(path);
     const char *const inside = strstr(path, ".npz:");
-    return inside ? inside[5] != '\0' : n > 4 && strcmp(path + n - 4, ".npy") == 0;
+    return inside ? inside[5] != '\0' : text_ends(path, ".npy");
 }
 
 static int check_files(const struct cli_command *command, const struct attend_options *options) {

@@ -219,24 +219,18 @@ static int store(const struct cli_command *command, const struct cli_option *opt
     return EXIT_OK;
 }
 
-static const struct cli_option *find(const struct cli_command *command, const char *name,
-                                     size_t length) {
-    const struct cli_option *option;
-    for (int i = 0; (option = args_option(command, i)); i++)
-        if (strlen(option->name) == length && memcmp(option->name, name, length) == 0)
-            return option;
-    return NULL;
-}
-
 /* One option at argv[i]; *used says how many words of argv it took. */
 static int parse_option(const struct cli_command *command, char **argv, int left, void *options,
                         uint64_t *seen, int *used) {
     const char *word = argv[0];
     const size_t length = strcspn(word, "=");
-    const struct cli_option *option = find(command, word, length);
+    const struct cli_option *option;
+    int place = 0;
+    while ((option = args_option(command, place)) &&
+           (strlen(option->name) != length || memcmp(option->name, word, length) != 0))
+        place++;
     if (!option) return unknown_option(command, word);
-    for (int i = 0; i < 64; i++)
-        if (args_option(command, i) == option) *seen |= (uint64_t)1 << i;
+    *seen |= (uint64_t)1 << place;
     const char *value = word[length] == '=' ? word + length + 1 : NULL;
     *used = 1;
     if (option->kind == ARG_FLAG) {

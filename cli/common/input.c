@@ -2,7 +2,7 @@
  * Where texts come from, and cutting them to the model's length. Cutting a pair takes tokens from
  * the end of the longer text until both fit, as `longest_first` does in transformers.
  */
-#include "common/jsonl.h"
+#include "common/lines.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -21,6 +21,11 @@ qkv_status text_error(qkv_error *error, qkv_status status, const char *format, .
 
 qkv_status text_no_memory(qkv_error *error) {
     return text_error(error, QKV_ERR_MEMORY, "out of memory");
+}
+
+bool text_ends(const char *name, const char *ending) {
+    const size_t n = strlen(name), m = strlen(ending);
+    return n > m && strcmp(name + n - m, ending) == 0;
 }
 
 void text_append(char *text, size_t bytes, const char *format, ...) {

@@ -55,6 +55,9 @@ qkv_status text_error(qkv_error *error, qkv_status status, const char *format, .
 /* "out of memory" */
 qkv_status text_no_memory(qkv_error *error);
 
+/* Does a name end so, with something before? */
+bool text_ends(const char *name, const char *ending);
+
 /* Appends to a text in room for `bytes`; what does not fit is cut. */
 void text_append(char *text, size_t bytes, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

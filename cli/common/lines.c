@@ -69,3 +69,22 @@ bool lines_next(struct lines *lines, qkv_status *status, qkv_error *error) {
     }
     return true;
 }
+
+qkv_status lines_each(const char *path, struct progress *progress, const char *told,
+                      qkv_status (*take)(void *user, const struct text *line, qkv_error *error),
+                      void *user, qkv_error *error) {
+    struct lines lines = { .in = NULL };
+    qkv_status status = lines_open(&lines, path, error);
+    if (status != QKV_OK) return status;
+    while (status == QKV_OK && !cli_cancelled && lines_next(&lines, &status, error)) {
+        char text[64];
+        if (status == QKV_OK) status = take(user, &lines.line, error);
+        if (status != QKV_OK) status = lines_error(&lines, error);
+        snprintf(text, sizeof text, "%" PRId64 " lines%s", lines.number, told);
+        if (progress) progress_text(progress, text);
+    }
+    if (status == QKV_OK) status = lines_end(&lines, error);
+    if (progress) progress_end(progress);
+    lines_close(&lines);
+    return status;
+}

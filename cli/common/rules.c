@@ -93,12 +93,17 @@ int rules_find(uint32_t flag) {
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
+/* A list of numbers from `least`, which becomes what is given of a rule. */
+static bool read_into(struct rules *rules, int index, const char *text, int64_t least) {
+    rules->given[index].values = args_int_list(text, least, far, &rules->given[index].n);
+    return rules->given[index].values;
+}
+
 /* Numbers in a list, from the least that the rule has, or where that is far away from anywhere. */
 static int read_list(const struct cli_command *command, int index, int64_t least, const char *text,
                      struct rules *rules) {
     const int64_t low = least < -1 ? -far : least;
-    rules->given[index].values = args_int_list(text, low, far, &rules->given[index].n);
-    if (rules->given[index].values) return EXIT_OK;
+    if (read_into(rules, index, text, low)) return EXIT_OK;
     return cli_usage(command, "%s: '%s' is not a list of whole numbers%s", made_at(index)->name,
                      text, low == 0 ? " from 0" : "");
 }
@@ -107,8 +112,8 @@ static int read_numbers(const struct cli_command *command, int index, const char
                         struct rules *rules) {
     const qkv_rule *const rule = qkv_attention_rule(index);
     const qkv_rule_field *const field = &rule->fields[0];
-    rules->given[index].values = args_int_list(text, field->least, far, &rules->given[index].n);
-    if (rules->given[index].values && rules->given[index].n == rule->n_fields) return EXIT_OK;
+    if (read_into(rules, index, text, field->least) && rules->given[index].n == rule->n_fields)
+        return EXIT_OK;
     if (!field->least_means)
         return cli_usage(command, "%s: '%s' is not %s", made_at(index)->name, text,
                          made_at(index)->argument);
@@ -118,13 +123,11 @@ static int read_numbers(const struct cli_command *command, int index, const char
 
 /* top-left, bottom-right, or the offset of the queries: of another rule. */
 static int read_where(const struct cli_command *command, const char *text, struct rules *rules) {
-    const int offset = rules_find(QKV_SET_Q_OFFSET);
     rules->causal = CAUSAL_OFFSETS;
     if (strcmp(text, "top-left") == 0) rules->causal = CAUSAL_TOP_LEFT;
     if (strcmp(text, "bottom-right") == 0) rules->causal = CAUSAL_BOTTOM_RIGHT;
     if (rules->causal != CAUSAL_OFFSETS) return EXIT_OK;
-    rules->given[offset].values = args_int_list(text, -far, far, &rules->given[offset].n);
-    if (rules->given[offset].values) return EXIT_OK;
+    if (read_into(rules, rules_find(QKV_SET_Q_OFFSET), text, -far)) return EXIT_OK;
     return cli_usage(command, "--causal: '%s' is not top-left, bottom-right or a list of offsets",
                      text);
 }

@@ -11,11 +11,9 @@
 
 int session_isa(const struct cli_command *command, const char *source, const char *isa) {
     char list[128] = "";
-    size_t used = 0;
-    for (int i = 0; qkv_isa_name(i) && used < sizeof list; i++) {
+    for (int i = 0; qkv_isa_name(i); i++) {
         if (strcmp(qkv_isa_name(i), isa) == 0) return EXIT_OK;
-        used +=
-            (size_t)snprintf(list + used, sizeof list - used, i ? ", %s" : "%s", qkv_isa_name(i));
+        text_append(list, sizeof list, i ? ", %s" : "%s", qkv_isa_name(i));
     }
     return cli_usage(command, "%s: '%s' is not one of those usable here: %s", source, isa, list);
 }

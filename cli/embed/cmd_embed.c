@@ -36,12 +36,8 @@ static qkv_status compute(struct embed *e, qkv_error *error) {
     }
     progress_end(&progress);
     for (int64_t i = 0; i < e->n; i++) {
-        double square = 0;
-        for (int64_t c = 0; c < e->dim; c++) {
-            const double x = (double)e->vectors[i * e->dim + c];
-            square += x * x;
-        }
-        e->lengths[i] = sqrt(square);
+        const float *const vector = e->vectors + i * e->dim;
+        e->lengths[i] = sqrt(rows_product(vector, vector, e->dim));
     }
     return status;
 }
@@ -58,18 +54,13 @@ static int answer(struct embed *e, int n_words, char **words) {
     return o->out || !o->common.json || json_print(stdout, embed_json(e)) ? EXIT_OK : EXIT_FAILED;
 }
 
-static bool ends(const char *path, const char *ending) {
-    const size_t n = strlen(path), m = strlen(ending);
-    return n > m && strcmp(path + n - m, ending) == 0;
-}
-
 static int check(const struct cli_command *command, const struct embed_options *o, int n_words) {
     if (o->file && n_words > 0) return cli_usage(command, "--file together with a text");
     if (!o->file && n_words == 0) return cli_usage(command, "TEXT or --file is missing");
     if (o->out && o->common.json) return cli_usage(command, "-o together with --json");
-    if (o->out && !ends(o->out, ".npy") && !ends(o->out, ".json"))
+    if (o->out && !text_ends(o->out, ".npy") && !text_ends(o->out, ".json"))
         return cli_usage(command, "-o: '%s' ends in none of .npy .json", o->out);
-    if (o->out && o->similar && ends(o->out, ".npy"))
+    if (o->out && o->similar && text_ends(o->out, ".npy"))
         return cli_usage(command, "-o: --similar makes a list: FILE.json, or no --similar");
     if (o->prompt && o->no_prompt) return cli_usage(command, "--prompt together with --no-prompt");
     if (o->top.set && !o->similar) return cli_usage(command, "--top without --similar");

@@ -56,23 +56,10 @@ static qkv_status add(struct embed *e, const char *bytes, size_t n_bytes, qkv_er
     return QKV_OK;
 }
 
-static qkv_status read_lines(struct embed *e, struct lines *lines, qkv_error *error) {
-    qkv_status status = QKV_OK;
-    while (status == QKV_OK && !cli_cancelled && lines_next(lines, &status, error)) {
-        struct text line = lines->line;
-        if (line.n > 0 && line.bytes[line.n - 1] == '\r') line.n--;
-        if (status == QKV_OK) status = add(e, line.n ? line.bytes : "", line.n, error);
-        if (status != QKV_OK) return lines_error(lines, error);
-    }
-    return status == QKV_OK ? lines_end(lines, error) : status;
-}
-
-static qkv_status read_file(struct embed *e, const char *path, qkv_error *error) {
-    struct lines lines = { .in = NULL };
-    qkv_status status = lines_open(&lines, path, error);
-    if (status == QKV_OK) status = read_lines(e, &lines, error);
-    lines_close(&lines);
-    return status;
+static qkv_status add_line(void *user, const struct text *line, qkv_error *error) {
+    size_t n = line->n;
+    if (n > 0 && line->bytes[n - 1] == '\r') n--;
+    return add(user, n ? line->bytes : "", n, error);
 }
 
 /* The names that --prompt may have, for a message. */
@@ -106,15 +93,13 @@ static qkv_status find_prompt(struct embed *e, qkv_error *error) {
 
 static void tell_prompt(const struct embed *e) {
     if (!e->prompt || !*e->prompt) return;
-    char *const shown = term_escape(e->prompt, strlen(e->prompt));
-    cli_note(e->options->common.quiet, "qkv: before each text stands the prompt '%s'",
-             shown ? shown : "?");
-    free(shown);
+    cli_note(e->options->common.quiet, "qkv: before each text stands the prompt '%s'", e->prompt);
 }
 
 qkv_status embed_read(struct embed *e, int n_words, char **words, qkv_error *error) {
     qkv_status status = find_prompt(e, error);
-    if (status == QKV_OK && e->options->file) status = read_file(e, e->options->file, error);
+    if (status == QKV_OK && e->options->file)
+        status = lines_each(e->options->file, NULL, "", add_line, e, error);
     for (int w = 0; status == QKV_OK && w < n_words; w++)
         status = add(e, words[w], strlen(words[w]), error);
     if (status == QKV_OK && e->n == 0)

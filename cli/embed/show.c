@@ -13,10 +13,8 @@ enum { MOST_ROWS = 20 }; /* of the table without --similar */
 /* ---- Nearness -------------------------------------------------------------------------------- */
 
 double embed_cosine(const struct embed *e, int64_t a, int64_t b) {
-    double product = 0;
-    for (int64_t c = 0; c < e->dim; c++)
-        product += (double)e->vectors[a * e->dim + c] * (double)e->vectors[b * e->dim + c];
-    return product / (e->lengths[a] * e->lengths[b]);
+    return rows_product(e->vectors + a * e->dim, e->vectors + b * e->dim, e->dim) /
+           (e->lengths[a] * e->lengths[b]);
 }
 
 int64_t embed_n_ranked(const struct embed *e) { return e->n - (e->options->similar != NULL); }
@@ -143,9 +141,7 @@ json_t *embed_json(const struct embed *e) {
 
 qkv_status embed_write(const struct embed *e, qkv_error *error) {
     const char *path = e->options->out;
-    const size_t n = strlen(path);
-    if (n >= 5 && strcmp(path + n - 5, ".json") == 0)
-        return json_write_file(path, embed_json(e), error);
+    if (text_ends(path, ".json")) return json_write_file(path, embed_json(e), error);
     const qkv_array array = { .type = QKV_ARRAY_F32,
                               .rank = 2,
                               .shape = { e->n, e->dim },

@@ -44,16 +44,14 @@ static bool is_special(const qkv_model_info *info, int32_t id) {
 
 static qkv_status tell(struct writing *w, int32_t id, int32_t source, double weight, json_t *list,
                        qkv_error *error) {
-    struct session target = w->job.session;
-    target.tokenizer = qkv_model_tokenizer(target.model, QKV_TARGET);
-    char *const token = session_token(&target, id);
-    char *const seen = session_token(&w->job.session, source);
+    const struct session *const session = &w->job.session;
+    char *const token = token_label(session->target, id);
+    char *const seen = session_token(session, source);
     const bool all = token && seen;
     if (all && list) {
-        json_array_append_new(list, json_pack("{s:o, s:o, s:o}", "token",
-                                              token_json(target.tokenizer, id), "source",
-                                              token_json(w->job.session.tokenizer, source),
-                                              "weight", json_number(weight)));
+        json_array_append_new(
+            list, json_pack("{s:o, s:o, s:o}", "token", token_json(session->target, id), "source",
+                            text_token_json(session, source), "weight", json_number(weight)));
     } else if (all) {
         fputs("    ", stdout);
         term_put(&w->term, token, 20, false);
