@@ -43,10 +43,6 @@ int cli_fail(const char *format, ...) {
     return EXIT_FAILED;
 }
 
-int cli_status(qkv_status status, const qkv_error *error) {
-    return status == QKV_OK ? EXIT_OK : cli_fail("%s", error->message);
-}
-
 int cli_usage(const struct cli_command *command, const char *format, ...) {
     va_list list;
     va_start(list, format);

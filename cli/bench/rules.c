@@ -91,7 +91,7 @@ bool bench_packed(struct bench *bench) {
 
 bool bench_packed_causal(struct bench *bench) { return bench_packed(bench) && bench_causal(bench); }
 
-/* A mask of all batches and heads, [1][1][queries][keys]; lengths are multiples of 8, for its bits. */
+/* A mask of all batches and heads, [1][1][queries][keys]; the keys are a multiple of 8. */
 static bool random_mask(struct bench *bench, qkv_mask_type type) {
     const int64_t keys = bench->desc.len_k, n = bench->desc.len_q * keys;
     float *const numbers = calloc((size_t)n, sizeof *numbers);

@@ -19,6 +19,10 @@ qkv_status text_error(qkv_error *error, qkv_status status, const char *format, .
     return status;
 }
 
+int cli_status(qkv_status status, const qkv_error *error) {
+    return status == QKV_OK ? EXIT_OK : cli_fail("%s", error->message);
+}
+
 qkv_status text_no_memory(qkv_error *error) {
     return text_error(error, QKV_ERR_MEMORY, "out of memory");
 }

@@ -11,10 +11,9 @@ void report_begin(struct report *report, int n_components, bool shapes) {
 }
 
 static void free_table(struct report_table *table) {
-    for (int c = 0; table->names && c < table->n_columns; c++) free(table->names[c]);
+    for (int c = 0; c < table->n_columns; c++) free(table->columns[c].name);
     for (int64_t i = 0; i < table->n_rows * table->n_columns; i++) free(table->cells[i].text);
-    free(table->names);
-    free(table->kinds);
+    free(table->columns);
     free(table->cells);
     free(table->marked);
 }
@@ -87,21 +86,20 @@ static struct report_table *begin_table(struct report *report, int n_columns) {
     struct report_block *block = add(report, REPORT_TABLE);
     if (!block) return NULL;
     struct report_table *table = &block->table;
-    table->names = calloc((size_t)n_columns + 1, sizeof(*table->names));
-    table->kinds = calloc((size_t)n_columns + 1, sizeof(*table->kinds));
-    report->failed |= !table->names || !table->kinds;
+    table->columns = calloc((size_t)n_columns + 1, sizeof(*table->columns));
+    report->failed |= !table->columns;
     if (report->failed) return NULL;
     table->n_columns = n_columns;
     return table;
 }
 
-static void set_column(struct report *report, struct report_table *table, int column, char letter,
+static void set_column(struct report *report, struct report_column *column, char letter,
                        const char *name) {
-    table->kinds[column] = letter == 'w'   ? COLUMN_WORD
-                           : letter == 't' ? COLUMN_TEXT
-                           : letter == 'b' ? COLUMN_BAR
-                                           : COLUMN_NUMBER;
-    table->names[column] = copy(report, name);
+    column->kind = letter == 'w'   ? COLUMN_WORD
+                   : letter == 't' ? COLUMN_TEXT
+                   : letter == 'b' ? COLUMN_BAR
+                                   : COLUMN_NUMBER;
+    column->name = copy(report, name);
 }
 
 void report_table(struct report *report, const char *columns, ...) {
@@ -117,7 +115,7 @@ void report_table(struct report *report, const char *columns, ...) {
 void report_table_named(struct report *report, const char *columns, const char *const *names) {
     struct report_table *table = begin_table(report, (int)strlen(columns));
     for (int c = 0; table && c < table->n_columns; c++)
-        set_column(report, table, c, columns[c], names[c]);
+        set_column(report, &table->columns[c], columns[c], names[c]);
 }
 
 void report_table_numbered(struct report *report, const char *columns, int64_t first) {
@@ -125,7 +123,7 @@ void report_table_numbered(struct report *report, const char *columns, int64_t f
     for (int c = 0; table && c < table->n_columns; c++) {
         char name[24] = "";
         if (c > 0) snprintf(name, sizeof name, "%lld", (long long)(first + c - 1));
-        set_column(report, table, c, columns[c], name);
+        set_column(report, &table->columns[c], columns[c], name);
     }
 }
 
@@ -231,11 +229,14 @@ void report_vectors(struct report *report, int64_t n) {
     const bool more = shown < n;
     struct report_table *table = begin_table(report, 1 + shown + more + 1);
     if (!table) return;
-    set_column(report, table, 0, 'w', "");
+    set_column(report, &table->columns[0], 'w', "");
     for (int c = 0; c <= shown + more; c++) {
         char name[24];
         snprintf(name, sizeof name, "%d", c);
-        set_column(report, table, 1 + c, 'n', c < shown ? name : c == shown + more ? "|x|" : "…");
+        set_column(report, &table->columns[1 + c], 'n',
+                   c < shown           ? name
+                   : c == shown + more ? "|x|"
+                                       : "…");
     }
 }
 

@@ -9,13 +9,6 @@
 #include "common/input.h"
 #include "common/term.h"
 
-/*
- * Around a word from outside in a text, "\002%s\003": a page keeps its direction to itself. Escaped
- * words hold neither.
- */
-#define WORD "\002%s\003"
-enum { WORD_BEGIN = '\002', WORD_END = '\003' };
-
 enum report_kind {
     REPORT_TITLE, /* kept beside the blocks, as the next one */
     REPORT_SUBTITLE,
@@ -30,6 +23,11 @@ enum report_kind {
 /* What a column holds: words or texts to the left, numbers to the right, bars from 0 to 1. */
 enum report_column_kind { COLUMN_WORD, COLUMN_TEXT, COLUMN_NUMBER, COLUMN_BAR };
 
+struct report_column {
+    enum report_column_kind kind;
+    char *name;
+};
+
 struct report_cell {
     char *text; /* NULL: nothing */
     double bar;
@@ -38,10 +36,9 @@ struct report_cell {
 struct report_table {
     int n_columns;
     int64_t n_rows;
-    enum report_column_kind *kinds; /* [n_columns] */
-    char **names;                   /* [n_columns] */
-    struct report_cell *cells;      /* [n_rows][n_columns] */
-    bool *marked;                   /* [n_rows]: the row that matters */
+    struct report_column *columns; /* [n_columns] */
+    struct report_cell *cells;     /* [n_rows][n_columns] */
+    bool *marked;                  /* [n_rows]: the row that matters */
 };
 
 struct report_block {
@@ -81,8 +78,8 @@ void report_heading_word(struct report *report, const char *title, const char *b
 void report_step(struct report *report, const char *title, const char *formula, const char *shape);
 
 /*
- * A table: a letter for each column, at most 16, "w" a word, "t" a text, "n" a number, "b" a bar; then
- * their names. Rows follow, each with its cells in the order of the columns.
+ * A table: a letter for each column, at most 16, "w" a word, "t" a text, "n" a number, "b" a bar;
+ * then their names. Rows follow, each with its cells in the order of the columns.
  */
 void report_table(struct report *report, const char *columns, ...);
 /* The same with the names in an array. */

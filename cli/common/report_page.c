@@ -1,7 +1,7 @@
 /*
- * A report as a page, report_page.html with its holes filled: one .html file without a script and without anything to fetch, which its
- * Content-Security-Policy also forbids. Words from outside stand in <bdi>, so that their direction
- * changes nothing around them, and every text is escaped.
+ * A report as a page, report_page.html with its holes filled: one .html file without a script and
+ * without anything to fetch, which its Content-Security-Policy also forbids. Words from outside
+ * stand in <bdi>, so that their direction changes nothing around them, and every text is escaped.
  */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -52,15 +52,15 @@ static void put_table(struct csv *page, const struct report_table *table) {
     csv_put(page, "<div class=\"wide\"><table>\n<thead><tr>");
     for (int c = 0; c < table->n_columns; c++)
         put_element(page,
-                    table->kinds[c] == COLUMN_WORD || table->kinds[c] == COLUMN_TEXT
+                    table->columns[c].kind == COLUMN_WORD || table->columns[c].kind == COLUMN_TEXT
                         ? "<th scope=\"col\" class=\"word\">"
                         : "<th scope=\"col\">",
-                    table->names[c], "</th>");
+                    table->columns[c].name, "</th>");
     csv_put(page, "</tr></thead>\n<tbody>\n");
     for (int64_t i = 0; i < table->n_rows; i++) {
         csv_put(page, table->marked[i] ? "<tr class=\"marked\">" : "<tr>");
         for (int c = 0; c < table->n_columns; c++)
-            put_cell(page, table->kinds[c], &table->cells[i * table->n_columns + c]);
+            put_cell(page, table->columns[c].kind, &table->cells[i * table->n_columns + c]);
         csv_put(page, "</tr>\n");
     }
     csv_put(page, "</tbody></table></div>\n");

@@ -16,29 +16,9 @@ int report_components(const struct term *term) {
     return room < 2 ? 2 : room > 8 ? 8 : room;
 }
 
-/* Without the marks of words and, if asked, with our own signs in ASCII; a new text, or NULL. */
-static char *terminal_text(const char *text, bool ascii) {
-    char *made = malloc(strlen(text) * TERM_SIGN_BYTES + 1), *end = made;
-    bool ours = true; /* words from outside stay as they are */
-    while (made && *text) {
-        if (*text == WORD_BEGIN || *text == WORD_END) ours = *text == WORD_END;
-        const char *spelt = NULL;
-        const size_t n = ascii && ours ? term_sign(text, &spelt) : 0;
-        if (n) {
-            end = stpcpy(end, spelt);
-            text += n;
-        } else {
-            if (*text != WORD_BEGIN && *text != WORD_END) *end++ = *text;
-            text++;
-        }
-    }
-    if (made) *end = '\0';
-    return made;
-}
-
 /* The text as this terminal has it, escaped; free *made. */
 static const char *shown(const struct term *term, const char *text, char **made) {
-    char *const plain = text ? terminal_text(text, !term->unicode) : NULL;
+    char *const plain = text ? term_plain(text, !term->unicode) : NULL;
     *made = plain ? term_escape(plain, strlen(plain)) : NULL;
     free(plain);
     return *made ? *made : "";
@@ -62,8 +42,8 @@ static void put(struct term *term, const char *text, int width, bool right) {
 /* Texts share two thirds of the line. */
 static int widest_of(const struct term *term, const struct report_table *table, int column) {
     int n_texts = 0;
-    for (int c = 0; c < table->n_columns; c++) n_texts += table->kinds[c] == COLUMN_TEXT;
-    switch (table->kinds[column]) {
+    for (int c = 0; c < table->n_columns; c++) n_texts += table->columns[c].kind == COLUMN_TEXT;
+    switch (table->columns[column].kind) {
     case COLUMN_WORD: return WIDEST_WORD;
     case COLUMN_TEXT: return 2 * (term->width - INDENT) / (3 * n_texts);
     default: return term->width;
@@ -74,14 +54,14 @@ static int widest_of(const struct term *term, const struct report_table *table, 
 static void plan(const struct term *term, const struct report_table *table, int *widths) {
     int used = INDENT;
     for (int c = 0; c < table->n_columns; c++) {
-        int width = columns_of(term, table->names[c]);
+        int width = columns_of(term, table->columns[c].name);
         for (int64_t i = 0; i < table->n_rows; i++) {
             const struct report_cell *cell = &table->cells[i * table->n_columns + c];
             const int columns = cell->text ? columns_of(term, cell->text) : 0;
             if (columns > width) width = columns;
         }
         if (width > widest_of(term, table, c)) width = widest_of(term, table, c);
-        if (table->kinds[c] == COLUMN_BAR) {
+        if (table->columns[c].kind == COLUMN_BAR) {
             const int room = term->width - used - GAP;
             width = room > WIDEST_BAR ? WIDEST_BAR : room < LEAST_BAR ? 0 : room;
         }
@@ -122,10 +102,10 @@ static void print_table(const struct report_table *table, struct term *term) {
         int blank = INDENT;
         for (int c = 0; c < table->n_columns; c++) {
             if (!widths[c]) continue;
-            const struct report_cell name = { table->names[c], 0 };
+            const struct report_cell name = { table->columns[c].name, 0 };
             const struct report_cell *cell =
                 i < 0 ? &name : &table->cells[i * table->n_columns + c];
-            put_cell(term, table->kinds[c], cell, widths[c], &blank);
+            put_cell(term, table->columns[c].kind, cell, widths[c], &blank);
             blank += GAP;
         }
         if (i < 0 || bold) term_style(term, STYLE_NONE);

@@ -36,31 +36,32 @@ static struct made {
     struct cli_option option;
 } made[ARG_MOST_RULES];
 
+/* How a value is written, and which member of struct arg_rule it goes into. */
+static const struct {
+    enum arg_kind kind;
+    const char *argument;
+    size_t member;
+} forms[] = {
+    [FORM_WHERE] = { ARG_TEXT, "WHERE", offsetof(struct arg_rule, text) },
+    [FORM_NUMBER] = { ARG_INT, "N", offsetof(struct arg_rule, number) },
+    [FORM_NUMBERS] = { ARG_TEXT, "", offsetof(struct arg_rule, text) },
+    [FORM_LIST] = { ARG_TEXT, "N[,N...]", offsetof(struct arg_rule, text) },
+    [FORM_FLAG] = { ARG_FLAG, "", offsetof(struct arg_rule, set) },
+};
+
 static void make(int index, const qkv_rule *rule) {
-    static const enum arg_kind kinds[] = { [FORM_WHERE] = ARG_TEXT,
-                                           [FORM_NUMBER] = ARG_INT,
-                                           [FORM_NUMBERS] = ARG_TEXT,
-                                           [FORM_LIST] = ARG_TEXT,
-                                           [FORM_FLAG] = ARG_FLAG };
-    static const char *const arguments[] = { [FORM_WHERE] = "WHERE",
-                                             [FORM_NUMBER] = "N",
-                                             [FORM_NUMBERS] = "",
-                                             [FORM_LIST] = "N[,N...]",
-                                             [FORM_FLAG] = "" };
     const enum form form = form_of(rule);
     struct made *const m = &made[index];
     const size_t value =
         offsetof(struct cli_common, rules) + (size_t)index * sizeof(struct arg_rule);
     snprintf(m->name, sizeof m->name, "--%s", rule->name);
     for (char *c = m->name; *c; c++) *c = (char)(*c == '_' ? '-' : *c);
-    snprintf(m->argument, sizeof m->argument, "%s", arguments[form]);
+    snprintf(m->argument, sizeof m->argument, "%s", forms[form].argument);
     if (form == FORM_NUMBERS) name_numbers(rule, m->argument, sizeof m->argument);
-    m->option = (struct cli_option){ .name = m->name, .kind = kinds[form] };
+    m->option = (struct cli_option){ .name = m->name, .kind = forms[form].kind };
     if (form != FORM_FLAG) m->option.argument = m->argument;
     if (form == FORM_WHERE) m->option.suggest = "top-left|bottom-right";
-    m->option.offset = value + (form == FORM_NUMBER ? offsetof(struct arg_rule, number)
-                                : form == FORM_FLAG ? offsetof(struct arg_rule, set)
-                                                    : offsetof(struct arg_rule, text));
+    m->option.offset = value + forms[form].member;
     if (form != FORM_NUMBER) return;
     m->option.min = rule->fields[0].least;
     m->option.max = rule->fields[0].most;

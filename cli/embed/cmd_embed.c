@@ -100,8 +100,7 @@ const struct cli_command cmd_embed = {
     .summary = "vectors of texts, and which texts are alike",
     .words = "[TEXT...]",
     .max_words = 65536,
-    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE |
-             TAKES_JSON | TAKES_QUIET | TAKES_VERBOSE,
+    .takes = TAKES_ANSWER | TAKES_TRUNCATE,
     COMMAND_OPTIONS(embed_table),
     .run = embed,
 };

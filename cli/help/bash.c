@@ -1,4 +1,4 @@
-/* Completion for bash: what completion.bash leaves to the table of commands, two case statements. */
+/* Completion for bash: what fills completion.bash, from the table of commands. */
 #include <stdio.h>
 
 #include "help/formats.h"

@@ -1,4 +1,4 @@
-/* Completion for fish: what completion.fish leaves to the table of commands, a `complete` per command and option. */
+/* Completion for fish: what fills completion.fish, a `complete` per command and option. */
 #include <stdio.h>
 #include <string.h>
 

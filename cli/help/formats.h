@@ -29,7 +29,7 @@ struct help_values help_values_of(const char *suggest);
 /* Writes text, with escape before each character of special. */
 void help_write_escaped(const char *text, int length, const char *special, const char *escape);
 
-/* Fills each hole of a text with what its part, of a list that ends with NULL, writes of every command. */
+/* Fills each hole of a text with what its part writes of every command; the list ends with NULL. */
 struct help_part {
     const char *name;
     void (*write)(const struct cli_command *command);

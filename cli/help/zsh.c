@@ -1,4 +1,4 @@
-/* Completion for zsh: what completion.zsh leaves to the table of commands, a specification for _arguments per option. */
+/* Completion for zsh: what fills completion.zsh, a specification for _arguments per option. */
 #include <stdio.h>
 #include <string.h>
 

@@ -92,8 +92,7 @@ const struct cli_command cmd_lookup = {
     .words = "TABLE QUERY...",
     .max_words = 4096,
     .suggest = ".csv .tsv",
-    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_JSON | TAKES_QUIET |
-             TAKES_VERBOSE,
+    .takes = TAKES_ANSWER,
     COMMAND_OPTIONS(lookup_table),
     .run = lookup,
 };

@@ -61,8 +61,7 @@ const struct cli_command cmd_fill = {
     .words = "TEXT",
     .min_words = 1,
     .max_words = 1,
-    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE |
-             TAKES_JSON | TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE,
+    .takes = TAKES_ANSWER | TAKES_TRUNCATE | TAKES_JSONL,
     COMMAND_OPTIONS(fill_table),
     .run = fill,
 };

@@ -8,7 +8,7 @@
 #include "common/input.h"
 #include "common/session.h"
 #include "common/term.h"
-#include "model/info.h"
+#include "model/model.h"
 #include "qkv/files.h"
 
 struct info_options {

@@ -1,6 +1,6 @@
 /* `qkv translate`: a text in one language to a text in another, line by line. */
 #include "common/lines.h"
-#include "model/writing.h"
+#include "model/model.h"
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
@@ -67,6 +67,9 @@ static int translate(const struct cli_command *command, const void *data, int n_
     return w.options->file ? run_file(&w) : text_job_run(&w.job, n_words, words);
 }
 
+#define OPTIONS struct writing_options
+#define INTO    qkv_generate_options
+
 static const struct cli_option translate_table[] = {
     OPTION_FILE("--file", "F", file, "*"),
     OPTION_FLAG("--align", align),
@@ -78,8 +81,7 @@ const struct cli_command cmd_translate = {
     .summary = "a text in another language, by an encoder-decoder",
     .words = "[TEXT]",
     .max_words = 1,
-    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE |
-             TAKES_JSON | TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE,
+    .takes = TAKES_ANSWER | TAKES_TRUNCATE | TAKES_JSONL,
     COMMAND_OPTIONS(translate_table),
     .run = translate,
 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/input.h"
-#include "model/info.h"
+#include "model/model.h"
 #include "qkv/files.h"
 
 static void print_finding(void *user, const qkv_finding *finding) {

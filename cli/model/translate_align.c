@@ -3,7 +3,7 @@
  * over all heads of all layers. Row i of the decoder is the one that predicts token i. Special tokens
  * are left out: they draw attention whenever there is nothing to look at.
  */
-#include "model/writing.h"
+#include "model/model.h"
 
 #include <stdlib.h>
 #include <string.h>

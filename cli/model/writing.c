@@ -1,5 +1,5 @@
-/* Texts that a model writes: see writing.h. */
-#include "model/writing.h"
+/* Texts that a model writes: see model.h. */
+#include "model/model.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

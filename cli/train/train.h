@@ -12,7 +12,7 @@
  */
 int train_curve_write(const qkv_train_options *train, const struct cli_common *common);
 
-/* Measures a model on a text or on a grammar, one of the two; prints a table, or JSON (report.c). */
+/* Measures a model on a text or on a grammar; prints a table, or JSON (eval_report.c). */
 int eval_and_print(qkv_ctx *ctx, const qkv_model *model, const char *text, const char *grammar,
                    uint64_t seed, const struct cli_common *common);
 

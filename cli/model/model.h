@@ -1,6 +1,9 @@
-/* What `qkv generate` and `qkv translate` share: options, one text through the model, answers. */
-#ifndef QKV_CLI_MODEL_WRITING_H
-#define QKV_CLI_MODEL_WRITING_H
+/*
+ * What commands about one model share. `qkv generate` and `qkv translate`: options, one text
+ * through the model, answers.
+ */
+#ifndef QKV_CLI_MODEL_H
+#define QKV_CLI_MODEL_H
 
 #include "common/input.h"
 #include "common/term.h"
@@ -49,10 +52,11 @@ qkv_status writing_print_all(struct writing *w, const qkv_generation *made, qkv_
 qkv_status translate_align(struct writing *w, const qkv_encoding *source, const qkv_sequence *made,
                            json_t *json, qkv_error *error);
 
-#define OPTIONS struct writing_options
-#define INTO    qkv_generate_options
+/* `qkv info --strict`: the findings of an audit. Returns an exit code. */
+int info_strict(const struct cli_command *command, const char *path,
+                const struct cli_common *common);
 
-/* The rows of the table of options that both commands have. */
+/* The rows of the table of options that generate and translate share. */
 #define WRITING_TABLE                                                                              \
     OPTION_INT_INTO("--max-new", max_new, 1, INT32_MAX, max_new),                                  \
         OPTION_INT_INTO("--min-new", min_new, 0, INT32_MAX, min_new),                              \
