@@ -1,5 +1,4 @@
 /* What `qkv bench` measured: lines of a table, or one JSON object. */
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "bench/bench.h"

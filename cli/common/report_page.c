@@ -3,8 +3,6 @@
  * without anything to fetch, which its Content-Security-Policy also forbids. Words from outside
  * stand in <bdi>, so that their direction changes nothing around them, and every text is escaped.
  */
-#include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/csv.h"

@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { CHUNK = 1024 }; /* texts between two looks at the progress and at Ctrl-C */
 

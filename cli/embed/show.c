@@ -1,7 +1,6 @@
 /* What `qkv embed` made: who is near whom, or the vectors themselves. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "embed/embed.h"

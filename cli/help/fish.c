@@ -1,6 +1,5 @@
 /* Completion for fish: what fills completion.fish, a `complete` per command and option. */
 #include <stdio.h>
-#include <string.h>
 
 #include "help/formats.h"
 

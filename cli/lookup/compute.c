@@ -3,7 +3,6 @@
  * mixed. One call of the library answers all queries; values have a size of their own, and the keys
  * with the largest weights come from its statistics, so nothing is as large as queries times keys.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "common/input.h"
-#include "common/session.h"
 #include "common/term.h"
 #include "model/model.h"
 #include "qkv/files.h"

@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "common/input.h"
 #include "model/model.h"
