@@ -20,10 +20,9 @@ static void report(const struct attend_options *options, const qkv_ctx *ctx,
 }
 
 static json_t *problem_json(const qkv_ctx *ctx, const qkv_attention_desc *d) {
-    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:i}", "n_batch", (json_int_t)d->n_batch,
-                     "n_heads", (json_int_t)d->n_heads, "n_kv_heads", (json_int_t)d->n_kv_heads,
-                     "len_q", (json_int_t)d->len_q, "len_k", (json_int_t)d->len_k, "head_dim",
-                     (json_int_t)d->head_dim, "head_dim_v", (json_int_t)d->head_dim_v, "isa",
+    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:i}", JSON_INT(d, n_batch),
+                     JSON_INT(d, n_heads), JSON_INT(d, n_kv_heads), JSON_INT(d, len_q),
+                     JSON_INT(d, len_k), JSON_INT(d, head_dim), JSON_INT(d, head_dim_v), "isa",
                      qkv_ctx_isa(ctx), "threads", qkv_ctx_threads(ctx));
 }
 

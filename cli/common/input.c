@@ -58,18 +58,24 @@ static qkv_status read_file(const char *path, struct text *text, qkv_error *erro
     return status;
 }
 
+qkv_status text_shorten(const struct session *session, const qkv_tokenizer *tokenizer, int64_t most,
+                        const char *what, const char *does, const char *longer,
+                        qkv_encoding *encoding, qkv_error *error) {
+    if (encoding->n <= most) return QKV_OK;
+    if (!session->common->truncate)
+        return text_error(error, QKV_ERR_SHAPE,
+                          "%s has %" PRId64 " tokens, the model %s %" PRId64
+                          ": %s--truncate cuts it",
+                          what, encoding->n, does, most, longer ? longer : "");
+    qkv_tokenizer_cut(tokenizer, encoding, most);
+    return QKV_OK;
+}
+
 qkv_status text_fit(const struct session *session, const char *longer, qkv_encoding *encoding,
                     qkv_error *error) {
     if (!(session->command->takes & TAKES_TRUNCATE)) return QKV_OK;
-    const int64_t max_len = session->info->max_len, n = encoding->n;
-    if (n <= max_len) return QKV_OK;
-    if (!session->common->truncate)
-        return text_error(error, QKV_ERR_SHAPE,
-                          "the text has %" PRId64 " tokens, the model takes %" PRId64
-                          ": %s--truncate cuts it",
-                          n, max_len, longer ? longer : "");
-    qkv_tokenizer_cut(session->tokenizer, encoding, max_len);
-    return QKV_OK;
+    return text_shorten(session, session->tokenizer, session->info->max_len, "the text", "takes",
+                        longer, encoding, error);
 }
 
 static qkv_status fit(const struct text_job *job, qkv_encoding *encoding, qkv_error *error) {

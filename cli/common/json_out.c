@@ -13,6 +13,8 @@
 
 json_t *json_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
+json_t *json_count(int64_t n) { return n < 0 ? json_null() : json_integer(n); }
+
 json_t *json_bytes(const char *bytes, size_t n) {
     json_t *text = json_stringn(bytes, n);
     if (text) return text;

@@ -55,18 +55,12 @@ static qkv_status find_target(const struct session *session, const qkv_encoding 
 
 static qkv_status encode(const struct session *session, struct text text, qkv_encoding **target,
                          qkv_error *error) {
-    const int64_t most = session->info->max_len;
     const qkv_status status =
         qkv_tokenizer_encode(session->target, text.bytes, text.n, NULL, 0, target, error);
     if (status != QKV_OK) return status;
-    if ((*target)->n > most && session->common->truncate)
-        qkv_tokenizer_cut(session->target, *target, most);
     if ((*target)->n == 0) return text_error(error, QKV_ERR_SHAPE, "--target has no tokens");
-    if ((*target)->n <= most) return QKV_OK;
-    return text_error(error, QKV_ERR_SHAPE,
-                      "--target has %" PRId64 " tokens, the model takes %" PRId64
-                      ": --truncate cuts it",
-                      (*target)->n, most);
+    return text_shorten(session, session->target, session->info->max_len, "--target", "takes", NULL,
+                        *target, error);
 }
 
 /* In one block: places in the text are those of the token that was read. */

@@ -25,16 +25,10 @@ static qkv_status grow(struct embed *e, qkv_error *error) {
 
 /* To the length that the model's sentence vectors are made for. */
 static qkv_status fit(struct embed *e, qkv_encoding *encoding, qkv_error *error) {
-    const int64_t longest = e->session->info->sentence_len, n = encoding->n;
-    if (n <= longest) return QKV_OK;
-    if (!e->options->common.truncate)
-        return text_error(error, QKV_ERR_SHAPE,
-                          "the text has %" PRId64 " tokens, the model makes vectors of %" PRId64
-                          ": --truncate cuts it",
-                          n, longest);
-    qkv_tokenizer_cut(e->session->tokenizer, encoding, longest);
-    e->n_cut++;
-    return QKV_OK;
+    const int64_t longest = e->session->info->sentence_len;
+    e->n_cut += encoding->n > longest;
+    return text_shorten(e->session, e->session->tokenizer, longest, "the text", "makes vectors of",
+                        NULL, encoding, error);
 }
 
 static qkv_status add(struct embed *e, const char *bytes, size_t n_bytes, qkv_error *error) {

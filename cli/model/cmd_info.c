@@ -19,21 +19,17 @@ static const char *yes(int flag) { return flag ? "yes" : "no"; }
 
 /* ---- A model -------------------------------------------------------------------------------- */
 
-/* Of a token that there is none of: null. */
-static json_t *id_json(int64_t id) { return id < 0 ? json_null() : json_integer(id); }
-
-/* What models with a decoder have besides. */
+/* What models with a decoder have besides; tokens that there are none of are null. */
 static void add_decoder(json_t *object, const qkv_model_info *info) {
     json_t *const more = json_pack(
-        "{s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:b,s:b,s:b,s:b,s:o,s:o,s:o,s:o}", "has_lm", info->has_lm,
+        "{s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:b,s:b,s:b,s:b,s:o,s:o,s:o,s:o}", JSON_FIELD(info, has_lm),
         "is_decoder", info->kind == QKV_MODEL_DECODER, "is_encoder_decoder",
-        info->kind == QKV_MODEL_PAIR, "n_decoder_layers", (json_int_t)info->n_decoder_layers,
-        "n_decoder_heads", (json_int_t)info->n_decoder_heads, "decoder_intermediate",
-        (json_int_t)info->decoder_intermediate, "target_vocab_size",
-        (json_int_t)info->target_vocab_size, "separate_words", info->separate_words, "scales_words",
-        info->scales_words, "unscaled", info->unscaled, "scales_by_layer", info->scales_by_layer,
-        "bos_id", id_json(info->bos_id), "eos_id", id_json(info->eos_id), "pad_id",
-        id_json(info->pad_id), "start_id", id_json(info->start_id));
+        info->kind == QKV_MODEL_PAIR, JSON_INT(info, n_decoder_layers),
+        JSON_INT(info, n_decoder_heads), JSON_INT(info, decoder_intermediate),
+        JSON_INT(info, target_vocab_size), JSON_FIELD(info, separate_words),
+        JSON_FIELD(info, scales_words), JSON_FIELD(info, unscaled),
+        JSON_FIELD(info, scales_by_layer), JSON_COUNT(info, bos_id), JSON_COUNT(info, eos_id),
+        JSON_COUNT(info, pad_id), JSON_COUNT(info, start_id));
     json_object_update(object, more);
     json_decref(more);
 }
@@ -91,21 +87,17 @@ static json_t *model_json(const qkv_model *model) {
     json_t *object = json_pack(
         "{s:s,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:f,s:b,s:b,s:b,s:b,s:b,s:I,s:I,s:o,s:o,s:o,"
         "s:s,s:I,s:o,s:s,s:I}",
-        "architecture", info->architecture, "source", json_text(info->source), "n_layers",
-        (json_int_t)info->n_layers, "n_heads", (json_int_t)info->n_heads, "hidden",
-        (json_int_t)info->hidden, "head_dim", (json_int_t)info->head_dim, "intermediate",
-        (json_int_t)info->intermediate, "vocab_size", (json_int_t)info->vocab_size, "max_len",
-        (json_int_t)info->max_len, "n_types", (json_int_t)info->n_types, "n_parameters",
-        (json_int_t)info->n_parameters, "layer_norm_eps", info->layer_norm_eps, "has_mlm",
-        info->has_mlm, "has_nsp", info->has_nsp, "has_pooler", info->has_pooler,
-        "has_discriminator", info->has_discriminator, "sinusoidal_positions",
-        info->sinusoidal_positions, "embedding_size", (json_int_t)info->embedding_size,
-        "sentence_len", (json_int_t)info->sentence_len, "files", texts_json(model, qkv_model_file),
-        "unused", texts_json(model, qkv_model_unused), "warnings",
-        texts_json(model, qkv_model_warning), "weights",
-        info->weights == QKV_WEIGHTS_F32 ? "f32" : "bf16", "weights_bytes",
-        (json_int_t)info->weights_bytes, "untied", untied_json(info), "activation",
-        info->activation, "sentence_dim", (json_int_t)info->sentence_dim);
+        JSON_FIELD(info, architecture), "source", json_text(info->source), JSON_INT(info, n_layers),
+        JSON_INT(info, n_heads), JSON_INT(info, hidden), JSON_INT(info, head_dim),
+        JSON_INT(info, intermediate), JSON_INT(info, vocab_size), JSON_INT(info, max_len),
+        JSON_INT(info, n_types), JSON_INT(info, n_parameters), JSON_FIELD(info, layer_norm_eps),
+        JSON_FIELD(info, has_mlm), JSON_FIELD(info, has_nsp), JSON_FIELD(info, has_pooler),
+        JSON_FIELD(info, has_discriminator), JSON_FIELD(info, sinusoidal_positions),
+        JSON_INT(info, embedding_size), JSON_INT(info, sentence_len), "files",
+        texts_json(model, qkv_model_file), "unused", texts_json(model, qkv_model_unused),
+        "warnings", texts_json(model, qkv_model_warning), "weights",
+        info->weights == QKV_WEIGHTS_F32 ? "f32" : "bf16", JSON_INT(info, weights_bytes), "untied",
+        untied_json(info), JSON_FIELD(info, activation), JSON_INT(info, sentence_dim));
     if (object) add_prompts(object, model);
     if (object && info->has_lm) add_decoder(object, info);
     return object;

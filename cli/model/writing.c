@@ -72,8 +72,6 @@ int writing_open(struct writing *w, const struct cli_command *command,
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static bool put(const char *bytes, size_t n) { return fwrite(bytes, 1, n, stdout) == n; }
-
 /* Lines and tabs stay. */
 static qkv_status print_escaped(const char *bytes, size_t n, qkv_error *error) {
     while (n > 0) {
@@ -81,9 +79,9 @@ static qkv_status print_escaped(const char *bytes, size_t n, qkv_error *error) {
         while (length < n && bytes[length] != '\n' && bytes[length] != '\t') length++;
         char *const escaped = term_escape(bytes, length);
         if (!escaped) return text_no_memory(error);
-        put(escaped, strlen(escaped));
+        fputs(escaped, stdout);
         free(escaped);
-        if (length < n) put(bytes + length++, 1);
+        if (length < n) putchar(bytes[length++]);
         bytes += length;
         n -= length;
     }
@@ -92,7 +90,7 @@ static qkv_status print_escaped(const char *bytes, size_t n, qkv_error *error) {
 
 qkv_status writing_print(struct writing *w, const char *bytes, size_t n, qkv_error *error) {
     if (w->term.tty) return print_escaped(bytes, n, error);
-    put(bytes, n); /* whether all could be written is asked at the end: cli_flush */
+    fwrite(bytes, 1, n, stdout); /* whether all could be written is asked at the end: cli_flush */
     return QKV_OK;
 }
 
@@ -116,7 +114,7 @@ qkv_status writing_run(struct writing *w, const qkv_encoding *input, bool stream
         qkv_generate(session->ctx, session->model, input, &options, made, error);
     w->seconds = cli_seconds() - start;
     if (status == QKV_OK && stream && !options.on_text) return writing_print_all(w, *made, error);
-    if (status == QKV_OK && stream) put("\n", 1);
+    if (status == QKV_OK && stream) putchar('\n');
     return status;
 }
 
@@ -134,11 +132,11 @@ qkv_status writing_print_all(struct writing *w, const qkv_generation *made, qkv_
             printf("%" PRId64 "  score %.4f  %" PRId64 " tokens  %s", i + 1, s->score, s->n,
                    end_name(s->end));
             term_style(&w->term, STYLE_NONE);
-            put("\n", 1);
+            putchar('\n');
         }
         const qkv_status status = writing_print(w, s->text, (size_t)s->n_bytes, error);
         if (status != QKV_OK) return status;
-        put("\n", 1);
+        putchar('\n');
     }
     return QKV_OK;
 }

@@ -38,13 +38,13 @@ static const char *duration(double seconds, char text[32]) {
 static void print_json(const qkv_train_report *report) {
     const bool of_bert = report->kind == QKV_MODEL_ENCODER;
     json_print(stdout,
-               json_pack("{s:I,s:I,s:f,s:o*,s:o*,s:f,s:f,s:f,s:f,s:f}", "step",
-                         (json_int_t)report->step, "n_steps", (json_int_t)report->n_steps, "loss",
-                         report->loss, "mlm_loss", of_bert ? json_real(report->mlm_loss) : NULL,
-                         "nsp_loss", of_bert ? json_real(report->nsp_loss) : NULL, "held_out_loss",
-                         report->held_out_loss, "learning_rate", report->learning_rate,
-                         "tokens_per_second", report->tokens_per_second, "seconds", report->seconds,
-                         "seconds_left", report->seconds_left));
+               json_pack("{s:I,s:I,s:f,s:o*,s:o*,s:f,s:f,s:f,s:f,s:f}", JSON_INT(report, step),
+                         JSON_INT(report, n_steps), JSON_FIELD(report, loss), "mlm_loss",
+                         of_bert ? json_real(report->mlm_loss) : NULL, "nsp_loss",
+                         of_bert ? json_real(report->nsp_loss) : NULL,
+                         JSON_FIELD(report, held_out_loss), JSON_FIELD(report, learning_rate),
+                         JSON_FIELD(report, tokens_per_second), JSON_FIELD(report, seconds),
+                         JSON_FIELD(report, seconds_left)));
     cli_flush();
 }
 

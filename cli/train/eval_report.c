@@ -46,24 +46,22 @@ static void print_table(const qkv_eval_report *report, const struct cli_common *
 }
 
 static json_t *row_json(const qkv_eval_row *row) {
-    return json_pack("{s:o,s:I,s:I,s:I,s:I,s:f}", "slot", json_text(row->slot), "n_blanks",
-                     (json_int_t)row->n_blanks, "n_top1_admissible",
-                     (json_int_t)row->n_top1_admissible, "n_single", (json_int_t)row->n_single,
-                     "n_top1_single", (json_int_t)row->n_top1_single, "mass", row->mass);
+    return json_pack("{s:o,s:I,s:I,s:I,s:I,s:f}", "slot", json_text(row->slot),
+                     JSON_INT(row, n_blanks), JSON_INT(row, n_top1_admissible),
+                     JSON_INT(row, n_single), JSON_INT(row, n_top1_single), JSON_FIELD(row, mass));
 }
 
 static void print_json(const qkv_eval_report *report) {
     json_t *rows = json_array();
     for (int64_t i = 0; i < report->n_rows; i++)
         json_array_append_new(rows, row_json(report->rows[i]));
-    json_t *object = json_pack(
-        "{s:o,s:o,s:f,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "total", row_json(report->total), "slots",
-        rows, "mlm_loss", report->mlm_loss, "n_pairs", (json_int_t)report->n_pairs, "n_pairs_right",
-        (json_int_t)report->n_pairs_right, "n_probes", (json_int_t)report->n_probes,
-        "n_probes_right", (json_int_t)report->n_probes_right, "head_layer",
-        (json_int_t)report->head_layer, "head", (json_int_t)report->head_index, "n_head_probes",
-        (json_int_t)report->n_head_probes, "n_head_probes_right",
-        (json_int_t)report->n_head_probes_right);
+    json_t *object =
+        json_pack("{s:o,s:o,s:f,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "total", row_json(report->total),
+                  "slots", rows, JSON_FIELD(report, mlm_loss), JSON_INT(report, n_pairs),
+                  JSON_INT(report, n_pairs_right), JSON_INT(report, n_probes),
+                  JSON_INT(report, n_probes_right), JSON_INT(report, head_layer), "head",
+                  (json_int_t)report->head_index, JSON_INT(report, n_head_probes),
+                  JSON_INT(report, n_head_probes_right));
     json_print(stdout, object);
 }
 

@@ -32,11 +32,9 @@ int grammar_check_print(const char *grammar, const char *text, const struct cli_
     const qkv_status status =
         qkv_eval_sentences(grammar, text, keep_what_is_not_said, wrong, &score, &error);
     if (status == QKV_OK && common->json)
-        json_print(stdout,
-                   json_pack("{s:I,s:I,s:I,s:I,s:O}", "n_sentences", (json_int_t)score.n_sentences,
-                             "n_said", (json_int_t)score.n_said, "n_held_out",
-                             (json_int_t)score.n_held_out, "n_unfinished",
-                             (json_int_t)score.n_unfinished, "not_said", wrong));
+        json_print(stdout, json_pack("{s:I,s:I,s:I,s:I,s:O}", JSON_INT(&score, n_sentences),
+                                     JSON_INT(&score, n_said), JSON_INT(&score, n_held_out),
+                                     JSON_INT(&score, n_unfinished), "not_said", wrong));
     else if (status == QKV_OK)
         print_lines(&score, wrong);
     json_decref(wrong);
