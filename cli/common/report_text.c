@@ -31,6 +31,12 @@ static int columns_of(const struct term *term, const char *text) {
     return columns;
 }
 
+static void print_shown(const struct term *term, const char *text) {
+    char *made;
+    fputs(shown(term, text, &made), term->out);
+    free(made);
+}
+
 static void put(struct term *term, const char *text, int width, bool right) {
     char *made;
     term_put(term, shown(term, text, &made), width, right);
@@ -139,33 +145,27 @@ static void print_text(const char *text, struct term *term, enum term_style styl
 
 static void print_step(const struct report *report, const struct report_block *block,
                        struct term *term) {
-    char *made;
     fputc('\n', term->out);
     term_style(term, STYLE_BOLD);
-    fprintf(term->out, "%2d  %s", block->number, shown(term, block->title, &made));
+    fprintf(term->out, "%2d  ", block->number);
+    print_shown(term, block->title);
     term_style(term, STYLE_NONE);
-    int column = INDENT + columns_of(term, block->title);
-    free(made);
+    const int title = INDENT + columns_of(term, block->title);
     const int formula = columns_of(term, block->formula);
     if (formula > 0) {
-        if (column + 3 + formula > term->width) {
+        if (title + 3 + formula > term->width)
             fprintf(term->out, "\n%*s", INDENT, "");
-            column = INDENT;
-        } else {
+        else
             fputs("   ", term->out);
-            column += 3;
-        }
-        fputs(shown(term, block->formula, &made), term->out);
-        free(made);
-        column += formula;
+        print_shown(term, block->formula);
     }
     term_newline(term);
     if (!report->shapes || !block->shape) return;
     term_style(term, STYLE_DIM);
-    fprintf(term->out, "%*s%s", INDENT, "", shown(term, block->shape, &made));
+    fprintf(term->out, "%*s", INDENT, "");
+    print_shown(term, block->shape);
     term_style(term, STYLE_NONE);
     term_newline(term);
-    free(made);
 }
 
 void report_print(const struct report *report, struct term *term) {
