@@ -1,5 +1,6 @@
 /* See rules.h. */
 #include "common/rules.h"
+#include "common/input.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -23,10 +24,8 @@ static enum form form_of(const qkv_rule *rule) {
 /* A rule of this many numbers, "window_left" and "window_right" of window: "LEFT,RIGHT". */
 static void name_numbers(const qkv_rule *rule, char *text, size_t bytes) {
     const size_t prefix = strlen(rule->name) + 1;
-    size_t n = 0;
-    for (int f = 0; f < rule->n_fields && n < bytes; f++)
-        n += (size_t)snprintf(text + n, bytes - n, "%s%s", f ? "," : "",
-                              rule->fields[f].name + prefix);
+    for (int f = 0; f < rule->n_fields; f++)
+        text_append(text, bytes, "%s%s", f ? "," : "", rule->fields[f].name + prefix);
     for (char *c = text; *c; c++) *c = (char)toupper((unsigned char)*c);
 }
 

@@ -59,13 +59,13 @@ static qkv_status add_line(void *user, const struct text *line, qkv_error *error
 /* The names that --prompt may have, for a message. */
 static void name_prompts(const struct embed *e, char names[], size_t room) {
     const qkv_prompt *prompt;
-    snprintf(names, room, "none");
+    *names = '\0';
     for (int64_t p = 0; (prompt = qkv_model_prompt(e->session->model, p)); p++) {
         char *const name = term_escape(prompt->name, strlen(prompt->name));
-        const size_t n = p > 0 ? strlen(names) : 0;
-        snprintf(names + n, room - n, "%s%s", p > 0 ? ", " : "", name ? name : "?");
+        text_append(names, room, "%s%s", p > 0 ? ", " : "", name ? name : "?");
         free(name);
     }
+    if (!qkv_model_prompt(e->session->model, 0)) text_append(names, room, "none");
 }
 
 /* The text of --prompt, or the one that the model's files choose. */
