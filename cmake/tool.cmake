@@ -11,10 +11,11 @@ target_include_directories(qkvcheck PUBLIC ${PROJECT_SOURCE_DIR}/tests)
 file(GLOB_RECURSE cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/*.c)
 if(cli_sources)
     enable_language(ASM)
-    set(help_texts ${PROJECT_SOURCE_DIR}/cli/help/texts.S) # the help, and beside it its texts
-    file(GLOB help_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/help/*.txt)
-    add_executable(qkv-tool ${cli_sources} ${help_texts})
-    set_source_files_properties(${help_texts} PROPERTIES OBJECT_DEPENDS "${help_files}")
+    set(tool_texts ${PROJECT_SOURCE_DIR}/cli/texts.S) # embeds the texts of the tool
+    file(GLOB text_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/help/*.txt ${PROJECT_SOURCE_DIR}/cli/help/completion.*
+        ${PROJECT_SOURCE_DIR}/cli/common/*.html ${PROJECT_SOURCE_DIR}/cli/attend/*.json)
+    add_executable(qkv-tool ${cli_sources} ${tool_texts})
+    set_source_files_properties(${tool_texts} PROPERTIES OBJECT_DEPENDS "${text_files}")
     set_target_properties(qkv-tool PROPERTIES OUTPUT_NAME qkv)
     qkv_harden(qkv-tool)
     target_include_directories(qkv-tool PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/cli ${PROJECT_SOURCE_DIR}/cmake)

@@ -3,16 +3,15 @@
  * lay it over [B,H,rows,columns]. Arrays are aligned on the right, as in numpy.
  */
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "attend/attend.h"
+#include "common/input.h"
 
 const char *attend_shape_text(const qkv_array *array, char text[200]) {
-    int used = snprintf(text, 200, "[");
-    for (int i = 0; i < array->rank && used < 200; i++)
-        used += snprintf(text + used, (size_t)(200 - used), i ? ",%" PRId64 : "%" PRId64,
-                         array->shape[i]);
-    if (used < 200) snprintf(text + used, (size_t)(200 - used), "]");
+    *text = '\0';
+    for (int i = 0; i < array->rank; i++)
+        text_append(text, 200, "%s%" PRId64, i ? "," : "[", array->shape[i]);
+    text_append(text, 200, array->rank ? "]" : "[]");
     return text;
 }
 

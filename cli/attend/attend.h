@@ -43,12 +43,18 @@ struct attend_problem {
     int rank; /* of the arrays: 2, 3 or 4 */
 };
 
-/* --stats: the numbers of a row, by the field of qkv_attention_stats, which is their name (stats.c). */
-enum { ATTEND_NUMBERS = 8 };
-extern const struct attend_number {
+/*
+ * --stats: the arrays of numbers, in the order of the file (stats.c). The first ATTEND_NUMBERS are
+ * of rows, and have a mean.
+ */
+enum { ATTEND_NUMBERS = 8, ATTEND_ARRAYS = 19 };
+enum attend_group { OF_ROWS, OF_KEYS, OF_DIAGONAL, OF_MAP };
+extern const struct attend_array {
     const char *name;
-    size_t offset;
-} attend_numbers[ATTEND_NUMBERS];
+    enum attend_group group;
+    size_t offset;           /* of its pointer in struct attend_stats */
+    bool is_integer, is_top; /* int64_t, else float; of the greatest weights: top_k numbers a row */
+} attend_arrays[ATTEND_ARRAYS];
 
 /* What is asked of the rows and of the columns, and what came of it (stats.c, stats_json.c). */
 struct attend_stats {

@@ -20,10 +20,9 @@ static void report(const struct attend_options *options, const qkv_ctx *ctx,
 }
 
 static json_t *problem_json(const qkv_ctx *ctx, const qkv_attention_desc *d) {
-    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:i}", "n_batch", (json_int_t)d->n_batch,
-                     "n_heads", (json_int_t)d->n_heads, "n_kv_heads", (json_int_t)d->n_kv_heads,
-                     "len_q", (json_int_t)d->len_q, "len_k", (json_int_t)d->len_k, "head_dim",
-                     (json_int_t)d->head_dim, "head_dim_v", (json_int_t)d->head_dim_v, "isa",
+    return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:s,s:i}", JSON_INT(d, n_batch),
+                     JSON_INT(d, n_heads), JSON_INT(d, n_kv_heads), JSON_INT(d, len_q),
+                     JSON_INT(d, len_k), JSON_INT(d, head_dim), JSON_INT(d, head_dim_v), "isa",
                      qkv_ctx_isa(ctx), "threads", qkv_ctx_threads(ctx));
 }
 
@@ -76,6 +75,8 @@ static int attend(const struct cli_command *command, const void *data, int n_wor
         .suggest = endings                                                                         \
     }
 
+#define OPTIONS struct attend_options
+
 static const struct cli_option attend_table[] = {
     FILE_OPTION("--q", q, true, IN_FILE),
     FILE_OPTION("--k", k, true, IN_FILE),
@@ -86,32 +87,18 @@ static const struct cli_option attend_table[] = {
     FILE_OPTION("--mask", mask, false, IN_FILE),
     FILE_OPTION("--mask-bits", mask_bits, false, IN_FILE),
     FILE_OPTION("--block-mask", block_mask, false, IN_FILE),
-    { .name = "--block-len",
-      .argument = "N",
-      .kind = ARG_INT,
-      .min = 32,
-      .max = 128,
-      .offset = offsetof(struct attend_options, block_len) },
+    OPTION_INT("--block-len", "N", block_len, 32, 128),
     FILE_OPTION("--cu-seqlens", cu_seqlens, false, IN_FILE),
     FILE_OPTION("--cu-seqlens-k", cu_seqlens_k, false, IN_FILE),
     { .kind = ARG_RULES, .argument = "causal|prefix|window|chunk" },
     FILE_OPTION("--segments", segments, false, IN_FILE),
     FILE_OPTION("--segments-q", segments_q, false, IN_FILE),
     { .kind = ARG_RULES, .argument = "kv_len|q_len|q_offset" },
-    { .name = "--scale",
-      .argument = "X",
-      .kind = ARG_REAL,
-      .offset = offsetof(struct attend_options, scale) },
-    { .name = "--softcap",
-      .argument = "X",
-      .kind = ARG_REAL,
-      .offset = offsetof(struct attend_options, softcap) },
+    OPTION_REAL("--scale", "X", scale),
+    OPTION_REAL("--softcap", "X", softcap),
     FILE_OPTION("--alibi", alibi, false, IN_FILE),
     FILE_OPTION("--sink", sink, false, IN_FILE),
-    { .name = "--dropout",
-      .argument = "P,SEED",
-      .kind = ARG_TEXT,
-      .offset = offsetof(struct attend_options, dropout) },
+    OPTION_TEXT("--dropout", "P,SEED", dropout),
     FILE_OPTION("--grad-out", grad_out, false, IN_FILE),
     FILE_OPTION("--grad-lse", grad_lse, false, IN_FILE),
     FILE_OPTION("--dq", dq, false, OUT_FILE),
@@ -119,25 +106,16 @@ static const struct cli_option attend_table[] = {
     FILE_OPTION("--dv", dv, false, OUT_FILE),
     FILE_OPTION("--dsink", dsink, false, OUT_FILE),
     FILE_OPTION("--dmask", dmask, false, OUT_FILE),
-    { .name = "--dtype",
-      .argument = "f32|bf16|f16",
-      .kind = ARG_CHOICE,
-      .offset = offsetof(struct attend_options, dtype) },
-    { .name = "--class",
-      .argument = "auto|f32|dp|amx",
-      .kind = ARG_CHOICE,
-      .offset = offsetof(struct attend_options, arithmetic) },
-    { .name = "--explain", .kind = ARG_FLAG, .offset = offsetof(struct attend_options, explain) },
+    OPTION_CHOICE("--dtype", "f32|bf16|f16", dtype),
+    OPTION_CHOICE("--class", "auto|f32|dp|amx", arithmetic),
+    OPTION_FLAG("--explain", explain),
 };
 
 const struct cli_command cmd_attend = {
     .name = "attend",
     .summary = "exact attention on arrays in files, and its gradients",
     .words = "",
-    .max_words = 0,
     .takes = TAKES_COMPUTE | TAKES_JSON | TAKES_QUIET | TAKES_VERBOSE,
-    .options = attend_table,
-    .n_options = CLI_COUNT(attend_table),
-    .options_bytes = sizeof(struct attend_options),
+    COMMAND_OPTIONS(attend_table),
     .run = attend,
 };

@@ -25,6 +25,7 @@ int attend_results_alloc(const struct attend_options *options, const struct atte
     const int64_t rows_k = attend_size(problem->k, 2);
     results->o = zeros(n_batch, d->n_heads, rows_q, d->head_dim_v);
     results->lse = zeros(n_batch, d->n_heads, rows_q, 1);
+    bool made = results->o && results->lse;
     if (results->lse)
         for (int64_t i = 0; i < n_batch * d->n_heads * rows_q; i++) results->lse[i] = -INFINITY;
     if (problem->grad_out) {
@@ -32,20 +33,18 @@ int attend_results_alloc(const struct attend_options *options, const struct atte
         results->dk = zeros(n_batch, d->n_kv_heads, rows_k, d->head_dim);
         results->dv = zeros(n_batch, d->n_kv_heads, rows_k, d->head_dim_v);
         results->dsink = zeros(d->n_heads, 1, 1, 1);
-        if (!results->dq || !results->dk || !results->dv || !results->dsink)
-            return cli_fail("out of memory");
-    }
-    if (options->stats) {
-        results->stats = calloc(1, sizeof *results->stats);
-        if (!results->stats) return cli_fail("out of memory");
-        const int code = attend_stats_ask(problem, results->stats);
-        if (code) return code;
+        made = made && results->dq && results->dk && results->dv && results->dsink;
     }
     if (options->dmask) {
         results->dmask = zeros(problem->mask->n_elems, 1, 1, 1);
-        if (!results->dmask) return cli_fail("out of memory");
+        made = made && results->dmask;
     }
-    return results->o && results->lse ? EXIT_OK : cli_fail("out of memory");
+    if (options->stats) {
+        results->stats = calloc(1, sizeof *results->stats);
+        made = made && results->stats;
+    }
+    if (!made) return cli_fail("out of memory");
+    return results->stats ? attend_stats_ask(problem, results->stats) : EXIT_OK;
 }
 
 void attend_results_free(struct attend_results *results) {

@@ -3,10 +3,10 @@
 #include <stdio.h>
 
 #include "attend/attend.h"
+#include "common/input.h"
 
-static void line(const char *name, const char *reason, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static void line(const char *name, const char *reason, const char *format, ...) {
+__attribute__((format(printf, 3, 4))) static void line(const char *name, const char *reason,
+                                                       const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     printf("  %-11s ", name);
@@ -39,44 +39,21 @@ static void print_plan(const char *pass, const qkv_attention_plan *p) {
     line("workspace", p->workspace_reason, "%.1f KiB", (double)p->workspace_bytes / 1024);
 }
 
-static void add(json_t *object, const char *name, json_t *value) {
-    json_object_set_new(object, name, value);
-}
-
 static json_t *plan_json(const qkv_attention_plan *p) {
-    const struct {
-        const char *name;
-        int64_t value;
-    } numbers[] = {
-        { "threads", p->n_threads },
-        { "tasks", p->n_tasks },
-        { "query_block", p->query_block },
-        { "key_block", p->key_block },
-        { "tile_rows", p->tile_rows },
-        { "tile_keys", p->tile_keys },
-        { "own_heads", p->own_heads },
-        { "shared_heads", p->shared_heads },
-        { "small_heads", p->small_heads },
-        { "packed_heads", p->packed_heads },
-        { "packed_bytes", (int64_t)p->packed_bytes },
-        { "skip_rows", p->skip_rows },
-        { "skip_keys", p->skip_keys },
-        { "pieces_full", p->pieces_full },
-        { "pieces_partial", p->pieces_partial },
-        { "pieces_hidden", p->pieces_hidden },
-        { "workspace_bytes", (int64_t)p->workspace_bytes },
-    };
-    json_t *object =
-        json_pack("{s:s,s:s,s:s}", "kernel", p->kernel, "isa", p->isa, "arithmetic", p->arithmetic);
-    for (int i = 0; i < CLI_COUNT(numbers); i++)
-        add(object, numbers[i].name,
-            numbers[i].value < 0 ? json_null() : json_integer(numbers[i].value));
-    add(object, "reasons",
+    json_t *const reasons =
         json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s}", "kernel", p->kernel_reason, "isa",
                   p->isa_reason, "arithmetic", p->arithmetic_reason, "blocks", p->block_reason,
                   "threads", p->thread_reason, "work", p->sharing_reason, "packing",
-                  p->packing_reason, "skipping", p->skip_reason, "workspace", p->workspace_reason));
-    return object;
+                  p->packing_reason, "skipping", p->skip_reason, "workspace", p->workspace_reason);
+    return json_pack(
+        "{s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}",
+        JSON_FIELD(p, kernel), JSON_FIELD(p, isa), JSON_FIELD(p, arithmetic), "threads",
+        json_count(p->n_threads), "tasks", json_count(p->n_tasks), JSON_COUNT(p, query_block),
+        JSON_COUNT(p, key_block), JSON_COUNT(p, tile_rows), JSON_COUNT(p, tile_keys),
+        JSON_COUNT(p, own_heads), JSON_COUNT(p, shared_heads), JSON_COUNT(p, small_heads),
+        JSON_COUNT(p, packed_heads), JSON_COUNT(p, packed_bytes), JSON_COUNT(p, skip_rows),
+        JSON_COUNT(p, skip_keys), JSON_COUNT(p, pieces_full), JSON_COUNT(p, pieces_partial),
+        JSON_COUNT(p, pieces_hidden), JSON_COUNT(p, workspace_bytes), "reasons", reasons);
 }
 
 int attend_explain(qkv_ctx *ctx, const struct attend_problem *problem, json_t *json) {
@@ -87,7 +64,7 @@ int attend_explain(qkv_ctx *ctx, const struct attend_problem *problem, json_t *j
         if (qkv_attention_explain(ctx, &problem->desc, &plan) != QKV_OK)
             return cli_fail("%s", qkv_ctx_message(ctx));
         if (json)
-            add(json, names[pass], plan_json(&plan));
+            json_object_set_new(json, names[pass], plan_json(&plan));
         else
             print_plan(names[pass], &plan);
     }

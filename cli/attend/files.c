@@ -2,7 +2,6 @@
  * Reads the arrays of `qkv attend` and describes the problem that they make. Arrays of rank 4, 3
  * and 2 are [B,H,L,D], [H,L,D] and [L,D]; what is missing on the left is 1.
  */
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "attend/attend.h"

@@ -21,7 +21,7 @@ static int check_writable(const char *path) {
     if (!file) return cli_fail("out of memory");
     const qkv_status status = qkv_file_writable(file, &error);
     free(file);
-    return status == QKV_OK ? EXIT_OK : cli_fail("%s", error.message);
+    return cli_status(status, &error);
 }
 
 int attend_outputs_check(const struct attend_options *options) {
@@ -90,6 +90,5 @@ int attend_outputs_write(const struct attend_options *options, const struct atte
     }
     qkv_error error;
     if (cli_cancelled) return EXIT_FAILED;
-    return qkv_arrays_write(n, paths, written, &error) == QKV_OK ? EXIT_OK
-                                                                 : cli_fail("%s", error.message);
+    return cli_status(qkv_arrays_write(n, paths, written, &error), &error);
 }

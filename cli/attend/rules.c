@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "attend/attend.h"
+#include "common/input.h"
 
 /* P,SEED */
 static int parse_dropout(const struct cli_command *command, const char *text,
@@ -25,9 +26,8 @@ static int parse_dropout(const struct cli_command *command, const char *text,
 
 /* F.npy or F.npz:NAME */
 static bool is_array_file(const char *path) {
-    const size_t n = strlen(path);
     const char *const inside = strstr(path, ".npz:");
-    return inside ? inside[5] != '\0' : n > 4 && strcmp(path + n - 4, ".npy") == 0;
+    return inside ? inside[5] != '\0' : text_ends(path, ".npy");
 }
 
 static int check_files(const struct cli_command *command, const struct attend_options *options) {
@@ -51,24 +51,25 @@ static int check_files(const struct cli_command *command, const struct attend_op
                 return cli_usage(command, "%s and %s name the same file", outputs[j].name,
                                  outputs[i].name);
     }
-    const bool gradients =
-        options->dq || options->dk || options->dv || options->dsink || options->dmask;
-    if (gradients && !options->grad_out)
-        return cli_usage(command, "--dq, --dk, --dv, --dsink and --dmask need --grad-out");
-    if (!gradients && options->grad_out && options->o)
-        return cli_usage(command, "--grad-out needs one of --dq, --dk, --dv, --dsink, --dmask");
-    if (options->grad_lse && !options->grad_out)
-        return cli_usage(command, "--grad-lse needs --grad-out");
-    if (options->dsink && !options->sink) return cli_usage(command, "--dsink needs --sink");
-    if (options->dmask && !options->mask) return cli_usage(command, "--dmask needs --mask");
-    if (options->segments_q && !options->segments)
-        return cli_usage(command, "--segments-q needs --segments");
-    if (options->cu_seqlens_k && !options->cu_seqlens)
-        return cli_usage(command, "--cu-seqlens-k needs --cu-seqlens");
-    if (options->block_len.set && !options->block_mask)
-        return cli_usage(command, "--block-len needs --block-mask");
-    if (options->mask && options->mask_bits)
-        return cli_usage(command, "--mask and --mask-bits are the same mask: give one");
+    const struct attend_options *const o = options;
+    const bool gradients = o->dq || o->dk || o->dv || o->dsink || o->dmask;
+    const struct {
+        bool wrong;
+        const char *what;
+    } rules[] = {
+        { gradients && !o->grad_out, "--dq, --dk, --dv, --dsink and --dmask need --grad-out" },
+        { !gradients && o->grad_out && o->o,
+          "--grad-out needs one of --dq, --dk, --dv, --dsink, --dmask" },
+        { o->grad_lse && !o->grad_out, "--grad-lse needs --grad-out" },
+        { o->dsink && !o->sink, "--dsink needs --sink" },
+        { o->dmask && !o->mask, "--dmask needs --mask" },
+        { o->segments_q && !o->segments, "--segments-q needs --segments" },
+        { o->cu_seqlens_k && !o->cu_seqlens, "--cu-seqlens-k needs --cu-seqlens" },
+        { o->block_len.set && !o->block_mask, "--block-len needs --block-mask" },
+        { o->mask && o->mask_bits, "--mask and --mask-bits are the same mask: give one" },
+    };
+    for (int i = 0; i < CLI_COUNT(rules); i++)
+        if (rules[i].wrong) return cli_usage(command, "%s", rules[i].what);
     return EXIT_OK;
 }
 

@@ -9,9 +9,10 @@
 
 enum { MAP_SIDE = 32 };
 
-#define NUMBER(field)                                                                              \
-    { #field, offsetof(qkv_attention_stats, field) }
-const struct attend_number attend_numbers[ATTEND_NUMBERS] = {
+#define ARRAY(name, group, field, ...)                                                             \
+    { name, group, offsetof(struct attend_stats, field), __VA_ARGS__ }
+#define NUMBER(field) ARRAY(#field, OF_ROWS, rows.field, false, false)
+const struct attend_array attend_arrays[ATTEND_ARRAYS] = {
     NUMBER(entropy),
     NUMBER(largest),
     NUMBER(effective_keys),
@@ -20,8 +21,18 @@ const struct attend_number attend_numbers[ATTEND_NUMBERS] = {
     NUMBER(logit_mean),
     NUMBER(logit_variance),
     NUMBER(logit_largest),
+    ARRAY("n_seen", OF_ROWS, rows.n_seen, true, false),
+    ARRAY("top_keys", OF_ROWS, rows.top_keys, true, true),
+    ARRAY("top_weights", OF_ROWS, rows.top_weights, false, true),
+    ARRAY("received", OF_KEYS, columns.received, false, false),
+    ARRAY("n_queries", OF_KEYS, columns.n_queries, true, false),
+    ARRAY("largest", OF_KEYS, columns.largest, false, false),
+    ARRAY("largest_query", OF_KEYS, columns.largest_query, true, false),
+    ARRAY("entropy", OF_KEYS, columns.entropy, false, false),
+    ARRAY("weights", OF_DIAGONAL, columns.diagonal, false, false),
+    ARRAY("mass", OF_MAP, columns.tile_mass, false, false),
+    ARRAY("peak", OF_MAP, columns.tile_peak, false, false),
 };
-#undef NUMBER
 
 /* Bins of key - query: …, -3…-2, -1, 0, 1, 2…3, 4…7, …: as many as the lengths ask for. */
 static int64_t make_bounds(int64_t reach, int64_t *bounds) {
@@ -39,17 +50,23 @@ static void *allocate(struct attend_stats *s, int64_t n, size_t element) {
     return s->arrays[s->n_arrays++] = array;
 }
 
+/* The arrays of a group, of n rows. */
+static void allocate_group(struct attend_stats *s, enum attend_group group, int64_t n) {
+    for (const struct attend_array *a = attend_arrays; a < attend_arrays + ATTEND_ARRAYS; a++) {
+        const int64_t width = a->is_top ? s->rows.top_k : 1;
+        if (a->group != group || width == 0) continue;
+        void *const array = allocate(s, n * width, a->is_integer ? sizeof(int64_t) : sizeof(float));
+        memcpy((char *)s + a->offset, &array, sizeof array);
+    }
+}
+
 static void ask_rows(struct attend_stats *s, const qkv_attention_desc *d) {
     qkv_attention_stats *r = &s->rows;
-    const int64_t n = s->n_batch * s->n_heads * s->rows_q, top = d->len_k < 8 ? d->len_k : 8;
+    const int64_t n = s->n_batch * s->n_heads * s->rows_q;
     qkv_attention_stats_contiguous(r, d);
     memcpy(r->stride, d->lse_stride, sizeof r->stride); /* packed sequences: as lse */
-    for (int i = 0; i < ATTEND_NUMBERS; i++)
-        *(float **)((char *)r + attend_numbers[i].offset) = allocate(s, n, sizeof(float));
-    r->n_seen = allocate(s, n, sizeof(int64_t));
-    r->top_k = top;
-    if (top) r->top_keys = allocate(s, n * top, sizeof(int64_t));
-    if (top) r->top_weights = allocate(s, n * top, sizeof(float));
+    r->top_k = d->len_k < 8 ? d->len_k : 8;
+    allocate_group(s, OF_ROWS, n);
     r->n_offsets = make_bounds(d->len_q > d->len_k ? d->len_q : d->len_k, s->bounds);
     r->offsets = s->bounds;
     r->offset_mass = allocate(s, n * r->n_offsets, sizeof(float));
@@ -59,15 +76,10 @@ static void ask_rows(struct attend_stats *s, const qkv_attention_desc *d) {
 
 static void ask_columns(struct attend_stats *s, const qkv_attention_desc *d) {
     qkv_attention_columns *c = &s->columns;
-    const int64_t n = s->n_batch * s->n_heads * s->rows_k;
     qkv_attention_columns_contiguous(c, d);
     c->stride[0] = d->flags & QKV_SET_CU_SEQLENS ? 0 : s->n_heads * s->rows_k;
     c->stride[1] = s->rows_k;
-    c->received = allocate(s, n, sizeof(float));
-    c->n_queries = allocate(s, n, sizeof(int64_t));
-    c->largest = allocate(s, n, sizeof(float));
-    c->largest_query = allocate(s, n, sizeof(int64_t));
-    c->entropy = allocate(s, n, sizeof(float));
+    allocate_group(s, OF_KEYS, s->n_batch * s->n_heads * s->rows_k);
 }
 
 /* Where one line of offsets fits all batches. */
@@ -81,7 +93,7 @@ static void ask_diagonals(struct attend_stats *s, const qkv_attention_desc *d) {
         return;
     }
     if (d->q_offsets && d->n_batch > 0) c->first_diagonal = d->q_offsets[0] - d->len_k + 1;
-    c->diagonal = allocate(s, d->n_batch * d->n_heads * c->n_diagonals, sizeof(float));
+    allocate_group(s, OF_DIAGONAL, d->n_batch * d->n_heads * c->n_diagonals);
 }
 
 static void ask_map(struct attend_stats *s, const qkv_attention_desc *d) {
@@ -89,9 +101,7 @@ static void ask_map(struct attend_stats *s, const qkv_attention_desc *d) {
     if (d->flags & QKV_SET_CU_SEQLENS) return;
     c->n_tiles_q = d->len_q < MAP_SIDE ? d->len_q : MAP_SIDE;
     c->n_tiles_k = d->len_k < MAP_SIDE ? d->len_k : MAP_SIDE;
-    const int64_t n_maps = d->n_batch * d->n_heads * c->n_tiles_q;
-    c->tile_mass = allocate(s, n_maps * c->n_tiles_k, sizeof(float));
-    c->tile_peak = allocate(s, n_maps * c->n_tiles_k, sizeof(float));
+    allocate_group(s, OF_MAP, d->n_batch * d->n_heads * c->n_tiles_q * c->n_tiles_k);
 }
 
 int attend_stats_ask(const struct attend_problem *problem, struct attend_stats *s) {

@@ -4,7 +4,7 @@
  */
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "attend/attend.h"
 #include "common/input.h"
@@ -17,37 +17,39 @@ static void put_number(FILE *out, double x) {
         fputs("null", out);
 }
 
-/* Numbers with a name: floats, or else integers. */
-struct list {
-    const char *name;
-    const float *floats;
-    const int64_t *integers;
-};
-
 /* [..., ...], rows of `inner` numbers each as a list of its own where it is not 0. */
-static void put_list(FILE *out, struct list list, int64_t n, int64_t inner) {
-    fprintf(out, ",\n\"%s\":[", list.name);
+static void put_list(FILE *out, const char *name, const float *floats, const int64_t *integers,
+                     int64_t n, int64_t inner) {
+    fprintf(out, ",\n\"%s\":[", name);
     for (int64_t i = 0; i < n * (inner ? inner : 1); i++) {
         if (i) fputs(inner && i % inner == 0 ? "],\n[" : ",", out);
         if (i == 0 && inner) fputc('[', out);
-        if (list.floats)
-            put_number(out, (double)list.floats[i]);
+        if (floats)
+            put_number(out, (double)floats[i]);
         else
-            fprintf(out, "%" PRId64, list.integers[i]);
+            fprintf(out, "%" PRId64, integers[i]);
     }
     fputs(inner && n ? "]]" : "]", out);
 }
 
-static void put_floats(FILE *out, const char *name, const float *x, int64_t n, int64_t inner) {
-    put_list(out, (struct list){ name, x, NULL }, n, inner);
+static const void *array_at(const struct attend_stats *s, const struct attend_array *a) {
+    const void *array;
+    memcpy(&array, (const char *)s + a->offset, sizeof array);
+    return array;
 }
 
-static void put_integers(FILE *out, const char *name, const int64_t *x, int64_t n, int64_t inner) {
-    put_list(out, (struct list){ name, NULL, x }, n, inner);
-}
-
-static const float *rows_of(const struct attend_stats *s, int number, int64_t first) {
-    return *(float *const *)((const char *)&s->rows + attend_numbers[number].offset) + first;
+/* The arrays of a group, n rows from `first` on, and the end of its object. */
+static void put_group(FILE *out, const struct attend_stats *s, enum attend_group group,
+                      int64_t first, int64_t n, int64_t inner) {
+    for (const struct attend_array *a = attend_arrays; a < attend_arrays + ATTEND_ARRAYS; a++) {
+        const int64_t width = a->is_top ? s->rows.top_k : inner ? inner : 1;
+        if (a->group != group || width == 0) continue;
+        const void *const array = array_at(s, a);
+        put_list(out, a->name, a->is_integer ? NULL : (const float *)array + first * width,
+                 a->is_integer ? (const int64_t *)array + first * width : NULL, n,
+                 a->is_top ? width : inner);
+    }
+    fputs("}", out);
 }
 
 /* Of the rows that see a key and are not NaN; null if there is none. */
@@ -63,8 +65,9 @@ static void put_means(FILE *out, const struct attend_stats *s, int64_t first) {
     const qkv_attention_stats *r = &s->rows;
     fputs(",\n\"means\":{", out);
     for (int i = 0; i < ATTEND_NUMBERS; i++) {
-        fprintf(out, "%s\"%s\":", i ? "," : "", attend_numbers[i].name);
-        put_number(out, mean(rows_of(s, i, first), r->n_seen + first, s->rows_q, 1, 0));
+        const float *const numbers = array_at(s, &attend_arrays[i]);
+        fprintf(out, "%s\"%s\":", i ? "," : "", attend_arrays[i].name);
+        put_number(out, mean(numbers + first, r->n_seen + first, s->rows_q, 1, 0));
     }
     fputs(",\"offset_mass\":[", out);
     for (int64_t n = 0; n < r->n_offsets; n++) {
@@ -73,34 +76,6 @@ static void put_means(FILE *out, const struct attend_stats *s, int64_t first) {
                              r->n_offsets, n));
     }
     fputs("]}", out);
-}
-
-static void put_rows(FILE *out, const struct attend_stats *s, const float *lse, int64_t first) {
-    const qkv_attention_stats *r = &s->rows;
-    const int64_t n = s->rows_q;
-    fputs(",\n\"rows\":{\"n\":", out);
-    fprintf(out, "%" PRId64, n);
-    put_floats(out, "lse", lse + first, n, 0);
-    for (int i = 0; i < ATTEND_NUMBERS; i++)
-        put_floats(out, attend_numbers[i].name, rows_of(s, i, first), n, 0);
-    put_integers(out, "n_seen", r->n_seen + first, n, 0);
-    if (r->top_k) {
-        put_integers(out, "top_keys", r->top_keys + first * r->top_k, n, r->top_k);
-        put_floats(out, "top_weights", r->top_weights + first * r->top_k, n, r->top_k);
-    }
-    fputs("}", out);
-}
-
-static void put_keys(FILE *out, const struct attend_stats *s, int64_t first) {
-    const qkv_attention_columns *c = &s->columns;
-    const int64_t n = s->rows_k;
-    fprintf(out, ",\n\"keys\":{\"n\":%" PRId64, n);
-    put_floats(out, "received", c->received + first, n, 0);
-    put_integers(out, "n_queries", c->n_queries + first, n, 0);
-    put_floats(out, "largest", c->largest + first, n, 0);
-    put_integers(out, "largest_query", c->largest_query + first, n, 0);
-    put_floats(out, "entropy", c->entropy + first, n, 0);
-    fputs("}", out);
 }
 
 /* Sums over the sequences of a batch: there is one of them, unless it is packed. */
@@ -121,45 +96,30 @@ static void put_head(FILE *out, const struct attend_stats *s, const qkv_attentio
             b, h, count(s, s->rows.n_empty_rows, b, h, n_sequences),
             count(s, s->rows.n_nan_rows, b, h, n_sequences));
     put_means(out, s, head * s->rows_q);
-    put_rows(out, s, lse, head * s->rows_q);
-    put_keys(out, s, head * s->rows_k);
+    fprintf(out, ",\n\"rows\":{\"n\":%" PRId64, s->rows_q);
+    put_list(out, "lse", lse + head * s->rows_q, NULL, s->rows_q, 0);
+    put_group(out, s, OF_ROWS, head * s->rows_q, s->rows_q, 0);
+    fprintf(out, ",\n\"keys\":{\"n\":%" PRId64, s->rows_k);
+    put_group(out, s, OF_KEYS, head * s->rows_k, s->rows_k, 0);
     if (c->diagonal) {
         fprintf(out, ",\n\"diagonal\":{\"first\":%" PRId64, c->first_diagonal);
-        put_floats(out, "weights", c->diagonal + head * c->n_diagonals, c->n_diagonals, 0);
-        fputs("}", out);
+        put_group(out, s, OF_DIAGONAL, head * c->n_diagonals, c->n_diagonals, 0);
     }
     if (c->tile_mass) {
-        const int64_t at = head * c->n_tiles_q * c->n_tiles_k;
         fprintf(out, ",\n\"map\":{\"n_tiles_q\":%" PRId64 ",\"n_tiles_k\":%" PRId64, c->n_tiles_q,
                 c->n_tiles_k);
-        put_floats(out, "mass", c->tile_mass + at, c->n_tiles_q, c->n_tiles_k);
-        put_floats(out, "peak", c->tile_peak + at, c->n_tiles_q, c->n_tiles_k);
-        fputs("}", out);
+        put_group(out, s, OF_MAP, head * c->n_tiles_q, c->n_tiles_q, c->n_tiles_k);
     }
     fputs("}", out);
 }
 
-/* What the numbers are, beside them. */
+/* What the numbers are, beside them: definitions.json, as one line. */
 static void put_definitions(FILE *out) {
-    fputs(
-        "\"definitions\":{"
-        "\"weight\":\"p_ij = exp(s_ij - lse_i), 0 for keys that row i does not see; before "
-        "dropout\","
-        "\"rows\":\"entropy in nats; effective_keys 1 / sum of squares; distances |i + q_offset - "
-        "j|; "
-        "logits are scores; lists hold the greatest weights; null: no number (a row that sees no "
-        "key has lse -inf; n_nan_rows are NaN)\","
-        "\"means\":\"over the rows that see a key and are not NaN; offset_mass: weight on the keys "
-        "with "
-        "bound <= j - (i + q_offset) < next bound\","
-        "\"keys\":\"received: sum over rows of p_ij; n_queries: rows that see the key; received / "
-        "n_queries is the fair share; entropy of p_ij / received over rows\","
-        "\"diagonal\":\"mean of p_ij over rows that see j = i + q_offset - delta, from delta = "
-        "first "
-        "on\","
-        "\"map\":\"tiles of rows and keys: mean over rows of the summed weight; the greatest "
-        "weight\"},\n",
-        out);
+    extern const char attend_definitions_text[];
+    fputs("\"definitions\":", out);
+    for (const char *at = attend_definitions_text; *at; at++)
+        if (*at != '\n') fputc(*at, out);
+    fputs(",\n", out);
 }
 
 static void put_option(FILE *out, const char *name, const char *given, bool *any) {

@@ -16,40 +16,56 @@ struct bench_options {
     bool list;
 };
 
-static bool wanted(const struct bench_case *c, int n_words, char **words) {
-    for (int i = 0; i < n_words; i++)
-        if (bench_case_is(c, words[i])) return true;
-    return n_words == 0;
+/* A call of the command, and what it measured. */
+struct run {
+    const struct cli_command *command;
+    const struct bench_options *options;
+    struct cli_common common; /* with one thread, if none are asked for */
+    int n_words;
+    char **words;
+    int rounds, n;
+    struct bench_result *results; /* one for each wanted case */
+};
+
+static bool wanted(const struct run *run, const struct bench_case *c) {
+    for (int i = 0; i < run->n_words; i++)
+        if (bench_case_is(c, run->words[i])) return true;
+    return run->n_words == 0;
 }
 
-static int check_words(const struct cli_command *command, int n_words, char **words) {
+static int check_words(const struct run *run) {
     const struct bench_case *c;
-    for (int w = 0; w < n_words; w++) {
-        bool found = false;
-        for (int i = 0; (c = bench_case_at(i)) && !found; i++) found = bench_case_is(c, words[w]);
-        if (!found)
-            return cli_usage(command, "no suite or case has the word '%s': --list shows them",
-                             words[w]);
+    for (int w = 0; w < run->n_words; w++) {
+        int i = 0;
+        while ((c = bench_case_at(i)) && !bench_case_is(c, run->words[w])) i++;
+        if (!c)
+            return cli_usage(run->command, "no suite or case has the word '%s': --list shows them",
+                             run->words[w]);
     }
     return EXIT_OK;
 }
 
-static int list_cases(int n_words, char **words) {
+static int list_cases(const struct run *run) {
     const struct bench_case *c;
     for (int i = 0; (c = bench_case_at(i)); i++)
-        if (wanted(c, n_words, words)) puts(c->name);
+        if (wanted(run, c)) puts(c->name);
     return EXIT_OK;
 }
 
+/* Is the table printed, case after case? */
+static bool shows_table(const struct bench_options *options) {
+    return !options->compare && (!options->json || strcmp(options->json, "-") != 0);
+}
+
 /* A context of its own for each case, so that its memory can be told from that of others. */
-static int measure_case(const struct cli_command *command, const struct cli_common *common,
-                        const struct bench_case *c, int rounds, struct bench_result *result) {
+static int measure_case(const struct run *run, const struct bench_case *c,
+                        struct bench_result *result) {
     struct bench bench;
     qkv_ctx *ctx = NULL;
-    int code = session_context(command, common, &ctx);
+    int code = session_context(run->command, &run->common, &ctx);
     if (code) return code;
     if (bench_make(&bench, ctx, c)) {
-        if (bench_measure(&bench, c, rounds, result) != QKV_OK)
+        if (bench_measure(&bench, c, run->rounds, result) != QKV_OK)
             code = cli_cancelled ? EXIT_FAILED : cli_fail("%s: %s", c->name, qkv_ctx_message(ctx));
         bench_free(&bench);
     } else {
@@ -59,23 +75,15 @@ static int measure_case(const struct cli_command *command, const struct cli_comm
     return code;
 }
 
-struct run {
-    int rounds, n;
-    struct bench_result *results; /* one for each wanted case */
-};
-
-static int measure_cases(const struct cli_command *command, const struct bench_options *options,
-                         const struct cli_common *common, int n_words, char **words,
-                         struct run *run) {
-    const bool table = !options->compare && (!options->json || strcmp(options->json, "-") != 0);
+static int measure_cases(struct run *run) {
     const struct bench_case *c;
     for (int i = 0; (c = bench_case_at(i)); i++) {
-        if (!wanted(c, n_words, words)) continue;
+        if (!wanted(run, c)) continue;
         struct bench_result *result = &run->results[run->n];
-        const int code = measure_case(command, common, c, run->rounds, result);
+        const int code = measure_case(run, c, result);
         if (code) return code;
         run->n++;
-        if (table) bench_print(result);
+        if (shows_table(run->options)) bench_print(result);
         if (!cli_flush()) return EXIT_FAILED;
     }
     return EXIT_OK;
@@ -83,9 +91,8 @@ static int measure_cases(const struct cli_command *command, const struct bench_o
 
 static int write_json(const char *path, json_t *object) {
     qkv_error error;
-    if (strcmp(path, "-") == 0) return json_print(stdout, object) ? EXIT_OK : EXIT_FAILED;
-    if (json_write_file(path, object, &error) == QKV_OK) return EXIT_OK;
-    return cli_fail("%s", error.message);
+    if (strcmp(path, "-") == 0) return json_emit(object);
+    return cli_status(json_write_file(path, object, &error), &error);
 }
 
 static int compare(const struct bench_options *options, const struct bench_file *before,
@@ -98,24 +105,24 @@ static int compare(const struct bench_options *options, const struct bench_file 
                     options->fail_above.value);
 }
 
-static int measure_and_report(const struct cli_command *command,
-                              const struct bench_options *options, const struct cli_common *common,
-                              int n_words, char **words, const struct bench_file *before) {
+static int measure_and_report(struct run *run, const struct bench_file *before) {
+    const struct bench_options *const options = run->options;
     qkv_ctx *ctx = NULL;
     int n_cases = 0;
     while (bench_case_at(n_cases)) n_cases++;
-    struct run run = { .rounds = options->rounds.set ? (int)options->rounds.value : 9,
-                       .results = calloc((size_t)n_cases, sizeof *run.results) };
-    int code = run.results ? session_context(command, common, &ctx) : cli_fail("out of memory");
-    if (!code && !options->compare && (!options->json || strcmp(options->json, "-") != 0))
-        bench_print_head(ctx, run.rounds);
-    if (!code) code = measure_cases(command, options, common, n_words, words, &run);
+    run->rounds = options->rounds.set ? (int)options->rounds.value : 9;
+    run->results = calloc((size_t)n_cases, sizeof *run->results);
+    int code = run->results ? session_context(run->command, &run->common, &ctx)
+                            : cli_fail("out of memory");
+    if (!code && shows_table(options)) bench_print_head(ctx, run->rounds);
+    if (!code) code = measure_cases(run);
     if (!code && options->json)
-        code = write_json(options->json, bench_json(ctx, run.rounds, run.n, run.results));
+        code = write_json(options->json, bench_json(ctx, run->rounds, run->n, run->results));
     if (!code && options->compare)
-        code = compare(options, before, qkv_ctx_isa(ctx), qkv_ctx_threads(ctx), run.n, run.results);
+        code =
+            compare(options, before, qkv_ctx_isa(ctx), qkv_ctx_threads(ctx), run->n, run->results);
     qkv_ctx_destroy(ctx);
-    free(run.results);
+    free(run->results);
     return code;
 }
 
@@ -133,21 +140,20 @@ static int check_options(const struct cli_command *command, const struct bench_o
         return cli_usage(command, "--from measures nothing: no cases, no --json");
     if (to_stdout && options->compare)
         return cli_usage(command, "--compare and --json - both print: name a file for --json");
-    if (options->json && !to_stdout && qkv_file_writable(options->json, &error) != QKV_OK)
-        return cli_fail("%s", error.message);
-    return EXIT_OK;
+    if (!options->json || to_stdout) return EXIT_OK;
+    return cli_status(qkv_file_writable(options->json, &error), &error);
 }
 
 static int run_bench(const struct cli_command *command, const void *data, int n_words,
                      char **words) {
     const struct bench_options *options = data;
+    struct run run = { command, options, options->common, n_words, words, 0, 0, NULL };
     struct bench_file before = { 0 }, after = { 0 };
-    struct cli_common common = options->common;
     const char *variable = getenv("QKV_NUM_THREADS");
-    if (!common.threads.set && !(variable && *variable))
-        common.threads = (struct arg_int){ true, 1 };
-    int code = check_words(command, n_words, words);
-    if (!code && options->list) return list_cases(n_words, words);
+    if (!run.common.threads.set && !(variable && *variable))
+        run.common.threads = (struct arg_int){ true, 1 };
+    int code = check_words(&run);
+    if (!code && options->list) return list_cases(&run);
     if (!code) code = check_options(command, options, n_words);
     if (!code) cli_catch_interrupts();
     if (!code && options->compare) code = bench_file_read(options->compare, &before);
@@ -156,40 +162,22 @@ static int run_bench(const struct cli_command *command, const void *data, int n_
         if (!code)
             code = compare(options, &before, after.isa, after.threads, after.n, after.results);
     } else if (!code) {
-        code = measure_and_report(command, options, &common, n_words, words, &before);
+        code = measure_and_report(&run, &before);
     }
     bench_file_free(&before);
     bench_file_free(&after);
     return code;
 }
 
+#define OPTIONS struct bench_options
+
 static const struct cli_option bench_table[] = {
-    { .name = "--rounds",
-      .argument = "N",
-      .kind = ARG_INT,
-      .offset = offsetof(struct bench_options, rounds),
-      .min = 1,
-      .max = BENCH_MOST_ROUNDS },
-    { .name = "--list", .kind = ARG_FLAG, .offset = offsetof(struct bench_options, list) },
-    { .name = "--json",
-      .argument = "F",
-      .kind = ARG_TEXT,
-      .offset = offsetof(struct bench_options, json),
-      .suggest = ".json" },
-    { .name = "--compare",
-      .argument = "F",
-      .kind = ARG_TEXT,
-      .offset = offsetof(struct bench_options, compare),
-      .suggest = ".json" },
-    { .name = "--from",
-      .argument = "F",
-      .kind = ARG_TEXT,
-      .offset = offsetof(struct bench_options, from),
-      .suggest = ".json" },
-    { .name = "--fail-above",
-      .argument = "PCT",
-      .kind = ARG_REAL,
-      .offset = offsetof(struct bench_options, fail_above) },
+    OPTION_INT("--rounds", "N", rounds, 1, BENCH_MOST_ROUNDS),
+    OPTION_FLAG("--list", list),
+    OPTION_FILE("--json", "F", json, ".json"),
+    OPTION_FILE("--compare", "F", compare, ".json"),
+    OPTION_FILE("--from", "F", from, ".json"),
+    OPTION_REAL("--fail-above", "PCT", fail_above),
 };
 
 const struct cli_command cmd_bench = {
@@ -199,8 +187,6 @@ const struct cli_command cmd_bench = {
     .max_words = 16,
     .suggest = "forward|causal|masks|gqa|decode|varlen|stats|backward|small",
     .takes = TAKES_COMPUTE,
-    .options = bench_table,
-    .n_options = CLI_COUNT(bench_table),
-    .options_bytes = sizeof(struct bench_options),
+    COMMAND_OPTIONS(bench_table),
     .run = run_bench,
 };

@@ -104,41 +104,21 @@ static int check(const struct cli_command *command, const void *data, int n_word
     return failures ? EXIT_FAILED : EXIT_OK;
 }
 
+#define OPTIONS struct check_command_options
+
 static const struct cli_option check_table[] = {
-    { .name = "--cases",
-      .argument = "N",
-      .kind = ARG_INT,
-      .offset = offsetof(struct check_command_options, cases),
-      .min = 1,
-      .max = 1000000 },
-    { .name = "--pairs",
-      .argument = "N",
-      .kind = ARG_INT,
-      .offset = offsetof(struct check_command_options, pairs),
-      .max = PAIR_SIZES },
-    { .name = "--table",
-      .kind = ARG_FLAG,
-      .offset = offsetof(struct check_command_options, table) },
-    { .name = "--seed",
-      .argument = "N",
-      .kind = ARG_INT,
-      .offset = offsetof(struct check_command_options, seed),
-      .max = INT64_MAX / 2 },
-    { .name = "--isa",
-      .argument = "NAME",
-      .kind = ARG_TEXT,
-      .offset = offsetof(struct check_command_options, isa),
-      .suggest = "scalar|avx2|avx512|avx512bf16|neon" },
+    OPTION_INT("--cases", "N", cases, 1, 1000000),
+    OPTION_INT("--pairs", "N", pairs, 0, PAIR_SIZES),
+    OPTION_FLAG("--table", table),
+    OPTION_INT("--seed", "N", seed, 0, INT64_MAX / 2),
+    OPTION_FILE("--isa", "NAME", isa, "scalar|avx2|avx512|avx512bf16|neon"),
 };
 
 const struct cli_command cmd_check = {
     .name = "check",
     .summary = "does attention compute on this machine what it promises?",
     .words = "",
-    .max_words = 0,
     .takes = TAKES_JSON | TAKES_QUIET,
-    .options = check_table,
-    .n_options = CLI_COUNT(check_table),
-    .options_bytes = sizeof(struct check_command_options),
+    COMMAND_OPTIONS(check_table),
     .run = check,
 };

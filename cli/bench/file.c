@@ -17,25 +17,18 @@ static int broken(const char *path, int index, const char *rule) {
     return cli_fail("%s: case %d: %s", path, index, rule);
 }
 
-/* Bytes of the whole file; NULL, having said why. */
-static char *read_all(const char *path, size_t *n) {
+/* The whole file, or an exit code, having said why; to be freed. */
+static int read_all(const char *path, struct text *text) {
     qkv_error error;
-    FILE *file = open_text(path, &error);
-    char *bytes = malloc(MOST_BYTES + 1);
-    if (!file)
-        cli_fail("%s", error.message);
-    else if (!bytes)
-        cli_fail("out of memory");
-    *n = file && bytes ? fread(bytes, 1, MOST_BYTES + 1, file) : 0;
-    const bool failed = !file || !bytes || ferror(file);
-    if (file && bytes && failed)
-        cli_fail("%s: %s", path, strerror(errno));
-    else if (*n > MOST_BYTES)
-        cli_fail("%s: more than %d bytes", path, MOST_BYTES);
-    if (file) fclose(file);
-    if (!failed && *n <= MOST_BYTES) return bytes;
-    free(bytes);
-    return NULL;
+    FILE *const file = open_text(path, &error);
+    if (!file) return cli_status(error.status, &error);
+    int code = text_read(file, MOST_BYTES, text) ? EXIT_OK : cli_fail("out of memory");
+    if (!code && ferror(file))
+        code = cli_fail("%s: %s", path, strerror(errno));
+    else if (!code && text->n > MOST_BYTES)
+        code = cli_fail("%s: more than %d bytes", path, MOST_BYTES);
+    fclose(file);
+    return code;
 }
 
 /* A field that is a finite number of at least 0; absent or null where `optional`: 0. */
@@ -95,16 +88,16 @@ static int read_fields(const char *path, struct bench_file *file) {
 }
 
 int bench_file_read(const char *path, struct bench_file *file) {
-    size_t n = 0;
+    struct text text = { NULL, 0 };
     json_error_t error;
     *file = (struct bench_file){ 0 };
-    char *bytes = read_all(path, &n);
-    if (!bytes) return EXIT_FAILED;
-    file->json = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &error);
-    free(bytes);
+    int code = read_all(path, &text);
+    if (!code) file->json = json_loadb(text.bytes, text.n, JSON_REJECT_DUPLICATES, &error);
+    free(text.bytes);
+    if (code) return code;
     if (!file->json)
         return cli_fail("%s: no JSON: line %d, column %d", path, error.line, error.column);
-    const int code = read_fields(path, file);
+    code = read_fields(path, file);
     if (code) bench_file_free(file);
     return code;
 }

@@ -25,17 +25,12 @@ struct worker {
 };
 
 const char *peak_name(enum peak_kind kind) {
-    switch (kind) {
-    case PEAK_FMA: return peak_fma_name();
-    case PEAK_DP: return peak_dp_name();
-    case PEAK_AMX: return peak_amx_name();
-    default: return "read";
-    }
+    return kind == PEAK_READ ? "read" : peak_loop(kind).name;
 }
 
 bool peak_open(struct peak *peak, enum peak_kind kind, int n_threads, size_t bytes) {
     const size_t step = (size_t)n_threads * CHUNK_BYTES;
-    *peak = (struct peak){ .kind = kind, .n_threads = n_threads };
+    *peak = (struct peak){ .kind = kind, .n_threads = n_threads, .loop = peak_loop(kind) };
     if (kind != PEAK_READ) return true;
     peak->bytes = (bytes + step - 1) / step * step;
     peak->memory = aligned_alloc(64, peak->bytes);
@@ -59,12 +54,11 @@ static double read_window(struct worker *worker) {
 
 /* Does the work of a window; returns how much it was. */
 static double window(struct worker *worker) {
-    switch (worker->peak->kind) {
-    case PEAK_READ: return read_window(worker);
-    case PEAK_DP: worker->sink = peak_dp(ROUNDS); return ROUNDS * peak_dp_round();
-    case PEAK_AMX: worker->sink = peak_amx(TILES); return TILES * peak_amx_round();
-    default: worker->sink = peak_fma(ROUNDS); return ROUNDS * peak_fma_round();
-    }
+    const struct peak *const peak = worker->peak;
+    if (peak->kind == PEAK_READ) return read_window(worker);
+    const int64_t rounds = peak->kind == PEAK_AMX ? TILES : ROUNDS;
+    worker->sink = peak->loop.run(rounds);
+    return (double)rounds * peak->loop.operations;
 }
 
 static void *work(void *argument) {

@@ -14,11 +14,20 @@ enum peak_kind {
     PEAK_KINDS
 };
 
+/* A loop (peak_loops.c): operations of a round, and what runs `rounds` of them. name NULL: none. */
+struct peak_loop {
+    const char *name;
+    double operations;
+    float (*run)(int64_t rounds);
+};
+struct peak_loop peak_loop(enum peak_kind kind);
+
 struct peak {
     enum peak_kind kind;
     int n_threads;
     size_t bytes; /* PEAK_READ: of the array, which all threads share out */
     char *memory;
+    struct peak_loop loop;
 };
 
 /* "FMA avx512", "read"; NULL if this build or this processor has none. */
@@ -34,11 +43,6 @@ void peak_close(struct peak *peak);
  * read, the average. 0: unknown.
  */
 double peak_measure(const struct peak *peak, double seconds);
-
-/* The loops (peak_loops.c). Operations of one round, and `rounds` of them. */
-const char *peak_fma_name(void), *peak_dp_name(void), *peak_amx_name(void);
-double peak_fma_round(void), peak_dp_round(void), peak_amx_round(void);
-float peak_fma(int64_t rounds), peak_dp(int64_t rounds), peak_amx(int64_t rounds);
 
 /* Reads n bytes, a multiple of 1024, aligned to 64. */
 uint64_t peak_read(const char *bytes, size_t n);

@@ -1,11 +1,28 @@
 /*
- * What peaks are measured with. TDPBF16PS: tiles of sums, two by two as a product has them. FMA and VDPBF16PS: independent chains in registers, enough of them to
- * hide the latency (2 a cycle x 4 cycles, with room: 24 of 32 zmm, 12 of 16 ymm, 24 of 32 NEON
- * registers). Compiled for its instruction set by attribute, chosen by what the processor has, so that
- * the tool itself stays portable. Reading: four loads of a cache line at a time into as many sums, with a
- * prefetch ahead of the hardware's own.
+ * What peaks are measured with. TDPBF16PS: tiles of sums, two by two as a product has them. FMA and
+ * VDPBF16PS: independent chains in registers, enough of them to hide the latency (2 a cycle x 4
+ * cycles, with room: 24 of 32 zmm, 12 of 16 ymm, 24 of 32 NEON registers). Compiled for its
+ * instruction set by attribute, chosen by what the processor has, so that the tool itself stays
+ * portable. Reading: four loads of a cache line at a time into as many sums, with a prefetch ahead
+ * of the hardware's own.
  */
 #include "bench/peak.h"
+
+/*
+ * The body of a loop of n chains c[i] of a vector type: a step of each in every round. set makes a
+ * vector of a number, first takes a number out of it, registers are the assembler's letter for
+ * them.
+ */
+#define RUN_CHAINS(vector, n, set, step, first, registers)                                         \
+    vector c[n];                                                                                   \
+    _Pragma("GCC unroll 24") for (int i = 0; i < (n); i++) c[i] = set((float)i);                   \
+    for (int64_t r = 0; r < rounds; r++) {                                                         \
+        _Pragma("GCC unroll 24") for (int i = 0; i < (n); i++) c[i] = step;                        \
+        __asm__ volatile("" : "+" registers(c[0])); /* keeps rounds apart */                       \
+    }                                                                                              \
+    float sum = 0;                                                                                 \
+    _Pragma("GCC unroll 24") for (int i = 0; i < (n); i++) sum += first(c[i]);                     \
+    return sum
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -17,54 +34,24 @@ enum { CHAINS_512 = 24, CHAINS_256 = 12 };
 
 __attribute__((target("avx512f"))) static float fma_512(int64_t rounds) {
     const __m512 a = _mm512_set1_ps(1.0000001F), b = _mm512_set1_ps(1e-9F);
-    __m512 c[CHAINS_512];
-#pragma GCC unroll 24
-    for (int i = 0; i < CHAINS_512; i++) c[i] = _mm512_set1_ps((float)i);
-    for (int64_t r = 0; r < rounds; r++) {
-#pragma GCC unroll 24
-        for (int i = 0; i < CHAINS_512; i++) c[i] = _mm512_fmadd_ps(a, c[i], b);
-        __asm__ volatile("" : "+x"(c[0])); /* keeps rounds apart */
-    }
-    float sum = 0;
-#pragma GCC unroll 24
-    for (int i = 0; i < CHAINS_512; i++) sum += _mm512_cvtss_f32(c[i]);
-    return sum;
+    RUN_CHAINS(__m512, CHAINS_512, _mm512_set1_ps, _mm512_fmadd_ps(a, c[i], b), _mm512_cvtss_f32,
+               "x");
 }
 
 __attribute__((target("avx2,fma"))) static float fma_256(int64_t rounds) {
     const __m256 a = _mm256_set1_ps(1.0000001F), b = _mm256_set1_ps(1e-9F);
-    __m256 c[CHAINS_256];
-#pragma GCC unroll 12
-    for (int i = 0; i < CHAINS_256; i++) c[i] = _mm256_set1_ps((float)i);
-    for (int64_t r = 0; r < rounds; r++) {
-#pragma GCC unroll 12
-        for (int i = 0; i < CHAINS_256; i++) c[i] = _mm256_fmadd_ps(a, c[i], b);
-        __asm__ volatile("" : "+x"(c[0]));
-    }
-    float sum = 0;
-#pragma GCC unroll 12
-    for (int i = 0; i < CHAINS_256; i++) sum += _mm256_cvtss_f32(c[i]);
-    return sum;
+    RUN_CHAINS(__m256, CHAINS_256, _mm256_set1_ps, _mm256_fmadd_ps(a, c[i], b), _mm256_cvtss_f32,
+               "x");
 }
 
 __attribute__((target("avx512f,avx512bf16"))) static float dp_512(int64_t rounds) {
     const __m512bh a = (__m512bh)_mm512_set1_epi32(0x3f803f80); /* 1, 1 */
-    __m512 c[CHAINS_512];
-#pragma GCC unroll 24
-    for (int i = 0; i < CHAINS_512; i++) c[i] = _mm512_set1_ps((float)i);
-    for (int64_t r = 0; r < rounds; r++) {
-#pragma GCC unroll 24
-        for (int i = 0; i < CHAINS_512; i++) c[i] = _mm512_dpbf16_ps(c[i], a, a);
-        __asm__ volatile("" : "+x"(c[0]));
-    }
-    float sum = 0;
-#pragma GCC unroll 24
-    for (int i = 0; i < CHAINS_512; i++) sum += _mm512_cvtss_f32(c[i]);
-    return sum;
+    RUN_CHAINS(__m512, CHAINS_512, _mm512_set1_ps, _mm512_dpbf16_ps(c[i], a, a), _mm512_cvtss_f32,
+               "x");
 }
 
 /* As kernels/amx.c has them: four sums, two tiles of either factor. */
-__attribute__((target("amx-tile,amx-bf16,avx512f"))) static void tiles(int64_t rounds) {
+__attribute__((target("amx-tile,amx-bf16,avx512f"))) static float tiles(int64_t rounds) {
     static const struct {
         uint8_t palette, start_row, reserved[14];
         uint16_t row_bytes[16];
@@ -88,75 +75,54 @@ __attribute__((target("amx-tile,amx-bf16,avx512f"))) static void tiles(int64_t r
         _tile_dpbf16ps(3, 5, 7);
     }
     _tile_release();
-}
-
-static bool has_512(void) { return __builtin_cpu_supports("avx512f"); }
-static bool has_256(void) {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
-
-const char *peak_fma_name(void) { return has_512() ? "FMA avx512" : has_256() ? "FMA avx2" : NULL; }
-double peak_fma_round(void) { return has_512() ? CHAINS_512 * 16 * 2 : CHAINS_256 * 8 * 2; }
-float peak_fma(int64_t rounds) { return has_512() ? fma_512(rounds) : fma_256(rounds); }
-
-const char *peak_dp_name(void) { return __builtin_cpu_supports("avx512bf16") ? "VDPBF16PS" : NULL; }
-double peak_dp_round(void) { return CHAINS_512 * 32 * 2; }
-float peak_dp(int64_t rounds) { return dp_512(rounds); }
-
-/* CPUID leaf 7, edx; a context has asked the system for the tiles (core/cpu.h). */
-const char *peak_amx_name(void) {
-    enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, MAY_USE = 0x1022, TILE_DATA = 1 << 18 };
-    unsigned a, b, c, d;
-    uint64_t allowed = 0;
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & AMX_BF16) || !(d & AMX_TILE)) return NULL;
-    if (syscall(SYS_arch_prctl, MAY_USE, &allowed) != 0) return NULL;
-    return allowed & TILE_DATA ? "TDPBF16PS" : NULL;
-}
-double peak_amx_round(void) { return 4.0 * 16 * 16 * 32 * 2; }
-float peak_amx(int64_t rounds) {
-    tiles(rounds);
     return 0;
 }
 
-#else
+/* CPUID leaf 7, edx; a context has asked the system for the tiles (core/cpu.h). */
+static bool has_tiles(void) {
+    enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, MAY_USE = 0x1022, TILE_DATA = 1 << 18 };
+    unsigned a, b, c, d;
+    uint64_t allowed = 0;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & AMX_BF16) || !(d & AMX_TILE))
+        return false;
+    return syscall(SYS_arch_prctl, MAY_USE, &allowed) == 0 && allowed & TILE_DATA;
+}
 
-#if defined(__aarch64__)
+struct peak_loop peak_loop(enum peak_kind kind) {
+    if (kind == PEAK_FMA && __builtin_cpu_supports("avx512f"))
+        return (struct peak_loop){ "FMA avx512", CHAINS_512 * 16 * 2, fma_512 };
+    if (kind == PEAK_FMA && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return (struct peak_loop){ "FMA avx2", CHAINS_256 * 8 * 2, fma_256 };
+    if (kind == PEAK_DP && __builtin_cpu_supports("avx512bf16"))
+        return (struct peak_loop){ "VDPBF16PS", CHAINS_512 * 32 * 2, dp_512 };
+    if (kind == PEAK_AMX && has_tiles())
+        return (struct peak_loop){ "TDPBF16PS", 4.0 * 16 * 16 * 32 * 2, tiles };
+    return (struct peak_loop){ NULL, 0, NULL };
+}
+
+#elif defined(__aarch64__)
 #include <arm_neon.h>
+
+#define FIRST_LANE(v) vgetq_lane_f32(v, 0)
 
 enum { CHAINS = 24 };
 
-const char *peak_fma_name(void) { return "FMA neon"; }
-double peak_fma_round(void) { return CHAINS * 4 * 2; }
-float peak_fma(int64_t rounds) {
+static float fma_neon(int64_t rounds) {
     const float32x4_t a = vdupq_n_f32(1.0000001F), b = vdupq_n_f32(1e-9F);
-    float32x4_t c[CHAINS];
-#pragma GCC unroll 24
-    for (int i = 0; i < CHAINS; i++) c[i] = vdupq_n_f32((float)i);
-    for (int64_t r = 0; r < rounds; r++) {
-#pragma GCC unroll 24
-        for (int i = 0; i < CHAINS; i++) c[i] = vfmaq_f32(c[i], a, b);
-        __asm__ volatile("" : "+w"(c[0]));
-    }
-    float sum = 0;
-#pragma GCC unroll 24
-    for (int i = 0; i < CHAINS; i++) sum += vgetq_lane_f32(c[i], 0);
-    return sum;
+    RUN_CHAINS(float32x4_t, CHAINS, vdupq_n_f32, vfmaq_f32(c[i], a, b), FIRST_LANE, "w");
+}
+
+struct peak_loop peak_loop(enum peak_kind kind) {
+    if (kind == PEAK_FMA) return (struct peak_loop){ "FMA neon", CHAINS * 4 * 2, fma_neon };
+    return (struct peak_loop){ NULL, 0, NULL };
 }
 
 #else
 
-const char *peak_fma_name(void) { return NULL; }
-double peak_fma_round(void) { return 0; }
-float peak_fma(int64_t rounds) { return (float)rounds; }
-
-#endif
-
-const char *peak_dp_name(void) { return NULL; }
-const char *peak_amx_name(void) { return NULL; }
-double peak_dp_round(void) { return 0; }
-double peak_amx_round(void) { return 0; }
-float peak_dp(int64_t rounds) { return (float)rounds; }
-float peak_amx(int64_t rounds) { return (float)rounds; }
+struct peak_loop peak_loop(enum peak_kind kind) {
+    (void)kind;
+    return (struct peak_loop){ NULL, 0, NULL };
+}
 
 #endif
 

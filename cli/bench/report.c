@@ -1,5 +1,4 @@
 /* What `qkv bench` measured: lines of a table, or one JSON object. */
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "bench/bench.h"
@@ -36,8 +35,8 @@ static json_t *number_or_null(double value, bool known) {
 static json_t *result_json(const struct bench_result *r) {
     const bool peak = r->peak > 0;
     return json_pack("{s:s,s:s,s:s,s:f,s:f,s:f,s:f,s:s?,s:o,s:o,s:o,s:o}", "case", r->name,
-                     "kernel", r->kernel, "arithmetic", r->arithmetic, "seconds", r->seconds,
-                     "spread", r->spread, "gflops", r->gflops, "gb_per_second", r->gbytes,
+                     JSON_FIELD(r, kernel), JSON_FIELD(r, arithmetic), JSON_FIELD(r, seconds),
+                     JSON_FIELD(r, spread), JSON_FIELD(r, gflops), "gb_per_second", r->gbytes,
                      "peak_of", peak ? peak_name(r->peak_of) : NULL, "peak",
                      number_or_null(r->peak, peak), "share", number_or_null(r->share, peak),
                      "workspace_bytes", json_number(r->workspace_bytes), "memory_bytes",

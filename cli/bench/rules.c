@@ -91,42 +91,29 @@ bool bench_packed(struct bench *bench) {
 
 bool bench_packed_causal(struct bench *bench) { return bench_packed(bench) && bench_causal(bench); }
 
-static bool hidden(uint32_t *state) { return bench_random(state) < (1U << 24) / 10; }
-
-/* A mask of all batches and heads, [1][1][queries][keys], `elements` to a row. */
-static void *mask_of(struct bench *bench, qkv_mask_type type, int64_t elements, size_t bytes) {
-    bench->rule = calloc((size_t)(bench->desc.len_q * elements), bytes);
+/* A mask of all batches and heads, [1][1][queries][keys]; the keys are a multiple of 8. */
+static bool random_mask(struct bench *bench, qkv_mask_type type) {
+    const int64_t keys = bench->desc.len_k, n = bench->desc.len_q * keys;
+    float *const numbers = calloc((size_t)n, sizeof *numbers);
+    uint8_t *const bytes = (uint8_t *)numbers;
+    uint32_t state = 1;
+    bench->rule = numbers;
     bench->desc.flags |= QKV_SET_MASK;
-    bench->desc.mask = bench->rule;
+    bench->desc.mask = numbers;
     bench->desc.mask_type = type;
-    bench->desc.mask_stride[2] = elements;
+    bench->desc.mask_stride[2] = type == QKV_MASK_BITS ? keys / 8 : keys;
     bench->desc.mask_stride[3] = 1;
-    return bench->rule;
+    for (int64_t i = 0; numbers && i < n; i++) {
+        const bool seen = bench_random(&state) >= (1U << 24) / 10;
+        switch (type) {
+        case QKV_MASK_BOOL: bytes[i] = seen; break;
+        case QKV_MASK_BITS: bytes[i / 8] = (uint8_t)(bytes[i / 8] | seen << i % 8); break;
+        default: numbers[i] = seen ? 0 : -INFINITY;
+        }
+    }
+    return numbers;
 }
 
-bool bench_bools(struct bench *bench) {
-    const int64_t n = bench->desc.len_q * bench->desc.len_k;
-    uint8_t *mask = mask_of(bench, QKV_MASK_BOOL, bench->desc.len_k, 1);
-    uint32_t state = 1;
-    for (int64_t i = 0; mask && i < n; i++) mask[i] = !hidden(&state);
-    return mask;
-}
-
-bool bench_bits(struct bench *bench) {
-    const int64_t row = (bench->desc.len_k + 7) / 8, n = bench->desc.len_q * row;
-    uint8_t *mask = mask_of(bench, QKV_MASK_BITS, row, 1);
-    uint32_t state = 1;
-    for (int64_t i = 0; mask && i < n; i++)
-        for (int bit = 0; bit < 8; bit++)
-            if (!hidden(&state)) mask[i] = (uint8_t)(mask[i] | 1U << bit);
-    return mask;
-}
-
-/* -inf hides, 0 does not. */
-bool bench_numbers(struct bench *bench) {
-    const int64_t n = bench->desc.len_q * bench->desc.len_k;
-    float *mask = mask_of(bench, QKV_MASK_F32, bench->desc.len_k, sizeof *mask);
-    uint32_t state = 1;
-    for (int64_t i = 0; mask && i < n; i++) mask[i] = hidden(&state) ? -INFINITY : 0;
-    return mask;
-}
+bool bench_bools(struct bench *bench) { return random_mask(bench, QKV_MASK_BOOL); }
+bool bench_bits(struct bench *bench) { return random_mask(bench, QKV_MASK_BITS); }
+bool bench_numbers(struct bench *bench) { return random_mask(bench, QKV_MASK_F32); }

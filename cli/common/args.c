@@ -14,32 +14,27 @@
 #include "common/cli.h"
 #include "common/rules.h"
 
-#define COMMON(field) offsetof(struct cli_common, field)
+#define OPTIONS struct cli_common
 
 static const struct {
     unsigned takes;
     struct cli_option option;
 } common_options[] = {
-    { TAKES_MODEL,
-      { "--model", "DIR|NAME", ARG_TEXT, COMMON(model), 0, 0, false, "/ .safetensors" } },
-    { TAKES_MODEL | TAKES_FINITE,
-      { "--check-finite", NULL, ARG_FLAG, COMMON(check_finite), 0, 0, false, NULL } },
-    { TAKES_WEIGHTS, { "--weights", "f32|bf16", ARG_CHOICE, COMMON(weights), 0, 0, false, NULL } },
-    { TAKES_HEAD, { "--head", "L.H", ARG_TEXT, COMMON(head), 0, 0, false, "@heads" } },
-    { TAKES_HEAD, { "--layer", "L", ARG_INT, COMMON(layer), 0, INT32_MAX, false, NULL } },
-    { TAKES_TERM, { "--theme", "light|dark", ARG_CHOICE, COMMON(theme), 0, 0, false, NULL } },
-    { TAKES_TERM,
-      { "--color", "auto|always|never", ARG_CHOICE, COMMON(color), 0, 0, false, NULL } },
-    { TAKES_TERM, { "--ascii", NULL, ARG_FLAG, COMMON(ascii), 0, 0, false, NULL } },
-    { TAKES_TRUNCATE, { "--truncate", NULL, ARG_FLAG, COMMON(truncate), 0, 0, false, NULL } },
-    { TAKES_JSON, { "--json", NULL, ARG_FLAG, COMMON(json), 0, 0, false, NULL } },
-    { TAKES_JSONL, { "--jsonl", NULL, ARG_FLAG, COMMON(jsonl), 0, 0, false, NULL } },
-    { TAKES_COMPUTE, { "--threads", "N", ARG_INT, COMMON(threads), 1, 1024, false, NULL } },
-    { TAKES_COMPUTE,
-      { "--isa", "NAME", ARG_TEXT, COMMON(isa), 0, 0, false,
-        "scalar|avx2|avx512|avx512bf16|neon" } },
-    { TAKES_QUIET, { "--quiet", NULL, ARG_FLAG, COMMON(quiet), 0, 0, false, NULL } },
-    { TAKES_VERBOSE, { "-v", NULL, ARG_FLAG, COMMON(verbose), 0, 0, false, NULL } },
+    { TAKES_MODEL, OPTION_FILE("--model", "DIR|NAME", model, "/ .safetensors") },
+    { TAKES_MODEL | TAKES_FINITE, OPTION_FLAG("--check-finite", check_finite) },
+    { TAKES_WEIGHTS, OPTION_CHOICE("--weights", "f32|bf16", weights) },
+    { TAKES_HEAD, OPTION_FILE("--head", "L.H", head, "@heads") },
+    { TAKES_HEAD, OPTION_INT("--layer", "L", layer, 0, INT32_MAX) },
+    { TAKES_TERM, OPTION_CHOICE("--theme", "light|dark", theme) },
+    { TAKES_TERM, OPTION_CHOICE("--color", "auto|always|never", color) },
+    { TAKES_TERM, OPTION_FLAG("--ascii", ascii) },
+    { TAKES_TRUNCATE, OPTION_FLAG("--truncate", truncate) },
+    { TAKES_JSON, OPTION_FLAG("--json", json) },
+    { TAKES_JSONL, OPTION_FLAG("--jsonl", jsonl) },
+    { TAKES_COMPUTE, OPTION_INT("--threads", "N", threads, 1, 1024) },
+    { TAKES_COMPUTE, OPTION_FILE("--isa", "NAME", isa, "scalar|avx2|avx512|avx512bf16|neon") },
+    { TAKES_QUIET, OPTION_FLAG("--quiet", quiet) },
+    { TAKES_VERBOSE, OPTION_FLAG("-v", verbose) },
 };
 
 static const struct cli_option *own_option(const struct cli_command *command, int index) {
@@ -67,6 +62,20 @@ const struct cli_option *args_option(const struct cli_command *command, int inde
         if ((command->takes & common_options[i].takes) && index-- == 0)
             return &common_options[i].option;
     return NULL;
+}
+
+void args_apply(const struct cli_command *command, const void *options, void *into) {
+    const struct cli_option *option;
+    for (int i = 0; (option = args_option(command, i)); i++) {
+        const void *const field = (const char *)options + option->offset;
+        const struct arg_int *const number = field;
+        const struct arg_real *const real = field;
+        char *const target = (char *)into + option->into;
+        if (option->into && option->kind == ARG_INT && number->set)
+            memcpy(target, &number->value, sizeof number->value);
+        if (option->into && option->kind == ARG_REAL && real->set)
+            memcpy(target, &real->value, sizeof real->value);
+    }
 }
 
 bool args_int(const char *text, int64_t min, int64_t max, int64_t *value) {
@@ -210,24 +219,18 @@ static int store(const struct cli_command *command, const struct cli_option *opt
     return EXIT_OK;
 }
 
-static const struct cli_option *find(const struct cli_command *command, const char *name,
-                                     size_t length) {
-    const struct cli_option *option;
-    for (int i = 0; (option = args_option(command, i)); i++)
-        if (strlen(option->name) == length && memcmp(option->name, name, length) == 0)
-            return option;
-    return NULL;
-}
-
 /* One option at argv[i]; *used says how many words of argv it took. */
 static int parse_option(const struct cli_command *command, char **argv, int left, void *options,
                         uint64_t *seen, int *used) {
     const char *word = argv[0];
     const size_t length = strcspn(word, "=");
-    const struct cli_option *option = find(command, word, length);
+    const struct cli_option *option;
+    int place = 0;
+    while ((option = args_option(command, place)) &&
+           (strlen(option->name) != length || memcmp(option->name, word, length) != 0))
+        place++;
     if (!option) return unknown_option(command, word);
-    for (int i = 0; i < 64; i++)
-        if (args_option(command, i) == option) *seen |= (uint64_t)1 << i;
+    *seen |= (uint64_t)1 << place;
     const char *value = word[length] == '=' ? word + length + 1 : NULL;
     *used = 1;
     if (option->kind == ARG_FLAG) {

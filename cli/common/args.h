@@ -53,7 +53,34 @@ struct cli_option {
     int64_t min, max;
     bool required;
     const char *suggest; /* for completions */
+    size_t into;         /* args_apply: where a number goes, besides; 0: nowhere */
 };
+
+/*
+ * Rows of a command's table; each file has `#define OPTIONS struct …`, of which `field` is one.
+ * OPTION_FILE has what a shell suggests for it.
+ */
+#define OPTION_ROW(name_, argument_, kind_, field, ...)                                            \
+    {                                                                                              \
+        .name = name_, .argument = argument_, .kind = kind_, .offset = offsetof(OPTIONS, field),   \
+        __VA_ARGS__                                                                                \
+    }
+#define OPTION_FLAG(name, field)            OPTION_ROW(name, NULL, ARG_FLAG, field, )
+#define OPTION_TEXT(name, argument, field)  OPTION_ROW(name, argument, ARG_TEXT, field, )
+#define OPTION_TEXTS(name, argument, field) OPTION_ROW(name, argument, ARG_TEXTS, field, )
+#define OPTION_REAL(name, argument, field)  OPTION_ROW(name, argument, ARG_REAL, field, )
+#define OPTION_CHOICE(name, words, field)   OPTION_ROW(name, words, ARG_CHOICE, field, )
+#define OPTION_INT(name, argument, field, least, most)                                             \
+    OPTION_ROW(name, argument, ARG_INT, field, .min = least, .max = most)
+/* Numbers that args_apply puts into that field of the library's struct INTO. */
+#define OPTION_INT_INTO(name, field, least, most, into_)                                           \
+    OPTION_ROW(name, "N", ARG_INT, field, .min = least, .max = most, .into = offsetof(INTO, into_))
+#define OPTION_REAL_INTO(name, field, into_)                                                       \
+    OPTION_ROW(name, "X", ARG_REAL, field, .into = offsetof(INTO, into_))
+#define OPTION_FILE(name, argument, field, endings)                                                \
+    OPTION_ROW(name, argument, ARG_TEXT, field, .suggest = endings)
+#define OPTION_NEEDED(name, argument, field, endings)                                              \
+    OPTION_ROW(name, argument, ARG_TEXT, field, .suggest = endings, .required = true)
 
 /*
  * What a shell suggests for a value, or for the words of a command: "a|b|c", these words; "/",
@@ -84,7 +111,10 @@ enum {
     TAKES_VERBOSE = 1u << 8,    /* -v */
     TAKES_FINITE = 1u << 9,     /* --check-finite, without --model */
     TAKES_TOKENIZER = 1u << 10, /* a tokenizer is enough of a model; no option of its own */
-    TAKES_WEIGHTS = 1u << 11    /* --weights */
+    TAKES_WEIGHTS = 1u << 11,   /* --weights */
+    /* A command that asks a model and prints its answer. */
+    TAKES_ANSWER = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_JSON |
+                   TAKES_QUIET | TAKES_VERBOSE
 };
 
 struct cli_command;
@@ -104,6 +134,9 @@ int args_n_own(const struct cli_command *command);
  */
 int args_parse(const struct cli_command *command, int argc, char **argv, void *options,
                int *n_words, bool *help);
+
+/* Sets the fields of a library's struct of options whose numbers the command line gives. */
+void args_apply(const struct cli_command *command, const void *options, void *into);
 
 /*
  * Whole texts only: no spaces, no hexadecimal, no "inf". False if it is no such number, or out of

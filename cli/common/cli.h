@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "common/args.h"
 #include <qkv/qkv.h>
@@ -27,6 +28,10 @@ struct cli_command {
 
 #define CLI_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
+/* A command's table of options, and their struct: OPTIONS, as in args.h. */
+#define COMMAND_OPTIONS(table)                                                                     \
+    .options = (table), .n_options = CLI_COUNT(table), .options_bytes = sizeof(OPTIONS)
+
 /*
  * The table: n-th command, NULL past the end; by name; and the name of a command that is most like
  * another word, NULL if none is.
@@ -47,6 +52,8 @@ int help_print(const struct cli_command *command);
 
 /* "qkv: …" on standard error; return EXIT_FAILED. */
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* EXIT_OK; or says the error, and returns EXIT_FAILED. */
+int cli_status(qkv_status status, const qkv_error *error);
 /* A mistake on the command line, with a line that points to the help; return EXIT_USAGE. */
 int cli_usage(const struct cli_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -69,5 +76,12 @@ extern int cli_cancelled;
 bool cli_flush(void);
 
 double cli_seconds(void); /* monotonic clock */
+
+/*
+ * Writes a text; where it has a hole, "@{name}", fill writes. A hole that is a line takes its end
+ * along. False if not all of the text could be written.
+ */
+bool template_write(FILE *out, const char *text, void (*fill)(void *user, const char *name),
+                    void *user);
 
 #endif

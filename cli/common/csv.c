@@ -40,8 +40,8 @@ void csv_token(struct csv *csv, const qkv_tokenizer *tokenizer, int32_t id) {
 
 qkv_status csv_write(struct csv *csv, const char *path, qkv_error *error) {
     const bool made = csv->out && fclose(csv->out) == 0 && !csv->failed;
-    const qkv_status status = made ? qkv_file_write(path, csv->text, csv->n_bytes, error)
-                                   : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    const qkv_status status =
+        made ? qkv_file_write(path, csv->text, csv->n_bytes, error) : text_no_memory(error);
     free(csv->text);
     return status;
 }

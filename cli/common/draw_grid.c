@@ -1,6 +1,5 @@
 /* The grid of all heads: thumbnails in half blocks, two rows of tokens to a line of text. */
 #include <math.h>
-#include <string.h>
 
 #include "common/draw.h"
 

@@ -9,7 +9,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 
 #include "common/draw.h"
 
@@ -75,25 +74,17 @@ static void header_line(struct term *term, const struct map_view *view, const st
     term_newline(term);
 }
 
-/* The bytes of the label's index-th character, counted in characters. */
-static const char *character(const char *label, int index, int *bytes) {
-    for (;;) {
-        utf8proc_int32_t point;
-        const utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)label,
-                                                    (utf8proc_ssize_t)strlen(label), &point);
-        *bytes = n > 0 ? (int)n : *label != '\0';
-        if (index-- == 0 || *bytes == 0) return label;
-        label += *bytes;
-    }
+/* The label behind its first n characters; it is UTF-8, as escaped texts are. */
+static const char *skip_characters(const char *label, int n) {
+    for (; n > 0 && *label; n--)
+        for (label++; (*label & 0xC0) == 0x80;) label++;
+    return label;
 }
 
 static int characters(const char *label) {
     int count = 0;
-    for (int bytes = 0;; count++) {
-        label = character(label, 0, &bytes);
-        if (bytes == 0) return count;
-        label += bytes;
-    }
+    for (; *label; label++) count += (*label & 0xC0) != 0x80;
+    return count;
 }
 
 /* Labels written downwards, their last characters on one line; clipped at LONGEST_LABEL. */
@@ -110,10 +101,10 @@ static void header_upright(struct term *term, const struct map_view *view,
         for (int64_t j = 0; j < view->n_cols; j++) {
             const int count = characters(view->col_labels[j]);
             const int skipped = tallest - (count < tallest ? count : tallest);
-            int bytes = 0;
-            const char *text = character(view->col_labels[j], line - skipped, &bytes);
+            const char *const text = skip_characters(view->col_labels[j], line - skipped);
             char cell[8] = "";
-            if (line >= skipped) memcpy(cell, text, (size_t)bytes);
+            if (line >= skipped)
+                snprintf(cell, sizeof cell, "%.*s", (int)(skip_characters(text, 1) - text), text);
             const int left = (layout->cell - 1) / 2;
             fprintf(term->out, "%*s", left, "");
             put_label(term, cell, j == view->mark_col, layout->cell - left, false);

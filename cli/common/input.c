@@ -2,7 +2,7 @@
  * Where texts come from, and cutting them to the model's length. Cutting a pair takes tokens from
  * the end of the longer text until both fit, as `longest_first` does in transformers.
  */
-#include "common/jsonl.h"
+#include "common/lines.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,6 +19,19 @@ qkv_status text_error(qkv_error *error, qkv_status status, const char *format, .
     return status;
 }
 
+int cli_status(qkv_status status, const qkv_error *error) {
+    return status == QKV_OK ? EXIT_OK : cli_fail("%s", error->message);
+}
+
+qkv_status text_no_memory(qkv_error *error) {
+    return text_error(error, QKV_ERR_MEMORY, "out of memory");
+}
+
+bool text_ends(const char *name, const char *ending) {
+    const size_t n = strlen(name), m = strlen(ending);
+    return n > m && strcmp(name + n - m, ending) == 0;
+}
+
 void text_append(char *text, size_t bytes, const char *format, ...) {
     const size_t used = strlen(text);
     va_list list;
@@ -29,18 +42,9 @@ void text_append(char *text, size_t bytes, const char *format, ...) {
 
 /* Everything in a file, without one newline at the end. */
 static qkv_status read_all(FILE *file, const char *name, struct text *text, qkv_error *error) {
-    size_t room = 4096;
-    *text = (struct text){ malloc(room), 0 };
-    while (text->bytes) {
-        text->n += fread(text->bytes + text->n, 1, room - text->n, file);
-        if (text->n > TEXT_LIMIT)
-            return text_error(error, QKV_ERR_LIMIT, "%s: longer than %d bytes", name, TEXT_LIMIT);
-        if (text->n < room) break;
-        char *larger = realloc(text->bytes, room *= 2);
-        if (!larger) free(text->bytes);
-        text->bytes = larger;
-    }
-    if (!text->bytes) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    if (!text_read(file, TEXT_LIMIT, text)) return text_no_memory(error);
+    if (text->n > TEXT_LIMIT)
+        return text_error(error, QKV_ERR_LIMIT, "%s: longer than %d bytes", name, TEXT_LIMIT);
     if (ferror(file)) return text_error(error, QKV_ERR_IO, "%s: %s", name, strerror(errno));
     if (text->n > 0 && text->bytes[text->n - 1] == '\n') text->n--;
     return QKV_OK;
@@ -54,18 +58,24 @@ static qkv_status read_file(const char *path, struct text *text, qkv_error *erro
     return status;
 }
 
+qkv_status text_shorten(const struct session *session, const qkv_tokenizer *tokenizer, int64_t most,
+                        const char *what, const char *does, const char *longer,
+                        qkv_encoding *encoding, qkv_error *error) {
+    if (encoding->n <= most) return QKV_OK;
+    if (!session->common->truncate)
+        return text_error(error, QKV_ERR_SHAPE,
+                          "%s has %" PRId64 " tokens, the model %s %" PRId64
+                          ": %s--truncate cuts it",
+                          what, encoding->n, does, most, longer ? longer : "");
+    qkv_tokenizer_cut(tokenizer, encoding, most);
+    return QKV_OK;
+}
+
 qkv_status text_fit(const struct session *session, const char *longer, qkv_encoding *encoding,
                     qkv_error *error) {
     if (!(session->command->takes & TAKES_TRUNCATE)) return QKV_OK;
-    const int64_t max_len = session->info->max_len, n = encoding->n;
-    if (n <= max_len) return QKV_OK;
-    if (!session->common->truncate)
-        return text_error(error, QKV_ERR_SHAPE,
-                          "the text has %" PRId64 " tokens, the model takes %" PRId64
-                          ": %s--truncate cuts it",
-                          n, max_len, longer ? longer : "");
-    qkv_tokenizer_cut(session->tokenizer, encoding, max_len);
-    return QKV_OK;
+    return text_shorten(session, session->tokenizer, session->info->max_len, "the text", "takes",
+                        longer, encoding, error);
 }
 
 static qkv_status fit(const struct text_job *job, qkv_encoding *encoding, qkv_error *error) {

@@ -48,9 +48,23 @@ int text_job_run(struct text_job *job, int n_words, char **words);
 qkv_status text_fit(const struct session *session, const char *longer, qkv_encoding *encoding,
                     qkv_error *error);
 
+/*
+ * Cuts an encoding to `most` tokens, with --truncate; otherwise it is an error to be longer: `what` has
+ * so many tokens, the model `does` so many. longer: what else can be done, as in text_job; nullable.
+ */
+qkv_status text_shorten(const struct session *session, const qkv_tokenizer *tokenizer, int64_t most,
+                        const char *what, const char *does, const char *longer,
+                        qkv_encoding *encoding, qkv_error *error);
+
 /* Sets *error and returns the status. */
 qkv_status text_error(qkv_error *error, qkv_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* "out of memory" */
+qkv_status text_no_memory(qkv_error *error);
+
+/* Does a name end so, with something before? */
+bool text_ends(const char *name, const char *ending);
 
 /* Appends to a text in room for `bytes`; what does not fit is cut. */
 void text_append(char *text, size_t bytes, const char *format, ...)
@@ -67,8 +81,15 @@ json_t *text_token_json(const struct session *session, int32_t id);
 json_t *json_text(const char *text);
 json_t *json_bytes(const char *bytes, size_t n);
 
+/* For json_pack, a member named as a field: for "I", as it is, and by json_count for "o". */
+#define JSON_INT(of, field)   #field, (json_int_t)(of)->field
+#define JSON_FIELD(of, field) #field, (of)->field
+#define JSON_COUNT(of, field) #field, json_count((int64_t)(of)->field)
+
 /* A number for JSON, which has no NaN and no infinity: null for those. */
 json_t *json_number(double value);
+/* An integer; null below 0, where there is none. */
+json_t *json_count(int64_t n);
 
 /*
  * JSON with 9 significant digits, in which what a terminal must not have is \uXXXX; json_print: a line of it,
@@ -76,6 +97,8 @@ json_t *json_number(double value);
  */
 bool json_put(FILE *out, const json_t *value);
 bool json_print(FILE *out, json_t *object);
+/* The same to standard output: an exit code. */
+int json_emit(json_t *object);
 
 /* Writes an object to a file, whole or not at all. Takes the reference. */
 qkv_status json_write_file(const char *path, json_t *object, qkv_error *error);

@@ -8,11 +8,12 @@
 #include <string.h>
 #include <utf8proc.h>
 
-#include "common/input.h"
+#include "common/csv.h"
 #include "common/term.h"
-#include "qkv/files.h"
 
 json_t *json_number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+
+json_t *json_count(int64_t n) { return n < 0 ? json_null() : json_integer(n); }
 
 json_t *json_bytes(const char *bytes, size_t n) {
     json_t *text = json_stringn(bytes, n);
@@ -84,15 +85,12 @@ bool json_print(FILE *out, json_t *object) {
     return written;
 }
 
+int json_emit(json_t *object) { return json_print(stdout, object) ? EXIT_OK : EXIT_FAILED; }
+
 qkv_status json_write_file(const char *path, json_t *object, qkv_error *error) {
-    char *line = NULL;
-    size_t n = 0;
-    FILE *out = open_memstream(&line, &n);
-    bool made = out && json_put(out, object) && fputc('\n', out) != EOF;
-    if (out) made = fclose(out) == 0 && made;
+    struct csv file; /* any text that grows in memory */
+    csv_open(&file);
+    if (file.out) file.failed = !json_put(file.out, object) || fputc('\n', file.out) == EOF;
     json_decref(object);
-    const qkv_status status = made ? qkv_file_write(path, line, n, error)
-                                   : text_error(error, QKV_ERR_MEMORY, "out of memory");
-    free(line);
-    return status;
+    return csv_write(&file, path, error);
 }

@@ -1,5 +1,5 @@
-/* Lines of JSON: see jsonl.h. */
-#include "common/jsonl.h"
+/* Lines of JSON: see lines.h. */
+#include "common/lines.h"
 
 #include <utf8proc.h>
 

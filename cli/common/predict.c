@@ -22,40 +22,43 @@ int64_t count_masks(const struct session *session, const qkv_encoding *input) {
     return n;
 }
 
+static qkv_status make_room(struct predictions *predictions, int64_t n, int64_t top, int64_t vocab,
+                            qkv_error *error) {
+    if (top > vocab) top = vocab;
+    *predictions = (struct predictions){ .n_masks = n, .top = top };
+    predictions->positions = calloc((size_t)n + 1, sizeof(int64_t));
+    predictions->candidates = calloc((size_t)(n * top) + 1, sizeof(qkv_candidate));
+    return predictions->positions && predictions->candidates ? QKV_OK : text_no_memory(error);
+}
+
+/* Candidates of the m-th place, which is `position` of the text. */
+static qkv_status ask(const struct session *session, const qkv_run *run, qkv_word_head head,
+                      int64_t m, int64_t position, struct predictions *predictions,
+                      qkv_error *error) {
+    predictions->positions[m] = position;
+    return qkv_model_candidates(session->ctx, session->model, run, head, 0, position,
+                                predictions->top, predictions->candidates + m * predictions->top,
+                                sizeof(qkv_candidate), error);
+}
+
 qkv_status predictions_make(const struct session *session, const qkv_run *run,
                             const qkv_encoding *input, int64_t top, struct predictions *predictions,
                             qkv_error *error) {
-    const int64_t n = count_masks(session, input), vocab = session->info->vocab_size;
-    *predictions = (struct predictions){ .n_masks = n, .top = top < vocab ? top : vocab };
-    top = predictions->top;
-    predictions->positions = calloc((size_t)n + 1, sizeof(int64_t));
-    predictions->candidates = calloc((size_t)(n * top) + 1, sizeof(qkv_candidate));
-    if (!predictions->positions || !predictions->candidates)
-        return text_error(error, QKV_ERR_MEMORY, "out of memory");
-    qkv_status status = QKV_OK;
-    for (int64_t i = 0, m = 0; i < input->n && status == QKV_OK; i++) {
-        if (!is_mask(session, input, i)) continue;
-        predictions->positions[m] = i;
-        status =
-            qkv_model_candidates(session->ctx, session->model, run, QKV_HEAD_MASKED, 0, i, top,
-                                 predictions->candidates + m * top, sizeof(qkv_candidate), error);
-        m++;
-    }
+    qkv_status status =
+        make_room(predictions, count_masks(session, input), top, session->info->vocab_size, error);
+    for (int64_t i = 0, m = 0; i < input->n && status == QKV_OK; i++)
+        if (is_mask(session, input, i))
+            status = ask(session, run, QKV_HEAD_MASKED, m++, i, predictions, error);
     return status;
 }
 
 qkv_status predictions_next(const struct session *session, const qkv_run *run, int64_t position,
                             int64_t top, struct predictions *predictions, qkv_error *error) {
-    const int64_t vocab = session->info->target_vocab_size;
-    if (top > vocab) top = vocab;
-    *predictions = (struct predictions){ .is_next = true, .n_masks = 1, .top = top };
-    predictions->positions = calloc(1, sizeof(int64_t));
-    predictions->candidates = calloc((size_t)top, sizeof(qkv_candidate));
-    if (!predictions->positions || !predictions->candidates)
-        return text_error(error, QKV_ERR_MEMORY, "out of memory");
-    predictions->positions[0] = position;
-    return qkv_model_candidates(session->ctx, session->model, run, QKV_HEAD_NEXT, 0, position, top,
-                                predictions->candidates, sizeof(qkv_candidate), error);
+    const qkv_status status =
+        make_room(predictions, 1, top, session->info->target_vocab_size, error);
+    predictions->is_next = true;
+    if (status != QKV_OK) return status;
+    return ask(session, run, QKV_HEAD_NEXT, 0, position, predictions, error);
 }
 
 void predictions_free(struct predictions *predictions) {
@@ -129,7 +132,7 @@ qkv_status replaced_make(const struct session *session, const qkv_run *run,
     *replaced = calloc((size_t)input->n, sizeof(**replaced));
     qkv_status status = logits && *replaced ? qkv_model_discriminate(session->ctx, session->model,
                                                                      run, 0, logits, error)
-                                            : text_error(error, QKV_ERR_MEMORY, "out of memory");
+                                            : text_no_memory(error);
     for (int64_t i = 0; status == QKV_OK && i < input->n; i++)
         (*replaced)[i] = 1 / (1 + exp(-(double)logits[i]));
     free(logits);

@@ -1,5 +1,4 @@
 /* Progress on a terminal: one line of standard error, rewritten at most ten times a second. */
-#include <string.h>
 #include <unistd.h>
 
 #include "common/cli.h"

@@ -11,10 +11,9 @@ void report_begin(struct report *report, int n_components, bool shapes) {
 }
 
 static void free_table(struct report_table *table) {
-    for (int c = 0; table->names && c < table->n_columns; c++) free(table->names[c]);
+    for (int c = 0; c < table->n_columns; c++) free(table->columns[c].name);
     for (int64_t i = 0; i < table->n_rows * table->n_columns; i++) free(table->cells[i].text);
-    free(table->names);
-    free(table->kinds);
+    free(table->columns);
     free(table->cells);
     free(table->marked);
 }
@@ -32,11 +31,10 @@ void report_free(struct report *report) {
     free(report->subtitle);
 }
 
-static char *format_text(struct report *report, const char *format, va_list arguments) {
-    char *text = NULL;
-    if (vasprintf(&text, format, arguments) < 0) text = NULL;
-    report->failed |= !text;
-    return text;
+static void format_text(struct report *report, char **text, const char *format, va_list arguments) {
+    free(*text);
+    if (vasprintf(text, format, arguments) < 0) *text = NULL;
+    report->failed |= !*text;
 }
 
 static char *copy(struct report *report, const char *text) {
@@ -60,19 +58,16 @@ static struct report_block *add(struct report *report, enum report_kind kind) {
     return block;
 }
 
-void report_title(struct report *report, const char *format, ...) {
+void report_line(struct report *report, enum report_kind kind, const char *format, ...) {
+    char **text = kind == REPORT_TITLE ? &report->title : &report->subtitle;
+    if (kind != REPORT_TITLE && kind != REPORT_SUBTITLE) {
+        struct report_block *const block = add(report, kind);
+        if (!block) return;
+        text = &block->title;
+    }
     va_list arguments;
     va_start(arguments, format);
-    free(report->title);
-    report->title = format_text(report, format, arguments);
-    va_end(arguments);
-}
-
-void report_subtitle(struct report *report, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    free(report->subtitle);
-    report->subtitle = format_text(report, format, arguments);
+    format_text(report, text, format, arguments);
     va_end(arguments);
 }
 
@@ -85,69 +80,42 @@ void report_step(struct report *report, const char *title, const char *formula, 
     block->shape = copy(report, shape);
 }
 
-void report_heading(struct report *report, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    struct report_block *block = add(report, REPORT_HEADING);
-    if (block) block->title = format_text(report, format, arguments);
-    va_end(arguments);
-}
-
-void report_text(struct report *report, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    struct report_block *block = add(report, REPORT_TEXT);
-    if (block) block->title = format_text(report, format, arguments);
-    va_end(arguments);
-}
-
-void report_note(struct report *report, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    struct report_block *block = add(report, REPORT_NOTE);
-    if (block) block->title = format_text(report, format, arguments);
-    va_end(arguments);
-}
-
 /* ---- Tables ---------------------------------------------------------------------------------- */
 
 static struct report_table *begin_table(struct report *report, int n_columns) {
     struct report_block *block = add(report, REPORT_TABLE);
     if (!block) return NULL;
     struct report_table *table = &block->table;
-    table->names = calloc((size_t)n_columns + 1, sizeof(*table->names));
-    table->kinds = calloc((size_t)n_columns + 1, sizeof(*table->kinds));
-    report->failed |= !table->names || !table->kinds;
+    table->columns = calloc((size_t)n_columns + 1, sizeof(*table->columns));
+    report->failed |= !table->columns;
     if (report->failed) return NULL;
     table->n_columns = n_columns;
     return table;
 }
 
-static enum report_column_kind kind_of(char letter) {
-    return letter == 'w'   ? COLUMN_WORD
-           : letter == 't' ? COLUMN_TEXT
-           : letter == 'b' ? COLUMN_BAR
-                           : COLUMN_NUMBER;
+static void set_column(struct report *report, struct report_column *column, char letter,
+                       const char *name) {
+    column->kind = letter == 'w'   ? COLUMN_WORD
+                   : letter == 't' ? COLUMN_TEXT
+                   : letter == 'b' ? COLUMN_BAR
+                                   : COLUMN_NUMBER;
+    column->name = copy(report, name);
 }
 
 void report_table(struct report *report, const char *columns, ...) {
-    struct report_table *table = begin_table(report, (int)strlen(columns));
-    if (!table) return;
+    enum { MOST = 16 };
+    const char *list[MOST];
     va_list names;
     va_start(names, columns);
-    for (int c = 0; c < table->n_columns; c++) {
-        table->kinds[c] = kind_of(columns[c]);
-        table->names[c] = copy(report, va_arg(names, const char *));
-    }
+    for (size_t c = 0; c < MOST && columns[c]; c++) list[c] = va_arg(names, const char *);
     va_end(names);
+    report_table_named(report, columns, list);
 }
 
 void report_table_named(struct report *report, const char *columns, const char *const *names) {
     struct report_table *table = begin_table(report, (int)strlen(columns));
-    for (int c = 0; table && c < table->n_columns; c++) {
-        table->kinds[c] = kind_of(columns[c]);
-        table->names[c] = copy(report, names[c]);
-    }
+    for (int c = 0; table && c < table->n_columns; c++)
+        set_column(report, &table->columns[c], columns[c], names[c]);
 }
 
 void report_table_numbered(struct report *report, const char *columns, int64_t first) {
@@ -155,8 +123,7 @@ void report_table_numbered(struct report *report, const char *columns, int64_t f
     for (int c = 0; table && c < table->n_columns; c++) {
         char name[24] = "";
         if (c > 0) snprintf(name, sizeof name, "%lld", (long long)(first + c - 1));
-        table->kinds[c] = kind_of(columns[c]);
-        table->names[c] = copy(report, name);
+        set_column(report, &table->columns[c], columns[c], name);
     }
 }
 
@@ -191,8 +158,22 @@ void report_cell(struct report *report, const char *format, ...) {
     if (!cell) return;
     va_list arguments;
     va_start(arguments, format);
-    cell->text = format_text(report, format, arguments);
+    format_text(report, &cell->text, format, arguments);
     va_end(arguments);
+}
+
+void report_word(struct report *report, const char *bytes, size_t n) {
+    char *const shown = term_escape(bytes, n);
+    report->failed |= !shown;
+    if (shown) report_cell(report, WORD, shown);
+    free(shown);
+}
+
+void report_heading_word(struct report *report, const char *title, const char *bytes, size_t n) {
+    char *const shown = term_escape(bytes, n);
+    report->failed |= !shown;
+    if (shown) report_heading(report, "%s" WORD, title, shown);
+    free(shown);
 }
 
 const char *report_format(char text[NUMBER_BYTES], double value) {
@@ -248,13 +229,14 @@ void report_vectors(struct report *report, int64_t n) {
     const bool more = shown < n;
     struct report_table *table = begin_table(report, 1 + shown + more + 1);
     if (!table) return;
-    table->kinds[0] = COLUMN_WORD;
-    table->names[0] = copy(report, "");
+    set_column(report, &table->columns[0], 'w', "");
     for (int c = 0; c <= shown + more; c++) {
         char name[24];
         snprintf(name, sizeof name, "%d", c);
-        table->kinds[1 + c] = COLUMN_NUMBER;
-        table->names[1 + c] = copy(report, c < shown ? name : c == shown + more ? "|x|" : "…");
+        set_column(report, &table->columns[1 + c], 'n',
+                   c < shown           ? name
+                   : c == shown + more ? "|x|"
+                                       : "…");
     }
 }
 
@@ -267,7 +249,7 @@ void report_vector(struct report *report, int64_t n, const double *values, bool 
     struct report_cell *cell = next_cell(report);
     va_list arguments;
     va_start(arguments, name);
-    if (cell) cell->text = format_text(report, name, arguments);
+    if (cell) format_text(report, &cell->text, name, arguments);
     va_end(arguments);
     for (int c = 0; c < shown; c++) report_number(report, fabs(values[c]) < 0.0005 ? 0 : values[c]);
     if (shown < n) report_cell(report, "…");

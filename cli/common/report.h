@@ -9,14 +9,9 @@
 #include "common/input.h"
 #include "common/term.h"
 
-/*
- * Around a word from outside in a text, "\002%s\003": a page keeps its direction to itself. Escaped
- * words hold neither.
- */
-#define WORD "\002%s\003"
-enum { WORD_BEGIN = '\002', WORD_END = '\003' };
-
 enum report_kind {
+    REPORT_TITLE, /* kept beside the blocks, as the next one */
+    REPORT_SUBTITLE,
     REPORT_STEP,
     REPORT_HEADING,
     REPORT_TEXT,
@@ -28,6 +23,11 @@ enum report_kind {
 /* What a column holds: words or texts to the left, numbers to the right, bars from 0 to 1. */
 enum report_column_kind { COLUMN_WORD, COLUMN_TEXT, COLUMN_NUMBER, COLUMN_BAR };
 
+struct report_column {
+    enum report_column_kind kind;
+    char *name;
+};
+
 struct report_cell {
     char *text; /* NULL: nothing */
     double bar;
@@ -36,10 +36,9 @@ struct report_cell {
 struct report_table {
     int n_columns;
     int64_t n_rows;
-    enum report_column_kind *kinds; /* [n_columns] */
-    char **names;                   /* [n_columns] */
-    struct report_cell *cells;      /* [n_rows][n_columns] */
-    bool *marked;                   /* [n_rows]: the row that matters */
+    struct report_column *columns; /* [n_columns] */
+    struct report_cell *cells;     /* [n_rows][n_columns] */
+    bool *marked;                  /* [n_rows]: the row that matters */
 };
 
 struct report_block {
@@ -65,19 +64,22 @@ void report_free(struct report *report);
 
 #define REPORT_FORMAT(nth, first) __attribute__((format(printf, nth, first)))
 
-void report_title(struct report *report, const char *format, ...) REPORT_FORMAT(2, 3);
-void report_subtitle(struct report *report, const char *format, ...) REPORT_FORMAT(2, 3);
+/* A line: of the title, a title without a number, a sentence of the step, one in small print. */
+void report_line(struct report *report, enum report_kind kind, const char *format, ...)
+    REPORT_FORMAT(3, 4);
+#define report_title(report, ...)    report_line(report, REPORT_TITLE, __VA_ARGS__)
+#define report_subtitle(report, ...) report_line(report, REPORT_SUBTITLE, __VA_ARGS__)
+#define report_heading(report, ...)  report_line(report, REPORT_HEADING, __VA_ARGS__)
+#define report_text(report, ...)     report_line(report, REPORT_TEXT, __VA_ARGS__)
+#define report_note(report, ...)     report_line(report, REPORT_NOTE, __VA_ARGS__)
+/* A title that ends with bytes from outside, escaped, as a word. */
+void report_heading_word(struct report *report, const char *title, const char *bytes, size_t n);
 /* A step: its title, its formula, and the shape of what comes out (nullable). */
 void report_step(struct report *report, const char *title, const char *formula, const char *shape);
-/* A title without a number. */
-void report_heading(struct report *report, const char *format, ...) REPORT_FORMAT(2, 3);
-/* A sentence of the step, and one in small print. */
-void report_text(struct report *report, const char *format, ...) REPORT_FORMAT(2, 3);
-void report_note(struct report *report, const char *format, ...) REPORT_FORMAT(2, 3);
 
 /*
- * A table: a letter for each column, "w" a word, "t" a text, "n" a number, "b" a bar; then their names. Rows
- * follow, each with its cells in the order of the columns.
+ * A table: a letter for each column, at most 16, "w" a word, "t" a text, "n" a number, "b" a bar;
+ * then their names. Rows follow, each with its cells in the order of the columns.
  */
 void report_table(struct report *report, const char *columns, ...);
 /* The same with the names in an array. */
@@ -86,6 +88,8 @@ void report_table_named(struct report *report, const char *columns, const char *
 void report_table_numbered(struct report *report, const char *columns, int64_t first);
 void report_row(struct report *report, bool marked);
 void report_cell(struct report *report, const char *format, ...) REPORT_FORMAT(2, 3);
+/* Bytes from outside, escaped, as a word. */
+void report_word(struct report *report, const char *bytes, size_t n);
 void report_number(struct report *report, double value);
 void report_bar(struct report *report, double t);
 
@@ -103,8 +107,9 @@ const char *report_format(char text[NUMBER_BYTES], double value);
 /* The same as a factor of a product: in parentheses if it is negative. */
 const char *report_factor(char text[NUMBER_BYTES], double value);
 
-/* On the terminal. */
+/* On the terminal; report_end then frees it. */
 void report_print(const struct report *report, struct term *term);
+qkv_status report_end(struct report *report, struct term *term, qkv_error *error);
 /* As a page without a script, written whole or not at all. */
 qkv_status report_page(const struct report *report, const char *path, qkv_error *error);
 

@@ -16,29 +16,9 @@ int report_components(const struct term *term) {
     return room < 2 ? 2 : room > 8 ? 8 : room;
 }
 
-/* Without the marks of words and, if asked, with our own signs in ASCII; a new text, or NULL. */
-static char *terminal_text(const char *text, bool ascii) {
-    char *made = malloc(strlen(text) * TERM_SIGN_BYTES + 1), *end = made;
-    bool ours = true; /* words from outside stay as they are */
-    while (made && *text) {
-        if (*text == WORD_BEGIN || *text == WORD_END) ours = *text == WORD_END;
-        const char *spelt = NULL;
-        const size_t n = ascii && ours ? term_sign(text, &spelt) : 0;
-        if (n) {
-            end = stpcpy(end, spelt);
-            text += n;
-        } else {
-            if (*text != WORD_BEGIN && *text != WORD_END) *end++ = *text;
-            text++;
-        }
-    }
-    if (made) *end = '\0';
-    return made;
-}
-
 /* The text as this terminal has it, escaped; free *made. */
 static const char *shown(const struct term *term, const char *text, char **made) {
-    char *const plain = text ? terminal_text(text, !term->unicode) : NULL;
+    char *const plain = text ? term_plain(text, !term->unicode) : NULL;
     *made = plain ? term_escape(plain, strlen(plain)) : NULL;
     free(plain);
     return *made ? *made : "";
@@ -49,6 +29,12 @@ static int columns_of(const struct term *term, const char *text) {
     const int columns = term_columns(shown(term, text, &made));
     free(made);
     return columns;
+}
+
+static void print_shown(const struct term *term, const char *text) {
+    char *made;
+    fputs(shown(term, text, &made), term->out);
+    free(made);
 }
 
 static void put(struct term *term, const char *text, int width, bool right) {
@@ -62,8 +48,8 @@ static void put(struct term *term, const char *text, int width, bool right) {
 /* Texts share two thirds of the line. */
 static int widest_of(const struct term *term, const struct report_table *table, int column) {
     int n_texts = 0;
-    for (int c = 0; c < table->n_columns; c++) n_texts += table->kinds[c] == COLUMN_TEXT;
-    switch (table->kinds[column]) {
+    for (int c = 0; c < table->n_columns; c++) n_texts += table->columns[c].kind == COLUMN_TEXT;
+    switch (table->columns[column].kind) {
     case COLUMN_WORD: return WIDEST_WORD;
     case COLUMN_TEXT: return 2 * (term->width - INDENT) / (3 * n_texts);
     default: return term->width;
@@ -74,14 +60,14 @@ static int widest_of(const struct term *term, const struct report_table *table, 
 static void plan(const struct term *term, const struct report_table *table, int *widths) {
     int used = INDENT;
     for (int c = 0; c < table->n_columns; c++) {
-        int width = columns_of(term, table->names[c]);
+        int width = columns_of(term, table->columns[c].name);
         for (int64_t i = 0; i < table->n_rows; i++) {
             const struct report_cell *cell = &table->cells[i * table->n_columns + c];
             const int columns = cell->text ? columns_of(term, cell->text) : 0;
             if (columns > width) width = columns;
         }
         if (width > widest_of(term, table, c)) width = widest_of(term, table, c);
-        if (table->kinds[c] == COLUMN_BAR) {
+        if (table->columns[c].kind == COLUMN_BAR) {
             const int room = term->width - used - GAP;
             width = room > WIDEST_BAR ? WIDEST_BAR : room < LEAST_BAR ? 0 : room;
         }
@@ -122,10 +108,10 @@ static void print_table(const struct report_table *table, struct term *term) {
         int blank = INDENT;
         for (int c = 0; c < table->n_columns; c++) {
             if (!widths[c]) continue;
-            const struct report_cell name = { table->names[c], 0 };
+            const struct report_cell name = { table->columns[c].name, 0 };
             const struct report_cell *cell =
                 i < 0 ? &name : &table->cells[i * table->n_columns + c];
-            put_cell(term, table->kinds[c], cell, widths[c], &blank);
+            put_cell(term, table->columns[c].kind, cell, widths[c], &blank);
             blank += GAP;
         }
         if (i < 0 || bold) term_style(term, STYLE_NONE);
@@ -148,92 +134,63 @@ static void print_map(const struct report_block *block, struct term *term) {
 
 /* ---- Words ----------------------------------------------------------------------------------- */
 
-/* Wrapped, each line after INDENT spaces. */
-static void print_text(const char *text, struct term *term) {
+/* Wrapped, each line after so many spaces. */
+static void print_text(const char *text, struct term *term, enum term_style style, int indent) {
     char *made;
-    const char *words = shown(term, text, &made);
-    int column = 0;
-    while (*words) {
-        const size_t bytes = strcspn(words, " ");
-        char *word = strndup(words, bytes);
-        const int columns = word ? term_columns(word) : 0;
-        if (column > 0 && column + 1 + columns > term->width) {
-            term_newline(term);
-            column = 0;
-        }
-        fprintf(term->out, "%*s%s", column ? 1 : INDENT, "", word ? word : "");
-        column += (column ? 1 : INDENT) + columns;
-        free(word);
-        words += bytes + (words[bytes] == ' ');
-    }
-    term_newline(term);
+    if (style != STYLE_NONE) term_style(term, style);
+    term_wrap_at(term, shown(term, text, &made), indent);
+    if (style != STYLE_NONE) term_style(term, STYLE_NONE);
     free(made);
 }
 
 static void print_step(const struct report *report, const struct report_block *block,
                        struct term *term) {
-    char *made;
     fputc('\n', term->out);
     term_style(term, STYLE_BOLD);
-    fprintf(term->out, "%2d  %s", block->number, shown(term, block->title, &made));
+    fprintf(term->out, "%2d  ", block->number);
+    print_shown(term, block->title);
     term_style(term, STYLE_NONE);
-    int column = INDENT + columns_of(term, block->title);
-    free(made);
+    const int title = INDENT + columns_of(term, block->title);
     const int formula = columns_of(term, block->formula);
     if (formula > 0) {
-        if (column + 3 + formula > term->width) {
+        if (title + 3 + formula > term->width)
             fprintf(term->out, "\n%*s", INDENT, "");
-            column = INDENT;
-        } else {
+        else
             fputs("   ", term->out);
-            column += 3;
-        }
-        fputs(shown(term, block->formula, &made), term->out);
-        free(made);
-        column += formula;
+        print_shown(term, block->formula);
     }
     term_newline(term);
     if (!report->shapes || !block->shape) return;
     term_style(term, STYLE_DIM);
-    fprintf(term->out, "%*s%s", INDENT, "", shown(term, block->shape, &made));
+    fprintf(term->out, "%*s", INDENT, "");
+    print_shown(term, block->shape);
     term_style(term, STYLE_NONE);
     term_newline(term);
-    free(made);
-}
-
-static void print_title(const struct report *report, struct term *term) {
-    char *made;
-    term_style(term, STYLE_BOLD);
-    term_wrap(term, shown(term, report->title, &made));
-    term_style(term, STYLE_NONE);
-    free(made);
-    term_wrap(term, shown(term, report->subtitle, &made));
-    free(made);
-}
-
-static void print_heading(const struct report_block *block, struct term *term) {
-    char *made;
-    term_style(term, STYLE_BOLD);
-    term_wrap(term, shown(term, block->title, &made));
-    term_style(term, STYLE_NONE);
-    free(made);
 }
 
 void report_print(const struct report *report, struct term *term) {
-    if (report->title) print_title(report, term);
+    if (report->title) {
+        print_text(report->title, term, STYLE_BOLD, 0);
+        print_text(report->subtitle, term, STYLE_NONE, 0);
+    }
     for (int64_t i = 0; i < report->n_blocks; i++) {
         const struct report_block *block = &report->blocks[i];
         switch (block->kind) {
+        case REPORT_TITLE:
+        case REPORT_SUBTITLE: break; /* are no blocks */
         case REPORT_STEP: print_step(report, block, term); break;
-        case REPORT_HEADING: print_heading(block, term); break;
-        case REPORT_TEXT: print_text(block->title, term); break;
+        case REPORT_HEADING: print_text(block->title, term, STYLE_BOLD, 0); break;
+        case REPORT_TEXT: print_text(block->title, term, STYLE_NONE, INDENT); break;
         case REPORT_TABLE: print_table(&block->table, term); break;
         case REPORT_MAP: print_map(block, term); break;
-        case REPORT_NOTE:
-            term_style(term, STYLE_DIM);
-            print_text(block->title, term);
-            term_style(term, STYLE_NONE);
-            break;
+        case REPORT_NOTE: print_text(block->title, term, STYLE_DIM, INDENT); break;
         }
     }
+}
+
+qkv_status report_end(struct report *report, struct term *term, qkv_error *error) {
+    const bool failed = report->failed;
+    if (!failed) report_print(report, term);
+    report_free(report);
+    return failed ? text_no_memory(error) : QKV_OK;
 }

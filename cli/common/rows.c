@@ -17,3 +17,9 @@ qkv_status rows_read(const char *path, const char *channels, qkv_array **array, 
     shape[1] = a->shape[a->rank - 1];
     return QKV_OK;
 }
+
+double rows_product(const float *a, const float *b, int64_t n) {
+    double product = 0;
+    for (int64_t c = 0; c < n; c++) product += (double)a[c] * (double)b[c];
+    return product;
+}

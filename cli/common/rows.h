@@ -11,4 +11,7 @@
 qkv_status rows_read(const char *path, const char *channels, qkv_array **array, int64_t shape[2],
                      qkv_error *error);
 
+/* The product of two vectors, in double precision. */
+double rows_product(const float *a, const float *b, int64_t n);
+
 #endif

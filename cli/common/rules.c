@@ -1,5 +1,6 @@
 /* See rules.h. */
 #include "common/rules.h"
+#include "common/input.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -23,10 +24,8 @@ static enum form form_of(const qkv_rule *rule) {
 /* A rule of this many numbers, "window_left" and "window_right" of window: "LEFT,RIGHT". */
 static void name_numbers(const qkv_rule *rule, char *text, size_t bytes) {
     const size_t prefix = strlen(rule->name) + 1;
-    size_t n = 0;
-    for (int f = 0; f < rule->n_fields && n < bytes; f++)
-        n += (size_t)snprintf(text + n, bytes - n, "%s%s", f ? "," : "",
-                              rule->fields[f].name + prefix);
+    for (int f = 0; f < rule->n_fields; f++)
+        text_append(text, bytes, "%s%s", f ? "," : "", rule->fields[f].name + prefix);
     for (char *c = text; *c; c++) *c = (char)toupper((unsigned char)*c);
 }
 
@@ -36,31 +35,32 @@ static struct made {
     struct cli_option option;
 } made[ARG_MOST_RULES];
 
+/* How a value is written, and which member of struct arg_rule it goes into. */
+static const struct {
+    enum arg_kind kind;
+    const char *argument;
+    size_t member;
+} forms[] = {
+    [FORM_WHERE] = { ARG_TEXT, "WHERE", offsetof(struct arg_rule, text) },
+    [FORM_NUMBER] = { ARG_INT, "N", offsetof(struct arg_rule, number) },
+    [FORM_NUMBERS] = { ARG_TEXT, "", offsetof(struct arg_rule, text) },
+    [FORM_LIST] = { ARG_TEXT, "N[,N...]", offsetof(struct arg_rule, text) },
+    [FORM_FLAG] = { ARG_FLAG, "", offsetof(struct arg_rule, set) },
+};
+
 static void make(int index, const qkv_rule *rule) {
-    static const enum arg_kind kinds[] = { [FORM_WHERE] = ARG_TEXT,
-                                           [FORM_NUMBER] = ARG_INT,
-                                           [FORM_NUMBERS] = ARG_TEXT,
-                                           [FORM_LIST] = ARG_TEXT,
-                                           [FORM_FLAG] = ARG_FLAG };
-    static const char *const arguments[] = { [FORM_WHERE] = "WHERE",
-                                             [FORM_NUMBER] = "N",
-                                             [FORM_NUMBERS] = "",
-                                             [FORM_LIST] = "N[,N...]",
-                                             [FORM_FLAG] = "" };
     const enum form form = form_of(rule);
     struct made *const m = &made[index];
     const size_t value =
         offsetof(struct cli_common, rules) + (size_t)index * sizeof(struct arg_rule);
     snprintf(m->name, sizeof m->name, "--%s", rule->name);
     for (char *c = m->name; *c; c++) *c = (char)(*c == '_' ? '-' : *c);
-    snprintf(m->argument, sizeof m->argument, "%s", arguments[form]);
+    snprintf(m->argument, sizeof m->argument, "%s", forms[form].argument);
     if (form == FORM_NUMBERS) name_numbers(rule, m->argument, sizeof m->argument);
-    m->option = (struct cli_option){ .name = m->name, .kind = kinds[form] };
+    m->option = (struct cli_option){ .name = m->name, .kind = forms[form].kind };
     if (form != FORM_FLAG) m->option.argument = m->argument;
     if (form == FORM_WHERE) m->option.suggest = "top-left|bottom-right";
-    m->option.offset = value + (form == FORM_NUMBER ? offsetof(struct arg_rule, number)
-                                : form == FORM_FLAG ? offsetof(struct arg_rule, set)
-                                                    : offsetof(struct arg_rule, text));
+    m->option.offset = value + forms[form].member;
     if (form != FORM_NUMBER) return;
     m->option.min = rule->fields[0].least;
     m->option.max = rule->fields[0].most;
@@ -93,12 +93,17 @@ int rules_find(uint32_t flag) {
 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
+/* A list of numbers from `least`, which becomes what is given of a rule. */
+static bool read_into(struct rules *rules, int index, const char *text, int64_t least) {
+    rules->given[index].values = args_int_list(text, least, far, &rules->given[index].n);
+    return rules->given[index].values;
+}
+
 /* Numbers in a list, from the least that the rule has, or where that is far away from anywhere. */
 static int read_list(const struct cli_command *command, int index, int64_t least, const char *text,
                      struct rules *rules) {
     const int64_t low = least < -1 ? -far : least;
-    rules->given[index].values = args_int_list(text, low, far, &rules->given[index].n);
-    if (rules->given[index].values) return EXIT_OK;
+    if (read_into(rules, index, text, low)) return EXIT_OK;
     return cli_usage(command, "%s: '%s' is not a list of whole numbers%s", made_at(index)->name,
                      text, low == 0 ? " from 0" : "");
 }
@@ -107,8 +112,8 @@ static int read_numbers(const struct cli_command *command, int index, const char
                         struct rules *rules) {
     const qkv_rule *const rule = qkv_attention_rule(index);
     const qkv_rule_field *const field = &rule->fields[0];
-    rules->given[index].values = args_int_list(text, field->least, far, &rules->given[index].n);
-    if (rules->given[index].values && rules->given[index].n == rule->n_fields) return EXIT_OK;
+    if (read_into(rules, index, text, field->least) && rules->given[index].n == rule->n_fields)
+        return EXIT_OK;
     if (!field->least_means)
         return cli_usage(command, "%s: '%s' is not %s", made_at(index)->name, text,
                          made_at(index)->argument);
@@ -118,13 +123,11 @@ static int read_numbers(const struct cli_command *command, int index, const char
 
 /* top-left, bottom-right, or the offset of the queries: of another rule. */
 static int read_where(const struct cli_command *command, const char *text, struct rules *rules) {
-    const int offset = rules_find(QKV_SET_Q_OFFSET);
     rules->causal = CAUSAL_OFFSETS;
     if (strcmp(text, "top-left") == 0) rules->causal = CAUSAL_TOP_LEFT;
     if (strcmp(text, "bottom-right") == 0) rules->causal = CAUSAL_BOTTOM_RIGHT;
     if (rules->causal != CAUSAL_OFFSETS) return EXIT_OK;
-    rules->given[offset].values = args_int_list(text, -far, far, &rules->given[offset].n);
-    if (rules->given[offset].values) return EXIT_OK;
+    if (read_into(rules, rules_find(QKV_SET_Q_OFFSET), text, -far)) return EXIT_OK;
     return cli_usage(command, "--causal: '%s' is not top-left, bottom-right or a list of offsets",
                      text);
 }

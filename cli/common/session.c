@@ -11,11 +11,9 @@
 
 int session_isa(const struct cli_command *command, const char *source, const char *isa) {
     char list[128] = "";
-    size_t used = 0;
-    for (int i = 0; qkv_isa_name(i) && used < sizeof list; i++) {
+    for (int i = 0; qkv_isa_name(i); i++) {
         if (strcmp(qkv_isa_name(i), isa) == 0) return EXIT_OK;
-        used +=
-            (size_t)snprintf(list + used, sizeof list - used, i ? ", %s" : "%s", qkv_isa_name(i));
+        text_append(list, sizeof list, i ? ", %s" : "%s", qkv_isa_name(i));
     }
     return cli_usage(command, "%s: '%s' is not one of those usable here: %s", source, isa, list);
 }
@@ -36,8 +34,7 @@ int session_context(const struct cli_command *command, const struct cli_common *
     }
     options.n_threads = (int)threads;
     qkv_error error;
-    if (qkv_ctx_create(&options, ctx, &error) != QKV_OK) return cli_fail("%s", error.message);
-    return EXIT_OK;
+    return cli_status(qkv_ctx_create(&options, ctx, &error), &error);
 }
 
 static bool is_folder(const char *name) {
@@ -53,15 +50,14 @@ qkv_model_open_options session_weights(const struct cli_common *common) {
 
 /* A folder without a model that we read may still have a tokenizer, if that is enough. */
 static int open_named(struct session *session, const char *name) {
-    qkv_error error, other;
+    qkv_error error;
     const qkv_model_open_options options = session_weights(session->common);
     const qkv_status status = qkv_model_open(name, &options, &session->model, &error);
     if (status == QKV_OK) return EXIT_OK;
     if (!(session->command->takes & TAKES_TOKENIZER) || !is_folder(name) ||
         (status != QKV_ERR_IO && status != QKV_ERR_UNSUPPORTED))
         return cli_fail("%s", error.message);
-    if (qkv_tokenizer_open(name, QKV_SOURCE, &session->alone, &other) == QKV_OK) return EXIT_OK;
-    return cli_fail("%s", other.message);
+    return cli_status(qkv_tokenizer_open(name, QKV_SOURCE, &session->alone, &error), &error);
 }
 
 static const char *model_name(const struct cli_common *common) {
@@ -121,10 +117,9 @@ int session_open_target(struct session *session, const struct cli_command *comma
     if (!name || !is_folder(name))
         return cli_usage(command, "--target needs a --model that is a folder");
     *session = (struct session){ .command = command, .common = common };
-    if (qkv_tokenizer_open(name, QKV_TARGET, &session->alone, &error) != QKV_OK)
-        return cli_fail("%s", error.message);
+    const qkv_status status = qkv_tokenizer_open(name, QKV_TARGET, &session->alone, &error);
     session->tokenizer = session->alone;
-    return EXIT_OK;
+    return cli_status(status, &error);
 }
 
 void session_close(struct session *session) {
@@ -136,28 +131,20 @@ void session_close(struct session *session) {
     session->ctx = NULL;
 }
 
-/* Of an id without a token nothing; NULL: no memory. */
-static bool show(const qkv_tokenizer *tokenizer, int32_t id, qkv_text **shown) {
+/* Of an id without a token "", NULL: no memory. */
+static char *show(const qkv_tokenizer *tokenizer, int32_t id, bool escaped) {
+    qkv_text *shown = NULL;
     qkv_error error;
-    *shown = NULL;
-    return qkv_tokenizer_show(tokenizer, id, shown, &error) != QKV_ERR_MEMORY;
-}
-
-char *token_shown(const qkv_tokenizer *tokenizer, int32_t id) {
-    qkv_text *shown;
-    if (!show(tokenizer, id, &shown)) return NULL;
-    char *text = strndup(shown ? shown->bytes : "", shown ? (size_t)shown->n : 0);
+    if (qkv_tokenizer_show(tokenizer, id, &shown, &error) == QKV_ERR_MEMORY) return NULL;
+    const char *const bytes = shown ? shown->bytes : "";
+    const size_t n = shown ? (size_t)shown->n : 0;
+    char *const text = escaped ? term_escape(bytes, n) : strndup(bytes, n);
     qkv_text_free(shown);
     return text;
 }
 
-char *token_label(const qkv_tokenizer *tokenizer, int32_t id) {
-    qkv_text *shown;
-    if (!show(tokenizer, id, &shown)) return NULL;
-    char *escaped = term_escape(shown ? shown->bytes : "", shown ? (size_t)shown->n : 0);
-    qkv_text_free(shown);
-    return escaped;
-}
+char *token_shown(const qkv_tokenizer *tokenizer, int32_t id) { return show(tokenizer, id, false); }
+char *token_label(const qkv_tokenizer *tokenizer, int32_t id) { return show(tokenizer, id, true); }
 
 bool label_is(const char *label, const char *word) {
     static const char space[] = "\u2423";
@@ -176,7 +163,7 @@ qkv_status session_labels(const struct session *session, const qkv_encoding *inp
     bool made = *labels != NULL;
     for (int64_t i = 0; made && i < input->n; i++)
         made = ((*labels)[i] = session_token(session, input->ids[i])) != NULL;
-    return made ? QKV_OK : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    return made ? QKV_OK : text_no_memory(error);
 }
 
 void session_labels_free(char **labels, int64_t n) {

@@ -102,7 +102,9 @@ static int32_t code_of(const struct term *term, double t) {
     return rgb[0] << 16 | rgb[1] << 8 | rgb[2];
 }
 
-static void send_color(struct term *term, int layer, int32_t code) {
+/* Sets the foreground, layer 30, or the background, 40, to a colour that is not `now` already. */
+static void set_color(struct term *term, int layer, int32_t *now, int32_t code) {
+    if (term->depth == TERM_PLAIN || *now == code) return;
     if (term->depth == TERM_TRUE)
         fprintf(term->out, "\033[%d;2;%d;%d;%dm", layer + 8, code >> 16, code >> 8 & 255,
                 code & 255);
@@ -110,24 +112,15 @@ static void send_color(struct term *term, int layer, int32_t code) {
         fprintf(term->out, "\033[%d;5;%dm", layer + 8, code);
     else
         fprintf(term->out, "\033[%dm", layer + (code < 8 ? code : 60 + code - 8));
-}
-
-static void set_fg(struct term *term, int32_t code) {
-    if (term->depth == TERM_PLAIN || term->fg == code) return;
-    send_color(term, 30, code);
-    term->fg = code;
+    *now = code;
 }
 
 void term_weight_bg(struct term *term, double t) {
-    if (term->depth == TERM_PLAIN) return;
-    const int32_t code = code_of(term, t);
-    if (term->bg == code) return;
-    send_color(term, 40, code);
-    term->bg = code;
+    if (term->depth != TERM_PLAIN) set_color(term, 40, &term->bg, code_of(term, t));
 }
 
 void term_weight_fg(struct term *term, double t) {
-    if (term->depth != TERM_PLAIN) set_fg(term, code_of(term, t));
+    if (term->depth != TERM_PLAIN) set_color(term, 30, &term->fg, code_of(term, t));
 }
 
 void term_readable_on(struct term *term, double t) {
@@ -140,7 +133,7 @@ void term_readable_on(struct term *term, double t) {
                                : (term->depth == TERM_TRUE  ? 0xffffff
                                   : term->depth == TERM_256 ? 231
                                                             : 15);
-    set_fg(term, code);
+    set_color(term, 30, &term->fg, code);
 }
 
 void term_style(struct term *term, enum term_style style) {
@@ -242,7 +235,7 @@ static int put_broken(struct term *term, const char *word, const char *end, int 
     return column;
 }
 
-static void wrap(struct term *term, const char *text) {
+static void wrap(struct term *term, const char *text, int indent) {
     int column = 0;
     while (*text) {
         const char *end = text + strcspn(text, " ");
@@ -255,14 +248,22 @@ static void wrap(struct term *term, const char *text) {
             fputc(' ', term->out);
             column++;
         }
-        column = put_broken(term, text, end, column);
+        if (column == 0) column = fprintf(term->out, "%*s", indent, "");
+        if (indent == 0) {
+            column = put_broken(term, text, end, column);
+        } else {
+            fwrite(text, 1, (size_t)(end - text), term->out);
+            column += columns;
+        }
         text = end + (*end == ' ');
     }
     term_newline(term);
 }
 
-void term_wrap(struct term *term, const char *text) {
+void term_wrap_at(struct term *term, const char *text, int indent) {
     char *const shown = term_escape(text, strlen(text));
-    if (shown) wrap(term, shown);
+    if (shown) wrap(term, shown, indent);
     free(shown);
 }
+
+void term_wrap(struct term *term, const char *text) { term_wrap_at(term, text, 0); }

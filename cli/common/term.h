@@ -59,6 +59,8 @@ void term_put(struct term *term, const char *text, int width, bool right_aligned
 
 /* Words, escaped and wrapped to the terminal's width; a word that is wider goes on in the next line. */
 void term_wrap(struct term *term, const char *text);
+/* The same, each line after so many spaces; words that are wider are not broken, unless it is 0. */
+void term_wrap_at(struct term *term, const char *text, int indent);
 
 /*
  * A line on a terminal's standard error, rewritten in place; silent elsewhere and in the first
@@ -74,11 +76,17 @@ void progress_text(struct progress *progress, const char *text);
 void progress_end(struct progress *progress);
 
 /*
- * How a sign that ASCII lacks is spelt ("²": "^2"; term_signs.c): the bytes of the one that text begins with,
- * 0 if it begins with none; and a text with all of its signs spelt out, malloc, NULL without memory.
+ * Around a word from outside in a text, "\002%s\003": a page keeps its direction to itself. Escaped
+ * words hold neither.
  */
-enum { TERM_SIGN_BYTES = 6 }; /* at most, in place of a byte */
-size_t term_sign(const char *text, const char **spelt);
+#define WORD "\002%s\003"
+enum { WORD_BEGIN = '\002', WORD_END = '\003' };
+
+/*
+ * A text without the marks of words; where ascii is set, signs of our own that ASCII lacks are
+ * spelt out ("²": "^2"; term_signs.c). malloc; NULL without memory.
+ */
+char *term_plain(const char *text, bool ascii);
 char *term_spell_out(const char *text);
 
 #endif

@@ -54,10 +54,7 @@ char *term_escape(const char *bytes, size_t n) {
 }
 
 void term_print(FILE *out, const char *text) {
-    const size_t n = strlen(text);
-    for (size_t i = 0, length; i < n; i += length) {
-        char escape[ESCAPE + 1];
-        length = escape_first(text + i, n - i, escape);
-        fwrite(*escape ? escape : text + i, 1, *escape ? strlen(escape) : length, out);
-    }
+    char *const shown = term_escape(text, strlen(text));
+    if (shown) fputs(shown, out);
+    free(shown);
 }

@@ -4,7 +4,8 @@
 
 #include "common/term.h"
 
-size_t term_sign(const char *text, const char **spelt) {
+/* The bytes of the sign that text begins with, 0 if it begins with none, and its spelling. */
+static size_t sign(const char *text, const char **spelt) {
     static const char *const signs[][2] = {
         { "√", "sqrt " }, { "·", "*" },   { "÷", "/" },  { "Σ", "sum" },   { "−", "-" },
         { "…", "..." },   { "→", "->" },  { "ᵀ", "^T" }, { "γ", "gamma" }, { "β", "beta" },
@@ -22,17 +23,22 @@ size_t term_sign(const char *text, const char **spelt) {
     return 0;
 }
 
-char *term_spell_out(const char *text) {
-    char *const made = malloc(strlen(text) * TERM_SIGN_BYTES + 1), *end = made;
+char *term_plain(const char *text, bool ascii) {
+    enum { MOST = 6 }; /* bytes in place of one */
+    char *const made = malloc(strlen(text) * MOST + 1), *end = made;
+    bool ours = true; /* words from outside stay as they are */
     while (made && *text) {
-        const char *spelt;
-        const size_t n = term_sign(text, &spelt);
+        if (*text == WORD_BEGIN || *text == WORD_END) ours = *text == WORD_END;
+        const char *spelt = NULL;
+        const size_t n = ascii && ours ? sign(text, &spelt) : 0;
         if (n)
             end = stpcpy(end, spelt);
-        else
+        else if (*text != WORD_BEGIN && *text != WORD_END)
             *end++ = *text;
         text += n ? n : 1;
     }
     if (made) *end = '\0';
     return made;
 }
+
+char *term_spell_out(const char *text) { return term_plain(text, true); }

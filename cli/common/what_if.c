@@ -73,7 +73,7 @@ qkv_status what_if_of_text(const struct what_if *parsed, char *const *labels, in
         const char *token = value_of(parsed->given->list[i], "drop");
         if (!token) continue;
         if (!what_if->dropped) what_if->dropped = calloc((size_t)n + 1, 1);
-        if (!what_if->dropped) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+        if (!what_if->dropped) return text_no_memory(error);
         what_if->inputs[0] = what_if->dropped;
         if (drop(what_if, token, labels, n) == 0)
             return text_error(error, QKV_ERR_ARGUMENT,

@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { CHUNK = 1024 }; /* texts between two looks at the progress and at Ctrl-C */
 
@@ -21,7 +20,7 @@ static qkv_status compute(struct embed *e, qkv_error *error) {
     e->dim = o->pooling.set ? e->session->info->hidden : e->session->info->sentence_dim;
     e->vectors = calloc((size_t)e->n, (size_t)e->dim * sizeof(*e->vectors));
     e->lengths = calloc((size_t)e->n, sizeof(*e->lengths));
-    if (!e->vectors || !e->lengths) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    if (!e->vectors || !e->lengths) return text_no_memory(error);
     progress_begin(&progress, o->common.quiet);
     qkv_status status = QKV_OK;
     for (int64_t i = 0; status == QKV_OK && i < e->n; i += CHUNK) {
@@ -36,12 +35,8 @@ static qkv_status compute(struct embed *e, qkv_error *error) {
     }
     progress_end(&progress);
     for (int64_t i = 0; i < e->n; i++) {
-        double square = 0;
-        for (int64_t c = 0; c < e->dim; c++) {
-            const double x = (double)e->vectors[i * e->dim + c];
-            square += x * x;
-        }
-        e->lengths[i] = sqrt(square);
+        const float *const vector = e->vectors + i * e->dim;
+        e->lengths[i] = sqrt(rows_product(vector, vector, e->dim));
     }
     return status;
 }
@@ -58,18 +53,13 @@ static int answer(struct embed *e, int n_words, char **words) {
     return o->out || !o->common.json || json_print(stdout, embed_json(e)) ? EXIT_OK : EXIT_FAILED;
 }
 
-static bool ends(const char *path, const char *ending) {
-    const size_t n = strlen(path), m = strlen(ending);
-    return n > m && strcmp(path + n - m, ending) == 0;
-}
-
 static int check(const struct cli_command *command, const struct embed_options *o, int n_words) {
     if (o->file && n_words > 0) return cli_usage(command, "--file together with a text");
     if (!o->file && n_words == 0) return cli_usage(command, "TEXT or --file is missing");
     if (o->out && o->common.json) return cli_usage(command, "-o together with --json");
-    if (o->out && !ends(o->out, ".npy") && !ends(o->out, ".json"))
+    if (o->out && !text_ends(o->out, ".npy") && !text_ends(o->out, ".json"))
         return cli_usage(command, "-o: '%s' ends in none of .npy .json", o->out);
-    if (o->out && o->similar && ends(o->out, ".npy"))
+    if (o->out && o->similar && text_ends(o->out, ".npy"))
         return cli_usage(command, "-o: --similar makes a list: FILE.json, or no --similar");
     if (o->prompt && o->no_prompt) return cli_usage(command, "--prompt together with --no-prompt");
     if (o->top.set && !o->similar) return cli_usage(command, "--top without --similar");
@@ -91,45 +81,25 @@ static int embed(const struct cli_command *command, const void *data, int n_word
     return code;
 }
 
-#define OPTION(field) offsetof(struct embed_options, field)
+#define OPTIONS struct embed_options
 
 static const struct cli_option embed_table[] = {
-    { .name = "--file",
-      .argument = "F",
-      .kind = ARG_TEXT,
-      .offset = OPTION(file),
-      .suggest = ".txt" },
-    { .name = "--similar", .argument = "TEXT", .kind = ARG_TEXT, .offset = OPTION(similar) },
-    { .name = "--top",
-      .argument = "N",
-      .kind = ARG_INT,
-      .offset = OPTION(top),
-      .min = 1,
-      .max = 1000 },
-    { .name = "--prompt", .argument = "PROMPT", .kind = ARG_TEXT, .offset = OPTION(prompt) },
-    { .name = "--no-prompt", .kind = ARG_FLAG, .offset = OPTION(no_prompt) },
-    { .name = "--pooling",
-      .argument = "mean|cls|max|sqrt|weighted|last",
-      .kind = ARG_CHOICE,
-      .offset = OPTION(pooling) },
-    { .name = "--normalize", .kind = ARG_FLAG, .offset = OPTION(normalize) },
-    { .name = "-o",
-      .argument = "FILE",
-      .kind = ARG_TEXT,
-      .offset = OPTION(out),
-      .suggest = ".npy .json" },
+    OPTION_FILE("--file", "F", file, ".txt"),
+    OPTION_TEXT("--similar", "TEXT", similar),
+    OPTION_INT("--top", "N", top, 1, 1000),
+    OPTION_TEXT("--prompt", "PROMPT", prompt),
+    OPTION_FLAG("--no-prompt", no_prompt),
+    OPTION_CHOICE("--pooling", "mean|cls|max|sqrt|weighted|last", pooling),
+    OPTION_FLAG("--normalize", normalize),
+    OPTION_FILE("-o", "FILE", out, ".npy .json"),
 };
 
 const struct cli_command cmd_embed = {
     .name = "embed",
     .summary = "vectors of texts, and which texts are alike",
     .words = "[TEXT...]",
-    .min_words = 0,
     .max_words = 65536,
-    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE |
-             TAKES_JSON | TAKES_QUIET | TAKES_VERBOSE,
-    .options = embed_table,
-    .n_options = CLI_COUNT(embed_table),
-    .options_bytes = sizeof(struct embed_options),
+    .takes = TAKES_ANSWER | TAKES_TRUNCATE,
+    COMMAND_OPTIONS(embed_table),
     .run = embed,
 };

@@ -4,6 +4,7 @@
 
 #include "common/lines.h"
 #include "common/report.h"
+#include "common/rows.h"
 
 struct embed_options {
     struct cli_common common;

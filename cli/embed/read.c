@@ -18,23 +18,17 @@ static qkv_status grow(struct embed *e, qkv_error *error) {
     if (texts) e->texts = texts;
     qkv_encoding **encodings = realloc(e->encodings, (size_t)room * sizeof(qkv_encoding *));
     if (encodings) e->encodings = encodings;
-    if (!texts || !encodings) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    if (!texts || !encodings) return text_no_memory(error);
     e->room = room;
     return QKV_OK;
 }
 
 /* To the length that the model's sentence vectors are made for. */
 static qkv_status fit(struct embed *e, qkv_encoding *encoding, qkv_error *error) {
-    const int64_t longest = e->session->info->sentence_len, n = encoding->n;
-    if (n <= longest) return QKV_OK;
-    if (!e->options->common.truncate)
-        return text_error(error, QKV_ERR_SHAPE,
-                          "the text has %" PRId64 " tokens, the model makes vectors of %" PRId64
-                          ": --truncate cuts it",
-                          n, longest);
-    qkv_tokenizer_cut(e->session->tokenizer, encoding, longest);
-    e->n_cut++;
-    return QKV_OK;
+    const int64_t longest = e->session->info->sentence_len;
+    e->n_cut += encoding->n > longest;
+    return text_shorten(e->session, e->session->tokenizer, longest, "the text", "makes vectors of",
+                        NULL, encoding, error);
 }
 
 static qkv_status add(struct embed *e, const char *bytes, size_t n_bytes, qkv_error *error) {
@@ -45,7 +39,7 @@ static qkv_status add(struct embed *e, const char *bytes, size_t n_bytes, qkv_er
                                        &e->n_prompt, error);
     if (status == QKV_OK) status = fit(e, encoding, error);
     char *copy = status == QKV_OK ? malloc(n_bytes + 1) : NULL;
-    if (status == QKV_OK && !copy) status = text_error(error, QKV_ERR_MEMORY, "out of memory");
+    if (status == QKV_OK && !copy) status = text_no_memory(error);
     if (status != QKV_OK) {
         qkv_encoding_free(encoding);
         return status;
@@ -56,35 +50,22 @@ static qkv_status add(struct embed *e, const char *bytes, size_t n_bytes, qkv_er
     return QKV_OK;
 }
 
-static qkv_status read_lines(struct embed *e, struct lines *lines, qkv_error *error) {
-    qkv_status status = QKV_OK;
-    while (status == QKV_OK && !cli_cancelled && lines_next(lines, &status, error)) {
-        struct text line = lines->line;
-        if (line.n > 0 && line.bytes[line.n - 1] == '\r') line.n--;
-        if (status == QKV_OK) status = add(e, line.n ? line.bytes : "", line.n, error);
-        if (status != QKV_OK) return lines_error(lines, error);
-    }
-    return status == QKV_OK ? lines_end(lines, error) : status;
-}
-
-static qkv_status read_file(struct embed *e, const char *path, qkv_error *error) {
-    struct lines lines = { .in = NULL };
-    qkv_status status = lines_open(&lines, path, error);
-    if (status == QKV_OK) status = read_lines(e, &lines, error);
-    lines_close(&lines);
-    return status;
+static qkv_status add_line(void *user, const struct text *line, qkv_error *error) {
+    size_t n = line->n;
+    if (n > 0 && line->bytes[n - 1] == '\r') n--;
+    return add(user, n ? line->bytes : "", n, error);
 }
 
 /* The names that --prompt may have, for a message. */
 static void name_prompts(const struct embed *e, char names[], size_t room) {
     const qkv_prompt *prompt;
-    snprintf(names, room, "none");
+    *names = '\0';
     for (int64_t p = 0; (prompt = qkv_model_prompt(e->session->model, p)); p++) {
         char *const name = term_escape(prompt->name, strlen(prompt->name));
-        const size_t n = p > 0 ? strlen(names) : 0;
-        snprintf(names + n, room - n, "%s%s", p > 0 ? ", " : "", name ? name : "?");
+        text_append(names, room, "%s%s", p > 0 ? ", " : "", name ? name : "?");
         free(name);
     }
+    if (!qkv_model_prompt(e->session->model, 0)) text_append(names, room, "none");
 }
 
 /* The text of --prompt, or the one that the model's files choose. */
@@ -106,15 +87,13 @@ static qkv_status find_prompt(struct embed *e, qkv_error *error) {
 
 static void tell_prompt(const struct embed *e) {
     if (!e->prompt || !*e->prompt) return;
-    char *const shown = term_escape(e->prompt, strlen(e->prompt));
-    cli_note(e->options->common.quiet, "qkv: before each text stands the prompt '%s'",
-             shown ? shown : "?");
-    free(shown);
+    cli_note(e->options->common.quiet, "qkv: before each text stands the prompt '%s'", e->prompt);
 }
 
 qkv_status embed_read(struct embed *e, int n_words, char **words, qkv_error *error) {
     qkv_status status = find_prompt(e, error);
-    if (status == QKV_OK && e->options->file) status = read_file(e, e->options->file, error);
+    if (status == QKV_OK && e->options->file)
+        status = lines_each(e->options->file, NULL, "", add_line, e, error);
     for (int w = 0; status == QKV_OK && w < n_words; w++)
         status = add(e, words[w], strlen(words[w]), error);
     if (status == QKV_OK && e->n == 0)

@@ -1,7 +1,6 @@
 /* What `qkv embed` made: who is near whom, or the vectors themselves. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "embed/embed.h"
@@ -13,10 +12,8 @@ enum { MOST_ROWS = 20 }; /* of the table without --similar */
 /* ---- Nearness -------------------------------------------------------------------------------- */
 
 double embed_cosine(const struct embed *e, int64_t a, int64_t b) {
-    double product = 0;
-    for (int64_t c = 0; c < e->dim; c++)
-        product += (double)e->vectors[a * e->dim + c] * (double)e->vectors[b * e->dim + c];
-    return product / (e->lengths[a] * e->lengths[b]);
+    return rows_product(e->vectors + a * e->dim, e->vectors + b * e->dim, e->dim) /
+           (e->lengths[a] * e->lengths[b]);
 }
 
 int64_t embed_n_ranked(const struct embed *e) { return e->n - (e->options->similar != NULL); }
@@ -46,13 +43,6 @@ static int64_t n_shown(const struct embed *e) {
 
 /* ---- Terminal -------------------------------------------------------------------------------- */
 
-static void put_cell(struct report *report, const struct text *text) {
-    char *shown = term_escape(text->bytes, text->n);
-    report->failed |= !shown;
-    report_cell(report, WORD, shown ? shown : "");
-    free(shown);
-}
-
 static void put_similar(struct report *report, const struct embed *e) {
     int64_t nearest[1000];
     const int64_t n = embed_nearest(e, e->n - 1, n_shown(e), nearest);
@@ -61,7 +51,7 @@ static void put_similar(struct report *report, const struct embed *e) {
         const double cosine = embed_cosine(e, e->n - 1, nearest[i]);
         report_row(report, i == 0);
         report_cell(report, "%.3f", cosine);
-        put_cell(report, &e->texts[nearest[i]]);
+        report_word(report, e->texts[nearest[i]].bytes, e->texts[nearest[i]].n);
         report_bar(report, cosine > 0 ? cosine : 0);
     }
 }
@@ -71,10 +61,10 @@ static void put_all(struct report *report, const struct embed *e) {
     for (int64_t a = 0; a < e->n && a < MOST_ROWS; a++) {
         int64_t nearest = -1;
         report_row(report, false);
-        put_cell(report, &e->texts[a]);
+        report_word(report, e->texts[a].bytes, e->texts[a].n);
         if (embed_nearest(e, a, 1, &nearest) == 0) continue;
         report_cell(report, "%.3f", embed_cosine(e, a, nearest));
-        put_cell(report, &e->texts[nearest]);
+        report_word(report, e->texts[nearest].bytes, e->texts[nearest].n);
     }
     if (e->n > MOST_ROWS)
         report_note(report, "and %" PRId64 " more: -o FILE.npy writes all vectors",
@@ -94,13 +84,6 @@ static const char *pooling_name(const struct embed *e) {
     return names[e->pooling];
 }
 
-static void put_heading(struct report *report, const struct text *text) {
-    char *shown = term_escape(text->bytes, text->n);
-    report->failed |= !shown;
-    report_heading(report, "Nearest to " WORD, shown ? shown : "");
-    free(shown);
-}
-
 /* Other poolings beside that one, or layers behind it. */
 static bool has_more(const struct embed *e) {
     const qkv_model_info *const info = e->session->info;
@@ -113,22 +96,18 @@ qkv_status embed_print(const struct embed *e, qkv_error *error) {
     struct report report;
     term_init(&term, stdout, &e->options->common);
     report_begin(&report, 0, false);
-    if (e->options->similar)
-        put_heading(&report, &e->texts[e->n - 1]);
-    else
-        report_heading(&report, "%" PRId64 " text%s", e->n, e->n == 1 ? "" : "s");
-    if (e->options->similar)
+    if (e->options->similar) {
+        report_heading_word(&report, "Nearest to ", e->texts[e->n - 1].bytes, e->texts[e->n - 1].n);
         put_similar(&report, e);
-    else
+    } else {
+        report_heading(&report, "%" PRId64 " text%s", e->n, e->n == 1 ? "" : "s");
         put_all(&report, e);
+    }
     report_text(&report, "%s", "");
     report_note(&report, "A text is a vector of %" PRId64 " numbers: the %s%s; model %s.", e->dim,
                 pooling_name(e), has_more(e) ? ", and what modules.json makes of them" : "",
                 e->session->info->source);
-    if (!report.failed) report_print(&report, &term);
-    const bool failed = report.failed;
-    report_free(&report);
-    return failed ? text_error(error, QKV_ERR_MEMORY, "out of memory") : QKV_OK;
+    return report_end(&report, &term, error);
 }
 
 /* ---- JSON and files -------------------------------------------------------------------------- */
@@ -161,9 +140,7 @@ json_t *embed_json(const struct embed *e) {
 
 qkv_status embed_write(const struct embed *e, qkv_error *error) {
     const char *path = e->options->out;
-    const size_t n = strlen(path);
-    if (n >= 5 && strcmp(path + n - 5, ".json") == 0)
-        return json_write_file(path, embed_json(e), error);
+    if (text_ends(path, ".json")) return json_write_file(path, embed_json(e), error);
     const qkv_array array = { .type = QKV_ARRAY_F32,
                               .rank = 2,
                               .shape = { e->n, e->dim },

@@ -40,30 +40,28 @@ static void print_wrapped(const char *text, int column, int indent) {
     }
 }
 
+/* A space and an item, at the indent of the next line if it does not fit; returns the column. */
+static int print_item(const char *item, int column, int indent) {
+    if (column + 1 + (int)strlen(item) > LINE) {
+        printf("\n%*s", indent, "");
+        column = indent;
+    }
+    return column + printf(" %s", item);
+}
+
 static void print_usage(const struct cli_command *command) {
     printf("usage: qkv %s", command->name);
-    const int indent = 11 + (int)strlen(command->name);
+    const int indent = 11 + (int)strlen(command->name), n_own = args_n_own(command);
     int column = indent;
-    const char *words = command->words;
-    if (*words) column += printf(" %s", words);
-    const struct cli_option *option;
-    const int n_own = args_n_own(command);
-    for (int i = 0; i < n_own && (option = args_option(command, i)); i++) {
+    if (*command->words) column += printf(" %s", command->words);
+    for (int i = 0; i < n_own; i++) {
+        const struct cli_option *const option = args_option(command, i);
         char item[96];
-        const char *argument = option->argument ? option->argument : "";
         snprintf(item, sizeof item, option->required ? "%s%s%s" : "[%s%s%s]", option->name,
-                 option->argument ? " " : "", argument);
-        if (column + 1 + (int)strlen(item) > LINE) {
-            printf("\n%*s", indent, "");
-            column = indent;
-        }
-        column += printf(" %s", item);
+                 option->argument ? " " : "", option->argument ? option->argument : "");
+        column = print_item(item, column, indent);
     }
-    if (args_option(command, n_own)) {
-        const char *common = "[common options]";
-        if (column + 1 + (int)strlen(common) > LINE) printf("\n%*s", indent, "");
-        printf(" %s", common);
-    }
+    if (args_option(command, n_own)) print_item("[common options]", column, indent);
     putchar('\n');
 }
 
@@ -126,11 +124,10 @@ static int help(const struct cli_command *self, const void *data, int n_words, c
     }
 }
 
+#define OPTIONS struct help_options
+
 static const struct cli_option help_table[] = {
-    { .name = "--format",
-      .argument = "text|scdoc|bash|zsh|fish",
-      .kind = ARG_CHOICE,
-      .offset = offsetof(struct help_options, format) },
+    OPTION_CHOICE("--format", "text|scdoc|bash|zsh|fish", format),
 };
 
 const struct cli_command cmd_help = {
@@ -139,8 +136,6 @@ const struct cli_command cmd_help = {
     .words = "[COMMAND]",
     .max_words = 1,
     .suggest = "@commands",
-    .options = help_table,
-    .n_options = CLI_COUNT(help_table),
-    .options_bytes = sizeof(struct help_options),
+    COMMAND_OPTIONS(help_table),
     .run = help,
 };

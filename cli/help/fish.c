@@ -1,55 +1,7 @@
-/* Completion for fish: a `complete` per command and option, from the table of commands. */
+/* Completion for fish: what fills completion.fish, a `complete` per command and option. */
 #include <stdio.h>
-#include <string.h>
 
 #include "help/formats.h"
-
-static const char head[] =
-    "# Completion of qkv for fish, made by `qkv help --format fish`.\n"
-    "\n"
-    "# True while no command is there yet; __qkv_command NAME: while that command is there.\n"
-    "function __qkv_no_command\n"
-    "    test (count (commandline -opc)) -eq 1\n"
-    "end\n"
-    "\n"
-    "function __qkv_command\n"
-    "    set -l words (commandline -opc)\n"
-    "    test (count $words) -gt 1; and test $words[2] = $argv[1]\n"
-    "end\n"
-    "\n"
-    "# The heads L.H of the model in use, as `qkv info` counts them.\n"
-    "function __qkv_heads\n"
-    "    set -l words (commandline -opc)\n"
-    "    set -l model $QKV_MODEL\n"
-    "    for i in (seq 2 (count $words))\n"
-    "        switch $words[$i]\n"
-    "            case --model\n"
-    "                set model $words[(math $i + 1)]\n"
-    "            case '--model=*'\n"
-    "                set model (string replace -- --model= '' $words[$i])\n"
-    "        end\n"
-    "    end\n"
-    "    set -l sizes (qkv info -- $model 2>/dev/null | string match -r '^layers +(\\d+) of "
-    "(\\d+)')\n"
-    "    test (count $sizes) -eq 3; or return\n"
-    "    for layer in (seq 0 (math $sizes[2] - 1))\n"
-    "        for head in (seq 0 (math $sizes[3] - 1))\n"
-    "            echo $layer.$head\n"
-    "        end\n"
-    "    end\n"
-    "end\n"
-    "\n"
-    "# __qkv_files ENDING...: folders, and files that end so.\n"
-    "function __qkv_files\n"
-    "    set -l word (commandline -ct | string replace -r -- '^--[^=]*=' '')\n"
-    "    set -l endings (string escape --style=regex -- $argv)\n"
-    "    complete -C \"__qkv_any_file $word\" | string match -r -- \"^.*(?:/|\"(string join '|' "
-    "$endings)\")(?:\\t.*)?\\$\"\n"
-    "end\n"
-    "\n"
-    "complete -c qkv -f\n"
-    "complete -c qkv -n __qkv_no_command -l help -d 'the list of commands'\n"
-    "complete -c qkv -n __qkv_no_command -l version -d 'the version'\n";
 
 static void write_quoted(const char *text, int length) {
     putchar('\'');
@@ -101,16 +53,20 @@ static void write_command(const struct cli_command *command) {
            command->name);
 }
 
+static void write_summary(const struct cli_command *command) {
+    printf("complete -c qkv -n __qkv_no_command -a %s -d ", command->name);
+    write_quoted(command->summary, help_brief_length(command->summary));
+    putchar('\n');
+}
+
+static void write_name(const struct cli_command *command) {
+    printf("    echo %s\n", command->name);
+}
+
 void help_fish(void) {
-    fputs(head, stdout);
-    const struct cli_command *command;
-    for (int i = 0; (command = cli_command_at(i)); i++) {
-        printf("complete -c qkv -n __qkv_no_command -a %s -d ", command->name);
-        write_quoted(command->summary, help_brief_length(command->summary));
-        putchar('\n');
-    }
-    puts("\nfunction __qkv_commands");
-    for (int i = 0; (command = cli_command_at(i)); i++) printf("    echo %s\n", command->name);
-    puts("end");
-    for (int i = 0; (command = cli_command_at(i)); i++) write_command(command);
+    static const struct help_part parts[] = { { "summaries", write_summary },
+                                              { "names", write_name },
+                                              { "commands", write_command },
+                                              { NULL, NULL } };
+    help_write_parts(help_fish_text, parts);
 }

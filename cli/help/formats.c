@@ -72,3 +72,14 @@ void help_write_escaped(const char *text, int length, const char *special, const
         putchar(text[i]);
     }
 }
+
+static void fill(void *parts, const char *name) {
+    const struct help_part *part = parts;
+    const struct cli_command *command;
+    while (strcmp(part->name, name) != 0) part++;
+    for (int i = 0; (command = cli_command_at(i)); i++) part->write(command);
+}
+
+void help_write_parts(const char *text, const struct help_part *parts) {
+    template_write(stdout, text, fill, (void *)(uintptr_t)parts);
+}

@@ -29,9 +29,18 @@ struct help_values help_values_of(const char *suggest);
 /* Writes text, with escape before each character of special. */
 void help_write_escaped(const char *text, int length, const char *special, const char *escape);
 
+/* Fills each hole of a text with what its part writes of every command; the list ends with NULL. */
+struct help_part {
+    const char *name;
+    void (*write)(const struct cli_command *command);
+};
+void help_write_parts(const char *text, const struct help_part *parts);
+
 /* Title, NAME, SYNOPSIS and OPTIONS of qkv-COMMAND(1); of qkv(1), with COMMANDS, if it is NULL. */
 void help_scdoc(const struct cli_command *command);
 
+/* Completions, and their texts (cli/texts.S), with holes. */
+extern const char help_bash_text[], help_zsh_text[], help_fish_text[];
 void help_bash(void);
 void help_zsh(void);
 void help_fish(void);

@@ -1,5 +1,5 @@
 /*
- * The help of commands and options, from the texts beside this file (texts.S embeds them):
+ * The help of commands and options, from the texts beside this file (cli/texts.S embeds them):
  *
  *     # lookup             a command, then what it does: paragraphs, and lines that begin with
  *     ...                  spaces, which stay as they are

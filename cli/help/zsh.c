@@ -1,50 +1,10 @@
-/* Completion for zsh: a specification for _arguments per option, from the table of commands. */
+/* Completion for zsh: what fills completion.zsh, a specification for _arguments per option. */
 #include <stdio.h>
 #include <string.h>
 
 #include "help/formats.h"
 
 #define IN_SPEC "[]:\\" /* what _arguments would read */
-
-static const char head[] =
-    "#compdef qkv\n"
-    "# Completion of qkv for zsh, made by `qkv help --format zsh`.\n"
-    "\n"
-    "# The heads L.H of the model in use, as `qkv info` counts them.\n"
-    "_qkv_heads() {\n"
-    "    local i line model=${opt_args[--model]:-${QKV_MODEL-}}\n"
-    "    local -a fields heads\n"
-    "    local counted=\"$(_call_program heads qkv info -- "
-    "${model:+${(q)${(Q)model}}} 2>/dev/null)\"\n"
-    "    for line in ${(f)counted}; do\n"
-    "        fields=(${=line})\n"
-    "        [[ $fields[1] == layers && $fields[2]$fields[4] == <-> ]] || continue\n"
-    "        for ((i = 0; i < fields[2] * fields[4]; i++)); do\n"
-    "            heads+=($((i / fields[4])).$((i % fields[4])))\n"
-    "        done\n"
-    "    done\n"
-    "    compadd -a heads\n"
-    "}\n"
-    "\n";
-
-static const char middle[] =
-    "_qkv() {\n"
-    "    local curcontext=$curcontext state line i ret=1\n"
-    "    typeset -A opt_args\n"
-    "    _arguments -C '(- *)--help[the list of commands]' '(- *)--version[the version]' \\\n"
-    "        '1: :_qkv_commands' '*:: :->arguments' && ret=0\n"
-    "    [[ $state == arguments ]] || return ret\n"
-    "    case $words[1] in\n";
-
-static const char tail[] = "    esac\n"
-                           "    return ret\n"
-                           "}\n"
-                           "\n"
-                           "if [[ $funcstack[1] == _qkv ]]; then\n"
-                           "    _qkv \"$@\"\n"
-                           "else\n"
-                           "    compdef _qkv qkv\n"
-                           "fi\n";
 
 /* The action of _arguments. */
 static void write_action(const char *suggest) {
@@ -109,17 +69,15 @@ static void write_command(const struct cli_command *command) {
     puts("            '(- *)--help[options and what they mean]' && ret=0\n        ;;");
 }
 
+static void write_summary(const struct cli_command *command) {
+    printf("        '%s:", command->name);
+    write_quoted(command->summary, help_brief_length(command->summary), ":\\");
+    puts("'");
+}
+
 void help_zsh(void) {
-    fputs(head, stdout);
-    const struct cli_command *command;
-    puts("_qkv_commands() {\n    local -a commands=(");
-    for (int i = 0; (command = cli_command_at(i)); i++) {
-        printf("        '%s:", command->name);
-        write_quoted(command->summary, help_brief_length(command->summary), ":\\");
-        puts("'");
-    }
-    puts("    )\n    _describe -t commands command commands\n}\n");
-    fputs(middle, stdout);
-    for (int i = 0; (command = cli_command_at(i)); i++) write_command(command);
-    fputs(tail, stdout);
+    static const struct help_part parts[] = { { "summaries", write_summary },
+                                              { "commands", write_command },
+                                              { NULL, NULL } };
+    help_write_parts(help_zsh_text, parts);
 }

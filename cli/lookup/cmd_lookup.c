@@ -1,6 +1,8 @@
 /* `qkv lookup`: a dictionary that finds by meaning, and what it is beside a plain one. */
 #include "lookup/lookup.h"
 
+#include "common/lines.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,23 +10,12 @@
 /* Standard input whole, as a table. */
 static qkv_status read_stdin(qkv_table **table, qkv_error *error) {
     enum { LIMIT = 1 << 26 };
-    size_t room = 1 << 16, n = 0;
-    char *bytes = malloc(room);
-    while (bytes) {
-        n += fread(bytes + n, 1, room - n, stdin);
-        if (n < room || n > LIMIT) break;
-        char *larger = realloc(bytes, room *= 2);
-        if (!larger) free(bytes);
-        bytes = larger;
-    }
-    qkv_status status = QKV_OK;
-    if (!bytes)
-        status = text_error(error, QKV_ERR_MEMORY, "out of memory");
-    else if (ferror(stdin))
-        status = text_error(error, QKV_ERR_IO, "standard input: %s", strerror(errno));
-    else
-        status = qkv_table_parse("standard input", bytes, n, table, error);
-    free(bytes);
+    struct text text;
+    if (!text_read(stdin, LIMIT, &text)) return text_no_memory(error);
+    const qkv_status status =
+        ferror(stdin) ? text_error(error, QKV_ERR_IO, "standard input: %s", strerror(errno))
+                      : qkv_table_parse("standard input", text.bytes, text.n, table, error);
+    free(text.bytes);
     return status;
 }
 
@@ -85,32 +76,23 @@ static int lookup(const struct cli_command *command, const void *data, int n_wor
     return code;
 }
 
-#define OPTION(field) offsetof(struct lookup_options, field)
+#define OPTIONS struct lookup_options
 
 static const struct cli_option lookup_table[] = {
-    { .name = "--metric", .argument = "cosine|dot", .kind = ARG_CHOICE, .offset = OPTION(metric) },
-    { .name = "--temperature", .argument = "X", .kind = ARG_REAL, .offset = OPTION(temperature) },
-    { .name = "--hard", .kind = ARG_FLAG, .offset = OPTION(hard) },
-    { .name = "--top",
-      .argument = "N",
-      .kind = ARG_INT,
-      .offset = OPTION(top),
-      .min = 1,
-      .max = 64 },
-    { .name = "--sentence", .kind = ARG_FLAG, .offset = OPTION(sentence) },
+    OPTION_CHOICE("--metric", "cosine|dot", metric),
+    OPTION_REAL("--temperature", "X", temperature),
+    OPTION_FLAG("--hard", hard),
+    OPTION_INT("--top", "N", top, 1, 64),
+    OPTION_FLAG("--sentence", sentence),
 };
 
 const struct cli_command cmd_lookup = {
     .name = "lookup",
     .summary = "look a value up by meaning",
     .words = "TABLE QUERY...",
-    .min_words = 0,
     .max_words = 4096,
     .suggest = ".csv .tsv",
-    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_JSON | TAKES_QUIET |
-             TAKES_VERBOSE,
-    .options = lookup_table,
-    .n_options = CLI_COUNT(lookup_table),
-    .options_bytes = sizeof(struct lookup_options),
+    .takes = TAKES_ANSWER,
+    COMMAND_OPTIONS(lookup_table),
     .run = lookup,
 };

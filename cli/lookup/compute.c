@@ -3,7 +3,6 @@
  * mixed. One call of the library answers all queries; values have a size of their own, and the keys
  * with the largest weights come from its statistics, so nothing is as large as queries times keys.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,10 +10,7 @@
 #include <qkv/stats.h>
 
 double lookup_similarity(const struct lookup *l, int64_t query, int64_t key) {
-    double product = 0;
-    for (int64_t c = 0; c < l->dim; c++)
-        product += (double)l->q[query * l->dim + c] * (double)l->k[key * l->dim + c];
-    return product;
+    return rows_product(l->q + query * l->dim, l->k + key * l->dim, l->dim);
 }
 
 int64_t lookup_equal(const struct lookup *l, int64_t query) {
@@ -28,10 +24,8 @@ int64_t lookup_equal(const struct lookup *l, int64_t query) {
  * all vectors have one length, and otherwise length is all they differ by.
  */
 static double default_temperature(const struct lookup *l) {
-    double square = 0;
-    const int64_t n = l->table->n_rows * l->dim;
-    for (int64_t i = 0; i < n; i++) square += (double)l->k[i] * (double)l->k[i];
-    const double mean = square / (double)l->table->n_rows;
+    const int64_t n = l->table->n_rows;
+    const double mean = rows_product(l->k, l->k, n * l->dim) / (double)n;
     return l->options->metric.value == LOOKUP_COSINE || !(mean > 0) ? 0.1 : 0.1 * mean;
 }
 
@@ -41,9 +35,8 @@ static qkv_status make_room(struct lookup *l, qkv_error *error) {
     l->entropy = calloc(n + 1, sizeof(*l->entropy));
     l->top_keys = calloc(n * (size_t)l->n_top + 1, sizeof(*l->top_keys));
     l->top_weights = calloc(n * (size_t)l->n_top + 1, sizeof(*l->top_weights));
-    return l->values && l->entropy && l->top_keys && l->top_weights
-               ? QKV_OK
-               : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    return l->values && l->entropy && l->top_keys && l->top_weights ? QKV_OK
+                                                                    : text_no_memory(error);
 }
 
 qkv_status lookup_compute(struct lookup *l, qkv_error *error) {

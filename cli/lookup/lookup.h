@@ -3,6 +3,7 @@
 #define QKV_CLI_LOOKUP_H
 
 #include "common/report.h"
+#include "common/rows.h"
 #include "qkv/files.h"
 
 struct lookup_options {

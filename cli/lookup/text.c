@@ -66,10 +66,7 @@ static void put_values(struct report *report, const struct lookup *l, const floa
 }
 
 static void put_key(struct report *report, const struct lookup *l, int64_t key) {
-    char *shown = term_escape(l->table->keys[key], strlen(l->table->keys[key]));
-    report->failed |= !shown;
-    report_cell(report, WORD, shown ? shown : "");
-    free(shown);
+    report_word(report, l->table->keys[key], strlen(l->table->keys[key]));
 }
 
 /* What has no key of its own here. */
@@ -137,11 +134,8 @@ qkv_status lookup_print(const struct lookup *l, qkv_error *error) {
     const int64_t shown = room < 1 ? 1 : room > MOST_VALUES ? MOST_VALUES : room;
     const int64_t n_shown = shown < l->table->n_values ? shown : l->table->n_values;
     for (int64_t i = 0; i < l->n_queries; i++) {
-        char *query = term_escape(l->queries[i], strlen(l->queries[i]));
-        report.failed |= !query;
         if (i > 0) report_text(&report, "%s", "");
-        report_heading(&report, WORD, query ? query : "");
-        free(query);
+        report_heading_word(&report, "", l->queries[i], strlen(l->queries[i]));
         if (l->options->hard)
             hard(&report, l, i, n_shown);
         else
@@ -158,10 +152,7 @@ qkv_status lookup_print(const struct lookup *l, qkv_error *error) {
                     " keys, with %s vectors of the model %s.",
                     metric_name(l), l->temperature, l->table->n_rows, vectors,
                     l->session->info->source);
-    if (!report.failed) report_print(&report, &term);
-    const bool failed = report.failed;
-    report_free(&report);
-    return failed ? text_error(error, QKV_ERR_MEMORY, "out of memory") : QKV_OK;
+    return report_end(&report, &term, error);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -204,5 +195,5 @@ qkv_status lookup_json(const struct lookup *l, json_t **json, qkv_error *error) 
                       l->options->metric.value == LOOKUP_COSINE ? "cosine" : "dot", "temperature",
                       l->options->hard ? json_null() : json_number(l->temperature), "vectors",
                       l->options->sentence ? "sentence" : "word", "results", results);
-    return *json ? QKV_OK : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    return *json ? QKV_OK : text_no_memory(error);
 }

@@ -100,14 +100,12 @@ static void tell_keys(const struct session *session, int64_t n_keys, int64_t n_s
                  n_split, n_keys);
 }
 
-static qkv_status word(const struct session *session, const char *text, const char *what,
-                       const double *mean, float *vector, struct lookup_pieces *pieces,
-                       qkv_error *error) {
+/* The mean of the vectors of a word's pieces, without what all words share. */
+static qkv_status word(const struct session *session, const qkv_encoding *input, const double *mean,
+                       float *vector, qkv_error *error) {
     const int64_t dim = session->info->embedding_size;
-    qkv_encoding *input = NULL;
-    qkv_status status = encode(session, text, what, &input, error);
     double *sum = calloc((size_t)dim + 1, sizeof(*sum)), n = 0;
-    if (status == QKV_OK && !sum) status = text_error(error, QKV_ERR_MEMORY, "out of memory");
+    qkv_status status = sum ? QKV_OK : text_no_memory(error);
     for (int64_t i = 0; status == QKV_OK && i < input->n; i++) {
         if (input->end[i] <= input->begin[i]) continue;
         status = qkv_model_word_vector(session->model, input->ids[i], vector, error);
@@ -115,32 +113,22 @@ static qkv_status word(const struct session *session, const char *text, const ch
         n++;
     }
     for (int64_t c = 0; status == QKV_OK && c < dim; c++) vector[c] = (float)(sum[c] / n - mean[c]);
-    if (status == QKV_OK) count_pieces(session, input, pieces);
     free(sum);
-    qkv_encoding_free(input);
     return status;
 }
 
 /* The mean of the last hidden states, [CLS] and [SEP] among them, as sentence models are trained. */
-static qkv_status sentence(const struct session *session, const char *text, const char *what,
-                           float *vector, struct lookup_pieces *pieces, qkv_error *error) {
+static qkv_status sentence(const struct session *session, const qkv_encoding *input, float *vector,
+                           qkv_error *error) {
     qkv_embed_options options = qkv_embed_options_init();
-    qkv_encoding *input = NULL;
     options.pooling = QKV_POOLING_MEAN;
     options.normalize = -1; /* by the metric: below */
-    qkv_status status = encode(session, text, what, &input, error);
-    if (status == QKV_OK)
-        status = qkv_model_embed(session->ctx, session->model, 1,
-                                 (const qkv_encoding *const *)&input, &options, vector, error);
-    if (status == QKV_OK) count_pieces(session, input, pieces);
-    qkv_encoding_free(input);
-    return status;
+    return qkv_model_embed(session->ctx, session->model, 1, &input, &options, vector, error);
 }
 
 /* To length 1, so that products are cosines; a vector of 0 stays. */
 static void normalize(float *vector, int64_t dim) {
-    double square = 0;
-    for (int64_t c = 0; c < dim; c++) square += (double)vector[c] * (double)vector[c];
+    const double square = rows_product(vector, vector, dim);
     for (int64_t c = 0; c < dim && square > 0; c++)
         vector[c] = (float)((double)vector[c] / sqrt(square));
 }
@@ -152,9 +140,13 @@ static qkv_status one(struct lookup *l, int64_t i, const double *mean, struct lo
     const char *text = is_key ? l->table->keys[i] : l->queries[i - n_keys];
     const char *what = is_key ? "the key" : "the query";
     float *vector = is_key ? l->k + i * l->dim : l->q + (i - n_keys) * l->dim;
-    const qkv_status status = l->options->sentence
-                                  ? sentence(l->session, text, what, vector, pieces, error)
-                                  : word(l->session, text, what, mean, vector, pieces, error);
+    qkv_encoding *input = NULL;
+    qkv_status status = encode(l->session, text, what, &input, error);
+    if (status == QKV_OK)
+        status = l->options->sentence ? sentence(l->session, input, vector, error)
+                                      : word(l->session, input, mean, vector, error);
+    if (status == QKV_OK) count_pieces(l->session, input, pieces);
+    qkv_encoding_free(input);
     if (status == QKV_OK && l->options->metric.value == LOOKUP_COSINE) normalize(vector, l->dim);
     return status;
 }
@@ -190,9 +182,8 @@ qkv_status lookup_vectors(struct lookup *l, qkv_error *error) {
     l->q = calloc((size_t)(l->n_queries * l->dim) + 1, sizeof(*l->q));
     l->unknown = calloc((size_t)l->n_queries + 1, 1);
     double *mean = vocabulary_mean(l->session);
-    const qkv_status status = l->k && l->q && l->unknown && mean
-                                  ? all(l, mean, error)
-                                  : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    const qkv_status status =
+        l->k && l->q && l->unknown && mean ? all(l, mean, error) : text_no_memory(error);
     free(mean);
     return status;
 }

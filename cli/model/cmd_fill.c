@@ -48,17 +48,11 @@ static int fill(const struct cli_command *command, const void *options, int n_wo
     return code ? code : text_job_run(&job, n_words, words);
 }
 
+#define OPTIONS struct fill_options
+
 static const struct cli_option fill_table[] = {
-    { .name = "--pair",
-      .argument = "TEXT",
-      .kind = ARG_TEXT,
-      .offset = offsetof(struct fill_options, pair) },
-    { .name = "--top",
-      .argument = "N",
-      .kind = ARG_INT,
-      .offset = offsetof(struct fill_options, top),
-      .min = 1,
-      .max = 1000 },
+    OPTION_TEXT("--pair", "TEXT", pair),
+    OPTION_INT("--top", "N", top, 1, 1000),
 };
 
 const struct cli_command cmd_fill = {
@@ -67,10 +61,7 @@ const struct cli_command cmd_fill = {
     .words = "TEXT",
     .min_words = 1,
     .max_words = 1,
-    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE |
-             TAKES_JSON | TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE,
-    .options = fill_table,
-    .n_options = CLI_COUNT(fill_table),
-    .options_bytes = sizeof(struct fill_options),
+    .takes = TAKES_ANSWER | TAKES_TRUNCATE | TAKES_JSONL,
+    COMMAND_OPTIONS(fill_table),
     .run = fill,
 };

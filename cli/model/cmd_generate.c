@@ -1,5 +1,5 @@
 /* `qkv generate`: what a model writes after a text. */
-#include "model/writing.h"
+#include "model/model.h"
 
 static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t **json,
                          qkv_error *error) {
@@ -33,21 +33,20 @@ static int generate(const struct cli_command *command, const void *data, int n_w
     return none ? text_job_run(&w.job, 1, empty) : text_job_run(&w.job, n_words, words);
 }
 
+#define OPTIONS struct writing_options
+#define INTO    qkv_generate_options
+
 static const struct cli_option generate_table[] = {
     WRITING_TABLE,
-    { .name = "--show-prompt", .kind = ARG_FLAG, .offset = WRITING(show_prompt) },
+    OPTION_FLAG("--show-prompt", show_prompt),
 };
 
 const struct cli_command cmd_generate = {
     .name = "generate",
     .summary = "what a model writes after a text",
     .words = "[PROMPT]",
-    .min_words = 0,
     .max_words = 1,
-    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_JSON | TAKES_JSONL |
-             TAKES_QUIET | TAKES_VERBOSE,
-    .options = generate_table,
-    .n_options = CLI_COUNT(generate_table),
-    .options_bytes = sizeof(struct writing_options),
+    .takes = TAKES_ANSWER | TAKES_JSONL,
+    COMMAND_OPTIONS(generate_table),
     .run = generate,
 };

@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "common/input.h"
-#include "common/session.h"
 #include "common/term.h"
-#include "model/info.h"
+#include "model/model.h"
 #include "qkv/files.h"
 
 struct info_options {
@@ -18,30 +17,19 @@ struct info_options {
 
 static const char *yes(int flag) { return flag ? "yes" : "no"; }
 
-static int emit(json_t *object) { return json_print(stdout, object) ? EXIT_OK : EXIT_FAILED; }
-
 /* ---- A model -------------------------------------------------------------------------------- */
 
 /* What models with a decoder have besides; tokens that there are none of are null. */
 static void add_decoder(json_t *object, const qkv_model_info *info) {
-    const struct {
-        const char *name;
-        int64_t value;
-    } tokens[] = { { "bos_id", info->bos_id },
-                   { "eos_id", info->eos_id },
-                   { "pad_id", info->pad_id },
-                   { "start_id", info->start_id } };
     json_t *const more = json_pack(
-        "{s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:b,s:b,s:b,s:b}", "has_lm", info->has_lm, "is_decoder",
-        info->kind == QKV_MODEL_DECODER, "is_encoder_decoder", info->kind == QKV_MODEL_PAIR,
-        "n_decoder_layers", (json_int_t)info->n_decoder_layers, "n_decoder_heads",
-        (json_int_t)info->n_decoder_heads, "decoder_intermediate",
-        (json_int_t)info->decoder_intermediate, "target_vocab_size",
-        (json_int_t)info->target_vocab_size, "separate_words", info->separate_words, "scales_words",
-        info->scales_words, "unscaled", info->unscaled, "scales_by_layer", info->scales_by_layer);
-    for (size_t t = 0; t < sizeof tokens / sizeof *tokens; t++)
-        json_object_set_new(more, tokens[t].name,
-                            tokens[t].value < 0 ? json_null() : json_integer(tokens[t].value));
+        "{s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:b,s:b,s:b,s:b,s:o,s:o,s:o,s:o}", JSON_FIELD(info, has_lm),
+        "is_decoder", info->kind == QKV_MODEL_DECODER, "is_encoder_decoder",
+        info->kind == QKV_MODEL_PAIR, JSON_INT(info, n_decoder_layers),
+        JSON_INT(info, n_decoder_heads), JSON_INT(info, decoder_intermediate),
+        JSON_INT(info, target_vocab_size), JSON_FIELD(info, separate_words),
+        JSON_FIELD(info, scales_words), JSON_FIELD(info, unscaled),
+        JSON_FIELD(info, scales_by_layer), JSON_COUNT(info, bos_id), JSON_COUNT(info, eos_id),
+        JSON_COUNT(info, pad_id), JSON_COUNT(info, start_id));
     json_object_update(object, more);
     json_decref(more);
 }
@@ -88,37 +76,29 @@ static void add_prompts(json_t *object, const qkv_model *model) {
     json_decref(name);
 }
 
+static json_t *texts_json(const qkv_model *model, const char *(*text)(const qkv_model *, int64_t)) {
+    json_t *const list = json_array();
+    for (int64_t i = 0; text(model, i); i++) json_array_append_new(list, json_text(text(model, i)));
+    return list;
+}
+
 static json_t *model_json(const qkv_model *model) {
     const qkv_model_info *info = qkv_model_get_info(model);
-    json_t *unused = json_array(), *warnings = json_array(), *files = json_array();
-    for (int64_t i = 0; qkv_model_file(model, i); i++)
-        json_array_append_new(files, json_text(qkv_model_file(model, i)));
-    for (int64_t i = 0; qkv_model_warning(model, i); i++)
-        json_array_append_new(warnings, json_text(qkv_model_warning(model, i)));
-    for (int64_t i = 0; qkv_model_unused(model, i); i++)
-        json_array_append_new(unused, json_text(qkv_model_unused(model, i)));
     json_t *object = json_pack(
-        "{s:s,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:f,s:b,s:b,s:b,s:b,s:b,s:I,s:I,s:o,s:o,s:o}",
-        "architecture", info->architecture, "source", json_text(info->source), "n_layers",
-        (json_int_t)info->n_layers, "n_heads", (json_int_t)info->n_heads, "hidden",
-        (json_int_t)info->hidden, "head_dim", (json_int_t)info->head_dim, "intermediate",
-        (json_int_t)info->intermediate, "vocab_size", (json_int_t)info->vocab_size, "max_len",
-        (json_int_t)info->max_len, "n_types", (json_int_t)info->n_types, "n_parameters",
-        (json_int_t)info->n_parameters, "layer_norm_eps", info->layer_norm_eps, "has_mlm",
-        info->has_mlm, "has_nsp", info->has_nsp, "has_pooler", info->has_pooler,
-        "has_discriminator", info->has_discriminator, "sinusoidal_positions",
-        info->sinusoidal_positions, "embedding_size", (json_int_t)info->embedding_size,
-        "sentence_len", (json_int_t)info->sentence_len, "files", files, "unused", unused,
-        "warnings", warnings);
-    if (object) {
-        json_object_set_new(object, "weights",
-                            json_string(info->weights == QKV_WEIGHTS_F32 ? "f32" : "bf16"));
-        json_object_set_new(object, "weights_bytes", json_integer((json_int_t)info->weights_bytes));
-        json_object_set_new(object, "untied", untied_json(info));
-        json_object_set_new(object, "activation", json_string(info->activation));
-        json_object_set_new(object, "sentence_dim", json_integer((json_int_t)info->sentence_dim));
-        add_prompts(object, model);
-    }
+        "{s:s,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:f,s:b,s:b,s:b,s:b,s:b,s:I,s:I,s:o,s:o,s:o,"
+        "s:s,s:I,s:o,s:s,s:I}",
+        JSON_FIELD(info, architecture), "source", json_text(info->source), JSON_INT(info, n_layers),
+        JSON_INT(info, n_heads), JSON_INT(info, hidden), JSON_INT(info, head_dim),
+        JSON_INT(info, intermediate), JSON_INT(info, vocab_size), JSON_INT(info, max_len),
+        JSON_INT(info, n_types), JSON_INT(info, n_parameters), JSON_FIELD(info, layer_norm_eps),
+        JSON_FIELD(info, has_mlm), JSON_FIELD(info, has_nsp), JSON_FIELD(info, has_pooler),
+        JSON_FIELD(info, has_discriminator), JSON_FIELD(info, sinusoidal_positions),
+        JSON_INT(info, embedding_size), JSON_INT(info, sentence_len), "files",
+        texts_json(model, qkv_model_file), "unused", texts_json(model, qkv_model_unused),
+        "warnings", texts_json(model, qkv_model_warning), "weights",
+        info->weights == QKV_WEIGHTS_F32 ? "f32" : "bf16", JSON_INT(info, weights_bytes), "untied",
+        untied_json(info), JSON_FIELD(info, activation), JSON_INT(info, sentence_dim));
+    if (object) add_prompts(object, model);
     if (object && info->has_lm) add_decoder(object, info);
     return object;
 }
@@ -225,7 +205,7 @@ static int tell_model(const char *name, const struct cli_common *common) {
     int code = EXIT_OK;
     session_warn(model, common);
     if (common->json)
-        code = emit(model_json(model));
+        code = json_emit(model_json(model));
     else
         print_model(model, common->verbose);
     qkv_model_free(model);
@@ -234,25 +214,33 @@ static int tell_model(const char *name, const struct cli_common *common) {
 
 /* ---- An array ------------------------------------------------------------------------------- */
 
+static json_t *shape_json(const int64_t *shape, int rank) {
+    json_t *const list = json_array();
+    for (int i = 0; i < rank; i++) json_array_append_new(list, json_integer(shape[i]));
+    return list;
+}
+
+/* "[2,3]" and a line feed */
+static void print_shape(const int64_t *shape, int rank) {
+    putchar('[');
+    for (int i = 0; i < rank; i++) printf(i ? ",%" PRId64 : "%" PRId64, shape[i]);
+    puts("]");
+}
+
 static int tell_array(const char *name, const struct cli_common *common) {
     static const char *const types[] = { "f32", "bool", "i64" };
     qkv_array *array = NULL;
     qkv_error error;
-    if (qkv_array_read(name, QKV_ARRAY_F32, &array, &error) != QKV_OK)
-        return cli_fail("%s", error.message);
-    json_t *shape = json_array();
-    for (int i = 0; i < array->rank; i++)
-        json_array_append_new(shape, json_integer(array->shape[i]));
-    int code = EXIT_OK;
-    if (common->json) {
-        code = emit(json_pack("{s:s,s:O,s:I}", "type", types[array->type], "shape", shape,
-                              "n_elems", (json_int_t)array->n_elems));
-    } else {
-        printf("type      %s, as read\nshape     [", types[array->type]);
-        for (int i = 0; i < array->rank; i++) printf(i ? ",%" PRId64 : "%" PRId64, array->shape[i]);
-        printf("]\nelements  %" PRId64 "\n", array->n_elems);
+    int code = cli_status(qkv_array_read(name, QKV_ARRAY_F32, &array, &error), &error);
+    if (!code && common->json) {
+        code = json_emit(json_pack("{s:s,s:o,s:I}", "type", types[array->type], "shape",
+                                   shape_json(array->shape, array->rank), "n_elems",
+                                   (json_int_t)array->n_elems));
+    } else if (!code) {
+        printf("type      %s, as read\nshape     ", types[array->type]);
+        print_shape(array->shape, array->rank);
+        printf("elements  %" PRId64 "\n", array->n_elems);
     }
-    json_decref(shape);
     qkv_array_free(array);
     return code;
 }
@@ -267,19 +255,14 @@ struct tensor_listing {
 static void tell_entry(void *user, const qkv_tensor_entry *entry) {
     struct tensor_listing *listing = user;
     listing->n_tensors++;
-    json_t *shape = json_array();
-    if (!listing->list) printf("%-5s %s  [", entry->type, entry->name);
-    for (int i = 0; i < entry->rank; i++) {
-        if (!listing->list) printf(i ? ",%" PRId64 : "%" PRId64, entry->shape[i]);
-        json_array_append_new(shape, json_integer(entry->shape[i]));
+    if (listing->list) {
+        json_array_append_new(
+            listing->list, json_pack("{s:o,s:s,s:o}", "name", json_text(entry->name), "type",
+                                     entry->type, "shape", shape_json(entry->shape, entry->rank)));
+    } else {
+        printf("%-5s %s  ", entry->type, entry->name);
+        print_shape(entry->shape, entry->rank);
     }
-    if (listing->list)
-        json_array_append_new(listing->list,
-                              json_pack("{s:o,s:s,s:O}", "name", json_text(entry->name), "type",
-                                        entry->type, "shape", shape));
-    else
-        puts("]");
-    json_decref(shape);
 }
 
 static int tell_tensors(const char *path, const struct cli_common *common) {
@@ -289,7 +272,7 @@ static int tell_tensors(const char *path, const struct cli_common *common) {
         json_decref(listing.list);
         return cli_fail("%s", error.message);
     }
-    if (common->json) return emit(json_pack("{s:o}", "tensors", listing.list));
+    if (common->json) return json_emit(json_pack("{s:o}", "tensors", listing.list));
     printf("%" PRId64 " tensors\n", listing.n_tensors);
     return EXIT_OK;
 }
@@ -309,9 +292,9 @@ static int tell_self(qkv_ctx *ctx, const struct cli_common *common) {
         json_t *names = json_array();
         for (int i = 0; qkv_isa_name(i); i++)
             json_array_append_new(names, json_string(qkv_isa_name(i)));
-        code = emit(json_pack("{s:s,s:o,s:s,s:i,s:o}", "version", qkv_version(), "isas", names,
-                              "isa", qkv_ctx_isa(ctx), "threads", qkv_ctx_threads(ctx), "embedded",
-                              model ? model_json(model) : json_null()));
+        code = json_emit(json_pack("{s:s,s:o,s:s,s:i,s:o}", "version", qkv_version(), "isas", names,
+                                   "isa", qkv_ctx_isa(ctx), "threads", qkv_ctx_threads(ctx),
+                                   "embedded", model ? model_json(model) : json_null()));
     } else {
         printf("version       %s\ninstructions ", qkv_version());
         for (int i = 0; qkv_isa_name(i); i++) printf(" %s", qkv_isa_name(i));
@@ -327,15 +310,15 @@ static int tell_self(qkv_ctx *ctx, const struct cli_common *common) {
 
 /* A file of tensors, or the index of several. */
 static bool lists_tensors(const char *path) {
-    return info_ends_in(path, ".safetensors") || info_ends_in(path, ".npz") ||
-           info_ends_in(path, ".safetensors.index.json");
+    return text_ends(path, ".safetensors") || text_ends(path, ".npz") ||
+           text_ends(path, ".safetensors.index.json");
 }
 
 static int info(const struct cli_command *command, const void *data, int n_words, char **words) {
     const struct info_options *options = data;
     if (n_words > 0) {
         if (options->strict) return info_strict(command, words[0], &options->common);
-        const bool is_array = info_ends_in(words[0], ".npy") || strstr(words[0], ".safetensors:") ||
+        const bool is_array = text_ends(words[0], ".npy") || strstr(words[0], ".safetensors:") ||
                               strstr(words[0], ".npz:");
         if (!is_array && !lists_tensors(words[0])) return tell_model(words[0], &options->common);
         if (options->common.check_finite)
@@ -351,8 +334,10 @@ static int info(const struct cli_command *command, const void *data, int n_words
     return code;
 }
 
+#define OPTIONS struct info_options
+
 static const struct cli_option info_table[] = {
-    { .name = "--strict", .kind = ARG_FLAG, .offset = offsetof(struct info_options, strict) },
+    OPTION_FLAG("--strict", strict),
 };
 
 const struct cli_command cmd_info = {
@@ -362,8 +347,6 @@ const struct cli_command cmd_info = {
     .max_words = 1,
     .suggest = "/ .safetensors .npy .npz",
     .takes = TAKES_FINITE | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_JSON | TAKES_VERBOSE,
-    .options = info_table,
-    .n_options = CLI_COUNT(info_table),
-    .options_bytes = sizeof(struct info_options),
+    COMMAND_OPTIONS(info_table),
     .run = info,
 };

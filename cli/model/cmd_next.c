@@ -47,8 +47,7 @@ const struct cli_command cmd_next = {
     .words = "A B",
     .min_words = 1,
     .max_words = 2,
-    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE |
-             TAKES_JSON | TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE,
+    .takes = TAKES_ANSWER | TAKES_TRUNCATE | TAKES_JSONL,
     .options_bytes = sizeof(struct next_options),
     .run = next,
 };

@@ -25,7 +25,7 @@ static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t
     }
     for (int64_t i = 0; i < input->n; i++) {
         char *token = session_token(session, input->ids[i]);
-        if (!token) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+        if (!token) return text_no_memory(error);
         printf("%" PRId32 "\t%s\n", input->ids[i], token);
         free(token);
     }
@@ -41,12 +41,11 @@ static int tokenize(const struct cli_command *command, const void *options, int 
     return code ? code : text_job_run(&job, n_words, words);
 }
 
+#define OPTIONS struct tokenize_options
+
 static const struct cli_option tokenize_table[] = {
-    { .name = "--pair",
-      .argument = "TEXT",
-      .kind = ARG_TEXT,
-      .offset = offsetof(struct tokenize_options, pair) },
-    { .name = "--target", .kind = ARG_FLAG, .offset = offsetof(struct tokenize_options, target) },
+    OPTION_TEXT("--pair", "TEXT", pair),
+    OPTION_FLAG("--target", target),
 };
 
 const struct cli_command cmd_tokenize = {
@@ -56,8 +55,6 @@ const struct cli_command cmd_tokenize = {
     .min_words = 1,
     .max_words = 1,
     .takes = TAKES_MODEL | TAKES_TOKENIZER | TAKES_JSON | TAKES_JSONL | TAKES_VERBOSE,
-    .options = tokenize_table,
-    .n_options = CLI_COUNT(tokenize_table),
-    .options_bytes = sizeof(struct tokenize_options),
+    COMMAND_OPTIONS(tokenize_table),
     .run = tokenize,
 };

@@ -1,6 +1,6 @@
 /* `qkv translate`: a text in one language to a text in another, line by line. */
 #include "common/lines.h"
-#include "model/writing.h"
+#include "model/model.h"
 
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
@@ -21,45 +21,31 @@ static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
-static qkv_status translate_line(struct writing *w, const struct lines *lines, qkv_error *error) {
+static qkv_status translate_line(void *user, const struct text *line, qkv_error *error) {
+    struct writing *const w = user;
     struct session *const session = &w->job.session;
     qkv_encoding *input = NULL;
     json_t *json = NULL;
-    qkv_status status = qkv_tokenizer_encode(session->tokenizer, lines->line.bytes, lines->line.n,
-                                             NULL, 0, &input, error);
+    qkv_status status =
+        qkv_tokenizer_encode(session->tokenizer, line->bytes, line->n, NULL, 0, &input, error);
     if (status == QKV_OK) status = text_fit(session, NULL, input, error);
     if (status == QKV_OK)
         status = answer(&w->job, input, session->common->json ? &json : NULL, error);
     if (status == QKV_OK && json && !json_print(stdout, json))
         status = text_error(error, QKV_ERR_IO, "it cannot be written");
     qkv_encoding_free(input);
-    return status == QKV_OK ? QKV_OK : lines_error(lines, error);
-}
-
-/* A line for each line; the first that fails ends it. */
-static qkv_status translate_lines(struct writing *w, qkv_error *error) {
-    struct lines lines = { 0 };
-    struct progress progress;
-    qkv_status status = lines_open(&lines, w->options->file, error);
-    if (status != QKV_OK) return status;
-    progress_begin(&progress, w->options->common.quiet || w->term.tty);
-    while (status == QKV_OK && lines_next(&lines, &status, error)) {
-        char told[64];
-        if (status == QKV_OK) status = translate_line(w, &lines, error);
-        snprintf(told, sizeof told, "%lld lines translated", (long long)lines.number);
-        progress_text(&progress, told);
-    }
-    if (status == QKV_OK) status = lines_end(&lines, error);
-    progress_end(&progress);
-    lines_close(&lines);
     return status;
 }
 
+/* A line for each line; the first that fails ends it. */
 static int run_file(struct writing *w) {
+    struct progress progress;
     qkv_error error;
-    const qkv_status status = translate_lines(w, &error);
+    progress_begin(&progress, w->options->common.quiet || w->term.tty);
+    const qkv_status status =
+        lines_each(w->options->file, &progress, " translated", translate_line, w, &error);
     session_close(&w->job.session);
-    return status == QKV_OK ? EXIT_OK : cli_fail("%s", error.message);
+    return cli_status(status, &error);
 }
 
 /* ---- The command ----------------------------------------------------------------------------- */
@@ -81,13 +67,12 @@ static int translate(const struct cli_command *command, const void *data, int n_
     return w.options->file ? run_file(&w) : text_job_run(&w.job, n_words, words);
 }
 
+#define OPTIONS struct writing_options
+#define INTO    qkv_generate_options
+
 static const struct cli_option translate_table[] = {
-    { .name = "--file",
-      .argument = "F",
-      .kind = ARG_TEXT,
-      .offset = WRITING(file),
-      .suggest = "*" },
-    { .name = "--align", .kind = ARG_FLAG, .offset = WRITING(align) },
+    OPTION_FILE("--file", "F", file, "*"),
+    OPTION_FLAG("--align", align),
     WRITING_TABLE,
 };
 
@@ -95,12 +80,8 @@ const struct cli_command cmd_translate = {
     .name = "translate",
     .summary = "a text in another language, by an encoder-decoder",
     .words = "[TEXT]",
-    .min_words = 0,
     .max_words = 1,
-    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE |
-             TAKES_JSON | TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE,
-    .options = translate_table,
-    .n_options = CLI_COUNT(translate_table),
-    .options_bytes = sizeof(struct writing_options),
+    .takes = TAKES_ANSWER | TAKES_TRUNCATE | TAKES_JSONL,
+    COMMAND_OPTIONS(translate_table),
     .run = translate,
 };

@@ -2,16 +2,10 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "common/input.h"
-#include "model/info.h"
+#include "model/model.h"
 #include "qkv/files.h"
-
-bool info_ends_in(const char *name, const char *ending) {
-    const size_t n = strlen(name), m = strlen(ending);
-    return n > m && strcmp(name + n - m, ending) == 0;
-}
 
 static void print_finding(void *user, const qkv_finding *finding) {
     (void)user;
@@ -58,7 +52,7 @@ static int list_audit(const char *path) {
 
 int info_strict(const struct cli_command *command, const char *path,
                 const struct cli_common *common) {
-    if (!info_ends_in(path, ".safetensors"))
+    if (!text_ends(path, ".safetensors"))
         return cli_usage(command, "--strict needs a .safetensors file, not '%s'", path);
     if (common->check_finite)
         return cli_usage(command, "--strict looks for NaN and infinity without --check-finite");

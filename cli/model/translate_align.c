@@ -3,7 +3,7 @@
  * over all heads of all layers. Row i of the decoder is the one that predicts token i. Special tokens
  * are left out: they draw attention whenever there is nothing to look at.
  */
-#include "model/writing.h"
+#include "model/model.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static qkv_status mean_weights(const struct session *session, const qkv_encoding
     const size_t n = (size_t)(source->n * target->n);
     qkv_run *run = NULL;
     float *const weights = malloc(n * sizeof *weights);
-    if (!weights) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    if (!weights) return text_no_memory(error);
     qkv_run_options options = qkv_run_options_init();
     options.targets = &target;
     qkv_status status = qkv_model_run(session->ctx, session->model, 1, &source, QKV_RUN_CAPTURE,
@@ -44,16 +44,14 @@ static bool is_special(const qkv_model_info *info, int32_t id) {
 
 static qkv_status tell(struct writing *w, int32_t id, int32_t source, double weight, json_t *list,
                        qkv_error *error) {
-    struct session target = w->job.session;
-    target.tokenizer = qkv_model_tokenizer(target.model, QKV_TARGET);
-    char *const token = session_token(&target, id);
-    char *const seen = session_token(&w->job.session, source);
+    const struct session *const session = &w->job.session;
+    char *const token = token_label(session->target, id);
+    char *const seen = session_token(session, source);
     const bool all = token && seen;
     if (all && list) {
-        json_array_append_new(list, json_pack("{s:o, s:o, s:o}", "token",
-                                              token_json(target.tokenizer, id), "source",
-                                              token_json(w->job.session.tokenizer, source),
-                                              "weight", json_number(weight)));
+        json_array_append_new(
+            list, json_pack("{s:o, s:o, s:o}", "token", token_json(session->target, id), "source",
+                            text_token_json(session, source), "weight", json_number(weight)));
     } else if (all) {
         fputs("    ", stdout);
         term_put(&w->term, token, 20, false);
@@ -62,7 +60,7 @@ static qkv_status tell(struct writing *w, int32_t id, int32_t source, double wei
     }
     free(token);
     free(seen);
-    return all ? QKV_OK : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    return all ? QKV_OK : text_no_memory(error);
 }
 
 static qkv_status tell_all(struct writing *w, const qkv_encoding *source, const qkv_sequence *made,
@@ -86,7 +84,7 @@ qkv_status translate_align(struct writing *w, const qkv_encoding *source, const 
     int32_t *const ids = malloc((size_t)made->n * sizeof *ids);
     double *const mean = calloc((size_t)made->n, (size_t)source->n * sizeof *mean);
     const qkv_encoding target = { .n = made->n, .ids = ids };
-    qkv_status status = ids && mean ? QKV_OK : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    qkv_status status = ids && mean ? QKV_OK : text_no_memory(error);
     if (status == QKV_OK) { /* the token that it starts from, and all but the last */
         ids[0] = (int32_t)session->info->start_id;
         memcpy(ids + 1, made->ids, (size_t)(made->n - 1) * sizeof *ids);

@@ -1,5 +1,5 @@
-/* Texts that a model writes: see writing.h. */
-#include "model/writing.h"
+/* Texts that a model writes: see model.h. */
+#include "model/model.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,20 +16,9 @@ static bool draws(const struct writing_options *o) {
 static void take_options(struct writing *w) {
     const struct writing_options *const o = w->options;
     qkv_generate_options *const g = &w->generate;
-    if (o->max_new.set) g->max_new = o->max_new.value;
-    if (o->min_new.set) g->min_new = o->min_new.value;
-    if (o->beams.set) g->n_beams = o->beams.value;
-    if (o->sequences.set) g->n_return = o->sequences.value;
-    if (o->length_penalty.set) g->length_penalty = o->length_penalty.value;
+    args_apply(w->job.session.command, o, g);
     if (o->early_stopping.set) g->early_stopping = (qkv_early_stopping)o->early_stopping.value;
     if (draws(o)) g->sample = 1;
-    if (o->seed.set) g->seed = (uint64_t)o->seed.value;
-    if (o->temperature.set) g->temperature = o->temperature.value;
-    if (o->top_k.set) g->top_k = o->top_k.value;
-    if (o->top_p.set) g->top_p = o->top_p.value;
-    if (o->min_p.set) g->min_p = o->min_p.value;
-    if (o->repetition_penalty.set) g->repetition_penalty = o->repetition_penalty.value;
-    if (o->no_repeat.set) g->no_repeat_ngram = o->no_repeat.value;
     g->stop = o->stop.list;
     g->n_stop = o->stop.n;
     g->cancel = &cli_cancelled;
@@ -83,18 +72,16 @@ int writing_open(struct writing *w, const struct cli_command *command,
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
-static bool put(const char *bytes, size_t n) { return fwrite(bytes, 1, n, stdout) == n; }
-
 /* Lines and tabs stay. */
 static qkv_status print_escaped(const char *bytes, size_t n, qkv_error *error) {
     while (n > 0) {
         size_t length = 0;
         while (length < n && bytes[length] != '\n' && bytes[length] != '\t') length++;
         char *const escaped = term_escape(bytes, length);
-        if (!escaped) return text_error(error, QKV_ERR_MEMORY, "out of memory");
-        put(escaped, strlen(escaped));
+        if (!escaped) return text_no_memory(error);
+        fputs(escaped, stdout);
         free(escaped);
-        if (length < n) put(bytes + length++, 1);
+        if (length < n) putchar(bytes[length++]);
         bytes += length;
         n -= length;
     }
@@ -103,7 +90,7 @@ static qkv_status print_escaped(const char *bytes, size_t n, qkv_error *error) {
 
 qkv_status writing_print(struct writing *w, const char *bytes, size_t n, qkv_error *error) {
     if (w->term.tty) return print_escaped(bytes, n, error);
-    put(bytes, n); /* whether all could be written is asked at the end: cli_flush */
+    fwrite(bytes, 1, n, stdout); /* whether all could be written is asked at the end: cli_flush */
     return QKV_OK;
 }
 
@@ -127,7 +114,7 @@ qkv_status writing_run(struct writing *w, const qkv_encoding *input, bool stream
         qkv_generate(session->ctx, session->model, input, &options, made, error);
     w->seconds = cli_seconds() - start;
     if (status == QKV_OK && stream && !options.on_text) return writing_print_all(w, *made, error);
-    if (status == QKV_OK && stream) put("\n", 1);
+    if (status == QKV_OK && stream) putchar('\n');
     return status;
 }
 
@@ -145,11 +132,11 @@ qkv_status writing_print_all(struct writing *w, const qkv_generation *made, qkv_
             printf("%" PRId64 "  score %.4f  %" PRId64 " tokens  %s", i + 1, s->score, s->n,
                    end_name(s->end));
             term_style(&w->term, STYLE_NONE);
-            put("\n", 1);
+            putchar('\n');
         }
         const qkv_status status = writing_print(w, s->text, (size_t)s->n_bytes, error);
         if (status != QKV_OK) return status;
-        put("\n", 1);
+        putchar('\n');
     }
     return QKV_OK;
 }

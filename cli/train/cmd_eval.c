@@ -1,7 +1,5 @@
 /* `qkv eval`: how good is a model, or what it has written? */
-#include "common/session.h"
-#include "train/eval_report.h"
-#include "train/grammar_check.h"
+#include "train/train.h"
 
 struct eval_options {
     struct cli_common common;
@@ -19,9 +17,7 @@ static int eval_next(const struct session *session, const struct eval_options *o
 static int eval(const struct cli_command *command, const void *data, int n_words, char **words) {
     (void)n_words, (void)words;
     const struct eval_options *options = data;
-    if (!options->text == !options->grammar)
-        return cli_usage(command, options->text ? "--text and --grammar together: give one of them"
-                                                : "--text or --grammar is missing");
+    if (check_source(command, options->text, options->grammar)) return EXIT_USAGE;
     if (options->check && !options->grammar)
         return cli_usage(command, "--check needs --grammar: which language is it?");
     if (options->check && options->common.model)
@@ -40,43 +36,21 @@ static int eval(const struct cli_command *command, const void *data, int n_words
     return code;
 }
 
+#define OPTIONS struct eval_options
+
 static const struct cli_option eval_table[] = {
-    { .name = "--text",
-      .argument = "F",
-      .kind = ARG_TEXT,
-      .offset = offsetof(struct eval_options, text),
-      .suggest = "*" },
-    { .name = "--grammar",
-      .argument = "F",
-      .kind = ARG_TEXT,
-      .offset = offsetof(struct eval_options, grammar),
-      .suggest = ".txt" },
-    { .name = "--check",
-      .argument = "F",
-      .kind = ARG_TEXT,
-      .offset = offsetof(struct eval_options, check),
-      .suggest = ".txt" },
-    { .name = "--seed",
-      .argument = "N",
-      .kind = ARG_INT,
-      .offset = offsetof(struct eval_options, seed),
-      .max = INT64_MAX },
-    { .name = "--stride",
-      .argument = "N",
-      .kind = ARG_INT,
-      .offset = offsetof(struct eval_options, stride),
-      .min = 1,
-      .max = INT32_MAX },
+    OPTION_FILE("--text", "F", text, "*"),
+    OPTION_FILE("--grammar", "F", grammar, ".txt"),
+    OPTION_FILE("--check", "F", check, ".txt"),
+    OPTION_INT("--seed", "N", seed, 0, INT64_MAX),
+    OPTION_INT("--stride", "N", stride, 1, INT32_MAX),
 };
 
 const struct cli_command cmd_eval = {
     .name = "eval",
     .summary = "measure a model on text or on a grammar",
     .words = "",
-    .max_words = 0,
     .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_JSON | TAKES_QUIET | TAKES_VERBOSE,
-    .options = eval_table,
-    .n_options = CLI_COUNT(eval_table),
-    .options_bytes = sizeof(struct eval_options),
+    COMMAND_OPTIONS(eval_table),
     .run = eval,
 };

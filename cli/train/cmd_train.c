@@ -4,16 +4,10 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/input.h"
-#include "common/term.h"
-#include "train/curve.h"
-#include "train/eval_report.h"
+#include "train/train.h"
 
 struct train_options {
     struct cli_common common;
@@ -45,19 +39,15 @@ static const char *duration(double seconds, char text[32]) {
 }
 
 static void print_json(const qkv_train_report *report) {
-    json_t *object = json_pack("{s:I,s:I,s:f}", "step", (json_int_t)report->step, "n_steps",
-                               (json_int_t)report->n_steps, "loss", report->loss);
-    json_t *bert =
-        json_pack("{s:f,s:f}", "mlm_loss", report->mlm_loss, "nsp_loss", report->nsp_loss);
-    json_t *rest =
-        json_pack("{s:f,s:f,s:f,s:f,s:f}", "held_out_loss", report->held_out_loss, "learning_rate",
-                  report->learning_rate, "tokens_per_second", report->tokens_per_second, "seconds",
-                  report->seconds, "seconds_left", report->seconds_left);
-    if (report->kind == QKV_MODEL_ENCODER) json_object_update(object, bert);
-    json_object_update(object, rest);
-    json_decref(bert);
-    json_decref(rest);
-    json_print(stdout, object);
+    const bool of_bert = report->kind == QKV_MODEL_ENCODER;
+    json_print(stdout,
+               json_pack("{s:I,s:I,s:f,s:o*,s:o*,s:f,s:f,s:f,s:f,s:f}", JSON_INT(report, step),
+                         JSON_INT(report, n_steps), JSON_FIELD(report, loss), "mlm_loss",
+                         of_bert ? json_real(report->mlm_loss) : NULL, "nsp_loss",
+                         of_bert ? json_real(report->nsp_loss) : NULL,
+                         JSON_FIELD(report, held_out_loss), JSON_FIELD(report, learning_rate),
+                         JSON_FIELD(report, tokens_per_second), JSON_FIELD(report, seconds),
+                         JSON_FIELD(report, seconds_left)));
     cli_flush();
 }
 
@@ -80,50 +70,16 @@ static int on_report(void *user, const qkv_train_report *report) {
     return 0;
 }
 
-static void fill(const struct train_options *options, qkv_train_options *train) {
-    const struct {
-        const struct arg_int *given;
-        int64_t *field;
-    } numbers[] = {
-        { &options->layers, &train->n_layers },
-        { &options->decoder_layers, &train->n_decoder_layers },
-        { &options->heads, &train->n_heads },
-        { &options->hidden, &train->hidden },
-        { &options->intermediate, &train->intermediate },
-        { &options->vocab, &train->vocab_size },
-        { &options->len, &train->max_len },
-        { &options->steps, &train->n_steps },
-        { &options->batch, &train->batch },
-        { &options->accumulate, &train->accumulate },
-        { &options->warmup, &train->warmup },
-        { &options->report_every, &train->report_every },
-        { &options->checkpoint_every, &train->checkpoint_every },
-    };
-    const struct {
-        const struct arg_real *given;
-        double *field;
-    } reals[] = {
-        { &options->rate, &train->learning_rate },
-        { &options->dropout, &train->dropout },
-        { &options->smoothing, &train->label_smoothing },
-        { &options->beta1, &train->beta1 },
-        { &options->beta2, &train->beta2 },
-        { &options->eps, &train->eps },
-        { &options->decay, &train->weight_decay },
-        { &options->clip, &train->clip },
-    };
+static void fill(const struct cli_command *command, const struct train_options *options,
+                 qkv_train_options *train) {
     *train = qkv_train_options_init();
-    for (int i = 0; i < CLI_COUNT(numbers); i++)
-        if (numbers[i].given->set) *numbers[i].field = numbers[i].given->value;
-    for (int i = 0; i < CLI_COUNT(reals); i++)
-        if (reals[i].given->set) *reals[i].field = reals[i].given->value;
+    args_apply(command, options, train);
     if (options->hidden.set && !options->intermediate.set) train->intermediate = 4 * train->hidden;
     if (options->steps.set && !options->warmup.set && train->warmup > train->n_steps / 10)
         train->warmup = train->n_steps / 10;
     if (options->arch.set) train->kind = (qkv_model_kind)options->arch.value;
     if (options->compute.set) train->compute = (qkv_model_weights)options->compute.value;
     train->from = options->from;
-    if (options->seed.set) train->seed = (uint64_t)options->seed.value;
     train->text = options->text;
     train->grammar = options->grammar;
     train->out = options->out;
@@ -198,12 +154,16 @@ static const char *given_size(const struct train_options *options) {
     return NULL;
 }
 
+int check_source(const struct cli_command *command, const char *text, const char *grammar) {
+    if (!text != !grammar) return EXIT_OK;
+    return cli_usage(command, text ? "--text and --grammar together: give one of them"
+                                   : "--text or --grammar is missing");
+}
+
 static int train(const struct cli_command *command, const void *data, int n_words, char **words) {
     (void)n_words, (void)words;
     const struct train_options *options = data;
-    if (!options->text == !options->grammar)
-        return cli_usage(command, options->text ? "--text and --grammar together: give one of them"
-                                                : "--text or --grammar is missing");
+    if (check_source(command, options->text, options->grammar)) return EXIT_USAGE;
     if (options->eps.set && options->eps.value == 0) /* which means the default to the library */
         return cli_usage(command, "--eps must be above 0");
     if (options->from && given_size(options))
@@ -211,7 +171,7 @@ static int train(const struct cli_command *command, const void *data, int n_word
                          given_size(options));
     cli_catch_interrupts();
     qkv_train_options train_options;
-    fill(options, &train_options);
+    fill(command, options, &train_options);
     qkv_ctx *ctx = NULL;
     int code = check_eval(options->eval);
     if (!code) code = session_context(command, &options->common, &ctx);
@@ -224,74 +184,48 @@ static int train(const struct cli_command *command, const void *data, int n_word
     return code;
 }
 
-#define TEXT_OPTION(option_name, argument_name, field_name, is_required, what)                     \
-    {                                                                                              \
-        .name = option_name, .argument = argument_name, .kind = ARG_TEXT,                          \
-        .offset = offsetof(struct train_options, field_name), .required = is_required,             \
-        .suggest = what                                                                            \
-    }
-#define NUMBER_OPTION(option_name, field_name, least, most)                                        \
-    {                                                                                              \
-        .name = option_name, .argument = "N", .kind = ARG_INT,                                     \
-        .offset = offsetof(struct train_options, field_name), .min = least, .max = most            \
-    }
-
-#define REAL_OPTION(option_name, field_name)                                                       \
-    {                                                                                              \
-        .name = option_name, .argument = "X", .kind = ARG_REAL,                                    \
-        .offset = offsetof(struct train_options, field_name)                                       \
-    }
+#define OPTIONS struct train_options
+#define INTO    qkv_train_options
 
 static const struct cli_option train_table[] = {
-    TEXT_OPTION("--text", "F", text, false, "*"),
-    TEXT_OPTION("--grammar", "F", grammar, false, ".txt"),
-    TEXT_OPTION("--out", "DIR", out, true, "/"),
-    { .name = "--resume", .kind = ARG_FLAG, .offset = offsetof(struct train_options, resume) },
-    { .name = "--arch",
-      .argument = "bert|gpt2|encdec",
-      .kind = ARG_CHOICE,
-      .offset = offsetof(struct train_options, arch) },
-    TEXT_OPTION("--from", "DIR", from, false, "/"),
-    { .name = "--compute",
-      .argument = "f32|bf16|bf16-dp|bf16-amx",
-      .kind = ARG_CHOICE,
-      .offset = offsetof(struct train_options, compute) },
-    NUMBER_OPTION("--layers", layers, 1, 1000),
-    NUMBER_OPTION("--decoder-layers", decoder_layers, 1, 1000),
-    NUMBER_OPTION("--heads", heads, 1, 1000),
-    NUMBER_OPTION("--hidden", hidden, 1, 65536),
-    NUMBER_OPTION("--intermediate", intermediate, 1, 1 << 20),
-    NUMBER_OPTION("--vocab", vocab, 1, 1 << 20),
-    NUMBER_OPTION("--len", len, 4, 65536),
-    NUMBER_OPTION("--steps", steps, 1, 1 << 30),
-    NUMBER_OPTION("--batch", batch, 1, 1 << 20),
-    REAL_OPTION("--lr", rate),
-    NUMBER_OPTION("--accumulate", accumulate, 1, 65536),
-    REAL_OPTION("--dropout", dropout),
-    REAL_OPTION("--label-smoothing", smoothing),
-    REAL_OPTION("--beta1", beta1),
-    REAL_OPTION("--beta2", beta2),
-    REAL_OPTION("--eps", eps),
-    REAL_OPTION("--weight-decay", decay),
-    REAL_OPTION("--clip", clip),
-    NUMBER_OPTION("--warmup", warmup, 0, 1 << 30),
-    NUMBER_OPTION("--seed", seed, 0, INT64_MAX),
-    NUMBER_OPTION("--report-every", report_every, 1, 1 << 30),
-    NUMBER_OPTION("--checkpoint-every", checkpoint_every, 1, 1 << 30),
-    { .name = "--sinusoidal",
-      .kind = ARG_FLAG,
-      .offset = offsetof(struct train_options, sinusoidal) },
-    TEXT_OPTION("--eval", "F", eval, false, "*"),
+    OPTION_FILE("--text", "F", text, "*"),
+    OPTION_FILE("--grammar", "F", grammar, ".txt"),
+    OPTION_NEEDED("--out", "DIR", out, "/"),
+    OPTION_FLAG("--resume", resume),
+    OPTION_CHOICE("--arch", "bert|gpt2|encdec", arch),
+    OPTION_FILE("--from", "DIR", from, "/"),
+    OPTION_CHOICE("--compute", "f32|bf16|bf16-dp|bf16-amx", compute),
+    OPTION_INT_INTO("--layers", layers, 1, 1000, n_layers),
+    OPTION_INT_INTO("--decoder-layers", decoder_layers, 1, 1000, n_decoder_layers),
+    OPTION_INT_INTO("--heads", heads, 1, 1000, n_heads),
+    OPTION_INT_INTO("--hidden", hidden, 1, 65536, hidden),
+    OPTION_INT_INTO("--intermediate", intermediate, 1, 1 << 20, intermediate),
+    OPTION_INT_INTO("--vocab", vocab, 1, 1 << 20, vocab_size),
+    OPTION_INT_INTO("--len", len, 4, 65536, max_len),
+    OPTION_INT_INTO("--steps", steps, 1, 1 << 30, n_steps),
+    OPTION_INT_INTO("--batch", batch, 1, 1 << 20, batch),
+    OPTION_REAL_INTO("--lr", rate, learning_rate),
+    OPTION_INT_INTO("--accumulate", accumulate, 1, 65536, accumulate),
+    OPTION_REAL_INTO("--dropout", dropout, dropout),
+    OPTION_REAL_INTO("--label-smoothing", smoothing, label_smoothing),
+    OPTION_REAL_INTO("--beta1", beta1, beta1),
+    OPTION_REAL_INTO("--beta2", beta2, beta2),
+    OPTION_REAL_INTO("--eps", eps, eps),
+    OPTION_REAL_INTO("--weight-decay", decay, weight_decay),
+    OPTION_REAL_INTO("--clip", clip, clip),
+    OPTION_INT_INTO("--warmup", warmup, 0, 1 << 30, warmup),
+    OPTION_INT_INTO("--seed", seed, 0, INT64_MAX, seed),
+    OPTION_INT_INTO("--report-every", report_every, 1, 1 << 30, report_every),
+    OPTION_INT_INTO("--checkpoint-every", checkpoint_every, 1, 1 << 30, checkpoint_every),
+    OPTION_FLAG("--sinusoidal", sinusoidal),
+    OPTION_FILE("--eval", "F", eval, "*"),
 };
 
 const struct cli_command cmd_train = {
     .name = "train",
     .summary = "train a small model on your text",
     .words = "",
-    .max_words = 0,
     .takes = TAKES_COMPUTE | TAKES_JSON | TAKES_QUIET,
-    .options = train_table,
-    .n_options = CLI_COUNT(train_table),
-    .options_bytes = sizeof(struct train_options),
+    COMMAND_OPTIONS(train_table),
     .run = train,
 };

@@ -1,13 +1,10 @@
-/* The picture of a training run's loss: see curve.h. */
-#include "train/curve.h"
+/* The picture of a training run's loss. */
+#include "train/train.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/cli.h"
-#include "common/term.h"
 #include <qkv/picture.h>
 
 /* Steps and losses of DIR/train_log.tsv; its first line says what the loss is the sum of. */
@@ -72,5 +69,5 @@ int train_curve_write(const qkv_train_options *train, const struct cli_common *c
     const qkv_status status = curve.n > 1 ? qkv_view_curve_write(&curve, path, &error) : QKV_OK;
     free(steps);
     free(losses);
-    return status == QKV_OK ? EXIT_OK : cli_fail("%s", error.message);
+    return cli_status(status, &error);
 }

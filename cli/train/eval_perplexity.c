@@ -1,29 +1,29 @@
 /* `qkv eval --text` of a model that predicts the next token: its perplexity on the lines of a file. */
-#include "common/lines.h"
-#include "common/term.h"
-#include "train/eval_report.h"
+#include "train/train.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include <qkv/generate.h>
 
 /* Sums over lines. */
 struct measured {
-    int64_t n_lines, n_tokens;
+    const struct session *session;
+    int64_t stride, n_lines, n_tokens;
     double sum;
 };
 
-static qkv_status add_line(const struct session *session, const struct text *line, int64_t stride,
-                           struct measured *sums, qkv_error *error) {
+static qkv_status add_line(void *user, const struct text *line, qkv_error *error) {
+    struct measured *const sums = user;
+    const struct session *const session = sums->session;
     qkv_encoding *text = NULL;
     qkv_perplexity_report report = qkv_perplexity_report_init();
     qkv_status status =
         qkv_tokenizer_encode(session->tokenizer, line->bytes, line->n, NULL, 0, &text, error);
     const qkv_encoding *const texts[] = { text };
     if (status == QKV_OK)
-        status = qkv_perplexity(session->ctx, session->model, 1, texts, stride, &report, error);
+        status =
+            qkv_perplexity(session->ctx, session->model, 1, texts, sums->stride, &report, error);
     qkv_encoding_free(text);
     if (status != QKV_OK) return status;
     sums->sum += report.loss * (double)report.n_tokens;
@@ -32,40 +32,19 @@ static qkv_status add_line(const struct session *session, const struct text *lin
     return QKV_OK;
 }
 
-static qkv_status add_file(const struct session *session, const char *path, int64_t stride,
-                           struct measured *sums, qkv_error *error) {
-    struct lines lines = { 0 };
-    struct progress progress;
-    qkv_status status = lines_open(&lines, path, error);
-    if (status != QKV_OK) return status;
-    progress_begin(&progress, session->common->quiet);
-    while (status == QKV_OK && lines_next(&lines, &status, error)) {
-        char told[64];
-        if (status == QKV_OK) status = add_line(session, &lines.line, stride, sums, error);
-        if (status != QKV_OK) status = lines_error(&lines, error);
-        snprintf(told, sizeof told, "%" PRId64 " lines", lines.number);
-        progress_text(&progress, told);
-    }
-    if (status == QKV_OK) status = lines_end(&lines, error);
-    progress_end(&progress);
-    lines_close(&lines);
-    return status;
-}
-
 int eval_perplexity(const struct session *session, const char *path, int64_t stride) {
-    struct measured sums = { 0 };
+    struct measured sums = { .session = session, .stride = stride };
+    struct progress progress;
     qkv_error error;
-    if (add_file(session, path, stride, &sums, &error) != QKV_OK)
+    progress_begin(&progress, session->common->quiet);
+    if (lines_each(path, &progress, "", add_line, &sums, &error) != QKV_OK)
         return cli_fail("%s", error.message);
     if (sums.n_tokens == 0) return cli_fail("%s: no line has two tokens", path);
     const double loss = sums.sum / (double)sums.n_tokens;
     if (session->common->json)
-        return json_print(stdout,
-                          json_pack("{s:I, s:I, s:o, s:o}", "lines", (json_int_t)sums.n_lines,
-                                    "tokens", (json_int_t)sums.n_tokens, "loss", json_number(loss),
-                                    "perplexity", json_number(exp(loss))))
-                   ? EXIT_OK
-                   : EXIT_FAILED;
+        return json_emit(json_pack("{s:I, s:I, s:o, s:o}", "lines", (json_int_t)sums.n_lines,
+                                   "tokens", (json_int_t)sums.n_tokens, "loss", json_number(loss),
+                                   "perplexity", json_number(exp(loss))));
     printf("lines        %" PRId64 "\n", sums.n_lines);
     printf("tokens       %" PRId64 " predicted\n", sums.n_tokens);
     printf("loss         %.4f (mean of -ln p)\n", loss);

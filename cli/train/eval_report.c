@@ -1,21 +1,14 @@
 /* An evaluation as a table by slot type, or as a JSON object. */
-#include "train/eval_report.h"
+#include "train/train.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
-#include "common/input.h"
-#include "common/term.h"
-#include "qkv/train.h"
-
-static double share(int64_t part, int64_t whole) {
-    return whole > 0 ? (double)part / (double)whole : 0;
-}
+static double percent(int64_t part, int64_t whole) { return 100 * ((double)part / (double)whole); }
 
 /* "97.1 %", or a dash where nothing was measured. */
 static void print_percent(int64_t part, int64_t whole) {
     if (whole > 0)
-        printf("  %6.1f %%", 100 * share(part, whole));
+        printf("  %6.1f %%", percent(part, whole));
     else
         printf("  %8s", "-");
 }
@@ -31,8 +24,7 @@ static void print_row(const qkv_eval_row *row, struct term *term) {
 
 void print_ratio(const char *what, int64_t right, int64_t n) {
     if (n > 0)
-        printf("%-40s %5.1f %%  (%" PRId64 " of %" PRId64 ")\n", what, 100 * share(right, n), right,
-               n);
+        printf("%-40s %5.1f %%  (%" PRId64 " of %" PRId64 ")\n", what, percent(right, n), right, n);
 }
 
 static void print_table(const qkv_eval_report *report, const struct cli_common *common) {
@@ -54,24 +46,22 @@ static void print_table(const qkv_eval_report *report, const struct cli_common *
 }
 
 static json_t *row_json(const qkv_eval_row *row) {
-    return json_pack("{s:o,s:I,s:I,s:I,s:I,s:f}", "slot", json_text(row->slot), "n_blanks",
-                     (json_int_t)row->n_blanks, "n_top1_admissible",
-                     (json_int_t)row->n_top1_admissible, "n_single", (json_int_t)row->n_single,
-                     "n_top1_single", (json_int_t)row->n_top1_single, "mass", row->mass);
+    return json_pack("{s:o,s:I,s:I,s:I,s:I,s:f}", "slot", json_text(row->slot),
+                     JSON_INT(row, n_blanks), JSON_INT(row, n_top1_admissible),
+                     JSON_INT(row, n_single), JSON_INT(row, n_top1_single), JSON_FIELD(row, mass));
 }
 
 static void print_json(const qkv_eval_report *report) {
     json_t *rows = json_array();
     for (int64_t i = 0; i < report->n_rows; i++)
         json_array_append_new(rows, row_json(report->rows[i]));
-    json_t *object = json_pack(
-        "{s:o,s:o,s:f,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "total", row_json(report->total), "slots",
-        rows, "mlm_loss", report->mlm_loss, "n_pairs", (json_int_t)report->n_pairs, "n_pairs_right",
-        (json_int_t)report->n_pairs_right, "n_probes", (json_int_t)report->n_probes,
-        "n_probes_right", (json_int_t)report->n_probes_right, "head_layer",
-        (json_int_t)report->head_layer, "head", (json_int_t)report->head_index, "n_head_probes",
-        (json_int_t)report->n_head_probes, "n_head_probes_right",
-        (json_int_t)report->n_head_probes_right);
+    json_t *object =
+        json_pack("{s:o,s:o,s:f,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "total", row_json(report->total),
+                  "slots", rows, JSON_FIELD(report, mlm_loss), JSON_INT(report, n_pairs),
+                  JSON_INT(report, n_pairs_right), JSON_INT(report, n_probes),
+                  JSON_INT(report, n_probes_right), JSON_INT(report, head_layer), "head",
+                  (json_int_t)report->head_index, JSON_INT(report, n_head_probes),
+                  JSON_INT(report, n_head_probes_right));
     json_print(stdout, object);
 }
 

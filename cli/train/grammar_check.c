@@ -1,14 +1,8 @@
 /* How much of a text a grammar says, and what it does not, as lines or as a JSON object. */
-#include "train/grammar_check.h"
+#include "train/train.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-
-#include "common/input.h"
-#include "common/term.h"
-#include "train/eval_report.h"
-#include <qkv/train.h>
 
 enum { MOST_SHOWN = 10 }; /* sentences that are not said; JSON has all */
 
@@ -31,26 +25,18 @@ static void print_lines(const qkv_sentence_score *score, const json_t *wrong) {
     if (n > MOST_SHOWN) printf("and %zu more (--json has all)\n", n - MOST_SHOWN);
 }
 
-static void print_json(const qkv_sentence_score *score, json_t *wrong) {
-    json_t *object =
-        json_pack("{s:I,s:I,s:I,s:I,s:O}", "n_sentences", (json_int_t)score->n_sentences, "n_said",
-                  (json_int_t)score->n_said, "n_held_out", (json_int_t)score->n_held_out,
-                  "n_unfinished", (json_int_t)score->n_unfinished, "not_said", wrong);
-    json_print(stdout, object);
-}
-
 int grammar_check_print(const char *grammar, const char *text, const struct cli_common *common) {
     qkv_sentence_score score = qkv_sentence_score_init();
     qkv_error error;
     json_t *wrong = json_array();
     const qkv_status status =
         qkv_eval_sentences(grammar, text, keep_what_is_not_said, wrong, &score, &error);
-    if (status == QKV_OK) {
-        if (common->json)
-            print_json(&score, wrong);
-        else
-            print_lines(&score, wrong);
-    }
+    if (status == QKV_OK && common->json)
+        json_print(stdout, json_pack("{s:I,s:I,s:I,s:I,s:O}", JSON_INT(&score, n_sentences),
+                                     JSON_INT(&score, n_said), JSON_INT(&score, n_held_out),
+                                     JSON_INT(&score, n_unfinished), "not_said", wrong));
+    else if (status == QKV_OK)
+        print_lines(&score, wrong);
     json_decref(wrong);
-    return status == QKV_OK ? EXIT_OK : cli_fail("%s", error.message);
+    return cli_status(status, &error);
 }

@@ -1,5 +1,19 @@
-/* The help of every command, one text after another: each file begins with its "# COMMAND". */
+/* Texts of the tool, each with a zero at its end. */
     .section .rodata
+    .macro embed name, path
+    .globl \name
+\name:
+    .incbin "\path"
+    .byte 0
+    .endm
+
+    embed help_bash_text, "cli/help/completion.bash"
+    embed help_zsh_text, "cli/help/completion.zsh"
+    embed help_fish_text, "cli/help/completion.fish"
+    embed attend_definitions_text, "cli/attend/definitions.json"
+    embed report_page_text, "cli/common/report_page.html"
+
+/* The help of every command, one text after another: each file begins with its "# COMMAND". */
     .globl help_texts
 help_texts:
     .incbin "cli/help/common.txt"
