@@ -56,6 +56,27 @@ struct cli_option {
 };
 
 /*
+ * Rows of a command's table; each file has `#define OPTIONS struct …`, of which `field` is one.
+ * OPTION_FILE has what a shell suggests for it.
+ */
+#define OPTION_ROW(name_, argument_, kind_, field, ...)                                            \
+    {                                                                                              \
+        .name = name_, .argument = argument_, .kind = kind_, .offset = offsetof(OPTIONS, field),   \
+        __VA_ARGS__                                                                                \
+    }
+#define OPTION_FLAG(name, field)            OPTION_ROW(name, NULL, ARG_FLAG, field, )
+#define OPTION_TEXT(name, argument, field)  OPTION_ROW(name, argument, ARG_TEXT, field, )
+#define OPTION_TEXTS(name, argument, field) OPTION_ROW(name, argument, ARG_TEXTS, field, )
+#define OPTION_REAL(name, argument, field)  OPTION_ROW(name, argument, ARG_REAL, field, )
+#define OPTION_CHOICE(name, words, field)   OPTION_ROW(name, words, ARG_CHOICE, field, )
+#define OPTION_INT(name, argument, field, least, most)                                             \
+    OPTION_ROW(name, argument, ARG_INT, field, .min = least, .max = most)
+#define OPTION_FILE(name, argument, field, endings)                                                \
+    OPTION_ROW(name, argument, ARG_TEXT, field, .suggest = endings)
+#define OPTION_NEEDED(name, argument, field, endings)                                              \
+    OPTION_ROW(name, argument, ARG_TEXT, field, .suggest = endings, .required = true)
+
+/*
  * What a shell suggests for a value, or for the words of a command: "a|b|c", these words; "/",
  * folders; ".npy .csv", files that end so; "/ .npy", both; "*", any file; "@heads", the heads of
  * the model; "@commands"; "@numbers" and "@labels" of heads. NULL: nothing. An ARG_CHOICE needs none.

@@ -27,6 +27,10 @@ struct cli_command {
 
 #define CLI_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
+/* A command's table of options, and their struct: OPTIONS, as in args.h. */
+#define COMMAND_OPTIONS(table)                                                                     \
+    .options = (table), .n_options = CLI_COUNT(table), .options_bytes = sizeof(OPTIONS)
+
 /*
  * The table: n-th command, NULL past the end; by name; and the name of a command that is most like
  * another word, NULL if none is.

@@ -19,11 +19,23 @@ qkv_status text_error(qkv_error *error, qkv_status status, const char *format, .
     return status;
 }
 
+qkv_status text_no_memory(qkv_error *error) {
+    return text_error(error, QKV_ERR_MEMORY, "out of memory");
+}
+
 void text_append(char *text, size_t bytes, const char *format, ...) {
     const size_t used = strlen(text);
     va_list list;
     va_start(list, format);
     vsnprintf(text + used, bytes - used, format, list);
+    va_end(list);
+}
+
+void caption_add(struct caption *caption, const char *format, ...) {
+    const size_t used = strlen(caption->text);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(caption->text + used, sizeof caption->text - used, format, list);
     va_end(list);
 }
 

@@ -52,9 +52,18 @@ qkv_status text_fit(const struct session *session, const char *longer, qkv_encod
 qkv_status text_error(qkv_error *error, qkv_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+qkv_status text_no_memory(qkv_error *error);
+
 /* Appends to a text in room for `bytes`; what does not fit is cut. */
 void text_append(char *text, size_t bytes, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Sentences below a picture; what does not fit is cut. Zeros at first. */
+struct caption {
+    char text[1700];
+};
+void caption_add(struct caption *caption, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* "tokens": the tokens of an encoding as a JSON array. */
 json_t *text_tokens_json(const struct session *session, const qkv_encoding *input);

@@ -12,10 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static qkv_status no_memory(qkv_error *error) {
-    return text_error(error, QKV_ERR_MEMORY, "out of memory");
-}
-
 /* ---- Options --------------------------------------------------------------------------------- */
 
 qkv_which pair_which(const struct pair_options *options) {
@@ -45,7 +41,7 @@ static qkv_status write_target(const struct session *session, const qkv_encoding
     if (status == QKV_OK)
         status = qkv_generate(session->ctx, session->model, source, &options, &written, error);
     if (status == QKV_OK && !(*target = strdup(written->sequences[0]->text)))
-        status = no_memory(error);
+        status = text_no_memory(error);
     qkv_generation_free(written);
     return status;
 }
@@ -54,7 +50,7 @@ static qkv_status find_target(const struct session *session, const qkv_encoding 
                               struct text given, char **target, qkv_error *error) {
     if (!given.bytes) return write_target(session, source, target, error);
     *target = strndup(given.bytes, given.n);
-    return *target ? QKV_OK : no_memory(error);
+    return *target ? QKV_OK : text_no_memory(error);
 }
 
 static qkv_status encode(const struct session *session, struct text text, qkv_encoding **target,
@@ -78,7 +74,7 @@ static qkv_status shift(const qkv_encoding *next, int32_t start, qkv_encoding *i
                         qkv_error *error) {
     const size_t n = (size_t)next->n;
     char *block = calloc(n, 2 * sizeof(int64_t) + sizeof(int32_t) + 2);
-    if (!block) return no_memory(error);
+    if (!block) return text_no_memory(error);
     inputs->n = next->n;
     inputs->begin = (int64_t *)(void *)block;
     inputs->end = inputs->begin + n;
@@ -110,7 +106,7 @@ static qkv_status name_rows(const struct session *session, struct pair *pair, qk
         pair->input_names[i] = from;
         free(to);
     }
-    return made ? QKV_OK : no_memory(error);
+    return made ? QKV_OK : text_no_memory(error);
 }
 
 qkv_status pair_make(const struct session *session, const qkv_encoding *source, struct text target,
@@ -169,7 +165,7 @@ qkv_status pair_model_run(const struct session *session, int64_t n,
     if (!pairs || !pairs[0].next)
         return qkv_model_run(session->ctx, session->model, n, sources, flags, what_if, run, error);
     const qkv_encoding **targets = malloc((size_t)n * sizeof *targets);
-    if (!targets) return no_memory(error);
+    if (!targets) return text_no_memory(error);
     for (int64_t b = 0; b < n; b++) targets[b] = &pairs[b].inputs;
     qkv_run_options options = what_if ? *what_if : qkv_run_options_init();
     options.targets = targets;

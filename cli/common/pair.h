@@ -37,6 +37,12 @@ struct pair_options {
         .name = "--decoder", .kind = ARG_FLAG, .offset = offsetof(type, member.decoder)            \
     }
 
+/* In a table of rules (given.h): `options` look at a decoder, and messages call them `names`. */
+#define PAIR_RULES(options, names)                                                                 \
+    { .these = "--target", .without = options, .message = "%s goes with " names }, {               \
+        .these = "--cross", .with = "--decoder"                                                    \
+    }
+
 qkv_which pair_which(const struct pair_options *options);
 /* "--cross", "--decoder"; NULL: neither. */
 const char *pair_option(const struct pair_options *options);

@@ -12,24 +12,34 @@ static json_t *xy_json(const double *xy) {
     return pair;
 }
 
-/* The token of a point, as its vocabulary has it. */
-static json_t *name_json(const struct map *map, int64_t i) {
-    const bool is_key = i >= map->n_queries;
-    const qkv_token_list *list = is_key ? &map->view.keys : &map->view.queries;
-    const int64_t at = is_key ? i - map->n_queries : i;
-    return map->session ? token_json(list->tokenizer, list->tokens->ids[at])
-                        : json_text(map->labels[i]);
+/* Where the token of a point stands: among queries, or among keys. */
+struct place {
+    const qkv_token_list *list;
+    int64_t at;
+    bool is_key;
+};
+
+static struct place place_of(const struct map *map, int64_t i) {
+    const struct attention_view *view = &map->text.view;
+    return i < map->n_queries ? (struct place){ &view->queries, i, false }
+                              : (struct place){ &view->keys, i - map->n_queries, true };
 }
 
+static int32_t id_of(const struct place *place) { return place->list->tokens->ids[place->at]; }
+
 static json_t *point_json(const struct map *map, int64_t i) {
+    const struct place place = place_of(map, i);
+    const struct attended *text = &map->text;
     json_t *point = json_object();
-    json_object_set_new(point, "token", name_json(map, i));
-    if (map->pair.next && i < map->n_queries)
+    json_object_set_new(point, "token",
+                        text->session ? token_json(place.list->tokenizer, id_of(&place))
+                                      : json_text(map->labels[i]));
+    if (text->pair.next && !place.is_key)
         json_object_set_new(point, "predicts",
-                            token_json(map->session->target, map->pair.next->ids[i]));
+                            token_json(text->session->target, text->pair.next->ids[i]));
     json_object_set_new(point, "xy", xy_json(map->xy + 2 * i));
     json_object_set_new(point, "pca", xy_json(map->pca + 2 * i));
-    if (i >= map->n_queries || map->n_keys == 0) return point;
+    if (place.is_key || map->n_keys == 0) return point;
     json_object_set_new(point, "nearest_key", json_integer(map_nearest_key(map, i)));
     if (map->report.n_runs > 0)
         json_object_set_new(point, "nearest_key_runs", json_integer(map->agree[i]));
@@ -45,8 +55,8 @@ static json_t *points_json(const struct map *map, int64_t first, int64_t end) {
 static json_t *lines_json(const struct map *map) {
     json_t *lines = json_array();
     for (int64_t i = 0; i < map->n_lines; i++)
-        json_array_append_new(lines, json_pack("{s:I, s:o}", "key", (json_int_t)map->lines[i].key,
-                                               "weight", json_number(map->lines[i].weight)));
+        json_array_append_new(lines, json_pack("{s:I, s:o}", "key", (json_int_t)map->keys[i],
+                                               "weight", json_number(map->weights[i])));
     return json_pack("{s:I, s:o}", "query", (json_int_t)map->query, "keys", lines);
 }
 
@@ -92,8 +102,8 @@ static void set_report(const struct map *map, json_t *object) {
 
 qkv_status map_json(const struct map *map, json_t **json, qkv_error *error) {
     json_t *object = json_object();
-    if (map->session) {
-        const char *attention = attention_key(map->session, map->view.which);
+    if (map->text.session) {
+        const char *attention = attention_key(map->text.session, map->text.view.which);
         if (attention) json_object_set_new(object, "attention", json_string(attention));
         json_object_set_new(object, "layer", json_integer(map->choice.layer));
         json_object_set_new(object, "head", json_integer(map->choice.head));
@@ -106,7 +116,7 @@ qkv_status map_json(const struct map *map, json_t **json, qkv_error *error) {
                         points_json(map, map->n_queries, map->n_queries + map->n_keys));
     if (map->query >= 0) json_object_set_new(object, "lines", lines_json(map));
     *json = object;
-    return object ? QKV_OK : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    return object ? QKV_OK : text_no_memory(error);
 }
 
 qkv_status map_csv(const struct map *map, const char *path, qkv_error *error) {
@@ -114,12 +124,10 @@ qkv_status map_csv(const struct map *map, const char *path, qkv_error *error) {
     csv_open(&csv);
     csv_put(&csv, "kind,index,token,x,y,pca_x,pca_y\n");
     for (int64_t i = 0; i < map->n_queries + map->n_keys; i++) {
-        const bool is_key = i >= map->n_queries;
-        const qkv_token_list *list = is_key ? &map->view.keys : &map->view.queries;
-        const int64_t at = is_key ? i - map->n_queries : i;
-        csv_put(&csv, "%s,%" PRId64 ",", is_key ? "key" : "query", at);
-        if (map->session && !(map->pair.next && !is_key))
-            csv_token(&csv, list->tokenizer, list->tokens->ids[at]);
+        const struct place place = place_of(map, i);
+        csv_put(&csv, "%s,%" PRId64 ",", place.is_key ? "key" : "query", place.at);
+        if (map->text.session && !(map->text.pair.next && !place.is_key))
+            csv_token(&csv, place.list->tokenizer, id_of(&place));
         else
             csv_field(&csv, map->labels[i], strlen(map->labels[i]));
         csv_put(&csv, ",%.9g,%.9g,%.9g,%.9g\n", map->xy[2 * i], map->xy[2 * i + 1], map->pca[2 * i],
