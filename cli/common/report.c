@@ -85,6 +85,14 @@ void report_step(struct report *report, const char *title, const char *formula, 
     block->shape = copy(report, shape);
 }
 
+void report_shape(struct report *report, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    if (!report->failed)
+        report->blocks[report->n_blocks - 1].shape = format_text(report, format, arguments);
+    va_end(arguments);
+}
+
 void report_heading(struct report *report, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);

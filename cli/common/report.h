@@ -69,6 +69,8 @@ void report_title(struct report *report, const char *format, ...) REPORT_FORMAT(
 void report_subtitle(struct report *report, const char *format, ...) REPORT_FORMAT(2, 3);
 /* A step: its title, its formula, and the shape of what comes out (nullable). */
 void report_step(struct report *report, const char *title, const char *formula, const char *shape);
+/* The shape of what comes out of the step that was begun last. */
+void report_shape(struct report *report, const char *format, ...) REPORT_FORMAT(2, 3);
 /* A title without a number. */
 void report_heading(struct report *report, const char *format, ...) REPORT_FORMAT(2, 3);
 /* A sentence of the step, and one in small print. */
