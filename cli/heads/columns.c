@@ -38,7 +38,7 @@ bool heads_write(const struct heads *heads, const qkv_head_number *column) {
 }
 
 bool heads_spread(const struct heads *heads, const qkv_head_number *column) {
-    return !heads->input && column->title && column->kind != QKV_NUMBER_PLACE &&
+    return !heads->text.input && column->title && column->kind != QKV_NUMBER_PLACE &&
            !(column->needs & (NEEDS_LIKE | QKV_NEEDS_PROBES));
 }
 
