@@ -69,6 +69,10 @@ qkv_status pair_make(const struct session *session, const qkv_encoding *source, 
                      struct pair *pair, qkv_error *error);
 void pair_free(struct pair *pair);
 
+/* Room for n tokens, in one block: free(encoding->begin). And a token of another encoding in it. */
+bool encoding_room(qkv_encoding *encoding, int64_t n);
+void encoding_copy(qkv_encoding *to, int64_t i, const qkv_encoding *from, int64_t j);
+
 /* Of a text (pair may be NULL), or of a pair's: which attention, its sizes, its tokens. */
 struct attention_view pair_view(const struct session *session, const qkv_encoding *source,
                                 const struct pair *pair, qkv_which which);

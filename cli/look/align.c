@@ -9,10 +9,6 @@
 
 #include "look/look.h"
 
-static qkv_status no_memory(qkv_error *error) {
-    return text_error(error, QKV_ERR_MEMORY, "out of memory");
-}
-
 /* ---- Words ----------------------------------------------------------------------------------- */
 
 /* The text of some tokens, without spaces around it, escaped for printing. */
@@ -27,7 +23,7 @@ static qkv_status name_word(const qkv_token_list *list, int64_t first, int64_t e
     while (from < to && to[-1] == ' ') to--;
     *name = term_escape(from, (size_t)(to - from));
     qkv_text_free(text);
-    return *name ? QKV_OK : no_memory(error);
+    return *name ? QKV_OK : text_no_memory(error);
 }
 
 /* words: of each token; names of n words, and which are special. */
@@ -53,11 +49,11 @@ struct token_marks {
 };
 
 static bool marks_make(const struct look *look, struct token_marks *marks) {
-    const size_t n = (size_t)look->pair.next->n, n_keys = (size_t)look->input->n;
+    const size_t n = (size_t)look->text.pair.next->n, n_keys = (size_t)look->text.input->n;
     marks->target_words = calloc(n + 1, sizeof(int32_t));
     marks->source_words = calloc(n_keys + 1, sizeof(int32_t));
     marks->keys = calloc(n_keys + 1, 1);
-    marks->heads = calloc((size_t)look->view.n_heads + 1, 1);
+    marks->heads = calloc((size_t)look->text.view.n_heads + 1, 1);
     return marks->target_words && marks->source_words && marks->keys && marks->heads;
 }
 
@@ -71,7 +67,7 @@ static void marks_free(struct token_marks *marks) {
 /* Layer and heads: those that were named, else all heads of the layer that looks most sharply. */
 static qkv_status mark_heads(const struct look *look, struct token_marks *marks,
                              struct look_alignment *a, qkv_error *error) {
-    const int64_t n_heads = look->view.n_heads;
+    const int64_t n_heads = look->text.view.n_heads;
     a->layer = look->choice.layer;
     for (int64_t h = 0; h < n_heads; h++)
         marks->heads[h] = !look->given || (!look->list && h == look->choice.head);
@@ -95,15 +91,15 @@ static void mark_keys(const qkv_encoding *source, uint8_t *keys) {
 
 static qkv_status align(const struct look *look, struct token_marks *marks,
                         struct look_alignment *a, qkv_error *error) {
-    const qkv_token_list targets = { look->session->target, look->pair.next },
-                         sources = { look->session->tokenizer, look->input };
+    const qkv_token_list targets = { look->text.session->target, look->text.pair.next },
+                         sources = { look->text.session->tokenizer, look->text.input };
     a->n = qkv_inspect_words(targets.tokenizer, targets.tokens, marks->target_words);
     a->n_sources = qkv_inspect_words(sources.tokenizer, sources.tokens, marks->source_words);
     a->words = calloc((size_t)a->n + 1, sizeof *a->words);
     a->targets = calloc((size_t)a->n + 1, sizeof(char *));
     a->sources = calloc((size_t)a->n_sources + 1, sizeof(char *));
     a->special = calloc((size_t)a->n + 1, 1);
-    if (!a->words || !a->targets || !a->sources || !a->special) return no_memory(error);
+    if (!a->words || !a->targets || !a->sources || !a->special) return text_no_memory(error);
     mark_keys(sources.tokens, marks->keys);
     qkv_align_options options = qkv_align_options_init();
     qkv_status status = mark_heads(look, marks, a, error);
@@ -119,7 +115,7 @@ static qkv_status align(const struct look *look, struct token_marks *marks,
     options.row_words = marks->target_words;
     options.key_words = marks->source_words;
     options.keys = marks->keys;
-    return qkv_inspect_align(look->run, 0, &options, a->words, sizeof *a->words, NULL, error);
+    return qkv_inspect_align(look->text.run, 0, &options, a->words, sizeof *a->words, NULL, error);
 }
 
 qkv_status look_align(struct look *look, qkv_error *error) {
@@ -127,7 +123,7 @@ qkv_status look_align(struct look *look, qkv_error *error) {
     look->alignment = calloc(1, sizeof *look->alignment);
     const qkv_status status = marks_make(look, &marks) && look->alignment
                                   ? align(look, &marks, look->alignment, error)
-                                  : no_memory(error);
+                                  : text_no_memory(error);
     marks_free(&marks);
     return status;
 }
@@ -159,9 +155,7 @@ static void print_word(const struct look_alignment *a, int64_t i, struct term *t
 void look_align_print(const struct look *look, struct term *term) {
     const struct look_alignment *a = look->alignment;
     char text[500];
-    term_style(term, STYLE_BOLD);
-    fputs("Alignment", term->out);
-    term_style(term, STYLE_NONE);
+    term_styled(term, STYLE_BOLD, "Alignment");
     term_newline(term);
     for (int64_t i = 0; i < a->n; i++)
         if (!a->special[i]) print_word(a, i, term);
@@ -174,9 +168,7 @@ void look_align_print(const struct look *look, struct term *term) {
         a->layer,
         look->given ? "" : " (of all layers the one whose words look most sharply, by their mean)",
         a->n_heads, a->n_heads == 1 ? "" : "s");
-    term_style(term, STYLE_DIM);
-    term_wrap(term, text);
-    term_style(term, STYLE_NONE);
+    term_wrap_styled(term, STYLE_DIM, text);
     term_newline(term);
 }
 

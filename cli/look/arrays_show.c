@@ -5,7 +5,7 @@
 
 #include "common/draw.h"
 #include "heads/heads.h"
-#include "look/arrays.h"
+#include "look/look.h"
 
 /* ---- The terminal -------------------------------------------------------------------------------- */
 
@@ -22,11 +22,11 @@ static void print_heads(const struct look *look, struct term *term) {
         fprintf(term->out, "  %*s", columns[c].width, columns[c].title);
     fputs("  label\n", term->out);
     for (int64_t h = 0; h < look_n_heads(look); h++) {
-        const double *numbers = qkv_heads_numbers(look->heads, h);
+        const double *numbers = look_numbers(look, h);
         fprintf(term->out, "%4" PRId64, look->arrays->names[h]);
         for (int c = 0; c < CLI_COUNT(columns); c++) {
             const double value = qkv_heads_value(numbers, columns[c].name);
-            if (isnan(value) && !qkv_heads_nan_rows(look->heads, h))
+            if (isnan(value) && !qkv_heads_nan_rows(look->text.heads, h))
                 fprintf(term->out, "  %*s", columns[c].width, "-");
             else
                 fprintf(term->out, "  %*.*f", columns[c].width, columns[c].digits, value);
@@ -39,7 +39,7 @@ static void print_heads(const struct look *look, struct term *term) {
 static qkv_status draw_tiles(const struct look *look, struct term *term, qkv_error *error) {
     const struct look_tiles tiles = look_tiles_of(look, heatmap_side(term));
     float *cells = malloc((size_t)(tiles.rows * tiles.cols) * sizeof *cells);
-    if (!cells) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    if (!cells) return text_no_memory(error);
     const qkv_status status = look_cells(look, look_chosen(look), &tiles, cells, error);
     const struct map_view view = { .n_rows = tiles.tile * tiles.rows,
                                    .n_cols = tiles.tile * tiles.cols,
@@ -52,20 +52,18 @@ static qkv_status draw_tiles(const struct look *look, struct term *term, qkv_err
 qkv_status arrays_print(const struct look *look, qkv_error *error) {
     const bool exact = look->n_rows <= (int64_t)LOOK_MAP * LOOK_MAP / look->n_cols;
     struct term term;
-    char caption[LOOK_CAPTION] = "";
+    struct caption caption = { "" };
     term_init(&term, stdout, &look->options->common);
     print_heads(look, &term);
     look_print_title(look, &term);
     const qkv_status status = (exact ? look_print_map : draw_tiles)(look, &term, error);
     if (status != QKV_OK) return status;
-    arrays_describe(look->arrays, caption);
-    text_append(caption, LOOK_CAPTION,
+    arrays_describe(look->arrays, &caption);
+    caption_add(&caption,
                 " A cell is the weight, in percent, with which the row's token (query) looks at "
                 "the column's token (key).%s",
                 look_info(look)->sees_all ? "" : " Keys that a query does not see have no cell.");
-    term_style(&term, STYLE_DIM);
-    term_wrap(&term, caption);
-    term_style(&term, STYLE_NONE);
+    term_wrap_styled(&term, STYLE_DIM, caption.text);
     return QKV_OK;
 }
 
@@ -73,12 +71,8 @@ qkv_status arrays_print(const struct look *look, qkv_error *error) {
 
 static qkv_status add_largest(const struct look *look, int64_t index, json_t *object,
                               qkv_error *error) {
-    uint8_t *only = calloc((size_t)look_n_heads(look), 1);
     qkv_sharpest found = qkv_sharpest_init();
-    if (!only) return text_error(error, QKV_ERR_MEMORY, "out of memory");
-    only[index] = 1;
-    const qkv_status status = qkv_heads_sharpest(look->heads, only, NULL, NULL, &found, error);
-    free(only);
+    const qkv_status status = arrays_sharpest(look, index, &found, error);
     if (status != QKV_OK) return status;
     json_object_set_new(object, "largest",
                         found.key < 0
@@ -93,13 +87,13 @@ static qkv_status add_head(const struct look *look, int64_t index, json_t *heads
                            qkv_error *error) {
     int64_t layer, head;
     look_place(look, index, &layer, &head);
-    json_t *object =
-        head_json(layer, head, look_label(look, index), qkv_heads_numbers(look->heads, index));
+    json_t *object = head_json(layer, head, look_label(look, index), look_numbers(look, index));
     if (layer < 0) json_object_del(object, "layer");
     json_array_append_new(heads, object);
     json_object_set_new(object, "n_empty_rows",
-                        json_integer(qkv_heads_empty_rows(look->heads, index)));
-    json_object_set_new(object, "n_nan_rows", json_integer(qkv_heads_nan_rows(look->heads, index)));
+                        json_integer(qkv_heads_empty_rows(look->text.heads, index)));
+    json_object_set_new(object, "n_nan_rows",
+                        json_integer(qkv_heads_nan_rows(look->text.heads, index)));
     return add_largest(look, index, object, error);
 }
 
@@ -136,7 +130,7 @@ qkv_status arrays_json(const struct look *look, json_t **json, qkv_error *error)
                   json_number(look->options->scale.set ? look->options->scale.value
                                                        : 1 / sqrt((double)a->head_dim)),
                   "seen", seen_json(arrays), "heads", heads);
-    if (!*json) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    if (!*json) return text_no_memory(error);
     for (int64_t j = 0; tokens && j < a->n_keys; j++)
         json_array_append_new(tokens, json_text(arrays->tokens[j]));
     if (tokens) json_object_set_new(*json, "tokens", tokens);

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "common/lines.h"
-#include "common/term.h"
-#include "look/arrays.h"
+#include "common/rows.h"
+#include "look/look.h"
 
 enum { LONGEST = 4096 }; /* bytes of a token */
 
@@ -74,17 +74,6 @@ static int read_names(struct names *names, char ***tokens, char ***labels) {
     return code;
 }
 
-/* Names for those that have none: 0, 1, … of keys, q0, q1, … of queries. */
-static int number(int64_t n, const char *before, char ***labels) {
-    *labels = calloc((size_t)n, sizeof(char *));
-    for (int64_t j = 0; *labels && j < n; j++) {
-        char text[24];
-        snprintf(text, sizeof text, "%s%" PRId64, before, j);
-        if (!((*labels)[j] = strdup(text))) return cli_fail("out of memory");
-    }
-    return *labels ? EXIT_OK : cli_fail("out of memory");
-}
-
 int arrays_tokens_read(struct arrays *arrays) {
     const struct look_options *options = arrays->options;
     const int64_t n_keys = arrays->given.n_keys, n_queries = arrays->given.n_queries;
@@ -92,11 +81,13 @@ int arrays_tokens_read(struct arrays *arrays) {
                  queries = {
                      "--q-tokens", options->q_tokens, "--q", "queries", n_queries, n_keys, 0, 0
                  };
-    int code = options->tokens ? read_names(&keys, &arrays->tokens, &arrays->labels)
-                               : number(n_keys, "", &arrays->labels);
-    if (!code && options->q_tokens)
-        code = read_names(&queries, &arrays->q_tokens, &arrays->q_labels);
-    else if (!code && !arrays->self)
-        code = number(n_queries, "q", &arrays->q_labels);
-    return code;
+    int code = EXIT_OK;
+    if (options->tokens)
+        code = read_names(&keys, &arrays->tokens, &arrays->labels);
+    else if (!(arrays->labels = rows_labels("", n_keys, 1)))
+        code = cli_fail("out of memory");
+    if (code || arrays->self) return code;
+    if (options->q_tokens) return read_names(&queries, &arrays->q_tokens, &arrays->q_labels);
+    arrays->q_labels = rows_labels("q", n_queries, 1);
+    return arrays->q_labels ? EXIT_OK : cli_fail("out of memory");
 }

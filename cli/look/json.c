@@ -11,8 +11,8 @@ static json_t *heads_json(const struct look *look) {
     for (int64_t i = 0; i < n; i++) {
         int64_t layer, head;
         look_place(look, i, &layer, &head);
-        json_array_append_new(
-            heads, head_json(layer, head, look_label(look, i), qkv_heads_numbers(look->heads, i)));
+        json_array_append_new(heads,
+                              head_json(layer, head, look_label(look, i), look_numbers(look, i)));
     }
     return heads;
 }
@@ -27,7 +27,7 @@ static json_t *sharpest_json(const qkv_heads_choice *choice) {
 qkv_status look_weights_json(const struct look *look, json_t **rows, qkv_error *error) {
     const int64_t n = look->n_rows, m = look->n_cols;
     float *weights = calloc((size_t)(n * m) + 1, sizeof(float));
-    if (!weights) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    if (!weights) return text_no_memory(error);
     const struct look_tiles each = look_tiles_of(look, INT64_MAX);
     const qkv_status status = look_cells(look, look_chosen(look), &each, weights, error);
     *rows = json_array();
@@ -59,23 +59,24 @@ qkv_status look_json(const struct look *look, json_t **json, qkv_error *error) {
     if (look->windows)
         windows_json(look, object);
     else
-        json_object_set_new(object, "tokens", text_tokens_json(look->session, look->input));
-    const char *attention = attention_key(look->session, look->view.which);
+        json_object_set_new(object, "tokens",
+                            text_tokens_json(look->text.session, look->text.input));
+    const char *attention = attention_key(look->text.session, look->text.view.which);
     if (attention) json_object_set_new(object, "attention", json_string(attention));
-    if (look->pair.next) pair_json(look->session, &look->pair, object);
+    if (look->text.pair.next) pair_json(look->text.session, &look->text.pair, object);
     json_object_set_new(object, look->predictions.is_next ? "next" : "predictions",
-                        predictions_json(look->session, &look->predictions));
+                        predictions_json(look->text.session, &look->predictions));
     if (look->log_p) expected_json(look, object);
     if (look->alignment) json_object_set_new(object, "alignment", look_align_json(look));
-    if (look->what_if.any) {
+    if (look->text.what_if.any) {
         json_object_set_new(object, "modified", json_string(WHAT_IF_BADGE));
-        json_object_set_new(object, "what_if", json_text(look->what_if.words));
+        json_object_set_new(object, "what_if", json_text(look->text.what_if.words));
         json_object_set_new(object, look->before.is_next ? "next_before" : "predictions_before",
-                            predictions_json(look->session, &look->before));
+                            predictions_json(look->text.session, &look->before));
     }
     if (look->replaced)
-        json_object_set_new(object, "replaced", replaced_json(look->input, look->replaced));
-    else if (!look->session->info->has_mlm && !look->log_p)
+        json_object_set_new(object, "replaced", replaced_json(look->text.input, look->replaced));
+    else if (!look->text.session->info->has_mlm && !look->log_p)
         json_object_set_new(object, "note",
                             json_string("the model has no MLM head, so it predicts nothing"));
     json_object_set_new(object, "heads", heads_json(look));

@@ -52,11 +52,10 @@ static void describe(const qkv_map_report *report, bool inner, bool stopped, cha
 }
 
 /* Ctrl-C ends the descent, and the best so far is the map. A head that has none says why. */
-static qkv_status make_one(const struct look_maps_job *job, int64_t n_runs,
-                           struct maps_progress *progress, qkv_page_head *head, double *places,
-                           char *note, qkv_error *error) {
-    const int64_t points = job->n_queries + job->n_keys;
-    const struct arg_int *map = &job->options->map;
+static qkv_status make_one(const struct look *look, int64_t n_runs, struct maps_progress *progress,
+                           qkv_page_head *head, double *places, char *note, qkv_error *error) {
+    const int64_t points = look->n_rows + look->n_cols;
+    const struct arg_int *map = &look->options->map;
     const bool inner = map->set && map->value == 1;
     qkv_map_options asked = qkv_map_options_init();
     qkv_call_options call = qkv_call_options_init();
@@ -69,8 +68,8 @@ static qkv_status make_one(const struct look_maps_job *job, int64_t n_runs,
     call.progress = show_progress;
     call.progress_user = progress;
     const qkv_status status =
-        qkv_inspect_map(job->ctx, &asked, job->n_queries, job->n_keys, job->head_dim, head->q,
-                        head->k, places, places + 2 * points, NULL, &report, &call, error);
+        qkv_inspect_map(look->ctx, &asked, look->n_rows, look->n_cols, look_info(look)->head_dim,
+                        head->q, head->k, places, places + 2 * points, NULL, &report, &call, error);
     progress->done += n_runs * ITERS;
     if (status == QKV_ERR_MEMORY || (map->set && status != QKV_OK && status != QKV_ERR_CANCELLED))
         return status;
@@ -87,21 +86,20 @@ static qkv_status make_one(const struct look_maps_job *job, int64_t n_runs,
     return QKV_OK;
 }
 
-qkv_status look_maps_make(const struct look_maps_job *job, qkv_page_head *heads, int64_t n_heads,
+qkv_status look_maps_make(const struct look *look, qkv_page_head *heads, int64_t n_heads,
                           struct look_maps *maps, qkv_error *error) {
-    const int64_t points = job->n_queries + job->n_keys,
+    const int64_t points = look->n_rows + look->n_cols,
                   first_runs = (int64_t)fmax(1, (double)runs_of(points, 1, 32)),
                   other_runs = n_heads > 1 ? runs_of(points, n_heads - 1, 8) : 0,
                   n_maps = other_runs > 0 ? n_heads : 1;
+    const bool quiet = look->options->common.quiet;
+    struct maps_progress progress = { .total = (first_runs + (n_maps - 1) * other_runs) * ITERS };
     maps->places = calloc((size_t)(n_maps * 4 * points), sizeof(double));
     maps->notes = calloc((size_t)n_maps, NOTE_BYTES);
-    if (!maps->places || !maps->notes) return text_error(error, QKV_ERR_MEMORY, "out of memory");
-    struct maps_progress progress = { .total = (first_runs + (n_maps - 1) * other_runs) * ITERS };
-    const bool quiet = job->options->common.quiet;
+    qkv_status status = maps->places && maps->notes ? QKV_OK : text_no_memory(error);
     progress_begin(&progress.line, quiet);
-    qkv_status status = QKV_OK;
     for (int64_t i = 0; status == QKV_OK && i < n_maps && !(i > 0 && cli_cancelled); i++)
-        status = make_one(job, i ? other_runs : first_runs, &progress, &heads[i],
+        status = make_one(look, i ? other_runs : first_runs, &progress, &heads[i],
                           maps->places + i * 4 * points, maps->notes + i * NOTE_BYTES, error);
     progress_end(&progress.line);
     for (int64_t i = n_maps; i < n_heads && !heads[0].map; i++)

@@ -1,25 +1,21 @@
 /* Windows of a text in words: what means are over, and what each window showed. */
 #include <inttypes.h>
 
-#include "common/term.h"
 #include "look/look.h"
 
 enum { LINES = 24 };
 
-void windows_words(const struct windows *windows, char *text, size_t bytes) {
-    text_append(text, bytes,
-                "Means over %" PRId64 " window%s of %" PRId64
-                " tokens with the special ones, by place "
-                "in the window, of a text of %" PRId64 " tokens. ",
-                windows->n_windows, windows->n_windows == 1 ? "" : "s", windows->encoding->n,
-                windows->n_tokens);
+void windows_words(const struct windows *windows, struct caption *caption) {
+    caption_add(
+        caption,
+        "Means over %" PRId64 " window%s of %" PRId64 " tokens with the special ones, by place "
+        "in the window, of a text of %" PRId64 " tokens. ",
+        windows->n_windows, windows->n_windows == 1 ? "" : "s", windows->n, windows->n_tokens);
 }
 
 void windows_print(const struct look *look, struct term *term) {
     const struct windows *windows = look->windows;
-    term_style(term, STYLE_BOLD);
-    fputs("Windows", term->out);
-    term_style(term, STYLE_NONE);
+    term_styled(term, STYLE_BOLD, "Windows");
     fputs(term->width < 80 ? "  first token, sharpest look\n"
                            : "  first token, sharpest look of one token at another, first words\n",
           term->out);
@@ -63,8 +59,8 @@ void windows_json(const struct look *look, json_t *object) {
     json_t *list = json_array(), *places = json_array();
     for (int64_t w = 0; w < windows->n_windows; w++)
         json_array_append_new(list, window_json(&windows->list[w]));
-    for (int64_t i = 0; i < look->input->n; i++)
-        json_array_append_new(places, json_text(look->labels[i]));
+    for (int64_t i = 0; i < look->text.input->n; i++)
+        json_array_append_new(places, json_text(look->text.labels[i]));
     json_object_set_new(object, "slide",
                         json_pack("{s:I, s:I, s:I, s:I}", "n", (json_int_t)windows->rule.n,
                                   "stride", (json_int_t)windows->rule.stride, "n_tokens",
