@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include <qkv/files.h>
+
 static bool is_set(const struct cli_option *option, const void *options) {
     const void *field = (const char *)options + option->offset;
     switch (option->kind) {
@@ -66,4 +68,14 @@ int given_ending(const char *path, const char *endings) {
 int given_check_ending(const struct cli_command *command, const char *path, const char *endings) {
     if (!path || given_ending(path, endings) >= 0) return EXIT_OK;
     return cli_usage(command, "-o: '%s' ends in none of %s", path, endings);
+}
+
+int given_check_out(const struct cli_command *command, const struct cli_common *common,
+                    const char *path, const char *endings) {
+    qkv_error error;
+    const int code = given_check_ending(command, path, endings);
+    if (code || !path) return code;
+    if (common->json || common->jsonl)
+        return cli_usage(command, "-o together with %s", common->json ? "--json" : "--jsonl");
+    return qkv_file_writable(path, &error) == QKV_OK ? EXIT_OK : cli_fail("%s", error.message);
 }

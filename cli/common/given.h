@@ -22,6 +22,9 @@ int given_check(const struct cli_command *command, const void *options, int n_wo
 
 /* "-o: 'a.txt' ends in none of .csv .tsv": EXIT_USAGE, having said so, unless path is NULL. */
 int given_check_ending(const struct cli_command *command, const char *path, const char *endings);
+/* The same, and that nothing else writes JSON, and that the file can be written. */
+int given_check_out(const struct cli_command *command, const struct cli_common *common,
+                    const char *path, const char *endings);
 /* The place of the ending of a path in ".png .svg"; -1: it has none of them. */
 int given_ending(const char *path, const char *endings);
 

@@ -58,6 +58,12 @@ qkv_status text_no_memory(qkv_error *error);
 void text_append(char *text, size_t bytes, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* "1 head", "3 heads": counted(n, "head").text. */
+struct counted {
+    char text[48];
+};
+struct counted counted(int64_t n, const char *what);
+
 /* Sentences below a picture; what does not fit is cut. Zeros at first. */
 struct caption {
     char text[1700];
@@ -78,6 +84,13 @@ json_t *json_bytes(const char *bytes, size_t n);
 
 /* A number for JSON, which has no NaN and no infinity: null for those. */
 json_t *json_number(double value);
+
+/*
+ * Adds members to an object, a new one if it is NULL: json_set(NULL, "layer:i weight:n label:t", …). Letters of values:
+ * i an int64_t, n a double as json_number has it, s a string, t a text as json_text has it, o a json_t * that
+ * is taken. A string or json_t * that is NULL is left out. Returns NULL without memory.
+ */
+json_t *json_set(json_t *object, const char *members, ...);
 
 /*
  * JSON with 9 significant digits, in which what a terminal must not have is \uXXXX; json_print: a line of it,

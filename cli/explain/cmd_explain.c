@@ -4,7 +4,6 @@
  */
 #include "common/given.h"
 #include "explain/explain.h"
-#include "qkv/files.h"
 
 #include <string.h>
 
@@ -113,10 +112,7 @@ static int check_out(const struct cli_command *command, const struct explain_opt
                          o->no_scale || o->positions ? "none of .html .png .svg .pdf"
                          : picture ? "a picture's ending: only --no-scale and --positions draw one"
                                    : "something else than .html");
-    if (o->common.json || o->common.jsonl)
-        return cli_usage(command, "-o together with %s", o->common.json ? "--json" : "--jsonl");
-    qkv_error error;
-    return qkv_file_writable(o->out, &error) == QKV_OK ? EXIT_OK : cli_fail("%s", error.message);
+    return given_check_out(command, &o->common, o->out, ".html .png .svg .pdf");
 }
 
 static int explain(const struct cli_command *command, const void *data, int n_words, char **words) {

@@ -238,20 +238,12 @@ qkv_status explain_model_json(const struct explain *t, json_t **json, qkv_error 
         { "y", hidden, s->y },
     };
     json_t *object =
-        json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "layer", (json_int_t)s->layer, "head",
-                  (json_int_t)s->head, "query", (json_int_t)s->query, "tokens",
-                  text_tokens_json(t->session, t->input), "scale", json_number(s->scale), "largest",
-                  json_number(s->largest), "sum", json_number(s->sum));
+        json_set(NULL, "layer:i head:i query:i tokens:o scale:n largest:n sum:n", s->layer, s->head,
+                 s->query, text_tokens_json(t->session, t->input), s->scale, s->largest, s->sum);
     for (int i = 0; object && i < CLI_COUNT(rows); i++)
         json_object_set_new(object, rows[i].name, numbers(rows[i].n, rows[i].values));
-    json_t *differences = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o}", "embedded", json_number(s->embedded_error), "q",
-        json_number(s->q_error), "k", json_number(s->k_error), "lse", json_number(s->lse_error),
-        "weights", json_number(s->weights_error), "y", json_number(s->y_error));
-    if (!object || json_object_set_new(object, "differences", differences) != 0) {
-        json_decref(object);
-        return text_no_memory(error);
-    }
-    *json = object;
-    return QKV_OK;
+    *json = json_set(object, "differences:o",
+                     json_set(NULL, "embedded:n q:n k:n lse:n weights:n y:n", s->embedded_error,
+                              s->q_error, s->k_error, s->lse_error, s->weights_error, s->y_error));
+    return *json ? QKV_OK : text_no_memory(error);
 }

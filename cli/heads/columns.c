@@ -44,8 +44,7 @@ bool heads_spread(const struct heads *heads, const qkv_head_number *column) {
 
 json_t *head_json(int64_t layer, int64_t head, const char *label, const double *numbers) {
     const qkv_head_number *number;
-    json_t *object = json_pack("{s:I, s:I, s:o}", "layer", (json_int_t)layer, "head",
-                               (json_int_t)head, "label", json_text(label));
+    json_t *object = json_set(NULL, "layer:i head:i label:t", layer, head, label);
     for (int i = 0; (number = qkv_heads_number(i)); i++) {
         const double value = numbers[i];
         if (!number->title || number->needs & QKV_NEEDS_PROBES) continue;

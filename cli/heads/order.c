@@ -83,20 +83,16 @@ int heads_check_options(const struct cli_command *command, const struct heads_op
 }
 
 int heads_like(const struct session *session, const struct heads_options *options, int64_t *index) {
+    const qkv_which which = pair_which(&options->which);
     const char *const like = options->like;
     int64_t n_layers, n_heads, layer, head;
-    session_sizes(session, pair_which(&options->which), &n_layers, &n_heads);
     *index = -1;
     if (!like) return EXIT_OK;
     if (!session_place(like, &layer, &head))
         return cli_usage(session->command, "--like: '%s' is not L.H", like);
-    if (layer >= n_layers || head >= n_heads)
-        return cli_usage(session->command,
-                         "--like: there is no %s: the model has layers 0 to %" PRId64
-                         ", heads 0 to %" PRId64,
-                         like, n_layers - 1, n_heads - 1);
+    session_sizes(session, which, &n_layers, &n_heads);
     *index = layer * n_heads + head;
-    return EXIT_OK;
+    return session_check_head(session, which, "--like", like, layer, head, "model");
 }
 
 /* ---- Distances ------------------------------------------------------------------------------- */

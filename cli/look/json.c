@@ -19,9 +19,8 @@ static json_t *heads_json(const struct look *look) {
 
 static json_t *sharpest_json(const qkv_heads_choice *choice) {
     if (choice->key < 0) return json_null();
-    return json_pack("{s:I, s:I, s:I, s:I, s:o}", "layer", (json_int_t)choice->layer, "head",
-                     (json_int_t)choice->head, "query", (json_int_t)choice->query, "key",
-                     (json_int_t)choice->key, "weight", json_number((double)choice->weight));
+    return json_set(NULL, "layer:i head:i query:i key:i weight:n", choice->layer, choice->head,
+                    choice->query, choice->key, (double)choice->weight);
 }
 
 qkv_status look_weights_json(const struct look *look, json_t **rows, qkv_error *error) {
@@ -50,44 +49,38 @@ static void expected_json(const struct look *look, json_t *object) {
     int64_t n;
     const double perplexity = look_perplexity(look, &n);
     for (int64_t i = 0; i < n; i++) json_array_append_new(list, json_number(exp(look->log_p[i])));
-    json_object_set_new(object, "expected", list);
-    json_object_set_new(object, "perplexity", n ? json_number(perplexity) : json_null());
+    json_set(object, "expected:o perplexity:n", list, n ? perplexity : NAN);
 }
 
 qkv_status look_json(const struct look *look, json_t **json, qkv_error *error) {
+    const struct attended *text = &look->text;
+    const struct session *session = text->session;
     json_t *object = json_object();
     if (look->windows)
         windows_json(look, object);
     else
-        json_object_set_new(object, "tokens",
-                            text_tokens_json(look->text.session, look->text.input));
-    const char *attention = attention_key(look->text.session, look->text.view.which);
-    if (attention) json_object_set_new(object, "attention", json_string(attention));
-    if (look->text.pair.next) pair_json(look->text.session, &look->text.pair, object);
-    json_object_set_new(object, look->predictions.is_next ? "next" : "predictions",
-                        predictions_json(look->text.session, &look->predictions));
+        json_set(object, "tokens:o", text_tokens_json(session, text->input));
+    json_set(object, "attention:s", attention_key(session, text->view.which));
+    if (text->pair.next) pair_json(session, &text->pair, object);
+    json_set(object, look->predictions.is_next ? "next:o" : "predictions:o",
+             predictions_json(session, &look->predictions));
     if (look->log_p) expected_json(look, object);
-    if (look->alignment) json_object_set_new(object, "alignment", look_align_json(look));
-    if (look->text.what_if.any) {
-        json_object_set_new(object, "modified", json_string(WHAT_IF_BADGE));
-        json_object_set_new(object, "what_if", json_text(look->text.what_if.words));
-        json_object_set_new(object, look->before.is_next ? "next_before" : "predictions_before",
-                            predictions_json(look->text.session, &look->before));
+    if (look->alignment) json_set(object, "alignment:o", look_align_json(look));
+    if (text->what_if.any) {
+        json_set(object, "modified:s what_if:t", WHAT_IF_BADGE, text->what_if.words);
+        json_set(object, look->before.is_next ? "next_before:o" : "predictions_before:o",
+                 predictions_json(session, &look->before));
     }
     if (look->replaced)
-        json_object_set_new(object, "replaced", replaced_json(look->text.input, look->replaced));
-    else if (!look->text.session->info->has_mlm && !look->log_p)
-        json_object_set_new(object, "note",
-                            json_string("the model has no MLM head, so it predicts nothing"));
-    json_object_set_new(object, "heads", heads_json(look));
-    json_object_set_new(object, "sharpest", sharpest_json(&look->choice));
+        json_set(object, "replaced:o", replaced_json(text->input, look->replaced));
+    else if (!session->info->has_mlm && !look->log_p)
+        json_set(object, "note:s", "the model has no MLM head, so it predicts nothing");
+    json_set(object, "heads:o sharpest:o", heads_json(look), sharpest_json(&look->choice));
     qkv_status status = QKV_OK;
     if (look->given) {
         json_t *rows = NULL;
         status = look_weights_json(look, &rows, error);
-        json_object_set_new(object, "layer", json_integer(look->choice.layer));
-        json_object_set_new(object, "head", json_integer(look->choice.head));
-        json_object_set_new(object, "weights", rows);
+        json_set(object, "layer:i head:i weights:o", look->choice.layer, look->choice.head, rows);
     }
     if (status == QKV_OK)
         *json = object;

@@ -41,21 +41,17 @@ int look_list_parse(const struct cli_command *command, const char *option, const
 
 int look_list_heads(const struct cli_command *command, const struct look_options *options,
                     const struct session *session, struct head_name **list, int *n) {
-    int64_t n_layers, n_heads;
     if (!options->heads) return EXIT_OK;
-    session_sizes(session, look_which(options), &n_layers, &n_heads);
-    const int code = look_list_parse(command, "--heads", options->heads, list, n);
-    if (code) return code;
-    for (int i = 0; i < *n; i++) {
+    int code = look_list_parse(command, "--heads", options->heads, list, n);
+    for (int i = 0; code == EXIT_OK && i < *n; i++) {
         const struct head_name *name = &(*list)[i];
+        char text[48];
         if (name->layer < 0)
             return cli_usage(command, "--heads: %" PRId64 " names no layer: L.%" PRId64, name->head,
                              name->head);
-        if (name->layer >= n_layers || name->head >= n_heads)
-            return cli_usage(command,
-                             "--heads: there is no %" PRId64 ".%" PRId64
-                             ": the model has layers 0 to %" PRId64 ", heads 0 to %" PRId64,
-                             name->layer, name->head, n_layers - 1, n_heads - 1);
+        snprintf(text, sizeof text, "%" PRId64 ".%" PRId64, name->layer, name->head);
+        code = session_check_head(session, look_which(options), "--heads", text, name->layer,
+                                  name->head, "model");
     }
-    return EXIT_OK;
+    return code;
 }

@@ -5,7 +5,6 @@
  */
 #include "common/given.h"
 #include "map/map.h"
-#include "qkv/files.h"
 
 #include <string.h>
 
@@ -29,20 +28,12 @@ static int check_balance(const struct cli_command *command, const struct map_opt
     return cli_usage(command, "--balance: '%s' is neither a finite number nor 'auto'", o->balance);
 }
 
-static int check_out(const struct cli_command *command, const struct map_options *o) {
-    const int code = given_check_ending(command, o->out, MAP_ENDINGS);
-    if (code || !o->out) return code;
-    if (o->common.json || o->common.jsonl)
-        return cli_usage(command, "-o together with %s", o->common.json ? "--json" : "--jsonl");
-    qkv_error error;
-    return qkv_file_writable(o->out, &error) == QKV_OK ? EXIT_OK : cli_fail("%s", error.message);
-}
-
 static int map(const struct cli_command *command, const void *data, int n_words, char **words) {
     const struct map_options *options = data;
     int code = given_check(command, options, n_words, rules, CLI_COUNT(rules));
     if (code == EXIT_OK) code = check_balance(command, options);
-    if (code == EXIT_OK) code = check_out(command, options);
+    if (code == EXIT_OK)
+        code = given_check_out(command, &options->common, options->out, MAP_ENDINGS);
     if (code) return code;
     cli_catch_interrupts();
     if (options->q) return map_arrays(command, options);
