@@ -4,7 +4,7 @@
  */
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "explain/explain.h"
 #include <qkv/picture.h>
@@ -91,12 +91,10 @@ qkv_status explain_scale_json(const struct explain *e, json_t **json, qkv_error 
         const qkv_saturation *row = &s.rows[i / 2][i % 2];
         json_array_append_new(
             list,
-            json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "d", (json_int_t)row->head_dim, "scale",
-                      json_number(row->scale), "variance", json_number(row->score_variance),
-                      "entropy", json_number(row->entropy), "largest", json_number(row->largest),
-                      "gradient", json_number(row->gradient)));
+            json_set(NULL, "d:i scale:n variance:n entropy:n largest:n gradient:n", row->head_dim,
+                     row->scale, row->score_variance, row->entropy, row->largest, row->gradient));
     }
-    *json = json_pack("{s:I, s:i, s:o}", "seed", (json_int_t)s.seed, "n_keys", KEYS, "rows", list);
+    *json = json_set(NULL, "seed:i n_keys:i rows:o", s.seed, (int64_t)KEYS, list);
     return *json ? QKV_OK : text_no_memory(error);
 }
 
@@ -104,17 +102,30 @@ qkv_status explain_scale_json(const struct explain *e, json_t **json, qkv_error 
 
 qkv_status explain_scale_picture(const struct explain *e, qkv_error *error) {
     struct saturation s;
+    static const struct {
+        const char *name;
+        size_t field; /* of qkv_saturation */
+    } measures[3] = { { "entropy, nats", offsetof(qkv_saturation, entropy) },
+                      { "largest weight", offsetof(qkv_saturation, largest) },
+                      { "norm of the gradient", offsetof(qkv_saturation, gradient) } };
+    static const char *const names[2] = { "softmax(q·k / √d)", "softmax(q·k)" };
     double x[DIMS], y[3][2][DIMS];
+    qkv_series series[3][2];
+    qkv_panel panels[3];
     char caption[600];
     const qkv_status status = measure(e, &s, error);
     if (status != QKV_OK) return status;
-    for (int i = 0; i < DIMS; i++) {
-        x[i] = (double)s.rows[i][0].head_dim;
-        for (int scaled = 0; scaled < 2; scaled++) {
-            y[0][1 - scaled][i] = s.rows[i][scaled].entropy;
-            y[1][1 - scaled][i] = s.rows[i][scaled].largest;
-            y[2][1 - scaled][i] = s.rows[i][scaled].gradient;
+    for (int i = 0; i < DIMS; i++) x[i] = (double)s.rows[i][0].head_dim;
+    for (int m = 0; m < 3; m++) {
+        for (int line = 0; line < 2; line++) {
+            for (int i = 0; i < DIMS; i++)
+                memcpy(&y[m][line][i], (const char *)&s.rows[i][1 - line] + measures[m].field,
+                       sizeof(double));
+            series[m][line] = (qkv_series){ .name = names[line], .y = y[m][line] };
         }
+        panels[m] = (qkv_panel){
+            .y_label = measures[m].name, .from_zero = 1, .n_series = 2, .series = series[m]
+        };
     }
     snprintf(
         caption, sizeof caption,
@@ -124,17 +135,6 @@ qkv_status explain_scale_picture(const struct explain *e, qkv_error *error) {
         "Without the factor the scores have variance d, softmax saturates, and hardly anything "
         "is learned through it.",
         s.seed, KEYS, KEYS);
-    static const char *const measures[3] = { "entropy, nats", "largest weight",
-                                             "norm of the gradient" };
-    qkv_series series[3][2];
-    qkv_panel panels[3];
-    for (int i = 0; i < 3; i++) {
-        series[i][0] = (qkv_series){ .name = "softmax(q·k / √d)", .y = y[i][0] };
-        series[i][1] = (qkv_series){ .name = "softmax(q·k)", .y = y[i][1] };
-        panels[i] = (qkv_panel){
-            .y_label = measures[i], .from_zero = 1, .n_series = 2, .series = series[i]
-        };
-    }
     const qkv_chart chart = { .struct_size = sizeof chart,
                               .n = DIMS,
                               .x = x,

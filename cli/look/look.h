@@ -127,12 +127,19 @@ static inline qkv_which look_which(const struct look_options *options) {
     return options->align ? QKV_CROSS : pair_which(&options->which);
 }
 
+/* The words of a text: of each token, and their names and whether they are special, which are not shown. */
+struct look_words {
+    int64_t n;
+    int32_t *of;
+    char **names; /* escaped */
+    uint8_t *special;
+};
 /* A word of the target and the word of the source that its rows look at most. */
 struct look_alignment {
-    int64_t layer, n_heads, n, n_sources; /* heads that count; words of target and source */
-    qkv_aligned *words;                   /* [n] */
-    char **targets, **sources;            /* escaped */
-    uint8_t *special;                     /* [n] 1: a word of special tokens, which is not shown */
+    int64_t layer, n_heads; /* heads that count */
+    struct look_words target, source;
+    qkv_aligned *words;    /* [target.n] */
+    uint8_t *keys, *heads; /* that are taken */
 };
 qkv_status look_align(struct look *look, qkv_error *error);
 void look_align_free(struct look_alignment *alignment);
