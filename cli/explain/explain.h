@@ -87,9 +87,4 @@ void explain_check(struct report *report, const qkv_steps *made);
 /* The step above what the library says. */
 void explain_check_step(struct report *report);
 
-static inline qkv_theme explain_theme(const struct explain *e) {
-    const struct arg_int *theme = &e->options->common.theme;
-    return theme->set ? (qkv_theme)theme->value : QKV_THEME_LIGHT;
-}
-
 #endif

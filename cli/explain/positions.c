@@ -151,7 +151,7 @@ static qkv_status draw_picture(const struct explain *e, const struct sinusoids *
                               .col_labels = labels + s->length,
                               .title = "Sinusoidal positions",
                               .caption = caption,
-                              .theme = explain_theme(e),
+                              .theme = (qkv_theme)e->options->common.theme.value,
                               .low = -1,
                               .high = 1,
                               .row_axis = "position",

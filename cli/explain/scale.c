@@ -146,6 +146,6 @@ qkv_status explain_scale_picture(const struct explain *e, qkv_error *error) {
                               .series_bytes = sizeof(qkv_series),
                               .title = "Why scores are divided by √d",
                               .caption = caption,
-                              .theme = explain_theme(e) };
+                              .theme = (qkv_theme)e->options->common.theme.value };
     return qkv_view_chart_write(&chart, e->options->out, error);
 }

@@ -14,11 +14,6 @@ static int64_t long_heads(const struct look *look) {
     return heads < 1 ? 1 : heads < n_all ? heads : n_all;
 }
 
-/* What a browser would take minutes for: what keys receive, and the largest weight of each tile. */
-struct whole {
-    float *received, *peaks;
-};
-
 /* The index of a head of the page, which was sorted. */
 static int64_t index_of(const struct look *look, const qkv_page_head *head) {
     int64_t index = 0;
@@ -26,29 +21,32 @@ static int64_t index_of(const struct look *look, const qkv_page_head *head) {
     return index;
 }
 
-static qkv_status look_whole(const struct look *look, qkv_page_head *head, struct whole *whole,
+/*
+ * What a browser would take minutes for: what keys receive, and the largest weight of each tile, one behind
+ * the other in *whole.
+ */
+static qkv_status look_whole(const struct look *look, qkv_page_head *head, float **whole,
                              qkv_error *error) {
-    const int64_t index = index_of(look, head);
-    const int64_t n = look->n_rows > look->n_cols ? look->n_rows : look->n_cols;
+    const int64_t index = index_of(look, head), n_keys = look->n_cols,
+                  n = look->n_rows > n_keys ? look->n_rows : n_keys;
     const struct look_tiles tiles =
         look_tiles_of(look, n / LEAST_TILE < MOST_TILES ? n / LEAST_TILE : MOST_TILES);
-    double *received = malloc((size_t)look->n_cols * sizeof *received);
-    whole->received = malloc((size_t)look->n_cols * sizeof *whole->received);
-    whole->peaks = malloc((size_t)(tiles.rows * tiles.cols) * sizeof *whole->peaks);
+    double *received = malloc((size_t)n_keys * sizeof *received);
+    float *numbers = *whole = malloc((size_t)(n_keys + tiles.rows * tiles.cols) * sizeof *numbers);
     const qkv_heads_profile profile = { .struct_size = sizeof profile, .received = received };
     qkv_call_options call = qkv_call_options_init();
     call.cancel = &cli_cancelled;
-    qkv_status status = received && whole->received && whole->peaks
+    qkv_status status = received && numbers
                             ? qkv_heads_position(look->text.heads, index, &profile, &call, error)
                             : text_no_memory(error);
-    for (int64_t j = 0; status == QKV_OK && j < look->n_cols; j++)
-        whole->received[j] = (float)received[j];
-    if (status == QKV_OK) status = look_cells(look, index, &tiles, whole->peaks, error);
-    for (int64_t c = 0; status == QKV_OK && c < tiles.rows * tiles.cols; c++)
-        if (whole->peaks[c] == QKV_CELL_HIDDEN) whole->peaks[c] = 0;
+    for (int64_t j = 0; status == QKV_OK && j < n_keys; j++) numbers[j] = (float)received[j];
+    if (status == QKV_OK) status = look_cells(look, index, &tiles, numbers + n_keys, error);
     free(received);
-    head->received = whole->received;
-    head->peaks = whole->peaks;
+    if (status != QKV_OK) return status;
+    head->received = numbers;
+    head->peaks = numbers + n_keys;
+    for (float *cell = numbers + n_keys; cell < head->peaks + tiles.rows * tiles.cols; cell++)
+        if (*cell == QKV_CELL_HIDDEN) *cell = 0;
     head->side = tiles.cols;
     head->tile = tiles.tile;
     head->distance = qkv_heads_distance(look->text.heads, index);
@@ -62,7 +60,7 @@ qkv_status arrays_page(const struct look *look, qkv_page_head *heads, const char
         .tokens = (const char *const *)(arrays->q_tokens ? arrays->q_tokens : arrays->q_labels)
     };
     const int64_t n_long = arrays_are_long(arrays) ? long_heads(look) : 0;
-    struct whole *wholes = calloc((size_t)n_long + 1, sizeof *wholes);
+    float **wholes = calloc((size_t)n_long + 1, sizeof *wholes);
     struct caption title = { "" }, caption = { "" };
     qkv_page page = look_page_of(look, title.text, caption.text);
     if (!wholes) return text_no_memory(error);
@@ -78,10 +76,7 @@ qkv_status arrays_page(const struct look *look, qkv_page_head *heads, const char
     for (int64_t h = 0; status == QKV_OK && h < n_long; h++)
         status = look_whole(look, &heads[h], &wholes[h], error);
     if (status == QKV_OK) status = look_page_write(look, &page, heads, path, error);
-    for (int64_t h = 0; h < n_long; h++) {
-        free(wholes[h].received);
-        free(wholes[h].peaks);
-    }
+    for (int64_t h = 0; h < n_long; h++) free(wholes[h]);
     free(wholes);
     return status;
 }

@@ -13,14 +13,13 @@ struct look_tiles look_tiles_of(const struct look *look, int64_t most) {
 
 qkv_status look_cells(const struct look *look, int64_t index, const struct look_tiles *tiles,
                       float *cells, qkv_error *error) {
-    const struct arg_int *pool = &look->options->pool;
     struct progress progress;
     qkv_call_options call = progress_call(&progress, "pooled map", look->options->common.quiet);
     if (!look->arrays) call.cancel = NULL;
     if (tiles->tile == 1) call.progress = NULL;
-    const qkv_status status = qkv_heads_cells(
-        look->text.heads, index, tiles->tile,
-        pool->set ? (qkv_tile_kind)pool->value : QKV_TILE_PEAK, cells, &call, error);
+    const qkv_status status =
+        qkv_heads_cells(look->text.heads, index, tiles->tile,
+                        (qkv_tile_kind)look->options->pool.value, cells, &call, error);
     progress_end(&progress);
     return status == QKV_ERR_CANCELLED ? text_error(error, status, "nothing was written") : status;
 }

@@ -116,11 +116,6 @@ void look_source(const struct look *look, bool one, struct caption *caption);
 void look_add_rule(const struct look *look, struct caption *caption);
 /* What a cell is, and where there is none. */
 void look_cell_words(const struct look *look, int64_t tile, struct caption *caption);
-/* The name of the query, or key, that a tile of arrays begins with. */
-enum { LOOK_LABEL = 24 };
-const char *look_tile_label(const struct look *look, bool is_query, int64_t i,
-                            char room[LOOK_LABEL]);
-
 /* ---- Pairs: --cross, --decoder (common/pair.h), --align (align.c) ------------------------------ */
 
 static inline qkv_which look_which(const struct look_options *options) {
@@ -255,9 +250,6 @@ qkv_status look_show(const struct look *look, json_t **json, qkv_error *error);
 
 /* A picture, by the path's ending: .png, .svg or .pdf (picture.c). */
 qkv_status look_picture(const struct look *look, const char *path, qkv_error *error);
-static inline qkv_theme look_theme(const struct look_options *options) {
-    return options->common.theme.set ? (qkv_theme)options->common.theme.value : QKV_THEME_LIGHT;
-}
 
 /* --plot: a chart of one head, the named one or that which was chosen; .csv, too (plot.c). */
 enum plot_kind { PLOT_QUERIES, PLOT_RECEIVED, PLOT_OFFSETS };
@@ -268,7 +260,7 @@ qkv_status look_page(const struct look *look, const char *path, qkv_error *error
 enum { LOOK_PAGE_BYTES = 32000000 }; /* of a page with several heads */
 /* A page without tokens and heads; title and caption must live as long. */
 qkv_page look_page_of(const struct look *look, const char *title, const char *caption);
-/* Writes it with maps, and a line about what it holds. */
+/* Writes it with maps of the first head and, where that is quick, of all; and a line about it (maps.c). */
 qkv_status look_page_write(const struct look *look, qkv_page *page, qkv_page_head *heads,
                            const char *path, qkv_error *error);
 /* One line about what a page holds, of n_heads that were asked for. */
@@ -286,15 +278,6 @@ qkv_status look_page_heads(const struct look *look, qkv_page_head *heads, float 
                            qkv_error *error);
 /* Where queries and keys hide one another: rules, dropped keys and the badge of a page. */
 void look_page_rules(const struct look *look, qkv_page *page, char modified[WHAT_IF_WORDS + 60]);
-
-/* Maps of the first head of a page and, where that is quick, of all (maps.c). */
-struct look_maps {
-    double *places; /* of each head: map and pca, [n_queries + n_keys][2] each */
-    char *notes;
-};
-qkv_status look_maps_make(const struct look *look, qkv_page_head *heads, int64_t n_heads,
-                          struct look_maps *maps, qkv_error *error);
-void look_maps_free(struct look_maps *maps);
 
 /* [n, n] of one head, else [layers, heads, n, n], or of arrays [heads, n, n]; NaN: not seen (table.c). */
 qkv_status look_npy(const struct look *look, const char *path, qkv_error *error);

@@ -34,40 +34,39 @@ static int by_confidence(const void *a, const void *b) {
     return x->head < y->head ? -1 : x->head > y->head;
 }
 
-/* The heads of --heads, in their order, from all layer by layer. */
-static qkv_status take_listed(const struct look *look, qkv_page_head *heads, qkv_error *error) {
-    qkv_page_head *listed = calloc((size_t)look->n_list, sizeof *listed);
-    if (!listed) return text_no_memory(error);
-    for (int i = 0; i < look->n_list; i++)
-        listed[i] = heads[look->list[i].layer * look->text.view.n_heads + look->list[i].head];
-    memcpy(heads, listed, (size_t)look->n_list * sizeof *listed);
-    free(listed);
+static qkv_status page_head(const struct look *look, int64_t index, float scale,
+                            qkv_page_head *head, qkv_error *error) {
+    qkv_head_view seen = qkv_head_view_init();
+    const qkv_status status = qkv_heads_view(look->text.heads, index, &seen, error);
+    if (status != QKV_OK) return status;
+    *head = (qkv_page_head){ .q = seen.q,
+                             .k = seen.k,
+                             .lse = seen.lse,
+                             .scale = seen.desc->scale != scale ? seen.desc->scale : 0,
+                             .numbers = look_numbers(look, index),
+                             .label = look_label(look, index) };
+    look_place(look, index, &head->layer, &head->head);
+    if (head->layer < 0) head->layer = 0;
     return QKV_OK;
 }
 
 qkv_status look_page_heads(const struct look *look, qkv_page_head *heads, float *scale,
                            qkv_error *error) {
-    const int64_t n = look_n_heads(look);
+    const int64_t n_all = look_n_heads(look), n = look->list ? look->n_list : n_all,
+                  across = look_info(look)->n_heads;
     int64_t chosen = 0;
-    for (int64_t i = 0; i < n; i++) {
-        qkv_head_view seen = qkv_head_view_init();
-        const qkv_status status = qkv_heads_view(look->text.heads, i, &seen, error);
-        if (status != QKV_OK) return status;
-        heads[i] = (qkv_page_head){ .q = seen.q,
-                                    .k = seen.k,
-                                    .lse = seen.lse,
-                                    .numbers = look_numbers(look, i),
-                                    .label = look_label(look, i) };
-        look_place(look, i, &heads[i].layer, &heads[i].head);
-        if (heads[i].layer < 0) heads[i].layer = 0;
-        if (i == 0) *scale = seen.desc->scale;
-        if (seen.desc->scale != *scale) heads[i].scale = seen.desc->scale;
+    qkv_head_view first_of_all = qkv_head_view_init();
+    qkv_status status = qkv_heads_view(look->text.heads, 0, &first_of_all, error);
+    if (status != QKV_OK) return status;
+    *scale = first_of_all.desc->scale;
+    for (int64_t i = 0; status == QKV_OK && i < n; i++) {
+        const int64_t index = look->list ? look->list[i].layer * across + look->list[i].head : i;
+        status = page_head(look, index, *scale, &heads[i], error);
     }
-    if (look->list) return take_listed(look, heads, error);
-    if (look->arrays && look->given) return QKV_OK; /* in their order */
-    const double *const first_of = look_numbers(look, look_chosen(look));
+    if (status != QKV_OK || look->list || (look->arrays && look->given)) return status;
+    const double *const numbers = look_numbers(look, look_chosen(look));
     qsort(heads, (size_t)n, sizeof *heads, by_confidence);
-    while (heads[chosen].numbers != first_of) chosen++;
+    while (heads[chosen].numbers != numbers) chosen++;
     const qkv_page_head first = heads[chosen];
     memmove(heads + 1, heads, (size_t)chosen * sizeof *heads);
     heads[0] = first;
@@ -196,18 +195,6 @@ qkv_page look_page_of(const struct look *look, const char *title, const char *ca
                        .title = title,
                        .caption = caption,
                        .limit_bytes = LOOK_PAGE_BYTES };
-}
-
-qkv_status look_page_write(const struct look *look, qkv_page *page, qkv_page_head *heads,
-                           const char *path, qkv_error *error) {
-    struct look_maps maps = { 0 };
-    qkv_page_result result = qkv_page_result_init();
-    page->heads = heads;
-    qkv_status status = look_maps_make(look, heads, page->n_heads, &maps, error);
-    if (status == QKV_OK) status = qkv_page_write(page, path, &result, error);
-    if (status == QKV_OK && !look->options->common.quiet) look_page_tell(&result, page->n_heads);
-    look_maps_free(&maps);
-    return status;
 }
 
 static qkv_status page_of_text(const struct look *look, qkv_page_head *heads, const char *path,

@@ -25,17 +25,17 @@ static qkv_status make(const struct look *look, struct drawn *drawn, qkv_error *
 }
 
 /* Of tiles: the number of the first. */
-static char **tile_labels(const struct look *look, bool is_query, int64_t n, int64_t tile) {
-    return rows_labels(is_query && !look->arrays->self ? "q" : "", n, tile);
+static char **tile_labels(const struct look *look, bool is_query, const struct look_tiles *tiles) {
+    return rows_labels(is_query && !look->arrays->self ? "q" : "",
+                       is_query ? tiles->rows : tiles->cols, tiles->tile);
 }
 
 static qkv_status draw_one(const struct look *look, struct drawn *drawn, const char *path,
                            qkv_error *error) {
     const struct look_tiles *tiles = &drawn->block.tiles;
-    const bool pooled = tiles->tile > 1,
-               mass = look->options->pool.set && look->options->pool.value == QKV_TILE_MASS;
-    char **rows = pooled ? tile_labels(look, true, tiles->rows, tiles->tile) : NULL,
-         **cols = pooled ? tile_labels(look, false, tiles->cols, tiles->tile) : NULL;
+    const bool pooled = tiles->tile > 1, mass = look->options->pool.value == QKV_TILE_MASS;
+    char **rows = pooled ? tile_labels(look, true, tiles) : NULL,
+         **cols = pooled ? tile_labels(look, false, tiles) : NULL;
     look_title(look, &drawn->title);
     look_source(look, true, &drawn->caption);
     look_cell_words(look, tiles->tile, &drawn->caption);
@@ -51,7 +51,7 @@ static qkv_status draw_one(const struct look *look, struct drawn *drawn, const c
         .col_axis = !look->arrays && look->text.view.which == QKV_CROSS ? "source" : NULL,
         .title = drawn->title.text,
         .caption = drawn->caption.text,
-        .theme = look_theme(look->options),
+        .theme = (qkv_theme)look->options->common.theme.value,
         .quantity = pooled && mass ? "mass of a tile" : NULL,
     };
     const qkv_status status = pooled && (!rows || !cols)
@@ -88,7 +88,7 @@ static qkv_status draw_all(const struct look *look, struct drawn *drawn, const c
         .labels = labels,
         .title = drawn->title.text,
         .caption = drawn->caption.text,
-        .theme = look_theme(look->options),
+        .theme = (qkv_theme)look->options->common.theme.value,
     };
     const qkv_status status = qkv_view_grid_write(&grid, path, error);
     free(labels);

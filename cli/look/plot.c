@@ -7,19 +7,14 @@
 
 #include "look/look.h"
 
-static const char *const titles[] = { "entropy and largest weight of each query",
-                                      "attention that each key receives",
-                                      "mean weight by distance" };
-
-static qkv_status plot_write(enum plot_kind plot, const qkv_head_profile *profile, const char *path,
-                             qkv_error *error) {
-    switch (plot) {
-    case PLOT_QUERIES: return qkv_view_queries_write(profile, path, error);
-    case PLOT_RECEIVED: return qkv_view_received_write(profile, path, error);
-    case PLOT_OFFSETS: break;
-    }
-    return qkv_view_offsets_write(profile, path, error);
-}
+static const struct plot {
+    const char *title;
+    qkv_status (*write)(const qkv_head_profile *profile, const char *path, qkv_error *error);
+} plots[] = {
+    [PLOT_QUERIES] = { "entropy and largest weight of each query", qkv_view_queries_write },
+    [PLOT_RECEIVED] = { "attention that each key receives", qkv_view_received_write },
+    [PLOT_OFFSETS] = { "mean weight by distance", qkv_view_offsets_write },
+};
 
 /* Where the numbers are from, and queries that take no part. */
 static void make_caption(const struct look *look, enum plot_kind plot, struct caption *caption) {
@@ -53,7 +48,7 @@ static qkv_status draw(const struct look *look, double *numbers, const char *pat
     qkv_status status =
         qkv_heads_position(look->text.heads, look_chosen(look), &made, &call, error);
     look_head_name(look, name);
-    caption_add(&title, "%s: %s", name, titles[plot]);
+    caption_add(&title, "%s: %s", name, plots[plot].title);
     make_caption(look, plot, &caption);
     const qkv_head_profile profile = { .struct_size = sizeof profile,
                                        .n_queries = look->n_rows,
@@ -69,9 +64,9 @@ static qkv_status draw(const struct look *look, double *numbers, const char *pat
                                        .keys = numbered ? NULL : (const char *const *)look->cols,
                                        .title = title.text,
                                        .caption = caption.text,
-                                       .theme = look_theme(look->options),
+                                       .theme = (qkv_theme)look->options->common.theme.value,
                                        .causal = look_info(look)->causal };
-    if (status == QKV_OK) status = plot_write(plot, &profile, path, error);
+    if (status == QKV_OK) status = plots[plot].write(&profile, path, error);
     return status;
 }
 

@@ -40,30 +40,29 @@ qkv_status look_npy(const struct look *look, const char *path, qkv_error *error)
 /* A token as JSON has it; what is no token of a text by name; a tile by the number of its first. */
 static void put_token(struct csv *csv, const struct look *look, const struct look_block *block,
                       const qkv_token_list *list, char *const *names, int64_t i) {
-    char number[LOOK_LABEL];
-    const char *name = names[i];
-    if (block->tiles.tile > 1)
-        name = look_tile_label(look, names == look->rows, i * block->tiles.tile, number);
-    if (look->windows || look->arrays || names == look->text.pair.names)
-        csv_field(csv, name, strlen(name));
+    const int64_t tile = block->tiles.tile;
+    if (tile > 1)
+        csv_put(csv, "%s%" PRId64, names == look->rows && !look->arrays->self ? "q" : "", i * tile);
+    else if (look->windows || look->arrays || names == look->text.pair.names)
+        csv_field(csv, names[i], strlen(names[i]));
     else
         csv_token(csv, list->tokenizer, list->tokens->ids[i]);
 }
 
 static void put_one_head(struct csv *csv, const struct look *look, const struct look_block *block) {
-    const int64_t m = block->tiles.cols;
+    const struct attention_view *view = &look->text.view;
+    const float *cell = block->cells;
     csv_put(csv, "query");
-    for (int64_t j = 0; j < m; j++) {
+    for (int64_t j = 0; j < block->tiles.cols; j++) {
         csv_put(csv, ",");
-        put_token(csv, look, block, &look->text.view.keys, look->cols, j);
+        put_token(csv, look, block, &view->keys, look->cols, j);
     }
     csv_put(csv, "\n");
     for (int64_t i = 0; i < block->tiles.rows; i++) {
-        put_token(csv, look, block, &look->text.view.queries, look->rows, i);
-        for (int64_t j = 0; j < m; j++) {
-            const float cell = block->cells[i * m + j];
+        put_token(csv, look, block, &view->queries, look->rows, i);
+        for (int64_t j = 0; j < block->tiles.cols; j++, cell++) {
             csv_put(csv, ",");
-            if (cell != QKV_CELL_HIDDEN) csv_put(csv, "%.9g", (double)cell);
+            if (*cell != QKV_CELL_HIDDEN) csv_put(csv, "%.9g", (double)*cell);
         }
         csv_put(csv, "\n");
     }

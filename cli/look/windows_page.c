@@ -25,21 +25,25 @@ int64_t windows_page_room(const struct look *look, int64_t n) {
     return room < 1 ? 1 : (int64_t)room;
 }
 
+/* What the page needs of a window beside its heads. */
+struct page_window {
+    struct look_tokens tokens;
+    char name[120];
+};
+
 /* What the page needs of all shown. */
 struct page_windows {
     int64_t n, n_heads; /* shown; heads of each */
-    struct look_tokens *tokens;
+    struct page_window *list;
     qkv_page_run *runs;
-    char (*names)[120];
-    qkv_page_head *heads; /* [n][n_heads], and room for one window more */
+    qkv_page_head *heads; /* [n][n_heads] */
 };
 
 static void page_windows_free(struct page_windows *shown, int64_t n_tokens) {
-    for (int64_t w = 0; shown->tokens && w < shown->n; w++)
-        look_tokens_free(&shown->tokens[w], n_tokens);
-    free(shown->tokens);
+    for (int64_t w = 0; shown->list && w < shown->n; w++)
+        look_tokens_free(&shown->list[w].tokens, n_tokens);
+    free(shown->list);
     free(shown->runs);
-    free(shown->names);
     free(shown->heads);
 }
 
@@ -50,15 +54,14 @@ static qkv_status add_window(const struct look *look, int64_t w, struct page_win
     struct look one = *look;
     one.text = window->of;
     one.windows = NULL;
+    struct page_window *made = &shown->list[w];
     qkv_page_head *heads = shown->heads + w * shown->n_heads;
-    qkv_status status = look_tokens_make(&shown->tokens[w], &one.text.view.keys, error);
+    qkv_status status = look_tokens_make(&made->tokens, &one.text.view.keys, error);
     if (status == QKV_OK) status = look_page_heads(&one, heads, scale, error);
     for (int64_t h = 0; status == QKV_OK && h < shown->n_heads; h++) heads[h].run = w;
-    shown->names[w][0] = '\0';
-    text_append(shown->names[w], sizeof shown->names[w], "%" PRId64 ": %.90s", window->first,
-                window->begins);
-    shown->runs[w] = (qkv_page_run){ shown->names[w], (const char *const *)shown->tokens[w].texts,
-                                     window->encoding.special, NULL, shown->tokens[w].words };
+    text_append(made->name, sizeof made->name, "%" PRId64 ": %.90s", window->first, window->begins);
+    shown->runs[w] = (qkv_page_run){ made->name, (const char *const *)made->tokens.texts,
+                                     window->encoding.special, NULL, made->tokens.words };
     return status;
 }
 
@@ -66,15 +69,14 @@ static qkv_status page_windows_make(const struct look *look, struct page_windows
                                     float *scale, qkv_error *error) {
     const qkv_model_info *info = look->text.session->info;
     const struct windows *windows = look->windows;
-    const int64_t n_all_heads = info->n_layers * info->n_heads;
     shown->n = windows->n_windows < windows->n_kept ? windows->n_windows : windows->n_kept;
     shown->n_heads = heads_of_window(look);
-    shown->tokens = calloc((size_t)shown->n, sizeof *shown->tokens);
+    shown->list = calloc((size_t)shown->n, sizeof *shown->list);
     shown->runs = calloc((size_t)shown->n, sizeof *shown->runs);
-    shown->names = calloc((size_t)shown->n, sizeof *shown->names);
-    shown->heads = calloc((size_t)(shown->n * shown->n_heads + n_all_heads), sizeof *shown->heads);
-    if (!shown->tokens || !shown->runs || !shown->names || !shown->heads)
-        return text_no_memory(error);
+    /* and room for all heads of one window */
+    shown->heads = calloc((size_t)(shown->n * shown->n_heads + info->n_layers * info->n_heads),
+                          sizeof *shown->heads);
+    if (!shown->list || !shown->runs || !shown->heads) return text_no_memory(error);
     qkv_status status = QKV_OK;
     for (int64_t w = 0; status == QKV_OK && w < shown->n; w++)
         status = add_window(look, w, shown, scale, error);

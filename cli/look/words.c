@@ -40,30 +40,24 @@ void look_title(const struct look *look, struct caption *title) {
                     look->cols[choice->key], (double)choice->weight);
 }
 
-const char *look_tile_label(const struct look *look, bool is_query, int64_t i,
-                            char room[LOOK_LABEL]) {
-    snprintf(room, LOOK_LABEL, is_query && !look->arrays->self ? "q%" PRId64 : "%" PRId64, i);
-    return room;
-}
-
 /* ---- Arrays ---------------------------------------------------------------------------------- */
+
+/* "5", or "all" where there is no bound. */
+static const char *bound(char text[24], int64_t n) {
+    if (n < 0) return "all";
+    snprintf(text, 24, "%" PRId64, n);
+    return text;
+}
 
 static void add_mask(const struct arrays *arrays, struct caption *text) {
     const qkv_heads_arrays *a = &arrays->given;
+    char left[24], right[24];
     if (!a->causal && !arrays->window) caption_add(text, ", no mask");
-    if (a->causal && a->q_offset == 0) caption_add(text, ", causal: query i sees keys j \u2264 i");
-    if (a->causal && a->q_offset != 0)
-        caption_add(text, ", causal: query i sees keys j \u2264 i %+" PRId64, a->q_offset);
-    if (!arrays->window) return;
-    caption_add(text, ", window: ");
-    if (a->window_left >= 0)
-        caption_add(text, "%" PRId64 " keys before its place, ", a->window_left);
-    else
-        caption_add(text, "all keys before its place, ");
-    if (a->window_right >= 0)
-        caption_add(text, "%" PRId64 " after", a->window_right);
-    else
-        caption_add(text, "all after");
+    if (a->causal) caption_add(text, ", causal: query i sees keys j \u2264 i");
+    if (a->causal && a->q_offset != 0) caption_add(text, " %+" PRId64, a->q_offset);
+    if (arrays->window)
+        caption_add(text, ", window: %s keys before its place, %s after",
+                    bound(left, a->window_left), bound(right, a->window_right));
 }
 
 void arrays_describe(const struct arrays *arrays, struct caption *caption) {
@@ -124,7 +118,7 @@ void look_source(const struct look *look, bool one, struct caption *caption) {
 }
 
 void look_cell_words(const struct look *look, int64_t tile, struct caption *caption) {
-    const bool mass = look->options->pool.set && look->options->pool.value == QKV_TILE_MASS;
+    const bool mass = look->options->pool.value == QKV_TILE_MASS;
     if (tile > 1)
         caption_add(caption,
                     " Pooled: a cell stands for a tile of %" PRId64 " queries (rows) and %" PRId64

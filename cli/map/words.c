@@ -155,7 +155,6 @@ qkv_status map_picture(const struct map *map, const char *path, qkv_error *error
     struct caption title = { "" }, caption = { "" };
     map_title(map, &title);
     map_caption(map, &caption);
-    const struct arg_int theme = map->options->common.theme;
     const qkv_point_map picture = {
         .struct_size = sizeof picture,
         .n_queries = map->n_queries,
@@ -168,7 +167,7 @@ qkv_status map_picture(const struct map *map, const char *path, qkv_error *error
         .weights = map->weights,
         .title = title.text,
         .caption = caption.text,
-        .theme = theme.set ? (qkv_theme)theme.value : QKV_THEME_LIGHT,
+        .theme = (qkv_theme)map->options->common.theme.value,
         .query_name = map_point_name(map, false),
         .key_name = map_point_name(map, true),
     };
