@@ -145,20 +145,22 @@ static int read_all(struct arrays *arrays) {
         a->n_list = arrays->n_shown;
     }
     code = arrays_tokens_read(arrays);
-    a->keys = (const char *const *)arrays->tokens;
-    a->queries = (const char *const *)arrays->q_tokens;
-    a->two_texts = arrays->q_tokens && !a->causal && !arrays->window;
+    a->keys = (const char *const *)arrays->keys.tokens;
+    a->queries = (const char *const *)arrays->queries.tokens;
+    a->two_texts = arrays->queries.tokens && !a->causal && !arrays->window;
     return code;
 }
 
+static void free_names(struct array_names *names, int64_t n) {
+    session_labels_free(names->tokens, n);
+    session_labels_free(names->labels, n);
+}
+
 static void free_all(struct arrays *arrays) {
-    const int64_t n_keys = arrays->given.n_keys, n_queries = arrays->given.n_queries;
     rules_free(&arrays->rules);
     free(arrays->names);
-    session_labels_free(arrays->tokens, n_keys);
-    session_labels_free(arrays->labels, n_keys);
-    session_labels_free(arrays->q_tokens, n_queries);
-    session_labels_free(arrays->q_labels, n_queries);
+    free_names(&arrays->keys, arrays->given.n_keys);
+    free_names(&arrays->queries, arrays->given.n_queries);
     qkv_array_free(arrays->q);
     qkv_array_free(arrays->k);
 }
@@ -250,8 +252,8 @@ int look_arrays(const struct cli_command *command, const struct look_options *op
     look.given = arrays.named;
     look.n_rows = arrays.given.n_queries;
     look.n_cols = arrays.given.n_keys;
-    look.cols = arrays.labels;
-    look.rows = arrays.self ? arrays.labels : arrays.q_labels;
+    look.cols = arrays.keys.labels;
+    look.rows = arrays.self ? arrays.keys.labels : arrays.queries.labels;
     if (!code && answer(&look, &error) != QKV_OK) code = cli_fail("%s", error.message);
     qkv_heads_free(look.text.heads);
     free_all(&arrays);

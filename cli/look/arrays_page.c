@@ -56,9 +56,9 @@ static qkv_status look_whole(const struct look *look, qkv_page_head *head, float
 qkv_status arrays_page(const struct look *look, qkv_page_head *heads, const char *path,
                        qkv_error *error) {
     const struct arrays *arrays = look->arrays;
-    const qkv_page_run queries = {
-        .tokens = (const char *const *)(arrays->q_tokens ? arrays->q_tokens : arrays->q_labels)
-    };
+    const struct array_names *keys = &arrays->keys, *queries = &arrays->queries;
+    const qkv_page_run run = { .tokens = (const char *const *)(queries->tokens ? queries->tokens
+                                                                               : queries->labels) };
     const int64_t n_long = arrays_are_long(arrays) ? long_heads(look) : 0;
     float **wholes = calloc((size_t)n_long + 1, sizeof *wholes);
     struct caption title = { "" }, caption = { "" };
@@ -66,10 +66,10 @@ qkv_status arrays_page(const struct look *look, qkv_page_head *heads, const char
     if (!wholes) return text_no_memory(error);
     page.rules = &arrays->seen;
     page.two_texts = arrays->given.two_texts; /* with names of their own */
-    page.tokens = (const char *const *)(arrays->tokens ? arrays->tokens : arrays->labels);
+    page.tokens = (const char *const *)(keys->tokens ? keys->tokens : keys->labels);
     page.n_heads = look_n_heads(look);
     page.n_queries = look->n_rows;
-    page.queries = arrays->self ? NULL : &queries;
+    page.queries = arrays->self ? NULL : &run;
     look_title(look, &title);
     arrays_describe(arrays, &caption);
     qkv_status status = look_page_heads(look, heads, &page.scale, error);

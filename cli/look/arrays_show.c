@@ -37,16 +37,15 @@ static void print_heads(const struct look *look, struct term *term) {
 }
 
 static qkv_status draw_tiles(const struct look *look, struct term *term, qkv_error *error) {
-    const struct look_tiles tiles = look_tiles_of(look, heatmap_side(term));
-    float *cells = malloc((size_t)(tiles.rows * tiles.cols) * sizeof *cells);
-    if (!cells) return text_no_memory(error);
-    const qkv_status status = look_cells(look, look_chosen(look), &tiles, cells, error);
+    struct look_tiles tiles;
+    float *cells = look_chosen_cells(look, heatmap_side(term), &tiles, error);
+    if (!cells) return error->status;
     const struct map_view view = { .n_rows = tiles.tile * tiles.rows,
                                    .n_cols = tiles.tile * tiles.cols,
                                    .weights = cells };
-    if (status == QKV_OK) draw_pooled(term, &view, (int)tiles.rows, (int)tiles.cols);
+    draw_pooled(term, &view, (int)tiles.rows, (int)tiles.cols);
     free(cells);
-    return status;
+    return QKV_OK;
 }
 
 qkv_status arrays_print(const struct look *look, qkv_error *error) {
@@ -102,12 +101,12 @@ qkv_status arrays_json(const struct look *look, json_t **json, qkv_error *error)
     const struct arrays *arrays = look->arrays;
     const qkv_heads_arrays *a = &arrays->given;
     const struct arg_real *scale = &look->options->scale;
-    json_t *heads = json_array(), *tokens = arrays->tokens ? json_array() : NULL, *rows = NULL;
+    json_t *heads = json_array(), *tokens = arrays->keys.tokens ? json_array() : NULL, *rows = NULL;
     qkv_status status = QKV_OK;
     for (int64_t h = 0; status == QKV_OK && h < look_n_heads(look); h++)
         status = add_head(look, h, heads, error);
     for (int64_t j = 0; tokens && j < a->n_keys; j++)
-        json_array_append_new(tokens, json_text(arrays->tokens[j]));
+        json_array_append_new(tokens, json_text(arrays->keys.tokens[j]));
     /* the named head's weights, as of a text */
     if (status == QKV_OK && look->given && look_n_heads(look) == 1 && !arrays_are_long(arrays))
         status = look_weights_json(look, &rows, error);

@@ -18,7 +18,7 @@ enum { LONGEST = 4096 }; /* bytes of a token */
 struct names {
     const char *option, *path, *array, *what; /* "--tokens", …, "--k", "keys" */
     int64_t n, n_others; /* there are; of the others, whom these may be meant for */
-    char **tokens, **labels;
+    struct array_names *made;
 };
 
 static int too_many(const struct names *names) {
@@ -36,9 +36,9 @@ static int take(const struct names *names, int64_t j, const char *line, size_t n
     if (n > LONGEST)
         return cli_fail("%s %s: line %" PRId64 " has more than %d bytes", names->option,
                         names->path, j + 1, LONGEST);
-    names->labels[j] = term_escape(line, n);
-    names->tokens[j] = memchr(line, 0, n) ? term_escape(line, n) : strndup(line, n);
-    return names->labels[j] && names->tokens[j] ? EXIT_OK : cli_fail("out of memory");
+    names->made->labels[j] = term_escape(line, n);
+    names->made->tokens[j] = memchr(line, 0, n) ? term_escape(line, n) : strndup(line, n);
+    return names->made->labels[j] && names->made->tokens[j] ? EXIT_OK : cli_fail("out of memory");
 }
 
 /* Whole lines only, of LONGEST bytes at most: a file without an end has no endless line. */
@@ -62,10 +62,11 @@ static int read_lines(const struct names *names, FILE *file) {
                           names->path, j, names->array, names->n, names->what);
 }
 
-static int read_names(struct names *names, char ***tokens, char ***labels) {
-    names->tokens = *tokens = calloc((size_t)names->n, sizeof(char *));
-    names->labels = *labels = calloc((size_t)names->n, sizeof(char *));
-    if (!*tokens || !*labels) return cli_fail("out of memory");
+static int read_names(const struct names *names) {
+    struct array_names *made = names->made;
+    made->tokens = calloc((size_t)names->n, sizeof(char *));
+    made->labels = calloc((size_t)names->n, sizeof(char *));
+    if (!made->tokens || !made->labels) return cli_fail("out of memory");
     qkv_error error;
     FILE *file = open_text(names->path, &error);
     if (!file) return cli_fail("%s %s", names->option, error.message);
@@ -74,20 +75,19 @@ static int read_names(struct names *names, char ***tokens, char ***labels) {
     return code;
 }
 
+static int make_names(const struct names *names, const char *before) {
+    if (names->path) return read_names(names);
+    names->made->labels = rows_labels(before, names->n, 1);
+    return names->made->labels ? EXIT_OK : cli_fail("out of memory");
+}
+
 int arrays_tokens_read(struct arrays *arrays) {
-    const struct look_options *options = arrays->options;
+    const struct look_options *o = arrays->options;
     const int64_t n_keys = arrays->given.n_keys, n_queries = arrays->given.n_queries;
-    struct names keys = { "--tokens", options->tokens, "--k", "keys", n_keys, n_queries, 0, 0 },
-                 queries = {
-                     "--q-tokens", options->q_tokens, "--q", "queries", n_queries, n_keys, 0, 0
-                 };
-    int code = EXIT_OK;
-    if (options->tokens)
-        code = read_names(&keys, &arrays->tokens, &arrays->labels);
-    else if (!(arrays->labels = rows_labels("", n_keys, 1)))
-        code = cli_fail("out of memory");
-    if (code || arrays->self) return code;
-    if (options->q_tokens) return read_names(&queries, &arrays->q_tokens, &arrays->q_labels);
-    arrays->q_labels = rows_labels("q", n_queries, 1);
-    return arrays->q_labels ? EXIT_OK : cli_fail("out of memory");
+    const struct names keys = { "--tokens", o->tokens, "--k",        "keys",
+                                n_keys,     n_queries, &arrays->keys },
+                       queries = { "--q-tokens", o->q_tokens, "--q",           "queries",
+                                   n_queries,    n_keys,      &arrays->queries };
+    const int code = make_names(&keys, "");
+    return code || arrays->self ? code : make_names(&queries, "q");
 }

@@ -24,6 +24,16 @@ qkv_status look_cells(const struct look *look, int64_t index, const struct look_
     return status == QKV_ERR_CANCELLED ? text_error(error, status, "nothing was written") : status;
 }
 
+float *look_chosen_cells(const struct look *look, int64_t most, struct look_tiles *tiles,
+                         qkv_error *error) {
+    *tiles = look_tiles_of(look, most);
+    float *cells = malloc((size_t)(tiles->rows * tiles->cols) * sizeof *cells + 1);
+    if (!cells) text_no_memory(error);
+    if (cells && look_cells(look, look_chosen(look), tiles, cells, error) == QKV_OK) return cells;
+    free(cells);
+    return NULL;
+}
+
 struct look_block look_block_of(const struct look *look) {
     const bool named = look->given && !look->arrays;
     struct look_block block = { .first = named ? look_chosen(look) : 0,

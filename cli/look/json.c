@@ -24,23 +24,19 @@ static json_t *sharpest_json(const qkv_heads_choice *choice) {
 }
 
 qkv_status look_weights_json(const struct look *look, json_t **rows, qkv_error *error) {
-    const int64_t n = look->n_rows, m = look->n_cols;
-    float *weights = calloc((size_t)(n * m) + 1, sizeof(float));
-    if (!weights) return text_no_memory(error);
-    const struct look_tiles each = look_tiles_of(look, INT64_MAX);
-    const qkv_status status = look_cells(look, look_chosen(look), &each, weights, error);
+    struct look_tiles each;
+    float *const weights = look_chosen_cells(look, INT64_MAX, &each, error), *cell = weights;
+    if (!weights) return error->status;
     *rows = json_array();
-    for (int64_t i = 0; status == QKV_OK && i < n; i++) {
+    for (int64_t i = 0; i < each.rows; i++) {
         json_t *row = json_array();
-        for (int64_t j = 0; j < m; j++) {
-            const float weight = weights[i * m + j];
-            json_array_append_new(row, weight == QKV_CELL_HIDDEN ? json_null()
-                                                                 : json_number((double)weight));
-        }
+        for (int64_t j = 0; j < each.cols; j++, cell++)
+            json_array_append_new(row, *cell == QKV_CELL_HIDDEN ? json_null()
+                                                                : json_number((double)*cell));
         json_array_append_new(*rows, row);
     }
     free(weights);
-    return status;
+    return QKV_OK;
 }
 
 /* Probabilities of the tokens that come next: of a text all but its first one, of a target all. */

@@ -64,6 +64,9 @@ static inline int64_t look_n_heads(const struct look *look) {
 static inline int64_t look_chosen(const struct look *look) {
     return look->choice.layer * look_info(look)->n_heads + look->choice.head;
 }
+static inline int64_t look_top(const struct look *look) {
+    return look->options->top.set ? look->options->top.value : 5;
+}
 void look_place(const struct look *look, int64_t index, int64_t *layer, int64_t *head);
 static inline const double *look_numbers(const struct look *look, int64_t index) {
     return qkv_heads_numbers(look->text.heads, index);
@@ -81,6 +84,10 @@ struct look_tiles look_tiles_of(const struct look *look, int64_t most);
 /* The cells of a head, [rows][cols]; QKV_CELL_HIDDEN where no query sees a key. */
 qkv_status look_cells(const struct look *look, int64_t index, const struct look_tiles *tiles,
                       float *cells, qkv_error *error);
+
+/* Those of the chosen head, to be freed; NULL: none, and *error says why. */
+float *look_chosen_cells(const struct look *look, int64_t most, struct look_tiles *tiles,
+                         qkv_error *error);
 
 /* What a file holds: the named head of a text, else all; of arrays all that were named. */
 struct look_block {
@@ -185,6 +192,12 @@ int64_t windows_page_room(const struct look *look, int64_t n);
 
 /* ---- --q and --k: queries and keys of any model, at any length (arrays.c) ------------------------ */
 
+/* Names of queries, or of keys. */
+struct array_names {
+    char **tokens; /* of --tokens or --q-tokens; NULL: numbers */
+    char **labels; /* escaped */
+};
+
 /* Nothing here stores queries x keys unless a file of that size was asked for. */
 struct arrays {
     const struct look_options *options;
@@ -193,12 +206,9 @@ struct arrays {
     struct rules rules;
     qkv_attention_desc seen; /* with these rules, of one head */
     bool window;
-    char **tokens;   /* [n_keys], of --tokens; NULL: numbers */
-    char **labels;   /* [n_keys], escaped */
-    char **q_tokens; /* [n_queries], of --q-tokens; NULL: those of keys if … */
-    char **q_labels; /* [n_queries], escaped or numbered; NULL with self */
-    bool self; /* … queries are the tokens that keys are, as many and without names of their own */
-    bool named;      /* heads were named */
+    struct array_names keys, queries; /* queries without any, with self: … */
+    bool self;  /* … they are the tokens that keys are, as many and without names of their own */
+    bool named; /* heads were named */
     int64_t layer;   /* the name of their layer; -1: none */
     int64_t n_shown; /* heads that are looked at … */
     int64_t *names;  /* … and which: places in the array, unless that has one head only */

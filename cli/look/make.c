@@ -8,19 +8,15 @@
 #include "common/term.h"
 #include "look/look.h"
 
-static int64_t top_of(const struct look *look) {
-    return look->options->top.set ? look->options->top.value : 5;
-}
-
 /* A model without a head for it still looks. */
 static qkv_status make_predictions(const struct look *look, const qkv_run *run,
                                    struct predictions *predictions, qkv_error *error) {
     const qkv_model_info *info = look->text.session->info;
     if (info->kind == QKV_MODEL_DECODER && info->has_lm && look->text.input->n > 0)
-        return predictions_next(look->text.session, run, look->text.input->n - 1, top_of(look),
+        return predictions_next(look->text.session, run, look->text.input->n - 1, look_top(look),
                                 predictions, error);
     if (!info->has_mlm) return QKV_OK;
-    return predictions_make(look->text.session, run, look->text.input, top_of(look), predictions,
+    return predictions_make(look->text.session, run, look->text.input, look_top(look), predictions,
                             error);
 }
 

@@ -35,7 +35,7 @@ static void make_caption(const struct look *look, enum plot_kind plot, struct ca
 static qkv_status draw(const struct look *look, double *numbers, const char *path,
                        qkv_error *error) {
     const enum plot_kind plot = (enum plot_kind)look->options->plot.value;
-    const bool numbered = look->arrays && !look->arrays->tokens;
+    const bool numbered = look->arrays && !look->arrays->keys.tokens;
     struct caption title = { "" }, caption = { "" };
     char name[HEAD_NAME];
     qkv_heads_profile made = qkv_heads_profile_init();

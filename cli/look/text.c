@@ -36,15 +36,15 @@ static void print_expected(const struct look *look, struct term *term) {
 }
 
 static void print_predictions(const struct look *look, struct term *term) {
-    const int64_t top = look->options->top.set ? look->options->top.value : 5;
+    const struct session *session = look->text.session;
     print_badge(look, term);
     if (look->replaced) {
-        replaced_print(look->text.session, look->text.input, look->replaced, top, term);
+        replaced_print(session, look->text.input, look->replaced, look_top(look), term);
     } else if (look->predictions.n_masks > 0) {
-        predictions_print(look->text.session, &look->predictions, term);
-    } else if (look->text.session->info->kind == QKV_MODEL_PAIR && !look->log_p) {
+        predictions_print(session, &look->predictions, term);
+    } else if (session->info->kind == QKV_MODEL_PAIR && !look->log_p) {
         term_wrap(term, "An encoder predicts nothing: --cross shows what its decoder looks at.");
-    } else if (!look->text.session->info->has_mlm && !look->log_p) {
+    } else if (!session->info->has_mlm && !look->log_p) {
         term_wrap(term, "The model has no MLM head, so it predicts nothing.");
     } else if (!look->log_p) {
         return;
@@ -74,37 +74,32 @@ static qkv_status make_grid(const struct look *look, int rows, int cols, float *
     return status;
 }
 
-static void draw_heads(const struct look *look, struct term *term, int rows, int cols,
-                       const float *cells, const char *const *labels) {
-    char text[80];
-    snprintf(text, sizeof text, "All heads%s",
-             attention_heads(look->text.session, look->text.view.which));
-    heading(term, text);
-    term_wrap(term, term->depth == TERM_PLAIN
-                        ? "down: layers, across: heads; denser is more, 0 to 1"
-                    : term->theme == QKV_THEME_LIGHT
-                        ? "down: layers, across: heads; darker is more, 0 to 1"
-                        : "down: layers, across: heads; brighter is more, 0 to 1");
-    const struct grid_view view = {
-        look_info(look)->n_layers, look_info(look)->n_heads, rows, cols, cells, labels,
-        look->choice.layer,        look->choice.head
-    };
-    draw_grid(term, &view);
-    fputc('\n', term->out);
-}
-
 static qkv_status print_grid(const struct look *look, struct term *term, qkv_error *error) {
+    const qkv_heads_info *info = look_info(look);
     const int64_t n_all = look_n_heads(look),
                   n = look->n_rows > look->n_cols ? look->n_rows : look->n_cols;
-    const int side = grid_side(term, look_info(look)->n_heads, n),
+    const int side = grid_side(term, info->n_heads, n),
               rows = look->n_rows < side ? (int)look->n_rows : side,
               cols = look->n_cols < side ? (int)look->n_cols : side;
     float *cells = calloc((size_t)(n_all * side * side) + 1, sizeof(float));
     const char **labels = calloc((size_t)n_all + 1, sizeof(*labels));
-    qkv_status status =
+    const qkv_status status =
         cells && labels ? make_grid(look, rows, cols, cells, error) : text_no_memory(error);
     for (int64_t i = 0; status == QKV_OK && i < n_all; i++) labels[i] = look_label(look, i);
-    if (status == QKV_OK) draw_heads(look, term, rows, cols, cells, labels);
+    const struct grid_view view = { info->n_layers,     info->n_heads,    rows, cols, cells, labels,
+                                    look->choice.layer, look->choice.head };
+    struct caption title = { "All heads" }, scale = { "down: layers, across: heads; " };
+    caption_add(&title, "%s", attention_heads(look->text.session, look->text.view.which));
+    caption_add(&scale, "%s is more, 0 to 1",
+                term->depth == TERM_PLAIN        ? "denser"
+                : term->theme == QKV_THEME_LIGHT ? "darker"
+                                                 : "brighter");
+    if (status == QKV_OK) {
+        heading(term, title.text);
+        term_wrap(term, scale.text);
+        draw_grid(term, &view);
+        fputc('\n', term->out);
+    }
     free(cells);
     free(labels);
     return status;
@@ -126,17 +121,16 @@ void look_print_title(const struct look *look, struct term *term) {
 
 qkv_status look_print_map(const struct look *look, struct term *term, qkv_error *error) {
     const qkv_heads_choice *choice = &look->choice;
-    const struct look_tiles each = look_tiles_of(look, INT64_MAX);
-    float *weights = malloc((size_t)(look->n_rows * look->n_cols) * sizeof(float) + 1);
-    const qkv_status status = weights ? look_cells(look, look_chosen(look), &each, weights, error)
-                                      : text_no_memory(error);
+    struct look_tiles each;
+    float *weights = look_chosen_cells(look, INT64_MAX, &each, error);
+    if (!weights) return error->status;
     const struct map_view view = { look->n_rows, look->n_cols,
                                    weights,      look->rows,
                                    look->cols,   choice->query,
                                    choice->key,  look->text.pair.next ? 2 : 1 };
-    if (status == QKV_OK) draw_heatmap(term, &view);
+    draw_heatmap(term, &view);
     free(weights);
-    return status;
+    return QKV_OK;
 }
 
 static void print_caption(const struct look *look, struct term *term) {
