@@ -31,12 +31,6 @@ void text_append(char *text, size_t bytes, const char *format, ...) {
     va_end(list);
 }
 
-struct counted counted(int64_t n, const char *what) {
-    struct counted made;
-    snprintf(made.text, sizeof made.text, "%" PRId64 " %s%s", n, what, n == 1 ? "" : "s");
-    return made;
-}
-
 void caption_add(struct caption *caption, const char *format, ...) {
     const size_t used = strlen(caption->text);
     va_list list;

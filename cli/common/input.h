@@ -58,12 +58,6 @@ qkv_status text_no_memory(qkv_error *error);
 void text_append(char *text, size_t bytes, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* "1 head", "3 heads": counted(n, "head").text. */
-struct counted {
-    char text[48];
-};
-struct counted counted(int64_t n, const char *what);
-
 /* Sentences below a picture; what does not fit is cut. Zeros at first. */
 struct caption {
     char text[1700];

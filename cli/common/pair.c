@@ -18,18 +18,6 @@ qkv_which pair_which(const struct pair_options *options) {
     return options->decoder ? QKV_DECODER : options->cross ? QKV_CROSS : QKV_SELF;
 }
 
-const char *pair_option(const struct pair_options *options) {
-    return options->cross ? "--cross" : options->decoder ? "--decoder" : NULL;
-}
-
-int pair_check(const struct cli_command *command, const struct pair_options *options,
-               const char *option, const char *these, const char *other) {
-    if (!option)
-        return options->target ? cli_usage(command, "--target goes with %s", these) : EXIT_OK;
-    if (options->cross && options->decoder) other = "--decoder";
-    return other ? cli_usage(command, "%s together with %s", option, other) : EXIT_OK;
-}
-
 /* ---- The target ------------------------------------------------------------------------------ */
 
 /* The model's own, by the search that its generation_config.json asks for. */

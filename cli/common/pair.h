@@ -27,15 +27,10 @@ struct pair_options {
     bool cross, decoder;
 };
 
-/* In a table of options whose struct has a pair_options `member`. */
-#define PAIR_TABLE(type, member)                                                                   \
-    { .name = "--target",                                                                          \
-      .argument = "TEXT",                                                                          \
-      .kind = ARG_TEXT,                                                                            \
-      .offset = offsetof(type, member.target) },                                                   \
-        { .name = "--cross", .kind = ARG_FLAG, .offset = offsetof(type, member.cross) }, {         \
-        .name = "--decoder", .kind = ARG_FLAG, .offset = offsetof(type, member.decoder)            \
-    }
+/* Rows of a table of options (args.h) whose struct has a pair_options `member`. */
+#define PAIR_TABLE(member)                                                                         \
+    OPTION_TEXT("--target", "TEXT", member.target), OPTION_FLAG("--cross", member.cross),          \
+        OPTION_FLAG("--decoder", member.decoder)
 
 /* In a table of rules (given.h): `options` look at a decoder, and messages call them `names`. */
 #define PAIR_RULES(options, names)                                                                 \
@@ -44,14 +39,6 @@ struct pair_options {
     }
 
 qkv_which pair_which(const struct pair_options *options);
-/* "--cross", "--decoder"; NULL: neither. */
-const char *pair_option(const struct pair_options *options);
-/*
- * EXIT_USAGE, having said so: --target without any of the options (`these`) that look at a decoder, of which
- * `option` was given; both of them; or `other`, which goes with none. NULL: not given.
- */
-int pair_check(const struct cli_command *command, const struct pair_options *options,
-               const char *option, const char *these, const char *other);
 
 /* ---- Targets --------------------------------------------------------------------------------- */
 

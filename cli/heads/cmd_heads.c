@@ -29,7 +29,7 @@ static int check(const struct cli_command *command, const struct heads_options *
     if (code == EXIT_OK) code = given_check(command, options, n_words, rules, CLI_COUNT(rules));
     if (code == EXIT_OK && options->file && options->which.target)
         code = cli_usage(command, "%s together with --file and --target: a line has its own",
-                         pair_option(&options->which));
+                         options->which.cross ? "--cross" : "--decoder");
     return code ? code : heads_check_options(command, options);
 }
 
@@ -66,7 +66,7 @@ static int heads(const struct cli_command *command, const void *data, int n_word
 
 static const struct cli_option heads_table_of_options[] = {
     OPTION_TEXT("--pair", "TEXT", pair),
-    PAIR_TABLE(struct heads_options, which),
+    PAIR_TABLE(which),
     OPTION_FILE("--file", "F", file, "*"),
     OPTION_FILE("--sort", "KEY", sort, "@numbers"),
     OPTION_FLAG("--reverse", reverse),

@@ -201,7 +201,7 @@ static int look(const struct cli_command *command, const void *data, int n_words
 
 static const struct cli_option look_table[] = {
     OPTION_TEXT("--pair", "TEXT", pair),
-    PAIR_TABLE(struct look_options, which),
+    PAIR_TABLE(which),
     OPTION_FLAG("--align", align),
     OPTION_INT("--top", "N", top, 1, 1000),
     OPTION_FILE("--file", "F", file, "*"),

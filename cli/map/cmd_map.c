@@ -44,7 +44,7 @@ static int map(const struct cli_command *command, const void *data, int n_words,
 
 static const struct cli_option map_table[] = {
     OPTION_TEXT("--pair", "TEXT", pair),
-    PAIR_TABLE(struct map_options, which),
+    PAIR_TABLE(which),
     OPTION_FILE("--q", "F", q, ".npy .npz .safetensors"),
     OPTION_FILE("--k", "F", k, ".npy .npz .safetensors"),
     OPTION_TEXT("--query", "N|TOKEN", query),
