@@ -105,7 +105,10 @@ enum {
     TAKES_VERBOSE = 1u << 8,    /* -v */
     TAKES_FINITE = 1u << 9,     /* --check-finite, without --model */
     TAKES_TOKENIZER = 1u << 10, /* a tokenizer is enough of a model; no option of its own */
-    TAKES_WEIGHTS = 1u << 11    /* --weights */
+    TAKES_WEIGHTS = 1u << 11,   /* --weights */
+    /* What a command takes that looks at texts through a model. */
+    TAKES_TEXTS = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE |
+                  TAKES_JSON | TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE
 };
 
 struct cli_command;

@@ -1,4 +1,4 @@
-/* A text, or it and its target, through a model: what `look`, `heads`, `map` and `explain` begin with. */
+/* A text, or it and its target, through a model: `look`, `heads`, `map`, `explain` begin so. */
 #ifndef QKV_CLI_COMMON_ATTENDED_H
 #define QKV_CLI_COMMON_ATTENDED_H
 
@@ -16,8 +16,9 @@ struct attended {
 };
 
 /*
- * Labels, the target and what is asked. The session and the input are set, all else is 0; target: NULL for what the
- * model writes; parsed: NULL without a question. attended_free is for after a failure, too.
+ * Labels, the target and what is asked. The session and the input are set, all else is 0; target:
+ * NULL for what the model writes; parsed: NULL without a question. attended_free is for after a
+ * failure, too.
  */
 qkv_status attended_open(struct attended *of, qkv_which which, const char *target,
                          const struct what_if *parsed, qkv_error *error);

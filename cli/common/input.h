@@ -80,9 +80,10 @@ json_t *json_bytes(const char *bytes, size_t n);
 json_t *json_number(double value);
 
 /*
- * Adds members to an object, a new one if it is NULL: json_set(NULL, "layer:i weight:n label:t", …). Letters of values:
- * i an int64_t, n a double as json_number has it, s a string, t a text as json_text has it, o a json_t * that
- * is taken. A string or json_t * that is NULL is left out. Returns NULL without memory.
+ * Adds members to an object, a new one if it is NULL: json_set(NULL, "layer:i weight:n label:t",
+ * …). Letters of values: i an int64_t, n a double as json_number has it, s a string, t a text as
+ * json_text has it, o a json_t * that is taken. A string or json_t * that is NULL is left out.
+ * Returns NULL without memory.
  */
 json_t *json_set(json_t *object, const char *members, ...);
 

@@ -20,7 +20,7 @@ struct attention_view {
     bool causal; /* queries see keys up to their own place */
 };
 
-/* ---- Options: --target, --cross, --decoder ------------------------------------------------------- */
+/* ---- Options: --target, --cross, --decoder --------------------------------------------------- */
 
 struct pair_options {
     const char *target;

@@ -12,8 +12,8 @@ qkv_status rows_read(const char *path, const char *channels, qkv_array **array, 
                      qkv_error *error);
 
 /*
- * Names of n rows that have none: "q0", "q1", … with `before` "q", every step-th of them. To be freed by
- * session_labels_free; NULL: no memory.
+ * Names of n rows that have none: "q0", "q1", … with `before` "q", every step-th of them. To be
+ * freed by session_labels_free; NULL: no memory.
  */
 char **rows_labels(const char *before, int64_t n, int64_t step);
 

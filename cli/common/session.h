@@ -69,8 +69,8 @@ int session_head(const struct session *session, qkv_which which, bool *given, in
                  int64_t *head);
 
 /*
- * EXIT_USAGE, having said so, if an attention of the model has no such head; `option` named it by `text`, and calls
- * what has the attention `model`.
+ * EXIT_USAGE, having said so, if an attention of the model has no such head; `option` named it by
+ * `text`, and calls what has the attention `model`.
  */
 int session_check_head(const struct session *session, qkv_which which, const char *option,
                        const char *text, int64_t layer, int64_t head, const char *model);

@@ -28,7 +28,7 @@ int what_if_parse(const struct cli_command *command, const struct arg_texts *giv
     OPTION_ROW("--what-if", "causal|no-scale|temperature=T|drop=TOKEN", ARG_TEXTS, field,          \
                .suggest = "causal|no-scale|temperature=|drop=")
 
-/* EXIT_USAGE, having said so, if a token is to be dropped from several texts: `with` what are those. */
+/* EXIT_USAGE, having said so, if a token is dropped from several texts, those of `with`. */
 int what_if_check_drop(const struct cli_command *command, const struct arg_texts *given,
                        const char *with);
 

@@ -3,7 +3,8 @@
  *
  *     q . k_j    / sqrt(d)    mask    minus the largest    exp    / sum    sum of w_j v_j
  *
- * Keys are those with the largest weights, in the order of the text; the others are summed up in one row.
+ * Keys are those with the largest weights, in the order of the text; the others are summed up in
+ * one row.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -44,7 +45,7 @@ static bool is_usual(const qkv_steps *s) {
     return fabs(s->scale * sqrt((double)s->head_dim) - 1) < 1e-6;
 }
 
-static void scores(struct report *report, const struct explained *e) {
+static void show_scores(struct report *report, const struct explained *e) {
     const qkv_steps *s = e->steps;
     const int64_t d = s->head_dim, j = explain_best_key(s);
     char text[400] = "", number[NUMBER_BYTES];
@@ -61,7 +62,7 @@ static void scores(struct report *report, const struct explained *e) {
     report_text(report, WORD " with " WORD ": %s", e->query_label, e->labels[j], text);
 }
 
-static void scale(struct report *report, const struct explained *e) {
+static void show_scale(struct report *report, const struct explained *e) {
     const qkv_steps *s = e->steps;
     const int64_t d = s->head_dim, j = explain_best_key(s);
     char number[NUMBER_BYTES], product[NUMBER_BYTES], root[NUMBER_BYTES];
@@ -136,7 +137,7 @@ static void softmax_table(struct report *report, const struct explained *e, cons
     sums(report, e, s->sum, sum_of(s->n, s->weights));
 }
 
-static void softmax(struct report *report, const struct explained *e) {
+static void show_softmax(struct report *report, const struct explained *e) {
     char largest[NUMBER_BYTES];
     report_step(report, "Softmax", "wⱼ = exp(sⱼ − max s) / Σ exp(s − max s)", NULL);
     report_shape(report, "(1, %" PRId64 "), which sum to 1", e->steps->n);
@@ -151,7 +152,7 @@ static void softmax(struct report *report, const struct explained *e) {
 }
 
 /* w_j v_j of some keys, and of all others together. */
-static void values(struct report *report, const struct explained *e) {
+static void show_values(struct report *report, const struct explained *e) {
     const qkv_steps *s = e->steps;
     const int64_t d = e->head_dim_v, n = s->n <= 6 ? s->n : SHOWN_VALUES;
     report_step(report, "Mix the values", "o = Σ wⱼ vⱼ", NULL);
@@ -179,16 +180,16 @@ static void values(struct report *report, const struct explained *e) {
 }
 
 void explain_attention(struct report *report, const struct explained *e, const char *why) {
-    scores(report, e);
-    scale(report, e);
+    show_scores(report, e);
+    show_scale(report, e);
     report_step(report, "Mask", "sⱼ = −∞ for keys that must not be seen", NULL);
     report_shape(report, "(1, %" PRId64 ")", e->steps->n);
     report_text(report, "%s", why);
-    softmax(report, e);
-    values(report, e);
+    show_softmax(report, e);
+    show_values(report, e);
 }
 
-/* ---- Vectors without a model ------------------------------------------------------------------- */
+/* ---- Vectors without a model ----------------------------------------------------------------- */
 
 qkv_status explain_compute(qkv_ctx *ctx, const struct vectors *x, qkv_steps **made,
                            qkv_error *error) {

@@ -1,13 +1,13 @@
 /*
- * `qkv explain`: attention step by step with the real numbers. Here are its options, which report they
- * ask for, and where it goes; the other files make the reports.
+ * `qkv explain`: attention step by step with the real numbers. Here are its options, which report
+ * they ask for, and where it goes; the other files make the reports.
  */
 #include "common/given.h"
 #include "explain/explain.h"
 
 #include <string.h>
 
-/* ---- Reports ------------------------------------------------------------------------------------ */
+/* ---- Reports --------------------------------------------------------------------------------- */
 
 static qkv_status deliver(struct report *report, struct term *term, const char *out,
                           qkv_error *error) {
@@ -34,9 +34,9 @@ qkv_status explain_report(struct explain *e, explain_maker *make, qkv_error *err
     return status;
 }
 
-/* ---- Without a text ------------------------------------------------------------------------------ */
+/* ---- Without a text -------------------------------------------------------------------------- */
 
-/* A picture, which only --no-scale and --positions have; JSON, which only --no-scale has; a report. */
+/* A picture (--no-scale and --positions only), JSON (--no-scale only), or a report. */
 static qkv_status answer(struct explain *e, json_t **json, qkv_error *error) {
     const struct explain_options *o = e->options;
     if (o->out && given_ending(o->out, ".html") < 0) {
@@ -69,7 +69,7 @@ static int explain_without(const struct cli_command *command,
     return !json || json_print(stdout, json) ? EXIT_OK : EXIT_FAILED;
 }
 
-/* ---- Options ------------------------------------------------------------------------------------- */
+/* ---- Options --------------------------------------------------------------------------------- */
 
 #define KINDS   "--no-scale|--positions|--shuffle"
 #define MISSING " is missing: arrays are --q, --k and --v"
@@ -151,10 +151,8 @@ const struct cli_command cmd_explain = {
     .name = "explain",
     .summary = "the computation step by step, with the real numbers",
     .words = "[TEXT]",
-    .min_words = 0,
     .max_words = 1,
-    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_HEAD | TAKES_COMPUTE | TAKES_TERM |
-             TAKES_TRUNCATE | TAKES_JSON | TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE,
+    .takes = TAKES_TEXTS | TAKES_HEAD,
     COMMAND_OPTIONS(explain_table),
     .run = explain,
 };

@@ -51,7 +51,7 @@ qkv_status explain_scale_picture(const struct explain *e, qkv_error *error);
 explain_maker explain_positions;
 qkv_status explain_positions_picture(const struct explain *e, qkv_error *error);
 
-/* ---- Steps that every attention has (attention.c) ---------------------------------------------- */
+/* ---- Steps that every attention has (attention.c) -------------------------------------------- */
 
 /* Which query is explained, and by what numbers. */
 struct explained {

@@ -1,6 +1,6 @@
 /*
- * `qkv explain --shuffle`: attention does not know the order of its tokens. The same words in another
- * order go through a head of layer 0; outputs are compared word by word.
+ * `qkv explain --shuffle`: attention does not know the order of its tokens. The same words in
+ * another order go through a head of layer 0; outputs are compared word by word.
  */
 #include <inttypes.h>
 #include <math.h>

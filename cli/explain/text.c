@@ -1,4 +1,4 @@
-/* `qkv explain TEXT`: which head and which query of a text, and the order of its words with --shuffle. */
+/* `qkv explain TEXT`: which head and query of a text; with --shuffle the order of its words. */
 #include "explain/explain.h"
 
 #include <inttypes.h>

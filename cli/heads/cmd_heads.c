@@ -10,7 +10,7 @@ static const struct given_rule inputs[] = {
     { .without = "--file|a text|--jsonl", .message = "TEXT or --file is missing" },
 };
 
-/* Random texts have no target, and neither has a second sentence; lines of a file have their own. */
+/* Random texts have no target, nor has a second sentence; lines of a file have their own. */
 static const struct given_rule rules[] = {
     { .these = "-o", .with = "--json|--jsonl" },
     { .these = "--what-if",
@@ -86,8 +86,7 @@ const struct cli_command cmd_heads = {
     .summary = "a table of all heads: entropy, distance, masses, what keys receive, labels",
     .words = "[TEXT]",
     .max_words = 1,
-    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE |
-             TAKES_JSON | TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE,
+    .takes = TAKES_TEXTS,
     COMMAND_OPTIONS(heads_table_of_options),
     .run = heads,
 };

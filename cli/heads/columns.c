@@ -1,4 +1,4 @@
-/* The columns of the table of heads: numbers in the order of their table, and the distance of --like. */
+/* Columns of the table of heads: numbers in their table's order, and the distance of --like. */
 #include <math.h>
 #include <string.h>
 

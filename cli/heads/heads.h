@@ -104,7 +104,7 @@ struct layout {
 /* What the columns are, the rules of the labels that occur, and what probes were run (legend.c). */
 void heads_legend(struct term *term, const struct heads *heads, const struct layout *layout);
 
-/* ---- Running (run.c) ------------------------------------------------------------------- */
+/* ---- Running (run.c) ------------------------------------------------------------------------- */
 
 /* What answering needs beside the text. */
 struct heads_job {

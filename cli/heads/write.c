@@ -1,4 +1,4 @@
-/* The table of heads as JSON, CSV and TSV: numbers with 9 significant digits, missing ones null or empty. */
+/* The table of heads as JSON, CSV, TSV: numbers of 9 digits, missing ones null or empty. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "attend/attend.h"
 #include "look/look.h"
 
-/* ---- Options ----------------------------------------------------------------------------------- */
+/* ---- Options --------------------------------------------------------------------------------- */
 
 /* One offset: the arrays are of one batch. */
 static int parse_causal(const struct cli_command *command, const char *text,
@@ -57,7 +57,7 @@ static int parse(const struct cli_command *command, const struct look_options *o
     return code;
 }
 
-/* ---- Arrays ------------------------------------------------------------------------------------ */
+/* ---- Arrays ---------------------------------------------------------------------------------- */
 
 /* [L,D], [H,L,D] or [1,H,L,D], at least one of each. */
 static int read_array(const char *option, const char *path, qkv_array **array) {
@@ -165,7 +165,7 @@ static void free_all(struct arrays *arrays) {
     qkv_array_free(arrays->k);
 }
 
-/* ---- Heads ------------------------------------------------------------------------------------- */
+/* ---- Heads ----------------------------------------------------------------------------------- */
 
 enum { MOST_OF_A_CHART = 1 << 19 }; /* queries, and keys (qkv/picture.h) */
 

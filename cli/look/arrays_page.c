@@ -22,8 +22,8 @@ static int64_t index_of(const struct look *look, const qkv_page_head *head) {
 }
 
 /*
- * What a browser would take minutes for: what keys receive, and the largest weight of each tile, one behind
- * the other in *whole.
+ * What a browser would take minutes for: what keys receive, and the largest weight of each tile,
+ * one behind the other in *whole.
  */
 static qkv_status look_whole(const struct look *look, qkv_page_head *head, float **whole,
                              qkv_error *error) {

@@ -1,4 +1,4 @@
-/* Arrays on a terminal, a line for each head and the map of one; and their statistics as an object. */
+/* Arrays on a terminal, a line for each head and the map of one; and statistics as an object. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "heads/heads.h"
 #include "look/look.h"
 
-/* ---- The terminal -------------------------------------------------------------------------------- */
+/* ---- The terminal ---------------------------------------------------------------------------- */
 
 static void print_heads(const struct look *look, struct term *term) {
     static const struct {
@@ -66,7 +66,7 @@ qkv_status arrays_print(const struct look *look, qkv_error *error) {
     return QKV_OK;
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static qkv_status add_head(const struct look *look, int64_t index, json_t *heads,
                            qkv_error *error) {

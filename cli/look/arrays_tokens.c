@@ -1,7 +1,7 @@
 /*
- * --tokens F: one token a line, as many as there are keys; --q-tokens F: the same of queries. Any bytes: what
- * cannot be shown is escaped, a carriage return before the end of a line belongs to the end. Without the file
- * tokens are numbers.
+ * --tokens F: one token a line, as many as there are keys; --q-tokens F: the same of queries. Any
+ * bytes: what cannot be shown is escaped, a carriage return before the end of a line belongs to the
+ * end. Without the file tokens are numbers.
  */
 #include <errno.h>
 #include <inttypes.h>

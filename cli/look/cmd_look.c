@@ -1,4 +1,4 @@
-/* `qkv look`: where each token looks. Its options, the jobs of texts, and where what they know goes. */
+/* `qkv look`: where each token looks. Its options, the jobs of texts, and where results go. */
 #include "common/given.h"
 #include "look/look.h"
 
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Showing: a file by its ending, an object, or the terminal ------------------------------------ */
+/* ---- Showing: a file by its ending, an object, or the terminal ------------------------------- */
 
 static qkv_status to_json(const struct look *look, json_t **json, qkv_error *error) {
     return (look->arrays ? arrays_json : look_json)(look, json, error);
@@ -56,7 +56,7 @@ qkv_status look_show(const struct look *look, json_t **json, qkv_error *error) {
     return status;
 }
 
-/* ---- Texts ---------------------------------------------------------------------------------------- */
+/* ---- Texts ----------------------------------------------------------------------------------- */
 
 /* A job over texts, and what else was asked for. */
 struct look_job {
@@ -122,11 +122,14 @@ static int look_texts(const struct cli_command *command, const struct look_optio
     return code;
 }
 
-/* ---- Options -------------------------------------------------------------------------------------- */
+/* ---- Options --------------------------------------------------------------------------------- */
 
 #define DECODER "--cross|--decoder|--align"
 
-/* --q and --k are in place of a text and its model; a source has a target, and nothing that is of one text only. */
+/*
+ * --q and --k are in place of a text and its model; a source has a target, and nothing that is of
+ * one text only.
+ */
 static const struct given_rule inputs[] = {
     { .these = "--q", .without = "--k", .message = "%s without --k" },
     { .these = "--k", .without = "--q", .message = "%s without --q" },
@@ -225,10 +228,8 @@ const struct cli_command cmd_look = {
     .name = "look",
     .summary = "where each token looks: predictions, all heads, one heat map",
     .words = "TEXT",
-    .min_words = 0,
     .max_words = 1,
-    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_HEAD | TAKES_COMPUTE | TAKES_TERM |
-             TAKES_TRUNCATE | TAKES_JSON | TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE,
+    .takes = TAKES_TEXTS | TAKES_HEAD,
     COMMAND_OPTIONS(look_table),
     .run = look,
 };

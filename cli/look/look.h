@@ -1,4 +1,4 @@
-/* Everything that `qkv look` knows about the heads of a text, or of arrays, and the ways to show it. */
+/* What `qkv look` knows about the heads of a text, or of arrays, and the ways to show it. */
 #ifndef QKV_CLI_LOOK_H
 #define QKV_CLI_LOOK_H
 
@@ -74,7 +74,7 @@ static inline const double *look_numbers(const struct look *look, int64_t index)
 /* Its label; of windows the one that more than half of them give. */
 const char *look_label(const struct look *look, int64_t index);
 
-/* ---- Cells of maps (cells.c) ------------------------------------------------------------------ */
+/* ---- Cells of maps (cells.c) ----------------------------------------------------------------- */
 
 /* Tiles of arrays, so that no side has more than `most` cells; of a text each weight is a cell. */
 struct look_tiles {
@@ -105,7 +105,7 @@ struct look_block look_block_of(const struct look *look);
 qkv_status look_block_read(const struct look *look, int64_t most, int64_t limit, const char *advice,
                            struct look_block *block, qkv_error *error);
 
-/* ---- Words (words.c) -------------------------------------------------------------------------- */
+/* ---- Words (words.c) ------------------------------------------------------------------------- */
 
 /* "Cross-attention, layer 0, head 1" of the choice; and with what it looks at. */
 void look_head_name(const struct look *look, char name[HEAD_NAME]);
@@ -123,13 +123,13 @@ void look_source(const struct look *look, bool one, struct caption *caption);
 void look_add_rule(const struct look *look, struct caption *caption);
 /* What a cell is, and where there is none. */
 void look_cell_words(const struct look *look, int64_t tile, struct caption *caption);
-/* ---- Pairs: --cross, --decoder (common/pair.h), --align (align.c) ------------------------------ */
+/* ---- Pairs: --cross, --decoder (common/pair.h), --align (align.c) ---------------------------- */
 
 static inline qkv_which look_which(const struct look_options *options) {
     return options->align ? QKV_CROSS : pair_which(&options->which);
 }
 
-/* The words of a text: of each token, and their names and whether they are special, which are not shown. */
+/* Words of a text: that of each token; their names; which are special, and not shown. */
 struct look_words {
     int64_t n;
     int32_t *of;
@@ -148,7 +148,7 @@ void look_align_free(struct look_alignment *alignment);
 void look_align_print(const struct look *look, struct term *term);
 json_t *look_align_json(const struct look *look);
 
-/* ---- --slide: windows of a text of any length (windows.c) -------------------------------------- */
+/* ---- --slide: windows of a text of any length (windows.c) ------------------------------------ */
 
 struct windows_rule {
     int64_t n, stride; /* tokens, besides those that the model adds */
@@ -190,7 +190,7 @@ void windows_json(const struct look *look, json_t *object);
 qkv_status windows_page(const struct look *look, const char *path, qkv_error *error);
 int64_t windows_page_room(const struct look *look, int64_t n);
 
-/* ---- --q and --k: queries and keys of any model, at any length (arrays.c) ------------------------ */
+/* ---- --q and --k: queries and keys of any model, at any length (arrays.c) -------------------- */
 
 /* Names of queries, or of keys. */
 struct array_names {
@@ -214,7 +214,7 @@ struct arrays {
     int64_t *names;  /* … and which: places in the array, unless that has one head only */
 };
 
-/* An exit code, having said what is wrong; so do those who read names of tokens (arrays_tokens.c). */
+/* Exit codes, having said what is wrong. Names of tokens are in arrays_tokens.c. */
 int look_arrays(const struct cli_command *command, const struct look_options *options);
 int arrays_tokens_read(struct arrays *arrays);
 /* The largest weight of one head. */
@@ -222,21 +222,21 @@ qkv_status arrays_sharpest(const struct look *look, int64_t index, qkv_sharpest 
                            qkv_error *error);
 /* Arrays, shapes, scale and mask in words (words.c). */
 void arrays_describe(const struct arrays *arrays, struct caption *caption);
-/* Statistics as an object; on a terminal a line for each head, and the map of one (arrays_show.c). */
+/* Statistics as an object; a line for each head and the map of one (arrays_show.c). */
 qkv_status arrays_json(const struct look *look, json_t **json, qkv_error *error);
 qkv_status arrays_print(const struct look *look, qkv_error *error);
 /* The page of heads, at any length: queries, keys and lse, never weights (arrays_page.c). */
 qkv_status arrays_page(const struct look *look, qkv_page_head *heads, const char *path,
                        qkv_error *error);
 
-/* Arrays of which a browser does not compute all weights: what keys receive is not measured, either. */
+/* A browser does not compute all weights of these, and what keys receive is not measured. */
 enum { LONG_SIDE = 2048, LONG_SAMPLE = 512 };
 static inline bool arrays_are_long(const struct arrays *arrays) {
     return arrays->given.n_queries > LONG_SAMPLE &&
            arrays->given.n_queries > (int64_t)LONG_SIDE * LONG_SIDE / arrays->given.n_keys;
 }
 
-/* ---- Showing ------------------------------------------------------------------------------------ */
+/* ---- Showing --------------------------------------------------------------------------------- */
 
 /* "3.11,0.2", "11,2": an array to be freed in any case, in that order. Exit codes (list.c). */
 int look_list_parse(const struct cli_command *command, const char *option, const char *text,
@@ -256,7 +256,7 @@ qkv_status look_weights_json(const struct look *look, json_t **rows, qkv_error *
 /* Shows, writes or makes an object of what is there (cmd_look.c). */
 qkv_status look_show(const struct look *look, json_t **json, qkv_error *error);
 
-/* ---- Files: of the named head, else of all heads ------------------------------------------------ */
+/* ---- Files: of the named head, else of all heads --------------------------------------------- */
 
 /* A picture, by the path's ending: .png, .svg or .pdf (picture.c). */
 qkv_status look_picture(const struct look *look, const char *path, qkv_error *error);
@@ -270,7 +270,7 @@ qkv_status look_page(const struct look *look, const char *path, qkv_error *error
 enum { LOOK_PAGE_BYTES = 32000000 }; /* of a page with several heads */
 /* A page without tokens and heads; title and caption must live as long. */
 qkv_page look_page_of(const struct look *look, const char *title, const char *caption);
-/* Writes it with maps of the first head and, where that is quick, of all; and a line about it (maps.c). */
+/* Writes it with maps of the first head, or of all where that is quick; and says so (maps.c). */
 qkv_status look_page_write(const struct look *look, qkv_page *page, qkv_page_head *heads,
                            const char *path, qkv_error *error);
 /* One line about what a page holds, of n_heads that were asked for. */
@@ -289,7 +289,7 @@ qkv_status look_page_heads(const struct look *look, qkv_page_head *heads, float 
 /* Where queries and keys hide one another: rules, dropped keys and the badge of a page. */
 void look_page_rules(const struct look *look, qkv_page *page, char modified[WHAT_IF_WORDS + 60]);
 
-/* [n, n] of one head, else [layers, heads, n, n], or of arrays [heads, n, n]; NaN: not seen (table.c). */
+/* [n, n] of one head, else [layers, heads, n, n] or [heads, n, n]; NaN: not seen (table.c). */
 qkv_status look_npy(const struct look *look, const char *path, qkv_error *error);
 /*
  * The named head: a row for each query, with tokens as the first row and column. All heads: a row

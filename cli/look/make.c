@@ -65,7 +65,7 @@ static qkv_status run_before(struct look *look, qkv_error *error) {
     return status;
 }
 
-/* Of a text alone its tokens look at each other; of a pair its decoder's, at themselves or at the text. */
+/* Tokens of a text look at each other; those of a pair's decoder at themselves or the text. */
 static qkv_status begin(struct look *look, const struct what_if *parsed, qkv_error *error) {
     struct attended *text = &look->text;
     const struct look_options *options = look->options;

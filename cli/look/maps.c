@@ -1,9 +1,10 @@
 /*
  * Maps of queries and keys for the page, as `qkv map` makes them.
  *
- * The head that is shown first has up to 32 runs. The others share about as much work again: a short text
- * has a map of every head, a long one that of the shown head only. Work is counted, not timed, so that the
- * same command writes the same page. Beyond what the exact method takes there is a map where --map asks for one.
+ * The head that is shown first has up to 32 runs. The others share about as much work again: a
+ * short text has a map of every head, a long one that of the shown head only. Work is counted, not
+ * timed, so that the same command writes the same page. Beyond what the exact method takes there is
+ * a map where --map asks for one.
  */
 #include <math.h>
 #include <stdlib.h>

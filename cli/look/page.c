@@ -1,4 +1,4 @@
-/* The page of `qkv look -o FILE.html`: the chosen head first, then those with the sharpest queries. */
+/* The page of `qkv look`: the chosen head first, then those with the sharpest queries. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * --plot: charts of one head, position by position (qkv_heads_position). With --slide they are those of the
- * mean weights.
+ * --plot: charts of one head, position by position (qkv_heads_position). With --slide they are
+ * those of the mean weights.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /*
- * The weights of `qkv look` as tables: .npy and .csv, in which a weight has the 9 significant digits
- * that give its float back. A key that a query does not see has none: NaN, an empty field, or no line.
+ * The weights of `qkv look` as tables: .npy and .csv, in which a weight has the 9 significant
+ * digits that give its float back. A key that a query does not see has none: NaN, an empty field,
+ * or no line.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -1,7 +1,8 @@
 /*
- * `qkv look --slide N,STRIDE`: a text that is longer than the model takes, as windows of N of its tokens,
- * between the special tokens that the tokenizer puts around a text. The last window ends with the text,
- * so that all are of one length, and what is shown are means over them by place in the window.
+ * `qkv look --slide N,STRIDE`: a text that is longer than the model takes, as windows of N of its
+ * tokens, between the special tokens that the tokenizer puts around a text. The last window ends
+ * with the text, so that all are of one length, and what is shown are means over them by place in
+ * the window.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -77,7 +78,7 @@ static qkv_status note_window(const struct windows *windows, struct text_window 
     return made ? QKV_OK : text_no_memory(error);
 }
 
-/* ---- All windows --------------------------------------------------------------------------------- */
+/* ---- All windows ----------------------------------------------------------------------------- */
 
 static void free_window(struct text_window *window) {
     attended_free(&window->of);

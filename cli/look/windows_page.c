@@ -1,6 +1,6 @@
 /*
- * The page of `qkv look --slide`: windows as texts to choose from. As many are kept as are sure to fit;
- * the others are named in a message, and in the page's caption.
+ * The page of `qkv look --slide`: windows as texts to choose from. As many are kept as are sure to
+ * fit; the others are named in a message, and in the page's caption.
  */
 #include <inttypes.h>
 #include <stdlib.h>

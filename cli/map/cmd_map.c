@@ -1,7 +1,7 @@
 /*
- * `qkv map`: queries and keys of one head on one map. Here are its options and what they may not be;
- * source.c says which queries and keys, answer.c computes the map, and the other files show what came
- * of it.
+ * `qkv map`: queries and keys of one head on one map. Here are its options and what they may not
+ * be; source.c says which queries and keys, answer.c computes the map, and the other files show
+ * what came of it.
  */
 #include "common/given.h"
 #include "map/map.h"
@@ -68,10 +68,8 @@ const struct cli_command cmd_map = {
     .name = "map",
     .summary = "queries and keys of one head on one map (t-SNE)",
     .words = "TEXT",
-    .min_words = 0,
     .max_words = 1,
-    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_HEAD | TAKES_COMPUTE | TAKES_TERM |
-             TAKES_TRUNCATE | TAKES_JSON | TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE,
+    .takes = TAKES_TEXTS | TAKES_HEAD,
     COMMAND_OPTIONS(map_table),
     .run = map,
 };

@@ -59,7 +59,7 @@ int map_texts(const struct cli_command *command, const struct map_options *optio
               char **words);
 int map_arrays(const struct cli_command *command, const struct map_options *options);
 
-/* The rest, once q, k, labels and heads are there: computes the map, shows or writes it (answer.c). */
+/* The rest, once there are q, k, labels and heads: computes and shows the map (answer.c). */
 qkv_status map_answer(qkv_ctx *ctx, struct map *map, json_t **json, qkv_error *error);
 void map_free(struct map *map);
 

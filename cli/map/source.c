@@ -28,8 +28,8 @@ static int64_t find_query(const struct map *map, const char *words) {
 /* ---- Texts ----------------------------------------------------------------------------------- */
 
 /*
- * Queries and keys of the chosen head. A decoder's queries are named by what it read and predicts, its own
- * keys by what it read.
+ * Queries and keys of the chosen head. A decoder's queries are named by what it read and predicts,
+ * its own keys by what it read.
  */
 static qkv_status take_head(struct map *map, const struct text_job *job, qkv_error *error) {
     const struct attended *text = &map->text;
