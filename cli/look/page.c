@@ -98,7 +98,6 @@ static void make_title(const struct look *look, char *title, size_t bytes) {
     qkv_text *text = NULL;
     qkv_error error;
     int64_t n = 0;
-    title[0] = '\0';
     for (int64_t i = 0; ids && i < input->n; i++)
         if (!input->special[i] || input->begin[i] != input->end[i]) ids[n++] = input->ids[i];
     if (ids &&
@@ -145,7 +144,6 @@ static void make_caption(const struct look *look, char *caption, size_t bytes) {
     int64_t n;
     const double perplexity = look_perplexity(look, &n);
     char line[200] = "";
-    caption[0] = '\0';
     look_modified(look, caption, bytes);
     text_append(caption, bytes, "Model %s (%s), %s%" PRId64 " layer%s of %" PRId64 " heads.",
                 info->source, info->architecture, look_attention(look), look->text.view.n_layers,
@@ -202,7 +200,7 @@ static qkv_status page_of_text(const struct look *look, qkv_page_head *heads, co
     const struct attention_view *view = &look->text.view;
     const qkv_page_run queries = { .tokens = (const char *const *)look->rows,
                                    .special = view->queries.tokens->special };
-    char title[200], caption[600 + WHAT_IF_WORDS], modified[WHAT_IF_WORDS + 60];
+    char title[200] = "", caption[600 + WHAT_IF_WORDS] = "", modified[WHAT_IF_WORDS + 60];
     qkv_page page = look_page_of(look, title, caption);
     struct look_tokens keys = { NULL, NULL };
     qkv_status status = look_tokens_make(&keys, &view->keys, error);

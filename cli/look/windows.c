@@ -83,6 +83,7 @@ static qkv_status note_window(const struct windows *windows, struct text_window 
 static void free_window(struct text_window *window) {
     attended_free(&window->of);
     free(window->encoding.begin);
+    window->of = (struct attended){ .input = NULL };
     window->encoding = (qkv_encoding){ .n = 0 };
 }
 

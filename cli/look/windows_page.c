@@ -85,7 +85,6 @@ static qkv_status page_windows_make(const struct look *look, struct page_windows
 
 static void make_caption(const struct look *look, int64_t n, char *caption, size_t bytes) {
     const struct windows *windows = look->windows;
-    caption[0] = '\0';
     look_modified(look, caption, bytes);
     text_append(caption, bytes,
                 "Model %.200s. Windows of %" PRId64 " tokens with the special ones, every %" PRId64
@@ -101,7 +100,7 @@ static void make_caption(const struct look *look, int64_t n, char *caption, size
 qkv_status windows_page(const struct look *look, const char *path, qkv_error *error) {
     const struct windows *windows = look->windows;
     struct page_windows shown = { .n = 0 };
-    char title[200] = "", caption[600 + WHAT_IF_WORDS], modified[WHAT_IF_WORDS + 60];
+    char title[200] = "", caption[600 + WHAT_IF_WORDS] = "", modified[WHAT_IF_WORDS + 60];
     qkv_page page = look_page_of(look, title, caption);
     page.head_dim = look->text.session->info->head_dim;
     qkv_page_result result = qkv_page_result_init();
