@@ -10,9 +10,10 @@ static const struct given_rule inputs[] = {
     { .without = "--file|a text|--jsonl", .message = "TEXT or --file is missing" },
 };
 
+static const struct given_rule outs[] = { { .these = "-o", .with = "--json|--jsonl" } };
+
 /* Random texts have no target, nor has a second sentence; lines of a file have their own. */
 static const struct given_rule rules[] = {
-    { .these = "-o", .with = "--json|--jsonl" },
     { .these = "--what-if",
       .with = "--probes|--grammar",
       .message = "%s together with --probes, which are of the model as it is" },
@@ -24,6 +25,7 @@ static int check(const struct cli_command *command, const struct heads_options *
                  int n_words) {
     int code = given_check(command, options, n_words, inputs, CLI_COUNT(inputs));
     if (code == EXIT_OK) code = given_check_ending(command, options->out, HEADS_ENDINGS);
+    if (code == EXIT_OK) code = given_check(command, options, n_words, outs, CLI_COUNT(outs));
     if (code == EXIT_OK && options->file)
         code = what_if_check_drop(command, &options->what_if, "--file: its texts");
     if (code == EXIT_OK) code = given_check(command, options, n_words, rules, CLI_COUNT(rules));
