@@ -114,7 +114,10 @@ enum {
     TAKES_WEIGHTS = 1u << 11,   /* --weights */
     /* A command that asks a model and prints its answer. */
     TAKES_ANSWER = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_JSON |
-                   TAKES_QUIET | TAKES_VERBOSE
+                   TAKES_QUIET | TAKES_VERBOSE,
+    /* What a command takes that looks at texts through a model. */
+    TAKES_TEXTS = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE |
+                  TAKES_JSON | TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE
 };
 
 struct cli_command;

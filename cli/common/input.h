@@ -70,6 +70,13 @@ bool text_ends(const char *name, const char *ending);
 void text_append(char *text, size_t bytes, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Sentences below a picture; what does not fit is cut. Zeros at first. */
+struct caption {
+    char text[1700];
+};
+void caption_add(struct caption *caption, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* "tokens": the tokens of an encoding as a JSON array. */
 json_t *text_tokens_json(const struct session *session, const qkv_encoding *input);
 
@@ -90,6 +97,14 @@ json_t *json_bytes(const char *bytes, size_t n);
 json_t *json_number(double value);
 /* An integer; null below 0, where there is none. */
 json_t *json_count(int64_t n);
+
+/*
+ * Adds members to an object, a new one if it is NULL: json_set(NULL, "layer:i weight:n label:t",
+ * …). Letters of values: i an int64_t, n a double as json_number has it, s a string, t a text as
+ * json_text has it, o a json_t * that is taken. A string or json_t * that is NULL is left out.
+ * Returns NULL without memory.
+ */
+json_t *json_set(json_t *object, const char *members, ...);
 
 /*
  * JSON with 9 significant digits, in which what a terminal must not have is \uXXXX; json_print: a line of it,

@@ -4,6 +4,7 @@
  * bytes to a terminal and to a file. JSON without it would only have to write controls below U+0020 so.
  */
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
@@ -45,6 +46,32 @@ json_t *text_token_json(const struct session *session, int32_t id) {
 
 json_t *text_tokens_json(const struct session *session, const qkv_encoding *input) {
     return tokens_json(session->tokenizer, input);
+}
+
+static json_t *value_of(char kind, va_list *values) {
+    switch (kind) {
+    case 'i': return json_integer(va_arg(*values, int64_t));
+    case 'n': return json_number(va_arg(*values, double));
+    case 's': return json_string(va_arg(*values, const char *));
+    case 't': return json_text(va_arg(*values, const char *));
+    default: return va_arg(*values, json_t *);
+    }
+}
+
+json_t *json_set(json_t *object, const char *members, ...) {
+    va_list values;
+    va_start(values, members);
+    if (!object) object = json_object();
+    for (const char *at = members; *at; at += *at == ' ') {
+        char name[40];
+        const size_t n = strcspn(at, ":");
+        snprintf(name, sizeof name, "%.*s", (int)n, at);
+        json_t *value = value_of(at[n + 1], &values);
+        if (value) json_object_set_new(object, name, value);
+        at += n + 2;
+    }
+    va_end(values);
+    return object;
 }
 
 /* One unit of UTF-16, or two above U+FFFF. */

@@ -18,18 +18,6 @@ qkv_which pair_which(const struct pair_options *options) {
     return options->decoder ? QKV_DECODER : options->cross ? QKV_CROSS : QKV_SELF;
 }
 
-const char *pair_option(const struct pair_options *options) {
-    return options->cross ? "--cross" : options->decoder ? "--decoder" : NULL;
-}
-
-int pair_check(const struct cli_command *command, const struct pair_options *options,
-               const char *option, const char *these, const char *other) {
-    if (!option)
-        return options->target ? cli_usage(command, "--target goes with %s", these) : EXIT_OK;
-    if (options->cross && options->decoder) other = "--decoder";
-    return other ? cli_usage(command, "%s together with %s", option, other) : EXIT_OK;
-}
-
 /* ---- The target ------------------------------------------------------------------------------ */
 
 /* The model's own, by the search that its generation_config.json asks for. */
@@ -63,26 +51,33 @@ static qkv_status encode(const struct session *session, struct text text, qkv_en
                         *target, error);
 }
 
-/* In one block: places in the text are those of the token that was read. */
+bool encoding_room(qkv_encoding *encoding, int64_t n) {
+    char *block = calloc((size_t)n + 1, 2 * sizeof(int64_t) + sizeof(int32_t) + 2);
+    if (!block) return false;
+    encoding->n = n;
+    encoding->begin = (int64_t *)(void *)block;
+    encoding->end = encoding->begin + n;
+    encoding->ids = (int32_t *)(void *)(encoding->end + n);
+    encoding->types = (uint8_t *)(encoding->ids + n);
+    encoding->special = encoding->types + n;
+    return true;
+}
+
+void encoding_copy(qkv_encoding *to, int64_t i, const qkv_encoding *from, int64_t j) {
+    to->ids[i] = from->ids[j];
+    to->types[i] = from->types[j];
+    to->special[i] = from->special[j];
+    to->begin[i] = from->begin[j];
+    to->end[i] = from->end[j];
+}
+
+/* Places in the text are those of the token that was read. */
 static qkv_status shift(const qkv_encoding *next, int32_t start, qkv_encoding *inputs,
                         qkv_error *error) {
-    const size_t n = (size_t)next->n;
-    char *block = calloc(n, 2 * sizeof(int64_t) + sizeof(int32_t) + 2);
-    if (!block) return text_no_memory(error);
-    inputs->n = next->n;
-    inputs->begin = (int64_t *)(void *)block;
-    inputs->end = inputs->begin + n;
-    inputs->ids = (int32_t *)(void *)(inputs->end + n);
-    inputs->types = (uint8_t *)(inputs->ids + n);
-    inputs->special = inputs->types + n;
+    if (!encoding_room(inputs, next->n)) return text_no_memory(error);
     inputs->ids[0] = start;
     inputs->special[0] = 1;
-    for (size_t i = 1; i < n; i++) {
-        inputs->ids[i] = next->ids[i - 1];
-        inputs->special[i] = next->special[i - 1];
-        inputs->begin[i] = next->begin[i - 1];
-        inputs->end[i] = next->end[i - 1];
-    }
+    for (int64_t i = 1; i < next->n; i++) encoding_copy(inputs, i, next, i - 1);
     return QKV_OK;
 }
 

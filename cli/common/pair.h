@@ -20,32 +20,25 @@ struct attention_view {
     bool causal; /* queries see keys up to their own place */
 };
 
-/* ---- Options: --target, --cross, --decoder ------------------------------------------------------- */
+/* ---- Options: --target, --cross, --decoder --------------------------------------------------- */
 
 struct pair_options {
     const char *target;
     bool cross, decoder;
 };
 
-/* In a table of options whose struct has a pair_options `member`. */
-#define PAIR_TABLE(type, member)                                                                   \
-    { .name = "--target",                                                                          \
-      .argument = "TEXT",                                                                          \
-      .kind = ARG_TEXT,                                                                            \
-      .offset = offsetof(type, member.target) },                                                   \
-        { .name = "--cross", .kind = ARG_FLAG, .offset = offsetof(type, member.cross) }, {         \
-        .name = "--decoder", .kind = ARG_FLAG, .offset = offsetof(type, member.decoder)            \
+/* Rows of a table of options (args.h) whose struct has a pair_options `member`. */
+#define PAIR_TABLE(member)                                                                         \
+    OPTION_TEXT("--target", "TEXT", member.target), OPTION_FLAG("--cross", member.cross),          \
+        OPTION_FLAG("--decoder", member.decoder)
+
+/* In a table of rules (given.h): `options` look at a decoder, and messages call them `names`. */
+#define PAIR_RULES(options, names)                                                                 \
+    { .these = "--target", .without = options, .message = "%s goes with " names }, {               \
+        .these = "--cross", .with = "--decoder"                                                    \
     }
 
 qkv_which pair_which(const struct pair_options *options);
-/* "--cross", "--decoder"; NULL: neither. */
-const char *pair_option(const struct pair_options *options);
-/*
- * EXIT_USAGE, having said so: --target without any of the options (`these`) that look at a decoder, of which
- * `option` was given; both of them; or `other`, which goes with none. NULL: not given.
- */
-int pair_check(const struct cli_command *command, const struct pair_options *options,
-               const char *option, const char *these, const char *other);
 
 /* ---- Targets --------------------------------------------------------------------------------- */
 
@@ -62,6 +55,10 @@ struct pair {
 qkv_status pair_make(const struct session *session, const qkv_encoding *source, struct text target,
                      struct pair *pair, qkv_error *error);
 void pair_free(struct pair *pair);
+
+/* Room for n tokens, in one block: free(encoding->begin). And a token of another encoding in it. */
+bool encoding_room(qkv_encoding *encoding, int64_t n);
+void encoding_copy(qkv_encoding *to, int64_t i, const qkv_encoding *from, int64_t j);
 
 /* Of a text (pair may be NULL), or of a pair's: which attention, its sizes, its tokens. */
 struct attention_view pair_view(const struct session *session, const qkv_encoding *source,

@@ -9,6 +9,21 @@ void progress_begin(struct progress *progress, bool quiet) {
     progress->last = progress->start + 0.9; /* nothing before a second has passed */
 }
 
+static void show_call(void *user, int64_t done, int64_t total) {
+    struct progress *progress = user;
+    progress_bar(progress, progress->what, done, total);
+}
+
+qkv_call_options progress_call(struct progress *progress, const char *what, bool quiet) {
+    qkv_call_options call = qkv_call_options_init();
+    progress_begin(progress, quiet);
+    progress->what = what;
+    call.cancel = &cli_cancelled;
+    call.progress = show_call;
+    call.progress_user = progress;
+    return call;
+}
+
 void progress_text(struct progress *progress, const char *text) {
     const double now = cli_seconds();
     if (!progress->on || now < progress->last + 0.1) return;

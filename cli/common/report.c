@@ -80,6 +80,14 @@ void report_step(struct report *report, const char *title, const char *formula, 
     block->shape = copy(report, shape);
 }
 
+void report_shape(struct report *report, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    if (!report->failed)
+        format_text(report, &report->blocks[report->n_blocks - 1].shape, format, arguments);
+    va_end(arguments);
+}
+
 /* ---- Tables ---------------------------------------------------------------------------------- */
 
 static struct report_table *begin_table(struct report *report, int n_columns) {

@@ -76,6 +76,8 @@ void report_line(struct report *report, enum report_kind kind, const char *forma
 void report_heading_word(struct report *report, const char *title, const char *bytes, size_t n);
 /* A step: its title, its formula, and the shape of what comes out (nullable). */
 void report_step(struct report *report, const char *title, const char *formula, const char *shape);
+/* The shape of what comes out of the step that was begun last. */
+void report_shape(struct report *report, const char *format, ...) REPORT_FORMAT(2, 3);
 
 /*
  * A table: a letter for each column, at most 16, "w" a word, "t" a text, "n" a number, "b" a bar;

@@ -14,4 +14,10 @@ qkv_status rows_read(const char *path, const char *channels, qkv_array **array, 
 /* The product of two vectors, in double precision. */
 double rows_product(const float *a, const float *b, int64_t n);
 
+/*
+ * Names of n rows that have none: "q0", "q1", … with `before` "q", every step-th of them. To be
+ * freed by session_labels_free; NULL: no memory.
+ */
+char **rows_labels(const char *before, int64_t n, int64_t step);
+
 #endif

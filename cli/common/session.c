@@ -199,6 +199,16 @@ void session_sizes(const struct session *session, qkv_which which, int64_t *n_la
     *n_heads = which == QKV_SELF ? info->n_heads : info->n_decoder_heads;
 }
 
+int session_check_head(const struct session *session, qkv_which which, const char *option,
+                       const char *text, int64_t layer, int64_t head, const char *model) {
+    int64_t n_layers, n_heads;
+    session_sizes(session, which, &n_layers, &n_heads);
+    if (layer < n_layers && head < n_heads) return EXIT_OK;
+    return cli_usage(session->command,
+                     "%s: there is no %s: the %s has layers 0 to %" PRId64 ", heads 0 to %" PRId64,
+                     option, text, model, n_layers - 1, n_heads - 1);
+}
+
 int session_head(const struct session *session, qkv_which which, bool *given, int64_t *layer,
                  int64_t *head) {
     const struct cli_common *common = session->common;
@@ -214,13 +224,8 @@ int session_head(const struct session *session, qkv_which which, bool *given, in
     if (common->layer.set && *layer != common->layer.value)
         return cli_usage(command, "--head %s and --layer %" PRId64 " are different layers",
                          common->head, common->layer.value);
-    int64_t n_layers, n_heads;
-    session_sizes(session, which, &n_layers, &n_heads);
-    if (*layer >= n_layers || *head >= n_heads)
-        return cli_usage(command,
-                         "--head: there is no %" PRId64 ".%" PRId64 ": the %s has layers 0 to "
-                         "%" PRId64 ", heads 0 to %" PRId64,
-                         *layer, *head, which == QKV_SELF ? "model" : "decoder", n_layers - 1,
-                         n_heads - 1);
-    return EXIT_OK;
+    char text[48];
+    snprintf(text, sizeof text, "%" PRId64 ".%" PRId64, *layer, *head);
+    return session_check_head(session, which, "--head", text, *layer, *head,
+                              which == QKV_SELF ? "model" : "decoder");
 }

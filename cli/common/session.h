@@ -68,6 +68,13 @@ void session_sizes(const struct session *session, qkv_which which, int64_t *n_la
 int session_head(const struct session *session, qkv_which which, bool *given, int64_t *layer,
                  int64_t *head);
 
+/*
+ * EXIT_USAGE, having said so, if an attention of the model has no such head; `option` named it by
+ * `text`, and calls what has the attention `model`.
+ */
+int session_check_head(const struct session *session, qkv_which which, const char *option,
+                       const char *text, int64_t layer, int64_t head, const char *model);
+
 /* How --weights wants models opened. */
 qkv_model_open_options session_weights(const struct cli_common *common);
 

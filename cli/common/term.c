@@ -267,3 +267,15 @@ void term_wrap_at(struct term *term, const char *text, int indent) {
 }
 
 void term_wrap(struct term *term, const char *text) { term_wrap_at(term, text, 0); }
+
+void term_styled(struct term *term, enum term_style style, const char *text) {
+    term_style(term, style);
+    term_print(term->out, text);
+    term_style(term, STYLE_NONE);
+}
+
+void term_wrap_styled(struct term *term, enum term_style style, const char *text) {
+    term_style(term, style);
+    term_wrap(term, text);
+    term_style(term, STYLE_NONE);
+}

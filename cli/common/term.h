@@ -61,6 +61,9 @@ void term_put(struct term *term, const char *text, int width, bool right_aligned
 void term_wrap(struct term *term, const char *text);
 /* The same, each line after so many spaces; words that are wider are not broken, unless it is 0. */
 void term_wrap_at(struct term *term, const char *text, int indent);
+/* A text, and words wrapped, in one style. */
+void term_styled(struct term *term, enum term_style style, const char *text);
+void term_wrap_styled(struct term *term, enum term_style style, const char *text);
 
 /*
  * A line on a terminal's standard error, rewritten in place; silent elsewhere and in the first
@@ -69,11 +72,14 @@ void term_wrap_at(struct term *term, const char *text, int indent);
 struct progress {
     bool on, shown;
     double start, last;
+    const char *what; /* of progress_call */
 };
 void progress_begin(struct progress *progress, bool quiet);
 void progress_bar(struct progress *progress, const char *what, int64_t done, int64_t total);
 void progress_text(struct progress *progress, const char *text);
 void progress_end(struct progress *progress);
+/* Begins the progress of a call, which Ctrl-C ends; the line begins with `what`. */
+qkv_call_options progress_call(struct progress *progress, const char *what, bool quiet);
 
 /*
  * Around a word from outside in a text, "\002%s\003": a page keeps its direction to itself. Escaped

@@ -54,6 +54,15 @@ int what_if_parse(const struct cli_command *command, const struct arg_texts *giv
     return code;
 }
 
+int what_if_check_drop(const struct cli_command *command, const struct arg_texts *given,
+                       const char *with) {
+    for (int i = 0; i < given->n; i++)
+        if (value_of(given->list[i], "drop"))
+            return cli_usage(command, "--what-if %s together with %s have other tokens",
+                             given->list[i], with);
+    return EXIT_OK;
+}
+
 /* A place from 0, or every place of a token; how many. */
 static int64_t drop(struct what_if *what_if, const char *token, char *const *labels, int64_t n) {
     int64_t place, n_found = 0;

@@ -23,6 +23,15 @@ struct what_if {
 int what_if_parse(const struct cli_command *command, const struct arg_texts *given,
                   struct what_if *what_if);
 
+/* In a table of options: --what-if. */
+#define WHAT_IF_ROW(field)                                                                         \
+    OPTION_ROW("--what-if", "causal|no-scale|temperature=T|drop=TOKEN", ARG_TEXTS, field,          \
+               .suggest = "causal|no-scale|temperature=|drop=")
+
+/* EXIT_USAGE, having said so, if a token is dropped from several texts, those of `with`. */
+int what_if_check_drop(const struct cli_command *command, const struct arg_texts *given,
+                       const char *with);
+
 /* Finds the tokens of a text, by their labels, in a copy that is freed with what_if_free. */
 qkv_status what_if_of_text(const struct what_if *parsed, char *const *labels, int64_t n,
                            struct what_if *what_if, qkv_error *error);

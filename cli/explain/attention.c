@@ -3,7 +3,8 @@
  *
  *     q . k_j    / sqrt(d)    mask    minus the largest    exp    / sum    sum of w_j v_j
  *
- * Keys are those with the largest weights, in the order of the text; the others are summed up in one row.
+ * Keys are those with the largest weights, in the order of the text; the others are summed up in
+ * one row.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -14,7 +15,7 @@
 
 enum { SHOWN_PRODUCTS = 3, SHOWN_VALUES = 3 };
 
-static int64_t best_key(const qkv_steps *s) {
+int64_t explain_best_key(const qkv_steps *s) {
     int64_t best = 0;
     for (int64_t j = 1; j < s->n; j++)
         if (s->weights[j] > s->weights[best]) best = j;
@@ -44,14 +45,13 @@ static bool is_usual(const qkv_steps *s) {
     return fabs(s->scale * sqrt((double)s->head_dim) - 1) < 1e-6;
 }
 
-void explain_scores(struct report *report, const struct explained *e) {
+static void show_scores(struct report *report, const struct explained *e) {
     const qkv_steps *s = e->steps;
-    const int64_t d = s->head_dim, j = best_key(s);
-    char shape[128], text[400] = "", number[NUMBER_BYTES];
-    snprintf(shape, sizeof shape,
-             "q (1, %" PRId64 ") · Kᵀ (%" PRId64 ", %" PRId64 ") → (1, %" PRId64 ")", d, d, s->n,
-             s->n);
-    report_step(report, "Similarity: the query with every key", "q·kⱼ = Σ q[c] kⱼ[c]", shape);
+    const int64_t d = s->head_dim, j = explain_best_key(s);
+    char text[400] = "", number[NUMBER_BYTES];
+    report_step(report, "Similarity: the query with every key", "q·kⱼ = Σ q[c] kⱼ[c]", NULL);
+    report_shape(report, "q (1, %" PRId64 ") · Kᵀ (%" PRId64 ", %" PRId64 ") → (1, %" PRId64 ")", d,
+                 d, s->n, s->n);
     const int64_t shown = d <= 4 ? d : SHOWN_PRODUCTS;
     for (int64_t c = 0; c < shown; c++) {
         text_append(text, sizeof text, "%s%s·", c ? " + " : "", report_factor(number, s->q[c]));
@@ -60,47 +60,54 @@ void explain_scores(struct report *report, const struct explained *e) {
     if (shown < d) text_append(text, sizeof text, " + … (%" PRId64 " products)", d);
     text_append(text, sizeof text, " = %s", report_format(number, s->products[j]));
     report_text(report, WORD " with " WORD ": %s", e->query_label, e->labels[j], text);
+}
 
-    snprintf(shape, sizeof shape, "(1, %" PRId64 ")", s->n);
-    char product[NUMBER_BYTES], root[NUMBER_BYTES];
+static void show_scale(struct report *report, const struct explained *e) {
+    const qkv_steps *s = e->steps;
+    const int64_t d = s->head_dim, j = explain_best_key(s);
+    char number[NUMBER_BYTES], product[NUMBER_BYTES], root[NUMBER_BYTES];
+    report_step(report, "Scale", is_usual(s) ? "sⱼ = q·kⱼ / √d" : "sⱼ = scale · q·kⱼ", NULL);
+    report_shape(report, "(1, %" PRId64 ")", s->n);
+    report_format(product, s->products[j]);
     if (!is_usual(s)) {
-        report_step(report, "Scale", "sⱼ = scale · q·kⱼ", shape);
         report_text(report, WORD ": %s · %s = %s", e->labels[j], report_format(root, s->scale),
-                    report_format(product, s->products[j]),
-                    report_format(number, s->scale * s->products[j]));
+                    product, report_format(number, s->scale * s->products[j]));
         report_note(report, "The model's scale in this layer is not 1 / √d = %s.",
                     report_format(number, 1 / sqrt((double)d)));
         return;
     }
-    report_step(report, "Scale", "sⱼ = q·kⱼ / √d", shape);
-    report_text(report, WORD ": %s / √%" PRId64 " = %s / %s = %s", e->labels[j],
-                report_format(product, s->products[j]), d, product,
-                report_format(root, sqrt((double)d)), report_format(number, s->scores[j]));
+    report_text(report, WORD ": %s / √%" PRId64 " = %s / %s = %s", e->labels[j], product, d,
+                product, report_format(root, sqrt((double)d)), report_format(number, s->scores[j]));
     report_note(report, "A dot product of d random numbers has variance d; divided by √d it has 1 "
                         "again, and softmax does not saturate (qkv explain --no-scale).");
 }
 
-void explain_mask(struct report *report, const struct explained *e, const char *why) {
-    char shape[64];
-    snprintf(shape, sizeof shape, "(1, %" PRId64 ")", e->steps->n);
-    report_step(report, "Mask", "sⱼ = −∞ for keys that must not be seen", shape);
-    report_text(report, "%s", why);
+/* Empty cells, then numbers: the end of a row that stands for several keys. */
+static void sums(struct report *report, const struct explained *e, double exponentials,
+                 double weights) {
+    for (int c = 0; c < 3 + e->masked; c++) report_cell(report, " ");
+    report_number(report, exponentials);
+    report_number(report, weights);
 }
 
-void explain_softmax(struct report *report, const struct explained *e) {
+static void key_row(struct report *report, const struct explained *e, int64_t j, bool best) {
     const qkv_steps *s = e->steps;
-    char shape[64], largest[NUMBER_BYTES];
-    snprintf(shape, sizeof shape, "(1, %" PRId64 "), which sum to 1", s->n);
-    report_step(report, "Softmax", "wⱼ = exp(sⱼ − max s) / Σ exp(s − max s)", shape);
-    report_text(report,
-                "max s = %s; minus that, no exp is above 1, so none overflows, and the weights are "
-                "the same.",
-                report_format(largest, s->largest));
-    bool *marks = mark_keys(s, e->n_rows);
-    report->failed |= !marks;
-    if (!marks) return;
+    report_row(report, best);
+    report_cell(report, "%" PRId64, j);
+    report_cell(report, WORD, e->labels[j]);
+    report_number(report, s->products[j]);
+    report_number(report, s->scale * s->products[j]);
+    if (e->masked) report_number(report, s->scores[j]);
+    report_number(report, s->shifted[j]);
+    report_number(report, s->exponentials[j]);
+    report_number(report, s->weights[j]);
+    report_bar(report, s->weights[j]);
+}
+
+static void softmax_table(struct report *report, const struct explained *e, const bool *marks) {
+    const qkv_steps *s = e->steps;
     const char *scaled = is_usual(s) ? "q·k/√d" : "scaled";
-    const int64_t best = best_key(s);
+    const int64_t best = explain_best_key(s);
     int64_t n_others = 0;
     double exponentials = 0, weights = 0;
     if (e->masked)
@@ -109,51 +116,48 @@ void explain_softmax(struct report *report, const struct explained *e) {
     else
         report_table(report, "nwnnnnnb", "", "key", "q·k", scaled, "−max", "exp", "weight", "");
     for (int64_t j = 0; j < s->n; j++) {
-        if (!marks[j]) {
-            n_others++;
-            exponentials += s->exponentials[j];
-            weights += s->weights[j];
+        if (marks[j]) {
+            key_row(report, e, j, j == best);
             continue;
         }
-        report_row(report, j == best);
-        report_cell(report, "%" PRId64, j);
-        report_cell(report, WORD, e->labels[j]);
-        report_number(report, s->products[j]);
-        report_number(report, s->scale * s->products[j]);
-        if (e->masked) report_number(report, s->scores[j]);
-        report_number(report, s->shifted[j]);
-        report_number(report, s->exponentials[j]);
-        report_number(report, s->weights[j]);
-        report_bar(report, s->weights[j]);
+        n_others++;
+        exponentials += s->exponentials[j];
+        weights += s->weights[j];
     }
     if (n_others > 0) {
         report_row(report, false);
         report_cell(report, " ");
         report_cell(report, "%" PRId64 " others", n_others);
-        for (int c = 0; c < 3 + e->masked; c++) report_cell(report, " ");
-        report_number(report, exponentials);
-        report_number(report, weights);
+        sums(report, e, exponentials, weights);
         report_bar(report, weights);
     }
     report_row(report, false);
     report_cell(report, " ");
     report_cell(report, "Σ");
-    for (int c = 0; c < 3 + e->masked; c++) report_cell(report, " ");
-    report_number(report, s->sum);
-    report_number(report, sum_of(s->n, s->weights));
+    sums(report, e, s->sum, sum_of(s->n, s->weights));
+}
+
+static void show_softmax(struct report *report, const struct explained *e) {
+    char largest[NUMBER_BYTES];
+    report_step(report, "Softmax", "wⱼ = exp(sⱼ − max s) / Σ exp(s − max s)", NULL);
+    report_shape(report, "(1, %" PRId64 "), which sum to 1", e->steps->n);
+    report_text(report,
+                "max s = %s; minus that, no exp is above 1, so none overflows, and the weights are "
+                "the same.",
+                report_format(largest, e->steps->largest));
+    bool *marks = mark_keys(e->steps, e->n_rows);
+    report->failed |= !marks;
+    if (marks) softmax_table(report, e, marks);
     free(marks);
 }
 
 /* w_j v_j of some keys, and of all others together. */
-void explain_values(struct report *report, const struct explained *e) {
+static void show_values(struct report *report, const struct explained *e) {
     const qkv_steps *s = e->steps;
-    const int64_t d = e->head_dim_v;
-    char shape[96];
-    snprintf(shape, sizeof shape,
-             "(1, %" PRId64 ") · V (%" PRId64 ", %" PRId64 ") → (1, %" PRId64 ")", s->n, s->n, d,
-             d);
-    report_step(report, "Mix the values", "o = Σ wⱼ vⱼ", shape);
-    const int64_t n = s->n <= 6 ? s->n : SHOWN_VALUES;
+    const int64_t d = e->head_dim_v, n = s->n <= 6 ? s->n : SHOWN_VALUES;
+    report_step(report, "Mix the values", "o = Σ wⱼ vⱼ", NULL);
+    report_shape(report, "(1, %" PRId64 ") · V (%" PRId64 ", %" PRId64 ") → (1, %" PRId64 ")", s->n,
+                 s->n, d, d);
     bool *marks = mark_keys(s, n);
     double *sum = calloc((size_t)(2 * d) + 1, sizeof(*sum)), *part = sum + d;
     report->failed |= !marks || !sum;
@@ -173,4 +177,51 @@ void explain_values(struct report *report, const struct explained *e) {
     }
     free(marks);
     free(sum);
+}
+
+void explain_attention(struct report *report, const struct explained *e, const char *why) {
+    show_scores(report, e);
+    show_scale(report, e);
+    report_step(report, "Mask", "sⱼ = −∞ for keys that must not be seen", NULL);
+    report_shape(report, "(1, %" PRId64 ")", e->steps->n);
+    report_text(report, "%s", why);
+    show_softmax(report, e);
+    show_values(report, e);
+}
+
+/* ---- Vectors without a model ----------------------------------------------------------------- */
+
+qkv_status explain_compute(qkv_ctx *ctx, const struct vectors *x, qkv_steps **made,
+                           qkv_error *error) {
+    return qkv_inspect_vectors(ctx, x->n_keys, x->head_dim, x->head_dim_v, x->q, x->k, x->v,
+                               x->query, x->causal, made, error);
+}
+
+void explain_vectors(struct report *report, const struct vectors *x, const qkv_steps *made,
+                     int64_t n_rows) {
+    const int64_t n_hidden = x->causal ? x->n_keys - x->query - 1 : 0;
+    const struct explained e = { made,          x->head_dim_v, x->query_label,
+                                 x->key_labels, n_hidden > 0,  n_rows };
+    char why[200];
+    if (n_hidden > 0)
+        snprintf(why, sizeof why,
+                 "Causal: a query sees itself and what came before it, so %" PRId64
+                 " key%s after place %" PRId64 " become%s −∞, whose exp is 0.",
+                 n_hidden, n_hidden == 1 ? "" : "s", x->query, n_hidden == 1 ? "s" : "");
+    explain_attention(report, &e,
+                      n_hidden > 0 ? why
+                      : x->causal
+                          ? "Causal: keys after the query become −∞. There are none."
+                          : "Nothing is hidden. With --causal the keys after the query become −∞.");
+}
+
+void explain_check_step(struct report *report) {
+    report_step(report, "Check", "these steps, in double precision, against the library, in floats",
+                NULL);
+}
+
+void explain_check(struct report *report, const qkv_steps *made) {
+    explain_check_step(report);
+    report_text(report, "Largest difference: o %.1e, log Σ exp s %.1e.", made->y_error,
+                made->lse_error);
 }

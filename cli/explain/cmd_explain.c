@@ -1,73 +1,124 @@
 /*
- * `qkv explain`: attention step by step with the real numbers. Which report, and those without a text;
- * explain_*.c make the reports.
+ * `qkv explain`: attention step by step with the real numbers. Here are its options, which report
+ * they ask for, and where it goes; the other files make the reports.
  */
+#include "common/given.h"
 #include "explain/explain.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-static qkv_status make(const struct explain_options *options, qkv_ctx *ctx, struct report *report,
-                       const struct term *term, qkv_error *error) {
-    if (options->no_scale) return explain_scale(ctx, report, (uint64_t)options->seed.value, error);
-    if (options->positions) {
-        struct sinusoids sinusoids;
-        const qkv_status status = explain_sinusoids(options, &sinusoids, error);
-        if (status == QKV_OK)
-            explain_positions(report, &sinusoids, options->out ? 100 : term->width);
-        free(sinusoids.table);
-        return status;
-    }
-    if (options->q)
-        return explain_arrays(ctx, report, options,
-                              options->out ? EXPLAIN_KEYS_ON_PAGE : EXPLAIN_KEYS_ON_TERMINAL,
-                              error);
-    return explain_example(ctx, report, options, error);
+/* ---- Reports --------------------------------------------------------------------------------- */
+
+static qkv_status deliver(struct report *report, struct term *term, const char *out,
+                          qkv_error *error) {
+    if (report->failed) return text_no_memory(error);
+    if (out && cli_cancelled) return text_error(error, QKV_ERR_CANCELLED, "nothing was written");
+    if (out) return report_page(report, out, error);
+    report_print(report, term);
+    return QKV_OK;
 }
 
-static qkv_status draw_picture(const struct explain_options *options, qkv_ctx *ctx,
-                               qkv_error *error) {
-    const qkv_status status = options->no_scale ? explain_scale_picture(ctx, options, error)
-                                                : explain_positions_picture(options, error);
-    if (status == QKV_OK) cli_note(options->common.quiet, "qkv: wrote %s", options->out);
-    return status;
-}
-
-/* A picture, which only --no-scale and --positions have; JSON, which only --no-scale has; a report. */
-static qkv_status answer_without(const struct explain_options *options, qkv_ctx *ctx, json_t **json,
-                                 qkv_error *error) {
-    if (options->out && !explain_ends_in(options->out, ".html"))
-        return draw_picture(options, ctx, error);
-    if (options->common.json)
-        return explain_scale_json(ctx, (uint64_t)options->seed.value, json, error);
+qkv_status explain_report(struct explain *e, explain_maker *make, qkv_error *error) {
+    enum { PAGE_COMPONENTS = 8, PAGE_WIDTH = 100, KEYS_ON_TERMINAL = 24, KEYS_ON_PAGE = 200 };
+    const char *out = e->options->out;
     struct report report;
     struct term term;
-    explain_begin(&report, &term, options);
-    const qkv_status status = make(options, ctx, &report, &term, error);
-    if (status == QKV_OK) return explain_deliver(&report, &term, options, error);
+    term_init(&term, stdout, &e->options->common);
+    report_begin(&report, out ? PAGE_COMPONENTS : report_components(&term), e->options->shapes);
+    e->width = out ? PAGE_WIDTH : term.width;
+    e->n_rows = out ? KEYS_ON_PAGE : KEYS_ON_TERMINAL;
+    qkv_status status = make(&report, e, error);
+    if (status == QKV_OK) status = deliver(&report, &term, out, error);
     report_free(&report);
+    if (status == QKV_OK && out) cli_note(e->options->common.quiet, "qkv: wrote %s", out);
     return status;
+}
+
+/* ---- Without a text -------------------------------------------------------------------------- */
+
+/* A picture (--no-scale and --positions only), JSON (--no-scale only), or a report. */
+static qkv_status answer(struct explain *e, json_t **json, qkv_error *error) {
+    const struct explain_options *o = e->options;
+    if (o->out && given_ending(o->out, ".html") < 0) {
+        const qkv_status status =
+            (o->no_scale ? explain_scale_picture : explain_positions_picture)(e, error);
+        if (status == QKV_OK) cli_note(o->common.quiet, "qkv: wrote %s", o->out);
+        return status;
+    }
+    if (o->common.json) return explain_scale_json(e, json, error);
+    return explain_report(e,
+                          o->no_scale    ? explain_scale
+                          : o->positions ? explain_positions
+                          : o->q         ? explain_arrays
+                                         : explain_example,
+                          error);
 }
 
 static int explain_without(const struct cli_command *command,
                            const struct explain_options *options) {
-    qkv_ctx *ctx;
+    struct explain e = { .options = options };
     qkv_error error;
     json_t *json = NULL;
-    const int code = session_context(command, &options->common, &ctx);
+    const int code = session_context(command, &options->common, &e.ctx);
     if (code) return code;
-    const qkv_status status = answer_without(options, ctx, &json, &error);
-    qkv_ctx_destroy(ctx);
+    const qkv_status status = answer(&e, &json, &error);
+    qkv_ctx_destroy(e.ctx);
     if (status != QKV_OK && strncmp(error.message, "--query: ", 9) == 0)
         return cli_usage(command, "%s", error.message);
     if (status != QKV_OK) return cli_fail("%s", error.message);
     return !json || json_print(stdout, json) ? EXIT_OK : EXIT_FAILED;
 }
 
+/* ---- Options --------------------------------------------------------------------------------- */
+
+#define KINDS   "--no-scale|--positions|--shuffle"
+#define MISSING " is missing: arrays are --q, --k and --v"
+#define A_TEXT  "a text|--jsonl"
+#define WITHOUT "%s without a TEXT"
+
+/* What is about another kind of report than the one that is asked for. */
+static const struct given_rule rules[] = {
+    { .these = "--no-scale", .with = "--positions|--shuffle" },
+    { .these = "--positions", .with = "--shuffle" },
+    { .these = "--k|--v", .without = "--q", .message = "--q" MISSING },
+    { .these = "--q|--v", .without = "--k", .message = "--k" MISSING },
+    { .these = "--q|--k", .without = "--v", .message = "--v" MISSING },
+    { .these = "--no-scale|--positions", .with = A_TEXT, .message = "a text together with %s" },
+    { .these = "--q", .with = A_TEXT, .message = "a text together with %s" },
+    { .these = "--query|--q|--causal", .with = KINDS },
+    { .these = "--causal", .with = A_TEXT, .message = "%s together with a text" },
+    { .these = "--shapes", .with = KINDS },
+    { .these = "--pair|--model|--head", .with = "--no-scale|--positions" },
+    { .these = "--no-scale|--positions", .with = "--layer", .message = "--head together with %s" },
+    { .these = "--pair|--model|--head", .without = A_TEXT "|--shuffle", .message = WITHOUT },
+    { .these = "--layer", .without = A_TEXT "|--shuffle", .message = "--head without a TEXT" },
+    { .these = "--shuffle", .with = "--json|--jsonl", .message = "--json together with %s" },
+    { .these = "--json", .with = "--positions" },
+    { .these = "--json", .without = A_TEXT "|--no-scale", .message = WITHOUT },
+    { .these = "--length|--dim", .with = "--no-scale|--shuffle" },
+    { .these = "--length|--dim", .without = "--positions", .message = "%s without --positions" },
+    { .these = "--seed", .with = "--positions" },
+    { .these = "--seed",
+      .without = "--no-scale|--shuffle",
+      .message = "%s without --no-scale or --shuffle" },
+};
+
+/* -o: an ending that this report can be written as, in a folder where files can be written. */
+static int check_out(const struct cli_command *command, const struct explain_options *o) {
+    if (!o->out) return EXIT_OK;
+    const bool picture = given_ending(o->out, ".png .svg .pdf") >= 0;
+    if (given_ending(o->out, ".html") < 0 && !(picture && (o->no_scale || o->positions)))
+        return cli_usage(command, "-o: '%s' ends in %s", o->out,
+                         o->no_scale || o->positions ? "none of .html .png .svg .pdf"
+                         : picture ? "a picture's ending: only --no-scale and --positions draw one"
+                                   : "something else than .html");
+    return given_check_out(command, &o->common, o->out, ".html .png .svg .pdf");
+}
+
 static int explain(const struct cli_command *command, const void *data, int n_words, char **words) {
     const struct explain_options *options = data;
-    int code = explain_check_kind(command, options, n_words > 0 || options->common.jsonl);
-    if (code == EXIT_OK) code = explain_check_out(command, options);
+    int code = given_check(command, options, n_words, rules, CLI_COUNT(rules));
+    if (code == EXIT_OK) code = check_out(command, options);
     if (code) return code;
     if (options->out) cli_catch_interrupts();
     char *sentence = (char *)(uintptr_t) "The dog saw the cat.";
@@ -77,66 +128,31 @@ static int explain(const struct cli_command *command, const void *data, int n_wo
     return explain_without(command, options);
 }
 
-#define OPTION(field) offsetof(struct explain_options, field)
+#define OPTIONS struct explain_options
 
 static const struct cli_option explain_table[] = {
-    { .name = "--query", .argument = "N|TOKEN", .kind = ARG_TEXT, .offset = OPTION(query) },
-    { .name = "--pair", .argument = "TEXT", .kind = ARG_TEXT, .offset = OPTION(pair) },
-    { .name = "--q",
-      .argument = "F",
-      .kind = ARG_TEXT,
-      .offset = OPTION(q),
-      .suggest = ".npy .npz .safetensors" },
-    { .name = "--k",
-      .argument = "F",
-      .kind = ARG_TEXT,
-      .offset = OPTION(k),
-      .suggest = ".npy .npz .safetensors" },
-    { .name = "--v",
-      .argument = "F",
-      .kind = ARG_TEXT,
-      .offset = OPTION(v),
-      .suggest = ".npy .npz .safetensors" },
-    { .name = "--causal", .kind = ARG_FLAG, .offset = OPTION(causal) },
-    { .name = "--shapes", .kind = ARG_FLAG, .offset = OPTION(shapes) },
-    { .name = "--no-scale", .kind = ARG_FLAG, .offset = OPTION(no_scale) },
-    { .name = "--positions", .kind = ARG_FLAG, .offset = OPTION(positions) },
-    { .name = "--length",
-      .argument = "N",
-      .kind = ARG_INT,
-      .offset = OPTION(length),
-      .min = 1,
-      .max = 4096 },
-    { .name = "--dim",
-      .argument = "N",
-      .kind = ARG_INT,
-      .offset = OPTION(dim),
-      .min = 2,
-      .max = 4096 },
-    { .name = "--shuffle", .kind = ARG_FLAG, .offset = OPTION(shuffle) },
-    { .name = "--seed",
-      .argument = "N",
-      .kind = ARG_INT,
-      .offset = OPTION(seed),
-      .min = 0,
-      .max = INT64_MAX },
-    { .name = "-o",
-      .argument = "FILE",
-      .kind = ARG_TEXT,
-      .offset = OPTION(out),
-      .suggest = ".html .png .svg .pdf" },
+    OPTION_TEXT("--query", "N|TOKEN", query),
+    OPTION_TEXT("--pair", "TEXT", pair),
+    OPTION_FILE("--q", "F", q, ".npy .npz .safetensors"),
+    OPTION_FILE("--k", "F", k, ".npy .npz .safetensors"),
+    OPTION_FILE("--v", "F", v, ".npy .npz .safetensors"),
+    OPTION_FLAG("--causal", causal),
+    OPTION_FLAG("--shapes", shapes),
+    OPTION_FLAG("--no-scale", no_scale),
+    OPTION_FLAG("--positions", positions),
+    OPTION_INT("--length", "N", length, 1, 4096),
+    OPTION_INT("--dim", "N", dim, 2, 4096),
+    OPTION_FLAG("--shuffle", shuffle),
+    OPTION_INT("--seed", "N", seed, 0, INT64_MAX),
+    OPTION_FILE("-o", "FILE", out, ".html .png .svg .pdf"),
 };
 
 const struct cli_command cmd_explain = {
     .name = "explain",
     .summary = "the computation step by step, with the real numbers",
     .words = "[TEXT]",
-    .min_words = 0,
     .max_words = 1,
-    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_HEAD | TAKES_COMPUTE | TAKES_TERM |
-             TAKES_TRUNCATE | TAKES_JSON | TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE,
-    .options = explain_table,
-    .n_options = CLI_COUNT(explain_table),
-    .options_bytes = sizeof(struct explain_options),
+    .takes = TAKES_TEXTS | TAKES_HEAD,
+    COMMAND_OPTIONS(explain_table),
     .run = explain,
 };

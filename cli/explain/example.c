@@ -62,10 +62,7 @@ static void tell(struct report *report, const struct vectors *x, const qkv_steps
                 "In floats exp(1004) is %s, and scores near 1000 would be lost; 1004 − 1004 = 0, "
                 "and the weights are the same as at 4.",
                 report_format(number, (double)expf(1004.0f)));
-    report_step(report, "Check", "these steps, in double precision, against the library, in floats",
-                NULL);
-    report_text(report, "Largest difference: o %.1e, log Σ exp s %.1e.", made->y_error,
-                made->lse_error);
+    explain_check(report, made);
 }
 
 /* A word, or its place. */
@@ -77,23 +74,22 @@ static qkv_status find_query(const char *name, int64_t *query, qkv_error *error)
                       "--query: '%.60s' is none of fish, near, the, river, bank, nor 0 to 4", name);
 }
 
-qkv_status explain_example(qkv_ctx *ctx, struct report *report,
-                           const struct explain_options *options, qkv_error *error) {
-    struct vectors x = { .n_queries = N,
-                         .n_keys = N,
+qkv_status explain_example(struct report *report, const struct explain *e, qkv_error *error) {
+    struct vectors x = { .n_keys = N,
                          .head_dim = D,
                          .head_dim_v = D_V,
-                         .q = q[0],
                          .k = k[0],
                          .v = v[0],
-                         .query_labels = (char *const *)(uintptr_t)words,
                          .key_labels = (char *const *)(uintptr_t)words,
                          .query = BANK,
-                         .causal = options->causal };
+                         .causal = e->options->causal };
+    const char *query = e->options->query;
     qkv_steps *made = NULL;
-    qkv_status status = QKV_OK;
-    if (options->query) status = find_query(options->query, &x.query, error);
-    if (status == QKV_OK) status = explain_compute(ctx, &x, &made, error);
+    qkv_status status = query ? find_query(query, &x.query, error) : QKV_OK;
+    if (status != QKV_OK) return status;
+    x.q = q[x.query];
+    x.query_label = words[x.query];
+    status = explain_compute(e->ctx, &x, &made, error);
     if (status == QKV_OK) tell(report, &x, made);
     qkv_steps_free(made);
     return status;

@@ -2,6 +2,7 @@
 #ifndef QKV_CLI_EXPLAIN_H
 #define QKV_CLI_EXPLAIN_H
 
+#include "common/attended.h"
 #include "common/report.h"
 #include <qkv/inspect.h>
 
@@ -12,29 +13,45 @@ struct explain_options {
     struct arg_int length, dim, seed;
 };
 
-/* Keys that a table shows, at most. */
-enum { EXPLAIN_KEYS_ON_TERMINAL = 24, EXPLAIN_KEYS_ON_PAGE = 200 };
+/* What a report is of, and where it goes. */
+struct explain {
+    const struct explain_options *options;
+    qkv_ctx *ctx;
+    int width;      /* columns that it has room for … */
+    int64_t n_rows; /* … and keys that a table shows, at most */
+    /* Of one query of a text in a head: */
+    const struct session *session;
+    const qkv_encoding *input;
+    char **labels;
+    const qkv_steps *steps;
+    int64_t head;     /* of --shuffle, in layer 0 */
+    const char *rule; /* by what head and query were chosen; NULL: they were named */
+};
 
-/* ---- Options (options.c); exit codes, having said what is wrong ------------------------ */
+/* Makes a report, and shows it on the terminal or writes it as the page of -o (cmd_explain.c). */
+typedef qkv_status explain_maker(struct report *report, const struct explain *e, qkv_error *error);
+qkv_status explain_report(struct explain *e, explain_maker *make, qkv_error *error);
 
-/* -o: an ending that this report can be written as, in a folder where files can be written. */
-int explain_check_out(const struct cli_command *command, const struct explain_options *o);
-/* Options that are about another kind of report than the one that is asked for. */
-int explain_check_kind(const struct cli_command *command, const struct explain_options *o,
-                       bool has_text);
-/* Does a path end in ".html"? */
-bool explain_ends_in(const char *path, const char *ending);
-
-/* ---- Lessons ----------------------------------------------------------------------------------- */
-
-/* A report for the terminal, or for the page of -o; shows it there and frees it (deliver.c). */
-void explain_begin(struct report *report, struct term *term, const struct explain_options *options);
-qkv_status explain_deliver(struct report *report, struct term *term,
-                           const struct explain_options *options, qkv_error *error);
-
-/* Lessons of texts, through a model (text.c). An exit code. */
+/* Of texts, through a model (text.c). An exit code. */
 int explain_texts(const struct cli_command *command, const struct explain_options *options,
                   int n_words, char **words);
+explain_maker explain_model; /* one query (model.c) */
+qkv_status explain_model_json(const struct explain *e, json_t **json, qkv_error *error);
+explain_maker explain_shuffle; /* the order of the words shuffled (shuffle.c) */
+
+/* Without a model: vectors that can be checked by hand (example.c), or of files (arrays.c). */
+explain_maker explain_example, explain_arrays;
+
+/* Without 1/√d and with it, for d = 4, 16 … 4096; and as curves in the file of -o (scale.c). */
+explain_maker explain_scale;
+qkv_status explain_scale_json(const struct explain *e, json_t **json, qkv_error *error);
+qkv_status explain_scale_picture(const struct explain *e, qkv_error *error);
+
+/* Sinusoids; and as a heat map in the file of -o (positions.c). */
+explain_maker explain_positions;
+qkv_status explain_positions_picture(const struct explain *e, qkv_error *error);
+
+/* ---- Steps that every attention has (attention.c) -------------------------------------------- */
 
 /* Which query is explained, and by what numbers. */
 struct explained {
@@ -46,73 +63,28 @@ struct explained {
     int64_t n_rows;      /* of a table of keys, at most */
 };
 
-/*
- * The steps that every attention has, whether of a model or of three small vectors: scores, scale and
- * mask, softmax, sum of the values (attention.c).
- */
-void explain_scores(struct report *report, const struct explained *e);
-void explain_mask(struct report *report, const struct explained *e, const char *why);
-void explain_softmax(struct report *report, const struct explained *e);
-void explain_values(struct report *report, const struct explained *e);
+/* Scores, scale and mask (and why), softmax, sum of the values. */
+void explain_attention(struct report *report, const struct explained *e, const char *why);
+/* The key with the largest weight. */
+int64_t explain_best_key(const qkv_steps *s);
 
-/* One query of a model's head (model.c). */
-struct explain_text {
-    const struct session *session;
-    const struct explain_options *options;
-    const qkv_encoding *input;
-    char **labels;
-    const qkv_steps *steps;
-    const char *rule; /* by what head and query were chosen; NULL: they were named */
-};
-void explain_model(struct report *report, const struct explain_text *text, int64_t n_rows);
-qkv_status explain_model_json(const struct explain_text *text, json_t **json, qkv_error *error);
-
-/* The order of the words shuffled, through a head of layer 0 (shuffle.c). */
-qkv_status explain_shuffle(struct report *report, const struct explain_text *text, int64_t head,
-                           qkv_error *error);
-
-/* Without 1/√d and with it, for d = 4, 16 … 4096 (scale.c). */
-enum { EXPLAIN_DIMS = 6, EXPLAIN_QUERIES = 32, EXPLAIN_KEYS = 64 };
-qkv_status explain_measure(qkv_ctx *ctx, uint64_t seed, qkv_saturation rows[][2], qkv_error *error);
-qkv_status explain_scale(qkv_ctx *ctx, struct report *report, uint64_t seed, qkv_error *error);
-qkv_status explain_scale_json(qkv_ctx *ctx, uint64_t seed, json_t **json, qkv_error *error);
-
-/* Sinusoids (positions.c). */
-struct sinusoids {
-    int64_t length, dim;
-    float *table; /* [length][dim] */
-};
-qkv_status explain_sinusoids(const struct explain_options *options, struct sinusoids *sinusoids,
-                             qkv_error *error);
-void explain_positions(struct report *report, const struct sinusoids *sinusoids, int width);
-
-/* The same as pictures, into the file of -o (picture.c). */
-qkv_status explain_positions_picture(const struct explain_options *options, qkv_error *error);
-qkv_status explain_scale_picture(qkv_ctx *ctx, const struct explain_options *options,
-                                 qkv_error *error);
-
-/*
- * Vectors without a model: those of an example (example.c), or of files (arrays.c).
- * head_dim and head_dim_v may differ, n_queries and n_keys, too.
- */
+/* One query of vectors without a model; head_dim and head_dim_v may differ. */
 struct vectors {
-    int64_t n_queries, n_keys, head_dim, head_dim_v;
-    const float *q, *k, *v;
-    char *const *query_labels, *const *key_labels; /* escaped */
+    int64_t n_keys, head_dim, head_dim_v;
+    const float *q, *k, *v; /* q: of the query alone */
+    const char *query_label;
+    char *const *key_labels; /* escaped */
     int64_t query;
     bool causal; /* key j is hidden from query i if j > i */
 };
-
-/* The numbers of one query; y_error and lse_error: how far the library's o and lse are from them. */
-qkv_status explain_compute(qkv_ctx *ctx, const struct vectors *vectors, qkv_steps **steps,
+/* Its numbers; y_error and lse_error: how far the library's o and lse are from them. */
+qkv_status explain_compute(qkv_ctx *ctx, const struct vectors *x, qkv_steps **made,
                            qkv_error *error);
-/* Everything but what the vectors are: scores to the mix, and what the library says. */
-void explain_vectors(struct report *report, const struct vectors *vectors, const qkv_steps *steps,
+/* Everything but what the vectors are, scores to the mix; and what the library says. */
+void explain_vectors(struct report *report, const struct vectors *x, const qkv_steps *made,
                      int64_t n_rows);
-
-qkv_status explain_example(qkv_ctx *ctx, struct report *report,
-                           const struct explain_options *options, qkv_error *error);
-qkv_status explain_arrays(qkv_ctx *ctx, struct report *report,
-                          const struct explain_options *options, int64_t n_rows, qkv_error *error);
+void explain_check(struct report *report, const qkv_steps *made);
+/* The step above what the library says. */
+void explain_check_step(struct report *report);
 
 #endif

@@ -4,26 +4,31 @@
 
 #include "explain/explain.h"
 
-static void shape_text(char text[96], const struct explain_text *t, int64_t channels) {
-    snprintf(text, 96, "(batch, time, channel) = (1, %" PRId64 ", %" PRId64 ")", t->steps->n,
-             channels);
+/* A step whose result is one vector for each token; and the table of some of them. */
+static void step(struct report *report, const char *title, const char *formula,
+                 const qkv_steps *s) {
+    report_step(report, title, formula, NULL);
+    report_shape(report, "(batch, time, channel) = (1, %" PRId64 ", %" PRId64 ")", s->n, s->hidden);
+}
+
+static void vectors(struct report *report, const char *title, const char *formula,
+                    const qkv_steps *s) {
+    step(report, title, formula, s);
+    report_vectors(report, s->hidden);
 }
 
 /* ---- Before the layer ------------------------------------------------------------------------ */
 
-static void tokens(struct report *report, const struct explain_text *t) {
+static void tokens(struct report *report, const struct explain *t) {
     const int64_t n = t->input->n;
-    char shape[96];
-    snprintf(shape, sizeof shape, "(batch, time) = (1, %" PRId64 ")", n);
-    report_step(report, "Tokens", "text → pieces → ids", shape);
+    report_step(report, "Tokens", "text → pieces → ids", NULL);
+    report_shape(report, "(batch, time) = (1, %" PRId64 ")", n);
     enum { MOST_LINES = 4 };
     const int64_t across = report->n_components, lines = (n + across - 1) / across;
     for (int64_t line = 0; line < lines && line < MOST_LINES; line++) {
         char kinds[16] = "w";
         const int64_t first = line * across, end = first + across < n ? first + across : n;
         for (int64_t i = first; i < end; i++) kinds[1 + i - first] = 'n';
-        for (int64_t i = end; i < first + across; i++) kinds[1 + i - first] = '\0';
-        kinds[1 + end - first] = '\0';
         report_table_numbered(report, kinds, first);
         report_row(report, false);
         report_cell(report, "token");
@@ -35,82 +40,66 @@ static void tokens(struct report *report, const struct explain_text *t) {
     if (lines > MOST_LINES) report_note(report, "… and %" PRId64 " more.", n - MOST_LINES * across);
 }
 
-static void embedding(struct report *report, const struct explain_text *t) {
+static void embedding(struct report *report, const struct explain *t) {
     const qkv_steps *s = t->steps;
     const int64_t i = s->query, hidden = s->hidden;
     const qkv_model_info *info = t->session->info;
-    const bool sinusoids = info->sinusoidal_positions, has_segments = info->n_types > 0;
-    char shape[96];
-    shape_text(shape, t, hidden);
-    report_step(report, "Embedding of the query",
-                info->scales_words ? "e = √hidden word[id] + position[i]"
-                : has_segments     ? "e = word[id] + segment + position[i]"
-                                   : "e = word[id] + position[i]",
-                shape);
-    report_vectors(report, hidden);
+    const bool has_segments = info->n_types > 0;
+    vectors(report, "Embedding of the query",
+            info->scales_words ? "e = √hidden word[id] + position[i]"
+            : has_segments     ? "e = word[id] + segment + position[i]"
+                               : "e = word[id] + position[i]",
+            s);
     report_vector(report, hidden, s->word, false, "word %d", t->input->ids[i]);
     if (has_segments)
         report_vector(report, hidden, s->segment, false, "segment %d", t->input->types[i]);
     report_vector(report, hidden, s->position, false, "position %" PRId64, i);
     report_vector(report, hidden, s->embedding, true, "e");
     report_note(report, "Positions are %s.%s",
-                sinusoids ? "sinusoids" : "learned, a vector for each place",
+                info->sinusoidal_positions ? "sinusoids" : "learned, a vector for each place",
                 s->causal ? "" : " Attention itself is blind to order (qkv explain --shuffle).");
 
     if (!s->embed_norm) return;
-    report_step(report, "Layer norm", "x = (e − mean) / √(variance + ε) · γ + β", shape);
+    step(report, "Layer norm", "x = (e − mean) / √(variance + ε) · γ + β", s);
     double mean = 0, variance = 0;
     char a[NUMBER_BYTES], b[NUMBER_BYTES];
     for (int64_t c = 0; c < hidden; c++) mean += s->embedding[c] / (double)hidden;
     for (int64_t c = 0; c < hidden; c++)
         variance += (s->embedding[c] - mean) * (s->embedding[c] - mean) / (double)hidden;
     report_text(report, "mean of e = %s, variance = %s, ε = %.0e", report_format(a, mean),
-                report_format(b, variance), t->session->info->layer_norm_eps);
+                report_format(b, variance), info->layer_norm_eps);
     report_vectors(report, hidden);
     report_vector(report, hidden, s->embedded, true, "x");
 }
 
-static int64_t best_key(const qkv_steps *s) {
-    int64_t best = 0;
-    for (int64_t j = 1; j < s->n; j++)
-        if (s->weights[j] > s->weights[best]) best = j;
-    return best;
-}
-
-static void projections(struct report *report, const struct explain_text *t) {
+static void projections(struct report *report, const struct explain *t) {
     const qkv_steps *s = t->steps;
-    const int64_t hidden = s->hidden, d = s->head_dim, j = best_key(s);
-    char shape[128];
-    shape_text(shape, t, hidden);
+    const int64_t hidden = s->hidden, d = s->head_dim, j = explain_best_key(s);
+    const char *query = t->labels[s->query];
     if (s->layer > 0) {
         char title[64];
         snprintf(title, sizeof title, "Input of layer %" PRId64, s->layer);
-        report_step(report, title, "x after the layers before it", shape);
-        report_vectors(report, hidden);
-        report_vector(report, hidden, s->x + s->query * hidden, true, "x " WORD,
-                      t->labels[s->query]);
+        vectors(report, title, "x after the layers before it", s);
+        report_vector(report, hidden, s->x + s->query * hidden, true, "x " WORD, query);
         if (j != s->query)
             report_vector(report, hidden, s->x + j * hidden, false, "x " WORD, t->labels[j]);
     }
     if (s->pre_norm) {
-        shape_text(shape, t, hidden);
-        report_step(report, "Layer norm", "z = (x − mean) / √(variance + ε) · γ + β", shape);
-        report_vectors(report, hidden);
-        report_vector(report, hidden, s->read + s->query * hidden, true, "z " WORD,
-                      t->labels[s->query]);
+        vectors(report, "Layer norm", "z = (x − mean) / √(variance + ε) · γ + β", s);
+        report_vector(report, hidden, s->read + s->query * hidden, true, "z " WORD, query);
         report_note(report, "In this model a norm comes before each part of a block, and not after "
                             "it.");
     }
-    snprintf(shape, sizeof shape,
-             "q, k, v: (1, %" PRId64 ", %" PRId64 ") = %" PRId64 " heads of (1, %" PRId64
-             ", %" PRId64 ")",
-             s->n, hidden, s->n_heads, s->n, d);
     report_step(report, "Project: query, key, value",
                 s->pre_norm ? "q = z W_Q + b_Q   k = z W_K + b_K   v = z W_V + b_V"
                             : "q = x W_Q + b_Q   k = x W_K + b_K   v = x W_V + b_V",
-                shape);
+                NULL);
+    report_shape(report,
+                 "q, k, v: (1, %" PRId64 ", %" PRId64 ") = %" PRId64 " heads of (1, %" PRId64
+                 ", %" PRId64 ")",
+                 s->n, hidden, s->n_heads, s->n, d);
     report_vectors(report, d);
-    report_vector(report, d, s->q, true, "q " WORD, t->labels[s->query]);
+    report_vector(report, d, s->q, true, "q " WORD, query);
     report_vector(report, d, s->k + j * d, false, "k " WORD, t->labels[j]);
     report_vector(report, d, s->v + j * d, false, "v " WORD, t->labels[j]);
     report_note(report,
@@ -121,58 +110,47 @@ static void projections(struct report *report, const struct explain_text *t) {
 
 /* ---- After attention ------------------------------------------------------------------------- */
 
-static void heads(struct report *report, const struct explain_text *t) {
+static void heads(struct report *report, const qkv_steps *s) {
     enum { MOST_HEADS = 16 };
-    const qkv_steps *s = t->steps;
     const int64_t d = s->head_dim;
-    char shape[128];
-    shape_text(shape, t, s->hidden);
-    report_step(report, "All heads side by side", "concat = [o of head 0, o of head 1, …]", shape);
+    step(report, "All heads side by side", "concat = [o of head 0, o of head 1, …]", s);
     report_vectors(report, d);
     for (int64_t h = 0; h < s->n_heads; h++) {
         if (s->n_heads > MOST_HEADS && h != s->head) continue;
         report_vector(report, d, s->concat + h * d, h == s->head, "o head %" PRId64, h);
     }
-    report_step(report, "Output projection", "a = concat W_O + b_O", shape);
-    report_vectors(report, s->hidden);
+    vectors(report, "Output projection", "a = concat W_O + b_O", s);
     report_vector(report, s->hidden, s->projected, true, "a");
-    report_step(report, s->pre_norm ? "Add, then norm" : "Add & norm",
-                s->pre_norm ? "x₁ = x + a   y₁ = norm(x₁)" : "y₁ = norm(x + a)", shape);
-    report_vectors(report, s->hidden);
+    vectors(report, s->pre_norm ? "Add, then norm" : "Add & norm",
+            s->pre_norm ? "x₁ = x + a   y₁ = norm(x₁)" : "y₁ = norm(x + a)", s);
     report_vector(report, s->hidden, s->added, false, "x + a");
     report_vector(report, s->hidden, s->normed, true, "norm(x + a)");
 }
 
-static void feed_forward(struct report *report, const struct explain_text *t) {
-    const qkv_steps *s = t->steps;
-    char shape[160];
-    snprintf(shape, sizeof shape,
-             "(1, %" PRId64 ", %" PRId64 ") → (1, %" PRId64 ", %" PRId64 ") → (1, %" PRId64
-             ", %" PRId64 ")",
-             s->n, s->hidden, s->n, s->intermediate, s->n, s->hidden);
-    char formula[96];
+static void feed_forward(struct report *report, const qkv_steps *s) {
+    char formula[96], title[64];
     snprintf(formula, sizeof formula, "f = %s(y₁ W_U + b_U) W_D + b_D", s->activation);
-    report_step(report, "Feed-forward", formula, shape);
+    report_step(report, "Feed-forward", formula, NULL);
+    report_shape(report,
+                 "(1, %" PRId64 ", %" PRId64 ") → (1, %" PRId64 ", %" PRId64 ") → (1, %" PRId64
+                 ", %" PRId64 ")",
+                 s->n, s->hidden, s->n, s->intermediate, s->n, s->hidden);
     report_vectors(report, s->hidden);
     report_vector(report, s->intermediate, s->up, false, "up");
     report_vector(report, s->intermediate, s->gelu, false, "%s", s->activation);
     report_vector(report, s->hidden, s->down, true, "f");
-    char title[64];
-    shape_text(shape, t, s->hidden);
     snprintf(title, sizeof title, "%s: output of layer %" PRId64,
              !s->pre_norm ? "Add & norm" : "Add", s->layer);
-    report_step(report, title,
-                !s->pre_norm   ? "y = norm(y₁ + f)"
-                : s->last_norm ? "y = norm(x₁ + f), the norm that ends the stack"
-                               : "y = x₁ + f",
-                shape);
-    report_vectors(report, s->hidden);
+    vectors(report, title,
+            !s->pre_norm   ? "y = norm(y₁ + f)"
+            : s->last_norm ? "y = norm(x₁ + f), the norm that ends the stack"
+                           : "y = x₁ + f",
+            s);
     report_vector(report, s->hidden, s->y, true, "y");
 }
 
 static void check(struct report *report, const qkv_steps *s) {
-    report_step(report, "Check", "these steps, in double precision, against the library, in floats",
-                NULL);
+    explain_check_step(report);
     report_table(report, "wn", "", "largest difference");
     const struct {
         const char *name;
@@ -182,19 +160,20 @@ static void check(struct report *report, const qkv_steps *s) {
         { "k of all keys", s->k_error },     { "log Σ exp s", s->lse_error },
         { "weights", s->weights_error },     { "output of layer", s->y_error },
     };
-    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+    for (int i = 0; i < CLI_COUNT(errors); i++) {
         report_row(report, false);
         report_cell(report, "%s", errors[i].name);
         report_cell(report, "%.1e", errors[i].error);
     }
 }
 
-void explain_model(struct report *report, const struct explain_text *t, int64_t n_rows) {
+qkv_status explain_model(struct report *report, const struct explain *t, qkv_error *error) {
+    (void)error;
     const qkv_steps *s = t->steps;
     const qkv_model_info *info = t->session->info;
     const bool hides = s->causal && s->query + 1 < s->n;
-    const struct explained e = { s, s->head_dim, t->labels[s->query], t->labels, hides, n_rows };
-    const int64_t j = best_key(s);
+    const struct explained e = { s, s->head_dim, t->labels[s->query], t->labels, hides, t->n_rows };
+    const int64_t j = explain_best_key(s);
     char weight[NUMBER_BYTES], why[160];
     report_title(report, "Layer %" PRId64 ", head %" PRId64 ": " WORD " looks at " WORD " with %s",
                  s->layer, s->head, t->labels[s->query], t->labels[j],
@@ -208,25 +187,23 @@ void explain_model(struct report *report, const struct explain_text *t, int64_t 
     tokens(report, t);
     embedding(report, t);
     projections(report, t);
-    explain_scores(report, &e);
     if (hides)
         snprintf(why, sizeof why,
                  "A decoder sees what came before: %" PRId64 " of %" PRId64
                  " keys stand after the query and become −∞, whose exp is 0.",
                  s->n - 1 - s->query, s->n);
-    else
-        snprintf(why, sizeof why, "%s",
-                 s->causal ? "A decoder hides keys after the query. There are none."
-                           : "Nothing is hidden: in an encoder every token sees every token. A "
-                             "decoder hides all keys after the query.");
-    explain_mask(report, &e, why);
-    explain_softmax(report, &e);
-    explain_values(report, &e);
-    heads(report, t);
-    feed_forward(report, t);
+    explain_attention(report, &e,
+                      hides ? why
+                      : s->causal
+                          ? "A decoder hides keys after the query. There are none."
+                          : "Nothing is hidden: in an encoder every token sees every token. A "
+                            "decoder hides all keys after the query.");
+    heads(report, s);
+    feed_forward(report, s);
     check(report, s);
     report_note(report,
                 "A weight says how values were mixed; it does not prove why the model answered.");
+    return QKV_OK;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -237,14 +214,14 @@ static json_t *numbers(int64_t n, const double *values) {
     return list;
 }
 
-qkv_status explain_model_json(const struct explain_text *t, json_t **json, qkv_error *error) {
+qkv_status explain_model_json(const struct explain *t, json_t **json, qkv_error *error) {
     const qkv_steps *s = t->steps;
     const int64_t d = s->head_dim, hidden = s->hidden;
     const struct {
         const char *name;
         int64_t n;
         const double *values;
-    } vectors[] = {
+    } rows[] = {
         { "embedding", hidden, s->embedding },
         { "embedded", hidden, s->embedded },
         { "x", hidden, s->x + s->query * hidden },
@@ -261,20 +238,12 @@ qkv_status explain_model_json(const struct explain_text *t, json_t **json, qkv_e
         { "y", hidden, s->y },
     };
     json_t *object =
-        json_pack("{s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "layer", (json_int_t)s->layer, "head",
-                  (json_int_t)s->head, "query", (json_int_t)s->query, "tokens",
-                  text_tokens_json(t->session, t->input), "scale", json_number(s->scale), "largest",
-                  json_number(s->largest), "sum", json_number(s->sum));
-    for (size_t i = 0; object && i < sizeof vectors / sizeof *vectors; i++)
-        json_object_set_new(object, vectors[i].name, numbers(vectors[i].n, vectors[i].values));
-    json_t *differences = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o}", "embedded", json_number(s->embedded_error), "q",
-        json_number(s->q_error), "k", json_number(s->k_error), "lse", json_number(s->lse_error),
-        "weights", json_number(s->weights_error), "y", json_number(s->y_error));
-    if (!object || json_object_set_new(object, "differences", differences) != 0) {
-        json_decref(object);
-        return text_error(error, QKV_ERR_MEMORY, "out of memory");
-    }
-    *json = object;
-    return QKV_OK;
+        json_set(NULL, "layer:i head:i query:i tokens:o scale:n largest:n sum:n", s->layer, s->head,
+                 s->query, text_tokens_json(t->session, t->input), s->scale, s->largest, s->sum);
+    for (int i = 0; object && i < CLI_COUNT(rows); i++)
+        json_object_set_new(object, rows[i].name, numbers(rows[i].n, rows[i].values));
+    *json = json_set(object, "differences:o",
+                     json_set(NULL, "embedded:n q:n k:n lse:n weights:n y:n", s->embedded_error,
+                              s->q_error, s->k_error, s->lse_error, s->weights_error, s->y_error));
+    return *json ? QKV_OK : text_no_memory(error);
 }

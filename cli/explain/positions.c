@@ -1,26 +1,37 @@
 /*
- * `qkv explain --positions`: sinusoidal positions as a heat map, and why they were chosen: what two of
- * them have in common depends on their distance alone.
+ * `qkv explain --positions`: sinusoidal positions as a heat map, and why they were chosen: what two
+ * of them have in common depends on their distance alone.
  */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "explain/explain.h"
+#include <qkv/picture.h>
 
-qkv_status explain_sinusoids(const struct explain_options *options, struct sinusoids *sinusoids,
-                             qkv_error *error) {
+struct sinusoids {
+    int64_t length, dim;
+    float *table; /* [length][dim] */
+};
+
+static qkv_status make(const struct explain_options *options, struct sinusoids *sinusoids,
+                       qkv_error *error) {
     *sinusoids = (struct sinusoids){
         .length = options->length.set ? options->length.value : 48,
         .dim = options->dim.set ? options->dim.value : 64,
     };
     const size_t n = (size_t)(sinusoids->length * sinusoids->dim);
     sinusoids->table = malloc(n * sizeof(*sinusoids->table));
-    if (!sinusoids->table) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    if (!sinusoids->table) return text_no_memory(error);
     return qkv_sinusoids(sinusoids->length, sinusoids->dim, sinusoids->table, error);
 }
 
-/* Sines to the left, cosines to the right, of the first pairs that fit; from -1 … 1 to 0 … 1. */
+/* Sines to the left, cosines to the right. */
+static int64_t column_of(int64_t channel, int64_t n_sines) {
+    return channel / 2 + channel % 2 * n_sines;
+}
+
+/* Of the first pairs that fit; from -1 … 1 to 0 … 1. */
 static void draw(struct report *report, const struct sinusoids *s, int width) {
     enum { BESIDE = 10 };
     const int64_t room = width > 2 * BESIDE ? width - BESIDE : BESIDE;
@@ -30,7 +41,7 @@ static void draw(struct report *report, const struct sinusoids *s, int width) {
     if (!cells) return;
     for (int64_t p = 0; p < s->length; p++)
         for (int64_t c = 0; c < shown; c++)
-            cells[p * shown + c / 2 + c % 2 * sines] = (s->table[p * s->dim + c] + 1) / 2;
+            cells[p * shown + column_of(c, sines)] = (s->table[p * s->dim + c] + 1) / 2;
     report_map(report, (int)s->length, (int)shown, cells);
     free(cells);
     report_note(report,
@@ -85,7 +96,7 @@ static void distances(struct report *report, const struct sinusoids *s) {
               "the distance counts.");
 }
 
-void explain_positions(struct report *report, const struct sinusoids *s, int width) {
+static void tell(struct report *report, const struct sinusoids *s, int width) {
     report_title(report, "Sinusoidal positions");
     report_subtitle(report,
                     "Attention does not know where a token stands, so every place has a vector "
@@ -98,4 +109,69 @@ void explain_positions(struct report *report, const struct sinusoids *s, int wid
                 "The first channels turn once in 2π positions, the last ones once in nearly "
                 "10000 · 2π: a fast hand and slow ones.");
     distances(report, s);
+}
+
+qkv_status explain_positions(struct report *report, const struct explain *e, qkv_error *error) {
+    struct sinusoids s;
+    const qkv_status status = make(e->options, &s, error);
+    if (status == QKV_OK) tell(report, &s, e->width);
+    free(s.table);
+    return status;
+}
+
+/* ---- As a picture ---------------------------------------------------------------------------- */
+
+static qkv_status draw_picture(const struct explain *e, const struct sinusoids *s, float *cells,
+                               char (*names)[32], const char **labels, qkv_error *error) {
+    const int64_t sines = (s->dim + 1) / 2;
+    for (int64_t p = 0; p < s->length; p++) {
+        for (int64_t c = 0; c < s->dim; c++)
+            cells[p * s->dim + column_of(c, sines)] = s->table[p * s->dim + c];
+        snprintf(names[p], sizeof names[p], "%" PRId64, p);
+        labels[p] = names[p];
+    }
+    for (int64_t c = 0; c < s->dim; c++) {
+        const int64_t at = s->length + column_of(c, sines);
+        snprintf(names[at], sizeof names[at], "%s %" PRId64, c % 2 ? "cos" : "sin", c);
+        labels[at] = c / 2 % 4 ? NULL : names[at]; /* every eighth channel is named */
+    }
+    char caption[400];
+    snprintf(
+        caption, sizeof caption,
+        "x[p][2i] = sin(p / 10000^(2i/d)), x[p][2i+1] = cos(p / 10000^(2i/d)), positions p = 0 "
+        "to %" PRId64 ", d = %" PRId64
+        " channels: on the left the sines of channels 0, 2, 4 …, on the right the cosines of "
+        "channels 1, 3, 5 …",
+        s->length - 1, s->dim);
+    const qkv_heatmap map = { .struct_size = sizeof map,
+                              .n_rows = s->length,
+                              .n_cols = s->dim,
+                              .weights = cells,
+                              .row_labels = labels,
+                              .col_labels = labels + s->length,
+                              .title = "Sinusoidal positions",
+                              .caption = caption,
+                              .theme = (qkv_theme)e->options->common.theme.value,
+                              .low = -1,
+                              .high = 1,
+                              .row_axis = "position",
+                              .col_axis = "channel" };
+    return qkv_view_heatmap_write(&map, e->options->out, error);
+}
+
+qkv_status explain_positions_picture(const struct explain *e, qkv_error *error) {
+    struct sinusoids s;
+    qkv_status status = make(e->options, &s, error);
+    const size_t n = (size_t)(s.length + s.dim);
+    float *cells = malloc((size_t)(s.length * s.dim) * sizeof(*cells));
+    char(*names)[32] = malloc(n * sizeof(*names));
+    const char **labels = malloc(n * sizeof(*labels));
+    if (status == QKV_OK)
+        status = cells && names && labels ? draw_picture(e, &s, cells, names, labels, error)
+                                          : text_no_memory(error);
+    free(s.table);
+    free(cells);
+    free(names);
+    free(labels);
+    return status;
 }

@@ -1,6 +1,6 @@
 /*
- * `qkv explain --shuffle`: attention does not know the order of its tokens. The same words in another
- * order go through a head of layer 0; outputs are compared word by word.
+ * `qkv explain --shuffle`: attention does not know the order of its tokens. The same words in
+ * another order go through a head of layer 0; outputs are compared word by word.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -10,21 +10,21 @@
 #include "explain/explain.h"
 
 /* What one head of layer 0 makes of a text: o [n][head_dim]. */
-static qkv_status run(const struct session *session, const qkv_encoding *input, int64_t head,
-                      int positions, float *o, qkv_error *error) {
+static qkv_status run(const struct explain *t, const qkv_encoding *input, int positions, float *o,
+                      qkv_error *error) {
+    const struct session *session = t->session;
     const int64_t n = input->n, d = session->info->head_dim;
-    float *block = calloc((size_t)(3 * n * d) + 1, sizeof(*block));
-    if (!block) return text_error(error, QKV_ERR_MEMORY, "out of memory");
-    float *q = block, *k = q + n * d, *v = k + n * d;
+    float *q = calloc((size_t)(3 * n * d) + 1, sizeof(*q)), *k = q + n * d, *v = k + n * d;
+    if (!q) return text_no_memory(error);
     qkv_status status =
-        qkv_inspect_projections(session->model, input, head, positions, q, k, v, error);
+        qkv_inspect_projections(session->model, input, t->head, positions, q, k, v, error);
     qkv_attention_desc desc;
     qkv_attention_desc_contiguous(&desc, 1, 1, 1, n, n, d, d);
     if (status == QKV_OK) {
         status = qkv_attention_forward(session->ctx, &desc, q, k, v, o, NULL, NULL);
         if (status != QKV_OK) text_error(error, status, "%s", qkv_ctx_message(session->ctx));
     }
-    free(block);
+    free(q);
     return status;
 }
 
@@ -60,29 +60,27 @@ static double difference(int64_t n, int64_t d, const int64_t *order, const float
     return largest;
 }
 
-struct shuffled {
-    const struct explain_text *t;
-    const int64_t *order;
-    const float *o[2], *other[2]; /* without and with positions */
-    int64_t head;
+/* Outputs of every word, [n][head_dim]: in the order of the text, and shuffled. */
+struct outputs {
+    float *here, *there;
 };
 
-static void outputs(struct report *report, const struct shuffled *s, int positions) {
-    const int64_t n = s->t->input->n, d = s->t->session->info->head_dim;
+static void table(struct report *report, const struct explain *t, const int64_t *order,
+                  const struct outputs *o) {
+    const int64_t d = t->session->info->head_dim;
     report_table(report, "wnnwnn", "output of", "0", "1", " shuffled", "0", "1");
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t from = s->order[i];
+    for (int64_t i = 0; i < t->input->n; i++) {
         report_row(report, false);
-        report_cell(report, WORD, s->t->labels[i]);
-        for (int c = 0; c < 2; c++) report_cell(report, "%.5f", (double)s->o[positions][i * d + c]);
-        report_cell(report, " " WORD, s->t->labels[from]);
-        for (int c = 0; c < 2; c++)
-            report_cell(report, "%.5f", (double)s->other[positions][i * d + c]);
+        report_cell(report, WORD, t->labels[i]);
+        for (int c = 0; c < 2; c++) report_cell(report, "%.5f", (double)o->here[i * d + c]);
+        report_cell(report, " " WORD, t->labels[order[i]]);
+        for (int c = 0; c < 2; c++) report_cell(report, "%.5f", (double)o->there[i * d + c]);
     }
 }
 
-static void tell(struct report *report, const struct shuffled *s) {
-    const struct explain_text *t = s->t;
+/* o: without positions, and with them. */
+static void tell(struct report *report, const struct explain *t, const int64_t *order,
+                 const struct outputs o[2]) {
     const int64_t n = t->input->n, d = t->session->info->head_dim;
     report_title(report, "Attention is blind to order");
     report_subtitle(report,
@@ -90,50 +88,43 @@ static void tell(struct report *report, const struct shuffled *s) {
                     "; special tokens stay), through head "
                     "%" PRId64 " of layer 0 of the model %s: the first two of %" PRId64
                     " components of each word's output.",
-                    t->options->seed.value, s->head, t->session->info->source, d);
-    const double blind = difference(n, d, s->order, s->o[0], s->other[0]);
-    const double seeing = difference(n, d, s->order, s->o[1], s->other[1]);
+                    t->options->seed.value, t->head, t->session->info->source, d);
     report_step(report, "Without positions", "x = norm(word + segment)", NULL);
-    outputs(report, s, 0);
+    table(report, t, order, &o[0]);
     report_text(report,
                 "Every word gets the same output wherever it stands: largest difference %.1e, the "
                 "rounding of sums in another order.",
-                blind);
+                difference(n, d, order, o[0].here, o[0].there));
     report_step(report, "With positions", "x = norm(word + segment + position)", NULL);
-    outputs(report, s, 1);
-    report_text(report, "Now the place matters: largest difference %.3f.", seeing);
+    table(report, t, order, &o[1]);
+    report_text(report, "Now the place matters: largest difference %.3f.",
+                difference(n, d, order, o[1].here, o[1].there));
 }
 
-qkv_status explain_shuffle(struct report *report, const struct explain_text *t, int64_t head,
-                           qkv_error *error) {
-    const int64_t n = t->input->n, d = t->session->info->head_dim;
+/* The text in another order; ids and types have room for it. */
+static void reorder(const struct explain *t, int64_t *order, qkv_encoding *other) {
+    shuffle(t->input, (uint64_t)t->options->seed.value, order);
+    for (int64_t i = 0; i < t->input->n; i++) {
+        other->ids[i] = t->input->ids[order[i]];
+        other->types[i] = t->input->types[order[i]];
+    }
+}
+
+qkv_status explain_shuffle(struct report *report, const struct explain *t, qkv_error *error) {
+    const int64_t n = t->input->n, size = n * t->session->info->head_dim;
     int64_t *order = calloc((size_t)n + 1, sizeof(*order));
-    float *o = calloc((size_t)(4 * n * d) + 1, sizeof(*o));
+    float *o = calloc((size_t)(4 * size) + 1, sizeof(*o));
     qkv_encoding other = *t->input;
     other.ids = calloc((size_t)n + 1, sizeof(*other.ids));
     other.types = calloc((size_t)n + 1, sizeof(*other.types));
-    qkv_status status = QKV_OK;
-    if (!order || !o || !other.ids || !other.types)
-        status = text_error(error, QKV_ERR_MEMORY, "out of memory");
-    if (status == QKV_OK) {
-        shuffle(t->input, (uint64_t)t->options->seed.value, order);
-        for (int64_t i = 0; i < n; i++) {
-            other.ids[i] = t->input->ids[order[i]];
-            other.types[i] = t->input->types[order[i]];
-        }
-    }
+    qkv_status status = order && o && other.ids && other.types ? QKV_OK : text_no_memory(error);
+    const struct outputs outputs[2] = { { o, o + size }, { o + 2 * size, o + 3 * size } };
+    if (status == QKV_OK) reorder(t, order, &other);
     for (int positions = 0; positions < 2 && status == QKV_OK; positions++) {
-        float *here = o + 2 * positions * n * d;
-        status = run(t->session, t->input, head, positions, here, error);
-        if (status == QKV_OK)
-            status = run(t->session, &other, head, positions, here + n * d, error);
+        status = run(t, t->input, positions, outputs[positions].here, error);
+        if (status == QKV_OK) status = run(t, &other, positions, outputs[positions].there, error);
     }
-    if (status == QKV_OK) {
-        const struct shuffled s = {
-            t, order, { o, o + 2 * n * d }, { o + n * d, o + 3 * n * d }, head
-        };
-        tell(report, &s);
-    }
+    if (status == QKV_OK) tell(report, t, order, outputs);
     free(order);
     free(o);
     free(other.ids);

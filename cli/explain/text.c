@@ -1,13 +1,11 @@
-/* `qkv explain TEXT`: which head and which query of a text, and the order of its words with --shuffle. */
+/* `qkv explain TEXT`: which head and query of a text; with --shuffle the order of its words. */
 #include "explain/explain.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "common/pair.h"
-
 /* The token that --query names: its position, or its text if that stands once. */
-static qkv_status find_query(struct text_job *job, const struct explain_text *t, const char *name,
+static qkv_status find_query(struct text_job *job, const struct explain *t, const char *name,
                              int64_t *query, qkv_error *error) {
     int64_t first = -1, second = -1;
     if (args_int(name, 0, INT64_MAX, query)) {
@@ -31,16 +29,10 @@ static qkv_status find_query(struct text_job *job, const struct explain_text *t,
 }
 
 /* Head and query, as `look` would choose them. */
-static qkv_status choose(struct text_job *job, const qkv_run *run, struct explain_text *t,
+static qkv_status choose(struct text_job *job, const struct attended *of, struct explain *t,
                          qkv_heads_choice *choice, qkv_error *error) {
-    const struct session *session = &job->session;
-    const struct attention_view view = pair_view(session, t->input, NULL, QKV_SELF);
-    qkv_heads *heads = NULL;
-    qkv_status status = pair_heads(session, &view, run, 0, &heads, error);
-    if (status == QKV_OK)
-        status = qkv_heads_choose(heads, job->given ? job->layer * view.n_heads + job->head : -1,
-                                  choice, error);
-    qkv_heads_free(heads);
+    const int64_t named = job->given ? job->layer * of->view.n_heads + job->head : -1;
+    const qkv_status status = qkv_heads_choose(of->heads, named, choice, error);
     if (status != QKV_OK) return status;
     if (choice->query < 0) choice->query = 0;
     if (t->options->query) return find_query(job, t, t->options->query, &choice->query, error);
@@ -48,66 +40,51 @@ static qkv_status choose(struct text_job *job, const qkv_run *run, struct explai
     return QKV_OK;
 }
 
-static qkv_status show(struct explain_text *t, json_t **json, qkv_error *error) {
-    if (json) return explain_model_json(t, json, error);
-    struct report report;
-    struct term term;
-    explain_begin(&report, &term, t->options);
-    explain_model(&report, t, t->options->out ? EXPLAIN_KEYS_ON_PAGE : EXPLAIN_KEYS_ON_TERMINAL);
-    return explain_deliver(&report, &term, t->options, error);
+static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t **json,
+                         qkv_error *error) {
+    const struct session *session = &job->session;
+    struct attended of = { .session = session, .input = input };
+    struct explain t = { .session = session, .options = job->options, .input = input };
+    qkv_steps *steps = NULL;
+    qkv_heads_choice choice = qkv_heads_choice_init();
+    qkv_status status = attended_open(&of, QKV_SELF, NULL, NULL, error);
+    if (status == QKV_OK) status = attended_run(&of, QKV_RUN_HIDDEN, error);
+    t.labels = of.labels;
+    if (status == QKV_OK) status = choose(job, &of, &t, &choice, error);
+    if (status == QKV_OK)
+        status = qkv_inspect_steps(session->model, of.run, 0, input, choice.layer, choice.head,
+                                   choice.query, &steps, error);
+    t.steps = steps;
+    if (status == QKV_OK)
+        status =
+            json ? explain_model_json(&t, json, error) : explain_report(&t, explain_model, error);
+    qkv_steps_free(steps);
+    attended_free(&of);
+    return status;
 }
 
 /* The order of its words, in the named head of layer 0, else in head 0. */
-static qkv_status show_shuffled(struct text_job *job, struct explain_text *t, qkv_error *error) {
-    struct report report;
-    struct term term;
+static qkv_status answer_shuffled(struct text_job *job, const qkv_encoding *input, json_t **json,
+                                  qkv_error *error) {
+    const struct session *session = &job->session;
+    struct explain t = {
+        .session = session, .options = job->options, .input = input, .head = job->head
+    };
+    (void)json;
     if (job->given && job->layer != 0) {
         job->usage = true;
         return text_error(error, QKV_ERR_ARGUMENT,
                           "--shuffle looks at a head of layer 0, not of layer %" PRId64,
                           job->layer);
     }
-    if (job->session.info->kind == QKV_MODEL_DECODER)
+    if (session->info->kind == QKV_MODEL_DECODER)
         return text_error(error, QKV_ERR_UNSUPPORTED,
                           "--shuffle needs a model whose tokens see each other: in %s each sees "
                           "those before it only, and so an order",
-                          job->session.info->source);
-    explain_begin(&report, &term, t->options);
-    const qkv_status status = explain_shuffle(&report, t, job->head, error);
-    if (status == QKV_OK) return explain_deliver(&report, &term, t->options, error);
-    report_free(&report);
-    return status;
-}
-
-static qkv_status answer_shuffled(struct text_job *job, const qkv_encoding *input, json_t **json,
-                                  qkv_error *error) {
-    (void)json;
-    struct explain_text t = { .session = &job->session, .options = job->options, .input = input };
-    qkv_status status = session_labels(&job->session, input, &t.labels, error);
-    if (status == QKV_OK) status = show_shuffled(job, &t, error);
+                          session->info->source);
+    qkv_status status = session_labels(session, input, &t.labels, error);
+    if (status == QKV_OK) status = explain_report(&t, explain_shuffle, error);
     session_labels_free(t.labels, input->n);
-    return status;
-}
-
-static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t **json,
-                         qkv_error *error) {
-    const struct session *session = &job->session;
-    struct explain_text t = { .session = session, .options = job->options, .input = input };
-    qkv_run *run = NULL;
-    qkv_steps *steps = NULL;
-    qkv_heads_choice choice = qkv_heads_choice_init();
-    qkv_status status = qkv_model_run(session->ctx, session->model, 1, &input,
-                                      QKV_RUN_CAPTURE | QKV_RUN_HIDDEN, NULL, &run, error);
-    if (status == QKV_OK) status = session_labels(session, input, &t.labels, error);
-    if (status == QKV_OK) status = choose(job, run, &t, &choice, error);
-    if (status == QKV_OK)
-        status = qkv_inspect_steps(session->model, run, 0, input, choice.layer, choice.head,
-                                   choice.query, &steps, error);
-    t.steps = steps;
-    if (status == QKV_OK) status = show(&t, json, error);
-    qkv_steps_free(steps);
-    session_labels_free(t.labels, input->n);
-    qkv_run_free(run);
     return status;
 }
 

@@ -1,48 +1,38 @@
 /* `qkv heads`: the signature and label of every head, on one text or over many. */
 #include <stdlib.h>
-#include <string.h>
 
+#include "common/given.h"
 #include "heads/heads.h"
-
 #include "qkv/files.h"
 
-/* Random texts have no target, and neither has a second sentence; lines of a file have their own. */
-static const char *other_of_pairs(const struct heads_options *options) {
-    return options->pair                            ? "--pair"
-           : options->probes                        ? "--probes"
-           : options->grammar                       ? "--grammar"
-           : options->common.jsonl                  ? "--jsonl"
-           : options->file && options->which.target ? "--file and --target: a line has its own"
-                                                    : NULL;
-}
+static const struct given_rule inputs[] = {
+    { .these = "--file", .with = "a text|--pair|--jsonl" },
+    { .without = "--file|a text|--jsonl", .message = "TEXT or --file is missing" },
+};
+
+static const struct given_rule outs[] = { { .these = "-o", .with = "--json|--jsonl" } };
+
+/* Random texts have no target, nor has a second sentence; lines of a file have their own. */
+static const struct given_rule rules[] = {
+    { .these = "--what-if",
+      .with = "--probes|--grammar",
+      .message = "%s together with --probes, which are of the model as it is" },
+    PAIR_RULES("--cross|--decoder", "--cross or --decoder"),
+    { .these = "--cross|--decoder", .with = "--pair|--probes|--grammar|--jsonl" },
+};
 
 static int check(const struct cli_command *command, const struct heads_options *options,
                  int n_words) {
-    const struct cli_common *common = &options->common;
-    int code;
-    if (options->file && (n_words > 0 || options->pair || common->jsonl))
-        return cli_usage(command, "--file together with %s",
-                         n_words > 0     ? "a text"
-                         : options->pair ? "--pair"
-                                         : "--jsonl");
-    if (!options->file && n_words == 0 && !common->jsonl)
-        return cli_usage(command, "TEXT or --file is missing");
-    if (options->out && heads_ending(options->out) < 0)
-        return cli_usage(command, "-o: '%s' ends in none of .csv .tsv .json", options->out);
-    if (options->out && (common->json || common->jsonl))
-        return cli_usage(command, "-o together with %s", common->json ? "--json" : "--jsonl");
-    for (int i = 0; options->file && i < options->what_if.n; i++)
-        if (strncmp(options->what_if.list[i], "drop=", 5) == 0)
-            return cli_usage(command,
-                             "--what-if %s together with --file: its texts have other tokens",
-                             options->what_if.list[i]);
-    if (options->what_if.n > 0 && (options->probes || options->grammar))
-        return cli_usage(command,
-                         "--what-if together with --probes, which are of the model as it is");
-    code = pair_check(command, &options->which, pair_option(&options->which),
-                      "--cross or --decoder", other_of_pairs(options));
-    if (code) return code;
-    return heads_check_options(command, options);
+    int code = given_check(command, options, n_words, inputs, CLI_COUNT(inputs));
+    if (code == EXIT_OK) code = given_check_ending(command, options->out, HEADS_ENDINGS);
+    if (code == EXIT_OK) code = given_check(command, options, n_words, outs, CLI_COUNT(outs));
+    if (code == EXIT_OK && options->file)
+        code = what_if_check_drop(command, &options->what_if, "--file: its texts");
+    if (code == EXIT_OK) code = given_check(command, options, n_words, rules, CLI_COUNT(rules));
+    if (code == EXIT_OK && options->file && options->which.target)
+        code = cli_usage(command, "%s together with --file and --target: a line has its own",
+                         options->which.cross ? "--cross" : "--decoder");
+    return code ? code : heads_check_options(command, options);
 }
 
 static int heads(const struct cli_command *command, const void *data, int n_words, char **words) {
@@ -50,17 +40,16 @@ static int heads(const struct cli_command *command, const void *data, int n_word
     int code = check(command, options, n_words);
     if (code) return code;
     if (options->out) cli_catch_interrupts();
-    struct heads_job job = {
-        .texts = { .options = options, .pair = options->pair, .answer = heads_answer }
-    };
+    struct heads_job job = { .texts = { .options = options,
+                                        .pair = options->pair,
+                                        .which = pair_which(&options->which),
+                                        .answer = heads_answer } };
     struct session *session = &job.texts.session;
     code = what_if_parse(command, &options->what_if, &job.what_if);
-    if (code) return code;
-    code = session_open(session, command, data);
+    if (code == EXIT_OK) code = text_job_open(&job.texts, command, data);
     if (code) return code;
     qkv_error error;
-    code = session_pair(session, pair_option(&options->which));
-    if (code == EXIT_OK) code = heads_like(session, options, &job.like);
+    code = heads_like(session, options, &job.like);
     if (code == EXIT_OK && options->out && qkv_file_writable(options->out, &error) != QKV_OK)
         code = cli_fail("%s", error.message);
     if (code == EXIT_OK && heads_probe(&job, &error) != QKV_OK)
@@ -75,64 +64,23 @@ static int heads(const struct cli_command *command, const void *data, int n_word
     return code;
 }
 
+#define OPTIONS struct heads_options
+
 static const struct cli_option heads_table_of_options[] = {
-    { .name = "--pair",
-      .argument = "TEXT",
-      .kind = ARG_TEXT,
-      .offset = offsetof(struct heads_options, pair) },
-    PAIR_TABLE(struct heads_options, which),
-    { .name = "--file",
-      .argument = "F",
-      .kind = ARG_TEXT,
-      .offset = offsetof(struct heads_options, file),
-      .suggest = "*" },
-    { .name = "--sort",
-      .argument = "KEY",
-      .kind = ARG_TEXT,
-      .offset = offsetof(struct heads_options, sort),
-      .suggest = "@numbers" },
-    { .name = "--reverse", .kind = ARG_FLAG, .offset = offsetof(struct heads_options, reverse) },
-    { .name = "--top",
-      .argument = "N",
-      .kind = ARG_INT,
-      .offset = offsetof(struct heads_options, top),
-      .min = 1,
-      .max = INT32_MAX },
-    { .name = "--label",
-      .argument = "NAME",
-      .kind = ARG_TEXT,
-      .offset = offsetof(struct heads_options, label),
-      .suggest = "@labels" },
-    { .name = "--like",
-      .argument = "L.H",
-      .kind = ARG_TEXT,
-      .offset = offsetof(struct heads_options, like),
-      .suggest = "@heads" },
-    { .name = "--columns",
-      .argument = "LIST",
-      .kind = ARG_TEXT,
-      .offset = offsetof(struct heads_options, columns) },
-    { .name = "--probes", .kind = ARG_FLAG, .offset = offsetof(struct heads_options, probes) },
-    { .name = "--grammar",
-      .argument = "F",
-      .kind = ARG_TEXT,
-      .offset = offsetof(struct heads_options, grammar),
-      .suggest = ".txt" },
-    { .name = "--seed",
-      .argument = "N",
-      .kind = ARG_INT,
-      .offset = offsetof(struct heads_options, seed),
-      .max = INT64_MAX },
-    { .name = "--what-if",
-      .argument = "causal|no-scale|temperature=T|drop=TOKEN",
-      .kind = ARG_TEXTS,
-      .offset = offsetof(struct heads_options, what_if),
-      .suggest = "causal|no-scale|temperature=|drop=" },
-    { .name = "-o",
-      .argument = "FILE",
-      .kind = ARG_TEXT,
-      .offset = offsetof(struct heads_options, out),
-      .suggest = ".csv .tsv .json" },
+    OPTION_TEXT("--pair", "TEXT", pair),
+    PAIR_TABLE(which),
+    OPTION_FILE("--file", "F", file, "*"),
+    OPTION_FILE("--sort", "KEY", sort, "@numbers"),
+    OPTION_FLAG("--reverse", reverse),
+    OPTION_INT("--top", "N", top, 1, INT32_MAX),
+    OPTION_FILE("--label", "NAME", label, "@labels"),
+    OPTION_FILE("--like", "L.H", like, "@heads"),
+    OPTION_TEXT("--columns", "LIST", columns),
+    OPTION_FLAG("--probes", probes),
+    OPTION_FILE("--grammar", "F", grammar, ".txt"),
+    OPTION_INT("--seed", "N", seed, 0, INT64_MAX),
+    WHAT_IF_ROW(what_if),
+    OPTION_FILE("-o", "FILE", out, ".csv .tsv .json"),
 };
 
 const struct cli_command cmd_heads = {
@@ -140,10 +88,7 @@ const struct cli_command cmd_heads = {
     .summary = "a table of all heads: entropy, distance, masses, what keys receive, labels",
     .words = "[TEXT]",
     .max_words = 1,
-    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_COMPUTE | TAKES_TERM | TAKES_TRUNCATE |
-             TAKES_JSON | TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE,
-    .options = heads_table_of_options,
-    .n_options = CLI_COUNT(heads_table_of_options),
-    .options_bytes = sizeof(struct heads_options),
+    .takes = TAKES_TEXTS,
+    COMMAND_OPTIONS(heads_table_of_options),
     .run = heads,
 };

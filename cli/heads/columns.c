@@ -1,4 +1,4 @@
-/* The columns of the table of heads: numbers in the order of their table, and the distance of --like. */
+/* Columns of the table of heads: numbers in their table's order, and the distance of --like. */
 #include <math.h>
 #include <string.h>
 
@@ -38,14 +38,13 @@ bool heads_write(const struct heads *heads, const qkv_head_number *column) {
 }
 
 bool heads_spread(const struct heads *heads, const qkv_head_number *column) {
-    return !heads->input && column->title && column->kind != QKV_NUMBER_PLACE &&
+    return !heads->text.input && column->title && column->kind != QKV_NUMBER_PLACE &&
            !(column->needs & (NEEDS_LIKE | QKV_NEEDS_PROBES));
 }
 
 json_t *head_json(int64_t layer, int64_t head, const char *label, const double *numbers) {
     const qkv_head_number *number;
-    json_t *object = json_pack("{s:I, s:I, s:o}", "layer", (json_int_t)layer, "head",
-                               (json_int_t)head, "label", json_text(label));
+    json_t *object = json_set(NULL, "layer:i head:i label:t", layer, head, label);
     for (int i = 0; (number = qkv_heads_number(i)); i++) {
         const double value = numbers[i];
         if (!number->title || number->needs & QKV_NEEDS_PROBES) continue;

@@ -38,13 +38,13 @@ static void tell(struct reading *reading) {
 static qkv_status add_one(struct reading *reading, const qkv_run *run, int64_t b,
                           qkv_error *error) {
     struct heads *const heads = reading->heads;
-    const struct session *session = heads->session;
+    const struct session *session = heads->text.session;
     const struct attention_view view =
         pair_view(session, reading->waiting[b], &reading->pairs[b], heads->which);
     qkv_heads *one = NULL;
     qkv_status status = pair_heads(session, &view, run, b, &one, error);
     if (status == QKV_OK) qkv_heads_set_probes(one, reading->probes, sizeof *reading->probes);
-    if (status == QKV_OK) status = qkv_heads_add(heads->heads, one, error);
+    if (status == QKV_OK) status = qkv_heads_add(heads->text.heads, one, error);
     qkv_heads_free(one);
     if (status != QKV_OK) return status;
     heads->n_tokens += reading->waiting[b]->n;
@@ -59,7 +59,7 @@ static void drop_one(struct reading *reading, int64_t b) {
 }
 
 static qkv_status run_waiting(struct reading *reading, qkv_error *error) {
-    const struct session *session = reading->heads->session;
+    const struct session *session = reading->heads->text.session;
     qkv_run *run = NULL;
     if (cli_cancelled) return text_error(error, QKV_ERR_CANCELLED, "nothing was written");
     if (reading->n_waiting == 0) return QKV_OK;
@@ -111,7 +111,7 @@ static qkv_status add_line(struct reading *reading, qkv_error *error) {
     qkv_encoding *encoding = NULL;
     qkv_status status = split(reading->lines.line, texts, &n_texts, error);
     if (status != QKV_OK || n_texts == 0) return status;
-    const struct session *session = reading->heads->session;
+    const struct session *session = reading->heads->text.session;
     const bool pairs = reading->heads->which != QKV_SELF; /* the second text is a target */
     struct pair *const pair = &reading->pairs[reading->n_waiting];
     const struct text other = pairs ? (struct text){ NULL, 0 } : texts[1];
@@ -156,10 +156,10 @@ static qkv_status open_file(struct reading *reading, const char *path, qkv_error
 }
 
 qkv_status heads_read(struct heads *heads, const qkv_head_probes *probes, qkv_error *error) {
-    const struct session *session = heads->session;
+    const struct session *session = heads->text.session;
     struct reading reading = { .heads = heads, .probes = probes };
     reading.pairs = calloc(BATCH, sizeof *reading.pairs);
-    if (!reading.pairs) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    if (!reading.pairs) return text_no_memory(error);
     const struct attention_view view = pair_view(session, NULL, reading.pairs, heads->which);
     qkv_status status = pair_check_causal(heads->what_if, &view, error);
     if (status == QKV_OK) status = open_file(&reading, heads->options->file, error);

@@ -2,8 +2,7 @@
 #ifndef QKV_CLI_HEADS_H
 #define QKV_CLI_HEADS_H
 
-#include "common/input.h"
-#include "common/pair.h"
+#include "common/attended.h"
 #include "common/term.h"
 #include <qkv/inspect.h>
 
@@ -26,6 +25,9 @@ struct head_row {
     const char *label;              /* with probes, if they were made */
     double label_share;             /* of the texts: those that give this label; NaN for one text */
     double distance;                /* of --like */
+    const char *word;               /* what it is sorted by (order.c): a label, or NULL and … */
+    double key;                     /* … a number */
+    bool falls;                     /* from the largest to the smallest */
 };
 
 /* The number in the index-th column. */
@@ -47,19 +49,16 @@ struct heads_options {
 
 /* What was found out, by rows in the order in which they are shown. */
 struct heads {
-    const struct session *session;
     const struct heads_options *options;
-    const qkv_encoding *input; /* of one text; NULL for many */
-    struct pair pair;          /* of one: what its decoder reads */
+    struct attended text; /* of many texts without input, its heads are the means */
     qkv_which which;
     int64_t n_targets; /* tokens of targets */
     int64_t n_texts, n_cut, n_queries, n_tokens;
     const qkv_probe_report *probes; /* NULL without */
     const struct what_if *what_if;
     const char *probe_note; /* why a rule about probes does not apply; "" */
-    qkv_heads *heads;       /* of the text, or means over texts */
     struct head_row *rows;
-    int64_t n_rows, n_all;
+    int64_t n_rows, n_all, n_layers, n_heads;
 };
 
 /* Does a column say something about these heads? */
@@ -74,8 +73,8 @@ bool heads_spread(const struct heads *heads, const qkv_head_number *column);
 /* Can a rule give a label to these heads? */
 bool heads_label_exists(const struct heads *heads, const qkv_head_rule *rule);
 
-static inline uint64_t heads_seed(const struct heads *heads) {
-    return heads->options->seed.set ? (uint64_t)heads->options->seed.value : 1;
+static inline uint64_t heads_seed(const struct heads_options *options) {
+    return options->seed.set ? (uint64_t)options->seed.value : 1;
 }
 
 /* Names in the options that are none: EXIT_USAGE, having said so (order.c). */
@@ -92,10 +91,20 @@ qkv_status heads_read(struct heads *heads, const qkv_head_probes *probes, qkv_er
 qkv_status heads_object(const struct heads *heads, json_t **json, qkv_error *error);
 qkv_status heads_table(const struct heads *heads, const char *path, char separator,
                        qkv_error *error);
-/* On standard output (text.c, legend.c). */
+/* On standard output (text.c). */
 void heads_print(const struct heads *heads);
 
-/* ---- Running (run.c) ------------------------------------------------------------------- */
+/* What is shown, in the order of the columns. */
+struct layout {
+    bool shown[MAX_COLUMNS];
+    double largest[MAX_COLUMNS]; /* of the rows: what has the full colour */
+    bool empty[MAX_COLUMNS];     /* no row has a number */
+    int label_width, n_hidden;
+};
+/* What the columns are, the rules of the labels that occur, and what probes were run (legend.c). */
+void heads_legend(struct term *term, const struct heads *heads, const struct layout *layout);
+
+/* ---- Running (run.c) ------------------------------------------------------------------------- */
 
 /* What answering needs beside the text. */
 struct heads_job {
@@ -107,8 +116,7 @@ struct heads_job {
     const char *probe_note;
 };
 
-/* Which of .csv, .tsv, .json a path ends in, -1 for none. */
-int heads_ending(const char *path);
+#define HEADS_ENDINGS ".csv .tsv .json"
 /* Makes the probes of --probes, once for all texts; the caller frees them. */
 qkv_status heads_probe(struct heads_job *job, qkv_error *error);
 /* One text, as text_job wants it; and those of --file, with an exit code. */

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "heads/text.h"
+#include "heads/heads.h"
 
 static void add_item(char *text, size_t bytes, bool *first, const char *name, const char *link,
                      const char *what) {
@@ -59,7 +59,7 @@ static void print_rules(struct term *term, const struct heads *heads) {
         add_item(text, sizeof text, &first, rule->label, " if ", condition);
     }
     if (first) snprintf(text, sizeof text, "No rule gives a label");
-    if (!heads->input)
+    if (!heads->text.input)
         text_append(text, sizeof text, "; beside it, the share of texts that have it");
     text_append(text, sizeof text, ".");
     if (!heads->probes && heads->which == QKV_SELF)

@@ -83,28 +83,24 @@ int heads_check_options(const struct cli_command *command, const struct heads_op
 }
 
 int heads_like(const struct session *session, const struct heads_options *options, int64_t *index) {
+    const qkv_which which = pair_which(&options->which);
     const char *const like = options->like;
     int64_t n_layers, n_heads, layer, head;
-    session_sizes(session, pair_which(&options->which), &n_layers, &n_heads);
     *index = -1;
     if (!like) return EXIT_OK;
     if (!session_place(like, &layer, &head))
         return cli_usage(session->command, "--like: '%s' is not L.H", like);
-    if (layer >= n_layers || head >= n_heads)
-        return cli_usage(session->command,
-                         "--like: there is no %s: the model has layers 0 to %" PRId64
-                         ", heads 0 to %" PRId64,
-                         like, n_layers - 1, n_heads - 1);
+    session_sizes(session, which, &n_layers, &n_heads);
     *index = layer * n_heads + head;
-    return EXIT_OK;
+    return session_check_head(session, which, "--like", like, layer, head, "model");
 }
 
 /* ---- Distances ------------------------------------------------------------------------------- */
 
 static qkv_status measure(struct heads *heads, int64_t like, qkv_error *error) {
     double *distances = calloc((size_t)heads->n_all + 1, sizeof *distances);
-    if (!distances) return text_error(error, QKV_ERR_MEMORY, "out of memory");
-    qkv_heads_unlike(heads->n_all, qkv_heads_numbers(heads->heads, 0), like, distances);
+    if (!distances) return text_no_memory(error);
+    qkv_heads_unlike(heads->n_all, qkv_heads_numbers(heads->text.heads, 0), like, distances);
     for (int64_t i = 0; i < heads->n_all; i++) heads->rows[i].distance = distances[i];
     free(distances);
     return QKV_OK;
@@ -112,46 +108,40 @@ static qkv_status measure(struct heads *heads, int64_t like, qkv_error *error) {
 
 /* ---- Order ----------------------------------------------------------------------------------- */
 
-struct sorted_row {
-    struct head_row row;
-    double number;
-    bool by_label, falls;
-};
-
 static int by_place(const struct head_row *a, const struct head_row *b) {
     if (a->layer != b->layer) return a->layer < b->layer ? -1 : 1;
     return a->head < b->head ? -1 : a->head > b->head;
 }
 
 /* Last in every order: heads without a label, or without the number. */
-static bool is_missing(const struct sorted_row *row) {
-    return row->by_label ? !*row->row.label : isnan(row->number);
+static bool is_missing(const struct head_row *row) {
+    return row->word ? !*row->word : isnan(row->key);
 }
 
 static int compare(const void *x, const void *y) {
-    const struct sorted_row *a = x, *b = y;
+    const struct head_row *a = x, *b = y;
     if (is_missing(a) != is_missing(b)) return is_missing(a) ? 1 : -1;
     int order = 0;
-    if (a->by_label)
-        order = strcmp(a->row.label, b->row.label);
+    if (a->word)
+        order = strcmp(a->word, b->word);
     else if (!is_missing(a))
-        order = (a->number > b->number) - (a->number < b->number);
-    if (order == 0) return by_place(&a->row, &b->row);
+        order = (a->key > b->key) - (a->key < b->key);
+    if (order == 0) return by_place(a, b);
     return a->falls ? -order : order;
 }
 
 /* Numbers fall where nothing else is asked; places, distances, heads and labels rise. */
-static void set_keys(const struct heads *heads, const char *sort, struct sorted_row *rows) {
+static void sort_rows(struct heads *heads, const char *sort) {
     const int at = head_column_find(sort, strlen(sort));
     const qkv_head_number *column = at < 0 ? NULL : head_column_at(at);
     const bool falls = column && column->kind != QKV_NUMBER_PLACE && !(column->needs & NEEDS_LIKE);
-    for (int64_t i = 0; i < heads->n_all; i++)
-        rows[i] = (struct sorted_row){
-            .row = heads->rows[i],
-            .number = column ? head_number(&heads->rows[i], at) : (double)i,
-            .by_label = strcmp(sort, "label") == 0,
-            .falls = falls != heads->options->reverse,
-        };
+    for (int64_t i = 0; i < heads->n_all; i++) {
+        struct head_row *row = &heads->rows[i];
+        row->word = strcmp(sort, "label") == 0 ? row->label : NULL;
+        row->key = column ? head_number(row, at) : (double)i;
+        row->falls = falls != heads->options->reverse;
+    }
+    qsort(heads->rows, (size_t)heads->n_all, sizeof *heads->rows, compare);
 }
 
 static bool is_kept(const struct heads *heads, const struct head_row *row) {
@@ -165,14 +155,7 @@ qkv_status heads_arrange(struct heads *heads, int64_t like, qkv_error *error) {
     const qkv_status status = like >= 0 ? measure(heads, like, error) : QKV_OK;
     if (status != QKV_OK) return status;
     const char *const sort = like >= 0 ? "distance" : options->sort;
-    struct sorted_row *rows = sort ? calloc((size_t)heads->n_all + 1, sizeof *rows) : NULL;
-    if (sort && !rows) return text_error(error, QKV_ERR_MEMORY, "out of memory");
-    if (rows) {
-        set_keys(heads, sort, rows);
-        qsort(rows, (size_t)heads->n_all, sizeof *rows, compare);
-    }
-    for (int64_t i = 0; rows && i < heads->n_all; i++) heads->rows[i] = rows[i].row;
-    free(rows);
+    if (sort) sort_rows(heads, sort);
     heads->n_rows = 0;
     for (int64_t i = 0; i < heads->n_all; i++)
         if (is_kept(heads, &heads->rows[i])) heads->rows[heads->n_rows++] = heads->rows[i];

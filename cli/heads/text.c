@@ -1,12 +1,12 @@
 /*
- * The table of heads on a terminal: shares on the background of their colour, as many columns as have
- * room. In a file or a pipe it has all columns and no colour.
+ * The table of heads on a terminal: shares on the background of their colour, as many columns as
+ * have room. In a file or a pipe it has all columns and no colour.
  */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include "heads/text.h"
+#include "heads/heads.h"
 
 enum { NAME_WIDTH = 6, NUMBER = 6, SPREAD = 6, SHARE = 6 };
 
@@ -68,7 +68,7 @@ static void lay_out(const struct heads *heads, const struct term *term, struct l
             layout->empty[c] = (i == 0 || layout->empty[c]) && isnan(value);
         }
     }
-    layout->label_width += 1 + (heads->input ? 0 : SHARE);
+    layout->label_width += 1 + (heads->text.input ? 0 : SHARE);
     choose_columns(heads, term, layout);
 }
 
@@ -108,9 +108,9 @@ static void print_cell(struct term *term, const struct heads *heads, const struc
 static void print_label(struct term *term, const struct heads *heads, const struct layout *layout,
                         const struct head_row *row) {
     term_style(term, STYLE_BOLD);
-    term_put(term, row->label, layout->label_width - (heads->input ? 0 : SHARE), false);
+    term_put(term, row->label, layout->label_width - (heads->text.input ? 0 : SHARE), false);
     term_style(term, STYLE_NONE);
-    if (heads->input) return;
+    if (heads->text.input) return;
     char share[24] = "";
     if (*row->label) snprintf(share, sizeof share, "%.0f %%", 100 * row->label_share);
     term_put(term, share, SHARE - 1, true);
@@ -147,7 +147,7 @@ static void print_rows(struct term *term, const struct heads *heads, const struc
 /* ---- The whole ------------------------------------------------------------------------------- */
 
 static void print_title(struct term *term, const struct heads *heads) {
-    const struct session *session = heads->session;
+    const struct session *session = heads->text.session;
     const char *which = attention_heads(session, heads->which);
     const char *model = session->is_embedded ? "the embedded model" : session->info->source;
     char text[400], target[80] = "";
@@ -157,11 +157,9 @@ static void print_title(struct term *term, const struct heads *heads) {
              which);
     if (heads->n_rows == heads->n_all)
         snprintf(text, sizeof text, "%" PRId64 " heads%s", heads->n_all, which);
-    term_style(term, STYLE_BOLD);
-    fputs(text, term->out);
-    term_style(term, STYLE_NONE);
+    term_styled(term, STYLE_BOLD, text);
     const int used = term_columns(text) + 1;
-    if (heads->input)
+    if (heads->text.input)
         snprintf(text, sizeof text,
                  "of %s on a text of %" PRId64 " tokens%s, means over %" PRId64 " of %s", model,
                  heads->n_tokens, target, heads->n_queries, *target ? "the latter" : "them");
@@ -172,9 +170,7 @@ static void print_title(struct term *term, const struct heads *heads) {
     term_wrap(term, text);
     if (heads->what_if->any) {
         snprintf(text, sizeof text, "[" WHAT_IF_BADGE ": %s]", heads->what_if->words);
-        term_style(term, STYLE_ACCENT);
-        term_wrap(term, text);
-        term_style(term, STYLE_NONE);
+        term_wrap_styled(term, STYLE_ACCENT, text);
     }
     fputc('\n', term->out);
 }

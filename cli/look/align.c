@@ -1,17 +1,13 @@
 /*
- * `qkv look SOURCE --target TEXT --align`: for each word of the target the word of the source that the
- * rows that write it look at most (qkv_inspect_align). Layer and heads are the named ones, else all heads of the
- * layer whose words look most sharply. Special tokens of the source are not aligned to.
+ * `qkv look SOURCE --target TEXT --align`: for each word of the target the word of the source that
+ * the rows that write it look at most (qkv_inspect_align). Layer and heads are the named ones, else
+ * all heads of the layer whose words look most sharply. Special tokens of the source are not
+ * aligned to.
  */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "look/look.h"
-
-static qkv_status no_memory(qkv_error *error) {
-    return text_error(error, QKV_ERR_MEMORY, "out of memory");
-}
 
 /* ---- Words ----------------------------------------------------------------------------------- */
 
@@ -27,63 +23,52 @@ static qkv_status name_word(const qkv_token_list *list, int64_t first, int64_t e
     while (from < to && to[-1] == ' ') to--;
     *name = term_escape(from, (size_t)(to - from));
     qkv_text_free(text);
-    return *name ? QKV_OK : no_memory(error);
+    return *name ? QKV_OK : text_no_memory(error);
 }
 
-/* words: of each token; names of n words, and which are special. */
-static qkv_status name_words(const qkv_token_list *list, const int32_t *words, char **names,
-                             uint8_t *special, qkv_error *error) {
+/* The words of a text: the word of each token, and names. */
+static qkv_status words_make(const qkv_token_list *list, struct look_words *words,
+                             qkv_error *error) {
     const int64_t n = list->tokens->n;
+    words->of = calloc((size_t)n + 1, sizeof *words->of);
+    words->names = calloc((size_t)n + 1, sizeof *words->names);
+    words->special = calloc((size_t)n + 1, 1);
+    if (!words->of || !words->names || !words->special) return text_no_memory(error);
+    words->n = qkv_inspect_words(list->tokenizer, list->tokens, words->of);
     for (int64_t i = 0, end; i < n; i = end) {
-        for (end = i + 1; end < n && words[end] == words[i]; end++) {
+        const int32_t w = words->of[i];
+        for (end = i + 1; end < n && words->of[end] == w; end++) {
         }
-        if (special) special[words[i]] = list->tokens->special[i];
-        const qkv_status status = name_word(list, i, end, &names[words[i]], error);
+        words->special[w] = list->tokens->special[i];
+        const qkv_status status = name_word(list, i, end, &words->names[w], error);
         if (status != QKV_OK) return status;
     }
     return QKV_OK;
 }
 
+static void words_free(struct look_words *words) {
+    session_labels_free(words->names, words->n);
+    free(words->of);
+    free(words->special);
+}
+
 /* ---- Alignment ------------------------------------------------------------------------------- */
 
-/* Per token, for the call. */
-struct token_marks {
-    int32_t *target_words, *source_words;
-    uint8_t *keys, *heads;
-};
-
-static bool marks_make(const struct look *look, struct token_marks *marks) {
-    const size_t n = (size_t)look->pair.next->n, n_keys = (size_t)look->input->n;
-    marks->target_words = calloc(n + 1, sizeof(int32_t));
-    marks->source_words = calloc(n_keys + 1, sizeof(int32_t));
-    marks->keys = calloc(n_keys + 1, 1);
-    marks->heads = calloc((size_t)look->view.n_heads + 1, 1);
-    return marks->target_words && marks->source_words && marks->keys && marks->heads;
-}
-
-static void marks_free(struct token_marks *marks) {
-    free(marks->target_words);
-    free(marks->source_words);
-    free(marks->keys);
-    free(marks->heads);
-}
-
 /* Layer and heads: those that were named, else all heads of the layer that looks most sharply. */
-static qkv_status mark_heads(const struct look *look, struct token_marks *marks,
-                             struct look_alignment *a, qkv_error *error) {
-    const int64_t n_heads = look->view.n_heads;
+static qkv_status mark_heads(const struct look *look, struct look_alignment *a, qkv_error *error) {
+    const int64_t n_heads = look->text.view.n_heads;
     a->layer = look->choice.layer;
     for (int64_t h = 0; h < n_heads; h++)
-        marks->heads[h] = !look->given || (!look->list && h == look->choice.head);
+        a->heads[h] = !look->given || (!look->list && h == look->choice.head);
     for (int i = 0; i < look->n_list; i++) {
         if (look->list[i].layer != a->layer)
             return text_error(error, QKV_ERR_ARGUMENT,
                               "--align averages heads of one layer, not of %" PRId64
                               " and %" PRId64,
                               a->layer, look->list[i].layer);
-        marks->heads[look->list[i].head] = 1;
+        a->heads[look->list[i].head] = 1;
     }
-    for (int64_t h = 0; h < n_heads; h++) a->n_heads += marks->heads[h];
+    for (int64_t h = 0; h < n_heads; h++) a->n_heads += a->heads[h];
     return QKV_OK;
 }
 
@@ -93,51 +78,39 @@ static void mark_keys(const qkv_encoding *source, uint8_t *keys) {
     for (int64_t j = 0; j < source->n; j++) keys[j] = n_ordinary == 0 || !source->special[j];
 }
 
-static qkv_status align(const struct look *look, struct token_marks *marks,
-                        struct look_alignment *a, qkv_error *error) {
-    const qkv_token_list targets = { look->session->target, look->pair.next },
-                         sources = { look->session->tokenizer, look->input };
-    a->n = qkv_inspect_words(targets.tokenizer, targets.tokens, marks->target_words);
-    a->n_sources = qkv_inspect_words(sources.tokenizer, sources.tokens, marks->source_words);
-    a->words = calloc((size_t)a->n + 1, sizeof *a->words);
-    a->targets = calloc((size_t)a->n + 1, sizeof(char *));
-    a->sources = calloc((size_t)a->n_sources + 1, sizeof(char *));
-    a->special = calloc((size_t)a->n + 1, 1);
-    if (!a->words || !a->targets || !a->sources || !a->special) return no_memory(error);
-    mark_keys(sources.tokens, marks->keys);
-    qkv_align_options options = qkv_align_options_init();
-    qkv_status status = mark_heads(look, marks, a, error);
-    if (status == QKV_OK)
-        status = name_words(&targets, marks->target_words, a->targets, a->special, error);
-    if (status == QKV_OK)
-        status = name_words(&sources, marks->source_words, a->sources, NULL, error);
+qkv_status look_align(struct look *look, qkv_error *error) {
+    const struct attended *text = &look->text;
+    const qkv_token_list targets = { text->session->target, text->pair.next },
+                         sources = { text->session->tokenizer, text->input };
+    struct look_alignment *a = look->alignment = calloc(1, sizeof *a);
+    if (!a) return text_no_memory(error);
+    a->words = calloc((size_t)targets.tokens->n + 1, sizeof *a->words);
+    a->keys = calloc((size_t)text->input->n + 1, 1);
+    a->heads = calloc((size_t)text->view.n_heads + 1, 1);
+    if (!a->words || !a->keys || !a->heads) return text_no_memory(error);
+    mark_keys(text->input, a->keys);
+    qkv_status status = mark_heads(look, a, error);
+    if (status == QKV_OK) status = words_make(&targets, &a->target, error);
+    if (status == QKV_OK) status = words_make(&sources, &a->source, error);
     if (status != QKV_OK) return status;
+    qkv_align_options options = qkv_align_options_init();
     options.layer = a->layer;
     options.sharpest = !look->given;
     options.taken = &a->layer;
-    options.heads = marks->heads;
-    options.row_words = marks->target_words;
-    options.key_words = marks->source_words;
-    options.keys = marks->keys;
-    return qkv_inspect_align(look->run, 0, &options, a->words, sizeof *a->words, NULL, error);
-}
-
-qkv_status look_align(struct look *look, qkv_error *error) {
-    struct token_marks marks = { 0 };
-    look->alignment = calloc(1, sizeof *look->alignment);
-    const qkv_status status = marks_make(look, &marks) && look->alignment
-                                  ? align(look, &marks, look->alignment, error)
-                                  : no_memory(error);
-    marks_free(&marks);
-    return status;
+    options.heads = a->heads;
+    options.row_words = a->target.of;
+    options.key_words = a->source.of;
+    options.keys = a->keys;
+    return qkv_inspect_align(text->run, 0, &options, a->words, sizeof *a->words, NULL, error);
 }
 
 void look_align_free(struct look_alignment *alignment) {
     if (!alignment) return;
-    session_labels_free(alignment->targets, alignment->n);
-    session_labels_free(alignment->sources, alignment->n_sources);
+    words_free(&alignment->target);
+    words_free(&alignment->source);
     free(alignment->words);
-    free(alignment->special);
+    free(alignment->keys);
+    free(alignment->heads);
     free(alignment);
 }
 
@@ -148,9 +121,9 @@ static void print_word(const struct look_alignment *a, int64_t i, struct term *t
     int bar = term->width - 50;
     if (bar > 40) bar = 40;
     fputs("  ", term->out);
-    term_put(term, a->targets[i], 18, false);
+    term_put(term, a->target.names[i], 18, false);
     fputs("  ", term->out);
-    term_put(term, word->key_word < 0 ? "" : a->sources[word->key_word], 18, false);
+    term_put(term, word->key_word < 0 ? "" : a->source.names[word->key_word], 18, false);
     fprintf(term->out, " %.4f ", word->weight);
     if (bar > 0) term_bar(term, word->weight, bar);
     term_newline(term);
@@ -159,12 +132,10 @@ static void print_word(const struct look_alignment *a, int64_t i, struct term *t
 void look_align_print(const struct look *look, struct term *term) {
     const struct look_alignment *a = look->alignment;
     char text[500];
-    term_style(term, STYLE_BOLD);
-    fputs("Alignment", term->out);
-    term_style(term, STYLE_NONE);
+    term_styled(term, STYLE_BOLD, "Alignment");
     term_newline(term);
-    for (int64_t i = 0; i < a->n; i++)
-        if (!a->special[i]) print_word(a, i, term);
+    for (int64_t i = 0; i < a->target.n; i++)
+        if (!a->target.special[i]) print_word(a, i, term);
     snprintf(
         text, sizeof text,
         "Each word of the target, and the word of the source that it looks at most while it is "
@@ -174,24 +145,20 @@ void look_align_print(const struct look *look, struct term *term) {
         a->layer,
         look->given ? "" : " (of all layers the one whose words look most sharply, by their mean)",
         a->n_heads, a->n_heads == 1 ? "" : "s");
-    term_style(term, STYLE_DIM);
-    term_wrap(term, text);
-    term_style(term, STYLE_NONE);
+    term_wrap_styled(term, STYLE_DIM, text);
     term_newline(term);
 }
 
 json_t *look_align_json(const struct look *look) {
     const struct look_alignment *a = look->alignment;
     json_t *words = json_array();
-    for (int64_t i = 0; i < a->n; i++) {
-        const qkv_aligned *word = &a->words[i];
-        if (a->special[i]) continue;
-        json_t *source = word->key_word < 0 ? json_null() : json_text(a->sources[word->key_word]);
-        json_array_append_new(words,
-                              json_pack("{s:o, s:o, s:I, s:o}", "target", json_text(a->targets[i]),
-                                        "source", source, "source_word", (json_int_t)word->key_word,
-                                        "weight", json_number(word->weight)));
+    for (int64_t i = 0; i < a->target.n; i++) {
+        const int64_t key = a->words[i].key_word;
+        if (a->target.special[i]) continue;
+        json_array_append_new(
+            words, json_set(NULL, "target:t source:o source_word:i weight:n", a->target.names[i],
+                            key < 0 ? json_null() : json_text(a->source.names[key]), key,
+                            a->words[i].weight));
     }
-    return json_pack("{s:I, s:I, s:o}", "layer", (json_int_t)a->layer, "n_heads",
-                     (json_int_t)a->n_heads, "words", words);
+    return json_set(NULL, "layer:i n_heads:i words:o", a->layer, a->n_heads, words);
 }

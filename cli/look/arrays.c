@@ -5,10 +5,9 @@
 #include <string.h>
 
 #include "attend/attend.h"
-#include "heads/list.h"
-#include "look/arrays.h"
+#include "look/look.h"
 
-/* ---- Options ----------------------------------------------------------------------------------- */
+/* ---- Options --------------------------------------------------------------------------------- */
 
 /* One offset: the arrays are of one batch. */
 static int parse_causal(const struct cli_command *command, const char *text,
@@ -33,7 +32,7 @@ static int parse_heads(const struct cli_command *command, const struct look_opti
     if (!text) return EXIT_OK;
     if (!options->heads && strchr(text, ','))
         return cli_usage(command, "--head: '%s' is not L.H or H", text);
-    int code = heads_list_parse(command, option, text, &list, &n);
+    int code = look_list_parse(command, option, text, &list, &n);
     if (!code && !(arrays->names = calloc((size_t)n, sizeof *arrays->names)))
         code = cli_fail("out of memory");
     for (int i = 0; !code && i < n; i++) {
@@ -49,7 +48,7 @@ static int parse_heads(const struct cli_command *command, const struct look_opti
     return code;
 }
 
-int arrays_parse(const struct cli_command *command, const struct look_options *options,
+static int parse(const struct cli_command *command, const struct look_options *options,
                  struct arrays *arrays) {
     *arrays = (struct arrays){ .options = options, .given = qkv_heads_arrays_init() };
     int code = parse_causal(command, options->causal, arrays);
@@ -58,7 +57,7 @@ int arrays_parse(const struct cli_command *command, const struct look_options *o
     return code;
 }
 
-/* ---- Arrays ------------------------------------------------------------------------------------ */
+/* ---- Arrays ---------------------------------------------------------------------------------- */
 
 /* [L,D], [H,L,D] or [1,H,L,D], at least one of each. */
 static int read_array(const char *option, const char *path, qkv_array **array) {
@@ -122,7 +121,7 @@ static int take_rules(struct arrays *arrays) {
     return EXIT_OK;
 }
 
-int arrays_read(struct arrays *arrays) {
+static int read_all(struct arrays *arrays) {
     const struct look_options *options = arrays->options;
     qkv_heads_arrays *a = &arrays->given;
     int code = read_array("--q", options->q, &arrays->q);
@@ -146,29 +145,27 @@ int arrays_read(struct arrays *arrays) {
         a->n_list = arrays->n_shown;
     }
     code = arrays_tokens_read(arrays);
-    a->keys = (const char *const *)arrays->tokens;
-    a->queries = (const char *const *)arrays->q_tokens;
-    a->two_texts = arrays->q_tokens && !a->causal && !arrays->window;
+    a->keys = (const char *const *)arrays->keys.tokens;
+    a->queries = (const char *const *)arrays->queries.tokens;
+    a->two_texts = arrays->queries.tokens && !a->causal && !arrays->window;
     return code;
 }
 
-static void free_texts(char **texts, int64_t n) {
-    for (int64_t i = 0; texts && i < n; i++) free(texts[i]);
-    free(texts);
+static void free_names(struct array_names *names, int64_t n) {
+    session_labels_free(names->tokens, n);
+    session_labels_free(names->labels, n);
 }
 
-void arrays_free(struct arrays *arrays) {
+static void free_all(struct arrays *arrays) {
     rules_free(&arrays->rules);
     free(arrays->names);
-    free_texts(arrays->tokens, arrays->given.n_keys);
-    free_texts(arrays->labels, arrays->given.n_keys);
-    free_texts(arrays->q_tokens, arrays->given.n_queries);
-    free_texts(arrays->q_labels, arrays->given.n_queries);
+    free_names(&arrays->keys, arrays->given.n_keys);
+    free_names(&arrays->queries, arrays->given.n_queries);
     qkv_array_free(arrays->q);
     qkv_array_free(arrays->k);
 }
 
-/* ---- Heads ------------------------------------------------------------------------------------- */
+/* ---- Heads ----------------------------------------------------------------------------------- */
 
 enum { MOST_OF_A_CHART = 1 << 19 }; /* queries, and keys (qkv/picture.h) */
 
@@ -183,57 +180,55 @@ static int check_plot(const struct arrays *arrays) {
                     a->n_queries, a->n_keys, MOST_OF_A_CHART);
 }
 
-static void show_progress(void *user, int64_t done, int64_t total) {
-    progress_bar(user, "heads", done, total);
+static qkv_status measure(const struct look *look, qkv_error *error) {
+    const unsigned received = arrays_are_long(look->arrays) ? 0 : QKV_HEADS_RECEIVED;
+    struct progress progress;
+    const qkv_call_options call = progress_call(&progress, "heads", look->options->common.quiet);
+    const qkv_status status =
+        qkv_heads_measure(look->text.heads, QKV_HEADS_SHARPEST | received, &call, error);
+    progress_end(&progress);
+    return status;
 }
 
-static qkv_status measure(const struct look *look, qkv_error *error) {
-    const bool is_short = !arrays_are_long(look->arrays);
-    struct progress progress;
-    qkv_call_options call = qkv_call_options_init();
-    call.cancel = &cli_cancelled;
-    call.progress = show_progress;
-    call.progress_user = &progress;
-    progress_begin(&progress, look->options->common.quiet);
-    const qkv_status status = qkv_heads_measure(
-        look->heads, QKV_HEADS_SHARPEST | (is_short ? QKV_HEADS_RECEIVED : 0), &call, error);
-    progress_end(&progress);
+qkv_status arrays_sharpest(const struct look *look, int64_t index, qkv_sharpest *found,
+                           qkv_error *error) {
+    uint8_t *only = calloc((size_t)look_n_heads(look), 1);
+    if (!only) return text_no_memory(error);
+    only[index] = 1;
+    const qkv_status status = qkv_heads_sharpest(look->text.heads, only, NULL, NULL, found, error);
+    free(only);
     return status;
 }
 
 /* The named head, else that with the sharpest queries: of equal ones the first. */
 static qkv_status choose(struct look *look, qkv_error *error) {
-    const int64_t n = look_n_heads(look);
-    uint8_t *only = calloc((size_t)n, 1);
     qkv_sharpest found = qkv_sharpest_init();
-    if (!only) return text_error(error, QKV_ERR_MEMORY, "out of memory");
     int64_t best = 0;
-    for (int64_t h = 1; h < n && !look->given; h++)
-        if (qkv_heads_value(qkv_heads_numbers(look->heads, h), "confidence") >
-            qkv_heads_value(qkv_heads_numbers(look->heads, best), "confidence"))
+    for (int64_t h = 1; h < look_n_heads(look) && !look->given; h++)
+        if (qkv_heads_value(look_numbers(look, h), "confidence") >
+            qkv_heads_value(look_numbers(look, best), "confidence"))
             best = h;
-    only[best] = 1;
     look->choice = (qkv_heads_choice){ .head = best, .query = -1, .key = -1 };
-    qkv_status status = qkv_heads_sharpest(look->heads, only, NULL, NULL, &found, error);
-    free(only);
+    const qkv_status status = arrays_sharpest(look, best, &found, error);
     if (status != QKV_OK || found.query < 0) return status;
     look->choice.query = found.query;
-    return qkv_heads_look(look->heads, best, found.query, &look->choice.key, &look->choice.weight,
-                          error);
+    return qkv_heads_look(look->text.heads, best, found.query, &look->choice.key,
+                          &look->choice.weight, error);
 }
 
 static void warn(const struct look *look) {
     for (int64_t h = 0; h < look_n_heads(look); h++)
-        if (qkv_heads_nan_rows(look->heads, h) > 0)
+        if (qkv_heads_nan_rows(look->text.heads, h) > 0)
             cli_note(look->options->common.quiet,
                      "qkv: warning: head %" PRId64 ": %" PRId64
                      " queries have weights that are no numbers",
-                     look->arrays->names[h], qkv_heads_nan_rows(look->heads, h));
+                     look->arrays->names[h], qkv_heads_nan_rows(look->text.heads, h));
 }
 
 static qkv_status answer(struct look *look, qkv_error *error) {
     json_t *json = NULL;
-    qkv_status status = qkv_heads_open_arrays(look->ctx, &look->arrays->given, &look->heads, error);
+    qkv_status status =
+        qkv_heads_open_arrays(look->ctx, &look->arrays->given, &look->text.heads, error);
     if (status == QKV_OK) status = measure(look, error);
     if (status == QKV_OK) status = choose(look, error);
     if (status == QKV_ERR_CANCELLED) return text_error(error, status, "nothing was written");
@@ -248,20 +243,20 @@ int look_arrays(const struct cli_command *command, const struct look_options *op
     struct arrays arrays;
     struct look look = { .options = options, .arrays = &arrays };
     qkv_error error;
-    int code = arrays_parse(command, options, &arrays);
+    int code = parse(command, options, &arrays);
     if (!code) code = session_context(command, &options->common, &look.ctx);
     if (!code && options->out && qkv_file_writable(options->out, &error) != QKV_OK)
         code = cli_fail("%s", error.message);
-    if (!code) code = arrays_read(&arrays);
+    if (!code) code = read_all(&arrays);
     if (!code) code = check_plot(&arrays);
     look.given = arrays.named;
     look.n_rows = arrays.given.n_queries;
     look.n_cols = arrays.given.n_keys;
-    look.cols = arrays.labels;
-    look.rows = arrays.self ? arrays.labels : arrays.q_labels;
+    look.cols = arrays.keys.labels;
+    look.rows = arrays.self ? arrays.keys.labels : arrays.queries.labels;
     if (!code && answer(&look, &error) != QKV_OK) code = cli_fail("%s", error.message);
-    qkv_heads_free(look.heads);
-    arrays_free(&arrays);
+    qkv_heads_free(look.text.heads);
+    free_all(&arrays);
     qkv_ctx_destroy(look.ctx);
     return code;
 }

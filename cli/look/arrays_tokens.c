@@ -1,7 +1,7 @@
 /*
- * --tokens F: one token a line, as many as there are keys; --q-tokens F: the same of queries. Any bytes: what
- * cannot be shown is escaped, a carriage return before the end of a line belongs to the end. Without the file
- * tokens are numbers.
+ * --tokens F: one token a line, as many as there are keys; --q-tokens F: the same of queries. Any
+ * bytes: what cannot be shown is escaped, a carriage return before the end of a line belongs to the
+ * end. Without the file tokens are numbers.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "common/lines.h"
-#include "common/term.h"
-#include "look/arrays.h"
+#include "common/rows.h"
+#include "look/look.h"
 
 enum { LONGEST = 4096 }; /* bytes of a token */
 
@@ -18,7 +18,7 @@ enum { LONGEST = 4096 }; /* bytes of a token */
 struct names {
     const char *option, *path, *array, *what; /* "--tokens", …, "--k", "keys" */
     int64_t n, n_others; /* there are; of the others, whom these may be meant for */
-    char **tokens, **labels;
+    struct array_names *made;
 };
 
 static int too_many(const struct names *names) {
@@ -36,9 +36,9 @@ static int take(const struct names *names, int64_t j, const char *line, size_t n
     if (n > LONGEST)
         return cli_fail("%s %s: line %" PRId64 " has more than %d bytes", names->option,
                         names->path, j + 1, LONGEST);
-    names->labels[j] = term_escape(line, n);
-    names->tokens[j] = memchr(line, 0, n) ? term_escape(line, n) : strndup(line, n);
-    return names->labels[j] && names->tokens[j] ? EXIT_OK : cli_fail("out of memory");
+    names->made->labels[j] = term_escape(line, n);
+    names->made->tokens[j] = memchr(line, 0, n) ? term_escape(line, n) : strndup(line, n);
+    return names->made->labels[j] && names->made->tokens[j] ? EXIT_OK : cli_fail("out of memory");
 }
 
 /* Whole lines only, of LONGEST bytes at most: a file without an end has no endless line. */
@@ -62,10 +62,11 @@ static int read_lines(const struct names *names, FILE *file) {
                           names->path, j, names->array, names->n, names->what);
 }
 
-static int read_names(struct names *names, char ***tokens, char ***labels) {
-    names->tokens = *tokens = calloc((size_t)names->n, sizeof(char *));
-    names->labels = *labels = calloc((size_t)names->n, sizeof(char *));
-    if (!*tokens || !*labels) return cli_fail("out of memory");
+static int read_names(const struct names *names) {
+    struct array_names *made = names->made;
+    made->tokens = calloc((size_t)names->n, sizeof(char *));
+    made->labels = calloc((size_t)names->n, sizeof(char *));
+    if (!made->tokens || !made->labels) return cli_fail("out of memory");
     qkv_error error;
     FILE *file = open_text(names->path, &error);
     if (!file) return cli_fail("%s %s", names->option, error.message);
@@ -74,29 +75,19 @@ static int read_names(struct names *names, char ***tokens, char ***labels) {
     return code;
 }
 
-/* Names for those that have none: 0, 1, … of keys, q0, q1, … of queries. */
-static int number(int64_t n, const char *before, char ***labels) {
-    *labels = calloc((size_t)n, sizeof(char *));
-    for (int64_t j = 0; *labels && j < n; j++) {
-        char text[24];
-        snprintf(text, sizeof text, "%s%" PRId64, before, j);
-        if (!((*labels)[j] = strdup(text))) return cli_fail("out of memory");
-    }
-    return *labels ? EXIT_OK : cli_fail("out of memory");
+static int make_names(const struct names *names, const char *before) {
+    if (names->path) return read_names(names);
+    names->made->labels = rows_labels(before, names->n, 1);
+    return names->made->labels ? EXIT_OK : cli_fail("out of memory");
 }
 
 int arrays_tokens_read(struct arrays *arrays) {
-    const struct look_options *options = arrays->options;
+    const struct look_options *o = arrays->options;
     const int64_t n_keys = arrays->given.n_keys, n_queries = arrays->given.n_queries;
-    struct names keys = { "--tokens", options->tokens, "--k", "keys", n_keys, n_queries, 0, 0 },
-                 queries = {
-                     "--q-tokens", options->q_tokens, "--q", "queries", n_queries, n_keys, 0, 0
-                 };
-    int code = options->tokens ? read_names(&keys, &arrays->tokens, &arrays->labels)
-                               : number(n_keys, "", &arrays->labels);
-    if (!code && options->q_tokens)
-        code = read_names(&queries, &arrays->q_tokens, &arrays->q_labels);
-    else if (!code && !arrays->self)
-        code = number(n_queries, "q", &arrays->q_labels);
-    return code;
+    const struct names keys = { "--tokens", o->tokens, "--k",        "keys",
+                                n_keys,     n_queries, &arrays->keys },
+                       queries = { "--q-tokens", o->q_tokens, "--q",           "queries",
+                                   n_queries,    n_keys,      &arrays->queries };
+    const int code = make_names(&keys, "");
+    return code || arrays->self ? code : make_names(&queries, "q");
 }

@@ -1,11 +1,62 @@
-/* `qkv look`: where each token looks. Its options, and the jobs of texts. */
-#include "common/term.h"
+/* `qkv look`: where each token looks. Its options, the jobs of texts, and where results go. */
+#include "common/given.h"
 #include "look/look.h"
-#include "qkv/files.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- Showing: a file by its ending, an object, or the terminal ------------------------------- */
+
+static qkv_status to_json(const struct look *look, json_t **json, qkv_error *error) {
+    return (look->arrays ? arrays_json : look_json)(look, json, error);
+}
+
+static qkv_status write_json(const struct look *look, const char *path, qkv_error *error) {
+    json_t *object = NULL;
+    const qkv_status status = to_json(look, &object, error);
+    return status == QKV_OK ? json_write_file(path, object, error) : status;
+}
+
+#define PICTURES ".png .svg .pdf"
+#define ENDINGS  ".html " PICTURES " .json .csv .npy"
+
+/* In the order of ENDINGS. */
+static qkv_status (*const writers[])(const struct look *look, const char *path,
+                                     qkv_error *error) = { look_page,    look_picture, look_picture,
+                                                           look_picture, write_json,   look_csv,
+                                                           look_npy };
+
+/* One line about what was written, and how to see one head. */
+static void tell_written(const struct look *look) {
+    const qkv_heads_choice *choice = &look->choice;
+    const struct look_options *options = look->options;
+    if (options->common.quiet) return;
+    fputs("qkv: wrote ", stderr);
+    term_print(stderr, options->out);
+    if (look->arrays || look->given)
+        ; /* the head was named, or is the sharpest */
+    else if (options->plot.set)
+        fprintf(stderr, ", head %" PRId64 ".%" PRId64 ": %s; --head names another", choice->layer,
+                choice->head, choice->rule);
+    else if (given_ending(options->out, PICTURES) >= 0)
+        fprintf(stderr, ", all heads; try --head %" PRId64 ".%" PRId64 ": %s", choice->layer,
+                choice->head, choice->rule);
+    fputc('\n', stderr);
+}
+
+qkv_status look_show(const struct look *look, json_t **json, qkv_error *error) {
+    const char *out = look->options->out;
+    if (json) return to_json(look, json, error);
+    if (!out) return (look->arrays ? arrays_print : look_print)(look, error);
+    const qkv_status status =
+        (look->options->plot.set ? look_plot : writers[given_ending(out, ENDINGS)])(look, out,
+                                                                                    error);
+    if (status == QKV_OK) tell_written(look);
+    return status;
+}
+
+/* ---- Texts ----------------------------------------------------------------------------------- */
 
 /* A job over texts, and what else was asked for. */
 struct look_job {
@@ -20,10 +71,9 @@ static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t
                          qkv_error *error) {
     const struct look_options *options = job->options;
     const struct look_job *self = (const struct look_job *)job;
-    struct look look = { .session = &job->session,
+    struct look look = { .text = { .session = &job->session, .input = input },
                          .ctx = job->session.ctx,
                          .options = options,
-                         .input = input,
                          .given = job->given,
                          .list = self->list,
                          .n_list = self->n_list,
@@ -72,90 +122,114 @@ static int look_texts(const struct cli_command *command, const struct look_optio
     return code;
 }
 
-static int look(const struct cli_command *command, const void *data, int n_words, char **words) {
-    const struct look_options *options = data;
-    int code = look_check_input(command, options, n_words);
-    if (code == EXIT_OK) code = look_check_pair(command, options);
-    if (code == EXIT_OK) code = look_check_plot(command, options);
-    if (code == EXIT_OK)
-        code = look_check_out(command, options, look_writes(options->out),
-                              look_writes_page(options->out));
-    if (code) return code;
-    if (options->out || options->q || options->windows) cli_catch_interrupts();
-    return options->q ? look_arrays(command, options)
-                      : look_texts(command, options, n_words, words);
+/* ---- Options --------------------------------------------------------------------------------- */
+
+#define DECODER "--cross|--decoder|--align"
+
+/*
+ * --q and --k are in place of a text and its model; a source has a target, and nothing that is of
+ * one text only.
+ */
+static const struct given_rule inputs[] = {
+    { .these = "--q", .without = "--k", .message = "%s without --k" },
+    { .these = "--k", .without = "--q", .message = "%s without --q" },
+    { .these = "--tokens|--q-tokens|--causal|--window|--scale|--pool",
+      .without = "--q",
+      .message = "%s goes with --q and --k, not with a text" },
+    { .without = "--q|a text|--jsonl|--file", .message = "TEXT is missing" },
+    { .these = "--file", .with = "a text|--jsonl|--q" },
+    { .these =
+          "a text|--pair|" DECODER "|--target|--top|--what-if|--slide|--jsonl|--model|--truncate",
+      .with = "--q",
+      .message = "--q and --k together with %s" },
+    PAIR_RULES(DECODER, "--cross, --decoder or --align"),
+    { .these = "--decoder", .with = "--align" },
+    { .these = DECODER, .with = "--pair|--slide|--jsonl" },
+};
+
+/* The numbers of a chart are its .csv, so nothing is lost by what is refused. */
+static const struct given_rule charts[] = {
+    { .these = "--plot",
+      .with = "--json|--jsonl",
+      .message = "%s together with %s: the numbers of a chart are -o FILE.csv" },
+    { .these = "--plot",
+      .without = "-o",
+      .message = "%s writes a chart: -o FILE.png, .svg, .pdf or .csv" },
+};
+
+static int check_plot(const struct cli_command *command, const struct look_options *o) {
+    if (!o->plot.set) return EXIT_OK;
+    if (given_ending(o->out, PICTURES " .csv") < 0)
+        return cli_usage(
+            command, "-o: '%s' ends in none of .png .svg .pdf .csv, which --plot writes", o->out);
+    if (o->heads) return cli_usage(command, "--plot is of one head: --head L.H, not --heads");
+    if (o->which.cross && o->plot.value == PLOT_OFFSETS)
+        return cli_usage(command, "--plot offsets: --cross has queries and keys of two texts, "
+                                  "between which there are no distances");
+    return o->pool.set ? cli_usage(command, "--plot together with --pool: a chart has no tiles")
+                       : EXIT_OK;
 }
 
-#define OPTION(field) offsetof(struct look_options, field)
+static int check_out(const struct cli_command *command, const struct look_options *o) {
+    const bool page = given_ending(o->out, ".html") == 0;
+    const int code = given_check_ending(command, o->out, ENDINGS);
+    if (code) return code;
+    if (o->out && (o->common.json || o->common.jsonl))
+        return cli_usage(command, "-o together with %s", o->common.json ? "--json" : "--jsonl");
+    if (o->heads && !page && !o->align)
+        return cli_usage(command, "--heads chooses the heads of a page: -o FILE.html");
+    if (o->map.set && (!page || o->windows))
+        return cli_usage(command,
+                         page ? "--map together with --slide" : "--map is of a page: -o FILE.html");
+    if (o->heads && (o->common.head || o->common.layer.set))
+        return cli_usage(command, "--heads together with %s",
+                         o->common.head ? "--head" : "--layer");
+    return EXIT_OK;
+}
+
+static int look(const struct cli_command *command, const void *data, int n_words, char **words) {
+    const struct look_options *o = data;
+    int code = given_check(command, o, n_words, inputs, CLI_COUNT(inputs));
+    if (code == EXIT_OK && o->align && o->out && !strstr(o->out, ".json"))
+        code = cli_usage(command, "--align prints a table, or writes -o FILE.json");
+    if (code == EXIT_OK) code = given_check(command, o, n_words, charts, CLI_COUNT(charts));
+    if (code == EXIT_OK) code = check_plot(command, o);
+    if (code == EXIT_OK) code = check_out(command, o);
+    if (code) return code;
+    if (o->out || o->q || o->windows) cli_catch_interrupts();
+    return o->q ? look_arrays(command, o) : look_texts(command, o, n_words, words);
+}
+
+#define OPTIONS struct look_options
 
 static const struct cli_option look_table[] = {
-    { .name = "--pair", .argument = "TEXT", .kind = ARG_TEXT, .offset = OPTION(pair) },
-    PAIR_TABLE(struct look_options, which),
-    { .name = "--align", .kind = ARG_FLAG, .offset = OPTION(align) },
-    { .name = "--top",
-      .argument = "N",
-      .kind = ARG_INT,
-      .offset = OPTION(top),
-      .min = 1,
-      .max = 1000 },
-    { .name = "--file", .argument = "F", .kind = ARG_TEXT, .offset = OPTION(file), .suggest = "*" },
-    { .name = "--slide", .argument = "N[,STRIDE]", .kind = ARG_TEXT, .offset = OPTION(windows) },
-    { .name = "--what-if",
-      .argument = "causal|no-scale|temperature=T|drop=TOKEN",
-      .kind = ARG_TEXTS,
-      .offset = OPTION(what_if),
-      .suggest = "causal|no-scale|temperature=|drop=" },
-    { .name = "--heads", .argument = "L.H,L.H...", .kind = ARG_TEXT, .offset = OPTION(heads) },
-    { .name = "--q",
-      .argument = "F",
-      .kind = ARG_TEXT,
-      .offset = OPTION(q),
-      .suggest = ".npy .npz .safetensors" },
-    { .name = "--k",
-      .argument = "F",
-      .kind = ARG_TEXT,
-      .offset = OPTION(k),
-      .suggest = ".npy .npz .safetensors" },
-    { .name = "--tokens",
-      .argument = "F",
-      .kind = ARG_TEXT,
-      .offset = OPTION(tokens),
-      .suggest = "*" },
-    { .name = "--q-tokens",
-      .argument = "F",
-      .kind = ARG_TEXT,
-      .offset = OPTION(q_tokens),
-      .suggest = "*" },
-    { .name = "--causal",
-      .argument = "top-left|bottom-right|OFFSET",
-      .kind = ARG_TEXT,
-      .offset = OPTION(causal),
-      .suggest = "top-left|bottom-right" },
-    { .name = "--window", .argument = "LEFT,RIGHT", .kind = ARG_TEXT, .offset = OPTION(window) },
-    { .name = "--scale", .argument = "X", .kind = ARG_REAL, .offset = OPTION(scale) },
-    { .name = "--pool", .argument = "peak|mass", .kind = ARG_CHOICE, .offset = OPTION(pool) },
-    { .name = "--plot",
-      .argument = "queries|received|offsets",
-      .kind = ARG_CHOICE,
-      .offset = OPTION(plot) },
-    { .name = "--map", .argument = "cosine|inner", .kind = ARG_CHOICE, .offset = OPTION(map) },
-    { .name = "-o",
-      .argument = "FILE",
-      .kind = ARG_TEXT,
-      .offset = OPTION(out),
-      .suggest = ".html .png .svg .pdf .npy .csv .json" },
+    OPTION_TEXT("--pair", "TEXT", pair),
+    PAIR_TABLE(which),
+    OPTION_FLAG("--align", align),
+    OPTION_INT("--top", "N", top, 1, 1000),
+    OPTION_FILE("--file", "F", file, "*"),
+    OPTION_TEXT("--slide", "N[,STRIDE]", windows),
+    WHAT_IF_ROW(what_if),
+    OPTION_TEXT("--heads", "L.H,L.H...", heads),
+    OPTION_FILE("--q", "F", q, ".npy .npz .safetensors"),
+    OPTION_FILE("--k", "F", k, ".npy .npz .safetensors"),
+    OPTION_FILE("--tokens", "F", tokens, "*"),
+    OPTION_FILE("--q-tokens", "F", q_tokens, "*"),
+    OPTION_FILE("--causal", "top-left|bottom-right|OFFSET", causal, "top-left|bottom-right"),
+    OPTION_TEXT("--window", "LEFT,RIGHT", window),
+    OPTION_REAL("--scale", "X", scale),
+    OPTION_CHOICE("--pool", "peak|mass", pool),
+    OPTION_CHOICE("--plot", "queries|received|offsets", plot),
+    OPTION_CHOICE("--map", "cosine|inner", map),
+    OPTION_FILE("-o", "FILE", out, ".html .png .svg .pdf .npy .csv .json"),
 };
 
 const struct cli_command cmd_look = {
     .name = "look",
     .summary = "where each token looks: predictions, all heads, one heat map",
     .words = "TEXT",
-    .min_words = 0,
     .max_words = 1,
-    .takes = TAKES_MODEL | TAKES_WEIGHTS | TAKES_HEAD | TAKES_COMPUTE | TAKES_TERM |
-             TAKES_TRUNCATE | TAKES_JSON | TAKES_JSONL | TAKES_QUIET | TAKES_VERBOSE,
-    .options = look_table,
-    .n_options = CLI_COUNT(look_table),
-    .options_bytes = sizeof(struct look_options),
+    .takes = TAKES_TEXTS | TAKES_HEAD,
+    COMMAND_OPTIONS(look_table),
     .run = look,
 };

@@ -11,37 +11,32 @@ static json_t *heads_json(const struct look *look) {
     for (int64_t i = 0; i < n; i++) {
         int64_t layer, head;
         look_place(look, i, &layer, &head);
-        json_array_append_new(
-            heads, head_json(layer, head, look_label(look, i), qkv_heads_numbers(look->heads, i)));
+        json_array_append_new(heads,
+                              head_json(layer, head, look_label(look, i), look_numbers(look, i)));
     }
     return heads;
 }
 
 static json_t *sharpest_json(const qkv_heads_choice *choice) {
     if (choice->key < 0) return json_null();
-    return json_pack("{s:I, s:I, s:I, s:I, s:o}", "layer", (json_int_t)choice->layer, "head",
-                     (json_int_t)choice->head, "query", (json_int_t)choice->query, "key",
-                     (json_int_t)choice->key, "weight", json_number((double)choice->weight));
+    return json_set(NULL, "layer:i head:i query:i key:i weight:n", choice->layer, choice->head,
+                    choice->query, choice->key, (double)choice->weight);
 }
 
 qkv_status look_weights_json(const struct look *look, json_t **rows, qkv_error *error) {
-    const int64_t n = look->n_rows, m = look->n_cols;
-    float *weights = calloc((size_t)(n * m) + 1, sizeof(float));
-    if (!weights) return text_error(error, QKV_ERR_MEMORY, "out of memory");
-    const struct look_tiles each = look_tiles_of(look, INT64_MAX);
-    const qkv_status status = look_cells(look, look_chosen(look), &each, weights, error);
+    struct look_tiles each;
+    float *const weights = look_chosen_cells(look, INT64_MAX, &each, error), *cell = weights;
+    if (!weights) return error->status;
     *rows = json_array();
-    for (int64_t i = 0; status == QKV_OK && i < n; i++) {
+    for (int64_t i = 0; i < each.rows; i++) {
         json_t *row = json_array();
-        for (int64_t j = 0; j < m; j++) {
-            const float weight = weights[i * m + j];
-            json_array_append_new(row, weight == QKV_CELL_HIDDEN ? json_null()
-                                                                 : json_number((double)weight));
-        }
+        for (int64_t j = 0; j < each.cols; j++, cell++)
+            json_array_append_new(row, *cell == QKV_CELL_HIDDEN ? json_null()
+                                                                : json_number((double)*cell));
         json_array_append_new(*rows, row);
     }
     free(weights);
-    return status;
+    return QKV_OK;
 }
 
 /* Probabilities of the tokens that come next: of a text all but its first one, of a target all. */
@@ -50,43 +45,38 @@ static void expected_json(const struct look *look, json_t *object) {
     int64_t n;
     const double perplexity = look_perplexity(look, &n);
     for (int64_t i = 0; i < n; i++) json_array_append_new(list, json_number(exp(look->log_p[i])));
-    json_object_set_new(object, "expected", list);
-    json_object_set_new(object, "perplexity", n ? json_number(perplexity) : json_null());
+    json_set(object, "expected:o perplexity:n", list, n ? perplexity : NAN);
 }
 
 qkv_status look_json(const struct look *look, json_t **json, qkv_error *error) {
+    const struct attended *text = &look->text;
+    const struct session *session = text->session;
     json_t *object = json_object();
     if (look->windows)
         windows_json(look, object);
     else
-        json_object_set_new(object, "tokens", text_tokens_json(look->session, look->input));
-    const char *attention = attention_key(look->session, look->view.which);
-    if (attention) json_object_set_new(object, "attention", json_string(attention));
-    if (look->pair.next) pair_json(look->session, &look->pair, object);
-    json_object_set_new(object, look->predictions.is_next ? "next" : "predictions",
-                        predictions_json(look->session, &look->predictions));
+        json_set(object, "tokens:o", text_tokens_json(session, text->input));
+    json_set(object, "attention:s", attention_key(session, text->view.which));
+    if (text->pair.next) pair_json(session, &text->pair, object);
+    json_set(object, look->predictions.is_next ? "next:o" : "predictions:o",
+             predictions_json(session, &look->predictions));
     if (look->log_p) expected_json(look, object);
-    if (look->alignment) json_object_set_new(object, "alignment", look_align_json(look));
-    if (look->what_if.any) {
-        json_object_set_new(object, "modified", json_string(WHAT_IF_BADGE));
-        json_object_set_new(object, "what_if", json_text(look->what_if.words));
-        json_object_set_new(object, look->before.is_next ? "next_before" : "predictions_before",
-                            predictions_json(look->session, &look->before));
+    if (look->alignment) json_set(object, "alignment:o", look_align_json(look));
+    if (text->what_if.any) {
+        json_set(object, "modified:s what_if:t", WHAT_IF_BADGE, text->what_if.words);
+        json_set(object, look->before.is_next ? "next_before:o" : "predictions_before:o",
+                 predictions_json(session, &look->before));
     }
     if (look->replaced)
-        json_object_set_new(object, "replaced", replaced_json(look->input, look->replaced));
-    else if (!look->session->info->has_mlm && !look->log_p)
-        json_object_set_new(object, "note",
-                            json_string("the model has no MLM head, so it predicts nothing"));
-    json_object_set_new(object, "heads", heads_json(look));
-    json_object_set_new(object, "sharpest", sharpest_json(&look->choice));
+        json_set(object, "replaced:o", replaced_json(text->input, look->replaced));
+    else if (!session->info->has_mlm && !look->log_p)
+        json_set(object, "note:s", "the model has no MLM head, so it predicts nothing");
+    json_set(object, "heads:o sharpest:o", heads_json(look), sharpest_json(&look->choice));
     qkv_status status = QKV_OK;
     if (look->given) {
         json_t *rows = NULL;
         status = look_weights_json(look, &rows, error);
-        json_object_set_new(object, "layer", json_integer(look->choice.layer));
-        json_object_set_new(object, "head", json_integer(look->choice.head));
-        json_object_set_new(object, "weights", rows);
+        json_set(object, "layer:i head:i weights:o", look->choice.layer, look->choice.head, rows);
     }
     if (status == QKV_OK)
         *json = object;

@@ -1,26 +1,25 @@
 /*
  * Maps of queries and keys for the page, as `qkv map` makes them.
  *
- * The head that is shown first has up to 32 runs. The others share about as much work again: a short text
- * has a map of every head, a long one that of the shown head only. Work is counted, not timed, so that the
- * same command writes the same page. Beyond what the exact method takes there is a map where --map asks for one.
+ * The head that is shown first has up to 32 runs. The others share about as much work again: a
+ * short text has a map of every head, a long one that of the shown head only. Work is counted, not
+ * timed, so that the same command writes the same page. Beyond what the exact method takes there is
+ * a map where --map asks for one.
  */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "common/term.h"
 #include "look/look.h"
 
 enum { ITERS = 1000, NOTE_BYTES = 200 };
 
 /* About a second on one core: pairs of points x iterations, of few points some more. */
 static const double budget = 2e9;
-static double work_of_run(double points) { return points * (points + 64) * ITERS; }
 
 /* Runs of each of n_heads heads: what the budget allows, 0 for none of it, at most `most`. */
 static int64_t runs_of(int64_t points, int64_t n_heads, int most) {
-    const double runs = budget / ((double)n_heads * work_of_run((double)points));
+    const double a_run = (double)points * ((double)points + 64) * ITERS;
+    const double runs = budget / ((double)n_heads * a_run);
     return (int64_t)fmin(runs, most);
 }
 
@@ -52,12 +51,11 @@ static void describe(const qkv_map_report *report, bool inner, bool stopped, cha
 }
 
 /* Ctrl-C ends the descent, and the best so far is the map. A head that has none says why. */
-static qkv_status make_one(const struct look_maps_job *job, int64_t n_runs,
-                           struct maps_progress *progress, qkv_page_head *head, double *places,
-                           char *note, qkv_error *error) {
-    const int64_t points = job->n_queries + job->n_keys;
-    const struct arg_int *map = &job->options->map;
-    const bool inner = map->set && map->value == 1;
+static qkv_status make_one(const struct look *look, int64_t n_runs, struct maps_progress *progress,
+                           qkv_page_head *head, double *places, char *note, qkv_error *error) {
+    const int64_t points = look->n_rows + look->n_cols;
+    const struct arg_int *map = &look->options->map;
+    const bool inner = map->value == 1;
     qkv_map_options asked = qkv_map_options_init();
     qkv_call_options call = qkv_call_options_init();
     qkv_map_report report = qkv_map_report_init();
@@ -69,8 +67,8 @@ static qkv_status make_one(const struct look_maps_job *job, int64_t n_runs,
     call.progress = show_progress;
     call.progress_user = progress;
     const qkv_status status =
-        qkv_inspect_map(job->ctx, &asked, job->n_queries, job->n_keys, job->head_dim, head->q,
-                        head->k, places, places + 2 * points, NULL, &report, &call, error);
+        qkv_inspect_map(look->ctx, &asked, look->n_rows, look->n_cols, look_info(look)->head_dim,
+                        head->q, head->k, places, places + 2 * points, NULL, &report, &call, error);
     progress->done += n_runs * ITERS;
     if (status == QKV_ERR_MEMORY || (map->set && status != QKV_OK && status != QKV_ERR_CANCELLED))
         return status;
@@ -87,22 +85,22 @@ static qkv_status make_one(const struct look_maps_job *job, int64_t n_runs,
     return QKV_OK;
 }
 
-qkv_status look_maps_make(const struct look_maps_job *job, qkv_page_head *heads, int64_t n_heads,
-                          struct look_maps *maps, qkv_error *error) {
-    const int64_t points = job->n_queries + job->n_keys,
+/* places: of each head its map and pca, [points][2] each; notes [n_heads][NOTE_BYTES]. */
+static qkv_status make_all(const struct look *look, qkv_page_head *heads, int64_t n_heads,
+                           double **places, char **notes, qkv_error *error) {
+    const int64_t points = look->n_rows + look->n_cols,
                   first_runs = (int64_t)fmax(1, (double)runs_of(points, 1, 32)),
                   other_runs = n_heads > 1 ? runs_of(points, n_heads - 1, 8) : 0,
                   n_maps = other_runs > 0 ? n_heads : 1;
-    maps->places = calloc((size_t)(n_maps * 4 * points), sizeof(double));
-    maps->notes = calloc((size_t)n_maps, NOTE_BYTES);
-    if (!maps->places || !maps->notes) return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    const bool quiet = look->options->common.quiet;
     struct maps_progress progress = { .total = (first_runs + (n_maps - 1) * other_runs) * ITERS };
-    const bool quiet = job->options->common.quiet;
+    *places = calloc((size_t)(n_maps * 4 * points), sizeof **places);
+    *notes = calloc((size_t)n_maps, NOTE_BYTES);
+    qkv_status status = *places && *notes ? QKV_OK : text_no_memory(error);
     progress_begin(&progress.line, quiet);
-    qkv_status status = QKV_OK;
     for (int64_t i = 0; status == QKV_OK && i < n_maps && !(i > 0 && cli_cancelled); i++)
-        status = make_one(job, i ? other_runs : first_runs, &progress, &heads[i],
-                          maps->places + i * 4 * points, maps->notes + i * NOTE_BYTES, error);
+        status = make_one(look, i ? other_runs : first_runs, &progress, &heads[i],
+                          *places + i * 4 * points, *notes + i * NOTE_BYTES, error);
     progress_end(&progress.line);
     for (int64_t i = n_maps; i < n_heads && !heads[0].map; i++)
         heads[i].map_note = heads[0].map_note; /* too many points for any */
@@ -111,7 +109,16 @@ qkv_status look_maps_make(const struct look_maps_job *job, qkv_page_head *heads,
     return status;
 }
 
-void look_maps_free(struct look_maps *maps) {
-    free(maps->places);
-    free(maps->notes);
+qkv_status look_page_write(const struct look *look, qkv_page *page, qkv_page_head *heads,
+                           const char *path, qkv_error *error) {
+    qkv_page_result result = qkv_page_result_init();
+    double *places = NULL;
+    char *notes = NULL;
+    page->heads = heads;
+    qkv_status status = make_all(look, heads, page->n_heads, &places, &notes, error);
+    if (status == QKV_OK) status = qkv_page_write(page, path, &result, error);
+    if (status == QKV_OK && !look->options->common.quiet) look_page_tell(&result, page->n_heads);
+    free(places);
+    free(notes);
+    return status;
 }

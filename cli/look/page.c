@@ -1,13 +1,12 @@
-/* The page of `qkv look -o FILE.html`: the chosen head first, then those with the sharpest queries. */
+/* The page of `qkv look`: the chosen head first, then those with the sharpest queries. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "look/arrays.h"
+#include "look/look.h"
 
 void look_tokens_free(struct look_tokens *tokens, int64_t n) {
-    for (int64_t i = 0; tokens->texts && i < n; i++) free(tokens->texts[i]);
-    free(tokens->texts);
+    session_labels_free(tokens->texts, n);
     free(tokens->words);
 }
 
@@ -22,7 +21,7 @@ qkv_status look_tokens_make(struct look_tokens *tokens, const qkv_token_list *li
         made = tokens->texts[i] != NULL;
     }
     if (made) qkv_inspect_words(list->tokenizer, list->tokens, tokens->words);
-    return made ? QKV_OK : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    return made ? QKV_OK : text_no_memory(error);
 }
 
 /* In the order in which heads are kept: by confidence. */
@@ -35,40 +34,39 @@ static int by_confidence(const void *a, const void *b) {
     return x->head < y->head ? -1 : x->head > y->head;
 }
 
-/* The heads of --heads, in their order, from all layer by layer. */
-static qkv_status take_listed(const struct look *look, qkv_page_head *heads, qkv_error *error) {
-    qkv_page_head *listed = calloc((size_t)look->n_list, sizeof *listed);
-    if (!listed) return text_error(error, QKV_ERR_MEMORY, "out of memory");
-    for (int i = 0; i < look->n_list; i++)
-        listed[i] = heads[look->list[i].layer * look->view.n_heads + look->list[i].head];
-    memcpy(heads, listed, (size_t)look->n_list * sizeof *listed);
-    free(listed);
+static qkv_status page_head(const struct look *look, int64_t index, float scale,
+                            qkv_page_head *head, qkv_error *error) {
+    qkv_head_view seen = qkv_head_view_init();
+    const qkv_status status = qkv_heads_view(look->text.heads, index, &seen, error);
+    if (status != QKV_OK) return status;
+    *head = (qkv_page_head){ .q = seen.q,
+                             .k = seen.k,
+                             .lse = seen.lse,
+                             .scale = seen.desc->scale != scale ? seen.desc->scale : 0,
+                             .numbers = look_numbers(look, index),
+                             .label = look_label(look, index) };
+    look_place(look, index, &head->layer, &head->head);
+    if (head->layer < 0) head->layer = 0;
     return QKV_OK;
 }
 
 qkv_status look_page_heads(const struct look *look, qkv_page_head *heads, float *scale,
                            qkv_error *error) {
-    const int64_t n = look_n_heads(look);
+    const int64_t n_all = look_n_heads(look), n = look->list ? look->n_list : n_all,
+                  across = look_info(look)->n_heads;
     int64_t chosen = 0;
-    for (int64_t i = 0; i < n; i++) {
-        qkv_head_view seen = qkv_head_view_init();
-        const qkv_status status = qkv_heads_view(look->heads, i, &seen, error);
-        if (status != QKV_OK) return status;
-        heads[i] = (qkv_page_head){ .q = seen.q,
-                                    .k = seen.k,
-                                    .lse = seen.lse,
-                                    .numbers = qkv_heads_numbers(look->heads, i),
-                                    .label = look_label(look, i) };
-        look_place(look, i, &heads[i].layer, &heads[i].head);
-        if (heads[i].layer < 0) heads[i].layer = 0;
-        if (i == 0) *scale = seen.desc->scale;
-        if (seen.desc->scale != *scale) heads[i].scale = seen.desc->scale;
+    qkv_head_view first_of_all = qkv_head_view_init();
+    qkv_status status = qkv_heads_view(look->text.heads, 0, &first_of_all, error);
+    if (status != QKV_OK) return status;
+    *scale = first_of_all.desc->scale;
+    for (int64_t i = 0; status == QKV_OK && i < n; i++) {
+        const int64_t index = look->list ? look->list[i].layer * across + look->list[i].head : i;
+        status = page_head(look, index, *scale, &heads[i], error);
     }
-    if (look->list) return take_listed(look, heads, error);
-    if (look->arrays && look->given) return QKV_OK; /* in their order */
-    const double *const first_of = qkv_heads_numbers(look->heads, look_chosen(look));
+    if (status != QKV_OK || look->list || (look->arrays && look->given)) return status;
+    const double *const numbers = look_numbers(look, look_chosen(look));
     qsort(heads, (size_t)n, sizeof *heads, by_confidence);
-    while (heads[chosen].numbers != first_of) chosen++;
+    while (heads[chosen].numbers != numbers) chosen++;
     const qkv_page_head first = heads[chosen];
     memmove(heads + 1, heads, (size_t)chosen * sizeof *heads);
     heads[0] = first;
@@ -95,15 +93,15 @@ static void add_cut(char *title, size_t bytes, const char *text) {
 
 /* The text, as the tokenizer makes it of its tokens; specials that nobody wrote are left out. */
 static void make_title(const struct look *look, char *title, size_t bytes) {
-    const qkv_encoding *input = look->input;
+    const qkv_encoding *input = look->text.input;
     int32_t *ids = malloc((size_t)input->n * sizeof *ids + 1);
     qkv_text *text = NULL;
     qkv_error error;
     int64_t n = 0;
-    title[0] = '\0';
     for (int64_t i = 0; ids && i < input->n; i++)
         if (!input->special[i] || input->begin[i] != input->end[i]) ids[n++] = input->ids[i];
-    if (ids && qkv_tokenizer_decode(look->session->tokenizer, ids, n, 0, &text, &error) == QKV_OK) {
+    if (ids &&
+        qkv_tokenizer_decode(look->text.session->tokenizer, ids, n, 0, &text, &error) == QKV_OK) {
         const char *begin = text->bytes + strspn(text->bytes, " ");
         char *escaped = term_escape(begin, (size_t)(text->bytes + text->n - begin));
         if (escaped) add_cut(title, bytes, escaped);
@@ -111,20 +109,20 @@ static void make_title(const struct look *look, char *title, size_t bytes) {
     }
     qkv_text_free(text);
     free(ids);
-    if (look->pair.next) add(title, bytes, " \u2192 ", look->pair.target);
+    if (look->text.pair.next) add(title, bytes, " \u2192 ", look->text.pair.target);
 }
 
 static void put_best(const struct look *look, const struct predictions *predictions, int64_t m,
                      const char *before, char *line, size_t bytes) {
     const qkv_candidate *best = &predictions->candidates[m * predictions->top];
-    char *word = session_token(look->session, best->id);
+    char *word = session_token(look->text.session, best->id);
     text_append(line, bytes, "%s%s (%.2f)", before, word ? word : "", (double)best->probability);
     free(word);
 }
 
 static void add_predictions(const struct look *look, char *caption, size_t bytes) {
     const struct predictions *made = &look->predictions;
-    char *mask = mask_name(look->session);
+    char *mask = mask_name(look->text.session);
     for (int64_t m = 0; m < made->n_masks; m++) {
         char line[160] = "";
         if (made->is_next)
@@ -142,27 +140,24 @@ static void add_predictions(const struct look *look, char *caption, size_t bytes
 }
 
 static void make_caption(const struct look *look, char *caption, size_t bytes) {
-    const qkv_model_info *info = look->session->info;
+    const qkv_model_info *info = look->text.session->info;
     int64_t n;
     const double perplexity = look_perplexity(look, &n);
     char line[200] = "";
-    caption[0] = '\0';
-    if (look->what_if.any)
-        text_append(caption, bytes, "MODIFIED: not what the model computed (%s). ",
-                    look->what_if.words);
+    look_modified(look, caption, bytes);
     text_append(caption, bytes, "Model %s (%s), %s%" PRId64 " layer%s of %" PRId64 " heads.",
-                info->source, info->architecture, look_attention(look), look->view.n_layers,
-                look->view.n_layers == 1 ? "" : "s", look->view.n_heads);
-    if (look->view.which == QKV_CROSS)
+                info->source, info->architecture, look_attention(look), look->text.view.n_layers,
+                look->text.view.n_layers == 1 ? "" : "s", look->text.view.n_heads);
+    if (look->text.view.which == QKV_CROSS)
         add(caption, bytes, " ",
             "A query is a token that the decoder read \u2192 the one that it predicts.");
-    if (look->view.which == QKV_DECODER)
+    if (look->text.view.which == QKV_DECODER)
         add(caption, bytes, " ",
             "Tokens are those that the decoder read; each predicts the next one.");
     add_predictions(look, caption, bytes);
     if (n > 0)
         text_append(line, sizeof line, "Perplexity of %s %.4g.",
-                    look->pair.next ? "the target" : "the text", perplexity);
+                    look->text.pair.next ? "the target" : "the text", perplexity);
     if (n > 0) add(caption, bytes, " ", line);
 }
 
@@ -181,84 +176,57 @@ void look_page_tell(const qkv_page_result *result, int64_t n) {
 void look_page_rules(const struct look *look, qkv_page *page, char modified[WHAT_IF_WORDS + 60]) {
     static const qkv_attention_desc causal = { .struct_size = sizeof causal,
                                                .flags = QKV_SET_CAUSAL };
-    snprintf(modified, WHAT_IF_WORDS + 60, WHAT_IF_BADGE " (%s)", look->what_if.words);
-    if (look->what_if.any) page->modified = modified;
-    if (look->view.which != QKV_DECODER) page->dropped = look->what_if.dropped;
+    snprintf(modified, WHAT_IF_WORDS + 60, WHAT_IF_BADGE " (%s)", look->text.what_if.words);
+    if (look->text.what_if.any) page->modified = modified;
+    if (look->text.view.which != QKV_DECODER) page->dropped = look->text.what_if.dropped;
     if (look_info(look)->causal) page->rules = &causal;
-    page->two_texts = look->view.which == QKV_CROSS;
+    page->two_texts = look->text.view.which == QKV_CROSS;
 }
 
-/* What the page needs of tokens: keys, and queries that are others. */
-struct sides {
-    struct look_tokens keys;
-    qkv_page_run queries;
-};
-
-static void take_tokens(const struct look *look, const struct sides *sides, qkv_page *page) {
-    const qkv_encoding *keys = look->view.keys.tokens;
-    page->tokens = (const char *const *)sides->keys.texts;
-    page->special = keys->special;
-    page->segments = look->view.which == QKV_DECODER ? NULL : keys->types;
-    page->words = sides->keys.words;
-    if (look->view.which != QKV_CROSS) return;
-    page->n_queries = look->n_rows;
-    page->queries = &sides->queries;
-}
-
-qkv_status look_page_write(const struct look *look, qkv_page *page, qkv_page_head *heads,
-                           const char *path, qkv_error *error) {
-    const struct look_maps_job job = { look->ctx, look->n_rows, look->n_cols, page->head_dim,
-                                       look->options };
-    struct look_maps maps = { 0 };
-    qkv_page_result result = qkv_page_result_init();
-    qkv_status status = look_maps_make(&job, heads, page->n_heads, &maps, error);
-    if (status == QKV_OK) status = qkv_page_write(page, path, &result, error);
-    if (status == QKV_OK && !look->options->common.quiet) look_page_tell(&result, page->n_heads);
-    look_maps_free(&maps);
-    return status;
-}
-
-static qkv_status page_write(const struct look *look, const struct sides *sides,
-                             qkv_page_head *heads, const char *path, qkv_error *error) {
-    char title[200], caption[600 + WHAT_IF_WORDS], modified[WHAT_IF_WORDS + 60];
-    qkv_page page = { .struct_size = sizeof page,
-                      .n = look->n_cols,
-                      .head_dim = look_info(look)->head_dim,
-                      .query = look->choice.query,
-                      .n_heads = look->list    ? look->n_list
-                                 : look->given ? 1
-                                               : look_n_heads(look),
-                      .heads = heads,
-                      .head_bytes = sizeof *heads,
-                      .run_bytes = sizeof(qkv_page_run),
-                      .title = title,
-                      .caption = caption,
-                      .limit_bytes = LOOK_PAGE_BYTES };
-    take_tokens(look, sides, &page);
-    look_page_rules(look, &page, modified);
-    const qkv_status status = look_page_heads(look, heads, &page.scale, error);
-    if (status != QKV_OK) return status;
-    make_title(look, title, sizeof title);
-    make_caption(look, caption, sizeof caption);
-    return look_page_write(look, &page, heads, path, error);
+qkv_page look_page_of(const struct look *look, const char *title, const char *caption) {
+    return (qkv_page){ .struct_size = sizeof(qkv_page),
+                       .n = look->n_cols,
+                       .head_dim = look_info(look)->head_dim,
+                       .query = look->choice.query,
+                       .head_bytes = sizeof(qkv_page_head),
+                       .run_bytes = sizeof(qkv_page_run),
+                       .title = title,
+                       .caption = caption,
+                       .limit_bytes = LOOK_PAGE_BYTES };
 }
 
 static qkv_status page_of_text(const struct look *look, qkv_page_head *heads, const char *path,
                                qkv_error *error) {
-    struct sides sides = { .queries = { .tokens = (const char *const *)look->rows,
-                                        .special = look->view.queries.tokens->special } };
-    qkv_status status = look_tokens_make(&sides.keys, &look->view.keys, error);
-    if (status == QKV_OK) status = page_write(look, &sides, heads, path, error);
-    look_tokens_free(&sides.keys, look->n_cols);
+    const struct attention_view *view = &look->text.view;
+    const qkv_page_run queries = { .tokens = (const char *const *)look->rows,
+                                   .special = view->queries.tokens->special };
+    char title[200] = "", caption[600 + WHAT_IF_WORDS] = "", modified[WHAT_IF_WORDS + 60];
+    qkv_page page = look_page_of(look, title, caption);
+    struct look_tokens keys = { NULL, NULL };
+    qkv_status status = look_tokens_make(&keys, &view->keys, error);
+    page.n_heads = look->list ? look->n_list : look->given ? 1 : look_n_heads(look);
+    page.tokens = (const char *const *)keys.texts;
+    page.words = keys.words;
+    page.special = view->keys.tokens->special;
+    page.segments = view->which == QKV_DECODER ? NULL : view->keys.tokens->types;
+    if (view->which == QKV_CROSS) {
+        page.n_queries = look->n_rows;
+        page.queries = &queries;
+    }
+    look_page_rules(look, &page, modified);
+    make_title(look, title, sizeof title);
+    make_caption(look, caption, sizeof caption);
+    if (status == QKV_OK) status = look_page_heads(look, heads, &page.scale, error);
+    if (status == QKV_OK) status = look_page_write(look, &page, heads, path, error);
+    look_tokens_free(&keys, look->n_cols);
     return status;
 }
 
 qkv_status look_page(const struct look *look, const char *path, qkv_error *error) {
     if (look->windows) return windows_page(look, path, error);
     qkv_page_head *heads = calloc((size_t)look_n_heads(look) + 1, sizeof *heads);
-    const qkv_status status = !heads         ? text_error(error, QKV_ERR_MEMORY, "out of memory")
-                              : look->arrays ? arrays_page(look, heads, path, error)
-                                             : page_of_text(look, heads, path, error);
+    if (!heads) return text_no_memory(error);
+    const qkv_status status = (look->arrays ? arrays_page : page_of_text)(look, heads, path, error);
     free(heads);
     return status;
 }

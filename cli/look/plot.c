@@ -1,54 +1,43 @@
 /*
- * --plot: charts of one head, position by position (qkv_heads_position). With --slide they are those of the
- * mean weights.
+ * --plot: charts of one head, position by position (qkv_heads_position). With --slide they are
+ * those of the mean weights.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "look/arrays.h"
-#include <qkv/page.h>
-#include <qkv/picture.h>
+#include "look/look.h"
 
-static const char *plot_title(enum plot_kind plot) {
-    static const char *const titles[] = { "entropy and largest weight of each query",
-                                          "attention that each key receives",
-                                          "mean weight by distance" };
-    return titles[plot];
-}
-
-static qkv_status plot_write(enum plot_kind plot, const qkv_head_profile *profile, const char *path,
-                             qkv_error *error) {
-    switch (plot) {
-    case PLOT_QUERIES: return qkv_view_queries_write(profile, path, error);
-    case PLOT_RECEIVED: return qkv_view_received_write(profile, path, error);
-    case PLOT_OFFSETS: break;
-    }
-    return qkv_view_offsets_write(profile, path, error);
-}
+static const struct plot {
+    const char *title;
+    qkv_status (*write)(const qkv_head_profile *profile, const char *path, qkv_error *error);
+} plots[] = {
+    [PLOT_QUERIES] = { "entropy and largest weight of each query", qkv_view_queries_write },
+    [PLOT_RECEIVED] = { "attention that each key receives", qkv_view_received_write },
+    [PLOT_OFFSETS] = { "mean weight by distance", qkv_view_offsets_write },
+};
 
 /* Where the numbers are from, and queries that take no part. */
-static void make_caption(const struct look *look, enum plot_kind plot, char *caption) {
-    const int64_t chosen = look_chosen(look), n_empty = qkv_heads_empty_rows(look->heads, chosen),
-                  n_nan = qkv_heads_nan_rows(look->heads, chosen);
+static void make_caption(const struct look *look, enum plot_kind plot, struct caption *caption) {
+    const int64_t chosen = look_chosen(look),
+                  n_empty = qkv_heads_empty_rows(look->text.heads, chosen),
+                  n_nan = qkv_heads_nan_rows(look->text.heads, chosen);
     const char *fate = plot == PLOT_QUERIES ? "Gaps" : "Left out";
     look_source(look, true, caption);
     if (look->windows && plot == PLOT_QUERIES)
-        text_append(caption, LOOK_CAPTION, " Entropies are those of the means.");
+        caption_add(caption, " Entropies are those of the means.");
     if (n_empty > 0)
-        text_append(caption, LOOK_CAPTION, " %s: queries that see no key (%" PRId64 ").", fate,
-                    n_empty);
+        caption_add(caption, " %s: queries that see no key (%" PRId64 ").", fate, n_empty);
     if (n_nan > 0)
-        text_append(caption, LOOK_CAPTION,
-                    " %s: queries whose weights are no numbers (%" PRId64 ").", fate, n_nan);
+        caption_add(caption, " %s: queries whose weights are no numbers (%" PRId64 ").", fate,
+                    n_nan);
 }
 
 static qkv_status draw(const struct look *look, double *numbers, const char *path,
                        qkv_error *error) {
     const enum plot_kind plot = (enum plot_kind)look->options->plot.value;
-    const bool numbered = look->arrays && !look->arrays->tokens;
-    const char *const *rows = (const char *const *)look->rows, *const *cols =
-                                                                   (const char *const *)look->cols;
-    char title[LOOK_TITLE], caption[LOOK_CAPTION], name[HEAD_NAME];
+    const bool numbered = look->arrays && !look->arrays->keys.tokens;
+    struct caption title = { "" }, caption = { "" };
+    char name[HEAD_NAME];
     qkv_heads_profile made = qkv_heads_profile_init();
     if (plot == PLOT_QUERIES) made.entropy = numbers;
     if (plot == PLOT_QUERIES) made.largest = numbers + look->n_rows;
@@ -56,10 +45,11 @@ static qkv_status draw(const struct look *look, double *numbers, const char *pat
     if (plot == PLOT_OFFSETS) made.by_offset = numbers;
     qkv_call_options call = qkv_call_options_init();
     call.cancel = &cli_cancelled;
-    qkv_status status = qkv_heads_position(look->heads, look_chosen(look), &made, &call, error);
+    qkv_status status =
+        qkv_heads_position(look->text.heads, look_chosen(look), &made, &call, error);
     look_head_name(look, name);
-    snprintf(title, sizeof title, "%s: %s", name, plot_title(plot));
-    make_caption(look, plot, caption);
+    caption_add(&title, "%s: %s", name, plots[plot].title);
+    make_caption(look, plot, &caption);
     const qkv_head_profile profile = { .struct_size = sizeof profile,
                                        .n_queries = look->n_rows,
                                        .n_keys = look->n_cols,
@@ -70,20 +60,19 @@ static qkv_status draw(const struct look *look, double *numbers, const char *pat
                                        .queries = look->arrays && !look->options->q_tokens &&
                                                           (numbered || !look->arrays->self)
                                                       ? NULL
-                                                      : rows,
-                                       .keys = numbered ? NULL : cols,
-                                       .title = title,
-                                       .caption = caption,
-                                       .theme = look_theme(look->options),
+                                                      : (const char *const *)look->rows,
+                                       .keys = numbered ? NULL : (const char *const *)look->cols,
+                                       .title = title.text,
+                                       .caption = caption.text,
+                                       .theme = (qkv_theme)look->options->common.theme.value,
                                        .causal = look_info(look)->causal };
-    if (status == QKV_OK) status = plot_write(plot, &profile, path, error);
+    if (status == QKV_OK) status = plots[plot].write(&profile, path, error);
     return status;
 }
 
 qkv_status look_plot(const struct look *look, const char *path, qkv_error *error) {
     double *numbers = malloc((size_t)(2 * (look->n_rows + look->n_cols)) * sizeof *numbers + 1);
-    const qkv_status status = numbers ? draw(look, numbers, path, error)
-                                      : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    const qkv_status status = numbers ? draw(look, numbers, path, error) : text_no_memory(error);
     free(numbers);
     return status;
 }

@@ -10,19 +10,15 @@
 /* Whatever is below the line is what would be, and not what the model computed. */
 static void print_badge(const struct look *look, struct term *term) {
     char text[WHAT_IF_WORDS + 80] = "";
-    if (!look->what_if.any) return;
+    if (!look->text.what_if.any) return;
     if (look->before.n_masks > 0) {
-        term_style(term, STYLE_BOLD);
-        fputs("As the model is", term->out);
-        term_style(term, STYLE_NONE);
+        term_styled(term, STYLE_BOLD, "As the model is");
         term_newline(term);
-        predictions_print(look->session, &look->before, term);
+        predictions_print(look->text.session, &look->before, term);
         term_newline(term);
     }
-    text_append(text, sizeof text, "[" WHAT_IF_BADGE ": %s]", look->what_if.words);
-    term_style(term, STYLE_ACCENT);
-    term_wrap(term, text);
-    term_style(term, STYLE_NONE);
+    text_append(text, sizeof text, "[" WHAT_IF_BADGE ": %s]", look->text.what_if.words);
+    term_wrap_styled(term, STYLE_ACCENT, text);
     term_newline(term);
 }
 
@@ -34,21 +30,21 @@ static void print_expected(const struct look *look, struct term *term) {
     if (n == 0) return;
     snprintf(text, sizeof text,
              "Perplexity %.4g over %" PRId64 " token%s of the %s, each given %swhat is before it.",
-             perplexity, n, n == 1 ? "" : "s", look->pair.next ? "target" : "text",
-             look->pair.next ? "the source and " : "");
+             perplexity, n, n == 1 ? "" : "s", look->text.pair.next ? "target" : "text",
+             look->text.pair.next ? "the source and " : "");
     term_wrap(term, text);
 }
 
 static void print_predictions(const struct look *look, struct term *term) {
-    const int64_t top = look->options->top.set ? look->options->top.value : 5;
+    const struct session *session = look->text.session;
     print_badge(look, term);
     if (look->replaced) {
-        replaced_print(look->session, look->input, look->replaced, top, term);
+        replaced_print(session, look->text.input, look->replaced, look_top(look), term);
     } else if (look->predictions.n_masks > 0) {
-        predictions_print(look->session, &look->predictions, term);
-    } else if (look->session->info->kind == QKV_MODEL_PAIR && !look->log_p) {
+        predictions_print(session, &look->predictions, term);
+    } else if (session->info->kind == QKV_MODEL_PAIR && !look->log_p) {
         term_wrap(term, "An encoder predicts nothing: --cross shows what its decoder looks at.");
-    } else if (!look->session->info->has_mlm && !look->log_p) {
+    } else if (!session->info->has_mlm && !look->log_p) {
         term_wrap(term, "The model has no MLM head, so it predicts nothing.");
     } else if (!look->log_p) {
         return;
@@ -59,9 +55,7 @@ static void print_predictions(const struct look *look, struct term *term) {
 
 /* In bold, and what follows on the same line if the terminal is wide enough. */
 static void heading(struct term *term, const char *text) {
-    term_style(term, STYLE_BOLD);
-    fputs(text, term->out);
-    term_style(term, STYLE_NONE);
+    term_styled(term, STYLE_BOLD, text);
     fputs(term->width < 70 ? "\n" : "  ", term->out);
 }
 
@@ -70,7 +64,7 @@ static qkv_status make_grid(const struct look *look, int rows, int cols, float *
                             qkv_error *error) {
     const struct look_tiles each = look_tiles_of(look, INT64_MAX);
     float *weights = calloc((size_t)(look->n_rows * look->n_cols) + 1, sizeof(float));
-    qkv_status status = weights ? QKV_OK : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    qkv_status status = weights ? QKV_OK : text_no_memory(error);
     for (int64_t i = 0; status == QKV_OK && i < look_n_heads(look); i++) {
         status = look_cells(look, i, &each, weights, error);
         if (status == QKV_OK)
@@ -80,36 +74,32 @@ static qkv_status make_grid(const struct look *look, int rows, int cols, float *
     return status;
 }
 
-static void draw_heads(const struct look *look, struct term *term, int rows, int cols,
-                       const float *cells, const char *const *labels) {
-    char text[80];
-    snprintf(text, sizeof text, "All heads%s", attention_heads(look->session, look->view.which));
-    heading(term, text);
-    term_wrap(term, term->depth == TERM_PLAIN
-                        ? "down: layers, across: heads; denser is more, 0 to 1"
-                    : term->theme == QKV_THEME_LIGHT
-                        ? "down: layers, across: heads; darker is more, 0 to 1"
-                        : "down: layers, across: heads; brighter is more, 0 to 1");
-    const struct grid_view view = {
-        look_info(look)->n_layers, look_info(look)->n_heads, rows, cols, cells, labels,
-        look->choice.layer,        look->choice.head
-    };
-    draw_grid(term, &view);
-    fputc('\n', term->out);
-}
-
 static qkv_status print_grid(const struct look *look, struct term *term, qkv_error *error) {
+    const qkv_heads_info *info = look_info(look);
     const int64_t n_all = look_n_heads(look),
                   n = look->n_rows > look->n_cols ? look->n_rows : look->n_cols;
-    const int side = grid_side(term, look_info(look)->n_heads, n),
+    const int side = grid_side(term, info->n_heads, n),
               rows = look->n_rows < side ? (int)look->n_rows : side,
               cols = look->n_cols < side ? (int)look->n_cols : side;
     float *cells = calloc((size_t)(n_all * side * side) + 1, sizeof(float));
     const char **labels = calloc((size_t)n_all + 1, sizeof(*labels));
-    qkv_status status = cells && labels ? make_grid(look, rows, cols, cells, error)
-                                        : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    const qkv_status status =
+        cells && labels ? make_grid(look, rows, cols, cells, error) : text_no_memory(error);
     for (int64_t i = 0; status == QKV_OK && i < n_all; i++) labels[i] = look_label(look, i);
-    if (status == QKV_OK) draw_heads(look, term, rows, cols, cells, labels);
+    const struct grid_view view = { info->n_layers,     info->n_heads,    rows, cols, cells, labels,
+                                    look->choice.layer, look->choice.head };
+    struct caption title = { "All heads" }, scale = { "down: layers, across: heads; " };
+    caption_add(&title, "%s", attention_heads(look->text.session, look->text.view.which));
+    caption_add(&scale, "%s is more, 0 to 1",
+                term->depth == TERM_PLAIN        ? "denser"
+                : term->theme == QKV_THEME_LIGHT ? "darker"
+                                                 : "brighter");
+    if (status == QKV_OK) {
+        heading(term, title.text);
+        term_wrap(term, scale.text);
+        draw_grid(term, &view);
+        fputc('\n', term->out);
+    }
     free(cells);
     free(labels);
     return status;
@@ -123,9 +113,7 @@ void look_print_title(const struct look *look, struct term *term) {
     if (choice->key >= 0) {
         term_print(term->out, look->rows[choice->query]);
         fputs(" looks at ", term->out);
-        term_style(term, STYLE_BOLD);
-        term_print(term->out, look->cols[choice->key]);
-        term_style(term, STYLE_NONE);
+        term_styled(term, STYLE_BOLD, look->cols[choice->key]);
         fprintf(term->out, " with %.2f", (double)choice->weight);
     }
     fputs("\n", term->out);
@@ -133,38 +121,35 @@ void look_print_title(const struct look *look, struct term *term) {
 
 qkv_status look_print_map(const struct look *look, struct term *term, qkv_error *error) {
     const qkv_heads_choice *choice = &look->choice;
-    const struct look_tiles each = look_tiles_of(look, INT64_MAX);
-    float *weights = malloc((size_t)(look->n_rows * look->n_cols) * sizeof(float) + 1);
-    const qkv_status status = weights ? look_cells(look, look_chosen(look), &each, weights, error)
-                                      : text_error(error, QKV_ERR_MEMORY, "out of memory");
-    const struct map_view view = {
-        look->n_rows, look->n_cols,  weights,     look->rows,
-        look->cols,   choice->query, choice->key, look->pair.next ? 2 : 1
-    };
-    if (status == QKV_OK) draw_heatmap(term, &view);
+    struct look_tiles each;
+    float *weights = look_chosen_cells(look, INT64_MAX, &each, error);
+    if (!weights) return error->status;
+    const struct map_view view = { look->n_rows, look->n_cols,
+                                   weights,      look->rows,
+                                   look->cols,   choice->query,
+                                   choice->key,  look->text.pair.next ? 2 : 1 };
+    draw_heatmap(term, &view);
     free(weights);
-    return status;
+    return QKV_OK;
 }
 
 static void print_caption(const struct look *look, struct term *term) {
-    char caption[LOOK_CAPTION] = "";
-    if (look->what_if.any)
-        text_append(caption, sizeof caption, "Modified: not what the model computed (%s). ",
-                    look->what_if.words);
-    if (look->windows) windows_words(look->windows, caption, sizeof caption);
-    text_append(caption, sizeof caption,
+    struct caption caption = { "" };
+    if (look->text.what_if.any)
+        caption_add(&caption, "Modified: not what the model computed (%s). ",
+                    look->text.what_if.words);
+    if (look->windows) windows_words(look->windows, &caption);
+    caption_add(&caption,
                 "A cell is the weight, in percent, with which the row's token (query) looks at the "
                 "column's token (key); a row sums to 100.%s%s Model: %s. Layers and heads count "
                 "from 0.",
-                look->pair.next
+                look->text.pair.next
                     ? " A row is a token that the decoder read, and the one that it predicts."
                     : "",
                 look_info(look)->causal ? " Tokens after a query are hidden from it: no cell." : "",
-                look->session->info->source);
-    look_add_rule(look, caption);
-    term_style(term, STYLE_DIM);
-    term_wrap(term, caption);
-    term_style(term, STYLE_NONE);
+                look->text.session->info->source);
+    look_add_rule(look, &caption);
+    term_wrap_styled(term, STYLE_DIM, caption.text);
 }
 
 qkv_status look_print(const struct look *look, qkv_error *error) {

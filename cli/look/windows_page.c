@@ -1,45 +1,49 @@
 /*
- * The page of `qkv look --slide`: windows as texts to choose from. As many are kept as are sure to fit;
- * the others are named in a message, and in the page's caption.
+ * The page of `qkv look --slide`: windows as texts to choose from. As many are kept as are sure to
+ * fit; the others are named in a message, and in the page's caption.
  */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "common/given.h"
 #include "look/look.h"
 
 /* Of a window: those of --heads, the one of --head, or all. */
 static int64_t heads_of_window(const struct look *look) {
-    const qkv_model_info *info = look->session->info;
+    const qkv_model_info *info = look->text.session->info;
     return look->list ? look->n_list : look->given ? 1 : info->n_layers * info->n_heads;
 }
 
 int64_t windows_page_room(const struct look *look, int64_t n) {
-    const char *path = look->options->out, *dot = path ? strrchr(path, '.') : NULL;
     const double width = n > 64 ? 2 : 4, /* f16 where the writer may choose it */
         bytes = (double)heads_of_window(look) *
-                (((double)(2 * n * look->session->info->head_dim) * width + 4 * (double)n) * 4 / 3 +
+                (((double)(2 * n * look->text.session->info->head_dim) * width + 4 * (double)n) *
+                     4 / 3 +
                  1500);
-    if (!dot || strcmp(dot, ".html") != 0) return 0;
+    if (given_ending(look->options->out, ".html") < 0) return 0;
     const double room = LOOK_PAGE_BYTES / bytes;
     return room < 1 ? 1 : (int64_t)room;
 }
 
+/* What the page needs of a window beside its heads. */
+struct page_window {
+    struct look_tokens tokens;
+    char name[120];
+};
+
 /* What the page needs of all shown. */
 struct page_windows {
     int64_t n, n_heads; /* shown; heads of each */
-    struct look_tokens *tokens;
+    struct page_window *list;
     qkv_page_run *runs;
-    char (*names)[120];
-    qkv_page_head *heads; /* [n][n_heads], and room for one window more */
+    qkv_page_head *heads; /* [n][n_heads] */
 };
 
 static void page_windows_free(struct page_windows *shown, int64_t n_tokens) {
-    for (int64_t w = 0; shown->tokens && w < shown->n; w++)
-        look_tokens_free(&shown->tokens[w], n_tokens);
-    free(shown->tokens);
+    for (int64_t w = 0; shown->list && w < shown->n; w++)
+        look_tokens_free(&shown->list[w].tokens, n_tokens);
+    free(shown->list);
     free(shown->runs);
-    free(shown->names);
     free(shown->heads);
 }
 
@@ -47,41 +51,32 @@ static void page_windows_free(struct page_windows *shown, int64_t n_tokens) {
 static qkv_status add_window(const struct look *look, int64_t w, struct page_windows *shown,
                              float *scale, qkv_error *error) {
     const struct text_window *window = &look->windows->list[w];
-    const struct look one = { .session = look->session,
-                              .options = look->options,
-                              .input = window->encoding,
-                              .view = pair_view(look->session, window->encoding, NULL, QKV_SELF),
-                              .ctx = look->ctx,
-                              .heads = window->heads,
-                              .given = look->given,
-                              .list = look->list,
-                              .n_list = look->n_list,
-                              .choice = look->choice };
+    struct look one = *look;
+    one.text = window->of;
+    one.windows = NULL;
+    struct page_window *made = &shown->list[w];
     qkv_page_head *heads = shown->heads + w * shown->n_heads;
-    qkv_status status = look_tokens_make(&shown->tokens[w], &one.view.keys, error);
+    qkv_status status = look_tokens_make(&made->tokens, &one.text.view.keys, error);
     if (status == QKV_OK) status = look_page_heads(&one, heads, scale, error);
     for (int64_t h = 0; status == QKV_OK && h < shown->n_heads; h++) heads[h].run = w;
-    shown->names[w][0] = '\0';
-    text_append(shown->names[w], sizeof shown->names[w], "%" PRId64 ": %.90s", window->first,
-                window->begins);
-    shown->runs[w] = (qkv_page_run){ shown->names[w], (const char *const *)shown->tokens[w].texts,
-                                     window->encoding->special, NULL, shown->tokens[w].words };
+    text_append(made->name, sizeof made->name, "%" PRId64 ": %.90s", window->first, window->begins);
+    shown->runs[w] = (qkv_page_run){ made->name, (const char *const *)made->tokens.texts,
+                                     window->encoding.special, NULL, made->tokens.words };
     return status;
 }
 
 static qkv_status page_windows_make(const struct look *look, struct page_windows *shown,
                                     float *scale, qkv_error *error) {
-    const qkv_model_info *info = look->session->info;
+    const qkv_model_info *info = look->text.session->info;
     const struct windows *windows = look->windows;
-    const int64_t n_all_heads = info->n_layers * info->n_heads;
     shown->n = windows->n_windows < windows->n_kept ? windows->n_windows : windows->n_kept;
     shown->n_heads = heads_of_window(look);
-    shown->tokens = calloc((size_t)shown->n, sizeof *shown->tokens);
+    shown->list = calloc((size_t)shown->n, sizeof *shown->list);
     shown->runs = calloc((size_t)shown->n, sizeof *shown->runs);
-    shown->names = calloc((size_t)shown->n, sizeof *shown->names);
-    shown->heads = calloc((size_t)(shown->n * shown->n_heads + n_all_heads), sizeof *shown->heads);
-    if (!shown->tokens || !shown->runs || !shown->names || !shown->heads)
-        return text_error(error, QKV_ERR_MEMORY, "out of memory");
+    /* and room for all heads of one window */
+    shown->heads = calloc((size_t)(shown->n * shown->n_heads + info->n_layers * info->n_heads),
+                          sizeof *shown->heads);
+    if (!shown->list || !shown->runs || !shown->heads) return text_no_memory(error);
     qkv_status status = QKV_OK;
     for (int64_t w = 0; status == QKV_OK && w < shown->n; w++)
         status = add_window(look, w, shown, scale, error);
@@ -90,14 +85,11 @@ static qkv_status page_windows_make(const struct look *look, struct page_windows
 
 static void make_caption(const struct look *look, int64_t n, char *caption, size_t bytes) {
     const struct windows *windows = look->windows;
-    caption[0] = '\0';
-    if (look->what_if.any)
-        text_append(caption, bytes, "MODIFIED: not what the model computed (%s). ",
-                    look->what_if.words);
+    look_modified(look, caption, bytes);
     text_append(caption, bytes,
                 "Model %.200s. Windows of %" PRId64 " tokens with the special ones, every %" PRId64
                 ", of a text of %" PRId64 " tokens",
-                look->session->info->source, windows->encoding->n, windows->rule.stride,
+                look->text.session->info->source, windows->n, windows->rule.stride,
                 windows->n_tokens);
     if (n < windows->n_all)
         text_append(caption, bytes, "; the first %" PRId64 " of %" PRId64 " are in this file", n,
@@ -107,18 +99,10 @@ static void make_caption(const struct look *look, int64_t n, char *caption, size
 
 qkv_status windows_page(const struct look *look, const char *path, qkv_error *error) {
     const struct windows *windows = look->windows;
-    const int64_t n = windows->encoding->n;
     struct page_windows shown = { .n = 0 };
-    char title[200] = "", caption[600 + WHAT_IF_WORDS], modified[WHAT_IF_WORDS + 60];
-    qkv_page page = { .struct_size = sizeof page,
-                      .n = n,
-                      .head_dim = look->session->info->head_dim,
-                      .query = -1,
-                      .head_bytes = sizeof(qkv_page_head),
-                      .run_bytes = sizeof(qkv_page_run),
-                      .title = title,
-                      .caption = caption,
-                      .limit_bytes = LOOK_PAGE_BYTES };
+    char title[200] = "", caption[600 + WHAT_IF_WORDS] = "", modified[WHAT_IF_WORDS + 60];
+    qkv_page page = look_page_of(look, title, caption);
+    page.head_dim = look->text.session->info->head_dim;
     qkv_page_result result = qkv_page_result_init();
     qkv_status status = page_windows_make(look, &shown, &page.scale, error);
     if (status == QKV_OK) {
@@ -139,6 +123,6 @@ qkv_status windows_page(const struct look *look, const char *path, qkv_error *er
                      " shown; fewer heads (--heads) leave room for more",
                      shown.n, windows->n_all);
     }
-    page_windows_free(&shown, n);
+    page_windows_free(&shown, windows->n);
     return status;
 }

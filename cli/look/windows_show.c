@@ -1,25 +1,21 @@
 /* Windows of a text in words: what means are over, and what each window showed. */
 #include <inttypes.h>
 
-#include "common/term.h"
 #include "look/look.h"
 
 enum { LINES = 24 };
 
-void windows_words(const struct windows *windows, char *text, size_t bytes) {
-    text_append(text, bytes,
-                "Means over %" PRId64 " window%s of %" PRId64
-                " tokens with the special ones, by place "
-                "in the window, of a text of %" PRId64 " tokens. ",
-                windows->n_windows, windows->n_windows == 1 ? "" : "s", windows->encoding->n,
-                windows->n_tokens);
+void windows_words(const struct windows *windows, struct caption *caption) {
+    caption_add(
+        caption,
+        "Means over %" PRId64 " window%s of %" PRId64 " tokens with the special ones, by place "
+        "in the window, of a text of %" PRId64 " tokens. ",
+        windows->n_windows, windows->n_windows == 1 ? "" : "s", windows->n, windows->n_tokens);
 }
 
 void windows_print(const struct look *look, struct term *term) {
     const struct windows *windows = look->windows;
-    term_style(term, STYLE_BOLD);
-    fputs("Windows", term->out);
-    term_style(term, STYLE_NONE);
+    term_styled(term, STYLE_BOLD, "Windows");
     fputs(term->width < 80 ? "  first token, sharpest look\n"
                            : "  first token, sharpest look of one token at another, first words\n",
           term->out);
@@ -46,16 +42,12 @@ void windows_print(const struct look *look, struct term *term) {
 }
 
 static json_t *window_json(const struct text_window *window) {
-    json_t *object = json_pack("{s:I, s:o}", "first", (json_int_t)window->first, "begins",
-                               json_text(window->begins));
-    json_t *sharpest = json_null();
-    if (window->key)
-        sharpest = json_pack("{s:I, s:I, s:o, s:o, s:o}", "layer", (json_int_t)window->choice.layer,
-                             "head", (json_int_t)window->choice.head, "query",
-                             json_text(window->query), "key", json_text(window->key), "weight",
-                             json_number((double)window->choice.weight));
-    json_object_set_new(object, "sharpest", sharpest);
-    return object;
+    const qkv_heads_choice *choice = &window->choice;
+    return json_set(NULL, "first:i begins:t sharpest:o", window->first, window->begins,
+                    !window->key ? json_null()
+                                 : json_set(NULL, "layer:i head:i query:t key:t weight:n",
+                                            choice->layer, choice->head, window->query, window->key,
+                                            (double)choice->weight));
 }
 
 void windows_json(const struct look *look, json_t *object) {
@@ -63,13 +55,10 @@ void windows_json(const struct look *look, json_t *object) {
     json_t *list = json_array(), *places = json_array();
     for (int64_t w = 0; w < windows->n_windows; w++)
         json_array_append_new(list, window_json(&windows->list[w]));
-    for (int64_t i = 0; i < look->input->n; i++)
-        json_array_append_new(places, json_text(look->labels[i]));
-    json_object_set_new(object, "slide",
-                        json_pack("{s:I, s:I, s:I, s:I}", "n", (json_int_t)windows->rule.n,
-                                  "stride", (json_int_t)windows->rule.stride, "n_tokens",
-                                  (json_int_t)windows->n_tokens, "n_windows",
-                                  (json_int_t)windows->n_windows));
-    json_object_set_new(object, "windows", list);
-    json_object_set_new(object, "places", places);
+    for (int64_t i = 0; i < windows->n; i++)
+        json_array_append_new(places, json_text(look->rows[i]));
+    json_set(object, "slide:o windows:o places:o",
+             json_set(NULL, "n:i stride:i n_tokens:i n_windows:i", windows->rule.n,
+                      windows->rule.stride, windows->n_tokens, windows->n_windows),
+             list, places);
 }

@@ -1,38 +1,42 @@
 /* What `qkv map` knows, as a JSON object and as CSV, a line for each point. */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "common/csv.h"
 #include "map/map.h"
 
 static json_t *xy_json(const double *xy) {
-    json_t *pair = json_array();
-    json_array_append_new(pair, json_number(xy[0]));
-    json_array_append_new(pair, json_number(xy[1]));
-    return pair;
+    return json_pack("[o, o]", json_number(xy[0]), json_number(xy[1]));
 }
 
-/* The token of a point, as its vocabulary has it. */
-static json_t *name_json(const struct map *map, int64_t i) {
-    const bool is_key = i >= map->n_queries;
-    const qkv_token_list *list = is_key ? &map->view.keys : &map->view.queries;
-    const int64_t at = is_key ? i - map->n_queries : i;
-    return map->session ? token_json(list->tokenizer, list->tokens->ids[at])
-                        : json_text(map->labels[i]);
+/* Where the token of a point stands: among queries, or among keys. */
+struct place {
+    const qkv_token_list *list;
+    int64_t at;
+    bool is_key;
+};
+
+static struct place place_of(const struct map *map, int64_t i) {
+    const struct attention_view *view = &map->text.view;
+    return i < map->n_queries ? (struct place){ &view->queries, i, false }
+                              : (struct place){ &view->keys, i - map->n_queries, true };
 }
+
+static int32_t id_of(const struct place *place) { return place->list->tokens->ids[place->at]; }
 
 static json_t *point_json(const struct map *map, int64_t i) {
-    json_t *point = json_object();
-    json_object_set_new(point, "token", name_json(map, i));
-    if (map->pair.next && i < map->n_queries)
-        json_object_set_new(point, "predicts",
-                            token_json(map->session->target, map->pair.next->ids[i]));
-    json_object_set_new(point, "xy", xy_json(map->xy + 2 * i));
-    json_object_set_new(point, "pca", xy_json(map->pca + 2 * i));
-    if (i >= map->n_queries || map->n_keys == 0) return point;
-    json_object_set_new(point, "nearest_key", json_integer(map_nearest_key(map, i)));
-    if (map->report.n_runs > 0)
-        json_object_set_new(point, "nearest_key_runs", json_integer(map->agree[i]));
+    const struct place place = place_of(map, i);
+    const struct attended *text = &map->text;
+    json_t *point = json_set(NULL, "token:o",
+                             text->session ? token_json(place.list->tokenizer, id_of(&place))
+                                           : json_text(map->labels[i]));
+    if (text->pair.next && !place.is_key)
+        json_set(point, "predicts:o", token_json(text->session->target, text->pair.next->ids[i]));
+    json_set(point, "xy:o pca:o", xy_json(map->xy + 2 * i), xy_json(map->pca + 2 * i));
+    if (place.is_key || map->n_keys == 0) return point;
+    json_set(point, "nearest_key:i", map_nearest_key(map, i));
+    if (map->report.n_runs > 0) json_set(point, "nearest_key_runs:i", (int64_t)map->agree[i]);
     return point;
 }
 
@@ -45,68 +49,46 @@ static json_t *points_json(const struct map *map, int64_t first, int64_t end) {
 static json_t *lines_json(const struct map *map) {
     json_t *lines = json_array();
     for (int64_t i = 0; i < map->n_lines; i++)
-        json_array_append_new(lines, json_pack("{s:I, s:o}", "key", (json_int_t)map->lines[i].key,
-                                               "weight", json_number(map->lines[i].weight)));
-    return json_pack("{s:I, s:o}", "query", (json_int_t)map->query, "keys", lines);
+        json_array_append_new(lines,
+                              json_set(NULL, "key:i weight:n", map->keys[i], map->weights[i]));
+    return json_set(NULL, "query:i keys:o", map->query, lines);
 }
 
 static void set_report(const struct map *map, json_t *object) {
-    const qkv_map_report *report = &map->report;
-    const struct {
-        const char *name;
-        double value;
-    } numbers[] = {
-        { "perplexity", report->perplexity },
-        { "kl", report->kl },
-        { "median_kl", report->median_kl },
-        { "gradient_norm", report->gradient_norm },
-        { "trustworthiness", report->trust },
-        { "preserved", report->preserved },
-        { "balance", report->balance },
-        { "recall", report->recall },
-        { "rank_correlation", report->rank_correlation },
-    };
-    const bool by_tree = report->n_runs > 0 && report->method == QKV_MAP_BARNES_HUT;
-    const struct {
-        const char *name;
-        int64_t value;
-    } counts[] = { { "iterations", report->n_iters },
-                   { "runs", report->n_runs },
-                   { "run", report->run },
-                   { "seed", (int64_t)map->asked.seed },
-                   { "neighbours", report->n_neighbours },
-                   { "measured", report->n_measured },
-                   { "measured_queries", report->n_measured_queries },
-                   { "without_direction", report->n_zero } };
-    for (int i = 0; i < CLI_COUNT(numbers); i++)
-        json_object_set_new(object, numbers[i].name, json_number(numbers[i].value));
-    for (int i = 0; i < CLI_COUNT(counts); i++)
-        json_object_set_new(object, counts[i].name, json_integer(counts[i].value));
-    json_object_set_new(object, "gradient",
-                        report->n_runs == 0 ? json_null()
-                                            : json_string(by_tree ? "barnes-hut" : "exact"));
-    json_object_set_new(object, "theta", by_tree ? json_number(report->theta) : json_null());
-    json_object_set_new(object, "explained", xy_json(report->explained));
-    json_object_set_new(object, "stopped", json_boolean(map->stopped));
+    const qkv_map_report *r = &map->report;
+    const bool by_tree = r->n_runs > 0 && r->method == QKV_MAP_BARNES_HUT;
+    json_set(object,
+             "perplexity:n kl:n median_kl:n gradient_norm:n trustworthiness:n preserved:n "
+             "balance:n recall:n rank_correlation:n",
+             r->perplexity, r->kl, r->median_kl, r->gradient_norm, r->trust, r->preserved,
+             r->balance, r->recall, r->rank_correlation);
+    json_set(object,
+             "iterations:i runs:i run:i seed:i neighbours:i measured:i measured_queries:i "
+             "without_direction:i",
+             r->n_iters, r->n_runs, r->run, map->asked.seed, r->n_neighbours, r->n_measured,
+             r->n_measured_queries, r->n_zero);
+    json_set(object, "gradient:o theta:n explained:o stopped:o",
+             r->n_runs == 0 ? json_null() : json_string(by_tree ? "barnes-hut" : "exact"),
+             by_tree ? r->theta : NAN, xy_json(r->explained), json_boolean(map->stopped));
 }
 
 qkv_status map_json(const struct map *map, json_t **json, qkv_error *error) {
+    const struct attended *text = &map->text;
+    const int64_t n = map->n_queries + map->n_keys;
     json_t *object = json_object();
-    if (map->session) {
-        const char *attention = attention_key(map->session, map->view.which);
-        if (attention) json_object_set_new(object, "attention", json_string(attention));
-        json_object_set_new(object, "layer", json_integer(map->choice.layer));
-        json_object_set_new(object, "head", json_integer(map->choice.head));
+    if (text->session) {
+        json_set(object, "attention:s layer:i head:i",
+                 attention_key(text->session, text->view.which), map->choice.layer,
+                 map->choice.head);
     }
-    json_object_set_new(object, "method", json_string(map->report.n_runs > 0 ? "tsne" : "pca"));
-    json_object_set_new(object, "metric", json_string(map_metric_name(map)));
+    json_set(object, "method:s metric:s", map->report.n_runs > 0 ? "tsne" : "pca",
+             map_metric_name(map));
     set_report(map, object);
-    json_object_set_new(object, "queries", points_json(map, 0, map->n_queries));
-    json_object_set_new(object, "keys",
-                        points_json(map, map->n_queries, map->n_queries + map->n_keys));
-    if (map->query >= 0) json_object_set_new(object, "lines", lines_json(map));
+    json_set(object, "queries:o keys:o", points_json(map, 0, map->n_queries),
+             points_json(map, map->n_queries, n));
+    if (map->query >= 0) json_set(object, "lines:o", lines_json(map));
     *json = object;
-    return object ? QKV_OK : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    return object ? QKV_OK : text_no_memory(error);
 }
 
 qkv_status map_csv(const struct map *map, const char *path, qkv_error *error) {
@@ -114,12 +96,10 @@ qkv_status map_csv(const struct map *map, const char *path, qkv_error *error) {
     csv_open(&csv);
     csv_put(&csv, "kind,index,token,x,y,pca_x,pca_y\n");
     for (int64_t i = 0; i < map->n_queries + map->n_keys; i++) {
-        const bool is_key = i >= map->n_queries;
-        const qkv_token_list *list = is_key ? &map->view.keys : &map->view.queries;
-        const int64_t at = is_key ? i - map->n_queries : i;
-        csv_put(&csv, "%s,%" PRId64 ",", is_key ? "key" : "query", at);
-        if (map->session && !(map->pair.next && !is_key))
-            csv_token(&csv, list->tokenizer, list->tokens->ids[at]);
+        const struct place place = place_of(map, i);
+        csv_put(&csv, "%s,%" PRId64 ",", place.is_key ? "key" : "query", place.at);
+        if (map->text.session && !(map->text.pair.next && !place.is_key))
+            csv_token(&csv, place.list->tokenizer, id_of(&place));
         else
             csv_field(&csv, map->labels[i], strlen(map->labels[i]));
         csv_put(&csv, ",%.9g,%.9g,%.9g,%.9g\n", map->xy[2 * i], map->xy[2 * i + 1], map->pca[2 * i],

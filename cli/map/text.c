@@ -9,14 +9,7 @@
 
 #include "map/map.h"
 
-enum {
-    FREE = -1,
-    TAKEN = -2,
-    FEWEST_ROWS = 12,
-    MOST_ROWS = 40,
-    MOST_COLUMNS = 120,
-    LABEL_COLUMNS = 16
-};
+enum { FREE = -1, TAKEN = -2, MOST_ROWS = 40, MOST_COLUMNS = 120, LABEL_COLUMNS = 16 };
 
 /* A cell holds the point whose mark it is, or `TAKEN` by a label, or nothing. */
 struct field {
@@ -28,7 +21,7 @@ struct field {
 static bool is_marked(const struct map *map, int64_t i) {
     if (i == map->query) return true;
     for (int64_t l = 0; l < map->n_lines; l++)
-        if (i == map->n_queries + map->lines[l].key) return true;
+        if (i == map->n_queries + map->keys[l]) return true;
     return false;
 }
 
@@ -66,64 +59,69 @@ static void put_marks(const struct map *map, const struct scale *scale, struct f
     }
 }
 
-static bool fits(const struct field *field, int64_t place, int64_t width) {
-    const int64_t column = place % field->columns;
-    if (column + width > field->columns) return false;
-    for (int64_t c = 0; c < width; c++)
-        if (field->cells[place + c] != FREE) return false;
+/* Whether the `width` cells from a column on are free, in the row of a place. */
+static bool fits(const struct field *field, int64_t place, int64_t column, int64_t width) {
+    const int64_t *row = field->cells + (place - place % field->columns);
+    if (column < 0 || column + width > field->columns) return false;
+    for (int64_t c = column; c < column + width; c++)
+        if (row[c] != FREE) return false;
     return true;
 }
 
-static void put_labels(const struct map *map, struct field *field, const int64_t *places) {
-    const int64_t n = map->n_queries + map->n_keys;
-    for (int pass = 0; pass < 2; pass++) {
-        for (int64_t i = 0; i < n; i++) {
-            const int columns = term_columns(map->labels[i]);
-            const int width = columns < LABEL_COLUMNS ? columns : LABEL_COLUMNS;
-            const int64_t place = places[i];
-            if (is_marked(map, i) != (pass == 0) || field->cells[place] != i || width == 0)
-                continue;
-            int64_t begin = place + 1;
-            const bool right = place % field->columns + 1 < field->columns &&
-                               fits(field, begin, width + 1 < field->columns ? width : width);
-            if (!right) begin = place - width;
-            if (!right && (place % field->columns < width || !fits(field, begin, width))) continue;
-            for (int c = 0; c < width; c++) field->cells[begin + c] = TAKEN;
-            field->labels[begin] = i;
-        }
-    }
+static int label_width(const struct map *map, int64_t i) {
+    const int columns = term_columns(map->labels[i]);
+    return columns < LABEL_COLUMNS ? columns : LABEL_COLUMNS;
 }
 
-static void put_mark(struct term *term, const struct map *map, int64_t i) {
-    const bool is_key = i >= map->n_queries;
-    if (is_marked(map, i)) term_style(term, STYLE_BOLD);
+/* To the right of a mark, else to its left, else nowhere. */
+static void put_label(const struct map *map, struct field *field, int64_t place, int64_t i) {
+    const int width = label_width(map, i);
+    const int64_t column = place % field->columns;
+    if (field->cells[place] != i || width == 0) return;
+    const bool right = fits(field, place, column + 1, width);
+    if (!right && !fits(field, place, column - width, width)) return;
+    const int64_t begin = right ? place + 1 : place - width;
+    for (int c = 0; c < width; c++) field->cells[begin + c] = TAKEN;
+    field->labels[begin] = i;
+}
+
+static void put_labels(const struct map *map, struct field *field, const int64_t *places) {
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t i = 0; i < map->n_queries + map->n_keys; i++)
+            if (is_marked(map, i) == (pass == 0)) put_label(map, field, places[i], i);
+}
+
+static void put_sign(struct term *term, bool is_key) {
     term_weight_fg(term, is_key ? 0.95 : 0.55);
     fputs(term->unicode ? (is_key ? "▲" : "●") : (is_key ? "^" : "o"), term->out);
     term_style(term, STYLE_NONE);
 }
 
+/* What a cell has, and how many columns that takes. */
+static int draw_cell(struct term *term, const struct map *map, const struct field *field,
+                     int64_t place) {
+    const bool is_label = field->labels[place] >= 0;
+    const int64_t i = is_label ? field->labels[place] : field->cells[place];
+    if (i < 0) {
+        fputc(' ', term->out);
+        return 1;
+    }
+    if (is_marked(map, i)) term_style(term, STYLE_BOLD);
+    if (!is_label) {
+        put_sign(term, i >= map->n_queries);
+        return 1;
+    }
+    term_put(term, map->labels[i], label_width(map, i), false);
+    if (is_marked(map, i)) term_style(term, STYLE_NONE);
+    return label_width(map, i);
+}
+
 static void draw(struct term *term, const struct map *map, const struct field *field) {
     for (int row = 0; row < field->rows; row++) {
+        const int64_t begin = (int64_t)row * field->columns;
         int end = field->columns;
-        while (end > 0 && field->cells[row * field->columns + end - 1] == FREE) end--;
-        for (int column = 0; column < end;) {
-            const int64_t place = (int64_t)row * field->columns + column;
-            if (field->labels[place] >= 0) {
-                const int64_t i = field->labels[place];
-                const int columns = term_columns(map->labels[i]);
-                const int width = columns < LABEL_COLUMNS ? columns : LABEL_COLUMNS;
-                if (is_marked(map, i)) term_style(term, STYLE_BOLD);
-                term_put(term, map->labels[i], width, false);
-                if (is_marked(map, i)) term_style(term, STYLE_NONE);
-                column += width;
-                continue;
-            }
-            if (field->cells[place] >= 0)
-                put_mark(term, map, field->cells[place]);
-            else
-                fputc(' ', term->out);
-            column++;
-        }
+        while (end > 0 && field->cells[begin + end - 1] == FREE) end--;
+        for (int column = 0; column < end;) column += draw_cell(term, map, field, begin + column);
         term_newline(term);
     }
 }
@@ -147,41 +145,32 @@ static qkv_status draw_field(struct term *term, const struct map *map, qkv_error
     free(field.cells);
     free(field.labels);
     free(places);
-    return made ? QKV_OK : text_error(error, QKV_ERR_MEMORY, "out of memory");
+    return made ? QKV_OK : text_no_memory(error);
 }
 
-static void put_name(struct term *term, const struct map *map, bool is_key) {
+static void put_legend(struct term *term, const struct map *map, bool is_key) {
     const char *name = map_point_name(map, is_key);
     char *const spelt = term->unicode ? NULL : term_spell_out(name);
+    put_sign(term, is_key);
     fprintf(term->out, " %s%s", spelt ? spelt : name, is_key ? "\n" : "  ");
     free(spelt);
 }
 
 qkv_status map_print(const struct map *map, qkv_error *error) {
     struct term term;
-    char text[MAP_TEXT_BYTES];
+    struct caption title = { "" }, caption = { "" };
     term_init(&term, stdout, &map->options->common);
-    map_title(map, text);
-    term_style(&term, STYLE_BOLD);
-    term_print(term.out, text);
-    term_style(&term, STYLE_NONE);
+    map_title(map, &title);
+    term_styled(&term, STYLE_BOLD, title.text);
     fputs("\n\n", term.out);
     const qkv_status status = draw_field(&term, map, error);
     if (status != QKV_OK) return status;
     fputc('\n', term.out);
-    term_weight_fg(&term, 0.55);
-    fputs(term.unicode ? "●" : "o", term.out);
-    term_style(&term, STYLE_NONE);
-    put_name(&term, map, false);
-    term_weight_fg(&term, 0.95);
-    fputs(term.unicode ? "▲" : "^", term.out);
-    term_style(&term, STYLE_NONE);
-    put_name(&term, map, true);
-    map_caption(map, text);
-    char *const spelt = term.unicode ? NULL : term_spell_out(text);
-    term_style(&term, STYLE_DIM);
-    term_wrap(&term, spelt ? spelt : text);
-    term_style(&term, STYLE_NONE);
+    put_legend(&term, map, false);
+    put_legend(&term, map, true);
+    map_caption(map, &caption);
+    char *const spelt = term.unicode ? NULL : term_spell_out(caption.text);
+    term_wrap_styled(&term, STYLE_DIM, spelt ? spelt : caption.text);
     free(spelt);
     return QKV_OK;
 }

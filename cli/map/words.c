@@ -27,82 +27,79 @@ int64_t map_nearest_key(const struct map *map, int64_t query) {
 }
 
 const char *map_point_name(const struct map *map, bool is_key) {
-    if (map->view.which == QKV_CROSS) return is_key ? "key: source" : "query: read \u2192 predicts";
-    if (map->view.which == QKV_DECODER) return is_key ? "key: read" : "query: read \u2192 predicts";
+    if (map->text.view.which == QKV_CROSS)
+        return is_key ? "key: source" : "query: read \u2192 predicts";
+    if (map->text.view.which == QKV_DECODER)
+        return is_key ? "key: read" : "query: read \u2192 predicts";
     return is_key ? "key" : "query";
 }
 
-void map_title(const struct map *map, char text[MAP_TEXT_BYTES]) {
-    text[0] = '\0';
-    if (map->session) {
+void map_title(const struct map *map, struct caption *title) {
+    if (map->text.session) {
         char name[HEAD_NAME];
-        attention_head(map->session, map->view.which, map->choice.layer, map->choice.head, name);
-        text_append(text, MAP_TEXT_BYTES, "%s", name);
+        attention_head(map->text.session, map->text.view.which, map->choice.layer, map->choice.head,
+                       name);
+        caption_add(title, "%s", name);
     } else {
-        text_append(text, MAP_TEXT_BYTES, "%" PRId64 " queries, %" PRId64 " keys", map->n_queries,
-                    map->n_keys);
+        caption_add(title, "%" PRId64 " queries, %" PRId64 " keys", map->n_queries, map->n_keys);
     }
     if (map->n_lines > 0)
-        text_append(text, MAP_TEXT_BYTES, ": %.60s looks at %.60s, %.2f", map->labels[map->query],
-                    map->labels[map->n_queries + map->lines[0].key], map->lines[0].weight);
+        caption_add(title, ": %.60s looks at %.60s, %.2f", map->labels[map->query],
+                    map_line_label(map, 0), map->weights[0]);
 }
 
-static void add_source(const struct map *map, char *text) {
-    if (!map->session) {
-        text_append(text, MAP_TEXT_BYTES, "Queries %.80s, keys %.80s", map->options->q,
-                    map->options->k);
+static void add_source(const struct map *map, struct caption *text) {
+    if (!map->text.session) {
+        caption_add(text, "Queries %.80s, keys %.80s", map->options->q, map->options->k);
         return;
     }
-    const qkv_model_info *info = map->session->info;
-    const struct attention_view *view = &map->view;
-    text_append(text, MAP_TEXT_BYTES,
+    const qkv_model_info *info = map->text.session->info;
+    const struct attention_view *view = &map->text.view;
+    caption_add(text,
                 "Model %.80s (%s), %slayer %" PRId64 " of %" PRId64 ", head %" PRId64 " of %" PRId64
                 ", counted from 0: ",
-                info->source, info->architecture, attention_words(map->session, view->which),
+                info->source, info->architecture, attention_words(map->text.session, view->which),
                 map->choice.layer, view->n_layers, map->choice.head, view->n_heads);
     if (view->which == QKV_CROSS)
-        text_append(text, MAP_TEXT_BYTES,
+        caption_add(text,
                     "queries of %" PRId64 " tokens that the decoder read (and those that it "
                     "predicts), keys of %" PRId64 " tokens of the source",
                     map->n_queries, map->n_keys);
     else
-        text_append(text, MAP_TEXT_BYTES, "queries and keys of %" PRId64 " tokens", map->n_queries);
+        caption_add(text, "queries and keys of %" PRId64 " tokens", map->n_queries);
 }
 
-static void add_method(const struct map *map, char *text) {
+static void add_method(const struct map *map, struct caption *text) {
     static const char *const distances[] = {
         "D = (1 - cos)\u00b2", "D = 1 - cos", "D = |x - y|\u00b2",
         "D = |q|\u00b2 + max|k|\u00b2 - 2 q\u00b7k between query and key"
     };
     const qkv_map_report *report = &map->report;
     if (report->n_runs == 0) {
-        text_append(text, MAP_TEXT_BYTES, ", first two principal components%s",
+        caption_add(text, ", first two principal components%s",
                     map->stopped ? ", stopped before t-SNE" : "");
     } else {
-        text_append(text, MAP_TEXT_BYTES, " by t-SNE");
+        caption_add(text, " by t-SNE");
         if (report->method == QKV_MAP_BARNES_HUT)
-            text_append(text, MAP_TEXT_BYTES, " (Barnes-Hut, theta %g)", report->theta);
-        text_append(text, MAP_TEXT_BYTES, ", metric %s, %s, perplexity %g. KL %.4g",
-                    map_metric_name(map), distances[map->asked.metric], report->perplexity,
-                    report->kl);
+            caption_add(text, " (Barnes-Hut, theta %g)", report->theta);
+        caption_add(text, ", metric %s, %s, perplexity %g. KL %.4g", map_metric_name(map),
+                    distances[map->asked.metric], report->perplexity, report->kl);
         if (report->n_runs > 1)
-            text_append(text, MAP_TEXT_BYTES, ", the least of %" PRId64 " runs (median %.4g)",
-                        report->n_runs, report->median_kl);
-        text_append(text, MAP_TEXT_BYTES, ", %" PRId64 " iterations, seed %" PRIu64 "%s",
-                    report->n_iters, map->asked.seed,
-                    map->stopped ? ", stopped before its end" : "");
+            caption_add(text, ", the least of %" PRId64 " runs (median %.4g)", report->n_runs,
+                        report->median_kl);
+        caption_add(text, ", %" PRId64 " iterations, seed %" PRIu64 "%s", report->n_iters,
+                    map->asked.seed, map->stopped ? ", stopped before its end" : "");
     }
     if (map->asked.center_keys || map->asked.auto_balance)
-        text_append(text, MAP_TEXT_BYTES, "; keys centred on queries");
+        caption_add(text, "; keys centred on queries");
     if (map->asked.balance > 0 || map->asked.auto_balance)
-        text_append(text, MAP_TEXT_BYTES, "; queries \u00d7 %g, keys / %g%s", report->balance,
-                    report->balance, map->asked.auto_balance ? " (auto)" : "");
-    text_append(text, MAP_TEXT_BYTES,
-                ". Principal components explain %.1f %% + %.1f %% of the variance.",
+        caption_add(text, "; queries \u00d7 %g, keys / %g%s", report->balance, report->balance,
+                    map->asked.auto_balance ? " (auto)" : "");
+    caption_add(text, ". Principal components explain %.1f %% + %.1f %% of the variance.",
                 100 * report->explained[0], 100 * report->explained[1]);
 }
 
-static void add_quality(const struct map *map, char *text) {
+static void add_quality(const struct map *map, struct caption *text) {
     const qkv_map_report *report = &map->report;
     char of_points[40] = "", of_queries[40] = ""; /* where some stand for all */
     if (report->n_measured < map->n_queries + map->n_keys)
@@ -110,63 +107,54 @@ static void add_quality(const struct map *map, char *text) {
     if (report->n_measured_queries < map->n_queries)
         snprintf(of_queries, sizeof of_queries, "%" PRId64 " ", report->n_measured_queries);
     if (report->n_neighbours > 0)
-        text_append(text, MAP_TEXT_BYTES,
+        caption_add(text,
                     " Of %" PRId64 " neighbours%s: trustworthiness %.3f, %.0f %% kept (metric %s).",
                     report->n_neighbours, of_points, report->trust, 100 * report->preserved,
                     map_metric_name(map));
     if (!isnan(report->recall))
-        text_append(text, MAP_TEXT_BYTES,
-                    " The nearest key has the largest q\u00b7k for %.0f %% of %squeries",
+        caption_add(text, " The nearest key has the largest q\u00b7k for %.0f %% of %squeries",
                     100 * report->recall, of_queries);
     if (!isnan(report->rank_correlation))
-        text_append(text, MAP_TEXT_BYTES, "; rank correlation of distance and q\u00b7k %.2f",
+        caption_add(text, "; rank correlation of distance and q\u00b7k %.2f",
                     report->rank_correlation);
-    if (!isnan(report->recall)) text_append(text, MAP_TEXT_BYTES, ".");
-    if (map->view.causal)
-        text_append(text, MAP_TEXT_BYTES, " Keys that a query does not see count here, too.");
+    if (!isnan(report->recall)) caption_add(text, ".");
+    if (map->text.view.causal)
+        caption_add(text, " Keys that a query does not see count here, too.");
 }
 
-static void add_lines(const struct map *map, char *text) {
+static void add_lines(const struct map *map, struct caption *text) {
     if (map->query < 0) return;
     const int64_t nearest = map_nearest_key(map, map->query);
     if (map->n_lines > 0) {
-        text_append(text, MAP_TEXT_BYTES, " Lines: the %" PRId64 " keys that %.60s looks at most,",
-                    map->n_lines, map->labels[map->query]);
+        caption_add(text, " Lines: the %" PRId64 " keys that %.60s looks at most,", map->n_lines,
+                    map->labels[map->query]);
         for (int64_t i = 0; i < map->n_lines && i < 5; i++)
-            text_append(text, MAP_TEXT_BYTES, "%s %.40s %.2f", i ? "," : "",
-                        map->labels[map->n_queries + map->lines[i].key], map->lines[i].weight);
-        text_append(text, MAP_TEXT_BYTES, "%s.", map->n_lines > 5 ? ", ..." : "");
+            caption_add(text, "%s %.40s %.2f", i ? "," : "", map_line_label(map, i),
+                        map->weights[i]);
+        caption_add(text, "%s.", map->n_lines > 5 ? ", ..." : "");
     }
     if (nearest < 0) return;
-    text_append(text, MAP_TEXT_BYTES, " The key nearest to %.60s is %.60s (%" PRId64 ")",
-                map->labels[map->query], map->labels[map->n_queries + nearest], nearest);
+    caption_add(text, " The key nearest to %.60s is %.60s (%" PRId64 ")", map->labels[map->query],
+                map->labels[map->n_queries + nearest], nearest);
     if (map->report.n_runs > 1)
-        text_append(text, MAP_TEXT_BYTES, ", in %d of %" PRId64 " runs", map->agree[map->query],
+        caption_add(text, ", in %d of %" PRId64 " runs", map->agree[map->query],
                     map->report.n_runs);
-    text_append(text, MAP_TEXT_BYTES, ".");
+    caption_add(text, ".");
 }
 
-void map_caption(const struct map *map, char text[MAP_TEXT_BYTES]) {
-    text[0] = '\0';
-    add_source(map, text);
-    add_method(map, text);
-    add_quality(map, text);
-    add_lines(map, text);
-    text_append(text, MAP_TEXT_BYTES,
+void map_caption(const struct map *map, struct caption *caption) {
+    add_source(map, caption);
+    add_method(map, caption);
+    add_quality(map, caption);
+    add_lines(map, caption);
+    caption_add(caption,
                 " Nearness means something, directions do not. Weights show mixing, not reasons.");
 }
 
 qkv_status map_picture(const struct map *map, const char *path, qkv_error *error) {
-    char title[MAP_TEXT_BYTES], caption[MAP_TEXT_BYTES];
-    int64_t to[MAP_MAX_LINES];
-    double weights[MAP_MAX_LINES];
-    for (int64_t i = 0; i < map->n_lines; i++) {
-        to[i] = map->lines[i].key;
-        weights[i] = map->lines[i].weight;
-    }
-    map_title(map, title);
-    map_caption(map, caption);
-    const struct arg_int theme = map->options->common.theme;
+    struct caption title = { "" }, caption = { "" };
+    map_title(map, &title);
+    map_caption(map, &caption);
     const qkv_point_map picture = {
         .struct_size = sizeof picture,
         .n_queries = map->n_queries,
@@ -175,11 +163,11 @@ qkv_status map_picture(const struct map *map, const char *path, qkv_error *error
         .labels = (const char *const *)map->labels,
         .n_lines = map->n_lines,
         .from = map->query,
-        .to = to,
-        .weights = weights,
-        .title = title,
-        .caption = caption,
-        .theme = theme.set ? (qkv_theme)theme.value : QKV_THEME_LIGHT,
+        .to = map->keys,
+        .weights = map->weights,
+        .title = title.text,
+        .caption = caption.text,
+        .theme = (qkv_theme)map->options->common.theme.value,
         .query_name = map_point_name(map, false),
         .key_name = map_point_name(map, true),
     };

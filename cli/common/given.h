@@ -1,0 +1,31 @@
+/* Which options of a command were given, and which of them do not go together: a table of rules. */
+#ifndef QKV_CLI_COMMON_GIVEN_H
+#define QKV_CLI_COMMON_GIVEN_H
+
+#include "common/cli.h"
+
+/* Names are options, "--q|--k", or "a text": a word of the command. */
+struct given_rule {
+    const char *these;   /* one of them was given (NULL: in any case) … */
+    const char *with;    /* … together with one of these, or if that is NULL … */
+    const char *without; /* … without any of these: that is a mistake */
+    const char *message; /* a format of the two names; NULL: "%s together with %s" */
+};
+
+/* The first of the names that was given; NULL: none. */
+const char *given_first(const struct cli_command *command, const void *options, int n_words,
+                        const char *names);
+
+/* EXIT_USAGE, having said so, if a rule is broken: the first one. */
+int given_check(const struct cli_command *command, const void *options, int n_words,
+                const struct given_rule *rules, int n);
+
+/* "-o: 'a.txt' ends in none of .csv .tsv": EXIT_USAGE, having said so, unless path is NULL. */
+int given_check_ending(const struct cli_command *command, const char *path, const char *endings);
+/* The same, and that nothing else writes JSON, and that the file can be written. */
+int given_check_out(const struct cli_command *command, const struct cli_common *common,
+                    const char *path, const char *endings);
+/* The place of the ending of a path in ".png .svg"; -1: it has none of them. */
+int given_ending(const char *path, const char *endings);
+
+#endif

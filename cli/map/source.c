@@ -1,0 +1,155 @@
+/* Queries and keys of `qkv map`: of one head of a model on a text, or arrays of any model. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "common/rows.h"
+#include "map/map.h"
+
+/* The names of queries and keys, which must live as long as the map. */
+static qkv_status take_labels(struct map *map, char *const *queries, char *const *keys,
+                              qkv_error *error) {
+    const int64_t n = map->n_queries + map->n_keys;
+    map->labels = calloc((size_t)n + 1, sizeof(char *));
+    if (!map->labels || !queries || !keys) return text_no_memory(error);
+    for (int64_t i = 0; i < n; i++)
+        map->labels[i] = i < map->n_queries ? queries[i] : keys[i - map->n_queries];
+    return QKV_OK;
+}
+
+/* --query as a position or a label; -1: there is none. */
+static int64_t find_query(const struct map *map, const char *words) {
+    int64_t position;
+    if (args_int(words, 0, INT64_MAX, &position)) return position < map->n_queries ? position : -1;
+    for (int64_t i = 0; i < map->n_queries; i++)
+        if (label_is(map->labels[i], words)) return i;
+    return -1;
+}
+
+/* ---- Texts ----------------------------------------------------------------------------------- */
+
+/*
+ * Queries and keys of the chosen head. A decoder's queries are named by what it read and predicts,
+ * its own keys by what it read.
+ */
+static qkv_status take_head(struct map *map, const struct text_job *job, qkv_error *error) {
+    const struct attended *text = &map->text;
+    const qkv_heads_info *info = qkv_heads_get_info(text->heads);
+    qkv_head_view head = qkv_head_view_init();
+    map->choice = qkv_heads_choice_init();
+    qkv_status status = qkv_heads_choose(
+        text->heads, job->given ? job->layer * info->n_heads + job->head : -1, &map->choice, error);
+    if (status == QKV_OK)
+        status = qkv_heads_view(text->heads, map->choice.layer * info->n_heads + map->choice.head,
+                                &head, error);
+    if (status != QKV_OK) return status;
+    map->n_queries = info->n_queries;
+    map->n_keys = info->n_keys;
+    map->head_dim = info->head_dim;
+    map->q = head.q;
+    map->k = head.k;
+    return take_labels(map, text->pair.next ? text->pair.names : text->labels,
+                       job->which == QKV_DECODER ? text->pair.input_names : text->labels, error);
+}
+
+static qkv_status choose_query(struct map *map, qkv_error *error) {
+    const char *query = map->options->query;
+    const struct pair *pair = &map->text.pair;
+    map->query = query ? find_query(map, query) : map->choice.query;
+    if (!query) return QKV_OK;
+    for (int64_t i = 0; map->query < 0 && pair->next && i < map->n_queries; i++)
+        if (label_is(pair->input_names[i], query)) map->query = i;
+    if (map->query >= 0) return QKV_OK;
+    return text_error(error, QKV_ERR_ARGUMENT, "--query: '%s' is none of the %" PRId64 " tokens",
+                      query, map->n_queries);
+}
+
+static qkv_status answer_text(struct text_job *job, const qkv_encoding *input, json_t **json,
+                              qkv_error *error) {
+    const struct map_options *options = job->options;
+    struct map map = { .options = options, .text = { .session = &job->session, .input = input } };
+    qkv_status status = attended_open(&map.text, job->which, options->which.target, NULL, error);
+    if (status == QKV_OK) status = attended_run(&map.text, 0, error);
+    if (status == QKV_OK) status = take_head(&map, job, error);
+    if (status == QKV_OK) status = choose_query(&map, error);
+    if (status == QKV_OK) status = map_answer(job->session.ctx, &map, json, error);
+    map_free(&map);
+    return status;
+}
+
+int map_texts(const struct cli_command *command, const struct map_options *options, int n_words,
+              char **words) {
+    struct text_job job = { .options = options,
+                            .pair = options->pair,
+                            .which = pair_which(&options->which),
+                            .answer = answer_text };
+    const int code = text_job_open(&job, command, &options->common);
+    return code ? code : text_job_run(&job, n_words, words);
+}
+
+/* ---- Arrays ---------------------------------------------------------------------------------- */
+
+/* The heads of the query that lines come from: the weights of no other are asked for. */
+static qkv_status open_query(qkv_ctx *ctx, struct map *map, qkv_error *error) {
+    const char *query = map->options->query;
+    map->query = query ? find_query(map, query) : -1;
+    if (!query) return QKV_OK;
+    if (map->query < 0)
+        return text_error(error, QKV_ERR_ARGUMENT, "--query: '%s' is none of %" PRId64 " queries",
+                          query, map->n_queries);
+    qkv_heads_arrays arrays = qkv_heads_arrays_init();
+    arrays.q = map->q + map->query * map->head_dim;
+    arrays.k = map->k;
+    arrays.n_heads = arrays.n_kv_heads = arrays.n_queries = 1;
+    arrays.n_keys = map->n_keys;
+    arrays.head_dim = map->head_dim;
+    arrays.two_texts = 1;
+    return qkv_heads_open_arrays(ctx, &arrays, &map->text.heads, error);
+}
+
+static qkv_status read_arrays(struct map *map, qkv_array **q, qkv_array **k, qkv_error *error) {
+    const struct map_options *options = map->options;
+    int64_t q_shape[2], k_shape[2];
+    qkv_status status = rows_read(options->q, "head_dim", q, q_shape, error);
+    if (status == QKV_OK) status = rows_read(options->k, "head_dim", k, k_shape, error);
+    if (status != QKV_OK) return status;
+    if (q_shape[1] != k_shape[1])
+        return text_error(error, QKV_ERR_SHAPE,
+                          "%s has rows of %" PRId64 " numbers, %s of %" PRId64, options->q,
+                          q_shape[1], options->k, k_shape[1]);
+    map->n_queries = q_shape[0];
+    map->n_keys = k_shape[0];
+    map->head_dim = q_shape[1];
+    map->q = (*q)->data;
+    map->k = (*k)->data;
+    return QKV_OK;
+}
+
+static qkv_status answer_arrays(qkv_ctx *ctx, struct map *map, qkv_error *error) {
+    qkv_array *q = NULL, *k = NULL;
+    json_t *json = NULL;
+    qkv_status status = read_arrays(map, &q, &k, error);
+    char **queries = rows_labels("q", map->n_queries, 1), **keys = rows_labels("k", map->n_keys, 1);
+    if (status == QKV_OK) status = take_labels(map, queries, keys, error);
+    if (status == QKV_OK) status = open_query(ctx, map, error);
+    if (status == QKV_OK)
+        status = map_answer(ctx, map, map->options->common.json ? &json : NULL, error);
+    if (status == QKV_OK && json && !json_print(stdout, json))
+        status = text_error(error, QKV_ERR_IO, "standard output");
+    session_labels_free(queries, map->n_queries);
+    session_labels_free(keys, map->n_keys);
+    qkv_array_free(q);
+    qkv_array_free(k);
+    return status;
+}
+
+int map_arrays(const struct cli_command *command, const struct map_options *options) {
+    qkv_ctx *ctx = NULL;
+    qkv_error error;
+    struct map map = { .options = options };
+    int code = session_context(command, &options->common, &ctx);
+    if (code) return code;
+    if (answer_arrays(ctx, &map, &error) != QKV_OK) code = cli_fail("%s", error.message);
+    map_free(&map);
+    qkv_ctx_destroy(ctx);
+    return code;
+}
