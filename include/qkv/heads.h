@@ -173,9 +173,10 @@ QKV_API void qkv_heads_kinds(const char *const *names, int64_t n, uint8_t *kinds
 
 /**
  * Statistics of rows (qkv/stats.h) and of keys (qkv/columns.h) that a forward pass has computed.
- * NULL stands for what is not known; numbers that need it are NaN.
+ * NULL stands for what is not known; numbers that need it are NaN. Made by qkv_heads_rows_init().
  */
 typedef struct qkv_heads_rows {
+    size_t struct_size;
     /* [n_heads][n_queries]. Required. */
     const float *entropy, *largest, *effective_keys;
     /* [n_heads][n_queries]. Not read if there are two texts, otherwise required. */
@@ -190,6 +191,8 @@ typedef struct qkv_heads_rows {
     const float *received;
     const int64_t *n_queries;
 } qkv_heads_rows;
+
+QKV_DEFINE_INIT(qkv_heads_rows)
 
 /** Queries and keys of any model. qkv_heads_arrays_init sets the defaults. */
 typedef struct qkv_heads_arrays {
@@ -229,7 +232,7 @@ typedef struct qkv_heads_arrays {
     const float *added;
     /*
      * NULL, or what is known of the rows of all n_heads. Then q and k are not read, and the heads
-     * have numbers, but neither weights nor views. They must outlive qkv_heads_measure.
+     * have numbers, but neither weights nor views. Its arrays must outlive qkv_heads_measure.
      */
     const qkv_heads_rows *rows;
 } qkv_heads_arrays;

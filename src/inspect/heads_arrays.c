@@ -181,7 +181,10 @@ static qkv_status open(qkv_ctx *ctx, const qkv_heads_arrays *a, qkv_heads **head
     int64_t n_lse;
     QKV_TRY(qkvi_heads_make(ctx, &info, heads, error));
     (*heads)->softcap = a->softcap;
-    (*heads)->given = a->rows;
+    if (a->rows) {
+        (*heads)->rows = *a->rows;
+        (*heads)->given = &(*heads)->rows;
+    }
     take_rules(a, *heads);
     if (a->rows) return take_tokens(a, *heads, error);
     if (qkvi_mul_i64(info.n_heads, a->n_queries, &n_lse))
@@ -195,6 +198,7 @@ static qkv_status open(qkv_ctx *ctx, const qkv_heads_arrays *a, qkv_heads **head
 qkv_status qkv_heads_open_arrays(qkv_ctx *ctx, const qkv_heads_arrays *given, qkv_heads **heads,
                                  qkv_error *error) {
     qkv_heads_arrays a = qkv_heads_arrays_init();
+    qkv_heads_rows rows = qkv_heads_rows_init();
     if (heads) *heads = NULL;
     if (!ctx || !given || !heads)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
@@ -202,6 +206,10 @@ qkv_status qkv_heads_open_arrays(qkv_ctx *ctx, const qkv_heads_arrays *given, qk
                               : !given ? "arrays"
                                        : "the result");
     QKV_TRY(qkvi_options_read(&a, sizeof a, given, "arrays", error));
+    if (a.rows) {
+        QKV_TRY(qkvi_options_read(&rows, sizeof rows, a.rows, "qkv_heads_rows", error));
+        a.rows = &rows;
+    }
     QKV_TRY(check(&a, error));
     const qkv_status status = open(ctx, &a, heads, error);
     if (status == QKV_OK) return QKV_OK;

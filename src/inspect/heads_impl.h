@@ -35,17 +35,17 @@ struct qkv_heads {
     uint8_t *query_kinds, *key_kinds; /* qkvi_token_kind; NULL: unknown */
     qkv_token_list queries, keys;     /* of a run */
     qkv_which which;
-    int decodes;           /* queries are causal as the model is */
-    double *numbers;       /* [n_all][n_numbers]; NULL: not measured */
-    int64_t *empty, *nan;  /* [n_all] with numbers */
-    qkvi_head_peak *peaks; /* [n_all]; NULL: not found */
-    int64_t n_lse;         /* sources whose lse is there (arrays), from the first on */
-    float *own_lse;        /* [n_all][n_queries] of arrays */
-    float *distance;       /* the same */
-    float softcap;         /* 0: none */
-    const qkv_heads_rows
-        *given;                /* statistics in place of queries and keys; NULL: there are these */
-    qkv_attention_desc *descs; /* [n_all] of the views */
+    int decodes;                 /* queries are causal as the model is */
+    double *numbers;             /* [n_all][n_numbers]; NULL: not measured */
+    int64_t *empty, *nan;        /* [n_all] with numbers */
+    qkvi_head_peak *peaks;       /* [n_all]; NULL: not found */
+    int64_t n_lse;               /* sources whose lse is there (arrays), from the first on */
+    float *own_lse;              /* [n_all][n_queries] of arrays */
+    float *distance;             /* the same */
+    float softcap;               /* 0: none */
+    qkv_heads_rows rows;         /* what `given` is, if it is there */
+    const qkv_heads_rows *given; /* statistics, no queries and keys; NULL: there are these */
+    qkv_attention_desc *descs;   /* [n_all] of the views */
     struct qkvi_heads_mean *mean;
 };
 

@@ -174,7 +174,8 @@ class Layer:
     def nbytes(self) -> int:
         arrays = [x.numel() * x.element_size() for x in (*self._q, *self._k)]
         stored = [x.nbytes for part in self._stats.values() for x in part]
-        return int(sum(arrays) + sum(stored) + sum(x.nbytes for x in self._added))
+        received = [x.nbytes for x in (self.received, self.n_queries) if x is not None]
+        return int(sum(arrays) + sum(stored) + sum(received) + sum(x.nbytes for x in self._added))
 
     def q(self, batch: int, rows: Array) -> Array:
         """[heads, rows, dim] of the queries that are marked."""

@@ -280,7 +280,7 @@ class Seen:
 def _of_stats(layer: Layer, batch: int, rows: Array, keys: Array, rules: dict[str, Any]) -> Heads:
     """Heads whose numbers come from statistics of rows."""
     given = layer.stats(batch, rows)
-    fields = _c.qkv_heads_rows()
+    fields = init(_c.qkv_heads_rows)
     kept: list[Any] = [fields, given]
     for name, values in given.items():
         setattr(fields, name, values.ctypes.data)
