@@ -1,5 +1,6 @@
 """qkv.inspect beside the weights that transformers' eager attention returns."""
 import contextlib
+import html.parser
 import importlib.util
 import io
 import pathlib
@@ -265,6 +266,19 @@ class Generation(unittest.TestCase):
         self.assertLessEqual(np.abs(seen[2].weights(1, 3) - exact).max(), WITHIN)
 
 
+class Frames(html.parser.HTMLParser):
+    """The frames of a cell."""
+
+    def __init__(self):
+        super().__init__()
+        self.sandboxes, self.documents = [], []
+
+    def handle_starttag(self, tag, attrs):
+        if tag == "iframe":
+            self.sandboxes.append(dict(attrs)["sandbox"])
+            self.documents.append(dict(attrs)["srcdoc"])
+
+
 class Shown(unittest.TestCase):
     def test_names_of_tokens(self):
         given, _ = tiny.inputs("BERT", "left")
@@ -312,7 +326,9 @@ class Shown(unittest.TestCase):
                     self.assertEqual((page.n_heads, page.n_left_out), (8, 0))
                     chosen = seen.page(which=which, heads=[(1, 3), (0, 2)])
                     self.assertEqual(chosen.heads, [(1, 3), (0, 2)])
-        self.assertIn("<iframe sandbox", seen._repr_html_())
+        self.assertEqual(seen._repr_html_().count("<iframe sandbox"), 2)
+        biased, _ = watched("T5", keep="qk")
+        self.assertIn("a page shows no position biases", biased._repr_html_())
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "page.html")
             seen.save(str(path), which="decoder")
@@ -327,7 +343,17 @@ class Shown(unittest.TestCase):
         with torch.no_grad(), contextlib.redirect_stderr(io.StringIO()), qkv.inspect(model, keep="qk") as seen:
             model(tiny.ids(1, 128))
         page = seen.page()
-        self.assertLessEqual(len(page.html.encode()), 2_000_000)
+        cell = page._repr_html_()
+        self.assertLessEqual(len(cell.encode()), 2_000_000)
+        self.assertEqual(page.overview.count("<figure"), 144)
+        self.assertEqual(page.overview.count('<figure class="in"'), page.n_heads)
+        for layer, head in page.heads:
+            self.assertIn(f"{layer}.{head}", page.overview.split("marked here:")[1].split("page(heads")[0])
+        frames = Frames()
+        frames.feed(cell)
+        self.assertEqual(frames.sandboxes, ["", "allow-scripts allow-downloads"])
+        self.assertEqual(frames.documents, [page.overview, page.html])
+        self.assertNotRegex(page.overview, r"<script|https?://")
         self.assertEqual(page.n_heads + page.n_left_out, 144)
         self.assertGreater(page.n_heads, 15)
         confident = sorted(seen.rows(), key=lambda row: -row["confidence"])[:page.n_heads]

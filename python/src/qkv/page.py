@@ -22,20 +22,31 @@ _PIXELS = 720
 
 
 class Page:
-    """One HTML file, which needs no network. The last expression of a notebook's cell shows it in a sandboxed frame."""
+    """One HTML file, which needs no network. The last expression of a notebook's cell shows it in a sandboxed frame.
 
-    def __init__(self, text: str, n_heads: int, n_left_out: int, heads: Sequence[tuple[int, int]] = ()) -> None:
+    heads: those whose queries and keys it has. overview: "", or a document of all heads, which a cell shows above.
+    """
+
+    def __init__(self, text: str, n_heads: int, n_left_out: int, heads: Sequence[tuple[int, int]] = (),
+                 overview: str = "") -> None:
         self.html, self.n_heads, self.n_left_out, self.heads = text, n_heads, n_left_out, list(heads)
+        self.overview = overview
 
     def save(self, path: str | pathlib.Path) -> None:
         pathlib.Path(path).write_text(self.html, encoding="utf-8")
 
     def _repr_html_(self) -> str:
-        return (f'<iframe sandbox="allow-scripts allow-downloads" style="width: 100%; height: {_PIXELS}px; border: 0" '
-                f'srcdoc="{html.escape(self.html, quote=True)}"></iframe>')
+        above = framed(self.overview, _PIXELS // 2, "") if self.overview else ""
+        return above + framed(self.html, _PIXELS, "allow-scripts allow-downloads")
 
     def __repr__(self) -> str:
         return f"<qkv.Page of {self.n_heads} heads, {len(self.html) / 1e6:.2f} MB>"
+
+
+def framed(document: str, height: int, allowed: str) -> str:
+    """A document in a sandboxed frame."""
+    return (f'<iframe sandbox="{allowed}" style="width: 100%; height: {height}px; border: 0" '
+            f'srcdoc="{html.escape(document, quote=True)}"></iframe>')
 
 
 def _texts(texts: Sequence[str]) -> Any:

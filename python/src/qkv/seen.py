@@ -16,17 +16,21 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from . import _c, page
+from . import _c
+from . import page as pages
 from ._library import init, lib
 from .context import Interruptible, context
 from .errors import ArgumentError, DTypeError, ErrorText, UnsupportedError
 from .heads import Heads, heads, open_arrays
+from .overview import write_overview
 from .recording import Layer, Recorder, Run
 
 Array = np.ndarray[Any, Any]
 Keep = Literal["stats", "qk"]
 # The default of a notebook's cell. save() has no limit.
 _CELL_BYTES = 2_000_000
+# What quotes and such of a page and an overview take more inside an attribute, and names of heads.
+_ESCAPES = 60_000
 
 
 class Map(NamedTuple):
@@ -238,11 +242,12 @@ class Seen:
     # ---- The page ----
 
     def page(self, *, which: str | None = None, batch: int | None = None,
-             heads: Sequence[tuple[int, int]] | None = None, limit_bytes: int = _CELL_BYTES) -> page.Page:
+             heads: Sequence[tuple[int, int]] | None = None, limit_bytes: int | None = None) -> pages.Page:
         """A page for a browser of the heads of an attention, one HTML file without a network.
 
-        heads: a list of (layer, head); None: the most confident first, as many as limit_bytes has room for. The page
-        says how many are left out, and heads() has the numbers of all. limit_bytes=0: no limit.
+        heads: a list of (layer, head); None: the most confident first, as many as limit_bytes has room for. With
+        limit_bytes=None a cell has at most 2 MB, and above the page an overview: a thumbnail, the label and the
+        numbers of each head, and the names of those in the page. limit_bytes=0: no limit.
         """
         self._arrays("page()")
         which = self._one(which)
@@ -255,7 +260,27 @@ class Seen:
             for layer, _ in heads:
                 self._layer(which, layer)
             chosen = [(numbers.index(layer), head) for layer, head in heads]
-        return page.write_page(_Layers(opened), chosen, limit_bytes)
+        layers = _Layers(opened)
+        if limit_bytes is not None:
+            return self._named(pages.write_page(layers, chosen, limit_bytes), numbers)
+        caption = self._caption(self._layer(which, numbers[0]))
+        room = _CELL_BYTES - _ESCAPES - len(write_overview(layers, numbers, [(0, 0)] * len(numbers), caption))
+        made = self._named(pages.write_page(layers, chosen, max(room, 1)), numbers)
+        made.overview = write_overview(layers, numbers, made.heads, caption)
+        return made
+
+    def _overview(self, which: str, why: str) -> str:
+        numbers = self._numbers_of(which)
+        opened = [self._open(which, n, self._batch) for n in numbers]
+        for each in opened:
+            each._measure()
+        caption = f"{self._caption(self._layer(which, numbers[0]))} {why}."
+        return pages.framed(write_overview(_Layers(opened), numbers, [], caption), 720, "")
+
+    def _named(self, made: pages.Page, numbers: Sequence[int]) -> pages.Page:
+        """With the layers' own numbers."""
+        made.heads = [(numbers[layer], head) for layer, head in made.heads]
+        return made
 
     def save(self, path: str, *, which: str | None = None, batch: int | None = None) -> None:
         """Writes the page of all heads to a file."""
@@ -263,7 +288,10 @@ class Seen:
 
     def _repr_html_(self) -> str:
         if self._keep == "qk":
-            return self.page(which=self.which[0])._repr_html_()
+            try:
+                return self.page(which=self.which[0])._repr_html_()
+            except UnsupportedError as reason:  # position biases
+                return self._overview(self.which[0], str(reason))
         table = self.heads()
         return str(table._repr_html_()) if hasattr(table, "_repr_html_") else f"<pre>{html.escape(repr(self))}</pre>"
 
