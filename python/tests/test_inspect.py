@@ -17,6 +17,7 @@ import transformers
 
 import qkv
 import qkv.transformers
+from qkv.picture import sees
 from qkv.recording import Names
 
 transformers.logging.set_verbosity_error()
@@ -360,6 +361,20 @@ class Shown(unittest.TestCase):
         self.assertEqual([(row["layer"], row["head"]) for row in confident], page.heads)
         self.assertEqual(seen.page(limit_bytes=0).n_heads, 144)
         self.assertEqual(len(seen.rows()), 144)
+
+    def test_pictures(self):
+        """By libqkvview where it is, else an error that names it."""
+        seen, _ = watched("Mistral", keep="qk", tokenizer=Words())
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "head.svg")
+            try:
+                seen.picture(str(path), 1, 2, batch=1)
+            except qkv.UnsupportedError as error:
+                self.assertRegex(str(error), "pictures need libqkvview.*set QKV_VIEW_LIBRARY")
+            else:
+                self.assertIn("self attention, layer 1, head 2", path.read_text())
+        exact = seen[1].weights(0, 1) > 0
+        self.assertTrue(np.array_equal(sees(seen._open("self", 0, 1)), exact))
 
     def test_map(self):
         seen, _ = watched("Llama", keep="qk")

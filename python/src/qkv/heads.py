@@ -86,6 +86,12 @@ class Heads:
         """Where the C library has a head: the object, and its index there."""
         return self, self._index(layer, head)
 
+    def _view(self, index: int) -> Any:
+        """The head as qkv/patterns.h takes it."""
+        view, error = init(_c.qkv_head_view), ErrorText()
+        error.check(lib.qkv_heads_view(self._handle, index, ctypes.byref(view), error.pointer))
+        return view
+
     def _measure(self) -> None:
         if not self._measured:
             call, error = Interruptible(), ErrorText()

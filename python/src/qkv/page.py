@@ -79,8 +79,7 @@ def write_page(heads: Pictured, chosen: Sequence[tuple[int, int]] | None, limit_
     descs = []
     for row, (layer, head) in zip(rows, places):
         part, index = heads._at(layer, head)
-        view = init(_c.qkv_head_view)
-        error.check(lib.qkv_heads_view(part._handle, index, ctypes.byref(view), error.pointer))
+        view = part._view(index)
         desc = _c.qkv_attention_desc.from_address(view.desc)
         descs.append(desc)
         row.layer, row.head, row.q, row.k, row.lse = layer, head, view.q, view.k, view.lse

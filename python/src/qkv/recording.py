@@ -36,6 +36,7 @@ class Names:
         self._tokenizer = tokenizer
         self._parts: list[Array] = []
         self.fixed: list[str] | None = None  # of patches, the same for all rows
+        self._numbered: tuple[int, tuple[Array, Array] | None] = (-1, None)
 
     def add(self, ids: Any) -> None:
         self._parts.append(ids.detach().cpu().numpy().astype(np.int64))
@@ -64,6 +65,11 @@ class Names:
 
     def numbered(self, length: int) -> tuple[Array, Array] | None:
         """Names as numbers and as kinds for qkv/stats.h, [batch or 1, length] each; None if tokens have no names."""
+        if self._numbered[0] != length:  # all layers ask for the same
+            self._numbered = length, self._number(length)
+        return self._numbered[1]
+
+    def _number(self, length: int) -> tuple[Array, Array] | None:
         ids = self.ids(length)
         if self.fixed is not None:
             names = self.texts(0, length)

@@ -23,6 +23,7 @@ from .context import Interruptible, context
 from .errors import ArgumentError, DTypeError, ErrorText, UnsupportedError
 from .heads import Heads, heads, open_arrays
 from .overview import write_overview
+from .picture import write_heatmap
 from .recording import Layer, Recorder, Run
 
 Array = np.ndarray[Any, Any]
@@ -59,21 +60,22 @@ class Seen:
     run, and `seen.runs[n]` of another one. `seen[b]` is row b of the batch; without it methods take batch=0.
     """
 
-    def __init__(self, recorder: Recorder, keep: Keep, run: int | None = None, batch: int = 0) -> None:
+    def __init__(self, recorder: Recorder, keep: Keep, run: int | None = None, batch: int = 0,
+                 made: dict[Any, Heads] | None = None) -> None:
         self._recorder, self._keep, self._n, self._batch = recorder, keep, run, batch
-        self._made: dict[Any, Heads] = {}
+        self._made: dict[Any, Heads] = {} if made is None else made
 
     # ---- Which run, row, layer ----
 
     @property
     def runs(self) -> list[Seen]:
         """Each run as a Seen of its own."""
-        return [Seen(self._recorder, self._keep, n, self._batch) for n in range(len(self._recorder.runs))]
+        return [Seen(self._recorder, self._keep, n, self._batch, self._made) for n in range(len(self._recorder.runs))]
 
     def __getitem__(self, batch: int) -> Seen:
         if not 0 <= batch < len(self):
             raise IndexError(f"there is no row {batch}: the batch has {len(self)}")
-        return Seen(self._recorder, self._keep, self._n, batch)
+        return Seen(self._recorder, self._keep, self._n, batch, self._made)
 
     def __len__(self) -> int:
         """Rows of the batch."""
@@ -238,6 +240,12 @@ class Seen:
         group = found.n_heads // found.n_kv_heads
         k = np.ascontiguousarray(found.k(self._batch if batch is None else batch, keys)[head // group])
         return _map_of(q, k, options)
+
+    def picture(self, path: str, layer: int, head: int, *, which: str | None = None, batch: int | None = None) -> None:
+        """Draws the weights of a head as a heat map: .png, .svg or .pdf. It needs libqkvview, which draws."""
+        self._arrays("picture()")
+        write_heatmap(self._of(layer, which, batch), head, path, f"{self._one(which)} attention, layer {layer}, "
+                      f"head {head}")
 
     # ---- The page ----
 
