@@ -417,6 +417,24 @@ class Contexts(unittest.TestCase):
             first(tiny.ids(1, 6))
         self.assertEqual([each.stats(0)["largest"].shape for each in (outer, inner)], [(4, 6), (4, 4)])
 
+    def test_layers_that_share_a_module(self):
+        """ALBERT has one module for all layers; each call of it is a layer of its own."""
+        torch.manual_seed(2)
+        model = transformers.AlbertModel(transformers.AlbertConfig(
+            vocab_size=tiny.N_TOKENS, embedding_size=32, hidden_size=32, intermediate_size=48, num_hidden_layers=3,
+            num_attention_heads=4, initializer_range=0.3), add_pooling_layer=False).eval()
+        model.set_attn_implementation("eager")
+        given, counts = tiny.inputs("BERT", "left")
+        with torch.no_grad(), contextlib.redirect_stderr(io.StringIO()), qkv.inspect(model, keep="qk") as seen:
+            model(**given)
+            model(**given)
+        want = model(**given, output_attentions=True).attentions
+        self.assertEqual([len(seen.runs), len(seen.rows())], [2, 12])
+        rows = counts[2].bool().numpy()
+        for layer in range(3):
+            exact = want[layer][2, 3].detach().numpy()[rows][:, rows]
+            self.assertLessEqual(np.abs(seen[2].weights(layer, 3) - exact).max(), WITHIN)
+
     def test_a_model_inside_a_module(self):
         module = torch.nn.Sequential(tiny.make("BERT"))
         with torch.no_grad(), qkv.inspect(module) as seen:
@@ -441,6 +459,8 @@ class Errors(unittest.TestCase):
         holes[1, 4] = 0
         cases = [
             (qkv.UnsupportedError, r'is on meta, .* call model.to\("cpu"\)', lambda: see(meta)),
+            (qkv.UnsupportedError, "BloomModel has attention of its own", lambda: see(transformers.BloomModel(
+                transformers.BloomConfig(vocab_size=9, hidden_size=8, n_layer=1, n_head=2)))),
             (qkv.UnsupportedError, "Linear holds no model of transformers", lambda: see(torch.nn.Linear(2, 2))),
             (qkv.DTypeError, r"float64, .* call model.float\(\)", lambda: see(tiny.make("Llama").double())),
             (qkv.ArgumentError, 'must be "stats" or "qk"', lambda: see(tiny.make("Llama"), keep="all")),

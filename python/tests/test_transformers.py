@@ -358,6 +358,15 @@ class Masks(unittest.TestCase):
             compiled = torch.compile(model, fullgraph=name == "Llama", backend="eager")
             self.assertLessEqual(apart(logits(compiled, given), want, counts), WITHIN)
 
+    def test_autocast(self):
+        given, counts = tiny.inputs("Llama", "left")
+        made = []
+        for implementation in ("eager", "qkv"):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                made.append(logits(tiny.make("Llama", implementation), given).float())
+        self.assertLessEqual(apart(made[1], made[0], counts), 0.05)
+        self.assertGreater(apart(made[1], logits(tiny.make("Llama"), given), counts), WITHIN)
+
     def test_half_precision(self):
         for dtype in (torch.bfloat16, torch.float16):
             given, counts = tiny.inputs("Llama", "left")

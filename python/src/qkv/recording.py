@@ -275,6 +275,10 @@ class Recorder:
         self._depth = 0
         self._hooks: list[Any] = []
         self._told = False
+        # Of one call of the model: how often each module was called, and the layers of each attention so far.
+        self._called: dict[int, int] = {}
+        self._n_layers: dict[str, int] = {}
+        self._now: tuple[str, int] | None = None
 
     # ---- Calls of the model ----
 
@@ -295,6 +299,7 @@ class Recorder:
         self._depth += 1
         if self._depth > 1:
             return
+        self._called, self._n_layers = {}, {}
         given = _given(module, arguments, keywords)
         cache = given.get("past_key_values")
         run = self.runs[-1] if self.runs else None
@@ -336,12 +341,17 @@ class Recorder:
             return None
         if id(module) not in self._places:
             self._places.update(_places(self._modules.values(), type(module), self._roots))
-        place = self._places[id(module)]
-        return place if self._layers is None or place[1] in self._layers else None
+        which, index = self._places[id(module)]
+        if self._depth > 0:
+            # A module that several layers share (ALBERT) is each of them in turn.
+            index = self._n_layers.get(which, 0) if self._called.get(id(module)) else index
+            self._called[id(module)] = self._called.get(id(module), 0) + 1
+            self._n_layers[which] = self._n_layers.get(which, 0) + 1
+        return (which, index) if self._layers is None or index in self._layers else None
 
     def wants(self, module: Any, query: Any, key: Any, rules: Rules) -> Any:
         """Statistics that the forward pass is to make."""
-        place = self._place(module)
+        place = self._now = self._place(module)
         if place is None or self._keep != "stats":
             return None
         wanted: dict[str, Any] = dict.fromkeys(_ROWS, True)
@@ -387,7 +397,7 @@ class Recorder:
 
     def saw(self, module: Any, problem: Problem, query: Any, key: Any, lse: Any, stats: Any, rules: Rules,
             scores: dict[str, Any]) -> None:
-        place = self._place(module)
+        place = self._now
         if place is None:
             return
         name = self._modules[id(module)][0]

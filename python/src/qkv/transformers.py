@@ -108,6 +108,8 @@ def attention(
     """
     _check(module, query, others)
     query, key, value = _same_batch(query, key, value)
+    if torch.is_autocast_enabled("cpu"):
+        query, key, value = (x.to(torch.get_autocast_dtype("cpu")) for x in (query, key, value))
     added, rules = _rules(module, query, key, attention_mask, is_causal, sliding_window)
     if cu_seq_lens_q is not None or cu_seq_lens_k is not None:
         rules = _packed(rules, cu_seq_lens_q, cu_seq_lens_k)
