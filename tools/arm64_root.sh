@@ -5,7 +5,7 @@ set -eu
 packages="libc6-dev libjansson-dev libutf8proc-dev zlib1g-dev libcairo2-dev libpango1.0-dev libcmocka-dev fontconfig-config fonts-dejavu-core"
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
-stamp="$folder/packages"
+stamp="$folder/unpacked"
 [ "$(cat "$stamp" 2>/dev/null)" = "$packages" ] && exit 0
 rm -rf "$folder/root" "$stamp"
 mkdir -p "$folder/root" "$folder/lists/partial" "$folder/cache/archives/partial"
@@ -21,4 +21,8 @@ for package in "$folder"/cache/archives/*.deb; do
     dpkg-deb -x "$package" "$folder/root"
 done
 rm -rf "$folder/cache"
+# A linker follows an absolute link out of the folder, and takes a static library instead.
+find "$folder/root" -type l -lname '/*' | while IFS= read -r link; do
+    ln -sfnr "$folder/root$(readlink "$link")" "$link"
+done
 printf '%s\n' "$packages" >"$stamp"

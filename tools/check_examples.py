@@ -35,6 +35,7 @@ GIVEN = {
     "kv.h": "qkv_attention_desc desc; qkv_kv_view view; int64_t n_batch, len;",
     "layers.h": "int64_t n_rows, n_in, n_out; const float *x, *weight, *bias; float *y;",
     "model.h": "const float *hidden;",
+    "onnx.h": "float *o;",
     "qkv.h": "",
     "stats.h": "qkv_attention_desc desc; float *entropy;",
     "tokenizer.h": "",

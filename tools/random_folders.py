@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Random model folders, each read by transformers and by qkv.
 
-    python3 tools/random_folders.py [--folders 200] [--seed S] [--first I] [--kinds bert,gpt2,...] [--keep DIR]
-                                    [--qkv build/release/qkv]     needs torch, transformers 5, safetensors, numpy
+    python3 tools/random_folders.py [--folders 200] [--seed S] [--first I] [--kinds bert,gpt2,...] [--odd 0.5]
+                                    [--keep DIR] [--qkv build/release/qkv]     needs torch, transformers 5, safetensors, numpy
 
 Each folder is a tiny model of random weights as save_pretrained writes it, then changed in ways that people's folders
 are: heads untied by config.json, stored copies that differ, other names, other types, several files, other
@@ -27,7 +27,7 @@ from safetensors.torch import load_file, save_file
 
 import folder_checks as checks
 from fixtures import randomize, vocabulary
-from random_draw import Draw, edit
+from random_draw import Draw, edit, odd_leaf, odd_value
 
 NO_LIMIT = 1000000000000000019884624838656  # what transformers writes for no limit
 KINDS = {}
@@ -204,7 +204,8 @@ GENERATION = [
     {"eos_token_id": [6, -1, 9]}, {"eos_token_id": None}, {"pad_token_id": -1}, {"stop_strings": ["zzz"]}, {"unknown_field": [1, 2]},
     {"num_return_sequences": 2}, {"min_new_tokens": 4}, {"min_length": 6}, {"is_assistant": True}, {"low_memory": True},
     {"forced_decoder_ids": [[1, 7]]}, {"sequence_bias": [[[7], -5.0]]}, {"num_beams": 2, "do_sample": False, "top_p": 0.9},
-    {"length_penalty": 40.0}, {"num_beams": 1, "early_stopping": True}, {"no_repeat_ngram_size": -1}, {"min_length": -1},
+    {"length_penalty": 40.0}, {"num_beams": 1, "early_stopping": True}, {"decoder_start_token_id": None}, {"bos_token_id": None},
+    {"no_repeat_ngram_size": -1}, {"min_length": -1},
 ]
 
 
@@ -221,6 +222,48 @@ def generation(draw, folder):
     if draw.maybe(0.1, "no eos in generation_config.json"):
         edit(path, lambda d: d.pop("eos_token_id", None))
     return None if {"max_new_tokens"} & fields.keys() else draw.choice([4, 12])
+
+
+# Fields that published files have, or that older versions read; most of them change nothing.
+PUBLISHED = [
+    {"gradient_checkpointing": True}, {"use_cache": False}, {"output_past": True}, {"chunk_size_feed_forward": 3}, {"pruned_heads": {}},
+    {"position_embedding_type": "absolute"}, {"position_embedding_type": "relative_key"}, {"torchscript": True},
+    {"id2label": {"0": "A"}, "label2id": {"A": 0}}, {"num_labels": 5}, {"finetuning_task": "mnli"}, {"prefix": "summarize: "},
+    {"task_specific_params": {"text-generation": {"do_sample": True, "max_length": 5}}}, {"num_beams": 4}, {"max_length": 7},
+    {"no_repeat_ngram_size": 1}, {"min_length": 9}, {"forced_bos_token_id": 8}, {"length_penalty": 3.0}, {"n_ctx": 5},
+    {"summary_type": "first"}, {"is_decoder": False}, {"is_decoder": True}, {"is_encoder_decoder": False}, {"is_encoder_decoder": True},
+    {"add_cross_attention": False}, {"tie_encoder_decoder": True}, {"num_key_value_heads": 1}, {"head_dim": 2}, {"sep_token_id": 4},
+    {"cls_token_id": 4}, {"bos_token_id": 7}, {"eos_token_id": 8}, {"eos_token_id": [8, 9]}, {"pad_token_id": 6}, {"pad_token_id": None},
+    {"pad_token_id": -1}, {"decoder_start_token_id": 5}, {"decoder_start_token_id": None}, {"tokenizer_class": None}, {"dtype": "float16"},
+    {"torch_dtype": "bfloat16"}, {"architectures": ["Other"]}, {"architectures": None}, {"auto_map": {"AutoModel": "m.M"}},
+    {"transformers_version": "2.0"}, {"attention_dropout": 0.5}, {"layerdrop": 0.5}, {"encoder_layerdrop": 0.9}, {"classifier_dropout": None},
+    {"tie_weights_": False}, {"sinusoidal_pos_embds": True}, {"type_vocab_size": 2}, {"layer_norm_eps": 0.1}, {"layer_norm_epsilon": 0.1},
+    {"scale_embedding": True}, {"scale_attn_weights": False}, {"attn_implementation": "sdpa"}, {"_attn_implementation": "eager"},
+    {"reorder_and_upcast_attn": True}, {"embedding_size": 5}, {"hidden_act": "relu"}, {"activation_function": "silu"}, {"activation": "tanh"},
+    {"normalize_before": False}, {"add_final_layer_norm": False}, {"static_position_embeddings": True}, {"initializer_range": 7},
+    {"rope_theta": 10000.0}, {"sliding_window": 3}, {"attention_bias": False}, {"num_hidden_layers": 1}, {"n_layer": 1}, {"d_model": 12},
+    {"quantization_config": {"quant_method": "fp8"}}, {"is_causal": False}, {"attention_chunk_size": 3},
+    {"transformers_weights": "other.safetensors"}, {"text_config": {"hidden_size": 5}}, {"encoder": {}}, {"hidden_size": 6},
+    {"num_attention_heads": 1}, {"n_head": 1}, {"intermediate_size": 3}, {"max_position_embeddings": 9}, {"vocab_size": 33},
+]
+
+
+def odd_fields(draw, folder):
+    """config.json with fields that are published, that have odd values, or that are gone."""
+    def change(config):
+        for _ in range(draw.choice([1, 1, 2])):
+            way, name = draw.random(), draw.choice(sorted(config))
+            if way < 0.5:
+                fields = draw.choice(PUBLISHED)
+            elif way < 0.85:
+                fields = {name: odd_value(draw, config[name])}
+            else:
+                draw.note(f"no {name}")
+                config.pop(name)
+                continue
+            draw.note(f"config {fields}")
+            config.update(fields)
+    edit(folder / "config.json", change)
 
 
 # ---- Kinds -----------------------------------------------------------------------------------------
@@ -443,6 +486,7 @@ def main():
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--odd", type=float, default=0, help="share of the folders with odd fields in their files")
     parser.add_argument("--keep", type=pathlib.Path, help="leave folders that differ here")
     parser.add_argument("--qkv", type=pathlib.Path, default=pathlib.Path(__file__).parent.parent / "build/release/qkv")
     options = parser.parse_args()
@@ -459,6 +503,10 @@ def main():
         with tempfile.TemporaryDirectory() as place:
             folder = pathlib.Path(place, "folder")
             case = KINDS[name](draw, folder)
+            if draw.random() < options.odd:
+                odd_fields(draw, folder)
+                if (folder / "generation_config.json").exists() and draw.maybe(0.5):
+                    odd_leaf(draw, folder / "generation_config.json")
             word, worst, notes = outcome(options.qkv, case, folder)
             if word == "same" and case.text and draw.maybe(0.3, "trained"):
                 word, worst, notes = after_training(options.qkv, case, folder)

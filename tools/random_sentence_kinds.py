@@ -199,7 +199,7 @@ def change(draw, folder, modes):
              lambda c: c.update(draw.choice([{"truncate_dim": 3}, {"truncate_dim": 400}, {"similarity_fn_name": "dot"},
                                              {"default_prompt_name": "nobody"}, {"model_type": "SparseEncoder"},
                                              {"prompts": {"query": None, "a": "a "}, "default_prompt_name": "a"}])))
-    if draw.maybe(0.06, "order"):
+    if (folder / "modules.json").exists() and draw.maybe(0.06, "order"):
         def swap(c):
             i, j = draw.sample(range(len(c)), 2)
             c[i], c[j] = c[j], c[i]

@@ -2,8 +2,8 @@
 """Random tokenizers and sentence models, each read by Hugging Face's libraries and by qkv.
 
     python3 tools/random_tokenizers.py [--folders 200] [--seed S] [--first I] [--kinds wordpiece,...] [--texts 60]
-                                       [--keep DIR] [--qkv build/release/qkv]
-                                       needs torch, transformers 5, tokenizers, sentence-transformers 6, numpy
+                                       [--odd 0.5] [--keep DIR] [--qkv build/release/qkv]
+                                       needs torch, transformers 5, tokenizers, sentencepiece, sentence-transformers 6, numpy
 
 A folder is saved by save_pretrained, or written as older versions did, then changed in the ways that people's folders
 are: a vocabulary alone, two that disagree, added tokens of every kind, special tokens with other names, fields that
@@ -31,7 +31,7 @@ warnings.filterwarnings("ignore")
 
 import random_sentence_kinds
 import random_tokenizer_kinds
-from random_draw import Draw
+from random_draw import Draw, odd_leaf
 
 KINDS = random_tokenizer_kinds.KINDS | random_sentence_kinds.KINDS
 
@@ -44,6 +44,9 @@ def one(number, options, kinds):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     compare = KINDS[name](draw, folder)
+    files = sorted(path for path in folder.rglob("*.json") if path.name != "config.json" or path.parent != folder)
+    if files and draw.random() < options.odd:
+        odd_leaf(draw, draw.choice(files))
     outcome, words = compare(options, draw)
     if not options.keep:
         shutil.rmtree(folder)
@@ -57,6 +60,7 @@ def main():
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--texts", type=int, default=60)
+    parser.add_argument("--odd", type=float, default=0, help="share of the folders in which one value of a file is odd")
     parser.add_argument("--keep")
     parser.add_argument("--qkv", default="build/release/qkv")
     options = parser.parse_args()

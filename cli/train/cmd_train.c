@@ -2,10 +2,13 @@
  * `qkv train`: a small model from text or from a grammar, or a model made better at one, with
  * progress and a picture of the loss.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/input.h"
 #include "common/term.h"
@@ -167,6 +170,16 @@ static int evaluate(qkv_ctx *ctx, const struct train_options *options,
     return code;
 }
 
+/* A text to measure on that is not there is told before the model is trained. Opening a pipe would take what it holds. */
+static int check_eval(const char *path) {
+    struct stat status;
+    if (!path) return EXIT_OK;
+    if (stat(path, &status) != 0 || access(path, R_OK) != 0)
+        return cli_fail("%s: cannot open: %s", path, strerror(errno));
+    return S_ISDIR(status.st_mode) ? cli_fail("%s: cannot read: %s", path, strerror(EISDIR))
+                                   : EXIT_OK;
+}
+
 /* What --from decides; NULL if nothing of it was given. */
 static const char *given_size(const struct train_options *options) {
     const struct {
@@ -200,7 +213,8 @@ static int train(const struct cli_command *command, const void *data, int n_word
     qkv_train_options train_options;
     fill(options, &train_options);
     qkv_ctx *ctx = NULL;
-    int code = session_context(command, &options->common, &ctx);
+    int code = check_eval(options->eval);
+    if (!code) code = session_context(command, &options->common, &ctx);
     if (!code) code = run_training(ctx, options, &train_options);
     if (!code) code = train_curve_write(&train_options, &options->common);
     if (!code && options->eval && !cli_cancelled) code = evaluate(ctx, options, &train_options);

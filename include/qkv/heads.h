@@ -367,8 +367,9 @@ QKV_API QKV_NODISCARD qkv_status qkv_heads_view(qkv_heads *heads, int64_t index,
 
 /**
  * Returns the weights of queries i0 to i1 - 1 and keys j0 to j1 - 1, with the bits of
- * qkv_attention_weights.
+ * qkv_attention_weights. qkv_heads_measure need not be called before.
  *
+ * @param index  layer * n_heads + head, as everywhere in this header.
  * @param row  elements from one row to the next, at least j1 - j0.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_heads_weights(qkv_heads *heads, int64_t index, int64_t i0,

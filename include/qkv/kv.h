@@ -54,7 +54,7 @@ typedef struct qkv_kv_view {
     qkv_dtype dtype;
     const void *k, *v;
     int64_t k_stride[3], v_stride[3];
-    /* A multiple of 16, or 0: contiguous. */
+    /* A multiple of 16, or 0: contiguous. With pages or a ring the caller sets all strides. */
     int64_t page_len;
     int64_t n_pages;
     const int32_t *pages;

@@ -122,7 +122,7 @@ QKV_API const char *qkv_isa_name(int index);
 typedef enum qkv_visibility {
     /* Query i sees all keys. */
     QKV_FULL = 0,
-    /* Query i sees keys 0 to i. */
+    /* Query i sees keys 0 to i. QKV_SET_Q_OFFSET of a descriptor (section 3) aligns otherwise. */
     QKV_CAUSAL = 1
 } qkv_visibility;
 
@@ -601,7 +601,7 @@ typedef struct qkv_attention_plan {
     const char *kernel;
     /* As qkv_ctx_isa. */
     const char *isa;
-    /* The class: "f32", "dp", "amx". All instruction sets have its bits. */
+    /* The class: "f32", "dp", "amx". Within a class all instruction sets have the same bits. */
     const char *arithmetic;
     /* The same as QKV_CLASS_F32, _DP or _AMX. */
     qkv_class arithmetic_class;

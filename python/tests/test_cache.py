@@ -51,6 +51,37 @@ class Cache(unittest.TestCase):
         want, _, _ = reference.attention(q, k[None, :, 80:], v[None, :, 80:])
         np.testing.assert_allclose(cache.attend(q, window=20), want, atol=0.05)
 
+    def test_every_rule_of_attention(self):
+        q, k, v = normal(self.rng, 2, 4, 3, 16), normal(self.rng, 2, 2, 70, 16), normal(self.rng, 2, 2, 70, 16)
+        cache = qkv.KVCache(sequences=2, kv_heads=2, dim=16, pages=10, page_len=16)
+        for b in range(2):
+            cache.append(b, k[b], v[b])
+        segments = np.zeros((2, 3), np.int32), self.rng.integers(0, 2, (2, 70)).astype(np.int32)
+        segments[1][:, -1] = 0
+        rules = [
+            {"causal": False}, {"window": 20}, {"chunk": 16}, {"softcap": 3.0, "scale": 0.4}, {"prefix_len": 5},
+            {"sinks": np.array([0.5, -1, 2, 0], np.float32)}, {"alibi": np.array([0.5, 0.25, 0.125, 1], np.float32)},
+            {"mask": self.rng.random((2, 1, 3, 70)) < 0.5}, {"mask": normal(self.rng, 4, 3, 70)},
+            {"segments": segments}, {"q_len": np.array([3, 1])},
+            {"block_mask": qkv.mask_mod(lambda b, h, i, j: (j // 32 + i) % 2 == 0, len_q=3, len_k=70, block_len=32)},
+        ]
+        for each in rules:
+            with self.subTest(rule=sorted(each)):
+                o, lse, stats = cache.attend(q, stats=["entropy", "largest"], **each)
+                same = {"causal": True, **each}
+                if "window" in each:
+                    same["window"] = (each["window"] - 1, None)
+                want = qkv.Problem(q, k, v, q_offset=67, **same).forward(stats=["entropy", "largest"])
+                np.testing.assert_allclose(o, want.o, atol=1e-5)
+                np.testing.assert_allclose(lse, want.lse, atol=1e-5)
+                for name in ("entropy", "largest"):
+                    np.testing.assert_allclose(stats[name], want.stats[name], atol=1e-5)
+                self.assertEqual(cache.attend(q, **each).tobytes(), o.tobytes())
+        with self.assertRaisesRegex(qkv.UnsupportedError, "dropout"):
+            cache.attend(q, dropout=0.5, seed=1)
+        with self.assertRaisesRegex(qkv.ArgumentError, "no kv_len"):
+            cache.attend(q, kv_len=3)
+
     def test_errors(self):
         cache = qkv.KVCache(kv_heads=2, dim=8, pages=1, page_len=16)
         with self.assertRaisesRegex(qkv.ShapeError, "n = 17"):

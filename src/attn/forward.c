@@ -9,6 +9,8 @@
  *
  * A row's result depends on its query, its keys and the options alone: nothing here forms a sum.
  */
+#include "attn/forward.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -308,7 +310,7 @@ qkv_status qkvi_forward_plan_of(qkv_ctx *ctx, const qkvi_problem *p, qkvi_forwar
     return qkvi_ctx_measured(ctx, &cutter, bytes);
 }
 
-static qkv_status forward(qkv_ctx *ctx, const qkvi_problem *p, const qkv_call_options *call) {
+qkv_status qkvi_forward_run(qkv_ctx *ctx, const qkvi_problem *p, const qkv_call_options *call) {
     pass x = { .p = p, .kernels = ctx->kernels };
     size_t bytes = 0;
     void *block;
@@ -331,7 +333,7 @@ qkv_status qkv_attention_forward(qkv_ctx *ctx, const qkv_attention_desc *desc, c
     qkv_status status = qkvi_call_read(call, &options, &ctx->error);
     if (status == QKV_OK)
         status = qkvi_problem_forward(desc, q, k, v, o, lse, &options, &problem, &ctx->error);
-    if (status == QKV_OK) status = forward(ctx, &problem, &options);
+    if (status == QKV_OK) status = qkvi_forward_run(ctx, &problem, &options);
     return qkvi_ctx_end(ctx, status);
 }
 

@@ -105,7 +105,8 @@ static qkv_status put_off(qkv_model *model, qkv_status status, const qkv_error *
 
 /*
  * What generation_config.json says about tokens goes before config.json, for other uses than
- * generating. folder NULL: there is only the config.
+ * generating. Not about padding: the row of embeddings that learns nothing is config.json's. folder
+ * NULL: there is only the config.
  */
 static qkv_status read_generation(const char *folder, const void *bytes, size_t n_bytes,
                                   qkv_model *model, qkv_error *error) {
@@ -118,7 +119,7 @@ static qkv_status read_generation(const char *folder, const void *bytes, size_t 
                : qkvi_generation_config_parse("config.json", bytes, n_bytes, info, config, &cause);
     QKV_TRY(put_off(model, status, &cause, error));
     if (config->bos >= 0) info->bos_id = config->bos;
-    if (config->pad >= 0) info->pad_id = config->pad;
+    model->config_start = info->start_id;
     if (config->start >= 0) info->start_id = config->start;
     if (config->n_ends > 0) info->eos_id = config->ends[0];
     return QKV_OK;
@@ -148,12 +149,21 @@ static qkv_status read_sentence(const char *folder, qkv_model *model, qkv_error 
     return qkvi_tokenizer_open_lower(folder, &model->sentence_tokenizer, error);
 }
 
+static qkv_status look_for_adapter(const char *folder, qkv_model *model, qkv_error *error) {
+    char *const path = qkvi_path_join(folder, "adapter_config.json");
+    if (!path) return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory for a path");
+    model->has_adapter = qkvi_file_exists(path);
+    free(path);
+    return QKV_OK;
+}
+
 static qkv_status open_files(const char *folder, const char *weights, qkv_model_weights kind,
                              int is_to_train, qkv_model **model, qkv_error *error) {
     qkvi_safetensors *file;
     QKV_TRY(start_folder(folder, model, error));
     (*model)->info.weights = kind;
     (*model)->is_to_train = is_to_train;
+    QKV_TRY(look_for_adapter(folder, *model, error));
     QKV_TRY(read_generation(folder, NULL, 0, *model, error));
     QKV_TRY(qkv_tokenizer_open(folder, QKV_SOURCE, &(*model)->tokenizer, error));
     if ((*model)->info.kind == QKV_MODEL_PAIR)

@@ -11,7 +11,7 @@
 #include "model/store/recipe.h"
 #include "qkv/model.h"
 
-enum { QKVI_MODEL_WARNINGS = 8 };
+enum { QKVI_MODEL_WARNINGS = 10 };
 
 struct qkv_model {
     qkv_model_info info; /* its strings are those below */
@@ -27,6 +27,9 @@ struct qkv_model {
     float *positions[2]; /* [max_len][hidden] stored instead of sinusoids; NULL: none, and
                           * positions_off 0, else how far they are from them */
     float positions_off;
+    /* decoder_start_token_id of config.json, whatever generation_config.json says */
+    int64_t config_start;
+    int has_adapter;      /* adapter_config.json is beside the weights */
     char *no_head;        /* why there is no head for words although there should be one; NULL */
     float *arena;         /* all parameters, in the table's order; ties are not stored twice */
     struct qkvi_net *net; /* pointers into arena (arch/net.h); NULL: opened to be trained */

@@ -107,6 +107,24 @@ static qkv_status warn_of_generation(qkv_model *model, qkv_error *error) {
     return add(model, text, error);
 }
 
+/* transformers trains with the one and generates with the other. */
+static qkv_status warn_of_start(qkv_model *model, qkv_error *error) {
+    char text[200];
+    if (model->info.kind != QKV_MODEL_PAIR || model->info.start_id == model->config_start)
+        return QKV_OK;
+    snprintf(text, sizeof text,
+             "decoder_start_token_id is %lld in config.json and %lld in generation_config.json, "
+             "which is used; transformers trains with the former",
+             (long long)model->config_start, (long long)model->info.start_id);
+    return add(model, text, error);
+}
+
+/* Where its library is installed, transformers adds it to the model. */
+static qkv_status warn_of_adapter(qkv_model *model, qkv_error *error) {
+    if (!model->has_adapter) return QKV_OK;
+    return add(model, "the adapter of adapter_config.json is not added to the model", error);
+}
+
 qkv_status qkvi_model_warn(qkv_model *model, qkv_error *error) {
     QKV_TRY(warn_of_hidden(model, error));
     QKV_TRY(warn_of_shared(model, error));
@@ -114,6 +132,8 @@ qkv_status qkvi_model_warn(qkv_model *model, qkv_error *error) {
     QKV_TRY(warn_of_missing_rows(model, error));
     QKV_TRY(warn_of_positions(model, error));
     QKV_TRY(warn_of_generation(model, error));
+    QKV_TRY(warn_of_start(model, error));
+    QKV_TRY(warn_of_adapter(model, error));
     return model->no_head ? add(model, model->no_head, error) : QKV_OK;
 }
 

@@ -114,6 +114,15 @@ run embed --model "$sentence/roberta" "i was watching the door." --json
 vectors "$folder/out" >"$d/lower"
 check "do_lower_case" cmp -s "$d/upper" "$d/lower"
 
+# Since its version 6, sentence-transformers leaves the limit to the tokenizer.
+cp -r "$sentence/bert" "$d/limit"
+sed -i 's/"model_max_length": 40/"model_max_length": 9/' "$d/limit/tokenizer_config.json"
+run embed --model "$d/limit" --no-prompt "I was watching the door, and then the window."
+code 1
+err_like "^qkv: the text has 21 tokens, the model makes vectors of 9: --truncate cuts it"
+run info "$d/limit"
+out_like ", texts of at most 9 tokens$"
+
 # A run from such a folder leaves one: with its modules, prompts and limits.
 cp -r "$here/../../models/default" "$d/from"
 for part in 1_Pooling 3_Dense modules.json config_sentence_transformers.json; do

@@ -64,6 +64,27 @@ run next "the man" "the dog" --model "$odd" --quiet
 code 0
 cp "$model/config.json" "$odd"
 
+# An adapter beside the model, which transformers adds if its library is there
+echo '{}' >"$odd/adapter_config.json"
+run info "$odd"
+code 0
+err "qkv: warning: the adapter of adapter_config.json is not added to the model"
+rm "$odd/adapter_config.json"
+
+# Tokens of generation_config.json that are not those of config.json: texts begin with the former, padding is that of the latter
+pairs=$folder/pairs
+cp -r ../../models/translator "$pairs"
+sed -i 's/"decoder_start_token_id": 2/"decoder_start_token_id": 5/; s/"pad_token_id": 1/"pad_token_id": 6/' "$pairs/generation_config.json"
+run info "$pairs" --json
+code 0
+err "qkv: warning: decoder_start_token_id is 2 in config.json and 5 in generation_config.json, which is used; transformers trains with the former"
+out_like '"pad_id":1,"start_id":5'
+
+sed -i '/decoder_start_token_id/d; s/"bos_token_id": 0/"bos_token_id": 9/' "$pairs/generation_config.json" # without one: bos_token_id
+run info "$pairs" --json
+code 0
+err_like "decoder_start_token_id is 2 in config.json and 9 in generation_config.json, which is used"
+
 # ST35: weights that are no numbers
 cp "$model/vocab.txt" "$odd"
 run fill "the [MASK]" --model "$odd" --check-finite --json

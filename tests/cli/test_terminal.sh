@@ -206,6 +206,7 @@ shown 0 eval --text "$d/text" --model "$d/t$evil"
 json 0 eval --text "$d/text" --model "$d/t$evil" --json
 shown 0 eval --text "$d/text" --model "$gpt"
 shown 1 train --text "$d/none$evil" --out "$d/u"
+shown 1 train --text "$d/text" --eval "$d/none$evil" --out "$d/u"
 grammar=$here/../../models/default/grammar.txt
 printf 'Anna saw %s the cat in the garden. It was there alone.\n' "$evil" >"$d/said$evil"
 shown 0 eval --grammar "$grammar" --check "$d/said$evil"

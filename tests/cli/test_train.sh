@@ -70,6 +70,18 @@ code 0
 for arch in gpt2 pair; do
     check "$arch: another picture" cmp -s "$folder/$arch.png" "$folder/$arch/loss.png"
 done
+sed -i '1s/.*/step\tloss\tmlm_loss\tnsp_loss\theld_out_loss\tlearning_rate\ttokens/' "$folder/gpt2/train_log.tsv" # the label follows the log
+run train --arch gpt2 --text "$text" --out "$folder/gpt2" $small --vocab 300 --accumulate 2 --dropout 0.1 --resume
+code 0
+check "the label of no BERT is that of a BERT" sh -c "! cmp -s '$folder/gpt2.png' '$folder/gpt2/loss.png'"
+
+# A text to measure on that is not there is told before anything is trained.
+for path in none ''; do
+    run train --text "$text" --eval "$folder/$path" --out "$folder/early" $small --quiet
+    code 1
+    err_like "^qkv: $folder/$path: cannot \(open: No such file or directory\|read: Is a directory\)$"
+    check "a model was trained first" test ! -e "$folder/early"
+done
 
 run train --from "$folder/pair" --text "$text" --out "$folder/more" --len 24 --steps 3 --batch 4 --quiet
 code 0

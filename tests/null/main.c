@@ -84,9 +84,9 @@ static void list(const null_call *calls) {
 }
 
 int main(int argc, char **argv) {
-    static const null_call *const groups[] = { null_core,    null_kv,    null_layers,
-                                               null_model,   null_files, null_heads,
-                                               null_inspect, null_view,  null_inside };
+    static const null_call *const groups[] = { null_core,  null_kv,    null_onnx,  null_layers,
+                                               null_model, null_files, null_heads, null_inspect,
+                                               null_view,  null_inside };
     const int lists = argc > 1 && strcmp(argv[1], "list") == 0;
     if (!lists) {
         mkdir(NULL_FOLDER, 0777);

@@ -24,8 +24,8 @@ void *null_or(int index, void *value);
 extern qkv_error null_error;
 extern qkv_ctx *null_ctx;
 
-extern const null_call null_core[], null_kv[], null_layers[], null_model[], null_files[],
-    null_heads[], null_inspect[], null_view[], null_inside[];
+extern const null_call null_core[], null_kv[], null_onnx[], null_layers[], null_model[],
+    null_files[], null_heads[], null_inspect[], null_view[], null_inside[];
 void null_core_begin(void);
 void null_model_begin(void);
 

@@ -104,6 +104,8 @@ static void test_several(void **state) {
     assert_int_equal(recipe.n_poolings, 2);
     assert_int_equal(recipe.poolings[1], QKV_POOLING_MEAN);
     assert_false(recipe.leaves_prompt);
+    expect(MODULES, "{\"pooling_mode\":\"mean\",\"include_prompt\":null}", QKV_POOLING_MEAN, 0);
+    assert_true(recipe.leaves_prompt);
 }
 
 /* The file of sentence-transformers goes before the tokenizer's; neither goes beyond the model. */
@@ -282,6 +284,15 @@ static void test_refusals(void **state) {
     put("2_Normalize/config.json", "{\"module_input_name\":\"token_embeddings\"}");
     refuse(THREE, MEAN, QKV_ERR_UNSUPPORTED,
            "2_Normalize/config.json: module_input_name 'token_embeddings' is not supported");
+    put("2_Normalize/config.json", "{\"module_input_name\":null}");
+    refuse(THREE, MEAN, QKV_ERR_UNSUPPORTED,
+           "2_Normalize/config.json: module_input_name 'null' is not supported");
+    put("2_Normalize/config.json", "{\"module_output_name\":\"other\"}");
+    refuse(THREE, MEAN, QKV_ERR_UNSUPPORTED,
+           "2_Normalize/config.json: module_output_name 'other' is not supported");
+    put("2_Normalize/config.json", "{\"module_output_name\":0}");
+    refuse(THREE, MEAN, QKV_ERR_FORMAT,
+           "2_Normalize/config.json: module_output_name is an integer, must be a string");
     put("2_Normalize/config.json", NULL);
 }
 
@@ -314,6 +325,8 @@ static void test_refused_configs(void **state) {
                   "tokenizer_name_or_path 'x' is not supported");
     refuse_config(own, "{\"model_type\":\"SparseEncoder\"}", QKV_ERR_UNSUPPORTED,
                   "model_type 'SparseEncoder' is not supported");
+    refuse_config(own, "{\"model_type\":null}", QKV_ERR_UNSUPPORTED,
+                  "model_type 'null' is not supported");
     refuse_config(own, "{\"default_prompt_name\":\"x\"}", QKV_ERR_FORMAT,
                   "default_prompt_name 'x' is not among the prompts");
     refuse_config(own, "{\"prompts\":{\"x\":1}}", QKV_ERR_FORMAT,

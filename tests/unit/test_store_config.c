@@ -94,6 +94,34 @@ static void test_config_of_the_family(void **state) {
                    QKV_ERR_UNSUPPORTED, "c: sinusoidal_positions 'true' is not supported");
 }
 
+/* transformers takes these for every model, and computes something else. */
+static void test_fields_of_all_models(void **state) {
+    static const struct {
+        const char *text, *says;
+    } refused[] = {
+        { CONFIG(",\"quantization_config\":{\"quant_method\":\"fp8\"}"),
+          "c: quantization_config is not supported" },
+        { CONFIG(",\"transformers_weights\":\"x.safetensors\""),
+          "c: transformers_weights is not supported" },
+        { CONFIG(",\"per_layer_config\":{\"0\":{}}"), "c: per_layer_config is not supported" },
+        { "{\"model_type\":\"gpt2\",\"sliding_window\":3}", "c: sliding_window is not supported" },
+        { "{\"model_type\":\"bart\",\"attention_chunk_size\":3}",
+          "c: attention_chunk_size is not supported" },
+        { "{\"model_type\":\"gpt2\",\"is_causal\":false}",
+          "c: is_causal that is not true is not supported" },
+        { "{\"model_type\":\"marian\",\"is_causal\":null}",
+          "c: is_causal that is not true is not supported" },
+    };
+    qkv_model_info info;
+    (void)state;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        expect_refusal(refused[i].text, QKV_ERR_UNSUPPORTED, refused[i].says);
+    read_config(CONFIG(",\"quantization_config\":null,\"transformers_weights\":null,"
+                       "\"sliding_window\":3,\"is_causal\":false"),
+                &info);
+    read_config("{\"model_type\":\"gpt2\",\"sliding_window\":null,\"is_causal\":true}", &info);
+}
+
 static void test_ties(void **state) {
     (void)state;
     qkv_model_info info;
@@ -363,7 +391,13 @@ static void test_padding(void **state) {
                  { "bert", "\"pad_token_id\": 98,", 98 },
                  { "bert", "\"pad_token_id\": 99,", -1 },
                  { "bert", "\"pad_token_id\": \"7\",", -1 },
-                 { "roberta", "\"pad_token_id\": 3,", 3 } };
+                 { "roberta", "\"pad_token_id\": 3,", 3 },
+                 { "bart", "", 1 },
+                 { "bart", "\"pad_token_id\": null,", -1 },
+                 { "bart", "\"pad_token_id\": -1,", 98 },
+                 { "marian", "\"decoder_start_token_id\": 0, \"pad_token_id\": -2,", 97 },
+                 { "marian", "\"decoder_start_token_id\": 0,", -1 },
+                 { "gpt2", "\"pad_token_id\": -1,", -1 } };
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         char text[600];
         qkv_model_info info;
@@ -372,6 +406,7 @@ static void test_padding(void **state) {
                                "{\"model_type\": \"%s\", %s \"num_hidden_layers\": 1, "
                                "\"hidden_size\": 8, \"num_attention_heads\": 2, "
                                "\"intermediate_size\": 7, \"vocab_size\": 99, "
+                               "\"decoder_attention_heads\": 2, "
                                "\"max_position_embeddings\": 20}",
                                rows[r].type, rows[r].field);
         if (qkvi_config_read("c", text, (size_t)n, &info, &error)) fail_msg("%s", error.message);
@@ -568,6 +603,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_config_fields),
         cmocka_unit_test(test_config_of_the_family),
+        cmocka_unit_test(test_fields_of_all_models),
         cmocka_unit_test(test_ties),
         cmocka_unit_test(test_activations),
         cmocka_unit_test(test_general_names_of_sizes),

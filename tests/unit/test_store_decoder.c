@@ -318,6 +318,30 @@ static void test_generation_without_bounds(void **state) {
     assert_int_equal(c.forced_first, 5);
 }
 
+/* Without decoder_start_token_id the file's bos_token_id; a config.json that lacks it has its type's. */
+static void test_start_of_generation(void **state) {
+    static const struct {
+        const char *text;
+        int64_t start;
+    } cases[] = {
+        { "{\"bos_token_id\":5}", 5 },
+        { "{\"bos_token_id\":5,\"decoder_start_token_id\":null}", 5 },
+        { "{\"bos_token_id\":5,\"decoder_start_token_id\":6}", 6 },
+        { "{}", -1 },
+        { "{\"model_type\":\"bart\",\"bos_token_id\":5}", -1 },
+        { "{\"model_type\":\"bart\",\"bos_token_id\":5,\"decoder_start_token_id\":null}", 5 },
+    };
+    const qkv_model_info info = { .kind = QKV_MODEL_PAIR, .target_vocab_size = 40, .has_lm = 1 };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        qkvi_generation_config c;
+        const char *const text = cases[i].text;
+        assert_int_equal(qkvi_generation_config_parse("g", text, strlen(text), &info, &c, NULL),
+                         QKV_OK);
+        if (c.start != cases[i].start) fail_msg("%s: %lld", text, (long long)c.start);
+    }
+}
+
 static void test_refused_generation(void **state) {
     (void)state;
     static const struct {
@@ -327,7 +351,11 @@ static void test_refused_generation(void **state) {
     } cases[] = {
         { "[]", QKV_ERR_FORMAT, "g: the JSON is not an object" },
         { "{\"num_beams\":0}", QKV_ERR_FORMAT, "g: num_beams = 0 is less than 1" },
-        { "{\"num_beams\":1025}", QKV_ERR_LIMIT, "g: num_beams = 1025 is above the limit 1024" },
+        { "{\"num_beams\":257}", QKV_ERR_LIMIT, "g: num_beams = 257 is above the limit 256" },
+        { "{\"num_return_sequences\":0}", QKV_ERR_FORMAT,
+          "g: num_return_sequences = 0 is less than 1" },
+        { "{\"num_return_sequences\":257}", QKV_ERR_LIMIT,
+          "g: num_return_sequences = 257 is above the limit 256" },
         { "{\"num_beams\":2.0}", QKV_ERR_FORMAT, "g: num_beams is a number, must be an integer" },
         { "{\"max_length\":-1}", QKV_ERR_FORMAT,
           "g: max_length = -1 is not between 0 and 2147483647" },
@@ -488,6 +516,7 @@ int main(void) {
         cmocka_unit_test(test_generation_defaults),
         cmocka_unit_test(test_generation_fields),
         cmocka_unit_test(test_generation_without_bounds),
+        cmocka_unit_test(test_start_of_generation),
         cmocka_unit_test(test_refused_generation),
         cmocka_unit_test_prestate(test_parameters, "gpt2_1"),
         cmocka_unit_test_prestate(test_parameters, "gpt2_2"),

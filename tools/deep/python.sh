@@ -1,21 +1,43 @@
-# The package for Python: installed by pip into an environment of its own, its tests, types and style. NumPy, mypy and ruff come from
-# PyPI.
+# The package for Python as a wheel: its tag, size and licences; its tests with the Python that is here, types and style; the first
+# tests with every other Python that is found. NumPy, onnx, mypy and ruff come from PyPI.
 . tools/deep/lib.sh
-environment=build/deep/python_environment
-python=$PWD/$environment/bin/python
-[ -x "$python" ] || python3 -m venv $environment
-"$python" -m pip install -q --disable-pip-version-check numpy mypy ruff
-"$python" -m pip install -q --disable-pip-version-check --no-deps --force-reinstall ./python
+./dev wheel
+wheel=$(echo build/wheel/*"$(uname -m).whl")
+folder=build/deep/python
+rm -rf $folder
+mkdir -p $folder
+case $wheel in
+*-py3-none-manylinux_2_[0-2][0-9]_* | *-py3-none-manylinux_2_3[0-4]_*) n_cases=$((n_cases + 1)) ;;
+*) echo "$wheel: not for glibc 2.34" && exit 1 ;;
+esac
+python3 tools/check_wheel.py "$wheel"
+n_cases=$((n_cases + 1))
+
+# environment_of PYTHON FOLDER PACKAGE…: the wheel in an environment of its own
+environment_of() {
+    with=$1 environment=$2
+    shift 2
+    "$with" -m venv "$environment"
+    "$environment/bin/python" -m pip install -q --disable-pip-version-check "$wheel" "$@"
+}
+environment_of python3 $folder/environment onnx nbclient ipykernel mypy ruff
+python=$PWD/$folder/environment/bin/python
 cd python/tests
 "$python" -m unittest -v 2>&1 | tee ../../build/deep/python.cases
-n_cases=$(sed -n 's/^Ran \([0-9]*\) tests in .*/\1/p' ../../build/deep/python.cases)
-grep -q '^OK' ../../build/deep/python.cases
 cd ../..
+n_cases=$((n_cases + $(sed -n 's/^Ran \([0-9]*\) tests in .*/\1/p' build/deep/python.cases)))
+grep -q '^OK' build/deep/python.cases
 "$python" -m ruff check python
 # A copy of what was installed, with its made modules: within site-packages mypy would take that folder for a source of its own.
-rm -rf build/deep/python_types
-mkdir -p build/deep/python_types
-cp -r "$("$python" -c 'import qkv; print(qkv.__path__[0])')" build/deep/python_types/qkv
-"$python" -m mypy --config-file python/pyproject.toml --cache-dir build/deep/mypy build/deep/python_types/qkv
+mkdir -p $folder/types
+cp -r "$("$python" -c 'import qkv; print(qkv.__path__[0])')" $folder/types/qkv
+"$python" -m mypy --config-file python/pyproject.toml --cache-dir build/deep/mypy $folder/types/qkv
 n_cases=$((n_cases + 2))
+for version in 3.10 3.11 3.12 3.13 3.14; do
+    command -v "python$version" >/dev/null && "python$version" -c 'import venv' 2>/dev/null || continue
+    environment_of "python$version" "$folder/python$version"
+    (cd python/tests && "../../$folder/python$version/bin/python" -m unittest test_attention test_models)
+    echo "python $version: ok"
+    n_cases=$((n_cases + 1))
+done
 echo "$n_cases cases"

@@ -12,7 +12,7 @@ from ._library import init, lib
 from .arrays import DTYPES, View, empty_like, floats
 from .context import Context, context
 from .errors import ArgumentError, ShapeError
-from .problem import Forward, _address, _like, _pointer
+from .problem import Forward, Problem, Stats, _address, _like, _pointer
 
 _STORED = {**DTYPES, "int8": _c.QKV_I8}
 
@@ -88,46 +88,56 @@ class KVCache:
     def nbytes(self) -> int:
         return int(lib.qkv_kv_cache_bytes(self._handle))
 
-    def attend(self, q: Any, *, first_sequence: int = 0, causal: bool = True, scale: float | None = None,
-               softcap: float | None = None, window: int | None = None, lse: bool = False) -> Any:
+    def attend(self, q: Any, *, first_sequence: int = 0, causal: bool = True, window: int | None = None,
+               out: Any = None, lse: bool = False, stats: Stats | None = None, **rules: Any) -> Any:
         """Attention of the newest tokens: q [sequences, heads, n, dim], the last n tokens of each sequence.
 
-        causal: a token does not see those after it. window: it sees so many tokens, its own among them. Returns o, or
-        (o, lse). Bits do not depend on pages, batch, n or threads.
+        causal: a token does not see those after it. window: it sees so many tokens, its own among them. Other rules,
+        statistics and what is returned are those of qkv.attention, but for dropout and cu_seqlens: o, or (o, lse), or
+        with stats the tuple Forward. Bits do not depend on pages, batch, n or threads.
         """
-        found = floats(q, "q")
-        if len(found.shape) != 4:
-            raise ShapeError(f"q has shape {found.shape}, and must have [sequences, heads, n, dim]")
-        batch, heads, n, dim = found.shape
-        if dim != self._dims[1]:
-            raise ShapeError(f"q has {dim} channels, the cache has {self._dims[1]}")
-        ctx, view, lengths = self._ctx(), init(_c.qkv_kv_view), ctypes.c_void_p()
-        ctx.check(lib.qkv_kv_cache_view_fill(ctx.handle, self._handle, first_sequence, batch, ctypes.byref(view),
-                                             ctypes.byref(lengths)))
-        of_batch = [self.length(first_sequence + b) for b in range(batch)]
-        desc = _c.qkv_attention_desc()
-        desc.struct_size = ctypes.sizeof(desc)
-        lib.qkv_attention_desc_fill(ctypes.byref(desc), batch, heads, self._dims[0], n, max(of_batch, default=0), dim,
-                                    self._dims[2])
-        desc.dtype, desc.q_stride[:] = DTYPES[found.dtype], found.strides[:3]
-        desc.flags |= _c.QKV_SET_KV_LEN | _c.QKV_SET_Q_OFFSET
-        desc.kv_len = lengths.value
-        offsets = np.array([length - n for length in of_batch], dtype=np.int64)
-        desc.q_offsets = _pointer(offsets)
-        if causal:
-            desc.flags |= _c.QKV_SET_CAUSAL
         if window is not None:
-            desc.flags |= _c.QKV_SET_WINDOW
-            desc.window_left, desc.window_right = window - 1, -1
-        for name, value, flag in (("scale", scale, _c.QKV_SET_SCALE), ("softcap", softcap, _c.QKV_SET_SOFTCAP)):
-            if value is not None:
-                desc.flags |= flag
-                setattr(desc, name, value)
-        o = empty_like(q, (batch, heads, n, self._dims[2]), found.dtype)
-        rows = np.zeros((batch, heads, n), dtype=np.float32)
-        ctx.check(lib.qkv_attention_decode(ctx.handle, ctypes.byref(desc), _address(found), ctypes.byref(view),
-                                           _address(floats(o, "o")), _pointer(rows), None))
-        return (o, _like(q, rows)) if lse else o
+            rules["window"] = (window - 1, None)
+        made = _Decoding(q, self, first_sequence, causal=causal, context=self._context, **rules)
+        found = made.forward(out=out, stats=stats)
+        if stats:
+            return found
+        return (found.o, found.lse) if lse else found.o
+
+
+class _Decoding(Problem):
+    """Queries of the newest tokens. Keys and values are a cache's: only their shapes are known here."""
+
+    def __init__(self, q: Any, cache: KVCache, first_sequence: int, **rules: Any) -> None:
+        given = floats(q, "q")
+        if len(given.shape) != 4:
+            raise ShapeError(f"q has shape {given.shape}, and must have [sequences, heads, n, dim]")
+        batch, _, n, dim = given.shape
+        if dim != cache._dims[1]:
+            raise ShapeError(f"q has {dim} channels, the cache has {cache._dims[1]}")
+        for name in ("kv_len", "q_offset", "layout", "cu_seqlens"):
+            if name in rules:
+                raise ArgumentError(f"attend has no {name}: the cache knows the lengths of its sequences")
+        self._cache, ctx = cache, cache._ctx()
+        self._of_cache, lengths = init(_c.qkv_kv_view), ctypes.c_void_p()
+        ctx.check(lib.qkv_kv_cache_view_fill(ctx.handle, cache._handle, first_sequence, batch,
+                                             ctypes.byref(self._of_cache), ctypes.byref(lengths)))
+        self._tokens = np.array([cache.length(first_sequence + b) for b in range(batch)], dtype=np.int64)
+        super().__init__(q, None, None, kv_len=self._tokens, q_offset=self._tokens - n, **rules)
+
+    def _set_arrays(self, q: Any, k: Any, v: Any, cu_seqlens: Any) -> None:
+        kv_heads, dim, dim_v = self._cache._dims
+        self._q, self._n_dims = self._four(q, "q"), 4
+        batch, heads, n, _ = self._q.shape
+        len_k = int(self._tokens.max(initial=0))
+        self._k = self._v = View(0, (batch, kv_heads, len_k, dim), (0, 0, 0, 1), self._q.dtype, None)
+        desc = self._desc
+        desc.struct_size = ctypes.sizeof(desc)
+        lib.qkv_attention_desc_fill(ctypes.byref(desc), batch, heads, kv_heads, n, len_k, dim, dim_v)
+        desc.dtype, desc.q_stride[:] = DTYPES[self._q.dtype], self._q.strides[:3]
+
+    def _attend(self, o: int, lse: int) -> None:
+        self._run(lib.qkv_attention_decode, _address(self._q), ctypes.addressof(self._of_cache), o, lse)
 
 
 def merge(parts: Sequence[tuple[Any, Any] | Forward]) -> tuple[Any, Any]:

@@ -378,13 +378,15 @@ class Problem:
         self._set_lse_strides()
         results, keep = self._request(stats)
         try:
-            self._run(lib.qkv_attention_forward, _address(self._q), _address(self._k), _address(self._v),
-                      _address(found), _pointer(lse))
+            self._attend(_address(found), _pointer(lse))
         finally:
             desc.flags &= ~_c.QKV_SET_STATS
             desc.stats = None
         del keep
         return Forward(o, _like(self._given, lse), results)
+
+    def _attend(self, o: int, lse: int) -> None:
+        self._run(lib.qkv_attention_forward, _address(self._q), _address(self._k), _address(self._v), o, lse)
 
     def _request(self, stats: Stats | None) -> tuple[dict[str, np.ndarray[Any, Any]], Any]:
         results: dict[str, np.ndarray[Any, Any]] = {}

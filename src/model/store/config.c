@@ -198,10 +198,11 @@ static qkv_status read_ids(const qkvi_json_reader *reader, const qkvi_model_fami
     info->bos_id = f->bos, info->eos_id = f->eos, info->start_id = f->start;
     info->pad_id = read_padding(reader, f->pad, n);
     if (family->kind == QKV_MODEL_ENCODER) return QKV_OK;
-    if (family->kind == QKV_MODEL_PAIR) QKV_TRY(read_start(reader, info));
     QKV_TRY(read_id(reader, "bos_token_id", f->bos, n, &info->bos_id));
     QKV_TRY(read_id(reader, "eos_token_id", f->eos, n, &info->eos_id));
-    return read_id(reader, "pad_token_id", f->pad, n, &info->pad_id);
+    return family->kind == QKV_MODEL_PAIR
+               ? read_start(reader, info)
+               : read_id(reader, "pad_token_id", f->pad, n, &info->pad_id);
 }
 
 /* ---- Switches --------------------------------------------------------------------------------- */
@@ -264,6 +265,7 @@ static qkv_status read_any(const qkvi_json_reader *reader, json_t *root, qkv_mod
     const qkvi_model_family *family = NULL;
     QKV_TRY(read_type(reader, &family));
     info->architecture = family->type;
+    QKV_TRY(qkvi_config_refuse_others(reader, family->kind != QKV_MODEL_ENCODER));
     QKV_TRY(rename_sizes(reader, root, &family->config));
     QKV_TRY(read_switches(reader, family, info));
     QKV_TRY(read_sizes(reader, family, info));

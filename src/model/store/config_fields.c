@@ -26,6 +26,27 @@ qkv_status qkvi_config_switch(const qkvi_json_reader *reader, const char *field,
     return value == wanted ? QKV_OK : qkvi_config_refuse(reader, field, value ? "true" : "false");
 }
 
+/*
+ * transformers reads these for every model, whatever its type: another file of weights, weights that are to be rounded, layers that
+ * differ, keys that a decoder forgets. is_causal is a decoder's mask, and null is false there.
+ */
+qkv_status qkvi_config_refuse_others(const qkvi_json_reader *reader, int decodes) {
+    static const char *const names[] = { "transformers_weights", "quantization_config",
+                                         "per_layer_config", /* of decoders: */ "sliding_window",
+                                         "attention_chunk_size" };
+    const size_t n = decodes ? sizeof names / sizeof *names : 3;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *const value = json_object_get(reader->object, names[i]);
+        if (value && !json_is_null(value))
+            return qkvi_error_set(reader->error, QKV_ERR_UNSUPPORTED, "%s: %s is not supported",
+                                  reader->file, names[i]);
+    }
+    const json_t *const causal = json_object_get(reader->object, "is_causal");
+    if (!decodes || !causal || json_is_true(causal)) return QKV_OK;
+    return qkvi_error_set(reader->error, QKV_ERR_UNSUPPORTED,
+                          "%s: is_causal that is not true is not supported", reader->file);
+}
+
 qkv_status qkvi_config_activation(const qkvi_json_reader *reader, const char *field,
                                   const char *absent, qkv_model_info *info) {
     static const char *const names[][2] = {

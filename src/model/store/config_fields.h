@@ -24,6 +24,9 @@ qkv_status qkvi_config_refuse(const qkvi_json_reader *reader, const char *field,
 qkv_status qkvi_config_word(const qkvi_json_reader *reader, const char *field, const char *wanted);
 qkv_status qkvi_config_switch(const qkvi_json_reader *reader, const char *field, int wanted);
 
+/* UNSUPPORTED, if a field that others take for every model changes what is computed. decodes: there is a decoder. */
+qkv_status qkvi_config_refuse_others(const qkvi_json_reader *reader, int decodes);
+
 /* A size from 1 to limit, which must be there, or has *value where it is not: FORMAT, SHAPE, LIMIT. */
 qkv_status qkvi_config_need_size(const qkvi_json_reader *reader, const char *field, int64_t limit,
                                  int64_t *value);

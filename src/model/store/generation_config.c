@@ -11,7 +11,7 @@
 #include "model/store/file.h"
 #include "model/store/json.h"
 
-enum { MAX_BYTES = 1 << 20, MAX_BEAMS = 1024, MAX_LENGTH = 1 << 24 };
+enum { MAX_BYTES = 1 << 20, MAX_BEAMS = 256 /* QKVI_BEAMS_MAX */, MAX_LENGTH = 1 << 24 };
 
 /* ---- Tokens ----------------------------------------------------------------------------------- */
 
@@ -150,18 +150,23 @@ static qkv_status take_top_k(const qkvi_json_reader *reader, qkvi_generation_con
     return QKV_OK;
 }
 
+/* Beams, or texts. */
+static qkv_status take_number_of(const qkvi_json_reader *reader, const char *field,
+                                 int64_t *value) {
+    QKV_TRY(qkvi_json_take_int(reader, field, MAX_BEAMS, value));
+    if (*value > 0) return QKV_OK;
+    return qkvi_error_set(reader->error, QKV_ERR_FORMAT, "%s: %s = 0 is less than 1", reader->file,
+                          field);
+}
+
 static qkv_status take_counts(const qkvi_json_reader *reader, qkvi_generation_config *c) {
     QKV_TRY(take_length(reader, "max_length", &c->max_length));
     QKV_TRY(take_length(reader, "max_new_tokens", &c->max_new_tokens));
     QKV_TRY(take_count(reader, "min_length", MAX_LENGTH, &c->min_length));
     QKV_TRY(take_count(reader, "min_new_tokens", MAX_LENGTH, &c->min_new_tokens));
     QKV_TRY(take_count(reader, "no_repeat_ngram_size", MAX_LENGTH, &c->no_repeat_ngram_size));
-    QKV_TRY(qkvi_json_take_int(reader, "num_beams", MAX_BEAMS, &c->num_beams));
-    QKV_TRY(
-        qkvi_json_take_int(reader, "num_return_sequences", MAX_BEAMS, &c->num_return_sequences));
-    if (c->num_beams > 0) return QKV_OK;
-    return qkvi_error_set(reader->error, QKV_ERR_FORMAT, "%s: num_beams = 0 is less than 1",
-                          reader->file);
+    QKV_TRY(take_number_of(reader, "num_beams", &c->num_beams));
+    return take_number_of(reader, "num_return_sequences", &c->num_return_sequences);
 }
 
 static qkv_status take_numbers(const qkvi_json_reader *reader, qkvi_generation_config *c) {
@@ -192,6 +197,14 @@ static const qkvi_generation_config absent = { .bos = -1,
                                                .temperature = 1,
                                                .top_p = 1 };
 
+/* What has no start starts from bos_token_id. A config.json that lacks the field has that of its type. */
+static void take_start(const qkvi_json_reader *reader, const qkv_model_info *info,
+                       qkvi_generation_config *c) {
+    const int is_config = json_object_get(reader->object, "model_type") != NULL;
+    const int is_there = json_object_get(reader->object, "decoder_start_token_id") != NULL;
+    if (info->kind == QKV_MODEL_PAIR && c->start < 0 && (is_there || !is_config)) c->start = c->bos;
+}
+
 /* A config.json of before 2021 says so that the first token is that of the beginning. */
 static qkv_status take_old_field(const qkvi_json_reader *reader, qkvi_generation_config *c) {
     int forced = 0;
@@ -210,6 +223,7 @@ qkv_status qkvi_generation_config_parse(const char *file, const void *bytes, siz
     const qkvi_json_reader reader = { .file = file, .path = "", .object = root, .error = error };
     qkvi_generation_find_unsupported(root, config);
     qkv_status status = take_tokens(&reader, info, config);
+    if (status == QKV_OK) take_start(&reader, info, config);
     if (status == QKV_OK) status = take_numbers(&reader, config);
     if (status == QKV_OK) status = take_old_field(&reader, config);
     json_decref(root);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/status.h"
+#include "model/store/config_fields.h"
 #include "model/store/file.h"
 
 enum { MAX_BYTES = 1 << 20, MAX_MODULES = 64 };
@@ -128,7 +129,7 @@ static qkv_status read_pooling(const char *folder, const char *module, qkvi_reci
     const qkvi_json_reader reader = { .file = file, .path = "", .object = root, .error = error };
     qkv_status status = take_modes(&reader, s);
     if (status == QKV_OK) status = qkvi_json_take_bool(&reader, "include_prompt", &include);
-    s->leaves_prompt = !include;
+    s->leaves_prompt = !include || json_is_null(json_object_get(root, "include_prompt"));
     s->dim *= s->n_poolings;
     json_decref(root);
     return status;
@@ -164,16 +165,17 @@ struct modules {
 };
 
 static qkv_status add_normalize(const struct modules *m, const char *module, qkv_error *error) {
+    static const char *const names[] = { "module_input_name", "module_output_name" };
     char name[160], file[1024];
-    const char *input = "sentence_embedding";
     json_t *root;
     snprintf(name, sizeof name, "%s/config.json", module);
     QKV_TRY(qkvi_recipe_load(m->folder, name, file, &root, error));
     const qkvi_json_reader reader = { file, "", root, error };
     qkv_status status = QKV_OK;
-    if (json_is_object(root)) status = qkvi_json_take_string(&reader, "module_input_name", &input);
-    if (status == QKV_OK && strcmp(input, "sentence_embedding") != 0)
-        status = qkvi_recipe_refuse(file, "module_input_name", input, error);
+    if (json_is_null(json_object_get(root, names[0]))) /* of null nothing is normalised */
+        status = qkvi_recipe_refuse(file, names[0], "null", error);
+    for (int n = 0; n < 2 && json_is_object(root) && status == QKV_OK; n++)
+        status = qkvi_config_word(&reader, names[n], "sentence_embedding");
     json_decref(root);
     if (status != QKV_OK || !m->seen[POOLING]) return status; /* before it there is nothing */
     return qkvi_recipe_add_step(m->folder, module, QKVI_STEP_NORMALIZE, m->sentence, error);

@@ -153,6 +153,8 @@ static qkv_status take_default(const qkvi_json_reader *reader, qkvi_recipe *s) {
 
 static qkv_status take_model(const qkvi_json_reader *reader, qkvi_recipe *s) {
     int64_t kept = s->dim;
+    if (json_is_null(json_object_get(reader->object, "model_type"))) /* null is another type */
+        return qkvi_recipe_refuse(reader->file, "model_type", "null", reader->error);
     QKV_TRY(qkvi_config_word(reader, "model_type", "SentenceTransformer"));
     QKV_TRY(take_default(reader, s));
     QKV_TRY(qkvi_json_take_limit(reader, "truncate_dim", INT32_MAX, &kept));

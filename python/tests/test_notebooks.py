@@ -1,0 +1,64 @@
+"""Executes the notebooks, and compares what they print with what they say. Cells tagged "varies" print times."""
+import importlib.util
+import pathlib
+import re
+import unittest
+
+FOLDER = pathlib.Path(__file__).parents[1] / "notebooks"
+NEEDS = {"attention_step_by_step": (), "heads_of_a_long_text": ("torch", "transformers"), "replacing_torch": ("torch",)}
+
+
+def missing(*names):
+    return [name for name in ("nbclient", "ipykernel", *names) if importlib.util.find_spec(name) is None]
+
+
+def printed(cell):
+    return "".join(o["text"] for o in cell.outputs if o.output_type == "stream" and o.name == "stdout")
+
+
+class Notebooks(unittest.TestCase):
+    def test_all_are_named(self):
+        self.assertEqual({path.stem for path in FOLDER.glob("*.ipynb")}, set(NEEDS))
+
+    def run_one(self, name):
+        lacking = missing(*NEEDS[name])
+        if lacking:
+            self.skipTest(f"{', '.join(lacking)} not installed")
+        import nbclient
+        import nbformat
+
+        path = FOLDER / f"{name}.ipynb"
+        written, run = nbformat.read(path, 4), nbformat.read(path, 4)
+        nbclient.NotebookClient(run, timeout=600, kernel_name="python3").execute()
+        pages = 0
+        for before, after in zip(written.cells, run.cells):
+            if after.cell_type != "code":
+                continue
+            with self.subTest(cell=before.source[:60]):
+                if "varies" in before.metadata.get("tags", []):
+                    self.assertTrue(printed(after))
+                else:
+                    self.assertEqual(printed(after), printed(before))
+                errors = [o.text for o in after.outputs if o.output_type == "stream" and o.name == "stderr"]
+                self.assertFalse([text for text in errors if "Error" in text], errors)
+            for output in after.outputs:
+                shown = output.get("data", {}).get("text/html", "")
+                if "<iframe" in shown:
+                    pages += 1
+                    self.assertIn('sandbox="allow-scripts', shown)
+                    self.assertIsNone(re.search(r'(src|href)=(&quot;|")https?:', shown))
+                    self.assertLessEqual(len(shown), 2_000_000)
+        self.assertEqual(pages, 1)
+
+    def test_attention_step_by_step(self):
+        self.run_one("attention_step_by_step")
+
+    def test_heads_of_a_long_text(self):
+        self.run_one("heads_of_a_long_text")
+
+    def test_replacing_torch(self):
+        self.run_one("replacing_torch")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,10 @@
+/* Past and new keys, one after another: [n_batch][n_kv_heads][len_k][dim], dense. */
+#ifndef QKVI_ONNX_JOIN_H
+#define QKVI_ONNX_JOIN_H
+
+#include "core/pool.h"
+#include "onnx/node.h"
+
+void qkvi_onnx_join(qkvi_pool *pool, const qkvi_onnx *x, void *k, void *v);
+
+#endif
