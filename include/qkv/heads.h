@@ -157,6 +157,43 @@ QKV_API QKV_NODISCARD qkv_status qkv_heads_open_run(qkv_ctx *ctx, const qkv_run 
                                                     const qkv_token_list *keys, qkv_heads **heads,
                                                     qkv_error *error);
 
+/** Bins of offsets, and classes of tokens, from which numbers of heads are made. */
+enum { QKV_HEADS_N_OFFSETS = 5, QKV_HEADS_N_KINDS = 5 };
+
+/** Returns [QKV_HEADS_N_OFFSETS + 1] bounds of key - query, as `offsets` of qkv/stats.h. */
+QKV_API const int64_t *qkv_heads_offsets(void);
+
+/**
+ * Sorts n tokens into QKV_HEADS_N_KINDS kinds by their names, as `classes` of qkv/stats.h.
+ *
+ * @param names  [n].
+ * @param kinds  [n]: receives the kinds. Nothing is written if a pointer is NULL or n below 1.
+ */
+QKV_API void qkv_heads_kinds(const char *const *names, int64_t n, uint8_t *kinds);
+
+/**
+ * Statistics of rows (qkv/stats.h) and of keys (qkv/columns.h) that a forward pass has computed.
+ * NULL stands for what is not known; numbers that need it are NaN. Made by qkv_heads_rows_init().
+ */
+typedef struct qkv_heads_rows {
+    size_t struct_size;
+    /* [n_heads][n_queries]. Required. */
+    const float *entropy, *largest, *effective_keys;
+    /* [n_heads][n_queries]. Not read if there are two texts, otherwise required. */
+    const float *mean_distance;
+    /* [n_heads][n_queries][QKV_HEADS_N_OFFSETS], over qkv_heads_offsets. As mean_distance. */
+    const float *offset_mass;
+    /* NULL, or [n_heads][n_queries][QKV_HEADS_N_KINDS], over qkv_heads_kinds of the keys. */
+    const float *class_mass;
+    /* NULL, or [n_heads][n_queries]: all three. */
+    const float *same_token, *duplicate, *induction;
+    /* NULL, or [n_heads][n_keys]: both. */
+    const float *received;
+    const int64_t *n_queries;
+} qkv_heads_rows;
+
+QKV_DEFINE_INIT(qkv_heads_rows)
+
 /** Queries and keys of any model. qkv_heads_arrays_init sets the defaults. */
 typedef struct qkv_heads_arrays {
     size_t struct_size;
@@ -187,6 +224,17 @@ typedef struct qkv_heads_arrays {
      */
     const char *const *keys;
     const char *const *queries;
+    /* A score s becomes softcap tanh(s / softcap). 0: it stays. */
+    float softcap;
+    /* NULL, or [n_heads]: a score without a key, as `sinks` of qkv/qkv.h. */
+    const float *sinks;
+    /* NULL, or [n_heads][n_queries][n_keys]: added to scores, as the position bias of T5 is. */
+    const float *added;
+    /*
+     * NULL, or what is known of the rows of all n_heads. Then q and k are not read, and the heads
+     * have numbers, but neither weights nor views. Its arrays must outlive qkv_heads_measure.
+     */
+    const qkv_heads_rows *rows;
 } qkv_heads_arrays;
 
 /** Returns arrays that are not set: all 0 or NULL, and a window without bounds. */
@@ -202,7 +250,8 @@ static inline qkv_heads_arrays qkv_heads_arrays_init(void) {
  * Opens the heads of arrays. The context must outlive the result, whose calls compute with it.
  *
  * @param heads  receives the heads; NULL after an error.
- * @return QKV_OK; QKV_ERR_ARGUMENT; QKV_ERR_VERSION; QKV_ERR_SHAPE; QKV_ERR_MEMORY.
+ * @return QKV_OK; QKV_ERR_ARGUMENT; QKV_ERR_VERSION; QKV_ERR_SHAPE; QKV_ERR_UNSUPPORTED for rows
+ *         together with a list; QKV_ERR_MEMORY.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_heads_open_arrays(qkv_ctx *ctx, const qkv_heads_arrays *arrays,
                                                        qkv_heads **heads, qkv_error *error);

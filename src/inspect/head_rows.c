@@ -75,8 +75,8 @@ qkv_status qkvi_matches_find(const qkvi_rules *rules, const uint8_t *seen, const
 }
 
 /* Bounds of key - query for QKVI_OFFSET_…. */
-static const int64_t bounds[QKVI_N_OFFSETS + 1] = { -QKVI_HEAD_WINDOW,   -1, 0, 1, 2,
-                                                    QKVI_HEAD_WINDOW + 1 };
+const int64_t qkvi_head_offsets[QKVI_N_OFFSETS + 1] = { -QKVI_HEAD_WINDOW,   -1, 0, 1, 2,
+                                                        QKVI_HEAD_WINDOW + 1 };
 
 enum {
     FLOATS_A_ROW = 7 + QKVI_N_TOKEN_KINDS + QKVI_N_OFFSETS + QKVI_N_TOP,
@@ -143,7 +143,7 @@ void qkvi_head_rows_free(qkvi_head_rows *rows) {
 static void ask_about_places(const qkvi_head_rows *rows, qkv_attention_stats *stats) {
     stats->mean_distance = rows->mean_distance;
     stats->n_offsets = QKVI_N_OFFSETS;
-    stats->offsets = bounds;
+    stats->offsets = qkvi_head_offsets;
     stats->offset_mass = rows->offsets;
 }
 

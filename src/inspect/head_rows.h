@@ -20,6 +20,9 @@ enum {
     QKVI_N_OFFSETS
 };
 
+/** Their bounds. */
+extern const int64_t qkvi_head_offsets[QKVI_N_OFFSETS + 1];
+
 /** Keys of the list of a row: the largest, and the one after it. */
 enum { QKVI_N_TOP = 2 };
 

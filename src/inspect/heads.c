@@ -12,6 +12,8 @@
 #include "inspect/head_rows.h"
 #include "inspect/rows.h"
 
+const int64_t *qkv_heads_offsets(void) { return qkvi_head_offsets; }
+
 /* ---- The object ------------------------------------------------------------------------------ */
 
 qkv_status qkvi_heads_make(qkv_ctx *ctx, const qkv_heads_info *info, qkv_heads **heads,
@@ -48,6 +50,25 @@ const qkv_heads_info *qkv_heads_get_info(const qkv_heads *heads) {
     return heads ? &heads->info : NULL;
 }
 
+/* Of arrays, whose heads are described one by one. */
+static void describe_scores(const qkv_heads *heads, int64_t index, qkv_attention_desc *desc) {
+    const qkvi_head_source *const source = &heads->sources[index];
+    if (heads->softcap > 0) {
+        desc->flags |= QKV_SET_SOFTCAP;
+        desc->softcap = heads->softcap;
+    }
+    if (source->sink) {
+        desc->flags |= QKV_SET_SINKS;
+        desc->sinks = source->sink;
+    }
+    if (!source->added) return;
+    desc->flags |= QKV_SET_MASK;
+    desc->mask = source->added;
+    desc->mask_type = QKV_MASK_F32;
+    desc->mask_stride[2] = heads->info.n_keys;
+    desc->mask_stride[3] = 1;
+}
+
 void qkvi_heads_describe(const qkv_heads *heads, int64_t first, int64_t n_heads,
                          qkv_attention_desc *desc) {
     const qkv_heads_info *const info = &heads->info;
@@ -63,6 +84,7 @@ void qkvi_heads_describe(const qkv_heads *heads, int64_t first, int64_t n_heads,
         desc->window_left = heads->desc.window_left;
         desc->window_right = heads->desc.window_right;
     }
+    describe_scores(heads, first, desc);
     if (!heads->seen) return;
     desc->flags |= QKV_SET_MASK; /* the same keys for every query */
     desc->mask = heads->seen;
@@ -91,6 +113,7 @@ struct work {
     unsigned flags;
     uint8_t *matches;
     double *log_keys, *shares;
+    int64_t *counts; /* of rows that are given */
     qkvi_head_rows rows;
     const qkv_call_options *given;
     int64_t n_done; /* heads */
@@ -122,6 +145,41 @@ static qkv_status count_keys(const qkv_heads *heads, double *log_keys, qkv_error
     return QKV_OK;
 }
 
+/* Rows are only read: what was computed elsewhere stands in for a pass. */
+static qkv_status take_given(struct work *work, qkv_error *error) {
+    qkv_heads *const heads = work->heads;
+    const qkv_heads_rows *const given = heads->given;
+    const size_t n_all = (size_t)heads->n_all;
+    int64_t *const counts = qkvi_calloc_array(n_all, 2 * sizeof *counts);
+    if (!counts) return qkvi_no_memory(error, "heads");
+    work->counts = counts;
+    work->rows = (qkvi_head_rows){ .n_heads = heads->n_all,
+                                   .n = heads->info.n_queries,
+                                   .n_keys = heads->info.n_keys,
+                                   .entropy = (float *)given->entropy,
+                                   .largest = (float *)given->largest,
+                                   .effective_keys = (float *)given->effective_keys,
+                                   .mean_distance = (float *)given->mean_distance,
+                                   .same_token = (float *)given->same_token,
+                                   .duplicate = (float *)given->duplicate,
+                                   .induction = (float *)given->induction,
+                                   .kinds = (float *)given->class_mass,
+                                   .offsets = (float *)given->offset_mass,
+                                   .received = (float *)given->received,
+                                   .n_queries = (int64_t *)given->n_queries,
+                                   .n_empty_rows = counts,
+                                   .n_nan_rows = counts + n_all };
+    for (int64_t row = 0; row < heads->n_all * work->rows.n; row++) {
+        const float largest = given->largest[row];
+        counts[row / work->rows.n] += largest == 0;
+        counts[heads->n_all + row / work->rows.n] += isnan(largest) != 0;
+    }
+    if (!given->same_token || !heads->ids) return QKV_OK;
+    work->matches = qkvi_calloc_array((size_t)work->rows.n, 1);
+    if (!work->matches) return qkvi_no_memory(error, "heads");
+    return qkvi_matches_find(&heads->rules, NULL, heads->ids, work->matches, error);
+}
+
 static qkv_status begin(struct work *work, qkv_error *error) {
     qkv_heads *const heads = work->heads;
     const size_t n = (size_t)heads->info.n_queries, n_keys = (size_t)heads->info.n_keys,
@@ -129,16 +187,18 @@ static qkv_status begin(struct work *work, qkv_error *error) {
     const size_t n_numbers = (size_t)qkv_heads_n_numbers();
     work->log_keys = qkvi_malloc_array(n, sizeof *work->log_keys);
     work->shares = qkvi_malloc_array(n_keys, sizeof *work->shares);
-    if (heads->ids) work->matches = qkvi_calloc_array(n, 1);
+    if (heads->given) work->flags &= ~(unsigned)QKV_HEADS_SHARPEST;
+    if (heads->ids && !heads->given) work->matches = qkvi_calloc_array(n, 1);
     if (!heads->numbers) heads->numbers = qkvi_malloc_array(n_all, n_numbers * sizeof(double));
     if (!heads->empty) heads->empty = qkvi_calloc_array(n_all, 2 * sizeof(int64_t));
     if (!heads->peaks && work->flags & QKV_HEADS_SHARPEST)
         heads->peaks = qkvi_calloc_array(n_all, sizeof *heads->peaks);
-    if (!work->log_keys || !work->shares || (heads->ids && !work->matches) || !heads->numbers ||
-        !heads->empty || (!heads->peaks && work->flags & QKV_HEADS_SHARPEST))
+    if (!work->log_keys || !work->shares || (heads->ids && !heads->given && !work->matches) ||
+        !heads->numbers || !heads->empty || (!heads->peaks && work->flags & QKV_HEADS_SHARPEST))
         return qkvi_no_memory(error, "heads");
     heads->nan = heads->empty + n_all;
     QKV_TRY(count_keys(heads, work->log_keys, error));
+    if (heads->given) return take_given(work, error);
     if (heads->ids)
         QKV_TRY(qkvi_matches_find(&heads->rules, heads->seen, heads->ids, work->matches, error));
     return qkvi_head_rows_make(heads->dense ? heads->info.n_heads : 1, heads->info.n_queries,
@@ -149,7 +209,8 @@ static void end(struct work *work) {
     free(work->matches);
     free(work->log_keys);
     free(work->shares);
-    qkvi_head_rows_free(&work->rows);
+    free(work->counts);
+    if (!work->heads->given) qkvi_head_rows_free(&work->rows);
 }
 
 /* The largest weight on a key that is not the query's own place. */
@@ -177,8 +238,9 @@ static void take(const struct work *work, int64_t first) {
                                     .matches = work->matches,
                                     .log_keys = work->log_keys,
                                     .places = heads->info.one_text,
-                                    .kinds = heads->key_kinds != NULL,
-                                    .columns = (work->flags & QKV_HEADS_RECEIVED) != 0 };
+                                    .kinds = heads->key_kinds && work->rows.kinds,
+                                    .columns = work->rows.received &&
+                                               (work->flags & QKV_HEADS_RECEIVED) != 0 };
     for (int64_t h = 0; h < work->rows.n_heads; h++) {
         qkvi_head_sums sums;
         qkvi_head_sums_make(&input, &work->rows, h, work->shares, &sums);
@@ -197,6 +259,10 @@ static qkv_status run_pass(struct work *work, int64_t first, const qkv_call_opti
     qkv_heads *const heads = work->heads;
     const qkvi_head_source *const source = &heads->sources[first];
     qkv_attention_desc desc;
+    if (heads->given) {
+        take(work, 0);
+        return QKV_OK;
+    }
     qkvi_heads_describe(heads, first, work->rows.n_heads, &desc);
     const qkvi_head_pass pass = { .ctx = heads->ctx,
                                   .desc = &desc,

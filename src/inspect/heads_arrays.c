@@ -17,6 +17,24 @@ static qkv_status check_list(const qkv_heads_arrays *a, qkv_error *error) {
     return QKV_OK;
 }
 
+static qkv_status check_rows(const qkv_heads_arrays *a, qkv_error *error) {
+    const qkv_heads_rows *const rows = a->rows;
+    const char *missing = NULL;
+    if (!rows) return QKV_OK;
+    if (a->list)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "arrays.rows together with a list");
+    if (!rows->entropy) missing = "entropy";
+    if (!rows->largest) missing = "largest";
+    if (!rows->effective_keys) missing = "effective_keys";
+    if (!a->two_texts && !rows->mean_distance) missing = "mean_distance";
+    if (!a->two_texts && !rows->offset_mass) missing = "offset_mass";
+    if (!rows->received != !rows->n_queries) missing = rows->received ? "n_queries" : "received";
+    if (!rows->same_token != !rows->duplicate || !rows->same_token != !rows->induction)
+        missing = "same_token, duplicate or induction";
+    if (!missing) return QKV_OK;
+    return qkvi_error_set(error, QKV_ERR_ARGUMENT, "arrays.rows.%s is NULL", missing);
+}
+
 static qkv_status check(const qkv_heads_arrays *a, qkv_error *error) {
     const struct {
         const char *name;
@@ -26,8 +44,11 @@ static qkv_status check(const qkv_heads_arrays *a, qkv_error *error) {
                   { "n_queries", a->n_queries },
                   { "n_keys", a->n_keys },
                   { "head_dim", a->head_dim } };
-    if (!a->q || !a->k)
+    if (!a->rows && (!a->q || !a->k))
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "arrays.%s is NULL", a->q ? "k" : "q");
+    if (!(a->softcap >= 0) || a->softcap > 1e30f)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "arrays.softcap = %g is not 0 to 1e30",
+                              (double)a->softcap);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (sizes[i].value < 1)
             return qkvi_error_set(error, QKV_ERR_SHAPE, "arrays.%s = %lld is below 1",
@@ -36,7 +57,13 @@ static qkv_status check(const qkv_heads_arrays *a, qkv_error *error) {
         return qkvi_error_set(error, QKV_ERR_SHAPE,
                               "arrays.n_heads = %lld is no multiple of n_kv_heads = %lld",
                               (long long)a->n_heads, (long long)a->n_kv_heads);
+    QKV_TRY(check_rows(a, error));
     return check_list(a, error);
+}
+
+void qkv_heads_kinds(const char *const *names, int64_t n, uint8_t *kinds) {
+    for (int64_t i = 0; names && kinds && i < n; i++)
+        kinds[i] = (uint8_t)(names[i] ? qkvi_token_kind_of_name(names[i]) : QKVI_TOKEN_TEXT);
 }
 
 /* ---- Tokens ---------------------------------------------------------------------------------- */
@@ -109,12 +136,14 @@ static void take_heads(const qkv_heads_arrays *a, qkv_heads *heads) {
     const int64_t group = a->n_heads / a->n_kv_heads;
     for (int64_t i = 0; i < heads->n_all; i++) {
         const int64_t h = a->list ? a->list[i] : i;
-        heads->sources[i] =
-            (qkvi_head_source){ .q = a->q + h * a->n_queries * a->head_dim,
-                                .k = a->k + h / group * a->n_keys * a->head_dim,
-                                .lse = heads->own_lse + i * a->n_queries,
-                                .scale = a->scale != 0 ? a->scale
-                                                       : (float)(1 / sqrt((double)a->head_dim)) };
+        heads->sources[i] = (qkvi_head_source){
+            .q = a->q + h * a->n_queries * a->head_dim,
+            .k = a->k + h / group * a->n_keys * a->head_dim,
+            .lse = heads->own_lse + i * a->n_queries,
+            .scale = a->scale != 0 ? a->scale : (float)(1 / sqrt((double)a->head_dim)),
+            .sink = a->sinks ? a->sinks + h : NULL,
+            .added = a->added ? a->added + h * a->n_queries * a->n_keys : NULL
+        };
     }
 }
 
@@ -148,11 +177,17 @@ static qkv_status open(qkv_ctx *ctx, const qkv_heads_arrays *a, qkv_heads **head
     };
     int64_t n_lse;
     QKV_TRY(qkvi_heads_make(ctx, &info, heads, error));
+    (*heads)->softcap = a->softcap;
+    if (a->rows) {
+        (*heads)->rows = *a->rows;
+        (*heads)->given = &(*heads)->rows;
+    }
+    take_rules(a, *heads);
+    if (a->rows) return take_tokens(a, *heads, error);
     if (qkvi_mul_i64(info.n_heads, a->n_queries, &n_lse))
         (*heads)->own_lse = qkvi_malloc_array((size_t)n_lse, 2 * sizeof(float));
     if ((*heads)->own_lse) (*heads)->distance = (*heads)->own_lse + n_lse;
     if (!(*heads)->own_lse) return no_memory(a->n_queries, error);
-    take_rules(a, *heads);
     take_heads(a, *heads);
     return take_tokens(a, *heads, error);
 }
@@ -160,6 +195,7 @@ static qkv_status open(qkv_ctx *ctx, const qkv_heads_arrays *a, qkv_heads **head
 qkv_status qkv_heads_open_arrays(qkv_ctx *ctx, const qkv_heads_arrays *given, qkv_heads **heads,
                                  qkv_error *error) {
     qkv_heads_arrays a = qkv_heads_arrays_init();
+    qkv_heads_rows rows = qkv_heads_rows_init();
     if (heads) *heads = NULL;
     if (!ctx || !given || !heads)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "%s is NULL",
@@ -167,6 +203,10 @@ qkv_status qkv_heads_open_arrays(qkv_ctx *ctx, const qkv_heads_arrays *given, qk
                               : !given ? "arrays"
                                        : "the result");
     QKV_TRY(qkvi_options_read(&a, sizeof a, given, "arrays", error));
+    if (a.rows) {
+        QKV_TRY(qkvi_options_read(&rows, sizeof rows, a.rows, "qkv_heads_rows", error));
+        a.rows = &rows;
+    }
     QKV_TRY(check(&a, error));
     const qkv_status status = open(ctx, &a, heads, error);
     if (status == QKV_OK) return QKV_OK;

@@ -11,6 +11,7 @@ typedef struct qkvi_head_source {
     const float *q, *k;
     float *lse; /* of a run it is only read */
     float scale;
+    const float *sink, *added; /* [1] and [n_queries][n_keys]; NULL: none */
 } qkvi_head_source;
 
 /** The largest weight of a head; query -1: there is none. */
@@ -33,14 +34,17 @@ struct qkv_heads {
     uint8_t *query_kinds, *key_kinds; /* qkvi_token_kind; NULL: unknown */
     qkv_token_list queries, keys;     /* of a run */
     qkv_which which;
-    int decodes;               /* queries are causal as the model is */
-    double *numbers;           /* [n_all][n_numbers]; NULL: not measured */
-    int64_t *empty, *nan;      /* [n_all] with numbers */
-    qkvi_head_peak *peaks;     /* [n_all]; NULL: not found */
-    int64_t n_lse;             /* sources whose lse is there (arrays), from the first on */
-    float *own_lse;            /* [n_all][n_queries] of arrays */
-    float *distance;           /* the same */
-    qkv_attention_desc *descs; /* [n_all] of the views */
+    int decodes;                 /* queries are causal as the model is */
+    double *numbers;             /* [n_all][n_numbers]; NULL: not measured */
+    int64_t *empty, *nan;        /* [n_all] with numbers */
+    qkvi_head_peak *peaks;       /* [n_all]; NULL: not found */
+    int64_t n_lse;               /* sources whose lse is there (arrays), from the first on */
+    float *own_lse;              /* [n_all][n_queries] of arrays */
+    float *distance;             /* the same */
+    float softcap;               /* 0: none */
+    qkv_heads_rows rows;         /* what `given` is, if it is there */
+    const qkv_heads_rows *given; /* statistics, no queries and keys; NULL: there are these */
+    qkv_attention_desc *descs;   /* [n_all] of the views */
     struct qkvi_heads_mean *mean;
 };
 

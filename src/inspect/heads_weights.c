@@ -32,8 +32,9 @@ static qkv_status make_lse(qkv_heads *heads, int64_t index, qkv_error *error) {
 qkv_status qkv_heads_view(qkv_heads *heads, int64_t index, qkv_head_view *view, qkv_error *error) {
     QKV_TRY(qkvi_heads_check(heads, index, error));
     if (!view) return qkvi_error_set(error, QKV_ERR_ARGUMENT, "view is NULL");
-    if (heads->mean)
-        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "a mean has no queries and keys");
+    if (heads->mean || heads->given)
+        return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s no queries and keys",
+                              heads->mean ? "a mean has" : "statistics of rows have");
     qkv_head_view made = qkv_head_view_init();
     QKV_TRY(qkvi_options_read(&made, sizeof made, view, "qkv_head_view", error));
     QKV_TRY(make_lse(heads, index, error));
@@ -89,7 +90,7 @@ qkv_status qkv_heads_weights(qkv_heads *heads, int64_t index, int64_t i0, int64_
 /* A map over whole tiles: what the last ones lack is hidden. */
 struct padded {
     int64_t n_queries, n_keys;
-    float *q, *k, *lse;
+    float *q, *k, *lse, *added;
     uint8_t *seen;
     qkv_attention_desc desc;
 };
@@ -98,6 +99,7 @@ static void padded_free(struct padded *p) {
     free(p->q);
     free(p->k);
     free(p->lse);
+    free(p->added);
     free(p->seen);
 }
 
@@ -107,6 +109,23 @@ static float *extended(const float *from, int64_t n, int64_t whole, int64_t widt
     memcpy(copy, from, (size_t)(n * width) * sizeof *copy);
     for (int64_t i = n * width; i < whole * width; i++) copy[i] = rest;
     return copy;
+}
+
+/* What is added to scores, with keys that nobody sees behind the others. */
+static qkv_status padded_added(const qkv_heads *heads, const float *added, struct padded *p,
+                               qkv_error *error) {
+    const int64_t n = heads->info.n_queries, m = heads->info.n_keys;
+    int64_t n_cells;
+    if (qkvi_mul_i64(p->n_queries, p->n_keys, &n_cells))
+        p->added = qkvi_malloc_array((size_t)n_cells, sizeof *p->added);
+    if (!p->added) return qkvi_no_memory(error, "weights");
+    for (int64_t i = 0; i < p->n_queries; i++)
+        for (int64_t j = 0; j < p->n_keys; j++)
+            p->added[i * p->n_keys + j] = j >= m ? -INFINITY : i < n ? added[i * m + j] : 0;
+    p->desc.mask = p->added;
+    p->desc.mask_type = QKV_MASK_F32;
+    p->desc.mask_stride[2] = p->n_keys;
+    return QKV_OK;
 }
 
 static qkv_status padded_make(const qkv_heads *heads, const qkv_head_view *v, struct padded *p,
@@ -119,9 +138,10 @@ static qkv_status padded_make(const qkv_heads *heads, const qkv_head_view *v, st
     p->seen = qkvi_calloc_array((size_t)p->n_keys, 1);
     if (!p->q || !p->k || !p->lse || !p->seen) return qkvi_no_memory(error, "weights");
     for (int64_t j = 0; j < m; j++) p->seen[j] = !heads->seen || heads->seen[j];
-    p->desc = *v->desc;
     qkv_attention_desc_contiguous(&p->desc, 1, 1, 1, p->n_queries, p->n_keys, d, 0);
     p->desc.scale = v->desc->scale;
+    p->desc.softcap = v->desc->softcap;
+    p->desc.sinks = v->desc->sinks;
     p->desc.q_offset = v->desc->q_offset;
     p->desc.window_left = v->desc->window_left;
     p->desc.window_right = v->desc->window_right;
@@ -129,7 +149,8 @@ static qkv_status padded_make(const qkv_heads *heads, const qkv_head_view *v, st
     p->desc.mask = p->seen;
     p->desc.mask_type = QKV_MASK_BOOL;
     p->desc.mask_stride[3] = 1;
-    return QKV_OK;
+    if (v->desc->mask_type != QKV_MASK_F32 || !(v->desc->flags & QKV_SET_MASK)) return QKV_OK;
+    return padded_added(heads, v->desc->mask, p, error);
 }
 
 static qkv_status pool(const qkv_heads *heads, const qkv_head_view *v, int64_t rows, int64_t cols,

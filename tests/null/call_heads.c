@@ -33,6 +33,11 @@ static qkv_heads *mean_of(qkv_heads *one) {
     return mean;
 }
 
+static qkv_status kinds(void) {
+    static const char *const names[] = { "[CLS]", "." };
+    qkv_heads_kinds(P(0, names), 2, P(1, marks));
+    return QKV_OK;
+}
 static qkv_status find(void) { return some(qkv_heads_find(P(0, "entropy"), 7) >= 0); }
 static qkv_status value(void) {
     numbers[0] = 1;
@@ -130,6 +135,7 @@ static qkv_status choose(void) {
 }
 
 const null_call null_heads[] = {
+    { "qkv_heads_kinds", kinds, "nn" },
     { "qkv_heads_find", find, "-" },
     { "qkv_heads_value", value, "--" },
     { "qkv_heads_label", label, "n" },

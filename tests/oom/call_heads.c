@@ -15,7 +15,7 @@ enum {
     TILE = 7,
 };
 
-static float q[HEADS * LEN * DIM], cells[LEN * LEN];
+static float q[HEADS * LEN * DIM], cells[LEN * LEN], room[HEADS * LEN * LEN];
 static const char *names[LEN];
 static qkv_model *model;
 static qkv_encoding *input;
@@ -65,6 +65,30 @@ static void new_array_heads(void) {
     qkv_error error;
     new_ctx();
     oom_must(qkv_heads_open_arrays(ctx, &arrays, &heads, &error), &error);
+}
+/* Statistics of rows, of which only the memory is looked at. */
+static void new_row_heads(void) {
+    static const qkv_heads_rows rows = { .struct_size = sizeof rows,
+                                         .entropy = q,
+                                         .largest = q,
+                                         .effective_keys = q,
+                                         .mean_distance = q,
+                                         .offset_mass = room,
+                                         .same_token = q,
+                                         .duplicate = q,
+                                         .induction = q };
+    qkv_heads_arrays of_rows = arrays;
+    qkv_error error;
+    new_ctx();
+    of_rows.rows = &rows;
+    oom_must(qkv_heads_open_arrays(ctx, &of_rows, &heads, &error), &error);
+}
+static void new_biased_heads(void) {
+    qkv_heads_arrays biased = arrays;
+    qkv_error error;
+    new_ctx();
+    biased.added = room;
+    oom_must(qkv_heads_open_arrays(ctx, &biased, &heads, &error), &error);
 }
 static void new_mean(void) {
     qkv_error error;
@@ -173,6 +197,8 @@ static const oom_call calls[] = {
     { "qkv_heads_add", "a sentence", new_mean, add, take_mean, drop, 0, 0 },
     { "qkv_heads_measure", "a sentence", new_run_heads, measure, take_numbers, drop, 0, 0 },
     { "qkv_heads_measure", "arrays", new_array_heads, measure, take_numbers, drop, 0, 0 },
+    { "qkv_heads_measure", "statistics of rows", new_row_heads, measure, take_numbers, drop, 0, 0 },
+    { "qkv_heads_cells", "with a bias", new_biased_heads, pool, take_cells, drop, 0, 0 },
     { "qkv_heads_view", "arrays", new_array_heads, get_view, take_view, drop, 0, 0 },
     { "qkv_heads_weights", "arrays", new_array_heads, weigh, take_cells, drop, 0, 0 },
     { "qkv_heads_cells", "tiles", new_array_heads, pool, take_cells, drop, 0, 0 },

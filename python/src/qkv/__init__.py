@@ -5,9 +5,12 @@
 >>> o = qkv.attention(q, k, v, causal=True)
 
 Problem has all rules and calls; KVCache decodes; mask_mod compiles a function to a block mask.
-load() opens models, whose look() shows what every head looks at; heads() does so for queries and keys of any model.
+load() opens models, whose look() shows what every head looks at; heads() does so for queries and keys of any model,
+and inspect() for a model of transformers during ordinary calls.
 """
 from __future__ import annotations
+
+from typing import Any
 
 from ._library import lib, string
 from .blocks import BlockMask, mask_mod
@@ -37,6 +40,18 @@ __all__ = [
     "ArgumentError", "BlockMask", "BusyError", "CancelledError", "Candidate", "Context", "DTypeError",
     "FileError", "FormatError", "Forward", "Generated", "Gradients", "Heads", "KVCache", "LimitError",
     "Model", "NUMBERS", "Number", "OutOfMemoryError", "Page", "Problem", "QkvError", "ShapeError", "Sharpest",
-    "StrideError", "Tokens", "UnsupportedError", "attention", "context", "heads", "load", "mask_mod", "merge",
-    "set_num_threads",
+    "StrideError", "Tokens", "UnsupportedError", "attention", "context", "heads", "inspect", "load", "mask_mod",
+    "merge", "set_num_threads",
 ]
+
+
+def inspect(model: Any, **options: Any) -> Any:
+    """Watches the heads of a model of transformers: see qkv.seen.inspect, which needs torch and transformers.
+
+    >>> with qkv.inspect(model, tokenizer=tokenizer, keep="qk") as seen:
+    ...     model(**tokenizer("I saw it.", return_tensors="pt"))
+    >>> seen.heads()
+    """
+    from .seen import inspect as of_models
+
+    return of_models(model, **options)

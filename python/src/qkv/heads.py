@@ -82,6 +82,16 @@ class Heads:
                                 f"heads 0 to {self.n_heads - 1}")
         return layer * self.n_heads + head
 
+    def _at(self, layer: int, head: int) -> tuple[Heads, int]:
+        """Where the C library has a head: the object, and its index there."""
+        return self, self._index(layer, head)
+
+    def _view(self, index: int) -> Any:
+        """The head as qkv/patterns.h takes it."""
+        view, error = init(_c.qkv_head_view), ErrorText()
+        error.check(lib.qkv_heads_view(self._handle, index, ctypes.byref(view), error.pointer))
+        return view
+
     def _measure(self) -> None:
         if not self._measured:
             call, error = Interruptible(), ErrorText()
@@ -156,31 +166,50 @@ class Heads:
 
 def heads(q: Any, k: Any, *, tokens: Sequence[str] = (), queries: Sequence[str] | None = None, causal: bool = False,
           q_offset: int = 0, window: tuple[int | None, int | None] | None = None, scale: float | None = None,
-          two_texts: bool = False, title: str = "Arrays", context: Context | None = None) -> Heads:
+          softcap: float | None = None, sinks: Any = None, added: Any = None, two_texts: bool = False,
+          title: str = "Arrays", context: Context | None = None) -> Heads:
     """Heads of any model, from its queries and keys: float32, q [heads, len_q, dim], k [kv_heads, len_k, dim].
 
     tokens: names of the keys; queries: those of the queries, if they are others. two_texts: queries have no places
-    among the keys, as in cross-attention. Other rules: see Problem. Arrays are read where they are if they are dense.
+    among the keys, as in cross-attention. sinks [heads]; added [heads, len_q, len_k] is added to scores, as the
+    position bias of T5. Other rules: see Problem. Arrays are read where they are if they are dense.
     """
-    ctx = context or _context()
     dense = [np.ascontiguousarray(_float32(array, name)) for array, name in ((q, "q"), (k, "k"))]
     if dense[0].ndim != 3 or dense[1].ndim != 3 or dense[0].shape[2] != dense[1].shape[2]:
         raise ShapeError(f"q is {dense[0].shape} and k is {dense[1].shape}: they must be [heads, len, dim]")
-    names = _strings(tokens, dense[1].shape[1], "tokens")
-    others = None if queries is None else _strings(queries, dense[0].shape[1], "queries")
+    n_heads, n_queries, dim = dense[0].shape
+    sizes = n_heads, dense[1].shape[0], n_queries, dense[1].shape[1], dim
+    more: dict[str, Any] = {"q": dense[0].ctypes.data, "k": dense[1].ctypes.data, "scale": scale or 0.0,
+                            "softcap": softcap or 0.0}
+    for name, value, shape in (("sinks", sinks, (n_heads,)), ("added", added, (n_heads, n_queries, sizes[3]))):
+        if value is not None:
+            dense.append(np.ascontiguousarray(_float32(value, name)))
+            more[name] = dense[-1].ctypes.data
+            if dense[-1].shape != shape:
+                raise ShapeError(f"{name} has shape {dense[-1].shape}, and must have {shape}")
+    caption = f"Arrays: {n_heads} heads of {dim} channels."
+    return open_arrays(sizes, more, dense, tokens=tokens, queries=queries, causal=causal, q_offset=q_offset,
+                       window=window, two_texts=two_texts, title=title, caption=caption, context=context)
+
+
+def open_arrays(sizes: tuple[int, int, int, int, int], fields: dict[str, Any], kept: Any, *, tokens: Sequence[str],
+                queries: Sequence[str] | None, causal: bool, q_offset: int,
+                window: tuple[int | None, int | None] | None, two_texts: bool, title: str, caption: str,
+                context: Context | None = None) -> Heads:
+    """Heads of a qkv_heads_arrays: sizes are (n_heads, n_kv_heads, n_queries, n_keys, head_dim)."""
+    ctx = context or _context()
+    n_heads, n_kv_heads, n_queries, n_keys, head_dim = sizes
+    names = _strings(tokens, n_keys, "tokens")
+    others = None if queries is None else _strings(queries, n_queries, "queries")
     left, right = window or (None, None)
     arrays = init(
-        _c.qkv_heads_arrays, q=dense[0].ctypes.data, k=dense[1].ctypes.data, n_heads=dense[0].shape[0],
-        n_kv_heads=dense[1].shape[0], n_queries=dense[0].shape[1], n_keys=dense[1].shape[1],
-        head_dim=dense[0].shape[2], scale=scale or 0.0, causal=int(causal), q_offset=q_offset,
-        window_left=-1 if left is None else left, window_right=-1 if right is None else right,
-        two_texts=int(two_texts), keys=ctypes.addressof(names) if names else None,
-        queries=ctypes.addressof(others) if others else None)
+        _c.qkv_heads_arrays, n_heads=n_heads, n_kv_heads=n_kv_heads, n_queries=n_queries, n_keys=n_keys,
+        head_dim=head_dim, causal=int(causal), q_offset=q_offset, window_left=-1 if left is None else left,
+        window_right=-1 if right is None else right, two_texts=int(two_texts),
+        keys=ctypes.addressof(names) if names else None, queries=ctypes.addressof(others) if others else None, **fields)
     handle, error = ctypes.c_void_p(), ErrorText()
     error.check(lib.qkv_heads_open_arrays(ctx.handle, ctypes.byref(arrays), ctypes.byref(handle), error.pointer))
-    rules = {"window": (left, right)} if window else {}
-    caption = f"Arrays: {dense[0].shape[0]} heads of {dense[0].shape[2]} channels."
-    return Heads(handle.value or 0, ctx, (dense, names, others, rules), tokens, queries, title, caption)
+    return Heads(handle.value or 0, ctx, (kept, names, others), tokens, queries, title, caption)
 
 
 def _context() -> Context:

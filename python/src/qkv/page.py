@@ -6,13 +6,13 @@ import html
 import pathlib
 import tempfile
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from . import _c
-from ._library import init, lib
-from .errors import ErrorText
+from ._library import init, lib, string
+from .errors import ErrorText, UnsupportedError
 
 if TYPE_CHECKING:
     from .heads import Heads
@@ -22,69 +22,143 @@ _PIXELS = 720
 
 
 class Page:
-    """One HTML file, which needs no network. The last expression of a notebook's cell shows it in a sandboxed frame."""
+    """One HTML file, which needs no network. The last expression of a notebook's cell shows it in a sandboxed frame.
 
-    def __init__(self, text: str, n_heads: int, n_left_out: int) -> None:
-        self.html, self.n_heads, self.n_left_out = text, n_heads, n_left_out
+    heads: those whose queries and keys it has. overview: "", or a document of all heads, which a cell shows above.
+    """
+
+    def __init__(self, text: str, n_heads: int, n_left_out: int, heads: Sequence[tuple[int, int]] = (),
+                 overview: str = "") -> None:
+        self.html, self.n_heads, self.n_left_out, self.heads = text, n_heads, n_left_out, list(heads)
+        self.overview = overview
 
     def save(self, path: str | pathlib.Path) -> None:
         pathlib.Path(path).write_text(self.html, encoding="utf-8")
 
     def _repr_html_(self) -> str:
-        return (f'<iframe sandbox="allow-scripts allow-downloads" style="width: 100%; height: {_PIXELS}px; border: 0" '
-                f'srcdoc="{html.escape(self.html, quote=True)}"></iframe>')
+        above = framed(self.overview, _PIXELS // 2, "") if self.overview else ""
+        return above + framed(self.html, _PIXELS, "allow-scripts allow-downloads")
 
     def __repr__(self) -> str:
         return f"<qkv.Page of {self.n_heads} heads, {len(self.html) / 1e6:.2f} MB>"
+
+
+def framed(document: str, height: int, allowed: str) -> str:
+    """A document in a sandboxed frame."""
+    return (f'<iframe sandbox="{allowed}" style="width: 100%; height: {height}px; border: 0" '
+            f'srcdoc="{html.escape(document, quote=True)}"></iframe>')
 
 
 def _texts(texts: Sequence[str]) -> Any:
     return (ctypes.c_char_p * len(texts))(*(text.encode("utf-8", "surrogateescape") for text in texts))
 
 
-def write_page(heads: Heads, chosen: Sequence[tuple[int, int]] | None, limit_bytes: int = 0) -> Page:
+class Pictured(Protocol):
+    """Heads that a page shows: those of one attention on one text, of one or several layers."""
+
+    n_layers: int
+    n_heads: int
+
+    def _at(self, layer: int, head: int) -> tuple[Heads, int]: ...
+
+
+def write_page(heads: Pictured, chosen: Sequence[tuple[int, int]] | None, limit_bytes: int = 0) -> Page:
     """The page of heads that are measured: those that are chosen, else all, the most confident first."""
-    error, kept = ErrorText(), []
+    error = ErrorText()
+    kept: list[Any] = []
     places, query = list(chosen or np.ndindex(heads.n_layers, heads.n_heads)), -1
+    lead = heads._at(*places[0])[0]
     if not chosen:
-        confidence = heads.numbers()["confidence"]
-        places.sort(key=lambda place: -confidence[place])
-        if heads._is_run:
+        places.sort(key=lambda place: -_confidence(*heads._at(*place)))
+        if lead._is_run:
             first = init(_c.qkv_heads_choice)
-            error.check(lib.qkv_heads_choose(heads._handle, -1, ctypes.byref(first), error.pointer))
+            error.check(lib.qkv_heads_choose(lead._handle, -1, ctypes.byref(first), error.pointer))
             places.sort(key=lambda place: place != (first.layer, first.head))
             query = first.query
     rows = (_c.qkv_page_head * len(places))()
-    scale = 0.0
+    descs = []
     for row, (layer, head) in zip(rows, places):
-        index, view = heads._index(layer, head), init(_c.qkv_head_view)
-        error.check(lib.qkv_heads_view(heads._handle, index, ctypes.byref(view), error.pointer))
+        part, index = heads._at(layer, head)
+        view = part._view(index)
         desc = _c.qkv_attention_desc.from_address(view.desc)
-        scale = scale or desc.scale
+        descs.append(desc)
         row.layer, row.head, row.q, row.k, row.lse = layer, head, view.q, view.k, view.lse
-        row.numbers = lib.qkv_heads_numbers(heads._handle, index)
-        row.label, row.scale = heads.label(layer, head).encode() or None, desc.scale
-    # Of the rules the page takes those by position; the scale is a field of its own.
-    rules = _c.qkv_attention_desc.from_buffer_copy(desc)
-    rules.flags &= ~_c.QKV_SET_SCALE
-    page = init(_c.qkv_page, n=heads.n_keys, head_dim=heads.head_dim, scale=scale, query=query, n_heads=len(places),
-                heads=ctypes.addressof(rows), head_bytes=ctypes.sizeof(_c.qkv_page_head),
-                run_bytes=ctypes.sizeof(_c.qkv_page_run), title=heads._title.encode(), caption=heads._caption.encode(),
+        row.numbers = lib.qkv_heads_numbers(part._handle, index)
+        row.label, row.scale = string(lib.qkv_heads_label(row.numbers)).encode() or None, desc.scale
+        if desc.flags & _c.QKV_SET_SINKS:
+            row.sink = desc.sinks
+    rules = _rules_of_all(descs, rows, lead, kept)
+    page = init(_c.qkv_page, n=lead.n_keys, head_dim=lead.head_dim, scale=descs[0].scale, query=query,
+                n_heads=len(places), heads=ctypes.addressof(rows), head_bytes=ctypes.sizeof(_c.qkv_page_head),
+                run_bytes=ctypes.sizeof(_c.qkv_page_run), title=lead._title.encode(), caption=lead._caption.encode(),
                 limit_bytes=limit_bytes)
-    tokens = _texts(heads.tokens)
+    if descs[0].flags & _c.QKV_SET_SOFTCAP:
+        page.softcap = descs[0].softcap
+    tokens = _texts(lead.tokens)
     page.tokens = ctypes.addressof(tokens)
-    if heads._special is not None:
-        page.special = heads._special.ctypes.data
-    if not heads.one_text:
-        run, texts = _c.qkv_page_run(), _texts(heads.queries)
+    if lead._special is not None:
+        page.special = lead._special.ctypes.data
+    if not lead.one_text:
+        run, texts = _c.qkv_page_run(), _texts(lead.queries)
         run.tokens = ctypes.addressof(texts)
-        page.queries, page.n_queries, page.two_texts = ctypes.addressof(run), heads.n_queries, 1
+        page.queries, page.n_queries, page.two_texts = ctypes.addressof(run), lead.n_queries, 1
         kept += [run, texts]
-    elif not heads._sees_all:
+    elif lead.n_queries != lead.n_keys:
+        run, texts = _c.qkv_page_run(), _texts(lead.queries)
+        run.tokens = ctypes.addressof(texts)
+        page.queries, page.n_queries = ctypes.addressof(run), lead.n_queries
+        kept += [run, texts]
+    if lead.one_text and rules is not None:
         page.rules = ctypes.addressof(rules)
     result = init(_c.qkv_page_result)
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "page.html")
         error.check(lib.qkv_page_write(ctypes.byref(page), str(path).encode(), ctypes.byref(result), error.pointer))
         text = path.read_text(encoding="utf-8")
-    return Page(text, int(result.n_heads), len(places) - int(result.n_heads))
+    shown = places[:int(result.n_heads)]
+    return Page(text, int(result.n_heads), len(places) - int(result.n_heads), shown)
+
+
+def _confidence(part: Heads, index: int) -> float:
+    return float(lib.qkv_heads_value(lib.qkv_heads_numbers(part._handle, index), b"confidence"))
+
+
+# A page that needs a mask for each head of a layer with a window has at most so many tokens.
+_MOST_MASKED = 4096
+
+
+def _rules_of_all(descs: Sequence[Any], rows: Any, lead: Heads, kept: list[Any]) -> Any:
+    """The rules of the page, which are those of all heads; None if every query sees every key.
+
+    A page has one scale of windows. Heads of layers that differ get theirs as bits.
+    """
+    position = _c.QKV_SET_CAUSAL | _c.QKV_SET_WINDOW | _c.QKV_SET_Q_OFFSET
+    # Of the rules the page takes those by position; scale, soft cap and sinks are fields of their own.
+    rules = _c.qkv_attention_desc.from_buffer_copy(descs[0])
+    rules.flags &= position
+    windows = {(d.window_left, d.window_right) if d.flags & _c.QKV_SET_WINDOW else (-1, -1) for d in descs}
+    caps = {d.softcap if d.flags & _c.QKV_SET_SOFTCAP else 0.0 for d in descs}
+    if len(caps) > 1:
+        raise UnsupportedError(f"layers have soft caps {sorted(caps)}, and a page has one: choose layers with heads=")
+    if any(d.mask_type == _c.QKV_MASK_F32 and d.flags & _c.QKV_SET_MASK for d in descs):
+        raise UnsupportedError("a page shows no position biases: see weights() and heads()")
+    if len(windows) > 1:
+        if max(lead.n_keys, lead.n_queries) > _MOST_MASKED:
+            raise UnsupportedError(f"layers have different windows, and more than {_MOST_MASKED} tokens: choose layers "
+                                   "of one kind with heads=")
+        rules.flags &= ~_c.QKV_SET_WINDOW
+        bits = {window: _window_bits(window, lead) for window in windows}
+        for row, desc in zip(rows, descs):
+            window = (desc.window_left, desc.window_right) if desc.flags & _c.QKV_SET_WINDOW else (-1, -1)
+            if window != (-1, -1):
+                row.mask = bits[window].ctypes.data
+        kept.append(bits)
+    return rules if rules.flags & (_c.QKV_SET_CAUSAL | _c.QKV_SET_WINDOW) or lead.n_queries != lead.n_keys else None
+
+
+def _window_bits(window: tuple[int, int], lead: Heads) -> np.ndarray[Any, Any]:
+    i = np.arange(lead.n_queries)[:, None] + lead._q_offset
+    j = np.arange(lead.n_keys)
+    left, right = window
+    sees = (j >= i - left if left >= 0 else j >= 0) & (j <= i + right if right >= 0 else j >= 0)
+    return np.ascontiguousarray(np.packbits(np.broadcast_to(sees, (len(i), len(j))), axis=1, bitorder="little"))

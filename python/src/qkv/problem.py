@@ -369,8 +369,8 @@ class Problem:
 
         stats: names of rows' numbers (largest, entropy, effective_keys, mean_distance, mean_square_distance,
         logit_mean, logit_variance, logit_largest, n_seen); or a mapping, which may also have "top": n (lists of the
-        keys with the most weight), "classes": [batch, len_k] of uint8, "offsets": edges, "key_weights":
-        [batch, heads, len_k], "tokens": ids of queries and keys, or a pair of them.
+        keys with the most weight), "classes": [batch, len_k] of uint8 (and "n_classes", else the largest + 1),
+        "offsets": edges, "key_weights": [batch, heads, len_k], "tokens": ids of queries and keys, or a pair of them.
         """
         desc = self._desc
         lse = np.zeros(self._rows(), dtype=np.float32)
@@ -393,6 +393,7 @@ class Problem:
         if not stats:
             return results, None
         wanted: dict[str, Any] = dict(stats) if isinstance(stats, Mapping) else dict.fromkeys(stats, True)
+        n_classes = wanted.pop("n_classes", None)
         desc, made = self._desc, init(_c.qkv_attention_stats)
         lib.qkv_attention_stats_fill(ctypes.byref(made), ctypes.byref(desc))
         rows = self._rows()
@@ -414,7 +415,7 @@ class Problem:
                 row("top_scores", value)
             elif name == "classes":
                 ids = np.ascontiguousarray(value, dtype=np.uint8)
-                made.n_classes = int(ids.max(initial=0)) + 1
+                made.n_classes = int(ids.max(initial=0)) + 1 if n_classes is None else n_classes
                 made.classes, made.classes_stride = _pointer(ids), 0 if ids.ndim == 1 else ids.shape[-1]
                 kept.append(self._checked(ids, "classes", desc.len_k))
                 row("class_mass", made.n_classes)

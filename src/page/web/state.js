@@ -77,6 +77,8 @@ function draw() {
 }
 
 function writeAddress() {
+    // the frame of a notebook's cell has no address of its own
+    if (location.protocol === "about:") return;
     history.replaceState(
         null, "", `#${placeName(state.head)}/${state.query}/${state.key}/${state.tab}`);
 }
