@@ -47,18 +47,23 @@ static const double LARGEST_WORK = 1 << 20;
 enum { STRIDED = 0, CPU = 0, N_DIMS = 4 };
 
 static struct functions torch;
+/* The context of small calls of this thread; NULL: there is none yet. */
+static _Thread_local qkv_ctx *small_ctx;
 /* Torch's numbers of float, bfloat16 and float16, in the order of qkv_dtype. */
 static int32_t torch_dtypes[3];
 
 void qkvt_bind(const struct functions *functions, const int32_t *dtypes);
 void qkvt_parallel_for(void *user, int n_tasks, void (*task)(void *argument, int index),
                        void *argument);
-void *qkvt_small(qkv_ctx *ctx, void *q, void *k, void *v, int causal, int set_scale, double scale);
+void qkvt_use(qkv_ctx *ctx);
+void *qkvt_small(void *q, void *k, void *v, int causal);
 
 void qkvt_bind(const struct functions *functions, const int32_t *dtypes) {
     torch = *functions;
     for (int i = 0; i < 3; i++) torch_dtypes[i] = dtypes[i];
 }
+
+void qkvt_use(qkv_ctx *ctx) { small_ctx = ctx; }
 
 /* ---- Threads --------------------------------------------------------------------------------- */
 
@@ -128,7 +133,7 @@ static void set_strides(int64_t *strides, const struct view *view) {
 }
 
 /* o as torch makes it: its memory has the order [batch][len][head][channel]. */
-static void *attend(qkv_ctx *ctx, const struct view *q, const struct view *k, const struct view *v,
+static void *attend(const struct view *q, const struct view *k, const struct view *v,
                     const qkv_attention_desc *given) {
     qkv_attention_desc desc = *given;
     const int64_t sizes[N_DIMS] = { desc.n_batch, desc.n_heads, desc.len_q, desc.head_dim_v };
@@ -142,28 +147,26 @@ static void *attend(qkv_ctx *ctx, const struct view *q, const struct view *k, co
     void *data = NULL, *made = NULL;
     if (torch.empty_strided(N_DIMS, sizes, strides, q->dtype, CPU, 0, &o) != 0) return NULL;
     if (torch.get_data(o, &data) == 0 &&
-        qkv_attention_forward(ctx, &desc, q->data, k->data, v->data, data, NULL, NULL) == QKV_OK &&
+        qkv_attention_forward(small_ctx, &desc, q->data, k->data, v->data, data, NULL, NULL) == QKV_OK &&
         torch.to_python(o, NULL, &made) != 0)
         made = NULL;
     torch.delete_tensor(o);
     return made;
 }
 
-void *qkvt_small(qkv_ctx *ctx, void *q, void *k, void *v, int causal, int set_scale, double scale) {
+void *qkvt_small(void *q, void *k, void *v, int causal) {
     struct view views[3] = { { .handle = NULL }, { .handle = NULL }, { .handle = NULL } };
     qkv_attention_desc desc;
     void *made = NULL;
     qkv_dtype dtype = QKV_F32;
-    if (open_view(q, &views[0]) && open_view(k, &views[1]) && open_view(v, &views[2]) &&
+    if (small_ctx && open_view(q, &views[0]) && open_view(k, &views[1]) && open_view(v, &views[2]) &&
         is_small(&views[0], &views[1], &views[2]) && dtype_of(&views[0], &dtype)) {
         qkv_attention_desc_contiguous(&desc, views[0].sizes[0], views[0].sizes[1],
                                       views[1].sizes[1], views[0].sizes[2], views[1].sizes[2],
                                       views[0].sizes[3], views[2].sizes[3]);
         desc.dtype = dtype;
         if (causal) desc.flags |= QKV_SET_CAUSAL;
-        if (set_scale) desc.flags |= QKV_SET_SCALE;
-        desc.scale = (float)scale;
-        made = attend(ctx, &views[0], &views[1], &views[2], &desc);
+        made = attend(&views[0], &views[1], &views[2], &desc);
     }
     for (int i = 0; i < 3; i++) close_view(&views[i]);
     if (made) return made;

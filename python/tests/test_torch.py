@@ -179,44 +179,6 @@ class Modules(unittest.TestCase):
             ours.MultiheadAttention(32, 4, add_bias_kv=True)
 
 
-class Compilers(unittest.TestCase):
-    def test_opcheck(self):
-        q, k, v = (normal(n, 2, 4, 9, 16) for n in range(3))
-        mask, sinks, seed = normal(4, 9, 9), normal(5, 4), torch.tensor(5)
-        numbers = True, 0, -1, -1, 0.0, 0.0, 0.0
-        for tensors in ((q, k, v, None, None, None), (q, k, v, mask, sinks, None)):
-            for gradient in (False, True):
-                given = [x.clone().requires_grad_(gradient) if x is not None else None for x in tensors]
-                torch.library.opcheck(torch.ops.qkv.attention, (*given, *numbers))
-        torch.library.opcheck(torch.ops.qkv.attention, (q, k, v, None, None, seed, *numbers[:-1], 0.5))
-        o, lse = torch.ops.qkv.attention(q, k, v, mask, sinks, None, *numbers)
-        torch.library.opcheck(torch.ops.qkv.attention_backward,
-                              (o, lse, q, k, v, o, lse, mask, sinks, None, *numbers, True, True))
-
-    def test_a_whole_graph(self):
-        q, k, v = (normal(n, 2, 4, 9, 16) for n in range(3))
-
-        def layer(q, k, v):
-            return ours.scaled_dot_product_attention(q * 2, k, v, is_causal=True, dropout_p=0.0).relu()
-
-        compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
-        self.assertTrue(torch.equal(compiled(q, k, v), layer(q, k, v)))
-        given = [x.clone().requires_grad_() for x in (q, k, v)]
-        compiled(*given).sum().backward()
-        plain = [x.clone().requires_grad_() for x in (q, k, v)]
-        layer(*plain).sum().backward()
-        for a, b in zip(given, plain, strict=True):
-            torch.testing.assert_close(a.grad, b.grad)
-        torch.compile(lambda q, k, v: ours.scaled_dot_product_attention(q, k, v, dropout_p=0.5), fullgraph=True,
-                      backend="aot_eager")(q, k, v)
-
-    def test_autocast(self):
-        q, k, v = (normal(n, 2, 4, 9, 16) for n in range(3))
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            o = ours.scaled_dot_product_attention(q, k, v)
-        self.assertEqual(o.dtype, torch.bfloat16)
-
-
 class Errors(unittest.TestCase):
     def test_each_names_what_is_wrong(self):
         x = normal(1, 1, 2, 5, 8)

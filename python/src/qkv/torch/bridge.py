@@ -26,47 +26,51 @@ FUNCTIONS = (
 )
 _FLOATS = "aoti_torch_dtype_float32", "aoti_torch_dtype_bfloat16", "aoti_torch_dtype_float16"
 
-# ctx, q, k, v, causal, whether scale counts, scale: o, or None if the call is not one for it.
-Small = Callable[[Any, Any, Any, Any, bool, bool, float], Any]
+# q, k, v, causal: o, or None if the call is not one for it, or this thread has no context for it (see ready()).
+Small = Callable[[Any, Any, Any, bool], Any]
 
 
 def _address(function: Any) -> int | None:
     return ctypes.cast(function, ctypes.c_void_p).value
 
 
-def _bind() -> tuple[_c.qkv_executor | None, Small | None]:
-    """An executor of torch's threads and the small call, each None if this torch lacks what it needs."""
+def _nothing(q: Any, k: Any, v: Any, causal: bool) -> None:
+    return None
+
+
+def _bind() -> tuple[_c.qkv_executor | None, Small, Callable[[int | None], None] | None]:
+    """An executor of torch's threads, the small call and what gives it its context, if this torch has what it needs."""
     try:
         of_torch = ctypes.CDLL(str(pathlib.Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
         # Of a PyDLL: its functions hold the GIL, as conversions of tensors need it.
         native = ctypes.PyDLL(str(pathlib.Path(__file__).parents[1] / "lib" / "libqkvtorch.so"))
     except OSError:
-        return None, None
+        return None, _nothing, None
     found = [getattr(of_torch, name, None) for name in FUNCTIONS]
     kinds = [getattr(of_torch, name, None) for name in _FLOATS]
     if found[0] is None or None in kinds:
-        return None, None
+        return None, _nothing, None
     table = (ctypes.c_void_p * (len(found) + 2))(
         *(None if each is None else _address(each) for each in found), _address(ctypes.pythonapi.Py_IncRef), id(None))
     native.qkvt_bind(table, (ctypes.c_int32 * 3)(*(kind() for kind in kinds)))
     executor = _c.qkv_executor()
     executor.parallel_for = _address(native.qkvt_parallel_for)
     if None in found:
-        return executor, None
+        return executor, _nothing, None
     small = native.qkvt_small
     small.restype = ctypes.py_object
-    small.argtypes = [ctypes.c_void_p, *[ctypes.py_object] * 3, ctypes.c_int, ctypes.c_int, ctypes.c_double]
-    return executor, small
+    small.argtypes = [*[ctypes.py_object] * 3, ctypes.c_int]
+    native.qkvt_use.restype, native.qkvt_use.argtypes = None, [ctypes.c_void_p]
+    return executor, small, native.qkvt_use
 
 
-_executor, small = _bind()
+_executor, small, _use = _bind()
 
 
 class _OfThread(threading.local):
     context: Context | None = None
     n_threads = 0
     serial: Context | None = None
-    handle: int | None = None
 
 
 _of_thread = _OfThread()
@@ -88,13 +92,11 @@ def context() -> Context:
     return found
 
 
-def handle() -> int | None:
-    """The handle of a context of one thread, for small calls."""
-    found = _of_thread.handle
-    if found is None:
+def ready() -> None:
+    """Gives small calls of this thread a context. It has one thread, and so nothing that a fork could lose."""
+    if _of_thread.serial is None and _use is not None:
         _of_thread.serial = Context(1)
-        found = _of_thread.handle = _of_thread.serial.handle
-    return found
+        _use(_of_thread.serial.handle)
 
 
 def _forget() -> None:

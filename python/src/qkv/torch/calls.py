@@ -10,22 +10,27 @@ from torch.autograd import forward_ad
 from ..errors import ArgumentError, ShapeError, UnsupportedError
 from . import bridge, operators
 
-_C = torch._C
+_C, small, is_grad_enabled, is_compiling = torch._C, bridge.small, torch.is_grad_enabled, torch.compiler.is_compiling
+_TENSORS = Tensor, torch.nn.Parameter
 Window = tuple[int | None, int | None]
 Causal = bool | Literal["bottom-right"]
 
 
-def _broadcast(*tensors: Tensor) -> list[Tensor]:
+def _broadcast(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Query, key and value with the same number of dimensions and the same batches, by views."""
+    query, key, value = tensors
+    n_dims = query.dim()
+    if n_dims == key.dim() == value.dim() == 4 and query.shape[0] == key.shape[0] == value.shape[0]:
+        return tensors
     n_dims = max(x.dim() for x in tensors)
     for name, x in zip(("query", "key", "value"), tensors):
         if x.dim() < 2:
             raise ShapeError(f"{name} has {x.dim()} dimensions, and must have at least 2")
-    full = [x[(None,) * (n_dims - x.dim())] for x in tensors]
+    full = tuple(x[(None,) * (n_dims - x.dim())] for x in tensors)
     if n_dims < 4:
         return full
     lead = torch.broadcast_shapes(*(x.shape[:-3] for x in full))
-    return [x.expand(*lead, *x.shape[-3:]) for x in full]
+    return tuple(x.expand(*lead, *x.shape[-3:]) for x in full)
 
 
 def _lower(x: Tensor) -> Tensor:
@@ -55,6 +60,27 @@ def _refuse_gradients(**tensors: Tensor | None) -> None:
             raise UnsupportedError(f"{name} requires a gradient, which is not implemented: pass {name}.detach()")
 
 
+def _are_plain(*tensors: Tensor | None) -> bool:
+    """Whether nothing of torch wants to see the call: no mode, cast, wrapper, transform or trace."""
+    for x in tensors:
+        if x is not None and (type(x) not in _TENSORS or x.is_nested or x.is_neg()):
+            return False
+    return not (_C._len_torch_dispatch_stack() or _C._len_torch_function_stack()
+                or _C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
+                or _C._get_tracing_state() is not None)
+
+
+def _call(q: Tensor, k: Tensor, v: Tensor, *rules: Any) -> tuple[Tensor, Tensor]:
+    """The operator `attention`, and its bits; not through the dispatcher where only the C library has to see it."""
+    tensors = q, k, v, *rules[:operators.N_TENSORS]
+    if is_compiling() or not _are_plain(*tensors) or q.device.type != "cpu":
+        return torch.ops.qkv.attention(q, k, v, *rules)  # type: ignore[no-any-return]
+    if is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors):
+        return operators.Attention.apply(q, k, v, *rules)  # type: ignore[no-any-return]
+    with torch.no_grad():
+        return operators.forward(q, k, v, *rules)
+
+
 def attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, *, dropout_p: float = 0.0,
     is_causal: Causal = False, scale: float | None = None, window: Window | None = None, q_offset: int = 0,
@@ -80,8 +106,7 @@ def attention(
         if attn_mask is not None and attn_mask.dim() > 4:
             attn_mask = attn_mask.expand(*lead, *attn_mask.shape[-3:]).flatten(0, -4)
     of_queries, of_keys = segments if isinstance(segments, tuple) else (segments, segments)
-    o, lse = torch.ops.qkv.attention(query, key, value, attn_mask, sinks, alibi, seed, kv_len, of_queries, of_keys,
-                                     None, None, *numbers)
+    o, lse = _call(query, key, value, attn_mask, sinks, alibi, seed, kv_len, of_queries, of_keys, None, None, *numbers)
     return (o.unflatten(0, lead), lse.unflatten(0, lead)) if len(lead) > 1 else (o, lse)
 
 
@@ -108,24 +133,11 @@ def varlen_attention(
     numbers = _numbers(is_causal, 0, window, scale, softcap, dropout_p)
     q, k, v = (x.transpose(0, 1) for x in (query, key, value))
     cu_k = cu_seqlens_q if cu_seqlens_k is None else cu_seqlens_k
-    o, lse = torch.ops.qkv.attention(q, k, v, None, sinks, alibi, _seed(dropout_p, seed), kv_len, None, None,
-                                     cu_seqlens_q, cu_k, *numbers)
+    o, lse = _call(q, k, v, None, sinks, alibi, _seed(dropout_p, seed), kv_len, None, None, cu_seqlens_q, cu_k, *numbers)
     return o.transpose(0, 1), lse
 
 
 # ---- torch's signature --------------------------------------------------------------------------
-
-
-def _is_ours_alone(query: Tensor, key: Tensor, value: Tensor) -> bool:
-    """Whether no gradient is needed and nothing of torch wants to see the call: no mode, cast, wrapper or trace."""
-    for x in (query, key, value):
-        if type(x) is not Tensor or x.is_nested or x.is_neg():
-            return False
-    if torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad):
-        return False
-    return not (_C._is_any_autocast_enabled() or _C._len_torch_dispatch_stack() or _C._len_torch_function_stack()
-                or _C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
-                or _C._get_tracing_state() is not None)
 
 
 def scaled_dot_product_attention(
@@ -137,16 +149,17 @@ def scaled_dot_product_attention(
     Differences: a mask together with is_causal is allowed; key and value may have fewer heads whether or not
     enable_gqa is set. A query that sees no key gets 0, as in torch. Dropout draws other weights than torch's.
     """
-    if (attn_mask is None and not dropout_p and not torch.compiler.is_compiling() and bridge.small is not None
-            and _is_ours_alone(query, key, value)):
-        made = bridge.small(bridge.handle(), query, key, value, is_causal, bool(scale), scale or 0.0)
-        if made is not None and scale != 0:
+    if (attn_mask is None and not dropout_p and scale is None and not is_compiling()
+            and not (is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad))
+            and not _C._is_any_autocast_enabled() and _are_plain(query, key, value)):
+        made = small(query, key, value, is_causal)
+        if made is not None:
             return made  # type: ignore[no-any-return]
     return attention(query, key, value, attn_mask, dropout_p=dropout_p, is_causal=is_causal, scale=scale)[0]
 
 
-# The same as an operator, torch.ops.qkv.scaled_dot_product_attention. Its kernel gets the dispatcher's keys of all
-# tensors and modes: they say at once that nothing but the C library wants the call. Otherwise it is `attention`.
+# The same as an operator, torch.ops.qkv.scaled_dot_product_attention. Where its first kernel runs, the dispatcher has
+# already seen to autocast, transforms, negation, and tensors that are not dense ones of the CPU.
 
 operators.define(
     "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
@@ -159,28 +172,12 @@ def _composite(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | No
     return attention(query, key, value, attn_mask, dropout_p=dropout_p, is_causal=is_causal, scale=scale)[0]
 
 
-def _keys(*names: str) -> Any:
-    made = _C.DispatchKeySet(getattr(_C.DispatchKey, names[0]))
-    for name in names[1:]:
-        made = made | _C.DispatchKeySet(getattr(_C.DispatchKey, name))
-    return made
-
-
-_PLAIN = _keys("CPU", "AutogradCPU", "ADInplaceOrView", "AutocastCPU")
-_is_plain: dict[int, bool] = {}
-
-
-def _classify(keys: Any) -> bool:
-    return _is_plain.setdefault(keys.raw_repr(), (keys - _PLAIN).raw_repr() == 0)
-
-
-def _first(keys: Any, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
-           dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
-           enable_gqa: bool = False) -> Tensor:
-    if (attn_mask is None and not dropout_p and scale != 0 and bridge.small is not None
-            and (_is_plain.get(keys.raw_repr()) or _classify(keys)) and forward_ad._current_level < 0
-            and not (torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad))):
-        made = bridge.small(bridge.handle(), query, key, value, is_causal, bool(scale), scale or 0.0)
+def _first(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+           is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False) -> Tensor:
+    if (attn_mask is None and not dropout_p and scale is None and type(query) is type(key) is type(value) is Tensor
+            and not (_C._len_torch_dispatch_stack() or forward_ad._current_level >= 0)
+            and not (is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad))):
+        made = small(query, key, value, is_causal)
         if made is not None:
             return made  # type: ignore[no-any-return]
     return _composite(query, key, value, attn_mask, dropout_p, is_causal, scale)
@@ -194,4 +191,4 @@ def _autocast(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | Non
 operators.implement("scaled_dot_product_attention", _composite, "CompositeImplicitAutograd")
 operators.implement("scaled_dot_product_attention", _autocast, "AutocastCPU")
 for _key in ("AutogradCPU", "CPU"):
-    operators.implement("scaled_dot_product_attention", _first, _key, with_keyset=True)
+    operators.implement("scaled_dot_product_attention", _first, _key)
