@@ -17,7 +17,9 @@ scaled_dot_product_attention. Nothing of torch is changed.
 from __future__ import annotations
 
 import inspect
+import itertools
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -108,6 +110,17 @@ def _reason(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: 
             or _reason_of_transform((query, key, value)))
 
 
+# A count that compiled code changed would be one of its guards: the code would be compiled anew for each call.
+_numbers = itertools.count()
+_modes: weakref.WeakValueDictionary[int, replaced] = weakref.WeakValueDictionary()
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator,unused-ignore]
+def _count_while_tracing(number: int, reason: str | None) -> None:
+    """Runs once, while a call is traced, and is no part of what is compiled."""
+    _modes[number]._add(reason)
+
+
 class replaced(TorchFunctionMode):  # type: ignore[misc,unused-ignore]  # noqa: N801  # named as what it does
     """Inside `with replaced() as r:` torch's attention is qkv's, in this thread.
 
@@ -126,6 +139,8 @@ class replaced(TorchFunctionMode):  # type: ignore[misc,unused-ignore]  # noqa: 
     def __init__(self, strict: bool = False) -> None:
         super().__init__()
         self.strict = strict
+        self._number = next(_numbers)
+        _modes[self._number] = self
         self.calls = 0
         self.fallbacks: dict[str, int] = {}
         # torch's own function, which finds our attention under its name
@@ -151,7 +166,7 @@ class replaced(TorchFunctionMode):  # type: ignore[misc,unused-ignore]  # noqa: 
             before, watch.note = watch.note, self._note
             try:
                 o = calls.scaled_dot_product_attention(*args, **kwargs)
-                self.calls += 1
+                self._count(None)
                 return o
             except QkvError as error:
                 reason = str(error)
@@ -169,7 +184,17 @@ class replaced(TorchFunctionMode):  # type: ignore[misc,unused-ignore]  # noqa: 
     def _note(self) -> None:
         self._count("double backward")
 
-    def _count(self, reason: str) -> None:
-        if self.strict:
+    def _count(self, reason: str | None) -> None:
+        """Counts a call that qkv computed (None), or one that torch will."""
+        if reason is not None and self.strict:
             raise UnsupportedError(f"replaced(strict=True), and torch would compute this: {reason}")
-        self.fallbacks[reason] = self.fallbacks.get(reason, 0) + 1
+        if torch.compiler.is_compiling():
+            _count_while_tracing(self._number, reason)
+        else:
+            self._add(reason)
+
+    def _add(self, reason: str | None) -> None:
+        if reason is None:
+            self.calls += 1
+        else:
+            self.fallbacks[reason] = self.fallbacks.get(reason, 0) + 1
