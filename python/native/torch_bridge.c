@@ -52,11 +52,13 @@ static _Thread_local qkv_ctx *small_ctx;
 /* Torch's numbers of float, bfloat16 and float16, in the order of qkv_dtype. */
 static int32_t torch_dtypes[3];
 
-void qkvt_bind(const struct functions *functions, const int32_t *dtypes);
-void qkvt_parallel_for(void *user, int n_tasks, void (*task)(void *argument, int index),
-                       void *argument);
-void qkvt_use(qkv_ctx *ctx);
-void *qkvt_small(void *q, void *k, void *v, int causal);
+/* What bridge.py finds in this library. */
+#define FOR_PYTHON __attribute__((visibility("default")))
+FOR_PYTHON void qkvt_bind(const struct functions *functions, const int32_t *dtypes);
+FOR_PYTHON void qkvt_parallel_for(void *user, int n_tasks, void (*task)(void *argument, int index),
+                                  void *argument);
+FOR_PYTHON void qkvt_use(qkv_ctx *ctx);
+FOR_PYTHON void *qkvt_small(void *q, void *k, void *v, int causal);
 
 void qkvt_bind(const struct functions *functions, const int32_t *dtypes) {
     torch = *functions;
@@ -147,7 +149,8 @@ static void *attend(const struct view *q, const struct view *k, const struct vie
     void *data = NULL, *made = NULL;
     if (torch.empty_strided(N_DIMS, sizes, strides, q->dtype, CPU, 0, &o) != 0) return NULL;
     if (torch.get_data(o, &data) == 0 &&
-        qkv_attention_forward(small_ctx, &desc, q->data, k->data, v->data, data, NULL, NULL) == QKV_OK &&
+        qkv_attention_forward(small_ctx, &desc, q->data, k->data, v->data, data, NULL, NULL) ==
+            QKV_OK &&
         torch.to_python(o, NULL, &made) != 0)
         made = NULL;
     torch.delete_tensor(o);
@@ -159,8 +162,9 @@ void *qkvt_small(void *q, void *k, void *v, int causal) {
     qkv_attention_desc desc;
     void *made = NULL;
     qkv_dtype dtype = QKV_F32;
-    if (small_ctx && open_view(q, &views[0]) && open_view(k, &views[1]) && open_view(v, &views[2]) &&
-        is_small(&views[0], &views[1], &views[2]) && dtype_of(&views[0], &dtype)) {
+    if (small_ctx && open_view(q, &views[0]) && open_view(k, &views[1]) &&
+        open_view(v, &views[2]) && is_small(&views[0], &views[1], &views[2]) &&
+        dtype_of(&views[0], &dtype)) {
         qkv_attention_desc_contiguous(&desc, views[0].sizes[0], views[0].sizes[1],
                                       views[1].sizes[1], views[0].sizes[2], views[1].sizes[2],
                                       views[0].sizes[3], views[2].sizes[3]);

@@ -133,7 +133,8 @@ class Meaning(unittest.TestCase):
             made = textbook_gradients(*plain, outer, toward, **options)
             errors = [max(e, (a - b).abs().max().item()) for e, a, b in zip(errors, made, wanted)]
         for mine, error, want in zip(given, errors, wanted, strict=True):
-            self.assertLessEqual((mine.grad - want).abs().max().item(), 4 * error + 16 * 2**-24 * want.abs().max().item())
+            bound = 4 * error + 16 * 2**-24 * want.abs().max().item()
+            self.assertLessEqual((mine.grad - want).abs().max().item(), bound)
 
     def test_masks_dimensions_and_types(self):
         q, k, v = normal(1, 2, 4, 33, 16), normal(2, 2, 4, 40, 16), normal(3, 2, 4, 40, 24)

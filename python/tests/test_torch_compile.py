@@ -20,7 +20,8 @@ def normal(seed, *shape):
 def arguments(q, k, v, *, mask=None, sinks=None, causal=0, q_offset=0, window=(-1, -1), scale=0.0, softcap=0.0,
               dropout=0.0, **others):
     """Those of torch.ops.qkv.attention."""
-    return q, k, v, mask, sinks, *(others.get(name) for name in OTHERS), causal, q_offset, *window, scale, softcap, dropout
+    tensors = q, k, v, mask, sinks, *(others.get(name) for name in OTHERS)
+    return *tensors, causal, q_offset, *window, scale, softcap, dropout
 
 
 def cases():
@@ -78,7 +79,8 @@ class Operators(unittest.TestCase):
                 strided = [x.transpose(1, 2).contiguous().transpose(1, 2) for x in (q, k, v)]
                 needy = [x.clone().requires_grad_() for x in (q, k, v)]
                 with torch.inference_mode():
-                    inferred = torch.ops.qkv.scaled_dot_product_attention(q.clone(), k.clone(), v.clone(), None, 0, True)
+                    new = [x.clone() for x in (q, k, v)]
+                    inferred = torch.ops.qkv.scaled_dot_product_attention(*new, is_causal=True)
                 for got in (ours.scaled_dot_product_attention(q, k, v, is_causal=True),
                             ours.scaled_dot_product_attention(*strided, is_causal=True),
                             ours.scaled_dot_product_attention(*needy, is_causal=True).detach(),

@@ -52,7 +52,7 @@ def _bind() -> tuple[_c.qkv_executor | None, Small, Callable[[int | None], None]
         return None, _nothing, None
     table = (ctypes.c_void_p * (len(found) + 2))(
         *(None if each is None else _address(each) for each in found), _address(ctypes.pythonapi.Py_IncRef), id(None))
-    native.qkvt_bind(table, (ctypes.c_int32 * 3)(*(kind() for kind in kinds)))
+    native.qkvt_bind(table, (ctypes.c_int32 * 3)(*(kind() for kind in kinds if kind is not None)))
     executor = _c.qkv_executor()
     executor.parallel_for = _address(native.qkvt_parallel_for)
     if None in found:

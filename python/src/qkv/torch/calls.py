@@ -74,9 +74,9 @@ def _call(q: Tensor, k: Tensor, v: Tensor, *rules: Any) -> tuple[Tensor, Tensor]
     """The operator `attention`, and its bits; not through the dispatcher where only the C library has to see it."""
     tensors = q, k, v, *rules[:operators.N_TENSORS]
     if is_compiling() or not _are_plain(*tensors) or q.device.type != "cpu":
-        return torch.ops.qkv.attention(q, k, v, *rules)  # type: ignore[no-any-return]
+        return torch.ops.qkv.attention(q, k, v, *rules)  # type: ignore[no-any-return,unused-ignore]
     if is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors):
-        return operators.Attention.apply(q, k, v, *rules)  # type: ignore[no-any-return]
+        return operators.Attention.apply(q, k, v, *rules)  # type: ignore[no-any-return,unused-ignore]
     with torch.no_grad():
         return operators.forward(q, k, v, *rules)
 
@@ -133,7 +133,8 @@ def varlen_attention(
     numbers = _numbers(is_causal, 0, window, scale, softcap, dropout_p)
     q, k, v = (x.transpose(0, 1) for x in (query, key, value))
     cu_k = cu_seqlens_q if cu_seqlens_k is None else cu_seqlens_k
-    o, lse = _call(q, k, v, None, sinks, alibi, _seed(dropout_p, seed), kv_len, None, None, cu_seqlens_q, cu_k, *numbers)
+    seed = _seed(dropout_p, seed)
+    o, lse = _call(q, k, v, None, sinks, alibi, seed, kv_len, None, None, cu_seqlens_q, cu_k, *numbers)
     return o.transpose(0, 1), lse
 
 
@@ -154,7 +155,7 @@ def scaled_dot_product_attention(
             and not _C._is_any_autocast_enabled() and _are_plain(query, key, value)):
         made = small(query, key, value, is_causal)
         if made is not None:
-            return made  # type: ignore[no-any-return]
+            return made  # type: ignore[no-any-return,unused-ignore]
     return attention(query, key, value, attn_mask, dropout_p=dropout_p, is_causal=is_causal, scale=scale)[0]
 
 
@@ -179,7 +180,7 @@ def _first(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None =
             and not (is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad))):
         made = small(query, key, value, is_causal)
         if made is not None:
-            return made  # type: ignore[no-any-return]
+            return made  # type: ignore[no-any-return,unused-ignore]
     return _composite(query, key, value, attn_mask, dropout_p, is_causal, scale)
 
 

@@ -17,6 +17,8 @@ from .._library import init, lib
 from ..problem import Causal, Problem, run
 from . import bridge
 
+Gradients = tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]
+
 _LARGEST = 512
 # alibi, seed, kv_len, segments of queries and keys, cu_seqlens of both
 N_OTHERS = 7
@@ -82,7 +84,8 @@ def _described(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, sinks: Tens
 
 def _strides(x: Tensor) -> tuple[int, ...]:
     """Of batch, head and token."""
-    return ((0, 0, 0) + x.stride()[:-1])[-3:]
+    batch, head, token = ((0, 0, 0) + x.stride()[:-1])[-3:]
+    return batch, head, token
 
 
 def _mask_strides(mask: Tensor) -> list[int]:
@@ -135,7 +138,7 @@ def forward(o: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, sin
 
 
 def backward(d_o: Tensor, d_lse: Tensor | None, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor,
-             mask: Tensor | None, sinks: Tensor | None, *rest: Any) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None] | None:
+             mask: Tensor | None, sinks: Tensor | None, *rest: Any) -> Gradients | None:
     """The gradients; None: not a case."""
     others, numbers, (d_mask, d_sinks) = rest[:N_OTHERS], rest[N_OTHERS:-2], rest[-2:]
     if not _are_fast(q, sinks, others):

@@ -61,7 +61,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, sinks: Tenso
     return weights @ v, lse
 
 
-def differentiable(d_o: Tensor, d_lse: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None,
+def differentiable(d_o: Tensor, d_lse: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None,
                    sinks: Tensor | None, others: list[Tensor | None], numbers: Any,
                    needed: tuple[bool, ...]) -> tuple[Tensor | None, ...]:
     """Gradients of q, k, v, the mask and the sinks, each None where it is not needed, that have gradients again."""

@@ -52,7 +52,8 @@ class MultiheadAttention(torch.nn.MultiheadAttention):  # type: ignore[misc,unus
             weight = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)[part]
         bias = None if self.in_proj_bias is None else self.in_proj_bias.chunk(3)[part]
         projected = torch.nn.functional.linear(x, weight, bias)
-        return projected.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)
+        made: Tensor = projected.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)
+        return made
 
     def _mask(self, mask: Tensor | None, padding: Tensor | None, q: Tensor) -> Tensor | None:
         """One mask of qkv's kind: bools say who is seen, floats are added."""

@@ -3,9 +3,9 @@
 attention              (o, lse) of every rule, with gradients of q, k, v, the mask and the sinks
 attention_backward     the gradients
 
-Tensors: q [batch, heads, len_q, dim], or packed (with cu_seqlens) [heads, rows, dim]; k and v as
-qkv.Problem has them. Numbers that say "none": a window bound of -1, a scale or soft cap of 0. `causal` is 0, 1 or 2: no,
-from the top left, from the bottom right.
+Tensors: q [batch, heads, len_q, dim], or packed (with cu_seqlens) [heads, rows, dim]; k and v as qkv.Problem has them.
+Numbers that say "none": a window bound of -1, a scale or soft cap of 0. `causal` is 0, 1 or 2: no, from the top left,
+from the bottom right.
 """
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _NUMBERS = ("int causal, SymInt q_offset, SymInt window_left, SymInt window_righ
             "float dropout")
 N_TENSORS = 9
 
-_library = torch.library.Library("qkv", "DEF")
+_library: Any = torch.library.Library("qkv", "DEF")
 define, implement = _library.define, _library.impl
 
 define(f"attention(Tensor q, Tensor k, Tensor v, {_TENSORS}, {_NUMBERS}) -> (Tensor, Tensor)")
 define(
-    f"attention_backward(Tensor d_o, Tensor d_lse, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, {_TENSORS}, {_NUMBERS}, "
-    "bool d_mask, bool d_sinks) -> (Tensor, Tensor, Tensor, Tensor?, Tensor?)",
+    f"attention_backward(Tensor d_o, Tensor d_lse, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, {_TENSORS}, "
+    f"{_NUMBERS}, bool d_mask, bool d_sinks) -> (Tensor, Tensor, Tensor, Tensor?, Tensor?)",
 )
 
 
@@ -116,14 +116,16 @@ def _differentiate(ctx: Any, d_o: Tensor | None, d_lse: Tensor | None) -> tuple[
     d_o = torch.zeros_like(o) if d_o is None else d_o
     needed, compiling = ctx.needs_input_grad[:5], torch.compiler.is_compiling()
     direct = getattr(ctx, "plain", False) and type(d_o) is Tensor and not compiling
-    if d_lse is None and (not direct or torch.is_grad_enabled()):
+    again = torch.is_grad_enabled() and not compiling  # create_graph=True
+    if d_lse is None and (again or not direct):
         d_lse = torch.zeros_like(lse)
-    if torch.is_grad_enabled() and not compiling:  # create_graph=True
+    got: Any
+    if again:
         if ctx.note is not None:
             ctx.note()
         got = differentiable(d_o, d_lse, q, k, v, mask, sinks, others, ctx.numbers, needed)
     else:
-        call = backward if direct else torch.ops.qkv.attention_backward
+        call: Any = backward if direct else torch.ops.qkv.attention_backward
         got = call(d_o, d_lse, q, k, v, o, lse, mask, sinks, *others, *ctx.numbers, mask is not None and needed[3],
                    sinks is not None and needed[4])
     return (*got, *(None,) * (n_inputs - 5))
