@@ -10,6 +10,7 @@ from torch.nn import functional
 
 import qkv
 import qkv.torch as ours
+from qkv.torch import formula
 
 
 def normal(seed, *shape, dtype=torch.float32):
@@ -20,7 +21,7 @@ def double(value):
     return value.double() if torch.is_tensor(value) and value.is_floating_point() else value
 
 
-def bound_of(sample, dtype):
+def bound_of(sample, dtype, dropout=0.0):
     """The bound of qkv_attention_forward for o, from the largest elements."""
     q, (k, v), mask = sample.input, sample.args, sample.kwargs.get("attn_mask")
     dim, largest = q.shape[-1], [x.abs().max().item() for x in (q, k, v)]
@@ -28,31 +29,112 @@ def bound_of(sample, dtype):
     added = mask.abs().max().item() if mask is not None and mask.dtype != torch.bool else 0
     units = 4 * dim**0.5 * scale * dim * largest[0] * largest[1] + 4 * added + 4 * k.shape[-2] ** 0.5 + 16
     half = {torch.float32: 0, torch.bfloat16: 2**-8, torch.float16: 2**-11}[dtype]
-    return (2**-24 * units + half + (2**-8 if dtype == torch.bfloat16 else 0)) * largest[2]
+    dp = 0 if dtype != torch.bfloat16 else 2**-7 if dropout else 2**-8
+    return (2**-24 * units + half + dp) * largest[2] / (1 - dropout)
+
+
+def exact_sample(op, sample, seed):
+    """(o in float64, kept weights, drawn weights). The weights that dropout keeps are those of our own seed.
+
+    With the identity as value, o is the weights: those of dropout are 0 where it made them 0. Which they are depends on
+    the seed and on the places of query and key, not on the value.
+    """
+    options = {name: double(value) for name, value in sample.kwargs.items()}
+    p, (k, v) = options.pop("dropout_p", 0.0), sample.args
+    if not p:
+        return op(double(sample.input), double(k), double(v), **options), 0, 0
+    ones = torch.eye(k.shape[-2], dtype=v.dtype).expand(*v.shape[:-1], -1)
+    torch.manual_seed(seed)
+    kept = ours.scaled_dot_product_attention(sample.input, k, ones, **sample.kwargs) != 0
+    weights = op(double(sample.input), double(k), double(ones), **options)
+    full = v.double()
+    if options.get("enable_gqa"):
+        full = full.repeat_interleave(sample.input.shape[-3] // v.shape[-3], dim=-3)
+    drawn = weights > 1e-6  # smaller ones may be 0 in float16 without dropout
+    return (weights * kept / (1 - p)) @ full, (kept & drawn).sum().item(), drawn.sum().item()
+
+
+def textbook_gradients(q, k, v, d_o, toward, attn_mask=None, is_causal=False, scale=None, enable_gqa=False,
+                       dropout_p=0.0):
+    """The formulas of qkv_attention_backward in float32, with lse moved by `toward` units."""
+    shapes = q.shape, k.shape, v.shape
+    if enable_gqa:
+        k, v = (x.repeat_interleave(q.shape[-3] // x.shape[-3], dim=-3) for x in (k, v))
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+
+    def scores(q, k):
+        s = q @ k.transpose(-1, -2) * scale
+        seen = torch.ones(s.shape[-2:], dtype=torch.bool).tril() if is_causal else torch.tensor(True)
+        if attn_mask is not None and attn_mask.dtype == torch.bool:
+            seen = seen & attn_mask
+        elif attn_mask is not None:
+            s = s + attn_mask
+        return s.masked_fill(~seen, -torch.inf)
+
+    exact = scores(q.double(), k.double())
+    o, lse = (exact.softmax(dim=-1).nan_to_num() @ v.double()).float(), exact.logsumexp(dim=-1).float()
+    lse = torch.nextafter(lse, torch.full_like(lse, toward * torch.inf)) if toward else lse
+    p = (scores(q, k) - lse.masked_fill(lse == -torch.inf, 0)[..., None]).exp()
+    d_s = p * (d_o @ v.transpose(-1, -2) - (d_o * o).sum(dim=-1, keepdim=True))
+    whole = scale * (d_s @ k), scale * (d_s.transpose(-1, -2) @ q), p.transpose(-1, -2) @ d_o
+    if enable_gqa:
+        whole = whole[0], *(x.unflatten(-3, (shape[-3], -1)).sum(dim=-3) for x, shape in zip(whole[1:], shapes[1:]))
+    return [x.sum_to_size(shape) for x, shape in zip(whole, shapes)]
 
 
 class Meaning(unittest.TestCase):
     def test_samples_of_torch(self):
-        """The samples that torch tests its own operator with, beside float64, or left out by reason."""
+        """The samples that torch tests its own operator with, beside float64, and their gradients."""
         from torch.testing._internal.common_methods_invocations import op_db
 
         op = next(op for op in op_db if op.name == "nn.functional.scaled_dot_product_attention")
-        counts, left_out = {}, {}
+        n_samples, passed, kept, drawn = 0, {}, 0, 0
         torch.manual_seed(1)
         for dtype in (torch.float32, torch.bfloat16, torch.float16):
             for sample in op.sample_inputs("cpu", dtype, requires_grad=False):
-                if sample.kwargs.get("dropout_p"):
-                    left_out["dropout draws other weights"] = left_out.get("dropout draws other weights", 0) + 1
-                    continue
-                exact = op(double(sample.input), *map(double, sample.args),
-                           **{name: double(value) for name, value in sample.kwargs.items()})
+                n_samples += 1
+                p = sample.kwargs.get("dropout_p", 0.0)
+                exact, n_kept, n_drawn = exact_sample(op, sample, n_samples)
+                kept, drawn = kept + n_kept, drawn + n_drawn
+                torch.manual_seed(n_samples)
                 got = ours.scaled_dot_product_attention(sample.input, *sample.args, **sample.kwargs)
                 theirs = op(sample.input, *sample.args, **sample.kwargs)
-                self.assertLessEqual((got - exact).abs().max().item(), bound_of(sample, dtype))
+                self.assertLessEqual((got - exact).abs().max().item(), bound_of(sample, dtype, p))
                 self.assertEqual((got.shape, got.dtype), (theirs.shape, theirs.dtype))
-                counts[dtype] = counts.get(dtype, 0) + 1
-        print(f"samples of torch: {counts}, left out: {left_out}")
-        self.assertGreater(min(counts.values()), 5)
+                self.gradients_of_a_sample(op, sample)
+                kind = "with dropout" if p else "without"
+                passed[kind] = passed.get(kind, 0) + 1
+        print(f"samples of torch: {sum(passed.values())} of {n_samples} pass: {passed}, "
+              f"{kept} of {drawn} weights kept by dropout")
+        self.assertEqual(sum(passed.values()), n_samples)
+        self.assertGreater(min(passed.values()), 30)
+        # every sample with dropout has 0.5
+        self.assertLess(abs(kept - drawn / 2), 5 * (drawn / 4) ** 0.5)
+
+    def gradients_of_a_sample(self, op, sample):
+        """Within the bound of qkv_attention_backward. With dropout the gradient by v: o is linear in v."""
+        given = [x.detach().float().requires_grad_() for x in (sample.input, *sample.args)]
+        if sample.kwargs.get("dropout_p"):
+            o = ours.scaled_dot_product_attention(*given, **sample.kwargs)
+            o.sum().backward()
+            total = (given[2].grad * given[2]).sum().item()
+            self.assertAlmostEqual(total, o.sum().item(), delta=1e-4 * o.abs().sum().item() + 1e-4)
+            return
+        exact = [x.detach().double().requires_grad_() for x in given]
+        options = {name: value.float() if torch.is_tensor(value) and value.is_floating_point() else value
+                   for name, value in sample.kwargs.items()}
+        outer = normal(7, *op(*given, **options).shape)
+        ours.scaled_dot_product_attention(*given, **options).backward(outer)
+        op(*exact, **{name: double(value) for name, value in options.items()}).backward(outer.double())
+        plain = [x.detach() for x in given]
+        wanted = [x.grad for x in exact]
+        errors = [0.0] * 3
+        for toward in (0, 1, -1):  # lse as it is, and a unit in the last place away
+            made = textbook_gradients(*plain, outer, toward, **options)
+            errors = [max(e, (a - b).abs().max().item()) for e, a, b in zip(errors, made, wanted)]
+        for mine, error, want in zip(given, errors, wanted, strict=True):
+            bound = 4 * error + 16 * 2**-24 * want.abs().max().item()
+            self.assertLessEqual((mine.grad - want).abs().max().item(), bound)
 
     def test_masks_dimensions_and_types(self):
         q, k, v = normal(1, 2, 4, 33, 16), normal(2, 2, 4, 40, 16), normal(3, 2, 4, 40, 24)
@@ -95,6 +177,75 @@ class Gradients(unittest.TestCase):
             for a, b in zip(mine, exact, strict=True):
                 torch.testing.assert_close(a.grad, b.grad.float(), atol=2e-5, rtol=2e-5)
 
+    def test_of_every_rule(self):
+        """Beside torch's own operators in float64, through qkv.torch.formula."""
+        segments = torch.tensor([[0] * 4 + [1] * 5 + [2] * 3, [0] * 12], dtype=torch.int32)
+        rules = [
+            {"window": (3, 1)}, {"is_causal": True, "q_offset": 2}, {"softcap": 3.0}, {"alibi": normal(7, 4)},
+            {"is_causal": "bottom-right", "kv_len": torch.tensor([12, 7])}, {"segments": segments}, {"scale": 0.7},
+            {"attn_mask": normal(8, 12, 12) > -0.5, "is_causal": True},
+            {"attn_mask": normal(8, 2, 1, 12, 1), "sinks": normal(9, 4), "window": (5, None), "softcap": 8.0},
+        ]
+        for n, options in enumerate(rules):
+            with self.subTest(options=options.keys()):
+                given = [normal(n, 2, heads, 12, 16).requires_grad_() for heads in (4, 2, 2)]
+                needy = [x for x in (options.get("attn_mask"), options.get("sinks"))
+                         if x is not None and x.is_floating_point()]
+                mine = [*given, *(x.requires_grad_() for x in needy)]
+                o, lse = ours.attention(*given, **options)
+                w_o, w_lse = normal(98, *o.shape), normal(99, *lse.shape)
+                got = torch.autograd.grad((o * w_o).sum() + (lse * w_lse).sum(), mine)
+                exact = {name: double(value) for name, value in options.items()}
+                left, right = (-1 if bound is None else bound for bound in options.get("window", (None, None)))
+                of_queries = exact.get("segments")
+                o, lse = formula.attention(
+                    *map(double, given), exact.get("attn_mask"), exact.get("sinks"), exact.get("alibi"),
+                    exact.get("kv_len"), of_queries, of_queries,
+                    ({False: 0, True: 1}.get(options.get("is_causal", False), 2), options.get("q_offset", 0), left,
+                     right, options.get("scale", 0.0), options.get("softcap", 0.0), 0.0))
+                self.assertEqual(o.dtype, torch.float64)
+                want = torch.autograd.grad((o * w_o).sum() + (lse * w_lse).sum(), mine)
+                for a, b in zip(got, want, strict=True):
+                    torch.testing.assert_close(a, b, atol=5e-5, rtol=5e-5)
+
+    def test_of_gradients(self):
+        """create_graph=True, beside float64."""
+        given = [normal(n, 1, 2, 6, 8).requires_grad_() for n in range(3)]
+        exact = [x.detach().double().requires_grad_() for x in given]
+
+        def second(call, q, k, v):
+            d_q, d_v = torch.autograd.grad(call(q, k, v).square().sum(), (q, v), create_graph=True)
+            return torch.autograd.grad(d_q.square().sum() + d_v.square().sum(), (q, k, v))
+
+        got = second(lambda *x: ours.attention(*x, is_causal=True)[0], *given)
+        with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+            want = second(lambda *x: functional.scaled_dot_product_attention(*x, is_causal=True), *exact)
+        for a, b in zip(got, want, strict=True):
+            torch.testing.assert_close(a, b.float(), atol=1e-3, rtol=1e-4)
+        with self.assertRaisesRegex(qkv.UnsupportedError, "create_graph=True with dropout"):
+            second(lambda *x: ours.attention(*x, dropout_p=0.5)[0], *given)
+
+    def test_strides_that_the_gradients_keep(self):
+        """Models make q, k and v as [batch, len, heads, dim]: their gradients come in that order, without a copy."""
+        given = [normal(n, 2, 9, 4, 16).transpose(1, 2).requires_grad_() for n in range(3)]
+        dense = [x.detach().contiguous().requires_grad_() for x in given]
+        outer = normal(5, 2, 4, 9, 16)
+        for d_o in (outer, outer.transpose(1, 2).contiguous().transpose(1, 2), outer[..., :1].expand(-1, -1, -1, 16)):
+            got = torch.autograd.grad(ours.scaled_dot_product_attention(*given), given, d_o)
+            want = torch.autograd.grad(ours.scaled_dot_product_attention(*dense), dense, d_o.contiguous())
+            for x, a, b in zip(given, got, want, strict=True):
+                self.assertTrue(torch.equal(a, b))
+                self.assertEqual(a.stride(), x.stride())
+
+    def test_a_call_again_has_its_own_arrays(self):
+        """Descriptors are kept by shapes: masks, sinks and seeds are those of each call."""
+        q, k, v = (normal(n, 2, 4, 9, 16) for n in range(3))
+        for n in range(4):
+            mask, sinks, seed = normal(n, 9, 9), normal(n + 9, 4), torch.tensor(n - 2)
+            o, lse = ours.attention(q, k, v, mask, sinks=sinks, dropout_p=0.3, seed=seed)
+            want = qkv.Problem(q, k, v, mask=mask, sinks=sinks, dropout=0.3, seed=n - 2).forward()
+            self.assertTrue(torch.equal(o, want.o) and torch.equal(lse, want.lse))
+
     def test_of_masks_sinks_and_lse(self):
         q, k, v = normal(1, 2, 4, 9, 16), normal(2, 2, 4, 12, 16), normal(3, 2, 4, 12, 16)
         mask, sinks = normal(4, 1, 4, 9, 12).requires_grad_(), normal(5, 4).requires_grad_()
@@ -129,6 +280,58 @@ class Gradients(unittest.TestCase):
         q = normal(1, 1, 1, 4, 8).requires_grad_()
         with self.assertRaisesRegex(qkv.UnsupportedError, "q requires a gradient"):
             qkv.attention(q, q, q)
+
+
+class Varlen(unittest.TestCase):
+    LENGTHS = ((3, 5), (0, 2), (6, 6), (1, 4))
+
+    def packed(self):
+        cu_q, cu_k = (torch.tensor([0, *(pair[n] for pair in self.LENGTHS)]).cumsum(0).int() for n in range(2))
+        q, k, v = (normal(n, rows, heads, 16).requires_grad_() for n, (rows, heads) in enumerate(((10, 4), (17, 2),
+                                                                                                 (17, 2))))
+        return q, k, v, cu_q, cu_k
+
+    def test_beside_each_sequence_alone(self):
+        q, k, v, cu_q, cu_k = self.packed()
+        for options in ({}, {"is_causal": True}, {"is_causal": "bottom-right"}, {"window": (2, 0), "softcap": 4.0},
+                        {"sinks": normal(4, 4).requires_grad_()}, {"alibi": normal(5, 4), "scale": 0.3}):
+            with self.subTest(options=options.keys()):
+                wanted = [q, k, v, *(x for x in options.values() if torch.is_tensor(x) and x.requires_grad)]
+                o, lse = ours.varlen_attention(q, k, v, cu_q, cu_k, **options)
+                w_o, w_lse = normal(8, *o.shape), normal(9, *lse.shape)
+                seen = lse > -torch.inf
+                got = torch.autograd.grad((o * w_o).sum() + torch.where(seen, lse, 0).mul(w_lse).sum(), wanted)
+                total = 0.0
+                for a, b, c, d in zip(cu_q[:-1], cu_q[1:], cu_k[:-1], cu_k[1:], strict=True):
+                    one = [x.transpose(0, 1)[None] for x in (q[a:b], k[c:d], v[c:d])]
+                    alone = ours.attention(*one, **options)
+                    self.assertTrue(torch.equal(alone[0][0].transpose(0, 1), o[a:b]))
+                    self.assertTrue(torch.equal(alone[1][0], lse[:, a:b]))
+                    part = alone[1][0]
+                    total = total + (alone[0][0].transpose(0, 1) * w_o[a:b]).sum() + (
+                        torch.where(part > -torch.inf, part, 0) * w_lse[:, a:b]).sum()
+                for x, y in zip(got, torch.autograd.grad(total, wanted), strict=True):
+                    torch.testing.assert_close(x, y, atol=1e-5, rtol=1e-5)
+
+    def test_kv_len_and_rows_of_no_sequence(self):
+        q, k, v, cu_q, cu_k = self.packed()
+        more = [torch.cat([x, x[:3]]).detach().requires_grad_() for x in (q, k, v)]
+        o, lse = ours.varlen_attention(*more, cu_q, cu_k)
+        want, _ = ours.varlen_attention(q, k, v, cu_q, cu_k)
+        self.assertTrue(torch.equal(o[:10], want) and o[10:].abs().max() == 0)
+        o.sum().backward()
+        self.assertEqual(more[0].grad[10:].abs().max(), 0)
+        short, _ = ours.varlen_attention(q, k, v, cu_q, cu_k, kv_len=torch.tensor([1, 1, 1, 1]))
+        torch.testing.assert_close(short[0], v[0].repeat_interleave(2, dim=0))
+
+    def test_errors(self):
+        q, k, v, cu_q, cu_k = self.packed()
+        with self.assertRaisesRegex(qkv.ShapeError, "must have 3: rows"):
+            ours.varlen_attention(q[None], k, v, cu_q, cu_k)
+        with self.assertRaisesRegex(qkv.ShapeError, "cu_seqlens ends with 17, and q has 10 rows"):
+            ours.varlen_attention(q, k, v, cu_k, cu_k)
+        with self.assertRaisesRegex(qkv.UnsupportedError, "alibi requires a gradient"):
+            ours.varlen_attention(q, k, v, cu_q, cu_k, alibi=torch.zeros(4).requires_grad_())
 
 
 class Modules(unittest.TestCase):
@@ -177,44 +380,6 @@ class Modules(unittest.TestCase):
             mine(x, x, x, need_weights=True)
         with self.assertRaisesRegex(qkv.UnsupportedError, "add_bias_kv"):
             ours.MultiheadAttention(32, 4, add_bias_kv=True)
-
-
-class Compilers(unittest.TestCase):
-    def test_opcheck(self):
-        q, k, v = (normal(n, 2, 4, 9, 16) for n in range(3))
-        mask, sinks, seed = normal(4, 9, 9), normal(5, 4), torch.tensor(5)
-        numbers = True, 0, -1, -1, 0.0, 0.0, 0.0
-        for tensors in ((q, k, v, None, None, None), (q, k, v, mask, sinks, None)):
-            for gradient in (False, True):
-                given = [x.clone().requires_grad_(gradient) if x is not None else None for x in tensors]
-                torch.library.opcheck(torch.ops.qkv.attention, (*given, *numbers))
-        torch.library.opcheck(torch.ops.qkv.attention, (q, k, v, None, None, seed, *numbers[:-1], 0.5))
-        o, lse = torch.ops.qkv.attention(q, k, v, mask, sinks, None, *numbers)
-        torch.library.opcheck(torch.ops.qkv.attention_backward,
-                              (o, lse, q, k, v, o, lse, mask, sinks, None, *numbers, True, True))
-
-    def test_a_whole_graph(self):
-        q, k, v = (normal(n, 2, 4, 9, 16) for n in range(3))
-
-        def layer(q, k, v):
-            return ours.scaled_dot_product_attention(q * 2, k, v, is_causal=True, dropout_p=0.0).relu()
-
-        compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
-        self.assertTrue(torch.equal(compiled(q, k, v), layer(q, k, v)))
-        given = [x.clone().requires_grad_() for x in (q, k, v)]
-        compiled(*given).sum().backward()
-        plain = [x.clone().requires_grad_() for x in (q, k, v)]
-        layer(*plain).sum().backward()
-        for a, b in zip(given, plain, strict=True):
-            torch.testing.assert_close(a.grad, b.grad)
-        torch.compile(lambda q, k, v: ours.scaled_dot_product_attention(q, k, v, dropout_p=0.5), fullgraph=True,
-                      backend="aot_eager")(q, k, v)
-
-    def test_autocast(self):
-        q, k, v = (normal(n, 2, 4, 9, 16) for n in range(3))
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            o = ours.scaled_dot_product_attention(q, k, v)
-        self.assertEqual(o.dtype, torch.bfloat16)
 
 
 class Errors(unittest.TestCase):

@@ -29,6 +29,12 @@ class _Library:
             return function
         raise AttributeError(f"{name} is in libqkvview, which draws pictures and is no part of this package")
 
+    def again(self, name: str, arguments: list[Any]) -> Any:
+        """The function with other types of arguments: conversions of plain addresses are faster."""
+        function = next(library[name] for library in self._libraries if hasattr(library, name))
+        function.restype, function.argtypes = _c.FUNCTIONS[name][0], arguments
+        return function
+
 
 def _find(name: str) -> pathlib.Path:
     found = sorted(_FOLDER.glob(f"lib{name}.so*"), key=lambda path: len(path.name))

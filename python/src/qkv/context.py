@@ -17,11 +17,15 @@ class Context:
 
     n_threads: 1 to 1024; 0: as many as affinity and quota allow (or QKV_NUM_THREADS of the environment).
     isa: "scalar", "avx2", "avx512", "avx512bf16" or "neon"; None: the best one here.
+    executor: None, or n_threads threads of a host, as a qkv_executor whose functions the caller keeps.
     """
 
-    def __init__(self, n_threads: int = 0, isa: str | None = None) -> None:
+    def __init__(self, n_threads: int = 0, isa: str | None = None, *, executor: _c.qkv_executor | None = None) -> None:
         self.handle: int | None = None
         options = init(_c.qkv_ctx_options, n_threads=n_threads, isa=ctypes.c_char_p(isa.encode()) if isa else None)
+        if executor is not None:
+            options.executor = executor
+            options.executor.n_threads = n_threads
         handle, error = ctypes.c_void_p(), ErrorText()
         error.check(lib.qkv_ctx_create(ctypes.byref(options), ctypes.byref(handle), error.pointer))
         self.handle = handle.value
@@ -55,6 +59,7 @@ class _OfThread(threading.local):
 
 _of_thread = _OfThread()
 _n_threads = 0
+_IN_ENVIRONMENT = bool(os.environ.get("QKV_NUM_THREADS"))
 
 
 def context() -> Context:
@@ -71,6 +76,11 @@ def set_num_threads(n: int) -> None:
     made = Context(n)
     _n_threads = n
     _of_thread.context = made
+
+
+def chosen() -> bool:
+    """Whether someone has said how many threads calls have."""
+    return bool(_n_threads or _IN_ENVIRONMENT)
 
 
 def _forget() -> None:

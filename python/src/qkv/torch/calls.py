@@ -1,0 +1,195 @@
+"""The calls of qkv.torch: attention with every rule, torch's own signature, and packed sequences."""
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from ..errors import ArgumentError, ShapeError, UnsupportedError
+from . import bridge, operators
+
+_C, small, is_grad_enabled, is_compiling = torch._C, bridge.small, torch.is_grad_enabled, torch.compiler.is_compiling
+_TENSORS = Tensor, torch.nn.Parameter
+Window = tuple[int | None, int | None]
+Causal = bool | Literal["bottom-right"]
+
+
+def _broadcast(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Query, key and value with the same number of dimensions and the same batches, by views."""
+    query, key, value = tensors
+    n_dims = query.dim()
+    if n_dims == key.dim() == value.dim() == 4 and query.shape[0] == key.shape[0] == value.shape[0]:
+        return tensors
+    n_dims = max(x.dim() for x in tensors)
+    for name, x in zip(("query", "key", "value"), tensors):
+        if x.dim() < 2:
+            raise ShapeError(f"{name} has {x.dim()} dimensions, and must have at least 2")
+    full = tuple(x[(None,) * (n_dims - x.dim())] for x in tensors)
+    if n_dims < 4:
+        return full
+    lead = torch.broadcast_shapes(*(x.shape[:-3] for x in full))
+    return tuple(x.expand(*lead, *x.shape[-3:]) for x in full)
+
+
+def _lower(x: Tensor) -> Tensor:
+    """As autocast does: float64 stays."""
+    return x if x.dtype == torch.float64 else x.to(torch.get_autocast_dtype("cpu"))
+
+
+def _seed(dropout_p: float, seed: Tensor | None) -> Tensor | None:
+    """A seed of torch's generator, by an operator that torch.compile sees."""
+    return torch.randint(0, 2**62, (), dtype=torch.int64) if dropout_p and seed is None else seed
+
+
+def _numbers(is_causal: Causal, q_offset: int, window: Window | None, scale: float | None, softcap: float | None,
+             dropout_p: float) -> tuple[Any, ...]:
+    if scale == 0:
+        raise ArgumentError("scale is 0, and every weight would be the same")
+    if is_causal not in (False, True, "bottom-right"):
+        raise ArgumentError(f'is_causal is {is_causal!r}, and must be a bool or "bottom-right"')
+    left, right = (-1 if bound is None else bound for bound in window or (None, None))
+    return (2 if is_causal == "bottom-right" else int(is_causal), q_offset, left, right, scale or 0.0, softcap or 0.0,
+            dropout_p)
+
+
+def _refuse_gradients(**tensors: Tensor | None) -> None:
+    for name, x in tensors.items():
+        if x is not None and x.requires_grad and torch.is_grad_enabled():
+            raise UnsupportedError(f"{name} requires a gradient, which is not implemented: pass {name}.detach()")
+
+
+def _are_plain(*tensors: Tensor | None) -> bool:
+    """Whether nothing of torch wants to see the call: no mode, cast, wrapper, transform or trace."""
+    for x in tensors:
+        if x is not None and (type(x) not in _TENSORS or x.is_nested or x.is_neg()):
+            return False
+    return not (_C._len_torch_dispatch_stack() or _C._len_torch_function_stack()
+                or _C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
+                or _C._get_tracing_state() is not None)
+
+
+def _call(q: Tensor, k: Tensor, v: Tensor, *rules: Any) -> tuple[Tensor, Tensor]:
+    """The operator `attention`, and its bits; not through the dispatcher where only the C library has to see it."""
+    tensors = q, k, v, *rules[:operators.N_TENSORS]
+    if is_compiling() or not _are_plain(*tensors) or q.device.type != "cpu":
+        return torch.ops.qkv.attention(q, k, v, *rules)  # type: ignore[no-any-return,unused-ignore]
+    if is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors):
+        return operators.Attention.apply(q, k, v, *rules)  # type: ignore[no-any-return,unused-ignore]
+    with torch.no_grad():
+        return operators.forward(q, k, v, *rules)
+
+
+def attention(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, *, dropout_p: float = 0.0,
+    is_causal: Causal = False, scale: float | None = None, window: Window | None = None, q_offset: int = 0,
+    softcap: float | None = None, sinks: Tensor | None = None, alibi: Tensor | None = None,
+    kv_len: Tensor | None = None, segments: Tensor | tuple[Tensor, Tensor] | None = None, seed: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """(o, lse) of query [..., heads, len_q, dim], key and value [..., kv_heads, len_k, dim].
+
+    What torch's own call lacks: a mask together with is_causal, window, q_offset, softcap, sinks [heads], alibi
+    [heads], kv_len [batch], segments [batch, len] of int32 (or a pair, of queries and of keys), gradients of the mask,
+    of the sinks and by lse, and fewer key/value heads without a copy. Rules are those of qkv.Problem. A seed is a
+    tensor of one integer; without one dropout draws it from torch's generator.
+    """
+    query, key, value = _broadcast(query, key, value)
+    if torch.is_autocast_enabled("cpu"):
+        query, key, value = _lower(query), _lower(key), _lower(value)
+    _refuse_gradients(alibi=alibi)
+    numbers = _numbers(is_causal, q_offset, window, scale, softcap, dropout_p)
+    seed = _seed(dropout_p, seed)
+    lead = query.shape[:-3]
+    if query.dim() > 4:
+        query, key, value = (x.flatten(0, -4) for x in (query, key, value))
+        if attn_mask is not None and attn_mask.dim() > 4:
+            attn_mask = attn_mask.expand(*lead, *attn_mask.shape[-3:]).flatten(0, -4)
+    of_queries, of_keys = segments if isinstance(segments, tuple) else (segments, segments)
+    o, lse = _call(query, key, value, attn_mask, sinks, alibi, seed, kv_len, of_queries, of_keys, None, None, *numbers)
+    return (o.unflatten(0, lead), lse.unflatten(0, lead)) if len(lead) > 1 else (o, lse)
+
+
+def varlen_attention(
+    query: Tensor, key: Tensor, value: Tensor, cu_seqlens_q: Tensor, cu_seqlens_k: Tensor | None = None, *,
+    dropout_p: float = 0.0, is_causal: Causal = False, scale: float | None = None, window: Window | None = None,
+    softcap: float | None = None, sinks: Tensor | None = None, alibi: Tensor | None = None,
+    kv_len: Tensor | None = None, seed: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """(o, lse) of sequences packed one after another: o [rows, heads, dim_v], lse [heads, rows].
+
+    query [rows, heads, dim], key and value [rows of keys, kv_heads, dim]. cu_seqlens_q [sequences + 1] of integers:
+    sequence n is rows cu_seqlens_q[n] to cu_seqlens_q[n + 1] - 1. Without cu_seqlens_k the keys have the same. A query
+    sees keys of its own sequence. is_causal counts from each sequence's first query and key; "bottom-right" from the
+    last ones, as torch's varlen_attn does. kv_len [sequences] shortens the keys of each. Everything has gradients as in
+    `attention`. Rows of no sequence get 0.
+    """
+    if query.dim() != 3 or key.dim() != 3 or value.dim() != 3:
+        raise ShapeError(f"query, key and value have {query.dim()}, {key.dim()} and {value.dim()} dimensions, and must "
+                         "have 3: rows, heads, channels")
+    if torch.is_autocast_enabled("cpu"):
+        query, key, value = _lower(query), _lower(key), _lower(value)
+    _refuse_gradients(alibi=alibi)
+    numbers = _numbers(is_causal, 0, window, scale, softcap, dropout_p)
+    q, k, v = (x.transpose(0, 1) for x in (query, key, value))
+    cu_k = cu_seqlens_q if cu_seqlens_k is None else cu_seqlens_k
+    seed = _seed(dropout_p, seed)
+    o, lse = _call(q, k, v, None, sinks, alibi, seed, kv_len, None, None, cu_seqlens_q, cu_k, *numbers)
+    return o.transpose(0, 1), lse
+
+
+# ---- torch's signature --------------------------------------------------------------------------
+
+
+def scaled_dot_product_attention(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+    is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
+) -> Tensor:
+    """As torch.nn.functional.scaled_dot_product_attention, for CPU tensors of float32, bfloat16 and float16.
+
+    Differences: a mask together with is_causal is allowed; key and value may have fewer heads whether or not
+    enable_gqa is set. A query that sees no key gets 0, as in torch. Dropout draws other weights than torch's.
+    """
+    if (attn_mask is None and not dropout_p and scale is None and not is_compiling()
+            and not (is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad))
+            and not _C._is_any_autocast_enabled() and _are_plain(query, key, value)):
+        made = small(query, key, value, is_causal)
+        if made is not None:
+            return made  # type: ignore[no-any-return,unused-ignore]
+    return attention(query, key, value, attn_mask, dropout_p=dropout_p, is_causal=is_causal, scale=scale)[0]
+
+
+# The same as an operator, torch.ops.qkv.scaled_dot_product_attention. Where its first kernel runs, the dispatcher has
+# already seen to autocast, transforms, negation, and tensors that are not dense ones of the CPU.
+
+operators.define(
+    "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
+    "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
+)
+
+
+def _composite(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+               is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False) -> Tensor:
+    return attention(query, key, value, attn_mask, dropout_p=dropout_p, is_causal=is_causal, scale=scale)[0]
+
+
+def _first(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+           is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False) -> Tensor:
+    if (attn_mask is None and not dropout_p and scale is None and type(query) is type(key) is type(value) is Tensor
+            and not (_C._len_torch_dispatch_stack() or forward_ad._current_level >= 0)
+            and not (is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad))):
+        made = small(query, key, value, is_causal)
+        if made is not None:
+            return made  # type: ignore[no-any-return,unused-ignore]
+    return _composite(query, key, value, attn_mask, dropout_p, is_causal, scale)
+
+
+def _autocast(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+              is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False) -> Tensor:
+    return _composite(query, key, value, attn_mask, dropout_p, is_causal, scale)
+
+
+operators.implement("scaled_dot_product_attention", _composite, "CompositeImplicitAutograd")
+operators.implement("scaled_dot_product_attention", _autocast, "AutocastCPU")
+for _key in ("AutogradCPU", "CPU"):
+    operators.implement("scaled_dot_product_attention", _first, _key)

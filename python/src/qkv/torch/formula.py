@@ -1,0 +1,77 @@
+"""Attention in torch's own operators, for what the C library has not: gradients of gradients.
+
+o = softmax(scale <q, k> + added) v with every rule of the operator `attention` but dropout and packed sequences. It
+stores len_q x len_k numbers, as torch does. 16-bit tensors are computed in float32.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..errors import UnsupportedError
+
+
+def _visible(q: Tensor, k: Tensor, kv_len: Tensor | None, segments_q: Tensor | None, segments_k: Tensor | None,
+             numbers: tuple[Any, ...]) -> tuple[Tensor, Tensor]:
+    """Which keys a query sees by position, and j - (i + q_offset)."""
+    causal, q_offset, left, right, *_ = numbers
+    len_q, len_k = q.shape[-2], k.shape[-2]
+    i, j = torch.arange(len_q)[:, None], torch.arange(len_k)
+    lengths = torch.tensor([len_k]) if kv_len is None else kv_len
+    offset: Any = lengths[:, None, None, None] - len_q if causal == 2 else q_offset
+    distance = j - (i + offset)
+    seen = (j < lengths[:, None, None, None]).expand(-1, 1, len_q, -1)
+    if causal:
+        seen = seen & (distance <= 0)
+    if left >= 0:
+        seen = seen & (distance >= -left)
+    if right >= 0:
+        seen = seen & (distance <= right)
+    if segments_q is not None and segments_k is not None:
+        seen = seen & (segments_q[..., None] == segments_k[..., None, :]).reshape(-1, 1, len_q, len_k)
+    return seen, distance
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, sinks: Tensor | None, alibi: Tensor | None,
+              kv_len: Tensor | None, segments_q: Tensor | None, segments_k: Tensor | None,
+              numbers: tuple[Any, ...]) -> tuple[Tensor, Tensor]:
+    """(o, lse), float32 or float64, in 4 dimensions."""
+    scale, softcap = numbers[4], numbers[5]
+    q, k, v = (x if x.dtype == torch.float64 else x.float() for x in (q, k, v))
+    q, k, v = (x[(None,) * (4 - x.dim())] for x in (q, k, v))
+    k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], dim=1) for x in (k, v))
+    scores = q @ k.transpose(-1, -2) * (scale or q.shape[-1]**-0.5)
+    if softcap:
+        scores = softcap * torch.tanh(scores / softcap)
+    seen, distance = _visible(q, k, kv_len, segments_q, segments_k, numbers)
+    if alibi is not None:
+        scores = scores + alibi[:, None, None] * distance
+    if mask is not None and mask.dtype == torch.bool:
+        seen = seen & mask
+    elif mask is not None:
+        scores = scores + mask
+    scores = scores.masked_fill(~seen, -torch.inf)
+    whole = scores
+    if sinks is not None:
+        whole = torch.cat([scores, sinks[:, None, None].expand(*scores.shape[:-1], 1)], dim=-1)
+    lse = whole.logsumexp(dim=-1)
+    weights = (scores - lse.masked_fill(lse == -torch.inf, 0)[..., None]).exp()
+    return weights @ v, lse
+
+
+def differentiable(d_o: Tensor, d_lse: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None,
+                   sinks: Tensor | None, others: list[Tensor | None], numbers: Any,
+                   needed: tuple[bool, ...]) -> tuple[Tensor | None, ...]:
+    """Gradients of q, k, v, the mask and the sinks, each None where it is not needed, that have gradients again."""
+    alibi, _, kv_len, segments_q, segments_k, cu_seqlens_q, _ = others
+    if numbers[-1] or cu_seqlens_q is not None:
+        what = "dropout" if numbers[-1] else "packed sequences"
+        raise UnsupportedError(f"create_graph=True with {what}: gradients of gradients are not implemented there")
+    inputs = q, k, v, mask, sinks
+    wanted = [x for x, need in zip(inputs, needed) if need and x is not None]
+    o, lse = attention(q, k, v, mask, sinks, alibi, kv_len, segments_q, segments_k, tuple(numbers))
+    got = iter(torch.autograd.grad((o, lse), wanted, (d_o.reshape(o.shape).to(o.dtype), d_lse.reshape(lse.shape)),
+                                   create_graph=True, allow_unused=True))
+    return tuple(next(got) if need and x is not None else None for x, need in zip(inputs, needed))

@@ -1,0 +1,77 @@
+"""qkv.torch, threads and processes: torch's number of threads, and workers of a DataLoader by fork and by spawn."""
+import importlib.util
+import threading
+import unittest
+
+if importlib.util.find_spec("torch") is None:
+    raise unittest.SkipTest("torch is not installed: ./dev test --deep torch installs it")
+
+import torch
+
+import qkv
+import qkv.torch as ours
+from qkv.torch import bridge
+
+
+def attend(seed, length=200):
+    """Many heads with a window: enough work for several threads."""
+    made = torch.Generator().manual_seed(seed)
+    q, k, v = (torch.randn(2, 4, length, 32, generator=made) for _ in range(3))
+    small = ours.scaled_dot_product_attention(*(x[:1, :1, :8, :8] for x in (q, k, v)))
+    return ours.attention(q, k, v, is_causal=True)[0].flatten(), small.flatten()
+
+
+class Data(torch.utils.data.Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, n):
+        return torch.cat(attend(n))
+
+
+class Threads(unittest.TestCase):
+    def setUp(self):
+        before = torch.get_num_threads()
+        self.addCleanup(torch.set_num_threads, before)
+        self.addCleanup(qkv.set_num_threads, 0)
+
+    def test_torch_says_how_many(self):
+        want = torch.cat(attend(1))
+        for n in (1, 2, 3):
+            torch.set_num_threads(n)
+            self.assertEqual(bridge.context().n_threads, n)
+            self.assertTrue(torch.equal(torch.cat(attend(1)), want))
+        qkv.set_num_threads(2)
+        self.assertEqual(bridge.context().n_threads, 2)
+        self.assertIs(bridge.context(), qkv.context())
+        self.assertTrue(torch.equal(torch.cat(attend(1)), want))
+
+    def test_each_thread_of_python(self):
+        want = [torch.cat(attend(n)) for n in range(4)]
+        got = [None] * 4
+
+        def work(n):
+            for _ in range(10):
+                got[n] = torch.cat(attend(n))
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for a, b in zip(got, want, strict=True):
+            self.assertTrue(torch.equal(a, b))
+
+
+class Processes(unittest.TestCase):
+    def test_workers_of_a_data_loader(self):
+        want = torch.stack([torch.cat(attend(n)) for n in range(4)])  # the parent's threads have started
+        for method in ("fork", "spawn"):
+            with self.subTest(method):
+                loader = torch.utils.data.DataLoader(Data(), batch_size=2, num_workers=2,
+                                                     multiprocessing_context=method, timeout=120)
+                self.assertTrue(torch.equal(torch.cat(list(loader)), want))
+
+
+if __name__ == "__main__":
+    unittest.main()
