@@ -250,14 +250,14 @@ class Generation(unittest.TestCase):
         """Each call that continues no other is a run; a cache of before is continued from where it is."""
         model = tiny.make("Llama")
         with torch.no_grad(), contextlib.redirect_stderr(io.StringIO()):
-            cache = model(tiny.ids(), use_cache=True).past_key_values
+            cache = getattr(model(tiny.ids(), use_cache=True), tiny.CACHE)
             with qkv.inspect(model, keep="qk") as seen:
                 model(tiny.ids(1, 5))
                 model(tiny.ids(2, 7))
                 model.model(tiny.ids(2, 4))
                 model.model(tiny.ids(2, 3))
-                more = model(tiny.ids(3, 2, seed=5), past_key_values=cache)
-                model(tiny.ids(3, 1, seed=6), past_key_values=more.past_key_values)
+                more = model(tiny.ids(3, 2, seed=5), **{tiny.CACHE: cache})
+                model(tiny.ids(3, 1, seed=6), **{tiny.CACHE: getattr(more, tiny.CACHE)})
             whole = model(torch.cat([tiny.ids(), tiny.ids(3, 2, seed=5), tiny.ids(3, 1, seed=6)], 1),
                           output_attentions=True)
         self.assertEqual([run.weights(0, 0).shape for run in seen.runs],

@@ -117,7 +117,9 @@ class NoMaskIsLost(unittest.TestCase):
                     first = logits(model, given)
                     hidden = given["attention_mask"] == 0
                     given["input_ids"] = given["input_ids"].masked_fill(hidden, 50)
-                    self.assertEqual(apart(logits(model, given), first, counts), 0)
+                    # Since transformers 5.24 the experts of gpt-oss multiply tokens in groups, padding among them.
+                    bound = 1e-6 if name == "gpt-oss" else 0
+                    self.assertLessEqual(apart(logits(model, given), first, counts), bound)
                     # a causal query before the padding does not see it in any case
                     if side == "left" or name not in tiny.DECODERS:
                         unmasked = logits(model, {**given, "attention_mask": None})
@@ -175,8 +177,8 @@ class Generation(unittest.TestCase):
             cache, parts = None, []
             for first, end in ((0, 5), (5, 6), (6, 9), (9, 12)):
                 with torch.no_grad():
-                    made = model(given[:, first:end], past_key_values=cache, use_cache=True)
-                cache = made.past_key_values
+                    made = model(given[:, first:end], **{tiny.CACHE: cache}, use_cache=True)
+                cache = getattr(made, tiny.CACHE)
                 parts.append(made.logits)
             with self.subTest(name=name):
                 self.assertLessEqual(apart(torch.cat(parts, 1), whole), WITHIN)
@@ -259,7 +261,8 @@ class Masks(unittest.TestCase):
                   theirs.sliding_window_causal_mask_function(3), theirs.sliding_window_bidirectional_mask_function(2),
                   theirs.chunked_causal_mask_function(4, left), theirs.chunked_causal_mask_function(4, left * 0),
                   theirs.and_masks(theirs.sliding_window_causal_mask_function(5), theirs.sliding_window_overlay(2))]
-        return chosen, [theirs.packed_sequence_compatibility_function(each, position_ids, packed)
+        return chosen, [theirs.and_masks(theirs.packed_sequence_mask_function(packed),
+                                         theirs.remap_positions_for_packed_sequence(each, position_ids))
                         for each in chosen[:4]]
 
     def cases(self):

@@ -1,8 +1,12 @@
 """Tiny random models of transformers, with inputs that are padded. A lost mask shows in their logits."""
+import inspect
+
 import torch
 import transformers as t
 
 N_TOKENS = 99
+# The name of a cache, since transformers 5.24 and before.
+CACHE = "cache" if "cache" in inspect.signature(t.LlamaModel.forward).parameters else "past_key_values"
 _TEXT = dict(vocab_size=N_TOKENS, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
              initializer_range=0.3, pad_token_id=0, bos_token_id=1, eos_token_id=2, max_position_embeddings=64)
 _GROUPED = dict(_TEXT, num_key_value_heads=2, head_dim=8)

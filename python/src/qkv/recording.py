@@ -301,7 +301,7 @@ class Recorder:
             return
         self._called, self._n_layers = {}, {}
         given = _given(module, arguments, keywords)
-        cache = given.get("past_key_values")
+        cache = next((given[name] for name in _CACHES if given.get(name) is not None), None)
         run = self.runs[-1] if self.runs else None
         # transformers.generate runs an encoder before the first call of the model
         if run is None or not (run.only_encoder or _continues(run, cache)):
@@ -318,7 +318,7 @@ class Recorder:
 
     def _end(self, module: Any, arguments: Any, output: Any) -> None:
         self._depth -= 1
-        cache = getattr(output, "past_key_values", None)
+        cache = next((getattr(output, name) for name in _CACHES if getattr(output, name, None) is not None), None)
         if self._depth == 0 and self.runs and cache is not None:
             self.runs[-1].cache = weakref.ref(cache)
 
@@ -474,6 +474,10 @@ def _given(module: Any, arguments: Any, keywords: Any) -> dict[str, Any]:
         return dict(keywords)
     more = [value for key, value in bound.items() if key == "kwargs" and isinstance(value, dict)]
     return {**bound, **(more[0] if more else {})}
+
+
+# The name of a cache among arguments and outputs, since transformers 5.24 and before.
+_CACHES = "cache", "past_key_values"
 
 
 def _continues(run: Run, cache: Any) -> bool:
