@@ -2,12 +2,13 @@
 # torch.compile, models, heads. torch from PyPI takes gigabytes of the disk.
 . tools/deep/lib.sh
 wheel=$(echo build/wheel/*"$(uname -m).whl")
-[ -e "$wheel" ] || ./dev wheel
+[ -e "$wheel" ] && [ -z "$(find src include python/src python/native -newer "$wheel" -name '*.[chp]*' | head -n 1)" ] || ./dev wheel
 wheel=$(echo build/wheel/*"$(uname -m).whl")
 environment=build/deep/torch_environment
 python=$PWD/$environment/bin/python
 [ -x "$python" ] || python3 -m venv $environment
-"$python" -m pip install -q --disable-pip-version-check numpy torch expecttest 'transformers>=5' pandas nbclient ipykernel
+"$python" -m pip install -q --disable-pip-version-check numpy torch==2.15.0 expecttest transformers==5.24.0 pandas \
+    nbclient ipykernel
 "$python" -m pip install -q --disable-pip-version-check --no-deps --force-reinstall "$wheel"
 cd python/tests
 # Models are made here, of random weights: nothing is looked for elsewhere.
