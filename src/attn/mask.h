@@ -66,6 +66,11 @@ static inline qkvi_range qkvi_span_of(const qkvi_rules *r, int64_t i) {
     return keys;
 }
 
+/** Whether the span moves by one key from each query to the next: no rule's end stays, or jumps. */
+static inline int qkvi_moves_by_one(const qkvi_rules *r) {
+    return !r->chunk && (r->causal_end <= 0 || r->causal_end == QKVI_NO_WINDOW);
+}
+
 /** Keys that query i may see. */
 static inline qkvi_range qkvi_keys_of(const qkvi_rules *r, int64_t i) {
     const qkvi_range keys = qkvi_span_of(r, i);

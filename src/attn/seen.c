@@ -49,7 +49,7 @@ static uint32_t seen_by_rows(const qkvi_problem *p, const qkvi_kernels *kernels,
     if (mask.row == 0 && !p->seg_k) /* one row for all queries, who together see an interval */
         return kernels->mask_any(&mask, 1, n, keys.begin - j, keys.end - j);
     const qkvi_range first = qkvi_span_of(r, rows.begin);
-    if (!r->chunk && (r->causal_end <= 0 || r->causal_end == QKVI_NO_WINDOW)) /* a key a row */
+    if (qkvi_moves_by_one(r))
         return kernels->mask_any(&mask, rows.end - rows.begin, n, first.begin - j, first.end - j);
     uint32_t any = 0;
     for (int64_t i = rows.begin; i < rows.end && any != bits_of(0, n); i++) {
