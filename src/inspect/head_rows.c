@@ -98,7 +98,7 @@ static int64_t *cut_counts(int64_t **from, int64_t n) {
 
 qkv_status qkvi_head_rows_make(int64_t n_heads, int64_t n, int64_t n_keys, qkvi_head_rows *rows,
                                qkv_error *error) {
-    int64_t n_rows, n_of_keys, n_floats, n_counts;
+    int64_t n_rows = 0, n_of_keys = 0, n_floats, n_counts;
     float *all = NULL;
     int64_t *counts = NULL;
     *rows = (qkvi_head_rows){ .n_heads = n_heads, .n = n, .n_keys = n_keys };
