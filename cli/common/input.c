@@ -40,14 +40,6 @@ void text_append(char *text, size_t bytes, const char *format, ...) {
     va_end(list);
 }
 
-void caption_add(struct caption *caption, const char *format, ...) {
-    const size_t used = strlen(caption->text);
-    va_list list;
-    va_start(list, format);
-    vsnprintf(caption->text + used, sizeof caption->text - used, format, list);
-    va_end(list);
-}
-
 /* Everything in a file, without one newline at the end. */
 static qkv_status read_all(FILE *file, const char *name, struct text *text, qkv_error *error) {
     if (!text_read(file, TEXT_LIMIT, text)) return text_no_memory(error);

@@ -74,8 +74,7 @@ void text_append(char *text, size_t bytes, const char *format, ...)
 struct caption {
     char text[1700];
 };
-void caption_add(struct caption *caption, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+#define caption_add(caption, ...) text_append((caption)->text, sizeof(caption)->text, __VA_ARGS__)
 
 /* "tokens": the tokens of an encoding as a JSON array. */
 json_t *text_tokens_json(const struct session *session, const qkv_encoding *input);
