@@ -41,8 +41,9 @@ typedef struct qkvi_adamw_step {
 struct qkvi_dropout; /* kernels/attend.h */
 
 typedef struct qkvi_layer_kernels {
-    /* y += x */
+    /* y += x; y *= x */
     void (*add)(int64_t n, const float *x, float *y);
+    void (*mul)(int64_t n, const float *x, float *y);
     /* y = (scale a + b) + c, the first sum rounded once; in place if wanted (y = a) */
     void (*add3)(int64_t n, float scale, const float *a, const float *b, const float *c, float *y);
     /* sum x; sum x² */
@@ -62,7 +63,7 @@ typedef struct qkvi_layer_kernels {
 
     /*
      * s += residual (if not NULL); y = (s - mu) rstd gamma + beta, in place if wanted; stats[2 row]
-     * = mu, rstd
+     * = mu, rstd; beta NULL: 0
      */
     void (*norm_forward)(int64_t n_rows, int64_t n, const float *residual, const float *gamma,
                          const float *beta, float eps, float *s, float *y, float *stats);
@@ -72,6 +73,27 @@ typedef struct qkvi_layer_kernels {
     void (*norm_backward)(int64_t n_rows, int64_t n, const float *s, const float *stats,
                           const float *gamma, const float *d_y, float *d_s, float *d_gamma,
                           float *d_beta);
+
+    /*
+     * y = x rstd gamma, or with from_one x rstd (1 + gamma), rstd = 1 / sqrt(mean(x²) + eps); in
+     * place if wanted; stats[2 row] = 0, rstd unless stats is NULL. Backward: as norm_backward.
+     */
+    void (*rms_forward)(int64_t n_rows, int64_t n, int from_one, const float *gamma, float eps,
+                        const float *x, float *y, float *stats);
+    void (*rms_backward)(int64_t n_rows, int64_t n, int from_one, const float *x,
+                         const float *stats, const float *gamma, const float *d_y, float *d_x,
+                         float *d_gamma);
+    /*
+     * In place, of each row's heads [n_heads][n] with the row's turns [n]: n / 2 cosines c, then as
+     * many sines s; n is even.
+     *     x_i, x_(i + n/2) = c_i x_i - s_i x_(i + n/2), c_i x_(i + n/2) + s_i x_i
+     * back: with -s for s, the inverse where c² + s² = 1, and the gradient
+     */
+    void (*rotate)(int64_t n_rows, int64_t n_heads, int64_t n, int back, const float *turns,
+                   float *x);
+    /* x becomes cap tanh(x / cap); d_y (1 - (y / cap)²), of that y, in place */
+    void (*soft_cap)(int64_t n, float cap, float *x);
+    void (*soft_cap_backward)(int64_t n, float cap, const float *y, float *d);
 
     /* y = f(x); d_x = d_y f'(x); both in place if wanted (y = x, d_x = d_y). By qkvi_act. */
     void (*act_forward[QKVI_N_ACTS])(int64_t n, const float *x, float *y);

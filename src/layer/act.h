@@ -25,6 +25,20 @@ void qkvi_act_forward(qkv_ctx *ctx, qkvi_act act, int64_t n_rows, int64_t n, con
 void qkvi_act_backward(qkv_ctx *ctx, qkvi_act act, int64_t n_rows, int64_t n, const float *x,
                        const float *d_y, float *d_x);
 
+/*
+ * Gated (Shazeer 2020): y = act(x) ⊙ u; y may be x. Backward: d, the gradient of y, becomes that of
+ * u; d_x receives that of x, and u is used up.
+ */
+void qkvi_gated_forward(qkv_ctx *ctx, qkvi_act act, int64_t n_rows, int64_t n, const float *x,
+                        const float *u, float *y);
+void qkvi_gated_backward(qkv_ctx *ctx, qkvi_act act, int64_t n_rows, int64_t n, const float *x,
+                         float *u, float *d, float *d_x);
+
+/* logits become cap tanh(logits / cap), and d the gradient of what they were; logits as capped. */
+void qkvi_soft_cap_forward(qkv_ctx *ctx, float cap, int64_t n_rows, int64_t n, float *logits);
+void qkvi_soft_cap_backward(qkv_ctx *ctx, float cap, int64_t n_rows, int64_t n,
+                            const float *logits, float *d);
+
 void qkvi_tanh_forward(qkv_ctx *ctx, int64_t n_rows, int64_t n, const float *x, float *y);
 void qkvi_tanh_backward(qkv_ctx *ctx, int64_t n_rows, int64_t n, const float *y, const float *d_y,
                         float *d_x);

@@ -11,37 +11,16 @@
 
 #include "attn/ctx.h"
 #include "kernels/table.h"
+#include "layer/angles.h"
 #include "layer/rows.h"
 
 /* ---- Sinusoids ---------------------------------------------------------------------------------
  *
- * In double, by series, so that no libm decides the bits; the error is a few 1e-16 of the angle,
- * far below half an ulp of a float.
+ * In double, by series (angles.h), so that no libm decides the bits; the error is a few 1e-16 of the
+ * angle, far below half an ulp of a float.
  */
 
-#define PI_HALF_HIGH                                                                               \
-    0x1.921fb54400000p+0 /* π/2 = high + low; multiples of high up to 2^20 are exact */
-#define PI_HALF_LOW 0x1.0b4611a626331p-34
-#define LN_10000    0x1.26bb1bbb55516p+3
-
-/* sum of (sign)^m x^(first + 2m) / (first + 2m)! for |x| <= π/4 */
-static double series(double x, int first) {
-    double term = first ? x : 1.0, sum = term;
-    for (int m = first + 2; m < 24; m += 2) {
-        term *= -x * x / (double)((m - 1) * m);
-        sum += term;
-    }
-    return sum;
-}
-
-/* sin (quarter = 0) or cos (quarter = 1) of 0 <= x < 2^20 */
-static double sinusoid(double x, int quarter) {
-    const int64_t turns = (int64_t)(x / (PI_HALF_HIGH + PI_HALF_LOW) + 0.5);
-    const double r = (x - (double)turns * PI_HALF_HIGH) - (double)turns * PI_HALF_LOW;
-    const int64_t q = (turns + quarter) & 3;
-    const double value = series(r, q % 2 == 0);
-    return q < 2 ? value : -value;
-}
+#define LN_10000 0x1.26bb1bbb55516p+3
 
 /* exp(-x) for 0 <= x < 16, as (exp(-x / 32))^32 */
 static double exp_minus(double x) {
@@ -59,7 +38,7 @@ static void fill_wave(int64_t n_positions, int64_t hidden, int64_t wave, int qua
                       float *table) {
     const double frequency = exp_minus(LN_10000 * ((double)(2 * wave) / (double)hidden));
     for (int64_t p = 0; p < n_positions; p++)
-        table[p * hidden + c] = (float)sinusoid((double)p * frequency, quarter);
+        table[p * hidden + c] = (float)qkvi_sinusoid((double)p * frequency, quarter);
 }
 
 void qkvi_sinusoids(int64_t n_positions, int64_t hidden, float *table) {
@@ -87,10 +66,11 @@ static void forward_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
     for (int64_t r = rows.first; r < rows.first + rows.count; r++) {
         float *const s = j->s + r * e->hidden;
         const float *word = e->word ? e->word + j->rows->ids[r] * e->hidden : s;
+        const float *const position =
+            e->n_positions > 0 ? e->position + j->rows->places[r] * e->hidden : e->type;
         if (!e->word) qkvi_weight_row(&e->tied, j->rows->ids[r], s);
         ctx->kernels->layer.add3(e->hidden, e->word_scale, word,
-                                 e->type + j->rows->types[r] * e->hidden,
-                                 e->position + j->rows->places[r] * e->hidden, s);
+                                 e->type + j->rows->types[r] * e->hidden, position, s);
     }
 }
 

@@ -15,7 +15,7 @@
 #pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
 
 typedef struct qkvi_embed {
-    int64_t hidden, n_words, n_types, n_positions;
+    int64_t hidden, n_words, n_types, n_positions; /* positions 0: none, and type is one row of 0 */
     float word_scale;              /* 1: words as they are */
     float *word, *type, *position; /* rows of [hidden] */
     qkvi_weights tied; /* word NULL: words are rows of these, a layer's that only runs */

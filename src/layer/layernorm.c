@@ -21,8 +21,16 @@ static void forward_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
     const forward_job *j = argument;
     const int64_t n = j->layer->n, at = rows.first * n;
     const float *residual = j->residual ? j->residual + at : NULL;
-    ctx->kernels->layer.norm_forward(rows.count, n, residual, j->layer->gamma, j->layer->beta,
-                                     j->eps, j->s + at, j->y + at, j->stats + 2 * rows.first);
+    const qkvi_layer_kernels *const kernels = &ctx->kernels->layer;
+    if (j->layer->kind != QKVI_LAYER_NORM) {
+        if (residual) kernels->add(rows.count * n, residual, j->s + at);
+        kernels->rms_forward(rows.count, n, j->layer->kind == QKVI_RMS_NORM_FROM_ONE,
+                             j->layer->gamma, j->eps, j->s + at, j->y + at,
+                             j->stats ? j->stats + 2 * rows.first : NULL);
+        return;
+    }
+    kernels->norm_forward(rows.count, n, residual, j->layer->gamma, j->layer->beta, j->eps,
+                          j->s + at, j->y + at, j->stats + 2 * rows.first);
 }
 
 void qkvi_layernorm_forward(qkv_ctx *ctx, const qkvi_layernorm *layer, float eps, int64_t n_rows,
@@ -44,8 +52,14 @@ static void backward_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
     float *d_gamma = j->d_gamma + rows.block * n, *d_beta = j->d_beta + rows.block * n;
     memset(d_gamma, 0, (size_t)n * sizeof *d_gamma);
     memset(d_beta, 0, (size_t)n * sizeof *d_beta);
-    ctx->kernels->layer.norm_backward(rows.count, n, j->s + at, j->stats + 2 * rows.first,
-                                      j->layer->gamma, j->d_y + at, j->d_s + at, d_gamma, d_beta);
+    const qkvi_layer_kernels *const kernels = &ctx->kernels->layer;
+    const float *const stats = j->stats + 2 * rows.first;
+    if (j->layer->kind == QKVI_LAYER_NORM)
+        kernels->norm_backward(rows.count, n, j->s + at, stats, j->layer->gamma, j->d_y + at,
+                               j->d_s + at, d_gamma, d_beta);
+    else
+        kernels->rms_backward(rows.count, n, j->layer->kind == QKVI_RMS_NORM_FROM_ONE, j->s + at,
+                              stats, j->layer->gamma, j->d_y + at, j->d_s + at, d_gamma);
 }
 
 void qkvi_layernorm_backward(qkv_ctx *ctx, const qkvi_layernorm *layer, const qkvi_layernorm *d,
@@ -55,5 +69,5 @@ void qkvi_layernorm_backward(qkv_ctx *ctx, const qkvi_layernorm *layer, const qk
     backward_job j = { layer, s, stats, d_y, d_s, scratch, scratch + n_blocks * n };
     qkvi_rows_run(ctx, n_rows, backward_block, &j);
     qkvi_colsum_join(ctx, n_blocks, n, j.d_gamma, d->gamma);
-    qkvi_colsum_join(ctx, n_blocks, n, j.d_beta, d->beta);
+    if (d->beta) qkvi_colsum_join(ctx, n_blocks, n, j.d_beta, d->beta);
 }

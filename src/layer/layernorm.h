@@ -4,6 +4,10 @@
  *
  *     s = x + r (or x)      mu = mean(s)      rstd = 1 / sqrt(mean((s - mu)²) + eps)
  *     y = (s - mu) rstd gamma + beta
+ *
+ * or its kin without a mean, RMSNorm (Zhang and Sennrich 2019), which has no beta:
+ *
+ *     rstd = 1 / sqrt(mean(s²) + eps)      y = s rstd gamma, or s rstd (1 + gamma)
  */
 #ifndef QKVI_LAYER_LAYERNORM_H
 #define QKVI_LAYER_LAYERNORM_H
@@ -12,21 +16,28 @@
 
 #pragma GCC visibility push(default) /* for the other libraries: QKV_PRIVATE in src/qkv.map */
 
+typedef enum qkvi_norm_kind {
+    QKVI_LAYER_NORM,
+    QKVI_RMS_NORM,         /* s rstd gamma */
+    QKVI_RMS_NORM_FROM_ONE /* s rstd (1 + gamma) */
+} qkvi_norm_kind;
+
 typedef struct qkvi_layernorm {
     int64_t n;
-    float *gamma, *beta; /* [n] */
+    float *gamma, *beta; /* [n]; beta NULL: 0 */
+    qkvi_norm_kind kind;
 } qkvi_layernorm;
 
 /*
- * s += residual (nullable), then y = norm(s). stats [n_rows][2] receives mu and rstd. y may be s if
- * nothing is kept.
+ * s += residual (nullable), then y = norm(s). stats [n_rows][2] receives mu (RMSNorm: 0) and rstd;
+ * NULL, of RMSNorm: nobody wants it. y may be s if nothing is kept.
  */
 void qkvi_layernorm_forward(qkv_ctx *ctx, const qkvi_layernorm *layer, float eps, int64_t n_rows,
                             const float *residual, float *s, float *y, float *stats);
 
 /*
- * d_s from d_y, in place or not; d->gamma and d->beta are stored. scratch holds 2 *
- * qkvi_colsum_elems(n_rows, n) floats.
+ * d_s from d_y, in place or not; d->gamma and, if it is there, d->beta are stored. scratch holds
+ * 2 qkvi_colsum_elems(n_rows, n) floats.
  */
 void qkvi_layernorm_backward(qkv_ctx *ctx, const qkvi_layernorm *layer, const qkvi_layernorm *d,
                              int64_t n_rows, const float *s, const float *stats, const float *d_y,

@@ -82,7 +82,8 @@ static qkv_status norm_forward(qkv_ctx *ctx, const qkvi_layernorm *layer, int64_
 qkv_status qkv_layer_norm_forward(qkv_ctx *ctx, int64_t n_rows, int64_t n, float eps,
                                   const float *x, const float *gamma, const float *beta, float *y,
                                   float *stats) {
-    const qkvi_layernorm layer = { n, (float *)gamma, (float *)beta }; /* only read */
+    const qkvi_layernorm layer = { n, (float *)gamma, (float *)beta,
+                                   QKVI_LAYER_NORM }; /* only read */
     QKV_TRY(qkvi_ctx_begin(ctx));
     return qkvi_ctx_end(ctx, norm_forward(ctx, &layer, n_rows, eps, x, y, stats));
 }
@@ -124,7 +125,8 @@ static qkv_status norm_backward(qkv_ctx *ctx, const qkvi_layernorm *layer, const
 qkv_status qkv_layer_norm_backward(qkv_ctx *ctx, int64_t n_rows, int64_t n, const float *x,
                                    const float *stats, const float *gamma, const float *d_y,
                                    float *d_x, float *d_gamma, float *d_beta) {
-    const qkvi_layernorm layer = { n, (float *)gamma, NULL }, d = { n, d_gamma, d_beta };
+    const qkvi_layernorm layer = { n, (float *)gamma, NULL, QKVI_LAYER_NORM },
+                         d = { n, d_gamma, d_beta, QKVI_LAYER_NORM };
     QKV_TRY(qkvi_ctx_begin(ctx));
     return qkvi_ctx_end(ctx, norm_backward(ctx, &layer, &d, n_rows, x, stats, d_y, d_x));
 }

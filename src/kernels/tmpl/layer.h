@@ -1,7 +1,8 @@
 /*
  * Row kernels of the layers, one body for every instruction set: see kernels/layer.h for what each
  * does and docs/numerics.md, section Layers, for the order of operations.
- * * Activations are in act.h, how a row is walked and summed in row.h.
+ * Activations are in act.h, RMSNorm, rotation and soft caps in llama.h, how a row is walked and
+ * summed in row.h.
  */
 #ifndef QKVI_TMPL_LAYER_H
 #define QKVI_TMPL_LAYER_H
@@ -11,12 +12,17 @@
 #include "kernels/layer.h"
 #include "kernels/tmpl/act.h"
 #include "kernels/tmpl/dropout.h"
+#include "kernels/tmpl/llama.h"
 #include "kernels/tmpl/row.h"
 
 /* ---- sums ---- */
 
 static void layer_add(int64_t n, const float *x, float *y) {
     ROW_EACH(n) row_store(y + j, vf_add(row_load(y + j, left), row_load(x + j, left)), left);
+}
+
+static void layer_mul(int64_t n, const float *x, float *y) {
+    ROW_EACH(n) row_store(y + j, vf_mul(row_load(y + j, left), row_load(x + j, left)), left);
 }
 
 static void layer_add3(int64_t n, float scale, const float *a, const float *b, const float *c,
@@ -111,7 +117,8 @@ static void norm_forward_row(int64_t n, const float *residual, const float *gamm
     ROW_EACH(n) {
         const vf d = vf_sub(row_load(s + j, left), vf_set1(mean));
         const vf normal = vf_mul(d, vf_set1(rstd));
-        row_store(y + j, vf_fma(normal, row_load(gamma + j, left), row_load(beta + j, left)), left);
+        const vf shift = beta ? row_load(beta + j, left) : vf_set1(0.0f);
+        row_store(y + j, vf_fma(normal, row_load(gamma + j, left), shift), left);
     }
     stats[0] = mean;
     stats[1] = rstd;
@@ -237,7 +244,10 @@ static void layer_adamw(int64_t n, const qkvi_adamw_step *step, const float *g, 
     {                                                                                              \
         .add = layer_add, .add3 = layer_add3, .sum = layer_sum, .dropout = layer_dropout,          \
         .sum_squares = layer_sum_squares, .sum_rows = layer_sum_rows,                              \
-        .norm_forward = layer_norm_forward, .norm_backward = layer_norm_backward, ACT_KERNELS,     \
+        .mul = layer_mul, .norm_forward = layer_norm_forward,                                      \
+        .norm_backward = layer_norm_backward, .rms_forward = rms_forward,                          \
+        .rms_backward = rms_backward, .rotate = rotary_rotate, .soft_cap = soft_cap_forward,       \
+        .soft_cap_backward = soft_cap_backward, ACT_KERNELS,                                       \
         .tanh_forward = act_tanh_forward, .tanh_backward = layer_tanh_backward,                    \
         .softmax_forward = layer_softmax_forward, .softmax_backward = layer_softmax_backward,      \
         .weights = layer_weights, .adamw = layer_adamw,                                            \
