@@ -24,6 +24,7 @@ struct qkvi_decoder {
     qkvi_batch_rows source_rows;
     qkvi_stack_pass pass;
     int64_t prompted; /* the slot of a prompt, or -1: a step */
+    int64_t *last;    /* [n_slots] places of the tokens of a step */
 };
 
 static qkv_status no_memory(qkv_error *error) {
@@ -37,10 +38,20 @@ static qkv_attention_desc describe(const qkvi_mha *mha, int64_t n_batch, int64_t
                                    int64_t len_k) {
     qkv_attention_desc desc;
     const qkvi_mha_change none = { 0 };
-    qkv_attention_desc_contiguous(&desc, n_batch, mha->n_heads, mha->n_heads, len_q, len_k,
+    qkv_attention_desc_contiguous(&desc, n_batch, mha->n_heads, mha->n_kv_heads, len_q, len_k,
                                   mha->head_dim, mha->head_dim);
-    const int64_t stride[3] = { len_q * mha->hidden, mha->head_dim, mha->hidden };
+    const int64_t width = qkvi_mha_width(mha);
+    const int64_t stride[3] = { len_q * width, mha->head_dim, width };
     for (int d = 0; d < 3; d++) desc.q_stride[d] = desc.o_stride[d] = stride[d];
+    if (mha->softcap > 0) {
+        desc.flags |= QKV_SET_SOFTCAP;
+        desc.softcap = mha->softcap;
+    }
+    if (mha->windowed) {
+        desc.flags |= QKV_SET_WINDOW;
+        desc.window_left = mha->window_left;
+        desc.window_right = mha->window_right;
+    }
     if (mha->scale == 0) return desc;
     desc.flags |= QKV_SET_SCALE;
     desc.scale = (float)qkvi_mha_scale(mha, &none);
@@ -49,13 +60,14 @@ static qkv_attention_desc describe(const qkvi_mha *mha, int64_t n_batch, int64_t
 
 static qkv_status append(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mha *mha,
                          qkv_kv_cache *cache, const qkvi_mha_acts *acts) {
-    const int64_t stride[2] = { mha->head_dim, mha->hidden }, n = d->pass.rows.n_rows;
+    const int64_t kv_width = qkvi_mha_kv_width(mha);
+    const int64_t stride[2] = { mha->head_dim, kv_width }, n = d->pass.rows.n_rows;
     if (d->prompted >= 0)
         return qkv_kv_cache_append(ctx, cache, d->bank + d->prompted, n, QKV_F32, acts->k, stride,
                                    acts->v, stride);
     for (int64_t i = 0; i < n; i++)
-        QKV_TRY(qkv_kv_cache_append(ctx, cache, d->bank + i, 1, QKV_F32, acts->k + i * mha->hidden,
-                                    stride, acts->v + i * mha->hidden, stride));
+        QKV_TRY(qkv_kv_cache_append(ctx, cache, d->bank + i, 1, QKV_F32, acts->k + i * kv_width,
+                                    stride, acts->v + i * kv_width, stride));
     return QKV_OK;
 }
 
@@ -63,7 +75,9 @@ static qkv_status append(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mha *mh
 static qkv_status attend_fresh(qkv_ctx *ctx, const qkvi_mha *mha, int64_t n,
                                const qkvi_mha_acts *acts) {
     qkv_attention_desc desc = describe(mha, 1, n, n);
-    for (int i = 0; i < 3; i++) desc.k_stride[i] = desc.v_stride[i] = desc.q_stride[i];
+    const int64_t kv_width = qkvi_mha_kv_width(mha);
+    const int64_t stride[3] = { n * kv_width, mha->head_dim, kv_width };
+    for (int i = 0; i < 3; i++) desc.k_stride[i] = desc.v_stride[i] = stride[i];
     desc.flags |= QKV_SET_CAUSAL;
     return qkv_attention_forward(ctx, &desc, acts->q, acts->k, acts->v, acts->o, acts->lse, NULL);
 }
@@ -78,6 +92,7 @@ static qkv_status attend_self(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mh
     qkvi_linear_forward(ctx, &mha->query, n, x, acts->q);
     qkvi_linear_forward(ctx, &mha->key, n, x, acts->k);
     qkvi_linear_forward(ctx, &mha->value, n, x, acts->v);
+    qkvi_mha_place(ctx, mha, n, n, qkvi_stack_turns(&d->pass, layer), acts);
     QKV_TRY(append(ctx, d, mha, cache, acts));
     if (prompt && before == 0) return attend_fresh(ctx, mha, n, acts);
     qkv_kv_view view;
@@ -88,6 +103,10 @@ static qkv_status attend_self(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mh
     if (prompt) {
         desc.flags |= QKV_SET_CAUSAL | QKV_SET_Q_OFFSET;
         desc.q_offsets = &before;
+    } else if (mha->windowed) { /* the query of a slot is its last token */
+        for (int64_t i = 0; i < n; i++) d->last[i] = len[i] - 1;
+        desc.flags |= QKV_SET_Q_OFFSET;
+        desc.q_offsets = d->last;
     }
     return qkv_attention_decode(ctx, &desc, acts->q, &view, acts->o, acts->lse, NULL);
 }
@@ -157,8 +176,7 @@ static qkv_status compute(qkv_ctx *ctx, qkvi_decoder *d, int64_t first, float *l
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     const qkv_status status = qkvi_stack_forward(ctx, d->stack, &d->pass);
     if (status == QKV_OK)
-        qkvi_linear_forward(ctx, &d->net->lm, n - first, d->pass.y + first * d->stack->hidden,
-                            logits);
+        qkvi_lm_logits(ctx, d->net, n - first, d->pass.y + first * d->stack->hidden, logits);
     qkvi_fpstate_leave(saved);
     return qkvi_pass_failed(ctx, status, error);
 }
@@ -222,7 +240,7 @@ int64_t qkvi_decoder_len(const qkvi_decoder *d, int64_t slot) {
 static qkv_status make_caches(qkv_ctx *ctx, qkvi_decoder *d, qkv_error *error) {
     qkv_kv_cache_options options = qkv_kv_cache_options_init();
     options.n_sequences = 2 * d->n_slots;
-    options.n_kv_heads = d->stack->n_heads;
+    options.n_kv_heads = d->stack->n_kv_heads;
     options.head_dim = options.head_dim_v = d->stack->head_dim;
     options.page_len = 64;
     options.max_len = d->max_len;
@@ -276,7 +294,8 @@ static qkv_status make(qkv_ctx *ctx, qkvi_decoder *d, const float *source, qkv_e
     d->allocator = qkvi_allocator_resolve((qkv_allocator){ 0 });
     d->caches = qkvi_calloc_array(n_layers, sizeof *d->caches);
     d->acts = qkvi_calloc_array(n_layers, sizeof *d->acts);
-    if (!d->caches || !d->acts) return no_memory(error);
+    d->last = qkvi_calloc_array((size_t)d->n_slots, sizeof *d->last);
+    if (!d->caches || !d->acts || !d->last) return no_memory(error);
     QKV_TRY(make_caches(ctx, d, error));
     return make_cross(ctx, d, source, error);
 }
@@ -309,5 +328,6 @@ void qkvi_decoder_free(qkvi_decoder *d) {
     free(d->caches);
     free(d->cross);
     free(d->acts);
+    free(d->last);
     free(d);
 }

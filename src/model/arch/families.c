@@ -1,6 +1,7 @@
 /* The rows: see family.h. From transformers 5, models/<type>/modeling_<type>.py. */
 #include <math.h>
 
+#include "model/arch/families_rotary.h"
 #include "model/arch/family.h"
 
 /* ---- What config.json calls sizes ------------------------------------------------------------- */
@@ -93,13 +94,6 @@
             "lm_head.weight", "model.decoder.embed_tokens.weight",                                 \
                 "model.encoder.embed_tokens.weight"                                                \
         }                                                                                          \
-    }
-
-/* Llama and its kin, so far as their graph goes. */
-#define LLAMA(name, its_norm, its_place, its_positions, ...)                                       \
-    {                                                                                              \
-        .type = name, .kind = QKV_MODEL_DECODER, .norm = its_norm, .place = its_place,             \
-        .positions = its_positions, .gated = true, __VA_ARGS__                                     \
     }
 
 const qkvi_model_family qkvi_families[] = {
@@ -227,73 +221,112 @@ const qkvi_model_family qkvi_families[] = {
       .head = "lm_head",
       .shared_words = "model.shared",
       .lm_bias = "final_logits_bias" },
-    LLAMA("llama", QKVI_RMS_NORM, QKVI_NORM_INPUT, QKVI_ROTARY, .biases = QKVI_BIASES_IF_ASKED),
-    LLAMA("mistral", QKVI_RMS_NORM, QKVI_NORM_INPUT, QKVI_ROTARY, .biases = QKVI_BIASES_IF_ASKED,
-          .kv_heads = QKVI_YES, .windows = QKVI_YES),
-    LLAMA("qwen2", QKVI_RMS_NORM, QKVI_NORM_INPUT, QKVI_ROTARY, .biases = QKVI_BIASES_QKV),
-    LLAMA("qwen3", QKVI_RMS_NORM, QKVI_NORM_INPUT, QKVI_ROTARY, .biases = QKVI_BIASES_IF_ASKED,
-          .qk_norm = QKVI_QK_NORM_HEADS),
-    LLAMA("gemma", QKVI_RMS_NORM_FROM_ONE, QKVI_NORM_INPUT, QKVI_ROTARY,
-          .biases = QKVI_BIASES_IF_ASKED, .head_dim = QKVI_YES),
-    LLAMA("gemma2", QKVI_RMS_NORM_FROM_ONE, QKVI_NORM_BOTH, QKVI_ROTARY,
-          .biases = QKVI_BIASES_IF_ASKED, .kv_heads = QKVI_YES, .head_dim = QKVI_YES,
-          .windows = QKVI_YES, .soft_caps = true),
-    LLAMA("gemma3_text", QKVI_RMS_NORM_FROM_ONE, QKVI_NORM_BOTH, QKVI_ROTARY,
-          .biases = QKVI_BIASES_IF_ASKED, .qk_norm = QKVI_QK_NORM_HEADS, .kv_heads = QKVI_YES,
-          .head_dim = QKVI_YES, .windows = QKVI_YES),
-    LLAMA("smollm3", QKVI_RMS_NORM, QKVI_NORM_INPUT, QKVI_ROTARY_IN_PARTS,
-          .biases = QKVI_BIASES_IF_ASKED, .kv_heads = QKVI_YES),
-    LLAMA("olmo2", QKVI_RMS_NORM, QKVI_NORM_OUTPUT, QKVI_ROTARY, .biases = QKVI_BIASES_IF_ASKED,
-          .qk_norm = QKVI_QK_NORM_ROWS),
-    LLAMA("phi3", QKVI_RMS_NORM, QKVI_NORM_INPUT, QKVI_ROTARY, .biases = QKVI_BIASES_IF_ASKED),
+    LLAMA("llama", QKVI_RMS_NORM, QKVI_NORM_INPUT, BIASES_ASKED, .mlp_bias = true,
+          .stacks = { { LLAMA_BLOCK } },
+          LLAMA_CONFIG(1e-6, "silu", LLAMA_SIZES(32000, 4096, 11008, 32, 32), MAX_LEN(2048),
+                       .bos = 1, .eos = 2, .pad = -1, .untied = true)),
+    LLAMA("mistral", QKVI_RMS_NORM, QKVI_NORM_INPUT, BIASES_ASKED, .slides = QKVI_SLIDES_ALWAYS,
+          .stacks = { { LLAMA_BLOCK } },
+          LLAMA_CONFIG(1e-6, "silu", LLAMA_SIZES(32000, 4096, 14336, 32, 32), MAX_LEN(131072),
+                       KV_HEADS(8), .window = 4096, .bos = 1, .eos = 2, .pad = -1, .untied = true)),
+    LLAMA("qwen2", QKVI_RMS_NORM, QKVI_NORM_INPUT, QKVI_BIASES_QKV, .slides = QKVI_SLIDES_ABOVE,
+          .stacks = { { LLAMA_BLOCK } },
+          LLAMA_CONFIG(1e-6, "silu", LLAMA_SIZES(151936, 4096, 22016, 32, 32), MAX_LEN(32768),
+                       KV_HEADS(32), .window = 4096, .bos = -1, .eos = -1, .pad = -1, .untied = true)),
+    LLAMA("qwen3", QKVI_RMS_NORM, QKVI_NORM_INPUT, BIASES_ASKED, .slides = QKVI_SLIDES_ABOVE,
+          .qk_norm = QKVI_QK_NORM_HEADS, .stacks = { { LLAMA_BLOCK, QK_NORMS } },
+          LLAMA_CONFIG(1e-6, "silu", LLAMA_SIZES(151936, 4096, 22016, 32, 32), MAX_LEN(32768),
+                       KV_HEADS(32), HEAD_DIM(128), .window = 4096, .bos = -1, .eos = -1, .pad = -1,
+                       .untied = true)),
+    LLAMA("gemma", QKVI_RMS_NORM_FROM_ONE, QKVI_NORM_INPUT, BIASES_ASKED, .gemma = 1,
+          .stacks = { { LLAMA_BLOCK } },
+          LLAMA_CONFIG(1e-6, GELU_TANH, LLAMA_SIZES(256000, 3072, 24576, 28, 16), MAX_LEN(8192),
+                       KV_HEADS(16), HEAD_DIM(256), .bos = 2, .eos = 1, .pad = 0)),
+    LLAMA("gemma2", QKVI_RMS_NORM_FROM_ONE, QKVI_NORM_BOTH, BIASES_ASKED, .gemma = 2,
+          .slides = QKVI_SLIDES_EVEN, .stacks = { { LLAMA_NAMES, OUTPUT_NORMS } },
+          LLAMA_CONFIG(1e-6, GELU_TANH, LLAMA_SIZES(256000, 2304, 9216, 26, 8), MAX_LEN(8192),
+                       KV_HEADS(4), HEAD_DIM(256), .window = 4096, .bos = 2, .eos = 1, .pad = 0)),
+    LLAMA("gemma3_text", QKVI_RMS_NORM_FROM_ONE, QKVI_NORM_BOTH, BIASES_ASKED, .gemma = 3,
+          .slides = QKVI_SLIDES_PATTERN, .qk_norm = QKVI_QK_NORM_HEADS, .theta = { 1e6, 1e4 },
+          .stacks = { { LLAMA_NAMES, OUTPUT_NORMS, QK_NORMS } },
+          LLAMA_CONFIG(1e-6, GELU_TANH, LLAMA_SIZES(262208, 2304, 9216, 26, 8), MAX_LEN(131072),
+                       KV_HEADS(4), HEAD_DIM(256), .window = 4096, .bos = 2, .eos = 1, .pad = 0)),
+    LLAMA("smollm3", QKVI_RMS_NORM, QKVI_NORM_INPUT, BIASES_ASKED, .mlp_bias = true,
+          .slides = QKVI_SLIDES_NOPE, .theta = { 2e6 }, .stacks = { { LLAMA_BLOCK } },
+          LLAMA_CONFIG(1e-6, "silu", LLAMA_SIZES(128256, 2048, 11008, 36, 16), MAX_LEN(32768),
+                       KV_HEADS(4), .bos = 128000, .eos = 128001, .pad = 128004)),
+    LLAMA("olmo2", QKVI_RMS_NORM, QKVI_NORM_OUTPUT, BIASES_ASKED, .qk_norm = QKVI_QK_NORM_ROWS,
+          .stacks = { { LLAMA_NAMES, QK_NORMS, .out1 = "post_attention_layernorm",
+                        .out2 = "post_feedforward_layernorm" } },
+          LLAMA_CONFIG(1e-5, "silu", LLAMA_SIZES(50304, 4096, 11008, 32, 32), MAX_LEN(2048),
+                       .bos = -1, .eos = 50279, .pad = 1, .untied = true)),
+    LLAMA("phi3", QKVI_RMS_NORM, QKVI_NORM_INPUT, QKVI_BIASES_NONE, .slides = QKVI_SLIDES_ALWAYS,
+          .fused = "self_attn.qkv_proj", .fused_up = "mlp.gate_up_proj",
+          .stacks = { { LLAMA_BLOCK } },
+          LLAMA_CONFIG(1e-5, "silu", LLAMA_SIZES(32064, 3072, 8192, 32, 32), MAX_LEN(4096),
+                       .bos = 1, .eos = 32000, .pad = 32000, .untied = true)),
     { .type = "modernbert",
+      .kind = QKV_MODEL_ENCODER,
       .place = QKVI_NORM_INPUT,
       .positions = QKVI_ROTARY,
       .biases = QKVI_BIASES_IF_ASKED,
-      .gated = true,
-      .windows = QKVI_YES },
+      .slides = QKVI_SLIDES_LOCAL,
+      .mlp_bias = true,
+      .norm_bias = true,
+      .first_unnormed = true,
+      .head_is_gelu = true,
+      .theta = { 160000, 10000 },
+      .config = { .hidden = { "hidden_size", 768 },
+                  .max_len = { "max_position_embeddings", 8192 },
+                  .vocab_size = { "vocab_size", 50368 },
+                  .stacks = { { { "num_hidden_layers", 22 },
+                                { "num_attention_heads", 12 },
+                                { "intermediate_size", 1152 } } },
+                  .kv_heads = "num_key_value_heads",
+                  .activation = "hidden_activation",
+                  .activation_absent = "gelu",
+                  .eps = "norm_eps",
+                  .eps_absent = 1e-5,
+                  .bos = 50281,
+                  .eos = 50282,
+                  .pad = 50283,
+                  .start = -1,
+                  .switches = { NO_OTHER_ATTENTION } },
+      .spelling = { .prefix = "model.",
+                    .ties = { { "model.embeddings.tok_embeddings.weight", { "decoder.weight" } } } },
+      .stacks = { { .word = "model.embeddings.tok_embeddings",
+                    .embed_norm = "model.embeddings.norm",
+                    .layer = "model.layers.",
+                    .query = "attn.query",
+                    .key = "attn.key",
+                    .value = "attn.value",
+                    .output = "attn.Wo",
+                    .norm1 = "attn_norm",
+                    .gate = "mlp.gate",
+                    .up = "mlp.up",
+                    .down = "mlp.Wo",
+                    .norm2 = "mlp_norm",
+                    .last_norm = "model.final_norm" } },
+      .head = "decoder",
+      .fused = "attn.Wqkv",
+      .fused_up = "mlp.Wi",
+      .transform = "head.dense",
+      .transform_norm = "head.norm",
+      .decoder_bias = "decoder.bias" },
     { .type = NULL },
 };
 
 /* ---- What a family is asked ------------------------------------------------------------------ */
 
 const char qkvi_family_types[] =
-    "\"bert\", \"distilbert\", \"roberta\", \"electra\", \"gpt2\", \"bart\" and \"marian\"";
+    "\"bert\", \"distilbert\", \"roberta\", \"electra\", \"gpt2\", \"bart\", \"marian\", \"llama\", "
+    "\"mistral\", \"qwen2\", \"qwen3\", \"gemma\", \"gemma2\", \"gemma3_text\", \"smollm3\", "
+    "\"olmo2\", \"phi3\" and \"modernbert\"";
 
 const qkvi_model_family *qkvi_family_of(const char *type) {
     for (const qkvi_model_family *f = qkvi_families; f->type; f++)
         if (strcmp(f->type, type) == 0) return f;
     return NULL;
-}
-
-void qkvi_family_needs(const qkvi_model_family *family, char text[QKVI_NEEDS_BYTES]) {
-    const qkvi_model_family *const f = family;
-    const struct {
-        bool needed;
-        const char *name;
-    } features[] = {
-        { f->norm != QKVI_LAYER_NORM, "RMSNorm" },
-        { f->place == QKVI_NORM_OUTPUT, "norms of what each part adds" },
-        { f->place == QKVI_NORM_BOTH, "norms before and after each part" },
-        { f->qk_norm != QKVI_QK_PLAIN, "norms of queries and keys" },
-        { f->positions == QKVI_ROTARY, "rotary positions" },
-        { f->positions == QKVI_ROTARY_IN_PARTS, "rotary positions in some layers" },
-        { f->kv_heads == QKVI_YES, "fewer key/value heads" },
-        { f->head_dim == QKVI_YES, "a head_dim other than hidden / heads" },
-        { f->windows == QKVI_YES, "windows of layers" },
-        { f->soft_caps, "soft caps" },
-        { f->gated, "a gated MLP" },
-    };
-    const size_t n = sizeof features / sizeof *features;
-    int n_left = 0, used = 0;
-    *text = 0;
-    for (size_t i = 0; i < n; i++) n_left += features[i].needed;
-    for (size_t i = 0; i < n; i++) {
-        if (!features[i].needed) continue;
-        const char *const next = --n_left > 1 ? ", " : n_left == 1 ? " and " : "";
-        used +=
-            snprintf(text + used, QKVI_NEEDS_BYTES - (size_t)used, "%s%s", features[i].name, next);
-    }
 }
 
 /* ---- What config.json decides ------------------------------------------------------------------ */
@@ -308,7 +341,14 @@ qkvi_act qkvi_family_act(const qkv_model_info *info) {
     return QKVI_GELU;
 }
 
+int qkvi_family_biases(const qkv_model_info *info) {
+    const qkvi_model_family *const family = qkvi_family_of(info->architecture);
+    return family->biases == QKVI_BIASES ? QKV_BIAS_QKV | QKV_BIAS_OUTPUT | QKV_BIAS_MLP
+                                         : info->biases;
+}
+
 double qkvi_family_scale(const qkv_model_info *info, int64_t head_dim, int64_t layer) {
+    if (info->score_scale > 0) return info->score_scale;
     if (!info->unscaled && !info->scales_by_layer) return 0;
     const double scale = info->unscaled ? 1 : 1 / sqrt((double)head_dim);
     return info->scales_by_layer ? scale / (double)(layer + 1) : scale;

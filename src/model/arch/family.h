@@ -13,8 +13,10 @@
  *   marian      as bart, with sinusoids and no norm of the embeddings, words perhaps of their own
  *               for each side                                              (Junczys-Dowmunt et al. 2018)
  *
- * Rows after these have no names of parameters: llama, other families of its graph, and modernbert.
- * They need layers that do not exist yet; a folder of theirs is refused by the names of these layers.
+ *   llama …     word; rotary, causal, RMSNorm, gated, LM head              (Touvron et al. 2023)
+ *               and families of its graph: mistral, qwen2, qwen3, gemma, gemma2, gemma3_text,
+ *               smollm3, olmo2, phi3
+ *   modernbert  word; rotary, pre-norm, gated, layers with windows; MLM    (Warner et al. 2024)
  *
  * Names are those of transformers, with the prefix of the whole model; files may have them without
  * (store/resolver.h). A part that a family lacks is NULL.
@@ -23,16 +25,11 @@
 #define QKVI_ARCH_FAMILY_H
 
 #include "kernels/layer.h"
+#include "layer/layernorm.h"
 #include "model/store/resolver.h"
 #include "qkv/model.h"
 
 /* ---- The graph -------------------------------------------------------------------------------- */
-
-typedef enum qkvi_norm_kind {
-    QKVI_LAYER_NORM,
-    QKVI_RMS_NORM,         /* x / √(mean x² + eps) · w */
-    QKVI_RMS_NORM_FROM_ONE /* the same, times 1 + w */
-} qkvi_norm_kind;
 
 /* Where the norms of a part f of a block are. */
 typedef enum qkvi_norm_place {
@@ -45,20 +42,29 @@ typedef enum qkvi_norm_place {
 typedef enum qkvi_positions {
     QKVI_LEARNED,
     QKVI_SINUSOIDS, /* sines before cosines; those of qkv's own BERT (config.json) alternate */
-    QKVI_ROTARY,
-    QKVI_ROTARY_IN_PARTS /* not in every layer */
+    QKVI_ROTARY     /* of queries and keys, in all layers that are not QKV_LAYER_UNROTATED */
 } qkvi_positions;
 
 /* Norms of queries and keys, before they are turned. */
 typedef enum qkvi_qk_norm { QKVI_QK_PLAIN, QKVI_QK_NORM_HEADS, QKVI_QK_NORM_ROWS } qkvi_qk_norm;
 
-/* Whether models have a feature: no; where config.json asks for it; yes, unless it says otherwise. */
-typedef enum qkvi_has { QKVI_NO, QKVI_IF_ASKED, QKVI_YES } qkvi_has;
+/* Which layers see a window of the text only, by config.json. */
+typedef enum qkvi_slides {
+    QKVI_SLIDES_NEVER,
+    QKVI_SLIDES_ALWAYS,  /* where sliding_window is not null */
+    QKVI_SLIDES_ABOVE,   /* layer_types, else from max_window_layers on, with use_sliding_window */
+    QKVI_SLIDES_EVEN,    /* layer_types, else 0, 2, 4 … */
+    QKVI_SLIDES_PATTERN, /* layer_types, else i unless sliding_window_pattern divides i + 1 */
+    QKVI_SLIDES_NOPE,    /* layer_types, else layers without positions, with use_sliding_window */
+    QKVI_SLIDES_LOCAL    /* layer_types, else i unless global_attn_every_n_layers divides i */
+} qkvi_slides;
 
+/* Biases of linear layers in a block. */
 typedef enum qkvi_biases {
-    QKVI_BIASES,          /* every linear layer of a block has one */
-    QKVI_BIASES_IF_ASKED, /* where config.json says attention_bias, mlp_bias */
-    QKVI_BIASES_QKV       /* of queries, keys and values */
+    QKVI_BIASES,          /* all have one */
+    QKVI_BIASES_IF_ASKED, /* where config.json says attention_bias, and mlp_bias if mlp_bias is set */
+    QKVI_BIASES_QKV,      /* queries, keys and values */
+    QKVI_BIASES_NONE
 } qkvi_biases;
 
 /* ---- config.json ------------------------------------------------------------------------------ */
@@ -83,7 +89,10 @@ typedef struct qkvi_config_fields {
     struct {
         qkvi_size n_layers, n_heads, intermediate;
     } stacks[2];
-    const char *kv_heads;          /* must be n_heads; or NULL */
+    const char *kv_heads;          /* must be n_heads, but of rotary families; or NULL */
+    qkvi_size n_kv_heads, head_dim; /* of rotary families; absent 0: heads, hidden / heads */
+    int64_t window;                 /* sliding_window where it is absent; 0: null */
+    bool untied;                    /* where tie_word_embeddings is absent */
     const char *target_vocab_size; /* of words of its own; or NULL */
     const char *activation, *activation_absent;
     const char *eps; /* NULL: none */
@@ -101,8 +110,10 @@ typedef struct qkvi_stack_names {
     const char *word, *position, *segment, *embed_norm, *project;
     const char *layer;
     const char *query, *key, *value, *output, *norm1;
+    const char *query_norm, *key_norm;
     const char *cross_query, *cross_key, *cross_value, *cross_output, *norm_cross;
-    const char *up, *down, *norm2;
+    const char *up, *down, *norm2, *gate;
+    const char *out1, *out2; /* norms of what the parts add */
     const char *last_norm;
 } qkvi_stack_names;
 
@@ -115,11 +126,12 @@ typedef struct qkvi_model_family {
     qkvi_positions positions;
     qkvi_qk_norm qk_norm;
     qkvi_biases biases;
-    qkvi_has kv_heads;      /* fewer than query heads */
-    qkvi_has head_dim;      /* that is not hidden / n_heads */
-    qkvi_has windows;       /* layers that see a window of the text only */
-    bool gated;             /* act(gate z) ⊙ up z, not act(up z) */
-    bool soft_caps;         /* c tanh(s / c) of scores, of logits */
+    qkvi_slides slides;
+    bool mlp_bias;          /* config.json has a switch for it */
+    bool norm_bias;         /* LayerNorms have no beta, and config.json may say norm_bias: false */
+    bool first_unnormed;    /* block 0 has no norm1 */
+    int gemma;              /* 1, 2, 3: words · √width; from 2 on scale and caps of config.json */
+    double theta[2];        /* rope_theta where it is absent: full, sliding; 0: 10,000, one kind */
     bool first_after_pad;   /* positions begin after the padding's, which is not counted … */
     int64_t first_position; /* … others in this row */
     bool padding_learns;    /* padding's word learns as an embedding (no padding_idx in torch) */
@@ -129,14 +141,18 @@ typedef struct qkvi_model_family {
     qkvi_spelling spelling;
     qkvi_stack_names stacks[2]; /* the only one, or encoder and decoder */
     const char *shared_words;   /* of both, unless they have words of their own */
-    const char *fused; /* tensor of query, key and value, in this order along its last axis */
-    bool transposes;   /* linear layers of blocks are stored [in][out] */
+    const char *fused; /* tensor of query, key and value, in this order along its outputs */
+    const char *fused_up; /* tensor of gate and up */
+    bool transposes;      /* linear layers of blocks are stored [in][out] */
     const char *pooler, *nsp;
     const char *head; /* that tells words: its weights, unless it is tied */
     const char *transform, *transform_norm, *decoder_bias; /* MLM */
     const char *discriminator, *discriminator_out;         /* replaced or not */
     const char *lm_bias;                                   /* a buffer [1][words]; or nowhere */
 } qkvi_model_family;
+
+/** QKV_BIAS_… of a model. */
+int qkvi_family_biases(const qkv_model_info *info);
 
 /** NULL: nobody of that name is known. */
 const qkvi_model_family *qkvi_family_of(const char *type);
@@ -146,10 +162,6 @@ extern const qkvi_model_family qkvi_families[];
 
 /** "bert", "distilbert" …: the types that are computed, for messages. */
 extern const char qkvi_family_types[];
-
-/** "RMSNorm, rotary positions and …": what it needs and nobody computes yet; "" if that is nothing. */
-enum { QKVI_NEEDS_BYTES = 320 };
-void qkvi_family_needs(const qkvi_model_family *family, char text[QKVI_NEEDS_BYTES]);
 
 static inline int qkvi_family_stacks(const qkvi_model_family *family) {
     return family->kind == QKV_MODEL_PAIR ? 2 : 1;

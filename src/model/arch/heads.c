@@ -166,13 +166,21 @@ void qkvi_heads_backward(qkv_ctx *ctx, const qkvi_net *p, const qkvi_net *grads,
  * forward and backward with the loss for training.
  *
  *     logits = x Eᵀ + b       E: the stack's words, where they are tied; b: mostly none
+ *     logits = c tanh(logits / c)                     where a model caps them (Gemma 2)
  */
+
+void qkvi_lm_logits(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const float *x,
+                    float *logits) {
+    qkvi_linear_forward(ctx, &net->lm, n_rows, x, logits);
+    if (net->logit_cap > 0)
+        qkvi_soft_cap_forward(ctx, net->logit_cap, n_rows, net->lm.n_out, logits);
+}
 
 qkv_status qkvi_net_lm(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const float *hidden,
                        float *logits, qkv_error *error) {
     if (!net->has_lm) return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "no LM head");
     const qkvi_fpstate saved = qkvi_fpstate_enter();
-    qkvi_linear_forward(ctx, &net->lm, n_rows, hidden, logits);
+    qkvi_lm_logits(ctx, net, n_rows, hidden, logits);
     qkvi_fpstate_leave(saved);
     return QKV_OK;
 }
@@ -188,7 +196,9 @@ void qkvi_lm_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_batch *ba
         pass->lm.rows[i] = row;
         memcpy(pass->lm.x + i * hidden, last->y + row * hidden, (size_t)hidden * sizeof(float));
     }
-    qkvi_linear_forward(ctx, &net->lm, n, pass->lm.x, pass->lm.logits);
+    qkvi_lm_logits(ctx, net, n, pass->lm.x, pass->lm.logits);
+    if (net->logit_cap > 0)
+        memcpy(pass->lm.capped, pass->lm.logits, (size_t)(n * net->lm.n_out) * sizeof(float));
     qkvi_cross_entropy_rows(ctx, n, net->lm.n_out, batch->target_ids, batch->label_smoothing,
                             pass->lm.logits, pass->row_loss, &found);
     losses->lm = found.mean;
@@ -202,6 +212,9 @@ void qkvi_lm_backward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net *grads,
     qkvi_stack_pass *const last = &pass->stacks[pass->n_stacks - 1];
     const int64_t n = pass->n_targets, hidden = net->lm.n_in;
     words_zero(grads, &grads->lm);
+    if (net->logit_cap > 0)
+        qkvi_soft_cap_backward(ctx, net->logit_cap, n, net->lm.n_out, pass->lm.capped,
+                               pass->lm.logits);
     qkvi_pack_rows(ctx, &net->lm, n, pass->lm.x, pass->lm.packed);
     qkvi_linear_backward_params(ctx, &net->lm, &grads->lm, n, pass->lm.logits, pass->lm.packed,
                                 pass->lm.sums);

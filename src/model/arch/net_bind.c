@@ -53,7 +53,8 @@ static qkvi_linear bind_linear(const binder *b, const char *name, int64_t n_out,
 }
 
 static qkvi_layernorm bind_norm(const binder *b, const char *name, int64_t n) {
-    return (qkvi_layernorm){ n, bind_at(b, name, ".weight"), bind_at(b, name, ".bias") };
+    return (qkvi_layernorm){ n, bind_at(b, name, ".weight"), bind_at(b, name, ".bias"),
+                             b->family->norm };
 }
 
 /* The layer of a block's part. */
@@ -66,24 +67,48 @@ static qkvi_linear bind_part(const binder *b, const qkvi_stack_names *names, int
 static qkvi_layernorm bind_part_norm(const binder *b, const qkvi_stack_names *names, int64_t l,
                                      const char *part, int64_t n) {
     char name[96];
-    return bind_norm(b, qkvi_block_name(name, names, l, part), n);
+    return bind_norm(b, part ? qkvi_block_name(name, names, l, part) : NULL, n);
+}
+
+/* Self-attention: what rotary models have besides others is zeros in these. */
+static void bind_mha(const binder *b, const qkvi_stack *s, const qkvi_stack_names *names, int64_t l,
+                     qkvi_mha *mha) {
+    const qkv_model_info *const info = b->info;
+    const unsigned kind = s->causal || s->n_layers == info->n_layers ? info->layer_kinds[l] : 0;
+    const int64_t h = s->hidden, width = qkvi_mha_width(mha), kv_width = qkvi_mha_kv_width(mha);
+    const bool by_row = b->family->qk_norm == QKVI_QK_NORM_ROWS, slides = kind & QKV_LAYER_SLIDES;
+    mha->windowed = slides;
+    mha->window_left = info->window_left;
+    mha->window_right = info->window_right;
+    mha->softcap = (float)info->score_cap;
+    if (b->family->positions == QKVI_ROTARY && !(kind & QKV_LAYER_UNROTATED))
+        mha->rope = slides ? 2 : 1;
+    mha->query = bind_part(b, names, l, names->query, width, h);
+    mha->key = bind_part(b, names, l, names->key, kv_width, h);
+    mha->value = bind_part(b, names, l, names->value, kv_width, h);
+    mha->output = bind_part(b, names, l, names->output, h, width);
+    mha->q_norm = bind_part_norm(b, names, l, names->query_norm, by_row ? width : s->head_dim);
+    mha->k_norm = bind_part_norm(b, names, l, names->key_norm, by_row ? kv_width : s->head_dim);
 }
 
 static void bind_block(const binder *b, const qkvi_stack *s, const qkvi_stack_names *names,
                        int64_t l, qkvi_block *block) {
     const int64_t h = s->hidden, wide = s->intermediate;
     const qkvi_mha none = { .n_heads = s->n_heads,
+                            .n_kv_heads = s->n_kv_heads,
                             .head_dim = s->head_dim,
                             .hidden = h,
+                            .eps = s->eps,
                             .scale = qkvi_family_scale(b->info, s->head_dim, l) };
     block->eps = s->eps;
     block->act = b->act;
-    block->pre_norm = b->family->place == QKVI_NORM_INPUT;
+    block->adds = b->family->place != QKVI_NORM_SUM;
+    block->pre_norm =
+        b->family->place == QKVI_NORM_INPUT || b->family->place == QKVI_NORM_BOTH;
     block->mha = none;
-    block->mha.query = bind_part(b, names, l, names->query, h, h);
-    block->mha.key = bind_part(b, names, l, names->key, h, h);
-    block->mha.value = bind_part(b, names, l, names->value, h, h);
-    block->mha.output = bind_part(b, names, l, names->output, h, h);
+    bind_mha(b, s, names, l, &block->mha);
+    block->out1 = bind_part_norm(b, names, l, names->out1, h);
+    block->out2 = bind_part_norm(b, names, l, names->out2, h);
     block->norm1 = bind_part_norm(b, names, l, names->norm1, h);
     if (names->cross_query) {
         block->cross = none;
@@ -93,9 +118,15 @@ static void bind_block(const binder *b, const qkvi_stack *s, const qkvi_stack_na
         block->cross.output = bind_part(b, names, l, names->cross_output, h, h);
         block->norm_cross = bind_part_norm(b, names, l, names->norm_cross, h);
     }
+    if (names->gate) block->gate = bind_part(b, names, l, names->gate, wide, h);
     block->up = bind_part(b, names, l, names->up, wide, h);
     block->down = bind_part(b, names, l, names->down, h, wide);
     block->norm2 = bind_part_norm(b, names, l, names->norm2, h);
+}
+
+static float word_scale(const qkv_model_info *info) {
+    if (info->word_scale > 0) return (float)info->word_scale;
+    return info->scales_words ? sqrtf((float)info->hidden) : 1;
 }
 
 static void bind_embeddings(const binder *b, int stack, qkvi_stack *s) {
@@ -106,8 +137,8 @@ static void bind_embeddings(const binder *b, int stack, qkvi_stack *s) {
         .hidden = s->embedding_size,
         .n_words = s->vocab_size,
         .n_types = s->n_types > 0 ? s->n_types : 1,
-        .n_positions = s->first_position + s->max_len,
-        .word_scale = b->info->scales_words ? sqrtf((float)b->info->hidden) : 1,
+        .n_positions = names->position ? s->first_position + s->max_len : 0,
+        .word_scale = word_scale(b->info),
         .padding = b->family->padding_learns ? -1 : b->info->pad_id,
         .padding_place = s->skips_padding ? s->first_position - 1 : -1,
         .word = tied.weight,
@@ -135,6 +166,7 @@ static void bind_heads(const binder *b, qkvi_net *net) {
     net->discriminator = bind_linear(b, f->discriminator, h, h);
     net->discriminator_out = bind_linear(b, f->discriminator_out, 1, h);
     net->lm = bind_weight(b, head, last->vocab_size, h);
+    net->logit_cap = (float)b->info->logit_cap;
 }
 
 /* ---- Whole structs --------------------------------------------------------------------------- */
@@ -162,6 +194,16 @@ static qkv_status make_no_segment(qkvi_stack *s, qkv_error *error) {
     return QKV_OK;
 }
 
+static qkv_status make_ropes(const binder *b, qkvi_stack *s, qkv_error *error) {
+    for (int64_t l = 0; l < s->n_layers; l++) {
+        const int rope = s->blocks[l].mha.rope;
+        if (rope > 0 && !s->ropes[rope - 1].w)
+            QKV_TRY(qkvi_rope_make(&b->info->rope[rope - 1], s->head_dim, &s->ropes[rope - 1],
+                                   error));
+    }
+    return QKV_OK;
+}
+
 static qkv_status bind_stack(const binder *b, int stack, bool runs, qkvi_stack *s,
                              qkv_error *error) {
     *s = qkvi_stack_sizes(b->info, stack);
@@ -172,6 +214,7 @@ static qkv_status bind_stack(const binder *b, int stack, bool runs, qkvi_stack *
     bind_embeddings(b, stack, s);
     if (b->info->sinusoidal_positions && runs)
         QKV_TRY(make_sinusoids(s, b->family->positions == QKVI_SINUSOIDS, error));
+    if (runs) QKV_TRY(make_ropes(b, s, error));
     if (s->n_types == 0 && runs) QKV_TRY(make_no_segment(s, error));
     return QKV_OK;
 }
@@ -212,6 +255,7 @@ void qkvi_net_free(qkvi_net *net) {
         free(net->stacks[s].blocks);
         free(net->stacks[s].sinusoids);
         free(net->stacks[s].no_segment);
+        for (int r = 0; r < 2; r++) qkvi_rope_free(&net->stacks[s].ropes[r]);
     }
     free(net->packed);
     free(net);
@@ -249,6 +293,7 @@ static void each_of_stack(qkvi_stack *stack, linear_visitor *visit, void *argume
         qkvi_block *block = &stack->blocks[l];
         each_of_mha(&block->mha, visit, argument);
         if (qkvi_block_crosses(block)) each_of_mha(&block->cross, visit, argument);
+        if (block->gate.n_out > 0) visit(argument, &block->gate);
         visit(argument, &block->up);
         visit(argument, &block->down);
     }

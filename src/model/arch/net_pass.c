@@ -83,6 +83,7 @@ static void cut_lm(const qkvi_net *net, qkvi_cutter *cutter, qkvi_net_pass *pass
     pass->lm.x = floats(cutter, n * h);
     pass->lm.rows = qkvi_cut(cutter, n, sizeof *pass->lm.rows);
     pass->lm.logits = floats(cutter, n * net->lm.n_out);
+    pass->lm.capped = floats(cutter, net->logit_cap > 0 ? n * net->lm.n_out : 0);
     pass->lm.packed = floats(cutter, qkvi_rows_packed_elems(n, h));
     pass->lm.sums = floats(cutter, qkvi_colsum_elems(n, net->lm.n_out));
 }

@@ -30,6 +30,7 @@ typedef struct qkvi_lm_acts {
     float *x;      /* [n][hidden] the rows of targets, then their gradient */
     int32_t *rows; /* [n] where they are */
     float *logits; /* [n][vocab_size], then their gradient */
+    float *capped; /* [n][vocab_size] logits that stay, of models that cap them; or nothing */
     float *packed; /* panels of x */
     float *sums;   /* column sums of logits */
 } qkvi_lm_acts;
@@ -63,6 +64,9 @@ void qkvi_heads_backward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net *grad
                          const qkvi_net_pass *pass);
 void qkvi_lm_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_batch *batch,
                      qkvi_net_pass *pass, qkvi_net_losses *losses);
+/* Logits [n_rows][words] of last hidden states x [n_rows][hidden]. */
+void qkvi_lm_logits(qkv_ctx *ctx, const qkvi_net *net, int64_t n_rows, const float *x,
+                    float *logits);
 void qkvi_lm_backward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net *grads,
                       qkvi_net_pass *pass);
 

@@ -13,6 +13,7 @@ qkvi_stack qkvi_stack_sizes(const qkv_model_info *info, int stack) {
     const int64_t n_heads = over ? info->n_decoder_heads : info->n_heads;
     return (qkvi_stack){ .n_layers = over ? info->n_decoder_layers : info->n_layers,
                          .n_heads = n_heads,
+                         .n_kv_heads = !over && info->n_kv_heads > 0 ? info->n_kv_heads : n_heads,
                          .hidden = info->hidden,
                          .head_dim = over ? info->hidden / n_heads : info->head_dim,
                          .intermediate = over ? info->decoder_intermediate : info->intermediate,
@@ -39,19 +40,32 @@ static qkv_status add_linear(qkvi_param_table *table, const char *name, int64_t 
     return qkvi_params_add(table, 1, n_out, 1, error, "%s.bias", name);
 }
 
-static qkv_status add_norm(qkvi_param_table *table, const char *name, int64_t n, qkv_error *error) {
+/* RMSNorms have no bias, nor have ModernBERT's norms. */
+static bool has_shift(const qkvi_model_family *family) {
+    return family->norm == QKVI_LAYER_NORM && !family->norm_bias;
+}
+
+static qkv_status add_norm(qkvi_param_table *table, const qkvi_model_family *family,
+                           const char *name, int64_t n, qkv_error *error) {
     QKV_TRY(qkvi_params_add(table, 1, n, 1, error, "%s.weight", name));
-    return qkvi_params_add(table, 1, n, 1, error, "%s.bias", name);
+    return has_shift(family) ? qkvi_params_add(table, 1, n, 1, error, "%s.bias", name) : QKV_OK;
+}
+
+/* A norm of a block, where the family has it. */
+static qkv_status add_block_norm(qkvi_param_table *table, const qkvi_model_family *family,
+                                 const qkvi_stack_names *names, int64_t l, const char *part,
+                                 int64_t n, qkv_error *error) {
+    char name[96];
+    if (!part || (part == names->norm1 && l == 0 && family->first_unnormed)) return QKV_OK;
+    return add_norm(table, family, qkvi_block_name(name, names, l, part), n, error);
 }
 
 /* One of the layers of a block, stored as the family does it. */
-static qkv_status add_part(qkvi_param_table *table, const qkvi_model_family *family,
+static qkv_status add_part(qkvi_param_table *table, const qkvi_model_family *family, bool has_bias,
                            const char *name, int64_t n_out, int64_t n_in, qkv_error *error) {
     QKV_TRY(add_weight(table, name, n_out, n_in, error));
     if (family->transposes) qkvi_params_stored_as(table, true, 0, 1, "%s.weight", name);
-    return family->biases == QKVI_BIASES
-               ? qkvi_params_add(table, 1, n_out, 1, error, "%s.bias", name)
-               : QKV_OK;
+    return has_bias ? qkvi_params_add(table, 1, n_out, 1, error, "%s.bias", name) : QKV_OK;
 }
 
 /* What a block's part is called. */
@@ -80,15 +94,68 @@ static qkv_status add_fused(qkvi_param_table *table, const qkvi_model_family *fa
     return QKV_OK;
 }
 
-static qkv_status add_attention(qkvi_param_table *table, const qkvi_model_family *f,
-                                const qkvi_stack_names *names, int64_t l, int64_t h, qkv_error *e) {
-    const char *const parts[] = { names->query, names->key, names->value };
+/* Layers that are rows of one tensor, in this order, and so are their biases. */
+typedef struct stored_part {
+    const char *name;
+    int64_t n_out;
+} stored_part;
+
+static qkv_status add_rows(qkvi_param_table *table, const qkvi_stack_names *names, int64_t l,
+                           const char *fused_name, int n_parts, const stored_part *parts,
+                           int64_t n_in, bool has_bias, qkv_error *error) {
+    char name[96], fused[96];
+    int64_t n_all = 0;
+    qkvi_block_name(fused, names, l, fused_name);
+    for (int p = 0; p < n_parts; p++) n_all += parts[p].n_out;
+    for (int bias = 0; bias <= has_bias; bias++) {
+        int64_t first = 0;
+        for (int p = 0; p < n_parts; first += parts[p++].n_out) {
+            qkvi_block_name(name, names, l, parts[p].name);
+            if (bias)
+                QKV_TRY(qkvi_params_add(table, 1, parts[p].n_out, 1, error, "%s.bias", name));
+            else
+                QKV_TRY(add_weight(table, name, parts[p].n_out, n_in, error));
+            qkvi_params_stored_rows(table, p, n_parts, first, n_all, "%s.%s", fused,
+                                    bias ? "bias" : "weight");
+        }
+    }
+    return QKV_OK;
+}
+
+/* Queries, keys and values, and their norms. */
+static qkv_status add_queries(qkvi_param_table *table, const qkvi_stack *sizes, int biases,
+                              const qkvi_model_family *f, const qkvi_stack_names *names, int64_t l,
+                              qkv_error *e) {
+    const int64_t width = sizes->n_heads * sizes->head_dim;
+    const int64_t kv_width = sizes->n_kv_heads * sizes->head_dim, h = sizes->hidden;
+    const stored_part parts[] = { { names->query, width },
+                                  { names->key, kv_width },
+                                  { names->value, kv_width } };
+    const bool by_row = f->qk_norm == QKVI_QK_NORM_ROWS, has_bias = biases & QKV_BIAS_QKV;
     char name[96];
-    if (f->fused) QKV_TRY(add_fused(table, f, names, l, h, e));
+    if (f->fused && f->transposes)
+        QKV_TRY(add_fused(table, f, names, l, h, e));
+    else if (f->fused)
+        QKV_TRY(add_rows(table, names, l, f->fused, 3, parts, h, has_bias, e));
     for (int p = 0; p < 3 && !f->fused; p++)
-        QKV_TRY(add_part(table, f, qkvi_block_name(name, names, l, parts[p]), h, h, e));
-    QKV_TRY(add_part(table, f, qkvi_block_name(name, names, l, names->output), h, h, e));
-    return add_norm(table, qkvi_block_name(name, names, l, names->norm1), h, e);
+        QKV_TRY(add_part(table, f, has_bias, qkvi_block_name(name, names, l, parts[p].name),
+                         parts[p].n_out, h, e));
+    QKV_TRY(add_block_norm(table, f, names, l, names->query_norm,
+                           by_row ? width : sizes->head_dim, e));
+    return add_block_norm(table, f, names, l, names->key_norm,
+                          by_row ? kv_width : sizes->head_dim, e);
+}
+
+static qkv_status add_attention(qkvi_param_table *table, const qkvi_stack *sizes, int biases,
+                                const qkvi_model_family *f, const qkvi_stack_names *names,
+                                int64_t l, qkv_error *e) {
+    char name[96];
+    QKV_TRY(add_queries(table, sizes, biases, f, names, l, e));
+    QKV_TRY(add_part(table, f, biases & QKV_BIAS_OUTPUT,
+                     qkvi_block_name(name, names, l, names->output), sizes->hidden,
+                     sizes->n_heads * sizes->head_dim, e));
+    QKV_TRY(add_block_norm(table, f, names, l, names->norm1, sizes->hidden, e));
+    return add_block_norm(table, f, names, l, names->out1, sizes->hidden, e);
 }
 
 static qkv_status add_cross(qkvi_param_table *table, const qkvi_model_family *f,
@@ -97,20 +164,36 @@ static qkv_status add_cross(qkvi_param_table *table, const qkvi_model_family *f,
                                   names->cross_output };
     char name[96];
     for (int p = 0; p < 4; p++)
-        QKV_TRY(add_part(table, f, qkvi_block_name(name, names, l, parts[p]), h, h, e));
-    return add_norm(table, qkvi_block_name(name, names, l, names->norm_cross), h, e);
+        QKV_TRY(add_part(table, f, true, qkvi_block_name(name, names, l, parts[p]), h, h, e));
+    return add_norm(table, f, qkvi_block_name(name, names, l, names->norm_cross), h, e);
 }
 
-static qkv_status add_block(qkvi_param_table *table, const qkvi_stack *sizes,
+/* What the feed-forward part multiplies with first. */
+static qkv_status add_up(qkvi_param_table *table, const qkvi_stack *sizes, bool has_bias,
+                         const qkvi_model_family *f, const qkvi_stack_names *names, int64_t l,
+                         qkv_error *e) {
+    const int64_t h = sizes->hidden, wide = sizes->intermediate;
+    const stored_part parts[] = { { names->gate, wide }, { names->up, wide } };
+    char name[96];
+    if (f->fused_up) return add_rows(table, names, l, f->fused_up, 2, parts, h, has_bias, e);
+    for (int p = names->gate ? 0 : 1; p < 2; p++)
+        QKV_TRY(add_part(table, f, has_bias, qkvi_block_name(name, names, l, parts[p].name), wide,
+                         h, e));
+    return QKV_OK;
+}
+
+static qkv_status add_block(qkvi_param_table *table, const qkvi_stack *sizes, int biases,
                             const qkvi_model_family *f, const qkvi_stack_names *names, int64_t l,
                             qkv_error *e) {
     char name[96];
     const int64_t h = sizes->hidden, wide = sizes->intermediate;
-    QKV_TRY(add_attention(table, f, names, l, h, e));
+    const bool has_bias = biases & QKV_BIAS_MLP;
+    QKV_TRY(add_attention(table, sizes, biases, f, names, l, e));
     if (names->cross_query) QKV_TRY(add_cross(table, f, names, l, h, e));
-    QKV_TRY(add_part(table, f, qkvi_block_name(name, names, l, names->up), wide, h, e));
-    QKV_TRY(add_part(table, f, qkvi_block_name(name, names, l, names->down), h, wide, e));
-    return add_norm(table, qkvi_block_name(name, names, l, names->norm2), h, e);
+    QKV_TRY(add_up(table, sizes, has_bias, f, names, l, e));
+    QKV_TRY(add_part(table, f, has_bias, qkvi_block_name(name, names, l, names->down), h, wide, e));
+    QKV_TRY(add_block_norm(table, f, names, l, names->norm2, h, e));
+    return add_block_norm(table, f, names, l, names->out2, h, e);
 }
 
 const char *qkvi_word_name(const qkv_model_info *info, const qkvi_model_family *family, int stack) {
@@ -145,12 +228,12 @@ static qkv_status add_embeddings(qkvi_param_table *table, const qkv_model_info *
     const qkvi_stack_names *const names = &f->stacks[stack];
     const int64_t size = sizes->embedding_size;
     QKV_TRY(add_words(table, info, f, qkvi_word_name(info, f, stack), sizes->vocab_size, size, e));
-    if (!info->sinusoidal_positions)
+    if (!info->sinusoidal_positions && names->position)
         QKV_TRY(qkvi_params_add(table, 2, sizes->first_position + sizes->max_len, size, e,
                                 "%s.weight", names->position));
     if (sizes->n_types > 0)
         QKV_TRY(qkvi_params_add(table, 2, sizes->n_types, size, e, "%s.weight", names->segment));
-    if (names->embed_norm) QKV_TRY(add_norm(table, names->embed_norm, size, e));
+    if (names->embed_norm) QKV_TRY(add_norm(table, f, names->embed_norm, size, e));
     return size == sizes->hidden ? QKV_OK
                                  : add_linear(table, names->project, sizes->hidden, size, e);
 }
@@ -160,8 +243,10 @@ static qkv_status add_stack(qkvi_param_table *table, const qkv_model_info *info,
     const qkvi_stack_names *const names = &f->stacks[stack];
     const qkvi_stack sizes = qkvi_stack_sizes(info, stack);
     QKV_TRY(add_embeddings(table, info, &sizes, f, stack, e));
-    for (int64_t l = 0; l < sizes.n_layers; l++) QKV_TRY(add_block(table, &sizes, f, names, l, e));
-    return names->last_norm ? add_norm(table, names->last_norm, sizes.hidden, e) : QKV_OK;
+    const int biases = qkvi_family_biases(info);
+    for (int64_t l = 0; l < sizes.n_layers; l++)
+        QKV_TRY(add_block(table, &sizes, biases, f, names, l, e));
+    return names->last_norm ? add_norm(table, f, names->last_norm, sizes.hidden, e) : QKV_OK;
 }
 
 static qkv_status add_heads(qkvi_param_table *table, const qkv_model_info *info,
@@ -173,8 +258,8 @@ static qkv_status add_heads(qkvi_param_table *table, const qkv_model_info *info,
     if (info->has_pooler) QKV_TRY(add_linear(table, f->pooler, h, h, e));
     if (info->has_mlm) {
         QKV_TRY(qkvi_params_add(table, 1, info->vocab_size, 1, e, "%s", f->decoder_bias));
-        QKV_TRY(add_linear(table, f->transform, size, h, e));
-        QKV_TRY(add_norm(table, f->transform_norm, size, e));
+        QKV_TRY(add_part(table, f, !f->norm_bias, f->transform, size, h, e));
+        QKV_TRY(add_norm(table, f, f->transform_norm, size, e));
     }
     if (info->has_nsp) QKV_TRY(add_linear(table, f->nsp, 2, h, e));
     if (!info->has_discriminator) return QKV_OK;
@@ -208,7 +293,7 @@ static qkv_status check_sizes(const qkv_model_info *info, const qkvi_model_famil
         if (sizes[i].value < 1 || sizes[i].value > MAX_SIZE)
             return qkvi_error_set(error, QKV_ERR_LIMIT, "%s = %lld is not between 1 and %d",
                                   sizes[i].name, (long long)sizes[i].value, MAX_SIZE);
-    if (info->n_heads * info->head_dim != info->hidden)
+    if (family->positions != QKVI_ROTARY && info->n_heads * info->head_dim != info->hidden)
         return qkvi_error_set(error, QKV_ERR_SHAPE,
                               "n_heads = %lld times head_dim = %lld is not "
                               "hidden = %lld",

@@ -10,6 +10,11 @@ static qkvi_row_dropout dropout_of(const qkvi_stack_pass *pass, int64_t layer) {
     return dropout;
 }
 
+const float *qkvi_stack_turns(const qkvi_stack_pass *pass, int64_t layer) {
+    const int rope = pass->stack->blocks[layer].mha.rope;
+    return rope > 0 ? pass->turns[rope - 1] : NULL;
+}
+
 static qkvi_block_rows rows_of(const qkvi_stack_pass *pass, int64_t layer) {
     const qkvi_batch_rows *const r = &pass->rows;
     qkvi_block_rows rows = { .memory = pass->memory,
@@ -20,6 +25,7 @@ static qkvi_block_rows rows_of(const qkvi_stack_pass *pass, int64_t layer) {
                                .n_keys = r->n_rows,
                                .n_groups = r->n_groups,
                                .list = r->groups,
+                               .turns = qkvi_stack_turns(pass, layer),
                                .change = pass->change };
     rows.self.change.causal |= pass->stack->causal;
     rows.self.change.seen = r->seen;
@@ -58,8 +64,16 @@ static void embed_forward(qkv_ctx *ctx, const qkvi_stack *stack, qkvi_stack_pass
         qkvi_linear_forward(ctx, &stack->project, n, pass->embedded, pass->h0);
 }
 
+static void turn_rows(qkv_ctx *ctx, const qkvi_stack *stack, const qkvi_stack_pass *pass) {
+    for (int r = 0; r < 2; r++)
+        if (stack->ropes[r].w)
+            qkvi_rope_turns(ctx, &stack->ropes[r], pass->rows.n_rows, pass->rows.places,
+                            pass->turns[r]);
+}
+
 qkv_status qkvi_stack_forward(qkv_ctx *ctx, const qkvi_stack *stack, qkvi_stack_pass *pass) {
     embed_forward(ctx, stack, pass);
+    turn_rows(ctx, stack, pass);
     for (int64_t l = 0; l < stack->n_layers; l++) {
         const qkvi_block_rows rows = rows_of(pass, l);
         QKV_TRY(qkvi_block_forward(ctx, &stack->blocks[l], &rows, pick_of(pass, l),

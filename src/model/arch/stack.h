@@ -24,7 +24,7 @@
  */
 
 typedef struct qkvi_stack {
-    int64_t n_layers, n_heads, hidden, head_dim, intermediate, vocab_size, max_len, n_types;
+    int64_t n_layers, n_heads, n_kv_heads, hidden, head_dim, intermediate, vocab_size, max_len, n_types;
     int64_t embedding_size; /* of embed and embed_norm; if not hidden, project follows them */
     int64_t first_position; /* row of the position table that a sequence's first token gets */
     bool skips_padding; /* RoBERTa: the row before that is the padding's, which is not counted */
@@ -36,6 +36,7 @@ typedef struct qkvi_stack {
     qkvi_block *blocks;            /* [n_layers], owned */
     qkvi_layernorm last_norm;      /* gamma NULL: none */
     float *sinusoids, *no_segment; /* owned */
+    qkvi_rope ropes[2];            /* of layers that do not slide, and that do; w NULL: none */
 } qkvi_stack;
 
 static inline bool qkvi_stack_projects(const qkvi_stack *stack) {
@@ -57,6 +58,9 @@ static inline int32_t qkvi_stack_type(const qkvi_stack *stack, const uint8_t *ty
 }
 
 typedef struct qkvi_stack_pass qkvi_stack_pass;
+
+/* The turns of a layer's queries and keys, while it runs; NULL: none. */
+const float *qkvi_stack_turns(const qkvi_stack_pass *pass, int64_t layer);
 
 /* Over a pass that has begun. Fails only if attention does. */
 qkv_status qkvi_stack_forward(qkv_ctx *ctx, const qkvi_stack *stack, qkvi_stack_pass *pass);
@@ -137,6 +141,7 @@ struct qkvi_stack_pass {
     const float *memory;         /* [n_memory][hidden] last hidden states of the other stack */
     const qkvi_batch_rows *keys; /* its rows; NULL without */
     float *embed_s, *embed_stats, *embedded; /* sum, mu and rstd, norm [n_rows][embedding_size] */
+    float *turns[2];       /* [n_rows][head_dim] of the stack's ropes */
     float *h0;             /* [n_rows][hidden]: embedded, or what is projected of it */
     qkvi_block_acts *acts; /* [n_layers], the net pass' */
     float *y, *y_stats; /* [n_rows][hidden] last hidden states: the last block's, or their norm */

@@ -142,21 +142,30 @@ static float *again(bool reuse, float *earlier, qkvi_cutter *cutter, int64_t n) 
     return reuse ? earlier : floats(cutter, n);
 }
 
+/* What a part adds, before its norm: its result, where it has none. */
+static void cut_normed(bool train, bool share, bool normed, const qkvi_part_acts *before, int64_t n,
+                       int64_t hidden, qkvi_cutter *cutter, qkvi_part_acts *part) {
+    part->f = again(!train || !normed, part->s, cutter, n * hidden);
+    part->f_stats = again(share, before->f_stats, cutter, normed ? 2 * n : 0);
+}
+
 /* A part's arrays are those of the layer before, if all may share. */
-static void cut_part(bool train, bool share, const qkvi_part_acts *before, int64_t n,
+static void cut_part(bool train, bool share, bool normed, const qkvi_part_acts *before, int64_t n,
                      int64_t hidden, qkvi_cutter *cutter, qkvi_part_acts *part) {
     part->stats = again(share, before->stats, cutter, 2 * n);
     part->y = again(share, before->y, cutter, n * hidden);
     part->s = again(!train, part->y, cutter, n * hidden);
+    cut_normed(train, share, normed, before, n, hidden, cutter, part);
 }
 
 /* The last part has the block's output, which the next layer reads and the one after it need not. */
-static void cut_output(bool train, bool kept, int64_t l, int64_t n, int64_t hidden,
+static void cut_output(bool train, bool kept, bool normed, int64_t l, int64_t n, int64_t hidden,
                        qkvi_cutter *cutter, qkvi_block_acts *a) {
     const qkvi_block_acts *one = l >= 1 ? a - 1 : a, *two = l >= 2 ? a - 2 : a;
     a->part2.stats = again(l >= 1 && !train, one->part2.stats, cutter, 2 * n);
     a->part2.y = again(l >= 2 && !kept, two->part2.y, cutter, n * hidden);
     a->part2.s = again(!train, a->part2.y, cutter, n * hidden);
+    cut_normed(train, l >= 1 && !train, normed, &one->part2, n, hidden, cutter, &a->part2);
 }
 
 /* The same of halves: a new array, or the earlier one. */
@@ -173,22 +182,37 @@ static void cut_half(bool share_capture, bool share, int64_t n, qkvi_cutter *cut
         a->half[i] = again_half(i < 2 ? share_capture : share, before->half[i], cutter, n);
 }
 
+/* Of norms of queries and keys that gradients pass through. */
+static void cut_raw(const qkvi_mha *mha, int64_t n, int64_t n_keys, qkvi_cutter *cutter,
+                    qkvi_mha_acts *a) {
+    const qkvi_layernorm *const norms[2] = { &mha->q_norm, &mha->k_norm };
+    const int64_t elems[2] = { n * qkvi_mha_width(mha), n_keys * qkvi_mha_kv_width(mha) };
+    for (int i = 0; i < 2 && norms[i]->gamma; i++) {
+        a->raw[i] = floats(cutter, elems[i]);
+        a->stats[i] = floats(cutter, 2 * (elems[i] / norms[i]->n));
+    }
+}
+
 static void cut_mha(const qkvi_stack_pass *pass, int64_t l, int64_t n_keys, qkvi_cutter *cutter,
                     const qkvi_mha_acts *before, qkvi_mha_acts *a) {
     const bool train = pass->keep & QKVI_KEEP_ALL;
     const bool capture = train || (pass->keep & QKVI_KEEP_CAPTURE);
     const bool share = l >= 1 && !train, share_capture = l >= 1 && !capture;
-    const int64_t n = pass->rows.n_rows, hidden = pass->stack->hidden;
+    const qkvi_mha *const mha = &pass->stack->blocks[l].mha;
+    const int64_t n = pass->rows.n_rows, width = qkvi_mha_width(mha);
+    const int64_t kv_width = qkvi_mha_kv_width(mha);
     for (int i = 0; i < 3; i++) a->half[i] = NULL;
-    if (!pass->stack->causal && qkvi_mha_in_half(&pass->stack->blocks[l].mha)) {
-        cut_half(share_capture, share, n * hidden, cutter, before, a);
+    for (int i = 0; i < 2; i++) a->raw[i] = a->stats[i] = NULL;
+    if (!pass->stack->causal && qkvi_mha_in_half(mha)) {
+        cut_half(share_capture, share, n * width, cutter, before, a);
     } else {
-        a->q = again(share_capture, before->q, cutter, n * hidden);
-        a->k = again(share_capture, before->k, cutter, n_keys * hidden);
+        a->q = again(share_capture, before->q, cutter, n * width);
+        a->k = again(share_capture, before->k, cutter, n_keys * kv_width);
     }
     a->lse = again(share_capture, before->lse, cutter, n * pass->stack->n_heads);
-    a->v = again(share, before->v, cutter, n_keys * hidden);
-    a->o = again(share, before->o, cutter, n * hidden);
+    a->v = again(share, before->v, cutter, n_keys * kv_width);
+    a->o = again(share, before->o, cutter, n * width);
+    if (train) cut_raw(mha, n, n_keys, cutter, a);
 }
 
 static void cut_block(int64_t l, qkvi_cutter *cutter, qkvi_stack_pass *pass) {
@@ -199,18 +223,25 @@ static void cut_block(int64_t l, qkvi_cutter *cutter, qkvi_stack_pass *pass) {
     const int64_t n = pass->picks && l == s->n_layers - 1 ? pass->pick.n : n_rows;
     /* what reads the block's input is there for all rows */
     const int64_t n_part1 = s->blocks[l].pre_norm && n < n_rows ? n_rows : n;
+    const qkvi_block *const block = &s->blocks[l];
+    const bool normed1 = block->out1.gamma, normed2 = block->out2.gamma;
     qkvi_block_acts *a = &pass->acts[l];
     const qkvi_block_acts *one = l >= 1 ? a - 1 : a;
     cut_mha(pass, l, n_rows, cutter, &one->mha, &a->mha);
-    cut_part(train, share, &one->part1, n_part1, s->hidden, cutter, &a->part1);
+    cut_part(train, share, normed1, &one->part1, n_part1, s->hidden, cutter, &a->part1);
     if (pass->keys) {
         cut_mha(pass, l, pass->keys->n_rows, cutter, &one->cross, &a->cross);
-        cut_part(train, share, &one->part_cross, n, s->hidden, cutter, &a->part_cross);
+        cut_part(train, share, false, &one->part_cross, n, s->hidden, cutter, &a->part_cross);
     }
     a->g = again(share, one->g, cutter, n * s->intermediate);
-    cut_output(train, kept, l, n, s->hidden, cutter, a);
-    a->u = again(!train, a->g, cutter, n * s->intermediate);
-    a->output = s->blocks[l].pre_norm ? a->part2.s : a->part2.y;
+    cut_output(train, kept, normed2, l, n, s->hidden, cutter, a);
+    if (block->gate.n_out > 0) {
+        a->gate = again(!train, a->g, cutter, n * s->intermediate);
+        a->u = again(share, one->u, cutter, n * s->intermediate);
+    } else {
+        a->u = again(!train, a->g, cutter, n * s->intermediate);
+    }
+    a->output = block->adds ? a->part2.s : a->part2.y;
 }
 
 static void cut_embed(qkvi_cutter *cutter, qkvi_stack_pass *pass) {
@@ -221,6 +252,8 @@ static void cut_embed(qkvi_cutter *cutter, qkvi_stack_pass *pass) {
     pass->embed_s = again(!train || !normed, pass->embedded, cutter, n * s->embedding_size);
     pass->h0 = again(!qkvi_stack_projects(s), pass->embedded, cutter, n * s->hidden);
     pass->embed_stats = floats(cutter, 2 * n);
+    for (int r = 0; r < 2; r++)
+        pass->turns[r] = s->ropes[r].w ? floats(cutter, n * s->head_dim) : NULL;
 }
 
 /* What gradients pass through. */
@@ -230,7 +263,9 @@ static void cut_training(qkvi_cutter *cutter, qkvi_stack_pass *pass) {
     const int64_t n_keys = pass->keys ? pass->keys->n_rows : 0;
     const int64_t widest = size > s->hidden ? size : s->hidden;
     float **const picked[] = { &pass->pick.o, &pass->pick.x, &pass->pick.d };
-    for (int i = 0; i < 3; i++) *picked[i] = floats(cutter, n_picked * s->hidden);
+    const int64_t width = qkvi_mha_width(&s->blocks[0].mha);
+    for (int i = 0; i < 3; i++)
+        *picked[i] = floats(cutter, n_picked * (width > s->hidden ? width : s->hidden));
     pass->pick.rows = qkvi_cut(cutter, n_picked, sizeof *pass->pick.rows);
     pass->d = floats(cutter, n * s->hidden);
     pass->d_memory = floats(cutter, n_keys * s->hidden);

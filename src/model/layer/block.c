@@ -23,21 +23,34 @@ static qkvi_groups groups_at(const qkvi_block_rows *rows, int site) {
 
 /* ---- A residual part, forward ---------------------------------------------------------------- */
 
+/* Whether f reads a norm of x: not in ModernBERT's first block. */
+static bool reads_norm(const qkvi_block *layer, const qkvi_layernorm *norm) {
+    return layer->pre_norm && norm->gamma;
+}
+
+/* What f read of x. */
+static const float *read_of(const qkvi_block *layer, const qkvi_layernorm *norm,
+                            const qkvi_part_acts *part, const float *x) {
+    return reads_norm(layer, norm) ? part->y : x;
+}
+
 /* What f reads of x. */
 static const float *enter(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_layernorm *norm,
                           int64_t n, const float *x, const qkvi_part_acts *part) {
-    if (!layer->pre_norm) return x;
+    if (!reads_norm(layer, norm)) return x;
     /* without a residual s is only read */
     qkvi_layernorm_forward(ctx, norm, layer->eps, n, NULL, (float *)x, part->y, part->stats);
     return part->y;
 }
 
-/* The part's output, from part->s that has f's result. */
+/* The part's output, from part->f that has f's result; out: its norm, or none. */
 static const float *leave(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_layernorm *norm,
-                          const qkvi_row_dropout *dropout, int64_t n, const float *x,
-                          const qkvi_part_acts *part) {
+                          const qkvi_layernorm *out, const qkvi_row_dropout *dropout, int64_t n,
+                          const float *x, const qkvi_part_acts *part) {
+    if (out && out->gamma)
+        qkvi_layernorm_forward(ctx, out, layer->eps, n, NULL, part->f, part->s, part->f_stats);
     qkvi_dropout_rows(ctx, dropout, n, norm->n, part->s);
-    if (layer->pre_norm) {
+    if (layer->adds) {
         qkvi_rows_add(ctx, n, norm->n, x, part->s);
         return part->s;
     }
@@ -68,18 +81,32 @@ static qkv_status cross_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkv
     const int64_t n = rows->self.n_rows;
     const float *const z = enter(ctx, layer, &layer->norm_cross, n, *x, part);
     QKV_TRY(attend(ctx, &layer->cross, rows, true, z, &acts->cross));
-    qkvi_linear_forward(ctx, &layer->cross.output, n, acts->cross.o, part->s);
-    *x = leave(ctx, layer, &layer->norm_cross, &dropout, n, *x, part);
+    qkvi_linear_forward(ctx, &layer->cross.output, n, acts->cross.o, part->f);
+    *x = leave(ctx, layer, &layer->norm_cross, NULL, &dropout, n, *x, part);
     return QKV_OK;
+}
+
+/* f(z) of the feed-forward part. */
+static void feed(qkv_ctx *ctx, const qkvi_block *layer, int64_t n, const float *z,
+                 qkvi_block_acts *acts) {
+    const qkvi_linear *const maps[2] = { &layer->gate, &layer->up };
+    float *const results[2] = { acts->gate, acts->u };
+    if (layer->gate.n_out == 0) {
+        qkvi_linear_pair_forward(ctx, &layer->up, layer->act, &layer->down, n, z, acts->u, acts->g,
+                                 acts->part2.f);
+        return;
+    }
+    qkvi_linears_forward(ctx, 2, maps, n, z, results, NULL);
+    qkvi_gated_forward(ctx, layer->act, n, layer->up.n_out, acts->gate, acts->u, acts->g);
+    qkvi_linear_forward(ctx, &layer->down, n, acts->g, acts->part2.f);
 }
 
 static void feed_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block_rows *rows,
                          int64_t n, const float *x, qkvi_block_acts *acts) {
     const qkvi_row_dropout dropout = at_site(rows, FEED_FORWARD);
     const float *const z = enter(ctx, layer, &layer->norm2, n, x, &acts->part2);
-    qkvi_linear_pair_forward(ctx, &layer->up, layer->act, &layer->down, n, z, acts->u, acts->g,
-                             acts->part2.s);
-    leave(ctx, layer, &layer->norm2, &dropout, n, x, &acts->part2);
+    feed(ctx, layer, n, z, acts);
+    leave(ctx, layer, &layer->norm2, &layer->out2, &dropout, n, x, &acts->part2);
 }
 
 qkv_status qkvi_block_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block_rows *rows,
@@ -90,12 +117,12 @@ qkv_status qkvi_block_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_
     const float *const z = enter(ctx, layer, &layer->norm1, n, x, &acts->part1);
     QKV_TRY(attend(ctx, &layer->mha, rows, false, z, &acts->mha));
     if (pick) {
-        gather(pick, layer->mha.hidden, o, pick->o);
+        gather(pick, qkvi_mha_width(&layer->mha), o, pick->o);
         gather(pick, layer->mha.hidden, x, pick->x);
         o = pick->o, x = pick->x, n = pick->n;
     }
-    qkvi_linear_forward(ctx, &layer->mha.output, n, o, acts->part1.s);
-    x = leave(ctx, layer, &layer->norm1, &dropout, n, x, &acts->part1);
+    qkvi_linear_forward(ctx, &layer->mha.output, n, o, acts->part1.f);
+    x = leave(ctx, layer, &layer->norm1, &layer->out1, &dropout, n, x, &acts->part1);
     if (qkvi_block_crosses(layer)) QKV_TRY(cross_forward(ctx, layer, rows, &x, acts));
     feed_forward(ctx, layer, rows, n, x, acts);
     return QKV_OK;
@@ -105,22 +132,27 @@ qkv_status qkvi_block_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_
 
 /* d, the gradient of the part's output, becomes that of s; returns the gradient of f's result. */
 static float *leave_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_layernorm *norm,
-                             const qkvi_layernorm *d_norm, const qkvi_row_dropout *dropout,
+                             const qkvi_layernorm *d_norm, const qkvi_layernorm *out,
+                             const qkvi_layernorm *d_out, const qkvi_row_dropout *dropout,
                              int64_t n, const qkvi_part_acts *part, float *d,
                              const qkvi_block_scratch *scratch) {
-    if (!layer->pre_norm)
+    const bool normed = out && out->gamma;
+    if (!layer->adds)
         qkvi_layernorm_backward(ctx, norm, d_norm, n, part->s, part->stats, d, d,
                                 scratch->mha.sums);
-    if (dropout->rate == 0) return d;
+    if (dropout->rate == 0 && !normed) return d;
     memcpy(scratch->d_part, d, (size_t)(n * norm->n) * sizeof *d);
     qkvi_dropout_rows(ctx, dropout, n, norm->n, scratch->d_part);
+    if (normed)
+        qkvi_layernorm_backward(ctx, out, d_out, n, part->f, part->f_stats, scratch->d_part,
+                                scratch->d_part, scratch->mha.sums);
     return scratch->d_part;
 }
 
 /* Where the gradient of what f read is added: nothing there yet, or that of the sum with x. */
-static float *read_gradient(const qkvi_block *layer, int64_t n, float *d,
-                            const qkvi_block_scratch *scratch) {
-    if (!layer->pre_norm) return d;
+static float *read_gradient(const qkvi_block *layer, const qkvi_layernorm *norm, int64_t n,
+                            float *d, const qkvi_block_scratch *scratch) {
+    if (!reads_norm(layer, norm)) return d;
     memset(scratch->d_part, 0, (size_t)(n * layer->mha.hidden) * sizeof *d);
     return scratch->d_part;
 }
@@ -130,7 +162,7 @@ static void enter_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_lay
                            const qkvi_layernorm *d_norm, int64_t n, const float *x,
                            const qkvi_part_acts *part, float *d, float *d_read,
                            const qkvi_block_scratch *scratch) {
-    if (!layer->pre_norm) return;
+    if (!reads_norm(layer, norm)) return;
     qkvi_layernorm_backward(ctx, norm, d_norm, n, x, part->stats, d_read, d_read,
                             scratch->mha.sums);
     qkvi_rows_add(ctx, n, norm->n, d_read, d);
@@ -148,21 +180,36 @@ static void output_backward(qkv_ctx *ctx, const qkvi_mha *mha, const qkvi_mha *d
 
 /* ---- Backward -------------------------------------------------------------------------------- */
 
+/* Floats that the gradients of a norm of queries or keys are summed in. */
+static int64_t norm_sums(const qkvi_layernorm *norm, int64_t n_rows, int64_t width) {
+    return norm->gamma ? 2 * qkvi_colsum_elems(n_rows * (width / norm->n), norm->n) : 0;
+}
+
 void qkvi_block_scratch_cut(const qkvi_block *layer, int64_t n_rows, int64_t n_keys,
                             qkvi_cutter *cutter, qkvi_block_scratch *scratch) {
     const int64_t hidden = layer->mha.hidden, wide = layer->up.n_out;
-    const int64_t widest = wide > hidden ? wide : hidden;
+    const int64_t width = qkvi_mha_width(&layer->mha), kv_width = qkvi_mha_kv_width(&layer->mha);
+    const int64_t most = hidden > width ? hidden : width, widest = wide > most ? wide : most;
     const int64_t n_most = n_rows > n_keys ? n_rows : n_keys;
-    float **const rows[] = { &scratch->mha.d_q, &scratch->mha.d_k, &scratch->mha.d_v,
-                             &scratch->mha.d_o, &scratch->d_part };
-    for (int i = 0; i < 5; i++) *rows[i] = qkvi_cut(cutter, n_most * hidden, sizeof(float));
+    const struct {
+        float **rows;
+        int64_t width;
+    } arrays[] = { { &scratch->mha.d_q, width },
+                   { &scratch->mha.d_k, kv_width },
+                   { &scratch->mha.d_v, kv_width },
+                   { &scratch->mha.d_o, width },
+                   { &scratch->d_part, hidden } };
+    for (int i = 0; i < 5; i++)
+        *arrays[i].rows = qkvi_cut(cutter, n_most * arrays[i].width, sizeof(float));
     scratch->mha.packed = qkvi_cut(cutter, qkvi_rows_packed_elems(n_most, widest), sizeof(float));
     scratch->mha.product = qkvi_cut(cutter, layer->up.half ? n_most * hidden : 0, sizeof(float));
-    const int64_t norm_sums = 2 * qkvi_colsum_elems(n_most, hidden);
-    const int64_t wide_sums = qkvi_colsum_elems(n_most, widest);
-    scratch->mha.sums =
-        qkvi_cut(cutter, norm_sums > wide_sums ? norm_sums : wide_sums, sizeof(float));
+    int64_t sums = 2 * qkvi_colsum_elems(n_most, hidden);
+    sums = qkvi_max_i64(sums, qkvi_colsum_elems(n_most, widest));
+    sums = qkvi_max_i64(sums, norm_sums(&layer->mha.q_norm, n_most, width));
+    sums = qkvi_max_i64(sums, norm_sums(&layer->mha.k_norm, n_most, kv_width));
+    scratch->mha.sums = qkvi_cut(cutter, sums, sizeof(float));
     scratch->d_g = qkvi_cut(cutter, n_rows * wide, sizeof(float));
+    scratch->d_gate = qkvi_cut(cutter, layer->gate.n_out > 0 ? n_rows * wide : 0, sizeof(float));
 }
 
 /* to = 0, then to[pick->rows[i]] += from[i] in order */
@@ -183,21 +230,32 @@ static void feed_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_bloc
     const qkvi_row_dropout dropout = at_site(rows, FEED_FORWARD);
     float *packed = scratch->mha.packed, *sums = scratch->mha.sums, *d_g = scratch->d_g;
     const float *const d_f =
-        leave_backward(ctx, layer, &layer->norm2, &grads->norm2, &dropout, n, part, d, scratch);
+        leave_backward(ctx, layer, &layer->norm2, &grads->norm2, &layer->out2, &grads->out2,
+                       &dropout, n, part, d, scratch);
 
     /* f = g Wdᵀ + bd */
     qkvi_pack_rows(ctx, &layer->down, n, acts->g, packed);
     qkvi_linear_backward_params(ctx, &layer->down, &grads->down, n, d_f, packed, sums);
     qkvi_linear_backward_input(ctx, &layer->down, n, d_f, d_g);
 
-    /* g = act(u): d_g becomes the gradient of u */
-    qkvi_act_backward(ctx, layer->act, n, wide, acts->u, d_g, d_g);
+    /* g = act(u), or act(gate) ⊙ u: d_g becomes the gradient of u */
+    const bool gated = layer->gate.n_out > 0;
+    if (gated)
+        qkvi_gated_backward(ctx, layer->act, n, wide, acts->gate, acts->u, d_g, scratch->d_gate);
+    else
+        qkvi_act_backward(ctx, layer->act, n, wide, acts->u, d_g, d_g);
 
-    /* u = z Wuᵀ + bu */
-    float *const d_z = read_gradient(layer, n, d, scratch);
-    qkvi_pack_rows(ctx, &layer->up, n, layer->pre_norm ? part->y : x, packed);
+    /* u = z Wuᵀ + bu, gate = z Wgᵀ + bg */
+    float *const d_z = read_gradient(layer, &layer->norm2, n, d, scratch);
+    qkvi_pack_rows(ctx, &layer->up, n, read_of(layer, &layer->norm2, part, x), packed);
     qkvi_linear_backward_params(ctx, &layer->up, &grads->up, n, d_g, packed, sums);
     qkvi_linear_backward_input_add(ctx, &layer->up, n, d_g, d_z, scratch->mha.product);
+    if (gated) {
+        qkvi_linear_backward_params(ctx, &layer->gate, &grads->gate, n, scratch->d_gate, packed,
+                                    sums);
+        qkvi_linear_backward_input_add(ctx, &layer->gate, n, scratch->d_gate, d_z,
+                                       scratch->mha.product);
+    }
     enter_backward(ctx, layer, &layer->norm2, &grads->norm2, n, x, part, d, d_z, scratch);
 }
 
@@ -210,12 +268,12 @@ static qkv_status cross_backward(qkv_ctx *ctx, const qkvi_block *layer, const qk
     const qkvi_part_acts *const part = &acts->part_cross;
     const int64_t n = groups.n_rows;
     const float *const d_f = leave_backward(ctx, layer, &layer->norm_cross, &grads->norm_cross,
-                                            &dropout, n, part, d, scratch);
+                                            NULL, NULL, &dropout, n, part, d, scratch);
     output_backward(ctx, &layer->cross, &grads->cross, n, acts->cross.o, d_f, scratch->mha.d_o,
                     &scratch->mha);
-    float *const d_z = read_gradient(layer, n, d, scratch);
+    float *const d_z = read_gradient(layer, &layer->norm_cross, n, d, scratch);
     QKV_TRY(qkvi_mha_backward(ctx, &layer->cross, &grads->cross, &groups,
-                              layer->pre_norm ? part->y : x, rows->memory, &acts->cross, d_z,
+                              read_of(layer, &layer->norm_cross, part, x), rows->memory, &acts->cross, d_z,
                               d_memory, &scratch->mha));
     enter_backward(ctx, layer, &layer->norm_cross, &grads->norm_cross, n, x, part, d, d_z, scratch);
     return QKV_OK;
@@ -233,23 +291,23 @@ static qkv_status self_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkv
     const int64_t n = pick ? pick->n : n_rows;
     float *const d_part = pick ? pick->d : d;
     float *const d_o = pick ? pick->x : scratch->mha.d_o; /* nothing needs pick->x any more */
-    const float *const d_f = leave_backward(ctx, layer, &layer->norm1, &grads->norm1, &dropout, n,
-                                            part, d_part, scratch);
+    const float *const d_f = leave_backward(ctx, layer, &layer->norm1, &grads->norm1, &layer->out1,
+                                            &grads->out1, &dropout, n, part, d_part, scratch);
     output_backward(ctx, &layer->mha, &grads->mha, n, pick ? pick->o : acts->mha.o, d_f, d_o,
                     &scratch->mha);
     if (pick) {
-        scatter(ctx, pick, n_rows, hidden, d_o, scratch->mha.d_o);
+        scatter(ctx, pick, n_rows, qkvi_mha_width(&layer->mha), d_o, scratch->mha.d_o);
         scatter(ctx, pick, n_rows, hidden, pick->d, d);
     }
-    float *const d_z = read_gradient(layer, n_rows, d, scratch);
-    QKV_TRY(qkvi_mha_backward(ctx, &layer->mha, &grads->mha, &groups, layer->pre_norm ? part->y : x,
-                              NULL, &acts->mha, d_z, d_z, &scratch->mha));
+    float *const d_z = read_gradient(layer, &layer->norm1, n_rows, d, scratch);
+    QKV_TRY(qkvi_mha_backward(ctx, &layer->mha, &grads->mha, &groups,
+                              read_of(layer, &layer->norm1, part, x), NULL, &acts->mha, d_z, d_z, &scratch->mha));
     enter_backward(ctx, layer, &layer->norm1, &grads->norm1, n_rows, x, part, d, d_z, scratch);
     return QKV_OK;
 }
 
 static const float *output_of(const qkvi_block *layer, const qkvi_part_acts *part) {
-    return layer->pre_norm ? part->s : part->y;
+    return layer->adds ? part->s : part->y;
 }
 
 qkv_status qkvi_block_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block *grads,

@@ -2,10 +2,13 @@
  * One block of a transformer: self-attention, in a decoder attention over the encoder, feed-forward;
  * each a residual part with its layer norm. With f one of the three and x its input,
  *
- *     post-norm    y = norm(x + f(x))        Vaswani et al. 2017: BERT, BART, Marian
- *     pre-norm     y = x + f(norm(x))        Xiong et al. 2020: GPT-2
+ *     norm of the sum    y = norm(x + f(x))        Vaswani et al. 2017: BERT, BART, Marian
+ *     of the input       y = x + f(norm(x))        Xiong et al. 2020: GPT-2, Llama
+ *     of the output      y = x + norm(f(x))        OLMo 2
+ *     of both            y = x + norm(f(norm(x)))  Gemma 2
  *
  *     feed-forward    f(z) = act(z Wuᵀ + bu) Wdᵀ + bd
+ *     gated           f(z) = (act(z Wgᵀ + bg) ⊙ (z Wuᵀ + bu)) Wdᵀ + bd
  *
  * In training f's result goes through dropout before the sum, and so do the weights of attention.
  *
@@ -20,12 +23,17 @@
 #include "layer/dropout.h"
 #include "layer/layernorm.h"
 #include "layer/linear.h"
+#include "model/layer/rope.h"
 
 /*
  * Multi-head attention (Vaswani et al. 2017, section 3.2.2) over a batch without padding.
  *
  *     q = x Wqᵀ + bq      k, v = m Wkᵀ + bk, m Wvᵀ + bv      head h of a row: channels h head_dim …
- *     o = softmax(scale q kᵀ) v                              for each sequence and head
+ *     q, k = turn(norm(q)), turn(norm(k))                    where a model has such norms and turns
+ *     o = softmax(softcap(scale q kᵀ)) v                     for each sequence and head
+ *
+ * Norms of q and k are of each head, or of whole rows; turn is that of rotary positions (rope.h).
+ * Query heads share n_kv_heads key/value heads in groups (Ainslie et al. 2023).
  *
  * Self-attention has m = x; cross-attention has the rows of another stack, the memory. The output
  * projection y = o Woᵀ + bo has its weights here but is computed by the block, which may want it for
@@ -37,7 +45,7 @@
  *
  * An encoder with weights in bf16 that only runs attends in bf16, too: q, k and v are rounded to
  * it, and attention is computed in the class of the weights. Decoders attend in f32, since what
- * they keep of earlier tokens is f32.
+ * they keep of earlier tokens is f32; so do layers that turn q and k.
  */
 
 typedef struct qkvi_group {
@@ -56,35 +64,52 @@ typedef struct qkvi_mha_change {
 typedef struct qkvi_groups {
     int64_t n_rows, n_keys, n_groups;
     const qkvi_group *list;
+    const float *turns; /* [n_rows][head_dim] of rotary positions; NULL: none */
     qkvi_mha_change change;
     qkvi_row_dropout dropout; /* of weights; its site is this layer's */
 } qkvi_groups;
 
 typedef struct qkvi_mha {
-    int64_t n_heads, head_dim, hidden; /* hidden = n_heads head_dim */
-    double scale;                      /* 0: 1 / √head_dim */
+    int64_t n_heads, n_kv_heads, head_dim, hidden; /* hidden: of the rows that it reads */
+    double scale;                                  /* 0: 1 / √head_dim */
+    float softcap;                                 /* 0: none */
+    bool windowed;
+    int64_t window_left, window_right; /* of a windowed layer; -1: no bound */
+    int rope;                          /* 1 + which of the stack's; 0: none */
+    qkvi_layernorm q_norm, k_norm;     /* gamma NULL: none; n: head_dim, or the whole row */
+    float eps;                         /* of both */
     qkvi_linear query, key, value, output;
 } qkvi_mha;
 
+/* Channels of a row of q and o, and of k and v. */
+static inline int64_t qkvi_mha_width(const qkvi_mha *layer) {
+    return layer->n_heads * layer->head_dim;
+}
+static inline int64_t qkvi_mha_kv_width(const qkvi_mha *layer) {
+    return layer->n_kv_heads * layer->head_dim;
+}
+
 /* What the forward pass leaves for captures and for the backward pass. */
 typedef struct qkvi_mha_acts {
-    float *q, *o;      /* [n_rows][hidden] */
-    float *k, *v;      /* [n_keys][hidden] */
+    float *q, *o;      /* [n_rows][qkvi_mha_width] */
+    float *k, *v;      /* [n_keys][qkvi_mha_kv_width] */
+    float *raw[2];     /* q and k before their norms, to train; NULL: norms are in place */
+    float *stats[2];   /* of these norms; NULL */
     uint16_t *half[3]; /* q, k and v in bf16, which then are computed with; NULL: those above are */
     float *lse;        /* [n_heads][len] of a sequence begin at its first row * n_heads */
 } qkvi_mha_acts;
 
 typedef struct qkvi_mha_scratch {
-    float *d_q, *d_o; /* [n_rows][hidden] */
-    float *d_k, *d_v; /* [n_keys][hidden] */
+    float *d_q, *d_o; /* [n_rows][qkvi_mha_width] */
+    float *d_k, *d_v; /* [n_keys][qkvi_mha_kv_width] */
     float *packed;    /* qkvi_rows_packed_elems(the more of n_rows and n_keys, hidden) */
-    float *sums;      /* qkvi_colsum_elems(the more of n_rows and n_keys, hidden) */
+    float *sums;      /* of columns of d_q, d_k, d_v; two of rows of their norms */
     float *product;   /* [the more of n_rows and n_keys][hidden] of layers in bf16 */
 } qkvi_mha_scratch;
 
 /* Whether such a layer attends in bf16. */
 static inline bool qkvi_mha_in_half(const qkvi_mha *layer) {
-    return layer->query.half && !layer->query.weight;
+    return layer->query.half && !layer->query.weight && !layer->rope;
 }
 
 /* The factor on q·k: the layer's, or what the change makes of it. */
@@ -93,6 +118,13 @@ double qkvi_mha_scale(const qkvi_mha *layer, const qkvi_mha_change *change);
 /* acts from x [n_rows][hidden] and memory [n_keys][hidden], NULL: x. Fails only if attention does. */
 qkv_status qkvi_mha_forward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_groups *groups,
                             const float *x, const float *memory, qkvi_mha_acts *acts);
+
+/*
+ * q and k of projections become those that attention reads: norms, then turns of rows. keys: of k;
+ * the same rows as those of q in self-attention, where alone there are turns.
+ */
+void qkvi_mha_place(qkv_ctx *ctx, const qkvi_mha *layer, int64_t n_rows, int64_t n_keys,
+                    const float *turns, const qkvi_mha_acts *acts);
 
 /*
  * From scratch->d_o, the gradient of o: d_x += the gradient of x, and d_memory += that of memory,
@@ -109,9 +141,12 @@ typedef struct qkvi_block {
     qkvi_mha cross; /* n_heads 0: none */
     qkvi_layernorm norm_cross;
     qkvi_linear up, down; /* hidden → intermediate → hidden */
+    qkvi_linear gate;     /* n_out 0: none */
     qkvi_layernorm norm2;
+    qkvi_layernorm out1, out2; /* of what parts add; gamma NULL: none */
     qkvi_act act;
-    bool pre_norm;
+    bool pre_norm; /* norm1, norm_cross and norm2 are of the input, not of the sum */
+    bool adds;     /* the output is a sum: all norms but those of sums */
     float eps;
 } qkvi_block;
 
@@ -149,14 +184,17 @@ typedef struct qkvi_pick {
 } qkvi_pick;
 
 /*
- * A residual part. To run only, s and y may be the same array; the backward pass needs both.
+ * A residual part. To run only, s, y and f may be the same array; the backward pass needs all.
  *
- *     post-norm    f reads x         s = x + f     y = norm(s), the output
- *     pre-norm     f reads y         y = norm(x)   s = x + f, the output
+ *     norm of the sum    f reads x         s = x + f     y = norm(s), the output
+ *     of the input       f reads y         y = norm(x)   s = x + f, the output
+ *     of the output      f reads x, or y   s = x + norm(f), the output
  */
 typedef struct qkvi_part_acts {
-    float *s, *y; /* [n][hidden] */
-    float *stats; /* [n][2] of the norm */
+    float *s, *y;   /* [n][hidden] */
+    float *stats;   /* [n][2] of the norm */
+    float *f;       /* s, but of blocks with norms of the output */
+    float *f_stats; /* [n][2] of that */
 } qkvi_part_acts;
 
 /* What the forward pass computes, for n rows: all, or those picked. To run only, u and g may be the
@@ -164,13 +202,14 @@ typedef struct qkvi_part_acts {
 typedef struct qkvi_block_acts {
     qkvi_mha_acts mha, cross;
     qkvi_part_acts part1, part_cross, part2;
-    float *u, *g;  /* [n][intermediate]  before and after act */
+    float *u, *g;  /* [n][intermediate]  before and after act, or up z and what down reads … */
+    float *gate;   /* … of a gated block, which has gate z here */
     float *output; /* part2.s or part2.y */
 } qkvi_block_acts;
 
 typedef struct qkvi_block_scratch {
     qkvi_mha_scratch mha; /* its packed and sums are large enough for the whole block */
-    float *d_g;           /* [n_rows][intermediate] */
+    float *d_g, *d_gate;  /* [n_rows][intermediate]; d_gate of gated blocks */
     float *d_part;        /* [n_rows][hidden]: of f's result, or of what it reads */
 } qkvi_block_scratch;
 

@@ -16,24 +16,34 @@ static void describe_scores(const qkvi_mha *layer, const qkvi_mha_change *change
                             qkv_attention_desc *desc) {
     const bool divided = change->temperature != 0 && change->temperature != 1;
     if (change->causal) desc->flags |= QKV_SET_CAUSAL;
+    if (layer->windowed) {
+        desc->flags |= QKV_SET_WINDOW;
+        desc->window_left = layer->window_left;
+        desc->window_right = layer->window_right;
+    }
+    if (layer->softcap > 0) {
+        desc->flags |= QKV_SET_SOFTCAP;
+        desc->softcap = layer->softcap;
+    }
     if (layer->scale == 0 && !change->no_scale && !divided) return;
     desc->flags |= QKV_SET_SCALE;
     desc->scale = (float)qkvi_mha_scale(layer, change);
 }
 
 /*
- * The problem of one group: [n_sequences][n_heads][len][head_dim] by strides into [rows][hidden].
+ * The problem of one group: [n_sequences][n_heads][len][head_dim] by strides into rows of all heads.
  */
 static qkv_attention_desc describe(const qkvi_mha *layer, const qkvi_groups *groups,
                                    const qkvi_group *group) {
     qkv_attention_desc desc;
     const qkvi_mha_change *const change = &groups->change;
-    const int64_t n_heads = layer->n_heads, head_dim = layer->head_dim, hidden = layer->hidden;
+    const int64_t head_dim = layer->head_dim;
+    const int64_t width = qkvi_mha_width(layer), kv_width = qkvi_mha_kv_width(layer);
     const int64_t len = group->len, len_keys = group->len_keys;
-    qkv_attention_desc_contiguous(&desc, group->n_sequences, n_heads, n_heads, len, len_keys,
-                                  head_dim, head_dim);
-    const int64_t rows[3] = { len * hidden, head_dim, hidden };
-    const int64_t keys[3] = { len_keys * hidden, head_dim, hidden };
+    qkv_attention_desc_contiguous(&desc, group->n_sequences, layer->n_heads, layer->n_kv_heads, len,
+                                  len_keys, head_dim, head_dim);
+    const int64_t rows[3] = { len * width, head_dim, width };
+    const int64_t keys[3] = { len_keys * kv_width, head_dim, kv_width };
     for (int d = 0; d < 3; d++) {
         desc.q_stride[d] = desc.o_stride[d] = rows[d];
         desc.k_stride[d] = desc.v_stride[d] = keys[d];
@@ -66,7 +76,8 @@ static qkv_attention_desc describe_half(const qkvi_mha *layer, const qkvi_groups
 
 static qkv_status attend(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_groups *groups,
                          const qkvi_group *group, const qkvi_mha_acts *acts) {
-    const int64_t at = group->first_row * layer->hidden, from = group->first_key * layer->hidden;
+    const int64_t at = group->first_row * qkvi_mha_width(layer),
+                  from = group->first_key * qkvi_mha_kv_width(layer);
     float *const o = acts->o + at, *const lse = acts->lse + group->first_row * layer->n_heads;
     if (acts->half[0]) {
         const qkv_attention_desc desc = describe_half(layer, groups, group);
@@ -78,14 +89,52 @@ static qkv_status attend(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_groups 
                                  NULL);
 }
 
+/* ---- Norms and turns of queries and keys ----------------------------------------------------- */
+
+/* As many rows as the norm has: of heads, or of all of them. */
+static int64_t norm_rows(const qkvi_layernorm *norm, int64_t n_rows, int64_t width) {
+    return n_rows * (width / norm->n);
+}
+
+static void place(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_layernorm *norm, int64_t n_rows,
+                  int64_t n_heads, const float *turns, float *raw, float *stats, float *x) {
+    const int64_t width = n_heads * layer->head_dim;
+    if (norm->gamma)
+        qkvi_layernorm_forward(ctx, norm, layer->eps, norm_rows(norm, n_rows, width), NULL,
+                               raw ? raw : x, x, stats);
+    if (turns) qkvi_rotate(ctx, layer->head_dim, n_heads, n_rows, turns, false, x);
+}
+
+void qkvi_mha_place(qkv_ctx *ctx, const qkvi_mha *layer, int64_t n_rows, int64_t n_keys,
+                    const float *turns, const qkvi_mha_acts *acts) {
+    place(ctx, layer, &layer->q_norm, n_rows, layer->n_heads, turns, acts->raw[0], acts->stats[0],
+          acts->q);
+    place(ctx, layer, &layer->k_norm, n_keys, layer->n_kv_heads, turns, acts->raw[1],
+          acts->stats[1], acts->k);
+}
+
+/* d, the gradient of x that was placed, becomes that of what the projection gave. */
+static void place_backward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_layernorm *norm,
+                           const qkvi_layernorm *d_norm, int64_t n_rows, int64_t n_heads,
+                           const float *turns, const float *raw, const float *stats, float *d,
+                           float *sums) {
+    const int64_t width = n_heads * layer->head_dim;
+    if (turns) qkvi_rotate(ctx, layer->head_dim, n_heads, n_rows, turns, true, d);
+    if (norm->gamma)
+        qkvi_layernorm_backward(ctx, norm, d_norm, norm_rows(norm, n_rows, width), raw, stats, d, d,
+                                sums);
+}
+
 qkv_status qkvi_mha_forward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_groups *groups,
                             const float *x, const float *memory, qkvi_mha_acts *acts) {
     const qkvi_linear *const maps[3] = { &layer->query, &layer->key, &layer->value };
-    float *const results[3] = { acts->q, acts->k, acts->v };
+    float *const results[3] = { acts->raw[0] ? acts->raw[0] : acts->q,
+                                acts->raw[1] ? acts->raw[1] : acts->k, acts->v };
     const int n_apart = memory ? 1 : 0; /* the query's x is not what the others read */
     if (memory) qkvi_linear_forward(ctx, &layer->query, groups->n_rows, x, acts->q);
     qkvi_linears_forward(ctx, 3 - n_apart, maps + n_apart, groups->n_keys, memory ? memory : x,
                          results + n_apart, acts->half[0] ? acts->half : NULL);
+    qkvi_mha_place(ctx, layer, groups->n_rows, groups->n_keys, groups->turns, acts);
     for (int64_t g = 0; g < groups->n_groups; g++)
         QKV_TRY(attend(ctx, layer, groups, &groups->list[g], acts));
     return QKV_OK;
@@ -96,7 +145,8 @@ static qkv_status attention_backward(qkv_ctx *ctx, const qkvi_mha *layer, const 
                                      const qkvi_mha_scratch *d) {
     const qkvi_group *group = &groups->list[g];
     const qkv_attention_desc desc = describe(layer, groups, group);
-    const int64_t at = group->first_row * layer->hidden, from = group->first_key * layer->hidden;
+    const int64_t at = group->first_row * qkvi_mha_width(layer),
+                  from = group->first_key * qkvi_mha_kv_width(layer);
     qkv_attention_grads grads;
     qkv_attention_grads_contiguous(&grads, &desc);
     for (int i = 0; i < 3; i++) {
@@ -124,6 +174,12 @@ qkv_status qkvi_mha_backward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_mha
         const qkv_status status = attention_backward(ctx, layer, groups, g, acts, scratch);
         if (status != QKV_OK) return status;
     }
+
+    /* q = turn(norm(q)), k = turn(norm(k)) */
+    place_backward(ctx, layer, &layer->q_norm, &d->q_norm, n_rows, layer->n_heads, groups->turns,
+                   acts->raw[0], acts->stats[0], scratch->d_q, sums);
+    place_backward(ctx, layer, &layer->k_norm, &d->k_norm, n_keys, layer->n_kv_heads, groups->turns,
+                   acts->raw[1], acts->stats[1], scratch->d_k, sums);
 
     /* q = x Wqᵀ + bq, k = m Wkᵀ + bk, v = m Wvᵀ + bv */
     qkvi_pack_rows(ctx, &layer->query, n_rows, x, packed);

@@ -1,0 +1,63 @@
+/*
+ * What the rows of Llama and its kin, and of ModernBERT, have in common: see families.c. From
+ * transformers 5, models/<type>/{configuration,modeling}_<type>.py. Sizes are those of an absent
+ * field.
+ */
+#ifndef QKVI_ARCH_FAMILIES_ROTARY_H
+#define QKVI_ARCH_FAMILIES_ROTARY_H
+
+/* ---- config.json ------------------------------------------------------------------------------ */
+
+#define MAX_LEN(n)  .max_len = { "max_position_embeddings", n }
+#define KV_HEADS(n) .n_kv_heads = { "num_key_value_heads", n }
+#define HEAD_DIM(n) .head_dim = { "head_dim", n }
+#define GELU_TANH   "gelu_pytorch_tanh"
+
+#define LLAMA_SIZES(words, wide, inner, layers, heads)                                             \
+    .hidden = { "hidden_size", wide }, .vocab_size = { "vocab_size", words },                      \
+    .stacks = { { { "num_hidden_layers", layers },                                                 \
+                  { "num_attention_heads", heads },                                                \
+                  { "intermediate_size", inner } } }
+
+#define LLAMA_CONFIG(eps_of, act, ...)                                                             \
+    .config = { .activation = "hidden_act",                                                        \
+                .activation_absent = act,                                                          \
+                .eps = "rms_norm_eps",                                                             \
+                .eps_absent = eps_of,                                                              \
+                .start = -1,                                                                       \
+                .switches = { { "add_cross_attention" },                                           \
+                              { "is_encoder_decoder" },                                            \
+                              { "use_bidirectional_attention" } },                                 \
+                __VA_ARGS__ }
+
+/* ---- Names ------------------------------------------------------------------------------------ */
+
+#define LLAMA_NAMES                                                                                \
+    .word = "model.embed_tokens", .layer = "model.layers.", .query = "self_attn.q_proj",           \
+    .key = "self_attn.k_proj", .value = "self_attn.v_proj", .output = "self_attn.o_proj",          \
+    .gate = "mlp.gate_proj", .up = "mlp.up_proj", .down = "mlp.down_proj", .last_norm = "model.norm"
+
+#define LLAMA_BLOCK                                                                                \
+    LLAMA_NAMES, .norm1 = "input_layernorm", .norm2 = "post_attention_layernorm"
+
+#define QK_NORMS .query_norm = "self_attn.q_norm", .key_norm = "self_attn.k_norm"
+
+#define OUTPUT_NORMS                                                                               \
+    .norm1 = "input_layernorm", .out1 = "post_attention_layernorm",                                \
+    .norm2 = "pre_feedforward_layernorm", .out2 = "post_feedforward_layernorm"
+
+/* ---- Rows ------------------------------------------------------------------------------------- */
+
+#define BIASES_ASKED QKVI_BIASES_IF_ASKED
+
+#define LLAMA(name, its_norm, its_place, its_biases, ...)                                          \
+    {                                                                                              \
+        .type = name, .kind = QKV_MODEL_DECODER, .norm = its_norm, .place = its_place,             \
+        .positions = QKVI_ROTARY, .biases = its_biases,                                            \
+        .spelling = { .prefix = "model.",                                                          \
+                      .ties = { { "model.embed_tokens.weight", { "lm_head.weight" } } },           \
+                      .ignored = { ".rotary_emb.inv_freq" } },                                     \
+        .head = "lm_head", __VA_ARGS__                                                             \
+    }
+
+#endif

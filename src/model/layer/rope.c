@@ -1,0 +1,108 @@
+/* Rotary positions: see rope.h. */
+#include "model/layer/rope.h"
+
+#include "attn/ctx.h"
+#include "kernels/table.h"
+#include "layer/angles.h"
+#include "layer/rows.h"
+
+#define TWO_PI 6.283185307179586
+
+/* ---- Frequencies ----------------------------------------------------------------------------- */
+
+/* Llama 3: short waves stay, long ones are stretched, those between are mixed. */
+static double llama3(const qkv_rope *s, double w) {
+    const double waves = s->original_len * w / TWO_PI; /* in the original length */
+    if (waves > s->high_freq_factor) return w;
+    if (waves < s->low_freq_factor) return w / s->factor;
+    const double mix =
+        (waves - s->low_freq_factor) / (s->high_freq_factor - s->low_freq_factor);
+    return (1 - mix) * w / s->factor + mix * w;
+}
+
+/* The place i of the wave that turns n times in the original length. */
+static double place_of(const qkv_rope *s, int64_t head_dim, double n) {
+    return (double)head_dim * qkvi_ln(s->original_len / (TWO_PI * n)) / (2 * qkvi_ln(s->theta));
+}
+
+/* YaRN (Peng et al. 2023): a ramp from waves that stay to waves that are stretched. */
+static double yarn(const qkv_rope *s, int64_t head_dim, int64_t i, double w) {
+    double first = place_of(s, head_dim, s->beta_fast), last = place_of(s, head_dim, s->beta_slow);
+    if (s->truncates) first = floor(first), last = ceil(last);
+    if (first < 0) first = 0;
+    if (last > (double)head_dim - 1) last = (double)head_dim - 1;
+    if (first == last) last += 0.001;
+    double stretched = ((double)i - first) / (last - first);
+    stretched = stretched < 0 ? 0 : stretched > 1 ? 1 : stretched;
+    return w * (stretched / s->factor + 1 - stretched);
+}
+
+static double frequency(const qkv_rope *s, int64_t head_dim, int64_t i) {
+    const double w = qkvi_exp(-qkvi_ln(s->theta) * ((double)(2 * i) / (double)head_dim));
+    switch (s->type) {
+    case QKV_ROPE_LINEAR: return w / s->factor;
+    case QKV_ROPE_LLAMA3: return llama3(s, w);
+    case QKV_ROPE_YARN: return yarn(s, head_dim, i, w);
+    default: return w;
+    }
+}
+
+qkv_status qkvi_rope_make(const qkv_rope *settings, int64_t head_dim, qkvi_rope *rope,
+                          qkv_error *error) {
+    const int64_t n = head_dim / 2;
+    *rope = (qkvi_rope){ .head_dim = head_dim, .factor = settings->attention_factor };
+    rope->w = qkvi_malloc_array((size_t)n, sizeof *rope->w);
+    if (!rope->w) return qkvi_no_memory(error, "positions");
+    for (int64_t i = 0; i < n; i++) rope->w[i] = frequency(settings, head_dim, i);
+    return QKV_OK;
+}
+
+void qkvi_rope_free(qkvi_rope *rope) {
+    free(rope->w);
+    rope->w = NULL;
+}
+
+/* ---- Rows ------------------------------------------------------------------------------------ */
+
+typedef struct rope_job {
+    const qkvi_rope *rope;
+    const int32_t *places;
+    const float *turns;
+    float *out; /* turns, or x */
+    int64_t head_dim, n_heads;
+    bool back;
+} rope_job;
+
+static void turn_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
+    const rope_job *const j = argument;
+    const int64_t half = j->head_dim / 2;
+    (void)ctx;
+    for (int64_t r = rows.first; r < rows.first + rows.count; r++)
+        for (int64_t i = 0; i < half; i++) {
+            const double angle = (double)j->places[r] * j->rope->w[i];
+            float *const at = j->out + r * j->head_dim + i;
+            at[0] = (float)(j->rope->factor * qkvi_sinusoid(angle, 1));
+            at[half] = (float)(j->rope->factor * qkvi_sinusoid(angle, 0));
+        }
+}
+
+void qkvi_rope_turns(qkv_ctx *ctx, const qkvi_rope *rope, int64_t n_rows, const int32_t *places,
+                     float *turns) {
+    rope_job j = { .rope = rope, .places = places, .out = turns, .head_dim = rope->head_dim };
+    qkvi_rows_run(ctx, n_rows, turn_block, &j);
+}
+
+static void rotate_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
+    const rope_job *const j = argument;
+    ctx->kernels->layer.rotate(rows.count, j->n_heads, j->head_dim, j->back,
+                               j->turns + rows.first * j->head_dim,
+                               j->out + rows.first * j->n_heads * j->head_dim);
+}
+
+void qkvi_rotate(qkv_ctx *ctx, int64_t head_dim, int64_t n_heads, int64_t n_rows,
+                 const float *turns, bool back, float *x) {
+    rope_job j = {
+        .turns = turns, .out = x, .head_dim = head_dim, .n_heads = n_heads, .back = back
+    };
+    qkvi_rows_run(ctx, n_rows, rotate_block, &j);
+}

@@ -1,0 +1,36 @@
+/*
+ * Rotary positions (Su et al. 2021) by halves: channels i and i + d/2 of a head are a vector, which
+ * position p turns by the angle p w_i.
+ *
+ *     w_i = theta^(-2i / d), i < d/2, or what a qkv_rope makes of it for texts that are longer than
+ *     those that a model learned from (qkv/model.h has the formulas)
+ *
+ * Frequencies and angles are doubles, by series without libm: so the same bits everywhere, and the
+ * cosines and sines are off by half an ulp of a float at any position.
+ */
+#ifndef QKVI_MODEL_ROPE_H
+#define QKVI_MODEL_ROPE_H
+
+#include "model/base.h"
+#include "qkv/model.h"
+
+typedef struct qkvi_rope {
+    int64_t head_dim;
+    double factor; /* on cosines and sines */
+    double *w;     /* [head_dim / 2], owned; NULL: no rotation */
+} qkvi_rope;
+
+/* MEMORY. head_dim is even; settings have been checked (store/config_rope.c). */
+qkv_status qkvi_rope_make(const qkv_rope *settings, int64_t head_dim, qkvi_rope *rope,
+                          qkv_error *error);
+void qkvi_rope_free(qkvi_rope *rope);
+
+/* turns [n_rows][head_dim]: a row's cosines, then its sines, at its place, 0 … 2^20 - 1. */
+void qkvi_rope_turns(qkv_ctx *ctx, const qkvi_rope *rope, int64_t n_rows, const int32_t *places,
+                     float *turns);
+
+/* x [n_rows][n_heads][head_dim] in place; back: by the negative angle. */
+void qkvi_rotate(qkv_ctx *ctx, int64_t head_dim, int64_t n_heads, int64_t n_rows,
+                 const float *turns, bool back, float *x);
+
+#endif
