@@ -135,10 +135,14 @@ typedef struct qkv_heads_info {
     /* 1: query i sees keys j <= i + q_offset. */
     int causal;
     int64_t q_offset;
-    /* 1: a query sees all keys of the input. */
+    /* 1: a query sees all keys of the input, in every layer. */
     int sees_all;
     /* The number of inputs of a mean; 1 otherwise. */
     int64_t n_inputs;
+    /* 1: queries of some layers see a window of the keys that others see. */
+    int windows;
+    /* c, where scores s become c tanh(s / c); 0: they do not. */
+    float softcap;
 } qkv_heads_info;
 
 /**
@@ -355,8 +359,12 @@ QKV_API void qkv_heads_set_probes(qkv_heads *heads, const qkv_head_probes *probe
 
 /* ---- Weights --------------------------------------------------------------------------------- */
 
-/** Returns 1 if a query may see a key, 0 otherwise. */
+/**
+ * Returns 1 if a query may see a key, 0 otherwise. Layers with a window (qkv_capture) see fewer keys
+ * than others: qkv_heads_sees is of the layer that sees most, qkv_head_sees of the index-th head.
+ */
 QKV_API int qkv_heads_sees(const qkv_heads *heads, int64_t query, int64_t key);
+QKV_API int qkv_head_sees(const qkv_heads *heads, int64_t index, int64_t query, int64_t key);
 
 /**
  * Returns the head as qkv/patterns.h takes it. It is valid as long as `heads`. For arrays, lse is

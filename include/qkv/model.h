@@ -86,6 +86,55 @@ enum {
     QKV_UNTIED_DECODER = 4
 };
 
+/** How frequencies of rotary positions are made for texts longer than those that were learned from. */
+typedef enum qkv_rope_type {
+    QKV_ROPE_NONE,
+    QKV_ROPE_DEFAULT,
+    /** w / factor. */
+    QKV_ROPE_LINEAR,
+    /** Of texts of at most max_len tokens, which are all that a model takes: as by default. */
+    QKV_ROPE_DYNAMIC,
+    /** By the wavelength: w, w / factor, or a mixture (Llama 3.1). */
+    QKV_ROPE_LLAMA3,
+    /** Peng et al. 2023. */
+    QKV_ROPE_YARN
+} qkv_rope_type;
+
+/**
+ * Rotary positions (Su et al. 2021). With d = head_dim and i < d / 2, position p turns channels i
+ * and i + d / 2 of every query and key by the angle p w_i.
+ *
+ *     default   w_i = theta^(-2 i / d)
+ *     linear    w_i / factor
+ *     llama3    with t = original_len w_i / 2 pi: w_i if t > high_freq_factor, w_i / factor if
+ *               t < low_freq_factor, else (1 - s) w_i / factor + s w_i, s = (t - low) / (high - low)
+ *     yarn      w_i (g / factor + 1 - g), g = clamp((i - a) / (b - a), 0, 1), a = floor(r(beta_fast)),
+ *               b = ceil(r(beta_slow)), r(n) = d ln(original_len / (2 pi n)) / (2 ln theta), both
+ *               rounded only if `truncates`, a at least 0 and b at most d - 1
+ *
+ * Cosines and sines are multiplied by attention_factor, which is 1 but for yarn.
+ */
+typedef struct qkv_rope {
+    qkv_rope_type type;
+    double theta, factor, original_len;
+    double low_freq_factor, high_freq_factor;
+    double beta_fast, beta_slow;
+    double attention_factor;
+    int truncates;
+} qkv_rope;
+
+enum {
+    /** The most layers of a stack. */
+    QKV_MAX_LAYERS = 1024,
+    /** Bits of qkv_model_info.layer_kinds: queries see a window; no rotary positions. */
+    QKV_LAYER_SLIDES = 1,
+    QKV_LAYER_UNROTATED = 2,
+    /** Bits of qkv_model_info.biases: of q, k and v; of what follows attention; of the MLP. */
+    QKV_BIAS_QKV = 1,
+    QKV_BIAS_OUTPUT = 2,
+    QKV_BIAS_MLP = 4
+};
+
 /** The library allocates it, and it may grow at its end. */
 typedef struct qkv_model_info {
     /** model_type of config.json: "bert", "gpt2", "bart" … */
@@ -120,7 +169,7 @@ typedef struct qkv_model_info {
      * Of the feed-forward: "gelu" (with erf), "gelu_tanh", "relu", "silu", "quick_gelu", "tanh".
      */
     const char *activation;
-    /** 1: vectors of words are multiplied by the root of hidden. */
+    /** 1: vectors of words are multiplied by the root of hidden, but for rounding (word_scale). */
     int scales_words;
     /** 1: scores are not divided by the root of head_dim (GPT-2). */
     int unscaled;
@@ -157,6 +206,23 @@ typedef struct qkv_model_info {
     int64_t sentence_dim;
     /** Modules with weights behind the pooling: Dense, LayerNorm. */
     int sentence_layers;
+
+    /** Key/value heads of self-attention, each of which n_heads / n_kv_heads query heads share. */
+    int64_t n_kv_heads;
+    /** Of layers that slide: query i sees keys i - window_left to i + window_right; -1: no bound. */
+    int64_t window_left, window_right;
+    /** [n_layers] QKV_LAYER_… */
+    unsigned char layer_kinds[QKV_MAX_LAYERS];
+    /** Rotary positions of layers that do not slide, and of those that do; both may be alike. */
+    qkv_rope rope[2];
+    /** QKV_BIAS_… of linear layers in blocks. */
+    int biases;
+    /** The factor on q.k; 0: 1 / sqrt(head_dim), or what the fields above say. */
+    double score_scale;
+    /** c of c tanh(x / c), of scores and of the logits of the next token; 0: none. */
+    double score_cap, logit_cap;
+    /** Vectors of words are multiplied by it. */
+    double word_scale;
 } qkv_model_info;
 
 /* ---- Opening --------------------------------------------------------------------------------- */
@@ -342,7 +408,9 @@ QKV_API const float *qkv_run_hidden(const qkv_run *run, qkv_which which, int64_t
 typedef struct qkv_capture {
     size_t struct_size;
     /**
-     * [n_heads][n][head_dim] and [n_heads][n_keys][head_dim], after the bias and before scaling.
+     * [n_heads][n][head_dim] and [n_kv_heads][n_keys][head_dim], as scores are made of them: after
+     * the bias, norms of queries and keys and rotary positions, and before scaling. Head h has the
+     * keys of key/value head h / (n_heads / n_kv_heads).
      */
     const float *q, *k;
     /** [n_heads][n]. */
@@ -356,6 +424,12 @@ typedef struct qkv_capture {
     const uint8_t *seen;
     /** n, except for cross-attention. */
     int64_t n_keys;
+    /** n_heads, except for models whose query heads share keys. */
+    int64_t n_kv_heads;
+    /** Query i sees keys i - window_left to i + window_right only; -1: no bound. */
+    int64_t window_left, window_right;
+    /** A score s becomes softcap tanh(s / softcap); 0: it stays. */
+    float softcap;
 } qkv_capture;
 QKV_DEFINE_INIT(qkv_capture)
 
@@ -369,7 +443,7 @@ QKV_API QKV_NODISCARD qkv_status qkv_run_capture(const qkv_run *run, qkv_which w
                                                  qkv_error *error);
 
 /**
- * Computes the weights [n][n_keys] of one head, as exp(scale q·k - lse). Rows are queries and sum
+ * Computes the weights [n][n_keys] of one head, as exp(softcap(scale q·k) - lse). Rows are queries and sum
  * to 1. Keys that are not seen have 0.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_run_weights(const qkv_run *run, qkv_which which, int64_t b,

@@ -36,6 +36,7 @@ void qkv_heads_free(qkv_heads *heads) {
     qkvi_heads_mean_free(heads->mean);
     free(heads->sources);
     free(heads->descs);
+    free(heads->layer_rules);
     free(heads->ids);
     free(heads->query_kinds);
     free(heads->key_kinds);
@@ -72,7 +73,10 @@ static void describe_scores(const qkv_heads *heads, int64_t index, qkv_attention
 void qkvi_heads_describe(const qkv_heads *heads, int64_t first, int64_t n_heads,
                          qkv_attention_desc *desc) {
     const qkv_heads_info *const info = &heads->info;
-    qkv_attention_desc_contiguous(desc, 1, n_heads, n_heads, info->n_queries, info->n_keys,
+    const int64_t n_kv_heads =
+        n_heads > 1 && heads->n_kv_heads > 0 ? heads->n_kv_heads : n_heads;
+    const qkvi_rules *const rules = qkvi_heads_rules(heads, first);
+    qkv_attention_desc_contiguous(desc, 1, n_heads, n_kv_heads, info->n_queries, info->n_keys,
                                   info->head_dim, 0);
     desc->scale = heads->sources[first].scale;
     desc->flags |= QKV_SET_SCALE;
@@ -83,6 +87,11 @@ void qkvi_heads_describe(const qkv_heads *heads, int64_t first, int64_t n_heads,
         desc->flags |= QKV_SET_WINDOW;
         desc->window_left = heads->desc.window_left;
         desc->window_right = heads->desc.window_right;
+    }
+    if (heads->layer_rules && (rules->left < QKVI_NO_WINDOW || rules->right < QKVI_NO_WINDOW)) {
+        desc->flags |= QKV_SET_WINDOW;
+        desc->window_left = rules->left < QKVI_NO_WINDOW ? rules->left : -1;
+        desc->window_right = rules->right < QKVI_NO_WINDOW ? rules->right : -1;
     }
     describe_scores(heads, first, desc);
     if (!heads->seen) return;
@@ -99,10 +108,20 @@ qkv_status qkvi_heads_check(const qkv_heads *heads, int64_t index, qkv_error *er
                           (long long)index, (long long)heads->n_all - 1);
 }
 
+static int sees(const qkv_heads *heads, const qkvi_rules *rules, int64_t query, int64_t key) {
+    const qkvi_range keys = qkvi_keys_of(rules, query);
+    return key >= keys.begin && key < keys.end && (!heads->seen || heads->seen[key]);
+}
+
 int qkv_heads_sees(const qkv_heads *heads, int64_t query, int64_t key) {
     if (!heads || query < 0 || query >= heads->info.n_queries) return 0;
-    const qkvi_range keys = qkvi_keys_of(&heads->rules, query);
-    return key >= keys.begin && key < keys.end && (!heads->seen || heads->seen[key]);
+    return sees(heads, &heads->rules, query, key);
+}
+
+int qkv_head_sees(const qkv_heads *heads, int64_t index, int64_t query, int64_t key) {
+    if (!heads || query < 0 || query >= heads->info.n_queries || index < 0 || index >= heads->n_all)
+        return 0;
+    return sees(heads, qkvi_heads_rules(heads, index), query, key);
 }
 
 /* ---- Measuring --------------------------------------------------------------------------------- */
@@ -129,7 +148,8 @@ static void tell(void *user, int64_t done, int64_t total) {
     work->given->progress(work->given->progress_user, (int64_t)(all * STEPS), STEPS);
 }
 
-static qkv_status count_keys(const qkv_heads *heads, double *log_keys, qkv_error *error) {
+static qkv_status count_keys(const qkv_heads *heads, const qkvi_rules *rules, double *log_keys,
+                             qkv_error *error) {
     const qkv_heads_info *const info = &heads->info;
     int64_t *const before = qkvi_malloc_array((size_t)info->n_keys + 1, sizeof *before);
     if (!before) return qkvi_no_memory(error, "heads");
@@ -137,7 +157,7 @@ static qkv_status count_keys(const qkv_heads *heads, double *log_keys, qkv_error
     for (int64_t j = 0; j < info->n_keys; j++)
         before[j + 1] = before[j] + (!heads->seen || heads->seen[j]);
     for (int64_t i = 0; i < info->n_queries; i++) {
-        const qkvi_range keys = qkvi_keys_of(&heads->rules, i);
+        const qkvi_range keys = qkvi_keys_of(rules, i);
         const int64_t n = keys.end > keys.begin ? before[keys.end] - before[keys.begin] : 0;
         log_keys[i] = n > 0 ? log((double)n) : 0;
     }
@@ -180,6 +200,15 @@ static qkv_status take_given(struct work *work, qkv_error *error) {
     return qkvi_matches_find(&heads->rules, NULL, heads->ids, work->matches, error);
 }
 
+/* What queries see, of all heads or of a layer's. */
+static qkv_status see(struct work *work, const qkvi_rules *rules, qkv_error *error) {
+    qkv_heads *const heads = work->heads;
+    QKV_TRY(count_keys(heads, rules, work->log_keys, error));
+    if (!heads->ids) return QKV_OK;
+    memset(work->matches, 0, (size_t)heads->info.n_queries);
+    return qkvi_matches_find(rules, heads->seen, heads->ids, work->matches, error);
+}
+
 static qkv_status begin(struct work *work, qkv_error *error) {
     qkv_heads *const heads = work->heads;
     const size_t n = (size_t)heads->info.n_queries, n_keys = (size_t)heads->info.n_keys,
@@ -197,10 +226,11 @@ static qkv_status begin(struct work *work, qkv_error *error) {
         !heads->numbers || !heads->empty || (!heads->peaks && work->flags & QKV_HEADS_SHARPEST))
         return qkvi_no_memory(error, "heads");
     heads->nan = heads->empty + n_all;
-    QKV_TRY(count_keys(heads, work->log_keys, error));
-    if (heads->given) return take_given(work, error);
-    if (heads->ids)
-        QKV_TRY(qkvi_matches_find(&heads->rules, heads->seen, heads->ids, work->matches, error));
+    if (heads->given) {
+        QKV_TRY(count_keys(heads, &heads->rules, work->log_keys, error));
+        return take_given(work, error);
+    }
+    if (!heads->layer_rules) QKV_TRY(see(work, &heads->rules, error));
     return qkvi_head_rows_make(heads->dense ? heads->info.n_heads : 1, heads->info.n_queries,
                                heads->info.n_keys, &work->rows, error);
 }
@@ -263,6 +293,7 @@ static qkv_status run_pass(struct work *work, int64_t first, const qkv_call_opti
         take(work, 0);
         return QKV_OK;
     }
+    if (heads->layer_rules) QKV_TRY(see(work, qkvi_heads_rules(heads, first), error));
     qkvi_heads_describe(heads, first, work->rows.n_heads, &desc);
     const qkvi_head_pass pass = { .ctx = heads->ctx,
                                   .desc = &desc,

@@ -173,6 +173,7 @@ static qkv_status open(qkv_ctx *ctx, const qkv_heads_arrays *a, qkv_heads **head
         .one_text = !a->two_texts,
         .causal = a->causal,
         .q_offset = a->q_offset,
+        .softcap = a->softcap,
         .sees_all = !a->causal && a->window_left < 0 && a->window_right < 0,
     };
     int64_t n_lse;

@@ -29,6 +29,8 @@ struct qkv_heads {
     int dense;                 /* the heads of a layer lie side by side, as do their lse */
     qkv_attention_desc desc;   /* of one head; scale aside */
     qkvi_rules rules;
+    qkvi_rules *layer_rules;          /* [n_layers] where layers differ; NULL: rules, of all */
+    int64_t n_kv_heads;               /* of a layer whose heads are dense; 0: n_heads */
     const uint8_t *seen;              /* [n_keys] 0: no query sees the key; NULL */
     int32_t *ids;                     /* [n] of queries and keys; NULL: they do not compare */
     uint8_t *query_kinds, *key_kinds; /* qkvi_token_kind; NULL: unknown */
@@ -51,6 +53,11 @@ struct qkv_heads {
 /** Sizes, rules and arrays for n_all heads; the sources are the caller's to fill. */
 qkv_status qkvi_heads_make(qkv_ctx *ctx, const qkv_heads_info *info, qkv_heads **heads,
                            qkv_error *error);
+/** What the index-th head's queries see. */
+static inline const qkvi_rules *qkvi_heads_rules(const qkv_heads *heads, int64_t index) {
+    return heads->layer_rules ? &heads->layer_rules[index / heads->info.n_heads] : &heads->rules;
+}
+
 /** The description of n_heads heads that lie side by side, from the first-th on. */
 void qkvi_heads_describe(const qkv_heads *heads, int64_t first, int64_t n_heads,
                          qkv_attention_desc *desc);
@@ -63,7 +70,8 @@ const double *qkvi_heads_mean_numbers(const qkv_heads *heads, int64_t index);
 const float *qkvi_heads_mean_weights(const qkv_heads *heads, int64_t index);
 
 /** Profile of weights that are there (profile.c). */
-void qkvi_profile(const qkv_heads *heads, const float *weights, const qkv_heads_profile *profile);
+void qkvi_profile(const qkv_heads *heads, int64_t index, const float *weights,
+                  const qkv_heads_profile *profile);
 
 /** Rules of labels with their numbers looked up once, for those who label many heads. */
 

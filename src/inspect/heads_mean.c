@@ -134,11 +134,17 @@ static qkv_status make(qkv_heads *heads, int64_t max_keys, int64_t n_expected,
 }
 
 /* Shape and rules, but for keys that are hidden in one input only. */
-static void take_shape(const qkv_heads *like, qkv_heads *heads) {
+static qkv_status take_shape(const qkv_heads *like, qkv_heads *heads, qkv_error *error) {
     heads->info = like->info;
     heads->info.n_inputs = 0;
     heads->info.sees_all = like->info.sees_all || (!like->info.causal && like->seen);
     heads->rules = like->rules;
+    if (!like->layer_rules) return QKV_OK;
+    const size_t n = (size_t)like->info.n_layers;
+    heads->layer_rules = qkvi_malloc_array(n, sizeof *heads->layer_rules);
+    if (!heads->layer_rules) return qkvi_no_memory(error, "means of heads");
+    memcpy(heads->layer_rules, like->layer_rules, n * sizeof *heads->layer_rules);
+    return QKV_OK;
 }
 
 qkv_status qkv_heads_open_mean(int64_t n_layers, int64_t n_heads, int64_t max_keys,
@@ -155,9 +161,9 @@ qkv_status qkv_heads_open_mean(int64_t n_layers, int64_t n_heads, int64_t max_ke
     qkv_status status = qkvi_heads_make(NULL, &info, mean, error);
     if (status == QKV_OK) {
         (*mean)->info.n_inputs = 0;
-        if (like) take_shape(like, *mean);
+        if (like) status = take_shape(like, *mean, error);
         (*mean)->n_all = n_layers * n_heads;
-        status = make(*mean, max_keys, n_inputs, like, error);
+        if (status == QKV_OK) status = make(*mean, max_keys, n_inputs, like, error);
     }
     if (status == QKV_OK) return QKV_OK;
     qkv_heads_free(*mean);

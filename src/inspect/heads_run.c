@@ -38,16 +38,31 @@ static qkv_status take_layers(const qkv_run *run, int64_t b, qkv_heads *heads, q
     for (int64_t layer = 0; layer < heads->info.n_layers; layer++) {
         qkv_capture c = qkv_capture_init();
         QKV_TRY(qkv_run_capture(run, heads->which, b, layer, &c, error));
+        const int64_t group = c.n_heads / c.n_kv_heads;
         for (int64_t h = 0; h < c.n_heads; h++)
             heads->sources[layer * c.n_heads + h] =
                 (qkvi_head_source){ .q = c.q + h * c.n * c.head_dim,
-                                    .k = c.k + h * c.n_keys * c.head_dim,
+                                    .k = c.k + h / group * c.n_keys * c.head_dim,
                                     .lse = (float *)(uintptr_t)(c.lse + h * c.n),
                                     .scale = c.scale };
+        if (!heads->layer_rules) continue;
+        heads->layer_rules[layer] = heads->rules;
+        if (c.window_left >= 0) heads->layer_rules[layer].left = c.window_left;
+        if (c.window_right >= 0) heads->layer_rules[layer].right = c.window_right;
     }
     heads->n_lse = heads->n_all;
     heads->dense = 1;
     return QKV_OK;
+}
+
+/* Whether a layer has a window. */
+static bool has_windows(const qkv_run *run, qkv_which which, int64_t b, int64_t n_layers) {
+    qkv_capture c = qkv_capture_init();
+    for (int64_t layer = 0; layer < n_layers; layer++)
+        if (qkv_run_capture(run, which, b, layer, &c, NULL) == QKV_OK &&
+            (c.window_left >= 0 || c.window_right >= 0))
+            return true;
+    return false;
 }
 
 /* As many as the run captured. */
@@ -60,14 +75,18 @@ static int64_t count_layers(const qkv_run *run, qkv_which which, int64_t b) {
 
 static qkv_status open(qkv_ctx *ctx, const qkv_run *run, int64_t b, const qkv_capture *c,
                        qkv_heads *given, qkv_heads **heads, qkv_error *error) {
-    const qkv_heads_info info = { .n_layers = count_layers(run, given->which, b),
+    const int64_t n_layers = count_layers(run, given->which, b);
+    const bool windows = has_windows(run, given->which, b, n_layers);
+    const qkv_heads_info info = { .n_layers = n_layers,
                                   .n_heads = c->n_heads,
                                   .n_queries = c->n,
                                   .n_keys = c->n_keys,
                                   .head_dim = c->head_dim,
                                   .one_text = given->which != QKV_CROSS,
                                   .causal = c->causal,
-                                  .sees_all = !c->causal && !c->seen };
+                                  .sees_all = !c->causal && !c->seen && !windows,
+                                  .windows = windows,
+                                  .softcap = c->softcap };
     QKV_TRY(qkvi_heads_make(ctx, &info, heads, error));
     qkv_heads *const h = *heads;
     h->which = given->which;
@@ -75,6 +94,10 @@ static qkv_status open(qkv_ctx *ctx, const qkv_run *run, int64_t b, const qkv_ca
     h->queries = given->queries;
     h->keys = given->keys;
     h->seen = c->seen;
+    h->softcap = c->softcap;
+    h->n_kv_heads = c->n_kv_heads;
+    if (windows) h->layer_rules = qkvi_calloc_array((size_t)n_layers, sizeof *h->layer_rules);
+    if (windows && !h->layer_rules) return qkvi_no_memory(error, "heads");
     h->rules = (qkvi_rules){ .n_queries = c->n,
                              .n_keys = c->n_keys,
                              .left = QKVI_NO_WINDOW,

@@ -34,7 +34,7 @@ static void search_row(const struct search *s, const float *weights, int64_t ind
                        qkv_sharpest *best) {
     const qkv_heads *const heads = s->heads;
     const int64_t itself = heads->info.one_text ? i + heads->info.q_offset : -1;
-    const qkvi_range keys = qkvi_keys_of(&heads->rules, i);
+    const qkvi_range keys = qkvi_keys_of(qkvi_heads_rules(heads, index), i);
     for (int64_t j = keys.begin; j < keys.end; j++) {
         const float weight = weights[j];
         if (j == itself || (heads->seen && !heads->seen[j]) || !is_marked(s->to, j) ||
@@ -120,7 +120,7 @@ qkv_status qkv_heads_look(qkv_heads *heads, int64_t index, int64_t query, int64_
     *key = -1;
     *weight = 0;
     for (int64_t j = 0; status == QKV_OK && j < n_keys; j++) {
-        if (!qkv_heads_sees(heads, query, j) || !(row[j] > *weight)) continue;
+        if (!qkv_head_sees(heads, index, query, j) || !(row[j] > *weight)) continue;
         *key = j;
         *weight = row[j];
     }

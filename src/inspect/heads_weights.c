@@ -185,21 +185,21 @@ static qkv_status pool_head(qkv_heads *heads, int64_t index, int64_t tile, int64
 }
 
 /* Is there a pair that may be seen among some queries and some keys? */
-static int is_hidden(const qkv_heads *heads, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
-    const qkvi_range keys = qkvi_keys_of_block(&heads->rules, i0, i1);
+static int is_hidden(const qkv_heads *heads, const qkvi_rules *rules, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+    const qkvi_range keys = qkvi_keys_of_block(rules, i0, i1);
     const int64_t begin = qkvi_max_i64(keys.begin, j0), end = qkvi_min_i64(keys.end, j1);
     for (int64_t j = begin; j < end; j++)
         if (!heads->seen || heads->seen[j]) return 0;
     return 1;
 }
 
-static void hide(const qkv_heads *heads, int64_t tile, int64_t rows, int64_t cols, float *cells) {
+static void hide(const qkv_heads *heads, int64_t index, int64_t tile, int64_t rows, int64_t cols, float *cells) {
     if (heads->info.sees_all) return;
     for (int64_t a = 0; a < rows; a++) {
         const int64_t i0 = a * tile, i1 = qkvi_min_i64(i0 + tile, heads->info.n_queries);
         for (int64_t b = 0; b < cols; b++) {
             const int64_t j0 = b * tile, j1 = qkvi_min_i64(j0 + tile, heads->info.n_keys);
-            if (is_hidden(heads, i0, i1, j0, j1)) cells[a * cols + b] = QKV_CELL_HIDDEN;
+            if (is_hidden(heads, qkvi_heads_rules(heads, index), i0, i1, j0, j1)) cells[a * cols + b] = QKV_CELL_HIDDEN;
         }
     }
 }
@@ -220,7 +220,7 @@ qkv_status qkv_heads_cells(qkv_heads *heads, int64_t index, int64_t tile, qkv_ti
         QKV_TRY(weights_of(heads, index, 0, n, 0, m, cells, m, &call, error));
     else
         QKV_TRY(pool_head(heads, index, tile, rows, cols, pooling, cells, &call, error));
-    hide(heads, tile, rows, cols, cells);
+    hide(heads, index, tile, rows, cols, cells);
     return QKV_OK;
 }
 
@@ -287,7 +287,7 @@ qkv_status qkv_heads_position(qkv_heads *heads, int64_t index, const qkv_heads_p
     QKV_TRY(qkvi_rows_call(given, &call, error));
     const float *const mean = qkvi_heads_mean_weights(heads, index);
     if (mean) {
-        qkvi_profile(heads, mean, &asked);
+        qkvi_profile(heads, index, mean, &asked);
         return QKV_OK;
     }
     QKV_TRY(qkv_heads_view(heads, index, &v, error));

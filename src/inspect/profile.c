@@ -23,14 +23,15 @@ static void sum_columns(const float *weights, int64_t n_queries, int64_t n_keys,
 }
 
 /* Over the pairs that may be seen. */
-static void mean_of_diagonals(const qkv_heads *heads, const float *weights, double *by_offset) {
+static void mean_of_diagonals(const qkv_heads *heads, int64_t index, const float *weights,
+                              double *by_offset) {
     const int64_t n_queries = heads->info.n_queries, n_keys = heads->info.n_keys;
     for (int64_t d = -(n_queries - 1); d < n_keys; d++) {
         const int64_t first = d < 0 ? -d : 0, end = n_keys - d < n_queries ? n_keys - d : n_queries;
         double sum = 0;
         int64_t n = 0;
         for (int64_t i = first; i < end; i++) {
-            if (!qkv_heads_sees(heads, i, i + d)) continue;
+            if (!qkv_head_sees(heads, index, i, i + d)) continue;
             sum += (double)weights[i * n_keys + i + d];
             n++;
         }
@@ -38,11 +39,12 @@ static void mean_of_diagonals(const qkv_heads *heads, const float *weights, doub
     }
 }
 
-void qkvi_profile(const qkv_heads *heads, const float *weights, const qkv_heads_profile *profile) {
+void qkvi_profile(const qkv_heads *heads, int64_t index, const float *weights,
+                  const qkv_heads_profile *profile) {
     const int64_t n_queries = heads->info.n_queries, n_keys = heads->info.n_keys;
     for (int64_t i = 0; i < n_queries && (profile->entropy || profile->largest); i++)
         measure_row(weights + i * n_keys, n_keys, profile->entropy ? profile->entropy + i : NULL,
                     profile->largest ? profile->largest + i : NULL);
     if (profile->received) sum_columns(weights, n_queries, n_keys, profile->received);
-    if (profile->by_offset) mean_of_diagonals(heads, weights, profile->by_offset);
+    if (profile->by_offset) mean_of_diagonals(heads, index, weights, profile->by_offset);
 }

@@ -129,11 +129,16 @@ qkv_status qkv_inspect_rollout_step(qkv_ctx *ctx, const qkv_attention_desc *desc
 
 /* What captured queries saw of captured keys, as the layer did. No values: head_dim_v is 0. */
 static void describe(const qkv_capture *capture, qkv_attention_desc *desc) {
-    qkv_attention_desc_contiguous(desc, 1, capture->n_heads, capture->n_heads, capture->n,
+    qkv_attention_desc_contiguous(desc, 1, capture->n_heads, capture->n_kv_heads, capture->n,
                                   capture->n_keys, capture->head_dim, 0);
     desc->scale = capture->scale;
     desc->flags |= QKV_SET_SCALE;
     if (capture->causal) desc->flags |= QKV_SET_CAUSAL;
+    if (capture->window_left >= 0 || capture->window_right >= 0) desc->flags |= QKV_SET_WINDOW;
+    desc->window_left = capture->window_left;
+    desc->window_right = capture->window_right;
+    if (capture->softcap > 0) desc->flags |= QKV_SET_SOFTCAP;
+    desc->softcap = capture->softcap;
     if (!capture->seen) return;
     desc->flags |= QKV_SET_MASK; /* the same keys for every query */
     desc->mask = capture->seen;

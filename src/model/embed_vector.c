@@ -122,7 +122,7 @@ static void dense(const qkvi_embedding *e, const qkvi_step *step) {
 }
 
 static void layer_norm(const qkvi_embedding *e, const qkvi_step *step) {
-    const qkvi_layernorm layer = { step->n_in, step->weight, step->bias };
+    const qkvi_layernorm layer = { step->n_in, step->weight, step->bias, QKVI_LAYER_NORM };
     float stats[2];
     for (int64_t c = 0; c < step->n_in; c++) e->a[c] = (float)e->x[c];
     qkvi_layernorm_forward(e->ctx, &layer, 1e-5f, 1, NULL, e->a, e->b, stats);

@@ -87,6 +87,8 @@ qkv_status qkvi_model_ties(qkv_model *model, const qkvi_model_family *family,
     qkv_model_info *const info = &model->info;
     char name[128];
     info->has_mlm = has(resolver, family->transform);
+    if (family->norm_bias) /* a classifier has the same layer, and no words */
+        info->has_mlm &= qkvi_resolve(resolver, family->decoder_bias) != NULL;
     info->has_nsp = has(resolver, family->nsp);
     info->has_pooler = info->has_nsp || has(resolver, family->pooler);
     info->has_discriminator = has(resolver, family->discriminator);

@@ -108,6 +108,19 @@ void qkvi_params_stored_as(qkvi_param_table *table, bool transposed, int part, i
     row->n_parts = n_parts;
 }
 
+void qkvi_params_stored_rows(qkvi_param_table *table, int part, int n_parts, int64_t first_row,
+                             int64_t stored_rows, const char *name_format, ...) {
+    qkvi_param *const row = &table->rows[table->n_rows - 1];
+    va_list arguments;
+    va_start(arguments, name_format);
+    vsnprintf(row->stored, sizeof row->stored, name_format, arguments);
+    va_end(arguments);
+    row->part = part;
+    row->n_parts = n_parts;
+    row->first_row = first_row;
+    row->stored_rows = stored_rows;
+}
+
 const char *qkvi_param_stored_name(const qkvi_param *row) {
     return *row->stored ? row->stored : row->name;
 }
@@ -115,6 +128,10 @@ const char *qkvi_param_stored_name(const qkvi_param *row) {
 void qkvi_param_stored_shape(const qkvi_param *row, int64_t shape[2]) {
     shape[0] = row->transposed ? row->shape[1] : row->shape[0];
     shape[1] = row->transposed ? row->shape[0] : row->shape[1];
+    if (row->stored_rows) {
+        shape[0] = row->stored_rows;
+        return;
+    }
     shape[row->rank - 1] *= row->n_parts;
 }
 
@@ -142,8 +159,10 @@ static void floats_from_stored(const qkvi_param *row, const qkvi_stored_rows *st
 }
 
 void qkvi_param_from_stored(const qkvi_param *row, const qkvi_stored_rows *stored, float *arena) {
-    const int64_t n_out = row->shape[0], n_in = row->shape[1], width = n_out * row->n_parts;
-    const float *const part = stored->values + n_out * row->part;
+    const int64_t n_out = row->shape[0], n_in = row->shape[1];
+    const int n_parts = row->stored_rows ? 1 : row->n_parts;
+    const int64_t width = n_out * n_parts;
+    const float *const part = stored->values + (row->stored_rows ? 0 : n_out * row->part);
     float *const values = arena + row->offset;
     const qkvi_gemm_piece in_order = { 0, n_in, stored->first, stored->n, part, 1, n_in };
     const qkvi_gemm_piece turned = { stored->first, stored->n, 0, n_out, part, width, 1 };
@@ -160,7 +179,7 @@ void qkvi_param_from_stored(const qkvi_param *row, const qkvi_stored_rows *store
 void qkvi_param_to_stored(const qkvi_param *row, const float *values, float *stored) {
     enum { SIDE = 16 };
     const int64_t n = row->shape[0], width = n * row->n_parts, cols = row->shape[1];
-    float *const part = stored + n * row->part;
+    float *const part = stored + (row->stored_rows ? row->first_row * cols : n * row->part);
     if (!row->transposed) {
         memcpy(part, values, row->n_elems * sizeof *values);
         return;

@@ -36,6 +36,9 @@ typedef struct qkvi_param {
     char stored[96]; /* "": name */
     bool transposed;
     int part, n_parts; /* 0, 1: all of it */
+    /* Or rows first_row … of a tensor [stored_rows][cols] whose parts need not be equal, and are
+     * not transposed; stored_rows 0: not so. */
+    int64_t first_row, stored_rows;
 } qkvi_param;
 
 typedef struct qkvi_param_table {
@@ -55,6 +58,14 @@ qkv_status qkvi_params_add(qkvi_param_table *table, int rank, int64_t rows, int6
  */
 void qkvi_params_stored_as(qkvi_param_table *table, bool transposed, int part, int n_parts,
                            const char *name_format, ...) __attribute__((format(printf, 5, 6)));
+
+/**
+ * The last row is rows of a tensor: see qkvi_param. Its first part has n_parts rows of the table,
+ * itself among them, which follow each other; of the others only part > 0 counts.
+ */
+void qkvi_params_stored_rows(qkvi_param_table *table, int part, int n_parts, int64_t first_row,
+                             int64_t stored_rows, const char *name_format, ...)
+    __attribute__((format(printf, 6, 7)));
 
 /** The last row is the weights of a linear layer. */
 void qkvi_params_multiplies(qkvi_param_table *table);

@@ -176,7 +176,7 @@ void qkv_run_free(qkv_run *run) {
     free(run->lengths);
     free(run->decoder_lengths);
     for (int p = 0; p <= QKV_CROSS; p++) {
-        free(run->parts[p].scales);
+        free(run->parts[p].layers);
         free(run->parts[p].q);
         free(run->parts[p].k);
     }

@@ -23,8 +23,8 @@ static const qkvi_stack_pass *keys_of(const qkv_run *run, qkv_which which) {
 /* ---- Copies ---------------------------------------------------------------------------------- */
 
 /* to [n_heads][n][head_dim] = from [n][n_heads][head_dim] */
-static void heads_first(const qkvi_run_part *part, int64_t n, const float *from, float *to) {
-    const int64_t head_dim = part->head_dim, n_heads = part->n_heads;
+static void heads_first(int64_t n_heads, int64_t head_dim, int64_t n, const float *from,
+                        float *to) {
     for (int64_t h = 0; h < n_heads; h++)
         for (int64_t i = 0; i < n; i++)
             memcpy(to + (h * n + i) * head_dim, from + (i * n_heads + h) * head_dim,
@@ -32,12 +32,12 @@ static void heads_first(const qkvi_run_part *part, int64_t n, const float *from,
 }
 
 /* All sequences of one layer. */
-static void copy_layer(const qkvi_run_part *part, const qkvi_stack_pass *pass, const float *from,
-                       float *to) {
-    const int64_t hidden = part->n_heads * part->head_dim;
+static void copy_layer(int64_t n_heads, int64_t head_dim, const qkvi_stack_pass *pass,
+                       const float *from, float *to) {
+    const int64_t hidden = n_heads * head_dim;
     for (int64_t b = 0; b < pass->rows.n_sequences; b++) {
         const int64_t at = qkvi_stack_row(pass, b) * hidden;
-        heads_first(part, pass->rows.lengths[b], from + at, to + at);
+        heads_first(n_heads, head_dim, pass->rows.lengths[b], from + at, to + at);
     }
 }
 
@@ -50,15 +50,16 @@ static void widen(const qkvi_kernels *kernels, const qkvi_run_part *part,
 }
 
 static qkv_status allocate(qkvi_run_part *part, qkv_error *error) {
-    const int64_t hidden = part->n_heads * part->head_dim;
+    const int64_t width = part->n_heads * part->head_dim;
+    const int64_t kv_width = part->n_kv_heads * part->head_dim;
     int64_t q_elems, k_elems;
-    if (!qkvi_mul_i64(part->n_layers, part->n_rows * hidden, &q_elems) ||
-        !qkvi_mul_i64(part->n_layers, part->n_keys * hidden, &k_elems))
+    if (!qkvi_mul_i64(part->n_layers, part->n_rows * width, &q_elems) ||
+        !qkvi_mul_i64(part->n_layers, part->n_keys * kv_width, &k_elems))
         return qkvi_no_memory(error, "a run");
-    part->scales = qkvi_malloc_array((size_t)part->n_layers, sizeof *part->scales);
+    part->layers = qkvi_malloc_array((size_t)part->n_layers, sizeof *part->layers);
     part->q = qkvi_aligned_array((size_t)q_elems, sizeof(float));
     part->k = qkvi_aligned_array((size_t)k_elems, sizeof(float));
-    return part->scales && part->q && part->k ? QKV_OK : qkvi_no_memory(error, "a run");
+    return part->layers && part->q && part->k ? QKV_OK : qkvi_no_memory(error, "a run");
 }
 
 static qkv_status capture(const qkvi_stack *stack, qkv_run *run, qkv_which which,
@@ -68,19 +69,25 @@ static qkv_status capture(const qkvi_stack *stack, qkv_run *run, qkv_which which
     qkvi_run_part *const part = &run->parts[which];
     *part = (qkvi_run_part){ .n_layers = stack->n_layers,
                              .n_heads = stack->n_heads,
+                             .n_kv_heads = stack->n_kv_heads,
                              .head_dim = stack->head_dim,
                              .n_rows = queries->rows.n_rows,
                              .n_keys = keys->rows.n_rows };
-    const int64_t hidden = part->n_heads * part->head_dim;
+    const int64_t width = part->n_heads * part->head_dim;
+    const int64_t kv_width = part->n_kv_heads * part->head_dim;
     QKV_TRY(allocate(part, error));
     for (int64_t l = 0; l < part->n_layers; l++) {
         const qkvi_block *const block = &stack->blocks[l];
         const qkvi_mha_acts *const acts = qkvi_stack_captured(queries, l, which == QKV_CROSS);
         const qkvi_mha *const mha = which == QKV_CROSS ? &block->cross : &block->mha;
-        part->scales[l] = (float)qkvi_mha_scale(mha, &queries->change);
+        part->layers[l] = (qkvi_run_layer){ (float)qkvi_mha_scale(mha, &queries->change),
+                                            mha->softcap, mha->windowed ? mha->window_left : -1,
+                                            mha->windowed ? mha->window_right : -1 };
         if (acts->half[0]) widen(run->kernels, part, acts);
-        copy_layer(part, queries, acts->q, part->q + l * part->n_rows * hidden);
-        copy_layer(part, keys, acts->k, part->k + l * part->n_keys * hidden);
+        copy_layer(part->n_heads, part->head_dim, queries, acts->q,
+                   part->q + l * part->n_rows * width);
+        copy_layer(part->n_kv_heads, part->head_dim, keys, acts->k,
+                   part->k + l * part->n_keys * kv_width);
     }
     return QKV_OK;
 }
@@ -127,19 +134,25 @@ qkv_status qkv_run_capture(const qkv_run *run, qkv_which which, int64_t b, int64
     const qkvi_run_part *const part = &run->parts[which];
     const qkvi_stack_pass *const queries = queries_of(run, which), *const keys =
                                                                        keys_of(run, which);
-    const int64_t hidden = part->n_heads * part->head_dim;
+    const int64_t width = part->n_heads * part->head_dim;
+    const int64_t kv_width = part->n_kv_heads * part->head_dim;
+    const qkvi_run_layer *const scores = &part->layers[layer];
     const int64_t row = qkvi_stack_row(queries, b), key = qkvi_stack_row(keys, b);
     const float *const lse = qkvi_stack_captured(queries, layer, which == QKV_CROSS)->lse;
-    made = (qkv_capture){ .q = part->q + (layer * part->n_rows + row) * hidden,
-                          .k = part->k + (layer * part->n_keys + key) * hidden,
+    made = (qkv_capture){ .q = part->q + (layer * part->n_rows + row) * width,
+                          .k = part->k + (layer * part->n_keys + key) * kv_width,
                           .lse = lse + row * part->n_heads,
                           .n_heads = part->n_heads,
                           .n = queries->rows.lengths[b],
                           .head_dim = part->head_dim,
-                          .scale = part->scales[layer],
+                          .scale = scores->scale,
                           .causal = part->causal,
                           .seen = keys->rows.seen ? keys->rows.seen + key : NULL,
-                          .n_keys = keys->rows.lengths[b] };
+                          .n_keys = keys->rows.lengths[b],
+                          .n_kv_heads = part->n_kv_heads,
+                          .window_left = scores->window_left,
+                          .window_right = scores->window_right,
+                          .softcap = scores->softcap };
     qkvi_options_write(capture, &made, sizeof made);
     return QKV_OK;
 }
@@ -147,8 +160,22 @@ qkv_status qkv_run_capture(const qkv_run *run, qkv_which which, int64_t b, int64
 /* Keys that a query does not see, of a row of weights. */
 static void hide(const qkv_capture *c, int64_t i, float *weights) {
     for (int64_t j = c->causal ? i + 1 : c->n_keys; j < c->n_keys; j++) weights[j] = 0;
+    for (int64_t j = 0; c->window_left >= 0 && j < i - c->window_left; j++) weights[j] = 0;
+    for (int64_t j = i + 1 + c->window_right; c->window_right >= 0 && j < c->n_keys; j++)
+        weights[j] = 0;
     for (int64_t j = 0; c->seen && j < c->n_keys; j++)
         if (!c->seen[j]) weights[j] = 0;
+}
+
+/* Products become weights. */
+static void weigh(const qkvi_kernels *kernels, const qkv_capture *c, float lse, float *row) {
+    if (c->softcap == 0) {
+        kernels->layer.weights(c->n_keys, c->scale, lse, row);
+        return;
+    }
+    for (int64_t j = 0; j < c->n_keys; j++) row[j] *= c->scale;
+    kernels->layer.soft_cap(c->n_keys, c->softcap, row);
+    kernels->layer.weights(c->n_keys, 1, lse, row);
 }
 
 qkv_status qkvi_run_weight_rows(const qkv_run *run, qkv_which which, int64_t b, int64_t layer,
@@ -161,14 +188,14 @@ qkv_status qkvi_run_weight_rows(const qkv_run *run, qkv_which which, int64_t b, 
     float *packed = qkvi_aligned_array(qkvi_gemm_packed_elems(c.head_dim, c.n_keys), sizeof(float));
     if (!packed) return qkvi_no_memory(error, "a run");
     const float *q = c.q + (head * c.n + first) * c.head_dim;
-    const float *k = c.k + head * c.n_keys * c.head_dim;
+    const float *k = c.k + head / (c.n_heads / c.n_kv_heads) * c.n_keys * c.head_dim;
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     qkvi_gemm_pack_b(NULL, c.head_dim, c.n_keys, k, 1, c.head_dim, packed);
     qkvi_gemm(NULL, run->kernels, n_rows, c.n_keys, c.head_dim, q, c.head_dim, 1, packed, weights,
               c.n_keys, NULL, false);
     for (int64_t i = 0; i < n_rows; i++) {
         float *const row = weights + i * c.n_keys;
-        run->kernels->layer.weights(c.n_keys, c.scale, c.lse[head * c.n + first + i], row);
+        weigh(run->kernels, &c, c.lse[head * c.n + first + i], row);
         hide(&c, first + i, row);
     }
     qkvi_fpstate_leave(saved);

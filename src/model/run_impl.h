@@ -4,13 +4,20 @@
 
 #include "model/arch/net.h"
 
+/* How a layer makes scores, and which keys its queries see. */
+typedef struct qkvi_run_layer {
+    float scale, softcap;
+    int64_t window_left, window_right; /* -1: no bound */
+} qkvi_run_layer;
+
 /* One attention of all layers; n_layers 0: the run has none of that kind. */
 typedef struct qkvi_run_part {
-    int64_t n_layers, n_heads, head_dim;
+    int64_t n_layers, n_heads, n_kv_heads, head_dim;
     int64_t n_rows, n_keys; /* of the whole batch */
-    float *scales;          /* [n_layers] the factor on q·k */
+    qkvi_run_layer *layers; /* [n_layers] */
     bool causal;
-    float *q, *k; /* [n_layers][n_rows][n_heads head_dim], head by head in each input; or NULL */
+    float *q; /* [n_layers][n_rows][n_heads head_dim], head by head in each input; or NULL */
+    float *k; /* [n_layers][n_keys][n_kv_heads head_dim] */
 } qkvi_run_part;
 
 struct qkv_run {

@@ -1,6 +1,6 @@
 /*
- * GPT-2, BART and Marian against transformers in float64 (tools/decoder_cases.py): tiny random models,
- * a batch of sequences, or of pairs, of several lengths. Hidden states of every layer of each stack,
+ * GPT-2, BART and Marian, Llama and its kin against transformers in float64 (tools/decoder_cases.py,
+ * tools/llama_cases.py): tiny random models, a batch of sequences, or of pairs, of several lengths. Hidden states of every layer of each stack,
  * weights of every head (self, decoder, cross), logits of every token, the loss with and without label
  * smoothing, every gradient; each within the bound of golden_model.h.
  */
@@ -198,12 +198,19 @@ static float *expected_gradient(const golden *g, const qkvi_param *row) {
     char name[128];
     snprintf(name, sizeof name, "grad.%s", qkvi_param_stored_name(row));
     if (!qkvi_safetensors_find(g->expected, name)) fail_msg("%s: no %s", g->name, name);
-    const size_t n = row->n_elems * (size_t)row->n_parts;
+    int64_t shape[2];
+    qkvi_param_stored_shape(row, shape);
+    const size_t n = (size_t)(shape[0] * (row->rank == 2 ? shape[1] : 1));
     float *stored = read_floats(g, name, n), *values = malloc(row->n_elems * sizeof *values + 1);
     qkvi_stored_rows all = { .values = stored, .kernels = qkvi_kernels_best() };
     int64_t n_cols;
     qkvi_param own = *row;
     own.offset = 0;
+    if (row->stored_rows) {
+        memcpy(values, stored + row->first_row * row->shape[1], row->n_elems * sizeof *values);
+        free(stored);
+        return values;
+    }
     qkvi_param_stored_matrix(row, &all.n, &n_cols);
     qkvi_param_from_stored(&own, &all, values);
     free(stored);
@@ -244,7 +251,12 @@ int main(void) {
     char names[][24] = {
         "decoder/gpt2_1/mild",   "decoder/gpt2_2/mild",   "decoder/gpt2_3/mild",
         "decoder/bart_1/mild",   "decoder/bart_2/mild",   "decoder/bart_3/mild",
-        "decoder/marian_1/mild", "decoder/marian_2/mild", "decoder/marian_3/mild"
+        "decoder/marian_1/mild", "decoder/marian_2/mild", "decoder/marian_3/mild",
+        "llama/llama_1",         "llama/llama_2",         "llama/llama_3",
+        "llama/llama_4",         "llama/mistral_1",       "llama/qwen2_1",
+        "llama/qwen3_1",         "llama/gemma_1",         "llama/gemma2_1",
+        "llama/gemma3_text_1",   "llama/smollm3_1",       "llama/olmo2_1",
+        "llama/phi3_1"
     };
     enum { N = sizeof names / sizeof *names };
     struct CMUnitTest tests[3 * N];

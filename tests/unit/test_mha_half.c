@@ -132,17 +132,17 @@ static void check(const shape *s, qkv_class class, qkvi_rng *rng) {
     static float first_o[MOST], first_lse[MOST];
     qkvi_group list[N_GROUPS];
     const int64_t hidden = s->n_heads * s->head_dim;
-    const qkvi_mha layer = { s->n_heads,
-                             s->head_dim,
-                             hidden,
-                             0,
-                             make_linear(rng, hidden, class),
-                             make_linear(rng, hidden, class),
-                             make_linear(rng, hidden, class),
-                             { 0 } };
+    const qkvi_mha layer = { .n_heads = s->n_heads,
+                             .n_kv_heads = s->n_heads,
+                             .head_dim = s->head_dim,
+                             .hidden = hidden,
+                             .query = make_linear(rng, hidden, class),
+                             .key = make_linear(rng, hidden, class),
+                             .value = make_linear(rng, hidden, class) };
     const qkvi_groups groups = make_groups(s, list);
     qkvi_mha_acts acts = {
-        floats[0], floats[3], floats[1], floats[2], { halves[0], halves[1], halves[2] }, lse
+        .q = floats[0], .o = floats[3], .k = floats[1], .v = floats[2],
+        .half = { halves[0], halves[1], halves[2] }, .lse = lse
     };
     for (int64_t e = 0; e < groups.n_rows * hidden; e++) x[e] = draw(rng) * 2;
     for (int n = 0; qkv_isa_name(n); n++)

@@ -7,6 +7,7 @@
 
 #include "model/arch/family.h"
 #include "model/base.h"
+#include "model/store/config_rotary.h"
 
 enum { MAX_IDS = 8 };
 
@@ -15,7 +16,7 @@ static const char *nearest_type(const char *type) {
     const char *nearest = NULL;
     int least = (int)(strlen(type) < QKVI_NEAREST_BYTES ? strlen(type) / 2 : 0) + 1;
     for (const qkvi_model_family *f = qkvi_families; f->type; f++) {
-        const int distance = f->head ? qkvi_edit_distance(type, f->type) : least;
+        const int distance = qkvi_edit_distance(type, f->type);
         if (distance >= least) continue;
         least = distance;
         nearest = f->type;
@@ -33,26 +34,15 @@ static qkv_status refuse_type(const qkvi_json_reader *reader, const char *type) 
                           nearest ? nearest : "", nearest ? "\"" : "");
 }
 
-/* A family without all of its layers. */
-static qkv_status refuse_needs(const qkvi_json_reader *reader, const char *type,
-                               const char *needs) {
-    return QKVI_JSON_FAIL(reader, QKV_ERR_UNSUPPORTED,
-                          "model_type '%s' needs %s, which %s not there yet; qkv loads %s", type,
-                          needs, strstr(needs, " and ") ? "are" : "is", qkvi_family_types);
-}
-
 /* Whose config.json it is. */
 static qkv_status read_type(const qkvi_json_reader *reader, const qkvi_model_family **family) {
     const char *type = NULL;
-    char needs[QKVI_NEEDS_BYTES];
     QKV_TRY(qkvi_json_take_string(reader, "model_type", &type));
     if (!type)
         return QKVI_JSON_FAIL(reader, QKV_ERR_UNSUPPORTED, "model_type is missing; qkv loads %s",
                               qkvi_family_types);
     *family = qkvi_family_of(type);
-    if (!*family) return refuse_type(reader, type);
-    qkvi_family_needs(*family, needs);
-    return *needs ? refuse_needs(reader, (*family)->type, needs) : QKV_OK;
+    return *family ? QKV_OK : refuse_type(reader, type);
 }
 
 /* ---- Sizes ------------------------------------------------------------------------------------ */
@@ -74,16 +64,22 @@ static qkv_status read_stack(const qkvi_json_reader *reader, const qkvi_config_f
     QKV_TRY(read_size(reader, heads, QKVI_MAX_HIDDEN, info, &sizes[1]));
     QKV_TRY(read_size(reader, &fields->stacks[stack].intermediate, QKVI_MAX_INTERMEDIATE, info,
                       &sizes[2]));
-    return qkvi_config_heads(reader, fields->hidden.field, heads->field, info, sizes[1]);
+    return QKV_OK;
 }
 
 static qkv_status read_stacks(const qkvi_json_reader *reader, const qkvi_model_family *family,
                               qkv_model_info *info) {
     int64_t sizes[2][3] = { { 0 } };
-    for (int s = 0; s < qkvi_family_stacks(family); s++)
+    const bool divides = family->positions != QKVI_ROTARY; /* others have a head_dim */
+    for (int s = 0; s < qkvi_family_stacks(family); s++) {
         QKV_TRY(read_stack(reader, &family->config, s, info, sizes[s]));
+        if (divides)
+            QKV_TRY(qkvi_config_heads(reader, family->config.hidden.field,
+                                      family->config.stacks[s].n_heads.field, info, sizes[s][1]));
+    }
     info->n_layers = sizes[0][0], info->n_heads = sizes[0][1], info->intermediate = sizes[0][2];
     info->head_dim = info->hidden / info->n_heads;
+    info->n_kv_heads = info->n_heads;
     info->n_decoder_layers = sizes[1][0], info->n_decoder_heads = sizes[1][1];
     info->decoder_intermediate = sizes[1][2];
     return QKV_OK;
@@ -143,6 +139,7 @@ static qkv_status read_sizes(const qkvi_json_reader *reader, const qkvi_model_fa
     snprintf(heads, sizeof heads, "%s = ", f->stacks[0].n_heads.field);
     QKV_TRY(check_equal(reader, f->kv_heads, QKV_ERR_SHAPE, heads, info->n_heads));
     QKV_TRY(check_equal(reader, f->first_position, QKV_ERR_UNSUPPORTED, "", info->first_position));
+    if (family->positions == QKVI_ROTARY) QKV_TRY(qkvi_config_rotary(reader, family, info));
     info->pooling = QKV_POOLING_MEAN; /* unless a modules.json says otherwise */
     info->sentence_len = info->max_len;
     return read_target_words(reader, f->target_vocab_size, info);
@@ -210,7 +207,18 @@ static qkv_status read_ties(const qkvi_json_reader *reader, const qkvi_model_fam
                             qkv_model_info *info) {
     const bool sides = family->shared_words && !info->separate_words;
     return qkvi_config_ties(
-        reader, QKV_UNTIED_HEAD | (sides ? QKV_UNTIED_ENCODER | QKV_UNTIED_DECODER : 0), info);
+        reader, !family->config.untied,
+        QKV_UNTIED_HEAD | (sides ? QKV_UNTIED_ENCODER | QKV_UNTIED_DECODER : 0), info);
+}
+
+/* Gemma's gelu is the tanh form, too; from Gemma 2 on, the field has another name. */
+static qkv_status read_activation(const qkvi_json_reader *reader, const qkvi_model_family *family,
+                                  qkv_model_info *info) {
+    const qkvi_config_fields *const f = &family->config;
+    const char *const field = family->gemma > 1 ? "hidden_activation" : f->activation;
+    QKV_TRY(qkvi_config_activation(reader, field, f->activation_absent, info));
+    if (family->gemma == 1 && strcmp(info->activation, "gelu") == 0) info->activation = "gelu_tanh";
+    return QKV_OK;
 }
 
 static qkv_status read_switches(const qkvi_json_reader *reader, const qkvi_model_family *family,
@@ -221,7 +229,7 @@ static qkv_status read_switches(const qkvi_json_reader *reader, const qkvi_model
     info->sinusoidal_positions = family->positions == QKVI_SINUSOIDS;
     info->layer_norm_eps = f->eps_absent;
     if (f->eps) QKV_TRY(qkvi_config_take_eps(reader, f->eps, &info->layer_norm_eps));
-    QKV_TRY(qkvi_config_activation(reader, f->activation, f->activation_absent, info));
+    QKV_TRY(read_activation(reader, family, info));
     if (f->position_word) QKV_TRY(qkvi_config_word(reader, f->position_word, "absolute"));
     for (int s = 0; s < QKVI_SWITCHES && f->switches[s].field; s++)
         QKV_TRY(read_switch(reader, &f->switches[s], info));
@@ -253,7 +261,8 @@ static qkv_status read_any(const qkvi_json_reader *reader, json_t *root, qkv_mod
     const qkvi_model_family *family = NULL;
     QKV_TRY(read_type(reader, &family));
     info->architecture = family->type;
-    QKV_TRY(qkvi_config_refuse_others(reader, family->kind != QKV_MODEL_ENCODER));
+    QKV_TRY(qkvi_config_refuse_others(reader, family->kind != QKV_MODEL_ENCODER,
+                                      family->slides != QKVI_SLIDES_NEVER));
     QKV_TRY(rename_sizes(reader, root, &family->config));
     QKV_TRY(read_switches(reader, family, info));
     QKV_TRY(read_sizes(reader, family, info));

@@ -22,7 +22,7 @@ qkv_status qkvi_config_write(qkvi_files *files, const qkv_model_info *info, doub
                              qkv_error *error);
 
 enum {
-    QKVI_MAX_LAYERS = 1024,
+    QKVI_MAX_LAYERS = QKV_MAX_LAYERS,
     QKVI_MAX_HIDDEN = 65536,
     QKVI_MAX_INTERMEDIATE = 1 << 20,
     QKVI_MAX_VOCAB = 1 << 24,
@@ -36,9 +36,9 @@ qkv_status qkvi_config_switch(const qkvi_json_reader *reader, const char *field,
 
 /*
  * UNSUPPORTED, if a field that others take for every model changes what is computed. decodes: there
- * is a decoder.
+ * is a decoder; slides: its family has sliding_window.
  */
-qkv_status qkvi_config_refuse_others(const qkvi_json_reader *reader, int decodes);
+qkv_status qkvi_config_refuse_others(const qkvi_json_reader *reader, int decodes, int slides);
 
 /* A size from 1 to limit, which must be there, or has *value where it is not: FORMAT, SHAPE, LIMIT. */
 qkv_status qkvi_config_need_size(const qkvi_json_reader *reader, const char *field, int64_t limit,
@@ -57,7 +57,8 @@ qkv_status qkvi_config_heads(const qkvi_json_reader *reader, const char *hidden,
 qkv_status qkvi_config_activation(const qkvi_json_reader *reader, const char *field,
                                   const char *absent, qkv_model_info *info);
 
-/* tie_word_embeddings: false unties these (QKV_UNTIED_…). */
-qkv_status qkvi_config_ties(const qkvi_json_reader *reader, int untied, qkv_model_info *info);
+/* tie_word_embeddings: false unties these (QKV_UNTIED_…); absent: as ties says. */
+qkv_status qkvi_config_ties(const qkvi_json_reader *reader, int ties, int untied,
+                            qkv_model_info *info);
 
 #endif

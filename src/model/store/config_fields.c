@@ -26,13 +26,14 @@ qkv_status qkvi_config_switch(const qkvi_json_reader *reader, const char *field,
  * transformers reads these for every model, whatever its type: another file of weights, weights that are to be rounded, layers that
  * differ, keys that a decoder forgets. is_causal is a decoder's mask, and null is false there.
  */
-qkv_status qkvi_config_refuse_others(const qkvi_json_reader *reader, int decodes) {
+qkv_status qkvi_config_refuse_others(const qkvi_json_reader *reader, int decodes, int slides) {
     static const char *const names[] = { "transformers_weights", "quantization_config",
                                          "per_layer_config", /* of decoders: */ "sliding_window",
                                          "attention_chunk_size" };
     const size_t n = decodes ? sizeof names / sizeof *names : 3;
     for (size_t i = 0; i < n; i++) {
         const json_t *const value = json_object_get(reader->object, names[i]);
+        if (slides && strcmp(names[i], "sliding_window") == 0) continue;
         if (value && !json_is_null(value))
             return qkvi_error_set(reader->error, QKV_ERR_UNSUPPORTED, "%s: %s is not supported",
                                   reader->file, names[i]);
@@ -69,8 +70,8 @@ qkv_status qkvi_config_activation(const qkvi_json_reader *reader, const char *fi
     return config_refuse(reader, field, value);
 }
 
-qkv_status qkvi_config_ties(const qkvi_json_reader *reader, int untied, qkv_model_info *info) {
-    int ties = 1;
+qkv_status qkvi_config_ties(const qkvi_json_reader *reader, int ties, int untied,
+                            qkv_model_info *info) {
     QKV_TRY(qkvi_json_take_bool(reader, "tie_word_embeddings", &ties));
     info->untied = ties ? 0 : untied;
     return QKV_OK;

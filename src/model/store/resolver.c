@@ -215,6 +215,27 @@ static qkv_status load_pieces(const qkvi_resolver *resolver, const qkvi_stored *
     return QKV_OK;
 }
 
+/* Rows of the tensor that are one parameter: as if they were a tensor of their own. */
+static qkv_status load_rows(const qkvi_resolver *resolver, const qkvi_stored *tensor,
+                            const qkvi_param *row, float *arena, row_buffer *buffer,
+                            qkv_error *error) {
+    const int64_t n_cols = row->shape[1], n_rows = row->shape[0];
+    const size_t at = (size_t)(row->first_row * n_cols);
+    if (row->form == QKVI_PARAM_FLOATS)
+        return qkvi_safetensors_read_part(resolver->file, tensor, at, row->n_elems,
+                                          arena + row->offset, error);
+    const int64_t step = rows_at_once(n_rows, n_cols);
+    QKV_TRY(reserve(resolver, (size_t)(step * n_cols), buffer, error));
+    for (int64_t first = 0; first < n_rows; first += step) {
+        const int64_t n = n_rows - first < step ? n_rows - first : step;
+        const qkvi_stored_rows stored = { first, n, buffer->values, buffer->kernels };
+        QKV_TRY(qkvi_safetensors_read_part(resolver->file, tensor, at + (size_t)(first * n_cols),
+                                           (size_t)(n * n_cols), buffer->values, error));
+        qkvi_param_from_stored(row, &stored, arena);
+    }
+    return QKV_OK;
+}
+
 /* The tensor of these rows; only one that lies in the arena as it is stored is read there. */
 static qkv_status load_tensor(qkvi_resolver *resolver, const qkvi_param *rows, int64_t n_parts,
                               float *arena, row_buffer *buffer, qkv_error *error) {
@@ -222,6 +243,9 @@ static qkv_status load_tensor(qkvi_resolver *resolver, const qkvi_param *rows, i
     const bool as_it_is =
         !rows->transposed && rows->n_parts == 1 && rows->form == QKVI_PARAM_FLOATS;
     resolver->used[tensor - resolver->file->tensors] = 1;
+    for (int64_t p = 0; rows->stored_rows && p < n_parts; p++)
+        QKV_TRY(load_rows(resolver, tensor, &rows[p], arena, buffer, error));
+    if (rows->stored_rows) return QKV_OK;
     if (as_it_is)
         return qkvi_safetensors_read_f32(resolver->file, tensor, arena + rows->offset, error);
     return load_pieces(resolver, tensor, rows, n_parts, arena, buffer, error);

@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""Makes the goldens of Llama and its kin, and of ModernBERT: tiny random models, run by transformers in float64.
+
+    python3 tools/llama_cases.py tests/golden/llama [NAME...]   needs torch, transformers, safetensors
+
+Each folder is a model (config.json, model.safetensors, and a vocab.txt, which is enough to open it) and
+
+expected.safetensors   a batch of sequences one after another and what float64 arithmetic makes of the f32 weights: lengths, ids, hidden.L
+    (L counts from 0, the embeddings; the last one is normed), weights.L ([heads][rows][keys] of one sequence after another), logits of
+    every token, target_tokens, target_ids, loss.plain, label_smoothing, loss.lm and of loss.lm every gradient: grad.NAME. ModernBERT has
+    loss.mlm instead.
+generate.json          as decoder_cases.py makes it
+
+RMSNorm, rotary positions and softmax of transformers are in f32 even in a float64 model. Here float32 *is* float64 while a model is made
+and runs, so that all of them are double. Every switch of a family is on at least once; configs named in OLD are rewritten as transformers
+4 wrote them. The tests need no Python; versions are in the files' metadata.
+"""
+import contextlib
+import copy
+import json
+import pathlib
+import sys
+
+import torch
+import transformers as t
+from safetensors.torch import save_file
+
+from decoder_cases import GREEDY, generated, make_prompts, write_json
+from fixtures import randomize, vocabulary
+
+F32 = torch.float32
+SIZES = dict(vocab_size=53, hidden_size=24, intermediate_size=29, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
+             max_position_embeddings=64, bos_token_id=1, eos_token_id=2, pad_token_id=0)
+LLAMA3 = dict(rope_type="llama3", rope_theta=500.0, factor=8.0, original_max_position_embeddings=32, low_freq_factor=1.0,
+              high_freq_factor=4.0)
+YARN = dict(rope_type="yarn", rope_theta=100.0, factor=4.0, original_max_position_embeddings=16, beta_fast=4.0, beta_slow=1.0,
+            mscale=0.7, mscale_all_dim=1.3)
+
+
+def of(kind, config, **fields):
+    return getattr(t, kind), getattr(t, config)(**(SIZES | fields))
+
+
+MODELS = {
+    "llama_1": of("LlamaForCausalLM", "LlamaConfig", attention_bias=True, mlp_bias=True, rope_parameters=LLAMA3),
+    "llama_2": of("LlamaForCausalLM", "LlamaConfig", num_attention_heads=6, num_key_value_heads=2, head_dim=10, rms_norm_eps=1e-3,
+                  hidden_act="gelu", tie_word_embeddings=True,
+                  rope_parameters=dict(rope_type="linear", rope_theta=300.0, factor=2.5)),
+    "llama_3": of("LlamaForCausalLM", "LlamaConfig", num_key_value_heads=4, rope_parameters=YARN),
+    "llama_4": of("LlamaForCausalLM", "LlamaConfig", num_key_value_heads=1, pad_token_id=None,
+                  rope_parameters={**{k: v for k, v in YARN.items() if "mscale" not in k}, "truncate": False}),
+    "mistral_1": of("MistralForCausalLM", "MistralConfig", sliding_window=4, head_dim=8),
+    "qwen2_1": of("Qwen2ForCausalLM", "Qwen2Config", sliding_window=4, use_sliding_window=True, max_window_layers=1,
+                  rope_parameters=dict(rope_type="dynamic", rope_theta=1e4, factor=2.0)),
+    "qwen3_1": of("Qwen3ForCausalLM", "Qwen3Config", head_dim=10, attention_bias=True, sliding_window=5, use_sliding_window=True,
+                  layer_types=["sliding_attention", "full_attention", "sliding_attention"]),
+    "gemma_1": of("GemmaForCausalLM", "GemmaConfig", head_dim=10, num_key_value_heads=1),
+    "gemma2_1": of("Gemma2ForCausalLM", "Gemma2Config", head_dim=10, query_pre_attn_scalar=24, sliding_window=4,
+                   attn_logit_softcapping=2.0, final_logit_softcapping=5.0, attention_bias=True),
+    "gemma3_text_1": of("Gemma3ForCausalLM", "Gemma3TextConfig", head_dim=8, query_pre_attn_scalar=24, sliding_window=4,
+                        attn_logit_softcapping=2.0, final_logit_softcapping=5.0, sliding_window_pattern=3,
+                        rope_parameters={"full_attention": dict(rope_type="linear", factor=4.0, rope_theta=5000.0),
+                                         "sliding_attention": dict(rope_type="default", rope_theta=100.0)}),
+    "smollm3_1": of("SmolLM3ForCausalLM", "SmolLM3Config", no_rope_layer_interval=2, attention_bias=True, mlp_bias=True,
+                    use_sliding_window=True, sliding_window=4),
+    "olmo2_1": of("Olmo2ForCausalLM", "Olmo2Config", attention_bias=True),
+    "phi3_1": of("Phi3ForCausalLM", "Phi3Config", sliding_window=6),
+    "modernbert_1": of("ModernBertForMaskedLM", "ModernBertConfig", cls_token_id=1, sep_token_id=2, num_hidden_layers=4, local_attention=6, attention_bias=True,
+                       mlp_bias=True, global_attn_every_n_layers=3),
+    "modernbert_2": of("ModernBertForMaskedLM", "ModernBertConfig", cls_token_id=1, sep_token_id=2, num_hidden_layers=2, local_attention=4,
+                       layer_types=["sliding_attention", "full_attention"]),
+}
+OLD = {"llama_2", "llama_3", "qwen2_1", "gemma3_text_1", "modernbert_1"}
+SMOOTHING = {"qwen3_1": 0.1}
+LENGTHS = [7, 12, 1, 7, 3, 17, 2]
+RUNS = [dict(GREEDY, use_cache=False, **options) for options in ({}, dict(num_beams=3))]
+
+
+@contextlib.contextmanager
+def double():
+    """Where transformers asks for float32, it gets float64."""
+    kept = torch.float32, torch.float, torch.Tensor.float
+    torch.float32 = torch.float = torch.float64
+    torch.Tensor.float = torch.Tensor.double
+    try:
+        yield
+    finally:
+        torch.float32, torch.float, torch.Tensor.float = kept
+
+
+def make_model(kind, config, generator):
+    config = copy.deepcopy(config)
+    config._attn_implementation = "eager"
+    torch.set_default_dtype(torch.float64)
+    model = kind(config).double().eval()
+    torch.set_default_dtype(F32)
+    randomize(model, generator, norms=("norm.weight", "layernorm.weight"), tables=("embed",), gain=1.0)
+    if "gemma" in config.model_type:
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                if name.endswith("norm.weight"):
+                    parameter.sub_(1)  # times 1 + w
+                if name.endswith("embed_tokens.weight"):
+                    parameter.copy_((parameter / 4).to(F32).double())  # times √width
+    return model
+
+
+def as_old(saved):
+    """rope_parameters as transformers 4 spelled them."""
+    rope = saved.pop("rope_parameters")
+    if "full_attention" in rope:
+        full, sliding = rope["full_attention"], rope["sliding_attention"]
+        names = ("rope_theta", "rope_local_base_freq") if saved["model_type"] == "gemma3_text" else (
+            "global_rope_theta", "local_rope_theta")
+        saved[names[0]], saved[names[1]] = full.pop("rope_theta"), sliding.pop("rope_theta")
+        rope = full
+    else:
+        saved["rope_theta"] = rope.pop("rope_theta")
+    kind = rope.pop("rope_type")
+    saved["rope_scaling"] = None if kind == "default" else {"type": kind, **rope}
+    if saved["model_type"] in ("gemma3_text", "modernbert"):
+        del saved["layer_types"]
+    saved["torch_dtype"] = saved.pop("dtype", "float32")
+
+
+def save_model(folder, name, model, config):
+    state = {k: v.to(F32).contiguous() for k, v in model.state_dict().items()}
+    tied = config.tie_word_embeddings
+    words = "decoder.weight" if "modernbert" in name else "lm_head.weight"
+    if tied:
+        state.pop(words, None)
+    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+    saved = json.loads(config.to_json_string(use_diff=False))
+    saved = {k: v for k, v in saved.items() if k in config.to_diff_dict() or k in SIZES}
+    saved["dtype"] = "float32"
+    if "modernbert" in name:
+        del saved["num_key_value_heads"]  # which it takes, and has none of
+    if name in OLD:
+        as_old(saved)
+    (folder / "config.json").write_text(json.dumps(saved, indent=2, sort_keys=True) + "\n")
+    (folder / "vocab.txt").write_text("\n".join(vocabulary(config.vocab_size)) + "\n")
+
+
+def make_batch(config, generator):
+    """Ids, places whose words are told, and these words."""
+    batch = []
+    for b, n in enumerate(LENGTHS):
+        ids = torch.randint(1, config.vocab_size - 1, (n,), generator=generator)
+        if config.model_type == "modernbert":
+            at = torch.arange(min(b % 3, n - 1), n, 4)
+            batch.append((ids, at, torch.randint(0, config.vocab_size, at.shape, generator=generator)))
+        else:
+            batch.append((ids, torch.arange(n - 1), ids[1:]))
+    return batch
+
+
+def expected(name, model, batch):
+    outs = [model(input_ids=ids[None], output_hidden_states=True, output_attentions=True) if "modernbert" in name else
+            model(input_ids=ids[None], output_hidden_states=True, output_attentions=True, use_cache=False) for ids, _, _ in batch]
+    starts = torch.tensor([0] + [len(ids) for ids, _, _ in batch]).cumsum(0)
+    ints = {"lengths": starts.diff(), "ids": torch.cat([b[0] for b in batch]),
+            "target_tokens": torch.cat([starts[i] + b[1] for i, b in enumerate(batch)]), "target_ids": torch.cat([b[2] for b in batch])}
+    floats = {}
+    for layer in range(len(outs[0].hidden_states)):
+        floats[f"hidden.{layer}"] = torch.cat([o.hidden_states[layer][0] for o in outs])
+    for layer in range(len(outs[0].attentions)):
+        floats[f"weights.{layer}"] = torch.cat([o.attentions[layer].flatten() for o in outs])
+    floats["logits"] = torch.cat([o.logits[0] for o in outs])
+    assert floats["logits"].dtype == torch.float64 and floats["weights.0"].dtype == torch.float64
+    wanted = floats["logits"][ints["target_tokens"]]
+    smoothing = SMOOTHING.get(name, 0.0)
+    loss = torch.nn.functional.cross_entropy(wanted, ints["target_ids"], label_smoothing=smoothing)
+    if "modernbert" in name:
+        floats["loss.mlm"] = loss
+        ints["types"] = torch.zeros_like(ints["ids"])
+    else:
+        floats["loss.plain"] = torch.nn.functional.cross_entropy(wanted, ints["target_ids"])
+        floats["loss.lm"] = loss
+        floats["label_smoothing"] = torch.tensor(smoothing)
+    loss.backward()
+    for parameter_name, parameter in model.named_parameters():
+        floats[f"grad.{parameter_name}"] = parameter.grad
+    tensors = {n: tensor.to(torch.int32) for n, tensor in ints.items()}
+    return tensors | {n: tensor.detach().to(F32).clone() for n, tensor in floats.items()}
+
+
+def main(root, *names):
+    t.logging.set_verbosity_error()
+    t.logging.disable_progress_bar()
+    versions = f"torch {torch.__version__}, transformers {t.__version__}"
+    torch.set_num_threads(1)
+    for name in names or MODELS:
+        kind, config = MODELS[name]
+        generator = torch.Generator().manual_seed(sum(map(ord, name)))
+        folder = pathlib.Path(root) / name
+        folder.mkdir(parents=True, exist_ok=True)
+        with double():
+            model = make_model(kind, config, generator)
+            made = expected(name, model, make_batch(config, generator))
+        save_model(folder, name, model, config)
+        save_file(made, folder / "expected.safetensors", metadata={"made_with": versions})
+        if "modernbert" in name:
+            continue
+        model.generation_config = t.GenerationConfig(bos_token_id=1, eos_token_id=2, pad_token_id=0)
+        with double(), torch.no_grad():
+            short = generated(model, make_prompts(model, 6, generator), RUNS, 16, 2)
+        write_json(folder / "generate.json", {"made_with": versions, **short})
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
