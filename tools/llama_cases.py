@@ -8,7 +8,7 @@ Each folder is a model (config.json, model.safetensors, and a vocab.txt, which i
 expected.safetensors   a batch of sequences one after another and what float64 arithmetic makes of the f32 weights: lengths, ids, hidden.L
     (L counts from 0, the embeddings; the last one is normed), weights.L ([heads][rows][keys] of one sequence after another), logits of
     every token, target_tokens, target_ids, loss.plain, label_smoothing, loss.lm and of loss.lm every gradient: grad.NAME. ModernBERT has
-    loss.mlm instead.
+    mlm (logits of the targets) and loss.mlm instead.
 generate.json          as decoder_cases.py makes it
 
 RMSNorm, rotary positions and softmax of transformers are in f32 even in a float64 model. Here float32 *is* float64 while a model is made
@@ -165,15 +165,17 @@ def expected(name, model, batch):
         floats[f"hidden.{layer}"] = torch.cat([o.hidden_states[layer][0] for o in outs])
     for layer in range(len(outs[0].attentions)):
         floats[f"weights.{layer}"] = torch.cat([o.attentions[layer].flatten() for o in outs])
-    floats["logits"] = torch.cat([o.logits[0] for o in outs])
-    assert floats["logits"].dtype == torch.float64 and floats["weights.0"].dtype == torch.float64
-    wanted = floats["logits"][ints["target_tokens"]]
+    logits = torch.cat([o.logits[0] for o in outs])
+    assert logits.dtype == torch.float64 and floats["weights.0"].dtype == torch.float64
+    wanted = logits[ints["target_tokens"]]
     smoothing = SMOOTHING.get(name, 0.0)
     loss = torch.nn.functional.cross_entropy(wanted, ints["target_ids"], label_smoothing=smoothing)
     if "modernbert" in name:
         floats["loss.mlm"] = loss
+        floats["mlm"] = wanted
         ints["types"] = torch.zeros_like(ints["ids"])
     else:
+        floats["logits"] = logits
         floats["loss.plain"] = torch.nn.functional.cross_entropy(wanted, ints["target_ids"])
         floats["loss.lm"] = loss
         floats["label_smoothing"] = torch.tensor(smoothing)

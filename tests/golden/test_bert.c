@@ -1,6 +1,6 @@
 /*
- * BERT and its family against transformers in float64 (tools/fixtures.py, tools/family_cases.py): tiny
- * random models, a batch of sequences of several lengths. Hidden states of every layer, weights of
+ * BERT, its family and ModernBERT against transformers in float64 (tools/fixtures.py,
+ * tools/family_cases.py, tools/llama_cases.py): tiny random models, a batch of sequences of several lengths. Hidden states of every layer, weights of
  * every head, logits of every head on top that the model has, its losses, every gradient (of
  * bert_long, whose sums are long, losses and gradients only), each within the bound of
  * docs/numerics.md:
@@ -191,9 +191,7 @@ static void compute_grads(golden *g, float *grads_arena, qkvi_net_losses *losses
 static float largest_gradient(const golden *g, const qkvi_param_table *table) {
     float top = 0;
     for (int64_t r = 0; r < table->n_rows; r++) {
-        char name[128];
-        snprintf(name, sizeof name, "grad.%s", table->rows[r].name);
-        float *y = read_floats(g, name, table->rows[r].n_elems);
+        float *y = expected_gradient(g, &table->rows[r]);
         top = fmaxf(top, largest(y, table->rows[r].n_elems));
         free(y);
     }
@@ -216,8 +214,10 @@ static void test_loss_and_gradients(void **state) {
     const float kind = largest_gradient(&g, table);
     for (int64_t r = 0; r < table->n_rows; r++) {
         char name[128];
+        float *y = expected_gradient(&g, &table->rows[r]);
         snprintf(name, sizeof name, "grad.%s", table->rows[r].name);
-        compare(&g, name, grads + table->rows[r].offset, table->rows[r].n_elems, kind);
+        compare_arrays(&g, name, grads + table->rows[r].offset, y, table->rows[r].n_elems, kind);
+        free(y);
     }
     free(grads);
     close_golden(&g);
@@ -230,6 +230,7 @@ int main(void) {
     char roberta2[] = "family/roberta_2", roberta3[] = "family/roberta_3";
     char electra1[] = "family/electra_1", electra2[] = "family/electra_2";
     char electra3[] = "family/electra_3";
+    char modern1[] = "llama/modernbert_1", modern2[] = "llama/modernbert_2";
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(test_run, old),
         cmocka_unit_test_prestate(test_run, new),
@@ -242,6 +243,11 @@ int main(void) {
         cmocka_unit_test_prestate(test_run, electra1),
         cmocka_unit_test_prestate(test_run, electra2),
         cmocka_unit_test_prestate(test_run, electra3),
+        cmocka_unit_test_prestate(test_run, modern1),
+        cmocka_unit_test_prestate(test_run, modern2),
+        cmocka_unit_test_prestate(test_run_keeps_only_what_is_asked, modern1),
+        cmocka_unit_test_prestate(test_loss_and_gradients, modern1),
+        cmocka_unit_test_prestate(test_loss_and_gradients, modern2),
         cmocka_unit_test_prestate(test_run_keeps_only_what_is_asked, old),
         cmocka_unit_test_prestate(test_run_keeps_only_what_is_asked, new),
         cmocka_unit_test_prestate(test_loss_and_gradients, old),

@@ -193,30 +193,6 @@ static void compute_grads(golden *g, double smoothing, float *grads_arena,
     free(decoder_lengths);
 }
 
-/* What transformers has for a row, in the row's own layout; NULL: for nothing (sinusoids). */
-static float *expected_gradient(const golden *g, const qkvi_param *row) {
-    char name[128];
-    snprintf(name, sizeof name, "grad.%s", qkvi_param_stored_name(row));
-    if (!qkvi_safetensors_find(g->expected, name)) fail_msg("%s: no %s", g->name, name);
-    int64_t shape[2];
-    qkvi_param_stored_shape(row, shape);
-    const size_t n = (size_t)(shape[0] * (row->rank == 2 ? shape[1] : 1));
-    float *stored = read_floats(g, name, n), *values = malloc(row->n_elems * sizeof *values + 1);
-    qkvi_stored_rows all = { .values = stored, .kernels = qkvi_kernels_best() };
-    int64_t n_cols;
-    qkvi_param own = *row;
-    own.offset = 0;
-    if (row->stored_rows) {
-        memcpy(values, stored + row->first_row * row->shape[1], row->n_elems * sizeof *values);
-        free(stored);
-        return values;
-    }
-    qkvi_param_stored_matrix(row, &all.n, &n_cols);
-    qkvi_param_from_stored(&own, &all, values);
-    free(stored);
-    return values;
-}
-
 static void test_loss_and_gradients(void **state) {
     golden g;
     qkvi_net_losses plain, losses;

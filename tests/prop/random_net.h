@@ -22,14 +22,30 @@ typedef struct net_kind {
     float word_scale;
     double scale; /* of layer 0's attention; 0: the usual one */
     int64_t first_position;
+    int64_t n_kv_heads;
+    qkvi_norm_kind norm;
+    bool adds, normed_output, gated, rotates, norms_heads, norms_rows;
+    int64_t window; /* of layer 1, in keys; 0: none */
+    float cap;      /* of scores, and of logits */
 } net_kind;
 
 /* Activations without kinks, for differences: ReLU is in the goldens. */
 static const net_kind net_kinds[] = {
-    { "like GPT-2", 1, true, false, true, true, false, QKVI_GELU_TANH, 1, 0, 0 },
-    { "like BART", 2, false, true, true, true, true, QKVI_GELU, 1, 0, 2 },
-    { "like Marian", 2, false, false, false, false, true, QKVI_SILU, 6.5f, 0, 0 },
-    { "pre-norm pairs", 2, true, true, true, true, false, QKVI_GELU, 1, 0.3, 0 },
+    { "like GPT-2", 1, true, false, true, true, false, QKVI_GELU_TANH, 1, 0, 0,
+      .n_kv_heads = 3, .adds = true },
+    { "like BART", 2, false, true, true, true, true, QKVI_GELU, 1, 0, 2, .n_kv_heads = 3 },
+    { "like Marian", 2, false, false, false, false, true, QKVI_SILU, 6.5f, 0, 0,
+      .n_kv_heads = 3 },
+    { "pre-norm pairs", 2, true, true, true, true, false, QKVI_GELU, 1, 0.3, 0, .n_kv_heads = 3,
+      .adds = true },
+    { "like Llama", 1, true, false, true, false, false, QKVI_SILU, 1, 0, 0, .n_kv_heads = 1,
+      .norm = QKVI_RMS_NORM, .adds = true, .gated = true, .rotates = true },
+    { "like Gemma", 1, true, false, true, true, false, QKVI_GELU_TANH, 3.5f, 0.4, 0,
+      .n_kv_heads = 1, .norm = QKVI_RMS_NORM_FROM_ONE, .adds = true, .normed_output = true,
+      .gated = true, .rotates = true, .norms_heads = true, .window = 5, .cap = 3 },
+    { "like OLMo 2", 1, false, false, true, false, false, QKVI_SILU, 1, 0, 0, .n_kv_heads = 3,
+      .norm = QKVI_RMS_NORM, .adds = true, .normed_output = true, .gated = true, .rotates = true,
+      .norms_rows = true, .window = 30 },
 };
 enum { N_NET_KINDS = sizeof net_kinds / sizeof *net_kinds };
 enum { NET_LAYERS = 2, NET_HEADS = 3, NET_HIDDEN = 36, NET_WIDE = 50, NET_MAX_LEN = 520 };
@@ -87,34 +103,56 @@ static qkvi_linear make_biased(random_net *r, int64_t n_out, int64_t n_in) {
     return l;
 }
 
-static qkvi_layernorm make_norm(random_net *r) {
-    return (qkvi_layernorm){ NET_HIDDEN, take(r, NET_HIDDEN, 1, 0.3f),
-                             take(r, NET_HIDDEN, 0, 0.3f) };
+static qkvi_layernorm make_norm_of(random_net *r, const net_kind *kind, int64_t n) {
+    const float centre = kind->norm == QKVI_RMS_NORM_FROM_ONE ? 0 : 1;
+    qkvi_layernorm norm = { .n = n, .kind = kind->norm };
+    norm.gamma = take(r, n, centre, 0.3f);
+    if (kind->norm == QKVI_LAYER_NORM) norm.beta = take(r, n, 0, 0.3f);
+    return norm;
 }
 
-static qkvi_mha make_mha(random_net *r, double scale) {
+static qkvi_layernorm make_norm(random_net *r, const net_kind *kind) {
+    return make_norm_of(r, kind, NET_HIDDEN);
+}
+
+static qkvi_mha make_mha(random_net *r, const net_kind *kind, double scale) {
+    const int64_t head_dim = NET_HIDDEN / NET_HEADS, kv_width = kind->n_kv_heads * head_dim;
     qkvi_mha mha = { .n_heads = NET_HEADS,
-                     .head_dim = NET_HIDDEN / NET_HEADS,
+                     .n_kv_heads = kind->n_kv_heads,
+                     .head_dim = head_dim,
                      .hidden = NET_HIDDEN,
-                     .scale = scale };
+                     .scale = scale,
+                     .softcap = kind->cap,
+                     .eps = 1e-5f,
+                     .rope = kind->rotates };
+    if (kind->norms_heads || kind->norms_rows) {
+        mha.q_norm = make_norm_of(r, kind, kind->norms_rows ? NET_HIDDEN : head_dim);
+        mha.k_norm = make_norm_of(r, kind, kind->norms_rows ? kv_width : head_dim);
+    }
     mha.query = make_biased(r, NET_HIDDEN, NET_HIDDEN);
-    mha.key = make_biased(r, NET_HIDDEN, NET_HIDDEN);
-    mha.value = make_biased(r, NET_HIDDEN, NET_HIDDEN);
+    mha.key = make_biased(r, kv_width, NET_HIDDEN);
+    mha.value = make_biased(r, kv_width, NET_HIDDEN);
     mha.output = make_biased(r, NET_HIDDEN, NET_HIDDEN);
     return mha;
 }
 
 static qkvi_block make_block(random_net *r, const net_kind *kind, bool crosses, double scale) {
-    qkvi_block b = { .act = kind->act, .pre_norm = kind->pre_norm, .eps = 1e-5f };
-    b.mha = make_mha(r, scale);
-    b.norm1 = make_norm(r);
+    const bool normed = kind->pre_norm || !kind->adds;
+    qkvi_block b = {
+        .act = kind->act, .pre_norm = kind->pre_norm, .adds = kind->adds, .eps = 1e-5f
+    };
+    b.mha = make_mha(r, kind, scale);
+    b.norm1.n = b.norm2.n = NET_HIDDEN;
+    if (normed) b.norm1 = make_norm(r, kind);
+    if (kind->normed_output) b.out1 = make_norm(r, kind), b.out2 = make_norm(r, kind);
     if (crosses) {
-        b.cross = make_mha(r, scale);
-        b.norm_cross = make_norm(r);
+        b.cross = make_mha(r, kind, scale);
+        b.norm_cross = make_norm(r, kind);
     }
+    if (kind->gated) b.gate = make_biased(r, NET_WIDE, NET_HIDDEN);
     b.up = make_biased(r, NET_WIDE, NET_HIDDEN);
     b.down = make_biased(r, NET_HIDDEN, NET_WIDE);
-    b.norm2 = make_norm(r);
+    if (normed) b.norm2 = make_norm(r, kind);
     return b;
 }
 
@@ -141,6 +179,7 @@ static void make_stack(random_net *r, const net_kind *kind, int place, float *wo
     const int64_t n_words = last && !kind->tied ? NET_TARGET_WORDS : NET_WORDS;
     *s = (qkvi_stack){ .n_layers = NET_LAYERS,
                        .n_heads = NET_HEADS,
+                       .n_kv_heads = kind->n_kv_heads,
                        .hidden = NET_HIDDEN,
                        .head_dim = NET_HIDDEN / NET_HEADS,
                        .intermediate = NET_WIDE,
@@ -151,11 +190,17 @@ static void make_stack(random_net *r, const net_kind *kind, int place, float *wo
                        .causal = last,
                        .eps = 1e-5f };
     make_embed(r, kind, n_words, kind->tied ? words : NULL, s);
-    if (kind->embed_norm) s->embed_norm = make_norm(r);
+    if (kind->embed_norm) s->embed_norm = make_norm(r, kind);
     s->blocks = calloc(NET_LAYERS, sizeof *s->blocks);
     for (int l = 0; l < NET_LAYERS; l++)
         s->blocks[l] = make_block(r, kind, place > 0, l ? 0 : kind->scale);
-    if (kind->pre_norm) s->last_norm = make_norm(r);
+    if (kind->window > 0)
+        s->blocks[1].mha.windowed = true, s->blocks[1].mha.window_left = kind->window - 1;
+    if (kind->pre_norm) s->last_norm = make_norm(r, kind);
+    const qkv_rope rope = { .type = QKV_ROPE_DEFAULT, .theta = 50, .attention_factor = 1.1 };
+    if (kind->rotates && !r->is_gradient &&
+        qkvi_rope_make(&rope, s->head_dim, &s->ropes[0], NULL) != QKV_OK)
+        abort();
 }
 
 /* Of gradients: like a net whose weights are elsewhere. */
@@ -174,6 +219,7 @@ static random_net *make_net_in(qkv_model_weights compute, const net_kind *kind, 
         make_stack(r, kind, s, s ? r->net.stacks[0].embed.word : NULL);
     const qkvi_stack *last = qkvi_net_last(&r->net);
     r->net.has_lm = true;
+    r->net.logit_cap = kind->cap;
     r->net.lm = make_linear(r, last->vocab_size, NET_HIDDEN, last->embed.word);
     if (kind->lm_bias) /* no parameter */
         r->net.lm.bias = is_gradient ? NULL : take(r, last->vocab_size, 0, 0.5f);
@@ -189,6 +235,7 @@ static void free_net(random_net *r) {
     for (int s = 0; s < r->net.n_stacks; s++) {
         free(r->net.stacks[s].blocks);
         free(r->net.stacks[s].no_segment);
+        qkvi_rope_free(&r->net.stacks[s].ropes[0]);
     }
     for (int p = 0; p < r->n_packed; p++) free(r->packed[p]);
     free(r->arena);

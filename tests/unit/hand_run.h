@@ -50,6 +50,8 @@ qkv_status qkv_run_capture(const qkv_run *r, qkv_which which, int64_t b, int64_t
     if (b != 0 || layer < 0 || layer >= N_LAYERS) return QKV_ERR_ARGUMENT;
     *capture = (qkv_capture){ sizeof *capture, r->q[layer], r->k, r->lse, N_HEADS, r->n, r->n, 1,
                               r->causal,       r->seen,     r->n };
+    capture->n_kv_heads = N_HEADS;
+    capture->window_left = capture->window_right = -1;
     return QKV_OK;
 }
 

@@ -8,6 +8,7 @@
 #include "model/arch/decoder.h"
 
 #include "core/fpstate.h"
+#include "core/ints.h"
 #include "model/arch/net_pass.h"
 #include "qkv/kv.h"
 
@@ -32,6 +33,15 @@ static qkv_status no_memory(qkv_error *error) {
 }
 
 /* ---- Attention ------------------------------------------------------------------------------- */
+
+enum { PAGE = 64, RING_PAGE = 16 };
+
+/* Tokens of the ring of a layer with a window; 0: it keeps all. */
+static int64_t ring_len(const qkvi_decoder *d, const qkvi_mha *mha) {
+    if (!mha->windowed) return 0;
+    const int64_t ring = qkvi_round_up(mha->window_left + RING_PAGE, RING_PAGE);
+    return ring < d->max_len ? ring : 0;
+}
 
 /* n_batch sequences of len_q rows each, one after another; keys are described by a view. */
 static qkv_attention_desc describe(const qkvi_mha *mha, int64_t n_batch, int64_t len_q,
@@ -58,13 +68,21 @@ static qkv_attention_desc describe(const qkvi_mha *mha, int64_t n_batch, int64_t
     return desc;
 }
 
-static qkv_status append(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mha *mha,
-                         qkv_kv_cache *cache, const qkvi_mha_acts *acts) {
+/* Rows first … first + n - 1 of a prompt. */
+static qkv_status append_rows(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mha *mha,
+                              qkv_kv_cache *cache, int64_t first, int64_t n,
+                              const qkvi_mha_acts *acts) {
+    const int64_t kv_width = qkvi_mha_kv_width(mha), stride[2] = { mha->head_dim, kv_width };
+    return qkv_kv_cache_append(ctx, cache, d->bank + d->prompted, n, QKV_F32,
+                               acts->k + first * kv_width, stride, acts->v + first * kv_width,
+                               stride);
+}
+
+/* One token for each slot. */
+static qkv_status append_step(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mha *mha,
+                              qkv_kv_cache *cache, const qkvi_mha_acts *acts) {
     const int64_t kv_width = qkvi_mha_kv_width(mha);
     const int64_t stride[2] = { mha->head_dim, kv_width }, n = d->pass.rows.n_rows;
-    if (d->prompted >= 0)
-        return qkv_kv_cache_append(ctx, cache, d->bank + d->prompted, n, QKV_F32, acts->k, stride,
-                                   acts->v, stride);
     for (int64_t i = 0; i < n; i++)
         QKV_TRY(qkv_kv_cache_append(ctx, cache, d->bank + i, 1, QKV_F32, acts->k + i * kv_width,
                                     stride, acts->v + i * kv_width, stride));
@@ -82,33 +100,73 @@ static qkv_status attend_fresh(qkv_ctx *ctx, const qkvi_mha *mha, int64_t n,
     return qkv_attention_forward(ctx, &desc, acts->q, acts->k, acts->v, acts->o, acts->lse, NULL);
 }
 
-static qkv_status attend_self(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mha *mha,
-                              int64_t layer, const float *x, const qkvi_mha_acts *acts) {
-    qkv_kv_cache *const cache = d->caches[layer];
+/* Tokens that a call may add to a layer so that each of them still sees its window. */
+static int64_t most_at_once(const qkvi_decoder *d, const qkvi_mha *mha) {
+    const int64_t ring = ring_len(d, mha);
+    return ring > 0 ? ring - mha->window_left : INT64_MAX;
+}
+
+/* A prompt into an empty slot: what a ring does not keep is not appended, only counted. */
+static qkv_status fresh_prompt(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mha *mha,
+                               qkv_kv_cache *cache, const qkvi_mha_acts *acts) {
+    const int64_t n = d->pass.rows.n_rows, most = most_at_once(d, mha);
+    for (int64_t first = 0; first < n; first += most) {
+        const int64_t some = n - first < most ? n - first : most;
+        QKV_TRY(append_rows(ctx, d, mha, cache, first, some, acts));
+        if (some < most) break;
+    }
+    return attend_fresh(ctx, mha, n, acts);
+}
+
+/* Rows of a prompt into a slot that has tokens. */
+static qkv_status later_prompt(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mha *mha,
+                               qkv_kv_cache *cache, const qkvi_mha_acts *acts) {
+    const int64_t n = d->pass.rows.n_rows, most = most_at_once(d, mha), *len;
+    const int64_t width = qkvi_mha_width(mha), slot = d->bank + d->prompted;
+    for (int64_t first = 0, some; first < n; first += some) {
+        const int64_t before = qkv_kv_cache_len(cache, slot), at = first * width;
+        some = n - first < most ? n - first : most;
+        QKV_TRY(append_rows(ctx, d, mha, cache, first, some, acts));
+        qkv_kv_view view;
+        QKV_TRY(qkv_kv_cache_view(ctx, cache, slot, 1, &view, &len));
+        qkv_attention_desc desc = describe(mha, 1, some, d->max_len);
+        desc.flags |= QKV_SET_KV_LEN | QKV_SET_CAUSAL | QKV_SET_Q_OFFSET;
+        desc.kv_len = len;
+        desc.q_offsets = &before;
+        QKV_TRY(qkv_attention_decode(ctx, &desc, acts->q + at, &view, acts->o + at, NULL, NULL));
+    }
+    return QKV_OK;
+}
+
+static qkv_status step(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mha *mha,
+                       qkv_kv_cache *cache, const qkvi_mha_acts *acts) {
     const int64_t n = d->pass.rows.n_rows, *len;
-    const bool prompt = d->prompted >= 0;
-    const int64_t first = d->bank + (prompt ? d->prompted : 0),
-                  before = qkv_kv_cache_len(cache, first);
-    qkvi_linear_forward(ctx, &mha->query, n, x, acts->q);
-    qkvi_linear_forward(ctx, &mha->key, n, x, acts->k);
-    qkvi_linear_forward(ctx, &mha->value, n, x, acts->v);
-    qkvi_mha_place(ctx, mha, n, n, qkvi_stack_turns(&d->pass, layer), acts);
-    QKV_TRY(append(ctx, d, mha, cache, acts));
-    if (prompt && before == 0) return attend_fresh(ctx, mha, n, acts);
     qkv_kv_view view;
-    QKV_TRY(qkv_kv_cache_view(ctx, cache, first, prompt ? 1 : n, &view, &len));
-    qkv_attention_desc desc = describe(mha, prompt ? 1 : n, prompt ? n : 1, d->max_len);
+    QKV_TRY(append_step(ctx, d, mha, cache, acts));
+    QKV_TRY(qkv_kv_cache_view(ctx, cache, d->bank, n, &view, &len));
+    qkv_attention_desc desc = describe(mha, n, 1, d->max_len);
     desc.flags |= QKV_SET_KV_LEN;
     desc.kv_len = len;
-    if (prompt) {
-        desc.flags |= QKV_SET_CAUSAL | QKV_SET_Q_OFFSET;
-        desc.q_offsets = &before;
-    } else if (mha->windowed) { /* the query of a slot is its last token */
+    if (mha->windowed) { /* the query of a slot is its last token */
         for (int64_t i = 0; i < n; i++) d->last[i] = len[i] - 1;
         desc.flags |= QKV_SET_Q_OFFSET;
         desc.q_offsets = d->last;
     }
     return qkv_attention_decode(ctx, &desc, acts->q, &view, acts->o, acts->lse, NULL);
+}
+
+static qkv_status attend_self(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mha *mha,
+                              int64_t layer, const float *x, const qkvi_mha_acts *acts) {
+    qkv_kv_cache *const cache = d->caches[layer];
+    const int64_t n = d->pass.rows.n_rows;
+    qkvi_linear_forward(ctx, &mha->query, n, x, acts->q);
+    qkvi_linear_forward(ctx, &mha->key, n, x, acts->k);
+    qkvi_linear_forward(ctx, &mha->value, n, x, acts->v);
+    qkvi_mha_place(ctx, mha, n, n, qkvi_stack_turns(&d->pass, layer), acts);
+    if (d->prompted < 0) return step(ctx, d, mha, cache, acts);
+    return qkv_kv_cache_len(cache, d->bank + d->prompted) == 0
+               ? fresh_prompt(ctx, d, mha, cache, acts)
+               : later_prompt(ctx, d, mha, cache, acts);
 }
 
 static qkv_status attend_cross(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mha *mha,
@@ -242,11 +300,14 @@ static qkv_status make_caches(qkv_ctx *ctx, qkvi_decoder *d, qkv_error *error) {
     options.n_sequences = 2 * d->n_slots;
     options.n_kv_heads = d->stack->n_kv_heads;
     options.head_dim = options.head_dim_v = d->stack->head_dim;
-    options.page_len = 64;
-    options.max_len = d->max_len;
-    /* one more for each slot: a page that slots share is copied before it is given back */
-    options.n_pages = d->n_slots * ((d->max_len + 63) / 64 + 1);
     for (int64_t l = 0; l < d->stack->n_layers; l++) {
+        const int64_t ring = ring_len(d, &d->stack->blocks[l].mha);
+        options.page_len = ring > 0 ? RING_PAGE : PAGE;
+        options.ring_len = ring;
+        options.max_len = ring > 0 ? 0 : d->max_len;
+        /* one more for each slot: a page that slots share is copied before it is given back */
+        options.n_pages =
+            d->n_slots * (qkvi_ceil_div(ring > 0 ? ring : d->max_len, options.page_len) + 1);
         const qkv_status status = qkv_kv_cache_create(ctx, &options, &d->caches[l]);
         QKV_TRY(qkvi_pass_failed(ctx, status, error));
     }

@@ -12,8 +12,9 @@
  * Numbers are those of a run over the whole sequence but for the order of attention's sums
  * (docs/numerics.md, decode); they do not depend on threads, instruction set, or the slots beside.
  *
- * Memory: 2 n_layers max_len hidden floats for each slot, made at once; of an encoder-decoder
- * 2 n_layers n_source hidden more; activations of a prompt.
+ * Memory: 2 max_len n_kv_heads head_dim floats for each layer and slot, made at once; a layer with a
+ * window of W keys has a ring instead of max_len, W + 15 rounded up to 16, and so many more for a call.
+ * Of an encoder-decoder 2 n_layers n_source hidden more; activations of a prompt.
  */
 #ifndef QKVI_ARCH_DECODER_H
 #define QKVI_ARCH_DECODER_H

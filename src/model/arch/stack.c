@@ -80,7 +80,7 @@ qkv_status qkvi_stack_forward(qkv_ctx *ctx, const qkvi_stack *stack, qkvi_stack_
                                    input_of(pass, l), &pass->acts[l]));
     }
     if (stack->last_norm.gamma)
-        qkvi_layernorm_forward(ctx, &stack->last_norm, stack->eps, pass->rows.n_rows, NULL,
+        qkvi_layernorm_forward(ctx, &stack->last_norm, stack->eps, qkvi_stack_last_rows(pass), NULL,
                                (float *)input_of(pass, stack->n_layers), pass->y, pass->y_stats);
     return QKV_OK;
 }
@@ -114,10 +114,11 @@ static void embed_backward(qkv_ctx *ctx, const qkvi_stack *stack, const qkvi_sta
 
 qkv_status qkvi_stack_backward(qkv_ctx *ctx, const qkvi_stack *stack, const qkvi_stack *grads,
                                qkvi_stack_pass *pass) {
+    float *const d_y = pass->picks ? pass->pick.d : pass->d;
     if (stack->last_norm.gamma)
-        qkvi_layernorm_backward(ctx, &stack->last_norm, &grads->last_norm, pass->rows.n_rows,
-                                input_of(pass, stack->n_layers), pass->y_stats, pass->d, pass->d,
-                                pass->embed_sums);
+        qkvi_layernorm_backward(ctx, &stack->last_norm, &grads->last_norm,
+                                qkvi_stack_last_rows(pass), input_of(pass, stack->n_layers),
+                                pass->y_stats, d_y, d_y, pass->embed_sums);
     for (int64_t l = stack->n_layers - 1; l >= 0; l--) {
         const qkvi_block_rows rows = rows_of(pass, l);
         QKV_TRY(qkvi_block_backward(ctx, &stack->blocks[l], &grads->blocks[l], &rows,

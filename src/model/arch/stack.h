@@ -157,6 +157,11 @@ struct qkvi_stack_pass {
     int32_t *embed_scratch;
 };
 
+/* Rows that the last block computes. */
+static inline int64_t qkvi_stack_last_rows(const qkvi_stack_pass *pass) {
+    return pass->picks ? pass->pick.n : pass->rows.n_rows;
+}
+
 /* Cuts all but rows, for a pass whose stack, keep, rows.n_rows, keys, picks and pick.n are known. */
 void qkvi_stack_pass_cut(qkvi_cutter *cutter, qkvi_stack_pass *pass);
 

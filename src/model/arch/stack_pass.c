@@ -271,7 +271,8 @@ static void cut_training(qkvi_cutter *cutter, qkvi_stack_pass *pass) {
     pass->d_memory = floats(cutter, n_keys * s->hidden);
     qkvi_block_scratch_cut(&s->blocks[0], n > n_picked ? n : n_picked, n_keys, cutter,
                            &pass->scratch);
-    pass->embed_sums = floats(cutter, 2 * qkvi_colsum_elems(n, widest));
+    pass->embed_sums =
+        floats(cutter, 2 * qkvi_colsum_elems(n > n_picked ? n : n_picked, widest));
     pass->embed_scratch = qkvi_cut(cutter, qkvi_embed_scratch_elems(&s->embed, n), sizeof(int32_t));
     if (!qkvi_stack_projects(s)) return;
     pass->d_embed = floats(cutter, n * size);
@@ -280,7 +281,7 @@ static void cut_training(qkvi_cutter *cutter, qkvi_stack_pass *pass) {
 
 void qkvi_stack_pass_cut(qkvi_cutter *cutter, qkvi_stack_pass *pass) {
     const qkvi_stack *const s = pass->stack;
-    const int64_t n = pass->rows.n_rows;
+    const int64_t n = qkvi_stack_last_rows(pass);
     cut_embed(cutter, pass);
     for (int64_t l = 0; l < s->n_layers; l++) cut_block(l, cutter, pass);
     pass->y = pass->acts[s->n_layers - 1].output;
