@@ -62,6 +62,25 @@ static void show_scores(struct report *report, const struct explained *e) {
     report_text(report, WORD " with " WORD ": %s", e->query_label, e->labels[j], text);
 }
 
+/* What a score becomes where there is a soft cap. */
+static double capped(const qkv_steps *s, double score) {
+    return s->softcap > 0 ? s->softcap * tanh(score / s->softcap) : score;
+}
+
+static void show_cap(struct report *report, const struct explained *e) {
+    const qkv_steps *s = e->steps;
+    const int64_t j = explain_best_key(s);
+    char cap[NUMBER_BYTES], score[NUMBER_BYTES], result[NUMBER_BYTES];
+    if (!(s->softcap > 0)) return;
+    report_step(report, "Soft cap", "sⱼ = c tanh(sⱼ / c)", NULL);
+    report_shape(report, "(1, %" PRId64 ")", s->n);
+    report_format(cap, s->softcap);
+    report_format(score, s->scale * s->products[j]);
+    report_text(report, WORD ": %s tanh(%s / %s) = %s", e->labels[j], cap, score, cap,
+                report_format(result, capped(s, s->scale * s->products[j])));
+    report_note(report, "No score leaves −c … c, so no key gets all of the weight.");
+}
+
 static void show_scale(struct report *report, const struct explained *e) {
     const qkv_steps *s = e->steps;
     const int64_t d = s->head_dim, j = explain_best_key(s);
@@ -96,7 +115,7 @@ static void key_row(struct report *report, const struct explained *e, int64_t j,
     report_cell(report, "%" PRId64, j);
     report_cell(report, WORD, e->labels[j]);
     report_number(report, s->products[j]);
-    report_number(report, s->scale * s->products[j]);
+    report_number(report, capped(s, s->scale * s->products[j]));
     if (e->masked) report_number(report, s->scores[j]);
     report_number(report, s->shifted[j]);
     report_number(report, s->exponentials[j]);
@@ -106,7 +125,7 @@ static void key_row(struct report *report, const struct explained *e, int64_t j,
 
 static void softmax_table(struct report *report, const struct explained *e, const bool *marks) {
     const qkv_steps *s = e->steps;
-    const char *scaled = is_usual(s) ? "q·k/√d" : "scaled";
+    const char *scaled = s->softcap > 0 ? "capped" : is_usual(s) ? "q·k/√d" : "scaled";
     const int64_t best = explain_best_key(s);
     int64_t n_others = 0;
     double exponentials = 0, weights = 0;
@@ -182,6 +201,7 @@ static void show_values(struct report *report, const struct explained *e) {
 void explain_attention(struct report *report, const struct explained *e, const char *why) {
     show_scores(report, e);
     show_scale(report, e);
+    show_cap(report, e);
     report_step(report, "Mask", "sⱼ = −∞ for keys that must not be seen", NULL);
     report_shape(report, "(1, %" PRId64 ")", e->steps->n);
     report_text(report, "%s", why);

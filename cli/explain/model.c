@@ -40,23 +40,37 @@ static void tokens(struct report *report, const struct explain *t) {
     if (lines > MOST_LINES) report_note(report, "… and %" PRId64 " more.", n - MOST_LINES * across);
 }
 
+static bool is_rotary(const qkv_model_info *info) { return info->rope[0].type != QKV_ROPE_NONE; }
+
+/* The formula of a norm of x. */
+static const char *norm_formula(const qkv_steps *s) {
+    return s->rms == 2   ? "z = x / √(mean x² + ε) · (1 + γ)"
+           : s->rms == 1 ? "z = x / √(mean x² + ε) · γ"
+                         : "z = (x − mean) / √(variance + ε) · γ + β";
+}
+
 static void embedding(struct report *report, const struct explain *t) {
     const qkv_steps *s = t->steps;
     const int64_t i = s->query, hidden = s->hidden;
     const qkv_model_info *info = t->session->info;
     const bool has_segments = info->n_types > 0;
+    const bool rotary = is_rotary(info);
     vectors(report, "Embedding of the query",
-            info->scales_words ? "e = √hidden word[id] + position[i]"
-            : has_segments     ? "e = word[id] + segment + position[i]"
-                               : "e = word[id] + position[i]",
+            rotary && info->scales_words ? "e = √hidden word[id]"
+            : rotary                     ? "e = word[id]"
+            : info->scales_words         ? "e = √hidden word[id] + position[i]"
+            : has_segments               ? "e = word[id] + segment + position[i]"
+                                         : "e = word[id] + position[i]",
             s);
     report_vector(report, hidden, s->word, false, "word %d", t->input->ids[i]);
     if (has_segments)
         report_vector(report, hidden, s->segment, false, "segment %d", t->input->types[i]);
-    report_vector(report, hidden, s->position, false, "position %" PRId64, i);
+    if (!rotary) report_vector(report, hidden, s->position, false, "position %" PRId64, i);
     report_vector(report, hidden, s->embedding, true, "e");
     report_note(report, "Positions are %s.%s",
-                info->sinusoidal_positions ? "sinusoids" : "learned, a vector for each place",
+                rotary                       ? "angles by which queries and keys are turned in the layers"
+                : info->sinusoidal_positions ? "sinusoids"
+                                             : "learned, a vector for each place",
                 s->causal ? "" : " Attention itself is blind to order (qkv explain --shuffle).");
 
     if (!s->embed_norm) return;
@@ -72,6 +86,24 @@ static void embedding(struct report *report, const struct explain *t) {
     report_vector(report, hidden, s->embedded, true, "x");
 }
 
+/* What queries and keys become before they are compared: norms, and turns by their position. */
+static void place(struct report *report, const struct explain *t) {
+    const qkv_steps *s = t->steps;
+    const int64_t d = s->head_dim, j = explain_best_key(s);
+    if (!s->rotated && !s->qk_norm) return;
+    report_step(report, s->rotated ? "Turn by the position" : "Norms of queries and keys",
+                s->rotated && s->qk_norm ? "q = R(i) norm(q)   k = R(j) norm(k)"
+                : s->rotated             ? "q = R(i) q   k = R(j) k"
+                                         : "q = norm(q)   k = norm(k)",
+                NULL);
+    report_vectors(report, d);
+    report_vector(report, d, s->q, true, "q " WORD, t->labels[s->query]);
+    report_vector(report, d, s->k + j * d, false, "k " WORD, t->labels[j]);
+    if (s->rotated)
+        report_note(report, "R(p) turns channels c and c + d/2 as one vector by the angle p·w_c, so "
+                            "q·k depends on the distance i − j alone.");
+}
+
 static void projections(struct report *report, const struct explain *t) {
     const qkv_steps *s = t->steps;
     const int64_t hidden = s->hidden, d = s->head_dim, j = explain_best_key(s);
@@ -85,10 +117,11 @@ static void projections(struct report *report, const struct explain *t) {
             report_vector(report, hidden, s->x + j * hidden, false, "x " WORD, t->labels[j]);
     }
     if (s->pre_norm) {
-        vectors(report, "Layer norm", "z = (x − mean) / √(variance + ε) · γ + β", s);
+        vectors(report, s->rms ? "RMSNorm" : "Layer norm", norm_formula(s), s);
         report_vector(report, hidden, s->read + s->query * hidden, true, "z " WORD, query);
-        report_note(report, "In this model a norm comes before each part of a block, and not after "
-                            "it.");
+        report_note(report,
+                    "In this model a norm comes before each part of a block, and %s after it.",
+                    s->attended ? "another one" : "not");
     }
     report_step(report, "Project: query, key, value",
                 s->pre_norm ? "q = z W_Q + b_Q   k = z W_K + b_K   v = z W_V + b_V"
@@ -97,23 +130,33 @@ static void projections(struct report *report, const struct explain *t) {
     report_shape(report,
                  "q, k, v: (1, %" PRId64 ", %" PRId64 ") = %" PRId64 " heads of (1, %" PRId64
                  ", %" PRId64 ")",
-                 s->n, hidden, s->n_heads, s->n, d);
+                 s->n, s->n_heads * d, s->n_heads, s->n, d);
+    if (t->session->info->n_kv_heads < s->n_heads)
+        report_note(report, "k and v have %" PRId64 " heads, of which each serves %" PRId64
+                            " heads of queries.",
+                    t->session->info->n_kv_heads, s->n_heads / t->session->info->n_kv_heads);
     report_vectors(report, d);
-    report_vector(report, d, s->q, true, "q " WORD, query);
-    report_vector(report, d, s->k + j * d, false, "k " WORD, t->labels[j]);
+    report_vector(report, d, s->q_projected, true, "q " WORD, query);
+    report_vector(report, d, s->k_projected + j * d, false, "k " WORD, t->labels[j]);
     report_vector(report, d, s->v + j * d, false, "v " WORD, t->labels[j]);
     report_note(report,
                 "Three linear maps of the same tokens; head %" PRId64 " has channels %" PRId64
                 " to %" PRId64 " of %" PRId64 ".",
-                s->head, s->head * d, (s->head + 1) * d - 1, hidden);
+                s->head, s->head * d, (s->head + 1) * d - 1, s->n_heads * d);
+    place(report, t);
 }
 
 /* ---- After attention ------------------------------------------------------------------------- */
 
+/* Whether the feed-forward part reads a norm: not in OLMo 2. */
+static bool has_norm2(const qkv_steps *s) { return !s->attended || s->pre_norm; }
+
 static void heads(struct report *report, const qkv_steps *s) {
     enum { MOST_HEADS = 16 };
     const int64_t d = s->head_dim;
-    step(report, "All heads side by side", "concat = [o of head 0, o of head 1, …]", s);
+    report_step(report, "All heads side by side", "concat = [o of head 0, o of head 1, …]", NULL);
+    report_shape(report, "(batch, time, channel) = (1, %" PRId64 ", %" PRId64 ")", s->n,
+                 s->n_heads * d);
     report_vectors(report, d);
     for (int64_t h = 0; h < s->n_heads; h++) {
         if (s->n_heads > MOST_HEADS && h != s->head) continue;
@@ -121,31 +164,50 @@ static void heads(struct report *report, const qkv_steps *s) {
     }
     vectors(report, "Output projection", "a = concat W_O + b_O", s);
     report_vector(report, s->hidden, s->projected, true, "a");
-    vectors(report, s->pre_norm ? "Add, then norm" : "Add & norm",
-            s->pre_norm ? "x₁ = x + a   y₁ = norm(x₁)" : "y₁ = norm(x + a)", s);
-    report_vector(report, s->hidden, s->added, false, "x + a");
-    report_vector(report, s->hidden, s->normed, true, "norm(x + a)");
+    const bool normed = has_norm2(s);
+    vectors(report, !normed ? "Norm, then add" : s->adds ? "Add, then norm" : "Add & norm",
+            !normed      ? "y₁ = x + norm(a)"
+            : s->attended ? "x₁ = x + norm(a)   y₁ = norm(x₁)"
+            : s->adds     ? "x₁ = x + a   y₁ = norm(x₁)"
+                          : "y₁ = norm(x + a)",
+            s);
+    if (s->attended) report_vector(report, s->hidden, s->attended, false, "norm(a)");
+    report_vector(report, s->hidden, s->added, !normed, s->attended ? "x + norm(a)" : "x + a");
+    if (normed)
+        report_vector(report, s->hidden, s->normed, true, s->attended ? "y₁" : "norm(x + a)");
 }
 
 static void feed_forward(struct report *report, const qkv_steps *s) {
     char formula[96], title[64];
-    snprintf(formula, sizeof formula, "f = %s(y₁ W_U + b_U) W_D + b_D", s->activation);
+    snprintf(formula, sizeof formula,
+             s->gate ? "f = (%s(y₁ W_G) ⊙ y₁ W_U) W_D" : "f = %s(y₁ W_U + b_U) W_D + b_D",
+             s->activation);
     report_step(report, "Feed-forward", formula, NULL);
     report_shape(report,
                  "(1, %" PRId64 ", %" PRId64 ") → (1, %" PRId64 ", %" PRId64 ") → (1, %" PRId64
                  ", %" PRId64 ")",
                  s->n, s->hidden, s->n, s->intermediate, s->n, s->hidden);
     report_vectors(report, s->hidden);
+    if (s->gate) report_vector(report, s->intermediate, s->gate, false, "gate");
     report_vector(report, s->intermediate, s->up, false, "up");
-    report_vector(report, s->intermediate, s->gelu, false, "%s", s->activation);
+    report_vector(report, s->intermediate, s->gelu, false, s->gate ? "%s(gate) ⊙ up" : "%s",
+                  s->activation);
     report_vector(report, s->hidden, s->down, true, "f");
     snprintf(title, sizeof title, "%s: output of layer %" PRId64,
-             !s->pre_norm ? "Add & norm" : "Add", s->layer);
-    vectors(report, title,
-            !s->pre_norm   ? "y = norm(y₁ + f)"
-            : s->last_norm ? "y = norm(x₁ + f), the norm that ends the stack"
-                           : "y = x₁ + f",
-            s);
+             s->fed     ? "Norm, then add"
+             : !s->adds ? "Add & norm"
+                        : "Add",
+             s->layer);
+    char sum[64], output[128];
+    snprintf(sum, sizeof sum, "%s + %s", has_norm2(s) && s->adds ? "x₁" : "y₁",
+             s->fed ? "norm(f)" : "f");
+    snprintf(output, sizeof output,
+             !s->adds       ? "y = norm(%s)"
+             : s->last_norm ? "y = norm(%s), the norm that ends the stack"
+                            : "y = %s",
+             sum);
+    vectors(report, title, output, s);
+    if (s->fed) report_vector(report, s->hidden, s->fed, false, "norm(f)");
     report_vector(report, s->hidden, s->y, true, "y");
 }
 
@@ -171,10 +233,15 @@ qkv_status explain_model(struct report *report, const struct explain *t, qkv_err
     (void)error;
     const qkv_steps *s = t->steps;
     const qkv_model_info *info = t->session->info;
-    const bool hides = s->causal && s->query + 1 < s->n;
+    const int64_t n_before = s->window_left >= 0 ? s->query - s->window_left : 0;
+    const int64_t n_after =
+        s->causal ? s->n - 1 - s->query
+                  : s->window_right >= 0 ? s->n - 1 - s->query - s->window_right : 0;
+    const bool windowed = n_before > 0 || (n_after > 0 && !s->causal);
+    const bool hides = n_before > 0 || n_after > 0;
     const struct explained e = { s, s->head_dim, t->labels[s->query], t->labels, hides, t->n_rows };
     const int64_t j = explain_best_key(s);
-    char weight[NUMBER_BYTES], why[160];
+    char weight[NUMBER_BYTES], why[200];
     report_title(report, "Layer %" PRId64 ", head %" PRId64 ": " WORD " looks at " WORD " with %s",
                  s->layer, s->head, t->labels[s->query], t->labels[j],
                  report_format(weight, s->weights[j]));
@@ -187,11 +254,16 @@ qkv_status explain_model(struct report *report, const struct explain *t, qkv_err
     tokens(report, t);
     embedding(report, t);
     projections(report, t);
-    if (hides)
+    if (hides && !windowed)
         snprintf(why, sizeof why,
                  "A decoder sees what came before: %" PRId64 " of %" PRId64
                  " keys stand after the query and become −∞, whose exp is 0.",
                  s->n - 1 - s->query, s->n);
+    if (windowed)
+        snprintf(why, sizeof why,
+                 "A layer with a window: %" PRId64 " of %" PRId64
+                 " keys are too far away, or come after the query, and become −∞, whose exp is 0.",
+                 (n_before > 0 ? n_before : 0) + (n_after > 0 ? n_after : 0), s->n);
     explain_attention(report, &e,
                       hides ? why
                       : s->causal
@@ -231,7 +303,7 @@ qkv_status explain_model_json(const struct explain *t, json_t **json, qkv_error 
         { "exponentials", s->n, s->exponentials },
         { "weights", s->n, s->weights },
         { "o", d, s->o },
-        { "concat", hidden, s->concat },
+        { "concat", s->n_heads * d, s->concat },
         { "projected", hidden, s->projected },
         { "normed", hidden, s->normed },
         { "down", hidden, s->down },

@@ -220,9 +220,20 @@ QKV_API QKV_NODISCARD qkv_status qkv_inspect_align(const qkv_run *run, int64_t b
  *
  * norm is (s - mean) / sqrt(mean (s - mean)^2 + eps) gamma + beta. Phi is the normal distribution.
  *
+ * Llama and its kin have RMSNorm, s / sqrt(mean s^2 + eps) gamma, or (1 + gamma) in Gemma's, and a
+ * gated feed-forward:
+ *
+ *     gate = normed Wg   up = normed Wu   gelu = act(gate) up   down = gelu Wd
+ *     q = turn(norm(q_projected))    k = turn(norm(k_projected))         norm: where there are such
+ *     scores_j = c tanh(scale products_j / c)                            with softcap c
+ *     added = x_i + norm(projected)   added2 = added + norm(down)        with attended and fed
+ *
+ * turn is that of rotary positions (qkv_rope). Query heads share the k and v of a key/value head.
+ *
  * Models differ as follows. word may be multiplied by the root of hidden. Without a norm of its
  * own, embedded is embedding. gelu is the model's activation, and scale is that of the head.
- * Queries of a decoder see keys j <= i. Other keys have a product, a score of -infinity and a
+ * Queries of a decoder see keys j <= i, and those of a layer with a window see i - window_left <= j
+ * <= i + window_right. Other keys have a product, a score of -infinity and a
  * weight of 0.
  *
  * Fields that end in _error are the largest differences between these numbers and those that the
@@ -262,6 +273,22 @@ typedef struct qkv_steps {
     const char *activation;
     /* [n][hidden]: what q, k and v are made of. It is x itself without pre_norm. */
     const double *read;
+    /* [head_dim], [n][head_dim]: before norms of queries and keys, and before they are turned. */
+    const double *q_projected, *k_projected;
+    /* [intermediate], of a gated feed-forward; NULL. */
+    const double *gate;
+    /* [hidden]: the norms of projected and of down, of models that have them; NULL. */
+    const double *attended, *fed;
+    /* 1: y is added2, a sum, or a norm that ends the stack of it. */
+    int adds;
+    /* 1: norms are RMSNorm. 2: with 1 + gamma. */
+    int rms;
+    /* 1: queries and keys of this layer are turned, have norms. */
+    int rotated, qk_norm;
+    /* -1: no bound. */
+    int64_t window_left, window_right;
+    /* 0: none. */
+    double softcap;
 } qkv_steps;
 
 /**

@@ -22,8 +22,9 @@ struct work {
     const qkv_encoding *input;
     double *doubles; /* begins with a qkv_steps; see cut */
     size_t used;
-    double *all_k, *all_v; /* [n][hidden] of all heads */
-    double *row;           /* [hidden] */
+    double *all_q;                /* [n_heads head_dim] of the query */
+    double *all_k, *all_v, *raw;  /* [n][n_kv_heads head_dim]; raw: k before its norm and turns */
+    double *row;                  /* [hidden] */
 };
 
 static double *cut(struct work *w, int64_t n) {
@@ -36,19 +37,26 @@ static double *cut(struct work *w, int64_t n) {
 struct arrays {
     double *word, *segment, *position, *embedding, *embedded, *x, *read, *q, *k, *v, *products,
         *scores, *shifted, *exponentials, *weights, *o, *concat, *projected, *added, *normed, *up,
-        *gelu, *down, *added2, *y;
+        *gelu, *down, *added2, *y, *q_projected, *k_projected, *gate, *attended, *fed;
 };
 
 static void lay_out(struct work *w, int64_t n, struct arrays *a) {
     const qkvi_stack *p = w->stack;
     double **const rows[] = { &a->word,   &a->segment,   &a->position, &a->embedding, &a->embedded,
-                              &a->concat, &a->projected, &a->added,    &a->normed,    &a->down,
-                              &a->added2, &a->y,         &w->row };
+                              &a->projected, &a->added,  &a->normed,   &a->down,
+                              &a->added2, &a->y,         &w->row,      &a->attended,  &a->fed };
+    const qkvi_mha *const mha = &w->block->mha;
+    const int64_t width = qkvi_mha_width(mha), kv_width = qkvi_mha_kv_width(mha);
     double **const keys[] = { &a->products, &a->scores, &a->shifted, &a->exponentials,
                               &a->weights };
     w->used = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) *rows[i] = cut(w, p->hidden);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) *keys[i] = cut(w, n);
+    a->concat = cut(w, width);
+    w->all_q = cut(w, width);
+    a->q_projected = cut(w, p->head_dim);
+    a->k_projected = cut(w, n * p->head_dim);
+    a->gate = cut(w, p->intermediate);
     a->q = cut(w, p->head_dim);
     a->o = cut(w, p->head_dim);
     a->k = cut(w, n * p->head_dim);
@@ -56,9 +64,10 @@ static void lay_out(struct work *w, int64_t n, struct arrays *a) {
     a->up = cut(w, p->intermediate);
     a->gelu = cut(w, p->intermediate);
     a->x = cut(w, n * p->hidden);
-    a->read = w->block->pre_norm ? cut(w, n * p->hidden) : a->x;
-    w->all_k = cut(w, n * p->hidden);
-    w->all_v = cut(w, n * p->hidden);
+    a->read = w->block->pre_norm && w->block->norm1.gamma ? cut(w, n * p->hidden) : a->x;
+    w->all_k = cut(w, n * kv_width);
+    w->all_v = cut(w, n * kv_width);
+    w->raw = cut(w, n * kv_width);
 }
 
 /* ---- Embedding ------------------------------------------------------------------------------- */
@@ -71,7 +80,7 @@ static void embed(const struct work *w, const float *hidden, const struct arrays
     const int64_t type = qkvi_stack_type(w->stack, w->input->types, i);
     const int64_t place = qkvi_stack_place(w->stack, w->input->ids, i);
     qkvi_step_widen(size, e->type + type * size, a->segment);
-    qkvi_step_widen(size, e->position + place * size, a->position);
+    if (e->n_positions > 0) qkvi_step_widen(size, e->position + place * size, a->position);
     qkvi_step_embedding(w->stack, w->input, i, 1, a->embedding);
     for (int64_t c = 0; c < size; c++) {
         a->word[c] = (double)e->word_scale * (double)qkvi_weight_at(&words, w->input->ids[i], c);
@@ -88,73 +97,130 @@ static void embed(const struct work *w, const float *hidden, const struct arrays
 
 /* ---- Attention ------------------------------------------------------------------------------- */
 
-/* o of one head, from q; keys and values are rows of `stride` doubles, of which n_seen are seen. */
-static void attend(int64_t n, int64_t n_seen, int64_t head_dim, int64_t stride, double scale,
-                   const double *q, const double *k, const double *v, const struct arrays *a,
-                   double *o, double *largest, double *sum) {
-    *largest = -INFINITY;
-    *sum = 0;
+/* Which keys the query sees. */
+typedef struct seen_keys {
+    int64_t begin, end;
+} seen_keys;
+
+static seen_keys keys_of(const qkv_steps *s) {
+    seen_keys keys = { 0, s->causal ? s->query + 1 : s->n };
+    if (s->window_left >= 0 && s->query - s->window_left > 0)
+        keys.begin = s->query - s->window_left;
+    if (s->window_right >= 0 && s->query + s->window_right + 1 < keys.end)
+        keys.end = s->query + s->window_right + 1;
+    return keys;
+}
+
+static double score_of(const qkv_steps *s, double product) {
+    const double score = s->scale * product;
+    return s->softcap > 0 ? s->softcap * tanh(score / s->softcap) : score;
+}
+
+/* o of one head, from q; keys and values are rows of `stride` doubles. */
+static void attend(qkv_steps *s, int64_t stride, const double *q, const double *k, const double *v,
+                   const struct arrays *a, double *o) {
+    const seen_keys seen = keys_of(s);
+    const int64_t n = s->n, head_dim = s->head_dim;
+    s->largest = -INFINITY;
+    s->sum = 0;
     for (int64_t j = 0; j < n; j++) {
         double product = 0;
         for (int64_t c = 0; c < head_dim; c++) product += q[c] * k[j * stride + c];
         a->products[j] = product;
-        a->scores[j] = j < n_seen ? scale * product : -INFINITY;
-        if (!(a->scores[j] <= *largest)) *largest = a->scores[j];
+        a->scores[j] = j >= seen.begin && j < seen.end ? score_of(s, product) : -INFINITY;
+        if (!(a->scores[j] <= s->largest)) s->largest = a->scores[j];
     }
     for (int64_t j = 0; j < n; j++) {
-        a->shifted[j] = a->scores[j] - *largest;
+        a->shifted[j] = a->scores[j] - s->largest;
         a->exponentials[j] = exp(a->shifted[j]);
-        *sum += a->exponentials[j];
+        s->sum += a->exponentials[j];
     }
     for (int64_t c = 0; c < head_dim; c++) o[c] = 0;
     for (int64_t j = 0; j < n; j++) {
-        a->weights[j] = a->exponentials[j] / *sum;
+        a->weights[j] = a->exponentials[j] / s->sum;
         for (int64_t c = 0; c < head_dim; c++) o[c] += a->weights[j] * v[j * stride + c];
     }
 }
 
+/* Keys and values of all tokens, and the queries of one, as attention reads them. */
+static void project(const struct work *w, const struct arrays *a, const qkv_steps *s) {
+    const qkvi_mha *const mha = &w->block->mha;
+    const qkvi_rope *const rope = mha->rope ? &w->stack->ropes[mha->rope - 1] : NULL;
+    const int64_t size = s->hidden, d = s->head_dim, kv_width = qkvi_mha_kv_width(mha);
+    for (int64_t j = 0; j < s->n; j++) {
+        double *const k = w->all_k + j * kv_width;
+        if (s->pre_norm) qkvi_step_read(w->block, size, a->x + j * size, a->read + j * size);
+        qkvi_step_linear(&mha->key, 0, kv_width, a->read + j * size, k);
+        qkvi_step_linear(&mha->value, 0, kv_width, a->read + j * size, w->all_v + j * kv_width);
+        memcpy(w->raw + j * kv_width, k, (size_t)kv_width * sizeof *k);
+        qkvi_step_place(mha, &mha->k_norm, rope, j, mha->n_kv_heads, k);
+    }
+    qkvi_step_linear(&mha->query, 0, qkvi_mha_width(mha), a->read + s->query * size, w->all_q);
+    memcpy(a->q_projected, w->all_q + s->head * d, (size_t)d * sizeof(double));
+    qkvi_step_place(mha, &mha->q_norm, rope, s->query, mha->n_heads, w->all_q);
+}
+
 /* All heads of the query, that of the steps last, so that its numbers are those that stay. */
-static void attend_all(const struct work *w, const struct arrays *a, qkv_steps *steps) {
-    const qkvi_mha *mha = &w->block->mha;
-    const int64_t n = steps->n, size = steps->hidden, head_dim = steps->head_dim;
-    const int64_t n_seen = steps->causal ? steps->query + 1 : n;
-    for (int64_t j = 0; j < n; j++) {
-        if (steps->pre_norm) qkvi_step_read(w->block, size, a->x + j * size, a->read + j * size);
-        qkvi_step_linear(&mha->key, 0, size, a->read + j * size, w->all_k + j * size);
-        qkvi_step_linear(&mha->value, 0, size, a->read + j * size, w->all_v + j * size);
+static void attend_all(const struct work *w, const struct arrays *a, qkv_steps *s) {
+    const qkvi_mha *const mha = &w->block->mha;
+    const int64_t d = s->head_dim, stride = qkvi_mha_kv_width(mha);
+    const int64_t group = mha->n_heads / mha->n_kv_heads;
+    project(w, a, s);
+    for (int64_t turn = 1; turn <= s->n_heads; turn++) {
+        const int64_t h = (s->head + turn) % s->n_heads, at = h / group * d;
+        attend(s, stride, w->all_q + h * d, w->all_k + at, w->all_v + at, a, a->concat + h * d);
     }
-    for (int64_t turn = 1; turn <= steps->n_heads; turn++) {
-        const int64_t at = (steps->head + turn) % steps->n_heads * head_dim;
-        qkvi_step_linear(&mha->query, at, head_dim, a->read + steps->query * size, a->q);
-        attend(n, n_seen, head_dim, size, steps->scale, a->q, w->all_k + at, w->all_v + at, a,
-               a->concat + at, &steps->largest, &steps->sum);
-    }
-    const int64_t at = steps->head * head_dim;
-    for (int64_t c = 0; c < head_dim; c++) {
+    const int64_t at = s->head * d, from = s->head / group * d;
+    for (int64_t c = 0; c < d; c++) {
+        a->q[c] = w->all_q[at + c];
         a->o[c] = a->concat[at + c];
-        for (int64_t j = 0; j < n; j++) {
-            a->k[j * head_dim + c] = w->all_k[j * size + at + c];
-            a->v[j * head_dim + c] = w->all_v[j * size + at + c];
+        for (int64_t j = 0; j < s->n; j++) {
+            a->k[j * d + c] = w->all_k[j * stride + from + c];
+            a->v[j * d + c] = w->all_v[j * stride + from + c];
+            a->k_projected[j * d + c] = w->raw[j * stride + from + c];
         }
     }
 }
 
 /* ---- The rest of the block ------------------------------------------------------------------- */
 
+/* to [n] = x, or its norm where there is one. */
+static void maybe_norm(const qkvi_layernorm *norm, double eps, int64_t n, const double *x,
+                       double *to) {
+    if (norm->gamma)
+        qkvi_step_norm(norm, eps, x, to);
+    else
+        memmove(to, x, (size_t)n * sizeof *to);
+}
+
+static void feed(const qkvi_block *block, const struct arrays *a, const qkv_steps *steps) {
+    const int64_t wide = steps->intermediate;
+    const bool gated = block->gate.n_out > 0;
+    qkvi_step_linear(&block->up, 0, wide, a->normed, a->up);
+    if (gated) qkvi_step_linear(&block->gate, 0, wide, a->normed, a->gate);
+    for (int64_t c = 0; c < wide; c++)
+        a->gelu[c] = gated ? qkvi_step_act(block->act, a->gate[c]) * a->up[c]
+                           : qkvi_step_act(block->act, a->up[c]);
+    qkvi_step_linear(&block->down, 0, steps->hidden, a->gelu, a->down);
+}
+
 static void rest(const struct work *w, const struct arrays *a, const qkv_steps *steps) {
     const qkvi_block *block = w->block;
+    const qkvi_layernorm none = { 0 };
     const int64_t size = steps->hidden;
     const double *x = a->x + steps->query * size, eps = (double)block->eps;
     qkvi_step_linear(&block->mha.output, 0, size, a->concat, a->projected);
-    for (int64_t c = 0; c < size; c++) a->added[c] = x[c] + a->projected[c];
-    qkvi_step_norm(block->pre_norm ? &block->norm2 : &block->norm1, eps, a->added, a->normed);
-    qkvi_step_linear(&block->up, 0, steps->intermediate, a->normed, a->up);
-    for (int64_t c = 0; c < steps->intermediate; c++)
-        a->gelu[c] = qkvi_step_act(block->act, a->up[c]);
-    qkvi_step_linear(&block->down, 0, size, a->gelu, a->down);
-    const double *residual = block->pre_norm ? a->added : a->normed;
-    for (int64_t c = 0; c < size; c++) a->y[c] = a->added2[c] = residual[c] + a->down[c];
-    if (!block->pre_norm) qkvi_step_norm(&block->norm2, eps, a->added2, a->y);
+    maybe_norm(&block->out1, eps, size, a->projected, a->attended);
+    for (int64_t c = 0; c < size; c++) a->added[c] = x[c] + a->attended[c];
+    maybe_norm(block->pre_norm  ? &block->norm2
+               : block->adds ? &none
+                                : &block->norm1,
+               eps, size, a->added, a->normed);
+    feed(block, a, steps);
+    maybe_norm(&block->out2, eps, size, a->down, a->fed);
+    const double *residual = block->adds ? a->added : a->normed;
+    for (int64_t c = 0; c < size; c++) a->y[c] = a->added2[c] = residual[c] + a->fed[c];
+    if (!block->adds) qkvi_step_norm(&block->norm2, eps, a->added2, a->y);
     if (steps->last_norm) qkvi_step_norm(&w->stack->last_norm, (double)w->stack->eps, a->y, a->y);
 }
 
@@ -173,7 +239,8 @@ static qkv_status compare(const qkv_run *run, int64_t b, const struct arrays *a,
         const double lse = steps->largest + log(steps->sum);
         const int64_t elems = n * c.head_dim;
         steps->q_error = qkvi_step_error(c.head_dim, a->q, c.q + head * elems + query * c.head_dim);
-        steps->k_error = qkvi_step_error(elems, a->k, c.k + head * elems);
+        steps->k_error =
+            qkvi_step_error(elems, a->k, c.k + head / (c.n_heads / c.n_kv_heads) * elems);
         steps->lse_error = qkvi_step_error(1, &lse, c.lse + head * n + query);
         steps->weights_error = qkvi_step_error(n, a->weights, weights);
         const float *y = qkv_run_hidden(run, QKV_SELF, b, steps->layer + 1) + query * steps->hidden;
@@ -194,6 +261,14 @@ static void publish(const struct arrays *a, qkv_steps *s) {
     s->concat = a->concat, s->projected = a->projected, s->added = a->added;
     s->normed = a->normed, s->up = a->up, s->gelu = a->gelu, s->down = a->down;
     s->added2 = a->added2, s->y = a->y;
+    s->q_projected = a->q_projected, s->k_projected = a->k_projected;
+}
+
+/* What only some models have. */
+static void publish_parts(const qkvi_block *block, const struct arrays *a, qkv_steps *s) {
+    if (block->gate.n_out > 0) s->gate = a->gate;
+    if (block->out1.gamma) s->attended = a->attended;
+    if (block->out2.gamma) s->fed = a->fed;
 }
 
 static qkv_status check(const qkv_model *model, const qkv_run *run, int64_t b,
@@ -219,7 +294,15 @@ static qkv_status check(const qkv_model *model, const qkv_run *run, int64_t b,
 /* What kind of block it is. */
 static void describe(const qkvi_stack *stack, const qkvi_block *block, const qkv_model_info *info,
                      qkv_steps *s) {
-    s->pre_norm = block->pre_norm;
+    const qkvi_mha *const mha = &block->mha;
+    s->pre_norm = block->pre_norm && block->norm1.gamma;
+    s->adds = block->adds;
+    s->rms = (int)block->norm2.kind;
+    s->rotated = mha->rope > 0;
+    s->qk_norm = mha->q_norm.gamma != NULL;
+    s->window_left = mha->windowed ? mha->window_left : -1;
+    s->window_right = mha->windowed ? mha->window_right : -1;
+    s->softcap = (double)mha->softcap;
     s->causal = stack->causal;
     s->embed_norm = stack->embed_norm.gamma != NULL;
     s->last_norm = stack->last_norm.gamma != NULL && s->layer == stack->n_layers - 1;
@@ -254,6 +337,7 @@ qkv_status qkv_inspect_steps(const qkv_model *model, const qkv_run *run, int64_t
     s->scale = qkvi_mha_scale(&w.block->mha, &(qkvi_mha_change){ 0 });
     describe(p, w.block, &model->info, s);
     publish(&a, s);
+    publish_parts(w.block, &a, s);
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     embed(&w, qkv_run_hidden(run, QKV_SELF, b, 0), &a, s);
     qkvi_step_widen(s->n * s->hidden, qkv_run_hidden(run, QKV_SELF, b, layer), a.x);

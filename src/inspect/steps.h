@@ -15,7 +15,7 @@ void qkvi_step_embedding(const qkvi_stack *stack, const qkv_encoding *input, int
 void qkvi_step_linear(const qkvi_linear *layer, int64_t first, int64_t n_out, const double *x,
                       double *y);
 
-/* y [n] = (s - mean) / sqrt(variance + eps) gamma + beta; y may be s. */
+/* y [n] = (s - mean) / sqrt(variance + eps) gamma + beta, or the RMSNorm; y may be s. */
 void qkvi_step_norm(const qkvi_layernorm *layer, double eps, const double *s, double *y);
 
 /* The input of layer 0 from the sum above: its norm, where the stack has one. */
@@ -23,6 +23,10 @@ void qkvi_step_input(const qkvi_stack *stack, double *sum);
 
 /* What a block's attention reads of a row of its input: the row, or its norm. */
 void qkvi_step_read(const qkvi_block *block, int64_t n, const double *x, double *read);
+
+/* The norms of a row of queries or keys, where norm has a gamma, and its turns by rope, NULL: none. */
+void qkvi_step_place(const qkvi_mha *mha, const qkvi_layernorm *norm, const qkvi_rope *rope,
+                     int64_t place, int64_t n_heads, double *x);
 
 double qkvi_step_act(qkvi_act act, double x);
 

@@ -14,11 +14,13 @@ void qkvi_step_embedding(const qkvi_stack *stack, const qkv_encoding *input, int
     const qkvi_embed *e = &stack->embed;
     const qkvi_weights words = qkvi_embed_words(e);
     const float *type = e->type + qkvi_stack_type(stack, input->types, i) * e->hidden;
-    const float *position = e->position + qkvi_stack_place(stack, input->ids, i) * e->hidden;
+    const float *position =
+        e->n_positions > 0 ? e->position + qkvi_stack_place(stack, input->ids, i) * e->hidden
+                           : NULL;
     for (int64_t c = 0; c < e->hidden; c++) {
         sum[c] = (double)e->word_scale * (double)qkvi_weight_at(&words, input->ids[i], c) +
                  (double)type[c];
-        if (positions) sum[c] += (double)position[c];
+        if (positions && position) sum[c] += (double)position[c];
     }
 }
 
@@ -36,11 +38,13 @@ void qkvi_step_linear(const qkvi_linear *layer, int64_t first, int64_t n_out, co
 void qkvi_step_norm(const qkvi_layernorm *layer, double eps, const double *s, double *y) {
     const double n = (double)layer->n;
     double mean = 0, variance = 0;
-    for (int64_t i = 0; i < layer->n; i++) mean += s[i] / n;
+    const double from = layer->kind == QKVI_RMS_NORM_FROM_ONE ? 1 : 0;
+    for (int64_t i = 0; i < layer->n && layer->kind == QKVI_LAYER_NORM; i++) mean += s[i] / n;
     for (int64_t i = 0; i < layer->n; i++) variance += (s[i] - mean) * (s[i] - mean) / n;
     const double rstd = 1 / sqrt(variance + eps);
     for (int64_t i = 0; i < layer->n; i++)
-        y[i] = (s[i] - mean) * rstd * (double)layer->gamma[i] + (double)layer->beta[i];
+        y[i] = (s[i] - mean) * rstd * (from + (double)layer->gamma[i]) +
+               (layer->beta ? (double)layer->beta[i] : 0);
 }
 
 void qkvi_step_input(const qkvi_stack *stack, double *sum) {
@@ -48,10 +52,25 @@ void qkvi_step_input(const qkvi_stack *stack, double *sum) {
 }
 
 void qkvi_step_read(const qkvi_block *block, int64_t n, const double *x, double *read) {
-    if (block->pre_norm)
+    if (block->pre_norm && block->norm1.gamma)
         qkvi_step_norm(&block->norm1, (double)block->eps, x, read);
     else
         for (int64_t c = 0; c < n; c++) read[c] = x[c];
+}
+
+void qkvi_step_place(const qkvi_mha *mha, const qkvi_layernorm *norm, const qkvi_rope *rope,
+                     int64_t place, int64_t n_heads, double *x) {
+    const int64_t d = mha->head_dim, half = d / 2, width = n_heads * d;
+    for (int64_t at = 0; norm->gamma && at < width; at += norm->n)
+        qkvi_step_norm(norm, (double)mha->eps, x + at, x + at);
+    for (int64_t h = 0; rope && h < n_heads; h++)
+        for (int64_t i = 0; i < half; i++) {
+            const double angle = (double)place * rope->w[i];
+            const double c = rope->factor * cos(angle), s = rope->factor * sin(angle);
+            double *const a = x + h * d + i, low = a[0], high = a[half];
+            a[0] = c * low - s * high;
+            a[half] = c * high + s * low;
+        }
 }
 
 double qkvi_step_act(qkvi_act act, double x) {
@@ -141,7 +160,8 @@ static qkv_steps *make(const struct vectors *x) {
         qkvi_calloc_array(1, sizeof *made + (size_t)n_doubles * sizeof(double));
     if (!made) return NULL;
     double *at = made->numbers;
-    made->steps = (qkv_steps){ .n = n, .head_dim = d, .query = x->query, .causal = x->causal };
+    made->steps = (qkv_steps){ .n = n, .head_dim = d, .query = x->query, .causal = x->causal,
+                                .window_left = -1, .window_right = -1 };
     made->steps.q = at;
     made->steps.k = at = widen(at, x->q, d);
     made->steps.v = at = widen(at, x->k, n_k);
