@@ -13,7 +13,7 @@ struct train_options {
     struct cli_common common;
     const char *text, *grammar, *out, *eval, *from;
     bool resume, sinusoidal;
-    struct arg_int arch, compute, layers, decoder_layers, heads, hidden, intermediate, vocab, len;
+    struct arg_int arch, compute, layers, decoder_layers, heads, kv_heads, hidden, intermediate, vocab, len;
     struct arg_int steps, batch, accumulate, warmup, seed, report_every, checkpoint_every;
     struct arg_real rate, dropout, smoothing, beta1, beta2, eps, decay, clip;
 };
@@ -70,6 +70,9 @@ static int on_report(void *user, const qkv_train_report *report) {
     return 0;
 }
 
+/* After those that are kinds of models. */
+enum { ARCH_LLAMA = QKV_MODEL_PAIR + 1 };
+
 static void fill(const struct cli_command *command, const struct train_options *options,
                  qkv_train_options *train) {
     *train = qkv_train_options_init();
@@ -77,7 +80,12 @@ static void fill(const struct cli_command *command, const struct train_options *
     if (options->hidden.set && !options->intermediate.set) train->intermediate = 4 * train->hidden;
     if (options->steps.set && !options->warmup.set && train->warmup > train->n_steps / 10)
         train->warmup = train->n_steps / 10;
-    if (options->arch.set) train->kind = (qkv_model_kind)options->arch.value;
+    if (options->arch.set && options->arch.value == ARCH_LLAMA) {
+        train->kind = QKV_MODEL_DECODER;
+        train->architecture = "llama";
+    } else if (options->arch.set) {
+        train->kind = (qkv_model_kind)options->arch.value;
+    }
     if (options->compute.set) train->compute = (qkv_model_weights)options->compute.value;
     train->from = options->from;
     train->text = options->text;
@@ -145,6 +153,7 @@ static const char *given_size(const struct train_options *options) {
                   { "--layers", options->layers.set },
                   { "--decoder-layers", options->decoder_layers.set },
                   { "--heads", options->heads.set },
+                  { "--kv-heads", options->kv_heads.set },
                   { "--hidden", options->hidden.set },
                   { "--intermediate", options->intermediate.set },
                   { "--vocab", options->vocab.set },
@@ -192,12 +201,13 @@ static const struct cli_option train_table[] = {
     OPTION_FILE("--grammar", "F", grammar, ".txt"),
     OPTION_NEEDED("--out", "DIR", out, "/"),
     OPTION_FLAG("--resume", resume),
-    OPTION_CHOICE("--arch", "bert|gpt2|encdec", arch),
+    OPTION_CHOICE("--arch", "bert|gpt2|encdec|llama", arch),
     OPTION_FILE("--from", "DIR", from, "/"),
     OPTION_CHOICE("--compute", "f32|bf16|bf16-dp|bf16-amx", compute),
     OPTION_INT_INTO("--layers", layers, 1, 1000, n_layers),
     OPTION_INT_INTO("--decoder-layers", decoder_layers, 1, 1000, n_decoder_layers),
     OPTION_INT_INTO("--heads", heads, 1, 1000, n_heads),
+    OPTION_INT_INTO("--kv-heads", kv_heads, 1, 1000, n_kv_heads),
     OPTION_INT_INTO("--hidden", hidden, 1, 65536, hidden),
     OPTION_INT_INTO("--intermediate", intermediate, 1, 1 << 20, intermediate),
     OPTION_INT_INTO("--vocab", vocab, 1, 1 << 20, vocab_size),

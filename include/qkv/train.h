@@ -97,6 +97,14 @@ typedef struct qkv_train_options {
     void *report_user;
     /** NULL, or read after each step: non-zero stops with QKV_ERR_CANCELLED. */
     const int *cancel;
+
+    /**
+     * NULL: "bert", "gpt2" or "bart", by kind. Or "llama", of a decoder: RMSNorm before each part,
+     * rotary positions, a gated feed-forward of SiLU, no biases, words tied to the head.
+     */
+    const char *architecture;
+    /** Of "llama": key/value heads, a divisor of n_heads; 0: n_heads. */
+    int64_t n_kv_heads;
 } qkv_train_options;
 
 /** Returns the defaults: a small encoder, and a rate that suits it. */

@@ -43,6 +43,14 @@ static qkv_status write_bert(qkvi_files *files, const qkv_model_info *info, doub
     return qkvi_files_add(files, "config.json", text, (size_t)n, error);
 }
 
+static qkv_status write_generation(qkvi_files *files, const qkv_model_info *info,
+                                   qkv_error *error) {
+    return qkvi_files_add_json(files, "generation_config.json",
+                               json_pack("{sI,sI}", "bos_token_id", (json_int_t)info->bos_id,
+                                         "eos_token_id", (json_int_t)info->eos_id),
+                               error);
+}
+
 static qkv_status write_gpt2(qkvi_files *files, const qkv_model_info *info, double dropout,
                              qkv_error *error) {
     json_t *const config = json_pack(
@@ -55,10 +63,27 @@ static qkv_status write_gpt2(qkvi_files *files, const qkv_model_info *info, doub
         (json_int_t)info->max_len, "resid_pdrop", dropout, "scale_attn_weights", 1,
         "tie_word_embeddings", 1, "use_cache", 1, "vocab_size", (json_int_t)info->vocab_size);
     QKV_TRY(qkvi_files_add_json(files, "config.json", config, error));
-    return qkvi_files_add_json(files, "generation_config.json",
-                               json_pack("{sI,sI}", "bos_token_id", (json_int_t)info->bos_id,
-                                         "eos_token_id", (json_int_t)info->eos_id),
-                               error);
+    return write_generation(files, info, error);
+}
+
+/* As transformers 5 has it, with the rope_theta that version 4 reads. */
+static qkv_status write_llama(qkvi_files *files, const qkv_model_info *info, double dropout,
+                              qkv_error *error) {
+    json_t *const config = json_pack(
+        "{s[s],sb,sf,sI,sI,sI,ss,sI,sf,sI,sI,sb,ss,sI,sI,sI,sf,s{sf,ss},sf,sb,sb,sI}",
+        "architectures", "LlamaForCausalLM", "attention_bias", 0, "attention_dropout", dropout,
+        "bos_token_id", (json_int_t)info->bos_id, "eos_token_id", (json_int_t)info->eos_id,
+        "head_dim", (json_int_t)info->head_dim, "hidden_act", "silu", "hidden_size",
+        (json_int_t)info->hidden, "initializer_range", 0.02, "intermediate_size",
+        (json_int_t)info->intermediate, "max_position_embeddings", (json_int_t)info->max_len,
+        "mlp_bias", 0, "model_type", "llama", "num_attention_heads", (json_int_t)info->n_heads,
+        "num_hidden_layers", (json_int_t)info->n_layers, "num_key_value_heads",
+        (json_int_t)info->n_kv_heads, "rms_norm_eps", info->layer_norm_eps, "rope_parameters",
+        "rope_theta", info->rope[0].theta, "rope_type", "default", "rope_theta",
+        info->rope[0].theta, "tie_word_embeddings", 1, "use_cache", 1, "vocab_size",
+        (json_int_t)info->vocab_size);
+    QKV_TRY(qkvi_files_add_json(files, "config.json", config, error));
+    return write_generation(files, info, error);
 }
 
 /* The sizes of BART's two stacks. */
@@ -109,7 +134,9 @@ qkv_status qkvi_config_write(qkvi_files *files, const qkv_model_info *info, doub
                              qkv_error *error) {
     switch (info->kind) {
     case QKV_MODEL_PAIR: return write_bart(files, info, dropout, error);
-    case QKV_MODEL_DECODER: return write_gpt2(files, info, dropout, error);
+    case QKV_MODEL_DECODER:
+        return strcmp(info->architecture, "llama") == 0 ? write_llama(files, info, dropout, error)
+                                                        : write_gpt2(files, info, dropout, error);
     default: return write_bert(files, info, dropout, error);
     }
 }

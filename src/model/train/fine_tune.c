@@ -25,7 +25,7 @@ static qkv_status take_sizes(qkvi_trainer *trainer, qkv_error *error) {
                               "max_len = %lld is more than %lld, that of "
                               "%s",
                               (long long)o->max_len, (long long)info->max_len, info->source);
-    if ((o->kind == QKV_MODEL_DECODER && (info->bos_id < 0 || info->eos_id < 0)) ||
+    if ((o->kind == QKV_MODEL_DECODER && (qkvi_begin_id(info) < 0 || info->eos_id < 0)) ||
         (o->kind == QKV_MODEL_PAIR && info->start_id < 0))
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
                               "%s: config.json names no token that a text begins or ends with",

@@ -1,5 +1,5 @@
 /*
- * GPT-2 (Radford et al. 2019): every token of a document from those before it.
+ * GPT-2 (Radford et al. 2019), and Llama and its kin: every token of a document from those before it.
  *
  *     <|endoftext|> t1 t2 … tn <|endoftext|>, cut after max_len + 1 tokens: each but the last is an
  *     input, and the one that follows it the target
@@ -79,12 +79,27 @@ static qkv_status make_vocabulary(qkvi_trainer *trainer, qkv_error *error) {
     return qkvi_bpe_vocabulary_make(trainer, &qkvi_bpe_gpt2, count_documents, error);
 }
 
+static void fill_llama(const qkvi_trainer *trainer, qkv_model_info *info) {
+    const int64_t n_kv_heads = trainer->options->n_kv_heads;
+    info->architecture = "llama";
+    info->layer_norm_eps = 1e-6;
+    info->activation = "silu";
+    info->n_kv_heads = n_kv_heads > 0 ? n_kv_heads : info->n_heads;
+    info->window_left = info->window_right = -1;
+    info->rope[0] = info->rope[1] = (qkv_rope){ .type = QKV_ROPE_DEFAULT,
+                                                .theta = 10000,
+                                                .factor = 1,
+                                                .original_len = (double)info->max_len,
+                                                .attention_factor = 1 };
+}
+
 static void fill_info(const qkvi_trainer *trainer, qkv_model_info *info) {
     info->architecture = "gpt2";
     info->layer_norm_eps = 1e-5;
     info->has_lm = 1;
     info->activation = "gelu_tanh";
     info->bos_id = info->eos_id = qkvi_bpe_vocabulary_id(trainer, qkvi_bpe_gpt2.eos);
+    if (qkvi_trains_llama(trainer->options)) fill_llama(trainer, info);
 }
 
 static const char *const losses[] = { NULL }; /* one: it has no name */

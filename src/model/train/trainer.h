@@ -85,6 +85,16 @@ typedef struct qkvi_trainer {
 } qkvi_trainer;
 
 /** Every rule that options must keep. ARGUMENT, SHAPE. */
+/** Whether a new model is a Llama. */
+static inline bool qkvi_trains_llama(const qkv_train_options *o) {
+    return o->architecture && strcmp(o->architecture, "llama") == 0;
+}
+
+/** By what a document begins: where a model has no token for that (Qwen), by that of its end. */
+static inline int64_t qkvi_begin_id(const qkv_model_info *info) {
+    return info->bos_id >= 0 ? info->bos_id : info->eos_id;
+}
+
 qkv_status qkvi_train_options_check(const qkv_train_options *options, qkv_error *error);
 
 /**

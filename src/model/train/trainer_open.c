@@ -33,6 +33,7 @@ static qkv_status check_numbers(const qkv_train_options *o, qkv_error *error) {
                              { "kind", (int)o->kind, QKV_MODEL_ENCODER, QKV_MODEL_PAIR },
                              { "accumulate", o->accumulate, 1, MAX_BATCH },
                              { "n_decoder_layers", o->n_decoder_layers, 0, 1024 },
+                             { "n_kv_heads", o->n_kv_heads, 0, o->n_heads },
                              { "compute", (int)o->compute, QKV_WEIGHTS_F32,
                                QKV_WEIGHTS_BF16_AMX } };
     for (size_t r = 0; r < sizeof ranges / sizeof *ranges; r++)
@@ -74,6 +75,29 @@ static qkv_status check_reals(const qkv_train_options *o, qkv_error *error) {
     return QKV_OK;
 }
 
+/* The architecture, and what is of Llama alone. */
+static qkv_status check_architecture(const qkv_train_options *o, qkv_error *error) {
+    static const char *const usual[] = { "bert", "gpt2", "bart" };
+    const bool llama = qkvi_trains_llama(o);
+    if (o->architecture && !(llama && o->kind == QKV_MODEL_DECODER) &&
+        strcmp(o->architecture, usual[o->kind]) != 0)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "architecture '%s' is none of a %s that can be trained anew",
+                              QKVI_PRINTABLE(64, o->architecture), usual[o->kind]);
+    if (o->n_kv_heads > 0 && !llama)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "n_kv_heads is not for this kind of model");
+    if (o->n_kv_heads > 0 && o->n_heads % o->n_kv_heads != 0)
+        return qkvi_error_set(error, QKV_ERR_SHAPE,
+                              "n_heads = %lld is not a multiple of n_kv_heads = %lld",
+                              (long long)o->n_heads, (long long)o->n_kv_heads);
+    if (llama && o->hidden / o->n_heads % 2 != 0)
+        return qkvi_error_set(error, QKV_ERR_SHAPE,
+                              "hidden = %lld makes heads of %lld channels, which is odd",
+                              (long long)o->hidden, (long long)(o->hidden / o->n_heads));
+    return QKV_OK;
+}
+
 /* Options that mean something for one kind of model only. Of a model to fine-tune it is not known
  * yet which that is. */
 static qkv_status check_kind(const qkv_train_options *o, qkv_error *error) {
@@ -93,6 +117,7 @@ qkv_status qkvi_train_options_check(const qkv_train_options *options, qkv_error 
                               "exactly one of text and grammar must be given");
     QKV_TRY(check_numbers(options, error));
     QKV_TRY(check_reals(options, error));
+    if (!options->from) QKV_TRY(check_architecture(options, error));
     return check_kind(options, error);
 }
 
@@ -122,9 +147,11 @@ static float normal(uint64_t seed, uint64_t index, double deviation) {
     return (float)((double)sum * scale);
 }
 
-/* Of GPT-2 (Radford et al. 2019, section 2.3): two in each layer. */
+/* Of GPT-2 (Radford et al. 2019, section 2.3), and of Llama: two in each layer. */
 static int is_residual(const qkvi_param *row) {
-    return qkvi_ends_with(row->name, ".c_proj.weight");
+    return qkvi_ends_with(row->name, ".c_proj.weight") ||
+           qkvi_ends_with(row->name, ".self_attn.o_proj.weight") ||
+           qkvi_ends_with(row->name, ".mlp.down_proj.weight");
 }
 
 static double deviation_of(const qkvi_param *row, int sinusoidal, int64_t n_residual) {
@@ -216,7 +243,7 @@ static qkv_status make_optimizer(qkvi_trainer *trainer, qkv_error *error) {
                          .max_len = options->max_len,
                          .n_words = trainer->info.vocab_size,
                          .alone = !trainer->info.has_nsp,
-                         .begin_id = (int32_t)trainer->info.bos_id,
+                         .begin_id = (int32_t)qkvi_begin_id(&trainer->info),
                          .end_id = (int32_t)trainer->info.eos_id,
                          .start_id = (int32_t)trainer->info.start_id };
     QKV_TRY(qkvi_examples_make(&trainer->examples, capacity, error));
