@@ -82,6 +82,33 @@ static json_t *texts_json(const qkv_model *model, const char *(*text)(const qkv_
     return list;
 }
 
+static const char *rope_name(qkv_rope_type type) {
+    static const char *const names[] = { "none", "default", "linear", "dynamic", "llama3", "yarn" };
+    return names[type];
+}
+
+/* Of models with rotary positions. */
+static void add_rotary(json_t *object, const qkv_model_info *info) {
+    json_t *const sliding = json_array(), *const unrotated = json_array();
+    for (int64_t l = 0; l < info->n_layers; l++) {
+        if (info->layer_kinds[l] & QKV_LAYER_SLIDES)
+            json_array_append_new(sliding, json_integer(l));
+        if (info->layer_kinds[l] & QKV_LAYER_UNROTATED)
+            json_array_append_new(unrotated, json_integer(l));
+    }
+    json_object_set_new(object, "n_kv_heads", json_integer(info->n_kv_heads));
+    json_object_set_new(object, "rope_type", json_text(rope_name(info->rope[0].type)));
+    json_object_set_new(object, "rope_theta", json_real(info->rope[0].theta));
+    json_object_set_new(object, "rope_factor", json_real(info->rope[0].factor));
+    json_object_set_new(object, "local_rope_theta", json_real(info->rope[1].theta));
+    json_object_set_new(object, "window_left", json_integer(info->window_left));
+    json_object_set_new(object, "window_right", json_integer(info->window_right));
+    json_object_set_new(object, "sliding_layers", sliding);
+    json_object_set_new(object, "unrotated_layers", unrotated);
+    json_object_set_new(object, "score_cap", json_real(info->score_cap));
+    json_object_set_new(object, "logit_cap", json_real(info->logit_cap));
+}
+
 static json_t *model_json(const qkv_model *model) {
     const qkv_model_info *info = qkv_model_get_info(model);
     json_t *object = json_pack(
@@ -99,6 +126,7 @@ static json_t *model_json(const qkv_model *model) {
         info->weights == QKV_WEIGHTS_F32 ? "f32" : "bf16", JSON_INT(info, weights_bytes), "untied",
         untied_json(info), JSON_FIELD(info, activation), JSON_INT(info, sentence_dim));
     if (object) add_prompts(object, model);
+    if (object && info->rope[0].type != QKV_ROPE_NONE) add_rotary(object, info);
     if (object && info->has_lm) add_decoder(object, info);
     return object;
 }
@@ -156,6 +184,38 @@ static void print_sentences(const qkv_model *model) {
     }
 }
 
+static int64_t count_layers(const qkv_model_info *info, int kind) {
+    int64_t n = 0;
+    for (int64_t l = 0; l < info->n_layers; l++) n += (info->layer_kinds[l] & kind) != 0;
+    return n;
+}
+
+/* Lines of models with rotary positions. */
+static void print_rotary(const qkv_model_info *info) {
+    const int64_t n_sliding = count_layers(info, QKV_LAYER_SLIDES);
+    const qkv_rope *const rope = info->rope;
+    printf("positions     theta %g", rope[0].theta);
+    if (rope[0].type != QKV_ROPE_DEFAULT)
+        printf(", %s by %g", rope_name(rope[0].type), rope[0].factor);
+    if (n_sliding > 0 && rope[1].theta != rope[0].theta)
+        printf("; theta %g in layers with a window", rope[1].theta);
+    if (count_layers(info, QKV_LAYER_UNROTATED) > 0)
+        printf("; none in %" PRId64 " layers", count_layers(info, QKV_LAYER_UNROTATED));
+    putchar('\n');
+    if (info->n_kv_heads != info->n_heads)
+        printf("keys, values  %" PRId64 " heads\n", info->n_kv_heads);
+    if (n_sliding > 0 && info->window_right == 0)
+        printf("window        %" PRId64 " tokens in %" PRId64 " of %" PRId64 " layers\n",
+               info->window_left + 1, n_sliding, info->n_layers);
+    if (n_sliding > 0 && info->window_right > 0)
+        printf("window        %" PRId64 " tokens to each side in %" PRId64 " of %" PRId64
+               " layers\n",
+               info->window_left, n_sliding, info->n_layers);
+    if (info->score_cap > 0 || info->logit_cap > 0)
+        printf("soft caps     %g of scores, %g of logits; 0: none\n", info->score_cap,
+               info->logit_cap);
+}
+
 static void print_model(const qkv_model *model, bool verbose) {
     const qkv_model_info *info = qkv_model_get_info(model);
     int64_t n_unused = 0;
@@ -174,7 +234,10 @@ static void print_model(const qkv_model *model, bool verbose) {
         printf("word vectors  %" PRId64 "\n", info->embedding_size);
     printf("longest text  %" PRId64 " tokens, %" PRId64 " segment%s, %s positions\n", info->max_len,
            info->n_types, info->n_types == 1 ? "" : "s",
-           info->sinusoidal_positions ? "sinusoidal" : "learned");
+           info->rope[0].type != QKV_ROPE_NONE ? "rotary"
+           : info->sinusoidal_positions        ? "sinusoidal"
+                                               : "learned");
+    if (info->rope[0].type != QKV_ROPE_NONE) print_rotary(info);
     print_sentences(model);
     if (info->has_lm)
         printf("heads for     the next token\n");
@@ -190,7 +253,10 @@ static void print_model(const qkv_model *model, bool verbose) {
         print_decoder(info);
     else if (strcmp(info->activation, "gelu") != 0)
         printf("activation    %s\n", info->activation);
-    printf("layer norm    eps %g\n", info->layer_norm_eps);
+    printf("%-13s eps %g\n",
+           info->kind == QKV_MODEL_DECODER && info->rope[0].type != QKV_ROPE_NONE ? "RMSNorm"
+                                                                                  : "layer norm",
+           info->layer_norm_eps);
     if (n_unused) printf("unused        %" PRId64 " tensors\n", n_unused);
     for (int64_t i = 0; verbose && i < n_unused; i++)
         printf("              %s\n", qkv_model_unused(model, i));

@@ -4,9 +4,11 @@
  * their size allocated and filled, with weights of layers at once in the form that they run with.
  */
 
+#include "core/half.h"
 #include "core/options.h"
 #include "model/arch/family.h"
 #include "model/arch/net.h"
+#include "model/arch/net_params.h"
 #include "model/model_impl.h"
 #include "model/store/config.h"
 #include "model/store/file.h"
@@ -39,12 +41,28 @@ static qkv_status bind(qkv_model *model, qkv_error *error) {
     return QKV_OK;
 }
 
+/* The root of hidden that words are multiplied with, in the type that they are stored in (Gemma). */
+static void round_word_scale(qkv_model *model, const qkvi_model_family *family,
+                             const qkvi_resolver *resolver) {
+    char name[128];
+    qkv_model_info *const info = &model->info;
+    snprintf(name, sizeof name, "%s.weight", qkvi_word_name(info, family, 0));
+    const qkvi_stored *const words = qkvi_resolve(resolver, name);
+    if (!family->gemma || !words) return;
+    const float scale = (float)info->word_scale;
+    if (words->type == QKVI_BF16)
+        info->word_scale = (double)qkvi_f32_of_bf16(qkvi_bf16_of_f32(scale));
+    if (words->type == QKVI_F16)
+        info->word_scale = (double)qkvi_f32_of_f16(qkvi_f16_of_f32(scale));
+}
+
 static qkv_status load_params(qkv_model *model, const qkvi_model_family *family,
                               qkvi_resolver *resolver, qkv_error *error) {
     QKV_TRY(qkvi_model_ties(model, family, resolver, error));
     QKV_TRY(qkvi_model_positions(model, family, resolver, error));
     QKV_TRY(qkvi_net_table(&model->info, &model->params, error));
     QKV_TRY(qkvi_resolver_check(resolver, &model->params, error));
+    round_word_scale(model, family, resolver);
     QKV_TRY(load_arena(model, resolver, error));
     QKV_TRY(qkvi_model_lm_bias(model, family, resolver, error));
     for (int64_t r = 0; r < model->params.n_rows; r++)
