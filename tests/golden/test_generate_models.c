@@ -1,5 +1,5 @@
 /*
- * Whole models that write, against transformers in float64 (tools/decoder_cases.py): greedy and beam
+ * Whole models that write, against transformers in float64 (tools/decoder_cases.py, tools/llama_cases.py): greedy and beam
  * search with the models' own generation_config.json. Tokens are the same; where they are not, two of
  * the reference's best scores differ by less than 1e-4 at some step (its `gaps`), and that may happen in
  * two texts of all at most. Then what only a real model can show: with and without kept keys the same,
@@ -19,8 +19,24 @@
 
 #define FOLDER QKV_TEST_DATA "/golden/decoder/"
 
-static const char *const names[] = { "gpt2_1", "gpt2_2",   "gpt2_3",   "bart_1",  "bart_2",
-                                     "bart_3", "marian_1", "marian_2", "marian_3" };
+static const char *const names[] = { "gpt2_1",
+                                     "gpt2_2",
+                                     "gpt2_3",
+                                     "bart_1",
+                                     "bart_2",
+                                     "bart_3",
+                                     "marian_1",
+                                     "marian_2",
+                                     "marian_3",
+                                     "../llama/llama_1",
+                                     "../llama/llama_4",
+                                     "../llama/mistral_1",
+                                     "../llama/qwen3_1",
+                                     "../llama/gemma2_1",
+                                     "../llama/gemma3_text_1",
+                                     "../llama/smollm3_1",
+                                     "../llama/olmo2_1",
+                                     "../llama/phi3_1" };
 enum { N_MODELS = sizeof names / sizeof *names, MOST_IDS = 256 };
 
 static int n_texts, n_differ; /* of all tests */
