@@ -46,6 +46,15 @@ static qkv_train_options run_of(qkv_model_kind arch) {
     return options;
 }
 
+/* The layers of Llama, with keys that heads share. */
+static qkv_train_options run_of_llama(void) {
+    qkv_train_options options = run_of(QKV_MODEL_DECODER);
+    options.architecture = "llama";
+    options.n_heads = 2;
+    options.n_kv_heads = 1;
+    return options;
+}
+
 /* ---- Resuming -------------------------------------------------------------------------------- */
 
 static void resume_each_step(qkv_train_options options, const char *what) {
@@ -70,6 +79,7 @@ static void test_resumes(void **state) {
     resume_each_step(run_of(QKV_MODEL_ENCODER), "bert");
     resume_each_step(run_of(QKV_MODEL_DECODER), "gpt2");
     resume_each_step(run_of(QKV_MODEL_PAIR), "encdec");
+    resume_each_step(run_of_llama(), "llama");
 }
 
 static void expect_refused(qkv_train_options options, qkv_status wanted, const char *says) {
@@ -102,6 +112,9 @@ static void test_another_run(void **state) {
     options.resume = out_path;
     options.n_decoder_layers = 2;
     expect_refused(options, QKV_ERR_ARGUMENT, "is of another run: decoder_layers 1, not 2");
+    options = run_of_llama();
+    options.resume = out_path;
+    expect_refused(options, QKV_ERR_ARGUMENT, "llama 0, not 1; kv_heads 0, not 1");
     options = run_of(QKV_MODEL_DECODER);
     options.resume = out_path;
     expect_refused(options, QKV_ERR_ARGUMENT, "arch 2, not 1; decoder_layers 1, not 0");
@@ -127,9 +140,10 @@ static int read_losses(const char *log, double losses[32]) {
  * sentences, which have no part of their own. */
 static void test_parts_are_a_step(void **state) {
     (void)state;
-    const qkv_model_kind archs[] = { QKV_MODEL_DECODER, QKV_MODEL_PAIR };
-    for (int a = 0; a < 2; a++) {
-        qkv_train_options options = run_of(archs[a]);
+    const qkv_train_options archs[] = { run_of(QKV_MODEL_DECODER), run_of(QKV_MODEL_PAIR),
+                                        run_of_llama() };
+    for (int a = 0; a < 3; a++) {
+        qkv_train_options options = archs[a];
         double one[32], several[32];
         options.dropout = 0;
         options.batch = 12;
@@ -175,13 +189,14 @@ static void test_dropout_and_smoothing(void **state) {
 
 /* ---- Starting from a model ------------------------------------------------------------------- */
 
-static void make_base(qkv_model_kind arch) {
-    qkv_train_options options = run_of(arch);
+static void make_base_of(qkv_train_options options) {
     qkv_ctx *const ctx = make_ctx(NULL, 1);
     train(ctx, &options);
     qkv_ctx_destroy(ctx);
     assert_int_equal(rename(out_path, base_path), 0);
 }
+
+static void make_base(qkv_model_kind arch) { make_base_of(run_of(arch)); }
 
 static void drop_base(void) {
     assert_int_equal(rename(base_path, out_path), 0);
@@ -235,6 +250,39 @@ static void test_from(void **state) {
         resume_each_step(options, "from a model");
         drop_base();
     }
+}
+
+/* A Llama stays one; its key/value heads are its own. */
+static void test_from_llama(void **state) {
+    (void)state;
+    make_base_of(run_of_llama());
+    qkv_train_options options = run_of(QKV_MODEL_ENCODER);
+    qkv_model *model;
+    qkv_error error;
+    options.from = base_path;
+    qkv_ctx *const ctx = make_ctx(NULL, 2);
+    train(ctx, &options);
+    expect_copied("config.json");
+    if (qkv_model_open(out_path, NULL, &model, &error)) fail_msg("%s", error.message);
+    assert_string_equal(qkv_model_get_info(model)->architecture, "llama");
+    assert_int_equal(qkv_model_get_info(model)->n_kv_heads, 1);
+    qkv_model_free(model);
+    clear_out();
+    resume_each_step(options, "from a llama");
+    qkv_ctx_destroy(ctx);
+    drop_base();
+    options = run_of_llama();
+    options.architecture = "qwen2";
+    expect_refused(options, QKV_ERR_ARGUMENT,
+                   "architecture 'qwen2' is none of a gpt2 that can be trained anew");
+    options.architecture = NULL;
+    expect_refused(options, QKV_ERR_ARGUMENT, "n_kv_heads is not for this kind of model");
+    options = run_of_llama();
+    options.n_heads = 8;
+    expect_refused(options, QKV_ERR_SHAPE, "hidden = 8 makes heads of 1 channels, which is odd");
+    options.hidden = 12;
+    options.n_heads = 3, options.n_kv_heads = 2;
+    expect_refused(options, QKV_ERR_SHAPE, "n_heads = 3 is not a multiple of n_kv_heads = 2");
 }
 
 /* The folder that it started from may be the one that it writes. */
@@ -327,6 +375,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_parts_are_a_step),
         cmocka_unit_test(test_dropout_and_smoothing),
         cmocka_unit_test(test_from),
+        cmocka_unit_test(test_from_llama),
         cmocka_unit_test(test_from_itself),
         cmocka_unit_test(test_from_refused),
         cmocka_unit_test(test_bad_options),
