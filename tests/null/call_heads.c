@@ -103,6 +103,7 @@ static qkv_status set_probes(void) {
     return QKV_OK;
 }
 static qkv_status sees(void) { return some(qkv_heads_sees(P(0, opened()), 0, 0)); }
+static qkv_status sees_of(void) { return some(qkv_head_sees(P(0, opened()), 0, 0, 0)); }
 static qkv_status view(void) {
     qkv_head_view head = qkv_head_view_init();
     return qkv_heads_view(P(0, opened()), 0, P(1, &head), P(2, &null_error));
@@ -155,6 +156,7 @@ const null_call null_heads[] = {
     { "qkv_heads_distance", distance, "-" },
     { "qkv_heads_set_probes", set_probes, "nn" },
     { "qkv_heads_sees", sees, "-" },
+    { "qkv_head_sees", sees_of, "-" },
     { "qkv_heads_view", view, "rrn" },
     { "qkv_heads_weights", weights, "rrn" },
     { "qkv_heads_cells", cells, "rrnn" },
