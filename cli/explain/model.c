@@ -68,7 +68,7 @@ static void embedding(struct report *report, const struct explain *t) {
     if (!rotary) report_vector(report, hidden, s->position, false, "position %" PRId64, i);
     report_vector(report, hidden, s->embedding, true, "e");
     report_note(report, "Positions are %s.%s",
-                rotary                       ? "angles by which queries and keys are turned in the layers"
+                rotary ? "angles by which queries and keys are turned in the layers"
                 : info->sinusoidal_positions ? "sinusoids"
                                              : "learned, a vector for each place",
                 s->causal ? "" : " Attention itself is blind to order (qkv explain --shuffle).");
@@ -100,8 +100,9 @@ static void place(struct report *report, const struct explain *t) {
     report_vector(report, d, s->q, true, "q " WORD, t->labels[s->query]);
     report_vector(report, d, s->k + j * d, false, "k " WORD, t->labels[j]);
     if (s->rotated)
-        report_note(report, "R(p) turns channels c and c + d/2 as one vector by the angle p·w_c, so "
-                            "q·k depends on the distance i − j alone.");
+        report_note(report,
+                    "R(p) turns channels c and c + d/2 as one vector by the angle p·w_c, so "
+                    "q·k depends on the distance i − j alone.");
 }
 
 static void projections(struct report *report, const struct explain *t) {
@@ -132,8 +133,9 @@ static void projections(struct report *report, const struct explain *t) {
                  ", %" PRId64 ")",
                  s->n, s->n_heads * d, s->n_heads, s->n, d);
     if (t->session->info->n_kv_heads < s->n_heads)
-        report_note(report, "k and v have %" PRId64 " heads, of which each serves %" PRId64
-                            " heads of queries.",
+        report_note(report,
+                    "k and v have %" PRId64 " heads, of which each serves %" PRId64
+                    " heads of queries.",
                     t->session->info->n_kv_heads, s->n_heads / t->session->info->n_kv_heads);
     report_vectors(report, d);
     report_vector(report, d, s->q_projected, true, "q " WORD, query);
@@ -165,8 +167,11 @@ static void heads(struct report *report, const qkv_steps *s) {
     vectors(report, "Output projection", "a = concat W_O + b_O", s);
     report_vector(report, s->hidden, s->projected, true, "a");
     const bool normed = has_norm2(s);
-    vectors(report, !normed ? "Norm, then add" : s->adds ? "Add, then norm" : "Add & norm",
-            !normed      ? "y₁ = x + norm(a)"
+    vectors(report,
+            !normed   ? "Norm, then add"
+            : s->adds ? "Add, then norm"
+                      : "Add & norm",
+            !normed       ? "y₁ = x + norm(a)"
             : s->attended ? "x₁ = x + norm(a)   y₁ = norm(x₁)"
             : s->adds     ? "x₁ = x + a   y₁ = norm(x₁)"
                           : "y₁ = norm(x + a)",
@@ -233,12 +238,8 @@ qkv_status explain_model(struct report *report, const struct explain *t, qkv_err
     (void)error;
     const qkv_steps *s = t->steps;
     const qkv_model_info *info = t->session->info;
-    const int64_t n_before = s->window_left >= 0 ? s->query - s->window_left : 0;
-    const int64_t n_after =
-        s->causal ? s->n - 1 - s->query
-                  : s->window_right >= 0 ? s->n - 1 - s->query - s->window_right : 0;
-    const bool windowed = n_before > 0 || (n_after > 0 && !s->causal);
-    const bool hides = n_before > 0 || n_after > 0;
+    const int64_t n_hidden = s->n - (s->end_key - s->first_key);
+    const bool hides = n_hidden > 0, windowed = hides && (s->first_key > 0 || !s->causal);
     const struct explained e = { s, s->head_dim, t->labels[s->query], t->labels, hides, t->n_rows };
     const int64_t j = explain_best_key(s);
     char weight[NUMBER_BYTES], why[200];
@@ -258,12 +259,12 @@ qkv_status explain_model(struct report *report, const struct explain *t, qkv_err
         snprintf(why, sizeof why,
                  "A decoder sees what came before: %" PRId64 " of %" PRId64
                  " keys stand after the query and become −∞, whose exp is 0.",
-                 s->n - 1 - s->query, s->n);
+                 n_hidden, s->n);
     if (windowed)
         snprintf(why, sizeof why,
                  "A layer with a window: %" PRId64 " of %" PRId64
                  " keys are too far away, or come after the query, and become −∞, whose exp is 0.",
-                 (n_before > 0 ? n_before : 0) + (n_after > 0 ? n_after : 0), s->n);
+                 n_hidden, s->n);
     explain_attention(report, &e,
                       hides ? why
                       : s->causal

@@ -249,8 +249,7 @@ static qkv_status page_of_text(const struct look *look, qkv_page_head *heads, co
     struct look_tokens keys = { NULL, NULL };
     const int64_t n_layers = look_info(look)->n_layers;
     uint8_t **const masks = calloc((size_t)n_layers + 1, sizeof *masks);
-    qkv_status status =
-        masks ? look_tokens_make(&keys, &view->keys, error) : text_no_memory(error);
+    qkv_status status = masks ? look_tokens_make(&keys, &view->keys, error) : text_no_memory(error);
     page.n_heads = look->list ? look->n_list : look->given ? 1 : look_n_heads(look);
     page.tokens = (const char *const *)keys.texts;
     page.words = keys.words;

@@ -83,7 +83,8 @@ static qkv_status page_windows_make(const struct look *look, struct page_windows
                           sizeof *shown->heads);
     shown->n_layers = info->n_layers;
     shown->masks = calloc((size_t)info->n_layers, sizeof *shown->masks);
-    if (!shown->list || !shown->runs || !shown->heads || !shown->masks) return text_no_memory(error);
+    if (!shown->list || !shown->runs || !shown->heads || !shown->masks)
+        return text_no_memory(error);
     qkv_status status = QKV_OK;
     for (int64_t w = 0; status == QKV_OK && w < shown->n; w++)
         status = add_window(look, w, shown, scale, error);

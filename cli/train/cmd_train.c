@@ -13,7 +13,8 @@ struct train_options {
     struct cli_common common;
     const char *text, *grammar, *out, *eval, *from;
     bool resume, sinusoidal;
-    struct arg_int arch, compute, layers, decoder_layers, heads, kv_heads, hidden, intermediate, vocab, len;
+    struct arg_int arch, compute, layers, decoder_layers, heads, kv_heads, hidden, intermediate,
+        vocab, len;
     struct arg_int steps, batch, accumulate, warmup, seed, report_every, checkpoint_every;
     struct arg_real rate, dropout, smoothing, beta1, beta2, eps, decay, clip;
 };

@@ -287,6 +287,8 @@ typedef struct qkv_steps {
     int rotated, qk_norm;
     /* -1: no bound. */
     int64_t window_left, window_right;
+    /* The query sees the keys first_key to end_key - 1. */
+    int64_t first_key, end_key;
     /* 0: none. */
     double softcap;
 } qkv_steps;

@@ -86,7 +86,7 @@ enum {
     QKV_UNTIED_DECODER = 4
 };
 
-/** How frequencies of rotary positions are made for texts longer than those that were learned from. */
+/** How frequencies of rotary positions are made for texts longer than those learned from. */
 typedef enum qkv_rope_type {
     QKV_ROPE_NONE,
     QKV_ROPE_DEFAULT,
@@ -107,10 +107,12 @@ typedef enum qkv_rope_type {
  *     default   w_i = theta^(-2 i / d)
  *     linear    w_i / factor
  *     llama3    with t = original_len w_i / 2 pi: w_i if t > high_freq_factor, w_i / factor if
- *               t < low_freq_factor, else (1 - s) w_i / factor + s w_i, s = (t - low) / (high - low)
- *     yarn      w_i (g / factor + 1 - g), g = clamp((i - a) / (b - a), 0, 1), a = floor(r(beta_fast)),
- *               b = ceil(r(beta_slow)), r(n) = d ln(original_len / (2 pi n)) / (2 ln theta), both
- *               rounded only if `truncates`, a at least 0 and b at most d - 1
+ *               t < low_freq_factor, else (1 - s) w_i / factor + s w_i,
+ *               s = (t - low) / (high - low)
+ *     yarn      w_i (g / factor + 1 - g), g = clamp((i - a) / (b - a), 0, 1),
+ *               a = floor(r(beta_fast)), b = ceil(r(beta_slow)),
+ *               r(n) = d ln(original_len / (2 pi n)) / (2 ln theta), both rounded only if
+ *               `truncates`, a at least 0 and b at most d - 1
  *
  * Cosines and sines are multiplied by attention_factor, which is 1 but for yarn.
  */
@@ -169,7 +171,7 @@ typedef struct qkv_model_info {
      * Of the feed-forward: "gelu" (with erf), "gelu_tanh", "relu", "silu", "quick_gelu", "tanh".
      */
     const char *activation;
-    /** 1: vectors of words are multiplied by the root of hidden, but for rounding (word_scale). */
+    /** 1: vectors of words are multiplied by the root of hidden, as word_scale rounds it. */
     int scales_words;
     /** 1: scores are not divided by the root of head_dim (GPT-2). */
     int unscaled;
@@ -209,7 +211,7 @@ typedef struct qkv_model_info {
 
     /** Key/value heads of self-attention, each of which n_heads / n_kv_heads query heads share. */
     int64_t n_kv_heads;
-    /** Of layers that slide: query i sees keys i - window_left to i + window_right; -1: no bound. */
+    /** Of layers that slide: query i sees keys i - window_left to i + window_right; -1: all. */
     int64_t window_left, window_right;
     /** [n_layers] QKV_LAYER_… */
     unsigned char layer_kinds[QKV_MAX_LAYERS];
@@ -443,8 +445,8 @@ QKV_API QKV_NODISCARD qkv_status qkv_run_capture(const qkv_run *run, qkv_which w
                                                  qkv_error *error);
 
 /**
- * Computes the weights [n][n_keys] of one head, as exp(softcap(scale q·k) - lse). Rows are queries and sum
- * to 1. Keys that are not seen have 0.
+ * Computes the weights [n][n_keys] of one head, as exp(softcap(scale q·k) - lse). Rows are queries
+ * and sum to 1. Keys that are not seen have 0.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_run_weights(const qkv_run *run, qkv_which which, int64_t b,
                                                  int64_t layer, int64_t head, float *weights,

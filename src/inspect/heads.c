@@ -73,8 +73,7 @@ static void describe_scores(const qkv_heads *heads, int64_t index, qkv_attention
 void qkvi_heads_describe(const qkv_heads *heads, int64_t first, int64_t n_heads,
                          qkv_attention_desc *desc) {
     const qkv_heads_info *const info = &heads->info;
-    const int64_t n_kv_heads =
-        n_heads > 1 && heads->n_kv_heads > 0 ? heads->n_kv_heads : n_heads;
+    const int64_t n_kv_heads = n_heads > 1 && heads->n_kv_heads > 0 ? heads->n_kv_heads : n_heads;
     const qkvi_rules *const rules = qkvi_heads_rules(heads, first);
     qkv_attention_desc_contiguous(desc, 1, n_heads, n_kv_heads, info->n_queries, info->n_keys,
                                   info->head_dim, 0);

@@ -185,7 +185,8 @@ static qkv_status pool_head(qkv_heads *heads, int64_t index, int64_t tile, int64
 }
 
 /* Is there a pair that may be seen among some queries and some keys? */
-static int is_hidden(const qkv_heads *heads, const qkvi_rules *rules, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+static int is_hidden(const qkv_heads *heads, const qkvi_rules *rules, int64_t i0, int64_t i1,
+                     int64_t j0, int64_t j1) {
     const qkvi_range keys = qkvi_keys_of_block(rules, i0, i1);
     const int64_t begin = qkvi_max_i64(keys.begin, j0), end = qkvi_min_i64(keys.end, j1);
     for (int64_t j = begin; j < end; j++)
@@ -193,13 +194,15 @@ static int is_hidden(const qkv_heads *heads, const qkvi_rules *rules, int64_t i0
     return 1;
 }
 
-static void hide(const qkv_heads *heads, int64_t index, int64_t tile, int64_t rows, int64_t cols, float *cells) {
+static void hide(const qkv_heads *heads, int64_t index, int64_t tile, int64_t rows, int64_t cols,
+                 float *cells) {
     if (heads->info.sees_all) return;
     for (int64_t a = 0; a < rows; a++) {
         const int64_t i0 = a * tile, i1 = qkvi_min_i64(i0 + tile, heads->info.n_queries);
         for (int64_t b = 0; b < cols; b++) {
             const int64_t j0 = b * tile, j1 = qkvi_min_i64(j0 + tile, heads->info.n_keys);
-            if (is_hidden(heads, qkvi_heads_rules(heads, index), i0, i1, j0, j1)) cells[a * cols + b] = QKV_CELL_HIDDEN;
+            if (is_hidden(heads, qkvi_heads_rules(heads, index), i0, i1, j0, j1))
+                cells[a * cols + b] = QKV_CELL_HIDDEN;
         }
     }
 }

@@ -22,9 +22,9 @@ struct work {
     const qkv_encoding *input;
     double *doubles; /* begins with a qkv_steps; see cut */
     size_t used;
-    double *all_q;                /* [n_heads head_dim] of the query */
-    double *all_k, *all_v, *raw;  /* [n][n_kv_heads head_dim]; raw: k before its norm and turns */
-    double *row;                  /* [hidden] */
+    double *all_q;               /* [n_heads head_dim] of the query */
+    double *all_k, *all_v, *raw; /* [n][n_kv_heads head_dim]; raw: k before its norm and turns */
+    double *row;                 /* [hidden] */
 };
 
 static double *cut(struct work *w, int64_t n) {
@@ -42,9 +42,9 @@ struct arrays {
 
 static void lay_out(struct work *w, int64_t n, struct arrays *a) {
     const qkvi_stack *p = w->stack;
-    double **const rows[] = { &a->word,   &a->segment,   &a->position, &a->embedding, &a->embedded,
-                              &a->projected, &a->added,  &a->normed,   &a->down,
-                              &a->added2, &a->y,         &w->row,      &a->attended,  &a->fed };
+    double **const rows[] = { &a->word,      &a->segment, &a->position, &a->embedding, &a->embedded,
+                              &a->projected, &a->added,   &a->normed,   &a->down,      &a->added2,
+                              &a->y,         &w->row,     &a->attended, &a->fed };
     const qkvi_mha *const mha = &w->block->mha;
     const int64_t width = qkvi_mha_width(mha), kv_width = qkvi_mha_kv_width(mha);
     double **const keys[] = { &a->products, &a->scores, &a->shifted, &a->exponentials,
@@ -98,17 +98,13 @@ static void embed(const struct work *w, const float *hidden, const struct arrays
 /* ---- Attention ------------------------------------------------------------------------------- */
 
 /* Which keys the query sees. */
-typedef struct seen_keys {
-    int64_t begin, end;
-} seen_keys;
-
-static seen_keys keys_of(const qkv_steps *s) {
-    seen_keys keys = { 0, s->causal ? s->query + 1 : s->n };
+static void find_keys(qkv_steps *s) {
+    s->first_key = 0;
+    s->end_key = s->causal ? s->query + 1 : s->n;
     if (s->window_left >= 0 && s->query - s->window_left > 0)
-        keys.begin = s->query - s->window_left;
-    if (s->window_right >= 0 && s->query + s->window_right + 1 < keys.end)
-        keys.end = s->query + s->window_right + 1;
-    return keys;
+        s->first_key = s->query - s->window_left;
+    if (s->window_right >= 0 && s->query + s->window_right + 1 < s->end_key)
+        s->end_key = s->query + s->window_right + 1;
 }
 
 static double score_of(const qkv_steps *s, double product) {
@@ -119,7 +115,6 @@ static double score_of(const qkv_steps *s, double product) {
 /* o of one head, from q; keys and values are rows of `stride` doubles. */
 static void attend(qkv_steps *s, int64_t stride, const double *q, const double *k, const double *v,
                    const struct arrays *a, double *o) {
-    const seen_keys seen = keys_of(s);
     const int64_t n = s->n, head_dim = s->head_dim;
     s->largest = -INFINITY;
     s->sum = 0;
@@ -127,7 +122,7 @@ static void attend(qkv_steps *s, int64_t stride, const double *q, const double *
         double product = 0;
         for (int64_t c = 0; c < head_dim; c++) product += q[c] * k[j * stride + c];
         a->products[j] = product;
-        a->scores[j] = j >= seen.begin && j < seen.end ? score_of(s, product) : -INFINITY;
+        a->scores[j] = j >= s->first_key && j < s->end_key ? score_of(s, product) : -INFINITY;
         if (!(a->scores[j] <= s->largest)) s->largest = a->scores[j];
     }
     for (int64_t j = 0; j < n; j++) {
@@ -212,9 +207,9 @@ static void rest(const struct work *w, const struct arrays *a, const qkv_steps *
     qkvi_step_linear(&block->mha.output, 0, size, a->concat, a->projected);
     maybe_norm(&block->out1, eps, size, a->projected, a->attended);
     for (int64_t c = 0; c < size; c++) a->added[c] = x[c] + a->attended[c];
-    maybe_norm(block->pre_norm  ? &block->norm2
-               : block->adds ? &none
-                                : &block->norm1,
+    maybe_norm(block->pre_norm ? &block->norm2
+               : block->adds   ? &none
+                               : &block->norm1,
                eps, size, a->added, a->normed);
     feed(block, a, steps);
     maybe_norm(&block->out2, eps, size, a->down, a->fed);
@@ -307,6 +302,7 @@ static void describe(const qkvi_stack *stack, const qkvi_block *block, const qkv
     s->embed_norm = stack->embed_norm.gamma != NULL;
     s->last_norm = stack->last_norm.gamma != NULL && s->layer == stack->n_layers - 1;
     s->activation = info->activation;
+    find_keys(s);
 }
 
 /* One block of memory: the struct, then its arrays. */

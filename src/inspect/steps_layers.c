@@ -14,9 +14,9 @@ void qkvi_step_embedding(const qkvi_stack *stack, const qkv_encoding *input, int
     const qkvi_embed *e = &stack->embed;
     const qkvi_weights words = qkvi_embed_words(e);
     const float *type = e->type + qkvi_stack_type(stack, input->types, i) * e->hidden;
-    const float *position =
-        e->n_positions > 0 ? e->position + qkvi_stack_place(stack, input->ids, i) * e->hidden
-                           : NULL;
+    const float *position = e->n_positions > 0
+                                ? e->position + qkvi_stack_place(stack, input->ids, i) * e->hidden
+                                : NULL;
     for (int64_t c = 0; c < e->hidden; c++) {
         sum[c] = (double)e->word_scale * (double)qkvi_weight_at(&words, input->ids[i], c) +
                  (double)type[c];
@@ -160,8 +160,13 @@ static qkv_steps *make(const struct vectors *x) {
         qkvi_calloc_array(1, sizeof *made + (size_t)n_doubles * sizeof(double));
     if (!made) return NULL;
     double *at = made->numbers;
-    made->steps = (qkv_steps){ .n = n, .head_dim = d, .query = x->query, .causal = x->causal,
-                                .window_left = -1, .window_right = -1 };
+    made->steps = (qkv_steps){ .n = n,
+                               .head_dim = d,
+                               .query = x->query,
+                               .causal = x->causal,
+                               .window_left = -1,
+                               .window_right = -1,
+                               .end_key = x->causal ? x->query + 1 : n };
     made->steps.q = at;
     made->steps.k = at = widen(at, x->q, d);
     made->steps.v = at = widen(at, x->k, n_k);

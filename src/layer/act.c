@@ -101,8 +101,8 @@ static void cap_back_block(qkv_ctx *ctx, void *argument, qkvi_rows rows) {
     ctx->kernels->layer.soft_cap_backward(rows.count * j->n, j->cap, j->y + at, j->x + at);
 }
 
-void qkvi_soft_cap_backward(qkv_ctx *ctx, float cap, int64_t n_rows, int64_t n,
-                            const float *logits, float *d) {
+void qkvi_soft_cap_backward(qkv_ctx *ctx, float cap, int64_t n_rows, int64_t n, const float *logits,
+                            float *d) {
     cap_job j = { cap, n, d, logits };
     qkvi_rows_run(ctx, n_rows, cap_back_block, &j);
 }

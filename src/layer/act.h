@@ -36,8 +36,8 @@ void qkvi_gated_backward(qkv_ctx *ctx, qkvi_act act, int64_t n_rows, int64_t n, 
 
 /* logits become cap tanh(logits / cap), and d the gradient of what they were; logits as capped. */
 void qkvi_soft_cap_forward(qkv_ctx *ctx, float cap, int64_t n_rows, int64_t n, float *logits);
-void qkvi_soft_cap_backward(qkv_ctx *ctx, float cap, int64_t n_rows, int64_t n,
-                            const float *logits, float *d);
+void qkvi_soft_cap_backward(qkv_ctx *ctx, float cap, int64_t n_rows, int64_t n, const float *logits,
+                            float *d);
 
 void qkvi_tanh_forward(qkv_ctx *ctx, int64_t n_rows, int64_t n, const float *x, float *y);
 void qkvi_tanh_backward(qkv_ctx *ctx, int64_t n_rows, int64_t n, const float *y, const float *d_y,

@@ -11,7 +11,7 @@
 #define QKVI_LN_2_HIGH 0x1.62e42fefa0000p-1 /* ln 2 = high + low; small multiples are exact */
 #define QKVI_LN_2_LOW  0x1.cf79abc9e3b3ap-40
 
-#define QKVI_PI_HALF_HIGH                                                                               \
+#define QKVI_PI_HALF_HIGH                                                                          \
     0x1.921fb54400000p+0 /* π/2 = high + low; multiples of high up to 2^20 are exact */
 #define QKVI_PI_HALF_LOW 0x1.0b4611a626331p-34
 /* sum of (sign)^m x^(first + 2m) / (first + 2m)! for |x| <= π/4 */

@@ -16,8 +16,8 @@
 
 typedef struct qkvi_embed {
     int64_t hidden, n_words, n_types, n_positions; /* positions 0: none, and type is one row of 0 */
-    float word_scale;              /* 1: words as they are */
-    float *word, *type, *position; /* rows of [hidden] */
+    float word_scale;                              /* 1: words as they are */
+    float *word, *type, *position;                 /* rows of [hidden] */
     qkvi_weights tied; /* word NULL: words are rows of these, a layer's that only runs */
     /* rows that learn nothing as embeddings: padding's; -1: all learn (torch's padding_idx) */
     int64_t padding, padding_place;

@@ -52,8 +52,7 @@ static void round_word_scale(qkv_model *model, const qkvi_model_family *family,
     const float scale = (float)info->word_scale;
     if (words->type == QKVI_BF16)
         info->word_scale = (double)qkvi_f32_of_bf16(qkvi_bf16_of_f32(scale));
-    if (words->type == QKVI_F16)
-        info->word_scale = (double)qkvi_f32_of_f16(qkvi_f16_of_f32(scale));
+    if (words->type == QKVI_F16) info->word_scale = (double)qkvi_f32_of_f16(qkvi_f16_of_f32(scale));
 }
 
 static qkv_status load_params(qkv_model *model, const qkvi_model_family *family,

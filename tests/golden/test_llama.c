@@ -10,11 +10,13 @@
 #include "qkv/heads.h"
 #include "qkv/inspect.h"
 
-enum { LEN = 60 }; /* tokens: the models take 64, and rings of 16 and 32 are filled more than once */
+enum {
+    LEN = 60
+}; /* tokens: the models take 64, and rings of 16 and 32 are filled more than once */
 
-static char names[][24] = { "llama_1",       "llama_2",   "llama_3", "llama_4",      "mistral_1",
-                            "qwen2_1",       "qwen3_1",   "gemma_1", "gemma2_1",     "gemma3_text_1",
-                            "smollm3_1",     "olmo2_1",   "phi3_1",  "modernbert_1", "modernbert_2" };
+static char names[][24] = { "llama_1",   "llama_2", "llama_3", "llama_4",      "mistral_1",
+                            "qwen2_1",   "qwen3_1", "gemma_1", "gemma2_1",     "gemma3_text_1",
+                            "smollm3_1", "olmo2_1", "phi3_1",  "modernbert_1", "modernbert_2" };
 enum { N_MODELS = sizeof names / sizeof *names };
 
 static qkv_model *open_model(const char *name, qkv_model_weights weights) {
@@ -145,8 +147,8 @@ static void check_head(const char *name, const qkv_run *run, qkv_heads *heads, i
     double entropy[LEN];
     qkv_heads_profile profile = qkv_heads_profile_init();
     profile.entropy = entropy;
-    assert_int_equal(
-        qkv_run_weights(run, QKV_SELF, 0, index / n_heads, index % n_heads, a, NULL), QKV_OK);
+    assert_int_equal(qkv_run_weights(run, QKV_SELF, 0, index / n_heads, index % n_heads, a, NULL),
+                     QKV_OK);
     assert_int_equal(qkv_heads_weights(heads, index, 0, n, 0, n, b, n, NULL), QKV_OK);
     assert_int_equal(qkv_heads_position(heads, index, &profile, NULL, NULL), QKV_OK);
     for (int64_t i = 0; i < n; i++) {
@@ -230,13 +232,13 @@ static void test_bf16_is_near(void **state) {
     enum { N = 19 };
     int32_t ids[N];
     qkv_ctx *const ctx = open_ctx(NULL, 1);
-    qkv_model *const full = open_model(*state, QKV_WEIGHTS_F32),
-                     *const half = open_model(*state, QKV_WEIGHTS_BF16_DP);
+    qkv_model *const full = open_model(*state, QKV_WEIGHTS_F32), *const half = open_model(
+                                                                     *state, QKV_WEIGHTS_BF16_DP);
     make_ids(full, N, ids);
     qkv_run *const a = run_ids(ctx, full, N, ids), *const b = run_ids(ctx, half, N, ids);
     const int64_t n_layers = full->info.n_layers, n = N * full->info.hidden;
-    const float *const x = qkv_run_hidden(a, QKV_SELF, 0, n_layers),
-                       *const y = qkv_run_hidden(b, QKV_SELF, 0, n_layers);
+    const float *const x = qkv_run_hidden(a, QKV_SELF, 0, n_layers), *const y = qkv_run_hidden(
+                                                                         b, QKV_SELF, 0, n_layers);
     double size = 0, apart = 0;
     for (int64_t i = 0; i < n; i++) {
         size += (double)x[i] * (double)x[i];

@@ -128,10 +128,10 @@ static void check_rms_backward(const norm_case *c, int isa, float *first) {
         for (int64_t i = 0; i < c->n; i++) {
             const double normal = (double)row[i] * rstd, g = (double)dy[i] * gain(c, i);
             d_x[r * c->n + i] = rstd * (g - normal * mean);
-            bound[r * c->n + i] = EPS * rstd * (20 + (double)c->n / 16) *
-                                      (fabs((double)dy[i]) * (1 + fabs((double)c->gamma[i])) +
-                                       fabs(normal) * size) +
-                                  1e-38;
+            bound[r * c->n + i] =
+                EPS * rstd * (20 + (double)c->n / 16) *
+                    (fabs((double)dy[i]) * (1 + fabs((double)c->gamma[i])) + fabs(normal) * size) +
+                1e-38;
             d_gamma[i] += (double)dy[i] * normal;
             bounds[i] += 12 * EPS * fabs((double)dy[i] * normal) * (double)c->rows + 1e-38;
         }
@@ -217,7 +217,8 @@ static void check_caps(int64_t n, float cap, qkvi_rng *rng) {
         }
         expect("soft_cap_backward", isa, b, slope, bounds, n);
         expect_same("soft_cap_backward", isa, b, first[1], n);
-        for (int64_t i = 0; i < n; i++) y[i] = (double)a[i] * (double)x[i], bound[i] = fabs(y[i]) * EPS;
+        for (int64_t i = 0; i < n; i++)
+            y[i] = (double)a[i] * (double)x[i], bound[i] = fabs(y[i]) * EPS;
         contexts[isa]->kernels->layer.mul(n, x, a);
         expect("mul", isa, a, y, bound, n);
     }

@@ -140,10 +140,12 @@ static void check(const shape *s, qkv_class class, qkvi_rng *rng) {
                              .key = make_linear(rng, hidden, class),
                              .value = make_linear(rng, hidden, class) };
     const qkvi_groups groups = make_groups(s, list);
-    qkvi_mha_acts acts = {
-        .q = floats[0], .o = floats[3], .k = floats[1], .v = floats[2],
-        .half = { halves[0], halves[1], halves[2] }, .lse = lse
-    };
+    qkvi_mha_acts acts = { .q = floats[0],
+                           .o = floats[3],
+                           .k = floats[1],
+                           .v = floats[2],
+                           .half = { halves[0], halves[1], halves[2] },
+                           .lse = lse };
     for (int64_t e = 0; e < groups.n_rows * hidden; e++) x[e] = draw(rng) * 2;
     for (int n = 0; qkv_isa_name(n); n++)
         for (int threads = 1; threads <= 3; threads += 2) {

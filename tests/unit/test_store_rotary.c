@@ -163,7 +163,7 @@ static void test_positions(void **state) {
     assert_int_equal(info.rope[0].type, QKV_ROPE_LINEAR);
     assert_int_equal(info.rope[1].type, QKV_ROPE_DEFAULT);
     read_config(BARE("modernbert", ",\"rope_parameters\":{\"full_attention\":{\"rope_theta\":5},"
-                                    "\"sliding_attention\":null},\"local_rope_theta\":6"),
+                                   "\"sliding_attention\":null},\"local_rope_theta\":6"),
                 &info);
     assert_true(info.rope[0].theta == 5 && info.rope[1].theta == 6);
 }
@@ -225,8 +225,8 @@ static void test_refused(void **state) {
           "layer_types has 1 entries, there are 6 layers" },
         { MODEL("gemma2", ",\"layer_types\":[1,2,3,4,5,6]"), QKV_ERR_FORMAT,
           "layer_types[0] is neither \"full_attention\" nor \"sliding_attention\"" },
-        { MODEL("gemma2", ",\"layer_types\":[" FULL ",\"chunked_attention\"," FULL "," FULL
-                          "," FULL "," FULL "]"),
+        { MODEL("gemma2", ",\"layer_types\":[" FULL ",\"chunked_attention\"," FULL "," FULL "," FULL
+                          "," FULL "]"),
           QKV_ERR_UNSUPPORTED,
           "layer_types[1] is neither \"full_attention\" nor \"sliding_attention\"" },
         { MODEL("gemma2", ",\"use_bidirectional_attention\":true"), QKV_ERR_UNSUPPORTED,
@@ -258,8 +258,7 @@ static void test_refused(void **state) {
           "rope_parameters.low_freq_factor is missing" },
         { MODEL("llama", ROPE("llama3", ",\"factor\":8,\"low_freq_factor\":4,"
                                         "\"high_freq_factor\":4")),
-          QKV_ERR_FORMAT,
-          "rope_parameters.high_freq_factor = 4 is not above low_freq_factor = 4" },
+          QKV_ERR_FORMAT, "rope_parameters.high_freq_factor = 4 is not above low_freq_factor = 4" },
         { MODEL("llama", ROPE("yarn", ",\"factor\":2,\"beta_fast\":0")), QKV_ERR_FORMAT,
           "rope_parameters.beta_fast = 0 is not between 0.001 and 1e+06" },
         { MODEL("llama", ROPE("default", ",\"partial_rotary_factor\":0.5")), QKV_ERR_UNSUPPORTED,

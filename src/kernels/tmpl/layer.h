@@ -243,11 +243,10 @@ static void layer_adamw(int64_t n, const qkvi_adamw_step *step, const float *g, 
 #define LAYER_KERNELS                                                                              \
     {                                                                                              \
         .add = layer_add, .add3 = layer_add3, .sum = layer_sum, .dropout = layer_dropout,          \
-        .sum_squares = layer_sum_squares, .sum_rows = layer_sum_rows,                              \
-        .mul = layer_mul, .norm_forward = layer_norm_forward,                                      \
-        .norm_backward = layer_norm_backward, .rms_forward = rms_forward,                          \
-        .rms_backward = rms_backward, .rotate = rotary_rotate, .soft_cap = soft_cap_forward,       \
-        .soft_cap_backward = soft_cap_backward, ACT_KERNELS,                                       \
+        .sum_squares = layer_sum_squares, .sum_rows = layer_sum_rows, .mul = layer_mul,            \
+        .norm_forward = layer_norm_forward, .norm_backward = layer_norm_backward,                  \
+        .rms_forward = rms_forward, .rms_backward = rms_backward, .rotate = rotary_rotate,         \
+        .soft_cap = soft_cap_forward, .soft_cap_backward = soft_cap_backward, ACT_KERNELS,         \
         .tanh_forward = act_tanh_forward, .tanh_backward = layer_tanh_backward,                    \
         .softmax_forward = layer_softmax_forward, .softmax_backward = layer_softmax_backward,      \
         .weights = layer_weights, .adamw = layer_adamw,                                            \

@@ -35,10 +35,10 @@
 #define LLAMA_NAMES                                                                                \
     .word = "model.embed_tokens", .layer = "model.layers.", .query = "self_attn.q_proj",           \
     .key = "self_attn.k_proj", .value = "self_attn.v_proj", .output = "self_attn.o_proj",          \
-    .gate = "mlp.gate_proj", .up = "mlp.up_proj", .down = "mlp.down_proj", .last_norm = "model.norm"
+    .gate = "mlp.gate_proj", .up = "mlp.up_proj", .down = "mlp.down_proj",                         \
+    .last_norm = "model.norm"
 
-#define LLAMA_BLOCK                                                                                \
-    LLAMA_NAMES, .norm1 = "input_layernorm", .norm2 = "post_attention_layernorm"
+#define LLAMA_BLOCK LLAMA_NAMES, .norm1 = "input_layernorm", .norm2 = "post_attention_layernorm"
 
 #define QK_NORMS .query_norm = "self_attn.q_norm", .key_norm = "self_attn.k_norm"
 

@@ -89,11 +89,11 @@ typedef struct qkvi_config_fields {
     struct {
         qkvi_size n_layers, n_heads, intermediate;
     } stacks[2];
-    const char *kv_heads;          /* must be n_heads, but of rotary families; or NULL */
+    const char *kv_heads;           /* must be n_heads, but of rotary families; or NULL */
     qkvi_size n_kv_heads, head_dim; /* of rotary families; absent 0: heads, hidden / heads */
     int64_t window;                 /* sliding_window where it is absent; 0: null */
     bool untied;                    /* where tie_word_embeddings is absent */
-    const char *target_vocab_size; /* of words of its own; or NULL */
+    const char *target_vocab_size;  /* of words of its own; or NULL */
     const char *activation, *activation_absent;
     const char *eps; /* NULL: none */
     double eps_absent;
@@ -127,12 +127,12 @@ typedef struct qkvi_model_family {
     qkvi_qk_norm qk_norm;
     qkvi_biases biases;
     qkvi_slides slides;
-    bool mlp_bias;          /* config.json has a switch for it */
-    bool norm_bias;         /* LayerNorms have no beta, and config.json may say norm_bias: false */
-    bool first_unnormed;    /* block 0 has no norm1 */
-    int gemma;              /* 1, 2, 3: words · √width; from 2 on scale and caps of config.json */
-    double theta[2];        /* rope_theta where it is absent: full, sliding; 0: 10,000, one kind */
-    bool first_after_pad;   /* positions begin after the padding's, which is not counted … */
+    bool mlp_bias;        /* config.json has a switch for it */
+    bool norm_bias;       /* LayerNorms have no beta, and config.json may say norm_bias: false */
+    bool first_unnormed;  /* block 0 has no norm1 */
+    int gemma;            /* 1, 2, 3: words · √width; from 2 on scale and caps of config.json */
+    double theta[2];      /* rope_theta where it is absent: full, sliding; 0: 10,000, one kind */
+    bool first_after_pad; /* positions begin after the padding's, which is not counted … */
     int64_t first_position; /* … others in this row */
     bool padding_learns;    /* padding's word learns as an embedding (no padding_idx in torch) */
     bool head_is_gelu;      /* of masked words, whatever the blocks have */
@@ -141,7 +141,7 @@ typedef struct qkvi_model_family {
     qkvi_spelling spelling;
     qkvi_stack_names stacks[2]; /* the only one, or encoder and decoder */
     const char *shared_words;   /* of both, unless they have words of their own */
-    const char *fused; /* tensor of query, key and value, in this order along its outputs */
+    const char *fused;    /* tensor of query, key and value, in this order along its outputs */
     const char *fused_up; /* tensor of gate and up */
     bool transposes;      /* linear layers of blocks are stored [in][out] */
     const char *pooler, *nsp;

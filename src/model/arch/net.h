@@ -38,7 +38,7 @@ typedef struct qkvi_net {
     qkvi_act head_act;                           /* after transform */
     qkvi_layernorm transform_norm;
     qkvi_linear discriminator, discriminator_out;
-    qkvi_linear lm; /* over the last stack; weight mostly its words', bias NULL or no parameter */
+    qkvi_linear lm;  /* over the last stack; weight mostly its words', bias NULL or no parameter */
     float logit_cap; /* c of c tanh(logit / c), of lm; 0: none */
     float *packed;   /* owned; of a net that is trained */
 } qkvi_net;

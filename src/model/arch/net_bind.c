@@ -103,8 +103,7 @@ static void bind_block(const binder *b, const qkvi_stack *s, const qkvi_stack_na
     block->eps = s->eps;
     block->act = b->act;
     block->adds = b->family->place != QKVI_NORM_SUM;
-    block->pre_norm =
-        b->family->place == QKVI_NORM_INPUT || b->family->place == QKVI_NORM_BOTH;
+    block->pre_norm = b->family->place == QKVI_NORM_INPUT || b->family->place == QKVI_NORM_BOTH;
     block->mha = none;
     bind_mha(b, s, names, l, &block->mha);
     block->out1 = bind_part_norm(b, names, l, names->out1, h);
@@ -198,8 +197,8 @@ static qkv_status make_ropes(const binder *b, qkvi_stack *s, qkv_error *error) {
     for (int64_t l = 0; l < s->n_layers; l++) {
         const int rope = s->blocks[l].mha.rope;
         if (rope > 0 && !s->ropes[rope - 1].w)
-            QKV_TRY(qkvi_rope_make(&b->info->rope[rope - 1], s->head_dim, &s->ropes[rope - 1],
-                                   error));
+            QKV_TRY(
+                qkvi_rope_make(&b->info->rope[rope - 1], s->head_dim, &s->ropes[rope - 1], error));
     }
     return QKV_OK;
 }

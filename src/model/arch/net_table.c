@@ -140,10 +140,10 @@ static qkv_status add_queries(qkvi_param_table *table, const qkvi_stack *sizes, 
     for (int p = 0; p < 3 && !f->fused; p++)
         QKV_TRY(add_part(table, f, has_bias, qkvi_block_name(name, names, l, parts[p].name),
                          parts[p].n_out, h, e));
-    QKV_TRY(add_block_norm(table, f, names, l, names->query_norm,
-                           by_row ? width : sizes->head_dim, e));
-    return add_block_norm(table, f, names, l, names->key_norm,
-                          by_row ? kv_width : sizes->head_dim, e);
+    QKV_TRY(
+        add_block_norm(table, f, names, l, names->query_norm, by_row ? width : sizes->head_dim, e));
+    return add_block_norm(table, f, names, l, names->key_norm, by_row ? kv_width : sizes->head_dim,
+                          e);
 }
 
 static qkv_status add_attention(qkvi_param_table *table, const qkvi_stack *sizes, int biases,

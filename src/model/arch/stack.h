@@ -24,7 +24,8 @@
  */
 
 typedef struct qkvi_stack {
-    int64_t n_layers, n_heads, n_kv_heads, hidden, head_dim, intermediate, vocab_size, max_len, n_types;
+    int64_t n_layers, n_heads, n_kv_heads, hidden, head_dim, intermediate, vocab_size, max_len,
+        n_types;
     int64_t embedding_size; /* of embed and embed_norm; if not hidden, project follows them */
     int64_t first_position; /* row of the position table that a sequence's first token gets */
     bool skips_padding; /* RoBERTa: the row before that is the padding's, which is not counted */
@@ -141,7 +142,7 @@ struct qkvi_stack_pass {
     const float *memory;         /* [n_memory][hidden] last hidden states of the other stack */
     const qkvi_batch_rows *keys; /* its rows; NULL without */
     float *embed_s, *embed_stats, *embedded; /* sum, mu and rstd, norm [n_rows][embedding_size] */
-    float *turns[2];       /* [n_rows][head_dim] of the stack's ropes */
+    float *turns[2];                         /* [n_rows][head_dim] of the stack's ropes */
     float *h0;             /* [n_rows][hidden]: embedded, or what is projected of it */
     qkvi_block_acts *acts; /* [n_layers], the net pass' */
     float *y, *y_stats; /* [n_rows][hidden] last hidden states: the last block's, or their norm */

@@ -271,8 +271,7 @@ static void cut_training(qkvi_cutter *cutter, qkvi_stack_pass *pass) {
     pass->d_memory = floats(cutter, n_keys * s->hidden);
     qkvi_block_scratch_cut(&s->blocks[0], n > n_picked ? n : n_picked, n_keys, cutter,
                            &pass->scratch);
-    pass->embed_sums =
-        floats(cutter, 2 * qkvi_colsum_elems(n > n_picked ? n : n_picked, widest));
+    pass->embed_sums = floats(cutter, 2 * qkvi_colsum_elems(n > n_picked ? n : n_picked, widest));
     pass->embed_scratch = qkvi_cut(cutter, qkvi_embed_scratch_elems(&s->embed, n), sizeof(int32_t));
     if (!qkvi_stack_projects(s)) return;
     pass->d_embed = floats(cutter, n * size);

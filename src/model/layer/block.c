@@ -229,9 +229,8 @@ static void feed_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_bloc
     const qkvi_part_acts *const part = &acts->part2;
     const qkvi_row_dropout dropout = at_site(rows, FEED_FORWARD);
     float *packed = scratch->mha.packed, *sums = scratch->mha.sums, *d_g = scratch->d_g;
-    const float *const d_f =
-        leave_backward(ctx, layer, &layer->norm2, &grads->norm2, &layer->out2, &grads->out2,
-                       &dropout, n, part, d, scratch);
+    const float *const d_f = leave_backward(ctx, layer, &layer->norm2, &grads->norm2, &layer->out2,
+                                            &grads->out2, &dropout, n, part, d, scratch);
 
     /* f = g Wdᵀ + bd */
     qkvi_pack_rows(ctx, &layer->down, n, acts->g, packed);
@@ -273,8 +272,8 @@ static qkv_status cross_backward(qkv_ctx *ctx, const qkvi_block *layer, const qk
                     &scratch->mha);
     float *const d_z = read_gradient(layer, &layer->norm_cross, n, d, scratch);
     QKV_TRY(qkvi_mha_backward(ctx, &layer->cross, &grads->cross, &groups,
-                              read_of(layer, &layer->norm_cross, part, x), rows->memory, &acts->cross, d_z,
-                              d_memory, &scratch->mha));
+                              read_of(layer, &layer->norm_cross, part, x), rows->memory,
+                              &acts->cross, d_z, d_memory, &scratch->mha));
     enter_backward(ctx, layer, &layer->norm_cross, &grads->norm_cross, n, x, part, d, d_z, scratch);
     return QKV_OK;
 }
@@ -301,7 +300,8 @@ static qkv_status self_backward(qkv_ctx *ctx, const qkvi_block *layer, const qkv
     }
     float *const d_z = read_gradient(layer, &layer->norm1, n_rows, d, scratch);
     QKV_TRY(qkvi_mha_backward(ctx, &layer->mha, &grads->mha, &groups,
-                              read_of(layer, &layer->norm1, part, x), NULL, &acts->mha, d_z, d_z, &scratch->mha));
+                              read_of(layer, &layer->norm1, part, x), NULL, &acts->mha, d_z, d_z,
+                              &scratch->mha));
     enter_backward(ctx, layer, &layer->norm1, &grads->norm1, n_rows, x, part, d, d_z, scratch);
     return QKV_OK;
 }

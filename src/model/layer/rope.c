@@ -15,8 +15,7 @@ static double llama3(const qkv_rope *s, double w) {
     const double waves = s->original_len * w / TWO_PI; /* in the original length */
     if (waves > s->high_freq_factor) return w;
     if (waves < s->low_freq_factor) return w / s->factor;
-    const double mix =
-        (waves - s->low_freq_factor) / (s->high_freq_factor - s->low_freq_factor);
+    const double mix = (waves - s->low_freq_factor) / (s->high_freq_factor - s->low_freq_factor);
     return (1 - mix) * w / s->factor + mix * w;
 }
 

@@ -206,9 +206,9 @@ static qkv_status read_switch(const qkvi_json_reader *reader, const qkvi_switch 
 static qkv_status read_ties(const qkvi_json_reader *reader, const qkvi_model_family *family,
                             qkv_model_info *info) {
     const bool sides = family->shared_words && !info->separate_words;
-    return qkvi_config_ties(
-        reader, !family->config.untied,
-        QKV_UNTIED_HEAD | (sides ? QKV_UNTIED_ENCODER | QKV_UNTIED_DECODER : 0), info);
+    return qkvi_config_ties(reader, !family->config.untied,
+                            QKV_UNTIED_HEAD | (sides ? QKV_UNTIED_ENCODER | QKV_UNTIED_DECODER : 0),
+                            info);
 }
 
 /* Gemma's gelu is the tanh form, too; from Gemma 2 on, the field has another name. */

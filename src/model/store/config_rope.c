@@ -22,8 +22,8 @@ static qkv_status refuse_partial(const qkvi_json_reader *reader) {
     double share = 1;
     QKV_TRY(qkvi_json_take_real(reader, "partial_rotary_factor", &share));
     if (share == 1) return QKV_OK;
-    return QKVI_JSON_FAIL(reader, QKV_ERR_UNSUPPORTED, "partial_rotary_factor = %g is not supported",
-                          share);
+    return QKVI_JSON_FAIL(reader, QKV_ERR_UNSUPPORTED,
+                          "partial_rotary_factor = %g is not supported", share);
 }
 
 static qkv_status read_rope_type(const qkvi_json_reader *reader, qkv_rope *rope) {
@@ -102,8 +102,8 @@ static qkv_status read_rope(const qkvi_json_reader *reader, const qkv_model_info
     QKV_TRY(take_between(reader, "rope_theta", 1.001, 1e30, &rope->theta));
     if (rope->type == QKV_ROPE_DEFAULT) return QKV_OK;
     if (original <= 0)
-        QKV_TRY(take_between(reader, "original_max_position_embeddings", 1, 1e9,
-                             &rope->original_len));
+        QKV_TRY(
+            take_between(reader, "original_max_position_embeddings", 1, 1e9, &rope->original_len));
     QKV_TRY(read_factor(reader, info, rope));
     if (rope->type == QKV_ROPE_LLAMA3) return read_llama3(reader, rope);
     return rope->type == QKV_ROPE_YARN ? read_yarn(reader, rope) : QKV_OK;
@@ -123,9 +123,9 @@ static qkv_status read_kind(const qkvi_json_reader *reader, const rope_fields *f
                             const qkv_model_info *info, qkv_rope *rope) {
     json_t *const none = json_object();
     const qkvi_json_reader inner = { reader->file, path, object ? object : none, reader->error };
-    const qkv_status status =
-        none ? read_rope(&inner, info, theta, fields->original, rope)
-             : QKVI_JSON_FAIL(reader, QKV_ERR_MEMORY, "no memory for a field");
+    const qkv_status status = none
+                                  ? read_rope(&inner, info, theta, fields->original, rope)
+                                  : QKVI_JSON_FAIL(reader, QKV_ERR_MEMORY, "no memory for a field");
     json_decref(none);
     return status;
 }
@@ -153,8 +153,11 @@ static qkv_status read_two(const qkvi_json_reader *reader, const qkvi_model_fami
                                   kinds[k]);
         QKV_TRY(take_between(reader, thetas[is_encoder][k], 1.001, 1e30, &theta));
         const char *const path = object ? kinds[k] : scaled ? "rope_scaling" : "";
-        QKV_TRY(read_kind(reader, fields, object ? object : scaled ? fields->scaling : NULL, path,
-                          theta, info, &info->rope[k]));
+        QKV_TRY(read_kind(reader, fields,
+                          object   ? object
+                          : scaled ? fields->scaling
+                                   : NULL,
+                          path, theta, info, &info->rope[k]));
     }
     return QKV_OK;
 }
@@ -163,12 +166,12 @@ static qkv_status read_two(const qkvi_json_reader *reader, const qkvi_model_fami
 static qkv_status refuse_nested(const qkvi_json_reader *reader, const json_t *object) {
     const char *key;
     json_t *value;
-    json_object_foreach ((json_t *)(uintptr_t)object, key, value)
-        if (json_is_object(value))
-            return QKVI_JSON_FAIL(reader, QKV_ERR_UNSUPPORTED,
-                                  "rope_parameters.%s is not supported: the model has one kind of "
-                                  "positions",
-                                  QKVI_PRINTABLE(64, key));
+    json_object_foreach((json_t *)(uintptr_t)object, key, value) if (
+        json_is_object(
+            value)) return QKVI_JSON_FAIL(reader, QKV_ERR_UNSUPPORTED,
+                                          "rope_parameters.%s is not supported: the model has one kind of "
+                                          "positions",
+                                          QKVI_PRINTABLE(64, key));
     return QKV_OK;
 }
 
@@ -181,9 +184,8 @@ qkv_status qkvi_config_rope(const qkvi_json_reader *reader, const qkvi_model_fam
     QKV_TRY(refuse_partial(reader));
     QKV_TRY(take_between(reader, "original_max_position_embeddings", 0, 1e9, &fields.original));
     if (family->theta[1] > 0) return read_two(reader, family, &fields, info);
-    const json_t *object = fields.scaling && json_object_size(fields.scaling) > 0
-                               ? fields.scaling
-                               : fields.parameters;
+    const json_t *object =
+        fields.scaling && json_object_size(fields.scaling) > 0 ? fields.scaling : fields.parameters;
     if (object) QKV_TRY(refuse_nested(reader, object));
     QKV_TRY(take_between(reader, "rope_theta", 1.001, 1e30, &theta));
     QKV_TRY(read_kind(reader, &fields, object,

@@ -47,8 +47,8 @@ static qkv_status read_kv_heads(const qkvi_json_reader *reader, const qkvi_confi
     info->n_kv_heads = f->n_kv_heads.absent ? f->n_kv_heads.absent : info->n_heads;
     const json_t *const given = json_object_get(reader->object, "num_key_value_heads");
     if (given && json_is_null(given)) info->n_kv_heads = info->n_heads;
-    QKV_TRY(qkvi_config_take_size(reader, "num_key_value_heads", QKVI_MAX_HIDDEN,
-                                  &info->n_kv_heads));
+    QKV_TRY(
+        qkvi_config_take_size(reader, "num_key_value_heads", QKVI_MAX_HIDDEN, &info->n_kv_heads));
     if (info->n_heads % info->n_kv_heads == 0) return QKV_OK;
     return QKVI_JSON_FAIL(reader, QKV_ERR_SHAPE,
                           "num_attention_heads = %lld is not a multiple of num_key_value_heads = "
@@ -58,8 +58,8 @@ static qkv_status read_kv_heads(const qkvi_json_reader *reader, const qkvi_confi
 
 /* ---- Layers ----------------------------------------------------------------------------------- */
 
-static qkv_status need_length(const qkvi_json_reader *reader, const char *field,
-                              const json_t *list, const qkv_model_info *info) {
+static qkv_status need_length(const qkvi_json_reader *reader, const char *field, const json_t *list,
+                              const qkv_model_info *info) {
     if ((int64_t)json_array_size(list) == info->n_layers) return QKV_OK;
     return QKVI_JSON_FAIL(reader, QKV_ERR_SHAPE, "%s has %zu entries, there are %lld layers", field,
                           json_array_size(list), (long long)info->n_layers);
@@ -206,8 +206,8 @@ static qkv_status read_gemma(const qkvi_json_reader *reader, int gemma, qkv_mode
     QKV_TRY(take_positive(reader, "query_pre_attn_scalar", &scalar));
     QKV_TRY(take_positive(reader, "final_logit_softcapping", &info->logit_cap));
     /* Gemma 3 takes the field and does nothing with it. */
-    QKV_TRY(take_positive(reader, "attn_logit_softcapping",
-                          gemma == 2 ? &info->score_cap : &ignored));
+    QKV_TRY(
+        take_positive(reader, "attn_logit_softcapping", gemma == 2 ? &info->score_cap : &ignored));
     if (scalar > 0) {
         info->score_scale = 1 / sqrt(scalar);
         return QKV_OK;
@@ -225,8 +225,7 @@ static qkv_status read_biases(const qkvi_json_reader *reader, const qkvi_model_f
     }
     QKV_TRY(qkvi_json_take_bool(reader, "attention_bias", &attention));
     if (family->mlp_bias) QKV_TRY(qkvi_json_take_bool(reader, "mlp_bias", &mlp));
-    info->biases =
-        (attention ? QKV_BIAS_QKV | QKV_BIAS_OUTPUT : 0) | (mlp ? QKV_BIAS_MLP : 0);
+    info->biases = (attention ? QKV_BIAS_QKV | QKV_BIAS_OUTPUT : 0) | (mlp ? QKV_BIAS_MLP : 0);
     return QKV_OK;
 }
 

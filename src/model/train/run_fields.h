@@ -59,7 +59,7 @@ enum { QKVI_RUN_BYTES = 2048 };
     X(DECODER_LAYERS, "decoder_layers", WHOLE, (uint64_t)o->n_decoder_layers)                      \
     X(COMPUTE, "compute", WHOLE, (uint64_t)o->compute)                                             \
     X(EPS, "eps", REAL, qkvi_real_bits(o->eps))                                                    \
-    X(LLAMA, "llama", WHOLE, o->architecture && strcmp(o->architecture, "llama") == 0)             \
+    X(LLAMA, "llama", WHOLE, o->architecture &&strcmp(o->architecture, "llama") == 0)              \
     X(KV_HEADS, "kv_heads", WHOLE, (uint64_t)o->n_kv_heads)                                        \
     X(LOG, "log", HASH, 0)
 

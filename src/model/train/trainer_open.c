@@ -85,8 +85,7 @@ static qkv_status check_architecture(const qkv_train_options *o, qkv_error *erro
                               "architecture '%s' is none of a %s that can be trained anew",
                               QKVI_PRINTABLE(64, o->architecture), usual[o->kind]);
     if (o->n_kv_heads > 0 && !llama)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
-                              "n_kv_heads is not for this kind of model");
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "n_kv_heads is not for this kind of model");
     if (o->n_kv_heads > 0 && o->n_heads % o->n_kv_heads != 0)
         return qkvi_error_set(error, QKV_ERR_SHAPE,
                               "n_heads = %lld is not a multiple of n_kv_heads = %lld",
