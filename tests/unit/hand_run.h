@@ -48,10 +48,20 @@ qkv_status qkv_run_capture(const qkv_run *r, qkv_which which, int64_t b, int64_t
     (void)which;
     (void)error;
     if (b != 0 || layer < 0 || layer >= N_LAYERS) return QKV_ERR_ARGUMENT;
-    *capture = (qkv_capture){ sizeof *capture, r->q[layer], r->k, r->lse, N_HEADS, r->n, r->n, 1,
-                              r->causal,       r->seen,     r->n };
-    capture->n_kv_heads = N_HEADS;
-    capture->window_left = capture->window_right = -1;
+    *capture = (qkv_capture){ .struct_size = sizeof *capture,
+                              .q = r->q[layer],
+                              .k = r->k,
+                              .lse = r->lse,
+                              .n_heads = N_HEADS,
+                              .n = r->n,
+                              .head_dim = r->n,
+                              .scale = 1,
+                              .causal = r->causal,
+                              .seen = r->seen,
+                              .n_keys = r->n,
+                              .n_kv_heads = N_HEADS,
+                              .window_left = -1,
+                              .window_right = -1 };
     return QKV_OK;
 }
 

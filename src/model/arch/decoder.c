@@ -1,192 +1,16 @@
 /*
  * Decoding with kept keys and values: see decoder.h. The stack is run as ever (stack.c), but its
- * blocks ask this file for attention: new keys and values are appended to the cache of their layer,
- * and queries attend to that.
+ * blocks ask decoder_attend.c for attention.
  *
  * Slots live in one of two banks of the caches: a reordering forks from one to the other.
  */
-#include "model/arch/decoder.h"
-
 #include "core/fpstate.h"
 #include "core/ints.h"
+#include "model/arch/decoder_impl.h"
 #include "model/arch/net_pass.h"
-#include "qkv/kv.h"
-
-struct qkvi_decoder {
-    const qkvi_net *net;
-    const qkvi_stack *stack;
-    int64_t n_slots, max_len, n_source;
-    int64_t bank;          /* first sequence of the slots in the caches: 0 or n_slots */
-    qkv_kv_cache **caches; /* [n_layers] */
-    float *cross;          /* [n_layers][2][n_source][hidden] keys and values of the source */
-    qkv_allocator allocator;
-    qkvi_arena arena;
-    qkvi_block_acts *acts; /* [n_layers] */
-    qkvi_batch_rows source_rows;
-    qkvi_stack_pass pass;
-    int64_t prompted; /* the slot of a prompt, or -1: a step */
-    int64_t *last;    /* [n_slots] places of the tokens of a step */
-};
 
 static qkv_status no_memory(qkv_error *error) {
     return qkvi_error_set(error, QKV_ERR_MEMORY, "no memory to decode");
-}
-
-/* ---- Attention ------------------------------------------------------------------------------- */
-
-enum { PAGE = 64, RING_PAGE = 16 };
-
-/* Tokens of the ring of a layer with a window; 0: it keeps all. */
-static int64_t ring_len(const qkvi_decoder *d, const qkvi_mha *mha) {
-    if (!mha->windowed) return 0;
-    const int64_t ring = qkvi_round_up(mha->window_left + RING_PAGE, RING_PAGE);
-    return ring < d->max_len ? ring : 0;
-}
-
-/* n_batch sequences of len_q rows each, one after another; keys are described by a view. */
-static qkv_attention_desc describe(const qkvi_mha *mha, int64_t n_batch, int64_t len_q,
-                                   int64_t len_k) {
-    qkv_attention_desc desc;
-    const qkvi_mha_change none = { 0 };
-    qkv_attention_desc_contiguous(&desc, n_batch, mha->n_heads, mha->n_kv_heads, len_q, len_k,
-                                  mha->head_dim, mha->head_dim);
-    const int64_t width = qkvi_mha_width(mha);
-    const int64_t stride[3] = { len_q * width, mha->head_dim, width };
-    for (int d = 0; d < 3; d++) desc.q_stride[d] = desc.o_stride[d] = stride[d];
-    if (mha->softcap > 0) {
-        desc.flags |= QKV_SET_SOFTCAP;
-        desc.softcap = mha->softcap;
-    }
-    if (mha->windowed) {
-        desc.flags |= QKV_SET_WINDOW;
-        desc.window_left = mha->window_left;
-        desc.window_right = mha->window_right;
-    }
-    if (mha->scale == 0) return desc;
-    desc.flags |= QKV_SET_SCALE;
-    desc.scale = (float)qkvi_mha_scale(mha, &none);
-    return desc;
-}
-
-/* Rows first … first + n - 1 of a prompt. */
-static qkv_status append_rows(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mha *mha,
-                              qkv_kv_cache *cache, int64_t first, int64_t n,
-                              const qkvi_mha_acts *acts) {
-    const int64_t kv_width = qkvi_mha_kv_width(mha), stride[2] = { mha->head_dim, kv_width };
-    return qkv_kv_cache_append(ctx, cache, d->bank + d->prompted, n, QKV_F32,
-                               acts->k + first * kv_width, stride, acts->v + first * kv_width,
-                               stride);
-}
-
-/* One token for each slot. */
-static qkv_status append_step(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mha *mha,
-                              qkv_kv_cache *cache, const qkvi_mha_acts *acts) {
-    const int64_t kv_width = qkvi_mha_kv_width(mha);
-    const int64_t stride[2] = { mha->head_dim, kv_width }, n = d->pass.rows.n_rows;
-    for (int64_t i = 0; i < n; i++)
-        QKV_TRY(qkv_kv_cache_append(ctx, cache, d->bank + i, 1, QKV_F32, acts->k + i * kv_width,
-                                    stride, acts->v + i * kv_width, stride));
-    return QKV_OK;
-}
-
-/* A prompt into an empty slot sees itself alone: attention as in a run. */
-static qkv_status attend_fresh(qkv_ctx *ctx, const qkvi_mha *mha, int64_t n,
-                               const qkvi_mha_acts *acts) {
-    qkv_attention_desc desc = describe(mha, 1, n, n);
-    const int64_t kv_width = qkvi_mha_kv_width(mha);
-    const int64_t stride[3] = { n * kv_width, mha->head_dim, kv_width };
-    for (int i = 0; i < 3; i++) desc.k_stride[i] = desc.v_stride[i] = stride[i];
-    desc.flags |= QKV_SET_CAUSAL;
-    return qkv_attention_forward(ctx, &desc, acts->q, acts->k, acts->v, acts->o, acts->lse, NULL);
-}
-
-/* Tokens that a call may add to a layer so that each of them still sees its window. */
-static int64_t most_at_once(const qkvi_decoder *d, const qkvi_mha *mha) {
-    const int64_t ring = ring_len(d, mha);
-    return ring > 0 ? ring - mha->window_left : INT64_MAX;
-}
-
-/* A prompt into an empty slot: what a ring does not keep is not appended, only counted. */
-static qkv_status fresh_prompt(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mha *mha,
-                               qkv_kv_cache *cache, const qkvi_mha_acts *acts) {
-    const int64_t n = d->pass.rows.n_rows, most = most_at_once(d, mha);
-    for (int64_t first = 0; first < n; first += most) {
-        const int64_t some = n - first < most ? n - first : most;
-        QKV_TRY(append_rows(ctx, d, mha, cache, first, some, acts));
-        if (some < most) break;
-    }
-    return attend_fresh(ctx, mha, n, acts);
-}
-
-/* Rows of a prompt into a slot that has tokens. */
-static qkv_status later_prompt(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mha *mha,
-                               qkv_kv_cache *cache, const qkvi_mha_acts *acts) {
-    const int64_t n = d->pass.rows.n_rows, most = most_at_once(d, mha), *len;
-    const int64_t width = qkvi_mha_width(mha), slot = d->bank + d->prompted;
-    for (int64_t first = 0, some; first < n; first += some) {
-        const int64_t before = qkv_kv_cache_len(cache, slot), at = first * width;
-        some = n - first < most ? n - first : most;
-        QKV_TRY(append_rows(ctx, d, mha, cache, first, some, acts));
-        qkv_kv_view view;
-        QKV_TRY(qkv_kv_cache_view(ctx, cache, slot, 1, &view, &len));
-        qkv_attention_desc desc = describe(mha, 1, some, d->max_len);
-        desc.flags |= QKV_SET_KV_LEN | QKV_SET_CAUSAL | QKV_SET_Q_OFFSET;
-        desc.kv_len = len;
-        desc.q_offsets = &before;
-        QKV_TRY(qkv_attention_decode(ctx, &desc, acts->q + at, &view, acts->o + at, NULL, NULL));
-    }
-    return QKV_OK;
-}
-
-static qkv_status step(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mha *mha,
-                       qkv_kv_cache *cache, const qkvi_mha_acts *acts) {
-    const int64_t n = d->pass.rows.n_rows, *len;
-    qkv_kv_view view;
-    QKV_TRY(append_step(ctx, d, mha, cache, acts));
-    QKV_TRY(qkv_kv_cache_view(ctx, cache, d->bank, n, &view, &len));
-    qkv_attention_desc desc = describe(mha, n, 1, d->max_len);
-    desc.flags |= QKV_SET_KV_LEN;
-    desc.kv_len = len;
-    if (mha->windowed) { /* the query of a slot is its last token */
-        for (int64_t i = 0; i < n; i++) d->last[i] = len[i] - 1;
-        desc.flags |= QKV_SET_Q_OFFSET;
-        desc.q_offsets = d->last;
-    }
-    return qkv_attention_decode(ctx, &desc, acts->q, &view, acts->o, acts->lse, NULL);
-}
-
-static qkv_status attend_self(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mha *mha,
-                              int64_t layer, const float *x, const qkvi_mha_acts *acts) {
-    qkv_kv_cache *const cache = d->caches[layer];
-    const int64_t n = d->pass.rows.n_rows;
-    qkvi_linear_forward(ctx, &mha->query, n, x, acts->q);
-    qkvi_linear_forward(ctx, &mha->key, n, x, acts->k);
-    qkvi_linear_forward(ctx, &mha->value, n, x, acts->v);
-    qkvi_mha_place(ctx, mha, n, n, qkvi_stack_turns(&d->pass, layer), acts);
-    if (d->prompted < 0) return step(ctx, d, mha, cache, acts);
-    return qkv_kv_cache_len(cache, d->bank + d->prompted) == 0
-               ? fresh_prompt(ctx, d, mha, cache, acts)
-               : later_prompt(ctx, d, mha, cache, acts);
-}
-
-static qkv_status attend_cross(qkv_ctx *ctx, const qkvi_decoder *d, const qkvi_mha *mha,
-                               int64_t layer, const float *x, const qkvi_mha_acts *acts) {
-    const int64_t n = d->pass.rows.n_rows, elems = d->n_source * mha->hidden;
-    qkvi_linear_forward(ctx, &mha->query, n, x, acts->q);
-    const qkv_attention_desc desc = describe(mha, 1, n, d->n_source);
-    qkv_kv_view view;
-    qkv_kv_view_contiguous(&view, &desc, QKV_F32);
-    view.k = d->cross + 2 * layer * elems;
-    view.v = d->cross + (2 * layer + 1) * elems;
-    const int64_t stride[3] = { elems, mha->head_dim, mha->hidden };
-    for (int i = 0; i < 3; i++) view.k_stride[i] = view.v_stride[i] = stride[i];
-    return qkv_attention_decode(ctx, &desc, acts->q, &view, acts->o, acts->lse, NULL);
-}
-
-static qkv_status attend(qkv_ctx *ctx, void *kept, const qkvi_mha *mha, int64_t layer, bool cross,
-                         const float *x, qkvi_mha_acts *acts) {
-    return cross ? attend_cross(ctx, kept, mha, layer, x, acts)
-                 : attend_self(ctx, kept, mha, layer, x, acts);
 }
 
 /* ---- Tokens ---------------------------------------------------------------------------------- */
@@ -202,7 +26,7 @@ static qkv_status begin(qkvi_decoder *d, int64_t n, qkv_error *error) {
     qkvi_cutter cutter = { 0 };
     d->pass = (qkvi_stack_pass){ .stack = d->stack,
                                  .n_layers = d->stack->n_layers,
-                                 .kept = { attend, d },
+                                 .kept = { qkvi_decoder_attend, d },
                                  .keys = d->n_source > 0 ? &d->source_rows : NULL,
                                  .acts = d->acts };
     cut(d, n, &cutter);
@@ -301,8 +125,8 @@ static qkv_status make_caches(qkv_ctx *ctx, qkvi_decoder *d, qkv_error *error) {
     options.n_kv_heads = d->stack->n_kv_heads;
     options.head_dim = options.head_dim_v = d->stack->head_dim;
     for (int64_t l = 0; l < d->stack->n_layers; l++) {
-        const int64_t ring = ring_len(d, &d->stack->blocks[l].mha);
-        options.page_len = ring > 0 ? RING_PAGE : PAGE;
+        const int64_t ring = qkvi_decoder_ring(d, &d->stack->blocks[l].mha);
+        options.page_len = ring > 0 ? QKVI_RING_PAGE : QKVI_DECODER_PAGE;
         options.ring_len = ring;
         options.max_len = ring > 0 ? 0 : d->max_len;
         /* one more for each slot: a page that slots share is copied before it is given back */
