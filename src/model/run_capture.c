@@ -80,9 +80,16 @@ static qkv_status capture(const qkvi_stack *stack, qkv_run *run, qkv_which which
         const qkvi_block *const block = &stack->blocks[l];
         const qkvi_mha_acts *const acts = qkvi_stack_captured(queries, l, which == QKV_CROSS);
         const qkvi_mha *const mha = which == QKV_CROSS ? &block->cross : &block->mha;
-        part->layers[l] = (qkvi_run_layer){ (float)qkvi_mha_scale(mha, &queries->change),
-                                            mha->softcap, mha->windowed ? mha->window_left : -1,
-                                            mha->windowed ? mha->window_right : -1 };
+        part->layers[l] = (qkvi_run_layer){
+            .scale = (float)qkvi_mha_scale(mha, &queries->change),
+            .softcap = mha->softcap,
+            .window_left = mha->windowed ? mha->window_left : -1,
+            .window_right = mha->windowed ? mha->window_right : -1,
+        };
+        if (mha->rope > 0) {
+            part->layers[l].turns = qkvi_stack_turns(queries, l);
+            part->layers[l].length = (float)stack->ropes[mha->rope - 1].factor;
+        }
         if (acts->half[0]) widen(run->kernels, part, acts);
         copy_layer(part->n_heads, part->head_dim, queries, acts->q,
                    part->q + l * part->n_rows * width);
@@ -154,6 +161,31 @@ qkv_status qkv_run_capture(const qkv_run *run, qkv_which which, int64_t b, int64
                           .window_right = scores->window_right,
                           .softcap = scores->softcap };
     qkvi_options_write(capture, &made, sizeof made);
+    return QKV_OK;
+}
+
+/* to = from, turned back. */
+static void unturn(const qkv_run *run, const qkvi_run_layer *layer, int64_t row, int64_t n_heads,
+                   int64_t n, int64_t head_dim, const float *from, float *to) {
+    const float divisor = layer->length * layer->length;
+    memcpy(to, from, (size_t)(n_heads * n * head_dim) * sizeof *to);
+    if (!layer->turns) return;
+    for (int64_t h = 0; h < n_heads; h++)
+        run->kernels->layer.rotate(n, 1, head_dim, 1, layer->turns + row * head_dim,
+                                   to + h * n * head_dim);
+    for (int64_t i = 0; divisor != 1 && i < n_heads * n * head_dim; i++) to[i] /= divisor;
+}
+
+qkv_status qkv_run_unturned(const qkv_run *run, qkv_which which, int64_t b, int64_t layer, float *q,
+                            float *k, qkv_error *error) {
+    qkv_capture c = qkv_capture_init();
+    QKV_TRY(qkv_run_capture(run, which, b, layer, &c, error));
+    const qkvi_run_layer *const scores = &run->parts[which].layers[layer];
+    const int64_t row = qkvi_stack_row(queries_of(run, which), b);
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
+    if (q) unturn(run, scores, row, c.n_heads, c.n, c.head_dim, c.q, q);
+    if (k) unturn(run, scores, row, c.n_kv_heads, c.n_keys, c.head_dim, c.k, k);
+    qkvi_fpstate_leave(saved);
     return QKV_OK;
 }
 

@@ -8,6 +8,8 @@
 typedef struct qkvi_run_layer {
     float scale, softcap;
     int64_t window_left, window_right; /* -1: no bound */
+    const float *turns;                /* [n_rows][head_dim] of the pass; NULL: none */
+    float length;                      /* of a turn's cosine and sine: their factor */
 } qkvi_run_layer;
 
 /* One attention of all layers; n_layers 0: the run has none of that kind. */
