@@ -15,7 +15,8 @@ static qkvi_block_rows rows_of(const qkvi_stack_pass *pass, int64_t layer) {
     qkvi_block_rows rows = { .memory = pass->memory,
                              .dropout = dropout_of(pass, layer),
                              .layer = layer,
-                             .kept = pass->kept };
+                             .kept = pass->kept,
+                             .outputs = pass->outputs };
     rows.self = (qkvi_groups){ .n_rows = r->n_rows,
                                .n_keys = r->n_rows,
                                .n_groups = r->n_groups,
@@ -59,8 +60,8 @@ static void embed_forward(qkv_ctx *ctx, const qkvi_stack *stack, qkvi_stack_pass
 }
 
 qkv_status qkvi_stack_forward(qkv_ctx *ctx, const qkvi_stack *stack, qkvi_stack_pass *pass) {
-    embed_forward(ctx, stack, pass);
-    for (int64_t l = 0; l < stack->n_layers; l++) {
+    if (pass->first == 0) embed_forward(ctx, stack, pass);
+    for (int64_t l = pass->first; l < stack->n_layers; l++) {
         const qkvi_block_rows rows = rows_of(pass, l);
         QKV_TRY(qkvi_block_forward(ctx, &stack->blocks[l], &rows, pick_of(pass, l),
                                    input_of(pass, l), &pass->acts[l]));
