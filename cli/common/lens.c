@@ -73,12 +73,12 @@ static json_t *lens_json(const struct lens *lens) {
     for (int64_t layer = 0; layer < lens->n_rows; layer++) {
         const qkv_lens *const row = &lens->rows[layer];
         json_array_append_new(
-            rows,
-            json_set(NULL,
-                     "layer:i best:o best_id:i best_probability:n probability:n log_p:n "
-                     "rank:i entropy:n",
-                     layer, text_token_json(lens->session, row->best), (int64_t)row->best,
-                     exp(row->best_log_p), exp(row->log_p), row->log_p, row->rank + 1, row->entropy));
+            rows, json_set(NULL,
+                           "layer:i best:o best_id:i best_probability:n probability:n log_p:n "
+                           "rank:i entropy:n",
+                           layer, text_token_json(lens->session, row->best), (int64_t)row->best,
+                           exp(row->best_log_p), exp(row->log_p), row->log_p, row->rank + 1,
+                           row->entropy));
     }
     return json_set(NULL, "position:i token:o id:i layers:o", lens->position,
                     text_token_json(lens->session, lens->word), (int64_t)lens->word, rows);

@@ -95,7 +95,9 @@ qkv_status effect_words(struct effect *effect, struct text_job *job, qkv_error *
     job->usage = false;
     if (pairs) return own_words(effect, effect->pair.next, 0, error);
     if (options->loss) return own_words(effect, effect->input, 1, error);
-    return best_words(effect, info->has_lm ? effect->input->n - 1 : -1, error);
+    const qkv_status status = best_words(effect, info->has_lm ? effect->input->n - 1 : -1, error);
+    job->usage = status == QKV_ERR_ARGUMENT;
+    return status;
 }
 
 /* ---- Sets ------------------------------------------------------------------------------------ */

@@ -226,7 +226,7 @@ static void print(const struct fires *fires, const struct texts *texts) {
                        "special tokens aside; the query stands between *, the key between _. "
                        "A large weight shows where the head looks, not what it is for.");
     if (fires->n_silent)
-        caption_add(&line, " %" PRId64 " texts have no two such tokens.", fires->n_silent);
+        caption_add(&line, " Texts without two such tokens: %" PRId64 ".", fires->n_silent);
     term_wrap(&term, line.text);
 }
 

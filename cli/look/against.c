@@ -95,11 +95,11 @@ static qkv_status compare_head(struct against *a, int64_t index, double *rows, q
 static const struct distance *sorted_list; /* of by_distance, which qsort gives no argument */
 
 static int by_distance(const void *x, const void *y) {
-    const int64_t i = *(const int64_t *)x, j = *(const int64_t *)y;
-    const double left = sorted_list[i].mean, right = sorted_list[j].mean;
+    const int64_t one = *(const int64_t *)x, other = *(const int64_t *)y;
+    const double left = sorted_list[one].mean, right = sorted_list[other].mean;
     if (isnan(left) != isnan(right)) return isnan(left) ? 1 : -1;
     if (left != right && !isnan(left)) return left > right ? -1 : 1;
-    return i < j ? -1 : i > j;
+    return one < other ? -1 : one > other;
 }
 
 static qkv_status compare(struct against *a, qkv_error *error) {

@@ -124,9 +124,9 @@ typedef struct qkv_lens {
 QKV_DEFINE_INIT(qkv_lens)
 
 /**
- * Reads a hidden state of layer `layer` as if it were the last one (nostalgebraist 2020, "the logit
- * lens"): the norm that ends the stack, where there is one, and then the head that tells words. For
- * BERT that is its transform, norm and decoder. With layer n_layers it is what the model predicts,
+ * Reads a hidden state of any layer as if it were the last one: the logit lens (nostalgebraist
+ * 2020). It passes the norm that ends the stack, where there is one, and then the head that tells
+ * words. For BERT that is its transform, norm and decoder. With layer n_layers it is what the model predicts,
  * with the logits of qkv_model_logits.
  *
  * Layers were not trained for this: early ones may use other directions than the last one.
