@@ -120,7 +120,7 @@ static qkv_status check(struct text_job *job, const qkv_encoding *input, bool ne
             error, QKV_ERR_UNSUPPORTED,
             "--lens is of a model with one stack, and %s has an encoder and a decoder",
             session->info->source);
-    if (!next && session->info->has_mlm && count_masks(session, input) == 0) {
+    if (!next && count_masks(session, input) == 0) {
         char *const mask = mask_name(session);
         const qkv_status status = text_error(error, QKV_ERR_ARGUMENT, "there is no %s in the text",
                                              mask ? mask : "[MASK]");

@@ -88,7 +88,7 @@ qkv_status effect_words(struct effect *effect, struct text_job *job, qkv_error *
     if (!info->has_lm && options->loss)
         return text_error(error, QKV_ERR_UNSUPPORTED,
                           "--loss is of a language model; %s fills [MASK]", info->source);
-    if (!info->has_lm && info->has_mlm && count_masks(effect->session, effect->input) == 0)
+    if (!info->has_lm && count_masks(effect->session, effect->input) == 0)
         return text_error(error, QKV_ERR_ARGUMENT, "there is no [MASK] in the text");
     if (options->loss && !pairs && effect->input->n < 2)
         return text_error(error, QKV_ERR_ARGUMENT, "--loss: one token has none before it");

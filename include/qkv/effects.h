@@ -68,8 +68,8 @@ QKV_DEFINE_INIT(qkv_effects)
  *
  *     log_p[s + 1][t] - log_p[0][t]
  *
- * is exact, in nats. It is below 0 where the heads help the word. It is that of the whole set: heads
- * can stand in for each other, and then the sum of their single effects is smaller.
+ * is exact, in nats. It is below 0 where the heads help the word. It is that of the whole set.
+ * Heads can stand in for each other, and then their single effects add up to less.
  *
  *   Computed once   the model as it is, and of each set all that lies below its lowest layer, and
  *                   the attention of that layer. Sets with the same lowest layer are a batch.
@@ -126,8 +126,8 @@ QKV_DEFINE_INIT(qkv_lens)
 /**
  * Reads a hidden state of any layer as if it were the last one: the logit lens (nostalgebraist
  * 2020). It passes the norm that ends the stack, where there is one, and then the head that tells
- * words. For BERT that is its transform, norm and decoder. With layer n_layers it is what the model predicts,
- * with the logits of qkv_model_logits.
+ * words. For BERT that is its transform, norm and decoder. With layer n_layers it is what the model
+ * predicts, with the logits of qkv_model_logits.
  *
  * Layers were not trained for this: early ones may use other directions than the last one.
  *

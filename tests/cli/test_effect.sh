@@ -29,6 +29,10 @@ out_like '^{"tokens":\["\[CLS\]","the","\[MASK\]",.*"ablation":"zero","looked_at
 out_like '"heads":\[{"layer":[01],"head":[01],"nats":[-0-9.e]*,"probability":[-0-9.e]*},.*"groups":\[\],"note":"'
 effect --json --threads 3
 check "any threads" cmp -s "$folder/out" "$d/zero.json"
+effect --json --isa scalar
+check "any instruction set" cmp -s "$folder/out" "$d/zero.json"
+effect --weights bf16 --patch "$sentence" -o "$d/half.csv"
+check "no effect in bf16" test "$(tail -n +2 "$d/half.csv" | awk -F, '$2 != 0 || $3 != 0' | wc -l)" -eq 0
 
 # A group of one head is that head; heads named twice count once; a layer is its heads.
 effect --group 1.0 --group 1.0,1.0 --group 0.1,1.0 --group "1.*" --group 1.0,1.1 -o "$d/a.csv"
