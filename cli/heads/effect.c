@@ -28,16 +28,6 @@ static double sum_of_singles(const struct effect *effect, const struct effect_se
     return sum;
 }
 
-static const struct effect_set *sorted_sets; /* of compare, which qsort gives no argument */
-
-static int compare(const void *x, const void *y) {
-    const int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
-    const double left = sorted_sets[a].nats, right = sorted_sets[b].nats;
-    if (isnan(left) != isnan(right)) return isnan(left) ? 1 : -1;
-    if (left != right && !isnan(left)) return left < right ? -1 : 1;
-    return a < b ? -1 : a > b;
-}
-
 static void finish(struct effect *effect) {
     const struct heads_options *const options = effect->options;
     effect->value = value_of(effect, 0);
@@ -49,9 +39,9 @@ static void finish(struct effect *effect) {
     }
     for (int64_t s = 0; s < effect->asked.n_sets; s++)
         effect->sets[s].sum = sum_of_singles(effect, &effect->sets[s]);
-    for (int64_t i = 0; i < effect->n_all; i++) effect->order[i] = i;
-    sorted_sets = effect->sets;
-    qsort(effect->order, (size_t)effect->n_all, sizeof *effect->order, compare);
+    for (int64_t i = 0; i < effect->n_all; i++)
+        effect->order[i] = (struct ranked){ effect->sets[i].nats, i };
+    ranked_sort(effect->order, effect->n_all);
     effect->n_shown = effect->n_all;
     if (options->top.set && options->top.value < effect->n_all)
         effect->n_shown = options->top.value;

@@ -2,6 +2,7 @@
 #ifndef QKV_CLI_HEADS_EFFECT_H
 #define QKV_CLI_HEADS_EFFECT_H
 
+#include "common/ranked.h"
 #include "heads/heads.h"
 #include <qkv/effects.h>
 
@@ -36,7 +37,7 @@ struct effect {
     double *log_p; /* [n_sets + 1][n_places] */
     double value;  /* mean ln p of the words, as the model is */
     struct effect_set *sets;
-    int64_t *order; /* [n_all], from the head that helps most */
+    struct ranked *order; /* [n_all], from the head that helps most */
     int64_t n_shown;
 };
 

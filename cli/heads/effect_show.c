@@ -135,7 +135,7 @@ static void print_table(struct term *term, const struct effect *effect) {
     const double largest = largest_of(effect);
     fprintf(term->out, "%-6s%9s %9s\n", "head", "nats", "prob");
     for (int64_t i = 0; i < effect->n_shown; i++)
-        print_set(term, effect, &effect->sets[effect->order[i]], 6, largest, false);
+        print_set(term, effect, &effect->sets[effect->order[i].index], 6, largest, false);
     if (n_sets == n_all) return;
     const int width = name_width(effect, n_all, n_sets, 6);
     fprintf(term->out, "\n%-*s%9s %9s %9s\n", width, "group", "nats", "prob", "sum");

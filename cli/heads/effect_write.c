@@ -41,7 +41,7 @@ json_t *effect_json(const struct effect *effect) {
     json_set(object, "tokens:o", text_tokens_json(effect->session, effect->input));
     if (effect->pair.next) pair_json(effect->session, &effect->pair, object);
     for (int64_t i = 0; i < effect->n_shown; i++) {
-        const struct effect_set *const set = &effect->sets[effect->order[i]];
+        const struct effect_set *const set = &effect->sets[effect->order[i].index];
         json_array_append_new(heads, json_set(NULL, "layer:i head:i nats:n probability:n",
                                               set->heads[0] / effect->n_heads,
                                               set->heads[0] % effect->n_heads, set->nats,
@@ -79,7 +79,7 @@ static qkv_status write_table(const struct effect *effect, const char *path, cha
     csv_open(&csv);
     csv_put(&csv, "heads%cnats%cprobability%csum_nats\n", separator, separator, separator);
     for (int64_t i = 0; i < effect->n_shown; i++)
-        put_set(&csv, &effect->sets[effect->order[i]], effect->n_heads, separator);
+        put_set(&csv, &effect->sets[effect->order[i].index], effect->n_heads, separator);
     for (int64_t s = effect->n_all; s < effect->asked.n_sets; s++)
         put_set(&csv, &effect->sets[s], effect->n_heads, separator);
     return csv_write(&csv, path, error);

@@ -92,16 +92,6 @@ static qkv_status compare_head(struct against *a, int64_t index, double *rows, q
     return status;
 }
 
-static const struct distance *sorted_list; /* of by_distance, which qsort gives no argument */
-
-static int by_distance(const void *x, const void *y) {
-    const int64_t one = *(const int64_t *)x, other = *(const int64_t *)y;
-    const double left = sorted_list[one].mean, right = sorted_list[other].mean;
-    if (isnan(left) != isnan(right)) return isnan(left) ? 1 : -1;
-    if (left != right && !isnan(left)) return left > right ? -1 : 1;
-    return one < other ? -1 : one > other;
-}
-
 static qkv_status compare(struct against *a, qkv_error *error) {
     double *const rows = calloc((size_t)a->text[0].view.queries.tokens->n + 1, sizeof *rows);
     a->list = calloc((size_t)a->n_all + 1, sizeof *a->list);
@@ -109,12 +99,11 @@ static qkv_status compare(struct against *a, qkv_error *error) {
     qkv_status status = rows && a->list && a->order ? QKV_OK : text_no_memory(error);
     for (int64_t i = 0; i < a->n_all && status == QKV_OK; i++) {
         status = compare_head(a, i, rows, error);
-        a->order[i] = i;
+        a->order[i] = (struct ranked){ -a->list[i].mean, i };
     }
     free(rows);
     if (status != QKV_OK) return status;
-    sorted_list = a->list;
-    qsort(a->order, (size_t)a->n_all, sizeof *a->order, by_distance);
+    ranked_sort(a->order, a->n_all);
     a->n_shown = a->n_all;
     if (a->options->top.set && a->options->top.value < a->n_all) a->n_shown = a->options->top.value;
     return QKV_OK;

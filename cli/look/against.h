@@ -5,6 +5,7 @@
 #ifndef QKV_CLI_LOOK_AGAINST_H
 #define QKV_CLI_LOOK_AGAINST_H
 
+#include "common/ranked.h"
 #include "look/look.h"
 
 /* How far a head is from the one in its place. */
@@ -22,7 +23,7 @@ struct against {
     const struct session *other; /* B */
     struct attended text[2];
     struct distance *list; /* [n_all] */
-    int64_t *order;        /* from the farthest head */
+    struct ranked *order;  /* from the farthest head */
     int64_t n_layers, n_heads, n_all, n_shown;
     bool given; /* one head */
     int64_t layer, head;

@@ -68,7 +68,7 @@ void against_print(const struct against *a) {
     term_newline(&term);
     fprintf(term.out, "%-7s%7s  %-6s  %-14s  %-19s  %s\n", "head", "JS", "most", "at query",
             "A looks at", "B looks at");
-    for (int64_t i = 0; i < a->n_shown; i++) print_head(&term, a, a->order[i]);
+    for (int64_t i = 0; i < a->n_shown; i++) print_head(&term, a, a->order[i].index);
     term_newline(&term);
     line.text[0] = 0;
     caption_add(&line,
@@ -91,9 +91,10 @@ json_t *against_json(const struct against *a) {
     const struct attended *const first = &a->text[0];
     json_t *const heads = json_array();
     for (int64_t i = 0; i < a->n_shown; i++) {
-        const struct distance *const d = &a->list[a->order[i]];
-        json_t *const row = json_set(NULL, "layer:i head:i js:n n_rows:i", a->order[i] / a->n_heads,
-                                     a->order[i] % a->n_heads, d->mean, d->n_rows);
+        const struct distance *const d = &a->list[a->order[i].index];
+        json_t *const row =
+            json_set(NULL, "layer:i head:i js:n n_rows:i", a->order[i].index / a->n_heads,
+                     a->order[i].index % a->n_heads, d->mean, d->n_rows);
         if (d->query >= 0)
             json_set(row, "query:i largest:n a:o b:o", d->query, d->largest, looks_json(a, d, 0),
                      looks_json(a, d, 1));

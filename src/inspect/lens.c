@@ -8,7 +8,6 @@
 #include "core/fpstate.h"
 #include "core/options.h"
 #include "inspect/log_softmax.h"
-#include "layer/layernorm.h"
 #include "model/model_impl.h"
 #include "model/run_impl.h"
 #include "qkv/effects.h"
@@ -42,9 +41,7 @@ static qkv_status logits_of(qkv_ctx *ctx, const qkvi_net *net, bool masked, int6
     if (layer < stack->n_layers && stack->last_norm.gamma) {
         float stats[2];
         const qkvi_fpstate saved = qkvi_fpstate_enter();
-        /* without a residual s is only read */
-        qkvi_layernorm_forward(ctx, &stack->last_norm, stack->eps, 1, NULL,
-                               (float *)(uintptr_t)state, work, stats);
+        qkvi_stack_norm(ctx, stack, 1, state, work, stats);
         qkvi_fpstate_leave(saved);
         state = work;
     }

@@ -216,21 +216,6 @@ const qkvi_stack_pass *qkvi_net_stack(const qkvi_net_pass *pass, int stack) {
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
-/* to [n][elems]: n copies. Sequences of equal length stand in the order of the batch. */
-static void repeat(int64_t n, int64_t elems, const float *from, float *to) {
-    for (int64_t b = 0; b < n; b++) memcpy(to + b * elems, from, (size_t)elems * sizeof *to);
-}
-
-static void begin_within(const qkvi_net_start *start, qkvi_net_pass *pass) {
-    qkvi_stack_pass *const p = &pass->stacks[start->stack];
-    const int64_t n = p->rows.n_sequences, hidden = p->stack->hidden;
-    p->first = start->layer;
-    p->outputs = start->outputs;
-    if (start->layer > 0)
-        repeat(n, p->rows.n_rows / n * hidden, start->input, qkvi_stack_input(p, start->layer));
-    if (start->stack > 0) repeat(n, p->keys->n_rows / n * hidden, start->memory, pass->stacks[0].y);
-}
-
 static qkv_status pass_forward(qkv_ctx *ctx, const qkvi_net *net, int first, qkvi_net_pass *pass) {
     for (int s = first; s < pass->n_stacks; s++)
         QKV_TRY(qkvi_stack_forward(ctx, &net->stacks[s], &pass->stacks[s]));
@@ -265,7 +250,7 @@ qkv_status qkvi_net_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_ba
     inputs.dropout = 0;
     flags &= QKV_RUN_CAPTURE | QKV_RUN_HIDDEN | QKV_RUN_OUTPUTS;
     QKV_TRY(pass_begin(net, &inputs, flags, pass, error));
-    if (batch->start) begin_within(batch->start, pass);
+    if (batch->start) qkvi_pass_begin_within(batch->start, pass);
     const int first = batch->start ? batch->start->stack : 0;
     const qkvi_fpstate saved = qkvi_fpstate_enter();
     const qkv_status status = pass_forward(ctx, net, first, pass);

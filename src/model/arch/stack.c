@@ -59,6 +59,13 @@ static void embed_forward(qkv_ctx *ctx, const qkvi_stack *stack, qkvi_stack_pass
         qkvi_linear_forward(ctx, &stack->project, n, pass->embedded, pass->h0);
 }
 
+void qkvi_stack_norm(qkv_ctx *ctx, const qkvi_stack *stack, int64_t n_rows, const float *x,
+                     float *y, float *stats) {
+    /* without a residual s is only read */
+    qkvi_layernorm_forward(ctx, &stack->last_norm, stack->eps, n_rows, NULL, (float *)(uintptr_t)x,
+                           y, stats);
+}
+
 qkv_status qkvi_stack_forward(qkv_ctx *ctx, const qkvi_stack *stack, qkvi_stack_pass *pass) {
     if (pass->first == 0) embed_forward(ctx, stack, pass);
     for (int64_t l = pass->first; l < stack->n_layers; l++) {
@@ -67,8 +74,8 @@ qkv_status qkvi_stack_forward(qkv_ctx *ctx, const qkvi_stack *stack, qkvi_stack_
                                    input_of(pass, l), &pass->acts[l]));
     }
     if (stack->last_norm.gamma)
-        qkvi_layernorm_forward(ctx, &stack->last_norm, stack->eps, pass->rows.n_rows, NULL,
-                               (float *)input_of(pass, stack->n_layers), pass->y, pass->y_stats);
+        qkvi_stack_norm(ctx, stack, pass->rows.n_rows, input_of(pass, stack->n_layers), pass->y,
+                        pass->y_stats);
     return QKV_OK;
 }
 

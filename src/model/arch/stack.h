@@ -58,6 +58,10 @@ static inline int32_t qkvi_stack_type(const qkvi_stack *stack, const uint8_t *ty
 
 typedef struct qkvi_stack_pass qkvi_stack_pass;
 
+/* y = norm(x), the norm that ends the stack, of n_rows rows; stats [n_rows][2]. x is only read. */
+void qkvi_stack_norm(qkv_ctx *ctx, const qkvi_stack *stack, int64_t n_rows, const float *x,
+                     float *y, float *stats);
+
 /* Over a pass that has begun. Fails only if attention does. */
 qkv_status qkvi_stack_forward(qkv_ctx *ctx, const qkvi_stack *stack, qkvi_stack_pass *pass);
 
