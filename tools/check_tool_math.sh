@@ -9,7 +9,8 @@ allowed() {
     case $1 in
     cli/bench/*) return 0 ;;                                   # times: geometric means, medians
     cli/attend/* | cli/lookup/compute.c) return 0 ;;           # ask libqkv for weights and statistics, and print them
-    cli/common/predict.c | cli/model/cmd_next.c) return 0 ;;   # a probability from a logit
+    cli/common/lens.c | cli/common/predict.c | cli/model/cmd_next.c) return 0 ;;   # a probability from a logit
+    cli/heads/effect*.c) return 0 ;;                           # probabilities from logarithms, their means and changes
     cli/look/json.c | cli/look/make.c) return 0 ;;             # probabilities and perplexity from logarithms
     cli/train/eval_*.c) return 0 ;;                            # perplexity from a loss
     cli/explain/scale.c) return 0 ;;                           # ln n, the largest entropy that a row can have

@@ -2,7 +2,8 @@
 #include <stdlib.h>
 
 #include "common/given.h"
-#include "heads/heads.h"
+#include "heads/effect.h"
+#include "heads/fires.h"
 #include "qkv/files.h"
 
 static const struct given_rule inputs[] = {
@@ -17,14 +18,39 @@ static const struct given_rule rules[] = {
     { .these = "--what-if",
       .with = "--probes|--grammar",
       .message = "%s together with --probes, which are of the model as it is" },
-    PAIR_RULES("--cross|--decoder", "--cross or --decoder"),
+    PAIR_RULES("--cross|--decoder|--effect", "--cross, --decoder or --effect"),
     { .these = "--cross|--decoder", .with = "--pair|--probes|--grammar|--jsonl" },
 };
+
+/* Effects are of a text, and what a head fires on is of a file. */
+static const struct given_rule effects[] = {
+    { .these = "--ablate|--reference|--patch|--group|--word|--loss",
+      .without = "--effect",
+      .message = "%s goes with --effect" },
+    { .these = "--effect|--fires",
+      .with = "--sort|--reverse|--label|--like|--columns|--probes|--grammar|--seed|--what-if" },
+    { .these = "--effect", .with = "--file|--fires" },
+    { .these = "--patch", .with = "--ablate|--reference" },
+    { .these = "--word", .with = "--loss" },
+    { .these = "--fires", .without = "--file", .message = "%s goes with --file" },
+};
+
+static int check_effects(const struct cli_command *command, const struct heads_options *options,
+                         int n_words) {
+    if (options->reference && !options->ablate.value)
+        return cli_usage(command, "--reference goes with --ablate mean");
+    return given_check(command, options, n_words, effects, CLI_COUNT(effects));
+}
+
+static const char *endings_of(const struct heads_options *options) {
+    return options->effect ? EFFECT_ENDINGS : options->fires ? ".json" : HEADS_ENDINGS;
+}
 
 static int check(const struct cli_command *command, const struct heads_options *options,
                  int n_words) {
     int code = given_check(command, options, n_words, inputs, CLI_COUNT(inputs));
-    if (code == EXIT_OK) code = given_check_ending(command, options->out, HEADS_ENDINGS);
+    if (code == EXIT_OK) code = check_effects(command, options, n_words);
+    if (code == EXIT_OK) code = given_check_ending(command, options->out, endings_of(options));
     if (code == EXIT_OK) code = given_check(command, options, n_words, outs, CLI_COUNT(outs));
     if (code == EXIT_OK && options->file)
         code = what_if_check_drop(command, &options->what_if, "--file: its texts");
@@ -43,13 +69,16 @@ static int heads(const struct cli_command *command, const void *data, int n_word
     struct heads_job job = { .texts = { .options = options,
                                         .pair = options->pair,
                                         .which = pair_which(&options->which),
-                                        .answer = heads_answer } };
+                                        .answer =
+                                            options->effect ? effect_answer : heads_answer } };
     struct session *session = &job.texts.session;
     code = what_if_parse(command, &options->what_if, &job.what_if);
     if (code == EXIT_OK) code = text_job_open(&job.texts, command, data);
     if (code) return code;
     qkv_error error;
     code = heads_like(session, options, &job.like);
+    if (code == EXIT_OK && options->effect) code = effect_check(session, options);
+    if (code == EXIT_OK && options->fires) code = fires_check(session, options);
     if (code == EXIT_OK && options->out && qkv_file_writable(options->out, &error) != QKV_OK)
         code = cli_fail("%s", error.message);
     if (code == EXIT_OK && heads_probe(&job, &error) != QKV_OK)
@@ -57,7 +86,7 @@ static int heads(const struct cli_command *command, const void *data, int n_word
     if (code == EXIT_OK && !options->file) {
         code = text_job_run(&job.texts, n_words, words);
     } else {
-        if (code == EXIT_OK) code = heads_answer_file(&job);
+        if (code == EXIT_OK) code = options->fires ? fires_answer(&job) : heads_answer_file(&job);
         session_close(session);
     }
     free(job.probes);
@@ -80,7 +109,15 @@ static const struct cli_option heads_table_of_options[] = {
     OPTION_FILE("--grammar", "F", grammar, ".txt"),
     OPTION_INT("--seed", "N", seed, 0, INT64_MAX),
     WHAT_IF_ROW(what_if),
-    OPTION_FILE("-o", "FILE", out, ".csv .tsv .json"),
+    OPTION_FLAG("--effect", effect),
+    OPTION_CHOICE("--ablate", "zero|mean", ablate),
+    OPTION_FILE("--reference", "F", reference, "*"),
+    OPTION_TEXT("--patch", "SOURCE", patch),
+    OPTION_TEXTS("--group", "L.H,L.*...", groups),
+    OPTION_TEXT("--word", "WORD", word),
+    OPTION_FLAG("--loss", loss),
+    OPTION_FILE("--fires", "L.H", fires, "@heads"),
+    OPTION_FILE("-o", "FILE", out, ".csv .tsv .json .png .svg .pdf"),
 };
 
 const struct cli_command cmd_heads = {

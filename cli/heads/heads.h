@@ -44,6 +44,11 @@ struct heads_options {
     struct arg_int top, seed;
     bool reverse, probes;
     struct arg_texts what_if;
+    /* of --effect, and of --fires */
+    bool effect, loss;
+    struct arg_int ablate;
+    const char *reference, *patch, *word, *fires;
+    struct arg_texts groups;
     struct pair_options which;
 };
 
@@ -83,9 +88,6 @@ int heads_check_options(const struct cli_command *command, const struct heads_op
 int heads_like(const struct session *session, const struct heads_options *options, int64_t *index);
 /* Keeps the rows that are asked for, in the order that is; like: the index of a head, or -1. */
 qkv_status heads_arrange(struct heads *heads, int64_t like, qkv_error *error);
-
-/* Adds up the texts of --file, and counts what there is to count (file.c). */
-qkv_status heads_read(struct heads *heads, const qkv_head_probes *probes, qkv_error *error);
 
 /* As an object, and as a file with commas or tabs (write.c). */
 qkv_status heads_object(const struct heads *heads, json_t **json, qkv_error *error);

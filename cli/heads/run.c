@@ -7,6 +7,7 @@
 
 #include "common/given.h"
 #include "heads/heads.h"
+#include "heads/texts.h"
 
 /* ---- Probes ---------------------------------------------------------------------------------- */
 
@@ -127,6 +128,46 @@ qkv_status heads_answer(struct text_job *text_job, const qkv_encoding *input, js
 
 /* ---- Many texts ------------------------------------------------------------------------------ */
 
+struct adding {
+    const struct heads *heads;
+    const qkv_head_probes *probes;
+};
+
+/* A text of --file to the means. */
+static qkv_status add_text(void *user, const struct texts_one *text, qkv_error *error) {
+    const struct adding *adding = user;
+    const struct session *session = adding->heads->text.session;
+    const struct attention_view view =
+        pair_view(session, text->input, text->pair, adding->heads->which);
+    qkv_heads *one = NULL;
+    qkv_status status = pair_heads(session, &view, text->run, text->b, &one, error);
+    if (status == QKV_OK) qkv_heads_set_probes(one, adding->probes, sizeof *adding->probes);
+    if (status == QKV_OK) status = qkv_heads_add(adding->heads->text.heads, one, error);
+    qkv_heads_free(one);
+    return status;
+}
+
+/* Adds up the texts of --file, and counts what there is to count. */
+static qkv_status read_texts(struct heads *heads, const qkv_head_probes *probes, qkv_error *error) {
+    struct adding adding = { heads, probes };
+    struct texts texts = { .session = heads->text.session,
+                           .path = heads->options->file,
+                           .which = heads->which,
+                           .flags = QKV_RUN_CAPTURE,
+                           .asked = &heads->what_if->asked,
+                           .take = add_text,
+                           .user = &adding };
+    const struct pair none = { .target = NULL };
+    const struct attention_view view = pair_view(heads->text.session, NULL, &none, heads->which);
+    qkv_status status = pair_check_causal(heads->what_if, &view, error);
+    if (status == QKV_OK) status = texts_read(&texts, error);
+    heads->n_texts = texts.n_texts;
+    heads->n_cut = texts.n_cut;
+    heads->n_tokens = texts.n_tokens;
+    heads->n_targets = texts.n_targets;
+    return status;
+}
+
 static qkv_status answer_file(const struct heads_job *job, json_t **json, qkv_error *error) {
     struct heads heads;
     qkv_status status = heads_make(job, NULL, &heads, error);
@@ -134,7 +175,7 @@ static qkv_status answer_file(const struct heads_job *job, json_t **json, qkv_er
         status =
             qkv_heads_open_mean(heads.n_layers, heads.n_heads, job->texts.session.info->max_len, 0,
                                 NULL, &heads.text.heads, error);
-    if (status == QKV_OK) status = heads_read(&heads, job->probes, error);
+    if (status == QKV_OK) status = read_texts(&heads, job->probes, error);
     if (status == QKV_OK) status = show(job, &heads, json, error);
     heads_free(&heads);
     return status;

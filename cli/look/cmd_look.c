@@ -1,6 +1,7 @@
 /* `qkv look`: where each token looks. Its options, the jobs of texts, and where results go. */
 #include "common/given.h"
-#include "look/look.h"
+#include "common/lens.h"
+#include "look/against.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -65,12 +66,15 @@ struct look_job {
     int n_list;
     struct what_if what_if;
     struct windows_rule windows;
+    struct session other; /* of --against */
 };
 
 static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t **json,
                          qkv_error *error) {
     const struct look_options *options = job->options;
     const struct look_job *self = (const struct look_job *)job;
+    if (options->against)
+        return look_against(job, &self->other, input, &self->what_if, json, error);
     struct look look = { .text = { .session = &job->session, .input = input },
                          .ctx = job->session.ctx,
                          .options = options,
@@ -99,7 +103,8 @@ static int look_texts(const struct cli_command *command, const struct look_optio
                                                      ? "--slide N looks at windows of it, "
                                                      : NULL,
                                        .which = look_which(options),
-                                       .answer = answer } };
+                                       .answer = options->lens ? lens_answer : answer } };
+    struct cli_common common = options->common; /* of the other model */
     struct text_job *const texts = &job.texts;
     int code = what_if_parse(command, &options->what_if, &job.what_if);
     if (code == EXIT_OK) code = windows_parse(command, options, &job.windows);
@@ -111,6 +116,8 @@ static int look_texts(const struct cli_command *command, const struct look_optio
         texts->layer = job.list[0].layer;
         texts->head = job.list[0].head;
     }
+    common.model = options->against;
+    if (code == EXIT_OK && options->against) code = session_open(&job.other, command, &common);
     qkv_error error;
     if (code == EXIT_OK && options->out && qkv_file_writable(options->out, &error) != QKV_OK)
         code = cli_fail("%s", error.message);
@@ -118,6 +125,7 @@ static int look_texts(const struct cli_command *command, const struct look_optio
         code = text_job_run(texts, n_words, words);
     else
         session_close(&texts->session);
+    session_close(&job.other);
     free(job.list);
     return code;
 }
@@ -145,6 +153,11 @@ static const struct given_rule inputs[] = {
     PAIR_RULES(DECODER, "--cross, --decoder or --align"),
     { .these = "--decoder", .with = "--align" },
     { .these = DECODER, .with = "--pair|--slide|--jsonl" },
+    { .these = "--lens",
+      .with =
+          DECODER "|--target|--top|--slide|--what-if|--heads|--head|--layer|--plot|--map|--pool|"
+                  "--q|--against|-o" },
+    { .these = "--against", .with = "--align|--slide|--heads|--plot|--map|--pool|--q" },
 };
 
 /* The numbers of a chart are its .csv, so nothing is lost by what is refused. */
@@ -181,6 +194,11 @@ static int check_out(const struct cli_command *command, const struct look_option
     if (o->map.set && (!page || o->windows))
         return cli_usage(command,
                          page ? "--map together with --slide" : "--map is of a page: -o FILE.html");
+    if (o->against && o->out && given_ending(o->out, PICTURES " .json") < 0)
+        return cli_usage(command,
+                         "-o: '%s' ends in none of " PICTURES " .json, which --against "
+                         "writes",
+                         o->out);
     if (o->heads && (o->common.head || o->common.layer.set))
         return cli_usage(command, "--heads together with %s",
                          o->common.head ? "--head" : "--layer");
@@ -221,6 +239,8 @@ static const struct cli_option look_table[] = {
     OPTION_CHOICE("--pool", "peak|mass", pool),
     OPTION_CHOICE("--plot", "queries|received|offsets", plot),
     OPTION_CHOICE("--map", "cosine|inner", map),
+    OPTION_FLAG("--lens", lens),
+    OPTION_FILE("--against", "MODEL", against, "/"),
     OPTION_FILE("-o", "FILE", out, ".html .png .svg .pdf .npy .csv .json"),
 };
 

@@ -24,6 +24,8 @@ struct look_options {
     struct arg_int pool;
     struct arg_int plot; /* enum plot_kind */
     struct arg_int map;  /* 0: cosine, 1: inner */
+    bool lens;           /* common/lens.h */
+    const char *against; /* against.h */
 };
 
 /* A head that --heads names; layer -1: none was written. */

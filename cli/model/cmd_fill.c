@@ -1,4 +1,5 @@
 /* `qkv fill`: words for each [MASK]. */
+#include "common/lens.h"
 #include "common/predict.h"
 
 #include <stdlib.h>
@@ -7,6 +8,7 @@ struct fill_options {
     struct cli_common common;
     struct arg_int top;
     const char *pair;
+    bool lens;
 };
 
 static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t **json,
@@ -41,9 +43,11 @@ static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t
 }
 
 static int fill(const struct cli_command *command, const void *options, int n_words, char **words) {
+    const struct fill_options *const asked = options;
     struct text_job job = { .options = options,
-                            .pair = ((const struct fill_options *)options)->pair,
-                            .answer = answer };
+                            .pair = asked->pair,
+                            .answer = asked->lens ? lens_answer : answer };
+    if (asked->lens && asked->top.set) return cli_usage(command, "--lens together with --top");
     const int code = session_open(&job.session, command, options);
     return code ? code : text_job_run(&job, n_words, words);
 }
@@ -53,6 +57,7 @@ static int fill(const struct cli_command *command, const void *options, int n_wo
 static const struct cli_option fill_table[] = {
     OPTION_TEXT("--pair", "TEXT", pair),
     OPTION_INT("--top", "N", top, 1, 1000),
+    OPTION_FLAG("--lens", lens),
 };
 
 const struct cli_command cmd_fill = {

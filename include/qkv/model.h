@@ -339,7 +339,9 @@ enum {
     /** Keep q, k and lse of every layer and head. */
     QKV_RUN_CAPTURE = 1u << 0,
     /** Keep the hidden states of every layer, not only of the last. */
-    QKV_RUN_HIDDEN = 1u << 1
+    QKV_RUN_HIDDEN = 1u << 1,
+    /** Keep what every head gives, before the output projection: qkv_run_outputs. */
+    QKV_RUN_OUTPUTS = 1u << 2
 };
 
 /**
@@ -380,7 +382,7 @@ QKV_DEFINE_INIT(qkv_run_options)
  *            float above 0, too; QKV_ERR_UNSUPPORTED for targets of a model without two stacks;
  *            QKV_ERR_VERSION for struct_size; QKV_ERR_MEMORY. *run is NULL then.
  *
- * @param flags    0, or QKV_RUN_CAPTURE and QKV_RUN_HIDDEN. The heads on top need neither.
+ * @param flags    0, or QKV_RUN_... The heads on top need none of them.
  * @param options  NULL: the defaults.
  */
 QKV_API QKV_NODISCARD qkv_status qkv_model_run(qkv_ctx *ctx, const qkv_model *model,
@@ -405,6 +407,13 @@ typedef enum qkv_which {
  * NULL if they were not kept.
  */
 QKV_API const float *qkv_run_hidden(const qkv_run *run, qkv_which which, int64_t b, int64_t layer);
+
+/**
+ * Returns what the heads of an attention give, [n][n_heads][head_dim]: o = softmax(scale q k^T) v,
+ * before the output projection. NULL if it was not kept (QKV_RUN_OUTPUTS). It lives as long as the
+ * run.
+ */
+QKV_API const float *qkv_run_outputs(const qkv_run *run, qkv_which which, int64_t b, int64_t layer);
 
 /** What attention had in a layer. The arrays live as long as the run. */
 typedef struct qkv_capture {

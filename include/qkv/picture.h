@@ -81,6 +81,12 @@ typedef struct qkv_heatmap {
      * and the weight is ignored.
      */
     const uint8_t *hidden;
+    /*
+     * 1: cells are values around 0, such as effects. Colours run from -top to top, a round number,
+     * from ochre over the colour of the page to blue, and large cells show figures. low and high
+     * must be 0.
+     */
+    int is_signed;
 } qkv_heatmap;
 
 /** Draws one head to `path`. */

@@ -41,6 +41,18 @@ qkvi_rgb qkvi_weight_color(double t, bool dark) {
     return (qkvi_rgb){ mix(a.r, b.r, u), mix(a.g, b.g, u), mix(a.b, b.b, u) };
 }
 
+/*
+ * Blue is the part of the ramp whose hue tells it from ochre, which has red and blue exchanged. Both
+ * keep their lightness, so sizes can be compared across 0, and readers who do not tell red from green
+ * tell them apart.
+ */
+qkvi_rgb qkvi_signed_color(double t, bool dark) {
+    static const double part[2] = { 0.75, 0.55 };
+    const qkvi_rgb blue = qkvi_weight_color(fmin(fabs(t), 1) * part[dark], dark);
+    if (isnan(t)) return qkvi_weight_color(t, dark);
+    return t < 0 ? (qkvi_rgb){ blue.b, blue.g, blue.r } : blue;
+}
+
 /* ---- Scales ------------------------------------------------------------------------------------ */
 
 /* Tops by which ticks come out round: 0, 0.2 … 1 and so on; times a power of ten. */
@@ -52,13 +64,9 @@ static const struct {
 
 enum { N_TOPS = sizeof tops / sizeof tops[0], MAX_DECIMALS = 9 };
 
-qkvi_scale qkvi_scale_of(const float *weights, int64_t n, const uint8_t *hidden, int64_t n_hidden) {
-    qkvi_scale scale = { .top = 1, .n_steps = 5, .decimals = 1 };
-    for (int64_t i = 0; i < n; i++) {
-        if (hidden && hidden[i % n_hidden]) continue;
-        if (isnan(weights[i])) scale.has_nan = 1;
-        if (isfinite(weights[i]) && weights[i] > scale.largest) scale.largest = weights[i];
-    }
+/* Sets the round number, and what its ticks are, by the largest. */
+static void round_up(qkvi_scale *of) {
+    qkvi_scale scale = *of;
     const double largest = scale.largest * (1 - 1e-6); /* 0.1f is above 0.1 */
     double power = 1;                                  /* ten to the -shift */
     int shift = 0;
@@ -69,5 +77,29 @@ qkvi_scale qkvi_scale_of(const float *weights, int64_t n, const uint8_t *hidden,
         scale.n_steps = tops[i].n_steps;
         scale.decimals = tops[i].decimals + shift > 0 ? tops[i].decimals + shift : 0;
     }
+    *of = scale;
+}
+
+qkvi_scale qkvi_scale_of(const float *weights, int64_t n, const uint8_t *hidden, int64_t n_hidden) {
+    qkvi_scale scale = { .top = 1, .n_steps = 5, .decimals = 1 };
+    for (int64_t i = 0; i < n; i++) {
+        if (hidden && hidden[i % n_hidden]) continue;
+        if (isnan(weights[i])) scale.has_nan = 1;
+        if (isfinite(weights[i]) && weights[i] > scale.largest) scale.largest = weights[i];
+    }
+    round_up(&scale);
+    return scale;
+}
+
+qkvi_scale qkvi_scale_signed(const float *values, int64_t n) {
+    qkvi_scale scale = { .top = 1, .n_steps = 5, .decimals = 1, .is_signed = 1 };
+    for (int64_t i = 0; i < n; i++) {
+        if (isnan(values[i])) scale.has_nan = 1;
+        if (isfinite(values[i]) && fabsf(values[i]) > scale.largest)
+            scale.largest = fabsf(values[i]);
+    }
+    round_up(&scale);
+    scale.low = -scale.top;
+    scale.n_steps *= 2;
     return scale;
 }

@@ -5,21 +5,13 @@
 #include <math.h>
 
 #include "core/fpstate.h"
+#include "inspect/log_softmax.h"
 #include "model/arch/net.h"
 #include "model/model_impl.h"
 #include "model/run_impl.h"
 #include "qkv/inspect.h"
 
 enum { ROWS = 64 };
-
-static double log_probability(const float *logits, int64_t n, int32_t token) {
-    float largest = logits[0];
-    double sum = 0;
-    for (int64_t v = 1; v < n; v++)
-        if (logits[v] > largest) largest = logits[v];
-    for (int64_t v = 0; v < n; v++) sum += exp((double)logits[v] - (double)largest);
-    return (double)logits[token] - (double)largest - log(sum);
-}
 
 /* Last hidden states of the stack that the head reads, and how many. */
 static qkv_status find_hidden(const qkv_model *model, const qkv_run *run, int64_t b,
@@ -69,7 +61,7 @@ qkv_status qkv_inspect_expected(qkv_ctx *ctx, const qkv_model *model, const qkv_
         for (int64_t i = first; i < first + rows && status == QKV_OK; i++)
             log_p[i] = next[i] < 0
                            ? NAN
-                           : log_probability(logits + (i - first) * n_words, n_words, next[i]);
+                           : qkvi_log_probability(logits + (i - first) * n_words, n_words, next[i]);
         qkvi_fpstate_leave(saved);
     }
     free(logits);

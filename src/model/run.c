@@ -132,7 +132,7 @@ static qkv_status join_and_compute(qkv_ctx *ctx, const qkv_model *model, const r
 
 static qkv_status run_request(qkv_ctx *ctx, const qkv_model *model, const request *asked,
                               qkv_run **run, qkv_error *error) {
-    if (asked->flags & ~(uint32_t)(QKV_RUN_CAPTURE | QKV_RUN_HIDDEN))
+    if (asked->flags & ~(uint32_t)(QKV_RUN_CAPTURE | QKV_RUN_HIDDEN | QKV_RUN_OUTPUTS))
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "flags = %#x has unknown bits",
                               asked->flags);
     qkv_run *r = calloc(1, sizeof *r);

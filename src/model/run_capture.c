@@ -241,3 +241,12 @@ qkv_status qkv_run_weights(const qkv_run *run, qkv_which which, int64_t b, int64
     QKV_TRY(qkv_run_capture(run, which, b, layer, &c, error));
     return qkvi_run_weight_rows(run, which, b, layer, head, 0, c.n, weights, error);
 }
+
+const float *qkv_run_outputs(const qkv_run *run, qkv_which which, int64_t b, int64_t layer) {
+    if (!run || (int)which < QKV_SELF || which > QKV_CROSS) return NULL;
+    if ((which != QKV_SELF && !run->is_pair) || b < 0 || b >= run->n_batch) return NULL;
+    const qkvi_stack_pass *const pass = queries_of(run, which);
+    const float *const o = qkvi_stack_outputs(pass, layer, which == QKV_CROSS);
+    if (!o) return NULL;
+    return o + qkvi_stack_row(pass, b) * pass->stack->n_heads * pass->stack->head_dim;
+}

@@ -18,6 +18,11 @@ double qkvi_scale_place(const qkvi_scale *scale, double value) {
     return (value - scale->low) / (scale->top - scale->low);
 }
 
+qkvi_rgb qkvi_scale_color(const qkvi_scale *scale, double value, qkv_theme theme) {
+    return scale->is_signed ? qkvi_signed_color(value / scale->top, theme)
+                            : qkvi_weight_color(qkvi_scale_place(scale, value), theme);
+}
+
 qkvi_cells qkvi_cells_fit(const float *weights, int64_t n_rows, int64_t n_cols, int side, int least,
                           int most) {
     qkvi_cells cells = { weights, n_rows, n_cols, 1, most, 0, NULL };
@@ -84,8 +89,7 @@ void qkvi_cells_draw(const qkvi_frame *frame, const qkvi_cells *cells, const qkv
         for (int64_t j = 0; j < cols; j++) {
             const float weight = qkvi_cells_at(cells, i, j);
             if (cells->hidden && weight == -INFINITY) continue; /* the page */
-            const double t = qkvi_scale_place(scale, (double)weight);
-            const qkvi_rgb color = qkvi_weight_color(t, frame->theme);
+            const qkvi_rgb color = qkvi_scale_color(scale, (double)weight, frame->theme);
             const double left = (double)(j * cells->cell), top = (double)(i * cells->cell);
             if (image)
                 qkvi_image_fill(image, color, left, top, side, side);
@@ -103,7 +107,9 @@ void qkvi_scale_draw(const qkvi_frame *frame, const qkvi_scale *scale, double x,
     for (int i = 0; i < (int)bar; i++) {
         const double t = 1 - (i + 0.5) / bar;
         const int overlap = i + 1 < (int)bar; /* of the next strip: no seams in a vector picture */
-        qkvi_frame_fill(frame, qkvi_weight_color(t, frame->theme), x, y + i, WIDTH, 1 + overlap);
+        const double value = scale->low + t * (scale->top - scale->low);
+        qkvi_frame_fill(frame, qkvi_scale_color(scale, value, frame->theme), x, y + i, WIDTH,
+                        1 + overlap);
     }
     const qkvi_line style = { .size = 19, .color = frame->palette->faint };
     for (int i = 0; i <= scale->n_steps; i++) {

@@ -11,6 +11,9 @@ qkvi_scale qkvi_scale_between(double low, double high);
 /** Where on the scale a value lies, 0 ... 1 between its ends. */
 double qkvi_scale_place(const qkvi_scale *scale, double value);
 
+/** The colour of a value. */
+qkvi_rgb qkvi_scale_color(const qkvi_scale *scale, double value, qkv_theme theme);
+
 /**
  * A map of weights that fits: side by side cells of whole pixels, each the largest of fold x fold
  * weights.

@@ -103,9 +103,10 @@ static void plan_labels(const qkvi_frame *frame, const qkv_heatmap *map, struct 
 static void plan_all(const qkvi_frame *frame, const qkv_heatmap *map, struct plan *plan) {
     plan->cells = fit(map);
     plan->cells.hidden = map->hidden;
-    plan->scale = holds_values(map) ? qkvi_scale_between(map->low, map->high)
-                                    : qkvi_scale_of(map->weights, map->n_rows * map->n_cols,
-                                                    map->hidden, map->n_rows * map->n_cols);
+    plan->scale = map->is_signed      ? qkvi_scale_signed(map->weights, map->n_rows * map->n_cols)
+                  : holds_values(map) ? qkvi_scale_between(map->low, map->high)
+                                      : qkvi_scale_of(map->weights, map->n_rows * map->n_cols,
+                                                      map->hidden, map->n_rows * map->n_cols);
     plan_labels(frame, map, plan);
     plan->width = (double)(qkvi_cells_cols(&plan->cells) * plan->cells.cell);
     plan->height = (double)(qkvi_cells_rows(&plan->cells) * plan->cells.cell);
@@ -133,12 +134,13 @@ static void draw_numbers(const qkvi_frame *frame, const struct plan *plan, doubl
     const double half = (cells->cell - cells->gap) / 2.0;
     for (int64_t i = 0; i < cells->n_rows; i++) {
         for (int64_t j = 0; j < cells->n_cols; j++) {
-            const double weight = qkvi_cells_at(cells, i, j), t = weight / plan->scale.top;
-            if (!(t >= number_floor)) continue;
+            const double weight = qkvi_cells_at(cells, i, j);
+            if (!(fabs(weight) / plan->scale.top >= number_floor)) continue;
             char number[32];
             qkvi_number(number, sizeof number, weight, plan->scale.top < 0.15 ? 3 : 2);
             const qkvi_line style = { .size = cells->cell / 4.8,
-                                      .color = qkvi_ink_on(qkvi_weight_color(t, frame->theme)),
+                                      .color = qkvi_ink_on(
+                                          qkvi_scale_color(&plan->scale, weight, frame->theme)),
                                       .align = 0.5 };
             qkvi_line_draw(&frame->type, frame->cr, number, &style,
                            x + (double)(j * cells->cell) + half,
@@ -172,16 +174,19 @@ static qkv_status draw_directions(const qkvi_frame *frame, const qkv_heatmap *ma
 static void make_note(const qkv_heatmap *map, const struct plan *plan, char *note, size_t bytes) {
     char low[32], high[32], folded[80] = "";
     const int64_t fold = plan->cells.fold;
-    if (!holds_values(map)) {
+    const double ends[2] = { plan->scale.low, plan->scale.top };
+    if (!holds_values(map) && !map->is_signed) {
         qkvi_scale_note(note, bytes, &plan->scale, fold, map->quantity);
         return;
     }
-    qkvi_number(low, sizeof low, map->low, map->low == floor(map->low) ? 0 : 2);
-    qkvi_number(high, sizeof high, map->high, map->high == floor(map->high) ? 0 : 2);
+    const int decimals = map->is_signed ? plan->scale.decimals : 2;
+    qkvi_number(low, sizeof low, ends[0], ends[0] == floor(ends[0]) ? 0 : decimals);
+    qkvi_number(high, sizeof high, ends[1], ends[1] == floor(ends[1]) ? 0 : decimals);
     if (fold > 1)
         snprintf(folded, sizeof folded, " A cell shows the largest of %lld \xC3\x97 %lld values.",
                  (long long)fold, (long long)fold);
-    snprintf(note, bytes, "Colours run from %s to %s.%s", low, high, folded);
+    snprintf(note, bytes, "Colours run from %s to %s.%s%s", low, high, folded,
+             map->is_signed && plan->scale.has_nan ? " Grey: not a number." : "");
 }
 
 static qkv_status draw(qkvi_frame *frame, const qkv_heatmap *map, struct plan *plan,
@@ -211,6 +216,10 @@ static qkv_status check(const qkv_heatmap *map, const char *path, qkv_error *err
         return qkvi_error_set(error, QKV_ERR_SHAPE,
                               "n_rows = %lld, n_cols = %lld: each must be 1 to %d",
                               (long long)map->n_rows, (long long)map->n_cols, MAX_N);
+    if (holds_values(map) && map->is_signed)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT,
+                              "low = %g, high = %g: both must be 0 where is_signed is set",
+                              map->low, map->high);
     if (holds_values(map) && !(map->low < map->high && fabs(map->low) < 1e9 && map->high < 1e9))
         return qkvi_error_set(error, QKV_ERR_ARGUMENT,
                               "low = %g, high = %g: low must be below high, both below 1e9",

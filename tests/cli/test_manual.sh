@@ -68,6 +68,7 @@ prepare() {
     cp "$here/../../models/default/grammar.txt" .
     cp "$here"/../../examples/tables/*.csv .
     cp -r "$model" model
+    cp -r "$model" tuned
     cp -r "$here/../golden/decoder/gpt2_1" gpt2
     cp -r "$here/../golden/decoder/marian_1" opus-mt-en-de
     cp -r "$here/../golden/sentence/bert" retriever

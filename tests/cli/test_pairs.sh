@@ -123,7 +123,8 @@ check "a legend" grep -q 'key: source' "$d/m.svg"
 # ---- What does not go ----------------------------------------------------------------------------------
 
 for command in heads map; do
-    usage $command '--target goes with --cross or --decoder' $command "$sentence" $pair --target "$target"
+    goes=$([ $command = heads ] && echo '--cross, --decoder or --effect' || echo '--cross or --decoder')
+    usage $command "--target goes with $goes" $command "$sentence" $pair --target "$target"
     usage $command '--cross together with --decoder' $command "$sentence" $pair --cross --decoder
     usage $command '--cross together with --pair' $command "$sentence" $pair --cross --pair "$target"
     usage $command '--decoder together with --jsonl' $command $pair --decoder --jsonl

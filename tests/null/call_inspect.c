@@ -1,6 +1,7 @@
 /* inspect.h, patterns.h: see nulls.h. */
 #include "null/models.h"
 #include "null/nulls.h"
+#include "qkv/effects.h"
 #include "qkv/inspect.h"
 #include "qkv/patterns.h"
 
@@ -39,6 +40,39 @@ static qkv_status expected(void) {
     null_must(qkv_model_run(null_ctx, gpt2, 1, inputs, 0, NULL, &run, &null_error));
     return qkv_inspect_expected(P(0, null_ctx), P(1, gpt2), P(2, run), 0, P(3, ints),
                                 P(4, doubles[0]), P(5, &null_error));
+}
+static qkv_status effects(void) {
+    static const int64_t position = 1, head = 0, end = 1;
+    static const int32_t word = 5;
+    qkv_effects asked = qkv_effects_init();
+    asked.n_places = 1;
+    asked.positions = &position;
+    asked.words = &word;
+    asked.n_sets = 1;
+    asked.ends = &end;
+    asked.heads = &head;
+    return qkv_inspect_effects(P(0, null_ctx), P(1, null_bert), P(2, null_tokens), P(3, &asked),
+                               P(4, doubles[0]), P(5, &call_options), P(6, &null_error));
+}
+static qkv_status lens(void) {
+    qkv_lens made = qkv_lens_init();
+    return qkv_inspect_lens(P(0, null_ctx), P(1, null_bert), P(2, null_run), QKV_HEAD_MASKED, 0, 1,
+                            0, 5, P(3, &made), P(4, &null_error));
+}
+/* A run of null_bert that kept what heads give. */
+static qkv_run *outputs_run(void) {
+    qkv_run *run;
+    const qkv_encoding *const inputs[] = { null_tokens };
+    null_must(
+        qkv_model_run(null_ctx, null_bert, 1, inputs, QKV_RUN_OUTPUTS, NULL, &run, &null_error));
+    return run;
+}
+static qkv_status add_outputs(void) {
+    return qkv_run_add_outputs(P(0, outputs_run()), QKV_SELF, 0, P(1, doubles[0]),
+                               P(2, &null_error));
+}
+static qkv_status outputs(void) {
+    return some(qkv_run_outputs(P(0, outputs_run()), QKV_SELF, 0, 0) != NULL);
 }
 static qkv_status align(void) {
     const qkv_align_options options = qkv_align_options_init();
@@ -130,6 +164,10 @@ const null_call null_inspect[] = {
     { "qkv_inspect_content", content, "nnn" },
     { "qkv_inspect_words", words, "---" },
     { "qkv_inspect_expected", expected, "rrrrrn" },
+    { "qkv_inspect_effects", effects, "rrrrrnn" },
+    { "qkv_inspect_lens", lens, "rrrrn" },
+    { "qkv_run_add_outputs", add_outputs, "rrn" },
+    { "qkv_run_outputs", outputs, "-" },
     { "qkv_inspect_align", align, "rnrnn" },
     { "qkv_inspect_steps", steps, "rrrrn" },
     { "qkv_inspect_vectors", vectors, "rrrrrn" },

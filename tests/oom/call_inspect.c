@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "oom/calls.h"
+#include "qkv/effects.h"
 #include "qkv/inspect.h"
 #include "qkv/model.h"
 
@@ -115,12 +116,16 @@ static struct {
     qkv_aligned aligned[MOST];
     double log_p[MOST];
     qkv_candidate next[3];
+    qkv_lens lens;
+    double sums[64]; /* of 2 layers of 12 channels */
 } pair;
 
 static void clear_pair(void) {
     memset(pair.aligned, 0, sizeof pair.aligned);
     memset(pair.log_p, 0, sizeof pair.log_p);
     memset(pair.next, 0, sizeof pair.next);
+    memset(&pair.lens, 0, sizeof pair.lens);
+    memset(pair.sums, 0, sizeof pair.sums);
 }
 
 static qkv_status align(qkv_error *error) {
@@ -132,6 +137,33 @@ static qkv_status expect(qkv_error *error) {
     return qkv_inspect_expected(ctx, pair.model, pair.run, 0, pair.input->ids, pair.log_p, error);
 }
 static uint64_t take_expected(void) { return oom_hash(0, pair.log_p, sizeof pair.log_p); }
+
+/* Single heads of cross-attention, and a pair of them. */
+static qkv_status ablate(qkv_error *error) {
+    static const int64_t position = 1, heads[] = { 0, 3, 0, 3 }, ends[] = { 1, 2, 4 };
+    static const int32_t word = 5;
+    qkv_effects asked = qkv_effects_init();
+    asked.which = QKV_CROSS;
+    asked.target = pair.input;
+    asked.head = QKV_HEAD_NEXT;
+    asked.n_places = 1;
+    asked.positions = &position;
+    asked.words = &word;
+    asked.n_sets = 3;
+    asked.ends = ends;
+    asked.heads = heads;
+    return qkv_inspect_effects(ctx, pair.model, pair.input, &asked, pair.log_p, NULL, error);
+}
+static qkv_status look_through(qkv_error *error) {
+    pair.lens = qkv_lens_init();
+    return qkv_inspect_lens(ctx, pair.model, pair.run, QKV_HEAD_NEXT, 0, 1, 1, 5, &pair.lens,
+                            error);
+}
+static uint64_t take_lens(void) { return oom_hash(0, &pair.lens, sizeof pair.lens); }
+static qkv_status add_outputs(qkv_error *error) {
+    return qkv_run_add_outputs(pair.run, QKV_SELF, 0, pair.sums, error);
+}
+static uint64_t take_sums(void) { return oom_hash(0, pair.sums, sizeof pair.sums); }
 
 static qkv_status next(qkv_error *error) {
     return qkv_model_candidates(ctx, pair.model, pair.run, QKV_HEAD_NEXT, 0, 2, 3, pair.next,
@@ -148,7 +180,7 @@ static void set_up_pair(const char *text) {
              &error);
     const qkv_encoding *const *const inputs = (const qkv_encoding *const *)&pair.input;
     oom_must(qkv_model_run(
-                 ctx, pair.model, 1, inputs, QKV_RUN_CAPTURE,
+                 ctx, pair.model, 1, inputs, QKV_RUN_CAPTURE | QKV_RUN_HIDDEN | QKV_RUN_OUTPUTS,
                  &(qkv_run_options){ .struct_size = sizeof(qkv_run_options), .targets = inputs },
                  &pair.run, &error),
              &error);
@@ -185,6 +217,9 @@ static void tear_down(void) {
 static const oom_call calls[] = {
     { "qkv_inspect_align", "of a pair", clear_pair, align, take_aligned, NULL, 0, 0 },
     { "qkv_inspect_expected", "a target", clear_pair, expect, take_expected, NULL, 0, 0 },
+    { "qkv_inspect_effects", "three sets", clear_pair, ablate, take_expected, NULL, 0, 0 },
+    { "qkv_inspect_lens", "a layer", clear_pair, look_through, take_lens, NULL, 0, 0 },
+    { "qkv_run_add_outputs", "a text", clear_pair, add_outputs, take_sums, NULL, 0, 0 },
     { "qkv_model_candidates", "three tokens", clear_pair, next, take_next, NULL, 0, 0 },
     { "qkv_inspect_probes", "random tokens", clear_probes, make_probes, take_probes, NULL, 0, 0 },
     { "qkv_inspect_steps", "a query", clear_steps, make_steps, take_steps, drop_steps, 0, 0 },

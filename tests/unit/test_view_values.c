@@ -79,6 +79,35 @@ static void test_clamped(void **state) {
     }
 }
 
+/* Around 0: ochre and blue of one lightness, the page's colour at 0, figures in both. */
+static void test_signed(void **state) {
+    (void)state;
+    static float values[N * N];
+    qkv_error error;
+    for (int i = 0; i < N * N; i++) values[i] = 0.4f * (float)(i % 3 - 1); /* -0.4, 0, 0.4 */
+    for (int theme = QKV_THEME_LIGHT; theme <= QKV_THEME_DARK; theme++) {
+        qkv_heatmap map = { .struct_size = sizeof map,
+                            .n_rows = N,
+                            .n_cols = N,
+                            .weights = values,
+                            .theme = (qkv_theme)theme,
+                            .is_signed = 1 };
+        if (qkv_view_heatmap_write(&map, FILE_A, &error)) fail_msg("%s", error.message);
+        for (int k = -1; k <= 1; k++)
+            assert_true(count_rgb(FILE_A, qkvi_signed_color(k, theme)) >= N * N / 3 * CELL);
+        assert_words(FILE_A, "Colours run from -0.4 to 0.4.");
+        map.low = -1;
+        assert_int_equal(qkv_view_heatmap_write(&map, FILE_A, &error), QKV_ERR_ARGUMENT);
+        assert_non_null(strstr(error.message, "is_signed"));
+        const qkvi_rgb above = qkvi_signed_color(0.7, theme),
+                       below = qkvi_signed_color(-0.7, theme);
+        assert_true(above.g == below.g && above.r == below.b && above.b == below.r);
+        assert_true(above.b > above.r);
+        const qkvi_rgb none = qkvi_signed_color(NAN, theme), grey = qkvi_weight_color(NAN, theme);
+        assert_memory_equal(&none, &grey, sizeof none);
+    }
+}
+
 static void test_scale(void **state) {
     (void)state;
     const qkvi_scale scale = qkvi_scale_between(-2, 6);
@@ -90,6 +119,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_values, make_folder),
         cmocka_unit_test_setup(test_clamped, make_folder),
+        cmocka_unit_test_setup(test_signed, make_folder),
         cmocka_unit_test(test_scale),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,6 +85,18 @@ void qkvi_net_free(qkvi_net *net);
  */
 void qkvi_net_pack(qkv_ctx *ctx, const qkvi_net *net);
 
+/*
+ * A pass that begins within a stack, over copies of one sequence, or pair: at the block `layer` of
+ * the stack, whose blocks before are alike in all copies, as are the stacks before it.
+ */
+typedef struct qkvi_net_start {
+    int stack;
+    int64_t layer;
+    const float *input;  /* [len][hidden] what the block reads */
+    const float *memory; /* [len of the first stack][hidden] its last hidden states; stack 1 only */
+    qkvi_outputs outputs; /* of every block of the stack */
+} qkvi_net_start;
+
 /* Sequences one after another. Targets and labels are for qkvi_net_loss only. */
 typedef struct qkvi_net_batch {
     int64_t n_sequences;
@@ -100,7 +112,8 @@ typedef struct qkvi_net_batch {
     double label_smoothing;    /* of LM targets */
     float dropout;             /* of every site; 0: none */
     uint64_t dropout_seed;
-    qkvi_mha_change change; /* of every attention; its seen is [sum of lengths], as ids */
+    qkvi_mha_change change;      /* of every attention; its seen is [sum of lengths], as ids */
+    const qkvi_net_start *start; /* NULL: at the embeddings */
 } qkvi_net_batch;
 
 typedef struct qkvi_net_pass qkvi_net_pass;
@@ -108,8 +121,8 @@ qkv_status qkvi_net_pass_create(qkvi_net_pass **pass, qkv_error *error);
 void qkvi_net_pass_free(qkvi_net_pass *pass);
 
 /*
- * Runs all stacks. flags: QKV_RUN_CAPTURE and QKV_RUN_HIDDEN of model.h keep q, k, lse and hidden
- * states. Without decoder_lengths, of two stacks the encoder alone.
+ * Runs all stacks. flags: QKV_RUN_CAPTURE, QKV_RUN_HIDDEN and QKV_RUN_OUTPUTS of model.h keep
+ * q, k, lse, hidden states, and what heads give. Without decoder_lengths, of two stacks the encoder alone.
  */
 qkv_status qkvi_net_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_batch *batch,
                             uint32_t flags, qkvi_net_pass *pass, qkv_error *error);

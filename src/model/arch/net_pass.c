@@ -217,8 +217,8 @@ const qkvi_stack_pass *qkvi_net_stack(const qkvi_net_pass *pass, int stack) {
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
-static qkv_status pass_forward(qkv_ctx *ctx, const qkvi_net *net, qkvi_net_pass *pass) {
-    for (int s = 0; s < pass->n_stacks; s++)
+static qkv_status pass_forward(qkv_ctx *ctx, const qkvi_net *net, int first, qkvi_net_pass *pass) {
+    for (int s = first; s < pass->n_stacks; s++)
         QKV_TRY(qkvi_stack_forward(ctx, &net->stacks[s], &pass->stacks[s]));
     return QKV_OK;
 }
@@ -249,9 +249,12 @@ qkv_status qkvi_net_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_ba
     inputs.n_targets = 0;
     inputs.labels = NULL;
     inputs.dropout = 0;
-    QKV_TRY(pass_begin(net, &inputs, flags & (QKV_RUN_CAPTURE | QKV_RUN_HIDDEN), pass, error));
+    flags &= QKV_RUN_CAPTURE | QKV_RUN_HIDDEN | QKV_RUN_OUTPUTS;
+    QKV_TRY(pass_begin(net, &inputs, flags, pass, error));
+    if (batch->start) qkvi_pass_begin_within(batch->start, pass);
+    const int first = batch->start ? batch->start->stack : 0;
     const qkvi_fpstate saved = qkvi_fpstate_enter();
-    const qkv_status status = pass_forward(ctx, net, pass);
+    const qkv_status status = pass_forward(ctx, net, first, pass);
     qkvi_fpstate_leave(saved);
     return qkvi_pass_failed(ctx, status, error);
 }
@@ -259,7 +262,7 @@ qkv_status qkvi_net_forward(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_ba
 static qkv_status loss_and_grads(qkv_ctx *ctx, const qkvi_net *net, const qkvi_net_batch *batch,
                                  qkvi_net_pass *pass, const qkvi_net *grads,
                                  qkvi_net_losses *losses) {
-    QKV_TRY(pass_forward(ctx, net, pass));
+    QKV_TRY(pass_forward(ctx, net, 0, pass));
     *losses = (qkvi_net_losses){ 0 };
     if (net->has_lm)
         qkvi_lm_forward(ctx, net, batch, pass, losses);

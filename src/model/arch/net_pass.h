@@ -52,6 +52,9 @@ struct qkvi_net_pass {
     float *row_loss; /* [max(n_targets, n_labels)][2] */
 };
 
+/* Fills what the first block of a pass that has begun reads, and the memory of its stack (net_start.c). */
+void qkvi_pass_begin_within(const qkvi_net_start *start, qkvi_net_pass *pass);
+
 /* status, with the context's message in error. */
 qkv_status qkvi_pass_failed(const qkv_ctx *ctx, qkv_status status, qkv_error *error);
 

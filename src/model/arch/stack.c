@@ -20,7 +20,8 @@ static qkvi_block_rows rows_of(const qkvi_stack_pass *pass, int64_t layer) {
     qkvi_block_rows rows = { .memory = pass->memory,
                              .dropout = dropout_of(pass, layer),
                              .layer = layer,
-                             .kept = pass->kept };
+                             .kept = pass->kept,
+                             .outputs = pass->outputs };
     rows.self = (qkvi_groups){ .n_rows = r->n_rows,
                                .n_keys = r->n_rows,
                                .n_groups = r->n_groups,
@@ -71,17 +72,24 @@ static void turn_rows(qkv_ctx *ctx, const qkvi_stack *stack, const qkvi_stack_pa
                             pass->turns[r]);
 }
 
+void qkvi_stack_norm(qkv_ctx *ctx, const qkvi_stack *stack, int64_t n_rows, const float *x,
+                     float *y, float *stats) {
+    /* without a residual s is only read */
+    qkvi_layernorm_forward(ctx, &stack->last_norm, stack->eps, n_rows, NULL, (float *)(uintptr_t)x,
+                           y, stats);
+}
+
 qkv_status qkvi_stack_forward(qkv_ctx *ctx, const qkvi_stack *stack, qkvi_stack_pass *pass) {
-    embed_forward(ctx, stack, pass);
+    if (pass->first == 0) embed_forward(ctx, stack, pass);
     turn_rows(ctx, stack, pass);
-    for (int64_t l = 0; l < stack->n_layers; l++) {
+    for (int64_t l = pass->first; l < stack->n_layers; l++) {
         const qkvi_block_rows rows = rows_of(pass, l);
         QKV_TRY(qkvi_block_forward(ctx, &stack->blocks[l], &rows, pick_of(pass, l),
                                    input_of(pass, l), &pass->acts[l]));
     }
     if (stack->last_norm.gamma)
-        qkvi_layernorm_forward(ctx, &stack->last_norm, stack->eps, qkvi_stack_last_rows(pass), NULL,
-                               (float *)input_of(pass, stack->n_layers), pass->y, pass->y_stats);
+        qkvi_stack_norm(ctx, stack, qkvi_stack_last_rows(pass), input_of(pass, stack->n_layers),
+                        pass->y, pass->y_stats);
     return QKV_OK;
 }
 

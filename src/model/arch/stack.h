@@ -63,6 +63,10 @@ typedef struct qkvi_stack_pass qkvi_stack_pass;
 /* The turns of a layer's queries and keys, while it runs; NULL: none. */
 const float *qkvi_stack_turns(const qkvi_stack_pass *pass, int64_t layer);
 
+/* y = norm(x), the norm that ends the stack, of n_rows rows; stats [n_rows][2]. x is only read. */
+void qkvi_stack_norm(qkv_ctx *ctx, const qkvi_stack *stack, int64_t n_rows, const float *x,
+                     float *y, float *stats);
+
 /* Over a pass that has begun. Fails only if attention does. */
 qkv_status qkvi_stack_forward(qkv_ctx *ctx, const qkvi_stack *stack, qkvi_stack_pass *pass);
 
@@ -128,6 +132,7 @@ void qkvi_rows_fill(const qkvi_stack *stack, const qkvi_sequences *sequences,
 enum {
     QKVI_KEEP_CAPTURE = QKV_RUN_CAPTURE, /* q, k, lse */
     QKVI_KEEP_HIDDEN = QKV_RUN_HIDDEN,   /* hidden states */
+    QKVI_KEEP_OUTPUTS = QKV_RUN_OUTPUTS, /* what heads give: o */
     QKVI_KEEP_ALL = 1u << 16             /* whatever the backward pass reads */
 };
 
@@ -138,6 +143,8 @@ struct qkvi_stack_pass {
     qkvi_batch_rows rows;
     qkvi_mha_change change;
     qkvi_kept kept;              /* of decoding (decoder.h) */
+    qkvi_outputs outputs;        /* of every block */
+    int64_t first;               /* blocks before it are done: qkvi_stack_input has what it reads */
     qkvi_row_dropout dropout;    /* of this stack: its sites begin at dropout.site */
     const float *memory;         /* [n_memory][hidden] last hidden states of the other stack */
     const qkvi_batch_rows *keys; /* its rows; NULL without */
@@ -174,6 +181,10 @@ static inline int64_t qkvi_stack_row(const qkvi_stack_pass *pass, int64_t sequen
     return pass->rows.first_row[sequence]; /* its first one */
 }
 const float *qkvi_stack_hidden(const qkvi_stack_pass *pass, int64_t layer); /* [rows][hidden] */
+/* What block `layer` reads, [rows][hidden], to be filled before a pass whose `first` it is. */
+float *qkvi_stack_input(const qkvi_stack_pass *pass, int64_t layer);
+/* What heads gave, to itself or to the memory: [rows][n_heads head_dim]; NULL. */
+const float *qkvi_stack_outputs(const qkvi_stack_pass *pass, int64_t layer, bool cross);
 /* What attention had, to itself or to the memory: q, k, lse; NULL. */
 const qkvi_mha_acts *qkvi_stack_captured(const qkvi_stack_pass *pass, int64_t layer, bool cross);
 

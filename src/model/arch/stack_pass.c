@@ -211,7 +211,7 @@ static void cut_mha(const qkvi_stack_pass *pass, int64_t l, int64_t n_keys, qkvi
     }
     a->lse = again(share_capture, before->lse, cutter, n * pass->stack->n_heads);
     a->v = again(share, before->v, cutter, n_keys * kv_width);
-    a->o = again(share, before->o, cutter, n * width);
+    a->o = again(share && !(pass->keep & QKVI_KEEP_OUTPUTS), before->o, cutter, n * width);
     if (train) cut_raw(mha, n, n_keys, cutter, a);
 }
 
@@ -304,4 +304,14 @@ const qkvi_mha_acts *qkvi_stack_captured(const qkvi_stack_pass *pass, int64_t la
     const bool kept = pass->keep & (QKVI_KEEP_CAPTURE | QKVI_KEEP_ALL);
     if (!kept || layer < 0 || layer >= pass->n_layers || (cross && !pass->keys)) return NULL;
     return cross ? &pass->acts[layer].cross : &pass->acts[layer].mha;
+}
+
+float *qkvi_stack_input(const qkvi_stack_pass *pass, int64_t layer) {
+    return layer ? pass->acts[layer - 1].output : pass->h0;
+}
+
+const float *qkvi_stack_outputs(const qkvi_stack_pass *pass, int64_t layer, bool cross) {
+    const bool kept = pass->keep & (QKVI_KEEP_OUTPUTS | QKVI_KEEP_ALL);
+    if (!kept || layer < 0 || layer >= pass->n_layers || (cross && !pass->keys)) return NULL;
+    return cross ? pass->acts[layer].cross.o : pass->acts[layer].mha.o;
 }

@@ -66,12 +66,21 @@ static void gather(const qkvi_pick *pick, int64_t hidden, const float *from, flo
         memcpy(to + i * hidden, from + pick->rows[i] * hidden, (size_t)hidden * sizeof *to);
 }
 
-static qkv_status attend(qkv_ctx *ctx, const qkvi_mha *mha, const qkvi_block_rows *rows, bool cross,
-                         const float *x, qkvi_mha_acts *acts) {
+static qkv_status attend_rows(qkv_ctx *ctx, const qkvi_mha *mha, const qkvi_block_rows *rows,
+                              bool cross, const float *x, qkvi_mha_acts *acts) {
     const qkvi_kept *const kept = &rows->kept;
     if (kept->attend) return kept->attend(ctx, kept->kept, mha, rows->layer, cross, x, acts);
     const qkvi_groups groups = groups_at(rows, cross ? CROSS_WEIGHTS : SELF_WEIGHTS);
     return qkvi_mha_forward(ctx, mha, &groups, x, cross ? rows->memory : NULL, acts);
+}
+
+static qkv_status attend(qkv_ctx *ctx, const qkvi_mha *mha, const qkvi_block_rows *rows, bool cross,
+                         const float *x, qkvi_mha_acts *acts) {
+    const qkvi_outputs *const outputs = &rows->outputs;
+    if (!outputs->give || !outputs->give(outputs->of, rows->layer, cross, acts->o))
+        QKV_TRY(attend_rows(ctx, mha, rows, cross, x, acts));
+    if (outputs->change) outputs->change(outputs->of, rows->layer, cross, acts->o);
+    return QKV_OK;
 }
 
 static qkv_status cross_forward(qkv_ctx *ctx, const qkvi_block *layer, const qkvi_block_rows *rows,

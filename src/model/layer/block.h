@@ -165,6 +165,17 @@ typedef struct qkvi_kept {
     void *kept;
 } qkvi_kept;
 
+/*
+ * What heads give, o [n_rows][n_heads head_dim] of a layer's attention, otherwise than attention
+ * computes it. give: fills o instead of attention, or returns false. change: changes o, however it
+ * was made. Both are NULL if heads give what they give.
+ */
+typedef struct qkvi_outputs {
+    bool (*give)(void *of, int64_t layer, bool cross, float *o);
+    void (*change)(void *of, int64_t layer, bool cross, float *o);
+    void *of;
+} qkvi_outputs;
+
 /* The rows of a block's batch, and what its parts read besides. */
 typedef struct qkvi_block_rows {
     qkvi_groups self, cross;  /* cross: of blocks that have it */
@@ -172,6 +183,7 @@ typedef struct qkvi_block_rows {
     qkvi_row_dropout dropout; /* its site is the block's first of QKVI_BLOCK_SITES; rate 0: none */
     int64_t layer;            /* the block's number */
     qkvi_kept kept;           /* attend NULL: attention over the batch */
+    qkvi_outputs outputs;
 } qkvi_block_rows;
 
 /* Rows that are wanted, any of them any number of times, in an order that everything after has. */

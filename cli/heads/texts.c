@@ -1,24 +1,22 @@
-/*
- * `qkv heads --file`: a text, or two separated by a tab, a line. Lines are run some at a time; what
- * comes of a line does not depend on the others.
- */
+/* See texts.h. */
+#include "heads/texts.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "common/lines.h"
-#include "heads/heads.h"
 
 enum { BATCH = 256, BATCH_TOKENS = 4096 };
 
 struct reading {
-    struct heads *heads;
-    const qkv_head_probes *probes;
+    struct texts *texts;
     struct lines lines;
     int64_t file_bytes; /* 0: unknown */
     qkv_encoding *waiting[BATCH];
-    struct pair *pairs; /* [BATCH] of --cross and --decoder */
+    int64_t numbers[BATCH]; /* of their lines */
+    struct pair *pairs;     /* [BATCH] of --cross and --decoder */
     int64_t n_waiting, n_waiting_tokens;
     struct progress progress;
 };
@@ -31,25 +29,18 @@ static void tell(struct reading *reading) {
         progress_bar(&reading->progress, "reading", reading->lines.n_bytes, reading->file_bytes);
         return;
     }
-    snprintf(text, sizeof text, "%" PRId64 " texts ...", reading->heads->n_texts);
+    snprintf(text, sizeof text, "%" PRId64 " texts ...", reading->texts->n_texts);
     progress_text(&reading->progress, text);
 }
 
 static qkv_status add_one(struct reading *reading, const qkv_run *run, int64_t b,
                           qkv_error *error) {
-    struct heads *const heads = reading->heads;
-    const struct session *session = heads->text.session;
-    const struct attention_view view =
-        pair_view(session, reading->waiting[b], &reading->pairs[b], heads->which);
-    qkv_heads *one = NULL;
-    qkv_status status = pair_heads(session, &view, run, b, &one, error);
-    if (status == QKV_OK) qkv_heads_set_probes(one, reading->probes, sizeof *reading->probes);
-    if (status == QKV_OK) status = qkv_heads_add(heads->text.heads, one, error);
-    qkv_heads_free(one);
-    if (status != QKV_OK) return status;
-    heads->n_tokens += reading->waiting[b]->n;
-    heads->n_targets += reading->pairs[b].inputs.n;
-    return QKV_OK;
+    struct texts *const texts = reading->texts;
+    const struct texts_one one = { run, b, reading->numbers[b], reading->waiting[b],
+                                   &reading->pairs[b] };
+    texts->n_tokens += one.input->n;
+    texts->n_targets += one.pair->inputs.n;
+    return texts->take(texts->user, &one, error);
 }
 
 static void drop_one(struct reading *reading, int64_t b) {
@@ -59,18 +50,18 @@ static void drop_one(struct reading *reading, int64_t b) {
 }
 
 static qkv_status run_waiting(struct reading *reading, qkv_error *error) {
-    const struct session *session = reading->heads->text.session;
+    const struct session *session = reading->texts->session;
     qkv_run *run = NULL;
     if (cli_cancelled) return text_error(error, QKV_ERR_CANCELLED, "nothing was written");
     if (reading->n_waiting == 0) return QKV_OK;
-    qkv_status status = pair_model_run(
-        session, reading->n_waiting, (const qkv_encoding *const *)reading->waiting, reading->pairs,
-        QKV_RUN_CAPTURE, &reading->heads->what_if->asked, &run, error);
+    qkv_status status =
+        pair_model_run(session, reading->n_waiting, (const qkv_encoding *const *)reading->waiting,
+                       reading->pairs, reading->texts->flags, reading->texts->asked, &run, error);
     for (int64_t b = 0; b < reading->n_waiting; b++) {
         if (status == QKV_OK) status = add_one(reading, run, b, error);
         drop_one(reading, b);
     }
-    reading->heads->n_texts += reading->n_waiting;
+    reading->texts->n_texts += reading->n_waiting;
     reading->n_waiting = reading->n_waiting_tokens = 0;
     qkv_run_free(run);
     tell(reading);
@@ -111,8 +102,8 @@ static qkv_status add_line(struct reading *reading, qkv_error *error) {
     qkv_encoding *encoding = NULL;
     qkv_status status = split(reading->lines.line, texts, &n_texts, error);
     if (status != QKV_OK || n_texts == 0) return status;
-    const struct session *session = reading->heads->text.session;
-    const bool pairs = reading->heads->which != QKV_SELF; /* the second text is a target */
+    const struct session *session = reading->texts->session;
+    const bool pairs = reading->texts->which != QKV_SELF; /* the second text is a target */
     struct pair *const pair = &reading->pairs[reading->n_waiting];
     const struct text other = pairs ? (struct text){ NULL, 0 } : texts[1];
     status = qkv_tokenizer_encode(session->tokenizer, texts[0].bytes, texts[0].n, other.bytes,
@@ -125,8 +116,8 @@ static qkv_status add_line(struct reading *reading, qkv_error *error) {
         drop_one(reading, reading->n_waiting);
         return status;
     }
-    reading->heads->n_cut += encoding->n < n;
-    reading->n_waiting++;
+    reading->texts->n_cut += encoding->n < n;
+    reading->numbers[reading->n_waiting++] = reading->lines.number;
     reading->n_waiting_tokens += encoding->n + pair->inputs.n;
     return QKV_OK;
 }
@@ -141,7 +132,7 @@ static qkv_status read_lines(struct reading *reading, qkv_error *error) {
     }
     if (status == QKV_OK) status = lines_end(&reading->lines, error);
     if (status == QKV_OK) status = run_waiting(reading, error);
-    if (status == QKV_OK && reading->heads->n_texts == 0)
+    if (status == QKV_OK && reading->texts->n_texts == 0)
         return text_error(error, QKV_ERR_FORMAT, "%s: no line has any text", reading->lines.name);
     return status;
 }
@@ -155,15 +146,12 @@ static qkv_status open_file(struct reading *reading, const char *path, qkv_error
     return status;
 }
 
-qkv_status heads_read(struct heads *heads, const qkv_head_probes *probes, qkv_error *error) {
-    const struct session *session = heads->text.session;
-    struct reading reading = { .heads = heads, .probes = probes };
+qkv_status texts_read(struct texts *texts, qkv_error *error) {
+    struct reading reading = { .texts = texts };
     reading.pairs = calloc(BATCH, sizeof *reading.pairs);
     if (!reading.pairs) return text_no_memory(error);
-    const struct attention_view view = pair_view(session, NULL, reading.pairs, heads->which);
-    qkv_status status = pair_check_causal(heads->what_if, &view, error);
-    if (status == QKV_OK) status = open_file(&reading, heads->options->file, error);
-    progress_begin(&reading.progress, session->common->quiet);
+    qkv_status status = open_file(&reading, texts->path, error);
+    progress_begin(&reading.progress, texts->session->common->quiet);
     if (status == QKV_OK) status = read_lines(&reading, error);
     progress_end(&reading.progress);
     for (int64_t b = 0; b < reading.n_waiting; b++) drop_one(&reading, b);

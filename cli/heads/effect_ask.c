@@ -1,0 +1,249 @@
+/* What --effect asks of the library: which words, which sets of heads, and what ablated ones give. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/predict.h"
+#include "heads/effect.h"
+#include "heads/texts.h"
+
+/* ---- Words ----------------------------------------------------------------------------------- */
+
+static qkv_status words_room(struct effect *effect, int64_t n, qkv_error *error) {
+    effect->positions = calloc((size_t)n + 1, sizeof *effect->positions);
+    effect->words = calloc((size_t)n + 1, sizeof *effect->words);
+    effect->asked.n_places = n;
+    effect->asked.positions = effect->positions;
+    effect->asked.words = effect->words;
+    return effect->positions && effect->words ? QKV_OK : text_no_memory(error);
+}
+
+/* The token that a user means by a word; one that follows a space first. */
+static qkv_status find_word(const struct effect *effect, int32_t *id, qkv_error *error) {
+    const char *const word = effect->options->word;
+    const int32_t n = qkv_tokenizer_size(effect->words_of);
+    *id = -1;
+    for (int32_t i = 0; i < n; i++) {
+        char *const label = token_label(effect->words_of, i);
+        if (!label) return text_no_memory(error);
+        const bool same = label_is(label, word), exact = strcmp(label, word) == 0;
+        free(label);
+        if (same && (*id < 0 || !exact)) *id = i;
+        if (same && !exact) return QKV_OK;
+    }
+    if (*id >= 0) return QKV_OK;
+    return text_error(error, QKV_ERR_ARGUMENT,
+                      "--word: '%s' is no token of the model; 'qkv tokenize' shows what it is made "
+                      "of",
+                      word);
+}
+
+/* What the model would say at each place, or the word that is given. */
+static qkv_status best_words(struct effect *effect, int64_t last, qkv_error *error) {
+    const struct session *const session = effect->session;
+    struct predictions predictions = { .n_masks = 0 };
+    qkv_run *run = NULL;
+    qkv_status status =
+        qkv_model_run(session->ctx, session->model, 1, &effect->input, 0, NULL, &run, error);
+    if (status == QKV_OK)
+        status = last >= 0 ? predictions_next(session, run, last, 1, &predictions, error)
+                           : predictions_make(session, run, effect->input, 1, &predictions, error);
+    if (status == QKV_OK) status = words_room(effect, predictions.n_masks, error);
+    for (int64_t m = 0; status == QKV_OK && m < predictions.n_masks; m++) {
+        effect->positions[m] = predictions.positions[m];
+        effect->words[m] = predictions.candidates[m].id;
+    }
+    predictions_free(&predictions);
+    qkv_run_free(run);
+    if (status != QKV_OK || !effect->options->word) return status;
+    if (effect->asked.n_places > 1)
+        return text_error(error, QKV_ERR_ARGUMENT,
+                          "--word: the text has %" PRId64 " places for a word",
+                          effect->asked.n_places);
+    return find_word(effect, &effect->words[0], error);
+}
+
+/* The words of the text, each given those before it. */
+static qkv_status own_words(struct effect *effect, const qkv_encoding *next, int64_t skip,
+                            qkv_error *error) {
+    const qkv_status status = words_room(effect, next->n - skip, error);
+    for (int64_t i = 0; status == QKV_OK && i < next->n - skip; i++) {
+        effect->positions[i] = i;
+        effect->words[i] = next->ids[i + skip];
+    }
+    effect->is_loss = true;
+    return status;
+}
+
+qkv_status effect_words(struct effect *effect, struct text_job *job, qkv_error *error) {
+    const struct heads_options *const options = effect->options;
+    const qkv_model_info *const info = effect->session->info;
+    const bool pairs = info->kind == QKV_MODEL_PAIR;
+    effect->asked.head = info->has_lm ? QKV_HEAD_NEXT : QKV_HEAD_MASKED;
+    effect->words_of = pairs ? effect->session->target : effect->session->tokenizer;
+    job->usage = true; /* of what is refused here */
+    if (pairs && options->word)
+        return text_error(error, QKV_ERR_ARGUMENT,
+                          "--word: words of an encoder-decoder are those of --target");
+    if (!info->has_lm && options->loss)
+        return text_error(error, QKV_ERR_UNSUPPORTED,
+                          "--loss is of a language model; %s fills [MASK]", info->source);
+    if (!info->has_lm && count_masks(effect->session, effect->input) == 0)
+        return text_error(error, QKV_ERR_ARGUMENT, "there is no [MASK] in the text");
+    if (options->loss && !pairs && effect->input->n < 2)
+        return text_error(error, QKV_ERR_ARGUMENT, "--loss: one token has none before it");
+    job->usage = false;
+    if (pairs) return own_words(effect, effect->pair.next, 0, error);
+    if (options->loss) return own_words(effect, effect->input, 1, error);
+    const qkv_status status = best_words(effect, info->has_lm ? effect->input->n - 1 : -1, error);
+    job->usage = status == QKV_ERR_ARGUMENT;
+    return status;
+}
+
+/* ---- Sets ------------------------------------------------------------------------------------ */
+
+/* Heads of "1.2,3.*" into list, which is nullable; how many, or -1: it is no such list. */
+static int64_t parse_group(const char *text, int64_t n_layers, int64_t n_heads, int64_t *list) {
+    int64_t n = 0, layer = 0, head = 0;
+    while (*text) {
+        char one[48], digits[24];
+        const size_t bytes = strcspn(text, ",");
+        if (bytes == 0 || bytes >= sizeof one) return -1;
+        snprintf(one, sizeof one, "%.*s", (int)bytes, text);
+        text += bytes + (text[bytes] == ',');
+        const bool whole = bytes > 2 && strcmp(one + bytes - 2, ".*") == 0;
+        snprintf(digits, sizeof digits, "%.*s", (int)(bytes - 2), one);
+        if (whole ? !args_int(digits, 0, INT32_MAX, &layer) : !session_place(one, &layer, &head))
+            return -1;
+        if (layer >= n_layers || (!whole && head >= n_heads)) return -1;
+        const int64_t first = whole ? 0 : head, end = whole ? n_heads : head + 1;
+        for (int64_t h = first; h < end; h++, n++)
+            if (list) list[n] = layer * n_heads + h;
+    }
+    return n > 0 ? n : -1;
+}
+
+int effect_check(const struct session *session, const struct heads_options *options) {
+    int64_t n_layers, n_heads;
+    session_sizes(session, pair_which(&options->which), &n_layers, &n_heads);
+    for (int i = 0; i < options->groups.n; i++)
+        if (parse_group(options->groups.list[i], n_layers, n_heads, NULL) < 0)
+            return cli_usage(session->command,
+                             "--group: '%s' is no list of heads L.H or layers L.*, layers 0 to "
+                             "%" PRId64 ", heads 0 to %" PRId64,
+                             options->groups.list[i], n_layers - 1, n_heads - 1);
+    return EXIT_OK;
+}
+
+qkv_status effect_sets(struct effect *effect, qkv_error *error) {
+    const struct arg_texts *const groups = &effect->options->groups;
+    const int64_t n_sets = effect->n_all + groups->n;
+    int64_t n = effect->n_all;
+    for (int i = 0; i < groups->n; i++)
+        n += parse_group(groups->list[i], effect->n_layers, effect->n_heads, NULL);
+    effect->heads = calloc((size_t)n + 1, sizeof *effect->heads);
+    effect->ends = calloc((size_t)n_sets + 1, sizeof *effect->ends);
+    effect->sets = calloc((size_t)n_sets + 1, sizeof *effect->sets);
+    effect->order = calloc((size_t)effect->n_all + 1, sizeof *effect->order);
+    if (!effect->heads || !effect->ends || !effect->sets || !effect->order)
+        return text_no_memory(error);
+    int64_t end = 0;
+    for (int64_t s = 0; s < n_sets; s++) {
+        struct effect_set *const set = &effect->sets[s];
+        set->heads = effect->heads + end;
+        set->n = 1;
+        if (s < effect->n_all)
+            effect->heads[end] = s;
+        else
+            set->n = parse_group(groups->list[s - effect->n_all], effect->n_layers, effect->n_heads,
+                                 effect->heads + end);
+        effect->ends[s] = end += set->n;
+    }
+    effect->asked.n_sets = n_sets;
+    effect->asked.ends = effect->ends;
+    effect->asked.heads = effect->heads;
+    return QKV_OK;
+}
+
+/* ---- What ablated heads give ----------------------------------------------------------------- */
+
+struct means {
+    double *sums;
+    int64_t n;
+    qkv_which which;
+};
+
+static qkv_status add_text(void *user, const struct texts_one *one, qkv_error *error) {
+    struct means *const means = user;
+    means->n += means->which == QKV_SELF ? one->input->n : one->pair->inputs.n;
+    return qkv_run_add_outputs(one->run, means->which, one->b, means->sums, error);
+}
+
+/* The text itself. */
+static qkv_status add_own(const struct effect *effect, struct means *means, qkv_error *error) {
+    const qkv_run_options options = qkv_run_options_init();
+    qkv_run *run = NULL;
+    qkv_status status = pair_model_run(effect->session, 1, &effect->input, &effect->pair,
+                                       QKV_RUN_OUTPUTS, &options, &run, error);
+    const struct texts_one one = { run, 0, 1, effect->input, &effect->pair };
+    if (status == QKV_OK) status = add_text(means, &one, error);
+    qkv_run_free(run);
+    return status;
+}
+
+static qkv_status make_means(struct effect *effect, qkv_error *error) {
+    const qkv_model_info *const info = effect->session->info;
+    const bool self = effect->which == QKV_SELF;
+    const int64_t width = self ? info->n_heads * info->head_dim : info->hidden;
+    const int64_t n = effect->n_layers * width;
+    const qkv_run_options asked = qkv_run_options_init();
+    struct means means = { calloc((size_t)n + 1, sizeof(double)), 0, effect->which };
+    effect->means = calloc((size_t)n + 1, sizeof *effect->means);
+    struct texts texts = { .session = effect->session,
+                           .path = effect->options->reference,
+                           .which = effect->which,
+                           .flags = QKV_RUN_OUTPUTS,
+                           .asked = &asked,
+                           .take = add_text,
+                           .user = &means };
+    qkv_status status = means.sums && effect->means ? QKV_OK : text_no_memory(error);
+    if (status == QKV_OK)
+        status = texts.path ? texts_read(&texts, error) : add_own(effect, &means, error);
+    for (int64_t c = 0; status == QKV_OK && c < n; c++)
+        effect->means[c] = (float)(means.sums[c] / (double)means.n);
+    effect->n_mean = means.n;
+    effect->asked.means = effect->means;
+    free(means.sums);
+    return status;
+}
+
+/* The text of --patch, whose decoder reads the same target, or its own translation. */
+static qkv_status make_source(struct effect *effect, qkv_error *error) {
+    const char *const text = effect->options->patch, *const target = effect->options->which.target;
+    const struct session *const session = effect->session;
+    const qkv_run_options options = qkv_run_options_init();
+    const struct text given = { (char *)(uintptr_t)target, target ? strlen(target) : 0 };
+    qkv_status status = qkv_tokenizer_encode(session->tokenizer, text, strlen(text), NULL, 0,
+                                             &effect->source, error);
+    if (status == QKV_OK && effect->which != QKV_SELF)
+        status = pair_make(session, effect->source, given, &effect->source_pair, error);
+    if (status != QKV_OK) return status;
+    const bool self = effect->which == QKV_SELF;
+    const int64_t n = self ? effect->input->n : effect->pair.inputs.n;
+    const int64_t n_source = self ? effect->source->n : effect->source_pair.inputs.n;
+    if (n != n_source)
+        return text_error(error, QKV_ERR_SHAPE,
+                          "--patch: %s has %" PRId64 " tokens and the text %" PRId64
+                          ": activations are taken token by token, so both must have as many",
+                          self ? "its text" : "its target", n_source, n);
+    status =
+        pair_model_run(session, 1, (const qkv_encoding *const *)&effect->source,
+                       &effect->source_pair, QKV_RUN_OUTPUTS, &options, &effect->source_run, error);
+    effect->asked.source = effect->source_run;
+    return status;
+}
+
+qkv_status effect_given(struct effect *effect, qkv_error *error) {
+    if (effect->options->patch) return make_source(effect, error);
+    return effect->options->ablate.value ? make_means(effect, error) : QKV_OK;
+}

@@ -1,0 +1,295 @@
+/*
+ * The texts of a file on which a head fires most: of each text the largest weight of a query on another
+ * token, special tokens aside. The best of them are kept in a heap whose root is the smallest, so memory
+ * does not depend on the file.
+ */
+#include "heads/fires.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/given.h"
+#include "heads/texts.h"
+
+enum { DEFAULT_TOP = 10 };
+
+/* One text, its tokens copied. */
+struct fire {
+    int64_t line, query, key, n_queries, n_keys;
+    float weight;
+    int32_t *queries, *keys; /* [n]; one array if they are of one text */
+};
+
+struct fires {
+    const struct heads_options *options;
+    const struct session *session;
+    qkv_which which;
+    int64_t layer, head, n, most;
+    int64_t n_silent; /* texts without a pair of tokens that counts */
+    struct fire *list;
+    uint8_t *of; /* [heads]: the one */
+};
+
+static void fire_free(struct fire *fire) {
+    if (fire->keys != fire->queries) free(fire->keys);
+    free(fire->queries);
+}
+
+/* ---- The heap -------------------------------------------------------------------------------- */
+
+/* Is a behind b: a smaller weight, or the same in a later line? */
+static bool is_behind(const struct fire *a, const struct fire *b) {
+    if (a->weight != b->weight) return a->weight < b->weight;
+    return a->line > b->line;
+}
+
+static void swap(struct fire *a, struct fire *b) {
+    const struct fire kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+static void sink(struct fire *list, int64_t n, int64_t i) {
+    for (int64_t child = 2 * i + 1; child < n; child = 2 * i + 1) {
+        if (child + 1 < n && is_behind(&list[child + 1], &list[child])) child++;
+        if (!is_behind(&list[child], &list[i])) return;
+        swap(&list[child], &list[i]);
+        i = child;
+    }
+}
+
+static void rise(struct fire *list, int64_t i) {
+    while (i > 0 && is_behind(&list[i], &list[(i - 1) / 2])) {
+        swap(&list[i], &list[(i - 1) / 2]);
+        i = (i - 1) / 2;
+    }
+}
+
+/* The best first. */
+static void sort(struct fires *fires) {
+    for (int64_t n = fires->n; n > 1; n--) {
+        swap(&fires->list[0], &fires->list[n - 1]);
+        sink(fires->list, n - 1, 0);
+    }
+}
+
+static void put(struct fires *fires, struct fire *fire) {
+    if (fires->n < fires->most) {
+        fires->list[fires->n] = *fire;
+        rise(fires->list, fires->n++);
+        return;
+    }
+    swap(&fires->list[0], fire);
+    sink(fires->list, fires->n, 0);
+    fire_free(fire);
+}
+
+/* ---- One text -------------------------------------------------------------------------------- */
+
+static uint8_t *words_of(const qkv_encoding *tokens) {
+    uint8_t *const marks = malloc((size_t)tokens->n + 1);
+    for (int64_t i = 0; marks && i < tokens->n; i++) marks[i] = !tokens->special[i];
+    return marks;
+}
+
+static qkv_status find(const struct fires *fires, const struct attention_view *view,
+                       const struct texts_one *text, qkv_sharpest *sharpest, qkv_error *error) {
+    qkv_heads *heads = NULL;
+    uint8_t *const from = words_of(view->queries.tokens), *const to = words_of(view->keys.tokens);
+    qkv_status status = from && to ? QKV_OK : text_no_memory(error);
+    if (status == QKV_OK)
+        status = qkv_heads_open_run(fires->session->ctx, text->run, fires->which, text->b,
+                                    &view->queries, &view->keys, &heads, error);
+    if (status == QKV_OK) status = qkv_heads_sharpest(heads, fires->of, from, to, sharpest, error);
+    qkv_heads_free(heads);
+    free(from);
+    free(to);
+    return status;
+}
+
+static int32_t *copy_ids(const qkv_encoding *tokens) {
+    int32_t *const ids = malloc((size_t)(tokens->n + 1) * sizeof *ids);
+    if (ids) memcpy(ids, tokens->ids, (size_t)tokens->n * sizeof *ids);
+    return ids;
+}
+
+static qkv_status take(void *user, const struct texts_one *text, qkv_error *error) {
+    struct fires *const fires = user;
+    const struct attention_view view =
+        pair_view(fires->session, text->input, text->pair, fires->which);
+    const qkv_encoding *const queries = view.queries.tokens, *const keys = view.keys.tokens;
+    qkv_sharpest best = qkv_sharpest_init();
+    const qkv_status status = find(fires, &view, text, &best, error);
+    if (status != QKV_OK) return status;
+    struct fire fire = { .line = text->line,
+                         .query = best.query,
+                         .key = best.key,
+                         .n_queries = queries->n,
+                         .n_keys = keys->n,
+                         .weight = best.weight };
+    fires->n_silent += best.query < 0;
+    if (best.query < 0) return QKV_OK;
+    if (fires->n == fires->most && is_behind(&fire, &fires->list[0])) return QKV_OK;
+    fire.queries = copy_ids(queries);
+    fire.keys = queries == keys ? fire.queries : copy_ids(keys);
+    if (fire.queries && fire.keys) {
+        put(fires, &fire);
+        return QKV_OK;
+    }
+    fire_free(&fire);
+    return text_no_memory(error);
+}
+
+/* ---- Showing --------------------------------------------------------------------------------- */
+
+static const qkv_tokenizer *query_tokenizer(const struct fires *fires) {
+    return fires->which == QKV_SELF ? fires->session->tokenizer : fires->session->target;
+}
+static const qkv_tokenizer *key_tokenizer(const struct fires *fires) {
+    return fires->which == QKV_DECODER ? fires->session->target : fires->session->tokenizer;
+}
+
+static json_t *place_json(const qkv_tokenizer *tokenizer, int64_t place, const int32_t *ids) {
+    return json_set(NULL, "position:i token:o", place, token_json(tokenizer, ids[place]));
+}
+
+static json_t *ids_json(const qkv_tokenizer *tokenizer, const int32_t *ids, int64_t n) {
+    json_t *const list = json_array();
+    for (int64_t i = 0; i < n; i++) json_array_append_new(list, token_json(tokenizer, ids[i]));
+    return list;
+}
+
+static json_t *fire_json(const struct fires *fires, const struct fire *fire) {
+    const qkv_tokenizer *const from = query_tokenizer(fires), *const to = key_tokenizer(fires);
+    const bool two = fire->keys != fire->queries;
+    json_t *const object =
+        json_set(NULL, "line:i weight:n query:o key:o tokens:o", fire->line, (double)fire->weight,
+                 place_json(from, fire->query, fire->queries),
+                 place_json(to, fire->key, fire->keys), ids_json(to, fire->keys, fire->n_keys));
+    return json_set(object, "decoder_inputs:o",
+                    two ? ids_json(from, fire->queries, fire->n_queries) : NULL);
+}
+
+static json_t *fires_json(const struct fires *fires, const struct texts *texts) {
+    json_t *const list = json_array();
+    for (int64_t i = 0; i < fires->n; i++)
+        json_array_append_new(list, fire_json(fires, &fires->list[i]));
+    return json_set(NULL, "attention:s layer:i head:i n_texts:i n_silent:i fires:o",
+                    attention_key(fires->session, fires->which), fires->layer, fires->head,
+                    texts->n_texts, fires->n_silent, list);
+}
+
+/* The tokens of a text, those of the pair marked. */
+static void print_tokens(struct term *term, const struct fires *fires, const struct fire *fire) {
+    const qkv_tokenizer *const tokenizer = key_tokenizer(fires);
+    const bool one = fire->keys == fire->queries;
+    char *text = NULL;
+    size_t n_bytes = 0;
+    FILE *const out = open_memstream(&text, &n_bytes);
+    for (int64_t i = 0; out && i < fire->n_keys; i++) {
+        char *const label = token_label(tokenizer, fire->keys[i]);
+        const char *const mark = one && i == fire->query ? "*" : i == fire->key ? "_" : "";
+        fprintf(out, "%s%s%s%s", i ? " " : "", mark, label ? label : "", mark);
+        free(label);
+    }
+    if (out && fclose(out) == 0) {
+        term_wrap_at(term, text, 4);
+    }
+    free(text);
+}
+
+static void print(const struct fires *fires, const struct texts *texts) {
+    struct term term;
+    struct caption line = { "" };
+    char name[HEAD_NAME];
+    term_init(&term, stdout, &fires->options->common);
+    attention_head(fires->session, fires->which, fires->layer, fires->head, name);
+    caption_add(&line, "%s: its largest weights over %" PRId64 " texts", name, texts->n_texts);
+    term_wrap_styled(&term, STYLE_BOLD, line.text);
+    term_newline(&term);
+    for (int64_t i = 0; i < fires->n; i++) {
+        const struct fire *const fire = &fires->list[i];
+        char *const from = token_label(query_tokenizer(fires), fire->queries[fire->query]),
+                    *const to = token_label(key_tokenizer(fires), fire->keys[fire->key]);
+        line.text[0] = 0;
+        caption_add(&line, "%.4f  line %" PRId64 "  %.200s %s %.200s", (double)fire->weight,
+                    fire->line, from ? from : "", term.unicode ? "\u2192" : "->", to ? to : "");
+        term_wrap(&term, line.text);
+        print_tokens(&term, fires, fire);
+        free(from);
+        free(to);
+    }
+    term_newline(&term);
+    line.text[0] = 0;
+    caption_add(&line, "Of each text the largest weight of a token (query) on another one (key), "
+                       "special tokens aside; the query stands between *, the key between _. "
+                       "A large weight shows where the head looks, not what it is for.");
+    if (fires->n_silent)
+        caption_add(&line, " Texts without two such tokens: %" PRId64 ".", fires->n_silent);
+    term_wrap(&term, line.text);
+}
+
+/* ---- The whole ------------------------------------------------------------------------------- */
+
+int fires_check(const struct session *session, const struct heads_options *options) {
+    int64_t layer, head;
+    if (!session_place(options->fires, &layer, &head))
+        return cli_usage(session->command, "--fires: '%s' is not L.H", options->fires);
+    return session_check_head(session, pair_which(&options->which), "--fires", options->fires,
+                              layer, head, "model");
+}
+
+static qkv_status fires_show(const struct fires *fires, const struct texts *texts,
+                             qkv_error *error) {
+    const char *const out = fires->options->out;
+    json_t *const object = out || fires->options->common.json ? fires_json(fires, texts) : NULL;
+    if (cli_cancelled) return text_error(error, QKV_ERR_CANCELLED, "nothing was written");
+    if (texts->n_cut)
+        cli_note(fires->options->common.quiet, "qkv: %" PRId64 " of %" PRId64 " texts cut",
+                 texts->n_cut, texts->n_texts);
+    if (!out && !fires->options->common.json) {
+        print(fires, texts);
+        return QKV_OK;
+    }
+    if (!object) return text_no_memory(error);
+    if (!out)
+        return json_print(stdout, object) ? QKV_OK
+                                          : text_error(error, QKV_ERR_IO, "standard output failed");
+    const qkv_status status = json_write_file(out, object, error);
+    if (status == QKV_OK) cli_note(fires->options->common.quiet, "qkv: wrote %s", out);
+    return status;
+}
+
+int fires_answer(const struct heads_job *job) {
+    const struct heads_options *const options = job->texts.options;
+    const qkv_run_options asked = qkv_run_options_init();
+    struct fires fires = { .options = options,
+                           .session = &job->texts.session,
+                           .which = job->texts.which,
+                           .most = options->top.set ? options->top.value : DEFAULT_TOP };
+    struct texts texts = { .session = fires.session,
+                           .path = options->file,
+                           .which = fires.which,
+                           .flags = QKV_RUN_CAPTURE,
+                           .asked = &asked,
+                           .take = take,
+                           .user = &fires };
+    int64_t n_layers, n_heads;
+    qkv_error error;
+    session_sizes(fires.session, fires.which, &n_layers, &n_heads);
+    (void)session_place(options->fires, &fires.layer, &fires.head);
+    fires.list = calloc((size_t)fires.most + 1, sizeof *fires.list);
+    fires.of = calloc((size_t)(n_layers * n_heads) + 1, 1);
+    qkv_status status = fires.list && fires.of ? QKV_OK : text_no_memory(&error);
+    if (status == QKV_OK) {
+        fires.of[fires.layer * n_heads + fires.head] = 1;
+        status = texts_read(&texts, &error);
+    }
+    sort(&fires);
+    if (status == QKV_OK) status = fires_show(&fires, &texts, &error);
+    for (int64_t i = 0; i < fires.n; i++) fire_free(&fires.list[i]);
+    free(fires.list);
+    free(fires.of);
+    return cli_status(status, &error);
+}

@@ -1,0 +1,33 @@
+/*
+ * Texts of a file through the model: a text, or two separated by a tab, a line. Lines are run some at a
+ * time; what comes of a line does not depend on the others, and memory not on their number.
+ */
+#ifndef QKV_CLI_HEADS_TEXTS_H
+#define QKV_CLI_HEADS_TEXTS_H
+
+#include "common/pair.h"
+
+/* One text that was run. */
+struct texts_one {
+    const qkv_run *run;
+    int64_t b, line; /* its place in the run; its line of the file, from 1 */
+    const qkv_encoding *input;
+    const struct pair *pair; /* of --cross and --decoder; without inputs otherwise */
+};
+
+struct texts {
+    const struct session *session;
+    const char *path;
+    qkv_which which; /* QKV_SELF: the second text of a line is a sentence B, else a target */
+    uint32_t flags;  /* QKV_RUN_… */
+    const qkv_run_options *asked;
+    /* Takes one text after another. */
+    qkv_status (*take)(void *user, const struct texts_one *one, qkv_error *error);
+    void *user;
+    /* What was read. */
+    int64_t n_texts, n_cut, n_tokens, n_targets;
+};
+
+qkv_status texts_read(struct texts *texts, qkv_error *error);
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * `qkv look --against MODEL`: the heads of two models of the same shape on one text, each compared with
+ * the head in its place: a base model and what was made of it.
+ */
+#ifndef QKV_CLI_LOOK_AGAINST_H
+#define QKV_CLI_LOOK_AGAINST_H
+
+#include "common/ranked.h"
+#include "look/look.h"
+
+/* How far a head is from the one in its place. */
+struct distance {
+    double mean;     /* Jensen-Shannon divergence of its rows, in nats */
+    int64_t n_rows;  /* that have one */
+    int64_t query;   /* of the largest divergence; -1: none */
+    double largest;  /* that one */
+    int64_t keys[2]; /* what it looks at most, in each model */
+    float weights[2];
+};
+
+struct against {
+    const struct look_options *options;
+    const struct session *other; /* B */
+    struct attended text[2];
+    struct distance *list; /* [n_all] */
+    struct ranked *order;  /* from the farthest head */
+    int64_t n_layers, n_heads, n_all, n_shown;
+    bool given; /* one head */
+    int64_t layer, head;
+};
+
+/* On a terminal, as an object, and as a picture of all heads or of one (against_show.c). */
+void against_print(const struct against *a);
+json_t *against_json(const struct against *a);
+qkv_status against_picture(const struct against *a, const char *path, qkv_error *error);
+
+/* Answers one text, by a second session. */
+qkv_status look_against(struct text_job *job, const struct session *other,
+                        const qkv_encoding *input, const struct what_if *what_if, json_t **json,
+                        qkv_error *error);
+
+#endif

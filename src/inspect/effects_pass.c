@@ -1,0 +1,169 @@
+/* One batch of ablated copies of a text through the layers above: see effects.h. */
+#include "inspect/effects.h"
+
+#include "core/fpstate.h"
+#include "inspect/log_softmax.h"
+#include "model/run_impl.h"
+
+enum { LOGIT_ROWS = 64 };
+
+/* ---- What heads give ------------------------------------------------------------------------- */
+
+/* What an ablated head gives at a token; NULL: 0. */
+static const float *given_of(const qkvi_effects *e, int64_t head, int64_t token) {
+    const qkv_effects *const asked = e->asked;
+    const int64_t layer = head / e->n_heads;
+    if (asked->means) return asked->means + head * e->head_dim;
+    if (!asked->source) return NULL;
+    return qkv_run_outputs(asked->source, asked->which, asked->source_b, layer) +
+           (token * e->n_heads + head % e->n_heads) * e->head_dim;
+}
+
+/* The heads of a set in a layer, of one copy's o [len][n_heads][head_dim]. */
+static void ablate(const qkvi_effects *e, int64_t set, int64_t layer, float *o) {
+    int64_t n = 0;
+    const int64_t *const heads = qkvi_effects_set(e->asked, set, &n);
+    const size_t bytes = (size_t)e->head_dim * sizeof *o;
+    for (int64_t s = 0; s < n; s++) {
+        if (heads[s] / e->n_heads != layer) continue;
+        for (int64_t i = 0; i < e->len; i++) {
+            float *const to = o + (i * e->n_heads + heads[s] % e->n_heads) * e->head_dim;
+            const float *const from = given_of(e, heads[s], i);
+            if (from)
+                memcpy(to, from, bytes);
+            else
+                memset(to, 0, bytes);
+        }
+    }
+}
+
+static void change(void *of, int64_t layer, bool cross, float *o) {
+    const qkvi_effects *const e = of;
+    if (cross != e->cross) return;
+    for (int64_t c = 0; c < e->n_copies; c++)
+        ablate(e, e->sets[c], layer, o + c * e->len * e->n_heads * e->head_dim);
+}
+
+/* In the lowest layer copies are alike up to the attention that is ablated. */
+static bool give(void *of, int64_t layer, bool cross, float *o) {
+    const qkvi_effects *const e = of;
+    if (layer != e->first || (cross && !e->cross)) return false;
+    const qkv_which which = cross ? QKV_CROSS : e->stack ? QKV_DECODER : QKV_SELF;
+    const float *const base = qkv_run_outputs(e->base, which, 0, layer);
+    const int64_t elems = e->len * e->n_heads * e->head_dim;
+    for (int64_t c = 0; c < e->n_copies; c++)
+        memcpy(o + c * elems, base, (size_t)elems * sizeof *o);
+    return true;
+}
+
+/* ---- Words ----------------------------------------------------------------------------------- */
+
+static qkv_status logits_of(const qkvi_effects *e, int64_t n, const float *rows, float *logits,
+                            qkv_error *error) {
+    return e->asked->head == QKV_HEAD_MASKED
+               ? qkvi_net_mlm(e->ctx, e->model->net, n, rows, logits, error)
+               : qkvi_net_lm(e->ctx, e->model->net, n, rows, logits, error);
+}
+
+/* Places first to first + n - 1. */
+static qkv_status tell_some(const qkvi_effects *e, int64_t row, int64_t first, int64_t n,
+                            const float *hidden, float *rows, float *logits, qkv_error *error) {
+    const qkv_effects *const asked = e->asked;
+    const int64_t width = e->model->info.hidden, at = row * asked->n_places + first;
+    for (int64_t t = 0; t < n; t++)
+        memcpy(rows + t * width, hidden + asked->positions[first + t] * width,
+               (size_t)width * sizeof *rows);
+    QKV_TRY(logits_of(e, n, rows, logits, error));
+    const qkvi_fpstate saved = qkvi_fpstate_enter();
+    for (int64_t t = 0; t < n; t++)
+        e->log_p[at + t] =
+            qkvi_log_probability(logits + t * e->n_words, e->n_words, asked->words[first + t]);
+    qkvi_fpstate_leave(saved);
+    if (asked->logits)
+        memcpy(asked->logits + at * e->n_words, logits, (size_t)(n * e->n_words) * sizeof *logits);
+    return QKV_OK;
+}
+
+qkv_status qkvi_effects_tell(const qkvi_effects *e, int64_t row, const float *hidden,
+                             qkv_error *error) {
+    const int64_t width = e->model->info.hidden, n_places = e->asked->n_places;
+    const int64_t most = n_places < LOGIT_ROWS ? n_places : LOGIT_ROWS;
+    float *const rows = qkvi_aligned_array((size_t)(most * width), sizeof *rows);
+    float *const logits = qkvi_aligned_array((size_t)e->n_words, (size_t)most * sizeof *logits);
+    qkv_status status = rows && logits ? QKV_OK : qkvi_no_memory(error, "logits");
+    for (int64_t first = 0; first < n_places && status == QKV_OK; first += most) {
+        const int64_t n = n_places - first < most ? n_places - first : most;
+        status = tell_some(e, row, first, n, hidden, rows, logits, error);
+    }
+    free(rows);
+    free(logits);
+    return status;
+}
+
+/* ---- The batch ------------------------------------------------------------------------------- */
+
+/* Copies of what goes into one stack. */
+typedef struct copies {
+    int64_t *lengths;
+    int32_t *ids;
+    uint8_t *types;
+} copies;
+
+static void copies_free(copies *c) {
+    free(c->lengths);
+    free(c->ids);
+    free(c->types);
+}
+
+static qkv_status copies_make(int64_t n, const qkv_encoding *of, copies *c, qkv_error *error) {
+    c->lengths = qkvi_malloc_array((size_t)n, sizeof *c->lengths);
+    c->ids = qkvi_malloc_array((size_t)n, (size_t)of->n * sizeof *c->ids);
+    c->types = qkvi_calloc_array((size_t)n, (size_t)of->n);
+    if (!c->lengths || !c->ids || !c->types) return qkvi_no_memory(error, "ablated copies");
+    for (int64_t b = 0; b < n; b++) {
+        c->lengths[b] = of->n;
+        memcpy(c->ids + b * of->n, of->ids, (size_t)of->n * sizeof *c->ids);
+        if (of->types) memcpy(c->types + b * of->n, of->types, (size_t)of->n);
+    }
+    return QKV_OK;
+}
+
+static qkv_status run(const qkvi_effects *e, const copies *source, const copies *target,
+                      qkvi_net_pass *pass, qkv_error *error) {
+    const qkv_which which = e->stack ? QKV_DECODER : QKV_SELF;
+    const qkvi_net_start start = {
+        .stack = e->stack,
+        .layer = e->first,
+        .input = qkv_run_hidden(e->base, which, 0, e->first),
+        .memory = e->stack ? qkv_run_hidden(e->base, QKV_SELF, 0, e->model->info.n_layers) : NULL,
+        .outputs = { give, change, (void *)(uintptr_t)e },
+    };
+    const qkvi_net_batch batch = { .n_sequences = e->n_copies,
+                                   .lengths = source->lengths,
+                                   .ids = source->ids,
+                                   .types = source->types,
+                                   .decoder_lengths = target->lengths,
+                                   .decoder_ids = target->ids,
+                                   .start = &start };
+    QKV_TRY(qkvi_net_forward(e->ctx, e->model->net, &batch, 0, pass, error));
+    const qkvi_stack_pass *const last = qkvi_net_stack(pass, target->lengths ? 1 : 0);
+    const float *const y = qkvi_stack_hidden(last, last->n_layers);
+    for (int64_t c = 0; c < e->n_copies; c++)
+        QKV_TRY(qkvi_effects_tell(e, e->sets[c] + 1,
+                                  y + qkvi_stack_row(last, c) * e->model->info.hidden, error));
+    return QKV_OK;
+}
+
+qkv_status qkvi_effects_batch(const qkvi_effects *e, qkv_error *error) {
+    copies source = { 0 }, target = { 0 };
+    qkvi_net_pass *pass = NULL;
+    qkv_status status = copies_make(e->n_copies, e->input, &source, error);
+    if (status == QKV_OK && e->asked->target)
+        status = copies_make(e->n_copies, e->asked->target, &target, error);
+    if (status == QKV_OK) status = qkvi_net_pass_create(&pass, error);
+    if (status == QKV_OK) status = run(e, &source, &target, pass, error);
+    qkvi_net_pass_free(pass);
+    copies_free(&source);
+    copies_free(&target);
+    return status;
+}

@@ -1,0 +1,196 @@
+# qkv heads --effect and --fires, --lens of fill and look, look --against: what is said in every form, that numbers agree, and
+# what is refused.
+. ./lib.sh
+d=$folder/d
+mkdir "$d"
+m="--model $model"
+sentence="the [MASK] opened a man."
+effect() { run heads "$sentence" $m --effect --quiet "$@"; }
+# nats HEADS FILE: of a table
+nats() { awk -F, -v name="$1" '$1 == name { print $2 }' "$2"; }
+
+# ---- Effects -----------------------------------------------------------------------------------
+
+effect
+code 0
+no_err
+out_like '^What 4 heads of .*bert_old are worth$'
+out_like '^[^ ]*, at \[MASK\] (token 2), p 0\.[0-9]*\.$'
+check "a line for each head" test "$(grep -c '^[01]\.[01] ' "$folder/out")" -eq 4
+check "no colour in a file" sh -c "! grep -q '$(printf '\033')' '$folder/out'"
+out_says 'becomes 0. All that follows'
+effect --top 2
+check "--top" test "$(grep -c '^[01]\.[01] ' "$folder/out")" -eq 2
+
+effect --json
+code 0
+cp "$folder/out" "$d/zero.json"
+out_like '^{"tokens":\["\[CLS\]","the","\[MASK\]",.*"ablation":"zero","looked_at":\[{"position":2,"token":'
+out_like '"heads":\[{"layer":[01],"head":[01],"nats":[-0-9.e]*,"probability":[-0-9.e]*},.*"groups":\[\],"note":"'
+effect --json --threads 3
+check "any threads" cmp -s "$folder/out" "$d/zero.json"
+effect --json --isa scalar
+check "any instruction set" cmp -s "$folder/out" "$d/zero.json"
+effect --weights bf16 --patch "$sentence" -o "$d/half.csv"
+check "no effect in bf16" test "$(tail -n +2 "$d/half.csv" | awk -F, '$2 != 0 || $3 != 0' | wc -l)" -eq 0
+
+# A group of one head is that head; heads named twice count once; a layer is its heads.
+effect --group 1.0 --group 1.0,1.0 --group 0.1,1.0 --group "1.*" --group 1.0,1.1 -o "$d/a.csv"
+code 0
+check "a line for each set" test "$(wc -l <"$d/a.csv")" -eq 10
+check "one head" test "$(nats 1.0 "$d/a.csv" | sort -u | wc -l)" -eq 1
+check "twice the same head" test "$(nats 1.0+1.0 "$d/a.csv")" = "$(nats 1.0 "$d/a.csv" | head -n 1)"
+check "a layer" test "$(nats 1.0+1.1 "$d/a.csv" | sort -u | wc -l)" -eq 1
+check "a sum" test "$(awk -F, '$1 ~ /^(0.1|1.0)$/ && !seen[$1]++ { a += $2 } $1 == "0.1+1.0" { s = $4 } END { print a - s < 1e-7 && s - a < 1e-7 }' "$d/a.csv")" -eq 1
+effect --group 1.0 -o "$d/a.tsv"
+check "tabs" test "$(head -n 1 "$d/a.tsv" | tr '\t' ,)" = heads,nats,probability,sum_nats
+effect -o "$d/a.json"
+check "as --json prints" cmp -s "$d/a.json" "$d/zero.json"
+for theme in light dark; do
+    for ending in png svg pdf; do
+        effect --group 1.0,1.1 -o "$d/a.$ending" --theme $theme
+        code 0
+        check "$ending" test -s "$d/a.$ending"
+    done
+    check "its title" grep -q '<title>What each head is worth' "$d/a.svg"
+done
+
+# A patch with the text itself changes nothing; another word, means, and a file of texts change numbers.
+effect --patch "$sentence" -o "$d/same.csv"
+check "no effect" test "$(tail -n +2 "$d/same.csv" | awk -F, '$2 != 0 || $3 != 0' | wc -l)" -eq 0
+effect --patch "a [MASK] opened the man." --json
+out_like '"ablation":"patch","patch":"a \[MASK\] opened the man."'
+effect --word door --json
+out_like '"looked_at":\[{"position":2,"token":"door",'
+printf 'the man opened a door.\nthe dog\tthe key\n' >"$d/texts"
+effect --ablate mean --reference "$d/texts"
+code 0
+out_says "its mean over 15 tokens of"
+effect --ablate mean --json
+out_like '"ablation":"mean"'
+check "other numbers" test "$(cmp -s "$folder/out" "$d/zero.json"; echo $?)" -eq 1
+feed '"the [MASK]"
+"no blank"' heads --jsonl $m --effect
+code 1
+out_like '^{"tokens":\["\[CLS\]","the","\[MASK\]","\[SEP\]"\]'
+out_like '^{"error":"line 2: there is no \[MASK\] in the text"}'
+
+# Language models and encoder-decoders.
+g="--model $here/../golden/decoder/gpt2_2/mild"
+run heads "the key" $g --effect
+code 0
+out_like ', as the next token, p '
+run heads "the key" $g --effect --loss --json
+check "the tokens of the text" test "$(grep -o '"position":' "$folder/out" | wc -l)" -eq 3
+b="--model $here/../../models/translator"
+for which in "" --cross --decoder; do
+    run heads "a red fox" $b --effect $which --target "ein roter fuchs" --top 1
+    code 0
+    out_like 'tokens of the target, each given the source'
+done
+
+# ---- What is refused ---------------------------------------------------------------------------
+
+refused() {
+    words=$1
+    shift
+    run heads "$@" $m
+    code 2
+    err_like "$words"
+}
+refused 'there is no \[MASK\] in the text' "the man" --effect
+refused "'x' is no list of heads" "$sentence" --effect --group x
+refused "'1.2' is no list of heads" "$sentence" --effect --group 1.2
+refused "'2\.\*' is no list of heads" "$sentence" --effect --group '2.*'
+refused '\-\-group: an empty value' "$sentence" --effect --group ''
+refused "'1\.0,,' is no list of heads" "$sentence" --effect --group 1.0,,
+refused '\-\-group goes with --effect' "$sentence" --group 1.0
+refused '\-\-effect together with --sort' "$sentence" --effect --sort entropy
+refused '\-\-patch together with --ablate' "$sentence" --effect --patch a --ablate mean
+refused '\-\-reference goes with --ablate mean' "$sentence" --effect --reference x
+refused '\-\-word: the text has 2 places' "[MASK] [MASK]" --effect --word door
+refused "\-\-word: 'xyzzy' is no token" "$sentence" --effect --word xyzzy
+refused '\-\-loss is of a language model' "$sentence" --effect --loss
+refused "ends in none of .csv" "$sentence" --effect -o a.html
+refused '\-\-fires goes with --file' --fires 0.0 "$sentence"
+refused '\-\-fires: there is no 7.0' --file "$d/texts" --fires 7.0
+refused "\-\-fires: 'x' is not L.H" --file "$d/texts" --fires x
+effect --patch "the [MASK]"
+code 1
+err_like 'its text has 4 tokens and the text 8: activations are taken token by token'
+effect --ablate mean --reference "$d/none"
+code 1
+
+# ---- What a head fires on ----------------------------------------------------------------------
+
+printf 'the man opened a door.\n\nthe dog left\nthe\nthe woman was watching a dog when it fell.\n' >"$d/texts"
+run heads --file "$d/texts" --fires 1.0 $m --quiet
+code 0
+check "three texts" test "$(grep -c '^0\.[0-9]*  line [1235]  ' "$folder/out")" -eq 3
+check "the largest first" test "$(grep -o '^0\.[0-9]*' "$folder/out")" = "$(grep -o '^0\.[0-9]*' "$folder/out" | sort -r)"
+out_says 'Texts without two such tokens: 1.'
+run heads --file "$d/texts" --fires 1.0 $m --json
+out_like '^{"layer":1,"head":0,"n_texts":4,"n_silent":1,"fires":\[{"line":[135],"weight":0'
+cp "$folder/out" "$d/all.json"
+run heads --file "$d/texts" --fires 1.0 $m --top 1 --json
+check "the best of all" test "$(grep -o '"line":[0-9]*' "$folder/out")" = "$(grep -o '"line":[0-9]*' "$d/all.json" | head -n 1)"
+run heads --file "$d/texts" --fires 1.0 $m -o "$d/fires.json" --quiet
+check "a file" cmp -s "$d/fires.json" "$d/all.json"
+feed "the man left" heads --file - --fires 0.1 $m --json
+out_like '"n_texts":1'
+printf 'a red fox\tein roter fuchs\n' >"$d/pairs"
+run heads --file "$d/pairs" --fires 0.1 --cross $b --json
+code 0
+out_like '"decoder_inputs":'
+
+# ---- The lens ----------------------------------------------------------------------------------
+
+run fill "$sentence" $m --lens
+code 0
+out_like '^\[MASK\], token 2: '
+check "a line for each layer" test "$(grep -c '^    [012]  ' "$folder/out")" -eq 3
+check "the last is the model's" test "$(awk '/^    2 /{ print $2, $3 == $4, $5 }' "$folder/out")" = "$("$qkv" fill "$sentence" $m --top 1 | awk '/^  /{ print $1, 1, 1 }')"
+run look "$sentence" $m --lens
+cp "$folder/out" "$d/look"
+run fill "$sentence" $m --lens
+check "the same of look" cmp -s "$folder/out" "$d/look"
+run fill "$sentence" $m --lens --json
+out_like '^{"lens":\[{"position":2,"token":"[^"]*","id":[0-9]*,"layers":\[{"layer":0,"best":"'
+run look "the key" $g --lens
+code 0
+out_like '^What comes next: '
+run fill "the man" $m --lens
+code 2
+err_like 'there is no \[MASK\] in the text'
+run look "the man" $b --lens
+code 2
+err_like 'has an encoder and a decoder'
+run look "$sentence" $m --lens --head 0.0
+code 2
+err_like '\-\-lens together with --head'
+
+# ---- Two models --------------------------------------------------------------------------------
+
+run look "$sentence" $m --against "$model"
+code 0
+check "no head differs" test "$(awk '/^[01]\.[01] /{ print $2 }' "$folder/out" | sort -u)" = 0.0000
+run look "$sentence" $m --against "$model" --json
+out_like '"heads":\[{"layer":0,"head":0,"js":0.0,"n_rows":8,'
+run look "$sentence" $m --against "$model" --what-if causal --top 1 --json
+check "--top" test "$(grep -o '"js"' "$folder/out" | wc -l)" -eq 1
+for head in "" "--head 1.0"; do
+    run look "$sentence" $m --against "$model" $head -o "$d/against.svg" --quiet
+    code 0
+    check "a picture" grep -q '<title>.*\(two models\|what changed\)' "$d/against.svg"
+done
+run look "$sentence" $m --against "$here/../golden/bert_new"
+code 1
+err_like 'has 1 layers of 3 heads, and .* 2 of 2: heads are compared in their places'
+run look "$sentence" $m --against "$d"
+check "no model" test "$got" -ne 0
+run look "$sentence" $m --against "$model" -o "$d/a.html"
+code 2
+err_like "ends in none of .png"
+run look "a red fox" $b --against "$here/../../models/translator" --cross
+code 0
+finish
