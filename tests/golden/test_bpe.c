@@ -24,6 +24,7 @@
 
 #include "inflated.h"
 #include "model/text/byte_level.h"
+#include "model/text/words.h"
 #include "model/text/tokenizer_json.h"
 #include "random_text.h"
 

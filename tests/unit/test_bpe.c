@@ -15,6 +15,7 @@
 
 #include "model/text/bpe.h"
 #include "model/text/byte_level.h"
+#include "model/text/words.h"
 #include "model/text/tokenizer_json.h"
 #include "model/text/unicode.h"
 

@@ -2,6 +2,7 @@
 #include "model/text/bpe_train.h"
 
 #include "model/text/byte_level.h"
+#include "model/text/words.h"
 #include "model/text/merges.h"
 #include "model/text/pieces.h"
 #include "model/text/unicode.h"

@@ -57,6 +57,9 @@ typedef struct qkvi_tokenizer_kind {
                             qkvi_normal_text *normal);
     qkv_status (*encode_normal)(void *work, const qkvi_normal_text *normal, size_t first,
                                 size_t last);
+    /** 1 if it is plain that the normaliser leaves a stretch as it is, ranges included. Nullable. */
+    int (*is_normal)(const qkv_tokenizer *tokenizer, const char *text, uint32_t begin,
+                     uint32_t end);
     void (*finish)(void *work); /* NULL is allowed */
 
     /** The text of a token without the marks of its vocabulary, at most QKVI_PIECE_MAX_BYTES; the
