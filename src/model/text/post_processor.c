@@ -91,6 +91,7 @@ static qkv_status read_template(const struct reader *r, const json_t *object, co
                                 int n_texts, qkvi_template *template) {
     const json_t *specials = json_object_get(object, "special_tokens");
     const json_t *list = json_object_get(object, field);
+    *template = (qkvi_template){ 0 };
     if (!json_is_array(list)) return template_failed(r, field, "must be an array");
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *item = json_array_get(list, i);
