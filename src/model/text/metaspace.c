@@ -191,7 +191,7 @@ static qkv_status put_run(qkvi_growing *run, qkvi_growing *text) {
 }
 
 static qkv_status decode_all(const qkv_tokenizer *tokenizer, const int32_t *ids, size_t n,
-                             qkvi_growing *run, qkvi_growing *text) {
+                             int drops_first, qkvi_growing *run, qkvi_growing *text) {
     const qkvi_bpe *const model = qkvi_bpe_of(tokenizer);
     for (size_t i = 0; i < n; i++) {
         size_t n_bytes = 0;
@@ -203,19 +203,30 @@ static qkv_status decode_all(const qkv_tokenizer *tokenizer, const int32_t *ids,
             continue;
         }
         if (run->n > 0) QKV_TRY(put_run(run, text));
-        QKV_TRY(put_spaced(token, n_bytes, i == 0 && model->metaspace.drops_first, text));
+        QKV_TRY(put_spaced(token, n_bytes, i == 0 && drops_first, text));
     }
     return run->n > 0 ? put_run(run, text) : QKV_OK;
 }
 
+static qkv_status decode_from(const qkv_tokenizer *tokenizer, const int32_t *ids, size_t n,
+                              int drops_first, qkvi_growing *text) {
+    qkvi_growing run = { 0 };
+    const qkv_status status = decode_all(tokenizer, ids, n, drops_first, &run, text);
+    free(run.bytes);
+    return status;
+}
+
+static qkv_status decode_on(const qkv_tokenizer *tokenizer, const int32_t *ids, size_t n,
+                            qkvi_growing *text) {
+    return decode_from(tokenizer, ids, n, 0, text);
+}
+
 static qkv_status decode(const qkv_tokenizer *tokenizer, const int32_t *ids, size_t n,
                          qkvi_growing *text) {
-    const size_t strips = (size_t)qkvi_bpe_of(tokenizer)->metaspace.strips;
-    qkvi_growing run = { 0 };
+    const qkvi_metaspace *rules = &qkvi_bpe_of(tokenizer)->metaspace;
+    const size_t strips = (size_t)rules->strips;
     size_t spaces = 0;
-    const qkv_status status = decode_all(tokenizer, ids, n, &run, text);
-    free(run.bytes);
-    if (status != QKV_OK) return status;
+    QKV_TRY(decode_from(tokenizer, ids, n, rules->drops_first, text));
     while (spaces < strips && spaces < text->n && text->bytes[spaces] == ' ') spaces++;
     if (spaces > 0) memmove(text->bytes, text->bytes + spaces, text->n - spaces);
     text->n -= spaces;
@@ -291,6 +302,7 @@ const qkvi_tokenizer_kind qkvi_metaspace_kind = {
     .finish = finish,
     .piece = piece,
     .decode = decode,
+    .decode_on = decode_on,
     .show = show,
     .free = qkvi_bpe_free_model,
 };

@@ -69,6 +69,9 @@ typedef struct qkvi_tokenizer_kind {
     /** Appends the text of ids, each of which has a token: what its decoder makes of the tokens. */
     qkv_status (*decode)(const qkv_tokenizer *tokenizer, const int32_t *ids, size_t n,
                          qkvi_growing *text);
+    /** The same of ids that go on after others: nothing at the front is left out. NULL: no different. */
+    qkv_status (*decode_on)(const qkv_tokenizer *tokenizer, const int32_t *ids, size_t n,
+                            qkvi_growing *text);
     /** Appends a token of the vocabulary as it is shown to people: valid UTF-8. NULL: as it is
      * written. */
     qkv_status (*show)(const qkv_tokenizer *tokenizer, int32_t id, qkvi_growing *text);
@@ -129,6 +132,10 @@ void qkvi_tokenizer_roberta_templates(qkv_tokenizer *tokenizer, int32_t cls, int
 
 /** The token that an id becomes when it is decoded: of added tokens what the normaliser made of them. */
 const char *qkvi_tokenizer_decoded(const qkv_tokenizer *tokenizer, int32_t id, size_t *n_bytes);
+
+/** qkv_tokenizer_decode of ids that go on after others, without special tokens: a space at the front stays. */
+qkv_status qkvi_tokenizer_decode_on(const qkv_tokenizer *tokenizer, const int32_t *ids, int64_t n,
+                                    qkv_text **text, qkv_error *error);
 
 /** As the kind's piece, for any id: 0 and no text for those without a token, added tokens as they
  * are written. */
