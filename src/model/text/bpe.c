@@ -34,8 +34,12 @@ static qkv_status decode(const qkv_tokenizer *tokenizer, const int32_t *ids, siz
     qkvi_growing bytes = { 0 };
     qkv_status status = QKV_OK;
     char token[QKVI_PIECE_MAX_BYTES];
-    for (size_t i = 0; i < n && status == QKV_OK; i++)
-        status = qkvi_growing_put(&bytes, token, bytes_of(tokenizer, ids[i], token));
+    for (size_t i = 0; i < n && status == QKV_OK; i++) {
+        size_t n_bytes = 0;
+        const char *const decoded = qkvi_tokenizer_decoded(tokenizer, ids[i], &n_bytes);
+        n_bytes = qkvi_byte_level_bytes(decoded, n_bytes, token);
+        status = qkvi_growing_put(&bytes, token, n_bytes);
+    }
     if (status == QKV_OK) status = qkvi_byte_level_text(bytes.bytes, bytes.n, text);
     free(bytes.bytes);
     return status;

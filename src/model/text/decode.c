@@ -17,8 +17,14 @@ static qkv_status decode_plain(const qkv_tokenizer *tokenizer, const int32_t *id
     return QKV_OK;
 }
 
+/* As in the reference, what a token becomes must be a special token's own text: what the normaliser changed is none. */
 static int is_special(const qkv_tokenizer *tokenizer, int32_t id) {
-    return id < tokenizer->added.n_ids && (tokenizer->added.flags[id] & QKVI_ADDED_SPECIAL);
+    const qkvi_added *const added = &tokenizer->added;
+    size_t n_bytes = 0;
+    if (id >= added->n_ids || !(added->flags[id] & QKVI_ADDED_SPECIAL)) return 0;
+    const char *const token = qkvi_tokenizer_decoded(tokenizer, id, &n_bytes);
+    const int32_t found = qkvi_added_find(added, token, n_bytes);
+    return found >= 0 && (added->flags[found] & QKVI_ADDED_SPECIAL);
 }
 
 /* The ids that become text. */

@@ -36,8 +36,7 @@ static const qkvi_tokenizer_class classes[] = {
 /* What a model's type says about the class beside a class that is named. */
 enum type_rule {
     BEHIND_CLASS, /* it counts where no class is named */
-    BEFORE_CLASS, /* it counts whatever class is named */
-    STRICT_LLAMA  /* it has none, and LlamaTokenizer is that class for any tokenizer.json */
+    BEFORE_CLASS  /* it counts whatever class is named: files of such models name wrong ones */
 };
 
 /* Types without a row are those of PreTrainedTokenizerFast: tokenizer.json as it is, if there is one. */
@@ -62,8 +61,8 @@ static const struct model_type {
     { "olmo2", "TokenizersBackend", BEFORE_CLASS },
     { "mistral", "TokenizersBackend", BEFORE_CLASS },
     { "mixtral", "TokenizersBackend", BEFORE_CLASS },
-    { "modernbert", NULL, STRICT_LLAMA },
-    { "phi3", NULL, STRICT_LLAMA },
+    { "modernbert", "TokenizersBackend", BEFORE_CLASS },
+    { "phi3", "TokenizersBackend", BEFORE_CLASS },
 };
 
 static const qkvi_tokenizer_class *find_class(const char *name) {
@@ -131,10 +130,9 @@ static qkv_status choose_class(qkvi_settings *s, const qkvi_settings_wanted *wan
     struct named_class names = { 0 };
     QKV_TRY(read_names(s, wanted, &names));
     const struct model_type *const type = names.type ? find_type(names.type) : NULL;
-    const int by_type = type && type->class && (!names.class || type->rule == BEFORE_CLASS);
+    const int by_type = type && (!names.class || type->rule == BEFORE_CLASS);
     s->class = by_type ? find_class(type->class) : names.class ? find_class(names.class) : NULL;
-    if (s->class && s->class->maker == QKVI_MADE_BY_LLAMA && is_byte_level(&s->files->tokenizer) &&
-        !(type && type->rule == STRICT_LLAMA))
+    if (s->class && s->class->maker == QKVI_MADE_BY_LLAMA && is_byte_level(&s->files->tokenizer))
         s->class = class_of_maker(QKVI_MADE_BY_FILE);
     const int is_wanted = s->class && (s->class->maker & (unsigned)wanted->makers);
     if (names.class && !by_type && !is_wanted)
