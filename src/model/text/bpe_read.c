@@ -89,6 +89,12 @@ static qkv_status end_metaspace(const qkvi_settings *s, qkv_tokenizer *tokenizer
     return qkvi_metaspace_check_bytes(tokenizer, s->files->tokenizer.name, s->error);
 }
 
+/* More than ByteLevel: SmolLM2's files have Digits before it, and name GPT2Tokenizer. */
+static int is_sequence(const json_t *root) {
+    const json_t *const part = json_object_get(root, "pre_tokenizer");
+    return json_array_size(json_object_get(part, "pretokenizers")) > 1;
+}
+
 static qkv_status fill(const qkvi_settings *s, const json_t *root, qkv_tokenizer *tokenizer) {
     const int has_bytes = tokenizer->kind == &qkvi_bpe_kind;
     if (!has_bytes && s->files->lower_first)
@@ -101,6 +107,7 @@ static qkv_status fill(const qkvi_settings *s, const json_t *root, qkv_tokenizer
     QKV_TRY(qkvi_settings_add_tokens(s, root, tokenizer));
     QKV_TRY(set_around(s, root, tokenizer));
     qkvi_settings_apply(s, tokenizer);
+    tokenizer->other_words = has_bytes && s->class->maker != QKVI_MADE_BY_QWEN2 && is_sequence(root);
     return QKV_OK;
 }
 

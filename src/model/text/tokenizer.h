@@ -95,6 +95,7 @@ struct qkv_tokenizer {
     int normalizes;       /* the kind's normaliser changes text */
     int has_types;        /* 0: all types are 0, whatever the templates say */
     int cuts_left;        /* long texts lose their first tokens */
+    int other_words;      /* tokenizer.json cuts words in a way that its class does not take */
     int64_t max_len;      /* the longest text, by the tokenizer's own files */
     int trim_offsets;     /* ranges are without the white space at their ends … */
     int trim_keeps_first; /* … but for a single space at the start of the text */
