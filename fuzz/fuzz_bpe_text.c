@@ -110,7 +110,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes) {
     const size_t n = n_bytes - 1;
     fuzz_encode(tokenizers[kind], text, n, text, n / 2);
     fuzz_encode(tokenizers[kind], text, n, NULL, 0);
-    const int is_other = (kind & NFC) || (kind & MODERN && kind & PREFIX); /* a space before each word */
+    const int is_other =
+        (kind & NFC) || (kind & MODERN && kind & PREFIX); /* a space before each word */
     if (!(kind & ADDED) && !is_other) check_round(tokenizers[kind], kind, text, n);
     return 0;
 }

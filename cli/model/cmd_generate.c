@@ -38,7 +38,8 @@ static int take_turns(struct writing *w, int32_t eos[MAX_EOS]) {
     if (info->kind == QKV_MODEL_PAIR)
         return cli_fail("--chatml: %s has a source and no turns", info->architecture);
     if (begin < 0 || end < 0)
-        return cli_fail("--chatml: the vocabulary has no token %s", begin < 0 ? turn_begin : turn_end);
+        return cli_fail("--chatml: the vocabulary has no token %s",
+                        begin < 0 ? turn_begin : turn_end);
     w->job.before = "<|im_start|>user\n";
     w->job.behind = "<|im_end|>\n<|im_start|>assistant\n";
     int64_t n = 0;

@@ -34,10 +34,11 @@ static qkv_status warn_of_hidden(qkv_model *model, qkv_error *error) {
 /* SmolLM2's folder, for one: transformers 5 lets the class count, which its authors' releases did not. */
 static qkv_status warn_of_words(qkv_model *model, qkv_error *error) {
     if (!model->tokenizer->other_words) return QKV_OK;
-    return add(model,
-               "the pre_tokenizer of tokenizer.json has more than the tokenizer_class takes: texts are cut by the class, as "
-               "in transformers 5. With the class PreTrainedTokenizerFast they are cut by the file",
-               error);
+    return add(
+        model,
+        "the pre_tokenizer of tokenizer.json has more than the tokenizer_class takes: texts are cut by the class, as "
+        "in transformers 5. With the class PreTrainedTokenizerFast they are cut by the file",
+        error);
 }
 
 /* transformers counts the tokens of a vocabulary with holes, and gives an id again. */

@@ -86,7 +86,8 @@ static void check_made(const json_t *folder, const qkv_tokenizer *tokenizer, con
                        int64_t n, int flags, const json_t *made) {
     qkv_text *text = NULL;
     qkv_error error;
-    if (qkv_tokenizer_decode(tokenizer, ids, n, flags, &text, &error)) fail_msg("%s", error.message);
+    if (qkv_tokenizer_decode(tokenizer, ids, n, flags, &text, &error))
+        fail_msg("%s", error.message);
     if (text->n != (int64_t)json_string_length(made) ||
         memcmp(text->bytes, json_string_value(made), (size_t)text->n) != 0)
         fail_msg("%s\n  %lld ids from %d on make '%s', not '%s'",

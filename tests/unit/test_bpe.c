@@ -15,9 +15,9 @@
 
 #include "model/text/bpe.h"
 #include "model/text/byte_level.h"
-#include "model/text/words.h"
 #include "model/text/tokenizer_json.h"
 #include "model/text/unicode.h"
+#include "model/text/words.h"
 
 /* ---- The pattern ----------------------------------------------------------------------------- */
 
@@ -79,8 +79,7 @@ static void test_modern_pattern(void **state) {
     assert_modern("a \n", 3, "a| \n");
     assert_modern("a   ", 3, "a|   ");
     assert_modern("a  1", 3, "a| | |1");
-    assert_modern("\xC2\xA0x\xE3\x80\x80\xE3\x80\x80.", 3,
-                  "\xC2\xA0x|\xE3\x80\x80|\xE3\x80\x80|.");
+    assert_modern("\xC2\xA0x\xE3\x80\x80\xE3\x80\x80.", 3, "\xC2\xA0x|\xE3\x80\x80|\xE3\x80\x80|.");
 }
 
 static void test_digits(void **state) {
@@ -418,7 +417,8 @@ static void test_long_word(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pattern), cmocka_unit_test(test_modern_pattern), cmocka_unit_test(test_digits), cmocka_unit_test(test_byte_chars),
+        cmocka_unit_test(test_pattern), cmocka_unit_test(test_modern_pattern),
+        cmocka_unit_test(test_digits),  cmocka_unit_test(test_byte_chars),
         cmocka_unit_test(test_lossy),   cmocka_unit_test(test_merging),
         cmocka_unit_test(test_files),   cmocka_unit_test(test_refused),
         cmocka_unit_test(test_shown),   cmocka_unit_test(test_long_word),

@@ -55,7 +55,11 @@ typedef enum qkvi_bpe_cut {
 } qkvi_bpe_cut;
 
 /** When U+2581 is put before a stretch that does not begin with it. */
-typedef enum qkvi_prepend { QKVI_PREPEND_NEVER, QKVI_PREPEND_FIRST, QKVI_PREPEND_ALWAYS } qkvi_prepend;
+typedef enum qkvi_prepend {
+    QKVI_PREPEND_NEVER,
+    QKVI_PREPEND_FIRST,
+    QKVI_PREPEND_ALWAYS
+} qkvi_prepend;
 
 /** What only metaspace BPE has. */
 typedef struct qkvi_metaspace {
@@ -80,10 +84,10 @@ typedef struct qkvi_bpe {
     int byte_fallback;     /* metaspace: a character without a token is the tokens of its bytes */
     int add_prefix_space;  /* a space before each part that does not begin with one */
     qkvi_bpe_cut cut;
-    int max_digits;  /* of QKVI_CUT_MODERN */
-    int gpt2_words;  /* a part is cut into words; 0: it is one */
-    int lowers;      /* the normalizer: lower case … */
-    int composes;    /* … then NFC */
+    int max_digits; /* of QKVI_CUT_MODERN */
+    int gpt2_words; /* a part is cut into words; 0: it is one */
+    int lowers;     /* the normalizer: lower case … */
+    int composes;   /* … then NFC */
     qkvi_metaspace metaspace;
 } qkvi_bpe;
 

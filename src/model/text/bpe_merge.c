@@ -116,8 +116,7 @@ static uint64_t pop_key(qkvi_bpe_work *work) {
 
 void qkvi_bpe_work_put(qkvi_bpe_work *work, int32_t id, uint32_t begin, uint32_t end) {
     const uint32_t n = (uint32_t)work->n_symbols++;
-    work->symbols[n] =
-        (qkvi_bpe_symbol){ id, begin, end, n > 0 ? n - 1 : QKVI_BPE_NONE, n + 1 };
+    work->symbols[n] = (qkvi_bpe_symbol){ id, begin, end, n > 0 ? n - 1 : QKVI_BPE_NONE, n + 1 };
 }
 
 /* The bytes of a word; of those without a token an unk, or nothing. */

@@ -31,11 +31,14 @@ static const char *type_of(const json_t *part) {
     return type ? type : "";
 }
 
-static int is_type(const json_t *part, const char *type) { return strcmp(type_of(part), type) == 0; }
+static int is_type(const json_t *part, const char *type) {
+    return strcmp(type_of(part), type) == 0;
+}
 
 /* pattern: {"String": …} or {"Regex": …}. */
 static int has_pattern(const json_t *part, const char *kind, const char *text) {
-    const char *const is = json_string_value(json_object_get(json_object_get(part, "pattern"), kind));
+    const char *const is =
+        json_string_value(json_object_get(json_object_get(part, "pattern"), kind));
     return is && strcmp(is, text) == 0;
 }
 
@@ -86,7 +89,8 @@ static qkv_status read_split(const qkvi_tokenizer_reader *r, const json_t *part)
     int invert = 0;
     QKV_TRY(qkvi_json_need_string(&inner, "behavior", &behavior));
     QKV_TRY(qkvi_json_take_bool(&inner, "invert", &invert));
-    const int keeps = strcmp(behavior, "Isolated") == 0 || (strcmp(behavior, "Removed") == 0 && invert);
+    const int keeps =
+        strcmp(behavior, "Isolated") == 0 || (strcmp(behavior, "Removed") == 0 && invert);
     if (!keeps)
         return QKVI_TOKENIZER_FAIL(r, QKV_ERR_UNSUPPORTED,
                                    "pre_tokenizer Split with behavior \"%s\" is not supported",
@@ -133,7 +137,8 @@ static qkv_status read_pre_tokenizer(const qkvi_tokenizer_reader *r) {
         QKV_TRY(read_split(r, first));
     else if (first)
         return qkvi_tokenizer_refuse(r, "pre_tokenizer", type_of(first));
-    if (!is_type(last, "ByteLevel")) return qkvi_tokenizer_refuse(r, "pre_tokenizer", type_of(last));
+    if (!is_type(last, "ByteLevel"))
+        return qkvi_tokenizer_refuse(r, "pre_tokenizer", type_of(last));
     return read_byte_level(r, last);
 }
 
@@ -206,12 +211,13 @@ static int is_decoder(const json_t *part, qkvi_metaspace *rules) {
         while (step < 4 && !is_type(one, steps[step])) step++;
         if (step == 4) return 0;
         seen[step++] = 1;
-        if (is_type(one, "Replace") && !(has_pattern(one, "String", META) && has_text(one, "content", " ")))
+        if (is_type(one, "Replace") &&
+            !(has_pattern(one, "String", META) && has_text(one, "content", " ")))
             return 0;
         if (!is_type(one, "Strip")) continue;
         const json_int_t start = json_integer_value(json_object_get(one, "start"));
-        if (!has_text(one, "content", " ") || json_integer_value(json_object_get(one, "stop")) != 0 ||
-            start < 0 || start > 1024)
+        if (!has_text(one, "content", " ") ||
+            json_integer_value(json_object_get(one, "stop")) != 0 || start < 0 || start > 1024)
             return 0;
         rules->strips = (int)start;
     }
@@ -277,8 +283,7 @@ static qkv_status read_model(const qkvi_tokenizer_reader *r) {
     QKV_TRY(qkvi_json_take_bool(&inner, "fuse_unk", &model->fuse_unk));
     QKV_TRY(qkvi_json_take_bool(&inner, "ignore_merges", &model->ignore_merges));
     QKV_TRY(qkvi_tokenizer_read_words(r, object));
-    if (model->byte_fallback)
-        QKV_TRY(qkvi_metaspace_check_bytes(r->tokenizer, r->name, r->error));
+    if (model->byte_fallback) QKV_TRY(qkvi_metaspace_check_bytes(r->tokenizer, r->name, r->error));
     QKV_TRY(read_unk(r, &inner));
     return qkvi_bpe_read_merges(r, object);
 }

@@ -2,10 +2,10 @@
 #include "model/text/bpe_train.h"
 
 #include "model/text/byte_level.h"
-#include "model/text/words.h"
 #include "model/text/merges.h"
 #include "model/text/pieces.h"
 #include "model/text/unicode.h"
+#include "model/text/words.h"
 
 enum { LEAST_COUNT = 2, N_BYTES = 256 };
 

@@ -34,8 +34,8 @@ static int parts_of(const json_t *merge, const char *parts[2], size_t n[2]) {
 }
 
 static qkv_status merge_failed(const qkvi_tokenizer_reader *r, size_t i) {
-    return QKVI_TOKENIZER_FAIL(
-        r, QKV_ERR_FORMAT, "model.merges[%zu] is neither \"a b\" nor [\"a\", \"b\"]", i);
+    return QKVI_TOKENIZER_FAIL(r, QKV_ERR_FORMAT,
+                               "model.merges[%zu] is neither \"a b\" nor [\"a\", \"b\"]", i);
 }
 
 /* The list among the values of jansson. */

@@ -21,9 +21,10 @@ struct part {
 
 struct composer {
     qkvi_normal_text *normal;
-    struct part starter;         /* not written yet, if has_starter */
+    struct part starter; /* not written yet, if has_starter */
     int has_starter, composes, lowers;
-    struct part *marks, *sorted; /* behind it: in order, with those that did not join, once end_marks was called */
+    struct part *marks,
+        *sorted; /* behind it: in order, with those that did not join, once end_marks was called */
     size_t n_marks, capacity;
 };
 
@@ -56,7 +57,7 @@ static void sort_marks(struct composer *c) {
     while (i < c->n_marks && c->marks[i - 1].combining <= c->marks[i].combining) i++;
     if (i >= c->n_marks) return;
     for (i = 0; i < c->n_marks; i++) place[c->marks[i].combining + 1]++;
-    for (int class = 0; class < 256; class++) place[class + 1] += place[class];
+    for (int class = 0; class < 256; class ++) place[class + 1] += place[class];
     for (i = 0; i < c->n_marks; i++) c->sorted[place[c->marks[i].combining]++] = c->marks[i];
     struct part *const sorted = c->sorted;
     c->sorted = c->marks;
@@ -116,7 +117,8 @@ static qkv_status put_decomposed(struct composer *c, struct part whole) {
     if (!c->composes) return put(c, whole);
     const int count = qkvi_char_decompose(whole.code, parts);
     for (int i = 0; i < count; i++)
-        QKV_TRY(put_part(c, (struct part){ parts[i], i > 0 ? whole.end : whole.begin, whole.end, 0 }));
+        QKV_TRY(
+            put_part(c, (struct part){ parts[i], i > 0 ? whole.end : whole.begin, whole.end, 0 }));
     return QKV_OK;
 }
 

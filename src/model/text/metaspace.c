@@ -59,7 +59,8 @@ static void put_unknown(struct work *work, const char *bytes, uint32_t at, uint3
     qkvi_bpe_work *const merging = &work->merging;
     if (model->byte_fallback) {
         for (uint32_t i = 0; i < length; i++)
-            qkvi_bpe_work_put(merging, model->byte_ids[(unsigned char)bytes[i]], at + i, at + i + 1);
+            qkvi_bpe_work_put(merging, model->byte_ids[(unsigned char)bytes[i]], at + i,
+                              at + i + 1);
         *last_unk = 0;
         return;
     }

@@ -79,7 +79,7 @@ typedef struct qkvi_settings {
     int splits_special; /* special tokens are not looked for in texts */
     int cuts_left;      /* truncation_side */
     int has_types;
-    int64_t max_len; /* model_max_length */
+    int64_t max_len;                          /* model_max_length */
     const struct qkvi_tokenizer_words *words; /* of a tokenizer.json: the lists that root lacks */
     int is_other; /* the vocabulary is not that of which the lists have ids: only what is named counts */
     qkv_error *error;

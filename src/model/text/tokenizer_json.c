@@ -265,9 +265,9 @@ static qkv_status read_any(qkvi_settings *s, const json_t *root, qkv_tokenizer *
 
 qkv_status qkvi_tokenizer_read_json(const qkvi_text_files *files, qkv_tokenizer **tokenizer,
                                     qkv_error *error) {
-    static const qkvi_settings_wanted wanted = { "tokenizer.json",
-                                                 ~QKVI_MADE_BY_MARIAN & (2 * QKVI_MADE_BY_GEMMA - 1),
-                                                 QKVI_MADE_BY_FILE, 0 };
+    static const qkvi_settings_wanted wanted = {
+        "tokenizer.json", ~QKVI_MADE_BY_MARIAN & (2 * QKVI_MADE_BY_GEMMA - 1), QKVI_MADE_BY_FILE, 0
+    };
     const qkvi_text_file *const file = &files->tokenizer;
     qkvi_settings settings;
     qkvi_tokenizer_words words = { 0 };
@@ -275,8 +275,8 @@ qkv_status qkvi_tokenizer_read_json(const qkvi_text_files *files, qkv_tokenizer 
     *tokenizer = NULL;
     qkv_status status = qkvi_settings_read(files, &wanted, &settings, error);
     if (status == QKV_OK)
-        status = qkvi_tokenizer_words_load(file->name, file->bytes, file->n_bytes, &words, &root,
-                                           error);
+        status =
+            qkvi_tokenizer_words_load(file->name, file->bytes, file->n_bytes, &words, &root, error);
     settings.words = &words;
     if (status == QKV_OK) status = read_any(&settings, root, tokenizer);
     json_decref(root);

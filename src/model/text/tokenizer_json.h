@@ -20,7 +20,7 @@ typedef struct qkvi_tokenizer_reader {
     const json_t *root;
     qkv_tokenizer *tokenizer; /* made by the reader of its kind */
     qkv_error *error;
-    int lower_first; /* of the files' */
+    int lower_first;                   /* of the files' */
     const qkvi_tokenizer_words *words; /* the long lists of root; NULL: it has all */
 } qkvi_tokenizer_reader;
 
