@@ -86,9 +86,11 @@ def ours(options, folder, texts):
     return [answer.get("ids", answer.get("error")) for answer in answers], ""
 
 
-def comparison(folder, words, added):
+def comparison(folder, words, added, make=None):
+    make = make or (lambda n, draw: texts_of(draw, n, words, sorted(added)))
+
     def compare(options, draw):
-        texts = texts_of(draw, options.texts, words, sorted(added))
+        texts = make(options.texts, draw)
         wanted, complaint = reference(folder, texts)
         got, refusal = ours(options, folder, texts)
         if got is None:
@@ -102,7 +104,7 @@ def comparison(folder, words, added):
                 return "DIFFERS", f"{ascii(text)}: {a}, not {b}"
         return "same", ""
 
-    compare.texts = lambda n, draw: texts_of(draw, n, words, sorted(added))
+    compare.texts = make
     return compare
 
 

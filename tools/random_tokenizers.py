@@ -11,7 +11,8 @@ contradict each other; sentence models with prompts, lower case, Dense, several 
 random texts must be what the libraries make of them, ids and vectors (1e-4 of the largest number), or the folder is
 refused in words. It prints its seed, a line for each folder, and a total; folder I of a seed is made again by
 --seed S --first I --folders 1. A kind is a function with @kind that writes a folder and returns the comparison
-(random_tokenizer_kinds.py, random_sentence_kinds.py); exit 1 if anything differed in silence.
+(random_tokenizer_kinds.py, random_decoder_kinds.py,
+random_sentence_kinds.py); exit 1 if anything differed in silence.
 """
 import argparse
 import collections
@@ -29,11 +30,15 @@ os.environ.setdefault("TRANSFORMERS_VERBOSITY", "critical")
 os.environ.setdefault("RUST_BACKTRACE", "0")
 warnings.filterwarnings("ignore")
 
-import random_sentence_kinds
+try:
+    import random_sentence_kinds
+except ImportError:  # without sentencepiece or sentence-transformers: the kinds of tokenizers alone
+    random_sentence_kinds = None
+import random_decoder_kinds  # adds its kinds to those of random_tokenizer_kinds
 import random_tokenizer_kinds
 from random_draw import Draw, odd_leaf
 
-KINDS = random_tokenizer_kinds.KINDS | random_sentence_kinds.KINDS
+KINDS = random_tokenizer_kinds.KINDS | (random_sentence_kinds.KINDS if random_sentence_kinds else {})
 
 
 def one(number, options, kinds):

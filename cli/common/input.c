@@ -90,12 +90,34 @@ static qkv_status fit(const struct text_job *job, qkv_encoding *encoding, qkv_er
 
 /* ---- One text, or lines of JSON -------------------------------------------------------------- */
 
+/* A text with what stands around it. bytes are allocated. */
+static qkv_status put_around(const struct text_job *job, const struct text *text,
+                             struct text *whole, qkv_error *error) {
+    const size_t before = strlen(job->before), behind = strlen(job->behind);
+    whole->n = before + text->n + behind;
+    whole->bytes = malloc(whole->n + 1);
+    if (!whole->bytes) return text_no_memory(error);
+    memcpy(whole->bytes, job->before, before);
+    if (text->n > 0) memcpy(whole->bytes + before, text->bytes, text->n);
+    memcpy(whole->bytes + before + text->n, job->behind, behind + 1);
+    return QKV_OK;
+}
+
 static qkv_status answer(struct text_job *job, const struct text *text, const struct text *pair,
                          json_t **json, qkv_error *error) {
     qkv_encoding *encoding = NULL;
-    qkv_status status =
-        qkv_tokenizer_encode(job->session.tokenizer, text->bytes, text->n,
-                             pair ? pair->bytes : NULL, pair ? pair->n : 0, &encoding, error);
+    struct text whole = { NULL, 0 };
+    qkv_status status = QKV_OK;
+    if (job->before && pair)
+        status = text_error(error, QKV_ERR_ARGUMENT, "one text is a turn, not two");
+    else if (job->before)
+        status = put_around(job, text, &whole, error);
+    if (job->before) text = &whole;
+    if (status == QKV_OK)
+        status =
+            qkv_tokenizer_encode(job->session.tokenizer, text->bytes, text->n,
+                                 pair ? pair->bytes : NULL, pair ? pair->n : 0, &encoding, error);
+    free(whole.bytes);
     if (status == QKV_OK) status = fit(job, encoding, error);
     if (status == QKV_OK) status = job->answer(job, encoding, json, error);
     qkv_encoding_free(encoding);

@@ -1,6 +1,8 @@
 /* `qkv generate`: what a model writes after a text. */
 #include "model/model.h"
 
+#include <string.h>
+
 static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t **json,
                          qkv_error *error) {
     struct writing *const w = (struct writing *)job;
@@ -22,13 +24,46 @@ static qkv_status answer(struct text_job *job, const qkv_encoding *input, json_t
     return status;
 }
 
+/* ---- Turns ------------------------------------------------------------------------------------ */
+
+static const char turn_begin[] = "<|im_start|>", turn_end[] = "<|im_end|>";
+enum { MAX_EOS = 64 };
+
+/* The tokens of ChatML, of which one ends a turn: it ends a text, too, beside those that do. */
+static int take_turns(struct writing *w, int32_t eos[MAX_EOS]) {
+    struct session *const session = &w->job.session;
+    const qkv_model_info *const info = session->info;
+    const int32_t begin = qkv_tokenizer_id(session->tokenizer, turn_begin, strlen(turn_begin));
+    const int32_t end = qkv_tokenizer_id(session->tokenizer, turn_end, strlen(turn_end));
+    if (info->kind == QKV_MODEL_PAIR)
+        return cli_fail("--chatml: %s has a source and no turns", info->architecture);
+    if (begin < 0 || end < 0)
+        return cli_fail("--chatml: the vocabulary has no token %s",
+                        begin < 0 ? turn_begin : turn_end);
+    w->job.before = "<|im_start|>user\n";
+    w->job.behind = "<|im_end|>\n<|im_start|>assistant\n";
+    int64_t n = 0;
+    eos[n++] = end;
+    for (int64_t i = 0; i < w->generate.n_eos && n < MAX_EOS; i++) eos[n++] = w->generate.eos[i];
+    if (!w->generate.eos && info->eos_id >= 0) eos[n++] = (int32_t)info->eos_id;
+    w->generate.eos = eos;
+    w->generate.n_eos = n;
+    return EXIT_OK;
+}
+
 static int generate(const struct cli_command *command, const void *data, int n_words,
                     char **words) {
     static char nothing[] = "";
     char *empty[] = { nothing };
     struct writing w = { .job = { .options = data, .answer = answer } };
-    const int code = writing_open(&w, command, data, false);
+    int32_t eos[MAX_EOS];
+    int code = writing_open(&w, command, data, false);
     if (code) return code;
+    if (w.options->chatml) code = take_turns(&w, eos);
+    if (code) {
+        session_close(&w.job.session);
+        return code;
+    }
     const bool none = n_words == 0 && !w.options->common.jsonl;
     return none ? text_job_run(&w.job, 1, empty) : text_job_run(&w.job, n_words, words);
 }
@@ -38,6 +73,7 @@ static int generate(const struct cli_command *command, const void *data, int n_w
 
 static const struct cli_option generate_table[] = {
     WRITING_TABLE,
+    OPTION_FLAG("--chatml", chatml),
     OPTION_FLAG("--show-prompt", show_prompt),
 };
 

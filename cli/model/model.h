@@ -16,7 +16,7 @@ struct writing_options {
     struct arg_real temperature, top_p, min_p, repetition_penalty, length_penalty;
     struct arg_int early_stopping;
     struct arg_texts stop;
-    bool sample, plain, show_prompt, align;
+    bool sample, plain, chatml, show_prompt, align;
 };
 
 /* A session that writes. Its job is first: answers get the job. */

@@ -11,7 +11,7 @@
 #include "model/store/recipe.h"
 #include "qkv/model.h"
 
-enum { QKVI_MODEL_WARNINGS = 10 };
+enum { QKVI_MODEL_WARNINGS = 11 };
 
 struct qkv_model {
     qkv_model_info info; /* its strings are those below */

@@ -31,6 +31,16 @@ static qkv_status warn_of_hidden(qkv_model *model, qkv_error *error) {
     return add(model, text, error);
 }
 
+/* SmolLM2's folder, for one: transformers 5 lets the class count, which its authors' releases did not. */
+static qkv_status warn_of_words(qkv_model *model, qkv_error *error) {
+    if (!model->tokenizer->other_words) return QKV_OK;
+    return add(
+        model,
+        "the pre_tokenizer of tokenizer.json has more than the tokenizer_class takes: texts are cut by the class, as "
+        "in transformers 5. With the class PreTrainedTokenizerFast they are cut by the file",
+        error);
+}
+
 /* transformers counts the tokens of a vocabulary with holes, and gives an id again. */
 static qkv_status warn_of_shared(qkv_model *model, qkv_error *error) {
     const qkv_tokenizer *const tokenizer = model->tokenizer;
@@ -123,6 +133,7 @@ static qkv_status warn_of_adapter(qkv_model *model, qkv_error *error) {
 qkv_status qkvi_model_warn(qkv_model *model, qkv_error *error) {
     QKV_TRY(warn_of_hidden(model, error));
     QKV_TRY(warn_of_shared(model, error));
+    QKV_TRY(warn_of_words(model, error));
     QKV_TRY(warn_of_padding(model, error));
     QKV_TRY(warn_of_missing_rows(model, error));
     QKV_TRY(warn_of_positions(model, error));

@@ -60,6 +60,27 @@ out_like '^{"error":"line 3: '
 run generate "the man" $gpt2 --max-new 4 -v
 err_like '^qkv: [0-9]* tokens in '
 
+# Turns: two lines of the vocabulary become the tokens of ChatML.
+run generate "the man" $gpt2 --chatml
+code 1
+err_like 'chatml: the vocabulary has no token <|im_start|>$'
+cp -r "$models/gpt2_1" "$d/turns"
+head -n 51 "$models/gpt2_1/vocab.txt" >"$d/turns/vocab.txt"
+printf '<|im_start|>\n<|im_end|>\n' >>"$d/turns/vocab.txt"
+printf '{"tokenizer_class":"BertTokenizer","extra_special_tokens":["<|im_start|>","<|im_end|>"]}' \
+    >"$d/turns/tokenizer_config.json"
+run generate "the man" --model "$d/turns" --chatml --max-new 4 --json
+code 0
+cp "$folder/out" "$d/turn"
+run generate "<|im_start|>user
+the man<|im_end|>
+<|im_start|>assistant
+" --model "$d/turns" --max-new 4 --json
+check "a turn is the text of ChatML" test "$(sed 's/"seconds.*//' "$d/turn")" = "$(sed 's/"seconds.*//' "$folder/out")"
+feed '["the man", "b"]' generate --jsonl --model "$d/turns" --chatml
+code 1
+out_like 'one text is a turn, not two'
+
 run generate "the man"
 code 1
 err_like 'the embedded model is a bert, which writes no text.*name one with --model$'

@@ -25,6 +25,7 @@
 #include "inflated.h"
 #include "model/text/byte_level.h"
 #include "model/text/tokenizer_json.h"
+#include "model/text/words.h"
 #include "random_text.h"
 
 #define FOLDER QKV_TEST_DATA "/golden/bpe"

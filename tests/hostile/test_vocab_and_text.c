@@ -107,8 +107,12 @@ static void test_tokenizer_json(void **state) {
         const char *says;
     } rows[] = {
         { "a million objects", "{\"a\":{\"b\":0", ",\"k\":{}", "}}", 1000000, QKV_ERR_LIMIT,
-          "more than 120000 objects and arrays, the limit" },
+          "more than 700000 objects and arrays, the limit" },
         { "a million arrays", "{\"a\":[0", ",[]", "]}", 1000000, QKV_ERR_LIMIT,
+          "more than 700000 objects and arrays, the limit" },
+        { "3,000,000 numbers", "{\"a\":[0", ",0", "]}", 3000000, QKV_ERR_LIMIT,
+          "more than 2500000 values, the limit" },
+        { "objects that are no list of tokens", "{\"a\":[0", ",{}", "]}", 500000, QKV_ERR_LIMIT,
           "more than 120000 objects and arrays, the limit" },
         { "a million numbers", "{\"a\":[0", ",0", "]}", 1000000, QKV_ERR_LIMIT,
           "more than 600000 values, the limit" },

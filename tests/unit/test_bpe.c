@@ -17,6 +17,7 @@
 #include "model/text/byte_level.h"
 #include "model/text/tokenizer_json.h"
 #include "model/text/unicode.h"
+#include "model/text/words.h"
 
 /* ---- The pattern ----------------------------------------------------------------------------- */
 
@@ -49,6 +50,46 @@ static void test_pattern(void **state) {
     assert_words("x\xE2\x80\xA8\xE2\x80\xA8y", "x|\xE2\x80\xA8|\xE2\x80\xA8|y");
     assert_words("ab12,. c3", "ab|12|,.| c|3");
     assert_words(" \n", " \n");
+}
+
+/* The words of Llama 3 (3 digits) or Qwen (1) joined by '|'. */
+static void assert_modern(const char *text, int max_digits, const char *words) {
+    char got[256] = "";
+    const size_t n = strlen(text);
+    for (size_t at = 0, length; at < n; at += length) {
+        length = qkvi_modern_word(text + at, n - at, max_digits);
+        assert_true(length > 0 && length <= n - at);
+        if (at > 0) strcat(got, "|");
+        strncat(got, text + at, length);
+    }
+    assert_string_equal(got, words);
+}
+
+static void test_modern_pattern(void **state) {
+    (void)state;
+    assert_modern("", 3, "");
+    assert_modern("don't DON'T I'Ll we'RE", 3, "don|'t| DON|'T| I|'Ll| we|'RE");
+    assert_modern("'\xC5\xBFx 'S's'", 3, "'\xC5\xBF|x| '|S|'s|'");
+    assert_modern("'a 'x", 3, "'a| '|x");
+    assert_modern("12345 6", 3, "123|45| |6");
+    assert_modern("12345 6", 1, "1|2|3|4|5| |6");
+    assert_modern("\tx  y\n z", 3, "\tx| | y|\n| z");
+    assert_modern(".a !!\r\n\nx", 3, ".a| !!\r\n\n|x");
+    assert_modern(" \n \n  x", 3, " \n \n| | x");
+    assert_modern("a \n", 3, "a| \n");
+    assert_modern("a   ", 3, "a|   ");
+    assert_modern("a  1", 3, "a| | |1");
+    assert_modern("\xC2\xA0x\xE3\x80\x80\xE3\x80\x80.", 3, "\xC2\xA0x|\xE3\x80\x80|\xE3\x80\x80|.");
+}
+
+static void test_digits(void **state) {
+    (void)state;
+    const char text[] = "12\xD9\xA3x\xC2\xB2";
+    assert_int_equal(qkvi_digits_word(text, 7, 1), 1);
+    assert_int_equal(qkvi_digits_word(text, 7, 0), 4);
+    assert_int_equal(qkvi_digits_word(text + 4, 3, 0), 1);
+    assert_int_equal(qkvi_digits_word(text + 5, 2, 1), 2);
+    assert_int_equal(qkvi_digits_word("\xF0\x91\xB7\xA0.", 5, 1), 4); /* U+11DE0 */
 }
 
 /* ---- Bytes as characters --------------------------------------------------------------------- */
@@ -376,7 +417,8 @@ static void test_long_word(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pattern), cmocka_unit_test(test_byte_chars),
+        cmocka_unit_test(test_pattern), cmocka_unit_test(test_modern_pattern),
+        cmocka_unit_test(test_digits),  cmocka_unit_test(test_byte_chars),
         cmocka_unit_test(test_lossy),   cmocka_unit_test(test_merging),
         cmocka_unit_test(test_files),   cmocka_unit_test(test_refused),
         cmocka_unit_test(test_shown),   cmocka_unit_test(test_long_word),

@@ -1,6 +1,8 @@
 /* See text.h. */
 #include "model/generate/text.h"
 
+#include "model/text/tokenizer.h"
+
 static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
 qkv_status qkvi_generated_text(const qkv_tokenizer *tokenizer, const int32_t *ids, int64_t n,
@@ -13,8 +15,7 @@ qkv_status qkvi_generated_text(const qkv_tokenizer *tokenizer, const int32_t *id
     size_t ignored;
     for (int64_t i = 0; i < n; i++)
         if (qkv_tokenizer_token(tokenizer, ids[i], &ignored)) known[n_known++] = ids[i];
-    const qkv_status status =
-        qkv_tokenizer_decode(tokenizer, known, n_known, QKV_DECODE_SKIP_SPECIAL, text, error);
+    const qkv_status status = qkvi_tokenizer_decode_on(tokenizer, known, n_known, text, error);
     free(known);
     return status;
 }

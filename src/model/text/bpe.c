@@ -1,5 +1,5 @@
 /**
- * Byte-level BPE as a kind of tokenizer: its vocabulary, its merges, its tokens as text. Encoding
+ * Byte-level BPE as a kind of tokenizer: its vocabulary, its tokens as text, and the merges of both kinds. Encoding
  * is in bpe_encode.c.
  */
 #include "model/text/bpe.h"
@@ -34,8 +34,12 @@ static qkv_status decode(const qkv_tokenizer *tokenizer, const int32_t *ids, siz
     qkvi_growing bytes = { 0 };
     qkv_status status = QKV_OK;
     char token[QKVI_PIECE_MAX_BYTES];
-    for (size_t i = 0; i < n && status == QKV_OK; i++)
-        status = qkvi_growing_put(&bytes, token, bytes_of(tokenizer, ids[i], token));
+    for (size_t i = 0; i < n && status == QKV_OK; i++) {
+        size_t n_bytes = 0;
+        const char *const decoded = qkvi_tokenizer_decoded(tokenizer, ids[i], &n_bytes);
+        n_bytes = qkvi_byte_level_bytes(decoded, n_bytes, token);
+        status = qkvi_growing_put(&bytes, token, n_bytes);
+    }
     if (status == QKV_OK) status = qkvi_byte_level_text(bytes.bytes, bytes.n, text);
     free(bytes.bytes);
     return status;
@@ -95,7 +99,7 @@ qkv_status qkvi_bpe_end_merges(qkv_tokenizer *tokenizer, const char *file, qkv_e
     return qkvi_error_set(error, QKV_ERR_MEMORY, "%s: no memory for the merges", file);
 }
 
-static void free_model(void *user) {
+void qkvi_bpe_free_model(void *user) {
     qkvi_bpe *model = user;
     if (model == NULL) return;
     qkvi_ranks_free(&model->ranks);
@@ -111,21 +115,23 @@ const qkvi_tokenizer_kind qkvi_bpe_kind = {
     .encode = qkvi_bpe_encode,
     .normalize = qkvi_bpe_normalize,
     .encode_normal = qkvi_bpe_encode_normal,
+    .is_normal = qkvi_bpe_is_normal,
     .finish = qkvi_bpe_finish,
     .piece = piece,
     .decode = decode,
     .show = show,
-    .free = free_model,
+    .free = qkvi_bpe_free_model,
 };
 
 qkv_tokenizer *qkvi_bpe_new(void) {
     qkvi_bpe *model = calloc(1, sizeof *model);
     if (model == NULL) return NULL;
     model->unk = -1;
+    model->gpt2_words = 1;
     return qkvi_tokenizer_new(&qkvi_bpe_kind, model);
 }
 
 qkvi_bpe *qkvi_bpe_of(const qkv_tokenizer *tokenizer) {
-    assert(tokenizer->kind == &qkvi_bpe_kind);
+    assert(tokenizer->kind == &qkvi_bpe_kind || tokenizer->kind == &qkvi_metaspace_kind);
     return tokenizer->model;
 }

@@ -1,6 +1,10 @@
 /**
- * Byte-level byte-pair encoding (Sennrich et al. 2016; Radford et al. 2019, section 2.2): GPT-2,
- * RoBERTa, BART. A kind of tokenizer.
+ * Byte-pair encoding (Sennrich et al. 2016). Two kinds of tokenizers:
+ *
+ *     byte-level  a word's symbols are its bytes (Radford et al. 2019, section 2.2): GPT-2, RoBERTa,
+ *                 BART, Llama 3, Qwen, SmolLM, ModernBERT
+ *     metaspace   its symbols are characters, a space is U+2581, and a character without a token is its bytes
+ *                 (SentencePiece, Kudo and Richardson 2018): Llama 2, Mistral, Gemma
  */
 #ifndef QKVI_TEXT_BPE_H
 #define QKVI_TEXT_BPE_H
@@ -41,22 +45,63 @@ qkv_status qkvi_ranks_seal(qkvi_ranks *ranks, int32_t n_ids);
 const qkvi_rank *qkvi_ranks_find(const qkvi_ranks *ranks, int32_t left, int32_t right);
 void qkvi_ranks_free(qkvi_ranks *ranks);
 
-/** The model of a tokenizer of this kind. */
+/** How a stretch is cut into parts; byte-level BPE may cut these into words. */
+typedef enum qkvi_bpe_cut {
+    QKVI_CUT_NONE,   /* the stretch is one part */
+    QKVI_CUT_DIGIT,  /* each number is a part, and what is between them */
+    QKVI_CUT_DIGITS, /* the same, but of each run of numbers */
+    QKVI_CUT_MODERN, /* qkvi_modern_word */
+    QKVI_CUT_GPT2    /* qkvi_gpt2_word */
+} qkvi_bpe_cut;
+
+/** When U+2581 is put before a stretch that does not begin with it. */
+typedef enum qkvi_prepend {
+    QKVI_PREPEND_NEVER,
+    QKVI_PREPEND_FIRST,
+    QKVI_PREPEND_ALWAYS
+} qkvi_prepend;
+
+/** What only metaspace BPE has. */
+typedef struct qkvi_metaspace {
+    /* The normalizer, before the added tokens of the second pass are found. */
+    int replaces, prepends; /* spaces become U+2581; one is put in front of each stretch */
+    /* The pre-tokenizer, behind it; is_on 0: there is none. */
+    int is_on, splits; /* spaces become U+2581, which begins a word */
+    qkvi_prepend prepend;
+    /* The decoder. */
+    int joins_bytes; /* tokens of bytes are bytes */
+    int drops_first; /* U+2581 of the first token is nothing, not a space */
+    int strips;      /* so many spaces at the front of the text are left out */
+} qkvi_metaspace;
+
+/** The model of a tokenizer of either kind. */
 typedef struct qkvi_bpe {
     qkvi_ranks ranks;
     int32_t byte_ids[256]; /* the token of a byte, -1 if the vocabulary has none */
     int32_t unk;           /* of a byte without token; -1: such bytes are dropped */
     int fuse_unk;          /* several such bytes in a row are one unk */
     int ignore_merges;     /* a word that is a token is that token */
-    int add_prefix_space;  /* a space before each stretch that does not begin with one */
+    int byte_fallback;     /* metaspace: a character without a token is the tokens of its bytes */
+    int add_prefix_space;  /* a space before each part that does not begin with one */
+    qkvi_bpe_cut cut;
+    int max_digits; /* of QKVI_CUT_MODERN */
+    int gpt2_words; /* a part is cut into words; 0: it is one */
+    int lowers;     /* the normalizer: lower case … */
+    int composes;   /* … then NFC */
+    qkvi_metaspace metaspace;
 } qkvi_bpe;
 
-extern const qkvi_tokenizer_kind qkvi_bpe_kind;
+extern const qkvi_tokenizer_kind qkvi_bpe_kind, qkvi_metaspace_kind;
 
-/** No tokens, no merges, no switch on. NULL without memory. */
+/** No tokens, no merges; words are those of GPT-2, and no other switch is on. NULL without memory. */
 qkv_tokenizer *qkvi_bpe_new(void);
+/** The same of the other kind, where a stretch is one word. */
+qkv_tokenizer *qkvi_metaspace_new(void);
 
-/** The model of a tokenizer, which must be of this kind. */
+/** Of both kinds: frees a model. */
+void qkvi_bpe_free_model(void *model);
+
+/** The model of a tokenizer, which must be of one of these kinds. */
 qkvi_bpe *qkvi_bpe_of(const qkv_tokenizer *tokenizer);
 
 /**
@@ -69,16 +114,29 @@ qkv_status qkvi_bpe_add_merge(qkv_tokenizer *tokenizer, const char *file, const 
 /** After the last merge; MEMORY. */
 qkv_status qkvi_bpe_end_merges(qkv_tokenizer *tokenizer, const char *file, qkv_error *error);
 
+/**
+ * byte_fallback of a sealed vocabulary: without any token of a byte it does nothing. With some but not all the reference
+ * puts bytes before unknown characters that stood before them: UNSUPPORTED.
+ */
+qkv_status qkvi_metaspace_check_bytes(const qkv_tokenizer *tokenizer, const char *file,
+                                      qkv_error *error);
+
 /* ---- Encoding, in bpe_encode.c: as the kind's start, encode and finish ----------------------- */
 
 void *qkvi_bpe_start(const qkv_tokenizer *tokenizer, qkvi_tokens *list);
 qkv_status qkvi_bpe_encode(void *user, const char *text, uint32_t begin, uint32_t end);
-/** Lower case, for tokenizers that normalize. */
+/** Lower case, then NFC, for tokenizers that normalize. */
 qkv_status qkvi_bpe_normalize(void *user, const char *text, uint32_t begin, uint32_t end,
                               qkvi_normal_text *normal);
 qkv_status qkvi_bpe_encode_normal(void *user, const qkvi_normal_text *normal, size_t first,
                                   size_t last);
+int qkvi_bpe_is_normal(const qkv_tokenizer *tokenizer, const char *text, uint32_t begin,
+                       uint32_t end);
 void qkvi_bpe_finish(void *user);
+
+/** The raw places of the tokens from a number on, whose places are those of the normalised text; in order, without
+ * overlap. first: a character at or before the first of them. */
+void qkvi_bpe_map(const qkvi_normal_text *normal, size_t first, qkvi_tokens *list, int64_t token);
 
 /* ---- Merging, in bpe_merge.c ----------------------------------------------------------------- */
 
@@ -105,6 +163,12 @@ typedef struct qkvi_bpe_work {
  */
 qkv_status qkvi_bpe_merge(const qkvi_bpe *model, const char *word, size_t n_bytes,
                           qkvi_bpe_work *work);
+/** Room for n symbols, of which none is there. MEMORY. */
+qkv_status qkvi_bpe_work_begin(qkvi_bpe_work *work, size_t n);
+/** Appends a symbol; there is room. */
+void qkvi_bpe_work_put(qkvi_bpe_work *work, int32_t id, uint32_t begin, uint32_t end);
+/** Merges the symbols that were put. */
+void qkvi_bpe_work_merge(const qkvi_bpe *model, qkvi_bpe_work *work);
 void qkvi_bpe_work_free(qkvi_bpe_work *work);
 
 #endif

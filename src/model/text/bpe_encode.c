@@ -8,7 +8,9 @@
 
 #include "model/text/bpe.h"
 #include "model/text/byte_level.h"
+#include "model/text/compose.h"
 #include "model/text/unicode.h"
+#include "model/text/words.h"
 
 enum { KNOWN_BYTES = 24, KNOWN_TOKENS = 6, N_KNOWN = 8192, KNOWN_TEXT = 4096 };
 
@@ -110,50 +112,65 @@ static qkv_status push_word(struct work *work, const struct word *word) {
     return QKV_OK;
 }
 
-qkv_status qkvi_bpe_encode(void *user, const char *text, uint32_t begin, uint32_t end) {
-    struct work *work = user;
+/* The words of a part, bytes that stand in the text from origin on. */
+static qkv_status push_part(struct work *work, const char *part, size_t n, int64_t origin,
+                            int64_t floor) {
     const qkvi_bpe *model = work->tokenizer->model;
-    const int64_t floor = begin;
-    const char *stretch = text + begin;
-    size_t n = end - begin;
-    int64_t origin = begin;
-    if (n >= KNOWN_TEXT && work->known == NULL) {
-        work->known = qkvi_calloc_array(N_KNOWN, sizeof *work->known);
-        if (work->known == NULL) return QKV_ERR_MEMORY;
-    }
-    if (model->add_prefix_space && text[begin] != ' ') {
+    if (model->add_prefix_space && part[0] != ' ') {
         work->spaced.n = 0;
         QKV_TRY(qkvi_growing_put(&work->spaced, " ", 1));
-        QKV_TRY(qkvi_growing_put(&work->spaced, stretch, n));
-        stretch = work->spaced.bytes;
+        QKV_TRY(qkvi_growing_put(&work->spaced, part, n));
+        part = work->spaced.bytes;
         n++;
         origin--;
     }
     for (size_t at = 0; at < n;) {
-        const size_t length = qkvi_gpt2_word(stretch + at, n - at);
-        const struct word word = { stretch + at, length, origin + (int64_t)at, floor };
+        const size_t length = model->gpt2_words ? qkvi_gpt2_word(part + at, n - at) : n;
+        const struct word word = { part + at, length, origin + (int64_t)at, floor };
         QKV_TRY(push_word(work, &word));
         at += length;
     }
     return QKV_OK;
 }
 
-/* ---- Texts that are put in lower case --------------------------------------------------------- */
+static size_t part_length(const qkvi_bpe *model, const char *text, size_t n) {
+    switch (model->cut) {
+    case QKVI_CUT_DIGIT: return qkvi_digits_word(text, n, 1);
+    case QKVI_CUT_DIGITS: return qkvi_digits_word(text, n, 0);
+    case QKVI_CUT_MODERN: return qkvi_modern_word(text, n, model->max_digits);
+    case QKVI_CUT_GPT2: return qkvi_gpt2_word(text, n);
+    case QKVI_CUT_NONE: break;
+    }
+    return n;
+}
+
+qkv_status qkvi_bpe_encode(void *user, const char *text, uint32_t begin, uint32_t end) {
+    struct work *work = user;
+    if (end - begin >= KNOWN_TEXT && work->known == NULL) {
+        work->known = qkvi_calloc_array(N_KNOWN, sizeof *work->known);
+        if (work->known == NULL) return QKV_ERR_MEMORY;
+    }
+    for (uint32_t at = begin; at < end;) {
+        const size_t length = part_length(work->tokenizer->model, text + at, end - at);
+        QKV_TRY(push_part(work, text + at, length, at, at));
+        at += (uint32_t)length;
+    }
+    return QKV_OK;
+}
+
+/* ---- Texts that are normalised ----------------------------------------------------------------- */
+
+int qkvi_bpe_is_normal(const qkv_tokenizer *tokenizer, const char *text, uint32_t begin,
+                       uint32_t end) {
+    const qkvi_bpe *model = tokenizer->model;
+    return !model->lowers && qkvi_is_composed(text + begin, end - begin);
+}
 
 qkv_status qkvi_bpe_normalize(void *user, const char *text, uint32_t begin, uint32_t end,
                               qkvi_normal_text *normal) {
-    (void)user;
-    normal->bytes.n = 0;
-    normal->n_chars = 0;
-    for (uint32_t at = begin; at < end;) {
-        int32_t code = 0, lower[2];
-        const uint32_t length = (uint32_t)qkvi_utf8_next(text + at, end - at, &code);
-        const int count = qkvi_char_lower(code, lower);
-        for (int i = 0; i < count; i++) /* of two the first has the bytes */
-            QKV_TRY(qkvi_normal_text_put(normal, lower[i], i > 0 ? at + length : at, at + length));
-        at += length;
-    }
-    return QKV_OK;
+    const struct work *work = user;
+    const qkvi_bpe *model = work->tokenizer->model;
+    return qkvi_compose(text, begin, end, model->lowers, model->composes, normal);
 }
 
 /* The raw place of a place in the normalised text; *from is the character before it or its own. Inside of
@@ -165,23 +182,27 @@ static uint32_t raw_place(const qkvi_normal_text *normal, size_t *from, uint32_t
     return place >= normal->bytes.n || inside > at.end ? at.end : inside;
 }
 
-qkv_status qkvi_bpe_encode_normal(void *user, const qkvi_normal_text *normal, size_t first,
-                                  size_t last) {
-    const struct work *work = user;
-    const uint32_t end =
-        last < normal->n_chars ? normal->chars[last].offset : (uint32_t)normal->bytes.n;
-    int64_t token = work->list->n;
+void qkvi_bpe_map(const qkvi_normal_text *normal, size_t first, qkvi_tokens *list, int64_t token) {
     size_t from = first;
-    if (first == last) return QKV_OK;
-    QKV_TRY(qkvi_bpe_encode(user, normal->bytes.bytes, normal->chars[first].offset, end));
-    for (uint32_t before = 0; token < work->list->n; token++) {
-        qkvi_token *const t = &work->list->tokens[token];
+    for (uint32_t before = 0; token < list->n; token++) {
+        qkvi_token *const t = &list->tokens[token];
         t->begin = raw_place(normal, &from, t->begin);
         t->end = raw_place(normal, &from, t->end);
         if (t->begin < before) t->begin = before;
         if (t->end < t->begin) t->end = t->begin;
         before = t->end;
     }
+}
+
+qkv_status qkvi_bpe_encode_normal(void *user, const qkvi_normal_text *normal, size_t first,
+                                  size_t last) {
+    const struct work *work = user;
+    const uint32_t end =
+        last < normal->n_chars ? normal->chars[last].offset : (uint32_t)normal->bytes.n;
+    const int64_t token = work->list->n;
+    if (first == last) return QKV_OK;
+    QKV_TRY(qkvi_bpe_encode(user, normal->bytes.bytes, normal->chars[first].offset, end));
+    qkvi_bpe_map(normal, first, work->list, token);
     return QKV_OK;
 }
 

@@ -67,8 +67,8 @@ void qkvi_ranks_free(qkvi_ranks *ranks) {
     *ranks = (qkvi_ranks){ 0 };
 }
 
-/* Room for n more symbols and 2 n keys. */
-static qkv_status reserve(qkvi_bpe_work *work, size_t n) {
+/* And for 2 n keys. */
+qkv_status qkvi_bpe_work_begin(qkvi_bpe_work *work, size_t n) {
     if (n > work->capacity) {
         size_t capacity = work->capacity ? work->capacity : 64;
         while (capacity < n) capacity *= 2;
@@ -79,6 +79,7 @@ static qkv_status reserve(qkvi_bpe_work *work, size_t n) {
         if (work->symbols == NULL || work->heap == NULL) return QKV_ERR_MEMORY;
         work->capacity = capacity;
     }
+    work->n_symbols = work->n_heap = 0;
     return QKV_OK;
 }
 
@@ -113,28 +114,26 @@ static uint64_t pop_key(qkvi_bpe_work *work) {
 
 /* ---- Symbols --------------------------------------------------------------------------------- */
 
+void qkvi_bpe_work_put(qkvi_bpe_work *work, int32_t id, uint32_t begin, uint32_t end) {
+    const uint32_t n = (uint32_t)work->n_symbols++;
+    work->symbols[n] = (qkvi_bpe_symbol){ id, begin, end, n > 0 ? n - 1 : QKVI_BPE_NONE, n + 1 };
+}
+
 /* The bytes of a word; of those without a token an unk, or nothing. */
 static void start(const qkvi_bpe *model, const char *word, size_t n_bytes, qkvi_bpe_work *work) {
-    size_t n = 0;
     int fuse = 0; /* the last symbol is an unk that the next byte may join */
     for (size_t i = 0; i < n_bytes; i++) {
         int32_t id = model->byte_ids[(unsigned char)word[i]];
         const int known = id >= 0;
         if (!known && model->unk < 0) continue;
         if (!known && fuse) {
-            work->symbols[n - 1].end = (uint32_t)i + 1;
+            work->symbols[work->n_symbols - 1].end = (uint32_t)i + 1;
             continue;
         }
         if (!known) id = model->unk;
         fuse = !known && model->fuse_unk;
-        work->symbols[n] =
-            (qkvi_bpe_symbol){ id, (uint32_t)i, (uint32_t)i + 1,
-                               n > 0 ? (uint32_t)n - 1 : QKVI_BPE_NONE, (uint32_t)n + 1 };
-        n++;
+        qkvi_bpe_work_put(work, id, (uint32_t)i, (uint32_t)i + 1);
     }
-    if (n > 0) work->symbols[n - 1].next = QKVI_BPE_NONE;
-    work->n_symbols = n;
-    work->n_heap = 0;
 }
 
 /* The merge of a symbol with the one to its right, or NULL. */
@@ -168,10 +167,9 @@ static void pack(qkvi_bpe_work *work) {
     work->n_symbols = n;
 }
 
-qkv_status qkvi_bpe_merge(const qkvi_bpe *model, const char *word, size_t n_bytes,
-                          qkvi_bpe_work *work) {
-    QKV_TRY(reserve(work, n_bytes));
-    start(model, word, n_bytes, work);
+void qkvi_bpe_work_merge(const qkvi_bpe *model, qkvi_bpe_work *work) {
+    if (work->n_symbols == 0) return;
+    work->symbols[work->n_symbols - 1].next = QKVI_BPE_NONE;
     for (uint32_t i = 0; i < work->n_symbols; i++) push_pair(model, work, i);
     while (work->n_heap > 0) {
         const uint64_t key = pop_key(work);
@@ -183,5 +181,12 @@ qkv_status qkvi_bpe_merge(const qkvi_bpe *model, const char *word, size_t n_byte
         push_pair(model, work, at);
     }
     pack(work);
+}
+
+qkv_status qkvi_bpe_merge(const qkvi_bpe *model, const char *word, size_t n_bytes,
+                          qkvi_bpe_work *work) {
+    QKV_TRY(qkvi_bpe_work_begin(work, n_bytes));
+    start(model, word, n_bytes, work);
+    qkvi_bpe_work_merge(model, work);
     return QKV_OK;
 }

@@ -5,6 +5,7 @@
 #include "model/text/merges.h"
 #include "model/text/pieces.h"
 #include "model/text/unicode.h"
+#include "model/text/words.h"
 
 enum { LEAST_COUNT = 2, N_BYTES = 256 };
 

@@ -22,9 +22,6 @@ size_t qkvi_byte_level_bytes(const char *token, size_t n_token, char *bytes);
 /** Appends bytes as text: U+FFFD for each maximal subpart that is no UTF-8. */
 qkv_status qkvi_byte_level_text(const char *bytes, size_t n, qkvi_growing *text);
 
-/** The length of the word at the front of text[0 … n), valid UTF-8, n > 0. */
-size_t qkvi_gpt2_word(const char *text, size_t n);
-
 /**
  * Appends bytes as they are shown: U+2423 for a space, U+21B5 for a newline, U+21E5 for a tab, \x1b for
  * other control characters and for bytes that are no whole character, and all else as itself.

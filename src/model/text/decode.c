@@ -17,8 +17,14 @@ static qkv_status decode_plain(const qkv_tokenizer *tokenizer, const int32_t *id
     return QKV_OK;
 }
 
+/* As in the reference, what a token becomes must be a special token's own text: what the normaliser changed is none. */
 static int is_special(const qkv_tokenizer *tokenizer, int32_t id) {
-    return id < tokenizer->added.n_ids && (tokenizer->added.flags[id] & QKVI_ADDED_SPECIAL);
+    const qkvi_added *const added = &tokenizer->added;
+    size_t n_bytes = 0;
+    if (id >= added->n_ids || !(added->flags[id] & QKVI_ADDED_SPECIAL)) return 0;
+    const char *const token = qkvi_tokenizer_decoded(tokenizer, id, &n_bytes);
+    const int32_t found = qkvi_added_find(added, token, n_bytes);
+    return found >= 0 && (added->flags[found] & QKVI_ADDED_SPECIAL);
 }
 
 /* The ids that become text. */
@@ -63,11 +69,18 @@ static qkv_status check(const qkv_tokenizer *tokenizer, const int32_t *ids, int6
     return QKV_OK;
 }
 
-qkv_status qkv_tokenizer_decode(const qkv_tokenizer *tokenizer, const int32_t *ids, int64_t n,
-                                int flags, qkv_text **out, qkv_error *error) {
-    QKV_TRY(check(tokenizer, ids, n, out, error));
-    if (flags & ~QKV_DECODE_SKIP_SPECIAL)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "flags = %d has unknown bits", flags);
+/* The decoder of a tokenizer. */
+typedef qkv_status decoder(const qkv_tokenizer *tokenizer, const int32_t *ids, size_t n,
+                           qkvi_growing *text);
+
+static decoder *decoder_of(const qkv_tokenizer *tokenizer, int goes_on) {
+    const qkvi_tokenizer_kind *const kind = tokenizer->kind;
+    if (tokenizer->decoder == QKVI_DECODER_PLAIN) return decode_plain;
+    return goes_on && kind->decode_on ? kind->decode_on : kind->decode;
+}
+
+static qkv_status decode(const qkv_tokenizer *tokenizer, const int32_t *ids, int64_t n, int flags,
+                         int goes_on, qkv_text **out, qkv_error *error) {
     if (tokenizer->decoder == QKVI_DECODER_OTHER)
         return qkvi_error_set(error, QKV_ERR_UNSUPPORTED,
                               "the decoder of this tokenizer is not supported");
@@ -78,11 +91,23 @@ qkv_status qkv_tokenizer_decode(const qkv_tokenizer *tokenizer, const int32_t *i
     qkvi_growing text = { 0 };
     qkv_status status = choose(tokenizer, ids, n, flags, chosen, &n_chosen, error);
     if (status == QKV_OK)
-        status = (tokenizer->decoder == QKVI_DECODER_PLAIN
-                      ? decode_plain
-                      : tokenizer->kind->decode)(tokenizer, chosen, n_chosen, &text);
+        status = decoder_of(tokenizer, goes_on)(tokenizer, chosen, n_chosen, &text);
     free(chosen);
     return finish(&text, status, out, error);
+}
+
+qkv_status qkv_tokenizer_decode(const qkv_tokenizer *tokenizer, const int32_t *ids, int64_t n,
+                                int flags, qkv_text **out, qkv_error *error) {
+    QKV_TRY(check(tokenizer, ids, n, out, error));
+    if (flags & ~QKV_DECODE_SKIP_SPECIAL)
+        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "flags = %d has unknown bits", flags);
+    return decode(tokenizer, ids, n, flags, 0, out, error);
+}
+
+qkv_status qkvi_tokenizer_decode_on(const qkv_tokenizer *tokenizer, const int32_t *ids, int64_t n,
+                                    qkv_text **out, qkv_error *error) {
+    QKV_TRY(check(tokenizer, ids, n, out, error));
+    return decode(tokenizer, ids, n, QKV_DECODE_SKIP_SPECIAL, 1, out, error);
 }
 
 qkv_status qkv_tokenizer_show(const qkv_tokenizer *tokenizer, int32_t id, qkv_text **out,

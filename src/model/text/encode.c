@@ -117,14 +117,22 @@ static qkv_status push_normal(struct encoder *e, const char *text, uint32_t begi
     return kind->encode_normal(e->work, normal, from, normal->n_chars);
 }
 
+/* 1 if a stretch must be normalised before the tokens of the second pass are looked for, or at all. */
+static int has_two_steps(const qkv_tokenizer *tokenizer, const char *text, uint32_t begin,
+                         uint32_t end) {
+    const qkvi_tokenizer_kind *const kind = tokenizer->kind;
+    if (!tokenizer->normalizes) return 0;
+    if (kind->encode_normalizes && tokenizer->added.passes[1].patterns.n_sorted == 0) return 0;
+    return !(kind->is_normal && kind->is_normal(tokenizer, text, begin, end));
+}
+
 /* Pass by pass; what no added token takes is the kind's. */
 static qkv_status push_text(struct encoder *e, int pass, const char *text, uint32_t begin,
                             uint32_t end) {
     const qkv_tokenizer *tokenizer = e->tokenizer;
     if (begin == end) return QKV_OK;
     if (pass == QKVI_ADDED_PASSES) return tokenizer->kind->encode(e->work, text, begin, end);
-    if (pass == 1 && tokenizer->normalizes &&
-        (tokenizer->added.passes[1].patterns.n_sorted > 0 || !tokenizer->kind->encode_normalizes))
+    if (pass == 1 && has_two_steps(tokenizer, text, begin, end))
         return push_normal(e, text, begin, end);
     qkvi_added_walk walk = { text, begin, end, begin, begin };
     qkvi_added_match match;

@@ -234,7 +234,7 @@ static qkv_status need(const qkvi_settings *s, const char *field, qkvi_named whi
 
 static qkv_status read_words(const qkvi_settings *s, const json_t *vocab,
                              qkv_tokenizer *tokenizer) {
-    const qkvi_tokenizer_reader r = { s->files->vocab.name, NULL, tokenizer, s->error, 0 };
+    const qkvi_tokenizer_reader r = { s->files->vocab.name, NULL, tokenizer, s->error, 0, NULL };
     QKV_TRY(qkvi_tokenizer_read_ids(&r, "the vocabulary", vocab));
     QKV_TRY(qkvi_tokenizer_seal_model(tokenizer, s->error));
     QKV_TRY(need(s, "unk_token", QKVI_UNK, tokenizer));

@@ -4,6 +4,7 @@
  *     BertProcessing      {"sep": ["[SEP]", 102], "cls": ["[CLS]", 101]}
  *     RobertaProcessing   the same, and trim_offsets, add_prefix_space
  *     ByteLevel           {"trim_offsets": true, "add_prefix_space": true}: nothing is put around
+ *     Sequence            {"processors": [ByteLevel …, one of the others]}
  *     TemplateProcessing  {"single": [PLACE, …], "pair": [PLACE, …], "special_tokens": {…}}
  *
  * where a PLACE is {"SpecialToken": {"id": "[CLS]", "type_id": 0}} or {"Sequence": {"id": "A",
@@ -90,6 +91,7 @@ static qkv_status read_template(const struct reader *r, const json_t *object, co
                                 int n_texts, qkvi_template *template) {
     const json_t *specials = json_object_get(object, "special_tokens");
     const json_t *list = json_object_get(object, field);
+    *template = (qkvi_template){ 0 };
     if (!json_is_array(list)) return template_failed(r, field, "must be an array");
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *item = json_array_get(list, i);
@@ -139,21 +141,43 @@ static qkv_status read_bare(const struct reader *r, const json_t *object) {
     return read_trim(r, object);
 }
 
+static qkv_status read_one(const struct reader *r, const json_t *object, const char *type) {
+    if (strcmp(type, "TemplateProcessing") == 0) {
+        QKV_TRY(read_template(r, object, "single", 1, &r->tokenizer->single));
+        return read_template(r, object, "pair", 2, &r->tokenizer->pair);
+    }
+    if (strcmp(type, "BertProcessing") == 0)
+        return read_around(r, object, qkvi_tokenizer_bert_templates);
+    if (strcmp(type, "RobertaProcessing") == 0) {
+        QKV_TRY(read_trim(r, object));
+        return read_around(r, object, qkvi_tokenizer_roberta_templates);
+    }
+    if (strcmp(type, "ByteLevel") == 0 && r->tokenizer->kind->may_be_bare)
+        return read_bare(r, object);
+    return qkvi_error_set(r->error, QKV_ERR_UNSUPPORTED,
+                          "%s: post_processor \"%s\" is not supported", r->name,
+                          QKVI_PRINTABLE(96, type));
+}
+
+/* Ranges are trimmed before anything is put around a text: what puts it there comes last. */
+static qkv_status read_sequence(const struct reader *r, const json_t *object) {
+    const json_t *const list = json_object_get(object, "processors");
+    const size_t n = json_array_size(list);
+    r->tokenizer->single = qkvi_bare_single;
+    r->tokenizer->pair = qkvi_bare_pair;
+    if (!json_is_array(list)) return read_one(r, object, "Sequence");
+    for (size_t i = 0; i < n; i++) {
+        const json_t *const one = json_array_get(list, i);
+        const char *const type = json_string_value(json_object_get(one, "type"));
+        if (type == NULL || (i + 1 < n && strcmp(type, "ByteLevel") != 0))
+            return read_one(r, object, "Sequence");
+        QKV_TRY(read_one(r, one, type));
+    }
+    return n > 0 || r->tokenizer->kind->may_be_bare ? QKV_OK : read_one(r, object, "Sequence");
+}
+
 qkv_status qkvi_post_processor_read(const char *name, const json_t *object, const char *type,
                                     qkv_tokenizer *tokenizer, qkv_error *error) {
     const struct reader r = { name, tokenizer, error };
-    if (strcmp(type, "TemplateProcessing") == 0) {
-        QKV_TRY(read_template(&r, object, "single", 1, &tokenizer->single));
-        return read_template(&r, object, "pair", 2, &tokenizer->pair);
-    }
-    if (strcmp(type, "BertProcessing") == 0)
-        return read_around(&r, object, qkvi_tokenizer_bert_templates);
-    if (strcmp(type, "RobertaProcessing") == 0) {
-        QKV_TRY(read_trim(&r, object));
-        return read_around(&r, object, qkvi_tokenizer_roberta_templates);
-    }
-    if (strcmp(type, "ByteLevel") == 0 && tokenizer->kind->may_be_bare)
-        return read_bare(&r, object);
-    return qkvi_error_set(error, QKV_ERR_UNSUPPORTED, "%s: post_processor \"%s\" is not supported",
-                          name, QKVI_PRINTABLE(96, type));
+    return strcmp(type, "Sequence") == 0 ? read_sequence(&r, object) : read_one(&r, object, type);
 }

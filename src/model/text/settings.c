@@ -27,17 +27,42 @@ static const qkvi_tokenizer_class classes[] = {
     { "LEDTokenizer", QKVI_MADE_BY_ROBERTA, 1 },
     { "MvpTokenizer", QKVI_MADE_BY_ROBERTA, 1 },
     { "GPT2Tokenizer", QKVI_MADE_BY_GPT2, 1 },
+    { "Qwen2Tokenizer", QKVI_MADE_BY_QWEN2, 0 },
+    { "LlamaTokenizer", QKVI_MADE_BY_LLAMA, 0 },
+    { "GemmaTokenizer", QKVI_MADE_BY_GEMMA, 0 },
     { "MarianTokenizer", QKVI_MADE_BY_MARIAN, 1 },
 };
 
-/* The class of a model's type where none is named. */
-static const struct {
-    const char *model_type, *class;
+/* What a model's type says about the class beside a class that is named. */
+enum type_rule {
+    BEHIND_CLASS, /* it counts where no class is named */
+    BEFORE_CLASS  /* it counts whatever class is named: files of such models name wrong ones */
+};
+
+/* Types without a row are those of PreTrainedTokenizerFast: tokenizer.json as it is, if there is one. */
+static const struct model_type {
+    const char *name, *class;
+    enum type_rule rule;
 } types[] = {
-    { "bert", "BertTokenizer" },     { "distilbert", "BertTokenizer" },
-    { "electra", "BertTokenizer" },  { "roberta", "RobertaTokenizer" },
-    { "bart", "RobertaTokenizer" },  { "gpt2", "GPT2Tokenizer" },
-    { "marian", "MarianTokenizer" },
+    { "bert", "BertTokenizer", BEHIND_CLASS },
+    { "distilbert", "BertTokenizer", BEHIND_CLASS },
+    { "electra", "BertTokenizer", BEHIND_CLASS },
+    { "roberta", "RobertaTokenizer", BEHIND_CLASS },
+    { "bart", "RobertaTokenizer", BEHIND_CLASS },
+    { "gpt2", "GPT2Tokenizer", BEHIND_CLASS },
+    { "marian", "MarianTokenizer", BEHIND_CLASS },
+    { "gemma", "GemmaTokenizer", BEHIND_CLASS },
+    { "gemma2", "GemmaTokenizer", BEHIND_CLASS },
+    { "gemma3", "GemmaTokenizer", BEHIND_CLASS },
+    { "gemma3_text", "GemmaTokenizer", BEHIND_CLASS },
+    { "qwen2", "Qwen2Tokenizer", BEFORE_CLASS },
+    { "qwen3", "Qwen2Tokenizer", BEHIND_CLASS },
+    { "granite", "TokenizersBackend", BEFORE_CLASS },
+    { "olmo2", "TokenizersBackend", BEFORE_CLASS },
+    { "mistral", "TokenizersBackend", BEFORE_CLASS },
+    { "mixtral", "TokenizersBackend", BEFORE_CLASS },
+    { "modernbert", "TokenizersBackend", BEFORE_CLASS },
+    { "phi3", "TokenizersBackend", BEFORE_CLASS },
 };
 
 static const qkvi_tokenizer_class *find_class(const char *name) {
@@ -49,10 +74,9 @@ static const qkvi_tokenizer_class *find_class(const char *name) {
     return NULL;
 }
 
-static const qkvi_tokenizer_class *class_of_type(const char *type) {
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        if (strcmp(types[i].model_type, type) == 0) return find_class(types[i].class);
-    }
+static const struct model_type *find_type(const char *name) {
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(types[i].name, name) == 0) return &types[i];
     return NULL;
 }
 
@@ -74,29 +98,49 @@ static qkv_status refuse(const qkvi_settings *s, const qkvi_text_file *file, con
                           QKVI_PRINTABLE(96, value), what);
 }
 
-/* tokenizer_config.json goes before config.json, a class before a type. */
-static qkv_status choose_class(qkvi_settings *s, const qkvi_settings_wanted *wanted) {
+/* What files name; NULL: nothing does. */
+struct named_class {
+    const char *class, *type;
+    const qkvi_text_file *file; /* that has the class */
+};
+
+/* tokenizer_config.json goes before config.json. */
+static qkv_status read_names(const qkvi_settings *s, const qkvi_settings_wanted *wanted,
+                             struct named_class *names) {
     const qkvi_text_file *const first = &s->files->tokenizer_config, *second = &s->files->config;
     const qkvi_json_reader one = top_of(s, first, s->tokenizer_config);
     const qkvi_json_reader other = top_of(s, second, s->config);
-    const char *class = NULL, *type = NULL;
-    int is_first = 0;
-    if (s->tokenizer_config) QKV_TRY(qkvi_json_take_string(&one, "tokenizer_class", &class));
-    is_first = class != NULL;
-    if (s->config && !class) QKV_TRY(qkvi_json_take_string(&other, "tokenizer_class", &class));
-    if (s->config && !class && !wanted->ignores_type)
-        QKV_TRY(qkvi_json_take_string(&other, "model_type", &type));
-    if (class) {
-        s->class = find_class(class);
-    } else if (type) {
-        s->class = class_of_type(type);
-        if (!s->class && wanted->otherwise == 0)
-            return refuse(s, second, "model_type", type, wanted->what);
-    }
-    if (class && !(s->class && (s->class->maker & (unsigned)wanted->makers)))
-        return refuse(s, is_first ? first : second, "tokenizer_class", class, wanted->what);
-    if (type && s->class && !(s->class->maker & (unsigned)wanted->makers))
-        return refuse(s, second, "model_type", type, wanted->what);
+    if (s->tokenizer_config) QKV_TRY(qkvi_json_take_string(&one, "tokenizer_class", &names->class));
+    names->file = names->class ? first : second;
+    if (s->config && !names->class)
+        QKV_TRY(qkvi_json_take_string(&other, "tokenizer_class", &names->class));
+    if (s->config && !wanted->ignores_type)
+        QKV_TRY(qkvi_json_take_string(&other, "model_type", &names->type));
+    return QKV_OK;
+}
+
+/* Files of Llama 3 name LlamaTokenizer, whose words they do not have. */
+static int is_byte_level(const qkvi_text_file *file) {
+    static const char word[] = "\"ByteLevel\"";
+    return file->bytes && memmem(file->bytes, file->n_bytes, word, sizeof word - 1) != NULL;
+}
+
+/* A class before a type, but for the rules of the type. */
+static qkv_status choose_class(qkvi_settings *s, const qkvi_settings_wanted *wanted) {
+    struct named_class names = { 0 };
+    QKV_TRY(read_names(s, wanted, &names));
+    const struct model_type *const type = names.type ? find_type(names.type) : NULL;
+    const int by_type = type && (!names.class || type->rule == BEFORE_CLASS);
+    s->class = by_type ? find_class(type->class) : names.class ? find_class(names.class) : NULL;
+    if (s->class && s->class->maker == QKVI_MADE_BY_LLAMA && is_byte_level(&s->files->tokenizer))
+        s->class = class_of_maker(QKVI_MADE_BY_FILE);
+    const int is_wanted = s->class && (s->class->maker & (unsigned)wanted->makers);
+    if (names.class && !by_type && !is_wanted)
+        return refuse(s, names.file, "tokenizer_class", names.class, wanted->what);
+    if (names.type && !names.class && !is_wanted && (s->class || wanted->otherwise == 0))
+        return refuse(s, &s->files->config, "model_type", names.type, wanted->what);
+    if (by_type && !is_wanted)
+        return refuse(s, &s->files->config, "model_type", names.type, wanted->what);
     if (!s->class && wanted->otherwise) s->class = class_of_maker(wanted->otherwise);
     if (s->class) return QKV_OK;
     return qkvi_error_set(s->error, QKV_ERR_FORMAT,
@@ -171,6 +215,7 @@ static qkv_status take_switches(qkvi_settings *s) {
         { "add_bos_token", &s->add_bos },
         { "add_eos_token", &s->add_eos },
         { "split_special_tokens", &s->splits_special },
+        { "legacy", &s->legacy },
     };
     if (s->tokenizer_config == NULL) return QKV_OK;
     for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
@@ -194,6 +239,9 @@ static void set_defaults(qkvi_settings *s) {
         { QKVI_MADE_BY_BERT, { NULL, NULL, "[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]" } },
         { QKVI_MADE_BY_ROBERTA, { "<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>" } },
         { QKVI_MADE_BY_GPT2, { "<|endoftext|>", "<|endoftext|>", "<|endoftext|>" } },
+        { QKVI_MADE_BY_QWEN2, { NULL, "<|endoftext|>", "<|endoftext|>", NULL, "<|endoftext|>" } },
+        { QKVI_MADE_BY_LLAMA, { "<s>", "</s>", "<unk>" } },
+        { QKVI_MADE_BY_GEMMA, { "<bos>", "<eos>", "<unk>", NULL, "<pad>", NULL, "<mask>" } },
         { QKVI_MADE_BY_MARIAN, { NULL, "</s>", "<unk>", NULL, "<pad>" } },
     };
     for (size_t d = 0; d < sizeof defaults / sizeof *defaults; d++) {
@@ -273,6 +321,7 @@ qkv_status qkvi_settings_read(const qkvi_text_files *files, const qkvi_settings_
         QKV_TRY(load(&files->added_tokens, &s->added_tokens, error));
     }
     QKV_TRY(choose_class(s, wanted));
+    s->add_prefix_space = s->class->maker == QKVI_MADE_BY_LLAMA;
     s->has_types = s->class->has_types || (!s->tokenizer_config && !s->config);
     QKV_TRY(take_switches(s));
     QKV_TRY(take_length(s));

@@ -7,7 +7,7 @@
  *     config.json              model_type, where no class is named
  *
  * The class decides who has the last word. Most classes make the tokenizer anew: of a tokenizer.json
- * they take vocabulary, merges and added tokens, GPT-2's what stands around a text, too; all else is
+ * they take vocabulary, merges and added tokens, decoders' what stands around a text, too; all else is
  * what tokenizer_config.json says, or what the class has where it is silent. TokenizersBackend takes
  * tokenizer.json as it is.
  */
@@ -48,7 +48,10 @@ typedef enum qkvi_maker {
     QKVI_MADE_BY_BERT = 2,
     QKVI_MADE_BY_ROBERTA = 4,
     QKVI_MADE_BY_GPT2 = 8,
-    QKVI_MADE_BY_MARIAN = 16
+    QKVI_MADE_BY_MARIAN = 16,
+    QKVI_MADE_BY_QWEN2 = 32,
+    QKVI_MADE_BY_LLAMA = 64,
+    QKVI_MADE_BY_GEMMA = 128
 } qkvi_maker;
 
 typedef struct qkvi_tokenizer_class {
@@ -72,10 +75,12 @@ typedef struct qkvi_settings {
     qkvi_named_token named[QKVI_N_NAMED];
     int lower_case, strip_accents, split_cjk; /* strip_accents -1: as lower_case */
     int add_prefix_space, trim_offsets, add_bos, add_eos;
+    int legacy;         /* Llama: U+2581 before each stretch, not only the first */
     int splits_special; /* special tokens are not looked for in texts */
     int cuts_left;      /* truncation_side */
     int has_types;
-    int64_t max_len; /* model_max_length */
+    int64_t max_len;                          /* model_max_length */
+    const struct qkvi_tokenizer_words *words; /* of a tokenizer.json: the lists that root lacks */
     int is_other; /* the vocabulary is not that of which the lists have ids: only what is named counts */
     qkv_error *error;
 } qkvi_settings;

@@ -57,6 +57,9 @@ typedef struct qkvi_tokenizer_kind {
                             qkvi_normal_text *normal);
     qkv_status (*encode_normal)(void *work, const qkvi_normal_text *normal, size_t first,
                                 size_t last);
+    /** 1 if it is plain that the normaliser leaves a stretch as it is, ranges included. Nullable. */
+    int (*is_normal)(const qkv_tokenizer *tokenizer, const char *text, uint32_t begin,
+                     uint32_t end);
     void (*finish)(void *work); /* NULL is allowed */
 
     /** The text of a token without the marks of its vocabulary, at most QKVI_PIECE_MAX_BYTES; the
@@ -66,6 +69,9 @@ typedef struct qkvi_tokenizer_kind {
     /** Appends the text of ids, each of which has a token: what its decoder makes of the tokens. */
     qkv_status (*decode)(const qkv_tokenizer *tokenizer, const int32_t *ids, size_t n,
                          qkvi_growing *text);
+    /** The same of ids that go on after others: nothing at the front is left out. NULL: no different. */
+    qkv_status (*decode_on)(const qkv_tokenizer *tokenizer, const int32_t *ids, size_t n,
+                            qkvi_growing *text);
     /** Appends a token of the vocabulary as it is shown to people: valid UTF-8. NULL: as it is
      * written. */
     qkv_status (*show)(const qkv_tokenizer *tokenizer, int32_t id, qkvi_growing *text);
@@ -89,6 +95,7 @@ struct qkv_tokenizer {
     int normalizes;       /* the kind's normaliser changes text */
     int has_types;        /* 0: all types are 0, whatever the templates say */
     int cuts_left;        /* long texts lose their first tokens */
+    int other_words;      /* tokenizer.json cuts words in a way that its class does not take */
     int64_t max_len;      /* the longest text, by the tokenizer's own files */
     int trim_offsets;     /* ranges are without the white space at their ends … */
     int trim_keeps_first; /* … but for a single space at the start of the text */
@@ -126,6 +133,10 @@ void qkvi_tokenizer_roberta_templates(qkv_tokenizer *tokenizer, int32_t cls, int
 
 /** The token that an id becomes when it is decoded: of added tokens what the normaliser made of them. */
 const char *qkvi_tokenizer_decoded(const qkv_tokenizer *tokenizer, int32_t id, size_t *n_bytes);
+
+/** qkv_tokenizer_decode of ids that go on after others, without special tokens: a space at the front stays. */
+qkv_status qkvi_tokenizer_decode_on(const qkv_tokenizer *tokenizer, const int32_t *ids, int64_t n,
+                                    qkv_text **text, qkv_error *error);
 
 /** As the kind's piece, for any id: 0 and no text for those without a token, added tokens as they
  * are written. */

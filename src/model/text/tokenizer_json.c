@@ -25,6 +25,18 @@ qkvi_json_reader qkvi_tokenizer_fields(const qkvi_tokenizer_reader *r, const cha
     return (qkvi_json_reader){ r->name, path, object, r->error };
 }
 
+qkvi_tokenizer_reader qkvi_tokenizer_reader_of(const qkvi_settings *s, const json_t *root,
+                                               qkv_tokenizer *tokenizer) {
+    return (qkvi_tokenizer_reader){ s->files->tokenizer.name, root,    tokenizer, s->error,
+                                    s->files->lower_first,    s->words };
+}
+
+qkv_status qkvi_tokenizer_broken(const qkvi_tokenizer_reader *r, const char *path,
+                                 const qkvi_json_cursor *at) {
+    return QKVI_TOKENIZER_FAIL(r, QKV_ERR_FORMAT, "line %lld: %s breaks its format",
+                               (long long)qkvi_json_line(at), path);
+}
+
 qkv_status qkvi_tokenizer_refuse(const qkvi_tokenizer_reader *r, const char *part,
                                  const char *type) {
     return QKVI_TOKENIZER_FAIL(r, QKV_ERR_UNSUPPORTED, "%s \"%s\" is not supported", part,
@@ -127,13 +139,50 @@ qkv_status qkvi_tokenizer_model(const qkvi_tokenizer_reader *r, const char *type
     return strcmp(is, type) == 0 ? QKV_OK : qkvi_tokenizer_refuse(r, "model", is);
 }
 
+/* {"token": id, …} by its bytes. */
+static qkv_status walk_vocab(const qkvi_tokenizer_reader *r, qkvi_json_span list) {
+    static const char path[] = "model.vocab";
+    qkvi_json_cursor c = { r->words->text, list.begin, list.end };
+    char token[QKVI_PIECE_MAX_BYTES];
+    int64_t id = 0, n_tokens = 0;
+    size_t n = 0;
+    int more = qkvi_json_take_mark(&c, '{') && qkvi_json_peek(&c) != '}';
+    while (more) {
+        if (!qkvi_json_take_text(&c, token, sizeof token, &n) || !qkvi_json_take_mark(&c, ':'))
+            return qkvi_tokenizer_broken(r, path, &c);
+        if (!qkvi_json_take_number(&c, &id))
+            return QKVI_TOKENIZER_FAIL(r, QKV_ERR_FORMAT, "an id in %s is no integer", path);
+        if (++n_tokens > QKVI_VOCAB_MAX_TOKENS)
+            return QKVI_TOKENIZER_FAIL(r, QKV_ERR_LIMIT, "%s has more than %d tokens, the limit",
+                                       path, QKVI_VOCAB_MAX_TOKENS);
+        QKV_TRY(tokenizer_add(r, &r->tokenizer->pieces, path, token, n, id));
+        more = qkvi_json_take_mark(&c, ',');
+    }
+    if (!qkvi_json_take_mark(&c, '}') || c.at < list.end) return qkvi_tokenizer_broken(r, path, &c);
+    return QKV_OK;
+}
+
+/* What jansson refuses where it reads the list. */
+static qkv_status check_twice(const qkvi_tokenizer_reader *r) {
+    const qkvi_pieces *const pieces = &r->tokenizer->pieces;
+    size_t n = 0;
+    if (pieces->n_hidden == 0) return QKV_OK;
+    const char *const token = qkvi_pieces_token(pieces, pieces->first_hidden, &n);
+    return QKVI_TOKENIZER_FAIL(r, QKV_ERR_FORMAT, "model.vocab: \"%s\" is a duplicate key",
+                               QKVI_PRINTABLE_BYTES(96, token, n));
+}
+
 qkv_status qkvi_tokenizer_read_words(const qkvi_tokenizer_reader *r, const json_t *model) {
     const json_t *vocab = NULL;
     const qkvi_json_reader inner = qkvi_tokenizer_fields(r, "model", model);
     QKV_TRY(qkvi_json_take_object(&inner, "vocab", &vocab));
     if (vocab == NULL) return QKVI_TOKENIZER_FAIL(r, QKV_ERR_FORMAT, "model.vocab is missing");
-    QKV_TRY(qkvi_tokenizer_read_ids(r, "model.vocab", vocab));
-    return qkvi_tokenizer_seal_model(r->tokenizer, r->error);
+    if (r->words && r->words->vocab.end > 0)
+        QKV_TRY(walk_vocab(r, r->words->vocab));
+    else
+        QKV_TRY(qkvi_tokenizer_read_ids(r, "model.vocab", vocab));
+    QKV_TRY(qkvi_tokenizer_seal_model(r->tokenizer, r->error));
+    return check_twice(r);
 }
 
 /* Absent or null: nothing stands around a text, as in the reference; a model of BERT's kind cannot
@@ -161,6 +210,7 @@ static qkv_status read_decoder(const qkvi_tokenizer_reader *r) {
     if (object == NULL) return QKV_OK;
     const qkvi_json_reader inner = qkvi_tokenizer_fields(r, "decoder", object);
     QKV_TRY(qkvi_json_need_string(&inner, "type", &type));
+    if (r->tokenizer->kind == &qkvi_metaspace_kind) return qkvi_metaspace_read_decoder(r, object);
     r->tokenizer->decoder =
         strcmp(type, r->tokenizer->kind->decoder) == 0 ? QKVI_DECODER_KIND : QKVI_DECODER_OTHER;
     return QKV_OK;
@@ -187,8 +237,7 @@ static qkv_status read_kind(qkvi_tokenizer_reader *r) {
 
 /* The whole file, as it is. */
 static qkv_status read_file(const qkvi_settings *s, const json_t *root, qkv_tokenizer **tokenizer) {
-    qkvi_tokenizer_reader r = { s->files->tokenizer.name, root, NULL, s->error,
-                                s->files->lower_first };
+    qkvi_tokenizer_reader r = qkvi_tokenizer_reader_of(s, root, NULL);
     qkv_status status = read_kind(&r);
     if (status == QKV_OK) status = qkvi_settings_add_tokens(s, root, r.tokenizer);
     if (status == QKV_OK) status = qkvi_tokenizer_read_post_processor(&r);
@@ -206,6 +255,9 @@ static qkv_status read_any(qkvi_settings *s, const json_t *root, qkv_tokenizer *
     switch (s->class->maker) {
     case QKVI_MADE_BY_BERT: return qkvi_bert_make(s, root, tokenizer);
     case QKVI_MADE_BY_ROBERTA:
+    case QKVI_MADE_BY_QWEN2:
+    case QKVI_MADE_BY_LLAMA:
+    case QKVI_MADE_BY_GEMMA:
     case QKVI_MADE_BY_GPT2: return qkvi_bpe_make(s, root, tokenizer);
     default: return read_file(s, root, tokenizer);
     }
@@ -213,18 +265,19 @@ static qkv_status read_any(qkvi_settings *s, const json_t *root, qkv_tokenizer *
 
 qkv_status qkvi_tokenizer_read_json(const qkvi_text_files *files, qkv_tokenizer **tokenizer,
                                     qkv_error *error) {
-    static const qkvi_settings_wanted wanted = { "tokenizer.json",
-                                                 QKVI_MADE_BY_FILE | QKVI_MADE_BY_BERT |
-                                                     QKVI_MADE_BY_ROBERTA | QKVI_MADE_BY_GPT2,
-                                                 QKVI_MADE_BY_FILE, 0 };
+    static const qkvi_settings_wanted wanted = {
+        "tokenizer.json", ~QKVI_MADE_BY_MARIAN & (2 * QKVI_MADE_BY_GEMMA - 1), QKVI_MADE_BY_FILE, 0
+    };
     const qkvi_text_file *const file = &files->tokenizer;
     qkvi_settings settings;
+    qkvi_tokenizer_words words = { 0 };
     json_t *root = NULL;
     *tokenizer = NULL;
     qkv_status status = qkvi_settings_read(files, &wanted, &settings, error);
     if (status == QKV_OK)
-        status = qkvi_json_load(file->name, file->bytes, file->n_bytes, &qkvi_json_limits_tokenizer,
-                                &root, error);
+        status =
+            qkvi_tokenizer_words_load(file->name, file->bytes, file->n_bytes, &words, &root, error);
+    settings.words = &words;
     if (status == QKV_OK) status = read_any(&settings, root, tokenizer);
     json_decref(root);
     qkvi_settings_free(&settings);

@@ -5,11 +5,13 @@
 #include <jansson.h>
 
 #include "model/store/json.h"
+#include "model/store/json_cursor.h"
 #include "model/text/settings.h"
 #include "model/text/tokenizer.h"
+#include "model/text/tokenizer_words.h"
 
-/** For tokenizer.json, and vocab.json beside other files: half a million tokens fit. What is refused
- * costs less than a second and 100 MB. */
+/** For the values of a tokenizer.json beside its long lists, and for vocab.json beside other files: half a
+ * million tokens fit. What is refused costs less than a second and 100 MB. */
 extern const qkvi_json_limits qkvi_json_limits_tokenizer;
 
 /** The file being read: a tokenizer.json, or the vocabulary of other files. */
@@ -18,8 +20,13 @@ typedef struct qkvi_tokenizer_reader {
     const json_t *root;
     qkv_tokenizer *tokenizer; /* made by the reader of its kind */
     qkv_error *error;
-    int lower_first; /* of the files' */
+    int lower_first;                   /* of the files' */
+    const qkvi_tokenizer_words *words; /* the long lists of root; NULL: it has all */
 } qkvi_tokenizer_reader;
+
+/** The reader of the tokenizer.json of settings. */
+qkvi_tokenizer_reader qkvi_tokenizer_reader_of(const qkvi_settings *settings, const json_t *root,
+                                               qkv_tokenizer *tokenizer);
 
 /** Reads a tokenizer.json, with the small files beside it. *tokenizer is NULL on error. */
 qkv_status qkvi_tokenizer_read_json(const qkvi_text_files *files, qkv_tokenizer **tokenizer,
@@ -54,6 +61,10 @@ qkvi_json_reader qkvi_tokenizer_fields(const qkvi_tokenizer_reader *r, const cha
 qkv_status qkvi_tokenizer_refuse(const qkvi_tokenizer_reader *r, const char *part,
                                  const char *type);
 
+/** FORMAT: a list that is read by its bytes breaks its format there. */
+qkv_status qkvi_tokenizer_broken(const qkvi_tokenizer_reader *r, const char *path,
+                                 const qkvi_json_cursor *at);
+
 /** A part of the file with its type; absent or null parts are refused as "null". */
 qkv_status qkvi_tokenizer_part(const qkvi_tokenizer_reader *r, const char *part,
                                const json_t **object, const char **type);
@@ -79,7 +90,12 @@ qkv_status qkvi_tokenizer_model(const qkvi_tokenizer_reader *r, const char *type
 qkv_status qkvi_tokenizer_read_words(const qkvi_tokenizer_reader *r, const json_t *model);
 /** What the file puts around a text, after the tokens were added. */
 qkv_status qkvi_tokenizer_read_post_processor(const qkvi_tokenizer_reader *r);
-/** The merges of a BPE model, and their end. */
+/** The vocabulary and the merges of vocab.json and merges.txt; in bpe_words.c. */
+qkv_status qkvi_bpe_read_files(const qkvi_text_files *files, qkv_tokenizer *tokenizer,
+                               qkv_error *error);
+/** The decoder of a metaspace BPE, an object with a type; in bpe_parts.c. */
+qkv_status qkvi_metaspace_read_decoder(const qkvi_tokenizer_reader *r, const json_t *part);
+/** The merges of a BPE model, and their end; in bpe_words.c. */
 qkv_status qkvi_bpe_read_merges(const qkvi_tokenizer_reader *r, const json_t *model);
 
 /**

@@ -102,6 +102,11 @@ qkvi_char_group qkvi_char_group_of(int32_t code) {
     }
 }
 
+int qkvi_char_is_numeric(int32_t code) {
+    if ((code >= 0x11DE0 && code <= 0x11DE9) || (code >= 0x16FF4 && code <= 0x16FF6)) return 1;
+    return qkvi_char_group_of(code) == QKVI_GROUP_NUMBER;
+}
+
 /* Symbols that are Alphabetic: letters in circles and squares (Other_Alphabetic, category So). */
 static int is_enclosed_letter(int32_t code) {
     return (code >= 0x24B6 && code <= 0x24E9) || (code >= 0x1F130 && code <= 0x1F149) ||
@@ -155,6 +160,15 @@ int qkvi_char_decompose(int32_t code, int32_t parts[QKVI_MAX_DECOMPOSITION]) {
         return 1;
     }
     return (int)n;
+}
+
+/* Of two code points utf8proc's composition is that of a table; it is quadratic in nothing. */
+int32_t qkvi_char_compose(int32_t first, int32_t second) {
+    utf8proc_int32_t pair[2] = { first, second };
+    if (second < 0x300) return 0;
+    const utf8proc_ssize_t n =
+        utf8proc_normalize_utf32(pair, 2, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
+    return n == 1 && pair[0] != 0x11938 ? pair[0] : 0; /* 11938: see decompose */
 }
 
 unsigned qkvi_char_combining(int32_t code) {

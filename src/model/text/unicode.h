@@ -32,6 +32,9 @@ typedef enum qkvi_char_group {
 
 qkvi_char_group qkvi_char_group_of(int32_t code);
 
+/** Categories N, of a newer Unicode than the groups: what Digits of PyPI tokenizers takes for numbers. */
+int qkvi_char_is_numeric(int32_t code);
+
 /** \w: Alphabetic, marks, decimal numbers, connectors, the two joiners. */
 int qkvi_char_is_word(int32_t code);
 
@@ -45,6 +48,9 @@ enum { QKVI_MAX_DECOMPOSITION = 4 };
  * decompose.
  */
 int qkvi_char_decompose(int32_t code, int32_t parts[QKVI_MAX_DECOMPOSITION]);
+
+/** The canonical composition of two code points (NFC), 0 if there is none. */
+int32_t qkvi_char_compose(int32_t first, int32_t second);
 
 /** The canonical combining class, by which marks are sorted; 0 for what is not reordered. */
 unsigned qkvi_char_combining(int32_t code);

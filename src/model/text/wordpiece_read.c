@@ -141,7 +141,7 @@ static qkv_status read_lines(qkv_tokenizer *tokenizer, const qkvi_text_file *fil
 }
 
 static qkv_status read_words(const qkvi_settings *s, const json_t *root, qkv_tokenizer *tokenizer) {
-    const qkvi_tokenizer_reader r = { s->files->tokenizer.name, root, tokenizer, s->error, 0 };
+    const qkvi_tokenizer_reader r = qkvi_tokenizer_reader_of(s, root, tokenizer);
     const json_t *model = NULL;
     if (root == NULL) return read_lines(tokenizer, &s->files->vocab, s->error);
     QKV_TRY(qkvi_tokenizer_model(&r, "WordPiece", &model));

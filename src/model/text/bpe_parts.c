@@ -1,0 +1,299 @@
+/*
+ * The parts of a tokenizer.json that are BPE's. Byte-level is what has a pre-tokenizer ByteLevel:
+ *
+ *     byte-level  normalizer     null, Lowercase, NFC, or the latter two in this order
+ *                 pre_tokenizer  ByteLevel; before it, in a Sequence, Digits, or Split by a pattern of words.h
+ *     metaspace   normalizer     null, Prepend of U+2581, Replace of spaces by it, or both
+ *                 pre_tokenizer  null, Metaspace, or Split at the spaces that Replace has left: none
+ *                 decoder        Metaspace, or a Sequence of Replace, ByteFallback, Fuse and Strip
+ */
+#include "model/text/bpe.h"
+#include "model/text/tokenizer_json.h"
+#include "model/text/words.h"
+
+#define META "\xE2\x96\x81"
+
+/* ---- Lists of parts --------------------------------------------------------------------------- */
+
+/* The part itself, or those of a Sequence: how many. */
+static size_t count(const json_t *part, const char *list) {
+    const json_t *const all = json_object_get(part, list);
+    return all ? json_array_size(all) : json_is_object(part);
+}
+
+static const json_t *entry(const json_t *part, const char *list, size_t i) {
+    const json_t *const all = json_object_get(part, list);
+    return all ? json_array_get(all, i) : part;
+}
+
+static const char *type_of(const json_t *part) {
+    const char *const type = json_string_value(json_object_get(part, "type"));
+    return type ? type : "";
+}
+
+static int is_type(const json_t *part, const char *type) {
+    return strcmp(type_of(part), type) == 0;
+}
+
+/* pattern: {"String": …} or {"Regex": …}. */
+static int has_pattern(const json_t *part, const char *kind, const char *text) {
+    const char *const is =
+        json_string_value(json_object_get(json_object_get(part, "pattern"), kind));
+    return is && strcmp(is, text) == 0;
+}
+
+static int has_text(const json_t *part, const char *field, const char *text) {
+    const char *const is = json_string_value(json_object_get(part, field));
+    return is && strcmp(is, text) == 0;
+}
+
+static int is_null(const json_t *part) { return part == NULL || json_is_null(part); }
+
+static const char pre_list[] = "pretokenizers";
+
+static int is_byte_level(const json_t *root) {
+    const json_t *const part = json_object_get(root, "pre_tokenizer");
+    for (size_t i = 0; i < count(part, pre_list); i++)
+        if (is_type(entry(part, pre_list, i), "ByteLevel")) return 1;
+    return 0;
+}
+
+/* ---- Byte-level ------------------------------------------------------------------------------- */
+
+static qkv_status read_normalizer(const qkvi_tokenizer_reader *r) {
+    const json_t *object = NULL;
+    qkvi_bpe *model = qkvi_bpe_of(r->tokenizer);
+    QKV_TRY(qkvi_tokenizer_normalizer(r, &object, &model->lowers));
+    model->composes = is_type(object, "NFC");
+    r->tokenizer->normalizes = model->lowers || model->composes;
+    if (object == NULL || model->composes) return QKV_OK;
+    return qkvi_tokenizer_refuse(r, "normalizer", type_of(object));
+}
+
+/* Split by a pattern: one that is written out in words.c. Each word is a part, also where words are said to be
+ * what stays when the rest is removed, for there is no rest. */
+static qkv_status read_split(const qkvi_tokenizer_reader *r, const json_t *part) {
+    static const struct {
+        const char *pattern;
+        qkvi_bpe_cut cut;
+        int max_digits;
+    } known[] = {
+        { qkvi_gpt2_pattern, QKVI_CUT_GPT2, 0 },
+        { qkvi_llama3_pattern, QKVI_CUT_MODERN, 3 },
+        { qkvi_qwen_pattern, QKVI_CUT_MODERN, 1 },
+    };
+    const qkvi_json_reader inner = qkvi_tokenizer_fields(r, "pre_tokenizer", part);
+    qkvi_bpe *model = qkvi_bpe_of(r->tokenizer);
+    const json_t *const pattern = json_object_get(part, "pattern");
+    const char *behavior = "", *text = json_string_value(json_object_get(pattern, "Regex"));
+    int invert = 0;
+    QKV_TRY(qkvi_json_need_string(&inner, "behavior", &behavior));
+    QKV_TRY(qkvi_json_take_bool(&inner, "invert", &invert));
+    const int keeps =
+        strcmp(behavior, "Isolated") == 0 || (strcmp(behavior, "Removed") == 0 && invert);
+    if (!keeps)
+        return QKVI_TOKENIZER_FAIL(r, QKV_ERR_UNSUPPORTED,
+                                   "pre_tokenizer Split with behavior \"%s\" is not supported",
+                                   QKVI_PRINTABLE(96, behavior));
+    for (size_t i = 0; i < sizeof known / sizeof *known && text; i++) {
+        if (strcmp(text, known[i].pattern) != 0) continue;
+        model->cut = known[i].cut;
+        model->max_digits = known[i].max_digits;
+        return QKV_OK;
+    }
+    return QKVI_TOKENIZER_FAIL(r, QKV_ERR_UNSUPPORTED,
+                               "pre_tokenizer Split by the pattern \"%s\" is not supported",
+                               QKVI_PRINTABLE(96, text ? text : "null"));
+}
+
+static qkv_status read_byte_level(const qkvi_tokenizer_reader *r, const json_t *part) {
+    const qkvi_json_reader inner = qkvi_tokenizer_fields(r, "pre_tokenizer", part);
+    qkvi_bpe *model = qkvi_bpe_of(r->tokenizer);
+    model->add_prefix_space = model->gpt2_words = 1;
+    QKV_TRY(qkvi_json_take_bool(&inner, "add_prefix_space", &model->add_prefix_space));
+    return qkvi_json_take_bool(&inner, "use_regex", &model->gpt2_words);
+}
+
+static qkv_status read_digits(const qkvi_tokenizer_reader *r, const json_t *part) {
+    const qkvi_json_reader inner = qkvi_tokenizer_fields(r, "pre_tokenizer", part);
+    int each = 0;
+    QKV_TRY(qkvi_json_take_bool(&inner, "individual_digits", &each));
+    qkvi_bpe_of(r->tokenizer)->cut = each ? QKVI_CUT_DIGIT : QKVI_CUT_DIGITS;
+    return QKV_OK;
+}
+
+/* At most one that cuts, then ByteLevel. */
+static qkv_status read_pre_tokenizer(const qkvi_tokenizer_reader *r) {
+    const json_t *object = NULL;
+    const char *type = "";
+    QKV_TRY(qkvi_tokenizer_part(r, "pre_tokenizer", &object, &type));
+    const size_t n = count(object, pre_list);
+    if (n > 2) return qkvi_tokenizer_refuse(r, "pre_tokenizer", "Sequence of more than two");
+    const json_t *const first = n == 2 ? entry(object, pre_list, 0) : NULL;
+    const json_t *const last = entry(object, pre_list, n - 1);
+    if (first && is_type(first, "Digits"))
+        QKV_TRY(read_digits(r, first));
+    else if (first && is_type(first, "Split"))
+        QKV_TRY(read_split(r, first));
+    else if (first)
+        return qkvi_tokenizer_refuse(r, "pre_tokenizer", type_of(first));
+    if (!is_type(last, "ByteLevel"))
+        return qkvi_tokenizer_refuse(r, "pre_tokenizer", type_of(last));
+    return read_byte_level(r, last);
+}
+
+/* ---- Metaspace -------------------------------------------------------------------------------- */
+
+static qkv_status read_spaces(const qkvi_tokenizer_reader *r) {
+    static const char list[] = "normalizers";
+    const json_t *const part = json_object_get(r->root, "normalizer");
+    qkvi_metaspace *const rules = &qkvi_bpe_of(r->tokenizer)->metaspace;
+    if (r->lower_first) return qkvi_tokenizer_refuse(r, "normalizer", "Lowercase");
+    if (is_null(part)) return QKV_OK;
+    for (size_t i = 0; i < count(part, list); i++) {
+        const json_t *const one = entry(part, list, i);
+        int *const is_on = is_type(one, "Replace") ? &rules->replaces : &rules->prepends;
+        const int is_ours = is_type(one, "Replace")
+                                ? has_pattern(one, "String", " ") && has_text(one, "content", META)
+                                : is_type(one, "Prepend") && has_text(one, "prepend", META);
+        if (!is_ours || *is_on) return qkvi_tokenizer_refuse(r, "normalizer", type_of(one));
+        *is_on = 1;
+    }
+    r->tokenizer->normalizes = rules->replaces || rules->prepends;
+    return QKV_OK;
+}
+
+/* prepend_scheme, or add_prefix_space of older files, which may only confirm it. */
+static qkv_status read_scheme(const qkvi_tokenizer_reader *r, const char *path, const json_t *part,
+                              qkvi_prepend *prepend) {
+    static const char *const names[] = { "never", "first", "always" };
+    const qkvi_json_reader inner = qkvi_tokenizer_fields(r, path, part);
+    const char *scheme = "always";
+    int prefix = 1;
+    QKV_TRY(qkvi_json_take_string(&inner, "prepend_scheme", &scheme));
+    QKV_TRY(qkvi_json_take_bool(&inner, "add_prefix_space", &prefix));
+    if (!has_text(part, "replacement", META))
+        return QKVI_TOKENIZER_FAIL(r, QKV_ERR_UNSUPPORTED,
+                                   "%s.replacement that is not U+2581 is not supported", path);
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(scheme, names[i]) != 0) continue;
+        *prepend = (qkvi_prepend)i;
+        if (prefix || i == 0) return QKV_OK;
+    }
+    return QKVI_TOKENIZER_FAIL(r, QKV_ERR_FORMAT,
+                               "%s.prepend_scheme \"%s\" is not always, first or never, or "
+                               "contradicts add_prefix_space",
+                               path, QKVI_PRINTABLE(96, scheme));
+}
+
+static qkv_status read_metaspace(const qkvi_tokenizer_reader *r) {
+    const json_t *const part = json_object_get(r->root, "pre_tokenizer");
+    qkvi_metaspace *const rules = &qkvi_bpe_of(r->tokenizer)->metaspace;
+    const qkvi_json_reader inner = qkvi_tokenizer_fields(r, "pre_tokenizer", part);
+    if (is_null(part)) return QKV_OK;
+    const int is_at_spaces = is_type(part, "Split") && has_pattern(part, "String", " ");
+    if (is_at_spaces && rules->replaces) return QKV_OK;
+    if (!is_type(part, "Metaspace") || rules->replaces || rules->prepends)
+        return qkvi_tokenizer_refuse(r, "pre_tokenizer", type_of(part));
+    rules->is_on = rules->splits = 1;
+    QKV_TRY(qkvi_json_take_bool(&inner, "split", &rules->splits));
+    return read_scheme(r, "pre_tokenizer", part, &rules->prepend);
+}
+
+/* The steps of a decoder in their order, each at most once; how many there are, or 0 for others. */
+static int is_decoder(const json_t *part, qkvi_metaspace *rules) {
+    static const char list[] = "decoders";
+    static const char *const steps[] = { "Replace", "ByteFallback", "Fuse", "Strip" };
+    size_t step = 0;
+    int seen[4] = { 0 };
+    for (size_t i = 0; i < count(part, list); i++) {
+        const json_t *const one = entry(part, list, i);
+        while (step < 4 && !is_type(one, steps[step])) step++;
+        if (step == 4) return 0;
+        seen[step++] = 1;
+        if (is_type(one, "Replace") &&
+            !(has_pattern(one, "String", META) && has_text(one, "content", " ")))
+            return 0;
+        if (!is_type(one, "Strip")) continue;
+        const json_int_t start = json_integer_value(json_object_get(one, "start"));
+        if (!has_text(one, "content", " ") ||
+            json_integer_value(json_object_get(one, "stop")) != 0 || start < 0 || start > 1024)
+            return 0;
+        rules->strips = (int)start;
+    }
+    rules->joins_bytes = seen[1];
+    return seen[0] && (seen[2] || !seen[3]);
+}
+
+qkv_status qkvi_metaspace_read_decoder(const qkvi_tokenizer_reader *r, const json_t *part) {
+    qkvi_metaspace *const rules = &qkvi_bpe_of(r->tokenizer)->metaspace;
+    qkvi_prepend prepend = QKVI_PREPEND_NEVER;
+    r->tokenizer->decoder = QKVI_DECODER_KIND;
+    if (is_type(part, "Metaspace")) {
+        QKV_TRY(read_scheme(r, "decoder", part, &prepend));
+        rules->drops_first = prepend != QKVI_PREPEND_NEVER;
+    } else if (!is_decoder(part, rules)) {
+        r->tokenizer->decoder = QKVI_DECODER_OTHER;
+    }
+    return QKV_OK;
+}
+
+/* ---- The model ------------------------------------------------------------------------------- */
+
+/* What would change ids and is not implemented: only its neutral value is accepted. */
+static qkv_status refuse_switches(const qkvi_tokenizer_reader *r, const qkvi_json_reader *inner) {
+    static const char *const texts[] = { "continuing_subword_prefix", "end_of_word_suffix" };
+    double dropout = 0;
+    const qkvi_bpe *model = qkvi_bpe_of(r->tokenizer);
+    const char *name = NULL;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        const char *text = "";
+        QKV_TRY(qkvi_json_take_string(inner, texts[i], &text));
+        if (*text) name = texts[i];
+    }
+    QKV_TRY(qkvi_json_take_real(inner, "dropout", &dropout));
+    if (model->byte_fallback && r->tokenizer->kind == &qkvi_bpe_kind) name = "byte_fallback";
+    if (dropout != 0) name = "dropout";
+    if (name == NULL) return QKV_OK;
+    return QKVI_TOKENIZER_FAIL(r, QKV_ERR_UNSUPPORTED,
+                               "model.%s is set, which is not "
+                               "supported",
+                               name);
+}
+
+static qkv_status read_unk(const qkvi_tokenizer_reader *r, const qkvi_json_reader *inner) {
+    const char *unk = NULL;
+    qkvi_bpe *model = qkvi_bpe_of(r->tokenizer);
+    QKV_TRY(qkvi_json_take_string(inner, "unk_token", &unk));
+    if (unk == NULL) return QKV_OK;
+    model->unk = qkvi_pieces_find(&r->tokenizer->pieces, unk, strlen(unk));
+    r->tokenizer->special[QKV_TOKEN_UNK] = model->unk;
+    if (model->unk >= 0) return QKV_OK;
+    return QKVI_TOKENIZER_FAIL(r, QKV_ERR_FORMAT, "model.unk_token \"%s\" is not in model.vocab",
+                               QKVI_PRINTABLE(96, unk));
+}
+
+static qkv_status read_model(const qkvi_tokenizer_reader *r) {
+    const json_t *object = NULL;
+    qkvi_bpe *model = qkvi_bpe_of(r->tokenizer);
+    QKV_TRY(qkvi_tokenizer_model(r, "BPE", &object));
+    const qkvi_json_reader inner = qkvi_tokenizer_fields(r, "model", object);
+    QKV_TRY(qkvi_json_take_bool(&inner, "byte_fallback", &model->byte_fallback));
+    QKV_TRY(refuse_switches(r, &inner));
+    QKV_TRY(qkvi_json_take_bool(&inner, "fuse_unk", &model->fuse_unk));
+    QKV_TRY(qkvi_json_take_bool(&inner, "ignore_merges", &model->ignore_merges));
+    QKV_TRY(qkvi_tokenizer_read_words(r, object));
+    if (model->byte_fallback) QKV_TRY(qkvi_metaspace_check_bytes(r->tokenizer, r->name, r->error));
+    QKV_TRY(read_unk(r, &inner));
+    return qkvi_bpe_read_merges(r, object);
+}
+
+qkv_status qkvi_bpe_read_json(qkvi_tokenizer_reader *r) {
+    const int has_bytes = is_byte_level(r->root);
+    r->tokenizer = has_bytes ? qkvi_bpe_new() : qkvi_metaspace_new();
+    if (r->tokenizer == NULL)
+        return QKVI_TOKENIZER_FAIL(r, QKV_ERR_MEMORY, "no memory for a tokenizer");
+    QKV_TRY(has_bytes ? read_normalizer(r) : read_spaces(r));
+    QKV_TRY(has_bytes ? read_pre_tokenizer(r) : read_metaspace(r));
+    return read_model(r);
+}
