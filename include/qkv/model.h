@@ -455,8 +455,8 @@ QKV_API QKV_NODISCARD qkv_status qkv_run_capture(const qkv_run *run, qkv_which w
 
 /**
  * Copies queries and keys as they are before rotary positions turn them (qkv_rope): their products
- * are the scores that tokens would have at distance 0. In a layer without turns they are those of the
- * capture. They are turned back, so they differ from what was projected by rounding.
+ * are the scores that tokens would have at distance 0. In a layer without turns they are those of
+ * the capture. They are turned back, so they differ from what was projected by rounding.
  *
  * @param q  NULL, or [n_heads][n][head_dim].
  * @param k  NULL, or [n_kv_heads][n_keys][head_dim].

@@ -61,6 +61,9 @@ static qkv_status open_shards(qkv_error *error) {
 }
 static qkv_status open_writer(qkv_error *error) { return open_model(WRITER, error); }
 static qkv_status open_pair(qkv_error *error) { return open_model(PAIR, error); }
+static qkv_status open_gemma(qkv_error *error) {
+    return open_model(QKV_TEST_DATA "/golden/llama/gemma3_text_1", error);
+}
 static qkv_status open_cached(qkv_error *error) { return open_model("some/model", error); }
 
 static qkv_status open_half(qkv_error *error) {
@@ -454,6 +457,8 @@ static const oom_call calls[] = {
       0 },
     { "qkv_model_open", "one that writes", new_ctx, open_writer, take_model, drop_opened, OOM_IO,
       0 },
+    { "qkv_model_open", "a Gemma, with two kinds of turns", new_ctx, open_gemma, take_model,
+      drop_opened, OOM_IO, 0 },
     { "qkv_model_open", "an encoder and a decoder", new_ctx, open_pair, take_model, drop_opened,
       OOM_IO, 0 },
     { "qkv_model_open", "one that is odd", new_ctx, open_odd, take_model, drop_opened, OOM_IO, 0 },
