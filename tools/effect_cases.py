@@ -21,6 +21,8 @@ import torch
 import transformers as t
 from safetensors.torch import save_file
 
+from llama_cases import F32, double
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CASES = {
     "bert": (t.BertForPreTraining, "models/default", "self"),
@@ -28,6 +30,8 @@ CASES = {
     "bart_encoder": (t.BartForConditionalGeneration, "tests/golden/decoder/bart_1/mild", "self"),
     "bart_decoder": (t.BartForConditionalGeneration, "tests/golden/decoder/bart_2/mild", "decoder"),
     "marian_cross": (t.MarianMTModel, "tests/golden/decoder/marian_3/mild", "cross"),
+    "llama": (t.LlamaForCausalLM, "tests/golden/llama/llama_2", "self"),
+    "gemma2": (t.Gemma2ForCausalLM, "tests/golden/llama/gemma2_1", "self"),
 }
 LENGTH, TARGET_LENGTH, MASK = 11, 6, 4
 
@@ -38,6 +42,8 @@ def projections(model, which):
         return [layer.attention.output.dense for layer in model.bert.encoder.layer]
     if isinstance(model, t.GPT2LMHeadModel):
         return [layer.attn.c_proj for layer in model.transformer.h]
+    if not model.config.is_encoder_decoder:
+        return [layer.self_attn.o_proj for layer in model.model.layers]
     if which == "self":
         return [layer.self_attn.out_proj for layer in model.get_encoder().layers]
     return [(layer.encoder_attn if which == "cross" else layer.self_attn).out_proj for layer in model.get_decoder().layers]
@@ -100,6 +106,11 @@ def lens(model, out, positions, words):
         states, last = out.hidden_states, len(out.hidden_states) - 1
         states = [model.transformer.ln_f(h) if l < last else h for l, h in enumerate(states)]
         read = model.lm_head
+    elif not model.config.is_encoder_decoder:
+        states, last = out.hidden_states, len(out.hidden_states) - 1
+        states = [model.model.norm(h) if l < last else h for l, h in enumerate(states)]
+        cap = getattr(model.config, "final_logit_softcapping", None)
+        read = lambda h: cap * torch.tanh(model.lm_head(h) / cap) if cap else model.lm_head(h)
     else:
         states, read = out.decoder_hidden_states, lambda h: model.lm_head(h) + model.final_logits_bias
     with torch.no_grad():
@@ -121,9 +132,7 @@ def make_ids(model, generator):
     return ids, target, torch.arange(TARGET_LENGTH)
 
 
-def make_case(name, generator):
-    kind, folder, which = CASES[name]
-    model = kind.from_pretrained(ROOT / folder, attn_implementation="eager").double().eval()
+def make_case(name, model, which, generator):
     (ids, source), (target, source_target), positions = make_ids(model, generator)
     modules, n_heads = projections(model, which), n_heads_of(model, which)
     n = len(modules) * n_heads
@@ -149,13 +158,17 @@ def make_case(name, generator):
         if kind == "zero":
             tensors["zero.logits"] = logits[:1 + len(sets)]
     tensors["lens.log_p"], tensors["lens.best"] = lens(model, base, positions, words)
-    return {f"{name}.{key}": (x.float() if x.is_floating_point() else x.to(torch.int32)).contiguous().clone() for key, x in tensors.items()}
+    return {f"{name}.{key}": x for key, x in tensors.items()}
 
 
 def main():
     tensors = {}
     for seed, name in enumerate(CASES):
-        tensors |= make_case(name, torch.Generator().manual_seed(77 + seed))
+        kind, folder, which = CASES[name]
+        model = kind.from_pretrained(ROOT / folder, attn_implementation="eager").double().eval()
+        with double():
+            tensors |= make_case(name, model, which, torch.Generator().manual_seed(77 + seed))
+    tensors = {name: (x.to(F32) if x.is_floating_point() else x.to(torch.int32)).contiguous().clone() for name, x in tensors.items()}
     save_file(tensors, pathlib.Path(sys.argv[1]), metadata={"torch": torch.__version__, "transformers": t.__version__})
 
 

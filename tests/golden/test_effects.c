@@ -1,7 +1,7 @@
 /*
  * Ablated heads and the lens against transformers in float64 with hooks (tools/effect_cases.py): every
  * head alone and groups of heads; zero, mean and patched outputs; BERT, GPT-2, BART and Marian, each
- * attention. Then properties: batches, threads and other sets change no bit, and neither does a patch
+ * attention, Llama and Gemma 2. Then properties: batches, threads and other sets change no bit, and neither does a patch
  * with the text's own outputs.
  */
 #include "golden_model.h"
@@ -14,7 +14,9 @@ static const struct kind {
               { "gpt2", "tests/golden/decoder/gpt2_2/mild", QKV_SELF },
               { "bart_encoder", "tests/golden/decoder/bart_1/mild", QKV_SELF },
               { "bart_decoder", "tests/golden/decoder/bart_2/mild", QKV_DECODER },
-              { "marian_cross", "tests/golden/decoder/marian_3/mild", QKV_CROSS } };
+              { "marian_cross", "tests/golden/decoder/marian_3/mild", QKV_CROSS },
+              { "llama", "tests/golden/llama/llama_2", QKV_SELF },
+              { "gemma2", "tests/golden/llama/gemma2_1", QKV_SELF } };
 
 /* A case: its model, texts and sets. */
 typedef struct fixture {
@@ -161,7 +163,8 @@ static void test_mean(void **state) {
     qkv_run *const run = run_text(&f, &f.source, &f.source_target);
     const qkv_model_info *const info = &f.g.model->info;
     const int64_t n_layers = f.kind->which == QKV_SELF ? info->n_layers : info->n_decoder_layers;
-    const int64_t n = n_layers * info->hidden;
+    const int64_t width = f.kind->which == QKV_SELF ? info->n_heads * info->head_dim : info->hidden;
+    const int64_t n = n_layers * width;
     const int64_t n_tokens = f.kind->which == QKV_SELF ? f.source.n : f.source_target.n;
     double *const sums = calloc((size_t)n, sizeof *sums);
     float *const means = calloc((size_t)n, sizeof *means);
