@@ -42,6 +42,7 @@ def clean(text):
     text = re.sub(r"^[ \t]*#[^\n]*", "", text, flags=re.M)
     text = re.sub(r"QKV_DEFINE_INIT\(\w+\)", " ", text)
     text = re.sub(r"\bstruct (qkv_\w+)(?=\s*\*)", r"\1", text)
+    text = re.sub(r"\bunsigned char\b", "uint8_t", text)
     text = re.sub(r"\bunsigned( int)?\b", "uint32_t", text)
     return re.sub(r'extern "C" \{', " ", text)
 
