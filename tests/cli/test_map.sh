@@ -196,6 +196,13 @@ map -o "$d/none/x.png"
 code 1
 err_like 'No such file or directory'
 
+# ---- Layers with a window ----------------------------------------------------------------------
+
+# Lines go to the keys that the head's query sees: four of them in this model.
+run map "she was when . , ? w0 w1 w2 w3" --model "$here/../golden/llama/mistral_1" --head 1.1 --query 8 --top 20 --json --quiet
+code 0
+check "lines of a window" test "$(grep -o '"key":' "$folder/out" | wc -l)" -eq 4
+
 # ---- Ctrl-C ------------------------------------------------------------------------------------
 
 for signal in INT TERM; do
