@@ -82,7 +82,7 @@ void effect_caption(const struct effect *effect, bool table, struct caption *cap
     if (table && effect->options->groups.n > 0)
         caption_add(caption,
                     " A group is ablated together; sum = the effects of its heads alone, added. "
-                    "Where they differ, heads stand in for each other, or need each other.");
+                    "Where they differ, heads can replace each other, or need each other.");
     caption_add(caption, " An effect is of this text and word only.");
 }
 

@@ -5,7 +5,7 @@
 
 #include "common/csv.h"
 #include "common/given.h"
-#include "common/rows.h"
+#include "common/heads_picture.h"
 #include "heads/effect.h"
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -90,29 +90,18 @@ static qkv_status write_table(const struct effect *effect, const char *path, cha
 static qkv_status draw(const struct effect *effect, const char *path, qkv_error *error) {
     struct caption caption = { "" };
     float *const cells = calloc((size_t)effect->n_all + 1, sizeof *cells);
-    char **const layers = rows_labels("layer ", effect->n_layers, 1),
-                 **const heads = rows_labels("head ", effect->n_heads, 1);
     caption_add(&caption, "Model %.300s. ", effect->session->info->source);
     effect_looked_at(effect, &caption);
     caption_add(&caption, " A cell is the effect of one head in nats. ");
     effect_caption(effect, false, &caption);
     for (int64_t i = 0; cells && i < effect->n_all; i++) cells[i] = (float)effect->sets[i].nats;
     const qkv_heatmap map = { .struct_size = sizeof map,
-                              .n_rows = effect->n_layers,
-                              .n_cols = effect->n_heads,
-                              .weights = cells,
-                              .row_labels = (const char *const *)layers,
-                              .col_labels = (const char *const *)heads,
-                              .row_axis = "layer",
-                              .col_axis = "head",
                               .title = "What each head is worth",
                               .caption = caption.text,
                               .theme = (qkv_theme)effect->options->common.theme.value,
                               .is_signed = 1 };
-    const qkv_status status = cells && layers && heads ? qkv_view_heatmap_write(&map, path, error)
-                                                       : text_no_memory(error);
-    session_labels_free(layers, effect->n_layers);
-    session_labels_free(heads, effect->n_heads);
+    const qkv_status status =
+        heads_picture(map, effect->n_layers, effect->n_heads, cells, path, error);
     free(cells);
     return status;
 }

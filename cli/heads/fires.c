@@ -1,7 +1,6 @@
 /*
  * The texts of a file on which a head fires most: of each text the largest weight of a query on another
- * token, special tokens aside. The best of them are kept in a heap whose root is the smallest, so memory
- * does not depend on the file.
+ * token, special tokens aside. Only the best of them are kept, so memory does not depend on the file.
  */
 #include "heads/fires.h"
 
@@ -36,7 +35,7 @@ static void fire_free(struct fire *fire) {
     free(fire->queries);
 }
 
-/* ---- The heap -------------------------------------------------------------------------------- */
+/* ---- The list, best first --------------------------------------------------------------------- */
 
 /* Is a behind b: a smaller weight, or the same in a later line? */
 static bool is_behind(const struct fire *a, const struct fire *b) {
@@ -44,45 +43,16 @@ static bool is_behind(const struct fire *a, const struct fire *b) {
     return a->line > b->line;
 }
 
-static void swap(struct fire *a, struct fire *b) {
-    const struct fire kept = *a;
-    *a = *b;
-    *b = kept;
-}
-
-static void sink(struct fire *list, int64_t n, int64_t i) {
-    for (int64_t child = 2 * i + 1; child < n; child = 2 * i + 1) {
-        if (child + 1 < n && is_behind(&list[child + 1], &list[child])) child++;
-        if (!is_behind(&list[child], &list[i])) return;
-        swap(&list[child], &list[i]);
-        i = child;
-    }
-}
-
-static void rise(struct fire *list, int64_t i) {
-    while (i > 0 && is_behind(&list[i], &list[(i - 1) / 2])) {
-        swap(&list[i], &list[(i - 1) / 2]);
-        i = (i - 1) / 2;
-    }
-}
-
-/* The best first. */
-static void sort(struct fires *fires) {
-    for (int64_t n = fires->n; n > 1; n--) {
-        swap(&fires->list[0], &fires->list[n - 1]);
-        sink(fires->list, n - 1, 0);
-    }
-}
-
-static void put(struct fires *fires, struct fire *fire) {
-    if (fires->n < fires->most) {
-        fires->list[fires->n] = *fire;
-        rise(fires->list, fires->n++);
-        return;
-    }
-    swap(&fires->list[0], fire);
-    sink(fires->list, fires->n, 0);
-    fire_free(fire);
+/* Of a full list the last one makes room. */
+static void put(struct fires *fires, const struct fire *fire) {
+    int64_t at = fires->n;
+    if (fires->n < fires->most)
+        fires->n++;
+    else
+        fire_free(&fires->list[--at]);
+    for (; at > 0 && is_behind(&fires->list[at - 1], fire); at--)
+        fires->list[at] = fires->list[at - 1];
+    fires->list[at] = *fire;
 }
 
 /* ---- One text -------------------------------------------------------------------------------- */
@@ -130,7 +100,7 @@ static qkv_status take(void *user, const struct texts_one *text, qkv_error *erro
                          .weight = best.weight };
     fires->n_silent += best.query < 0;
     if (best.query < 0) return QKV_OK;
-    if (fires->n == fires->most && is_behind(&fire, &fires->list[0])) return QKV_OK;
+    if (fires->n == fires->most && is_behind(&fire, &fires->list[fires->n - 1])) return QKV_OK;
     fire.queries = copy_ids(queries);
     fire.keys = queries == keys ? fire.queries : copy_ids(keys);
     if (fire.queries && fire.keys) {
@@ -286,7 +256,6 @@ int fires_answer(const struct heads_job *job) {
         fires.of[fires.layer * n_heads + fires.head] = 1;
         status = texts_read(&texts, &error);
     }
-    sort(&fires);
     if (status == QKV_OK) status = fires_show(&fires, &texts, &error);
     for (int64_t i = 0; i < fires.n; i++) fire_free(&fires.list[i]);
     free(fires.list);

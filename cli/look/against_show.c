@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "common/rows.h"
+#include "common/heads_picture.h"
 #include "look/against.h"
 
 /* ---- Words ----------------------------------------------------------------------------------- */
@@ -113,27 +113,15 @@ json_t *against_json(const struct against *a) {
 static qkv_status draw_all(const struct against *a, const char *path, qkv_error *error) {
     struct caption caption = { "" };
     float *const cells = calloc((size_t)a->n_all + 1, sizeof *cells);
-    char **const layers = rows_labels("layer ", a->n_layers, 1),
-                 **const heads = rows_labels("head ", a->n_heads, 1);
     add_models(a, &caption);
     caption_add(&caption, "A cell is the JS of one head. %s", what);
     for (int64_t i = 0; cells && i < a->n_all; i++) cells[i] = (float)a->list[i].mean;
     const qkv_heatmap map = { .struct_size = sizeof map,
-                              .n_rows = a->n_layers,
-                              .n_cols = a->n_heads,
-                              .weights = cells,
-                              .row_labels = (const char *const *)layers,
-                              .col_labels = (const char *const *)heads,
-                              .row_axis = "layer",
-                              .col_axis = "head",
                               .title = "Which heads differ between two models",
                               .caption = caption.text,
                               .theme = (qkv_theme)a->options->common.theme.value,
                               .quantity = "divergence" };
-    const qkv_status status = cells && layers && heads ? qkv_view_heatmap_write(&map, path, error)
-                                                       : text_no_memory(error);
-    session_labels_free(layers, a->n_layers);
-    session_labels_free(heads, a->n_heads);
+    const qkv_status status = heads_picture(map, a->n_layers, a->n_heads, cells, path, error);
     free(cells);
     return status;
 }
@@ -152,7 +140,7 @@ static qkv_status differences(const struct against *a, float *cells, float *othe
     }
     for (int64_t c = 0; c < n_rows * n_cols; c++) {
         cells[c] -= other[c];
-        hidden[c] = !qkv_heads_sees(a->text[0].heads, c / n_cols, c % n_cols);
+        hidden[c] = !qkv_head_sees(a->text[0].heads, index, c / n_cols, c % n_cols);
     }
     return QKV_OK;
 }
