@@ -53,6 +53,19 @@ static inline qkvi_rules qkvi_rules_of(const qkvi_problem *p, int64_t b) {
     };
 }
 
+/** Of causal and a window alone; a bound of the window below 0 is none. */
+static inline qkvi_rules qkvi_rules_of_window(int64_t n_queries, int64_t n_keys, int64_t offset,
+                                              bool causal, int64_t left, int64_t right) {
+    return (qkvi_rules){
+        .n_queries = n_queries,
+        .n_keys = n_keys,
+        .offset = offset,
+        .left = left < 0 ? QKVI_NO_WINDOW : qkvi_min_i64(left, QKVI_NO_WINDOW),
+        .right = right < 0 ? QKVI_NO_WINDOW : qkvi_min_i64(right, QKVI_NO_WINDOW),
+        .causal_end = causal ? 0 : QKVI_NO_WINDOW,
+    };
+}
+
 /** What query i may see, ends not clipped to the keys that there are. */
 static inline qkvi_range qkvi_span_of(const qkvi_rules *r, int64_t i) {
     const int64_t at = i + r->offset;

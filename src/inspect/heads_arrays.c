@@ -148,14 +148,8 @@ static void take_heads(const qkv_heads_arrays *a, qkv_heads *heads) {
 }
 
 static void take_rules(const qkv_heads_arrays *a, qkv_heads *heads) {
-    const int64_t left = a->window_left < 0 ? QKVI_NO_WINDOW : a->window_left,
-                  right = a->window_right < 0 ? QKVI_NO_WINDOW : a->window_right;
-    heads->rules = (qkvi_rules){ .n_queries = a->n_queries,
-                                 .n_keys = a->n_keys,
-                                 .offset = a->q_offset,
-                                 .left = qkvi_min_i64(left, QKVI_NO_WINDOW),
-                                 .right = qkvi_min_i64(right, QKVI_NO_WINDOW),
-                                 .causal_end = a->causal ? 0 : QKVI_NO_WINDOW };
+    heads->rules = qkvi_rules_of_window(a->n_queries, a->n_keys, a->q_offset, a->causal,
+                                        a->window_left, a->window_right);
     if (a->window_left < 0 && a->window_right < 0) return;
     heads->desc.flags |= QKV_SET_WINDOW;
     heads->desc.window_left = a->window_left;

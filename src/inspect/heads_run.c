@@ -45,10 +45,9 @@ static qkv_status take_layers(const qkv_run *run, int64_t b, qkv_heads *heads, q
                                     .k = c.k + h / group * c.n_keys * c.head_dim,
                                     .lse = (float *)(uintptr_t)(c.lse + h * c.n),
                                     .scale = c.scale };
-        if (!heads->layer_rules) continue;
-        heads->layer_rules[layer] = heads->rules;
-        if (c.window_left >= 0) heads->layer_rules[layer].left = c.window_left;
-        if (c.window_right >= 0) heads->layer_rules[layer].right = c.window_right;
+        if (heads->layer_rules)
+            heads->layer_rules[layer] =
+                qkvi_rules_of_window(c.n, c.n_keys, 0, c.causal, c.window_left, c.window_right);
     }
     heads->n_lse = heads->n_all;
     heads->dense = 1;
@@ -98,11 +97,7 @@ static qkv_status open(qkv_ctx *ctx, const qkv_run *run, int64_t b, const qkv_ca
     h->n_kv_heads = c->n_kv_heads;
     if (windows) h->layer_rules = qkvi_calloc_array((size_t)n_layers, sizeof *h->layer_rules);
     if (windows && !h->layer_rules) return qkvi_no_memory(error, "heads");
-    h->rules = (qkvi_rules){ .n_queries = c->n,
-                             .n_keys = c->n_keys,
-                             .left = QKVI_NO_WINDOW,
-                             .right = QKVI_NO_WINDOW,
-                             .causal_end = c->causal ? 0 : QKVI_NO_WINDOW };
+    h->rules = qkvi_rules_of_window(c->n, c->n_keys, 0, c->causal, -1, -1);
     QKV_TRY(take_layers(run, b, h, error));
     return take_tokens(h, error);
 }

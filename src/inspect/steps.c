@@ -9,6 +9,7 @@
  */
 #include <math.h>
 
+#include "attn/mask.h"
 #include "core/fpstate.h"
 #include "inspect/steps.h"
 #include "model/model_impl.h"
@@ -99,12 +100,11 @@ static void embed(const struct work *w, const float *hidden, const struct arrays
 
 /* Which keys the query sees. */
 static void find_keys(qkv_steps *s) {
-    s->first_key = 0;
-    s->end_key = s->causal ? s->query + 1 : s->n;
-    if (s->window_left >= 0 && s->query - s->window_left > 0)
-        s->first_key = s->query - s->window_left;
-    if (s->window_right >= 0 && s->query + s->window_right + 1 < s->end_key)
-        s->end_key = s->query + s->window_right + 1;
+    const qkvi_rules rules =
+        qkvi_rules_of_window(s->n, s->n, 0, s->causal, s->window_left, s->window_right);
+    const qkvi_range keys = qkvi_keys_of(&rules, s->query);
+    s->first_key = keys.begin;
+    s->end_key = keys.end;
 }
 
 static double score_of(const qkv_steps *s, double product) {

@@ -4,6 +4,7 @@
  * and lse, with the instruction set of the context that ran.
  */
 
+#include "attn/mask.h"
 #include "core/fpstate.h"
 #include "core/options.h"
 #include "kernels/gemm.h"
@@ -191,10 +192,11 @@ qkv_status qkv_run_unturned(const qkv_run *run, qkv_which which, int64_t b, int6
 
 /* Keys that a query does not see, of a row of weights. */
 static void hide(const qkv_capture *c, int64_t i, float *weights) {
-    for (int64_t j = c->causal ? i + 1 : c->n_keys; j < c->n_keys; j++) weights[j] = 0;
-    for (int64_t j = 0; c->window_left >= 0 && j < i - c->window_left; j++) weights[j] = 0;
-    for (int64_t j = i + 1 + c->window_right; c->window_right >= 0 && j < c->n_keys; j++)
-        weights[j] = 0;
+    const qkvi_rules rules =
+        qkvi_rules_of_window(c->n, c->n_keys, 0, c->causal, c->window_left, c->window_right);
+    const qkvi_range keys = qkvi_keys_of(&rules, i);
+    for (int64_t j = 0; j < keys.begin; j++) weights[j] = 0;
+    for (int64_t j = keys.end; j < c->n_keys; j++) weights[j] = 0;
     for (int64_t j = 0; c->seen && j < c->n_keys; j++)
         if (!c->seen[j]) weights[j] = 0;
 }

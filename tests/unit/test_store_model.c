@@ -71,7 +71,7 @@ static void rename_tensor(checkpoint *c, const char *name, const char *to) {
 
 static void remove_tensor(checkpoint *c, const char *name) { *find(c, name) = c->tensors[--c->n]; }
 
-static void add_tensor(checkpoint *c, const char *name, qkvi_elem type, int64_t n) {
+static void add_tensor(checkpoint *c, const char *name, qkvi_elem_type type, int64_t n) {
     c->raw[c->n] = calloc((size_t)n, qkvi_elem_bytes(type));
     c->tensors[c->n] = (qkvi_stored_out){ name, type, 1, { n }, c->raw[c->n] };
     c->n++;

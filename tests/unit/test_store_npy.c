@@ -115,7 +115,7 @@ static void test_writes_numpy_bytes(void **state) {
 static void test_doubles_are_rounded_once(void **state) {
     (void)state;
     static const struct {
-        qkvi_elem half;
+        qkvi_elem_type half;
         double lower, upper; /* neighbours, with encodings one apart */
         uint16_t bits;       /* of the lower */
     } pairs[] = {

@@ -25,7 +25,7 @@ static void in_folder(char path[256], const char *folder, const char *name) {
     snprintf(path, 256, "%s/%s", folder, name);
 }
 
-static int64_t pattern(qkvi_elem type, int64_t i) {
+static int64_t pattern(qkvi_elem_type type, int64_t i) {
     return type == QKVI_BOOL ? i % 3 == 0 : type >= QKVI_U64 ? i % 7 : i % 7 - 3;
 }
 

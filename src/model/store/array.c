@@ -19,7 +19,7 @@ size_t qkvi_array_width(qkv_array_type type) {
 }
 
 /* floats: what floats become. */
-static qkv_array_type type_of(qkvi_elem type, qkv_array_type floats) {
+static qkv_array_type type_of(qkvi_elem_type type, qkv_array_type floats) {
     return qkvi_elem_is_float(type) ? floats : type == QKVI_BOOL ? QKV_ARRAY_BOOL : QKV_ARRAY_I64;
 }
 
@@ -39,7 +39,7 @@ static qkv_status make_array(qkv_array_type type, int rank, const int64_t *shape
 }
 
 /* Stored elements to the array's own. */
-static qkv_status convert(const char *file, qkvi_elem type, const void *stored, size_t n,
+static qkv_status convert(const char *file, qkvi_elem_type type, const void *stored, size_t n,
                           qkv_array *array, qkv_error *error) {
     if (array->type == QKV_ARRAY_F32) {
         qkvi_elems_to_f32(type, stored, n, array->data);
@@ -59,7 +59,7 @@ static qkv_status convert(const char *file, qkvi_elem type, const void *stored, 
 }
 
 typedef struct stored_elems {
-    qkvi_elem type;
+    qkvi_elem_type type;
     int is_swapped;
     size_t n;
 } stored_elems;

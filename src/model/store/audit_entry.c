@@ -190,8 +190,8 @@ typedef struct counts {
 } counts;
 
 /* By their bits, in the stored type: f64 that only f32 cannot hold is a number. */
-static void count_not_finite(qkvi_elem type, const unsigned char *bytes, size_t n, uint64_t index,
-                             counts *found) {
+static void count_not_finite(qkvi_elem_type type, const unsigned char *bytes, size_t n,
+                             uint64_t index, counts *found) {
     const uint64_t exponent = type == QKVI_F64    ? UINT64_C(0x7ff0000000000000)
                               : type == QKVI_F32  ? 0x7f800000
                               : type == QKVI_BF16 ? 0x7f80

@@ -5,18 +5,18 @@
 
 #include "core/half.h"
 
-const char *qkvi_elem_name(qkvi_elem type) {
+const char *qkvi_elem_name(qkvi_elem_type type) {
     static const char *const names[] = { "F64", "F32", "F16", "BF16", "I64", "I32", "I16",
                                          "I8",  "U64", "U32", "U16",  "U8",  "BOOL" };
     return names[type];
 }
 
-size_t qkvi_elem_bytes(qkvi_elem type) {
+size_t qkvi_elem_bytes(qkvi_elem_type type) {
     static const uint8_t bytes[] = { 8, 4, 2, 2, 8, 4, 2, 1, 8, 4, 2, 1, 1 };
     return bytes[type];
 }
 
-int qkvi_elem_is_float(qkvi_elem type) { return type <= QKVI_BF16; }
+int qkvi_elem_is_float(qkvi_elem_type type) { return type <= QKVI_BF16; }
 
 /* For each element: value is the stored element, of the C type, at index i. */
 #define FOR_EACH(c_type, statement)                                                                \
@@ -27,7 +27,7 @@ int qkvi_elem_is_float(qkvi_elem type) { return type <= QKVI_BF16; }
     }                                                                                              \
     break
 
-void qkvi_elems_to_f32(qkvi_elem type, const void *source, size_t n, float *destination) {
+void qkvi_elems_to_f32(qkvi_elem_type type, const void *source, size_t n, float *destination) {
     switch (type) {
     case QKVI_F64: FOR_EACH(double, destination[i] = (float)value);
     case QKVI_F16: FOR_EACH(uint16_t, destination[i] = qkvi_f32_of_f16(value));
@@ -52,7 +52,7 @@ static float odd_f32(double value) {
     return qkvi_float_of_bits((bits - away) | 1);
 }
 
-void qkvi_elems_to_half(qkvi_elem type, const void *source, size_t n, qkvi_elem half,
+void qkvi_elems_to_half(qkvi_elem_type type, const void *source, size_t n, qkvi_elem_type half,
                         uint16_t *destination) {
     const size_t width = qkvi_elem_bytes(type);
     for (size_t i = 0; i < n; i++) {
@@ -69,7 +69,7 @@ void qkvi_elems_to_half(qkvi_elem type, const void *source, size_t n, qkvi_elem 
     }
 }
 
-size_t qkvi_elems_to_i64(qkvi_elem type, const void *source, size_t n, int64_t *destination) {
+size_t qkvi_elems_to_i64(qkvi_elem_type type, const void *source, size_t n, int64_t *destination) {
     switch (type) {
     case QKVI_I64: FOR_EACH(int64_t, destination[i] = value);
     case QKVI_I32: FOR_EACH(int32_t, destination[i] = value);
@@ -89,7 +89,7 @@ size_t qkvi_elems_to_i64(qkvi_elem type, const void *source, size_t n, int64_t *
     return n;
 }
 
-void qkvi_elems_swap(qkvi_elem type, void *elems, size_t n) {
+void qkvi_elems_swap(qkvi_elem_type type, void *elems, size_t n) {
     const size_t width = qkvi_elem_bytes(type);
     for (unsigned char *at = elems, *const end = at + n * width; at < end; at += width)
         for (size_t low = 0, high = width - 1; low < high; low++, high--) {

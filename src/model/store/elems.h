@@ -7,7 +7,7 @@
 
 #include "model/base.h"
 
-typedef enum qkvi_elem {
+typedef enum qkvi_elem_type {
     QKVI_F64,
     QKVI_F32,
     QKVI_F16,
@@ -21,32 +21,32 @@ typedef enum qkvi_elem {
     QKVI_U16,
     QKVI_U8,
     QKVI_BOOL
-} qkvi_elem;
+} qkvi_elem_type;
 
 enum { QKVI_N_ELEMS = QKVI_BOOL + 1 };
 
 /** "F32": as safetensors spells it. */
-const char *qkvi_elem_name(qkvi_elem type);
-size_t qkvi_elem_bytes(qkvi_elem type);
-int qkvi_elem_is_float(qkvi_elem type);
+const char *qkvi_elem_name(qkvi_elem_type type);
+size_t qkvi_elem_bytes(qkvi_elem_type type);
+int qkvi_elem_is_float(qkvi_elem_type type);
 
 /**
  * f64, f32, f16 or bf16 to f32; f64 is rounded to nearest even. source and destination do not
  * overlap.
  */
-void qkvi_elems_to_f32(qkvi_elem type, const void *source, size_t n, float *destination);
+void qkvi_elems_to_f32(qkvi_elem_type type, const void *source, size_t n, float *destination);
 
 /** The same to bf16 or f16, rounded once to nearest even. */
-void qkvi_elems_to_half(qkvi_elem type, const void *source, size_t n, qkvi_elem half,
+void qkvi_elems_to_half(qkvi_elem_type type, const void *source, size_t n, qkvi_elem_type half,
                         uint16_t *destination);
 
 /**
  * Any integer type or bool to i64. @return the index of the first value that does not fit (u64), or
  * n.
  */
-size_t qkvi_elems_to_i64(qkvi_elem type, const void *source, size_t n, int64_t *destination);
+size_t qkvi_elems_to_i64(qkvi_elem_type type, const void *source, size_t n, int64_t *destination);
 
 /** Reverses the bytes of each element in place. */
-void qkvi_elems_swap(qkvi_elem type, void *elems, size_t n);
+void qkvi_elems_swap(qkvi_elem_type type, void *elems, size_t n);
 
 #endif

@@ -101,7 +101,7 @@ static qkv_status unsupported(const parser *p, const char *what) {
 static qkv_status take_descr(parser *p, qkvi_npy *npy) {
     static const struct {
         char name[3];
-        qkvi_elem type;
+        qkvi_elem_type type;
     } types[] = { { "f8", QKVI_F64 }, { "f4", QKVI_F32 }, { "f2", QKVI_F16 }, { "i8", QKVI_I64 },
                   { "i4", QKVI_I32 }, { "i2", QKVI_I16 }, { "i1", QKVI_I8 },  { "u8", QKVI_U64 },
                   { "u4", QKVI_U32 }, { "u2", QKVI_U16 }, { "u1", QKVI_U8 },  { "b1", QKVI_BOOL } };

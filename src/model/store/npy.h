@@ -19,7 +19,7 @@
 enum { QKVI_NPY_MAX_RANK = 8 };
 
 typedef struct qkvi_npy {
-    qkvi_elem type;
+    qkvi_elem_type type;
     int big_endian, fortran_order;
     int untyped; /* `<V2`: type is bf16 if somebody says so */
     int rank;

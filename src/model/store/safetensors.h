@@ -20,7 +20,7 @@ enum { QKVI_MAX_RANK = 8, QKVI_MAX_NAME = 1 << 16 };
 
 typedef struct qkvi_stored {
     const char *name; /* raw bytes: escape before printing */
-    qkvi_elem type;
+    qkvi_elem_type type;
     int rank;
     int64_t shape[QKVI_MAX_RANK];
     size_t n_elems;
@@ -71,7 +71,7 @@ const char *qkvi_shape_text(int rank, const int64_t *shape, char *text, size_t t
 /** A tensor to be written: data has the stored type. */
 typedef struct qkvi_stored_out {
     const char *name;
-    qkvi_elem type;
+    qkvi_elem_type type;
     int rank;
     int64_t shape[QKVI_MAX_RANK];
     const void *data;

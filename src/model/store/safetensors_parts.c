@@ -31,8 +31,8 @@ qkv_status qkvi_read_dtype(const qkvi_place *at, const json_t *value, qkvi_store
         return qkvi_tensor_failed(at, QKV_ERR_FORMAT, "dtype is not a string");
     const char *const name = json_string_value(value);
     for (int type = 0; type < QKVI_N_ELEMS; type++)
-        if (strcmp(qkvi_elem_name((qkvi_elem)type), name) == 0) {
-            tensor->type = (qkvi_elem)type;
+        if (strcmp(qkvi_elem_name((qkvi_elem_type)type), name) == 0) {
+            tensor->type = (qkvi_elem_type)type;
             return QKV_OK;
         }
     for (size_t u = 0; u < sizeof unsupported / sizeof *unsupported; u++)
