@@ -30,7 +30,7 @@ typedef struct qkvi_layernorm {
 
 /*
  * s += residual (nullable), then y = norm(s). stats [n_rows][2] receives mu (RMSNorm: 0) and rstd;
- * NULL, of RMSNorm: nobody wants it. y may be s if nothing is kept.
+ * NULL, of RMSNorm only: it is not stored. y may be s if nothing is kept.
  */
 void qkvi_layernorm_forward(qkv_ctx *ctx, const qkvi_layernorm *layer, float eps, int64_t n_rows,
                             const float *residual, float *s, float *y, float *stats);

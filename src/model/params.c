@@ -96,27 +96,30 @@ qkvi_weights qkvi_param_weights(const qkvi_param *row, const float *arena) {
 
 /* ---- As files have them ----------------------------------------------------------------------- */
 
-void qkvi_params_stored_as(qkvi_param_table *table, bool transposed, int part, int n_parts,
-                           const char *name_format, ...) {
+/* The last row is a part of a stored tensor of this name. */
+static qkvi_param *store_part(qkvi_param_table *table, int part, int n_parts, const char *format,
+                              va_list arguments) {
     qkvi_param *const row = &table->rows[table->n_rows - 1];
-    va_list arguments;
-    va_start(arguments, name_format);
-    vsnprintf(row->stored, sizeof row->stored, name_format, arguments);
-    va_end(arguments);
-    row->transposed = transposed;
+    vsnprintf(row->stored, sizeof row->stored, format, arguments);
     row->part = part;
     row->n_parts = n_parts;
+    return row;
+}
+
+void qkvi_params_stored_as(qkvi_param_table *table, bool transposed, int part, int n_parts,
+                           const char *name_format, ...) {
+    va_list arguments;
+    va_start(arguments, name_format);
+    store_part(table, part, n_parts, name_format, arguments)->transposed = transposed;
+    va_end(arguments);
 }
 
 void qkvi_params_stored_rows(qkvi_param_table *table, int part, int n_parts, int64_t first_row,
                              int64_t stored_rows, const char *name_format, ...) {
-    qkvi_param *const row = &table->rows[table->n_rows - 1];
     va_list arguments;
     va_start(arguments, name_format);
-    vsnprintf(row->stored, sizeof row->stored, name_format, arguments);
+    qkvi_param *const row = store_part(table, part, n_parts, name_format, arguments);
     va_end(arguments);
-    row->part = part;
-    row->n_parts = n_parts;
     row->first_row = first_row;
     row->stored_rows = stored_rows;
 }

@@ -22,18 +22,7 @@ static qkv_attention_desc describe(const qkvi_mha *mha, int64_t n_batch, int64_t
     const int64_t width = qkvi_mha_width(mha);
     const int64_t stride[3] = { len_q * width, mha->head_dim, width };
     for (int d = 0; d < 3; d++) desc.q_stride[d] = desc.o_stride[d] = stride[d];
-    if (mha->softcap > 0) {
-        desc.flags |= QKV_SET_SOFTCAP;
-        desc.softcap = mha->softcap;
-    }
-    if (mha->windowed) {
-        desc.flags |= QKV_SET_WINDOW;
-        desc.window_left = mha->window_left;
-        desc.window_right = mha->window_right;
-    }
-    if (mha->scale == 0) return desc;
-    desc.flags |= QKV_SET_SCALE;
-    desc.scale = (float)qkvi_mha_scale(mha, &none);
+    qkvi_mha_describe_scores(mha, &none, &desc);
     return desc;
 }
 

@@ -72,7 +72,7 @@ static qkvi_layernorm bind_part_norm(const binder *b, const qkvi_stack_names *na
 static void bind_mha(const binder *b, const qkvi_stack *s, const qkvi_stack_names *names, int64_t l,
                      qkvi_mha *mha) {
     const qkv_model_info *const info = b->info;
-    const unsigned kind = s->causal || s->n_layers == info->n_layers ? info->layer_kinds[l] : 0;
+    const unsigned kind = info->layer_kinds[l];
     const int64_t h = s->hidden, width = qkvi_mha_width(mha), kv_width = qkvi_mha_kv_width(mha);
     const bool by_row = b->family->qk_norm == QKVI_QK_NORM_ROWS, slides = kind & QKV_LAYER_SLIDES;
     mha->windowed = slides;

@@ -114,6 +114,12 @@ static inline bool qkvi_mha_in_half(const qkvi_mha *layer) {
 
 /* The factor on q·k: the layer's, or what the change makes of it. */
 double qkvi_mha_scale(const qkvi_mha *layer, const qkvi_mha_change *change);
+/*
+ * How a layer makes scores and which keys they are of: causal, window, soft cap, and a scale that is
+ * not the usual one. That one is left to attention, so that its bits stay.
+ */
+void qkvi_mha_describe_scores(const qkvi_mha *layer, const qkvi_mha_change *change,
+                              qkv_attention_desc *desc);
 
 /* acts from x [n_rows][hidden] and memory [n_keys][hidden], NULL: x. Fails only if attention does. */
 qkv_status qkvi_mha_forward(qkv_ctx *ctx, const qkvi_mha *layer, const qkvi_groups *groups,

@@ -11,9 +11,8 @@ double qkvi_mha_scale(const qkvi_mha *layer, const qkvi_mha_change *change) {
     return change->temperature != 0 ? scale / change->temperature : scale;
 }
 
-/* The model's usual scale is left to attention, so that its bits stay. */
-static void describe_scores(const qkvi_mha *layer, const qkvi_mha_change *change,
-                            qkv_attention_desc *desc) {
+void qkvi_mha_describe_scores(const qkvi_mha *layer, const qkvi_mha_change *change,
+                              qkv_attention_desc *desc) {
     const bool divided = change->temperature != 0 && change->temperature != 1;
     if (change->causal) desc->flags |= QKV_SET_CAUSAL;
     if (layer->windowed) {
@@ -48,7 +47,7 @@ static qkv_attention_desc describe(const qkvi_mha *layer, const qkvi_groups *gro
         desc.q_stride[d] = desc.o_stride[d] = rows[d];
         desc.k_stride[d] = desc.v_stride[d] = keys[d];
     }
-    describe_scores(layer, change, &desc);
+    qkvi_mha_describe_scores(layer, change, &desc);
     if (change->seen) { /* the same keys for every query */
         desc.flags |= QKV_SET_MASK;
         desc.mask = change->seen + group->first_key;

@@ -185,6 +185,14 @@ qkv_status qkvi_tokenizer_read_words(const qkvi_tokenizer_reader *r, const json_
     return check_twice(r);
 }
 
+qkv_status qkvi_tokenizer_set_unk(const qkvi_tokenizer_reader *r, const char *unk, int32_t *id) {
+    *id = qkvi_pieces_find(&r->tokenizer->pieces, unk, strlen(unk));
+    r->tokenizer->special[QKV_TOKEN_UNK] = *id;
+    if (*id >= 0) return QKV_OK;
+    return QKVI_TOKENIZER_FAIL(r, QKV_ERR_FORMAT, "model.unk_token \"%s\" is not in model.vocab",
+                               QKVI_PRINTABLE(96, unk));
+}
+
 /* Absent or null: nothing stands around a text, as in the reference; a model of BERT's kind cannot
  * use that. */
 qkv_status qkvi_tokenizer_read_post_processor(const qkvi_tokenizer_reader *r) {

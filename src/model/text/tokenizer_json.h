@@ -88,6 +88,8 @@ qkv_status qkvi_tokenizer_read_ids(const qkvi_tokenizer_reader *r, const char *p
 qkv_status qkvi_tokenizer_model(const qkvi_tokenizer_reader *r, const char *type,
                                 const json_t **model);
 qkv_status qkvi_tokenizer_read_words(const qkvi_tokenizer_reader *r, const json_t *model);
+/** model.unk_token becomes *id and the unknown token. FORMAT: the vocabulary lacks it. */
+qkv_status qkvi_tokenizer_set_unk(const qkvi_tokenizer_reader *r, const char *unk, int32_t *id);
 /** What the file puts around a text, after the tokens were added. */
 qkv_status qkvi_tokenizer_read_post_processor(const qkvi_tokenizer_reader *r);
 /** The vocabulary and the merges of vocab.json and merges.txt; in bpe_words.c. */

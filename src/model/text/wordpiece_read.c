@@ -63,11 +63,7 @@ static qkv_status read_unk(const qkvi_tokenizer_reader *r, const qkvi_json_reade
     const char *unk = "[UNK]";
     qkvi_wordpiece *model = qkvi_wordpiece_of(r->tokenizer);
     QKV_TRY(qkvi_json_take_string(inner, "unk_token", &unk));
-    model->unk = qkvi_pieces_find(&r->tokenizer->pieces, unk, strlen(unk));
-    r->tokenizer->special[QKV_TOKEN_UNK] = model->unk;
-    if (model->unk >= 0) return QKV_OK;
-    return QKVI_TOKENIZER_FAIL(r, QKV_ERR_FORMAT, "model.unk_token \"%s\" is not in model.vocab",
-                               QKVI_PRINTABLE(96, unk));
+    return qkvi_tokenizer_set_unk(r, unk, &model->unk);
 }
 
 static qkv_status read_model(const qkvi_tokenizer_reader *r) {
