@@ -2,7 +2,7 @@
 #include "inspect/effects.h"
 
 #include "core/fpstate.h"
-#include "inspect/log_softmax.h"
+#include "inspect/word_states.h"
 #include "model/run_impl.h"
 
 enum { LOGIT_ROWS = 64 };

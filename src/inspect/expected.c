@@ -5,30 +5,13 @@
 #include <math.h>
 
 #include "core/fpstate.h"
-#include "inspect/log_softmax.h"
+#include "inspect/word_states.h"
 #include "model/arch/net.h"
 #include "model/model_impl.h"
 #include "model/run_impl.h"
 #include "qkv/inspect.h"
 
 enum { ROWS = 64 };
-
-/* Last hidden states of the stack that the head reads, and how many. */
-static qkv_status find_hidden(const qkv_model *model, const qkv_run *run, int64_t b,
-                              const float **hidden, int64_t *n, qkv_error *error) {
-    if (run->model != model)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the run is one of another model");
-    QKV_TRY(qkvi_model_check_head(model, model->info.has_lm, "LM", error));
-    QKV_TRY(qkvi_check_index("b", b, run->n_batch, error));
-    const int is_pair = model->net->n_stacks > 1;
-    if (is_pair && !run->is_pair)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the run is of the encoder alone");
-    const int64_t n_layers = qkvi_net_last(model->net)->n_layers;
-    *hidden = is_pair ? qkv_run_hidden(run, QKV_DECODER, b, n_layers)
-                      : qkv_run_hidden(run, QKV_SELF, b, n_layers);
-    *n = is_pair ? run->decoder_lengths[b] : run->lengths[b];
-    return QKV_OK;
-}
 
 static qkv_status check_next(const int32_t *next, int64_t n, int64_t n_words, qkv_error *error) {
     for (int64_t i = 0; i < n; i++)
@@ -41,14 +24,15 @@ static qkv_status check_next(const int32_t *next, int64_t n, int64_t n_words, qk
 
 qkv_status qkv_inspect_expected(qkv_ctx *ctx, const qkv_model *model, const qkv_run *run, int64_t b,
                                 const int32_t *next, double *log_p, qkv_error *error) {
-    const float *hidden = NULL;
-    int64_t n = 0;
+    qkv_which which;
+    int64_t n;
     QKV_TRY(qkvi_need(ctx, "ctx", error));
     QKV_TRY(qkvi_need(model, "model", error));
     QKV_TRY(qkvi_need(run, "run", error));
     QKV_TRY(qkvi_need(next, "next", error));
     QKV_TRY(qkvi_need(log_p, "log_p", error));
-    QKV_TRY(find_hidden(model, run, b, &hidden, &n, error));
+    QKV_TRY(qkvi_word_states(model, run, QKV_HEAD_NEXT, b, &which, &n, error));
+    const float *const hidden = qkv_run_hidden(run, which, b, qkvi_net_last(model->net)->n_layers);
     const int64_t n_words = model->net->lm.n_out, width = model->net->lm.n_in;
     QKV_TRY(check_next(next, n, n_words, error));
     float *const logits = qkvi_aligned_array((size_t)n_words, ROWS * sizeof *logits);

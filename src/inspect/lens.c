@@ -5,29 +5,25 @@
  *
  * The last hidden states of a run are behind that norm already.
  */
+#include <math.h>
+
 #include "core/fpstate.h"
 #include "core/options.h"
-#include "inspect/log_softmax.h"
+#include "inspect/word_states.h"
 #include "model/model_impl.h"
 #include "model/run_impl.h"
 #include "qkv/effects.h"
 
 /* The state, of the stack that the head reads. */
-static qkv_status find_state(const qkv_model *model, const qkv_run *run, bool masked, int64_t b,
-                             int64_t position, int64_t layer, const float **state,
+static qkv_status find_state(const qkv_model *model, const qkv_run *run, qkv_word_head head,
+                             int64_t b, int64_t position, int64_t layer, const float **state,
                              qkv_error *error) {
-    if (run->model != model)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the run is one of another model");
-    QKV_TRY(qkvi_model_check_head(model, masked ? model->info.has_mlm : model->info.has_lm,
-                                  masked ? "MLM" : "LM", error));
-    const bool pairs = model->net->n_stacks > 1;
-    if (pairs && !run->is_pair)
-        return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the run is of the encoder alone");
-    QKV_TRY(qkvi_check_index("b", b, run->n_batch, error));
-    QKV_TRY(qkvi_check_index("position", position,
-                             pairs ? run->decoder_lengths[b] : run->lengths[b], error));
+    qkv_which which;
+    int64_t n;
+    QKV_TRY(qkvi_word_states(model, run, head, b, &which, &n, error));
+    QKV_TRY(qkvi_check_index("position", position, n, error));
     QKV_TRY(qkvi_check_index("layer", layer, qkvi_net_last(model->net)->n_layers + 1, error));
-    *state = qkv_run_hidden(run, pairs ? QKV_DECODER : QKV_SELF, b, layer);
+    *state = qkv_run_hidden(run, which, b, layer);
     if (!*state)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "the run was made without QKV_RUN_HIDDEN");
     *state += position * run->hidden;
@@ -58,9 +54,10 @@ static void read_logits(const float *logits, int64_t n, int32_t word, qkv_lens *
         if (e > 0) weighted += e * z;
         if (z > (double)logits[lens->best] - largest) lens->best = (int32_t)v;
     }
-    lens->entropy = log(sum) - weighted / sum;
-    lens->best_log_p = qkvi_log_probability(logits, n, lens->best);
-    lens->log_p = word < 0 ? NAN : qkvi_log_probability(logits, n, word);
+    const double log_sum = log(sum);
+    lens->entropy = log_sum - weighted / sum;
+    lens->best_log_p = (double)logits[lens->best] - largest - log_sum;
+    lens->log_p = word < 0 ? NAN : (double)logits[word] - largest - log_sum;
     lens->rank = word < 0 ? -1 : 0;
     for (int64_t v = 0; word >= 0 && v < n; v++) lens->rank += logits[v] > logits[word];
 }
@@ -80,7 +77,7 @@ qkv_status qkv_inspect_lens(qkv_ctx *ctx, const qkv_model *model, const qkv_run 
     if (!masked && head != QKV_HEAD_NEXT)
         return qkvi_error_set(error, QKV_ERR_ARGUMENT, "head = %d is none that tells words",
                               (int)head);
-    QKV_TRY(find_state(model, run, masked, b, position, layer, &state, error));
+    QKV_TRY(find_state(model, run, head, b, position, layer, &state, error));
     const int64_t n = masked ? model->info.vocab_size : model->net->lm.n_out;
     if (word >= 0) QKV_TRY(qkvi_check_index("word", word, n, error));
     float *const work = qkvi_aligned_array((size_t)(run->hidden + n), sizeof *work);
