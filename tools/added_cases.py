@@ -11,13 +11,11 @@ Ranges are in bytes, of tokens of WordPiece, where they are as here: of texts wi
 import json
 import pathlib
 import sys
-import tempfile
 import zlib
 
 import transformers as t
 
 import random_tokenizer_kinds as kinds
-from random_draw import Draw
 
 PLAIN = set(kinds.ASCII + "éÉßñ中文日本語" + "".join(kinds.WORDS).upper() + "".join(kinds.WORDS))
 FOLDERS = {"wordpiece": range(100, 130), "bpe": range(200, 216), "marian": range(300, 308)}
@@ -44,18 +42,12 @@ def ranges_of(maker, text):
 
 def case(name, seed):
     """None where transformers fails on the folder or on a text."""
-    draw = Draw(seed)
-    with tempfile.TemporaryDirectory() as place:
-        folder = pathlib.Path(place)
-        texts = kinds.KINDS[name](draw, folder).texts(N_TEXTS, draw)
-        try:
-            maker = t.AutoTokenizer.from_pretrained(folder)
-            ids = [maker(*([text] if isinstance(text, str) else text))["input_ids"] for text in texts]
-        except BaseException:
-            return None
-        ranges = [ranges_of(maker, text) if name == "wordpiece" else None for text in texts]
-        files = {path.name: path.read_bytes().decode() for path in sorted(folder.iterdir()) if path.suffix != ".spm"}
-        spm = next((note for note in draw.drawn if note.startswith("marian")), None) if name == "marian" else None
+    found = kinds.read_by_transformers(name, seed, N_TEXTS)
+    if found is None:
+        return None
+    draw, maker, files, texts, ids = found
+    ranges = [ranges_of(maker, text) if name == "wordpiece" else None for text in texts]
+    spm = next((note for note in draw.drawn if note.startswith("marian")), None) if name == "marian" else None
     return dict(files=files, spm=spm, drawn=", ".join(draw.drawn), texts=texts, ids=ids, ranges=ranges)
 
 

@@ -13,7 +13,6 @@ nfc.z is {"pairs": [text, its NFC, …]} of texts that NFC changes: each scalar 
 import json
 import pathlib
 import sys
-import tempfile
 import zlib
 
 import transformers as t
@@ -21,7 +20,6 @@ from tokenizers import normalizers
 
 import random_decoder_kinds
 import random_tokenizer_kinds as kinds
-from random_draw import Draw
 
 FOLDERS = {"modern": range(400, 424), "metaspace": range(500, 520)}
 N_TEXTS = 20
@@ -30,18 +28,12 @@ MARKS = "\u0300\u0301\u0308\u030a\u0323\u0327\u0338\u0342\u0345\u0653\u093c\u0b5
 
 def case(name, seed):
     """None where transformers fails on the folder or on a text."""
-    draw = Draw(seed)
-    with tempfile.TemporaryDirectory() as place:
-        folder = pathlib.Path(place)
-        texts = kinds.KINDS[name](draw, folder).texts(N_TEXTS, draw)
-        try:
-            maker = t.AutoTokenizer.from_pretrained(folder)
-            ids = [maker(*([text] if isinstance(text, str) else text))["input_ids"] for text in texts]
-        except BaseException:
-            return None
-        decode = maker._tokenizer.decode
-        made = [[decode(x, skip_special_tokens=False), decode(x), decode(x[::-1], skip_special_tokens=False)] for x in ids]
-        files = {path.name: path.read_bytes().decode() for path in sorted(folder.iterdir())}
+    found = kinds.read_by_transformers(name, seed, N_TEXTS)
+    if found is None:
+        return None
+    draw, maker, files, texts, ids = found
+    decode = maker._tokenizer.decode
+    made = [[decode(x, skip_special_tokens=False), decode(x), decode(x[::-1], skip_special_tokens=False)] for x in ids]
     return dict(files=files, drawn=", ".join(draw.drawn), texts=texts, ids=ids, made=made)
 
 

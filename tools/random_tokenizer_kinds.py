@@ -3,11 +3,12 @@ import json
 import pathlib
 import shutil
 import subprocess
+import tempfile
 
 import transformers as t
 from tokenizers import AddedToken
 
-from random_draw import edit
+from random_draw import Draw, edit
 
 KINDS = {}
 ROOT = pathlib.Path(__file__).parent.parent
@@ -70,6 +71,21 @@ def reference(folder, texts):
         except BaseException:
             ids.append(None)
     return ids, ""
+
+
+def read_by_transformers(name, seed, n_texts):
+    """(draw, tokenizer, {file: content}, texts, ids) of a drawn folder; None where transformers fails on it or on a text."""
+    draw = Draw(seed)
+    with tempfile.TemporaryDirectory() as place:
+        folder = pathlib.Path(place)
+        texts = KINDS[name](draw, folder).texts(n_texts, draw)
+        try:
+            maker = t.AutoTokenizer.from_pretrained(folder)
+            ids = [maker(*([text] if isinstance(text, str) else text))["input_ids"] for text in texts]
+        except BaseException:
+            return None
+        files = {path.name: path.read_bytes().decode() for path in sorted(folder.iterdir()) if path.suffix != ".spm"}
+    return draw, maker, files, texts, ids
 
 
 def run(options, words, lines):
