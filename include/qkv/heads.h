@@ -9,6 +9,8 @@
  *         printf("%g\n", qkv_heads_value(qkv_heads_numbers(heads, 0), "entropy"));
  *     qkv_heads_free(heads);
  *
+ * run is a run of qkv_model_run with QKV_RUN_CAPTURE, and tokens is a qkv_token_list of its tokens.
+ *
  * Every weight comes from a public call of libqkv and has its bits. docs/statistics.md has each
  * formula.
  */

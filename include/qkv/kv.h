@@ -103,7 +103,8 @@ static inline void qkv_kv_view_contiguous(qkv_kv_view *view, const qkv_attention
  *     forward, and then ignored.
  * Overlap: o, lse and statistics must not overlap any array.
  * Special values, accuracy: as forward in class f32. Tokens that a ring no longer stores must not
- *     be visible: with a ring, set QKV_SET_Q_OFFSET as above and a window_left below ring_len.
+ *     be visible: with a ring, set QKV_SET_Q_OFFSET with q_offsets[b] = kv_len[b] -
+ *     len_q, and a window_left below ring_len.
  * Determinism: the bits of a row depend on its query, its keys and the options. They do not depend
  *     on threads, instruction set, batch, len_q, heads that share keys, or on where the keys are.
  *     The order of sums is not that of forward (docs/numerics.md). Statistics do not change bits of

@@ -3,7 +3,7 @@
  *
  *     qkv_tokenizer *tokenizer = NULL;
  *     qkv_encoding *tokens = NULL;
- *     if (qkv_tokenizer_open("bert-base-uncased", QKV_SOURCE, &tokenizer, &error) == QKV_OK &&
+ *     if (qkv_tokenizer_open("models/bert", QKV_SOURCE, &tokenizer, &error) == QKV_OK &&
  *         qkv_tokenizer_encode(tokenizer, text, strlen(text), NULL, 0, &tokens, &error) == QKV_OK)
  *         printf("%lld tokens\n", (long long)tokens->n);
  *

@@ -157,9 +157,10 @@ static inline qkv_train_options qkv_train_options_init(void) {
  *   The folder   config.json, the tokenizer's files and model.safetensors, as transformers reads
  *                them; train_log.tsv; train_run.txt, which says what run it was. They are written
  *                together when the run is done. Until then the folder holds what it held.
- *   Stopping     A run that was stopped or killed leaves a checkpoint in out. The same options with
- *                resume go on from it and end with the same bits. Where out holds this very run
- *                already, finished, nothing is done or reported.
+ *   Stopping     A run that report or cancel stopped, or that was killed, leaves a checkpoint in
+ *                out. With resume naming that folder and otherwise the same options, qkv_train
+ *                continues from it and ends with the same bits. If the folder holds this run
+ *                finished, nothing is computed or reported.
  *
  * @return QKV_OK; QKV_ERR_ARGUMENT, naming what differs, where a checkpoint is of another run, or
  *         of this run without resume; other errors name the option, or the file and the line.
