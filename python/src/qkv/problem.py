@@ -494,9 +494,11 @@ class Problem:
         d_rows = None if d_lse is None else self._lse(d_lse, "d_lse")
         grads.d_lse = None if d_rows is None else _pointer(d_rows)
         outputs = []
+        some_unwritten = self._packed or bool(desc.flags & _c.QKV_SET_Q_LEN)
         for n, (name, original) in enumerate((("q", self._q), ("k", self._k), ("v", self._v))):
             made = empty_like(self._given, self._shape_of(original), self._q.dtype) if out is None else out[n]
-            made[...] = 0
+            if some_unwritten:
+                made[...] = 0
             four = self._four(made, f"d_{name}")
             if four.shape != original.shape or four.dtype != self._q.dtype or four.owner is not made:
                 raise ShapeError(f"out for d_{name} is {four.dtype} {four.shape}, and must be {self._q.dtype} "

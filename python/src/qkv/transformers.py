@@ -24,6 +24,7 @@ from . import torch as ours
 from .errors import ArgumentError, ShapeError, UnsupportedError
 from .problem import Problem
 from .rules import RuleMask, Rules, rules_of
+from .torch import bridge, operators
 
 NAME = "qkv"
 
@@ -239,7 +240,8 @@ class _Call:
         self.module, self.rules, self.scores = module, rules, scores
 
     def problem(self, query: Tensor, key: Tensor, value: Tensor, added: Tensor | None, sinks: Tensor | None) -> Problem:
-        return Problem(query, key, value, mask=added, sinks=sinks, **self.rules.keywords(), **self.scores)
+        return Problem(query, key, value, mask=added, sinks=sinks, context=bridge.context(), **self.rules.keywords(),
+                       **self.scores)
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, added: Tensor | None,
                 sinks: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -273,7 +275,8 @@ class _Attention(torch.autograd.Function):  # type: ignore[misc,unused-ignore]  
         *tensors, o, lse = ctx.saved_tensors
         added, sinks = tensors[3:]
         d_mask = added is not None and ctx.needs_input_grad[4]
-        got = ctx.call.problem(*tensors).backward(d_o.transpose(1, 2), o=o.transpose(1, 2), lse=lse, d_mask=d_mask)
+        got = ctx.call.problem(*tensors).backward(d_o.transpose(1, 2), o=o.transpose(1, 2), lse=lse, d_mask=d_mask,
+                                                  out=operators.new_grads(*tensors[:3]))
         of_mask = of_sinks = None
         if d_mask and got.d_mask is not None:
             of_mask = torch.from_numpy(got.d_mask).to(added.dtype)

@@ -46,7 +46,7 @@ def _new_o(q: Tensor, v: Tensor) -> Tensor:
     return q.new_empty((*batch, length, heads, v.shape[-1])).transpose(-3, -2)
 
 
-def _grads(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def new_grads(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Of the shapes and, where they have no gaps, of the strides of q, k and v."""
     made = [torch.empty_like(x) for x in (q, k, v)]
     made = [x if x.stride(-1) == 1 else x.new_empty(x.shape) for x in made]
@@ -72,7 +72,7 @@ def backward(d_o: Tensor, d_lse: Tensor | None, q: Tensor, k: Tensor, v: Tensor,
     if found is not None:
         return found
     *rules, d_mask, d_sinks = rest
-    made = _grads(q, k, v)
+    made = new_grads(q, k, v)
     got = fast.problem_of(q, k, v, *rules).backward(d_o, o=o, lse=lse, d_lse=d_lse, d_mask=d_mask, out=made)
     mask, sinks = rules[0], rules[1]
     of_mask = torch.from_numpy(got.d_mask).reshape(mask.shape).to(mask.dtype) if d_mask else None
@@ -83,7 +83,7 @@ def backward(d_o: Tensor, d_lse: Tensor | None, q: Tensor, k: Tensor, v: Tensor,
 def _backward_shapes(d_o: Tensor, d_lse: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor,
                      *rest: Any) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
     mask, sinks, d_mask, d_sinks = rest[0], rest[1], rest[-2], rest[-1]
-    return (*_grads(q, k, v), mask.new_empty(mask.shape) if d_mask else None,
+    return (*new_grads(q, k, v), mask.new_empty(mask.shape) if d_mask else None,
             sinks.new_empty(sinks.shape) if d_sinks else None)
 
 
