@@ -77,9 +77,9 @@ QKV_API int qkvmpi_group_size(const qkvmpi_group *group);
  * Scheme: every rank visits all keys in their order. The ranks that own a chunk of keys broadcast
  * it, while the chunk before it is computed.
  *
- * Determinism: o and lse have the bits of qkv_attention_forward on the whole sequence in one process,
- *     in the same class of arithmetic. They do not depend on the number of ranks or the cuts.
- *     QKV_CLASS_AUTO must choose the same class on all ranks.
+ * Determinism: o and lse have the bits of qkv_attention_forward on the whole sequence in one
+ *     process, in the same class of arithmetic. They do not depend on the number of ranks or the
+ *     cuts. QKV_CLASS_AUTO must choose the same class on all ranks.
  * Special values, overlap, accuracy: as qkv_attention_forward.
  * Communication: a rank broadcasts its keys and values once, n_batch n_kv_heads len_k (head_dim +
  *     head_dim_v) elements. Three small exchanges agree on descriptors and errors.

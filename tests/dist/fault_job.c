@@ -124,7 +124,8 @@ static int one_fault(qkvi_transport *t, qkvi_group *group, size_t n, int guilty)
     qkv_ctx *const ctx = s->ctx;
     if (t->rank == guilty) faults[n].spoil(s, &fails);
     const qkv_status status = qkvi_ordered_forward(group, s->ctx, &s->d, &s->a);
-    int failed = status != faults[n].status || !says(group->error.message, faults[n].message, guilty);
+    int failed =
+        status != faults[n].status || !says(group->error.message, faults[n].message, guilty);
     for (int i = 0; i < N; i++) failed |= s->o[i] != -1;
     if (failed)
         fprintf(stderr, "rank %d of %d, fault of %s on rank %d: %s: %s\n", t->rank, t->size,

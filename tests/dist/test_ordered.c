@@ -8,7 +8,9 @@
 static void in_pieces(const check_case *c, const outputs *whole, world_function *world, cuts at,
                       rng *r) {
     outputs x = outputs_new(c);
-    forward_job j = { c, &x, whole, at, 256 * rng_between(r, 0, 2), (int)rng_between(r, 1, 2), isa };
+    forward_job j = {
+        c, &x, whole, at, 256 * rng_between(r, 0, 2), (int)rng_between(r, 1, 2), isa
+    };
     if (world(at.size, forward_job_of_rank, &j)) fail_msg("some of %d ranks failed", at.size);
     const char *const spoilt = outputs_spoilt(c, &x);
     if (spoilt) fail_msg("%s was written outside of its rows\n%s", spoilt, c->text);
@@ -51,8 +53,12 @@ static void every_number_of_ranks(void) {
     static const struct {
         int64_t len_q, len_k;
         uint32_t flags;
-    } cases[] = { { 1000, 1000, QKV_SET_CAUSAL }, { 3, 3, QKV_SET_CAUSAL }, { 5, 1, 0 },
-                  { 700, 1300, 0 },               { 0, 4, 0 },              { 4, 0, 0 } };
+    } cases[] = { { 1000, 1000, QKV_SET_CAUSAL },
+                  { 3, 3, QKV_SET_CAUSAL },
+                  { 5, 1, 0 },
+                  { 700, 1300, 0 },
+                  { 0, 4, 0 },
+                  { 4, 0, 0 } };
     rng r = { 0xD158 };
     for (size_t n = 0; n < sizeof cases / sizeof *cases; n++)
         for (int size = 1; size <= 8; size++) {

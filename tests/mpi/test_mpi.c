@@ -50,8 +50,8 @@ static void run_case(const check_case *c, qkvmpi_group *group, cuts at) {
     qkv_ctx *ctx = NULL;
     if (qkv_ctx_create(NULL, &ctx, NULL) != QKV_OK) abort();
     bytes_sent = 0;
-    const qkv_status status = qkvmpi_attention_forward(group, ctx, &p.d, p.a.q, p.a.k, p.a.v, p.a.o,
-                                                       p.a.lse);
+    const qkv_status status =
+        qkvmpi_attention_forward(group, ctx, &p.d, p.a.q, p.a.k, p.a.v, p.a.o, p.a.lse);
     if (status != QKV_OK) fprintf(stderr, "%s\n%s\n", qkvmpi_group_message(group), c->text);
     expect(status == QKV_OK, "attention failed");
     expect(status != QKV_OK || !piece_differs(c, &x, &whole, &at, my_rank), "other bits");
@@ -97,6 +97,12 @@ static void check_faults(qkvmpi_group *group) {
 
 static void check_before_init(void) {
     qkvmpi_group *group;
+    expect(qkvmpi_group_create(MPI_COMM_WORLD, NULL, NULL) == QKV_ERR_ARGUMENT,
+           "a group needs a place");
+    qkvmpi_group_destroy(NULL);
+    expect(qkvmpi_group_message(NULL)[0] == '\0' && qkvmpi_group_rank(NULL) == -1 &&
+               qkvmpi_group_size(NULL) == 0,
+           "NULL is no group");
     expect(qkvmpi_group_create(MPI_COMM_WORLD, &group, NULL) == QKV_ERR_UNSUPPORTED,
            "before MPI_Init there are no groups");
 }
