@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_examples.py COMPILER BUILD FOLDER: the C that stands in pages and at the head of public headers compiles without
+"""check_examples.py COMPILER BUILD FOLDER [MPI_INCLUDE...]: the C that stands in pages and at the head of public headers compiles without
 a warning, and programs of pages run. Commands of pages are run by tests/cli/test_docs.sh, examples/ by ctest -R example_."""
 import pathlib
 import re
@@ -89,6 +89,7 @@ def header_example(header):
 
 def main():
     compiler, build, folder = sys.argv[1], pathlib.Path(sys.argv[2]).resolve(), pathlib.Path(sys.argv[3])
+    mpi = [f"-isystem{path}" for path in sys.argv[4:]]
     folder.mkdir(parents=True, exist_ok=True)
     good = [run_program(compiler, build, folder, what, code) for what, code in page_programs()]
     for header in sorted((ROOT / "include/qkv").glob("*.h")):
@@ -103,7 +104,7 @@ def main():
         source = (f"#include <stdio.h>\n#include <string.h>\n#include <qkv/{header.name}>\n"
                   f"{COMMON}\n{GIVEN[header.name]}\n"
                   f"int example(void);\nint example(void) {{\n{code}\nreturn 0;\n}}\n")
-        good.append(compiles([compiler, *WARNINGS, "-fsyntax-only"], folder / "example.c", source, header.name))
+        good.append(compiles([compiler, *WARNINGS, *mpi, "-fsyntax-only"], folder / "example.c", source, header.name))
     print(f"{len(good)} examples, {good.count(False)} complaints")
     sys.exit(not all(good) or not good)
 

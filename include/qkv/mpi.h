@@ -4,7 +4,7 @@
  *
  *     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
  *     qkvmpi_group *group = NULL;
- *     if (qkvmpi_group_create(MPI_COMM_WORLD, &group, &error) != QKV_OK) ...
+ *     if (qkvmpi_group_create(MPI_COMM_WORLD, &group, &error) != QKV_OK) return 1;
  *     qkv_attention_desc_contiguous(&desc, 1, 32, 8, my_len, my_len, 128, 128);
  *     desc.flags |= QKV_SET_CAUSAL;
  *     if (qkvmpi_attention_forward(group, ctx, &desc, q, k, v, o, lse) != QKV_OK)
