@@ -3,7 +3,11 @@
 # the manual's are in manual.cmake.
 include(CMakePackageConfigHelpers)
 
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/qkv DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+if(NOT TARGET qkvmpi)
+    set(headers_left_out PATTERN mpi.h EXCLUDE)
+endif()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/qkv DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
+    ${headers_left_out})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 if(TARGET qkv-tool)
     install(TARGETS qkv-tool)
@@ -34,4 +38,9 @@ qkv_pkg_config(qkvmodel "Small transformer models and what their heads look at"
 if(QKV_PICTURES)
     qkv_pkg_config(qkvview "Pictures of attention"
         REQUIRES "qkvmodel = ${PROJECT_VERSION}" REQUIRES_PRIVATE pangocairo cairo zlib LIBS_PRIVATE -lm)
+endif()
+# What is MPI's own, mpicc knows.
+if(TARGET qkvmpi)
+    qkv_pkg_config(qkvmpi "Attention over the ranks of an MPI communicator"
+        REQUIRES "qkv = ${PROJECT_VERSION}")
 endif()

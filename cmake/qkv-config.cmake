@@ -1,8 +1,8 @@
 # find_package(qkv) makes the targets
 #     qkv::qkv, qkv::model, qkv::view                         shared libraries
 #     qkv::qkv_static, qkv::model_static, qkv::view_static    the same, static
-# Components qkv, model and view may be named; all are always there. What static libraries link is looked for too, and not
-# insisted on.
+#     qkv::mpi, qkv::mpi_static                               where qkv was built with MPI
+# Components qkv, model, view and mpi may be named. What static libraries link is looked for too, and not insisted on.
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 find_package(PkgConfig QUIET)
@@ -13,11 +13,14 @@ if(PkgConfig_FOUND)
     pkg_check_modules(ZLIB QUIET IMPORTED_TARGET zlib)
 endif()
 include(${CMAKE_CURRENT_LIST_DIR}/qkv-targets.cmake)
+if(TARGET qkv::mpi)
+    find_package(MPI QUIET COMPONENTS C)
+endif()
 foreach(component IN LISTS qkv_FIND_COMPONENTS)
     if(TARGET qkv::${component})
         set(qkv_${component}_FOUND TRUE)
     elseif(qkv_FIND_REQUIRED_${component})
         set(qkv_FOUND FALSE)
-        set(qkv_NOT_FOUND_MESSAGE "qkv has no component '${component}': it has qkv, model and view")
+        set(qkv_NOT_FOUND_MESSAGE "qkv has no component '${component}': only qkv, model and view, and mpi if it was built with MPI")
     endif()
 endforeach()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_examples.py COMPILER BUILD FOLDER: the C that stands in pages and at the head of public headers compiles without
+"""check_examples.py COMPILER BUILD FOLDER [MPI_INCLUDE...]: the C that stands in pages and at the head of public headers compiles without
 a warning, and programs of pages run. Commands of pages are run by tests/cli/test_docs.sh, examples/ by ctest -R example_."""
 import pathlib
 import re
@@ -35,6 +35,7 @@ GIVEN = {
     "kv.h": "qkv_attention_desc desc; qkv_kv_view view; int64_t n_batch, len;",
     "layers.h": "int64_t n_rows, n_in, n_out; const float *x, *weight, *bias; float *y;",
     "model.h": "const float *hidden;",
+    "mpi.h": "int argc, provided; char **argv; int64_t my_len; qkv_attention_desc desc;",
     "onnx.h": "float *o;",
     "qkv.h": "",
     "stats.h": "qkv_attention_desc desc; float *entropy;",
@@ -88,9 +89,12 @@ def header_example(header):
 
 def main():
     compiler, build, folder = sys.argv[1], pathlib.Path(sys.argv[2]).resolve(), pathlib.Path(sys.argv[3])
+    mpi = [f"-isystem{path}" for path in sys.argv[4:]]
     folder.mkdir(parents=True, exist_ok=True)
     good = [run_program(compiler, build, folder, what, code) for what, code in page_programs()]
     for header in sorted((ROOT / "include/qkv").glob("*.h")):
+        if header.name == "mpi.h" and not (build / "libqkvmpi.so").exists():
+            continue
         code = header_example(header)
         if (code is None) == (header.name in GIVEN):
             print(f"{header.name}: {'no example' if code is None else 'check_examples.py does not know its example'}")
@@ -100,7 +104,7 @@ def main():
         source = (f"#include <stdio.h>\n#include <string.h>\n#include <qkv/{header.name}>\n"
                   f"{COMMON}\n{GIVEN[header.name]}\n"
                   f"int example(void);\nint example(void) {{\n{code}\nreturn 0;\n}}\n")
-        good.append(compiles([compiler, *WARNINGS, "-fsyntax-only"], folder / "example.c", source, header.name))
+        good.append(compiles([compiler, *WARNINGS, *mpi, "-fsyntax-only"], folder / "example.c", source, header.name))
     print(f"{len(good)} examples, {good.count(False)} complaints")
     sys.exit(not all(good) or not good)
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # The one rule of dependence: core <- kernels <- attn <- layer <- model <- inspect, and beside each other page and view, which see all of
-# these. onnx sees attn and what is left of it, and nobody but itself sees onnx.
+# these. onnx sees attn and what is left of it, and nobody but itself sees onnx. dist sees attn and what is left of it, and mpi
+# sees dist; nobody else sees these two, or the header of MPI.
 # A folder of src may include itself and what is left of it; the public headers follow the same order; the tool sees only include/qkv (and qkv-check, in cmd_check.c).
 # Libraries of others stay in their layer too. Prints every line that breaks the rule. check_layers.sh [TREE]
 set -eu
@@ -42,12 +43,15 @@ check_tool() {
 }
 
 broken=$(
-    forbid src/core '^(kernels|attn|onnx|layer|model|inspect|page|view)/' 'core is the lowest layer'
-    forbid src/kernels '^(attn|onnx|layer|model|inspect|page|view)/' 'kernels may see only core'
-    forbid src/attn '^(onnx|layer|model|inspect|page|view)/' 'attn may see only core and kernels'
-    forbid src/onnx '^(layer|model|inspect|page|view)/' 'onnx may see only core, kernels and attn'
+    forbid src/core '^(kernels|attn|onnx|dist|mpi|layer|model|inspect|page|view)/' 'core is the lowest layer'
+    forbid src/kernels '^(attn|onnx|dist|mpi|layer|model|inspect|page|view)/' 'kernels may see only core'
+    forbid src/attn '^(onnx|dist|mpi|layer|model|inspect|page|view)/' 'attn may see only core and kernels'
+    forbid src/onnx '^(dist|mpi|layer|model|inspect|page|view)/' 'onnx may see only core, kernels and attn'
+    forbid src/dist '^(onnx|mpi|layer|model|inspect|page|view)/|^<(mpi|qkv/mpi)[.]h>' 'dist may see only core, kernels and attn'
+    forbid src/mpi '^(onnx|layer|model|inspect|page|view)/' 'mpi may see only core, kernels, attn and dist'
     for upper in layer model inspect page view; do
         forbid src/$upper '^(onnx/|<qkv/onnx[.]h>)' 'nothing is built on onnx'
+        forbid src/$upper '^((dist|mpi)/|<(mpi|qkv/mpi)[.]h>)' 'nothing is built on dist and mpi'
     done
     forbid src/layer '^(model|inspect|page|view)/' 'layer is below model, inspect, page and view'
     forbid src/model '^(inspect|page|view)/' 'model is below inspect, page and view'

@@ -1,6 +1,6 @@
 #!/bin/sh
 # check_symbols.sh BUILD: an object of one instruction set exports its table and nothing else (else the linker could pick its
-# copy of a shared function for a processor that lacks the instructions); libraries define only qkv_… and qkvi_…;
+# copy of a shared function for a processor that lacks the instructions); libraries define only qkv_…, qkvi_… and qkvmpi_…;
 # everything that one library takes from another is exported by its shared form.
 set -eu
 export LC_ALL=C
@@ -26,9 +26,9 @@ done
 
 [ "$(ar t "$build/libqkv.a" | grep -c '^isa_')" -ge 2 ] || fail "hardly any instruction set in $build/libqkv.a"
 
-for library in libqkv libqkvmodel libqkvview; do
+for library in libqkv libqkvmodel libqkvview libqkvmpi; do
     [ -f "$build/$library.a" ] || continue
-    strangers=$(defined "$build/$library.a" | awk '$2 !~ /^qkvi?_/ { print $2 " (" $1 ")" }')
+    strangers=$(defined "$build/$library.a" | awk '$2 !~ /^qkv(i|mpi)?_/ { print $2 " (" $1 ")" }')
     [ -z "$strangers" ] || fail "$library defines names that are not ours: $(echo $strangers)"
 done
 
@@ -36,14 +36,15 @@ done
 names() { sort -u >"$lists/$1"; }
 lists=$(mktemp -d)
 trap 'rm -rf "$lists"' EXIT
-for library in libqkv libqkvmodel libqkvview; do
+for library in libqkv libqkvmodel libqkvview libqkvmpi; do
     [ -f "$build/$library.a" ] || continue
     defined "$build/$library.a" | awk '{ print $2 }' | names $library.defined
     nm -u "$build/$library.a" 2>/dev/null | awk '$1 == "U" { print $2 }' | names $library.needed
     nm --dynamic --defined-only "$build/$library.so" | awk '{ sub(/@.*/, "", $3); print $3 }' | names $library.offered
 done
-for pair in libqkvmodel:libqkv libqkvview:libqkv libqkvview:libqkvmodel; do
+for pair in libqkvmodel:libqkv libqkvview:libqkv libqkvview:libqkvmodel libqkvmpi:libqkv; do
     user=${pair%:*} provider=${pair#*:}
+    [ -f "$build/$user.a" ] || continue
     hidden=$(comm -12 "$lists/$user.needed" "$lists/$provider.defined" | comm -23 - "$lists/$provider.offered")
     [ -z "$hidden" ] || fail "$user needs what $provider.so hides, for lack of the visibility pragma:" $hidden
 done

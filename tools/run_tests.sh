@@ -46,7 +46,7 @@ if [ -z "$only" ]; then
     run_preset asan -L parser
 else
     run_preset release -R "$only"
-    run_preset asan -R "^(unit|prop|golden|fuzz|hostile|oom)_.*($only)" -LE numbers
+    run_preset asan -R "^(unit|prop|golden|dist|fuzz|hostile|oom)_.*($only)" -LE numbers
 fi
 echo "$summary"
 echo "$n_passed passed, $n_failed failed"

@@ -52,9 +52,9 @@ int64_t qkvi_blocks_from(const qkvi_problem *p, int64_t b, int64_t h, int64_t i0
 
 /* ---- Checks ---------------------------------------------------------------------------------- */
 
-static qkv_status check_offsets(const qkvi_problem *p, int64_t b, int64_t h, int64_t *most,
-                                qkv_error *e) {
-    const int64_t n_rows = qkvi_ceil_div(p->len_q, p->block_len);
+static qkv_status check_offsets(const qkvi_problem *p, int64_t all_q, int64_t b, int64_t h,
+                                int64_t *most, qkv_error *e) {
+    const int64_t n_rows = qkvi_ceil_div(all_q, p->block_len);
     const int64_t *row =
         p->block_offsets + b * p->block_offsets_stride[0] + h * p->block_offsets_stride[1];
     if (row[0] < 0)
@@ -71,9 +71,10 @@ static qkv_status check_offsets(const qkvi_problem *p, int64_t b, int64_t h, int
     return QKV_OK;
 }
 
-static qkv_status check_lists(const qkvi_problem *p, int64_t b, int64_t h, qkv_error *e) {
+static qkv_status check_lists(const qkvi_problem *p, int64_t all_q, int64_t b, int64_t h,
+                              qkv_error *e) {
     const int64_t n_keys = qkvi_ceil_div(p->len_k, p->block_len);
-    for (int64_t i = 0; i < p->len_q; i += p->block_len) {
+    for (int64_t i = 0; i < all_q; i += p->block_len) {
         const qkvi_block_list list = qkvi_blocks_of(p, b, h, i);
         int64_t before = -1;
         for (const int32_t *at = list.at; at < list.end; before = *at++) {
@@ -93,19 +94,19 @@ static qkv_status check_lists(const qkvi_problem *p, int64_t b, int64_t h, qkv_e
     return QKV_OK;
 }
 
-qkv_status qkvi_blocks_check(const qkvi_problem *p, qkvi_arrays *all, qkv_error *e) {
+qkv_status qkvi_blocks_check(const qkvi_problem *p, int64_t all_q, qkvi_arrays *all, qkv_error *e) {
     /* Batches and heads that repeat are looked at once. */
     const int64_t n_batch = p->block_offsets_stride[0] ? p->n_batch : qkvi_min_i64(1, p->n_batch);
     const int64_t n_heads = p->block_offsets_stride[1] ? p->n_heads : qkvi_min_i64(1, p->n_heads);
     int64_t most = 0;
     if (!p->block_len) return QKV_OK;
     for (int64_t b = 0; b < n_batch; b++)
-        for (int64_t h = 0; h < n_heads; h++) QKV_TRY(check_offsets(p, b, h, &most, e));
+        for (int64_t h = 0; h < n_heads; h++) QKV_TRY(check_offsets(p, all_q, b, h, &most, e));
     const int64_t size[4] = { 1, 1, 1, most }, stride[3] = { 0 };
     qkvi_arrays_add(all, "block_index", p->block_index, size, stride, false)->elem_bytes =
         sizeof *p->block_index;
     QKV_TRY(qkvi_arrays_check(all, true, e));
     for (int64_t b = 0; b < n_batch; b++)
-        for (int64_t h = 0; h < n_heads; h++) QKV_TRY(check_lists(p, b, h, e));
+        for (int64_t h = 0; h < n_heads; h++) QKV_TRY(check_lists(p, all_q, b, h, e));
     return QKV_OK;
 }

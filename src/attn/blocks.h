@@ -14,7 +14,7 @@
 static inline qkvi_block_list qkvi_blocks_of(const qkvi_problem *p, int64_t b, int64_t h,
                                              int64_t i) {
     const int64_t *row = p->block_offsets + b * p->block_offsets_stride[0] +
-                         h * p->block_offsets_stride[1] + i / p->block_len;
+                         h * p->block_offsets_stride[1] + (p->first_q + i) / p->block_len;
     static const int32_t none[1]; /* where all lists are empty: C lets nobody add even 0 to NULL */
     const int32_t *const index = p->block_index ? p->block_index : none;
     return (qkvi_block_list){ index + row[0], index + row[1] };
@@ -22,7 +22,7 @@ static inline qkvi_block_list qkvi_blocks_of(const qkvi_problem *p, int64_t b, i
 
 /* The first query after i of another list. */
 static inline int64_t qkvi_blocks_after(const qkvi_problem *p, int64_t i) {
-    return (i / p->block_len + 1) * p->block_len;
+    return ((p->first_q + i) / p->block_len + 1) * p->block_len - p->first_q;
 }
 
 /* Panels of 32 keys of the step from key on that query i sees, a bit each. */
@@ -37,9 +37,9 @@ int64_t qkvi_blocks_from(const qkvi_problem *problem, int64_t b, int64_t h, int6
 
 /*
  * Checks offsets and lists, whose addresses and strides `all` has been checked for; adds the lists.
- * Reads every list once.
+ * Reads every list once. all_q: as call_arrays.h.
  */
-QKV_NODISCARD qkv_status qkvi_blocks_check(const qkvi_problem *problem, qkvi_arrays *all,
-                                           qkv_error *error);
+QKV_NODISCARD qkv_status qkvi_blocks_check(const qkvi_problem *problem, int64_t all_q,
+                                           qkvi_arrays *all, qkv_error *error);
 
 #endif

@@ -41,7 +41,7 @@ void qkvi_add_typed(qkvi_arrays *all, const char *name, const void *data, qkv_dt
     qkvi_arrays_add(all, name, data, size, stride, output)->elem_bytes = qkvi_dtype_bytes(type);
 }
 
-void qkvi_add_rules(qkvi_arrays *all, const qkvi_problem *p) {
+void qkvi_add_rules(qkvi_arrays *all, const qkvi_problem *p, int64_t all_q) {
     add_lengths(all, "q_offsets", p->q_offsets, p->n_batch);
     add_lengths(all, "kv_len", p->kv_len, p->n_batch);
     add_lengths(all, "q_len", p->q_len, p->n_batch);
@@ -54,7 +54,7 @@ void qkvi_add_rules(qkvi_arrays *all, const qkvi_problem *p) {
     add_segments(all, "seg_k", p->seg_k, p->n_batch, p->seg_k_stride, p->len_k);
     if (p->block_len) {
         const int64_t *const strides = p->block_offsets_stride;
-        const int64_t n_rows = qkvi_ceil_div(p->len_q, p->block_len) + 1;
+        const int64_t n_rows = qkvi_ceil_div(all_q, p->block_len) + 1;
         const int64_t size[4] = { p->n_batch, p->n_heads, 1, n_rows };
         const int64_t stride[3] = { strides[0], strides[1], 0 };
         qkvi_arrays_add(all, "block_offsets", p->block_offsets, size, stride, false)->elem_bytes =
@@ -74,7 +74,7 @@ void qkvi_add_inputs(qkvi_arrays *all, const qkvi_problem *p) {
     qkvi_add_typed(all, "q", p->q, p->dtype, s.q, p->q_stride, false);
     qkvi_add_typed(all, "k", p->k, p->dtype, s.k, p->k_stride, false);
     qkvi_add_typed(all, "v", p->v, p->dtype, s.v, p->v_stride, false);
-    qkvi_add_rules(all, p);
+    qkvi_add_rules(all, p, p->len_q);
 }
 
 qkv_status qkvi_add_workspace(qkvi_arrays *all, const qkv_call_options *call, qkv_error *e) {

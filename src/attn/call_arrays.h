@@ -22,8 +22,11 @@ void qkvi_add_typed(qkvi_arrays *all, const char *name, const void *data, qkv_dt
 /** One number per head, if data is not NULL. */
 void qkvi_add_heads(qkvi_arrays *all, const char *name, const float *data, int64_t n, bool output);
 
-/** Lengths, segments, mask and what else belongs to the rules. */
-void qkvi_add_rules(qkvi_arrays *all, const qkvi_problem *p);
+/**
+ * Lengths, segments, mask and what else belongs to the rules. all_q: queries of the lists of blocks,
+ * which are those of the sequence where the other arrays have a piece of it.
+ */
+void qkvi_add_rules(qkvi_arrays *all, const qkvi_problem *p, int64_t all_q);
 
 /** What every call but decode reads: q, k, v and the rules. */
 void qkvi_add_inputs(qkvi_arrays *all, const qkvi_problem *p);

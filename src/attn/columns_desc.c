@@ -128,7 +128,7 @@ static void add_inputs(const qkvi_problem *p, qkvi_arrays *all) {
     qkvi_add_typed(all, "q", p->q, p->dtype, s.q, p->q_stride, false);
     qkvi_add_typed(all, "k", p->k, p->dtype, s.k, p->k_stride, false);
     qkvi_arrays_add(all, "lse", p->lse, s.lse, p->lse_stride, false);
-    qkvi_add_rules(all, p);
+    qkvi_add_rules(all, p, p->len_q);
 }
 
 static void rest(qkvi_columns_problem *x) {
@@ -174,7 +174,7 @@ qkv_status qkvi_columns_read(const qkv_attention_desc *desc, const void *q, cons
     add_inputs(&x->p, &all);
     add_columns(x, &all);
     QKV_TRY(qkvi_arrays_check(&all, true, e));
-    QKV_TRY(qkvi_blocks_check(&x->p, &all, e));
+    QKV_TRY(qkvi_blocks_check(&x->p, x->p.len_q, &all, e));
     QKV_TRY(check_weights(x, e));
     rest(x);
     return QKV_OK;
@@ -231,7 +231,7 @@ qkv_status qkvi_weights_read(const qkv_attention_desc *desc, const void *q, cons
     const int64_t size[4] = { 1, 1, r->i1 - r->i0, r->j1 - r->j0 }, stride[3] = { 0, 0, r->row };
     qkvi_arrays_add(&all, "p", r->out, size, stride, true);
     QKV_TRY(qkvi_arrays_check(&all, true, e));
-    QKV_TRY(qkvi_blocks_check(&x->p, &all, e));
+    QKV_TRY(qkvi_blocks_check(&x->p, x->p.len_q, &all, e));
     rest(x);
     return QKV_OK;
 }

@@ -31,6 +31,12 @@ typedef struct qkvi_problem {
     const int64_t *cu_q,
         *cu_k; /* packed sequences: sequence.h; both NULL: every batch has len_q, len_k */
     int64_t q_stride[3], k_stride[3], v_stride[3], o_stride[3], lse_stride[3];
+    /*
+     * Of a piece of a longer sequence, otherwise 0: query 0 of the arrays is query first_q of the
+     * sequence, and key 0 of k and v is key first_k of it. len_q is the piece's. Rules, offsets and
+     * numbers of keys, and so len_k, are those of the sequence.
+     */
+    int64_t first_q, first_k;
     qkv_dtype dtype, o_dtype; /* of q, k, v; of o */
     qkv_class arithmetic;
     const void *q, *k, *v; /* of workspace queries: NULL, like o and lse */

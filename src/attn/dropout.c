@@ -7,7 +7,7 @@ const qkvi_dropout *qkvi_dropout_from(const qkvi_problem *p, int64_t b, int64_t 
     const uint64_t head = (uint64_t)(b * p->n_heads + h);
     *d = (qkvi_dropout){ .last = p->dropout_last,
                          .head = { (uint32_t)head, (uint32_t)(head >> 32) },
-                         .row = i,
+                         .row = p->first_q + i,
                          .col = j,
                          .kept = 1 - p->dropout,
                          .factor = qkvi_dropout_factor(p) };

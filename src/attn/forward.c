@@ -26,6 +26,7 @@
 
 typedef struct pass {
     const qkvi_problem *p;
+    const qkvi_forward_part *part; /* NULL: all keys are in one call */
     const qkvi_kernels *kernels;
     qkvi_forward_plan plan;
     int n_wave; /* heads that all threads work on now: those in packs */
@@ -42,10 +43,12 @@ typedef struct head {
     int64_t first_key; /* of the first block with one */
 } head;
 
-static head head_at(const qkvi_problem *p, int64_t index) {
+static head head_at(const pass *x, int64_t index) {
+    const qkvi_problem *const p = x->p;
     head w = { .b = index / p->n_kv_heads, .g = index % p->n_kv_heads };
     w.rules = qkvi_rules_of(p, w.b);
     if (w.rules.n_queries > 0) w.keys = qkvi_keys_of_block(&w.rules, 0, w.rules.n_queries);
+    if (x->part) w.keys = qkvi_part_keys(x->part, w.keys);
     w.first_key = w.keys.begin / QKVI_KEY_BLOCK * QKVI_KEY_BLOCK;
     return w;
 }
@@ -117,7 +120,7 @@ static void announce(const pass *x, int64_t index, qkvi_attend_scratch *scratch)
     const qkvi_problem *p = x->p;
     memset(scratch->fetch, 0, sizeof scratch->fetch);
     if (index >= x->plan.n_private || qkvi_forward_shared(p, &x->plan, index)) return;
-    const head w = head_at(p, index);
+    const head w = head_at(x, index);
     const int64_t key = w.keys.begin, n_keys = w.keys.end - key, h = w.g * p->heads_per_kv;
     const void *k = qkvi_elem(p->k, p->dtype, qkvi_k_at(p, p->k_stride, w.b, w.g, key));
     const void *v = qkvi_elem(p->v, p->dtype, qkvi_k_at(p, p->v_stride, w.b, w.g, key));
@@ -143,9 +146,25 @@ static void place_queries(const pass *x, const qkvi_forward_slot *slot, const vo
         a->q_row = x->plan.copied_q.row;
     }
     if (p->o_dtype != QKV_F32) {
-        a->o = slot->o_sum;
+        a->o = a->o_sum;
         a->o_row = x->plan.o_sum_row;
     }
+}
+
+/* Sums of the block from query i0 of head h on, where they outlive the call; NULL: they need not. */
+static const qkvi_attend_state *state_of(const pass *x, int64_t b, int64_t h, int64_t i0,
+                                         qkvi_attend_state *state, float **o_sum) {
+    const qkvi_forward_part *const part = x->part;
+    if (!part) return NULL;
+    const int64_t row = (b * x->p->n_heads + h) * x->p->len_q + i0;
+    *state = (qkvi_attend_state){ .begin = part->begin,
+                                  .end = part->end,
+                                  .m = part->sums.m + row,
+                                  .l = part->sums.l + row,
+                                  .l_rounded = part->sums.l_rounded + row,
+                                  .last = part->last };
+    *o_sum = part->sums.o + row * x->plan.o_sum_row;
+    return state;
 }
 
 static void attend_queries(const pass *x, const head *w, const qkvi_packed *from, int thread,
@@ -156,6 +175,7 @@ static void attend_queries(const pass *x, const head *w, const qkvi_packed *from
     const qkvi_forward_slot *slot = &x->plan.slots[thread];
     qkvi_dropout dropout;
     qkvi_attend_stats stats;
+    qkvi_attend_state state;
     qkvi_attend a = {
         .class = x->plan.class,
         .head_dim = p->head_dim,
@@ -180,6 +200,7 @@ static void attend_queries(const pass *x, const head *w, const qkvi_packed *from
         .stats = qkvi_stats_from(p, &w->rules, w->b, h, i0,
                                  x->plan.stats ? &x->plan.stats[thread] : NULL, &stats),
     };
+    a.state = state_of(x, w->b, h, i0, &state, &a.o_sum);
     if (p->lse) a.lse = p->lse + qkvi_q_at(p, p->lse_stride, w->b, h, i0);
     for (int i = 0; p->block_len && i < a.n_queries; i += 32)
         a.blocks[i / 32] = qkvi_blocks_of(p, w->b, h, i0 + i);
@@ -194,7 +215,7 @@ static void attend_queries(const pass *x, const head *w, const qkvi_packed *from
     slot->scratch->fetch[0] = fetch_rows(o, p->o_dtype, p->o_stride[2], a.n_queries, p->head_dim_v);
     x->kernels->attend_block(&a);
     if (a.stats) qkvi_stats_count(p, w->b, h, &stats);
-    if (p->o_dtype != QKV_F32)
+    if (p->o_dtype != QKV_F32 && (!x->part || x->part->last))
         x->kernels->store_rows[p->o_dtype](a.o, a.o_row, a.n_queries, p->head_dim_v, 1, o,
                                            p->o_stride[2]);
 }
@@ -210,7 +231,7 @@ static void attend_piece(pass *x, const qkvi_packed *packs, int64_t n_packs, int
     const int64_t n_heads = n_packs * x->p->heads_per_kv, n = nth % n_heads;
     const qkvi_packed *pack = &packs[n / x->p->heads_per_kv];
     const int64_t block = n_blocks - 1 - nth / n_heads;
-    const head w = head_at(x->p, pack->head);
+    const head w = head_at(x, pack->head);
     const int64_t h = w.g * x->p->heads_per_kv + n % x->p->heads_per_kv;
     if (block >= query_blocks(x, &w)) return;
     if (qkvi_forward_row(&x->plan, block) < w.rules.n_queries)
@@ -237,7 +258,7 @@ static void run_private(void *argument, int thread) {
     qkvi_packed *pack = &x->plan.packs[thread];
     int64_t index = atomic_fetch_add(&x->next, 1), next;
     for (; index < x->plan.n_private && !qkvi_watch_cancelled(&x->watch); index = next) {
-        const head w = head_at(x->p, index);
+        const head w = head_at(x, index);
         const int64_t n_blocks = query_blocks(x, &w), n_pieces = x->p->heads_per_kv * n_blocks;
         next = atomic_fetch_add(&x->next, 1);
         if (qkvi_forward_shared(x->p, &x->plan, index)) continue;
@@ -255,7 +276,7 @@ static void pack_shared(void *argument, int thread) {
     (void)thread;
     for (int64_t n; n = atomic_fetch_add(&x->next, 1), n < x->n_wave * x->wave_key_blocks;) {
         const qkvi_packed *pack = &x->plan.packs[n / x->wave_key_blocks];
-        const head w = head_at(x->p, pack->head);
+        const head w = head_at(x, pack->head);
         pack_block(x, &w, n % x->wave_key_blocks, pack);
     }
 }
@@ -282,7 +303,7 @@ static bool next_wave(pass *x, int64_t *index) {
     x->wave_query_blocks = x->wave_key_blocks = 0;
     for (; *index < x->plan.n_heads && x->n_wave < x->plan.n_packs; ++*index) {
         if (!qkvi_forward_shared(x->p, &x->plan, *index)) continue;
-        const head w = head_at(x->p, *index);
+        const head w = head_at(x, *index);
         x->plan.packs[x->n_wave++].head = *index;
         x->wave_query_blocks = qkvi_max_i64(x->wave_query_blocks, query_blocks(x, &w));
         x->wave_key_blocks = qkvi_max_i64(x->wave_key_blocks, key_blocks(&w));
@@ -302,26 +323,62 @@ static void run(pass *x, qkvi_pool *pool) {
 
 /* ---- The call -------------------------------------------------------------------------------- */
 
+static void make_plan(const qkv_ctx *ctx, const qkvi_problem *p, qkvi_forward_plan *plan) {
+    qkvi_forward_plan_make(p, qkvi_pool_threads(ctx->pool), qkvi_arithmetic_of(p, ctx), plan);
+}
+
 qkv_status qkvi_forward_plan_of(qkv_ctx *ctx, const qkvi_problem *p, qkvi_forward_plan *plan,
                                 size_t *bytes) {
     qkvi_cutter cutter = { 0 };
-    qkvi_forward_plan_make(p, qkvi_pool_threads(ctx->pool), qkvi_arithmetic_of(p, ctx), plan);
+    make_plan(ctx, p, plan);
     qkvi_forward_lay_out(p, &cutter, plan);
     return qkvi_ctx_measured(ctx, &cutter, bytes);
 }
 
-qkv_status qkvi_forward_run(qkv_ctx *ctx, const qkvi_problem *p, const qkv_call_options *call) {
-    pass x = { .p = p, .kernels = ctx->kernels };
+/* x->plan is made. */
+static qkv_status run_plan(qkv_ctx *ctx, pass *x, const qkv_call_options *call) {
+    const qkvi_problem *const p = x->p;
     size_t bytes = 0;
     void *block;
-    QKV_TRY(qkvi_forward_plan_of(ctx, p, &x.plan, &bytes));
+    qkvi_cutter cutter = { 0 };
+    qkvi_forward_lay_out(p, &cutter, &x->plan);
+    QKV_TRY(qkvi_ctx_measured(ctx, &cutter, &bytes));
     QKV_TRY(qkvi_ctx_workspace(ctx, call, bytes, &block));
-    qkvi_cutter cutter = qkvi_cutter_on(block);
-    qkvi_forward_lay_out(p, &cutter, &x.plan);
-    x.watch = qkvi_watch_begin(call, p->n_heads * x.plan.n_query_blocks);
+    cutter = qkvi_cutter_on(block);
+    qkvi_forward_lay_out(p, &cutter, &x->plan);
+    x->watch = qkvi_watch_begin(call, p->n_heads * x->plan.n_query_blocks);
     if (p->has_stats) qkvi_stats_begin(p);
-    run(&x, ctx->pool);
-    return qkvi_watch_end(&x.watch, ctx);
+    run(x, ctx->pool);
+    return qkvi_watch_end(&x->watch, ctx);
+}
+
+qkv_status qkvi_forward_run(qkv_ctx *ctx, const qkvi_problem *p, const qkv_call_options *call) {
+    pass x = { .p = p, .kernels = ctx->kernels };
+    make_plan(ctx, p, &x.plan);
+    return run_plan(ctx, &x, call);
+}
+
+static void make_part_plan(const qkv_ctx *ctx, const qkvi_problem *p, int64_t n_keys,
+                           qkvi_forward_plan *plan) {
+    make_plan(ctx, p, plan);
+    plan->n_key_blocks = qkvi_ceil_div(n_keys, QKVI_KEY_BLOCK);
+    plan->small_unfit = "keys come in parts";
+}
+
+qkv_status qkvi_forward_part_workspace(qkv_ctx *ctx, const qkvi_problem *p, int64_t n_keys,
+                                       size_t *bytes) {
+    qkvi_cutter cutter = { 0 };
+    qkvi_forward_plan plan;
+    make_part_plan(ctx, p, n_keys, &plan);
+    qkvi_forward_lay_out(p, &cutter, &plan);
+    return qkvi_ctx_measured(ctx, &cutter, bytes);
+}
+
+qkv_status qkvi_forward_run_part(qkv_ctx *ctx, const qkvi_problem *p, const qkvi_forward_part *part,
+                                 const qkv_call_options *call) {
+    pass x = { .p = p, .kernels = ctx->kernels, .part = part };
+    make_part_plan(ctx, p, part->end - part->begin, &x.plan);
+    return run_plan(ctx, &x, call);
 }
 
 qkv_status qkv_attention_forward(qkv_ctx *ctx, const qkv_attention_desc *desc, const void *q,

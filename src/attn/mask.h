@@ -41,9 +41,9 @@ static inline qkvi_range qkvi_range_clip(int64_t begin, int64_t end, int64_t lim
 static inline qkvi_rules qkvi_rules_of(const qkvi_problem *p, int64_t b) {
     const int64_t n_keys = p->kv_len ? p->kv_len[b] : qkvi_len_k(p, b);
     return (qkvi_rules){
-        .n_queries = p->q_len ? p->q_len[b] : qkvi_len_q(p, b),
+        .n_queries = qkvi_rows_that_count(p, b),
         .n_keys = qkvi_min_i64(n_keys, p->mask_len_k),
-        .offset = p->q_offsets ? p->q_offsets[b] : p->q_offset,
+        .offset = qkvi_position(p, b),
         .left = p->window_left,
         .right = p->window_right,
         .causal_end = !p->causal      ? QKVI_NO_WINDOW

@@ -86,7 +86,7 @@ void qkvi_forward_plan_make(const qkvi_problem *p, int n_threads, qkvi_arithmeti
         .n_packs = (int)qkvi_min_i64(threads, n_heads),
         .query_block = QKVI_QUERY_BLOCK,
         .short_block = QKVI_QUERY_BLOCK,
-        .o_sum_row = dim_v + 16, /* a power of two would put all rows into one set of L1 */
+        .o_sum_row = qkvi_o_sum_row(p),
         .class = class,
         .copied_q = qkvi_copied_q_of(p, class),
         .k_depth = qkvi_key_words(class, p->head_dim),

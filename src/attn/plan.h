@@ -94,6 +94,11 @@ typedef struct qkvi_forward_plan {
 /* scale = factor * rest, such that rest is positive and rest log2 e normal. */
 void qkvi_split_scale(float scale, float *factor, float *rest);
 
+/* Floats of a row of o's sums; a power of two would put all rows into one set of L1. */
+static inline int64_t qkvi_o_sum_row(const qkvi_problem *p) {
+    return qkvi_round_up(p->head_dim_v, QKVI_PANEL) + 16;
+}
+
 /* Is there anything to write? */
 static inline bool qkvi_forward_works(const qkvi_problem *p, bool lse) {
     return qkvi_rows_q(p) > 0 && p->heads_per_kv > 0 && (p->head_dim_v > 0 || lse || p->has_stats);

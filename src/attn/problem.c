@@ -50,7 +50,7 @@ qkv_status qkvi_problem_forward(const qkv_attention_desc *desc, const void *q, c
     if (lse) qkvi_arrays_add(&all, "lse", lse, s.lse, p->lse_stride, true);
     qkvi_stats_arrays(p, &all);
     QKV_TRY(qkvi_arrays_check(&all, true, error));
-    QKV_TRY(qkvi_blocks_check(p, &all, error));
+    QKV_TRY(qkvi_blocks_check(p, p->len_q, &all, error));
     qkvi_rest_strides(p);
     return QKV_OK;
 }
@@ -77,7 +77,7 @@ qkv_status qkvi_problem_decode_shape(const qkv_attention_desc *desc, qkvi_proble
     QKV_TRY(read_decode(desc, p, error));
     const qkvi_shapes s = qkvi_shapes_of(p);
     qkvi_add_typed(&all, "q", NULL, p->dtype, s.q, p->q_stride, false);
-    qkvi_add_rules(&all, p);
+    qkvi_add_rules(&all, p, p->len_q);
     qkvi_add_typed(&all, "o", NULL, p->o_dtype, s.o, p->o_stride, true);
     qkvi_stats_arrays(p, &all);
     return qkvi_arrays_check(&all, false, error);
@@ -96,12 +96,12 @@ qkv_status qkvi_problem_decode(const qkv_attention_desc *desc, const void *q,
     p->lse = lse;
     qkvi_add_typed(&all, "q", p->q, p->dtype, s.q, p->q_stride, false);
     QKV_TRY(qkvi_kv_read(view, p, &all, kv, error));
-    qkvi_add_rules(&all, p);
+    qkvi_add_rules(&all, p, p->len_q);
     qkvi_add_typed(&all, "o", o, p->o_dtype, s.o, p->o_stride, true);
     if (lse) qkvi_arrays_add(&all, "lse", lse, s.lse, p->lse_stride, true);
     qkvi_stats_arrays(p, &all);
     QKV_TRY(qkvi_arrays_check(&all, true, error));
-    QKV_TRY(qkvi_blocks_check(p, &all, error));
+    QKV_TRY(qkvi_blocks_check(p, p->len_q, &all, error));
     memset(p->k_stride, 0, sizeof p->k_stride);
     memset(p->v_stride, 0, sizeof p->v_stride);
     qkvi_rest_strides(p);
@@ -186,7 +186,7 @@ qkv_status qkvi_problem_backward(const qkv_attention_desc *desc, const void *q, 
     qkvi_arrays_add(&all, "lse", lse, s.lse, p->lse_stride, false);
     QKV_TRY(add_grads(&all, p, &grads, out, error));
     QKV_TRY(qkvi_arrays_check(&all, true, error));
-    QKV_TRY(qkvi_blocks_check(p, &all, error));
+    QKV_TRY(qkvi_blocks_check(p, p->len_q, &all, error));
     qkvi_rest_strides(p);
     qkvi_rest(s.o, out->d_o_stride, 3);
     qkvi_rest(s.q, out->d_q_stride, 3);

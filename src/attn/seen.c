@@ -13,7 +13,7 @@ qkvi_mask qkvi_mask_from(const qkvi_problem *p, int64_t b, int64_t h, int64_t i,
     }
     if (p->alibi_slopes) {
         mask.slope = p->alibi_slopes[h];
-        mask.distance = j - i - (p->q_offsets ? p->q_offsets[b] : p->q_offset);
+        mask.distance = j - i - qkvi_position(p, b);
     }
     if (p->mask_type == QKV_MASK_NONE) return mask;
     const void *row = qkvi_mask_row(p, b, h, i);

@@ -42,7 +42,7 @@ static inline int64_t qkvi_q_at(const qkvi_problem *p, const int64_t stride[3], 
 }
 static inline int64_t qkvi_k_at(const qkvi_problem *p, const int64_t stride[3], int64_t b,
                                 int64_t g, int64_t j) {
-    return b * stride[0] + g * stride[1] + (p->cu_k ? p->cu_k[b] + j : j) * stride[2];
+    return b * stride[0] + g * stride[1] + (p->cu_k ? p->cu_k[b] + j : j - p->first_k) * stride[2];
 }
 
 /* The first block of batch b; of batch n_batch: their number. cu NULL: every batch has len tokens. */
@@ -63,6 +63,17 @@ static inline int64_t qkvi_batch_of_block(const int64_t *cu, int64_t len, int64_
             high = b - 1;
     }
     return low;
+}
+
+/* The place of query 0 among the keys. */
+static inline int64_t qkvi_position(const qkvi_problem *p, int64_t b) {
+    return (p->q_offsets ? p->q_offsets[b] : p->q_offset) + p->first_q;
+}
+
+/* Query rows that count: those at or beyond it are neither read nor written. */
+static inline int64_t qkvi_rows_that_count(const qkvi_problem *p, int64_t b) {
+    const int64_t len = qkvi_len_q(p, b);
+    return p->q_len ? qkvi_min_i64(qkvi_max_i64(p->q_len[b] - p->first_q, 0), len) : len;
 }
 
 /* Products of queries and keys of all batches and heads. */

@@ -123,6 +123,17 @@ typedef struct qkvi_attend_scratch {
     qkvi_fetch fetch[QKVI_FETCHES];
 } qkvi_attend_scratch;
 
+/*
+ * Where the keys of a block of queries come in several calls, in ascending order: what the sums have
+ * come to. Before the first call m is -inf, l, l_rounded and a->o_sum are 0; a->o_sum is kept, too.
+ * There are no statistics.
+ */
+typedef struct qkvi_attend_state {
+    int64_t begin, end;       /* keys of this call, whole blocks of 256 or up to the last key */
+    float *m, *l, *l_rounded; /* [n_queries] */
+    bool last;                /* false: o and lse are not written yet */
+} qkvi_attend_state;
+
 typedef struct qkvi_attend {
     qkvi_arithmetic class; /* how q, k and v lie; rows of q beyond n_queries have any contents */
     int64_t head_dim, head_dim_v;
@@ -158,6 +169,7 @@ typedef struct qkvi_attend {
     float *lse; /* nullable */
     int64_t lse_row;
     struct qkvi_attend_stats *stats; /* kernels/attend_stats.h; NULL: none */
+    const qkvi_attend_state *state;  /* NULL: all keys are here */
 } qkvi_attend;
 
 /*

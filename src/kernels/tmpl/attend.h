@@ -244,6 +244,24 @@ static void attend_begin(const attend *a) {
     if (a->stats) attend_stats_begin(a);
 }
 
+/* What earlier calls of the same queries came to; a sum that begins as +0 has the same bits. */
+static void attend_resume(const attend *a) {
+    qkvi_attend_scratch *w = a->scratch;
+    const size_t bytes = (size_t)a->n_queries * sizeof *w->m;
+    memcpy(w->m, a->state->m, bytes);
+    memcpy(w->l, a->state->l, bytes);
+    memcpy(w->l_rounded, a->state->l_rounded, bytes);
+    for (int t = 0; t * V_MR < a->n_queries; t++) w->tile[t].started = true;
+}
+
+static void attend_pause(const attend *a) {
+    const qkvi_attend_scratch *w = a->scratch;
+    const size_t bytes = (size_t)a->n_queries * sizeof *w->m;
+    memcpy(a->state->m, w->m, bytes);
+    memcpy(a->state->l, w->l, bytes);
+    memcpy(a->state->l_rounded, w->l_rounded, bytes);
+}
+
 /* Step 8: the sink is a last block of one score and no value. m and alpha of 16 rows become its. */
 V_INLINE vf attend_sink_weight(bool edits, float sink, vf *m, vf *alpha) {
     const vf u = vf_set1(edits ? sink : sink * ATTEND_LOG2E);
@@ -342,11 +360,15 @@ static int64_t attend_next_shown(const attend *a, qkvi_block_list *blocks, int64
     return any ? key0 : next;
 }
 
-static void attend_block(const qkvi_attend *a) {
+/* All keys of the call that the queries may see. */
+static void attend_keys(const attend *a) {
     qkvi_block_list blocks[QKVI_QUERY_BLOCK / 32];
     const attend_class *const class = attend_class_of(a);
-    const int64_t begin = a->scratch->begin[0] / 32 * 32, end = a->scratch->end[a->n_queries - 1];
-    attend_begin(a);
+    int64_t begin = a->scratch->begin[0] / 32 * 32, end = a->scratch->end[a->n_queries - 1];
+    if (a->state) {
+        begin = begin > a->state->begin ? begin : a->state->begin;
+        end = end < a->state->end ? end : a->state->end;
+    }
     if (class->begin) class->begin();
     memcpy(blocks, a->blocks, sizeof blocks);
     for (int64_t key0 = begin / QKVI_KEY_BLOCK * QKVI_KEY_BLOCK; key0 < end;
@@ -372,7 +394,16 @@ static void attend_block(const qkvi_attend *a) {
             a->scratch->tile[t].started |= a->scratch->tile[t].panels != 0;
     }
     if (class->end) class->end();
-    attend_finish(a);
+}
+
+static void attend_block(const qkvi_attend *a) {
+    attend_begin(a);
+    if (a->state) attend_resume(a);
+    attend_keys(a);
+    if (a->state && !a->state->last)
+        attend_pause(a);
+    else
+        attend_finish(a);
 }
 
 #endif

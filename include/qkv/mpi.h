@@ -1,0 +1,107 @@
+/**
+ * Attention over several processes: a sequence that lies in pieces on the ranks of an MPI
+ * communicator. libqkvmpi has it, where qkv was built with MPI.
+ *
+ *     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+ *     qkvmpi_group *group = NULL;
+ *     if (qkvmpi_group_create(MPI_COMM_WORLD, &group, &error) != QKV_OK) return 1;
+ *     qkv_attention_desc_contiguous(&desc, 1, 32, 8, my_len, my_len, 128, 128);
+ *     desc.flags |= QKV_SET_CAUSAL;
+ *     if (qkvmpi_attention_forward(group, ctx, &desc, q, k, v, o, lse) != QKV_OK)
+ *         fprintf(stderr, "%s\n", qkvmpi_group_message(group));
+ *
+ * Pieces lie in the order of ranks: the queries of rank r follow those of rank r - 1, and so do the
+ * keys. They may have any lengths, 0 included.
+ *
+ * It needs MPI 3.1 and MPI_THREAD_FUNNELED. The library never calls MPI_Init or MPI_Finalize. It
+ * works on a duplicate of the caller's communicator, whose error handler returns.
+ *
+ * Use it for a sequence that is too long for one computer, or to use several. On one computer,
+ * threads are faster.
+ */
+#ifndef QKV_MPI_H
+#define QKV_MPI_H
+
+#include <mpi.h>
+
+#include "qkv/qkv.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The ranks that call together. All calls on it are collective. */
+typedef struct qkvmpi_group qkvmpi_group;
+
+/**
+ * Makes a group of all ranks of comm. Collective.
+ *
+ * @param comm   an intracommunicator. It is duplicated.
+ * @param group  receives the group; NULL after an error.
+ * @param error  NULL, or receives the reason of a failure.
+ * @return QKV_OK; QKV_ERR_ARGUMENT for an invalid communicator; QKV_ERR_UNSUPPORTED if MPI was
+ *         initialized with less than MPI_THREAD_FUNNELED, or is not initialized; QKV_ERR_MEMORY on
+ *         all ranks if one of them has no memory; QKV_ERR_IO if MPI fails.
+ */
+QKV_API QKV_NODISCARD qkv_status qkvmpi_group_create(MPI_Comm comm, qkvmpi_group **group,
+                                                     qkv_error *error);
+
+/** Frees the group and its communicator, before MPI_Finalize. Collective. NULL is allowed. */
+QKV_API void qkvmpi_group_destroy(qkvmpi_group *group);
+
+/**
+ * Returns the text of the last failure on this group, "" after a success. It is the same on all
+ * ranks, and names the rank that failed. Valid until the next call.
+ */
+QKV_API const char *qkvmpi_group_message(const qkvmpi_group *group);
+
+/** Returns the rank of this process in the group, and the number of ranks; -1 and 0 for NULL. */
+QKV_API int qkvmpi_group_rank(const qkvmpi_group *group);
+QKV_API int qkvmpi_group_size(const qkvmpi_group *group);
+
+/**
+ * qkv_attention_forward of the whole sequence, in pieces. Each rank passes its piece, and gets the
+ * rows of o and lse that belong to its queries.
+ *
+ * desc describes the piece: len_q and len_k are the rows of this rank's arrays. They may differ
+ * between ranks. All else must be the same on all ranks, strides and arithmetic aside. Fields mean
+ * what they mean for the whole sequence:
+ *
+ *     q, o, lse                          rows of this rank's queries
+ *     k, v                               rows of this rank's keys
+ *     mask, seg_q                        rows of this rank's queries, and all keys
+ *     seg_k, mask_len_k, kv_len          of all keys
+ *     q_len, block_offsets, block_index  of all queries
+ *     q_offset, q_offsets                the position of query 0 of the whole sequence
+ *
+ * Scheme: every rank visits all keys in their order. The ranks that own a chunk of keys broadcast
+ * it, while the chunk before it is computed.
+ *
+ * Determinism: o and lse have the bits of qkv_attention_forward on the whole sequence in one
+ *     process, in the same class of arithmetic. They do not depend on the number of ranks or the
+ *     cuts. QKV_CLASS_AUTO must choose the same class on all ranks.
+ * Special values, overlap, accuracy: as qkv_attention_forward.
+ * Communication: a rank broadcasts its keys and values once, n_batch n_kv_heads len_k (head_dim +
+ *     head_dim_v) elements. Three small exchanges agree on descriptors and errors.
+ * Memory: in the workspace of ctx, that of a forward call with len_k of a chunk; two chunks, of at
+ *     most 8 MiB or 256 keys each; and n_batch n_heads len_q (head_dim_v rounded up to 32, + 19)
+ *     floats. Nothing is allocated once the context has that much.
+ * Threads: those of ctx. MPI is called on the calling thread only.
+ *
+ * QKV_SET_CU_SEQLENS and QKV_SET_STATS are refused with QKV_ERR_UNSUPPORTED.
+ *
+ * @param lse  NULL: not written on this rank.
+ * @return the same status on all ranks. An error of one rank is the error of all: of several, that
+ *         of the lowest rank. qkvmpi_group_message(group) has its reason. o and lse are then
+ *         untouched, except after QKV_ERR_IO. After QKV_ERR_IO the group is of no more use. MPI
+ *         ends the job if a rank dies.
+ */
+QKV_API QKV_NODISCARD qkv_status qkvmpi_attention_forward(qkvmpi_group *group, qkv_ctx *ctx,
+                                                          const qkv_attention_desc *desc,
+                                                          const void *q, const void *k,
+                                                          const void *v, void *o, float *lse);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

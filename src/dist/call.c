@@ -1,0 +1,175 @@
+/* See call.h. */
+#include "dist/call.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/options.h"
+
+/* ---- The descriptors ------------------------------------------------------------------------- */
+
+enum { AT_LEN_Q = QKVI_RECORD_FIELDS - 2, AT_LEN_K };
+
+/* What must be the same on all ranks, in the order of the record. */
+static const qkvi_field fields[] = {
+    { "flags", QKVI_FIELD_INT },        { "dtype", QKVI_FIELD_INT },
+    { "n_batch", QKVI_FIELD_INT },      { "n_heads", QKVI_FIELD_INT },
+    { "n_kv_heads", QKVI_FIELD_INT },   { "head_dim", QKVI_FIELD_INT },
+    { "head_dim_v", QKVI_FIELD_INT },   { "o_dtype", QKVI_FIELD_INT },
+    { "window_left", QKVI_FIELD_INT },  { "window_right", QKVI_FIELD_INT },
+    { "q_offset", QKVI_FIELD_INT },     { "chunk", QKVI_FIELD_INT },
+    { "mask_type", QKVI_FIELD_INT },    { "mask_len_k", QKVI_FIELD_INT },
+    { "block_len", QKVI_FIELD_INT },    { "scale", QKVI_FIELD_FLOAT },
+    { "softcap", QKVI_FIELD_FLOAT },    { "dropout", QKVI_FIELD_FLOAT },
+    { "dropout_seed", QKVI_FIELD_INT },
+};
+enum { N_FIELDS = sizeof fields / sizeof *fields };
+
+static int64_t bits_of(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* Fields without their flag count as 0. */
+static void record_of(const qkv_attention_desc *d, qkvi_record *record) {
+    const bool has_window = d->flags & QKV_SET_WINDOW, has_mask = d->flags & QKV_SET_MASK;
+    const bool has_offset = (d->flags & QKV_SET_Q_OFFSET) && !d->q_offsets;
+    const bool has_dropout = d->flags & QKV_SET_DROPOUT;
+    const int64_t value[N_FIELDS] = {
+        d->flags,
+        d->dtype,
+        d->n_batch,
+        d->n_heads,
+        d->n_kv_heads,
+        d->head_dim,
+        d->head_dim_v,
+        d->flags & QKV_SET_O_DTYPE ? d->o_dtype : d->dtype,
+        has_window ? d->window_left : 0,
+        has_window ? d->window_right : 0,
+        has_offset ? d->q_offset : 0,
+        d->flags & QKV_SET_CHUNK ? d->chunk : 0,
+        has_mask ? d->mask_type : 0,
+        has_mask ? d->mask_len_k : 0,
+        d->flags & QKV_SET_BLOCK_MASK ? d->block_len : 0,
+        d->flags & QKV_SET_SCALE ? bits_of(d->scale) : 0,
+        d->flags & QKV_SET_SOFTCAP ? bits_of(d->softcap) : 0,
+        has_dropout ? bits_of(d->dropout) : 0,
+        has_dropout ? (int64_t)d->dropout_seed : 0,
+    };
+    memcpy(record->value, value, sizeof value);
+    record->value[AT_LEN_Q] = d->len_q;
+    record->value[AT_LEN_K] = d->len_k;
+}
+
+static qkv_status read_desc(const qkv_attention_desc *given, qkv_attention_desc *d, qkv_error *e) {
+    memset(d, 0, sizeof *d);
+    if (!given) return qkvi_error_set(e, QKV_ERR_ARGUMENT, "desc is NULL");
+    QKV_TRY(qkvi_options_read(d, sizeof *d, given, "desc", e));
+    if (d->len_q < 0 || d->len_k < 0)
+        return qkvi_error_set(e, QKV_ERR_SHAPE, "%s = %" PRId64 " is negative",
+                              d->len_q < 0 ? "len_q" : "len_k", d->len_q < 0 ? d->len_q : d->len_k);
+    return QKV_OK;
+}
+
+/* first[r] = rows of the ranks before r. */
+static qkv_status add_up(qkvi_group *group, int at, const char *name, int64_t *first) {
+    const int size = group->transport->size;
+    for (int rank = 0; rank < size; rank++)
+        if (!qkvi_add_i64(first[rank], group->records[rank].value[at], &first[rank + 1]) ||
+            first[rank + 1] > QKVI_MAX_SIZE)
+            return qkvi_group_fail(group, QKV_ERR_SHAPE,
+                                   "the sum of %s up to rank %d is greater than %" PRId64, name,
+                                   rank, QKVI_MAX_SIZE);
+    return QKV_OK;
+}
+
+static qkv_status exchange_desc(qkvi_group *group, qkv_status status,
+                                const qkv_attention_desc *desc) {
+    qkvi_record record = { 0 };
+    qkv_attention_desc d;
+    if (status == QKV_OK) status = read_desc(desc, &d, &group->error);
+    if (status == QKV_OK) record_of(&d, &record);
+    record.status = status;
+    QKV_TRY(qkvi_group_exchange(group, &record));
+    QKV_TRY(qkvi_group_compare(group, fields, N_FIELDS));
+    QKV_TRY(add_up(group, AT_LEN_Q, "len_q", group->first_q));
+    return add_up(group, AT_LEN_K, "len_k", group->first_k);
+}
+
+/* ---- The problem ----------------------------------------------------------------------------- */
+
+/* Lists that must be the same: of batches, of heads; and how bf16 is computed. */
+static const qkvi_field lists[] = {
+    { "q_offsets", QKVI_FIELD_HASH },
+    { "kv_len", QKVI_FIELD_HASH },
+    { "q_len", QKVI_FIELD_HASH },
+    { "prefix_len", QKVI_FIELD_HASH },
+    { "alibi_slopes", QKVI_FIELD_HASH },
+    { "sinks", QKVI_FIELD_HASH },
+    { "the class of arithmetic", QKVI_FIELD_HASH },
+};
+enum { N_LISTS = sizeof lists / sizeof *lists };
+
+/* FNV-1a. */
+static int64_t hash_of(const void *data, int64_t n, size_t size) {
+    const unsigned char *const bytes = data;
+    uint64_t hash = 0xcbf29ce484222325;
+    if (!data) return 0;
+    for (size_t i = 0; i < (size_t)n * size; i++) hash = (hash ^ bytes[i]) * 0x100000001b3;
+    return (int64_t)hash;
+}
+
+static void record_lists(const qkv_ctx *ctx, const qkvi_problem *p, qkvi_record *record) {
+    const int64_t n = p->n_batch, h = p->n_heads;
+    const int64_t value[N_LISTS] = {
+        hash_of(p->q_offsets, n, sizeof *p->q_offsets),
+        hash_of(p->kv_len, n, sizeof *p->kv_len),
+        hash_of(p->q_len, n, sizeof *p->q_len),
+        hash_of(p->prefix_len, n, sizeof *p->prefix_len),
+        hash_of(p->alibi_slopes, h, sizeof *p->alibi_slopes),
+        hash_of(p->sinks, h, sizeof *p->sinks),
+        qkvi_problem_class(p, ctx),
+    };
+    memcpy(record->value, value, sizeof value);
+}
+
+qkv_status qkvi_call_open(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
+                          const qkv_attention_desc *desc, const qkvi_dist_arrays *a,
+                          qkvi_problem *p) {
+    const int rank = group->transport->rank, size = group->transport->size;
+    qkvi_record record = { 0 };
+    QKV_TRY(exchange_desc(group, status, desc));
+    const int64_t *const q = group->first_q, *const k = group->first_k;
+    const qkvi_piece piece = { q[rank], q[rank + 1] - q[rank], q[size],
+                               k[rank], k[rank + 1] - k[rank], k[size] };
+    record.status =
+        qkvi_problem_piece(desc, &piece, a->q, a->k, a->v, a->o, a->lse, p, &group->error);
+    if (record.status == QKV_OK) record_lists(ctx, p, &record);
+    QKV_TRY(qkvi_group_exchange(group, &record));
+    return qkvi_group_compare(group, lists, N_LISTS);
+}
+
+/* ---- Brackets -------------------------------------------------------------------------------- */
+
+qkv_status qkvi_call_begin(qkvi_group *group, qkv_ctx *ctx) {
+    group->error = (qkv_error){ QKV_OK, "" };
+    if (group->broken)
+        return qkvi_group_fail(group, QKV_ERR_IO, "an earlier call lost the connection");
+    const qkv_status status = qkvi_ctx_begin(ctx);
+    if (status == QKV_ERR_BUSY)
+        return qkvi_group_fail(group, status, "the context is inside another call");
+    if (status != QKV_OK) return qkvi_group_fail(group, status, "ctx is NULL");
+    return QKV_OK;
+}
+
+qkv_status qkvi_call_end(qkvi_group *group, qkv_ctx *ctx, qkv_status begun, qkv_status status) {
+    if (begun != QKV_OK) return status;
+    if (status != QKV_OK) ctx->error = group->error;
+    return qkvi_ctx_end(ctx, status);
+}
+
+qkv_status qkvi_group_from_ctx(qkvi_group *group, const qkv_ctx *ctx, qkv_status status) {
+    if (status != QKV_OK && !group->broken) group->error = ctx->error;
+    return status;
+}

@@ -1,0 +1,37 @@
+/*
+ * The beginning of a call: what each rank was given becomes one problem that all agree on.
+ *
+ * desc describes the piece of its rank: len_q and len_k are the rows of its arrays. Pieces lie in the
+ * order of ranks, so those of rank r begin where those of rank r - 1 end.
+ */
+#ifndef QKVI_DIST_CALL_H
+#define QKVI_DIST_CALL_H
+
+#include "attn/ctx.h"
+#include "attn/piece.h"
+#include "dist/group.h"
+
+/* The arrays of a forward call. */
+typedef struct qkvi_dist_arrays {
+    const void *q, *k, *v;
+    void *o;
+    float *lse;
+} qkvi_dist_arrays;
+
+/* Takes the context, which may be NULL. The result is this rank's alone. */
+QKV_NODISCARD qkv_status qkvi_call_begin(qkvi_group *group, qkv_ctx *ctx);
+/* Gives it back if begun is QKV_OK, with the group's message, and returns status. */
+qkv_status qkvi_call_end(qkvi_group *group, qkv_ctx *ctx, qkv_status begun, qkv_status status);
+
+/* A failure's message moves from the context to the group; returns status. */
+qkv_status qkvi_group_from_ctx(qkvi_group *group, const qkv_ctx *ctx, qkv_status status);
+
+/*
+ * Exchanges the descriptors, and fills group->first_q, group->first_k and the problem of this rank.
+ * status: of what came before, on this rank. The same result on all ranks.
+ */
+QKV_NODISCARD qkv_status qkvi_call_open(qkvi_group *group, qkv_ctx *ctx, qkv_status status,
+                                        const qkv_attention_desc *desc,
+                                        const qkvi_dist_arrays *arrays, qkvi_problem *problem);
+
+#endif

@@ -1,0 +1,15 @@
+/*
+ * Scheme "ordered": every rank visits the keys of the whole sequence in their order, in the blocks of
+ * 256 that the order of sums fixes (docs/numerics.md). So its rows have the bits of one process.
+ */
+#ifndef QKVI_DIST_ORDERED_H
+#define QKVI_DIST_ORDERED_H
+
+#include "dist/call.h"
+
+/* include/qkv/mpi.h; the message is group->error's. ctx and desc may be NULL. */
+QKV_NODISCARD qkv_status qkvi_ordered_forward(qkvi_group *group, qkv_ctx *ctx,
+                                              const qkv_attention_desc *desc,
+                                              const qkvi_dist_arrays *arrays);
+
+#endif

@@ -1,0 +1,95 @@
+/*
+ * Scheme "ordered" has the bits of one process: every pair of features in every type, the sequence
+ * in uneven and empty pieces on 1 to 8 ranks, as threads and as processes.
+ */
+#include "attention/every_isa.h"
+#include "dist/jobs.h"
+
+static void in_pieces(const check_case *c, const outputs *whole, world_function *world, cuts at,
+                      rng *r) {
+    outputs x = outputs_new(c);
+    forward_job j = {
+        c, &x, whole, at, 256 * rng_between(r, 0, 2), (int)rng_between(r, 1, 2), isa
+    };
+    if (world(at.size, forward_job_of_rank, &j)) fail_msg("some of %d ranks failed", at.size);
+    const char *const spoilt = outputs_spoilt(c, &x);
+    if (spoilt) fail_msg("%s was written outside of its rows\n%s", spoilt, c->text);
+    outputs_free(&x);
+}
+
+/* One instruction set takes each turn: all have the same bits, which other tests compare. */
+static bool my_turn(int turn) {
+    int n = 0;
+    while (qkv_isa_name(n)) n++;
+    return turn % n == isa_at;
+}
+
+static bool is_forward(pair p, int column) {
+    return pair_exists(p, column) && !check_columns[column].decode && p.a != FEATURE_VARLEN &&
+           p.b != FEATURE_VARLEN;
+}
+
+static void every_pair(void) {
+    rng r = { 0xD157 };
+    int n_cases = 0;
+    for (int n = 0; n < PAIRS * COLUMNS; n++) {
+        const pair p = pair_of(n / COLUMNS);
+        const int column = n % COLUMNS;
+        check_case c;
+        if (!is_forward(p, column) || !my_turn(n_cases++)) continue;
+        const recipe x = pair_recipe(p, column, (int)rng_between(&r, 0, PAIR_SIZES - 1), &r);
+        case_make_of(&c, &x, rng_next(&r));
+        outputs whole = forward_in_one_process(&c);
+        const int size = (int)rng_between(&r, 1, 8);
+        in_pieces(&c, &whole, world_of_threads, cuts_random(&r, size, &c.d), &r);
+        if (n % 7 == 0 && !UNDER_TSAN)
+            in_pieces(&c, &whole, world_of_processes, cuts_random(&r, size, &c.d), &r);
+        outputs_free(&whole);
+        case_free(&c);
+    }
+}
+
+static void every_number_of_ranks(void) {
+    static const struct {
+        int64_t len_q, len_k;
+        uint32_t flags;
+    } cases[] = { { 1000, 1000, QKV_SET_CAUSAL },
+                  { 3, 3, QKV_SET_CAUSAL },
+                  { 5, 1, 0 },
+                  { 700, 1300, 0 },
+                  { 0, 4, 0 },
+                  { 4, 0, 0 } };
+    rng r = { 0xD158 };
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++)
+        for (int size = 1; size <= 8; size++) {
+            qkv_attention_desc d;
+            check_case c;
+            if (!my_turn(size)) continue;
+            qkv_attention_desc_contiguous(&d, 1, 4, 2, cases[n].len_q, cases[n].len_k, 24, 40);
+            d.flags |= cases[n].flags;
+            case_dense(&c, &d, rng_next(&r), size % 2);
+            case_seal(&c);
+            outputs whole = forward_in_one_process(&c);
+            in_pieces(&c, &whole, world_of_threads, cuts_even(size, &d), &r);
+            if (!UNDER_TSAN) in_pieces(&c, &whole, world_of_processes, cuts_even(size, &d), &r);
+            outputs_free(&whole);
+            case_free(&c);
+        }
+}
+
+static void a_fault_of_one_is_that_of_all(void **state) {
+    (void)state;
+    for (int size = 2; size <= 5; size++) {
+        assert_int_equal(world_of_threads(size, fault_job_of_rank, NULL), 0);
+        if (!UNDER_TSAN) assert_int_equal(world_of_processes(size, fault_job_of_rank, NULL), 0);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        PROPERTY(every_pair),
+        PROPERTY(every_number_of_ranks),
+        cmocka_unit_test(a_fault_of_one_is_that_of_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,130 @@
+/*
+ * Attention over MPI, to be run by mpiexec with any number of ranks: the bits of one process, the
+ * bytes that the formula says, long messages, faults. Every rank makes the same cases.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dist/jobs.h"
+#include "mpi/mpi_group.h"
+
+static int failures, n_ranks, my_rank;
+
+static void expect(bool holds, const char *what) {
+    if (holds) return;
+    fprintf(stderr, "rank %d of %d: %s\n", my_rank, n_ranks, what);
+    failures++;
+}
+
+/* ---- What is sent ---------------------------------------------------------------------------- */
+
+static int64_t bytes_sent; /* by this rank as a root of a broadcast, or in messages */
+
+static int64_t bytes_of(int count, MPI_Datatype type) {
+    int size = 0;
+    MPI_Type_size(type, &size);
+    return (int64_t)count * size;
+}
+
+/* Interposed: MPI says that every function has a second name, PMPI. */
+int MPI_Ibcast(void *data, int count, MPI_Datatype type, int root, MPI_Comm comm,
+               MPI_Request *request) {
+    if (root == my_rank) bytes_sent += bytes_of(count, type);
+    return PMPI_Ibcast(data, count, type, root, comm, request);
+}
+
+int MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+              MPI_Request *request) {
+    bytes_sent += bytes_of(count, type);
+    return PMPI_Isend(data, count, type, to, tag, comm, request);
+}
+
+/* ---- Cases ----------------------------------------------------------------------------------- */
+
+/* Ends when all are done: a rank that fails must not leave others waiting. */
+static void run_case(const check_case *c, qkvmpi_group *group, cuts at) {
+    const qkv_attention_desc *const d = &c->d;
+    outputs whole = forward_in_one_process(c), x = outputs_new(c);
+    const piece p = piece_of(c, &x, &at, my_rank);
+    qkv_ctx *ctx = NULL;
+    if (qkv_ctx_create(NULL, &ctx, NULL) != QKV_OK) abort();
+    bytes_sent = 0;
+    const qkv_status status =
+        qkvmpi_attention_forward(group, ctx, &p.d, p.a.q, p.a.k, p.a.v, p.a.o, p.a.lse);
+    if (status != QKV_OK) fprintf(stderr, "%s\n%s\n", qkvmpi_group_message(group), c->text);
+    expect(status == QKV_OK, "attention failed");
+    expect(status != QKV_OK || !piece_differs(c, &x, &whole, &at, my_rank), "other bits");
+    const int64_t element = d->dtype == QKV_F32 ? 4 : 2;
+    const int64_t expected =
+        d->n_batch * d->n_kv_heads * p.d.len_k * (d->head_dim + d->head_dim_v) * element;
+    expect(bytes_sent == expected, "not the bytes of the formula");
+    qkv_ctx_destroy(ctx);
+    outputs_free(&whole);
+    outputs_free(&x);
+}
+
+static void run_pairs(qkvmpi_group *group, uint64_t seed, int every) {
+    rng r = { seed };
+    for (int n = 0; n < PAIRS * COLUMNS; n += every) {
+        const pair p = pair_of(n / COLUMNS);
+        const int column = n % COLUMNS;
+        check_case c;
+        if (!pair_exists(p, column) || check_columns[column].decode || p.a == FEATURE_VARLEN ||
+            p.b == FEATURE_VARLEN)
+            continue;
+        const recipe x = pair_recipe(p, column, (int)rng_between(&r, 0, PAIR_SIZES - 1), &r);
+        case_make_of(&c, &x, rng_next(&r));
+        group->of->chunk_keys = 256 * rng_between(&r, 0, 2);
+        run_case(&c, group, cuts_random(&r, n_ranks, &c.d));
+        case_free(&c);
+    }
+}
+
+static void check_faults(qkvmpi_group *group) {
+    qkv_error error;
+    expect(n_ranks == 1 || fault_job_of_rank(&group->mpi.base, NULL) == 0, "a fault differs");
+    qkvmpi_group *none = group;
+    expect(qkvmpi_group_create(MPI_COMM_NULL, &none, &error) == QKV_ERR_ARGUMENT && !none &&
+               strcmp(error.message, "comm is MPI_COMM_NULL") == 0,
+           "MPI_COMM_NULL is no communicator");
+    expect(qkvmpi_attention_forward(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) ==
+               QKV_ERR_ARGUMENT,
+           "NULL is no group");
+    expect(qkvmpi_group_rank(group) == my_rank && qkvmpi_group_size(group) == n_ranks,
+           "rank and size are those of the communicator");
+}
+
+static void check_before_init(void) {
+    qkvmpi_group *group;
+    expect(qkvmpi_group_create(MPI_COMM_WORLD, NULL, NULL) == QKV_ERR_ARGUMENT,
+           "a group needs a place");
+    qkvmpi_group_destroy(NULL);
+    expect(qkvmpi_group_message(NULL)[0] == '\0' && qkvmpi_group_rank(NULL) == -1 &&
+               qkvmpi_group_size(NULL) == 0,
+           "NULL is no group");
+    expect(qkvmpi_group_create(MPI_COMM_WORLD, &group, NULL) == QKV_ERR_UNSUPPORTED,
+           "before MPI_Init there are no groups");
+}
+
+int main(int argc, char **argv) {
+    qkvmpi_group *group = NULL;
+    qkv_error error = { QKV_OK, "" };
+    int level, all = 0;
+    check_before_init();
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
+    MPI_Comm_rank(MPI_COMM_WORLD, &my_rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
+    if (qkvmpi_group_create(MPI_COMM_WORLD, &group, &error) != QKV_OK) {
+        fprintf(stderr, "%s\n", error.message);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    run_pairs(group, 0xC0FFEE, 3);
+    if (qkvi_mpi_cut_at(&group->mpi, 100, 64, &error) != QKV_OK) abort();
+    run_pairs(group, 0xB10C, 11);
+    check_faults(group);
+    qkvmpi_group_destroy(group);
+    MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Finalize();
+    return all != 0;
+}
