@@ -130,6 +130,13 @@ static uint64_t take_logits(void) {
     return oom_hash(0, logits, (size_t)qkv_model_get_info(model)->vocab_size * sizeof *logits);
 }
 
+static qkv_status classify(qkv_error *error) {
+    return qkv_model_classify(ctx, model, run, 0, logits, error);
+}
+static uint64_t take_classes(void) {
+    return oom_hash(0, logits, (size_t)qkv_model_get_info(model)->n_labels * sizeof *logits);
+}
+
 static qkv_status write_text(int64_t n_beams, qkv_error *error) {
     qkv_generate_options options = qkv_generate_options_init();
     options.max_new = 8; /* beyond windows of 4 and 5 */
@@ -237,6 +244,12 @@ BEGIN(olmo2_1)
 BEGIN(phi3_1)
 BEGIN(modernbert_1)
 
+static void classifier_only(void) { folder = QKV_TEST_DATA "/golden/classify/modernbert_mean"; }
+static void classifier_run(void) {
+    classifier_only();
+    load_run();
+}
+
 static const oom_call calls[] = {
     DECODER(llama_1),
     DECODER(mistral_1),
@@ -249,6 +262,9 @@ static const oom_call calls[] = {
     DECODER(olmo2_1),
     DECODER(phi3_1),
     EACH(modernbert_1),
+    { "qkv_model_open", "a classifier", classifier_only, open_family, take_opened, drop,
+      OOM_IO | OOM_SLOW, 100 },
+    { "qkv_model_classify", "the mean", classifier_run, classify, take_classes, drop, 0, 0 },
     { "qkv_generate", "beams over rings", gemma2_1_model, write_by_beams, take_text, drop, 0, 0 },
     { "qkv_perplexity", "windows of rings", gemma3_text_1_model, measure, take_perplexity, drop, 0,
       0 },
